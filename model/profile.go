@@ -1,0 +1,152 @@
+package model
+
+import "time"
+
+// Kind says how the observation of one use ended.
+type Kind uint8
+
+const (
+	Reuse       Kind = iota // the same thread touched the block again
+	Cold                    // the access was the block's first
+	Censored                // observation ended before any reuse
+	Invalidated             // another thread wrote the block first
+	Pruned                  // given up on purpose, see Record.Time for when
+	Lost                    // the profiler failed; nothing is known
+	numKinds
+)
+
+var kindNames = [numKinds]string{"reuse", "cold", "censored", "invalidated", "pruned", "lost"}
+
+func (k Kind) String() string {
+	if k >= numKinds {
+		return "unknown"
+	}
+	return kindNames[k]
+}
+
+// ParseKind is the inverse of Kind.String; ok is false for any other word.
+func ParseKind(s string) (k Kind, ok bool) {
+	for i, n := range kindNames {
+		if n == s {
+			return Kind(i), true
+		}
+	}
+	return 0, false
+}
+
+// Op is what the sampled access did. A read-modify-write instruction is a
+// load and a store; the sample is one of the two.
+type Op uint8
+
+const (
+	OpUnknown Op = iota
+	Load
+	Store
+)
+
+func (o Op) String() string {
+	switch o {
+	case Load:
+		return "load"
+	case Store:
+		return "store"
+	}
+	return ""
+}
+
+// Mapping is one executable mapping of the target, as in /proc/PID/maps.
+type Mapping struct {
+	Start, Limit, Offset uint64
+	File                 string // as the target sees it; "[vdso]", "" for anonymous memory
+	BuildID              string // hex of the GNU or Go build ID, "" if there is none
+}
+
+// Line is one source position. A Location has several where functions were
+// inlined, the innermost first.
+type Line struct {
+	Function   string // demangled
+	SystemName string // as in the symbol table
+	File       string
+	Line       int
+	StartLine  int
+}
+
+// Location is one frame. Locations are shared between records: one per
+// address and mapping.
+type Location struct {
+	Address uint64 // in the target's address space; 0 for a pseudo-frame
+	Mapping *Mapping
+	Lines   []Line // empty until symbolized
+}
+
+// Record is what was seen of one use, or of several alike.
+//
+// The derived fields are filled in by Derive and are zero before it.
+type Record struct {
+	Kind  Kind
+	Use   []*Location // call stack of the use, leaf first
+	Reuse []*Location // of the reuse, or of the invalidating write
+	Op    Op          // of the use
+	TID   int
+
+	// Time is the reuse time in accesses for Reuse and Invalidated, and for
+	// Censored and Pruned the age at which the observation ended.
+	Time uint64
+	// Native is Time in the unit of the profile's clock.
+	Native uint64
+	// BelowResolution: the reuse came sooner than the clock can tell; Time
+	// and Native are then upper bounds.
+	BelowResolution bool
+
+	Observations int64   // how many observations this record sums
+	Accesses     float64 // how many of the program's accesses they stand for
+
+	Reuses   float64   // derived: accesses with this reuse after Kaplan-Meier
+	Misses   []float64 // derived: of those, predicted misses per Profile.Caches
+	Distance float64   // derived: sum of stack distance over Observations after Kaplan-Meier, in bytes
+}
+
+// Cache is one level of the cache hierarchy.
+type Cache struct {
+	Level string // "L1d", "L2", "L3"
+	Size  int64  // bytes
+	Ways  int    // 0 if unknown
+	Line  int    // bytes
+}
+
+// Clock says what reuse times are measured in.
+type Clock struct {
+	Name string // "cpu-time", or the name of the PMU events counted
+	Unit string // of Native: "nanoseconds", "accesses"
+	// Rate turns the native unit into accesses: accesses per unit. 1 for an
+	// access counter.
+	Rate       float64
+	RateSource string  // "default", "flag", "measured"
+	Resolution float64 // native units below which two times cannot be told apart
+}
+
+// Count is a number of events that did not become an observation, or that
+// the reader must know of, with a name such as "lost: no free debug register".
+type Count struct {
+	Name string
+	N    int64
+}
+
+// Profile is one profiling session, or several merged. It is all that is
+// written and all that any later analysis needs.
+type Profile struct {
+	Start    time.Time
+	Duration time.Duration
+	Command  string // of the target
+
+	Source        string  // access source: "cpu-clock", "ibs", ...
+	Period        float64 // mean distance between samples, in Clock.Unit
+	Clock         Clock
+	Block         int // bytes that count as one datum: 8, 64, 4096
+	BinsPerOctave int // resolution with which times are written
+	Caches        []Cache
+
+	Records  []Record
+	Counts   []Count // sorted by name
+	Comments []string
+}
