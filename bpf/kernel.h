@@ -33,8 +33,29 @@ typedef struct {
 	unsigned long sig[1];
 } sigset_t;
 
+struct sigaction {
+	void *sa_handler;
+} __attribute__((preserve_access_index));
+
+struct k_sigaction {
+	struct sigaction sa;
+} __attribute__((preserve_access_index));
+
+struct sighand_struct {
+	struct k_sigaction action[64];
+} __attribute__((preserve_access_index));
+
+struct sigpending {
+	sigset_t signal;
+} __attribute__((preserve_access_index));
+
 struct task_struct {
 	sigset_t blocked;
+	struct sigpending pending;
+	struct sighand_struct *sighand;
 } __attribute__((preserve_access_index));
+
+#define SIGURG 23
+#define SIGWINCH 28
 
 #endif

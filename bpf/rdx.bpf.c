@@ -33,12 +33,12 @@ struct slot {
 
 struct thread {
 	__u32 tid;
-	__u32 signal; // that holds this thread
-	__u32 hold;   // 1 from the signal until user space has let the thread go
+	__u32 hold; // the signal, from its sending until user space lets the thread go
 	__u32 hold_slot;
+	__u32 pad;
 	__u64 hold_ip;
 	__u64 hold_time; // bpf_ktime_get_ns
-	__u64 candidates;
+	__u64 ticks;
 	__u32 traps; // so far; each cost the thread time that is not its own
 	__u32 holds;
 	struct slot slots[MAX_SLOTS];
@@ -88,7 +88,7 @@ enum stat {
 	STAT_LOSERS,         // of them, lost the draw for a slot
 	STAT_HOLDS,          // of them, signalled
 	STAT_HOLD_PENDING,   // candidate while the thread was already on hold
-	STAT_SIGNAL_BLOCKED, // the thread blocks the signal that would hold it
+	STAT_SIGNAL_BLOCKED, // the thread blocks the signals that could hold it
 	STAT_SIGNAL_FAILED,
 	STAT_THROTTLED,      // over hold_limit
 	STAT_RING_FULL,      // trap seen, record dropped
@@ -141,15 +141,30 @@ static __always_inline struct thread *current_thread(__u32 *index)
 	return bpf_map_lookup_elem(&threads, i);
 }
 
-// blocks: a pending blocked signal would surface at a time of the target's
-// choosing, or after we are gone.
-static __always_inline int blocks(__u32 signal)
+// hold_signal picks the signal that holds the thread, 0 if none will do: by
+// default it is ignored, should we die before we can take it away.
+//
+// A blocked signal would surface at a time of the target's choosing; a pending
+// one would swallow ours, or ours a later one of the target's own. A target
+// that handles both (Go's runtime handles all signals) is held by SIGWINCH:
+// nobody but us sends that to a single thread.
+static __always_inline __u32 hold_signal(void)
 {
 	struct task_struct *task = (void *)bpf_get_current_task();
-	unsigned long mask = 0;
+	struct sighand_struct *sighand = 0;
+	unsigned long blocked = 0, pending = 0;
+	void *handler = 0;
 
-	bpf_core_read(&mask, sizeof(mask), &task->blocked.sig[0]);
-	return mask >> (signal - 1) & 1;
+	bpf_core_read(&blocked, sizeof(blocked), &task->blocked.sig[0]);
+	bpf_core_read(&pending, sizeof(pending), &task->pending.signal.sig[0]);
+	bpf_core_read(&sighand, sizeof(sighand), &task->sighand);
+	bpf_core_read(&handler, sizeof(handler), &sighand->action[SIGURG - 1].sa.sa_handler);
+	blocked |= pending;
+	if ((unsigned long)handler <= 1 && !(blocked >> (SIGURG - 1) & 1))
+		return SIGURG;
+	if (!(blocked >> (SIGWINCH - 1) & 1))
+		return SIGWINCH;
+	return 0;
 }
 
 // over_limit is a backstop against a storm of holds, not the budget: that is
@@ -167,7 +182,7 @@ static __always_inline int over_limit(__u64 now)
 SEC("perf_event")
 int on_sample(struct bpf_perf_event_data *ctx)
 {
-	__u32 index, s;
+	__u32 index, s, signal;
 	struct thread *t = current_thread(&index);
 	struct slot *slot;
 	__u64 now;
@@ -177,15 +192,16 @@ int on_sample(struct bpf_perf_event_data *ctx)
 		return 0;
 	}
 	count(STAT_TICKS);
+	t->ticks++;
 	if (bpf_get_prandom_u32() > accept)
 		return 0;
 	count(STAT_CANDIDATES);
-	t->candidates++;
 	if (t->hold) {
 		count(STAT_HOLD_PENDING);
 		return 0;
 	}
-	if (blocks(t->signal)) {
+	signal = hold_signal();
+	if (!signal) {
 		count(STAT_SIGNAL_BLOCKED);
 		return 0;
 	}
@@ -205,11 +221,11 @@ int on_sample(struct bpf_perf_event_data *ctx)
 		count(STAT_THROTTLED);
 		return 0;
 	}
-	t->hold = 1;
+	t->hold = signal;
 	t->hold_slot = s;
 	t->hold_ip = USER_IP(ctx);
 	t->hold_time = now;
-	if (bpf_send_signal_thread(t->signal)) {
+	if (bpf_send_signal_thread(signal)) {
 		t->hold = 0;
 		count(STAT_SIGNAL_FAILED);
 		return 0;

@@ -52,17 +52,17 @@ const (
 )
 
 type RDXThread struct {
-	_          structs.HostLayout
-	Tid        uint32
-	Signal     uint32
-	Hold       uint32
-	HoldSlot   uint32
-	HoldIp     uint64
-	HoldTime   uint64
-	Candidates uint64
-	Traps      uint32
-	Holds      uint32
-	Slots      [4]RDXSlot
+	_        structs.HostLayout
+	Tid      uint32
+	Hold     uint32
+	HoldSlot uint32
+	Pad      uint32
+	HoldIp   uint64
+	HoldTime uint64
+	Ticks    uint64
+	Traps    uint32
+	Holds    uint32
+	Slots    [4]RDXSlot
 }
 
 type RDXTrap struct {
