@@ -50,6 +50,9 @@ func (x *SSX) Reset(times *Hist) error {
 	if !(total > 0) {
 		return fmt.Errorf("ssx: no reuse times to convert (the histogram is empty)")
 	}
+	if times.Bins.Hi(0) == 1 && times.W[0] > 0 {
+		return fmt.Errorf("ssx: weight %v at reuse time 0 (times start at 1)", times.W[0])
+	}
 	n := times.Bins.Len()
 	if cap(x.bin) < n {
 		x.bin = make([]ssxBin, n)

@@ -79,7 +79,7 @@ func TestSSXExact(t *testing.T) {
 
 	rng := newRand(t, 8)
 	times := randomHist(rng, exact, 2000)
-	times.W[1], times.W[2] = 7, 9
+	times.W[0], times.W[1], times.W[2] = 0, 7, 9
 	var x SSX
 	if err := x.Reset(times); err != nil {
 		t.Fatal(err)
@@ -199,7 +199,11 @@ func TestSSXRefuses(t *testing.T) {
 			t.Errorf("weight %v accepted", w)
 		}
 	}
-	h.W[3] = 1
+	h.W[3], h.W[0] = 1, 1
+	if err := x.Reset(h); err == nil {
+		t.Error("reuse time 0 accepted")
+	}
+	h.W[0] = 0
 	if err := x.Reset(h); err != nil {
 		t.Fatal(err)
 	}
