@@ -1,6 +1,7 @@
 package model
 
 import (
+	"maps"
 	"math/rand/v2"
 	"slices"
 	"testing"
@@ -131,7 +132,7 @@ func TestOlkenTimesOptional(t *testing.T) {
 
 func TestOlkenTooManyBlocks(t *testing.T) {
 	o := NewOlken()
-	o.live, o.now = maxBlocks+1, o.end // as if that many had been touched
+	o.order.live, o.order.now = maxLive+1, o.order.end // as if that many had been touched
 	o.compact()
 	if err := o.Touch([]uint64{1}, make([]uint64, 1), nil); err != ErrTooManyBlocks {
 		t.Fatalf("got %v", err)
@@ -249,4 +250,54 @@ func BenchmarkOlkenUniform4M(b *testing.B) {
 		blocks[i] = r.Uint64N(4_000_000)
 	}
 	benchmarkOlken(b, blocks)
+}
+
+func TestOlkenLastAccesses(t *testing.T) {
+	r := newRand(t)
+	for name, blocks := range testStreams(r, 200000, 9000) {
+		o := NewOlken()
+		if err := o.Touch(blocks, make([]uint64, len(blocks)), make([]uint64, len(blocks))); err != nil {
+			t.Fatal(err)
+		}
+		last := map[uint64]uint64{}
+		for i, b := range blocks {
+			last[b] = uint64(i)
+		}
+		var got []uint64
+		o.LastAccesses(func(before uint64) { got = append(got, before) })
+		want := slices.Sorted(maps.Values(last))
+		if !slices.Equal(got, want) {
+			t.Errorf("%s: last accesses differ (%d, want %d of them)", name, len(got), len(want))
+		}
+	}
+}
+
+func TestRecencyNth(t *testing.T) {
+	r := newRand(t)
+	var o recency
+	o.reset(0, 2)
+	var stack []uint32
+	for range 300_000 {
+		if o.full() {
+			rank := o.rank()
+			for i := range stack {
+				stack[i] = rank(stack[i])
+			}
+			o.reset(o.live, 2)
+		}
+		if len(stack) < 3 || len(stack) < 1500 && r.IntN(20) == 0 {
+			o.push()
+		} else {
+			k := uint32(r.IntN(len(stack)))
+			p := o.nth(k)
+			if p != stack[k] {
+				t.Fatalf("nth(%d) of %d is %d, want %d", k, len(stack), p, stack[k])
+			}
+			if got := o.move(p); got != k {
+				t.Fatalf("move of the one %d from the top says %d", k, got)
+			}
+			stack = slices.Delete(stack, int(k), int(k)+1)
+		}
+		stack = slices.Insert(stack, 0, o.now-1)
+	}
 }
