@@ -13,25 +13,27 @@ import (
 // Draws take constant time: A. J. Walker's alias method (ACM TOMS 3, 1977).
 // Each of m cells is split between a distance class of its own and one other.
 type DistanceLaw struct {
-	keep  []uint64 // a cell's share for its own class, in units of 2^-64
-	other []uint32
+	cells []lawCell
 	// Class i holds the distances lo[i] up to lo[i]+width[i]-1, all as likely.
+	// Where lo is nil it is the distance i.
 	lo, width []uint64
 
 	reach uint64 // every distance is below
 	cold  bool   // first accesses are drawn too
 }
 
-// maxLawSize bounds the memory of a law given by a formula (28 bytes an entry).
+type lawCell struct {
+	keep  uint32 // share of the cell's own class, in units of 2^-32
+	other uint32 // class of the rest
+}
+
+// maxLawSize bounds the memory of a law given by a formula (about 30 bytes a
+// distance while it is built).
 const maxLawSize = 1 << 28
 
 // WeightLaw gives distance k the probability weights[k] / sum of weights.
 func WeightLaw(weights []float64) (*DistanceLaw, error) {
-	lo, width := make([]uint64, len(weights)), make([]uint64, len(weights))
-	for i := range weights {
-		lo[i], width[i] = uint64(i), 1
-	}
-	return newLaw(weights, lo, width)
+	return newLaw(weights, nil, nil)
 }
 
 // NormalLaw is the Normal density at the distances 0 to n-1, renormalised.
@@ -95,7 +97,7 @@ func newLaw(weights []float64, lo, width []uint64) (*DistanceLaw, error) {
 		return nil, fmt.Errorf("distance law: the weights sum to %v, want a finite sum above 0", sum)
 	}
 	m := len(weights)
-	l := &DistanceLaw{keep: make([]uint64, m), other: make([]uint32, m), lo: lo, width: width}
+	l := &DistanceLaw{cells: make([]lawCell, m), lo: lo, width: width}
 	// share[i] is class i's probability in cells; those with less than a
 	// cell are filled up by those with more.
 	share := make([]float64, m)
@@ -107,16 +109,20 @@ func newLaw(weights []float64, lo, width []uint64) (*DistanceLaw, error) {
 		} else {
 			large = append(large, uint32(i))
 		}
-		if w > 0 && lo[i] == Infinite {
+		switch {
+		case w == 0:
+		case lo == nil:
+			l.reach = uint64(i) + 1
+		case lo[i] == Infinite:
 			l.cold = true
-		} else if w > 0 {
+		default:
 			l.reach = max(l.reach, lo[i]+width[i])
 		}
 	}
 	for len(small) > 0 && len(large) > 0 {
 		s, g := small[len(small)-1], large[len(large)-1]
 		small = small[:len(small)-1]
-		l.keep[s], l.other[s] = uint64(share[s]*(1<<63))*2, g
+		l.cells[s] = lawCell{uint32(share[s] * (1 << 32)), g}
 		share[g] -= 1 - share[s]
 		if share[g] < 1 {
 			large = large[:len(large)-1]
@@ -126,15 +132,15 @@ func newLaw(weights []float64, lo, width []uint64) (*DistanceLaw, error) {
 	// What is left has a share of 1 but for rounding. A class of weight 0
 	// must not gain one by it.
 	for _, i := range append(small, large...) {
-		l.keep[i], l.other[i] = math.MaxUint64, i
+		l.cells[i].other = i
 		if weights[i] == 0 {
-			l.keep[i], l.other[i] = 0, heaviest(weights)
+			l.cells[i].other = largest(weights)
 		}
 	}
 	return l, nil
 }
 
-func heaviest(weights []float64) uint32 {
+func largest(weights []float64) uint32 {
 	best := 0
 	for i, w := range weights {
 		if w > weights[best] {
@@ -144,18 +150,23 @@ func heaviest(weights []float64) uint32 {
 	return uint32(best)
 }
 
-// draw returns a distance, or Infinite for a cold access.
-func (l *DistanceLaw) draw(r *rand.PCG) uint64 {
-	// The product's high word is a uniform cell, its low word, given the
-	// cell, a uniform fraction.
-	cell, fraction := bits.Mul64(r.Uint64(), uint64(len(l.keep)))
-	if fraction >= l.keep[cell] {
-		cell = uint64(l.other[cell])
+// draw sets every element of d to a distance, or to Infinite for a cold access.
+func (l *DistanceLaw) draw(r *rand.PCG, d []uint64) {
+	for i := range d {
+		// The product's high word is a uniform cell, its low word, given the
+		// cell, a uniform fraction.
+		class, fraction := bits.Mul64(r.Uint64(), uint64(len(l.cells)))
+		if c := l.cells[class]; uint32(fraction>>32) >= c.keep {
+			class = uint64(c.other)
+		}
+		if l.lo == nil {
+			d[i] = class
+			continue
+		}
+		d[i] = l.lo[class]
+		if w := l.width[class]; w > 1 {
+			at, _ := bits.Mul64(r.Uint64(), w)
+			d[i] += at
+		}
 	}
-	d := l.lo[cell]
-	if w := l.width[cell]; w > 1 {
-		at, _ := bits.Mul64(r.Uint64(), w)
-		d += at
-	}
-	return d
 }

@@ -50,14 +50,14 @@ func testStreams(r *rand.Rand, length int, n uint64) map[string][]uint64 {
 	return s
 }
 
-func newRand(t testing.TB) *rand.Rand {
+func seededRand(t testing.TB) *rand.Rand {
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
 	return rand.New(rand.NewPCG(seed, 1))
 }
 
 func TestOlkenAgainstBrute(t *testing.T) {
-	r := newRand(t)
+	r := seededRand(t)
 	for name, blocks := range testStreams(r, 30000, 600) {
 		o := NewOlken()
 		var brute bruteStack
@@ -115,7 +115,7 @@ func TestOlkenClosedForm(t *testing.T) {
 }
 
 func TestOlkenTimesOptional(t *testing.T) {
-	r := newRand(t)
+	r := seededRand(t)
 	for name, blocks := range testStreams(r, 100000, 20000) {
 		a, b := make([]uint64, len(blocks)), make([]uint64, len(blocks))
 		if err := NewOlken().Touch(blocks, a, nil); err != nil {
@@ -162,7 +162,7 @@ func TestOlkenMemory(t *testing.T) {
 }
 
 func TestTimeList(t *testing.T) {
-	r := newRand(t)
+	r := seededRand(t)
 	var l timeList
 	var want []uint64
 	now := uint64(0)
@@ -253,7 +253,7 @@ func BenchmarkOlkenUniform4M(b *testing.B) {
 }
 
 func TestOlkenLastAccesses(t *testing.T) {
-	r := newRand(t)
+	r := seededRand(t)
 	for name, blocks := range testStreams(r, 200000, 9000) {
 		o := NewOlken()
 		if err := o.Touch(blocks, make([]uint64, len(blocks)), make([]uint64, len(blocks))); err != nil {
@@ -273,7 +273,7 @@ func TestOlkenLastAccesses(t *testing.T) {
 }
 
 func TestRecencyNth(t *testing.T) {
-	r := newRand(t)
+	r := seededRand(t)
 	var o recency
 	o.reset(0, 2)
 	var stack []uint32

@@ -140,13 +140,12 @@ func (r *recency) nth(k uint32) uint32 {
 		k -= r.openLive
 		i := uint32(1)
 		for i < r.leaves {
+			// Right if k < n, else left with k-n; without a branch, as it
+			// cannot be predicted.
 			n := r.right[i]
-			i *= 2
-			if k < n {
-				i++
-			} else {
-				k -= n
-			}
+			_, isRight := bits.Sub32(k, n, 0)
+			i = 2*i + isRight
+			k -= n & (isRight - 1)
 		}
 		w = (i-r.leaves)*runWords + runWords - 1
 	}
