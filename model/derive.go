@@ -1,0 +1,282 @@
+package model
+
+import (
+	"fmt"
+	"math"
+)
+
+// Derive fills the derived fields of every record from what was observed.
+//
+// A record stands for Accesses accesses. Censored and Pruned ones hide how
+// they would have ended, so their weight is redistributed by Kaplan & Meier
+// to the reuses and invalidations of greater age (see KaplanMeier); what
+// outlives the last of them stays on the records cut off after it, as weight
+// never seen to be reused. Stack distances come from SSX. Then, per record:
+//
+//   - Reuses: for Reuse records the estimated accesses; 0 for all others.
+//   - Misses[i]: expected accesses with a stack distance of at least
+//     Caches[i].Size/Block blocks in a fully associative LRU cache. Cold and
+//     Invalidated records, and weight never seen to be reused, miss at every
+//     size.
+//   - Distance: Reuses in units of Observations, times the expected stack
+//     distance, times Block: bytes.
+//
+// Lost records get zeros. All threads share one estimate.
+//
+// Known bias: that of SSX (stationary program) and of Kaplan-Meier (being cut
+// off must say nothing about the reuse time). Weight that outlives the last
+// reuse is counted as missing, so for caches that hold more than what the
+// longest observation touched the miss ratio is an upper bound. Where a time
+// is below the clock's resolution it is only known to lie in 1..Time, and is
+// taken as spread evenly over the logarithm of that range.
+//
+// Times are used with the resolution of BinsPerOctave, so deriving before
+// writing a profile and after reading it gives the same.
+//
+// It errs, and changes nothing, if Block is not positive, a kind is unknown
+// or a weight is negative or not finite.
+func (p *Profile) Derive() error {
+	e, err := p.estimate()
+	if err != nil {
+		return fmt.Errorf("derive: %w", err)
+	}
+	var x SSX
+	if !e.empty() {
+		if err := x.Reset(e.net); err != nil {
+			return fmt.Errorf("derive: %w", err)
+		}
+	}
+	// Per bin, so that records that share one do not repeat the work.
+	sizes := p.cacheBlocks()
+	type perBin struct {
+		known    bool
+		distance float64
+		miss     []float64
+	}
+	known := make([]perBin, e.bins.Len())
+	at := func(i int) *perBin {
+		b := &known[i]
+		if !b.known {
+			*b = perBin{true, x.Expected(i), make([]float64, len(sizes))}
+			for k, s := range sizes {
+				b.miss[k] = 1 - x.Below(i, s)
+			}
+		}
+		return b
+	}
+	for n := range p.Records {
+		r := &p.Records[n]
+		r.Reuses, r.Distance = 0, 0
+		r.Misses = make([]float64, len(sizes))
+		everywhere := 0.0 // weight that misses at every size
+		switch r.Kind {
+		case Reuse:
+			perObservation := 0.0
+			if r.Accesses > 0 {
+				perObservation = float64(r.Observations) / r.Accesses * float64(p.Block)
+			}
+			e.each(r, func(i int, share float64) {
+				w := r.Accesses * share * e.grow[i]
+				if w == 0 {
+					return
+				}
+				b := at(i)
+				r.Reuses += w
+				r.Distance += w * perObservation * b.distance
+				for k, m := range b.miss {
+					r.Misses[k] += w * m
+				}
+			})
+		case Invalidated:
+			everywhere = r.Accesses * e.grow[e.bins.Index(max(r.Time, 1))]
+		case Cold:
+			everywhere = r.Accesses * e.never
+		case Censored, Pruned:
+			if e.bins.Index(max(r.Time, 1)) >= e.tail {
+				everywhere = r.Accesses * e.never
+			}
+		}
+		for k := range r.Misses {
+			r.Misses[k] += everywhere
+		}
+	}
+	return nil
+}
+
+// Times is the estimated histogram of reuse times, on LogBins(BinsPerOctave),
+// in accesses: the reuses after Kaplan-Meier; Cold, what was never seen to be
+// reused; Invalidated; Lost, as recorded.
+func (p *Profile) Times() (*Hist, error) {
+	e, err := p.estimate()
+	if err != nil {
+		return nil, fmt.Errorf("reuse times: %w", err)
+	}
+	return e.mass, nil
+}
+
+// Stacks is the estimated histogram of stack distances on the given bins, in
+// blocks and accesses, by SSX; the masses are those of Times.
+func (p *Profile) Stacks(b *Bins) (*Hist, error) {
+	e, err := p.estimate()
+	if err != nil {
+		return nil, fmt.Errorf("stack distances: %w", err)
+	}
+	h := NewHist(b)
+	if e.empty() {
+		h.addEndless(e.mass)
+		return h, nil
+	}
+	var x SSX
+	if err := x.Reset(e.net); err != nil {
+		return nil, fmt.Errorf("stack distances: %w", err)
+	}
+	if err := x.Stacks(h, e.mass); err != nil {
+		return nil, fmt.Errorf("stack distances: %w", err)
+	}
+	return h, nil
+}
+
+// Survival is S(t), the fraction of accesses whose block is not touched again
+// by the same thread within t accesses, invalidations aside: the function all
+// conversions start from. As a histogram: S(t) = Survival().Above(t).
+func (p *Profile) Survival() (*Hist, error) {
+	e, err := p.estimate()
+	if err != nil {
+		return nil, fmt.Errorf("survival: %w", err)
+	}
+	return e.net, nil
+}
+
+// Longest is the greatest age, in accesses, to which any observation was
+// followed: beyond it nothing is known.
+func (p *Profile) Longest() uint64 {
+	var t uint64
+	for i := range p.Records {
+		switch r := &p.Records[i]; r.Kind {
+		case Reuse, Censored, Invalidated, Pruned:
+			t = max(t, r.Time)
+		}
+	}
+	return t
+}
+
+// cacheBlocks is the size of each cache in blocks.
+func (p *Profile) cacheBlocks() []uint64 {
+	s := make([]uint64, len(p.Caches))
+	for i, c := range p.Caches {
+		s[i] = uint64(max(c.Size, 0)) / uint64(p.Block)
+	}
+	return s
+}
+
+// estimate is what Kaplan-Meier makes of a profile's records.
+type estimate struct {
+	bins *Bins
+	// mass: reuses per bin, the invalidated, and as Cold what never ends.
+	// net: the same with invalidations as cut-offs, for what S(t) needs is
+	// when the thread itself touches the block again.
+	mass, net *Hist
+	grow      []float64 // per bin, estimated weight per observed weight
+	never     float64   // the same for cold records and cut-offs from bin tail on
+	tail      int
+}
+
+func (e *estimate) empty() bool { return !(e.mass.Total() > 0) }
+
+// defaultPerOctave is used for profiles that do not say how finely their
+// times are binned.
+const defaultPerOctave = 32
+
+func (p *Profile) estimate() (*estimate, error) {
+	if p.Block <= 0 {
+		return nil, fmt.Errorf("the profile has a block size of %d bytes (8, 64 or 4096 are usual)", p.Block)
+	}
+	perOctave := p.BinsPerOctave
+	if perOctave <= 0 {
+		perOctave = defaultPerOctave
+	}
+	e := &estimate{bins: LogBins(perOctave)}
+	n := e.bins.Len()
+	reuse, invalid, cut := make([]float64, n), make([]float64, n), make([]float64, n)
+	var cold, invalidated, lost float64
+	var count int64
+	for k := range p.Records {
+		r := &p.Records[k]
+		if !(r.Accesses >= 0) || math.IsInf(r.Accesses, 0) {
+			return nil, fmt.Errorf("record %d stands for %v accesses (weights are finite and not negative)", k, r.Accesses)
+		}
+		i := e.bins.Index(max(r.Time, 1))
+		switch r.Kind {
+		case Reuse:
+			e.each(r, func(i int, share float64) { reuse[i] += r.Accesses * share })
+		case Invalidated:
+			invalid[i] += r.Accesses
+			invalidated += r.Accesses
+		case Censored, Pruned:
+			cut[i] += r.Accesses
+		case Cold:
+			cold += r.Accesses
+		case Lost:
+			lost += r.Accesses
+			continue
+		default:
+			return nil, fmt.Errorf("record %d is of unknown kind %d", k, r.Kind)
+		}
+		count += r.Observations
+	}
+
+	ends := make([]float64, n) // reuse or invalidation, whichever comes first
+	for i := range ends {
+		ends[i] = reuse[i] + invalid[i]
+	}
+	e.mass, e.grow = NewHist(e.bins), make([]float64, n)
+	rest := KaplanMeier(e.grow, e.bins, ends, cut, cold)
+	last := -1
+	for i, d := range ends {
+		if d > 0 {
+			e.grow[i] /= d
+			last = i
+		}
+		e.mass.W[i] = reuse[i] * e.grow[i]
+		e.mass.Invalidated += invalid[i] * e.grow[i]
+	}
+	e.mass.Cold, e.mass.Lost, e.mass.N = rest, lost, count
+
+	// Who keeps the rest: those not redistributed to any later end.
+	e.tail = last + 1
+	keep := cold
+	for _, c := range cut[e.tail:] {
+		keep += c
+	}
+	if keep == 0 && last >= 0 {
+		e.tail, keep = last, cut[last]
+	}
+	if keep > 0 {
+		e.never = rest / keep
+	}
+
+	e.net = e.mass
+	if invalidated > 0 {
+		e.net = NewHist(e.bins)
+		for i := range cut {
+			cut[i] += invalid[i]
+		}
+		e.net.Cold = KaplanMeier(e.net.W, e.bins, reuse, cut, cold)
+		e.net.N = count
+	}
+	return e, nil
+}
+
+// each calls f with the bins in which the record's time can lie and the share
+// of each, which add up to 1.
+func (e *estimate) each(r *Record, f func(i int, share float64)) {
+	last := e.bins.Index(max(r.Time, 1))
+	if !r.BelowResolution || r.Time <= 1 {
+		f(last, 1)
+		return
+	}
+	all := math.Log(float64(e.bins.Hi(last)))
+	for i := e.bins.Index(1); i <= last; i++ {
+		f(i, math.Log(float64(e.bins.Hi(i))/float64(e.bins.Lo(i)))/all)
+	}
+}
