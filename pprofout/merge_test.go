@@ -171,7 +171,7 @@ func TestPprofTool(t *testing.T) {
 	pprof := func(args ...string) string {
 		t.Helper()
 		cmd := exec.Command(goTool, append([]string{"tool", "pprof", "-symbolize=none"}, args...)...)
-		cmd.Env = append(os.Environ(), "PPROF_TMPDIR="+dir, "HOME="+dir)
+		cmd.Env = append(os.Environ(), "PPROF_TMPDIR="+dir)
 		out, err := cmd.CombinedOutput()
 		if err != nil {
 			t.Fatalf("go tool pprof %s: %v\n%s", strings.Join(args, " "), err, out)
