@@ -24,11 +24,8 @@ enum slot_state {
 struct slot {
 	enum slot_state state;
 	__u32 seq;       // number of the arming, ties traps to it
-	__u32 skip;      // traps to let pass before the use
-	__u32 pad;
 	__u64 n;         // candidates since the slot was last free
 	__u64 use_clock; // clock at the use trap
-	__u64 arms;      // armings since the thread was added
 };
 
 struct thread {
@@ -304,10 +301,6 @@ static __always_inline int trap(struct bpf_perf_event_data *ctx, __u32 s)
 	slot = &t->slots[s];
 	switch (slot->state) {
 	case SLOT_ARMED:
-		if (slot->skip) {
-			slot->skip--;
-			return 1;
-		}
 		slot->state = SLOT_USED;
 		r = reserve(ctx, t, index, s, TRAP_USE);
 		if (!r)

@@ -17,11 +17,8 @@ type RDXSlot struct {
 	_        structs.HostLayout
 	State    RDXSlotState
 	Seq      uint32
-	Skip     uint32
-	Pad      uint32
 	N        uint64
 	UseClock uint64
-	Arms     uint64
 }
 
 type RDXSlotState uint32
