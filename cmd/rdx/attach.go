@@ -147,7 +147,12 @@ func (f *recordFlags) record(cmd *cobra.Command, cfg collector.Config) error {
 		p.Comments = append(p.Comments, "session ended early: "+err.Error())
 		fmt.Fprintln(stderr, "rdx:", err)
 	}
-	return errors.Join(f.finish(cmd, s, p), exitOf(cfg, s))
+	if err := f.finish(cmd, s, p); err != nil {
+		return err
+	}
+	// The program's exit code is that of run, even if the profile was
+	// complete before.
+	return exitOf(cfg, s.AwaitExit(ctx))
 }
 
 func (f *recordFlags) finish(cmd *cobra.Command, s *collector.Session, p *model.Profile) error {
@@ -164,8 +169,7 @@ func (f *recordFlags) finish(cmd *cobra.Command, s *collector.Session, p *model.
 }
 
 // exitOf hands the exit code of a program started by run through.
-func exitOf(cfg collector.Config, s *collector.Session) error {
-	e := s.Exit()
+func exitOf(cfg collector.Config, e collector.ExitStatus) error {
 	if cfg.Command == nil || !e.Exited {
 		return nil
 	}
@@ -203,7 +207,6 @@ func (f *recordFlags) cacheSizes() ([]model.Cache, error) {
 
 // binaries lets the symbolizer read what the session held on to.
 type binaries struct{ s *collector.Session }
-
 
 // progress shows a line about the session on a terminal.
 type progress struct {
