@@ -115,6 +115,24 @@ func (x *blockIndex) slot(b uint64) *uint32 {
 	return s.find(b, h)
 }
 
+// lookup returns where the position of b is kept, nil if it is not in the table.
+func (x *blockIndex) lookup(b uint64) *uint32 {
+	h := hashBlock(b)
+	e := x.shards[h>>(64-shardShift)].entries
+	lo, hi := uint32(b), uint32(b>>32)
+	for i, _ := bits.Mul64(h<<shardShift, uint64(len(e))); ; i++ {
+		if i >= uint64(len(e)) {
+			i = 0
+		}
+		if e[i].pos == 0 {
+			return nil
+		}
+		if e[i].lo == lo && e[i].hi == hi {
+			return &e[i].pos
+		}
+	}
+}
+
 // renumber replaces every position.
 func (x *blockIndex) renumber(to func(uint32) uint32) {
 	for i := range x.shards {
