@@ -138,6 +138,8 @@ func (d *x86Decoder) signed(n int) int64 {
 }
 
 // DecodeX86 decodes the first instruction of code, as 64-bit mode would.
+// It does not check every reserved field: some encodings that the CPU refuses
+// (#UD, so without any access) decode, such as VEX.vvvv set where it is unused.
 // Fifteen bytes are always enough. The error is ErrTruncated or an
 // *UnsupportedError.
 func DecodeX86(code []byte) (X86Inst, error) {
@@ -349,7 +351,7 @@ func (d *x86Decoder) match(forms []x86Form) *x86Form {
 	isReg := d.modrm >= 0xc0
 	for i := range forms {
 		f := &forms[i]
-		if f.enc&d.enc == 0 || f.prefix&d.pp == 0 || f.w>>d.w&1 == 0 {
+		if f.enc&d.enc == 0 || f.prefix&d.pp == 0 || f.w>>d.w&1 == 0 || d.enc == encEVEX && f.evexW>>d.w&1 == 0 {
 			continue
 		}
 		if !f.modrm {
@@ -360,7 +362,7 @@ func (d *x86Decoder) match(forms []x86Form) *x86Form {
 		}
 		if isReg {
 			// In register forms EVEX.b turns the length bits into a rounding mode.
-			if f.mod&modReg == 0 || f.rms>>(d.modrm&7)&1 == 0 || f.l>>d.l&1 == 0 && d.enc != encEVEX {
+			if f.mod&modReg == 0 || f.rms>>(d.modrm&7)&1 == 0 || f.l>>d.l&1 == 0 && !d.evexB {
 				continue
 			}
 		} else if f.mod&modMem == 0 || f.l>>d.l&1 == 0 {
@@ -435,6 +437,9 @@ func (d *x86Decoder) fill(in *X86Inst, f *x86Form) error {
 		in.size = d.bytes(f.size)
 	}
 	if isMem {
+		if (f.size == sizeEnv || f.size == sizeSav) && d.prefix66 && d.w == 1 {
+			return d.unsupported("x87 environment with both operand-size prefixes")
+		}
 		if !f.address {
 			return d.unsupported("no memory form in the table")
 		}
@@ -518,6 +523,9 @@ func (d *x86Decoder) memory(in *X86Inst, f *x86Form) error {
 
 // registers works out what is written and what addresses depend on.
 func (d *x86Decoder) registers(in *X86Inst, f *x86Form, isMem bool) {
+	if d.opMap == 0 && d.op == 0x90 && d.b == 0 {
+		return // nop and pause, not xchg rax, rax: that would clear the upper half under 32 bits
+	}
 	w := f.fixed
 	byteNumber := func(n uint8, isByte bool) RegSet {
 		if isByte && d.rex == 0 && n >= 4 {
@@ -628,6 +636,9 @@ func (d *x86Decoder) special(in *X86Inst, f *x86Form, isMem bool) error {
 		addr |= 1<<rax | 1<<rbx
 	case shapeMaskMov:
 		addr |= 1<<rdi | RegVector
+		if in.size == 16 { // an MMX mask is not among the registers we are given
+			in.vecMask, in.elem, in.lanes = d.modrm&7|d.b, 1, 16
+		}
 	case shapeBit:
 		if isMem {
 			in.bitReg = d.modrm>>3&7 | d.r
