@@ -1,7 +1,9 @@
-# 100,000 turns of a load, a store and a load, then SIGKILL to itself.
+# 100,000 turns of a load, a store and a load; then writes its pid to standard
+# output and waits to be killed.
 	.globl _start
 	.data
 x:	.quad 0, 0
+pid:	.long 0
 	.text
 _start:
 	mov $100000, %ebx
@@ -12,8 +14,12 @@ _start:
 	jnz 1b
 	mov $39, %eax		# getpid
 	syscall
-	mov %eax, %edi
-	mov $9, %esi
-	mov $62, %eax		# kill
+	mov %eax, pid(%rip)
+	mov $1, %eax		# write
+	mov $1, %edi
+	lea pid(%rip), %rsi
+	mov $4, %edx
 	syscall
-	ud2
+2:	mov $34, %eax		# pause
+	syscall
+	jmp 2b

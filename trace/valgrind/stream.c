@@ -24,7 +24,6 @@
 #include "pub_tool_libcsignal.h"
 #include "pub_tool_machine.h"
 #include "pub_tool_threadstate.h"
-#include "pub_tool_transtab.h"
 
 #define PAGE       4096UL
 #define NBUF       4
@@ -34,6 +33,7 @@
 /* In the core, though not in the headers for tools. */
 extern Int VG_(safe_fd)(Int oldfd);
 extern volatile Bool VG_(in_generated_code);
+extern void VG_(discard_translations)(Addr start, ULong range, const HChar* who);
 
 /* rdx reads this when the program has died. */
 struct control {
@@ -366,7 +366,7 @@ static void in_child(ThreadId tid)
    map_region(-1);
    if (!follow_children || path == NULL) return;
    connect_to_rdx();
-   VG_(discard_translations_safely)((Addr)0, ~(SizeT)0 - 1, "rdx child");
+   VG_(discard_translations)((Addr)1, 1ULL << 62, "rdx child");
 }
 
 void stream_open(const HChar* socket_path, Bool children)
