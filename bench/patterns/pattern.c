@@ -1,3 +1,5 @@
+//go:build ignore
+
 // pattern KIND N SECONDS walks memory in a way whose reuse times are known,
 // for about SECONDS, and prints on one line what it measured of itself:
 // nanoseconds of CPU time an access (per phase, for two-level).
