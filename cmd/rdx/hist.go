@@ -269,7 +269,7 @@ func (c *chart) writeText(w io.Writer, utf8 bool) error {
 	for _, r := range c.Bars {
 		ns := ""
 		if r.FromNS != nil {
-			ns = siNanoseconds(*r.FromNS)
+			ns = ">=" + siNanoseconds(*r.FromNS)
 		}
 		draw(fmt.Sprintf("%8s - %8s", amount(float64(r.From)), amount(float64(r.To))), ns, r)
 	}
@@ -284,11 +284,10 @@ func (c *chart) writeText(w io.Writer, utf8 bool) error {
 func (c *chart) writeKinds(b *strings.Builder) {
 	o := c.Profile
 	explain := map[model.Kind]string{
-		model.Reuse:       "",
-		model.Cold:        "first access to the datum; part of never",
-		model.Censored:    "watching ended first; spread over longer times and never",
+		model.Cold:        "first access to the datum",
+		model.Censored:    "watched to the end without a reuse",
 		model.Invalidated: "another thread wrote the datum first",
-		model.Pruned:      "given up on purpose; spread like censored",
+		model.Pruned:      "given up on purpose without a reuse",
 	}
 	fmt.Fprintf(b, "\n%-17s %9s  %s\n", "as observed", "number", "of accesses")
 	for k := model.Reuse; k < model.Lost; k++ {
@@ -300,7 +299,7 @@ func (c *chart) writeKinds(b *strings.Builder) {
 	}
 	lost := ""
 	if o.Lost > 0 {
-		lost = shorten(o.topLosses(2), 44)
+		lost = shorten(o.topLosses(2), 43)
 	}
 	line := fmt.Sprintf("%-17s %9d  %6s  %s", "lost", o.Lost, "", lost)
 	b.WriteString(strings.TrimRight(line, " ") + "\n")

@@ -53,7 +53,7 @@ func survey(p *model.Profile) *overview {
 		r := &p.Records[i]
 		if r.Kind == model.Lost {
 			o.Lost += r.Observations
-			o.Losses["lost"] += r.Observations
+			o.Losses["end not known"] += r.Observations
 			continue
 		}
 		o.Observations += r.Observations
@@ -207,16 +207,30 @@ func writeOverview(w io.Writer, o *overview) error {
 		wrap(&b, "! ", m)
 	}
 	for _, m := range o.Remarks {
-		wrap(&b, "- ", m)
+		if limits(m) {
+			wrap(&b, "! ", m)
+		}
 	}
 	_, err := io.WriteString(w, b.String())
 	return err
 }
 
+// limits says whether a remark is about what the figures are worth. The
+// others, such as how long threads were held, are for --format json and pprof
+// -comments.
+func limits(remark string) bool {
+	for _, start := range []string{"session ended early", "merged from", "changed since", "access rates of"} {
+		if strings.HasPrefix(remark, start) {
+			return true
+		}
+	}
+	return false
+}
+
 // missRatio does not claim more than the number of observations allows.
 func (o *overview) missRatio(c cacheMisses) string {
 	if least := 10 / float64(max(o.Observations, 10)); c.MissRatio < least {
-		return "<" + percent(least, 1)
+		return "less than " + percent(least, 1)
 	}
 	return percent(c.MissRatio, 1)
 }

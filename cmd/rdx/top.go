@@ -47,6 +47,9 @@ A reuse in brackets was not seen: [cold] is the first access to the datum,
 			}
 			t := &topList{Profile: survey(p), By: m.name, Pairs: pairs(p, m.value), metric: m}
 			t.All = len(t.Pairs)
+			if t.All == 0 {
+				t.other = nonEmpty(p)
+			}
 			for _, q := range t.Pairs {
 				t.Total += q.Value
 			}
@@ -126,6 +129,28 @@ func findMetric(p *model.Profile, by string) (metric, error) {
 	return metric{}, oneOf("by", by, words)
 }
 
+// nonEmpty is a flag by which a profile has pairs: the largest cache that is
+// missed, else what every profile has.
+func nonEmpty(p *model.Profile) string {
+	by := "--by observations"
+	for i, c := range p.Caches {
+		for k := range p.Records {
+			if m := p.Records[k].Misses; i < len(m) && m[i] > 0 {
+				by = "--by " + strings.ToLower(c.Level)
+				break
+			}
+		}
+	}
+	if by == "--by observations" {
+		for k := range p.Records {
+			if p.Records[k].Reuses > 0 {
+				return "--by reuses or --by distance"
+			}
+		}
+	}
+	return by
+}
+
 // A topList is what rdx top prints.
 type topList struct {
 	Profile *overview `json:"profile"`
@@ -135,6 +160,7 @@ type topList struct {
 	Pairs   []*pair   `json:"pairs"`
 
 	metric metric
+	other  string // flag that gives a list where this one is empty
 }
 
 func (t *topList) write(w io.Writer, format string) error {
@@ -156,6 +182,11 @@ func (t *topList) writeText(w io.Writer) error {
 	}
 	var b strings.Builder
 	fmt.Fprintf(&b, "\n%s: %s in all; %d of %d use -> reuse pairs\n\n", t.metric.title, t.amount(t.Total), len(t.Pairs), t.All)
+	if t.All == 0 {
+		fmt.Fprintf(&b, "nothing to list; try %s\n", t.other)
+		_, err := io.WriteString(w, b.String())
+		return err
+	}
 	fmt.Fprintf(&b, "%6s %6s %8s %5s %8s %8s %8s  %s\n", "", "", "", "", "median", "median", "median", "use")
 	fmt.Fprintf(&b, "%6s %6s %8s %5s %8s %8s %8s  %s\n", "share", "cum", t.By, "seen", "accesses", "time", "distance", "-> reuse")
 	for _, q := range t.Pairs {
