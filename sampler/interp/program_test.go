@@ -137,7 +137,14 @@ func (w *walk) compareStore(a Access) string {
 
 // compareMemory compares every page that the interpreter wrote, and forgets
 // them: the thread goes on without the interpreter.
+//
+// With several threads the others may have written too; then only the stores
+// themselves are compared.
 func (w *walk) compareMemory() {
+	if tasks, _ := os.ReadDir(fmt.Sprintf("/proc/%d/task", w.pid)); len(tasks) > 1 {
+		w.forget()
+		return
+	}
 	for _, p := range w.m.pages {
 		var want [pageSize]byte
 		if !p.dirty || w.ReadPage(p.num*pageSize, &want) != nil || want == p.data {
@@ -259,7 +266,7 @@ func programs(t *testing.T, rnd *rand.Rand) map[string][]string {
 		"sort":    {"/usr/bin/sort", "--parallel=1", text},
 		"python3": {"/usr/bin/python3", "-c", pythonWork},
 		"sqlite3": {"/usr/bin/sqlite3", ":memory:", sqlWork},
-		"openssl": {"/usr/bin/openssl", "speed", "-seconds", "20", "sha256", "aes-128-gcm", "rsa2048", "ecdsap256", "chacha20-poly1305", "md5"},
+		"openssl": {"/usr/bin/openssl", "speed", "-seconds", "1", "sha256", "aes-128-cbc", "rsa2048", "ecdsap256", "md5", "sha512", "ghash"},
 		"perl":    {"/usr/bin/perl", "-e", "for $i (1..1e8) { $h{$i % 1000} .= chr($i % 256); $h{$i % 1000} =~ s/a+/b/ if $i % 10 == 0; $s += sqrt($i) * sin($i) }"},
 		"ffmpeg":  {"/usr/bin/ffmpeg", "-v", "error", "-threads", "1", "-filter_threads", "1", "-f", "lavfi", "-i", "testsrc=s=640x360:d=30", "-f", "lavfi", "-i", "sine=d=30", "-threads", "1", "-c:v", "mpeg4", "-f", "avi", "-y", "/dev/null"},
 	}
