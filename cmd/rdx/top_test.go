@@ -92,7 +92,7 @@ func TestTop(t *testing.T) {
 		"1160 of 1.16G accesses: 1000 reuse, 10 cold, 150 censored; lost 205",
 		"! the access rate, 2 per nanosecond, is a default guess",
 		"43.1% of the observations were reused sooner than the clock can tell, 500ns or",
-		"were lost: no free debug register (200), end not known (5)",
+		"were lost: no free debug register (200), end not known",
 		"predicted L2 misses: ",
 		"multiply  matmul.c:23",
 		"-> multiply  matmul.c:23",
