@@ -875,3 +875,53 @@ func FuzzBuildID(f *testing.F) {
 	f.Add(data[:4096])
 	f.Fuzz(func(t *testing.T, data []byte) { BuildID(bytes.NewReader(data)) })
 }
+
+// A damaged file gives a problem or wrong names, no panic and no endless loop.
+func TestSymbolizeDamaged(t *testing.T) {
+	bin := compile(t, source(t, "prog.c", inlinedC), "gcc", "-g", "-O2")
+	pcs := functions(t, bin, isMine)
+	whole, err := os.ReadFile(bin)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const base = 0x555555554000
+	_, ms := mapped(t, bin, base)
+	seed := uint64(time.Now().UnixNano())
+	t.Logf("seed %d", seed)
+	rng := rand.New(rand.NewPCG(seed, 1))
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		for range 300 {
+			data := slices.Clone(whole)
+			for range 1 + rng.IntN(50) {
+				data[rng.IntN(len(data))] = byte(rng.Uint32())
+			}
+			if rng.IntN(10) == 0 {
+				data = data[:rng.IntN(len(data))]
+			}
+			p := &model.Profile{BinsPerOctave: 8}
+			for _, pc := range pcs {
+				p.Records = append(p.Records, model.Record{Kind: model.Cold, Use: []*model.Location{{Address: base + pc, Mapping: ms[0]}}, Observations: 1})
+			}
+			if _, err := Symbolize(p, vdsoBinaries{image: memory{io.NewSectionReader(bytes.NewReader(data), 0, int64(len(data)))}}); err != nil {
+				t.Error(err)
+			}
+		}
+	}()
+	select {
+	case <-done:
+	case <-time.After(time.Minute):
+		t.Fatal("300 damaged files took more than a minute")
+	}
+}
+
+func FuzzPerfMap(f *testing.F) {
+	f.Add("7f0000000100 80 name\nx\nffffffffffffffff 2 y\n")
+	f.Fuzz(func(t *testing.T, text string) {
+		names, err := readPerfMap(strings.NewReader(text), []uint64{1, 0x10, 0x7f0000000100, 1 << 63})
+		if len(names) != 4 || err != nil && strings.Contains(err.Error(), "\n") {
+			t.Errorf("%q, %v", names, err)
+		}
+	})
+}
