@@ -36,8 +36,10 @@ type thread struct {
 
 // watch is what a slot watches.
 type watch struct {
-	point *sampler.Watchpoint
-	obs   *observation
+	point   *sampler.Watchpoint
+	seq     uint32
+	obs     *observation // or
+	stretch *stretch
 }
 
 // ThreadStarted implements sampler.Handler.
@@ -143,10 +145,23 @@ func (s *Session) Hold(tid int, signal unix.Signal) bool {
 	return true
 }
 
-// sample watches the held thread's next access in the slot it has won.
+// skipMost: the sampled access is a random one of so many after the tick. A
+// timer stops a thread most often at slow accesses; some way on, the choice
+// no longer depends on them.
+const skipMost = 256
+
+// sample takes an access of the held thread: reads ahead for its reuse, and
+// watches for it in the slot it has won if it does not come so soon.
 func (s *Session) sample(t *thread) {
 	t.redraw(s)
-	access, err := s.locate.Locate(t.process.pid, t.tid, s.rand.IntN)
+	if s.wantStretch() && s.armStretch(t) {
+		return
+	}
+	skip := 0
+	if s.cfg.Burst > 0 {
+		skip = s.rand.IntN(skipMost)
+	}
+	ahead, err := s.locate.Ahead(t.process.pid, t.tid, skip, s.cfg.Burst, s.rand.IntN)
 	if err != nil {
 		var declined *sampler.Declined
 		if errors.As(err, &declined) {
@@ -156,41 +171,65 @@ func (s *Session) sample(t *thread) {
 		}
 		return
 	}
+	s.ends[ahead.End]++
+	s.readAhead += ahead.After
 	// Libraries of a program that just started are not known yet.
-	t.process.note(access.PC)
+	t.process.note(ahead.Use.PC)
 	t.process.refresh()
-	slot := int(t.shared.HoldSlot)
-	s.retire(t, slot)
 
-	words := access.Words()
-	word := access.Word(s.rand.IntN(words))
-	point, err := s.kernel.Arm(t.tid, slot, word, 2)
-	if err != nil {
-		if errors.Is(err, sampler.ErrNoSlot) {
-			s.lose(sampler.ErrNoSlot.Error())
-		} else {
-			s.lose("watchpoint not armed")
-			s.fail(err)
-		}
+	o := &observation{
+		process: t.process,
+		tid:     t.tid,
+		op:      model.Load,
+		pc:      ahead.Use.PC,
+		next:    ahead.Use.Next,
+		after:   ahead.After,
+	}
+	if ahead.Use.Store {
+		o.op = model.Store
+	}
+	if ahead.Reuse > 0 {
+		o.state, o.kind, o.counted = done, model.Reuse, ahead.Reuse
+		o.useStack = s.stacks.add(t.process, ahead.Stack)
+		o.reuse = s.stacks.add(t.process, ahead.ReuseStack)
+		o.epoch = t.currentEpoch()
+		s.seen = append(s.seen, o)
+		s.pairs++
 		return
+	}
+	if ahead.Before > beforeMost {
+		s.lose("word touched too often before the use")
+		return
+	}
+	slot := int(t.shared.HoldSlot)
+	if s.arm(t, slot, ahead.Word, sampler.SlotArmed, ahead.Before, 2+ahead.Before) {
+		o.epoch = t.currentEpoch()
+		t.slots[slot].obs = o
+	}
+}
+
+// beforeMost bounds the traps a thread is charged with before the use.
+const beforeMost = 32
+
+// arm watches word in a slot, for traps accesses of which the first skip do
+// not count. A failure is counted.
+func (s *Session) arm(t *thread, slot int, word uint64, state sampler.SlotState, skip, traps int) bool {
+	s.retire(t, slot)
+	point, err := s.kernel.Arm(t.tid, slot, word, traps)
+	if errors.Is(err, sampler.ErrNoSlot) {
+		s.lose(sampler.ErrNoSlot.Error())
+		return false
+	} else if err != nil {
+		s.lose("watchpoint not armed")
+		s.fail(err)
+		return false
 	}
 	shared := &t.shared.Slots[slot]
 	shared.Seq++
-	shared.State = sampler.SlotArmed
-	op := model.Load
-	if access.Store {
-		op = model.Store
-	}
-	t.slots[slot] = watch{point, &observation{
-		process: t.process,
-		tid:     t.tid,
-		seq:     shared.Seq,
-		op:      op,
-		pc:      access.PC,
-		next:    access.Next,
-		words:   words,
-		epoch:   t.currentEpoch(),
-	}}
+	shared.Skip = uint32(skip)
+	shared.State = state
+	t.slots[slot] = watch{point: point, seq: shared.Seq}
+	return true
 }
 
 // retire ends what the slot watches: a use still without its reuse becomes a
@@ -204,6 +243,8 @@ func (s *Session) retire(t *thread, slot int) {
 	s.drain()
 	shared := &t.shared.Slots[slot]
 	switch {
+	case w.stretch != nil:
+		w.stretch.end(s)
 	case shared.State == sampler.SlotUsed && w.obs.state == used:
 		if age, err := w.point.Age(); err == nil && age >= shared.UseClock {
 			w.obs.censor(age-shared.UseClock, s)
