@@ -99,7 +99,7 @@ func TestTimeLocalOneEpoch(t *testing.T) {
 	x.Stacks(got)
 	want := convert(t, h, LogBins(10))
 	for i := range want.W {
-		near(t, "weight", got.W[i], want.W[i], 1e-6)
+		near(t, "weight", got.W[i], want.W[i], 1e-4) // half a unit at a piece's end lies in the next bin
 	}
 }
 
