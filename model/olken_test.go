@@ -1,0 +1,306 @@
+package model
+
+import (
+	"maps"
+	"math/rand/v2"
+	"slices"
+	"testing"
+)
+
+// bruteStack is the definition: a list of blocks, the last used first.
+type bruteStack struct {
+	stack []uint64
+	last  map[uint64]uint64
+	now   uint64
+}
+
+func (s *bruteStack) touch(b uint64) (dist, time uint64) {
+	if s.last == nil {
+		s.last = map[uint64]uint64{}
+	}
+	dist, time = Infinite, Infinite
+	if i := slices.Index(s.stack, b); i >= 0 {
+		dist, time = uint64(i), s.now-s.last[b]
+		s.stack = slices.Delete(s.stack, i, i+1)
+	}
+	s.stack = slices.Insert(s.stack, 0, b)
+	s.last[b] = s.now
+	s.now++
+	return dist, time
+}
+
+// testStreams are block streams of several shapes over about n blocks.
+func testStreams(r *rand.Rand, length int, n uint64) map[string][]uint64 {
+	s := map[string][]uint64{}
+	add := func(name string, f func(i uint64) uint64) {
+		b := make([]uint64, length)
+		for i := range b {
+			b[i] = f(uint64(i))
+		}
+		s[name] = b
+	}
+	add("loop", func(i uint64) uint64 { return i % n })
+	add("random", func(uint64) uint64 { return r.Uint64N(n) })
+	add("sawtooth", func(i uint64) uint64 { i %= 2 * n; return min(i, 2*n-1-i) })
+	add("all new", func(i uint64) uint64 { return i * 0x9e3779b97f4a7c15 })
+	add("one", func(uint64) uint64 { return 7 })
+	add("skewed", func(uint64) uint64 { return uint64(float64(n) * r.Float64() * r.Float64() * r.Float64()) })
+	add("phases", func(i uint64) uint64 { return i/1000*n/2 + r.Uint64N(n) })
+	add("ends of the address space", func(uint64) uint64 { return r.Uint64N(n) - n/2 })
+	return s
+}
+
+func seededRand(t testing.TB) *rand.Rand {
+	seed := rand.Uint64()
+	t.Logf("seed %d", seed)
+	return rand.New(rand.NewPCG(seed, 1))
+}
+
+func TestOlkenAgainstBrute(t *testing.T) {
+	r := seededRand(t)
+	for name, blocks := range testStreams(r, 30000, 600) {
+		o := NewOlken()
+		var brute bruteStack
+		dist := make([]uint64, len(blocks))
+		time := make([]uint64, len(blocks))
+		for at := 0; at < len(blocks); {
+			n := min(1+r.IntN(300), len(blocks)-at)
+			if err := o.Touch(blocks[at:at+n], dist[at:at+n], time[at:at+n]); err != nil {
+				t.Fatal(err)
+			}
+			at += n
+		}
+		if name == "all new" {
+			blocks = blocks[:3000] // the brute force is quadratic here
+		}
+		for i, b := range blocks {
+			d, tm := brute.touch(b)
+			if dist[i] != d || time[i] != tm {
+				t.Fatalf("%s: access %d (block %d): distance %d time %d, want %d %d", name, i, b, dist[i], time[i], d, tm)
+			}
+		}
+		if o.Accesses() != uint64(len(dist)) {
+			t.Errorf("%s: %d accesses, want %d", name, o.Accesses(), len(dist))
+		}
+	}
+}
+
+// Streams long enough for several compactions and sizes, whose answer is
+// known without a walk.
+func TestOlkenClosedForm(t *testing.T) {
+	const length = 1 << 20
+	for _, m := range []uint64{1, 2, 511, 512, 513, 8191, 8192, 50000, 200000} {
+		o := NewOlken()
+		blocks := make([]uint64, length)
+		for i := range blocks {
+			blocks[i] = uint64(i) % m * LineBytes
+		}
+		dist, time := make([]uint64, length), make([]uint64, length)
+		if err := o.Touch(blocks, dist, time); err != nil {
+			t.Fatal(err)
+		}
+		for i := range blocks {
+			d, tm := m-1, m
+			if uint64(i) < m {
+				d, tm = Infinite, Infinite
+			}
+			if dist[i] != d || time[i] != tm {
+				t.Fatalf("loop of %d: access %d: %d %d, want %d %d", m, i, dist[i], time[i], d, tm)
+			}
+		}
+		if o.Blocks() != m {
+			t.Errorf("loop of %d: %d blocks", m, o.Blocks())
+		}
+	}
+}
+
+func TestOlkenTimesOptional(t *testing.T) {
+	r := seededRand(t)
+	for name, blocks := range testStreams(r, 100000, 20000) {
+		a, b := make([]uint64, len(blocks)), make([]uint64, len(blocks))
+		if err := NewOlken().Touch(blocks, a, nil); err != nil {
+			t.Fatal(err)
+		}
+		if err := NewOlken().Touch(blocks, b, make([]uint64, len(blocks))); err != nil {
+			t.Fatal(err)
+		}
+		if !slices.Equal(a, b) {
+			t.Errorf("%s: distances differ when times are not asked for", name)
+		}
+	}
+}
+
+func TestOlkenTooManyBlocks(t *testing.T) {
+	o := NewOlken()
+	o.order.live, o.order.now = maxLive+1, o.order.end // as if that many had been touched
+	o.compact()
+	if err := o.Touch([]uint64{1}, make([]uint64, 1), nil); err != ErrTooManyBlocks {
+		t.Fatalf("got %v", err)
+	}
+}
+
+func TestOlkenMemory(t *testing.T) {
+	const n = 3_000_000
+	o := NewOlken()
+	blocks, dist := make([]uint64, 1000), make([]uint64, 1000)
+	worst := 0.0
+	for at := range n / len(blocks) {
+		for i := range blocks {
+			blocks[i] = uint64(at*len(blocks)+i) * 0xbf58476d1ce4e5b9
+		}
+		if err := o.Touch(blocks, dist, dist); err != nil {
+			t.Fatal(err)
+		}
+		if o.Blocks() > 100_000 {
+			worst = max(worst, float64(o.Bytes())/float64(o.Blocks()))
+		}
+	}
+	t.Logf("worst %.1f bytes a block, %.1f at the end", worst, float64(o.Bytes())/n)
+	if worst >= 24 {
+		t.Errorf("%.1f bytes a distinct block, want under 24", worst)
+	}
+}
+
+func TestTimeList(t *testing.T) {
+	r := seededRand(t)
+	var l timeList
+	var want []uint64
+	now := uint64(0)
+	for range 30 {
+		// Keep a random part, append new times with large gaps.
+		var keep []uint64
+		w := l.rewriter(len(want) + 200)
+		for i, x := range want {
+			if r.IntN(3) > 0 {
+				if got := w.next(uint32(i)); got != x {
+					t.Fatalf("next(%d) = %d, want %d", i, got, x)
+				}
+				w.put(x)
+				keep = append(keep, x)
+			}
+		}
+		for range r.IntN(200) {
+			now += 1 + r.Uint64N(1<<r.UintN(36))
+			w.put(now)
+			keep = append(keep, now)
+		}
+		l, want = w.done(), keep
+		for i, x := range want {
+			if got := l.at(uint32(i)); got != x {
+				t.Fatalf("at(%d) = %d, want %d", i, got, x)
+			}
+		}
+	}
+	if len(l.wraps) < 10 {
+		t.Errorf("only %d wraps: the test does not test them", len(l.wraps))
+	}
+}
+
+func FuzzOlken(f *testing.F) {
+	f.Add([]byte("abbca"), uint8(3))
+	f.Add([]byte{0, 255, 0, 255}, uint8(1))
+	f.Fuzz(func(t *testing.T, trace []byte, step uint8) {
+		o := NewOlken()
+		var brute bruteStack
+		for len(trace) > 0 {
+			n := min(int(step)%100+1, len(trace))
+			blocks := make([]uint64, n)
+			for i := range blocks {
+				blocks[i] = uint64(int8(trace[i])) // both ends of the address space
+			}
+			dist, time := make([]uint64, n), make([]uint64, n)
+			if err := o.Touch(blocks, dist, time); err != nil {
+				t.Fatal(err)
+			}
+			for i, b := range blocks {
+				if d, tm := brute.touch(b); d != dist[i] || tm != time[i] {
+					t.Fatalf("block %#x: %d %d, want %d %d", b, dist[i], time[i], d, tm)
+				}
+			}
+			trace = trace[n:]
+		}
+	})
+}
+
+func benchmarkOlken(b *testing.B, blocks []uint64) {
+	const chunk = 4096
+	dist, time := make([]uint64, chunk), make([]uint64, chunk)
+	o := NewOlken()
+	touch := func(blocks []uint64) {
+		if err := o.Touch(blocks, dist[:len(blocks)], time[:len(blocks)]); err != nil {
+			b.Fatal(err)
+		}
+	}
+	b.ReportAllocs()
+	done := 0
+	for b.Loop() {
+		at := done % len(blocks)
+		n := min(chunk, len(blocks)-at)
+		touch(blocks[at : at+n])
+		done += n
+	}
+	b.ReportMetric(float64(done)/b.Elapsed().Seconds()/1e6, "Macc/s")
+	b.ReportMetric(float64(o.Bytes())/float64(o.Blocks()), "B/block")
+}
+
+func BenchmarkOlkenUniform4M(b *testing.B) {
+	r := rand.New(rand.NewPCG(1, 2))
+	blocks := make([]uint64, 1<<24)
+	for i := range blocks {
+		blocks[i] = r.Uint64N(4_000_000)
+	}
+	benchmarkOlken(b, blocks)
+}
+
+func TestOlkenLastAccesses(t *testing.T) {
+	r := seededRand(t)
+	for name, blocks := range testStreams(r, 200000, 9000) {
+		o := NewOlken()
+		if err := o.Touch(blocks, make([]uint64, len(blocks)), make([]uint64, len(blocks))); err != nil {
+			t.Fatal(err)
+		}
+		last := map[uint64]uint64{}
+		for i, b := range blocks {
+			last[b] = uint64(i)
+		}
+		var got []uint64
+		o.LastAccesses(func(before uint64) { got = append(got, before) })
+		want := slices.Sorted(maps.Values(last))
+		if !slices.Equal(got, want) {
+			t.Errorf("%s: last accesses differ (%d, want %d of them)", name, len(got), len(want))
+		}
+	}
+}
+
+func TestRecencyNth(t *testing.T) {
+	r := seededRand(t)
+	var o recency
+	o.reset(0, 2)
+	var stack []uint32
+	for range 300_000 {
+		if o.full() {
+			rank := o.rank()
+			for i := range stack {
+				stack[i] = rank(stack[i])
+			}
+			o.reset(o.live, 2)
+		}
+		if len(stack) < 3 || len(stack) < 1500 && r.IntN(20) == 0 {
+			o.push()
+		} else {
+			k := uint32(r.IntN(len(stack)))
+			p := o.nth(k)
+			if n := o.above(p); n != k {
+				t.Fatalf("%d above the one %d from the top", n, k)
+			}
+			if p != stack[k] {
+				t.Fatalf("nth(%d) of %d is %d, want %d", k, len(stack), p, stack[k])
+			}
+			if got := o.move(p); got != k {
+				t.Fatalf("move of the one %d from the top says %d", k, got)
+			}
+			stack = slices.Delete(stack, int(k), int(k)+1)
+		}
+		stack = slices.Insert(stack, 0, o.now-1)
+	}
+}

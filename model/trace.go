@@ -1,0 +1,53 @@
+package model
+
+import (
+	"fmt"
+	"math/bits"
+)
+
+// Access is one load or store of Size bytes at Addr. A read-modify-write is
+// two accesses, a Load and a Store.
+type Access struct {
+	Addr   uint64
+	PC     uint64 // of the instruction, 0 if unknown
+	Thread int32
+	Size   uint32 // bytes; 0 is taken as 1
+	Op     Op     // OpUnknown counts as a load
+}
+
+// Block sizes, in bytes, that count as one datum.
+const (
+	WordBytes = 8
+	LineBytes = 64
+	PageBytes = 4096
+)
+
+// Granularity turns addresses into block numbers. The zero value counts every
+// byte as a block of its own.
+type Granularity struct{ shift uint }
+
+// NewGranularity returns the granularity for blocks of the given number of
+// bytes, a power of two.
+func NewGranularity(bytes int) (Granularity, error) {
+	if bytes <= 0 || bytes&(bytes-1) != 0 {
+		return Granularity{}, fmt.Errorf("block size %d: not a power of two", bytes)
+	}
+	return Granularity{uint(bits.TrailingZeros(uint(bytes)))}, nil
+}
+
+// Bytes is the size of a block.
+func (g Granularity) Bytes() int { return 1 << g.shift }
+
+// Span returns the numbers of the first and the last block the access
+// overlaps. An access that would run past the end of the address space ends
+// at its last byte.
+func (g Granularity) Span(a *Access) (first, last uint64) {
+	end := a.Addr
+	if a.Size > 1 {
+		end = a.Addr + uint64(a.Size-1)
+		if end < a.Addr {
+			end = ^uint64(0)
+		}
+	}
+	return a.Addr >> g.shift, end >> g.shift
+}

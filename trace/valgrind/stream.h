@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * The stream that the tool hands to rdx, and the buffers it travels in.
+ *
+ * The stream is a sequence of 64-bit words. A *segment* is a run of accesses
+ * that generated code performs without any way out between them. It is
+ * described once, when its code is translated (WORD_DEFINE), and each time it
+ * is entered it writes one header word, its number, then one word for every
+ * access whose address cannot be worked out from the description and the
+ * words before it. So a push next to another push, or a global variable,
+ * costs nothing.
+ *
+ * trace/stream.go reads this; the constants must agree.
+ */
+#ifndef RDX_STREAM_H
+#define RDX_STREAM_H
+
+#include "pub_tool_basics.h"
+
+#define STREAM_VERSION 1
+
+/* Header words. The low half is a segment's number or one of these, the high
+   half of these is the number of words that follow. */
+enum {
+   WORD_PAD    = 0, /* nothing */
+   WORD_DEFINE = 1, /* segment number | accesses << 32, then 2 words each */
+   WORD_THREAD = 2, /* kernel thread id: what follows is this thread's */
+   WORD_FAULT  = 3, /* guest pc: the segment just before stopped there */
+   WORD_SYSCALL_EXEC = 4, /* the program asks to be replaced */
+   WORD_END    = 5, /* the program has ended in an orderly way */
+   WORD_FIRST_SEGMENT = 16
+};
+
+/* The two words that describe an access. */
+#define SITE_PC_BITS   48
+#define SITE_SIZE_BITS 12 /* above the pc */
+#define SITE_LOAD      (1ULL << 60)
+#define SITE_STORE     (1ULL << 61)
+#define SITE_GUARDED   (1ULL << 62) /* its word is 0 when it did not happen */
+/* Second word: where the address comes from. The high 12 bits are BASE_OWN:
+   a word of its own; BASE_NONE: the low 52 bits are the address (sign
+   extended); otherwise the index of the segment's word to which the low 52
+   bits (sign extended) are added. */
+#define SITE_BASE_SHIFT 52
+#define BASE_OWN  0xfffULL
+#define BASE_NONE 0xffeULL
+#define MAX_WORDS 0xf00 /* per segment */
+
+typedef enum {
+   StoreGuarded, /* no check: a protected page ends the buffer */
+   StoreCheck,   /* one check and branch for each segment */
+   StoreCheckEach /* one for each access */
+} StoreMode;
+
+extern StoreMode store_mode;
+
+/* What generated code reads and writes: the next free word of the buffer in
+   use, and the first word it must not write (unused with StoreGuarded). */
+extern ULong** const stream_cursor;
+extern ULong** const stream_limit;
+
+void stream_open(const HChar* socket_path, Bool children);
+/* Makes room for a segment; called from generated code. */
+void stream_make_room(void);
+/* Called between segments, never from generated code. */
+void stream_put(UInt kind, const ULong* words, UInt n);
+void stream_running(void);
+void stream_flush(void);
+void stream_close(void);
+
+#endif
