@@ -213,6 +213,10 @@ func poissonBand(k, n float64) (low, high float64) {
 	return min(1, low/n), min(1, high/n)
 }
 
+// blurred is the share of observed weight below the clock's resolution that
+// makes small caches not worth a number.
+const blurred = 0.01
+
 // sizesSeen are the largest cache, in blocks, that any observation can have
 // seen fill, and the smallest that the clock's resolution cannot blur.
 func (p *Profile) sizesSeen(e *estimate) (seen, blind float64) {
@@ -221,11 +225,16 @@ func (p *Profile) sizesSeen(e *estimate) (seen, blind float64) {
 		return math.Inf(1), 0
 	}
 	seen, _ = x.Mean(p.Longest())
+	var below float64
 	for i := range p.Records {
-		if rec := &p.Records[i]; rec.BelowResolution && rec.Kind == Reuse {
-			c, _ := x.Mean(rec.Time)
+		if r := &p.Records[i]; r.BelowResolution && r.Kind == Reuse {
+			c, _ := x.Mean(r.Time)
 			blind = max(blind, c)
+			below += r.Accesses
 		}
+	}
+	if below < blurred*e.seen.total() {
+		blind = 0
 	}
 	return seen, blind
 }

@@ -55,7 +55,7 @@ func TestBandsCover(t *testing.T) {
 		t.Fatal(err)
 	}
 	sizes := []uint64{2, 8, 32, 128, 512, 2048, 8192}
-	const runs = 150
+	const runs = 100
 	for name, weight := range map[string]func(*rand.Rand) float64{
 		"equal":   func(*rand.Rand) float64 { return 1000 },
 		"unequal": func(r *rand.Rand) float64 { return 100 + r.ExpFloat64()*1000 },
@@ -64,7 +64,7 @@ func TestBandsCover(t *testing.T) {
 		var in, all, inBins, allBins, below, above int
 		for run := range runs {
 			p := sampleProfile(rng, truth, 1000, func() float64 { return weight(rng) })
-			o := CurveOptions{Replicates: 200, Seed: uint64(run)}
+			o := CurveOptions{Replicates: 150, Seed: uint64(run)}
 			c, err := p.MissRatios(sizes, o)
 			if err != nil {
 				t.Fatal(err)
@@ -142,8 +142,17 @@ func TestCurveQuotes(t *testing.T) {
 		t.Errorf("5 of 1000: upper bound %v, Poisson's is .01167", h)
 	}
 
-	p.Records[0].BelowResolution = true
-	p.Records[0].Time = 300
+	for i := range 5 {
+		p.Records[i].BelowResolution = true
+		p.Records[i].Time = 300
+	}
+	if c, err = p.MissRatios([]uint64{2}, CurveOptions{}); err != nil || c.Points[0].Quote != Quoted {
+		t.Errorf("half a percent below the resolution: %+v, %v", c, err)
+	}
+	for i := range 50 {
+		p.Records[i].BelowResolution = true
+		p.Records[i].Time = 300
+	}
 	if c, err = p.MissRatios([]uint64{2, 1000}, CurveOptions{}); err != nil || c.Points[0].Quote != BelowResolution || c.Points[1].Quote == BelowResolution {
 		t.Errorf("resolution: %+v, %v", c, err)
 	}
