@@ -42,6 +42,7 @@ data went by, and so which cache sizes would have missed. Profiles are pprof fil
 		newRunCmd(),
 		newTopCmd(),
 		newHistCmd(),
+		newMrcCmd(),
 		newExactCmd(),
 		newGenCmd(),
 		newComposeCmd(),
