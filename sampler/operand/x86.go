@@ -60,6 +60,7 @@ type X86Inst struct {
 	elem        uint8 // bytes of a lane under mask
 	lanes       uint8 // number of lanes under mask
 	nf          bool  // EVEX mask does not suppress the access
+	part        bool  // the CPU may touch only part of the operand
 	indexQ      bool
 	disp        int64
 	rel         int64
@@ -428,7 +429,7 @@ func (d *x86Decoder) fill(in *X86Inst, f *x86Form) error {
 	in.shape, in.Branch = f.shape, f.branch
 	in.base, in.index, in.bitReg, in.vecMask = noReg, noReg, noReg, noReg
 	in.seg, in.addr32 = d.seg, d.addr32
-	in.nf, in.indexQ = f.nf, f.indexQ
+	in.nf, in.part, in.indexQ = f.nf, f.part, f.indexQ
 	isMem := f.modrm && d.modrm < 0xc0
 	if isMem || !f.modrm || f.shape == shapeMaskMov {
 		in.load, in.store = f.load, f.store
@@ -451,6 +452,13 @@ func (d *x86Decoder) fill(in *X86Inst, f *x86Form) error {
 		return d.unsupported("LOCK on what is no read-modify-write of memory")
 	}
 	d.registers(in, f, isMem)
+	// Intel ignores a 66 prefix here, AMD truncates the target: which one is not known.
+	if f.branch != BranchNone && f.branch != BranchTrap && f.branch != BranchSyscall && d.prefix66 && d.w == 0 {
+		return d.unsupported("near branch with operand-size prefix")
+	}
+	if d.opMap == 0 && d.op&0xfe == 0xe0 && d.rep != 0 {
+		return d.unsupported("loope or loopne with a REP prefix") // Zen 4 lets the prefix choose the condition
+	}
 	if err := d.immediate(in, f); err != nil {
 		return err
 	}
@@ -588,10 +596,6 @@ func (d *x86Decoder) immediate(in *X86Inst, f *x86Form) error {
 
 // special does what only a few shapes need.
 func (d *x86Decoder) special(in *X86Inst, f *x86Form, isMem bool) error {
-	// Intel ignores a 66 prefix here, AMD truncates the target: which one is not known.
-	if f.branch != BranchNone && f.branch != BranchTrap && f.branch != BranchSyscall && d.prefix66 && d.w == 0 {
-		return d.unsupported("near branch with operand-size prefix")
-	}
 	addr := RegSet(0)
 	if isMem && f.shape != shapeGather && in.index != noReg {
 		addr |= 1 << in.index
@@ -641,6 +645,9 @@ func (d *x86Decoder) special(in *X86Inst, f *x86Form, isMem bool) error {
 		}
 	case shapeBit:
 		if isMem {
+			if d.addr32 {
+				return d.unsupported("bit string with 32-bit addressing") // no source says where it wraps
+			}
 			in.bitReg = d.modrm>>3&7 | d.r
 			addr |= 1 << in.bitReg
 		}
