@@ -667,10 +667,13 @@ func (d *x86Decoder) special(in *X86Inst, f *x86Form, isMem bool) error {
 		in.lanes = uint8((16 << d.l) / max(index, uint16(in.elem)))
 		if d.enc == encVEX {
 			in.vecMask = d.vvvv
-		} else if d.opMask == 0 {
-			return d.unsupported("gather or scatter without a mask")
+			in.Writes |= RegVector
+		} else {
+			if d.opMask == 0 {
+				return d.unsupported("gather or scatter without a mask")
+			}
+			in.Writes |= RegMask
 		}
-		in.Writes |= RegMask
 		if f.load {
 			in.Writes |= RegVector
 		}
