@@ -276,7 +276,7 @@ func (in *ARM64Inst) system(w a64Word) string {
 			in.Writes = 1 << 17 // pacia1716, autia1716, ...
 		}
 	case w.bits(31, 12) == 0xd5033 || w.bits(31, 12) == 0xd5031: // barriers, wfet
-	case w.bits(31, 19) == 0b1101010100000 && w.bits(15, 12) == 4: // msr immediate
+	case w.bits(31, 19) == 0b1101010100000 && w.bits(15, 12) == 4 && rt == 0: // msr immediate
 		if w.bits(18, 16) == 0 {
 			in.Writes = RegFlags // cfinv, xaflag, axflag
 		}
@@ -301,7 +301,7 @@ func (in *ARM64Inst) system(w a64Word) string {
 		}
 	case w.bits(21, 20) == 3: // mrs
 		in.Writes = rt
-		if w.bits(18, 8) == 0b011_0010_0100 { // RNDR, RNDRRS
+		if w.bits(19, 6) == 0b1_011_0010_0100_00 { // RNDR, RNDRRS
 			in.Writes |= RegFlags
 		}
 	default:

@@ -64,6 +64,10 @@ func TestX86OnCPU(t *testing.T) {
 			}
 		}
 	}
+	// Which of several segment prefixes counts: mov eax,[rbx].
+	for _, prefixes := range []string{"643e", "3e64", "6564", "6465", "6526"} {
+		codes = append(codes, unhex(t, prefixes+"8b03"))
+	}
 	p := startLive(t, rng)
 	for _, code := range codes {
 		p.try(code)
