@@ -75,7 +75,7 @@ func TestX86OnCPU(t *testing.T) {
 	}
 	// The package comment's claims: rcx is a multiple of 64 here, so the shift's
 	// count is zero, and rax is not what the memory holds.
-	for _, code := range []string{"d323", "48d32b", "0fb10b", "f00fb10b"} { // shl, shr by cl; cmpxchg
+	for _, code := range []string{"d323", "48d32b", "0fb10b", "f00fb10b", "0fae3b", "660fae3b", "660fae33"} { // shl, shr by cl; cmpxchg; flushes
 		codes = append(codes, unhex(t, code))
 	}
 	p := startLive(t, rng)
@@ -83,7 +83,7 @@ func TestX86OnCPU(t *testing.T) {
 		p.try(code)
 	}
 	p.bad.report(t)
-	t.Logf("%d instructions, executed %d, accesses checked %d (stores %d), accesses under an all-zero mask %d, by clflush %d, not run:%v", len(codes), p.executed, p.checked, p.stores, p.inactive, p.flushes, p.skipped)
+	t.Logf("%d instructions, executed %d, accesses checked %d (stores %d), accesses under an all-zero mask %d, by line flushes %d, not run:%v", len(codes), p.executed, p.checked, p.stores, p.inactive, p.flushes, p.skipped)
 	if p.executed == 0 || p.checked == 0 {
 		t.Error("no instruction was checked")
 	}
@@ -106,7 +106,7 @@ type live struct {
 	executed int
 	checked  int
 	stores   int
-	flushes  int // watchpoints that clflush set off
+	flushes  int // watchpoints set off by clflush and its like
 	inactive int // accesses under an all-zero mask
 	skipped  tally
 	bad      *mismatches
@@ -440,9 +440,9 @@ func (p *live) run(code []byte, in *X86Inst, regs *X86Regs, want []Access, probe
 		switch {
 		case hits != 0 && (in.opMask != 0 || in.vecMask != noReg):
 			p.inactive++ // architecturally no access, but this CPU makes one
-		case hits != 0 && formName(code) == "0f ae /7":
-			// clflush: checked like a load of one byte (SDM), and Zen 4 lets it fire
-			// a watchpoint; it moves no data and is no access here.
+		case hits != 0 && (formName(code) == "0f ae /7" || formName(code) == "0f ae /6"):
+			// clflush, clflushopt, clwb: checked like a load of one byte (SDM), and Zen 4
+			// lets them fire a watchpoint; they move no data and are no access here.
 			p.flushes++
 		case hits != 0:
 			p.bad.add("unpredicted access", "%s: watchpoints %x", name, hits)
