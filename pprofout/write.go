@@ -335,8 +335,8 @@ func (e *encoder) profile() (*profile.Profile, error) {
 		PeriodType:    &profile.ValueType{Type: "accesses", Unit: "count"},
 	}
 	out.DefaultSampleType = "reuses"
-	if n := len(p.Caches); n > 0 {
-		out.DefaultSampleType = out.SampleType[2+n].Type
+	if c := p.Quotable(); c >= 0 {
+		out.DefaultSampleType = out.SampleType[3+c].Type
 	}
 	if p.Clock.Unit == nanoseconds {
 		out.PeriodType = &profile.ValueType{Type: cpuTime, Unit: nanoseconds}

@@ -42,6 +42,11 @@ data went by, and so which cache sizes would have missed. Profiles are pprof fil
 		newRunCmd(),
 		newTopCmd(),
 		newHistCmd(),
+		newExactCmd(),
+		newGenCmd(),
+		newComposeCmd(),
+		newPartitionCmd(),
+		newGroupCmd(),
 	)
 	return root
 }
