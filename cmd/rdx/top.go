@@ -22,7 +22,7 @@ func newTopCmd() *cobra.Command {
 		Short: "List use -> reuse pairs by the misses they are predicted to cause",
 		Long: `top shows where locality is lost: for each pair of a place that used data and
 the place that used it next, how many accesses of that kind are predicted to miss
-the last cache level, how long the reuse took and how much other data went by.
+a cache, how long the reuse took and how much other data went by.
 
 A reuse in brackets was not seen: [cold] is the first access to the datum,
 [censored] one that was watched to the end without a reuse.`,
@@ -59,7 +59,7 @@ A reuse in brackets was not seen: [cold] is the first access to the datum,
 			return t.write(cmd.OutOrStdout(), format)
 		},
 	}
-	cmd.Flags().StringVar(&by, "by", "misses", "what to sort by: misses (of the last level), reuses, accesses, observations, distance, or a cache level such as l1d, l2, l3")
+	cmd.Flags().StringVar(&by, "by", "misses", "what to sort by: misses (of the largest cache for which they are more than chance), reuses, accesses, observations, distance, or a cache level such as l1d, l2, l3")
 	cmd.Flags().IntVarP(&n, "number", "n", 10, "how many pairs to show")
 	cmd.Flags().StringVar(&format, "format", "text", "text, json or csv")
 	return cmd
