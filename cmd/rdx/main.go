@@ -2,13 +2,20 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"os"
 
 	"github.com/spf13/cobra"
+
+	"github.com/rdx-profiler/rdx/sampler"
 )
 
 func main() {
+	if len(os.Args) > 3 && os.Args[1] == sampler.LaunchArg {
+		fmt.Fprintln(os.Stderr, "rdx:", sampler.RunLaunched(os.Args[2:]))
+		os.Exit(exitNotRun)
+	}
 	if err := newRootCmd().Execute(); err != nil {
 		fmt.Fprintln(os.Stderr, "rdx:", err)
 		os.Exit(exitCode(err))
@@ -17,18 +24,58 @@ func main() {
 
 func newRootCmd() *cobra.Command {
 	root := &cobra.Command{
-		Use:           "rdx",
-		Short:         "Profile where a running program loses its data locality",
+		Use:   "rdx",
+		Short: "Profile where a running program loses its data locality",
+		Long: `rdx samples a running, unmodified program and measures reuse: which instruction
+touched a datum, which touched it next, how long that took and how much other
+data went by, and so which cache sizes would have missed. Profiles are pprof files.`,
+		Example: `  sudo rdx attach -p 1234 -d 10s      # a running process; writes rdx.pb.gz
+  sudo rdx run -o xz.pb.gz -- xz -k -9 file
+  rdx top xz.pb.gz                    # use -> reuse pairs by predicted misses
+  go tool pprof -http :0 xz.pb.gz`,
 		SilenceUsage:  true,
 		SilenceErrors: true,
 	}
+	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{err} })
 	root.AddCommand(
-	// one constructor per subcommand, each in a file of its own
+		newAttachCmd(),
+		newRunCmd(),
+		newTopCmd(),
+		newHistCmd(),
+		newExactCmd(),
+		newGenCmd(),
+		newComposeCmd(),
+		newPartitionCmd(),
+		newGroupCmd(),
 	)
 	return root
 }
 
-// exitCode maps errors to exit codes: 1 for a failed operation, 2 for bad usage.
+// Exit codes: 1 for a failed operation, 2 for bad usage, and for run, when the
+// profile was written, the target's own.
+const (
+	exitFailed = 1
+	exitUsage  = 2
+	exitNotRun = 127
+)
+
+// usageError is a call that is wrong in itself.
+type usageError struct{ error }
+
+// exitError carries the target's exit code through rdx run.
+type exitError struct {
+	error
+	code int
+}
+
 func exitCode(err error) int {
-	return 1
+	var exit exitError
+	var usage usageError
+	switch {
+	case errors.As(err, &exit):
+		return exit.code
+	case errors.As(err, &usage):
+		return exitUsage
+	}
+	return exitFailed
 }

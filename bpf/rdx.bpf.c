@@ -1,0 +1,353 @@
+//go:build ignore
+
+// SPDX-License-Identifier: (BSD-2-Clause OR GPL-2.0-only)
+//
+// on_sample decides, in the sampled thread and in interrupt context, whether a
+// sample wins a watchpoint; only a winner is stopped. on_trap0..3 stamp the
+// two traps of a watchpoint, the use and the reuse. Policy that needs an
+// operand decoder or a file descriptor is left to user space.
+
+#include "kernel.h"
+
+#define MAX_SLOTS 4
+#define MAX_STACK 127 // PERF_MAX_STACK_DEPTH
+
+// A slot is one debug register of one thread. User space writes it while the
+// thread is held, the programs while it runs: never both at once.
+enum slot_state {
+	SLOT_FREE,  // nothing watched
+	SLOT_ARMED, // waiting for the use
+	SLOT_USED,  // waiting for the reuse
+	SLOT_DONE,  // reuse seen; user space has not yet closed the event
+};
+
+struct slot {
+	enum slot_state state;
+	__u32 seq;       // number of the arming, ties traps to it
+	__u64 n;         // candidates since the slot was last free
+	__u64 use_clock; // clock at the use trap
+};
+
+struct thread {
+	__u32 tid;
+	__u32 hold; // the signal, from its sending until user space lets the thread go
+	__u32 hold_slot;
+	__u32 pad;
+	__u64 hold_ip;
+	__u64 hold_time; // bpf_ktime_get_ns
+	__u64 ticks;
+	__u32 traps; // so far; each cost the thread time that is not its own
+	__u32 holds;
+	struct slot slots[MAX_SLOTS];
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__uint(max_entries, 4096);
+	__type(key, __u32);
+	__type(value, struct thread);
+} threads SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 4096);
+	__type(key, __u32); // tid
+	__type(value, __u32); // index into threads
+} tids SEC(".maps");
+
+enum trap_kind { TRAP_USE = 1, TRAP_REUSE = 2 };
+
+struct trap {
+	enum trap_kind kind;
+	__u32 index; // into threads
+	__u32 tid;
+	__u32 slot;
+	__u32 seq;
+	__u32 traps;
+	__u32 holds;
+	__s32 stack_bytes; // or a negative errno
+	__u64 ip;
+	__u64 clock;
+	__u64 time; // bpf_ktime_get_ns
+	__u64 stack[MAX_STACK];
+};
+const struct trap *unused_trap __attribute__((unused)); // for bpf2go -type
+
+struct {
+	__uint(type, BPF_MAP_TYPE_RINGBUF);
+	__uint(max_entries, 4 << 20);
+} ring SEC(".maps");
+
+enum stat {
+	STAT_TICKS,          // samples of threads we know
+	STAT_CANDIDATES,     // of them, passed the thinning
+	STAT_LOSERS,         // of them, lost the draw for a slot
+	STAT_HOLDS,          // of them, signalled
+	STAT_HOLD_PENDING,   // candidate while the thread was already on hold
+	STAT_SIGNAL_BLOCKED, // the thread blocks the signals that could hold it
+	STAT_SIGNAL_FAILED,
+	STAT_THROTTLED,      // over hold_limit
+	STAT_RING_FULL,      // trap seen, record dropped
+	STAT_EXTRA_TRAPS,    // traps of a slot that was not waiting for one
+	STAT_CLOCK_FAILED,
+	STAT_UNKNOWN,        // event of a thread we do not know (any more)
+	NUM_STATS,
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, NUM_STATS);
+	__type(key, enum stat);
+	__type(value, __u64);
+} stats SEC(".maps");
+
+// Clock counters of the threads, by index into threads; only with a PMU.
+struct {
+	__uint(type, BPF_MAP_TYPE_PERF_EVENT_ARRAY);
+	__uint(key_size, sizeof(__u32));
+	__uint(value_size, sizeof(__u32));
+} counters SEC(".maps");
+
+// Set before loading.
+const volatile __u32 clock_is_counter = 0;
+const volatile __u32 num_slots = MAX_SLOTS;
+
+// Set at any time.
+__u32 accept = ~0U;       // a sample is a candidate with probability accept / 2^32
+__u32 hold_limit = 1000;  // holds a second, over all threads
+
+static __u64 window_start, window_holds;
+
+static __always_inline void count(enum stat which)
+{
+	__u64 *v = bpf_map_lookup_elem(&stats, &which);
+
+	if (v)
+		(*v)++;
+}
+
+static __always_inline struct thread *current_thread(__u32 *index)
+{
+	__u32 tid = bpf_get_current_pid_tgid();
+	__u32 *i = bpf_map_lookup_elem(&tids, &tid);
+
+	if (!i)
+		return 0;
+	*index = *i;
+	return bpf_map_lookup_elem(&threads, i);
+}
+
+// hold_signal picks the signal that holds the thread, 0 if none will do: by
+// default it is ignored, should we die before we can take it away.
+//
+// A blocked signal would surface at a time of the target's choosing; a pending
+// one would swallow ours, or ours a later one of the target's own. A target
+// that handles both (Go's runtime handles all signals) is held by SIGWINCH:
+// nobody but us sends that to a single thread.
+static __always_inline __u32 hold_signal(void)
+{
+	struct task_struct *task = (void *)bpf_get_current_task();
+	struct sighand_struct *sighand = 0;
+	unsigned long blocked = 0, pending = 0;
+	void *handler = 0;
+
+	bpf_core_read(&blocked, sizeof(blocked), &task->blocked.sig[0]);
+	bpf_core_read(&pending, sizeof(pending), &task->pending.signal.sig[0]);
+	bpf_core_read(&sighand, sizeof(sighand), &task->sighand);
+	bpf_core_read(&handler, sizeof(handler), &sighand->action[SIGURG - 1].sa.sa_handler);
+	blocked |= pending;
+	if ((unsigned long)handler <= 1 && !(blocked >> (SIGURG - 1) & 1))
+		return SIGURG;
+	if (!(blocked >> (SIGWINCH - 1) & 1))
+		return SIGWINCH;
+	return 0;
+}
+
+// over_limit is a backstop against a storm of holds, not the budget: that is
+// kept by user space through accept. CPUs may race for the count; the outcome
+// is still a limit, and atomics that return a value need Linux 5.12.
+static __always_inline int over_limit(__u64 now)
+{
+	if (now - window_start > 1000000000ULL) {
+		window_start = now;
+		window_holds = 0;
+	}
+	return window_holds++ >= hold_limit;
+}
+
+SEC("perf_event")
+int on_sample(struct bpf_perf_event_data *ctx)
+{
+	__u32 index, s, signal;
+	struct thread *t = current_thread(&index);
+	struct slot *slot;
+	__u64 now;
+
+	if (!t) {
+		count(STAT_UNKNOWN);
+		return 0;
+	}
+	count(STAT_TICKS);
+	t->ticks++;
+	if (bpf_get_prandom_u32() > accept)
+		return 0;
+	count(STAT_CANDIDATES);
+	if (t->hold) {
+		count(STAT_HOLD_PENDING);
+		return 0;
+	}
+	signal = hold_signal();
+	if (!signal) {
+		count(STAT_SIGNAL_BLOCKED);
+		return 0;
+	}
+
+	// A slot is picked without looking at what it watches, and given to the
+	// n-th candidate since it was last free with probability 1/n: how long a
+	// datum is watched then does not depend on the datum.
+	s = bpf_get_prandom_u32() % num_slots;
+	slot = &t->slots[s & (MAX_SLOTS - 1)];
+	slot->n++;
+	if (slot->n > 1 && ((__u64)bpf_get_prandom_u32() * slot->n) >> 32) {
+		count(STAT_LOSERS);
+		return 0;
+	}
+	now = bpf_ktime_get_ns();
+	if (over_limit(now)) {
+		count(STAT_THROTTLED);
+		return 0;
+	}
+	t->hold = signal;
+	t->hold_slot = s;
+	t->hold_ip = USER_IP(ctx);
+	t->hold_time = now;
+	if (bpf_send_signal_thread(signal)) {
+		t->hold = 0;
+		count(STAT_SIGNAL_FAILED);
+		return 0;
+	}
+	count(STAT_HOLDS);
+	return 0;
+}
+
+// read_clock is the thread's own time: the on-CPU nanoseconds since the event
+// was enabled, or the thread's access counter.
+static __always_inline int read_clock(struct bpf_perf_event_data *ctx, __u32 index, __u64 *clock)
+{
+	struct bpf_perf_event_value v = {};
+
+	if (clock_is_counter) {
+		if (bpf_perf_event_read_value(&counters, index, &v, sizeof(v)))
+			return -1;
+		*clock = v.counter;
+		return 0;
+	}
+	if (bpf_perf_prog_read_value(ctx, &v, sizeof(v)))
+		return -1;
+	*clock = v.enabled;
+	return 0;
+}
+
+// reserve fills in all of a record but its clock.
+static __always_inline struct trap *reserve(struct bpf_perf_event_data *ctx, struct thread *t,
+					    __u32 index, __u32 s, enum trap_kind kind)
+{
+	struct trap *r = bpf_ringbuf_reserve(&ring, sizeof(*r), 0);
+
+	if (!r) {
+		count(STAT_RING_FULL);
+		return 0;
+	}
+	r->kind = kind;
+	r->index = index;
+	r->tid = t->tid;
+	r->slot = s;
+	r->seq = t->slots[s].seq;
+	r->traps = t->traps;
+	r->holds = t->holds;
+	r->ip = USER_IP(ctx);
+	r->clock = 0;
+	r->time = bpf_ktime_get_ns();
+	r->stack_bytes = bpf_get_stack(ctx, r->stack, sizeof(r->stack), BPF_F_USER_STACK);
+	return r;
+}
+
+// Nobody waits for a trap: the reader polls, the target pays no wakeup.
+static __always_inline void submit(struct trap *r, __u64 clock)
+{
+	r->clock = clock;
+	bpf_ringbuf_submit(r, BPF_RB_NO_WAKEUP);
+}
+
+// trap must return 1: kernels from 6.11 on ignore the event's limit if the
+// program swallows the event.
+//
+// The use is stamped as late, the reuse as early as possible, so that the
+// stack walks, whose cost varies, stay outside of the time between them.
+static __always_inline int trap(struct bpf_perf_event_data *ctx, __u32 s)
+{
+	__u32 index;
+	struct thread *t = current_thread(&index);
+	struct slot *slot;
+	struct trap *r;
+	__u64 clock = 0;
+
+	if (!t) {
+		count(STAT_UNKNOWN);
+		return 1;
+	}
+	t->traps++;
+	slot = &t->slots[s];
+	switch (slot->state) {
+	case SLOT_ARMED:
+		slot->state = SLOT_USED;
+		r = reserve(ctx, t, index, s, TRAP_USE);
+		if (!r)
+			return 1;
+		if (read_clock(ctx, index, &clock))
+			count(STAT_CLOCK_FAILED);
+		slot->use_clock = clock;
+		submit(r, clock);
+		return 1;
+	case SLOT_USED:
+		if (read_clock(ctx, index, &clock))
+			count(STAT_CLOCK_FAILED);
+		slot->state = SLOT_DONE;
+		slot->n = 0;
+		r = reserve(ctx, t, index, s, TRAP_REUSE);
+		if (r)
+			submit(r, clock);
+		return 1;
+	default:
+		count(STAT_EXTRA_TRAPS);
+		return 1;
+	}
+}
+
+// One program per slot: the event does not say which slot it belongs to.
+SEC("perf_event")
+int on_trap0(struct bpf_perf_event_data *ctx)
+{
+	return trap(ctx, 0);
+}
+
+SEC("perf_event")
+int on_trap1(struct bpf_perf_event_data *ctx)
+{
+	return trap(ctx, 1);
+}
+
+SEC("perf_event")
+int on_trap2(struct bpf_perf_event_data *ctx)
+{
+	return trap(ctx, 2);
+}
+
+SEC("perf_event")
+int on_trap3(struct bpf_perf_event_data *ctx)
+{
+	return trap(ctx, 3);
+}
+
+char LICENSE[] SEC("license") = "Dual BSD/GPL";

@@ -1,0 +1,250 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"time"
+
+	"github.com/spf13/cobra"
+	"go.uber.org/zap"
+	"golang.org/x/sys/unix"
+
+	"github.com/rdx-profiler/rdx/collector"
+	"github.com/rdx-profiler/rdx/model"
+	"github.com/rdx-profiler/rdx/pprofout"
+	"github.com/rdx-profiler/rdx/sampler"
+)
+
+// recordFlags are those of both attach and run.
+type recordFlags struct {
+	output   string
+	duration time.Duration
+	overhead float64
+	gap      time.Duration
+	rate     float64
+	slots    int
+	bins     int
+	follow   bool
+	seed     uint64
+	caches   []string
+	verbose  bool
+	quiet    bool
+}
+
+func (f *recordFlags) register(cmd *cobra.Command) {
+	fs := cmd.Flags()
+	fs.StringVarP(&f.output, "output", "o", "rdx.pb.gz", "profile to write")
+	fs.DurationVarP(&f.duration, "duration", "d", 0, "how long to sample (default: until the target exits, Ctrl-C or SIGTERM)")
+	fs.Float64Var(&f.overhead, "overhead", 1, "percent of the target's CPU time that rdx may cost")
+	fs.DurationVar(&f.gap, "gap", 2*time.Millisecond, "mean CPU time between two ticks of a thread; --overhead decides how many become samples")
+	fs.Float64Var(&f.rate, "access-rate", 0, fmt.Sprintf("accesses per nanosecond of CPU time, where no PMU counts them (default %g, a guess)", collector.DefaultAccessRate))
+	fs.IntVar(&f.slots, "slots", sampler.NumSlots, "watchpoints per thread, 1 to 4; fewer leave some to a debugger")
+	fs.IntVar(&f.bins, "bins", 16, "bins per octave of the reuse times written")
+	fs.BoolVar(&f.follow, "follow", false, "profile processes the target starts, too")
+	fs.Uint64Var(&f.seed, "seed", 0, "of rdx's random choices outside the kernel (default: by the clock)")
+	fs.StringSliceVar(&f.caches, "caches", nil, "cache sizes to predict misses for, smallest first (default: this machine's), e.g. 48K,1M,32M")
+	fs.BoolVarP(&f.verbose, "verbose", "v", false, "log what rdx does to standard error")
+	fs.BoolVarP(&f.quiet, "quiet", "q", false, "print neither progress nor summary")
+}
+
+func newAttachCmd() *cobra.Command {
+	var f recordFlags
+	var pid int
+	cmd := &cobra.Command{
+		Use:   "attach -p PID",
+		Short: "Profile a running process",
+		Long: `attach samples a process that is already running, all its threads and those it
+creates, and writes a profile when the duration is over, the process exits, or
+on Ctrl-C or SIGTERM. The process runs on, undisturbed.`,
+		Example: `  sudo rdx attach -p 1234 -d 10s
+  sudo rdx attach -p $(pidof sqlite3) -o sqlite.pb.gz --overhead 0.5`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if pid <= 0 {
+				return usageError{errors.New("attach: name a process with -p PID")}
+			}
+			return f.record(cmd, collector.Config{PID: pid})
+		},
+	}
+	cmd.Flags().IntVarP(&pid, "pid", "p", 0, "process to attach to")
+	f.register(cmd)
+	return cmd
+}
+
+func newRunCmd() *cobra.Command {
+	var f recordFlags
+	cmd := &cobra.Command{
+		Use:   "run [flags] -- COMMAND [ARG...]",
+		Short: "Start a program and profile it from its first instruction on",
+		Long: `run starts a program and profiles it until it exits or the duration is over.
+Its standard input, output and exit code are the program's own.`,
+		Example: `  sudo rdx run -o xz.pb.gz -- xz -k -9 file`,
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				return usageError{errors.New("run: name a program after --")}
+			}
+			return nil
+		},
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return f.record(cmd, collector.Config{Command: args})
+		},
+	}
+	// Flags behind the program's name are the program's.
+	cmd.Flags().SetInterspersed(false)
+	f.register(cmd)
+	return cmd
+}
+
+// record runs one session from attaching to the written profile.
+func (f *recordFlags) record(cmd *cobra.Command, cfg collector.Config) error {
+	// Find out now, not after the profile was taken.
+	caches, err := f.cacheSizes()
+	if err != nil {
+		return err
+	}
+	log := zap.NewNop()
+	if f.verbose {
+		if log, err = zap.NewDevelopment(); err != nil {
+			return fmt.Errorf("start log: %w", err)
+		}
+		defer log.Sync()
+	}
+	stderr := cmd.ErrOrStderr()
+	progress := newProgress(stderr, f.quiet)
+	cfg.Duration = f.duration
+	cfg.Overhead = f.overhead / 100
+	cfg.Gap = f.gap
+	cfg.AccessRate = f.rate
+	cfg.Slots = f.slots
+	cfg.BinsPerOctave = f.bins
+	cfg.Follow = f.follow
+	cfg.Seed = f.seed
+	cfg.Caches = caches
+	cfg.Log = log
+	cfg.Progress = progress.show
+
+	// From here on Ctrl-C ends the session, not the program.
+	ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, unix.SIGTERM, unix.SIGHUP)
+	defer stop()
+	s, err := collector.Start(cfg)
+	if err != nil {
+		return err
+	}
+	defer s.Close()
+	p, err := s.Wait(ctx)
+	progress.done()
+	if p == nil {
+		return err
+	}
+	if err != nil {
+		// What was seen is written all the same.
+		p.Comments = append(p.Comments, "session ended early: "+err.Error())
+		fmt.Fprintln(stderr, "rdx:", err)
+	}
+	if err := f.finish(cmd, s, p); err != nil {
+		return err
+	}
+	// The program's exit code is that of run, even if the profile was
+	// complete before.
+	return exitOf(cfg, s.AwaitExit(ctx))
+}
+
+func (f *recordFlags) finish(cmd *cobra.Command, s *collector.Session, p *model.Profile) error {
+	if err := p.Derive(); err != nil {
+		return err
+	}
+	stats, err := pprofout.Symbolize(p, binaries{s})
+	if err != nil {
+		return err
+	}
+	for _, problem := range stats.Problems {
+		p.Comments = append(p.Comments, "symbols: "+problem.Error())
+	}
+	countTruncated(p)
+	if err := pprofout.WriteFile(f.output, p); err != nil {
+		return err
+	}
+	if f.quiet {
+		return nil
+	}
+	return printSummary(cmd.ErrOrStderr(), p, f.output)
+}
+
+// exitOf hands the exit code of a program started by run through.
+func exitOf(cfg collector.Config, e collector.ExitStatus) error {
+	if cfg.Command == nil || !e.Exited {
+		return nil
+	}
+	switch {
+	case e.Status.Signaled():
+		return exitError{fmt.Errorf("%s: killed by %v", cfg.Command[0], e.Status.Signal()), 128 + int(e.Status.Signal())}
+	case e.Status.ExitStatus() != 0:
+		return exitError{fmt.Errorf("%s: exit code %d", cfg.Command[0], e.Status.ExitStatus()), e.Status.ExitStatus()}
+	}
+	return nil
+}
+
+func (f *recordFlags) cacheSizes() ([]model.Cache, error) {
+	if len(f.caches) > 0 {
+		var out []model.Cache
+		for i, s := range f.caches {
+			size, err := sampler.ParseSize(s)
+			if err != nil {
+				return nil, usageError{fmt.Errorf("--caches: %w", err)}
+			}
+			out = append(out, model.Cache{Level: fmt.Sprintf("C%d", i+1), Size: size})
+		}
+		return out, nil
+	}
+	found, err := sampler.Caches(os.DirFS("/sys"))
+	if err != nil {
+		return nil, err
+	}
+	var out []model.Cache
+	for _, c := range found {
+		out = append(out, model.Cache(c))
+	}
+	return out, nil
+}
+
+// binaries lets the symbolizer read what the session held on to.
+type binaries struct{ s *collector.Session }
+
+func (b binaries) Open(m *model.Mapping) (pprofout.Binary, error) { return b.s.Open(m) }
+func (b binaries) PerfMap() (io.ReadCloser, error)                { return b.s.PerfMap() }
+
+// progress shows a line about the session on a terminal.
+type progress struct {
+	w     io.Writer
+	shown bool
+}
+
+func newProgress(w io.Writer, quiet bool) *progress {
+	if f, ok := w.(*os.File); quiet || !ok || !isTerminal(f) {
+		return &progress{}
+	}
+	return &progress{w: w}
+}
+
+func isTerminal(f *os.File) bool {
+	_, err := unix.IoctlGetTermios(int(f.Fd()), unix.TCGETS)
+	return err == nil
+}
+
+func (p *progress) show(s collector.Progress) {
+	if p.w == nil {
+		return
+	}
+	p.shown = true
+	fmt.Fprintf(p.w, "\r%7.1fs  %d threads  %d samples  %d pairs  overhead %.2f%%  (Ctrl-C ends)\x1b[K",
+		s.Elapsed.Seconds(), s.Threads, s.Samples, s.Pairs, 100*s.Overhead)
+}
+
+func (p *progress) done() {
+	if p.shown {
+		fmt.Fprint(p.w, "\r\x1b[K")
+	}
+}

@@ -1,0 +1,91 @@
+package collector
+
+import (
+	"slices"
+	"time"
+
+	"github.com/rdx-profiler/rdx/sampler"
+)
+
+// budget keeps the profiler's cost to a share of the target's CPU time by
+// the probability with which a sample becomes a candidate.
+type budget struct {
+	target float64 // share
+	accept float64
+	spent  float64 // share so far
+	trapNS float64 // one trap
+
+	lastCPU  uint64
+	lastCost float64
+}
+
+const (
+	// tickNS is one timer tick that comes to nothing: the interrupt and the
+	// program. Measured 1 to 2 µs on virtual machines.
+	tickNS = 2000
+	// firstHoldNS is assumed of a hold until holds have been measured.
+	firstHoldNS = 100_000
+	// firstGapNS: the budget is first set for ticks this far apart.
+	minAccept, maxAccept = 0.001, 1.0
+)
+
+func newBudget(target float64, c sampler.TwoTrap) budget {
+	b := budget{target: target, trapNS: c.P50}
+	b.accept = min(maxAccept, target*float64(defaultGap)/(firstHoldNS+2*b.trapNS))
+	return b
+}
+
+// update takes the state of the session so far and says whether accept has
+// changed. Cost is what the target's threads lose: the time they are held,
+// the traps (two a hold) and the ticks.
+func (b *budget) update(cpu uint64, stats sampler.Stats, held time.Duration) bool {
+	cost := float64(held) + 2*b.trapNS*float64(stats.Holds) + tickNS*float64(stats.Ticks)
+	if cpu > 0 {
+		b.spent = cost / float64(cpu)
+	}
+	// Wait for enough CPU time to judge by.
+	if cpu-b.lastCPU < uint64(200*time.Millisecond) {
+		return false
+	}
+	recent := (cost - b.lastCost) / float64(cpu-b.lastCPU)
+	b.lastCPU, b.lastCost = cpu, cost
+	// Aim at the target over the run so far, not only from now on.
+	aim := b.target
+	if b.spent > b.target {
+		aim *= max(0.25, b.target/b.spent)
+	}
+	factor := min(max(aim/max(recent, 1e-6), 0.5), 2)
+	accept := min(max(b.accept*factor, minAccept), maxAccept)
+	changed := accept != b.accept
+	b.accept = accept
+	return changed
+}
+
+// durations keeps the last few thousand, for quantiles, and the sum of all.
+type durations struct {
+	sum  time.Duration
+	n    int
+	ring []time.Duration
+}
+
+const keptDurations = 4096
+
+func (d *durations) add(v time.Duration) {
+	d.sum += v
+	if len(d.ring) < keptDurations {
+		d.ring = append(d.ring, v)
+	} else {
+		d.ring[d.n%keptDurations] = v
+	}
+	d.n++
+}
+
+// quantile of the kept durations, 0 if there are none.
+func (d *durations) quantile(q float64) time.Duration {
+	if len(d.ring) == 0 {
+		return 0
+	}
+	s := slices.Clone(d.ring)
+	slices.Sort(s)
+	return s[int(q*float64(len(s)-1))]
+}

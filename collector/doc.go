@@ -1,0 +1,13 @@
+// Package collector runs one profiling session: it follows the threads of the
+// target as they come and go, arms a watchpoint for every sample that wins
+// one, pairs each use with its reuse and counts everything that is lost on
+// the way. Its product is a model.Profile without symbols.
+//
+// All state belongs to the tracer's goroutine. The session's own loop only
+// reaches it through Tracer.Do, so that nothing is locked and a held thread
+// waits for no one.
+//
+// Known bias: samples fall on user-mode CPU time (or accesses, with a PMU), so
+// what a thread does in the kernel is not seen; an access that cannot be
+// decoded is counted but leaves its instruction underrepresented.
+package collector

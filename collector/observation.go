@@ -1,0 +1,139 @@
+package collector
+
+import (
+	"github.com/rdx-profiler/rdx/model"
+	"github.com/rdx-profiler/rdx/sampler"
+)
+
+// epochSamples is how many observations share one weight: enough for a steady
+// ratio, few enough to follow the program's phases (model notes: about twenty
+// epochs a run).
+const epochSamples = 50
+
+// epoch is a stretch of one thread's CPU time. Its observations share it
+// evenly, so that a phase in which the slots were busy, and few samples won
+// one, counts for as much as it lasted.
+type epoch struct {
+	cpu      uint64 // ns
+	accepted int    // observations, lost ones taken out
+}
+
+// perObservation is the CPU time one observation stands for, in nanoseconds.
+func (e *epoch) perObservation() float64 { return float64(e.cpu) / float64(max(e.accepted, 1)) }
+
+// currentEpoch counts one more observation in the thread's epoch.
+func (t *thread) currentEpoch() *epoch {
+	if t.epoch == nil || t.epoch.accepted >= epochSamples {
+		t.epoch = new(epoch)
+	}
+	t.epoch.accepted++
+	return t.epoch
+}
+
+type obsState uint8
+
+const (
+	armed obsState = iota
+	used
+	done // reuse seen, or censored
+	void // lost
+)
+
+// observation is one use, from its arming on.
+type observation struct {
+	process *process
+	tid     int
+	seq     uint32
+	op      model.Op
+	words   int    // that the access overlaps; one of them is watched
+	pc      uint64 // of the accessing instruction
+	next    uint64 // where it leads, as the trap will report
+	epoch   *epoch
+
+	state    obsState
+	kind     model.Kind
+	useStack int // in stackTable
+	reuse    int
+	useClock uint64
+	traps    uint32
+	native   float64 // reuse time or age, ns
+	below    bool    // sooner than the clock resolves
+}
+
+func (o *observation) lost() {
+	if o.state != void {
+		o.state = void
+		o.epoch.accepted--
+	}
+}
+
+// drain reads all traps that are waiting.
+func (s *Session) drain() {
+	for {
+		ok, err := s.kernel.ReadTrap(&s.trap)
+		if err != nil {
+			s.fail(err)
+		}
+		if !ok {
+			return
+		}
+		s.pair(&s.trap)
+	}
+}
+
+// pair takes one trap to its observation.
+func (s *Session) pair(trap *sampler.Trap) {
+	t := s.byIndex[trap.Index]
+	if t == nil || trap.Slot >= uint32(len(t.slots)) {
+		s.lose("trap of a thread that is gone")
+		return
+	}
+	o := t.slots[trap.Slot].obs
+	if o == nil || o.seq != trap.Seq || t.tid != int(trap.Tid) {
+		s.lose("trap of a watchpoint that is gone")
+		return
+	}
+	switch {
+	case trap.Kind == sampler.TrapUse && o.state == armed:
+		if trap.Ip != o.next && trap.Ip != o.pc {
+			// Another instruction came first: a signal handler, or code
+			// that changed under us.
+			s.lose("use by another instruction")
+			o.lost()
+			return
+		}
+		o.state = used
+		o.useClock = trap.Clock
+		o.traps = trap.Traps
+		o.useStack = s.stacks.add(o.process, trap, o.pc)
+		s.seen = append(s.seen, o)
+	case trap.Kind == sampler.TrapReuse && o.state == used:
+		o.state = done
+		o.kind = model.Reuse
+		o.reuse = s.stacks.add(o.process, trap, s.locate.Accessing(o.process.pid, trap.Ip))
+		s.measure(o, trap)
+		s.pairs++
+	case trap.Kind == sampler.TrapReuse && o.state == armed:
+		s.lose("record of the use dropped")
+		o.lost()
+	}
+}
+
+// measure takes the profiler's own cost out of the time between two traps:
+// the constant of a pair, and as much again for each trap of another slot in
+// between.
+func (s *Session) measure(o *observation, trap *sampler.Trap) {
+	between := float64(trap.Traps - o.traps)
+	o.native = float64(trap.Clock-o.useClock) - between*s.calibration.P50
+	if res := s.calibration.Resolution(); o.native < res {
+		o.native = res
+		o.below = true
+	}
+}
+
+// censor ends the observation at an age of ns nanoseconds.
+func (o *observation) censor(ns uint64, s *Session) {
+	o.state = done
+	o.kind = model.Censored
+	o.native = max(float64(ns)-s.calibration.P50, s.calibration.Resolution())
+}

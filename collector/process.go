@@ -1,0 +1,249 @@
+package collector
+
+import (
+	"bufio"
+	"bytes"
+	"fmt"
+	"io"
+	"io/fs"
+	"math"
+	"os"
+	"sort"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/rdx-profiler/rdx/model"
+)
+
+// How often the mappings of a process are read again when an address was not
+// found in them: soon, for libraries being loaded, and ever more seldom where
+// that does not help, as with code outside of any mapped file.
+const (
+	firstRefresh = 50 * time.Millisecond
+	lastRefresh  = 30 * time.Second
+)
+
+// process is what is known of one address space: its executable mappings,
+// each with the file behind it held open, so that symbols can be read when
+// the target is gone or lives in another mount namespace.
+type process struct {
+	pid       int
+	command   string
+	cpu       uint64     // of threads that are gone, ns
+	mappings  []*mapping // by start address
+	unknown   bool       // an address was not found since the last refresh
+	read      time.Time
+	refreshIn time.Duration
+	jit       *os.File // symbols of generated code, nil if there are none
+}
+
+type mapping struct {
+	model.Mapping
+	file  *os.File
+	image []byte // of the vdso
+}
+
+func newProcess(pid int) *process {
+	p := &process{pid: pid, refreshIn: firstRefresh}
+	if b, err := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid)); err == nil {
+		p.command = strings.TrimSpace(strings.ReplaceAll(string(b), "\x00", " "))
+	}
+	p.readMappings()
+	return p
+}
+
+// note makes sure that the addresses will be found in the mappings.
+func (p *process) note(addresses ...uint64) {
+	for _, a := range addresses {
+		if p.find(a) == nil {
+			p.unknown = true
+		}
+	}
+}
+
+// refresh reads the mappings again if an address was missing in them.
+func (p *process) refresh() {
+	if !p.unknown || time.Since(p.read) < p.refreshIn {
+		return
+	}
+	n := len(p.mappings)
+	p.readMappings()
+	if len(p.mappings) == n {
+		p.refreshIn = min(2*p.refreshIn, lastRefresh)
+	}
+	if p.jit == nil {
+		p.openJIT()
+	}
+}
+
+// openJIT opens /tmp/perf-PID.map as the target sees it, PID too. The file is
+// held open: it grows, and may outlive the process or not.
+func (p *process) openJIT() {
+	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", p.pid))
+	if err != nil {
+		return
+	}
+	inner := strconv.Itoa(p.pid)
+	for line := range strings.Lines(string(status)) {
+		if ids, ok := strings.CutPrefix(line, "NSpid:"); ok {
+			if f := strings.Fields(ids); len(f) > 0 {
+				inner = f[len(f)-1]
+			}
+		}
+	}
+	if f, err := os.Open(fmt.Sprintf("/proc/%d/root/tmp/perf-%s.map", p.pid, inner)); err == nil {
+		p.jit = f
+	}
+}
+
+func (p *process) find(pc uint64) *mapping {
+	i := sort.Search(len(p.mappings), func(i int) bool { return p.mappings[i].Limit > pc })
+	if i < len(p.mappings) && p.mappings[i].Start <= pc {
+		return p.mappings[i]
+	}
+	return nil
+}
+
+// readMappings keeps the mappings already known: code that was unmapped since
+// is still named in the stacks of before.
+func (p *process) readMappings() {
+	p.read, p.unknown = time.Now(), false
+	f, err := os.Open(fmt.Sprintf("/proc/%d/maps", p.pid))
+	if err != nil {
+		return // exited
+	}
+	defer f.Close()
+	for _, m := range parseMaps(f) {
+		if old := p.find(m.Start); old != nil && old.Start == m.Start && old.Limit >= m.Limit && old.File == m.File && old.Offset == m.Offset {
+			continue
+		}
+		p.insert(p.open(m))
+	}
+}
+
+// insert puts a mapping in place of those it overlaps. Their files stay open
+// in the locations that name them only until the process is closed.
+func (p *process) insert(m *mapping) {
+	kept := p.mappings[:0:0]
+	for _, old := range p.mappings {
+		if old.Limit <= m.Start || old.Start >= m.Limit {
+			kept = append(kept, old)
+		} else {
+			old.close()
+		}
+	}
+	i := sort.Search(len(kept), func(i int) bool { return kept[i].Start > m.Start })
+	kept = append(kept, nil)
+	copy(kept[i+1:], kept[i:])
+	kept[i] = m
+	p.mappings = kept
+}
+
+// open holds on to what is mapped. A mapping whose file can't be opened
+// keeps its addresses, without names.
+func (p *process) open(mm model.Mapping) *mapping {
+	m := &mapping{Mapping: mm}
+	switch {
+	case m.File == "[vdso]":
+		if mem, err := os.Open(fmt.Sprintf("/proc/%d/mem", p.pid)); err == nil {
+			image := make([]byte, m.Limit-m.Start)
+			if _, err := mem.ReadAt(image, int64(m.Start)); err == nil {
+				m.image = image
+			}
+			mem.Close()
+		}
+	case strings.HasPrefix(m.File, "/"):
+		// map_files leads to the very file that is mapped, deleted or not.
+		name := fmt.Sprintf("/proc/%d/map_files/%x-%x", p.pid, m.Start, m.Limit)
+		f, err := os.Open(name)
+		if err != nil {
+			f, err = os.Open(fmt.Sprintf("/proc/%d/root%s", p.pid, m.File))
+		}
+		if err == nil {
+			m.file = f
+		}
+	}
+	return m
+}
+
+func (m *mapping) close() {
+	if m.file != nil {
+		m.file.Close()
+		m.file = nil
+	}
+}
+
+func (p *process) close() {
+	for _, m := range p.mappings {
+		m.close()
+	}
+	if p.jit != nil {
+		p.jit.Close()
+	}
+}
+
+// parseMaps reads the executable mappings of a /proc/PID/maps.
+func parseMaps(r io.Reader) []model.Mapping {
+	var out []model.Mapping
+	s := bufio.NewScanner(r)
+	for s.Scan() {
+		// start-limit perms offset dev inode   path
+		f := strings.Fields(s.Text())
+		if len(f) < 5 || len(f[1]) < 3 || f[1][2] != 'x' {
+			continue
+		}
+		from, to, ok := strings.Cut(f[0], "-")
+		start, err1 := strconv.ParseUint(from, 16, 64)
+		limit, err2 := strconv.ParseUint(to, 16, 64)
+		offset, err3 := strconv.ParseUint(f[2], 16, 64)
+		if !ok || err1 != nil || err2 != nil || err3 != nil {
+			continue
+		}
+		m := model.Mapping{Start: start, Limit: limit, Offset: offset}
+		if len(f) > 5 {
+			m.File = strings.Join(f[5:], " ")
+		}
+		out = append(out, m)
+	}
+	return out
+}
+
+// Open returns the file behind a mapping of the profile, as it was mapped.
+// It is valid until the session is closed.
+func (s *Session) Open(m *model.Mapping) (*Binary, error) {
+	for _, p := range s.allProcesses() {
+		for _, own := range p.mappings {
+			if &own.Mapping != m {
+				continue
+			}
+			switch {
+			case own.file != nil:
+				return &Binary{own.file}, nil
+			case own.image != nil:
+				return &Binary{bytes.NewReader(own.image)}, nil
+			}
+			return nil, fmt.Errorf("open mapping %s: %w", m.File, fs.ErrNotExist)
+		}
+	}
+	return nil, fmt.Errorf("open mapping %s: not one of this session", m.File)
+}
+
+// Binary is the image of a mapping. Closing it is the session's business.
+type Binary struct{ io.ReaderAt }
+
+func (*Binary) Close() error { return nil }
+
+// PerfMap returns the table of symbols that a JIT compiler of the target has
+// written, fs.ErrNotExist if there is none.
+func (s *Session) PerfMap() (io.ReadCloser, error) {
+	for _, p := range s.allProcesses() {
+		if p.jit == nil {
+			p.openJIT()
+		}
+		if p.jit != nil {
+			return io.NopCloser(io.NewSectionReader(p.jit, 0, math.MaxInt64)), nil
+		}
+	}
+	return nil, fs.ErrNotExist
+}

@@ -1,0 +1,116 @@
+package collector
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/rdx-profiler/rdx/model"
+)
+
+// profile turns what was seen into a profile: observations become records,
+// addresses locations, counters losses.
+func (s *Session) profile() (*model.Profile, error) {
+	stats, err := s.kernel.Stats()
+	if err != nil {
+		return nil, err
+	}
+	p := &model.Profile{
+		Start:    s.start,
+		Duration: s.end.Sub(s.start),
+		Source:   s.source.Name(),
+		Period:   float64(s.cfg.Gap) / s.budget.accept,
+		Clock: model.Clock{
+			Name:       "cpu-time",
+			Unit:       "nanoseconds",
+			Rate:       s.cfg.AccessRate,
+			RateSource: s.cfg.RateSource,
+			Resolution: s.calibration.Resolution(),
+		},
+		Block:         8,
+		BinsPerOctave: s.cfg.BinsPerOctave,
+		Caches:        s.cfg.Caches,
+	}
+	if all := s.allProcesses(); len(all) > 0 {
+		p.Command = all[len(all)-1].command
+	}
+	locations := make(locationTable)
+	cpu := float64(s.cpuTime())
+	for _, o := range s.seen {
+		if o.state != done {
+			continue // counted as lost where it was lost
+		}
+		r := model.Record{
+			Kind:            o.kind,
+			Use:             locations.stack(o.process, s.stacks.stacks[o.useStack]),
+			Op:              o.op,
+			TID:             o.tid,
+			Native:          uint64(math.Round(o.native)),
+			Time:            uint64(max(1, math.Round(o.native*s.cfg.AccessRate))),
+			BelowResolution: o.below,
+			Observations:    1,
+			Accesses:        o.epoch.perObservation() * s.cfg.AccessRate,
+		}
+		if o.kind == model.Reuse {
+			r.Reuse = locations.stack(o.process, s.stacks.stacks[o.reuse])
+		}
+		p.Records = append(p.Records, r)
+	}
+	count := func(name string, n uint64) {
+		if n > 0 {
+			p.Counts = append(p.Counts, model.Count{Name: name, N: int64(n)})
+		}
+	}
+	count("lost: thread blocks the hold signals", stats.SignalBlocked)
+	count("lost: hold signal not sent", stats.SignalFailed)
+	count("lost: too many holds a second", stats.Throttled)
+	count("lost: trap record dropped, ring full", stats.RingFull)
+	count("lost: trap without a time", stats.ClockFailed)
+	for name, n := range s.losses {
+		count(name, uint64(n))
+	}
+	count("samples", stats.Ticks)
+	count("candidates", stats.Candidates)
+	count("candidates that lost the draw for a slot", stats.Losers)
+	count("candidates of a thread on hold", stats.HoldPending)
+	count("holds", stats.Holds)
+	count("traps nobody waited for", stats.ExtraTraps)
+	count("events of threads already gone", stats.Unknown)
+	count("CPU time sampled, ns", uint64(cpu))
+	slices.SortFunc(p.Counts, func(a, b model.Count) int { return strings.Compare(a.Name, b.Name) })
+	p.Comments = append(p.Comments,
+		fmt.Sprintf("thread held per sample: p50 %v, p99 %v", s.held.quantile(.5), s.held.quantile(.99)),
+		fmt.Sprintf("two traps with nothing between: p10 %.0f ns, p50 %.0f ns, p90 %.0f ns; p50 is subtracted", s.calibration.P10, s.calibration.P50, s.calibration.P90),
+		fmt.Sprintf("overhead by the profiler's own account: %.2f%% of the sampled CPU time", 100*s.budget.spent),
+	)
+	if !s.tracer.RealTime {
+		p.Comments = append(p.Comments, "the tracing thread has no real-time priority (CAP_SYS_NICE): threads are held longer on a busy machine")
+	}
+	return p, nil
+}
+
+// locationTable makes one model.Location of each address of a process.
+type locationTable map[locationKey]*model.Location
+
+type locationKey struct {
+	process *process
+	address uint64
+}
+
+func (lt locationTable) stack(p *process, addresses []uint64) []*model.Location {
+	out := make([]*model.Location, len(addresses))
+	for i, a := range addresses {
+		key := locationKey{p, a}
+		l := lt[key]
+		if l == nil {
+			l = &model.Location{Address: a}
+			if m := p.find(a); m != nil {
+				l.Mapping = &m.Mapping
+			}
+			lt[key] = l
+		}
+		out[i] = l
+	}
+	return out
+}

@@ -1,0 +1,336 @@
+package collector
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"time"
+
+	"go.uber.org/zap"
+	"golang.org/x/sys/unix"
+
+	"github.com/rdx-profiler/rdx/model"
+	"github.com/rdx-profiler/rdx/sampler"
+)
+
+// Config of a session. The zero value of a field means its default.
+type Config struct {
+	PID     int      // attach to this process, or
+	Command []string // start this one
+
+	Duration time.Duration // 0: until the target exits or the context ends
+	Overhead float64       // share of the target's CPU time the profiler may cost; 0.01
+	Gap      time.Duration // mean CPU time between two ticks of a thread; 2 ms
+	Slots    int           // watchpoints a thread; 4
+	Follow   bool          // new processes of the target too
+	Seed     uint64        // of all random draws outside the kernel; 0: by the clock
+
+	AccessRate float64 // accesses per nanosecond of CPU time; DefaultAccessRate
+	RateSource string
+
+	Caches        []model.Cache
+	BinsPerOctave int // 16
+
+	Log *zap.Logger
+	// Progress is called about ten times a second, from the session's loop.
+	Progress func(Progress)
+}
+
+// DefaultAccessRate is assumed where neither a PMU nor the user says how many
+// accesses a nanosecond of CPU time holds: about 3 GHz at one and a half
+// instructions a cycle, of which a quarter to a third touch memory.
+const DefaultAccessRate = 1.0
+
+const (
+	defaultOverhead = 0.01
+	defaultGap      = 2 * time.Millisecond
+	defaultBins     = 16
+	calibrations    = 200
+	tickInterval    = 100 * time.Millisecond
+)
+
+func (c *Config) setDefaults() error {
+	set := func(p *float64, v float64) {
+		if *p == 0 {
+			*p = v
+		}
+	}
+	set(&c.Overhead, defaultOverhead)
+	if c.AccessRate == 0 {
+		c.AccessRate, c.RateSource = DefaultAccessRate, "default"
+	} else if c.RateSource == "" {
+		c.RateSource = "flag"
+	}
+	if c.Gap == 0 {
+		c.Gap = defaultGap
+	}
+	if c.Slots == 0 {
+		c.Slots = sampler.NumSlots
+	}
+	if c.BinsPerOctave == 0 {
+		c.BinsPerOctave = defaultBins
+	}
+	if c.Seed == 0 {
+		c.Seed = uint64(time.Now().UnixNano())
+	}
+	if c.Log == nil {
+		c.Log = zap.NewNop()
+	}
+	switch {
+	case (c.PID == 0) == (len(c.Command) == 0):
+		return errors.New("start session: want either a process or a command")
+	case c.PID < 0:
+		return fmt.Errorf("start session: %d is not a process number", c.PID)
+	case !(c.Overhead > 0 && c.Overhead <= 1):
+		return fmt.Errorf("start session: overhead %v is not between 0 and 1", c.Overhead)
+	case !(c.AccessRate > 0 && c.AccessRate <= 1000):
+		return fmt.Errorf("start session: access rate %v is not between 0 and 1000 accesses per nanosecond", c.AccessRate)
+	case c.Gap < 2*sampler.MinGap:
+		return fmt.Errorf("start session: gap %v is below %v", c.Gap, 2*sampler.MinGap)
+	case c.Duration < 0:
+		return fmt.Errorf("start session: duration %v is negative", c.Duration)
+	}
+	return nil
+}
+
+// Progress is what a waiting user wants to know.
+type Progress struct {
+	Elapsed  time.Duration
+	Threads  int
+	Samples  uint64 // threads held
+	Pairs    int    // uses whose reuse was seen
+	Overhead float64
+}
+
+// Session is one profiling session from Start to Wait.
+type Session struct {
+	cfg    Config
+	kernel *sampler.Kernel
+	tracer *sampler.Tracer
+	source sampler.Source
+	locate *sampler.Locator
+	rand   *rand.Rand
+	start  time.Time
+	end    time.Time
+
+	calibration sampler.TwoTrap
+	processes   map[int]*process
+	past        []*process // exited, or replaced by exec
+	threads     map[int]*thread
+	byIndex     map[uint32]*thread
+	seen        []*observation
+	stacks      *stackTable
+	losses      map[string]int64
+	budget      budget
+	pairs       int
+	held        durations
+	trap        sampler.Trap
+	exit        ExitStatus
+	err         error // the first that ended the session early
+	child       int   // the process we started
+	launching   bool  // until the launched process has become the target
+	closing     bool
+}
+
+// ExitStatus of the target, if it exited during the session.
+type ExitStatus struct {
+	Exited bool
+	Status unix.WaitStatus
+}
+
+// Start attaches to the target, or starts it, and begins to sample. It needs
+// root, or CAP_BPF, CAP_PERFMON and CAP_SYS_PTRACE.
+func Start(cfg Config) (*Session, error) {
+	if err := cfg.setDefaults(); err != nil {
+		return nil, err
+	}
+	if cfg.PID == os.Getpid() {
+		return nil, errors.New("attach: a profiler cannot hold itself")
+	}
+	s := &Session{
+		cfg:       cfg,
+		source:    sampler.CPUClock{},
+		locate:    sampler.NewLocator(),
+		rand:      rand.New(rand.NewPCG(cfg.Seed, 1)),
+		processes: make(map[int]*process),
+		threads:   make(map[int]*thread),
+		byIndex:   make(map[uint32]*thread),
+		stacks:    newStackTable(),
+		losses:    make(map[string]int64),
+	}
+	var err error
+	if s.kernel, err = sampler.Load(cfg.Slots); err != nil {
+		return nil, err
+	}
+	if s.calibration, err = s.kernel.Calibrate(calibrations); err != nil {
+		s.kernel.Close()
+		return nil, err
+	}
+	s.budget = newBudget(cfg.Overhead, s.calibration)
+	if err := s.begin(); err != nil {
+		s.kernel.Close()
+		return nil, err
+	}
+	return s, nil
+}
+
+func (s *Session) begin() error {
+	err := errors.Join(s.kernel.SetAccept(s.budget.accept), s.kernel.SetHoldLimit(holdLimit))
+	if err != nil {
+		return err
+	}
+	if s.tracer, err = sampler.NewTracer(s, s.cfg.Follow); err != nil {
+		return err
+	}
+	s.start = time.Now()
+	pid := s.cfg.PID
+	var launched *sampler.Launched
+	if pid == 0 {
+		if launched, err = sampler.Launch(s.cfg.Command); err != nil {
+			s.tracer.Detach()
+			return err
+		}
+		pid = launched.PID
+		s.launching = true
+		s.child = pid
+	}
+	s.tracer.Do(func() {
+		if err = s.tracer.Seize(pid); err == nil && s.err != nil {
+			err = s.err
+		}
+		if err != nil {
+			s.closeAll()
+		}
+	})
+	if launched != nil {
+		if e := launched.Go(); err == nil {
+			err = e
+		}
+	}
+	if err != nil {
+		s.tracer.Detach()
+	}
+	return err
+}
+
+// Wait samples until the duration is over, the context ends or the target
+// exits, and returns the profile of what was seen. The target runs on.
+func (s *Session) Wait(ctx context.Context) (*model.Profile, error) {
+	if s.cfg.Duration > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, s.cfg.Duration-time.Since(s.start))
+		defer cancel()
+	}
+	ticker := time.NewTicker(tickInterval)
+	defer ticker.Stop()
+	for running := true; running; {
+		select {
+		case <-ctx.Done():
+			running = false
+		case <-s.tracer.Done():
+			running = false
+		case <-ticker.C:
+			var p Progress
+			if s.tracer.Do(func() { p = s.tick() }) && s.cfg.Progress != nil {
+				s.cfg.Progress(p)
+			}
+		}
+	}
+	s.end = time.Now()
+	s.tracer.Do(s.closeAll)
+	s.tracer.Detach()
+	// Nothing but this goroutine is left.
+	s.drain()
+	p, err := s.profile()
+	return p, errors.Join(err, s.err)
+}
+
+// AwaitExit waits for a program that the session has started to end, or for
+// ctx, and says how it ended. It returns at once if the session has attached
+// to a process: that is somebody else's child.
+func (s *Session) AwaitExit(ctx context.Context) ExitStatus {
+	if s.exit.Exited || s.child == 0 {
+		return s.exit
+	}
+	ended := make(chan ExitStatus, 1)
+	go func() {
+		var status unix.WaitStatus
+		for {
+			_, err := unix.Wait4(s.child, &status, 0, nil)
+			if err == nil || err != unix.EINTR {
+				ended <- ExitStatus{err == nil, status}
+				return
+			}
+		}
+	}()
+	select {
+	case s.exit = <-ended:
+	case <-ctx.Done():
+	}
+	return s.exit
+}
+
+// Close unloads the BPF programs and the target's files. Call it when the
+// profile has been symbolized.
+func (s *Session) Close() error {
+	for _, p := range s.allProcesses() {
+		p.close()
+	}
+	return s.kernel.Close()
+}
+
+// tick does what need not be done while a thread is held.
+func (s *Session) tick() Progress {
+	s.drain()
+	for _, p := range s.processes {
+		p.refresh()
+	}
+	stats, err := s.kernel.Stats()
+	if err != nil {
+		s.fail(err)
+	}
+	for _, t := range s.threads {
+		t.expireHold(s)
+	}
+	if s.budget.update(s.cpuTime(), stats, s.held.sum) {
+		if err := s.kernel.SetAccept(s.budget.accept); err != nil {
+			s.fail(err)
+		}
+	}
+	return Progress{
+		Elapsed:  time.Since(s.start),
+		Threads:  len(s.threads),
+		Samples:  stats.Holds,
+		Pairs:    s.pairs,
+		Overhead: s.budget.spent,
+	}
+}
+
+// fail remembers the first error; the session goes on with what it has.
+func (s *Session) fail(err error) {
+	if s.err == nil {
+		s.err = err
+	}
+}
+
+// lose counts a sample that did not become an observation.
+func (s *Session) lose(reason string) { s.losses["lost: "+reason]++ }
+
+// closeAll stops sampling and ends all observations.
+func (s *Session) closeAll() {
+	s.closing = true
+	s.drain()
+	for _, t := range s.threads {
+		s.dropThread(t)
+	}
+}
+
+func (s *Session) allProcesses() []*process {
+	all := s.past
+	for _, p := range s.processes {
+		all = append(all, p)
+	}
+	return all
+}

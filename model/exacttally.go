@@ -1,0 +1,103 @@
+package model
+
+import "math/bits"
+
+// tally counts values in bins and sums them there, in integers: at bin edges
+// both the number of values above and their excess over the edge are exact.
+type tally struct {
+	bins  *Bins
+	bin   []tallyBin
+	cold  uint64
+	small *[smallValues]uint64 // values counted one by one: most are small
+}
+
+type tallyBin struct {
+	n           uint64
+	sumHi, sumL uint64 // 128 bits
+}
+
+const smallValues = 4096
+
+func newTally(b *Bins) tally {
+	return tally{bins: b, bin: make([]tallyBin, b.Len()), small: new([smallValues]uint64)}
+}
+
+// add counts v; Infinite is a cold access.
+func (t *tally) add(v uint64) {
+	if v < smallValues {
+		t.small[v]++
+		return
+	}
+	if v == Infinite {
+		t.cold++
+		return
+	}
+	b := &t.bin[t.bins.Index(v)]
+	b.n++
+	var carry uint64
+	b.sumL, carry = bits.Add64(b.sumL, v, 0)
+	b.sumHi += carry
+}
+
+// each calls f with the number and the sum of the values of each bin.
+func (t *tally) each(f func(i int, n uint64, sum float64)) {
+	v := uint64(0)
+	for i, b := range t.bin {
+		sum := float64(b.sumHi)*(1<<64) + float64(b.sumL)
+		for ; v < smallValues && v < t.bins.Hi(i); v++ {
+			b.n += t.small[v]
+			sum += float64(t.small[v]) * float64(v)
+		}
+		if b.n > 0 {
+			f(i, b.n, sum)
+		}
+	}
+}
+
+// below returns how many values were counted, cold ones included, and how many
+// of them are below v for certain: those of v's own bin are not, except where values are counted
+// one by one.
+func (t *tally) below(v uint64) (total, below uint64) {
+	total = t.cold
+	for x, n := range t.small {
+		total += n
+		if uint64(x) < v {
+			below += n
+		}
+	}
+	for i, b := range t.bin {
+		total += b.n
+		if t.bins.Hi(i) <= v {
+			below += b.n
+		}
+	}
+	return total, below
+}
+
+// tallied is the histogram of all that the tallies have counted; they have the
+// same bins.
+func tallied(tallies ...*tally) *Hist {
+	h := NewHist(tallies[0].bins)
+	for _, t := range tallies {
+		t.each(func(i int, n uint64, _ float64) {
+			h.W[i] += float64(n)
+			h.N += int64(n)
+		})
+		h.Cold += float64(t.cold)
+		h.N += int64(t.cold)
+	}
+	return h
+}
+
+// addExcess adds to excess[i] the sum of (v-w)+ over the values v counted,
+// where w is the lower edge of bin i.
+func (t *tally) addExcess(excess []float64) {
+	n, sum := make([]float64, len(excess)), make([]float64, len(excess))
+	t.each(func(i int, c uint64, s float64) { n[i], sum[i] = float64(c), s })
+	var above, total float64
+	for i := len(excess) - 1; i >= 0; i-- {
+		above += n[i]
+		total += sum[i]
+		excess[i] += total - above*float64(t.bins.Lo(i))
+	}
+}

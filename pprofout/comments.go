@@ -1,0 +1,293 @@
+package pprofout
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"math"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/rdx-profiler/rdx/model"
+)
+
+const formatVersion = "1"
+
+// A session is what the comments of one written profile say: a profile
+// without records.
+type session struct {
+	id           string
+	head         model.Profile
+	observations int64
+	useOmitted   bool
+}
+
+var commentRx = regexp.MustCompile(`^rdx\[([0-9a-f]+)\] ([a-z_.]+)=(?s:(.*))$`)
+
+// comments returns the lines of a session with an ID drawn from them and
+// from the samples' digest, so that equal profiles give equal files.
+func (s *session) comments(digest []byte) []string {
+	p := &s.head
+	var kv [][2]string
+	add := func(key, value string) { kv = append(kv, [2]string{key, quote(value)}) }
+	add("format", formatVersion)
+	if !p.Start.IsZero() {
+		add("start", p.Start.UTC().Format(time.RFC3339Nano))
+	}
+	add("duration", p.Duration.String())
+	add("command", p.Command)
+	add("source", p.Source)
+	add("clock.name", p.Clock.Name)
+	add("clock.unit", p.Clock.Unit)
+	add("clock.rate", formatFloat(p.Clock.Rate))
+	add("clock.rate_source", p.Clock.RateSource)
+	add("clock.resolution", formatFloat(p.Clock.Resolution))
+	add("period", formatFloat(p.Period))
+	add("block", strconv.Itoa(p.Block))
+	add("bins_per_octave", strconv.Itoa(p.BinsPerOctave))
+	for _, c := range p.Caches {
+		add("cache", fmt.Sprintf("%s %d %d %d", c.Level, c.Size, c.Ways, c.Line))
+	}
+	add("observations", strconv.FormatInt(s.observations, 10))
+	for _, c := range p.Counts {
+		add("count", fmt.Sprintf("%d %s", c.N, text(c.Name))) // text as in its sample
+	}
+	if s.useOmitted {
+		add("use", "omitted")
+	}
+	for _, c := range p.Comments {
+		add("comment", c)
+	}
+
+	h := sha256.New()
+	h.Write(digest)
+	for _, l := range kv {
+		fmt.Fprintf(h, "%s=%s\n", l[0], l[1])
+	}
+	id := hex.EncodeToString(h.Sum(nil)[:6])
+	lines := make([]string, len(kv))
+	for i, l := range kv {
+		lines[i] = fmt.Sprintf("rdx[%s] %s=%s", id, l[0], l[1])
+	}
+	return lines
+}
+
+func formatFloat(f float64) string {
+	if f >= 1e-6 && f < 1e15 {
+		return strconv.FormatFloat(f, 'f', -1, 64) // easier to read
+	}
+	return strconv.FormatFloat(f, 'g', -1, 64)
+}
+
+func quote(v string) string {
+	if !utf8.ValidString(v) || strings.HasPrefix(v, `"`) || strings.ContainsFunc(v, unicode.IsControl) {
+		return strconv.Quote(v)
+	}
+	return v
+}
+
+func unquote(v string) (string, error) {
+	if !strings.HasPrefix(v, `"`) {
+		return v, nil
+	}
+	return strconv.Unquote(v)
+}
+
+// parseComments sorts a pprof file's comments into sessions, in order of
+// appearance, and the remarks that other tools left.
+func parseComments(lines []string) (sessions []*session, other []string, err error) {
+	byID := map[string]*session{}
+	for i, l := range lines {
+		m := commentRx.FindStringSubmatch(l)
+		if m == nil {
+			other = append(other, l)
+			continue
+		}
+		s := byID[m[1]]
+		if s == nil {
+			s = &session{id: m[1]}
+			byID[m[1]] = s
+			sessions = append(sessions, s)
+		}
+		value, err := unquote(m[3])
+		if err == nil {
+			err = s.set(m[2], value)
+		}
+		if err != nil {
+			return nil, nil, fmt.Errorf("comment %d, %.80q: %w", i+1, l, err)
+		}
+	}
+	return sessions, other, nil
+}
+
+func (s *session) set(key, v string) error {
+	p := &s.head
+	var err error
+	switch key {
+	case "format":
+		if v != formatVersion {
+			err = fmt.Errorf("format %q is not known to this version of rdx, which reads format %s", v, formatVersion)
+		}
+	case "start":
+		p.Start, err = time.Parse(time.RFC3339Nano, v)
+	case "duration":
+		p.Duration, err = time.ParseDuration(v)
+		if err == nil && p.Duration < 0 {
+			err = fmt.Errorf("negative duration")
+		}
+	case "command":
+		p.Command = v
+	case "source":
+		p.Source = v
+	case "clock.name":
+		p.Clock.Name = v
+	case "clock.unit":
+		p.Clock.Unit = v
+	case "clock.rate":
+		p.Clock.Rate, err = parseAmount(v)
+	case "clock.rate_source":
+		p.Clock.RateSource = v
+	case "clock.resolution":
+		p.Clock.Resolution, err = parseAmount(v)
+	case "period":
+		p.Period, err = parseAmount(v)
+	case "block":
+		p.Block, err = strconv.Atoi(v)
+	case "bins_per_octave":
+		p.BinsPerOctave, err = strconv.Atoi(v)
+	case "cache":
+		var c model.Cache
+		c, err = parseCache(v)
+		p.Caches = append(p.Caches, c)
+	case "observations":
+		s.observations, err = strconv.ParseInt(v, 10, 64)
+	case "count":
+		n, name, ok := strings.Cut(v, " ")
+		c := model.Count{Name: name}
+		if c.N, err = strconv.ParseInt(n, 10, 64); err == nil && (!ok || c.N < 0) {
+			err = fmt.Errorf("want a number and a name")
+		}
+		p.Counts = append(p.Counts, c)
+	case "use":
+		s.useOmitted = v == "omitted"
+	case "comment":
+		p.Comments = append(p.Comments, v)
+	default:
+		// A key of a later version of this format adds what can be ignored.
+	}
+	return err
+}
+
+// parseAmount reads a finite number that is not negative.
+func parseAmount(v string) (float64, error) {
+	f, err := strconv.ParseFloat(v, 64)
+	if err != nil {
+		return 0, err
+	}
+	if math.IsNaN(f) || math.IsInf(f, 0) || f < 0 {
+		return 0, fmt.Errorf("%v is not a finite number >= 0", f)
+	}
+	return f, nil
+}
+
+func parseCache(v string) (model.Cache, error) {
+	f := strings.Fields(v)
+	if len(f) != 4 {
+		return model.Cache{}, fmt.Errorf("want level, size, ways and line")
+	}
+	c := model.Cache{Level: f[0]}
+	var err [3]error
+	c.Size, err[0] = strconv.ParseInt(f[1], 10, 64)
+	c.Ways, err[1] = strconv.Atoi(f[2])
+	c.Line, err[2] = strconv.Atoi(f[3])
+	for _, e := range err {
+		if e != nil {
+			return model.Cache{}, e
+		}
+	}
+	return c, nil
+}
+
+// combine merges the sessions of one file by the rules of the package
+// documentation.
+func combine(sessions []*session) (*model.Profile, error) {
+	p := sessions[0].head
+	p.Counts = nil
+	p.Comments = nil
+	p.Duration = 0
+	counts := map[string]int64{}
+	var commands, sources, rateSources []string
+	var weight, rate, period float64
+	minRate, maxRate := math.Inf(1), math.Inf(-1)
+	for _, s := range sessions {
+		h := &s.head
+		switch {
+		case h.Clock.Name != p.Clock.Name || h.Clock.Unit != p.Clock.Unit:
+			return nil, fmt.Errorf("merged profiles have different clocks, %s in %s and %s in %s: read them one by one",
+				p.Clock.Name, p.Clock.Unit, h.Clock.Name, h.Clock.Unit)
+		case h.Block != p.Block:
+			return nil, fmt.Errorf("merged profiles have different blocks, %d and %d bytes: read them one by one", p.Block, h.Block)
+		case !slices.Equal(h.Caches, p.Caches):
+			return nil, fmt.Errorf("merged profiles are of machines with different caches, %v and %v: read them one by one", p.Caches, h.Caches)
+		}
+		if !h.Start.IsZero() && (p.Start.IsZero() || h.Start.Before(p.Start)) {
+			p.Start = h.Start
+		}
+		if h.Duration > math.MaxInt64-p.Duration {
+			return nil, fmt.Errorf("durations of merged profiles add up to more than 292 years")
+		}
+		p.Duration += h.Duration
+		p.Clock.Resolution = max(p.Clock.Resolution, h.Clock.Resolution)
+		p.BinsPerOctave = min(p.BinsPerOctave, h.BinsPerOctave)
+		commands = appendNew(commands, h.Command)
+		sources = appendNew(sources, h.Source)
+		rateSources = appendNew(rateSources, h.Clock.RateSource)
+		for _, c := range h.Counts {
+			if c.N > math.MaxInt64-counts[c.Name] {
+				return nil, fmt.Errorf("counts %q of merged profiles overflow", c.Name)
+			}
+			counts[c.Name] += c.N
+		}
+		for _, c := range h.Comments {
+			p.Comments = appendNew(p.Comments, c)
+		}
+		w := float64(max(s.observations, 1))
+		weight += w
+		rate += w * h.Clock.Rate
+		period += w * h.Period
+		minRate, maxRate = min(minRate, h.Clock.Rate), max(maxRate, h.Clock.Rate)
+	}
+	if n := len(sessions); n > 1 {
+		p.Command = strings.Join(commands, " + ")
+		p.Source = strings.Join(sources, " + ")
+		p.Clock.RateSource = strings.Join(rateSources, " + ")
+		p.Period = period / weight
+		p.Comments = append(p.Comments, fmt.Sprintf("merged from %d sessions", n))
+		if minRate != maxRate {
+			p.Clock.Rate = rate / weight
+			p.Comments = append(p.Comments, fmt.Sprintf("access rates of the sessions differ, %s to %s: each sample keeps its own, the clock's is their mean weighted by observations",
+				formatFloat(minRate), formatFloat(maxRate)))
+		}
+	}
+	for name, n := range counts {
+		p.Counts = append(p.Counts, model.Count{Name: name, N: n})
+	}
+	sortCounts(p.Counts)
+	return &p, nil
+}
+
+func sortCounts(c []model.Count) {
+	slices.SortFunc(c, func(a, b model.Count) int { return strings.Compare(a.Name, b.Name) })
+}
+
+func appendNew(list []string, s string) []string {
+	if slices.Contains(list, s) {
+		return list
+	}
+	return append(list, s)
+}

@@ -1,0 +1,78 @@
+// Package pprofout writes a model.Profile as a pprof file, reads it back and
+// fills in symbols.
+//
+// One format serves every purpose: go tool pprof and its kin draw it, and rdx
+// recomputes everything from it. So the file must stay right under what those
+// tools do to it, above all under merging, which adds sample values and keeps
+// one copy of equal comments. Only additive values are sample values; means
+// and bins are labels.
+//
+// # Samples
+//
+// A sample is one (use stack, reuse stack, reuse time bin) of one thread. Its
+// locations, leaf first, are
+//
+//	reuse:        reuse stack, "[reuse of]", use stack
+//	invalidated:  stack of the invalidating write, "[invalidation of]", use stack
+//	others:       "[censored]", "[cold]", "[pruned]" or "[lost]", use stack
+//	a loss count: "[lost: reason]"
+//
+// and its values, in this order,
+//
+//	observations/count    how often it was seen
+//	accesses/count        accesses of the program that these stand for
+//	reuses/count          of those, reuses after Kaplan-Meier
+//	l1d_misses/count ...  of those, predicted misses, one per cache level
+//	stack_distance/bytes  model.Record.Distance
+//
+// Labels: kind, access (load, store), clock, below_resolution (true); with a
+// unit reuse_time (accesses), cpu_time (nanoseconds, only where that is the
+// clock's unit), stack_distance (bytes, the mean of the sample), tid.
+// Censored and pruned samples carry in reuse_time the age at which their
+// observation ended.
+//
+// Times are replaced by the middle of their bin, so that a profile that is
+// read and written again does not change. Weights become integers by carrying
+// each rounding error to the next sample of the same type: a column's total is
+// off by at most one half, however many samples there are. Samples are sorted
+// by stack, root first, so the same holds (to within one) for the total below
+// any frame.
+//
+// An address that is not a leaf is a return address and is written less one,
+// as pprof wants it: it then lies inside the call. Read undoes that.
+//
+// # Comments
+//
+// A comment is "rdx[ID] key=value". ID names the session; it keeps apart the
+// comments of merged profiles, which pprof would otherwise fold where they are
+// equal. Keys:
+//
+//	format            1
+//	start, duration   RFC 3339 time; Go duration
+//	command, source   as in model.Profile
+//	clock.name, clock.unit, clock.rate, clock.rate_source, clock.resolution
+//	period            mean distance between samples, in clock units
+//	block             bytes that count as one datum
+//	bins_per_octave   of times
+//	cache             level, size, ways, line; one comment per level, in order
+//	observations      total over all samples when it was written
+//	count             number and name, for everything lost or noteworthy
+//	use               "omitted" where the use stacks were left out
+//	comment           free text
+//
+// A value with control characters, invalid UTF-8 or a leading quote is quoted
+// as in Go.
+//
+// # Merged profiles
+//
+// Read combines the sessions of a merged profile so: durations and counts add
+// up, the start is the earliest, the resolution the coarsest, bins the widest.
+// The clock's rate and the period are means weighted by observations; each
+// sample keeps the times it was written with. Commands, sources and rate
+// sources that differ are joined by " + ". Clocks, blocks or caches that differ are an
+// error, since sums over them mean nothing.
+//
+// A count "lost: reason" is both a comment and a sample, the sample so that
+// every viewer shows it. Read takes the larger one: filtering drops samples,
+// merging a profile with itself doubles them.
+package pprofout

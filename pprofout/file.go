@@ -1,0 +1,112 @@
+package pprofout
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"github.com/rdx-profiler/rdx/model"
+)
+
+// WriteFile writes a profile to a file, all of it or nothing: to a temporary
+// file in the same directory, which is renamed once it is on the disk. What
+// is not a regular file, such as /dev/null or a pipe, is written to directly.
+func WriteFile(path string, p *model.Profile, opts ...Option) error {
+	if err := writeFile(path, p, opts); err != nil {
+		return fmt.Errorf("write profile: %w", err)
+	}
+	return nil
+}
+
+func writeFile(path string, p *model.Profile, opts []Option) (err error) {
+	out, err := Encode(p, opts...)
+	if err != nil {
+		return err
+	}
+	var data bytes.Buffer
+	if err := out.Write(&data); err != nil {
+		return err
+	}
+
+	// A link stays a link: what it points to is replaced.
+	if real, err := filepath.EvalSymlinks(path); err == nil {
+		path = real
+	}
+	if fi, err := os.Stat(path); err == nil && fi.IsDir() {
+		return fmt.Errorf("%s is a directory: name a file in it", path)
+	} else if err == nil && !fi.Mode().IsRegular() {
+		return writeTo(path, data.Bytes())
+	}
+
+	f, err := createTemp(path)
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if err != nil {
+			f.Close()
+			os.Remove(f.Name())
+		}
+	}()
+	if _, err := f.Write(data.Bytes()); err != nil {
+		return named(path, err)
+	}
+	if err := f.Sync(); err != nil {
+		return named(path, err)
+	}
+	if err := f.Close(); err != nil {
+		return named(path, err)
+	}
+	return os.Rename(f.Name(), path)
+}
+
+// createTemp is os.CreateTemp, but the file's mode is what the umask leaves:
+// it becomes the profile that the user's tools open.
+func createTemp(path string) (*os.File, error) {
+	for i := range 1000 {
+		name := filepath.Join(filepath.Dir(path), fmt.Sprintf(".%s.%d-%d.tmp", filepath.Base(path), os.Getpid(), i))
+		f, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o666)
+		if errors.Is(err, os.ErrExist) {
+			continue
+		}
+		return f, named(path, err)
+	}
+	return nil, fmt.Errorf("%s: too many temporary files beside it, named .%s.*.tmp: remove them", path, filepath.Base(path))
+}
+
+// named makes an error speak of the file that the user asked for.
+func named(path string, err error) error {
+	var pe *os.PathError
+	if errors.As(err, &pe) {
+		return &os.PathError{Op: pe.Op, Path: path, Err: pe.Err}
+	}
+	return err
+}
+
+func writeTo(path string, data []byte) error {
+	f, err := os.OpenFile(path, os.O_WRONLY, 0)
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(data)
+	return errors.Join(err, f.Close())
+}
+
+// ReadFile is Read of a file. Its errors name the file.
+func ReadFile(path string) (*model.Profile, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	if fi, err := f.Stat(); err == nil && fi.IsDir() {
+		return nil, fmt.Errorf("%s is a directory: name a profile in it", path)
+	}
+	p, err := Read(f)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	return p, nil
+}

@@ -1,0 +1,210 @@
+package pprofout
+
+import (
+	"bytes"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/pprof/profile"
+
+	"github.com/rdx-profiler/rdx/model"
+)
+
+func merge(t *testing.T, ps ...*model.Profile) (*model.Profile, error) {
+	t.Helper()
+	var in []*profile.Profile
+	for _, p := range ps {
+		_, out := write(t, p)
+		in = append(in, out)
+	}
+	m, err := profile.Merge(in)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := m.CheckValid(); err != nil {
+		t.Fatal(err)
+	}
+	var b bytes.Buffer
+	if err := m.Write(&b); err != nil {
+		t.Fatal(err)
+	}
+	return Read(&b)
+}
+
+func double(p *model.Profile) {
+	for i := range p.Records {
+		r := &p.Records[i]
+		r.Observations *= 2
+		r.Accesses *= 2
+		r.Reuses *= 2
+		r.Distance *= 2
+		r.Misses = slices.Clone(r.Misses)
+		for j := range r.Misses {
+			r.Misses[j] *= 2
+		}
+	}
+}
+
+// Another run of the same program: other time, other load addresses.
+func TestMergeRuns(t *testing.T) {
+	a, b := sampleProfile(), sampleProfile()
+	b.Start = a.Start.Add(-time.Hour)
+	b.Duration = time.Second
+	b.Command = "matmul -n 2000"
+	b.Counts[1].N = 3
+	b.Records[3].Use[0].Mapping.Start += 1 << 30 // the JIT's memory
+	b.Records[3].Use[0].Mapping.Limit += 1 << 30
+	b.Records[3].Use[0].Address += 1 << 30
+	libc := b.Records[2].Use[0]
+	libc.Mapping.Start += 1 << 20
+	libc.Mapping.Limit += 1 << 20
+	libc.Address += 1 << 20
+
+	got, err := merge(t, a, b)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := sampleProfile()
+	jit := want.Records[3]
+	double(want)
+	want.Records[3] = jit
+	want.Records = append(want.Records, b.Records[3])
+	want.Start = b.Start
+	want.Duration = a.Duration + b.Duration
+	want.Command = "matmul -n 1000 + matmul -n 2000"
+	want.Counts = []model.Count{{Name: "lost: no free debug register", N: 10}, {Name: "truncated stacks", N: 20}}
+	want.Comments = append(want.Comments, "merged from 2 sessions")
+	diff(t, got, want)
+
+	// And it can be written and merged again.
+	data, _ := write(t, got)
+	diff(t, read(t, data), want)
+}
+
+// Equal counts of two sessions are equal comments but for the session's ID.
+func TestMergeKeepsEqualCounts(t *testing.T) {
+	a, b := sampleProfile(), sampleProfile()
+	b.Start = b.Start.Add(time.Hour)
+	got, err := merge(t, a, b)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []model.Count{{Name: "lost: no free debug register", N: 10}, {Name: "truncated stacks", N: 34}}
+	if !slices.Equal(got.Counts, want) {
+		t.Errorf("counts %v, want %v", got.Counts, want)
+	}
+}
+
+func TestMergeWithItself(t *testing.T) {
+	got, err := merge(t, sampleProfile(), sampleProfile())
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := sampleProfile()
+	double(want)
+	want.Duration *= 2
+	want.Counts[0].N = 10 // the loss is a sample, the remark only a comment
+	want.Comments = append(want.Comments, "changed since it was profiled: holds 42 of 21 observations")
+	diff(t, got, want)
+}
+
+func TestMergeRates(t *testing.T) {
+	a, b := sampleProfile(), sampleProfile()
+	b.Clock.Rate, b.Clock.RateSource, b.Clock.Resolution = 3, "measured", 700
+	b.Period = 4e6
+	b.BinsPerOctave = 4
+	got, err := merge(t, a, b)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got.Clock.Rate != 2.25 || got.Clock.RateSource != "default + measured" || got.Clock.Resolution != 700 || got.Period != 2.5e6 || got.BinsPerOctave != 4 {
+		t.Errorf("clock %+v, period %g, bins %d", got.Clock, got.Period, got.BinsPerOctave)
+	}
+	if !strings.Contains(strings.Join(got.Comments, "\n"), "access rates of the sessions differ, 1.5 to 3") {
+		t.Errorf("comments %q do not tell of the rates", got.Comments)
+	}
+}
+
+func TestMergeRefused(t *testing.T) {
+	for want, change := range map[string]func(p *model.Profile){
+		"different clocks": func(p *model.Profile) { p.Clock.Name = "wall-time" },
+		"different blocks": func(p *model.Profile) { p.Block = 8 },
+		"different caches": func(p *model.Profile) { p.Caches[1].Size *= 2 },
+	} {
+		b := sampleProfile()
+		change(b)
+		_, err := merge(t, sampleProfile(), b)
+		if err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "\n") {
+			t.Errorf("error %v, want one line with %q", err, want)
+		}
+	}
+}
+
+// Filtering drops samples, not the knowledge of what was lost.
+func TestFiltered(t *testing.T) {
+	_, out := write(t, sampleProfile())
+	out.Sample = out.Sample[5:6]
+	got, err := Decode(out.Compact())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(got.Records) != 1 || got.Counts[0].N != 5 {
+		t.Errorf("%d records, counts %v", len(got.Records), got.Counts)
+	}
+	if !slices.Contains(got.Comments, "changed since it was profiled: holds 3 of 21 observations") {
+		t.Errorf("comments %q do not tell of the filter", got.Comments)
+	}
+}
+
+// The tool itself, not only its library.
+func TestPprofTool(t *testing.T) {
+	goTool, err := exec.LookPath("go")
+	if err != nil {
+		t.Skip("no go command to run go tool pprof with")
+	}
+	dir := t.TempDir()
+	pprof := func(args ...string) string {
+		t.Helper()
+		cmd := exec.Command(goTool, append([]string{"tool", "pprof", "-symbolize=none"}, args...)...)
+		cmd.Env = append(os.Environ(), "PPROF_TMPDIR="+dir)
+		out, err := cmd.CombinedOutput()
+		if err != nil {
+			t.Fatalf("go tool pprof %s: %v\n%s", strings.Join(args, " "), err, out)
+		}
+		return string(out)
+	}
+	a, b, merged := filepath.Join(dir, "a.pb.gz"), filepath.Join(dir, "b.pb.gz"), filepath.Join(dir, "m.pb.gz")
+	p := sampleProfile()
+	if err := WriteFile(a, p); err != nil {
+		t.Fatal(err)
+	}
+	p.Start = p.Start.Add(time.Hour)
+	if err := WriteFile(b, p); err != nil {
+		t.Fatal(err)
+	}
+	if out := pprof("-top", a); !strings.Contains(out, "Type: l2_misses") || !strings.Contains(out, "multiply") {
+		t.Errorf("top:\n%s", out)
+	}
+	if out := pprof("-top", "-sample_index=observations", "-tagfocus=stack_distance=64kb:1mb", a); !strings.Contains(out, "of 21 total") || !strings.Contains(out, "3 14.29%") {
+		t.Errorf("top of the sample with 90000 bytes:\n%s", out)
+	}
+	if out := pprof("-tags", "-sample_index=observations", a); !strings.Contains(out, "below_resolution") || !strings.Contains(out, "stack_distance") {
+		t.Errorf("tags:\n%s", out)
+	}
+	pprof("-proto", "-output", merged, a, b)
+	got, err := ReadFile(merged)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := sampleProfile()
+	double(want)
+	want.Duration *= 2
+	want.Counts = []model.Count{{Name: "lost: no free debug register", N: 10}, {Name: "truncated stacks", N: 34}}
+	want.Comments = append(want.Comments, "merged from 2 sessions")
+	diff(t, got, want)
+}

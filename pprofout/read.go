@@ -1,0 +1,285 @@
+package pprofout
+
+import (
+	"bytes"
+	"compress/gzip"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/google/pprof/profile"
+
+	"github.com/rdx-profiler/rdx/model"
+)
+
+// maxSize bounds what a profile may unpack to, so that a small malicious file
+// cannot take all memory.
+const maxSize = 1 << 30
+
+// Read reads a profile that Write wrote, or several such merged by pprof's
+// rules. Derived fields are those of the file.
+//
+// Whatever else r holds gives an error of one line that begins with "not an
+// rdx profile".
+func Read(r io.Reader) (*model.Profile, error) {
+	data, err := unpack(r)
+	if err != nil {
+		return nil, err
+	}
+	in, err := profile.ParseUncompressed(data)
+	if err == nil {
+		err = in.CheckValid()
+	}
+	if err != nil {
+		return nil, notRdx("no pprof data: %v", err)
+	}
+	return Decode(in)
+}
+
+// notRdx makes an error of one line, whatever the file put into it.
+func notRdx(format string, args ...any) error {
+	msg := strings.Join(strings.Fields(fmt.Sprintf(format, args...)), " ")
+	return errors.New("not an rdx profile: " + msg)
+}
+
+func unpack(r io.Reader) ([]byte, error) {
+	data, err := io.ReadAll(io.LimitReader(r, maxSize+1))
+	if err != nil {
+		return nil, fmt.Errorf("read profile: %w", err)
+	}
+	if len(data) == 0 {
+		return nil, notRdx("the file is empty")
+	}
+	if bytes.HasPrefix(data, []byte{0x1f, 0x8b}) {
+		z, err := gzip.NewReader(bytes.NewReader(data))
+		if err != nil {
+			return nil, notRdx("gzip: %v", err)
+		}
+		if data, err = io.ReadAll(io.LimitReader(z, maxSize+1)); err != nil {
+			return nil, notRdx("gzip is cut off or damaged after %d unpacked bytes: %v", len(data), err)
+		}
+	}
+	if len(data) > maxSize {
+		return nil, notRdx("more than %d bytes unpacked", maxSize)
+	}
+	return data, nil
+}
+
+// Decode is Read for a profile that is parsed already.
+func Decode(in *profile.Profile) (*model.Profile, error) {
+	sessions, other, err := parseComments(in.Comments)
+	if err != nil {
+		return nil, notRdx("%v", err)
+	}
+	if len(sessions) == 0 {
+		var types []string
+		for _, t := range in.SampleType {
+			types = append(types, t.Type+"/"+t.Unit)
+		}
+		return nil, notRdx("a pprof profile of another tool, with sample types %.200s", strings.Join(types, " "))
+	}
+	p, err := combine(sessions)
+	if err != nil {
+		return nil, notRdx("%v", err)
+	}
+	p.Comments = append(p.Comments, other...)
+	if in.DurationNanos > 0 {
+		p.Duration = time.Duration(in.DurationNanos) // merging adds it up
+	}
+	d := decoder{p: p, in: in, mappings: map[*profile.Mapping]*model.Mapping{}, frames: map[frameID]*model.Location{}}
+	if err := d.columns(); err != nil {
+		return nil, notRdx("%v", err)
+	}
+	losses := map[string]int64{}
+	for i, s := range in.Sample {
+		if err := d.sample(s, losses); err != nil {
+			return nil, notRdx("sample %d: %v", i, err)
+		}
+	}
+	d.addLosses(losses)
+	d.compareTotals(sessions)
+	return p, nil
+}
+
+type decoder struct {
+	p        *model.Profile
+	in       *profile.Profile
+	column   []int // of the file, per sample type of the profile
+	mappings map[*profile.Mapping]*model.Mapping
+	frames   map[frameID]*model.Location
+	total    int64 // observations
+}
+
+type frameID struct {
+	loc  *profile.Location
+	leaf bool
+}
+
+// columns finds the sample types by name: other tools may reorder them.
+func (d *decoder) columns() error {
+	for _, want := range sampleTypes(d.p.Caches) {
+		i := slices.IndexFunc(d.in.SampleType, func(t *profile.ValueType) bool { return t.Type == want.Type && t.Unit == want.Unit })
+		if i < 0 {
+			return fmt.Errorf("no sample type %s/%s", want.Type, want.Unit)
+		}
+		d.column = append(d.column, i)
+	}
+	return nil
+}
+
+func (d *decoder) sample(s *profile.Sample, losses map[string]int64) error {
+	word := first(s.Label[kindLabel])
+	kind, ok := model.ParseKind(word)
+	if !ok {
+		return fmt.Errorf("kind %.40q is not known", word)
+	}
+	for _, i := range d.column {
+		if v := s.Value[i]; v < 0 {
+			return fmt.Errorf("value %d of %s is negative: the difference of two profiles is not a profile", v, d.in.SampleType[i].Type)
+		}
+	}
+	value := func(i int) int64 { return s.Value[d.column[i]] }
+	n := value(0)
+	if n > math.MaxInt64-d.total {
+		return fmt.Errorf("observations add up to more than %d", int64(math.MaxInt64))
+	}
+	d.total += n
+
+	stack := s.Location
+	if len(stack) == 0 {
+		return fmt.Errorf("no locations")
+	}
+	if name := frameName(stack[0]); kind == model.Lost && strings.HasPrefix(name, "["+lossPrefix) {
+		reason := strings.TrimSuffix(strings.TrimPrefix(name, "["+lossPrefix), "]")
+		losses[lossPrefix+reason] += n
+		return nil
+	}
+
+	r := model.Record{Kind: kind, Observations: n, Accesses: float64(value(1)), Reuses: float64(value(2))}
+	last := len(d.column) - 1
+	for i := 3; i < last; i++ {
+		r.Misses = append(r.Misses, float64(value(i)))
+	}
+	r.Distance = float64(value(last))
+	switch first(s.Label[accessLabel]) {
+	case model.Load.String():
+		r.Op = model.Load
+	case model.Store.String():
+		r.Op = model.Store
+	}
+	r.BelowResolution = first(s.Label[belowLabel]) == "true"
+	r.TID = int(first(s.NumLabel[tidLabel]))
+
+	t, native := first(s.NumLabel[reuseTime]), first(s.NumLabel[cpuTime])
+	if t < 0 || native < 0 {
+		return fmt.Errorf("negative time")
+	}
+	r.Time, r.Native = uint64(t), uint64(native)
+	if d.p.Clock.Unit != nanoseconds && timed(kind) {
+		r.Native = d.native(r.Time)
+	}
+
+	marker := slices.IndexFunc(stack, func(l *profile.Location) bool { return frameName(l) == pseudoFrame(kind) })
+	switch {
+	case twoStacks(kind) && marker < 0:
+		r.Reuse = d.stack(stack)
+	case twoStacks(kind):
+		r.Reuse, r.Use = d.stack(stack[:marker]), d.stack(stack[marker+1:])
+	case marker == 0:
+		r.Use = d.stack(stack[1:])
+	default:
+		return fmt.Errorf("kind %s without the frame %s", kind, pseudoFrame(kind))
+	}
+	d.p.Records = append(d.p.Records, r)
+	return nil
+}
+
+// native turns accesses into the unit of a clock that has no label of its own.
+func (d *decoder) native(t uint64) uint64 {
+	rate := d.p.Clock.Rate
+	if !(rate > 0) || rate == 1 {
+		return t
+	}
+	return uint64(min(math.Round(float64(t)/rate), math.MaxInt64))
+}
+
+func first[T any](v []T) (zero T) {
+	if len(v) == 0 {
+		return zero
+	}
+	return v[0]
+}
+
+// frameName is the name of a pseudo-frame, "" for a location of the program.
+func frameName(l *profile.Location) string {
+	if l.Address != 0 || l.Mapping != nil || len(l.Line) != 1 {
+		return ""
+	}
+	return l.Line[0].Function.Name
+}
+
+func (d *decoder) stack(locs []*profile.Location) []*model.Location {
+	var stack []*model.Location
+	for i, l := range locs {
+		k := frameID{l, i == 0}
+		if d.frames[k] == nil {
+			d.frames[k] = d.location(l, i == 0)
+		}
+		stack = append(stack, d.frames[k])
+	}
+	return stack
+}
+
+func (d *decoder) location(l *profile.Location, leaf bool) *model.Location {
+	m := &model.Location{Address: l.Address, Mapping: d.mapping(l.Mapping)}
+	if !leaf && l.Address > 0 {
+		m.Address++
+	}
+	for _, ln := range l.Line {
+		f := ln.Function
+		m.Lines = append(m.Lines, model.Line{Function: f.Name, SystemName: f.SystemName, File: f.Filename, Line: int(ln.Line), StartLine: int(f.StartLine)})
+	}
+	return m
+}
+
+func (d *decoder) mapping(m *profile.Mapping) *model.Mapping {
+	if m == nil {
+		return nil
+	}
+	if d.mappings[m] == nil {
+		file := m.File
+		if strings.HasPrefix(file, anonPrefix) {
+			file = ""
+		}
+		d.mappings[m] = &model.Mapping{Start: m.Start, Limit: m.Limit, Offset: m.Offset, File: file, BuildID: m.BuildID}
+	}
+	return d.mappings[m]
+}
+
+// addLosses raises the counts that comments gave to what the samples say.
+func (d *decoder) addLosses(losses map[string]int64) {
+	for name, n := range losses {
+		i := slices.IndexFunc(d.p.Counts, func(c model.Count) bool { return c.Name == name })
+		if i < 0 {
+			d.p.Counts = append(d.p.Counts, model.Count{Name: name, N: n})
+		} else {
+			d.p.Counts[i].N = max(d.p.Counts[i].N, n)
+		}
+	}
+	sortCounts(d.p.Counts)
+}
+
+// compareTotals remarks where a tool has dropped or scaled samples.
+func (d *decoder) compareTotals(sessions []*session) {
+	var written int64
+	for _, s := range sessions {
+		written += s.observations
+	}
+	if d.total != written {
+		d.p.Comments = appendNew(d.p.Comments, fmt.Sprintf("changed since it was profiled: holds %d of %d observations", d.total, written))
+	}
+}

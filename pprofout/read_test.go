@@ -1,0 +1,127 @@
+package pprofout
+
+import (
+	"bytes"
+	"compress/gzip"
+	"runtime/pprof"
+	"strings"
+	"testing"
+
+	"github.com/google/pprof/profile"
+)
+
+func gz(b []byte) []byte {
+	var out bytes.Buffer
+	w := gzip.NewWriter(&out)
+	w.Write(b)
+	w.Close()
+	return out.Bytes()
+}
+
+func foreign(t testing.TB) []byte {
+	var b bytes.Buffer
+	if err := pprof.Lookup("goroutine").WriteTo(&b, 0); err != nil {
+		t.Fatal(err)
+	}
+	return b.Bytes()
+}
+
+func TestReadErrors(t *testing.T) {
+	good, _ := write(t, sampleProfile())
+	for _, c := range []struct {
+		name string
+		data []byte
+		want string
+	}{
+		{"empty", nil, "empty"},
+		{"text", []byte("hello\nworld\n"), "no pprof data"},
+		{"gzip of nothing", gz(nil), "no pprof data"},
+		{"gzip of text", gz([]byte("hello\nworld\n")), "no pprof data"},
+		{"truncated", good[:len(good)/2], "cut off or damaged"},
+		{"two bytes", good[:2], "gzip"},
+		{"flipped", append(append([]byte{}, good[:len(good)-6]...), 0, 0, 0, 0, 0, 0), "cut off or damaged"},
+		{"of another tool", foreign(t), "another tool, with sample types goroutine/count"},
+	} {
+		_, err := Read(bytes.NewReader(c.data))
+		if err == nil || !strings.HasPrefix(err.Error(), "not an rdx profile: ") || !strings.Contains(err.Error(), c.want) || strings.Contains(err.Error(), "\n") {
+			t.Errorf("%s: error %v, want one line with %q", c.name, err, c.want)
+		}
+	}
+}
+
+func TestReadDamaged(t *testing.T) {
+	comment := func(c string) func(*profile.Profile) {
+		return func(p *profile.Profile) { p.Comments = append(p.Comments, c) }
+	}
+	for want, change := range map[string]func(p *profile.Profile){
+		`format "2" is not known`:         comment("rdx[ab] format=2"),
+		"comment 22":                      comment("rdx[ab] block=many"),
+		"is not a finite number >= 0":     comment("rdx[ab] period=NaN"),
+		"want level, size, ways and line": comment("rdx[ab] cache=L1"),
+		"invalid syntax":                  comment(`rdx[ab] command="x`),
+		"want a number and a name":        comment("rdx[ab] count=5"),
+		"negative duration":               comment("rdx[ab] duration=-1s"),
+		"no sample type l2_misses/count":  func(p *profile.Profile) { p.SampleType[4].Type = "x" },
+		`kind "x" is not known`:           func(p *profile.Profile) { p.Sample[1].Label["kind"] = []string{"x"} },
+		`kind "" is not known`:            func(p *profile.Profile) { p.Sample[1].Label = nil },
+		"no locations":                    func(p *profile.Profile) { p.Sample[1].Location = nil },
+		"without the frame [pruned]":      func(p *profile.Profile) { p.Sample[1].Location = p.Sample[1].Location[1:] },
+		"is negative: the difference of":  func(p *profile.Profile) { p.Sample[1].Value[1] = -1 },
+		"sample 1: negative time":         func(p *profile.Profile) { p.Sample[1].NumLabel[reuseTime][0] = -1 },
+		"observations add up to more than": func(p *profile.Profile) {
+			p.Sample[1].Value[0], p.Sample[2].Value[0] = 1<<62, 1<<62
+			p.Sample[3].Value[0] = 1 << 62
+		},
+	} {
+		_, out := write(t, sampleProfile())
+		change(out)
+		var b bytes.Buffer
+		if err := out.Write(&b); err != nil {
+			t.Fatal(err)
+		}
+		_, err := Read(&b)
+		if err == nil || !strings.HasPrefix(err.Error(), "not an rdx profile: ") || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "\n") {
+			t.Errorf("error %v, want one line with %q", err, want)
+		}
+	}
+}
+
+// A key that a later version adds is ignored.
+func TestReadUnknownKey(t *testing.T) {
+	_, out := write(t, sampleProfile())
+	id := out.Comments[0][:strings.Index(out.Comments[0], " ")]
+	out.Comments = append(out.Comments, id+" colour=blue")
+	if _, err := Decode(out); err != nil {
+		t.Error(err)
+	}
+}
+
+// What is read is written again, whatever it was.
+func FuzzRead(f *testing.F) {
+	good, out := write(f, sampleProfile())
+	var raw bytes.Buffer
+	if err := out.WriteUncompressed(&raw); err != nil {
+		f.Fatal(err)
+	}
+	f.Add(good)
+	f.Add(good[:len(good)/3])
+	f.Add(raw.Bytes())
+	f.Add(foreign(f))
+	f.Add([]byte("x"))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		p, err := Read(bytes.NewReader(data))
+		if err != nil {
+			if strings.Contains(err.Error(), "\n") {
+				t.Errorf("error of several lines: %q", err)
+			}
+			return
+		}
+		var b bytes.Buffer
+		if err := Write(&b, p); err != nil {
+			return // such as a total that is too large
+		}
+		if _, err := Read(&b); err != nil {
+			t.Errorf("reading again: %v", err)
+		}
+	})
+}

@@ -1,0 +1,83 @@
+package sampler
+
+import (
+	"fmt"
+	"runtime"
+	"slices"
+	"sync/atomic"
+	"time"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+// TwoTrap is the time that two traps seem to be apart when nothing lies
+// between them, in nanoseconds of CPU time. It is subtracted from every
+// measured time; its spread is what a single measurement cannot resolve.
+type TwoTrap struct {
+	P10, P50, P90 float64
+	N             int // immediate reuses measured
+}
+
+// Resolution is the reuse time below which nothing is known of a single pair.
+func (t TwoTrap) Resolution() float64 { return t.P90 - t.P10 }
+
+// Calibrate measures n immediate reuses in a thread of its own process: two
+// adjacent loads of one watched word.
+func (k *Kernel) Calibrate(n int) (TwoTrap, error) {
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+
+	index, t, err := k.AddThread(unix.Gettid())
+	if err != nil {
+		return TwoTrap{}, fmt.Errorf("calibrate: %w", err)
+	}
+	defer k.RemoveThread(index)
+
+	word := new(atomic.Uint64)
+	times := make([]float64, 0, n)
+	var trap Trap
+	for range n {
+		slot := &t.Slots[0]
+		slot.Seq++
+		slot.State = SlotArmed
+		w, err := k.Arm(int(t.Tid), 0, uint64(uintptr(unsafe.Pointer(word))), 2)
+		if err != nil {
+			return TwoTrap{}, fmt.Errorf("calibrate: %w", err)
+		}
+		word.Load()
+		word.Load()
+		w.Close()
+		var use uint64
+		for {
+			ok, err := k.ReadTrap(&trap)
+			if err != nil {
+				return TwoTrap{}, fmt.Errorf("calibrate: %w", err)
+			}
+			if !ok {
+				break
+			}
+			switch {
+			case trap.Index != index || trap.Seq != slot.Seq:
+			case trap.Kind == TrapUse:
+				use = trap.Clock
+			case trap.Kind == TrapReuse:
+				times = append(times, float64(trap.Clock-use))
+			}
+		}
+	}
+	if len(times) < n/2 {
+		return TwoTrap{}, fmt.Errorf("calibrate: a watched word was touched twice %d times, seen %d times: "+
+			"hardware watchpoints do not work here, or rdx runs in a PID namespace of its own (run it in the host's)", n, len(times))
+	}
+	slices.Sort(times)
+	at := func(q float64) float64 { return times[int(q*float64(len(times)-1))] }
+	return TwoTrap{at(.1), at(.5), at(.9), len(times)}, nil
+}
+
+// Monotonic is the clock of Trap.Time and Thread.HoldTime.
+func Monotonic() time.Duration {
+	var ts unix.Timespec
+	_ = unix.ClockGettime(unix.CLOCK_MONOTONIC, &ts)
+	return time.Duration(ts.Nano())
+}

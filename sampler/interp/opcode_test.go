@@ -1,0 +1,493 @@
+// Needs ptrace, amd64 and Linux.
+
+package interp
+
+import (
+	"bytes"
+	"encoding/binary"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"os"
+	"sort"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+)
+
+const (
+	dataBase = 0x10000000
+	dataSize = 4 * pageSize
+	codeBase = 0x20000000
+	seedEnv  = "RDX_SEED"
+
+	comparedFlags = arithFlags | FlagDF
+)
+
+func long() bool { return os.Getenv("RDX_LONG") != "" }
+
+func seeded(t testing.TB) (*rand.Rand, uint64) {
+	seed := uint64(time.Now().UnixNano())
+	if s := os.Getenv(seedEnv); s != "" {
+		n, err := strconv.ParseUint(s, 0, 64)
+		if err != nil {
+			t.Fatal(err)
+		}
+		seed = n
+	}
+	t.Logf("seed: %s=%d", seedEnv, seed)
+	return rand.New(rand.NewPCG(seed, 0)), seed
+}
+
+// lab is a child with a page of code and some pages of data in which single
+// instructions run on chosen registers and memory.
+type lab struct {
+	*child
+	rnd  *rand.Rand
+	m    *Machine
+	data [dataSize]byte
+	base Regs
+	vec  Vector
+}
+
+func newLab(t *testing.T, rnd *rand.Rand) *lab {
+	l := &lab{child: start(t, "", "/bin/true"), rnd: rnd, m: New()}
+	const rwx, fixedPrivateAnon = 7, 0x32
+	l.call(9, dataBase, dataSize, rwx, fixedPrivateAnon, ^uint64(0), 0)
+	l.call(9, codeBase, pageSize, rwx, fixedPrivateAnon, ^uint64(0), 0)
+	l.regs(&l.base)
+	l.vector(&l.vec)
+	l.shuffleData()
+	return l
+}
+
+// word is 64 random bits that are often something of interest as an integer
+// or as floating point.
+func (l *lab) word() uint64 {
+	r := l.rnd
+	f32 := func() uint32 {
+		switch r.IntN(8) {
+		case 0:
+			return uint32(r.IntN(2)) << 31
+		case 1:
+			return math.Float32bits(float32(math.Inf(1 - 2*r.IntN(2))))
+		case 2:
+			return 0x7f800000 | r.Uint32()&0x80ffffff | 1
+		case 3:
+			return r.Uint32() & 0x80ffffff // around the smallest normal
+		case 4:
+			return math.Float32bits(float32(r.IntN(2000)-1000) / 2)
+		case 5:
+			return math.Float32bits(float32(r.NormFloat64() * math.Pow(2, float64(r.IntN(140)-70))))
+		}
+		return r.Uint32()
+	}
+	switch r.IntN(10) {
+	case 0:
+		return 0
+	case 1:
+		return ^uint64(0)
+	case 2:
+		return uint64(r.IntN(256)) * 0x0101010101010101
+	case 3, 4:
+		return uint64(f32()) | uint64(f32())<<32
+	case 5:
+		return math.Float64bits(r.NormFloat64() * math.Pow(2, float64(r.IntN(140)-70)))
+	case 6:
+		return math.Float64bits(float64(r.IntN(2000)-1000) / 2)
+	case 7:
+		switch r.IntN(4) {
+		case 0:
+			return math.Float64bits(math.Inf(1 - 2*r.IntN(2)))
+		case 1:
+			return 0x7ff0000000000000 | r.Uint64()&0x800fffffffffffff | 1
+		case 2:
+			return r.Uint64() & 0x801fffffffffffff
+		}
+		return 1 << r.IntN(64)
+	case 8:
+		return uint64(int64(r.IntN(200) - 100))
+	}
+	return r.Uint64()
+}
+
+func (l *lab) shuffleData() {
+	for i := 0; i < dataSize; i += 8 {
+		binary.LittleEndian.PutUint64(l.data[i:], l.word())
+	}
+	l.write(dataBase, l.data[:])
+}
+
+// registers chooses the state before an instruction.
+func (l *lab) registers(vector bool) Regs {
+	r := l.base
+	for i := range r.GPR {
+		r.GPR[i] = l.word()
+	}
+	r.GPR[RSP] = dataBase + dataSize/2 + uint64(l.rnd.IntN(64))*8
+	r.Flags = r.Flags&^comparedFlags | l.rnd.Uint64()&arithFlags
+	if l.rnd.IntN(8) == 0 {
+		r.Flags |= FlagDF
+	}
+	r.RIP = codeBase
+	if vector {
+		for i := range l.vec.Z {
+			for j := range l.vec.Z[i] {
+				l.vec.Z[i][j] = l.word()
+			}
+		}
+		for i := range l.vec.K {
+			l.vec.K[i] = l.rnd.Uint64()
+			if l.rnd.IntN(4) == 0 {
+				l.vec.K[i] = l.word()
+			}
+		}
+		l.vec.MXCSR = 0x1f80
+	}
+	r.Vector = l.vec
+	return r
+}
+
+// aim makes in's memory operand and the string registers point into the data.
+func (l *lab) aim(in *inst, r *Regs, code []byte) {
+	spot := func() uint64 {
+		a := uint64(dataBase + pageSize/2 + l.rnd.IntN(2*pageSize))
+		if l.rnd.IntN(2) == 0 {
+			a &^= 63
+		}
+		return a
+	}
+	name := mnemonic(code)
+	if isString(name) {
+		r.GPR[RSI], r.GPR[RDI] = spot(), spot()
+		r.GPR[RCX] = uint64(l.rnd.IntN(20))
+	}
+	switch name {
+	case "leave":
+		r.GPR[RBP] = spot()
+	case "xlatb":
+		r.GPR[RBX] = spot()
+	}
+	if !in.mem {
+		return
+	}
+	to := spot() - in.disp
+	if name[:2] == "bt" && in.w > 0 { // a bit offset reaches far
+		r.GPR[in.reg&15] = uint64(l.rnd.IntN(8000) - 4000)
+	}
+	if in.vsib {
+		z := &l.vec.Z[in.index&31]
+		for i := range z {
+			if in.vsibWide {
+				z[i] = uint64(int64(l.rnd.IntN(200) - 100))
+			} else {
+				z[i] = uint64(uint32(l.rnd.IntN(200)-100)) | uint64(l.rnd.IntN(200)-100)<<32
+			}
+		}
+		r.Vector = l.vec
+	} else if in.index != noReg {
+		if in.index == in.base {
+			return
+		}
+		x := uint64(l.rnd.IntN(100) - 50)
+		if in.index == RSP {
+			return
+		}
+		r.GPR[in.index] = x
+		to -= x << in.scale
+	}
+	if in.base != noReg {
+		r.GPR[in.base] = to
+	}
+}
+
+// try runs code natively and interpreted and returns what differed. ran is
+// false if the interpreter does not support it.
+func (l *lab) try(code []byte) (ran bool, diff string) {
+	var in inst
+	var b [15]byte
+	for i := range b {
+		b[i] = 0x90
+	}
+	copy(b[:], code)
+	if decode(&in, codeBase, b[:]) != nil {
+		return false, ""
+	}
+	r := l.registers(true)
+	l.aim(&in, &r, b[:])
+	l.write(codeBase, b[:])
+
+	l.m.Start(&r, l.child)
+	end := l.m.Run(Limit{Accesses: 1 << 20, Instructions: 1})
+	if end.Cause == Unsupported || end.Cause == Syscall {
+		return false, ""
+	}
+	iterations := 1
+	if in.rep != 0 && isString(mnemonic(b[:])) { // one step is one iteration
+		iterations = 64
+	}
+	l.setVector(&r.Vector)
+	l.setRegs(&r)
+	var sig, what = l.step(0)
+	if !what {
+		l.t.Fatalf("child died at % x", b)
+	}
+	var native Regs
+	l.regs(&native)
+	for i := 1; i < iterations && sig == 0 && native.RIP == codeBase; i++ {
+		sig, _ = l.step(0)
+		l.regs(&native)
+	}
+	var mine Regs
+	if end.Cause != InstructionLimit || sig != 0 {
+		l.read(dataBase, l.data[:]) // which may be written even so
+	}
+	if end.Cause != InstructionLimit {
+		if sig == 0 {
+			return true, fmt.Sprintf("interpreter: %v %v, CPU: runs", end.Cause, end.Err)
+		}
+		return true, ""
+	}
+	l.m.Regs(&mine)
+	if sig != 0 {
+		var page [pageSize]byte
+		if mine.RIP != in.next && l.ReadPage(mine.RIP&^pageMask, &page) != nil {
+			return true, "" // the fault is that of the next instruction
+		}
+		return true, fmt.Sprintf("interpreter: runs, CPU: %v", sig)
+	}
+	const flagID = 1 << 21 // popf changes it, ptrace does not restore it
+	l.base.Flags = l.base.Flags&^flagID | native.Flags&flagID
+	l.vector(&native.Vector)
+	if d := compare(&mine, &native, undefinedFlags(b[:], r.GPR[RCX]&0xff)); d != "" {
+		diff = d
+	}
+	var after [dataSize]byte
+	l.read(dataBase, after[:])
+	if strings.HasPrefix(mnemonic(b[:]), "pushf") {
+		after[mine.GPR[RSP]-dataBase+1] &^= 1 // TF, since the CPU steps
+		l.write(dataBase, after[:])
+	}
+	for i := range dataSize / pageSize {
+		p := l.m.pages[dataBase/pageSize+uint64(i)]
+		want := after[i*pageSize:][:pageSize]
+		have := l.data[i*pageSize:][:pageSize]
+		if p != nil {
+			have = p.data[:]
+		}
+		if !bytes.Equal(have, want) {
+			j := 0
+			for have[j] == want[j] {
+				j++
+			}
+			diff += fmt.Sprintf(" memory at %#x: % x, CPU % x", dataBase+i*pageSize+j, have[j:min(j+16, pageSize)], want[j:min(j+16, pageSize)])
+		}
+	}
+	l.data = after
+	if diff != "" {
+		diff += "\nbefore: " + describe(&r, &in)
+	}
+	return true, diff
+}
+
+// isString reports whether name is that of a string instruction; movsd and
+// cmpsd also name vector instructions, which does no harm.
+func isString(name string) bool {
+	if len(name) != 5 {
+		return false
+	}
+	switch name[:4] {
+	case "movs", "cmps", "stos", "lods", "scas":
+		return true
+	}
+	return false
+}
+
+func describe(r *Regs, in *inst) string {
+	s := fmt.Sprintf("gpr %#x flags %#x reg %d rm %d v %d mem %v", r.GPR, r.Flags, in.reg, in.rm, in.v, in.mem)
+	if in.flags&usesVector != 0 {
+		s += fmt.Sprintf("\n reg %#x\n v %#x\n rm %#x k %#x", r.Vector.Z[in.reg&31], r.Vector.Z[in.v&31], r.Vector.Z[in.rm&31], r.Vector.K)
+	}
+	return s
+}
+
+// compare describes where the interpreter's state differs from the CPU's.
+func compare(mine, cpu *Regs, undefined uint64) string {
+	var s string
+	for i := range mine.GPR {
+		if mine.GPR[i] != cpu.GPR[i] {
+			s += fmt.Sprintf(" r%d %#x, CPU %#x;", i, mine.GPR[i], cpu.GPR[i])
+		}
+	}
+	if mine.RIP != cpu.RIP {
+		s += fmt.Sprintf(" rip %#x, CPU %#x;", mine.RIP, cpu.RIP)
+	}
+	if d := (mine.Flags ^ cpu.Flags) & comparedFlags &^ undefined; d != 0 {
+		s += fmt.Sprintf(" flags %#x, CPU %#x, differ in %#x;", mine.Flags&comparedFlags, cpu.Flags&comparedFlags, d)
+	}
+	for i := range mine.Vector.Z {
+		if mine.Vector.Z[i] != cpu.Vector.Z[i] {
+			s += fmt.Sprintf("\n zmm%d %#x,\n CPU  %#x;", i, mine.Vector.Z[i], cpu.Vector.Z[i])
+		}
+	}
+	for i := range mine.Vector.K {
+		if mine.Vector.K[i] != cpu.Vector.K[i] {
+			s += fmt.Sprintf(" k%d %#x, CPU %#x;", i, mine.Vector.K[i], cpu.Vector.K[i])
+		}
+	}
+	return s
+}
+
+// form is a random instruction with opcode op of a map: 0 one-byte, 1-3 legacy
+// 0f, 0f38, 0f3a, 4-6 the same in VEX, 7-9 in EVEX.
+func form(r *rand.Rand, opmap, op int) []byte {
+	var b []byte
+	tail := func() []byte {
+		modrm := byte(r.IntN(256))
+		if r.IntN(2) == 0 {
+			modrm |= 0xc0
+		}
+		t := []byte{modrm, byte(r.IntN(256))}
+		if modrm&7 == 5 && modrm>>6 == 0 {
+			t[0] |= 0x40
+		}
+		for range 10 {
+			t = append(t, byte(r.IntN(256)))
+		}
+		if modrm>>6 == 2 || modrm>>6 == 0 {
+			t[4], t[5], t[3] = 0, 0, byte(r.IntN(4)) // small 32-bit displacement
+			if r.IntN(2) == 0 {
+				t[3], t[4], t[5] = 0, 0, 0
+			}
+		}
+		return t
+	}
+	if opmap <= 3 {
+		switch r.IntN(6) {
+		case 0, 1:
+			b = append(b, 0x66)
+		case 2:
+			b = append(b, 0xf3)
+		case 3:
+			b = append(b, 0xf2)
+		}
+		if r.IntN(16) == 0 {
+			b = append(b, 0xf0)
+		}
+		if r.IntN(2) == 0 {
+			b = append(b, 0x40|byte(r.IntN(16)))
+		}
+		switch opmap {
+		case 1:
+			b = append(b, 0x0f)
+		case 2:
+			b = append(b, 0x0f, 0x38)
+		case 3:
+			b = append(b, 0x0f, 0x3a)
+		}
+		return append(append(b, byte(op)), tail()...)[:15]
+	}
+	if opmap <= 6 {
+		b = append(b, 0xc4, byte(r.IntN(8))<<5|byte(opmap-3), byte(r.IntN(256)))
+		if r.IntN(2) == 0 {
+			b[2] |= 0x78
+		}
+	} else {
+		p2 := byte(r.IntN(256))
+		if r.IntN(2) == 0 {
+			p2 &^= 7 | 0x80
+		}
+		if r.IntN(4) != 0 {
+			p2 &^= 0x10
+		}
+		if p2&0x60 == 0x60 && p2&0x10 == 0 {
+			p2 &^= 0x20
+		}
+		b = append(b, 0x62, byte(r.IntN(16))<<4|byte(opmap-6), byte(r.IntN(256))|4, p2)
+		if r.IntN(2) == 0 {
+			b[2] |= 0x78
+			b[3] |= 8
+		}
+	}
+	return append(append(b, byte(op)), tail()...)[:15]
+}
+
+// TestOpcodes runs every opcode of every map that the interpreter supports
+// natively and interpreted, on random operands.
+func TestOpcodes(t *testing.T) {
+	rnd, _ := seeded(t)
+	l := newLab(t, rnd)
+	limit := 20 * time.Second
+	if long() {
+		limit = 10 * time.Minute
+	}
+	if s := os.Getenv("RDX_OPCODE_TIME"); s != "" {
+		limit, _ = time.ParseDuration(s)
+	}
+	maps, only := []int{0, 1, 2, 3, 4, 5, 6, 7, 8, 9}, -1
+	if s := os.Getenv("RDX_OPCODE"); s != "" { // map.opcode, to look at one
+		var m int
+		fmt.Sscanf(s, "%d.%x", &m, &only)
+		maps = []int{m}
+	}
+	ran, unsupported := 0, 0
+	bad := map[string]int{}
+	names := map[string]int{}
+	var total int
+	deadline := time.Now().Add(limit)
+	for round := 0; time.Now().Before(deadline); round++ {
+		if round%4 == 3 {
+			l.shuffleData()
+		}
+		for _, m := range maps {
+			for op := range 256 {
+				if only >= 0 && op != only || m == 0 && skipOneByte(op) {
+					continue
+				}
+				code := form(rnd, m, op)
+				ok, diff := l.try(code)
+				if !ok {
+					unsupported++
+					continue
+				}
+				ran++
+				name := fmt.Sprintf("%d.%02x", m, op)
+				if n := mnemonic(code); !strings.Contains(n, " ") {
+					name += "." + n
+				}
+				names[name]++
+				if diff != "" {
+					total++
+					if bad[name]++; bad[name] <= 2 && len(bad) < 200 {
+						t.Errorf("%s: % x (map %d op %02x): %s", name, code, m, op, diff)
+					}
+				}
+			}
+		}
+		if len(bad) >= 200 {
+			break
+		}
+	}
+	t.Logf("%d instructions of %d kinds compared, %d disagree; %d not supported", ran, len(names), total, unsupported)
+	var worst []string
+	for n, c := range bad {
+		worst = append(worst, fmt.Sprintf("%s %d/%d", n, c, names[n]))
+	}
+	sort.Strings(worst)
+	if len(worst) > 0 {
+		t.Logf("disagreements: %v", worst)
+	}
+	if ran == 0 {
+		t.Error("nothing was compared")
+	}
+}
+
+// skipOneByte leaves out prefixes, and branches whose target has no code.
+func skipOneByte(op int) bool {
+	switch op {
+	case 0x0f, 0x26, 0x2e, 0x36, 0x3e, 0x62, 0x64, 0x65, 0x66, 0x67, 0xc4, 0xc5, 0xf0, 0xf2, 0xf3:
+		return true
+	}
+	return op&0xf0 == 0x40
+}

@@ -1,0 +1,50 @@
+package interp
+
+// General registers in the order of their encoding.
+const (
+	RAX = iota
+	RCX
+	RDX
+	RBX
+	RSP
+	RBP
+	RSI
+	RDI
+)
+
+// Bits of Regs.Flags, the user-visible ones of RFLAGS.
+const (
+	FlagCF = 1 << 0
+	FlagPF = 1 << 2
+	FlagAF = 1 << 4
+	FlagZF = 1 << 6
+	FlagSF = 1 << 7
+	FlagDF = 1 << 10
+	FlagOF = 1 << 11
+
+	arithFlags = FlagCF | FlagPF | FlagAF | FlagZF | FlagSF | FlagOF
+)
+
+// Vec is one vector register, 64 bytes, little-endian.
+type Vec [8]uint64
+
+// Vector is the state of the vector unit.
+type Vector struct {
+	Z     [32]Vec   // zmm0-31; xmm and ymm are their low ends
+	K     [8]uint64 // opmask registers
+	MXCSR uint32
+}
+
+// Regs is what a thread's registers hold at the instruction about to run.
+type Regs struct {
+	GPR            [16]uint64 // rax rcx rdx rbx rsp rbp rsi rdi r8-r15
+	RIP            uint64
+	Flags          uint64 // RFLAGS
+	FSBase, GSBase uint64
+
+	// Vector is read only after LoadVector has filled it; a nil LoadVector
+	// says that it is filled already. Fetching the vector state of a traced
+	// thread costs time that most short bursts need not spend.
+	Vector     Vector
+	LoadVector func(*Vector) error
+}

@@ -1,0 +1,215 @@
+package sampler
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"time"
+	"unsafe"
+
+	"github.com/cilium/ebpf"
+	"github.com/cilium/ebpf/ringbuf"
+	"github.com/cilium/ebpf/rlimit"
+	"golang.org/x/sys/unix"
+
+	"github.com/rdx-profiler/rdx/bpf"
+)
+
+// MaxThreads is how many threads one session can watch at a time.
+const MaxThreads = 16384
+
+// NumSlots is the number of watchpoint slots a thread has in the table; the
+// machine may offer fewer.
+const NumSlots = 4
+
+// Slot and Thread are shared with the BPF programs: user space writes them
+// only while the thread is held.
+type (
+	Slot   = bpf.RDXSlot
+	Thread = bpf.RDXThread
+	Trap   = bpf.RDXTrap
+)
+
+// States of a slot and kinds of traps.
+const (
+	SlotFree  = bpf.RDXSlotStateSLOT_FREE
+	SlotArmed = bpf.RDXSlotStateSLOT_ARMED // waits for the use
+	SlotUsed  = bpf.RDXSlotStateSLOT_USED  // waits for the reuse
+	SlotDone  = bpf.RDXSlotStateSLOT_DONE  // has seen both
+
+	TrapUse   = bpf.RDXTrapKindTRAP_USE
+	TrapReuse = bpf.RDXTrapKindTRAP_REUSE
+)
+
+// Kernel is the loaded BPF side of one session.
+type Kernel struct {
+	obj    bpf.RDXObjects
+	mem    []byte
+	table  []Thread
+	free   []uint32 // indices of table not in use
+	reader *ringbuf.Reader
+	record ringbuf.Record
+}
+
+// Load loads the BPF programs and maps. It needs root or CAP_BPF and
+// CAP_PERFMON. slots is the number of watchpoints a thread may have, 1 to 4.
+func Load(slots int) (*Kernel, error) {
+	if slots < 1 || slots > NumSlots {
+		return nil, fmt.Errorf("load bpf: %d slots a thread, want 1 to %d", slots, NumSlots)
+	}
+	// Kernels before 5.11 charge maps to the memlock limit; later ones do
+	// not need it, so that a refusal is only an error if loading fails too.
+	memlockErr := rlimit.RemoveMemlock()
+
+	spec, err := bpf.LoadRDX()
+	if err != nil {
+		return nil, fmt.Errorf("load bpf: %w", err)
+	}
+	spec.Maps[bpf.RDXMapThreads].MaxEntries = MaxThreads
+	spec.Maps[bpf.RDXMapTids].MaxEntries = MaxThreads
+	if err := spec.Variables[bpf.RDXVarNumSlots].Set(uint32(slots)); err != nil {
+		return nil, fmt.Errorf("load bpf: set number of slots: %w", err)
+	}
+
+	k := new(Kernel)
+	if err := spec.LoadAndAssign(&k.obj, nil); err != nil {
+		if errors.Is(err, os.ErrPermission) {
+			return nil, fmt.Errorf("load bpf: %w (run as root, or with CAP_BPF, CAP_PERFMON and CAP_SYS_PTRACE)", errors.Join(err, memlockErr))
+		}
+		return nil, fmt.Errorf("load bpf: %w (rdx needs Linux 5.10 or later with CONFIG_BPF_SYSCALL and CONFIG_DEBUG_INFO_BTF; see rdx doctor)", err)
+	}
+	size := MaxThreads * int(unsafe.Sizeof(Thread{}))
+	k.mem, err = unix.Mmap(k.obj.Threads.FD(), 0, size, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED)
+	if err != nil {
+		k.obj.Close()
+		return nil, fmt.Errorf("map thread table: %w", err)
+	}
+	k.table = unsafe.Slice((*Thread)(unsafe.Pointer(&k.mem[0])), MaxThreads)
+	for i := MaxThreads - 1; i >= 0; i-- {
+		k.free = append(k.free, uint32(i))
+	}
+	k.reader, err = ringbuf.NewReader(k.obj.Ring)
+	if err != nil {
+		k.Close()
+		return nil, fmt.Errorf("read ring: %w", err)
+	}
+	return k, nil
+}
+
+// Close unloads everything. Watchpoints and sources must be closed before.
+func (k *Kernel) Close() error {
+	var errs []error
+	if k.reader != nil {
+		errs = append(errs, k.reader.Close())
+	}
+	errs = append(errs, unix.Munmap(k.mem), k.obj.Close())
+	return errors.Join(errs...)
+}
+
+// SetAccept sets the probability with which a sample becomes a candidate for
+// a watchpoint.
+func (k *Kernel) SetAccept(p float64) error {
+	p = min(max(p, 0), 1)
+	return k.obj.Accept.Set(uint32(p * (1<<32 - 1)))
+}
+
+// SetHoldLimit sets the most holds a second, over all threads.
+func (k *Kernel) SetHoldLimit(perSecond uint32) error {
+	return k.obj.HoldLimit.Set(perSecond)
+}
+
+// AddThread enters a thread in the table. The entry stays valid until
+// RemoveThread.
+func (k *Kernel) AddThread(tid int) (uint32, *Thread, error) {
+	if len(k.free) == 0 {
+		return 0, nil, fmt.Errorf("add thread %d: already %d threads, the most rdx watches at a time", tid, MaxThreads)
+	}
+	index := k.free[len(k.free)-1]
+	t := &k.table[index]
+	*t = Thread{Tid: uint32(tid)}
+	if err := k.obj.Tids.Put(uint32(tid), index); err != nil {
+		return 0, nil, fmt.Errorf("add thread %d: %w", tid, err)
+	}
+	k.free = k.free[:len(k.free)-1]
+	return index, t, nil
+}
+
+// RemoveThread takes the thread out of the table. It is not an error if the
+// thread has exited meanwhile.
+func (k *Kernel) RemoveThread(index uint32) error {
+	tid := k.table[index].Tid
+	err := k.obj.Tids.Delete(tid)
+	k.free = append(k.free, index)
+	if err != nil && !errors.Is(err, ebpf.ErrKeyNotExist) {
+		return fmt.Errorf("remove thread %d: %w", tid, err)
+	}
+	return nil
+}
+
+// ReadTrap reads the next trap into t and says whether there was one. It does
+// not wait: the programs wake nobody up.
+func (k *Kernel) ReadTrap(t *Trap) (bool, error) {
+	if k.reader.AvailableBytes() == 0 {
+		return false, nil
+	}
+	k.reader.SetDeadline(time.Unix(1, 0))
+	if err := k.reader.ReadInto(&k.record); err != nil {
+		if errors.Is(err, os.ErrDeadlineExceeded) {
+			return false, nil
+		}
+		return false, fmt.Errorf("read ring: %w", err)
+	}
+	if n := len(k.record.RawSample); n < int(unsafe.Sizeof(*t)) {
+		return false, fmt.Errorf("read ring: record of %d bytes, want %d", n, unsafe.Sizeof(*t))
+	}
+	*t = *(*Trap)(unsafe.Pointer(&k.record.RawSample[0]))
+	return true, nil
+}
+
+// Stats are counted by the BPF programs.
+type Stats struct {
+	Ticks         uint64 // samples of known threads
+	Candidates    uint64 // of these, passed the thinning
+	Losers        uint64 // of these, lost the draw for a slot
+	Holds         uint64 // of these, held
+	HoldPending   uint64 // candidate while its thread was on hold already
+	SignalBlocked uint64 // not held: the thread blocks the signals that could hold it
+	SignalFailed  uint64 // not held: the kernel would not send the signal
+	Throttled     uint64 // not held: too many holds this second
+	RingFull      uint64 // traps whose record was dropped
+	ExtraTraps    uint64 // traps nobody waited for
+	ClockFailed   uint64 // traps without a time
+	Unknown       uint64 // events of a thread no longer in the table
+}
+
+// Stats sums the counters over all CPUs.
+func (k *Kernel) Stats() (Stats, error) {
+	var s Stats
+	for i, dst := range []*uint64{
+		bpf.RDXStatSTAT_TICKS:          &s.Ticks,
+		bpf.RDXStatSTAT_CANDIDATES:     &s.Candidates,
+		bpf.RDXStatSTAT_LOSERS:         &s.Losers,
+		bpf.RDXStatSTAT_HOLDS:          &s.Holds,
+		bpf.RDXStatSTAT_HOLD_PENDING:   &s.HoldPending,
+		bpf.RDXStatSTAT_SIGNAL_BLOCKED: &s.SignalBlocked,
+		bpf.RDXStatSTAT_SIGNAL_FAILED:  &s.SignalFailed,
+		bpf.RDXStatSTAT_THROTTLED:      &s.Throttled,
+		bpf.RDXStatSTAT_RING_FULL:      &s.RingFull,
+		bpf.RDXStatSTAT_EXTRA_TRAPS:    &s.ExtraTraps,
+		bpf.RDXStatSTAT_CLOCK_FAILED:   &s.ClockFailed,
+		bpf.RDXStatSTAT_UNKNOWN:        &s.Unknown,
+	} {
+		var perCPU []uint64
+		if err := k.obj.Stats.Lookup(uint32(i), &perCPU); err != nil {
+			return s, fmt.Errorf("read bpf counters: %w", err)
+		}
+		for _, n := range perCPU {
+			*dst += n
+		}
+	}
+	return s, nil
+}
+
+func (k *Kernel) trapProgram(slot int) *ebpf.Program {
+	return [NumSlots]*ebpf.Program{k.obj.OnTrap0, k.obj.OnTrap1, k.obj.OnTrap2, k.obj.OnTrap3}[slot]
+}

@@ -1,0 +1,18 @@
+// Needs: root, bpf, watchpoint.
+package sampler
+
+import "testing"
+
+func TestCalibrate(t *testing.T) {
+	k, err := Load(4)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer k.Close()
+	c, err := k.Calibrate(200)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := k.Stats()
+	t.Logf("%+v stats %+v", c, s)
+}

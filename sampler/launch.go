@@ -1,0 +1,72 @@
+package sampler
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"syscall"
+)
+
+// LaunchArg is the hidden first argument with which rdx starts itself to
+// become the target: main must call RunLaunched when it sees it.
+const LaunchArg = "__launch"
+
+// gate is the file descriptor on which the launched process waits.
+const gate = 3
+
+// Launched is a process that will run the target's program as soon as Go is
+// called: in between it can be seized, so that nothing of it is missed.
+type Launched struct {
+	PID  int
+	path string
+	open *os.File
+}
+
+// Launch starts command, looked up in PATH, with our own standard files. It
+// does not begin to run before Go.
+func Launch(command []string) (*Launched, error) {
+	path, err := exec.LookPath(command[0])
+	if err != nil {
+		return nil, fmt.Errorf("run %s: %w", command[0], errors.Unwrap(err))
+	}
+	self, err := os.Executable()
+	if err != nil {
+		return nil, fmt.Errorf("run %s: %w", command[0], err)
+	}
+	r, w, err := os.Pipe()
+	if err != nil {
+		return nil, fmt.Errorf("run %s: %w", command[0], err)
+	}
+	defer r.Close()
+	argv := append([]string{self, LaunchArg, path}, command...)
+	pid, err := syscall.ForkExec(self, argv, &syscall.ProcAttr{
+		Env:   os.Environ(),
+		Files: []uintptr{0, 1, 2, r.Fd()},
+	})
+	if err != nil {
+		w.Close()
+		return nil, fmt.Errorf("run %s: %w", command[0], err)
+	}
+	return &Launched{pid, path, w}, nil
+}
+
+// Go lets the launched process run its program.
+func (l *Launched) Go() error {
+	defer l.open.Close()
+	if _, err := l.open.Write([]byte{1}); err != nil {
+		return fmt.Errorf("run %s: %w", l.path, err)
+	}
+	return nil
+}
+
+// RunLaunched becomes the target's program. args are those after LaunchArg.
+// It returns only if the program can't be run or the profiler is gone.
+func RunLaunched(args []string) error {
+	f := os.NewFile(gate, "gate")
+	if n, err := f.Read(make([]byte, 1)); n != 1 {
+		return fmt.Errorf("run %s: profiler is gone: %w", args[1], err)
+	}
+	f.Close()
+	return fmt.Errorf("run %s: %w", args[1], syscall.Exec(args[0], args[1:], os.Environ()))
+}

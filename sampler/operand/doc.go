@@ -1,0 +1,23 @@
+// Package operand says which memory accesses an instruction is about to make:
+// address, size and direction, from its bytes and the thread's registers.
+//
+// The sampler needs it where no hardware source delivers the data address: it
+// holds a thread before its next instruction, decodes that instruction, and
+// arms a watchpoint on what the instruction will touch. It also walks forward
+// over instructions that touch nothing, so each decoded instruction tells what
+// registers it may write and how it may leave straight-line flow.
+//
+// Decode once, ask often: [DecodeX86] and [DecodeARM64] depend on the code
+// bytes only, so their results can be kept by address; the Accesses methods
+// combine a decoded instruction with register values and do not allocate.
+//
+// Nothing is guessed. An encoding outside the tables is an
+// [*UnsupportedError], to be counted by the caller. Where only an upper bound
+// is known (a masked vector move without the mask), the access says so in
+// Approx. A gather or scatter reports its first active element and how many
+// there are.
+//
+// Known limits: far transfers, port I/O, the XSAVE family, AMX, APX, XOP
+// and system instructions are declined on x86-64, SVE and SME on arm64. Page
+// walks, shadow stacks and instruction fetch are not accesses here.
+package operand

@@ -1,0 +1,100 @@
+package sampler
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"os"
+	"os/signal"
+	"strconv"
+	"strings"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+// ptraceSeize attaches without stopping. A tracer that dies leaves its
+// tracees running: PTRACE_O_EXITKILL is never set.
+func ptraceSeize(tid, options int) error {
+	_, _, e := unix.Syscall6(unix.SYS_PTRACE, unix.PTRACE_SEIZE, uintptr(tid), 0, uintptr(options), 0, 0)
+	if e != 0 {
+		return e
+	}
+	return nil
+}
+
+func ptraceListen(tid int) error {
+	_, _, e := unix.Syscall6(unix.SYS_PTRACE, unix.PTRACE_LISTEN, uintptr(tid), 0, 0, 0, 0)
+	if e != 0 {
+		return e
+	}
+	return nil
+}
+
+// procStatus reads one field of /proc/PID/status.
+func procStatus(pid int, field string) (string, error) {
+	f, err := os.Open(fmt.Sprintf("/proc/%d/status", pid))
+	if err != nil {
+		return "", err
+	}
+	defer f.Close()
+	s := bufio.NewScanner(f)
+	for s.Scan() {
+		if name, value, ok := strings.Cut(s.Text(), ":"); ok && name == field {
+			return strings.TrimSpace(value), nil
+		}
+	}
+	return "", fmt.Errorf("read /proc/%d/status: no field %s", pid, field)
+}
+
+func processOf(tid int) (int, error) {
+	s, err := procStatus(tid, "Tgid")
+	if err != nil {
+		return 0, err
+	}
+	return strconv.Atoi(s)
+}
+
+// explainSeize says why a process can't be traced, and what to do.
+func explainSeize(pid int, err error) error {
+	if !errors.Is(err, unix.EPERM) {
+		return err
+	}
+	if tracer, e := procStatus(pid, "TracerPid"); e == nil && tracer != "0" {
+		return fmt.Errorf("it is already traced by process %s (end that debugger or tracer first)", tracer)
+	}
+	if _, e := procStatus(pid, "VmSize"); e != nil {
+		return errors.New("it is a kernel thread or a zombie, which has no memory accesses of its own to sample")
+	}
+	return fmt.Errorf("%w (run as root, or with CAP_SYS_PTRACE; see also /proc/sys/kernel/yama/ptrace_scope)", err)
+}
+
+// wakeSignal interrupts the tracing thread's wait4.
+const wakeSignal = unix.SIGUSR2
+
+// waker interrupts wait4 in one thread. Go installs its handlers with
+// SA_RESTART, with which wait4 would sleep on; the waker takes that flag off
+// the wake signal's handler and leaves the handler itself in place.
+type waker struct{ tid int }
+
+func newWaker(tid int) (*waker, error) {
+	// Nobody reads the channel: Notify is what makes Go install its handler.
+	signal.Notify(make(chan os.Signal, 1), wakeSignal)
+	var act struct { // struct sigaction of the kernel
+		handler  uintptr
+		flags    uint64
+		restorer uintptr
+		mask     uint64
+	}
+	const saRestart = 0x10000000
+	if _, _, e := unix.RawSyscall6(unix.SYS_RT_SIGACTION, uintptr(wakeSignal), 0, uintptr(unsafe.Pointer(&act)), 8, 0, 0); e != 0 {
+		return nil, fmt.Errorf("prepare wake-up signal: %w", e)
+	}
+	act.flags &^= saRestart
+	if _, _, e := unix.RawSyscall6(unix.SYS_RT_SIGACTION, uintptr(wakeSignal), uintptr(unsafe.Pointer(&act)), 0, 8, 0, 0); e != 0 {
+		return nil, fmt.Errorf("prepare wake-up signal: %w", e)
+	}
+	return &waker{tid}, nil
+}
+
+func (w *waker) wake() { _ = unix.Tgkill(os.Getpid(), w.tid, wakeSignal) }

@@ -1,0 +1,285 @@
+package sampler
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"runtime"
+	"strconv"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// Handler is told what happens to the traced threads. All calls come from the
+// tracer's goroutine.
+type Handler interface {
+	// ThreadStarted: tid of process pid is traced from now on.
+	ThreadStarted(pid, tid int)
+	// ThreadExited: tid is gone; status is that of wait4.
+	ThreadExited(tid int, status unix.WaitStatus)
+	// Execed: process pid runs another program and has one thread, pid.
+	// All that was known of its threads is void.
+	Execed(pid int)
+	// Hold: tid is stopped by a signal. If the stop is a hold the handler
+	// asked for, it does its work and returns true: the thread is let go and
+	// never sees the signal.
+	Hold(tid int, signal unix.Signal) bool
+}
+
+// Tracer owns the OS thread that seized the target's threads, from which all
+// ptrace requests must come.
+//
+// It detaches by letting that OS thread exit: the kernel then sets every
+// tracee free without stopping it, in a system call or not.
+type Tracer struct {
+	handler Handler
+	follow  bool
+	wake    *waker
+	calls   chan func()
+	done    chan struct{}
+	threads map[int]int // tid -> pid
+	quit    bool
+
+	// RealTime says whether the tracing thread could be made to run before
+	// all ordinary threads; without it, holds are longer on a busy machine.
+	RealTime bool
+}
+
+// NewTracer starts the tracing thread. follow says whether new processes of
+// the target are traced too.
+func NewTracer(h Handler, follow bool) (*Tracer, error) {
+	t := &Tracer{
+		handler: h,
+		follow:  follow,
+		calls:   make(chan func()),
+		done:    make(chan struct{}),
+		threads: make(map[int]int),
+	}
+	started := make(chan error)
+	go t.run(started)
+	if err := <-started; err != nil {
+		return nil, err
+	}
+	return t, nil
+}
+
+// Do runs f on the tracing thread, between two stops, and waits for it.
+// It returns false if the tracer has ended.
+func (t *Tracer) Do(f func()) bool {
+	ran := make(chan struct{})
+	call := func() { f(); close(ran) }
+	for {
+		// The wake-up is lost if the thread is not yet in wait4; repeat it.
+		t.wake.wake()
+		select {
+		case t.calls <- call:
+			<-ran
+			return true
+		case <-t.done:
+			return false
+		case <-time.After(time.Millisecond):
+		}
+	}
+}
+
+// Done is closed when no traced thread is left, or after Detach.
+func (t *Tracer) Done() <-chan struct{} { return t.done }
+
+// Detach ends tracing. Every thread runs on without noticing.
+func (t *Tracer) Detach() {
+	t.Do(func() { t.quit = true })
+	<-t.done
+}
+
+// Seize starts tracing all threads of pid, those that are created meanwhile
+// included. Call it through Do.
+func (t *Tracer) Seize(pid int) error {
+	options := unix.PTRACE_O_TRACECLONE | unix.PTRACE_O_TRACEEXEC
+	if t.follow {
+		options |= unix.PTRACE_O_TRACEFORK | unix.PTRACE_O_TRACEVFORK
+	}
+	// A thread made by one that is not seized yet is missed by the kernel:
+	// look again until there is nothing new.
+	for found := true; found; {
+		found = false
+		tids, err := threadsOf(pid)
+		if err != nil {
+			return fmt.Errorf("attach to process %d: %w", pid, err)
+		}
+		for _, tid := range tids {
+			if _, ok := t.threads[tid]; ok {
+				continue
+			}
+			if err := ptraceSeize(tid, options); err != nil {
+				if errors.Is(err, unix.ESRCH) && tid != pid {
+					continue // exited meanwhile
+				}
+				return fmt.Errorf("attach to thread %d of process %d: %w", tid, pid, explainSeize(pid, err))
+			}
+			found = true
+			t.threads[tid] = pid
+			t.handler.ThreadStarted(pid, tid)
+		}
+	}
+	return nil
+}
+
+// threadsOf lists the threads of a process as of now.
+func threadsOf(pid int) ([]int, error) {
+	entries, err := os.ReadDir(fmt.Sprintf("/proc/%d/task", pid))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, errors.New("no such process")
+	} else if err != nil {
+		return nil, err
+	}
+	tids := make([]int, 0, len(entries))
+	for _, e := range entries {
+		if tid, err := strconv.Atoi(e.Name()); err == nil {
+			tids = append(tids, tid)
+		}
+	}
+	return tids, nil
+}
+
+func (t *Tracer) run(started chan<- error) {
+	// Never unlocked: the OS thread ends with this goroutine.
+	runtime.LockOSThread()
+	defer close(t.done)
+	t.RealTime = preempt() == nil
+	var err error
+	t.wake, err = newWaker(unix.Gettid())
+	started <- err
+	if err != nil {
+		return
+	}
+	seized := false
+	for !t.quit {
+		seized = seized || len(t.threads) > 0
+		if seized && len(t.threads) == 0 {
+			return
+		}
+		select {
+		case f := <-t.calls:
+			f()
+			continue
+		default:
+		}
+		if !seized {
+			f := <-t.calls
+			f()
+			continue
+		}
+		t.wait(0)
+	}
+	t.drain()
+}
+
+// preempt makes the calling OS thread run as soon as it can: a held thread
+// waits for it. It works for microseconds at a time, and the kernel keeps a
+// share of every CPU from real-time threads.
+func preempt() error {
+	return unix.SchedSetAttr(0, &unix.SchedAttr{
+		Size:     unix.SizeofSchedAttr,
+		Policy:   unix.SCHED_FIFO,
+		Priority: 1,
+		Flags:    unix.SCHED_FLAG_RESET_ON_FORK,
+	}, 0)
+}
+
+// drain lets go of threads whose hold is on its way, so that the signal is
+// taken by us and not left pending.
+func (t *Tracer) drain() {
+	deadline := time.Now().Add(5 * time.Millisecond)
+	for time.Now().Before(deadline) && len(t.threads) > 0 {
+		if !t.wait(unix.WNOHANG) {
+			time.Sleep(100 * time.Microsecond)
+		}
+	}
+}
+
+// wait handles the next event of any thread; false if there was none.
+func (t *Tracer) wait(flags int) bool {
+	var status unix.WaitStatus
+	tid, err := unix.Wait4(-1, &status, unix.WALL|flags, nil)
+	if err != nil || tid == 0 {
+		if err == unix.ECHILD {
+			clear(t.threads)
+		}
+		return false
+	}
+	switch {
+	case status.Exited(), status.Signaled():
+		if _, ok := t.threads[tid]; ok {
+			delete(t.threads, tid)
+			t.handler.ThreadExited(tid, status)
+		}
+	case status.Stopped():
+		t.stopped(tid, status)
+	}
+	return true
+}
+
+const eventStop = 128 // PTRACE_EVENT_STOP
+
+// stopped deals with one ptrace stop, see ptrace(2), and lets the thread go.
+func (t *Tracer) stopped(tid int, status unix.WaitStatus) {
+	signal := status.StopSignal()
+	switch event := int(status) >> 16; event {
+	case 0: // signal-delivery-stop
+		if t.handler.Hold(tid, unix.Signal(signal)) {
+			signal = 0
+		}
+		_ = unix.PtraceCont(tid, int(signal))
+		return
+	case eventStop:
+		if signal != unix.SIGTRAP {
+			// Group-stop: stay stopped until SIGCONT, as without us.
+			_ = ptraceListen(tid)
+			return
+		}
+		if _, ok := t.threads[tid]; !ok {
+			t.newcomer(tid)
+			return
+		}
+	case unix.PTRACE_EVENT_EXEC:
+		t.execed(tid)
+	}
+	// An error means the thread was killed meanwhile: its exit will be told.
+	_ = unix.PtraceCont(tid, 0)
+}
+
+// newcomer is a thread in its first stop, before its first instruction.
+func (t *Tracer) newcomer(tid int) {
+	pid, err := processOf(tid)
+	if err == nil && (t.follow || t.traces(pid)) {
+		t.threads[tid] = pid
+		t.handler.ThreadStarted(pid, tid)
+		_ = unix.PtraceCont(tid, 0)
+		return
+	}
+	// A process made by a bare clone; it was not asked for.
+	_ = unix.PtraceDetach(tid)
+}
+
+func (t *Tracer) traces(pid int) bool {
+	for _, p := range t.threads {
+		if p == pid {
+			return true
+		}
+	}
+	return false
+}
+
+// execed forgets the process's other threads, which are gone without a word;
+// the one that called exec now has the number of the process.
+func (t *Tracer) execed(pid int) {
+	for tid, p := range t.threads {
+		if p == pid {
+			delete(t.threads, tid)
+		}
+	}
+	t.threads[pid] = pid
+	t.handler.Execed(pid)
+}

@@ -1,0 +1,81 @@
+package sampler
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/elastic/go-perf"
+	"golang.org/x/sys/unix"
+)
+
+// ErrNoSlot says that all debug registers of the thread are taken, by rdx or
+// by someone else such as a debugger.
+var ErrNoSlot = errors.New("no free debug register")
+
+// wordSize is what a debug register watches: an aligned word.
+const (
+	wordSize     = 8
+	breakpointRW = 3 // HW_BREAKPOINT_RW; x86 refuses to watch reads alone
+)
+
+// Watchpoint is one armed debug register of one thread.
+//
+// Every arming opens a fresh event: kernels from 6.16 on never fire a
+// breakpoint event again once its limit was reached (kernel 6.11 to 6.14
+// ignore the limit unless the program returns 1, as on_trap does).
+type Watchpoint struct {
+	event *perf.Event
+	fd    int
+}
+
+// Arm watches the aligned word at addr for the next traps accesses of thread
+// tid, which must be held, and hands each to the slot's program. The event
+// disables itself after the last.
+func (k *Kernel) Arm(tid, slot int, addr uint64, traps int) (*Watchpoint, error) {
+	if addr%wordSize != 0 {
+		return nil, fmt.Errorf("arm watchpoint: address %#x is not aligned to %d", addr, wordSize)
+	}
+	attr := &perf.Attr{
+		Label:          "rdx watchpoint", // spares a look-up
+		Type:           perf.BreakpointEvent,
+		BreakpointType: breakpointRW,
+		Config1:        addr,
+		Config2:        wordSize,
+		Sample:         1,
+		CountFormat:    perf.CountFormat{Enabled: true},
+		Options: perf.Options{
+			Disabled:          true,
+			ExcludeKernel:     true,
+			ExcludeHypervisor: true,
+		},
+	}
+	ev, err := perf.Open(attr, tid, perf.AnyCPU, nil)
+	if errors.Is(err, unix.ENOSPC) {
+		return nil, fmt.Errorf("arm watchpoint: %w", ErrNoSlot)
+	} else if err != nil {
+		return nil, fmt.Errorf("arm watchpoint at %#x in thread %d: %w", addr, tid, err)
+	}
+	w := &Watchpoint{event: ev}
+	if w.fd, err = ev.FD(); err == nil {
+		if err = ev.SetBPF(uint32(k.trapProgram(slot).FD())); err == nil {
+			err = ev.Refresh(traps)
+		}
+	}
+	if err != nil {
+		ev.Close()
+		return nil, fmt.Errorf("arm watchpoint at %#x in thread %d: %w", addr, tid, err)
+	}
+	return w, nil
+}
+
+// Age is the thread's CPU time since the arming, in nanoseconds.
+func (w *Watchpoint) Age() (uint64, error) {
+	c, err := w.event.ReadCount()
+	if err != nil {
+		return 0, fmt.Errorf("read watchpoint clock: %w", err)
+	}
+	return uint64(c.Enabled), nil
+}
+
+// Close frees the debug register.
+func (w *Watchpoint) Close() error { return w.event.Close() }
