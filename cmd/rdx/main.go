@@ -48,6 +48,7 @@ data went by, and so which cache sizes would have missed. Profiles are pprof fil
 		newComposeCmd(),
 		newPartitionCmd(),
 		newGroupCmd(),
+		newTraceCmd(),
 	)
 	return root
 }
