@@ -105,12 +105,12 @@ func (s *Session) pair(trap *sampler.Trap) {
 		o.state = used
 		o.useClock = trap.Clock
 		o.traps = trap.Traps
-		o.useStack = s.stacks.add(trap, o.pc)
+		o.useStack = s.stacks.add(o.process, trap, o.pc)
 		s.seen = append(s.seen, o)
 	case trap.Kind == sampler.TrapReuse && o.state == used:
 		o.state = done
 		o.kind = model.Reuse
-		o.reuse = s.stacks.add(trap, s.locate.Accessing(o.process.pid, trap.Ip))
+		o.reuse = s.stacks.add(o.process, trap, s.locate.Accessing(o.process.pid, trap.Ip))
 		s.measure(o, trap)
 		s.pairs++
 	case trap.Kind == sampler.TrapReuse && o.state == armed:

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"math"
 	"os"
 	"sort"
 	"strconv"
@@ -15,20 +16,26 @@ import (
 	"github.com/rdx-profiler/rdx/model"
 )
 
-// refreshInterval is how often the mappings of a process are read again when
-// an address was not found in them.
-const refreshInterval = time.Second
+// How often the mappings of a process are read again when an address was not
+// found in them: soon, for libraries being loaded, and ever more seldom where
+// that does not help, as with code outside of any mapped file.
+const (
+	firstRefresh = 50 * time.Millisecond
+	lastRefresh  = 30 * time.Second
+)
 
 // process is what is known of one address space: its executable mappings,
 // each with the file behind it held open, so that symbols can be read when
 // the target is gone or lives in another mount namespace.
 type process struct {
-	pid      int
-	command  string
-	cpu      uint64     // of threads that are gone, ns
-	mappings []*mapping // by start address
-	unknown  bool       // an address was not found since the last refresh
-	read     time.Time
+	pid       int
+	command   string
+	cpu       uint64     // of threads that are gone, ns
+	mappings  []*mapping // by start address
+	unknown   bool       // an address was not found since the last refresh
+	read      time.Time
+	refreshIn time.Duration
+	jit       *os.File // symbols of generated code, nil if there are none
 }
 
 type mapping struct {
@@ -38,7 +45,7 @@ type mapping struct {
 }
 
 func newProcess(pid int) *process {
-	p := &process{pid: pid}
+	p := &process{pid: pid, refreshIn: firstRefresh}
 	if b, err := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid)); err == nil {
 		p.command = strings.TrimSpace(strings.ReplaceAll(string(b), "\x00", " "))
 	}
@@ -46,17 +53,47 @@ func newProcess(pid int) *process {
 	return p
 }
 
-// note makes sure that pc will be found in the mappings.
-func (p *process) note(pc uint64) {
-	if p.find(pc) == nil {
-		p.unknown = true
+// note makes sure that the addresses will be found in the mappings.
+func (p *process) note(addresses ...uint64) {
+	for _, a := range addresses {
+		if p.find(a) == nil {
+			p.unknown = true
+		}
 	}
 }
 
 // refresh reads the mappings again if an address was missing in them.
 func (p *process) refresh() {
-	if p.unknown && time.Since(p.read) >= refreshInterval {
-		p.readMappings()
+	if !p.unknown || time.Since(p.read) < p.refreshIn {
+		return
+	}
+	n := len(p.mappings)
+	p.readMappings()
+	if len(p.mappings) == n {
+		p.refreshIn = min(2*p.refreshIn, lastRefresh)
+	}
+	if p.jit == nil {
+		p.openJIT()
+	}
+}
+
+// openJIT opens /tmp/perf-PID.map as the target sees it, PID too. The file is
+// held open: it grows, and may outlive the process or not.
+func (p *process) openJIT() {
+	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", p.pid))
+	if err != nil {
+		return
+	}
+	inner := strconv.Itoa(p.pid)
+	for line := range strings.Lines(string(status)) {
+		if ids, ok := strings.CutPrefix(line, "NSpid:"); ok {
+			if f := strings.Fields(ids); len(f) > 0 {
+				inner = f[len(f)-1]
+			}
+		}
+	}
+	if f, err := os.Open(fmt.Sprintf("/proc/%d/root/tmp/perf-%s.map", p.pid, inner)); err == nil {
+		p.jit = f
 	}
 }
 
@@ -141,6 +178,9 @@ func (p *process) close() {
 	for _, m := range p.mappings {
 		m.close()
 	}
+	if p.jit != nil {
+		p.jit.Close()
+	}
 }
 
 // parseMaps reads the executable mappings of a /proc/PID/maps.
@@ -193,3 +233,17 @@ func (s *Session) Open(m *model.Mapping) (*Binary, error) {
 type Binary struct{ io.ReaderAt }
 
 func (*Binary) Close() error { return nil }
+
+// PerfMap returns the table of symbols that a JIT compiler of the target has
+// written, fs.ErrNotExist if there is none.
+func (s *Session) PerfMap() (io.ReadCloser, error) {
+	for _, p := range s.allProcesses() {
+		if p.jit == nil {
+			p.openJIT()
+		}
+		if p.jit != nil {
+			return io.NopCloser(io.NewSectionReader(p.jit, 0, math.MaxInt64)), nil
+		}
+	}
+	return nil, fs.ErrNotExist
+}

@@ -84,6 +84,9 @@ func (s *Session) profile() (*model.Profile, error) {
 		fmt.Sprintf("two traps with nothing between: p10 %.0f ns, p50 %.0f ns, p90 %.0f ns; p50 is subtracted", s.calibration.P10, s.calibration.P50, s.calibration.P90),
 		fmt.Sprintf("overhead by the profiler's own account: %.2f%% of the sampled CPU time", 100*s.budget.spent),
 	)
+	if !s.tracer.RealTime {
+		p.Comments = append(p.Comments, "the tracing thread has no real-time priority (CAP_SYS_NICE): threads are held longer on a busy machine")
+	}
 	return p, nil
 }
 

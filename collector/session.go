@@ -129,6 +129,7 @@ type Session struct {
 	trap        sampler.Trap
 	exit        ExitStatus
 	err         error // the first that ended the session early
+	child       int   // the process we started
 	launching   bool  // until the launched process has become the target
 	closing     bool
 }
@@ -193,6 +194,7 @@ func (s *Session) begin() error {
 		}
 		pid = launched.PID
 		s.launching = true
+		s.child = pid
 	}
 	s.tracer.Do(func() {
 		if err = s.tracer.Seize(pid); err == nil && s.err != nil {
@@ -245,8 +247,30 @@ func (s *Session) Wait(ctx context.Context) (*model.Profile, error) {
 	return p, errors.Join(err, s.err)
 }
 
-// Exit says how the target ended, if it did.
-func (s *Session) Exit() ExitStatus { return s.exit }
+// AwaitExit waits for a program that the session has started to end, or for
+// ctx, and says how it ended. It returns at once if the session has attached
+// to a process: that is somebody else's child.
+func (s *Session) AwaitExit(ctx context.Context) ExitStatus {
+	if s.exit.Exited || s.child == 0 {
+		return s.exit
+	}
+	ended := make(chan ExitStatus, 1)
+	go func() {
+		var status unix.WaitStatus
+		for {
+			_, err := unix.Wait4(s.child, &status, 0, nil)
+			if err == nil || err != unix.EINTR {
+				ended <- ExitStatus{err == nil, status}
+				return
+			}
+		}
+	}()
+	select {
+	case s.exit = <-ended:
+	case <-ctx.Done():
+	}
+	return s.exit
+}
 
 // Close unloads the BPF programs and the target's files. Call it when the
 // profile has been symbolized.

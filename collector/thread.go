@@ -102,7 +102,7 @@ func (s *Session) ThreadExited(tid int, status unix.WaitStatus) {
 		s.past = append(s.past, p)
 		delete(s.processes, tid)
 	}
-	if tid == s.cfg.PID || len(s.threads) <= 1 {
+	if tid == s.cfg.PID || tid == s.child {
 		s.exit = ExitStatus{true, status}
 	}
 	if t := s.threads[tid]; t != nil {
@@ -156,6 +156,9 @@ func (s *Session) sample(t *thread) {
 		}
 		return
 	}
+	// Libraries of a program that just started are not known yet.
+	t.process.note(access.PC)
+	t.process.refresh()
 	slot := int(t.shared.HoldSlot)
 	s.retire(t, slot)
 

@@ -152,7 +152,7 @@ func TestFootprintPaper(t *testing.T) {
 
 func TestFootprintAgainstBrute(t *testing.T) {
 	r := seededRand(t)
-	for name, blocks := range testStreams(r, 700, 40) {
+	for name, blocks := range testStreams(r, 300, 40) {
 		for _, bins := range []*Bins{LogBins(1), LogBins(10), LinearBins(7, 200)} {
 			fp := footprintOf(t, blocks, bins)
 			if len(fp) < 5 {

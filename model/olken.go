@@ -19,30 +19,22 @@ var ErrTooManyBlocks = errors.New("exact stack: too many distinct blocks (consid
 //
 // The zero value is not usable; see NewOlken. An Olken is for one goroutine.
 type Olken struct {
-	index blockIndex
-	order recency
-	// Real times of the last accesses. A position at or above base was handed
-	// out at time baseTime+position-base, those below have theirs in old.
-	base     uint32
-	baseTime uint64
-	old      timeList
-	tooMany  bool
+	index   blockIndex
+	order   timedOrder
+	tooMany bool
 }
 
 const (
 	// batch is the number of look-ups done ahead of the counting. They do
 	// not depend on each other, so their cache misses overlap.
 	batch = 64
-	// A bitmap of eight times the blocks makes compaction cost each access a
-	// seventh of one renumbering, and the bitmap one byte a block.
-	olkenSpread = 8
 )
 
 // NewOlken returns an empty stack.
 func NewOlken() *Olken {
-	o := &Olken{base: 1}
+	o := &Olken{}
 	o.index.init()
-	o.order.reset(0, olkenSpread)
+	o.order.init()
 	return o
 }
 
@@ -50,10 +42,10 @@ func NewOlken() *Olken {
 func (o *Olken) Blocks() uint64 { return uint64(o.order.live) }
 
 // Accesses is the number of blocks touched so far, repetitions included.
-func (o *Olken) Accesses() uint64 { return o.time(o.order.now) }
+func (o *Olken) Accesses() uint64 { return o.order.elapsed() }
 
 // Bytes is the memory held, in bytes.
-func (o *Olken) Bytes() uint64 { return o.index.bytes() + o.order.bytes() + o.old.bytes() }
+func (o *Olken) Bytes() uint64 { return o.index.bytes() + o.order.bytes() }
 
 // Touch accesses the blocks in their order. For blocks[i] it sets dist[i] to
 // the number of distinct blocks touched since its previous access and time[i]
@@ -100,36 +92,22 @@ func (o *Olken) count(slots []*uint32, dist []uint64) {
 
 func (o *Olken) countTimes(slots []*uint32, dist, time []uint64) {
 	for i, slot := range slots {
-		p, now := *slot, o.order.now
-		*slot = now
-		switch {
-		case p == coldPos:
+		p := *slot
+		*slot = o.order.now
+		if p == coldPos {
 			o.order.push()
 			dist[i], time[i] = Infinite, Infinite
 			continue
-		case p >= o.base:
-			time[i] = uint64(now - p)
-		default:
-			time[i] = o.time(now) - o.old.at(p-1)
 		}
+		time[i] = o.order.since(p)
 		dist[i] = uint64(o.order.move(p))
 	}
 }
 
-// time is the number of accesses before the one that got position p, for the
-// positions since the last compaction.
-func (o *Olken) time(p uint32) uint64 { return o.baseTime + uint64(p-o.base) }
-
 // LastAccesses calls f with the number of accesses that came before the last
 // one to each block, in increasing order.
 func (o *Olken) LastAccesses(f func(before uint64)) {
-	o.order.each(func(p uint32) {
-		if p >= o.base {
-			f(o.time(p))
-		} else {
-			f(o.old.at(p - 1))
-		}
-	})
+	o.order.each(func(p uint32) { f(o.order.at(p)) })
 }
 
 // compact moves the live positions together so that new ones fit.
@@ -138,17 +116,5 @@ func (o *Olken) compact() {
 		o.tooMany = true
 		return
 	}
-	times := o.old.rewriter(int(o.order.live))
-	o.order.each(func(p uint32) {
-		if p >= o.base {
-			times.put(o.time(p))
-		} else {
-			times.put(times.next(p - 1))
-		}
-	})
-	accesses := o.Accesses()
-	o.old = times.done()
-	o.index.renumber(o.order.rank())
-	o.order.reset(o.order.live, olkenSpread)
-	o.base, o.baseTime = o.order.now, accesses
+	o.order.compact(o.index.renumber)
 }

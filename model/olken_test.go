@@ -290,6 +290,9 @@ func TestRecencyNth(t *testing.T) {
 		} else {
 			k := uint32(r.IntN(len(stack)))
 			p := o.nth(k)
+			if n := o.above(p); n != k {
+				t.Fatalf("%d above the one %d from the top", n, k)
+			}
 			if p != stack[k] {
 				t.Fatalf("nth(%d) of %d is %d, want %d", k, len(stack), p, stack[k])
 			}

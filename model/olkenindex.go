@@ -28,6 +28,8 @@ const (
 	// coldPos is the position of a block that is in the table but has not
 	// been given one yet.
 	coldPos = ^uint32(0)
+	// noPos and above are marks instead of positions.
+	noPos = coldPos - 2
 )
 
 func (x *blockIndex) init() {
@@ -102,13 +104,42 @@ func (s *indexShard) resize(size int) {
 	}
 }
 
+// slot returns where the position of b is kept, entering b with coldPos if it
+// is new. The pointer is good until the next call.
+func (x *blockIndex) slot(b uint64) *uint32 {
+	h := hashBlock(b)
+	s := &x.shards[h>>(64-shardShift)]
+	if s.n == s.max {
+		s.resize(len(s.entries) + len(s.entries)/4)
+	}
+	return s.find(b, h)
+}
+
+// lookup returns where the position of b is kept, nil if it is not in the table.
+func (x *blockIndex) lookup(b uint64) *uint32 {
+	h := hashBlock(b)
+	e := x.shards[h>>(64-shardShift)].entries
+	lo, hi := uint32(b), uint32(b>>32)
+	for i, _ := bits.Mul64(h<<shardShift, uint64(len(e))); ; i++ {
+		if i >= uint64(len(e)) {
+			i = 0
+		}
+		if e[i].pos == 0 {
+			return nil
+		}
+		if e[i].lo == lo && e[i].hi == hi {
+			return &e[i].pos
+		}
+	}
+}
+
 // renumber replaces every position.
 func (x *blockIndex) renumber(to func(uint32) uint32) {
 	for i := range x.shards {
 		e := x.shards[i].entries
 		for j := range e {
-			if e[j].pos != 0 {
-				e[j].pos = to(e[j].pos)
+			if p := e[j].pos; p != 0 && p < noPos {
+				e[j].pos = to(p)
 			}
 		}
 	}

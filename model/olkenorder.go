@@ -120,6 +120,25 @@ func (r *recency) remove(run uint32) uint32 {
 	return after
 }
 
+// above is the number of live positions above the live position p.
+func (r *recency) above(p uint32) uint32 {
+	run, w := p>>runShift, p/64
+	n := uint32(bits.OnesCount64(r.bitmap[w] >> (p % 64) >> 1))
+	// Bits from now on are clear, so that a whole run can be counted.
+	for _, x := range r.bitmap[w+1 : (run+1)*runWords] {
+		n += uint32(bits.OnesCount64(x))
+	}
+	if run == r.now>>runShift {
+		return n
+	}
+	for i := run + r.leaves; i > 1; i >>= 1 {
+		if i&1 == 0 {
+			n += r.right[i>>1]
+		}
+	}
+	return n + r.openLive
+}
+
 // close enters the open run into the tree.
 func (r *recency) close(run uint32) {
 	for i := run + r.leaves; i > 1; i >>= 1 {

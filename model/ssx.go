@@ -43,15 +43,9 @@ type ssxBin struct {
 // masses are blocks not reused. It errs if a weight is negative or not finite
 // or the histogram is empty.
 func (x *SSX) Reset(times *Hist) error {
-	if err := times.check(); err != nil {
+	total, err := times.checkTimes()
+	if err != nil {
 		return fmt.Errorf("ssx: %w", err)
-	}
-	total := times.Total()
-	if !(total > 0) {
-		return fmt.Errorf("ssx: no reuse times to convert (the histogram is empty)")
-	}
-	if times.Bins.Hi(0) == 1 && times.W[0] > 0 {
-		return fmt.Errorf("ssx: weight %v at reuse time 0 (times start at 1)", times.W[0])
 	}
 	n := times.Bins.Len()
 	if cap(x.bin) < n {
@@ -99,7 +93,8 @@ func (b *ssxBin) at(m float64) (c, v float64) {
 // accesses, and its variance.
 func (x *SSX) Mean(time uint64) (mean, variance float64) {
 	b := &x.bin[x.bins.Index(time)]
-	return b.at(max(0, float64(time)-b.lo))
+	// An overflow bin counts as its first value.
+	return b.at(min(max(0, float64(time)-b.lo), b.width))
 }
 
 // exactWidth is the widest bin whose values are taken one by one.

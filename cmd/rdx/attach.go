@@ -1,14 +1,11 @@
 package main
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"io"
 	"os"
 	"os/signal"
-	"path/filepath"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -147,13 +144,26 @@ func (f *recordFlags) record(cmd *cobra.Command, cfg collector.Config) error {
 		p.Comments = append(p.Comments, "session ended early: "+err.Error())
 		fmt.Fprintln(stderr, "rdx:", err)
 	}
-	return errors.Join(f.finish(cmd, s, p), exitOf(cfg, s))
+	if err := f.finish(cmd, s, p); err != nil {
+		return err
+	}
+	// The program's exit code is that of run, even if the profile was
+	// complete before.
+	return exitOf(cfg, s.AwaitExit(ctx))
 }
 
 func (f *recordFlags) finish(cmd *cobra.Command, s *collector.Session, p *model.Profile) error {
 	if err := p.Derive(); err != nil {
 		return err
 	}
+	stats, err := pprofout.Symbolize(p, binaries{s})
+	if err != nil {
+		return err
+	}
+	for _, problem := range stats.Problems {
+		p.Comments = append(p.Comments, "symbols: "+problem.Error())
+	}
+	countTruncated(p)
 	if err := pprofout.WriteFile(f.output, p); err != nil {
 		return err
 	}
@@ -164,8 +174,7 @@ func (f *recordFlags) finish(cmd *cobra.Command, s *collector.Session, p *model.
 }
 
 // exitOf hands the exit code of a program started by run through.
-func exitOf(cfg collector.Config, s *collector.Session) error {
-	e := s.Exit()
+func exitOf(cfg collector.Config, e collector.ExitStatus) error {
 	if cfg.Command == nil || !e.Exited {
 		return nil
 	}
@@ -204,6 +213,8 @@ func (f *recordFlags) cacheSizes() ([]model.Cache, error) {
 // binaries lets the symbolizer read what the session held on to.
 type binaries struct{ s *collector.Session }
 
+func (b binaries) Open(m *model.Mapping) (pprofout.Binary, error) { return b.s.Open(m) }
+func (b binaries) PerfMap() (io.ReadCloser, error)                { return b.s.PerfMap() }
 
 // progress shows a line about the session on a terminal.
 type progress struct {
@@ -237,13 +248,3 @@ func (p *progress) done() {
 		fmt.Fprint(p.w, "\r\x1b[K")
 	}
 }
-
-// printSummary says on one screen what was found.
-func printSummary(w io.Writer, p *model.Profile, output string) error {
-	fmt.Fprintf(w, "wrote %s\n", output)
-	return nil
-}
-
-var _ = context.Background
-var _ = filepath.Join
-var _ = strings.Join

@@ -40,6 +40,8 @@ data went by, and so which cache sizes would have missed. Profiles are pprof fil
 	root.AddCommand(
 		newAttachCmd(),
 		newRunCmd(),
+		newTopCmd(),
+		newHistCmd(),
 	)
 	return root
 }

@@ -17,7 +17,7 @@
 // Approx. A gather or scatter reports its first active element and how many
 // there are.
 //
-// Known limits: far transfers, port I/O, the XSAVE family, AMX, APX, XOP,
-// FMA4 and system instructions are declined on x86-64, SVE and SME on arm64. Page
+// Known limits: far transfers, port I/O, the XSAVE family, AMX, APX, XOP
+// and system instructions are declined on x86-64, SVE and SME on arm64. Page
 // walks, shadow stacks and instruction fetch are not accesses here.
 package operand

@@ -138,6 +138,8 @@ func (d *x86Decoder) signed(n int) int64 {
 }
 
 // DecodeX86 decodes the first instruction of code, as 64-bit mode would.
+// It does not check every reserved field: some encodings that the CPU refuses
+// (#UD, so without any access) decode, such as VEX.vvvv set where it is unused.
 // Fifteen bytes are always enough. The error is ErrTruncated or an
 // *UnsupportedError.
 func DecodeX86(code []byte) (X86Inst, error) {
@@ -349,7 +351,7 @@ func (d *x86Decoder) match(forms []x86Form) *x86Form {
 	isReg := d.modrm >= 0xc0
 	for i := range forms {
 		f := &forms[i]
-		if f.enc&d.enc == 0 || f.prefix&d.pp == 0 || f.w>>d.w&1 == 0 {
+		if f.enc&d.enc == 0 || f.prefix&d.pp == 0 || f.w>>d.w&1 == 0 || d.enc == encEVEX && f.evexW>>d.w&1 == 0 {
 			continue
 		}
 		if !f.modrm {
@@ -360,7 +362,7 @@ func (d *x86Decoder) match(forms []x86Form) *x86Form {
 		}
 		if isReg {
 			// In register forms EVEX.b turns the length bits into a rounding mode.
-			if f.mod&modReg == 0 || f.rms>>(d.modrm&7)&1 == 0 || f.l>>d.l&1 == 0 && d.enc != encEVEX {
+			if f.mod&modReg == 0 || f.rms>>(d.modrm&7)&1 == 0 || f.l>>d.l&1 == 0 && !d.evexB {
 				continue
 			}
 		} else if f.mod&modMem == 0 || f.l>>d.l&1 == 0 {
@@ -435,6 +437,9 @@ func (d *x86Decoder) fill(in *X86Inst, f *x86Form) error {
 		in.size = d.bytes(f.size)
 	}
 	if isMem {
+		if (f.size == sizeEnv || f.size == sizeSav) && d.prefix66 && d.w == 1 {
+			return d.unsupported("x87 environment with both operand-size prefixes")
+		}
 		if !f.address {
 			return d.unsupported("no memory form in the table")
 		}
@@ -446,6 +451,10 @@ func (d *x86Decoder) fill(in *X86Inst, f *x86Form) error {
 		return d.unsupported("LOCK on what is no read-modify-write of memory")
 	}
 	d.registers(in, f, isMem)
+	// Intel ignores a 66 prefix here, AMD truncates the target: which one is not known.
+	if f.branch != BranchNone && f.branch != BranchTrap && f.branch != BranchSyscall && d.prefix66 && d.w == 0 {
+		return d.unsupported("near branch with operand-size prefix")
+	}
 	if err := d.immediate(in, f); err != nil {
 		return err
 	}
@@ -518,6 +527,9 @@ func (d *x86Decoder) memory(in *X86Inst, f *x86Form) error {
 
 // registers works out what is written and what addresses depend on.
 func (d *x86Decoder) registers(in *X86Inst, f *x86Form, isMem bool) {
+	if d.opMap == 0 && d.op == 0x90 && d.b == 0 {
+		return // nop and pause, not xchg rax, rax: that would clear the upper half under 32 bits
+	}
 	w := f.fixed
 	byteNumber := func(n uint8, isByte bool) RegSet {
 		if isByte && d.rex == 0 && n >= 4 {
@@ -580,10 +592,6 @@ func (d *x86Decoder) immediate(in *X86Inst, f *x86Form) error {
 
 // special does what only a few shapes need.
 func (d *x86Decoder) special(in *X86Inst, f *x86Form, isMem bool) error {
-	// Intel ignores a 66 prefix here, AMD truncates the target: which one is not known.
-	if f.branch != BranchNone && f.branch != BranchTrap && f.branch != BranchSyscall && d.prefix66 && d.w == 0 {
-		return d.unsupported("near branch with operand-size prefix")
-	}
 	addr := RegSet(0)
 	if isMem && f.shape != shapeGather && in.index != noReg {
 		addr |= 1 << in.index
@@ -628,8 +636,14 @@ func (d *x86Decoder) special(in *X86Inst, f *x86Form, isMem bool) error {
 		addr |= 1<<rax | 1<<rbx
 	case shapeMaskMov:
 		addr |= 1<<rdi | RegVector
+		if in.size == 16 { // an MMX mask is not among the registers we are given
+			in.vecMask, in.elem, in.lanes = d.modrm&7|d.b, 1, 16
+		}
 	case shapeBit:
 		if isMem {
+			if d.addr32 {
+				return d.unsupported("bit string with 32-bit addressing") // no source says where it wraps
+			}
 			in.bitReg = d.modrm>>3&7 | d.r
 			addr |= 1 << in.bitReg
 		}

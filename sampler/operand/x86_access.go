@@ -80,7 +80,7 @@ func (in *X86Inst) Accesses(r *X86Regs, buf []Access) ([]Access, error) {
 	case shapeBit:
 		return in.bitString(r, buf), nil
 	case shapeMaskMov:
-		return in.maskMov(r, buf)
+		return in.masked(r, buf)
 	case shapeGather:
 		return in.gather(r, buf)
 	case shapeMovDir64:
@@ -193,12 +193,6 @@ func (in *X86Inst) bitString(r *X86Regs, buf []Access) []Access {
 	return in.both(buf, in.addressFrom(r, base+uint64(units*int64(in.size))), int(in.size), false)
 }
 
-func (in *X86Inst) maskMov(r *X86Regs, buf []Access) ([]Access, error) {
-	// The mask is bytes of an SSE or MMX register; which bytes are stored is left open.
-	a := in.segment(r, in.trim(r.GPR[rdi]))
-	return in.both(buf, a, int(in.size), true), nil
-}
-
 // laneMask is the active lanes of a masked access, bit 0 the first.
 func (in *X86Inst) laneMask(v *X86Vectors) uint64 {
 	all := ^uint64(0) >> (64 - in.lanes)
@@ -219,6 +213,12 @@ func (in *X86Inst) laneMask(v *X86Vectors) uint64 {
 // all lanes, or as many elements as lanes are active.
 func (in *X86Inst) masked(r *X86Regs, buf []Access) ([]Access, error) {
 	a, size := in.address(r), int(in.size)
+	if in.shape == shapeMaskMov {
+		a = in.segment(r, in.trim(r.GPR[rdi]))
+		if in.vecMask == noReg {
+			return in.both(buf, a, size, true), nil
+		}
+	}
 	if in.nf || in.opMask == 0 && in.vecMask == noReg {
 		return in.both(buf, a, size, false), nil
 	}

@@ -141,6 +141,7 @@ type x86Form struct {
 	enc, prefix   uint8
 	regs, rms     uint8 // allowed ModRM.reg and, in register forms, ModRM.rm
 	w, l          uint8 // allowed W and vector length, bit sets
+	evexW         uint8 // allowed W under EVEX
 	mod           uint8
 	modrm         bool
 	address       bool // the memory form has an effective address
@@ -256,7 +257,6 @@ func parseX86Form(tokens []string, line string) x86Form {
 			panic(fmt.Sprintf("operand: token %q in table row %q", t, line))
 		}
 	}
-	// EVEX instructions fix W by the element they broadcast; VEX and legacy do not.
 	f.vectorDefault = f.enc != 0 && !writes
 	if f.enc == 0 {
 		f.enc = encLegacy
@@ -264,8 +264,15 @@ func parseX86Form(tokens []string, line string) x86Form {
 	if f.prefix == 0 {
 		f.prefix = prefixNone | prefix66 | prefixF3 | prefixF2
 	}
+	f.evexW = f.w
 	if f.w == 0 {
-		f.w = 3
+		f.w, f.evexW = 3, 3
+		switch f.elem {
+		case 4:
+			f.evexW = 1
+		case 8:
+			f.evexW = 2
+		}
 	}
 	if f.l == 0 {
 		f.l = 7

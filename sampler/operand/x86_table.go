@@ -21,7 +21,8 @@ package operand
 //	              only the register form exists.
 //	              N is bytes or: v operand size, q 8 or 2, y 4 or 8 by W, x vector length,
 //	              x/2 x/4 x/8, dup (movddup), env and sav (x87 state), cx (cmpxchg8b/16b)
-//	eN            element size under an EVEX mask, N bytes, or w: 4 or 8 by W
+//	eN            element size under an EVEX mask, N bytes, or w: 4 or 8 by W; 4 and 8
+//	              also fix EVEX.W, unless W is given
 //	bN            the same, and the operand may be broadcast from one element
 //	nf            a mask does not suppress the access: the whole operand is read
 //	nm            no ModRM byte
@@ -154,12 +155,14 @@ df /4 rm=0 reg >a
 df /5,6 reg >f
 e0-e2 nm =cond >c
 e3 nm =cond
-e4,e5 nm ib =trap
-ec-ef nm =trap
+e4,e5 nm ib >a =trap
 e6,e7 nm ib =trap
+ec,ed nm >a =trap
+ee,ef nm =trap
 e8 nm =call >s
 e9,eb nm =jump
-f4,fa,fb nm =trap
+f4 nm =trap
+fa,fb nm >f =trap
 f5,f8,f9,fc,fd nm >f
 f6 /0,1 r:1 ib >f
 f6 /2 rw:1 >B
@@ -177,6 +180,7 @@ ff /6 r:q =pushm >s
 `
 
 	x86Map0F = `
+00 /4,5 r:2 >f
 01 np /2 rm=0 reg >ad
 01 np /2 rm=5 reg =trap
 01 np /2 rm=6 reg >f
@@ -188,7 +192,8 @@ ff /6 r:q =pushm >s
 02,03 r:2 >gf
 05 nm =syscall >ac1
 34 nm =syscall >ac1
-06-09,0b,30,32,35 nm =trap
+06-09,0b,30,35 nm =trap
+32 nm >ad =trap
 0d mem m
 10 np SVE r:x e4
 10 66 SVE r:x e8
@@ -198,12 +203,12 @@ ff /6 r:q =pushm >s
 11 66 SVE w:x e8
 11 f3 SVE w:4 e4
 11 f2 SVE w:8 e8
-12,16 np SVE r:8
-12,16 66 SVE mem r:8
+12,16 np SVE L0 r:8
+12,16 66 SVE L0 mem r:8
 12,16 f3 SVE r:x
 12 f2 SVE r:dup
-13,17 np SVE mem w:8
-13,17 66 SVE mem w:8
+13,17 np SVE L0 mem w:8
+13,17 66 SVE L0 mem w:8
 14,15 np SVE r:x b4 nf
 14,15 66 SVE r:x b8 nf
 18,19,1c,1d,1f m
@@ -257,7 +262,7 @@ ff /6 r:q =pushm >s
 66 66 E r:x b4 >K
 6c,6d 66 SVE r:x b8 nf
 6e np S r:y
-6e 66 SVE r:y
+6e 66 SVE L0 r:y
 6f np S r:8
 6f 66 f3 SVE r:x ew
 6f f2 E W0 r:x e1
@@ -298,8 +303,8 @@ ff /6 r:q =pushm >s
 7b f3 f2 E r:y
 7c,7d 66 f2 SV r:x
 7e np S w:y >b
-7e 66 SVE w:y >b
-7e f3 SVE r:8
+7e 66 SVE L0 w:y >b
+7e f3 SVE L0 r:8
 7f np S w:8
 7f 66 f3 SVE w:x ew
 7f f2 E W0 w:x e1
@@ -357,9 +362,9 @@ c2 f3 E r:4 e4 ib >K
 c2 f2 E r:8 e8 ib >K
 c3 np mem w:y
 c4 np S r:2 ib
-c4 66 SVE r:2 ib
+c4 66 SVE L0 r:2 ib
 c5 np S reg ib >g
-c5 66 SVE reg ib >g
+c5 66 SVE L0 reg ib >g
 c6 np SVE r:x b4 nf ib
 c6 66 SVE r:x b8 nf ib
 c7 np 66 f3 f2 /1 mem rw:cx >adf
@@ -374,7 +379,7 @@ d8,da,dc,de 66 SVE r:x e1
 d5,d9,dd 66 SVE r:x e2
 db,df 66 SV r:x
 db,df 66 E r:x bw
-d6 66 SVE w:8
+d6 66 SVE L0 w:8
 d6 f3 f2 S reg
 d7 np S reg >g
 d7 66 SV reg >g
@@ -394,8 +399,7 @@ f0 f2 SV mem r:x
 f1-f6,f8-fe np S r:8
 f1-f3 66 SVE r:16
 f4 66 SVE r:x b8
-f5 66 SVE r:x e4
-f6 66 SVE r:x
+f5,f6 66 SVE r:x
 f7 np S reg =maskmovq
 f7 66 SV L0 reg =maskmovdqu
 f8,fc 66 SVE r:x e1
@@ -578,10 +582,10 @@ f9 np mem w:y
 0c-0e 66 SV r:x ib
 0f np S r:8 ib
 0f 66 SVE r:x ib
-14 66 SVE w:1 ib >b
-15 66 SVE w:2 ib >b
-16 66 SVE w:y ib >b
-17 66 SVE w:4 ib >b
+14 66 SVE L0 w:1 ib >b
+15 66 SVE L0 w:2 ib >b
+16 66 SVE L0 w:y ib >b
+17 66 SVE L0 w:4 ib >b
 18,38 66 V L1 W0 r:16 ib
 18,38 66 E r:16 ib
 19,39 66 V L1 W0 w:16 ib
@@ -591,9 +595,9 @@ f9 np mem w:y
 1d 66 V W0 w:x/2 ib
 1d 66 E W0 w:x/2 e2 ib
 1e,1f 66 E r:x bw ib >K
-20 66 SVE r:1 ib
-21 66 SVE r:4 ib
-22 66 SVE r:y ib
+20 66 SVE L0 r:1 ib
+21 66 SVE L0 r:4 ib
+22 66 SVE L0 r:y ib
 23,43 66 E r:x bw nf ib
 25 66 E r:x bw ib
 26,50,54,56 66 E r:x bw ib
@@ -610,6 +614,9 @@ f9 np mem w:y
 42 66 E W0 r:x ib
 44 66 SVE r:x ib
 4a,4b,4c 66 V W0 r:x ib
+5c-5f,68,69,6c,6d,78,79,7c,7d 66 V r:x ib
+6a,6e,7a,7e 66 V r:4 ib
+6b,6f,7b,7f 66 V r:8 ib
 60,62 66 SV L0 r:x ib >Xf
 61,63 66 SV L0 r:x ib >cf
 66 66 E r:x bw ib >K

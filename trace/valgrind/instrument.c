@@ -96,7 +96,7 @@ static ULong base_word(ULong base, Long offset)
 static void add_site(const struct block* b, Int stmt, Addr pc, IRExpr* addr, UInt size, ULong op, IRExpr* guard)
 {
    tl_assert2(nsites < MAX_SITES && nwords < MAX_WORDS, "rdx: a segment with too many accesses");
-   tl_assert2(size > 0 && size < 1 << SITE_SIZE_BITS, "rdx: an access of %u bytes", size);
+   tl_assert2(size < 1 << SITE_SIZE_BITS, "rdx: an access of %u bytes", size);
    if (guard && guard->tag == Iex_Const) {
       if (!guard->Iex.Const.con->Ico.U1) return;
       guard = NULL;
@@ -130,6 +130,27 @@ static void add_site(const struct block* b, Int stmt, Addr pc, IRExpr* addr, UIn
    s->base = base_word(BASE_OWN, 0);
 }
 
+/* A division can fault, and so end a segment early: a site without an
+   access, so that the accesses behind it are known not to have happened. */
+static void add_trap(Int stmt, Addr pc)
+{
+   tl_assert2(nsites < MAX_SITES, "rdx: a segment with too many accesses");
+   sites[nsites++] = (struct site){ .stmt = stmt, .pc = pc, .word = -1,
+                                    .at = { IRTemp_INVALID, 0 }, .base = base_word(BASE_NONE, 0) };
+}
+
+static Bool can_trap(const IRExpr* e)
+{
+   if (e->tag != Iex_Binop) return False;
+   switch (e->Iex.Binop.op) {
+   case Iop_DivModU64to32: case Iop_DivModS64to32:
+   case Iop_DivModU128to64: case Iop_DivModS128to64:
+      return True;
+   default:
+      return False;
+   }
+}
+
 static UInt size_of(const struct block* b, const IRExpr* e)
 {
    return sizeofIRType(typeOfIRExpr(b->in->tyenv, e));
@@ -143,6 +164,8 @@ static void add_sites(const struct block* b, Int i, Addr pc)
       IRExpr* d = st->Ist.WrTmp.data;
       if (d->tag == Iex_Load)
          add_site(b, i, pc, d->Iex.Load.addr, sizeofIRType(d->Iex.Load.ty), SITE_LOAD, NULL);
+      else if (can_trap(d))
+         add_trap(i, pc);
       break;
    }
    case Ist_Store:
@@ -267,6 +290,7 @@ static void emit_segment(const struct block* b, Int from, Int to)
       define(segment);
    }
    for (Int i = from; i < to; i++) {
+      /* several sites can belong to one statement */
       for (; k < nsites && sites[k].stmt == i; k++) {
          if (p == NULL) p = open_segment(b->out, segment);
          if (sites[k].word >= 0) record(b->out, &sites[k], p);

@@ -24,7 +24,6 @@
 #include "pub_tool_libcsignal.h"
 #include "pub_tool_machine.h"
 #include "pub_tool_threadstate.h"
-#include "pub_tool_transtab.h"
 
 #define PAGE       4096UL
 #define NBUF       4
@@ -34,11 +33,17 @@
 /* In the core, though not in the headers for tools. */
 extern Int VG_(safe_fd)(Int oldfd);
 extern volatile Bool VG_(in_generated_code);
+extern void VG_(discard_translations)(Addr start, ULong range, const HChar* who);
 
+/* rdx reads this when the program has died. */
 struct control {
    ULong* cursor;
    ULong* limit;
-   ULong  base; /* address of this page in the program's process */
+   ULong  base;    /* address of this page in the program's process */
+   ULong  in_use;  /* buffer that the cursor is in */
+   ULong  retired; /* buffers given up for the next one, ever */
+   Long   pending; /* buffer that is full but for a segment under way, or -1 */
+   ULong  pending_words;
 };
 
 /* In the image of the tool, so that generated code reaches the control page
@@ -51,8 +56,10 @@ static struct {
    UChar buffers[NBUF][DATA_BYTES + TAIL_BYTES];
 } region __attribute__((aligned(4096)));
 
-ULong** const stream_cursor = &region.control.c.cursor;
-ULong** const stream_limit  = &region.control.c.limit;
+#define control region.control.c
+
+ULong** const stream_cursor = &control.cursor;
+ULong** const stream_limit  = &control.limit;
 
 StoreMode store_mode = StoreGuarded;
 
@@ -67,11 +74,8 @@ struct message {
 enum { MSG_HELLO = 1, MSG_FULL = 2 };
 
 static Int   sock = -1;
-static UInt  in_use;              /* buffer that the cursor is in */
 static Bool  is_free[NBUF];
 static Bool  tail_open[NBUF];
-static Int   pending = -1;        /* full but for a segment under way */
-static ULong pending_words;
 static Int   last_tid;            /* kernel thread of the last WORD_THREAD */
 static Bool  client_fault;        /* a segment did not run to its end */
 static Bool  follow_children;
@@ -105,7 +109,7 @@ static void hang_up(void)
 {
    if (sock >= 0) VG_(close)(sock);
    sock = -1;
-   for (UInt b = 0; b < NBUF; b++) is_free[b] = b != in_use;
+   for (UInt b = 0; b < NBUF; b++) is_free[b] = b != control.in_use && (Long)b != control.pending;
 }
 
 static void send_message(UInt kind, UInt buffer, ULong words)
@@ -125,8 +129,8 @@ static UInt next_buffer(void)
    for (;;) {
       /* in turn, so that the one written longest ago comes first */
       for (UInt i = 1; i < NBUF; i++) {
-         UInt b = (in_use + i) % NBUF;
-         if (is_free[b] && (Int)b != pending) return b;
+         UInt b = (control.in_use + i) % NBUF;
+         if (is_free[b]) return b;
       }
       UInt b;
       Long r = call6(__NR_recvfrom, sock, (Addr)&b, sizeof b, 0, 0, 0);
@@ -138,35 +142,36 @@ static UInt next_buffer(void)
 
 static void use(UInt b)
 {
-   in_use = b;
+   control.in_use = b;
    is_free[b] = False;
    protect_tail(b, False);
-   region.control.c.limit = (ULong*)tail_of(b);
-   region.control.c.cursor = data_of(b);
+   control.limit = (ULong*)tail_of(b);
+   control.cursor = data_of(b);
 }
 
 static void hand_over(UInt b, ULong words)
 {
    if (sock < 0) is_free[b] = True;
-   else if (words == 0) is_free[b] = True;
    else send_message(MSG_FULL, b, words);
 }
 
 /* Gives away the buffer whose last segment has completed meanwhile. */
 static void settle(void)
 {
-   if (pending < 0) return;
-   Int b = pending;
-   pending = -1;
-   hand_over(b, pending_words);
+   if (control.pending < 0) return;
+   UInt b = control.pending;
+   control.pending = -1;
+   hand_over(b, control.pending_words);
 }
 
 static void swap(void)
 {
    settle();
-   UInt full = in_use;
-   ULong words = region.control.c.cursor - data_of(full);
-   use(next_buffer());
+   UInt full = control.in_use;
+   ULong words = control.cursor - data_of(full);
+   UInt next = next_buffer();
+   control.retired++;
+   use(next);
    hand_over(full, words);
 }
 
@@ -177,29 +182,31 @@ void stream_make_room(void) { swap(); }
 static void guard_hit(void)
 {
    settle();
-   UInt full = in_use;
-   ULong words = region.control.c.cursor - data_of(full);
+   UInt full = control.in_use;
+   ULong words = control.cursor - data_of(full);
    protect_tail(full, True);
-   pending = full;
-   pending_words = words;
-   use(next_buffer());
+   UInt next = next_buffer();
+   control.retired++;
+   control.pending_words = words;
+   control.pending = full;
+   use(next);
 }
 
 void stream_put(UInt kind, const ULong* words, UInt n)
 {
    settle();
-   if ((UChar*)(region.control.c.cursor + n + 1) > tail_of(in_use)) swap();
-   tl_assert((UChar*)(region.control.c.cursor + n + 1) <= tail_of(in_use));
-   ULong* p = region.control.c.cursor;
+   if ((UChar*)(control.cursor + n + 1) > tail_of(control.in_use)) swap();
+   tl_assert((UChar*)(control.cursor + n + 1) <= tail_of(control.in_use));
+   ULong* p = control.cursor;
    *p++ = kind | (ULong)n << 32;
    for (UInt i = 0; i < n; i++) *p++ = words[i];
-   region.control.c.cursor = p;
+   control.cursor = p;
 }
 
 void stream_flush(void)
 {
    settle();
-   if (region.control.c.cursor != data_of(in_use)) swap();
+   if (control.cursor != data_of(control.in_use)) swap();
 }
 
 void stream_close(void)
@@ -223,11 +230,27 @@ void stream_running(void)
 static void stopped(ThreadId tid, ULong blocks)
 {
    (void)blocks;
-   settle();
-   if (!client_fault) return;
+   if (!client_fault) {
+      settle();
+      return;
+   }
    client_fault = False;
    ULong pc = VG_(get_IP)(tid);
-   stream_put(WORD_FAULT, &pc, 1);
+   if (control.pending >= 0) {
+      /* that segment ended in the open tail */
+      ULong* p = data_of(control.pending) + control.pending_words;
+      p[0] = WORD_FAULT | 1ULL << 32;
+      p[1] = pc;
+      control.pending_words += 2;
+      settle();
+      return;
+   }
+   /* It must lie next to its segment, if need be in the tail. */
+   protect_tail(control.in_use, True);
+   *control.cursor++ = WORD_FAULT | 1ULL << 32;
+   *control.cursor++ = pc;
+   if ((UChar*)control.cursor > tail_of(control.in_use)) swap();
+   else protect_tail(control.in_use, False);
 }
 
 typedef void (*Handler)(Int, vki_siginfo_t*, void*);
@@ -237,7 +260,7 @@ static void on_fault(Int sig, vki_siginfo_t* info, void* context)
 {
    if (VG_(in_generated_code) && info->si_code > 0) {
       UChar* a = info->_sifields._sigfault._addr;
-      UChar* tail = tail_of(in_use);
+      UChar* tail = tail_of(control.in_use);
       if (sig == VKI_SIGSEGV && a >= tail && a < tail + TAIL_BYTES) {
          guard_hit();
          return;
@@ -281,12 +304,13 @@ static void map_region(Int fd)
                   VKI_PROT_READ | VKI_PROT_WRITE, flags, fd, 0);
    tl_assert2(r == (Long)(Addr)&region, "rdx: mapping the buffers: error %lld", -r);
    for (UInt b = 0; b < NBUF; b++) {
-      tail_open[b] = True;
+      tail_open[b] = True; /* as mapped */
       protect_tail(b, False);
       is_free[b] = True;
    }
-   region.control.c.base = (Addr)&region;
-   pending = -1;
+   control.base = (Addr)&region;
+   control.retired = 0;
+   control.pending = -1;
    client_fault = False;
    last_tid = 0;
    use(0);
@@ -301,7 +325,7 @@ static Bool say_hello(Int fd)
    struct { ULong len; Int level, type; Int fd; Int pad; } rights = { 20, 1 /* SOL_SOCKET */, 1 /* SCM_RIGHTS */, fd, 0 };
    struct {
       ULong name; UInt namelen; UInt pad0;
-      ULong iov, iovlen, control, controllen; Int flags; Int pad1;
+      ULong iov, iovlen, ancillary, ancillary_len; Int flags; Int pad1;
    } h = { 0, 0, 0, (Addr)&iov, 1, (Addr)&rights, sizeof rights, 0, 0 };
    return call6(__NR_sendmsg, sock, (Addr)&h, 0x4000, 0, 0, 0) == sizeof m;
 }
@@ -340,9 +364,9 @@ static void in_child(ThreadId tid)
    if (sock >= 0) VG_(close)(sock);
    sock = -1;
    map_region(-1);
-   if (!follow_children) return;
+   if (!follow_children || path == NULL) return;
    connect_to_rdx();
-   VG_(discard_translations_safely)((Addr)0, ~(SizeT)0 - 1, "rdx child");
+   VG_(discard_translations)((Addr)1, 1ULL << 62, "rdx child");
 }
 
 void stream_open(const HChar* socket_path, Bool children)

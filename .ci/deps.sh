@@ -1,0 +1,13 @@
+#!/usr/bin/env bash
+# Installs what building, testing and the demo need and is missing.
+set -euo pipefail
+packages="gcc g++ make libc6-dev binutils clang llvm libbpf-dev linux-libc-dev xz-utils bzip2 gzip sqlite3 strace gdb valgrind graphviz file procps util-linux"
+missing=
+for p in $packages "$@"; do
+	dpkg-query -W -f '${Status}' "$p" 2>/dev/null | grep -q 'ok installed' || missing="$missing $p"
+done
+[ -z "$missing" ] && exit 0
+sudo=
+[ "$(id -u)" = 0 ] || sudo=sudo
+$sudo apt-get update -qq
+DEBIAN_FRONTEND=noninteractive $sudo apt-get install -y -qq --no-install-recommends $missing >/dev/null

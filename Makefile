@@ -1,0 +1,47 @@
+# rdx: see README.md. Targets that install Debian packages do so by name and
+# only what is missing.
+SHELL := /bin/bash
+export CGO_ENABLED := 0
+
+.PHONY: build test test-root fuzz generate check-generate lint demo bench paper deps clean
+
+build:
+	go build -trimpath -ldflags "-s -w" -o rdx ./cmd/rdx
+
+# Everything that can be tested on this machine; the closing line counts what
+# was skipped, and the lines before it say why.
+test: lint check-generate
+	.ci/test.sh ./...
+
+# Only what needs root, BPF, ptrace and watchpoints.
+test-root:
+	.ci/test.sh ./sampler ./collector ./cmd/...
+
+lint:
+	@out=$$(gofmt -l .); if [ -n "$$out" ]; then echo "gofmt: $$out"; exit 1; fi
+	go vet ./...
+	GOOS=darwin go build ./model ./pprofout
+
+generate:
+	cd bpf && go generate
+
+# Stale generated code is an error. Needs clang; the committed objects come
+# from the version named in bpf/gen.go, another one cannot be compared.
+check-generate:
+	.ci/check-generate.sh
+
+demo: deps build
+	demo/demo.sh
+
+bench: build
+	bench/run.sh
+
+paper:
+	go test -count=1 -run Paper -v ./model
+
+# What make test and make demo use, from Debian or Ubuntu.
+deps:
+	.ci/deps.sh
+
+clean:
+	rm -f rdx

@@ -1,0 +1,148 @@
+//go:build ignore
+
+// pattern KIND N SECONDS walks memory in a way whose reuse times are known,
+// for about SECONDS, and prints on one line what it measured of itself:
+// nanoseconds of CPU time an access (per phase, for two-level).
+//
+//   cyclic    N words, each touched once a lap, in a shuffled order
+//   random    N words, uniformly at random
+//   twolevel  10^4 words of a hot array, then 10^4 of a cyclic array of N, and so on
+//   stream    every word once: N words of a small file mapped over and over
+#define _GNU_SOURCE
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { HOT = 10000 };
+
+static double cpu(void)
+{
+	struct timespec t;
+	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+	return t.tv_sec * 1e9 + t.tv_nsec;
+}
+
+static uint64_t state = 88172645463325252ull;
+static inline uint64_t next(void)
+{
+	state ^= state << 13;
+	state ^= state >> 7;
+	state ^= state << 17;
+	return state;
+}
+
+// ring makes each word point to another one, all n in one shuffled cycle.
+static uint64_t **ring(size_t n)
+{
+	uint64_t **a = malloc(n * sizeof *a);
+	size_t *order = malloc(n * sizeof *order);
+	for (size_t i = 0; i < n; i++)
+		order[i] = i;
+	for (size_t i = n - 1; i > 0; i--) {
+		size_t j = next() % (i + 1), t = order[i];
+		order[i] = order[j];
+		order[j] = t;
+	}
+	for (size_t i = 0; i < n; i++)
+		a[order[i]] = (uint64_t *)&a[order[(i + 1) % n]];
+	free(order);
+	return a;
+}
+
+// chase follows a ring for n steps; the pointer stays in a register.
+__attribute__((noinline)) static uint64_t *chase(uint64_t *p, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		p = *(uint64_t *volatile *)p;
+	return p;
+}
+
+__attribute__((noinline)) static uint64_t touch(volatile uint64_t *a, size_t n, size_t steps)
+{
+	uint64_t sum = 0, s = state;
+	for (size_t i = 0; i < steps; i++) {
+		s ^= s << 13;
+		s ^= s >> 7;
+		s ^= s << 17;
+		sum += a[(unsigned __int128)s * n >> 64];
+	}
+	state = s;
+	return sum;
+}
+
+__attribute__((noinline)) static uint64_t scan(volatile uint64_t *a, size_t n)
+{
+	uint64_t x = 1;
+	for (size_t i = 0; i < n; i++) {
+		x += a[i];
+		// Slow down, or the address space is used up in a second.
+		x = x * 6364136223846793005ull + 1442695040888963407ull;
+		x = x * 6364136223846793005ull + 1442695040888963407ull;
+	}
+	return x;
+}
+
+int main(int argc, char **argv)
+{
+	if (argc != 4) {
+		fprintf(stderr, "usage: pattern cyclic|random|twolevel|stream N SECONDS\n");
+		return 2;
+	}
+	const char *kind = argv[1];
+	size_t n = strtoull(argv[2], 0, 0);
+	double seconds = atof(argv[3]), start, now;
+	uint64_t accesses = 0, sink = 0;
+
+	if (!strcmp(kind, "cyclic")) {
+		uint64_t *p = (uint64_t *)ring(n);
+		start = cpu();
+		do {
+			p = chase(p, n);
+			accesses += n;
+		} while ((now = cpu()) - start < seconds * 1e9);
+		sink = (uint64_t)p;
+	} else if (!strcmp(kind, "random")) {
+		uint64_t *a = calloc(n, 8);
+		for (size_t i = 0; i < n; i++)
+			a[i] = i;
+		start = cpu();
+		do {
+			sink += touch(a, n, 1000000);
+			accesses += 1000000;
+		} while ((now = cpu()) - start < seconds * 1e9);
+	} else if (!strcmp(kind, "twolevel")) {
+		uint64_t *hot = (uint64_t *)ring(HOT), *cold = (uint64_t *)ring(n);
+		double in_hot = 0, t;
+		start = now = cpu();
+		do {
+			hot = chase(hot, HOT);
+			t = cpu();
+			in_hot += t - now;
+			cold = chase(cold, HOT);
+			accesses += 2 * HOT;
+		} while ((now = cpu()) - start < seconds * 1e9);
+		sink = (uint64_t)hot + (uint64_t)cold;
+		printf("hot_ns=%.4f cold_ns=%.4f ", in_hot / (accesses / 2), (now - start - in_hot) / (accesses / 2));
+	} else if (!strcmp(kind, "stream")) {
+		size_t file = 1 << 24, bytes = n * 8 / file * file;
+		int fd = memfd_create("stream", 0);
+		char *base = mmap(0, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+		if (fd < 0 || ftruncate(fd, file) || base == MAP_FAILED)
+			return 1;
+		start = now = cpu();
+		for (size_t at = 0; at < bytes && now - start < seconds * 1e9; at += file, now = cpu()) {
+			if (mmap(base + at, file, PROT_READ, MAP_SHARED | MAP_FIXED, fd, 0) == MAP_FAILED)
+				return 1;
+			sink += scan((uint64_t *)(base + at), file / 8);
+			accesses += file / 8;
+		}
+	} else {
+		return 2;
+	}
+	printf("accesses=%llu ns=%.4f sink=%llu\n", (unsigned long long)accesses, (now - start) / accesses, (unsigned long long)sink);
+	return 0;
+}

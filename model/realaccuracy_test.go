@@ -1,0 +1,94 @@
+// Needs the traces of realtrace_test.go: valgrind and RDX_LONG=1.
+
+package model
+
+import (
+	"fmt"
+	"math"
+	"testing"
+)
+
+// scores compares an estimated stack-distance histogram with the exact one:
+// accuracy on l2 and l10 bins, mean and largest error of the miss ratio at the
+// sizes of the l10 bins up to the number of blocks; all in percent.
+type scores struct{ l2, l10, mean, max float64 }
+
+func score(t testing.TB, exact, est *Hist, blocks int) (s scores) {
+	t.Helper()
+	for _, c := range []struct {
+		bins *Bins
+		to   *float64
+	}{{LogBins(1), &s.l2}, {LogBins(10), &s.l10}} {
+		a, err := Accuracy(exact.Rebin(c.bins), est.Rebin(c.bins))
+		if err != nil {
+			t.Fatal(err)
+		}
+		*c.to = 100 * a
+	}
+	grid, n := LogBins(10), 0.0
+	for i := 1; i < grid.Len() && grid.Lo(i) <= uint64(blocks); i++ {
+		e := 100 * math.Abs(exact.MissRatio(grid.Lo(i))-est.MissRatio(grid.Lo(i)))
+		s.mean += e
+		s.max = max(s.max, e)
+		n++
+	}
+	s.mean /= n
+	return s
+}
+
+func (s scores) String() string {
+	return fmt.Sprintf("%5.1f/%4.1f %5.2f/%4.1f", s.l2, s.l10, s.mean, s.max)
+}
+
+// SSX on the full histogram of each program: l2 >= 92, mean miss-ratio error
+// <= 1.9 points, and on average better than the models it is to replace.
+func TestRealAccuracy(t *testing.T) {
+	names := append([]string(nil), ModelNames...)
+	for _, perOctave := range []int{10, 100} {
+		for _, line := range []bool{false, true} {
+			t.Run(fmt.Sprintf("bins=%d/line=%v", perOctave, line), func(t *testing.T) {
+				sum := make([]scores, len(names)+1)
+				t.Logf("%-8s %v, printed", "", names)
+				for _, p := range realPrograms {
+					h := p.hists(t, line)
+					times := h.times.Rebin(LogBins(perOctave))
+					row := fmt.Sprintf("%-8s", h.name)
+					for i := range sum {
+						var m Model = &Shen{Form: ShenPrinted, N: float64(h.blocks)}
+						if i < len(names) {
+							m, _ = NewModel(names[i])
+							if s, ok := m.(*Shen); ok {
+								s.N = float64(h.blocks)
+							}
+						}
+						if err := m.Reset(times); err != nil {
+							t.Fatal(err)
+						}
+						est := NewHist(h.dists.Bins)
+						if err := m.Stacks(est, times); err != nil {
+							t.Fatal(err)
+						}
+						s := score(t, h.dists, est, h.blocks)
+						row += fmt.Sprintf("  %v", s)
+						sum[i].l2 += s.l2 / float64(len(realPrograms))
+						sum[i].l10 += s.l10 / float64(len(realPrograms))
+						sum[i].mean += s.mean / float64(len(realPrograms))
+						sum[i].max = max(sum[i].max, s.max)
+						if i == 0 && (s.l2 < 92 || s.mean > 1.9) {
+							t.Errorf("%s: ssx l2 %.1f (at least 92), mean miss-ratio error %.2f (at most 1.9)", h.name, s.l2, s.mean)
+						}
+					}
+					t.Log(row)
+				}
+				row := fmt.Sprintf("%-8s", "mean")
+				for i, s := range sum {
+					row += fmt.Sprintf("  %v", s)
+					if i > 0 && (s.l2 > sum[0].l2 || s.l10 > sum[0].l10) {
+						t.Errorf("model %d is better than ssx: %v and %v", i, s, sum[0])
+					}
+				}
+				t.Log(row)
+			})
+		}
+	}
+}

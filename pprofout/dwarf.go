@@ -1,0 +1,345 @@
+package pprofout
+
+import (
+	"debug/dwarf"
+	"debug/elf"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+
+	"github.com/rdx-profiler/rdx/model"
+)
+
+// lookupDWARF finds functions, lines and inlined calls of sorted addresses
+// from a file's debug information. A file that has none finds nothing.
+//
+// It looks at the root of every compile unit, and into those that hold an
+// address.
+func lookupDWARF(f *elf.File, pcs []uint64, found map[uint64][]model.Line) error {
+	d, err := loadDWARF(f)
+	if d == nil || err != nil {
+		return err
+	}
+	var errs []error
+	r := d.Reader()
+	for left := len(pcs); left > 0; {
+		cu, err := r.Next()
+		if err != nil {
+			errs = append(errs, err)
+			break
+		}
+		if cu == nil {
+			break
+		}
+		if cu.Tag == dwarf.TagCompileUnit {
+			mine, err := covered(d, cu, pcs)
+			if len(mine) > 0 {
+				u := unit{data: d, cu: cu, pcs: mine, rows: map[uint64]position{}, chains: map[uint64][]scope{}}
+				err = errors.Join(err, u.lookup(found))
+				left -= len(mine)
+			}
+			if err != nil {
+				errs = append(errs, fmt.Errorf("compile unit at %#x: %w", cu.Offset, err))
+			}
+		}
+		r.SkipChildren() // of a unit: goes on to the next without reading
+	}
+	return errors.Join(errs...)
+}
+
+// loadDWARF reads the sections that a look-up needs; those of variables and
+// their types' indexes, about half of the whole, stay on the disk.
+func loadDWARF(f *elf.File) (*dwarf.Data, error) {
+	if f.Section(".zdebug_info") != nil {
+		return f.DWARF() // compressed the old way, which that function undoes
+	}
+	if s := f.Section(".debug_info"); s == nil || s.Type == elf.SHT_NOBITS {
+		return nil, nil
+	}
+	data := map[string][]byte{}
+	for _, name := range []string{"abbrev", "info", "line", "ranges", "str", "addr", "line_str", "str_offsets", "rnglists"} {
+		s := f.Section(".debug_" + name)
+		if s == nil || s.Type == elf.SHT_NOBITS {
+			continue
+		}
+		b, err := s.Data()
+		if err != nil {
+			return nil, fmt.Errorf("section %s: %w", s.Name, err)
+		}
+		data[name] = b
+	}
+	d, err := dwarf.New(data["abbrev"], nil, nil, data["info"], data["line"], nil, data["ranges"], data["str"])
+	if err != nil {
+		return nil, err
+	}
+	for _, name := range []string{"addr", "line_str", "str_offsets", "rnglists"} {
+		if err := d.AddSection(".debug_"+name, data[name]); err != nil {
+			return nil, err
+		}
+	}
+	return d, nil
+}
+
+// covered is those of the sorted addresses that lie in an entry's ranges.
+func covered(d *dwarf.Data, e *dwarf.Entry, pcs []uint64) ([]uint64, error) {
+	ranges, err := d.Ranges(e)
+	if err != nil {
+		return nil, err
+	}
+	var in []uint64
+	for _, r := range ranges {
+		if r[0] == 0 {
+			continue // a function that the linker dropped
+		}
+		from, _ := slices.BinarySearch(pcs, r[0])
+		to, _ := slices.BinarySearch(pcs, r[1])
+		if from < to {
+			in = append(in, pcs[from:to]...)
+		}
+	}
+	if len(ranges) > 1 {
+		slices.Sort(in)
+		in = slices.Compact(in)
+	}
+	return in, nil
+}
+
+type position struct {
+	file string
+	line int
+}
+
+// A scope is a function, or a call that was inlined into the scope before it.
+type scope struct {
+	entry *dwarf.Entry
+	call  position // where the inlined call was
+}
+
+// A unit is one compile unit and what is looked up in it.
+type unit struct {
+	data   *dwarf.Data
+	cu     *dwarf.Entry
+	pcs    []uint64 // sorted
+	files  []*dwarf.LineFile
+	rows   map[uint64]position
+	chains map[uint64][]scope // outermost first
+}
+
+func (u *unit) lookup(found map[uint64][]model.Line) error {
+	errLines := u.readLines()
+	// Functions inside of others are rare (Fortran, GNU C), and reading every
+	// body for their sake takes long: only if something is missing.
+	errScopes := u.readFunctions(false)
+	if len(u.chains) < len(u.pcs) {
+		errScopes = errors.Join(errScopes, u.readFunctions(true))
+	}
+	for _, pc := range u.pcs {
+		at, hasLine := u.rows[pc]
+		chain := u.chains[pc]
+		if len(chain) == 0 {
+			if hasLine {
+				found[pc] = []model.Line{{File: at.file, Line: at.line}}
+			}
+			continue
+		}
+		var lines []model.Line
+		for i := len(chain) - 1; i >= 0; i-- {
+			l := u.name(chain[i].entry)
+			l.File, l.Line = at.file, at.line
+			if l.Function == "" && i > 0 {
+				// Its name is in a file shared by several (dwz), not read here.
+				l.Function = "[inlined, name not found]"
+			}
+			lines = append(lines, l)
+			at = chain[i].call
+		}
+		found[pc] = lines
+	}
+	return errors.Join(errLines, errScopes)
+}
+
+// readLines runs the line number program once for all addresses.
+func (u *unit) readLines() error {
+	lr, err := u.data.LineReader(u.cu)
+	if err != nil || lr == nil {
+		return err
+	}
+	u.files = lr.Files()
+	var prev, row dwarf.LineEntry
+	inSequence, dropped := false, false
+	for {
+		if err := lr.Next(&row); errors.Is(err, io.EOF) {
+			break
+		} else if err != nil {
+			return err
+		}
+		if !inSequence {
+			dropped = row.Address == 0
+		} else if !dropped && prev.Address < row.Address {
+			i, _ := slices.BinarySearch(u.pcs, prev.Address)
+			for ; i < len(u.pcs) && u.pcs[i] < row.Address; i++ {
+				at := position{line: prev.Line}
+				if prev.File != nil {
+					at.file = prev.File.Name
+				}
+				u.rows[u.pcs[i]] = at
+			}
+		}
+		prev, inSequence = row, !row.EndSequence
+	}
+	u.files = lr.Files() // the program can add some
+	return nil
+}
+
+// readFunctions finds each address's function; deep looks into functions that
+// do not hold it too.
+func (u *unit) readFunctions(deep bool) error {
+	r := u.data.Reader()
+	r.Seek(u.cu.Offset)
+	if e, err := r.Next(); err != nil || !e.Children {
+		return err
+	}
+	for depth := 1; depth > 0; {
+		e, err := r.Next()
+		if err != nil || e == nil {
+			return err
+		}
+		switch e.Tag {
+		case 0:
+			depth--
+			continue
+		case dwarf.TagSubprogram:
+			in, err := covered(u.data, e, u.pcs)
+			if err != nil {
+				return err
+			}
+			if len(in) > 0 {
+				if err := u.enter(r, e, in, nil, position{}, 0); err != nil {
+					return err
+				}
+				continue
+			}
+			if !deep {
+				r.SkipChildren()
+				continue
+			}
+		case dwarf.TagNamespace, dwarf.TagModule, dwarf.TagStructType, dwarf.TagClassType:
+		default:
+			if !deep {
+				r.SkipChildren()
+				continue
+			}
+		}
+		if e.Children {
+			depth++
+		}
+	}
+	return nil
+}
+
+// maxNesting bounds the recursion into blocks and inlined calls: a damaged
+// file must not exhaust the stack.
+const maxNesting = 1000
+
+// enter records e as the next scope of the addresses in it and reads its
+// children.
+func (u *unit) enter(r *dwarf.Reader, e *dwarf.Entry, pcs []uint64, outer []scope, call position, nesting int) error {
+	if nesting > maxNesting {
+		return fmt.Errorf("entries nested more than %d deep", maxNesting)
+	}
+	chain := outer
+	if e.Tag != dwarf.TagLexDwarfBlock {
+		chain = append(slices.Clip(outer), scope{e, call})
+		for _, pc := range pcs {
+			u.chains[pc] = chain
+		}
+	}
+	if !e.Children {
+		return nil
+	}
+	for {
+		c, err := r.Next()
+		if err != nil {
+			return err
+		}
+		if c == nil || c.Tag == 0 {
+			return nil
+		}
+		inside := pcs
+		outer := chain
+		switch c.Tag {
+		case dwarf.TagInlinedSubroutine, dwarf.TagSubprogram:
+			if inside, err = covered(u.data, c, pcs); err != nil {
+				return err
+			}
+			if c.Tag == dwarf.TagSubprogram {
+				outer = nil
+			}
+		case dwarf.TagLexDwarfBlock:
+			// A block without ranges of its own is still a parent.
+			if c.AttrField(dwarf.AttrLowpc) != nil || c.AttrField(dwarf.AttrRanges) != nil {
+				if inside, err = covered(u.data, c, pcs); err != nil {
+					return err
+				}
+			}
+		default:
+			inside = nil
+		}
+		if len(inside) == 0 {
+			r.SkipChildren()
+			continue
+		}
+		if err := u.enter(r, c, inside, outer, u.callSite(c), nesting+1); err != nil {
+			return err
+		}
+	}
+}
+
+func (u *unit) callSite(e *dwarf.Entry) position {
+	var p position
+	if n, ok := e.Val(dwarf.AttrCallLine).(int64); ok {
+		p.line = int(n)
+	}
+	if i, ok := e.Val(dwarf.AttrCallFile).(int64); ok && i >= 0 && i < int64(len(u.files)) && u.files[i] != nil {
+		p.file = u.files[i].Name
+	}
+	return p
+}
+
+// name follows a function's entry to those that declare it.
+func (u *unit) name(e *dwarf.Entry) model.Line {
+	var l model.Line
+	var plain string
+	const maxHops = 8 // out-of-line copy, abstract instance, declaration in a class
+	for range maxHops {
+		if s, ok := e.Val(dwarf.AttrLinkageName).(string); ok && l.SystemName == "" {
+			l.SystemName = s
+		}
+		if s, ok := e.Val(dwarf.AttrName).(string); ok && plain == "" {
+			plain = s
+		}
+		if n, ok := e.Val(dwarf.AttrDeclLine).(int64); ok && l.StartLine == 0 {
+			l.StartLine = int(n)
+		}
+		next, ok := e.Val(dwarf.AttrAbstractOrigin).(dwarf.Offset)
+		if !ok {
+			next, ok = e.Val(dwarf.AttrSpecification).(dwarf.Offset)
+		}
+		if !ok {
+			break
+		}
+		r := u.data.Reader()
+		r.Seek(next)
+		decl, err := r.Next()
+		if err != nil || decl == nil {
+			break
+		}
+		e = decl
+	}
+	if l.SystemName == "" {
+		l.SystemName = plain
+	}
+	l.Function = display(l.SystemName)
+	return l
+}

@@ -1,0 +1,65 @@
+package pprofout
+
+import (
+	"debug/elf"
+	"debug/gosym"
+	"fmt"
+	"strings"
+
+	"github.com/rdx-profiler/rdx/model"
+)
+
+// lookupPCLN finds functions and lines in the table that the Go runtime needs
+// itself and that is therefore there even in stripped programs. It does not
+// tell what was inlined: the line is that of the innermost function, the name
+// that of the outermost.
+func lookupPCLN(f *elf.File, pcs []uint64, found map[uint64][]model.Line) error {
+	var table *elf.Section
+	for _, s := range f.Sections {
+		if strings.HasSuffix(s.Name, ".gopclntab") { // .data.rel.ro.gopclntab in some PIEs
+			table = s
+		}
+	}
+	text := f.Section(".text")
+	if table == nil || text == nil {
+		return nil
+	}
+	data, err := table.Data()
+	if err != nil {
+		return err
+	}
+	// Offsets in the table are from the start of Go's own code, which is that
+	// of the section unless C code was linked in before it.
+	start := text.Addr
+	if len(data) >= 8 && f.Class == elf.ELFCLASS64 && len(data) >= 32 {
+		if v := f.ByteOrder.Uint64(data[24:]); v >= text.Addr && v-text.Addr < text.Size {
+			start = v
+		}
+	}
+	if syms, err := f.Symbols(); err == nil {
+		for i := range syms {
+			if syms[i].Name == "runtime.text" {
+				start = syms[i].Value
+			}
+		}
+	}
+	tab, err := gosym.NewTable(nil, gosym.NewLineTable(data, start))
+	if err != nil {
+		return err
+	}
+	if len(tab.Funcs) == 0 {
+		return fmt.Errorf("holds no functions: written by a version of Go that is not known here")
+	}
+	for _, pc := range pcs {
+		file, line, fn := tab.PCToLine(pc)
+		if fn == nil || pc >= fn.End {
+			continue
+		}
+		startLine := 0
+		if _, n, _ := tab.PCToLine(fn.Entry); n <= line {
+			startLine = n
+		}
+		found[pc] = []model.Line{{Function: fn.Name, SystemName: fn.Name, File: file, Line: line, StartLine: startLine}}
+	}
+	return nil
+}

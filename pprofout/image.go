@@ -1,0 +1,120 @@
+package pprofout
+
+import (
+	"debug/elf"
+	"errors"
+	"fmt"
+
+	"github.com/rdx-profiler/rdx/model"
+)
+
+// An image is an ELF file and, where there is one, its separate debug file.
+type image struct {
+	elf   *elf.File
+	debug *debugFile // nil if there is none
+}
+
+func openImage(r Binary, m *model.Mapping, debugDirs []string) (*image, error) {
+	f, err := openELF(r)
+	if err != nil {
+		return nil, err
+	}
+	id, err := buildID(f)
+	if err != nil && !errors.Is(err, errNoBuildID) {
+		return nil, err
+	}
+	// A file that was replaced while the target ran would give wrong names.
+	if m.BuildID != "" && id != "" && id != m.BuildID {
+		return nil, fmt.Errorf("build ID is %s, the target's is %s: the file was replaced since it was mapped", id, m.BuildID)
+	}
+	img := &image{elf: f}
+	if f.Section(".debug_info") == nil && f.Section(".zdebug_info") == nil {
+		img.debug = findDebugFile(f, id, m.File, debugDirs)
+	}
+	return img, nil
+}
+
+func (img *image) Close() {
+	if img.debug != nil {
+		img.debug.Close()
+	}
+}
+
+// vaddr turns an address of the target into one of the file: by way of the
+// file offset, which mapping and program header both know. The distance
+// between the two addresses alone would do only if every segment were mapped
+// at the same distance from its offset.
+func (img *image) vaddr(m *model.Mapping, addr uint64) (uint64, bool) {
+	if addr < m.Start || addr >= m.Limit {
+		return 0, false
+	}
+	off := addr - m.Start + m.Offset
+	// Segments share pages of the file at their edges; code is in executable ones.
+	for _, flags := range []elf.ProgFlag{elf.PF_X, 0} {
+		for _, p := range img.elf.Progs {
+			if p.Type == elf.PT_LOAD && p.Flags&flags == flags && off >= p.Off && off-p.Off < p.Filesz {
+				return off - p.Off + p.Vaddr, true
+			}
+		}
+	}
+	return 0, false
+}
+
+// lookup finds the lines of sorted addresses of the file. The error tells of
+// sources that could not be used; what was found is valid beside it.
+func (img *image) lookup(pcs []uint64) (map[uint64][]model.Line, error) {
+	found := map[uint64][]model.Line{}
+	var errs []error
+	left := func() []uint64 {
+		var rest []uint64
+		for _, pc := range pcs {
+			if l := found[pc]; len(l) == 0 || l[len(l)-1].Function == "" {
+				rest = append(rest, pc)
+			}
+		}
+		return rest
+	}
+
+	files := []*elf.File{img.elf}
+	if img.debug != nil {
+		files = []*elf.File{img.debug.elf, img.elf}
+	}
+	for _, f := range files {
+		if rest := left(); len(rest) > 0 {
+			if err := lookupDWARF(f, rest, found); err != nil {
+				errs = append(errs, fmt.Errorf("DWARF: %w", err))
+			}
+		}
+	}
+	if rest := left(); len(rest) > 0 {
+		if err := lookupPCLN(img.elf, rest, found); err != nil {
+			errs = append(errs, fmt.Errorf("Go's pclntab: %w", err))
+		}
+	}
+	for _, f := range files {
+		for _, table := range []func() ([]elf.Symbol, error){f.Symbols, f.DynamicSymbols} {
+			rest := left()
+			if len(rest) == 0 {
+				break
+			}
+			syms, err := table()
+			if err != nil && !errors.Is(err, elf.ErrNoSymbols) {
+				errs = append(errs, fmt.Errorf("symbols: %w", err))
+			}
+			lookupSymbols(f, syms, rest, found)
+		}
+	}
+	if n := len(left()); n > 0 {
+		if img.elf.Section(".gnu_debugdata") != nil {
+			errs = append(errs, fmt.Errorf("%d addresses without a name; the file's .gnu_debugdata is xz-compressed and not read: install its debug package", n))
+		} else {
+			errs = append(errs, fmt.Errorf("%d addresses without a name: the file is stripped, install its debug package or let pprof symbolize later", n))
+		}
+		for pc, l := range found {
+			if l[len(l)-1].Function == "" {
+				delete(found, pc) // a line without a function is no frame
+			}
+		}
+	}
+	return found, errors.Join(errs...)
+}

@@ -1,0 +1,279 @@
+package pprofout
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"slices"
+	"strings"
+
+	"github.com/ianlancetaylor/demangle"
+
+	"github.com/rdx-profiler/rdx/model"
+)
+
+// Binaries opens what the target has mapped. Whoever implements it sees the
+// target's files even if it is gone or lives in another mount namespace.
+type Binaries interface {
+	// Open opens the file behind a mapping; for "[vdso]" its ELF image.
+	Open(m *model.Mapping) (Binary, error)
+	// PerfMap opens the target's /tmp/perf-PID.map, in which JIT compilers
+	// name their code. The error is fs.ErrNotExist if it has none.
+	PerfMap() (io.ReadCloser, error)
+}
+
+// Binary is an open ELF file.
+type Binary interface {
+	io.ReaderAt
+	io.Closer
+}
+
+// Stats says what Symbolize could and could not do.
+type Stats struct {
+	Locations int // that had an address and no lines yet
+	Functions int // of those, now with a function
+	Lines     int // of those, now with a file and line
+	// Problems tells, once per mapping, why names or lines are missing.
+	Problems []error
+}
+
+// Symbolize fills in Location.Lines, innermost function first, of all
+// locations that have an address and no lines.
+//
+// Sources, for each file: DWARF, in the file or in a separate debug file
+// found by build ID or .gnu_debuglink; Go's pclntab; the symbol tables; for
+// code without a file the perf map. What has no name keeps its address and
+// build ID, so that pprof can find it later.
+//
+// All frames but a stack's leaf are return addresses and are looked up one
+// byte earlier, inside the call. A location that is both is split in two.
+//
+// What cannot be read becomes a problem in Stats, not an error: a profile
+// with some names missing is still one. It errs on a record with a nil frame.
+//
+// Only compile units that hold one of the addresses are parsed, so time goes
+// with the code that was seen, not with the size of the debug information.
+// That information is held in memory, one file's at a time.
+func Symbolize(p *model.Profile, b Binaries) (Stats, error) {
+	s := symbolizer{debugDirs: []string{"/usr/lib/debug"}}
+	return s.run(p, b)
+}
+
+type symbolizer struct {
+	debugDirs []string
+	stats     Stats
+}
+
+// A target is a location and the address to look up for it.
+type target struct {
+	loc *model.Location
+	pc  uint64
+}
+
+func (s *symbolizer) run(p *model.Profile, b Binaries) (Stats, error) {
+	targets, err := split(p)
+	if err != nil {
+		return Stats{}, fmt.Errorf("symbolize: %w", err)
+	}
+	s.stats.Locations = len(targets)
+
+	type fileKey struct{ file, buildID string }
+	files := map[fileKey][]target{}
+	var order []fileKey
+	var jit []target
+	for _, t := range targets {
+		m := t.loc.Mapping
+		if m == nil || !isFile(m.File) {
+			jit = append(jit, t)
+			continue
+		}
+		k := fileKey{m.File, m.BuildID}
+		if files[k] == nil {
+			order = append(order, k)
+		}
+		files[k] = append(files[k], t)
+	}
+	for _, k := range order {
+		if err := s.file(files[k], b); err != nil {
+			s.problem(k.file, err)
+		}
+	}
+	// Some runtimes run their code from a file of their own (memfd, a hugepage
+	// mount), so the perf map is asked for all that no file explained.
+	for _, t := range targets {
+		if len(t.loc.Lines) == 0 && t.loc.Mapping != nil && isFile(t.loc.Mapping.File) {
+			jit = append(jit, t)
+		}
+	}
+	if err := s.perfMap(jit, b); err != nil {
+		s.problem("perf map", err)
+	}
+
+	for _, t := range targets {
+		if len(t.loc.Lines) > 0 {
+			s.stats.Functions++
+			if t.loc.Lines[0].Line > 0 {
+				s.stats.Lines++
+			}
+		}
+	}
+	return s.stats, nil
+}
+
+func (s *symbolizer) problem(where string, err error) {
+	s.stats.Problems = append(s.stats.Problems, fmt.Errorf("symbolize %s: %w", where, err))
+}
+
+// isFile says whether a mapping's name is that of an ELF image.
+func isFile(name string) bool {
+	if name == "[vdso]" {
+		return true
+	}
+	return name != "" && !strings.HasPrefix(name, "[") && !strings.HasPrefix(name, "//anon") && !strings.HasPrefix(name, "anon_inode:")
+}
+
+// split finds the locations to look up, and gives a copy to those that are
+// the leaf of one stack and a caller in another: their lines may differ.
+func split(p *model.Profile) ([]target, error) {
+	caller := map[*model.Location]bool{}
+	var order []target
+	seen := map[*model.Location]bool{}
+	wanted := func(l *model.Location) bool { return l.Address != 0 && len(l.Lines) == 0 }
+	for i := range p.Records {
+		for _, stack := range [][]*model.Location{p.Records[i].Use, p.Records[i].Reuse} {
+			for j, l := range stack {
+				if l == nil {
+					return nil, fmt.Errorf("record %d has a nil frame", i)
+				}
+				if j > 0 && wanted(l) && !caller[l] {
+					caller[l] = true
+					order = append(order, target{l, l.Address - 1})
+				}
+			}
+		}
+	}
+	leaves := map[*model.Location]*model.Location{}
+	leaf := func(stack []*model.Location) []*model.Location {
+		if len(stack) == 0 || !wanted(stack[0]) {
+			return stack
+		}
+		l := stack[0]
+		if !caller[l] {
+			if !seen[l] {
+				seen[l] = true
+				order = append(order, target{l, l.Address})
+			}
+			return stack
+		}
+		if leaves[l] == nil {
+			c := *l
+			leaves[l] = &c
+			order = append(order, target{&c, c.Address})
+		}
+		// Cloned, for stacks may share memory with others' tails.
+		stack = slices.Clone(stack)
+		stack[0] = leaves[l]
+		return stack
+	}
+	for i := range p.Records {
+		r := &p.Records[i]
+		r.Use, r.Reuse = leaf(r.Use), leaf(r.Reuse)
+	}
+	return order, nil
+}
+
+// file looks up addresses in one ELF file.
+func (s *symbolizer) file(targets []target, b Binaries) (err error) {
+	defer func() {
+		// The file is the target's and may hold anything.
+		if e := recover(); e != nil {
+			err = fmt.Errorf("damaged file: %v", e)
+		}
+	}()
+	m := targets[0].loc.Mapping
+	r, err := b.Open(m)
+	if err != nil {
+		return err
+	}
+	defer r.Close()
+	img, err := openImage(r, m, s.debugDirs)
+	if err != nil {
+		return err
+	}
+	defer img.Close()
+
+	byPC := map[uint64][]*model.Location{}
+	outside := 0
+	for _, t := range targets {
+		if pc, ok := img.vaddr(t.loc.Mapping, t.pc); ok {
+			byPC[pc] = append(byPC[pc], t.loc)
+		} else {
+			outside++
+		}
+	}
+	pcs := make([]uint64, 0, len(byPC))
+	for pc := range byPC {
+		pcs = append(pcs, pc)
+	}
+	slices.Sort(pcs)
+	found, err := img.lookup(pcs)
+	for pc, lines := range found {
+		for _, l := range byPC[pc] {
+			l.Lines = lines
+		}
+	}
+	if outside > 0 {
+		err = errors.Join(err, fmt.Errorf("%d addresses lie in no segment of the file", outside))
+	}
+	return oneLine(err)
+}
+
+// oneLine joins what errors.Join put on several lines.
+func oneLine(err error) error {
+	if err == nil || !strings.Contains(err.Error(), "\n") {
+		return err
+	}
+	return errors.New(strings.ReplaceAll(err.Error(), "\n", "; "))
+}
+
+func (s *symbolizer) perfMap(targets []target, b Binaries) error {
+	if len(targets) == 0 {
+		return nil
+	}
+	r, err := b.PerfMap()
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	defer r.Close()
+	slices.SortFunc(targets, func(a, b target) int {
+		switch {
+		case a.pc < b.pc:
+			return -1
+		case a.pc > b.pc:
+			return 1
+		}
+		return 0
+	})
+	pcs := make([]uint64, len(targets))
+	for i, t := range targets {
+		pcs[i] = t.pc
+	}
+	names, err := readPerfMap(r, pcs)
+	for i, name := range names {
+		if name != "" {
+			targets[i].loc.Lines = []model.Line{{Function: name, SystemName: name}}
+		}
+	}
+	return err
+}
+
+// display turns a name of the symbol table into one for people: C++ and Rust
+// names are demangled, without parameter types, which file and line make
+// needless.
+func display(name string) string {
+	return demangle.Filter(name, demangle.NoParams, demangle.NoEnclosingParams)
+}

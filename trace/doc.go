@@ -1,0 +1,17 @@
+// Package trace sees every data access of a program: it runs the program
+// under the project's own valgrind tool, and reads and writes recordings.
+//
+// Run hands the accesses on as they happen; Record writes them to an .rdt
+// file; OpenFile reads one. What counts as an access is defined in
+// docs/access-model.md.
+//
+// Lifetime: the engine lives as long as the program it runs. Readers hold one
+// decoded block per thread; recordings of any length are read in bounded
+// memory.
+//
+// Known bias: the program runs one thread at a time, changing over every
+// 100,000 superblocks, so the interleaving of threads is not that of a real
+// machine. The program sees the processor that valgrind shows it (no AVX-512),
+// and so may take other code paths than outside. String instructions appear
+// as one access per element.
+package trace

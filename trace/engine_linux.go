@@ -1,0 +1,395 @@
+package trace
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+// Command is the program to run.
+type Command struct {
+	Args   []string // the program and its arguments
+	Env    []string // nil: that of this process
+	Dir    string
+	Stdin  io.Reader
+	Stdout io.Writer
+	Stderr io.Writer
+}
+
+// Store says how the engine notices that a buffer is full.
+type Store string
+
+const (
+	StoreGuarded   Store = "guard" // a protected page; Shen and Shaw, section 3, Algorithm 2
+	StoreCheck     Store = "check" // one check and branch per segment
+	StoreCheckEach Store = "each"  // one per access; Algorithm 1
+)
+
+// Options of a run. The zero value is what users want.
+type Options struct {
+	Engine   string // folder of the built tool; "" to look for it, see FindEngine
+	Children bool   // follow forks and execs too
+	Store    Store  // "" is StoreGuarded
+	// Fast leaves out loads whose result the program overwrites unread within
+	// one superblock; see docs/access-model.md.
+	Fast bool
+}
+
+// Result is how a run ended and what became of its accesses.
+type Result struct {
+	ExitCode  int            // of the program; -1 if a signal ended it
+	Signal    syscall.Signal // 0 if none
+	Processes int            // that delivered accesses
+	RawBytes  uint64         // of the engine's stream
+	// Partial says why the accesses are not all there; empty if they are.
+	Partial []string
+}
+
+const (
+	toolName    = "rdx-amd64-linux"
+	bufferCount = 4
+	bufferBytes = 1 << 20
+	tailBytes   = 1 << 16
+	controlSize = 4096
+	regionBytes = controlSize + bufferCount*(bufferBytes+tailBytes)
+
+	messageHello = 1
+	messageFull  = 2
+	messageBytes = 24
+)
+
+// FindEngine looks for the built tool: in $RDX_ENGINE, then beside the
+// running program in valgrind/ and ../lib/rdx/valgrind/, then in
+// bin/valgrind/ of the current directory and the ones above it.
+func FindEngine() (dir string, err error) {
+	var dirs []string
+	if d := os.Getenv("RDX_ENGINE"); d != "" {
+		dirs = append(dirs, d)
+	} else {
+		if exe, err := os.Executable(); err == nil {
+			d := filepath.Dir(exe)
+			dirs = append(dirs, filepath.Join(d, "valgrind"), filepath.Join(d, "../lib/rdx/valgrind"))
+		}
+		if wd, err := os.Getwd(); err == nil {
+			for ; ; wd = filepath.Dir(wd) {
+				dirs = append(dirs, filepath.Join(wd, "bin/valgrind"))
+				if wd == filepath.Dir(wd) {
+					break
+				}
+			}
+		}
+	}
+	for _, d := range dirs {
+		if _, err := os.Stat(filepath.Join(d, toolName)); err == nil {
+			return d, nil
+		}
+	}
+	return "", errors.New("instrumentation engine not built: run `make -C trace/valgrind` (needs the packages valgrind and gcc), or set RDX_ENGINE to its folder")
+}
+
+// launcher is valgrind's own program, which children that exec are started
+// with. Debian wraps it in a shell script.
+func launcher() (string, error) {
+	for _, name := range []string{"valgrind.bin", "valgrind"} {
+		if p, err := exec.LookPath(name); err == nil {
+			return p, nil
+		}
+	}
+	return "", errors.New("instrumentation engine: valgrind is not installed (apt-get install valgrind)")
+}
+
+// source makes the sink for one process.
+type source interface {
+	open(pid int) (sink, error)
+}
+
+// run runs the program and feeds each process's stream to a sink. One buffer
+// is decoded at a time, so sinks need no lock.
+func run(ctx context.Context, cmd Command, opt Options, src source) (Result, error) {
+	res := Result{}
+	if len(cmd.Args) == 0 {
+		return res, errors.New("run: no program given")
+	}
+	dir := opt.Engine
+	if dir == "" {
+		d, err := FindEngine()
+		if err != nil {
+			return res, err
+		}
+		dir = d
+	}
+	vg, err := launcher()
+	if err != nil {
+		return res, err
+	}
+	program, err := exec.LookPath(cmd.Args[0])
+	if err != nil {
+		return res, fmt.Errorf("run: %w", err)
+	}
+	tmp, err := os.MkdirTemp("", "rdx")
+	if err != nil {
+		return res, fmt.Errorf("run: %w", err)
+	}
+	defer os.RemoveAll(tmp)
+	l, err := net.ListenUnix("unix", &net.UnixAddr{Name: filepath.Join(tmp, "engine"), Net: "unix"})
+	if err != nil {
+		return res, fmt.Errorf("run: %w", err)
+	}
+	defer l.Close()
+
+	store := opt.Store
+	if store == "" {
+		store = StoreGuarded
+	}
+	args := []string{
+		"-q", "--command-line-only=yes", "--tool=rdx", "--vgdb=no", "--fair-sched=try",
+		"--log-file=" + filepath.Join(tmp, "log.%p"), "--child-silent-after-fork=yes",
+		"--rdx-socket=" + l.Addr().String(), "--rdx-store=" + string(store),
+	}
+	if !opt.Fast {
+		args = append(args, "--px-default=allregs-at-each-insn", "--px-file-backed=allregs-at-each-insn")
+	}
+	env := cmd.Env
+	if env == nil {
+		env = os.Environ()
+	}
+	env = append(env[:len(env):len(env)], "VALGRIND_LAUNCHER="+vg)
+	if opt.Children {
+		args = append(args, "--trace-children=yes")
+		abs, err := filepath.Abs(dir)
+		if err != nil {
+			return res, fmt.Errorf("run: %w", err)
+		}
+		env = append(env, "VALGRIND_LIB="+abs)
+	}
+	c := exec.CommandContext(ctx, filepath.Join(dir, toolName))
+	c.Args = append(append(append([]string{"valgrind"}, args...), "--", program), cmd.Args[1:]...)
+	c.Env, c.Dir, c.Stdin, c.Stdout, c.Stderr = env, cmd.Dir, cmd.Stdin, cmd.Stdout, cmd.Stderr
+	c.Cancel = func() error { return c.Process.Signal(syscall.SIGTERM) }
+	c.WaitDelay = 10 * time.Second
+
+	e := &engine{src: src}
+	if err := c.Start(); err != nil {
+		return res, fmt.Errorf("run: %w", err)
+	}
+	accepted := make(chan struct{})
+	go func() {
+		e.accept(l)
+		close(accepted)
+	}()
+	werr := c.Wait()
+	// A process that has connected is in the queue already; one that a child
+	// forks after this is no longer waited for unless children are followed.
+	l.SetDeadline(time.Now().Add(50 * time.Millisecond))
+	<-accepted
+	e.running.Wait()
+
+	res.Processes, res.RawBytes, res.Partial = e.processes, e.raw, e.partial
+	state := c.ProcessState
+	if state == nil {
+		return res, fmt.Errorf("run: %w", werr)
+	}
+	ws := state.Sys().(syscall.WaitStatus)
+	res.ExitCode = state.ExitCode()
+	if ws.Signaled() {
+		res.Signal = ws.Signal()
+	}
+	if ctx.Err() != nil {
+		res.Partial = append(res.Partial, "stopped before the program's end")
+	}
+	if e.err != nil {
+		return res, e.err
+	}
+	if e.processes == 0 {
+		return res, fmt.Errorf("run %s: the engine did not start: %s", program, logText(tmp))
+	}
+	return res, nil
+}
+
+// logText is what valgrind had to say.
+func logText(dir string) string {
+	files, _ := filepath.Glob(filepath.Join(dir, "log.*"))
+	for _, f := range files {
+		if b, err := os.ReadFile(f); err == nil && len(b) > 0 {
+			return strings.Join(strings.Fields(string(b)), " ")
+		}
+	}
+	return "no message"
+}
+
+type engine struct {
+	src     source
+	running sync.WaitGroup
+
+	mu        sync.Mutex // held while a buffer is decoded
+	err       error      // of a sink; no more is read
+	processes int
+	raw       uint64
+	partial   []string
+}
+
+func (e *engine) accept(l *net.UnixListener) {
+	for {
+		c, err := l.AcceptUnix()
+		if err != nil {
+			return
+		}
+		e.running.Add(1)
+		go func() {
+			defer e.running.Done()
+			defer c.Close()
+			if err := e.serve(c); err != nil {
+				e.mu.Lock()
+				if e.err == nil {
+					e.err = err
+				}
+				e.mu.Unlock()
+			}
+		}()
+	}
+}
+
+// process is one connection: a program from its start or fork to its end or
+// exec.
+type process struct {
+	pid     int
+	region  []byte
+	decoder decoder
+	to      sink
+	full    uint64 // buffers announced
+}
+
+// serve reads one process's buffers as they fill, and what is left in them
+// when it has gone.
+func (e *engine) serve(c *net.UnixConn) error {
+	p, err := e.hello(c)
+	if err != nil {
+		return err
+	}
+	defer unix.Munmap(p.region)
+	m := make([]byte, messageBytes)
+	for {
+		if _, err := io.ReadFull(c, m); err != nil {
+			break
+		}
+		b := binary.LittleEndian.Uint32(m[4:])
+		n := binary.LittleEndian.Uint64(m[8:])
+		if binary.LittleEndian.Uint32(m) != messageFull || b >= bufferCount || n > (bufferBytes+tailBytes)/8 {
+			return fmt.Errorf("engine: process %d: bad message", p.pid)
+		}
+		p.full++
+		if err := e.decode(p, p.words(int(b), n), false); err != nil {
+			return err
+		}
+		// Fails once the process has gone; its last messages are still read.
+		c.Write(m[4:8])
+	}
+	return e.rest(p)
+}
+
+func (e *engine) hello(c *net.UnixConn) (*process, error) {
+	m := make([]byte, messageBytes)
+	oob := make([]byte, 64)
+	n, oobn, _, _, err := c.ReadMsgUnix(m, oob)
+	if err != nil || n != messageBytes {
+		return nil, fmt.Errorf("engine: bad greeting of %d bytes: %w", n, err)
+	}
+	cms, err := unix.ParseSocketControlMessage(oob[:oobn])
+	if err != nil || len(cms) != 1 {
+		return nil, fmt.Errorf("engine: greeting without a buffer")
+	}
+	fds, err := unix.ParseUnixRights(&cms[0])
+	if err != nil || len(fds) != 1 {
+		return nil, fmt.Errorf("engine: greeting without a buffer")
+	}
+	defer unix.Close(fds[0])
+	version, size := binary.LittleEndian.Uint32(m[4:]), binary.LittleEndian.Uint64(m[8:])
+	if binary.LittleEndian.Uint32(m) != messageHello || version != streamVersion || size != regionBytes {
+		return nil, fmt.Errorf("engine: version %d with %d bytes of buffers, this rdx reads version %d with %d: rebuild it (make -C trace/valgrind)",
+			version, size, streamVersion, regionBytes)
+	}
+	p := &process{pid: int(binary.LittleEndian.Uint64(m[16:]))}
+	p.region, err = unix.Mmap(fds[0], 0, regionBytes, unix.PROT_READ, unix.MAP_SHARED)
+	if err != nil {
+		return nil, fmt.Errorf("engine: mapping the buffers: %w", err)
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.processes++
+	if p.to, err = e.src.open(p.pid); err != nil {
+		unix.Munmap(p.region)
+		return nil, err
+	}
+	return p, nil
+}
+
+// words is a view of a buffer's first n words.
+func (p *process) words(b int, n uint64) []uint64 {
+	at := controlSize + b*(bufferBytes+tailBytes)
+	return unsafe.Slice((*uint64)(unsafe.Pointer(&p.region[at])), n)
+}
+
+func (e *engine) decode(p *process, w []uint64, last bool) error {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.err != nil {
+		return nil
+	}
+	e.raw += uint64(len(w)) * 8
+	left, err := p.decoder.buffer(w, last, p.to)
+	if left != nil {
+		e.partial = append(e.partial, fmt.Sprintf("process %d: ended inside a segment of up to %d accesses, which is left out",
+			p.pid, left.most))
+	}
+	if err != nil {
+		return fmt.Errorf("engine: process %d: %w", p.pid, err)
+	}
+	return nil
+}
+
+// rest reads the buffers that a process that has gone did not announce.
+func (e *engine) rest(p *process) error {
+	// struct control of valgrind/stream.c
+	word := func(i int) uint64 { return binary.LittleEndian.Uint64(p.region[8*i:]) }
+	cursor, base, inUse, retired, pending, pendingWords := word(0), word(2), word(3), word(4), int64(word(5)), word(6)
+	at := base + controlSize + inUse*(bufferBytes+tailBytes)
+	n := (cursor - at) / 8
+	if inUse >= bufferCount || cursor < at || n > (bufferBytes+tailBytes)/8 || pending >= bufferCount || pendingWords > (bufferBytes+tailBytes)/8 {
+		return fmt.Errorf("engine: process %d: the control page it left is damaged", p.pid)
+	}
+	if pending >= 0 {
+		p.full++
+		if err := e.decode(p, p.words(int(pending), pendingWords), n == 0); err != nil {
+			return err
+		}
+	}
+	if retired != p.full {
+		e.lost(p, fmt.Sprintf("%d buffers of up to %d words lost", retired-p.full, bufferBytes/8))
+	}
+	if err := e.decode(p, p.words(int(inUse), n), true); err != nil {
+		return err
+	}
+	if !p.decoder.ended && !p.decoder.exec {
+		e.lost(p, "was killed")
+	}
+	return nil
+}
+
+func (e *engine) lost(p *process, why string) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.partial = append(e.partial, fmt.Sprintf("process %d: %s", p.pid, why))
+}

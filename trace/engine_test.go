@@ -1,0 +1,377 @@
+// Needs gcc, make and the package valgrind (its headers too); skips without.
+package trace
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/binary"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+
+	"github.com/rdx-profiler/rdx/model"
+)
+
+var buildEngine = sync.OnceValues(func() (string, error) {
+	out, err := filepath.Abs("../bin/valgrind")
+	if err != nil {
+		return "", err
+	}
+	if b, err := exec.Command("make", "-s", "-C", "valgrind", "OUT="+out).CombinedOutput(); err != nil {
+		return "", fmt.Errorf("%s", bytes.TrimSpace(b))
+	}
+	return out, nil
+})
+
+// engineDir builds the engine, or skips if this machine lacks what it needs.
+func engineDir(t testing.TB) string {
+	t.Helper()
+	for _, f := range []string{"gcc", "make", "valgrind"} {
+		if _, err := exec.LookPath(f); err != nil {
+			t.Skipf("needs %s: %v", f, err)
+		}
+	}
+	if _, err := os.Stat("/usr/include/valgrind/pub_tool_basics.h"); err != nil {
+		t.Skipf("needs valgrind's headers: %v", err)
+	}
+	dir, err := buildEngine()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return dir
+}
+
+// compile builds a program from testdata.
+func compile(t testing.TB, source string, flags ...string) string {
+	t.Helper()
+	out := filepath.Join(t.TempDir(), strings.TrimSuffix(source, filepath.Ext(source)))
+	args := append([]string{"-o", out, filepath.Join("testdata", source)}, flags...)
+	if b, err := exec.Command("gcc", args...).CombinedOutput(); err != nil {
+		t.Fatalf("gcc %s: %v\n%s", source, err, b)
+	}
+	return out
+}
+
+func assemble(t testing.TB, source string) string {
+	return compile(t, source, "-nostdlib", "-static")
+}
+
+// accessesOf runs a program and returns all its accesses.
+func accessesOf(t *testing.T, cmd Command, opt Options) ([]model.Access, Result) {
+	t.Helper()
+	opt.Engine = engineDir(t)
+	var all []model.Access
+	res, err := Run(context.Background(), cmd, opt, func(b []model.Access) { all = append(all, b...) })
+	if err != nil {
+		t.Fatal(err)
+	}
+	return all, res
+}
+
+// pinned makes both engines' programs see the same. The C library reads on
+// past the end of two strings of the environment. Neither may run into the
+// random bytes that follow the last: so the one valgrind puts into LD_PRELOAD
+// stands first, and the comma stops the reading of hwcaps.
+var pinned = []string{
+	"LD_PRELOAD=",
+	"GLIBC_TUNABLES=glibc.cpu.x86_rep_movsb_threshold=1000000000:glibc.cpu.x86_rep_stosb_threshold=1000000000:" +
+		"glibc.cpu.hwcaps=-AVX512F,-AVX512VL,-AVX512BW,-AVX512CD,",
+	"PATH=/usr/bin:/bin", "LC_ALL=C", "PERL_HASH_SEED=0",
+}
+
+func TestKnownProgramToTheLastAccess(t *testing.T) {
+	const turns = 1000
+	prog := assemble(t, "known.S")
+	for _, store := range []Store{StoreGuarded, StoreCheck, StoreCheckEach} {
+		t.Run(string(store), func(t *testing.T) {
+			got, res := accessesOf(t, Command{Args: []string{prog}}, Options{Store: store})
+			if len(res.Partial) > 0 || res.ExitCode != 0 {
+				t.Errorf("result %+v", res)
+			}
+			if len(got) != knownPerTurn*turns {
+				t.Fatalf("%d accesses, want %d", len(got), knownPerTurn*turns)
+			}
+			words := got[0].Addr
+			sp := uint64(0)
+			for i, a := range got {
+				want := knownTurn[i%knownPerTurn]
+				at := words + want.at
+				if want.stack {
+					if sp == 0 {
+						sp = a.Addr
+					}
+					at = sp - want.at
+				}
+				if a.Addr != at || a.Size != want.size || a.Op != want.op || int(a.Thread) <= 0 {
+					t.Fatalf("access %d: %+v, want %s of %d at %#x", i, a, want.op, want.size, at)
+				}
+			}
+		})
+	}
+}
+
+type known struct {
+	op    model.Op
+	size  uint32
+	at    uint64 // from the first word, or below the first push
+	stack bool
+}
+
+const knownPerTurn = len(knownTurn)
+
+// knownTurn is what testdata/known.S says of itself.
+var knownTurn = [...]known{
+	{model.Load, 8, 0, false},
+	{model.Load, 8, 8, false},
+	{model.Store, 4, 16, false},
+	{model.Load, 8, 24, false}, {model.Store, 8, 24, false},
+	{model.Load, 4, 32, false}, {model.Store, 4, 32, false},
+	{model.Load, 8, 40, false}, {model.Store, 8, 40, false},
+	{model.Load, 8, 40, false}, {model.Store, 8, 40, false},
+	{model.Load, 4, 48, false}, {model.Store, 4, 48, false},
+	{model.Store, 8, 0, true},
+	{model.Store, 8, 8, true},
+	{model.Load, 8, 8, true},
+	{model.Load, 8, 0, true},
+	{model.Load, 16, 0, false},
+	{model.Store, 8, 124, false},
+	{model.Load, 1, 0, false}, {model.Store, 1, 64, false},
+	{model.Load, 1, 1, false}, {model.Store, 1, 65, false},
+	{model.Load, 1, 2, false}, {model.Store, 1, 66, false},
+	{model.Load, 1, 3, false}, {model.Store, 1, 67, false},
+}
+
+// lackey runs a program under valgrind's own lackey and calls each with its
+// accesses. A locked instruction, which lackey shows as a load and then a
+// compare-and-swap, comes as one load and one store; dropped counts the
+// loads so left out.
+func lackey(t testing.TB, dir string, cmd Command, each func(model.Access)) (dropped int) {
+	t.Helper()
+	// A file descriptor of its own would be seen by the program.
+	fifo := filepath.Join(t.TempDir(), "log")
+	if err := syscall.Mkfifo(fifo, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	c := exec.Command(filepath.Join(dir, "lackey-amd64-linux"))
+	c.Args = append([]string{"valgrind", "--command-line-only=yes", "--tool=lackey", "--trace-mem=yes", "--log-file=" + fifo, "--vgdb=no",
+		"--fair-sched=try", "--px-default=allregs-at-each-insn", "--px-file-backed=allregs-at-each-insn", "--"}, cmd.Args...)
+	vg, err := launcher()
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.Env = append(cmd.Env[:len(cmd.Env):len(cmd.Env)], "VALGRIND_LAUNCHER="+vg)
+	c.Stdin, c.Dir = cmd.Stdin, cmd.Dir
+	if err := c.Start(); err != nil {
+		t.Fatal(err)
+	}
+	r, err := os.Open(fifo)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	sc := bufio.NewScanner(r)
+	sc.Buffer(make([]byte, 1<<16), 1<<20)
+	var pc uint64
+	var held *model.Access // a load that may be the first half of a locked instruction
+	emit := func(a model.Access) {
+		if held != nil {
+			each(*held)
+			held = nil
+		}
+		if a.Op == model.Load {
+			held = &a
+			return
+		}
+		each(a)
+	}
+	for sc.Scan() {
+		line := sc.Text()
+		if len(line) < 5 || line[0] == '=' {
+			continue
+		}
+		addr, size, ok := strings.Cut(line[3:], ",")
+		if !ok {
+			continue
+		}
+		a, err := strconv.ParseUint(addr, 16, 64)
+		n, err2 := strconv.ParseUint(size, 10, 32)
+		if err != nil || err2 != nil {
+			t.Fatalf("lackey: line %q", line)
+		}
+		acc := model.Access{Addr: a, Size: uint32(n), PC: pc}
+		switch line[:2] {
+		case "I ":
+			pc = a
+		case " L":
+			acc.Op = model.Load
+			emit(acc)
+		case " S":
+			acc.Op = model.Store
+			emit(acc)
+		case " M":
+			acc.Op = model.Load
+			if held != nil && held.Addr == a && held.Size == acc.Size && held.PC == pc {
+				held = nil
+				dropped++
+			}
+			emit(acc)
+			acc.Op = model.Store
+			emit(acc)
+		default:
+			t.Fatalf("lackey: line %q", line)
+		}
+	}
+	if held != nil {
+		each(*held)
+	}
+	if err := sc.Err(); err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Wait(); err != nil {
+		t.Logf("lackey %v: %v", cmd.Args, err)
+	}
+	return dropped
+}
+
+// programs are small runs of what Debian installs everywhere.
+func programs(t testing.TB) [][]string {
+	dir := t.TempDir()
+	text := filepath.Join(dir, "text")
+	var b bytes.Buffer
+	for i := range 400 {
+		fmt.Fprintf(&b, "%d the quick brown fox %d jumps over %x\n", i*7919%1000, i, i*i*2654435761)
+	}
+	if err := os.WriteFile(text, b.Bytes(), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	return [][]string{
+		{"/bin/true"},
+		{"/bin/gzip", "-6", "-c", text},
+		{"/usr/bin/sort", "-n", text},
+		{"/bin/sed", "s/fox/cat/g", text},
+		// not grep: it reads /proc/self/maps, where each engine shows its own
+		{"/usr/bin/awk", "{ n += $1 } END { print n }", text},
+		{"/usr/bin/md5sum", text},
+		{"/usr/bin/cut", "-d ", "-f3", text},
+		{"/usr/bin/perl", "-e", "my %h; $h{$_*7}=$_ for 1..500; print scalar keys %h"},
+	}
+}
+
+func TestStreamIsLackeys(t *testing.T) {
+	dir := engineDir(t)
+	for _, args := range programs(t) {
+		t.Run(filepath.Base(args[0]), func(t *testing.T) {
+			if _, err := os.Stat(args[0]); err != nil {
+				t.Skip(err)
+			}
+			cmd := Command{Args: args, Env: pinned}
+			got, res := accessesOf(t, cmd, Options{})
+			if len(res.Partial) > 0 || res.ExitCode != 0 {
+				t.Errorf("result %+v", res)
+			}
+			n, differ := 0, 0
+			dropped := lackey(t, dir, cmd, func(a model.Access) {
+				if n < len(got) {
+					g := got[n]
+					g.Thread = 0
+					if g != a {
+						if differ == 0 {
+							t.Errorf("access %d: %+v, lackey has %+v", n, g, a)
+						}
+						differ++
+					}
+				}
+				n++
+			})
+			if n != len(got) {
+				t.Errorf("%d accesses, lackey has %d", len(got), n)
+			}
+			t.Logf("%d accesses, %d differ, %d second loads of locked instructions", len(got), differ, dropped)
+		})
+	}
+}
+
+func TestProgramIsLeftAlone(t *testing.T) {
+	var out, errout bytes.Buffer
+	cmd := Command{Args: []string{"/bin/sh", "-c", "cat; echo err >&2; exit 7"}, Stdin: strings.NewReader("hello"), Stdout: &out, Stderr: &errout}
+	_, res := accessesOf(t, cmd, Options{})
+	if out.String() != "hello" || errout.String() != "err\n" || res.ExitCode != 7 {
+		t.Errorf("stdout %q, stderr %q, %+v", &out, &errout, res)
+	}
+	if res.Processes != 1 {
+		t.Errorf("%d processes recorded, want the shell alone", res.Processes)
+	}
+}
+
+func TestChildrenOnRequest(t *testing.T) {
+	cmd := Command{Args: []string{"/bin/sh", "-c", "/bin/true; (exit 3); /bin/true"}, Stderr: os.Stderr}
+	_, res := accessesOf(t, cmd, Options{Children: true})
+	// The shell, two forks that exec (each a stream before and one after it)
+	// and the subshell.
+	if res.Processes != 6 || len(res.Partial) > 0 {
+		t.Errorf("%+v, want 6 streams", res)
+	}
+}
+
+func TestKilledProgramGivesWhatItDid(t *testing.T) {
+	for _, store := range []Store{StoreGuarded, StoreCheck} {
+		t.Run(string(store), func(t *testing.T) { testKilled(t, store) })
+	}
+}
+
+func testKilled(t *testing.T, store Store) {
+	prog := assemble(t, "kill.S")
+	r, w, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	go func() {
+		// The program says its pid when it has done its part, and waits.
+		var pid [4]byte
+		if _, err := io.ReadFull(r, pid[:]); err != nil {
+			t.Error(err)
+			return
+		}
+		syscall.Kill(int(binary.LittleEndian.Uint32(pid[:])), syscall.SIGKILL)
+	}()
+	got, res := accessesOf(t, Command{Args: []string{prog}, Stdout: w}, Options{Store: store})
+	w.Close()
+	if res.Signal != syscall.SIGKILL || len(res.Partial) == 0 {
+		t.Errorf("%+v, want SIGKILL and a partial result", res)
+	}
+	// The store of the pid came last: that segment may not have been over.
+	if want := 300_000; len(got) != want {
+		t.Errorf("%d accesses, want %d", len(got), want)
+	}
+	t.Log(res.Partial)
+}
+
+func TestFaultedAccessDidNotHappen(t *testing.T) {
+	prog := assemble(t, "fault.S")
+	for _, store := range []Store{StoreGuarded, StoreCheck} {
+		got, res := accessesOf(t, Command{Args: []string{prog}}, Options{Store: store})
+		if res.Signal != syscall.SIGSEGV || len(res.Partial) != 0 {
+			t.Errorf("%+v, want SIGSEGV and all accesses", res)
+		}
+		// 3 of the segment happened, the faulting store and what stands
+		// behind it did not.
+		if len(got) != 3 {
+			t.Errorf("%s: %d accesses, want 3: %+v", store, len(got), got)
+		}
+	}
+}
+
+func TestMissingProgram(t *testing.T) {
+	_, err := Run(context.Background(), Command{Args: []string{"./no-such-program"}}, Options{Engine: engineDir(t)}, func([]model.Access) {})
+	if err == nil || !strings.Contains(err.Error(), "no-such-program") {
+		t.Errorf("error %v", err)
+	}
+}

@@ -1,0 +1,282 @@
+package trace
+
+import (
+	"fmt"
+
+	"github.com/rdx-profiler/rdx/model"
+)
+
+// The stream the engine writes, as valgrind/stream.h describes it: words of
+// 64 bits, a segment's number followed by its words, or one of these.
+const (
+	wordPad          = 0
+	wordDefine       = 1
+	wordThread       = 2
+	wordFault        = 3
+	wordExec         = 4
+	wordEnd          = 5
+	wordFirstSegment = 16
+
+	streamVersion = 1
+)
+
+const (
+	siteLoad    = 1
+	siteStore   = 2
+	siteGuarded = 4 // its word is 0 when it did not happen
+)
+
+// absolute as a site's base: the address is in the description.
+const absolute = -1
+
+// site is one place in the code that accesses memory. Without siteLoad and
+// siteStore it is an instruction that can fault and accesses nothing.
+type site struct {
+	pc     uint64
+	offset uint64 // added to the word, or the address
+	base   int32  // index of a word of the segment, or absolute
+	size   uint32 // bytes
+	flags  uint8
+}
+
+// segment is a straight run of code: entered, it performs all its accesses in
+// order. Each entry brings a fixed number of words, from which all addresses
+// follow.
+type segment struct {
+	sites []site
+	words int
+	most  int // accesses of one entry, if all the guarded ones happen
+	// guarded: some may not happen
+	guarded bool
+}
+
+const (
+	pcBits       = 48
+	sizeBits     = 12
+	offsetBits   = 52
+	baseOwn      = 0xfff
+	baseNone     = 0xffe
+	maxSites     = 4096
+	maxIDs       = 1 << 26 // segments of one process; bounds what a corrupt stream can ask for
+	siteOpsShift = 60
+)
+
+// newSegment checks and counts; words is the number of own words among the
+// sites.
+func newSegment(sites []site, words int) *segment {
+	g := &segment{sites: sites, words: words}
+	for i := range sites {
+		if sites[i].flags&siteLoad != 0 {
+			g.most++
+		}
+		if sites[i].flags&siteStore != 0 {
+			g.most++
+		}
+		if sites[i].flags&siteGuarded != 0 {
+			g.guarded = true
+		}
+	}
+	return g
+}
+
+// decodeDefinition reads the words of a wordDefine.
+func decodeDefinition(w []uint64) (id uint32, g *segment, err error) {
+	if len(w) == 0 {
+		return 0, nil, fmt.Errorf("empty segment description")
+	}
+	id = uint32(w[0])
+	n := int(w[0] >> 32)
+	if n > maxSites || len(w) != 1+2*n || id < wordFirstSegment || id > maxIDs {
+		return 0, nil, fmt.Errorf("segment %d: description of %d words for %d accesses", id, len(w), n)
+	}
+	sites := make([]site, n)
+	words := 0
+	for i := range sites {
+		a, b := w[1+2*i], w[2+2*i]
+		s := &sites[i]
+		s.pc = a & (1<<pcBits - 1)
+		s.size = uint32(a >> pcBits & (1<<sizeBits - 1))
+		s.flags = uint8(a >> siteOpsShift & 7)
+		s.offset = uint64(int64(b<<(64-offsetBits)) >> (64 - offsetBits))
+		switch base := b >> offsetBits; base {
+		case baseOwn:
+			s.base = int32(words)
+			words++
+		case baseNone:
+			s.base = absolute
+		default:
+			if int(base) >= words {
+				return 0, nil, fmt.Errorf("segment %d: access %d relative to word %d of %d", id, i, base, words)
+			}
+			s.base = int32(base)
+		}
+		if s.flags&siteGuarded != 0 && s.base < 0 {
+			return 0, nil, fmt.Errorf("segment %d: guarded access %d without a word", id, i)
+		}
+	}
+	return id, newSegment(sites, words), nil
+}
+
+// count is the number of accesses of one entry, as expand has it.
+func (g *segment) count(words []uint64, n int) int {
+	if n == len(g.sites) && !g.guarded {
+		return g.most
+	}
+	k := 0
+	for i := range g.sites[:n] {
+		s := &g.sites[i]
+		if s.flags&siteGuarded != 0 && words[s.base]+s.offset == 0 {
+			continue
+		}
+		k += int(s.flags&siteLoad) + int(s.flags&siteStore)/siteStore
+	}
+	return k
+}
+
+// expand writes the accesses of one entry to dst, which has room for
+// segment.most, and returns their number. Only the first n sites were reached.
+func (g *segment) expand(dst []model.Access, words []uint64, n int, thread int32) int {
+	k := 0
+	for i := range g.sites[:n] {
+		s := &g.sites[i]
+		addr := s.offset
+		if s.base >= 0 {
+			addr += words[s.base]
+		}
+		switch s.flags {
+		case siteLoad:
+			dst[k] = model.Access{Addr: addr, PC: s.pc, Thread: thread, Size: s.size, Op: model.Load}
+			k++
+		case siteStore:
+			dst[k] = model.Access{Addr: addr, PC: s.pc, Thread: thread, Size: s.size, Op: model.Store}
+			k++
+		default:
+			if s.flags&siteGuarded != 0 && addr == 0 {
+				continue
+			}
+			if s.flags&siteLoad != 0 {
+				dst[k] = model.Access{Addr: addr, PC: s.pc, Thread: thread, Size: s.size, Op: model.Load}
+				k++
+			}
+			if s.flags&siteStore != 0 {
+				dst[k] = model.Access{Addr: addr, PC: s.pc, Thread: thread, Size: s.size, Op: model.Store}
+				k++
+			}
+		}
+	}
+	return k
+}
+
+// reached is the number of sites performed when the segment stopped at pc:
+// those before the first site of that instruction.
+func (g *segment) reached(pc uint64) int {
+	for i := range g.sites {
+		if g.sites[i].pc == pc {
+			return i
+		}
+	}
+	return len(g.sites)
+}
+
+// sink takes what a stream says, in order.
+type sink interface {
+	// enter takes the entries from word i on, up to the next word that is
+	// none, and returns its index.
+	enter(d *decoder, w []uint64, i int) (next int, err error)
+}
+
+// decoder reads the stream of one process.
+type decoder struct {
+	segments []*segment // by number
+	thread   int32
+	ended    bool // wordEnd was seen, and nothing after it
+	exec     bool // the last word is an exec
+}
+
+// at is the entry at word i and the index behind it; nil if there is none.
+func (d *decoder) at(w []uint64, i int) (g *segment, next int) {
+	if id := uint32(w[i]); int(id) < len(d.segments) {
+		g = d.segments[id]
+	}
+	if g != nil {
+		i += 1 + g.words
+	}
+	return g, i
+}
+
+// reached is how many sites of the entry that ends before word i were: all,
+// unless it stopped at a fault.
+func (d *decoder) reached(g *segment, w []uint64, i int) int {
+	if i+1 < len(w) && uint32(w[i]) == wordFault {
+		return g.reached(w[i+1])
+	}
+	return len(g.sites)
+}
+
+// buffer reads one buffer of whole entries. With cut, the last entry is left
+// out and returned if nothing follows it: it may not have been completed.
+func (d *decoder) buffer(w []uint64, cut bool, to sink) (left *segment, err error) {
+	for i := 0; i < len(w); {
+		if g, next := d.at(w, i); g != nil {
+			if cut {
+				// slow, and only for the last buffer: one entry at a time
+				if next >= len(w) {
+					return g, nil
+				}
+				end := next
+				if uint32(w[next]) == wordFault {
+					end = min(next+2, len(w))
+				}
+				if _, err := to.enter(d, w[:end], i); err != nil {
+					return nil, err
+				}
+				i = next
+			} else if i, err = to.enter(d, w, i); err != nil {
+				return nil, err
+			}
+			d.ended, d.exec = false, false
+			continue
+		}
+		if i, err = d.mark(w, i); err != nil {
+			return nil, err
+		}
+	}
+	return nil, nil
+}
+
+// mark reads a word that is no entry, and what belongs to it.
+func (d *decoder) mark(w []uint64, i int) (next int, err error) {
+	kind, n := uint32(w[i]), int(w[i]>>32)
+	if kind >= wordFirstSegment {
+		return 0, fmt.Errorf("stream: word %d: segment %d was never described", i, kind)
+	}
+	if n > len(w)-i-1 {
+		return 0, fmt.Errorf("stream: word %d: %d words of kind %d, the buffer ends after %d", i, n, kind, len(w)-i-1)
+	}
+	body := w[i+1 : i+1+n]
+	d.ended, d.exec = kind == wordEnd, kind == wordExec
+	switch kind {
+	case wordDefine:
+		id, g, err := decodeDefinition(body)
+		if err != nil {
+			return 0, fmt.Errorf("stream: word %d: %w", i, err)
+		}
+		for int(id) >= len(d.segments) {
+			d.segments = append(d.segments, make([]*segment, max(1024, len(d.segments)))...)
+		}
+		d.segments[id] = g
+	case wordThread:
+		if n != 1 {
+			return 0, fmt.Errorf("stream: word %d: thread of %d words", i, n)
+		}
+		d.thread = int32(body[0])
+	case wordFault, wordExec, wordEnd, wordPad:
+	default:
+		return 0, fmt.Errorf("stream: word %d: unknown kind %d", i, kind)
+	}
+	return i + 1 + n, nil
+}
+
+func errShort(g *segment, i, next, have int) error {
+	return fmt.Errorf("stream: word %d: a segment of %d words, the buffer ends %d words early", i, g.words, next-have)
+}
