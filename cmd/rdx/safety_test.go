@@ -174,6 +174,12 @@ func startCmd(t *testing.T, cmd *exec.Cmd) *process {
 	t.Cleanup(func() {
 		cmd.Process.Kill()
 		<-p.exited
+		if t.Failed() {
+			for len(p.lines) > 0 {
+				t.Logf("%v says: %s", cmd.Args, <-p.lines)
+			}
+			t.Logf("%v: %v %s", cmd.Args, cmd.ProcessState, p.stderr.String())
+		}
 	})
 	return p
 }

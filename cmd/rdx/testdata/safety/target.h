@@ -100,7 +100,7 @@ static inline uint64_t now(void) // ns
 	return t.tv_sec * 1000000000ULL + t.tv_nsec;
 }
 
-static pthread_t spawn(void *(*f)(void *), void *arg)
+static inline pthread_t spawn(void *(*f)(void *), void *arg)
 {
 	pthread_t t;
 	int e = pthread_create(&t, 0, f, arg);
