@@ -127,6 +127,7 @@ type Session struct {
 	past        []*process // exited, or replaced by exec
 	threads     map[int]*thread
 	byIndex     map[uint32]*thread
+	late        lateHolds
 	seen        []*observation
 	stacks      *stackTable
 	losses      map[string]int64
@@ -167,6 +168,7 @@ func Start(cfg Config) (*Session, error) {
 		processes: make(map[int]*process),
 		threads:   make(map[int]*thread),
 		byIndex:   make(map[uint32]*thread),
+		late:      make(lateHolds),
 		stacks:    newStackTable(),
 		losses:    make(map[string]int64),
 		ends:      make(map[string]int64),

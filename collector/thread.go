@@ -87,6 +87,7 @@ func (s *Session) dropThread(t *thread) {
 	if err := t.ticker.Close(); err != nil {
 		s.fail(err)
 	}
+	s.late.expect(t) // no new one from here on
 	for i := range t.slots {
 		s.retire(t, i)
 	}
@@ -111,6 +112,7 @@ func (s *Session) ThreadExited(tid int, status unix.WaitStatus) {
 		s.drain()
 		s.dropThread(t)
 	}
+	delete(s.late, tid)
 }
 
 // Execed implements sampler.Handler.
@@ -120,6 +122,7 @@ func (s *Session) Execed(pid int) {
 	for _, t := range s.threads {
 		if t.process.pid == pid {
 			s.dropThread(t)
+			delete(s.late, t.tid)
 		}
 	}
 	if p := s.processes[pid]; p != nil {
@@ -134,14 +137,42 @@ func (s *Session) Execed(pid int) {
 func (s *Session) Hold(tid int, signal unix.Signal) bool {
 	t := s.threads[tid]
 	if t == nil || t.shared.Hold != uint32(signal) {
-		return false
+		return s.late.take(tid, signal)
 	}
+	// Two signals of a kind become one while pending: the target's own was
+	// there first if it bears a sender, and is not ours to take away.
+	ours := sampler.SentByKernel(tid)
 	if !s.closing {
 		s.sample(t)
 	}
 	t.shared.Holds++
 	t.shared.Hold = 0
 	s.held.add(sampler.Monotonic() - time.Duration(t.shared.HoldTime))
+	return ours
+}
+
+// Pending implements sampler.Handler.
+func (s *Session) Pending() bool { return len(s.late) > 0 }
+
+// lateHolds are the signals, as bits, that were sent to hold a thread which
+// has not stopped by them yet and need not any more. The target must not see
+// them.
+type lateHolds map[int]uint64
+
+func (l lateHolds) expect(t *thread) {
+	if hold := t.shared.Hold; hold != 0 {
+		l[t.tid] |= 1 << hold
+	}
+}
+
+// take says whether the signal is one of them, and no longer expects it.
+func (l lateHolds) take(tid int, signal unix.Signal) bool {
+	if l[tid]&(1<<signal) == 0 || !sampler.SentByKernel(tid) {
+		return false
+	}
+	if l[tid] &^= 1 << signal; l[tid] == 0 {
+		delete(l, tid)
+	}
 	return true
 }
 
@@ -288,6 +319,7 @@ func (t *thread) redraw(s *Session) {
 // expireHold gives up a hold that never came.
 func (t *thread) expireHold(s *Session) {
 	if t.shared.Hold != 0 && sampler.Monotonic()-time.Duration(t.shared.HoldTime) > holdTimeout {
+		s.late.expect(t)
 		t.shared.Hold = 0
 		s.lose("hold did not stop the thread")
 	}
