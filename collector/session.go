@@ -164,7 +164,7 @@ func Start(cfg Config) (*Session, error) {
 	if s.kernel, err = sampler.Load(cfg.Slots); err != nil {
 		return nil, err
 	}
-	if s.calibration, err = s.kernel.Calibrate(calibrations); err != nil {
+	if err := s.tryOut(); err != nil {
 		s.kernel.Close()
 		return nil, err
 	}
