@@ -54,6 +54,26 @@ func (t *tally) each(f func(i int, n uint64, sum float64)) {
 	}
 }
 
+// below returns how many values were counted, cold ones included, and how many
+// of them are below v for certain: those of v's own bin are not, except where values are counted
+// one by one.
+func (t *tally) below(v uint64) (total, below uint64) {
+	total = t.cold
+	for x, n := range t.small {
+		total += n
+		if uint64(x) < v {
+			below += n
+		}
+	}
+	for i, b := range t.bin {
+		total += b.n
+		if t.bins.Hi(i) <= v {
+			below += b.n
+		}
+	}
+	return total, below
+}
+
 // tallied is the histogram of all that the tallies have counted; they have the
 // same bins.
 func tallied(tallies ...*tally) *Hist {

@@ -31,12 +31,22 @@ type batcher struct {
 
 func (b *batcher) open(int) (sink, error) { return b, nil }
 
-func (b *batcher) enter(thread int32, e entry) error {
-	b.n += e.segment.expand(b.buf[b.n:], e.words, e.sites, thread)
-	if b.n >= batchLen {
-		b.flush()
+func (b *batcher) enter(d *decoder, w []uint64, i int) (int, error) {
+	for i < len(w) {
+		g, next := d.at(w, i)
+		if g == nil {
+			break
+		}
+		if next > len(w) {
+			return 0, errShort(g, i, next, len(w))
+		}
+		b.n += g.expand(b.buf[b.n:], w[i+1:next], d.reached(g, w, next), d.thread)
+		if b.n >= batchLen {
+			b.flush()
+		}
+		i = next
 	}
-	return nil
+	return i, nil
 }
 
 func (b *batcher) flush() {

@@ -46,6 +46,8 @@ type segment struct {
 	sites []site
 	words int
 	most  int // accesses of one entry, if all the guarded ones happen
+	// guarded: some may not happen
+	guarded bool
 }
 
 const (
@@ -69,6 +71,9 @@ func newSegment(sites []site, words int) *segment {
 		}
 		if sites[i].flags&siteStore != 0 {
 			g.most++
+		}
+		if sites[i].flags&siteGuarded != 0 {
+			g.guarded = true
 		}
 	}
 	return g
@@ -105,8 +110,27 @@ func decodeDefinition(w []uint64) (id uint32, g *segment, err error) {
 			}
 			s.base = int32(base)
 		}
+		if s.flags&siteGuarded != 0 && s.base < 0 {
+			return 0, nil, fmt.Errorf("segment %d: guarded access %d without a word", id, i)
+		}
 	}
 	return id, newSegment(sites, words), nil
+}
+
+// count is the number of accesses of one entry, as expand has it.
+func (g *segment) count(words []uint64, n int) int {
+	if n == len(g.sites) && !g.guarded {
+		return g.most
+	}
+	k := 0
+	for i := range g.sites[:n] {
+		s := &g.sites[i]
+		if s.flags&siteGuarded != 0 && words[s.base]+s.offset == 0 {
+			continue
+		}
+		k += int(s.flags&siteLoad) + int(s.flags&siteStore)/siteStore
+	}
+	return k
 }
 
 // expand writes the accesses of one entry to dst, which has room for
@@ -154,17 +178,11 @@ func (g *segment) reached(pc uint64) int {
 	return len(g.sites)
 }
 
-// entry is one execution of a segment.
-type entry struct {
-	id      uint32
-	segment *segment
-	words   []uint64 // valid during the call only
-	sites   int      // of the segment's, that were reached
-}
-
 // sink takes what a stream says, in order.
 type sink interface {
-	enter(thread int32, e entry) error
+	// enter takes the entries from word i on, up to the next word that is
+	// none, and returns its index.
+	enter(d *decoder, w []uint64, i int) (next int, err error)
 }
 
 // decoder reads the stream of one process.
@@ -175,61 +193,90 @@ type decoder struct {
 	exec     bool // the last word is an exec
 }
 
+// at is the entry at word i and the index behind it; nil if there is none.
+func (d *decoder) at(w []uint64, i int) (g *segment, next int) {
+	if id := uint32(w[i]); int(id) < len(d.segments) {
+		g = d.segments[id]
+	}
+	if g != nil {
+		i += 1 + g.words
+	}
+	return g, i
+}
+
+// reached is how many sites of the entry that ends before word i were: all,
+// unless it stopped at a fault.
+func (d *decoder) reached(g *segment, w []uint64, i int) int {
+	if i+1 < len(w) && uint32(w[i]) == wordFault {
+		return g.reached(w[i+1])
+	}
+	return len(g.sites)
+}
+
 // buffer reads one buffer of whole entries. With cut, the last entry is left
 // out and returned if nothing follows it: it may not have been completed.
 func (d *decoder) buffer(w []uint64, cut bool, to sink) (left *segment, err error) {
 	for i := 0; i < len(w); {
-		head := w[i]
-		id := uint32(head)
-		if id >= wordFirstSegment {
-			if int(id) >= len(d.segments) || d.segments[id] == nil {
-				return nil, fmt.Errorf("stream: word %d: segment %d was never described", i, id)
-			}
-			g := d.segments[id]
-			next := i + 1 + g.words
-			if next > len(w) {
-				return nil, fmt.Errorf("stream: word %d: segment %d needs %d words, the buffer ends after %d", i, id, g.words, len(w)-i-1)
-			}
-			if next == len(w) && cut {
-				return g, nil
-			}
-			e := entry{id, g, w[i+1 : next], len(g.sites)}
-			if next+1 < len(w) && uint32(w[next]) == wordFault {
-				e.sites = g.reached(w[next+1])
-			}
-			d.ended, d.exec = false, false
-			if err := to.enter(d.thread, e); err != nil {
+		if g, next := d.at(w, i); g != nil {
+			if cut {
+				// slow, and only for the last buffer: one entry at a time
+				if next >= len(w) {
+					return g, nil
+				}
+				end := next
+				if uint32(w[next]) == wordFault {
+					end = min(next+2, len(w))
+				}
+				if _, err := to.enter(d, w[:end], i); err != nil {
+					return nil, err
+				}
+				i = next
+			} else if i, err = to.enter(d, w, i); err != nil {
 				return nil, err
 			}
-			i = next
+			d.ended, d.exec = false, false
 			continue
 		}
-		n := int(head >> 32)
-		if n > len(w)-i-1 {
-			return nil, fmt.Errorf("stream: word %d: %d words of kind %d, the buffer ends after %d", i, n, id, len(w)-i-1)
-		}
-		body := w[i+1 : i+1+n]
-		i += 1 + n
-		d.ended, d.exec = id == wordEnd, id == wordExec
-		switch id {
-		case wordDefine:
-			id, g, err := decodeDefinition(body)
-			if err != nil {
-				return nil, fmt.Errorf("stream: word %d: %w", i-1-n, err)
-			}
-			for int(id) >= len(d.segments) {
-				d.segments = append(d.segments, make([]*segment, max(1024, len(d.segments)))...)
-			}
-			d.segments[id] = g
-		case wordThread:
-			if n != 1 {
-				return nil, fmt.Errorf("stream: word %d: thread of %d words", i-1-n, n)
-			}
-			d.thread = int32(body[0])
-		case wordFault, wordExec, wordEnd, wordPad:
-		default:
-			return nil, fmt.Errorf("stream: word %d: unknown kind %d", i-1-n, id)
+		if i, err = d.mark(w, i); err != nil {
+			return nil, err
 		}
 	}
 	return nil, nil
+}
+
+// mark reads a word that is no entry, and what belongs to it.
+func (d *decoder) mark(w []uint64, i int) (next int, err error) {
+	kind, n := uint32(w[i]), int(w[i]>>32)
+	if kind >= wordFirstSegment {
+		return 0, fmt.Errorf("stream: word %d: segment %d was never described", i, kind)
+	}
+	if n > len(w)-i-1 {
+		return 0, fmt.Errorf("stream: word %d: %d words of kind %d, the buffer ends after %d", i, n, kind, len(w)-i-1)
+	}
+	body := w[i+1 : i+1+n]
+	d.ended, d.exec = kind == wordEnd, kind == wordExec
+	switch kind {
+	case wordDefine:
+		id, g, err := decodeDefinition(body)
+		if err != nil {
+			return 0, fmt.Errorf("stream: word %d: %w", i, err)
+		}
+		for int(id) >= len(d.segments) {
+			d.segments = append(d.segments, make([]*segment, max(1024, len(d.segments)))...)
+		}
+		d.segments[id] = g
+	case wordThread:
+		if n != 1 {
+			return 0, fmt.Errorf("stream: word %d: thread of %d words", i, n)
+		}
+		d.thread = int32(body[0])
+	case wordFault, wordExec, wordEnd, wordPad:
+	default:
+		return 0, fmt.Errorf("stream: word %d: unknown kind %d", i, kind)
+	}
+	return i + 1 + n, nil
+}
+
+func errShort(g *segment, i, next, have int) error {
+	return fmt.Errorf("stream: word %d: a segment of %d words, the buffer ends %d words early", i, g.words, next-have)
 }

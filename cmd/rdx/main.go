@@ -44,6 +44,8 @@ data went by, and so which cache sizes would have missed. Profiles are pprof fil
 		newAttachCmd(),
 		newRunCmd(),
 		newDoctorCmd(),
+		newTopCmd(),
+		newHistCmd(),
 	)
 	return root
 }

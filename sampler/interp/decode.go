@@ -30,6 +30,8 @@ type decoder struct {
 	ll        uint8 // vector length 0-3
 	aaa       uint8 // opmask
 	z, bc     bool  // EVEX.z, EVEX.b
+	vsib      bool  // the index is a vector register
+	noSIB     bool  // but there is none
 }
 
 // decode fills in with the instruction that b starts with. What is not
@@ -212,7 +214,7 @@ func (d *decoder) vexPrefix(b byte) {
 	d.ll = p >> 2 & 1
 	d.pp = p & 3
 	op := d.byte()
-	if !d.vexInteger(op) {
+	if !d.vexInteger(op) && !d.opmask(op) {
 		d.vector(op)
 	}
 }
@@ -257,11 +259,16 @@ func (d *decoder) modRM(n int64) {
 	}
 	in.mem = true
 	in.base = rm | d.base
+	if d.vsib && rm != 4 {
+		d.noSIB = true
+	}
 	if rm == 4 {
 		sib := d.byte()
 		in.scale = sib >> 6
 		in.index = sib>>3&7 | d.x
-		if in.index == RSP {
+		if d.vsib {
+			in.index |= d.vvvv & 16
+		} else if in.index == RSP {
 			in.index = noReg
 		}
 		in.base = sib&7 | d.base

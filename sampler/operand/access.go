@@ -50,6 +50,8 @@ var (
 	// ErrNeedVectors says that the addresses depend on vector or mask registers
 	// that the caller did not supply.
 	ErrNeedVectors = errors.New("compute operand address: vector registers not supplied")
+	// ErrNeedZVABlock says that dc zva cannot be sized without ARM64Regs.ZVABlock.
+	ErrNeedZVABlock = errors.New("compute operand size: dc zva block size not supplied")
 )
 
 // UnsupportedError names an encoding that this package declines. Name has few

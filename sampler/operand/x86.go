@@ -451,6 +451,10 @@ func (d *x86Decoder) fill(in *X86Inst, f *x86Form) error {
 		return d.unsupported("LOCK on what is no read-modify-write of memory")
 	}
 	d.registers(in, f, isMem)
+	// Intel ignores a 66 prefix here, AMD truncates the target: which one is not known.
+	if f.branch != BranchNone && f.branch != BranchTrap && f.branch != BranchSyscall && d.prefix66 && d.w == 0 {
+		return d.unsupported("near branch with operand-size prefix")
+	}
 	if err := d.immediate(in, f); err != nil {
 		return err
 	}
@@ -588,10 +592,6 @@ func (d *x86Decoder) immediate(in *X86Inst, f *x86Form) error {
 
 // special does what only a few shapes need.
 func (d *x86Decoder) special(in *X86Inst, f *x86Form, isMem bool) error {
-	// Intel ignores a 66 prefix here, AMD truncates the target: which one is not known.
-	if f.branch != BranchNone && f.branch != BranchTrap && f.branch != BranchSyscall && d.prefix66 && d.w == 0 {
-		return d.unsupported("near branch with operand-size prefix")
-	}
 	addr := RegSet(0)
 	if isMem && f.shape != shapeGather && in.index != noReg {
 		addr |= 1 << in.index
@@ -641,6 +641,9 @@ func (d *x86Decoder) special(in *X86Inst, f *x86Form, isMem bool) error {
 		}
 	case shapeBit:
 		if isMem {
+			if d.addr32 {
+				return d.unsupported("bit string with 32-bit addressing") // no source says where it wraps
+			}
 			in.bitReg = d.modrm>>3&7 | d.r
 			addr |= 1 << in.bitReg
 		}

@@ -1,0 +1,323 @@
+package main
+
+import (
+	"encoding/csv"
+	"encoding/json"
+	"fmt"
+	"io"
+	"math"
+	"os"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/rdx-profiler/rdx/model"
+)
+
+func newHistCmd() *cobra.Command {
+	var kind, format string
+	var bins int
+	cmd := &cobra.Command{
+		Use:   "hist FILE",
+		Short: "Draw the histogram of reuse times or stack distances",
+		Long: `hist draws how long it takes until data is used again, in accesses and, where
+the clock counts time, in CPU time (--kind time), or how much other data goes by
+until then, in bytes (--kind stack). Shares are of all accesses, after Kaplan-Meier
+has made up for observations that were cut off. What has no place on the axis has
+a row of its own.`,
+		Example: `  rdx hist rdx.pb.gz
+  rdx hist --kind stack --bins 2 rdx.pb.gz
+  rdx hist --format csv rdx.pb.gz > times.csv`,
+		Args: oneFile,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := oneOf("format", format, []string{"text", "json", "csv"}); err != nil {
+				return err
+			}
+			if err := oneOf("kind", kind, []string{"time", "stack"}); err != nil {
+				return err
+			}
+			if bins < 1 || bins > 64 {
+				return usageError{fmt.Errorf("--bins %d: want 1 to 64 per octave", bins)}
+			}
+			p, err := readProfile(args[0])
+			if err != nil {
+				return err
+			}
+			c, err := newChart(p, kind, bins)
+			if err != nil {
+				return fmt.Errorf("%s: %w", args[0], err)
+			}
+			return c.write(cmd.OutOrStdout(), format, hasUTF8())
+		},
+	}
+	cmd.Flags().StringVar(&kind, "kind", "time", "time: until the reuse; stack: stack distance, the other data in between")
+	cmd.Flags().IntVar(&bins, "bins", 1, "bins per octave")
+	cmd.Flags().StringVar(&format, "format", "text", "text, json or csv")
+	return cmd
+}
+
+// hasUTF8 says whether the locale's letters include block elements.
+func hasUTF8() bool {
+	for _, name := range []string{"LC_ALL", "LC_CTYPE", "LANG"} {
+		if v := os.Getenv(name); v != "" {
+			v = strings.ToUpper(v)
+			return strings.Contains(v, "UTF-8") || strings.Contains(v, "UTF8")
+		}
+	}
+	return false
+}
+
+// A bar is one row: the values From..To-1, or a name for what has none.
+type bar struct {
+	Name   string   `json:"name,omitempty"`
+	From   uint64   `json:"from"`
+	To     uint64   `json:"to"`
+	FromNS *float64 `json:"from_ns,omitempty"`
+	ToNS   *float64 `json:"to_ns,omitempty"`
+	Weight float64  `json:"accesses"` // after Kaplan-Meier
+	Share  float64  `json:"share"`
+	remark string
+}
+
+// A chart is what rdx hist prints.
+type chart struct {
+	Profile *overview `json:"profile"`
+	Kind    string    `json:"kind"`
+	Unit    string    `json:"unit"` // of From and To
+	Total   float64   `json:"total_accesses"`
+	Bars    []bar     `json:"bins"`
+	// What has no value on the axis: below_resolution, invalidated, never.
+	Masses []bar `json:"masses"`
+
+	profile *model.Profile
+	raw     [model.Lost + 1]float64 // accesses by kind, as observed
+}
+
+func newChart(p *model.Profile, kind string, perOctave int) (*chart, error) {
+	times, err := p.Times()
+	if err != nil {
+		return nil, err
+	}
+	c := &chart{Profile: survey(p), Kind: kind, Unit: "accesses", profile: p}
+	h := model.NewHist(model.LogBins(perOctave))
+	below := 0.0
+	for i := range p.Records {
+		r := &p.Records[i]
+		if r.Kind <= model.Lost {
+			c.raw[r.Kind] += r.Accesses
+		}
+		switch {
+		case r.Kind != model.Reuse:
+		case r.BelowResolution:
+			below += r.Reuses
+		default:
+			h.Add(r.Time, r.Reuses)
+		}
+	}
+	scale := 1.0
+	if kind == "stack" {
+		// Reuses below the resolution are spread over what they can be.
+		if h, err = p.Stacks(model.LogBins(perOctave)); err != nil {
+			return nil, err
+		}
+		below, c.Unit, scale = 0, "bytes", float64(p.Block)
+	}
+	c.Total = h.Finite() + below + times.Invalidated + times.Cold
+	c.fill(h, scale)
+	c.mass("below_resolution", below)
+	c.mass("invalidated", times.Invalidated)
+	c.mass("never", times.Cold)
+	return c, nil
+}
+
+func (c *chart) mass(name string, w float64) {
+	c.Masses = append(c.Masses, bar{Name: name, Weight: w, Share: c.share(w)})
+}
+
+func (c *chart) share(w float64) float64 {
+	if !(c.Total > 0) {
+		return 0
+	}
+	return w / c.Total
+}
+
+// fill makes a bar of every bin from the first to the last that holds
+// something.
+func (c *chart) fill(h *model.Hist, scale float64) {
+	first, last := -1, -1
+	for i, w := range h.W {
+		if w > 0 {
+			if first < 0 {
+				first = i
+			}
+			last = i
+		}
+	}
+	if first < 0 {
+		return
+	}
+	for i := first; i <= last; i++ {
+		b := bar{From: scaleUp(h.Bins.Lo(i), scale), To: scaleUp(h.Bins.Hi(i), scale), Weight: h.W[i], Share: c.share(h.W[i])}
+		if p := c.profile; c.Kind == "time" && p.Clock.Unit == "nanoseconds" && p.Clock.Rate > 0 {
+			from, to := float64(b.From)/p.Clock.Rate, float64(b.To)/p.Clock.Rate
+			b.FromNS, b.ToNS = &from, &to
+		}
+		if c.Kind == "stack" {
+			for _, cache := range c.profile.Caches {
+				if s := uint64(max(cache.Size, 0)); s >= b.From && s < b.To {
+					b.remark += " <- " + cache.Level + " " + siBytes(float64(cache.Size))
+				}
+			}
+		}
+		c.Bars = append(c.Bars, b)
+	}
+}
+
+func scaleUp(v uint64, f float64) uint64 {
+	if s := float64(v) * f; s < math.MaxUint64 {
+		return uint64(s)
+	}
+	return math.MaxUint64
+}
+
+func (c *chart) write(w io.Writer, format string, utf8 bool) error {
+	switch format {
+	case "json":
+		e := json.NewEncoder(w)
+		e.SetIndent("", "  ")
+		e.SetEscapeHTML(false)
+		return e.Encode(c)
+	case "csv":
+		return c.writeCSV(w)
+	}
+	return c.writeText(w, utf8)
+}
+
+func (c *chart) writeCSV(w io.Writer) error {
+	out := csv.NewWriter(w)
+	out.Write([]string{"name", "from_" + c.Unit, "to_" + c.Unit, "from_ns", "to_ns", "accesses", "share"})
+	number := func(f float64) string { return strconv.FormatFloat(f, 'g', -1, 64) }
+	ns := func(f *float64) string {
+		if f == nil {
+			return ""
+		}
+		return number(*f)
+	}
+	for _, b := range c.Bars {
+		out.Write([]string{"", strconv.FormatUint(b.From, 10), strconv.FormatUint(b.To, 10), ns(b.FromNS), ns(b.ToNS), number(b.Weight), number(b.Share)})
+	}
+	for _, b := range c.Masses {
+		out.Write([]string{b.Name, "", "", "", "", number(b.Weight), number(b.Share)})
+	}
+	for k := model.Reuse; k < model.Lost; k++ {
+		out.Write([]string{"observed " + k.String(), "", "", "", "", number(c.raw[k]), number(c.rawShare(k))})
+	}
+	out.Flush()
+	return out.Error()
+}
+
+// rawShare is the share of the accesses whose observation ended so.
+func (c *chart) rawShare(k model.Kind) float64 {
+	sum := 0.0
+	for j := model.Reuse; j < model.Lost; j++ {
+		sum += c.raw[j]
+	}
+	if !(sum > 0) {
+		return 0
+	}
+	return c.raw[k] / sum
+}
+
+func (c *chart) writeText(w io.Writer, utf8 bool) error {
+	if err := writeOverview(w, c.Profile); err != nil {
+		return err
+	}
+	var b strings.Builder
+	amount := siCount
+	title := "reuse time"
+	if c.Kind == "stack" {
+		amount, title = siBytes, "stack distance"
+	}
+	const labels = 37 // columns before the bars
+	fmt.Fprintf(&b, "\n%s, share of %s accesses\n\n", title, siCount(c.Total))
+	greatest := 0.0
+	for _, r := range append(append([]bar{}, c.Bars...), c.Masses...) {
+		greatest = max(greatest, r.Share)
+	}
+	draw := func(label, time string, r bar) {
+		width := 80 - labels - len(r.remark)
+		full := 80 - labels - 22 // room for the longest remark, so that bars compare
+		if c.Kind == "time" {
+			full = width
+		}
+		line := fmt.Sprintf("%-19s %8s %6s  %s%s", label, time, percent(r.Share, 1), barOf(r.Share, greatest, min(full, width), utf8), r.remark)
+		b.WriteString(strings.TrimRight(line, " ") + "\n")
+	}
+	head := "CPU time"
+	if len(c.Bars) == 0 || c.Bars[0].FromNS == nil {
+		head = ""
+	}
+	fmt.Fprintf(&b, "%19s %8s %6s\n", c.Unit+"      ", head, "share")
+	if r := c.Masses[0]; c.Kind == "time" && r.Weight > 0 {
+		ns := ""
+		if c.profile.Clock.Unit == "nanoseconds" {
+			ns = "<" + siNanoseconds(c.profile.Clock.Resolution)
+		}
+		draw("below resolution", ns, r)
+	}
+	for _, r := range c.Bars {
+		ns := ""
+		if r.FromNS != nil {
+			ns = ">=" + siNanoseconds(*r.FromNS)
+		}
+		draw(fmt.Sprintf("%8s - %8s", amount(float64(r.From)), amount(float64(r.To))), ns, r)
+	}
+	draw("invalidated", "", c.Masses[1])
+	draw("never seen reused", "", c.Masses[2])
+	c.writeKinds(&b)
+	_, err := io.WriteString(w, b.String())
+	return err
+}
+
+// writeKinds tells how the observations ended, before any estimation.
+func (c *chart) writeKinds(b *strings.Builder) {
+	o := c.Profile
+	explain := map[model.Kind]string{
+		model.Cold:        "first access to the datum",
+		model.Censored:    "watched to the end without a reuse",
+		model.Invalidated: "another thread wrote the datum first",
+		model.Pruned:      "given up on purpose without a reuse",
+	}
+	fmt.Fprintf(b, "\n%-17s %9s  %s\n", "as observed", "number", "of accesses")
+	for k := model.Reuse; k < model.Lost; k++ {
+		line := fmt.Sprintf("%-17s %9d  %6s  %s", k, o.Kinds[k.String()], percent(c.rawShare(k), 1), explain[k])
+		b.WriteString(strings.TrimRight(line, " ") + "\n")
+		if k == model.Reuse {
+			fmt.Fprintf(b, "%-17s %9d  %6s  sooner than %s\n", "  below resolution", o.below, "", resolution(c.profile))
+		}
+	}
+	lost := ""
+	if o.Lost > 0 {
+		lost = shorten(o.topLosses(2), 43)
+	}
+	line := fmt.Sprintf("%-17s %9d  %6s  %s", "lost", o.Lost, "", lost)
+	b.WriteString(strings.TrimRight(line, " ") + "\n")
+}
+
+// barOf draws share as a bar of at most width columns at the greatest.
+func barOf(share, greatest float64, width int, utf8 bool) string {
+	if !(greatest > 0) || !(share > 0) || width <= 0 {
+		return ""
+	}
+	const full, eighths = "█", "▏▎▍▌▋▊▉"
+	n := share / greatest * float64(width)
+	if !utf8 {
+		return strings.Repeat("#", max(1, int(math.Round(n))))
+	}
+	s := strings.Repeat(full, int(n))
+	if part := int((n - math.Floor(n)) * 8); part > 0 || s == "" {
+		s += string([]rune(eighths)[max(part, 1)-1])
+	}
+	return s
+}

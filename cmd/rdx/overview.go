@@ -1,0 +1,261 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/rdx-profiler/rdx/model"
+)
+
+// An overview is what a reader must know of a profile before its details.
+type overview struct {
+	Command      string           `json:"command"`
+	Start        time.Time        `json:"start,omitzero"`
+	Seconds      float64          `json:"seconds"`
+	Source       string           `json:"source"`
+	Clock        string           `json:"clock"`
+	ClockUnit    string           `json:"clock_unit"`
+	AccessRate   float64          `json:"accesses_per_clock_unit"`
+	RateSource   string           `json:"access_rate_source"`
+	Resolution   float64          `json:"resolution_clock_units"`
+	Block        int              `json:"block_bytes"`
+	Accesses     float64          `json:"accesses"` // that the observations stand for
+	Observations int64            `json:"observations"`
+	Kinds        map[string]int64 `json:"observations_by_kind"`
+	Lost         int64            `json:"lost"`
+	Losses       map[string]int64 `json:"losses"`
+	Caches       []cacheMisses    `json:"caches"`
+	Warnings     []string         `json:"warnings"`
+	Remarks      []string         `json:"remarks"`
+
+	below int64 // observations
+}
+
+type cacheMisses struct {
+	Level     string  `json:"level"`
+	Size      int64   `json:"bytes"`
+	Misses    float64 `json:"misses"`
+	MissRatio float64 `json:"miss_ratio"`
+}
+
+const lossPrefix = "lost: "
+
+func survey(p *model.Profile) *overview {
+	o := &overview{Command: p.Command, Start: p.Start, Seconds: p.Duration.Seconds(), Source: p.Source,
+		Clock: p.Clock.Name, ClockUnit: p.Clock.Unit, AccessRate: p.Clock.Rate, RateSource: p.Clock.RateSource,
+		Resolution: p.Clock.Resolution, Block: p.Block, Kinds: map[string]int64{}, Losses: map[string]int64{}, Remarks: p.Comments}
+	misses := make([]float64, len(p.Caches))
+	var unnamed int64
+	for i := range p.Records {
+		r := &p.Records[i]
+		if r.Kind == model.Lost {
+			o.Lost += r.Observations
+			o.Losses["end not known"] += r.Observations
+			continue
+		}
+		o.Observations += r.Observations
+		o.Kinds[r.Kind.String()] += r.Observations
+		o.Accesses += r.Accesses
+		for k, m := range r.Misses {
+			misses[k] += m
+		}
+		if r.BelowResolution {
+			o.below += r.Observations
+		}
+		if len(r.Use) > 0 && len(r.Use[0].Lines) == 0 {
+			unnamed += r.Observations
+		}
+	}
+	for _, c := range p.Counts {
+		if reason, ok := strings.CutPrefix(c.Name, lossPrefix); ok {
+			o.Lost += c.N
+			o.Losses[reason] += c.N
+		}
+	}
+	for k, c := range p.Caches {
+		m := cacheMisses{Level: c.Level, Size: c.Size, Misses: misses[k]}
+		if o.Accesses > 0 {
+			m.MissRatio = misses[k] / o.Accesses
+		}
+		o.Caches = append(o.Caches, m)
+	}
+	o.warn(p, unnamed)
+	return o
+}
+
+// warn says in plain words what limits the figures.
+func (o *overview) warn(p *model.Profile, unnamed int64) {
+	add := func(format string, args ...any) { o.Warnings = append(o.Warnings, fmt.Sprintf(format, args...)) }
+	n := float64(o.Observations)
+	if o.Observations == 0 {
+		add("nothing was observed: the program touched no memory while it was watched, or everything was lost")
+		return
+	}
+	share := func(k int64) string { return percent(float64(k), n) }
+	if o.Observations < 1000 {
+		add("only %d observations: differences below %s are chance; profile longer", o.Observations, percent(min(10/n, 1), 1))
+	}
+	if strings.Contains(p.Clock.RateSource, "default") {
+		add("the access rate, %g per %s, is a default guess: reuse times in accesses, distances and misses scale with it, times in %s do not (set --access-rate)",
+			p.Clock.Rate, singular(p.Clock.Unit), p.Clock.Unit)
+	}
+	if line := lineSize(p); line > p.Block {
+		add("reuse was measured per %d bytes, cache lines have %d: neighbours in one line count apart, so predicted misses are too many where data is used in order", p.Block, line)
+	}
+	if c := o.Kinds["censored"] + o.Kinds["pruned"]; float64(c) > 0.2*n {
+		add("%s of the observations were cut off before a reuse: what lies beyond the longest reuse seen, %s accesses, counts as never reused", share(c), siCount(float64(longestReuse(p))))
+	}
+	if float64(o.below) > 0.1*n {
+		add("%s of the observations were reused sooner than the clock can tell, %s: nothing is known about times below that", share(o.below), resolution(p))
+	}
+	if float64(o.Lost) > 0.01*(n+float64(o.Lost)) {
+		add("%s of the samples were lost: %s", percent(float64(o.Lost), n+float64(o.Lost)), o.topLosses(3))
+	}
+	for _, c := range p.Counts {
+		if strings.Contains(c.Name, "truncat") && float64(c.N) > 0.05*n {
+			add("%s: %d; their callers are missing (build the program with -fno-omit-frame-pointer)", c.Name, c.N)
+		}
+	}
+	if float64(unnamed) > 0.1*n {
+		add("%s of the uses have no function name: install the debug packages of what is shown by file and offset", share(unnamed))
+	}
+}
+
+func singular(unit string) string { return strings.TrimSuffix(unit, "s") }
+
+func lineSize(p *model.Profile) int {
+	line := 0
+	for _, c := range p.Caches {
+		line = max(line, c.Line)
+	}
+	return line
+}
+
+func longestReuse(p *model.Profile) uint64 {
+	var t uint64
+	for i := range p.Records {
+		if p.Records[i].Kind == model.Reuse {
+			t = max(t, p.Records[i].Time)
+		}
+	}
+	return t
+}
+
+// resolution is the clock's, in its unit and in accesses.
+func resolution(p *model.Profile) string {
+	accesses := siCount(p.Clock.Resolution*p.Clock.Rate) + " accesses"
+	if p.Clock.Unit == "nanoseconds" {
+		return siNanoseconds(p.Clock.Resolution) + " or " + accesses
+	}
+	return accesses
+}
+
+func (o *overview) topLosses(n int) string {
+	var reasons []string
+	for r := range o.Losses {
+		reasons = append(reasons, r)
+	}
+	slices.SortFunc(reasons, func(a, b string) int {
+		if d := o.Losses[b] - o.Losses[a]; d != 0 {
+			return int(min(max(d, -1), 1))
+		}
+		return strings.Compare(a, b)
+	})
+	more := ""
+	if len(reasons) > n {
+		reasons, more = reasons[:n], ", ..."
+	}
+	for i, r := range reasons {
+		reasons[i] = fmt.Sprintf("%s (%d)", r, o.Losses[r])
+	}
+	return strings.Join(reasons, ", ") + more
+}
+
+// writeOverview prints it on at most a screen of 80 columns.
+func writeOverview(w io.Writer, o *overview) error {
+	var b strings.Builder
+	row := func(key, value string) { wrap(&b, fmt.Sprintf("%-13s", key), value) }
+	command := o.Command
+	if command == "" {
+		command = "(unknown)"
+	}
+	row("command", shorten(command, 300))
+	when := ""
+	if !o.Start.IsZero() {
+		when = " from " + o.Start.Local().Format("2006-01-02 15:04:05")
+	}
+	row("duration", siNanoseconds(o.Seconds*1e9)+when)
+	clock := fmt.Sprintf("%s in %s", o.Clock, o.ClockUnit)
+	if o.ClockUnit != "accesses" {
+		clock += fmt.Sprintf(", %g accesses per %s (%s)", o.AccessRate, singular(o.ClockUnit), o.RateSource)
+	}
+	row("clock", clock+", source "+o.Source)
+	kinds := make([]string, 0, len(o.Kinds))
+	for k := model.Reuse; k < model.Lost; k++ {
+		if n := o.Kinds[k.String()]; n > 0 {
+			kinds = append(kinds, fmt.Sprintf("%d %s", n, k))
+		}
+	}
+	row("observations", fmt.Sprintf("%d of %s accesses: %s; lost %d", o.Observations, siCount(o.Accesses), strings.Join(kinds, ", "), o.Lost))
+	for _, c := range o.Caches {
+		row(fmt.Sprintf("%s %s", c.Level, siBytes(float64(c.Size))), fmt.Sprintf("%s of accesses predicted to miss", o.missRatio(c)))
+	}
+	for _, m := range o.Warnings {
+		wrap(&b, "! ", m)
+	}
+	for _, m := range o.Remarks {
+		if limits(m) {
+			wrap(&b, "! ", m)
+		}
+	}
+	_, err := io.WriteString(w, b.String())
+	return err
+}
+
+// limits says whether a remark is about what the figures are worth. The
+// others, such as how long threads were held, are for --format json and pprof
+// -comments.
+func limits(remark string) bool {
+	for _, start := range []string{"session ended early", "merged from", "changed since", "access rates of"} {
+		if strings.HasPrefix(remark, start) {
+			return true
+		}
+	}
+	return false
+}
+
+// missRatio does not claim more than the number of observations allows.
+func (o *overview) missRatio(c cacheMisses) string {
+	if least := 10 / float64(max(o.Observations, 10)); c.MissRatio < least {
+		return "less than " + percent(least, 1)
+	}
+	return percent(c.MissRatio, 1)
+}
+
+// wrap prints text after a prefix, in lines of at most 80 columns that begin
+// below its first letter.
+func wrap(b *strings.Builder, prefix, text string) {
+	const width = 80
+	if len(prefix) < 3 {
+		b.WriteString(prefix)
+	} else {
+		fmt.Fprintf(b, "%-13s", strings.TrimRight(prefix, " "))
+		prefix = strings.Repeat(" ", max(13, len(strings.TrimRight(prefix, " "))))
+	}
+	at := len(prefix)
+	for i, word := range strings.Fields(text) {
+		if i > 0 && at+1+len(word) > width {
+			b.WriteString("\n" + strings.Repeat(" ", len(prefix)))
+			at = len(prefix)
+		} else if i > 0 {
+			b.WriteByte(' ')
+			at++
+		}
+		b.WriteString(word)
+		at += len(word)
+	}
+	b.WriteByte('\n')
+}

@@ -1,0 +1,67 @@
+package main
+
+import (
+	"fmt"
+	"math"
+	"strings"
+)
+
+// siCount writes a number with three digits and a decimal suffix: 757, 1.50M.
+func siCount(f float64) string {
+	return scaled(f, 1000, []string{"", "k", "M", "G", "T", "P", "E"})
+}
+
+// siBytes writes a number of bytes with a binary suffix: 64B, 1.50MiB.
+func siBytes(f float64) string {
+	return scaled(f, 1024, []string{"B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"})
+}
+
+// siNanoseconds writes a time given in nanoseconds: 490ns, 1.50ms, 90.0s.
+func siNanoseconds(f float64) string {
+	return scaled(f, 1000, []string{"ns", "us", "ms", "s", "ks", "Ms", "Gs"})
+}
+
+func scaled(f, base float64, units []string) string {
+	i := 0
+	for i < len(units)-1 && f >= base*(1-0.0005) {
+		f /= base
+		i++
+	}
+	digits := 0
+	if i > 0 || f != math.Trunc(f) {
+		digits = max(0, 2-int(math.Log10(max(f, 1))))
+	}
+	return fmt.Sprintf("%.*f%s", digits, f, units[i])
+}
+
+// percent writes part of whole; what is not zero never reads 0.0%.
+func percent(part, whole float64) string {
+	if !(whole > 0) {
+		return "-"
+	}
+	p := 100 * part / whole
+	if p > 0 && p < 0.05 {
+		return "<0.1%"
+	}
+	return fmt.Sprintf("%.1f%%", p)
+}
+
+// shorten cuts the middle out of what is longer than n letters.
+func shorten(s string, n int) string {
+	r := []rune(s)
+	if len(r) <= n {
+		return s
+	}
+	tail := (n - 3) / 2
+	return string(r[:n-3-tail]) + "..." + string(r[len(r)-tail:])
+}
+
+// oneOf reports a flag value that is none of the words.
+func oneOf(flag, value string, words []string) error {
+	for _, w := range words {
+		if w == value {
+			return nil
+		}
+	}
+	return usageError{fmt.Errorf("--%s %q is not known: use one of %s", flag, value, strings.Join(words, ", "))}
+}

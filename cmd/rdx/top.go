@@ -1,0 +1,248 @@
+package main
+
+import (
+	"encoding/csv"
+	"encoding/json"
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/rdx-profiler/rdx/model"
+	"github.com/rdx-profiler/rdx/pprofout"
+)
+
+func newTopCmd() *cobra.Command {
+	var by, format string
+	var n int
+	cmd := &cobra.Command{
+		Use:   "top FILE",
+		Short: "List use -> reuse pairs by the misses they are predicted to cause",
+		Long: `top shows where locality is lost: for each pair of a place that used data and
+the place that used it next, how many accesses of that kind are predicted to miss
+the last cache level, how long the reuse took and how much other data went by.
+
+A reuse in brackets was not seen: [cold] is the first access to the datum,
+[censored] one that was watched to the end without a reuse.`,
+		Example: `  rdx top rdx.pb.gz
+  rdx top --by l1d -n 30 rdx.pb.gz
+  rdx top --by distance --format csv rdx.pb.gz > pairs.csv`,
+		Args: oneFile,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := oneOf("format", format, []string{"text", "json", "csv"}); err != nil {
+				return err
+			}
+			if n < 1 {
+				return usageError{fmt.Errorf("-n %d: want 1 or more", n)}
+			}
+			p, err := readProfile(args[0])
+			if err != nil {
+				return err
+			}
+			m, err := findMetric(p, by)
+			if err != nil {
+				return err
+			}
+			t := &topList{Profile: survey(p), By: m.name, Pairs: pairs(p, m.value), metric: m}
+			t.All = len(t.Pairs)
+			if t.All == 0 {
+				t.other = nonEmpty(p)
+			}
+			for _, q := range t.Pairs {
+				t.Total += q.Value
+			}
+			t.Pairs = t.Pairs[:min(n, t.All)]
+			return t.write(cmd.OutOrStdout(), format)
+		},
+	}
+	cmd.Flags().StringVar(&by, "by", "misses", "what to sort by: misses (of the last level), reuses, accesses, observations, distance, or a cache level such as l1d, l2, l3")
+	cmd.Flags().IntVarP(&n, "number", "n", 10, "how many pairs to show")
+	cmd.Flags().StringVar(&format, "format", "text", "text, json or csv")
+	return cmd
+}
+
+// oneFile is the argument check of commands that read one profile.
+func oneFile(cmd *cobra.Command, args []string) error {
+	if len(args) != 1 {
+		return usageError{fmt.Errorf("%s: name one profile, such as rdx.pb.gz", cmd.Name())}
+	}
+	return nil
+}
+
+// readProfile reads a profile and derives what its writer has not.
+func readProfile(path string) (*model.Profile, error) {
+	p, err := pprofout.ReadFile(path)
+	if err != nil {
+		return nil, err
+	}
+	seen, reuses := 0.0, 0.0
+	for i := range p.Records {
+		if r := &p.Records[i]; r.Kind == model.Reuse {
+			seen += r.Accesses
+			reuses += r.Reuses
+		}
+	}
+	if seen > 0 && reuses == 0 {
+		if err := p.Derive(); err != nil {
+			return nil, fmt.Errorf("%s: %w", path, err)
+		}
+	}
+	return p, nil
+}
+
+// A metric is a value of records that pairs are sorted by.
+type metric struct {
+	name, title, unit string
+	value             func(*model.Record) float64
+}
+
+func findMetric(p *model.Profile, by string) (metric, error) {
+	ms := []metric{
+		{"reuses", "reuses", "count", func(r *model.Record) float64 { return r.Reuses }},
+		{"accesses", "accesses", "count", func(r *model.Record) float64 { return r.Accesses }},
+		{"observations", "observations", "count", func(r *model.Record) float64 { return float64(r.Observations) }},
+		{"distance", "total stack distance", "bytes", func(r *model.Record) float64 { return r.Distance }},
+	}
+	words := []string{"misses", "reuses", "accesses", "observations", "distance"}
+	for i, c := range p.Caches {
+		ms = append(ms, metric{strings.ToLower(c.Level), fmt.Sprintf("predicted %s misses", c.Level), "count", func(r *model.Record) float64 {
+			if i >= len(r.Misses) {
+				return 0
+			}
+			return r.Misses[i]
+		}})
+		words = append(words, strings.ToLower(c.Level))
+	}
+	if by == "misses" {
+		if len(p.Caches) == 0 {
+			return metric{}, usageError{fmt.Errorf("--by misses: the profile has no cache sizes; use --by reuses")}
+		}
+		return ms[len(ms)-1], nil
+	}
+	for _, m := range ms {
+		if m.name == by {
+			return m, nil
+		}
+	}
+	return metric{}, oneOf("by", by, words)
+}
+
+// nonEmpty is a flag by which a profile has pairs: the largest cache that is
+// missed, else what every profile has.
+func nonEmpty(p *model.Profile) string {
+	by := "--by observations"
+	for i, c := range p.Caches {
+		for k := range p.Records {
+			if m := p.Records[k].Misses; i < len(m) && m[i] > 0 {
+				by = "--by " + strings.ToLower(c.Level)
+				break
+			}
+		}
+	}
+	if by == "--by observations" {
+		for k := range p.Records {
+			if p.Records[k].Reuses > 0 {
+				return "--by reuses or --by distance"
+			}
+		}
+	}
+	return by
+}
+
+// A topList is what rdx top prints.
+type topList struct {
+	Profile *overview `json:"profile"`
+	By      string    `json:"by"`
+	Total   float64   `json:"total"`
+	All     int       `json:"pairs_in_all"`
+	Pairs   []*pair   `json:"pairs"`
+
+	metric metric
+	other  string // flag that gives a list where this one is empty
+}
+
+func (t *topList) write(w io.Writer, format string) error {
+	switch format {
+	case "json":
+		e := json.NewEncoder(w)
+		e.SetIndent("", "  ")
+		e.SetEscapeHTML(false)
+		return e.Encode(t)
+	case "csv":
+		return t.writeCSV(w)
+	}
+	return t.writeText(w)
+}
+
+func (t *topList) writeText(w io.Writer) error {
+	if err := writeOverview(w, t.Profile); err != nil {
+		return err
+	}
+	var b strings.Builder
+	fmt.Fprintf(&b, "\n%s: %s in all; %d of %d use -> reuse pairs\n\n", t.metric.title, t.amount(t.Total), len(t.Pairs), t.All)
+	if t.All == 0 {
+		fmt.Fprintf(&b, "nothing to list; try %s\n", t.other)
+		_, err := io.WriteString(w, b.String())
+		return err
+	}
+	fmt.Fprintf(&b, "%6s %6s %8s %5s %8s %8s %8s  %s\n", "", "", "", "", "median", "median", "median", "use")
+	fmt.Fprintf(&b, "%6s %6s %8s %5s %8s %8s %8s  %s\n", "share", "cum", t.By, "seen", "accesses", "time", "distance", "-> reuse")
+	for _, q := range t.Pairs {
+		bound := "" // what the median is a bound of
+		switch {
+		case q.BelowResolution:
+			bound = "<"
+		case q.Kind == "censored" || q.Kind == "pruned":
+			bound = ">"
+		}
+		accesses, native, distance := "-", "-", "-"
+		if q.Kind != "cold" {
+			accesses = bound + siCount(float64(q.Time))
+		}
+		if q.Nanoseconds != nil {
+			native = bound + siNanoseconds(float64(*q.Nanoseconds))
+		}
+		if q.Distance != nil {
+			distance = siBytes(*q.Distance)
+		}
+		fmt.Fprintf(&b, "%6s %6s %8s %5d %8s %8s %8s  %s\n", percent(q.Share, 1), percent(q.Cumulative, 1), t.amount(q.Value), q.Observations,
+			accesses, native, distance, q.Use)
+		end := "-> "
+		if q.Kind == "invalidated" {
+			end = "invalidated by "
+		}
+		fmt.Fprintf(&b, "%57s%s%s\n", "", end, q.Reuse)
+	}
+	_, err := io.WriteString(w, b.String())
+	return err
+}
+
+func (t *topList) amount(v float64) string {
+	if t.metric.unit == "bytes" {
+		return siBytes(v)
+	}
+	return siCount(v)
+}
+
+func (t *topList) writeCSV(w io.Writer) error {
+	c := csv.NewWriter(w)
+	c.Write([]string{"kind", "use_function", "use_file", "use_line", "reuse_function", "reuse_file", "reuse_line", t.By, "share", "cumulative_share",
+		"observations", "median_reuse_time_accesses", "median_reuse_time_ns", "below_resolution", "median_stack_distance_bytes"})
+	number := func(f float64) string { return strconv.FormatFloat(f, 'g', -1, 64) }
+	for _, q := range t.Pairs {
+		ns, distance := "", ""
+		if q.Nanoseconds != nil {
+			ns = strconv.FormatUint(*q.Nanoseconds, 10)
+		}
+		if q.Distance != nil {
+			distance = number(*q.Distance)
+		}
+		c.Write([]string{q.Kind, q.Use.Function, q.Use.File, strconv.Itoa(q.Use.Line), q.Reuse.Function, q.Reuse.File, strconv.Itoa(q.Reuse.Line),
+			number(q.Value), number(q.Share), number(q.Cumulative), strconv.FormatInt(q.Observations, 10),
+			strconv.FormatUint(q.Time, 10), ns, strconv.FormatBool(q.BelowResolution), distance})
+	}
+	c.Flush()
+	return c.Error()
+}

@@ -1,0 +1,373 @@
+package model
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+)
+
+// ThreadSampler measures stack distances of a few accesses of a multithreaded
+// stream, chosen at random, in private or shared stacks: the method of Schuff
+// et al., section 3. Between samples it only counts; while a sample is open
+// it notes the distinct blocks that go by.
+//
+// Memory is that of the open samples' sets. A ThreadSampler is for one
+// goroutine.
+type ThreadSampler struct {
+	gran   Granularity
+	config ThreadSamplerConfig
+	rand   *rand.PCG
+
+	number  map[int32]int // of a thread, from 0
+	clock   []uint64      // touches of each thread
+	touches uint64        // of all
+	gap     uint64        // touches until the next sample is taken
+
+	open   []*openSample // oldest first
+	free   []*openSample
+	past   tally // distances of samples reused; pruned ones as Infinite
+	counts ThreadSamplerCounts
+}
+
+// ThreadSamplerConfig says what a ThreadSampler measures, and how.
+type ThreadSamplerConfig struct {
+	BlockBytes int
+	// MeanGap is the mean number of touches from one sample to the next, 1
+	// or more. Gaps are geometric, so that every touch is as likely.
+	MeanGap float64
+	Seed    uint64
+	// Shared measures in one stack for all threads, otherwise each has its own.
+	Shared bool
+	// Parallel works as threads that run in parallel must to do without locks:
+	// each notes what it touches in a set of its own, and the sets are merged
+	// at a reuse of the sampled block and, for private stacks, at Sync.
+	// Otherwise all threads update one set at once. With shared stacks the two
+	// differ only if the stream's order is not the order of the accesses; with
+	// private stacks Parallel learns late of other threads' writes.
+	Parallel bool
+	// PruneAfter is the number of finished samples from which on an open one
+	// is given up when its distance exceeds PruneQuantile of theirs; 0 never
+	// prunes. The paper's values are 100 and 0.99. Not more than 1-PruneQuantile
+	// of the samples are pruned: if more touches than that are the last to
+	// their block, samples stay open; a lower quantile bounds their number.
+	PruneAfter    int
+	PruneQuantile float64
+}
+
+// ThreadSample is the outcome of one sample.
+type ThreadSample struct {
+	Block  uint64
+	Thread int32 // of the use
+	PC     uint64
+	Op     Op
+	// Kind is Reuse, Invalidated (another thread wrote the block; private
+	// stacks only), Pruned or Censored (open when the stream ended).
+	Kind Kind
+	// Dist is the stack distance in blocks. For Pruned and Censored it is the
+	// distance reached, and for Invalidated the one at which that was noticed.
+	Dist uint64
+	Time uint64 // touches of the same stack since the use
+	// Of the reuse or the invalidating write; 0 if there was none, or if the
+	// write was noticed late.
+	EndThread int32
+	EndPC     uint64
+}
+
+// ThreadSamplerCounts says what a ThreadSampler has done so far.
+type ThreadSamplerCounts struct {
+	Touches  uint64
+	Analyzed uint64 // touches that went by while a sample was open
+	Samples  uint64 // taken
+	MaxOpen  int    // the most that were open at once
+}
+
+// openSample is a sample that waits for its reuse.
+type openSample struct {
+	ThreadSample
+	owner int    // number of Thread
+	start uint64 // the stack's clock at the use
+	// holes is the number of places above the block that invalidated blocks
+	// have left and nothing has filled.
+	holes uint64
+	// set is the distance set: valid blocks above the sampled one. In Parallel
+	// mode it has the owner's part, and others[n] thread n's: its write
+	// set for private stacks, its distance set for shared ones.
+	set    blockSet
+	others []blockSet
+}
+
+// NewThreadSampler returns a sampler, or an error for a configuration that
+// makes no sense.
+func NewThreadSampler(c ThreadSamplerConfig) (*ThreadSampler, error) {
+	g, err := NewGranularity(c.BlockBytes)
+	if err != nil {
+		return nil, err
+	}
+	if !(c.MeanGap >= 1) || c.MeanGap > 1e18 {
+		return nil, fmt.Errorf("sample threads: mean gap %v, want 1 to 1e18", c.MeanGap)
+	}
+	if c.PruneAfter < 0 || c.PruneAfter > 0 && !(c.PruneQuantile > 0 && c.PruneQuantile < 1) {
+		return nil, fmt.Errorf("sample threads: prune above quantile %v after %d samples, want a quantile between 0 and 1", c.PruneQuantile, c.PruneAfter)
+	}
+	s := &ThreadSampler{
+		gran:   g,
+		config: c,
+		rand:   rand.NewPCG(c.Seed, 0x7264785f736d70),
+		number: map[int32]int{},
+		past:   newTally(LogBins(10)),
+	}
+	s.gap = s.drawGap()
+	return s, nil
+}
+
+// drawGap is geometric on 1, 2, ... with mean MeanGap.
+func (s *ThreadSampler) drawGap() uint64 {
+	if s.config.MeanGap == 1 {
+		return 1
+	}
+	u := (float64(s.rand.Uint64()>>11) + 0.5) / (1 << 53)
+	return 1 + uint64(math.Log(u)/math.Log1p(-1/s.config.MeanGap))
+}
+
+// Counts says what was done so far.
+func (s *ThreadSampler) Counts() ThreadSamplerCounts {
+	c := s.counts
+	c.Touches = s.touches
+	return c
+}
+
+// Add runs the next accesses of the stream through the sampler and calls f
+// with each sample that they finish. f must not keep the sample.
+func (s *ThreadSampler) Add(accesses []Access, f func(*ThreadSample)) {
+	for i := range accesses {
+		a := &accesses[i]
+		n, ok := s.number[a.Thread]
+		if !ok {
+			n = len(s.clock)
+			s.number[a.Thread] = n
+			s.clock = append(s.clock, 0)
+		}
+		b, last := s.gran.Span(a)
+		for ; ; b++ {
+			s.touches++
+			s.clock[n]++
+			if len(s.open) > 0 {
+				s.counts.Analyzed++
+				s.analyze(a, n, b, f)
+			}
+			if s.gap--; s.gap == 0 {
+				s.gap = s.drawGap()
+				s.prune(f)
+				s.take(a, n, b)
+			}
+			if b == last {
+				break
+			}
+		}
+	}
+}
+
+// Sync says that the threads have synchronised, at a barrier or the like:
+// private stacks in Parallel mode then learn of each other's writes. It has no
+// effect in other modes.
+func (s *ThreadSampler) Sync(f func(*ThreadSample)) {
+	if s.config.Shared || !s.config.Parallel {
+		return
+	}
+	s.keep(func(x *openSample) bool {
+		if x.mergeWrites() {
+			return true
+		}
+		s.finish(x, Invalidated, nil, f)
+		return false
+	})
+}
+
+// Finish says that the stream has ended: open samples become Censored.
+func (s *ThreadSampler) Finish(f func(*ThreadSample)) {
+	s.keep(func(x *openSample) bool {
+		if s.mergeAll(x) {
+			s.finish(x, Censored, nil, f)
+		} else {
+			s.finish(x, Invalidated, nil, f)
+		}
+		return false
+	})
+}
+
+func (s *ThreadSampler) stackClock(thread int) uint64 {
+	if s.config.Shared {
+		return s.touches
+	}
+	return s.clock[thread]
+}
+
+// take opens a sample.
+func (s *ThreadSampler) take(a *Access, thread int, b uint64) {
+	x := &openSample{}
+	if n := len(s.free); n > 0 {
+		x, s.free = s.free[n-1], s.free[:n-1]
+	}
+	x.ThreadSample = ThreadSample{Block: b, Thread: a.Thread, PC: a.PC, Op: a.Op}
+	x.owner, x.start, x.holes = thread, s.stackClock(thread), 0
+	s.open = append(s.open, x)
+	s.counts.Samples++
+	s.counts.MaxOpen = max(s.counts.MaxOpen, len(s.open))
+}
+
+// keep drops the open samples for which f is false; the others stay in order.
+func (s *ThreadSampler) keep(f func(*openSample) bool) {
+	kept := s.open[:0]
+	for _, x := range s.open {
+		if f(x) {
+			kept = append(kept, x)
+		}
+	}
+	clear(s.open[len(kept):])
+	s.open = kept
+}
+
+// analyze shows a touch to the open samples.
+func (s *ThreadSampler) analyze(a *Access, thread int, b uint64, f func(*ThreadSample)) {
+	done := false
+	for i, x := range s.open {
+		kind := Censored // still open
+		if s.config.Shared {
+			kind = s.touchShared(x, thread, b)
+		} else {
+			kind = s.touchPrivate(x, thread, b, a.Op == Store)
+		}
+		if kind != Censored {
+			s.finish(x, kind, a, f)
+			s.open[i] = nil
+			done = true
+		}
+	}
+	if done {
+		s.keep(func(x *openSample) bool { return x != nil })
+	}
+}
+
+func (s *ThreadSampler) touchShared(x *openSample, thread int, b uint64) Kind {
+	if b == x.Block {
+		s.mergeAll(x)
+		return Reuse
+	}
+	if s.config.Parallel && thread != x.owner {
+		x.other(thread).add(b)
+	} else {
+		x.set.add(b)
+	}
+	return Censored
+}
+
+// touchPrivate is the case distinction of section 3.2: of the touches that are
+// new to the set each fills a hole, if there is one.
+func (s *ThreadSampler) touchPrivate(x *openSample, thread int, b uint64, write bool) Kind {
+	switch {
+	case thread == x.owner && b == x.Block:
+		if !s.mergeAll(x) {
+			return Invalidated
+		}
+		return Reuse
+	case thread == x.owner:
+		if x.set.add(b) && x.holes > 0 {
+			x.holes--
+		}
+	case !write:
+	case s.config.Parallel:
+		x.other(thread).add(b)
+	case b == x.Block:
+		return Invalidated
+	case x.set.remove(b):
+		x.holes++
+	}
+	return Censored
+}
+
+func (x *openSample) other(thread int) *blockSet {
+	for len(x.others) <= thread {
+		x.others = append(x.others, blockSet{})
+	}
+	return &x.others[thread]
+}
+
+// mergeAll brings the threads' sets together. It is false if that shows that
+// the sampled block has been invalidated.
+func (s *ThreadSampler) mergeAll(x *openSample) bool {
+	if !s.config.Parallel {
+		return true
+	}
+	if !s.config.Shared {
+		return x.mergeWrites()
+	}
+	for i := range x.others {
+		x.others[i].each(func(b uint64) { x.set.add(b) })
+		x.others[i].reset()
+	}
+	return true
+}
+
+// mergeWrites applies the other threads' writes to the distance set.
+func (x *openSample) mergeWrites() bool {
+	valid := true
+	for i := range x.others {
+		x.others[i].each(func(b uint64) {
+			if b == x.Block {
+				valid = false
+			} else if x.set.remove(b) {
+				x.holes++
+			}
+		})
+		x.others[i].reset()
+	}
+	return valid
+}
+
+// prune gives up the oldest sample if its distance is already among the
+// longest: else one block that is never touched again would keep the sampler
+// at work for good.
+func (s *ThreadSampler) prune(f func(*ThreadSample)) {
+	if s.config.PruneAfter == 0 || len(s.open) == 0 {
+		return
+	}
+	x := s.open[0]
+	kind := Pruned
+	if !s.mergeAll(x) {
+		kind = Invalidated
+	} else {
+		n, below := s.past.below(x.set.len() + x.holes)
+		if n < uint64(s.config.PruneAfter) || float64(below) < s.config.PruneQuantile*float64(n) {
+			return
+		}
+	}
+	s.finish(x, kind, nil, f)
+	s.open[0] = nil
+	s.keep(func(x *openSample) bool { return x != nil })
+}
+
+// finish reports a sample. For the pruning of later ones a pruned sample counts
+// as longer than all others. Were it left out, or counted with the distance it
+// had reached, the threshold would follow the pruning down (measured: 10 % of
+// the samples pruned instead of 1 %). An invalidated one says nothing of how
+// long distances are.
+func (s *ThreadSampler) finish(x *openSample, kind Kind, end *Access, f func(*ThreadSample)) {
+	x.Kind = kind
+	x.Dist = x.set.len() + x.holes
+	x.Time = s.stackClock(x.owner) - x.start
+	if end != nil && (kind == Reuse || !s.config.Parallel) {
+		x.EndThread, x.EndPC = end.Thread, end.PC
+	}
+	switch kind {
+	case Reuse:
+		s.past.add(x.Dist)
+	case Pruned:
+		s.past.add(Infinite)
+	}
+	f(&x.ThreadSample)
+	x.set.reset()
+	for i := range x.others {
+		x.others[i].reset()
+	}
+	s.free = append(s.free, x)
+}

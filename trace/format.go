@@ -1,0 +1,141 @@
+package trace
+
+import (
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"time"
+)
+
+// The .rdt file, all numbers little-endian; docs/trace-format.md explains it.
+//
+//	file    = magic, version, length and checksum of the header, header (JSON),
+//	          then blocks; the last block is the index, and the last 16 bytes
+//	          of the file say where it starts.
+//	block   = block header of blockHeaderBytes, payload (zstd)
+//
+// Every block stands alone: it holds the description of the code it refers
+// to, and its own checksums.
+const (
+	fileMagic   = "RDXTRACE"
+	fileVersion = 1
+	fileFixed   = len(fileMagic) + 4 + 4 + 4
+	maxHeader   = 1 << 20
+
+	blockMagic       = 0x426b6454 // "TdkB"
+	blockHeaderBytes = 64
+	trailerMagic     = "RDXINDEX"
+	trailerBytes     = 16
+
+	// A block is closed when it holds this many accesses, or bytes.
+	blockAccesses = 1 << 20
+	blockBytes    = 4 << 20
+	// Limits that a reader holds a file to.
+	maxBlockAccesses = blockAccesses + 2*maxSites
+	maxBlockBytes    = 32 << 20
+)
+
+var crcTable = crc32.MakeTable(crc32.Castagnoli)
+
+// Header says what a trace is of.
+type Header struct {
+	Engine   string    `json:"engine"`             // what saw the accesses
+	Command  []string  `json:"command"`            // of the program
+	Start    time.Time `json:"start"`              // of the recording
+	MaxSize  int64     `json:"max_size,omitempty"` // bytes; the oldest blocks made room beyond it
+	Children bool      `json:"children,omitempty"`
+	Fast     bool      `json:"fast,omitempty"` // see Options
+}
+
+// Summary is written when a recording ends. A trace without one, because the
+// recorder was killed, has a zero Summary.
+type Summary struct {
+	Accesses uint64   `json:"accesses"`          // seen
+	Dropped  uint64   `json:"dropped,omitempty"` // of them, to keep within MaxSize
+	Partial  []string `json:"partial,omitempty"` // why accesses are missing
+	ExitCode int      `json:"exit_code"`
+	Signal   int      `json:"signal,omitempty"`
+}
+
+type blockKind uint8
+
+const (
+	dataBlock  blockKind = 1
+	indexBlock blockKind = 2
+)
+
+// blockInfo is a block's header, and its place.
+type blockInfo struct {
+	kind     blockKind
+	thread   int32
+	pid      int32
+	first    uint64 // number of the block's first access in the whole trace
+	accesses uint32
+	raw      uint32 // bytes of the payload, unpacked
+	packed   uint32 // bytes of the payload in the file
+	sum      uint32 // of the packed payload
+
+	offset int64 // in the file, of the header
+}
+
+func (b *blockInfo) append(dst []byte) []byte {
+	at := len(dst)
+	dst = binary.LittleEndian.AppendUint32(dst, blockMagic)
+	dst = append(dst, byte(b.kind), 0, 0, 0)
+	dst = binary.LittleEndian.AppendUint32(dst, uint32(b.thread))
+	dst = binary.LittleEndian.AppendUint32(dst, uint32(b.pid))
+	dst = binary.LittleEndian.AppendUint64(dst, b.first)
+	dst = binary.LittleEndian.AppendUint32(dst, b.accesses)
+	dst = binary.LittleEndian.AppendUint32(dst, b.raw)
+	dst = binary.LittleEndian.AppendUint32(dst, b.packed)
+	dst = binary.LittleEndian.AppendUint32(dst, b.sum)
+	dst = append(dst, make([]byte, at+blockHeaderBytes-4-len(dst))...)
+	return binary.LittleEndian.AppendUint32(dst, crc32.Checksum(dst[at:], crcTable))
+}
+
+var errNoBlock = errors.New("no block header here")
+
+// parseBlockHeader checks everything but the payload.
+func parseBlockHeader(b []byte) (blockInfo, error) {
+	if len(b) < blockHeaderBytes || binary.LittleEndian.Uint32(b) != blockMagic {
+		return blockInfo{}, errNoBlock
+	}
+	if crc32.Checksum(b[:blockHeaderBytes-4], crcTable) != binary.LittleEndian.Uint32(b[blockHeaderBytes-4:]) {
+		return blockInfo{}, errors.New("block header with a wrong checksum")
+	}
+	i := blockInfo{
+		kind:     blockKind(b[4]),
+		thread:   int32(binary.LittleEndian.Uint32(b[8:])),
+		pid:      int32(binary.LittleEndian.Uint32(b[12:])),
+		first:    binary.LittleEndian.Uint64(b[16:]),
+		accesses: binary.LittleEndian.Uint32(b[24:]),
+		raw:      binary.LittleEndian.Uint32(b[28:]),
+		packed:   binary.LittleEndian.Uint32(b[32:]),
+		sum:      binary.LittleEndian.Uint32(b[36:]),
+	}
+	if i.raw > maxBlockBytes || i.packed > maxBlockBytes || i.accesses > maxBlockAccesses {
+		return blockInfo{}, fmt.Errorf("block of %d bytes and %d accesses is too large", max(i.raw, i.packed), i.accesses)
+	}
+	return i, nil
+}
+
+func appendFileHeader(dst []byte, h Header) ([]byte, error) {
+	j, err := json.Marshal(h)
+	if err != nil {
+		return nil, err
+	}
+	dst = append(dst, fileMagic...)
+	dst = binary.LittleEndian.AppendUint32(dst, fileVersion)
+	dst = binary.LittleEndian.AppendUint32(dst, uint32(len(j)))
+	dst = binary.LittleEndian.AppendUint32(dst, crc32.Checksum(j, crcTable))
+	return append(dst, j...), nil
+}
+
+// index is the payload of the index block.
+type index struct {
+	Summary Summary `json:"summary"`
+	// Offsets of the data blocks, ordered by their first access.
+	Offsets []int64 `json:"offsets"`
+}
