@@ -33,6 +33,13 @@ func (k *Kernel) Calibrate(n int) (TwoTrap, error) {
 		return TwoTrap{}, fmt.Errorf("calibrate: %w", err)
 	}
 	defer k.RemoveThread(index)
+	counter, err := k.OpenCounter(index, int(t.Tid))
+	if err != nil {
+		return TwoTrap{}, fmt.Errorf("calibrate: %w", err)
+	}
+	if counter != nil {
+		defer counter.Close()
+	}
 
 	word := new(atomic.Uint64)
 	times := make([]float64, 0, n)
@@ -48,7 +55,7 @@ func (k *Kernel) Calibrate(n int) (TwoTrap, error) {
 		word.Load()
 		word.Load()
 		w.Close()
-		var use uint64
+		var use, lag uint64
 		for {
 			ok, err := k.ReadTrap(&trap)
 			if err != nil {
@@ -60,7 +67,8 @@ func (k *Kernel) Calibrate(n int) (TwoTrap, error) {
 			switch {
 			case trap.Index != index || trap.Seq != slot.Seq:
 			case trap.Kind == TrapUse:
-				use = trap.Clock
+				use, lag = trap.Clock, trap.ClockLag
+			case trap.ClockLag == ClockFailed || trap.ClockLag != lag:
 			case trap.Kind == TrapReuse:
 				times = append(times, float64(trap.Clock-use))
 			}

@@ -49,11 +49,18 @@ type Kernel struct {
 	free   []uint32 // indices of table not in use
 	reader *ringbuf.Reader
 	record ringbuf.Record
+
+	clock    Clock
+	counters *ebpf.Map // of the clock, nil for CPU time
 }
 
 // Load loads the BPF programs and maps. It needs root or CAP_BPF and
 // CAP_PERFMON. slots is the number of watchpoints a thread may have, 1 to 4.
-func Load(slots int) (*Kernel, error) {
+// The clock is CPU time.
+func Load(slots int) (*Kernel, error) { return LoadClock(slots, CPUTime()) }
+
+// LoadClock is Load with another clock.
+func LoadClock(slots int, clock Clock) (*Kernel, error) {
 	if slots < 1 || slots > NumSlots {
 		return nil, fmt.Errorf("load bpf: %d slots a thread, want 1 to %d", slots, NumSlots)
 	}
@@ -71,8 +78,14 @@ func Load(slots int) (*Kernel, error) {
 		return nil, fmt.Errorf("load bpf: set number of slots: %w", err)
 	}
 
-	k := new(Kernel)
+	k := &Kernel{clock: clock}
+	if clock.Counted != nil {
+		if k.counters, err = useCounters(spec, clock.Counted); err != nil {
+			return nil, fmt.Errorf("load bpf: %w", err)
+		}
+	}
 	if err := spec.LoadAndAssign(&k.obj, nil); err != nil {
+		k.counters.Close()
 		if errors.Is(err, os.ErrPermission) {
 			return nil, fmt.Errorf("load bpf: %w (run as root, or with CAP_BPF, CAP_PERFMON and CAP_SYS_PTRACE)", errors.Join(err, memlockErr))
 		}
@@ -81,6 +94,7 @@ func Load(slots int) (*Kernel, error) {
 	size := MaxThreads * int(unsafe.Sizeof(Thread{}))
 	k.mem, err = unix.Mmap(k.obj.Threads.FD(), 0, size, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED)
 	if err != nil {
+		k.counters.Close()
 		k.obj.Close()
 		return nil, fmt.Errorf("map thread table: %w", err)
 	}
@@ -102,7 +116,7 @@ func (k *Kernel) Close() error {
 	if k.reader != nil {
 		errs = append(errs, k.reader.Close())
 	}
-	errs = append(errs, unix.Munmap(k.mem), k.obj.Close())
+	errs = append(errs, unix.Munmap(k.mem), k.obj.Close(), k.counters.Close())
 	return errors.Join(errs...)
 }
 
