@@ -16,7 +16,7 @@ type Exact struct {
 	// For a block's first touch, the number of touches up to and including it.
 	first tally
 
-	accesses, stores uint64
+	ops [Store + 1]uint64 // accesses by Op
 
 	blocks, dists, times []uint64
 	store                []uint8 // by touch in blocks
@@ -47,6 +47,7 @@ func NewExact(blockBytes int, bins *Bins) (*Exact, error) {
 	return e, nil
 }
 
+// isStore maps a direction to an index: 1 for stores, 0 for all else.
 func isStore(op Op) uint8 {
 	if op == Store {
 		return 1
@@ -59,9 +60,8 @@ func isStore(op Op) uint8 {
 func (e *Exact) Add(accesses []Access) error {
 	for i := range accesses {
 		a := &accesses[i]
-		e.accesses++
 		op := isStore(a.Op)
-		e.stores += uint64(op)
+		e.ops[min(a.Op, Store)]++
 		b, last := e.gran.Span(a)
 		for ; ; b++ {
 			e.blocks = append(e.blocks, b)
@@ -99,11 +99,11 @@ func (e *Exact) flush() error {
 	return nil
 }
 
-// Accesses, Loads and Stores count the accesses added; those of unknown
-// direction are loads.
-func (e *Exact) Accesses() uint64 { return e.accesses }
-func (e *Exact) Loads() uint64    { return e.accesses - e.stores }
-func (e *Exact) Stores() uint64   { return e.stores }
+// Accesses is the number of accesses added. Loads and Stores are those of
+// known direction.
+func (e *Exact) Accesses() uint64 { return e.ops[OpUnknown] + e.ops[Load] + e.ops[Store] }
+func (e *Exact) Loads() uint64    { return e.ops[Load] }
+func (e *Exact) Stores() uint64   { return e.ops[Store] }
 
 // Touches is the number of blocks touched, repetitions included: Accesses
 // plus one for each block boundary that an access crosses.
@@ -122,7 +122,8 @@ func (e *Exact) Times() *Hist { return tallied(&e.time[0], &e.time[1]) }
 func (e *Exact) Distances() *Hist { return tallied(&e.dist[0], &e.dist[1]) }
 
 // LoadDistances and StoreDistances are the parts of Distances that are due to
-// loads and to stores, on the stack that both share.
+// loads and to stores, on the stack that both share. An access of unknown
+// direction is taken as a load.
 func (e *Exact) LoadDistances() *Hist  { return tallied(&e.dist[0]) }
 func (e *Exact) StoreDistances() *Hist { return tallied(&e.dist[1]) }
 

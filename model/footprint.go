@@ -51,14 +51,10 @@ func (x *Footprint) MissRatio(times *Hist, blocks uint64) float64 {
 }
 
 func (x *Footprint) missRatio(c float64) float64 {
-	from, to := x.s.fill(c), x.s.fill(c+1)
+	// One block is the paper's step; floats lose it in caches of many millions
+	// of blocks, where a wider one changes nothing else.
+	from, to := x.s.fill(c), x.s.fill(c+max(1, c*0x1p-24))
 	if math.IsInf(to, 1) {
-		return x.mass.endless
-	}
-	// No more than one block per access; at sizes where floats have no room
-	// for the difference this keeps it from being 0.
-	to = max(to, from+1)
-	if to == from {
 		return x.mass.endless
 	}
 	return min(1, max(x.mass.endless, (x.mass.area(to)-x.mass.area(from))/(to-from)))

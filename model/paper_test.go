@@ -103,5 +103,12 @@ func TestPaperTable3(t *testing.T) {
 		for i, f := range forms {
 			t.Logf("    %-14s %.1f", f.name, got[i])
 		}
+		const tolerance = 0.4
+		near(t, row.name+" generator", gen, row.gen, tolerance)
+		near(t, row.name+" SSX", got[0], row.ssx, tolerance)
+		near(t, row.name+" simplified with -1", got[4], row.old, tolerance)
+		if got[5] > 70 {
+			t.Errorf("%s: the simplified form as printed scores %.1f: then its misprint is none", row.name, got[5])
+		}
 	}
 }

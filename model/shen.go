@@ -279,25 +279,22 @@ func binomial(n, p float64, f func(k, prob float64)) {
 		f(n, 1)
 		return
 	}
-	mode := min(n, math.Floor((n+1)*p))
-	a, _ := math.Lgamma(n + 1)
-	b, _ := math.Lgamma(mode + 1)
-	c, _ := math.Lgamma(n - mode + 1)
-	top := math.Exp(a - b - c + mode*math.Log(p) + (n-mode)*math.Log1p(-p))
-	odds := p / (1 - p)
-	f(mode, top)
-	q := top
-	for k := mode; k < n; k++ {
-		if q *= (n - k) / (k + 1) * odds; q < 1e-12 {
-			break
+	// Relative to the mode by recurrence, first for their sum, then for f.
+	mode, odds := min(n, math.Floor((n+1)*p)), p/(1-p)
+	walk := func(top float64, f func(k, prob float64)) {
+		f(mode, top)
+		q := top
+		for k := mode; k < n && q > 1e-12*top; k++ {
+			q *= (n - k) / (k + 1) * odds
+			f(k+1, q)
 		}
-		f(k+1, q)
-	}
-	q = top
-	for k := mode; k > 0; k-- {
-		if q *= k / (n - k + 1) / odds; q < 1e-12 {
-			break
+		q = top
+		for k := mode; k > 0 && q > 1e-12*top; k-- {
+			q *= k / (n - k + 1) / odds
+			f(k-1, q)
 		}
-		f(k-1, q)
 	}
+	sum := 0.0
+	walk(1, func(_, q float64) { sum += q })
+	walk(1/sum, f)
 }

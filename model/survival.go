@@ -60,17 +60,22 @@ func (b *survivalBin) at(m float64) float64 {
 	return b.area + m*b.above + b.p*(m*(b.width-1)-m*(m-1)/2)
 }
 
-// area is A(w), between integers on the parabola through them.
+// area is A(w); between integers it is linear, so it is concave everywhere.
 func (s *survival) area(w float64) float64 {
 	if w <= 1 {
 		return max(w, 0)
 	}
 	b := &s.bin[s.bins.Index(toUint(w))]
-	if m := w - b.lo; m > b.width { // beyond an overflow bin's one value
+	m := w - b.lo
+	if m > b.width { // beyond an overflow bin's one value
 		return b.at(b.width) + (m-b.width)*b.above
 	}
-	return b.at(w - b.lo)
+	k := math.Floor(m)
+	return b.at(k) + (m-k)*b.survival(k)
 }
+
+// survival is S(lo+k).
+func (b *survivalBin) survival(k float64) float64 { return b.above + b.p*max(0, b.width-1-k) }
 
 // fill is the inverse of area: the window that holds c blocks, +Inf if none
 // does.
@@ -80,22 +85,30 @@ func (s *survival) fill(c float64) float64 {
 	}
 	// The smallest window, also where the curve is flat; a sum that should
 	// reach c may miss it by its rounding.
-	i := sort.Search(len(s.bin), func(i int) bool { return s.bin[i].area >= c*(1-1e-12) })
-	if i < len(s.bin) && s.bin[i].area <= c*(1+1e-12) {
+	i := sort.Search(len(s.bin), func(i int) bool { return s.bin[i].area >= c*(1-1e-14) })
+	if i < len(s.bin) && s.bin[i].area <= c*(1+1e-14) {
 		return s.bin[i].lo
 	}
 	i--
 	b := &s.bin[i]
 	d := c - b.area
-	// d = m (above + p (width - 1/2)) - p m^2/2; the stable root, which lies in
-	// the bin if there is one.
+	// At integers d = m (above + p (width - 1/2)) - p m^2/2; the stable root
+	// leads to the right one.
 	slope, bend := b.above+b.p*(b.width-0.5), b.p/2
 	if slope <= 0 {
 		return math.Inf(1)
 	}
 	disc := slope*slope - 4*bend*d
-	if m := 2 * d / (slope + math.Sqrt(max(0, disc))); disc >= 0 && m <= b.width {
-		return b.lo + m
+	if m := 2 * d / (slope + math.Sqrt(max(0, disc))); disc >= 0 && m < b.width+1 {
+		k := math.Floor(min(m, b.width))
+		for k > 0 && b.at(k) > c {
+			k--
+		}
+		if r := b.survival(k); r > 0 {
+			if m = k + (c-b.at(k))/r; m <= b.width {
+				return b.lo + m
+			}
+		}
 	}
 	// Only above the last bin: from there on the curve has a constant slope.
 	if over := c - b.at(b.width); over <= 1e-12*c {

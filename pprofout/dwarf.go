@@ -3,6 +3,7 @@ package pprofout
 import (
 	"debug/dwarf"
 	"debug/elf"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
@@ -17,45 +18,49 @@ import (
 // It looks at the root of every compile unit, and into those that hold an
 // address.
 func lookupDWARF(f *elf.File, pcs []uint64, found map[uint64][]model.Line) error {
-	d, err := loadDWARF(f)
+	d, roots, err := loadDWARF(f)
 	if d == nil || err != nil {
 		return err
 	}
-	var errs []error
+	broken, first := 0, error(nil)
 	r := d.Reader()
-	for left := len(pcs); left > 0; {
+	left := len(pcs)
+	for _, root := range roots {
+		if left <= 0 {
+			break
+		}
+		r.Seek(root)
 		cu, err := r.Next()
-		if err != nil {
-			errs = append(errs, err)
-			break
-		}
-		if cu == nil {
-			break
-		}
-		if cu.Tag == dwarf.TagCompileUnit {
-			mine, err := covered(d, cu, pcs)
+		if err == nil && cu != nil && (cu.Tag == dwarf.TagCompileUnit || cu.Tag == dwarf.TagSkeletonUnit) {
+			var mine []uint64
+			mine, err = covered(d, cu, pcs)
 			if len(mine) > 0 {
 				u := unit{data: d, cu: cu, pcs: mine, rows: map[uint64]position{}, chains: map[uint64][]scope{}}
 				err = errors.Join(err, u.lookup(found))
 				left -= len(mine)
 			}
-			if err != nil {
-				errs = append(errs, fmt.Errorf("compile unit at %#x: %w", cu.Offset, err))
+		}
+		if err != nil {
+			if broken++; broken == 1 {
+				first = fmt.Errorf("compile unit at %#x: %w", root, err)
 			}
 		}
-		r.SkipChildren() // of a unit: goes on to the next without reading
 	}
-	return errors.Join(errs...)
+	if broken > 1 {
+		return fmt.Errorf("%d damaged compile units, the first: %w", broken, first)
+	}
+	return first
 }
 
 // loadDWARF reads the sections that a look-up needs; those of variables and
-// their types' indexes, about half of the whole, stay on the disk.
-func loadDWARF(f *elf.File) (*dwarf.Data, error) {
+// their types' indexes, about half of the whole, stay on the disk. It returns
+// also where the units' root entries are. nil if there is nothing to read.
+func loadDWARF(f *elf.File) (*dwarf.Data, []dwarf.Offset, error) {
 	if f.Section(".zdebug_info") != nil {
-		return f.DWARF() // compressed the old way, which that function undoes
+		return nil, nil, errors.New("compressed in the way of before 2015, not read: see objcopy --decompress-debug-sections")
 	}
 	if s := f.Section(".debug_info"); s == nil || s.Type == elf.SHT_NOBITS {
-		return nil, nil
+		return nil, nil, nil
 	}
 	data := map[string][]byte{}
 	for _, name := range []string{"abbrev", "info", "line", "ranges", "str", "addr", "line_str", "str_offsets", "rnglists"} {
@@ -65,20 +70,59 @@ func loadDWARF(f *elf.File) (*dwarf.Data, error) {
 		}
 		b, err := s.Data()
 		if err != nil {
-			return nil, fmt.Errorf("section %s: %w", s.Name, err)
+			return nil, nil, fmt.Errorf("section %s: %w", s.Name, err)
 		}
 		data[name] = b
 	}
 	d, err := dwarf.New(data["abbrev"], nil, nil, data["info"], data["line"], nil, data["ranges"], data["str"])
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	for _, name := range []string{"addr", "line_str", "str_offsets", "rnglists"} {
 		if err := d.AddSection(".debug_"+name, data[name]); err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 	}
-	return d, nil
+	return d, unitRoots(data["info"], f.ByteOrder), nil
+}
+
+// unitRoots walks the headers of .debug_info (DWARF 5, section 7.5.1) to the
+// offsets of each unit's first entry. The package dwarf goes from unit to unit
+// only by reading what is in between.
+func unitRoots(info []byte, order binary.ByteOrder) []dwarf.Offset {
+	const unitType, splitType, skeleton, splitCompile = 2, 6, 4, 5
+	var roots []dwarf.Offset
+	for at := 0; at+12 < len(info); {
+		size, offsetLen := uint64(order.Uint32(info[at:])), 4
+		p := at + 4
+		if size == 0xffffffff { // 64-bit DWARF
+			size, offsetLen = order.Uint64(info[p:]), 8
+			p += 8
+		}
+		next := uint64(p) + size
+		if size == 0 || next > uint64(len(info)) || next < uint64(p) {
+			break // damaged; dwarf.New has refused it before
+		}
+		if p+3 > len(info) {
+			break
+		}
+		version, kind := order.Uint16(info[p:]), info[p+2]
+		switch {
+		case version < 5:
+			p += 2 + offsetLen + 1
+		case kind == unitType || kind == splitType:
+			p += 4 + offsetLen + 8 + offsetLen
+		case kind == skeleton || kind == splitCompile:
+			p += 4 + offsetLen + 8
+		default:
+			p += 4 + offsetLen
+		}
+		if uint64(p) < next {
+			roots = append(roots, dwarf.Offset(p))
+		}
+		at = int(next)
+	}
+	return roots
 }
 
 // covered is those of the sorted addresses that lie in an entry's ranges.
@@ -221,13 +265,17 @@ func (u *unit) readFunctions(deep bool) error {
 				continue
 			}
 			if !deep {
-				r.SkipChildren()
+				if err := skip(r, e); err != nil {
+					return err
+				}
 				continue
 			}
 		case dwarf.TagNamespace, dwarf.TagModule, dwarf.TagStructType, dwarf.TagClassType:
 		default:
 			if !deep {
-				r.SkipChildren()
+				if err := skip(r, e); err != nil {
+					return err
+				}
 				continue
 			}
 		}
@@ -287,13 +335,39 @@ func (u *unit) enter(r *dwarf.Reader, e *dwarf.Entry, pcs []uint64, outer []scop
 			inside = nil
 		}
 		if len(inside) == 0 {
-			r.SkipChildren()
+			if err := skip(r, c); err != nil {
+				return err
+			}
 			continue
 		}
 		if err := u.enter(r, c, inside, outer, u.callSite(c), nesting+1); err != nil {
 			return err
 		}
 	}
+}
+
+// skip goes to the entry after e's children. dwarf's own function for it
+// recurses, as deep as the file says.
+func skip(r *dwarf.Reader, e *dwarf.Entry) error {
+	if !e.Children {
+		return nil
+	}
+	if next, ok := e.Val(dwarf.AttrSibling).(dwarf.Offset); ok && next > e.Offset {
+		r.Seek(next)
+		return nil
+	}
+	for depth := 1; depth > 0; {
+		c, err := r.Next()
+		if err != nil || c == nil {
+			return err
+		}
+		if c.Tag == 0 {
+			depth--
+		} else if c.Children {
+			depth++
+		}
+	}
+	return nil
 }
 
 func (u *unit) callSite(e *dwarf.Entry) position {
@@ -341,5 +415,8 @@ func (u *unit) name(e *dwarf.Entry) model.Line {
 		l.SystemName = plain
 	}
 	l.Function = display(l.SystemName)
+	if l.Function == l.SystemName && plain != "" {
+		l.Function = plain // not mangled: another label for a C function, such as __GI_memcpy
+	}
 	return l
 }

@@ -404,3 +404,31 @@ func TestForeignBytes(t *testing.T) {
 		t.Errorf("counts %v, want one", got.Counts)
 	}
 }
+
+func BenchmarkWrite(b *testing.B) {
+	p := sampleProfile()
+	exe := p.Records[0].Use[1].Mapping
+	rng := rand.New(rand.NewPCG(1, 1))
+	var locs []*model.Location
+	for i := range 5000 {
+		locs = append(locs, &model.Location{Address: exe.Start + uint64(i)*16, Mapping: exe, Lines: []model.Line{{Function: fmt.Sprint("f", i), File: "x.c", Line: i + 1}}})
+	}
+	for range 100000 {
+		r := p.Records[0]
+		r.Use, r.Reuse = nil, nil
+		for range 20 {
+			r.Use, r.Reuse = append(r.Use, locs[rng.IntN(len(locs))]), append(r.Reuse, locs[rng.IntN(len(locs))])
+		}
+		r.Time = rng.Uint64N(1 << 40)
+		p.Records = append(p.Records, r)
+	}
+	for b.Loop() {
+		var out bytes.Buffer
+		if err := Write(&out, p); err != nil {
+			b.Fatal(err)
+		}
+		if _, err := Read(&out); err != nil {
+			b.Fatal(err)
+		}
+	}
+}

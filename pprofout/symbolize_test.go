@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"math/rand/v2"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -16,6 +17,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/rdx-profiler/rdx/model"
 )
@@ -391,6 +393,65 @@ func TestSymbolizeRust(t *testing.T) {
 	if outer.Function != "prog::grid::Walker::walk" {
 		t.Errorf("function %q of symbol %q is not demangled", outer.Function, outer.SystemName)
 	}
+}
+
+// A real library with its debug package: many units, assembly, DWARF shared
+// between units (dwz).
+func TestSymbolizeLibc(t *testing.T) {
+	const libc = "/usr/lib/x86_64-linux-gnu/libc.so.6"
+	f, err := elf.Open(libc)
+	if err != nil {
+		t.Skip("no Debian libc for amd64:", err)
+	}
+	defer f.Close()
+	id, err := buildID(f)
+	if err != nil {
+		t.Fatal(err)
+	}
+	debug := "/usr/lib/debug/.build-id/" + id[:2] + "/" + id[2:] + ".debug"
+	if _, err := os.Stat(debug); err != nil {
+		t.Skip("needs the package libc6-dbg:", err)
+	}
+	seed := uint64(time.Now().UnixNano())
+	t.Logf("seed %d", seed)
+	rng := rand.New(rand.NewPCG(seed, 1))
+	all := functions(t, debug, func(string) bool { return true })
+	var pcs []uint64
+	for range 3000 {
+		pcs = append(pcs, all[rng.IntN(len(all))])
+	}
+	slices.Sort(pcs)
+	pcs = slices.Compact(pcs)
+	const base = 0x7f0000000000
+	_, ms := mapped(t, libc, base)
+	want := addr2line(t, debug, pcs)
+	locs, stats := symbolizeAt(t, symbolizer{debugDirs: []string{"/usr/lib/debug"}}, ms, base, pcs)
+	if len(stats.Problems) > 0 {
+		t.Errorf("problems %v", stats.Problems)
+	}
+	differ := 0
+	for i, pc := range pcs {
+		// Not the file: addr2line 2.40 gives the unit's where a source file
+		// includes another one that holds code.
+		got, want := withoutFiles(frames(locs[i])), withoutFiles(want[pc])
+		if !slices.Equal(got, want) {
+			if differ++; differ <= 10 {
+				t.Logf("%#x\n got %q\nwant %q", pc, got, want)
+			}
+		}
+	}
+	if differ > len(pcs)/100 {
+		t.Errorf("%d of %d addresses differ from addr2line", differ, len(pcs))
+	}
+}
+
+func withoutFiles(frames []string) []string {
+	var out []string
+	for _, f := range frames {
+		function, at, _ := strings.Cut(f, " ")
+		out = append(out, function+at[strings.LastIndexByte(at, ':'):])
+	}
+	return out
 }
 
 // Without debug information: names by the symbol table, no lines.
@@ -813,4 +874,54 @@ func FuzzBuildID(f *testing.F) {
 	}
 	f.Add(data[:4096])
 	f.Fuzz(func(t *testing.T, data []byte) { BuildID(bytes.NewReader(data)) })
+}
+
+// A damaged file gives a problem or wrong names, no panic and no endless loop.
+func TestSymbolizeDamaged(t *testing.T) {
+	bin := compile(t, source(t, "prog.c", inlinedC), "gcc", "-g", "-O2")
+	pcs := functions(t, bin, isMine)
+	whole, err := os.ReadFile(bin)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const base = 0x555555554000
+	_, ms := mapped(t, bin, base)
+	seed := uint64(time.Now().UnixNano())
+	t.Logf("seed %d", seed)
+	rng := rand.New(rand.NewPCG(seed, 1))
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		for range 300 {
+			data := slices.Clone(whole)
+			for range 1 + rng.IntN(50) {
+				data[rng.IntN(len(data))] = byte(rng.Uint32())
+			}
+			if rng.IntN(10) == 0 {
+				data = data[:rng.IntN(len(data))]
+			}
+			p := &model.Profile{BinsPerOctave: 8}
+			for _, pc := range pcs {
+				p.Records = append(p.Records, model.Record{Kind: model.Cold, Use: []*model.Location{{Address: base + pc, Mapping: ms[0]}}, Observations: 1})
+			}
+			if _, err := Symbolize(p, vdsoBinaries{image: memory{io.NewSectionReader(bytes.NewReader(data), 0, int64(len(data)))}}); err != nil {
+				t.Error(err)
+			}
+		}
+	}()
+	select {
+	case <-done:
+	case <-time.After(time.Minute):
+		t.Fatal("300 damaged files took more than a minute")
+	}
+}
+
+func FuzzPerfMap(f *testing.F) {
+	f.Add("7f0000000100 80 name\nx\nffffffffffffffff 2 y\n")
+	f.Fuzz(func(t *testing.T, text string) {
+		names, err := readPerfMap(strings.NewReader(text), []uint64{1, 0x10, 0x7f0000000100, 1 << 63})
+		if len(names) != 4 || err != nil && strings.Contains(err.Error(), "\n") {
+			t.Errorf("%q, %v", names, err)
+		}
+	})
 }

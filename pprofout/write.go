@@ -1,7 +1,6 @@
 package pprofout
 
 import (
-	"bytes"
 	"cmp"
 	"crypto/sha256"
 	"encoding/binary"
@@ -79,7 +78,7 @@ func Encode(p *model.Profile, opts ...Option) (*profile.Profile, error) {
 		return nil, err
 	}
 	e := &encoder{p: p, bins: model.LogBins(p.BinsPerOctave), frames: map[frameKey]*profile.Location{},
-		groups: map[string]*group{}, mappings: map[model.Mapping]*profile.Mapping{}}
+		byValue: map[string]*profile.Location{}, groups: map[string]*group{}, mappings: map[model.Mapping]*profile.Mapping{}}
 	for _, o := range opts {
 		o(e)
 	}
@@ -151,7 +150,7 @@ type encoder struct {
 	mappings map[model.Mapping]*profile.Mapping
 	groups   map[string]*group
 	order    []*group
-	key      bytes.Buffer
+	key      []byte // of the group looked for, reused
 }
 
 // frameKey: one model.Location may be both a leaf and a caller, at addresses
@@ -180,6 +179,11 @@ type group struct {
 func (e *encoder) add(r *model.Record) error {
 	if r.Observations < 0 {
 		return fmt.Errorf("%d observations: want 0 or more", r.Observations)
+	}
+	for _, w := range append([]float64{r.Accesses, r.Reuses, r.Distance}, r.Misses...) {
+		if math.IsNaN(w) || math.IsInf(w, 0) || w < 0 {
+			return fmt.Errorf("weight %v: want finite numbers >= 0", w)
+		}
 	}
 	if n := len(r.Misses); n != 0 && n != len(e.p.Caches) {
 		return fmt.Errorf("misses of %d cache levels, the profile has %d", n, len(e.p.Caches))
@@ -223,11 +227,6 @@ func (e *encoder) add(r *model.Record) error {
 		sum.reused += reused
 		sum.distance += reused * mean
 	}
-	for _, w := range sum.weights {
-		if math.IsNaN(w) || math.IsInf(w, 0) || w < 0 {
-			return fmt.Errorf("weight %v: want finite numbers >= 0", w)
-		}
-	}
 	return nil
 }
 
@@ -240,20 +239,24 @@ func (e *encoder) addLoss(reason string, n int64) {
 
 // group returns the sum with g's key, which is g if it is the first.
 func (e *encoder) group(g *group) *group {
-	e.key.Reset()
-	for _, v := range []uint64{uint64(g.kind), uint64(g.op), uint64(g.tid), g.time, g.native} {
-		binary.Write(&e.key, binary.LittleEndian, v)
+	key := e.key[:0]
+	for _, v := range [...]uint64{uint64(g.kind), uint64(g.op), uint64(g.tid), g.time, g.native} {
+		key = binary.LittleEndian.AppendUint64(key, v)
 	}
-	fmt.Fprintf(&e.key, "%t %q", g.below, g.loss)
+	if g.below {
+		key = append(key, 1)
+	}
+	// The reason of a loss is in its one frame.
 	for _, l := range g.stack {
-		fmt.Fprintf(&e.key, " %p", l)
+		key = binary.LittleEndian.AppendUint64(key, l.ID)
 	}
-	if sum := e.groups[e.key.String()]; sum != nil {
+	e.key = key
+	if sum := e.groups[string(key)]; sum != nil {
 		return sum
 	}
 	g.weights = make([]float64, len(e.p.Caches)+3)
 	sum := *g
-	e.groups[e.key.String()] = &sum
+	e.groups[string(key)] = &sum
 	e.order = append(e.order, &sum)
 	return &sum
 }
@@ -294,12 +297,10 @@ func (e *encoder) intern(l *model.Location, leaf bool) *profile.Location {
 	for _, ln := range f.Line {
 		key += fmt.Sprintf("\x00%s\x00%s\x00%s\x00%d %d", ln.Function.Name, ln.Function.SystemName, ln.Function.Filename, ln.Function.StartLine, ln.Line)
 	}
-	if e.byValue == nil {
-		e.byValue = map[string]*profile.Location{}
-	}
 	if old := e.byValue[key]; old != nil {
 		return old
 	}
+	f.ID = uint64(len(e.byValue) + 1) // until number gives the final one
 	e.byValue[key] = f
 	return f
 }
@@ -334,8 +335,8 @@ func (e *encoder) profile() (*profile.Profile, error) {
 		PeriodType:    &profile.ValueType{Type: "accesses", Unit: "count"},
 	}
 	out.DefaultSampleType = "reuses"
-	if n := len(p.Caches); n > 0 {
-		out.DefaultSampleType = out.SampleType[2+n].Type
+	if c := p.Quotable(); c >= 0 {
+		out.DefaultSampleType = out.SampleType[3+c].Type
 	}
 	if p.Clock.Unit == nanoseconds {
 		out.PeriodType = &profile.ValueType{Type: cpuTime, Unit: nanoseconds}

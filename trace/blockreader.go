@@ -44,12 +44,21 @@ func (v *varints) section() (n uint64, s varints) {
 	return n, s
 }
 
+// none is a segment index that no segment has.
+const none = ^uint32(0)
+
+// readSegment is a segment as a block that is read sees it.
+type readSegment struct {
+	*segment
+	states int    // index of its first word's state
+	next   uint32 // segment that followed it last time: the prediction
+}
+
 // blockReader decodes one block, run by run.
 type blockReader struct {
 	thread   int32
 	limit    int // accesses the block says it has
-	dict     []*segment
-	segments []blockSegment
+	segments []readSegment
 	states   []wordState
 
 	ids, words       varints
@@ -86,7 +95,7 @@ func openBlock(info blockInfo, payload []byte) (*blockReader, error) {
 	if v.bad || len(v.b) != 0 || nsegs > uint64(len(defined.b)) || nstates > uint64(len(defined.b)) || r.entries > maxBlockAccesses {
 		return nil, errBlock
 	}
-	r.segments = make([]blockSegment, 0, nsegs)
+	r.segments = make([]readSegment, 0, nsegs)
 	pc := uint64(0)
 	states := 0
 	for range nsegs {
@@ -111,8 +120,7 @@ func openBlock(info blockInfo, payload []byte) (*blockReader, error) {
 		if defined.bad {
 			return nil, errBlock
 		}
-		r.dict = append(r.dict, newSegment(sites, int(words)))
-		r.segments = append(r.segments, blockSegment{states, none})
+		r.segments = append(r.segments, readSegment{newSegment(sites, int(words)), states, none})
 		states += int(words)
 	}
 	if states != int(nstates) || len(defined.b) != 0 {
@@ -210,9 +218,8 @@ func (r *blockReader) entry() (*segment, error) {
 		return nil, errBlock
 	}
 	r.previous = local
-	g := r.dict[local]
-	at := r.segments[local].states
-	states := r.states[at : at+g.words]
+	g := &r.segments[local]
+	states := r.states[g.states:][:g.words]
 	hits := r.wordHits
 	for i := range states {
 		s := &states[i]
@@ -229,5 +236,5 @@ func (r *blockReader) entry() (*segment, error) {
 	if r.words.bad {
 		return nil, errBlock
 	}
-	return g, nil
+	return g.segment, nil
 }

@@ -9,13 +9,14 @@ type wordState struct {
 	last, stride uint64
 }
 
-// none is a segment index that no segment has.
-const none = ^uint32(0)
-
-// blockSegment is a segment as a block sees it.
-type blockSegment struct {
-	states int    // index of its first word's state
-	next   uint32 // segment that followed it last time: the prediction
+// writtenSegment is a segment as a block that is written sees it.
+type writtenSegment struct {
+	number  uint32 // in the process's stream
+	next    uint32 // index of the segment that followed it last time: the prediction
+	states  int32  // index of its first word's state
+	words   int32
+	most    int32
+	guarded bool
 }
 
 // blockWriter encodes the entries of one thread. All numbers are varints. Two
@@ -27,9 +28,8 @@ type blockWriter struct {
 	accesses    int
 	entries     uint64
 
-	local    []uint32 // segment number of the process -> index in the block + 1
-	numbers  []uint32 // of the segments used, by index
-	segments []blockSegment
+	local    []uint32         // index of a segment by its number, 0 if not used yet
+	segments []writtenSegment // the first is none and follows none
 	states   []wordState
 	defined  []byte // dictionary
 	lastPC   uint64
@@ -81,14 +81,15 @@ func zigzag(v uint64) uint64   { return v<<1 ^ uint64(int64(v)>>63) }
 func unzigzag(v uint64) uint64 { return v>>1 ^ -(v & 1) }
 
 func (b *blockWriter) reset(pid, thread int32) {
-	for _, id := range b.numbers {
-		b.local[id] = 0
+	for i := range b.segments {
+		if i > 0 {
+			b.local[b.segments[i].number] = 0
+		}
 	}
 	*b = blockWriter{
 		pid: pid, thread: thread,
-		local: b.local, numbers: b.numbers[:0], segments: b.segments[:0], states: b.states[:0],
+		local: b.local, segments: append(b.segments[:0], writtenSegment{}), states: b.states[:0],
 		defined: b.defined[:0], ids: buffer{b.ids.b, 0}, words: buffer{b.words.b, 0}, runs: b.runs[:0], faults: b.faults[:0],
-		previous: none,
 	}
 }
 
@@ -119,73 +120,105 @@ func (b *blockWriter) close(at uint64) {
 	b.runOpen = false
 }
 
-// define takes a segment into the block's dictionary.
-func (b *blockWriter) define(id uint32, g *segment) uint32 {
+// index is a segment's place in the block's dictionary, which it is taken
+// into if it is not there. It is 0 if the stream has not described it.
+func (b *blockWriter) index(d *decoder, id uint32) uint32 {
+	if int(id) < len(b.local) && b.local[id] != 0 {
+		return b.local[id]
+	}
+	if int(id) >= len(d.segments) || d.segments[id] == nil {
+		return 0
+	}
 	if int(id) >= len(b.local) {
 		b.local = append(b.local, make([]uint32, max(int(id)+1-len(b.local), len(b.local)))...)
 	}
-	b.segments = append(b.segments, blockSegment{len(b.states), none})
-	b.numbers = append(b.numbers, id)
+	g := d.segments[id]
+	n := uint32(len(b.segments))
+	b.local[id] = n
+	b.segments = append(b.segments, writtenSegment{
+		number: id, states: int32(len(b.states)), words: int32(g.words), most: int32(g.most), guarded: g.guarded,
+	})
 	for range g.words {
 		b.states = append(b.states, wordState{})
 	}
-	d := binary.AppendUvarint(b.defined, uint64(g.words))
-	d = binary.AppendUvarint(d, uint64(len(g.sites)))
+	t := binary.AppendUvarint(b.defined, uint64(g.words))
+	t = binary.AppendUvarint(t, uint64(len(g.sites)))
 	for i := range g.sites {
 		s := &g.sites[i]
-		d = binary.AppendUvarint(d, zigzag(s.pc-b.lastPC))
+		t = binary.AppendUvarint(t, zigzag(s.pc-b.lastPC))
 		b.lastPC = s.pc
-		d = binary.AppendUvarint(d, uint64(s.size)<<3|uint64(s.flags))
-		d = binary.AppendUvarint(d, uint64(s.base+1))
-		d = binary.AppendUvarint(d, zigzag(s.offset))
+		t = binary.AppendUvarint(t, uint64(s.size)<<3|uint64(s.flags))
+		t = binary.AppendUvarint(t, uint64(s.base+1))
+		t = binary.AppendUvarint(t, zigzag(s.offset))
 	}
-	b.defined = d
-	n := uint32(len(b.numbers))
-	b.local[id] = n
-	return n - 1
+	b.defined = t
+	return n
 }
 
-// enter encodes one entry and returns its accesses.
-func (b *blockWriter) enter(id uint32, g *segment, words []uint64) int {
-	var local uint32
-	if int(id) < len(b.local) && b.local[id] != 0 {
-		local = b.local[id] - 1
-	} else {
-		local = b.define(id, g)
-	}
-	if b.previous != none && b.segments[b.previous].next == local {
-		b.idHits++
-	} else {
-		if b.previous != none {
-			b.segments[b.previous].next = local
+// enter encodes entries from word i on, until the block is full or a word is
+// none, and returns the index of that word. This is the path of every access.
+func (b *blockWriter) enter(d *decoder, w []uint64, i int) (next int, err error) {
+	previous, idHits, wordHits, accesses, entries := b.previous, b.idHits, b.wordHits, b.accesses, b.entries
+	segments, states := b.segments, b.states
+	for i < len(w) && accesses < blockAccesses && b.words.n < blockBytes {
+		id := uint32(w[i])
+		at := segments[previous].next
+		if segments[at].number == id && id != 0 {
+			idHits++
+		} else {
+			if id < wordFirstSegment {
+				break
+			}
+			if at = b.index(d, id); at == 0 {
+				break
+			}
+			segments, states = b.segments, b.states
+			segments[previous].next = at
+			b.ids.room(2 * maxVarint)
+			b.ids.put(idHits)
+			b.ids.put(uint64(at - 1))
+			idHits = 0
 		}
-		b.ids.room(2 * maxVarint)
-		b.ids.put(b.idHits)
-		b.ids.put(uint64(local))
-		b.idHits = 0
-	}
-	b.previous = local
-	b.entries++
-
-	at := b.segments[local].states
-	states := b.states[at : at+len(words)]
-	b.words.room(len(words) * 2 * maxVarint)
-	hits := b.wordHits
-	for i, w := range words {
-		s := &states[i]
-		d := w - s.last
-		s.last = w
-		if d == s.stride {
-			hits++
+		previous = at
+		g := &segments[at]
+		next := i + 1 + int(g.words)
+		if next > len(w) {
+			return 0, errShort(int(g.words), i, next, len(w))
+		}
+		entries++
+		own := w[i+1 : next]
+		if len(own) > 0 {
+			b.words.room(len(own) * 2 * maxVarint)
+			st := states[g.states:][:len(own)]
+			for j, v := range own {
+				s := &st[j]
+				delta := v - s.last
+				s.last = v
+				if delta == s.stride {
+					wordHits++
+					continue
+				}
+				s.stride = delta
+				b.words.put(wordHits)
+				b.words.put(zigzag(delta))
+				wordHits = 0
+			}
+		}
+		i = next
+		if !g.guarded && (i >= len(w) || uint32(w[i]) != wordFault) {
+			accesses += int(g.most)
 			continue
 		}
-		s.stride = d
-		b.words.put(hits)
-		b.words.put(zigzag(d))
-		hits = 0
+		whole := d.segments[id]
+		reached := d.reached(whole, w, i)
+		accesses += whole.count(own, reached)
+		if reached < len(whole.sites) {
+			b.entries = entries
+			b.fault(reached)
+		}
 	}
-	b.wordHits = hits
-	return g.most
+	b.previous, b.idHits, b.wordHits, b.accesses, b.entries = previous, idHits, wordHits, accesses, entries
+	return i, nil
 }
 
 // fault says that the entry just encoded went no further than n sites.
@@ -197,7 +230,7 @@ func (b *blockWriter) fault(n int) {
 }
 
 func (b *blockWriter) full() bool {
-	return b.accesses >= blockAccesses || b.ids.n+b.words.n+len(b.runs)+len(b.defined) >= blockBytes
+	return b.accesses >= blockAccesses || b.words.n >= blockBytes || b.ids.n+len(b.runs)+len(b.faults)+len(b.defined) >= blockBytes
 }
 
 // payload appends the block, unpacked. The run must be closed.
@@ -211,7 +244,7 @@ func (b *blockWriter) payload(dst []byte) []byte {
 		dst = binary.AppendUvarint(dst, uint64(len(s)))
 		dst = append(dst, s...)
 	}
-	section(uint64(len(b.numbers)), b.defined)
+	section(uint64(len(b.segments)-1), b.defined)
 	section(b.nruns, b.runs)
 	section(b.nfaults, b.faults)
 	section(b.entries, b.ids.b[:b.ids.n])

@@ -246,14 +246,14 @@ func (r *Reader) scan() {
 	bad := int64(-1) // where a stretch without blocks began
 	for at := r.start; at+blockHeaderBytes <= r.size; {
 		info, err := r.headerAt(at)
-		if err == nil && info.offset+blockHeaderBytes+int64(info.packed) > r.size {
-			r.damage = append(r.damage, Damage{at, "block cut short by the end of the file"})
-			return
-		}
 		if err == nil {
 			if bad >= 0 {
 				r.damage = append(r.damage, Damage{bad, fmt.Sprintf("%d bytes that are no block", at-bad)})
 				bad = -1
+			}
+			if at+blockHeaderBytes+int64(info.packed) > r.size {
+				r.damage = append(r.damage, Damage{at, "block cut short by the end of the file"})
+				return
 			}
 			if info.kind == dataBlock {
 				r.blocks = append(r.blocks, info)

@@ -38,7 +38,7 @@ func (b *batcher) enter(d *decoder, w []uint64, i int) (int, error) {
 			break
 		}
 		if next > len(w) {
-			return 0, errShort(g, i, next, len(w))
+			return 0, errShort(g.words, i, next, len(w))
 		}
 		b.n += g.expand(b.buf[b.n:], w[i+1:next], d.reached(g, w, next), d.thread)
 		if b.n >= batchLen {

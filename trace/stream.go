@@ -277,6 +277,6 @@ func (d *decoder) mark(w []uint64, i int) (next int, err error) {
 	return i + 1 + n, nil
 }
 
-func errShort(g *segment, i, next, have int) error {
-	return fmt.Errorf("stream: word %d: a segment of %d words, the buffer ends %d words early", i, g.words, next-have)
+func errShort(words, i, next, have int) error {
+	return fmt.Errorf("stream: word %d: a segment of %d words, the buffer ends %d words early", i, words, next-have)
 }

@@ -159,42 +159,31 @@ func (w *Writer) seal(b *blockWriter) {
 	w.spare = append(w.spare, b)
 }
 
-// entries encodes a run of entries of one thread from word i of a stream.
+// entries encodes the entries of one thread from word i of a stream, up to a
+// word that is none.
 func (w *Writer) entries(pid int32, d *decoder, words []uint64, i int) (next int, err error) {
-	n := w.next.Load()
-	b := w.block(pid, d.thread)
-	for i < len(words) {
-		g, next := d.at(words, i)
-		if g == nil {
-			break
-		}
-		if next > len(words) {
-			return 0, errShort(g, i, next, len(words))
-		}
+	for {
+		b := w.block(pid, d.thread)
+		n := w.next.Load()
 		b.open(n)
-		body := words[i+1 : next]
-		k := b.enter(uint32(words[i]), g, body)
-		if next < len(words) && uint32(words[next]) == wordFault {
-			reached := d.reached(g, words, next)
-			b.fault(reached)
-			k = g.count(body, reached)
-		} else if g.guarded {
-			k = g.count(body, len(g.sites))
+		before := b.accesses
+		next, err := b.enter(d, words, i)
+		w.next.Store(n + uint64(b.accesses-before))
+		if err != nil {
+			return 0, err
 		}
-		b.accesses += k
-		n += uint64(k)
+		if !b.full() {
+			return next, nil
+		}
+		w.seal(b)
+		if err := w.Err(); err != nil {
+			return 0, err
+		}
+		if next == i || next == len(words) {
+			return next, nil
+		}
 		i = next
-		if b.full() {
-			w.next.Store(n)
-			w.seal(b)
-			if err := w.Err(); err != nil {
-				return 0, err
-			}
-			b = w.block(pid, d.thread)
-		}
 	}
-	w.next.Store(n)
-	return i, nil
 }
 
 // Write writes accesses that come from elsewhere than the engine.

@@ -299,7 +299,7 @@ func (c *chart) writeKinds(b *strings.Builder) {
 	}
 	lost := ""
 	if o.Lost > 0 {
-		lost = shorten(o.topLosses(2), 43)
+		lost = printable(shorten(o.topLosses(1), 43))
 	}
 	line := fmt.Sprintf("%-17s %9d  %6s  %s", "lost", o.Lost, "", lost)
 	b.WriteString(strings.TrimRight(line, " ") + "\n")

@@ -38,7 +38,7 @@ func TestHist(t *testing.T) {
 		"censored                150   12.9%",
 		"pruned                    0",
 		"invalidated               0",
-		"lost                    205          no free debug register (200), end not known (5)",
+		"lost                    205          no free debug register (200), ...",
 	} {
 		if !strings.Contains(out, want) {
 			t.Errorf("no %q in\n%s", want, out)

@@ -46,6 +46,11 @@ data went by, and so which cache sizes would have missed. Profiles are pprof fil
 		newDoctorCmd(),
 		newTopCmd(),
 		newHistCmd(),
+		newExactCmd(),
+		newGenCmd(),
+		newComposeCmd(),
+		newPartitionCmd(),
+		newGroupCmd(),
 	)
 	return root
 }

@@ -254,7 +254,7 @@ func wrap(b *strings.Builder, prefix, text string) {
 			b.WriteByte(' ')
 			at++
 		}
-		b.WriteString(word)
+		b.WriteString(printable(word))
 		at += len(word)
 	}
 	b.WriteByte('\n')

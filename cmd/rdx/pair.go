@@ -39,7 +39,7 @@ func (p place) String() string {
 			s += fmt.Sprintf(":%d", p.Line)
 		}
 	}
-	return s
+	return printable(s)
 }
 
 // A pair is all records between two places. Where no reuse was seen, its end

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"strings"
+	"unicode"
 )
 
 // siCount writes a number with three digits and a decimal suffix: 757, 1.50M.
@@ -54,6 +55,17 @@ func shorten(s string, n int) string {
 	}
 	tail := (n - 3) / 2
 	return string(r[:n-3-tail]) + "..." + string(r[len(r)-tail:])
+}
+
+// printable replaces what a terminal would act on: names and command lines are
+// the target's, and rdx is often run by root.
+func printable(s string) string {
+	return strings.Map(func(r rune) rune {
+		if unicode.IsControl(r) || r == '\u202e' { // right-to-left override
+			return '?'
+		}
+		return r
+	}, s)
 }
 
 // oneOf reports a flag value that is none of the words.

@@ -119,7 +119,8 @@ func findMetric(p *model.Profile, by string) (metric, error) {
 		if len(p.Caches) == 0 {
 			return metric{}, usageError{fmt.Errorf("--by misses: the profile has no cache sizes; use --by reuses")}
 		}
-		return ms[len(ms)-1], nil
+		// The first metrics come before those of the caches.
+		return ms[len(ms)-len(p.Caches)+max(p.Quotable(), 0)], nil
 	}
 	for _, m := range ms {
 		if m.name == by {

@@ -92,7 +92,7 @@ func TestTop(t *testing.T) {
 		"1160 of 1.16G accesses: 1000 reuse, 10 cold, 150 censored; lost 205",
 		"! the access rate, 2 per nanosecond, is a default guess",
 		"43.1% of the observations were reused sooner than the clock can tell, 500ns or",
-		"were lost: no free debug register (200), end not known (5)",
+		"were lost: no free debug register (200), end not known",
 		"predicted L2 misses: ",
 		"multiply  matmul.c:23",
 		"-> multiply  matmul.c:23",
@@ -249,7 +249,24 @@ func TestProfileErrors(t *testing.T) {
 	}
 }
 
-// A name from the target must not play tricks on the terminal or the columns.
+// A name from the target must not play tricks on the terminal.
+func TestControlCharacters(t *testing.T) {
+	p := demoProfile(t)
+	p.Command = "\x1b]0;owned\x07 a\nb"
+	p.Records[0].Use[0].Lines[0].Function = "f\x1b[2J\ng"
+	p.Records[0].Use[0].Lines[0].File = "/x/\x1b[31m.c"
+	p.Counts[0].Name = "lost: \x1b[2J"
+	p.Clock.Name = "clock\x1b"
+	p.Comments = []string{"session ended early: \x1b[2J"}
+	path := demoFile(t, p)
+	for _, command := range []string{"top", "hist"} {
+		if out := ok(t, command, path); strings.ContainsAny(out, "\x1b\x07") || strings.Contains(out, "\ng") {
+			t.Errorf("%s: %q", command, out)
+		}
+	}
+}
+
+// Nor on the columns.
 func TestTopLongNames(t *testing.T) {
 	p := demoProfile(t)
 	p.Records[0].Use[0].Lines[0].Function = strings.Repeat("template<", 100)

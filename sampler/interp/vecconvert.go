@@ -44,7 +44,7 @@ var vecConverts = []vecOp{
 	{"f3 0f 7a", "e0", "q msz=4 /2 fl", vecRM, lanesOf(func(x uint32) float64 { return float64(x) })},
 	{"f3 0f 7a", "e1", "q fl", vecRM, lanesOf(func(x uint64) float64 { return float64(x) })},
 
-	{"66 0f38 13", "v0e0", "d msz=2 /2 nb", vecRM, lanesOf(halfToSingle)},
+	{"66 0f38 13", "v0e0", "d msz=2 /2 nb fl", vecRM, lanesOf(halfToSingle)},
 	{"66 0f3a 1d", "v0e0", "d msz=2 /2 imm st nar fl", vecMR, halfFromSingle},
 }
 

@@ -61,7 +61,7 @@ func vecKey(opmap, pp, op uint8) uint16 {
 	return uint16(opmap)<<10 | uint16(pp)<<8 | uint16(op)
 }
 
-var vecTable = buildVecTable(vecMoves, vecInts, vecShuffles, vecMasks, vecFloats, vecConverts, vecCrypto)
+var vecTable = buildVecTable(vecMoves, vecInts, vecShuffles, vecMasks, vecFloats, vecConverts, vecCrypto, vecStrings)
 
 func buildVecTable(tables ...[]vecOp) map[uint16][]vecEntry {
 	t := make(map[uint16][]vecEntry)
@@ -318,6 +318,7 @@ func (d *decoder) vectorEntry(e *vecEntry, op byte) {
 		in.imm = uint64(d.byte())
 	}
 	in.fn, in.kern = e.fn, e.kern
+	in.op = op
 	if rounding && d.ll != 0 && e.fl {
 		in.fn = nil // a rounding mode of its own
 	}

@@ -176,7 +176,7 @@ var vecInts = []vecOp{
 	{"66 0f38 55", "e", "x", vecRM, bySize(of32(func(a, _ uint32) uint32 { return uint32(bits.OnesCount32(a)) }), of64(func(a, _ uint64) uint64 { return uint64(bits.OnesCount64(a)) }))},
 	{"66 0f38 54", "e0", "b", vecRM, of8(func(a, _ uint8) uint8 { return uint8(bits.OnesCount8(a)) })},
 	{"66 0f38 54", "e1", "w", vecRM, of16(func(a, _ uint16) uint16 { return uint16(bits.OnesCount16(a)) })},
-	{"66 0f38 c4", "e", "x", vecRM, pconflict},
+	{"66 0f38 c4", "e", "x wh", vecRM, pconflict},
 
 	{"66 0f38 17", "lv", "q", vecFlags, ptest},
 	{"66 0f38 0e", "v0", "d", vecFlags, vtest}, {"66 0f38 0f", "v0", "q", vecFlags, vtest},

@@ -89,14 +89,14 @@ func (m *Machine) vecSource(in *inst) *Vec {
 	a := m.ea(in)
 	v := &m.src
 	*v = Vec{}
+	act := m.active(in)
+	if act == 0 && !in.whole {
+		return v
+	}
 	if in.aligned && a%uint64(in.size) != 0 {
 		fault()
 	}
 	if in.k != 0 && !in.whole {
-		act := m.active(in)
-		if act == 0 {
-			return v
-		}
 		if !in.bcast {
 			first, last := span(act)
 			lo, hi := first*int(in.msz), (last+1)*int(in.msz)
@@ -146,7 +146,8 @@ func (m *Machine) vecPut(in *inst) {
 // vecStore writes v to the memory operand, under the opmask.
 func (m *Machine) vecStore(in *inst, v *Vec) {
 	a := m.ea(in)
-	if in.aligned && a%uint64(in.size) != 0 {
+	act := m.active(in)
+	if in.aligned && act != 0 && a%uint64(in.size) != 0 {
 		fault()
 	}
 	if in.k == 0 {
@@ -154,7 +155,7 @@ func (m *Machine) vecStore(in *inst, v *Vec) {
 		m.write(a, v.b()[:in.size])
 		return
 	}
-	m.maskedStore(a, v, m.active(in), in.msz)
+	m.maskedStore(a, v, act, in.msz)
 }
 
 // maskedStore writes the active elements. It is one access from the first to

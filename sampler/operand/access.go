@@ -16,9 +16,12 @@ type Access struct {
 	// will touch (at most, where the data can stop it), of which this access
 	// is the first.
 	Elements uint64
-	// Approx marks an upper bound: a vector access under a mask of which the
-	// active lanes are unknown or not contiguous. [Addr, Addr+Size) contains
-	// every byte touched, and bytes that are not.
+	// Approx says that the extent is not exact: a CPU may touch fewer bytes
+	// (of the 16 that punpckl, unpckl and shift counts name, some fetch 8; the
+	// end of an fxsave area; all lanes, when the mask is not known), or more: of
+	// a vector under a known mask the span of its active lanes is given, and
+	// some CPUs touch the inactive lanes beside it as well. Addr is touched,
+	// unless the mask is not known.
 	Approx bool
 }
 

@@ -60,6 +60,7 @@ type X86Inst struct {
 	elem        uint8 // bytes of a lane under mask
 	lanes       uint8 // number of lanes under mask
 	nf          bool  // EVEX mask does not suppress the access
+	part        bool  // the CPU may touch only part of the operand
 	indexQ      bool
 	disp        int64
 	rel         int64
@@ -428,7 +429,7 @@ func (d *x86Decoder) fill(in *X86Inst, f *x86Form) error {
 	in.shape, in.Branch = f.shape, f.branch
 	in.base, in.index, in.bitReg, in.vecMask = noReg, noReg, noReg, noReg
 	in.seg, in.addr32 = d.seg, d.addr32
-	in.nf, in.indexQ = f.nf, f.indexQ
+	in.nf, in.part, in.indexQ = f.nf, f.part, f.indexQ
 	isMem := f.modrm && d.modrm < 0xc0
 	if isMem || !f.modrm || f.shape == shapeMaskMov {
 		in.load, in.store = f.load, f.store
@@ -454,6 +455,9 @@ func (d *x86Decoder) fill(in *X86Inst, f *x86Form) error {
 	// Intel ignores a 66 prefix here, AMD truncates the target: which one is not known.
 	if f.branch != BranchNone && f.branch != BranchTrap && f.branch != BranchSyscall && d.prefix66 && d.w == 0 {
 		return d.unsupported("near branch with operand-size prefix")
+	}
+	if d.opMap == 0 && d.op&0xfe == 0xe0 && d.rep != 0 {
+		return d.unsupported("loope or loopne with a REP prefix") // Zen 4 lets the prefix choose the condition
 	}
 	if err := d.immediate(in, f); err != nil {
 		return err

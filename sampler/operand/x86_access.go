@@ -42,7 +42,7 @@ func (in *X86Inst) Accesses(r *X86Regs, buf []Access) ([]Access, error) {
 	switch in.shape {
 	case shapeModRM:
 		if in.opMask == 0 || in.nf || in.elem == 0 {
-			return in.both(buf, in.address(r), size, false), nil
+			return in.both(buf, in.address(r), size, in.part), nil
 		}
 		return in.masked(r, buf)
 	case shapeSplat, shapePack, shapeVMask:
@@ -233,11 +233,12 @@ func (in *X86Inst) masked(r *X86Regs, buf []Access) ([]Access, error) {
 	case shapeSplat:
 		return in.both(buf, a, size, false), nil
 	case shapePack:
-		return in.both(buf, a, bits.OnesCount64(m)*int(in.elem), false), nil
+		n := bits.OnesCount64(m)
+		return in.both(buf, a, n*int(in.elem), n != int(in.lanes)), nil
 	}
 	first, last := bits.TrailingZeros64(m), bits.Len64(m)-1
 	span := last - first + 1
-	return in.both(buf, a+uint64(first*int(in.elem)), span*int(in.elem), bits.OnesCount64(m) != span), nil
+	return in.both(buf, a+uint64(first*int(in.elem)), span*int(in.elem), span != int(in.lanes) || bits.OnesCount64(m) != span), nil
 }
 
 func (in *X86Inst) gather(r *X86Regs, buf []Access) ([]Access, error) {

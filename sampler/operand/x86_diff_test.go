@@ -199,10 +199,7 @@ func branchTarget(text string) uint64 {
 
 // expected is what an objdump line says about accesses: addresses and sizes,
 // not directions, in any order.
-type expected struct {
-	spans []Access
-	exact bool // the sizes are known
-}
+type expected struct{ spans []Access }
 
 func (e expected) check(got []Access) string {
 	// Two accesses at one place are one memory operand in the text.
@@ -224,7 +221,7 @@ func (e expected) check(got []Access) string {
 	for _, w := range e.spans {
 		found := false
 		for _, m := range merged {
-			found = found || m.Addr == w.Addr && (m.Size == w.Size || w.Size == 0) && !m.Approx
+			found = found || m.Addr == w.Addr && m.Size == w.Size
 		}
 		if !found {
 			return fail()

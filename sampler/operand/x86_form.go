@@ -147,6 +147,7 @@ type x86Form struct {
 	address       bool // the memory form has an effective address
 	load, store   bool
 	bcast, nf     bool
+	part          bool
 	elem          uint8 // bytes, elemByW, or 0
 	size          sizeKind
 	imm           immKind
@@ -216,6 +217,8 @@ func parseX86Form(tokens []string, line string) x86Form {
 			f.modrm = false
 		case t == "nf":
 			f.nf = true
+		case t == "part":
+			f.part = true
 		case t == "np":
 			f.prefix |= prefixNone
 		case t == "66":

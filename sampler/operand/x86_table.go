@@ -25,6 +25,7 @@ package operand
 //	              also fix EVEX.W, unless W is given
 //	bN            the same, and the operand may be broadcast from one element
 //	nf            a mask does not suppress the access: the whole operand is read
+//	part          the CPU may fetch or store only part of the operand
 //	nm            no ModRM byte
 //	ib iw iz iv id  immediate: 1, 2, 2 or 4, 2, 4 or 8, 4 bytes
 //	>LETTERS      registers written: g ModRM.reg, b ModRM.rm, v VEX.vvvv, o opcode;
@@ -209,8 +210,10 @@ ff /6 r:q =pushm >s
 12 f2 SVE r:dup
 13,17 np SVE L0 mem w:8
 13,17 66 SVE L0 mem w:8
-14,15 np SVE r:x b4 nf
-14,15 66 SVE r:x b8 nf
+14 np SVE r:x b4 nf part
+14 66 SVE r:x b8 nf part
+15 np SVE r:x b4 nf
+15 66 SVE r:x b8 nf
 18,19,1c,1d,1f m
 1e np 66 f2 m
 1e f3 /0,2-7 m
@@ -254,13 +257,16 @@ ff /6 r:q =pushm >s
 5b 66 f3 SVE r:x b4
 60-62 np S r:4
 63-6b np S r:8
-60,61,63,67-69 66 SVE r:x
-62,6a,6b 66 SVE r:x b4 nf
+60,61 66 SVE r:x part
+62 66 SVE r:x b4 nf part
+63,67-69 66 SVE r:x
+6a,6b 66 SVE r:x b4 nf
 64-66 66 SV r:x
 64 66 E r:x e1 >K
 65 66 E r:x e2 >K
 66 66 E r:x b4 >K
-6c,6d 66 SVE r:x b8 nf
+6c 66 SVE r:x b8 nf part
+6d 66 SVE r:x b8 nf
 6e np S r:y
 6e 66 SVE L0 r:y
 6f np S r:8
@@ -329,8 +335,8 @@ a3 r:v =bit >f
 ab,b3,bb rw:v =bit >bf
 a4,ac rw:v ib >bf
 a5,ad rw:v >bf
-ae np /0 mem w:512
-ae np /1 mem r:512 >X
+ae np /0 mem w:512 part
+ae np /1 mem r:512 part >X
 ae np SV L0 /2 mem r:4 >
 ae np SV L0 /3 mem w:4
 ae np /7 mem m
@@ -373,7 +379,7 @@ c7 f3 /7 reg >b
 c8-cf nm >o
 d0 66 f2 SV r:x
 d1-d5,d8-df np S r:8
-d1-d3 66 SVE r:16
+d1-d3 66 SVE r:16 part
 d4 66 SVE r:x b8
 d8,da,dc,de 66 SVE r:x e1
 d5,d9,dd 66 SVE r:x e2
@@ -386,7 +392,7 @@ d7 66 SV reg >g
 e0-e5,e8-ef np S r:8
 e0,e8,ec 66 SVE r:x e1
 e3-e5,e9,ea,ed,ee 66 SVE r:x e2
-e1,e2 66 SVE r:16
+e1,e2 66 SVE r:16 part
 e6 66 f2 SVE r:x b8
 e6 f3 SV r:x/2
 e6 f3 E W0 r:x/2 b4
@@ -397,7 +403,7 @@ eb,ef 66 SV r:x
 eb,ef 66 E r:x bw
 f0 f2 SV mem r:x
 f1-f6,f8-fe np S r:8
-f1-f3 66 SVE r:16
+f1-f3 66 SVE r:16 part
 f4 66 SVE r:x b8
 f5,f6 66 SVE r:x
 f7 np S reg =maskmovq

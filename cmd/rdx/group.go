@@ -1,0 +1,122 @@
+package main
+
+import (
+	"encoding/csv"
+	"errors"
+	"fmt"
+	"io"
+	"path/filepath"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/rdx-profiler/rdx/model"
+)
+
+func newGroupCmd() *cobra.Command {
+	var f corunFlags
+	var caches, per int
+	cmd := &cobra.Command{
+		Use:   "group FILE...",
+		Short: "Find which programs should share a cache with which",
+		Long: `group assigns programs to several caches of one size so that together they miss
+least. Every assignment is considered, for up to 16 programs.
+
+` + ratesHelp,
+		Example: `  rdx group a.pb.gz b.pb.gz c.pb.gz d.pb.gz --cache 32m --caches 2`,
+		Args:    profiles(2),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := oneOf("format", f.format, []string{"text", "json", "csv"}); err != nil {
+				return err
+			}
+			if caches < 1 {
+				return usageError{fmt.Errorf("--caches %d: want 1 or more", caches)}
+			}
+			if !cmd.Flags().Changed("per") {
+				per = (len(args) + caches - 1) / caches
+			}
+			if per < 1 || per < (len(args)+caches-1)/caches {
+				return usageError{fmt.Errorf("%d programs do not fit on %d caches with %d each", len(args), caches, per)}
+			}
+			if len(f.caches) > 1 {
+				return usageError{errors.New("--cache: want one size")}
+			}
+			set, err := f.load(args)
+			if err != nil {
+				return err
+			}
+			r, err := group(set, caches, per)
+			if err != nil {
+				return err
+			}
+			return r.write(cmd.OutOrStdout(), f.format)
+		},
+	}
+	f.register(cmd)
+	cmd.Flags().IntVar(&caches, "caches", 2, "number of caches")
+	cmd.Flags().IntVar(&per, "per", 0, "programs on one cache at most (default: as even as possible)")
+	return cmd
+}
+
+type groupRow struct {
+	Group   int     `json:"group"` // from 1
+	Program string  `json:"program"`
+	Rate    float64 `json:"rate"`
+	Alone   float64 `json:"miss_ratio_alone"`
+	Shared  float64 `json:"miss_ratio_shared"`
+}
+
+type groupReport struct {
+	Cache  int64      `json:"cache_bytes"`
+	Rates  string     `json:"rates"`
+	Rows   []groupRow `json:"programs"`
+	Misses float64    `json:"misses_per_access"`
+}
+
+func group(set *corunSet, caches, per int) (*groupReport, error) {
+	blocks := set.blocks(set.sizes[0])
+	g, err := model.Group(set.programs, blocks, caches, per)
+	if err != nil {
+		return nil, err
+	}
+	r := &groupReport{Cache: set.sizes[0], Rates: set.how}
+	rates := 0.0
+	for n, members := range g.Groups {
+		for _, i := range members {
+			p := set.programs[i]
+			a, err := alone(p, blocks)
+			if err != nil {
+				return nil, err
+			}
+			rates += p.Rate
+			r.Rows = append(r.Rows, groupRow{n + 1, p.Name, p.Rate, a, g.Corun[i].MissRatio})
+		}
+	}
+	r.Misses = g.Misses / rates
+	return r, nil
+}
+
+func (r *groupReport) write(w io.Writer, format string) error {
+	switch format {
+	case "json":
+		return writeJSON(w, r)
+	case "csv":
+		out := csv.NewWriter(w)
+		out.Write([]string{"group", "program", "rate", "miss_ratio_alone", "miss_ratio_shared"})
+		for _, x := range r.Rows {
+			out.Write([]string{strconv.Itoa(x.Group), x.Program, number(x.Rate), number(x.Alone), number(x.Shared)})
+		}
+		out.Flush()
+		return out.Error()
+	}
+	var b strings.Builder
+	fmt.Fprintf(&b, "best grouping on caches of %s (access rates %s)\n", siBytes(float64(r.Cache)), r.Rates)
+	fmt.Fprintf(&b, "%5s %8s %8s  %s\n", "group", "alone", "shared", "program")
+	for _, x := range r.Rows {
+		fmt.Fprintf(&b, "%5d %8s %8s  %s\n", x.Group, percent(x.Alone, 1), percent(x.Shared, 1), filepath.Base(x.Program))
+	}
+	fmt.Fprintf(&b, "%5s %8s %8s  %s\n", "", "", percent(r.Misses, 1), "all accesses")
+	_, err := io.WriteString(w, b.String())
+	return err
+}

@@ -1,0 +1,52 @@
+package collector
+
+import (
+	"math"
+	"testing"
+	"time"
+
+	"github.com/rdx-profiler/rdx/sampler"
+)
+
+// Whatever a hold costs, the share spent settles at the target.
+func TestBudgetConverges(t *testing.T) {
+	for _, holdCost := range []time.Duration{10 * time.Microsecond, 50 * time.Microsecond, time.Millisecond} {
+		for _, target := range []float64{0.005, 0.01, 0.05} {
+			b := newBudget(target, sampler.TwoTrap{P50: 3000})
+			var cpu uint64
+			var stats sampler.Stats
+			var held time.Duration
+			for range 600 { // a minute
+				cpu += uint64(100 * time.Millisecond)
+				ticks := float64(100*time.Millisecond) / float64(defaultGap)
+				stats.Ticks += uint64(ticks)
+				n := uint64(math.Round(ticks * b.accept))
+				stats.Holds += n
+				held += time.Duration(n) * holdCost
+				b.update(cpu, stats, held)
+			}
+			if b.accept == maxAccept {
+				continue // the ticks are too few to spend it all
+			}
+			if b.spent > 1.25*target || b.spent < 0.6*target {
+				t.Errorf("holds of %v: spent %.4f, target %.4f, accept %.4f", holdCost, b.spent, target, b.accept)
+			}
+		}
+	}
+}
+
+func TestDurations(t *testing.T) {
+	var d durations
+	if d.quantile(.5) != 0 {
+		t.Error("quantile of nothing is not 0")
+	}
+	for i := range 2 * keptDurations {
+		d.add(time.Duration(i))
+	}
+	if len(d.ring) != keptDurations || d.n != 2*keptDurations {
+		t.Errorf("kept %d of %d", len(d.ring), d.n)
+	}
+	if q := d.quantile(.5); q < keptDurations || q > 2*keptDurations {
+		t.Errorf("median %v is not one of the last", q)
+	}
+}

@@ -1,0 +1,115 @@
+package collector
+
+import (
+	"testing"
+
+	"github.com/rdx-profiler/rdx/model"
+	"github.com/rdx-profiler/rdx/sampler"
+)
+
+// newPairing is a session with one thread and an armed observation in slot 0,
+// as after Hold; traps are fed by hand.
+func newPairing() (*Session, *observation) {
+	s := &Session{
+		byIndex:     make(map[uint32]*thread),
+		stacks:      newStackTable(),
+		losses:      make(map[string]int64),
+		locate:      sampler.NewLocator(),
+		calibration: sampler.TwoTrap{P10: 2900, P50: 3000, P90: 3100},
+	}
+	t := &thread{tid: 7, process: &process{pid: 1 << 30}, shared: new(sampler.Thread)}
+	o := &observation{process: t.process, tid: 7, seq: 1, pc: 0x1000, next: 0x1004, epoch: t.currentEpoch()}
+	t.slots[0].obs = o
+	s.byIndex[3] = t
+	return s, o
+}
+
+func trapAt(kind sampler.Trap, clock uint64, traps uint32, ip uint64) *sampler.Trap {
+	kind.Index, kind.Tid, kind.Seq, kind.StackBytes = 3, 7, 1, 8
+	kind.Clock, kind.Traps, kind.Ip = clock, traps, ip
+	kind.Stack[0] = ip
+	return &kind
+}
+
+var (
+	use   = sampler.Trap{Kind: sampler.TrapUse}
+	reuse = sampler.Trap{Kind: sampler.TrapReuse}
+)
+
+func TestPair(t *testing.T) {
+	s, o := newPairing()
+	s.pair(trapAt(use, 1000, 10, 0x1004))
+	s.pair(trapAt(reuse, 24_000, 11, 0x1004))
+	if o.state != done || o.kind != model.Reuse || s.pairs != 1 {
+		t.Fatalf("%+v", o)
+	}
+	// One trap of another slot came in between, and cost as much as a pair.
+	if o.native != 23_000-3000 || o.below {
+		// between counts the reuse's own trap: 11-10 = 1 constant
+		t.Errorf("reuse after %v ns", o.native)
+	}
+}
+
+func TestPairBelowResolution(t *testing.T) {
+	s, o := newPairing()
+	s.pair(trapAt(use, 1000, 10, 0x1004))
+	s.pair(trapAt(reuse, 4050, 11, 0x1004))
+	if !o.below || o.native != 200 {
+		t.Errorf("reuse after %v ns, below resolution %v; want the resolution, 200", o.native, o.below)
+	}
+}
+
+func TestPairOtherTrapsBetween(t *testing.T) {
+	s, o := newPairing()
+	s.pair(trapAt(use, 1000, 10, 0x1004))
+	s.pair(trapAt(reuse, 101_000, 14, 0x1004))
+	if o.native != 100_000-4*3000 {
+		t.Errorf("reuse after %v ns with three other traps between", o.native)
+	}
+}
+
+func TestPairLosses(t *testing.T) {
+	for name, f := range map[string]func(*Session){
+		"use by another instruction": func(s *Session) { s.pair(trapAt(use, 1, 1, 0x2000)) },
+		"record of the use dropped":  func(s *Session) { s.pair(trapAt(reuse, 1, 1, 0x1004)) },
+		"trap of a watchpoint that is gone": func(s *Session) {
+			trap := trapAt(use, 1, 1, 0x1004)
+			trap.Seq = 9
+			s.pair(trap)
+		},
+		"trap of a thread that is gone": func(s *Session) {
+			trap := trapAt(use, 1, 1, 0x1004)
+			trap.Index = 4
+			s.pair(trap)
+		},
+	} {
+		s, o := newPairing()
+		f(s)
+		if s.losses["lost: "+name] != 1 || o.state == done {
+			t.Errorf("%s: losses %v, state %v", name, s.losses, o.state)
+		}
+		if o.state == void && o.epoch.accepted != 0 {
+			t.Errorf("%s: the lost observation still has a weight", name)
+		}
+	}
+}
+
+// A lost observation's CPU time goes to the others of its epoch.
+func TestEpochWeights(t *testing.T) {
+	th := &thread{shared: new(sampler.Thread), gap: 2_000_000}
+	var all []*observation
+	for range epochSamples + 1 {
+		th.shared.Ticks += 10
+		th.account()
+		all = append(all, &observation{epoch: th.currentEpoch()})
+	}
+	all[0].lost()
+	all[0].lost() // twice is once
+	var sum float64
+	for _, o := range all[1:] {
+		sum += o.epoch.perObservation()
+	}
+	if want := float64(th.cpu); sum < 0.999*want || sum > 1.001*want {
+		t.Errorf("observations stand for %v ns of %v", sum, want)
+	}
+}

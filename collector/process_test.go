@@ -1,0 +1,71 @@
+package collector
+
+import (
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/rdx-profiler/rdx/model"
+)
+
+func TestParseMaps(t *testing.T) {
+	const maps = `55d0c0000000-55d0c0002000 r--p 00000000 fe:00 12 /usr/bin/a program
+55d0c0002000-55d0c0006000 r-xp 00002000 fe:00 12                         /usr/bin/a program
+7f0000000000-7f0000021000 rw-p 00000000 00:00 0
+7f1000000000-7f1000001000 r-xp 00000000 00:00 0
+7f2000000000-7f2000003000 r-xp 00001000 fe:00 99 /lib/libx.so (deleted)
+not a line
+zzzz-7f30 r-xp 0 fe:00 1 /x
+7ffd00000000-7ffd00002000 r-xp 00000000 00:00 0                          [vdso]
+`
+	got := parseMaps(strings.NewReader(maps))
+	want := []model.Mapping{
+		{Start: 0x55d0c0002000, Limit: 0x55d0c0006000, Offset: 0x2000, File: "/usr/bin/a program"},
+		{Start: 0x7f1000000000, Limit: 0x7f1000001000},
+		{Start: 0x7f2000000000, Limit: 0x7f2000003000, Offset: 0x1000, File: "/lib/libx.so (deleted)"},
+		{Start: 0x7ffd00000000, Limit: 0x7ffd00002000, File: "[vdso]"},
+	}
+	if len(got) != len(want) {
+		t.Fatalf("%d mappings, want %d: %+v", len(got), len(want), got)
+	}
+	for i := range want {
+		if got[i] != want[i] {
+			t.Errorf("mapping %d: %+v, want %+v", i, got[i], want[i])
+		}
+	}
+}
+
+func TestMappingsFind(t *testing.T) {
+	p := &process{}
+	for _, m := range []model.Mapping{{Start: 0x3000, Limit: 0x4000}, {Start: 0x1000, Limit: 0x2000}} {
+		p.insert(&mapping{Mapping: m})
+	}
+	for pc, want := range map[uint64]uint64{0xfff: 0, 0x1000: 0x1000, 0x1fff: 0x1000, 0x2000: 0, 0x3800: 0x3000, 0x4000: 0} {
+		var got uint64
+		if m := p.find(pc); m != nil {
+			got = m.Start
+		}
+		if got != want {
+			t.Errorf("find %#x: mapping at %#x, want %#x", pc, got, want)
+		}
+	}
+	// A new mapping takes the place of what it overlaps.
+	p.insert(&mapping{Mapping: model.Mapping{Start: 0x1800, Limit: 0x3800, File: "new"}})
+	if len(p.mappings) != 1 || p.find(0x2000).File != "new" {
+		t.Errorf("overlapping insert: %+v", p.mappings)
+	}
+}
+
+// The process's own mappings are readable without privileges, by whatever
+// way to the file there is.
+func TestOwnProcess(t *testing.T) {
+	p := newProcess(os.Getpid())
+	defer p.close()
+	if len(p.mappings) == 0 || p.command == "" {
+		t.Fatalf("nothing known of ourselves: %+v", p)
+	}
+	p.note(1)
+	if !p.unknown {
+		t.Error("address 1 is taken for known")
+	}
+}

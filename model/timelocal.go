@@ -1,0 +1,175 @@
+package model
+
+import (
+	"fmt"
+	"math"
+)
+
+// Epoch is a stretch of a program's run: its length in accesses and the
+// histogram of the reuse times of the uses in it.
+type Epoch struct {
+	Length uint64
+	Times  *Hist
+}
+
+// TimeLocal converts reuse times to stack distances for a program that changes
+// with time: each access in a reuse window counts by the survival function of
+// its own epoch,
+//
+//	d(s, D) = sum_{t=1}^{D-1} q_{e(s+D-t)}(t)
+//
+// for a use at position s. It repairs what no stationary model gets right,
+// phases with different working sets and sawtooth orders.
+//
+// An epoch of about 50 observations has a survival function too noisy to use,
+// so each is shrunk towards the whole run's: (n_e S_e + k S)/(n_e + k), with k
+// by empirical Bayes from how much more the epochs differ than chance would
+// make them.
+type TimeLocal struct {
+	epochs []Epoch
+	start  []float64 // position of each epoch's first access
+	end    float64
+	local  []SSX
+	k      float64
+}
+
+// NewTimeLocal prepares the conversion, O(epochs x bins). All histograms must
+// have equal bins. It errs on an epoch without length, on broken weights and
+// if there are no observations at all. The histograms are kept, not copied.
+func NewTimeLocal(epochs []Epoch) (*TimeLocal, error) {
+	if len(epochs) == 0 {
+		return nil, fmt.Errorf("time-local conversion: no epochs")
+	}
+	all := NewHist(epochs[0].Times.Bins)
+	x := &TimeLocal{epochs: epochs, local: make([]SSX, len(epochs)), start: make([]float64, len(epochs))}
+	for i, e := range epochs {
+		if e.Length == 0 {
+			return nil, fmt.Errorf("time-local conversion: epoch %d has no length", i)
+		}
+		if err := e.Times.check(); err != nil {
+			return nil, fmt.Errorf("time-local conversion: epoch %d: %w", i, err)
+		}
+		if err := all.Merge(e.Times); err != nil {
+			return nil, fmt.Errorf("time-local conversion: epoch %d: %w", i, err)
+		}
+		x.start[i] = x.end
+		x.end += float64(e.Length)
+	}
+	total, err := all.checkTimes()
+	if err != nil {
+		return nil, fmt.Errorf("time-local conversion: %w", err)
+	}
+	x.k = shrinkage(epochs, all)
+	shrunk := NewHist(all.Bins)
+	for i, e := range epochs {
+		// Weights in units of observations: the epoch's n and k of the run's.
+		n, sum := float64(e.Times.N), e.Times.Total()
+		mine := 0.0
+		if sum > 0 {
+			mine = n / sum
+		}
+		for j := range shrunk.W {
+			shrunk.W[j] = mine*e.Times.W[j] + x.k/total*all.W[j]
+		}
+		shrunk.Cold = mine*e.Times.endless() + x.k/total*all.endless()
+		if err := x.local[i].Reset(shrunk); err != nil {
+			return nil, fmt.Errorf("time-local conversion: epoch %d: %w", i, err)
+		}
+	}
+	return x, nil
+}
+
+// K is the weight of the whole run in each epoch's estimate, in observations.
+func (x *TimeLocal) K() float64 { return x.k }
+
+// shrinkage is k = sum S(1-S) / sum [(S_e - S)^2 - S(1-S)/n_e] over epochs
+// and bins, clipped to 1..10^4.
+func shrinkage(epochs []Epoch, all *Hist) float64 {
+	const least, most = 1, 1e4
+	total := all.Total()
+	var noise, extra float64
+	for _, e := range epochs {
+		n, sum := float64(e.Times.N), e.Times.Total()
+		if n == 0 || !(sum > 0) {
+			continue
+		}
+		s, se := 1.0, 1.0
+		for j := range all.W {
+			s -= all.W[j] / total
+			se -= e.Times.W[j] / sum
+			v := max(0, s*(1-s))
+			noise += v
+			extra += (se-s)*(se-s) - v/n
+		}
+	}
+	if !(extra > 0) {
+		return most
+	}
+	return min(most, max(least, noise/extra))
+}
+
+// mean is the mean stack distance, and its variance, of a reuse after time d
+// of a use at position s in epoch e.
+func (x *TimeLocal) mean(e int, s, d float64) (mean, variance float64) {
+	for f := e; f < len(x.local); f++ {
+		// Epoch f holds the offsets before the window's end from..to.
+		to := d
+		if f > e {
+			to = s + d - x.start[f]
+		}
+		if to <= 1 {
+			break
+		}
+		from := 1.0
+		if f+1 < len(x.local) {
+			from = max(1, s+d-x.start[f+1])
+		}
+		c1, v1 := x.local[f].moments(to)
+		c0, v0 := x.local[f].moments(from)
+		mean += c1 - c0
+		variance += v1 - v0
+	}
+	return mean, max(0, variance)
+}
+
+// Stacks adds the stack distances of all epochs' reuse times to dst: cost in
+// the order of epochs x bins x epochs that a reuse spans.
+func (x *TimeLocal) Stacks(dst *Hist) {
+	const places = 2 // positions in an epoch at which its uses are taken to be
+	for e, epoch := range x.epochs {
+		for i, w := range epoch.Times.W {
+			if w == 0 {
+				continue
+			}
+			b := &x.local[e].bin[i]
+			n := x.local[e].pieces(i)
+			step := b.width / float64(n)
+			for place := range places {
+				s := x.start[e] + float64(epoch.Length)*(float64(place)+0.5)/places
+				for k := range n {
+					p := x.local[e].piece(i, k, n) // for its bounds
+					d := b.lo + step*float64(k)
+					if b.width <= exactWidth {
+						p.c0, p.v = x.mean(e, s, d)
+						p.c1 = p.c0
+					} else {
+						p.c0, _ = x.mean(e, s, max(1, d-0.5))
+						p.c1, _ = x.mean(e, s, d+step-0.5)
+						_, p.v = x.mean(e, s, d+step/2)
+						if p.c1 < p.c0 { // a longer window may hold fewer blocks
+							p.c0, p.c1 = p.c1, p.c0
+						}
+					}
+					p.add(dst, w/float64(n)/places)
+				}
+			}
+		}
+		dst.addEndless(epoch.Times)
+	}
+}
+
+// moments is C and V for a reuse time that need not be an integer.
+func (x *SSX) moments(time float64) (mean, variance float64) {
+	b := &x.bin[x.bins.Index(toUint(time))]
+	return b.at(math.Min(max(0, time-b.lo), b.width))
+}

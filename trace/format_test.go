@@ -1,0 +1,534 @@
+package trace
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/rdx-profiler/rdx/model"
+)
+
+// memory is a file that may be of limited size.
+type memory struct {
+	b     []byte
+	limit int // bytes, 0 for none
+}
+
+var errFull = errors.New("no space left on device")
+
+func (m *memory) WriteAt(p []byte, at int64) (int, error) {
+	if m.limit > 0 && int(at)+len(p) > m.limit {
+		return 0, errFull
+	}
+	if n := int(at) + len(p); n > len(m.b) {
+		m.b = append(m.b, make([]byte, n-len(m.b))...)
+	}
+	return copy(m.b[at:], p), nil
+}
+
+func open(t testing.TB, b []byte) *Reader {
+	t.Helper()
+	r, err := NewReader(bytes.NewReader(b), int64(len(b)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+// readAll checks that the numbers follow one another, gaps allowed.
+func readAll(t testing.TB, r *Reader) (numbers []uint64, all []model.Access) {
+	t.Helper()
+	end := uint64(0)
+	for {
+		first, b, err := r.Next()
+		if err == io.EOF {
+			return numbers, all
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		if first < end {
+			t.Fatalf("batch begins with access %d, the one before ended with %d", first, end)
+		}
+		end = first + uint64(len(b))
+		for i := range b {
+			numbers = append(numbers, first+uint64(i))
+		}
+		all = append(all, b...)
+	}
+}
+
+// someAccesses has loops, random addresses and thread changes.
+func someAccesses(rng *rand.Rand, n, threads int) []model.Access {
+	as := make([]model.Access, 0, n)
+	thread := int32(100)
+	for len(as) < n {
+		if rng.Intn(50) == 0 {
+			thread = 100 + int32(rng.Intn(threads))
+		}
+		pc := uint64(0x400000 + rng.Intn(40)*3)
+		op := model.Load
+		if pc%2 == 0 {
+			op = model.Store
+		}
+		addr := uint64(rng.Int63n(1 << 47))
+		if rng.Intn(4) > 0 {
+			addr = 0x7000_0000 + uint64(len(as))*8
+		}
+		for range 1 + rng.Intn(20) {
+			as = append(as, model.Access{Addr: addr, PC: pc, Thread: thread, Size: 1 << (pc % 5), Op: op})
+			addr += 8
+		}
+	}
+	return as[:n]
+}
+
+func write(t testing.TB, as []model.Access, h Header) []byte {
+	t.Helper()
+	m := &memory{}
+	w, err := NewWriter(m, h)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := w.Write(as); err != nil {
+		t.Fatal(err)
+	}
+	s, err := w.Close(Summary{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if s.Accesses != uint64(len(as)) {
+		t.Fatalf("summary says %d accesses of %d", s.Accesses, len(as))
+	}
+	return m.b
+}
+
+func TestAccessesComeBackAsWritten(t *testing.T) {
+	const seed = 1
+	as := someAccesses(rand.New(rand.NewSource(seed)), 3_000_000, 5)
+	b := write(t, as, Header{Command: []string{"a", "b"}})
+	r := open(t, b)
+	if got := r.Header().Command; !slices.Equal(got, []string{"a", "b"}) {
+		t.Errorf("command %q", got)
+	}
+	_, got := readAll(t, r)
+	if !slices.Equal(got, as) {
+		t.Errorf("seed %d: differs at %s", seed, firstDifference(got, as))
+	}
+	if len(r.Damage()) != 0 {
+		t.Error(r.Damage())
+	}
+	t.Logf("%d bytes, %.2f per access", len(b), float64(len(b))/float64(len(as)))
+}
+
+func firstDifference(a, b []model.Access) string {
+	for i := range min(len(a), len(b)) {
+		if a[i] != b[i] {
+			return fmt.Sprintf("%d: %+v, want %+v", i, a[i], b[i])
+		}
+	}
+	return fmt.Sprintf("the end: %d, want %d", len(a), len(b))
+}
+
+func TestManyThreads(t *testing.T) {
+	const seed = 2
+	as := someAccesses(rand.New(rand.NewSource(seed)), 400_000, 10*maxOpen)
+	r := open(t, write(t, as, Header{}))
+	if _, got := readAll(t, r); !slices.Equal(got, as) {
+		t.Errorf("seed %d: differs at %s", seed, firstDifference(got, as))
+	}
+	want := map[int32]uint64{}
+	for _, a := range as {
+		want[a.Thread]++
+	}
+	for _, th := range r.Threads() {
+		if th.Accesses != want[th.ID] {
+			t.Errorf("thread %d: %d accesses, want %d", th.ID, th.Accesses, want[th.ID])
+		}
+	}
+	r.Only(105)
+	var only []model.Access
+	for _, a := range as {
+		if a.Thread == 105 {
+			only = append(only, a)
+		}
+	}
+	if _, got := readAll(t, r); !slices.Equal(got, only) {
+		t.Errorf("seed %d: thread alone differs at %s", seed, firstDifference(got, only))
+	}
+}
+
+func TestSeek(t *testing.T) {
+	const seed = 3
+	as := someAccesses(rand.New(rand.NewSource(seed)), 2_500_000, 3)
+	r := open(t, write(t, as, Header{}))
+	for _, n := range []int{0, 1, 12345, blockAccesses - 1, blockAccesses, 2_499_999, 2_500_000, 9_999_999} {
+		r.Seek(uint64(n))
+		numbers, got := readAll(t, r)
+		if want := as[min(n, len(as)):]; !slices.Equal(got, want) {
+			t.Errorf("seed %d: from %d: differs at %s", seed, n, firstDifference(got, want))
+		}
+		if len(numbers) > 0 && numbers[0] != uint64(n) {
+			t.Errorf("from %d: begins with %d", n, numbers[0])
+		}
+	}
+}
+
+// stream builds what the engine would write: random segments, entered at
+// random by several threads, with guarded accesses and faults.
+func randomStream(rng *rand.Rand, entries int) []uint64 {
+	var w []uint64
+	mark := func(kind uint64, body ...uint64) {
+		w = append(append(w, kind|uint64(len(body))<<32), body...)
+	}
+	const n = 30
+	words := make([]int, n)
+	sites := make([]int, n)
+	guarded := make([]bool, n)
+	pcs := make([]uint64, n)
+	mark(wordThread, 7)
+	for s := range n {
+		sites[s] = 1 + rng.Intn(9)
+		pcs[s] = uint64(0x1000 * (s + 1))
+		body := []uint64{uint64(wordFirstSegment+s) | uint64(sites[s])<<32}
+		for i := range sites[s] {
+			a := pcs[s] + uint64(4*i) | uint64(1<<rng.Intn(6))<<pcBits | uint64(rng.Intn(4))<<siteOpsShift
+			b := uint64(baseOwn) << offsetBits
+			switch {
+			case words[s] > 0 && rng.Intn(2) == 0:
+				b = uint64(rng.Intn(words[s]))<<offsetBits | uint64(rng.Int63n(1<<52))&(1<<offsetBits-1)
+			case rng.Intn(4) == 0:
+				b = uint64(baseNone)<<offsetBits | 0x601000
+			default:
+				words[s]++
+				if rng.Intn(5) == 0 {
+					a |= siteGuarded << siteOpsShift
+					guarded[s] = true
+				}
+			}
+			body = append(body, a, b)
+		}
+		mark(wordDefine, body...)
+	}
+	at := make([]uint64, n)
+	s := 0
+	for range entries {
+		if rng.Intn(3) == 0 {
+			s = rng.Intn(n)
+		} else {
+			s = (s + 1) % n
+		}
+		w = append(w, uint64(wordFirstSegment+s))
+		for range words[s] {
+			at[s] += 16
+			v := at[s]
+			switch rng.Intn(6) {
+			case 0:
+				v = uint64(rng.Int63())
+			case 1:
+				if guarded[s] {
+					v = 0
+				}
+			}
+			w = append(w, v)
+		}
+		switch rng.Intn(200) {
+		case 0:
+			mark(wordFault, pcs[s]+uint64(4*rng.Intn(sites[s]+1)))
+		case 1:
+			mark(wordThread, uint64(7+rng.Intn(3)))
+		}
+	}
+	mark(wordEnd)
+	return w
+}
+
+func TestStreamIsRecordedAsItIsRun(t *testing.T) {
+	const seed = 4
+	w := randomStream(rand.New(rand.NewSource(seed)), 600_000)
+	var want []model.Access
+	b := &batcher{each: func(a []model.Access) { want = append(want, a...) }}
+	var d decoder
+	if _, err := d.buffer(w, false, b); err != nil {
+		t.Fatal(err)
+	}
+	b.flush()
+	m := &memory{}
+	wr, err := NewWriter(m, Header{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	to, _ := recorder{wr}.open(1)
+	d = decoder{}
+	if _, err := d.buffer(w, false, to); err != nil {
+		t.Fatal(err)
+	}
+	if !d.ended {
+		t.Error("the end was not seen")
+	}
+	if s, err := wr.Close(Summary{}); err != nil || s.Accesses != uint64(len(want)) {
+		t.Errorf("%+v, %v, want %d accesses", s, err, len(want))
+	}
+	r := open(t, m.b)
+	if _, got := readAll(t, r); !slices.Equal(got, want) {
+		t.Errorf("seed %d: differs at %s", seed, firstDifference(got, want))
+	}
+	if len(r.Damage()) > 0 {
+		t.Error(r.Damage())
+	}
+}
+
+func TestBadStream(t *testing.T) {
+	define := []uint64{wordDefine | 3<<32, wordFirstSegment | 1<<32, 8<<pcBits | siteLoad<<siteOpsShift, baseOwn << offsetBits}
+	for name, w := range map[string][]uint64{
+		"never described":    {99, 0},
+		"unknown kind":       {9},
+		"words early":        append(slices.Clone(define), wordFirstSegment),
+		"words of kind":      {wordThread | 5<<32, 1},
+		"relative to word":   {wordDefine | 3<<32, wordFirstSegment | 1<<32, 0, 7 << offsetBits},
+		"description of":     {wordDefine | 2<<32, wordFirstSegment | 1<<32, 0},
+		"thread of 0 words":  {wordThread},
+		"without a word":     {wordDefine | 3<<32, wordFirstSegment | 1<<32, siteGuarded << siteOpsShift, baseNone << offsetBits},
+		"empty segment desc": {wordDefine},
+	} {
+		for _, to := range []sink{&batcher{each: func([]model.Access) {}}, discardRecorder(t)} {
+			var d decoder
+			if _, err := d.buffer(w, false, to); err == nil || !strings.Contains(err.Error(), name) {
+				t.Errorf("%s: error %v", name, err)
+			}
+		}
+	}
+}
+
+func discardRecorder(t *testing.T) sink {
+	w, err := NewWriter(&memory{}, Header{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { w.Close(Summary{}) })
+	s, _ := recorder{w}.open(1)
+	return s
+}
+
+// damaged is a trace of three blocks of one thread.
+func damaged(t *testing.T) (as []model.Access, b []byte, at []int64) {
+	as = someAccesses(rand.New(rand.NewSource(5)), 3*blockAccesses-1000, 1)
+	b = write(t, as, Header{})
+	for _, i := range open(t, b).blocks {
+		at = append(at, i.offset)
+	}
+	if len(at) != 3 {
+		t.Fatalf("%d blocks", len(at))
+	}
+	return as, b, at
+}
+
+func TestBadBlockLosesOnlyItself(t *testing.T) {
+	as, b, at := damaged(t)
+	for _, where := range []int64{at[1] + blockHeaderBytes + 1000, at[1] + 20} {
+		c := slices.Clone(b)
+		c[where] ^= 1
+		r := open(t, c)
+		numbers, got := readAll(t, r)
+		want := slices.Concat(as[:blockAccesses], as[2*blockAccesses:])
+		if !slices.Equal(got, want) {
+			t.Errorf("byte %d: differs at %s", where, firstDifference(got, want))
+		}
+		if numbers[blockAccesses] != 2*blockAccesses {
+			t.Errorf("byte %d: behind the gap comes access %d, want %d", where, numbers[blockAccesses], 2*blockAccesses)
+		}
+		if d := r.Damage(); len(d) != 1 || d[0].Offset != at[1] {
+			t.Errorf("byte %d: damage %v, want one at %d", where, d, at[1])
+		}
+	}
+}
+
+func TestCutShort(t *testing.T) {
+	as, b, at := damaged(t)
+	for _, size := range []int64{at[2] + 5000, at[2] + 10, int64(len(b)) - 1} {
+		r := open(t, b[:size])
+		_, got := readAll(t, r)
+		want := as[:2*blockAccesses]
+		if size == int64(len(b))-1 {
+			want = as
+		}
+		if !slices.Equal(got, want) {
+			t.Errorf("%d bytes: differs at %s", size, firstDifference(got, want))
+		}
+		if len(r.Damage()) == 0 || len(r.Summary().Partial) == 0 {
+			t.Errorf("%d bytes: nothing reported", size)
+		}
+	}
+	// without the index, and a damaged block header in the middle
+	c := slices.Clone(b[:at[2]+5000])
+	c[at[1]+3] ^= 1
+	r := open(t, c)
+	if _, got := readAll(t, r); !slices.Equal(got, as[:blockAccesses]) {
+		t.Errorf("differs at %s", firstDifference(got, as[:blockAccesses]))
+	}
+	if d := r.Damage(); len(d) < 2 || d[1].Offset != at[1] {
+		t.Errorf("damage %v, want one at %d", d, at[1])
+	}
+}
+
+func TestNoTrace(t *testing.T) {
+	b := write(t, someAccesses(rand.New(rand.NewSource(6)), 100, 1), Header{})
+	newer := slices.Clone(b)
+	binary.LittleEndian.PutUint32(newer[8:], 2)
+	header := slices.Clone(b)
+	header[fileFixed+3] ^= 1
+	for want, b := range map[string][]byte{
+		"not an rdx trace":                  []byte("hello"),
+		"version 2 of the format, this rdx": newer,
+		"wrong checksum":                    header,
+		"unexpected EOF":                    b[:fileFixed+2],
+	} {
+		if _, err := NewReader(bytes.NewReader(b), int64(len(b))); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("error %v, want %q", err, want)
+		}
+	}
+}
+
+func TestMaxSizeKeepsTheNewest(t *testing.T) {
+	const maxSize = 4 * blockBytes
+	rng := rand.New(rand.NewSource(7))
+	as := make([]model.Access, 6_000_000)
+	for i := range as {
+		as[i] = model.Access{Addr: uint64(rng.Int63()), PC: 1, Thread: 1, Size: 8, Op: model.Load}
+	}
+	b := write(t, as, Header{MaxSize: maxSize})
+	if len(b) > maxSize+1<<16 {
+		t.Errorf("%d bytes, want at most about %d", len(b), maxSize)
+	}
+	r := open(t, b)
+	numbers, got := readAll(t, r)
+	if len(got) == 0 {
+		t.Fatal("nothing left")
+	}
+	if want := as[numbers[0]:]; !slices.Equal(got, want) {
+		t.Errorf("differs at %s", firstDifference(got, want))
+	}
+	s := r.Summary()
+	if s.Dropped != numbers[0] || s.Accesses != uint64(len(as)) || len(s.Partial) != 1 || len(r.Damage()) != 0 {
+		t.Errorf("first is access %d: %+v, %v", numbers[0], s, r.Damage())
+	}
+	// Without the index: what can still be found, in order, and no more.
+	r = open(t, b[:len(b)-1])
+	_, again := readAll(t, r)
+	if len(again) < len(got) || !slices.Equal(again[len(again)-len(got):], got) {
+		t.Errorf("without the index %d accesses, want %d or more", len(again), len(got))
+	}
+}
+
+func TestFullDisk(t *testing.T) {
+	as := someAccesses(rand.New(rand.NewSource(8)), 6*blockAccesses, 1)
+	whole := len(write(t, as, Header{}))
+	m := &memory{limit: whole / 2}
+	w, err := NewWriter(m, Header{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = w.Write(as)
+	s, cerr := w.Close(Summary{})
+	if !errors.Is(cerr, errFull) || err != nil && !errors.Is(err, errFull) {
+		t.Errorf("errors %v, %v", err, cerr)
+	}
+	if len(s.Partial) == 0 {
+		t.Error("not marked as partial")
+	}
+	r := open(t, m.b)
+	_, got := readAll(t, r)
+	if len(got) < blockAccesses || uint64(len(got)) != s.Accesses || !slices.Equal(got, as[:len(got)]) {
+		t.Errorf("%d accesses back, the summary says %d", len(got), s.Accesses)
+	}
+}
+
+func FuzzReader(f *testing.F) {
+	rng := rand.New(rand.NewSource(9))
+	f.Add(write(f, someAccesses(rng, 2000, 3), Header{Command: []string{"x"}}))
+	m := &memory{}
+	w, err := NewWriter(m, Header{})
+	if err != nil {
+		f.Fatal(err)
+	}
+	to, _ := recorder{w}.open(1)
+	var d decoder
+	if _, err := d.buffer(randomStream(rng, 3000), false, to); err != nil {
+		f.Fatal(err)
+	}
+	w.Close(Summary{})
+	f.Add(m.b)
+	f.Add(m.b[:len(m.b)/2])
+	f.Fuzz(func(t *testing.T, b []byte) {
+		r, err := NewReader(bytes.NewReader(b), int64(len(b)))
+		if err != nil {
+			return
+		}
+		n := 0
+		for {
+			_, batch, err := r.Next()
+			if err != nil {
+				break
+			}
+			n += len(batch)
+		}
+		most := uint64(0)
+		for _, th := range r.Threads() {
+			most += th.Accesses
+		}
+		if uint64(n) > most {
+			t.Errorf("%d accesses from blocks of %d", n, most)
+		}
+	})
+}
+
+// FuzzBlock gets past the checksums.
+func FuzzBlock(f *testing.F) {
+	w, err := NewWriter(&memory{}, Header{})
+	if err != nil {
+		f.Fatal(err)
+	}
+	defer w.Close(Summary{})
+	to, _ := recorder{w}.open(1)
+	var d decoder
+	if _, err := d.buffer(randomStream(rand.New(rand.NewSource(10)), 3000), false, to); err != nil {
+		f.Fatal(err)
+	}
+	b := w.order[0]
+	n := b.accesses
+	b.close(w.Accesses())
+	f.Add(uint32(n), b.payload(nil))
+	f.Fuzz(func(t *testing.T, n uint32, payload []byte) {
+		if len(payload) > 1<<20 {
+			return
+		}
+		n %= maxBlockAccesses
+		r, err := openBlock(blockInfo{accesses: n}, payload)
+		if err != nil {
+			return
+		}
+		dst := make([]model.Access, 2*maxSites)
+		total := 0
+		for {
+			if _, err := r.run(); err != nil {
+				break
+			}
+			for {
+				k, err := r.next(dst)
+				if err != nil || k == 0 {
+					break
+				}
+				total += k
+			}
+		}
+		if total > int(n) {
+			t.Errorf("%d accesses from a block of %d", total, n)
+		}
+	})
+}
