@@ -27,6 +27,9 @@ type Config struct {
 	Follow   bool          // new processes of the target too
 	Seed     uint64        // of all random draws outside the kernel; 0: by the clock
 
+	Source string // Auto, Clock or PMU; Auto
+	Clock  string // Auto, CPUTime or PMU; Auto
+
 	AccessRate float64 // accesses per nanosecond of CPU time; DefaultAccessRate
 	RateSource string
 
@@ -78,6 +81,9 @@ func (c *Config) setDefaults() error {
 	if c.Log == nil {
 		c.Log = zap.NewNop()
 	}
+	if err := c.checkChoice(); err != nil {
+		return err
+	}
 	switch {
 	case (c.PID == 0) == (len(c.Command) == 0):
 		return errors.New("start session: want either a process or a command")
@@ -115,7 +121,14 @@ type Session struct {
 	start  time.Time
 	end    time.Time
 
+	clock       sampler.Clock
 	calibration sampler.TwoTrap
+	rate        float64 // accesses per unit of the clock
+	rateSource  string
+	gap         float64 // mean, in the source's unit
+	gone        totals
+	whyClock    error // why no better clock, nil if it is the best
+	whySource   error
 	processes   map[int]*process
 	past        []*process // exited, or replaced by exec
 	threads     map[int]*thread
@@ -151,7 +164,6 @@ func Start(cfg Config) (*Session, error) {
 	}
 	s := &Session{
 		cfg:       cfg,
-		source:    sampler.CPUClock{},
 		locate:    sampler.NewLocator(),
 		rand:      rand.New(rand.NewPCG(cfg.Seed, 1)),
 		processes: make(map[int]*process),
@@ -160,11 +172,10 @@ func Start(cfg Config) (*Session, error) {
 		stacks:    newStackTable(),
 		losses:    make(map[string]int64),
 	}
-	var err error
-	if s.kernel, err = sampler.Load(cfg.Slots); err != nil {
+	if err := s.load(); err != nil {
 		return nil, err
 	}
-	if err := s.tryOut(); err != nil {
+	if err := s.chooseSource(); err != nil {
 		s.kernel.Close()
 		return nil, err
 	}
@@ -294,7 +305,7 @@ func (s *Session) tick() Progress {
 	for _, t := range s.threads {
 		t.expireHold(s)
 	}
-	if s.budget.update(s.cpuTime(), stats, s.held.sum) {
+	if s.budget.update(s.total(false).cpu, stats, s.held.sum) {
 		if err := s.kernel.SetAccept(s.budget.accept); err != nil {
 			s.fail(err)
 		}

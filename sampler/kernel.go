@@ -52,6 +52,7 @@ type Kernel struct {
 
 	clock    Clock
 	counters *ebpf.Map // of the clock, nil for CPU time
+	probed   Stats     // what probes of our own counted
 }
 
 // Load loads the BPF programs and maps. It needs root or CAP_BPF and
@@ -196,10 +197,41 @@ type Stats struct {
 	Unknown       uint64 // events of a thread no longer in the table
 }
 
-// Stats sums the counters over all CPUs.
+// Stats sums the counters over all CPUs, without what probes counted.
 func (k *Kernel) Stats() (Stats, error) {
+	s, err := k.rawStats()
+	if err == nil {
+		for i, n := range k.probed.all() {
+			*s.all()[i] -= *n
+		}
+	}
+	return s, err
+}
+
+// forget takes what was counted so far for probes.
+func (k *Kernel) forget() error {
+	var err error
+	k.probed, err = k.rawStats()
+	return err
+}
+
+func (k *Kernel) rawStats() (Stats, error) {
 	var s Stats
-	for i, dst := range []*uint64{
+	for i, dst := range s.all() {
+		var perCPU []uint64
+		if err := k.obj.Stats.Lookup(uint32(i), &perCPU); err != nil {
+			return s, fmt.Errorf("read bpf counters: %w", err)
+		}
+		for _, n := range perCPU {
+			*dst += n
+		}
+	}
+	return s, nil
+}
+
+// all is the fields in the order of the programs' enum stat.
+func (s *Stats) all() []*uint64 {
+	return []*uint64{
 		bpf.RDXStatSTAT_TICKS:          &s.Ticks,
 		bpf.RDXStatSTAT_CANDIDATES:     &s.Candidates,
 		bpf.RDXStatSTAT_LOSERS:         &s.Losers,
@@ -212,16 +244,7 @@ func (k *Kernel) Stats() (Stats, error) {
 		bpf.RDXStatSTAT_EXTRA_TRAPS:    &s.ExtraTraps,
 		bpf.RDXStatSTAT_CLOCK_FAILED:   &s.ClockFailed,
 		bpf.RDXStatSTAT_UNKNOWN:        &s.Unknown,
-	} {
-		var perCPU []uint64
-		if err := k.obj.Stats.Lookup(uint32(i), &perCPU); err != nil {
-			return s, fmt.Errorf("read bpf counters: %w", err)
-		}
-		for _, n := range perCPU {
-			*dst += n
-		}
 	}
-	return s, nil
 }
 
 func (k *Kernel) trapProgram(slot int) *ebpf.Program {

@@ -50,7 +50,7 @@ const armAccesses = "mem_access"
 // Counted is a set of events of one thread that, added up, count one thing.
 type Counted struct {
 	Events []Event
-	Unit   string // "accesses", "instructions", "cycles"
+	Unit   string // Accesses, Instructions or Cycles
 	// Hybrid: one event for each type of core, of which one counts at a time.
 	Hybrid bool
 }
@@ -91,7 +91,7 @@ func processor(proc fs.FS) (vendor string, family, model int) {
 // stores, or an error that says why there are none. Whether they do count is
 // for Validate to say.
 func (m Machine) AccessEvents() (Counted, error) {
-	c := Counted{Unit: "accesses"}
+	c := Counted{Unit: Accesses}
 	pmus := devices(m.Sys)
 	vendor, family, model := processor(m.Proc)
 	switch {

@@ -52,6 +52,7 @@ func TestMachineChecks(t *testing.T) {
 		{"container", func(p, _ fstest.MapFS) {
 			p["self/ns/pid"] = &fstest.MapFile{Data: []byte("pid:[4026532448]"), Mode: fs.ModeSymlink}
 		}, "PID namespace", Missing, "hostPID"},
+		{"no PMU", func(_, s fstest.MapFS) { delete(s, "bus/event_source/devices/cpu/type") }, "event sources", Degraded, "virtual PMU"},
 		{"few files", func(p, _ fstest.MapFS) { p["self/limits"] = file("Max open files  1024  1024  files\n") }, "open files", Degraded, "ulimit"},
 		{"no caches", func(_, s fstest.MapFS) {
 			for name := range s {

@@ -91,6 +91,9 @@ func (k *Kernel) ProbeWatchpoints() (Watchpoints, error) {
 		return w, errors.New("probe watchpoints: a watched word was touched and the watchpoint did not fire " +
 			"(an emulator or hypervisor without debug registers? see its settings)")
 	}
+	if err := k.forget(); err != nil {
+		return w, err
+	}
 	w.TrapsPerArm = float64(limited) / probeArms
 	// A stray second report of one access is tolerated, as on arm64 under
 	// preemption; a limit that is ignored shows as ten.

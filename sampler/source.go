@@ -46,7 +46,7 @@ func (t *Ticker) Close() error { return closeAll(t.events) }
 type CPUClock struct{}
 
 func (CPUClock) Name() string { return "cpu-clock" }
-func (CPUClock) Unit() string { return "nanoseconds" }
+func (CPUClock) Unit() string { return Nanoseconds }
 
 // MinGap is the shortest time between two ticks of a thread.
 const MinGap = 100 * time.Microsecond

@@ -46,24 +46,28 @@ func (s PMUSource) Open(k *Kernel, tid int, gap uint64) (*Ticker, error) {
 	return t, nil
 }
 
-// CPUTime is how long the thread ran since sampling began, in nanoseconds,
-// and for how long of it the counters were not counting because others had
-// them.
-func (t *Ticker) CPUTime(hybrid bool) (ran, lag uint64, err error) {
+// Events is how many events sample one thread.
+func (s PMUSource) Events() int { return len(s.counted.Events) }
+
+// Count is what the source's events counted in the thread so far, for how many
+// nanoseconds the thread ran, and for how many of them others had the
+// counters.
+func (t *Ticker) Count(s PMUSource) (counted, ran, lag uint64, err error) {
 	for i, ev := range t.events {
 		n, err := ev.ReadCount()
 		if err != nil {
-			return 0, 0, fmt.Errorf("read sampling event: %w", err)
+			return 0, 0, 0, fmt.Errorf("read sampling event: %w", err)
 		}
+		counted += n.Value
 		lag -= uint64(n.Running)
-		if i == 0 || !hybrid {
-			lag += uint64(n.Enabled)
-		}
 		if i == 0 {
 			ran = uint64(n.Enabled)
 		}
+		if i == 0 || !s.counted.Hybrid {
+			lag += uint64(n.Enabled)
+		}
 	}
-	return ran, lag, nil
+	return counted, ran, lag, nil
 }
 
 // Validate samples a loop in a thread of rdx itself: as many ticks must come
@@ -85,10 +89,10 @@ func (s PMUSource) Validate(k *Kernel) error {
 		return fmt.Errorf("sample a known loop: %w", err)
 	}
 	defer ticker.Close()
-	block := new([2 * countBlock]uint64)
+	from, to := make([]uint64, countBlock), make([]uint64, countBlock)
 	var n float64
 	for range validationRounds {
-		countedLoop(block, countLoops)
+		countedLoop(from, to, countLoops)
 	}
 	for _, ev := range ticker.events {
 		c, err := ev.ReadCount()
@@ -96,6 +100,9 @@ func (s PMUSource) Validate(k *Kernel) error {
 			return fmt.Errorf("sample a known loop: %w", err)
 		}
 		n += float64(c.Value)
+	}
+	if err := k.forget(); err != nil {
+		return err
 	}
 	want := n / minPMUGap
 	if got := float64(t.Ticks); got < .8*want-1 || got > 1.2*want+1 || want < 1 {

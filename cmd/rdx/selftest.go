@@ -9,28 +9,31 @@ import (
 	"math"
 	"os"
 	"os/exec"
+	"runtime"
 	"strconv"
 	"strings"
 	"time"
 
 	"github.com/rdx-profiler/rdx/collector"
 	"github.com/rdx-profiler/rdx/model"
+	"github.com/rdx-profiler/rdx/sampler"
 )
 
 // selfTest is a short session on a program whose reuse time is known.
 type selfTest struct {
-	Words    int           `json:"words"`       // touched in turn
-	Expected float64       `json:"expected"`    // reuse time in the clock's unit
-	Unit     string        `json:"unit"`        //
-	Median   float64       `json:"median"`      // of the measured reuse times
-	Pairs    int           `json:"pairs"`       // observations of a reuse
-	Right    float64       `json:"right_share"` // of all observations, within the octave about Expected
-	Lost     float64       `json:"lost_share"`  // of the samples held
-	Losses   []model.Count `json:"losses,omitempty"`
-	Source   string        `json:"source"`
-	Clock    string        `json:"clock"`
-	HeldP50  time.Duration `json:"held_p50_ns"`
-	HeldP99  time.Duration `json:"held_p99_ns"`
+	Words      int              `json:"words"`       // touched in turn
+	Expected   float64          `json:"expected"`    // reuse time in the clock's unit
+	Unit       string           `json:"unit"`        //
+	Median     float64          `json:"median"`      // of the measured reuse times
+	Pairs      int              `json:"pairs"`       // observations of a reuse
+	Right      float64          `json:"right_share"` // of all observations, within the octave about Expected
+	Lost       float64          `json:"lost_share"`  // of the samples held
+	Losses     []model.Count    `json:"losses,omitempty"`
+	Resolution float64          `json:"resolution"` // of the clock, in Unit
+	Source     collector.Choice `json:"source"`
+	Clock      collector.Choice `json:"clock"`
+	HeldP50    time.Duration    `json:"held_p50_ns"`
+	HeldP99    time.Duration    `json:"held_p99_ns"`
 }
 
 const (
@@ -111,16 +114,19 @@ func runSelfTest(cfg collector.Config, probe func(pid int)) (*selfTest, error) {
 		return nil, err
 	}
 	t := &selfTest{
-		Words:   selfTestWords,
-		Unit:    p.Clock.Unit,
-		Source:  p.Source,
-		Clock:   p.Clock.Name,
-		HeldP50: s.HoldTime(.5),
-		HeldP99: s.HoldTime(.99),
+		Words:      selfTestWords,
+		Unit:       p.Clock.Unit,
+		Resolution: p.Clock.Resolution,
+		HeldP50:    s.HoldTime(.5),
+		HeldP99:    s.HoldTime(.99),
 	}
+	t.Source, t.Clock = s.Choices()
 	t.Expected = round
-	if t.Unit != "nanoseconds" {
+	switch t.Unit {
+	case sampler.Accesses:
 		t.Expected = selfTestWords
+	case sampler.Instructions:
+		t.Expected = selfTestWords * walkInstructions[runtime.GOARCH]
 	}
 	t.judge(p)
 	return t, nil
