@@ -184,19 +184,6 @@ func TestBinomial(t *testing.T) {
 	}
 }
 
-// exactFootprintOf is the mean over all windows of each length, by counting.
-func bruteFootprint(trace []uint64, w int) float64 {
-	sum := 0
-	for at := 0; at+w <= len(trace); at++ {
-		seen := map[uint64]bool{}
-		for _, a := range trace[at : at+w] {
-			seen[a] = true
-		}
-		sum += len(seen)
-	}
-	return float64(sum) / float64(len(trace)-w+1)
-}
-
 func exactFootprintOf(trace []uint64) *ExactFootprint {
 	b := LinearBins(1, len(trace)+1)
 	f := &ExactFootprint{N: uint64(len(trace)), Times: NewHist(b), First: NewHist(b), Last: NewHist(b)}
