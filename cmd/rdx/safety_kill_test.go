@@ -1,5 +1,5 @@
 // Needs: root, bpf, watchpoint, gcc. rdx or its target die at random instants.
-package main_test
+package main
 
 import (
 	"os"

@@ -1,7 +1,7 @@
 // Needs: root, bpf, watchpoint, gcc; some tests name more. What the safety tests share: the
 // rdx binary, targets from testdata/safety, sessions on them, and the check
 // that nothing of rdx is left in a target.
-package main_test
+package main
 
 import (
 	"bufio"
@@ -296,10 +296,10 @@ func (s *session) profile() *model.Profile {
 	if code := s.wait(); code != 0 || s.stderr.Len() > 0 {
 		s.t.Fatalf("rdx: exit code %d: %s", code, s.stderr.String())
 	}
-	return readProfile(s.t, s.output)
+	return mustRead(s.t, s.output)
 }
 
-func readProfile(t *testing.T, path string) *model.Profile {
+func mustRead(t *testing.T, path string) *model.Profile {
 	t.Helper()
 	p, err := pprofout.ReadFile(path)
 	if err != nil {
