@@ -43,7 +43,6 @@ const (
 type observation struct {
 	process *process
 	tid     int
-	seq     uint32
 	op      model.Op
 	words   int    // that the access overlaps; one of them is watched
 	pc      uint64 // of the accessing instruction
@@ -56,7 +55,9 @@ type observation struct {
 	reuse    int
 	useClock uint64
 	traps    uint32
-	native   float64 // reuse time or age, ns
+	counted  int     // reuse time in accesses, if it was read ahead
+	after    int     // accesses read ahead without a reuse
+	native   float64 // reuse time or age, ns, if it was timed
 	below    bool    // sooner than the clock resolves
 }
 
@@ -88,8 +89,13 @@ func (s *Session) pair(trap *sampler.Trap) {
 		s.lose("trap of a thread that is gone")
 		return
 	}
-	o := t.slots[trap.Slot].obs
-	if o == nil || o.seq != trap.Seq || t.tid != int(trap.Tid) {
+	w := &t.slots[trap.Slot]
+	if w.stretch != nil && w.seq == trap.Seq && t.tid == int(trap.Tid) {
+		s.timeStretch(w.stretch, trap)
+		return
+	}
+	o := w.obs
+	if o == nil || w.seq != trap.Seq || t.tid != int(trap.Tid) {
 		s.lose("trap of a watchpoint that is gone")
 		return
 	}
@@ -105,12 +111,12 @@ func (s *Session) pair(trap *sampler.Trap) {
 		o.state = used
 		o.useClock = trap.Clock
 		o.traps = trap.Traps
-		o.useStack = s.stacks.add(o.process, trap, o.pc)
+		o.useStack = s.stacks.add(o.process, trapped(trap, o.pc))
 		s.seen = append(s.seen, o)
 	case trap.Kind == sampler.TrapReuse && o.state == used:
 		o.state = done
 		o.kind = model.Reuse
-		o.reuse = s.stacks.add(o.process, trap, s.locate.Accessing(o.process.pid, trap.Ip))
+		o.reuse = s.stacks.add(o.process, trapped(trap, s.locate.Accessing(o.process.pid, trap.Ip)))
 		s.measure(o, trap)
 		s.pairs++
 	case trap.Kind == sampler.TrapReuse && o.state == armed:
