@@ -552,7 +552,7 @@ func TestSymbolizeStripped(t *testing.T) {
 			t.Fatalf("a stripped function got the name %+v", l.Lines)
 		}
 	}
-	if stats.Functions != len(exported) || stats.Lines != 0 || len(stats.Problems) != 1 || !strings.Contains(stats.Problems[0].Error(), "addresses without a name: the file is stripped") {
+	if stats.Functions != len(exported) || stats.Lines != 0 || len(stats.Problems) != 1 || !strings.Contains(stats.Problems[0].Error(), "addresses without a name: no symbol covers them") {
 		t.Errorf("stats %+v", stats)
 	}
 	p := &model.Profile{BinsPerOctave: 8, Records: []model.Record{{Kind: model.Cold, Use: locs, Observations: 1}}}
