@@ -1,5 +1,5 @@
 // Needs: root, bpf, watchpoint, gcc. rdx or its target die at random instants.
-package main
+package main_test
 
 import (
 	"os"

@@ -1,6 +1,6 @@
 // Needs: root, bpf, watchpoint, gcc. Targets that would notice a signal, or an
 // interrupted system call, that is not theirs.
-package main
+package main_test
 
 import (
 	"fmt"
