@@ -378,3 +378,25 @@ func BenchmarkModels(b *testing.B) {
 		})
 	}
 }
+
+// In the steady state no conversion allocates.
+func TestModelsDoNotAllocate(t *testing.T) {
+	h := timesOf300()
+	for name, m := range newModels(t) {
+		dst := NewHist(LogBins(10))
+		convert := func() {
+			dst.Reset()
+			if m.Reset(h) != nil || m.Stacks(dst, h) != nil {
+				t.Fatal(name)
+			}
+			m.MissRatio(h, 100)
+		}
+		if name == "shen basic" {
+			continue // sums N terms for every bin
+		}
+		convert()
+		if n := testing.AllocsPerRun(20, convert); n != 0 {
+			t.Errorf("%s: %v allocations", name, n)
+		}
+	}
+}
