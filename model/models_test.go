@@ -101,10 +101,9 @@ func TestModelsExact(t *testing.T) {
 		near(t, name+" D=1 in one block", m.MissRatio(only, 1), 0, 1e-12)
 		only.Reset()
 		only.Add(2, 3)
-		if name == "footprint" || name == "statstack" {
-			// The footprint has a spread of its own: a full cache takes its
-			// next block over the window lf(1)..lf(2). StatStack has S(1) < 1
-			// for D = 2: the conditioning that SSX has is missing.
+		if name == "footprint" {
+			// It has a spread of its own: a full cache takes its next block
+			// over the window lf(1)..lf(2).
 			continue
 		}
 		near(t, name+" D=2 in one block", m.MissRatio(only, 1), 1, 1e-12)
