@@ -160,3 +160,53 @@ func (p realProgram) timeLocal(t *testing.T, line bool, n int) scores {
 	x.Stacks(est)
 	return score(t, h.dists, est, h.blocks)
 }
+
+// A profile of 3000 uses drawn at random from each program, the unfinished
+// ones censored at the end of the run, through all that a profile goes
+// through. Sampling itself costs one to two points.
+func TestRealSampled(t *testing.T) {
+	const n = 3000
+	for _, line := range []bool{false, true} {
+		t.Run(fmt.Sprintf("line=%v", line), func(t *testing.T) {
+			rng := newRand(t, 61)
+			var mean float64
+			for _, program := range realPrograms {
+				h := program.hists(t, line)
+				trace := program.load(t).blocks(line)
+				wanted := map[int]uint64{} // position of a drawn use -> reuse time
+				for len(wanted) < n {
+					wanted[rng.IntN(len(trace))] = 0
+				}
+				next := make([]int, h.blocks)
+				for i := len(trace) - 1; i >= 0; i-- {
+					if _, ok := wanted[i]; ok && next[trace[i]] != 0 {
+						wanted[i] = uint64(next[trace[i]] - 1 - i)
+					}
+					next[trace[i]] = i + 1
+				}
+				p := &Profile{Block: 64, BinsPerOctave: 10, Caches: []Cache{{Size: 32 << 10}}}
+				for i, time := range wanted {
+					r := Record{Kind: Reuse, Time: time, Observations: 1, Accesses: float64(len(trace)) / n}
+					if time == 0 {
+						r.Kind, r.Time = Censored, uint64(max(1, len(trace)-1-i))
+					}
+					p.Records = append(p.Records, r)
+				}
+				st, err := p.Stacks(h.dists.Bins)
+				if err != nil {
+					t.Fatal(err)
+				}
+				s := score(t, h.dists, st, h.blocks)
+				t.Logf("%-8s  %v", program.name, s)
+				mean += s.l2 / float64(len(realPrograms))
+				if s.l2 < 88 {
+					t.Errorf("%s: l2 %.1f", program.name, s.l2)
+				}
+			}
+			t.Logf("mean l2 %.1f", mean)
+			if mean < 92 {
+				t.Errorf("mean l2 %.1f, want 92", mean)
+			}
+		})
+	}
+}

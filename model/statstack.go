@@ -7,8 +7,9 @@ import (
 
 // StatStack is Eklov & Hagersten's estimate (ISPASS 2010): a reuse of time D
 // has the stack distance of its expectation, S(1) + ... + S(D-1), and no
-// spread. The paper leaves open how to round it; to the nearest serves it best
-// (rounded down it loses 4 to 8 points of l2 on real programs). O(bins) per Reset, O(log bins + bins) per miss ratio.
+// spread. It is rounded to the nearest integer, which serves it best: rounded
+// down it loses 4 to 8 points of l2 on real programs. O(bins) per Reset and
+// per miss ratio.
 type StatStack struct{ s survival }
 
 // Reset takes the distribution of reuse times to convert with.
