@@ -270,8 +270,19 @@ func TestHeader(t *testing.T) {
 	if got := strings.Join(types, " "); got != "observations/count accesses/count reuses/count l1d_misses/count l2_misses/count stack_distance/bytes" {
 		t.Errorf("sample types %s", got)
 	}
-	if out.DefaultSampleType != "l2_misses" {
-		t.Errorf("default sample type %s, want the last level's", out.DefaultSampleType)
+	// Of 16 observations no miss ratio is worth a look; of 1600 the last
+	// level's is, unless nothing misses there.
+	many := sampleProfile()
+	for i := range many.Records {
+		many.Records[i].Observations *= 100
+	}
+	_, all := write(t, many)
+	for i := range many.Records {
+		many.Records[i].Misses[1] = 0
+	}
+	_, first := write(t, many)
+	if got := [3]string{out.DefaultSampleType, all.DefaultSampleType, first.DefaultSampleType}; got != [3]string{"reuses", "l2_misses", "l1d_misses"} {
+		t.Errorf("default sample types %q", got)
 	}
 	if out.PeriodType.Unit != "nanoseconds" || out.Period != 1e6 || out.TimeNanos != p.Start.UnixNano() || out.DurationNanos != int64(p.Duration) {
 		t.Errorf("period %v %d, time %d, duration %d", out.PeriodType, out.Period, out.TimeNanos, out.DurationNanos)

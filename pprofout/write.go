@@ -460,11 +460,11 @@ func (e *encoder) number(out *profile.Profile) {
 }
 
 // markSymbolized sets what each mapping claims to have. pprof looks for
-// symbols by itself only where a claim is missing, so a claim is made only if
-// it holds for every location.
+// symbols by itself only where no claim is made, so one is made only if
+// it holds for every location. Inlined frames are claimed where there are some.
 func markSymbolized(out *profile.Profile) {
 	for _, m := range out.Mapping {
-		m.HasFunctions, m.HasFilenames, m.HasLineNumbers, m.HasInlineFrames = true, true, true, true
+		m.HasFunctions, m.HasFilenames, m.HasLineNumbers = true, true, true
 	}
 	for _, l := range out.Location {
 		m := l.Mapping
@@ -474,15 +474,12 @@ func markSymbolized(out *profile.Profile) {
 		if len(l.Line) == 0 {
 			m.HasFunctions, m.HasFilenames, m.HasLineNumbers = false, false, false
 		}
+		m.HasInlineFrames = m.HasInlineFrames || len(l.Line) > 1
 		for _, ln := range l.Line {
 			m.HasFunctions = m.HasFunctions && ln.Function.Name != ""
 			m.HasFilenames = m.HasFilenames && ln.Function.Filename != ""
 			m.HasLineNumbers = m.HasLineNumbers && ln.Line != 0
 		}
-	}
-	for _, m := range out.Mapping {
-		// Only debug information that has lines tells what was inlined.
-		m.HasInlineFrames = m.HasFunctions && m.HasLineNumbers
 	}
 }
 
