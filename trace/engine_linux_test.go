@@ -396,6 +396,35 @@ func TestFaultsAcrossBuffers(t *testing.T) {
 	}
 }
 
+// Elements that a mask leaves out are no accesses.
+func TestMaskedAccesses(t *testing.T) {
+	cpu, err := os.ReadFile("/proc/cpuinfo")
+	if err != nil || !bytes.Contains(cpu, []byte(" avx2 ")) {
+		t.Skip("needs a processor with AVX2")
+	}
+	got, res := accessesOf(t, Command{Args: []string{assemble(t, "masked.S")}}, Options{})
+	if res.ExitCode != 0 || len(res.Partial) != 0 {
+		t.Errorf("%+v", res)
+	}
+	want := []known{
+		{model.Load, 32, 512, false}, {model.Load, 32, 544, false},
+		{model.Load, 8, 0, false}, {model.Load, 8, 16, false},
+		{model.Load, 32, 544, false},
+		{model.Load, 8, 0, false}, {model.Load, 8, 16, false},
+		{model.Store, 8, 64, false}, {model.Store, 8, 80, false},
+		{model.Load, 10, 0, false}, {model.Store, 10, 16, false},
+	}
+	if len(got) != len(want) {
+		t.Fatalf("%d accesses, want %d: %+v", len(got), len(want), got)
+	}
+	table := got[0].Addr - 512
+	for i, g := range got {
+		if w := want[i]; g.Addr != table+w.at || g.Size != w.size || g.Op != w.op {
+			t.Errorf("access %d: %+v, want %+v from %#x", i, g, w, table)
+		}
+	}
+}
+
 func TestThreads(t *testing.T) {
 	prog := compile(t, "threads.c", "-O1", "-pthread")
 	var out bytes.Buffer
