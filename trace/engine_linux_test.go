@@ -242,13 +242,17 @@ func lackey(t testing.TB, dir string, cmd Command, each func(model.Access)) (dro
 	return dropped
 }
 
+func programLine(i int) string {
+	return fmt.Sprintf("%d the quick brown fox %d jumps over %x\n", i*7919%1000, i, i*i*2654435761)
+}
+
 // programs are small runs of what Debian installs everywhere.
 func programs(t testing.TB) [][]string {
 	dir := t.TempDir()
 	text := filepath.Join(dir, "text")
 	var b bytes.Buffer
 	for i := range 400 {
-		fmt.Fprintf(&b, "%d the quick brown fox %d jumps over %x\n", i*7919%1000, i, i*i*2654435761)
+		b.WriteString(programLine(i))
 	}
 	if err := os.WriteFile(text, b.Bytes(), 0o644); err != nil {
 		t.Fatal(err)
