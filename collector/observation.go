@@ -43,7 +43,6 @@ const (
 type observation struct {
 	process *process
 	tid     int
-	seq     uint32
 	op      model.Op
 	words   int    // that the access overlaps; one of them is watched
 	pc      uint64 // of the accessing instruction
@@ -55,8 +54,11 @@ type observation struct {
 	useStack int // in stackTable
 	reuse    int
 	useClock uint64
+	lag      uint64 // of the clock at the use
 	traps    uint32
-	native   float64 // reuse time or age, ns
+	counted  int     // reuse time in accesses, if it was read ahead
+	after    int     // accesses read ahead without a reuse
+	native   float64 // reuse time or age, ns, if it was timed
 	below    bool    // sooner than the clock resolves
 }
 
@@ -88,8 +90,13 @@ func (s *Session) pair(trap *sampler.Trap) {
 		s.lose("trap of a thread that is gone")
 		return
 	}
-	o := t.slots[trap.Slot].obs
-	if o == nil || o.seq != trap.Seq || t.tid != int(trap.Tid) {
+	w := &t.slots[trap.Slot]
+	if w.stretch != nil && w.seq == trap.Seq && t.tid == int(trap.Tid) {
+		s.timeStretch(w.stretch, trap)
+		return
+	}
+	o := w.obs
+	if o == nil || w.seq != trap.Seq || t.tid != int(trap.Tid) {
 		s.lose("trap of a watchpoint that is gone")
 		return
 	}
@@ -102,15 +109,24 @@ func (s *Session) pair(trap *sampler.Trap) {
 			o.lost()
 			return
 		}
+		if trap.ClockLag == sampler.ClockFailed {
+			s.lose("clock not readable") // counted in BPF, too
+			o.lost()
+			return
+		}
 		o.state = used
 		o.useClock = trap.Clock
+		o.lag = trap.ClockLag
 		o.traps = trap.Traps
-		o.useStack = s.stacks.add(o.process, trap, o.pc)
+		o.useStack = s.stacks.add(o.process, trapped(trap, o.pc))
 		s.seen = append(s.seen, o)
+	case trap.Kind == sampler.TrapReuse && o.state == used && trap.ClockLag != o.lag:
+		s.lose("clock stood still between use and reuse")
+		o.lost()
 	case trap.Kind == sampler.TrapReuse && o.state == used:
 		o.state = done
 		o.kind = model.Reuse
-		o.reuse = s.stacks.add(o.process, trap, s.locate.Accessing(o.process.pid, trap.Ip))
+		o.reuse = s.stacks.add(o.process, trapped(trap, s.locate.Accessing(o.process.pid, trap.Ip)))
 		s.measure(o, trap)
 		s.pairs++
 	case trap.Kind == sampler.TrapReuse && o.state == armed:
@@ -123,17 +139,12 @@ func (s *Session) pair(trap *sampler.Trap) {
 // the constant of a pair, and as much again for each trap of another slot in
 // between.
 func (s *Session) measure(o *observation, trap *sampler.Trap) {
-	between := float64(trap.Traps - o.traps)
-	o.native = float64(trap.Clock-o.useClock) - between*s.calibration.P50
-	if res := s.calibration.Resolution(); o.native < res {
-		o.native = res
-		o.below = true
-	}
+	o.native, o.below = s.elapsed(trap.Clock-o.useClock, float64(trap.Traps-o.traps))
 }
 
-// censor ends the observation at an age of ns nanoseconds.
-func (o *observation) censor(ns uint64, s *Session) {
+// censor ends the observation at an age in the clock's unit.
+func (o *observation) censor(age uint64, s *Session) {
 	o.state = done
 	o.kind = model.Censored
-	o.native = max(float64(ns)-s.calibration.P50, s.calibration.Resolution())
+	o.native, _ = s.elapsed(age, 1)
 }

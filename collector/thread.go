@@ -25,19 +25,22 @@ type thread struct {
 	index   uint32
 	shared  *sampler.Thread // read and written with the kernel
 	ticker  *sampler.Ticker
+	counter *sampler.Counter // nil if the clock is CPU time
 	slots   [sampler.NumSlots]watch
 
-	gap       uint64 // of the ticker, ns
+	gap       uint64 // of the ticker, in the source's unit
 	ticks     uint64 // already in cpu
-	cpu       uint64 // sampled user-mode CPU time, ns
+	cpu       uint64 // sampled so far, in the source's unit: CPU time or accesses
 	epoch     *epoch
 	epochLeft int
 }
 
 // watch is what a slot watches.
 type watch struct {
-	point *sampler.Watchpoint
-	obs   *observation
+	point   *sampler.Watchpoint
+	seq     uint32
+	obs     *observation // or
+	stretch *stretch
 }
 
 // ThreadStarted implements sampler.Handler.
@@ -65,9 +68,12 @@ func (s *Session) addThread(p *process, tid int) error {
 		return err
 	}
 	t := &thread{tid: tid, process: p, index: index, shared: shared, gap: s.drawGap()}
+	if t.counter, err = s.kernel.OpenCounter(index, tid); err != nil {
+		return errors.Join(err, s.kernel.RemoveThread(index))
+	}
 	t.ticker, err = s.source.Open(s.kernel, tid, t.gap)
 	if err != nil {
-		return errors.Join(err, s.kernel.RemoveThread(index))
+		return errors.Join(err, t.counter.Close(), s.kernel.RemoveThread(index))
 	}
 	s.threads[tid] = t
 	s.byIndex[index] = t
@@ -76,24 +82,27 @@ func (s *Session) addThread(p *process, tid int) error {
 
 // drawGap spreads the ticks evenly about the mean gap.
 func (s *Session) drawGap() uint64 {
-	return uint64((0.75 + 0.5*s.rand.Float64()) * float64(s.cfg.Gap))
+	return uint64((0.75 + 0.5*s.rand.Float64()) * s.gap)
 }
 
 // dropThread ends the thread's observations and frees all it has.
 func (s *Session) dropThread(t *thread) {
-	t.account()
+	s.addTotals(t, &s.gone, true)
 	if err := t.ticker.Close(); err != nil {
 		s.fail(err)
 	}
+	s.late.expect(t) // no new one from here on
 	for i := range t.slots {
 		s.retire(t, i)
+	}
+	if err := t.counter.Close(); err != nil {
+		s.fail(err)
 	}
 	if err := s.kernel.RemoveThread(t.index); err != nil {
 		s.fail(err)
 	}
 	delete(s.threads, t.tid)
 	delete(s.byIndex, t.index)
-	t.process.cpu += t.cpu
 }
 
 // ThreadExited implements sampler.Handler.
@@ -109,6 +118,7 @@ func (s *Session) ThreadExited(tid int, status unix.WaitStatus) {
 		s.drain()
 		s.dropThread(t)
 	}
+	delete(s.late, tid)
 }
 
 // Execed implements sampler.Handler.
@@ -118,6 +128,7 @@ func (s *Session) Execed(pid int) {
 	for _, t := range s.threads {
 		if t.process.pid == pid {
 			s.dropThread(t)
+			delete(s.late, t.tid)
 		}
 	}
 	if p := s.processes[pid]; p != nil {
@@ -132,21 +143,62 @@ func (s *Session) Execed(pid int) {
 func (s *Session) Hold(tid int, signal unix.Signal) bool {
 	t := s.threads[tid]
 	if t == nil || t.shared.Hold != uint32(signal) {
-		return false
+		return s.late.take(tid, signal)
 	}
+	// Two signals of a kind become one while pending: the target's own was
+	// there first if it bears a sender, and is not ours to take away.
+	ours := sampler.SentByKernel(tid)
 	if !s.closing {
 		s.sample(t)
 	}
 	t.shared.Holds++
 	t.shared.Hold = 0
 	s.held.add(sampler.Monotonic() - time.Duration(t.shared.HoldTime))
+	return ours
+}
+
+// Pending implements sampler.Handler.
+func (s *Session) Pending() bool { return len(s.late) > 0 }
+
+// lateHolds are the signals, as bits, that were sent to hold a thread which
+// has not stopped by them yet and need not any more. The target must not see
+// them.
+type lateHolds map[int]uint64
+
+func (l lateHolds) expect(t *thread) {
+	if hold := t.shared.Hold; hold != 0 {
+		l[t.tid] |= 1 << hold
+	}
+}
+
+// take says whether the signal is one of them, and no longer expects it.
+func (l lateHolds) take(tid int, signal unix.Signal) bool {
+	if l[tid]&(1<<signal) == 0 || !sampler.SentByKernel(tid) {
+		return false
+	}
+	if l[tid] &^= 1 << signal; l[tid] == 0 {
+		delete(l, tid)
+	}
 	return true
 }
 
-// sample watches the held thread's next access in the slot it has won.
+// skipMost: the sampled access is a random one of so many after the tick. A
+// timer stops a thread most often at slow accesses; some way on, the choice
+// no longer depends on them.
+const skipMost = 256
+
+// sample takes an access of the held thread: reads ahead for its reuse, and
+// watches for it in the slot it has won if it does not come so soon.
 func (s *Session) sample(t *thread) {
 	t.redraw(s)
-	access, err := s.locate.Locate(t.process.pid, t.tid, s.rand.IntN)
+	if s.wantStretch() && s.armStretch(t) {
+		return
+	}
+	skip := 0
+	if s.cfg.Burst > 0 {
+		skip = s.rand.IntN(skipMost)
+	}
+	ahead, err := s.locate.Ahead(t.process.pid, t.tid, skip, s.cfg.Burst, s.rand.IntN)
 	if err != nil {
 		var declined *sampler.Declined
 		if errors.As(err, &declined) {
@@ -156,41 +208,65 @@ func (s *Session) sample(t *thread) {
 		}
 		return
 	}
+	s.ends[ahead.End]++
+	s.readAhead += ahead.After
 	// Libraries of a program that just started are not known yet.
-	t.process.note(access.PC)
+	t.process.note(ahead.Use.PC)
 	t.process.refresh()
-	slot := int(t.shared.HoldSlot)
-	s.retire(t, slot)
 
-	words := access.Words()
-	word := access.Word(s.rand.IntN(words))
-	point, err := s.kernel.Arm(t.tid, slot, word, 2)
-	if err != nil {
-		if errors.Is(err, sampler.ErrNoSlot) {
-			s.lose(sampler.ErrNoSlot.Error())
-		} else {
-			s.lose("watchpoint not armed")
-			s.fail(err)
-		}
+	o := &observation{
+		process: t.process,
+		tid:     t.tid,
+		op:      model.Load,
+		pc:      ahead.Use.PC,
+		next:    ahead.Use.Next,
+		after:   ahead.After,
+	}
+	if ahead.Use.Store {
+		o.op = model.Store
+	}
+	if ahead.Reuse > 0 {
+		o.state, o.kind, o.counted = done, model.Reuse, ahead.Reuse
+		o.useStack = s.stacks.add(t.process, ahead.Stack)
+		o.reuse = s.stacks.add(t.process, ahead.ReuseStack)
+		o.epoch = t.currentEpoch()
+		s.seen = append(s.seen, o)
+		s.pairs++
 		return
+	}
+	if ahead.Before > beforeMost {
+		s.lose("word touched too often before the use")
+		return
+	}
+	slot := int(t.shared.HoldSlot)
+	if s.arm(t, slot, ahead.Word, sampler.SlotArmed, ahead.Before, 2+ahead.Before) {
+		o.epoch = t.currentEpoch()
+		t.slots[slot].obs = o
+	}
+}
+
+// beforeMost bounds the traps a thread is charged with before the use.
+const beforeMost = 32
+
+// arm watches word in a slot, for traps accesses of which the first skip do
+// not count. A failure is counted.
+func (s *Session) arm(t *thread, slot int, word uint64, state sampler.SlotState, skip, traps int) bool {
+	s.retire(t, slot)
+	point, err := s.kernel.Arm(t.tid, slot, word, traps)
+	if errors.Is(err, sampler.ErrNoSlot) {
+		s.lose(sampler.ErrNoSlot.Error())
+		return false
+	} else if err != nil {
+		s.lose("watchpoint not armed")
+		s.fail(err)
+		return false
 	}
 	shared := &t.shared.Slots[slot]
 	shared.Seq++
-	shared.State = sampler.SlotArmed
-	op := model.Load
-	if access.Store {
-		op = model.Store
-	}
-	t.slots[slot] = watch{point, &observation{
-		process: t.process,
-		tid:     t.tid,
-		seq:     shared.Seq,
-		op:      op,
-		pc:      access.PC,
-		next:    access.Next,
-		words:   words,
-		epoch:   t.currentEpoch(),
-	}}
+	shared.Skip = uint32(skip)
+	shared.State = state
+	t.slots[slot] = watch{point: point, seq: shared.Seq}
+	return true
 }
 
 // retire ends what the slot watches: a use still without its reuse becomes a
@@ -204,9 +280,11 @@ func (s *Session) retire(t *thread, slot int) {
 	s.drain()
 	shared := &t.shared.Slots[slot]
 	switch {
+	case w.stretch != nil:
+		w.stretch.end(s)
 	case shared.State == sampler.SlotUsed && w.obs.state == used:
-		if age, err := w.point.Age(); err == nil && age >= shared.UseClock {
-			w.obs.censor(age-shared.UseClock, s)
+		if age, ok := s.age(t, w, shared.UseClock); ok {
+			w.obs.censor(age, s)
 		} else {
 			s.lose("watchpoint clock not readable")
 			w.obs.lost()
@@ -247,20 +325,8 @@ func (t *thread) redraw(s *Session) {
 // expireHold gives up a hold that never came.
 func (t *thread) expireHold(s *Session) {
 	if t.shared.Hold != 0 && sampler.Monotonic()-time.Duration(t.shared.HoldTime) > holdTimeout {
+		s.late.expect(t)
 		t.shared.Hold = 0
 		s.lose("hold did not stop the thread")
 	}
-}
-
-// cpuTime of all threads so far, in nanoseconds of sampled user-mode time.
-func (s *Session) cpuTime() uint64 {
-	var sum uint64
-	for _, t := range s.threads {
-		t.account()
-		sum += t.cpu
-	}
-	for _, p := range s.allProcesses() {
-		sum += p.cpu
-	}
-	return sum
 }
