@@ -41,7 +41,7 @@ func BenchmarkBurst(b *testing.B) {
 			continue
 		}
 		w := &walk{t: b, child: start(b, "", all[name]...)}
-		if !w.away(300 * time.Millisecond) {
+		if !w.away(100 * time.Millisecond) {
 			b.Fatalf("%s ended", name)
 		}
 		var r Regs

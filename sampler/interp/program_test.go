@@ -48,6 +48,29 @@ func (w *walk) one(sig *syscall.Signal) bool {
 	return true
 }
 
+// runTo runs natively to the instruction at rip, for string instructions that
+// would take a step an iteration.
+func (w *walk) runTo(rip uint64, sig *syscall.Signal) bool {
+	var old [1]byte
+	w.read(rip, old[:])
+	w.write(rip, []byte{0xcc})
+	if err := syscall.PtraceCont(w.pid, 0); err != nil {
+		w.t.Fatal(err)
+	}
+	s, ok := w.wait()
+	if !ok {
+		return false
+	}
+	*sig = s
+	w.write(rip, old[:])
+	w.regs(&w.native)
+	if s == 0 {
+		w.native.RIP = rip
+		w.setRegs(&w.native)
+	}
+	return true
+}
+
 // window steps n instructions natively and interpreted. It returns false if
 // the program has ended.
 func (w *walk) window(n int) bool {
@@ -80,18 +103,32 @@ func (w *walk) window(n int) bool {
 			if !w.one(&sig) {
 				return false
 			}
+			for sig != 0 {
+				if !w.one(&sig) {
+					return false
+				}
+			}
 			continue
 		}
-		if !w.one(&sig) {
+		repeats := isString(mnemonic(code[:])) && w.m.fetch(before.RIP).rep != 0
+		if repeats && before.GPR[RCX] > 32 {
+			if !w.runTo(w.m.fetch(before.RIP).next, &sig) {
+				return false
+			}
+		} else if !w.one(&sig) {
 			return false
 		}
-		rep := isString(mnemonic(code[:]))
-		for rep && w.native.RIP == before.RIP && sig == 0 {
+		for repeats && w.native.RIP == before.RIP && sig == 0 {
 			if !w.one(&sig) {
 				return false
 			}
 		}
-		if sig != 0 { // a signal came instead: the step did not happen
+		if sig != 0 { // a signal came instead: go on in its handler
+			for sig != 0 {
+				if !w.one(&sig) {
+					return false
+				}
+			}
 			restart = true
 			w.forget()
 			continue
@@ -173,7 +210,7 @@ func (w *walk) away(d time.Duration) bool {
 	if err := syscall.PtraceCont(w.pid, 0); err != nil {
 		w.t.Fatal(err)
 	}
-	timer := time.AfterFunc(d, func() { syscall.Kill(w.pid, syscall.SIGSTOP) })
+	timer := time.AfterFunc(d, func() { unix.Tgkill(w.pid, w.pid, syscall.SIGSTOP) })
 	defer timer.Stop()
 	for {
 		sig, ok := w.wait()
@@ -309,6 +346,11 @@ func TestPrograms(t *testing.T) {
 			windows := 0
 			for time.Now().Before(deadline) && w.disagreed < 10 {
 				w.child = start(t, "", all[name]...)
+				pid := w.pid
+				watchdog := time.AfterFunc(time.Until(deadline)+20*time.Second, func() {
+					t.Errorf("%s is stuck", name)
+					syscall.Kill(pid, syscall.SIGKILL)
+				})
 				var set unix.CPUSet // the kernel writes the CPU's number to the thread's rseq area
 				set.Set(rnd.IntN(2))
 				unix.SchedSetaffinity(w.pid, &set)
@@ -322,8 +364,9 @@ func TestPrograms(t *testing.T) {
 						break
 					}
 				}
+				watchdog.Stop()
 				w.kill()
-				w.exited = true
+				w.exited, w.mem = true, nil
 			}
 			total := w.compared
 			var ops []string
