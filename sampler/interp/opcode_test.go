@@ -35,7 +35,7 @@ type lab struct {
 }
 
 func newLab(t *testing.T, rnd *rand.Rand) *lab {
-	l := &lab{child: start(t, "", "/bin/true"), rnd: rnd, m: New()}
+	l := &lab{child: start(t, nil, "/bin/true"), rnd: rnd, m: New()}
 	const rwx, fixedPrivateAnon = 7, 0x32
 	l.call(9, dataBase, dataSize, rwx, fixedPrivateAnon, ^uint64(0), 0)
 	l.call(9, codeBase, pageSize, rwx, fixedPrivateAnon, ^uint64(0), 0)
@@ -327,7 +327,7 @@ func compare(mine, cpu *Regs, undefined uint64) string {
 func TestOpcodes(t *testing.T) {
 	rnd := seeded(t)
 	l := newLab(t, rnd)
-	limit := 20 * time.Second
+	limit := 12 * time.Second
 	if long() {
 		limit = 10 * time.Minute
 	}

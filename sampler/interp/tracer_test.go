@@ -28,7 +28,7 @@ type child struct {
 }
 
 // start runs a program under ptrace and leaves it at its first instruction.
-func start(t testing.TB, out string, argv ...string) *child {
+func start(t testing.TB, env []string, argv ...string) *child {
 	t.Helper()
 	runtime.LockOSThread()
 	null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
@@ -36,17 +36,10 @@ func start(t testing.TB, out string, argv ...string) *child {
 		t.Fatal(err)
 	}
 	defer null.Close()
-	stdout := null
-	if out != "" {
-		if stdout, err = os.Create(out); err != nil {
-			t.Fatal(err)
-		}
-		defer stdout.Close()
-	}
 	p, err := os.StartProcess(argv[0], argv, &os.ProcAttr{
 		Dir:   t.TempDir(),
-		Env:   []string{"PATH=/usr/bin:/bin", "LC_ALL=C", "PYTHONHASHSEED=0"},
-		Files: []*os.File{null, stdout, null},
+		Env:   append([]string{"PATH=/usr/bin:/bin", "LC_ALL=C", "PYTHONHASHSEED=0"}, env...),
+		Files: []*os.File{null, null, null},
 		Sys:   &syscall.SysProcAttr{Ptrace: true},
 	})
 	if err != nil {
