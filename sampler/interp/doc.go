@@ -10,8 +10,9 @@
 //
 // A burst ends when the accesses asked for are done, at a system call, at an
 // instruction that is not supported or whose result cannot be known ahead
-// (rdtsc, cpuid, rdrand), and at anything that would fault. The instruction it
-// ended at has not been executed; Regs is the state before it.
+// (rdtsc, cpuid, rdrand; so in the vDSO's clocks), and at anything that would
+// fault. The instruction it ended at has not been executed; Regs is the state
+// before it.
 //
 // What counts as an access: one per operand in memory, loads before stores; a
 // read-modify-write is two. A vector operand is one access of its full size, a

@@ -33,9 +33,11 @@ func (c Cause) String() string {
 // Limit says how far to read ahead.
 type Limit struct {
 	// Accesses ends the burst once this many are done. The instruction that
-	// reaches the number is completed, so there can be a few more.
+	// reaches the number is completed, so there can be a few more; a string
+	// instruction stops between two iterations.
 	Accesses int
-	// Instructions bounds the burst where code does not access memory.
+	// Instructions bounds the burst where code does not access memory. There
+	// is no default: with zero nothing is run.
 	Instructions int
 	// StopLocked ends the burst at atomic read-modify-writes, which other
 	// threads may see or contend for.

@@ -397,3 +397,60 @@ func TestPrograms(t *testing.T) {
 		})
 	}
 }
+
+// TestBursts reads ahead from where programs happen to be and logs how far it
+// gets, what ends it and what it costs.
+func TestBursts(t *testing.T) {
+	rnd := seeded(t)
+	stops := 15
+	if long() {
+		stops = 400
+	}
+	const want = 10000
+	all := programs(t, rnd)
+	var names []string
+	for name := range all {
+		names = append(names, name)
+	}
+	sort.Strings(names)
+	for _, name := range names {
+		t.Run(name, func(t *testing.T) {
+			if _, err := os.Stat(all[name][0]); err != nil {
+				t.Skipf("needs %s: %v", name, err)
+			}
+			m := New()
+			var lengths []int
+			ends := map[string]int{}
+			var spent time.Duration
+			var instructions, ended int
+			for len(lengths) < stops && ended < 20 {
+				w := &walk{t: t, child: start(t, nil, all[name]...)}
+				for len(lengths) < stops && w.away(2*time.Millisecond+time.Duration(rnd.Int64N(int64(15*time.Millisecond)))) {
+					var r Regs
+					w.regs(&r)
+					r.LoadVector = func(v *Vector) error { w.vector(v); return nil }
+					begin := time.Now()
+					m.Start(&r, w.child)
+					end := m.Run(Limit{Accesses: want, Instructions: 20 * want})
+					spent += time.Since(begin)
+					instructions += end.Instructions
+					lengths = append(lengths, len(m.Accesses()))
+					ends[strings.TrimSpace(end.Cause.String()+" "+end.Op)]++
+				}
+				ended++
+				w.kill()
+				w.exited, w.mem = true, nil
+			}
+			if len(lengths) == 0 {
+				t.Fatal("no burst")
+			}
+			sort.Ints(lengths)
+			at := func(q float64) int { return lengths[int(q*float64(len(lengths)-1))] }
+			t.Logf("%d bursts: accesses p10 %d, median %d; %.1f ns an instruction with reading memory; ends %v",
+				len(lengths), at(0.1), at(0.5), float64(spent.Nanoseconds())/float64(max(instructions, 1)), ends)
+			if at(1) < want/10 {
+				t.Errorf("no burst got further than %d accesses", at(1))
+			}
+		})
+	}
+}

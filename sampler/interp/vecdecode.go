@@ -61,7 +61,7 @@ func vecKey(opmap, pp, op uint8) uint16 {
 	return uint16(opmap)<<10 | uint16(pp)<<8 | uint16(op)
 }
 
-var vecTable = buildVecTable(vecMoves, vecInts, vecShuffles, vecMasks, vecFloats, vecConverts, vecCrypto, vecStrings)
+var vecTable = buildVecTable(vecMoves, vecInts, vecShifts, vecShuffles, vecMasks, vecFloats, vecConverts, vecCrypto, vecStrings)
 
 func buildVecTable(tables ...[]vecOp) map[uint16][]vecEntry {
 	t := make(map[uint16][]vecEntry)

@@ -29,7 +29,6 @@ func (v *Vec) b() *[64]uint8     { return (*[64]uint8)(unsafe.Pointer(v)) }
 func (v *Vec) w() *[32]uint16    { return (*[32]uint16)(unsafe.Pointer(v)) }
 func (v *Vec) d() *[16]uint32    { return (*[16]uint32)(unsafe.Pointer(v)) }
 func (v *Vec) f32() *[16]float32 { return (*[16]float32)(unsafe.Pointer(v)) }
-func (v *Vec) f64() *[8]float64  { return (*[8]float64)(unsafe.Pointer(v)) }
 
 // elem reads element i of size bytes, zero-extended.
 func (v *Vec) elem(i int, size uint8) uint64 {
@@ -258,3 +257,15 @@ func ldmxcsr(m *Machine, in *inst) {
 	m.vec.MXCSR = v
 	m.vecReady()
 }
+
+// fldcw ends the burst if it would unmask an exception, which may be pending.
+func fldcw(m *Machine, in *inst) {
+	const masked, reserved = 0x3f, 0x40
+	v := uint16(m.rmOperand(in))
+	if v&masked != masked {
+		panic(halt{cause: Unsupported})
+	}
+	m.vec.FCW = v&0x1f3f | reserved
+}
+
+func fnstcw(m *Machine, in *inst) { m.store(m.ea(in), 2, uint64(m.vec.FCW)) }
