@@ -22,9 +22,10 @@
 // flushes, lea and nop with an operand are none.
 //
 // Known bias: another thread's stores after a page was copied are not seen;
-// write protection is not checked, since Memory tells nothing of it; the sticky
-// exception flags of MXCSR are not kept, so instructions that read them end
-// the burst. Undefined flags take some value, not always the CPU's.
+// write protection is not checked, since Memory tells nothing of it. The sticky
+// exception flags of MXCSR are exact for the usual arithmetic; after rarer
+// operations an instruction that reads them ends the burst. Undefined flags
+// take some value, not always the CPU's.
 //
 // Decoded instructions are kept between bursts by page. A page's bytes are read
 // again by the first instruction of every burst that runs there, and what was

@@ -182,6 +182,8 @@ func TestEnds(t *testing.T) {
 		{"unknown opcode", "d6", Limit{Accesses: 2, Instructions: 9}, Unsupported, "d6 00 00 00 00 00", 0, 0},
 		{"ud2", "0f0b", Limit{Accesses: 2, Instructions: 9}, Fault, "ud2", 0, 0},
 		{"division by zero", "31c9 f7f1", Limit{Accesses: 2, Instructions: 9}, Fault, "div", 1, 2},
+		{"stmxcsr", "0fae1b", Limit{Accesses: 1, Instructions: 9}, AccessesDone, "", 1, 3},
+		{"stmxcsr after a dot product", "660f3a40c1ff 0fae1b", Limit{Accesses: 9, Instructions: 9}, Unsupported, "stmxcsr", 1, 6},
 		{"unmasking fldcw", "66c7030000 d92b", Limit{Accesses: 9, Instructions: 9}, Unsupported, "fldcw", 1, 5},
 		{"misaligned", "0f284301", Limit{Accesses: 2, Instructions: 9}, Fault, "movaps", 0, 0},
 		{"unreadable", "48c1e310 8b03", Limit{Accesses: 2, Instructions: 9}, Unreadable, "", 1, 4},

@@ -265,6 +265,9 @@ func (l *lab) try(code []byte) (ran bool, diff string) {
 	if d := compare(&mine, &native, undefinedFlags(b[:], r.GPR[RCX]&0xff)); d != "" {
 		diff = d
 	}
+	if in.flags&usesVector != 0 && !l.m.exLost && mine.Vector.MXCSR != native.Vector.MXCSR {
+		diff += fmt.Sprintf(" mxcsr %#x, CPU %#x;", mine.Vector.MXCSR, native.Vector.MXCSR)
+	}
 	var after [dataSize]byte
 	l.read(dataBase, after[:])
 	if strings.HasPrefix(mnemonic(b[:]), "pushf") {

@@ -153,6 +153,11 @@ func (d *decoder) group15() bool {
 		in.w = 4
 		in.flags |= usesVector
 		in.fn = ldmxcsr
+	case !isReg && d.pp == 0 && g == 3:
+		d.modRM(1)
+		in.w = 4
+		in.flags |= usesVector
+		in.fn = stmxcsr
 	}
 	return true
 }
@@ -205,9 +210,13 @@ func (d *decoder) crc32(op byte) {
 	in.fn = crc32c
 }
 
-// vexInteger decodes BMI1 and BMI2.
+// vexInteger decodes BMI1, BMI2 and vldmxcsr and vstmxcsr.
 func (d *decoder) vexInteger(op byte) bool {
 	in := d.in
+	if g := d.peek() >> 3 & 7; d.opmap == 1 && op == 0xae && d.pp == 0 && d.ll == 0 && d.vvvv == 0 &&
+		(g == 2 || g == 3) && d.peek() < 0xc0 {
+		return d.group15()
+	}
 	if d.ll != 0 {
 		return false
 	}

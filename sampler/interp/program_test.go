@@ -143,6 +143,9 @@ func (w *walk) window(n int) bool {
 			w.native.Vector = mine.Vector
 		}
 		diff := compare(&mine, &w.native, undefined)
+		if !w.m.exLost && mine.Vector.MXCSR != w.native.Vector.MXCSR {
+			diff += fmt.Sprintf(" mxcsr %#x, CPU %#x;", mine.Vector.MXCSR, w.native.Vector.MXCSR)
+		}
 		if len(w.m.acc) < 1000 {
 			for _, a := range w.m.acc {
 				if a.Store {

@@ -19,6 +19,8 @@ type vecForm struct {
 	legacy  bool // SSE encoding: bits above 128 stay
 	aligned bool // a misaligned operand faults
 	scalar  bool // only element 0 is computed and masked
+	sae     bool // exceptions are suppressed
+	raise   raiser
 	whole   bool // the memory operand is read whatever the opmask
 
 	vsib, vsibWide bool // index is a vector register, of 8-byte elements
@@ -182,6 +184,7 @@ func (m *Machine) maskedStore(a uint64, v *Vec, act uint64, esz uint8) {
 func vecRVM(m *Machine, in *inst) {
 	b := m.vecSource(in)
 	m.tmp = m.vec.Z[in.dst&31]
+	m.track(in, &m.tmp, &m.vec.Z[in.v&31], b)
 	in.kern(&m.tmp, &m.vec.Z[in.v&31], b, in)
 	m.vecPut(in)
 }
@@ -190,6 +193,7 @@ func vecRVM(m *Machine, in *inst) {
 func vecRM(m *Machine, in *inst) {
 	b := m.vecSource(in)
 	m.tmp = m.vec.Z[in.dst&31]
+	m.track(in, &m.tmp, b, b)
 	in.kern(&m.tmp, b, b, in)
 	m.vecPut(in)
 }
@@ -225,6 +229,7 @@ func vecSave(m *Machine, in *inst) {
 func vecToMask(m *Machine, in *inst) {
 	b := m.vecSource(in)
 	m.tmp = Vec{}
+	m.track(in, &m.tmp, &m.vec.Z[in.v&31], b)
 	in.kern(&m.tmp, &m.vec.Z[in.v&31], b, in)
 	m.vec.K[in.reg&7] = m.tmp[0] & m.active(in)
 }
@@ -233,6 +238,7 @@ func vecToMask(m *Machine, in *inst) {
 func vecFlags(m *Machine, in *inst) {
 	b := m.vecSource(in)
 	m.tmp = Vec{}
+	m.track(in, &m.tmp, &m.vec.Z[in.reg&31], b)
 	in.kern(&m.tmp, &m.vec.Z[in.reg&31], b, in)
 	m.setFlags(m.tmp[0])
 }
@@ -254,7 +260,7 @@ func ldmxcsr(m *Machine, in *inst) {
 	if v>>16 != 0 {
 		fault()
 	}
-	m.vec.MXCSR = v
+	m.vec.MXCSR, m.exLost = v, false
 	m.vecReady()
 }
 
