@@ -157,8 +157,15 @@ func Start(cfg Config) (*Session, error) {
 	if err := cfg.setDefaults(); err != nil {
 		return nil, err
 	}
-	if cfg.PID == os.Getpid() {
-		return nil, errors.New("attach: a profiler cannot hold itself")
+	if cfg.PID != 0 {
+		pid, err := sampler.FindTarget(cfg.PID)
+		if err != nil {
+			return nil, err
+		}
+		if pid == os.Getpid() {
+			return nil, errors.New("attach: a profiler cannot hold itself")
+		}
+		cfg.PID = pid
 	}
 	s := &Session{
 		cfg:       cfg,
@@ -217,13 +224,14 @@ func (s *Session) begin() error {
 			s.closeAll()
 		}
 	})
-	if launched != nil {
-		if e := launched.Go(); err == nil {
-			err = e
-		}
+	if launched != nil && err == nil {
+		err = launched.Go()
 	}
 	if err != nil {
 		s.tracer.Detach()
+		if launched != nil {
+			launched.Abandon()
+		}
 	}
 	return err
 }

@@ -60,6 +60,13 @@ func (l *Launched) Go() error {
 	return nil
 }
 
+// Abandon ends the launched process, which has not yet become the program.
+func (l *Launched) Abandon() {
+	l.open.Close()
+	_ = syscall.Kill(l.PID, syscall.SIGKILL)
+	_, _ = syscall.Wait4(l.PID, nil, 0, nil)
+}
+
 // RunLaunched becomes the target's program. args are those after LaunchArg.
 // It returns only if the program can't be run or the profiler is gone.
 func RunLaunched(args []string) error {
