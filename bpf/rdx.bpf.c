@@ -71,6 +71,7 @@ struct trap {
 	__s32 stack_bytes; // or a negative errno
 	__u64 ip;
 	__u64 clock;
+	__u64 clock_lag; // how long the counters did not count so far, or CLOCK_FAILED
 	__u64 time; // bpf_ktime_get_ns
 	__u64 stack[MAX_STACK];
 };
@@ -104,7 +105,9 @@ struct {
 	__type(value, __u64);
 } stats SEC(".maps");
 
-// Clock counters of the threads, by index into threads; only with a PMU.
+// Clock counters of the threads, MAX_COUNTERS each, by index into threads; only
+// with a PMU. User space puts a larger map in this one's place.
+#define MAX_COUNTERS 2
 struct {
 	__uint(type, BPF_MAP_TYPE_PERF_EVENT_ARRAY);
 	__uint(key_size, sizeof(__u32));
@@ -112,7 +115,8 @@ struct {
 } counters SEC(".maps");
 
 // Set before loading.
-const volatile __u32 clock_is_counter = 0;
+const volatile __u32 clock_counters = 0; // whose sum is the clock; 0: CPU time
+const volatile __u32 clock_hybrid = 0;   // one counter for each type of core
 const volatile __u32 num_slots = MAX_SLOTS;
 
 // Set at any time.
@@ -233,22 +237,43 @@ int on_sample(struct bpf_perf_event_data *ctx)
 	return 0;
 }
 
+struct clock {
+	__u64 value;
+	__u64 lag;
+};
+
+#define CLOCK_FAILED (~0ULL)
+
 // read_clock is the thread's own time: the on-CPU nanoseconds since the event
-// was enabled, or the thread's access counter.
-static __always_inline int read_clock(struct bpf_perf_event_data *ctx, __u32 index, __u64 *clock)
+// was enabled, or the sum of the thread's counters.
+//
+// Counters that had to make room for others have a hole in their count: two
+// readings are only to be compared if the lag is the same in both.
+static __always_inline struct clock read_clock(struct bpf_perf_event_data *ctx, __u32 index)
 {
 	struct bpf_perf_event_value v = {};
+	struct clock clock = {};
+	__u32 i;
 
-	if (clock_is_counter) {
-		if (bpf_perf_event_read_value(&counters, index, &v, sizeof(v)))
-			return -1;
-		*clock = v.counter;
-		return 0;
+	if (!clock_counters) {
+		if (bpf_perf_prog_read_value(ctx, &v, sizeof(v)))
+			goto failed;
+		clock.value = v.enabled;
+		return clock;
 	}
-	if (bpf_perf_prog_read_value(ctx, &v, sizeof(v)))
-		return -1;
-	*clock = v.enabled;
-	return 0;
+	for (i = 0; i < MAX_COUNTERS && i < clock_counters; i++) {
+		if (bpf_perf_event_read_value(&counters, MAX_COUNTERS * index + i, &v, sizeof(v)))
+			goto failed;
+		clock.value += v.counter;
+		clock.lag -= v.running;
+		if (i == 0 || !clock_hybrid)
+			clock.lag += v.enabled;
+	}
+	return clock;
+failed:
+	count(STAT_CLOCK_FAILED);
+	clock.lag = CLOCK_FAILED;
+	return clock;
 }
 
 // reserve fills in all of a record but its clock.
@@ -269,16 +294,16 @@ static __always_inline struct trap *reserve(struct bpf_perf_event_data *ctx, str
 	r->traps = t->traps;
 	r->holds = t->holds;
 	r->ip = USER_IP(ctx);
-	r->clock = 0;
 	r->time = bpf_ktime_get_ns();
 	r->stack_bytes = bpf_get_stack(ctx, r->stack, sizeof(r->stack), BPF_F_USER_STACK);
 	return r;
 }
 
 // Nobody waits for a trap: the reader polls, the target pays no wakeup.
-static __always_inline void submit(struct trap *r, __u64 clock)
+static __always_inline void submit(struct trap *r, struct clock clock)
 {
-	r->clock = clock;
+	r->clock = clock.value;
+	r->clock_lag = clock.lag;
 	bpf_ringbuf_submit(r, BPF_RB_NO_WAKEUP);
 }
 
@@ -293,7 +318,7 @@ static __always_inline int trap(struct bpf_perf_event_data *ctx, __u32 s)
 	struct thread *t = current_thread(&index);
 	struct slot *slot;
 	struct trap *r;
-	__u64 clock = 0;
+	struct clock clock;
 
 	if (!t) {
 		count(STAT_UNKNOWN);
@@ -311,14 +336,12 @@ static __always_inline int trap(struct bpf_perf_event_data *ctx, __u32 s)
 		r = reserve(ctx, t, index, s, TRAP_USE);
 		if (!r)
 			return 1;
-		if (read_clock(ctx, index, &clock))
-			count(STAT_CLOCK_FAILED);
-		slot->use_clock = clock;
+		clock = read_clock(ctx, index);
+		slot->use_clock = clock.value;
 		submit(r, clock);
 		return 1;
 	case SLOT_USED:
-		if (read_clock(ctx, index, &clock))
-			count(STAT_CLOCK_FAILED);
+		clock = read_clock(ctx, index);
 		slot->state = SLOT_DONE;
 		slot->n = 0;
 		r = reserve(ctx, t, index, s, TRAP_REUSE);

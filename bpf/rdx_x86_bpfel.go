@@ -76,6 +76,7 @@ type RDXTrap struct {
 	StackBytes int32
 	Ip         uint64
 	Clock      uint64
+	ClockLag   uint64
 	Time       uint64
 	Stack      [127]uint64
 }
@@ -91,21 +92,22 @@ const (
 //
 // Used for safe lookups in a Collection or CollectionSpec.
 const (
-	RDXMapCounters       = "counters"
-	RDXMapRing           = "ring"
-	RDXMapStats          = "stats"
-	RDXMapThreads        = "threads"
-	RDXMapTids           = "tids"
-	RDXProgOnSample      = "on_sample"
-	RDXProgOnTrap0       = "on_trap0"
-	RDXProgOnTrap1       = "on_trap1"
-	RDXProgOnTrap2       = "on_trap2"
-	RDXProgOnTrap3       = "on_trap3"
-	RDXVarAccept         = "accept"
-	RDXVarClockIsCounter = "clock_is_counter"
-	RDXVarHoldLimit      = "hold_limit"
-	RDXVarNumSlots       = "num_slots"
-	RDXVarUnusedTrap     = "unused_trap"
+	RDXMapCounters      = "counters"
+	RDXMapRing          = "ring"
+	RDXMapStats         = "stats"
+	RDXMapThreads       = "threads"
+	RDXMapTids          = "tids"
+	RDXProgOnSample     = "on_sample"
+	RDXProgOnTrap0      = "on_trap0"
+	RDXProgOnTrap1      = "on_trap1"
+	RDXProgOnTrap2      = "on_trap2"
+	RDXProgOnTrap3      = "on_trap3"
+	RDXVarAccept        = "accept"
+	RDXVarClockCounters = "clock_counters"
+	RDXVarClockHybrid   = "clock_hybrid"
+	RDXVarHoldLimit     = "hold_limit"
+	RDXVarNumSlots      = "num_slots"
+	RDXVarUnusedTrap    = "unused_trap"
 )
 
 // LoadRDX returns the embedded CollectionSpec for RDX.
@@ -172,11 +174,12 @@ type RDXMapSpecs struct {
 //
 // It can be passed ebpf.CollectionSpec.Assign.
 type RDXVariableSpecs struct {
-	Accept         *ebpf.VariableSpec `ebpf:"accept"`
-	ClockIsCounter *ebpf.VariableSpec `ebpf:"clock_is_counter"`
-	HoldLimit      *ebpf.VariableSpec `ebpf:"hold_limit"`
-	NumSlots       *ebpf.VariableSpec `ebpf:"num_slots"`
-	UnusedTrap     *ebpf.VariableSpec `ebpf:"unused_trap"`
+	Accept        *ebpf.VariableSpec `ebpf:"accept"`
+	ClockCounters *ebpf.VariableSpec `ebpf:"clock_counters"`
+	ClockHybrid   *ebpf.VariableSpec `ebpf:"clock_hybrid"`
+	HoldLimit     *ebpf.VariableSpec `ebpf:"hold_limit"`
+	NumSlots      *ebpf.VariableSpec `ebpf:"num_slots"`
+	UnusedTrap    *ebpf.VariableSpec `ebpf:"unused_trap"`
 }
 
 // RDXObjects contains all objects after they have been loaded into the kernel.
@@ -220,11 +223,12 @@ func (m *RDXMaps) Close() error {
 //
 // It can be passed to LoadRDXObjects or ebpf.CollectionSpec.LoadAndAssign.
 type RDXVariables struct {
-	Accept         *ebpf.Variable `ebpf:"accept"`
-	ClockIsCounter *ebpf.Variable `ebpf:"clock_is_counter"`
-	HoldLimit      *ebpf.Variable `ebpf:"hold_limit"`
-	NumSlots       *ebpf.Variable `ebpf:"num_slots"`
-	UnusedTrap     *ebpf.Variable `ebpf:"unused_trap"`
+	Accept        *ebpf.Variable `ebpf:"accept"`
+	ClockCounters *ebpf.Variable `ebpf:"clock_counters"`
+	ClockHybrid   *ebpf.Variable `ebpf:"clock_hybrid"`
+	HoldLimit     *ebpf.Variable `ebpf:"hold_limit"`
+	NumSlots      *ebpf.Variable `ebpf:"num_slots"`
+	UnusedTrap    *ebpf.Variable `ebpf:"unused_trap"`
 }
 
 // RDXPrograms contains all programs after they have been loaded into the kernel.

@@ -30,7 +30,7 @@ const (
 )
 
 func newBudget(target float64, c sampler.TwoTrap) budget {
-	b := budget{target: target, trapNS: c.P50}
+	b := budget{target: target, trapNS: c.Cost}
 	b.accept = min(maxAccept, target*float64(defaultGap)/(firstHoldNS+2*b.trapNS))
 	return b
 }

@@ -54,6 +54,7 @@ type observation struct {
 	useStack int // in stackTable
 	reuse    int
 	useClock uint64
+	lag      uint64 // of the clock at the use
 	traps    uint32
 	counted  int     // reuse time in accesses, if it was read ahead
 	after    int     // accesses read ahead without a reuse
@@ -108,11 +109,20 @@ func (s *Session) pair(trap *sampler.Trap) {
 			o.lost()
 			return
 		}
+		if trap.ClockLag == sampler.ClockFailed {
+			s.lose("clock not readable") // counted in BPF, too
+			o.lost()
+			return
+		}
 		o.state = used
 		o.useClock = trap.Clock
+		o.lag = trap.ClockLag
 		o.traps = trap.Traps
 		o.useStack = s.stacks.add(o.process, trapped(trap, o.pc))
 		s.seen = append(s.seen, o)
+	case trap.Kind == sampler.TrapReuse && o.state == used && trap.ClockLag != o.lag:
+		s.lose("clock stood still between use and reuse")
+		o.lost()
 	case trap.Kind == sampler.TrapReuse && o.state == used:
 		o.state = done
 		o.kind = model.Reuse
@@ -129,17 +139,12 @@ func (s *Session) pair(trap *sampler.Trap) {
 // the constant of a pair, and as much again for each trap of another slot in
 // between.
 func (s *Session) measure(o *observation, trap *sampler.Trap) {
-	between := float64(trap.Traps - o.traps)
-	o.native = float64(trap.Clock-o.useClock) - between*s.calibration.P50
-	if res := s.calibration.Resolution(); o.native < res {
-		o.native = res
-		o.below = true
-	}
+	o.native, o.below = s.elapsed(trap.Clock-o.useClock, float64(trap.Traps-o.traps))
 }
 
-// censor ends the observation at an age of ns nanoseconds.
-func (o *observation) censor(ns uint64, s *Session) {
+// censor ends the observation at an age in the clock's unit.
+func (o *observation) censor(age uint64, s *Session) {
 	o.state = done
 	o.kind = model.Censored
-	o.native = max(float64(ns)-s.calibration.P50, s.calibration.Resolution())
+	o.native, _ = s.elapsed(age, 1)
 }

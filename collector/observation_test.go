@@ -15,6 +15,7 @@ func newPairing() (*Session, *observation) {
 		stacks:      newStackTable(),
 		losses:      make(map[string]int64),
 		locate:      sampler.NewLocator(),
+		clock:       sampler.CPUTime(),
 		calibration: sampler.TwoTrap{P10: 2900, P50: 3000, P90: 3100},
 	}
 	t := &thread{tid: 7, process: &process{pid: 1 << 30}, shared: new(sampler.Thread)}

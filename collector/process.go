@@ -30,7 +30,6 @@ const (
 type process struct {
 	pid       int
 	command   string
-	cpu       uint64     // of threads that are gone, ns
 	mappings  []*mapping // by start address
 	unknown   bool       // an address was not found since the last refresh
 	read      time.Time

@@ -16,19 +16,15 @@ func (s *Session) profile() (*model.Profile, error) {
 	if err != nil {
 		return nil, err
 	}
-	s.rates.settle(s.cfg.AccessRate)
+	s.rates.settle(s.cfg.AccessRate, s.clock)
+	sum := s.total(true)
+	perSource := s.sourceRate(sum) // accesses
 	p := &model.Profile{
-		Start:    s.start,
-		Duration: s.end.Sub(s.start),
-		Source:   s.source.Name(),
-		Period:   float64(s.cfg.Gap) / s.budget.accept,
-		Clock: model.Clock{
-			Name:       "cpu-time",
-			Unit:       "nanoseconds",
-			Rate:       s.rates.mean(),
-			RateSource: s.rates.source,
-			Resolution: s.calibration.Resolution(),
-		},
+		Start:         s.start,
+		Duration:      s.end.Sub(s.start),
+		Source:        s.source.Name(),
+		Period:        s.gap * perSource / s.rates.mean() / s.budget.accept,
+		Clock:         s.clockModel(),
 		Block:         8,
 		BinsPerOctave: s.cfg.BinsPerOctave,
 		Caches:        s.cfg.Caches,
@@ -37,7 +33,6 @@ func (s *Session) profile() (*model.Profile, error) {
 		p.Command = all[len(all)-1].command
 	}
 	locations := make(locationTable)
-	cpu := float64(s.cpuTime())
 	for _, o := range s.seen {
 		if o.state != done {
 			continue // counted as lost where it was lost
@@ -48,7 +43,7 @@ func (s *Session) profile() (*model.Profile, error) {
 			Op:           o.op,
 			TID:          o.tid,
 			Observations: 1,
-			Accesses:     o.epoch.perObservation() * s.rates.at(o.process, o.pc),
+			Accesses:     o.epoch.perObservation() * perSource * s.rates.at(o.process, o.pc) / s.rates.mean(),
 		}
 		s.setTime(&r, o)
 		if o.kind == model.Reuse {
@@ -76,11 +71,15 @@ func (s *Session) profile() (*model.Profile, error) {
 	count("holds", stats.Holds)
 	count("traps nobody waited for", stats.ExtraTraps)
 	count("events of threads already gone", stats.Unknown)
-	count("CPU time sampled, ns", uint64(cpu))
+	count("CPU time sampled, ns", sum.cpu)
+	count("lost: ticks throttled or without a free counter", uint64(sum.missed))
+	count("lost: threads whose counters could not be read", uint64(sum.unclock))
+	count("source's counter shared with others, ns", sum.shared)
 	slices.SortFunc(p.Counts, func(a, b model.Count) int { return strings.Compare(a.Name, b.Name) })
+	p.Comments = append(p.Comments, s.notes()...)
 	p.Comments = append(p.Comments,
 		fmt.Sprintf("thread held per sample: p50 %v, p99 %v", s.held.quantile(.5), s.held.quantile(.99)),
-		fmt.Sprintf("two traps with nothing between: p10 %.0f ns, p50 %.0f ns, p90 %.0f ns; p50 is subtracted", s.calibration.P10, s.calibration.P50, s.calibration.P90),
+		fmt.Sprintf("two traps with nothing between: p10 %.0f, p50 %.0f, p90 %.0f %s; the constant is subtracted", s.calibration.P10, s.calibration.P50, s.calibration.P90, s.clock.Unit),
 		fmt.Sprintf("overhead by the profiler's own account: %.2f%% of the sampled CPU time", 100*s.budget.spent),
 	)
 	s.rateComment(p)

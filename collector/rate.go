@@ -90,11 +90,15 @@ func (r *rates) add(st *stretch, ns, sigma float64) {
 	r.places[key].add(rate)
 }
 
-// settle decides on the rate once the session is over.
-func (r *rates) settle(flag float64) {
+// settle decides on the rate, in accesses per unit of the clock.
+func (r *rates) settle(flag float64, clock sampler.Clock) {
 	switch {
+	case clock.Unit == sampler.Accesses:
+		r.fixed, r.source = 1, "counted"
 	case flag > 0:
 		r.fixed, r.source = flag, "flag"
+	case clock.Unit == sampler.Instructions:
+		r.fixed, r.source = defaultPerInstruction, "default"
 	case r.all.n >= fewestStretches:
 		r.source = "measured"
 	default:
@@ -136,7 +140,7 @@ func (r *rates) accesses(p *process, pc uint64, ns float64) float64 {
 
 // wantStretch says whether this hold should time a stretch.
 func (s *Session) wantStretch() bool {
-	if s.cfg.Burst == 0 || s.cfg.AccessRate > 0 || s.cfg.Slots < 2 {
+	if s.cfg.Burst == 0 || s.cfg.AccessRate > 0 || s.cfg.Slots < 2 || s.clock.Counted != nil {
 		return false
 	}
 	return s.rates.held < time.Duration(stretchShare*float64(s.held.sum))
@@ -178,8 +182,7 @@ func (s *Session) timeStretch(st *stretch, trap *sampler.Trap) {
 		return
 	}
 	st.done = true
-	between := float64(trap.Traps - st.from.Traps)
-	ns := float64(trap.Clock-st.from.Clock) - between*s.calibration.P50
+	ns, _ := s.elapsed(trap.Clock-st.from.Clock, float64(trap.Traps-st.from.Traps))
 	s.rates.add(st, ns, s.calibration.Resolution()/resolutionSigmas)
 }
 

@@ -29,9 +29,12 @@ type Config struct {
 
 	// Burst is how many accesses are read ahead of each sample; 0 for none.
 	Burst int
-	// AccessRate in accesses per nanosecond of CPU time; 0: measured if
-	// Burst is not 0, else DefaultAccessRate.
+	// AccessRate in accesses per nanosecond of CPU time, or per instruction if
+	// that is the clock; 0: measured if Burst is not 0, else DefaultAccessRate.
 	AccessRate float64
+
+	Source string // Auto, Clock or PMU; Auto
+	Clock  string // Auto, CPUTime or PMU; Auto
 
 	Caches        []model.Cache
 	BinsPerOctave int // 16
@@ -83,6 +86,9 @@ func (c *Config) setDefaults() error {
 	if c.Log == nil {
 		c.Log = zap.NewNop()
 	}
+	if err := c.checkChoice(); err != nil {
+		return err
+	}
 	switch {
 	case (c.PID == 0) == (len(c.Command) == 0):
 		return errors.New("start session: want either a process or a command")
@@ -122,7 +128,12 @@ type Session struct {
 	start  time.Time
 	end    time.Time
 
+	clock       sampler.Clock
 	calibration sampler.TwoTrap
+	gap         float64 // mean, in the source's unit
+	gone        totals
+	whyClock    error // why no better clock, nil if it is the best
+	whySource   error
 	processes   map[int]*process
 	past        []*process // exited, or replaced by exec
 	threads     map[int]*thread
@@ -169,7 +180,6 @@ func Start(cfg Config) (*Session, error) {
 	}
 	s := &Session{
 		cfg:       cfg,
-		source:    sampler.CPUClock{},
 		locate:    sampler.NewLocator(),
 		rand:      rand.New(rand.NewPCG(cfg.Seed, 1)),
 		processes: make(map[int]*process),
@@ -180,11 +190,10 @@ func Start(cfg Config) (*Session, error) {
 		losses:    make(map[string]int64),
 		ends:      make(map[string]int64),
 	}
-	var err error
-	if s.kernel, err = sampler.Load(cfg.Slots); err != nil {
+	if err := s.load(); err != nil {
 		return nil, err
 	}
-	if s.calibration, err = s.kernel.Calibrate(calibrations); err != nil {
+	if err := s.chooseSource(); err != nil {
 		s.kernel.Close()
 		return nil, err
 	}
@@ -318,7 +327,7 @@ func (s *Session) tick() Progress {
 	for _, t := range s.threads {
 		t.expireHold(s)
 	}
-	if s.budget.update(s.cpuTime(), stats, s.held.sum) {
+	if s.budget.update(s.total(false).cpu, stats, s.held.sum) {
 		if err := s.kernel.SetAccept(s.budget.accept); err != nil {
 			s.fail(err)
 		}

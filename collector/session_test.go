@@ -42,7 +42,7 @@ func TestKnownPattern(t *testing.T) {
 			if err := cmd.Start(); err != nil {
 				t.Fatal(err)
 			}
-			s, err := Start(Config{PID: cmd.Process.Pid, Burst: burst, Overhead: 0.05, Seed: 1})
+			s, err := Start(Config{PID: cmd.Process.Pid, Source: Clock, Clock: CPUTime, Burst: burst, Overhead: 0.05, Seed: 1})
 			if err != nil {
 				cmd.Process.Kill()
 				t.Fatal(err)

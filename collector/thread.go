@@ -25,11 +25,12 @@ type thread struct {
 	index   uint32
 	shared  *sampler.Thread // read and written with the kernel
 	ticker  *sampler.Ticker
+	counter *sampler.Counter // nil if the clock is CPU time
 	slots   [sampler.NumSlots]watch
 
-	gap       uint64 // of the ticker, ns
+	gap       uint64 // of the ticker, in the source's unit
 	ticks     uint64 // already in cpu
-	cpu       uint64 // sampled user-mode CPU time, ns
+	cpu       uint64 // sampled so far, in the source's unit: CPU time or accesses
 	epoch     *epoch
 	epochLeft int
 }
@@ -69,9 +70,12 @@ func (s *Session) addThread(p *process, tid int) error {
 		return err
 	}
 	t := &thread{tid: tid, process: p, index: index, shared: shared, gap: s.drawGap()}
+	if t.counter, err = s.kernel.OpenCounter(index, tid); err != nil {
+		return errors.Join(err, s.kernel.RemoveThread(index))
+	}
 	t.ticker, err = s.source.Open(s.kernel, tid, t.gap)
 	if err != nil {
-		return errors.Join(err, s.kernel.RemoveThread(index))
+		return errors.Join(err, t.counter.Close(), s.kernel.RemoveThread(index))
 	}
 	s.threads[tid] = t
 	s.byIndex[index] = t
@@ -80,12 +84,12 @@ func (s *Session) addThread(p *process, tid int) error {
 
 // drawGap spreads the ticks evenly about the mean gap.
 func (s *Session) drawGap() uint64 {
-	return uint64((0.75 + 0.5*s.rand.Float64()) * float64(s.cfg.Gap))
+	return uint64((0.75 + 0.5*s.rand.Float64()) * s.gap)
 }
 
 // dropThread ends the thread's observations and frees all it has.
 func (s *Session) dropThread(t *thread) {
-	t.account()
+	s.addTotals(t, &s.gone, true)
 	if err := t.ticker.Close(); err != nil {
 		s.fail(err)
 	}
@@ -93,12 +97,14 @@ func (s *Session) dropThread(t *thread) {
 	for i := range t.slots {
 		s.retire(t, i)
 	}
+	if err := t.counter.Close(); err != nil {
+		s.fail(err)
+	}
 	if err := s.kernel.RemoveThread(t.index); err != nil {
 		s.fail(err)
 	}
 	delete(s.threads, t.tid)
 	delete(s.byIndex, t.index)
-	t.process.cpu += t.cpu
 }
 
 // ThreadExited implements sampler.Handler.
@@ -279,8 +285,8 @@ func (s *Session) retire(t *thread, slot int) {
 	case w.stretch != nil:
 		w.stretch.end(s)
 	case shared.State == sampler.SlotUsed && w.obs.state == used:
-		if age, err := w.point.Age(); err == nil && age >= shared.UseClock {
-			w.obs.censor(age-shared.UseClock, s)
+		if age, ok := s.age(t, w, shared.UseClock); ok {
+			w.obs.censor(age, s)
 		} else {
 			s.lose("watchpoint clock not readable")
 			w.obs.lost()
@@ -325,17 +331,4 @@ func (t *thread) expireHold(s *Session) {
 		t.shared.Hold = 0
 		s.lose("hold did not stop the thread")
 	}
-}
-
-// cpuTime of all threads so far, in nanoseconds of sampled user-mode time.
-func (s *Session) cpuTime() uint64 {
-	var sum uint64
-	for _, t := range s.threads {
-		t.account()
-		sum += t.cpu
-	}
-	for _, p := range s.allProcesses() {
-		sum += p.cpu
-	}
-	return sum
 }

@@ -17,6 +17,9 @@ import (
 type TwoTrap struct {
 	P10, P50, P90 float64
 	N             int // immediate reuses measured
+	// Cost of a trap to the thread, in nanoseconds; P50 if the clock is CPU
+	// time.
+	Cost float64
 }
 
 // Resolution is the reuse time below which nothing is known of a single pair.
@@ -33,9 +36,17 @@ func (k *Kernel) Calibrate(n int) (TwoTrap, error) {
 		return TwoTrap{}, fmt.Errorf("calibrate: %w", err)
 	}
 	defer k.RemoveThread(index)
+	counter, err := k.OpenCounter(index, int(t.Tid))
+	if err != nil {
+		return TwoTrap{}, fmt.Errorf("calibrate: %w", err)
+	}
+	if counter != nil {
+		defer counter.Close()
+	}
 
 	word := new(atomic.Uint64)
 	times := make([]float64, 0, n)
+	costs := make([]float64, 0, n)
 	var trap Trap
 	for range n {
 		slot := &t.Slots[0]
@@ -48,7 +59,7 @@ func (k *Kernel) Calibrate(n int) (TwoTrap, error) {
 		word.Load()
 		word.Load()
 		w.Close()
-		var use uint64
+		var use, lag, at uint64
 		for {
 			ok, err := k.ReadTrap(&trap)
 			if err != nil {
@@ -60,9 +71,11 @@ func (k *Kernel) Calibrate(n int) (TwoTrap, error) {
 			switch {
 			case trap.Index != index || trap.Seq != slot.Seq:
 			case trap.Kind == TrapUse:
-				use = trap.Clock
+				use, lag, at = trap.Clock, trap.ClockLag, trap.Time
+			case trap.ClockLag == ClockFailed || trap.ClockLag != lag:
 			case trap.Kind == TrapReuse:
 				times = append(times, float64(trap.Clock-use))
+				costs = append(costs, float64(trap.Time-at))
 			}
 		}
 	}
@@ -71,8 +84,9 @@ func (k *Kernel) Calibrate(n int) (TwoTrap, error) {
 			"hardware watchpoints do not work here, or rdx runs in a PID namespace of its own (run it in the host's)", n, len(times))
 	}
 	slices.Sort(times)
+	slices.Sort(costs)
 	at := func(q float64) float64 { return times[int(q*float64(len(times)-1))] }
-	return TwoTrap{at(.1), at(.5), at(.9), len(times)}, nil
+	return TwoTrap{at(.1), at(.5), at(.9), len(times), costs[len(costs)/2]}, nil
 }
 
 // Monotonic is the clock of Trap.Time and Thread.HoldTime.

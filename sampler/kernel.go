@@ -50,11 +50,19 @@ type Kernel struct {
 	free   []uint32 // indices of table not in use
 	reader *ringbuf.Reader
 	record ringbuf.Record
+
+	clock    Clock
+	counters *ebpf.Map // of the clock, nil for CPU time
+	probed   Stats     // what probes of our own counted
 }
 
 // Load loads the BPF programs and maps. It needs root or CAP_BPF and
 // CAP_PERFMON. slots is the number of watchpoints a thread may have, 1 to 4.
-func Load(slots int) (*Kernel, error) {
+// The clock is CPU time.
+func Load(slots int) (*Kernel, error) { return LoadClock(slots, CPUTime()) }
+
+// LoadClock is Load with another clock.
+func LoadClock(slots int, clock Clock) (*Kernel, error) {
 	if slots < 1 || slots > NumSlots {
 		return nil, fmt.Errorf("load bpf: %d slots a thread, want 1 to %d", slots, NumSlots)
 	}
@@ -72,8 +80,14 @@ func Load(slots int) (*Kernel, error) {
 		return nil, fmt.Errorf("load bpf: set number of slots: %w", err)
 	}
 
-	k := new(Kernel)
+	k := &Kernel{clock: clock}
+	if clock.Counted != nil {
+		if k.counters, err = useCounters(spec, clock.Counted); err != nil {
+			return nil, fmt.Errorf("load bpf: %w", err)
+		}
+	}
 	if err := spec.LoadAndAssign(&k.obj, nil); err != nil {
+		k.counters.Close()
 		if errors.Is(err, os.ErrPermission) {
 			return nil, fmt.Errorf("load bpf: %w (run as root, or with CAP_BPF, CAP_PERFMON and CAP_SYS_PTRACE)", errors.Join(err, memlockErr))
 		}
@@ -82,6 +96,7 @@ func Load(slots int) (*Kernel, error) {
 	size := MaxThreads * int(unsafe.Sizeof(Thread{}))
 	k.mem, err = unix.Mmap(k.obj.Threads.FD(), 0, size, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED)
 	if err != nil {
+		k.counters.Close()
 		k.obj.Close()
 		return nil, fmt.Errorf("map thread table: %w", err)
 	}
@@ -103,7 +118,7 @@ func (k *Kernel) Close() error {
 	if k.reader != nil {
 		errs = append(errs, k.reader.Close())
 	}
-	errs = append(errs, unix.Munmap(k.mem), k.obj.Close())
+	errs = append(errs, unix.Munmap(k.mem), k.obj.Close(), k.counters.Close())
 	return errors.Join(errs...)
 }
 
@@ -183,10 +198,41 @@ type Stats struct {
 	Unknown       uint64 // events of a thread no longer in the table
 }
 
-// Stats sums the counters over all CPUs.
+// Stats sums the counters over all CPUs, without what probes counted.
 func (k *Kernel) Stats() (Stats, error) {
+	s, err := k.rawStats()
+	if err == nil {
+		for i, n := range k.probed.all() {
+			*s.all()[i] -= *n
+		}
+	}
+	return s, err
+}
+
+// forget takes what was counted so far for probes.
+func (k *Kernel) forget() error {
+	var err error
+	k.probed, err = k.rawStats()
+	return err
+}
+
+func (k *Kernel) rawStats() (Stats, error) {
 	var s Stats
-	for i, dst := range []*uint64{
+	for i, dst := range s.all() {
+		var perCPU []uint64
+		if err := k.obj.Stats.Lookup(uint32(i), &perCPU); err != nil {
+			return s, fmt.Errorf("read bpf counters: %w", err)
+		}
+		for _, n := range perCPU {
+			*dst += n
+		}
+	}
+	return s, nil
+}
+
+// all is the fields in the order of the programs' enum stat.
+func (s *Stats) all() []*uint64 {
+	return []*uint64{
 		bpf.RDXStatSTAT_TICKS:          &s.Ticks,
 		bpf.RDXStatSTAT_CANDIDATES:     &s.Candidates,
 		bpf.RDXStatSTAT_LOSERS:         &s.Losers,
@@ -199,16 +245,7 @@ func (k *Kernel) Stats() (Stats, error) {
 		bpf.RDXStatSTAT_EXTRA_TRAPS:    &s.ExtraTraps,
 		bpf.RDXStatSTAT_CLOCK_FAILED:   &s.ClockFailed,
 		bpf.RDXStatSTAT_UNKNOWN:        &s.Unknown,
-	} {
-		var perCPU []uint64
-		if err := k.obj.Stats.Lookup(uint32(i), &perCPU); err != nil {
-			return s, fmt.Errorf("read bpf counters: %w", err)
-		}
-		for _, n := range perCPU {
-			*dst += n
-		}
 	}
-	return s, nil
 }
 
 func (k *Kernel) trapProgram(slot int) *ebpf.Program {

@@ -1,7 +1,6 @@
 package sampler
 
 import (
-	"errors"
 	"fmt"
 	"time"
 
@@ -23,7 +22,7 @@ type Source interface {
 
 // Ticker is a Source at work on one thread.
 type Ticker struct {
-	event *perf.Event
+	events []*perf.Event // each with the same gap
 }
 
 // SetGap changes the distance to the next ticks. Ticks come at even gaps;
@@ -31,21 +30,23 @@ type Ticker struct {
 // redrawing the gap at every hold keeps the ticks out of step with the
 // program's own periods.
 func (t *Ticker) SetGap(gap uint64) error {
-	if err := t.event.UpdatePeriod(gap); err != nil {
-		return fmt.Errorf("set sampling gap: %w", err)
+	for _, ev := range t.events {
+		if err := ev.UpdatePeriod(gap); err != nil {
+			return fmt.Errorf("set sampling gap: %w", err)
+		}
 	}
 	return nil
 }
 
 // Close stops sampling the thread.
-func (t *Ticker) Close() error { return t.event.Close() }
+func (t *Ticker) Close() error { return closeAll(t.events) }
 
 // CPUClock samples by the thread's CPU time, on machines without a PMU. It
 // prefers slow accesses in proportion to their time.
 type CPUClock struct{}
 
 func (CPUClock) Name() string { return "cpu-clock" }
-func (CPUClock) Unit() string { return "nanoseconds" }
+func (CPUClock) Unit() string { return Nanoseconds }
 
 // MinGap is the shortest time between two ticks of a thread.
 const MinGap = 100 * time.Microsecond
@@ -67,12 +68,7 @@ func open(k *Kernel, tid int, attr *perf.Attr) (*Ticker, error) {
 	attr.Options.ExcludeHypervisor = true
 	ev, err := perf.Open(attr, tid, perf.AnyCPU, nil)
 	if err != nil {
-		switch {
-		case errors.Is(err, unix.EACCES), errors.Is(err, unix.EPERM):
-			err = fmt.Errorf("%w (run as root, or lower /proc/sys/kernel/perf_event_paranoid)", err)
-		case errors.Is(err, unix.EMFILE):
-			err = fmt.Errorf("%w (raise the limit of open files: ulimit -n)", err)
-		}
+		err = explainPerf(err)
 		return nil, fmt.Errorf("sample thread %d by %s: %w", tid, attr.Label, err)
 	}
 	if err := ev.SetBPF(uint32(k.obj.OnSample.FD())); err != nil {
@@ -83,5 +79,5 @@ func open(k *Kernel, tid int, attr *perf.Attr) (*Ticker, error) {
 		ev.Close()
 		return nil, fmt.Errorf("sample thread %d by %s: %w", tid, attr.Label, err)
 	}
-	return &Ticker{ev}, nil
+	return &Ticker{[]*perf.Event{ev}}, nil
 }

@@ -177,6 +177,14 @@ func threadsOf(pid int) ([]int, error) {
 func (t *Tracer) run(started chan<- error) {
 	// Never unlocked: the OS thread ends with this goroutine.
 	runtime.LockOSThread()
+	if unix.Gettid() == os.Getpid() {
+		// The main thread never ends before the process does. Keep it out of
+		// use until tracing has ended on another.
+		go t.run(started)
+		<-t.done
+		runtime.UnlockOSThread()
+		return
+	}
 	defer close(t.done)
 	t.RealTime = preempt() == nil
 	var err error

@@ -35,21 +35,7 @@ func (k *Kernel) Arm(tid, slot int, addr uint64, traps int) (*Watchpoint, error)
 	if addr%wordSize != 0 {
 		return nil, fmt.Errorf("arm watchpoint: address %#x is not aligned to %d", addr, wordSize)
 	}
-	attr := &perf.Attr{
-		Label:          "rdx watchpoint", // spares a look-up
-		Type:           perf.BreakpointEvent,
-		BreakpointType: breakpointRW,
-		Config1:        addr,
-		Config2:        wordSize,
-		Sample:         1,
-		CountFormat:    perf.CountFormat{Enabled: true},
-		Options: perf.Options{
-			Disabled:          true,
-			ExcludeKernel:     true,
-			ExcludeHypervisor: true,
-		},
-	}
-	ev, err := perf.Open(attr, tid, perf.AnyCPU, nil)
+	ev, err := openBreakpoint(tid, addr, wordSize)
 	if errors.Is(err, unix.ENOSPC) {
 		return nil, fmt.Errorf("arm watchpoint: %w", ErrNoSlot)
 	} else if err != nil {
@@ -66,6 +52,24 @@ func (k *Kernel) Arm(tid, slot int, addr uint64, traps int) (*Watchpoint, error)
 		return nil, fmt.Errorf("arm watchpoint at %#x in thread %d: %w", addr, tid, err)
 	}
 	return w, nil
+}
+
+// openBreakpoint opens the event of a watchpoint of length bytes, disabled.
+func openBreakpoint(tid int, addr uint64, length int) (*perf.Event, error) {
+	return perf.Open(&perf.Attr{
+		Label:          "rdx watchpoint", // spares a look-up
+		Type:           perf.BreakpointEvent,
+		BreakpointType: breakpointRW,
+		Config1:        addr,
+		Config2:        uint64(length),
+		Sample:         1,
+		CountFormat:    perf.CountFormat{Enabled: true},
+		Options: perf.Options{
+			Disabled:          true,
+			ExcludeKernel:     true,
+			ExcludeHypervisor: true,
+		},
+	}, tid, perf.AnyCPU, nil)
 }
 
 // Age is the thread's CPU time since the arming, in nanoseconds.

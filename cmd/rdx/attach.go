@@ -27,6 +27,8 @@ type recordFlags struct {
 	gap      time.Duration
 	rate     float64
 	burst    string
+	source   string
+	clock    string
 	slots    int
 	bins     int
 	follow   bool
@@ -42,8 +44,10 @@ func (f *recordFlags) register(cmd *cobra.Command) {
 	fs.DurationVarP(&f.duration, "duration", "d", 0, "how long to sample (default: until the target exits, Ctrl-C or SIGTERM)")
 	fs.Float64Var(&f.overhead, "overhead", 1, "percent of the target's CPU time that rdx may cost")
 	fs.DurationVar(&f.gap, "gap", 2*time.Millisecond, "mean CPU time between two ticks of a thread; --overhead decides how many become samples")
-	fs.Float64Var(&f.rate, "access-rate", 0, "accesses per nanosecond of CPU time, where no PMU counts them (default: measured by reading ahead)")
+	fs.Float64Var(&f.rate, "access-rate", 0, "accesses per nanosecond of CPU time, or per instruction if those are the clock; where no PMU counts accesses (default: measured by reading ahead)")
 	fs.StringVar(&f.burst, "burst", strconv.Itoa(collector.DefaultBurst), "accesses to read ahead of each sample, or off")
+	fs.StringVar(&f.source, "source", collector.Auto, "what picks the samples: pmu (the processor's counter of loads and stores), clock (CPU time) or auto")
+	fs.StringVar(&f.clock, "clock", collector.Auto, "what reuse times are measured in: pmu (loads and stores counted, or instructions), cpu-time or auto")
 	fs.IntVar(&f.slots, "slots", sampler.NumSlots, "watchpoints per thread, 1 to 4; fewer leave some to a debugger")
 	fs.IntVar(&f.bins, "bins", 16, "bins per octave of the reuse times written")
 	fs.BoolVar(&f.follow, "follow", false, "profile processes the target starts, too")
@@ -126,6 +130,8 @@ func (f *recordFlags) record(cmd *cobra.Command, cfg collector.Config) error {
 			return usageError{fmt.Errorf("--burst %s: want a number of accesses, or off", f.burst)}
 		}
 	}
+	cfg.Source = f.source
+	cfg.Clock = f.clock
 	cfg.Slots = f.slots
 	cfg.BinsPerOctave = f.bins
 	cfg.Follow = f.follow

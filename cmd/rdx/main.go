@@ -16,6 +16,9 @@ func main() {
 		fmt.Fprintln(os.Stderr, "rdx:", sampler.RunLaunched(os.Args[2:]))
 		os.Exit(exitNotRun)
 	}
+	if len(os.Args) == 3 && os.Args[1] == knownTargetArg {
+		os.Exit(runKnownTarget(os.Args[2]))
+	}
 	if err := newRootCmd().Execute(); err != nil {
 		fmt.Fprintln(os.Stderr, "rdx:", err)
 		os.Exit(exitCode(err))
@@ -40,6 +43,7 @@ data went by, and so which cache sizes would have missed. Profiles are pprof fil
 	root.AddCommand(
 		newAttachCmd(),
 		newRunCmd(),
+		newDoctorCmd(),
 		newTopCmd(),
 		newHistCmd(),
 		newMrcCmd(),

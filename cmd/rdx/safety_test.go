@@ -33,22 +33,9 @@ const deadline = 30 * time.Second
 // long asks for the full counts, which take minutes.
 var long = os.Getenv("RDX_LONG") != ""
 
-// built holds the binaries; ordinary users must be able to run them.
-var built string
-
-func TestMain(m *testing.M) {
-	var err error
-	if built, err = os.MkdirTemp("", "rdx-safety-"); err == nil {
-		err = os.Chmod(built, 0o755)
-	}
-	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		os.Exit(1)
-	}
-	code := m.Run()
-	os.RemoveAll(built)
-	os.Exit(code)
-}
+// built holds the binaries; ordinary users must be able to run them. TestMain
+// makes and removes it.
+func built() string { return os.Getenv("RDX_TEST_DIR") }
 
 func needRoot(t *testing.T) {
 	t.Helper()
@@ -67,7 +54,7 @@ func needTool(t *testing.T, names ...string) {
 }
 
 var rdxOnce = sync.OnceValues(func() (string, error) {
-	path := filepath.Join(built, "rdx")
+	path := filepath.Join(built(), "rdx")
 	cmd := exec.Command("go", "build", "-o", path, ".")
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
 	out, err := cmd.CombinedOutput()
@@ -93,7 +80,7 @@ var compiled sync.Map // output path -> func() error
 func compile(t *testing.T, name string, flags ...string) string {
 	t.Helper()
 	source := filepath.Join("testdata", "safety", name)
-	path := filepath.Join(built, name+strings.Join(flags, ""))
+	path := filepath.Join(built(), name+strings.Join(flags, ""))
 	cmd := exec.Command("gcc", append([]string{"-O2", "-Wall", "-pthread", "-o", path, source + ".c", "-lrt"}, flags...)...)
 	if _, err := os.Stat(source); err == nil {
 		cmd = exec.Command("go", "build", "-o", path, "./"+source)

@@ -1,0 +1,156 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+
+	"github.com/spf13/cobra"
+
+	"github.com/rdx-profiler/rdx/collector"
+	"github.com/rdx-profiler/rdx/sampler"
+)
+
+// diagnosis is all that doctor finds.
+type diagnosis struct {
+	Usable   bool            `json:"usable"`
+	Checks   []sampler.Check `json:"checks"`
+	SelfTest *selfTest       `json:"self_test,omitempty"`
+	sampler.Live
+}
+
+// errUnusable ends doctor with exit code 1; all has been said by then.
+var errUnusable = errors.New("doctor: rdx cannot profile here; the lines marked no say what to change")
+
+func newDoctorCmd() *cobra.Command {
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use:   "doctor",
+		Short: "Say what this machine can do, and for what it can't, what to change",
+		Long: `doctor tries out everything that rdx needs of the kernel and the processor, and
+ends with a short session on a program whose reuse times are known. Each line
+says what was found; where something is missing or less than it could be, what
+follows from it and what to change. The exit code is 0 if rdx can profile here
+and 1 if not.`,
+		Example: `  sudo rdx doctor
+  sudo rdx doctor --json | jq .usable`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			d := diagnose()
+			var err error
+			if asJSON {
+				e := json.NewEncoder(cmd.OutOrStdout())
+				e.SetIndent("", "  ")
+				err = e.Encode(d)
+			} else {
+				err = d.print(cmd.OutOrStdout())
+			}
+			if err == nil && !d.Usable {
+				err = errUnusable
+			}
+			return err
+		},
+	}
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print the findings as JSON")
+	return cmd
+}
+
+func diagnose() diagnosis {
+	var d diagnosis
+	d.Checks = sampler.Machine{Proc: os.DirFS("/proc"), Sys: os.DirFS("/sys")}.Checks()
+	live, found := sampler.ProbeLive()
+	d.Checks = append(d.Checks, live...)
+	d.Live = found
+	d.SelfTest = d.selfTest()
+	d.Usable = !slices.ContainsFunc(d.Checks, func(c sampler.Check) bool { return c.Needed && c.Grade == sampler.Missing })
+	return d
+}
+
+func (d *diagnosis) selfTest() *selfTest {
+	c := sampler.Check{Name: "self-test", Grade: sampler.Good, Needed: true}
+	t, err := runSelfTest(collector.Config{}, func(pid int) {
+		d.Checks = append(d.Checks, sampler.ProbeSeize(pid))
+	})
+	switch {
+	case err != nil:
+		c.Grade, c.Found = sampler.Missing, err.Error()
+		c.Consequence = "a session does not work here"
+		c.Remedy = "mend what is missing above"
+	case t.Pairs < minPairs:
+		c.Grade, c.Found = sampler.Missing, fmt.Sprintf("only %d reuse pairs in %v, %.0f%% of the samples lost", t.Pairs, selfTestDuration, 100*t.Lost)
+		c.Consequence = "a profile would be empty"
+		c.Remedy = "mend what is missing above; the losses: " + lossList(t)
+	default:
+		c.Found = fmt.Sprintf("%d reuse pairs in %v, %.1f%% within half an octave of the truth (median %.0f of %.0f %s), %.1f%% lost; threads held p50 %v, p99 %v",
+			t.Pairs, selfTestDuration, 100*t.Right, t.Median, t.Expected, t.Unit, 100*t.Lost, t.HeldP50, t.HeldP99)
+		if t.Right < .9 || t.Lost > .05 {
+			c.Grade = sampler.Degraded
+			c.Consequence = "profiles will be that far off"
+			c.Remedy = "try again on a less busy machine; the losses: " + lossList(t)
+		}
+	}
+	if t != nil {
+		d.Checks = append(d.Checks, t.choices()...)
+	}
+	d.Checks = append(d.Checks, c)
+	return t
+}
+
+// choices say what the session took.
+func (t *selfTest) choices() []sampler.Check {
+	source := sampler.Check{Name: "access source", Grade: sampler.Good, Found: t.Source.Name}
+	if !t.Source.Best {
+		source.Grade = sampler.Degraded
+		source.Consequence = "samples fall on CPU time, so that slow accesses are preferred; " + t.Source.Why
+		source.Remedy = "use bare metal or a virtual machine with a virtual PMU"
+	}
+	clock := sampler.Check{Name: "access clock", Grade: sampler.Good,
+		Found: fmt.Sprintf("%s, resolution %.0f %s", t.Clock.Name, t.Resolution, t.Unit)}
+	if !t.Clock.Best {
+		clock.Grade = sampler.Degraded
+		clock.Consequence = "reuse times are measured in " + t.Unit + ", accesses only estimated from them; " + t.Clock.Why
+		clock.Remedy = "use bare metal or a virtual machine with a virtual PMU; or state --access-rate"
+	}
+	return []sampler.Check{source, clock}
+}
+
+func lossList(t *selfTest) string {
+	if len(t.Losses) == 0 {
+		return "none"
+	}
+	out := ""
+	for i, l := range t.Losses {
+		if i > 0 {
+			out += ", "
+		}
+		out += fmt.Sprintf("%s (%d)", l.Name[len("lost: "):], l.N)
+	}
+	return out
+}
+
+func (d diagnosis) print(w io.Writer) error {
+	for _, c := range d.Checks {
+		if _, err := fmt.Fprintf(w, "%-9s %-22s %s\n", c.Grade, c.Name, c.Found); err != nil {
+			return err
+		}
+		if c.Grade == sampler.Good {
+			continue
+		}
+		for _, more := range []struct{ label, text string }{{"so", c.Consequence}, {"do", c.Remedy}} {
+			if more.text != "" {
+				if _, err := fmt.Fprintf(w, "%-9s %-22s %s: %s\n", "", "", more.label, more.text); err != nil {
+					return err
+				}
+			}
+		}
+	}
+	verdict := "rdx can profile on this machine"
+	if !d.Usable {
+		verdict = "rdx cannot profile on this machine"
+	}
+	_, err := fmt.Fprintln(w, verdict)
+	return err
+}

@@ -1,0 +1,76 @@
+// Needs: nothing; TestDoctor alone needs root, bpf, watchpoint, ptrace.
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"os"
+	"os/exec"
+	"strings"
+	"testing"
+
+	"github.com/rdx-profiler/rdx/model"
+	"github.com/rdx-profiler/rdx/sampler"
+)
+
+func TestDoctor(t *testing.T) {
+	k, err := sampler.Load(1)
+	if err != nil {
+		t.Skip("needs root and bpf:", err)
+	}
+	k.Close()
+	cmd := exec.Command(os.Args[0], "doctor", "--json")
+	cmd.Env = append(os.Environ(), "RDX_TEST_MAIN=1")
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	var d diagnosis
+	if err := json.Unmarshal(out, &d); err != nil {
+		t.Fatal(err)
+	}
+	if !d.Usable || d.SelfTest == nil {
+		t.Fatalf("not usable\n%s", out)
+	}
+	s := d.SelfTest
+	t.Logf("%+v", *s)
+	if s.Pairs < minPairs || s.Right < .8 || s.Lost > .05 {
+		t.Errorf("%d pairs, %.3f right, %.3f lost", s.Pairs, s.Right, s.Lost)
+	}
+}
+
+func TestDoctorPrint(t *testing.T) {
+	d := diagnosis{Checks: []sampler.Check{
+		{Name: "rights", Grade: sampler.Good, Found: "all"},
+		{Name: "ptrace", Grade: sampler.Missing, Found: "refused", Consequence: "threads cannot be held", Remedy: "run as root"},
+	}}
+	var b bytes.Buffer
+	if err := d.print(&b); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"ok        rights", "no        ptrace", "so: threads cannot be held", "do: run as root", "cannot profile"} {
+		if !strings.Contains(b.String(), want) {
+			t.Errorf("no %q in\n%s", want, b.String())
+		}
+	}
+}
+
+func TestSelfTestJudge(t *testing.T) {
+	p := &model.Profile{
+		Records: []model.Record{
+			{Kind: model.Reuse, Native: 1000, Observations: 6},
+			{Kind: model.Reuse, Native: 1400, Observations: 1}, // within half an octave
+			{Kind: model.Reuse, Native: 1500, Observations: 1}, // not
+			{Kind: model.Censored, Native: 1000, Observations: 2},
+		},
+		Counts: []model.Count{{Name: "holds", N: 12}, {Name: "lost: a", N: 2}, {Name: "lost: b", N: 1}, {Name: "samples", N: 99}},
+	}
+	s := selfTest{Expected: 1000}
+	s.judge(p)
+	if s.Pairs != 8 || s.Right != .7 || s.Lost != .25 {
+		t.Errorf("%+v", s)
+	}
+	if got := lossList(&s); got != "a (2), b (1)" {
+		t.Errorf("losses %q", got)
+	}
+}

@@ -1,0 +1,168 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"os"
+	"os/exec"
+	"runtime"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/rdx-profiler/rdx/collector"
+	"github.com/rdx-profiler/rdx/model"
+	"github.com/rdx-profiler/rdx/sampler"
+)
+
+// selfTest is a short session on a program whose reuse time is known.
+type selfTest struct {
+	Words      int              `json:"words"`       // touched in turn
+	Expected   float64          `json:"expected"`    // reuse time in the clock's unit
+	Unit       string           `json:"unit"`        //
+	Median     float64          `json:"median"`      // of the measured reuse times
+	Pairs      int              `json:"pairs"`       // observations of a reuse
+	Right      float64          `json:"right_share"` // of all observations, within the octave about Expected
+	Lost       float64          `json:"lost_share"`  // of the samples held
+	Losses     []model.Count    `json:"losses,omitempty"`
+	Resolution float64          `json:"resolution"` // of the clock, in Unit
+	Source     collector.Choice `json:"source"`
+	Clock      collector.Choice `json:"clock"`
+	HeldP50    time.Duration    `json:"held_p50_ns"`
+	HeldP99    time.Duration    `json:"held_p99_ns"`
+}
+
+const (
+	// Each round takes some tens of microseconds on hardware: far above what
+	// any usable clock resolves, far below the time between samples.
+	selfTestWords    = 1 << 18
+	selfTestDuration = 2 * time.Second
+	selfTestOverhead = 0.2
+	minPairs         = 20
+)
+
+// knownTarget is the program under test, running.
+type knownTarget struct {
+	cmd   *exec.Cmd
+	stdin io.Closer
+	out   *bufio.Reader
+}
+
+func startKnownTarget(words int) (*knownTarget, error) {
+	self, err := os.Executable()
+	if err != nil {
+		return nil, fmt.Errorf("start test program: %w", err)
+	}
+	cmd := exec.Command(self, knownTargetArg, strconv.Itoa(words))
+	cmd.Stderr = os.Stderr
+	stdin, err := cmd.StdinPipe()
+	if err != nil {
+		return nil, fmt.Errorf("start test program: %w", err)
+	}
+	stdout, err := cmd.StdoutPipe()
+	if err != nil {
+		return nil, fmt.Errorf("start test program: %w", err)
+	}
+	if err := cmd.Start(); err != nil {
+		return nil, fmt.Errorf("start test program: %w", err)
+	}
+	t := &knownTarget{cmd, stdin, bufio.NewReader(stdout)}
+	if line, err := t.out.ReadString('\n'); err != nil || line != "ready\n" {
+		t.stop()
+		return nil, fmt.Errorf("start test program: it said %q: %w", line, err)
+	}
+	return t, nil
+}
+
+// stop ends the program and returns the median time of its rounds in
+// nanoseconds.
+func (t *knownTarget) stop() (float64, error) {
+	t.stdin.Close()
+	line, err := t.out.ReadString('\n')
+	_ = t.cmd.Wait()
+	if err != nil {
+		return 0, fmt.Errorf("end test program: %w", err)
+	}
+	median, _, _ := strings.Cut(line, " ")
+	return strconv.ParseFloat(median, 64)
+}
+
+// runSelfTest profiles the known target with cfg and compares. The target is
+// seen by probe, too, before the session starts.
+func runSelfTest(cfg collector.Config, probe func(pid int)) (*selfTest, error) {
+	target, err := startKnownTarget(selfTestWords)
+	if err != nil {
+		return nil, err
+	}
+	probe(target.cmd.Process.Pid)
+	cfg.PID = target.cmd.Process.Pid
+	cfg.Duration = selfTestDuration
+	cfg.Overhead = selfTestOverhead
+	s, err := collector.Start(cfg)
+	if err != nil {
+		target.stop()
+		return nil, err
+	}
+	defer s.Close()
+	p, err := s.Wait(context.Background())
+	round, stopErr := target.stop()
+	if err := errors.Join(err, stopErr); err != nil {
+		return nil, err
+	}
+	t := &selfTest{
+		Words:      selfTestWords,
+		Unit:       p.Clock.Unit,
+		Resolution: p.Clock.Resolution,
+		HeldP50:    s.HoldTime(.5),
+		HeldP99:    s.HoldTime(.99),
+	}
+	t.Source, t.Clock = s.Choices()
+	t.Expected = round
+	switch t.Unit {
+	case sampler.Accesses:
+		t.Expected = selfTestWords
+	case sampler.Instructions:
+		t.Expected = selfTestWords * walkInstructions[runtime.GOARCH]
+	}
+	t.judge(p)
+	return t, nil
+}
+
+// judge fills in what the profile says. An observation is right if it is a
+// reuse within half an octave of the expected time.
+func (t *selfTest) judge(p *model.Profile) {
+	var right, all, lost, holds float64
+	var times []float64
+	for _, r := range p.Records {
+		n := float64(r.Observations)
+		all += n
+		if r.Kind != model.Reuse {
+			continue
+		}
+		t.Pairs += int(r.Observations)
+		times = append(times, float64(r.Native))
+		if math.Abs(math.Log2(float64(r.Native)/t.Expected)) <= .5 {
+			right += n
+		}
+	}
+	for _, c := range p.Counts {
+		if strings.HasPrefix(c.Name, "lost:") {
+			lost += float64(c.N)
+			t.Losses = append(t.Losses, c)
+		}
+		if c.Name == "holds" {
+			holds = float64(c.N)
+		}
+	}
+	if all > 0 {
+		t.Right = right / all
+	}
+	if holds > 0 {
+		t.Lost = lost / holds
+	}
+	t.Median = median(times)
+}

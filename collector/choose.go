@@ -1,0 +1,182 @@
+package collector
+
+import (
+	"errors"
+	"fmt"
+	"os"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/rdx-profiler/rdx/sampler"
+)
+
+// What Config.Source and Config.Clock may say.
+const (
+	Auto    = "auto"     // the best that works; the profile says which and why
+	Clock   = "clock"    // source: CPU time
+	PMU     = "pmu"      // source or clock: the processor's counters
+	CPUTime = "cpu-time" // clock
+)
+
+func (c *Config) checkChoice() error {
+	if c.Source == "" {
+		c.Source = Auto
+	}
+	if c.Clock == "" {
+		c.Clock = Auto
+	}
+	switch {
+	case c.Source != Auto && c.Source != Clock && c.Source != PMU:
+		return fmt.Errorf("start session: unknown source %q (want auto, clock or pmu)", c.Source)
+	case c.Clock != Auto && c.Clock != CPUTime && c.Clock != PMU:
+		return fmt.Errorf("start session: unknown clock %q (want auto, cpu-time or pmu)", c.Clock)
+	}
+	return nil
+}
+
+// Rates assumed where nobody has said or measured how many accesses go with
+// a unit of the clock.
+const defaultPerInstruction = 0.35
+
+// unitsPerNS turns the gap, given as CPU time, into the source's unit. It need
+// only be of the right order.
+var unitsPerNS = map[string]float64{sampler.Nanoseconds: 1, sampler.Accesses: 1, sampler.Cycles: 2, sampler.Instructions: 2}
+
+// machine is where rdx looks for PMUs.
+func machine() sampler.Machine {
+	return sampler.Machine{Proc: os.DirFS("/proc"), Sys: os.DirFS("/sys")}
+}
+
+// generic events of any PMU.
+func generic(label, unit string, config uint64) sampler.Counted {
+	return sampler.Counted{Unit: unit, Events: []sampler.Event{{Label: label, Type: unix.PERF_TYPE_HARDWARE, Config: config}}}
+}
+
+// counters lists what may be counted, best first, and why the best is not
+// there.
+func counters(cycles bool) ([]sampler.Counted, error) {
+	var out []sampler.Counted
+	accesses, err := machine().AccessEvents()
+	if err == nil {
+		out = append(out, accesses)
+	}
+	// Where cores differ, a generic event counts on one type of them only.
+	if !accesses.Hybrid {
+		out = append(out, generic("instructions", sampler.Instructions, unix.PERF_COUNT_HW_INSTRUCTIONS))
+		if cycles {
+			out = append(out, generic("cycles", sampler.Cycles, unix.PERF_COUNT_HW_CPU_CYCLES))
+		}
+	}
+	return out, err
+}
+
+// load loads the programs with the best clock that works, and leaves the
+// calibration. It makes sure, before any target is touched, that watchpoints
+// and clock work in a thread of the profiler itself.
+func (s *Session) load() error {
+	var why error
+	if s.cfg.Clock != CPUTime {
+		var candidates []sampler.Counted
+		candidates, why = counters(false)
+		for _, c := range candidates {
+			err := c.Validate()
+			if err == nil {
+				err = s.loadClock(sampler.CounterClock(c))
+			}
+			if err == nil {
+				s.whyClock = why
+				return nil
+			}
+			why = errors.Join(why, err)
+		}
+		if s.cfg.Clock == PMU {
+			return fmt.Errorf("start session: no counter can be the clock: %w (without --clock pmu, CPU time is)", oneLine(why))
+		}
+	}
+	if err := s.loadClock(sampler.CPUTime()); err != nil {
+		return err
+	}
+	s.whyClock = why
+	return nil
+}
+
+// notes say in the profile what was taken, and why nothing better.
+func (s *Session) notes() []string {
+	var out []string
+	source, clock := s.Choices()
+	for i, c := range []Choice{source, clock} {
+		note := []string{"source: ", "clock: "}[i] + c.Name
+		if c.Why != "" {
+			note += ", because: " + c.Why
+		}
+		out = append(out, note)
+	}
+	return out
+}
+
+// oneLine joins the lines of joined errors.
+func oneLine(err error) error {
+	if joined, ok := err.(interface{ Unwrap() []error }); ok {
+		var out error
+		for _, e := range joined.Unwrap() {
+			if e = oneLine(e); out == nil {
+				out = e
+			} else {
+				out = fmt.Errorf("%w; %w", out, e)
+			}
+		}
+		return out
+	}
+	return err
+}
+
+func (s *Session) loadClock(clock sampler.Clock) error {
+	var err error
+	if s.kernel, err = sampler.LoadClock(s.cfg.Slots, clock); err != nil {
+		return err
+	}
+	points, err := s.kernel.ProbeWatchpoints()
+	if err == nil {
+		err = points.Usable()
+	}
+	if err == nil {
+		s.calibration, err = s.kernel.Calibrate(calibrations)
+	}
+	if err != nil {
+		s.kernel.Close()
+		return fmt.Errorf("start session: %w", err)
+	}
+	s.clock = clock
+	return nil
+}
+
+// chooseSource takes the best source that works.
+func (s *Session) chooseSource() error {
+	s.source = sampler.CPUClock{}
+	var why error
+	if s.cfg.Source != Clock {
+		var candidates []sampler.Counted
+		candidates, why = counters(true)
+		taken := false
+		for _, c := range candidates {
+			if c.Unit != sampler.Accesses && s.cfg.Source == Auto {
+				// Ticks of another counter are no more accesses than those
+				// of the clock are.
+				continue
+			}
+			pmu := sampler.NewPMUSource(c)
+			err := pmu.Validate(s.kernel)
+			if taken = err == nil; taken {
+				s.source = pmu
+				break
+			}
+			why = errors.Join(why, err)
+		}
+		if !taken && s.cfg.Source == PMU {
+			return fmt.Errorf("start session: no counter can be the source: %w (without --source pmu, CPU time is)", oneLine(why))
+		}
+	}
+	s.whySource = why
+	s.gap = float64(s.cfg.Gap) * unitsPerNS[s.source.Unit()]
+	return nil
+}

@@ -1,0 +1,103 @@
+// Needs: nothing.
+package collector
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/rdx-profiler/rdx/sampler"
+)
+
+func TestCheckChoice(t *testing.T) {
+	for _, tc := range []struct {
+		source, clock, err string
+	}{
+		{"", "", ""},
+		{Auto, Auto, ""},
+		{PMU, PMU, ""},
+		{Clock, CPUTime, ""},
+		{"pebs", "", "unknown source"},
+		{"", "clock", "unknown clock"},
+	} {
+		c := Config{PID: 1, Source: tc.source, Clock: tc.clock}
+		err := c.setDefaults()
+		if (err == nil) != (tc.err == "") || err != nil && !strings.Contains(err.Error(), tc.err) {
+			t.Errorf("%q, %q: %v, want %q", tc.source, tc.clock, err, tc.err)
+		}
+	}
+}
+
+func session(source sampler.Source, clock sampler.Clock, rate float64) *Session {
+	s := &Session{source: source, clock: clock}
+	s.rates.settle(rate, clock)
+	return s
+}
+
+var (
+	accesses     = sampler.Counted{Unit: sampler.Accesses, Events: []sampler.Event{{Label: "loads"}, {Label: "stores"}}}
+	instructions = sampler.Counted{Unit: sampler.Instructions, Events: []sampler.Event{{Label: "instructions"}}}
+	cycles       = sampler.Counted{Unit: sampler.Cycles, Events: []sampler.Event{{Label: "cycles"}}}
+)
+
+// Whatever source and clock measure in, an observation's weight is accesses.
+func TestSourceRate(t *testing.T) {
+	sum := totals{cpu: 1e9, ticked: 4e8, clock: 3e9}
+	for _, tc := range []struct {
+		name   string
+		source sampler.Source
+		clock  sampler.Clock
+		want   float64
+	}{
+		{"both the clock", sampler.CPUClock{}, sampler.CPUTime(), 2},
+		{"both accesses", sampler.NewPMUSource(accesses), sampler.CounterClock(accesses), 1},
+		{"accesses by the clock", sampler.NewPMUSource(accesses), sampler.CPUTime(), 1},
+		{"accesses counted, clock sampled", sampler.CPUClock{}, sampler.CounterClock(accesses), 3e9 / 4e8},
+		{"cycles sampled, instructions counted", sampler.NewPMUSource(cycles), sampler.CounterClock(instructions), 2 * 3e9 / 4e8},
+		{"cycles sampled, no counter", sampler.NewPMUSource(cycles), sampler.CPUTime(), 2 * 1e9 / 4e8},
+	} {
+		if got := session(tc.source, tc.clock, 2).sourceRate(sum); got != tc.want {
+			t.Errorf("%s: %v accesses per unit, want %v", tc.name, got, tc.want)
+		}
+	}
+}
+
+func TestElapsed(t *testing.T) {
+	s := session(sampler.CPUClock{}, sampler.CPUTime(), 1)
+	s.calibration = sampler.TwoTrap{P10: 900, P50: 1000, P90: 1100}
+	for _, tc := range []struct {
+		diff   uint64
+		traps  float64
+		native float64
+		below  bool
+	}{
+		{51_000, 1, 50_000, false},
+		{53_000, 3, 50_000, false}, // two traps of other slots
+		{1_100, 1, 200, true},
+		{900, 1, 200, true},
+	} {
+		if native, below := s.elapsed(tc.diff, tc.traps); native != tc.native || below != tc.below {
+			t.Errorf("CPU time: %d after %v traps: %v, %v", tc.diff, tc.traps, native, below)
+		}
+	}
+	// An exact counter: adjacent accesses are one apart.
+	s = session(sampler.CPUClock{}, sampler.CounterClock(accesses), 1)
+	s.calibration = sampler.TwoTrap{P10: 1, P50: 1, P90: 1}
+	for _, diff := range []uint64{1, 2, 1000} {
+		if native, below := s.elapsed(diff, 1); native != float64(diff) || below {
+			t.Errorf("counter: %d: %v, %v", diff, native, below)
+		}
+	}
+	if m := s.clockModel(); m.Unit != "accesses" || m.Rate != 1 || m.RateSource != "counted" || m.Name != "loads+stores" {
+		t.Errorf("%+v", m)
+	}
+}
+
+func TestNotes(t *testing.T) {
+	s := session(sampler.CPUClock{}, sampler.CPUTime(), 1)
+	s.whySource = errors.Join(errors.New("no counter"), errors.Join(errors.New("no cycles")))
+	got := strings.Join(s.notes(), "|")
+	if want := "source: cpu-clock, because: no counter; no cycles|clock: cpu-time"; got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+}

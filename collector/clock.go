@@ -1,0 +1,109 @@
+package collector
+
+import (
+	"github.com/rdx-profiler/rdx/model"
+	"github.com/rdx-profiler/rdx/sampler"
+)
+
+// elapsed is the time between two readings of a thread's clock as the target
+// alone would have taken, after so many traps of its watchpoints.
+//
+// Each trap took its share, which the calibration knows: by a counter, what it
+// found above the one access that truly lay between. Even counters of user
+// mode have such a share where they count speculation, or are read late.
+func (s *Session) elapsed(diff uint64, traps float64) (native float64, below bool) {
+	share := s.calibration.P50
+	if s.clock.Counted != nil {
+		share--
+	}
+	native = float64(diff) - traps*share
+	if res := max(s.calibration.Resolution(), 1); native < res {
+		return res, true
+	}
+	return native, false
+}
+
+// clockModel is the clock as the profile states it.
+func (s *Session) clockModel() model.Clock {
+	return model.Clock{
+		Name:       s.clock.Name,
+		Unit:       s.clock.Unit,
+		Rate:       s.rates.mean(),
+		RateSource: s.rates.source,
+		Resolution: s.calibration.Resolution(),
+	}
+}
+
+// age is how long ago, by the thread's clock, the slot's use was; ok is false
+// if that cannot be told.
+func (s *Session) age(t *thread, w *watch, use uint64) (age uint64, ok bool) {
+	now, lag, err := uint64(0), uint64(0), error(nil)
+	if t.counter == nil {
+		now, err = w.point.Age()
+	} else {
+		now, lag, err = t.counter.Read(s.kernel)
+	}
+	return now - use, err == nil && now >= use && lag == w.obs.lag
+}
+
+// totals sum over threads that are gone.
+type totals struct {
+	cpu     uint64  // ns in which the thread ran and was sampled
+	ticked  float64 // in the source's unit: ticks times their gap
+	clock   float64 // in the clock's unit
+	missed  float64 // ticks that did not come: throttled, or no free counter
+	shared  uint64  // ns in which the source's counter was not counting
+	unclock int     // threads whose clock could not be read
+}
+
+// total of the session so far, threads at work included. Of these, those of
+// a counting clock need a system call each: details says whether to make it.
+func (s *Session) total(details bool) totals {
+	sum := s.gone
+	for _, t := range s.threads {
+		s.addTotals(t, &sum, details)
+	}
+	return sum
+}
+
+// addTotals adds what thread t did.
+func (s *Session) addTotals(t *thread, sum *totals, details bool) {
+	t.account()
+	sum.ticked += float64(t.cpu)
+	pmu, ok := s.source.(sampler.PMUSource)
+	if !ok {
+		sum.cpu += t.cpu
+	} else if counted, ran, lag, err := t.ticker.Count(pmu); err != nil {
+		sum.unclock++
+	} else {
+		sum.cpu += ran
+		sum.shared += lag
+		// The last gap of each event was not over yet.
+		if missed := float64(counted-min(counted, t.cpu))/float64(t.gap) - float64(pmu.Events()); missed > 0 {
+			sum.missed += missed
+		}
+	}
+	if t.counter == nil || !details {
+		return
+	}
+	if n, _, err := t.counter.Read(s.kernel); err != nil {
+		sum.unclock++
+	} else {
+		sum.clock += float64(n)
+	}
+}
+
+// sourceRate is how many accesses go with a unit of the source: by the clock's
+// count, if there is one.
+func (s *Session) sourceRate(sum totals) float64 {
+	switch {
+	case s.source.Unit() == s.clock.Unit:
+		return s.rates.mean()
+	case s.source.Unit() == sampler.Accesses:
+		return 1
+	case s.clock.Counted == nil:
+		// Nanoseconds of CPU time to accesses, spread over the ticks.
+		return s.rates.mean() * float64(sum.cpu) / max(sum.ticked, 1)
+	}
+	return s.rates.mean() * sum.clock / max(sum.ticked, 1)
+}

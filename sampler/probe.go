@@ -1,0 +1,313 @@
+package sampler
+
+import (
+	"fmt"
+	"io/fs"
+	"path"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// Grade says how well a machine does what rdx needs.
+type Grade string
+
+const (
+	Good     Grade = "ok"
+	Degraded Grade = "degraded" // rdx works, with the consequence named
+	Missing  Grade = "no"
+)
+
+// Check is what one probe found. Where the grade is not Good, it says what
+// follows from it and what to change.
+type Check struct {
+	Name        string `json:"name"`
+	Grade       Grade  `json:"grade"`
+	Found       string `json:"found"`
+	Consequence string `json:"consequence,omitempty"`
+	Remedy      string `json:"remedy,omitempty"`
+	// Needed: without it rdx cannot profile at all.
+	Needed bool `json:"needed,omitempty"`
+}
+
+func good(name, format string, args ...any) Check {
+	return Check{Name: name, Grade: Good, Found: fmt.Sprintf(format, args...)}
+}
+
+// Machine is what rdx reads of a machine in files: proc and sys are
+// os.DirFS("/proc") and os.DirFS("/sys"), or a test's.
+type Machine struct {
+	Proc, Sys fs.FS
+}
+
+// Checks are those that need only files to be read.
+func (m Machine) Checks() []Check {
+	return []Check{m.kernel(), m.rights(), m.btf(), m.paranoid(), m.ptraceScope(), m.namespace(), m.openFiles(), m.virtual(), m.caches(), m.sources()}
+}
+
+func readLine(fsys fs.FS, name string) (string, error) {
+	b, err := fs.ReadFile(fsys, name)
+	return strings.TrimSpace(string(b)), err
+}
+
+func (m Machine) kernel() Check {
+	release, err := readLine(m.Proc, "sys/kernel/osrelease")
+	if err != nil {
+		return Check{Name: "kernel", Grade: Degraded, Found: "release not readable", Consequence: "none by itself", Remedy: "mount /proc"}
+	}
+	return good("kernel", "Linux %s", release)
+}
+
+// Capabilities that stand for root, see capabilities(7).
+const (
+	capSysPtrace = 19
+	capSysAdmin  = 21
+	capPerfmon   = 38
+	capBPF       = 39
+)
+
+func (m Machine) rights() Check {
+	c := Check{Name: "rights", Needed: true}
+	effective, err := m.status("CapEff")
+	caps, err2 := strconv.ParseUint(effective, 16, 64)
+	if err != nil || err2 != nil {
+		c.Grade, c.Found = Missing, "capabilities not readable"
+		c.Remedy = "mount /proc, run as root"
+		return c
+	}
+	var lacks []string
+	for _, need := range []struct {
+		bit  int
+		name string
+	}{{capBPF, "CAP_BPF"}, {capPerfmon, "CAP_PERFMON"}, {capSysPtrace, "CAP_SYS_PTRACE"}} {
+		if caps>>need.bit&1 == 0 && (need.bit == capSysPtrace || caps>>capSysAdmin&1 == 0) {
+			lacks = append(lacks, need.name)
+		}
+	}
+	if len(lacks) > 0 {
+		c.Grade, c.Found = Missing, "no "+strings.Join(lacks, ", ")
+		c.Consequence = "the kernel will refuse the BPF programs, the events or the hold"
+		c.Remedy = "run as root, or give the capabilities: setcap cap_bpf,cap_perfmon,cap_sys_ptrace+ep rdx"
+		return c
+	}
+	c.Grade, c.Found = Good, "CAP_BPF, CAP_PERFMON and CAP_SYS_PTRACE, or their equals"
+	return c
+}
+
+// status reads a field of the status file of rdx itself.
+func (m Machine) status(field string) (string, error) {
+	b, err := fs.ReadFile(m.Proc, "self/status")
+	if err != nil {
+		return "", err
+	}
+	for line := range strings.Lines(string(b)) {
+		if name, value, ok := strings.Cut(line, ":"); ok && name == field {
+			return strings.TrimSpace(value), nil
+		}
+	}
+	return "", fmt.Errorf("read status: no field %s", field)
+}
+
+func (m Machine) btf() Check {
+	if _, err := fs.Stat(m.Sys, "kernel/btf/vmlinux"); err != nil {
+		return Check{Name: "kernel types (BTF)", Grade: Missing, Needed: true, Found: "no /sys/kernel/btf/vmlinux",
+			Consequence: "the BPF programs cannot be fitted to this kernel",
+			Remedy:      "boot a kernel built with CONFIG_DEBUG_INFO_BTF=y, and mount /sys"}
+	}
+	c := good("kernel types (BTF)", "/sys/kernel/btf/vmlinux")
+	c.Needed = true
+	return c
+}
+
+func (m Machine) paranoid() Check {
+	const name = "perf_event_paranoid"
+	v, err := readLine(m.Proc, "sys/kernel/perf_event_paranoid")
+	level, err2 := strconv.Atoi(v)
+	switch {
+	case err != nil:
+		return Check{Name: name, Grade: Missing, Needed: true, Found: "not there",
+			Consequence: "the kernel has no perf events", Remedy: "boot a kernel built with CONFIG_PERF_EVENTS=y"}
+	case err2 != nil:
+		return Check{Name: name, Grade: Degraded, Found: fmt.Sprintf("unreadable value %q", v), Consequence: "unknown"}
+	case level > 2:
+		// Debian's and Android's patch: refuses all but CAP_PERFMON.
+		return good(name, "%d (perf events are for CAP_PERFMON alone)", level)
+	}
+	return good(name, "%d", level)
+}
+
+func (m Machine) ptraceScope() Check {
+	const name = "ptrace_scope"
+	v, err := readLine(m.Proc, "sys/kernel/yama/ptrace_scope")
+	switch {
+	case err != nil:
+		return good(name, "no yama")
+	case v == "3":
+		return Check{Name: name, Grade: Missing, Needed: true, Found: "3: nobody may trace",
+			Consequence: "threads cannot be held", Remedy: "boot with another setting of kernel.yama.ptrace_scope: 3 cannot be undone while the system runs"}
+	case v == "1":
+		return good(name, "1: only children, or with CAP_SYS_PTRACE")
+	case v == "2":
+		return good(name, "2: only with CAP_SYS_PTRACE")
+	}
+	return good(name, "%s", v)
+}
+
+// namespace: BPF programs see the kernel's own thread ids, and so must rdx.
+// The first PID namespace has a fixed inode number (PROC_PID_INIT_INO).
+func (m Machine) namespace() Check {
+	const name, initial = "PID namespace", "pid:[4026531836]"
+	c := Check{Name: name, Needed: true}
+	link, err := fs.ReadLink(m.Proc, "self/ns/pid")
+	switch {
+	case err != nil:
+		c.Grade, c.Found = Degraded, "not readable"
+		c.Consequence = "if it is not the host's, the session will refuse to start"
+		c.Remedy = "mount /proc"
+	case link != initial:
+		c.Grade, c.Found = Missing, "not the host's: "+link
+		c.Consequence = "the kernel numbers threads differently than rdx sees them"
+		c.Remedy = "in a container use the host's: docker run --pid=host, or hostPID: true in a pod"
+	default:
+		c.Grade, c.Found = Good, "the host's"
+	}
+	return c
+}
+
+func (m Machine) openFiles() Check {
+	const name = "open files"
+	b, err := fs.ReadFile(m.Proc, "self/limits")
+	if err != nil {
+		return Check{Name: name, Grade: Degraded, Found: "limit not readable", Consequence: "unknown", Remedy: "mount /proc"}
+	}
+	for line := range strings.Lines(string(b)) {
+		rest, ok := strings.CutPrefix(line, "Max open files")
+		if !ok {
+			continue
+		}
+		f := strings.Fields(rest)
+		if len(f) < 2 {
+			break
+		}
+		if f[1] == "unlimited" {
+			return good(name, "unlimited")
+		}
+		// rdx raises the soft limit to the hard one by itself (as Go does).
+		hard, err := strconv.Atoi(f[1])
+		if err != nil {
+			break
+		}
+		// A thread has a sampling event, perhaps two counters, and up to
+		// four watchpoints.
+		if threads := (hard - reservedFiles) / filesPerThread; threads < 1000 {
+			return Check{Name: name, Grade: Degraded, Found: fmt.Sprintf("at most %d", hard),
+				Consequence: fmt.Sprintf("enough for about %d threads; those beyond are counted as lost", max(threads, 0)),
+				Remedy:      "raise the hard limit: ulimit -Hn 65536, or LimitNOFILE= of the unit"}
+		}
+		return good(name, "at most %d, enough for %d threads", hard, (hard-reservedFiles)/filesPerThread)
+	}
+	return Check{Name: name, Grade: Degraded, Found: "limit not readable", Consequence: "unknown"}
+}
+
+const (
+	reservedFiles  = 100
+	filesPerThread = 7
+)
+
+// virtual looks for a hypervisor, to say why a PMU may be missing.
+func (m Machine) virtual() Check {
+	const name = "machine"
+	cpu := "unknown CPU"
+	flags := ""
+	if b, err := fs.ReadFile(m.Proc, "cpuinfo"); err == nil {
+		for line := range strings.Lines(string(b)) {
+			key, value, _ := strings.Cut(line, ":")
+			switch strings.TrimSpace(key) {
+			case "model name", "CPU part":
+				cpu = strings.TrimSpace(value)
+			case "flags":
+				flags = value
+			}
+		}
+	}
+	vendor, _ := readLine(m.Sys, "class/dmi/id/sys_vendor")
+	kind, _ := readLine(m.Sys, "hypervisor/type")
+	hidden := slices.Contains(strings.Fields(flags), "hypervisor")
+	if kind == "" && hidden {
+		kind = "a hypervisor"
+	}
+	switch {
+	case kind != "" && vendor != "":
+		return good(name, "%s, virtual (%s, %s)", cpu, kind, vendor)
+	case kind != "":
+		return good(name, "%s, virtual (%s)", cpu, kind)
+	case vendor != "":
+		return good(name, "%s (%s)", cpu, vendor)
+	}
+	return good(name, "%s", cpu)
+}
+
+func (m Machine) caches() Check {
+	caches, err := Caches(m.Sys)
+	if err != nil {
+		return Check{Name: "caches", Grade: Degraded, Found: "sizes not in sysfs",
+			Consequence: "rdx does not know for which sizes to predict misses",
+			Remedy:      "name them: rdx attach --caches 48K,1M,32M"}
+	}
+	var all []string
+	for _, c := range caches {
+		all = append(all, c.Level+" "+sizeString(c.Size))
+	}
+	return good("caches", "%s", strings.Join(all, ", "))
+}
+
+func sizeString(n int64) string {
+	for _, unit := range []string{"B", "KiB", "MiB"} {
+		if n < 1024 || n%1024 != 0 {
+			return fmt.Sprintf("%d %s", n, unit)
+		}
+		n /= 1024
+	}
+	return fmt.Sprintf("%d GiB", n)
+}
+
+// sources names what could sample or count accesses here. Whether it does is
+// tried out elsewhere.
+func (m Machine) sources() Check {
+	const name = "event sources"
+	var found []string
+	precise := false
+	for _, d := range devices(m.Sys) {
+		switch {
+		case d == "cpu" || d == "cpu_core" || d == "cpu_atom" || strings.HasPrefix(d, "armv8") || strings.HasPrefix(d, "armv9"):
+			if level, err := readLine(m.Sys, path.Join(eventSources, d, "caps/max_precise")); err == nil && level > "0" {
+				d, precise = d+" (precise: PEBS)", true
+			}
+			found = append(found, d)
+		case d == "ibs_op" || strings.HasPrefix(d, "arm_spe"):
+			found, precise = append(found, d), true
+		}
+	}
+	switch {
+	case len(found) == 0:
+		return Check{Name: name, Grade: Degraded, Found: "no PMU, only the clock",
+			Consequence: "samples prefer slow accesses, and times are CPU time instead of accesses",
+			Remedy:      "use bare metal, or a virtual machine with a virtual PMU (KVM: -cpu host,pmu=on; cloud: metal or large instances)"}
+	case !precise:
+		return good(name, "%s; none that reports addresses", strings.Join(found, ", "))
+	}
+	// Not a loss: the hold and the decoder find the address.
+	return good(name, "%s; addresses are decoded from the held thread", strings.Join(found, ", "))
+}
+
+// devices lists the perf event sources that the kernel names in sysfs.
+func devices(sys fs.FS) []string {
+	entries, _ := fs.ReadDir(sys, eventSources)
+	var out []string
+	for _, e := range entries {
+		out = append(out, path.Base(e.Name()))
+	}
+	return out
+}
+
+const eventSources = "bus/event_source/devices"

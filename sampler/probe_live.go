@@ -1,0 +1,147 @@
+package sampler
+
+import (
+	"errors"
+	"fmt"
+	"runtime"
+	"slices"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+// Live is what the checks that try the kernel out found.
+type Live struct {
+	Watchpoints *Watchpoints `json:"watchpoints,omitempty"`
+	TwoTrap     *TwoTrap     `json:"two_trap,omitempty"`
+}
+
+// ProbeLive loads the BPF programs and tries out the watchpoints. What cannot
+// be tried because something before it is missing is not in the checks.
+func ProbeLive() ([]Check, Live) {
+	var live Live
+	k, err := Load(NumSlots)
+	if err != nil {
+		return []Check{{Name: "BPF programs", Grade: Missing, Needed: true, Found: err.Error(),
+			Consequence: "samples cannot be chosen, nor traps be timed", Remedy: remedyIn(err)}}, live
+	}
+	defer k.Close()
+	loaded := good("BPF programs", "load")
+	loaded.Needed = true
+	checks := []Check{loaded}
+
+	w, err := k.ProbeWatchpoints()
+	if err != nil {
+		return append(checks, Check{Name: "watchpoints", Grade: Missing, Needed: true, Found: err.Error(),
+			Consequence: "no reuse can be seen", Remedy: remedyIn(err)}), live
+	}
+	live.Watchpoints = &w
+	checks = append(checks, w.checks()...)
+	if w.Usable() != nil || w.Free == 0 {
+		return checks, live
+	}
+	two, err := k.Calibrate(probeCalibrations)
+	if err != nil {
+		return append(checks, Check{Name: "clock", Grade: Missing, Needed: true, Found: err.Error(),
+			Consequence: "reuses cannot be timed", Remedy: remedyIn(err)}), live
+	}
+	live.TwoTrap = &two
+	return append(checks, two.check()), live
+}
+
+const probeCalibrations = 300
+
+// remedyIn is what an error itself says to do.
+func remedyIn(err error) string {
+	s := err.Error()
+	if i := strings.LastIndexByte(s, '('); i >= 0 && strings.HasSuffix(s, ")") {
+		return s[i+1 : len(s)-1]
+	}
+	return "see the error"
+}
+
+func (w Watchpoints) checks() []Check {
+	free := Check{Name: "watchpoints", Grade: Good, Needed: true, Found: fmt.Sprintf("%d free in a thread", w.Free)}
+	switch {
+	case w.Free == 0:
+		free.Grade = Missing
+		free.Consequence = "no reuse can be seen"
+		free.Remedy = "end the debugger that holds all debug registers; in a virtual machine see that the hypervisor offers them"
+	case w.Free < NumSlots:
+		free.Grade = Degraded
+		free.Consequence = "fewer samples at a time, so that long reuses are censored more often"
+		free.Remedy = "end the debugger that holds the others"
+	}
+	limit := Check{Name: "watchpoint limit", Grade: Good, Needed: true, Found: fmt.Sprintf("honoured: %.2f traps per arming", w.TrapsPerArm)}
+	if err := w.Usable(); err != nil {
+		limit.Grade, limit.Found = Missing, fmt.Sprintf("ignored: %.2f traps per arming", w.TrapsPerArm)
+		limit.Consequence = err.Error()
+		limit.Remedy = "use another kernel, and report this one's version"
+	}
+	rearm := good("watchpoint re-arming", "an event can be armed again")
+	if !w.Rearms {
+		rearm.Found = "an event fires once; rdx opens a fresh one for each sample"
+	}
+	longest := slices.Max(append(w.Lengths, 0))
+	lengths := good("watchpoint length", "up to %d bytes", longest)
+	if longest < 64 {
+		lengths.Grade = Degraded
+		lengths.Consequence = "a reuse of another word of the same cache line is not seen, only estimated"
+		lengths.Remedy = "AMD processors watch a whole line where the hypervisor lets them (CPUID bpext); no other remedy"
+	}
+	return []Check{free, limit, rearm, lengths}
+}
+
+// coarse is the resolution, in nanoseconds, above which the native clock
+// cannot place reuses within a first-level cache.
+const coarse = 10_000
+
+func (t TwoTrap) check() Check {
+	c := good("clock resolution", "%.0f ns (two traps with nothing between: p10 %.0f, p50 %.0f, p90 %.0f ns)",
+		t.Resolution(), t.P10, t.P50, t.P90)
+	c.Name = "CPU-time resolution"
+	if t.Resolution() > coarse {
+		c.Grade = Degraded
+		c.Consequence = "reuses sooner than that are only known to be short"
+		c.Remedy = "profile on a less busy machine; an access counter (PMU) has no such limit"
+	}
+	return c
+}
+
+// ProbeSeize tries to trace the process pid, which must be an own child, and
+// lets it go without stopping it.
+func ProbeSeize(pid int) Check {
+	const name = "ptrace"
+	result := make(chan error)
+	// The kernel ends the tracing when this OS thread exits.
+	go seizeOnce(pid, result)
+	err := <-result
+	if err == nil {
+		c := good(name, "a child can be seized")
+		c.Needed = true
+		return c
+	}
+	c := Check{Name: name, Grade: Missing, Needed: true, Found: err.Error(), Consequence: "threads cannot be held",
+		Remedy: "run as root, or with CAP_SYS_PTRACE; in a container: --cap-add SYS_PTRACE, and a seccomp profile that allows ptrace"}
+	if errors.Is(err, unix.ENOSYS) {
+		c.Remedy = "boot a kernel with ptrace"
+	}
+	return c
+}
+
+func seizeOnce(pid int, result chan<- error) {
+	runtime.LockOSThread()
+	if unix.Gettid() == unix.Getpid() {
+		// The main thread does not end with its goroutine.
+		inner := make(chan error)
+		go seizeOnce(pid, inner)
+		result <- <-inner
+		runtime.UnlockOSThread()
+		return
+	}
+	if err := ptraceSeize(pid, 0); err != nil {
+		result <- fmt.Errorf("seize a child: %w", err)
+		return
+	}
+	result <- nil
+}

@@ -1,0 +1,141 @@
+package sampler
+
+import (
+	"errors"
+	"fmt"
+	"runtime"
+	"sync/atomic"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+// Watchpoints is what the hardware watchpoints of this machine and kernel do,
+// as tried out in a thread of rdx itself.
+type Watchpoints struct {
+	Free    int   `json:"free"`    // a thread can have, beside those others use
+	Lengths []int `json:"lengths"` // bytes that one can watch
+	// LimitHonoured: the event goes silent after the traps it was armed for.
+	LimitHonoured bool `json:"limit_honoured"`
+	// Rearms: a second arming of the same event works, too.
+	Rearms bool `json:"rearms"`
+	// TrapsPerArm is the mean number of traps an event armed for one takes
+	// when the word is touched again and again.
+	TrapsPerArm float64 `json:"traps_per_arm"`
+}
+
+// ErrForeignIDs says that the kernel numbers threads differently.
+var ErrForeignIDs = errors.New("the kernel knows rdx's threads by other numbers: rdx runs in a PID namespace of its own " +
+	"(in a container: use the host's, docker run --pid=host or hostPID: true)")
+
+const (
+	probeArms    = 50
+	probeTouches = 10
+	probeBytes   = 4096 // the longest watchpoint there is
+	probeFree    = 64
+)
+
+// ProbeWatchpoints tries out what watchpoints can do here. It takes some ten
+// milliseconds and about a thousand traps.
+func (k *Kernel) ProbeWatchpoints() (Watchpoints, error) {
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+
+	var w Watchpoints
+	tid := unix.Gettid()
+	// Outside of Go's heap and stacks: it must not move, and nothing else may
+	// touch it.
+	page, err := unix.Mmap(-1, 0, probeBytes, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_ANON|unix.MAP_PRIVATE)
+	if err != nil {
+		return w, fmt.Errorf("probe watchpoints: %w", err)
+	}
+	defer unix.Munmap(page)
+	word := (*atomic.Uint64)(unsafe.Pointer(&page[0]))
+	addr := uint64(uintptr(unsafe.Pointer(word)))
+	unknown, err := k.Stats()
+	if err != nil {
+		return w, err
+	}
+	index, t, err := k.AddThread(tid)
+	if err != nil {
+		return w, fmt.Errorf("probe watchpoints: %w", err)
+	}
+	defer k.RemoveThread(index)
+
+	limited, again := 0, 0
+	for range probeArms {
+		before := t.Traps
+		p, err := k.Arm(tid, 0, addr, 1)
+		if err != nil {
+			return w, fmt.Errorf("probe watchpoints: %w", err)
+		}
+		touchWord(word, probeTouches)
+		first := t.Traps - before
+		err = p.event.Refresh(1)
+		touchWord(word, probeTouches)
+		second := t.Traps - before - first
+		p.Close()
+		limited += int(first)
+		if err == nil {
+			again += int(second)
+		}
+	}
+	if limited == 0 {
+		after, err := k.Stats()
+		if err != nil {
+			return w, err
+		}
+		if after.Unknown > unknown.Unknown {
+			return w, fmt.Errorf("probe watchpoints: %w", ErrForeignIDs)
+		}
+		return w, errors.New("probe watchpoints: a watched word was touched and the watchpoint did not fire " +
+			"(an emulator or hypervisor without debug registers? see its settings)")
+	}
+	if err := k.forget(); err != nil {
+		return w, err
+	}
+	w.TrapsPerArm = float64(limited) / probeArms
+	// A stray second report of one access is tolerated, as on arm64 under
+	// preemption; a limit that is ignored shows as ten.
+	w.LimitHonoured = w.TrapsPerArm < 1.5
+	w.Rearms = again > probeArms/2
+
+	// Lengths above a word are AMD's range breakpoints.
+	for length := 1; length <= probeBytes; length *= 2 {
+		if p, err := openBreakpoint(tid, addr, length); err == nil {
+			w.Lengths = append(w.Lengths, length)
+			p.Close()
+		}
+	}
+	for w.Free < probeFree {
+		p, err := openBreakpoint(tid, addr+uint64(wordSize*w.Free), wordSize)
+		if errors.Is(err, unix.ENOSPC) {
+			break
+		} else if err != nil {
+			return w, fmt.Errorf("probe watchpoints: %w", err)
+		}
+		defer p.Close()
+		w.Free++
+	}
+	return w, nil
+}
+
+// touchWord reads the word n times: a plain load, but one that the compiler keeps.
+//
+//go:noinline
+func touchWord(word *atomic.Uint64, n int) {
+	for range n {
+		word.Load()
+	}
+}
+
+// Usable says whether a session may rely on these watchpoints, and the error
+// what is wrong: one that does not go silent would slow its thread a
+// thousandfold.
+func (w Watchpoints) Usable() error {
+	if !w.LimitHonoured {
+		return fmt.Errorf("watchpoints of this kernel do not go silent after the accesses they were armed for "+
+			"(%.1f traps where 1 was asked for), which would slow the target beyond use; please report the kernel's version", w.TrapsPerArm)
+	}
+	return nil
+}

@@ -1,0 +1,116 @@
+package sampler
+
+import (
+	"errors"
+	"fmt"
+	"runtime"
+
+	"github.com/elastic/go-perf"
+	"golang.org/x/sys/unix"
+)
+
+// PMUSource samples a thread every so many of its own accesses, or cycles, as
+// a counter of the processor overflows. It needs no address from the
+// processor: the thread is held and its next access decoded.
+//
+// The interrupt comes some instructions late, so that accesses that follow a
+// slow one are preferred; far less than CPU time prefers the slow one itself.
+type PMUSource struct{ counted Counted }
+
+// NewPMUSource returns the source that samples by c.
+func NewPMUSource(c Counted) PMUSource { return PMUSource{c} }
+
+func (s PMUSource) Name() string { return s.counted.Label() }
+func (s PMUSource) Unit() string { return s.counted.Unit }
+
+// minPMUGap keeps a program's every sample affordable: some ten microseconds.
+const minPMUGap = 20_000
+
+func (s PMUSource) Open(k *Kernel, tid int, gap uint64) (*Ticker, error) {
+	t := new(Ticker)
+	for _, e := range s.counted.Events {
+		one, err := open(k, tid, &perf.Attr{
+			Label:       e.Label,
+			Type:        perf.EventType(e.Type),
+			Config:      e.Config,
+			Config1:     e.Config1,
+			Config2:     e.Config2,
+			Sample:      max(gap, minPMUGap),
+			CountFormat: perf.CountFormat{Enabled: true, Running: true},
+		})
+		if err != nil {
+			return nil, errors.Join(err, t.Close())
+		}
+		t.events = append(t.events, one.events...)
+	}
+	return t, nil
+}
+
+// Events is how many events sample one thread.
+func (s PMUSource) Events() int { return len(s.counted.Events) }
+
+// Count is what the source's events counted in the thread so far, for how many
+// nanoseconds the thread ran, and for how many of them others had the
+// counters.
+func (t *Ticker) Count(s PMUSource) (counted, ran, lag uint64, err error) {
+	for i, ev := range t.events {
+		n, err := ev.ReadCount()
+		if err != nil {
+			return 0, 0, 0, fmt.Errorf("read sampling event: %w", err)
+		}
+		counted += n.Value
+		lag -= uint64(n.Running)
+		if i == 0 {
+			ran = uint64(n.Enabled)
+		}
+		if i == 0 || !s.counted.Hybrid {
+			lag += uint64(n.Enabled)
+		}
+	}
+	return counted, ran, lag, nil
+}
+
+// Validate samples a loop in a thread of rdx itself: as many ticks must come
+// as it is long. There are PMUs that count and never interrupt.
+func (s PMUSource) Validate(k *Kernel) error {
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	index, t, err := k.AddThread(unix.Gettid())
+	if err != nil {
+		return fmt.Errorf("sample a known loop: %w", err)
+	}
+	defer k.RemoveThread(index)
+	// A sample would hold this very thread.
+	if err := k.SetAccept(0); err != nil {
+		return fmt.Errorf("sample a known loop: %w", err)
+	}
+	ticker, err := s.Open(k, int(t.Tid), minPMUGap)
+	if err != nil {
+		return fmt.Errorf("sample a known loop: %w", err)
+	}
+	defer ticker.Close()
+	from, to := make([]uint64, countBlock), make([]uint64, countBlock)
+	var n float64
+	for range validationRounds {
+		countedLoop(from, to, countLoops)
+	}
+	for _, ev := range ticker.events {
+		c, err := ev.ReadCount()
+		if err != nil {
+			return fmt.Errorf("sample a known loop: %w", err)
+		}
+		n += float64(c.Value)
+	}
+	if err := k.forget(); err != nil {
+		return err
+	}
+	want := n / minPMUGap
+	if got := float64(t.Ticks); got < .8*want-1 || got > 1.2*want+1 || want < 1 {
+		return fmt.Errorf("sample a known loop: %s counted %.0f %s and interrupted %.0f times, want %.0f "+
+			"(the hypervisor does not deliver the interrupts, or the kernel throttles them: see /proc/sys/kernel/perf_event_max_sample_rate)",
+			s.Name(), n, s.Unit(), got, want)
+	}
+	return nil
+}
+
+const validationRounds = 10
