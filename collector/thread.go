@@ -260,7 +260,9 @@ func (s *Session) arm(t *thread, slot int, word uint64, state sampler.SlotState,
 		return false
 	} else if err != nil {
 		s.lose("watchpoint not armed")
-		s.fail(err)
+		if !errors.Is(err, unix.ESRCH) { // killed while held
+			s.fail(err)
+		}
 		return false
 	}
 	shared := &t.shared.Slots[slot]

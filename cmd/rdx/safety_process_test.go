@@ -241,7 +241,7 @@ func TestExecSetuid(t *testing.T) {
 	needRoot(t)
 	needTool(t, "setpriv")
 	plain := compile(t, "setuid")
-	privileged := filepath.Join(built, "setuid-root")
+	privileged := filepath.Join(built(), "setuid-root")
 	b, err := os.ReadFile(plain)
 	if err != nil {
 		t.Fatal(err)
@@ -249,14 +249,14 @@ func TestExecSetuid(t *testing.T) {
 	if err := os.WriteFile(privileged, b, 0o755); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.Chmod(privileged, 0o4755); err != nil {
+	if err := os.Chmod(privileged, os.ModeSetuid|0o755); err != nil {
 		t.Fatal(err)
 	}
 	asNobody := []string{"setpriv", "--reuid", "65534", "--regid", "65534", "--clear-groups"}
 	direct := start(t, append(asNobody, privileged)...)
 	direct.stdin.Close()
 	if line := direct.line(); line != "ok euid=0" {
-		t.Skipf("set-user-ID programs do not work in %s: %s", built, line)
+		t.Skipf("set-user-ID programs do not work in %s: %s", built(), line)
 	}
 	p := target(t, append(asNobody, plain, privileged)...)
 	s := attach(t, p.pid)

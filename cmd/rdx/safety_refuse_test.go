@@ -19,7 +19,7 @@ import (
 // anybody may write to.
 func as(t *testing.T, privileges []string, pid int) *session {
 	t.Helper()
-	dir, err := os.MkdirTemp(built, "out")
+	dir, err := os.MkdirTemp(built(), "out")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -28,7 +28,8 @@ func as(t *testing.T, privileges []string, pid int) *session {
 	}
 	output := filepath.Join(dir, "p.pb.gz")
 	argv := append([]string{"setpriv"}, privileges...)
-	return &session{start(t, append(argv, rdxPath(t), "attach", "-q", "-o", output, "-d", "300ms", "-p", strconv.Itoa(pid))...), output}
+	argv = append(argv, rdxPath(t), "attach", "-o", output, "-d", "500ms", "-p", strconv.Itoa(pid))
+	return &session{start(t, append(argv, busy...)...), output}
 }
 
 func TestNotRoot(t *testing.T) {
@@ -83,14 +84,15 @@ func TestUnwritableOutput(t *testing.T) {
 	defer p.end()
 	for _, c := range []struct {
 		name, want string
-		output     func(dir string) string
+		early      bool // before any sampling
+		output     func(t *testing.T, dir string) string
 	}{
-		{"folder", "is a directory", func(dir string) string { return dir }},
-		{"no folder", "no such file or directory", func(dir string) string { return filepath.Join(dir, "none", "p.pb.gz") }},
-		{"below a file", "not a directory", func(dir string) string { return "/dev/null/p.pb.gz" }},
-		{"full device", "no space left on device", func(dir string) string { return "/dev/full" }},
-		{"empty", "output", func(dir string) string { return "" }},
-		{"full disk", "no space left on device", func(dir string) string {
+		{"folder", "is a directory", true, func(t *testing.T, dir string) string { return dir }},
+		{"no folder", "no such file or directory", true, func(t *testing.T, dir string) string { return filepath.Join(dir, "none", "p.pb.gz") }},
+		{"below a file", "not a directory", true, func(t *testing.T, dir string) string { return "/dev/null/p.pb.gz" }},
+		{"full device", "no space left on device", false, func(t *testing.T, dir string) string { return "/dev/full" }},
+		{"empty", "no file name", true, func(t *testing.T, dir string) string { return "" }},
+		{"full disk", "no space left on device", false, func(t *testing.T, dir string) string {
 			if err := unix.Mount("tmpfs", dir, "tmpfs", 0, "size=8k"); err != nil {
 				t.Skipf("needs tmpfs: %v", err)
 			}
@@ -101,7 +103,7 @@ func TestUnwritableOutput(t *testing.T) {
 			}
 			return filepath.Join(dir, "p.pb.gz")
 		}},
-		{"read-only", "read-only file system", func(dir string) string {
+		{"read-only", "read-only file system", true, func(t *testing.T, dir string) string {
 			if err := unix.Mount("tmpfs", dir, "tmpfs", unix.MS_RDONLY, ""); err != nil {
 				t.Skipf("needs tmpfs: %v", err)
 			}
@@ -111,8 +113,12 @@ func TestUnwritableOutput(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			dir := t.TempDir()
-			output := c.output(dir)
-			s := &session{start(t, rdxPath(t), "attach", "-q", "-o", output, "-d", "300ms", "-p", strconv.Itoa(p.pid)), output}
+			output := c.output(t, dir)
+			duration := "300ms"
+			if c.early {
+				duration = "1h"
+			}
+			s := &session{start(t, rdxPath(t), "attach", "-q", "-o", output, "-d", duration, "-p", strconv.Itoa(p.pid)), output}
 			code := s.wait()
 			said := strings.TrimSuffix(s.stderr.String(), "\n")
 			if code != 1 && code != 2 || strings.Contains(said, "\n") || !strings.Contains(said, c.want) {

@@ -153,6 +153,22 @@ func TestRunInterrupted(t *testing.T) {
 	}
 }
 
+// A signal that rdx alone gets is passed on once the profile is written.
+func TestRunTerminated(t *testing.T) {
+	needRoot(t)
+	for signal, code := range map[syscall.Signal]int{syscall.SIGTERM: 128 + 15, syscall.SIGHUP: 128 + 1} {
+		s := run(t, compile(t, "sum"), "2")
+		if line := s.line(); line != "ready" {
+			t.Fatalf("target says %q", line)
+		}
+		s.cmd.Process.Signal(signal)
+		if got := s.wait(); got != code {
+			t.Errorf("%v: exit code %d, want %d: %s", signal, got, code, s.stderr.String())
+		}
+		readProfile(t, s.output)
+	}
+}
+
 // A duration ends the sampling, not the program, whose exit code counts.
 func TestRunDuration(t *testing.T) {
 	needRoot(t)
