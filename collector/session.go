@@ -98,7 +98,9 @@ func (c *Config) setDefaults() error {
 	case c.PID < 0:
 		return fmt.Errorf("start session: %d is not a process number", c.PID)
 	case !(c.Overhead > 0 && c.Overhead <= 1):
-		return fmt.Errorf("start session: overhead %v is not between 0 and 1", c.Overhead)
+		return fmt.Errorf("start session: overhead of %g %% is not above 0 and at most 100 %%", 100*c.Overhead)
+	case c.BinsPerOctave < 1:
+		return fmt.Errorf("start session: %d bins per octave, want 1 or more", c.BinsPerOctave)
 	case c.Burst < AutoBurst || c.Burst > MaxBurst:
 		return fmt.Errorf("start session: burst of %d accesses is not between 0 and %d", c.Burst, MaxBurst)
 	case !(c.AccessRate >= 0 && c.AccessRate <= 1000):
@@ -172,8 +174,15 @@ func Start(cfg Config) (*Session, error) {
 	if err := cfg.setDefaults(); err != nil {
 		return nil, err
 	}
-	if cfg.PID == os.Getpid() {
-		return nil, errors.New("attach: a profiler cannot hold itself")
+	if cfg.PID != 0 {
+		pid, err := sampler.FindTarget(cfg.PID)
+		if err != nil {
+			return nil, err
+		}
+		if pid == os.Getpid() {
+			return nil, errors.New("attach: a profiler cannot hold itself")
+		}
+		cfg.PID = pid
 	}
 	s := &Session{
 		cfg:       cfg,
@@ -230,13 +239,14 @@ func (s *Session) begin() error {
 			s.closeAll()
 		}
 	})
-	if launched != nil {
-		if e := launched.Go(); err == nil {
-			err = e
-		}
+	if launched != nil && err == nil {
+		err = launched.Go()
 	}
 	if err != nil {
 		s.tracer.Detach()
+		if launched != nil {
+			launched.Abandon()
+		}
 	}
 	return err
 }
@@ -267,38 +277,42 @@ func (s *Session) Wait(ctx context.Context) (*model.Profile, error) {
 	s.end = time.Now()
 	s.tracer.Do(s.closeAll)
 	s.tracer.Detach()
+	if s.launching && s.exit.Exited {
+		return nil, ErrNotStarted
+	}
 	// Nothing but this goroutine is left.
 	s.drain()
 	p, err := s.profile()
 	return p, errors.Join(err, s.err)
 }
 
+// ErrNotStarted says that the launched process ended without becoming the
+// program. Why it has said itself, on standard error.
+var ErrNotStarted = errors.New("the program could not be started")
+
 // Exit says how the target ended, if it did during the session.
 func (s *Session) Exit() ExitStatus { return s.exit }
 
-// AwaitExit waits for a program that the session has started to end, or for
-// ctx, and says how it ended. It returns at once if the session has attached
-// to a process: that is somebody else's child.
-func (s *Session) AwaitExit(ctx context.Context) ExitStatus {
+// AwaitExit waits, after Wait, for a started program to exit, and says how it
+// did. A process that was attached to is not waited for.
+func (s *Session) AwaitExit() ExitStatus {
 	if s.exit.Exited || s.child == 0 {
 		return s.exit
 	}
-	ended := make(chan ExitStatus, 1)
-	go func() {
-		var status unix.WaitStatus
-		for {
-			_, err := unix.Wait4(s.child, &status, 0, nil)
-			if err == nil || err != unix.EINTR {
-				ended <- ExitStatus{err == nil, status}
-				return
-			}
-		}
-	}()
-	select {
-	case s.exit = <-ended:
-	case <-ctx.Done():
+	var status unix.WaitStatus
+	_, err := unix.Wait4(s.child, &status, 0, nil)
+	for err == unix.EINTR {
+		_, err = unix.Wait4(s.child, &status, 0, nil)
 	}
+	s.exit = ExitStatus{err == nil, status}
 	return s.exit
+}
+
+// Signal passes a signal on to a started program that still runs.
+func (s *Session) Signal(sig os.Signal) {
+	if n, ok := sig.(unix.Signal); ok && s.child != 0 && !s.exit.Exited {
+		_ = unix.Kill(s.child, n)
+	}
 }
 
 // Close unloads the BPF programs and the target's files. Call it when the

@@ -53,7 +53,9 @@ func (s *Session) ThreadStarted(pid, tid int) {
 		p = newProcess(pid)
 		s.processes[pid] = p
 	}
-	if err := s.addThread(p, tid); err != nil {
+	if err := s.addThread(p, tid); errors.Is(err, unix.ESRCH) {
+		return // has exited since, as we will be told
+	} else if err != nil {
 		// One thread less is a loss, no thread at all an error.
 		s.losses["lost: thread not sampled"]++
 		if len(s.threads) == 0 {
@@ -256,7 +258,9 @@ func (s *Session) arm(t *thread, slot int, word uint64, state sampler.SlotState,
 		return false
 	} else if err != nil {
 		s.lose("watchpoint not armed")
-		s.fail(err)
+		if !errors.Is(err, unix.ESRCH) { // killed while held
+			s.fail(err)
+		}
 		return false
 	}
 	shared := &t.shared.Slots[slot]

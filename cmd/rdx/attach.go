@@ -112,6 +112,9 @@ func (f *recordFlags) record(cmd *cobra.Command, cfg collector.Config) error {
 	if err != nil {
 		return err
 	}
+	if err := pprofout.CheckWritable(f.output); err != nil {
+		return err
+	}
 	log := zap.NewNop()
 	if f.verbose {
 		if log, err = zap.NewDevelopment(); err != nil {
@@ -147,6 +150,8 @@ func (f *recordFlags) record(cmd *cobra.Command, cfg collector.Config) error {
 	// From here on Ctrl-C ends the session, not the program.
 	ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, unix.SIGTERM, unix.SIGHUP)
 	defer stop()
+	passed := make(chan os.Signal, 1)
+	signal.Notify(passed, unix.SIGTERM, unix.SIGHUP)
 	s, err := collector.Start(cfg)
 	if err != nil {
 		return err
@@ -154,6 +159,9 @@ func (f *recordFlags) record(cmd *cobra.Command, cfg collector.Config) error {
 	defer s.Close()
 	p, err := s.Wait(ctx)
 	progress.done()
+	if errors.Is(err, collector.ErrNotStarted) {
+		return exitError{err, s.Exit().Status.ExitStatus()}
+	}
 	if p == nil {
 		return err
 	}
@@ -166,8 +174,16 @@ func (f *recordFlags) record(cmd *cobra.Command, cfg collector.Config) error {
 		return err
 	}
 	// The program's exit code is that of run, even if the profile was
-	// complete before.
-	return exitOf(cfg, s.AwaitExit(ctx))
+	// complete before. Ctrl-C went to the program, too, and it ends as it
+	// likes; a signal meant for us alone is passed on. A second one ends us.
+	stop()
+	signal.Stop(passed)
+	select {
+	case sig := <-passed:
+		s.Signal(sig)
+	default:
+	}
+	return exitOf(cfg, s.AwaitExit())
 }
 
 func (f *recordFlags) finish(cmd *cobra.Command, s *collector.Session, p *model.Profile) error {
