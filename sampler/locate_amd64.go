@@ -1,8 +1,6 @@
 package sampler
 
 import (
-	"errors"
-
 	"golang.org/x/sys/unix"
 
 	"github.com/rdx-profiler/rdx/sampler/interp"
@@ -122,20 +120,6 @@ const maxAccessing = 1 << 16
 // maxInst is the length of the longest x86 instruction.
 const maxInst = 15
 
-var errShort = errors.New("short read of the target's memory")
-
-// targetMemory reads a process's memory; there is no way to write.
-type targetMemory struct {
-	pid int
-	buf [maxInst]byte
-}
-
-func (m *targetMemory) read(addr uint64, b []byte) (int, error) {
-	return unix.ProcessVMReadv(m.pid,
-		[]unix.Iovec{{Base: &b[0], Len: uint64(len(b))}},
-		[]unix.RemoteIovec{{Base: uintptr(addr), Len: len(b)}}, 0)
-}
-
 // ReadPage implements interp.Memory.
 func (m *targetMemory) ReadPage(addr uint64, buf *[4096]byte) error {
 	n, err := m.read(addr, buf[:])
@@ -143,22 +127,6 @@ func (m *targetMemory) ReadPage(addr uint64, buf *[4096]byte) error {
 		err = errShort
 	}
 	return err
-}
-
-// code reads as much of the instruction at ip as is mapped.
-func (m *targetMemory) code(ip uint64) ([]byte, error) {
-	n, err := m.read(ip, m.buf[:])
-	if n > 0 {
-		return m.buf[:n], nil
-	}
-	// The page after it may be missing.
-	if room := 4096 - ip%4096; room < maxInst {
-		n, err = m.read(ip, m.buf[:room])
-	}
-	if n > 0 {
-		return m.buf[:n], nil
-	}
-	return nil, err
 }
 
 func (m *targetMemory) before(ip uint64) uint64 {
