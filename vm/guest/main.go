@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"time"
@@ -81,6 +82,10 @@ func test() {
 	kernel := unix.ByteSliceToString(u.Release[:])
 	interrupted := interruptions()
 	for _, flags := range [][]string{{"--source", "clock", "--clock", "cpu-time"}, {"--source", "pmu", "--clock", "pmu"}} {
+		if flags[1] == "pmu" && !hasPMU() {
+			// x86 has none under emulation.
+			continue
+		}
 		d, out, err := examine(flags)
 		if err != nil {
 			row(kernel, "failed", err.Error())
@@ -93,7 +98,7 @@ func test() {
 					why = c.Name + ": " + c.Found
 				}
 			}
-			row(kernel, "not usable with "+strings.Join(flags, " "), why)
+			row(kernel, "FAILED with "+strings.Join(flags, " "), why)
 			continue
 		}
 		t := d.Test
@@ -110,6 +115,13 @@ func test() {
 			fmt.Sprintf("%.0f / %.0f %s", t.Median, t.Expected, t.Unit), fmt.Sprintf("%.0f", t.Resolution),
 			fmt.Sprintf("%.1f %%", 100*t.Lost), t.Held.Round(time.Microsecond).String(), interrupted, verdict)
 	}
+}
+
+// hasPMU looks for any device that counts what a processor does.
+func hasPMU() bool {
+	found, _ := filepath.Glob("/sys/bus/event_source/devices/arm*")
+	_, err := os.Stat("/sys/bus/event_source/devices/cpu")
+	return len(found) > 0 || err == nil
 }
 
 func yes(b bool) string {
