@@ -24,6 +24,8 @@ enum slot_state {
 struct slot {
 	enum slot_state state;
 	__u32 seq;       // number of the arming, ties traps to it
+	__u32 skip;      // traps to let pass first
+	__u32 pad;
 	__u64 n;         // candidates since the slot was last free
 	__u64 use_clock; // clock at the use trap
 };
@@ -324,6 +326,10 @@ static __always_inline int trap(struct bpf_perf_event_data *ctx, __u32 s)
 	}
 	t->traps++;
 	slot = &t->slots[s];
+	if (slot->skip) {
+		slot->skip--;
+		return 1;
+	}
 	switch (slot->state) {
 	case SLOT_ARMED:
 		slot->state = SLOT_USED;

@@ -17,6 +17,8 @@ type RDXSlot struct {
 	_        structs.HostLayout
 	State    RDXSlotState
 	Seq      uint32
+	Skip     uint32
+	Pad      uint32
 	N        uint64
 	UseClock uint64
 }

@@ -146,7 +146,7 @@ func (s *Session) loadClock(clock sampler.Clock) error {
 		s.kernel.Close()
 		return fmt.Errorf("start session: %w", err)
 	}
-	s.setClock(clock)
+	s.clock = clock
 	return nil
 }
 

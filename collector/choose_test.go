@@ -28,9 +28,9 @@ func TestCheckChoice(t *testing.T) {
 	}
 }
 
-func session(source sampler.Source, clock sampler.Clock, rate float64, rateSource string) *Session {
-	s := &Session{cfg: Config{AccessRate: rate, RateSource: rateSource}, source: source}
-	s.setClock(clock)
+func session(source sampler.Source, clock sampler.Clock, rate float64) *Session {
+	s := &Session{source: source, clock: clock}
+	s.rates.settle(rate, clock)
 	return s
 }
 
@@ -56,14 +56,14 @@ func TestSourceRate(t *testing.T) {
 		{"cycles sampled, instructions counted", sampler.NewPMUSource(cycles), sampler.CounterClock(instructions), 2 * 3e9 / 4e8},
 		{"cycles sampled, no counter", sampler.NewPMUSource(cycles), sampler.CPUTime(), 2 * 1e9 / 4e8},
 	} {
-		if got := session(tc.source, tc.clock, 2, "flag").sourceRate(sum); got != tc.want {
+		if got := session(tc.source, tc.clock, 2).sourceRate(sum); got != tc.want {
 			t.Errorf("%s: %v accesses per unit, want %v", tc.name, got, tc.want)
 		}
 	}
 }
 
 func TestElapsed(t *testing.T) {
-	s := session(sampler.CPUClock{}, sampler.CPUTime(), 1, "default")
+	s := session(sampler.CPUClock{}, sampler.CPUTime(), 1)
 	s.calibration = sampler.TwoTrap{P10: 900, P50: 1000, P90: 1100}
 	for _, tc := range []struct {
 		diff   uint64
@@ -81,7 +81,7 @@ func TestElapsed(t *testing.T) {
 		}
 	}
 	// An exact counter: adjacent accesses are one apart.
-	s = session(sampler.CPUClock{}, sampler.CounterClock(accesses), 1, "default")
+	s = session(sampler.CPUClock{}, sampler.CounterClock(accesses), 1)
 	s.calibration = sampler.TwoTrap{P10: 1, P50: 1, P90: 1}
 	for _, diff := range []uint64{1, 2, 1000} {
 		if native, below := s.elapsed(diff, 1); native != float64(diff) || below {
@@ -94,7 +94,7 @@ func TestElapsed(t *testing.T) {
 }
 
 func TestNotes(t *testing.T) {
-	s := session(sampler.CPUClock{}, sampler.CPUTime(), 1, "default")
+	s := session(sampler.CPUClock{}, sampler.CPUTime(), 1)
 	s.whySource = errors.Join(errors.New("no counter"), errors.Join(errors.New("no cycles")))
 	got := strings.Join(s.notes(), "|")
 	if want := "source: cpu-clock, because: no counter; no cycles|clock: cpu-time"; got != want {

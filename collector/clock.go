@@ -5,18 +5,6 @@ import (
 	"github.com/rdx-profiler/rdx/sampler"
 )
 
-// setClock makes clock the one that s.kernel was loaded with.
-func (s *Session) setClock(clock sampler.Clock) {
-	s.clock = clock
-	s.rate, s.rateSource = s.cfg.AccessRate, s.cfg.RateSource
-	switch {
-	case clock.Unit == sampler.Accesses:
-		s.rate, s.rateSource = 1, "counted"
-	case clock.Unit == sampler.Instructions && s.cfg.RateSource == "default":
-		s.rate = defaultPerInstruction
-	}
-}
-
 // elapsed is the time between two readings of a thread's clock as the target
 // alone would have taken, after so many traps of its watchpoints.
 //
@@ -40,8 +28,8 @@ func (s *Session) clockModel() model.Clock {
 	return model.Clock{
 		Name:       s.clock.Name,
 		Unit:       s.clock.Unit,
-		Rate:       s.rate,
-		RateSource: s.rateSource,
+		Rate:       s.rates.mean(),
+		RateSource: s.rates.source,
 		Resolution: s.calibration.Resolution(),
 	}
 }
@@ -110,12 +98,12 @@ func (s *Session) addTotals(t *thread, sum *totals, details bool) {
 func (s *Session) sourceRate(sum totals) float64 {
 	switch {
 	case s.source.Unit() == s.clock.Unit:
-		return s.rate
+		return s.rates.mean()
 	case s.source.Unit() == sampler.Accesses:
 		return 1
 	case s.clock.Counted == nil:
 		// Nanoseconds of CPU time to accesses, spread over the ticks.
-		return s.rate * float64(sum.cpu) / max(sum.ticked, 1)
+		return s.rates.mean() * float64(sum.cpu) / max(sum.ticked, 1)
 	}
-	return s.rate * sum.clock / max(sum.ticked, 1)
+	return s.rates.mean() * sum.clock / max(sum.ticked, 1)
 }

@@ -43,7 +43,6 @@ const (
 type observation struct {
 	process *process
 	tid     int
-	seq     uint32
 	op      model.Op
 	words   int    // that the access overlaps; one of them is watched
 	pc      uint64 // of the accessing instruction
@@ -57,7 +56,9 @@ type observation struct {
 	useClock uint64
 	lag      uint64 // of the clock at the use
 	traps    uint32
-	native   float64 // reuse time or age, ns
+	counted  int     // reuse time in accesses, if it was read ahead
+	after    int     // accesses read ahead without a reuse
+	native   float64 // reuse time or age, ns, if it was timed
 	below    bool    // sooner than the clock resolves
 }
 
@@ -89,8 +90,13 @@ func (s *Session) pair(trap *sampler.Trap) {
 		s.lose("trap of a thread that is gone")
 		return
 	}
-	o := t.slots[trap.Slot].obs
-	if o == nil || o.seq != trap.Seq || t.tid != int(trap.Tid) {
+	w := &t.slots[trap.Slot]
+	if w.stretch != nil && w.seq == trap.Seq && t.tid == int(trap.Tid) {
+		s.timeStretch(w.stretch, trap)
+		return
+	}
+	o := w.obs
+	if o == nil || w.seq != trap.Seq || t.tid != int(trap.Tid) {
 		s.lose("trap of a watchpoint that is gone")
 		return
 	}
@@ -112,7 +118,7 @@ func (s *Session) pair(trap *sampler.Trap) {
 		o.useClock = trap.Clock
 		o.lag = trap.ClockLag
 		o.traps = trap.Traps
-		o.useStack = s.stacks.add(o.process, trap, o.pc)
+		o.useStack = s.stacks.add(o.process, trapped(trap, o.pc))
 		s.seen = append(s.seen, o)
 	case trap.Kind == sampler.TrapReuse && o.state == used && trap.ClockLag != o.lag:
 		s.lose("clock stood still between use and reuse")
@@ -120,7 +126,7 @@ func (s *Session) pair(trap *sampler.Trap) {
 	case trap.Kind == sampler.TrapReuse && o.state == used:
 		o.state = done
 		o.kind = model.Reuse
-		o.reuse = s.stacks.add(o.process, trap, s.locate.Accessing(o.process.pid, trap.Ip))
+		o.reuse = s.stacks.add(o.process, trapped(trap, s.locate.Accessing(o.process.pid, trap.Ip)))
 		s.measure(o, trap)
 		s.pairs++
 	case trap.Kind == sampler.TrapReuse && o.state == armed:

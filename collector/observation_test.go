@@ -15,11 +15,12 @@ func newPairing() (*Session, *observation) {
 		stacks:      newStackTable(),
 		losses:      make(map[string]int64),
 		locate:      sampler.NewLocator(),
+		clock:       sampler.CPUTime(),
 		calibration: sampler.TwoTrap{P10: 2900, P50: 3000, P90: 3100},
 	}
 	t := &thread{tid: 7, process: &process{pid: 1 << 30}, shared: new(sampler.Thread)}
-	o := &observation{process: t.process, tid: 7, seq: 1, pc: 0x1000, next: 0x1004, epoch: t.currentEpoch()}
-	t.slots[0].obs = o
+	o := &observation{process: t.process, tid: 7, pc: 0x1000, next: 0x1004, epoch: t.currentEpoch()}
+	t.slots[0] = watch{seq: 1, obs: o}
 	s.byIndex[3] = t
 	return s, o
 }

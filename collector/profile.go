@@ -16,13 +16,14 @@ func (s *Session) profile() (*model.Profile, error) {
 	if err != nil {
 		return nil, err
 	}
+	s.rates.settle(s.cfg.AccessRate, s.clock)
 	sum := s.total(true)
 	perSource := s.sourceRate(sum) // accesses
 	p := &model.Profile{
 		Start:         s.start,
 		Duration:      s.end.Sub(s.start),
 		Source:        s.source.Name(),
-		Period:        s.gap * perSource / s.rate / s.budget.accept,
+		Period:        s.gap * perSource / s.rates.mean() / s.budget.accept,
 		Clock:         s.clockModel(),
 		Block:         8,
 		BinsPerOctave: s.cfg.BinsPerOctave,
@@ -37,16 +38,14 @@ func (s *Session) profile() (*model.Profile, error) {
 			continue // counted as lost where it was lost
 		}
 		r := model.Record{
-			Kind:            o.kind,
-			Use:             locations.stack(o.process, s.stacks.stacks[o.useStack]),
-			Op:              o.op,
-			TID:             o.tid,
-			Native:          uint64(math.Round(o.native)),
-			Time:            uint64(max(1, math.Round(o.native*s.rate))),
-			BelowResolution: o.below,
-			Observations:    1,
-			Accesses:        o.epoch.perObservation() * perSource,
+			Kind:         o.kind,
+			Use:          locations.stack(o.process, s.stacks.stacks[o.useStack]),
+			Op:           o.op,
+			TID:          o.tid,
+			Observations: 1,
+			Accesses:     o.epoch.perObservation() * perSource * s.rates.at(o.process, o.pc) / s.rates.mean(),
 		}
+		s.setTime(&r, o)
 		if o.kind == model.Reuse {
 			r.Reuse = locations.stack(o.process, s.stacks.stacks[o.reuse])
 		}
@@ -83,10 +82,57 @@ func (s *Session) profile() (*model.Profile, error) {
 		fmt.Sprintf("two traps with nothing between: p10 %.0f, p50 %.0f, p90 %.0f %s; the constant is subtracted", s.calibration.P10, s.calibration.P50, s.calibration.P90, s.clock.Unit),
 		fmt.Sprintf("overhead by the profiler's own account: %.2f%% of the sampled CPU time", 100*s.budget.spent),
 	)
+	s.rateComment(p)
 	if !s.tracer.RealTime {
 		p.Comments = append(p.Comments, "the tracing thread has no real-time priority (CAP_SYS_NICE): threads are held longer on a busy machine")
 	}
 	return p, nil
+}
+
+// rateComment says how the access rate was obtained, and how reading ahead
+// went.
+func (s *Session) rateComment(p *model.Profile) {
+	r := &s.rates
+	if r.source == "measured" {
+		p.Comments = append(p.Comments, fmt.Sprintf("access rate: %.3g per ns, standard error %.1f%%, from %.0f stretches of about %d accesses",
+			r.mean(), 100*r.relativeError(), r.all.n, stretchLength))
+	} else if s.cfg.Burst > 0 && s.cfg.AccessRate == 0 {
+		p.Comments = append(p.Comments, fmt.Sprintf("access rate: assumed; only %.0f stretches could be timed, want %d", r.all.n, fewestStretches))
+	}
+	for _, c := range []struct {
+		name string
+		n    int
+	}{
+		{"rate stretches timed", int(r.all.n)},
+		{"rate stretches that could not be read ahead", r.unread},
+		{"rate stretches without an end", r.unending},
+		{"rate stretches too short to time", r.noise},
+		{"accesses read ahead", s.readAhead},
+	} {
+		if c.n > 0 {
+			p.Counts = append(p.Counts, model.Count{Name: c.name, N: int64(c.n)})
+		}
+	}
+	for end, n := range s.ends {
+		p.Counts = append(p.Counts, model.Count{Name: "bursts ended: " + end, N: n})
+	}
+	slices.SortFunc(p.Counts, func(a, b model.Count) int { return strings.Compare(a.Name, b.Name) })
+}
+
+// setTime gives a record its time in accesses and in the clock's unit.
+func (s *Session) setTime(r *model.Record, o *observation) {
+	if o.counted > 0 {
+		r.Exact = true
+		r.Time = uint64(o.counted)
+		r.Native = uint64(math.Round(float64(o.counted) / s.rates.at(o.process, o.pc)))
+		return
+	}
+	timed := uint64(math.Round(s.rates.accesses(o.process, o.pc, o.native)))
+	// It was read ahead that there is no reuse so soon.
+	least := uint64(o.after) + 1
+	r.Native = uint64(math.Round(o.native))
+	r.Time = max(timed, least)
+	r.BelowResolution = o.below && timed > least
 }
 
 // locationTable makes one model.Location of each address of a process.

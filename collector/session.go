@@ -27,11 +27,14 @@ type Config struct {
 	Follow   bool          // new processes of the target too
 	Seed     uint64        // of all random draws outside the kernel; 0: by the clock
 
+	// Burst is how many accesses are read ahead of each sample; 0 for none.
+	Burst int
+	// AccessRate in accesses per nanosecond of CPU time, or per instruction if
+	// that is the clock; 0: measured if Burst is not 0, else DefaultAccessRate.
+	AccessRate float64
+
 	Source string // Auto, Clock or PMU; Auto
 	Clock  string // Auto, CPUTime or PMU; Auto
-
-	AccessRate float64 // accesses per nanosecond of CPU time; DefaultAccessRate
-	RateSource string
 
 	Caches        []model.Cache
 	BinsPerOctave int // 16
@@ -41,8 +44,15 @@ type Config struct {
 	Progress func(Progress)
 }
 
-// DefaultAccessRate is assumed where neither a PMU nor the user says how many
-// accesses a nanosecond of CPU time holds: about 3 GHz at one and a half
+// DefaultBurst is how far is read ahead of a sample: further than what two
+// traps resolve, at the cost of some ten microseconds of hold.
+const DefaultBurst = 256
+
+// MaxBurst bounds how long reading ahead may hold a thread: milliseconds.
+const MaxBurst = 10000
+
+// DefaultAccessRate is assumed where nothing says how many accesses a
+// nanosecond of CPU time holds: about 3 GHz at one and a half
 // instructions a cycle, of which a quarter to a third touch memory.
 const DefaultAccessRate = 1.0
 
@@ -61,11 +71,6 @@ func (c *Config) setDefaults() error {
 		}
 	}
 	set(&c.Overhead, defaultOverhead)
-	if c.AccessRate == 0 {
-		c.AccessRate, c.RateSource = DefaultAccessRate, "default"
-	} else if c.RateSource == "" {
-		c.RateSource = "flag"
-	}
 	if c.Gap == 0 {
 		c.Gap = defaultGap
 	}
@@ -91,7 +96,9 @@ func (c *Config) setDefaults() error {
 		return fmt.Errorf("start session: %d is not a process number", c.PID)
 	case !(c.Overhead > 0 && c.Overhead <= 1):
 		return fmt.Errorf("start session: overhead %v is not between 0 and 1", c.Overhead)
-	case !(c.AccessRate > 0 && c.AccessRate <= 1000):
+	case c.Burst < 0 || c.Burst > MaxBurst:
+		return fmt.Errorf("start session: burst of %d accesses is not between 0 and %d", c.Burst, MaxBurst)
+	case !(c.AccessRate >= 0 && c.AccessRate <= 1000):
 		return fmt.Errorf("start session: access rate %v is not between 0 and 1000 accesses per nanosecond", c.AccessRate)
 	case c.Gap < 2*sampler.MinGap:
 		return fmt.Errorf("start session: gap %v is below %v", c.Gap, 2*sampler.MinGap)
@@ -123,8 +130,6 @@ type Session struct {
 
 	clock       sampler.Clock
 	calibration sampler.TwoTrap
-	rate        float64 // accesses per unit of the clock
-	rateSource  string
 	gap         float64 // mean, in the source's unit
 	gone        totals
 	whyClock    error // why no better clock, nil if it is the best
@@ -133,9 +138,13 @@ type Session struct {
 	past        []*process // exited, or replaced by exec
 	threads     map[int]*thread
 	byIndex     map[uint32]*thread
+	late        lateHolds
 	seen        []*observation
 	stacks      *stackTable
 	losses      map[string]int64
+	ends        map[string]int64 // why reading ahead ended
+	readAhead   int              // accesses
+	rates       rates
 	budget      budget
 	pairs       int
 	held        durations
@@ -169,8 +178,10 @@ func Start(cfg Config) (*Session, error) {
 		processes: make(map[int]*process),
 		threads:   make(map[int]*thread),
 		byIndex:   make(map[uint32]*thread),
+		late:      make(lateHolds),
 		stacks:    newStackTable(),
 		losses:    make(map[string]int64),
+		ends:      make(map[string]int64),
 	}
 	if err := s.load(); err != nil {
 		return nil, err
@@ -257,6 +268,9 @@ func (s *Session) Wait(ctx context.Context) (*model.Profile, error) {
 	p, err := s.profile()
 	return p, errors.Join(err, s.err)
 }
+
+// Exit says how the target ended, if it did during the session.
+func (s *Session) Exit() ExitStatus { return s.exit }
 
 // AwaitExit waits for a program that the session has started to end, or for
 // ctx, and says how it ended. It returns at once if the session has attached

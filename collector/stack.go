@@ -2,6 +2,7 @@ package collector
 
 import (
 	"encoding/binary"
+	"slices"
 
 	"github.com/rdx-profiler/rdx/sampler"
 )
@@ -17,23 +18,26 @@ func newStackTable() *stackTable {
 	return &stackTable{ids: make(map[string]int)}
 }
 
-// add returns the number of the trap's user stack in process p, with pc as its
-// leaf: what the kernel reports there is on x86 the instruction after the
-// accessing one.
-func (st *stackTable) add(p *process, trap *sampler.Trap, pc uint64) int {
+// trapped is the user stack of a trap with pc as its leaf: what the kernel
+// reports there is on x86 the instruction after the accessing one.
+func trapped(trap *sampler.Trap, pc uint64) []uint64 {
 	n := max(int(trap.StackBytes)/8, 1)
+	trap.Stack[0] = pc
+	return trap.Stack[:n]
+}
+
+// add returns the number of a call stack of process p. The stack is copied.
+func (st *stackTable) add(p *process, stack []uint64) int {
 	st.key = binary.NativeEndian.AppendUint64(st.key[:0], uint64(p.pid))
-	st.key = binary.NativeEndian.AppendUint64(st.key, pc)
-	for _, a := range trap.Stack[1:n] {
+	for _, a := range stack {
 		st.key = binary.NativeEndian.AppendUint64(st.key, a)
 	}
 	if id, ok := st.ids[string(st.key)]; ok {
 		return id
 	}
-	stack := append([]uint64{pc}, trap.Stack[1:n]...)
 	p.note(stack...)
 	id := len(st.stacks)
-	st.stacks = append(st.stacks, stack)
+	st.stacks = append(st.stacks, slices.Clone(stack))
 	st.ids[string(st.key)] = id
 	return id
 }

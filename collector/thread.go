@@ -37,8 +37,10 @@ type thread struct {
 
 // watch is what a slot watches.
 type watch struct {
-	point *sampler.Watchpoint
-	obs   *observation
+	point   *sampler.Watchpoint
+	seq     uint32
+	obs     *observation // or
+	stretch *stretch
 }
 
 // ThreadStarted implements sampler.Handler.
@@ -89,6 +91,7 @@ func (s *Session) dropThread(t *thread) {
 	if err := t.ticker.Close(); err != nil {
 		s.fail(err)
 	}
+	s.late.expect(t) // no new one from here on
 	for i := range t.slots {
 		s.retire(t, i)
 	}
@@ -115,6 +118,7 @@ func (s *Session) ThreadExited(tid int, status unix.WaitStatus) {
 		s.drain()
 		s.dropThread(t)
 	}
+	delete(s.late, tid)
 }
 
 // Execed implements sampler.Handler.
@@ -124,6 +128,7 @@ func (s *Session) Execed(pid int) {
 	for _, t := range s.threads {
 		if t.process.pid == pid {
 			s.dropThread(t)
+			delete(s.late, t.tid)
 		}
 	}
 	if p := s.processes[pid]; p != nil {
@@ -138,21 +143,62 @@ func (s *Session) Execed(pid int) {
 func (s *Session) Hold(tid int, signal unix.Signal) bool {
 	t := s.threads[tid]
 	if t == nil || t.shared.Hold != uint32(signal) {
-		return false
+		return s.late.take(tid, signal)
 	}
+	// Two signals of a kind become one while pending: the target's own was
+	// there first if it bears a sender, and is not ours to take away.
+	ours := sampler.SentByKernel(tid)
 	if !s.closing {
 		s.sample(t)
 	}
 	t.shared.Holds++
 	t.shared.Hold = 0
 	s.held.add(sampler.Monotonic() - time.Duration(t.shared.HoldTime))
+	return ours
+}
+
+// Pending implements sampler.Handler.
+func (s *Session) Pending() bool { return len(s.late) > 0 }
+
+// lateHolds are the signals, as bits, that were sent to hold a thread which
+// has not stopped by them yet and need not any more. The target must not see
+// them.
+type lateHolds map[int]uint64
+
+func (l lateHolds) expect(t *thread) {
+	if hold := t.shared.Hold; hold != 0 {
+		l[t.tid] |= 1 << hold
+	}
+}
+
+// take says whether the signal is one of them, and no longer expects it.
+func (l lateHolds) take(tid int, signal unix.Signal) bool {
+	if l[tid]&(1<<signal) == 0 || !sampler.SentByKernel(tid) {
+		return false
+	}
+	if l[tid] &^= 1 << signal; l[tid] == 0 {
+		delete(l, tid)
+	}
 	return true
 }
 
-// sample watches the held thread's next access in the slot it has won.
+// skipMost: the sampled access is a random one of so many after the tick. A
+// timer stops a thread most often at slow accesses; some way on, the choice
+// no longer depends on them.
+const skipMost = 256
+
+// sample takes an access of the held thread: reads ahead for its reuse, and
+// watches for it in the slot it has won if it does not come so soon.
 func (s *Session) sample(t *thread) {
 	t.redraw(s)
-	access, err := s.locate.Locate(t.process.pid, t.tid, s.rand.IntN)
+	if s.wantStretch() && s.armStretch(t) {
+		return
+	}
+	skip := 0
+	if s.cfg.Burst > 0 {
+		skip = s.rand.IntN(skipMost)
+	}
+	ahead, err := s.locate.Ahead(t.process.pid, t.tid, skip, s.cfg.Burst, s.rand.IntN)
 	if err != nil {
 		var declined *sampler.Declined
 		if errors.As(err, &declined) {
@@ -162,41 +208,65 @@ func (s *Session) sample(t *thread) {
 		}
 		return
 	}
+	s.ends[ahead.End]++
+	s.readAhead += ahead.After
 	// Libraries of a program that just started are not known yet.
-	t.process.note(access.PC)
+	t.process.note(ahead.Use.PC)
 	t.process.refresh()
-	slot := int(t.shared.HoldSlot)
-	s.retire(t, slot)
 
-	words := access.Words()
-	word := access.Word(s.rand.IntN(words))
-	point, err := s.kernel.Arm(t.tid, slot, word, 2)
-	if err != nil {
-		if errors.Is(err, sampler.ErrNoSlot) {
-			s.lose(sampler.ErrNoSlot.Error())
-		} else {
-			s.lose("watchpoint not armed")
-			s.fail(err)
-		}
+	o := &observation{
+		process: t.process,
+		tid:     t.tid,
+		op:      model.Load,
+		pc:      ahead.Use.PC,
+		next:    ahead.Use.Next,
+		after:   ahead.After,
+	}
+	if ahead.Use.Store {
+		o.op = model.Store
+	}
+	if ahead.Reuse > 0 {
+		o.state, o.kind, o.counted = done, model.Reuse, ahead.Reuse
+		o.useStack = s.stacks.add(t.process, ahead.Stack)
+		o.reuse = s.stacks.add(t.process, ahead.ReuseStack)
+		o.epoch = t.currentEpoch()
+		s.seen = append(s.seen, o)
+		s.pairs++
 		return
+	}
+	if ahead.Before > beforeMost {
+		s.lose("word touched too often before the use")
+		return
+	}
+	slot := int(t.shared.HoldSlot)
+	if s.arm(t, slot, ahead.Word, sampler.SlotArmed, ahead.Before, 2+ahead.Before) {
+		o.epoch = t.currentEpoch()
+		t.slots[slot].obs = o
+	}
+}
+
+// beforeMost bounds the traps a thread is charged with before the use.
+const beforeMost = 32
+
+// arm watches word in a slot, for traps accesses of which the first skip do
+// not count. A failure is counted.
+func (s *Session) arm(t *thread, slot int, word uint64, state sampler.SlotState, skip, traps int) bool {
+	s.retire(t, slot)
+	point, err := s.kernel.Arm(t.tid, slot, word, traps)
+	if errors.Is(err, sampler.ErrNoSlot) {
+		s.lose(sampler.ErrNoSlot.Error())
+		return false
+	} else if err != nil {
+		s.lose("watchpoint not armed")
+		s.fail(err)
+		return false
 	}
 	shared := &t.shared.Slots[slot]
 	shared.Seq++
-	shared.State = sampler.SlotArmed
-	op := model.Load
-	if access.Store {
-		op = model.Store
-	}
-	t.slots[slot] = watch{point, &observation{
-		process: t.process,
-		tid:     t.tid,
-		seq:     shared.Seq,
-		op:      op,
-		pc:      access.PC,
-		next:    access.Next,
-		words:   words,
-		epoch:   t.currentEpoch(),
-	}}
+	shared.Skip = uint32(skip)
+	shared.State = state
+	t.slots[slot] = watch{point: point, seq: shared.Seq}
+	return true
 }
 
 // retire ends what the slot watches: a use still without its reuse becomes a
@@ -210,6 +280,8 @@ func (s *Session) retire(t *thread, slot int) {
 	s.drain()
 	shared := &t.shared.Slots[slot]
 	switch {
+	case w.stretch != nil:
+		w.stretch.end(s)
 	case shared.State == sampler.SlotUsed && w.obs.state == used:
 		if age, ok := s.age(t, w, shared.UseClock); ok {
 			w.obs.censor(age, s)
@@ -253,6 +325,7 @@ func (t *thread) redraw(s *Session) {
 // expireHold gives up a hold that never came.
 func (t *thread) expireHold(s *Session) {
 	if t.shared.Hold != 0 && sampler.Monotonic()-time.Duration(t.shared.HoldTime) > holdTimeout {
+		s.late.expect(t)
 		t.shared.Hold = 0
 		s.lose("hold did not stop the thread")
 	}

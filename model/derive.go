@@ -169,16 +169,73 @@ func (p *Profile) cacheBlocks() []uint64 {
 	return s
 }
 
+// endings is the weight of a profile's observations by how and in which bin
+// they ended.
+type endings struct {
+	bins                *Bins
+	reuse, invalid, cut []float64
+	cold                float64
+	ended               []float64 // after solve: estimated weight that ends in each bin, either way
+	scratch             []float64
+}
+
+func newEndings(b *Bins) *endings {
+	n := b.Len()
+	return &endings{bins: b, reuse: make([]float64, n), invalid: make([]float64, n), cut: make([]float64, n),
+		ended: make([]float64, n), scratch: make([]float64, n)}
+}
+
+func (t *endings) reset() {
+	clear(t.reuse)
+	clear(t.invalid)
+	clear(t.cut)
+	t.cold = 0
+}
+
+// add counts weight of a kind other than Lost.
+func (t *endings) add(k Kind, bin int, weight float64) {
+	switch k {
+	case Reuse:
+		t.reuse[bin] += weight
+	case Invalidated:
+		t.invalid[bin] += weight
+	case Cold:
+		t.cold += weight
+	default:
+		t.cut[bin] += weight
+	}
+}
+
+// solve fills two empty histograms. mass: reuses per bin, the invalidated, and
+// as Cold what never ends. net: the same with invalidations as cut-offs, for
+// what S(t) needs is when the thread itself touches the block again.
+func (t *endings) solve(mass, net *Hist) {
+	for i, w := range t.invalid {
+		t.ended[i] = t.reuse[i] + w
+		t.scratch[i] = t.cut[i] + w
+	}
+	mass.Cold = KaplanMeier(mass.W, t.bins, t.ended, t.cut, t.cold)
+	for i, all := range t.ended {
+		t.ended[i] = mass.W[i]
+		if t.invalid[i] > 0 {
+			mass.W[i] *= t.reuse[i] / all
+			mass.Invalidated += t.ended[i] * t.invalid[i] / all
+		}
+	}
+	net.Cold = KaplanMeier(net.W, t.bins, t.reuse, t.scratch, t.cold)
+}
+
 // estimate is what Kaplan-Meier makes of a profile's records.
 type estimate struct {
-	bins *Bins
-	// mass: reuses per bin, the invalidated, and as Cold what never ends.
-	// net: the same with invalidations as cut-offs, for what S(t) needs is
-	// when the thread itself touches the block again.
-	mass, net *Hist
+	bins      *Bins
+	mass, net *Hist     // see endings.solve
 	grow      []float64 // per bin, estimated weight per observed weight
 	never     float64   // the same for cold records and cut-offs from bin tail on
 	tail      int
+	// unfinished is the part of mass.Cold that was cut off, not seen cold.
+	unfinished float64
+	seen       *endings
+	squares    *endings // of the weight of single observations, summed
 }
 
 func (e *estimate) empty() bool { return !(e.mass.Total() > 0) }
@@ -195,75 +252,52 @@ func (p *Profile) estimate() (*estimate, error) {
 	if perOctave <= 0 {
 		perOctave = defaultPerOctave
 	}
-	e := &estimate{bins: LogBins(perOctave)}
-	n := e.bins.Len()
-	reuse, invalid, cut := make([]float64, n), make([]float64, n), make([]float64, n)
-	var cold, invalidated, lost float64
-	var count int64
+	b := LogBins(perOctave)
+	e := &estimate{bins: b, mass: NewHist(b), net: NewHist(b), grow: make([]float64, b.Len()),
+		seen: newEndings(b), squares: newEndings(b)}
 	for k := range p.Records {
 		r := &p.Records[k]
 		if !(r.Accesses >= 0) || math.IsInf(r.Accesses, 0) {
 			return nil, fmt.Errorf("record %d stands for %v accesses (weights are finite and not negative)", k, r.Accesses)
 		}
-		i := e.bins.Index(max(r.Time, 1))
-		switch r.Kind {
-		case Reuse:
-			e.each(r, func(i int, share float64) { reuse[i] += r.Accesses * share })
-		case Invalidated:
-			invalid[i] += r.Accesses
-			invalidated += r.Accesses
-		case Censored, Pruned:
-			cut[i] += r.Accesses
-		case Cold:
-			cold += r.Accesses
-		case Lost:
-			lost += r.Accesses
-			continue
-		default:
+		if r.Kind >= numKinds {
 			return nil, fmt.Errorf("record %d is of unknown kind %d", k, r.Kind)
 		}
-		count += r.Observations
+		if r.Kind == Lost {
+			e.mass.Lost += r.Accesses
+			continue
+		}
+		e.mass.N += r.Observations
+		each := r.Accesses * r.Accesses / float64(max(r.Observations, 1))
+		e.each(r, func(i int, share float64) {
+			e.seen.add(r.Kind, i, r.Accesses*share)
+			e.squares.add(r.Kind, i, each*share)
+		})
 	}
+	e.net.N = e.mass.N
+	e.seen.solve(e.mass, e.net)
 
-	ends := make([]float64, n) // reuse or invalidation, whichever comes first
-	for i := range ends {
-		ends[i] = reuse[i] + invalid[i]
-	}
-	e.mass, e.grow = NewHist(e.bins), make([]float64, n)
-	rest := KaplanMeier(e.grow, e.bins, ends, cut, cold)
+	// Observed and estimated weight are proportional within a bin.
 	last := -1
-	for i, d := range ends {
-		if d > 0 {
-			e.grow[i] /= d
+	for i, w := range e.seen.reuse {
+		if w += e.seen.invalid[i]; w > 0 {
+			e.grow[i] = e.seen.ended[i] / w
 			last = i
 		}
-		e.mass.W[i] = reuse[i] * e.grow[i]
-		e.mass.Invalidated += invalid[i] * e.grow[i]
 	}
-	e.mass.Cold, e.mass.Lost, e.mass.N = rest, lost, count
-
 	// Who keeps the rest: those not redistributed to any later end.
 	e.tail = last + 1
-	keep := cold
-	for _, c := range cut[e.tail:] {
-		keep += c
+	var cut float64
+	for _, w := range e.seen.cut[e.tail:] {
+		cut += w
 	}
-	if keep == 0 && last >= 0 {
-		e.tail, keep = last, cut[last]
+	if cut+e.seen.cold == 0 && last >= 0 {
+		e.tail, cut = last, e.seen.cut[last]
 	}
-	if keep > 0 {
-		e.never = rest / keep
+	if keep := cut + e.seen.cold; keep > 0 {
+		e.never = e.mass.Cold / keep
 	}
-
-	e.net = e.mass
-	if invalidated > 0 {
-		e.net = NewHist(e.bins)
-		for i := range cut {
-			cut[i] += invalid[i]
-		}
-		e.net.Cold = KaplanMeier(e.net.W, e.bins, reuse, cut, cold)
-		e.net.N = count
-	}
+	e.unfinished = e.never * cut
 	return e, nil
 }
 
@@ -271,7 +305,7 @@ func (p *Profile) estimate() (*estimate, error) {
 // of each, which add up to 1.
 func (e *estimate) each(r *Record, f func(i int, share float64)) {
 	last := e.bins.Index(max(r.Time, 1))
-	if !r.BelowResolution || r.Time <= 1 {
+	if r.Kind != Reuse || !r.BelowResolution || r.Time <= 1 {
 		f(last, 1)
 		return
 	}

@@ -106,8 +106,8 @@ func equalHist(t *testing.T, what string, got, want *Hist) {
 	}
 }
 
-// bruteFootprint averages the number of distinct blocks over all windows.
-func bruteFootprint(blocks []uint64, w int) float64 {
+// windowsFootprint averages the number of distinct blocks over all windows.
+func windowsFootprint(blocks []uint64, w int) float64 {
 	sum := 0
 	for at := 0; at+w <= len(blocks); at++ {
 		distinct := map[uint64]bool{}
@@ -157,7 +157,7 @@ func TestFootprintAgainstBrute(t *testing.T) {
 				t.Fatalf("%s: footprint at %d windows only", name, len(fp))
 			}
 			for w, got := range fp {
-				if want := bruteFootprint(blocks, int(w)); math.Abs(got-want) > 1e-9 {
+				if want := windowsFootprint(blocks, int(w)); math.Abs(got-want) > 1e-9 {
 					t.Errorf("%s: fp(%d) = %v, want %v", name, w, got, want)
 				}
 			}

@@ -53,7 +53,7 @@ func reuseAccuracy(weights []float64, dist []uint64) float64 {
 // width 1); their "var" fits as a standard deviation with the mean at N/2.
 // The exponential's 96.0 is what a rate of 0.002 gives; 0.02 is expected to
 // give 97.5.
-func TestGeneratorTable3(t *testing.T) {
+func TestPaperTable3Generator(t *testing.T) {
 	const n, length, seeds = 500, 50_000, 10
 	normal := func(sd float64) func(k int) float64 {
 		return func(k int) float64 { z := (float64(k) - n/2) / sd; return math.Exp(-z * z / 2) }

@@ -304,3 +304,23 @@ func TestRecencyNth(t *testing.T) {
 		stack = slices.Insert(stack, 0, o.now-1)
 	}
 }
+
+// generated is a stream with the distances of a law, for benchmarks.
+func generated(b *testing.B, law *DistanceLaw, err error, n uint64) []uint64 {
+	b.Helper()
+	if err != nil {
+		b.Fatal(err)
+	}
+	return mustGenerate(b, law, n, 1, 1<<24)
+}
+
+// Most accesses are to the last few lines, as in programs.
+func BenchmarkOlkenLines110k(b *testing.B) {
+	law, err := ZipfLaw(1.5, 110_000)
+	benchmarkOlken(b, generated(b, law, err, 110_000))
+}
+
+func BenchmarkOlkenWords870k(b *testing.B) {
+	law, err := ZipfLaw(1.2, 870_000)
+	benchmarkOlken(b, generated(b, law, err, 870_000))
+}

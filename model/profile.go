@@ -97,6 +97,8 @@ type Record struct {
 	// BelowResolution: the reuse came sooner than the clock can tell; Time
 	// and Native are then upper bounds.
 	BelowResolution bool
+	// Exact: Time was counted by reading ahead, not timed.
+	Exact bool
 
 	Observations int64   // how many observations this record sums
 	Accesses     float64 // how many of the program's accesses they stand for

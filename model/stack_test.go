@@ -199,7 +199,7 @@ func runSteps(t *testing.T, s Stacks, steps []step) []Touch {
 	return got
 }
 
-func TestSchuffFigure1(t *testing.T) {
+func TestPaperSchuffFigure1(t *testing.T) {
 	check := func(what string, x Touch, kind Kind, dist uint64) {
 		t.Helper()
 		if x.Kind != kind || x.Dist != dist {
@@ -230,7 +230,7 @@ func TestSchuffFigure1(t *testing.T) {
 // The cases of Schuff et al., Figure 2, and the fourth of section 3.2: where a
 // reference r lies relative to the topmost hole and to the block a that is
 // being tracked. Stacks are written from the top, - is a hole.
-func TestSchuffFigure2(t *testing.T) {
+func TestPaperSchuffFigure2(t *testing.T) {
 	for _, c := range []struct {
 		name          string
 		before        string // stack of thread 1 before the reference

@@ -338,7 +338,7 @@ func endless(h *Hist) *Hist {
 // ones in sequence, on programs. Parallel shared sampling loses because the
 // threads' order is not that of the full analysis: here, each runs ahead of the
 // others by up to maxRun accesses.
-func TestThreadSamplerTable1(t *testing.T) {
+func TestPaperSchuffTable1(t *testing.T) {
 	const threads, perThread, gap = 4, 100_000, 100
 	variants := []struct {
 		name             string

@@ -24,9 +24,8 @@ func lookupDWARF(f *elf.File, pcs []uint64, found map[uint64][]model.Line) error
 	}
 	broken, first := 0, error(nil)
 	r := d.Reader()
-	left := len(pcs)
 	for _, root := range roots {
-		if left <= 0 {
+		if len(pcs) == 0 {
 			break
 		}
 		r.Seek(root)
@@ -37,7 +36,10 @@ func lookupDWARF(f *elf.File, pcs []uint64, found map[uint64][]model.Line) error
 			if len(mine) > 0 {
 				u := unit{data: d, cu: cu, pcs: mine, rows: map[uint64]position{}, chains: map[uint64][]scope{}}
 				err = errors.Join(err, u.lookup(found))
-				left -= len(mine)
+				// Several units can claim an address: each that was compiled
+				// with a template or inline function of which the linker kept
+				// one copy.
+				pcs = slices.DeleteFunc(slices.Clone(pcs), func(pc uint64) bool { return len(u.chains[pc]) > 0 })
 			}
 		}
 		if err != nil {
@@ -62,17 +64,16 @@ func loadDWARF(f *elf.File) (*dwarf.Data, []dwarf.Offset, error) {
 	if s := f.Section(".debug_info"); s == nil || s.Type == elf.SHT_NOBITS {
 		return nil, nil, nil
 	}
+	var err error
 	data := map[string][]byte{}
 	for _, name := range []string{"abbrev", "info", "line", "ranges", "str", "addr", "line_str", "str_offsets", "rnglists"} {
 		s := f.Section(".debug_" + name)
 		if s == nil || s.Type == elf.SHT_NOBITS {
 			continue
 		}
-		b, err := s.Data()
-		if err != nil {
+		if data[name], err = readSection(s); err != nil {
 			return nil, nil, fmt.Errorf("section %s: %w", s.Name, err)
 		}
-		data[name] = b
 	}
 	d, err := dwarf.New(data["abbrev"], nil, nil, data["info"], data["line"], nil, data["ranges"], data["str"])
 	if err != nil {
@@ -84,6 +85,23 @@ func loadDWARF(f *elf.File) (*dwarf.Data, []dwarf.Offset, error) {
 		}
 	}
 	return d, unitRoots(data["info"], f.ByteOrder), nil
+}
+
+// readSection is Section.Data for large sections: that function, which does
+// not trust their sizes, needs up to three times their memory.
+func readSection(s *elf.Section) ([]byte, error) {
+	if s.Flags&elf.SHF_COMPRESSED != 0 || s.Size == 0 {
+		return s.Data()
+	}
+	var last [1]byte
+	if _, err := s.ReadAt(last[:], int64(s.Size)-1); err != nil {
+		return nil, fmt.Errorf("of %d bytes, is cut off: %w", s.Size, err)
+	}
+	data := make([]byte, s.Size)
+	if _, err := s.ReadAt(data, 0); err != nil && !errors.Is(err, io.EOF) {
+		return nil, err
+	}
+	return data, nil
 }
 
 // unitRoots walks the headers of .debug_info (DWARF 5, section 7.5.1) to the

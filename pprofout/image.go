@@ -108,7 +108,7 @@ func (img *image) lookup(pcs []uint64) (map[uint64][]model.Line, error) {
 		if img.elf.Section(".gnu_debugdata") != nil {
 			errs = append(errs, fmt.Errorf("%d addresses without a name; the file's .gnu_debugdata is xz-compressed and not read: install its debug package", n))
 		} else {
-			errs = append(errs, fmt.Errorf("%d addresses without a name: the file is stripped, install its debug package or let pprof symbolize later", n))
+			errs = append(errs, fmt.Errorf("%d addresses without a name: no symbol covers them; install the debug package or let pprof symbolize later", n))
 		}
 		for pc, l := range found {
 			if l[len(l)-1].Function == "" {

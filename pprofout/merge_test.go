@@ -187,7 +187,7 @@ func TestPprofTool(t *testing.T) {
 	if err := WriteFile(b, p); err != nil {
 		t.Fatal(err)
 	}
-	if out := pprof("-top", a); !strings.Contains(out, "Type: l2_misses") || !strings.Contains(out, "multiply") {
+	if out := pprof("-top", a); !strings.Contains(out, "Type: reuses") || !strings.Contains(out, "multiply") {
 		t.Errorf("top:\n%s", out)
 	}
 	if out := pprof("-top", "-sample_index=observations", "-tagfocus=stack_distance=64kb:1mb", a); !strings.Contains(out, "of 21 total") || !strings.Contains(out, "3 14.29%") {

@@ -25,9 +25,10 @@ const NumSlots = 4
 // Slot and Thread are shared with the BPF programs: user space writes them
 // only while the thread is held.
 type (
-	Slot   = bpf.RDXSlot
-	Thread = bpf.RDXThread
-	Trap   = bpf.RDXTrap
+	Slot      = bpf.RDXSlot
+	SlotState = bpf.RDXSlotState
+	Thread    = bpf.RDXThread
+	Trap      = bpf.RDXTrap
 )
 
 // States of a slot and kinds of traps.

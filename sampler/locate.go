@@ -1,21 +1,54 @@
 package sampler
 
-// Located is the access a held thread is about to make.
+// Located is an access that a held thread is about to make.
 type Located struct {
 	Addr  uint64
 	Size  int // bytes
 	Store bool
 	PC    uint64 // of the accessing instruction
-	Next  uint64 // the instruction after it, which a trap on x86 reports
+	Next  uint64 // where it leads, which a trap on x86 reports
 }
 
-// Words is the number of aligned words the access overlaps.
-func (l Located) Words() int {
+// words is the number of aligned words the access overlaps.
+func (l Located) words() int {
 	return int((l.Addr+uint64(l.Size)-1)/wordSize-l.Addr/wordSize) + 1
 }
 
-// Word is the address of the i-th of them.
-func (l Located) Word(i int) uint64 { return (l.Addr/wordSize + uint64(i)) * wordSize }
+// word is the address of the i-th of them.
+func (l Located) word(i int) uint64 { return (l.Addr/wordSize + uint64(i)) * wordSize }
+
+// Ahead is what reading ahead of a held thread has found. Its slices are
+// valid until the next call.
+type Ahead struct {
+	// Use is the sampled access, and Word one of the words it overlaps.
+	Use  Located
+	Word uint64
+	// Before is the number of instructions that touch Word before Use does:
+	// traps to let pass.
+	Before int
+	// Stack is the call stack of the use by frame pointers, leaf first.
+	Stack []uint64
+
+	// Reuse is the reuse time in accesses if the next access to Word was
+	// read ahead, and else 0; ReuseStack is its call stack.
+	Reuse      int
+	ReuseStack []uint64
+	// After is the number of accesses read ahead after Use. Without a Reuse
+	// its time is greater.
+	After int
+	// End says why reading ahead ended: "accesses done" if nothing was in
+	// the way.
+	End string
+}
+
+// Stretch is a run of accesses whose two ends can be timed: words that few of
+// the accesses before touch, and none of the stretch itself.
+type Stretch struct {
+	From, To         uint64 // words
+	FromSkip, ToSkip int    // traps to let pass at each
+	Accesses         int    // from the one to the other
+	PC               uint64 // of the first
+}
 
 // Declined says why no access was located. It is a loss of one sample, not
 // the end of the session.

@@ -1,26 +1,35 @@
 package sampler
 
 import (
+	"errors"
+
 	"golang.org/x/sys/unix"
 
 	"github.com/rdx-profiler/rdx/sampler/interp"
 	"github.com/rdx-profiler/rdx/sampler/operand"
 )
 
-// lookahead is how many instructions without a memory access are read ahead
-// of a sample before it is given up.
-const lookahead = 4096
+// Instructions allowed an access: where code does not touch memory, reading
+// ahead ends.
+const (
+	firstInstructions = 4096
+	perAccess         = 64
+)
 
-// Locator finds the next access of a held thread by interpreting from where
-// it stands; the thread itself is not moved. It is for the tracing thread
-// only.
+// maxDepth of a call stack, that of the kernel's own walk.
+const maxDepth = 127
+
+// Locator reads ahead of a held thread by interpreting from where it stands;
+// the thread itself is not moved. It is for the tracing thread only.
 type Locator struct {
 	machine   *interp.Machine
 	regs      interp.Regs
 	memory    targetMemory
-	accesses  []operand.Access
+	operands  []operand.Access
 	layout    interp.XSAVELayout
 	xsave     []byte
+	stacks    [2][maxDepth]uint64
+	touched   map[uint64]touch
 	accessing map[codeAddress]uint64
 }
 
@@ -35,20 +44,145 @@ func NewLocator() *Locator {
 		machine:   interp.New(),
 		layout:    interp.ReadXSAVELayout(),
 		xsave:     make([]byte, 16384), // AMX tile data included
+		touched:   make(map[uint64]touch),
 		accessing: make(map[codeAddress]uint64),
 	}
 }
 
-// Locate finds the next access of the held thread tid of process pid. Of an
-// instruction with several, pick(n) chooses one of n. The error is a
-// *Declined if the sample is lost for a reason worth counting.
-func (l *Locator) Locate(pid, tid int, pick func(n int) int) (Located, error) {
+// Ahead reads ahead of the held thread tid of process pid: to the access
+// after the next skip ones, and up to burst accesses on from there. pick(n)
+// chooses one of n. The error is a *Declined: the sample is lost.
+func (l *Locator) Ahead(pid, tid, skip, burst int, pick func(n int) int) (Ahead, error) {
+	if err := l.readRegs(pid, tid, samplePages); err != nil {
+		return Ahead{}, err
+	}
+	start := l.regs
+	l.machine.Start(&l.regs, &l.memory)
+	end := l.run(skip + 1)
+	all := l.machine.Accesses()
+	if len(all) == 0 {
+		return l.operand(end, pick)
+	}
+	if len(all) <= skip {
+		// Not that many can be read ahead: take one of those that can.
+		skip = pick(len(all))
+		l.regs, l.memory.pages = start, samplePages
+		l.machine.Start(&l.regs, &l.memory)
+		l.run(skip + 1)
+		all = l.machine.Accesses()
+	}
+	l.machine.Regs(&l.regs)
+
+	a := all[skip]
+	ahead := Ahead{Use: Located{Addr: a.Addr, Size: int(a.Size), Store: a.Store, PC: a.PC, Next: l.regs.RIP}}
+	ahead.Word = ahead.Use.word(pick(ahead.Use.words()))
+	ahead.Before = instructionsTouching(all[:skip], a.Inst, ahead.Word)
+	ahead.Stack = l.walk(0, a.PC)
+
+	l.follow(&ahead, all[skip+1:], burst)
+	return ahead, nil
+}
+
+// follow looks for the reuse in rest, the other accesses of the use's own
+// instruction, and then ahead of it.
+func (l *Locator) follow(ahead *Ahead, rest []interp.Access, burst int) {
+	for {
+		for _, a := range rest {
+			ahead.After++
+			if overlaps(a, ahead.Word) {
+				l.machine.Regs(&l.regs)
+				ahead.Reuse = ahead.After
+				ahead.ReuseStack = l.walk(1, a.PC)
+				ahead.End = interp.AccessesDone.String()
+				return
+			}
+		}
+		if ahead.After >= burst {
+			ahead.End = interp.AccessesDone.String()
+			return
+		}
+		end := l.machine.Run(interp.Limit{Accesses: 1, Instructions: perAccess})
+		rest = l.machine.Accesses()
+		if len(rest) == 0 {
+			ahead.End = end.Cause.String()
+			if errors.Is(end.Err, errPages) {
+				ahead.End = errPages.Error()
+			}
+			if end.Cause == interp.Unsupported {
+				ahead.End += ": " + end.Op
+			}
+			return
+		}
+	}
+}
+
+// Stretch looks for a stretch of about n accesses that begins at least lead
+// accesses from where the held thread stands. It returns false if there is
+// none: the code ahead can't be read that far, or keeps touching the same few
+// words.
+func (l *Locator) Stretch(pid, tid, lead, n int) (Stretch, bool) {
+	if l.readRegs(pid, tid, stretchPages) != nil {
+		return Stretch{}, false
+	}
+	l.machine.Start(&l.regs, &l.memory)
+	l.run(lead + 2*n)
+	clear(l.touched)
+	all := l.machine.Accesses()
+	// Where the code can't be read so far ahead, half of what there is leads.
+	lead = min(lead, len(all)/2)
+	n = min(n, len(all)/4)
+	if n < shortest {
+		return Stretch{}, false
+	}
+	clear(l.touched)
+	var s Stretch
+	first := -1
+	for i, a := range all {
+		word := a.Addr / wordSize * wordSize
+		seen := l.touched[word]
+		switch {
+		case a.Inst == seen.inst && seen.times > 0: // the same trap
+			continue
+		case seen.times > skipMost || overlaps(a, word+wordSize):
+		case first < 0 && i >= lead:
+			first = i
+			s.From, s.FromSkip, s.PC = word, seen.times, a.PC
+		case first >= 0 && i-first >= n && (seen.times == 0 || seen.index < first):
+			s.To, s.ToSkip, s.Accesses = word, seen.times, i-first
+			return s, true
+		}
+		for w := word; overlaps(a, w); w += wordSize {
+			t := l.touched[w]
+			l.touched[w] = touch{t.times + 1, i, a.Inst}
+		}
+	}
+	return Stretch{}, false
+}
+
+// shortest stretch worth timing, in accesses.
+const shortest = 256
+
+// skipMost bounds the traps a thread is charged with before an end of a
+// stretch.
+const skipMost = 3
+
+// touch is what is known of a word's touches ahead of a held thread.
+type touch struct {
+	times, index int
+	inst         int32
+}
+
+func (l *Locator) run(accesses int) interp.End {
+	return l.machine.Run(interp.Limit{Accesses: accesses, Instructions: firstInstructions + perAccess*accesses})
+}
+
+func (l *Locator) readRegs(pid, tid, pages int) error {
 	var pr unix.PtraceRegs
 	if err := unix.PtraceGetRegs(tid, &pr); err != nil {
-		return Located{}, &Declined{Reason: "registers not readable"}
+		return &Declined{Reason: "registers not readable"}
 	}
 	if pr.Cs != userCS {
-		return Located{}, &Declined{Reason: "32-bit code"}
+		return &Declined{Reason: "32-bit code"}
 	}
 	r := &l.regs
 	r.GPR = [16]uint64{pr.Rax, pr.Rcx, pr.Rdx, pr.Rbx, pr.Rsp, pr.Rbp, pr.Rsi, pr.Rdi,
@@ -56,46 +190,79 @@ func (l *Locator) Locate(pid, tid int, pick func(n int) int) (Located, error) {
 	r.RIP, r.Flags = pr.Rip, pr.Eflags
 	r.FSBase, r.GSBase = pr.Fs_base, pr.Gs_base
 	r.LoadVector = func(v *interp.Vector) error { return readVector(tid, l.layout, l.xsave, v) }
-	l.memory.pid = pid
-
-	l.machine.Start(r, &l.memory)
-	end := l.machine.Run(interp.Limit{Accesses: 1, Instructions: lookahead})
-	l.machine.Regs(r)
-	if all := l.machine.Accesses(); len(all) > 0 {
-		a := all[pick(len(all))]
-		return Located{Addr: a.Addr, Size: int(a.Size), Store: a.Store, PC: a.PC, Next: r.RIP}, nil
-	}
-	if end.Cause == interp.Unsupported {
-		return l.operand(end, pick)
-	}
-	return Located{}, &Declined{Reason: "no access before " + end.Cause.String()}
+	l.memory.pid, l.memory.pages = pid, pages
+	return nil
 }
 
 // userCS is the code segment of 64-bit user code.
 const userCS = 0x33
 
+// walk follows the frame pointers from the machine's registers, as the kernel
+// does at a trap.
+func (l *Locator) walk(buf int, pc uint64) []uint64 {
+	stack := append(l.stacks[buf][:0], pc)
+	for fp := l.regs.GPR[interp.RBP]; len(stack) < maxDepth; {
+		next, ok1 := l.machine.Peek(fp)
+		ret, ok2 := l.machine.Peek(fp + 8)
+		if fp == 0 || !ok1 || !ok2 {
+			break
+		}
+		stack = append(stack, ret)
+		fp = next
+	}
+	return stack
+}
+
+func overlaps(a interp.Access, word uint64) bool {
+	return a.Addr < word+wordSize && word < a.Addr+uint64(a.Size)
+}
+
+// instructionsTouching counts the instructions before number inst that touch
+// word, which trap once each.
+func instructionsTouching(accesses []interp.Access, inst int32, word uint64) int {
+	n, last := 0, int32(-1)
+	for _, a := range accesses {
+		if a.Inst < inst && a.Inst != last && overlaps(a, word) {
+			last = a.Inst
+			n++
+		}
+	}
+	return n
+}
+
 // operand decodes an instruction that cannot be interpreted: it need only be
 // known what it touches, not what comes of it.
-func (l *Locator) operand(end interp.End, pick func(n int) int) (Located, error) {
+func (l *Locator) operand(end interp.End, pick func(n int) int) (Ahead, error) {
+	if end.Cause != interp.Unsupported {
+		return Ahead{}, &Declined{Reason: "no access before " + end.Cause.String()}
+	}
+	l.machine.Regs(&l.regs)
 	r := &l.regs
+	unsupported := &Declined{Reason: "instruction not supported", Op: end.Op}
 	code, err := l.memory.code(r.RIP)
 	if err != nil {
-		return Located{}, &Declined{Reason: "code not readable"}
+		return Ahead{}, &Declined{Reason: "code not readable"}
 	}
 	in, err := operand.DecodeX86(code)
-	if err != nil {
-		return Located{}, &Declined{Reason: "instruction not supported", Op: end.Op}
+	if err != nil || in.Branch != operand.BranchNone {
+		return Ahead{}, unsupported
 	}
 	regs := operand.X86Regs{GPR: r.GPR, RIP: r.RIP, RFLAGS: r.Flags, FSBase: r.FSBase, GSBase: r.GSBase}
-	l.accesses, err = in.Accesses(&regs, l.accesses[:0])
-	if err != nil || len(l.accesses) == 0 || in.Branch != operand.BranchNone {
-		return Located{}, &Declined{Reason: "instruction not supported", Op: end.Op}
+	l.operands, err = in.Accesses(&regs, l.operands[:0])
+	if err != nil || len(l.operands) == 0 {
+		return Ahead{}, unsupported
 	}
-	a := l.accesses[pick(len(l.accesses))]
+	a := l.operands[pick(len(l.operands))]
 	if a.Approx {
-		return Located{}, &Declined{Reason: "masked or gathered access", Op: end.Op}
+		return Ahead{}, &Declined{Reason: "masked or gathered access", Op: end.Op}
 	}
-	return Located{Addr: a.Addr, Size: a.Size, Store: a.Store, PC: r.RIP, Next: r.RIP + uint64(in.Len)}, nil
+	use := Located{Addr: a.Addr, Size: a.Size, Store: a.Store, PC: r.RIP, Next: r.RIP + uint64(in.Len)}
+	return Ahead{
+		Use:   use,
+		Word:  use.word(pick(use.words())),
+		Stack: l.walk(0, r.RIP),
+		End:   end.Cause.String() + ": " + end.Op,
+	}, nil
 }
 
 // Accessing is an address inside the instruction that made the access after
@@ -120,13 +287,58 @@ const maxAccessing = 1 << 16
 // maxInst is the length of the longest x86 instruction.
 const maxInst = 15
 
+var (
+	errShort = errors.New("short read of the target's memory")
+	errPages = errors.New("page budget spent")
+)
+
+// Pages a hold may copy, at about a microsecond each: code that jumps about
+// in memory is read less far ahead, not held longer.
+const (
+	samplePages  = 64
+	stretchPages = 2048
+)
+
+// targetMemory reads a process's memory; there is no way to write.
+type targetMemory struct {
+	pid   int
+	pages int // that may still be read
+	buf   [maxInst]byte
+}
+
+func (m *targetMemory) read(addr uint64, b []byte) (int, error) {
+	return unix.ProcessVMReadv(m.pid,
+		[]unix.Iovec{{Base: &b[0], Len: uint64(len(b))}},
+		[]unix.RemoteIovec{{Base: uintptr(addr), Len: len(b)}}, 0)
+}
+
 // ReadPage implements interp.Memory.
 func (m *targetMemory) ReadPage(addr uint64, buf *[4096]byte) error {
+	if m.pages == 0 {
+		return errPages
+	}
+	m.pages--
 	n, err := m.read(addr, buf[:])
 	if err == nil && n < len(buf) {
 		err = errShort
 	}
 	return err
+}
+
+// code reads as much of the instruction at ip as is mapped.
+func (m *targetMemory) code(ip uint64) ([]byte, error) {
+	n, err := m.read(ip, m.buf[:])
+	if n > 0 {
+		return m.buf[:n], nil
+	}
+	// The page after it may be missing.
+	if room := 4096 - ip%4096; room < maxInst {
+		n, err = m.read(ip, m.buf[:room])
+	}
+	if n > 0 {
+		return m.buf[:n], nil
+	}
+	return nil, err
 }
 
 func (m *targetMemory) before(ip uint64) uint64 {

@@ -69,10 +69,10 @@ func (k *Kernel) ProbeWatchpoints() (Watchpoints, error) {
 		if err != nil {
 			return w, fmt.Errorf("probe watchpoints: %w", err)
 		}
-		touch(word, probeTouches)
+		touchWord(word, probeTouches)
 		first := t.Traps - before
 		err = p.event.Refresh(1)
-		touch(word, probeTouches)
+		touchWord(word, probeTouches)
 		second := t.Traps - before - first
 		p.Close()
 		limited += int(first)
@@ -120,10 +120,10 @@ func (k *Kernel) ProbeWatchpoints() (Watchpoints, error) {
 	return w, nil
 }
 
-// touch reads the word n times: a plain load, but one that the compiler keeps.
+// touchWord reads the word n times: a plain load, but one that the compiler keeps.
 //
 //go:noinline
-func touch(word *atomic.Uint64, n int) {
+func touchWord(word *atomic.Uint64, n int) {
 	for range n {
 		word.Load()
 	}

@@ -31,6 +31,15 @@ func ptraceListen(tid int) error {
 	return nil
 }
 
+// SentByKernel says of a thread stopped by a signal whether the kernel sent
+// it, as it does for BPF programs, and not a process.
+func SentByKernel(tid int) bool {
+	const siCode, siKernel = 2, 0x80
+	var info [32]int32 // siginfo_t
+	_, _, e := unix.Syscall6(unix.SYS_PTRACE, unix.PTRACE_GETSIGINFO, uintptr(tid), 0, uintptr(unsafe.Pointer(&info)), 0, 0)
+	return e == 0 && info[siCode] == siKernel
+}
+
 // procStatus reads one field of /proc/PID/status.
 func procStatus(pid int, field string) (string, error) {
 	f, err := os.Open(fmt.Sprintf("/proc/%d/status", pid))

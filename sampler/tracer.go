@@ -26,6 +26,10 @@ type Handler interface {
 	// asked for, it does its work and returns true: the thread is let go and
 	// never sees the signal.
 	Hold(tid int, signal unix.Signal) bool
+	// Pending says whether a signal that the handler asked for may still be
+	// on its way: the end of tracing waits for it, else the target would
+	// receive it.
+	Pending() bool
 }
 
 // Tracer owns the OS thread that seized the target's threads, from which all
@@ -53,7 +57,7 @@ func NewTracer(h Handler, follow bool) (*Tracer, error) {
 	t := &Tracer{
 		handler: h,
 		follow:  follow,
-		calls:   make(chan func()),
+		calls:   make(chan func(), 1),
 		done:    make(chan struct{}),
 		threads: make(map[int]int),
 	}
@@ -69,16 +73,26 @@ func NewTracer(h Handler, follow bool) (*Tracer, error) {
 // It returns false if the tracer has ended.
 func (t *Tracer) Do(f func()) bool {
 	ran := make(chan struct{})
-	call := func() { f(); close(ran) }
+	select {
+	case t.calls <- func() { f(); close(ran) }:
+	case <-t.done:
+		return false
+	}
 	for {
-		// The wake-up is lost if the thread is not yet in wait4; repeat it.
+		// The call is in place before the thread is woken, so that the
+		// thread finds it however fast it is. The wake-up is lost if the
+		// thread was on its way into wait4; repeat it.
 		t.wake.wake()
 		select {
-		case t.calls <- call:
-			<-ran
+		case <-ran:
 			return true
 		case <-t.done:
-			return false
+			select {
+			case <-ran:
+				return true
+			default:
+				return false
+			}
 		case <-time.After(time.Millisecond):
 		}
 	}
@@ -196,11 +210,15 @@ func preempt() error {
 	}, 0)
 }
 
+// drainTimeout is for threads that are ready to run but wait for a CPU. One
+// that does not run at all, being stopped, receives the signal in the end.
+const drainTimeout = time.Second
+
 // drain lets go of threads whose hold is on its way, so that the signal is
 // taken by us and not left pending.
 func (t *Tracer) drain() {
-	deadline := time.Now().Add(5 * time.Millisecond)
-	for time.Now().Before(deadline) && len(t.threads) > 0 {
+	deadline := time.Now().Add(drainTimeout)
+	for t.handler.Pending() && time.Now().Before(deadline) && len(t.threads) > 0 {
 		if !t.wait(unix.WNOHANG) {
 			time.Sleep(100 * time.Microsecond)
 		}

@@ -451,7 +451,7 @@ func TestFullDisk(t *testing.T) {
 
 func FuzzReader(f *testing.F) {
 	rng := rand.New(rand.NewSource(9))
-	f.Add(write(f, someAccesses(rng, 2000, 3), Header{Command: []string{"x"}}))
+	f.Add(write(f, someAccesses(rng, 100, 3), Header{Command: []string{"x"}}))
 	m := &memory{}
 	w, err := NewWriter(m, Header{})
 	if err != nil {
@@ -459,7 +459,7 @@ func FuzzReader(f *testing.F) {
 	}
 	to, _ := recorder{w}.open(1)
 	var d decoder
-	if _, err := d.buffer(randomStream(rng, 3000), false, to); err != nil {
+	if _, err := d.buffer(randomStream(rng, 100), false, to); err != nil {
 		f.Fatal(err)
 	}
 	w.Close(Summary{})
@@ -497,7 +497,7 @@ func FuzzBlock(f *testing.F) {
 	defer w.Close(Summary{})
 	to, _ := recorder{w}.open(1)
 	var d decoder
-	if _, err := d.buffer(randomStream(rand.New(rand.NewSource(10)), 3000), false, to); err != nil {
+	if _, err := d.buffer(randomStream(rand.New(rand.NewSource(10)), 100), false, to); err != nil {
 		f.Fatal(err)
 	}
 	b := w.order[0]

@@ -6,6 +6,7 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"strconv"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -25,6 +26,7 @@ type recordFlags struct {
 	overhead float64
 	gap      time.Duration
 	rate     float64
+	burst    string
 	source   string
 	clock    string
 	slots    int
@@ -42,7 +44,8 @@ func (f *recordFlags) register(cmd *cobra.Command) {
 	fs.DurationVarP(&f.duration, "duration", "d", 0, "how long to sample (default: until the target exits, Ctrl-C or SIGTERM)")
 	fs.Float64Var(&f.overhead, "overhead", 1, "percent of the target's CPU time that rdx may cost")
 	fs.DurationVar(&f.gap, "gap", 2*time.Millisecond, "mean CPU time between two ticks of a thread; --overhead decides how many become samples")
-	fs.Float64Var(&f.rate, "access-rate", 0, fmt.Sprintf("accesses per nanosecond of CPU time, or per instruction if those are the clock; where no PMU counts accesses (default %g, a guess)", collector.DefaultAccessRate))
+	fs.Float64Var(&f.rate, "access-rate", 0, "accesses per nanosecond of CPU time, or per instruction if those are the clock; where no PMU counts accesses (default: measured by reading ahead)")
+	fs.StringVar(&f.burst, "burst", strconv.Itoa(collector.DefaultBurst), "accesses to read ahead of each sample, or off")
 	fs.StringVar(&f.source, "source", collector.Auto, "what picks the samples: pmu (the processor's counter of loads and stores), clock (CPU time) or auto")
 	fs.StringVar(&f.clock, "clock", collector.Auto, "what reuse times are measured in: pmu (loads and stores counted, or instructions), cpu-time or auto")
 	fs.IntVar(&f.slots, "slots", sampler.NumSlots, "watchpoints per thread, 1 to 4; fewer leave some to a debugger")
@@ -122,6 +125,11 @@ func (f *recordFlags) record(cmd *cobra.Command, cfg collector.Config) error {
 	cfg.Overhead = f.overhead / 100
 	cfg.Gap = f.gap
 	cfg.AccessRate = f.rate
+	if f.burst != "off" {
+		if cfg.Burst, err = strconv.Atoi(f.burst); err != nil {
+			return usageError{fmt.Errorf("--burst %s: want a number of accesses, or off", f.burst)}
+		}
+	}
 	cfg.Source = f.source
 	cfg.Clock = f.clock
 	cfg.Slots = f.slots

@@ -13,15 +13,6 @@ import (
 	"github.com/rdx-profiler/rdx/sampler"
 )
 
-// The test binary stands in for rdx where rdx starts itself.
-func TestMain(m *testing.M) {
-	if len(os.Args) > 1 && strings.HasPrefix(os.Args[1], "__") || os.Getenv("RDX_TEST_MAIN") != "" {
-		main()
-		os.Exit(0)
-	}
-	os.Exit(m.Run())
-}
-
 func TestDoctor(t *testing.T) {
 	k, err := sampler.Load(1)
 	if err != nil {

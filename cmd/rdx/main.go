@@ -46,11 +46,13 @@ data went by, and so which cache sizes would have missed. Profiles are pprof fil
 		newDoctorCmd(),
 		newTopCmd(),
 		newHistCmd(),
+		newMrcCmd(),
 		newExactCmd(),
 		newGenCmd(),
 		newComposeCmd(),
 		newPartitionCmd(),
 		newGroupCmd(),
+		newTraceCmd(),
 	)
 	return root
 }

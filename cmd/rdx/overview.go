@@ -99,11 +99,11 @@ func (o *overview) warn(p *model.Profile, unnamed int64) {
 		add("only %d observations: differences below %s are chance; profile longer", o.Observations, percent(min(10/n, 1), 1))
 	}
 	if strings.Contains(p.Clock.RateSource, "default") {
-		add("the access rate, %g per %s, is a default guess: reuse times in accesses, distances and misses scale with it, times in %s do not (set --access-rate)",
-			p.Clock.Rate, singular(p.Clock.Unit), p.Clock.Unit)
+		add("the access rate, %g per %s, is a default guess (see rdx attach --access-rate): all numbers of accesses, distances and misses scale with it",
+			p.Clock.Rate, singular(p.Clock.Unit))
 	}
 	if line := lineSize(p); line > p.Block {
-		add("reuse was measured per %d bytes, cache lines have %d: neighbours in one line count apart, so predicted misses are too many where data is used in order", p.Block, line)
+		add("reuse was measured per %d bytes, cache lines have %d: expect fewer misses than predicted where neighbours are used together", p.Block, line)
 	}
 	if c := o.Kinds["censored"] + o.Kinds["pruned"]; float64(c) > 0.2*n {
 		add("%s of the observations were cut off before a reuse: what lies beyond the longest reuse seen, %s accesses, counts as never reused", share(c), siCount(float64(longestReuse(p))))
@@ -115,12 +115,12 @@ func (o *overview) warn(p *model.Profile, unnamed int64) {
 		add("%s of the samples were lost: %s", percent(float64(o.Lost), n+float64(o.Lost)), o.topLosses(3))
 	}
 	for _, c := range p.Counts {
-		if strings.Contains(c.Name, "truncat") && float64(c.N) > 0.05*n {
-			add("%s: %d; their callers are missing (build the program with -fno-omit-frame-pointer)", c.Name, c.N)
+		if strings.Contains(c.Name, "cut short") && float64(c.N) > 0.05*n {
+			add("%d %s: callers are missing or wrong; build with -fno-omit-frame-pointer", c.N, c.Name)
 		}
 	}
 	if float64(unnamed) > 0.1*n {
-		add("%s of the uses have no function name: install the debug packages of what is shown by file and offset", share(unnamed))
+		add("%s of the uses have no function name: install debug packages for what is shown as file+offset", share(unnamed))
 	}
 }
 

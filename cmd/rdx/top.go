@@ -22,7 +22,7 @@ func newTopCmd() *cobra.Command {
 		Short: "List use -> reuse pairs by the misses they are predicted to cause",
 		Long: `top shows where locality is lost: for each pair of a place that used data and
 the place that used it next, how many accesses of that kind are predicted to miss
-the last cache level, how long the reuse took and how much other data went by.
+a cache, how long the reuse took and how much other data went by.
 
 A reuse in brackets was not seen: [cold] is the first access to the datum,
 [censored] one that was watched to the end without a reuse.`,
@@ -47,17 +47,19 @@ A reuse in brackets was not seen: [cold] is the first access to the datum,
 			}
 			t := &topList{Profile: survey(p), By: m.name, Pairs: pairs(p, m.value), metric: m}
 			t.All = len(t.Pairs)
-			if t.All == 0 {
-				t.other = nonEmpty(p)
-			}
+			seen := int64(0)
 			for _, q := range t.Pairs {
 				t.Total += q.Value
+				seen += q.Observations
+			}
+			if seen < fewest {
+				t.few, t.other = seen, betterBy(p)
 			}
 			t.Pairs = t.Pairs[:min(n, t.All)]
 			return t.write(cmd.OutOrStdout(), format)
 		},
 	}
-	cmd.Flags().StringVar(&by, "by", "misses", "what to sort by: misses (of the last level), reuses, accesses, observations, distance, or a cache level such as l1d, l2, l3")
+	cmd.Flags().StringVar(&by, "by", "misses", "what to sort by: misses (of the largest cache for which they are more than chance), reuses, accesses, observations, distance, or a cache level such as l1d, l2, l3")
 	cmd.Flags().IntVarP(&n, "number", "n", 10, "how many pairs to show")
 	cmd.Flags().StringVar(&format, "format", "text", "text, json or csv")
 	return cmd
@@ -130,23 +132,23 @@ func findMetric(p *model.Profile, by string) (metric, error) {
 	return metric{}, oneOf("by", by, words)
 }
 
-// nonEmpty is a flag by which a profile has pairs: the largest cache that is
-// missed, else what every profile has.
-func nonEmpty(p *model.Profile) string {
-	by := "--by observations"
+// fewest is how many observations a list needs before its shares mean
+// something (model notes: never quote a ratio below about 10/n).
+const fewest = 10
+
+// betterBy is the flag of the largest cache for whose misses a profile has
+// enough observations, else of what every profile has.
+func betterBy(p *model.Profile) string {
+	by := "--by reuses or --by distance"
 	for i, c := range p.Caches {
+		seen := int64(0)
 		for k := range p.Records {
-			if m := p.Records[k].Misses; i < len(m) && m[i] > 0 {
-				by = "--by " + strings.ToLower(c.Level)
-				break
+			if r := &p.Records[k]; i < len(r.Misses) && r.Misses[i] > 0 {
+				seen += r.Observations
 			}
 		}
-	}
-	if by == "--by observations" {
-		for k := range p.Records {
-			if p.Records[k].Reuses > 0 {
-				return "--by reuses or --by distance"
-			}
+		if seen >= fewest {
+			by = "--by " + strings.ToLower(c.Level)
 		}
 	}
 	return by
@@ -161,7 +163,8 @@ type topList struct {
 	Pairs   []*pair   `json:"pairs"`
 
 	metric metric
-	other  string // flag that gives a list where this one is empty
+	few    int64  // observations behind the list, if they are too few
+	other  string // flag that gives a better one
 }
 
 func (t *topList) write(w io.Writer, format string) error {
@@ -215,6 +218,9 @@ func (t *topList) writeText(w io.Writer) error {
 			end = "invalidated by "
 		}
 		fmt.Fprintf(&b, "%57s%s%s\n", "", end, q.Reuse)
+	}
+	if t.few > 0 {
+		fmt.Fprintf(&b, "\nonly %d observations stand behind this list, so shares are chance; try %s\n", t.few, t.other)
 	}
 	_, err := io.WriteString(w, b.String())
 	return err

@@ -200,6 +200,12 @@ func TestTopNothing(t *testing.T) {
 	if out := ok(t, "top", path); !strings.Contains(out, "nothing to list; try --by reuses") {
 		t.Errorf("\n%s", out)
 	}
+	// One observation is no basis for shares.
+	p = demoProfile(t)
+	p.Records[0].Observations, p.Records[1].Observations, p.Records[4].Observations = 1, 2, 3
+	if out := ok(t, "top", demoFile(t, p)); !strings.Contains(out, "only 6 observations stand behind this list") {
+		t.Errorf("\n%s", out)
+	}
 	p.Records = nil
 	if out := ok(t, "top", demoFile(t, p)); !strings.Contains(out, "! nothing was observed") {
 		t.Errorf("\n%s", out)

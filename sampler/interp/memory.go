@@ -25,6 +25,7 @@ type Access struct {
 	PC    uint64 // of the instruction
 	Addr  uint64
 	Size  int32 // bytes
+	Inst  int32 // number of the instruction within the Run
 	Store bool
 }
 
@@ -37,7 +38,7 @@ type page struct {
 }
 
 func (m *Machine) log(addr uint64, n int32, store bool) {
-	m.acc = append(m.acc, Access{PC: m.pc, Addr: addr, Size: n, Store: store})
+	m.acc = append(m.acc, Access{PC: m.pc, Addr: addr, Size: n, Inst: int32(m.done), Store: store})
 }
 
 // at returns the copy of the page with address addr.

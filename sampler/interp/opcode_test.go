@@ -1,5 +1,7 @@
 // Needs ptrace, amd64 and Linux.
 
+//go:build linux && amd64
+
 package interp
 
 import (
@@ -10,35 +12,16 @@ import (
 	"math/rand/v2"
 	"os"
 	"sort"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
 )
 
 const (
-	dataBase = 0x10000000
 	dataSize = 4 * pageSize
-	codeBase = 0x20000000
-	seedEnv  = "RDX_SEED"
 
 	comparedFlags = arithFlags | FlagDF
 )
-
-func long() bool { return os.Getenv("RDX_LONG") != "" }
-
-func seeded(t testing.TB) (*rand.Rand, uint64) {
-	seed := uint64(time.Now().UnixNano())
-	if s := os.Getenv(seedEnv); s != "" {
-		n, err := strconv.ParseUint(s, 0, 64)
-		if err != nil {
-			t.Fatal(err)
-		}
-		seed = n
-	}
-	t.Logf("seed: %s=%d", seedEnv, seed)
-	return rand.New(rand.NewPCG(seed, 0)), seed
-}
 
 // lab is a child with a page of code and some pages of data in which single
 // instructions run on chosen registers and memory.
@@ -339,84 +322,10 @@ func compare(mine, cpu *Regs, undefined uint64) string {
 	return s
 }
 
-// form is a random instruction with opcode op of a map: 0 one-byte, 1-3 legacy
-// 0f, 0f38, 0f3a, 4-6 the same in VEX, 7-9 in EVEX.
-func form(r *rand.Rand, opmap, op int) []byte {
-	var b []byte
-	tail := func() []byte {
-		modrm := byte(r.IntN(256))
-		if r.IntN(2) == 0 {
-			modrm |= 0xc0
-		}
-		t := []byte{modrm, byte(r.IntN(256))}
-		if modrm&7 == 5 && modrm>>6 == 0 {
-			t[0] |= 0x40
-		}
-		for range 10 {
-			t = append(t, byte(r.IntN(256)))
-		}
-		if modrm>>6 == 2 || modrm>>6 == 0 {
-			t[4], t[5], t[3] = 0, 0, byte(r.IntN(4)) // small 32-bit displacement
-			if r.IntN(2) == 0 {
-				t[3], t[4], t[5] = 0, 0, 0
-			}
-		}
-		return t
-	}
-	if opmap <= 3 {
-		switch r.IntN(6) {
-		case 0, 1:
-			b = append(b, 0x66)
-		case 2:
-			b = append(b, 0xf3)
-		case 3:
-			b = append(b, 0xf2)
-		}
-		if r.IntN(16) == 0 {
-			b = append(b, 0xf0)
-		}
-		if r.IntN(2) == 0 {
-			b = append(b, 0x40|byte(r.IntN(16)))
-		}
-		switch opmap {
-		case 1:
-			b = append(b, 0x0f)
-		case 2:
-			b = append(b, 0x0f, 0x38)
-		case 3:
-			b = append(b, 0x0f, 0x3a)
-		}
-		return append(append(b, byte(op)), tail()...)[:15]
-	}
-	if opmap <= 6 {
-		b = append(b, 0xc4, byte(r.IntN(8))<<5|byte(opmap-3), byte(r.IntN(256)))
-		if r.IntN(2) == 0 {
-			b[2] |= 0x78
-		}
-	} else {
-		p2 := byte(r.IntN(256))
-		if r.IntN(2) == 0 {
-			p2 &^= 7 | 0x80
-		}
-		if r.IntN(4) != 0 {
-			p2 &^= 0x10
-		}
-		if p2&0x60 == 0x60 && p2&0x10 == 0 {
-			p2 &^= 0x20
-		}
-		b = append(b, 0x62, byte(r.IntN(16))<<4|byte(opmap-6), byte(r.IntN(256))|4, p2)
-		if r.IntN(2) == 0 {
-			b[2] |= 0x78
-			b[3] |= 8
-		}
-	}
-	return append(append(b, byte(op)), tail()...)[:15]
-}
-
 // TestOpcodes runs every opcode of every map that the interpreter supports
 // natively and interpreted, on random operands.
 func TestOpcodes(t *testing.T) {
-	rnd, _ := seeded(t)
+	rnd := seeded(t)
 	l := newLab(t, rnd)
 	limit := 20 * time.Second
 	if long() {

@@ -1,5 +1,7 @@
 // Needs ptrace, amd64, Linux and the programs it runs.
 
+//go:build linux && amd64
+
 package interp
 
 import (
@@ -20,7 +22,7 @@ import (
 // walk is the comparison of one program with the interpreter.
 type walk struct {
 	*child
-	t   *testing.T
+	t   testing.TB
 	m   *Machine
 	rnd *rand.Rand
 
@@ -187,7 +189,7 @@ func (w *walk) away(d time.Duration) bool {
 	}
 }
 
-func input(t *testing.T, rnd *rand.Rand) string {
+func input(t testing.TB, rnd *rand.Rand) string {
 	t.Helper()
 	words := make([]string, 3000)
 	for i := range words {
@@ -242,7 +244,7 @@ const cWork = `
   case 2: s /= a[i]; break; default: b[i] ^= n; } } return s; }
 `
 
-func programs(t *testing.T, rnd *rand.Rand) map[string][]string {
+func programs(t testing.TB, rnd *rand.Rand) map[string][]string {
 	text := input(t, rnd)
 	dir := t.TempDir()
 	write := func(name, s string) string {
@@ -282,7 +284,7 @@ func programs(t *testing.T, rnd *rand.Rand) map[string][]string {
 // a time, in windows spread over the run, and compares registers, flags, the
 // vector state and what every store left in memory.
 func TestPrograms(t *testing.T) {
-	rnd, _ := seeded(t)
+	rnd := seeded(t)
 	each, length := 2500*time.Millisecond, 1500
 	if long() {
 		each, length = 2*time.Minute, 5000

@@ -1,5 +1,7 @@
 // Needs ptrace, amd64 and Linux.
 
+//go:build linux && amd64
+
 package interp
 
 import (

@@ -14,7 +14,7 @@ type Access struct {
 	// Elements is 1, except for a gather or scatter and for a string
 	// instruction under REP: there it is how many elements the instruction
 	// will touch (at most, where the data can stop it), of which this access
-	// is the first.
+	// is the first. A string's others follow upwards, downwards with RFLAGS.DF.
 	Elements uint64
 	// Approx says that the extent is not exact: a CPU may touch fewer bytes
 	// (of the 16 that punpckl, unpckl and shift counts name, some fetch 8; the
@@ -24,6 +24,18 @@ type Access struct {
 	// unless the mask is not known.
 	Approx bool
 }
+
+// RegSet is a set of registers. Bits 0 to 31 are the general registers in
+// encoding order (x86-64: rax rcx rdx rbx rsp rbp rsi rdi r8..r15; arm64: x0..x30, sp).
+type RegSet uint64
+
+// Register groups that are tracked as a whole.
+const (
+	RegFlags   RegSet = 1 << (32 + iota) // RFLAGS, NZCV
+	RegVector                            // any vector, SIMD or MMX register
+	RegMask                              // any AVX-512 mask register
+	RegSegment                           // FS or GS base, TPIDR
+)
 
 // Branch is how an instruction can leave straight-line flow.
 type Branch uint8
@@ -60,7 +72,7 @@ var (
 // UnsupportedError names an encoding that this package declines. Name has few
 // distinct values (an opcode, not a whole instruction), so it can label a counter.
 type UnsupportedError struct {
-	Name string // such as "0f 01 /4" or "evex.4.f3 10"
+	Name string // such as "0f ae /4" or "a64 sve 523"
 	Why  string
 }
 

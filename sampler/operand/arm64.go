@@ -268,15 +268,15 @@ func (in *ARM64Inst) branchSystem(w a64Word) string {
 func (in *ARM64Inst) system(w a64Word) string {
 	rt := general(w.rd())
 	switch {
-	case w.bits(31, 12) == 0xd5032: // hints
+	case w.bits(31, 12) == 0xd5032 && rt == 0: // hints
 		switch w.bits(11, 5) {
 		case 7, 24, 25, 26, 27, 28, 29, 30, 31:
 			in.Writes = 1 << 30 // xpaclri, paciaz, paciasp, autiaz, ...
 		case 8, 10, 12, 14:
 			in.Writes = 1 << 17 // pacia1716, autia1716, ...
 		}
-	case w.bits(31, 12) == 0xd5033 || w.bits(31, 12) == 0xd5031: // barriers, wfet
-	case w.bits(31, 19) == 0b1101010100000 && w.bits(15, 12) == 4: // msr immediate
+	case w.bits(31, 12) == 0xd5033 && rt == 0 || w.bits(31, 12) == 0xd5031: // barriers, wfet
+	case w.bits(31, 19) == 0b1101010100000 && w.bits(15, 12) == 4 && rt == 0: // msr immediate
 		if w.bits(18, 16) == 0 {
 			in.Writes = RegFlags // cfinv, xaflag, axflag
 		}
@@ -301,7 +301,7 @@ func (in *ARM64Inst) system(w a64Word) string {
 		}
 	case w.bits(21, 20) == 3: // mrs
 		in.Writes = rt
-		if w.bits(18, 8) == 0b011_0010_0100 { // RNDR, RNDRRS
+		if w.bits(19, 6) == 0b1_011_0010_0100_00 { // RNDR, RNDRRS
 			in.Writes |= RegFlags
 		}
 	default:

@@ -33,8 +33,7 @@ func TestARM64AgainstDisassemblers(t *testing.T) {
 	const seed = 22
 	t.Logf("seed %d", seed)
 	exe := buildLLVMOracle(t)
-	patterns := append(arm64Binaries[:len(arm64Binaries):len(arm64Binaries)], filepath.SplitList(os.Getenv("RDX_ARM64_BINARIES"))...)
-	for _, pattern := range patterns {
+	for _, pattern := range slices.Concat(arm64Binaries, filepath.SplitList(os.Getenv("RDX_ARM64_BINARIES"))) {
 		paths, _ := filepath.Glob(pattern)
 		if len(paths) == 0 {
 			t.Logf("SKIPPED: no %s on this machine", pattern)
@@ -42,16 +41,13 @@ func TestARM64AgainstDisassemblers(t *testing.T) {
 		for _, path := range paths {
 			t.Run(filepath.Base(path), func(t *testing.T) {
 				d := newARM64Diff(seed)
-				limit := sampleBytes
-				if os.Getenv("RDX_LONG") != "" {
-					limit = 1 << 30
+				for _, window := range windows(t, path) {
+					objdump(t, func(l disasmLine) {
+						if len(l.code) == 4 {
+							d.line(l)
+						}
+					}, arm64Objdump, append(window, "-d", "-w", "-z", path)...)
 				}
-				objdump(t, func(l disasmLine) bool {
-					if len(l.code) == 4 {
-						d.line(l)
-					}
-					return len(d.seen) < limit
-				}, arm64Objdump, "-d", "-w", "-z", path)
 				d.finish(t, exe)
 			})
 		}
@@ -83,16 +79,19 @@ func TestARM64RandomWords(t *testing.T) {
 		}
 		image.Write(binary.LittleEndian.AppendUint32(nil, w))
 	}
+	for i := range uint32(128) { // every hint, and every system instruction and register
+		image.Write(binary.LittleEndian.AppendUint32(nil, 0xd503201f|i<<5))
+	}
+	for i := range uint32(1 << 17) { // L, op0, op1, CRn, CRm, op2
+		image.Write(binary.LittleEndian.AppendUint32(nil, 0xd5000003|i<<5))
+	}
 	path := filepath.Join(t.TempDir(), "words.bin")
 	if err := os.WriteFile(path, image.Bytes(), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	d := newARM64Diff(seed)
 	d.random = true
-	objdump(t, func(l disasmLine) bool {
-		d.line(l)
-		return true
-	}, arm64Objdump, "-D", "-b", "binary", "-m", "aarch64", "-w", "-z", path)
+	objdump(t, d.line, arm64Objdump, "-D", "-b", "binary", "-m", "aarch64", "-w", "-z", path)
 	d.finish(t, exe)
 }
 
@@ -159,6 +158,15 @@ func (d *arm64Diff) line(l disasmLine) {
 	}
 	if s := want.check(got); s != "" {
 		d.bad.add("access: "+name, "%x %s: %s", l.code, l.text, s)
+	}
+	other := *r
+	for i := range other.X {
+		if in.AddrRegs>>i&1 == 0 {
+			other.X[i] = d.rng.Uint64()
+		}
+	}
+	if again, err := in.Accesses(&other, nil); err != nil || !slices.Equal(again, got) {
+		d.bad.add("address registers: "+name, "%x %s: %x do not suffice", l.code, l.text, uint64(in.AddrRegs))
 	}
 	if m := arm64TargetRE.FindStringSubmatch(l.text); m != nil && in.Branch != BranchNone {
 		if n, _ := strconv.ParseUint(m[1], 16, 64); n != in.Target(l.addr) {
@@ -337,7 +345,8 @@ var arm64LLVMGaps = []struct {
 	{regexp.MustCompile(`^SYSxt dc\s+zva`), "S", "=", "dc zva: clears a block"},
 	{regexp.MustCompile(`^SVC `), "-", "X0", "svc: Linux returns in x0"},
 	{regexp.MustCompile(`^SYSLxt `), "-", "text", "sysl: writes its register"},
-	{regexp.MustCompile(`^MRS .*, (rndr|rndrrs|s3_3_c2_c4_\d)$`), "-", "+NZCV", "mrs: sets the flags for random numbers only"},
+	{regexp.MustCompile(`^MSR msr +nzcv,`), "-", "NZCV", "msr nzcv: writes the flags"},
+	{regexp.MustCompile(`^MRS .*, (rndr|rndrrs|s3_3_c2_c4_[01])$`), "-", "+NZCV", "mrs: sets the flags for random numbers only"},
 	{regexp.MustCompile(`^MRS `), "-", "-NZCV", "mrs: sets the flags for random numbers only"},
 }
 
@@ -389,7 +398,7 @@ func (d *arm64Diff) finish(t *testing.T, exe string) {
 		for _, def := range info.defs {
 			want |= arm64Def(def)
 		}
-		const watched = 1<<32 - 1 | RegFlags
+		const watched = 1<<32 - 1 | RegFlags | RegVector
 		if in.Writes&watched != want {
 			d.bad.add("writes: "+info.name, "%x %s: writes %x, LLVM says %x %v", l.code, l.text, uint64(in.Writes), uint64(want), info.defs)
 		}
@@ -412,8 +421,13 @@ func arm64Def(def string) (set RegSet) {
 		case "NZCV":
 			set |= RegFlags
 		default:
-			if n, err := strconv.Atoi(name[1:]); err == nil && (name[0] == 'X' || name[0] == 'W') {
+			n, err := strconv.Atoi(name[1:])
+			switch {
+			case err != nil:
+			case name[0] == 'X' || name[0] == 'W':
 				set |= 1 << n
+			case strings.IndexByte("BHSDQ", name[0]) >= 0:
+				set |= RegVector
 			}
 		}
 	}

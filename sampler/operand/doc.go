@@ -17,6 +17,19 @@
 // Approx. A gather or scatter reports its first active element and how many
 // there are.
 //
+// What the tests hold it to: objdump for length, address and size, LLVM for
+// direction, written registers and length, over the code of whatever real
+// binaries the machine has and over every combination of prefix, map and
+// opcode; and on x86-64 the CPU itself, which runs the instructions one by one
+// under watchpoints on the first and last predicted byte and beside them.
+// RDX_LONG=1 takes all of it instead of samples; RDX_X86_BINARIES and
+// RDX_ARM64_BINARIES name further binaries.
+//
+// What watchpoints showed on Zen 4, to know when arming on a prediction:
+// masked-off lanes fire too, even under an empty mask; clflush and clwb fire
+// like a load; REP strings and gathers can stop between elements with the
+// instruction pointer unmoved; a failing cmpxchg and a shift by zero do store.
+//
 // Known limits: far transfers, port I/O, the XSAVE family, AMX, APX, XOP
 // and system instructions are declined on x86-64, SVE and SME on arm64. Page
 // walks, shadow stacks and instruction fetch are not accesses here.

@@ -5,7 +5,9 @@ package operand
 import (
 	"bufio"
 	"bytes"
+	"debug/elf"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -13,6 +15,7 @@ import (
 	"sort"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 )
 
@@ -23,9 +26,8 @@ type disasmLine struct {
 	text string
 }
 
-// objdump calls yield for each instruction that the tool prints, until yield
-// returns false.
-func objdump(t testing.TB, yield func(disasmLine) bool, tool string, args ...string) {
+// objdump calls yield for each instruction that the tool prints.
+func objdump(t testing.TB, yield func(disasmLine), tool string, args ...string) {
 	t.Helper()
 	cmd := exec.Command(tool, args...)
 	out, err := cmd.StdoutPipe()
@@ -37,7 +39,6 @@ func objdump(t testing.TB, yield func(disasmLine) bool, tool string, args ...str
 	}
 	s := bufio.NewScanner(out)
 	s.Buffer(make([]byte, 1<<20), 1<<20)
-	stopped := false
 	for s.Scan() {
 		addr, rest, ok := strings.Cut(s.Text(), ":\t")
 		if !ok {
@@ -52,19 +53,41 @@ func objdump(t testing.TB, yield func(disasmLine) bool, tool string, args ...str
 		if err != nil {
 			t.Fatalf("objdump line %q: %v", s.Text(), err)
 		}
-		if !yield(disasmLine{a, code, strings.TrimSpace(text)}) {
-			stopped = true
-			break
-		}
+		yield(disasmLine{a, code, strings.TrimSpace(text)})
 	}
-	if stopped {
-		cmd.Process.Kill()
-		cmd.Wait()
-		return
+	if err := s.Err(); err != nil {
+		t.Fatalf("read %s: %v", tool, err)
 	}
 	if err := cmd.Wait(); err != nil {
 		t.Fatalf("%s %v: %v", tool, args, err)
 	}
+}
+
+// windows cuts the code of a binary into the parts that a test run looks at, as
+// arguments for objdump: all of it in the long run, otherwise some pieces spread
+// evenly over .text. A piece may begin inside an instruction, where the
+// disassemblers must agree as well.
+func windows(t testing.TB, path string) [][]string {
+	t.Helper()
+	if os.Getenv("RDX_LONG") != "" {
+		return [][]string{nil}
+	}
+	f, err := elf.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	text := f.Section(".text")
+	if text == nil {
+		t.Fatalf("%s: no .text", path)
+	}
+	const pieces, length = 6, 24 << 10
+	var args [][]string
+	for i := range uint64(pieces) {
+		start := (text.Addr + text.Size/pieces*i) &^ 3
+		args = append(args, []string{fmt.Sprintf("--start-address=%#x", start), fmt.Sprintf("--stop-address=%#x", min(start+length, text.Addr+text.Size))})
+	}
+	return args
 }
 
 // llvmInfo is what testdata/llvm_oracle.cpp knows about one instruction.
@@ -75,9 +98,8 @@ type llvmInfo struct {
 	defs  []string
 }
 
-// buildLLVMOracle compiles the helper and returns its path.
-func buildLLVMOracle(t testing.TB) string {
-	t.Helper()
+// llvmOracle builds the helper once and returns its path, or why there is none.
+var llvmOracle = sync.OnceValues(func() (string, error) {
 	config := ""
 	for _, name := range []string{"llvm-config-14", "llvm-config"} {
 		if p, err := exec.LookPath(name); err == nil {
@@ -86,19 +108,40 @@ func buildLLVMOracle(t testing.TB) string {
 		}
 	}
 	if config == "" {
-		t.Skip("skipped: no llvm-config (package llvm-14-dev)")
+		return "", errors.New("no llvm-config (package llvm-14-dev)")
 	}
-	if _, err := exec.LookPath("g++"); err != nil {
-		t.Skip("skipped: no g++")
-	}
-	exe := filepath.Join(t.TempDir(), "llvm_oracle")
 	flags, err := exec.Command(config, "--cxxflags", "--ldflags", "--libs", "--link-shared").Output()
 	if err != nil {
-		t.Skipf("skipped: %s: %v", config, err)
+		return "", fmt.Errorf("%s: %w", config, err)
 	}
+	exe := filepath.Join(oracleDir, "llvm_oracle")
 	args := append([]string{"-O1", "-o", exe, "testdata/llvm_oracle.cpp"}, strings.Fields(string(flags))...)
 	if out, err := exec.Command("g++", args...).CombinedOutput(); err != nil {
-		t.Skipf("skipped: building the LLVM oracle (needs llvm-14-dev): %v\n%s", err, out)
+		return "", fmt.Errorf("build the LLVM oracle (packages g++, llvm-14-dev): %w\n%s", err, out)
+	}
+	return exe, nil
+})
+
+// oracleDir holds the helper while the tests run.
+var oracleDir string
+
+func TestMain(m *testing.M) {
+	dir, err := os.MkdirTemp("", "operand")
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	oracleDir = dir
+	code := m.Run()
+	os.RemoveAll(dir)
+	os.Exit(code)
+}
+
+func buildLLVMOracle(t testing.TB) string {
+	t.Helper()
+	exe, err := llvmOracle()
+	if err != nil {
+		t.Skipf("skipped: %v", err)
 	}
 	return exe
 }

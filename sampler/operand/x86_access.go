@@ -128,16 +128,17 @@ func (in *X86Inst) segment(r *X86Regs, a uint64) uint64 {
 	return a
 }
 
-func (in *X86Inst) address(r *X86Regs) uint64 {
-	base := uint64(0)
-	switch {
-	case in.base == ripBase:
-		base = r.RIP + uint64(in.Len)
-	case in.base != noReg:
-		base = r.GPR[in.base]
+func (in *X86Inst) baseValue(r *X86Regs) uint64 {
+	switch in.base {
+	case ripBase:
+		return r.RIP + uint64(in.Len)
+	case noReg:
+		return 0
 	}
-	return in.addressFrom(r, base)
+	return r.GPR[in.base]
 }
+
+func (in *X86Inst) address(r *X86Regs) uint64 { return in.addressFrom(r, in.baseValue(r)) }
 
 func (in *X86Inst) addressFrom(r *X86Regs, base uint64) uint64 {
 	a := base + uint64(in.disp)
@@ -183,14 +184,7 @@ func (in *X86Inst) bitString(r *X86Regs, buf []Access) []Access {
 		n = int64(int32(n))
 	}
 	units := n >> (bits.Len16(in.size) + 2)
-	base := uint64(0)
-	switch {
-	case in.base == ripBase:
-		base = r.RIP + uint64(in.Len)
-	case in.base != noReg:
-		base = r.GPR[in.base]
-	}
-	return in.both(buf, in.addressFrom(r, base+uint64(units*int64(in.size))), int(in.size), false)
+	return in.both(buf, in.addressFrom(r, in.baseValue(r)+uint64(units*int64(in.size))), int(in.size), false)
 }
 
 // laneMask is the active lanes of a masked access, bit 0 the first.
@@ -253,15 +247,11 @@ func (in *X86Inst) gather(r *X86Regs, buf []Access) ([]Access, error) {
 	z := &r.Vec.Z[in.index]
 	var index int64
 	if in.indexQ {
-		index = int64(le64(z[lane*8:]))
+		index = int64(binary.LittleEndian.Uint64(z[lane*8:]))
 	} else {
-		index = int64(int32(le32(z[lane*4:])))
+		index = int64(int32(binary.LittleEndian.Uint32(z[lane*4:])))
 	}
-	base := uint64(0)
-	if in.base != noReg {
-		base = r.GPR[in.base]
-	}
-	a := in.segment(r, in.trim(base+uint64(in.disp)+uint64(index<<in.scale)))
+	a := in.segment(r, in.trim(in.baseValue(r)+uint64(in.disp)+uint64(index<<in.scale)))
 	return append(buf, Access{Addr: a, Size: int(in.elem), Store: in.store, Elements: uint64(bits.OnesCount64(m))}), nil
 }
 
@@ -301,6 +291,3 @@ func (in *X86Inst) Taken(r *X86Regs) bool {
 	}
 	return t != (in.cond&1 != 0)
 }
-
-func le32(p []byte) uint32 { return binary.LittleEndian.Uint32(p) }
-func le64(p []byte) uint64 { return binary.LittleEndian.Uint64(p) }

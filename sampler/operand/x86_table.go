@@ -406,8 +406,8 @@ f1-f6,f8-fe np S r:8
 f1-f3 66 SVE r:16 part
 f4 66 SVE r:x b8
 f5,f6 66 SVE r:x
-f7 np S reg =maskmovq
-f7 66 SV L0 reg =maskmovdqu
+f7 np S reg > =maskmovq
+f7 66 SV L0 reg > =maskmovdqu
 f8,fc 66 SVE r:x e1
 f9,fd 66 SVE r:x e2
 fa,fe 66 SVE r:x b4

@@ -77,3 +77,146 @@ func TestX86ByHand(t *testing.T) {
 		}
 	}
 }
+
+// TestX86Declines holds encodings that must not decode, each with its reason.
+func TestX86Declines(t *testing.T) {
+	for code, why := range map[string]string{
+		"66e9dd00":                         "jmp with 66: AMD takes a 16-bit target, Intel 32",
+		"f248e15b":                         "loope with repne: Zen 4 tests the other condition",
+		"670fb35322":                       "bit string with 32-bit addressing",
+		"6648d97322":                       "fnstenv with 66 and REX.W",
+		"62f1bc185d4b22":                   "vminps with EVEX.W1",
+		"62f17c78584b22":                   "vector length 3 and a memory operand",
+		"62f14d58104b22":                   "broadcast bit on a move",
+		"62f27d48900c11":                   "gather without a mask",
+		"0fae27":                           "xsave",
+		"f0890f":                           "LOCK on a plain store",
+		"f3c5f85807":                       "prefix before VEX",
+		"8fe97881c0":                       "XOP",
+		"d5004889":                         "REX2",
+		"c8100001":                         "nested enter",
+		"6e":                               "outs",
+		"66666666666666666666666666666690": "sixteen bytes",
+	} {
+		if in, err := DecodeX86(unhex(t, code)); !errors.Is(err, ErrUnsupported) {
+			t.Errorf("%s (%s): %+v, error %v", code, why, in, err)
+		}
+	}
+}
+
+// TestX86Masks checks the lanes that a mask leaves, and what is said without it.
+func TestX86Masks(t *testing.T) {
+	const rax = 1 << 20
+	vec := &X86Vectors{}
+	vec.K[1] = 0b0110
+	vec.K[2] = 0
+	vec.K[3] = 0b1001
+	vec.Z[5][7] = 0x80  // second dword
+	vec.Z[5][11] = 0x80 // third
+	for i, index := range []byte{10, 20, 30, 40} {
+		vec.Z[6][4*i] = index
+	}
+	tests := []struct {
+		name, code string
+		want, none Access // with the registers, and without; Size 0: no access, ErrNeedVectors
+	}{
+		{"vmovups xmm0{k1},[rax]", "62f17c091000", Access{Addr: rax + 4, Size: 8, Elements: 1, Approx: true}, Access{Addr: rax, Size: 16, Elements: 1, Approx: true}},
+		{"vmovups [rax]{k1},xmm0", "62f17c091100", Access{Addr: rax + 4, Size: 8, Elements: 1, Approx: true, Store: true}, Access{Addr: rax, Size: 16, Elements: 1, Approx: true, Store: true}},
+		{"vmovups xmm0{k2},[rax]", "62f17c0a1000", Access{}, Access{Addr: rax, Size: 16, Elements: 1, Approx: true}},
+		{"vmovups xmm0{k3},[rax]", "62f17c0b1000", Access{Addr: rax, Size: 16, Elements: 1, Approx: true}, Access{Addr: rax, Size: 16, Elements: 1, Approx: true}},
+		{"vaddps xmm0{k1},xmm0,[rax]{1to4}", "62f17c195800", Access{Addr: rax, Size: 4, Elements: 1}, Access{Addr: rax, Size: 4, Elements: 1, Approx: true}},
+		{"vpcompressd [rax]{k1},xmm0", "62f27d098b00", Access{Addr: rax, Size: 8, Elements: 1, Approx: true, Store: true}, Access{Addr: rax, Size: 16, Elements: 1, Approx: true, Store: true}},
+		{"vpmaskmovd xmm0,xmm5,[rax]", "c4e2518c00", Access{Addr: rax + 4, Size: 8, Elements: 1, Approx: true}, Access{Addr: rax, Size: 16, Elements: 1, Approx: true}},
+		{"vpgatherdd xmm0,[rax+xmm6*4],xmm5", "c4e251900 4b0", Access{Addr: rax + 80, Size: 4, Elements: 2}, Access{}},
+		{"vpgatherdd xmm0{k3},[rax+xmm6*4]", "62f27d0b9004b0", Access{Addr: rax + 40, Size: 4, Elements: 2}, Access{}},
+		{"vpscatterdd [rax+xmm6*4]{k1},xmm0", "62f27d09a004b0", Access{Addr: rax + 80, Size: 4, Elements: 2, Store: true}, Access{}},
+	}
+	for _, tt := range tests {
+		in, err := DecodeX86(unhex(t, tt.code))
+		if err != nil {
+			t.Errorf("%s: %v", tt.name, err)
+			continue
+		}
+		regs := testRegs()
+		for _, known := range []bool{true, false} {
+			want, wantErr := tt.none, error(nil)
+			if known {
+				regs.Vec, want = vec, tt.want
+			} else if regs.Vec = nil; want.Size == 0 {
+				wantErr = ErrNeedVectors
+			}
+			got, err := in.Accesses(regs, nil)
+			if err != wantErr || len(got) > 1 || len(got) == 1 && got[0] != want || len(got) == 0 && want.Size != 0 {
+				t.Errorf("%s, registers known %v: %+v, error %v, want %+v, error %v", tt.name, known, got, err, want, wantErr)
+			}
+		}
+	}
+}
+
+func TestX86WrittenRegisters(t *testing.T) {
+	tests := []struct {
+		name, code string
+		want       RegSet
+	}{
+		{"nop", "90", 0},
+		{"pause", "f390", 0},
+		{"xchg r8,rax", "4990", 1<<8 | 1<<rax},
+		{"mov ah,[rdi]", "8a27", 1 << rax},
+		{"mov spl,[rdi]", "408a27", 1 << rsp},
+		{"syscall", "0f05", 1<<rax | 1<<rcx | 1<<11},
+		{"rep movsb", "f3a4", 1<<rcx | 1<<rsi | 1<<rdi},
+		{"vpgatherdd xmm0,[rax+xmm6*4],xmm5", "c4e2519004b0", RegVector},
+		{"vpcmpeqd k1,zmm0,[rax]", "62f17d487608", RegMask},
+		{"wrfsbase rax", "f3480faed0", RegSegment},
+		{"lsl eax,ecx", "0f03c1", 1<<rax | RegFlags},
+	}
+	for _, tt := range tests {
+		in, err := DecodeX86(unhex(t, tt.code))
+		if err != nil || in.Writes != tt.want {
+			t.Errorf("%s: writes %#x, want %#x, error %v", tt.name, in.Writes, tt.want, err)
+		}
+	}
+}
+
+func TestX86Branches(t *testing.T) {
+	tests := []struct {
+		code   string
+		flags  uint64
+		rcx    uint64
+		branch Branch
+		target uint64
+		taken  bool
+	}{
+		{"7402", flagZF, 0, BranchCond, 0x400004, true},
+		{"7402", 0, 0, BranchCond, 0x400004, false},
+		{"7f02", flagSF, 0, BranchCond, 0x400004, false},
+		{"7f02", flagSF | flagOF, 0, BranchCond, 0x400004, true},
+		{"0f8600010000", flagCF, 0, BranchCond, 0x400106, true},
+		{"e2fe", 0, 1, BranchCond, 0x400000, false},
+		{"e2fe", 0, 0, BranchCond, 0x400000, true},
+		{"67e2fe", 0, 1 << 32, BranchCond, 0x400001, true},
+		{"e302", 0, 0, BranchCond, 0x400004, true},
+		{"ebfe", 0, 0, BranchJump, 0x400000, false},
+		{"e8fbffffff", 0, 0, BranchCall, 0x400000, false},
+		{"ffe0", 0, 0, BranchIndirect, 0, false},
+		{"ff10", 0, 0, BranchCallInd, 0, false},
+		{"c3", 0, 0, BranchReturn, 0, false},
+		{"0f05", 0, 0, BranchSyscall, 0, false},
+		{"cc", 0, 0, BranchTrap, 0, false},
+	}
+	for _, tt := range tests {
+		in, err := DecodeX86(unhex(t, tt.code))
+		if err != nil || in.Branch != tt.branch {
+			t.Errorf("%s: branch %v, error %v", tt.code, in.Branch, err)
+			continue
+		}
+		regs := testRegs()
+		regs.RFLAGS, regs.GPR[rcx] = tt.flags, tt.rcx
+		if tt.target != 0 && in.Target(regs.RIP) != tt.target {
+			t.Errorf("%s: target %x, want %x", tt.code, in.Target(regs.RIP), tt.target)
+		}
+		if tt.branch == BranchCond && in.Taken(regs) != tt.taken {
+			t.Errorf("%s with flags %x rcx %x: taken %v", tt.code, tt.flags, tt.rcx, !tt.taken)
+		}
+	}
+}

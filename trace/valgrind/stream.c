@@ -33,6 +33,7 @@
 /* In the core, though not in the headers for tools. */
 extern Int VG_(safe_fd)(Int oldfd);
 extern volatile Bool VG_(in_generated_code);
+extern ThreadId VG_(running_tid);
 extern void VG_(discard_translations)(Addr start, ULong range, const HChar* who);
 
 /* rdx reads this when the program has died. */
@@ -78,6 +79,7 @@ static Bool  is_free[NBUF];
 static Bool  tail_open[NBUF];
 static Int   last_tid;            /* kernel thread of the last WORD_THREAD */
 static Bool  client_fault;        /* a segment did not run to its end */
+static Addr  fault_pc;            /* where; the handler's pc comes next */
 static Bool  follow_children;
 static const HChar* path;
 
@@ -229,26 +231,26 @@ void stream_running(void)
 
 static void stopped(ThreadId tid, ULong blocks)
 {
-   (void)blocks;
+   (void)tid; (void)blocks;
    if (!client_fault) {
       settle();
       return;
    }
    client_fault = False;
-   ULong pc = VG_(get_IP)(tid);
-   if (control.pending >= 0) {
-      /* that segment ended in the open tail */
+   if (control.pending >= 0 && control.cursor == data_of(control.in_use)) {
+      /* that segment lies in the open tail */
       ULong* p = data_of(control.pending) + control.pending_words;
       p[0] = WORD_FAULT | 1ULL << 32;
-      p[1] = pc;
+      p[1] = fault_pc;
       control.pending_words += 2;
       settle();
       return;
    }
+   settle();
    /* It must lie next to its segment, if need be in the tail. */
    protect_tail(control.in_use, True);
    *control.cursor++ = WORD_FAULT | 1ULL << 32;
-   *control.cursor++ = pc;
+   *control.cursor++ = fault_pc;
    if ((UChar*)control.cursor > tail_of(control.in_use)) swap();
    else protect_tail(control.in_use, False);
 }
@@ -266,6 +268,7 @@ static void on_fault(Int sig, vki_siginfo_t* info, void* context)
          return;
       }
       client_fault = True;
+      fault_pc = VG_(get_IP)(VG_(running_tid));
    }
    core_handler[sig](sig, info, context);
 }

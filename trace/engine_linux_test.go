@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -366,6 +367,90 @@ func TestFaultedAccessDidNotHappen(t *testing.T) {
 		if len(got) != 3 {
 			t.Errorf("%s: %d accesses, want 3: %+v", store, len(got), got)
 		}
+	}
+}
+
+// Each turn: two loads, the store that faults, the handler's store to the
+// saved register and its return, the store again, a load.
+func TestFaultsAcrossBuffers(t *testing.T) {
+	const turns, perTurn = 200_000, 6
+	prog := assemble(t, "faults.S")
+	for _, store := range []Store{StoreGuarded, StoreCheck} {
+		got, res := accessesOf(t, Command{Args: []string{prog}}, Options{Store: store})
+		if res.ExitCode != 0 || len(res.Partial) != 0 {
+			t.Errorf("%+v", res)
+		}
+		if len(got) != turns*perTurn {
+			t.Errorf("%s: %d accesses, want %d", store, len(got), turns*perTurn)
+			continue
+		}
+		x := got[0].Addr
+		for i := 0; i < len(got); i += perTurn {
+			g := got[i : i+perTurn]
+			if g[0].Addr != x || g[1].Addr != x+8 || g[2].Op != model.Store || g[3].Op != model.Load ||
+				g[4].Addr != x+16 || g[4].Op != model.Store || g[5].Addr != x+16 || g[5].Op != model.Load {
+				t.Errorf("%s: turn %d: %+v", store, i/perTurn, g)
+				break
+			}
+		}
+	}
+}
+
+func TestThreads(t *testing.T) {
+	prog := compile(t, "threads.c", "-O1", "-pthread")
+	var out bytes.Buffer
+	got, res := accessesOf(t, Command{Args: []string{prog}, Stdout: &out}, Options{})
+	if len(res.Partial) > 0 || res.ExitCode != 0 {
+		t.Errorf("%+v", res)
+	}
+	var words uint64
+	if _, err := fmt.Sscanf(out.String(), "0x%x", &words); err != nil {
+		t.Fatal(err)
+	}
+	stores := map[int32]map[uint64]int{}
+	for _, a := range got {
+		if a.Addr-words < 4*64 && a.Op == model.Store {
+			if stores[a.Thread] == nil {
+				stores[a.Thread] = map[uint64]int{}
+			}
+			stores[a.Thread][(a.Addr-words)/64]++
+		}
+	}
+	if len(stores) != 4 {
+		t.Errorf("%d threads stored, want 4", len(stores))
+	}
+	for id, s := range stores {
+		if len(s) != 1 {
+			t.Errorf("thread %d stored to %d rows, want its own", id, len(s))
+		}
+		for row, n := range s {
+			if n != 200_000 {
+				t.Errorf("thread %d, row %d: %d stores", id, row, n)
+			}
+		}
+	}
+}
+
+// What is recorded and read again is what Run hands out.
+func TestRecordingIsTheRun(t *testing.T) {
+	cmd := Command{Args: programs(t)[1], Env: pinned}
+	want, _ := accessesOf(t, cmd, Options{})
+	path := filepath.Join(t.TempDir(), "t.rdt")
+	_, s, err := Record(context.Background(), path, cmd, RecordOptions{Options: Options{Engine: engineDir(t)}})
+	if err != nil || len(s.Partial) != 0 || s.Accesses != uint64(len(want)) {
+		t.Fatalf("%+v, %v; want %d accesses", s, err, len(want))
+	}
+	f, err := OpenFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	_, got := readAll(t, f.Reader)
+	for i := range want {
+		want[i].Thread = got[0].Thread
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("differs at %s", firstDifference(got, want))
 	}
 }
 

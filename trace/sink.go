@@ -1,28 +1,11 @@
 package trace
 
-import (
-	"context"
-
-	"github.com/rdx-profiler/rdx/model"
-)
+import "github.com/rdx-profiler/rdx/model"
 
 // batchLen is how many accesses Run hands on at a time, about.
 const batchLen = 1 << 12
 
-// Run runs a program under the engine and calls each with its accesses in the
-// order in which they happened. The slice is reused: it is valid during the
-// call only. Threads carry their kernel ids. With Options.Children the
-// batches of several processes alternate; calls never overlap.
-//
-// The error is about the engine; how the program itself ended, and why
-// accesses are missing if any are, is in the result.
-func Run(ctx context.Context, cmd Command, opt Options, each func(batch []model.Access)) (Result, error) {
-	s := &batcher{each: each}
-	res, err := run(ctx, cmd, opt, s)
-	s.flush()
-	return res, err
-}
-
+// batcher hands accesses on in batches.
 type batcher struct {
 	each func([]model.Access)
 	buf  [batchLen + 2*maxSites]model.Access
@@ -54,4 +37,18 @@ func (b *batcher) flush() {
 		b.each(b.buf[:b.n])
 		b.n = 0
 	}
+}
+
+// recorder gives each process's stream its place in the file.
+type recorder struct{ w *Writer }
+
+func (r recorder) open(pid int) (sink, error) { return processRecorder{r.w, int32(pid)}, nil }
+
+type processRecorder struct {
+	w   *Writer
+	pid int32
+}
+
+func (p processRecorder) enter(d *decoder, w []uint64, i int) (int, error) {
+	return p.w.entries(p.pid, d, w, i)
 }

@@ -69,17 +69,3 @@ func Record(ctx context.Context, path string, cmd Command, opt RecordOptions) (R
 	}
 	return res, s, nil
 }
-
-// recorder gives each process's stream its place in the file.
-type recorder struct{ w *Writer }
-
-func (r recorder) open(pid int) (sink, error) { return processRecorder{r.w, int32(pid)}, nil }
-
-type processRecorder struct {
-	w   *Writer
-	pid int32
-}
-
-func (p processRecorder) enter(d *decoder, w []uint64, i int) (int, error) {
-	return p.w.entries(p.pid, d, w, i)
-}

@@ -1,0 +1,224 @@
+package main
+
+import (
+	"bytes"
+	"compress/gzip"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// rdxErr runs the command line and returns what it prints.
+func rdxErr(t *testing.T, stdin string, args ...string) (stdout, stderr string, err error) {
+	t.Helper()
+	cmd := newRootCmd()
+	var out, errs bytes.Buffer
+	cmd.SetArgs(args)
+	cmd.SetIn(strings.NewReader(stdin))
+	cmd.SetOut(&out)
+	cmd.SetErr(&errs)
+	err = cmd.Execute()
+	return out.String(), errs.String(), err
+}
+
+func mustRdx(t *testing.T, stdin string, args ...string) string {
+	t.Helper()
+	out, errs, err := rdxErr(t, stdin, args...)
+	if err != nil {
+		t.Fatalf("rdx %q: %v\n%s", args, err, errs)
+	}
+	return out
+}
+
+func exactJSON(t *testing.T, stdin string, args ...string) exactReport {
+	t.Helper()
+	var r exactReport
+	if err := json.Unmarshal([]byte(mustRdx(t, stdin, append([]string{"exact", "-", "--format", "json"}, args...)...)), &r); err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+// a b b c a, the example of the terms.
+const abbca = "0x0 R 8\n0x40 R 8\n0x40 W 8\n0x80 R 8\n0x0 R 8\n"
+
+func TestExactCommand(t *testing.T) {
+	r := exactJSON(t, abbca)
+	if r.Accesses != 5 || r.Loads != 4 || r.Stores != 1 || r.Touches != 5 || r.Blocks != 3 || r.Block != 64 {
+		t.Errorf("%+v", r)
+	}
+	if r.Times.Cold != 3 || len(r.Times.Bins) != 2 || r.Times.Bins[0] != (exactBin{1, 2, 1}) || r.Times.Bins[1] != (exactBin{4, 5, 1}) {
+		t.Errorf("reuse times %+v", r.Times)
+	}
+	if r.Distances.Cold != 3 || len(r.Distances.Bins) != 2 || r.Distances.Bins[0] != (exactBin{0, 1, 1}) || r.Distances.Bins[1] != (exactBin{2, 3, 1}) {
+		t.Errorf("distances %+v", r.Distances)
+	}
+	want := []exactMiss{{64, 0.8}, {128, 0.8}, {256, 0.6}}
+	for i, m := range r.Misses {
+		if m.Bytes != want[i].Bytes || math.Abs(m.Ratio-want[i].Ratio) > 1e-12 {
+			t.Errorf("miss ratios %+v, want %+v", r.Misses, want)
+		}
+	}
+	if last := r.Footprint[len(r.Footprint)-1]; last != (exactFootprint{5, 3}) {
+		t.Errorf("footprint %+v", r.Footprint)
+	}
+	if r := exactJSON(t, abbca, "--sizes", "192,1m"); len(r.Misses) != 2 || r.Misses[0] != (exactMiss{192, 0.6}) || r.Misses[1].Ratio != 0.6 {
+		t.Errorf("--sizes: %+v", r.Misses)
+	}
+	if r := exactJSON(t, abbca, "--block", "page"); r.Blocks != 1 || r.Distances.Cold != 1 {
+		t.Errorf("pages: %+v", r)
+	}
+	if r := exactJSON(t, "0 R 16\n", "--block", "word"); r.Accesses != 1 || r.Touches != 2 {
+		t.Errorf("an access to two words: %+v", r)
+	}
+	csv := mustRdx(t, abbca, "exact", "-", "--format", "csv")
+	for _, row := range []string{"quantity,from,to,value\n", "\nreuse_time,4,5,1\n", "\nstack_distance,cold,,3\n", "\nfootprint,5,,3\n", "\nmiss_ratio,256,,0.6\n"} {
+		if !strings.Contains(csv, row) {
+			t.Errorf("csv has no %q:\n%s", row, csv)
+		}
+	}
+	text := mustRdx(t, abbca, "exact", "-")
+	for _, part := range []string{"5 accesses (4 loads, 1 stores)", "3 distinct (192B)", "first access", "60.0%"} {
+		if !strings.Contains(text, part) {
+			t.Errorf("text has no %q:\n%s", part, text)
+		}
+	}
+}
+
+func TestExactPrivateCommand(t *testing.T) {
+	// Thread 2 writes what thread 1 then reads again.
+	const trace = "0 R 8 1\n64 R 8 1\n0 W 8 2\n0 R 8 1\n64 R 8 1\n"
+	r := exactJSON(t, trace, "--stack", "private")
+	if r.Distances.Invalidated != 1 || r.Distances.Cold != 3 || len(r.Distances.Bins) != 1 || r.Distances.Bins[0] != (exactBin{1, 2, 1}) {
+		t.Errorf("%+v", r.Distances)
+	}
+	if r.Blocks != 2 || r.Loads != 4 || r.Footprint != nil {
+		t.Errorf("%+v", r)
+	}
+	if r := exactJSON(t, trace); r.Distances.Invalidated != 0 || r.Distances.Cold != 2 {
+		t.Errorf("shared: %+v", r.Distances)
+	}
+}
+
+func TestExactBadTraces(t *testing.T) {
+	dir := t.TempDir()
+	var packed bytes.Buffer
+	z := gzip.NewWriter(&packed)
+	for i := range 10000 {
+		z.Write([]byte(strings.Repeat("9", i%15) + "\n"))
+	}
+	z.Close()
+	cut := filepath.Join(dir, "cut.gz")
+	if err := os.WriteFile(cut, packed.Bytes()[:packed.Len()/2], 0o644); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		stdin string
+		args  []string
+		want  string
+		usage bool
+	}{
+		{"", []string{"exact", "-"}, "no accesses", false},
+		{"1\nx\n", []string{"exact", "-"}, "-:2: address is not", false},
+		{"x\n", []string{"exact", "-", "--partial"}, "no accesses", false},
+		{"", []string{"exact", cut}, "truncated", false},
+		{"", []string{"exact", filepath.Join(dir, "none")}, "no such file", false},
+		{"", []string{"exact"}, "name one trace", true},
+		{"", []string{"exact", "-", "--block", "7"}, "--block", true},
+		{"", []string{"exact", "-", "--stack", "x"}, "--stack", true},
+		{"", []string{"exact", "-", "--format", "x"}, "--format", true},
+		{"", []string{"exact", "-", "--bins", "0"}, "--bins", true},
+		{"", []string{"exact", "-", "--sizes", "x"}, "--sizes", true},
+	} {
+		out, _, err := rdxErr(t, c.stdin, c.args...)
+		if err == nil || !strings.Contains(err.Error(), c.want) || strings.Contains(err.Error(), "\n") || out != "" {
+			t.Errorf("rdx %q: error %v, output %q; want %q", c.args, err, out, c.want)
+			continue
+		}
+		var usage usageError
+		if errors.As(err, &usage) != c.usage {
+			t.Errorf("rdx %q: %v: usage error is %v, want %v", c.args, err, !c.usage, c.usage)
+		}
+	}
+	// Partial results when asked for, and marked.
+	out, errs, err := rdxErr(t, "1\nx\n2\n", "exact", "-", "--partial", "--format", "json")
+	if err != nil || !strings.Contains(out, `"bad_lines": 1`) || !strings.Contains(errs, "1 lines could not be read") {
+		t.Errorf("%s%s%v", out, errs, err)
+	}
+	out, errs, err = rdxErr(t, "", "exact", cut, "--partial")
+	if err != nil || out == "" || !strings.Contains(errs, "ends early") || !strings.Contains(errs, "truncated") {
+		t.Errorf("%s%s%v", out, errs, err)
+	}
+}
+
+func TestGenCommand(t *testing.T) {
+	trace := mustRdx(t, "", "gen", "--normal", "250,20", "-n", "500", "-t", "20000", "--seed", "3")
+	if strings.Count(trace, "\n") != 20000 || !strings.HasPrefix(trace, "0x0\n0x40\n0x80\n") {
+		t.Fatalf("%.100s", trace)
+	}
+	if trace != mustRdx(t, "", "gen", "--normal", "250,20", "-n", "500", "-t", "20000", "--seed", "3") {
+		t.Error("the same seed gives another trace")
+	}
+	r := exactJSON(t, trace)
+	if r.Blocks != 500 || r.Distances.Cold != 500 {
+		t.Errorf("%d blocks, %v cold", r.Blocks, r.Distances.Cold)
+	}
+	var near float64
+	for _, b := range r.Distances.Bins {
+		if b.From >= 150 && b.To <= 350 {
+			near += b.Touches
+		}
+	}
+	if near < 0.99*19500 {
+		t.Errorf("%v of 19500 distances are within 5 deviations of the mean", near)
+	}
+	// A trace made from a trace's histogram has that histogram.
+	dir := t.TempDir()
+	hist := filepath.Join(dir, "h.csv")
+	if err := os.WriteFile(hist, []byte(mustRdx(t, trace, "exact", "-", "--format", "csv")), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	trace, errs, err := rdxErr(t, "", "gen", "--hist", hist, "-t", "20000")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var short int
+	if _, err := fmt.Sscanf(errs, "rdx: note: %d accesses asked", &short); err != nil {
+		t.Fatalf("%q: %v", errs, err)
+	}
+	again := exactJSON(t, trace)
+	if d := math.Abs(again.Distances.Cold - 500 - float64(short)); d > 5*math.Sqrt(500) {
+		t.Errorf("%v first accesses, want about 500 and %d", again.Distances.Cold, short)
+	}
+	out := filepath.Join(dir, "t.txt")
+	_, errs, err = rdxErr(t, "", "gen", "--hist", hist, "-n", "600", "-t", "1000", "-o", out)
+	if err != nil || !strings.Contains(errs, "left out") {
+		t.Errorf("%s%v", errs, err)
+	}
+	if data, err := os.ReadFile(out); err != nil || strings.Count(string(data), "\n") != 1000 {
+		t.Errorf("%d bytes, %v", len(data), err)
+	}
+	_, _, err = rdxErr(t, "", "gen", "--hist", hist, "-n", "200", "-t", "1000")
+	if err == nil || !strings.Contains(err.Error(), "200 blocks or more") {
+		t.Errorf("too few blocks: %v", err)
+	}
+}
+
+func TestGenUsage(t *testing.T) {
+	for _, args := range [][]string{
+		{}, {"-t", "5"}, {"--zipf", "1", "-n", "5"}, {"--zipf", "1", "-t", "5"}, {"--zipf", "1", "--exp", "1", "-n", "5", "-t", "5"},
+		{"--normal", "1", "-n", "5", "-t", "5"}, {"--normal", "1,x", "-n", "5", "-t", "5"}, {"--zipf", "NaN", "-n", "5", "-t", "5"},
+		{"--zipf", "1", "-n", "5", "-t", "-5"}, {"--zipf", "1", "-n", "5", "-t", "5", "x"}, {"--block", "3", "--zipf", "1", "-n", "5", "-t", "5"},
+	} {
+		_, _, err := rdxErr(t, "", append([]string{"gen"}, args...)...)
+		var usage usageError
+		if !errors.As(err, &usage) {
+			t.Errorf("rdx gen %q: %v, want a usage error", args, err)
+		}
+	}
+}

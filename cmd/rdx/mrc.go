@@ -1,0 +1,279 @@
+package main
+
+import (
+	"encoding/csv"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/rdx-profiler/rdx/model"
+	"github.com/rdx-profiler/rdx/sampler"
+)
+
+func newMrcCmd() *cobra.Command {
+	var f curveFlags
+	var format string
+	cmd := &cobra.Command{
+		Use:   "mrc FILE...",
+		Short: "Draw the miss ratio curve: predicted misses against cache size",
+		Long: `mrc predicts which share of the accesses would miss in LRU caches of any size, with
+95 % confidence bands. Without --sizes it goes through the powers of two and the
+caches that the profile names. Caches are fully associative unless --ways is given.
+
+The bands cover the chance of sampling, not the error of the model (about half a
+point of miss ratio on average) nor that of a guessed access rate. A ratio below ten
+in as many observations as there are is not given, only its upper bound.`,
+		Example: `  rdx mrc xz.pb.gz
+  rdx mrc --sizes 32k,1m,32m --ways 8 xz.pb.gz
+  rdx mrc --format svg before.pb.gz after.pb.gz > curves.svg`,
+		Args: profiles(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := oneOf("format", format, []string{"text", "csv", "json", "svg"}); err != nil {
+				return err
+			}
+			options, err := f.options()
+			if err != nil {
+				return err
+			}
+			r := mrcReport{Model: options.Model, Ways: options.Ways}
+			for _, path := range args {
+				p, err := readProfile(path)
+				if err != nil {
+					return err
+				}
+				c, err := newMissCurve(p, f.sizes, options)
+				if err != nil {
+					return fmt.Errorf("%s: %w", path, err)
+				}
+				c.File = path
+				r.Curves = append(r.Curves, c)
+			}
+			return r.write(cmd.OutOrStdout(), format, hasUTF8())
+		},
+	}
+	f.register(cmd)
+	cmd.Flags().StringVar(&format, "format", "text", "text, csv, json or svg")
+	return cmd
+}
+
+// curveFlags are the flags of all commands that compute miss ratio curves.
+type curveFlags struct {
+	model string
+	sizes []string
+	ways  int
+}
+
+func (f *curveFlags) register(cmd *cobra.Command) {
+	cmd.Flags().StringVar(&f.model, "model", model.ModelNames[0], "from reuse times to stack distances: "+strings.Join(model.ModelNames, ", "))
+	cmd.Flags().StringSliceVar(&f.sizes, "sizes", nil, "cache sizes, such as 32k,1m,32m")
+	cmd.Flags().IntVar(&f.ways, "ways", 0, "correct for caches of so many ways (Smith); 0: fully associative")
+}
+
+func (f *curveFlags) options() (model.CurveOptions, error) {
+	o := model.CurveOptions{Model: f.model, Ways: f.ways}
+	if err := oneOf("model", f.model, model.ModelNames); err != nil {
+		return o, err
+	}
+	if f.ways < 0 {
+		return o, usageError{fmt.Errorf("--ways %d: want 0 or more", f.ways)}
+	}
+	return o, nil
+}
+
+// mrcReport is what rdx mrc prints.
+type mrcReport struct {
+	Model  string       `json:"model"`
+	Ways   int          `json:"ways"` // 0: fully associative
+	Curves []*missCurve `json:"curves"`
+}
+
+// missCurve is one profile's.
+type missCurve struct {
+	File         string      `json:"file"`
+	Profile      *overview   `json:"profile"`
+	Observations float64     `json:"effective_observations"`
+	Points       []missPoint `json:"points"`
+}
+
+// missPoint is one cache size. Without a ratio that may be quoted, Note says
+// why and only the band stands.
+type missPoint struct {
+	Bytes     uint64   `json:"bytes"`
+	Blocks    uint64   `json:"blocks"`
+	MissRatio *float64 `json:"miss_ratio"` // null where it is not to be quoted
+	Low       float64  `json:"low"`        // 95 % confidence
+	High      float64  `json:"high"`
+	Misses    *float64 `json:"misses"`
+	Note      string   `json:"note,omitempty"`
+
+	raw   model.Point
+	cache string // that has this size
+}
+
+// newMissCurve computes the curve at the given sizes, or, if there are none,
+// at the powers of two and the profile's caches.
+func newMissCurve(p *model.Profile, sizes []string, o model.CurveOptions) (*missCurve, error) {
+	if p.Block <= 0 {
+		return nil, fmt.Errorf("the profile does not tell its block size")
+	}
+	var bytes []uint64
+	for _, s := range sizes {
+		n, err := sampler.ParseSize(s)
+		if err != nil {
+			return nil, usageError{fmt.Errorf("--sizes: %w", err)}
+		}
+		if n < int64(p.Block) {
+			return nil, usageError{fmt.Errorf("--sizes: %s is less than one block of %d bytes", s, p.Block)}
+		}
+		bytes = append(bytes, uint64(n))
+	}
+	if len(sizes) == 0 {
+		bytes = curveSizes(p)
+	}
+	slices.Sort(bytes)
+	bytes = slices.Compact(bytes)
+	blocks := make([]uint64, len(bytes))
+	for i, b := range bytes {
+		blocks[i] = b / uint64(p.Block)
+		if o.Ways > 0 && blocks[i]%uint64(o.Ways) != 0 {
+			return nil, usageError{fmt.Errorf("--ways %d: %s are not a whole number of sets of %d blocks of %d bytes", o.Ways, siBytes(float64(b)), o.Ways, p.Block)}
+		}
+	}
+	curve, err := p.MissRatios(blocks, o)
+	if err != nil {
+		return nil, err
+	}
+	c := &missCurve{Profile: survey(p), Observations: curve.Observations}
+	for i, q := range curve.Points {
+		m := missPoint{Bytes: bytes[i], Blocks: q.Blocks, Low: q.Low, High: q.High, Note: q.Quote.String(), raw: q}
+		if q.Quote == model.Quoted {
+			m.MissRatio, m.Misses = &q.MissRatio, &q.Misses
+		}
+		for _, cache := range p.Caches {
+			if uint64(max(cache.Size, 0)) == m.Bytes {
+				m.cache = strings.TrimSpace(m.cache + " " + cache.Level)
+			}
+		}
+		c.Points = append(c.Points, m)
+	}
+	return c, nil
+}
+
+// curveSizes are the powers of two from 1 KiB, or 16 blocks, on to where all
+// that was seen fits, and the profile's caches.
+func curveSizes(p *model.Profile) []uint64 {
+	largest := uint64(1 << 20)
+	var sizes []uint64
+	for _, c := range p.Caches {
+		if s := uint64(max(c.Size, 0)); s >= uint64(p.Block) {
+			sizes = append(sizes, s)
+			largest = max(largest, s)
+		}
+	}
+	if h, err := p.Stacks(model.LogBins(1)); err == nil {
+		for i, w := range h.W {
+			if w > 0 && h.Bins.Hi(i) < 1<<40 {
+				largest = max(largest, h.Bins.Hi(i)*uint64(p.Block))
+			}
+		}
+	}
+	for s := uint64(max(1024, 16*p.Block)); s <= min(2*largest, 1<<50); s *= 2 {
+		sizes = append(sizes, s)
+	}
+	return sizes
+}
+
+func (r *mrcReport) write(w io.Writer, format string, utf8 bool) error {
+	switch format {
+	case "json":
+		e := json.NewEncoder(w)
+		e.SetIndent("", "  ")
+		e.SetEscapeHTML(false)
+		return e.Encode(r)
+	case "csv":
+		return r.writeCSV(w)
+	case "svg":
+		return r.writeSVG(w)
+	}
+	for i, c := range r.Curves {
+		if i > 0 {
+			if _, err := io.WriteString(w, "\n"); err != nil {
+				return err
+			}
+		}
+		if len(r.Curves) > 1 {
+			if _, err := fmt.Fprintf(w, "%-13s%s\n", "file", printable(c.File)); err != nil {
+				return err
+			}
+		}
+		if err := c.writeText(w, r, utf8); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (r *mrcReport) writeCSV(w io.Writer) error {
+	out := csv.NewWriter(w)
+	out.Write([]string{"file", "bytes", "blocks", "miss_ratio", "low", "high", "misses", "note"})
+	number := func(f *float64) string {
+		if f == nil {
+			return ""
+		}
+		return strconv.FormatFloat(*f, 'g', -1, 64)
+	}
+	for _, c := range r.Curves {
+		for _, q := range c.Points {
+			out.Write([]string{c.File, strconv.FormatUint(q.Bytes, 10), strconv.FormatUint(q.Blocks, 10),
+				number(q.MissRatio), number(&q.Low), number(&q.High), number(q.Misses), q.Note})
+		}
+	}
+	out.Flush()
+	return out.Error()
+}
+
+func (c *missCurve) writeText(w io.Writer, r *mrcReport, utf8 bool) error {
+	if err := writeOverview(w, c.Profile); err != nil {
+		return err
+	}
+	var b strings.Builder
+	kind := "fully associative"
+	if r.Ways > 0 {
+		kind = fmt.Sprintf("%d ways", r.Ways)
+	}
+	fmt.Fprintf(&b, "\nmiss ratio, LRU, %s, %d-byte blocks, model %s; in brackets 95 %% confidence\n\n", kind, c.Profile.Block, r.Model)
+	greatest := 0.0
+	for _, q := range c.Points {
+		greatest = max(greatest, q.High)
+	}
+	const labels = 44 // columns before the bars
+	for _, q := range c.Points {
+		ratio := percent(q.raw.MissRatio, 1)
+		bar := q.raw.MissRatio
+		if q.MissRatio == nil {
+			ratio = "<" + percent(q.High, 1)
+			if q.raw.Quote == model.BelowResolution {
+				ratio = "?"
+			}
+			bar = 0
+		}
+		line := fmt.Sprintf("%-4s %9s %8s [%6s, %6s]  ", q.cache, siBytes(float64(q.Bytes)), ratio, percent(q.Low, 1), percent(q.High, 1))
+		if q.Note != "" {
+			line += q.Note
+		} else {
+			line += barOf(bar, greatest, 80-labels, utf8)
+		}
+		b.WriteString(strings.TrimRight(line, " ") + "\n")
+	}
+	_, err := io.WriteString(w, b.String())
+	return err
+}
+
+// errNothing is for drawings without a point.
+var errNothing = errors.New("mrc: no cache size has a miss ratio to draw; profile longer")

@@ -1,0 +1,125 @@
+// Needs: root, bpf, watchpoint, gcc. rdx or its target die at random instants.
+package main_test
+
+import (
+	"os"
+	"os/exec"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// signalRounds attaches n times to a target that checks its own work and
+// sends the signal to rdx at a random instant.
+func signalRounds(t *testing.T, n int, signal syscall.Signal, ended func(*session)) {
+	needRoot(t)
+	r := random(t)
+	sum := compile(t, "sum")
+	target := target(t, sum, "3")
+	attached := 0
+	for i := range n {
+		var s *session
+		if i%4 == 0 {
+			// Before, during and after attaching.
+			s = startAttach(t, target.pid)
+			time.Sleep(time.Duration(r.IntN(100_000)) * time.Microsecond)
+		} else {
+			s = attach(t, target.pid)
+			time.Sleep(time.Duration(r.IntN(40_000)) * time.Microsecond)
+		}
+		if procField(target.pid, "TracerPid") != "0" {
+			attached++
+		}
+		s.cmd.Process.Signal(signal)
+		ended(s)
+		assertFree(t, target.pid)
+		if t.Failed() {
+			t.Fatalf("in round %d: %s", i, procState(target.pid))
+		}
+	}
+	if attached < n/2 {
+		t.Errorf("only %d of %d rounds were attached when the signal came", attached, n)
+	}
+	t.Logf("%d rounds, %d attached; target: %s", n, attached, target.end())
+}
+
+func TestKilled(t *testing.T) {
+	signalRounds(t, 200, syscall.SIGKILL, func(s *session) {
+		if code := s.wait(); code != 128+9 {
+			t.Fatalf("rdx: exit code %d: %s", code, s.stderr.String())
+		}
+	})
+}
+
+// A session ended by Ctrl-C or SIGTERM writes a whole profile; one that had
+// not yet begun writes none.
+func TestInterrupted(t *testing.T) { signalRounds(t, 50, syscall.SIGINT, whole(syscall.SIGINT)) }
+func TestTerminated(t *testing.T)  { signalRounds(t, 50, syscall.SIGTERM, whole(syscall.SIGTERM)) }
+func TestHungUp(t *testing.T)      { signalRounds(t, 20, syscall.SIGHUP, whole(syscall.SIGHUP)) }
+
+func whole(signal syscall.Signal) func(*session) {
+	return func(s *session) {
+		s.t.Helper()
+		if s.wait() == 128+int(signal) {
+			if _, err := os.Stat(s.output); err == nil {
+				s.t.Errorf("rdx was killed by %v and has written a profile", signal)
+			}
+			return
+		}
+		s.profile()
+	}
+}
+
+// Targets of their own for each round, started by rdx: they finish without it.
+func TestRunKilled(t *testing.T) {
+	needRoot(t)
+	r := random(t)
+	sum := compile(t, "sum")
+	want, err := exec.Command(sum, "2", "300").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	finished := 0
+	for i := range 40 {
+		s := rdx(t, append(append([]string{"run"}, busy...), "--", sum, "2", "300")...)
+		time.Sleep(time.Duration(r.IntN(150_000)) * time.Microsecond)
+		s.cmd.Process.Kill()
+		s.wait()
+		var out strings.Builder
+		for l := s.line(); l != ""; l = s.line() {
+			out.WriteString(l + "\n")
+		}
+		switch out.String() {
+		case "": // killed before it had started the program
+		case string(want):
+			finished++
+		default:
+			t.Fatalf("round %d: target says %q, want %q", i, out.String(), want)
+		}
+	}
+	if finished < 10 {
+		t.Errorf("only %d of 40 targets were started", finished)
+	}
+	t.Logf("%d of 40 targets were started and finished right", finished)
+}
+
+// The target is killed while rdx holds its threads.
+func TestTargetKilled(t *testing.T) {
+	needRoot(t)
+	r := random(t)
+	sum := compile(t, "sum")
+	empty := 0
+	for range 40 {
+		p := target(t, sum, "3")
+		s := attach(t, p.pid)
+		time.Sleep(time.Duration(r.IntN(40_000)) * time.Microsecond)
+		p.cmd.Process.Kill()
+		if countOf(s.profile(), "holds") == 0 {
+			empty++
+		}
+	}
+	if empty > 20 {
+		t.Errorf("%d of 40 targets were killed before any sample", empty)
+	}
+}

@@ -1,0 +1,75 @@
+// ignored: waits in epoll_wait without a timeout while signals arrive that the
+// program ignores. Says how often it was interrupted.
+#include "target.h"
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+
+static atomic_int stop;
+static atomic_long interrupted, waits;
+static int epoll, event;
+
+static void *waiter(void *arg)
+{
+	struct epoll_event e;
+	uint64_t v;
+
+	while (!stop) {
+		int r = epoll_wait(epoll, &e, 1, -1);
+		waits++;
+		if (r < 0 && errno == EINTR)
+			interrupted++;
+		else if (read(event, &v, sizeof(v)) != sizeof(v))
+			die("read eventfd");
+		check_work();
+	}
+	return 0;
+}
+
+static void *bell(void *arg)
+{
+	uint64_t one = 1;
+
+	for (int i = 0; !stop; i++) {
+		usleep(1000);
+		if (write(event, &one, sizeof(one)) < 0)
+			die("write eventfd");
+		if (i % 4 == 0) {
+			pid_t p = fork(); // whose end is told by SIGCHLD
+			if (!p)
+				_exit(0);
+			waitpid(p, 0, 0);
+		}
+		if (i % 4 == 2)
+			kill(getpid(), SIGWINCH);
+	}
+	if (write(event, &one, sizeof(one)) < 0)
+		die("write eventfd");
+	return 0;
+}
+
+static void *end(void *arg)
+{
+	pthread_t t = spawn(bell, 0);
+
+	while (!ended())
+		usleep(1000);
+	stop = 1;
+	pthread_join(t, 0);
+	return 0;
+}
+
+int main(void)
+{
+	struct epoll_event e = {EPOLLIN};
+
+	begin();
+	epoll = epoll_create1(0);
+	event = eventfd(0, 0);
+	epoll_ctl(epoll, EPOLL_CTL_ADD, event, &e);
+	pthread_t t = spawn(end, 0);
+	ready();
+	waiter(0); // in the main thread, which is offered signals first
+	pthread_join(t, 0);
+	printf("ok waits=%ld interrupted=%ld\n", (long)waits, (long)interrupted);
+	return 0;
+}

@@ -1,0 +1,209 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"os/signal"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/rdx-profiler/rdx/sampler"
+	"github.com/rdx-profiler/rdx/trace"
+)
+
+func newTraceCmd() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "trace",
+		Short: "Record every access of a program, and look at recordings",
+		Args:  cobra.NoArgs,
+		RunE:  func(cmd *cobra.Command, args []string) error { return cmd.Help() },
+	}
+	cmd.AddCommand(newTraceRecordCmd(), newTraceInfoCmd())
+	return cmd
+}
+
+func newTraceRecordCmd() *cobra.Command {
+	var output, maxSize string
+	var opt trace.RecordOptions
+	var quiet bool
+	cmd := &cobra.Command{
+		Use:   "record [-o t.rdt] -- PROGRAM [ARG...]",
+		Short: "Run a program under instrumentation and record every access",
+		Long: `record runs a program under rdx's own valgrind tool and writes all loads and
+stores of all its threads: thread, pc, address, size. The program needs no
+recompiling; it runs several times slower, and its output is its own. What
+counts as an access is in docs/access-model.md.
+
+A file that would grow beyond --max-size keeps the newest accesses. A program
+that crashes or is killed leaves a recording that says so. The exit code is
+the program's.`,
+		Example: `  rdx trace record -o gzip.rdt -- gzip -k file
+  rdx trace info gzip.rdt`,
+		Args: func(cmd *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				return usageError{errors.New("trace record: name a program to run, after --")}
+			}
+			return nil
+		},
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if maxSize != "" && maxSize != "0" {
+				n, err := sampler.ParseSize(maxSize)
+				if err != nil {
+					return usageError{fmt.Errorf("--max-size: %w", err)}
+				}
+				opt.MaxSize = int64(n)
+			}
+			return recordTrace(cmd, output, args, opt, quiet)
+		},
+	}
+	cmd.Flags().StringVarP(&output, "output", "o", "rdx.rdt", "file to write")
+	cmd.Flags().StringVar(&maxSize, "max-size", "4G", "bytes the file may have, at least 16M; the oldest accesses make room; 0 for no bound")
+	cmd.Flags().BoolVar(&opt.Children, "children", false, "record the processes it starts, too")
+	cmd.Flags().BoolVar(&opt.Fast, "fast", false, "leave out loads whose value the program never uses; about a quarter faster")
+	cmd.Flags().StringVar(&opt.Engine, "engine", "", "folder of the instrumentation engine (default: $RDX_ENGINE, or beside rdx)")
+	cmd.Flags().BoolVarP(&quiet, "quiet", "q", false, "print neither progress nor summary")
+	return cmd
+}
+
+func recordTrace(cmd *cobra.Command, output string, args []string, opt trace.RecordOptions, quiet bool) error {
+	// An interrupt from the terminal reaches the program too: it decides, and
+	// what it did until then is recorded. SIGTERM is passed on by rdx.
+	signal.Ignore(os.Interrupt)
+	defer signal.Reset(os.Interrupt)
+	ctx, stop := signal.NotifyContext(cmd.Context(), syscall.SIGTERM)
+	defer stop()
+
+	start := time.Now()
+	terminal := isTerminal(os.Stderr)
+	if terminal && !quiet {
+		var before uint64
+		opt.Progress = func(accesses uint64, size int64) {
+			fmt.Fprintf(os.Stderr, "\r\033[Krdx: %s accesses, %s/s, %s", siCount(float64(accesses)), siCount(float64(accesses-before)), siBytes(float64(size)))
+			before = accesses
+		}
+	}
+	res, s, err := trace.Record(ctx, output, trace.Command{Args: args, Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr}, opt)
+	if opt.Progress != nil {
+		fmt.Fprint(os.Stderr, "\r\033[K")
+	}
+	if err != nil {
+		if errors.Is(err, exec.ErrNotFound) || errors.Is(err, os.ErrNotExist) {
+			return exitError{err, exitNotRun}
+		}
+		return err
+	}
+	if !quiet {
+		size := int64(0)
+		if st, err := os.Stat(output); err == nil {
+			size = st.Size()
+		}
+		kept := s.Accesses - s.Dropped
+		took := time.Since(start)
+		fmt.Fprintf(os.Stderr, "rdx: wrote %s: %s accesses of %d %s in %.1fs, %s, %.2f bytes per access\n", output, siCount(float64(kept)),
+			res.Processes, plural(res.Processes, "process", "processes"), took.Seconds(), siBytes(float64(size)), float64(size)/float64(max(kept, 1)))
+	}
+	for _, p := range s.Partial {
+		fmt.Fprintln(os.Stderr, "rdx: warning: the recording is partial:", p)
+	}
+	switch {
+	case res.Signal != 0:
+		return exitError{fmt.Errorf("%s: %v", args[0], res.Signal), 128 + int(res.Signal)}
+	case res.ExitCode != 0:
+		return exitError{fmt.Errorf("%s: exit status %d", args[0], res.ExitCode), res.ExitCode}
+	}
+	return nil
+}
+
+func plural(n int, one, many string) string {
+	if n == 1 {
+		return one
+	}
+	return many
+}
+
+func newTraceInfoCmd() *cobra.Command {
+	var check, asJSON bool
+	cmd := &cobra.Command{
+		Use:   "info TRACE",
+		Short: "Tell what a recording holds, and check it",
+		Args: func(cmd *cobra.Command, args []string) error {
+			if len(args) != 1 {
+				return usageError{errors.New("trace info: name one recording")}
+			}
+			return nil
+		},
+		RunE: func(cmd *cobra.Command, args []string) error {
+			f, err := trace.OpenFile(args[0])
+			if err != nil {
+				return err
+			}
+			defer f.Close()
+			i := traceInfo{Header: f.Header(), Summary: f.Summary(), Threads: f.Threads()}
+			for _, t := range i.Threads {
+				i.Accesses += t.Accesses
+			}
+			if check {
+				var n uint64
+				for {
+					_, b, err := f.Next()
+					if err == io.EOF {
+						break
+					}
+					n += uint64(len(b))
+				}
+				i.Read = &n
+			}
+			for _, d := range f.Damage() {
+				i.Damage = append(i.Damage, d.String())
+			}
+			if asJSON {
+				e := json.NewEncoder(cmd.OutOrStdout())
+				e.SetIndent("", "  ")
+				return e.Encode(i)
+			}
+			i.write(cmd.OutOrStdout())
+			if len(i.Damage) > 0 {
+				return fmt.Errorf("%s: %d parts cannot be read", args[0], len(i.Damage))
+			}
+			return nil
+		},
+	}
+	cmd.Flags().BoolVar(&check, "check", false, "read all of it")
+	cmd.Flags().BoolVar(&asJSON, "json", false, "as JSON")
+	return cmd
+}
+
+type traceInfo struct {
+	Header   trace.Header   `json:"header"`
+	Summary  trace.Summary  `json:"summary"`
+	Accesses uint64         `json:"accesses"` // in the blocks of the file
+	Read     *uint64        `json:"read,omitempty"`
+	Threads  []trace.Thread `json:"threads"`
+	Damage   []string       `json:"damage,omitempty"`
+}
+
+func (i *traceInfo) write(w io.Writer) {
+	fmt.Fprintf(w, "command   %s\n", printable(strings.Join(i.Header.Command, " ")))
+	fmt.Fprintf(w, "start     %s\n", i.Header.Start.Format(time.RFC3339))
+	fmt.Fprintf(w, "engine    %s\n", printable(i.Header.Engine))
+	fmt.Fprintf(w, "accesses  %d\n", i.Accesses)
+	if i.Read != nil {
+		fmt.Fprintf(w, "readable  %d\n", *i.Read)
+	}
+	for _, t := range i.Threads {
+		fmt.Fprintf(w, "thread    %d of process %d: %d accesses in %d blocks\n", t.ID, t.PID, t.Accesses, t.Blocks)
+	}
+	for _, p := range i.Summary.Partial {
+		fmt.Fprintf(w, "partial   %s\n", printable(p))
+	}
+	for _, d := range i.Damage {
+		fmt.Fprintf(w, "damage    %s\n", d)
+	}
+}

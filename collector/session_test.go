@@ -1,0 +1,115 @@
+// Needs: root, bpf, watchpoint, gcc.
+package collector
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/rdx-profiler/rdx/model"
+)
+
+func needRoot(t *testing.T) {
+	t.Helper()
+	if os.Geteuid() != 0 {
+		t.Skip("needs root, for BPF and ptrace")
+	}
+	if _, err := exec.LookPath("gcc"); err != nil {
+		t.Skip("needs gcc: apt-get install gcc libc6-dev")
+	}
+}
+
+// A cyclic walk has one reuse time, which the program itself measures: the
+// session must find it, whatever the machine's speed.
+func TestKnownPattern(t *testing.T) {
+	needRoot(t)
+	bin := filepath.Join(t.TempDir(), "pattern")
+	if out, err := exec.Command("gcc", "-O2", "-fno-omit-frame-pointer", "-o", bin, "../bench/patterns/pattern.c").CombinedOutput(); err != nil {
+		t.Fatalf("compile pattern.c: %v: %s", err, out)
+	}
+	for _, burst := range []int{0, DefaultBurst} {
+		t.Run(fmt.Sprintf("burst %d", burst), func(t *testing.T) {
+			const words = 100_000
+			cmd := exec.Command(bin, "cyclic", fmt.Sprint(words), "4")
+			var out strings.Builder
+			cmd.Stdout = &out
+			if err := cmd.Start(); err != nil {
+				t.Fatal(err)
+			}
+			s, err := Start(Config{PID: cmd.Process.Pid, Source: Clock, Clock: CPUTime, Burst: burst, Overhead: 0.05, Seed: 1})
+			if err != nil {
+				cmd.Process.Kill()
+				t.Fatal(err)
+			}
+			defer s.Close()
+			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+			defer cancel()
+			p, err := s.Wait(ctx)
+			if err != nil {
+				t.Fatal(err)
+			}
+			// The tracer has reaped the child; what it wrote is all there.
+			cmd.Wait()
+			var accesses uint64
+			var ns float64
+			if _, err := fmt.Sscanf(out.String(), "accesses=%d ns=%f", &accesses, &ns); err != nil {
+				t.Fatalf("pattern said %q: %v", out.String(), err)
+			}
+			var all, right, lost int64
+			for _, r := range p.Records {
+				all += r.Observations
+				// A factor of two either way: on a busy machine the walk itself is
+				// now fast, now slow. The patterns bench is stricter.
+				if r.Kind == model.Reuse && math.Abs(math.Log2(float64(r.Native)/(ns*words))) <= 1 {
+					right += r.Observations
+				}
+				// Cut off before its time, it says nothing against.
+				if r.Kind == model.Censored && float64(r.Native) < 2*ns*words {
+					all -= r.Observations
+				}
+			}
+			for _, c := range p.Counts {
+				if strings.HasPrefix(c.Name, "lost: ") {
+					lost += c.N
+				}
+			}
+			t.Logf("%d of %d observations near %.0f ns, %d lost; %v", right, all, ns*words, lost, p.Comments)
+			if all < 50 || float64(right) < 0.9*float64(all) {
+				t.Errorf("%d of %d observations in the right place", right, all)
+			}
+			if float64(lost) > 0.05*float64(all) {
+				t.Errorf("lost %d of %d: %+v", lost, all, p.Counts)
+			}
+			if !s.Exit().Exited {
+				t.Error("the target's exit was not seen")
+			}
+		})
+	}
+}
+
+func TestConfigErrors(t *testing.T) {
+	for _, c := range []Config{
+		{},
+		{PID: 1, Command: []string{"x"}},
+		{PID: -1},
+		{PID: 1, Overhead: 2},
+		{PID: 1, Overhead: math.NaN()},
+		{PID: 1, AccessRate: -1},
+		{PID: 1, Gap: time.Nanosecond},
+		{PID: 1, Duration: -1},
+		{PID: 1, Burst: -1},
+		{PID: 1, Burst: MaxBurst + 1},
+		{PID: os.Getpid()},
+	} {
+		if s, err := Start(c); err == nil {
+			s.Close()
+			t.Errorf("%+v: no error", c)
+		}
+	}
+}

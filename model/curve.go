@@ -1,0 +1,366 @@
+package model
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"slices"
+
+	"gonum.org/v1/gonum/stat/distuv"
+)
+
+// Quote says whether a point of a curve may be quoted as a number.
+type Quote uint8
+
+const (
+	Quoted Quote = iota
+	// TooRare: below about 10/n, where n observations say only that it is
+	// small. High is still an upper bound.
+	TooRare
+	// BelowResolution: reuses in a cache this small are faster than the clock
+	// can tell.
+	BelowResolution
+	// BeyondObservation: no observation was followed long enough to see such
+	// a cache fill: the ratio is an upper bound, Low counts as hits all that
+	// was cut off.
+	BeyondObservation
+)
+
+func (q Quote) String() string {
+	switch q {
+	case Quoted:
+		return ""
+	case TooRare:
+		return "too rare to quote"
+	case BelowResolution:
+		return "below the clock's resolution"
+	case BeyondObservation:
+		return "beyond what was observed"
+	}
+	return "unknown"
+}
+
+// Point is the miss ratio of one cache size with its 95 % confidence band.
+type Point struct {
+	Blocks    uint64
+	MissRatio float64
+	Low, High float64
+	Quote     Quote
+	Misses    float64 // MissRatio in accesses
+}
+
+// CurveOptions say how a profile's miss ratio curve is made; the zero value is
+// SSX, fully associative, 500 replicates.
+type CurveOptions struct {
+	Model      string // of ModelNames, "" for SSX
+	Ways       int    // 0 for fully associative; else Smith's correction
+	Replicates int    // of the bootstrap; 0 means 500
+	Seed       uint64 // of the bootstrap
+}
+
+// Curve is a miss ratio curve.
+type Curve struct {
+	Points []Point
+	// Observations is how many equally weighted independent observations the
+	// profile is worth: (sum w)^2 / sum w^2.
+	Observations float64
+}
+
+// MissRatios is the miss ratio curve at the given cache sizes, in blocks, with
+// 95 % confidence bands.
+//
+// The bands come from a bootstrap of the observations: each is drawn anew a
+// Poisson number of times, and Kaplan-Meier and the conversion are repeated.
+// They cover the chance of sampling. They do not cover the error of the
+// conversion itself (about half a point of miss ratio on real programs), of
+// the clock's rate, or dependence between observations. A point below 10/n is
+// marked, and its band is widened to that of a Poisson count.
+//
+// It errs on an unknown model, a broken profile or one with no observations.
+func (p *Profile) MissRatios(sizes []uint64, o CurveOptions) (*Curve, error) {
+	e, err := p.estimate()
+	if err != nil {
+		return nil, fmt.Errorf("miss ratios: %w", err)
+	}
+	if e.empty() {
+		return nil, fmt.Errorf("miss ratios: the profile has no observations")
+	}
+	r, err := newReplicator(e, o)
+	if err != nil {
+		return nil, fmt.Errorf("miss ratios: %w", err)
+	}
+	c := &Curve{Points: make([]Point, len(sizes)), Observations: e.effective()}
+	base := make([]float64, len(sizes))
+	if err := r.missRatios(base, e.mass, e.net, sizes); err != nil {
+		return nil, fmt.Errorf("miss ratios: %w", err)
+	}
+	low, high, err := r.bands(len(sizes), func(out []float64, mass, net *Hist) error {
+		return r.missRatios(out, mass, net, sizes)
+	})
+	if err != nil {
+		return nil, fmt.Errorf("miss ratios: %w", err)
+	}
+	total := e.mass.Total()
+	seen, blind := p.sizesSeen(e)
+	for i, s := range sizes {
+		q := Point{Blocks: s, MissRatio: base[i], Low: min(low[i], base[i]), High: max(high[i], base[i]), Misses: base[i] * total}
+		lo, hi := poissonBand(base[i]*c.Observations, c.Observations)
+		switch n := c.Observations; {
+		case float64(s) <= blind:
+			q.Quote = BelowResolution
+			q.Low = 0
+		case float64(s) > seen && e.unfinished > 0:
+			q.Quote = BeyondObservation
+			q.Low = min(q.Low, max(0, base[i]-e.unfinished/total))
+			q.High = max(q.High, hi)
+		case base[i] < 10/n:
+			q.Quote = TooRare
+			q.Low, q.High = min(q.Low, lo), max(q.High, hi)
+		}
+		c.Points[i] = q
+	}
+	return c, nil
+}
+
+// HistBand is a histogram with 95 % bands: Low and High are weights per bin of
+// H, and ColdLow and ColdHigh those of H.Cold.
+type HistBand struct {
+	H                 *Hist
+	Low, High         []float64
+	ColdLow, ColdHigh float64
+}
+
+// StackBands is Stacks, by the model of the options, with confidence bands
+// as in MissRatios.
+func (p *Profile) StackBands(b *Bins, o CurveOptions) (*HistBand, error) {
+	e, err := p.estimate()
+	if err != nil {
+		return nil, fmt.Errorf("stack distances: %w", err)
+	}
+	if e.empty() {
+		return nil, fmt.Errorf("stack distances: the profile has no observations")
+	}
+	r, err := newReplicator(e, o)
+	if err != nil {
+		return nil, fmt.Errorf("stack distances: %w", err)
+	}
+	out := &HistBand{H: NewHist(b)}
+	if err := r.m.Reset(e.net); err != nil {
+		return nil, fmt.Errorf("stack distances: %w", err)
+	}
+	if err := r.m.Stacks(out.H, e.mass); err != nil {
+		return nil, fmt.Errorf("stack distances: %w", err)
+	}
+	n := b.Len()
+	scratch := NewHist(b)
+	low, high, err := r.bands(n+1, func(share []float64, mass, net *Hist) error {
+		scratch.Reset()
+		if err := r.m.Reset(net); err != nil {
+			return err
+		}
+		if err := r.m.Stacks(scratch, mass); err != nil {
+			return err
+		}
+		total := mass.Total()
+		for i, w := range scratch.W {
+			share[i] = w / total
+		}
+		share[n] = scratch.Cold / total
+		return nil
+	})
+	if err != nil {
+		return nil, fmt.Errorf("stack distances: %w", err)
+	}
+	total := e.mass.Total()
+	for i := range low {
+		w := out.H.Cold
+		if i < n {
+			w = out.H.W[i]
+		}
+		// As for miss ratios: few observations make the bootstrap's band too
+		// narrow, none makes it a point.
+		l, h := low[i], high[i]
+		if eff := e.effective(); w/total < 10/eff {
+			pl, ph := poissonBand(w/total*eff, eff)
+			l, h = min(l, pl), max(h, ph)
+		}
+		low[i], high[i] = min(l*total, w), max(h*total, w)
+	}
+	out.Low, out.High = low[:n], high[:n]
+	out.ColdLow, out.ColdHigh = low[n], high[n]
+	return out, nil
+}
+
+// effective is (sum w)^2 / sum w^2 over the observations.
+func (e *estimate) effective() float64 {
+	w, w2 := e.seen.total(), e.squares.total()
+	if !(w2 > 0) {
+		return 0
+	}
+	return w * w / w2
+}
+
+// poissonBand is the exact (Garwood) 95 % band of a ratio when k of n
+// observations have the property.
+func poissonBand(k, n float64) (low, high float64) {
+	if !(n > 0) {
+		return 0, 1
+	}
+	if k > 0 {
+		low = distuv.ChiSquared{K: 2 * k}.Quantile(0.025) / 2
+	}
+	high = distuv.ChiSquared{K: 2 * (k + 1)}.Quantile(0.975) / 2
+	return min(1, low/n), min(1, high/n)
+}
+
+// blurred is the share of observed weight below the clock's resolution that
+// makes small caches not worth a number.
+const blurred = 0.01
+
+// sizesSeen are the largest cache, in blocks, that any observation can have
+// seen fill, and the smallest that the clock's resolution cannot blur.
+func (p *Profile) sizesSeen(e *estimate) (seen, blind float64) {
+	var x SSX
+	if x.Reset(e.net) != nil {
+		return math.Inf(1), 0
+	}
+	seen, _ = x.Mean(p.Longest())
+	var below float64
+	for i := range p.Records {
+		if r := &p.Records[i]; r.BelowResolution && r.Kind == Reuse {
+			c, _ := x.Mean(r.Time)
+			blind = max(blind, c)
+			below += r.Accesses
+		}
+	}
+	if below < blurred*e.seen.total() {
+		blind = 0
+	}
+	return seen, blind
+}
+
+// replicator redraws an estimate's observations.
+type replicator struct {
+	e          *estimate
+	m          Model
+	ways       int
+	replicates int
+	rng        *rand.Rand
+
+	drawn             *endings
+	mass, net, stacks *Hist
+}
+
+func newReplicator(e *estimate, o CurveOptions) (*replicator, error) {
+	if o.Model == "" {
+		o.Model = ModelNames[0]
+	}
+	m, err := NewModel(o.Model)
+	if err != nil {
+		return nil, err
+	}
+	if o.Ways < 0 {
+		return nil, fmt.Errorf("%d ways", o.Ways)
+	}
+	if o.Replicates <= 0 {
+		o.Replicates = 500
+	}
+	return &replicator{e: e, m: m, ways: o.Ways, replicates: o.Replicates,
+		rng:   rand.New(rand.NewPCG(o.Seed, 0x5851f42d4c957f2d)),
+		drawn: newEndings(e.bins), mass: NewHist(e.bins), net: NewHist(e.bins), stacks: NewHist(LogBins(20))}, nil
+}
+
+// missRatios fills out for the given sizes.
+func (r *replicator) missRatios(out []float64, mass, net *Hist, sizes []uint64) error {
+	if err := r.m.Reset(net); err != nil {
+		return err
+	}
+	if r.ways == 0 {
+		for i, s := range sizes {
+			out[i] = r.m.MissRatio(mass, s)
+		}
+		return nil
+	}
+	r.stacks.Reset()
+	if err := r.m.Stacks(r.stacks, mass); err != nil {
+		return err
+	}
+	for i, s := range sizes {
+		out[i] = SetAssociative(r.stacks, s, r.ways)
+	}
+	return nil
+}
+
+// draw fills mass and net from a fresh draw of the observations; ok is false
+// if it has none.
+func (r *replicator) draw() (ok bool) {
+	r.drawn.reset()
+	r.mass.Reset()
+	r.net.Reset()
+	redraw := func(to []float64, w, squares []float64) {
+		for i := range w {
+			to[i] = r.poisson(w[i], squares[i])
+		}
+	}
+	redraw(r.drawn.reuse, r.e.seen.reuse, r.e.squares.reuse)
+	redraw(r.drawn.invalid, r.e.seen.invalid, r.e.squares.invalid)
+	redraw(r.drawn.cut, r.e.seen.cut, r.e.squares.cut)
+	r.drawn.cold = r.poisson(r.e.seen.cold, r.e.squares.cold)
+	r.drawn.solve(r.mass, r.net)
+	return r.mass.Total() > 0
+}
+
+// poisson draws the weight w of observations whose squared weights add up to
+// squares: of equal ones exactly a Poisson number, of unequal ones the same
+// mean and variance.
+func (r *replicator) poisson(w, squares float64) float64 {
+	if w == 0 {
+		return 0
+	}
+	unit := squares / w
+	return unit * distuv.Poisson{Lambda: w / unit, Src: r.rng}.Rand()
+}
+
+// total is all weight.
+func (t *endings) total() float64 {
+	s := t.cold
+	for i, w := range t.reuse {
+		s += w + t.invalid[i] + t.cut[i]
+	}
+	return s
+}
+
+// bands are the 2.5 and 97.5 percentiles of the n numbers f computes.
+func (r *replicator) bands(n int, f func(out []float64, mass, net *Hist) error) (low, high []float64, err error) {
+	draws := make([][]float64, n)
+	out := make([]float64, n)
+	for range r.replicates {
+		if !r.draw() {
+			continue
+		}
+		if err := f(out, r.mass, r.net); err != nil {
+			return nil, nil, err
+		}
+		for i, v := range out {
+			draws[i] = append(draws[i], v)
+		}
+	}
+	low, high = make([]float64, n), make([]float64, n)
+	for i, d := range draws {
+		if len(d) == 0 {
+			high[i] = 1
+			continue
+		}
+		slices.Sort(d)
+		low[i], high[i] = percentile(d, 0.025), percentile(d, 0.975)
+	}
+	return low, high, nil
+}
+
+// percentile of sorted values, interpolated.
+func percentile(d []float64, q float64) float64 {
+	x := q * float64(len(d)-1)
+	i := min(int(x), len(d)-1)
+	j := min(i+1, len(d)-1)
+	return d[i] + (x-float64(i))*(d[j]-d[i])
+}

@@ -1,0 +1,240 @@
+package model
+
+import (
+	"math"
+	"math/rand/v2"
+	"testing"
+)
+
+// sampleProfile draws n observations of reuse times from a population, each
+// cut off at an independent random age.
+func sampleProfile(rng *rand.Rand, population *Hist, n int, weight func() float64) *Profile {
+	p := &Profile{Block: 64, BinsPerOctave: 10}
+	total := population.Total()
+	for range n {
+		u, i := rng.Float64()*total, 0
+		for i < len(population.W) && u >= population.W[i] {
+			u -= population.W[i]
+			i++
+		}
+		cut := uint64(math.Exp(rng.Float64()*8) * 3000)
+		r := Record{Kind: Censored, Time: cut, Observations: 1, Accesses: weight()}
+		if i < len(population.W) {
+			lo, width := population.Bins.span(i)
+			if t := uint64(lo) + rng.Uint64N(uint64(width)); t <= cut {
+				r.Kind, r.Time = Reuse, t
+			}
+		}
+		p.Records = append(p.Records, r)
+	}
+	return p
+}
+
+// population is a plausible program: reuse times over five decades and 1 %
+// never reused.
+func population() *Hist {
+	h := NewHist(LogBins(10))
+	for t := 1.0; t < 3e5; t *= 1.05 {
+		h.Add(uint64(t), 1/(1+t/20)+0.02)
+	}
+	h.Cold = 0.01 * h.Total()
+	return h
+}
+
+// 95 % bands hold the truth about 95 times in 100, for the miss ratio and for
+// the bins of the histogram, with equal weights and with unequal ones.
+func TestBandsCover(t *testing.T) {
+	truth := population()
+	var x SSX
+	if err := x.Reset(truth); err != nil {
+		t.Fatal(err)
+	}
+	bins := LogBins(1)
+	dists := NewHist(bins)
+	if err := x.Stacks(dists, truth); err != nil {
+		t.Fatal(err)
+	}
+	sizes := []uint64{2, 8, 32, 128, 512, 2048, 8192}
+	const runs = 100
+	for name, weight := range map[string]func(*rand.Rand) float64{
+		"equal":   func(*rand.Rand) float64 { return 1000 },
+		"unequal": func(r *rand.Rand) float64 { return 100 + r.ExpFloat64()*1000 },
+	} {
+		rng := newRand(t, 31)
+		var in, all, inBins, allBins, below, above int
+		for run := range runs {
+			p := sampleProfile(rng, truth, 1000, func() float64 { return weight(rng) })
+			o := CurveOptions{Replicates: 150, Seed: uint64(run)}
+			c, err := p.MissRatios(sizes, o)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for i, q := range c.Points {
+				mr := x.MissRatio(truth, sizes[i])
+				all++
+				switch {
+				case mr < q.Low:
+					below++
+				case mr > q.High:
+					above++
+				default:
+					in++
+				}
+			}
+			if run%3 != 0 {
+				continue
+			}
+			b, err := p.StackBands(bins, o)
+			if err != nil {
+				t.Fatal(err)
+			}
+			total := b.H.Total()
+			for i, w := range dists.W {
+				if share := w / truth.Total(); share > 1e-4 {
+					allBins++
+					if share >= b.Low[i]/total-1e-9 && share <= b.High[i]/total+1e-9 {
+						inBins++
+					}
+				}
+			}
+		}
+		cover, coverBins := float64(in)/float64(all), float64(inBins)/float64(allBins)
+		t.Logf("%s weights: miss ratios covered %.1f %% (truth below %d, above %d of %d), bins %.1f %%", name, 100*cover, below, above, all, 100*coverBins)
+		if cover < 0.92 || cover > 0.985 {
+			t.Errorf("%s weights: bands cover %.3f of the miss ratios", name, cover)
+		}
+		if coverBins < 0.92 || coverBins > 0.99 {
+			t.Errorf("%s weights: bands cover %.3f of the bins", name, coverBins)
+		}
+	}
+}
+
+func TestCurveQuotes(t *testing.T) {
+	p := testProfile()
+	for range 970 {
+		p.Records = append(p.Records, rec(Reuse, 10, 5))
+	}
+	for i := range 25 {
+		p.Records = append(p.Records, rec(Reuse, uint64(5000+i), 5))
+	}
+	for range 5 {
+		p.Records = append(p.Records, rec(Censored, 200000, 5))
+	}
+	c, err := p.MissRatios([]uint64{2, 20, 500, 100000}, CurveOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	near(t, "observations", c.Observations, 1000, 1e-9)
+	for i, want := range []Quote{Quoted, Quoted, TooRare, BeyondObservation} {
+		q := c.Points[i]
+		t.Logf("%+v", q)
+		if q.Quote != want {
+			t.Errorf("%d blocks: %q, want %q", q.Blocks, q.Quote, want)
+		}
+		if !(q.Low <= q.MissRatio && q.MissRatio <= q.High) {
+			t.Errorf("%d blocks: %v..%v does not hold %v", q.Blocks, q.Low, q.High, q.MissRatio)
+		}
+	}
+	near(t, "miss ratio", c.Points[1].MissRatio, 0.03, 1e-6)
+	near(t, "misses", c.Points[1].Misses, 150, 0.01)
+	near(t, "what was cut off may hit", c.Points[3].Low, 0, 1e-9)
+	if h := c.Points[2].High; h < 0.0115 || h > 0.012 {
+		t.Errorf("5 of 1000: upper bound %v, Poisson's is .01167", h)
+	}
+
+	for i := range 5 {
+		p.Records[i].BelowResolution = true
+		p.Records[i].Time = 300
+	}
+	if c, err = p.MissRatios([]uint64{2}, CurveOptions{}); err != nil || c.Points[0].Quote != Quoted {
+		t.Errorf("half a percent below the resolution: %+v, %v", c, err)
+	}
+	for i := range 50 {
+		p.Records[i].BelowResolution = true
+		p.Records[i].Time = 300
+	}
+	if c, err = p.MissRatios([]uint64{2, 1000}, CurveOptions{}); err != nil || c.Points[0].Quote != BelowResolution || c.Points[1].Quote == BelowResolution {
+		t.Errorf("resolution: %+v, %v", c, err)
+	}
+
+	for name, o := range map[string]CurveOptions{"model": {Model: "oracle"}, "ways": {Ways: -1}} {
+		if _, err := p.MissRatios([]uint64{1}, o); err == nil {
+			t.Errorf("bad %s accepted", name)
+		}
+	}
+	if _, err := testProfile().MissRatios([]uint64{1}, CurveOptions{}); err == nil {
+		t.Error("a profile without observations has a curve")
+	}
+}
+
+// The same seed gives the same band.
+func TestCurveDeterministic(t *testing.T) {
+	p := sampleProfile(newRand(t, 32), population(), 300, func() float64 { return 1 })
+	a, err := p.MissRatios([]uint64{64}, CurveOptions{Seed: 5, Replicates: 50})
+	if err != nil {
+		t.Fatal(err)
+	}
+	b, _ := p.MissRatios([]uint64{64}, CurveOptions{Seed: 5, Replicates: 50})
+	if a.Points[0] != b.Points[0] {
+		t.Errorf("%+v and %+v", a.Points[0], b.Points[0])
+	}
+}
+
+// Smith's correction against a cache that hashes blocks to sets at random.
+func TestSetAssociative(t *testing.T) {
+	rng := newRand(t, 33)
+	trace := make([]uint64, 60000)
+	for i := range trace {
+		trace[i] = uint64(rng.ExpFloat64() * 40)
+	}
+	_, dists := histsOf(trace, LogBins(1), LinearBins(1, 1000))
+	for _, c := range []struct{ sets, ways int }{{16, 1}, {16, 4}, {64, 2}, {1, 32}} {
+		got := SetAssociative(dists, uint64(c.sets*c.ways), c.ways)
+		want := 0.0
+		const hashes = 8
+		for range hashes {
+			set := map[uint64]int{}
+			cache := make([][]uint64, c.sets)
+			misses := 0
+			for _, a := range trace {
+				s, ok := set[a]
+				if !ok {
+					s = rng.IntN(c.sets)
+					set[a] = s
+				}
+				l := cache[s]
+				at := -1
+				for i, b := range l {
+					if b == a {
+						at = i
+					}
+				}
+				switch {
+				case at >= 0:
+					l = append(l[:at], l[at+1:]...)
+				default:
+					misses++
+					if len(l) == c.ways {
+						l = l[1:]
+					}
+				}
+				cache[s] = append(l, a)
+			}
+			want += float64(misses) / float64(len(trace)) / hashes
+		}
+		t.Logf("%d sets of %d: corrected %.4f, simulated %.4f, fully associative %.4f", c.sets, c.ways, got, want, dists.MissRatio(uint64(c.sets*c.ways)))
+		near(t, "miss ratio", got, want, 0.015)
+	}
+	near(t, "0 ways", SetAssociative(dists, 64, 0), dists.MissRatio(64), 0)
+	if got := atLeast(3, 5, 0.2); math.Abs(got-0.05792) > 1e-9 {
+		t.Errorf("P(Binomial(5, .2) >= 3) = %v", got)
+	}
+}
+
+func TestPoissonBand(t *testing.T) {
+	for _, c := range []struct{ k, low, high float64 }{{0, 0, 3.6889}, {1, .02532, 5.5716}, {10, 4.7954, 18.3904}} {
+		l, h := poissonBand(c.k, 1000)
+		near(t, "low", 1000*l, c.low, 1e-3)
+		near(t, "high", 1000*h, c.high, 1e-3)
+	}
+}

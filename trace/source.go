@@ -1,0 +1,55 @@
+package trace
+
+import (
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/rdx-profiler/rdx/model"
+)
+
+// Source reads a trace access by access: a model.TraceReader. What Damage
+// lists is an error at the end, unless Partial is set.
+type Source struct {
+	Partial bool // use what there is of a damaged trace
+
+	r     *Reader
+	batch []model.Access
+	err   error
+}
+
+// NewSource reads from where the reader stands.
+func NewSource(r *Reader) *Source { return &Source{r: r} }
+
+var _ model.TraceReader = (*Source)(nil)
+
+// Next reads the next access and reports whether there is one.
+func (s *Source) Next() bool {
+	if len(s.batch) > 1 {
+		s.batch = s.batch[1:]
+		return true
+	}
+	if s.err != nil {
+		return false
+	}
+	_, batch, err := s.r.Next()
+	if s.batch = batch; err != nil {
+		s.batch, s.err = nil, err
+		return false
+	}
+	return true
+}
+
+// Record returns the access that Next has read. Lines there are none.
+func (s *Source) Record() (*model.Access, *model.BadLine) { return &s.batch[0], nil }
+
+// Err is the error that ended reading, nil at the end of a whole trace.
+func (s *Source) Err() error {
+	if s.err != nil && !errors.Is(s.err, io.EOF) {
+		return s.err
+	}
+	if d := s.r.Damage(); len(d) > 0 && !s.Partial {
+		return fmt.Errorf("%d parts of the trace could not be read, the first at %s", len(d), d[0])
+	}
+	return nil
+}
