@@ -17,7 +17,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"syscall"
 	"time"
 
 	"github.com/rdx-profiler/rdx/pprofout"
@@ -85,13 +84,12 @@ func run(rdx string, pairs int, extra []string, only string) error {
 		return err
 	}
 	profile := filepath.Join(dir, "p.pb.gz")
-	fmt.Printf("%-8s %6s %9s %19s %9s %7s %6s %8s  %s\n", "program", "bare", "wall", "spread", "CPU", "pairs", "lost", "rdx RSS", "threads held; own account")
+	fmt.Printf("%-8s %6s %9s %19s %9s %7s %6s  %s\n", "program", "bare", "wall", "spread", "CPU", "pairs", "lost", "by its own account")
 	for _, p := range ps {
 		if only != "" && p.name != only {
 			continue
 		}
 		var bare, wall, cpu []float64
-		var last sample
 		for i := range pairs {
 			var a, b sample
 			with := append(append([]string{rdx, "run", "-q", "-o", profile}, extra...), append([]string{"--"}, p.argv...)...)
@@ -111,23 +109,19 @@ func run(rdx string, pairs int, extra []string, only string) error {
 			bare = append(bare, a.wall)
 			wall = append(wall, b.wall/a.wall)
 			cpu = append(cpu, b.cpu/a.cpu)
-			last = b
 		}
 		n, lost, said, err := read(profile)
 		if err != nil {
 			return err
 		}
-		fmt.Printf("%-8s %5.1fs %9.4f  [%.4f, %.4f] %9.4f %7d %5.2f%% %5d MiB  %s\n", p.name, median(bare), median(wall), slices.Min(wall), slices.Max(wall),
-			median(cpu), n, lost, last.rss>>10, said)
+		fmt.Printf("%-8s %5.1fs %9.4f  [%.4f, %.4f] %9.4f %7d %5.2f%%  %s\n", p.name, median(bare), median(wall), slices.Min(wall), slices.Max(wall),
+			median(cpu), n, lost, said)
 	}
 	return nil
 }
 
-// sample of one run: seconds, and KiB of the largest process.
-type sample struct {
-	wall, cpu float64
-	rss       int64
-}
+// sample of one run, in seconds.
+type sample struct{ wall, cpu float64 }
 
 func timed(argv []string) (sample, error) {
 	cmd := exec.Command(argv[0], argv[1:]...)
@@ -137,8 +131,7 @@ func timed(argv []string) (sample, error) {
 		return sample{}, fmt.Errorf("%s: %w", argv[0], err)
 	}
 	wall := time.Since(start).Seconds()
-	ru := cmd.ProcessState.SysUsage().(*syscall.Rusage)
-	return sample{wall, (cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime()).Seconds(), ru.Maxrss}, nil
+	return sample{wall, (cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime()).Seconds()}, nil
 }
 
 func read(path string) (pairs int64, lost float64, said string, err error) {
@@ -160,7 +153,7 @@ func read(path string) (pairs int64, lost float64, said string, err error) {
 	}
 	var words []string
 	for _, c := range p.Comments {
-		for _, start := range []string{"thread held per sample: ", "overhead by the profiler's own account: "} {
+		for _, start := range []string{"thread held per sample: ", "overhead by the profiler's own account: ", "the profiler's own memory: "} {
 			if rest, ok := strings.CutPrefix(c, start); ok {
 				words = append(words, rest)
 			}

@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/signal"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -198,6 +199,9 @@ func (f *recordFlags) finish(cmd *cobra.Command, s *collector.Session, p *model.
 		p.Comments = append(p.Comments, "symbols: "+problem.Error())
 	}
 	countTruncated(p)
+	if kib := peakMemory(); kib > 0 {
+		p.Comments = append(p.Comments, fmt.Sprintf("the profiler's own memory: %d MiB at most", kib>>10))
+	}
 	if err := pprofout.WriteFile(f.output, p); err != nil {
 		return err
 	}
@@ -205,6 +209,23 @@ func (f *recordFlags) finish(cmd *cobra.Command, s *collector.Session, p *model.
 		return nil
 	}
 	return printSummary(cmd.ErrOrStderr(), p, f.output)
+}
+
+// peakMemory of this process in KiB, 0 if unknown.
+func peakMemory() int {
+	status, err := os.ReadFile("/proc/self/status")
+	if err != nil {
+		return 0
+	}
+	for line := range strings.Lines(string(status)) {
+		if rest, ok := strings.CutPrefix(line, "VmHWM:"); ok {
+			var kib int
+			if _, err := fmt.Sscan(rest, &kib); err == nil {
+				return kib
+			}
+		}
+	}
+	return 0
 }
 
 // exitOf hands the exit code of a program started by run through.
