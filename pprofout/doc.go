@@ -28,8 +28,8 @@
 // The sample type shown by default is the largest cache's whose predicted
 // misses are more than chance (model.Profile.Quotable), else reuses.
 //
-// Labels: kind, access (load, store), clock, below_resolution (true); with a
-// unit reuse_time (accesses), cpu_time (nanoseconds, only where that is the
+// Labels: kind, access (load, store), clock, below_resolution and exact
+// (true: the time was counted by reading ahead); with a unit reuse_time (accesses), cpu_time (nanoseconds, only where that is the
 // clock's unit), stack_distance (bytes, the mean of the sample), tid.
 // Censored and pruned samples carry in reuse_time the age at which their
 // observation ended.

@@ -172,6 +172,7 @@ func (d *decoder) sample(s *profile.Sample, losses map[string]int64) error {
 		r.Op = model.Store
 	}
 	r.BelowResolution = first(s.Label[belowLabel]) == "true"
+	r.Exact = first(s.Label[exactLabel]) == "true"
 	r.TID = int(first(s.NumLabel[tidLabel]))
 
 	t, native := first(s.NumLabel[reuseTime]), first(s.NumLabel[cpuTime])

@@ -30,6 +30,7 @@ const (
 	accessLabel = "access"
 	clockLabel  = "clock"
 	belowLabel  = "below_resolution"
+	exactLabel  = "exact"
 	reuseTime   = "reuse_time"
 	cpuTime     = "cpu_time"
 	distance    = "stack_distance"
@@ -166,7 +167,7 @@ type group struct {
 	op           model.Op
 	tid          int
 	time, native uint64 // middles of bins
-	below        bool
+	below, exact bool
 	loss         string // reason, for a count instead of records
 	stack        []*profile.Location
 
@@ -193,7 +194,7 @@ func (e *encoder) add(r *model.Record) error {
 	}
 	g := group{kind: r.Kind, op: r.Op, tid: r.TID}
 	if timed(r.Kind) {
-		g.below = r.BelowResolution
+		g.below, g.exact = r.BelowResolution, r.Exact
 		g.time = e.bins.Mid(e.bins.Index(r.Time))
 		if e.p.Clock.Unit == nanoseconds {
 			g.native = e.bins.Mid(e.bins.Index(r.Native))
@@ -243,8 +244,12 @@ func (e *encoder) group(g *group) *group {
 	for _, v := range [...]uint64{uint64(g.kind), uint64(g.op), uint64(g.tid), g.time, g.native} {
 		key = binary.LittleEndian.AppendUint64(key, v)
 	}
-	if g.below {
-		key = append(key, 1)
+	for _, b := range [...]bool{g.below, g.exact} {
+		if b {
+			key = append(key, 1)
+		} else {
+			key = append(key, 0)
+		}
 	}
 	// The reason of a loss is in its one frame.
 	for _, l := range g.stack {
@@ -352,7 +357,7 @@ func (e *encoder) profile() (*profile.Profile, error) {
 
 	slices.SortFunc(e.order, func(a, b *group) int {
 		return cmp.Or(compareStacks(a.stack, b.stack), cmp.Compare(a.kind, b.kind), cmp.Compare(a.op, b.op),
-			cmp.Compare(a.tid, b.tid), cmp.Compare(a.time, b.time), cmp.Compare(a.native, b.native), compareBool(a.below, b.below))
+			cmp.Compare(a.tid, b.tid), cmp.Compare(a.time, b.time), cmp.Compare(a.native, b.native), compareBool(a.below, b.below), compareBool(a.exact, b.exact))
 	})
 	carries := make([]carry, len(out.SampleType))
 	for i, t := range out.SampleType {
@@ -405,6 +410,9 @@ func (e *encoder) sample(g *group) *profile.Sample {
 	}
 	if g.below {
 		s.Label[belowLabel] = []string{"true"}
+	}
+	if g.exact {
+		s.Label[exactLabel] = []string{"true"}
 	}
 	num := func(name, unit string, v int64) {
 		s.NumLabel[name], s.NumUnit[name] = []int64{v}, []string{unit}
