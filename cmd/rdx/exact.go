@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strconv"
 
 	"github.com/spf13/cobra"
@@ -63,11 +64,15 @@ other threads' writes invalidate.`,
 				}
 				r.sizes = append(r.sizes, uint64(n))
 			}
+			edges, err := binsWith(bins, bytes, r.sizes)
+			if err != nil {
+				return err
+			}
 			source, finish, err := openSource(args[0], cmd.InOrStdin(), partial)
 			if err != nil {
 				return err
 			}
-			err = r.analyze(source, model.LogBins(bins), partial)
+			err = r.analyze(source, edges, partial)
 			r.Warnings = append(r.Warnings, finish()...)
 			if err != nil {
 				return err
@@ -85,6 +90,28 @@ other threads' writes invalidate.`,
 	cmd.Flags().StringSliceVar(&sizes, "sizes", nil, "cache sizes to give miss ratios for (default powers of two)")
 	cmd.Flags().BoolVar(&partial, "partial", false, "skip lines that cannot be read, and use what there is of a truncated trace")
 	return cmd
+}
+
+// binsWith returns logarithmic bins with an edge at each cache size, which
+// makes its miss ratio exact.
+func binsWith(perOctave, block int, sizes []uint64) (*model.Bins, error) {
+	b := model.LogBins(perOctave)
+	var edges []uint64
+	for i := range b.Len() {
+		edges = append(edges, b.Lo(i))
+	}
+	extra := false
+	for _, s := range sizes {
+		n := s / uint64(block)
+		if i, found := slices.BinarySearch(edges, n); !found {
+			edges = slices.Insert(edges, i, n)
+			extra = true
+		}
+	}
+	if !extra {
+		return b, nil
+	}
+	return model.EdgeBins(edges)
 }
 
 // recordingMagic is how a file of package trace begins.
