@@ -23,7 +23,7 @@ func (s *Session) profile() (*model.Profile, error) {
 		Start:         s.start,
 		Duration:      s.end.Sub(s.start),
 		Source:        s.source.Name(),
-		Period:        s.gap * perSource / s.rates.mean() / s.budget.accept,
+		Period:        sum.ticked * perSource / s.rates.mean() / float64(max(stats.Holds, 1)),
 		Clock:         s.clockModel(),
 		Block:         8,
 		BinsPerOctave: s.cfg.BinsPerOctave,
@@ -96,7 +96,7 @@ func (s *Session) rateComment(p *model.Profile) {
 	if r.source == "measured" {
 		p.Comments = append(p.Comments, fmt.Sprintf("access rate: %.3g per ns, standard error %.1f%%, from %.0f stretches of about %d accesses",
 			r.mean(), 100*r.relativeError(), r.all.n, stretchLength))
-	} else if s.cfg.Burst > 0 && s.cfg.AccessRate == 0 {
+	} else if s.burst > 0 && r.source == "default" {
 		p.Comments = append(p.Comments, fmt.Sprintf("access rate: assumed; only %.0f stretches could be timed, want %d", r.all.n, fewestStretches))
 	}
 	for _, c := range []struct {

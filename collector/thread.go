@@ -184,11 +184,6 @@ func (l lateHolds) take(tid int, signal unix.Signal) bool {
 	return true
 }
 
-// skipMost: the sampled access is a random one of so many after the tick. A
-// timer stops a thread most often at slow accesses; some way on, the choice
-// no longer depends on them.
-const skipMost = 256
-
 // sample takes an access of the held thread: reads ahead for its reuse, and
 // watches for it in the slot it has won if it does not come so soon.
 func (s *Session) sample(t *thread) {
@@ -196,11 +191,14 @@ func (s *Session) sample(t *thread) {
 	if s.wantStretch() && s.armStretch(t) {
 		return
 	}
+	// The sampled access is a random one of those after the tick: a timer
+	// stops a thread most often at slow accesses; some way on, the choice no
+	// longer depends on them.
 	skip := 0
-	if s.cfg.Burst > 0 {
-		skip = s.rand.IntN(skipMost)
+	if s.burst > 0 {
+		skip = s.rand.IntN(s.burst)
 	}
-	ahead, err := s.locate.Ahead(t.process.pid, t.tid, skip, s.cfg.Burst, s.rand.IntN)
+	ahead, err := s.locate.Ahead(t.process.pid, t.tid, skip, s.burst, s.rand.IntN)
 	if err != nil {
 		var declined *sampler.Declined
 		if errors.As(err, &declined) {

@@ -200,17 +200,23 @@ func (e *estimate) effective() float64 {
 	return w * w / w2
 }
 
-// poissonBand is the exact (Garwood) 95 % band of a ratio when k of n
-// observations have the property.
+// poissonBand is the 95 % band of a ratio when k of n observations have the
+// property.
 func poissonBand(k, n float64) (low, high float64) {
 	if !(n > 0) {
 		return 0, 1
 	}
-	if k > 0 {
-		low = distuv.ChiSquared{K: 2 * k}.Quantile(0.025) / 2
-	}
-	high = distuv.ChiSquared{K: 2 * (k + 1)}.Quantile(0.975) / 2
+	low, high = garwood(k, 0.05)
 	return min(1, low/n), min(1, high/n)
+}
+
+// garwood is the exact confidence band of the mean of a Poisson count of which
+// k were seen; it is wrong with probability alpha.
+func garwood(k, alpha float64) (low, high float64) {
+	if k > 0 {
+		low = distuv.ChiSquared{K: 2 * k}.Quantile(alpha/2) / 2
+	}
+	return low, distuv.ChiSquared{K: 2 * (k + 1)}.Quantile(1-alpha/2) / 2
 }
 
 // blurred is the share of observed weight below the clock's resolution that

@@ -85,6 +85,28 @@ func CheckWritable(path string) error {
 
 // createTemp is os.CreateTemp, but the file's mode is what the umask leaves:
 // it becomes the profile that the user's tools open.
+// CheckWritable says whether WriteFile could write to path as things are now:
+// better known before a profile is taken than after.
+func CheckWritable(path string) error {
+	if real, err := filepath.EvalSymlinks(path); err == nil {
+		path = real
+	}
+	fi, err := os.Stat(path)
+	switch {
+	case err == nil && fi.IsDir():
+		return fmt.Errorf("write profile: %s is a directory: name a file in it", path)
+	case err == nil && !fi.Mode().IsRegular():
+		return nil // a pipe or a device: opening it may have effects
+	}
+	f, err := createTemp(path)
+	if err != nil {
+		return fmt.Errorf("write profile: %w", err)
+	}
+	f.Close()
+	os.Remove(f.Name())
+	return nil
+}
+
 func createTemp(path string) (*os.File, error) {
 	for i := range 1000 {
 		name := filepath.Join(filepath.Dir(path), fmt.Sprintf(".%s.%d-%d.tmp", filepath.Base(path), os.Getpid(), i))

@@ -295,7 +295,7 @@ var (
 // Pages a hold may copy, at about a microsecond each: code that jumps about
 // in memory is read less far ahead, not held longer.
 const (
-	samplePages  = 64
+	samplePages  = 24
 	stretchPages = 2048
 )
 

@@ -242,13 +242,17 @@ func lackey(t testing.TB, dir string, cmd Command, each func(model.Access)) (dro
 	return dropped
 }
 
+func programLine(i int) string {
+	return fmt.Sprintf("%d the quick brown fox %d jumps over %x\n", i*7919%1000, i, i*i*2654435761)
+}
+
 // programs are small runs of what Debian installs everywhere.
 func programs(t testing.TB) [][]string {
 	dir := t.TempDir()
 	text := filepath.Join(dir, "text")
 	var b bytes.Buffer
 	for i := range 400 {
-		fmt.Fprintf(&b, "%d the quick brown fox %d jumps over %x\n", i*7919%1000, i, i*i*2654435761)
+		b.WriteString(programLine(i))
 	}
 	if err := os.WriteFile(text, b.Bytes(), 0o644); err != nil {
 		t.Fatal(err)
@@ -392,6 +396,35 @@ func TestFaultsAcrossBuffers(t *testing.T) {
 				t.Errorf("%s: turn %d: %+v", store, i/perTurn, g)
 				break
 			}
+		}
+	}
+}
+
+// Elements that a mask leaves out are no accesses.
+func TestMaskedAccesses(t *testing.T) {
+	cpu, err := os.ReadFile("/proc/cpuinfo")
+	if err != nil || !bytes.Contains(cpu, []byte(" avx2 ")) {
+		t.Skip("needs a processor with AVX2")
+	}
+	got, res := accessesOf(t, Command{Args: []string{assemble(t, "masked.S")}}, Options{})
+	if res.ExitCode != 0 || len(res.Partial) != 0 {
+		t.Errorf("%+v", res)
+	}
+	want := []known{
+		{model.Load, 32, 512, false}, {model.Load, 32, 544, false},
+		{model.Load, 8, 0, false}, {model.Load, 8, 16, false},
+		{model.Load, 32, 544, false},
+		{model.Load, 8, 0, false}, {model.Load, 8, 16, false},
+		{model.Store, 8, 64, false}, {model.Store, 8, 80, false},
+		{model.Load, 10, 0, false}, {model.Store, 10, 16, false},
+	}
+	if len(got) != len(want) {
+		t.Fatalf("%d accesses, want %d: %+v", len(got), len(want), got)
+	}
+	table := got[0].Addr - 512
+	for i, g := range got {
+		if w := want[i]; g.Addr != table+w.at || g.Size != w.size || g.Op != w.op {
+			t.Errorf("access %d: %+v, want %+v from %#x", i, g, w, table)
 		}
 	}
 }

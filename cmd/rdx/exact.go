@@ -14,6 +14,7 @@ import (
 
 	"github.com/rdx-profiler/rdx/model"
 	"github.com/rdx-profiler/rdx/sampler"
+	"github.com/rdx-profiler/rdx/trace"
 )
 
 func newExactCmd() *cobra.Command {
@@ -28,12 +29,14 @@ func newExactCmd() *cobra.Command {
 the histograms of reuse times and of stack distances, the footprint, and the miss
 ratio of fully associative LRU caches. - is standard input; gzip is unpacked.
 
-A trace is what valgrind --tool=lackey --trace-mem=yes writes, or one access a line,
+A trace is what rdx trace record or valgrind --tool=lackey --trace-mem=yes writes,
+or one access a line,
   address [R|W] [size [thread [pc]]]
 with decimal or 0x numbers. An access that spans several blocks touches each of
 them. All threads share one stack; with --stack private each has its own, in which
 other threads' writes invalidate.`,
 		Example: `  valgrind --tool=lackey --trace-mem=yes --log-file=ls.lk ls; rdx exact ls.lk
+  rdx trace record -o ls.rdt -- ls; rdx exact --stack private ls.rdt
   rdx exact --block word --format csv trace.txt.gz > exact.csv
   rdx gen --zipf 1 -n 1000 -t 100000 | rdx exact -`,
 		Args: func(cmd *cobra.Command, args []string) error {
@@ -64,16 +67,13 @@ other threads' writes invalidate.`,
 				}
 				r.sizes = append(r.sizes, uint64(n))
 			}
-			in := cmd.InOrStdin()
-			if args[0] != "-" {
-				f, err := os.Open(args[0])
-				if err != nil {
-					return fmt.Errorf("open trace: %w", err)
-				}
-				defer f.Close()
-				in = f
+			source, finish, err := openSource(args[0], cmd.InOrStdin(), partial)
+			if err != nil {
+				return err
 			}
-			if err := r.analyze(in, model.LogBins(bins), partial); err != nil {
+			err = r.analyze(source, model.LogBins(bins), partial)
+			r.Warnings = append(r.Warnings, finish()...)
+			if err != nil {
 				return err
 			}
 			for _, w := range r.Warnings {
@@ -89,6 +89,57 @@ other threads' writes invalidate.`,
 	cmd.Flags().StringSliceVar(&sizes, "sizes", nil, "cache sizes to give miss ratios for (default powers of two)")
 	cmd.Flags().BoolVar(&partial, "partial", false, "skip lines that cannot be read, and use what there is of a truncated trace")
 	return cmd
+}
+
+// recordingMagic is how a file of package trace begins.
+const recordingMagic = "RDXTRACE"
+
+// openSource opens a trace of any format. finish closes it and says what was
+// missing from it.
+func openSource(path string, stdin io.Reader, partial bool) (source model.TraceReader, finish func() []string, err error) {
+	if path == "-" {
+		source, err = model.OpenTrace(stdin, path)
+		return source, func() []string { return nil }, err
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, nil, fmt.Errorf("open trace: %w", err)
+	}
+	head := make([]byte, len(recordingMagic))
+	if _, err := f.ReadAt(head, 0); err == nil && string(head) == recordingMagic {
+		f.Close()
+		return openRecording(path, partial)
+	}
+	source, err = model.OpenTrace(f, path)
+	if err != nil {
+		f.Close()
+		return nil, nil, err
+	}
+	return source, func() []string { f.Close(); return nil }, nil
+}
+
+func openRecording(path string, partial bool) (model.TraceReader, func() []string, error) {
+	f, err := trace.OpenFile(path)
+	if err != nil {
+		return nil, nil, err
+	}
+	s := trace.NewSource(f.Reader)
+	s.Partial = partial
+	finish := func() []string {
+		defer f.Close()
+		var missing []string
+		for _, why := range f.Summary().Partial {
+			missing = append(missing, "the recording is not whole: "+why)
+		}
+		if n := f.Summary().Dropped; n > 0 {
+			missing = append(missing, fmt.Sprintf("the %d oldest accesses were dropped to keep the recording small", n))
+		}
+		if d := f.Damage(); len(d) > 0 && partial {
+			missing = append(missing, fmt.Sprintf("%d parts of the trace could not be read, the first at %s", len(d), d[0]))
+		}
+		return missing
+	}
+	return s, finish, nil
 }
 
 // blockBytes reads the --block flag.
@@ -156,11 +207,7 @@ type exactMiss struct {
 }
 
 // analyze reads the trace to its end.
-func (r *exactReport) analyze(in io.Reader, bins *model.Bins, partial bool) error {
-	trace, err := model.OpenTrace(in, r.Trace)
-	if err != nil {
-		return err
-	}
+func (r *exactReport) analyze(source model.TraceReader, bins *model.Bins, partial bool) (err error) {
 	var sink exactSink
 	if r.Stack == "private" {
 		sink, err = newPrivateSink(r.Block, bins)
@@ -179,7 +226,7 @@ func (r *exactReport) analyze(in io.Reader, bins *model.Bins, partial bool) erro
 	}
 	buf := make([]model.Access, 4096)
 	for done := false; !done; {
-		n, err := model.ReadAccesses(trace, buf, bad)
+		n, err := model.ReadAccesses(source, buf, bad)
 		switch {
 		case err == io.EOF:
 			done = true

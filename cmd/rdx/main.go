@@ -51,6 +51,7 @@ data went by, and so which cache sizes would have missed. Profiles are pprof fil
 		newTopCmd(),
 		newHistCmd(),
 		newMrcCmd(),
+		newDiffCmd(),
 		newExactCmd(),
 		newGenCmd(),
 		newComposeCmd(),

@@ -1,6 +1,7 @@
 package interp
 
 import (
+	"fmt"
 	"math/bits"
 	"strconv"
 	"strings"
@@ -55,13 +56,15 @@ type vecEntry struct {
 	unaligned, aligned                    bool
 	noBcast, whole, noMask, store, toMask bool
 	onlyMem, onlyReg, gpr, regGPR, vsib   bool
+
+	raise raiser
 }
 
 func vecKey(opmap, pp, op uint8) uint16 {
 	return uint16(opmap)<<10 | uint16(pp)<<8 | uint16(op)
 }
 
-var vecTable = buildVecTable(vecMoves, vecInts, vecShuffles, vecMasks, vecFloats, vecConverts, vecCrypto, vecStrings)
+var vecTable = buildVecTable(vecMoves, vecInts, vecShifts, vecShuffles, vecMasks, vecFloats, vecConverts, vecCrypto, vecStrings)
 
 func buildVecTable(tables ...[]vecOp) map[uint16][]vecEntry {
 	t := make(map[uint16][]vecEntry)
@@ -177,6 +180,13 @@ func parseVecOp(row vecOp) (vecEntry, uint16) {
 	}
 	if e.esz == 0 {
 		panic("opcode table: no element size: " + row.code)
+	}
+	if e.fl {
+		msz := e.msz
+		if msz == 0 {
+			msz = e.esz
+		}
+		e.raise = vecRaisers[fmt.Sprintf("%s %d %d", row.code, e.esz, msz)]
 	}
 	return e, vecKey(opmap, uint8(pp/3), uint8(op))
 }
@@ -318,6 +328,7 @@ func (d *decoder) vectorEntry(e *vecEntry, op byte) {
 		in.imm = uint64(d.byte())
 	}
 	in.fn, in.kern = e.fn, e.kern
+	in.raise, in.sae = e.raise, rounding
 	in.op = op
 	if rounding && d.ll != 0 && e.fl {
 		in.fn = nil // a rounding mode of its own
