@@ -304,9 +304,14 @@ type targetMemory struct {
 	pid   int
 	pages int // that may still be read
 	buf   [maxInst]byte
+
+	userfault userfault
 }
 
 func (m *targetMemory) read(addr uint64, b []byte) (int, error) {
+	if !m.userfault.allows(m.pid, addr, len(b)) {
+		return 0, errUserfault
+	}
 	return unix.ProcessVMReadv(m.pid,
 		[]unix.Iovec{{Base: &b[0], Len: uint64(len(b))}},
 		[]unix.RemoteIovec{{Base: uintptr(addr), Len: len(b)}}, 0)
