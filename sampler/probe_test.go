@@ -24,6 +24,7 @@ func healthy() Machine {
 		},
 		Sys: fstest.MapFS{
 			"kernel/btf/vmlinux":                         file("x"),
+			"bus/event_source/devices/cpu/type":          file("4"),
 			"devices/system/cpu/cpu0/cache/index0/type":  file("Data"),
 			"devices/system/cpu/cpu0/cache/index0/size":  file("48K"),
 			"devices/system/cpu/cpu0/cache/index0/level": file("1"),

@@ -72,7 +72,7 @@ func (t *Ticker) Count(s PMUSource) (counted, ran, lag uint64, err error) {
 
 // Validate samples a loop in a thread of rdx itself: as many ticks must come
 // as it is long. There are PMUs that count and never interrupt.
-func (s PMUSource) Validate(k *Kernel) error {
+func (s PMUSource) Validate(k *Kernel) (err error) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 	index, t, err := k.AddThread(unix.Gettid())
@@ -88,7 +88,10 @@ func (s PMUSource) Validate(k *Kernel) error {
 	if err != nil {
 		return fmt.Errorf("sample a known loop: %w", err)
 	}
-	defer ticker.Close()
+	defer func() {
+		// Its last tick may come now; none of them is a session's.
+		err = errors.Join(err, ticker.Close(), k.forget())
+	}()
 	from, to := make([]uint64, countBlock), make([]uint64, countBlock)
 	var n float64
 	for range validationRounds {
@@ -100,9 +103,6 @@ func (s PMUSource) Validate(k *Kernel) error {
 			return fmt.Errorf("sample a known loop: %w", err)
 		}
 		n += float64(c.Value)
-	}
-	if err := k.forget(); err != nil {
-		return err
 	}
 	want := n / minPMUGap
 	if got := float64(t.Ticks); got < .8*want-1 || got > 1.2*want+1 || want < 1 {

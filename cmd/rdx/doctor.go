@@ -27,6 +27,7 @@ var errUnusable = errors.New("doctor: rdx cannot profile here; the lines marked 
 
 func newDoctorCmd() *cobra.Command {
 	var asJSON bool
+	var cfg collector.Config
 	cmd := &cobra.Command{
 		Use:   "doctor",
 		Short: "Say what this machine can do, and for what it can't, what to change",
@@ -39,7 +40,7 @@ and 1 if not.`,
   sudo rdx doctor --json | jq .usable`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			d := diagnose()
+			d := diagnose(cfg)
 			var err error
 			if asJSON {
 				e := json.NewEncoder(cmd.OutOrStdout())
@@ -55,23 +56,25 @@ and 1 if not.`,
 		},
 	}
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print the findings as JSON")
+	cmd.Flags().StringVar(&cfg.Source, "source", collector.Auto, "source of the self-test: pmu, clock or auto")
+	cmd.Flags().StringVar(&cfg.Clock, "clock", collector.Auto, "clock of the self-test: pmu, cpu-time or auto")
 	return cmd
 }
 
-func diagnose() diagnosis {
+func diagnose(cfg collector.Config) diagnosis {
 	var d diagnosis
 	d.Checks = sampler.Machine{Proc: os.DirFS("/proc"), Sys: os.DirFS("/sys")}.Checks()
 	live, found := sampler.ProbeLive()
 	d.Checks = append(d.Checks, live...)
 	d.Live = found
-	d.SelfTest = d.selfTest()
+	d.SelfTest = d.selfTest(cfg)
 	d.Usable = !slices.ContainsFunc(d.Checks, func(c sampler.Check) bool { return c.Needed && c.Grade == sampler.Missing })
 	return d
 }
 
-func (d *diagnosis) selfTest() *selfTest {
+func (d *diagnosis) selfTest(cfg collector.Config) *selfTest {
 	c := sampler.Check{Name: "self-test", Grade: sampler.Good, Needed: true}
-	t, err := runSelfTest(collector.Config{}, func(pid int) {
+	t, err := runSelfTest(cfg, func(pid int) {
 		d.Checks = append(d.Checks, sampler.ProbeSeize(pid))
 	})
 	switch {

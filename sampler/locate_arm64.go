@@ -1,0 +1,68 @@
+package sampler
+
+import (
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/rdx-profiler/rdx/sampler/operand"
+)
+
+// Locator finds the next access of a held thread by decoding from where it
+// stands; the thread itself is not moved. It is for the tracing thread only.
+//
+// Unlike on x86 it cannot read on from there: every reuse is timed, and a
+// sample is the first access after the tick.
+type Locator struct {
+	follower a64Follower
+	code     [4]byte
+}
+
+// NewLocator returns a Locator, to be used again and again.
+func NewLocator() *Locator { return new(Locator) }
+
+// userRegs is struct user_pt_regs of the kernel.
+type userRegs struct {
+	x              [31]uint64
+	sp, pc, pstate uint64
+}
+
+const (
+	ntPRStatus = 1
+	pstate32   = 1 << 4 // AArch32
+	pstateNZCV = 0xf << 28
+)
+
+// Ahead finds the next access of the held thread tid of process pid. Of an
+// instruction with several, pick(n) chooses one of n. The error is a
+// *Declined: the sample is lost.
+func (l *Locator) Ahead(pid, tid, _, _ int, pick func(n int) int) (Ahead, error) {
+	var u userRegs
+	iov := unix.Iovec{Base: (*byte)(unsafe.Pointer(&u)), Len: uint64(unsafe.Sizeof(u))}
+	if _, _, e := unix.Syscall6(unix.SYS_PTRACE, unix.PTRACE_GETREGSET, uintptr(tid), ntPRStatus, uintptr(unsafe.Pointer(&iov)), 0, 0); e != 0 {
+		return Ahead{}, &Declined{Reason: "registers not readable"}
+	}
+	if u.pstate&pstate32 != 0 {
+		return Ahead{}, &Declined{Reason: "32-bit code"}
+	}
+	l.follower.ARM64Regs = operand.ARM64Regs{X: u.x, SP: u.sp, PC: u.pc, NZCV: u.pstate & pstateNZCV}
+	use, err := l.follower.follow(func(pc uint64) ([]byte, error) { return l.read(pid, pc) }, pick)
+	if err != nil {
+		return Ahead{}, err
+	}
+	return Ahead{Use: use, Word: use.word(pick(use.words())), End: "not read ahead on arm64"}, nil
+}
+
+// read reads one instruction.
+func (l *Locator) read(pid int, pc uint64) ([]byte, error) {
+	n, err := unix.ProcessVMReadv(pid,
+		[]unix.Iovec{{Base: &l.code[0], Len: uint64(len(l.code))}},
+		[]unix.RemoteIovec{{Base: uintptr(pc), Len: len(l.code)}}, 0)
+	return l.code[:max(n, 0)], err
+}
+
+// Stretch would time accesses that were read ahead; there are none here.
+func (l *Locator) Stretch(_, _, _, _ int) (Stretch, bool) { return Stretch{}, false }
+
+// Accessing is ip: here a trap reports the accessing instruction itself.
+func (l *Locator) Accessing(_ int, ip uint64) uint64 { return ip }
