@@ -30,11 +30,15 @@ func traceEngine(t *testing.T) string {
 }
 
 func traceCmd(args ...string) (out string, err error) {
+	return rdxCmd(append([]string{"trace"}, args...)...)
+}
+
+func rdxCmd(args ...string) (out string, err error) {
 	cmd := newRootCmd()
 	var b bytes.Buffer
 	cmd.SetOut(&b)
 	cmd.SetErr(&b)
-	cmd.SetArgs(append([]string{"trace"}, args...))
+	cmd.SetArgs(args)
 	err = cmd.ExecuteContext(context.Background())
 	return b.String(), err
 }
@@ -85,5 +89,41 @@ func TestTraceRecordBadUse(t *testing.T) {
 		if errors.As(err, &u) != (c.code == exitUsage) {
 			t.Errorf("%q: %v", c.args, err)
 		}
+	}
+}
+
+// A program analysed as it runs gives what its recording gives.
+func TestExactOfARun(t *testing.T) {
+	engine := traceEngine(t)
+	path := filepath.Join(t.TempDir(), "t.rdt")
+	known := filepath.Join(t.TempDir(), "known")
+	if b, err := exec.Command("gcc", "-nostdlib", "-static", "-o", known, "../../trace/testdata/known.S").CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, b)
+	}
+	live, err := rdxCmd("exact", "--format", "csv", "--block", "word", "--engine", engine, "--", known)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := traceCmd("record", "-q", "--engine", engine, "-o", path, "--", known); err != nil {
+		t.Fatal(err)
+	}
+	recorded, err := rdxCmd("exact", "--format", "csv", "--block", "word", path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"quantity,from,to,value\n", "reuse_time,", "stack_distance,", "miss_ratio,"} {
+		if !strings.Contains(live, want) {
+			t.Errorf("no %q in the report", want)
+		}
+	}
+	if live != recorded {
+		t.Errorf("live:\n%s\nrecorded:\n%s", live, recorded)
+	}
+	out, err := rdxCmd("exact", "--engine", engine, "--", "/bin/sh", "-c", "exit 3")
+	if err != nil || !strings.HasPrefix(out, "rdx: warning: /bin/sh: exit status 3\n") {
+		t.Errorf("error %v, output\n%s", err, out)
+	}
+	if _, err := rdxCmd("exact", "--engine", engine, "--", "./no-such-program"); err == nil || !strings.Contains(err.Error(), "no-such-program") {
+		t.Errorf("error %v", err)
 	}
 }
