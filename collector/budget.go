@@ -15,6 +15,8 @@ type budget struct {
 	spent  float64 // share so far
 	trapNS float64 // one trap
 
+	holdNS float64 // one hold and its traps
+
 	lastCPU  uint64
 	lastCost float64
 }
@@ -24,14 +26,20 @@ const (
 	// program. Measured 1 to 2 µs on virtual machines.
 	tickNS = 2000
 	// firstHoldNS is assumed of a hold until holds have been measured.
-	firstHoldNS = 100_000
-	// firstGapNS: the budget is first set for ticks this far apart.
+	firstHoldNS          = 100_000
 	minAccept, maxAccept = 0.001, 1.0
+	// Ticks are no further apart and no closer than this.
+	minGap, maxGap = 500 * time.Microsecond, 10 * time.Millisecond
 )
 
+// gap between two ticks at which the budget pays for a sample every fourth.
+func (b *budget) gap() time.Duration {
+	return min(max(time.Duration(b.holdNS/b.target/4), minGap), maxGap)
+}
+
 func newBudget(target float64, c sampler.TwoTrap) budget {
-	b := budget{target: target, trapNS: c.Cost}
-	b.accept = min(maxAccept, target*float64(defaultGap)/(firstHoldNS+2*b.trapNS))
+	b := budget{target: target, trapNS: c.Cost, holdNS: firstHoldNS + 2*c.Cost}
+	b.accept = min(maxAccept, target*float64(defaultGap)/b.holdNS)
 	return b
 }
 
@@ -40,6 +48,9 @@ func newBudget(target float64, c sampler.TwoTrap) budget {
 // the traps (two a hold) and the ticks.
 func (b *budget) update(cpu uint64, stats sampler.Stats, held time.Duration) bool {
 	cost := float64(held) + 2*b.trapNS*float64(stats.Holds) + tickNS*float64(stats.Ticks)
+	if stats.Holds > 0 {
+		b.holdNS = float64(held)/float64(stats.Holds) + 2*b.trapNS
+	}
 	if cpu > 0 {
 		b.spent = cost / float64(cpu)
 	}

@@ -147,6 +147,13 @@ func (s *Session) loadClock(clock sampler.Clock) error {
 		return fmt.Errorf("start session: %w", err)
 	}
 	s.clock = clock
+	s.burst = s.cfg.Burst
+	if s.burst == AutoBurst {
+		s.burst = timedBurst
+		if clock.Counted != nil {
+			s.burst = countedBurst
+		}
+	}
 	return nil
 }
 
@@ -177,6 +184,10 @@ func (s *Session) chooseSource() error {
 		}
 	}
 	s.whySource = why
-	s.gap = float64(s.cfg.Gap) * unitsPerNS[s.source.Unit()]
+	gap := s.cfg.Gap
+	if gap == 0 {
+		gap = defaultGap
+	}
+	s.gap = float64(gap) * unitsPerNS[s.source.Unit()]
 	return nil
 }

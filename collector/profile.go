@@ -5,6 +5,7 @@ import (
 	"math"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/rdx-profiler/rdx/model"
 )
@@ -23,7 +24,7 @@ func (s *Session) profile() (*model.Profile, error) {
 		Start:         s.start,
 		Duration:      s.end.Sub(s.start),
 		Source:        s.source.Name(),
-		Period:        s.gap * perSource / s.rates.mean() / s.budget.accept,
+		Period:        sum.ticked * perSource / s.rates.mean() / float64(max(stats.Holds, 1)),
 		Clock:         s.clockModel(),
 		Block:         8,
 		BinsPerOctave: s.cfg.BinsPerOctave,
@@ -80,6 +81,7 @@ func (s *Session) profile() (*model.Profile, error) {
 	p.Comments = append(p.Comments,
 		fmt.Sprintf("thread held per sample: p50 %v, p99 %v", s.held.quantile(.5), s.held.quantile(.99)),
 		fmt.Sprintf("two traps with nothing between: p10 %.0f, p50 %.0f, p90 %.0f %s; the constant is subtracted", s.calibration.P10, s.calibration.P50, s.calibration.P90, s.clock.Unit),
+		fmt.Sprintf("attached to %d threads in %v, detached in %v", s.attached, s.attachTime.Round(time.Microsecond), s.detachTime.Round(time.Microsecond)),
 		fmt.Sprintf("overhead by the profiler's own account: %.2f%% of the sampled CPU time", 100*s.budget.spent),
 	)
 	s.rateComment(p)
@@ -96,7 +98,7 @@ func (s *Session) rateComment(p *model.Profile) {
 	if r.source == "measured" {
 		p.Comments = append(p.Comments, fmt.Sprintf("access rate: %.3g per ns, standard error %.1f%%, from %.0f stretches of about %d accesses",
 			r.mean(), 100*r.relativeError(), r.all.n, stretchLength))
-	} else if s.cfg.Burst > 0 && s.cfg.AccessRate == 0 {
+	} else if s.burst > 0 && r.source == "default" {
 		p.Comments = append(p.Comments, fmt.Sprintf("access rate: assumed; only %.0f stretches could be timed, want %d", r.all.n, fewestStretches))
 	}
 	for _, c := range []struct {

@@ -140,7 +140,7 @@ func (r *rates) accesses(p *process, pc uint64, ns float64) float64 {
 
 // wantStretch says whether this hold should time a stretch.
 func (s *Session) wantStretch() bool {
-	if s.cfg.Burst == 0 || s.cfg.AccessRate > 0 || s.cfg.Slots < 2 || s.clock.Counted != nil {
+	if s.burst == 0 || s.cfg.AccessRate > 0 || s.cfg.Slots < 2 || s.clock.Counted != nil {
 		return false
 	}
 	return s.rates.held < time.Duration(stretchShare*float64(s.held.sum))

@@ -22,12 +22,13 @@ type Config struct {
 
 	Duration time.Duration // 0: until the target exits or the context ends
 	Overhead float64       // share of the target's CPU time the profiler may cost; 0.01
-	Gap      time.Duration // mean CPU time between two ticks of a thread; 2 ms
+	Gap      time.Duration // mean CPU time between two ticks of a thread; 0: by the cost of a sample
 	Slots    int           // watchpoints a thread; 4
 	Follow   bool          // new processes of the target too
 	Seed     uint64        // of all random draws outside the kernel; 0: by the clock
 
-	// Burst is how many accesses are read ahead of each sample; 0 for none.
+	// Burst is how many accesses are read ahead of each sample: 0 for none,
+	// AutoBurst for as many as the clock can't time.
 	Burst int
 	// AccessRate in accesses per nanosecond of CPU time, or per instruction if
 	// that is the clock; 0: measured if Burst is not 0, else DefaultAccessRate.
@@ -44,9 +45,14 @@ type Config struct {
 	Progress func(Progress)
 }
 
-// DefaultBurst is how far is read ahead of a sample: further than what two
-// traps resolve, at the cost of some ten microseconds of hold.
-const DefaultBurst = 256
+// AutoBurst reads ahead somewhat further than the clock resolves: CPU time a
+// tenth of a microsecond or more, a counter some tens of accesses. Each access
+// read ahead lengthens a hold by some tenths of a microsecond.
+const (
+	AutoBurst    = -1
+	timedBurst   = 256
+	countedBurst = 64
+)
 
 // MaxBurst bounds how long reading ahead may hold a thread: milliseconds.
 const MaxBurst = 10000
@@ -71,9 +77,6 @@ func (c *Config) setDefaults() error {
 		}
 	}
 	set(&c.Overhead, defaultOverhead)
-	if c.Gap == 0 {
-		c.Gap = defaultGap
-	}
 	if c.Slots == 0 {
 		c.Slots = sampler.NumSlots
 	}
@@ -95,12 +98,14 @@ func (c *Config) setDefaults() error {
 	case c.PID < 0:
 		return fmt.Errorf("start session: %d is not a process number", c.PID)
 	case !(c.Overhead > 0 && c.Overhead <= 1):
-		return fmt.Errorf("start session: overhead %v is not between 0 and 1", c.Overhead)
-	case c.Burst < 0 || c.Burst > MaxBurst:
+		return fmt.Errorf("start session: overhead of %g %% is not above 0 and at most 100 %%", 100*c.Overhead)
+	case c.BinsPerOctave < 1:
+		return fmt.Errorf("start session: %d bins per octave, want 1 or more", c.BinsPerOctave)
+	case c.Burst < AutoBurst || c.Burst > MaxBurst:
 		return fmt.Errorf("start session: burst of %d accesses is not between 0 and %d", c.Burst, MaxBurst)
 	case !(c.AccessRate >= 0 && c.AccessRate <= 1000):
 		return fmt.Errorf("start session: access rate %v is not between 0 and 1000 accesses per nanosecond", c.AccessRate)
-	case c.Gap < 2*sampler.MinGap:
+	case c.Gap != 0 && c.Gap < 2*sampler.MinGap:
 		return fmt.Errorf("start session: gap %v is below %v", c.Gap, 2*sampler.MinGap)
 	case c.Duration < 0:
 		return fmt.Errorf("start session: duration %v is negative", c.Duration)
@@ -144,6 +149,7 @@ type Session struct {
 	losses      map[string]int64
 	ends        map[string]int64 // why reading ahead ended
 	readAhead   int              // accesses
+	burst       int
 	rates       rates
 	budget      budget
 	pairs       int
@@ -151,8 +157,11 @@ type Session struct {
 	trap        sampler.Trap
 	exit        ExitStatus
 	err         error // the first that ended the session early
-	child       int   // the process we started
-	launching   bool  // until the launched process has become the target
+	attached    int   // threads seized at the start
+	attachTime  time.Duration
+	detachTime  time.Duration
+	child       int  // the process we started
+	launching   bool // until the launched process has become the target
 	closing     bool
 }
 
@@ -168,8 +177,15 @@ func Start(cfg Config) (*Session, error) {
 	if err := cfg.setDefaults(); err != nil {
 		return nil, err
 	}
-	if cfg.PID == os.Getpid() {
-		return nil, errors.New("attach: a profiler cannot hold itself")
+	if cfg.PID != 0 {
+		pid, err := sampler.FindTarget(cfg.PID)
+		if err != nil {
+			return nil, err
+		}
+		if pid == os.Getpid() {
+			return nil, errors.New("attach: a profiler cannot hold itself")
+		}
+		cfg.PID = pid
 	}
 	s := &Session{
 		cfg:       cfg,
@@ -219,20 +235,23 @@ func (s *Session) begin() error {
 		s.child = pid
 	}
 	s.tracer.Do(func() {
+		seizing := time.Now()
 		if err = s.tracer.Seize(pid); err == nil && s.err != nil {
 			err = s.err
 		}
+		s.attached, s.attachTime = len(s.threads), time.Since(seizing)
 		if err != nil {
 			s.closeAll()
 		}
 	})
-	if launched != nil {
-		if e := launched.Go(); err == nil {
-			err = e
-		}
+	if launched != nil && err == nil {
+		err = launched.Go()
 	}
 	if err != nil {
 		s.tracer.Detach()
+		if launched != nil {
+			launched.Abandon()
+		}
 	}
 	return err
 }
@@ -263,38 +282,43 @@ func (s *Session) Wait(ctx context.Context) (*model.Profile, error) {
 	s.end = time.Now()
 	s.tracer.Do(s.closeAll)
 	s.tracer.Detach()
+	s.detachTime = time.Since(s.end)
+	if s.launching && s.exit.Exited {
+		return nil, ErrNotStarted
+	}
 	// Nothing but this goroutine is left.
 	s.drain()
 	p, err := s.profile()
 	return p, errors.Join(err, s.err)
 }
 
+// ErrNotStarted says that the launched process ended without becoming the
+// program. Why it has said itself, on standard error.
+var ErrNotStarted = errors.New("the program could not be started")
+
 // Exit says how the target ended, if it did during the session.
 func (s *Session) Exit() ExitStatus { return s.exit }
 
-// AwaitExit waits for a program that the session has started to end, or for
-// ctx, and says how it ended. It returns at once if the session has attached
-// to a process: that is somebody else's child.
-func (s *Session) AwaitExit(ctx context.Context) ExitStatus {
+// AwaitExit waits, after Wait, for a started program to exit, and says how it
+// did. A process that was attached to is not waited for.
+func (s *Session) AwaitExit() ExitStatus {
 	if s.exit.Exited || s.child == 0 {
 		return s.exit
 	}
-	ended := make(chan ExitStatus, 1)
-	go func() {
-		var status unix.WaitStatus
-		for {
-			_, err := unix.Wait4(s.child, &status, 0, nil)
-			if err == nil || err != unix.EINTR {
-				ended <- ExitStatus{err == nil, status}
-				return
-			}
-		}
-	}()
-	select {
-	case s.exit = <-ended:
-	case <-ctx.Done():
+	var status unix.WaitStatus
+	_, err := unix.Wait4(s.child, &status, 0, nil)
+	for err == unix.EINTR {
+		_, err = unix.Wait4(s.child, &status, 0, nil)
 	}
+	s.exit = ExitStatus{err == nil, status}
 	return s.exit
+}
+
+// Signal passes a signal on to a started program that still runs.
+func (s *Session) Signal(sig os.Signal) {
+	if n, ok := sig.(unix.Signal); ok && s.child != 0 && !s.exit.Exited {
+		_ = unix.Kill(s.child, n)
+	}
 }
 
 // Close unloads the BPF programs and the target's files. Call it when the
@@ -319,10 +343,12 @@ func (s *Session) tick() Progress {
 	for _, t := range s.threads {
 		t.expireHold(s)
 	}
-	if s.budget.update(s.total(false).cpu, stats, s.held.sum) {
+	sum := s.total(false)
+	if s.budget.update(sum.cpu, stats, s.held.sum) {
 		if err := s.kernel.SetAccept(s.budget.accept); err != nil {
 			s.fail(err)
 		}
+		s.regap(sum)
 	}
 	return Progress{
 		Elapsed:  time.Since(s.start),
@@ -332,6 +358,30 @@ func (s *Session) tick() Progress {
 		Overhead: s.budget.spent,
 	}
 }
+
+// regap spaces the ticks so that about a quarter of them can become samples:
+// enough for the gaps between samples to be geometric, not so many that ticks
+// are what the budget is spent on.
+func (s *Session) regap(sum totals) {
+	if s.cfg.Gap != 0 {
+		return
+	}
+	perNS := 1.0
+	if s.source.Unit() != sampler.Nanoseconds && sum.cpu > 0 && sum.ticked > 0 {
+		perNS = sum.ticked / float64(sum.cpu)
+	}
+	gap := float64(s.budget.gap()) * perNS
+	if ratio := gap / s.gap; ratio > 1/regapRatio && ratio < regapRatio {
+		return
+	}
+	s.gap = gap
+	for _, t := range s.threads {
+		t.redraw(s)
+	}
+}
+
+// regapRatio: smaller changes of the gap are not worth a system call a thread.
+const regapRatio = 1.3
 
 // fail remembers the first error; the session goes on with what it has.
 func (s *Session) fail(err error) {

@@ -33,7 +33,7 @@ func TestKnownPattern(t *testing.T) {
 	if out, err := exec.Command("gcc", "-O2", "-fno-omit-frame-pointer", "-o", bin, "../bench/patterns/pattern.c").CombinedOutput(); err != nil {
 		t.Fatalf("compile pattern.c: %v: %s", err, out)
 	}
-	for _, burst := range []int{0, DefaultBurst} {
+	for _, burst := range []int{0, timedBurst} {
 		t.Run(fmt.Sprintf("burst %d", burst), func(t *testing.T) {
 			const words = 100_000
 			cmd := exec.Command(bin, "cyclic", fmt.Sprint(words), "4")
@@ -103,7 +103,7 @@ func TestConfigErrors(t *testing.T) {
 		{PID: 1, AccessRate: -1},
 		{PID: 1, Gap: time.Nanosecond},
 		{PID: 1, Duration: -1},
-		{PID: 1, Burst: -1},
+		{PID: 1, Burst: -2},
 		{PID: 1, Burst: MaxBurst + 1},
 		{PID: os.Getpid()},
 	} {

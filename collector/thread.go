@@ -53,7 +53,9 @@ func (s *Session) ThreadStarted(pid, tid int) {
 		p = newProcess(pid)
 		s.processes[pid] = p
 	}
-	if err := s.addThread(p, tid); err != nil {
+	if err := s.addThread(p, tid); errors.Is(err, unix.ESRCH) {
+		return // has exited since, as we will be told
+	} else if err != nil {
 		// One thread less is a loss, no thread at all an error.
 		s.losses["lost: thread not sampled"]++
 		if len(s.threads) == 0 {
@@ -151,10 +153,22 @@ func (s *Session) Hold(tid int, signal unix.Signal) bool {
 	if !s.closing {
 		s.sample(t)
 	}
-	t.shared.Holds++
-	t.shared.Hold = 0
+	release(t.shared)
 	s.held.add(sampler.Monotonic() - time.Duration(t.shared.HoldTime))
 	return ours
+}
+
+// release lets on_sample go on with a thread that was held. A slot that won
+// the draw and was not used after all, because the reuse was read ahead or
+// nothing could be watched, is as free as before: the next candidate must not
+// find the draw harder for it.
+func release(shared *sampler.Thread) {
+	slot := &shared.Slots[shared.HoldSlot]
+	if slot.State == sampler.SlotFree || slot.State == sampler.SlotDone {
+		slot.N = 0
+	}
+	shared.Holds++
+	shared.Hold = 0
 }
 
 // Pending implements sampler.Handler.
@@ -182,11 +196,6 @@ func (l lateHolds) take(tid int, signal unix.Signal) bool {
 	return true
 }
 
-// skipMost: the sampled access is a random one of so many after the tick. A
-// timer stops a thread most often at slow accesses; some way on, the choice
-// no longer depends on them.
-const skipMost = 256
-
 // sample takes an access of the held thread: reads ahead for its reuse, and
 // watches for it in the slot it has won if it does not come so soon.
 func (s *Session) sample(t *thread) {
@@ -194,11 +203,14 @@ func (s *Session) sample(t *thread) {
 	if s.wantStretch() && s.armStretch(t) {
 		return
 	}
+	// The sampled access is a random one of those after the tick: a timer
+	// stops a thread most often at slow accesses; some way on, the choice no
+	// longer depends on them.
 	skip := 0
-	if s.cfg.Burst > 0 {
-		skip = s.rand.IntN(skipMost)
+	if s.burst > 0 {
+		skip = s.rand.IntN(s.burst)
 	}
-	ahead, err := s.locate.Ahead(t.process.pid, t.tid, skip, s.cfg.Burst, s.rand.IntN)
+	ahead, err := s.locate.Ahead(t.process.pid, t.tid, skip, s.burst, s.rand.IntN)
 	if err != nil {
 		var declined *sampler.Declined
 		if errors.As(err, &declined) {
@@ -258,7 +270,9 @@ func (s *Session) arm(t *thread, slot int, word uint64, state sampler.SlotState,
 		return false
 	} else if err != nil {
 		s.lose("watchpoint not armed")
-		s.fail(err)
+		if !errors.Is(err, unix.ESRCH) { // killed while held
+			s.fail(err)
+		}
 		return false
 	}
 	shared := &t.shared.Slots[slot]

@@ -20,6 +20,7 @@ type Generator struct {
 	rand  *rand.PCG
 	order recency
 	block []uint32 // by position
+	made  uint32   // blocks so far
 	n     uint32
 	short uint64
 
@@ -62,45 +63,56 @@ func (g *Generator) Short() uint64 { return g.short }
 // Fill sets every element of blocks to the next access of the stream. The
 // only error is that the law has made too many blocks.
 func (g *Generator) Fill(blocks []uint64) error {
-	for i := range blocks {
+	var from [batch]uint32
+	for len(blocks) > 0 {
 		if g.order.full() {
 			if err := g.compact(); err != nil {
 				return err
 			}
 		}
-		blocks[i] = uint64(g.next())
+		now := g.order.now
+		n := min(len(blocks), batch, int(g.order.end-now))
+		for i := range from[:n] {
+			from[i] = g.step()
+		}
+		// The look-ups are apart from the steps so that they do not wait for
+		// each other.
+		for i, p := range from[:n] {
+			b := g.made
+			if p == 0 {
+				g.made++
+			} else {
+				b = g.block[p]
+			}
+			g.block[now+uint32(i)] = b
+			blocks[i] = uint64(b)
+		}
+		blocks = blocks[n:]
 	}
 	return nil
 }
 
-func (g *Generator) next() uint32 {
-	if g.order.live < g.n {
-		return g.push()
-	}
-	if g.drawn == batch {
-		g.law.draw(g.rand, g.draws[:])
-		g.drawn = 0
-	}
-	d := g.draws[g.drawn]
-	g.drawn++
-	if d >= uint64(g.order.live) {
+// step makes the next access and returns the position of the block it repeats,
+// 0 for a new block.
+func (g *Generator) step() uint32 {
+	if g.order.live >= g.n {
+		if g.drawn == batch {
+			g.law.draw(g.rand, g.draws[:])
+			g.drawn = 0
+		}
+		d := g.draws[g.drawn]
+		g.drawn++
+		if d < uint64(g.order.live) {
+			p := g.order.nth(uint32(d))
+			g.order.move(p)
+			return p
+		}
 		if d != Infinite {
 			g.short++
 		}
-		return g.push()
 	}
-	p := g.order.nth(uint32(d))
-	b := g.block[p]
-	g.block[g.order.now] = b
-	g.order.move(p)
-	return b
-}
-
-func (g *Generator) push() uint32 {
-	b := g.order.live
-	g.block[g.order.now] = b
 	g.order.push()
-	return b
+	return 0
 }
 
 func (g *Generator) compact() error {

@@ -101,10 +101,9 @@ func TestModelsExact(t *testing.T) {
 		near(t, name+" D=1 in one block", m.MissRatio(only, 1), 0, 1e-12)
 		only.Reset()
 		only.Add(2, 3)
-		if name == "footprint" || name == "statstack" {
-			// The footprint has a spread of its own: a full cache takes its
-			// next block over the window lf(1)..lf(2). StatStack has S(1) < 1
-			// for D = 2: the conditioning that SSX has is missing.
+		if name == "footprint" {
+			// It has a spread of its own: a full cache takes its next block
+			// over the window lf(1)..lf(2).
 			continue
 		}
 		near(t, name+" D=2 in one block", m.MissRatio(only, 1), 1, 1e-12)
@@ -376,5 +375,27 @@ func BenchmarkModels(b *testing.B) {
 				}
 			}
 		})
+	}
+}
+
+// In the steady state no conversion allocates.
+func TestModelsDoNotAllocate(t *testing.T) {
+	h := timesOf300()
+	for name, m := range newModels(t) {
+		dst := NewHist(LogBins(10))
+		convert := func() {
+			dst.Reset()
+			if m.Reset(h) != nil || m.Stacks(dst, h) != nil {
+				t.Fatal(name)
+			}
+			m.MissRatio(h, 100)
+		}
+		if name == "shen basic" {
+			continue // sums N terms for every bin
+		}
+		convert()
+		if n := testing.AllocsPerRun(20, convert); n != 0 {
+			t.Errorf("%s: %v allocations", name, n)
+		}
 	}
 }

@@ -1,4 +1,4 @@
-// Needs valgrind and the programs named in realPrograms; run with RDX_LONG=1.
+// Needs valgrind and the programs named in realPrograms; run with RDX_LONG=1. Traces are kept in $RDX_CACHE, or rdx in the user's cache folder: 450 MB, and minutes to make.
 
 package model
 

@@ -285,3 +285,29 @@ func mustShared(t *testing.T) *SharedStack {
 	}
 	return s
 }
+
+func FuzzPrivateStacks(f *testing.F) {
+	f.Add([]byte("abcAbc"), uint8(2))
+	f.Add([]byte{0, 64, 1, 65, 128, 0}, uint8(3))
+	f.Fuzz(func(t *testing.T, ops []byte, threads uint8) {
+		s, err := NewPrivateStacks(1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		brute := newBrutePrivate()
+		for i, op := range ops {
+			a := Access{Addr: uint64(op % 16), Thread: int32(i*i) % int32(threads%5+1), Op: Load}
+			if op >= 128 {
+				a.Op = Store
+			}
+			kind, dist, time := brute.touch(a.Thread, int64(a.Addr), a.Op == Store)
+			if err := s.Add([]Access{a}, func(x *Touch) {
+				if x.Kind != kind || x.Dist != dist || x.Time != time {
+					t.Fatalf("access %d: %v %d %d, want %v %d %d", i, x.Kind, x.Dist, x.Time, kind, dist, time)
+				}
+			}); err != nil {
+				t.Fatal(err)
+			}
+		}
+	})
+}

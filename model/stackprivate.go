@@ -23,7 +23,8 @@ type PrivateStacks struct {
 }
 
 type privateStack struct {
-	number uint32
+	thread int32
+	number uint32 // in PrivateStacks.all
 	index  blockIndex
 	order  timedOrder
 	holes  holeHeap
@@ -54,15 +55,11 @@ func (s *PrivateStacks) Threads() int { return len(s.all) }
 // Add implements Stacks.
 func (s *PrivateStacks) Add(accesses []Access, f func(*Touch)) error {
 	var t Touch
+	var own *privateStack
 	for i := range accesses {
 		a := &accesses[i]
-		own := s.threads[a.Thread]
-		if own == nil {
-			own = &privateStack{number: uint32(len(s.all))}
-			own.index.init()
-			own.order.init()
-			s.threads[a.Thread] = own
-			s.all = append(s.all, own)
+		if own == nil || own.thread != a.Thread {
+			own = s.stackOf(a.Thread)
 		}
 		b, last := s.gran.Span(a)
 		for ; ; b++ {
@@ -78,6 +75,18 @@ func (s *PrivateStacks) Add(accesses []Access, f func(*Touch)) error {
 		}
 	}
 	return nil
+}
+
+func (s *PrivateStacks) stackOf(thread int32) *privateStack {
+	own := s.threads[thread]
+	if own == nil {
+		own = &privateStack{thread: thread, number: uint32(len(s.all))}
+		own.index.init()
+		own.order.init()
+		s.threads[thread] = own
+		s.all = append(s.all, own)
+	}
+	return own
 }
 
 // share notes that own now holds b, and if it was a write that nobody else does.

@@ -139,13 +139,11 @@ func (s *ThreadSampler) Counts() ThreadSamplerCounts {
 // Add runs the next accesses of the stream through the sampler and calls f
 // with each sample that they finish. f must not keep the sample.
 func (s *ThreadSampler) Add(accesses []Access, f func(*ThreadSample)) {
+	n := -1 // number of the thread of the access before
 	for i := range accesses {
 		a := &accesses[i]
-		n, ok := s.number[a.Thread]
-		if !ok {
-			n = len(s.clock)
-			s.number[a.Thread] = n
-			s.clock = append(s.clock, 0)
+		if n < 0 || a.Thread != accesses[i-1].Thread {
+			n = s.numberOf(a.Thread)
 		}
 		b, last := s.gran.Span(a)
 		for ; ; b++ {
@@ -165,6 +163,16 @@ func (s *ThreadSampler) Add(accesses []Access, f func(*ThreadSample)) {
 			}
 		}
 	}
+}
+
+func (s *ThreadSampler) numberOf(thread int32) int {
+	n, ok := s.number[thread]
+	if !ok {
+		n = len(s.clock)
+		s.number[thread] = n
+		s.clock = append(s.clock, 0)
+	}
+	return n
 }
 
 // Sync says that the threads have synchronised, at a barrier or the like:

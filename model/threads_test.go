@@ -404,3 +404,40 @@ func TestPaperSchuffTable1(t *testing.T) {
 		t.Errorf("shared stacks: accuracies %.3v do not fall with the skew", mean[2:])
 	}
 }
+
+func benchmarkStream() []Access {
+	var stream []Access
+	for _, part := range parallelProgram(rand.New(rand.NewPCG(1, 1)), "stencil", 4, 200_000, 100) {
+		stream = append(stream, part...)
+	}
+	return stream
+}
+
+func BenchmarkPrivateStacks(b *testing.B) {
+	stream := benchmarkStream()
+	s := mustStacks(b, LineBytes, false)
+	b.ReportAllocs()
+	for b.Loop() {
+		if err := s.Add(stream, func(*Touch) {}); err != nil {
+			b.Fatal(err)
+		}
+	}
+	b.ReportMetric(float64(b.N*len(stream))/b.Elapsed().Seconds()/1e6, "Macc/s")
+}
+
+func BenchmarkThreadSampler(b *testing.B) {
+	stream := benchmarkStream()
+	for _, c := range []struct {
+		name string
+		gap  float64
+	}{{"sparse", 1e8}, {"gap10k", 1e4}, {"gap1k", 1e3}} {
+		b.Run(c.name, func(b *testing.B) {
+			s := mustSampler(b, ThreadSamplerConfig{BlockBytes: LineBytes, MeanGap: c.gap, Parallel: true, PruneAfter: 100, PruneQuantile: 0.99})
+			b.ReportAllocs()
+			for b.Loop() {
+				s.Add(stream, func(*ThreadSample) {})
+			}
+			b.ReportMetric(float64(b.N*len(stream))/b.Elapsed().Seconds()/1e6, "Macc/s")
+		})
+	}
+}

@@ -62,6 +62,27 @@ func writeFile(path string, p *model.Profile, opts []Option) (err error) {
 	return os.Rename(f.Name(), path)
 }
 
+// CheckWritable says early whether WriteFile could write to path; a full disk it
+// cannot foresee.
+func CheckWritable(path string) error {
+	if path == "" {
+		return errors.New("write profile: no file name given")
+	}
+	if real, err := filepath.EvalSymlinks(path); err == nil {
+		path = real
+	}
+	if fi, err := os.Stat(path); err == nil && fi.IsDir() {
+		return fmt.Errorf("write profile: %s is a directory: name a file in it", path)
+	} else if err == nil && !fi.Mode().IsRegular() {
+		return nil
+	}
+	f, err := createTemp(path)
+	if err != nil {
+		return fmt.Errorf("write profile: %w", err)
+	}
+	return errors.Join(f.Close(), os.Remove(f.Name()))
+}
+
 // createTemp is os.CreateTemp, but the file's mode is what the umask leaves:
 // it becomes the profile that the user's tools open.
 func createTemp(path string) (*os.File, error) {

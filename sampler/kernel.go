@@ -89,7 +89,11 @@ func LoadClock(slots int, clock Clock) (*Kernel, error) {
 	if err := spec.LoadAndAssign(&k.obj, nil); err != nil {
 		k.counters.Close()
 		if errors.Is(err, os.ErrPermission) {
-			return nil, fmt.Errorf("load bpf: %w (run as root, or with CAP_BPF, CAP_PERFMON and CAP_SYS_PTRACE)", errors.Join(err, memlockErr))
+			// Which of the objects was refused says nothing to the user.
+			return nil, fmt.Errorf("load bpf: %w (run as root, or with CAP_BPF, CAP_PERFMON and CAP_SYS_PTRACE, before Linux 5.11 CAP_SYS_RESOURCE too)", unix.EPERM)
+		}
+		if memlockErr != nil {
+			err = fmt.Errorf("%w; %w", err, memlockErr)
 		}
 		return nil, fmt.Errorf("load bpf: %w (rdx needs Linux 5.10 or later with CONFIG_BPF_SYSCALL and CONFIG_DEBUG_INFO_BTF; see rdx doctor)", err)
 	}

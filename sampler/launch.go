@@ -3,6 +3,7 @@ package sampler
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"os/exec"
 	"syscall"
@@ -23,12 +24,31 @@ type Launched struct {
 	open *os.File
 }
 
+// NotRunError says that a program could not be started.
+type NotRunError struct {
+	Program string
+	Err     error
+}
+
+func (e *NotRunError) Error() string { return fmt.Sprintf("run %s: %v", e.Program, e.Err) }
+func (e *NotRunError) Unwrap() error { return e.Err }
+
+// Found says whether there is such a program.
+func (e *NotRunError) Found() bool {
+	return !errors.Is(e.Err, exec.ErrNotFound) && !errors.Is(e.Err, fs.ErrNotExist)
+}
+
 // Launch starts command, looked up in PATH, with our own standard files. It
 // does not begin to run before Go.
 func Launch(command []string) (*Launched, error) {
 	path, err := exec.LookPath(command[0])
 	if err != nil {
-		return nil, fmt.Errorf("run %s: %w", command[0], errors.Unwrap(err))
+		err = errors.Unwrap(err)
+		// The program is named already.
+		if pe := (*fs.PathError)(nil); errors.As(err, &pe) {
+			err = pe.Err
+		}
+		return nil, &NotRunError{command[0], err}
 	}
 	self, err := os.Executable()
 	if err != nil {
@@ -60,13 +80,20 @@ func (l *Launched) Go() error {
 	return nil
 }
 
+// Abandon ends the launched process, which has not yet become the program.
+func (l *Launched) Abandon() {
+	l.open.Close()
+	_ = syscall.Kill(l.PID, syscall.SIGKILL)
+	_, _ = syscall.Wait4(l.PID, nil, 0, nil)
+}
+
 // RunLaunched becomes the target's program. args are those after LaunchArg.
 // It returns only if the program can't be run or the profiler is gone.
 func RunLaunched(args []string) error {
 	f := os.NewFile(gate, "gate")
 	if n, err := f.Read(make([]byte, 1)); n != 1 {
-		return fmt.Errorf("run %s: profiler is gone: %w", args[1], err)
+		return &NotRunError{args[1], fmt.Errorf("profiler is gone: %w", err)}
 	}
 	f.Close()
-	return fmt.Errorf("run %s: %w", args[1], syscall.Exec(args[0], args[1:], os.Environ()))
+	return &NotRunError{args[1], syscall.Exec(args[0], args[1:], os.Environ())}
 }

@@ -295,7 +295,7 @@ var (
 // Pages a hold may copy, at about a microsecond each: code that jumps about
 // in memory is read less far ahead, not held longer.
 const (
-	samplePages  = 64
+	samplePages  = 24
 	stretchPages = 2048
 )
 
@@ -304,9 +304,14 @@ type targetMemory struct {
 	pid   int
 	pages int // that may still be read
 	buf   [maxInst]byte
+
+	userfault userfault
 }
 
 func (m *targetMemory) read(addr uint64, b []byte) (int, error) {
+	if !m.userfault.allows(m.pid, addr, len(b)) {
+		return 0, errUserfault
+	}
 	return unix.ProcessVMReadv(m.pid,
 		[]unix.Iovec{{Base: &b[0], Len: uint64(len(b))}},
 		[]unix.RemoteIovec{{Base: uintptr(addr), Len: len(b)}}, 0)

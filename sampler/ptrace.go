@@ -2,8 +2,10 @@ package sampler
 
 import (
 	"bufio"
+	"debug/elf"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"os/signal"
 	"strconv"
@@ -64,16 +66,47 @@ func processOf(tid int) (int, error) {
 	return strconv.Atoi(s)
 }
 
-// explainSeize says why a process can't be traced, and what to do.
-func explainSeize(pid int, err error) error {
+// FindTarget returns the process that id, its number or that of one of its
+// threads, means, and an error if rdx can't profile it.
+func FindTarget(id int) (pid int, err error) {
+	pid, err = processOf(id)
+	if errors.Is(err, fs.ErrNotExist) {
+		return 0, fmt.Errorf("attach to process %d: no such process", id)
+	} else if err != nil {
+		return 0, fmt.Errorf("attach to process %d: %w", id, err)
+	}
+	// Without a program file it is no process of users; seizing will say so.
+	exe, err := os.Open(fmt.Sprintf("/proc/%d/exe", pid))
+	if err != nil {
+		return pid, nil
+	}
+	defer exe.Close()
+	var ident [elf.EI_NIDENT]byte
+	if _, err := exe.ReadAt(ident[:], 0); err == nil && elf.Class(ident[elf.EI_CLASS]) == elf.ELFCLASS32 {
+		return 0, fmt.Errorf("attach to process %d: it is a 32-bit program, and rdx knows 64-bit code only", id)
+	}
+	return pid, nil
+}
+
+// explainSeize says why a thread can't be traced, and what to do.
+func explainSeize(tid int, err error) error {
 	if !errors.Is(err, unix.EPERM) {
 		return err
 	}
-	if tracer, e := procStatus(pid, "TracerPid"); e == nil && tracer != "0" {
+	if tracer, e := procStatus(tid, "TracerPid"); e == nil && tracer != "0" {
+		// Known by the thread that traces.
+		if n, e := strconv.Atoi(tracer); e == nil {
+			if pid, e := processOf(n); e == nil {
+				tracer = strconv.Itoa(pid)
+			}
+		}
 		return fmt.Errorf("it is already traced by process %s (end that debugger or tracer first)", tracer)
 	}
-	if _, e := procStatus(pid, "VmSize"); e != nil {
-		return errors.New("it is a kernel thread or a zombie, which has no memory accesses of its own to sample")
+	if state, e := procStatus(tid, "State"); e == nil && strings.HasPrefix(state, "Z") {
+		return errors.New("it has ended already and is a zombie until its parent takes note")
+	}
+	if _, e := procStatus(tid, "VmSize"); e != nil {
+		return errors.New("it is a kernel thread, which has no memory accesses of its own to sample")
 	}
 	return fmt.Errorf("%w (run as root, or with CAP_SYS_PTRACE; see also /proc/sys/kernel/yama/ptrace_scope)", err)
 }

@@ -7,6 +7,7 @@ import (
 	"os"
 	"runtime"
 	"strconv"
+	"strings"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -127,10 +128,10 @@ func (t *Tracer) Seize(pid int) error {
 				continue
 			}
 			if err := ptraceSeize(tid, options); err != nil {
-				if errors.Is(err, unix.ESRCH) && tid != pid {
-					continue // exited meanwhile
+				if t.passes(pid, tid, err) {
+					continue
 				}
-				return fmt.Errorf("attach to thread %d of process %d: %w", tid, pid, explainSeize(pid, err))
+				return fmt.Errorf("attach to thread %d of process %d: %w", tid, pid, explainSeize(tid, err))
 			}
 			found = true
 			t.threads[tid] = pid
@@ -138,6 +139,22 @@ func (t *Tracer) Seize(pid int) error {
 		}
 	}
 	return nil
+}
+
+// passes says of a thread that could not be seized whether that is as well: it
+// has exited, the first one too if there are others, or the kernel has seized
+// it for us, as it does with threads of seized threads.
+func (t *Tracer) passes(pid, tid int, err error) bool {
+	state, e := procStatus(tid, "State")
+	switch {
+	case e != nil || errors.Is(err, unix.ESRCH):
+		return tid != pid
+	case strings.HasPrefix(state, "Z"), strings.HasPrefix(state, "X"):
+		tids, e := threadsOf(pid)
+		return tid != pid || e == nil && len(tids) > 1
+	}
+	tracer, e := procStatus(tid, "TracerPid")
+	return e == nil && tracer == strconv.Itoa(unix.Gettid())
 }
 
 // threadsOf lists the threads of a process as of now.

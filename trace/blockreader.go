@@ -31,6 +31,36 @@ func (v *varints) next() uint64 {
 	return x
 }
 
+// surprise is the inverse of buffer.put.
+func (v *varints) surprise() (hits, value uint64) {
+	if len(v.b) == 0 {
+		v.bad = true
+		return 0, 0
+	}
+	t := v.b[0]
+	v.b = v.b[1:]
+	hits = uint64(t >> 4)
+	if hits == 15 {
+		hits += v.next()
+	}
+	size := int(t & 15)
+	if size > 8 || size > len(v.b) {
+		v.bad = true
+		v.b = nil
+		return 0, 0
+	}
+	if len(v.b) >= 8 {
+		// size 0: a shift by 64 gives 0
+		value = binary.LittleEndian.Uint64(v.b) << (64 - 8*size) >> (64 - 8*size)
+	} else {
+		for i := size - 1; i >= 0; i-- {
+			value = value<<8 | uint64(v.b[i])
+		}
+	}
+	v.b = v.b[size:]
+	return hits, value
+}
+
 // section is a count, a length and so many bytes.
 func (v *varints) section() (n uint64, s varints) {
 	n = v.next()
@@ -63,8 +93,10 @@ type blockReader struct {
 
 	ids, words       varints
 	idHits, wordHits uint64
-	previous         uint32
-	entries          uint64 // left in the block
+	// what comes when the hits are used up
+	idInstead, wordInstead uint64
+	previous               uint32
+	entries                uint64 // left in the block
 
 	runs   varints
 	nruns  uint64
@@ -128,8 +160,8 @@ func openBlock(info blockInfo, payload []byte) (*blockReader, error) {
 	}
 	r.states = make([]wordState, states)
 	r.own = make([]uint64, maxSites)
-	r.idHits = r.ids.next()
-	r.wordHits = r.words.next()
+	r.idHits, r.idInstead = r.ids.surprise()
+	r.wordHits, r.wordInstead = r.words.surprise()
 	r.nextFault()
 	return r, nil
 }
@@ -204,15 +236,14 @@ func (r *blockReader) entry() (*segment, error) {
 		}
 		local = r.segments[r.previous].next
 	} else {
-		v := r.ids.next()
-		if v >= uint64(len(r.segments)) || r.ids.bad {
+		if r.idInstead >= uint64(len(r.segments)) || r.ids.bad {
 			return nil, errBlock
 		}
-		local = uint32(v)
+		local = uint32(r.idInstead)
 		if r.previous != none {
 			r.segments[r.previous].next = local
 		}
-		r.idHits = r.ids.next()
+		r.idHits, r.idInstead = r.ids.surprise()
 	}
 	if local == none || r.ids.bad {
 		return nil, errBlock
@@ -226,8 +257,8 @@ func (r *blockReader) entry() (*segment, error) {
 		if hits > 0 {
 			hits--
 		} else {
-			s.stride = unzigzag(r.words.next())
-			hits = r.words.next()
+			s.stride = unzigzag(r.wordInstead)
+			hits, r.wordInstead = r.words.surprise()
 		}
 		s.last += s.stride
 		r.own[i] = s.last

@@ -2,6 +2,7 @@ package trace
 
 import (
 	"encoding/binary"
+	"math/bits"
 )
 
 // wordState predicts one word of one segment: it moves on by the same stride.
@@ -19,7 +20,7 @@ type writtenSegment struct {
 	guarded bool
 }
 
-// blockWriter encodes the entries of one thread. All numbers are varints. Two
+// blockWriter encodes the entries of one thread. Two
 // streams say how long a prediction held and what came instead: one of
 // segments, one of words.
 type blockWriter struct {
@@ -58,24 +59,31 @@ type buffer struct {
 	n int
 }
 
-const maxVarint = binary.MaxVarintLen64
-
 func (b *buffer) room(n int) {
 	if b.n+n > len(b.b) {
 		b.b = append(b.b, make([]byte, max(n, len(b.b)))...)
 	}
 }
 
-func (b *buffer) put(v uint64) {
-	n := b.n
-	for v >= 0x80 {
-		b.b[n] = byte(v) | 0x80
-		v >>= 7
+// put writes how many expectations held and what came instead: a byte with
+// the former in the high half (15: a varint of the rest follows) and the
+// length of the latter in the low half, then the latter's bytes. No loop, and
+// no branch that depends on the value: this is done for every surprise.
+func (b *buffer) put(hits, v uint64) {
+	n, size := b.n, (bits.Len64(v)+7)>>3
+	if hits < 15 {
+		b.b[n] = byte(hits<<4) | byte(size)
 		n++
+	} else {
+		b.b[n] = 0xf0 | byte(size)
+		n += 1 + binary.PutUvarint(b.b[n+1:], hits-15)
 	}
-	b.b[n] = byte(v)
-	b.n = n + 1
+	binary.LittleEndian.PutUint64(b.b[n:n+8], v)
+	b.n = n + size
 }
+
+// maxPut is the room that put needs.
+const maxPut = 1 + binary.MaxVarintLen64 + 8
 
 func zigzag(v uint64) uint64   { return v<<1 ^ uint64(int64(v)>>63) }
 func unzigzag(v uint64) uint64 { return v>>1 ^ -(v & 1) }
@@ -174,9 +182,8 @@ func (b *blockWriter) enter(d *decoder, w []uint64, i int) (next int, err error)
 			}
 			segments, states = b.segments, b.states
 			segments[previous].next = at
-			b.ids.room(2 * maxVarint)
-			b.ids.put(idHits)
-			b.ids.put(uint64(at - 1))
+			b.ids.room(maxPut)
+			b.ids.put(idHits, uint64(at-1))
 			idHits = 0
 		}
 		previous = at
@@ -188,7 +195,7 @@ func (b *blockWriter) enter(d *decoder, w []uint64, i int) (next int, err error)
 		entries++
 		own := w[i+1 : next]
 		if len(own) > 0 {
-			b.words.room(len(own) * 2 * maxVarint)
+			b.words.room(len(own) * maxPut)
 			st := states[g.states:][:len(own)]
 			for j, v := range own {
 				s := &st[j]
@@ -199,8 +206,7 @@ func (b *blockWriter) enter(d *decoder, w []uint64, i int) (next int, err error)
 					continue
 				}
 				s.stride = delta
-				b.words.put(wordHits)
-				b.words.put(zigzag(delta))
+				b.words.put(wordHits, zigzag(delta))
 				wordHits = 0
 			}
 		}
@@ -235,10 +241,10 @@ func (b *blockWriter) full() bool {
 
 // payload appends the block, unpacked. The run must be closed.
 func (b *blockWriter) payload(dst []byte) []byte {
-	b.ids.room(maxVarint)
-	b.ids.put(b.idHits)
-	b.words.room(maxVarint)
-	b.words.put(b.wordHits)
+	b.ids.room(maxPut)
+	b.ids.put(b.idHits, 0)
+	b.words.room(maxPut)
+	b.words.put(b.wordHits, 0)
 	section := func(n uint64, s []byte) {
 		dst = binary.AppendUvarint(dst, n)
 		dst = binary.AppendUvarint(dst, uint64(len(s)))

@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -242,13 +243,17 @@ func lackey(t testing.TB, dir string, cmd Command, each func(model.Access)) (dro
 	return dropped
 }
 
+func programLine(i int) string {
+	return fmt.Sprintf("%d the quick brown fox %d jumps over %x\n", i*7919%1000, i, i*i*2654435761)
+}
+
 // programs are small runs of what Debian installs everywhere.
 func programs(t testing.TB) [][]string {
 	dir := t.TempDir()
 	text := filepath.Join(dir, "text")
 	var b bytes.Buffer
 	for i := range 400 {
-		fmt.Fprintf(&b, "%d the quick brown fox %d jumps over %x\n", i*7919%1000, i, i*i*2654435761)
+		b.WriteString(programLine(i))
 	}
 	if err := os.WriteFile(text, b.Bytes(), 0o644); err != nil {
 		t.Fatal(err)
@@ -396,6 +401,35 @@ func TestFaultsAcrossBuffers(t *testing.T) {
 	}
 }
 
+// Elements that a mask leaves out are no accesses.
+func TestMaskedAccesses(t *testing.T) {
+	cpu, err := os.ReadFile("/proc/cpuinfo")
+	if err != nil || !bytes.Contains(cpu, []byte(" avx2 ")) {
+		t.Skip("needs a processor with AVX2")
+	}
+	got, res := accessesOf(t, Command{Args: []string{assemble(t, "masked.S")}}, Options{})
+	if res.ExitCode != 0 || len(res.Partial) != 0 {
+		t.Errorf("%+v", res)
+	}
+	want := []known{
+		{model.Load, 32, 512, false}, {model.Load, 32, 544, false},
+		{model.Load, 8, 0, false}, {model.Load, 8, 16, false},
+		{model.Load, 32, 544, false},
+		{model.Load, 8, 0, false}, {model.Load, 8, 16, false},
+		{model.Store, 8, 64, false}, {model.Store, 8, 80, false},
+		{model.Load, 10, 0, false}, {model.Store, 10, 16, false},
+	}
+	if len(got) != len(want) {
+		t.Fatalf("%d accesses, want %d: %+v", len(got), len(want), got)
+	}
+	table := got[0].Addr - 512
+	for i, g := range got {
+		if w := want[i]; g.Addr != table+w.at || g.Size != w.size || g.Op != w.op {
+			t.Errorf("access %d: %+v, want %+v from %#x", i, g, w, table)
+		}
+	}
+}
+
 func TestThreads(t *testing.T) {
 	prog := compile(t, "threads.c", "-O1", "-pthread")
 	var out bytes.Buffer
@@ -451,6 +485,70 @@ func TestRecordingIsTheRun(t *testing.T) {
 	}
 	if !slices.Equal(got, want) {
 		t.Errorf("differs at %s", firstDifference(got, want))
+	}
+}
+
+func TestLiveIsTheRun(t *testing.T) {
+	cmd := Command{Args: []string{assemble(t, "known.S")}}
+	want, _ := accessesOf(t, cmd, Options{})
+	l := StartLive(context.Background(), cmd, Options{Engine: engineDir(t)})
+	defer l.Close()
+	var got []model.Access
+	for l.Next() {
+		a, _ := l.Record()
+		got = append(got, *a)
+	}
+	if err := l.Err(); err != nil || l.Result().ExitCode != 0 {
+		t.Errorf("%v, %+v", err, l.Result())
+	}
+	for i := range want {
+		want[i].Thread = got[0].Thread
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("differs at %s", firstDifference(got, want))
+	}
+}
+
+func TestLiveThatIsNotReadToItsEnd(t *testing.T) {
+	l := StartLive(context.Background(), Command{Args: []string{"/bin/sh", "-c", "while :; do :; done"}}, Options{Engine: engineDir(t)})
+	if !l.Next() {
+		t.Fatal(l.Err())
+	}
+	l.Close() // the program would go on for ever
+	if r := l.Result(); r.Signal != syscall.SIGTERM || len(r.Partial) == 0 {
+		t.Errorf("%+v, want SIGTERM and a partial result", r)
+	}
+}
+
+// The program goes on, and its output is whole, when nobody takes the
+// accesses any more.
+func TestProgramOutlivesAFailedRecording(t *testing.T) {
+	text := programs(t)[1]
+	var out bytes.Buffer
+	failed := errors.New("reader failed")
+	_, err := run(context.Background(), Command{Args: text, Stdout: &out}, Options{Engine: engineDir(t)}, failing{failed})
+	if !errors.Is(err, failed) {
+		t.Errorf("error %v", err)
+	}
+	want, err := exec.Command(text[0], text[1:]...).Output()
+	if err != nil || !bytes.Equal(out.Bytes(), want) {
+		t.Errorf("%d bytes of output, want %d (%v)", out.Len(), len(want), err)
+	}
+}
+
+type failing struct{ error }
+
+func (f failing) open(int) (sink, error) { return f, nil }
+
+func (f failing) enter(*decoder, []uint64, int) (int, error) { return 0, f.error }
+
+func TestFullDiskWhileRecording(t *testing.T) {
+	if _, err := os.Stat("/dev/full"); err != nil {
+		t.Skip(err)
+	}
+	_, _, err := Record(context.Background(), "/dev/full", Command{Args: []string{"/bin/true"}}, RecordOptions{Options: Options{Engine: engineDir(t)}})
+	if !errors.Is(err, syscall.ENOSPC) {
+		t.Errorf("error %v, want ENOSPC", err)
 	}
 }
 

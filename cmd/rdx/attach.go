@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/signal"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -43,9 +44,9 @@ func (f *recordFlags) register(cmd *cobra.Command) {
 	fs.StringVarP(&f.output, "output", "o", "rdx.pb.gz", "profile to write")
 	fs.DurationVarP(&f.duration, "duration", "d", 0, "how long to sample (default: until the target exits, Ctrl-C or SIGTERM)")
 	fs.Float64Var(&f.overhead, "overhead", 1, "percent of the target's CPU time that rdx may cost")
-	fs.DurationVar(&f.gap, "gap", 2*time.Millisecond, "mean CPU time between two ticks of a thread; --overhead decides how many become samples")
+	fs.DurationVar(&f.gap, "gap", 0, "mean CPU time between two ticks of a thread, of which --overhead decides how many become samples (default: about a quarter)")
 	fs.Float64Var(&f.rate, "access-rate", 0, "accesses per nanosecond of CPU time, or per instruction if those are the clock; where no PMU counts accesses (default: measured by reading ahead)")
-	fs.StringVar(&f.burst, "burst", strconv.Itoa(collector.DefaultBurst), "accesses to read ahead of each sample, or off")
+	fs.StringVar(&f.burst, "burst", "auto", "accesses to read ahead of each sample: a number, off, or auto for as many as the clock can't time")
 	fs.StringVar(&f.source, "source", collector.Auto, "what picks the samples: pmu (the processor's counter of loads and stores), clock (CPU time) or auto")
 	fs.StringVar(&f.clock, "clock", collector.Auto, "what reuse times are measured in: pmu (loads and stores counted, or instructions), cpu-time or auto")
 	fs.IntVar(&f.slots, "slots", sampler.NumSlots, "watchpoints per thread, 1 to 4; fewer leave some to a debugger")
@@ -112,6 +113,9 @@ func (f *recordFlags) record(cmd *cobra.Command, cfg collector.Config) error {
 	if err != nil {
 		return err
 	}
+	if err := pprofout.CheckWritable(f.output); err != nil {
+		return err
+	}
 	log := zap.NewNop()
 	if f.verbose {
 		if log, err = zap.NewDevelopment(); err != nil {
@@ -125,9 +129,13 @@ func (f *recordFlags) record(cmd *cobra.Command, cfg collector.Config) error {
 	cfg.Overhead = f.overhead / 100
 	cfg.Gap = f.gap
 	cfg.AccessRate = f.rate
-	if f.burst != "off" {
-		if cfg.Burst, err = strconv.Atoi(f.burst); err != nil {
-			return usageError{fmt.Errorf("--burst %s: want a number of accesses, or off", f.burst)}
+	switch f.burst {
+	case "off":
+	case "auto":
+		cfg.Burst = collector.AutoBurst
+	default:
+		if cfg.Burst, err = strconv.Atoi(f.burst); err != nil || cfg.Burst < 0 {
+			return usageError{fmt.Errorf("--burst %s: want a number of accesses, off or auto", f.burst)}
 		}
 	}
 	cfg.Source = f.source
@@ -143,6 +151,8 @@ func (f *recordFlags) record(cmd *cobra.Command, cfg collector.Config) error {
 	// From here on Ctrl-C ends the session, not the program.
 	ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, unix.SIGTERM, unix.SIGHUP)
 	defer stop()
+	passed := make(chan os.Signal, 1)
+	signal.Notify(passed, unix.SIGTERM, unix.SIGHUP)
 	s, err := collector.Start(cfg)
 	if err != nil {
 		return err
@@ -150,6 +160,9 @@ func (f *recordFlags) record(cmd *cobra.Command, cfg collector.Config) error {
 	defer s.Close()
 	p, err := s.Wait(ctx)
 	progress.done()
+	if errors.Is(err, collector.ErrNotStarted) {
+		return exitError{err, s.Exit().Status.ExitStatus()}
+	}
 	if p == nil {
 		return err
 	}
@@ -162,8 +175,16 @@ func (f *recordFlags) record(cmd *cobra.Command, cfg collector.Config) error {
 		return err
 	}
 	// The program's exit code is that of run, even if the profile was
-	// complete before.
-	return exitOf(cfg, s.AwaitExit(ctx))
+	// complete before. Ctrl-C went to the program, too, and it ends as it
+	// likes; a signal meant for us alone is passed on. A second one ends us.
+	stop()
+	signal.Stop(passed)
+	select {
+	case sig := <-passed:
+		s.Signal(sig)
+	default:
+	}
+	return exitOf(cfg, s.AwaitExit())
 }
 
 func (f *recordFlags) finish(cmd *cobra.Command, s *collector.Session, p *model.Profile) error {
@@ -178,6 +199,9 @@ func (f *recordFlags) finish(cmd *cobra.Command, s *collector.Session, p *model.
 		p.Comments = append(p.Comments, "symbols: "+problem.Error())
 	}
 	countTruncated(p)
+	if kib := peakMemory(); kib > 0 {
+		p.Comments = append(p.Comments, fmt.Sprintf("the profiler's own memory: %d MiB at most", kib>>10))
+	}
 	if err := pprofout.WriteFile(f.output, p); err != nil {
 		return err
 	}
@@ -185,6 +209,23 @@ func (f *recordFlags) finish(cmd *cobra.Command, s *collector.Session, p *model.
 		return nil
 	}
 	return printSummary(cmd.ErrOrStderr(), p, f.output)
+}
+
+// peakMemory of this process in KiB, 0 if unknown.
+func peakMemory() int {
+	status, err := os.ReadFile("/proc/self/status")
+	if err != nil {
+		return 0
+	}
+	for line := range strings.Lines(string(status)) {
+		if rest, ok := strings.CutPrefix(line, "VmHWM:"); ok {
+			var kib int
+			if _, err := fmt.Sscan(rest, &kib); err == nil {
+				return kib
+			}
+		}
+	}
+	return 0
 }
 
 // exitOf hands the exit code of a program started by run through.

@@ -83,6 +83,7 @@ func (f *corunFlags) register(cmd *cobra.Command) {
 // corunSet is the programs that a command was given.
 type corunSet struct {
 	programs []model.Corunner
+	least    []float64 // miss ratio of each below which its profile cannot tell
 	block    int
 	sizes    []int64 // of caches, bytes
 	how      string  // the rates were obtained
@@ -130,6 +131,7 @@ func (f *corunFlags) load(paths []string) (*corunSet, error) {
 		}
 		known = known && c.Rate > 0
 		s.programs = append(s.programs, c)
+		s.least = append(s.least, leastQuotable(p))
 	}
 	if !known {
 		s.how = "taken as equal, as a profile does not tell its own"
@@ -170,6 +172,26 @@ func corunner(p *model.Profile) (model.Corunner, error) {
 	return c, nil
 }
 
+// leastQuotable is the miss ratio that 10 of a profile's observations make:
+// smaller ones are chance.
+func leastQuotable(p *model.Profile) float64 {
+	var n int64
+	for i := range p.Records {
+		if p.Records[i].Kind != model.Lost {
+			n += p.Records[i].Observations
+		}
+	}
+	return 10 / float64(max(n, 10))
+}
+
+// quote writes a miss ratio, but not more of it than the profile can tell.
+func quote(ratio, least float64) string {
+	if ratio < least {
+		return "<" + percent(least, 1)
+	}
+	return percent(ratio, 1)
+}
+
 // alone is a program's miss ratio with the cache to itself.
 func alone(p model.Corunner, blocks float64) (float64, error) {
 	if !(blocks > 0) {
@@ -190,6 +212,7 @@ type composeRow struct {
 	Alone   float64 `json:"miss_ratio_alone"`
 	Shared  float64 `json:"miss_ratio_shared"`
 	Bytes   float64 `json:"occupancy_bytes"`
+	Least   float64 `json:"least_quotable"` // smaller miss ratios are chance
 }
 
 func compose(set *corunSet, size int64) ([]composeRow, error) {
@@ -203,7 +226,7 @@ func compose(set *corunSet, size int64) ([]composeRow, error) {
 		if err != nil {
 			return nil, err
 		}
-		rows = append(rows, composeRow{size, p.Name, p.Rate, a, shared[i].MissRatio, shared[i].Blocks * float64(set.block)})
+		rows = append(rows, composeRow{size, p.Name, p.Rate, a, shared[i].MissRatio, shared[i].Blocks * float64(set.block), set.least[i]})
 	}
 	return rows, nil
 }
@@ -219,9 +242,9 @@ func (r *composeReport) write(w io.Writer, format string) error {
 		return writeJSON(w, r)
 	case "csv":
 		out := csv.NewWriter(w)
-		out.Write([]string{"cache_bytes", "program", "rate", "miss_ratio_alone", "miss_ratio_shared", "occupancy_bytes"})
+		out.Write([]string{"cache_bytes", "program", "rate", "miss_ratio_alone", "miss_ratio_shared", "occupancy_bytes", "least_quotable"})
 		for _, x := range r.Rows {
-			out.Write([]string{strconv.FormatInt(x.Cache, 10), x.Program, number(x.Rate), number(x.Alone), number(x.Shared), number(x.Bytes)})
+			out.Write([]string{strconv.FormatInt(x.Cache, 10), x.Program, number(x.Rate), number(x.Alone), number(x.Shared), number(x.Bytes), number(x.Least)})
 		}
 		out.Flush()
 		return out.Error()
@@ -234,7 +257,7 @@ func (r *composeReport) write(w io.Writer, format string) error {
 			fmt.Fprintf(&b, "cache of %s, shared (access rates %s)\n", siBytes(float64(size)), r.Rates)
 			fmt.Fprintf(&b, "%9s %9s %9s %9s  %s\n", "alone", "shared", "holds", "rate/s", "program")
 		}
-		fmt.Fprintf(&b, "%9s %9s %9s %9s  %s\n", percent(x.Alone, 1), percent(x.Shared, 1), siBytes(x.Bytes), siCount(x.Rate), filepath.Base(x.Program))
+		fmt.Fprintf(&b, "%9s %9s %9s %9s  %s\n", quote(x.Alone, x.Least), quote(x.Shared, x.Least), siBytes(x.Bytes), siCount(x.Rate), filepath.Base(x.Program))
 	}
 	_, err := io.WriteString(w, b.String())
 	return err

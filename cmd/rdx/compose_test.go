@@ -66,6 +66,9 @@ func TestComposeCommand(t *testing.T) {
 		t.Errorf("%+v", r)
 	}
 	text := mustRdx(t, "", "compose", big, small, "--cache", "1m")
+	if !strings.Contains(text, "    <1.0%     <1.0%") { // 1000 observations
+		t.Errorf("a miss ratio is quoted that 1000 observations cannot tell:\n%s", text)
+	}
 	if !strings.Contains(text, "cache of 1.00MiB") || strings.Count(text, "\n") != 4 {
 		t.Errorf("%s", text)
 	}

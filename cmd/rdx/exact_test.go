@@ -11,6 +11,9 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/rdx-profiler/rdx/model"
+	"github.com/rdx-profiler/rdx/trace"
 )
 
 // rdxErr runs the command line and returns what it prints.
@@ -86,6 +89,20 @@ func TestExactCommand(t *testing.T) {
 	for _, part := range []string{"5 accesses (4 loads, 1 stores)", "3 distinct (192B)", "first access", "60.0%"} {
 		if !strings.Contains(text, part) {
 			t.Errorf("text has no %q:\n%s", part, text)
+		}
+	}
+}
+
+// A miss ratio is exact at any size, not only at the edges of usual bins.
+func TestExactSizes(t *testing.T) {
+	var loop strings.Builder
+	for i := range 3000 {
+		fmt.Fprintln(&loop, i%1000*64)
+	}
+	for blocks, want := range map[int]float64{998: 1, 999: 1, 1000: 1.0 / 3, 1001: 1.0 / 3} {
+		r := exactJSON(t, loop.String(), "--sizes", fmt.Sprint(blocks*64))
+		if got := r.Misses[0].Ratio; math.Abs(got-want) > 1e-12 {
+			t.Errorf("%d blocks: miss ratio %v, want %v", blocks, got, want)
 		}
 	}
 }
@@ -220,5 +237,50 @@ func TestGenUsage(t *testing.T) {
 		if !errors.As(err, &usage) {
 			t.Errorf("rdx gen %q: %v, want a usage error", args, err)
 		}
+	}
+}
+
+func TestExactRecording(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "t.rdt")
+	write := func(s trace.Summary) {
+		f, err := os.Create(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer f.Close()
+		w, err := trace.NewWriter(f, trace.Header{Engine: "test"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, b := range []uint64{0, 1, 1, 2, 0} {
+			if err := w.Write([]model.Access{{Addr: 0x1000 + b*64, Size: 8, Op: model.Load, Thread: 1, PC: 7}}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if _, err := w.Close(s); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write(trace.Summary{Accesses: 5})
+	out, errs, err := rdxErr(t, "", "exact", path, "--format", "csv")
+	if want := mustRdx(t, abbca, "exact", "-", "--format", "csv"); err != nil || out != want || errs != "" {
+		t.Errorf("%v %s\n%s\nwant\n%s", err, errs, out, want)
+	}
+	write(trace.Summary{Accesses: 8, Partial: []string{"disk full"}})
+	if _, errs, err = rdxErr(t, "", "exact", path); err != nil || !strings.Contains(errs, "disk full") {
+		t.Errorf("%q, %v", errs, err)
+	}
+	data, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path, data[:len(data)-20], 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if out, _, err = rdxErr(t, "", "exact", path); err == nil || out != "" {
+		t.Errorf("a cut recording: %s%v", out, err)
+	}
+	if out, errs, err = rdxErr(t, "", "exact", path, "--partial"); err != nil || !strings.Contains(errs, "could not be read") {
+		t.Errorf("a cut recording, --partial: %s%s%v", out, errs, err)
 	}
 }

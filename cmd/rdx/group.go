@@ -65,6 +65,7 @@ type groupRow struct {
 	Rate    float64 `json:"rate"`
 	Alone   float64 `json:"miss_ratio_alone"`
 	Shared  float64 `json:"miss_ratio_shared"`
+	Least   float64 `json:"least_quotable"` // smaller miss ratios are chance
 }
 
 type groupReport struct {
@@ -90,7 +91,7 @@ func group(set *corunSet, caches, per int) (*groupReport, error) {
 				return nil, err
 			}
 			rates += p.Rate
-			r.Rows = append(r.Rows, groupRow{n + 1, p.Name, p.Rate, a, g.Corun[i].MissRatio})
+			r.Rows = append(r.Rows, groupRow{n + 1, p.Name, p.Rate, a, g.Corun[i].MissRatio, set.least[i]})
 		}
 	}
 	r.Misses = g.Misses / rates
@@ -103,9 +104,9 @@ func (r *groupReport) write(w io.Writer, format string) error {
 		return writeJSON(w, r)
 	case "csv":
 		out := csv.NewWriter(w)
-		out.Write([]string{"group", "program", "rate", "miss_ratio_alone", "miss_ratio_shared"})
+		out.Write([]string{"group", "program", "rate", "miss_ratio_alone", "miss_ratio_shared", "least_quotable"})
 		for _, x := range r.Rows {
-			out.Write([]string{strconv.Itoa(x.Group), x.Program, number(x.Rate), number(x.Alone), number(x.Shared)})
+			out.Write([]string{strconv.Itoa(x.Group), x.Program, number(x.Rate), number(x.Alone), number(x.Shared), number(x.Least)})
 		}
 		out.Flush()
 		return out.Error()
@@ -114,7 +115,7 @@ func (r *groupReport) write(w io.Writer, format string) error {
 	fmt.Fprintf(&b, "best grouping on caches of %s (access rates %s)\n", siBytes(float64(r.Cache)), r.Rates)
 	fmt.Fprintf(&b, "%5s %8s %8s  %s\n", "group", "alone", "shared", "program")
 	for _, x := range r.Rows {
-		fmt.Fprintf(&b, "%5d %8s %8s  %s\n", x.Group, percent(x.Alone, 1), percent(x.Shared, 1), filepath.Base(x.Program))
+		fmt.Fprintf(&b, "%5d %8s %8s  %s\n", x.Group, quote(x.Alone, x.Least), quote(x.Shared, x.Least), filepath.Base(x.Program))
 	}
 	fmt.Fprintf(&b, "%5s %8s %8s  %s\n", "", "", percent(r.Misses, 1), "all accesses")
 	_, err := io.WriteString(w, b.String())

@@ -8,19 +8,23 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/rdx-profiler/rdx/collector"
 	"github.com/rdx-profiler/rdx/sampler"
 )
 
 func main() {
 	if len(os.Args) > 3 && os.Args[1] == sampler.LaunchArg {
-		fmt.Fprintln(os.Stderr, "rdx:", sampler.RunLaunched(os.Args[2:]))
-		os.Exit(exitNotRun)
+		err := sampler.RunLaunched(os.Args[2:])
+		fmt.Fprintln(os.Stderr, "rdx:", err)
+		os.Exit(exitCode(err))
 	}
 	if len(os.Args) == 3 && os.Args[1] == knownTargetArg {
 		os.Exit(runKnownTarget(os.Args[2]))
 	}
 	if err := newRootCmd().Execute(); err != nil {
-		fmt.Fprintln(os.Stderr, "rdx:", err)
+		if !errors.Is(err, collector.ErrNotStarted) { // the launched process has said why
+			fmt.Fprintln(os.Stderr, "rdx:", err)
+		}
 		os.Exit(exitCode(err))
 	}
 }
@@ -47,6 +51,7 @@ data went by, and so which cache sizes would have missed. Profiles are pprof fil
 		newTopCmd(),
 		newHistCmd(),
 		newMrcCmd(),
+		newDiffCmd(),
 		newExactCmd(),
 		newGenCmd(),
 		newComposeCmd(),
@@ -58,11 +63,13 @@ data went by, and so which cache sizes would have missed. Profiles are pprof fil
 }
 
 // Exit codes: 1 for a failed operation, 2 for bad usage, and for run, when the
-// profile was written, the target's own.
+// profile was written, the target's own, or what a shell says of a program
+// that it cannot run.
 const (
-	exitFailed = 1
-	exitUsage  = 2
-	exitNotRun = 127
+	exitFailed   = 1
+	exitUsage    = 2
+	exitNotRun   = 126
+	exitNotFound = 127
 )
 
 // usageError is a call that is wrong in itself.
@@ -74,14 +81,21 @@ type exitError struct {
 	code int
 }
 
+func (e exitError) Unwrap() error { return e.error }
+
 func exitCode(err error) int {
 	var exit exitError
 	var usage usageError
+	var notRun *sampler.NotRunError
 	switch {
 	case errors.As(err, &exit):
 		return exit.code
 	case errors.As(err, &usage):
 		return exitUsage
+	case errors.As(err, &notRun) && notRun.Found():
+		return exitNotRun
+	case errors.As(err, &notRun):
+		return exitNotFound
 	}
 	return exitFailed
 }

@@ -17,8 +17,8 @@ var colors = []string{"#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#5
 // miss ratio on a linear one, bands behind the lines. A curve is dashed where
 // its ratio is not to be quoted.
 func (r *mrcReport) writeSVG(w io.Writer) error {
-	const width, height, left, right, top, bottom = 760, 440, 64, 20, 20, 56
-	low, high, greatest := math.Inf(1), 0.0, 0.0
+	const width, height, left, right, top, bottom = 760, 440, 64, 32, 20, 56
+	low, high, greatest, axis := math.Inf(1), 0.0, 0.0, 1.0
 	for _, c := range r.Curves {
 		for _, q := range c.Points {
 			low, high = min(low, float64(q.Bytes)), max(high, float64(q.Bytes))
@@ -28,18 +28,22 @@ func (r *mrcReport) writeSVG(w io.Writer) error {
 	if !(high > low) || !(greatest > 0) {
 		return errNothing
 	}
-	greatest = min(1, math.Ceil(greatest*10)/10)
+	for _, top := range []float64{1, 0.5, 0.25, 0.1, 0.05, 0.01} { // five even ticks
+		if greatest <= top {
+			axis = top
+		}
+	}
 	x := func(bytes float64) float64 {
 		return left + (width-left-right)*math.Log2(bytes/low)/math.Log2(high/low)
 	}
-	y := func(ratio float64) float64 { return top + (height-top-bottom)*(1-min(ratio, greatest)/greatest) }
+	y := func(ratio float64) float64 { return top + (height-top-bottom)*(1-min(ratio, axis)/axis) }
 
 	var b strings.Builder
 	fmt.Fprintf(&b, `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %d %d" font-family="sans-serif" font-size="12">`+"\n", width, height)
 	fmt.Fprintf(&b, `<rect width="%d" height="%d" fill="white"/>`+"\n", width, height)
 	for k := 0; k <= 5; k++ {
-		v := greatest * float64(k) / 5
-		fmt.Fprintf(&b, `<path d="M%d %.1fH%d" stroke="#ddd"/><text x="%d" y="%.1f" text-anchor="end">%.0f%%</text>`+"\n", left, y(v), width-right, left-6, y(v)+4, 100*v)
+		v := axis * float64(k) / 5
+		fmt.Fprintf(&b, `<path d="M%d %.1fH%d" stroke="#ddd"/><text x="%d" y="%.1f" text-anchor="end">%.4g%%</text>`+"\n", left, y(v), width-right, left-6, y(v)+4, 100*v)
 	}
 	for s := math.Exp2(math.Ceil(math.Log2(low))); s <= high; s *= 4 {
 		fmt.Fprintf(&b, `<path d="M%.1f %dV%d" stroke="#eee"/><text x="%.1f" y="%d" text-anchor="middle">%s</text>`+"\n", x(s), top, height-bottom, x(s), height-bottom+18, strings.Replace(siBytes(s), ".00", "", 1))

@@ -65,6 +65,7 @@ type partitionRow struct {
 	Best    float64 `json:"miss_ratio_best"`
 	Equal   float64 `json:"miss_ratio_equal"`
 	Free    float64 `json:"miss_ratio_shared"`
+	Least   float64 `json:"least_quotable"` // smaller miss ratios are chance
 }
 
 // partitionReport compares the policies. Totals are misses per access of all.
@@ -109,7 +110,7 @@ func partition(set *corunSet, ways, least int) (*partitionReport, error) {
 		if err != nil {
 			return nil, err
 		}
-		r.Rows = append(r.Rows, partitionRow{p.Name, p.Rate, given[i], ratio[i][given[i]], equal, shared[i].MissRatio})
+		r.Rows = append(r.Rows, partitionRow{p.Name, p.Rate, given[i], ratio[i][given[i]], equal, shared[i].MissRatio, set.least[i]})
 		r.Equal += p.Rate * equal / rates
 		r.Free += p.Rate * shared[i].MissRatio / rates
 	}
@@ -122,11 +123,11 @@ func (r *partitionReport) write(w io.Writer, format string) error {
 		return writeJSON(w, r)
 	case "csv":
 		out := csv.NewWriter(w)
-		out.Write([]string{"program", "rate", "ways", "miss_ratio_best", "miss_ratio_equal", "miss_ratio_shared"})
+		out.Write([]string{"program", "rate", "ways", "miss_ratio_best", "miss_ratio_equal", "miss_ratio_shared", "least_quotable"})
 		for _, x := range r.Rows {
-			out.Write([]string{x.Program, number(x.Rate), strconv.Itoa(x.Ways), number(x.Best), number(x.Equal), number(x.Free)})
+			out.Write([]string{x.Program, number(x.Rate), strconv.Itoa(x.Ways), number(x.Best), number(x.Equal), number(x.Free), number(x.Least)})
 		}
-		out.Write([]string{"all", "", strconv.Itoa(r.Ways), number(r.Best), number(r.Equal), number(r.Free)})
+		out.Write([]string{"all", "", strconv.Itoa(r.Ways), number(r.Best), number(r.Equal), number(r.Free), ""})
 		out.Flush()
 		return out.Error()
 	}
@@ -134,7 +135,7 @@ func (r *partitionReport) write(w io.Writer, format string) error {
 	fmt.Fprintf(&b, "miss ratios in a cache of %s with %d ways (access rates %s)\n", siBytes(float64(r.Cache)), r.Ways, r.Rates)
 	fmt.Fprintf(&b, "%5s %8s %8s %8s  %s\n", "ways", "best", "equal", "shared", "program")
 	for _, x := range r.Rows {
-		fmt.Fprintf(&b, "%5d %8s %8s %8s  %s\n", x.Ways, percent(x.Best, 1), percent(x.Equal, 1), percent(x.Free, 1), filepath.Base(x.Program))
+		fmt.Fprintf(&b, "%5d %8s %8s %8s  %s\n", x.Ways, quote(x.Best, x.Least), quote(x.Equal, x.Least), quote(x.Free, x.Least), filepath.Base(x.Program))
 	}
 	fmt.Fprintf(&b, "%5d %8s %8s %8s  %s\n", r.Ways, percent(r.Best, 1), percent(r.Equal, 1), percent(r.Free, 1), "all accesses")
 	_, err := io.WriteString(w, b.String())

@@ -14,6 +14,9 @@ import (
 // sends the signal to rdx at a random instant.
 func signalRounds(t *testing.T, n int, signal syscall.Signal, ended func(*session)) {
 	needRoot(t)
+	if long {
+		n = 200
+	}
 	r := random(t)
 	sum := compile(t, "sum")
 	target := target(t, sum, "3")
@@ -54,9 +57,9 @@ func TestKilled(t *testing.T) {
 
 // A session ended by Ctrl-C or SIGTERM writes a whole profile; one that had
 // not yet begun writes none.
-func TestInterrupted(t *testing.T) { signalRounds(t, 50, syscall.SIGINT, whole(syscall.SIGINT)) }
-func TestTerminated(t *testing.T)  { signalRounds(t, 50, syscall.SIGTERM, whole(syscall.SIGTERM)) }
-func TestHungUp(t *testing.T)      { signalRounds(t, 20, syscall.SIGHUP, whole(syscall.SIGHUP)) }
+func TestInterrupted(t *testing.T) { signalRounds(t, 40, syscall.SIGINT, whole(syscall.SIGINT)) }
+func TestTerminated(t *testing.T)  { signalRounds(t, 20, syscall.SIGTERM, whole(syscall.SIGTERM)) }
+func TestHungUp(t *testing.T)      { signalRounds(t, 10, syscall.SIGHUP, whole(syscall.SIGHUP)) }
 
 func whole(signal syscall.Signal) func(*session) {
 	return func(s *session) {

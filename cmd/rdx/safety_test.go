@@ -165,7 +165,9 @@ func startCmd(t *testing.T, cmd *exec.Cmd) *process {
 			for len(p.lines) > 0 {
 				t.Logf("%v says: %s", cmd.Args, <-p.lines)
 			}
-			t.Logf("%v: %v %s", cmd.Args, cmd.ProcessState, p.stderr.String())
+			if p.stderr.Len() > 0 || !cmd.ProcessState.Success() {
+				t.Logf("%v: %v %s", cmd.Args, cmd.ProcessState, p.stderr.String())
+			}
 		}
 	})
 	return p
@@ -256,12 +258,16 @@ func (s *session) seized(pid int) {
 	eventually(s.t, "rdx seizes the target", func() bool {
 		select {
 		case <-s.exited:
-			s.t.Fatalf("rdx ended: %s", s.stderr.String())
+			s.t.Fatalf("rdx ended: %v", s.cmd.ProcessState)
 		default:
 		}
-		// The tracer is one of rdx's threads.
-		_, err := os.Stat(fmt.Sprintf("/proc/%d/task/%s", s.pid, procField(pid, "TracerPid")))
-		return err == nil
+		for _, tid := range tids(pid) {
+			// The tracer is one of rdx's threads.
+			if _, err := os.Stat(fmt.Sprintf("/proc/%d/task/%s", s.pid, procField(tid, "TracerPid"))); err == nil {
+				return true
+			}
+		}
+		return false
 	})
 }
 

@@ -10,8 +10,9 @@
 //
 // A burst ends when the accesses asked for are done, at a system call, at an
 // instruction that is not supported or whose result cannot be known ahead
-// (rdtsc, cpuid, rdrand), and at anything that would fault. The instruction it
-// ended at has not been executed; Regs is the state before it.
+// (rdtsc, cpuid, rdrand; so in the vDSO's clocks), and at anything that would
+// fault. The instruction it ended at has not been executed; Regs is the state
+// before it.
 //
 // What counts as an access: one per operand in memory, loads before stores; a
 // read-modify-write is two. A vector operand is one access of its full size, a
@@ -21,9 +22,10 @@
 // flushes, lea and nop with an operand are none.
 //
 // Known bias: another thread's stores after a page was copied are not seen;
-// write protection is not checked, since Memory tells nothing of it; the sticky
-// exception flags of MXCSR are not kept, so instructions that read them end
-// the burst. Undefined flags take some value, not always the CPU's.
+// write protection is not checked, since Memory tells nothing of it. The sticky
+// exception flags of MXCSR are exact for the usual arithmetic; after rarer
+// operations an instruction that reads them ends the burst. Undefined flags
+// take some value, not always the CPU's.
 //
 // Decoded instructions are kept between bursts by page. A page's bytes are read
 // again by the first instruction of every burst that runs there, and what was

@@ -33,9 +33,11 @@ func (c Cause) String() string {
 // Limit says how far to read ahead.
 type Limit struct {
 	// Accesses ends the burst once this many are done. The instruction that
-	// reaches the number is completed, so there can be a few more.
+	// reaches the number is completed, so there can be a few more; a string
+	// instruction stops between two iterations.
 	Accesses int
-	// Instructions bounds the burst where code does not access memory.
+	// Instructions bounds the burst where code does not access memory. There
+	// is no default: with zero nothing is run.
 	Instructions int
 	// StopLocked ends the burst at atomic read-modify-writes, which other
 	// threads may see or contend for.
@@ -62,6 +64,7 @@ type Machine struct {
 	vec    Vector
 	vecOK  bool
 	fpOK   bool // MXCSR is the default rounding with exceptions masked
+	exLost bool // the sticky flags in MXCSR are no longer exact
 	loader func(*Vector) error
 	tmp    Vec // result being built
 	src    Vec // operand loaded from memory
@@ -99,7 +102,7 @@ func (m *Machine) Start(regs *Regs, mem Memory) {
 	m.rip, m.flags = regs.RIP, regs.Flags
 	m.segBase = [4]uint64{0, regs.FSBase, regs.GSBase, 0}
 	m.loader = regs.LoadVector
-	m.vecOK = false
+	m.vecOK, m.exLost = false, false
 	if m.loader == nil {
 		m.vec = regs.Vector
 		m.vecReady()
@@ -191,8 +194,13 @@ func (m *Machine) prepare(in *inst, limit *Limit) {
 		}
 		m.vecReady()
 	}
-	if in.flags&usesFloat != 0 && !m.fpOK {
-		panic(halt{cause: Unsupported, err: errMXCSR})
+	if in.flags&usesFloat != 0 {
+		if !m.fpOK {
+			panic(halt{cause: Unsupported, err: errMXCSR})
+		}
+		if in.raise == nil && !in.sae {
+			m.exLost = true
+		}
 	}
 }
 

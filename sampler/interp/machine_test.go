@@ -82,7 +82,7 @@ func target(t testing.TB, hexcode string) (*Regs, pages) {
 	r := &Regs{RIP: codeBase, Flags: 2}
 	r.GPR[RSP] = dataBase + pageSize
 	r.GPR[RBX], r.GPR[RSI], r.GPR[RDI] = dataBase, dataBase, dataBase+0x100
-	r.Vector.MXCSR = 0x1f80
+	r.Vector.MXCSR, r.Vector.FCW = 0x1f80, 0x37f
 	return r, p
 }
 
@@ -140,6 +140,7 @@ func TestAccesses(t *testing.T) {
 		{"masked store", "b811000000 c5f892c8 62f17e497f03", "store 0 20"},
 		{"masked store of nothing", "62f17e497f03", ""},
 		{"gather", "b805000000 c5f892c8 62f27d49900c13", "load 0 4, load 0 4"},
+		{"fnstcw", "d93b", "store 0 2"},
 		{"pmovzx", "660f383003", "load 0 8"},
 		{"cmpxchg16b", "f0480fc70b", "load 0 16, store 0 16"},
 		{"across pages", "488b83fc0f0000", "load ffc 8"},
@@ -181,6 +182,9 @@ func TestEnds(t *testing.T) {
 		{"unknown opcode", "d6", Limit{Accesses: 2, Instructions: 9}, Unsupported, "d6 00 00 00 00 00", 0, 0},
 		{"ud2", "0f0b", Limit{Accesses: 2, Instructions: 9}, Fault, "ud2", 0, 0},
 		{"division by zero", "31c9 f7f1", Limit{Accesses: 2, Instructions: 9}, Fault, "div", 1, 2},
+		{"stmxcsr", "0fae1b", Limit{Accesses: 1, Instructions: 9}, AccessesDone, "", 1, 3},
+		{"stmxcsr after a dot product", "660f3a40c1ff 0fae1b", Limit{Accesses: 9, Instructions: 9}, Unsupported, "stmxcsr", 1, 6},
+		{"unmasking fldcw", "66c7030000 d92b", Limit{Accesses: 9, Instructions: 9}, Unsupported, "fldcw", 1, 5},
 		{"misaligned", "0f284301", Limit{Accesses: 2, Instructions: 9}, Fault, "movaps", 0, 0},
 		{"unreadable", "48c1e310 8b03", Limit{Accesses: 2, Instructions: 9}, Unreadable, "", 1, 4},
 		{"unreadable code", "ffe0", Limit{Accesses: 2, Instructions: 9}, Unreadable, "", 1, -codeBase & (1<<64 - 1)},

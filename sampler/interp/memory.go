@@ -16,7 +16,9 @@ const (
 // Memory is the target's memory. It has no way to write.
 type Memory interface {
 	// ReadPage fills buf with the page at addr, a multiple of 4096. An error
-	// means that user code could not read the page; it ends the burst.
+	// means that user code could not read the page; it ends the burst. It is
+	// called once a burst for each page; an owner that knows a page never to
+	// change may answer from a copy of its own.
 	ReadPage(addr uint64, buf *[4096]byte) error
 }
 

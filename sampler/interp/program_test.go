@@ -48,6 +48,29 @@ func (w *walk) one(sig *syscall.Signal) bool {
 	return true
 }
 
+// runTo runs natively to the instruction at rip, for string instructions that
+// would take a step an iteration.
+func (w *walk) runTo(rip uint64, sig *syscall.Signal) bool {
+	var old [1]byte
+	w.read(rip, old[:])
+	w.write(rip, []byte{0xcc})
+	if err := syscall.PtraceCont(w.pid, 0); err != nil {
+		w.t.Fatal(err)
+	}
+	s, ok := w.wait()
+	if !ok {
+		return false
+	}
+	*sig = s
+	w.write(rip, old[:])
+	w.regs(&w.native)
+	if s == 0 {
+		w.native.RIP = rip
+		w.setRegs(&w.native)
+	}
+	return true
+}
+
 // window steps n instructions natively and interpreted. It returns false if
 // the program has ended.
 func (w *walk) window(n int) bool {
@@ -80,18 +103,32 @@ func (w *walk) window(n int) bool {
 			if !w.one(&sig) {
 				return false
 			}
+			for sig != 0 {
+				if !w.one(&sig) {
+					return false
+				}
+			}
 			continue
 		}
-		if !w.one(&sig) {
+		repeats := isString(mnemonic(code[:])) && w.m.fetch(before.RIP).rep != 0
+		if repeats && before.GPR[RCX] > 32 {
+			if !w.runTo(w.m.fetch(before.RIP).next, &sig) {
+				return false
+			}
+		} else if !w.one(&sig) {
 			return false
 		}
-		rep := isString(mnemonic(code[:]))
-		for rep && w.native.RIP == before.RIP && sig == 0 {
+		for repeats && w.native.RIP == before.RIP && sig == 0 {
 			if !w.one(&sig) {
 				return false
 			}
 		}
-		if sig != 0 { // a signal came instead: the step did not happen
+		if sig != 0 { // a signal came instead: go on in its handler
+			for sig != 0 {
+				if !w.one(&sig) {
+					return false
+				}
+			}
 			restart = true
 			w.forget()
 			continue
@@ -106,6 +143,9 @@ func (w *walk) window(n int) bool {
 			w.native.Vector = mine.Vector
 		}
 		diff := compare(&mine, &w.native, undefined)
+		if !w.m.exLost && mine.Vector.MXCSR != w.native.Vector.MXCSR {
+			diff += fmt.Sprintf(" mxcsr %#x, CPU %#x;", mine.Vector.MXCSR, w.native.Vector.MXCSR)
+		}
 		if len(w.m.acc) < 1000 {
 			for _, a := range w.m.acc {
 				if a.Store {
@@ -173,7 +213,7 @@ func (w *walk) away(d time.Duration) bool {
 	if err := syscall.PtraceCont(w.pid, 0); err != nil {
 		w.t.Fatal(err)
 	}
-	timer := time.AfterFunc(d, func() { syscall.Kill(w.pid, syscall.SIGSTOP) })
+	timer := time.AfterFunc(d, func() { unix.Tgkill(w.pid, w.pid, syscall.SIGSTOP) })
 	defer timer.Stop()
 	for {
 		sig, ok := w.wait()
@@ -280,12 +320,31 @@ func programs(t testing.TB, rnd *rand.Rand) map[string][]string {
 	return p
 }
 
+// report logs what was compared and returns the percentage of instructions
+// that the interpreter supports.
+func (w *walk) report(windows int) float64 {
+	total := w.compared
+	ops := make([]string, 0, len(w.unsupported))
+	for op, n := range w.unsupported {
+		total += n
+		ops = append(ops, op)
+	}
+	sort.Slice(ops, func(i, j int) bool { return w.unsupported[ops[i]] > w.unsupported[ops[j]] })
+	for i, op := range ops {
+		ops[i] = fmt.Sprintf("%s %d", op, w.unsupported[op])
+	}
+	share := 100 * float64(w.compared) / float64(max(total, 1))
+	w.t.Logf("%d instructions and %d stores in %d windows compared, %d disagree; %.4f %% supported, not: %v; %d system calls",
+		w.compared, w.stores, windows, w.disagreed, share, ops[:min(len(ops), 12)], w.syscalls)
+	return share
+}
+
 // TestPrograms runs real programs natively and interpreted, an instruction at
 // a time, in windows spread over the run, and compares registers, flags, the
 // vector state and what every store left in memory.
 func TestPrograms(t *testing.T) {
 	rnd := seeded(t)
-	each, length := 2500*time.Millisecond, 1500
+	each, length := 2*time.Second, 1500
 	if long() {
 		each, length = 2*time.Minute, 5000
 	}
@@ -308,7 +367,12 @@ func TestPrograms(t *testing.T) {
 			deadline := time.Now().Add(each)
 			windows := 0
 			for time.Now().Before(deadline) && w.disagreed < 10 {
-				w.child = start(t, "", all[name]...)
+				w.child = start(t, nil, all[name]...)
+				pid := w.pid
+				watchdog := time.AfterFunc(time.Until(deadline)+20*time.Second, func() {
+					t.Errorf("%s is stuck", name)
+					syscall.Kill(pid, syscall.SIGKILL)
+				})
 				var set unix.CPUSet // the kernel writes the CPU's number to the thread's rseq area
 				set.Set(rnd.IntN(2))
 				unix.SchedSetaffinity(w.pid, &set)
@@ -322,22 +386,73 @@ func TestPrograms(t *testing.T) {
 						break
 					}
 				}
+				watchdog.Stop()
 				w.kill()
-				w.exited = true
+				w.exited, w.mem = true, nil
 			}
-			total := w.compared
-			var ops []string
-			for op, n := range w.unsupported {
-				total += n
-				ops = append(ops, fmt.Sprintf("%s %d", op, n))
+			share := w.report(windows)
+			if share < 97 {
+				t.Errorf("%.2f %% of the instructions are supported", share)
 			}
-			sort.Slice(ops, func(i, j int) bool {
-				return w.unsupported[strings.Join(strings.Fields(ops[i])[:len(strings.Fields(ops[i]))-1], " ")] > w.unsupported[strings.Join(strings.Fields(ops[j])[:len(strings.Fields(ops[j]))-1], " ")]
-			})
-			t.Logf("%d instructions and %d stores in %d windows compared, %d disagree; %.4f %% supported, not: %v; %d system calls",
-				w.compared, w.stores, windows, w.disagreed, 100*float64(w.compared)/float64(max(total, 1)), ops[:min(len(ops), 12)], w.syscalls)
 			if w.compared == 0 {
 				t.Error("nothing was compared")
+			}
+		})
+	}
+}
+
+// TestBursts reads ahead from where programs happen to be and logs how far it
+// gets, what ends it and what it costs.
+func TestBursts(t *testing.T) {
+	rnd := seeded(t)
+	stops := 15
+	if long() {
+		stops = 400
+	}
+	const want = 10000
+	all := programs(t, rnd)
+	var names []string
+	for name := range all {
+		names = append(names, name)
+	}
+	sort.Strings(names)
+	for _, name := range names {
+		t.Run(name, func(t *testing.T) {
+			if _, err := os.Stat(all[name][0]); err != nil {
+				t.Skipf("needs %s: %v", name, err)
+			}
+			m := New()
+			var lengths []int
+			ends := map[string]int{}
+			var spent time.Duration
+			var instructions, ended int
+			for len(lengths) < stops && ended < 20 {
+				w := &walk{t: t, child: start(t, nil, all[name]...)}
+				for len(lengths) < stops && w.away(2*time.Millisecond+time.Duration(rnd.Int64N(int64(15*time.Millisecond)))) {
+					var r Regs
+					w.regs(&r)
+					r.LoadVector = func(v *Vector) error { w.vector(v); return nil }
+					begin := time.Now()
+					m.Start(&r, w.child)
+					end := m.Run(Limit{Accesses: want, Instructions: 20 * want})
+					spent += time.Since(begin)
+					instructions += end.Instructions
+					lengths = append(lengths, len(m.Accesses()))
+					ends[strings.TrimSpace(end.Cause.String()+" "+end.Op)]++
+				}
+				ended++
+				w.kill()
+				w.exited, w.mem = true, nil
+			}
+			if len(lengths) == 0 {
+				t.Fatal("no burst")
+			}
+			sort.Ints(lengths)
+			at := func(q float64) int { return lengths[int(q*float64(len(lengths)-1))] }
+			t.Logf("%d bursts: accesses p10 %d, median %d; %.1f ns an instruction with reading memory; ends %v",
+				len(lengths), at(0.1), at(0.5), float64(spent.Nanoseconds())/float64(max(instructions, 1)), ends)
+			if at(1) < want/10 {
+				t.Errorf("no burst got further than %d accesses", at(1))
 			}
 		})
 	}

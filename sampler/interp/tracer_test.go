@@ -28,7 +28,7 @@ type child struct {
 }
 
 // start runs a program under ptrace and leaves it at its first instruction.
-func start(t testing.TB, out string, argv ...string) *child {
+func start(t testing.TB, env []string, argv ...string) *child {
 	t.Helper()
 	runtime.LockOSThread()
 	null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
@@ -36,17 +36,10 @@ func start(t testing.TB, out string, argv ...string) *child {
 		t.Fatal(err)
 	}
 	defer null.Close()
-	stdout := null
-	if out != "" {
-		if stdout, err = os.Create(out); err != nil {
-			t.Fatal(err)
-		}
-		defer stdout.Close()
-	}
 	p, err := os.StartProcess(argv[0], argv, &os.ProcAttr{
 		Dir:   t.TempDir(),
-		Env:   []string{"PATH=/usr/bin:/bin", "LC_ALL=C", "PYTHONHASHSEED=0"},
-		Files: []*os.File{null, stdout, null},
+		Env:   append([]string{"PATH=/usr/bin:/bin", "LC_ALL=C", "PYTHONHASHSEED=0"}, env...),
+		Files: []*os.File{null, null, null},
 		Sys:   &syscall.SysProcAttr{Ptrace: true},
 	})
 	if err != nil {
@@ -99,9 +92,13 @@ func (c *child) vector(v *Vector) {
 func (c *child) setVector(v *Vector) {
 	c.regset(unix.PTRACE_GETREGSET, c.xbuf)
 	b, le := c.xbuf, binary.LittleEndian
-	le.PutUint64(b[512:], le.Uint64(b[512:])|0xe6)
+	le.PutUint64(b[512:], le.Uint64(b[512:])|c.layout.parts())
+	le.PutUint16(b, v.FCW)
 	le.PutUint32(b[24:], v.MXCSR)
 	put := func(at, first, w, n int) {
+		if at == 0 {
+			return // the CPU has no such registers
+		}
 		for i := range 16 {
 			for j := range n {
 				le.PutUint64(b[at+8*(i*n+j):], v.Z[first+i][w+j])
@@ -112,10 +109,21 @@ func (c *child) setVector(v *Vector) {
 	put(c.layout.YMM, 0, 2, 2)
 	put(c.layout.ZMM, 0, 4, 4)
 	put(c.layout.Hi16, 16, 0, 8)
-	for i := range 8 {
+	for i := 0; c.layout.Mask != 0 && i < 8; i++ {
 		le.PutUint64(b[c.layout.Mask+8*i:], v.K[i])
 	}
 	c.regset(unix.PTRACE_SETREGSET, b)
+}
+
+// parts is XSTATE_BV with everything in the layout present.
+func (l XSAVELayout) parts() uint64 {
+	p := uint64(3)
+	for part, at := range map[uint]int{2: l.YMM, 5: l.Mask, 6: l.ZMM, 7: l.Hi16} {
+		if at != 0 {
+			p |= 1 << part
+		}
+	}
+	return p
 }
 
 func (c *child) raw() (r syscall.PtraceRegs) {

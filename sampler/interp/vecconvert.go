@@ -72,6 +72,7 @@ func lanesOf[S, D lane](f func(S) D) kernel {
 func scalarConvert(m *Machine, in *inst) {
 	b := m.vecSource(in)
 	m.tmp = m.vec.Z[in.v&31]
+	m.track(in, &m.tmp, b, b)
 	in.kern(&m.tmp, b, b, in)
 	m.vecPut(in)
 }
@@ -131,7 +132,10 @@ func putScalar[T number](m *Machine, in *inst, x T) {
 }
 
 func fromInt[T number](m *Machine, in *inst) {
-	putScalar(m, in, T(signExtend(m.rmOperand(in), in.w)))
+	v := m.rmOperand(in)
+	m.src[0] = v
+	m.track(in, &m.tmp, &m.src, &m.src)
+	putScalar(m, in, T(signExtend(v, in.w)))
 }
 
 func fromUint[T number](m *Machine, in *inst) { putScalar(m, in, T(m.rmOperand(in))) }
@@ -145,7 +149,9 @@ func rounding[T number](x T, truncate bool) float64 {
 
 func toInt[T number](truncate bool) func(*Machine, *inst) {
 	return func(m *Machine, in *inst) {
-		x := rounding(floats[T](m.vecSource(in))[0], truncate)
+		b := m.vecSource(in)
+		m.track(in, &m.tmp, b, b)
+		x := rounding(floats[T](b)[0], truncate)
 		if in.w == 8 {
 			m.r[in.reg&15] = uint64(toI64(x))
 		} else {

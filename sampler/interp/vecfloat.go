@@ -373,14 +373,14 @@ func fusedKernel[T number](order int, negProduct, negSum bool, alternate int) ke
 	}
 }
 
-func fusedRows() (rows []vecOp) {
+// eachFused calls f for every opcode of the family.
+func eachFused(f func(code string, order int, negProduct, negSum bool, alternate int, form string)) {
 	const hex = "0123456789abcdef"
 	for _, o := range [...]struct {
 		high  string
 		order int
 	}{{"9", 132}, {"a", 213}, {"b", 231}} {
 		for low := 6; low < 16; low++ {
-			code := "66 0f38 " + o.high + hex[low:low+1]
 			negProduct, negSum := low >= 12, low&2 != 0
 			alternate := 0
 			if low < 8 {
@@ -390,10 +390,16 @@ func fusedRows() (rows []vecOp) {
 			if low >= 8 && low&1 != 0 {
 				form = " sc v fl"
 			}
-			rows = append(rows,
-				vecOp{code, "v0e0", "d" + form, vecRVM, fusedKernel[float32](o.order, negProduct, negSum, alternate)},
-				vecOp{code, "v1e1", "q" + form, vecRVM, fusedKernel[float64](o.order, negProduct, negSum, alternate)})
+			f("66 0f38 "+o.high+hex[low:low+1], o.order, negProduct, negSum, alternate, form)
 		}
 	}
+}
+
+func fusedRows() (rows []vecOp) {
+	eachFused(func(code string, order int, negProduct, negSum bool, alternate int, form string) {
+		rows = append(rows,
+			vecOp{code, "v0e0", "d" + form, vecRVM, fusedKernel[float32](order, negProduct, negSum, alternate)},
+			vecOp{code, "v1e1", "q" + form, vecRVM, fusedKernel[float64](order, negProduct, negSum, alternate)})
+	})
 	return rows
 }

@@ -19,7 +19,10 @@ type vecForm struct {
 	legacy  bool // SSE encoding: bits above 128 stay
 	aligned bool // a misaligned operand faults
 	scalar  bool // only element 0 is computed and masked
+	sae     bool // exceptions are suppressed
+	raise   raiser
 	whole   bool // the memory operand is read whatever the opmask
+	any     bool // and that only if any bit of it is set
 
 	vsib, vsibWide bool // index is a vector register, of 8-byte elements
 }
@@ -29,7 +32,6 @@ func (v *Vec) b() *[64]uint8     { return (*[64]uint8)(unsafe.Pointer(v)) }
 func (v *Vec) w() *[32]uint16    { return (*[32]uint16)(unsafe.Pointer(v)) }
 func (v *Vec) d() *[16]uint32    { return (*[16]uint32)(unsafe.Pointer(v)) }
 func (v *Vec) f32() *[16]float32 { return (*[16]float32)(unsafe.Pointer(v)) }
-func (v *Vec) f64() *[8]float64  { return (*[8]float64)(unsafe.Pointer(v)) }
 
 // elem reads element i of size bytes, zero-extended.
 func (v *Vec) elem(i int, size uint8) uint64 {
@@ -90,7 +92,7 @@ func (m *Machine) vecSource(in *inst) *Vec {
 	v := &m.src
 	*v = Vec{}
 	act := m.active(in)
-	if act == 0 && !in.whole {
+	if act == 0 && (in.any || !in.whole) {
 		return v
 	}
 	if in.aligned && a%uint64(in.size) != 0 {
@@ -183,6 +185,7 @@ func (m *Machine) maskedStore(a uint64, v *Vec, act uint64, esz uint8) {
 func vecRVM(m *Machine, in *inst) {
 	b := m.vecSource(in)
 	m.tmp = m.vec.Z[in.dst&31]
+	m.track(in, &m.tmp, &m.vec.Z[in.v&31], b)
 	in.kern(&m.tmp, &m.vec.Z[in.v&31], b, in)
 	m.vecPut(in)
 }
@@ -191,6 +194,7 @@ func vecRVM(m *Machine, in *inst) {
 func vecRM(m *Machine, in *inst) {
 	b := m.vecSource(in)
 	m.tmp = m.vec.Z[in.dst&31]
+	m.track(in, &m.tmp, b, b)
 	in.kern(&m.tmp, b, b, in)
 	m.vecPut(in)
 }
@@ -226,6 +230,7 @@ func vecSave(m *Machine, in *inst) {
 func vecToMask(m *Machine, in *inst) {
 	b := m.vecSource(in)
 	m.tmp = Vec{}
+	m.track(in, &m.tmp, &m.vec.Z[in.v&31], b)
 	in.kern(&m.tmp, &m.vec.Z[in.v&31], b, in)
 	m.vec.K[in.reg&7] = m.tmp[0] & m.active(in)
 }
@@ -234,6 +239,7 @@ func vecToMask(m *Machine, in *inst) {
 func vecFlags(m *Machine, in *inst) {
 	b := m.vecSource(in)
 	m.tmp = Vec{}
+	m.track(in, &m.tmp, &m.vec.Z[in.reg&31], b)
 	in.kern(&m.tmp, &m.vec.Z[in.reg&31], b, in)
 	m.setFlags(m.tmp[0])
 }
@@ -255,6 +261,18 @@ func ldmxcsr(m *Machine, in *inst) {
 	if v>>16 != 0 {
 		fault()
 	}
-	m.vec.MXCSR = v
+	m.vec.MXCSR, m.exLost = v, false
 	m.vecReady()
 }
+
+// fldcw ends the burst if it would unmask an exception, which may be pending.
+func fldcw(m *Machine, in *inst) {
+	const masked, reserved = 0x3f, 0x40
+	v := uint16(m.rmOperand(in))
+	if v&masked != masked {
+		panic(halt{cause: Unsupported})
+	}
+	m.vec.FCW = v&0x1f3f | reserved
+}
+
+func fnstcw(m *Machine, in *inst) { m.store(m.ea(in), 2, uint64(m.vec.FCW)) }

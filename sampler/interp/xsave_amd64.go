@@ -54,7 +54,7 @@ func (l XSAVELayout) Decode(v *Vector, b []byte) error {
 		}
 		return true, nil
 	}
-	*v = Vector{MXCSR: le.Uint32(b[24:])}
+	*v = Vector{MXCSR: le.Uint32(b[24:]), FCW: le.Uint16(b)}
 	if present>>1&1 != 0 {
 		for i := range 16 {
 			v.Z[i][0] = le.Uint64(b[160+16*i:])

@@ -39,6 +39,7 @@ struct block {
    IRSB*    in;
    IRSB*    out;
    IRExpr** def; /* of each temporary of the superblock */
+   Int*     at;  /* and the statement that it is */
 };
 
 /* Of the segment that is planned; one superblock is translated at a time. */
@@ -156,14 +157,32 @@ static UInt size_of(const struct block* b, const IRExpr* e)
    return sizeofIRType(typeOfIRExpr(b->in->tyenv, e));
 }
 
-static void add_sites(const struct block* b, Int i, Addr pc)
+/* VEX reads the elements that a gather leaves out from the stack pointer: the
+   address is chosen within the instruction. Such a load is a guarded one. */
+static void add_load(const struct block* b, Int i, Int mark, Addr pc, const IRExpr* load)
+{
+   IRExpr* addr = load->Iex.Load.addr;
+   IRExpr* guard = NULL;
+   if (addr->tag == Iex_RdTmp) {
+      IRTemp t = addr->Iex.RdTmp.tmp;
+      IRExpr* d = b->def[t];
+      if (d && d->tag == Iex_ITE && b->at[t] > mark) {
+         guard = d->Iex.ITE.cond;
+         addr = d->Iex.ITE.iftrue;
+      }
+   }
+   add_site(b, i, pc, addr, sizeofIRType(load->Iex.Load.ty), SITE_LOAD, guard);
+}
+
+/* The sites of statement i; mark is where its instruction begins. */
+static void add_sites(const struct block* b, Int i, Int mark, Addr pc)
 {
    const IRStmt* st = b->in->stmts[i];
    switch (st->tag) {
    case Ist_WrTmp: {
       IRExpr* d = st->Ist.WrTmp.data;
       if (d->tag == Iex_Load)
-         add_site(b, i, pc, d->Iex.Load.addr, sizeofIRType(d->Iex.Load.ty), SITE_LOAD, NULL);
+         add_load(b, i, mark, pc, d);
       else if (can_trap(d))
          add_trap(i, pc);
       break;
@@ -305,24 +324,30 @@ IRSB* instrument(VgCallbackClosure* closure, IRSB* in, const VexGuestLayout* lay
 {
    (void)closure; (void)layout; (void)extents; (void)host;
    tl_assert2(guest_word == Ity_I64 && host_word == Ity_I64, "rdx: 64-bit programs only");
-   struct block b = { in, deepCopyIRSBExceptStmts(in), NULL };
+   struct block b = { in, deepCopyIRSBExceptStmts(in), NULL, NULL };
 
    Int i = 0;
    while (i < in->stmts_used && in->stmts[i]->tag != Ist_IMark)
       addStmtToIRSB(b.out, in->stmts[i++]);
 
    b.def = VG_(calloc)("rdx.instrument", in->tyenv->types_used + 1, sizeof *b.def);
+   b.at = VG_(calloc)("rdx.instrument", in->tyenv->types_used + 1, sizeof *b.at);
    for (Int k = i; k < in->stmts_used; k++)
-      if (in->stmts[k]->tag == Ist_WrTmp)
+      if (in->stmts[k]->tag == Ist_WrTmp) {
          b.def[in->stmts[k]->Ist.WrTmp.tmp] = in->stmts[k]->Ist.WrTmp.data;
+         b.at[in->stmts[k]->Ist.WrTmp.tmp] = k;
+      }
 
    Addr pc = 0;
-   Int from = i;
+   Int from = i, mark = i;
    nsites = nwords = 0;
    for (; i < in->stmts_used; i++) {
       const IRStmt* st = in->stmts[i];
-      if (st->tag == Ist_IMark) pc = st->Ist.IMark.addr;
-      add_sites(&b, i, pc);
+      if (st->tag == Ist_IMark) {
+         pc = st->Ist.IMark.addr;
+         mark = i;
+      }
+      add_sites(&b, i, mark, pc);
       if (st->tag == Ist_Exit) {
          emit_segment(&b, from, i + 1);
          from = i + 1;
@@ -331,5 +356,6 @@ IRSB* instrument(VgCallbackClosure* closure, IRSB* in, const VexGuestLayout* lay
    }
    emit_segment(&b, from, i);
    VG_(free)(b.def);
+   VG_(free)(b.at);
    return b.out;
 }

@@ -271,6 +271,9 @@ static void on_fault(Int sig, vki_siginfo_t* info, void* context)
       fault_pc = VG_(get_IP)(VG_(running_tid));
    }
    core_handler[sig](sig, info, context);
+   /* The core comes back here only when it has made the stack grow; the
+      instruction is then tried again. Otherwise it has jumped away. */
+   client_fault = False;
 }
 
 /* The linker sends the core's calls of VG_(sigaction) here (--wrap), so that

@@ -1,16 +1,19 @@
-// sum [THREADS [ROUNDS [nodump|leaderexit|children]]]: checksums until the end
+// sum [THREADS [ROUNDS [nodump|leaderexit|calm]]]: checksums until the end
 // of input, or ROUNDS times.
 #include "target.h"
 
 static atomic_int stop;
 static atomic_long rounds;
 static long limit;
+static int calm;
 
 static void *worker(void *arg)
 {
 	for (long n = 0; !stop && (!limit || n < limit); n++) {
 		check_work();
 		rounds++;
+		if (calm)
+			usleep(500000);
 	}
 	return 0;
 }
@@ -43,6 +46,7 @@ int main(int argc, char **argv)
 
 	n = argc > 1 ? atoi(argv[1]) : 1;
 	limit = argc > 2 ? atol(argv[2]) : 0;
+	calm = !strcmp(mode, "calm");
 	begin();
 	if (!strcmp(mode, "nodump"))
 		prctl(PR_SET_DUMPABLE, 0);

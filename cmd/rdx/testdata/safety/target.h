@@ -75,14 +75,14 @@ static void begin(void)
 		die("sum not repeatable");
 }
 
-static void ready(void)
+static inline void ready(void)
 {
 	puts("ready");
 	fflush(stdout);
 }
 
 // ended says whether the standard input has.
-static int ended(void)
+static inline int ended(void)
 {
 	struct pollfd p = {0, POLLIN, 0};
 	char c;

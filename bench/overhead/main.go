@@ -1,0 +1,169 @@
+// Command overhead measures what rdx costs the programs it profiles: wall time
+// with and without it, in interleaved pairs, on three CPU-bound programs.
+//
+// Needs root, bpf, watchpoints, xz, sqlite3 and gcc. It prints the median of
+// the pairs' ratios with their spread, the profile's own account beside it,
+// the time threads were held, how long attaching and detaching took, and the
+// profiler's memory.
+package main
+
+import (
+	"bytes"
+	"flag"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/rdx-profiler/rdx/pprofout"
+)
+
+func main() {
+	rdx := flag.String("rdx", "./rdx", "rdx to measure")
+	pairs := flag.Int("pairs", 5, "interleaved pairs of runs a program")
+	extra := flag.String("flags", "", "more flags for rdx run, separated by spaces")
+	only := flag.String("only", "", "only the program of this name")
+	flag.Parse()
+	if err := run(*rdx, *pairs, strings.Fields(*extra), *only); err != nil {
+		fmt.Fprintln(os.Stderr, "overhead:", err)
+		os.Exit(1)
+	}
+}
+
+type program struct {
+	name string
+	argv []string
+}
+
+// programs prepares three that run about ten seconds and more.
+func programs(dir string) ([]program, error) {
+	// Data of a fixed kind: text that compresses like text does.
+	data := filepath.Join(dir, "data")
+	r := rand.New(rand.NewPCG(1, 2))
+	words := make([]string, 5000)
+	for i := range words {
+		b := make([]byte, 2+r.IntN(9))
+		for j := range b {
+			b[j] = byte('a' + r.IntN(26))
+		}
+		words[i] = string(b)
+	}
+	var text bytes.Buffer
+	for text.Len() < 24<<20 {
+		text.WriteString(words[int(float64(len(words))*r.Float64()*r.Float64())])
+		text.WriteByte(' ')
+	}
+	if err := os.WriteFile(data, text.Bytes(), 0o644); err != nil {
+		return nil, err
+	}
+	matmul := filepath.Join(dir, "matmul")
+	if out, err := exec.Command("gcc", "-O1", "-fno-omit-frame-pointer", "-o", matmul, "demo/matmul.c").CombinedOutput(); err != nil {
+		return nil, fmt.Errorf("compile matmul: %w: %s", err, out)
+	}
+	const query = `WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i+1 FROM n WHERE i < 1500000)
+		SELECT count(*), sum(h) FROM (SELECT (i * 2654435761) % 1000003 AS h, count(*) FROM n GROUP BY h ORDER BY h);`
+	return []program{
+		{"xz -6", []string{"xz", "-6", "-T1", "-k", "-c", data}},
+		{"sqlite3", []string{"sqlite3", ":memory:", strings.Repeat(query, 4)}},
+		{"matmul", []string{matmul, "good", "36"}},
+	}, nil
+}
+
+func run(rdx string, pairs int, extra []string, only string) error {
+	dir, err := os.MkdirTemp("", "overhead")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(dir)
+	ps, err := programs(dir)
+	if err != nil {
+		return err
+	}
+	profile := filepath.Join(dir, "p.pb.gz")
+	fmt.Printf("%-8s %6s %9s %19s %9s %7s %6s  %s\n", "program", "bare", "wall", "spread", "CPU", "pairs", "lost", "by its own account")
+	for _, p := range ps {
+		if only != "" && p.name != only {
+			continue
+		}
+		var bare, wall, cpu []float64
+		for i := range pairs {
+			var a, b sample
+			with := append(append([]string{rdx, "run", "-q", "-o", profile}, extra...), append([]string{"--"}, p.argv...)...)
+			// Whoever comes first has no advantage.
+			order := []func() error{
+				func() (err error) { a, err = timed(p.argv); return },
+				func() (err error) { b, err = timed(with); return },
+			}
+			if i%2 == 1 {
+				slices.Reverse(order)
+			}
+			for _, f := range order {
+				if err := f(); err != nil {
+					return fmt.Errorf("%s: %w", p.name, err)
+				}
+			}
+			bare = append(bare, a.wall)
+			wall = append(wall, b.wall/a.wall)
+			cpu = append(cpu, b.cpu/a.cpu)
+		}
+		n, lost, said, err := read(profile)
+		if err != nil {
+			return err
+		}
+		fmt.Printf("%-8s %5.1fs %9.4f  [%.4f, %.4f] %9.4f %7d %5.2f%%  %s\n", p.name, median(bare), median(wall), slices.Min(wall), slices.Max(wall),
+			median(cpu), n, lost, said)
+	}
+	return nil
+}
+
+// sample of one run, in seconds.
+type sample struct{ wall, cpu float64 }
+
+func timed(argv []string) (sample, error) {
+	cmd := exec.Command(argv[0], argv[1:]...)
+	cmd.Stderr = os.Stderr
+	start := time.Now()
+	if err := cmd.Run(); err != nil {
+		return sample{}, fmt.Errorf("%s: %w", argv[0], err)
+	}
+	wall := time.Since(start).Seconds()
+	return sample{wall, (cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime()).Seconds()}, nil
+}
+
+func read(path string) (pairs int64, lost float64, said string, err error) {
+	p, err := pprofout.ReadFile(path)
+	if err != nil {
+		return 0, 0, "", err
+	}
+	var all, gone int64
+	for _, r := range p.Records {
+		all += r.Observations
+		if len(r.Reuse) > 0 {
+			pairs += r.Observations
+		}
+	}
+	for _, c := range p.Counts {
+		if strings.HasPrefix(c.Name, "lost: ") {
+			gone += c.N
+		}
+	}
+	var words []string
+	for _, c := range p.Comments {
+		for _, start := range []string{"thread held per sample: ", "attached to ", "overhead by the profiler's own account: ", "the profiler's own memory: "} {
+			if rest, ok := strings.CutPrefix(c, start); ok {
+				words = append(words, rest)
+			}
+		}
+	}
+	return pairs, 100 * float64(gone) / float64(max(all+gone, 1)), strings.Join(words, "; "), nil
+}
+
+func median(v []float64) float64 {
+	s := slices.Clone(v)
+	slices.Sort(s)
+	return s[len(s)/2]
+}

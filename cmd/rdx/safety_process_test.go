@@ -1,0 +1,438 @@
+// Needs: root, bpf, watchpoint, gcc, gdb, strace, setpriv, unshare. Targets of every
+// kind: correct work or a clear error, and nothing left behind.
+package main_test
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// refused expects rdx to end with a one-line error that contains want, and to
+// leave no file.
+func refused(t *testing.T, want string, args ...string) {
+	t.Helper()
+	s := rdx(t, args...)
+	s.stdin.Close()
+	refusedSession(t, want, s)
+}
+
+func refusedSession(t *testing.T, want string, s *session) {
+	t.Helper()
+	code := s.wait()
+	said := strings.TrimSuffix(s.stderr.String(), "\n")
+	if code != 1 && code != 2 {
+		t.Errorf("%v: exit code %d, want 1 or 2", s.cmd.Args[1:], code)
+	}
+	if strings.Count(said, "\n") > 0 || !strings.HasPrefix(said, "rdx: ") || !strings.Contains(said, want) {
+		t.Errorf("%v says %q, want one line with %q", s.cmd.Args[1:], said, want)
+	}
+	t.Log(said)
+	assertNoFile(t, filepath.Dir(s.output))
+}
+
+// attachable expects that rdx can sample the process and does it no harm.
+func attachable(t *testing.T, pid int) {
+	t.Helper()
+	holds := 0
+	eventually(t, "samples", func() bool {
+		p := attach(t, pid, "-d", "300ms").profile()
+		assertFree(t, pid)
+		holds += countOf(p, "holds")
+		return holds > 20 && len(p.Records) > 0
+	})
+	t.Logf("%d samples", holds)
+}
+
+func refuse(t *testing.T, pid int, want string) {
+	t.Helper()
+	refused(t, want, "attach", "-p", strconv.Itoa(pid), "-d", "1s")
+}
+
+func TestTracedByGDB(t *testing.T) {
+	needRoot(t)
+	needTool(t, "gdb")
+	tracedBy(t, "gdb", "-q", "-nx", "-p")
+}
+
+func TestTracedByStrace(t *testing.T) {
+	needRoot(t)
+	needTool(t, "strace")
+	tracedBy(t, "strace", "-f", "-o", "/dev/null", "-p")
+}
+
+func tracedBy(t *testing.T, argv ...string) {
+	p := target(t, compile(t, "sum"), "2")
+	// rdx first: the other is turned away, and the session goes on.
+	s := attach(t, p.pid)
+	other := start(t, append(argv, strconv.Itoa(p.pid))...)
+	other.stdin.Close()
+	other.wait()
+	s.stop()
+	assertFree(t, p.pid)
+	// The other first.
+	other = start(t, append(argv, strconv.Itoa(p.pid))...)
+	eventually(t, "the tracer attaches", func() bool {
+		tracer := procField(p.pid, "TracerPid")
+		return tracer != "0" && tracer != ""
+	})
+	refuse(t, p.pid, fmt.Sprintf("already traced by process %d", other.pid))
+	// gdb leaves at the end of its input, strace when it is told to.
+	other.stdin.Close()
+	if argv[0] == "strace" {
+		other.cmd.Process.Signal(syscall.SIGTERM)
+	}
+	other.wait()
+	eventually(t, "the tracer is gone", func() bool { return procField(p.pid, "TracerPid") == "0" })
+	attachable(t, p.pid)
+	p.end()
+}
+
+func TestKernelThread(t *testing.T) {
+	needRoot(t)
+	if procField(2, "VmSize") != "" || procField(2, "Name") != "kthreadd" {
+		t.Skip("needs kernel threads: not the host's PID namespace")
+	}
+	refuse(t, 2, "kernel thread")
+}
+
+func TestZombie(t *testing.T) {
+	needRoot(t)
+	cmd := exec.Command("true")
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	defer cmd.Wait()
+	eventually(t, "zombie", func() bool { return strings.HasPrefix(procField(cmd.Process.Pid, "State"), "Z") })
+	refuse(t, cmd.Process.Pid, "zombie")
+}
+
+func TestNoSuchProcess(t *testing.T) {
+	needRoot(t)
+	cmd := exec.Command("true")
+	if err := cmd.Run(); err != nil {
+		t.Fatal(err)
+	}
+	refuse(t, cmd.Process.Pid, "no such process")
+	refused(t, "-p PID", "attach")
+	refused(t, "-p PID", "attach", "-p", "-5")
+	refused(t, "invalid argument", "attach", "-p", "x")
+}
+
+// rdx knows 64-bit code only and says so.
+func TestAttach32Bit(t *testing.T) {
+	needRoot(t)
+	p := target(t, compile32(t))
+	refuse(t, p.pid, "32-bit")
+	assertFree(t, p.pid)
+	p.end()
+}
+
+func TestRun32Bit(t *testing.T) {
+	needRoot(t)
+	s := rdx(t, append(append([]string{"run"}, busy...), "--", compile32(t), "1", "300")...)
+	if code := s.wait(); code != 0 {
+		t.Fatalf("exit code %d: %s", code, s.stderr.String())
+	}
+	p := readProfile(t, s.output)
+	if len(p.Records) > 0 || countOf(p, "lost: 32-bit code") == 0 {
+		t.Errorf("%d records, counts %v", len(p.Records), p.Counts)
+	}
+}
+
+func compile32(t *testing.T) string {
+	t.Helper()
+	needTool(t, "gcc")
+	probe := exec.Command("gcc", "-m32", "-x", "c", "-o", "/dev/null", "-")
+	probe.Stdin = strings.NewReader("#include <stdio.h>\nint main(void) { return 0; }")
+	if out, err := probe.CombinedOutput(); err != nil {
+		t.Skipf("needs gcc -m32 (package gcc-multilib): %s", out)
+	}
+	return compile(t, "sum", "-m32", "-msse2")
+}
+
+func childOf(t *testing.T, pid int) (child int) {
+	t.Helper()
+	eventually(t, "child process", func() bool {
+		entries, _ := os.ReadDir("/proc")
+		for _, e := range entries {
+			if n, err := strconv.Atoi(e.Name()); err == nil && procField(n, "PPid") == strconv.Itoa(pid) {
+				child = n
+				return true
+			}
+		}
+		return false
+	})
+	return child
+}
+
+// As in a container: PIDs and mounts of the target's own.
+func TestOtherNamespaces(t *testing.T) {
+	needRoot(t)
+	needTool(t, "unshare")
+	p := target(t, "unshare", "-pm", "--fork", "--mount-proc", compile(t, "sum"), "2")
+	attachable(t, childOf(t, p.pid))
+	p.end()
+}
+
+// The other way round rdx cannot work, and says why.
+func TestInsidePIDNamespace(t *testing.T) {
+	needRoot(t)
+	needTool(t, "unshare")
+	output := filepath.Join(t.TempDir(), "p.pb.gz")
+	p := start(t, "unshare", "-pm", "--fork", "--mount-proc", rdxPath(t), "run", "-o", output, "--", compile(t, "sum"), "1", "10")
+	refusedSession(t, "PID namespace", &session{p, output})
+}
+
+func TestExitsDuringAttach(t *testing.T) {
+	needRoot(t)
+	r := random(t)
+	sum := compile(t, "sum")
+	profiles, errors := 0, 0
+	for range 15 {
+		p := target(t, sum, "2", strconv.Itoa(50+r.IntN(500)))
+		s := startAttach(t, p.pid)
+		switch s.wait() {
+		case 0:
+			profiles++
+			s.profile()
+		case 1:
+			errors++
+			want := "no such process"
+			if strings.Contains(s.stderr.String(), "zombie") {
+				want = "zombie"
+			}
+			refusedSession(t, want, s)
+		}
+		if code := p.wait(); code != 0 {
+			t.Fatalf("target: exit code %d", code)
+		}
+	}
+	t.Logf("%d profiles, %d errors", profiles, errors)
+}
+
+func TestExecChain(t *testing.T) {
+	needRoot(t)
+	for _, mode := range []string{"plain", "thread"} {
+		s := rdx(t, append(append([]string{"run"}, busy...), "--", compile(t, "exec"), "20", mode)...)
+		if code := s.wait(); code != 7 {
+			t.Errorf("exit code %d, want 7: %s", code, s.stderr.String())
+		}
+		if line := s.line(); line != "ok" {
+			t.Errorf("target says %q", line)
+		}
+		p := readProfile(t, s.output)
+		if countOf(p, "holds") == 0 {
+			t.Error("no samples")
+		}
+		t.Logf("%d samples, %d records", countOf(p, "holds"), len(p.Records))
+	}
+}
+
+// An ordinary user's process executes a set-user-ID program while rdx, run by
+// root, is attached: it gets its rights as ever.
+func TestExecSetuid(t *testing.T) {
+	needRoot(t)
+	needTool(t, "setpriv")
+	plain := compile(t, "setuid")
+	privileged := filepath.Join(built(), "setuid-root")
+	b, err := os.ReadFile(plain)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(privileged, b, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Chmod(privileged, os.ModeSetuid|0o755); err != nil {
+		t.Fatal(err)
+	}
+	asNobody := []string{"setpriv", "--reuid", "65534", "--regid", "65534", "--clear-groups"}
+	direct := start(t, append(asNobody, privileged)...)
+	direct.stdin.Close()
+	if line := direct.line(); line != "ok euid=0" {
+		t.Skipf("set-user-ID programs do not work in %s: %s", built(), line)
+	}
+	p := target(t, append(asNobody, plain, privileged)...)
+	s := attach(t, p.pid)
+	if line := p.end(); line != "ok euid=0" {
+		t.Errorf("target says %q, want euid=0", line)
+	}
+	profile := s.profile()
+	t.Logf("%d samples", countOf(profile, "holds"))
+}
+
+func TestForkHeavy(t *testing.T) { sampled(t, 200, compile(t, "fork")) }
+func TestForkFollow(t *testing.T) {
+	needRoot(t)
+	p := target(t, compile(t, "fork"))
+	profile := attach(t, p.pid, "--follow", "-d", "1s").profile()
+	assertFree(t, p.pid)
+	t.Logf("%d samples; target: %s", countOf(profile, "holds"), p.end())
+}
+
+// Ten thousand threads come and go while rdx attaches and detaches.
+func TestThreadChurn(t *testing.T) {
+	needRoot(t)
+	p := target(t, compile(t, "churn"))
+	n := 8
+	if long {
+		n = 50
+	}
+	holds := 0
+	for range n {
+		profile := attach(t, p.pid, "-d", "400ms").profile()
+		holds += countOf(profile, "holds")
+		assertUntraced(t, p.pid)
+	}
+	end := p.end()
+	var threads int
+	fmt.Sscanf(end, "ok threads=%d", &threads)
+	if threads < 100*n || holds == 0 {
+		t.Errorf("%d threads, %d samples", threads, holds)
+	}
+	t.Logf("%d samples; target: %s", holds, end)
+}
+
+func TestThousandThreads(t *testing.T) {
+	needRoot(t)
+	p := target(t, compile(t, "sum"), "1000", "0", "calm")
+	begin := time.Now()
+	s := attach(t, p.pid)
+	eventually(t, "all threads are seized", func() bool {
+		for _, tid := range tids(p.pid) {
+			if procField(tid, "TracerPid") == "0" {
+				return false
+			}
+		}
+		return true
+	})
+	attached := time.Since(begin)
+	time.Sleep(time.Second) // sampling
+	begin = time.Now()
+	s.cmd.Process.Signal(syscall.SIGINT)
+	select {
+	case <-s.exited:
+	case <-time.After(10 * time.Second):
+		s.cmd.Process.Signal(syscall.SIGQUIT) // a stack dump
+	}
+	profile := s.profile()
+	t.Logf("attached in %v, profile written in %v, %d samples", attached, time.Since(begin), countOf(profile, "holds"))
+	if countOf(profile, "holds") == 0 {
+		t.Error("no samples")
+	}
+	assertFree(t, p.pid)
+	p.end()
+}
+
+func TestGoProgram(t *testing.T)    { sampled(t, 300, compile(t, "gosum")) }
+func TestSeccomp(t *testing.T)      { sampled(t, 200, compile(t, "seccomp")) }
+func TestNotDumpable(t *testing.T)  { sampled(t, 200, compile(t, "sum"), "2", "0", "nodump") }
+func TestLeaderExited(t *testing.T) { sampled(t, 200, compile(t, "sum"), "2", "0", "leaderexit") }
+
+// -p with the number of a thread means its process.
+func TestAttachToThread(t *testing.T) {
+	needRoot(t)
+	p := target(t, compile(t, "sum"), "2")
+	attachable(t, tids(p.pid)[1])
+	p.end()
+}
+
+// The target has taken all debug registers: counted, and its own watchpoints
+// work on.
+func TestNoFreeDebugRegister(t *testing.T) {
+	needRoot(t)
+	p := target(t, compile(t, "debugregs"))
+	s := startAttach(t, p.pid, "-d", "1s")
+	profile := s.profile()
+	if countOf(profile, "lost: no free debug register") == 0 || len(profile.Records) > 0 {
+		t.Errorf("%d records, counts %v", len(profile.Records), profile.Counts)
+	}
+	assertUntraced(t, p.pid)
+	t.Log(p.end())
+}
+
+// A held thread's page may have to be provided by another thread, which may
+// itself be waiting to be let go.
+func TestUserfault(t *testing.T) {
+	needRoot(t)
+	p := start(t, compile(t, "uffd"))
+	if line := p.line(); line != "ready" {
+		t.Skip(line)
+	}
+	holds := sampleUntil(t, p.pid, 300)
+	t.Logf("%d samples; target: %s", holds, p.end())
+}
+
+func TestJobControl(t *testing.T) {
+	needRoot(t)
+	p := target(t, compile(t, "sum"), "2")
+	stopped := func(want bool) {
+		t.Helper()
+		eventually(t, fmt.Sprintf("stopped: %v", want), func() bool {
+			for _, tid := range tids(p.pid) {
+				state := procField(tid, "State")
+				if (state[0] == 'T' || state[0] == 't') != want {
+					return false
+				}
+			}
+			return true
+		})
+	}
+	for _, end := range []string{"cont", "kill", "interrupt", "attached while stopped"} {
+		t.Run(end, func(t *testing.T) {
+			var s *session
+			if end == "attached while stopped" {
+				p.cmd.Process.Signal(syscall.SIGSTOP)
+				stopped(true)
+				s = attach(t, p.pid)
+			} else {
+				s = attach(t, p.pid)
+				p.cmd.Process.Signal(syscall.SIGSTOP)
+				stopped(true)
+			}
+			switch end {
+			case "cont", "attached while stopped":
+				p.cmd.Process.Signal(syscall.SIGCONT)
+				stopped(false)
+				eventually(t, "target works on", works(p.pid))
+				s.stop()
+			case "kill":
+				s.cmd.Process.Kill()
+				s.wait()
+				stopped(true) // as it would be without rdx
+				p.cmd.Process.Signal(syscall.SIGCONT)
+			case "interrupt":
+				s.stop()
+				stopped(true)
+				p.cmd.Process.Signal(syscall.SIGCONT)
+			}
+			stopped(false)
+			assertFree(t, p.pid)
+			eventually(t, "target works on", works(p.pid))
+		})
+	}
+	p.end()
+}
+
+// works returns a function that says whether the process has used CPU time
+// since.
+func works(pid int) func() bool {
+	ticks := func() int {
+		b, _ := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+		_, rest, _ := strings.Cut(string(b), ") ")
+		f := strings.Fields(rest)
+		if len(f) < 12 {
+			return 0
+		}
+		n, _ := strconv.Atoi(f[11])
+		return n
+	}
+	before := ticks()
+	return func() bool { return ticks() > before+5 }
+}

@@ -1,0 +1,183 @@
+// Needs: root, bpf, watchpoint, gcc. rdx run passes on what the program does and gets.
+package main_test
+
+import (
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+func run(t *testing.T, argv ...string) *session {
+	t.Helper()
+	return rdx(t, append(append([]string{"run"}, busy...), append([]string{"--"}, argv...)...)...)
+}
+
+func TestRunExitCode(t *testing.T) {
+	needRoot(t)
+	for _, c := range []struct {
+		script string
+		code   int
+	}{
+		{"exit 0", 0},
+		{"exit 3", 3},
+		{"exit 255", 255},
+		{"kill -TERM $$", 128 + 15},
+		{"kill -KILL $$", 128 + 9},
+		{"kill -SEGV $$", 128 + 11},
+	} {
+		s := run(t, "sh", "-c", c.script)
+		if code := s.wait(); code != c.code {
+			t.Errorf("%s: exit code %d, want %d: %s", c.script, code, c.code, s.stderr.String())
+		}
+		readProfile(t, s.output)
+	}
+}
+
+// A program that ends at once: a valid profile without samples.
+func TestRunEndsAtOnce(t *testing.T) {
+	needRoot(t)
+	s := run(t, "true")
+	p := s.profile()
+	if len(p.Records) > 1 {
+		t.Errorf("%d records", len(p.Records))
+	}
+	if out, err := exec.Command(rdxPath(t), "top", s.output).CombinedOutput(); err != nil {
+		t.Errorf("rdx top of it: %v: %s", err, out)
+	}
+}
+
+func TestRunNotFound(t *testing.T) {
+	needRoot(t)
+	dir := t.TempDir()
+	notExecutable := filepath.Join(dir, "text")
+	os.WriteFile(notExecutable, []byte("x"), 0o644)
+	notProgram := filepath.Join(dir, "data")
+	os.WriteFile(notProgram, []byte("\x7fELF nonsense"), 0o755)
+	for _, c := range []struct {
+		program, want string
+		code          int
+	}{
+		{"no-such-program-anywhere", "no-such-program-anywhere", 127},
+		{filepath.Join(dir, "none"), "no such file", 127},
+		{notExecutable, "permission denied", 126},
+		{dir, "is a directory", 126},
+		{notProgram, "exec format error", 126},
+	} {
+		s := run(t, c.program)
+		code := s.wait()
+		said := strings.TrimSuffix(s.stderr.String(), "\n")
+		if code != c.code || strings.Contains(said, "\n") || !strings.Contains(said, c.want) {
+			t.Errorf("exit code %d, want %d; says %q, want one line with %q", code, c.code, said, c.want)
+		}
+		t.Log(said)
+		assertNoFile(t, filepath.Dir(s.output))
+	}
+}
+
+func TestRunReadsStdin(t *testing.T) {
+	needRoot(t)
+	s := run(t, "cat")
+	go func() {
+		io.WriteString(s.stdin, "one\ntwo\n")
+		s.stdin.Close()
+	}()
+	if a, b, c := s.line(), s.line(), s.line(); a != "one" || b != "two" || c != "" {
+		t.Errorf("cat says %q, %q, %q", a, b, c)
+	}
+	s.profile()
+}
+
+// What a program can see of how it was started is the same with and without
+// rdx before it.
+func TestRunTransparent(t *testing.T) {
+	needRoot(t)
+	const script = `ulimit -a; umask; pwd; nice; tty; ls -l /proc/self/fd | sed 's/.*[0-9] //' | grep -v -e pipe -e /proc; grep -E 'Sig(Blk|Ign|Cgt)|ShdPnd|NoNewPrivs|Seccomp|Cap' /proc/self/status; ps -o pgid= -p $$ | wc -w; env | grep -v '^_=' | sort`
+	plain := start(t, "sh", "-c", script)
+	plain.stdin.Close()
+	traced := run(t, "sh", "-c", script)
+	traced.stdin.Close()
+	for {
+		a, b := plain.line(), traced.line()
+		if a != b {
+			t.Errorf("rdx run: %q, without: %q", b, a)
+		}
+		if a == "" || b == "" {
+			break
+		}
+	}
+	traced.profile()
+}
+
+// Ctrl-C on a terminal goes to both: the program ends by it, or as it likes,
+// and the profile is written.
+func TestRunInterrupted(t *testing.T) {
+	needRoot(t)
+	sum := compile(t, "sum")
+	for _, c := range []struct {
+		name string
+		argv []string
+		code int
+	}{
+		{"dies", []string{sum, "2"}, 128 + 2},
+		{"cleans up", []string{"sh", "-c", "trap 'sleep 0.3; echo bye; exit 5' INT; echo ready; while :; do :; done"}, 5},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			output := filepath.Join(t.TempDir(), "p.pb.gz")
+			cmd := exec.Command(rdxPath(t), append(append([]string{"run", "-o", output}, busy...), append([]string{"--"}, c.argv...)...)...)
+			cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+			s := &session{startCmd(t, cmd), output}
+			if line := s.line(); line != "ready" {
+				t.Fatalf("target says %q", line)
+			}
+			time.Sleep(100 * time.Millisecond) // samples
+			unix.Kill(-s.pid, unix.SIGINT)
+			if code := s.wait(); code != c.code {
+				t.Errorf("exit code %d, want %d: %s", code, c.code, s.stderr.String())
+			}
+			if c.code == 5 {
+				if line := s.line(); line != "bye" {
+					t.Errorf("target says %q", line)
+				}
+			}
+			if p := readProfile(t, s.output); countOf(p, "holds") == 0 {
+				t.Error("no samples")
+			}
+		})
+	}
+}
+
+// A signal that rdx alone gets is passed on once the profile is written.
+func TestRunTerminated(t *testing.T) {
+	needRoot(t)
+	for signal, code := range map[syscall.Signal]int{syscall.SIGTERM: 128 + 15, syscall.SIGHUP: 128 + 1} {
+		s := run(t, compile(t, "sum"), "2")
+		if line := s.line(); line != "ready" {
+			t.Fatalf("target says %q", line)
+		}
+		s.cmd.Process.Signal(signal)
+		if got := s.wait(); got != code {
+			t.Errorf("%v: exit code %d, want %d: %s", signal, got, code, s.stderr.String())
+		}
+		readProfile(t, s.output)
+	}
+}
+
+// A duration ends the sampling, not the program, whose exit code counts.
+func TestRunDuration(t *testing.T) {
+	needRoot(t)
+	s := run(t, "sh", "-c", "sleep 0.6; exit 9")
+	s2 := rdx(t, "run", "-q", "-d", "100ms", "--", "sh", "-c", "sleep 0.6; exit 9")
+	for _, s := range []*session{s, s2} {
+		if code := s.wait(); code != 9 {
+			t.Errorf("exit code %d, want 9: %s", code, s.stderr.String())
+		}
+		readProfile(t, s.output)
+	}
+}

@@ -1,0 +1,54 @@
+package model
+
+import "math"
+
+// Estimate is a number with a confidence band.
+type Estimate struct {
+	Value, Low, High float64
+}
+
+// Minus is the difference e - o of independent estimates with a band of the
+// same confidence, from theirs (Zou & Donner 2008): unlike one from standard
+// errors it holds for bands that are not symmetric.
+func (e Estimate) Minus(o Estimate) Estimate {
+	d := e.Value - o.Value
+	return Estimate{
+		Value: d,
+		Low:   d - math.Hypot(e.Value-e.Low, o.High-o.Value),
+		High:  d + math.Hypot(e.High-e.Value, o.Value-o.Low),
+	}
+}
+
+// Significant says whether the band leaves out 0.
+func (e Estimate) Significant() bool { return e.Low > 0 || e.High < 0 }
+
+// Estimate is the point's miss ratio and band.
+func (q Point) Estimate() Estimate { return Estimate{q.MissRatio, q.Low, q.High} }
+
+// PerAccess is the sum of a derived value over some of a profile's records,
+// per access of the program, with a band that is wrong with probability alpha.
+// accesses and observations are those of the whole profile, lost ones
+// excepted.
+//
+// The number of observations behind the sum is taken as Poisson; if they
+// weigh differently, as one with the same mean and variance. What
+// Kaplan-Meier and the conversion add is left out.
+func PerAccess(records []*Record, value func(*Record) float64, accesses float64, observations int64, alpha float64) Estimate {
+	if !(accesses > 0) || observations <= 0 {
+		return Estimate{}
+	}
+	var sum, squares float64
+	for _, r := range records {
+		v := value(r)
+		sum += v
+		squares += v * v / float64(max(r.Observations, 1))
+	}
+	unit := accesses / float64(observations) // what one more observation would weigh
+	k := 0.0
+	if sum > 0 {
+		unit = squares / sum
+		k = sum / unit
+	}
+	low, high := garwood(k, alpha)
+	return Estimate{sum / accesses, low * unit / accesses, high * unit / accesses}
+}

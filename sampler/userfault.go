@@ -1,0 +1,125 @@
+package sampler
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"sync/atomic"
+	"time"
+)
+
+// errUserfault: the page is not there yet, and a thread of the target may have
+// to provide it.
+var errUserfault = errors.New("page to be provided by the target itself (userfaultfd)")
+
+// userfault tells which reads of a process's memory must not be made while a
+// thread of it is held: a page that userfaultfd provides makes the reader wait
+// for the thread that provides it, which may itself be waiting to be let go by
+// the reader. Pages that are there already, and all pages of processes that
+// have no userfaultfd, are read at no risk.
+type userfault struct {
+	pid     int
+	pagemap *os.File // of the address space at the time it was opened
+	scan    *fdScan
+}
+
+// allows says whether the n bytes at addr may be read.
+func (u *userfault) allows(pid int, addr uint64, n int) bool {
+	if u.pid != pid {
+		u.close()
+		u.pid, u.scan = pid, newFDScan(pid)
+	}
+	if !u.scan.userfault() {
+		return true
+	}
+	for page := addr / pageSize; page <= (addr+uint64(n)-1)/pageSize; page++ {
+		if !u.present(page) {
+			return false
+		}
+	}
+	return true
+}
+
+func (u *userfault) close() {
+	if u.pagemap != nil {
+		u.pagemap.Close()
+		u.pagemap = nil
+	}
+}
+
+const (
+	pageSize       = 4096
+	pagemapPresent = 1 << 63
+	pagemapSwapped = 1 << 62
+)
+
+// present looks the page up in /proc/PID/pagemap, see proc(5). A process that
+// has executed another program has another pagemap; the old one is empty.
+func (u *userfault) present(page uint64) bool {
+	for range 2 {
+		if u.pagemap == nil {
+			var err error
+			if u.pagemap, err = os.Open(fmt.Sprintf("/proc/%d/pagemap", u.pid)); err != nil {
+				u.pagemap = nil
+				return false
+			}
+		}
+		var entry [8]byte
+		if n, _ := u.pagemap.ReadAt(entry[:], int64(page*8)); n == len(entry) {
+			return binary.NativeEndian.Uint64(entry[:])&(pagemapPresent|pagemapSwapped) != 0
+		}
+		u.close()
+	}
+	return false
+}
+
+// fdScan looks now and then whether a process has a userfaultfd: in a
+// goroutine, since it may have very many files and a thread of it is held.
+type fdScan struct {
+	pid     int
+	used    atomic.Bool
+	running atomic.Bool
+	next    atomic.Int64 // Monotonic
+}
+
+const fdScanInterval = 100 * time.Millisecond
+
+func newFDScan(pid int) *fdScan {
+	s := &fdScan{pid: pid}
+	s.used.Store(true) // as long as it is not known
+	return s
+}
+
+func (s *fdScan) userfault() bool {
+	if int64(Monotonic()) >= s.next.Load() && s.running.CompareAndSwap(false, true) {
+		go s.run()
+	}
+	return s.used.Load()
+}
+
+func (s *fdScan) run() {
+	defer s.running.Store(false)
+	start := Monotonic()
+	s.used.Store(s.look())
+	end := Monotonic()
+	// A hundredth of one CPU at most.
+	s.next.Store(int64(end + max(fdScanInterval, 100*(end-start))))
+}
+
+func (s *fdScan) look() bool {
+	dir := fmt.Sprintf("/proc/%d/fd/", s.pid)
+	fds, err := os.Open(dir)
+	if err != nil {
+		return true // exits, or is none of ours to read
+	}
+	defer fds.Close()
+	names, _ := fds.Readdirnames(-1)
+	for _, name := range names {
+		if to, err := os.Readlink(dir + name); err == nil && strings.Contains(to, "userfaultfd") {
+			return true
+		}
+	}
+	return false
+}
