@@ -3,7 +3,7 @@
 SHELL := /bin/bash
 export CGO_ENABLED := 0
 
-.PHONY: build engine test test-root fuzz generate check-generate lint demo bench paper deps clean
+.PHONY: build engine test test-root test-vm fuzz generate check-generate lint demo bench paper deps clean
 
 build:
 	go build -trimpath -ldflags "-s -w" -o rdx ./cmd/rdx
@@ -22,10 +22,17 @@ test: lint check-generate
 test-root:
 	.ci/test.sh ./sampler ./collector ./cmd/...
 
+# Boots Debian's kernels from 5.10 on, x86-64 and arm64, under QEMU and runs the
+# end-to-end tests in each; prints the table of docs/kernels.md. Kernels are
+# kept in ~/.cache/rdx-vm.
+test-vm:
+	vm/run.sh
+
 lint:
 	@out=$$(gofmt -l .); if [ -n "$$out" ]; then echo "gofmt: $$out"; exit 1; fi
 	go vet ./...
 	GOOS=darwin go build ./model ./pprofout
+	GOOS=linux GOARCH=arm64 go build ./...
 
 generate:
 	cd bpf && go generate

@@ -107,17 +107,24 @@ func (t *selfTest) choices() []sampler.Check {
 	source := sampler.Check{Name: "access source", Grade: sampler.Good, Found: t.Source.Name}
 	if !t.Source.Best {
 		source.Grade = sampler.Degraded
-		source.Consequence = "samples fall on CPU time, so that slow accesses are preferred; " + t.Source.Why
+		source.Consequence = because("samples fall on CPU time, so that slow accesses are preferred", t.Source.Why)
 		source.Remedy = "use bare metal or a virtual machine with a virtual PMU"
 	}
 	clock := sampler.Check{Name: "access clock", Grade: sampler.Good,
 		Found: fmt.Sprintf("%s, resolution %.0f %s", t.Clock.Name, t.Resolution, t.Unit)}
 	if !t.Clock.Best {
 		clock.Grade = sampler.Degraded
-		clock.Consequence = "reuse times are measured in " + t.Unit + ", accesses only estimated from them; " + t.Clock.Why
+		clock.Consequence = because("reuse times are measured in "+t.Unit+", accesses only estimated from them", t.Clock.Why)
 		clock.Remedy = "use bare metal or a virtual machine with a virtual PMU; or state --access-rate"
 	}
 	return []sampler.Check{source, clock}
+}
+
+func because(what, why string) string {
+	if why == "" {
+		return what // as asked for by a flag
+	}
+	return what + "; no better one, because " + why
 }
 
 func lossList(t *selfTest) string {

@@ -1,0 +1,44 @@
+// Package memrecord decodes what processors report of a sampled memory access:
+// perf's data_src word, AMD's IBS op registers and the packets of Arm's
+// Statistical Profiling Extension. It turns bytes into values and nothing
+// else, so that it can be tested on any machine.
+//
+// Unknown encodings are never guessed: they are zero values with a name of
+// their own (LevelUnknown), or an error with the offset of the byte.
+package memrecord
+
+// Level is where the data of an access came from.
+type Level uint8
+
+const (
+	LevelUnknown Level = iota
+	L1
+	FillBuffer // on its way because of an earlier miss
+	L2
+	L3
+	L4
+	Memory
+	RemoteMemory
+	RemoteCache
+	Uncached
+	IO
+)
+
+var levelNames = [...]string{"unknown", "L1", "fill buffer", "L2", "L3", "L4", "memory", "remote memory", "remote cache", "uncached", "I/O"}
+
+func (l Level) String() string { return levelNames[l] }
+
+// Access is one sampled memory access as the processor reported it.
+type Access struct {
+	PC      uint64
+	Addr    uint64 // linear; valid only if HasAddr
+	HasAddr bool
+	Load    bool
+	Store   bool
+	Size    int // bytes, 0 if not reported
+	Level   Level
+	TLBMiss bool // of the first level
+	Locked  bool
+	// Latency in cycles until the data came; 0 if not reported.
+	Latency int
+}
