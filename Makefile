@@ -3,10 +3,15 @@
 SHELL := /bin/bash
 export CGO_ENABLED := 0
 
-.PHONY: build test test-root test-vm fuzz generate check-generate lint demo bench paper deps clean
+.PHONY: build engine test test-root test-vm fuzz generate check-generate lint demo bench paper deps clean
 
 build:
 	go build -trimpath -ldflags "-s -w" -o rdx ./cmd/rdx
+
+# The valgrind tool that rdx trace record and rdx exact -- PROGRAM run programs
+# under; the package valgrind has what it needs.
+engine:
+	$(MAKE) -C trace/valgrind
 
 # Everything that can be tested on this machine; the closing line counts what
 # was skipped, and the lines before it say why.

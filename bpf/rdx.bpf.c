@@ -34,7 +34,7 @@ struct thread {
 	__u32 tid;
 	__u32 hold; // the signal, from its sending until user space lets the thread go
 	__u32 hold_slot;
-	__u32 pad;
+	__u32 hold_cpu;
 	__u64 hold_ip;
 	__u64 hold_time; // bpf_ktime_get_ns
 	__u64 ticks;
@@ -226,6 +226,7 @@ int on_sample(struct bpf_perf_event_data *ctx)
 	}
 	t->hold = signal;
 	t->hold_slot = s;
+	t->hold_cpu = bpf_get_smp_processor_id();
 	t->hold_ip = USER_IP(ctx);
 	t->hold_time = now;
 	if (bpf_send_signal_thread(signal)) {

@@ -55,7 +55,7 @@ type RDXThread struct {
 	Tid      uint32
 	Hold     uint32
 	HoldSlot uint32
-	Pad      uint32
+	HoldCpu  uint32
 	HoldIp   uint64
 	HoldTime uint64
 	Ticks    uint64

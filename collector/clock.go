@@ -16,7 +16,8 @@ func (s *Session) elapsed(diff uint64, traps float64) (native float64, below boo
 	if s.clock.Counted != nil {
 		share--
 	}
-	native = float64(diff) - traps*share
+	// Every other trap between was the first or the last of a watchpoint.
+	native = float64(diff) - share - (traps-1)*(share+s.calibration.Limit/2)
 	if res := max(s.calibration.Resolution(), 1); native < res {
 		return res, true
 	}

@@ -2,6 +2,7 @@ package collector
 
 import (
 	"math"
+	"slices"
 	"time"
 
 	"github.com/rdx-profiler/rdx/sampler"
@@ -39,6 +40,7 @@ type stretch struct {
 	process  *process
 	pc       uint64
 	accesses int
+	last     int // slot that watches the end
 	from     *sampler.Trap
 	done     bool
 }
@@ -65,6 +67,7 @@ type rates struct {
 	fixed    float64 // if not measured
 	source   string
 	all      rateSum
+	values   []float64
 	places   map[place]*rateSum
 	unread   int // holds from which no stretch could be read
 	unending int // stretches of which an end was not seen
@@ -80,6 +83,7 @@ func (r *rates) add(st *stretch, ns, sigma float64) {
 	// The mean of 1/T is too high by the noise of T; to second order:
 	rate := float64(st.accesses) / ns / (1 + sigma*sigma/(ns*ns))
 	r.all.add(rate)
+	r.values = append(r.values, rate)
 	key := place{st.process, st.pc >> pageShift}
 	if r.places == nil {
 		r.places = make(map[place]*rateSum)
@@ -121,6 +125,12 @@ func (r *rates) relativeError() float64 {
 	return math.Sqrt(variance/r.all.n) / m
 }
 
+// quantile of the stretches' rates; there must be one.
+func (r *rates) quantile(q float64) float64 {
+	slices.Sort(r.values)
+	return r.values[int(q*float64(len(r.values)-1))]
+}
+
 // at is the rate of the code about pc: its own stretches' mean, drawn to the
 // overall one the fewer there are.
 func (r *rates) at(p *process, pc uint64) float64 {
@@ -158,14 +168,16 @@ func (s *Session) armStretch(t *thread) bool {
 	}
 	first := int(t.shared.HoldSlot)
 	last := (first + 1) % s.cfg.Slots
-	st := &stretch{process: t.process, pc: found.PC, accesses: found.Accesses}
+	st := &stretch{process: t.process, pc: found.PC, accesses: found.Accesses, last: last}
 	// The end is armed as if its use had been seen: it is stamped early, the
-	// beginning late, as the two traps of a pair are.
+	// beginning late, as the two traps of a pair are. The beginning is armed
+	// for one trap more than it needs, so that, as in a pair, it is not the
+	// last one and does not take the watchpoint down within the stretch.
 	if !s.arm(t, last, found.To, sampler.SlotUsed, found.ToSkip, 1+found.ToSkip) {
 		return true
 	}
 	t.slots[last].stretch = st
-	if s.arm(t, first, found.From, sampler.SlotArmed, found.FromSkip, 1+found.FromSkip) {
+	if s.arm(t, first, found.From, sampler.SlotArmed, found.FromSkip, 2+found.FromSkip) {
 		t.slots[first].stretch = st
 	}
 	return true
@@ -178,8 +190,8 @@ func (s *Session) timeStretch(st *stretch, trap *sampler.Trap) {
 		st.from = &from
 		return
 	}
-	if st.from == nil || st.done {
-		return
+	if st.from == nil || st.done || int(trap.Slot) != st.last {
+		return // the beginning touched again
 	}
 	st.done = true
 	ns, _ := s.elapsed(trap.Clock-st.from.Clock, float64(trap.Traps-st.from.Traps))

@@ -124,14 +124,15 @@ type Progress struct {
 
 // Session is one profiling session from Start to Wait.
 type Session struct {
-	cfg    Config
-	kernel *sampler.Kernel
-	tracer *sampler.Tracer
-	source sampler.Source
-	locate *sampler.Locator
-	rand   *rand.Rand
-	start  time.Time
-	end    time.Time
+	cfg       Config
+	kernel    *sampler.Kernel
+	tracer    *sampler.Tracer
+	source    sampler.Source
+	locate    *sampler.Locator
+	placement sampler.Placement
+	rand      *rand.Rand
+	start     time.Time
+	end       time.Time
 
 	clock       sampler.Clock
 	calibration sampler.TwoTrap

@@ -153,6 +153,9 @@ func (s *Session) Hold(tid int, signal unix.Signal) bool {
 	if !s.closing {
 		s.sample(t)
 	}
+	if err := s.placement.Note(int(t.shared.HoldCpu)); err != nil {
+		s.fail(err)
+	}
 	release(t.shared)
 	s.held.add(sampler.Monotonic() - time.Duration(t.shared.HoldTime))
 	return ours

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"path"
 	"slices"
 
 	"github.com/rdx-profiler/rdx/model"
@@ -228,6 +229,7 @@ func (u *unit) readLines() error {
 		return err
 	}
 	u.files = lr.Files()
+	u.mendName()
 	var prev, row dwarf.LineEntry
 	inSequence, dropped := false, false
 	for {
@@ -252,6 +254,22 @@ func (u *unit) readLines() error {
 	}
 	u.files = lr.Files() // the program can add some
 	return nil
+}
+
+// mendName undoes what debug/dwarf does to the unit's own file in DWARF 5 if
+// its name is absolute, as clang writes it: the directory is put before it all
+// the same.
+func (u *unit) mendName() {
+	name, _ := u.cu.Val(dwarf.AttrName).(string)
+	dir, _ := u.cu.Val(dwarf.AttrCompDir).(string)
+	if !path.IsAbs(name) || dir == "" {
+		return
+	}
+	for _, f := range u.files {
+		if f != nil && f.Name == path.Join(dir, name) {
+			f.Name = name
+		}
+	}
 }
 
 // readFunctions finds each address's function; deep looks into functions that

@@ -1,6 +1,7 @@
 package sampler
 
 import (
+	"errors"
 	"fmt"
 	"runtime"
 	"slices"
@@ -20,6 +21,9 @@ type TwoTrap struct {
 	// Cost of a trap to the thread, in nanoseconds; P50 if the clock is CPU
 	// time.
 	Cost float64
+	// Limit is what the last trap of a watchpoint costs above the others, in
+	// the clock's unit: the kernel takes the watchpoint down.
+	Limit float64
 }
 
 // Resolution is the reuse time below which nothing is known of a single pair.
@@ -44,7 +48,7 @@ func (k *Kernel) Calibrate(n int) (TwoTrap, error) {
 		defer counter.Close()
 	}
 
-	word := new(atomic.Uint64)
+	word := &newWords()[0].word
 	times := make([]float64, 0, n)
 	costs := make([]float64, 0, n)
 	var trap Trap
@@ -86,7 +90,87 @@ func (k *Kernel) Calibrate(n int) (TwoTrap, error) {
 	slices.Sort(times)
 	slices.Sort(costs)
 	at := func(q float64) float64 { return times[int(q*float64(len(times)-1))] }
-	return TwoTrap{at(.1), at(.5), at(.9), len(times), costs[len(costs)/2]}, nil
+	limit, err := k.calibrateLimit(index, t, n/2)
+	if err != nil {
+		return TwoTrap{}, err
+	}
+	return TwoTrap{at(.1), at(.5), at(.9), len(times), costs[len(costs)/2], limit}, nil
+}
+
+// newWords returns words to be watched, each in a cache line of its own and
+// all on the heap: a stack may move.
+//
+//go:noinline
+func newWords() *[2]struct {
+	word atomic.Uint64
+	_    [15]uint64
+} {
+	return new([2]struct {
+		word atomic.Uint64
+		_    [15]uint64
+	})
+}
+
+// calibrateLimit measures the time between the traps of two watchpoints, the
+// first of which is taken down at its trap, or is not.
+func (k *Kernel) calibrateLimit(index uint32, t *Thread, n int) (float64, error) {
+	words := newWords()
+	address := func(w *atomic.Uint64) uint64 { return uint64(uintptr(unsafe.Pointer(w))) }
+	var median [2]float64
+	var trap Trap
+	for i, traps := range []int{2, 1} {
+		var times []float64
+		for range n {
+			t.Slots[0].Seq++
+			t.Slots[0].State = SlotArmed
+			t.Slots[1].Seq++
+			t.Slots[1].State = SlotUsed
+			a, err := k.Arm(int(t.Tid), 0, address(&words[0].word), traps)
+			if err != nil {
+				return 0, fmt.Errorf("calibrate: %w", err)
+			}
+			b, err := k.Arm(int(t.Tid), 1, address(&words[1].word), 1)
+			if err != nil {
+				a.Close()
+				// With one slot there are no other watchpoints to account for.
+				if errors.Is(err, ErrNoSlot) {
+					return 0, nil
+				}
+				return 0, fmt.Errorf("calibrate: %w", err)
+			}
+			words[0].word.Load()
+			words[1].word.Load()
+			a.Close()
+			b.Close()
+			var from Trap
+			for {
+				ok, err := k.ReadTrap(&trap)
+				if err != nil {
+					return 0, fmt.Errorf("calibrate: %w", err)
+				}
+				switch {
+				case !ok:
+				case trap.Index != index || trap.ClockLag == ClockFailed:
+				case trap.Kind == TrapUse:
+					from = trap
+				case k.clock.Counted != nil:
+					times = append(times, float64(trap.Clock-from.Clock))
+				default:
+					// Each event has a clock of CPU time of its own.
+					times = append(times, float64(trap.Time-from.Time))
+				}
+				if !ok {
+					break
+				}
+			}
+		}
+		if len(times) == 0 {
+			return 0, errors.New("calibrate: no traps of two watchpoints in a row")
+		}
+		slices.Sort(times)
+		median[i] = times[len(times)/2]
+	}
+	return max(median[1]-median[0], 0), nil
 }
 
 // Monotonic is the clock of Trap.Time and Thread.HoldTime.

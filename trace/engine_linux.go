@@ -43,6 +43,9 @@ type Options struct {
 	Engine   string // folder of the built tool; "" to look for it, see FindEngine
 	Children bool   // follow forks and execs too
 	Store    Store  // "" is StoreGuarded
+	// MaxProcesses bounds how many are recorded at a time; 0 is 256. Further
+	// ones run unrecorded, and the result says so.
+	MaxProcesses int
 	// Fast leaves out loads whose result the program overwrites unread within
 	// one superblock; see docs/access-model.md.
 	Fast bool
@@ -72,7 +75,7 @@ const (
 )
 
 // FindEngine looks for the built tool: in $RDX_ENGINE, then beside the
-// running program in valgrind/ and ../lib/rdx/valgrind/, then in
+// running program in valgrind/, bin/valgrind/ and ../lib/rdx/valgrind/, then in
 // bin/valgrind/ of the current directory and the ones above it.
 func FindEngine() (dir string, err error) {
 	var dirs []string
@@ -81,7 +84,7 @@ func FindEngine() (dir string, err error) {
 	} else {
 		if exe, err := os.Executable(); err == nil {
 			d := filepath.Dir(exe)
-			dirs = append(dirs, filepath.Join(d, "valgrind"), filepath.Join(d, "../lib/rdx/valgrind"))
+			dirs = append(dirs, filepath.Join(d, "valgrind"), filepath.Join(d, "bin/valgrind"), filepath.Join(d, "../lib/rdx/valgrind"))
 		}
 		if wd, err := os.Getwd(); err == nil {
 			for ; ; wd = filepath.Dir(wd) {
@@ -181,7 +184,10 @@ func run(ctx context.Context, cmd Command, opt Options, src source) (Result, err
 	c.Cancel = func() error { return c.Process.Signal(syscall.SIGTERM) }
 	c.WaitDelay = 10 * time.Second
 
-	e := &engine{src: src}
+	e := &engine{src: src, most: opt.MaxProcesses}
+	if e.most == 0 {
+		e.most = 256
+	}
 	if err := c.Start(); err != nil {
 		return res, fmt.Errorf("run: %w", err)
 	}
@@ -198,6 +204,9 @@ func run(ctx context.Context, cmd Command, opt Options, src source) (Result, err
 	e.running.Wait()
 
 	res.Processes, res.RawBytes, res.Partial = e.processes, e.raw, e.partial
+	if e.refused > 0 {
+		res.Partial = append(res.Partial, fmt.Sprintf("%d processes were not recorded: more than %d at a time", e.refused, e.most))
+	}
 	state := c.ProcessState
 	if state == nil {
 		return res, fmt.Errorf("run: %w", werr)
@@ -232,10 +241,13 @@ func logText(dir string) string {
 
 type engine struct {
 	src     source
+	most    int // processes at a time
 	running sync.WaitGroup
 
 	mu        sync.Mutex // held while a buffer is decoded
 	err       error      // of a sink; no more is read
+	now       int        // processes that are connected
+	refused   int
 	processes int
 	raw       uint64
 	partial   []string
@@ -247,10 +259,27 @@ func (e *engine) accept(l *net.UnixListener) {
 		if err != nil {
 			return
 		}
+		e.mu.Lock()
+		full := e.now >= e.most
+		if full {
+			e.refused++
+		} else {
+			e.now++
+		}
+		e.mu.Unlock()
+		if full {
+			c.Close()
+			continue
+		}
 		e.running.Add(1)
 		go func() {
 			defer e.running.Done()
-			defer c.Close()
+			defer func() {
+				c.Close()
+				e.mu.Lock()
+				e.now--
+				e.mu.Unlock()
+			}()
 			if err := e.serve(c); err != nil {
 				e.mu.Lock()
 				if e.err == nil {

@@ -327,6 +327,18 @@ func TestChildrenOnRequest(t *testing.T) {
 	}
 }
 
+func TestForksBeyondTheBoundRunOn(t *testing.T) {
+	var out bytes.Buffer
+	cmd := Command{Args: []string{"/bin/sh", "-c", "(echo a); (echo b); echo c"}, Stdout: &out}
+	_, res := accessesOf(t, cmd, Options{Children: true, MaxProcesses: 1})
+	if out.String() != "a\nb\nc\n" || res.ExitCode != 0 {
+		t.Errorf("output %q, %+v", &out, res)
+	}
+	if res.Processes != 1 || len(res.Partial) != 1 || !strings.Contains(res.Partial[0], "2 processes were not recorded") {
+		t.Errorf("%+v, want the shell alone, and 2 refused", res)
+	}
+}
+
 func TestKilledProgramGivesWhatItDid(t *testing.T) {
 	for _, store := range []Store{StoreGuarded, StoreCheck} {
 		t.Run(string(store), func(t *testing.T) { testKilled(t, store) })
@@ -549,6 +561,19 @@ func TestFullDiskWhileRecording(t *testing.T) {
 	_, _, err := Record(context.Background(), "/dev/full", Command{Args: []string{"/bin/true"}}, RecordOptions{Options: Options{Engine: engineDir(t)}})
 	if !errors.Is(err, syscall.ENOSPC) {
 		t.Errorf("error %v, want ENOSPC", err)
+	}
+}
+
+func TestRecordingThatDidNotStartLeavesNoFile(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "t.rdt")
+	for _, engine := range []string{engineDir(t), t.TempDir()} {
+		_, _, err := Record(context.Background(), path, Command{Args: []string{"/no-such-program"}}, RecordOptions{Options: Options{Engine: engine}})
+		if err == nil {
+			t.Error("no error")
+		}
+		if _, err := os.Stat(path); !os.IsNotExist(err) {
+			t.Errorf("a file is left: %v", err)
+		}
 	}
 }
 

@@ -62,6 +62,9 @@ func Record(ctx context.Context, path string, cmd Command, opt RecordOptions) (R
 		err = fmt.Errorf("no accesses")
 	}
 	if err != nil {
+		if st, serr := f.Stat(); serr == nil && st.Mode().IsRegular() && s.Accesses == 0 {
+			os.Remove(path)
+		}
 		return res, s, fmt.Errorf("record %s: %w", path, err)
 	}
 	if cerr != nil {

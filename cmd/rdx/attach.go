@@ -6,6 +6,7 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -148,17 +149,29 @@ func (f *recordFlags) record(cmd *cobra.Command, cfg collector.Config) error {
 	cfg.Log = log
 	cfg.Progress = progress.show
 
-	// From here on Ctrl-C ends the session, not the program.
-	ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, unix.SIGTERM, unix.SIGHUP)
+	// From here on Ctrl-C ends the session, not the program. What nohup or a
+	// shell's & has us ignore stays ignored, by what run starts, too.
+	ending := slices.DeleteFunc([]os.Signal{unix.SIGTERM, unix.SIGHUP, os.Interrupt}, signal.Ignored)
+	ctx, stop := signal.NotifyContext(cmd.Context(), ending...)
 	defer stop()
 	passed := make(chan os.Signal, 1)
-	signal.Notify(passed, unix.SIGTERM, unix.SIGHUP)
+	signal.Notify(passed, unix.SIGTERM)
+	if !signal.Ignored(unix.SIGHUP) {
+		signal.Notify(passed, unix.SIGHUP)
+	}
+	// Ctrl-Z must not stop rdx, which would leave the target's threads held,
+	// but a program that run starts would inherit what is ignored before.
+	if cfg.Command == nil {
+		signal.Ignore(jobControl...)
+	}
 	s, err := collector.Start(cfg)
 	if err != nil {
 		return err
 	}
+	signal.Ignore(jobControl...)
 	defer s.Close()
 	p, err := s.Wait(ctx)
+	signal.Reset(jobControl...)
 	progress.done()
 	if errors.Is(err, collector.ErrNotStarted) {
 		return exitError{err, s.Exit().Status.ExitStatus()}
@@ -186,6 +199,8 @@ func (f *recordFlags) record(cmd *cobra.Command, cfg collector.Config) error {
 	}
 	return exitOf(cfg, s.AwaitExit())
 }
+
+var jobControl = []os.Signal{unix.SIGTSTP, unix.SIGTTIN, unix.SIGTTOU}
 
 func (f *recordFlags) finish(cmd *cobra.Command, s *collector.Session, p *model.Profile) error {
 	if err := p.Derive(); err != nil {

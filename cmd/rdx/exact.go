@@ -6,6 +6,7 @@ import (
 	"os"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -19,9 +20,10 @@ func newExactCmd() *cobra.Command {
 	var bins int
 	var partial bool
 	var sizes []string
+	var engine trace.Options
 	cmd := &cobra.Command{
-		Use:   "exact TRACE",
-		Short: "Exact reuse times, stack distances, footprint and miss ratios of a trace",
+		Use:   "exact TRACE | exact -- PROGRAM [ARG...]",
+		Short: "Exact reuse times, stack distances, footprint and miss ratios of a trace or a program",
 		Long: `exact reads a trace of every access and prints what no sampling can get wrong:
 the histograms of reuse times and of stack distances, the footprint, and the miss
 ratio of fully associative LRU caches. - is standard input; gzip is unpacked.
@@ -31,14 +33,18 @@ or one access a line,
   address [R|W] [size [thread [pc]]]
 with decimal or 0x numbers. An access that spans several blocks touches each of
 them. All threads share one stack; with --stack private each has its own, in which
-other threads' writes invalidate.`,
+other threads' writes invalidate.
+
+A program is run under rdx's own valgrind tool, and its accesses are analysed as
+they happen; its output is its own, and the report comes after it.`,
 		Example: `  valgrind --tool=lackey --trace-mem=yes --log-file=ls.lk ls; rdx exact ls.lk
   rdx trace record -o ls.rdt -- ls; rdx exact --stack private ls.rdt
+  rdx exact -- gzip -k file
   rdx exact --block word --format csv trace.txt.gz > exact.csv
   rdx gen --zipf 1 -n 1000 -t 100000 | rdx exact -`,
 		Args: func(cmd *cobra.Command, args []string) error {
-			if len(args) != 1 {
-				return usageError{fmt.Errorf("exact: name one trace, or - for standard input")}
+			if len(args) != 1 && (len(args) == 0 || cmd.ArgsLenAtDash() != 0) {
+				return usageError{fmt.Errorf("exact: name one trace, or - for standard input, or a program after --")}
 			}
 			return nil
 		},
@@ -68,8 +74,12 @@ other threads' writes invalidate.`,
 			if err != nil {
 				return err
 			}
-			source, finish, err := openSource(args[0], cmd.InOrStdin(), partial)
-			if err != nil {
+			var source model.TraceReader
+			var finish func() []string
+			if cmd.ArgsLenAtDash() == 0 {
+				r.Trace = strings.Join(args, " ")
+				source, finish = runSource(cmd.Context(), args, engine)
+			} else if source, finish, err = openSource(args[0], cmd.InOrStdin(), partial); err != nil {
 				return err
 			}
 			err = r.analyze(source, edges, partial)
@@ -88,6 +98,8 @@ other threads' writes invalidate.`,
 	cmd.Flags().StringVar(&format, "format", "text", "text, json or csv")
 	cmd.Flags().IntVar(&bins, "bins", 10, "bins per octave in json and csv")
 	cmd.Flags().StringSliceVar(&sizes, "sizes", nil, "cache sizes to give miss ratios for (default powers of two)")
+	cmd.Flags().BoolVar(&engine.Children, "children", false, "of a program: the processes it starts, too")
+	cmd.Flags().StringVar(&engine.Engine, "engine", "", "of a program: folder of the instrumentation engine (default: $RDX_ENGINE, or beside rdx)")
 	cmd.Flags().BoolVar(&partial, "partial", false, "skip lines that cannot be read, and use what there is of a truncated trace")
 	return cmd
 }

@@ -115,6 +115,28 @@ func TestRunTransparent(t *testing.T) {
 	traced.profile()
 }
 
+// Under nohup both rdx and the program outlive the terminal.
+func TestRunIgnoredSignals(t *testing.T) {
+	needRoot(t)
+	output := filepath.Join(t.TempDir(), "p.pb.gz")
+	script := "trap '' HUP INT; exec " + rdxPath(t) + " run -q -o " + output + " -- " + compile(t, "sum") + " 1"
+	s := &session{start(t, "sh", "-c", script), output}
+	if line := s.line(); line != "ready" {
+		t.Fatalf("target says %q", line)
+	}
+	target := childOf(t, s.pid)
+	for _, pid := range []int{s.pid, target} {
+		unix.Kill(pid, unix.SIGHUP)
+		unix.Kill(pid, unix.SIGINT)
+	}
+	eventually(t, "target works on", works(target))
+	if procField(target, "TracerPid") == "0" {
+		t.Error("the session has ended")
+	}
+	s.stdin.Close()
+	s.profile()
+}
+
 // Ctrl-C on a terminal goes to both: the program ends by it, or as it likes,
 // and the profile is written.
 func TestRunInterrupted(t *testing.T) {

@@ -54,7 +54,7 @@ func TestHandlesURGAndWINCHAttachedOften(t *testing.T) {
 	needRoot(t)
 	p := target(t, compile(t, "signals"), fmt.Sprint(int(syscall.SIGURG)), fmt.Sprint(int(syscall.SIGWINCH)))
 	r := random(t)
-	for range 60 {
+	for range 25 {
 		startAttach(t, p.pid, "-d", fmt.Sprintf("%dms", 1+r.IntN(40))).profile()
 	}
 	t.Log(p.end())
@@ -76,7 +76,7 @@ func TestBlocksAllSignals(t *testing.T) {
 	t.Log(p.end())
 }
 
-func TestRealTimeSignals(t *testing.T) { sampled(t, 200, compile(t, "realtime")) }
+func TestRealTimeSignals(t *testing.T) { sampled(t, 50, compile(t, "realtime")) }
 
 // What any tracer does to its tracee, rdx too: an ignored signal interrupts
 // epoll_wait. See docs/safety.md.

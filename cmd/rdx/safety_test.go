@@ -12,6 +12,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"os/exec"
+	"os/signal"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -125,8 +126,18 @@ func start(t *testing.T, argv ...string) *process {
 	return startCmd(t, exec.Command(argv[0], argv[1:]...))
 }
 
+// A shell's & has us ignore Ctrl-C; what we start shall not.
+var handleSignals = sync.OnceFunc(func() {
+	for _, s := range []os.Signal{syscall.SIGINT, syscall.SIGHUP} {
+		if signal.Ignored(s) {
+			signal.Notify(make(chan os.Signal, 1), s)
+		}
+	}
+})
+
 func startCmd(t *testing.T, cmd *exec.Cmd) *process {
 	t.Helper()
+	handleSignals()
 	p := &process{t: t, cmd: cmd, lines: make(chan string, 4096), exited: make(chan struct{})}
 	var err error
 	if p.stdin, err = cmd.StdinPipe(); err != nil {

@@ -94,7 +94,11 @@ func recordTrace(cmd *cobra.Command, output string, args []string, opt trace.Rec
 		fmt.Fprint(os.Stderr, "\r\033[K")
 	}
 	if err != nil {
-		if errors.Is(err, exec.ErrNotFound) || errors.Is(err, os.ErrNotExist) {
+		var notRun *exec.Error
+		switch {
+		case errors.As(err, &notRun) && (errors.Is(err, exec.ErrNotFound) || errors.Is(err, os.ErrNotExist)):
+			return exitError{err, exitNotFound}
+		case errors.As(err, &notRun):
 			return exitError{err, exitNotRun}
 		}
 		return err

@@ -267,6 +267,16 @@ for n in range(10**7):
         sorted(random.random() for _ in range(100)); 3 ** (n % 200) // 7
 `
 
+const luaWork = `
+local t = {}
+for round = 1, 1e9 do
+  local f = loadstring("return function(a, n) local s = 0 for i = 1, n do s = s + a * i % " .. (round % 97 + 2) .. " end return s end")()
+  for k = 1, 50 do t[k] = f(k, 400) + math.sin(k) end
+  local s = table.concat(t, ",")
+  if #s:gsub("%d", "x") == round then print(s) end
+end
+`
+
 const sqlWork = `
 create table t(a integer primary key, b text, c real);
 with recursive n(i) as (select 1 union all select i + 1 from n where i < 200000)
@@ -310,6 +320,7 @@ func programs(t testing.TB, rnd *rand.Rand) map[string][]string {
 		"sqlite3": {"/usr/bin/sqlite3", ":memory:", sqlWork},
 		"openssl": {"/usr/bin/openssl", "speed", "-seconds", "1", "sha256", "aes-128-cbc", "rsa2048", "ecdsap256", "md5", "sha512", "ghash"},
 		"perl":    {"/usr/bin/perl", "-e", "for $i (1..1e8) { $h{$i % 1000} .= chr($i % 256); $h{$i % 1000} =~ s/a+/b/ if $i % 10 == 0; $s += sqrt($i) * sin($i) }"},
+		"luajit":  {"/usr/bin/luajit", "-e", luaWork}, // compiles as it runs
 		"ffmpeg":  {"/usr/bin/ffmpeg", "-v", "error", "-threads", "1", "-filter_threads", "1", "-f", "lavfi", "-i", "testsrc=s=640x360:d=30", "-f", "lavfi", "-i", "sine=d=30", "-threads", "1", "-c:v", "mpeg4", "-f", "avi", "-y", "/dev/null"},
 	}
 	if cc1, _ := filepath.Glob("/usr/lib/gcc/x86_64-linux-gnu/*/cc1"); len(cc1) > 0 {

@@ -1,0 +1,36 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/rdx-profiler/rdx/model"
+	"github.com/rdx-profiler/rdx/trace"
+)
+
+// runSource runs a program under instrumentation and is the source of its
+// accesses. finish waits for the program, or ends it if it was not read to
+// its end, and says what was missing.
+func runSource(ctx context.Context, args []string, opt trace.Options) (source model.TraceReader, finish func() []string) {
+	// An interrupt from the terminal reaches the program, which decides.
+	signal.Ignore(os.Interrupt)
+	ctx, stop := signal.NotifyContext(ctx, syscall.SIGTERM)
+	live := trace.StartLive(ctx, trace.Command{Args: args, Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr}, opt)
+	return live, func() []string {
+		live.Close()
+		stop()
+		signal.Reset(os.Interrupt)
+		res := live.Result()
+		missing := res.Partial
+		switch {
+		case res.Signal != 0:
+			missing = append(missing, fmt.Sprintf("%s: %v", args[0], res.Signal))
+		case res.ExitCode > 0:
+			missing = append(missing, fmt.Sprintf("%s: exit status %d", args[0], res.ExitCode))
+		}
+		return missing
+	}
+}

@@ -1,0 +1,129 @@
+// Needs gcc, make and the package valgrind (its headers too); skips without.
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+func traceEngine(t *testing.T) string {
+	t.Helper()
+	for _, f := range []string{"gcc", "make", "valgrind"} {
+		if _, err := exec.LookPath(f); err != nil {
+			t.Skipf("needs %s: %v", f, err)
+		}
+	}
+	if _, err := os.Stat("/usr/include/valgrind/pub_tool_basics.h"); err != nil {
+		t.Skipf("needs valgrind's headers: %v", err)
+	}
+	dir := t.TempDir()
+	if b, err := exec.Command("make", "-s", "-C", "../../trace/valgrind", "OUT="+dir).CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, b)
+	}
+	return dir
+}
+
+func traceCmd(args ...string) (out string, err error) {
+	return rdxCmd(append([]string{"trace"}, args...)...)
+}
+
+func rdxCmd(args ...string) (out string, err error) {
+	cmd := newRootCmd()
+	var b bytes.Buffer
+	cmd.SetOut(&b)
+	cmd.SetErr(&b)
+	cmd.SetArgs(args)
+	err = cmd.ExecuteContext(context.Background())
+	return b.String(), err
+}
+
+func TestTraceRecordAndInfo(t *testing.T) {
+	engine := traceEngine(t)
+	path := filepath.Join(t.TempDir(), "t.rdt")
+	if _, err := traceCmd("record", "-q", "--engine", engine, "-o", path, "--", "/bin/sh", "-c", "exit 3"); exitCode(err) != 3 {
+		t.Errorf("exit code %d (%v), want the program's 3", exitCode(err), err)
+	}
+	out, err := traceCmd("info", "--check", path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"command   /bin/sh -c exit 3\n", "accesses  ", "readable  ", "thread    "} {
+		if !strings.Contains(out, want) {
+			t.Errorf("info has no %q:\n%s", want, out)
+		}
+	}
+	if err := os.Truncate(path, 200); err != nil {
+		t.Fatal(err)
+	}
+	if out, err := traceCmd("info", path); err == nil || !strings.Contains(out, "damage ") {
+		t.Errorf("cut short: error %v\n%s", err, out)
+	}
+}
+
+func TestTraceRecordBadUse(t *testing.T) {
+	engine := traceEngine(t)
+	path := filepath.Join(t.TempDir(), "t.rdt")
+	for _, c := range []struct {
+		args []string
+		code int
+	}{
+		{[]string{"record"}, exitUsage},
+		{[]string{"record", "--max-size", "many", "--", "true"}, exitUsage},
+		{[]string{"record", "-q", "--engine", engine, "-o", path, "--", "./no-such-program"}, exitNotFound},
+		{[]string{"record", "-q", "--engine", engine, "-o", path, "--", "./trace.go"}, exitNotRun},
+		{[]string{"record", "-q", "--engine", engine, "-o", path, "--max-size", "1M", "--", "true"}, exitFailed},
+		{[]string{"info"}, exitUsage},
+		{[]string{"info", os.DevNull}, exitFailed},
+	} {
+		_, err := traceCmd(c.args...)
+		if err == nil || exitCode(err) != c.code {
+			t.Errorf("%q: exit code %d (%v), want %d", c.args, exitCode(err), err, c.code)
+		}
+		var u usageError
+		if errors.As(err, &u) != (c.code == exitUsage) {
+			t.Errorf("%q: %v", c.args, err)
+		}
+	}
+}
+
+// A program analysed as it runs gives what its recording gives.
+func TestExactOfARun(t *testing.T) {
+	engine := traceEngine(t)
+	path := filepath.Join(t.TempDir(), "t.rdt")
+	known := filepath.Join(t.TempDir(), "known")
+	if b, err := exec.Command("gcc", "-nostdlib", "-static", "-o", known, "../../trace/testdata/known.S").CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, b)
+	}
+	live, err := rdxCmd("exact", "--format", "csv", "--block", "word", "--engine", engine, "--", known)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := traceCmd("record", "-q", "--engine", engine, "-o", path, "--", known); err != nil {
+		t.Fatal(err)
+	}
+	recorded, err := rdxCmd("exact", "--format", "csv", "--block", "word", path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"quantity,from,to,value\n", "reuse_time,", "stack_distance,", "miss_ratio,"} {
+		if !strings.Contains(live, want) {
+			t.Errorf("no %q in the report", want)
+		}
+	}
+	if live != recorded {
+		t.Errorf("live:\n%s\nrecorded:\n%s", live, recorded)
+	}
+	out, err := rdxCmd("exact", "--engine", engine, "--", "/bin/sh", "-c", "exit 3")
+	if err != nil || !strings.HasPrefix(out, "rdx: warning: /bin/sh: exit status 3\n") {
+		t.Errorf("error %v, output\n%s", err, out)
+	}
+	if _, err := rdxCmd("exact", "--engine", engine, "--", "./no-such-program"); err == nil || !strings.Contains(err.Error(), "no-such-program") {
+		t.Errorf("error %v", err)
+	}
+}
