@@ -276,28 +276,19 @@ func sizeString(n int64) string {
 func (m Machine) sources() Check {
 	const name = "event sources"
 	var found []string
-	precise := false
 	for _, d := range devices(m.Sys) {
-		switch {
-		case d == "cpu" || d == "cpu_core" || d == "cpu_atom" || strings.HasPrefix(d, "armv8") || strings.HasPrefix(d, "armv9"):
-			if level, err := readLine(m.Sys, path.Join(eventSources, d, "caps/max_precise")); err == nil && level > "0" {
-				d, precise = d+" (precise: PEBS)", true
+		for _, prefix := range []string{"cpu", "armv8", "armv9", "ibs_op", "arm_spe"} {
+			if strings.HasPrefix(d, prefix) {
+				found = append(found, d)
 			}
-			found = append(found, d)
-		case d == "ibs_op" || strings.HasPrefix(d, "arm_spe"):
-			found, precise = append(found, d), true
 		}
 	}
-	switch {
-	case len(found) == 0:
+	if len(found) == 0 {
 		return Check{Name: name, Grade: Degraded, Found: "no PMU, only the clock",
 			Consequence: "samples prefer slow accesses, and times are CPU time instead of accesses",
 			Remedy:      "use bare metal, or a virtual machine with a virtual PMU (KVM: -cpu host,pmu=on; cloud: metal or large instances)"}
-	case !precise:
-		return good(name, "%s; none that reports addresses", strings.Join(found, ", "))
 	}
-	// Not a loss: the hold and the decoder find the address.
-	return good(name, "%s; addresses are decoded from the held thread", strings.Join(found, ", "))
+	return good(name, "%s", strings.Join(found, ", "))
 }
 
 // devices lists the perf event sources that the kernel names in sysfs.

@@ -63,7 +63,8 @@ and 1 if not.`,
 
 func diagnose(cfg collector.Config) diagnosis {
 	var d diagnosis
-	d.Checks = sampler.Machine{Proc: os.DirFS("/proc"), Sys: os.DirFS("/sys")}.Checks()
+	machine := sampler.Machine{Proc: os.DirFS("/proc"), Sys: os.DirFS("/sys")}
+	d.Checks = append(machine.Checks(), sampler.ProbePrecise(machine))
 	live, found := sampler.ProbeLive()
 	d.Checks = append(d.Checks, live...)
 	d.Live = found

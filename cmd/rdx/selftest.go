@@ -29,6 +29,8 @@ type selfTest struct {
 	Right      float64          `json:"right_share"` // of all observations, within the octave about Expected
 	Lost       float64          `json:"lost_share"`  // of the samples held
 	Losses     []model.Count    `json:"losses,omitempty"`
+	Counts     []model.Count    `json:"counts,omitempty"`
+	Comments   []string         `json:"comments,omitempty"`
 	Resolution float64          `json:"resolution"` // of the clock, in Unit
 	Source     collector.Choice `json:"source"`
 	Clock      collector.Choice `json:"clock"`
@@ -128,6 +130,7 @@ func runSelfTest(cfg collector.Config, probe func(pid int)) (*selfTest, error) {
 	case sampler.Instructions:
 		t.Expected = selfTestWords * walkInstructions[runtime.GOARCH]
 	}
+	t.Counts, t.Comments = p.Counts, p.Comments
 	t.judge(p)
 	return t, nil
 }

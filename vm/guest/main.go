@@ -107,7 +107,7 @@ func test() {
 			points = fmt.Sprintf("%d | %s | %s | %.2f", w.Free, yes(w.Limit), yes(w.Rearms), w.Traps)
 		}
 		verdict := "ok"
-		if !d.Usable || t.Right < .9 || t.Lost > .05 || interrupted != "0" {
+		if !d.Usable || t.Right < .9 || t.Lost > .01 || interrupted != "0" {
 			verdict = "FAILED"
 			fmt.Println(out)
 		}
