@@ -159,6 +159,7 @@ type Session struct {
 	exit        ExitStatus
 	err         error // the first that ended the session early
 	attached    int   // threads seized at the start
+	unhurry     func()
 	attachTime  time.Duration
 	detachTime  time.Duration
 	child       int  // the process we started
@@ -200,19 +201,41 @@ func Start(cfg Config) (*Session, error) {
 		losses:    make(map[string]int64),
 		ends:      make(map[string]int64),
 	}
-	if err := s.load(); err != nil {
-		return nil, err
-	}
-	if err := s.chooseSource(); err != nil {
-		s.kernel.Close()
-		return nil, err
-	}
-	s.budget = newBudget(cfg.Overhead, s.calibration)
-	if err := s.begin(); err != nil {
-		s.kernel.Close()
+	if err := s.setUp(); err != nil {
+		s.unhurry()
 		return nil, err
 	}
 	return s, nil
+}
+
+// setUp does all that can fail before the first sample.
+func (s *Session) setUp() error {
+	s.unhurry = func() {}
+	if s.cfg.PID != 0 {
+		s.hurry()
+	}
+	if err := s.load(); err != nil {
+		return err
+	}
+	err := s.chooseSource()
+	if err == nil {
+		s.budget = newBudget(s.cfg.Overhead, s.calibration)
+		err = s.begin()
+	}
+	if err != nil {
+		s.kernel.Close()
+	}
+	return err
+}
+
+// hurry is undone by unhurry.
+func (s *Session) hurry() {
+	undo, err := sampler.Hurry()
+	if err != nil {
+		s.cfg.Log.Info("no priority over the target: slow beside very many busy threads", zap.Error(err))
+		return
+	}
+	s.unhurry = undo
 }
 
 func (s *Session) begin() error {
@@ -234,6 +257,9 @@ func (s *Session) begin() error {
 		pid = launched.PID
 		s.launching = true
 		s.child = pid
+	}
+	if launched != nil {
+		s.hurry() // not before, or the target would inherit the priority
 	}
 	s.tracer.Do(func() {
 		seizing := time.Now()
@@ -328,6 +354,7 @@ func (s *Session) Close() error {
 	for _, p := range s.allProcesses() {
 		p.close()
 	}
+	s.unhurry()
 	return s.kernel.Close()
 }
 
