@@ -157,8 +157,11 @@ type Session struct {
 	trap        sampler.Trap
 	exit        ExitStatus
 	err         error // the first that ended the session early
-	child       int   // the process we started
-	launching   bool  // until the launched process has become the target
+	attached    int   // threads seized at the start
+	attachTime  time.Duration
+	detachTime  time.Duration
+	child       int  // the process we started
+	launching   bool // until the launched process has become the target
 	closing     bool
 }
 
@@ -232,9 +235,11 @@ func (s *Session) begin() error {
 		s.child = pid
 	}
 	s.tracer.Do(func() {
+		seizing := time.Now()
 		if err = s.tracer.Seize(pid); err == nil && s.err != nil {
 			err = s.err
 		}
+		s.attached, s.attachTime = len(s.threads), time.Since(seizing)
 		if err != nil {
 			s.closeAll()
 		}
@@ -277,6 +282,7 @@ func (s *Session) Wait(ctx context.Context) (*model.Profile, error) {
 	s.end = time.Now()
 	s.tracer.Do(s.closeAll)
 	s.tracer.Detach()
+	s.detachTime = time.Since(s.end)
 	if s.launching && s.exit.Exited {
 		return nil, ErrNotStarted
 	}

@@ -153,10 +153,22 @@ func (s *Session) Hold(tid int, signal unix.Signal) bool {
 	if !s.closing {
 		s.sample(t)
 	}
-	t.shared.Holds++
-	t.shared.Hold = 0
+	release(t.shared)
 	s.held.add(sampler.Monotonic() - time.Duration(t.shared.HoldTime))
 	return ours
+}
+
+// release lets on_sample go on with a thread that was held. A slot that won
+// the draw and was not used after all, because the reuse was read ahead or
+// nothing could be watched, is as free as before: the next candidate must not
+// find the draw harder for it.
+func release(shared *sampler.Thread) {
+	slot := &shared.Slots[shared.HoldSlot]
+	if slot.State == sampler.SlotFree || slot.State == sampler.SlotDone {
+		slot.N = 0
+	}
+	shared.Holds++
+	shared.Hold = 0
 }
 
 // Pending implements sampler.Handler.

@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"slices"
 
+	"gonum.org/v1/gonum/stat"
 	"gonum.org/v1/gonum/stat/distuv"
 )
 
@@ -69,7 +70,7 @@ type Curve struct {
 // MissRatios is the miss ratio curve at the given cache sizes, in blocks, with
 // 95 % confidence bands.
 //
-// The bands come from a bootstrap of the observations: each is drawn anew a
+// The bands are BCa intervals of a bootstrap: each observation is drawn anew a
 // Poisson number of times, and Kaplan-Meier and the conversion are repeated.
 // They cover the chance of sampling. They do not cover the error of the
 // conversion itself (about half a point of miss ratio on real programs), of
@@ -94,7 +95,7 @@ func (p *Profile) MissRatios(sizes []uint64, o CurveOptions) (*Curve, error) {
 	if err := r.missRatios(base, e.mass, e.net, sizes); err != nil {
 		return nil, fmt.Errorf("miss ratios: %w", err)
 	}
-	low, high, err := r.bands(len(sizes), func(out []float64, mass, net *Hist) error {
+	low, high, err := r.bands(base, func(out []float64, mass, net *Hist) error {
 		return r.missRatios(out, mass, net, sizes)
 	})
 	if err != nil {
@@ -151,9 +152,14 @@ func (p *Profile) StackBands(b *Bins, o CurveOptions) (*HistBand, error) {
 	if err := r.m.Stacks(out.H, e.mass); err != nil {
 		return nil, fmt.Errorf("stack distances: %w", err)
 	}
-	n := b.Len()
+	n, total := b.Len(), out.H.Total()
+	base := make([]float64, n+1) // shares, the last one cold
+	for i, w := range out.H.W {
+		base[i] = w / total
+	}
+	base[n] = out.H.Cold / total
 	scratch := NewHist(b)
-	low, high, err := r.bands(n+1, func(share []float64, mass, net *Hist) error {
+	low, high, err := r.bands(base, func(share []float64, mass, net *Hist) error {
 		scratch.Reset()
 		if err := r.m.Reset(net); err != nil {
 			return err
@@ -171,7 +177,6 @@ func (p *Profile) StackBands(b *Bins, o CurveOptions) (*HistBand, error) {
 	if err != nil {
 		return nil, fmt.Errorf("stack distances: %w", err)
 	}
-	total := e.mass.Total()
 	for i := range low {
 		w := out.H.Cold
 		if i < n {
@@ -336,10 +341,12 @@ func (t *endings) total() float64 {
 	return s
 }
 
-// bands are the 2.5 and 97.5 percentiles of the n numbers f computes.
-func (r *replicator) bands(n int, f func(out []float64, mass, net *Hist) error) (low, high []float64, err error) {
-	draws := make([][]float64, n)
-	out := make([]float64, n)
+// bands are 95 % bands of the numbers f computes, whose values for the
+// observations as they are is base: Efron's BCa percentiles, for the plain ones
+// are too low where few observations make the distribution skew.
+func (r *replicator) bands(base []float64, f func(out []float64, mass, net *Hist) error) (low, high []float64, err error) {
+	draws := make([][]float64, len(base))
+	out := make([]float64, len(base))
 	for range r.replicates {
 		if !r.draw() {
 			continue
@@ -351,22 +358,35 @@ func (r *replicator) bands(n int, f func(out []float64, mass, net *Hist) error) 
 			draws[i] = append(draws[i], v)
 		}
 	}
-	low, high = make([]float64, n), make([]float64, n)
+	low, high = make([]float64, len(base)), make([]float64, len(base))
 	for i, d := range draws {
 		if len(d) == 0 {
 			high[i] = 1
 			continue
 		}
 		slices.Sort(d)
-		low[i], high[i] = percentile(d, 0.025), percentile(d, 0.975)
+		low[i], high[i] = bca(d, base[i])
 	}
 	return low, high, nil
 }
 
-// percentile of sorted values, interpolated.
-func percentile(d []float64, q float64) float64 {
-	x := q * float64(len(d)-1)
-	i := min(int(x), len(d)-1)
-	j := min(i+1, len(d)-1)
-	return d[i] + (x-float64(i))*(d[j]-d[i])
+// bca is the 95 % band of an estimate from its sorted bootstrap draws. The
+// acceleration is a sixth of their skewness, as for a sum.
+func bca(draws []float64, estimate float64) (low, high float64) {
+	mean, sd := stat.MeanStdDev(draws, nil)
+	n := float64(len(draws))
+	if !(sd > 1e-12*math.Abs(mean)) || n < 10 {
+		return draws[0], draws[len(draws)-1]
+	}
+	a := stat.Skew(draws, nil) / 6
+	below, _ := slices.BinarySearch(draws, estimate)
+	upTo, _ := slices.BinarySearch(draws, math.Nextafter(estimate, math.Inf(1)))
+	share := (float64(below) + float64(upTo)) / 2 / n
+	normal := distuv.UnitNormal
+	z0 := normal.Quantile(min(max(share, 0.5/n), 1-0.5/n))
+	at := func(z float64) float64 {
+		q := normal.CDF(z0 + (z0+z)/math.Max(0.1, 1-a*(z0+z)))
+		return stat.Quantile(min(max(q, 0), 1), stat.LinInterp, draws, nil)
+	}
+	return at(-1.959964), at(1.959964)
 }

@@ -62,8 +62,8 @@ func writeFile(path string, p *model.Profile, opts []Option) (err error) {
 	return os.Rename(f.Name(), path)
 }
 
-// CheckWritable says whether WriteFile could write to path as things are now:
-// better known before a profile is taken than after.
+// CheckWritable says early whether WriteFile could write to path; a full disk it
+// cannot foresee.
 func CheckWritable(path string) error {
 	if path == "" {
 		return errors.New("write profile: no file name given")
@@ -71,20 +71,16 @@ func CheckWritable(path string) error {
 	if real, err := filepath.EvalSymlinks(path); err == nil {
 		path = real
 	}
-	fi, err := os.Stat(path)
-	switch {
-	case err == nil && fi.IsDir():
+	if fi, err := os.Stat(path); err == nil && fi.IsDir() {
 		return fmt.Errorf("write profile: %s is a directory: name a file in it", path)
-	case err == nil && !fi.Mode().IsRegular():
-		return nil // a pipe or a device: opening it may have effects
+	} else if err == nil && !fi.Mode().IsRegular() {
+		return nil
 	}
 	f, err := createTemp(path)
 	if err != nil {
 		return fmt.Errorf("write profile: %w", err)
 	}
-	f.Close()
-	os.Remove(f.Name())
-	return nil
+	return errors.Join(f.Close(), os.Remove(f.Name()))
 }
 
 // createTemp is os.CreateTemp, but the file's mode is what the umask leaves:

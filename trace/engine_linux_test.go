@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -484,6 +485,70 @@ func TestRecordingIsTheRun(t *testing.T) {
 	}
 	if !slices.Equal(got, want) {
 		t.Errorf("differs at %s", firstDifference(got, want))
+	}
+}
+
+func TestLiveIsTheRun(t *testing.T) {
+	cmd := Command{Args: []string{assemble(t, "known.S")}}
+	want, _ := accessesOf(t, cmd, Options{})
+	l := StartLive(context.Background(), cmd, Options{Engine: engineDir(t)})
+	defer l.Close()
+	var got []model.Access
+	for l.Next() {
+		a, _ := l.Record()
+		got = append(got, *a)
+	}
+	if err := l.Err(); err != nil || l.Result().ExitCode != 0 {
+		t.Errorf("%v, %+v", err, l.Result())
+	}
+	for i := range want {
+		want[i].Thread = got[0].Thread
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("differs at %s", firstDifference(got, want))
+	}
+}
+
+func TestLiveThatIsNotReadToItsEnd(t *testing.T) {
+	l := StartLive(context.Background(), Command{Args: []string{"/bin/sh", "-c", "while :; do :; done"}}, Options{Engine: engineDir(t)})
+	if !l.Next() {
+		t.Fatal(l.Err())
+	}
+	l.Close() // the program would go on for ever
+	if r := l.Result(); r.Signal != syscall.SIGTERM || len(r.Partial) == 0 {
+		t.Errorf("%+v, want SIGTERM and a partial result", r)
+	}
+}
+
+// The program goes on, and its output is whole, when nobody takes the
+// accesses any more.
+func TestProgramOutlivesAFailedRecording(t *testing.T) {
+	text := programs(t)[1]
+	var out bytes.Buffer
+	failed := errors.New("reader failed")
+	_, err := run(context.Background(), Command{Args: text, Stdout: &out}, Options{Engine: engineDir(t)}, failing{failed})
+	if !errors.Is(err, failed) {
+		t.Errorf("error %v", err)
+	}
+	want, err := exec.Command(text[0], text[1:]...).Output()
+	if err != nil || !bytes.Equal(out.Bytes(), want) {
+		t.Errorf("%d bytes of output, want %d (%v)", out.Len(), len(want), err)
+	}
+}
+
+type failing struct{ error }
+
+func (f failing) open(int) (sink, error) { return f, nil }
+
+func (f failing) enter(*decoder, []uint64, int) (int, error) { return 0, f.error }
+
+func TestFullDiskWhileRecording(t *testing.T) {
+	if _, err := os.Stat("/dev/full"); err != nil {
+		t.Skip(err)
+	}
+	_, _, err := Record(context.Background(), "/dev/full", Command{Args: []string{"/bin/true"}}, RecordOptions{Options: Options{Engine: engineDir(t)}})
+	if !errors.Is(err, syscall.ENOSPC) {
+		t.Errorf("error %v, want ENOSPC", err)
 	}
 }
 

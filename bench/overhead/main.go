@@ -153,7 +153,7 @@ func read(path string) (pairs int64, lost float64, said string, err error) {
 	}
 	var words []string
 	for _, c := range p.Comments {
-		for _, start := range []string{"thread held per sample: ", "overhead by the profiler's own account: ", "the profiler's own memory: "} {
+		for _, start := range []string{"thread held per sample: ", "attached to ", "overhead by the profiler's own account: ", "the profiler's own memory: "} {
 			if rest, ok := strings.CutPrefix(c, start); ok {
 				words = append(words, rest)
 			}

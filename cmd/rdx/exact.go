@@ -1,14 +1,11 @@
 package main
 
 import (
-	"encoding/csv"
-	"encoding/json"
 	"fmt"
 	"io"
-	"math/bits"
 	"os"
+	"slices"
 	"strconv"
-	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -67,11 +64,15 @@ other threads' writes invalidate.`,
 				}
 				r.sizes = append(r.sizes, uint64(n))
 			}
+			edges, err := binsWith(bins, bytes, r.sizes)
+			if err != nil {
+				return err
+			}
 			source, finish, err := openSource(args[0], cmd.InOrStdin(), partial)
 			if err != nil {
 				return err
 			}
-			err = r.analyze(source, model.LogBins(bins), partial)
+			err = r.analyze(source, edges, partial)
 			r.Warnings = append(r.Warnings, finish()...)
 			if err != nil {
 				return err
@@ -89,6 +90,28 @@ other threads' writes invalidate.`,
 	cmd.Flags().StringSliceVar(&sizes, "sizes", nil, "cache sizes to give miss ratios for (default powers of two)")
 	cmd.Flags().BoolVar(&partial, "partial", false, "skip lines that cannot be read, and use what there is of a truncated trace")
 	return cmd
+}
+
+// binsWith returns logarithmic bins with an edge at each cache size, which
+// makes its miss ratio exact.
+func binsWith(perOctave, block int, sizes []uint64) (*model.Bins, error) {
+	b := model.LogBins(perOctave)
+	var edges []uint64
+	for i := range b.Len() {
+		edges = append(edges, b.Lo(i))
+	}
+	extra := false
+	for _, s := range sizes {
+		n := s / uint64(block)
+		if i, found := slices.BinarySearch(edges, n); !found {
+			edges = slices.Insert(edges, i, n)
+			extra = true
+		}
+	}
+	if !extra {
+		return b, nil
+	}
+	return model.EdgeBins(edges)
 }
 
 // recordingMagic is how a file of package trace begins.
@@ -160,261 +183,4 @@ func blockBytes(s string) (int, error) {
 		return 0, usageError{fmt.Errorf("--block %q: want word, line, page or a power of two", s)}
 	}
 	return n, nil
-}
-
-// exactReport is what rdx exact prints.
-type exactReport struct {
-	Trace    string   `json:"trace"`
-	Block    int      `json:"block_bytes"`
-	Stack    string   `json:"stack"`
-	Accesses uint64   `json:"accesses"`
-	Loads    uint64   `json:"loads"`
-	Stores   uint64   `json:"stores"`
-	Touches  uint64   `json:"touches"` // accesses, times the blocks each spans
-	Blocks   uint64   `json:"distinct_blocks"`
-	BadLines int64    `json:"bad_lines"`
-	Warnings []string `json:"warnings,omitempty"`
-
-	Times     exactHist        `json:"reuse_time"`
-	Distances exactHist        `json:"stack_distance"`
-	Footprint []exactFootprint `json:"footprint,omitempty"` // of the shared stack
-	Misses    []exactMiss      `json:"miss_ratio"`
-
-	sizes            []uint64
-	times, distances *model.Hist
-}
-
-type exactHist struct {
-	Bins        []exactBin `json:"bins"`
-	Cold        float64    `json:"cold"`
-	Invalidated float64    `json:"invalidated"`
-}
-
-type exactBin struct {
-	From    uint64  `json:"from"`
-	To      uint64  `json:"to"`
-	Touches float64 `json:"touches"`
-}
-
-type exactFootprint struct {
-	Window uint64  `json:"window"`
-	Blocks float64 `json:"blocks"`
-}
-
-type exactMiss struct {
-	Bytes uint64  `json:"cache_bytes"`
-	Ratio float64 `json:"miss_ratio"`
-}
-
-// analyze reads the trace to its end.
-func (r *exactReport) analyze(source model.TraceReader, bins *model.Bins, partial bool) (err error) {
-	var sink exactSink
-	if r.Stack == "private" {
-		sink, err = newPrivateSink(r.Block, bins)
-	} else {
-		sink, err = newSharedSink(r.Block, bins)
-	}
-	if err != nil {
-		return err
-	}
-	bad := func(b *model.BadLine) error {
-		if !partial {
-			return fmt.Errorf("%w (consider: --partial, which skips such lines)", b)
-		}
-		r.BadLines++
-		return nil
-	}
-	buf := make([]model.Access, 4096)
-	for done := false; !done; {
-		n, err := model.ReadAccesses(source, buf, bad)
-		switch {
-		case err == io.EOF:
-			done = true
-		case err != nil && partial:
-			done = true
-			r.Warnings = append(r.Warnings, fmt.Sprintf("the trace ends early: %v", err))
-		case err != nil:
-			return err
-		}
-		if err := sink.add(buf[:n]); err != nil {
-			return fmt.Errorf("%s: %w", r.Trace, err)
-		}
-	}
-	if r.BadLines > 0 {
-		r.Warnings = append(r.Warnings, fmt.Sprintf("%d lines could not be read and were skipped", r.BadLines))
-	}
-	sink.fill(r)
-	if r.Accesses == 0 {
-		return fmt.Errorf("%s: there are no accesses in the trace", r.Trace)
-	}
-	r.Times, r.Distances = newExactHist(r.times), newExactHist(r.distances)
-	if r.sizes == nil {
-		// Up to the first size that holds everything.
-		top := bits.Len64(max(r.Blocks, 2) - 1)
-		for k := 0; k <= top; k++ {
-			r.sizes = append(r.sizes, uint64(r.Block)<<k)
-		}
-	}
-	for _, s := range r.sizes {
-		r.Misses = append(r.Misses, exactMiss{s, r.distances.MissRatio(s / uint64(r.Block))})
-	}
-	return nil
-}
-
-// exactSink is one kind of exact analysis.
-type exactSink interface {
-	add([]model.Access) error
-	fill(*exactReport)
-}
-
-type sharedSink struct{ *model.Exact }
-
-func newSharedSink(block int, bins *model.Bins) (exactSink, error) {
-	e, err := model.NewExact(block, bins)
-	return sharedSink{e}, err
-}
-
-func (s sharedSink) add(a []model.Access) error { return s.Add(a) }
-
-func (s sharedSink) fill(r *exactReport) {
-	r.Accesses, r.Loads, r.Stores, r.Touches, r.Blocks = s.Accesses(), s.Loads(), s.Stores(), s.Touches(), s.Exact.Blocks()
-	r.times, r.distances = s.Times(), s.Distances()
-	for _, p := range s.Exact.Footprint() {
-		r.Footprint = append(r.Footprint, exactFootprint(p))
-	}
-}
-
-type privateSink struct {
-	stacks           *model.PrivateStacks
-	times, distances *model.Hist
-	ops              [model.Store + 1]uint64
-	touches          uint64
-	blocks           uint64 // of the largest stack
-	perThread        map[int32]uint64
-}
-
-func newPrivateSink(block int, bins *model.Bins) (exactSink, error) {
-	p, err := model.NewPrivateStacks(block)
-	return &privateSink{stacks: p, times: model.NewHist(bins), distances: model.NewHist(bins), perThread: map[int32]uint64{}}, err
-}
-
-func (s *privateSink) add(a []model.Access) error {
-	for i := range a {
-		s.ops[a[i].Op]++
-	}
-	return s.stacks.Add(a, func(t *model.Touch) {
-		s.touches++
-		s.times.AddKind(t.Kind, t.Time, 1)
-		s.distances.AddKind(t.Kind, t.Dist, 1)
-		if t.Kind == model.Cold {
-			s.perThread[t.Thread]++
-			s.blocks = max(s.blocks, s.perThread[t.Thread])
-		}
-	})
-}
-
-func (s *privateSink) fill(r *exactReport) {
-	r.Loads, r.Stores = s.ops[model.Load], s.ops[model.Store]
-	r.Accesses = s.ops[model.OpUnknown] + r.Loads + r.Stores
-	r.Touches, r.Blocks = s.touches, s.blocks
-	r.times, r.distances = s.times, s.distances
-}
-
-func newExactHist(h *model.Hist) exactHist {
-	x := exactHist{Cold: h.Cold, Invalidated: h.Invalidated, Bins: []exactBin{}}
-	for i, w := range h.W {
-		if w > 0 {
-			x.Bins = append(x.Bins, exactBin{h.Bins.Lo(i), h.Bins.Hi(i), w})
-		}
-	}
-	return x
-}
-
-func (r *exactReport) write(w io.Writer, format string) error {
-	switch format {
-	case "json":
-		e := json.NewEncoder(w)
-		e.SetIndent("", "  ")
-		e.SetEscapeHTML(false)
-		return e.Encode(r)
-	case "csv":
-		return r.writeCSV(w)
-	}
-	return r.writeText(w, hasUTF8())
-}
-
-// writeCSV writes one row a number. Of a footprint, from is the window; of a
-// miss ratio, the cache size in bytes.
-func (r *exactReport) writeCSV(w io.Writer) error {
-	out := csv.NewWriter(w)
-	u := func(x uint64) string { return strconv.FormatUint(x, 10) }
-	f := func(x float64) string { return strconv.FormatFloat(x, 'g', -1, 64) }
-	out.Write([]string{"quantity", "from", "to", "value"})
-	for _, h := range []struct {
-		name string
-		exactHist
-	}{{"reuse_time", r.Times}, {"stack_distance", r.Distances}} {
-		for _, b := range h.Bins {
-			out.Write([]string{h.name, u(b.From), u(b.To), f(b.Touches)})
-		}
-		out.Write([]string{h.name, "cold", "", f(h.Cold + h.Invalidated)})
-	}
-	for _, p := range r.Footprint {
-		out.Write([]string{"footprint", u(p.Window), "", f(p.Blocks)})
-	}
-	for _, m := range r.Misses {
-		out.Write([]string{"miss_ratio", u(m.Bytes), "", f(m.Ratio)})
-	}
-	out.Flush()
-	return out.Error()
-}
-
-func (r *exactReport) writeText(w io.Writer, utf8 bool) error {
-	var b strings.Builder
-	fmt.Fprintf(&b, "%s: %d accesses", r.Trace, r.Accesses)
-	if r.Loads+r.Stores > 0 {
-		fmt.Fprintf(&b, " (%d loads, %d stores)", r.Loads, r.Stores)
-	}
-	of := ""
-	if r.Stack == "private" {
-		of = " in the thread with most"
-	}
-	fmt.Fprintf(&b, "\n%d blocks of %s touched, %d distinct%s (%s)\n", r.Touches, siBytes(float64(r.Block)), r.Blocks, of,
-		siBytes(float64(r.Blocks)*float64(r.Block)))
-	r.writeHist(&b, "reuse time, in accesses to blocks", r.times, siCount, 1, utf8)
-	r.writeHist(&b, "stack distance, in bytes of other data", r.distances, siBytes, float64(r.Block), utf8)
-	fmt.Fprintf(&b, "\n%9s %7s  of a fully associative LRU cache\n", "size", "misses")
-	for _, m := range r.Misses {
-		fmt.Fprintf(&b, "%9s %7s  %s\n", siBytes(float64(m.Bytes)), percent(m.Ratio, 1), barOf(m.Ratio, 1, 50, utf8))
-	}
-	_, err := io.WriteString(w, b.String())
-	return err
-}
-
-func (r *exactReport) writeHist(b *strings.Builder, title string, h *model.Hist, amount func(float64) string, unit float64, utf8 bool) {
-	h = h.Rebin(model.LogBins(1))
-	total := h.Total()
-	greatest := max(h.Cold, h.Invalidated)
-	first, last := -1, -1
-	for i, w := range h.W {
-		greatest = max(greatest, w)
-		if w > 0 {
-			last = i
-			if first < 0 {
-				first = i
-			}
-		}
-	}
-	fmt.Fprintf(b, "\n%s\n", title)
-	row := func(label string, w float64) {
-		line := fmt.Sprintf("%-21s %7s  %s", label, percent(w, total), barOf(w/total, greatest/total, 49, utf8))
-		b.WriteString(strings.TrimRight(line, " ") + "\n")
-	}
-	for i := first; i >= 0 && i <= last; i++ {
-		row(fmt.Sprintf("%9s - %9s", amount(float64(h.Bins.Lo(i))*unit), amount(float64(h.Bins.Hi(i))*unit)), h.W[i])
-	}
-	row("first access", h.Cold)
-	if r.Stack == "private" {
-		row("invalidated", h.Invalidated)
-	}
 }

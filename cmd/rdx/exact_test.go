@@ -93,6 +93,20 @@ func TestExactCommand(t *testing.T) {
 	}
 }
 
+// A miss ratio is exact at any size, not only at the edges of usual bins.
+func TestExactSizes(t *testing.T) {
+	var loop strings.Builder
+	for i := range 3000 {
+		fmt.Fprintln(&loop, i%1000*64)
+	}
+	for blocks, want := range map[int]float64{998: 1, 999: 1, 1000: 1.0 / 3, 1001: 1.0 / 3} {
+		r := exactJSON(t, loop.String(), "--sizes", fmt.Sprint(blocks*64))
+		if got := r.Misses[0].Ratio; math.Abs(got-want) > 1e-12 {
+			t.Errorf("%d blocks: miss ratio %v, want %v", blocks, got, want)
+		}
+	}
+}
+
 func TestExactPrivateCommand(t *testing.T) {
 	// Thread 2 writes what thread 1 then reads again.
 	const trace = "0 R 8 1\n64 R 8 1\n0 W 8 2\n0 R 8 1\n64 R 8 1\n"

@@ -134,10 +134,11 @@ func popRM(m *Machine, in *inst) {
 	m.r[RSP] += uint64(in.w)
 }
 
-// pushf and popf leave the system flags alone. Pushing TF or writing it would
-// be visible to a debugger's target only.
+// pushf pushes all flags but RF and VM, which the CPU clears in the copy.
 func pushf(m *Machine, in *inst) { m.push(m.flags&^(1<<16|1<<17), in.w) }
 
+// popf changes the flags that user code may; setting TF, which would make the
+// thread trap, ends the burst.
 func popf(m *Machine, in *inst) {
 	const settable = arithFlags | FlagDF | 1<<14 | 1<<18 | 1<<21
 	v := m.load(m.r[RSP], in.w)

@@ -28,6 +28,7 @@ type vecOp struct {
 	//   l0 l1 l2    this vector length only; lx: not l0
 	//   nb          no broadcast
 	//   wh          memory is read whole, whatever the opmask; nk: no opmask
+	//   any         memory is read whole if any element is active
 	//   st          memory operand is stored
 	//   m, r        r/m must be memory, a register
 	//   t1          memory is a run of single elements: displacements count those
@@ -51,11 +52,12 @@ type vecEntry struct {
 	length             int8 // EVEX.L'L, -1: any, 3: not 0
 	esz, msz, mem, div uint8
 
-	byW, scalar, tuple1, half, narrow     bool
-	imm, v, vd, fl                        bool
-	unaligned, aligned                    bool
-	noBcast, whole, noMask, store, toMask bool
-	onlyMem, onlyReg, gpr, regGPR, vsib   bool
+	byW, scalar, tuple1, half, narrow   bool
+	imm, v, vd, fl                      bool
+	unaligned, aligned                  bool
+	noBcast, whole, any, noMask         bool
+	store, toMask                       bool
+	onlyMem, onlyReg, gpr, regGPR, vsib bool
 
 	raise raiser
 }
@@ -152,6 +154,8 @@ func parseVecOp(row vecOp) (vecEntry, uint16) {
 			e.noBcast = true
 		case "wh":
 			e.whole = true
+		case "any":
+			e.whole, e.any = true, true
 		case "nk":
 			e.noMask = true
 		case "st":
@@ -319,7 +323,7 @@ func (d *decoder) vectorEntry(e *vecEntry, op byte) {
 			in.dst = in.rm
 		}
 	}
-	in.k, in.zeroing, in.whole = d.aaa, d.z, e.whole
+	in.k, in.zeroing, in.whole, in.any = d.aaa, d.z, e.whole, e.any
 	bad = bad || d.z && (d.aaa == 0 || e.store && in.mem) || d.evex && e.noMask && (d.aaa != 0 || d.z)
 	bad = bad || e.regGPR && in.reg > 15
 	bad = bad || e.toMask && d.evex && (d.z || in.reg > 7)

@@ -109,15 +109,19 @@ func outcome[T number](r T, inexact bool) uint32 {
 	return exInexact
 }
 
-func raiseAdd[T number](x, y, r T) bool {
+// inexactAdd to inexactDiv tell whether r is not the exact sum, difference,
+// product or quotient. In double precision that of two floats is exact, or its
+// error is; of two doubles the fused residual is, away from tiny64.
+
+func inexactAdd[T number](x, y, r T) bool {
 	a, b := float64(x), float64(y)
 	s := a + b
 	return twoSum(a, b, s) != 0 || float64(r) != s
 }
 
-func raiseSub[T number](x, y, r T) bool { return raiseAdd(x, -y, r) }
+func inexactSub[T number](x, y, r T) bool { return inexactAdd(x, -y, r) }
 
-func raiseMul[T number](x, y, r T) bool {
+func inexactMul[T number](x, y, r T) bool {
 	a, b := float64(x), float64(y)
 	if unsafe.Sizeof(x) == 4 {
 		return float64(r) != a*b
@@ -125,7 +129,7 @@ func raiseMul[T number](x, y, r T) bool {
 	return math.FMA(a, b, -float64(r)) != 0
 }
 
-func raiseDiv[T number](x, y, r T) bool {
+func inexactDiv[T number](x, y, r T) bool {
 	a, b := float64(x), float64(y)
 	if unsafe.Sizeof(x) == 4 {
 		return float64(r)*b != a
@@ -133,8 +137,8 @@ func raiseDiv[T number](x, y, r T) bool {
 	return math.FMA(float64(r), b, -a) != 0
 }
 
-// raiseBinary: f is the operation and inexact tells whether its finite result
-// is rounded.
+// raiseBinary: f is the operation and inexact tells whether its finite result r
+// of x and y is rounded.
 func raiseBinary[T number](f func(a, b T) T, inexact func(x, y, r T) bool, multiplies, divides bool) raiser {
 	return func(in *inst, _, a, b *Vec, i int) uint32 {
 		x, y := floats[T](a)[i], floats[T](b)[i]
@@ -299,7 +303,7 @@ func raiseShorten(_ *inst, _, a, _ *Vec, i int) uint32 {
 	return ex | outcome(r, float64(r) != x)
 }
 
-// raiseToInt: f gives the integer as a float, ok whether it fits.
+// raiseToInt: what does not lie in [low, high) after rounding is invalid.
 func raiseToInt[T number](low, high float64, truncate bool) raiser {
 	return func(in *inst, _, a, _ *Vec, i int) uint32 {
 		x := float64(floats[T](a)[i])
@@ -367,10 +371,10 @@ var vecRaisers = func() map[string]raiser {
 		t["np 0f "+op+" 4 4"], t["f3 0f "+op+" 4 4"] = f4, f4
 		t["66 0f "+op+" 8 8"], t["f2 0f "+op+" 8 8"] = f8, f8
 	}
-	arith("58", raiseBinary(fadd[float32], raiseAdd[float32], false, false), raiseBinary(fadd[float64], raiseAdd[float64], false, false))
-	arith("5c", raiseBinary(fsub[float32], raiseSub[float32], false, false), raiseBinary(fsub[float64], raiseSub[float64], false, false))
-	arith("59", raiseBinary(fmul[float32], raiseMul[float32], true, false), raiseBinary(fmul[float64], raiseMul[float64], true, false))
-	arith("5e", raiseBinary(fdiv[float32], raiseDiv[float32], false, true), raiseBinary(fdiv[float64], raiseDiv[float64], false, true))
+	arith("58", raiseBinary(fadd[float32], inexactAdd[float32], false, false), raiseBinary(fadd[float64], inexactAdd[float64], false, false))
+	arith("5c", raiseBinary(fsub[float32], inexactSub[float32], false, false), raiseBinary(fsub[float64], inexactSub[float64], false, false))
+	arith("59", raiseBinary(fmul[float32], inexactMul[float32], true, false), raiseBinary(fmul[float64], inexactMul[float64], true, false))
+	arith("5e", raiseBinary(fdiv[float32], inexactDiv[float32], false, true), raiseBinary(fdiv[float64], inexactDiv[float64], false, true))
 	arith("5d", raiseOrder[float32](false), raiseOrder[float64](false))
 	arith("5f", raiseOrder[float32](false), raiseOrder[float64](false))
 	eachFused(func(code string, order int, negProduct, negSum bool, alternate int, _ string) {

@@ -22,6 +22,7 @@ type vecForm struct {
 	sae     bool // exceptions are suppressed
 	raise   raiser
 	whole   bool // the memory operand is read whatever the opmask
+	any     bool // and that only if any bit of it is set
 
 	vsib, vsibWide bool // index is a vector register, of 8-byte elements
 }
@@ -91,7 +92,7 @@ func (m *Machine) vecSource(in *inst) *Vec {
 	v := &m.src
 	*v = Vec{}
 	act := m.active(in)
-	if act == 0 && !in.whole {
+	if act == 0 && (in.any || !in.whole) {
 		return v
 	}
 	if in.aligned && a%uint64(in.size) != 0 {
