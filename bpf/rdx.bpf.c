@@ -40,6 +40,7 @@ struct thread {
 	__u64 ticks;
 	__u32 traps; // so far; each cost the thread time that is not its own
 	__u32 holds;
+	__u64 trap_ip; // of the last trap, until the next tick
 	struct slot slots[MAX_SLOTS];
 };
 
@@ -95,6 +96,7 @@ enum stat {
 	STAT_EXTRA_TRAPS,    // traps of a slot that was not waiting for one
 	STAT_CLOCK_FAILED,
 	STAT_UNKNOWN,        // event of a thread we do not know (any more)
+	STAT_STEPPING,       // ticks of a thread about to step over a watchpoint
 	NUM_STATS,
 };
 
@@ -182,6 +184,22 @@ static __always_inline int over_limit(__u64 now)
 	return window_holds++ >= hold_limit;
 }
 
+// stepping says whether the thread may be between a trap and the access that
+// caused it. On arm64 a trap comes before its access, over which the kernel then
+// steps with the thread's watchpoints off. A hold in between would end the
+// step (resuming a traced thread does), and they would stay off for good.
+static __always_inline int stepping(struct bpf_perf_event_data *ctx, struct thread *t)
+{
+#if defined(__TARGET_ARCH_arm64)
+	int same = t->trap_ip == USER_IP(ctx);
+
+	t->trap_ip = 0;
+	return same;
+#else
+	return 0;
+#endif
+}
+
 SEC("perf_event")
 int on_sample(struct bpf_perf_event_data *ctx)
 {
@@ -196,6 +214,10 @@ int on_sample(struct bpf_perf_event_data *ctx)
 	}
 	count(STAT_TICKS);
 	t->ticks++;
+	if (stepping(ctx, t)) {
+		count(STAT_STEPPING);
+		return 0;
+	}
 	if (bpf_get_prandom_u32() > accept)
 		return 0;
 	count(STAT_CANDIDATES);
@@ -326,6 +348,7 @@ static __always_inline int trap(struct bpf_perf_event_data *ctx, __u32 s)
 		return 1;
 	}
 	t->traps++;
+	t->trap_ip = USER_IP(ctx);
 	slot = &t->slots[s];
 	if (slot->skip) {
 		slot->skip--;

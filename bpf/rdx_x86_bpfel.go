@@ -47,7 +47,8 @@ const (
 	RDXStatSTAT_EXTRA_TRAPS    RDXStat = 9
 	RDXStatSTAT_CLOCK_FAILED   RDXStat = 10
 	RDXStatSTAT_UNKNOWN        RDXStat = 11
-	RDXStatNUM_STATS           RDXStat = 12
+	RDXStatSTAT_STEPPING       RDXStat = 12
+	RDXStatNUM_STATS           RDXStat = 13
 )
 
 type RDXThread struct {
@@ -61,6 +62,7 @@ type RDXThread struct {
 	Ticks    uint64
 	Traps    uint32
 	Holds    uint32
+	TrapIp   uint64
 	Slots    [4]RDXSlot
 }
 

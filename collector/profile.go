@@ -72,6 +72,7 @@ func (s *Session) profile() (*model.Profile, error) {
 	count("holds", stats.Holds)
 	count("traps nobody waited for", stats.ExtraTraps)
 	count("events of threads already gone", stats.Unknown)
+	count("ticks while stepping over a watchpoint", stats.Stepping)
 	count("CPU time sampled, ns", sum.cpu)
 	count("lost: ticks throttled or without a free counter", uint64(sum.missed))
 	count("lost: threads whose counters could not be read", uint64(sum.unclock))

@@ -200,6 +200,7 @@ type Stats struct {
 	ExtraTraps    uint64 // traps nobody waited for
 	ClockFailed   uint64 // traps without a time
 	Unknown       uint64 // events of a thread no longer in the table
+	Stepping      uint64 // ticks of a thread that was stepping over a watchpoint
 }
 
 // Stats sums the counters over all CPUs, without what probes counted.
@@ -249,6 +250,7 @@ func (s *Stats) all() []*uint64 {
 		bpf.RDXStatSTAT_EXTRA_TRAPS:    &s.ExtraTraps,
 		bpf.RDXStatSTAT_CLOCK_FAILED:   &s.ClockFailed,
 		bpf.RDXStatSTAT_UNKNOWN:        &s.Unknown,
+		bpf.RDXStatSTAT_STEPPING:       &s.Stepping,
 	}
 }
 

@@ -134,6 +134,8 @@ func yes(b bool) string {
 func examine(flags []string) (doctor, string, error) {
 	var d doctor
 	cmd := exec.Command("/rdx", append([]string{"doctor", "--json"}, flags...)...)
+	// No signals of Go's own scheduler: see docs/kernels.md on arm64.
+	cmd.Env = append(os.Environ(), "GODEBUG=asyncpreemptoff=1")
 	out, err := cmd.Output()
 	var exit *exec.ExitError
 	if err != nil && !errors.As(err, &exit) {
