@@ -14,6 +14,10 @@ import (
 // very many busy threads: the one tracing thread serves them all.
 const holdLimit = 3000
 
+// holdsPerGap: setting a gap costs ten microseconds, and a gap kept for some
+// samples is as far from the program's own periods.
+const holdsPerGap = 16
+
 // holdTimeout is after how long a hold that never came is given up: the
 // signal was taken away by somebody, or the thread sleeps.
 const holdTimeout = time.Second
@@ -202,7 +206,9 @@ func (l lateHolds) take(tid int, signal unix.Signal) bool {
 // sample takes an access of the held thread: reads ahead for its reuse, and
 // watches for it in the slot it has won if it does not come so soon.
 func (s *Session) sample(t *thread) {
-	t.redraw(s)
+	if t.shared.Holds%holdsPerGap == 0 {
+		t.redraw(s)
+	}
 	if s.wantStretch() && s.armStretch(t) {
 		return
 	}
