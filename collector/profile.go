@@ -111,6 +111,7 @@ func (s *Session) rateComment(p *model.Profile) {
 		{"rate stretches without an end", r.unending},
 		{"rate stretches too short to time", r.noise},
 		{"accesses read ahead", s.readAhead},
+		{"holds that came in a system call", s.inSyscall},
 	} {
 		if c.n > 0 {
 			p.Counts = append(p.Counts, model.Count{Name: c.name, N: int64(c.n)})

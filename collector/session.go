@@ -149,6 +149,7 @@ type Session struct {
 	stacks      *stackTable
 	losses      map[string]int64
 	ends        map[string]int64 // why reading ahead ended
+	inSyscall   int              // holds that came when the thread had entered a system call
 	readAhead   int              // accesses
 	burst       int
 	rates       rates

@@ -229,6 +229,9 @@ func (s *Session) sample(t *thread) {
 		}
 		return
 	}
+	if s.locate.InSyscall {
+		s.inSyscall++
+	}
 	s.ends[ahead.End]++
 	s.readAhead += ahead.After
 	// Libraries of a program that just started are not known yet.

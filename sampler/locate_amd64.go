@@ -31,6 +31,10 @@ type Locator struct {
 	stacks    [2][maxDepth]uint64
 	touched   map[uint64]touch
 	accessing map[codeAddress]uint64
+	// InSyscall: the thread that was looked at last stands in a system call.
+	// A sample never does; but the signal that holds it is sent by an
+	// interrupt of its own, which may come some instructions later.
+	InSyscall bool
 }
 
 type codeAddress struct {
@@ -184,6 +188,7 @@ func (l *Locator) readRegs(pid, tid, pages int) error {
 	if pr.Cs != userCS {
 		return &Declined{Reason: "32-bit code"}
 	}
+	l.InSyscall = int64(pr.Orig_rax) >= 0
 	r := &l.regs
 	r.GPR = [16]uint64{pr.Rax, pr.Rcx, pr.Rdx, pr.Rbx, pr.Rsp, pr.Rbp, pr.Rsi, pr.Rdi,
 		pr.R8, pr.R9, pr.R10, pr.R11, pr.R12, pr.R13, pr.R14, pr.R15}

@@ -16,6 +16,8 @@ import (
 type Locator struct {
 	follower a64Follower
 	code     [4]byte
+	// InSyscall is always false: arm64's registers do not tell.
+	InSyscall bool
 }
 
 // NewLocator returns a Locator, to be used again and again.
