@@ -81,14 +81,15 @@ func stream(l law, _ map[string]float64, _ float64) (float64, float64) { return 
 func main() {
 	rdx := flag.String("rdx", "./rdx", "rdx to test")
 	seconds := flag.Float64("seconds", 15, "CPU time of each pattern")
+	extra := flag.String("flags", "", "more flags for rdx run, separated by spaces")
 	flag.Parse()
-	if err := run(*rdx, *seconds); err != nil {
+	if err := run(*rdx, *seconds, strings.Fields(*extra)); err != nil {
 		fmt.Fprintln(os.Stderr, "patterns:", err)
 		os.Exit(1)
 	}
 }
 
-func run(rdx string, seconds float64) error {
+func run(rdx string, seconds float64, extra []string) error {
 	dir, err := os.MkdirTemp("", "patterns")
 	if err != nil {
 		return err
@@ -105,16 +106,17 @@ func run(rdx string, seconds float64) error {
 		{"twolevel", 1e6, twolevel},
 		{"stream", 4e9, stream},
 	} {
-		if err := one(p, rdx, bin, dir, seconds); err != nil {
+		if err := one(p, rdx, bin, dir, seconds, extra); err != nil {
 			return fmt.Errorf("%s %d: %w", p.kind, p.n, err)
 		}
 	}
 	return nil
 }
 
-func one(p pattern, rdx, bin, dir string, seconds float64) error {
+func one(p pattern, rdx, bin, dir string, seconds float64, extra []string) error {
 	file := filepath.Join(dir, "p.pb.gz")
-	cmd := exec.Command(rdx, "run", "-q", "-o", file, "--", bin, p.kind, strconv.Itoa(p.n), fmt.Sprint(seconds))
+	args := append([]string{"run", "-q", "-o", file}, extra...)
+	cmd := exec.Command(rdx, append(args, "--", bin, p.kind, strconv.Itoa(p.n), fmt.Sprint(seconds))...)
 	cmd.Stderr = os.Stderr
 	out, err := cmd.Output()
 	if err != nil {
@@ -132,6 +134,11 @@ func one(p pattern, rdx, bin, dir string, seconds float64) error {
 	}
 	if err := prof.Derive(); err != nil {
 		return err
+	}
+	ns := said["ns"]
+	if prof.Clock.Unit == "accesses" {
+		// Samples and times are in accesses: each is one.
+		said["ns"], said["hot_ns"], said["cold_ns"] = 1, 1, 1
 	}
 	var l law
 	var total float64
@@ -156,7 +163,7 @@ func one(p pattern, rdx, bin, dir string, seconds float64) error {
 	}
 	inPlace, endless := p.score(l, said, float64(p.n))
 	n := obs[model.Reuse] + obs[model.Censored] + lost
-	fmt.Printf("%-9s %10d %9.2f %10.3fms %9.1f%% %8.2f%% %8.2f%% %6d %8.1f%% %7.2f%%\n", p.kind, p.n, said["ns"], said["ns"]*float64(p.n)/1e6,
+	fmt.Printf("%-9s %10d %9.2f %10.3fms %9.1f%% %8.2f%% %8.2f%% %6d %8.1f%% %7.2f%%\n", p.kind, p.n, ns, ns*float64(p.n)/1e6,
 		100*inPlace, 100*l.endless, 100*endless, obs[model.Reuse], 100*float64(obs[model.Censored])/float64(n), 100*float64(lost)/float64(n))
 	return nil
 }

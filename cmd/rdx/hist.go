@@ -23,7 +23,8 @@ func newHistCmd() *cobra.Command {
 		Short: "Draw the histogram of reuse times or stack distances",
 		Long: `hist draws how long it takes until data is used again, in accesses and, where
 the clock counts time, in CPU time (--kind time), or how much other data goes by
-until then, in bytes (--kind stack). Shares are of all accesses, after Kaplan-Meier
+until then, in bytes (--kind stack), or how much data a stretch of the program
+touches, by its length (--kind footprint). Shares are of all accesses, after Kaplan-Meier
 has made up for observations that were cut off. What has no place on the axis has
 a row of its own.`,
 		Example: `  rdx hist rdx.pb.gz
@@ -34,7 +35,7 @@ a row of its own.`,
 			if err := oneOf("format", format, []string{"text", "json", "csv"}); err != nil {
 				return err
 			}
-			if err := oneOf("kind", kind, []string{"time", "stack"}); err != nil {
+			if err := oneOf("kind", kind, []string{"time", "stack", "footprint"}); err != nil {
 				return err
 			}
 			if bins < 1 || bins > 64 {
@@ -44,6 +45,13 @@ a row of its own.`,
 			if err != nil {
 				return err
 			}
+			if kind == "footprint" {
+				c, err := newFootprintCurve(p, bins)
+				if err != nil {
+					return fmt.Errorf("%s: %w", args[0], err)
+				}
+				return c.write(cmd.OutOrStdout(), format, hasUTF8())
+			}
 			c, err := newChart(p, kind, bins)
 			if err != nil {
 				return fmt.Errorf("%s: %w", args[0], err)
@@ -51,7 +59,7 @@ a row of its own.`,
 			return c.write(cmd.OutOrStdout(), format, hasUTF8())
 		},
 	}
-	cmd.Flags().StringVar(&kind, "kind", "time", "time: until the reuse; stack: stack distance, the other data in between")
+	cmd.Flags().StringVar(&kind, "kind", "time", "time: until the reuse; stack: stack distance, the other data in between; footprint: data touched in a window of accesses")
 	cmd.Flags().IntVar(&bins, "bins", 1, "bins per octave")
 	cmd.Flags().StringVar(&format, "format", "text", "text, json or csv")
 	return cmd
