@@ -14,6 +14,7 @@ type budget struct {
 	accept float64
 	spent  float64 // share so far
 	trapNS float64 // one trap
+	stopNS float64 // one hold, besides the time held
 
 	holdNS float64 // one hold and its traps
 
@@ -25,6 +26,11 @@ const (
 	// tickNS is one timer tick that comes to nothing: the interrupt and the
 	// program. Measured 1 to 2 µs on virtual machines.
 	tickNS = 2000
+	// countersNS is what being stopped costs a thread with hardware counters,
+	// which leave the processor and come back with it, besides the time held.
+	// bench/overhead at --overhead 10 on a virtual machine found 50 µs;
+	// without counters what it found was what was accounted for.
+	countersNS = 50_000
 	// firstHoldNS is assumed of a hold until holds have been measured.
 	firstHoldNS          = 100_000
 	minAccept, maxAccept = 0.001, 1.0
@@ -37,19 +43,22 @@ func (b *budget) gap() time.Duration {
 	return min(max(time.Duration(b.holdNS/b.target/4), minGap), maxGap)
 }
 
-func newBudget(target float64, c sampler.TwoTrap) budget {
+func newBudget(target float64, c sampler.TwoTrap, counters bool) budget {
 	b := budget{target: target, trapNS: c.Cost, holdNS: firstHoldNS + 2*c.Cost}
+	if counters {
+		b.stopNS = countersNS
+	}
 	b.accept = min(maxAccept, target*float64(defaultGap)/b.holdNS)
 	return b
 }
 
 // update takes the state of the session so far and says whether accept has
-// changed. Cost is what the target's threads lose: the time they are held,
-// the traps (two a hold) and the ticks.
+// changed. Cost is what the target's threads lose: the time they are held and
+// what stopping costs besides, the traps (two a hold) and the ticks.
 func (b *budget) update(cpu uint64, stats sampler.Stats, held time.Duration) bool {
-	cost := float64(held) + 2*b.trapNS*float64(stats.Holds) + tickNS*float64(stats.Ticks)
+	cost := float64(held) + (2*b.trapNS+b.stopNS)*float64(stats.Holds) + tickNS*float64(stats.Ticks)
 	if stats.Holds > 0 {
-		b.holdNS = float64(held)/float64(stats.Holds) + 2*b.trapNS
+		b.holdNS = float64(held)/float64(stats.Holds) + 2*b.trapNS + b.stopNS
 	}
 	if cpu > 0 {
 		b.spent = cost / float64(cpu)

@@ -220,7 +220,7 @@ func (s *Session) setUp() error {
 	}
 	err := s.chooseSource()
 	if err == nil {
-		s.budget = newBudget(s.cfg.Overhead, s.calibration)
+		s.budget = newBudget(s.cfg.Overhead, s.calibration, s.clock.Counted != nil || s.source.Unit() != sampler.Nanoseconds)
 		err = s.begin()
 	}
 	if err != nil {
