@@ -14,7 +14,8 @@ type budget struct {
 	accept float64
 	spent  float64 // share so far
 	trapNS float64 // one trap
-	stopNS float64 // one hold, besides the time held
+	tickNS float64 // one tick
+	ticks  float64 // for every sample
 
 	holdNS float64 // one hold and its traps
 
@@ -23,42 +24,43 @@ type budget struct {
 }
 
 const (
-	// tickNS is one timer tick that comes to nothing: the interrupt and the
-	// program. Measured 1 to 2 µs on virtual machines.
-	tickNS = 2000
-	// countersNS is what being stopped costs a thread with hardware counters,
-	// which leave the processor and come back with it, besides the time held.
-	// bench/overhead at --overhead 10 on a virtual machine found 50 µs;
-	// without counters what it found was what was accounted for.
-	countersNS = 50_000
+	// A tick costs its interrupt and the program: of a timer 1 to 2 µs. The
+	// interrupt of a hardware counter is far dearer on a virtual machine:
+	// bench/overhead finds 45 to 65 µs.
+	timerTickNS, counterTickNS = 2000, 50_000
+	// Ticks for every sample: the more, the nearer the gaps between samples
+	// are to geometric ones.
+	timerTicks, counterTicks = 4, 1.5
 	// firstHoldNS is assumed of a hold until holds have been measured.
 	firstHoldNS          = 100_000
 	minAccept, maxAccept = 0.001, 1.0
 	// Ticks are no further apart and no closer than this.
-	minGap, maxGap = 500 * time.Microsecond, 10 * time.Millisecond
+	minGap, maxGap = 500 * time.Microsecond, 20 * time.Millisecond
 )
 
-// gap between two ticks at which the budget pays for a sample every fourth.
+// gap between two ticks at which the budget pays for as many samples as there
+// should be.
 func (b *budget) gap() time.Duration {
-	return min(max(time.Duration(b.holdNS/b.target/4), minGap), maxGap)
+	perSample := (b.holdNS + b.ticks*b.tickNS) / b.target
+	return min(max(time.Duration(perSample/b.ticks), minGap), maxGap)
 }
 
 func newBudget(target float64, c sampler.TwoTrap, counters bool) budget {
-	b := budget{target: target, trapNS: c.Cost, holdNS: firstHoldNS + 2*c.Cost}
+	b := budget{target: target, trapNS: c.Cost, holdNS: firstHoldNS + 2*c.Cost, tickNS: timerTickNS, ticks: timerTicks}
 	if counters {
-		b.stopNS = countersNS
+		b.tickNS, b.ticks = counterTickNS, counterTicks
 	}
 	b.accept = min(maxAccept, target*float64(defaultGap)/b.holdNS)
 	return b
 }
 
 // update takes the state of the session so far and says whether accept has
-// changed. Cost is what the target's threads lose: the time they are held and
-// what stopping costs besides, the traps (two a hold) and the ticks.
+// changed. Cost is what the target's threads lose: the time they are held,
+// the traps (two a hold) and the ticks.
 func (b *budget) update(cpu uint64, stats sampler.Stats, held time.Duration) bool {
-	cost := float64(held) + (2*b.trapNS+b.stopNS)*float64(stats.Holds) + tickNS*float64(stats.Ticks)
+	cost := float64(held) + 2*b.trapNS*float64(stats.Holds) + b.tickNS*float64(stats.Ticks)
 	if stats.Holds > 0 {
-		b.holdNS = float64(held)/float64(stats.Holds) + 2*b.trapNS + b.stopNS
+		b.holdNS = float64(held)/float64(stats.Holds) + 2*b.trapNS
 	}
 	if cpu > 0 {
 		b.spent = cost / float64(cpu)

@@ -220,7 +220,7 @@ func (s *Session) setUp() error {
 	}
 	err := s.chooseSource()
 	if err == nil {
-		s.budget = newBudget(s.cfg.Overhead, s.calibration, s.clock.Counted != nil || s.source.Unit() != sampler.Nanoseconds)
+		s.budget = newBudget(s.cfg.Overhead, s.calibration, s.source.Unit() != sampler.Nanoseconds)
 		err = s.begin()
 	}
 	if err != nil {
@@ -388,9 +388,9 @@ func (s *Session) tick() Progress {
 	}
 }
 
-// regap spaces the ticks so that about a quarter of them can become samples:
-// enough for the gaps between samples to be geometric, not so many that ticks
-// are what the budget is spent on.
+// regap spaces the ticks so that some more come than can become samples: for
+// the gaps between samples to be geometric, but not so many that ticks are what
+// the budget is spent on.
 func (s *Session) regap(sum totals) {
 	if s.cfg.Gap != 0 {
 		return

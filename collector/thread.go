@@ -86,8 +86,13 @@ func (s *Session) addThread(p *process, tid int) error {
 	return nil
 }
 
-// drawGap spreads the ticks evenly about the mean gap.
+// drawGap draws the distance to the next ticks. Where most ticks become
+// samples it is what makes their gaps geometric; where thinning does that, it
+// keeps the ticks out of step with the program's own periods.
 func (s *Session) drawGap() uint64 {
+	if s.budget.ticks < timerTicks {
+		return uint64(min(max(s.rand.ExpFloat64(), 0.05), 6) * s.gap)
+	}
 	return uint64((0.75 + 0.5*s.rand.Float64()) * s.gap)
 }
 
@@ -206,7 +211,7 @@ func (l lateHolds) take(tid int, signal unix.Signal) bool {
 // sample takes an access of the held thread: reads ahead for its reuse, and
 // watches for it in the slot it has won if it does not come so soon.
 func (s *Session) sample(t *thread) {
-	if t.shared.Holds%holdsPerGap == 0 {
+	if s.budget.ticks < timerTicks || t.shared.Holds%holdsPerGap == 0 {
 		t.redraw(s)
 	}
 	if s.wantStretch() && s.armStretch(t) {

@@ -45,7 +45,7 @@ func (f *recordFlags) register(cmd *cobra.Command) {
 	fs.StringVarP(&f.output, "output", "o", "rdx.pb.gz", "profile to write")
 	fs.DurationVarP(&f.duration, "duration", "d", 0, "how long to sample (default: until the target exits, Ctrl-C or SIGTERM)")
 	fs.Float64Var(&f.overhead, "overhead", 1, "percent of the target's CPU time that rdx may cost")
-	fs.DurationVar(&f.gap, "gap", 0, "mean CPU time between two ticks of a thread, of which --overhead decides how many become samples (default: about a quarter)")
+	fs.DurationVar(&f.gap, "gap", 0, "mean CPU time between two ticks of a thread, of which --overhead decides how many become samples (default: by what a sample and a tick cost)")
 	fs.Float64Var(&f.rate, "access-rate", 0, "accesses per nanosecond of CPU time, or per instruction if those are the clock; where no PMU counts accesses (default: measured by reading ahead)")
 	fs.StringVar(&f.burst, "burst", "auto", "accesses to read ahead of each sample: a number, off, or auto for as many as the clock can't time")
 	fs.StringVar(&f.source, "source", collector.Auto, "what picks the samples: pmu (the processor's counter of loads and stores), clock (CPU time) or auto")
