@@ -273,6 +273,7 @@ func (t *Tracer) stopped(tid int, status unix.WaitStatus) {
 	case 0: // signal-delivery-stop
 		if t.handler.Hold(tid, unix.Signal(signal)) {
 			signal = 0
+			mendSyscall(tid)
 		}
 		_ = unix.PtraceCont(tid, int(signal))
 		return
