@@ -1,0 +1,99 @@
+//go:build amd64
+
+// Needs: ptrace of own children, gcc.
+package sampler
+
+import (
+	"bufio"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// waiting waits in a call that the kernel never makes again by itself, and
+// says how the call ended.
+const waiting = `#include <errno.h>
+#include <stdio.h>
+#include <sys/epoll.h>
+int main(void)
+{
+	struct epoll_event e;
+	int fd = epoll_create1(0);
+	puts("ready");
+	fflush(stdout);
+	int n = epoll_wait(fd, &e, 1, 700);
+	printf("%d %d\n", n, n < 0 ? errno : 0);
+	return 0;
+}
+`
+
+// takesAll takes every SIGURG for a hold.
+type takesAll struct {
+	watcher
+	held chan int
+}
+
+func (h takesAll) Hold(tid int, signal unix.Signal) bool {
+	if signal == unix.SIGURG {
+		h.held <- tid
+	}
+	return signal == unix.SIGURG
+}
+
+// A hold that comes while the thread waits in a system call must not end the
+// call.
+func TestHoldInSyscall(t *testing.T) {
+	dir := t.TempDir()
+	bin := filepath.Join(dir, "waiting")
+	cc := exec.Command("gcc", "-o", bin, "-x", "c", "-")
+	cc.Stdin = strings.NewReader(waiting)
+	if out, err := cc.CombinedOutput(); err != nil {
+		t.Skipf("needs gcc: %v: %s", err, out)
+	}
+	target := exec.Command(bin)
+	pipe, err := target.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := target.Start(); err != nil {
+		t.Fatal(err)
+	}
+	out := bufio.NewReader(pipe)
+	if line, err := out.ReadString('\n'); line != "ready\n" {
+		t.Fatalf("%q, %v", line, err)
+	}
+	h := takesAll{watcher{make(chan int, 10)}, make(chan int, 100)}
+	tr, err := NewTracer(h, false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	pid := target.Process.Pid
+	tr.Do(func() { err = tr.Seize(pid) })
+	if err != nil {
+		t.Fatal(err)
+	}
+	start := time.Now()
+	for range 5 {
+		if err := unix.Tgkill(pid, pid, unix.SIGURG); err != nil {
+			t.Fatal(err)
+		}
+		select {
+		case <-h.held:
+		case <-time.After(10 * time.Second):
+			t.Fatal("not held")
+		}
+	}
+	line, err := out.ReadString('\n')
+	if line != "0 0\n" {
+		t.Errorf("epoll_wait said %q (%v), want a time-out", line, err)
+	}
+	if waited := time.Since(start); waited < 600*time.Millisecond {
+		t.Errorf("epoll_wait returned after %v", waited)
+	}
+	tr.Detach()
+	target.Wait()
+}
