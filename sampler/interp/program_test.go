@@ -321,7 +321,6 @@ func programs(t testing.TB, rnd *rand.Rand) map[string][]string {
 		"openssl": {"/usr/bin/openssl", "speed", "-seconds", "1", "sha256", "aes-128-cbc", "rsa2048", "ecdsap256", "md5", "sha512", "ghash"},
 		"perl":    {"/usr/bin/perl", "-e", "for $i (1..1e8) { $h{$i % 1000} .= chr($i % 256); $h{$i % 1000} =~ s/a+/b/ if $i % 10 == 0; $s += sqrt($i) * sin($i) }"},
 		"luajit":  {"/usr/bin/luajit", "-e", luaWork}, // compiles as it runs
-		"ffmpeg":  {"/usr/bin/ffmpeg", "-v", "error", "-threads", "1", "-filter_threads", "1", "-f", "lavfi", "-i", "testsrc=s=640x360:d=30", "-f", "lavfi", "-i", "sine=d=30", "-threads", "1", "-c:v", "mpeg4", "-f", "avi", "-y", "/dev/null"},
 	}
 	if cc1, _ := filepath.Glob("/usr/lib/gcc/x86_64-linux-gnu/*/cc1"); len(cc1) > 0 {
 		p["cc1"] = []string{cc1[0], "-quiet", "-O2", cfile, "-o", filepath.Join(dir, "f.s")}
