@@ -36,7 +36,7 @@ func (k *kept) ReadPage(addr uint64, buf *[pageSize]byte) error {
 func BenchmarkBurst(b *testing.B) {
 	rnd := rand.New(rand.NewPCG(1, 1))
 	all := programs(b, rnd)
-	for _, name := range []string{"xz", "bzip2", "perl", "python3", "sqlite3", "cc1", "openssl", "ffmpeg"} {
+	for _, name := range []string{"xz", "bzip2", "perl", "python3", "sqlite3", "cc1", "openssl"} {
 		if _, err := os.Stat(all[name][0]); err != nil {
 			continue
 		}
