@@ -3,7 +3,7 @@
 SHELL := /bin/bash
 export CGO_ENABLED := 0
 
-.PHONY: build engine test test-root test-vm fuzz generate check-generate lint demo bench paper deps clean
+.PHONY: build engine test test-root test-vm generate check-generate lint demo bench paper deps clean
 
 build:
 	go build -trimpath -ldflags "-s -w" -o rdx ./cmd/rdx

@@ -32,11 +32,10 @@ type thread struct {
 	counter *sampler.Counter // nil if the clock is CPU time
 	slots   [sampler.NumSlots]watch
 
-	gap       uint64 // of the ticker, in the source's unit
-	ticks     uint64 // already in cpu
-	cpu       uint64 // sampled so far, in the source's unit: CPU time or accesses
-	epoch     *epoch
-	epochLeft int
+	gap   uint64 // of the ticker, in the source's unit
+	ticks uint64 // already in cpu
+	cpu   uint64 // sampled so far, in the source's unit: CPU time or accesses
+	epoch *epoch
 }
 
 // watch is what a slot watches.
