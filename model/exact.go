@@ -1,5 +1,10 @@
 package model
 
+import (
+	"math"
+	"sort"
+)
+
 // Exact is the exact analysis of an access stream on one LRU stack that all
 // threads share: reuse times, stack distances and footprint, counted for each
 // block an access overlaps.
@@ -14,7 +19,8 @@ type Exact struct {
 	time  [2]tally // by isStore
 	dist  [2]tally
 	// For a block's first touch, the number of touches up to and including it.
-	first tally
+	first   tally
+	windows windowTally // of reuses
 
 	ops [Store + 1]uint64 // accesses by Op
 
@@ -33,13 +39,14 @@ func NewExact(blockBytes int, bins *Bins) (*Exact, error) {
 		return nil, err
 	}
 	e := &Exact{
-		gran:   g,
-		olken:  NewOlken(),
-		first:  newTally(bins),
-		blocks: make([]uint64, 0, exactChunk),
-		dists:  make([]uint64, exactChunk),
-		times:  make([]uint64, exactChunk),
-		store:  make([]uint8, 0, exactChunk),
+		gran:    g,
+		olken:   NewOlken(),
+		first:   newTally(bins),
+		windows: newWindowTally(bins),
+		blocks:  make([]uint64, 0, exactChunk),
+		dists:   make([]uint64, exactChunk),
+		times:   make([]uint64, exactChunk),
+		store:   make([]uint8, 0, exactChunk),
 	}
 	for op := range e.time {
 		e.time[op], e.dist[op] = newTally(bins), newTally(bins)
@@ -94,7 +101,9 @@ func (e *Exact) flush() error {
 		e.time[op].add(times[i])
 		if d == Infinite {
 			e.first.add(before + uint64(i) + 1)
+			continue
 		}
+		e.windows.add(times[i], d)
 	}
 	return nil
 }
@@ -165,4 +174,48 @@ func (e *Exact) Footprint() []FootprintPoint {
 		fp = append(fp, FootprintPoint{w, max(1, m-excess[i]/float64(n-w+1))})
 	}
 	return append(fp, FootprintPoint{n, m})
+}
+
+// WindowGap is how far the footprint theory is from being right for this
+// stream. It needs windows that end in a reuse to touch as many blocks, rfp(l),
+// as all windows of their length, fp(l) (Ding & Xiang, theorem 1); the gap is
+// the mean of |rfp(l) - fp(l)| / fp(l) over all reuses, taken bin by bin: 0
+// where the theory is exact, or where nothing is reused.
+func (e *Exact) WindowGap() float64 {
+	fp := e.Footprint()
+	n, length := make([]float64, len(e.windows.bin)), make([]float64, len(e.windows.bin))
+	for op := range e.time {
+		e.time[op].each(func(i int, c uint64, sum float64) {
+			n[i] += float64(c)
+			length[i] += sum
+		})
+	}
+	var gap, reuses float64
+	e.windows.each(func(i int, sum float64) {
+		if n[i] == 0 {
+			return
+		}
+		all := footprintAt(fp, length[i]/n[i])
+		gap += n[i] * math.Abs(sum/n[i]-all) / all
+		reuses += n[i]
+	})
+	if reuses == 0 {
+		return 0
+	}
+	return gap / reuses
+}
+
+// footprintAt is the footprint of a window of w touches, between points by a
+// straight line.
+func footprintAt(points []FootprintPoint, w float64) float64 {
+	i := sort.Search(len(points), func(i int) bool { return float64(points[i].Window) >= w })
+	if i == len(points) {
+		return points[i-1].Blocks
+	}
+	b := points[i]
+	if i == 0 || float64(b.Window) == w {
+		return b.Blocks
+	}
+	a := points[i-1]
+	return a.Blocks + (b.Blocks-a.Blocks)*(w-float64(a.Window))/float64(b.Window-a.Window)
 }

@@ -121,31 +121,11 @@ func windowsFootprint(blocks []uint64, w int) float64 {
 
 func footprintOf(t *testing.T, blocks []uint64, bins *Bins) map[uint64]float64 {
 	t.Helper()
-	e, err := NewExact(1, bins)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, b := range blocks {
-		if err := e.Add([]Access{{Addr: b}}); err != nil {
-			t.Fatal(err)
-		}
-	}
 	fp := map[uint64]float64{}
-	for _, p := range e.Footprint() {
+	for _, p := range exactOf(t, blocks, bins).Footprint() {
 		fp[p.Window] = p.Blocks
 	}
 	return fp
-}
-
-// The examples of Ding & Xiang, "A Higher Order Theory of Locality".
-func TestFootprintPaper(t *testing.T) {
-	fp := footprintOf(t, []uint64{'a', 'b', 'b', 'b'}, LogBins(10))
-	near(t, "abbb: fp(2)", fp[2], 4.0/3, 1e-12)
-	fp = footprintOf(t, []uint64{'w', 'x', 'y', 'z', 'y'}, LogBins(10))
-	near(t, "wxyzy: fp(1)", fp[1], 1, 1e-12)
-	near(t, "wxyzy: fp(2)", fp[2], 2, 1e-12)
-	near(t, "wxyzy: fp(3)", fp[3], 8.0/3, 1e-12)
-	near(t, "wxyzy: fp(5)", fp[5], 4, 1e-12)
 }
 
 func TestFootprintAgainstBrute(t *testing.T) {
@@ -169,17 +149,8 @@ func TestFootprintAgainstBrute(t *testing.T) {
 func TestFootprintMonotone(t *testing.T) {
 	r := seededRand(t)
 	for name, blocks := range testStreams(r, 20_000, 3000) {
-		e, err := NewExact(1, LogBins(10))
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, b := range blocks {
-			if err := e.Add([]Access{{Addr: b}}); err != nil {
-				t.Fatal(err)
-			}
-		}
 		prev := 0.0
-		for _, p := range e.Footprint() {
+		for _, p := range exactOf(t, blocks, LogBins(10)).Footprint() {
 			if p.Blocks < prev-1e-9 {
 				t.Errorf("%s: fp(%d) = %v, below %v", name, p.Window, p.Blocks, prev)
 			}

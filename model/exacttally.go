@@ -101,3 +101,36 @@ func (t *tally) addExcess(excess []float64) {
 		excess[i] += total - above*float64(t.bins.Lo(i))
 	}
 }
+
+// windowTally sums footprints of reuse windows by the windows' length, as a
+// tally counts the lengths.
+type windowTally struct {
+	bins  *Bins
+	bin   []uint64
+	small *[smallValues]uint64
+}
+
+func newWindowTally(b *Bins) windowTally {
+	return windowTally{b, make([]uint64, b.Len()), new([smallValues]uint64)}
+}
+
+// add is for a reuse: from the use to just before the reuse, its window has
+// time accesses and touches distance+1 blocks.
+func (w *windowTally) add(time, distance uint64) {
+	if time < smallValues {
+		w.small[time] += distance + 1
+	} else {
+		w.bin[w.bins.Index(time)] += distance + 1
+	}
+}
+
+// each calls f with the sum of footprints of each bin.
+func (w *windowTally) each(f func(i int, sum float64)) {
+	v := uint64(0)
+	for i, sum := range w.bin {
+		for ; v < smallValues && v < w.bins.Hi(i); v++ {
+			sum += w.small[v]
+		}
+		f(i, float64(sum))
+	}
+}

@@ -183,37 +183,25 @@ func TestBinomial(t *testing.T) {
 	}
 }
 
-// countFootprint is the mean over all windows of each length, by counting.
-func countFootprint(trace []uint64, w int) float64 {
-	sum := 0
-	for at := 0; at+w <= len(trace); at++ {
-		seen := map[uint64]bool{}
-		for _, a := range trace[at : at+w] {
-			seen[a] = true
-		}
-		sum += len(seen)
+// exactOf analyses a trace of blocks.
+func exactOf(t *testing.T, trace []uint64, b *Bins) *Exact {
+	t.Helper()
+	e, err := NewExact(1, b)
+	if err != nil {
+		t.Fatal(err)
 	}
-	return float64(sum) / float64(len(trace)-w+1)
+	for _, block := range trace {
+		if err := e.Add([]Access{{Addr: block}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return e
 }
 
-// exactFootprintOf makes the three histograms of a trace.
-func exactFootprintOf(trace []uint64) *ExactFootprint {
-	b := LinearBins(1, len(trace)+1)
-	f := &ExactFootprint{N: uint64(len(trace)), Times: NewHist(b), First: NewHist(b), Last: NewHist(b)}
-	last := map[uint64]int{}
-	for i, a := range trace {
-		if j, ok := last[a]; ok {
-			f.Times.Add(uint64(i-j), 1)
-		} else {
-			f.First.Add(uint64(i+1), 1)
-			f.M++
-		}
-		last[a] = i
-	}
-	for _, i := range last {
-		f.Last.Add(uint64(len(trace)-i), 1)
-	}
-	return f
+// eachWindow is the footprint of all windows of each length, the first of 1.
+func eachWindow(t *testing.T, trace []uint64) []FootprintPoint {
+	t.Helper()
+	return exactOf(t, trace, LinearBins(1, len(trace)+1)).Footprint()
 }
 
 // letters is a trace of one block per letter.
@@ -226,55 +214,39 @@ func letters(s string) (t []uint64) {
 
 // The worked examples of Ding & Xiang.
 func TestPaperFootprintExamples(t *testing.T) {
-	abbb := exactFootprintOf(letters("abbb"))
-	near(t, "abbb: fp(2)", abbb.At(2), 4./3, 1e-12)
-	t.Logf("abbb:  fp(2) = %.4f, paper 4/3", abbb.At(2))
+	abbb := eachWindow(t, letters("abbb"))
+	near(t, "abbb: fp(2)", abbb[1].Blocks, 4./3, 1e-12)
+	t.Logf("abbb:  fp(2) = %.4f, paper 4/3", abbb[1].Blocks)
 
 	trace := letters("wxyzy")
-	wxyzy := exactFootprintOf(trace)
-	for w, want := range []float64{1: 1, 2: 2, 3: 8. / 3} {
-		if w > 0 {
-			near(t, "wxyzy: fp", wxyzy.At(uint64(w)), want, 1e-12)
-			t.Logf("wxyzy: fp(%d) = %.4f, paper %.4f", w, wxyzy.At(uint64(w)), want)
-		}
+	fp := eachWindow(t, trace)
+	exact := exactOf(t, trace, LinearBins(1, 9))
+	for i, want := range []float64{1, 2, 8. / 3} {
+		near(t, "wxyzy: fp", fp[i].Blocks, want, 1e-12)
+		t.Logf("wxyzy: fp(%d) = %.4f, paper %.4f", fp[i].Window, fp[i].Blocks, want)
 	}
 	// Predicted and actual miss ratios of caches of 1 and 2 blocks, and the
-	// accuracy, the smaller over the larger.
-	_, dists := histsOf(trace, LinearBins(1, 9), LinearBins(1, 9))
-	for c, want := range []struct{ predicted, actual, accuracy float64 }{1: {1, 1, 1}, 2: {2. / 3, .8, .8333}} {
-		if c == 0 {
-			continue
-		}
-		p, a := wxyzy.MissRatio(float64(c)), dists.MissRatio(uint64(c))
+	// accuracy, the smaller over the larger. The prediction is the theory's
+	// gradient, fp(w+1) - fp(w) where fp(w) = c; here fp(c) = c.
+	for i, want := range []struct{ predicted, actual, accuracy float64 }{{1, 1, 1}, {2. / 3, .8, .8333}} {
+		c := uint64(i + 1)
+		near(t, "fp(c)", fp[c-1].Blocks, float64(c), 1e-12)
+		p, a := fp[c].Blocks-fp[c-1].Blocks, exact.Distances().MissRatio(c)
 		near(t, "predicted", p, want.predicted, 1e-9)
 		near(t, "actual", a, want.actual, 1e-12)
 		near(t, "accuracy", min(p, a)/max(p, a), want.accuracy, 1e-3)
 		t.Logf("wxyzy: mr(%d) predicted %.1f %%, actual %.1f %%, accuracy %.0f %%", c, 100*p, 100*a, 100*min(p, a)/max(p, a))
 	}
 	// The reuse windows: "yz" only, of length 2 and footprint 2, as all
-	// windows of that length: the condition holds for it.
-	windows := NewWindows(LinearBins(1, 9))
-	windows.Add(2, 1)
-	near(t, "rfp(2)", windows.At(2), 2, 0)
-	near(t, "rfp(3)", windows.At(3), 0, 0)
-	near(t, "gap", windows.Gap(func(w float64) float64 { return wxyzy.At(uint64(w)) }), 0, 1e-12)
-}
-
-func TestExactFootprintBruteForce(t *testing.T) {
-	rng := newRand(t, 23)
-	for range 20 {
-		trace := make([]uint64, 1+rng.IntN(60))
-		for i := range trace {
-			trace[i] = rng.Uint64N(1 + rng.Uint64N(20))
-		}
-		f := exactFootprintOf(trace)
-		for w := 1; w <= len(trace); w++ {
-			near(t, "fp", f.At(uint64(w)), countFootprint(trace, w), 1e-9)
-		}
-		if f.At(0) != 0 || f.At(f.N+1) != 0 {
-			t.Error("windows that do not exist have a footprint")
-		}
-	}
+	// windows of that length: the condition holds for it. In "abbb" both are
+	// "b", of length 1.
+	near(t, "wxyzy: gap", exact.WindowGap(), 0, 1e-12)
+	near(t, "abbb: gap", exactOf(t, letters("abbb"), LinearBins(1, 9)).WindowGap(), 0, 1e-12)
+	// In "abba" one window is "b", the other "abb", of 2 blocks as is "bba".
+	near(t, "abba: gap", exactOf(t, letters("abba"), LinearBins(1, 9)).WindowGap(), 0, 1e-12)
+	// In "abaccca" the windows are "ab" (2 blocks), "c" twice and "accc" (2);
+	// those of 2 have (2+2+2+1+1+2)/6, those of 4 have (3+3+2+2)/4.
+	near(t, "abaccca: gap", exactOf(t, letters("abaccca"), LinearBins(1, 9)).WindowGap(), ((2-10./6)/(10./6)+0+0+(2.5-2)/2.5)/4, 1e-12)
 }
 
 // In a stationary trace the footprint of the reuse times alone is that of the
@@ -287,7 +259,7 @@ func TestFootprintTheory(t *testing.T) {
 		trace[i] = uint64(rng.ExpFloat64()*60) % 150
 	}
 	b := LinearBins(1, len(trace)+1)
-	exact := exactFootprintOf(trace)
+	exact := eachWindow(t, trace)
 	times, dists := histsOf(trace, b, b)
 	times.Cold = 0 // the run is a window of one that goes on
 	var x Footprint
@@ -296,7 +268,7 @@ func TestFootprintTheory(t *testing.T) {
 	}
 	before, slope := 0.0, 2.0
 	for w := uint64(1); w < 4000; w += 7 {
-		near(t, "fp", x.At(float64(w)), exact.At(w), 0.01*exact.At(w))
+		near(t, "fp", x.At(float64(w)), exact[w-1].Blocks, 0.01*exact[w-1].Blocks)
 	}
 	for w := 1.0; w < 4000; w++ {
 		f := x.At(w)
@@ -326,17 +298,7 @@ func TestFootprintTheory(t *testing.T) {
 		near(t, "rd", rd.W[c]/times.Total(), x.MissRatio(times, c)-x.MissRatio(times, c+1), 1e-9)
 	}
 	// The reuse-window condition nearly holds here and fails on a sawtooth.
-	gap := func(trace []uint64) float64 {
-		tm, ds := bruteStacks(trace)
-		w := NewWindows(LogBins(10))
-		for i := range tm {
-			if tm[i] > 0 {
-				w.Add(tm[i], ds[i])
-			}
-		}
-		f := exactFootprintOf(trace)
-		return w.Gap(func(l float64) float64 { return f.At(uint64(math.Round(l))) })
-	}
+	gap := func(trace []uint64) float64 { return exactOf(t, trace, LogBins(10)).WindowGap() }
 	random := gap(trace)
 	saw := make([]uint64, 8000)
 	for i := range saw {

@@ -1,11 +1,8 @@
 package main
 
 import (
-	"encoding/csv"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"math"
 	"path/filepath"
 	"strconv"
@@ -32,22 +29,17 @@ with LRU replacement; programs share no data and do not slow each other down.
   rdx compose --rates 2,1 --format csv a.pb.gz b.pb.gz --cache 1m,32m`,
 		Args: profiles(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := oneOf("format", f.format, []string{"text", "json", "csv"}); err != nil {
-				return err
-			}
-			set, err := f.load(args)
-			if err != nil {
-				return err
-			}
-			r := composeReport{Rates: set.how}
-			for _, size := range set.sizes {
-				rows, err := compose(set, size)
-				if err != nil {
-					return err
+			return f.run(cmd, args, true, func(set *corunSet) (report, error) {
+				r := composeReport{Rates: set.how}
+				for _, size := range set.sizes {
+					rows, err := compose(set, size)
+					if err != nil {
+						return nil, err
+					}
+					r.Rows = append(r.Rows, rows...)
 				}
-				r.Rows = append(r.Rows, rows...)
-			}
-			return r.write(cmd.OutOrStdout(), f.format)
+				return &r, nil
+			})
 		},
 	}
 	f.register(cmd)
@@ -78,6 +70,26 @@ func (f *corunFlags) register(cmd *cobra.Command) {
 	cmd.Flags().StringSliceVar(&f.caches, "cache", nil, "size of the shared cache, such as 32m")
 	cmd.Flags().StringSliceVar(&f.rates, "rates", nil, "accesses of each program per unit of time, relative to each other")
 	cmd.Flags().StringVar(&f.format, "format", "text", "text, json or csv")
+}
+
+// run is what these commands have in common: it reads the profiles and writes
+// the report on them. Unless there may be several sizes of cache, one is wanted.
+func (f *corunFlags) run(cmd *cobra.Command, paths []string, several bool, analyze func(*corunSet) (report, error)) error {
+	if err := oneOf("format", f.format, reportFormats); err != nil {
+		return err
+	}
+	if len(f.caches) > 1 && !several {
+		return usageError{errors.New("--cache: want one size")}
+	}
+	set, err := f.load(paths)
+	if err != nil {
+		return err
+	}
+	r, err := analyze(set)
+	if err != nil {
+		return err
+	}
+	return writeReport(cmd.OutOrStdout(), f.format, r)
 }
 
 // corunSet is the programs that a command was given.
@@ -236,19 +248,15 @@ type composeReport struct {
 	Rows  []composeRow `json:"programs"`
 }
 
-func (r *composeReport) write(w io.Writer, format string) error {
-	switch format {
-	case "json":
-		return writeJSON(w, r)
-	case "csv":
-		out := csv.NewWriter(w)
-		out.Write([]string{"cache_bytes", "program", "rate", "miss_ratio_alone", "miss_ratio_shared", "occupancy_bytes", "least_quotable"})
-		for _, x := range r.Rows {
-			out.Write([]string{strconv.FormatInt(x.Cache, 10), x.Program, number(x.Rate), number(x.Alone), number(x.Shared), number(x.Bytes), number(x.Least)})
-		}
-		out.Flush()
-		return out.Error()
+func (r *composeReport) rows() [][]string {
+	rows := [][]string{{"cache_bytes", "program", "rate", "miss_ratio_alone", "miss_ratio_shared", "occupancy_bytes", "least_quotable"}}
+	for _, x := range r.Rows {
+		rows = append(rows, []string{strconv.FormatInt(x.Cache, 10), x.Program, number(x.Rate), number(x.Alone), number(x.Shared), number(x.Bytes), number(x.Least)})
 	}
+	return rows
+}
+
+func (r *composeReport) text() string {
 	var b strings.Builder
 	var size int64 = -1
 	for _, x := range r.Rows {
@@ -257,17 +265,7 @@ func (r *composeReport) write(w io.Writer, format string) error {
 			fmt.Fprintf(&b, "cache of %s, shared (access rates %s)\n", siBytes(float64(size)), r.Rates)
 			fmt.Fprintf(&b, "%9s %9s %9s %9s  %s\n", "alone", "shared", "holds", "rate/s", "program")
 		}
-		fmt.Fprintf(&b, "%9s %9s %9s %9s  %s\n", quote(x.Alone, x.Least), quote(x.Shared, x.Least), siBytes(x.Bytes), siCount(x.Rate), filepath.Base(x.Program))
+		fmt.Fprintf(&b, "%9s %9s %9s %9s  %s\n", quote(x.Alone, x.Least), quote(x.Shared, x.Least), siBytes(x.Bytes), siCount(x.Rate), printable(filepath.Base(x.Program)))
 	}
-	_, err := io.WriteString(w, b.String())
-	return err
+	return b.String()
 }
-
-func writeJSON(w io.Writer, v any) error {
-	e := json.NewEncoder(w)
-	e.SetIndent("", "  ")
-	e.SetEscapeHTML(false)
-	return e.Encode(v)
-}
-
-func number(f float64) string { return strconv.FormatFloat(f, 'g', -1, 64) }

@@ -2,10 +2,7 @@ package main
 
 import (
 	"cmp"
-	"encoding/csv"
-	"encoding/json"
 	"fmt"
-	"io"
 	"math"
 	"slices"
 	"strconv"
@@ -42,7 +39,7 @@ that makes fewer accesses shows that in its totals only.`,
 			return nil
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := oneOf("format", format, []string{"text", "json", "csv"}); err != nil {
+			if err := oneOf("format", format, reportFormats); err != nil {
 				return err
 			}
 			if n < 1 {
@@ -63,7 +60,7 @@ that makes fewer accesses shows that in its totals only.`,
 				return fmt.Errorf("%s and %s: %w", args[0], args[1], err)
 			}
 			d.Pairs = d.Pairs[:min(n, d.All)]
-			return d.write(cmd.OutOrStdout(), format)
+			return writeReport(cmd.OutOrStdout(), format, d)
 		},
 	}
 	f.register(cmd)
@@ -244,44 +241,27 @@ func (r *diffReport) comparePairs(before, after *model.Profile, by string) error
 // diffName is what a place is matched by.
 func diffName(p place) string { return printable(shorten(p.Function, 60)) }
 
-func (r *diffReport) write(w io.Writer, format string) error {
-	switch format {
-	case "json":
-		e := json.NewEncoder(w)
-		e.SetIndent("", "  ")
-		e.SetEscapeHTML(false)
-		return e.Encode(r)
-	case "csv":
-		return r.writeCSV(w)
-	}
-	return r.writeText(w)
-}
-
-func (r *diffReport) writeCSV(w io.Writer) error {
-	out := csv.NewWriter(w)
-	out.Write([]string{"what", "use", "reuse", "bytes", "before", "before_low", "before_high", "after", "after_low", "after_high",
-		"change", "change_low", "change_high", "significant", "note"})
-	row := func(what, use, reuse, bytes string, c changedShare, note string) {
+func (r *diffReport) rows() [][]string {
+	rows := [][]string{{"what", "use", "reuse", "bytes", "before", "before_low", "before_high", "after", "after_low", "after_high",
+		"change", "change_low", "change_high", "significant", "note"}}
+	add := func(what, use, reuse, bytes string, c changedShare, note string) {
 		fields := []string{what, use, reuse, bytes}
 		for _, b := range []band{c.Before, c.After, c.Change} {
-			for _, v := range []float64{b.Value, b.Low, b.High} {
-				fields = append(fields, strconv.FormatFloat(v, 'g', -1, 64))
-			}
+			fields = append(fields, number(b.Value), number(b.Low), number(b.High))
 		}
-		out.Write(append(fields, strconv.FormatBool(c.Significant), note))
+		rows = append(rows, append(fields, strconv.FormatBool(c.Significant), note))
 	}
 	for _, c := range r.Caches {
-		row("miss ratio", "", "", strconv.FormatUint(c.Bytes, 10), c.changedShare, c.Note)
+		add("miss ratio", "", "", whole(c.Bytes), c.changedShare, c.Note)
 	}
-	row(r.title, "", "", "", r.Total, "")
+	add(r.title, "", "", "", r.Total, "")
 	for _, p := range r.Pairs {
-		row(r.title, p.Use, p.Reuse, "", p.changedShare, "")
+		add(r.title, p.Use, p.Reuse, "", p.changedShare, "")
 	}
-	out.Flush()
-	return out.Error()
+	return rows
 }
 
-func (r *diffReport) writeText(w io.Writer) error {
+func (r *diffReport) text() string {
 	var b strings.Builder
 	for _, side := range []struct {
 		name string
@@ -308,8 +288,7 @@ func (r *diffReport) writeText(w io.Writer) error {
 	for _, p := range r.Pairs {
 		fmt.Fprintf(&b, "%15s %s  %s\n%62s-> %s\n", fmt.Sprintf("%d, %d", p.Seen[0], p.Seen[1]), p.changedShare, p.Use, "", p.Reuse)
 	}
-	_, err := io.WriteString(w, b.String())
-	return err
+	return b.String()
 }
 
 // String is the columns before, after, change and its band.

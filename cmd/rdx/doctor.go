@@ -1,7 +1,6 @@
 package main
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -43,9 +42,7 @@ and 1 if not.`,
 			d := diagnose(cfg)
 			var err error
 			if asJSON {
-				e := json.NewEncoder(cmd.OutOrStdout())
-				e.SetIndent("", "  ")
-				err = e.Encode(d)
+				err = writeJSON(cmd.OutOrStdout(), d)
 			} else {
 				err = d.print(cmd.OutOrStdout())
 			}

@@ -49,7 +49,7 @@ they happen; its output is its own, and the report comes after it.`,
 			return nil
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := oneOf("format", format, []string{"text", "json", "csv"}); err != nil {
+			if err := oneOf("format", format, reportFormats); err != nil {
 				return err
 			}
 			if err := oneOf("stack", stack, []string{"shared", "private"}); err != nil {
@@ -90,7 +90,7 @@ they happen; its output is its own, and the report comes after it.`,
 			for _, w := range r.Warnings {
 				fmt.Fprintln(cmd.ErrOrStderr(), "rdx: warning:", w)
 			}
-			return r.write(cmd.OutOrStdout(), format)
+			return writeReport(cmd.OutOrStdout(), format, r)
 		},
 	}
 	cmd.Flags().StringVar(&block, "block", "line", "what counts as one datum: word (8 bytes), line (64), page (4096), or a number of bytes")

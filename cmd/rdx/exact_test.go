@@ -70,6 +70,14 @@ func TestExactCommand(t *testing.T) {
 	if last := r.Footprint[len(r.Footprint)-1]; last != (exactFootprint{5, 3}) {
 		t.Errorf("footprint %+v", r.Footprint)
 	}
+	// Of the reuse windows, b and abbc, each touches what all windows of its
+	// length do; in a c a b b the window a c does not.
+	if r.WindowGap == nil || *r.WindowGap != 0 {
+		t.Errorf("reuse-window gap %v, want 0", r.WindowGap)
+	}
+	if r := exactJSON(t, "0 R 8\n128 R 8\n0 R 8\n64 R 8\n64 R 8\n"); math.Abs(*r.WindowGap-(2/1.75-1)/2) > 1e-12 {
+		t.Errorf("reuse-window gap %v, want %v", *r.WindowGap, (2/1.75-1)/2)
+	}
 	if r := exactJSON(t, abbca, "--sizes", "192,1m"); len(r.Misses) != 2 || r.Misses[0] != (exactMiss{192, 0.6}) || r.Misses[1].Ratio != 0.6 {
 		t.Errorf("--sizes: %+v", r.Misses)
 	}
@@ -86,7 +94,7 @@ func TestExactCommand(t *testing.T) {
 		}
 	}
 	text := mustRdx(t, abbca, "exact", "-")
-	for _, part := range []string{"5 accesses (4 loads, 1 stores)", "3 distinct (192B)", "first access", "60.0%"} {
+	for _, part := range []string{"5 accesses (4 loads, 1 stores)", "3 distinct (192B)", "first access", "5      192B", "differ from these by 0.0%", "60.0%"} {
 		if !strings.Contains(text, part) {
 			t.Errorf("text has no %q:\n%s", part, text)
 		}

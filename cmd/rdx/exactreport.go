@@ -1,11 +1,9 @@
 package main
 
 import (
-	"encoding/csv"
 	"fmt"
 	"io"
 	"math/bits"
-	"strconv"
 	"strings"
 
 	"github.com/rdx-profiler/rdx/model"
@@ -27,7 +25,10 @@ type exactReport struct {
 	Times     exactHist        `json:"reuse_time"`
 	Distances exactHist        `json:"stack_distance"`
 	Footprint []exactFootprint `json:"footprint,omitempty"` // of the shared stack
-	Misses    []exactMiss      `json:"miss_ratio"`
+	// How far windows that end in a reuse touch more or less than all windows
+	// of their length; the footprint theory takes them as equal.
+	WindowGap *float64    `json:"reuse_window_gap,omitempty"`
+	Misses    []exactMiss `json:"miss_ratio"`
 
 	sizes            []uint64
 	times, distances *model.Hist
@@ -131,6 +132,8 @@ func (s sharedSink) fill(r *exactReport) {
 	for _, p := range s.Exact.Footprint() {
 		r.Footprint = append(r.Footprint, exactFootprint(p))
 	}
+	gap := s.Exact.WindowGap()
+	r.WindowGap = &gap
 }
 
 type privateSink struct {
@@ -179,43 +182,34 @@ func newExactHist(h *model.Hist) exactHist {
 	return x
 }
 
-func (r *exactReport) write(w io.Writer, format string) error {
-	switch format {
-	case "json":
-		return writeJSON(w, r)
-	case "csv":
-		return r.writeCSV(w)
-	}
-	return r.writeText(w, hasUTF8())
-}
-
-// writeCSV writes one row a number. Of a footprint, from is the window; of a
-// miss ratio, the cache size in bytes.
-func (r *exactReport) writeCSV(w io.Writer) error {
-	out := csv.NewWriter(w)
-	u := func(x uint64) string { return strconv.FormatUint(x, 10) }
-	out.Write([]string{"quantity", "from", "to", "value"})
+// rows are one a number. Of a footprint, from is the window; of a miss ratio,
+// the cache size in bytes.
+func (r *exactReport) rows() [][]string {
+	rows := [][]string{{"quantity", "from", "to", "value"}}
 	for _, h := range []struct {
 		name string
 		exactHist
 	}{{"reuse_time", r.Times}, {"stack_distance", r.Distances}} {
 		for _, b := range h.Bins {
-			out.Write([]string{h.name, u(b.From), u(b.To), number(b.Touches)})
+			rows = append(rows, []string{h.name, whole(b.From), whole(b.To), number(b.Touches)})
 		}
-		out.Write([]string{h.name, "cold", "", number(h.Cold + h.Invalidated)})
+		rows = append(rows, []string{h.name, "cold", "", number(h.Cold + h.Invalidated)})
 	}
 	for _, p := range r.Footprint {
-		out.Write([]string{"footprint", u(p.Window), "", number(p.Blocks)})
+		rows = append(rows, []string{"footprint", whole(p.Window), "", number(p.Blocks)})
+	}
+	if r.WindowGap != nil {
+		rows = append(rows, []string{"reuse_window_gap", "", "", number(*r.WindowGap)})
 	}
 	for _, m := range r.Misses {
-		out.Write([]string{"miss_ratio", u(m.Bytes), "", number(m.Ratio)})
+		rows = append(rows, []string{"miss_ratio", whole(m.Bytes), "", number(m.Ratio)})
 	}
-	out.Flush()
-	return out.Error()
+	return rows
 }
 
-func (r *exactReport) writeText(w io.Writer, utf8 bool) error {
+func (r *exactReport) text() string {
 	var b strings.Builder
+	utf8 := hasUTF8()
 	fmt.Fprintf(&b, "%s: %d accesses", r.Trace, r.Accesses)
 	if r.Loads+r.Stores > 0 {
 		fmt.Fprintf(&b, " (%d loads, %d stores)", r.Loads, r.Stores)
@@ -228,12 +222,28 @@ func (r *exactReport) writeText(w io.Writer, utf8 bool) error {
 		siBytes(float64(r.Blocks)*float64(r.Block)))
 	r.writeHist(&b, "reuse time, in accesses to blocks", r.times, siCount, 1, utf8)
 	r.writeHist(&b, "stack distance, in bytes of other data", r.distances, siBytes, float64(r.Block), utf8)
+	r.writeFootprint(&b, utf8)
 	fmt.Fprintf(&b, "\n%9s %7s  of a fully associative LRU cache\n", "size", "misses")
 	for _, m := range r.Misses {
 		fmt.Fprintf(&b, "%9s %7s  %s\n", siBytes(float64(m.Bytes)), percent(m.Ratio, 1), barOf(m.Ratio, 1, 50, utf8))
 	}
-	_, err := io.WriteString(w, b.String())
-	return err
+	return b.String()
+}
+
+// writeFootprint shows windows of powers of two and of the whole trace.
+func (r *exactReport) writeFootprint(b *strings.Builder, utf8 bool) {
+	if len(r.Footprint) == 0 {
+		return
+	}
+	fmt.Fprintf(b, "\nfootprint: data touched in a window of so many accesses, on average\n")
+	whole := r.Footprint[len(r.Footprint)-1]
+	for _, p := range r.Footprint {
+		if bits.OnesCount64(p.Window) != 1 && p != whole {
+			continue
+		}
+		fmt.Fprintf(b, "%9s %9s  %s\n", siCount(float64(p.Window)), siBytes(p.Blocks*float64(r.Block)), barOf(p.Blocks, whole.Blocks, 58, utf8))
+	}
+	fmt.Fprintf(b, "Windows that end in a reuse differ from these by %s on average: by so much the\nfootprint theory (rdx compose, rdx mrc --model footprint) is from holding exactly.\n", percent(*r.WindowGap, 1))
 }
 
 func (r *exactReport) writeHist(b *strings.Builder, title string, h *model.Hist, amount func(float64) string, unit float64, utf8 bool) {

@@ -1,12 +1,8 @@
 package main
 
 import (
-	"encoding/csv"
-	"encoding/json"
 	"fmt"
-	"io"
 	"math"
-	"strconv"
 	"strings"
 
 	"github.com/rdx-profiler/rdx/model"
@@ -53,34 +49,24 @@ func newFootprintCurve(p *model.Profile, perOctave int) (*footprintCurve, error)
 	}
 }
 
-func (c *footprintCurve) write(w io.Writer, format string, utf8 bool) error {
-	switch format {
-	case "json":
-		e := json.NewEncoder(w)
-		e.SetIndent("", "  ")
-		e.SetEscapeHTML(false)
-		return e.Encode(c)
-	case "csv":
-		out := csv.NewWriter(w)
-		out.Write([]string{"window_accesses", "blocks", "bytes"})
-		for _, p := range c.Points {
-			out.Write([]string{strconv.FormatUint(p.Window, 10), strconv.FormatFloat(p.Blocks, 'g', -1, 64), strconv.FormatFloat(p.Bytes, 'g', -1, 64)})
-		}
-		out.Flush()
-		return out.Error()
+func (c *footprintCurve) rows() [][]string {
+	rows := [][]string{{"window_accesses", "blocks", "bytes"}}
+	for _, p := range c.Points {
+		rows = append(rows, []string{whole(p.Window), number(p.Blocks), number(p.Bytes)})
 	}
-	if err := writeOverview(w, c.Profile); err != nil {
-		return err
-	}
+	return rows
+}
+
+func (c *footprintCurve) text() string {
 	var b strings.Builder
+	writeOverview(&b, c.Profile)
 	fmt.Fprintf(&b, "\nfootprint: data touched in a window of so many accesses, on average\n\n%10s %10s  %s\n", "window", "touched", "(bars: logarithm)")
-	scale := 1.0
+	scale, utf8 := 1.0, hasUTF8()
 	if n := len(c.Points); n > 0 {
 		scale = math.Log2(1 + c.Points[n-1].Blocks)
 	}
 	for _, p := range c.Points {
 		fmt.Fprintf(&b, "%10s %10s  %s\n", siCount(float64(p.Window)), siBytes(p.Bytes), barOf(math.Log2(1+p.Blocks), scale, 55, utf8))
 	}
-	_, err := io.WriteString(w, b.String())
-	return err
+	return b.String()
 }

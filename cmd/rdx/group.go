@@ -1,10 +1,7 @@
 package main
 
 import (
-	"encoding/csv"
-	"errors"
 	"fmt"
-	"io"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -27,9 +24,6 @@ least. Every assignment is considered, for up to 16 programs.
 		Example: `  rdx group a.pb.gz b.pb.gz c.pb.gz d.pb.gz --cache 32m --caches 2`,
 		Args:    profiles(2),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := oneOf("format", f.format, []string{"text", "json", "csv"}); err != nil {
-				return err
-			}
 			if caches < 1 {
 				return usageError{fmt.Errorf("--caches %d: want 1 or more", caches)}
 			}
@@ -39,18 +33,7 @@ least. Every assignment is considered, for up to 16 programs.
 			if per < 1 || per < (len(args)+caches-1)/caches {
 				return usageError{fmt.Errorf("%d programs do not fit on %d caches with %d each", len(args), caches, per)}
 			}
-			if len(f.caches) > 1 {
-				return usageError{errors.New("--cache: want one size")}
-			}
-			set, err := f.load(args)
-			if err != nil {
-				return err
-			}
-			r, err := group(set, caches, per)
-			if err != nil {
-				return err
-			}
-			return r.write(cmd.OutOrStdout(), f.format)
+			return f.run(cmd, args, false, func(set *corunSet) (report, error) { return group(set, caches, per) })
 		},
 	}
 	f.register(cmd)
@@ -98,26 +81,21 @@ func group(set *corunSet, caches, per int) (*groupReport, error) {
 	return r, nil
 }
 
-func (r *groupReport) write(w io.Writer, format string) error {
-	switch format {
-	case "json":
-		return writeJSON(w, r)
-	case "csv":
-		out := csv.NewWriter(w)
-		out.Write([]string{"group", "program", "rate", "miss_ratio_alone", "miss_ratio_shared", "least_quotable"})
-		for _, x := range r.Rows {
-			out.Write([]string{strconv.Itoa(x.Group), x.Program, number(x.Rate), number(x.Alone), number(x.Shared), number(x.Least)})
-		}
-		out.Flush()
-		return out.Error()
+func (r *groupReport) rows() [][]string {
+	rows := [][]string{{"group", "program", "rate", "miss_ratio_alone", "miss_ratio_shared", "least_quotable"}}
+	for _, x := range r.Rows {
+		rows = append(rows, []string{strconv.Itoa(x.Group), x.Program, number(x.Rate), number(x.Alone), number(x.Shared), number(x.Least)})
 	}
+	return rows
+}
+
+func (r *groupReport) text() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "best grouping on caches of %s (access rates %s)\n", siBytes(float64(r.Cache)), r.Rates)
 	fmt.Fprintf(&b, "%5s %8s %8s  %s\n", "group", "alone", "shared", "program")
 	for _, x := range r.Rows {
-		fmt.Fprintf(&b, "%5d %8s %8s  %s\n", x.Group, quote(x.Alone, x.Least), quote(x.Shared, x.Least), filepath.Base(x.Program))
+		fmt.Fprintf(&b, "%5d %8s %8s  %s\n", x.Group, quote(x.Alone, x.Least), quote(x.Shared, x.Least), printable(filepath.Base(x.Program)))
 	}
 	fmt.Fprintf(&b, "%5s %8s %8s  %s\n", "", "", percent(r.Misses, 1), "all accesses")
-	_, err := io.WriteString(w, b.String())
-	return err
+	return b.String()
 }

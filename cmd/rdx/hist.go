@@ -1,13 +1,9 @@
 package main
 
 import (
-	"encoding/csv"
-	"encoding/json"
 	"fmt"
-	"io"
 	"math"
 	"os"
-	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -32,7 +28,7 @@ a row of its own.`,
   rdx hist --format csv rdx.pb.gz > times.csv`,
 		Args: oneFile,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := oneOf("format", format, []string{"text", "json", "csv"}); err != nil {
+			if err := oneOf("format", format, reportFormats); err != nil {
 				return err
 			}
 			if err := oneOf("kind", kind, []string{"time", "stack", "footprint"}); err != nil {
@@ -50,13 +46,13 @@ a row of its own.`,
 				if err != nil {
 					return fmt.Errorf("%s: %w", args[0], err)
 				}
-				return c.write(cmd.OutOrStdout(), format, hasUTF8())
+				return writeReport(cmd.OutOrStdout(), format, c)
 			}
 			c, err := newChart(p, kind, bins)
 			if err != nil {
 				return fmt.Errorf("%s: %w", args[0], err)
 			}
-			return c.write(cmd.OutOrStdout(), format, hasUTF8())
+			return writeReport(cmd.OutOrStdout(), format, c)
 		},
 	}
 	cmd.Flags().StringVar(&kind, "kind", "time", "time: until the reuse; stack: stack distance, the other data in between; footprint: data touched in a window of accesses")
@@ -189,40 +185,21 @@ func scaleUp(v uint64, f float64) uint64 {
 	return math.MaxUint64
 }
 
-func (c *chart) write(w io.Writer, format string, utf8 bool) error {
-	switch format {
-	case "json":
-		e := json.NewEncoder(w)
-		e.SetIndent("", "  ")
-		e.SetEscapeHTML(false)
-		return e.Encode(c)
-	case "csv":
-		return c.writeCSV(w)
-	}
-	return c.writeText(w, utf8)
-}
-
-func (c *chart) writeCSV(w io.Writer) error {
-	out := csv.NewWriter(w)
-	out.Write([]string{"name", "from_" + c.Unit, "to_" + c.Unit, "from_ns", "to_ns", "accesses", "share"})
-	number := func(f float64) string { return strconv.FormatFloat(f, 'g', -1, 64) }
-	ns := func(f *float64) string {
-		if f == nil {
-			return ""
-		}
-		return number(*f)
-	}
+func (c *chart) rows() [][]string {
+	rows := [][]string{{"name", "from_" + c.Unit, "to_" + c.Unit, "from_ns", "to_ns", "accesses", "share"}}
 	for _, b := range c.Bars {
-		out.Write([]string{"", strconv.FormatUint(b.From, 10), strconv.FormatUint(b.To, 10), ns(b.FromNS), ns(b.ToNS), number(b.Weight), number(b.Share)})
+		rows = append(rows, []string{"", whole(b.From), whole(b.To), numberOr(b.FromNS), numberOr(b.ToNS), number(b.Weight), number(b.Share)})
+	}
+	named := func(name string, weight, share float64) {
+		rows = append(rows, []string{name, "", "", "", "", number(weight), number(share)})
 	}
 	for _, b := range c.Masses {
-		out.Write([]string{b.Name, "", "", "", "", number(b.Weight), number(b.Share)})
+		named(b.Name, b.Weight, b.Share)
 	}
 	for k := model.Reuse; k < model.Lost; k++ {
-		out.Write([]string{"observed " + k.String(), "", "", "", "", number(c.raw[k]), number(c.rawShare(k))})
+		named("observed "+k.String(), c.raw[k], c.rawShare(k))
 	}
-	out.Flush()
-	return out.Error()
+	return rows
 }
 
 // rawShare is the share of the accesses whose observation ended so.
@@ -237,12 +214,10 @@ func (c *chart) rawShare(k model.Kind) float64 {
 	return c.raw[k] / sum
 }
 
-func (c *chart) writeText(w io.Writer, utf8 bool) error {
-	if err := writeOverview(w, c.Profile); err != nil {
-		return err
-	}
+func (c *chart) text() string {
 	var b strings.Builder
-	amount := siCount
+	writeOverview(&b, c.Profile)
+	amount, utf8 := siCount, hasUTF8()
 	title := "reuse time"
 	if c.Kind == "stack" {
 		amount, title = siBytes, "stack distance"
@@ -284,8 +259,7 @@ func (c *chart) writeText(w io.Writer, utf8 bool) error {
 	draw("invalidated", "", c.Masses[1])
 	draw("never seen reused", "", c.Masses[2])
 	c.writeKinds(&b)
-	_, err := io.WriteString(w, b.String())
-	return err
+	return b.String()
 }
 
 // writeKinds tells how the observations ended, before any estimation.

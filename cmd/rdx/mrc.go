@@ -1,13 +1,9 @@
 package main
 
 import (
-	"encoding/csv"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -34,7 +30,7 @@ in as many observations as there are is not given, only its upper bound.`,
   rdx mrc --format svg before.pb.gz after.pb.gz > curves.svg`,
 		Args: profiles(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := oneOf("format", format, []string{"text", "csv", "json", "svg"}); err != nil {
+			if err := oneOf("format", format, append([]string{"svg"}, reportFormats...)); err != nil {
 				return err
 			}
 			options, err := f.options()
@@ -54,7 +50,10 @@ in as many observations as there are is not given, only its upper bound.`,
 				c.File = path
 				r.Curves = append(r.Curves, c)
 			}
-			return r.write(cmd.OutOrStdout(), format, hasUTF8())
+			if format == "svg" {
+				return r.writeSVG(cmd.OutOrStdout())
+			}
+			return writeReport(cmd.OutOrStdout(), format, &r)
 		},
 	}
 	f.register(cmd)
@@ -189,65 +188,37 @@ func curveSizes(p *model.Profile) []uint64 {
 	return sizes
 }
 
-func (r *mrcReport) write(w io.Writer, format string, utf8 bool) error {
-	switch format {
-	case "json":
-		e := json.NewEncoder(w)
-		e.SetIndent("", "  ")
-		e.SetEscapeHTML(false)
-		return e.Encode(r)
-	case "csv":
-		return r.writeCSV(w)
-	case "svg":
-		return r.writeSVG(w)
-	}
-	for i, c := range r.Curves {
-		if i > 0 {
-			if _, err := io.WriteString(w, "\n"); err != nil {
-				return err
-			}
-		}
-		if len(r.Curves) > 1 {
-			if _, err := fmt.Fprintf(w, "%-13s%s\n", "file", printable(c.File)); err != nil {
-				return err
-			}
-		}
-		if err := c.writeText(w, r, utf8); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-func (r *mrcReport) writeCSV(w io.Writer) error {
-	out := csv.NewWriter(w)
-	out.Write([]string{"file", "bytes", "blocks", "miss_ratio", "low", "high", "misses", "note"})
-	number := func(f *float64) string {
-		if f == nil {
-			return ""
-		}
-		return strconv.FormatFloat(*f, 'g', -1, 64)
-	}
+func (r *mrcReport) rows() [][]string {
+	rows := [][]string{{"file", "bytes", "blocks", "miss_ratio", "low", "high", "misses", "note"}}
 	for _, c := range r.Curves {
 		for _, q := range c.Points {
-			out.Write([]string{c.File, strconv.FormatUint(q.Bytes, 10), strconv.FormatUint(q.Blocks, 10),
-				number(q.MissRatio), number(&q.Low), number(&q.High), number(q.Misses), q.Note})
+			rows = append(rows, []string{c.File, whole(q.Bytes), whole(q.Blocks), numberOr(q.MissRatio), number(q.Low), number(q.High), numberOr(q.Misses), q.Note})
 		}
 	}
-	out.Flush()
-	return out.Error()
+	return rows
 }
 
-func (c *missCurve) writeText(w io.Writer, r *mrcReport, utf8 bool) error {
-	if err := writeOverview(w, c.Profile); err != nil {
-		return err
-	}
+func (r *mrcReport) text() string {
 	var b strings.Builder
+	for i, c := range r.Curves {
+		if i > 0 {
+			b.WriteString("\n")
+		}
+		if len(r.Curves) > 1 {
+			fmt.Fprintf(&b, "%-13s%s\n", "file", printable(c.File))
+		}
+		c.writeText(&b, r, hasUTF8())
+	}
+	return b.String()
+}
+
+func (c *missCurve) writeText(b *strings.Builder, r *mrcReport, utf8 bool) {
+	writeOverview(b, c.Profile)
 	kind := "fully associative"
 	if r.Ways > 0 {
 		kind = fmt.Sprintf("%d ways", r.Ways)
 	}
-	fmt.Fprintf(&b, "\nmiss ratio, LRU, %s, %d-byte blocks, model %s; in brackets 95 %% confidence\n\n", kind, c.Profile.Block, r.Model)
+	fmt.Fprintf(b, "\nmiss ratio, LRU, %s, %d-byte blocks, model %s; in brackets 95 %% confidence\n\n", kind, c.Profile.Block, r.Model)
 	greatest := 0.0
 	for _, q := range c.Points {
 		greatest = max(greatest, q.High)
@@ -271,8 +242,6 @@ func (c *missCurve) writeText(w io.Writer, r *mrcReport, utf8 bool) error {
 		}
 		b.WriteString(strings.TrimRight(line, " ") + "\n")
 	}
-	_, err := io.WriteString(w, b.String())
-	return err
 }
 
 // errNothing is for drawings without a point.

@@ -1,10 +1,7 @@
 package main
 
 import (
-	"encoding/csv"
-	"errors"
 	"fmt"
-	"io"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -28,27 +25,13 @@ Each part is taken as a fully associative LRU cache of its size.
 		Example: `  rdx partition a.pb.gz b.pb.gz c.pb.gz --cache 32m --ways 16`,
 		Args:    profiles(2),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := oneOf("format", f.format, []string{"text", "json", "csv"}); err != nil {
-				return err
-			}
 			if ways < 1 || ways > 4096 {
 				return usageError{fmt.Errorf("--ways %d: want 1 to 4096", ways)}
 			}
 			if least < 0 || least*len(args) > ways {
 				return usageError{fmt.Errorf("%d programs with at least %d ways each do not fit in %d", len(args), least, ways)}
 			}
-			if len(f.caches) > 1 {
-				return usageError{errors.New("--cache: want one size")}
-			}
-			set, err := f.load(args)
-			if err != nil {
-				return err
-			}
-			r, err := partition(set, ways, least)
-			if err != nil {
-				return err
-			}
-			return r.write(cmd.OutOrStdout(), f.format)
+			return f.run(cmd, args, false, func(set *corunSet) (report, error) { return partition(set, ways, least) })
 		},
 	}
 	f.register(cmd)
@@ -117,27 +100,21 @@ func partition(set *corunSet, ways, least int) (*partitionReport, error) {
 	return r, nil
 }
 
-func (r *partitionReport) write(w io.Writer, format string) error {
-	switch format {
-	case "json":
-		return writeJSON(w, r)
-	case "csv":
-		out := csv.NewWriter(w)
-		out.Write([]string{"program", "rate", "ways", "miss_ratio_best", "miss_ratio_equal", "miss_ratio_shared", "least_quotable"})
-		for _, x := range r.Rows {
-			out.Write([]string{x.Program, number(x.Rate), strconv.Itoa(x.Ways), number(x.Best), number(x.Equal), number(x.Free), number(x.Least)})
-		}
-		out.Write([]string{"all", "", strconv.Itoa(r.Ways), number(r.Best), number(r.Equal), number(r.Free), ""})
-		out.Flush()
-		return out.Error()
+func (r *partitionReport) rows() [][]string {
+	rows := [][]string{{"program", "rate", "ways", "miss_ratio_best", "miss_ratio_equal", "miss_ratio_shared", "least_quotable"}}
+	for _, x := range r.Rows {
+		rows = append(rows, []string{x.Program, number(x.Rate), strconv.Itoa(x.Ways), number(x.Best), number(x.Equal), number(x.Free), number(x.Least)})
 	}
+	return append(rows, []string{"all", "", strconv.Itoa(r.Ways), number(r.Best), number(r.Equal), number(r.Free), ""})
+}
+
+func (r *partitionReport) text() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "miss ratios in a cache of %s with %d ways (access rates %s)\n", siBytes(float64(r.Cache)), r.Ways, r.Rates)
 	fmt.Fprintf(&b, "%5s %8s %8s %8s  %s\n", "ways", "best", "equal", "shared", "program")
 	for _, x := range r.Rows {
-		fmt.Fprintf(&b, "%5d %8s %8s %8s  %s\n", x.Ways, quote(x.Best, x.Least), quote(x.Equal, x.Least), quote(x.Free, x.Least), filepath.Base(x.Program))
+		fmt.Fprintf(&b, "%5d %8s %8s %8s  %s\n", x.Ways, quote(x.Best, x.Least), quote(x.Equal, x.Least), quote(x.Free, x.Least), printable(filepath.Base(x.Program)))
 	}
 	fmt.Fprintf(&b, "%5d %8s %8s %8s  %s\n", r.Ways, percent(r.Best, 1), percent(r.Equal, 1), percent(r.Free, 1), "all accesses")
-	_, err := io.WriteString(w, b.String())
-	return err
+	return b.String()
 }

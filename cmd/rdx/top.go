@@ -1,10 +1,7 @@
 package main
 
 import (
-	"encoding/csv"
-	"encoding/json"
 	"fmt"
-	"io"
 	"strconv"
 	"strings"
 
@@ -31,7 +28,7 @@ A reuse in brackets was not seen: [cold] is the first access to the datum,
   rdx top --by distance --format csv rdx.pb.gz > pairs.csv`,
 		Args: oneFile,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := oneOf("format", format, []string{"text", "json", "csv"}); err != nil {
+			if err := oneOf("format", format, reportFormats); err != nil {
 				return err
 			}
 			if n < 1 {
@@ -56,7 +53,7 @@ A reuse in brackets was not seen: [cold] is the first access to the datum,
 				t.few, t.other = seen, betterBy(p)
 			}
 			t.Pairs = t.Pairs[:min(n, t.All)]
-			return t.write(cmd.OutOrStdout(), format)
+			return writeReport(cmd.OutOrStdout(), format, t)
 		},
 	}
 	cmd.Flags().StringVar(&by, "by", "misses", "what to sort by: misses (of the largest cache for which they are more than chance), reuses, accesses, observations, distance, or a cache level such as l1d, l2, l3")
@@ -167,29 +164,13 @@ type topList struct {
 	other  string // flag that gives a better one
 }
 
-func (t *topList) write(w io.Writer, format string) error {
-	switch format {
-	case "json":
-		e := json.NewEncoder(w)
-		e.SetIndent("", "  ")
-		e.SetEscapeHTML(false)
-		return e.Encode(t)
-	case "csv":
-		return t.writeCSV(w)
-	}
-	return t.writeText(w)
-}
-
-func (t *topList) writeText(w io.Writer) error {
-	if err := writeOverview(w, t.Profile); err != nil {
-		return err
-	}
+func (t *topList) text() string {
 	var b strings.Builder
+	writeOverview(&b, t.Profile)
 	fmt.Fprintf(&b, "\n%s: %s in all; %d of %d use -> reuse pairs\n\n", t.metric.title, t.amount(t.Total), len(t.Pairs), t.All)
 	if t.All == 0 {
 		fmt.Fprintf(&b, "nothing to list; try %s\n", t.other)
-		_, err := io.WriteString(w, b.String())
-		return err
+		return b.String()
 	}
 	fmt.Fprintf(&b, "%6s %6s %8s %5s %8s %8s %8s  %s\n", "", "", "", "", "median", "median", "median", "use")
 	fmt.Fprintf(&b, "%6s %6s %8s %5s %8s %8s %8s  %s\n", "share", "cum", t.By, "seen", "accesses", "time", "distance", "-> reuse")
@@ -222,8 +203,7 @@ func (t *topList) writeText(w io.Writer) error {
 	if t.few > 0 {
 		fmt.Fprintf(&b, "\nonly %d observations stand behind this list, so shares are chance; try %s\n", t.few, t.other)
 	}
-	_, err := io.WriteString(w, b.String())
-	return err
+	return b.String()
 }
 
 func (t *topList) amount(v float64) string {
@@ -233,23 +213,17 @@ func (t *topList) amount(v float64) string {
 	return siCount(v)
 }
 
-func (t *topList) writeCSV(w io.Writer) error {
-	c := csv.NewWriter(w)
-	c.Write([]string{"kind", "use_function", "use_file", "use_line", "reuse_function", "reuse_file", "reuse_line", t.By, "share", "cumulative_share",
-		"observations", "median_reuse_time_accesses", "median_reuse_time_ns", "below_resolution", "median_stack_distance_bytes"})
-	number := func(f float64) string { return strconv.FormatFloat(f, 'g', -1, 64) }
+func (t *topList) rows() [][]string {
+	rows := [][]string{{"kind", "use_function", "use_file", "use_line", "reuse_function", "reuse_file", "reuse_line", t.By, "share", "cumulative_share",
+		"observations", "median_reuse_time_accesses", "median_reuse_time_ns", "below_resolution", "median_stack_distance_bytes"}}
 	for _, q := range t.Pairs {
-		ns, distance := "", ""
+		ns := ""
 		if q.Nanoseconds != nil {
-			ns = strconv.FormatUint(*q.Nanoseconds, 10)
+			ns = whole(*q.Nanoseconds)
 		}
-		if q.Distance != nil {
-			distance = number(*q.Distance)
-		}
-		c.Write([]string{q.Kind, q.Use.Function, q.Use.File, strconv.Itoa(q.Use.Line), q.Reuse.Function, q.Reuse.File, strconv.Itoa(q.Reuse.Line),
+		rows = append(rows, []string{q.Kind, q.Use.Function, q.Use.File, strconv.Itoa(q.Use.Line), q.Reuse.Function, q.Reuse.File, strconv.Itoa(q.Reuse.Line),
 			number(q.Value), number(q.Share), number(q.Cumulative), strconv.FormatInt(q.Observations, 10),
-			strconv.FormatUint(q.Time, 10), ns, strconv.FormatBool(q.BelowResolution), distance})
+			whole(q.Time), ns, strconv.FormatBool(q.BelowResolution), numberOr(q.Distance)})
 	}
-	c.Flush()
-	return c.Error()
+	return rows
 }

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -168,9 +167,7 @@ func newTraceInfoCmd() *cobra.Command {
 				i.Damage = append(i.Damage, d.String())
 			}
 			if asJSON {
-				e := json.NewEncoder(cmd.OutOrStdout())
-				e.SetIndent("", "  ")
-				return e.Encode(i)
+				return writeJSON(cmd.OutOrStdout(), i)
 			}
 			i.write(cmd.OutOrStdout())
 			if len(i.Damage) > 0 {
