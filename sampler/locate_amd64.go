@@ -62,7 +62,8 @@ func (l *Locator) Ahead(pid, tid, skip, burst int, pick func(n int) int) (Ahead,
 	}
 	start := l.regs
 	l.machine.Start(&l.regs, &l.memory)
-	end := l.run(skip + 1)
+	limit := limitFor(skip + 1)
+	end := l.machine.Run(limit)
 	all := l.machine.Accesses()
 	if len(all) == 0 {
 		return l.operand(end, pick)
@@ -70,10 +71,13 @@ func (l *Locator) Ahead(pid, tid, skip, burst int, pick func(n int) int) (Ahead,
 	if len(all) <= skip {
 		// Not that many can be read ahead: take one of those that can.
 		skip = pick(len(all))
+		// The instructions allowed are as before, or it might not come as far.
 		l.regs, l.memory.pages = start, samplePages
 		l.machine.Start(&l.regs, &l.memory)
-		l.run(skip + 1)
-		all = l.machine.Accesses()
+		l.machine.Run(interp.Limit{Accesses: skip + 1, Instructions: limit.Instructions})
+		if all = l.machine.Accesses(); len(all) <= skip {
+			return Ahead{}, &Declined{Reason: "code or data ahead changed while it was read"}
+		}
 	}
 	l.machine.Regs(&l.regs)
 
@@ -129,7 +133,7 @@ func (l *Locator) Stretch(pid, tid, lead, n int) (Stretch, bool) {
 		return Stretch{}, false
 	}
 	l.machine.Start(&l.regs, &l.memory)
-	l.run(lead + 2*n)
+	l.machine.Run(limitFor(lead + 2*n))
 	clear(l.touched)
 	all := l.machine.Accesses()
 	// Where the code can't be read so far ahead, half of what there is leads.
@@ -176,8 +180,8 @@ type touch struct {
 	inst         int32
 }
 
-func (l *Locator) run(accesses int) interp.End {
-	return l.machine.Run(interp.Limit{Accesses: accesses, Instructions: firstInstructions + perAccess*accesses})
+func limitFor(accesses int) interp.Limit {
+	return interp.Limit{Accesses: accesses, Instructions: firstInstructions + perAccess*accesses}
 }
 
 func (l *Locator) readRegs(pid, tid, pages int) error {
