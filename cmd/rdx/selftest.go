@@ -39,9 +39,9 @@ type selfTest struct {
 }
 
 const (
-	// Each round takes some hundred microseconds on hardware: far above what
+	// Each round takes some half a millisecond on hardware: far above what
 	// any usable clock resolves, far below the time between samples.
-	selfTestWords    = 1 << 11
+	selfTestWords    = 1 << 13
 	selfTestDuration = 2 * time.Second
 	selfTestOverhead = 0.2
 	minPairs         = 20
