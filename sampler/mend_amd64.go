@@ -9,25 +9,31 @@ const (
 	restartBlock  = -516 // ERESTART_RESTARTBLOCK: goes on as restart_syscall
 )
 
-// mendSyscall undoes what a hold does to a system call. The signal that holds
-// a thread is sent by an interrupt of its own, which may come when the thread
-// has just entered a system call. The kernel then makes the call again by
-// itself, save in two cases, in which this asks it to: calls that would return
-// EINTR, and those that go on as restart_syscall, which a seccomp filter may
-// not allow. A call made again waits for all of its time-out once more.
+// interrupted says whether the thread, stopped for a signal that nobody will
+// handle, stands in a system call which that signal would harm. The kernel makes
+// most interrupted calls again by itself, save those that would return EINTR,
+// and those that go on as restart_syscall, which a seccomp filter may not
+// allow.
+func interrupted(tid int) bool {
+	var regs unix.PtraceRegs
+	if unix.PtraceGetRegs(tid, &regs) != nil {
+		return false
+	}
+	switch call, result := int64(regs.Orig_rax), int64(regs.Rax); {
+	case call < 0, call == unix.SYS_CLOSE: // which has closed the file by now
+		return false
+	case result == -int64(unix.EINTR):
+		return true
+	default:
+		return result == restartBlock && filtered(tid)
+	}
+}
+
+// mendSyscall asks the kernel to make an interrupted call again. It then waits
+// for all of its time-out once more.
 //
 // The register is the only thing rdx ever writes in a target.
 func mendSyscall(tid int) {
-	var regs unix.PtraceRegs
-	if unix.PtraceGetRegs(tid, &regs) != nil || int64(regs.Orig_rax) < 0 {
-		return
-	}
-	switch result := int64(regs.Rax); {
-	case result == -int64(unix.EINTR):
-	case result == restartBlock && filtered(tid):
-	default:
-		return
-	}
 	const (
 		pokeUser  = 6      // PTRACE_POKEUSR
 		offsetRax = 10 * 8 // in struct user

@@ -34,19 +34,24 @@ int main(void)
 // takesAll takes every SIGURG for a hold.
 type takesAll struct {
 	watcher
-	held chan int
+	seen chan int
 }
 
 func (h takesAll) Hold(tid int, signal unix.Signal) bool {
-	if signal == unix.SIGURG {
-		h.held <- tid
-	}
+	h.seen <- tid
 	return signal == unix.SIGURG
 }
 
 // A hold that comes while the thread waits in a system call must not end the
 // call.
-func TestHoldInSyscall(t *testing.T) {
+func TestHoldInSyscall(t *testing.T) { testWaits(t, unix.SIGURG) }
+
+// Nor must a signal that the program ignores, which reaches the thread only
+// because it is traced.
+func TestIgnoredInSyscall(t *testing.T) { testWaits(t, unix.SIGCHLD) }
+
+// testWaits sends a waiting program signals that must not end its call.
+func testWaits(t *testing.T, signal unix.Signal) {
 	dir := t.TempDir()
 	bin := filepath.Join(dir, "waiting")
 	cc := exec.Command("gcc", "-o", bin, "-x", "c", "-")
@@ -78,13 +83,13 @@ func TestHoldInSyscall(t *testing.T) {
 	}
 	start := time.Now()
 	for range 5 {
-		if err := unix.Tgkill(pid, pid, unix.SIGURG); err != nil {
+		if err := unix.Tgkill(pid, pid, signal); err != nil {
 			t.Fatal(err)
 		}
 		select {
-		case <-h.held:
+		case <-h.seen:
 		case <-time.After(10 * time.Second):
-			t.Fatal("not held")
+			t.Fatal("not stopped")
 		}
 	}
 	line, err := out.ReadString('\n')

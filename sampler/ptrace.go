@@ -58,6 +58,22 @@ func procStatus(pid int, field string) (string, error) {
 	return "", fmt.Errorf("read /proc/%d/status: no field %s", pid, field)
 }
 
+// ignores says whether the signal does nothing in the thread's process: by its
+// choice, or because it has made none.
+func ignores(tid int, signal unix.Signal) bool {
+	in := func(field string) bool {
+		hex, err := procStatus(tid, field)
+		mask, parseErr := strconv.ParseUint(hex, 16, 64)
+		return err == nil && parseErr == nil && mask>>(signal-1)&1 != 0
+	}
+	switch signal {
+	case unix.SIGCHLD, unix.SIGCONT, unix.SIGURG, unix.SIGWINCH:
+		return !in("SigCgt")
+	default:
+		return in("SigIgn")
+	}
+}
+
 func processOf(tid int) (int, error) {
 	s, err := procStatus(tid, "Tgid")
 	if err != nil {

@@ -271,9 +271,15 @@ func (t *Tracer) stopped(tid int, status unix.WaitStatus) {
 	signal := status.StopSignal()
 	switch event := int(status) >> 16; event {
 	case 0: // signal-delivery-stop
-		if t.handler.Hold(tid, unix.Signal(signal)) {
-			signal = 0
+		// The signal that holds a thread is sent by an interrupt of its own, which
+		// may come when the thread has just entered a system call. And a signal
+		// that the target ignores would not have got here without us.
+		held := t.handler.Hold(tid, signal)
+		if interrupted(tid) && (held || ignores(tid, signal)) {
 			mendSyscall(tid)
+		}
+		if held {
+			signal = 0
 		}
 		_ = unix.PtraceCont(tid, int(signal))
 		return
