@@ -14,6 +14,7 @@ const epochSamples = 50
 // evenly, so that a phase in which the slots were busy, and few samples won
 // one, counts for as much as it lasted.
 type epoch struct {
+	number   int    // among the thread's, from 1
 	cpu      uint64 // ns
 	accepted int    // observations, lost ones taken out
 }
@@ -24,10 +25,18 @@ func (e *epoch) perObservation() float64 { return float64(e.cpu) / float64(max(e
 // currentEpoch counts one more observation in the thread's epoch.
 func (t *thread) currentEpoch() *epoch {
 	if t.epoch == nil || t.epoch.accepted >= epochSamples {
-		t.epoch = new(epoch)
+		t.nextEpoch()
 	}
 	t.epoch.accepted++
 	return t.epoch
+}
+
+func (t *thread) nextEpoch() {
+	number := 1
+	if t.epoch != nil {
+		number += t.epoch.number
+	}
+	t.epoch = &epoch{number: number}
 }
 
 type obsState uint8

@@ -43,6 +43,7 @@ func (s *Session) profile() (*model.Profile, error) {
 			Use:          locations.stack(o.process, s.stacks.stacks[o.useStack]),
 			Op:           o.op,
 			TID:          o.tid,
+			Epoch:        o.epoch.number,
 			Observations: 1,
 			Accesses:     o.epoch.perObservation() * perSource * s.rates.at(o.process, o.pc) / s.rates.mean(),
 		}
@@ -52,6 +53,7 @@ func (s *Session) profile() (*model.Profile, error) {
 		}
 		p.Records = append(p.Records, r)
 	}
+	p.JoinEpochs()
 	count := func(name string, n uint64) {
 		if n > 0 {
 			p.Counts = append(p.Counts, model.Count{Name: name, N: int64(n)})

@@ -336,7 +336,7 @@ func (t *thread) account() {
 	t.ticks = t.shared.Ticks
 	t.cpu += d
 	if t.epoch == nil {
-		t.epoch = new(epoch)
+		t.nextEpoch()
 	}
 	t.epoch.cpu += d
 }

@@ -50,10 +50,16 @@ type Point struct {
 	Misses    float64 // MissRatio in accesses
 }
 
+// Local names the conversion by epochs and threads, see TimeLocal.
+const Local = "local"
+
+// CurveModels are the names CurveOptions take, the best first.
+var CurveModels = append([]string{Local}, ModelNames...)
+
 // CurveOptions say how a profile's miss ratio curve is made; the zero value is
-// SSX, fully associative, 500 replicates.
+// Local, fully associative, 500 replicates.
 type CurveOptions struct {
-	Model      string // of ModelNames, "" for SSX
+	Model      string // of CurveModels, "" for Local
 	Ways       int    // 0 for fully associative; else Smith's correction
 	Replicates int    // of the bootstrap; 0 means 500
 	Seed       uint64 // of the bootstrap
@@ -75,7 +81,9 @@ type Curve struct {
 // They cover the chance of sampling. They do not cover the error of the
 // conversion itself (about half a point of miss ratio on real programs), of
 // the clock's rate, or dependence between observations. A point below 10/n is
-// marked, and its band is widened to that of a Poisson count.
+// marked, and its band is widened to that of a Poisson count. With Local, the
+// bootstrap is that of SSX, as if all epochs were one, and its bands are moved,
+// see replicator.move.
 //
 // It errs on an unknown model, a broken profile or one with no observations.
 func (p *Profile) MissRatios(sizes []uint64, o CurveOptions) (*Curve, error) {
@@ -86,7 +94,7 @@ func (p *Profile) MissRatios(sizes []uint64, o CurveOptions) (*Curve, error) {
 	if e.empty() {
 		return nil, fmt.Errorf("miss ratios: the profile has no observations")
 	}
-	r, err := newReplicator(e, o)
+	r, err := p.newReplicator(e, o)
 	if err != nil {
 		return nil, fmt.Errorf("miss ratios: %w", err)
 	}
@@ -100,6 +108,13 @@ func (p *Profile) MissRatios(sizes []uint64, o CurveOptions) (*Curve, error) {
 	})
 	if err != nil {
 		return nil, fmt.Errorf("miss ratios: %w", err)
+	}
+	if r.local != nil {
+		better := make([]float64, len(sizes))
+		if err := r.localMissRatios(better, sizes); err != nil {
+			return nil, fmt.Errorf("miss ratios: %w", err)
+		}
+		r.move(base, low, high, better)
 	}
 	total := e.mass.Total()
 	seen, blind := p.sizesSeen(e)
@@ -141,7 +156,7 @@ func (p *Profile) StackBands(b *Bins, o CurveOptions) (*HistBand, error) {
 	if e.empty() {
 		return nil, fmt.Errorf("stack distances: the profile has no observations")
 	}
-	r, err := newReplicator(e, o)
+	r, err := p.newReplicator(e, o)
 	if err != nil {
 		return nil, fmt.Errorf("stack distances: %w", err)
 	}
@@ -176,6 +191,19 @@ func (p *Profile) StackBands(b *Bins, o CurveOptions) (*HistBand, error) {
 	})
 	if err != nil {
 		return nil, fmt.Errorf("stack distances: %w", err)
+	}
+	if r.local != nil {
+		out.H.Reset()
+		if err := r.local.stacks(out.H); err != nil {
+			return nil, fmt.Errorf("stack distances: %w", err)
+		}
+		out.H.addEndless(e.mass)
+		better := make([]float64, n+1)
+		for i, w := range out.H.W {
+			better[i] = w / total
+		}
+		better[n] = base[n]
+		r.move(base, low, high, better)
 	}
 	for i := range low {
 		w := out.H.Cold
@@ -253,6 +281,7 @@ func (p *Profile) sizesSeen(e *estimate) (seen, blind float64) {
 // replicator redraws an estimate's observations.
 type replicator struct {
 	e          *estimate
+	local      *local // nil unless that is the model; m is then SSX
 	m          Model
 	ways       int
 	replicates int
@@ -262,8 +291,13 @@ type replicator struct {
 	mass, net, stacks *Hist
 }
 
-func newReplicator(e *estimate, o CurveOptions) (*replicator, error) {
-	if o.Model == "" {
+func (p *Profile) newReplicator(e *estimate, o CurveOptions) (*replicator, error) {
+	var l *local
+	var err error
+	if o.Model == "" || o.Model == Local {
+		if l, err = p.local(e); err != nil {
+			return nil, err
+		}
 		o.Model = ModelNames[0]
 	}
 	m, err := NewModel(o.Model)
@@ -276,7 +310,7 @@ func newReplicator(e *estimate, o CurveOptions) (*replicator, error) {
 	if o.Replicates <= 0 {
 		o.Replicates = 500
 	}
-	return &replicator{e: e, m: m, ways: o.Ways, replicates: o.Replicates,
+	return &replicator{e: e, local: l, m: m, ways: o.Ways, replicates: o.Replicates,
 		rng:   rand.New(rand.NewPCG(o.Seed, 0x5851f42d4c957f2d)),
 		drawn: newEndings(e.bins), mass: NewHist(e.bins), net: NewHist(e.bins), stacks: NewHist(LogBins(20))}, nil
 }
@@ -300,6 +334,44 @@ func (r *replicator) missRatios(out []float64, mass, net *Hist, sizes []uint64) 
 		out[i] = SetAssociative(r.stacks, s, r.ways)
 	}
 	return nil
+}
+
+// localMissRatios fills out for the given sizes, from the observations as they
+// are.
+func (r *replicator) localMissRatios(out []float64, sizes []uint64) error {
+	if r.ways > 0 {
+		r.stacks.Reset()
+		if err := r.local.stacks(r.stacks); err != nil {
+			return err
+		}
+		r.stacks.addEndless(r.e.mass)
+		for i, s := range sizes {
+			out[i] = SetAssociative(r.stacks, s, r.ways)
+		}
+		return nil
+	}
+	r.local.missed(out, sizes)
+	for i := range out {
+		out[i] = (out[i] + r.e.mass.endless()) / r.e.mass.Total()
+	}
+	return nil
+}
+
+// move replaces the shares of the stationary conversion by better ones and moves
+// their bands along. A share that becomes larger rests on more observations,
+// and its band is widened as that of a count. What the choice of epochs adds
+// to the chance of sampling is left out: in TestBandsCoverLocal 94 % are covered
+// on average, 84 % at the size that fewest reuses reach.
+func (r *replicator) move(base, low, high, better []float64) {
+	for i, b := range better {
+		widen := 1.0
+		if base[i] > 0 {
+			widen = math.Sqrt(max(1, b/base[i]))
+		}
+		low[i] = max(0, b-(base[i]-low[i])*widen)
+		high[i] = min(1, b+(high[i]-base[i])*widen)
+		base[i] = b
+	}
 }
 
 // draw fills mass and net from a fresh draw of the observations; ok is false

@@ -11,7 +11,8 @@ import (
 // they would have ended, so their weight is redistributed by Kaplan & Meier
 // to the reuses and invalidations of greater age (see KaplanMeier); what
 // outlives the last of them stays on the records cut off after it, as weight
-// never seen to be reused. Stack distances come from SSX. Then, per record:
+// never seen to be reused. Stack distances come from SSX by epochs and threads,
+// see TimeLocal. Then, per record:
 //
 //   - Reuses: for Reuse records the estimated accesses; 0 for all others.
 //   - Misses[i]: expected accesses with a stack distance of at least
@@ -21,10 +22,11 @@ import (
 //   - Distance: Reuses in units of Observations, times the expected stack
 //     distance, times Block: bytes.
 //
-// Lost records get zeros. All threads share one estimate.
+// Lost records get zeros.
 //
-// Known bias: that of SSX (stationary program) and of Kaplan-Meier (being cut
-// off must say nothing about the reuse time). Weight that outlives the last
+// Known bias: that of SSX (an epoch is stationary) and of Kaplan-Meier, which
+// is one for all threads and epochs (being cut off must say nothing about the
+// reuse time). Weight that outlives the last
 // reuse is counted as missing, so for caches that hold more than what the
 // longest observation touched the miss ratio is an upper bound. Where a time
 // is below the clock's resolution it is only known to lie in 1..Time, and is
@@ -40,27 +42,32 @@ func (p *Profile) Derive() error {
 	if err != nil {
 		return fmt.Errorf("derive: %w", err)
 	}
-	var x SSX
+	var x *local
 	if !e.empty() {
-		if err := x.Reset(e.net); err != nil {
+		if x, err = p.local(e); err != nil {
 			return fmt.Errorf("derive: %w", err)
 		}
 	}
-	// Per bin, so that records that share one do not repeat the work.
+	// Per epoch and bin, so that records that share them do not repeat the work.
 	sizes := p.cacheBlocks()
-	type perBin struct {
-		known    bool
+	type place struct{ epoch, bin int }
+	type result struct {
 		distance float64
 		miss     []float64
 	}
-	known := make([]perBin, e.bins.Len())
-	at := func(i int) *perBin {
-		b := &known[i]
-		if !b.known {
-			*b = perBin{true, x.Expected(i), make([]float64, len(sizes))}
-			for k, s := range sizes {
-				b.miss[k] = 1 - x.Below(i, s)
-			}
+	known := map[place]*result{}
+	at := func(r *Record, i int) *result {
+		k := place{x.group(r), i}
+		b := known[k]
+		if b == nil {
+			b = &result{miss: make([]float64, len(sizes))}
+			known[k] = b
+			x.spreads(k.epoch, i, func(p *spread, share float64) {
+				b.distance += share * (p.c0 + p.c1) / 2
+				for k, s := range sizes {
+					b.miss[k] += share * (1 - p.below(float64(s)))
+				}
+			})
 		}
 		return b
 	}
@@ -80,7 +87,7 @@ func (p *Profile) Derive() error {
 				if w == 0 {
 					return
 				}
-				b := at(i)
+				b := at(r, i)
 				r.Reuses += w
 				r.Distance += w * perObservation * b.distance
 				for k, m := range b.miss {
@@ -115,7 +122,7 @@ func (p *Profile) Times() (*Hist, error) {
 }
 
 // Stacks is the estimated histogram of stack distances on the given bins, in
-// blocks and accesses, by SSX; the masses are those of Times.
+// blocks and accesses, by the model of Derive; the masses are those of Times.
 func (p *Profile) Stacks(b *Bins) (*Hist, error) {
 	e, err := p.estimate()
 	if err != nil {
@@ -126,13 +133,14 @@ func (p *Profile) Stacks(b *Bins) (*Hist, error) {
 		h.addEndless(e.mass)
 		return h, nil
 	}
-	var x SSX
-	if err := x.Reset(e.net); err != nil {
+	x, err := p.local(e)
+	if err == nil {
+		err = x.stacks(h)
+	}
+	if err != nil {
 		return nil, fmt.Errorf("stack distances: %w", err)
 	}
-	if err := x.Stacks(h, e.mass); err != nil {
-		return nil, fmt.Errorf("stack distances: %w", err)
-	}
+	h.addEndless(e.mass)
 	return h, nil
 }
 

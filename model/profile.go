@@ -88,6 +88,9 @@ type Record struct {
 	Reuse []*Location // of the reuse, or of the invalidating write
 	Op    Op          // of the use
 	TID   int
+	// Epoch numbers the stretches of the thread's run, in order: uses of one
+	// epoch are of about the same time. 0 if that is not known.
+	Epoch int
 
 	// Time is the reuse time in accesses for Reuse and Invalidated, and for
 	// Censored and Pruned the age at which the observation ended.

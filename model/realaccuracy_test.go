@@ -5,6 +5,7 @@ package model
 import (
 	"fmt"
 	"math"
+	"slices"
 	"testing"
 )
 
@@ -107,26 +108,37 @@ func TestRealAccuracy(t *testing.T) {
 	}
 }
 
-// What SSX does where it does worst; the bounds only keep that from growing.
-// The time-local conversion, given each epoch's own reuse times, does better.
-func TestRealAccuracyHard(t *testing.T) {
+// leastLocal is the l2 that the time-local conversion reaches on words; what is
+// not listed, and all lines, reach 92. Within its epochs, too, the sort of words
+// is not stationary: how long a comparison of two strings runs, and where the
+// next one begins, goes with what it touches.
+var leastLocal = map[string]float64{"sort-words": 87}
+
+// By epochs of the run, as rdx does it by default, the conversion reaches
+// l2 >= 92 and a mean miss-ratio error <= 1.9 points where phases differ, too,
+// and on average more than SSX on the others.
+func TestRealAccuracyLocal(t *testing.T) {
 	for _, line := range []bool{false, true} {
 		t.Run(fmt.Sprintf("line=%v", line), func(t *testing.T) {
-			var gain float64
-			realScores(t, hardPrograms, 10, line, func(name string, s scores) {
-				if s.l2 < 87 || s.mean > 2.5 {
-					t.Errorf("%s: ssx l2 %.1f (at least 87), mean miss-ratio error %.2f (at most 2.5)", name, s.l2, s.mean)
-				}
-				for _, p := range hardPrograms {
-					if p.name == name {
-						l := p.timeLocal(t, line, 640)
-						t.Logf("%-10s  %v  time-local, 640 epochs", name, l)
-						gain += l.l2 - s.l2
+			for _, list := range [][]realProgram{realPrograms, hardPrograms} {
+				var gain float64
+				realScores(t, list, 10, line, func(name string, s scores) {
+					i := slices.IndexFunc(list, func(p realProgram) bool { return p.name == name })
+					l := list[i].timeLocal(t, line, 640)
+					t.Logf("%-10s  %v  time-local, 640 epochs", name, l)
+					gain += (l.l2 - s.l2) / float64(len(list))
+					least := 92.0
+					if v, ok := leastLocal[name]; ok && !line {
+						least = v
 					}
+					if l.l2 < least || l.mean > 1.9 {
+						t.Errorf("%s: time-local l2 %.1f (at least %.0f), mean miss-ratio error %.2f (at most 1.9)", name, l.l2, least, l.mean)
+					}
+				})
+				t.Logf("mean gain in l2 %+.2f", gain)
+				if gain < 0 {
+					t.Errorf("time-local conversion loses %.1f points of l2 on average", -gain)
 				}
-			})
-			if gain < 0 {
-				t.Errorf("time-local conversion loses %.1f points of l2 in all", -gain)
 			}
 		})
 	}
@@ -140,7 +152,7 @@ func (p realProgram) timeLocal(t *testing.T, line bool, n int) scores {
 	epochs := make([]Epoch, n)
 	b, length := LogBins(10), (len(trace)+n-1)/n
 	for i := range epochs {
-		epochs[i] = Epoch{Length: uint64(min(length, len(trace)-i*length)), Times: NewHist(b)}
+		epochs[i] = Epoch{Length: float64(min(length, len(trace)-i*length)), Times: NewHist(b)}
 	}
 	next := make([]int, h.blocks) // 1 + position of the next use
 	for i := len(trace) - 1; i >= 0; i-- {
@@ -157,20 +169,26 @@ func (p realProgram) timeLocal(t *testing.T, line bool, n int) scores {
 		t.Fatal(err)
 	}
 	est := NewHist(h.dists.Bins)
-	x.Stacks(est)
+	for i, e := range epochs {
+		if err := x.Stacks(est, i, e.Times); err != nil {
+			t.Fatal(err)
+		}
+	}
 	return score(t, h.dists, est, h.blocks)
 }
 
 // A profile of 3000 uses drawn at random from each program, the unfinished
 // ones censored at the end of the run, through all that a profile goes
-// through. Sampling itself costs one to two points.
+// through, with and without the epochs that tell when each was. Sampling itself
+// costs one to two points.
 func TestRealSampled(t *testing.T) {
 	const n = 3000
 	for _, line := range []bool{false, true} {
 		t.Run(fmt.Sprintf("line=%v", line), func(t *testing.T) {
 			rng := newRand(t, 61)
-			var mean float64
-			for _, program := range realPrograms {
+			var mean, plain float64
+			programs := slices.Concat(realPrograms, hardPrograms)
+			for _, program := range programs {
 				h := program.hists(t, line)
 				trace := program.load(t).blocks(line)
 				wanted := map[int]uint64{} // position of a drawn use -> reuse time
@@ -186,26 +204,34 @@ func TestRealSampled(t *testing.T) {
 				}
 				p := &Profile{Block: 64, BinsPerOctave: 10, Caches: []Cache{{Size: 32 << 10}}}
 				for i, time := range wanted {
-					r := Record{Kind: Reuse, Time: time, Observations: 1, Accesses: float64(len(trace)) / n}
+					r := Record{Kind: Reuse, Time: time, Epoch: 1 + 200*i/len(trace), Observations: 1, Accesses: float64(len(trace)) / n}
 					if time == 0 {
 						r.Kind, r.Time = Censored, uint64(max(1, len(trace)-1-i))
 					}
 					p.Records = append(p.Records, r)
 				}
-				st, err := p.Stacks(h.dists.Bins)
-				if err != nil {
-					t.Fatal(err)
+				of := func(p *Profile) scores {
+					st, err := p.Stacks(h.dists.Bins)
+					if err != nil {
+						t.Fatal(err)
+					}
+					return score(t, h.dists, st, h.blocks)
 				}
-				s := score(t, h.dists, st, h.blocks)
-				t.Logf("%-8s  %v", program.name, s)
-				mean += s.l2 / float64(len(realPrograms))
-				if s.l2 < 88 {
-					t.Errorf("%s: l2 %.1f", program.name, s.l2)
+				s, w := of(p), of(withoutEpochs(p))
+				t.Logf("%-10s  %v  without epochs %v", program.name, s, w)
+				mean += s.l2 / float64(len(programs))
+				plain += w.l2 / float64(len(programs))
+				least := 88.0
+				if v, ok := leastLocal[program.name]; ok && !line {
+					least = v - 2
+				}
+				if s.l2 < least {
+					t.Errorf("%s: l2 %.1f, want %.0f", program.name, s.l2, least)
 				}
 			}
-			t.Logf("mean l2 %.1f", mean)
-			if mean < 92 {
-				t.Errorf("mean l2 %.1f, want 92", mean)
+			t.Logf("mean l2 %.1f, without epochs %.1f", mean, plain)
+			if mean < 93 || mean < plain {
+				t.Errorf("mean l2 %.1f, without epochs %.1f, want 93", mean, plain)
 			}
 		})
 	}

@@ -5,10 +5,11 @@ import (
 	"math"
 )
 
-// Epoch is a stretch of a program's run: its length in accesses and the
+// Epoch is a stretch of one thread's run: its length in accesses and the
 // histogram of the reuse times of the uses in it.
 type Epoch struct {
-	Length uint64
+	Thread int // any number; epochs of one thread are in order and adjoin
+	Length float64
 	Times  *Hist
 }
 
@@ -19,7 +20,8 @@ type Epoch struct {
 //	d(s, D) = sum_{t=1}^{D-1} q_{e(s+D-t)}(t)
 //
 // for a use at position s. It repairs what no stationary model gets right,
-// phases with different working sets and sawtooth orders.
+// phases with different working sets and sawtooth orders, and what no single
+// survival function gets right, threads that differ.
 //
 // An epoch of about 50 observations has a survival function too noisy to use,
 // so each is shrunk towards the whole run's: (n_e S_e + k S)/(n_e + k), with k
@@ -27,8 +29,7 @@ type Epoch struct {
 // make them.
 type TimeLocal struct {
 	epochs []Epoch
-	start  []float64 // position of each epoch's first access
-	end    float64
+	start  []float64 // position of each epoch's first access in its thread
 	local  []SSX
 	k      float64
 }
@@ -43,8 +44,8 @@ func NewTimeLocal(epochs []Epoch) (*TimeLocal, error) {
 	all := NewHist(epochs[0].Times.Bins)
 	x := &TimeLocal{epochs: epochs, local: make([]SSX, len(epochs)), start: make([]float64, len(epochs))}
 	for i, e := range epochs {
-		if e.Length == 0 {
-			return nil, fmt.Errorf("time-local conversion: epoch %d has no length", i)
+		if !(e.Length > 0) || math.IsInf(e.Length, 0) {
+			return nil, fmt.Errorf("time-local conversion: epoch %d has a length of %v accesses", i, e.Length)
 		}
 		if err := e.Times.check(); err != nil {
 			return nil, fmt.Errorf("time-local conversion: epoch %d: %w", i, err)
@@ -52,8 +53,9 @@ func NewTimeLocal(epochs []Epoch) (*TimeLocal, error) {
 		if err := all.Merge(e.Times); err != nil {
 			return nil, fmt.Errorf("time-local conversion: epoch %d: %w", i, err)
 		}
-		x.start[i] = x.end
-		x.end += float64(e.Length)
+		if x.follows(i) {
+			x.start[i] = x.start[i-1] + epochs[i-1].Length
+		}
 	}
 	total, err := all.checkTimes()
 	if err != nil {
@@ -77,6 +79,11 @@ func NewTimeLocal(epochs []Epoch) (*TimeLocal, error) {
 		}
 	}
 	return x, nil
+}
+
+// follows says whether epoch i goes on where the one before it ended.
+func (x *TimeLocal) follows(i int) bool {
+	return i > 0 && i < len(x.epochs) && x.epochs[i].Thread == x.epochs[i-1].Thread
 }
 
 // K is the weight of the whole run in each epoch's estimate, in observations.
@@ -111,8 +118,9 @@ func shrinkage(epochs []Epoch, all *Hist) float64 {
 // mean is the mean stack distance, and its variance, of a reuse after time d
 // of a use at position s in epoch e.
 func (x *TimeLocal) mean(e int, s, d float64) (mean, variance float64) {
-	for f := e; f < len(x.local); f++ {
-		// Epoch f holds the offsets before the window's end from..to.
+	for f := e; f == e || x.follows(f); f++ {
+		// Epoch f holds the offsets before the window's end from..to; a
+		// thread's last one all that come after it, too.
 		to := d
 		if f > e {
 			to = s + d - x.start[f]
@@ -121,7 +129,7 @@ func (x *TimeLocal) mean(e int, s, d float64) (mean, variance float64) {
 			break
 		}
 		from := 1.0
-		if f+1 < len(x.local) {
+		if x.follows(f + 1) {
 			from = max(1, s+d-x.start[f+1])
 		}
 		c1, v1 := x.local[f].moments(to)
@@ -132,40 +140,51 @@ func (x *TimeLocal) mean(e int, s, d float64) (mean, variance float64) {
 	return mean, max(0, variance)
 }
 
-// Stacks adds the stack distances of all epochs' reuse times to dst: cost in
-// the order of epochs x bins x epochs that a reuse spans.
-func (x *TimeLocal) Stacks(dst *Hist) {
+// spreads calls f with the distributions of stack distances that together, by
+// their shares, are that of a reuse in time bin i of a use in epoch e.
+func (x *TimeLocal) spreads(e, i int, f func(p *spread, share float64)) {
 	const places = 2 // positions in an epoch at which its uses are taken to be
-	for e, epoch := range x.epochs {
-		for i, w := range epoch.Times.W {
-			if w == 0 {
-				continue
-			}
-			b := &x.local[e].bin[i]
-			n := x.local[e].pieces(i)
-			step := b.width / float64(n)
-			for place := range places {
-				s := x.start[e] + float64(epoch.Length)*(float64(place)+0.5)/places
-				for k := range n {
-					p := x.local[e].piece(i, k, n) // for its bounds
-					d := b.lo + step*float64(k)
-					if b.width <= exactWidth {
-						p.c0, p.v = x.mean(e, s, d)
-						p.c1 = p.c0
-					} else {
-						p.c0, _ = x.mean(e, s, max(1, d-0.5))
-						p.c1, _ = x.mean(e, s, d+step-0.5)
-						_, p.v = x.mean(e, s, d+step/2)
-						if p.c1 < p.c0 { // a longer window may hold fewer blocks
-							p.c0, p.c1 = p.c1, p.c0
-						}
-					}
-					p.add(dst, w/float64(n)/places)
+	b := &x.local[e].bin[i]
+	n := x.local[e].pieces(i)
+	step := b.width / float64(n)
+	for place := range places {
+		s := x.start[e] + x.epochs[e].Length*(float64(place)+0.5)/places
+		inside := !x.follows(e+1) || s+b.lo+b.width <= x.start[e+1]
+		for k := range n {
+			p := x.local[e].piece(i, k, n)
+			d := b.lo + step*float64(k)
+			if inside {
+				// p is right as it is.
+			} else if b.width <= exactWidth {
+				p.c0, p.v = x.mean(e, s, d)
+				p.c1 = p.c0
+			} else {
+				p.c0, _ = x.mean(e, s, max(1, d-0.5))
+				p.c1, _ = x.mean(e, s, d+step-0.5)
+				_, p.v = x.mean(e, s, d+step/2)
+				if p.c1 < p.c0 { // a longer window may hold fewer blocks
+					p.c0, p.c1 = p.c1, p.c0
 				}
 			}
+			f(&p, 1/float64(n*places))
 		}
-		dst.addEndless(epoch.Times)
 	}
+}
+
+// Stacks adds to dst the stack distances of reuse times of uses in epoch e,
+// which must have the bins given to NewTimeLocal. Endless masses are copied as
+// they are. The cost is in the order of bins x epochs that a reuse spans.
+func (x *TimeLocal) Stacks(dst *Hist, e int, times *Hist) error {
+	if !times.Bins.Equal(x.epochs[e].Times.Bins) {
+		return fmt.Errorf("time-local conversion: the bins of the reuse times are not those of the epochs")
+	}
+	for i, w := range times.W {
+		if w > 0 {
+			x.spreads(e, i, func(p *spread, share float64) { p.add(dst, w*share) })
+		}
+	}
+	dst.addEndless(times)
+	return nil
 }
 
 // moments is C and V for a reuse time that need not be an integer.

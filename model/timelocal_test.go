@@ -11,7 +11,7 @@ func epochsOf(trace []uint64, n int, b *Bins) []Epoch {
 	epochs := make([]Epoch, n)
 	length := (len(trace) + n - 1) / n
 	for i := range epochs {
-		epochs[i] = Epoch{Length: uint64(min(length, len(trace)-i*length)), Times: NewHist(b)}
+		epochs[i] = Epoch{Length: float64(min(length, len(trace)-i*length)), Times: NewHist(b)}
 	}
 	next := map[uint64]int{}
 	for i := len(trace) - 1; i >= 0; i-- {
@@ -41,7 +41,11 @@ func scoreBoth(t *testing.T, trace []uint64, epochs int) (stationary, local floa
 		t.Fatal(err)
 	}
 	h := NewHist(l2)
-	x.Stacks(h)
+	for i := range x.epochs {
+		if err := x.Stacks(h, i, x.epochs[i].Times); err != nil {
+			t.Fatal(err)
+		}
+	}
 	near(t, "mass", h.Total(), float64(len(trace)), 1e-6*float64(len(trace)))
 	if local, err = Accuracy(dists, h); err != nil {
 		t.Fatal(err)
@@ -96,7 +100,12 @@ func TestTimeLocalOneEpoch(t *testing.T) {
 		t.Fatal(err)
 	}
 	got := NewHist(LogBins(10))
-	x.Stacks(got)
+	if err := x.Stacks(got, 0, h); err != nil {
+		t.Fatal(err)
+	}
+	if err := x.Stacks(got, 0, NewHist(LogBins(1))); err == nil {
+		t.Error("other bins accepted")
+	}
 	want := convert(t, h, LogBins(10))
 	for i := range want.W {
 		near(t, "weight", got.W[i], want.W[i], 1e-4) // half a unit at a piece's end lies in the next bin
@@ -137,8 +146,8 @@ func TestTimeLocalRefuses(t *testing.T) {
 	ok.Add(3, 1)
 	broken.W[2] = math.NaN()
 	for name, e := range map[string][]Epoch{
-		"none": nil, "no length": {{0, ok}}, "other bins": {{1, ok}, {1, other}},
-		"NaN": {{1, broken}}, "no observations": {{1, NewHist(LogBins(1))}},
+		"none": nil, "no length": {{0, 0, ok}}, "endless": {{0, math.Inf(1), ok}}, "other bins": {{0, 1, ok}, {0, 1, other}},
+		"NaN": {{0, 1, broken}}, "no observations": {{0, 1, NewHist(LogBins(1))}},
 	} {
 		if _, err := NewTimeLocal(e); err == nil {
 			t.Errorf("%s: accepted", name)

@@ -30,7 +30,8 @@
 //
 // Labels: kind, access (load, store), clock, below_resolution and exact
 // (true: the time was counted by reading ahead); with a unit reuse_time (accesses), cpu_time (nanoseconds, only where that is the
-// clock's unit), stack_distance (bytes, the mean of the sample), tid.
+// clock's unit), stack_distance (bytes, the mean of the sample), tid,
+// epoch (the stretch of the thread's run, in order, if known; merging makes equal numbers of a thread one).
 // Censored and pruned samples carry in reuse_time the age at which their
 // observation ended.
 //

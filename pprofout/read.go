@@ -174,6 +174,7 @@ func (d *decoder) sample(s *profile.Sample, losses map[string]int64) error {
 	r.BelowResolution = first(s.Label[belowLabel]) == "true"
 	r.Exact = first(s.Label[exactLabel]) == "true"
 	r.TID = int(first(s.NumLabel[tidLabel]))
+	r.Epoch = int(first(s.NumLabel[epochLabel]))
 
 	t, native := first(s.NumLabel[reuseTime]), first(s.NumLabel[cpuTime])
 	if t < 0 || native < 0 {

@@ -49,7 +49,7 @@ func sampleProfile() *model.Profile {
 		Source: "cpu-clock", Period: 1e6, Clock: clock, Block: 64, BinsPerOctave: 8,
 		Caches: []model.Cache{{Level: "L1d", Size: 32 << 10, Ways: 8, Line: 64}, {Level: "L2", Size: 1 << 20, Ways: 16, Line: 64}},
 		Records: []model.Record{
-			timed(model.Record{Kind: model.Reuse, Use: []*model.Location{inner, mainF}, Reuse: []*model.Location{store, mainF}, Op: model.Load, TID: 71, Exact: true,
+			timed(model.Record{Kind: model.Reuse, Use: []*model.Location{inner, mainF}, Reuse: []*model.Location{store, mainF}, Op: model.Load, TID: 71, Epoch: 3, Exact: true,
 				Observations: 3, Accesses: 4.5e6, Reuses: 5e6, Misses: []float64{2e6, 1e6}, Distance: 3e5}, 100000),
 			timed(model.Record{Kind: model.Reuse, Use: []*model.Location{inner, mainF}, Reuse: []*model.Location{inner, mainF}, Op: model.Store, TID: 72, BelowResolution: true,
 				Observations: 7, Accesses: 1.05e7, Reuses: 1.05e7, Misses: []float64{0, 0}, Distance: 70}, 500),
@@ -95,7 +95,7 @@ func read(t testing.TB, b []byte) *model.Profile {
 func canon(p *model.Profile) []string {
 	var out []string
 	for _, r := range p.Records {
-		s := fmt.Sprintf("%s %s tid=%d time=%d native=%d below=%t exact=%t n=%d acc=%g reuses=%g misses=%g dist=%g", r.Kind, r.Op, r.TID, r.Time, r.Native,
+		s := fmt.Sprintf("%s %s tid=%d epoch=%d time=%d native=%d below=%t exact=%t n=%d acc=%g reuses=%g misses=%g dist=%g", r.Kind, r.Op, r.TID, r.Epoch, r.Time, r.Native,
 			r.BelowResolution, r.Exact, r.Observations, r.Accesses, r.Reuses, r.Misses, r.Distance)
 		for _, st := range [][]*model.Location{r.Reuse, r.Use} {
 			s += " |"
@@ -199,7 +199,7 @@ func TestRoundTripRandom(t *testing.T) {
 			if !timed(r.Kind) {
 				r.Time, r.Native = 0, 0
 			}
-			k := fmt.Sprint(r.Kind, r.Op, r.TID, b.Index(r.Time), b.Index(r.Native), r.BelowResolution, r.Exact)
+			k := fmt.Sprint(r.Kind, r.Op, r.TID, r.Epoch, b.Index(r.Time), b.Index(r.Native), r.BelowResolution, r.Exact)
 			w := want[k]
 			w.n += r.Observations
 			w.weight[0] += r.Accesses
@@ -212,7 +212,7 @@ func TestRoundTripRandom(t *testing.T) {
 		var err [3]float64
 		seen := map[string]total{}
 		for _, r := range got.Records {
-			k := fmt.Sprint(r.Kind, r.Op, r.TID, b.Index(r.Time), b.Index(r.Native), r.BelowResolution, r.Exact)
+			k := fmt.Sprint(r.Kind, r.Op, r.TID, r.Epoch, b.Index(r.Time), b.Index(r.Native), r.BelowResolution, r.Exact)
 			w := seen[k]
 			w.n += r.Observations
 			for i, v := range [3]float64{r.Accesses, r.Reuses, r.Misses[1]} {

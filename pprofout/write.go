@@ -35,6 +35,7 @@ const (
 	cpuTime     = "cpu_time"
 	distance    = "stack_distance"
 	tidLabel    = "tid"
+	epochLabel  = "epoch"
 	nanoseconds = "nanoseconds"
 )
 
@@ -165,7 +166,7 @@ type frameKey struct {
 type group struct {
 	kind         model.Kind
 	op           model.Op
-	tid          int
+	tid, epoch   int
 	time, native uint64 // middles of bins
 	below, exact bool
 	loss         string // reason, for a count instead of records
@@ -192,7 +193,7 @@ func (e *encoder) add(r *model.Record) error {
 	if _, ok := model.ParseKind(r.Kind.String()); !ok {
 		return fmt.Errorf("unknown kind %d", r.Kind)
 	}
-	g := group{kind: r.Kind, op: r.Op, tid: r.TID}
+	g := group{kind: r.Kind, op: r.Op, tid: r.TID, epoch: r.Epoch}
 	if timed(r.Kind) {
 		g.below, g.exact = r.BelowResolution, r.Exact
 		g.time = e.bins.Mid(e.bins.Index(r.Time))
@@ -241,7 +242,7 @@ func (e *encoder) addLoss(reason string, n int64) {
 // group returns the sum with g's key, which is g if it is the first.
 func (e *encoder) group(g *group) *group {
 	key := e.key[:0]
-	for _, v := range [...]uint64{uint64(g.kind), uint64(g.op), uint64(g.tid), g.time, g.native} {
+	for _, v := range [...]uint64{uint64(g.kind), uint64(g.op), uint64(g.tid), uint64(g.epoch), g.time, g.native} {
 		key = binary.LittleEndian.AppendUint64(key, v)
 	}
 	for _, b := range [...]bool{g.below, g.exact} {
@@ -357,7 +358,7 @@ func (e *encoder) profile() (*profile.Profile, error) {
 
 	slices.SortFunc(e.order, func(a, b *group) int {
 		return cmp.Or(compareStacks(a.stack, b.stack), cmp.Compare(a.kind, b.kind), cmp.Compare(a.op, b.op),
-			cmp.Compare(a.tid, b.tid), cmp.Compare(a.time, b.time), cmp.Compare(a.native, b.native), compareBool(a.below, b.below), compareBool(a.exact, b.exact))
+			cmp.Compare(a.tid, b.tid), cmp.Compare(a.epoch, b.epoch), cmp.Compare(a.time, b.time), cmp.Compare(a.native, b.native), compareBool(a.below, b.below), compareBool(a.exact, b.exact))
 	})
 	carries := make([]carry, len(out.SampleType))
 	for i, t := range out.SampleType {
@@ -418,6 +419,9 @@ func (e *encoder) sample(g *group) *profile.Sample {
 		s.NumLabel[name], s.NumUnit[name] = []int64{v}, []string{unit}
 	}
 	num(tidLabel, tidLabel, int64(g.tid))
+	if g.epoch != 0 {
+		num(epochLabel, epochLabel, int64(g.epoch))
+	}
 	if timed(g.kind) {
 		num(reuseTime, "accesses", int64(g.time))
 		if e.p.Clock.Unit == nanoseconds {

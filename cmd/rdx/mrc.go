@@ -69,14 +69,14 @@ type curveFlags struct {
 }
 
 func (f *curveFlags) register(cmd *cobra.Command) {
-	cmd.Flags().StringVar(&f.model, "model", model.ModelNames[0], "from reuse times to stack distances: "+strings.Join(model.ModelNames, ", "))
+	cmd.Flags().StringVar(&f.model, "model", model.Local, "from reuse times to stack distances: "+strings.Join(model.CurveModels, ", ")+" (local: ssx by epochs of the run and by threads)")
 	cmd.Flags().StringSliceVar(&f.sizes, "sizes", nil, "cache sizes, such as 32k,1m,32m")
 	cmd.Flags().IntVar(&f.ways, "ways", 0, "correct for caches of so many ways (Smith); 0: fully associative")
 }
 
 func (f *curveFlags) options() (model.CurveOptions, error) {
 	o := model.CurveOptions{Model: f.model, Ways: f.ways}
-	if err := oneOf("model", f.model, model.ModelNames); err != nil {
+	if err := oneOf("model", f.model, model.CurveModels); err != nil {
 		return o, err
 	}
 	if f.ways < 0 {

@@ -18,7 +18,7 @@ import (
 func TestMrcText(t *testing.T) {
 	out := ok(t, "mrc", demoFile(t, demoProfile(t)))
 	t.Log("\n" + out)
-	for _, want := range []string{"1160 of 1.16G accesses", "fully associative, 64-byte blocks, model ssx", "L1d    32.0KiB        ?", "L2     1.00MiB    56.9%"} {
+	for _, want := range []string{"1160 of 1.16G accesses", "fully associative, 64-byte blocks, model local", "L1d    32.0KiB        ?", "L2     1.00MiB    56.9%"} {
 		if !strings.Contains(out, want) {
 			t.Errorf("no %q in\n%s", want, out)
 		}
