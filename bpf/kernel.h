@@ -15,11 +15,13 @@ struct user_regs {
 	unsigned long orig_ax, ip, cs, flags, sp, ss;
 };
 #define USER_IP(ctx) ((ctx)->regs.ip)
+#define USER_SP(ctx) ((ctx)->regs.sp)
 #elif defined(__TARGET_ARCH_arm64)
 struct user_regs {
 	__u64 regs[31], sp, pc, pstate;
 };
 #define USER_IP(ctx) ((ctx)->regs.pc)
+#define USER_SP(ctx) ((ctx)->regs.sp)
 #endif
 
 // As in uapi/linux/bpf_perf_event.h.

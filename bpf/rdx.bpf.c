@@ -10,7 +10,8 @@
 #include "kernel.h"
 
 #define MAX_SLOTS 4
-#define MAX_STACK 127 // PERF_MAX_STACK_DEPTH
+#define MAX_STACK 16384 // bytes copied of a stack at most
+#define STACK_PIECE 512 // bytes copied at a time: all of a piece, or none
 
 // A slot is one debug register of one thread. User space writes it while the
 // thread is held, the programs while it runs: never both at once.
@@ -25,7 +26,7 @@ struct slot {
 	enum slot_state state;
 	__u32 seq;       // number of the arming, ties traps to it
 	__u32 skip;      // traps to let pass first
-	__u32 pad;
+	__u32 stacks;    // traps whose stack is wanted: bits 1 << TRAP_*
 	__u64 n;         // candidates since the slot was last free
 	__u64 use_clock; // clock at the use trap
 };
@@ -41,6 +42,7 @@ struct thread {
 	__u32 traps; // so far; each cost the thread time that is not its own
 	__u32 holds;
 	__u64 trap_ip; // of the last trap, until the next tick
+	__u64 stack_top; // nothing above it need be copied; 0: not known
 	struct slot slots[MAX_SLOTS];
 };
 
@@ -59,7 +61,11 @@ struct {
 	__type(value, __u32); // index into threads
 } tids SEC(".maps");
 
-enum trap_kind { TRAP_USE = 1, TRAP_REUSE = 2 };
+enum trap_kind {
+	TRAP_USE = 1,
+	TRAP_REUSE = 2,
+	TRAP_STACK = 16, // no trap: the stack of the next one of this slot, a struct stack
+};
 
 struct trap {
 	enum trap_kind kind;
@@ -69,18 +75,40 @@ struct trap {
 	__u32 seq;
 	__u32 traps;
 	__u32 holds;
-	__s32 stack_bytes; // or a negative errno
+	__s32 stack_bytes; // of the struct stack sent before, or a negative errno
 	__u64 ip;
 	__u64 clock;
 	__u64 clock_lag; // how long the counters did not count so far, or CLOCK_FAILED
 	__u64 time; // bpf_ktime_get_ns
-	__u64 stack[MAX_STACK];
 };
 const struct trap *unused_trap __attribute__((unused)); // for bpf2go -type
 
+// What user space needs to unwind a stack: the registers and a copy of the
+// stack from its pointer up.
+struct stack_head {
+	enum trap_kind kind;
+	__u32 index, slot, seq; // as in the trap
+	struct user_regs regs;
+};
+const struct stack_head *unused_stack_head __attribute__((unused));
+
+struct stack {
+	struct stack_head head;
+	__u8 data[MAX_STACK];
+};
+
+// Programs of perf events don't interrupt each other: the kernel drops the
+// second one's event.
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct stack);
+} stack_buffer SEC(".maps");
+
 struct {
 	__uint(type, BPF_MAP_TYPE_RINGBUF);
-	__uint(max_entries, 4 << 20);
+	__uint(max_entries, 8 << 20);
 } ring SEC(".maps");
 
 enum stat {
@@ -97,6 +125,7 @@ enum stat {
 	STAT_CLOCK_FAILED,
 	STAT_UNKNOWN,        // event of a thread we do not know (any more)
 	STAT_STEPPING,       // ticks of a thread about to step over a watchpoint
+	STAT_STACK_LOST,     // traps whose stack could not be copied, or did not fit the ring
 	NUM_STATS,
 };
 
@@ -299,12 +328,46 @@ failed:
 	return clock;
 }
 
+// send_stack sends the registers and the stack, and returns how many bytes of
+// that, or a negative errno.
+static __always_inline __s32 send_stack(struct bpf_perf_event_data *ctx, struct thread *t,
+					__u32 index, __u32 s, __u32 seq)
+{
+	__u32 zero = 0, n;
+	struct stack *b = bpf_map_lookup_elem(&stack_buffer, &zero);
+	__u64 sp = USER_SP(ctx), want = t->stack_top - sp;
+	long err;
+
+	if (!b)
+		return -1;
+	b->head.kind = TRAP_STACK;
+	b->head.index = index;
+	b->head.slot = s;
+	b->head.seq = seq;
+	b->head.regs = ctx->regs;
+	for (n = 0; n < MAX_STACK && n < want; n += STACK_PIECE)
+		if (bpf_probe_read_user(b->data + n, STACK_PIECE, (void *)(sp + n)))
+			break;
+	if (n > MAX_STACK)
+		return -1; // for the verifier
+	err = bpf_ringbuf_output(&ring, b, sizeof(b->head) + n, BPF_RB_NO_WAKEUP);
+	if (!n || err) {
+		count(STAT_STACK_LOST);
+		return err ?: -14; // EFAULT
+	}
+	return n;
+}
+
 // reserve fills in all of a record but its clock.
 static __always_inline struct trap *reserve(struct bpf_perf_event_data *ctx, struct thread *t,
 					    __u32 index, __u32 s, enum trap_kind kind)
 {
-	struct trap *r = bpf_ringbuf_reserve(&ring, sizeof(*r), 0);
+	__s32 stack_bytes = 0;
+	struct trap *r;
 
+	if (t->slots[s].stacks >> kind & 1)
+		stack_bytes = send_stack(ctx, t, index, s, t->slots[s].seq);
+	r = bpf_ringbuf_reserve(&ring, sizeof(*r), 0);
 	if (!r) {
 		count(STAT_RING_FULL);
 		return 0;
@@ -318,7 +381,7 @@ static __always_inline struct trap *reserve(struct bpf_perf_event_data *ctx, str
 	r->holds = t->holds;
 	r->ip = USER_IP(ctx);
 	r->time = bpf_ktime_get_ns();
-	r->stack_bytes = bpf_get_stack(ctx, r->stack, sizeof(r->stack), BPF_F_USER_STACK);
+	r->stack_bytes = stack_bytes;
 	return r;
 }
 
@@ -334,7 +397,7 @@ static __always_inline void submit(struct trap *r, struct clock clock)
 // program swallows the event.
 //
 // The use is stamped as late, the reuse as early as possible, so that the
-// stack walks, whose cost varies, stay outside of the time between them.
+// copies of stacks, whose cost varies, stay outside of the time between them.
 static __always_inline int trap(struct bpf_perf_event_data *ctx, __u32 s)
 {
 	__u32 index;

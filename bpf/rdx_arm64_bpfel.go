@@ -18,7 +18,7 @@ type RDXSlot struct {
 	State    RDXSlotState
 	Seq      uint32
 	Skip     uint32
-	Pad      uint32
+	Stacks   uint32
 	N        uint64
 	UseClock uint64
 }
@@ -31,6 +31,27 @@ const (
 	RDXSlotStateSLOT_USED  RDXSlotState = 2
 	RDXSlotStateSLOT_DONE  RDXSlotState = 3
 )
+
+type RDXStack struct {
+	_    structs.HostLayout
+	Head RDXStackHead
+	Data [16384]uint8
+}
+
+type RDXStackHead struct {
+	_     structs.HostLayout
+	Kind  RDXTrapKind
+	Index uint32
+	Slot  uint32
+	Seq   uint32
+	Regs  struct {
+		_      structs.HostLayout
+		Regs   [31]uint64
+		Sp     uint64
+		Pc     uint64
+		Pstate uint64
+	}
+}
 
 type RDXStat uint32
 
@@ -48,7 +69,8 @@ const (
 	RDXStatSTAT_CLOCK_FAILED   RDXStat = 10
 	RDXStatSTAT_UNKNOWN        RDXStat = 11
 	RDXStatSTAT_STEPPING       RDXStat = 12
-	RDXStatNUM_STATS           RDXStat = 13
+	RDXStatSTAT_STACK_LOST     RDXStat = 13
+	RDXStatNUM_STATS           RDXStat = 14
 )
 
 type RDXThread struct {
@@ -63,6 +85,7 @@ type RDXThread struct {
 	Traps    uint32
 	Holds    uint32
 	TrapIp   uint64
+	StackTop uint64
 	Slots    [4]RDXSlot
 }
 
@@ -80,7 +103,6 @@ type RDXTrap struct {
 	Clock      uint64
 	ClockLag   uint64
 	Time       uint64
-	Stack      [127]uint64
 }
 
 type RDXTrapKind uint32
@@ -88,28 +110,31 @@ type RDXTrapKind uint32
 const (
 	RDXTrapKindTRAP_USE   RDXTrapKind = 1
 	RDXTrapKindTRAP_REUSE RDXTrapKind = 2
+	RDXTrapKindTRAP_STACK RDXTrapKind = 16
 )
 
 // Names of all BPF objects in the ELF.
 //
 // Used for safe lookups in a Collection or CollectionSpec.
 const (
-	RDXMapCounters      = "counters"
-	RDXMapRing          = "ring"
-	RDXMapStats         = "stats"
-	RDXMapThreads       = "threads"
-	RDXMapTids          = "tids"
-	RDXProgOnSample     = "on_sample"
-	RDXProgOnTrap0      = "on_trap0"
-	RDXProgOnTrap1      = "on_trap1"
-	RDXProgOnTrap2      = "on_trap2"
-	RDXProgOnTrap3      = "on_trap3"
-	RDXVarAccept        = "accept"
-	RDXVarClockCounters = "clock_counters"
-	RDXVarClockHybrid   = "clock_hybrid"
-	RDXVarHoldLimit     = "hold_limit"
-	RDXVarNumSlots      = "num_slots"
-	RDXVarUnusedTrap    = "unused_trap"
+	RDXMapCounters        = "counters"
+	RDXMapRing            = "ring"
+	RDXMapStackBuffer     = "stack_buffer"
+	RDXMapStats           = "stats"
+	RDXMapThreads         = "threads"
+	RDXMapTids            = "tids"
+	RDXProgOnSample       = "on_sample"
+	RDXProgOnTrap0        = "on_trap0"
+	RDXProgOnTrap1        = "on_trap1"
+	RDXProgOnTrap2        = "on_trap2"
+	RDXProgOnTrap3        = "on_trap3"
+	RDXVarAccept          = "accept"
+	RDXVarClockCounters   = "clock_counters"
+	RDXVarClockHybrid     = "clock_hybrid"
+	RDXVarHoldLimit       = "hold_limit"
+	RDXVarNumSlots        = "num_slots"
+	RDXVarUnusedStackHead = "unused_stack_head"
+	RDXVarUnusedTrap      = "unused_trap"
 )
 
 // LoadRDX returns the embedded CollectionSpec for RDX.
@@ -165,23 +190,25 @@ type RDXProgramSpecs struct {
 //
 // It can be passed ebpf.CollectionSpec.Assign.
 type RDXMapSpecs struct {
-	Counters *ebpf.MapSpec `ebpf:"counters"`
-	Ring     *ebpf.MapSpec `ebpf:"ring"`
-	Stats    *ebpf.MapSpec `ebpf:"stats"`
-	Threads  *ebpf.MapSpec `ebpf:"threads"`
-	Tids     *ebpf.MapSpec `ebpf:"tids"`
+	Counters    *ebpf.MapSpec `ebpf:"counters"`
+	Ring        *ebpf.MapSpec `ebpf:"ring"`
+	StackBuffer *ebpf.MapSpec `ebpf:"stack_buffer"`
+	Stats       *ebpf.MapSpec `ebpf:"stats"`
+	Threads     *ebpf.MapSpec `ebpf:"threads"`
+	Tids        *ebpf.MapSpec `ebpf:"tids"`
 }
 
 // RDXVariableSpecs contains global variables before they are loaded into the kernel.
 //
 // It can be passed ebpf.CollectionSpec.Assign.
 type RDXVariableSpecs struct {
-	Accept        *ebpf.VariableSpec `ebpf:"accept"`
-	ClockCounters *ebpf.VariableSpec `ebpf:"clock_counters"`
-	ClockHybrid   *ebpf.VariableSpec `ebpf:"clock_hybrid"`
-	HoldLimit     *ebpf.VariableSpec `ebpf:"hold_limit"`
-	NumSlots      *ebpf.VariableSpec `ebpf:"num_slots"`
-	UnusedTrap    *ebpf.VariableSpec `ebpf:"unused_trap"`
+	Accept          *ebpf.VariableSpec `ebpf:"accept"`
+	ClockCounters   *ebpf.VariableSpec `ebpf:"clock_counters"`
+	ClockHybrid     *ebpf.VariableSpec `ebpf:"clock_hybrid"`
+	HoldLimit       *ebpf.VariableSpec `ebpf:"hold_limit"`
+	NumSlots        *ebpf.VariableSpec `ebpf:"num_slots"`
+	UnusedStackHead *ebpf.VariableSpec `ebpf:"unused_stack_head"`
+	UnusedTrap      *ebpf.VariableSpec `ebpf:"unused_trap"`
 }
 
 // RDXObjects contains all objects after they have been loaded into the kernel.
@@ -204,17 +231,19 @@ func (o *RDXObjects) Close() error {
 //
 // It can be passed to LoadRDXObjects or ebpf.CollectionSpec.LoadAndAssign.
 type RDXMaps struct {
-	Counters *ebpf.Map `ebpf:"counters"`
-	Ring     *ebpf.Map `ebpf:"ring"`
-	Stats    *ebpf.Map `ebpf:"stats"`
-	Threads  *ebpf.Map `ebpf:"threads"`
-	Tids     *ebpf.Map `ebpf:"tids"`
+	Counters    *ebpf.Map `ebpf:"counters"`
+	Ring        *ebpf.Map `ebpf:"ring"`
+	StackBuffer *ebpf.Map `ebpf:"stack_buffer"`
+	Stats       *ebpf.Map `ebpf:"stats"`
+	Threads     *ebpf.Map `ebpf:"threads"`
+	Tids        *ebpf.Map `ebpf:"tids"`
 }
 
 func (m *RDXMaps) Close() error {
 	return _RDXClose(
 		m.Counters,
 		m.Ring,
+		m.StackBuffer,
 		m.Stats,
 		m.Threads,
 		m.Tids,
@@ -225,12 +254,13 @@ func (m *RDXMaps) Close() error {
 //
 // It can be passed to LoadRDXObjects or ebpf.CollectionSpec.LoadAndAssign.
 type RDXVariables struct {
-	Accept        *ebpf.Variable `ebpf:"accept"`
-	ClockCounters *ebpf.Variable `ebpf:"clock_counters"`
-	ClockHybrid   *ebpf.Variable `ebpf:"clock_hybrid"`
-	HoldLimit     *ebpf.Variable `ebpf:"hold_limit"`
-	NumSlots      *ebpf.Variable `ebpf:"num_slots"`
-	UnusedTrap    *ebpf.Variable `ebpf:"unused_trap"`
+	Accept          *ebpf.Variable `ebpf:"accept"`
+	ClockCounters   *ebpf.Variable `ebpf:"clock_counters"`
+	ClockHybrid     *ebpf.Variable `ebpf:"clock_hybrid"`
+	HoldLimit       *ebpf.Variable `ebpf:"hold_limit"`
+	NumSlots        *ebpf.Variable `ebpf:"num_slots"`
+	UnusedStackHead *ebpf.Variable `ebpf:"unused_stack_head"`
+	UnusedTrap      *ebpf.Variable `ebpf:"unused_trap"`
 }
 
 // RDXPrograms contains all programs after they have been loaded into the kernel.

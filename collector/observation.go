@@ -3,6 +3,7 @@ package collector
 import (
 	"github.com/rdx-profiler/rdx/model"
 	"github.com/rdx-profiler/rdx/sampler"
+	"github.com/rdx-profiler/rdx/sampler/unwind"
 )
 
 // epochSamples is how many observations share one weight: enough for a steady
@@ -60,7 +61,8 @@ type observation struct {
 
 	state    obsState
 	kind     model.Kind
-	useStack int // in stackTable
+	use      *unwind.Snapshot // from the hold, until the use was seen
+	useStack int              // in stackTable
 	reuse    int
 	useClock uint64
 	lag      uint64 // of the clock at the use
@@ -127,7 +129,11 @@ func (s *Session) pair(trap *sampler.Trap) {
 		o.useClock = trap.Clock
 		o.lag = trap.ClockLag
 		o.traps = trap.Traps
-		o.useStack = s.stacks.add(o.process, trapped(trap, o.pc))
+		if trap.Stack != nil {
+			o.use = trap.Stack
+		}
+		o.useStack = s.stacks.add(t, o.pc, o.use)
+		o.use = nil
 		s.seen = append(s.seen, o)
 	case trap.Kind == sampler.TrapReuse && o.state == used && trap.ClockLag != o.lag:
 		s.lose("clock stood still between use and reuse")
@@ -135,7 +141,7 @@ func (s *Session) pair(trap *sampler.Trap) {
 	case trap.Kind == sampler.TrapReuse && o.state == used:
 		o.state = done
 		o.kind = model.Reuse
-		o.reuse = s.stacks.add(o.process, trapped(trap, s.locate.Accessing(o.process.pid, trap.Ip)))
+		o.reuse = s.stacks.add(t, s.locate.Accessing(o.process.pid, trap.Ip), trap.Stack)
 		s.measure(o, trap)
 		s.pairs++
 	case trap.Kind == sampler.TrapReuse && o.state == armed:

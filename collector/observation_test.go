@@ -25,16 +25,20 @@ func newPairing() (*Session, *observation) {
 	return s, o
 }
 
+func trapOf(kind sampler.TrapKind) (t sampler.Trap) {
+	t.Kind = kind
+	return t
+}
+
 func trapAt(kind sampler.Trap, clock uint64, traps uint32, ip uint64) *sampler.Trap {
-	kind.Index, kind.Tid, kind.Seq, kind.StackBytes = 3, 7, 1, 8
+	kind.Index, kind.Tid, kind.Seq = 3, 7, 1
 	kind.Clock, kind.Traps, kind.Ip = clock, traps, ip
-	kind.Stack[0] = ip
 	return &kind
 }
 
 var (
-	use   = sampler.Trap{Kind: sampler.TrapUse}
-	reuse = sampler.Trap{Kind: sampler.TrapReuse}
+	use   = trapOf(sampler.TrapUse)
+	reuse = trapOf(sampler.TrapReuse)
 )
 
 func TestPair(t *testing.T) {

@@ -14,6 +14,8 @@ import (
 	"time"
 
 	"github.com/rdx-profiler/rdx/model"
+	"github.com/rdx-profiler/rdx/sampler"
+	"github.com/rdx-profiler/rdx/sampler/unwind"
 )
 
 // How often the mappings of a process are read again when an address was not
@@ -41,6 +43,23 @@ type mapping struct {
 	model.Mapping
 	file  *os.File
 	image []byte // of the vdso
+
+	// Of the goroutine that unwinds; file may be closed meanwhile.
+	binary  io.ReaderAt // nil if there is none
+	table   *unwind.Table
+	noTable error // why there is none
+}
+
+// unwindTable is the unwind table of the mapping's file, nil if it has none.
+func (m *mapping) unwindTable() *unwind.Table {
+	if m.table == nil && m.noTable == nil {
+		if m.binary == nil {
+			m.noTable = fs.ErrNotExist
+		} else {
+			m.table, m.noTable = unwind.NewTable(m.binary, sampler.Arch)
+		}
+	}
+	return m.table
 }
 
 func newProcess(pid int) *process {
@@ -96,10 +115,12 @@ func (p *process) openJIT() {
 	}
 }
 
-func (p *process) find(pc uint64) *mapping {
-	i := sort.Search(len(p.mappings), func(i int) bool { return p.mappings[i].Limit > pc })
-	if i < len(p.mappings) && p.mappings[i].Start <= pc {
-		return p.mappings[i]
+func (p *process) find(pc uint64) *mapping { return findMapping(p.mappings, pc) }
+
+func findMapping(mappings []*mapping, pc uint64) *mapping {
+	i := sort.Search(len(mappings), func(i int) bool { return mappings[i].Limit > pc })
+	if i < len(mappings) && mappings[i].Start <= pc {
+		return mappings[i]
 	}
 	return nil
 }
@@ -121,7 +142,8 @@ func (p *process) readMappings() {
 	}
 }
 
-// insert puts a mapping in place of those it overlaps. Their files stay open
+// insert puts a mapping in place of those it overlaps, in a list of its own:
+// the old one may be in use to unwind stacks. Their files stay open
 // in the locations that name them only until the process is closed.
 func (p *process) insert(m *mapping) {
 	kept := p.mappings[:0:0]
@@ -149,6 +171,7 @@ func (p *process) open(mm model.Mapping) *mapping {
 			image := make([]byte, m.Limit-m.Start)
 			if _, err := mem.ReadAt(image, int64(m.Start)); err == nil {
 				m.image = image
+				m.binary = bytes.NewReader(image)
 			}
 			mem.Close()
 		}
@@ -160,7 +183,7 @@ func (p *process) open(mm model.Mapping) *mapping {
 			f, err = os.Open(fmt.Sprintf("/proc/%d/root%s", p.pid, m.File))
 		}
 		if err == nil {
-			m.file = f
+			m.file, m.binary = f, f
 		}
 	}
 	return m

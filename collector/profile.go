@@ -40,7 +40,7 @@ func (s *Session) profile() (*model.Profile, error) {
 		}
 		r := model.Record{
 			Kind:         o.kind,
-			Use:          locations.stack(o.process, s.stacks.stacks[o.useStack]),
+			Use:          locations.stack(o.process, s.stacks.stack(o.useStack)),
 			Op:           o.op,
 			TID:          o.tid,
 			Epoch:        o.epoch.number,
@@ -49,7 +49,7 @@ func (s *Session) profile() (*model.Profile, error) {
 		}
 		s.setTime(&r, o)
 		if o.kind == model.Reuse {
-			r.Reuse = locations.stack(o.process, s.stacks.stacks[o.reuse])
+			r.Reuse = locations.stack(o.process, s.stacks.stack(o.reuse))
 		}
 		p.Records = append(p.Records, r)
 	}
@@ -75,6 +75,8 @@ func (s *Session) profile() (*model.Profile, error) {
 	count("traps nobody waited for", stats.ExtraTraps)
 	count("events of threads already gone", stats.Unknown)
 	count("ticks while stepping over a watchpoint", stats.Stepping)
+	count("stacks not copied at a trap", stats.StackLost)
+	p.Counts = append(p.Counts, s.stacks.counts()...)
 	count("CPU time sampled, ns", sum.cpu)
 	count("lost: ticks throttled or without a free counter", uint64(sum.missed))
 	count("lost: threads whose counters could not be read", uint64(sum.unclock))

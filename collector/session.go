@@ -292,6 +292,7 @@ func (s *Session) Wait(ctx context.Context) (*model.Profile, error) {
 		ctx, cancel = context.WithTimeout(ctx, s.cfg.Duration-time.Since(s.start))
 		defer cancel()
 	}
+	var unwound []stackRequest // by this goroutine, for the session's
 	ticker := time.NewTicker(tickInterval)
 	defer ticker.Stop()
 	for running := true; running; {
@@ -302,7 +303,16 @@ func (s *Session) Wait(ctx context.Context) (*model.Profile, error) {
 			running = false
 		case <-ticker.C:
 			var p Progress
-			if s.tracer.Do(func() { p = s.tick() }) && s.cfg.Progress != nil {
+			running := s.tracer.Do(func() {
+				s.stacksBack(unwound)
+				p = s.tick()
+				unwound = s.stacks.take()
+			})
+			if !running {
+				continue
+			}
+			s.stacks.unwind(unwound, false)
+			if s.cfg.Progress != nil {
 				s.cfg.Progress(p)
 			}
 		}
@@ -316,6 +326,8 @@ func (s *Session) Wait(ctx context.Context) (*model.Profile, error) {
 	}
 	// Nothing but this goroutine is left.
 	s.drain()
+	s.stacksBack(unwound)
+	s.stacks.unwind(s.stacks.take(), true)
 	p, err := s.profile()
 	return p, errors.Join(err, s.err)
 }

@@ -223,6 +223,7 @@ func (s *Session) sample(t *thread) {
 	if s.burst > 0 {
 		skip = s.rand.IntN(s.burst)
 	}
+	s.locate.StackTop = t.shared.StackTop
 	ahead, err := s.locate.Ahead(t.process.pid, t.tid, skip, s.burst, s.rand.IntN)
 	if err != nil {
 		var declined *sampler.Declined
@@ -255,8 +256,8 @@ func (s *Session) sample(t *thread) {
 	}
 	if ahead.Reuse > 0 {
 		o.state, o.kind, o.counted = done, model.Reuse, ahead.Reuse
-		o.useStack = s.stacks.add(t.process, ahead.Stack)
-		o.reuse = s.stacks.add(t.process, ahead.ReuseStack)
+		o.useStack = s.stacks.add(t, o.pc, ahead.Stack)
+		o.reuse = s.stacks.add(t, ahead.ReusePC, ahead.ReuseStack)
 		o.epoch = t.currentEpoch()
 		s.seen = append(s.seen, o)
 		s.pairs++
@@ -269,7 +270,9 @@ func (s *Session) sample(t *thread) {
 	slot := int(t.shared.HoldSlot)
 	if s.arm(t, slot, ahead.Word, sampler.SlotArmed, ahead.Before, 2+ahead.Before) {
 		o.epoch = t.currentEpoch()
+		o.use = ahead.Stack
 		t.slots[slot].obs = o
+		t.shared.Slots[slot].Stacks = sampler.TrapStacks
 	}
 }
 
@@ -294,6 +297,7 @@ func (s *Session) arm(t *thread, slot int, word uint64, state sampler.SlotState,
 	shared := &t.shared.Slots[slot]
 	shared.Seq++
 	shared.Skip = uint32(skip)
+	shared.Stacks = 0
 	shared.State = state
 	t.slots[slot] = watch{point: point, seq: shared.Seq}
 	return true

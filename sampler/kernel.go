@@ -13,6 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/rdx-profiler/rdx/bpf"
+	"github.com/rdx-profiler/rdx/sampler/unwind"
 )
 
 // MaxThreads is how many threads one session can watch at a time.
@@ -27,9 +28,20 @@ const NumSlots = 4
 type (
 	Slot      = bpf.RDXSlot
 	SlotState = bpf.RDXSlotState
+	TrapKind  = bpf.RDXTrapKind
 	Thread    = bpf.RDXThread
-	Trap      = bpf.RDXTrap
 )
+
+// Trap is what the BPF programs say of one.
+type Trap struct {
+	bpf.RDXTrap
+	// Stack is the thread's, if it was asked for by Slot.Stacks and could be
+	// copied. It is the receiver's to keep.
+	Stack *unwind.Snapshot
+}
+
+// MaxStack is how much of a stack is copied, in bytes.
+const MaxStack = 16384
 
 // States of a slot and kinds of traps.
 const (
@@ -50,6 +62,7 @@ type Kernel struct {
 	free   []uint32 // indices of table not in use
 	reader *ringbuf.Reader
 	record ringbuf.Record
+	stacks map[slotOf]sentStack // whose traps are still to be read
 
 	clock    Clock
 	counters *ebpf.Map // of the clock, nil for CPU time
@@ -80,7 +93,7 @@ func LoadClock(slots int, clock Clock) (*Kernel, error) {
 		return nil, fmt.Errorf("load bpf: set number of slots: %w", err)
 	}
 
-	k := &Kernel{clock: clock}
+	k := &Kernel{clock: clock, stacks: make(map[slotOf]sentStack)}
 	if clock.Counted != nil {
 		if k.counters, err = useCounters(spec, clock.Counted); err != nil {
 			return nil, fmt.Errorf("load bpf: %w", err)
@@ -169,21 +182,29 @@ func (k *Kernel) RemoveThread(index uint32) error {
 // ReadTrap reads the next trap into t and says whether there was one. It does
 // not wait: the programs wake nobody up.
 func (k *Kernel) ReadTrap(t *Trap) (bool, error) {
-	if k.reader.AvailableBytes() == 0 {
-		return false, nil
-	}
-	k.reader.SetDeadline(time.Unix(1, 0))
-	if err := k.reader.ReadInto(&k.record); err != nil {
-		if errors.Is(err, os.ErrDeadlineExceeded) {
-			return false, nil
+	for k.reader.AvailableBytes() > 0 {
+		k.reader.SetDeadline(time.Unix(1, 0))
+		if err := k.reader.ReadInto(&k.record); err != nil {
+			if errors.Is(err, os.ErrDeadlineExceeded) {
+				return false, nil
+			}
+			return false, fmt.Errorf("read ring: %w", err)
 		}
-		return false, fmt.Errorf("read ring: %w", err)
+		raw := k.record.RawSample
+		if n := len(raw); n < int(unsafe.Sizeof(t.RDXTrap)) {
+			return false, fmt.Errorf("read ring: record of %d bytes, want %d", n, unsafe.Sizeof(t.RDXTrap))
+		}
+		if *(*bpf.RDXTrapKind)(unsafe.Pointer(&raw[0])) == bpf.RDXTrapKindTRAP_STACK {
+			if err := k.keepStack(raw); err != nil {
+				return false, err
+			}
+			continue
+		}
+		t.RDXTrap = *(*bpf.RDXTrap)(unsafe.Pointer(&raw[0]))
+		t.Stack = k.stackOf(&t.RDXTrap)
+		return true, nil
 	}
-	if n := len(k.record.RawSample); n < int(unsafe.Sizeof(*t)) {
-		return false, fmt.Errorf("read ring: record of %d bytes, want %d", n, unsafe.Sizeof(*t))
-	}
-	*t = *(*Trap)(unsafe.Pointer(&k.record.RawSample[0]))
-	return true, nil
+	return false, nil
 }
 
 // Stats are counted by the BPF programs.
@@ -201,6 +222,7 @@ type Stats struct {
 	ClockFailed   uint64 // traps without a time
 	Unknown       uint64 // events of a thread no longer in the table
 	Stepping      uint64 // ticks of a thread that was stepping over a watchpoint
+	StackLost     uint64 // traps without the stack that was asked for
 }
 
 // Stats sums the counters over all CPUs, without what probes counted.
@@ -251,6 +273,7 @@ func (s *Stats) all() []*uint64 {
 		bpf.RDXStatSTAT_CLOCK_FAILED:   &s.ClockFailed,
 		bpf.RDXStatSTAT_UNKNOWN:        &s.Unknown,
 		bpf.RDXStatSTAT_STEPPING:       &s.Stepping,
+		bpf.RDXStatSTAT_STACK_LOST:     &s.StackLost,
 	}
 }
 

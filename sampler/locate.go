@@ -1,5 +1,7 @@
 package sampler
 
+import "github.com/rdx-profiler/rdx/sampler/unwind"
+
 // Located is an access that a held thread is about to make.
 type Located struct {
 	Addr  uint64
@@ -26,13 +28,16 @@ type Ahead struct {
 	// Before is the number of instructions that touch Word before Use does:
 	// traps to let pass.
 	Before int
-	// Stack is the call stack of the use by frame pointers, leaf first.
-	Stack []uint64
+	// Stack is the call stack at the end of the use's instruction; nil on
+	// arm64, where the trap has it.
+	Stack *unwind.Snapshot
 
 	// Reuse is the reuse time in accesses if the next access to Word was
-	// read ahead, and else 0; ReuseStack is its call stack.
+	// read ahead, and else 0; ReusePC is its instruction, ReuseStack its call
+	// stack.
 	Reuse      int
-	ReuseStack []uint64
+	ReusePC    uint64
+	ReuseStack *unwind.Snapshot
 	// After is the number of accesses read ahead after Use. Without a Reuse
 	// its time is greater.
 	After int

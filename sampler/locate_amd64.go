@@ -16,9 +16,6 @@ const (
 	perAccess         = 64
 )
 
-// maxDepth of a call stack, that of the kernel's own walk.
-const maxDepth = 127
-
 // Locator reads ahead of a held thread by interpreting from where it stands;
 // the thread itself is not moved. It is for the tracing thread only.
 type Locator struct {
@@ -28,13 +25,15 @@ type Locator struct {
 	operands  []operand.Access
 	layout    interp.XSAVELayout
 	xsave     []byte
-	stacks    [2][maxDepth]uint64
 	touched   map[uint64]touch
 	accessing map[codeAddress]uint64
 	// InSyscall: the thread that was looked at last stands in a system call.
 	// A sample never does; but the signal that holds it is sent by an
 	// interrupt of its own, which may come some instructions later.
 	InSyscall bool
+	// StackTop of the thread to be looked at, from where on nothing need be
+	// copied of its stack; 0 if that is not known.
+	StackTop uint64
 }
 
 type codeAddress struct {
@@ -85,7 +84,7 @@ func (l *Locator) Ahead(pid, tid, skip, burst int, pick func(n int) int) (Ahead,
 	ahead := Ahead{Use: Located{Addr: a.Addr, Size: int(a.Size), Store: a.Store, PC: a.PC, Next: l.regs.RIP}}
 	ahead.Word = ahead.Use.word(pick(ahead.Use.words()))
 	ahead.Before = instructionsTouching(all[:skip], a.Inst, ahead.Word)
-	ahead.Stack = l.walk(0, a.PC)
+	ahead.Stack = l.snapshot()
 
 	l.follow(&ahead, all[skip+1:], burst)
 	return ahead, nil
@@ -100,7 +99,7 @@ func (l *Locator) follow(ahead *Ahead, rest []interp.Access, burst int) {
 			if overlaps(a, ahead.Word) {
 				l.machine.Regs(&l.regs)
 				ahead.Reuse = ahead.After
-				ahead.ReuseStack = l.walk(1, a.PC)
+				ahead.ReusePC, ahead.ReuseStack = a.PC, l.snapshot()
 				ahead.End = interp.AccessesDone.String()
 				return
 			}
@@ -206,22 +205,6 @@ func (l *Locator) readRegs(pid, tid, pages int) error {
 // userCS is the code segment of 64-bit user code.
 const userCS = 0x33
 
-// walk follows the frame pointers from the machine's registers, as the kernel
-// does at a trap.
-func (l *Locator) walk(buf int, pc uint64) []uint64 {
-	stack := append(l.stacks[buf][:0], pc)
-	for fp := l.regs.GPR[interp.RBP]; len(stack) < maxDepth; {
-		next, ok1 := l.machine.Peek(fp)
-		ret, ok2 := l.machine.Peek(fp + 8)
-		if fp == 0 || !ok1 || !ok2 {
-			break
-		}
-		stack = append(stack, ret)
-		fp = next
-	}
-	return stack
-}
-
 func overlaps(a interp.Access, word uint64) bool {
 	return a.Addr < word+wordSize && word < a.Addr+uint64(a.Size)
 }
@@ -269,7 +252,7 @@ func (l *Locator) operand(end interp.End, pick func(n int) int) (Ahead, error) {
 	return Ahead{
 		Use:   use,
 		Word:  use.word(pick(use.words())),
-		Stack: l.walk(0, r.RIP),
+		Stack: l.snapshot(),
 		End:   end.Cause.String() + ": " + end.Op,
 	}, nil
 }

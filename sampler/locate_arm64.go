@@ -18,6 +18,8 @@ type Locator struct {
 	code     [4]byte
 	// InSyscall is always false: arm64's registers do not tell.
 	InSyscall bool
+	// StackTop is not looked at: the traps have the stacks.
+	StackTop uint64
 }
 
 // NewLocator returns a Locator, to be used again and again.

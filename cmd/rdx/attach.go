@@ -213,7 +213,6 @@ func (f *recordFlags) finish(cmd *cobra.Command, s *collector.Session, p *model.
 	for _, problem := range stats.Problems {
 		p.Comments = append(p.Comments, "symbols: "+problem.Error())
 	}
-	countTruncated(p)
 	if kib := peakMemory(); kib > 0 {
 		p.Comments = append(p.Comments, fmt.Sprintf("the profiler's own memory: %d MiB at most", kib>>10))
 	}

@@ -116,7 +116,7 @@ func (o *overview) warn(p *model.Profile, unnamed int64) {
 	}
 	for _, c := range p.Counts {
 		if strings.Contains(c.Name, "cut short") && float64(c.N) > 0.05*n {
-			add("%d %s: callers are missing or wrong; build with -fno-omit-frame-pointer", c.N, c.Name)
+			add("%d %s: callers are missing", c.N, c.Name)
 		}
 	}
 	if float64(unnamed) > 0.1*n {

@@ -16,7 +16,9 @@ func (o *onePage) ReadPage(addr uint64, buf *[pageSize]byte) error {
 	return nil
 }
 
-func TestPeek(t *testing.T) {
+// A copy of the target's memory shows the burst's stores under Overlay, in every
+// page that the copy overlaps, and nothing else.
+func TestOverlay(t *testing.T) {
 	mem := new(onePage)
 	binary.LittleEndian.PutUint64(mem.data[8:], 42)
 	// mov [rdi], rax
@@ -25,20 +27,21 @@ func TestPeek(t *testing.T) {
 	regs := &Regs{RIP: 0x10100}
 	regs.GPR[RDI], regs.GPR[RAX] = 0x10010, 7
 	m.Start(regs, mem)
-	if v, ok := m.Peek(0x10008); !ok || v != 42 {
-		t.Errorf("peek: %d, %v", v, ok)
-	}
 	if end := m.Run(Limit{Accesses: 1, Instructions: 1}); end.Cause != AccessesDone {
 		t.Fatalf("store: %+v", end)
 	}
-	if v, ok := m.Peek(0x10010); !ok || v != 7 {
-		t.Errorf("peek does not see the burst's own store: %d, %v", v, ok)
-	}
-	if _, ok := m.Peek(0x20000); ok {
-		t.Error("peek reads what is not mapped")
-	}
-	if _, ok := m.Peek(0x10ffc); ok {
-		t.Error("peek reads over the end of the mapping")
+	whole := append(make([]byte, 0x1000), mem.data[:]...)
+	whole = append(whole, make([]byte, 0x1000)...)
+	for _, c := range []struct{ from, to uint64 }{{0x10000, 0x11000}, {0x10008, 0x10020}, {0x10010, 0x10018}, {0xf000, 0x12000}, {0xfff8, 0x10040}, {0x10018, 0x10020}, {0xf000, 0x10000}} {
+		b := append([]byte(nil), whole[c.from-0xf000:c.to-0xf000]...)
+		want := append([]byte(nil), b...)
+		if c.from <= 0x10010 && c.to >= 0x10018 {
+			want[0x10010-c.from] = 7
+		}
+		m.Overlay(c.from, b)
+		if string(b) != string(want) {
+			t.Errorf("%#x to %#x: wrong", c.from, c.to)
+		}
 	}
 	if v := binary.LittleEndian.Uint64(mem.data[16:]); v != 0 {
 		t.Error("the store reached the target")

@@ -1,0 +1,56 @@
+package sampler
+
+import (
+	"fmt"
+	"slices"
+	"unsafe"
+
+	"github.com/rdx-profiler/rdx/bpf"
+	"github.com/rdx-profiler/rdx/sampler/unwind"
+)
+
+// A stack comes in a record of its own, right before its trap's: so the trap's
+// time can be taken after the copy, whose cost varies.
+
+type slotOf struct{ index, slot uint32 }
+
+type sentStack struct {
+	seq   uint32
+	stack *unwind.Snapshot
+}
+
+// keepStack keeps the stack in a record until its trap is read.
+func (k *Kernel) keepStack(raw []byte) error {
+	var head bpf.RDXStackHead
+	size := int(unsafe.Sizeof(head))
+	if len(raw) < size {
+		return fmt.Errorf("read ring: stack of %d bytes, want %d or more", len(raw), size)
+	}
+	head = *(*bpf.RDXStackHead)(unsafe.Pointer(&raw[0]))
+	regs, sp := stackRegs(&head)
+	k.stacks[slotOf{head.Index, head.Slot}] = sentStack{head.Seq, &unwind.Snapshot{
+		Regs:  regs,
+		Stack: unwind.Stack{Base: sp, Data: slices.Clone(raw[size:])},
+	}}
+	return nil
+}
+
+// stackOf returns the trap's stack, nil if it has none.
+func (k *Kernel) stackOf(t *bpf.RDXTrap) *unwind.Snapshot {
+	key := slotOf{t.Index, t.Slot}
+	sent, ok := k.stacks[key]
+	if !ok {
+		return nil
+	}
+	delete(k.stacks, key)
+	if sent.seq != t.Seq || t.StackBytes <= 0 {
+		return nil // of a trap whose own record did not fit the ring
+	}
+	return sent.stack
+}
+
+// stackSize is how much to copy of a stack from its pointer up, if nothing
+// above top, 0 if that is not known, is of use.
+func stackSize(sp, top uint64) int {
+	return int(min(top-sp, MaxStack)) // no less than that where top is below
+}

@@ -1,0 +1,21 @@
+package sampler
+
+import (
+	"github.com/rdx-profiler/rdx/bpf"
+	"github.com/rdx-profiler/rdx/sampler/unwind"
+)
+
+// Arch is this machine's, for unwinding.
+var Arch = unwind.ARM64
+
+// TrapStacks are the traps whose stacks are needed, for Slot.Stacks: all.
+const TrapStacks uint32 = ^uint32(0)
+
+// stackRegs puts the registers in the order of DWARF.
+func stackRegs(h *bpf.RDXStackHead) (regs unwind.Regs, sp uint64) {
+	r := &h.Regs
+	regs.PC = r.Pc
+	copy(regs.R[:], r.Regs[:])
+	regs.R[31] = r.Sp
+	return regs, r.Sp
+}
