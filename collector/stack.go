@@ -35,7 +35,7 @@ type stackRequest struct {
 	mappings []*mapping // as of the last tick; never changed
 	pc       uint64     // of the accessing instruction
 	snapshot *unwind.Snapshot
-	again    bool       // with code in no known mapping; to be tried once more
+	again    bool // with code in no known mapping; to be tried once more
 
 	end unwind.End
 	top uint64 // of a complete stack
