@@ -1,5 +1,6 @@
 // gosum works in many goroutines that allocate, so that the runtime collects
-// garbage and preempts by SIGURG all the time, and checks the results.
+// garbage and preempts by SIGURG all the time, and checks the results: until
+// its input ends, and for as many rounds as its argument says.
 package main
 
 import (
@@ -9,9 +10,11 @@ import (
 	"os/signal"
 	"runtime"
 	"runtime/debug"
+	"strconv"
 	"sync"
 	"sync/atomic"
 	"syscall"
+	"time"
 )
 
 type node struct {
@@ -66,6 +69,16 @@ func main() {
 	}
 	fmt.Println("ready")
 	io.Copy(io.Discard, os.Stdin)
+	if len(os.Args) > 1 {
+		least, err := strconv.Atoi(os.Args[1])
+		if err != nil {
+			fmt.Println("BAD argument:", err)
+			os.Exit(1)
+		}
+		for rounds.Load() < int64(least) {
+			time.Sleep(time.Millisecond)
+		}
+	}
 	stop.Store(true)
 	wg.Wait()
 	var m runtime.MemStats
