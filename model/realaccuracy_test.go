@@ -109,9 +109,9 @@ func TestRealAccuracy(t *testing.T) {
 }
 
 // leastLocal is the l2 that the time-local conversion reaches on words; what is
-// not listed, and all lines, reach 92. Within its epochs, too, the sort of words
-// is not stationary: how long a comparison of two strings runs, and where the
-// next one begins, goes with what it touches.
+// not listed, and all lines, reach 92. In the sort of words a seventh of the
+// reuses take 40 to 48 accesses within one comparison, the same sequence each
+// time: distances are 31 to 33, the model says 29 to 32, and 32 is a bin's edge.
 var leastLocal = map[string]float64{"sort-words": 89}
 
 // By epochs of the run, as rdx does it by default, the conversion reaches

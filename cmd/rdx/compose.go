@@ -162,6 +162,9 @@ func corunner(p *model.Profile) (model.Corunner, error) {
 	if err != nil {
 		return c, err
 	}
+	if !(survival.Total() > 0) {
+		return c, errNoObservations
+	}
 	var fp model.Footprint
 	if err := fp.Reset(survival); err != nil {
 		return c, err
@@ -183,6 +186,8 @@ func corunner(p *model.Profile) (model.Corunner, error) {
 	}
 	return c, nil
 }
+
+var errNoObservations = errors.New("the profile has no observations")
 
 // leastQuotable is the miss ratio that 10 of a profile's observations make:
 // smaller ones are chance.

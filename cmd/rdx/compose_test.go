@@ -125,6 +125,9 @@ func TestGroupCommand(t *testing.T) {
 
 func TestCorunErrors(t *testing.T) {
 	line, word := loopProfile(t, 100, 1e6, 64), loopProfile(t, 100, 1e6, 8)
+	none := demoProfile(t)
+	none.Records = nil
+	empty := demoFile(t, none)
 	for _, c := range []struct {
 		args  []string
 		want  string
@@ -137,6 +140,9 @@ func TestCorunErrors(t *testing.T) {
 		{[]string{"compose", line, "--cache", "1m", "--rates", "0"}, "--rates", true},
 		{[]string{"compose", line, "--cache", "1m", "--rates", "NaN"}, "--rates", true},
 		{[]string{"compose", line, word, "--cache", "1m"}, "block size", false},
+		{[]string{"compose", line, empty, "--cache", "1m"}, "no observations", false},
+		{[]string{"hist", "--kind", "footprint", empty}, "no observations", false},
+		{[]string{"diff", empty, empty}, "no observations", false},
 		{[]string{"compose", line, "/none", "--cache", "1m"}, "/none", false},
 		{[]string{"partition", line, "--cache", "1m"}, "name 2 or more", true},
 		{[]string{"partition", line, line, "--cache", "1m,2m"}, "one size", true},

@@ -123,7 +123,7 @@ func newDiff(before, after *model.Profile, sizes []string, o model.CurveOptions,
 	}
 	r := &diffReport{Before: survey(before), After: survey(after), By: by}
 	if before.Clock.Name != after.Clock.Name || before.Clock.Rate != after.Clock.Rate {
-		r.notes = append(r.notes, fmt.Sprintf("the clocks differ, %s at %g and %s at %g accesses per unit: what looks like a change may be one of the clock",
+		r.notes = append(r.notes, fmt.Sprintf("the clocks differ, %s at %.3g and %s at %.3g accesses per unit: what looks like a change may be one of the clock",
 			before.Clock.Name, before.Clock.Rate, after.Clock.Name, after.Clock.Rate))
 	}
 	if err := r.compareCaches(before, after, sizes, o); err != nil {

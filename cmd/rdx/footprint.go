@@ -26,12 +26,15 @@ type footprintPoint struct {
 // newFootprintCurve takes windows of perOctave lengths an octave, up to the
 // longest time observed: nothing is known of longer ones.
 func newFootprintCurve(p *model.Profile, perOctave int) (*footprintCurve, error) {
-	times, err := p.Times()
+	survival, err := p.Survival()
 	if err != nil {
 		return nil, err
 	}
+	if !(survival.Total() > 0) {
+		return nil, errNoObservations
+	}
 	var fp model.Footprint
-	if err := fp.Reset(times); err != nil {
+	if err := fp.Reset(survival); err != nil {
 		return nil, err
 	}
 	c := &footprintCurve{Profile: survey(p), block: float64(p.Block)}

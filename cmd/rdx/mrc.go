@@ -22,6 +22,10 @@ func newMrcCmd() *cobra.Command {
 95 % confidence bands. Without --sizes it goes through the powers of two and the
 caches that the profile names. Caches are fully associative unless --ways is given.
 
+The model turns reuse times into stack distances. The default, local, takes the
+program as it was at the time, and each thread by itself; the others take one
+histogram of the whole run: ssx, Shen and Shaw's, StatStack, AET, footprint theory.
+
 The bands cover the chance of sampling, not the error of the model (about half a
 point of miss ratio on average) nor that of a guessed access rate. A ratio below ten
 in as many observations as there are is not given, only its upper bound.`,

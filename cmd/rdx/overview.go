@@ -99,7 +99,7 @@ func (o *overview) warn(p *model.Profile, unnamed int64) {
 		add("only %d observations: differences below %s are chance; profile longer", o.Observations, percent(min(10/n, 1), 1))
 	}
 	if strings.Contains(p.Clock.RateSource, "default") {
-		add("the access rate, %g per %s, is a default guess (see rdx attach --access-rate): all numbers of accesses, distances and misses scale with it",
+		add("the access rate, %.3g per %s, is a default guess (see rdx attach --access-rate): all numbers of accesses, distances and misses scale with it",
 			p.Clock.Rate, singular(p.Clock.Unit))
 	}
 	if line := lineSize(p); line > p.Block {
@@ -190,7 +190,7 @@ func writeOverview(w io.Writer, o *overview) error {
 	row("duration", siNanoseconds(o.Seconds*1e9)+when)
 	clock := fmt.Sprintf("%s in %s", o.Clock, o.ClockUnit)
 	if o.ClockUnit != "accesses" {
-		clock += fmt.Sprintf(", %g accesses per %s (%s)", o.AccessRate, singular(o.ClockUnit), o.RateSource)
+		clock += fmt.Sprintf(", %.3g accesses per %s (%s)", o.AccessRate, singular(o.ClockUnit), o.RateSource)
 	}
 	row("clock", clock+", source "+o.Source)
 	kinds := make([]string, 0, len(o.Kinds))
