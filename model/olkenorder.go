@@ -16,6 +16,9 @@ type recency struct {
 	live     uint32 // bits set
 
 	bitmap []uint64
+	// later holds, for each run, seven numbers of 9 bits: the k-th is how many
+	// live bits the run has after its word k. It saves counting word by word.
+	later []uint64
 	// The open run is the one that holds now. Its bits are not in the tree
 	// yet, which makes moves from near the top and every push cheap.
 	openLive uint32
@@ -30,14 +33,28 @@ const (
 	runBits  = 1 << runShift
 	runWords = runBits / 64
 
+	// laterBits is the width of a number in recency.later, which is at most
+	// 7*64.
+	laterBits = 9
+
 	minPositions = 1 << 15
 	maxPositions = 1<<32 - runBits
 	maxLive      = maxPositions / 4 * 3
 )
 
+// before[k] is 1 in each number of recency.later that counts word k.
+var before = func() (b [runWords]uint64) {
+	for k := 1; k < runWords; k++ {
+		b[k] = b[k-1] | 1<<(laterBits*(k-1))
+	}
+	return b
+}()
+
 func (r *recency) full() bool { return r.now == r.end }
 
-func (r *recency) bytes() uint64 { return 8*uint64(cap(r.bitmap)) + 4*uint64(cap(r.right)) }
+func (r *recency) bytes() uint64 {
+	return 8*uint64(cap(r.bitmap)+cap(r.later)) + 4*uint64(cap(r.right))
+}
 
 // reset makes live positions 1..live live and leaves room for about
 // spread times as many, but at least minPositions.
@@ -45,6 +62,7 @@ func (r *recency) reset(live, spread uint32) {
 	n := max(uint64(live)*uint64(spread), minPositions)
 	n = min((n+runBits-1)&^(runBits-1), maxPositions)
 	r.bitmap = cleared(r.bitmap, int(n/64))
+	r.later = cleared(r.later, int(n/runBits))
 	r.end = uint32(n)
 	r.leaves = uint32(1) << bits.Len64(n/runBits-1)
 	r.right = cleared(r.right, int(r.leaves))
@@ -73,7 +91,9 @@ func (r *recency) push() {
 
 func (r *recency) advance() {
 	now := r.now
-	r.bitmap[now/64] |= 1 << (now % 64)
+	w := now / 64
+	r.bitmap[w] |= 1 << (now % 64)
+	r.later[w/runWords] += before[w%runWords]
 	r.openLive++
 	r.now = now + 1
 	if r.now%runBits == 0 {
@@ -84,25 +104,27 @@ func (r *recency) advance() {
 // move replaces the live position p by position now and returns how many live
 // positions were above p. The bitmap must not be full.
 func (r *recency) move(p uint32) uint32 {
-	now := r.now
-	run, w := p>>runShift, p/64
+	n := r.take(p)
+	r.advance()
+	return n
+}
+
+// take makes the live position p free and returns how many live positions are
+// above it. It leaves live as it is.
+func (r *recency) take(p uint32) uint32 {
+	w := p / 64
+	run := w / runWords
 	word := r.bitmap[w]
 	bit := uint64(1) << (p % 64)
 	r.bitmap[w] = word &^ bit
-	n := uint32(bits.OnesCount64(word & (-bit << 1))) // the positions after p
-	if run == now>>runShift {
-		for _, x := range r.bitmap[w+1 : now/64+1] {
-			n += uint32(bits.OnesCount64(x))
-		}
+	later := r.later[run]
+	r.later[run] = later - before[w%runWords]
+	n := uint32(bits.OnesCount64(word&(-bit<<1))) + uint32(later>>(laterBits*(w%runWords)))%(1<<laterBits)
+	if run == r.now>>runShift {
 		r.openLive--
-	} else {
-		for _, x := range r.bitmap[w+1 : (run+1)*runWords] {
-			n += uint32(bits.OnesCount64(x))
-		}
-		n += r.remove(run) + r.openLive
+		return n
 	}
-	r.advance()
-	return n
+	return n + r.remove(run) + r.openLive
 }
 
 // remove takes one live bit out of a closed run and returns the number of
@@ -123,11 +145,7 @@ func (r *recency) remove(run uint32) uint32 {
 // above is the number of live positions above the live position p.
 func (r *recency) above(p uint32) uint32 {
 	run, w := p>>runShift, p/64
-	n := uint32(bits.OnesCount64(r.bitmap[w] >> (p % 64) >> 1))
-	// Bits from now on are clear, so that a whole run can be counted.
-	for _, x := range r.bitmap[w+1 : (run+1)*runWords] {
-		n += uint32(bits.OnesCount64(x))
-	}
+	n := uint32(bits.OnesCount64(r.bitmap[w]>>(p%64)>>1)) + uint32(r.later[run]>>(laterBits*(w%runWords)))%(1<<laterBits)
 	if run == r.now>>runShift {
 		return n
 	}
@@ -204,20 +222,17 @@ func (r *recency) each(f func(p uint32)) {
 // rank returns a function from a live position to the number of live ones up
 // to it, itself included: the positions they have after reset.
 func (r *recency) rank() func(p uint32) uint32 {
-	before := make([]uint32, len(r.bitmap)/runWords)
+	upTo := make([]uint32, len(r.bitmap)/runWords) // live bits in runs up to this one
 	var n uint32
 	for w, word := range r.bitmap {
-		if w%runWords == 0 {
-			before[w/runWords] = n
-		}
 		n += uint32(bits.OnesCount64(word))
+		if w%runWords == runWords-1 {
+			upTo[w/runWords] = n
+		}
 	}
 	return func(p uint32) uint32 {
 		w, run := p/64, p>>runShift
-		n := before[run] + uint32(bits.OnesCount64(r.bitmap[w]<<(63-p%64)))
-		for _, x := range r.bitmap[run*runWords : w] {
-			n += uint32(bits.OnesCount64(x))
-		}
-		return n
+		after := uint32(bits.OnesCount64(r.bitmap[w]>>(p%64)>>1)) + uint32(r.later[run]>>(laterBits*(w%runWords)))%(1<<laterBits)
+		return upTo[run] - after
 	}
 }
