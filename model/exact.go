@@ -12,20 +12,36 @@ import (
 // An access that overlaps k blocks touches them one after the other, the
 // lowest first, and counts k times in every total; reuse times count touches.
 // Memory is that of an Olken; the stream is not kept. An Exact is for one
-// goroutine.
+// goroutine; see ParallelExact for more of them.
 type Exact struct {
-	gran  Granularity
+	ExactCounts
 	olken *Olken
-	time  [2]tally // by isStore
-	dist  [2]tally
+	touch touchBuffer
+	dists [exactChunk]uint64
+	times [exactChunk]uint64
+}
+
+// ExactCounts is what an exact analysis has found so far.
+type ExactCounts struct {
+	gran Granularity
+	time [2]tally // [1] for stores, [0] for all else
+	dist [2]tally
 	// For a block's first touch, the number of touches up to and including it.
 	first   tally
-	windows windowTally // of reuses
+	windows windowTally       // of reuses
+	ops     [Store + 1]uint64 // accesses by Op
+}
 
-	ops [Store + 1]uint64 // accesses by Op
-
-	blocks, dists, times []uint64
-	store                []uint8 // by touch in blocks
+func newExactCounts(blockBytes int, bins *Bins) (ExactCounts, error) {
+	g, err := NewGranularity(blockBytes)
+	if err != nil {
+		return ExactCounts{}, err
+	}
+	c := ExactCounts{gran: g, first: newTally(bins), windows: newWindowTally(bins)}
+	for op := range c.time {
+		c.time[op], c.dist[op] = newTally(bins), newTally(bins)
+	}
+	return c, nil
 }
 
 // exactChunk is the number of touches that are processed at once.
@@ -34,85 +50,122 @@ const exactChunk = 1024
 // NewExact returns an analysis with blocks of the given number of bytes, a
 // power of two, whose histograms have the given bins.
 func NewExact(blockBytes int, bins *Bins) (*Exact, error) {
-	g, err := NewGranularity(blockBytes)
+	c, err := newExactCounts(blockBytes, bins)
 	if err != nil {
 		return nil, err
 	}
-	e := &Exact{
-		gran:    g,
-		olken:   NewOlken(),
-		first:   newTally(bins),
-		windows: newWindowTally(bins),
-		blocks:  make([]uint64, 0, exactChunk),
-		dists:   make([]uint64, exactChunk),
-		times:   make([]uint64, exactChunk),
-		store:   make([]uint8, 0, exactChunk),
-	}
-	for op := range e.time {
-		e.time[op], e.dist[op] = newTally(bins), newTally(bins)
-	}
-	return e, nil
-}
-
-// isStore maps a direction to an index: 1 for stores, 0 for all else.
-func isStore(op Op) uint8 {
-	if op == Store {
-		return 1
-	}
-	return 0
+	return &Exact{ExactCounts: c, olken: NewOlken()}, nil
 }
 
 // Add analyses the next accesses of the stream. The only error is
 // ErrTooManyBlocks, after which the results are those of a part of the stream.
 func (e *Exact) Add(accesses []Access) error {
+	for len(accesses) > 0 {
+		accesses = e.touch.fill(e.gran, accesses, &e.ops)
+		n := e.touch.n
+		before := e.olken.Accesses()
+		if err := e.olken.Touch(e.touch.blocks[:n], e.dists[:n], e.times[:n]); err != nil {
+			return err
+		}
+		for i, d := range e.dists[:n] {
+			store := e.touch.store[i] & 1
+			if d == Infinite {
+				e.cold(store, before+uint64(i)+1)
+			} else {
+				e.reuse(store, e.times[i], d)
+			}
+		}
+	}
+	return nil
+}
+
+// reuse counts a touch of a block that was touched before.
+func (c *ExactCounts) reuse(store uint8, time, dist uint64) {
+	c.dist[store].add(dist)
+	c.time[store].add(time)
+	c.windows.add(time, dist)
+}
+
+// cold counts a block's first touch, which is the n-th of all touches.
+func (c *ExactCounts) cold(store uint8, n uint64) {
+	c.dist[store].cold++
+	c.time[store].cold++
+	c.first.add(n)
+}
+
+// touchBuffer holds the blocks that the next accesses touch.
+type touchBuffer struct {
+	blocks [exactChunk]uint64
+	store  [exactChunk]uint8 // 1 for stores, 0 for all else
+	n      int
+	// Of the first access of the next fill, this many blocks are done.
+	done uint64
+}
+
+// fill replaces the buffer's contents by the blocks of the accesses, as many
+// as fit, and returns the accesses that are left, the first of them perhaps
+// done in part. ops counts the accesses that are done.
+func (t *touchBuffer) fill(g Granularity, accesses []Access, ops *[Store + 1]uint64) (rest []Access) {
+	n := 0
 	for i := range accesses {
 		a := &accesses[i]
-		op := isStore(a.Op)
-		e.ops[min(a.Op, Store)]++
-		b, last := e.gran.Span(a)
-		for ; ; b++ {
-			e.blocks = append(e.blocks, b)
-			e.store = append(e.store, op)
-			if len(e.blocks) == exactChunk {
-				if err := e.flush(); err != nil {
-					return err
-				}
+		var store uint8
+		if a.Op == Store {
+			store = 1
+		}
+		first, last := g.Span(a)
+		for b := first + t.done; ; b++ {
+			if n == exactChunk {
+				t.n, t.done = n, b-first
+				return accesses[i:]
 			}
+			t.blocks[n], t.store[n] = b, store
+			n++
 			if b == last {
 				break
 			}
 		}
+		t.done = 0
+		ops[min(a.Op, Store)]++
 	}
-	return e.flush()
-}
-
-func (e *Exact) flush() error {
-	n := len(e.blocks)
-	dists, times, store := e.dists[:n], e.times[:n], e.store[:n]
-	before := e.olken.Accesses()
-	err := e.olken.Touch(e.blocks, dists, times)
-	e.blocks, e.store = e.blocks[:0], e.store[:0]
-	if err != nil {
-		return err
-	}
-	for i, d := range dists {
-		op := store[i] & 1
-		e.dist[op].add(d)
-		e.time[op].add(times[i])
-		if d == Infinite {
-			e.first.add(before + uint64(i) + 1)
-			continue
-		}
-		e.windows.add(times[i], d)
-	}
+	t.n = n
 	return nil
 }
 
 // Accesses is the number of accesses added. Loads and Stores are those of
 // known direction.
-func (e *Exact) Accesses() uint64 { return e.ops[OpUnknown] + e.ops[Load] + e.ops[Store] }
-func (e *Exact) Loads() uint64    { return e.ops[Load] }
-func (e *Exact) Stores() uint64   { return e.ops[Store] }
+func (c *ExactCounts) Accesses() uint64 { return c.ops[OpUnknown] + c.ops[Load] + c.ops[Store] }
+func (c *ExactCounts) Loads() uint64    { return c.ops[Load] }
+func (c *ExactCounts) Stores() uint64   { return c.ops[Store] }
+
+// BlockBytes is the size of a block.
+func (c *ExactCounts) BlockBytes() int { return c.gran.Bytes() }
+
+// Times is the histogram of reuse times, in touches, one entry a touch.
+func (c *ExactCounts) Times() *Hist { return tallied(&c.time[0], &c.time[1]) }
+
+// Distances is the histogram of stack distances, in blocks, one entry a touch.
+func (c *ExactCounts) Distances() *Hist { return tallied(&c.dist[0], &c.dist[1]) }
+
+// LoadDistances and StoreDistances are the parts of Distances that are due to
+// loads and to stores, on the stack that both share. An access of unknown
+// direction is taken as a load.
+func (c *ExactCounts) LoadDistances() *Hist  { return tallied(&c.dist[0]) }
+func (c *ExactCounts) StoreDistances() *Hist { return tallied(&c.dist[1]) }
+
+// add adds what o has found in another part of the stream, with the same
+// blocks and bins.
+func (c *ExactCounts) add(o *ExactCounts) {
+	for op := range c.time {
+		c.time[op].merge(&o.time[op])
+		c.dist[op].merge(&o.dist[op])
+	}
+	c.first.merge(&o.first)
+	c.windows.merge(&o.windows)
+	for op, n := range o.ops {
+		c.ops[op] += n
+	}
+}
 
 // Touches is the number of blocks touched, repetitions included: Accesses
 // plus one for each block boundary that an access crosses.
@@ -121,20 +174,8 @@ func (e *Exact) Touches() uint64 { return e.olken.Accesses() }
 // Blocks is the number of distinct blocks touched.
 func (e *Exact) Blocks() uint64 { return e.olken.Blocks() }
 
-// BlockBytes is the size of a block.
-func (e *Exact) BlockBytes() int { return e.gran.Bytes() }
-
-// Times is the histogram of reuse times, in touches, one entry a touch.
-func (e *Exact) Times() *Hist { return tallied(&e.time[0], &e.time[1]) }
-
-// Distances is the histogram of stack distances, in blocks, one entry a touch.
-func (e *Exact) Distances() *Hist { return tallied(&e.dist[0], &e.dist[1]) }
-
-// LoadDistances and StoreDistances are the parts of Distances that are due to
-// loads and to stores, on the stack that both share. An access of unknown
-// direction is taken as a load.
-func (e *Exact) LoadDistances() *Hist  { return tallied(&e.dist[0]) }
-func (e *Exact) StoreDistances() *Hist { return tallied(&e.dist[1]) }
+// Bytes is the memory held for blocks, in bytes.
+func (e *Exact) Bytes() uint64 { return e.olken.Bytes() }
 
 // FootprintPoint is the mean number of distinct blocks in a window.
 type FootprintPoint struct {
@@ -151,16 +192,18 @@ type FootprintPoint struct {
 // for m blocks with first and last touches f_i from the front and l_i from the
 // back of n touches, and n_t reuses of time t: each term counts the windows of
 // w that fit into a gap between two touches of one block.
-func (e *Exact) Footprint() []FootprintPoint {
-	n, m := e.Touches(), float64(e.Blocks())
+func (e *Exact) Footprint() []FootprintPoint { return e.footprint(&e.olken.order) }
+
+func (c *ExactCounts) footprint(o *timedOrder) []FootprintPoint {
+	n, m := o.elapsed(), float64(o.live)
 	if n == 0 {
 		return nil
 	}
-	bins := e.first.bins
+	bins := c.first.bins
 	last := newTally(bins)
-	e.olken.LastAccesses(func(before uint64) { last.add(n - before) })
+	o.each(func(p uint32) { last.add(n - o.at(p)) })
 	excess := make([]float64, bins.Len())
-	for _, t := range []*tally{&e.first, &last, &e.time[0], &e.time[1]} {
+	for _, t := range []*tally{&c.first, &last, &c.time[0], &c.time[1]} {
 		t.addExcess(excess)
 	}
 	var fp []FootprintPoint
@@ -181,17 +224,18 @@ func (e *Exact) Footprint() []FootprintPoint {
 // as all windows of their length, fp(l) (Ding & Xiang, theorem 1); the gap is
 // the mean of |rfp(l) - fp(l)| / fp(l) over all reuses, taken bin by bin: 0
 // where the theory is exact, or where nothing is reused.
-func (e *Exact) WindowGap() float64 {
-	fp := e.Footprint()
-	n, length := make([]float64, len(e.windows.bin)), make([]float64, len(e.windows.bin))
-	for op := range e.time {
-		e.time[op].each(func(i int, c uint64, sum float64) {
-			n[i] += float64(c)
+func (e *Exact) WindowGap() float64 { return e.windowGap(e.Footprint()) }
+
+func (c *ExactCounts) windowGap(fp []FootprintPoint) float64 {
+	n, length := make([]float64, len(c.windows.bin)), make([]float64, len(c.windows.bin))
+	for op := range c.time {
+		c.time[op].each(func(i int, count uint64, sum float64) {
+			n[i] += float64(count)
 			length[i] += sum
 		})
 	}
 	var gap, reuses float64
-	e.windows.each(func(i int, sum float64) {
+	c.windows.each(func(i int, sum float64) {
 		if n[i] == 0 {
 			return
 		}

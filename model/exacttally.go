@@ -39,6 +39,35 @@ func (t *tally) add(v uint64) {
 	b.sumHi += carry
 }
 
+// addMany counts v, which is not Infinite, n times.
+func (t *tally) addMany(v, n uint64) {
+	if v < smallValues {
+		t.small[v] += n
+		return
+	}
+	b := &t.bin[t.bins.Index(v)]
+	b.n += n
+	hi, lo := bits.Mul64(v, n)
+	var carry uint64
+	b.sumL, carry = bits.Add64(b.sumL, lo, 0)
+	b.sumHi += hi + carry
+}
+
+// merge adds what o has counted; their bins are the same.
+func (t *tally) merge(o *tally) {
+	t.cold += o.cold
+	for v, n := range o.small {
+		t.small[v] += n
+	}
+	for i := range o.bin {
+		a, b := &t.bin[i], &o.bin[i]
+		a.n += b.n
+		var carry uint64
+		a.sumL, carry = bits.Add64(a.sumL, b.sumL, 0)
+		a.sumHi += b.sumHi + carry
+	}
+}
+
 // each calls f with the number and the sum of the values of each bin.
 func (t *tally) each(f func(i int, n uint64, sum float64)) {
 	v := uint64(0)
@@ -121,6 +150,16 @@ func (w *windowTally) add(time, distance uint64) {
 		w.small[time] += distance + 1
 	} else {
 		w.bin[w.bins.Index(time)] += distance + 1
+	}
+}
+
+// merge adds what o has summed; their bins are the same.
+func (w *windowTally) merge(o *windowTally) {
+	for v, n := range o.small {
+		w.small[v] += n
+	}
+	for i, n := range o.bin {
+		w.bin[i] += n
 	}
 }
 

@@ -38,6 +38,13 @@ func NewOlken() *Olken {
 	return o
 }
 
+// Reset empties the stack and keeps its memory.
+func (o *Olken) Reset() {
+	o.index.clear()
+	o.order.init()
+	o.tooMany = false
+}
+
 // Blocks is the number of distinct blocks touched so far.
 func (o *Olken) Blocks() uint64 { return uint64(o.order.live) }
 

@@ -48,6 +48,16 @@ func (x *blockIndex) init() {
 	}
 }
 
+// clear empties the table and keeps its memory.
+func (x *blockIndex) clear() {
+	for i := range x.shards {
+		s := &x.shards[i]
+		clear(s.entries)
+		s.n = 0
+	}
+	clear(x.recent[:])
+}
+
 func (x *blockIndex) bytes() uint64 {
 	var n uint64
 	for i := range x.shards {

@@ -14,6 +14,7 @@ type recency struct {
 	// the bitmap has room for those below end, a multiple of runBits.
 	now, end uint32
 	live     uint32 // bits set
+	least    uint32 // room that a reset leaves at least
 
 	bitmap []uint64
 	// later holds, for each run, seven numbers of 9 bits: the k-th is how many
@@ -57,9 +58,9 @@ func (r *recency) bytes() uint64 {
 }
 
 // reset makes live positions 1..live live and leaves room for about
-// spread times as many, but at least minPositions.
+// spread times as many, but at least minPositions, and r.least more.
 func (r *recency) reset(live, spread uint32) {
-	n := max(uint64(live)*uint64(spread), minPositions)
+	n := max(uint64(live)*uint64(spread), minPositions, uint64(live)+1+uint64(r.least))
 	n = min((n+runBits-1)&^(runBits-1), maxPositions)
 	r.bitmap = cleared(r.bitmap, int(n/64))
 	r.later = cleared(r.later, int(n/runBits))
@@ -125,6 +126,26 @@ func (r *recency) take(p uint32) uint32 {
 		return n
 	}
 	return n + r.remove(run) + r.openLive
+}
+
+// extend hands out n positions at once and makes those live that are now+offset
+// for the offsets, which increase and are below n. There must be room for n.
+func (r *recency) extend(n uint32, offsets []uint32) {
+	run := r.now >> runShift
+	for _, offset := range offsets {
+		p := r.now + offset
+		for ; run < p>>runShift; run++ {
+			r.close(run)
+		}
+		w := p / 64
+		r.bitmap[w] |= 1 << (p % 64)
+		r.later[run] += before[w%runWords]
+		r.openLive++
+	}
+	r.now += n
+	for ; run < r.now>>runShift; run++ {
+		r.close(run)
+	}
 }
 
 // remove takes one live bit out of a closed run and returns the number of

@@ -19,7 +19,8 @@ const olkenSpread = 8
 
 func (o *timedOrder) init() {
 	o.reset(0, olkenSpread)
-	o.base = o.now
+	o.base, o.baseTime = o.now, 0
+	o.old = timeList{low: o.old.low[:0], wraps: o.old.wraps[:0]}
 }
 
 func (o *timedOrder) bytes() uint64 { return o.recency.bytes() + o.old.bytes() }

@@ -1,0 +1,215 @@
+package model
+
+import (
+	"fmt"
+	"math"
+	"sync"
+)
+
+// ParallelExact is Exact on several processors, after HP-RDA (Cui et al.,
+// "A Highly Parallel Reuse Distance Analysis Algorithm on GPUs"): the stream is
+// cut into pieces, each is analysed on its own as if it were the whole stream,
+// and their results are merged in the order of the stream.
+//
+// A reuse whose use lies in the same piece is final. Of the rest a piece leaves
+// two lists: the blocks in the order of their first touch, and the places of
+// their last touches. The merge is exact where the paper's is not (its formula
+// 1 counts a block once in each piece that touches it): it keeps one bitmap
+// over the last touches of all pieces before, and for each first touch of a
+// piece, in order,
+//
+//	distance = bits set after the block's last touch + first touches before this one
+//
+// and then clears the block's bit. A block touched between use and reuse has
+// its last touch either before this piece, and not been touched in it yet: then
+// it is one of the bits; or in this piece: then its bit was cleared and it is
+// one of the first touches before. So each is counted once. At the end of a
+// piece the bits of its own last touches are set. Only first touches are merged
+// in sequence; the look-up of their blocks is cut by block number and runs in
+// parallel too, and pieces further on are analysed meanwhile.
+//
+// Results are those of Exact, to the last touch. Memory is that of an Exact and
+// about 6 MB for each piece under way, of which there are two more than jobs; the
+// stream is not kept. Add and Finish are for one goroutine.
+type ParallelExact struct {
+	ExactCounts
+	jobs   int
+	filled *piece        // being filled by Add
+	spare  chan *piece   // free pieces
+	queue  chan *piece   // filled ones, in order
+	work   chan struct{} // one token for each processor in use
+	merge  merger
+	done   chan struct{} // closed when the merge has seen the last piece
+	pieces []*piece
+	ended  bool
+	err    error
+}
+
+// pieceTouches is the length of a piece in touches. Longer ones leave fewer
+// first touches to merge; shorter ones keep their tables in a processor's
+// second-level cache.
+const pieceTouches = 1 << 16
+
+// ParallelConfig says how a ParallelExact works.
+type ParallelConfig struct {
+	Jobs int // processors to use, 1 or more
+	// Approximate merges by formula 1 of the paper instead of exactly; Factor
+	// then applies the effective factor, formulas 2 and 3.
+	Approximate, Factor bool
+	// PieceTouches is the length of a piece; 0 is 65536. The exact result does
+	// not depend on it.
+	PieceTouches int
+}
+
+// NewParallelExact returns an analysis with blocks of the given number of
+// bytes, a power of two, whose histograms have the given bins. Finish must be
+// called.
+func NewParallelExact(blockBytes int, bins *Bins, config ParallelConfig) (*ParallelExact, error) {
+	if config.Jobs < 1 {
+		return nil, fmt.Errorf("parallel analysis: %d jobs, want 1 or more", config.Jobs)
+	}
+	if config.PieceTouches == 0 {
+		config.PieceTouches = pieceTouches
+	}
+	if config.PieceTouches < 1 || config.PieceTouches > 1<<24 {
+		return nil, fmt.Errorf("parallel analysis: pieces of %d touches, want 1 to %d", config.PieceTouches, 1<<24)
+	}
+	c, err := newExactCounts(blockBytes, bins)
+	if err != nil {
+		return nil, err
+	}
+	n := config.Jobs + 2
+	p := &ParallelExact{
+		ExactCounts: c, jobs: config.Jobs,
+		spare: make(chan *piece, n), queue: make(chan *piece, n),
+		work: make(chan struct{}, config.Jobs), done: make(chan struct{}),
+	}
+	for range n {
+		counts, err := newExactCounts(blockBytes, bins)
+		if err != nil {
+			return nil, err
+		}
+		x := &piece{counts: counts, limit: uint64(config.PieceTouches), olken: NewOlken(), ready: make(chan struct{}, 1)}
+		x.olken.order.least = uint32(config.PieceTouches)
+		p.pieces = append(p.pieces, x)
+		p.spare <- x
+	}
+	p.merge.init(&p.ExactCounts, config)
+	go p.run()
+	return p, nil
+}
+
+// Add analyses the next accesses of the stream. The only error is
+// ErrTooManyBlocks, which may come late.
+func (p *ParallelExact) Add(accesses []Access) error {
+	for len(accesses) > 0 && p.err == nil {
+		if p.filled == nil {
+			p.filled = <-p.spare
+			p.err = p.filled.err
+		}
+		accesses = p.filled.take(accesses)
+		if p.filled.full() {
+			p.hand()
+		}
+	}
+	return p.err
+}
+
+// hand starts the analysis of the piece that was filled.
+func (p *ParallelExact) hand() {
+	x := p.filled
+	p.filled = nil
+	p.queue <- x
+	go func() {
+		p.work <- struct{}{}
+		x.analyze()
+		<-p.work
+		x.ready <- struct{}{}
+	}()
+}
+
+// Finish waits for the analysis. The results are those of the whole stream
+// after it, and not defined before; nothing can be added any more.
+func (p *ParallelExact) Finish() error {
+	if p.ended {
+		return p.merge.err
+	}
+	p.ended = true
+	if p.filled != nil {
+		p.hand()
+	}
+	close(p.queue)
+	<-p.done
+	for _, x := range p.pieces {
+		p.ExactCounts.add(&x.counts)
+	}
+	p.merge.finish()
+	return p.merge.err
+}
+
+// run merges the pieces in their order: first the look-up of the blocks, then,
+// while that of the next piece is under way, the counting.
+func (p *ParallelExact) run() {
+	located := make(chan *piece)
+	var counting sync.WaitGroup // pieces located and not counted yet
+	go func() {
+		defer close(p.done)
+		for x := range located {
+			p.work <- struct{}{}
+			p.merge.count(x)
+			<-p.work
+			counting.Done()
+			p.spare <- x
+		}
+	}()
+	for x := range p.queue {
+		<-x.ready
+		if !p.merge.room(x) {
+			counting.Wait()
+			p.merge.compact(x)
+		}
+		p.merge.locate(x, p.work)
+		counting.Add(1)
+		located <- x
+	}
+	close(located)
+}
+
+// Touches is the number of blocks touched, repetitions included.
+func (p *ParallelExact) Touches() uint64 { return p.merge.touched }
+
+// Blocks is the number of distinct blocks touched.
+func (p *ParallelExact) Blocks() uint64 { return uint64(p.merge.order.live) }
+
+// Bytes is the memory held for blocks, in bytes, without the pieces.
+func (p *ParallelExact) Bytes() uint64 { return p.merge.bytes() }
+
+// Times is ExactCounts.Times; nil for an approximate merge, which has none.
+func (p *ParallelExact) Times() *Hist {
+	if p.merge.config.Approximate {
+		return nil
+	}
+	return p.ExactCounts.Times()
+}
+
+// Footprint is Exact.Footprint; nil for an approximate merge.
+func (p *ParallelExact) Footprint() []FootprintPoint {
+	if p.merge.config.Approximate {
+		return nil
+	}
+	return p.footprint(&p.merge.order)
+}
+
+// WindowGap is Exact.WindowGap; not a number for an approximate merge.
+func (p *ParallelExact) WindowGap() float64 {
+	if p.merge.config.Approximate {
+		return math.NaN()
+	}
+	return p.windowGap(p.Footprint())
+}
+
+// Factor is the effective factor of the paper's formula 3: distinct blocks of
+// the stream by those of its pieces, added up.
+func (p *ParallelExact) Factor() float64 {
+	return float64(p.merge.order.live) / float64(max(p.merge.pieceBlocks, 1))
+}

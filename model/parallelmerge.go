@@ -1,0 +1,198 @@
+package model
+
+import (
+	"fmt"
+	"math"
+	"sync"
+)
+
+// merger joins pieces to the analysis of the stream before them.
+type merger struct {
+	counts *ExactCounts
+	config ParallelConfig
+	// Blocks are cut by their hash into one table for each of a few jobs.
+	index   []blockIndex
+	own     [][]int32 // by table: the piece's first touches that are its
+	order   timedOrder
+	next    uint64 // position of the first touch of the piece located next
+	touched uint64 // in the pieces counted
+	// pieceBlocks is the distinct blocks of the pieces located, added up.
+	pieceBlocks uint64
+	err         error // of the pieces located
+
+	// merged is the distances that the approximate merge has found, on bins
+	// fine enough for the factor to be applied at the end.
+	merged [2]tally
+}
+
+// maxTables bounds how many jobs look blocks up at once: each of them passes
+// over the whole list.
+const maxTables = 8
+
+// mergedBins per octave hold distances until the effective factor is known:
+// it moves none by more than a four-hundredth.
+const mergedBins = 256
+
+func (m *merger) init(counts *ExactCounts, config ParallelConfig) {
+	m.counts, m.config = counts, config
+	m.index = make([]blockIndex, min(max(config.Jobs/2, 1), maxTables))
+	m.own = make([][]int32, len(m.index))
+	for i := range m.index {
+		m.index[i].init()
+	}
+	m.order.least = 2 * uint32(config.PieceTouches)
+	m.order.init()
+	m.next = uint64(m.order.now)
+	if config.Approximate {
+		m.merged = [2]tally{newTally(LogBins(mergedBins)), newTally(LogBins(mergedBins))}
+	}
+}
+
+func (m *merger) bytes() uint64 {
+	n := m.order.bytes()
+	for i := range m.index {
+		n += m.index[i].bytes()
+	}
+	return n
+}
+
+// room reports whether there are positions for the touches of the piece. The
+// approximate merge has positions of its own, see locate.
+func (m *merger) room(x *piece) bool {
+	return m.config.Approximate || m.next+x.touches <= uint64(m.order.end)
+}
+
+// compact makes room. All pieces located must have been counted.
+func (m *merger) compact(x *piece) {
+	if m.err != nil {
+		return
+	}
+	if m.order.live > maxLive || uint64(m.order.live)+x.touches+runBits >= maxPositions {
+		m.err = ErrTooManyBlocks
+		return
+	}
+	m.order.least = max(m.order.least, uint32(x.touches))
+	m.order.compact(func(to func(uint32) uint32) {
+		var all sync.WaitGroup
+		for i := range m.index {
+			all.Go(func() { m.index[i].renumber(to) })
+		}
+		all.Wait()
+	})
+	m.next = uint64(m.order.now)
+}
+
+// locate finds for each first touch of the piece where its block was touched
+// last before, and enters where it is touched last now. work holds a token for
+// each processor in use.
+func (m *merger) locate(x *piece, work chan struct{}) {
+	defer func() { x.err = m.err }()
+	if m.err == nil {
+		m.err = x.err
+	}
+	if m.err != nil {
+		return
+	}
+	x.start = uint32(m.next)
+	m.next += x.touches
+	if m.config.Approximate {
+		// The position of a block is how many distinct blocks the pieces had
+		// when it was touched last: those before this piece, and its rank.
+		if m.pieceBlocks+uint64(len(x.first)) >= uint64(noPos) {
+			m.err = fmt.Errorf("approximate merge: the pieces have more than %d blocks in all (consider: an exact merge)", noPos)
+			return
+		}
+		x.start = uint32(m.pieceBlocks)
+	}
+	m.pieceBlocks += uint64(len(x.first))
+	if cap(x.prev) < len(x.first) {
+		x.prev = make([]uint32, len(x.first), cap(x.first))
+	}
+	x.prev = x.prev[:len(x.first)]
+	var all sync.WaitGroup
+	for i := range m.index {
+		all.Go(func() {
+			work <- struct{}{}
+			m.locateIn(i, x)
+			<-work
+		})
+	}
+	all.Wait()
+}
+
+func (m *merger) locateIn(table int, x *piece) {
+	tables := uint64(len(m.index))
+	own := m.own[table][:0]
+	for i := range x.first {
+		// The index uses the hash's ends.
+		if tables == 1 || hashBlock(x.first[i].block)>>20%tables == uint64(table) {
+			own = append(own, int32(i))
+		}
+	}
+	m.own[table] = own
+	block := func(i int) uint64 { return x.first[own[i]].block }
+	eachSlot(&m.index[table], len(own), block, func(i int, slot *uint32) {
+		k := own[i]
+		f := &x.first[k]
+		x.prev[k] = *slot
+		if m.config.Approximate {
+			*slot = x.start + f.rank
+		} else {
+			*slot = x.start + f.last
+		}
+	})
+}
+
+// count counts the first touches of a piece that was located. It may run while
+// later ones are located.
+func (m *merger) count(x *piece) {
+	if x.err != nil {
+		return
+	}
+	elapsed := m.touched
+	m.touched += x.touches
+	for i := range x.first {
+		f, p := &x.first[i], x.prev[i]
+		if p == coldPos {
+			m.order.live++
+			m.counts.cold(f.store, elapsed+uint64(f.offset)+1)
+			continue
+		}
+		if m.config.Approximate {
+			// Formula 1: blocks after it in its piece, those of the pieces
+			// between, and those before it in this one.
+			m.merged[f.store].add(uint64(x.start-p) + uint64(i))
+			continue
+		}
+		time := m.order.since(p) + uint64(f.offset)
+		m.counts.reuse(f.store, time, uint64(m.order.take(p))+uint64(i))
+	}
+	if !m.config.Approximate {
+		m.order.extend(uint32(x.touches), x.last)
+	}
+	x.touches = 0
+}
+
+// finish applies the effective factor to the distances of the approximate
+// merge: a distance above the number of blocks of the stream, which cannot be,
+// is multiplied by blocks/(blocks of each piece, added up).
+func (m *merger) finish() {
+	if !m.config.Approximate {
+		return
+	}
+	blocks := float64(m.order.live)
+	factor := 1.0
+	if m.config.Factor && m.pieceBlocks > 0 {
+		factor = blocks / float64(m.pieceBlocks)
+	}
+	for store := range m.merged {
+		t := &m.counts.dist[store]
+		m.merged[store].each(func(_ int, n uint64, sum float64) {
+			d := sum / float64(n)
+			if d > blocks {
+				d *= factor
+			}
+			t.addMany(uint64(math.Round(d)), n)
+		})
+	}
+}
