@@ -15,10 +15,12 @@ import (
 // goroutine; see ParallelExact for more of them.
 type Exact struct {
 	ExactCounts
-	olken *Olken
-	touch touchBuffer
-	dists [exactChunk]uint64
-	times [exactChunk]uint64
+	olken  *Olken
+	split  splitter
+	blocks [exactChunk]uint64
+	store  [exactChunk]uint8
+	dists  [exactChunk]uint64
+	times  [exactChunk]uint64
 }
 
 // ExactCounts is what an exact analysis has found so far.
@@ -61,14 +63,14 @@ func NewExact(blockBytes int, bins *Bins) (*Exact, error) {
 // ErrTooManyBlocks, after which the results are those of a part of the stream.
 func (e *Exact) Add(accesses []Access) error {
 	for len(accesses) > 0 {
-		accesses = e.touch.fill(e.gran, accesses, &e.ops)
-		n := e.touch.n
+		var n int
+		n, accesses = e.split.fill(e.gran, accesses, e.blocks[:], e.store[:], &e.ops)
 		before := e.olken.Accesses()
-		if err := e.olken.Touch(e.touch.blocks[:n], e.dists[:n], e.times[:n]); err != nil {
+		if err := e.olken.Touch(e.blocks[:n], e.dists[:n], e.times[:n]); err != nil {
 			return err
 		}
 		for i, d := range e.dists[:n] {
-			store := e.touch.store[i] & 1
+			store := e.store[i] & 1
 			if d == Infinite {
 				e.cold(store, before+uint64(i)+1)
 			} else {
@@ -93,33 +95,30 @@ func (c *ExactCounts) cold(store uint8, n uint64) {
 	c.first.add(n)
 }
 
-// touchBuffer holds the blocks that the next accesses touch.
-type touchBuffer struct {
-	blocks [exactChunk]uint64
-	store  [exactChunk]uint8 // 1 for stores, 0 for all else
-	n      int
-	// Of the first access of the next fill, this many blocks are done.
-	done uint64
+// splitter cuts accesses into the touches of single blocks.
+type splitter struct {
+	done uint64 // blocks of the first access of the next fill that are done
 }
 
-// fill replaces the buffer's contents by the blocks of the accesses, as many
-// as fit, and returns the accesses that are left, the first of them perhaps
-// done in part. ops counts the accesses that are done.
-func (t *touchBuffer) fill(g Granularity, accesses []Access, ops *[Store + 1]uint64) (rest []Access) {
-	n := 0
+// fill sets blocks, and store to 1 for stores and 0 for all else, for as many
+// touches as there is room for. It returns their number and the accesses that
+// are left, the first of them perhaps done in part. ops counts the accesses
+// that are done.
+func (t *splitter) fill(g Granularity, accesses []Access, blocks []uint64, store []uint8, ops *[Store + 1]uint64) (n int, rest []Access) {
+	store = store[:len(blocks)]
 	for i := range accesses {
 		a := &accesses[i]
-		var store uint8
+		var s uint8
 		if a.Op == Store {
-			store = 1
+			s = 1
 		}
 		first, last := g.Span(a)
 		for b := first + t.done; ; b++ {
-			if n == exactChunk {
-				t.n, t.done = n, b-first
-				return accesses[i:]
+			if n == len(blocks) {
+				t.done = b - first
+				return n, accesses[i:]
 			}
-			t.blocks[n], t.store[n] = b, store
+			blocks[n], store[n] = b, s
 			n++
 			if b == last {
 				break
@@ -128,8 +127,7 @@ func (t *touchBuffer) fill(g Granularity, accesses []Access, ops *[Store + 1]uin
 		t.done = 0
 		ops[min(a.Op, Store)]++
 	}
-	t.n = n
-	return nil
+	return n, nil
 }
 
 // Accesses is the number of accesses added. Loads and Stores are those of

@@ -29,11 +29,12 @@ import (
 // parallel too, and pieces further on are analysed meanwhile.
 //
 // Results are those of Exact, to the last touch. Memory is that of an Exact and
-// about 6 MB for each piece under way, of which there are two more than jobs; the
+// about 1 MB for each piece under way, of which there are two more than jobs; the
 // stream is not kept. Add and Finish are for one goroutine.
 type ParallelExact struct {
 	ExactCounts
 	jobs   int
+	split  splitter
 	filled *piece        // being filled by Add
 	spare  chan *piece   // free pieces
 	queue  chan *piece   // filled ones, in order
@@ -48,7 +49,7 @@ type ParallelExact struct {
 // pieceTouches is the length of a piece in touches. Longer ones leave fewer
 // first touches to merge; shorter ones keep their tables in a processor's
 // second-level cache.
-const pieceTouches = 1 << 16
+const pieceTouches = 1 << 14
 
 // ParallelConfig says how a ParallelExact works.
 type ParallelConfig struct {
@@ -56,7 +57,7 @@ type ParallelConfig struct {
 	// Approximate merges by formula 1 of the paper instead of exactly; Factor
 	// then applies the effective factor, formulas 2 and 3.
 	Approximate, Factor bool
-	// PieceTouches is the length of a piece; 0 is 65536. The exact result does
+	// PieceTouches is the length of a piece; 0 is 16384. The exact result does
 	// not depend on it.
 	PieceTouches int
 }
@@ -89,7 +90,10 @@ func NewParallelExact(blockBytes int, bins *Bins, config ParallelConfig) (*Paral
 		if err != nil {
 			return nil, err
 		}
-		x := &piece{counts: counts, limit: uint64(config.PieceTouches), olken: NewOlken(), ready: make(chan struct{}, 1)}
+		x := &piece{
+			counts: counts, olken: NewOlken(), ready: make(chan struct{}, 1),
+			blocks: make([]uint64, config.PieceTouches), store: make([]uint8, config.PieceTouches),
+		}
 		x.olken.order.least = uint32(config.PieceTouches)
 		p.pieces = append(p.pieces, x)
 		p.spare <- x
@@ -105,9 +109,13 @@ func (p *ParallelExact) Add(accesses []Access) error {
 	for len(accesses) > 0 && p.err == nil {
 		if p.filled == nil {
 			p.filled = <-p.spare
+			p.filled.n = 0
 			p.err = p.filled.err
 		}
-		accesses = p.filled.take(accesses)
+		x := p.filled
+		var n int
+		n, accesses = p.split.fill(p.gran, accesses, x.blocks[x.n:], x.store[x.n:], &p.ops)
+		x.n += n
 		if p.filled.full() {
 			p.hand()
 		}
@@ -166,7 +174,7 @@ func (p *ParallelExact) run() {
 		<-x.ready
 		if !p.merge.room(x) {
 			counting.Wait()
-			p.merge.compact(x)
+			p.merge.compact()
 		}
 		p.merge.locate(x, p.work)
 		counting.Add(1)

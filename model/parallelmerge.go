@@ -3,6 +3,7 @@ package model
 import (
 	"fmt"
 	"math"
+	"slices"
 	"sync"
 )
 
@@ -59,19 +60,18 @@ func (m *merger) bytes() uint64 {
 // room reports whether there are positions for the touches of the piece. The
 // approximate merge has positions of its own, see locate.
 func (m *merger) room(x *piece) bool {
-	return m.config.Approximate || m.next+x.touches <= uint64(m.order.end)
+	return m.config.Approximate || m.next+uint64(x.n) <= uint64(m.order.end)
 }
 
 // compact makes room. All pieces located must have been counted.
-func (m *merger) compact(x *piece) {
+func (m *merger) compact() {
 	if m.err != nil {
 		return
 	}
-	if m.order.live > maxLive || uint64(m.order.live)+x.touches+runBits >= maxPositions {
+	if m.order.live > maxLive {
 		m.err = ErrTooManyBlocks
 		return
 	}
-	m.order.least = max(m.order.least, uint32(x.touches))
 	m.order.compact(func(to func(uint32) uint32) {
 		var all sync.WaitGroup
 		for i := range m.index {
@@ -94,7 +94,7 @@ func (m *merger) locate(x *piece, work chan struct{}) {
 		return
 	}
 	x.start = uint32(m.next)
-	m.next += x.touches
+	m.next += uint64(x.n)
 	if m.config.Approximate {
 		// The position of a block is how many distinct blocks the pieces had
 		// when it was touched last: those before this piece, and its rank.
@@ -136,7 +136,8 @@ func (m *merger) locateIn(table int, x *piece) {
 		f := &x.first[k]
 		x.prev[k] = *slot
 		if m.config.Approximate {
-			*slot = x.start + f.rank
+			rank, _ := slices.BinarySearch(x.last, f.last)
+			*slot = x.start + uint32(rank) + 1
 		} else {
 			*slot = x.start + f.last
 		}
@@ -150,27 +151,27 @@ func (m *merger) count(x *piece) {
 		return
 	}
 	elapsed := m.touched
-	m.touched += x.touches
+	m.touched += uint64(x.n)
 	for i := range x.first {
 		f, p := &x.first[i], x.prev[i]
+		store := x.store[f.offset] & 1
 		if p == coldPos {
 			m.order.live++
-			m.counts.cold(f.store, elapsed+uint64(f.offset)+1)
+			m.counts.cold(store, elapsed+uint64(f.offset)+1)
 			continue
 		}
 		if m.config.Approximate {
 			// Formula 1: blocks after it in its piece, those of the pieces
 			// between, and those before it in this one.
-			m.merged[f.store].add(uint64(x.start-p) + uint64(i))
+			m.merged[store].add(uint64(x.start-p) + uint64(i))
 			continue
 		}
 		time := m.order.since(p) + uint64(f.offset)
-		m.counts.reuse(f.store, time, uint64(m.order.take(p))+uint64(i))
+		m.counts.reuse(store, time, uint64(m.order.take(p))+uint64(i))
 	}
 	if !m.config.Approximate {
-		m.order.extend(uint32(x.touches), x.last)
+		m.order.extend(uint32(x.n), x.last)
 	}
-	x.touches = 0
 }
 
 // finish applies the effective factor to the distances of the approximate
