@@ -21,6 +21,7 @@ func newExactCmd() *cobra.Command {
 	var partial bool
 	var sizes []string
 	var engine trace.Options
+	var how exactFlags
 	cmd := &cobra.Command{
 		Use:   "exact TRACE | exact -- PROGRAM [ARG...]",
 		Short: "Exact reuse times, stack distances, footprint and miss ratios of a trace or a program",
@@ -35,11 +36,16 @@ with decimal or 0x numbers. An access that spans several blocks touches each of
 them. All threads share one stack; with --stack private each has its own, in which
 other threads' writes invalidate.
 
+Without further flags the result is exact, on however many processors. --log2,
+--shards and --sampled give less for less; what they say is marked as theirs.
+
 A program is run under rdx's own valgrind tool, and its accesses are analysed as
 they happen; its output is its own, and the report comes after it.`,
 		Example: `  valgrind --tool=lackey --trace-mem=yes --log-file=ls.lk ls; rdx exact ls.lk
   rdx trace record -o ls.rdt -- ls; rdx exact --stack private ls.rdt
   rdx exact -- gzip -k file
+  rdx exact --sampled 1e-4 --stack private -- xz -T4 -k file
+  rdx exact --shards size=8192 huge.rdt
   rdx exact --block word --format csv trace.txt.gz > exact.csv
   rdx gen --zipf 1 -n 1000 -t 100000 | rdx exact -`,
 		Args: func(cmd *cobra.Command, args []string) error {
@@ -62,7 +68,7 @@ they happen; its output is its own, and the report comes after it.`,
 			if err != nil {
 				return err
 			}
-			r := &exactReport{Trace: args[0], Block: bytes, Stack: stack}
+			r := &exactReport{Trace: args[0], Method: "exact", Block: bytes, Stack: stack}
 			for _, s := range sizes {
 				n, err := sampler.ParseSize(s)
 				if err != nil {
@@ -74,6 +80,17 @@ they happen; its output is its own, and the report comes after it.`,
 			if err != nil {
 				return err
 			}
+			blocks := make([]uint64, len(r.sizes))
+			for i, n := range r.sizes {
+				blocks[i] = n / uint64(bytes)
+			}
+			if err := how.check(stack, blocks); err != nil {
+				return err
+			}
+			sink, err := newExactSink(r, &how, edges)
+			if err != nil {
+				return err
+			}
 			var source model.TraceReader
 			var finish func() []string
 			if cmd.ArgsLenAtDash() == 0 {
@@ -82,7 +99,7 @@ they happen; its output is its own, and the report comes after it.`,
 			} else if source, finish, err = openSource(args[0], cmd.InOrStdin(), partial); err != nil {
 				return err
 			}
-			err = r.analyze(source, edges, partial)
+			err = r.analyze(source, sink, partial)
 			r.Warnings = append(r.Warnings, finish()...)
 			if err != nil {
 				return err
@@ -100,6 +117,7 @@ they happen; its output is its own, and the report comes after it.`,
 	cmd.Flags().StringSliceVar(&sizes, "sizes", nil, "cache sizes to give miss ratios for (default powers of two)")
 	cmd.Flags().BoolVar(&engine.Children, "children", false, "of a program: the processes it starts, too")
 	cmd.Flags().StringVar(&engine.Engine, "engine", "", "of a program: folder of the instrumentation engine (default: $RDX_ENGINE, or beside rdx)")
+	how.register(cmd)
 	cmd.Flags().BoolVar(&partial, "partial", false, "skip lines that cannot be read, and use what there is of a truncated trace")
 	return cmd
 }

@@ -9,6 +9,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"reflect"
 	"strings"
 	"testing"
 
@@ -61,7 +62,7 @@ func TestExactCommand(t *testing.T) {
 	if r.Distances.Cold != 3 || len(r.Distances.Bins) != 2 || r.Distances.Bins[0] != (exactBin{0, 1, 1}) || r.Distances.Bins[1] != (exactBin{2, 3, 1}) {
 		t.Errorf("distances %+v", r.Distances)
 	}
-	want := []exactMiss{{64, 0.8}, {128, 0.8}, {256, 0.6}}
+	want := []exactMiss{{Bytes: 64, Ratio: 0.8}, {Bytes: 128, Ratio: 0.8}, {Bytes: 256, Ratio: 0.6}}
 	for i, m := range r.Misses {
 		if m.Bytes != want[i].Bytes || math.Abs(m.Ratio-want[i].Ratio) > 1e-12 {
 			t.Errorf("miss ratios %+v, want %+v", r.Misses, want)
@@ -78,7 +79,7 @@ func TestExactCommand(t *testing.T) {
 	if r := exactJSON(t, "0 R 8\n128 R 8\n0 R 8\n64 R 8\n64 R 8\n"); math.Abs(*r.WindowGap-(2/1.75-1)/2) > 1e-12 {
 		t.Errorf("reuse-window gap %v, want %v", *r.WindowGap, (2/1.75-1)/2)
 	}
-	if r := exactJSON(t, abbca, "--sizes", "192,1m"); len(r.Misses) != 2 || r.Misses[0] != (exactMiss{192, 0.6}) || r.Misses[1].Ratio != 0.6 {
+	if r := exactJSON(t, abbca, "--sizes", "192,1m"); len(r.Misses) != 2 || r.Misses[0] != (exactMiss{Bytes: 192, Ratio: 0.6}) || r.Misses[1].Ratio != 0.6 {
 		t.Errorf("--sizes: %+v", r.Misses)
 	}
 	if r := exactJSON(t, abbca, "--block", "page"); r.Blocks != 1 || r.Distances.Cold != 1 {
@@ -112,6 +113,63 @@ func TestExactSizes(t *testing.T) {
 		if got := r.Misses[0].Ratio; math.Abs(got-want) > 1e-12 {
 			t.Errorf("%d blocks: miss ratio %v, want %v", blocks, got, want)
 		}
+	}
+}
+
+// The ways to analyse agree where they should.
+func TestExactModes(t *testing.T) {
+	var b strings.Builder
+	for i := range 40_000 {
+		fmt.Fprintf(&b, "%d R 8 %d\n", i*i%7919*40, i%3)
+	}
+	in := b.String()
+	one := exactJSON(t, in, "--jobs", "1", "--bins", "1")
+	if one.Method != "exact" {
+		t.Errorf("method %q", one.Method)
+	}
+	two := exactJSON(t, in, "--jobs", "3", "--piece", "1000", "--bins", "1")
+	two.Trace = one.Trace
+	if !reflect.DeepEqual(one, two) {
+		t.Errorf("3 jobs differ from one: %+v, want %+v", two, one)
+	}
+	l := exactJSON(t, in, "--log2")
+	if l.Times != nil || !reflect.DeepEqual(l.Distances, one.Distances) || l.Blocks != one.Blocks || l.Accesses != one.Accesses || l.Touches != one.Touches {
+		t.Errorf("--log2: %+v, want %+v", l, one)
+	}
+	s := exactJSON(t, in, "--shards", "size=1000000", "--bins", "1")
+	if !reflect.DeepEqual(s.Distances, one.Distances) || s.Misses[2].PlusMinus == nil || s.Misses[2].Ratio != one.Misses[2].Ratio {
+		t.Errorf("--shards of all blocks: %+v", s)
+	}
+	if s := exactJSON(t, in, "--shards", "rate=0.5"); !strings.HasPrefix(s.Method, "SHARDS") || s.Footprint != nil {
+		t.Errorf("--shards: %+v", s)
+	}
+	for _, stack := range []string{"shared", "private"} {
+		for _, late := range []string{"--late=false", "--late"} {
+			all := exactJSON(t, in, "--stack", stack, "--bins", "1")
+			every := exactJSON(t, in, "--stack", stack, "--bins", "1", "--sampled", "1", "--prune-after", "0", late)
+			// The stream only reads: what is not reused is open at the end.
+			if !reflect.DeepEqual(all.Distances.Bins, every.Distances.Bins) || every.Distances.Censored != all.Distances.Cold {
+				t.Errorf("--stack %s %s: every access sampled: %+v, want %+v", stack, late, every.Distances, all.Distances)
+			}
+		}
+	}
+	if text := mustRdx(t, in, "exact", "-", "--sampled", "0.01"); !strings.Contains(text, "sampled: ") || strings.Contains(text, "distinct") {
+		t.Error(text)
+	}
+	a := exactJSON(t, in, "--approximate", "factor", "--piece", "500")
+	if !strings.Contains(a.Method, "effective factor") || a.Times != nil || a.Distances.Cold != one.Distances.Cold {
+		t.Errorf("--approximate: %+v", a)
+	}
+	for _, args := range [][]string{
+		{"--jobs", "0"}, {"--piece", "-1"}, {"--shards", "rate=2"}, {"--shards", "size=x"}, {"--shards", "all"}, {"--sampled", "2"}, {"--sampled", "NaN"},
+		{"--late"}, {"--log2", "--shards", "rate=0.1"}, {"--log2", "--stack", "private"}, {"--log2", "--sizes", "192"}, {"--approximate", "x"}, {"--sampled", "0.1", "--prune-after", "-1"},
+	} {
+		if _, _, err := rdxErr(t, in, append([]string{"exact", "-"}, args...)...); err == nil {
+			t.Errorf("%q: no error", args)
+		}
+	}
+	if _, _, err := rdxErr(t, "1\n2\n", "exact", "-", "--sampled", "1e-9"); err == nil || !strings.Contains(err.Error(), "no sample") {
+		t.Errorf("no sample: %v", err)
 	}
 }
 

@@ -12,17 +12,18 @@ import (
 // exactReport is what rdx exact prints.
 type exactReport struct {
 	Trace    string   `json:"trace"`
+	Method   string   `json:"method"`
 	Block    int      `json:"block_bytes"`
 	Stack    string   `json:"stack"`
 	Accesses uint64   `json:"accesses"`
 	Loads    uint64   `json:"loads"`
 	Stores   uint64   `json:"stores"`
-	Touches  uint64   `json:"touches"` // accesses, times the blocks each spans
-	Blocks   uint64   `json:"distinct_blocks"`
+	Touches  uint64   `json:"touches"`         // accesses, times the blocks each spans
+	Blocks   uint64   `json:"distinct_blocks"` // 0 if not known
 	BadLines int64    `json:"bad_lines"`
 	Warnings []string `json:"warnings,omitempty"`
 
-	Times     exactHist        `json:"reuse_time"`
+	Times     *exactHist       `json:"reuse_time,omitempty"`
 	Distances exactHist        `json:"stack_distance"`
 	Footprint []exactFootprint `json:"footprint,omitempty"` // of the shared stack
 	// How far windows that end in a reuse touch more or less than all windows
@@ -32,12 +33,16 @@ type exactReport struct {
 
 	sizes            []uint64
 	times, distances *model.Hist
+	// missRatio is set where a ratio has an error.
+	missRatio func(blocks uint64) (ratio, plusMinus float64)
 }
 
 type exactHist struct {
 	Bins        []exactBin `json:"bins"`
 	Cold        float64    `json:"cold"`
 	Invalidated float64    `json:"invalidated"`
+	Pruned      float64    `json:"pruned,omitempty"`
+	Censored    float64    `json:"censored,omitempty"`
 }
 
 type exactBin struct {
@@ -54,19 +59,12 @@ type exactFootprint struct {
 type exactMiss struct {
 	Bytes uint64  `json:"cache_bytes"`
 	Ratio float64 `json:"miss_ratio"`
+	// PlusMinus is half the 95 % confidence interval of an estimate.
+	PlusMinus *float64 `json:"plus_minus,omitempty"`
 }
 
 // analyze reads the trace to its end.
-func (r *exactReport) analyze(source model.TraceReader, bins *model.Bins, partial bool) (err error) {
-	var sink exactSink
-	if r.Stack == "private" {
-		sink, err = newPrivateSink(r.Block, bins)
-	} else {
-		sink, err = newSharedSink(r.Block, bins)
-	}
-	if err != nil {
-		return err
-	}
+func (r *exactReport) analyze(source model.TraceReader, sink exactSink, partial bool) error {
 	bad := func(b *model.BadLine) error {
 		if !partial {
 			return fmt.Errorf("%w (consider: --partial, which skips such lines)", b)
@@ -93,87 +91,47 @@ func (r *exactReport) analyze(source model.TraceReader, bins *model.Bins, partia
 	if r.BadLines > 0 {
 		r.Warnings = append(r.Warnings, fmt.Sprintf("%d lines could not be read and were skipped", r.BadLines))
 	}
-	sink.fill(r)
+	if err := sink.fill(r); err != nil {
+		return fmt.Errorf("%s: %w", r.Trace, err)
+	}
 	if r.Accesses == 0 {
 		return fmt.Errorf("%s: there are no accesses in the trace", r.Trace)
 	}
-	r.Times, r.Distances = newExactHist(r.times), newExactHist(r.distances)
+	r.Distances = newExactHist(r.distances)
+	if r.times != nil {
+		h := newExactHist(r.times)
+		r.Times = &h
+	}
 	if r.sizes == nil {
 		// Up to the first size that holds everything.
 		top := bits.Len64(max(r.Blocks, 2) - 1)
+		if r.Blocks == 0 {
+			for i, w := range r.distances.W {
+				if w > 0 {
+					top = bits.Len64(r.distances.Bins.Lo(i))
+				}
+			}
+		}
 		for k := 0; k <= top; k++ {
 			r.sizes = append(r.sizes, uint64(r.Block)<<k)
 		}
 	}
 	for _, s := range r.sizes {
-		r.Misses = append(r.Misses, exactMiss{s, r.distances.MissRatio(s / uint64(r.Block))})
+		m := exactMiss{Bytes: s}
+		if r.missRatio == nil {
+			m.Ratio = r.distances.MissRatio(s / uint64(r.Block))
+		} else {
+			var pm float64
+			m.Ratio, pm = r.missRatio(s / uint64(r.Block))
+			m.PlusMinus = &pm
+		}
+		r.Misses = append(r.Misses, m)
 	}
 	return nil
 }
 
-// exactSink is one kind of exact analysis.
-type exactSink interface {
-	add([]model.Access) error
-	fill(*exactReport)
-}
-
-type sharedSink struct{ *model.Exact }
-
-func newSharedSink(block int, bins *model.Bins) (exactSink, error) {
-	e, err := model.NewExact(block, bins)
-	return sharedSink{e}, err
-}
-
-func (s sharedSink) add(a []model.Access) error { return s.Add(a) }
-
-func (s sharedSink) fill(r *exactReport) {
-	r.Accesses, r.Loads, r.Stores, r.Touches, r.Blocks = s.Accesses(), s.Loads(), s.Stores(), s.Touches(), s.Exact.Blocks()
-	r.times, r.distances = s.Times(), s.Distances()
-	for _, p := range s.Exact.Footprint() {
-		r.Footprint = append(r.Footprint, exactFootprint(p))
-	}
-	gap := s.Exact.WindowGap()
-	r.WindowGap = &gap
-}
-
-type privateSink struct {
-	stacks           *model.PrivateStacks
-	times, distances *model.Hist
-	ops              [model.Store + 1]uint64
-	touches          uint64
-	blocks           uint64 // of the largest stack
-	perThread        map[int32]uint64
-}
-
-func newPrivateSink(block int, bins *model.Bins) (exactSink, error) {
-	p, err := model.NewPrivateStacks(block)
-	return &privateSink{stacks: p, times: model.NewHist(bins), distances: model.NewHist(bins), perThread: map[int32]uint64{}}, err
-}
-
-func (s *privateSink) add(a []model.Access) error {
-	for i := range a {
-		s.ops[a[i].Op]++
-	}
-	return s.stacks.Add(a, func(t *model.Touch) {
-		s.touches++
-		s.times.AddKind(t.Kind, t.Time, 1)
-		s.distances.AddKind(t.Kind, t.Dist, 1)
-		if t.Kind == model.Cold {
-			s.perThread[t.Thread]++
-			s.blocks = max(s.blocks, s.perThread[t.Thread])
-		}
-	})
-}
-
-func (s *privateSink) fill(r *exactReport) {
-	r.Loads, r.Stores = s.ops[model.Load], s.ops[model.Store]
-	r.Accesses = s.ops[model.OpUnknown] + r.Loads + r.Stores
-	r.Touches, r.Blocks = s.touches, s.blocks
-	r.times, r.distances = s.times, s.distances
-}
-
 func newExactHist(h *model.Hist) exactHist {
-	x := exactHist{Cold: h.Cold, Invalidated: h.Invalidated, Bins: []exactBin{}}
+	x := exactHist{Cold: h.Cold, Invalidated: h.Invalidated, Pruned: h.Pruned, Censored: h.Censored, Bins: []exactBin{}}
 	for i, w := range h.W {
 		if w > 0 {
 			x.Bins = append(x.Bins, exactBin{h.Bins.Lo(i), h.Bins.Hi(i), w})
@@ -188,12 +146,15 @@ func (r *exactReport) rows() [][]string {
 	rows := [][]string{{"quantity", "from", "to", "value"}}
 	for _, h := range []struct {
 		name string
-		exactHist
-	}{{"reuse_time", r.Times}, {"stack_distance", r.Distances}} {
+		*exactHist
+	}{{"reuse_time", r.Times}, {"stack_distance", &r.Distances}} {
+		if h.exactHist == nil {
+			continue
+		}
 		for _, b := range h.Bins {
 			rows = append(rows, []string{h.name, whole(b.From), whole(b.To), number(b.Touches)})
 		}
-		rows = append(rows, []string{h.name, "cold", "", number(h.Cold + h.Invalidated)})
+		rows = append(rows, []string{h.name, "cold", "", number(h.Cold + h.Invalidated + h.Pruned + h.Censored)})
 	}
 	for _, p := range r.Footprint {
 		rows = append(rows, []string{"footprint", whole(p.Window), "", number(p.Blocks)})
@@ -203,6 +164,9 @@ func (r *exactReport) rows() [][]string {
 	}
 	for _, m := range r.Misses {
 		rows = append(rows, []string{"miss_ratio", whole(m.Bytes), "", number(m.Ratio)})
+		if m.PlusMinus != nil {
+			rows = append(rows, []string{"miss_ratio_plus_minus", whole(m.Bytes), "", number(*m.PlusMinus)})
+		}
 	}
 	return rows
 }
@@ -218,14 +182,26 @@ func (r *exactReport) text() string {
 	if r.Stack == "private" {
 		of = " in the thread with most"
 	}
-	fmt.Fprintf(&b, "\n%d blocks of %s touched, %d distinct%s (%s)\n", r.Touches, siBytes(float64(r.Block)), r.Blocks, of,
-		siBytes(float64(r.Blocks)*float64(r.Block)))
-	r.writeHist(&b, "reuse time, in accesses to blocks", r.times, siCount, 1, utf8)
+	fmt.Fprintf(&b, "\n%d blocks of %s touched", r.Touches, siBytes(float64(r.Block)))
+	if r.Blocks > 0 {
+		fmt.Fprintf(&b, ", %d distinct%s (%s)", r.Blocks, of, siBytes(float64(r.Blocks)*float64(r.Block)))
+	}
+	b.WriteString("\n")
+	if r.Method != "exact" {
+		b.WriteString(r.Method + "\n")
+	}
+	if r.times != nil {
+		r.writeHist(&b, "reuse time, in accesses to blocks", r.times, siCount, 1, utf8)
+	}
 	r.writeHist(&b, "stack distance, in bytes of other data", r.distances, siBytes, float64(r.Block), utf8)
 	r.writeFootprint(&b, utf8)
 	fmt.Fprintf(&b, "\n%9s %7s  of a fully associative LRU cache\n", "size", "misses")
 	for _, m := range r.Misses {
-		fmt.Fprintf(&b, "%9s %7s  %s\n", siBytes(float64(m.Bytes)), percent(m.Ratio, 1), barOf(m.Ratio, 1, 50, utf8))
+		pm := ""
+		if m.PlusMinus != nil {
+			pm = fmt.Sprintf(" +-%6s", percent(*m.PlusMinus, 1))
+		}
+		fmt.Fprintf(&b, "%9s %7s%s  %s\n", siBytes(float64(m.Bytes)), percent(m.Ratio, 1), pm, barOf(m.Ratio, 1, 50, utf8))
 	}
 	return b.String()
 }
@@ -249,7 +225,7 @@ func (r *exactReport) writeFootprint(b *strings.Builder, utf8 bool) {
 func (r *exactReport) writeHist(b *strings.Builder, title string, h *model.Hist, amount func(float64) string, unit float64, utf8 bool) {
 	h = h.Rebin(model.LogBins(1))
 	total := h.Total()
-	greatest := max(h.Cold, h.Invalidated)
+	greatest := max(h.Cold, h.Invalidated, h.Pruned, h.Censored)
 	first, last := -1, -1
 	for i, w := range h.W {
 		greatest = max(greatest, w)
@@ -271,5 +247,11 @@ func (r *exactReport) writeHist(b *strings.Builder, title string, h *model.Hist,
 	row("first access", h.Cold)
 	if r.Stack == "private" {
 		row("invalidated", h.Invalidated)
+	}
+	if h.Pruned > 0 {
+		row("pruned", h.Pruned)
+	}
+	if h.Censored > 0 {
+		row("open at the end", h.Censored)
 	}
 }

@@ -1,0 +1,222 @@
+package main
+
+import (
+	"fmt"
+
+	"github.com/rdx-profiler/rdx/model"
+)
+
+// exactSink is one kind of analysis of a whole access stream.
+type exactSink interface {
+	add([]model.Access) error
+	// fill ends the analysis and sets the report's results.
+	fill(*exactReport) error
+}
+
+// newExactSink is the analysis that the flags ask for; bins are those of the
+// report.
+func newExactSink(r *exactReport, f *exactFlags, bins *model.Bins) (exactSink, error) {
+	switch {
+	case f.sampled > 0:
+		return newSampledSink(r, f, bins)
+	case r.Stack == "private":
+		p, err := model.NewPrivateStacks(r.Block)
+		return &privateSink{stacks: p, times: model.NewHist(bins), distances: model.NewHist(bins), perThread: map[int32]uint64{}}, err
+	case f.log2:
+		g, err := model.NewGranularity(r.Block)
+		return &log2Sink{gran: g, stack: model.NewLog2Stack()}, err
+	case f.shards.value != model.ShardsConfig{}:
+		s, err := model.NewShards(r.Block, bins, f.shards.value)
+		return shardsSink{s}, err
+	case f.approximate != "" || f.jobs > 1:
+		c := model.ParallelConfig{Jobs: f.jobs, Approximate: f.approximate != "", Factor: f.approximate == "factor", PieceTouches: f.piece}
+		p, err := model.NewParallelExact(r.Block, bins, c)
+		return parallelSink{p, f.approximate}, err
+	}
+	e, err := model.NewExact(r.Block, bins)
+	return sharedSink{e}, err
+}
+
+type sharedSink struct{ *model.Exact }
+
+func (s sharedSink) add(a []model.Access) error { return s.Add(a) }
+
+func (s sharedSink) fill(r *exactReport) error {
+	r.fillExact(s.Exact)
+	return nil
+}
+
+type parallelSink struct {
+	*model.ParallelExact
+	approximate string
+}
+
+func (s parallelSink) add(a []model.Access) error { return s.Add(a) }
+
+func (s parallelSink) fill(r *exactReport) error {
+	if err := s.Finish(); err != nil {
+		return err
+	}
+	if s.approximate != "" {
+		r.Method = "approximate merge"
+		if s.approximate == "factor" {
+			r.Method += fmt.Sprintf(", effective factor %.3g", s.Factor())
+		}
+	}
+	r.fillExact(s.ParallelExact)
+	return nil
+}
+
+// fillExact sets what an analysis on one stack gives.
+func (r *exactReport) fillExact(e interface {
+	Accesses() uint64
+	Loads() uint64
+	Stores() uint64
+	Touches() uint64
+	Blocks() uint64
+	Times() *model.Hist
+	Distances() *model.Hist
+	Footprint() []model.FootprintPoint
+	WindowGap() float64
+}) {
+	r.Accesses, r.Loads, r.Stores, r.Touches, r.Blocks = e.Accesses(), e.Loads(), e.Stores(), e.Touches(), e.Blocks()
+	r.times, r.distances = e.Times(), e.Distances()
+	for _, p := range e.Footprint() {
+		r.Footprint = append(r.Footprint, exactFootprint(p))
+	}
+	if r.Footprint != nil {
+		gap := e.WindowGap()
+		r.WindowGap = &gap
+	}
+}
+
+// opCounts counts accesses by direction for analyses that do not.
+type opCounts [model.Store + 1]uint64
+
+func (c *opCounts) add(a []model.Access) {
+	for i := range a {
+		c[min(a[i].Op, model.Store)]++
+	}
+}
+
+func (c *opCounts) fill(r *exactReport) {
+	r.Loads, r.Stores = c[model.Load], c[model.Store]
+	r.Accesses = c[model.OpUnknown] + r.Loads + r.Stores
+}
+
+type privateSink struct {
+	stacks           *model.PrivateStacks
+	times, distances *model.Hist
+	ops              opCounts
+	touches          uint64
+	blocks           uint64 // of the largest stack
+	perThread        map[int32]uint64
+}
+
+func (s *privateSink) add(a []model.Access) error {
+	s.ops.add(a)
+	return s.stacks.Add(a, func(t *model.Touch) {
+		s.touches++
+		s.times.AddKind(t.Kind, t.Time, 1)
+		s.distances.AddKind(t.Kind, t.Dist, 1)
+		if t.Kind == model.Cold {
+			s.perThread[t.Thread]++
+			s.blocks = max(s.blocks, s.perThread[t.Thread])
+		}
+	})
+}
+
+func (s *privateSink) fill(r *exactReport) error {
+	s.ops.fill(r)
+	r.Touches, r.Blocks = s.touches, s.blocks
+	r.times, r.distances = s.times, s.distances
+	return nil
+}
+
+type log2Sink struct {
+	gran   model.Granularity
+	stack  *model.Log2Stack
+	ops    opCounts
+	blocks []uint64
+	n      uint64 // touches
+}
+
+func (s *log2Sink) add(a []model.Access) error {
+	s.ops.add(a)
+	for i := range a {
+		s.blocks = s.blocks[:0]
+		for b, last := s.gran.Span(&a[i]); ; b++ {
+			s.blocks = append(s.blocks, b)
+			if b == last {
+				break
+			}
+		}
+		s.n += uint64(len(s.blocks))
+		if err := s.stack.Touch(s.blocks); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (s *log2Sink) fill(r *exactReport) error {
+	s.ops.fill(r)
+	r.Method = "distances in bins of an octave"
+	r.Touches, r.Blocks, r.distances = s.n, s.stack.Blocks(), s.stack.Distances()
+	return nil
+}
+
+type shardsSink struct{ *model.Shards }
+
+func (s shardsSink) add(a []model.Access) error { return s.Add(a) }
+
+func (s shardsSink) fill(r *exactReport) error {
+	r.Method = fmt.Sprintf("SHARDS: %d blocks sampled, %s of all, %d of %d touches", s.SampledBlocks(), percent(s.Rate(), 1), s.Sampled(), s.Touches())
+	r.Accesses, r.Loads, r.Stores, r.Touches = s.Accesses(), s.Loads(), s.Stores(), s.Touches()
+	r.Blocks = uint64(s.Shards.Blocks() + 0.5)
+	r.distances, r.missRatio = s.Distances(), s.MissRatio
+	if s.Sampled() == 0 && r.Touches > 0 {
+		return fmt.Errorf("no block is in the sample (consider: a higher rate, or a size)")
+	}
+	return nil
+}
+
+type sampledSink struct {
+	sampler          *model.ThreadSampler
+	rate             float64
+	ops              opCounts
+	times, distances *model.Hist
+	kinds            map[model.Kind]int
+}
+
+func newSampledSink(r *exactReport, f *exactFlags, bins *model.Bins) (exactSink, error) {
+	c := model.ThreadSamplerConfig{BlockBytes: r.Block, MeanGap: 1 / f.sampled, Seed: f.seed,
+		Shared: r.Stack == "shared", Parallel: f.late, PruneAfter: f.pruneAfter, PruneQuantile: 0.99}
+	s, err := model.NewThreadSampler(c)
+	return &sampledSink{sampler: s, rate: f.sampled, times: model.NewHist(bins), distances: model.NewHist(bins), kinds: map[model.Kind]int{}}, err
+}
+
+func (s *sampledSink) note(x *model.ThreadSample) {
+	s.times.AddKind(x.Kind, x.Time, 1)
+	s.distances.AddKind(x.Kind, x.Dist, 1)
+	s.kinds[x.Kind]++
+}
+
+func (s *sampledSink) add(a []model.Access) error {
+	s.ops.add(a)
+	s.sampler.Add(a, s.note)
+	return nil
+}
+
+func (s *sampledSink) fill(r *exactReport) error {
+	s.sampler.Finish(s.note)
+	c := s.sampler.Counts()
+	if s.ops.fill(r); c.Samples == 0 && r.Accesses > 0 {
+		return fmt.Errorf("no sample was taken in %d touches (consider: a rate above %.2g)", c.Touches, 1/float64(c.Touches))
+	}
+	r.Touches = c.Touches
+	r.times, r.distances = s.times, s.distances
+	r.Method = fmt.Sprintf("sampled: %d touches, 1 in %.6g; %s of the touches analysed; %d reused, %d pruned, %d open at the end",
+		c.Samples, 1/s.rate, percent(float64(c.Analyzed), float64(c.Touches)), s.kinds[model.Reuse], s.kinds[model.Pruned], s.kinds[model.Censored])
+	return nil
+}
