@@ -14,6 +14,8 @@ import (
 func newTopCmd() *cobra.Command {
 	var by, format string
 	var n int
+	var share float64
+	var cache string
 	cmd := &cobra.Command{
 		Use:   "top FILE",
 		Short: "List use -> reuse pairs by the misses they are predicted to cause",
@@ -22,9 +24,13 @@ the place that used it next, how many accesses of that kind are predicted to mis
 a cache, how long the reuse took and how much other data went by.
 
 A reuse in brackets was not seen: [cold] is the first access to the datum,
-[censored] one that was watched to the end without a reuse.`,
+[censored] one that was watched to the end without a reuse.
+
+With --cover it lists the places where misses happen instead: the fewest that
+account for so many percent of all that are predicted for a cache.`,
 		Example: `  rdx top rdx.pb.gz
   rdx top --by l1d -n 30 rdx.pb.gz
+  rdx top --cover 90 --cache 1m rdx.pb.gz
   rdx top --by distance --format csv rdx.pb.gz > pairs.csv`,
 		Args: oneFile,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -37,6 +43,21 @@ A reuse in brackets was not seen: [cold] is the first access to the datum,
 			p, err := readProfile(args[0])
 			if err != nil {
 				return err
+			}
+			if cmd.Flags().Changed("cover") || cmd.Flags().Changed("cache") {
+				if cache == "" {
+					return usageError{fmt.Errorf("--cover: name a cache too, such as --cache 1m or --cache l2")}
+				}
+				for _, other := range []string{"by", "number"} {
+					if cmd.Flags().Changed(other) {
+						return usageError{fmt.Errorf("--cover and --%s do not go together", other)}
+					}
+				}
+				c, err := cover(p, share, cache)
+				if err != nil {
+					return err
+				}
+				return writeReport(cmd.OutOrStdout(), format, c)
 			}
 			m, err := findMetric(p, by)
 			if err != nil {
@@ -59,6 +80,8 @@ A reuse in brackets was not seen: [cold] is the first access to the datum,
 	cmd.Flags().StringVar(&by, "by", "misses", "what to sort by: misses (of the largest cache for which they are more than chance), reuses, accesses, observations, distance, or a cache level such as l1d, l2, l3")
 	cmd.Flags().IntVarP(&n, "number", "n", 10, "how many pairs to show")
 	cmd.Flags().StringVar(&format, "format", "text", "text, json or csv")
+	cmd.Flags().Float64Var(&share, "cover", 90, "list the fewest places that account for this percentage of the misses of --cache")
+	cmd.Flags().StringVar(&cache, "cache", "", "of --cover: a size such as 1m, or a level of the profile such as l2")
 	return cmd
 }
 

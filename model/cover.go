@@ -1,0 +1,61 @@
+package model
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+)
+
+// MissWeights is the predicted misses of each code location in a fully
+// associative LRU cache of the given number of bytes: low-locality PC
+// selection (Schuff et al., section 6). key names the location of a stack,
+// leaf first.
+//
+// A miss is counted where it happens: a reuse's at the reuse. Where none was
+// seen (cold, censored, pruned, invalidated) the use stands for it, which is
+// right for cold accesses and the best there is for the others. Weights are
+// accesses; lost records have none.
+func MissWeights[K comparable](p *Profile, bytes int64, key func(stack []*Location) K) (map[K]float64, error) {
+	if bytes < int64(p.Block) {
+		return nil, fmt.Errorf("a cache of %d bytes holds no block of %d", bytes, p.Block)
+	}
+	q := *p
+	q.Caches = []Cache{{Size: bytes}}
+	q.Records = slices.Clone(p.Records)
+	if err := q.Derive(); err != nil {
+		return nil, err
+	}
+	weights := map[K]float64{}
+	for i := range q.Records {
+		r := &q.Records[i]
+		if !(r.Misses[0] > 0) {
+			continue
+		}
+		stack := r.Use
+		if r.Kind == Reuse {
+			stack = r.Reuse
+		}
+		weights[key(stack)] += r.Misses[0]
+	}
+	return weights, nil
+}
+
+// Cover is the fewest keys that make up the share of all weight, from 0 to 1,
+// the heaviest first. Ties go to the smaller key, so that the answer does not
+// depend on map order.
+func Cover[K cmp.Ordered](weights map[K]float64, share float64) []K {
+	keys := heaviest(weights, len(weights))
+	var total float64
+	for _, k := range keys {
+		total += weights[k]
+	}
+	var sum float64
+	for i, k := range keys {
+		// Of many parts the sum may be less than the whole by rounding.
+		if sum >= share*total*(1-1e-12) {
+			return keys[:i]
+		}
+		sum += weights[k]
+	}
+	return keys
+}
