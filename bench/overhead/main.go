@@ -55,7 +55,7 @@ func programs(dir string) ([]program, error) {
 		words[i] = string(b)
 	}
 	var text bytes.Buffer
-	for text.Len() < 12<<20 {
+	for text.Len() < 20<<20 {
 		text.WriteString(words[int(float64(len(words))*r.Float64()*r.Float64())])
 		text.WriteByte(' ')
 	}
@@ -70,8 +70,8 @@ func programs(dir string) ([]program, error) {
 		SELECT count(*), sum(h) FROM (SELECT (i * 2654435761) % 1000003 AS h, count(*) FROM n GROUP BY h ORDER BY h);`
 	return []program{
 		{"xz -6", []string{"xz", "-6", "-T1", "-k", "-c", data}},
-		{"sqlite3", []string{"sqlite3", ":memory:", strings.Repeat(query, 16)}},
-		{"matmul", []string{matmul, "good", "30"}},
+		{"sqlite3", []string{"sqlite3", ":memory:", strings.Repeat(query, 24)}},
+		{"matmul", []string{matmul, "good", "60"}},
 	}, nil
 }
 

@@ -1,8 +1,9 @@
 //go:build ignore
 
 // pattern KIND N SECONDS walks memory in a way whose reuse times are known,
-// for about SECONDS, and prints on one line what it measured of itself:
-// nanoseconds of CPU time an access (per phase, for two-level).
+// for about SECONDS. It prints "ready" when it has set up its memory, and at the
+// end on one line what it measured of itself: nanoseconds of CPU time an access
+// (per phase, for two-level).
 //
 //   cyclic    N words, each touched once a lap, in a shuffled order
 //   random    N words, uniformly at random
@@ -86,6 +87,13 @@ __attribute__((noinline)) static uint64_t scan(volatile uint64_t *a, size_t n)
 	return x;
 }
 
+static double ready(void)
+{
+	puts("ready");
+	fflush(stdout);
+	return cpu();
+}
+
 int main(int argc, char **argv)
 {
 	if (argc != 4) {
@@ -99,7 +107,7 @@ int main(int argc, char **argv)
 
 	if (!strcmp(kind, "cyclic")) {
 		uint64_t *p = (uint64_t *)ring(n);
-		start = cpu();
+		start = ready();
 		do {
 			p = chase(p, n);
 			accesses += n;
@@ -109,7 +117,7 @@ int main(int argc, char **argv)
 		uint64_t *a = calloc(n, 8);
 		for (size_t i = 0; i < n; i++)
 			a[i] = i;
-		start = cpu();
+		start = ready();
 		do {
 			sink += touch(a, n, 1000000);
 			accesses += 1000000;
@@ -117,7 +125,7 @@ int main(int argc, char **argv)
 	} else if (!strcmp(kind, "twolevel")) {
 		uint64_t *hot = (uint64_t *)ring(HOT), *cold = (uint64_t *)ring(n);
 		double in_hot = 0, t;
-		start = now = cpu();
+		start = now = ready();
 		do {
 			hot = chase(hot, HOT);
 			t = cpu();
@@ -133,7 +141,7 @@ int main(int argc, char **argv)
 		char *base = mmap(0, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 		if (fd < 0 || ftruncate(fd, file) || base == MAP_FAILED)
 			return 1;
-		start = now = cpu();
+		start = now = ready();
 		for (size_t at = 0; at < bytes && now - start < seconds * 1e9; at += file, now = cpu()) {
 			if (mmap(base + at, file, PROT_READ, MAP_SHARED | MAP_FIXED, fd, 0) == MAP_FAILED)
 				return 1;
