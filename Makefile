@@ -30,6 +30,7 @@ test-vm:
 
 lint:
 	@out=$$(gofmt -l .); if [ -n "$$out" ]; then echo "gofmt: $$out"; exit 1; fi
+	go mod tidy -diff
 	go vet ./...
 	GOOS=darwin go build ./model ./pprofout
 	GOOS=linux GOARCH=arm64 go build ./...
