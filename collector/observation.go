@@ -61,6 +61,9 @@ type observation struct {
 
 	state    obsState
 	kind     model.Kind
+	addr     uint64 // of the datum, within the word watched
+	data     model.Data
+	tries    int              // to find data's mapping
 	use      *unwind.Snapshot // from the hold, until the use was seen
 	useStack int              // in stackTable
 	reuse    int
@@ -132,7 +135,7 @@ func (s *Session) pair(trap *sampler.Trap) {
 		if trap.Stack != nil {
 			o.use = trap.Stack
 		}
-		o.useStack = s.stacks.add(t, o.pc, o.use)
+		o.useStack = s.stacks.add(t, o.pc, o.use, o.addr)
 		o.use = nil
 		s.seen = append(s.seen, o)
 	case trap.Kind == sampler.TrapReuse && o.state == used && trap.ClockLag != o.lag:
@@ -141,7 +144,7 @@ func (s *Session) pair(trap *sampler.Trap) {
 	case trap.Kind == sampler.TrapReuse && o.state == used:
 		o.state = done
 		o.kind = model.Reuse
-		o.reuse = s.stacks.add(t, s.locate.Accessing(o.process.pid, trap.Ip), trap.Stack)
+		o.reuse = s.stacks.add(t, s.locate.Accessing(o.process.pid, trap.Ip), trap.Stack, 0)
 		s.measure(o, trap)
 		s.pairs++
 	case trap.Kind == sampler.TrapReuse && o.state == armed:

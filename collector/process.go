@@ -3,11 +3,13 @@ package collector
 import (
 	"bufio"
 	"bytes"
+	"debug/elf"
 	"fmt"
 	"io"
 	"io/fs"
 	"math"
 	"os"
+	"slices"
 	"sort"
 	"strconv"
 	"strings"
@@ -33,6 +35,7 @@ type process struct {
 	pid       int
 	command   string
 	mappings  []*mapping // by start address
+	regions   []region   // of all memory, as last read
 	unknown   bool       // an address was not found since the last refresh
 	read      time.Time
 	refreshIn time.Duration
@@ -48,6 +51,8 @@ type mapping struct {
 	binary  io.ReaderAt // nil if there is none
 	table   *unwind.Table
 	noTable error // why there is none
+
+	loads []elf.ProgHeader // of the file, for data; nil if not yet read
 }
 
 // unwindTable is the unwind table of the mapping's file, nil if it has none.
@@ -85,11 +90,13 @@ func (p *process) refresh() {
 	if !p.unknown || time.Since(p.read) < p.refreshIn {
 		return
 	}
-	n := len(p.mappings)
+	before := p.regions
 	p.readMappings()
-	if len(p.mappings) == n {
+	if slices.Equal(p.regions, before) {
 		p.refreshIn = min(2*p.refreshIn, lastRefresh)
 	}
+	// A process may have very many mappings.
+	p.refreshIn = max(p.refreshIn, min(100*time.Since(p.read), lastRefresh))
 	if p.jit == nil {
 		p.openJIT()
 	}
@@ -129,12 +136,12 @@ func findMapping(mappings []*mapping, pc uint64) *mapping {
 // is still named in the stacks of before.
 func (p *process) readMappings() {
 	p.read, p.unknown = time.Now(), false
-	f, err := os.Open(fmt.Sprintf("/proc/%d/maps", p.pid))
-	if err != nil {
+	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/maps", p.pid))
+	if err != nil || len(b) == 0 {
 		return // exited
 	}
-	defer f.Close()
-	for _, m := range parseMaps(f) {
+	p.regions = parseRegions(bytes.NewReader(b))
+	for _, m := range parseMaps(bytes.NewReader(b)) {
 		if old := p.find(m.Start); old != nil && old.Start == m.Start && old.Limit >= m.Limit && old.File == m.File && old.Offset == m.Offset {
 			continue
 		}

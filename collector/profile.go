@@ -34,6 +34,7 @@ func (s *Session) profile() (*model.Profile, error) {
 		p.Command = all[len(all)-1].command
 	}
 	locations := make(locationTable)
+	data := make(dataTable)
 	for _, o := range s.seen {
 		if o.state != done {
 			continue // counted as lost where it was lost
@@ -43,6 +44,7 @@ func (s *Session) profile() (*model.Profile, error) {
 			Use:          locations.stack(o.process, s.stacks.stack(o.useStack)),
 			Op:           o.op,
 			TID:          o.tid,
+			Data:         data.of(s, o),
 			Epoch:        o.epoch.number,
 			Observations: 1,
 			Accesses:     o.epoch.perObservation() * perSource * s.rates.at(o.process, o.pc) / s.rates.mean(),

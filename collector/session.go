@@ -147,6 +147,7 @@ type Session struct {
 	late        lateHolds
 	seen        []*observation
 	stacks      *stackTable
+	unplaced    []*observation // whose data's mapping is not known yet
 	losses      map[string]int64
 	ends        map[string]int64 // why reading ahead ended
 	inSyscall   int              // holds that came when the thread had entered a system call
@@ -326,6 +327,7 @@ func (s *Session) Wait(ctx context.Context) (*model.Profile, error) {
 	}
 	// Nothing but this goroutine is left.
 	s.drain()
+	s.placeData()
 	s.stacksBack(unwound)
 	s.stacks.unwind(s.stacks.take(), true)
 	p, err := s.profile()
@@ -377,6 +379,7 @@ func (s *Session) tick() Progress {
 	for _, p := range s.processes {
 		p.refresh()
 	}
+	s.placeData()
 	stats, err := s.kernel.Stats()
 	if err != nil {
 		s.fail(err)

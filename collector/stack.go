@@ -2,6 +2,7 @@ package collector
 
 import (
 	"encoding/binary"
+	"slices"
 
 	"github.com/rdx-profiler/rdx/model"
 	"github.com/rdx-profiler/rdx/sampler"
@@ -20,6 +21,7 @@ type stackTable struct {
 	// Of the one that unwinds.
 	walker  *unwind.Walker
 	of      []int // by number of the request: index into stacks
+	holders []int // by number of the request: frame that holds the datum, or -1
 	ids     map[string]int
 	stacks  [][]uint64 // leaf first; the leaf is the accessing instruction
 	key     []byte
@@ -34,6 +36,7 @@ type stackRequest struct {
 	process  *process
 	mappings []*mapping // as of the last tick; never changed
 	pc       uint64     // of the accessing instruction
+	addr     uint64     // of its datum, to be looked for on the stack; 0: don't
 	snapshot *unwind.Snapshot
 	again    bool // with code in no known mapping; to be tried once more
 
@@ -48,13 +51,14 @@ func newStackTable() *stackTable {
 }
 
 // add returns the number of the call stack of an access at pc in a thread of
-// process p. Without a snapshot the stack is pc alone, and cut short.
-func (st *stackTable) add(t *thread, pc uint64, s *unwind.Snapshot) int {
+// a process. Without a snapshot the stack is pc alone, and cut short. A datum at
+// address addr is looked for on the stack.
+func (st *stackTable) add(t *thread, pc uint64, s *unwind.Snapshot, addr uint64) int {
 	if s == nil {
 		s = new(unwind.Snapshot)
 		s.Regs.PC = pc
 	}
-	st.waiting = append(st.waiting, stackRequest{number: st.added, thread: t, process: t.process, pc: pc, snapshot: s})
+	st.waiting = append(st.waiting, stackRequest{number: st.added, thread: t, process: t.process, pc: pc, snapshot: s, addr: addr})
 	st.added++
 	t.process.note(pc)
 	return st.added - 1
@@ -103,8 +107,10 @@ func (st *stackTable) unwind(taken []stackRequest, last bool) {
 		r.end, r.top = end, frames[len(frames)-1].CFA
 		for len(st.of) <= r.number {
 			st.of = append(st.of, 0)
+			st.holders = append(st.holders, -1)
 		}
 		st.of[r.number] = st.intern(r, frames)
+		st.holders[r.number] = holder(frames, r.snapshot.Stack.Base, r.addr)
 		r.snapshot = nil
 	}
 }
@@ -128,6 +134,18 @@ func (st *stackTable) intern(r *stackRequest, frames []unwind.Frame) int {
 	return len(st.stacks) - 1
 }
 
+// redZone is what x86-64 functions may use below the stack pointer.
+const redZone = 128
+
+// holder is the index of the frame that holds an address of the stack with its
+// pointer at sp, or -1.
+func holder(frames []unwind.Frame, sp, addr uint64) int {
+	if addr == 0 || addr < sp-redZone {
+		return -1
+	}
+	return slices.IndexFunc(frames, func(f unwind.Frame) bool { return addr < f.CFA })
+}
+
 // counts are of all stacks, and of those cut short, by reason.
 func (st *stackTable) counts() []model.Count {
 	all := model.Count{Name: "stacks"}
@@ -140,6 +158,9 @@ func (st *stackTable) counts() []model.Count {
 	}
 	return append(counts, all)
 }
+
+// holder of a request's datum: the index of a frame, or -1.
+func (st *stackTable) holder(number int) int { return st.holders[number] }
 
 // stack of a request, leaf first.
 func (st *stackTable) stack(number int) []uint64 { return st.stacks[st.of[number]] }

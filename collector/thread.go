@@ -250,14 +250,16 @@ func (s *Session) sample(t *thread) {
 		pc:      ahead.Use.PC,
 		next:    ahead.Use.Next,
 		after:   ahead.After,
+		addr:    max(ahead.Use.Addr, ahead.Word),
 	}
+	s.unplaced = append(s.unplaced, o)
 	if ahead.Use.Store {
 		o.op = model.Store
 	}
 	if ahead.Reuse > 0 {
 		o.state, o.kind, o.counted = done, model.Reuse, ahead.Reuse
-		o.useStack = s.stacks.add(t, o.pc, ahead.Stack)
-		o.reuse = s.stacks.add(t, ahead.ReusePC, ahead.ReuseStack)
+		o.useStack = s.stacks.add(t, o.pc, ahead.Stack, o.addr)
+		o.reuse = s.stacks.add(t, ahead.ReusePC, ahead.ReuseStack, 0)
 		o.epoch = t.currentEpoch()
 		s.seen = append(s.seen, o)
 		s.pairs++

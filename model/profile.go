@@ -87,6 +87,7 @@ type Record struct {
 	Use   []*Location // call stack of the use, leaf first
 	Reuse []*Location // of the reuse, or of the invalidating write
 	Op    Op          // of the use
+	Data  *Data       // what the use accessed; nil if that was not recorded
 	TID   int
 	// Epoch numbers the stretches of the thread's run, in order: uses of one
 	// epoch are of about the same time. 0 if that is not known.

@@ -28,7 +28,7 @@
 // The sample type shown by default is the largest cache's whose predicted
 // misses are more than chance (model.Profile.Quotable), else reuses.
 //
-// Labels: kind, access (load, store), clock, below_resolution and exact
+// Labels: kind, access (load, store), data (the object the use touched), clock, below_resolution and exact
 // (true: the time was counted by reading ahead); with a unit reuse_time (accesses), cpu_time (nanoseconds, only where that is the
 // clock's unit), stack_distance (bytes, the mean of the sample), tid,
 // epoch (the stretch of the thread's run, in order, if known; merging makes equal numbers of a thread one).

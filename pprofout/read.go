@@ -90,7 +90,7 @@ func Decode(in *profile.Profile) (*model.Profile, error) {
 	if in.DurationNanos > 0 {
 		p.Duration = time.Duration(in.DurationNanos) // merging adds it up
 	}
-	d := decoder{p: p, in: in, mappings: map[*profile.Mapping]*model.Mapping{}, frames: map[frameID]*model.Location{}}
+	d := decoder{p: p, in: in, mappings: map[*profile.Mapping]*model.Mapping{}, frames: map[frameID]*model.Location{}, data: map[string]*model.Data{}}
 	if err := d.columns(); err != nil {
 		return nil, notRdx("%v", err)
 	}
@@ -111,6 +111,7 @@ type decoder struct {
 	column   []int // of the file, per sample type of the profile
 	mappings map[*profile.Mapping]*model.Mapping
 	frames   map[frameID]*model.Location
+	data     map[string]*model.Data
 	total    int64 // observations
 }
 
@@ -173,6 +174,9 @@ func (d *decoder) sample(s *profile.Sample, losses map[string]int64) error {
 	}
 	r.BelowResolution = first(s.Label[belowLabel]) == "true"
 	r.Exact = first(s.Label[exactLabel]) == "true"
+	if name := first(s.Label[dataLabel]); name != "" {
+		r.Data = d.datum(name)
+	}
 	r.TID = int(first(s.NumLabel[tidLabel]))
 	r.Epoch = int(first(s.NumLabel[epochLabel]))
 
@@ -198,6 +202,14 @@ func (d *decoder) sample(s *profile.Sample, losses map[string]int64) error {
 	}
 	d.p.Records = append(d.p.Records, r)
 	return nil
+}
+
+// datum returns the one data object of a name.
+func (d *decoder) datum(name string) *model.Data {
+	if d.data[name] == nil {
+		d.data[name] = &model.Data{Name: name}
+	}
+	return d.data[name]
 }
 
 // native turns accesses into the unit of a clock that has no label of its own.

@@ -110,6 +110,8 @@ func (s *symbolizer) run(p *model.Profile, b Binaries) (Stats, error) {
 		s.problem("perf map", err)
 	}
 
+	s.nameData(p, b)
+
 	for _, t := range targets {
 		if len(t.loc.Lines) > 0 {
 			s.stats.Functions++

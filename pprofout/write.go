@@ -31,6 +31,7 @@ const (
 	clockLabel  = "clock"
 	belowLabel  = "below_resolution"
 	exactLabel  = "exact"
+	dataLabel   = "data"
 	reuseTime   = "reuse_time"
 	cpuTime     = "cpu_time"
 	distance    = "stack_distance"
@@ -170,6 +171,7 @@ type group struct {
 	time, native uint64 // middles of bins
 	below, exact bool
 	loss         string // reason, for a count instead of records
+	data         string // object accessed, "" if not recorded
 	stack        []*profile.Location
 
 	observations int64
@@ -194,6 +196,9 @@ func (e *encoder) add(r *model.Record) error {
 		return fmt.Errorf("unknown kind %d", r.Kind)
 	}
 	g := group{kind: r.Kind, op: r.Op, tid: r.TID, epoch: r.Epoch}
+	if r.Data != nil {
+		g.data = text(r.Data.Name)
+	}
 	if timed(r.Kind) {
 		g.below, g.exact = r.BelowResolution, r.Exact
 		g.time = e.bins.Mid(e.bins.Index(r.Time))
@@ -252,6 +257,8 @@ func (e *encoder) group(g *group) *group {
 			key = append(key, 0)
 		}
 	}
+	key = append(key, g.data...)
+	key = append(key, 0)
 	// The reason of a loss is in its one frame.
 	for _, l := range g.stack {
 		key = binary.LittleEndian.AppendUint64(key, l.ID)
@@ -358,7 +365,8 @@ func (e *encoder) profile() (*profile.Profile, error) {
 
 	slices.SortFunc(e.order, func(a, b *group) int {
 		return cmp.Or(compareStacks(a.stack, b.stack), cmp.Compare(a.kind, b.kind), cmp.Compare(a.op, b.op),
-			cmp.Compare(a.tid, b.tid), cmp.Compare(a.epoch, b.epoch), cmp.Compare(a.time, b.time), cmp.Compare(a.native, b.native), compareBool(a.below, b.below), compareBool(a.exact, b.exact))
+			cmp.Compare(a.tid, b.tid), cmp.Compare(a.epoch, b.epoch), cmp.Compare(a.time, b.time), cmp.Compare(a.native, b.native), compareBool(a.below, b.below), compareBool(a.exact, b.exact),
+			cmp.Compare(a.data, b.data))
 	})
 	carries := make([]carry, len(out.SampleType))
 	for i, t := range out.SampleType {
@@ -411,6 +419,9 @@ func (e *encoder) sample(g *group) *profile.Sample {
 	}
 	if g.below {
 		s.Label[belowLabel] = []string{"true"}
+	}
+	if g.data != "" {
+		s.Label[dataLabel] = []string{g.data}
 	}
 	if g.exact {
 		s.Label[exactLabel] = []string{"true"}

@@ -31,6 +31,7 @@ account for so many percent of all that are predicted for a cache.`,
 		Example: `  rdx top rdx.pb.gz
   rdx top --by l1d -n 30 rdx.pb.gz
   rdx top --cover 90 --cache 1m rdx.pb.gz
+  rdx top --by data rdx.pb.gz
   rdx top --by distance --format csv rdx.pb.gz > pairs.csv`,
 		Args: oneFile,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -59,6 +60,13 @@ account for so many percent of all that are predicted for a cache.`,
 				}
 				return writeReport(cmd.OutOrStdout(), format, c)
 			}
+			if by == "data" {
+				m, err := findMetric(p, "misses")
+				if err != nil {
+					return err
+				}
+				return writeReport(cmd.OutOrStdout(), format, topData(p, m, n))
+			}
 			m, err := findMetric(p, by)
 			if err != nil {
 				return err
@@ -77,7 +85,7 @@ account for so many percent of all that are predicted for a cache.`,
 			return writeReport(cmd.OutOrStdout(), format, t)
 		},
 	}
-	cmd.Flags().StringVar(&by, "by", "misses", "what to sort by: misses (of the largest cache for which they are more than chance), reuses, accesses, observations, distance, or a cache level such as l1d, l2, l3")
+	cmd.Flags().StringVar(&by, "by", "misses", "what to sort by: misses (of the largest cache for which they are more than chance), reuses, accesses, observations, distance, or a cache level such as l1d, l2, l3; data lists data objects instead of pairs, by misses")
 	cmd.Flags().IntVarP(&n, "number", "n", 10, "how many pairs to show")
 	cmd.Flags().StringVar(&format, "format", "text", "text, json or csv")
 	cmd.Flags().Float64Var(&share, "cover", 90, "list the fewest places that account for this percentage of the misses of --cache")
@@ -127,7 +135,7 @@ func findMetric(p *model.Profile, by string) (metric, error) {
 		{"observations", "observations", "count", func(r *model.Record) float64 { return float64(r.Observations) }},
 		{"distance", "total stack distance", "bytes", func(r *model.Record) float64 { return r.Distance }},
 	}
-	words := []string{"misses", "reuses", "accesses", "observations", "distance"}
+	words := []string{"misses", "data", "reuses", "accesses", "observations", "distance"}
 	for i, c := range p.Caches {
 		ms = append(ms, metric{strings.ToLower(c.Level), fmt.Sprintf("predicted %s misses", c.Level), "count", func(r *model.Record) float64 {
 			if i >= len(r.Misses) {

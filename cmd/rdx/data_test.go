@@ -1,0 +1,108 @@
+// Needs: root, bpf, watchpoint, gcc.
+package main_test
+
+import (
+	"encoding/json"
+	"os/exec"
+	"strings"
+	"testing"
+
+	"github.com/rdx-profiler/rdx/model"
+)
+
+// outer is the function at each frame of a stack, leaf first.
+func outer(stack []*model.Location) []string {
+	var names []string
+	for _, l := range stack {
+		name := "?"
+		if n := len(l.Lines); n > 0 {
+			name = l.Lines[n-1].Function
+		}
+		names = append(names, name)
+	}
+	return names
+}
+
+// A program built without frame pointers that touches known data in known
+// functions: every pair must have its whole stacks, and the datum its name.
+func TestDataAndStacks(t *testing.T) {
+	needRoot(t)
+	needTool(t, "gcc")
+	s := run(t, compile(t, "places"), "2")
+	p := s.profile()
+	want := map[string]struct{ data, stack string }{
+		"walk_static": {"filled", "walk_static main"},
+		"walk_empty":  {"empty", "walk_empty main"},
+		"walk_stack":  {"stack of holder", "walk_stack holder main"},
+		"walk_small":  {"heap", "walk_small main"},
+		"walk_large":  {"anonymous memory", "walk_large main"},
+	}
+	seen := map[string]int{}
+	var stacks, whole, wrongStack, wrongData int
+	for _, r := range p.Records {
+		for _, stack := range [][]*model.Location{r.Use, r.Reuse} {
+			if len(stack) == 0 {
+				continue
+			}
+			names := outer(stack)
+			w, ok := want[names[0]]
+			if !ok {
+				continue
+			}
+			stacks++
+			got := strings.Join(names, " ")
+			if !strings.HasPrefix(got, w.stack+" ") {
+				wrongStack++
+				t.Logf("stack %s, want %s", got, w.stack)
+			}
+			if names[len(names)-1] == "_start" {
+				whole++
+			}
+		}
+		if w, ok := want[outer(r.Use)[0]]; ok {
+			seen[w.data]++
+			switch {
+			case r.Data == nil:
+				wrongData++
+			case r.Data.Name != w.data:
+				wrongData++
+				t.Logf("%s touches %q, want %q", outer(r.Use)[0], r.Data.Name, w.data)
+			}
+		}
+	}
+	t.Logf("%d stacks, %d reach _start; data %v; counts %v", stacks, whole, seen, p.Counts)
+	if stacks < 50 || wrongStack > 0 || whole < stacks {
+		t.Errorf("of %d stacks %d reach _start, %d are wrong", stacks, whole, wrongStack)
+	}
+	if wrongData > 0 {
+		t.Errorf("%d data are named wrong", wrongData)
+	}
+	for _, w := range want {
+		if seen[w.data] == 0 {
+			t.Errorf("no access to %s", w.data)
+		}
+	}
+
+	out, err := exec.Command(rdxPath(t), "top", "--by", "data", "--format", "json", s.output).Output()
+	if err != nil {
+		t.Fatalf("top --by data: %v", err)
+	}
+	var list struct {
+		Objects []struct {
+			Data         string
+			Observations int
+		}
+	}
+	if err := json.Unmarshal(out, &list); err != nil {
+		t.Fatal(err)
+	}
+	listed := map[string]int{}
+	for _, o := range list.Objects {
+		listed[o.Data] = o.Observations
+	}
+	for name := range seen {
+		if listed[name] == 0 {
+			t.Errorf("top --by data does not list %s", name)
+		}
+	}
+}

@@ -1,0 +1,152 @@
+package collector
+
+import (
+	"bufio"
+	"debug/elf"
+	"io"
+	"path"
+	"slices"
+	"sort"
+	"strconv"
+	"strings"
+
+	"github.com/rdx-profiler/rdx/model"
+)
+
+// region is a line of /proc/PID/maps.
+type region struct {
+	start, limit, offset uint64
+	writable             bool
+	file                 string // "" for anonymous memory; "[heap]" and the like
+}
+
+func parseRegions(r io.Reader) []region {
+	var out []region
+	for s := bufio.NewScanner(r); s.Scan(); {
+		// start-limit perms offset dev inode   path
+		f := strings.Fields(s.Text())
+		if len(f) < 5 || len(f[1]) < 4 {
+			continue
+		}
+		from, to, _ := strings.Cut(f[0], "-")
+		start, err1 := strconv.ParseUint(from, 16, 64)
+		limit, err2 := strconv.ParseUint(to, 16, 64)
+		offset, err3 := strconv.ParseUint(f[2], 16, 64)
+		if err1 != nil || err2 != nil || err3 != nil {
+			continue
+		}
+		out = append(out, region{start, limit, offset, f[1][1] == 'w', strings.Join(f[5:], " ")})
+	}
+	return out
+}
+
+// regionOf returns the index of the region that holds an address.
+func regionOf(regions []region, addr uint64) (int, bool) {
+	i := sort.Search(len(regions), func(i int) bool { return regions[i].limit > addr })
+	return i, i < len(regions) && regions[i].start <= addr
+}
+
+// datum says what lies at an address. Frames of the thread's own stack are told
+// by unwinding, not here.
+func (p *process) datum(addr uint64) model.Data {
+	i, ok := regionOf(p.regions, addr)
+	if !ok {
+		return model.Data{}
+	}
+	r := p.regions[i]
+	switch {
+	case r.file == "[heap]":
+		return model.Data{Kind: model.DataHeap}
+	case r.file == "[stack]":
+		return model.Data{Kind: model.DataOtherStack}
+	case strings.HasPrefix(r.file, "/"):
+		return p.fileDatum(r, addr)
+	case r.file == "" && i > 0 && p.regions[i-1].limit == r.start && p.regions[i-1].writable && strings.HasPrefix(p.regions[i-1].file, "/"):
+		// What a file has no bytes for, its .bss, lies behind its data. An
+		// anonymous mapping of other origin may lie there, too.
+		if d := p.fileDatum(p.regions[i-1], addr); d.Kind == model.DataStatic {
+			return d
+		}
+	case strings.HasPrefix(r.file, "[") && !strings.HasPrefix(r.file, "[anon"):
+		return model.Data{Kind: model.DataFile, Name: r.file}
+	}
+	return model.Data{Kind: model.DataAnonymous}
+}
+
+// fileDatum is a datum in, or right behind, a region of a file: static if the
+// file is mapped as code, too, and loads anything at that address.
+func (p *process) fileDatum(r region, addr uint64) model.Data {
+	for _, m := range p.mappings {
+		if m.File != r.file {
+			continue
+		}
+		if at, ok := m.loadedAt(addr); ok {
+			return model.Data{Kind: model.DataStatic, Mapping: &m.Mapping, Address: at}
+		}
+	}
+	return model.Data{Kind: model.DataFile, Name: "file " + path.Base(r.file)}
+}
+
+// placeTries is how often the mappings are read again for an address that is in
+// none of them.
+const placeTries = 3
+
+// placeData says where the data of recent observations lie, before the mappings
+// change.
+func (s *Session) placeData() {
+	var again []*observation
+	for _, o := range s.unplaced {
+		o.data = o.process.datum(o.addr)
+		if o.data.Kind == model.DataUnknown && o.tries < placeTries {
+			o.tries++
+			o.process.unknown = true
+			again = append(again, o)
+		}
+	}
+	s.unplaced = again
+}
+
+// dataTable has one model.Data of each kind.
+type dataTable map[model.Data]*model.Data
+
+// of returns an observation's. What lies in the frames of its stack has been
+// found by unwinding that; the first thread's stack has a name of its own.
+func (dt dataTable) of(s *Session, o *observation) *model.Data {
+	d := o.data
+	if frame := s.stacks.holder(o.useStack); frame >= 0 {
+		d = model.Data{Kind: model.DataStack, Frame: frame}
+	} else if d.Kind == model.DataOtherStack && o.tid == o.process.pid {
+		d = model.Data{Kind: model.DataStack, Frame: -1}
+	}
+	if d.Kind == model.DataStack {
+		return &d // named by the record's own stack
+	}
+	if dt[d] == nil {
+		dt[d] = &d
+	}
+	return dt[d]
+}
+
+// loadedAt turns an address of the process into one of the file.
+func (m *mapping) loadedAt(addr uint64) (uint64, bool) {
+	if m.loads == nil && m.file != nil {
+		m.loads = []elf.ProgHeader{}
+		if f, err := elf.NewFile(m.file); err == nil {
+			for _, p := range f.Progs {
+				if p.Type == elf.PT_LOAD {
+					m.loads = append(m.loads, p.ProgHeader)
+				}
+			}
+		}
+	}
+	code := slices.IndexFunc(m.loads, func(p elf.ProgHeader) bool {
+		return p.Flags&elf.PF_X != 0 && m.Offset+pageSize > p.Off && m.Offset < p.Off+p.Filesz
+	})
+	if code < 0 {
+		return 0, false
+	}
+	at := addr - m.Start + m.Offset - m.loads[code].Off + m.loads[code].Vaddr
+	return at, slices.ContainsFunc(m.loads, func(p elf.ProgHeader) bool { return at >= p.Vaddr && at-p.Vaddr < p.Memsz })
+}
+
+const pageSize = 4096

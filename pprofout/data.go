@@ -1,0 +1,122 @@
+package pprofout
+
+import (
+	"debug/elf"
+	"fmt"
+	"slices"
+
+	"github.com/rdx-profiler/rdx/model"
+)
+
+// nameData names the records' data objects: static ones by symbol, those on
+// the stack by function. It needs the stacks' lines.
+func (s *symbolizer) nameData(p *model.Profile, b Binaries) {
+	static := map[*model.Mapping][]*model.Data{}
+	var order []*model.Mapping
+	for i := range p.Records {
+		r := &p.Records[i]
+		d := r.Data
+		if d == nil || d.Name != "" {
+			continue
+		}
+		d.Name = d.Describe(functionAt(r.Use, d.Frame))
+		if d.Kind == model.DataStatic {
+			if static[d.Mapping] == nil {
+				order = append(order, d.Mapping)
+			}
+			static[d.Mapping] = append(static[d.Mapping], d)
+		}
+	}
+	for _, m := range order {
+		if err := s.staticData(m, static[m], b); err != nil {
+			s.problem(m.File, fmt.Errorf("data: %w", err))
+		}
+	}
+}
+
+// functionAt is the function that has a frame: the outermost of those inlined
+// into it.
+func functionAt(stack []*model.Location, i int) string {
+	if i < len(stack) {
+		l := stack[i]
+		if n := len(l.Lines); n > 0 {
+			return l.Lines[n-1].Function
+		}
+		if l.Mapping != nil && l.Mapping.File != "" {
+			return fmt.Sprintf("%s+%#x", l.Mapping.File, l.Address-l.Mapping.Start+l.Mapping.Offset)
+		}
+	}
+	return "an unknown function"
+}
+
+// staticData names the data of one file by its symbols, or else by section.
+func (s *symbolizer) staticData(m *model.Mapping, data []*model.Data, b Binaries) (err error) {
+	defer func() {
+		if e := recover(); e != nil {
+			err = fmt.Errorf("damaged file: %v", e)
+		}
+	}()
+	r, err := b.Open(m)
+	if err != nil {
+		return err
+	}
+	defer r.Close()
+	img, err := openImage(r, m, s.debugDirs)
+	if err != nil {
+		return err
+	}
+	defer img.Close()
+	files := []*elf.File{img.elf}
+	if img.debug != nil {
+		files = append(files, img.debug.elf)
+	}
+	var objects []elf.Symbol
+	for _, f := range files {
+		for _, table := range []func() ([]elf.Symbol, error){f.Symbols, f.DynamicSymbols} {
+			syms, _ := table() // none is no error: the section has a name
+			for _, sym := range syms {
+				if elf.ST_TYPE(sym.Info) == elf.STT_OBJECT && sym.Section != elf.SHN_UNDEF && sym.Size > 0 && sym.Name != "" {
+					objects = append(objects, sym)
+				}
+			}
+		}
+	}
+	slices.SortStableFunc(objects, func(a, b elf.Symbol) int {
+		switch {
+		case a.Value < b.Value:
+			return -1
+		case a.Value > b.Value:
+			return 1
+		}
+		return 0
+	})
+	for _, d := range data {
+		if name := objectAt(objects, d.Address); name != "" {
+			d.Name = name
+			continue
+		}
+		for _, sec := range img.elf.Sections {
+			if sec.Flags&elf.SHF_ALLOC != 0 && sec.Flags&elf.SHF_TLS == 0 && d.Address-sec.Addr < sec.Size {
+				d.Name = d.Describe("") + " " + sec.Name
+			}
+		}
+	}
+	return nil
+}
+
+// objectAt is the name of the symbol that holds an address, the last to begin.
+func objectAt(objects []elf.Symbol, addr uint64) string {
+	i, _ := slices.BinarySearchFunc(objects, addr+1, func(s elf.Symbol, addr uint64) int {
+		if s.Value < addr {
+			return -1
+		}
+		return 1
+	})
+	// Objects hold others only in unions of the linker's; look back a little.
+	for k := i - 1; k >= 0 && k >= i-8; k-- {
+		if addr-objects[k].Value < objects[k].Size {
+			return display(objects[k].Name)
+		}
+	}
+	return ""
+}
