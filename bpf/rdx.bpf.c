@@ -4,8 +4,9 @@
 //
 // on_sample decides, in the sampled thread and in interrupt context, whether a
 // sample wins a watchpoint; only a winner is stopped. on_trap0..3 stamp the
-// two traps of a watchpoint, the use and the reuse. Policy that needs an
-// operand decoder or a file descriptor is left to user space.
+// two traps of a watchpoint, the use and the reuse. on_other0..3 see what other
+// threads do to the datum. Policy that needs an operand decoder or a file
+// descriptor is left to user space.
 
 #include "kernel.h"
 
@@ -14,7 +15,8 @@
 #define STACK_PIECE 512 // bytes copied at a time: all of a piece, or none
 
 // A slot is one debug register of one thread. User space writes it while the
-// thread is held, the programs while it runs: never both at once.
+// thread is held, the programs while it runs: never both at once. (Where
+// threads share slots, see group, user space closes the events first.)
 enum slot_state {
 	SLOT_FREE,  // nothing watched
 	SLOT_ARMED, // waiting for the use
@@ -27,8 +29,11 @@ struct slot {
 	__u32 seq;       // number of the arming, ties traps to it
 	__u32 skip;      // traps to let pass first
 	__u32 stacks;    // traps whose stack is wanted: bits 1 << TRAP_*
+	__u32 blind;     // an other thread has used up its traps: it may write unseen
+	__u32 pad;
 	__u64 n;         // candidates since the slot was last free
 	__u64 use_clock; // clock at the use trap
+	__u64 use_time;  // bpf_ktime_get_ns at the end of the use trap
 };
 
 struct thread {
@@ -43,6 +48,9 @@ struct thread {
 	__u32 holds;
 	__u64 trap_ip; // of the last trap, until the next tick
 	__u64 stack_top; // nothing above it need be copied; 0: not known
+	__u32 group; // index into groups plus one; 0: the slots are the thread's own
+	__u32 pad;
+	__u32 others[MAX_SLOTS]; // traps of other threads' data, since armed
 	struct slot slots[MAX_SLOTS];
 };
 
@@ -53,6 +61,30 @@ struct {
 	__type(key, __u32);
 	__type(value, struct thread);
 } threads SEC(".maps");
+
+// A group is the slots that the threads of a process share where a datum is
+// watched in all of them: one register of each. It serves the datum of one
+// thread, its owner, or watches the same line elsewhere for it.
+struct group_slot {
+	__u32 owner; // index into threads plus one; 0: none
+	__u32 main;  // the owner's slot it serves: this one, or that of the line's datum
+	__u64 n;     // as in struct slot
+	__u64 addr;  // the word watched
+};
+
+struct group {
+	__u32 num; // slots in use
+	__u32 pad;
+	struct group_slot slots[MAX_SLOTS];
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__uint(max_entries, 1024);
+	__type(key, __u32);
+	__type(value, struct group);
+} groups SEC(".maps");
 
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
@@ -65,12 +97,14 @@ enum trap_kind {
 	TRAP_USE = 1,
 	TRAP_REUSE = 2,
 	TRAP_STACK = 16, // no trap: the stack of the next one of this slot, a struct stack
+	TRAP_OTHER = 3, // another thread at the datum
+	TRAP_LINE = 4,  // another thread elsewhere in its line
 };
 
 struct trap {
 	enum trap_kind kind;
-	__u32 index; // into threads
-	__u32 tid;
+	__u32 index; // into threads, of whose datum it is
+	__u32 tid;   // who made the access
 	__u32 slot;
 	__u32 seq;
 	__u32 traps;
@@ -80,6 +114,10 @@ struct trap {
 	__u64 clock;
 	__u64 clock_lag; // how long the counters did not count so far, or CLOCK_FAILED
 	__u64 time; // bpf_ktime_get_ns
+	__u32 from;  // index into threads of who made the access
+	__u32 pad;
+	__u64 wall; // ns since the end of the use trap; not of a use
+	__u64 addr; // of the word watched
 };
 const struct trap *unused_trap __attribute__((unused)); // for bpf2go -type
 
@@ -126,6 +164,9 @@ enum stat {
 	STAT_UNKNOWN,        // event of a thread we do not know (any more)
 	STAT_STEPPING,       // ticks of a thread about to step over a watchpoint
 	STAT_STACK_LOST,     // traps whose stack could not be copied, or did not fit the ring
+	STAT_OTHER_TRAPS,    // traps of threads at another one's datum or line
+	STAT_OTHER_EARLY,    // of them, before the use, or while it was being recorded
+	STAT_OTHER_PROCESS,  // traps of other processes at the same address
 	NUM_STATS,
 };
 
@@ -153,6 +194,8 @@ const volatile __u32 num_slots = MAX_SLOTS;
 // Set at any time.
 __u32 accept = ~0U;       // a sample is a candidate with probability accept / 2^32
 __u32 hold_limit = 1000;  // holds a second, over all threads
+__u64 use_cost = 0;       // ns from the end of a use trap's program to the next instruction and trap
+__u32 other_limit = 0;    // traps after which an other thread's watchpoint is silent
 
 static __u64 window_start, window_holds;
 
@@ -173,6 +216,13 @@ static __always_inline struct thread *current_thread(__u32 *index)
 		return 0;
 	*index = *i;
 	return bpf_map_lookup_elem(&threads, i);
+}
+
+static __always_inline struct group *group_of(struct thread *t)
+{
+	__u32 i = t->group - 1;
+
+	return t->group ? bpf_map_lookup_elem(&groups, &i) : 0;
 }
 
 // hold_signal picks the signal that holds the thread, 0 if none will do: by
@@ -234,8 +284,8 @@ int on_sample(struct bpf_perf_event_data *ctx)
 {
 	__u32 index, s, signal;
 	struct thread *t = current_thread(&index);
-	struct slot *slot;
-	__u64 now;
+	struct group *g;
+	__u64 now, *n;
 
 	if (!t) {
 		count(STAT_UNKNOWN);
@@ -263,10 +313,16 @@ int on_sample(struct bpf_perf_event_data *ctx)
 	// A slot is picked without looking at what it watches, and given to the
 	// n-th candidate since it was last free with probability 1/n: how long a
 	// datum is watched then does not depend on the datum.
-	s = bpf_get_prandom_u32() % num_slots;
-	slot = &t->slots[s & (MAX_SLOTS - 1)];
-	slot->n++;
-	if (slot->n > 1 && ((__u64)bpf_get_prandom_u32() * slot->n) >> 32) {
+	g = group_of(t);
+	if (g) {
+		s = bpf_get_prandom_u32() % (g->num ?: 1);
+		n = &g->slots[s & (MAX_SLOTS - 1)].n;
+	} else {
+		s = bpf_get_prandom_u32() % num_slots;
+		n = &t->slots[s & (MAX_SLOTS - 1)].n;
+	}
+	(*n)++;
+	if (*n > 1 && ((__u64)bpf_get_prandom_u32() * *n) >> 32) {
 		count(STAT_LOSERS);
 		return 0;
 	}
@@ -358,15 +414,17 @@ static __always_inline __s32 send_stack(struct bpf_perf_event_data *ctx, struct 
 	return n;
 }
 
-// reserve fills in all of a record but its clock.
+// reserve fills in all of a record but its clock: of an access by thread actor,
+// number from, to what slot s of thread t watches.
 static __always_inline struct trap *reserve(struct bpf_perf_event_data *ctx, struct thread *t,
-					    __u32 index, __u32 s, enum trap_kind kind)
+					    __u32 index, __u32 s, enum trap_kind kind, __u64 now,
+					    struct thread *actor, __u32 from)
 {
 	__s32 stack_bytes = 0;
 	struct trap *r;
 
 	if (t->slots[s].stacks >> kind & 1)
-		stack_bytes = send_stack(ctx, t, index, s, t->slots[s].seq);
+		stack_bytes = send_stack(ctx, actor, from, s, t->slots[s].seq);
 	r = bpf_ringbuf_reserve(&ring, sizeof(*r), 0);
 	if (!r) {
 		count(STAT_RING_FULL);
@@ -374,13 +432,18 @@ static __always_inline struct trap *reserve(struct bpf_perf_event_data *ctx, str
 	}
 	r->kind = kind;
 	r->index = index;
-	r->tid = t->tid;
+	r->tid = actor->tid;
 	r->slot = s;
 	r->seq = t->slots[s].seq;
 	r->traps = t->traps;
 	r->holds = t->holds;
 	r->ip = USER_IP(ctx);
-	r->time = bpf_ktime_get_ns();
+	r->time = now;
+	r->wall = now - t->slots[s].use_time;
+	r->addr = ctx->addr;
+	r->clock = 0;
+	r->clock_lag = 0;
+	r->from = from;
 	r->stack_bytes = stack_bytes;
 	return r;
 }
@@ -402,6 +465,7 @@ static __always_inline int trap(struct bpf_perf_event_data *ctx, __u32 s)
 {
 	__u32 index;
 	struct thread *t = current_thread(&index);
+	struct group *g;
 	struct slot *slot;
 	struct trap *r;
 	struct clock clock;
@@ -419,19 +483,23 @@ static __always_inline int trap(struct bpf_perf_event_data *ctx, __u32 s)
 	}
 	switch (slot->state) {
 	case SLOT_ARMED:
-		slot->state = SLOT_USED;
-		r = reserve(ctx, t, index, s, TRAP_USE);
-		if (!r)
-			return 1;
-		clock = read_clock(ctx, index);
-		slot->use_clock = clock.value;
-		submit(r, clock);
+		r = reserve(ctx, t, index, s, TRAP_USE, bpf_ktime_get_ns(), t, index);
+		if (r) {
+			clock = read_clock(ctx, index);
+			slot->use_clock = clock.value;
+			submit(r, clock);
+		}
+		slot->use_time = bpf_ktime_get_ns();
+		slot->state = SLOT_USED; // last: another thread may end it
 		return 1;
 	case SLOT_USED:
 		clock = read_clock(ctx, index);
 		slot->state = SLOT_DONE;
 		slot->n = 0;
-		r = reserve(ctx, t, index, s, TRAP_REUSE);
+		g = group_of(t);
+		if (g)
+			g->slots[s].n = 0;
+		r = reserve(ctx, t, index, s, TRAP_REUSE, bpf_ktime_get_ns(), t, index);
 		if (r)
 			submit(r, clock);
 		return 1;
@@ -464,6 +532,80 @@ SEC("perf_event")
 int on_trap3(struct bpf_perf_event_data *ctx)
 {
 	return trap(ctx, 3);
+}
+
+// other is a trap in a thread at what another one's slot watches. The watchpoint
+// is armed before the owner's use, and cannot know when that is: what comes
+// before it is passed over, and so is what comes while the owner is in its
+// trap, a time that is no part of its life without us.
+static __always_inline int other(struct bpf_perf_event_data *ctx, __u32 s)
+{
+	__u32 index, owner, m;
+	struct thread *t = current_thread(&index), *o;
+	struct group *g;
+	struct slot *slot;
+	struct trap *r;
+	struct clock none = {};
+	__u64 now = bpf_ktime_get_ns();
+
+	g = t ? group_of(t) : 0;
+	if (!g || g->slots[s].addr != ctx->addr) {
+		count(STAT_OTHER_PROCESS);
+		return 1;
+	}
+	owner = g->slots[s].owner - 1;
+	if (owner == index)
+		return 1; // watched in all threads of a CPU: its own watchpoint deals with it
+	t->traps++;
+	t->trap_ip = USER_IP(ctx);
+	count(STAT_OTHER_TRAPS);
+	o = bpf_map_lookup_elem(&threads, &owner);
+	if (!o) {
+		count(STAT_OTHER_EARLY); // seen once already
+		return 1;
+	}
+	m = g->slots[s].main & (MAX_SLOTS - 1);
+	slot = &o->slots[m];
+	if (slot->state != SLOT_USED || now - slot->use_time < use_cost) {
+		count(STAT_OTHER_EARLY);
+		if (m == s && ++t->others[s] >= other_limit && slot->state != SLOT_DONE)
+			slot->blind = 1;
+		return 1;
+	}
+	g->slots[s].owner = 0;
+	if (m == s) {
+		slot->state = SLOT_DONE;
+		slot->n = 0;
+		g->slots[s].n = 0;
+	}
+	r = reserve(ctx, o, owner, m, m == s ? TRAP_OTHER : TRAP_LINE, now, t, index);
+	if (r)
+		submit(r, none);
+	return 1;
+}
+
+SEC("perf_event")
+int on_other0(struct bpf_perf_event_data *ctx)
+{
+	return other(ctx, 0);
+}
+
+SEC("perf_event")
+int on_other1(struct bpf_perf_event_data *ctx)
+{
+	return other(ctx, 1);
+}
+
+SEC("perf_event")
+int on_other2(struct bpf_perf_event_data *ctx)
+{
+	return other(ctx, 2);
+}
+
+SEC("perf_event")
+int on_other3(struct bpf_perf_event_data *ctx)
+{
+	return other(ctx, 3);
 }
 
 char LICENSE[] SEC("license") = "Dual BSD/GPL";

@@ -13,14 +13,30 @@ import (
 	"github.com/cilium/ebpf"
 )
 
+type RDXGroup struct {
+	_     structs.HostLayout
+	Num   uint32
+	Pad   uint32
+	Slots [4]struct {
+		_     structs.HostLayout
+		Owner uint32
+		Main  uint32
+		N     uint64
+		Addr  uint64
+	}
+}
+
 type RDXSlot struct {
 	_        structs.HostLayout
 	State    RDXSlotState
 	Seq      uint32
 	Skip     uint32
 	Stacks   uint32
+	Blind    uint32
+	Pad      uint32
 	N        uint64
 	UseClock uint64
+	UseTime  uint64
 }
 
 type RDXSlotState uint32
@@ -70,7 +86,10 @@ const (
 	RDXStatSTAT_UNKNOWN        RDXStat = 11
 	RDXStatSTAT_STEPPING       RDXStat = 12
 	RDXStatSTAT_STACK_LOST     RDXStat = 13
-	RDXStatNUM_STATS           RDXStat = 14
+	RDXStatSTAT_OTHER_TRAPS    RDXStat = 14
+	RDXStatSTAT_OTHER_EARLY    RDXStat = 15
+	RDXStatSTAT_OTHER_PROCESS  RDXStat = 16
+	RDXStatNUM_STATS           RDXStat = 17
 )
 
 type RDXThread struct {
@@ -86,6 +105,9 @@ type RDXThread struct {
 	Holds    uint32
 	TrapIp   uint64
 	StackTop uint64
+	Group    uint32
+	Pad      uint32
+	Others   [4]uint32
 	Slots    [4]RDXSlot
 }
 
@@ -103,6 +125,10 @@ type RDXTrap struct {
 	Clock      uint64
 	ClockLag   uint64
 	Time       uint64
+	From       uint32
+	Pad        uint32
+	Wall       uint64
+	Addr       uint64
 }
 
 type RDXTrapKind uint32
@@ -111,6 +137,8 @@ const (
 	RDXTrapKindTRAP_USE   RDXTrapKind = 1
 	RDXTrapKindTRAP_REUSE RDXTrapKind = 2
 	RDXTrapKindTRAP_STACK RDXTrapKind = 16
+	RDXTrapKindTRAP_OTHER RDXTrapKind = 3
+	RDXTrapKindTRAP_LINE  RDXTrapKind = 4
 )
 
 // Names of all BPF objects in the ELF.
@@ -118,11 +146,16 @@ const (
 // Used for safe lookups in a Collection or CollectionSpec.
 const (
 	RDXMapCounters        = "counters"
+	RDXMapGroups          = "groups"
 	RDXMapRing            = "ring"
 	RDXMapStackBuffer     = "stack_buffer"
 	RDXMapStats           = "stats"
 	RDXMapThreads         = "threads"
 	RDXMapTids            = "tids"
+	RDXProgOnOther0       = "on_other0"
+	RDXProgOnOther1       = "on_other1"
+	RDXProgOnOther2       = "on_other2"
+	RDXProgOnOther3       = "on_other3"
 	RDXProgOnSample       = "on_sample"
 	RDXProgOnTrap0        = "on_trap0"
 	RDXProgOnTrap1        = "on_trap1"
@@ -133,8 +166,10 @@ const (
 	RDXVarClockHybrid     = "clock_hybrid"
 	RDXVarHoldLimit       = "hold_limit"
 	RDXVarNumSlots        = "num_slots"
+	RDXVarOtherLimit      = "other_limit"
 	RDXVarUnusedStackHead = "unused_stack_head"
 	RDXVarUnusedTrap      = "unused_trap"
+	RDXVarUseCost         = "use_cost"
 )
 
 // LoadRDX returns the embedded CollectionSpec for RDX.
@@ -179,6 +214,10 @@ type RDXSpecs struct {
 //
 // It can be passed ebpf.CollectionSpec.Assign.
 type RDXProgramSpecs struct {
+	OnOther0 *ebpf.ProgramSpec `ebpf:"on_other0"`
+	OnOther1 *ebpf.ProgramSpec `ebpf:"on_other1"`
+	OnOther2 *ebpf.ProgramSpec `ebpf:"on_other2"`
+	OnOther3 *ebpf.ProgramSpec `ebpf:"on_other3"`
 	OnSample *ebpf.ProgramSpec `ebpf:"on_sample"`
 	OnTrap0  *ebpf.ProgramSpec `ebpf:"on_trap0"`
 	OnTrap1  *ebpf.ProgramSpec `ebpf:"on_trap1"`
@@ -191,6 +230,7 @@ type RDXProgramSpecs struct {
 // It can be passed ebpf.CollectionSpec.Assign.
 type RDXMapSpecs struct {
 	Counters    *ebpf.MapSpec `ebpf:"counters"`
+	Groups      *ebpf.MapSpec `ebpf:"groups"`
 	Ring        *ebpf.MapSpec `ebpf:"ring"`
 	StackBuffer *ebpf.MapSpec `ebpf:"stack_buffer"`
 	Stats       *ebpf.MapSpec `ebpf:"stats"`
@@ -207,8 +247,10 @@ type RDXVariableSpecs struct {
 	ClockHybrid     *ebpf.VariableSpec `ebpf:"clock_hybrid"`
 	HoldLimit       *ebpf.VariableSpec `ebpf:"hold_limit"`
 	NumSlots        *ebpf.VariableSpec `ebpf:"num_slots"`
+	OtherLimit      *ebpf.VariableSpec `ebpf:"other_limit"`
 	UnusedStackHead *ebpf.VariableSpec `ebpf:"unused_stack_head"`
 	UnusedTrap      *ebpf.VariableSpec `ebpf:"unused_trap"`
+	UseCost         *ebpf.VariableSpec `ebpf:"use_cost"`
 }
 
 // RDXObjects contains all objects after they have been loaded into the kernel.
@@ -232,6 +274,7 @@ func (o *RDXObjects) Close() error {
 // It can be passed to LoadRDXObjects or ebpf.CollectionSpec.LoadAndAssign.
 type RDXMaps struct {
 	Counters    *ebpf.Map `ebpf:"counters"`
+	Groups      *ebpf.Map `ebpf:"groups"`
 	Ring        *ebpf.Map `ebpf:"ring"`
 	StackBuffer *ebpf.Map `ebpf:"stack_buffer"`
 	Stats       *ebpf.Map `ebpf:"stats"`
@@ -242,6 +285,7 @@ type RDXMaps struct {
 func (m *RDXMaps) Close() error {
 	return _RDXClose(
 		m.Counters,
+		m.Groups,
 		m.Ring,
 		m.StackBuffer,
 		m.Stats,
@@ -259,14 +303,20 @@ type RDXVariables struct {
 	ClockHybrid     *ebpf.Variable `ebpf:"clock_hybrid"`
 	HoldLimit       *ebpf.Variable `ebpf:"hold_limit"`
 	NumSlots        *ebpf.Variable `ebpf:"num_slots"`
+	OtherLimit      *ebpf.Variable `ebpf:"other_limit"`
 	UnusedStackHead *ebpf.Variable `ebpf:"unused_stack_head"`
 	UnusedTrap      *ebpf.Variable `ebpf:"unused_trap"`
+	UseCost         *ebpf.Variable `ebpf:"use_cost"`
 }
 
 // RDXPrograms contains all programs after they have been loaded into the kernel.
 //
 // It can be passed to LoadRDXObjects or ebpf.CollectionSpec.LoadAndAssign.
 type RDXPrograms struct {
+	OnOther0 *ebpf.Program `ebpf:"on_other0"`
+	OnOther1 *ebpf.Program `ebpf:"on_other1"`
+	OnOther2 *ebpf.Program `ebpf:"on_other2"`
+	OnOther3 *ebpf.Program `ebpf:"on_other3"`
 	OnSample *ebpf.Program `ebpf:"on_sample"`
 	OnTrap0  *ebpf.Program `ebpf:"on_trap0"`
 	OnTrap1  *ebpf.Program `ebpf:"on_trap1"`
@@ -276,6 +326,10 @@ type RDXPrograms struct {
 
 func (p *RDXPrograms) Close() error {
 	return _RDXClose(
+		p.OnOther0,
+		p.OnOther1,
+		p.OnOther2,
+		p.OnOther3,
 		p.OnSample,
 		p.OnTrap0,
 		p.OnTrap1,

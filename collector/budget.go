@@ -56,11 +56,12 @@ func newBudget(target float64, c sampler.TwoTrap, counters bool) budget {
 
 // update takes the state of the session so far and says whether accept has
 // changed. Cost is what the target's threads lose: the time they are held,
-// the traps (two a hold) and the ticks.
+// the traps (two a hold, and those of other threads) and the ticks.
 func (b *budget) update(cpu uint64, stats sampler.Stats, held time.Duration) bool {
-	cost := float64(held) + 2*b.trapNS*float64(stats.Holds) + b.tickNS*float64(stats.Ticks)
+	traps := b.trapNS * float64(2*stats.Holds+stats.OtherTraps+stats.OtherProcess)
+	cost := float64(held) + traps + b.tickNS*float64(stats.Ticks)
 	if stats.Holds > 0 {
-		b.holdNS = float64(held)/float64(stats.Holds) + 2*b.trapNS
+		b.holdNS = (float64(held) + traps) / float64(stats.Holds)
 	}
 	if cpu > 0 {
 		b.spent = cost / float64(cpu)

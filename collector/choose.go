@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 
 	"golang.org/x/sys/unix"
 
@@ -25,7 +26,12 @@ func (c *Config) checkChoice() error {
 	if c.Clock == "" {
 		c.Clock = Auto
 	}
+	if c.Stack == "" {
+		c.Stack = OwnStack
+	}
 	switch {
+	case !slices.Contains([]string{OwnStack, PrivateStack, SharedStack, BothStacks}, c.Stack):
+		return fmt.Errorf("start session: unknown stack %q (want own, private, shared or both)", c.Stack)
 	case c.Source != Auto && c.Source != Clock && c.Source != PMU:
 		return fmt.Errorf("start session: unknown source %q (want auto, clock or pmu)", c.Source)
 	case c.Clock != Auto && c.Clock != CPUTime && c.Clock != PMU:

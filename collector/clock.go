@@ -35,16 +35,29 @@ func (s *Session) clockModel() model.Clock {
 	}
 }
 
-// age is how long ago, by the thread's clock, the slot's use was; ok is false
-// if that cannot be told.
-func (s *Session) age(t *thread, w *watch, use uint64) (age uint64, ok bool) {
-	now, lag, err := uint64(0), uint64(0), error(nil)
+// reading is one of a thread's clock.
+type reading struct {
+	now, lag uint64
+	ok       bool
+}
+
+// read reads the clock in which the slot's watchpoint measures.
+func (s *Session) read(t *thread, w *watch) reading {
+	var r reading
+	var err error
 	if t.counter == nil {
-		now, err = w.point.Age()
+		r.now, err = w.point.Age()
 	} else {
-		now, lag, err = t.counter.Read(s.kernel)
+		r.now, r.lag, err = t.counter.Read(s.kernel)
 	}
-	return now - use, err == nil && now >= use && lag == w.obs.lag
+	r.ok = err == nil
+	return r
+}
+
+// since is how long before the reading a use was; ok is false if that cannot
+// be told.
+func (r reading) since(use, lag uint64) (age uint64, ok bool) {
+	return r.now - use, r.ok && r.now >= use && r.lag == lag
 }
 
 // totals sum over threads that are gone.

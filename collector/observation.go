@@ -74,6 +74,16 @@ type observation struct {
 	after    int     // accesses read ahead without a reuse
 	native   float64 // reuse time or age, ns, if it was timed
 	below    bool    // sooner than the clock resolves
+
+	// Where other threads are watched, too:
+	stack       model.StackKind
+	word        uint64
+	endTID      int        // of another thread that ended it, else 0
+	wall, end   float64    // from use to end, and the end, in ns of sampler.Monotonic
+	age         float64    // the thread's own time when the end was learnt of, 0: unknown
+	lineWatched int        // other words of the line
+	line        *lineWrite // the first write to one of them
+	blind       bool       // not watched in all threads
 }
 
 func (o *observation) lost() {
@@ -110,9 +120,13 @@ func (s *Session) pair(trap *sampler.Trap) {
 		return
 	}
 	o := w.obs
-	if o == nil || w.seq != trap.Seq || t.tid != int(trap.Tid) {
+	others := trap.Kind == sampler.TrapOther || trap.Kind == sampler.TrapLine
+	if o == nil || w.seq != trap.Seq || !others && t.tid != int(trap.Tid) {
 		s.lose("trap of a watchpoint that is gone")
 		return
+	}
+	if trap.Kind == sampler.TrapReuse || trap.Kind == sampler.TrapOther {
+		s.ended = append(s.ended, ended{t, int(trap.Slot), trap.Seq})
 	}
 	switch {
 	case trap.Kind == sampler.TrapUse && o.state == armed:
@@ -138,6 +152,18 @@ func (s *Session) pair(trap *sampler.Trap) {
 		o.useStack = s.stacks.add(t, o.pc, o.use, o.addr)
 		o.use = nil
 		s.seen = append(s.seen, o)
+	case others && o.state == used:
+		if age, ok := s.read(t, w).since(o.useClock, o.lag); ok {
+			o.age = float64(age)
+		}
+		s.otherTrap(o, trap)
+	case trap.Kind == sampler.TrapOther && o.state == armed:
+		s.lose("record of the use dropped")
+		o.lost()
+	case others: // ended by now: two threads came at the same time
+	case trap.Kind == sampler.TrapReuse && o.state == used && (o.blind || t.shared.Slots[trap.Slot].Blind != 0):
+		s.lose("not watched in all threads")
+		o.lost()
 	case trap.Kind == sampler.TrapReuse && o.state == used && trap.ClockLag != o.lag:
 		s.lose("clock stood still between use and reuse")
 		o.lost()
@@ -158,6 +184,26 @@ func (s *Session) pair(trap *sampler.Trap) {
 // between.
 func (s *Session) measure(o *observation, trap *sampler.Trap) {
 	o.native, o.below = s.elapsed(trap.Clock-o.useClock, float64(trap.Traps-o.traps))
+	o.wall, o.end = s.wallSince(trap), float64(trap.Time)
+	s.over(o.stack, o.wall)
+}
+
+// ended is an observation whose watchpoints are not needed any more. Those in
+// other threads cost these threads traps until they are taken down.
+type ended struct {
+	t    *thread
+	slot int
+	seq  uint32
+}
+
+func (s *Session) clearEnded() {
+	for len(s.ended) > 0 {
+		e := s.ended[0]
+		s.ended = s.ended[1:]
+		if e.t.process.group != nil && e.t.slots[e.slot].seq == e.seq {
+			s.retire(e.t, e.slot)
+		}
+	}
 }
 
 // censor ends the observation at an age in the clock's unit.

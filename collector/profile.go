@@ -35,6 +35,8 @@ func (s *Session) profile() (*model.Profile, error) {
 	}
 	locations := make(locationTable)
 	data := make(dataTable)
+	byWall := s.accessesPerWall(sum)
+	lines := s.lineShare()
 	for _, o := range s.seen {
 		if o.state != done {
 			continue // counted as lost where it was lost
@@ -49,11 +51,23 @@ func (s *Session) profile() (*model.Profile, error) {
 			Observations: 1,
 			Accesses:     o.epoch.perObservation() * perSource * s.rates.at(o.process, o.pc) / s.rates.mean(),
 		}
-		s.setTime(&r, o)
-		if o.kind == model.Reuse {
+		r.Stack, r.EndTID = o.stack, o.endTID
+		if o.endTID != 0 {
+			r.Address, r.Written = o.word, o.word
+		}
+		s.setTime(&r, o, byWall)
+		if o.kind == model.Reuse || o.kind == model.Invalidated {
 			r.Reuse = locations.stack(o.process, s.stacks.stack(o.reuse))
 		}
 		p.Records = append(p.Records, r)
+		if l := o.line; l != nil {
+			w := model.Record{Kind: model.FalseSharing, Use: r.Use, Op: o.op, TID: o.tid, Data: r.Data, Stack: o.stack, Observations: 1,
+				Reuse: locations.stack(o.process, s.stacks.stack(l.stack)), EndTID: l.tid, Address: o.word, Written: l.addr}
+			w.Accesses = r.Accesses / lines
+			w.Native = uint64(math.Round(l.wall * byWall.native))
+			w.Time = uint64(math.Round(max(l.wall*byWall.accesses, 1)))
+			p.Records = append(p.Records, w)
+		}
 	}
 	p.JoinEpochs()
 	count := func(name string, n uint64) {
@@ -83,7 +97,6 @@ func (s *Session) profile() (*model.Profile, error) {
 	count("lost: ticks throttled or without a free counter", uint64(sum.missed))
 	count("lost: threads whose counters could not be read", uint64(sum.unclock))
 	count("source's counter shared with others, ns", sum.shared)
-	slices.SortFunc(p.Counts, func(a, b model.Count) int { return strings.Compare(a.Name, b.Name) })
 	p.Comments = append(p.Comments, s.notes()...)
 	p.Comments = append(p.Comments,
 		fmt.Sprintf("thread held per sample: p50 %v, p99 %v", s.held.quantile(.5), s.held.quantile(.99)),
@@ -92,6 +105,7 @@ func (s *Session) profile() (*model.Profile, error) {
 		fmt.Sprintf("overhead by the profiler's own account: %.2f%% of the sampled CPU time", 100*s.budget.spent),
 	)
 	s.rateComment(p)
+	s.sharingComments(p, stats, count, lines)
 	if !s.tracer.RealTime {
 		p.Comments = append(p.Comments, "the tracing thread has no real-time priority (CAP_SYS_NICE): threads are held longer on a busy machine")
 	}
@@ -130,8 +144,22 @@ func (s *Session) rateComment(p *model.Profile) {
 }
 
 // setTime gives a record its time in accesses and in the clock's unit.
-func (s *Session) setTime(r *model.Record, o *observation) {
-	if o.counted > 0 {
+func (s *Session) setTime(r *model.Record, o *observation, byWall perWall) {
+	switch {
+	case o.stack == model.StackShared:
+		s.setSharedTime(r, o, byWall)
+		return
+	case o.kind == model.Invalidated:
+		// By another thread's clock, and at most what this one's has to say.
+		r.Native = uint64(math.Round(o.wall * byWall.native))
+		if o.age > 0 {
+			r.Native = min(r.Native, uint64(o.age))
+		}
+		r.Time = max(uint64(math.Round(s.rates.accesses(o.process, o.pc, float64(r.Native)))), 1)
+		r.BelowResolution = o.wall < s.calibration.Resolution()
+		return
+	}
+	if o.counted > 0 && o.kind == model.Reuse {
 		r.Exact = true
 		r.Time = uint64(o.counted)
 		r.Native = uint64(math.Round(float64(o.counted) / s.rates.at(o.process, o.pc)))

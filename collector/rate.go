@@ -69,6 +69,7 @@ type rates struct {
 	all      rateSum
 	values   []float64
 	places   map[place]*rateSum
+	tried    int
 	unread   int // holds from which no stretch could be read
 	unending int // stretches of which an end was not seen
 	noise    int // stretches too short to be timed
@@ -153,6 +154,11 @@ func (s *Session) wantStretch() bool {
 	if s.burst == 0 || s.cfg.AccessRate > 0 || s.cfg.Slots < 2 || s.clock.Counted != nil {
 		return false
 	}
+	// Where threads share slots, and wait for a CPU after a hold, most
+	// stretches are cut off by the next sample.
+	if s.groups() && float64(s.rates.tried) > stretchShare*float64(s.held.n) {
+		return false
+	}
 	return s.rates.held < time.Duration(stretchShare*float64(s.held.sum))
 }
 
@@ -160,6 +166,7 @@ func (s *Session) wantStretch() bool {
 // slots watched is cut off, as by any newer sample.
 func (s *Session) armStretch(t *thread) bool {
 	start := sampler.Monotonic()
+	s.rates.tried++
 	defer func() { s.rates.held += sampler.Monotonic() - start }()
 	found, ok := s.locate.Stretch(t.process.pid, t.tid, stretchLead, stretchLength)
 	if !ok {
@@ -167,7 +174,11 @@ func (s *Session) armStretch(t *thread) bool {
 		return false
 	}
 	first := int(t.shared.HoldSlot)
-	last := (first + 1) % s.cfg.Slots
+	slots := s.cfg.Slots
+	if g := t.process.group; g != nil {
+		slots = int(g.shared.Num)
+	}
+	last := (first + 1) % slots
 	st := &stretch{process: t.process, pc: found.PC, accesses: found.Accesses, last: last}
 	// The end is armed as if its use had been seen: it is stamped early, the
 	// beginning late, as the two traps of a pair are. The beginning is armed

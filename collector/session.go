@@ -34,6 +34,9 @@ type Config struct {
 	// that is the clock; 0: measured if Burst is not 0, else DefaultAccessRate.
 	AccessRate float64
 
+	// Stack is OwnStack, PrivateStack, SharedStack or BothStacks; OwnStack.
+	Stack string
+
 	Source string // Auto, Clock or PMU; Auto
 	Clock  string // Auto, CPUTime or PMU; Auto
 
@@ -156,6 +159,13 @@ type Session struct {
 	rates       rates
 	budget      budget
 	pairs       int
+	cpus        []int          // where data are watched in other threads
+	ended       []ended        // not yet cleared
+	others      int            // watchpoints opened in other threads
+	unwatched   int            // words of lines given up for another datum
+	otherFailed error          // the last failure to watch another thread
+	took        [3]*model.Hist // by stack, wall time from use to end in ns
+	pruned      int
 	held        durations
 	trap        sampler.Trap
 	exit        ExitStatus
@@ -221,8 +231,15 @@ func (s *Session) setUp() error {
 	}
 	err := s.chooseSource()
 	if err == nil {
+		if s.groups() {
+			if s.cpus, err = onlineCPUs(); err == nil {
+				err = s.kernel.SetUseCost(s.calibration.Cost)
+			}
+		}
 		s.budget = newBudget(s.cfg.Overhead, s.calibration, s.source.Unit() != sampler.Nanoseconds)
-		err = s.begin()
+		if err == nil {
+			err = s.begin()
+		}
 	}
 	if err != nil {
 		s.kernel.Close()
@@ -376,8 +393,15 @@ func (s *Session) Close() error {
 // tick does what need not be done while a thread is held.
 func (s *Session) tick() Progress {
 	s.drain()
+	if s.groups() {
+		s.clearEnded()
+		s.prune()
+	}
 	for _, p := range s.processes {
 		p.refresh()
+		if s.groups() {
+			s.noteCPU(p, sampler.Monotonic())
+		}
 	}
 	s.placeData()
 	stats, err := s.kernel.Stats()

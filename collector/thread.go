@@ -76,8 +76,16 @@ func (s *Session) addThread(p *process, tid int) error {
 	if t.counter, err = s.kernel.OpenCounter(index, tid); err != nil {
 		return errors.Join(err, s.kernel.RemoveThread(index))
 	}
+	if s.groups() {
+		if err := s.join(t); err != nil {
+			return errors.Join(err, t.counter.Close(), s.kernel.RemoveThread(index))
+		}
+	}
 	t.ticker, err = s.source.Open(s.kernel, tid, t.gap)
 	if err != nil {
+		if s.groups() {
+			s.leave(t)
+		}
 		return errors.Join(err, t.counter.Close(), s.kernel.RemoveThread(index))
 	}
 	s.threads[tid] = t
@@ -104,6 +112,9 @@ func (s *Session) dropThread(t *thread) {
 	s.late.expect(t) // no new one from here on
 	for i := range t.slots {
 		s.retire(t, i)
+	}
+	if t.process.group != nil {
+		s.leave(t)
 	}
 	if err := t.counter.Close(); err != nil {
 		s.fail(err)
@@ -164,19 +175,32 @@ func (s *Session) Hold(tid int, signal unix.Signal) bool {
 	if err := s.placement.Note(int(t.shared.HoldCpu)); err != nil {
 		s.fail(err)
 	}
-	release(t.shared)
+	t.release()
 	s.held.add(sampler.Monotonic() - time.Duration(t.shared.HoldTime))
 	return ours
+}
+
+// LetGo implements sampler.Handler.
+func (s *Session) LetGo() {
+	if s.groups() {
+		s.drain()
+		s.clearEnded()
+	}
 }
 
 // release lets on_sample go on with a thread that was held. A slot that won
 // the draw and was not used after all, because the reuse was read ahead or
 // nothing could be watched, is as free as before: the next candidate must not
 // find the draw harder for it.
-func release(shared *sampler.Thread) {
+func (t *thread) release() {
+	shared := t.shared
 	slot := &shared.Slots[shared.HoldSlot]
 	if slot.State == sampler.SlotFree || slot.State == sampler.SlotDone {
 		slot.N = 0
+		// In a group the slot may be another thread's, who has kept it.
+		if g := t.process.group; g != nil && g.slots[shared.HoldSlot].owner == nil {
+			g.shared.Slots[shared.HoldSlot].N = 0
+		}
 	}
 	shared.Holds++
 	shared.Hold = 0
@@ -212,6 +236,10 @@ func (l lateHolds) take(tid int, signal unix.Signal) bool {
 func (s *Session) sample(t *thread) {
 	if s.budget.ticks < timerTicks || t.shared.Holds%holdsPerGap == 0 {
 		t.redraw(s)
+	}
+	g := t.process.group
+	if g != nil {
+		s.noteCPU(t.process, sampler.Monotonic())
 	}
 	if s.wantStretch() && s.armStretch(t) {
 		return
@@ -251,12 +279,16 @@ func (s *Session) sample(t *thread) {
 		next:    ahead.Use.Next,
 		after:   ahead.After,
 		addr:    max(ahead.Use.Addr, ahead.Word),
+		stack:   s.chooseStack(t.process),
 	}
 	s.unplaced = append(s.unplaced, o)
 	if ahead.Use.Store {
 		o.op = model.Store
 	}
-	if ahead.Reuse > 0 {
+	// That no other thread comes in between can't be read ahead.
+	if ahead.Reuse > 0 && g != nil && len(g.members) > 1 {
+		o.counted, o.after = ahead.Reuse, 0
+	} else if ahead.Reuse > 0 {
 		o.state, o.kind, o.counted = done, model.Reuse, ahead.Reuse
 		o.useStack = s.stacks.add(t, o.pc, ahead.Stack, o.addr)
 		o.reuse = s.stacks.add(t, ahead.ReusePC, ahead.ReuseStack, 0)
@@ -273,8 +305,12 @@ func (s *Session) sample(t *thread) {
 	if s.arm(t, slot, ahead.Word, sampler.SlotArmed, ahead.Before, 2+ahead.Before) {
 		o.epoch = t.currentEpoch()
 		o.use = ahead.Stack
-		t.slots[slot].obs = o
 		t.shared.Slots[slot].Stacks = sampler.TrapStacks
+		o.word = ahead.Word
+		t.slots[slot].obs = o
+		if g != nil {
+			s.watchOthers(t, slot, ahead.Word, o)
+		}
 	}
 }
 
@@ -284,8 +320,15 @@ const beforeMost = 32
 // arm watches word in a slot, for traps accesses of which the first skip do
 // not count. A failure is counted.
 func (s *Session) arm(t *thread, slot int, word uint64, state sampler.SlotState, skip, traps int) bool {
+	if g := t.process.group; g != nil {
+		s.vacate(g, slot)
+		g.occupy(slot, t)
+	}
 	s.retire(t, slot)
 	point, err := s.kernel.Arm(t.tid, slot, word, traps)
+	if err != nil && t.process.group != nil {
+		t.process.group.release(s, t, slot)
+	}
 	if errors.Is(err, sampler.ErrNoSlot) {
 		s.lose(sampler.ErrNoSlot.Error())
 		return false
@@ -300,6 +343,7 @@ func (s *Session) arm(t *thread, slot int, word uint64, state sampler.SlotState,
 	shared.Seq++
 	shared.Skip = uint32(skip)
 	shared.Stacks = 0
+	shared.Blind = 0
 	shared.State = state
 	t.slots[slot] = watch{point: point, seq: shared.Seq}
 	return true
@@ -307,30 +351,45 @@ func (s *Session) arm(t *thread, slot int, word uint64, state sampler.SlotState,
 
 // retire ends what the slot watches: a use still without its reuse becomes a
 // censored observation of the age it reached.
+//
+// In a group the thread may be running: the clock is read before and the state
+// looked at after the watchpoint is gone.
 func (s *Session) retire(t *thread, slot int) {
 	w := &t.slots[slot]
 	if w.point == nil {
 		return
 	}
+	shared := &t.shared.Slots[slot]
+	var now reading
+	if shared.State == sampler.SlotUsed || shared.State == sampler.SlotArmed {
+		now = s.read(t, w)
+	}
+	if err := w.point.Close(); err != nil {
+		s.fail(err)
+	}
+	if g := t.process.group; g != nil {
+		g.release(s, t, slot)
+	}
 	// The traps it has seen are still to be read.
 	s.drain()
-	shared := &t.shared.Slots[slot]
 	switch {
 	case w.stretch != nil:
 		w.stretch.end(s)
 	case shared.State == sampler.SlotUsed && w.obs.state == used:
-		if age, ok := s.age(t, w, shared.UseClock); ok {
-			w.obs.censor(age, s)
-		} else {
+		if age, ok := now.since(shared.UseClock, w.obs.lag); !ok {
 			s.lose("watchpoint clock not readable")
 			w.obs.lost()
+		} else if w.obs.blind || shared.Blind != 0 {
+			s.lose("not watched in all threads")
+			w.obs.lost()
+		} else {
+			w.obs.censor(age, s)
+			w.obs.end = float64(sampler.Monotonic())
+			w.obs.wall = max(w.obs.end-float64(shared.UseTime)-s.calibration.Cost, 1)
 		}
 	case shared.State == sampler.SlotArmed:
 		s.lose("use not seen")
 		w.obs.lost()
-	}
-	if err := w.point.Close(); err != nil {
-		s.fail(err)
 	}
 	shared.State = sampler.SlotFree
 	*w = watch{}

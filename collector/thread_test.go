@@ -18,7 +18,7 @@ func TestReleaseKeepsDrawFair(t *testing.T) {
 		shared := &sampler.Thread{Hold: 23, HoldSlot: 2}
 		shared.Slots[2] = sampler.Slot{State: state, N: 5}
 		shared.Slots[1] = sampler.Slot{State: sampler.SlotFree, N: 3}
-		release(shared)
+		(&thread{shared: shared, process: new(process)}).release()
 		if shared.Slots[2].N != want || shared.Slots[1].N != 3 || shared.Hold != 0 || shared.Holds != 1 {
 			t.Errorf("state %v: %+v", state, shared)
 		}

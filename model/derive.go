@@ -22,7 +22,8 @@ import (
 //   - Distance: Reuses in units of Observations, times the expected stack
 //     distance, times Block: bytes.
 //
-// Lost records get zeros.
+// Lost and FalseSharing records get zeros. Each
+// kind of stack has an estimate of its own: where the profile has several, see OnStack.
 //
 // Known bias: that of SSX (an epoch is stationary) and of Kaplan-Meier, which
 // is one for all threads and epochs (being cut off must say nothing about the
@@ -38,6 +39,31 @@ import (
 // It errs, and changes nothing, if Block is not positive, a kind is unknown
 // or a weight is negative or not finite.
 func (p *Profile) Derive() error {
+	kinds := p.StackKinds()
+	if len(kinds) < 2 {
+		return p.derive()
+	}
+	for _, kind := range kinds {
+		var own []int
+		q := *p
+		q.Records = nil
+		for i, r := range p.Records {
+			if r.Stack == kind {
+				own = append(own, i)
+				q.Records = append(q.Records, r)
+			}
+		}
+		if err := q.derive(); err != nil {
+			return err
+		}
+		for i, k := range own {
+			p.Records[k] = q.Records[i]
+		}
+	}
+	return nil
+}
+
+func (p *Profile) derive() error {
 	e, err := p.estimate()
 	if err != nil {
 		return fmt.Errorf("derive: %w", err)
@@ -145,7 +171,7 @@ func (p *Profile) Stacks(b *Bins) (*Hist, error) {
 }
 
 // Survival is S(t), the fraction of accesses whose block is not touched again
-// by the same thread within t accesses, invalidations aside: the function all
+// by the same thread within t accesses, nor invalidated: the function all
 // conversions start from. As a histogram: S(t) = Survival().Above(t).
 func (p *Profile) Survival() (*Hist, error) {
 	e, err := p.estimate()
@@ -184,13 +210,12 @@ type endings struct {
 	reuse, invalid, cut []float64
 	cold                float64
 	ended               []float64 // after solve: estimated weight that ends in each bin, either way
-	scratch             []float64
 }
 
 func newEndings(b *Bins) *endings {
 	n := b.Len()
 	return &endings{bins: b, reuse: make([]float64, n), invalid: make([]float64, n), cut: make([]float64, n),
-		ended: make([]float64, n), scratch: make([]float64, n)}
+		ended: make([]float64, n)}
 }
 
 func (t *endings) reset() {
@@ -215,14 +240,19 @@ func (t *endings) add(k Kind, bin int, weight float64) {
 }
 
 // solve fills two empty histograms. mass: reuses per bin, the invalidated, and
-// as Cold what never ends. net: the same with invalidations as cut-offs, for
-// what S(t) needs is when the thread itself touches the block again.
+// as Cold what never ends. net: the same with invalidations as ends like any
+// other, for what S(t) needs is how long a block takes up room in the stack.
+// One invalidated leaves a hole that the next block fills (Schuff et al.,
+// section 3.2), so its room is given up then, and not when the thread itself
+// touches the block again: a distance is the greatest number of valid blocks
+// at any time since the use, and in a steady state the number at its end.
 func (t *endings) solve(mass, net *Hist) {
 	for i, w := range t.invalid {
 		t.ended[i] = t.reuse[i] + w
-		t.scratch[i] = t.cut[i] + w
 	}
 	mass.Cold = KaplanMeier(mass.W, t.bins, t.ended, t.cut, t.cold)
+	copy(net.W, mass.W)
+	net.Cold = mass.Cold
 	for i, all := range t.ended {
 		t.ended[i] = mass.W[i]
 		if t.invalid[i] > 0 {
@@ -230,7 +260,6 @@ func (t *endings) solve(mass, net *Hist) {
 			mass.Invalidated += t.ended[i] * t.invalid[i] / all
 		}
 	}
-	net.Cold = KaplanMeier(net.W, t.bins, t.reuse, t.scratch, t.cold)
 }
 
 // estimate is what Kaplan-Meier makes of a profile's records.
@@ -271,8 +300,11 @@ func (p *Profile) estimate() (*estimate, error) {
 		if r.Kind >= numKinds {
 			return nil, fmt.Errorf("record %d is of unknown kind %d", k, r.Kind)
 		}
-		if r.Kind == Lost {
+		switch r.Kind {
+		case Lost:
 			e.mass.Lost += r.Accesses
+			continue
+		case FalseSharing:
 			continue
 		}
 		e.mass.N += r.Observations

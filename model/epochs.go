@@ -34,8 +34,8 @@ func (p *Profile) epochGroups() *epochGroups {
 	seen := map[epochKey]int64{}
 	var all int64
 	for i := range p.Records {
-		if r := &p.Records[i]; r.Kind != Lost {
-			seen[epochKey{r.TID, r.Epoch}] += r.Observations
+		if r := &p.Records[i]; r.outcome() {
+			seen[epochOf(r)] += r.Observations
 			all += r.Observations
 		}
 	}
@@ -81,14 +81,23 @@ func (p *Profile) epochGroups() *epochGroups {
 	return g
 }
 
-func (g *epochGroups) group(r *Record) int { return g.of[epochKey{r.TID, r.Epoch}] }
+func (g *epochGroups) group(r *Record) int { return g.of[epochOf(r)] }
+
+// epochOf is the epoch that a record belongs to. All threads share the one
+// shared stack, and their epochs have nothing to do with each other.
+func epochOf(r *Record) epochKey {
+	if r.Stack == StackShared {
+		return epochKey{}
+	}
+	return epochKey{r.TID, r.Epoch}
+}
 
 // JoinEpochs numbers the records' epochs anew, so that there are no more than
 // estimates use, which do not change: each epoch makes more samples in a file.
 func (p *Profile) JoinEpochs() {
 	g := p.epochGroups()
 	for i := range p.Records {
-		if r := &p.Records[i]; r.Kind != Lost {
+		if r := &p.Records[i]; r.outcome() {
 			r.Epoch = g.first[g.group(r)].epoch
 		}
 	}
@@ -116,7 +125,7 @@ func (p *Profile) local(e *estimate) (*local, error) {
 	}
 	for i := range p.Records {
 		r := &p.Records[i]
-		if r.Kind == Lost {
+		if !r.outcome() {
 			continue
 		}
 		n := l.group(r)
@@ -129,9 +138,11 @@ func (p *Profile) local(e *estimate) (*local, error) {
 			case Reuse:
 				x.Times.W[b] += w
 				l.times[n].W[b] += w * e.grow[b]
+			case Invalidated: // gives up its room, see endings.solve
+				x.Times.W[b] += w
 			case Cold:
 				x.Times.Cold += w
-			default: // the thread itself may yet touch it, see endings.solve
+			default:
 				cut[n][b] += w
 			}
 		})

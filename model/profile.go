@@ -1,6 +1,9 @@
 package model
 
-import "time"
+import (
+	"slices"
+	"time"
+)
 
 // Kind says how the observation of one use ended.
 type Kind uint8
@@ -12,10 +15,14 @@ const (
 	Invalidated             // another thread wrote the block first
 	Pruned                  // given up on purpose, see Record.Time for when
 	Lost                    // the profiler failed; nothing is known
+	// FalseSharing: another thread wrote elsewhere in the block's cache line
+	// first. Such a record tells of accesses whose outcome, for the block
+	// itself, other records tell: sums over accesses leave it out.
+	FalseSharing
 	numKinds
 )
 
-var kindNames = [numKinds]string{"reuse", "cold", "censored", "invalidated", "pruned", "lost"}
+var kindNames = [numKinds]string{"reuse", "cold", "censored", "invalidated", "pruned", "lost", "false_sharing"}
 
 func (k Kind) String() string {
 	if k >= numKinds {
@@ -52,6 +59,32 @@ func (o Op) String() string {
 		return "store"
 	}
 	return ""
+}
+
+// StackKind says in which LRU stack the end of a use was looked for.
+type StackKind uint8
+
+const (
+	StackOwn     StackKind = iota // the thread's own, other threads not looked at
+	StackPrivate                  // the thread's own, in which other threads' writes invalidate
+	StackShared                   // one of all threads: a reuse is anybody's
+	numStackKinds
+)
+
+var stackNames = [numStackKinds]string{"own", "private", "shared"}
+
+func (k StackKind) String() string {
+	if k >= numStackKinds {
+		return "unknown"
+	}
+	return stackNames[k]
+}
+
+// ParseStackKind is the inverse of StackKind.String; ok is false for any other
+// word.
+func ParseStackKind(s string) (k StackKind, ok bool) {
+	i := slices.Index(stackNames[:], s)
+	return StackKind(max(i, 0)), i >= 0
 }
 
 // Mapping is one executable mapping of the target, as in /proc/PID/maps.
@@ -92,6 +125,13 @@ type Record struct {
 	// Epoch numbers the stretches of the thread's run, in order: uses of one
 	// epoch are of about the same time. 0 if that is not known.
 	Epoch int
+	Stack StackKind
+
+	// EndTID is the thread of the reuse or write, if it is not TID, else 0.
+	EndTID int
+	// Address of the word used, and of the word that EndTID wrote; 0 where no
+	// other thread had to do with it.
+	Address, Written uint64
 
 	// Time is the reuse time in accesses for Reuse and Invalidated, and for
 	// Censored and Pruned the age at which the observation ended.
@@ -111,6 +151,22 @@ type Record struct {
 	Misses   []float64 // derived: of those, predicted misses per Profile.Caches
 	Distance float64   // derived: sum of stack distance over Observations after Kaplan-Meier, in bytes
 }
+
+// Estimated is how many accesses a record of Reuse or Invalidated stands for after
+// Kaplan-Meier, once derived; of one that was invalidated without any cache to
+// miss in it is Accesses, as of all others.
+func (r *Record) Estimated() float64 {
+	switch {
+	case r.Kind == Reuse:
+		return r.Reuses
+	case r.Kind == Invalidated && len(r.Misses) > 0:
+		return r.Misses[0]
+	}
+	return r.Accesses
+}
+
+// outcome says whether the record tells how uses ended.
+func (r *Record) outcome() bool { return r.Kind != Lost && r.Kind != FalseSharing }
 
 // Cache is one level of the cache hierarchy.
 type Cache struct {

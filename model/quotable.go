@@ -9,7 +9,7 @@ func (p *Profile) Quotable() int {
 	misses := make([]float64, len(p.Caches))
 	for i := range p.Records {
 		r := &p.Records[i]
-		if r.Kind == Lost {
+		if r.Kind == Lost || r.Kind == FalseSharing {
 			continue
 		}
 		n += r.Observations

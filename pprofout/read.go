@@ -2,6 +2,7 @@ package pprofout
 
 import (
 	"bytes"
+	"cmp"
 	"compress/gzip"
 	"errors"
 	"fmt"
@@ -179,6 +180,11 @@ func (d *decoder) sample(s *profile.Sample, losses map[string]int64) error {
 	}
 	r.TID = int(first(s.NumLabel[tidLabel]))
 	r.Epoch = int(first(s.NumLabel[epochLabel]))
+	if r.Stack, ok = model.ParseStackKind(cmp.Or(first(s.Label[stackLabel]), model.StackOwn.String())); !ok {
+		return fmt.Errorf("stack %.40q is not known", first(s.Label[stackLabel]))
+	}
+	r.EndTID = int(first(s.NumLabel[endLabel]))
+	r.Address, r.Written = uint64(first(s.NumLabel[usedLabel])), uint64(first(s.NumLabel[writeLabel]))
 
 	t, native := first(s.NumLabel[reuseTime]), first(s.NumLabel[cpuTime])
 	if t < 0 || native < 0 {

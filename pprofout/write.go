@@ -37,6 +37,10 @@ const (
 	distance    = "stack_distance"
 	tidLabel    = "tid"
 	epochLabel  = "epoch"
+	stackLabel  = "stack"
+	endLabel    = "end_tid"
+	usedLabel   = "used_address"
+	writeLabel  = "written_address"
 	nanoseconds = "nanoseconds"
 )
 
@@ -48,12 +52,16 @@ func pseudoFrame(k model.Kind) string {
 		return "[reuse of]"
 	case model.Invalidated:
 		return "[invalidation of]"
+	case model.FalseSharing:
+		return "[false sharing with]"
 	}
 	return "[" + k.String() + "]"
 }
 
 // twoStacks says whether records of a kind have a second stack.
-func twoStacks(k model.Kind) bool { return k == model.Reuse || k == model.Invalidated }
+func twoStacks(k model.Kind) bool {
+	return k == model.Reuse || k == model.Invalidated || k == model.FalseSharing
+}
 
 // timed says whether records of a kind have a time.
 func timed(k model.Kind) bool { return k != model.Cold && k != model.Lost }
@@ -168,6 +176,9 @@ type group struct {
 	kind         model.Kind
 	op           model.Op
 	tid, epoch   int
+	stackKind    model.StackKind
+	end          int    // thread
+	used, wrote  uint64 // addresses
 	time, native uint64 // middles of bins
 	below, exact bool
 	loss         string // reason, for a count instead of records
@@ -195,7 +206,13 @@ func (e *encoder) add(r *model.Record) error {
 	if _, ok := model.ParseKind(r.Kind.String()); !ok {
 		return fmt.Errorf("unknown kind %d", r.Kind)
 	}
-	g := group{kind: r.Kind, op: r.Op, tid: r.TID, epoch: r.Epoch}
+	g := group{kind: r.Kind, op: r.Op, tid: r.TID, epoch: r.Epoch, stackKind: r.Stack, end: r.EndTID, used: r.Address, wrote: r.Written}
+	if max(g.used, g.wrote) > math.MaxInt64 {
+		return fmt.Errorf("address %#x: want less than 2^63", max(g.used, g.wrote))
+	}
+	if _, ok := model.ParseStackKind(r.Stack.String()); !ok {
+		return fmt.Errorf("unknown stack %d", r.Stack)
+	}
 	if r.Data != nil {
 		g.data = text(r.Data.Name)
 	}
@@ -247,7 +264,7 @@ func (e *encoder) addLoss(reason string, n int64) {
 // group returns the sum with g's key, which is g if it is the first.
 func (e *encoder) group(g *group) *group {
 	key := e.key[:0]
-	for _, v := range [...]uint64{uint64(g.kind), uint64(g.op), uint64(g.tid), uint64(g.epoch), g.time, g.native} {
+	for _, v := range [...]uint64{uint64(g.kind), uint64(g.op), uint64(g.tid), uint64(g.epoch), uint64(g.stackKind), uint64(g.end), g.used, g.wrote, g.time, g.native} {
 		key = binary.LittleEndian.AppendUint64(key, v)
 	}
 	for _, b := range [...]bool{g.below, g.exact} {
@@ -365,7 +382,8 @@ func (e *encoder) profile() (*profile.Profile, error) {
 
 	slices.SortFunc(e.order, func(a, b *group) int {
 		return cmp.Or(compareStacks(a.stack, b.stack), cmp.Compare(a.kind, b.kind), cmp.Compare(a.op, b.op),
-			cmp.Compare(a.tid, b.tid), cmp.Compare(a.epoch, b.epoch), cmp.Compare(a.time, b.time), cmp.Compare(a.native, b.native), compareBool(a.below, b.below), compareBool(a.exact, b.exact),
+			cmp.Compare(a.tid, b.tid), cmp.Compare(a.epoch, b.epoch), cmp.Compare(a.stackKind, b.stackKind), cmp.Compare(a.end, b.end), cmp.Compare(a.used, b.used), cmp.Compare(a.wrote, b.wrote),
+			cmp.Compare(a.time, b.time), cmp.Compare(a.native, b.native), compareBool(a.below, b.below), compareBool(a.exact, b.exact),
 			cmp.Compare(a.data, b.data))
 	})
 	carries := make([]carry, len(out.SampleType))
@@ -432,6 +450,14 @@ func (e *encoder) sample(g *group) *profile.Sample {
 	num(tidLabel, tidLabel, int64(g.tid))
 	if g.epoch != 0 {
 		num(epochLabel, epochLabel, int64(g.epoch))
+	}
+	if g.stackKind != model.StackOwn {
+		s.Label[stackLabel] = []string{g.stackKind.String()}
+	}
+	if g.end != 0 {
+		num(endLabel, tidLabel, int64(g.end))
+		num(usedLabel, "address", int64(g.used))
+		num(writeLabel, "address", int64(g.wrote))
 	}
 	if timed(g.kind) {
 		num(reuseTime, "accesses", int64(g.time))

@@ -52,6 +52,8 @@ const (
 
 	TrapUse   = bpf.RDXTrapKindTRAP_USE
 	TrapReuse = bpf.RDXTrapKindTRAP_REUSE
+	TrapOther = bpf.RDXTrapKindTRAP_OTHER // another thread at the datum
+	TrapLine  = bpf.RDXTrapKindTRAP_LINE  // another thread elsewhere in its line
 )
 
 // Kernel is the loaded BPF side of one session.
@@ -60,6 +62,7 @@ type Kernel struct {
 	mem    []byte
 	table  []Thread
 	free   []uint32 // indices of table not in use
+	groups groupTable
 	reader *ringbuf.Reader
 	record ringbuf.Record
 	stacks map[slotOf]sentStack // whose traps are still to be read
@@ -121,6 +124,10 @@ func LoadClock(slots int, clock Clock) (*Kernel, error) {
 	for i := MaxThreads - 1; i >= 0; i-- {
 		k.free = append(k.free, uint32(i))
 	}
+	if err := k.groups.open(k.obj.Groups); err != nil {
+		k.Close()
+		return nil, err
+	}
 	k.reader, err = ringbuf.NewReader(k.obj.Ring)
 	if err != nil {
 		k.Close()
@@ -135,7 +142,7 @@ func (k *Kernel) Close() error {
 	if k.reader != nil {
 		errs = append(errs, k.reader.Close())
 	}
-	errs = append(errs, unix.Munmap(k.mem), k.obj.Close(), k.counters.Close())
+	errs = append(errs, k.groups.close(), unix.Munmap(k.mem), k.obj.Close(), k.counters.Close())
 	return errors.Join(errs...)
 }
 
@@ -223,6 +230,9 @@ type Stats struct {
 	Unknown       uint64 // events of a thread no longer in the table
 	Stepping      uint64 // ticks of a thread that was stepping over a watchpoint
 	StackLost     uint64 // traps without the stack that was asked for
+	OtherTraps    uint64 // traps of threads at another one's datum or line
+	OtherEarly    uint64 // of these, not between use and end
+	OtherProcess  uint64 // traps of other processes at the same address
 }
 
 // Stats sums the counters over all CPUs, without what probes counted.
@@ -274,6 +284,9 @@ func (s *Stats) all() []*uint64 {
 		bpf.RDXStatSTAT_UNKNOWN:        &s.Unknown,
 		bpf.RDXStatSTAT_STEPPING:       &s.Stepping,
 		bpf.RDXStatSTAT_STACK_LOST:     &s.StackLost,
+		bpf.RDXStatSTAT_OTHER_TRAPS:    &s.OtherTraps,
+		bpf.RDXStatSTAT_OTHER_EARLY:    &s.OtherEarly,
+		bpf.RDXStatSTAT_OTHER_PROCESS:  &s.OtherProcess,
 	}
 }
 

@@ -12,6 +12,8 @@ import (
 // A stack comes in a record of its own, right before its trap's: so the trap's
 // time can be taken after the copy, whose cost varies.
 
+// slotOf is a thread that made an access, and the slot that watched for it, of
+// that thread or another.
 type slotOf struct{ index, slot uint32 }
 
 type sentStack struct {
@@ -37,7 +39,7 @@ func (k *Kernel) keepStack(raw []byte) error {
 
 // stackOf returns the trap's stack, nil if it has none.
 func (k *Kernel) stackOf(t *bpf.RDXTrap) *unwind.Snapshot {
-	key := slotOf{t.Index, t.Slot}
+	key := slotOf{t.From, t.Slot}
 	sent, ok := k.stacks[key]
 	if !ok {
 		return nil

@@ -27,6 +27,8 @@ type Handler interface {
 	// asked for, it does its work and returns true: the thread is let go and
 	// never sees the signal.
 	Hold(tid int, signal unix.Signal) bool
+	// LetGo: the thread that was held runs again.
+	LetGo()
 	// Pending says whether a signal that the handler asked for may still be
 	// on its way: the end of tracing waits for it, else the target would
 	// receive it.
@@ -282,6 +284,9 @@ func (t *Tracer) stopped(tid int, status unix.WaitStatus) {
 			signal = 0
 		}
 		_ = unix.PtraceCont(tid, int(signal))
+		if held {
+			t.handler.LetGo()
+		}
 		return
 	case eventStop:
 		if signal != unix.SIGTRAP {

@@ -20,6 +20,7 @@ func (w watcher) ThreadExited(tid int, _ unix.WaitStatus) { w.exited <- tid }
 func (watcher) Execed(int)                                {}
 func (watcher) Hold(int, unix.Signal) bool                { return false }
 func (watcher) Pending() bool                             { return false }
+func (watcher) LetGo()                                    {}
 
 // On a single CPU the woken tracing thread runs at once, before the caller of
 // Do gets any further: the call must be in place by then.

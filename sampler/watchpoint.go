@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/cilium/ebpf"
 	"github.com/elastic/go-perf"
 	"golang.org/x/sys/unix"
 )
@@ -15,6 +16,7 @@ var ErrNoSlot = errors.New("no free debug register")
 // wordSize is what a debug register watches: an aligned word.
 const (
 	wordSize     = 8
+	breakpointW  = 2 // HW_BREAKPOINT_W
 	breakpointRW = 3 // HW_BREAKPOINT_RW; x86 refuses to watch reads alone
 )
 
@@ -32,10 +34,15 @@ type Watchpoint struct {
 // tid, which must be held, and hands each to the slot's program. The event
 // disables itself after the last.
 func (k *Kernel) Arm(tid, slot int, addr uint64, traps int) (*Watchpoint, error) {
+	return arm(k.trapProgram(slot), tid, perf.AnyCPU, addr, breakpointRW, traps)
+}
+
+// arm opens a watchpoint on thread tid, or on a CPU if tid is perf.AllThreads.
+func arm(program *ebpf.Program, tid, cpu int, addr uint64, kind uint32, traps int) (*Watchpoint, error) {
 	if addr%wordSize != 0 {
 		return nil, fmt.Errorf("arm watchpoint: address %#x is not aligned to %d", addr, wordSize)
 	}
-	ev, err := openBreakpoint(tid, addr, wordSize)
+	ev, err := openEvent(tid, cpu, addr, wordSize, kind)
 	if errors.Is(err, unix.ENOSPC) {
 		return nil, fmt.Errorf("arm watchpoint: %w", ErrNoSlot)
 	} else if err != nil {
@@ -43,7 +50,7 @@ func (k *Kernel) Arm(tid, slot int, addr uint64, traps int) (*Watchpoint, error)
 	}
 	w := &Watchpoint{event: ev}
 	if w.fd, err = ev.FD(); err == nil {
-		if err = ev.SetBPF(uint32(k.trapProgram(slot).FD())); err == nil {
+		if err = ev.SetBPF(uint32(program.FD())); err == nil {
 			err = ev.Refresh(traps)
 		}
 	}
@@ -56,10 +63,14 @@ func (k *Kernel) Arm(tid, slot int, addr uint64, traps int) (*Watchpoint, error)
 
 // openBreakpoint opens the event of a watchpoint of length bytes, disabled.
 func openBreakpoint(tid int, addr uint64, length int) (*perf.Event, error) {
+	return openEvent(tid, perf.AnyCPU, addr, length, breakpointRW)
+}
+
+func openEvent(tid, cpu int, addr uint64, length int, kind uint32) (*perf.Event, error) {
 	return perf.Open(&perf.Attr{
 		Label:          "rdx watchpoint", // spares a look-up
 		Type:           perf.BreakpointEvent,
-		BreakpointType: breakpointRW,
+		BreakpointType: kind,
 		Config1:        addr,
 		Config2:        uint64(length),
 		Sample:         1,
@@ -69,7 +80,7 @@ func openBreakpoint(tid int, addr uint64, length int) (*perf.Event, error) {
 			ExcludeKernel:     true,
 			ExcludeHypervisor: true,
 		},
-	}, tid, perf.AnyCPU, nil)
+	}, tid, cpu, nil)
 }
 
 // Age is the thread's CPU time since the arming, in nanoseconds.

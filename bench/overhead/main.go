@@ -1,5 +1,5 @@
 // Command overhead measures what rdx costs the programs it profiles: wall time
-// with and without it, in interleaved pairs, on three CPU-bound programs.
+// with and without it, in interleaved pairs, on CPU-bound programs.
 //
 // Needs root, bpf, watchpoints, xz, sqlite3 and gcc. It prints the medians of
 // the pairs' ratios: of the time that the program itself took from its start to
@@ -41,7 +41,7 @@ type program struct {
 	argv []string
 }
 
-// programs prepares three that run about ten seconds and more.
+// programs prepares some that run about ten seconds and more.
 func programs(dir string) ([]program, error) {
 	// Data of a fixed kind: text that compresses like text does.
 	data := filepath.Join(dir, "data")
@@ -70,6 +70,7 @@ func programs(dir string) ([]program, error) {
 		SELECT count(*), sum(h) FROM (SELECT (i * 2654435761) % 1000003 AS h, count(*) FROM n GROUP BY h ORDER BY h);`
 	return []program{
 		{"xz -6", []string{"xz", "-6", "-T1", "-k", "-c", data}},
+		{"xz -T2", []string{"xz", "-6", "-T2", "--block-size=1MiB", "-k", "-c", data}},
 		{"sqlite3", []string{"sqlite3", ":memory:", strings.Repeat(query, 24)}},
 		{"matmul", []string{matmul, "good", "60"}},
 	}, nil

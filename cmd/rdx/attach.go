@@ -31,6 +31,7 @@ type recordFlags struct {
 	burst    string
 	source   string
 	clock    string
+	stack    string
 	slots    int
 	bins     int
 	follow   bool
@@ -50,6 +51,7 @@ func (f *recordFlags) register(cmd *cobra.Command) {
 	fs.StringVar(&f.burst, "burst", "auto", "accesses to read ahead of each sample: a number, off, or auto for as many as the clock can't time")
 	fs.StringVar(&f.source, "source", collector.Auto, "what picks the samples: pmu (the processor's counter of loads and stores), clock (CPU time) or auto")
 	fs.StringVar(&f.clock, "clock", collector.Auto, "what reuse times are measured in: pmu (loads and stores counted, or instructions), cpu-time or auto")
+	fs.StringVar(&f.stack, "stack", collector.OwnStack, "where a reuse is looked for: own (in the thread itself), private (other threads' writes invalidate), shared (a reuse is any thread's) or both (each sample for one of the two)")
 	fs.IntVar(&f.slots, "slots", sampler.NumSlots, "watchpoints per thread, 1 to 4; fewer leave some to a debugger")
 	fs.IntVar(&f.bins, "bins", 16, "bins per octave of the reuse times written")
 	fs.BoolVar(&f.follow, "follow", false, "profile processes the target starts, too")
@@ -141,6 +143,7 @@ func (f *recordFlags) record(cmd *cobra.Command, cfg collector.Config) error {
 	}
 	cfg.Source = f.source
 	cfg.Clock = f.clock
+	cfg.Stack = f.stack
 	cfg.Slots = f.slots
 	cfg.BinsPerOctave = f.bins
 	cfg.Follow = f.follow
@@ -222,7 +225,14 @@ func (f *recordFlags) finish(cmd *cobra.Command, s *collector.Session, p *model.
 	if f.quiet {
 		return nil
 	}
-	return printSummary(cmd.ErrOrStderr(), p, f.output)
+	shown, err := onStack(p, "")
+	if err == nil && shown != p {
+		err = shown.Derive()
+	}
+	if err != nil {
+		return err
+	}
+	return printSummary(cmd.ErrOrStderr(), shown, f.output)
 }
 
 // peakMemory of this process in KiB, 0 if unknown.

@@ -49,6 +49,7 @@ data went by, and so which cache sizes would have missed. Profiles are pprof fil
 		newRunCmd(),
 		newDoctorCmd(),
 		newTopCmd(),
+		newThreadsCmd(),
 		newHistCmd(),
 		newMrcCmd(),
 		newDiffCmd(),

@@ -14,7 +14,7 @@ import (
 
 func newMrcCmd() *cobra.Command {
 	var f curveFlags
-	var format string
+	var format, stack string
 	cmd := &cobra.Command{
 		Use:   "mrc FILE...",
 		Short: "Draw the miss ratio curve: predicted misses against cache size",
@@ -25,6 +25,10 @@ caches that the profile names. Caches are fully associative unless --ways is giv
 The model turns reuse times into stack distances. The default, local, takes the
 program as it was at the time, and each thread by itself; the others take one
 histogram of the whole run: ssx, Shen and Shaw's, StatStack, AET, footprint theory.
+
+In a private stack another thread's write makes the next access a miss at every
+size; in a shared one all threads' data take up room, and any of them brings
+data in for the others.
 
 The bands cover the chance of sampling, not the error of the model (about half a
 point of miss ratio on average) nor that of a guessed access rate. A ratio below ten
@@ -37,13 +41,16 @@ in as many observations as there are is not given, only its upper bound.`,
 			if err := oneOf("format", format, append([]string{"svg"}, reportFormats...)); err != nil {
 				return err
 			}
+			if err := oneOf("stack", stack, []string{"", "own", "private", "shared"}); err != nil {
+				return err
+			}
 			options, err := f.options()
 			if err != nil {
 				return err
 			}
 			r := mrcReport{Model: options.Model, Ways: options.Ways}
 			for _, path := range args {
-				p, err := readProfile(path)
+				p, err := readOnStack(path, stack)
 				if err != nil {
 					return err
 				}
@@ -62,6 +69,7 @@ in as many observations as there are is not given, only its upper bound.`,
 	}
 	f.register(cmd)
 	cmd.Flags().StringVar(&format, "format", "text", "text, csv, json or svg")
+	cmd.Flags().StringVar(&stack, "stack", "", "of a profile of several threads: own, private or shared, as it was recorded (default: private, if there is that)")
 	return cmd
 }
 

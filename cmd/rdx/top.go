@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"io"
 	"strconv"
 	"strings"
 
@@ -26,12 +27,18 @@ a cache, how long the reuse took and how much other data went by.
 A reuse in brackets was not seen: [cold] is the first access to the datum,
 [censored] one that was watched to the end without a reuse.
 
+--by invalidations lists what other threads do to data in use, from a profile
+recorded with --stack private or both: who wrote the datum before its user came
+back to it (true sharing), and who wrote another word of its line (false sharing,
+scaled up by the share of the line that was watched).
+
 With --cover it lists the places where misses happen instead: the fewest that
 account for so many percent of all that are predicted for a cache.`,
 		Example: `  rdx top rdx.pb.gz
   rdx top --by l1d -n 30 rdx.pb.gz
   rdx top --cover 90 --cache 1m rdx.pb.gz
   rdx top --by data rdx.pb.gz
+  rdx top --by invalidations xz.pb.gz
   rdx top --by distance --format csv rdx.pb.gz > pairs.csv`,
 		Args: oneFile,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -40,6 +47,9 @@ account for so many percent of all that are predicted for a cache.`,
 			}
 			if n < 1 {
 				return usageError{fmt.Errorf("-n %d: want 1 or more", n)}
+			}
+			if by == "invalidations" {
+				return topInvalidations(cmd.OutOrStdout(), args[0], n, format)
 			}
 			p, err := readProfile(args[0])
 			if err != nil {
@@ -85,12 +95,24 @@ account for so many percent of all that are predicted for a cache.`,
 			return writeReport(cmd.OutOrStdout(), format, t)
 		},
 	}
-	cmd.Flags().StringVar(&by, "by", "misses", "what to sort by: misses (of the largest cache for which they are more than chance), reuses, accesses, observations, distance, or a cache level such as l1d, l2, l3; data lists data objects instead of pairs, by misses")
+	cmd.Flags().StringVar(&by, "by", "misses", "what to sort by: misses (of the largest cache for which they are more than chance), reuses, accesses, observations, distance, invalidations (writer -> reader pairs of threads), or a cache level such as l1d, l2, l3; data lists data objects instead of pairs, by misses")
 	cmd.Flags().IntVarP(&n, "number", "n", 10, "how many pairs to show")
 	cmd.Flags().StringVar(&format, "format", "text", "text, json or csv")
 	cmd.Flags().Float64Var(&share, "cover", 90, "list the fewest places that account for this percentage of the misses of --cache")
 	cmd.Flags().StringVar(&cache, "cache", "", "of --cover: a size such as 1m, or a level of the profile such as l2")
 	return cmd
+}
+
+func topInvalidations(w io.Writer, path string, n int, format string) error {
+	p, err := pprofout.ReadFile(path)
+	if err != nil {
+		return err
+	}
+	l, err := newInvalidationList(p, n)
+	if err != nil {
+		return fmt.Errorf("%s: %w", path, err)
+	}
+	return writeReport(w, format, l)
 }
 
 // oneFile is the argument check of commands that read one profile.
@@ -101,11 +123,18 @@ func oneFile(cmd *cobra.Command, args []string) error {
 	return nil
 }
 
-// readProfile reads a profile and derives what its writer has not.
-func readProfile(path string) (*model.Profile, error) {
+// readProfile reads a profile and derives what its writer has not. Of one that
+// observed several stacks it is the private part, if there is one.
+func readProfile(path string) (*model.Profile, error) { return readOnStack(path, "") }
+
+// readOnStack is readProfile for one kind of stack, "" for any.
+func readOnStack(path, stack string) (*model.Profile, error) {
 	p, err := pprofout.ReadFile(path)
 	if err != nil {
 		return nil, err
+	}
+	if p, err = onStack(p, stack); err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
 	}
 	seen, reuses := 0.0, 0.0
 	for i := range p.Records {
@@ -135,7 +164,7 @@ func findMetric(p *model.Profile, by string) (metric, error) {
 		{"observations", "observations", "count", func(r *model.Record) float64 { return float64(r.Observations) }},
 		{"distance", "total stack distance", "bytes", func(r *model.Record) float64 { return r.Distance }},
 	}
-	words := []string{"misses", "data", "reuses", "accesses", "observations", "distance"}
+	words := []string{"misses", "data", "reuses", "accesses", "observations", "distance", "invalidations"}
 	for i, c := range p.Caches {
 		ms = append(ms, metric{strings.ToLower(c.Level), fmt.Sprintf("predicted %s misses", c.Level), "count", func(r *model.Record) float64 {
 			if i >= len(r.Misses) {

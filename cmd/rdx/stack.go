@@ -1,0 +1,39 @@
+package main
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/rdx-profiler/rdx/model"
+)
+
+// onStack is what a profile says of one kind of stack, "" for the one it was
+// made for: of several the private one. What has nothing to be taken out stays
+// as it is, derived fields too.
+func onStack(p *model.Profile, stack string) (*model.Profile, error) {
+	kinds := p.StackKinds()
+	names := make([]string, len(kinds))
+	for i, k := range kinds {
+		names[i] = k.String()
+	}
+	kind := model.StackPrivate
+	switch {
+	case stack != "":
+		i := slices.Index(names, stack)
+		if i < 0 {
+			return nil, fmt.Errorf("the profile observed no %s stack, but %s (record it with rdx attach --stack %s or both)",
+				stack, strings.Join(names, " and "), stack)
+		}
+		kind = kinds[i]
+	case len(kinds) == 0:
+		return p, nil
+	case !slices.Contains(kinds, kind):
+		kind = kinds[0]
+	}
+	beside := slices.ContainsFunc(p.Records, func(r model.Record) bool { return r.Kind == model.FalseSharing })
+	if len(kinds) == 1 && !beside {
+		return p, nil
+	}
+	return p.OnStack(kind), nil
+}

@@ -1,0 +1,89 @@
+package main
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/rdx-profiler/rdx/model"
+)
+
+// Thread 1 uses what thread 2 writes: half of its accesses are invalidated, a
+// quarter falsely shared.
+func sharingProfile(t *testing.T) string {
+	t.Helper()
+	p := demoProfile(t)
+	p.Records = nil
+	at := func(name string) []*model.Location {
+		return []*model.Location{{Address: 0x1000, Lines: []model.Line{{Function: name, SystemName: name, File: "s.c", Line: 7}}}}
+	}
+	add := func(stack model.StackKind, kind model.Kind, tid, end int, accesses float64) {
+		r := model.Record{Kind: kind, Stack: stack, TID: tid, EndTID: end, Use: at("reader"), Time: 1000, Native: 1000, Observations: 10, Accesses: accesses}
+		if kind != model.Censored {
+			r.Reuse = at("writer")
+		}
+		if end != 0 {
+			r.Address, r.Written = 0x7f0000001008, 0x7f0000001008
+		}
+		if kind == model.FalseSharing {
+			r.Written += 32
+		}
+		p.Records = append(p.Records, r)
+	}
+	add(model.StackPrivate, model.Reuse, 1, 0, 4000)
+	add(model.StackPrivate, model.Invalidated, 1, 2, 4000)
+	add(model.StackPrivate, model.FalseSharing, 1, 2, 2000)
+	add(model.StackPrivate, model.Reuse, 2, 0, 8000)
+	add(model.StackShared, model.Reuse, 1, 2, 16000)
+	return demoFile(t, p)
+}
+
+func TestThreads(t *testing.T) {
+	file := sharingProfile(t)
+	out := ok(t, "threads", file)
+	t.Log("\n" + out)
+	for _, want := range []string{
+		"2 threads",
+		"         1    16.0k    20    0.0%   50.0%    0.0%    0.0%    0.0%    0.0%   50.0%   25.0%",
+		"         2    16.0k    10    0.0%  100.0%",
+		"         2 -> 1                       8.00k              4.00k",
+	} {
+		if !strings.Contains(out, want) {
+			t.Errorf("no %q", want)
+		}
+	}
+	if rows := strings.Split(strings.TrimSpace(ok(t, "threads", "--format", "csv", "-n", "1", file)), "\n"); len(rows) != 3 || !strings.HasPrefix(rows[2], "0,1,") {
+		t.Errorf("csv of one thread and the rest: %q", rows)
+	}
+}
+
+func TestTopInvalidations(t *testing.T) {
+	file := sharingProfile(t)
+	out := ok(t, "top", "--by", "invalidations", file)
+	t.Log("\n" + out)
+	for _, want := range []string{
+		"25.0% of the accesses find their datum written by another thread, 12.5% another word of its line",
+		" 25.0%    8.00k    10 true    writer  s.c:7",
+		" 12.5%    4.00k    10 false   writer  s.c:7",
+		"-> reader  s.c:7",
+		"lines 0x7f0000001000-0x7f0000001040, read at +8, written at +40; 1 pairs of threads",
+	} {
+		if !strings.Contains(out, want) {
+			t.Errorf("no %q", want)
+		}
+	}
+	if _, _, err := rdxErr(t, "", "top", "--by", "invalidations", demoFile(t, demoProfile(t))); err == nil || !strings.Contains(err.Error(), "--stack private") {
+		t.Errorf("a profile without other threads: %v", err)
+	}
+}
+
+// Each stack has a curve of its own; what is not in the profile is an error.
+func TestMrcStack(t *testing.T) {
+	file := sharingProfile(t)
+	private, shared := ok(t, "mrc", "--stack", "private", "--format", "csv", file), ok(t, "mrc", "--stack", "shared", "--format", "csv", file)
+	if private == shared || ok(t, "mrc", "--format", "csv", file) != private {
+		t.Errorf("private:\n%s\nshared:\n%s", private, shared)
+	}
+	if _, _, err := rdxErr(t, "", "mrc", "--stack", "own", file); err == nil || !strings.Contains(err.Error(), "no own stack") {
+		t.Errorf("own: %v", err)
+	}
+}

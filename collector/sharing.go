@@ -1,0 +1,173 @@
+package collector
+
+import (
+	"fmt"
+	"math"
+	"sort"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/rdx-profiler/rdx/model"
+	"github.com/rdx-profiler/rdx/sampler"
+)
+
+// cpuPoint says how much CPU time all threads of a process together had used
+// at a moment; both in ns.
+type cpuPoint struct{ wall, cpu float64 }
+
+// cpuSpacing of the points, at least.
+const cpuSpacing = 10 * time.Millisecond
+
+// noteCPU adds a point. A process that is gone has no more of them.
+func (s *Session) noteCPU(p *process, now time.Duration) {
+	if n := len(p.cpu); n > 0 && float64(now)-p.cpu[n-1].wall < float64(cpuSpacing) {
+		return
+	}
+	// CPUCLOCK_SCHED of the process, see clock_getcpuclockid(3).
+	const cpuClockSched = 2
+	var ts unix.Timespec
+	if unix.ClockGettime(int32(^p.pid<<3|cpuClockSched), &ts) == nil {
+		p.cpu = append(p.cpu, cpuPoint{float64(now), float64(ts.Nano())})
+	}
+}
+
+// cpuBetween is how much CPU time the process's threads used between two
+// moments: the clock of a shared stack. Between two points it goes evenly.
+func (p *process) cpuBetween(from, to float64) float64 {
+	return max(p.cpuAt(to)-p.cpuAt(from), 0)
+}
+
+func (p *process) cpuAt(t float64) float64 {
+	n := len(p.cpu)
+	if n < 2 {
+		return t // too short to tell: as one thread that always runs
+	}
+	i := sort.Search(n, func(i int) bool { return p.cpu[i].wall > t })
+	i = min(max(i, 1), n-1)
+	a, b := p.cpu[i-1], p.cpu[i]
+	return a.cpu + (t-a.wall)*(b.cpu-a.cpu)/(b.wall-a.wall)
+}
+
+// Pruning is Schuff et al.'s, section 3.3: once pruneAfter observations are
+// over, one that is older than pruneQuantile of them gives way. Those pruned
+// count as longer than all, so that their share stays below 1-pruneQuantile.
+const (
+	pruneAfter    = 100
+	pruneQuantile = 0.99
+)
+
+// over notes how long an observation took, Infinite if it was pruned.
+func (s *Session) over(stack model.StackKind, wall float64) {
+	h := s.took[stack]
+	if h == nil {
+		h = model.NewHist(model.LogBins(10))
+		s.took[stack] = h
+	}
+	if wall == 0 {
+		h.AddKind(model.Pruned, 0, 1)
+		return
+	}
+	h.Add(uint64(wall), 1)
+}
+
+func (s *Session) prune() {
+	now := uint64(sampler.Monotonic())
+	for _, p := range s.processes {
+		if p.group == nil {
+			continue
+		}
+		for i := range p.group.slots {
+			w := &p.group.slots[i]
+			if w.owner == nil || w.main != i {
+				continue
+			}
+			slot, o := &w.owner.shared.Slots[i], w.owner.slots[i].obs
+			if o == nil || slot.State != sampler.SlotUsed {
+				continue
+			}
+			past := s.took[o.stack]
+			if past == nil || past.N < pruneAfter || past.Above(now-slot.UseTime) >= 1-pruneQuantile {
+				continue
+			}
+			s.retire(w.owner, i)
+			if o.kind == model.Censored {
+				o.kind = model.Pruned
+				s.pruned++
+				s.over(o.stack, 0)
+			}
+			p.group.shared.Slots[i].N = 0
+		}
+	}
+}
+
+// perWall says what a process does in a nanosecond: of one thread that runs.
+type perWall struct {
+	native   float64 // units of the clock
+	accesses float64
+}
+
+func (s *Session) accessesPerWall(sum totals) perWall {
+	w := perWall{native: 1}
+	if s.clock.Counted != nil && sum.cpu > 0 {
+		w.native = sum.clock / float64(sum.cpu)
+	}
+	w.accesses = w.native * s.rates.mean()
+	return w
+}
+
+// setSharedTime counts the accesses of all threads between use and end: their
+// CPU time, at the mean rate. What was read ahead of the one thread is exact
+// for it, and the others go by as many as run beside it.
+func (s *Session) setSharedTime(r *model.Record, o *observation, w perWall) {
+	together := 1.0 // threads running
+	cpu := o.wall
+	if o.wall > 0 {
+		cpu = o.process.cpuBetween(o.end-o.wall, o.end)
+		together = cpu / o.wall
+	}
+	if o.counted > 0 && o.kind == model.Reuse {
+		r.Exact = together <= 1
+		r.Time = uint64(math.Round(float64(o.counted) * max(together, 1)))
+		r.Native = uint64(math.Round(float64(r.Time) / s.rates.at(o.process, o.pc)))
+		return
+	}
+	r.Native = max(uint64(math.Round(cpu*w.native)), 1)
+	r.Time = max(uint64(math.Round(s.rates.accesses(o.process, o.pc, float64(r.Native)))), uint64(o.after)+1)
+	r.BelowResolution = o.kind == model.Reuse && o.wall < s.calibration.Resolution()
+}
+
+// lineShare is which part of the other words of a datum's line was watched for
+// writes of other threads, over all observations of private stacks: a write
+// seen stands for one by this share.
+func (s *Session) lineShare() float64 {
+	watched, all := 0.0, 0.0
+	for _, o := range s.seen {
+		if o.state == done && o.stack == model.StackPrivate {
+			weight := o.epoch.perObservation()
+			watched += weight * float64(o.lineWatched)
+			all += weight * (lineWords - 1)
+		}
+	}
+	if watched == 0 {
+		return 1
+	}
+	return watched / all
+}
+
+func (s *Session) sharingComments(p *model.Profile, stats sampler.Stats, count func(string, uint64), lines float64) {
+	if !s.groups() {
+		return
+	}
+	p.Comments = append(p.Comments,
+		fmt.Sprintf("stack: %s; %d watchpoints in other threads or on CPUs for %d observations", s.cfg.Stack, s.others, len(s.seen)),
+		fmt.Sprintf("false sharing: %.0f%% of the other words of a line were watched; records are scaled up by that", 100*lines))
+	if s.otherFailed != nil {
+		p.Comments = append(p.Comments, "not watched in all threads, because: "+s.otherFailed.Error())
+	}
+	count("traps in other threads", stats.OtherTraps)
+	count("traps in other threads before the use or after the end", stats.OtherEarly)
+	count("traps in other processes at the same address", stats.OtherProcess)
+	count("words of lines no longer watched for a new datum's sake", uint64(s.unwatched))
+	count("watchpoints pruned", uint64(s.pruned))
+}
