@@ -2,7 +2,6 @@ package trace
 
 import (
 	"encoding/binary"
-	"errors"
 	"fmt"
 	"io"
 
@@ -31,137 +30,93 @@ func (v *varints) next() uint64 {
 	return x
 }
 
-// surprise is the inverse of buffer.put.
-func (v *varints) surprise() (hits, value uint64) {
-	if len(v.b) == 0 {
-		v.bad = true
-		return 0, 0
-	}
-	t := v.b[0]
-	v.b = v.b[1:]
-	hits = uint64(t >> 4)
-	if hits == 15 {
-		hits += v.next()
-	}
-	size := int(t & 15)
-	if size > 8 || size > len(v.b) {
-		v.bad = true
-		v.b = nil
-		return 0, 0
-	}
-	if len(v.b) >= 8 {
-		// size 0: a shift by 64 gives 0
-		value = binary.LittleEndian.Uint64(v.b) << (64 - 8*size) >> (64 - 8*size)
-	} else {
-		for i := size - 1; i >= 0; i-- {
-			value = value<<8 | uint64(v.b[i])
-		}
-	}
-	v.b = v.b[size:]
-	return hits, value
-}
-
-// section is a count, a length and so many bytes.
-func (v *varints) section() (n uint64, s varints) {
-	n = v.next()
-	size := v.next()
-	if size > uint64(len(v.b)) {
-		v.bad = true
-		return 0, varints{bad: true}
-	}
-	s.b = v.b[:size]
-	v.b = v.b[size:]
-	return n, s
-}
-
-// none is a segment index that no segment has.
-const none = ^uint32(0)
-
 // readSegment is a segment as a block that is read sees it.
 type readSegment struct {
 	*segment
 	states int    // index of its first word's state
-	next   uint32 // segment that followed it last time: the prediction
+	next   uint32 // the segment that followed it last time: the prediction
 }
 
 // blockReader decodes one block, run by run.
 type blockReader struct {
 	thread   int32
-	limit    int // accesses the block says it has
-	segments []readSegment
+	limit    int           // accesses the block says it has
+	segments []readSegment // the first is none, and what is expected at first
 	states   []wordState
 
-	ids, words       varints
-	idHits, wordHits uint64
-	// what comes when the hits are used up
-	idInstead, wordInstead uint64
-	previous               uint32
-	entries                uint64 // left in the block
+	previous uint32
+	entry    int // number of the entry that is next
+	misses   []byte
+	ids      []byte // what is left of them
+	word     int    // number of the word that is next
+	nwords   int
+	sizes    []byte
+	values   []byte // what is left of them, and valueRoom bytes that are none
 
-	runs   varints
-	nruns  uint64
-	left   uint64 // entries of the run that are to come
-	at     uint64 // number of the next access
-	faults varints
+	entries uint64 // in runs that are to come
+	runs    varints
+	nruns   uint64
+	left    uint64 // entries of the run that are to come
+	at      uint64 // number of the next access
+	faults  varints
 	// fault is the number of entries up to and with the next one that
 	// stopped early, 0 if there is none; it went as far as faultAt sites.
 	fault   uint64
 	nfaults uint64
 	faultAt int
 
-	own []uint64 // words of one entry
+	own []uint64 // one entry: a header that is not used, and its words
 }
 
-var errBlock = errors.New("contents make no sense")
-
-// openBlock reads a block's dictionary. The payload must stay unchanged.
-func openBlock(info blockInfo, payload []byte) (*blockReader, error) {
-	v := varints{b: payload}
-	nsegs, defined := v.section()
-	r := &blockReader{thread: info.thread, limit: int(info.accesses), at: info.first, previous: none}
-	r.nruns, r.runs = v.section()
-	r.nfaults, r.faults = v.section()
-	r.entries, r.ids = v.section()
-	nstates, words := v.section()
-	r.words = words
-	if v.bad || len(v.b) != 0 || nsegs > uint64(len(defined.b)) || nstates > uint64(len(defined.b)) || r.entries > maxBlockAccesses {
+// openBlock reads a block's dictionary. The sections must stay unchanged.
+func openBlock(info blockInfo, s [blockSections]section) (*blockReader, error) {
+	defined, runs, faults, misses, ids, sizes, values := s[0], s[1], s[2], s[3], s[4], s[5], s[6]
+	if defined.n > uint64(len(defined.b)) || misses.n > maxBlockAccesses || (misses.n+7)/8 != uint64(len(misses.b)) ||
+		2*ids.n != uint64(len(ids.b)) || sizes.n > 2*maxWords || (sizes.n+1)/2 != uint64(len(sizes.b)) || values.n != uint64(len(values.b)) {
 		return nil, errBlock
 	}
-	r.segments = make([]readSegment, 0, nsegs)
+	r := &blockReader{
+		thread: info.thread, limit: int(info.accesses), at: info.first,
+		segments: make([]readSegment, 1, defined.n+1),
+		misses:   misses.b, ids: ids.b, nwords: int(sizes.n), sizes: sizes.b,
+		values:  values.b[: len(values.b)+valueRoom : len(values.b)+valueRoom],
+		entries: misses.n, nruns: runs.n, runs: varints{b: runs.b}, nfaults: faults.n, faults: varints{b: faults.b},
+	}
 	pc := uint64(0)
 	states := 0
-	for range nsegs {
-		words, n := defined.next(), defined.next()
+	for d := (varints{b: defined.b}); ; {
+		if len(r.segments) == cap(r.segments) {
+			if len(d.b) != 0 {
+				return nil, errBlock
+			}
+			break
+		}
+		words, n := d.next(), d.next()
 		if n > maxSites || words > n || n > uint64(len(defined.b)) {
 			return nil, errBlock
 		}
 		sites := make([]site, n)
 		for i := range sites {
 			s := &sites[i]
-			pc += unzigzag(defined.next())
+			pc += unzigzag(d.next())
 			s.pc = pc
-			f := defined.next()
+			f := d.next()
 			s.size, s.flags = uint32(f>>3), uint8(f&7)
-			base := defined.next()
+			base := d.next()
 			if base > words || f>>3 > 1<<32-1 || base == 0 && s.flags&siteGuarded != 0 {
 				return nil, errBlock
 			}
 			s.base = int32(base) - 1
-			s.offset = unzigzag(defined.next())
+			s.offset = unzigzag(d.next())
 		}
-		if defined.bad {
+		if d.bad {
 			return nil, errBlock
 		}
-		r.segments = append(r.segments, readSegment{newSegment(sites, int(words)), states, none})
+		r.segments = append(r.segments, readSegment{newSegment(sites, int(words)), states, 0})
 		states += int(words)
 	}
-	if states != int(nstates) || len(defined.b) != 0 {
-		return nil, errBlock
-	}
 	r.states = make([]wordState, states)
-	r.own = make([]uint64, maxSites)
-	r.idHits, r.idInstead = r.ids.surprise()
-	r.wordHits, r.wordInstead = r.words.surprise()
+	r.own = make([]uint64, 1+maxSites)
 	r.nextFault()
 	return r, nil
 }
@@ -179,7 +134,7 @@ func (r *blockReader) nextFault() {
 // if there is none.
 func (r *blockReader) run() (first uint64, err error) {
 	if r.nruns == 0 {
-		if r.entries != 0 || r.limit != 0 {
+		if r.entries != 0 || r.limit != 0 || r.word != r.nwords || len(r.ids) != 0 || len(r.values) != valueRoom {
 			return 0, errBlock
 		}
 		return 0, io.EOF
@@ -200,7 +155,7 @@ func (r *blockReader) run() (first uint64, err error) {
 func (r *blockReader) next(dst []model.Access) (int, error) {
 	n := 0
 	for r.left > 0 && n+2*maxSites <= len(dst) {
-		g, err := r.entry()
+		g, err := r.decode()
 		if err != nil {
 			return 0, err
 		}
@@ -226,46 +181,49 @@ func (r *blockReader) next(dst []model.Access) (int, error) {
 	return n, nil
 }
 
-// entry decodes one entry's segment and its words into r.own.
-func (r *blockReader) entry() (*segment, error) {
-	var local uint32
-	if r.idHits > 0 {
-		r.idHits--
-		if r.previous == none {
+// sizeMask has what a difference of so many bytes keeps of 8.
+var sizeMask = [valueRoom + 1]uint64{0, 1<<8 - 1, 1<<16 - 1, 1<<24 - 1, 1<<32 - 1, 1<<40 - 1, 1<<48 - 1, 1<<56 - 1, 1<<64 - 1}
+
+// decode decodes one entry's segment and its words into r.own.
+func (r *blockReader) decode() (*segment, error) {
+	id := r.segments[r.previous].next
+	if r.misses[r.entry/8]>>(r.entry%8)&1 != 0 {
+		if len(r.ids) == 0 {
 			return nil, errBlock
 		}
-		local = r.segments[r.previous].next
-	} else {
-		if r.idInstead >= uint64(len(r.segments)) || r.ids.bad {
+		id = uint32(binary.LittleEndian.Uint16(r.ids))
+		r.ids = r.ids[2:]
+		if int(id) >= len(r.segments) {
 			return nil, errBlock
 		}
-		local = uint32(r.idInstead)
-		if r.previous != none {
-			r.segments[r.previous].next = local
-		}
-		r.idHits, r.idInstead = r.ids.surprise()
+		r.segments[r.previous].next = id
 	}
-	if local == none || r.ids.bad {
+	r.entry++
+	if id == 0 {
 		return nil, errBlock
 	}
-	r.previous = local
-	g := &r.segments[local]
+	r.previous = id
+	g := &r.segments[id]
+	if r.word+g.words > r.nwords {
+		return nil, errBlock
+	}
 	states := r.states[g.states:][:g.words]
-	hits := r.wordHits
+	own := r.own[1:][:g.words]
+	values, word := r.values, r.word
 	for i := range states {
+		size := int(r.sizes[word/2] >> (word % 2 * 4) & 15)
+		word++
+		if size > valueRoom || size > len(values)-valueRoom {
+			return nil, errBlock
+		}
 		s := &states[i]
-		if hits > 0 {
-			hits--
-		} else {
-			s.stride = unzigzag(r.wordInstead)
-			hits, r.wordInstead = r.words.surprise()
+		if size > 0 {
+			s.stride = unzigzag(binary.LittleEndian.Uint64(values) & sizeMask[size])
+			values = values[size:]
 		}
 		s.last += s.stride
-		r.own[i] = s.last
+		own[i] = s.last
 	}
-	r.wordHits = hits
-	if r.words.bad {
-		return nil, errBlock
-	}
+	r.values, r.word = values, word
 	return g.segment, nil
 }

@@ -12,92 +12,86 @@ type wordState struct {
 
 // writtenSegment is a segment as a block that is written sees it.
 type writtenSegment struct {
-	number  uint32 // in the process's stream
-	next    uint32 // index of the segment that followed it last time: the prediction
-	states  int32  // index of its first word's state
+	local   uint16 // its number in the block's dictionary, from 1; 0: not in it
+	guarded bool
 	words   int32
 	most    int32
-	guarded bool
+	states  int32  // index of its first word's state
+	next    uint32 // the segment that followed it last time: the prediction
 }
 
-// blockWriter encodes the entries of one thread. Two
-// streams say how long a prediction held and what came instead: one of
-// segments, one of words.
+// blockWriter encodes the entries of one thread, see docs/trace-format.md.
+//
+// What is expected of real programs fails often and at random, so the path of
+// an entry has no branch that depends on it: everything is stored, and the
+// ends of the buffers move on by what is to be kept.
 type blockWriter struct {
 	pid, thread int32
 	first       uint64 // access number
 	accesses    int
-	entries     uint64
+	entries     int
 
-	local    []uint32         // index of a segment by its number, 0 if not used yet
-	segments []writtenSegment // the first is none and follows none
-	states   []wordState
-	defined  []byte // dictionary
-	lastPC   uint64
+	table   []writtenSegment // by number in the process's stream; 0 is none
+	used    []uint32         // numbers in the dictionary
+	states  []wordState
+	defined []byte // dictionary
+	lastPC  uint64
 
 	previous uint32
-	idHits   uint64
-	wordHits uint64
-	ids      buffer
-	words    buffer
+	misses   []byte // 0 or 1 per entry: the segment was another than expected
+	ids      []byte // then, its number in the dictionary, 2 bytes
+	nids     int
+	sizes    []byte // per word the bytes of its difference; 0: as expected
+	nwords   int
+	values   []byte // the differences
+	nvalues  int
 
 	runs    []byte
-	nruns   uint64
+	nruns   int
 	runEnd  uint64 // access number behind the run that is open
-	runFrom uint64 // entries before it
+	runFrom int    // entries before it
 	runOpen bool
 
 	faults     []byte
-	nfaults    uint64
-	faultAfter uint64 // entries before the last fault
+	nfaults    int
+	faultAfter int // entries before the last fault
+
+	batch [512]batchEntry
 }
 
-// buffer is a byte slice that is written by index: room is asked for once
-// per entry.
-type buffer struct {
-	b []byte
-	n int
+// batchEntry is where an entry's words are, and what they are compared with.
+type batchEntry struct {
+	at, words, states int32
 }
 
-func (b *buffer) room(n int) {
-	if b.n+n > len(b.b) {
-		b.b = append(b.b, make([]byte, max(n, len(b.b)))...)
-	}
-}
-
-// put writes how many expectations held and what came instead: a byte with
-// the former in the high half (15: a varint of the rest follows) and the
-// length of the latter in the low half, then the latter's bytes. No loop, and
-// no branch that depends on the value: this is done for every surprise.
-func (b *buffer) put(hits, v uint64) {
-	n, size := b.n, (bits.Len64(v)+7)>>3
-	if hits < 15 {
-		b.b[n] = byte(hits<<4) | byte(size)
-		n++
-	} else {
-		b.b[n] = 0xf0 | byte(size)
-		n += 1 + binary.PutUvarint(b.b[n+1:], hits-15)
-	}
-	binary.LittleEndian.PutUint64(b.b[n:n+8], v)
-	b.n = n + size
-}
-
-// maxPut is the room that put needs.
-const maxPut = 1 + binary.MaxVarintLen64 + 8
+const (
+	maxLocal   = 1<<16 - 1 // segments in a dictionary
+	maxWords   = 4 << 20   // of a block
+	valueRoom  = 8         // bytes stored at a time
+	blockLeast = 1 << 12   // entries and bytes there is room for at first
+)
 
 func zigzag(v uint64) uint64   { return v<<1 ^ uint64(int64(v)>>63) }
 func unzigzag(v uint64) uint64 { return v>>1 ^ -(v & 1) }
 
+func newBlockWriter() *blockWriter {
+	return &blockWriter{
+		table:  make([]writtenSegment, 1024),
+		misses: make([]byte, blockLeast), ids: make([]byte, 2*blockLeast),
+		sizes: make([]byte, blockLeast), values: make([]byte, blockLeast),
+	}
+}
+
 func (b *blockWriter) reset(pid, thread int32) {
-	for i := range b.segments {
-		if i > 0 {
-			b.local[b.segments[i].number] = 0
-		}
+	b.table[0].next = 0
+	for _, id := range b.used {
+		b.table[id] = writtenSegment{}
 	}
 	*b = blockWriter{
 		pid: pid, thread: thread,
-		local: b.local, segments: append(b.segments[:0], writtenSegment{}), states: b.states[:0],
-		defined: b.defined[:0], ids: buffer{b.ids.b, 0}, words: buffer{b.words.b, 0}, runs: b.runs[:0], faults: b.faults[:0],
+		table: b.table, used: b.used[:0], states: b.states[:0], defined: b.defined[:0],
+		misses: b.misses, ids: b.ids, sizes: b.sizes, values: b.values,
+		runs: b.runs[:0], faults: b.faults[:0],
 	}
 }
 
@@ -123,29 +117,25 @@ func (b *blockWriter) close(at uint64) {
 	if !b.runOpen {
 		return
 	}
-	b.runs = binary.AppendUvarint(b.runs, b.entries-b.runFrom)
+	b.runs = binary.AppendUvarint(b.runs, uint64(b.entries-b.runFrom))
 	b.runEnd = at
 	b.runOpen = false
 }
 
-// index is a segment's place in the block's dictionary, which it is taken
-// into if it is not there. It is 0 if the stream has not described it.
-func (b *blockWriter) index(d *decoder, id uint32) uint32 {
-	if int(id) < len(b.local) && b.local[id] != 0 {
-		return b.local[id]
+// define takes a segment into the block's dictionary. It fails if the stream
+// has not described it or the dictionary is full.
+func (b *blockWriter) define(d *decoder, id uint32) bool {
+	if int(id) >= len(d.segments) || d.segments[id] == nil || len(b.used) == maxLocal {
+		return false
 	}
-	if int(id) >= len(d.segments) || d.segments[id] == nil {
-		return 0
-	}
-	if int(id) >= len(b.local) {
-		b.local = append(b.local, make([]uint32, max(int(id)+1-len(b.local), len(b.local)))...)
+	if int(id) >= len(b.table) {
+		b.table = append(b.table, make([]writtenSegment, max(int(id)+1-len(b.table), len(b.table)))...)
 	}
 	g := d.segments[id]
-	n := uint32(len(b.segments))
-	b.local[id] = n
-	b.segments = append(b.segments, writtenSegment{
-		number: id, states: int32(len(b.states)), words: int32(g.words), most: int32(g.most), guarded: g.guarded,
-	})
+	b.used = append(b.used, id)
+	b.table[id] = writtenSegment{
+		local: uint16(len(b.used)), guarded: g.guarded, words: int32(g.words), most: int32(g.most), states: int32(len(b.states)),
+	}
 	for range g.words {
 		b.states = append(b.states, wordState{})
 	}
@@ -160,100 +150,164 @@ func (b *blockWriter) index(d *decoder, id uint32) uint32 {
 		t = binary.AppendUvarint(t, zigzag(s.offset))
 	}
 	b.defined = t
-	return n
+	return true
+}
+
+// room makes room for n more words.
+func (b *blockWriter) room(n int) {
+	if more := b.nwords + n - len(b.sizes); more > 0 {
+		b.sizes = append(b.sizes, make([]byte, max(more, len(b.sizes)))...)
+	}
+	if more := b.nvalues + (n+1)*valueRoom - len(b.values); more > 0 {
+		b.values = append(b.values, make([]byte, max(more, len(b.values)))...)
+	}
 }
 
 // enter encodes entries from word i on, until the block is full or a word is
-// none, and returns the index of that word. This is the path of every access.
+// none, and returns the index of that word.
 func (b *blockWriter) enter(d *decoder, w []uint64, i int) (next int, err error) {
-	previous, idHits, wordHits, accesses, entries := b.previous, b.idHits, b.wordHits, b.accesses, b.entries
-	segments, states := b.segments, b.states
-	for i < len(w) && accesses < blockAccesses && b.words.n < blockBytes {
-		id := uint32(w[i])
-		at := segments[previous].next
-		if segments[at].number == id && id != 0 {
-			idHits++
-		} else {
-			if id < wordFirstSegment {
-				break
-			}
-			if at = b.index(d, id); at == 0 {
-				break
-			}
-			segments, states = b.segments, b.states
-			segments[previous].next = at
-			b.ids.room(maxPut)
-			b.ids.put(idHits, uint64(at-1))
-			idHits = 0
+	for {
+		n, next, err := b.headers(d, w, i)
+		if err != nil {
+			return 0, err
 		}
-		previous = at
-		g := &segments[at]
-		next := i + 1 + int(g.words)
-		if next > len(w) {
-			return 0, errShort(int(g.words), i, next, len(w))
-		}
-		entries++
-		own := w[i+1 : next]
-		if len(own) > 0 {
-			b.words.room(len(own) * maxPut)
-			st := states[g.states:][:len(own)]
-			for j, v := range own {
-				s := &st[j]
-				delta := v - s.last
-				s.last = v
-				if delta == s.stride {
-					wordHits++
-					continue
-				}
-				s.stride = delta
-				b.words.put(wordHits, zigzag(delta))
-				wordHits = 0
-			}
+		b.words(w, b.batch[:n])
+		if n > 0 && next+1 < len(w) && uint32(w[next]) == wordFault {
+			b.fault(d, w[b.batch[n-1].at:], w[next+1])
+			next += 2
+		} else if n < len(b.batch) || b.full() {
+			return next, nil
 		}
 		i = next
-		if !g.guarded && (i >= len(w) || uint32(w[i]) != wordFault) {
-			accesses += int(g.most)
-			continue
-		}
-		whole := d.segments[id]
-		reached := d.reached(whole, w, i)
-		accesses += whole.count(own, reached)
-		if reached < len(whole.sites) {
-			b.entries = entries
-			b.fault(reached)
-		}
 	}
-	b.previous, b.idHits, b.wordHits, b.accesses, b.entries = previous, idHits, wordHits, accesses, entries
-	return i, nil
 }
 
-// fault says that the entry just encoded went no further than n sites.
-func (b *blockWriter) fault(n int) {
-	b.faults = binary.AppendUvarint(b.faults, b.entries-b.faultAfter)
-	b.faults = binary.AppendUvarint(b.faults, uint64(n))
+// headers encodes which segments are entered, up to a batch of entries. This
+// and words are the path of every access.
+func (b *blockWriter) headers(d *decoder, w []uint64, i int) (n, next int, err error) {
+	if b.entries+len(b.batch) > len(b.misses) {
+		b.misses = append(b.misses, make([]byte, len(b.misses)+len(b.batch))...)
+		b.ids = append(b.ids, make([]byte, len(b.ids)+2*len(b.batch))...)
+	}
+	misses := b.misses[b.entries:][:len(b.batch)]
+	ids, table, previous := b.ids[b.nids:], b.table, &b.table[b.previous]
+	nids, accesses, words := 0, 0, 0
+	left := blockAccesses - b.accesses
+	for n < len(misses) && i < len(w) && accesses < left {
+		h := w[i]
+		id := uint32(h)
+		if int(id) >= len(table) || table[id].local == 0 {
+			if id < wordFirstSegment || !b.define(d, id) {
+				break
+			}
+			table, previous = b.table, &b.table[b.previous]
+		}
+		g := &table[id]
+		behind := i + 1 + int(g.words)
+		if int32(h>>32) != g.words || behind > len(w) {
+			return 0, 0, errEntry(w, i, int(g.words))
+		}
+		b.batch[n] = batchEntry{at: int32(i), words: g.words, states: g.states}
+		miss := previous.next ^ id
+		miss = (miss | -miss) >> 31
+		previous.next = id
+		misses[n] = byte(miss)
+		binary.LittleEndian.PutUint16(ids[nids:], g.local)
+		nids += int(2 * miss)
+		n++
+		words += int(g.words)
+		previous, b.previous = g, id
+		if g.guarded {
+			whole := d.segments[id]
+			accesses += whole.count(w[i:], len(whole.sites))
+		} else {
+			accesses += int(g.most)
+		}
+		i = behind
+	}
+	b.entries += n
+	b.nids += nids
+	b.accesses += accesses
+	b.room(words)
+	return n, i, nil
+}
+
+// words encodes the words of a batch of entries.
+func (b *blockWriter) words(w []uint64, batch []batchEntry) {
+	values, sizes := b.values[b.nvalues:], b.sizes[b.nwords:]
+	nvalues, nwords := 0, 0
+	for i := range batch {
+		e := &batch[i]
+		own := w[e.at+1:][:e.words]
+		states := b.states[e.states:][:len(own)]
+		for j, v := range own {
+			s := &states[j]
+			delta := v - s.last
+			other := delta ^ s.stride
+			s.last, s.stride = v, delta
+			z := zigzag(delta)
+			// 1 to 8 bytes, and none if the expectation held
+			k := (bits.Len64(z|1) + 7) >> 3 & int(int64(other|-other)>>63)
+			binary.LittleEndian.PutUint64(values[nvalues:], z)
+			nvalues += k
+			sizes[nwords] = byte(k)
+			nwords++
+		}
+	}
+	b.nvalues += nvalues
+	b.nwords += nwords
+}
+
+// fault says that the last entry went no further than pc.
+func (b *blockWriter) fault(d *decoder, entry []uint64, pc uint64) {
+	g := d.segments[uint32(entry[0])]
+	reached := g.reached(pc)
+	if reached == len(g.sites) {
+		return
+	}
+	b.accesses -= g.count(entry, len(g.sites)) - g.count(entry, reached)
+	b.faults = binary.AppendUvarint(b.faults, uint64(b.entries-b.faultAfter))
+	b.faults = binary.AppendUvarint(b.faults, uint64(reached))
 	b.faultAfter = b.entries
 	b.nfaults++
 }
 
 func (b *blockWriter) full() bool {
-	return b.accesses >= blockAccesses || b.words.n >= blockBytes || b.ids.n+len(b.runs)+len(b.faults)+len(b.defined) >= blockBytes
+	return b.accesses >= blockAccesses || b.entries+len(b.batch) > maxBlockAccesses || b.nvalues >= blockBytes || b.nwords >= maxWords ||
+		len(b.used) == maxLocal || len(b.runs)+len(b.faults)+len(b.defined) >= blockBytes
 }
 
-// payload appends the block, unpacked. The run must be closed.
-func (b *blockWriter) payload(dst []byte) []byte {
-	b.ids.room(maxPut)
-	b.ids.put(b.idHits, 0)
-	b.words.room(maxPut)
-	b.words.put(b.wordHits, 0)
-	section := func(n uint64, s []byte) {
-		dst = binary.AppendUvarint(dst, n)
-		dst = binary.AppendUvarint(dst, uint64(len(s)))
-		dst = append(dst, s...)
+// payload appends the block to dst. The run must be closed.
+func (b *blockWriter) payload(dst []byte, p *packer) []byte {
+	dst = p.section(dst, len(b.used), b.defined)
+	dst = p.section(dst, b.nruns, b.runs)
+	dst = p.section(dst, b.nfaults, b.faults)
+	dst = p.section(dst, b.entries, packBits(b.misses[:(b.entries+7)&^7], b.entries))
+	dst = p.section(dst, b.nids/2, b.ids[:b.nids])
+	b.room(7)
+	dst = p.section(dst, b.nwords, packNibbles(b.sizes[:(b.nwords+7)&^7], b.nwords))
+	return p.section(dst, b.nvalues, b.values[:b.nvalues])
+}
+
+// packBits packs n bytes that are 0 or 1, in place; b has what rounds them up
+// to 8.
+func packBits(b []byte, n int) []byte {
+	clear(b[n:])
+	for i := 0; i < len(b); i += 8 {
+		b[i/8] = byte(binary.LittleEndian.Uint64(b[i:]) * 0x0102040810204080 >> 56)
 	}
-	section(uint64(len(b.segments)-1), b.defined)
-	section(b.nruns, b.runs)
-	section(b.nfaults, b.faults)
-	section(b.entries, b.ids.b[:b.ids.n])
-	section(uint64(len(b.states)), b.words.b[:b.words.n])
-	return dst
+	return b[:(n+7)/8]
+}
+
+// packNibbles packs n bytes below 16, in place, the first of two in the low
+// half; b has what rounds them up to 8.
+func packNibbles(b []byte, n int) []byte {
+	clear(b[n:])
+	for i := 0; i < len(b); i += 8 {
+		x := binary.LittleEndian.Uint64(b[i:])
+		x = (x | x>>4) & 0x00ff00ff00ff00ff
+		x = (x | x>>8) & 0x0000ffff0000ffff
+		binary.LittleEndian.PutUint32(b[i/2:], uint32(x|x>>16))
+	}
+	return b[:(n+1)/2]
 }

@@ -14,13 +14,13 @@ import (
 //	file    = magic, version, length and checksum of the header, header (JSON),
 //	          then blocks; the last block is the index, and the last 16 bytes
 //	          of the file say where it starts.
-//	block   = block header of blockHeaderBytes, payload (zstd)
+//	block   = block header of blockHeaderBytes, payload
 //
 // Every block stands alone: it holds the description of the code it refers
 // to, and its own checksums.
 const (
 	fileMagic   = "RDXTRACE"
-	fileVersion = 1
+	fileVersion = 2
 	fileFixed   = len(fileMagic) + 4 + 4 + 4
 	maxHeader   = 1 << 20
 
@@ -73,9 +73,8 @@ type blockInfo struct {
 	pid      int32
 	first    uint64 // number of the block's first access in the whole trace
 	accesses uint32
-	raw      uint32 // bytes of the payload, unpacked
-	packed   uint32 // bytes of the payload in the file
-	sum      uint32 // of the packed payload
+	size     uint32 // bytes of the payload
+	sum      uint32 // of the payload
 
 	offset int64 // in the file, of the header
 }
@@ -88,8 +87,7 @@ func (b *blockInfo) append(dst []byte) []byte {
 	dst = binary.LittleEndian.AppendUint32(dst, uint32(b.pid))
 	dst = binary.LittleEndian.AppendUint64(dst, b.first)
 	dst = binary.LittleEndian.AppendUint32(dst, b.accesses)
-	dst = binary.LittleEndian.AppendUint32(dst, b.raw)
-	dst = binary.LittleEndian.AppendUint32(dst, b.packed)
+	dst = binary.LittleEndian.AppendUint32(dst, b.size)
 	dst = binary.LittleEndian.AppendUint32(dst, b.sum)
 	dst = append(dst, make([]byte, at+blockHeaderBytes-4-len(dst))...)
 	return binary.LittleEndian.AppendUint32(dst, crc32.Checksum(dst[at:], crcTable))
@@ -111,12 +109,11 @@ func parseBlockHeader(b []byte) (blockInfo, error) {
 		pid:      int32(binary.LittleEndian.Uint32(b[12:])),
 		first:    binary.LittleEndian.Uint64(b[16:]),
 		accesses: binary.LittleEndian.Uint32(b[24:]),
-		raw:      binary.LittleEndian.Uint32(b[28:]),
-		packed:   binary.LittleEndian.Uint32(b[32:]),
-		sum:      binary.LittleEndian.Uint32(b[36:]),
+		size:     binary.LittleEndian.Uint32(b[28:]),
+		sum:      binary.LittleEndian.Uint32(b[32:]),
 	}
-	if i.raw > maxBlockBytes || i.packed > maxBlockBytes || i.accesses > maxBlockAccesses {
-		return blockInfo{}, fmt.Errorf("block of %d bytes and %d accesses is too large", max(i.raw, i.packed), i.accesses)
+	if i.size > maxBlockBytes || i.accesses > maxBlockAccesses {
+		return blockInfo{}, fmt.Errorf("block of %d bytes and %d accesses is too large", i.size, i.accesses)
 	}
 	return i, nil
 }

@@ -11,6 +11,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/klauspost/compress/zstd"
+
 	"github.com/rdx-profiler/rdx/model"
 )
 
@@ -224,7 +226,7 @@ func randomStream(rng *rand.Rand, entries int) []uint64 {
 		} else {
 			s = (s + 1) % n
 		}
-		w = append(w, uint64(wordFirstSegment+s))
+		w = append(w, uint64(wordFirstSegment+s)|uint64(words[s])<<32)
 		for range words[s] {
 			at[s] += 16
 			v := at[s]
@@ -287,15 +289,16 @@ func TestStreamIsRecordedAsItIsRun(t *testing.T) {
 func TestBadStream(t *testing.T) {
 	define := []uint64{wordDefine | 3<<32, wordFirstSegment | 1<<32, 8<<pcBits | siteLoad<<siteOpsShift, baseOwn << offsetBits}
 	for name, w := range map[string][]uint64{
-		"never described":    {99, 0},
-		"unknown kind":       {9},
-		"words early":        append(slices.Clone(define), wordFirstSegment),
-		"words of kind":      {wordThread | 5<<32, 1},
-		"relative to word":   {wordDefine | 3<<32, wordFirstSegment | 1<<32, 0, 7 << offsetBits},
-		"description of":     {wordDefine | 2<<32, wordFirstSegment | 1<<32, 0},
-		"thread of 0 words":  {wordThread},
-		"without a word":     {wordDefine | 3<<32, wordFirstSegment | 1<<32, siteGuarded << siteOpsShift, baseNone << offsetBits},
-		"empty segment desc": {wordDefine},
+		"never described":     {99, 0},
+		"unknown kind":        {9},
+		"buffer ends after 0": append(slices.Clone(define), wordFirstSegment|1<<32),
+		"that has 1":          append(slices.Clone(define), wordFirstSegment|2<<32, 1, 2),
+		"words of kind":       {wordThread | 5<<32, 1},
+		"relative to word":    {wordDefine | 3<<32, wordFirstSegment | 1<<32, 0, 7 << offsetBits},
+		"description of":      {wordDefine | 2<<32, wordFirstSegment | 1<<32, 0},
+		"thread of 0 words":   {wordThread},
+		"without a word":      {wordDefine | 3<<32, wordFirstSegment | 1<<32, siteGuarded << siteOpsShift, baseNone << offsetBits},
+		"empty segment desc":  {wordDefine},
 	} {
 		for _, to := range []sink{&batcher{each: func([]model.Access) {}}, discardRecorder(t)} {
 			var d decoder
@@ -380,14 +383,14 @@ func TestCutShort(t *testing.T) {
 func TestNoTrace(t *testing.T) {
 	b := write(t, someAccesses(rand.New(rand.NewSource(6)), 100, 1), Header{})
 	newer := slices.Clone(b)
-	binary.LittleEndian.PutUint32(newer[8:], 2)
+	binary.LittleEndian.PutUint32(newer[8:], fileVersion+1)
 	header := slices.Clone(b)
 	header[fileFixed+3] ^= 1
 	for want, b := range map[string][]byte{
-		"not an rdx trace":                  []byte("hello"),
-		"version 2 of the format, this rdx": newer,
-		"wrong checksum":                    header,
-		"unexpected EOF":                    b[:fileFixed+2],
+		"not an rdx trace": []byte("hello"),
+		fmt.Sprintf("version %d of the format, this rdx reads version %d", fileVersion+1, fileVersion): newer,
+		"wrong checksum": header,
+		"unexpected EOF": b[:fileFixed+2],
 	} {
 		if _, err := NewReader(bytes.NewReader(b), int64(len(b))); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("error %v, want %q", err, want)
@@ -503,13 +506,27 @@ func FuzzBlock(f *testing.F) {
 	b := w.order[0]
 	n := b.accesses
 	b.close(w.Accesses())
-	f.Add(uint32(n), b.payload(nil))
+	p, err := newPacker()
+	if err != nil {
+		f.Fatal(err)
+	}
+	defer p.close()
+	z, err := zstd.NewReader(nil, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxMemory(1<<20))
+	if err != nil {
+		f.Fatal(err)
+	}
+	defer z.Close()
+	f.Add(uint32(n), b.payload(nil, p))
 	f.Fuzz(func(t *testing.T, n uint32, payload []byte) {
 		if len(payload) > 1<<20 {
 			return
 		}
 		n %= maxBlockAccesses
-		r, err := openBlock(blockInfo{accesses: n}, payload)
+		s, _, err := unpack(z, payload, nil)
+		if err != nil {
+			return
+		}
+		r, err := openBlock(blockInfo{accesses: n}, s)
 		if err != nil {
 			return
 		}

@@ -203,7 +203,7 @@ func (r *Reader) readIndex() error {
 	if info.kind != indexBlock {
 		return errBlock
 	}
-	j, err := r.payload(info, nil)
+	j, err := r.payload(info)
 	if err != nil {
 		return err
 	}
@@ -251,14 +251,14 @@ func (r *Reader) scan() {
 				r.damage = append(r.damage, Damage{bad, fmt.Sprintf("%d bytes that are no block", at-bad)})
 				bad = -1
 			}
-			if at+blockHeaderBytes+int64(info.packed) > r.size {
+			if at+blockHeaderBytes+int64(info.size) > r.size {
 				r.damage = append(r.damage, Damage{at, "block cut short by the end of the file"})
 				return
 			}
 			if info.kind == dataBlock {
 				r.blocks = append(r.blocks, info)
 			}
-			at += blockHeaderBytes + int64(info.packed)
+			at += blockHeaderBytes + int64(info.size)
 			continue
 		}
 		if bad < 0 {
@@ -277,29 +277,22 @@ func (r *Reader) scan() {
 	}
 }
 
-// payload reads, checks and unpacks a block into dst.
-func (r *Reader) payload(info blockInfo, dst []byte) ([]byte, error) {
-	if int64(info.packed) > r.size-info.offset-blockHeaderBytes {
+// payload reads and checks a block. It is valid until the next call.
+func (r *Reader) payload(info blockInfo) ([]byte, error) {
+	if int64(info.size) > r.size-info.offset-blockHeaderBytes {
 		return nil, io.ErrUnexpectedEOF
 	}
-	if cap(r.packed) < int(info.packed) {
-		r.packed = make([]byte, info.packed)
+	if cap(r.packed) < int(info.size) {
+		r.packed = make([]byte, info.size)
 	}
-	r.packed = r.packed[:info.packed]
+	r.packed = r.packed[:info.size]
 	if _, err := r.in.ReadAt(r.packed, info.offset+blockHeaderBytes); err != nil {
 		return nil, noEOF(err)
 	}
 	if crc32.Checksum(r.packed, crcTable) != info.sum {
 		return nil, errors.New("wrong checksum")
 	}
-	dst, err := r.decoder.DecodeAll(r.packed, dst[:0])
-	if err != nil {
-		return nil, err
-	}
-	if len(dst) != int(info.raw) {
-		return nil, fmt.Errorf("%d bytes where %d were announced", len(dst), info.raw)
-	}
-	return dst, nil
+	return r.packed, nil
 }
 
 // Only restricts the reading to one thread, from its first access.
@@ -381,12 +374,15 @@ func (r *Reader) openStream(info blockInfo) error {
 	if n := len(r.spare); n > 0 {
 		s.buf, r.spare = r.spare[n-1], r.spare[:n-1]
 	}
-	p, err := r.payload(info, s.buf)
+	p, err := r.payload(info)
 	if err != nil {
 		return err
 	}
-	s.buf = p
-	if s.block, err = openBlock(info, p); err != nil {
+	var sections [blockSections]section
+	if sections, s.buf, err = unpack(r.decoder, p, s.buf); err != nil {
+		return err
+	}
+	if s.block, err = openBlock(info, sections); err != nil {
 		return err
 	}
 	if s.first, err = s.block.run(); err != nil {

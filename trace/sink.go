@@ -20,10 +20,10 @@ func (b *batcher) enter(d *decoder, w []uint64, i int) (int, error) {
 		if g == nil {
 			break
 		}
-		if next > len(w) {
-			return 0, errShort(g.words, i, next, len(w))
+		if int(w[i]>>32) != g.words || next > len(w) {
+			return 0, errEntry(w, i, g.words)
 		}
-		b.n += g.expand(b.buf[b.n:], w[i+1:next], d.reached(g, w, next), d.thread)
+		b.n += g.expand(b.buf[b.n:], w[i:next], d.reached(g, w, next), d.thread)
 		if b.n >= batchLen {
 			b.flush()
 		}

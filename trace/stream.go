@@ -7,7 +7,8 @@ import (
 )
 
 // The stream the engine writes, as valgrind/stream.h describes it: words of
-// 64 bits, a segment's number followed by its words, or one of these.
+// 64 bits, a header and its words. The header's low half is a segment's number
+// or one of these, its high half the number of words that follow.
 const (
 	wordPad          = 0
 	wordDefine       = 1
@@ -17,7 +18,7 @@ const (
 	wordEnd          = 5
 	wordFirstSegment = 16
 
-	streamVersion = 1
+	streamVersion = 2
 )
 
 const (
@@ -44,6 +45,7 @@ type site struct {
 // follow.
 type segment struct {
 	sites []site
+	plain []plainAccess // if none is guarded: of an entry that is complete
 	words int
 	most  int // accesses of one entry, if all the guarded ones happen
 	// guarded: some may not happen
@@ -61,21 +63,37 @@ const (
 	siteOpsShift = 60
 )
 
-// newSegment checks and counts; words is the number of own words among the
-// sites.
+// plainAccess is an access but for its address: base plus offset, where base
+// is a word of the entry, its header the first, and all of it masked out if
+// the address is constant.
+type plainAccess struct {
+	offset, mask, pc uint64
+	word             int32
+	size             uint32
+	op               model.Op
+}
+
+// newSegment counts; words is the number of own words among the sites.
 func newSegment(sites []site, words int) *segment {
 	g := &segment{sites: sites, words: words}
 	for i := range sites {
-		if sites[i].flags&siteLoad != 0 {
-			g.most++
-		}
-		if sites[i].flags&siteStore != 0 {
-			g.most++
-		}
-		if sites[i].flags&siteGuarded != 0 {
+		s := &sites[i]
+		if s.flags&siteGuarded != 0 {
 			g.guarded = true
 		}
+		p := plainAccess{offset: s.offset, pc: s.pc, size: s.size, op: model.Load}
+		if s.base != absolute {
+			p.mask, p.word = ^uint64(0), s.base+1
+		}
+		if s.flags&siteLoad != 0 {
+			g.plain = append(g.plain, p)
+		}
+		if s.flags&siteStore != 0 {
+			p.op = model.Store
+			g.plain = append(g.plain, p)
+		}
 	}
+	g.most = len(g.plain)
 	return g
 }
 
@@ -117,51 +135,55 @@ func decodeDefinition(w []uint64) (id uint32, g *segment, err error) {
 	return id, newSegment(sites, words), nil
 }
 
-// count is the number of accesses of one entry, as expand has it.
-func (g *segment) count(words []uint64, n int) int {
+// happened says whether a site of an entry was an access.
+func (s *site) happened(entry []uint64) bool {
+	return s.flags&siteGuarded == 0 || entry[1+s.base]+s.offset != 0
+}
+
+// count is the number of accesses of one entry, of which the first n sites
+// were reached. An entry is its header and its words.
+func (g *segment) count(entry []uint64, n int) int {
 	if n == len(g.sites) && !g.guarded {
 		return g.most
 	}
 	k := 0
 	for i := range g.sites[:n] {
-		s := &g.sites[i]
-		if s.flags&siteGuarded != 0 && words[s.base]+s.offset == 0 {
-			continue
+		if s := &g.sites[i]; s.happened(entry) {
+			k += int(s.flags&siteLoad) + int(s.flags&siteStore)/siteStore
 		}
-		k += int(s.flags&siteLoad) + int(s.flags&siteStore)/siteStore
 	}
 	return k
 }
 
 // expand writes the accesses of one entry to dst, which has room for
 // segment.most, and returns their number. Only the first n sites were reached.
-func (g *segment) expand(dst []model.Access, words []uint64, n int, thread int32) int {
+func (g *segment) expand(dst []model.Access, entry []uint64, n int, thread int32) int {
+	if n == len(g.sites) && !g.guarded {
+		dst = dst[:len(g.plain)]
+		for i := range g.plain {
+			p := &g.plain[i]
+			dst[i] = model.Access{Addr: entry[p.word]&p.mask + p.offset, PC: p.pc, Thread: thread, Size: p.size, Op: p.op}
+		}
+		return len(dst)
+	}
 	k := 0
 	for i := range g.sites[:n] {
 		s := &g.sites[i]
-		addr := s.offset
-		if s.base >= 0 {
-			addr += words[s.base]
+		if !s.happened(entry) {
+			continue
 		}
-		switch s.flags {
-		case siteLoad:
-			dst[k] = model.Access{Addr: addr, PC: s.pc, Thread: thread, Size: s.size, Op: model.Load}
+		a := model.Access{Addr: s.offset, PC: s.pc, Thread: thread, Size: s.size, Op: model.Load}
+		if s.base != absolute {
+			a.Addr += entry[1+s.base]
+		}
+		if s.flags&siteLoad != 0 {
+			dst[k] = a
 			k++
-		case siteStore:
-			dst[k] = model.Access{Addr: addr, PC: s.pc, Thread: thread, Size: s.size, Op: model.Store}
+		}
+		if s.flags&siteStore != 0 {
+			a.Op = model.Store
+			dst[k] = a
 			k++
-		default:
-			if s.flags&siteGuarded != 0 && addr == 0 {
-				continue
-			}
-			if s.flags&siteLoad != 0 {
-				dst[k] = model.Access{Addr: addr, PC: s.pc, Thread: thread, Size: s.size, Op: model.Load}
-				k++
-			}
-			if s.flags&siteStore != 0 {
-				dst[k] = model.Access{Addr: addr, PC: s.pc, Thread: thread, Size: s.size, Op: model.Store}
-				k++
-			}
 		}
 	}
 	return k
@@ -277,6 +299,7 @@ func (d *decoder) mark(w []uint64, i int) (next int, err error) {
 	return i + 1 + n, nil
 }
 
-func errShort(words, i, next, have int) error {
-	return fmt.Errorf("stream: word %d: a segment of %d words, the buffer ends %d words early", i, words, next-have)
+// errEntry is about the entry of a segment at word i that is not there whole.
+func errEntry(w []uint64, i, words int) error {
+	return fmt.Errorf("stream: word %d: %d words of a segment that has %d, and the buffer ends after %d", i, w[i]>>32, words, len(w)-i-1)
 }

@@ -9,8 +9,6 @@ import (
 	"sort"
 	"sync/atomic"
 
-	"github.com/klauspost/compress/zstd"
-
 	"github.com/rdx-profiler/rdx/model"
 )
 
@@ -29,17 +27,16 @@ type Writer struct {
 	open    map[blockKey]*blockWriter
 	order   []*blockWriter // by last use, the longest ago first
 	current *blockWriter
-	spare   []*blockWriter
 
-	jobs    chan job
-	idle    chan []byte // payloads to be used again
+	jobs    chan *blockWriter // to be packed
+	spare   chan *blockWriter // to be used again
 	done    chan struct{}
 	failed  atomic.Pointer[error]
 	start   int64       // of the first block
 	live    []blockInfo // in the file, in the order of writing
 	at      int64       // where the next block goes
 	dropped uint64      // accesses overwritten
-	encoder *zstd.Encoder
+	packer  *packer
 
 	sites map[site]uint32 // of Write
 	plain decoder
@@ -47,11 +44,6 @@ type Writer struct {
 }
 
 type blockKey struct{ pid, thread int32 }
-
-type job struct {
-	info    blockInfo
-	payload []byte
-}
 
 // NewWriter writes the file's header. With a maxSize above zero the file
 // grows to about that many bytes; from then on the newest block takes the
@@ -70,14 +62,14 @@ func NewWriter(out io.WriterAt, h Header) (*Writer, error) {
 	if _, err := out.WriteAt(head, 0); err != nil {
 		return nil, err
 	}
-	e, err := zstd.NewWriter(nil, zstd.WithEncoderLevel(zstd.SpeedFastest), zstd.WithEncoderConcurrency(1), zstd.WithEncoderCRC(false))
+	p, err := newPacker()
 	if err != nil {
 		return nil, err
 	}
 	w := &Writer{
 		out: out, maxSize: h.MaxSize, open: map[blockKey]*blockWriter{},
-		jobs: make(chan job, 2), idle: make(chan []byte, 4), done: make(chan struct{}),
-		start: int64(len(head)), at: int64(len(head)), encoder: e,
+		jobs: make(chan *blockWriter, 2), spare: make(chan *blockWriter, maxOpen), done: make(chan struct{}),
+		start: int64(len(head)), at: int64(len(head)), packer: p,
 	}
 	w.size.Store(w.at)
 	go w.pack()
@@ -112,10 +104,10 @@ func (w *Writer) block(pid, thread int32) *blockWriter {
 		if len(w.order) == maxOpen {
 			w.seal(w.order[0])
 		}
-		if n := len(w.spare); n > 0 {
-			b, w.spare = w.spare[n-1], w.spare[:n-1]
-		} else {
-			b = &blockWriter{}
+		select {
+		case b = <-w.spare:
+		default:
+			b = newBlockWriter()
 		}
 		b.reset(pid, thread)
 		w.open[key] = b
@@ -135,17 +127,6 @@ func (w *Writer) block(pid, thread int32) *blockWriter {
 // seal hands a block on to be packed.
 func (w *Writer) seal(b *blockWriter) {
 	b.close(w.next.Load())
-	if b.entries > 0 {
-		var p []byte
-		select {
-		case p = <-w.idle:
-		default:
-		}
-		w.jobs <- job{
-			info:    blockInfo{kind: dataBlock, pid: b.pid, thread: b.thread, first: b.first, accesses: uint32(b.accesses)},
-			payload: b.payload(p[:0]),
-		}
-	}
 	delete(w.open, blockKey{b.pid, b.thread})
 	for i, o := range w.order {
 		if o == b {
@@ -156,7 +137,7 @@ func (w *Writer) seal(b *blockWriter) {
 	if w.current == b {
 		w.current = nil
 	}
-	w.spare = append(w.spare, b)
+	w.jobs <- b
 }
 
 // entries encodes the entries of one thread from word i of a stream, up to a
@@ -207,7 +188,7 @@ func (w *Writer) Write(accesses []model.Access) error {
 			w.plain.segments = append(w.plain.segments, newSegment([]site{s}, 1))
 			w.sites[s] = id
 		}
-		w.words = [2]uint64{uint64(id), a.Addr}
+		w.words = [2]uint64{uint64(id) | 1<<32, a.Addr}
 		w.plain.thread = a.Thread
 		if _, err := w.entries(0, &w.plain, w.words[:], 0); err != nil {
 			return err
@@ -219,27 +200,26 @@ func (w *Writer) Write(accesses []model.Access) error {
 // pack packs and writes blocks.
 func (w *Writer) pack() {
 	defer close(w.done)
-	var packed []byte
-	for j := range w.jobs {
-		if w.Err() == nil {
-			var err error
-			if packed, err = w.put(packed[:0], j.info, j.payload); err != nil {
+	var buf []byte
+	for b := range w.jobs {
+		if w.Err() == nil && b.entries > 0 {
+			buf = b.payload(append(buf[:0], make([]byte, blockHeaderBytes)...), w.packer)
+			info := blockInfo{kind: dataBlock, pid: b.pid, thread: b.thread, first: b.first, accesses: uint32(b.accesses)}
+			if err := w.put(buf, info); err != nil {
 				w.failed.CompareAndSwap(nil, &err)
 			}
 		}
 		select {
-		case w.idle <- j.payload:
+		case w.spare <- b:
 		default:
 		}
 	}
 }
 
-// put writes one block where there is room for it.
-func (w *Writer) put(buf []byte, info blockInfo, payload []byte) ([]byte, error) {
-	buf = append(buf, make([]byte, blockHeaderBytes)...)
-	buf = w.encoder.EncodeAll(payload, buf)
-	info.raw = uint32(len(payload))
-	info.packed = uint32(len(buf) - blockHeaderBytes)
+// put writes one block where there is room for it; buf has room for the
+// header before the payload.
+func (w *Writer) put(buf []byte, info blockInfo) error {
+	info.size = uint32(len(buf) - blockHeaderBytes)
 	info.sum = crc32.Checksum(buf[blockHeaderBytes:], crcTable)
 	if info.kind == dataBlock {
 		w.makeRoom(int64(len(buf)))
@@ -247,14 +227,14 @@ func (w *Writer) put(buf []byte, info blockInfo, payload []byte) ([]byte, error)
 	info.offset = w.at
 	info.append(buf[:0])
 	if _, err := w.out.WriteAt(buf, w.at); err != nil {
-		return buf, fmt.Errorf("writing at byte %d: %w", w.at, err)
+		return fmt.Errorf("writing at byte %d: %w", w.at, err)
 	}
 	w.at += int64(len(buf))
 	w.size.Store(max(w.size.Load(), w.at))
 	if info.kind == dataBlock {
 		w.live = append(w.live, info)
 	}
-	return buf, nil
+	return nil
 }
 
 // makeRoom goes back to the start when the file is full, and gives up the
@@ -268,7 +248,7 @@ func (w *Writer) makeRoom(n int64) {
 	}
 	for len(w.live) > 0 {
 		o := w.live[0]
-		end := o.offset + blockHeaderBytes + int64(o.packed)
+		end := o.offset + blockHeaderBytes + int64(o.size)
 		if o.offset >= w.at+n || end <= w.at {
 			return
 		}
@@ -286,7 +266,7 @@ func (w *Writer) Close(s Summary) (Summary, error) {
 	}
 	close(w.jobs)
 	<-w.done
-	defer w.encoder.Close()
+	defer w.packer.close()
 	s.Accesses = w.next.Load()
 	if err := w.Err(); err != nil {
 		s.Partial = append(s.Partial, err.Error())
@@ -311,7 +291,7 @@ func (w *Writer) Close(s Summary) (Summary, error) {
 		return s, fmt.Errorf("trace index: %w", err)
 	}
 	at := w.at
-	if _, err := w.put(nil, blockInfo{kind: indexBlock, first: s.Accesses}, j); err != nil {
+	if err := w.put(append(make([]byte, blockHeaderBytes), j...), blockInfo{kind: indexBlock, first: s.Accesses}); err != nil {
 		return s, fmt.Errorf("trace index: %w", err)
 	}
 	t := append([]byte(trailerMagic), 0, 0, 0, 0, 0, 0, 0, 0)

@@ -279,7 +279,7 @@ static IRExpr* open_segment(IRSB* out, UInt segment)
    if (store_mode != StoreGuarded) check_room(out, 8 * (1 + (ULong)nwords));
    IRExpr* p = load_word(out, stream_cursor);
    store_word(out, u64((Addr)stream_cursor), plus(out, p, room));
-   store_word(out, p, u64(segment));
+   store_word(out, p, u64(segment | (ULong)nwords << 32));
    return p;
 }
 

@@ -5,9 +5,8 @@
  * The stream is a sequence of 64-bit words. A *segment* is a run of accesses
  * that generated code performs without any way out between them. It is
  * described once, when its code is translated (WORD_DEFINE), and each time it
- * is entered it writes one header word, its number, then one word for every
- * access whose address cannot be worked out from the description and the
- * words before it. So a push next to another push, or a global variable,
+ * is entered it writes one header word, then one word for every access whose
+ * address cannot be worked out from the description and the words before it. So a push next to another push, or a global variable,
  * costs nothing.
  *
  * trace/stream.go reads this; the constants must agree.
@@ -17,10 +16,10 @@
 
 #include "pub_tool_basics.h"
 
-#define STREAM_VERSION 1
+#define STREAM_VERSION 2
 
 /* Header words. The low half is a segment's number or one of these, the high
-   half of these is the number of words that follow. */
+   half the number of words that follow. */
 enum {
    WORD_PAD    = 0, /* nothing */
    WORD_DEFINE = 1, /* segment number | accesses << 32, then 2 words each */
