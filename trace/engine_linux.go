@@ -38,8 +38,17 @@ const (
 	StoreCheckEach Store = "each"  // one per access; Algorithm 1
 )
 
+// Kind says which engine runs the program.
+type Kind string
+
+const (
+	Valgrind Kind = "valgrind" // threads in turn, every access whole
+	QEMU     Kind = "qemu"     // threads in parallel, vector accesses in pieces of 8 bytes
+)
+
 // Options of a run. The zero value is what users want.
 type Options struct {
+	Kind     Kind   // "" is Valgrind
 	Engine   string // folder of the built tool; "" to look for it, see FindEngine
 	Children bool   // follow forks and execs too
 	Store    Store  // "" is StoreGuarded
@@ -49,6 +58,8 @@ type Options struct {
 	// Fast leaves out loads whose result the program overwrites unread within
 	// one superblock; see docs/access-model.md.
 	Fast bool
+
+	spills bool // show what valgrind stores on the stack for itself, as lackey does
 }
 
 // Result is how a run ended and what became of its accesses.
@@ -63,6 +74,7 @@ type Result struct {
 
 const (
 	toolName    = "rdx-amd64-linux"
+	pluginName  = "librdx-qemu.so"
 	bufferCount = 4
 	bufferBytes = 1 << 20
 	tailBytes   = 1 << 16
@@ -78,17 +90,25 @@ const (
 // running program in valgrind/, bin/valgrind/ and ../lib/rdx/valgrind/, then in
 // bin/valgrind/ of the current directory and the ones above it.
 func FindEngine() (dir string, err error) {
+	if dir := findFile("valgrind", toolName); dir != "" {
+		return dir, nil
+	}
+	return "", errors.New("instrumentation engine not built: run `make -C trace/valgrind` (needs the packages valgrind and gcc), or set RDX_ENGINE to its folder")
+}
+
+// findFile looks where an engine of this kind may have been built.
+func findFile(kind, name string) (dir string) {
 	var dirs []string
 	if d := os.Getenv("RDX_ENGINE"); d != "" {
 		dirs = append(dirs, d)
 	} else {
 		if exe, err := os.Executable(); err == nil {
 			d := filepath.Dir(exe)
-			dirs = append(dirs, filepath.Join(d, "valgrind"), filepath.Join(d, "bin/valgrind"), filepath.Join(d, "../lib/rdx/valgrind"))
+			dirs = append(dirs, filepath.Join(d, kind), filepath.Join(d, "bin", kind), filepath.Join(d, "../lib/rdx", kind))
 		}
 		if wd, err := os.Getwd(); err == nil {
 			for ; ; wd = filepath.Dir(wd) {
-				dirs = append(dirs, filepath.Join(wd, "bin/valgrind"))
+				dirs = append(dirs, filepath.Join(wd, "bin", kind))
 				if wd == filepath.Dir(wd) {
 					break
 				}
@@ -96,11 +116,11 @@ func FindEngine() (dir string, err error) {
 		}
 	}
 	for _, d := range dirs {
-		if _, err := os.Stat(filepath.Join(d, toolName)); err == nil {
-			return d, nil
+		if _, err := os.Stat(filepath.Join(d, name)); err == nil {
+			return d
 		}
 	}
-	return "", errors.New("instrumentation engine not built: run `make -C trace/valgrind` (needs the packages valgrind and gcc), or set RDX_ENGINE to its folder")
+	return ""
 }
 
 // launcher is valgrind's own program, which children that exec are started
@@ -114,6 +134,88 @@ func launcher() (string, error) {
 	return "", errors.New("instrumentation engine: valgrind is not installed (apt-get install valgrind)")
 }
 
+func (cmd *Command) env() []string {
+	env := cmd.Env
+	if env == nil {
+		env = os.Environ()
+	}
+	return env[:len(env):len(env)]
+}
+
+// valgrindCommand is the program under the valgrind tool, which leaves its
+// messages in tmp.
+func valgrindCommand(ctx context.Context, program, tmp, socket string, cmd Command, opt Options) (*exec.Cmd, error) {
+	dir := opt.Engine
+	if dir == "" {
+		d, err := FindEngine()
+		if err != nil {
+			return nil, err
+		}
+		dir = d
+	}
+	vg, err := launcher()
+	if err != nil {
+		return nil, err
+	}
+	store := opt.Store
+	if store == "" {
+		store = StoreGuarded
+	}
+	args := []string{
+		"valgrind", "-q", "--command-line-only=yes", "--tool=rdx", "--vgdb=no", "--fair-sched=try",
+		"--log-file=" + filepath.Join(tmp, "log.%p"), "--child-silent-after-fork=yes",
+		"--rdx-socket=" + socket, "--rdx-store=" + string(store),
+	}
+	if opt.spills {
+		args = append(args, "--rdx-spills=yes")
+	}
+	if !opt.Fast {
+		args = append(args, "--px-default=allregs-at-each-insn", "--px-file-backed=allregs-at-each-insn")
+	}
+	env := append(cmd.env(), "VALGRIND_LAUNCHER="+vg)
+	if opt.Children {
+		args = append(args, "--trace-children=yes")
+		abs, err := filepath.Abs(dir)
+		if err != nil {
+			return nil, fmt.Errorf("run: %w", err)
+		}
+		env = append(env, "VALGRIND_LIB="+abs)
+	}
+	c := exec.CommandContext(ctx, filepath.Join(dir, toolName))
+	c.Args = append(append(args, "--", program), cmd.Args[1:]...)
+	c.Env = env
+	return c, nil
+}
+
+// qemuCommand is the program under QEMU's user-mode emulator with the plugin.
+func qemuCommand(ctx context.Context, program, socket string, cmd Command, opt Options) (*exec.Cmd, error) {
+	if opt.Store != "" || opt.Fast {
+		return nil, errors.New("engine qemu: ways of storing, and leaving out loads, are valgrind's alone")
+	}
+	qemu, err := exec.LookPath("qemu-x86_64")
+	if err != nil {
+		return nil, errors.New("instrumentation engine: QEMU is not installed (apt-get install qemu-user)")
+	}
+	dir := opt.Engine
+	if dir == "" {
+		dir = findFile("qemu", pluginName)
+	}
+	plugin, err := filepath.Abs(filepath.Join(dir, pluginName))
+	if err != nil {
+		return nil, fmt.Errorf("run: %w", err)
+	}
+	if _, err := os.Stat(plugin); err != nil {
+		return nil, errors.New("instrumentation engine not built: run `make -C trace/qemu` (needs the package gcc), or set RDX_ENGINE to its folder")
+	}
+	load := "file=" + plugin + ",socket=" + socket
+	if opt.Children {
+		load += ",children=on"
+	}
+	c := exec.CommandContext(ctx, qemu, append([]string{"-cpu", "max", "-plugin", load, program}, cmd.Args[1:]...)...)
+	c.Env = cmd.env()
+	return c, nil
+}
+
 // source makes the sink for one process.
 type source interface {
 	open(pid int) (sink, error)
@@ -125,18 +227,6 @@ func run(ctx context.Context, cmd Command, opt Options, src source) (Result, err
 	res := Result{}
 	if len(cmd.Args) == 0 {
 		return res, errors.New("run: no program given")
-	}
-	dir := opt.Engine
-	if dir == "" {
-		d, err := FindEngine()
-		if err != nil {
-			return res, err
-		}
-		dir = d
-	}
-	vg, err := launcher()
-	if err != nil {
-		return res, err
 	}
 	program, err := exec.LookPath(cmd.Args[0])
 	if err != nil {
@@ -153,38 +243,23 @@ func run(ctx context.Context, cmd Command, opt Options, src source) (Result, err
 	}
 	defer l.Close()
 
-	store := opt.Store
-	if store == "" {
-		store = StoreGuarded
+	var c *exec.Cmd
+	switch opt.Kind {
+	case "", Valgrind:
+		c, err = valgrindCommand(ctx, program, tmp, l.Addr().String(), cmd, opt)
+	case QEMU:
+		c, err = qemuCommand(ctx, program, l.Addr().String(), cmd, opt)
+	default:
+		err = fmt.Errorf("engine %q: want %s or %s", opt.Kind, Valgrind, QEMU)
 	}
-	args := []string{
-		"-q", "--command-line-only=yes", "--tool=rdx", "--vgdb=no", "--fair-sched=try",
-		"--log-file=" + filepath.Join(tmp, "log.%p"), "--child-silent-after-fork=yes",
-		"--rdx-socket=" + l.Addr().String(), "--rdx-store=" + string(store),
+	if err != nil {
+		return res, err
 	}
-	if !opt.Fast {
-		args = append(args, "--px-default=allregs-at-each-insn", "--px-file-backed=allregs-at-each-insn")
-	}
-	env := cmd.Env
-	if env == nil {
-		env = os.Environ()
-	}
-	env = append(env[:len(env):len(env)], "VALGRIND_LAUNCHER="+vg)
-	if opt.Children {
-		args = append(args, "--trace-children=yes")
-		abs, err := filepath.Abs(dir)
-		if err != nil {
-			return res, fmt.Errorf("run: %w", err)
-		}
-		env = append(env, "VALGRIND_LIB="+abs)
-	}
-	c := exec.CommandContext(ctx, filepath.Join(dir, toolName))
-	c.Args = append(append(append([]string{"valgrind"}, args...), "--", program), cmd.Args[1:]...)
-	c.Env, c.Dir, c.Stdin, c.Stdout, c.Stderr = env, cmd.Dir, cmd.Stdin, cmd.Stdout, cmd.Stderr
+	c.Dir, c.Stdin, c.Stdout, c.Stderr = cmd.Dir, cmd.Stdin, cmd.Stdout, cmd.Stderr
 	c.Cancel = func() error { return c.Process.Signal(syscall.SIGTERM) }
 	c.WaitDelay = 10 * time.Second
 
-	e := &engine{src: src, most: opt.MaxProcesses}
+	e := &engine{src: src, most: opt.MaxProcesses, pids: map[int]bool{}, threads: opt.Kind == QEMU}
 	if e.most == 0 {
 		e.most = 256
 	}
@@ -249,6 +324,8 @@ type engine struct {
 	now       int        // processes that are connected
 	refused   int
 	processes int
+	threads   bool         // each connection is a thread's
+	pids      map[int]bool // then, the processes
 	raw       uint64
 	partial   []string
 }
@@ -357,7 +434,10 @@ func (e *engine) hello(c *net.UnixConn) (*process, error) {
 	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	e.processes++
+	if !e.threads || !e.pids[p.pid] {
+		e.processes++
+	}
+	e.pids[p.pid] = true
 	if p.to, err = e.src.open(p.pid); err != nil {
 		unix.Munmap(p.region)
 		return nil, err

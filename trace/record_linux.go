@@ -20,13 +20,16 @@ type RecordOptions struct {
 // that can be read, whose Summary says why it is partial; the program itself
 // goes on to its end in any case.
 func Record(ctx context.Context, path string, cmd Command, opt RecordOptions) (Result, Summary, error) {
+	if opt.Kind == "" {
+		opt.Kind = Valgrind
+	}
 	f, err := os.Create(path)
 	if err != nil {
 		return Result{}, Summary{}, fmt.Errorf("record: %w", err)
 	}
 	defer f.Close()
 	w, err := NewWriter(f, Header{
-		Engine: "valgrind", Command: cmd.Args, Start: time.Now(),
+		Engine: string(opt.Kind), Command: cmd.Args, Start: time.Now(),
 		MaxSize: opt.MaxSize, Children: opt.Children, Fast: opt.Fast,
 	})
 	if err != nil {

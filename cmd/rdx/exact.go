@@ -116,7 +116,7 @@ they happen; its output is its own, and the report comes after it.`,
 	cmd.Flags().IntVar(&bins, "bins", 10, "bins per octave in json and csv")
 	cmd.Flags().StringSliceVar(&sizes, "sizes", nil, "cache sizes to give miss ratios for (default powers of two)")
 	cmd.Flags().BoolVar(&engine.Children, "children", false, "of a program: the processes it starts, too")
-	cmd.Flags().StringVar(&engine.Engine, "engine", "", "of a program: folder of the instrumentation engine (default: $RDX_ENGINE, or beside rdx)")
+	cmd.Flags().Var(engineFlag{&engine}, "engine", "of a program: valgrind; qemu, whose threads run in parallel; or the folder of a built valgrind tool (default: $RDX_ENGINE, or beside rdx)")
 	how.register(cmd)
 	cmd.Flags().BoolVar(&partial, "partial", false, "skip lines that cannot be read, and use what there is of a truncated trace")
 	return cmd

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
+	"strings"
 	"syscall"
 
 	"github.com/rdx-profiler/rdx/model"
@@ -33,4 +34,22 @@ func runSource(ctx context.Context, args []string, opt trace.Options) (source mo
 		}
 		return missing
 	}
+}
+
+// engineFlag is the flag --engine.
+type engineFlag struct{ opt *trace.Options }
+
+func (f engineFlag) String() string { return "" }
+func (f engineFlag) Type() string   { return "name" }
+
+func (f engineFlag) Set(v string) error {
+	switch k := trace.Kind(v); {
+	case k == trace.Valgrind || k == trace.QEMU:
+		f.opt.Kind = k
+	case strings.Contains(v, "/"):
+		f.opt.Engine = v
+	default:
+		return fmt.Errorf("want valgrind, qemu or a folder")
+	}
+	return nil
 }

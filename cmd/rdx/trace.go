@@ -66,7 +66,7 @@ the program's.`,
 	cmd.Flags().StringVar(&maxSize, "max-size", "4G", "bytes the file may have, at least 16M; the oldest accesses make room; 0 for no bound")
 	cmd.Flags().BoolVar(&opt.Children, "children", false, "record the processes it starts, too")
 	cmd.Flags().BoolVar(&opt.Fast, "fast", false, "leave out loads whose value the program never uses; about a quarter faster")
-	cmd.Flags().StringVar(&opt.Engine, "engine", "", "folder of the instrumentation engine (default: $RDX_ENGINE, or beside rdx)")
+	cmd.Flags().Var(engineFlag{&opt.Options}, "engine", "valgrind; qemu, whose threads run in parallel; or the folder of a built valgrind tool (default: $RDX_ENGINE, or beside rdx)")
 	cmd.Flags().BoolVarP(&quiet, "quiet", "q", false, "print neither progress nor summary")
 	return cmd
 }

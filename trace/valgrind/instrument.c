@@ -47,6 +47,8 @@ static struct site sites[MAX_SITES];
 static Int         nsites;
 static Int         nwords;
 
+Bool instrument_spills = False;
+
 static UInt next_segment = WORD_FIRST_SEGMENT;
 
 static struct place place_of(const struct block* b, IRExpr* e)
@@ -172,6 +174,16 @@ static void add_load(const struct block* b, Int i, Int mark, Addr pc, const IREx
       }
    }
    add_site(b, i, pc, addr, sizeofIRType(load->Iex.Load.ty), SITE_LOAD, guard);
+}
+
+/* bt, bts, btr or btc of a register. VEX puts the register on the program's
+   stack for it, which the processor does not. */
+static Bool tests_bit_of_register(Addr pc)
+{
+   const UChar* b = (const UChar*)pc;
+   while (*b == 0x66 || *b == 0xf2 || *b == 0xf3) b++;
+   if ((*b & 0xf0) == 0x40) b++;
+   return b[0] == 0x0f && (b[1] & 0xe7) == 0xa3 && b[2] >= 0xc0;
 }
 
 /* The sites of statement i; mark is where its instruction begins. */
@@ -339,6 +351,7 @@ IRSB* instrument(VgCallbackClosure* closure, IRSB* in, const VexGuestLayout* lay
       }
 
    Addr pc = 0;
+   Bool spill = False;
    Int from = i, mark = i;
    nsites = nwords = 0;
    for (; i < in->stmts_used; i++) {
@@ -346,8 +359,9 @@ IRSB* instrument(VgCallbackClosure* closure, IRSB* in, const VexGuestLayout* lay
       if (st->tag == Ist_IMark) {
          pc = st->Ist.IMark.addr;
          mark = i;
+         spill = tests_bit_of_register(pc);
       }
-      add_sites(&b, i, mark, pc);
+      if (!spill || instrument_spills) add_sites(&b, i, mark, pc);
       if (st->tag == Ist_Exit) {
          emit_segment(&b, from, i + 1);
          from = i + 1;

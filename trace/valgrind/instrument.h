@@ -5,6 +5,9 @@
 #include "pub_tool_basics.h"
 #include "pub_tool_tooliface.h"
 
+/* Whether what VEX puts on the stack for itself is shown, as lackey does. */
+extern Bool instrument_spills;
+
 IRSB* instrument(VgCallbackClosure* closure, IRSB* in, const VexGuestLayout* layout,
                  const VexGuestExtents* extents, const VexArchInfo* host,
                  IRType guest_word, IRType host_word);

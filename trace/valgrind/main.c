@@ -22,6 +22,7 @@ static Bool option(const HChar* arg)
 {
    if VG_STR_CLO(arg, "--rdx-socket", socket_path) {}
    else if VG_STR_CLO(arg, "--rdx-store", store) {}
+   else if VG_BOOL_CLO(arg, "--rdx-spills", instrument_spills) {}
    else return False;
    return True;
 }
@@ -29,7 +30,8 @@ static Bool option(const HChar* arg)
 static void print_usage(void)
 {
    VG_(printf)("    --rdx-socket=PATH         where rdx listens [the accesses are thrown away]\n"
-               "    --rdx-store=guard|check|each   how a full buffer is noticed [guard]\n");
+               "    --rdx-store=guard|check|each   how a full buffer is noticed [guard]\n"
+               "    --rdx-spills=no|yes       show what valgrind stores on the stack for itself, as lackey [no]\n");
 }
 
 static void print_debug_usage(void)

@@ -1,0 +1,228 @@
+// Needs gcc, make and the package valgrind (its headers too); skips without.
+package trace
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/rdx-profiler/rdx/model"
+)
+
+// Programs of every language store 100,000 times to an array whose address
+// they print.
+func TestLanguages(t *testing.T) {
+	dir := t.TempDir()
+	prog := filepath.Join(dir, "fill")
+	goSource := filepath.Join(dir, "fill.go")
+	for _, c := range []struct {
+		name, source string
+		build        []string
+		run          []string
+	}{
+		{"C", "fill.c", []string{"gcc", "-O1", "-o", prog, "testdata/fill.c"}, []string{prog}},
+		{"C++", "fill.cc", []string{"g++", "-O1", "-o", prog, "testdata/fill.cc"}, []string{prog}},
+		{"Rust", "fill.rs", []string{"rustc", "-O", "-o", prog, "testdata/fill.rs"}, []string{prog}},
+		{"Go", "fill.go.txt", []string{"go", "build", "-o", prog, goSource}, []string{prog}},
+		{"Python", "fill.py", nil, []string{"/usr/bin/python3", "testdata/fill.py"}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			if c.name == "Go" {
+				b, err := os.ReadFile("testdata/fill.go.txt")
+				if err != nil {
+					t.Fatal(err)
+				}
+				if err := os.WriteFile(goSource, b, 0o644); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if c.build != nil {
+				if _, err := exec.LookPath(c.build[0]); err != nil {
+					t.Skip(err)
+				}
+				if b, err := exec.Command(c.build[0], c.build[1:]...).CombinedOutput(); err != nil {
+					t.Fatalf("%v: %v\n%s", c.build, err, b)
+				}
+			} else if _, err := os.Stat(c.run[0]); err != nil {
+				t.Skip(err)
+			}
+			var out bytes.Buffer
+			stores := map[uint64]int{}
+			res, err := Run(context.Background(), Command{Args: c.run, Stdout: &out}, Options{Engine: engineDir(t)}, func(b []model.Access) {
+				for _, a := range b {
+					if a.Op == model.Store && a.Size == 8 {
+						stores[a.Addr]++
+					}
+				}
+			})
+			if err != nil || res.ExitCode != 0 || len(res.Partial) != 0 {
+				t.Fatalf("%v, %+v", err, res)
+			}
+			var at uint64
+			if _, err := fmt.Sscanf(out.String(), "0x%x", &at); err != nil {
+				t.Fatal(err)
+			}
+			n, once := 0, 0
+			for i := range uint64(100_000) {
+				k := stores[at+8*i]
+				n += min(k, 1)
+				if k == 1 {
+					once++
+				}
+			}
+			// Python's and Go's allocators may have written to a few words
+			// of the array's pages before.
+			if n != 100_000 || once < 99_000 {
+				t.Errorf("%d of 100,000 words stored to, %d of them once", n, once)
+			}
+			t.Logf("%d words stored to once", once)
+		})
+	}
+}
+
+func TestSignalsReachTheProgram(t *testing.T) {
+	var out bytes.Buffer
+	got, res := accessesOf(t, Command{Args: []string{compile(t, "signals.c", "-O1")}, Stdout: &out}, Options{})
+	if res.ExitCode != 0 || len(res.Partial) != 0 {
+		t.Errorf("%+v", res)
+	}
+	var counter uint64
+	if _, err := fmt.Sscanf(out.String(), "0x%x", &counter); err != nil {
+		t.Fatal(err)
+	}
+	n := 0
+	for _, a := range got {
+		if a.Addr == counter && a.Op == model.Store {
+			n++
+		}
+	}
+	if n != 1000 {
+		t.Errorf("%d stores by the handler, want 1000", n)
+	}
+}
+
+// A program that replaces itself is recorded up to there, and what replaces
+// it on request.
+func TestExec(t *testing.T) {
+	for _, children := range []bool{false, true} {
+		var out bytes.Buffer
+		cmd := Command{Args: []string{"/bin/sh", "-c", "exec /bin/echo hello"}, Stdout: &out}
+		_, res := accessesOf(t, cmd, Options{Children: children})
+		want := 1
+		if children {
+			want = 2
+		}
+		if out.String() != "hello\n" || res.ExitCode != 0 || res.Processes != want || len(res.Partial) != 0 {
+			t.Errorf("children %v: output %q, %+v, want %d streams", children, &out, res, want)
+		}
+	}
+}
+
+func TestStackUnmapped(t *testing.T) {
+	got, res := accessesOf(t, Command{Args: []string{assemble(t, "unmap.S")}}, Options{})
+	if res.Signal != syscall.SIGSEGV || len(res.Partial) != 0 || len(got) != 1 {
+		t.Errorf("%d accesses, want 1; %+v, want SIGSEGV", len(got), res)
+	}
+}
+
+func TestClosedPipe(t *testing.T) {
+	r, w, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Close()
+	defer w.Close()
+	path := filepath.Join(t.TempDir(), "t.rdt")
+	res, s, err := Record(context.Background(), path, Command{Args: []string{"/usr/bin/yes"}, Stdout: w},
+		RecordOptions{Options: Options{Engine: engineDir(t)}})
+	if err != nil || res.Signal != syscall.SIGPIPE || s.Signal != int(syscall.SIGPIPE) || s.Accesses == 0 {
+		t.Errorf("%v, %+v, %+v, want SIGPIPE", err, res, s)
+	}
+	f, err := OpenFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	if _, got := readAll(t, f.Reader); uint64(len(got)) != s.Accesses || len(f.Damage()) != 0 {
+		t.Errorf("%d accesses read of %d, %v", len(got), s.Accesses, f.Damage())
+	}
+}
+
+// The recording ends although the program goes on in ever new processes.
+func TestForksWithoutEnd(t *testing.T) {
+	r, w, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	go func() {
+		b := make([]byte, 4096)
+		for {
+			if _, err := r.Read(b); err != nil {
+				return
+			}
+		}
+	}()
+	prog := compile(t, "chain.c", "-O1")
+	_, res := accessesOf(t, Command{Args: []string{prog}, Stdout: w}, Options{Children: true, MaxProcesses: 3})
+	w.Close()
+	if res.ExitCode != 0 || res.Processes == 0 {
+		t.Errorf("%+v", res)
+	}
+	t.Logf("%d processes recorded, %q", res.Processes, res.Partial)
+}
+
+// What is missing is named by the package that has it.
+func TestEngineMissing(t *testing.T) {
+	t.Setenv("RDX_ENGINE", t.TempDir())
+	_, err := Run(context.Background(), Command{Args: []string{"/bin/true"}}, Options{}, func([]model.Access) {})
+	if err == nil || !strings.Contains(err.Error(), "packages valgrind and gcc") {
+		t.Errorf("error %v", err)
+	}
+	dir := engineDir(t)
+	t.Setenv("PATH", t.TempDir())
+	_, err = Run(context.Background(), Command{Args: []string{"/bin/true"}}, Options{Engine: dir}, func([]model.Access) {})
+	if err == nil || !strings.Contains(err.Error(), "apt-get install valgrind") {
+		t.Errorf("error %v", err)
+	}
+}
+
+// The disk fills up in the middle of a long recording: the program goes on to
+// its end, and what was written is read again.
+func TestDiskFillsUpWhileRecording(t *testing.T) {
+	dir := t.TempDir()
+	if err := syscall.Mount("tmpfs", dir, "tmpfs", 0, "size=256k"); err != nil {
+		t.Skipf("needs a file system of its own: %v", err)
+	}
+	defer syscall.Unmount(dir, 0)
+	var out bytes.Buffer
+	path := filepath.Join(dir, "t.rdt")
+	args := []string{"/bin/sh", "-c", "i=0; while [ $i -lt 30000 ]; do i=$((i+1)); done; echo $i"}
+	res, s, err := Record(context.Background(), path, Command{Args: args, Stdout: &out}, RecordOptions{Options: Options{Engine: engineDir(t)}})
+	if !errors.Is(err, syscall.ENOSPC) || len(s.Partial) == 0 || out.String() != "30000\n" || res.ExitCode != 0 {
+		t.Errorf("error %v, output %q, %+v, %+v", err, &out, res, s)
+	}
+	f, err := OpenFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	n := uint64(0)
+	for {
+		_, b, err := f.Next()
+		if err != nil {
+			break
+		}
+		n += uint64(len(b))
+	}
+	if n == 0 || n != s.Accesses || len(f.Damage()) == 0 && len(f.Summary().Partial) == 0 {
+		t.Errorf("%d accesses read, the summary has %d; %v", n, s.Accesses, f.Damage())
+	}
+}

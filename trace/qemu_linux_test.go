@@ -1,0 +1,234 @@
+// Needs gcc, make and the packages valgrind and qemu-user; skips without.
+package trace
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"math"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+
+	"github.com/rdx-profiler/rdx/model"
+)
+
+var buildPlugin = sync.OnceValues(func() (string, error) {
+	out, err := filepath.Abs("../bin/qemu")
+	if err != nil {
+		return "", err
+	}
+	if b, err := exec.Command("make", "-s", "-C", "qemu", "OUT="+out).CombinedOutput(); err != nil {
+		return "", fmt.Errorf("%s", bytes.TrimSpace(b))
+	}
+	return out, nil
+})
+
+// pluginDir builds the plugin, or skips if this machine lacks what it needs.
+func pluginDir(t testing.TB) string {
+	t.Helper()
+	for _, f := range []string{"gcc", "make", "qemu-x86_64"} {
+		if _, err := exec.LookPath(f); err != nil {
+			t.Skipf("needs %s: %v", f, err)
+		}
+	}
+	dir, err := buildPlugin()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return dir
+}
+
+func underQEMU(t *testing.T, cmd Command, opt Options) ([]model.Access, Result) {
+	t.Helper()
+	opt.Kind, opt.Engine = QEMU, pluginDir(t)
+	var all []model.Access
+	res, err := Run(context.Background(), cmd, opt, func(b []model.Access) { all = append(all, b...) })
+	if err != nil {
+		t.Fatal(err)
+	}
+	return all, res
+}
+
+// The same accesses as under valgrind.
+func TestQEMUKnownProgramToTheLastAccess(t *testing.T) {
+	const turns = 1000
+	got, res := underQEMU(t, Command{Args: []string{assemble(t, "known.S")}}, Options{})
+	if len(res.Partial) > 0 || res.ExitCode != 0 || res.Processes != 1 {
+		t.Errorf("result %+v", res)
+	}
+	if len(got) != knownPerTurn*turns {
+		t.Fatalf("%d accesses, want %d", len(got), knownPerTurn*turns)
+	}
+	words, sp := got[0].Addr, uint64(0)
+	for i, a := range got {
+		want := knownTurn[i%knownPerTurn]
+		at := words + want.at
+		if want.stack {
+			if sp == 0 {
+				sp = a.Addr
+			}
+			at = sp - want.at
+		}
+		if a.Addr != at || a.Size != want.size || a.Op != want.op || int(a.Thread) <= 0 {
+			t.Fatalf("access %d: %+v, want %s of %d at %#x", i, a, want.op, want.size, at)
+		}
+	}
+}
+
+// Four threads, truly in parallel, each with its id and its own row.
+func TestQEMUThreads(t *testing.T) {
+	prog := compile(t, "threads.c", "-O1", "-pthread")
+	var out bytes.Buffer
+	got, res := underQEMU(t, Command{Args: []string{prog}, Stdout: &out}, Options{})
+	if len(res.Partial) > 0 || res.ExitCode != 0 || res.Processes != 1 {
+		t.Errorf("%+v", res)
+	}
+	var words uint64
+	if _, err := fmt.Sscanf(out.String(), "0x%x", &words); err != nil {
+		t.Fatal(err)
+	}
+	stores := map[int32]map[uint64]int{}
+	for _, a := range got {
+		if a.Addr-words < 4*64 && a.Op == model.Store {
+			if stores[a.Thread] == nil {
+				stores[a.Thread] = map[uint64]int{}
+			}
+			stores[a.Thread][(a.Addr-words)/64]++
+		}
+	}
+	if len(stores) != 4 {
+		t.Errorf("%d threads stored, want 4", len(stores))
+	}
+	for id, s := range stores {
+		if len(s) != 1 {
+			t.Errorf("thread %d stored to %d rows, want its own", id, len(s))
+		}
+		for row, n := range s {
+			if n != 200_000 {
+				t.Errorf("thread %d, row %d: %d stores", id, row, n)
+			}
+		}
+	}
+}
+
+func TestQEMUProgramIsLeftAlone(t *testing.T) {
+	var out, errout bytes.Buffer
+	cmd := Command{Args: []string{"/bin/sh", "-c", "cat; (exit 3); echo err >&2; kill -9 $$"}, Stdin: strings.NewReader("hello"), Stdout: &out, Stderr: &errout}
+	_, res := underQEMU(t, cmd, Options{})
+	if out.String() != "hello" || errout.String() != "err\n" || res.Signal != syscall.SIGKILL || res.Processes != 1 || len(res.Partial) == 0 {
+		t.Errorf("stdout %q, stderr %q, %+v", &out, &errout, res)
+	}
+	// the subshell is followed on request; cat, after its exec, is not seen
+	_, res = underQEMU(t, Command{Args: []string{"/bin/sh", "-c", "(exit 3); exit 0"}}, Options{Children: true})
+	if res.Processes != 2 || res.ExitCode != 0 || len(res.Partial) != 0 {
+		t.Errorf("%+v, want the shell and its subshell", res)
+	}
+}
+
+// touches counts how often each distance between touches of the same word
+// occurs, by powers of two; what touched a word first is in the last bin.
+type touches struct {
+	n, loads, stores uint64
+	last             map[uint64]uint64
+	hist             [65]float64
+}
+
+func (h *touches) add(a model.Access) {
+	if h.last == nil {
+		h.last = map[uint64]uint64{}
+	}
+	for w := a.Addr / 8; w <= (a.Addr+uint64(a.Size)-1)/8; w++ {
+		h.n++
+		if a.Op == model.Load {
+			h.loads++
+		} else {
+			h.stores++
+		}
+		bin := 64
+		if at, ok := h.last[w]; ok {
+			bin = int(math.Log2(float64(h.n - at)))
+		}
+		h.hist[bin]++
+		h.last[w] = h.n
+	}
+}
+
+// likeness is 100 less the distance of two histograms in per cent, as l2 of
+// rdx compare.
+func likeness(a, b *touches) float64 {
+	var d, s float64
+	for i := range a.hist {
+		x, y := a.hist[i]/float64(a.n), b.hist[i]/float64(b.n)
+		d += (x - y) * (x - y)
+		s += x*x + y*y
+	}
+	return 100 * (1 - math.Sqrt(d/s))
+}
+
+// The two engines share nothing but the program. At the level of words they
+// differ by what the programs find of their surroundings: the engine's own
+// preloaded library, the processor's features, what the kernel puts on the
+// stack.
+func TestTwoEnginesAgree(t *testing.T) {
+	dir, plugin := engineDir(t), pluginDir(t)
+	text := filepath.Join(t.TempDir(), "text")
+	var in bytes.Buffer
+	for i := range 4000 {
+		in.WriteString(programLine(i))
+	}
+	if err := os.WriteFile(text, in.Bytes(), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	// The two show processors of different makers, for which the C library
+	// has different preferences.
+	env := append([]string{"LD_PRELOAD=", pinned[1] + "-AVX2,-AVX,-BMI2,-ERMS,-FSRM,-SSE4_2,-SSE4_1,-SSSE3,-AVX_Fast_Unaligned_Load," +
+		"-Fast_Unaligned_Load,-Fast_Unaligned_Copy,-Fast_Copy_Backward,-Fast_Rep_String,-Slow_BSF,-Prefer_No_VZEROUPPER," +
+		":glibc.cpu.x86_data_cache_size=32768:glibc.cpu.x86_shared_cache_size=1048576:glibc.cpu.x86_non_temporal_threshold=1073741824"},
+		pinned[2:]...)
+	for _, args := range [][]string{
+		{"/bin/gzip", "-6", "-c", text},
+		{"/bin/bzip2", "-c", text},
+		{"/usr/bin/xz", "-1", "-T1", "-c", text},
+		{"/usr/bin/sort", "--parallel=1", "-n", text},
+		{"/bin/sed", "s/fox/cat/g", text},
+		{"/usr/bin/awk", "{ n += $1 } END { print n }", text},
+		{"/usr/bin/md5sum", text, text, text, text, text},
+		{"/usr/bin/perl", "-e", "my %h; $h{$_*7}=$_ for 1..20000; print scalar keys %h"},
+	} {
+		t.Run(filepath.Base(args[0]), func(t *testing.T) {
+			if _, err := os.Stat(args[0]); err != nil {
+				t.Skip(err)
+			}
+			var h [2]touches
+			for i, opt := range []Options{{Engine: dir}, {Kind: QEMU, Engine: plugin}} {
+				env := slices.Clone(env)
+				if opt.Kind == QEMU {
+					// what valgrind sets
+					env[0] += filepath.Join(dir, "vgpreload_core-amd64-linux.so") + ":"
+				}
+				res, err := Run(context.Background(), Command{Args: args, Env: env}, opt, func(b []model.Access) {
+					for _, a := range b {
+						h[i].add(a)
+					}
+				})
+				if err != nil || len(res.Partial) != 0 || res.ExitCode != 0 {
+					t.Fatalf("%v, %+v", err, res)
+				}
+			}
+			v, q := &h[0], &h[1]
+			off := 100 * math.Abs(float64(q.n)/float64(v.n)-1)
+			like := likeness(v, q)
+			t.Logf("%d touches of words under valgrind, %d under QEMU: %.3f %% apart; loads %d and %d, stores %d and %d; histograms %.2f %% alike",
+				v.n, q.n, off, v.loads, q.loads, v.stores, q.stores, like)
+			if off > 0.1 || like < 99.9 {
+				t.Errorf("%.3f %% apart, %.2f %% alike; want 0.1 and 99.9", off, like)
+			}
+		})
+	}
+}
