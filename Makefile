@@ -8,10 +8,12 @@ export CGO_ENABLED := 0
 build:
 	go build -trimpath -ldflags "-s -w" -o rdx ./cmd/rdx
 
-# The valgrind tool that rdx trace record and rdx exact -- PROGRAM run programs
-# under; the package valgrind has what it needs.
+# What rdx trace record and rdx exact -- PROGRAM run programs under: the valgrind
+# tool, for which the package valgrind has what it needs, and the plugin for
+# QEMU's emulator in the package qemu-user.
 engine:
 	$(MAKE) -C trace/valgrind
+	$(MAKE) -C trace/qemu
 
 # Everything that can be tested on this machine; the closing line counts what
 # was skipped, and the lines before it say why.

@@ -1,5 +1,6 @@
 // Package trace sees every data access of a program: it runs the program
-// under the project's own valgrind tool, and reads and writes recordings.
+// under the project's own valgrind tool, or under QEMU with a plugin, and reads
+// and writes recordings.
 //
 // Run hands the accesses on as they happen; Record writes them to an .rdt
 // file; OpenFile reads one. What counts as an access is defined in
@@ -9,9 +10,9 @@
 // decoded block per thread; recordings of any length are read in bounded
 // memory.
 //
-// Known bias: the program runs one thread at a time, changing over every
-// 100,000 superblocks, so the interleaving of threads is not that of a real
-// machine. The program sees the processor that valgrind shows it (no AVX-512),
-// and so may take other code paths than outside. String instructions appear
-// as one access per element.
+// Known bias: under valgrind the program runs one thread at a time, changing
+// over every 100,000 superblocks, so the interleaving of threads is not that
+// of a real machine. The program sees the processor that the engine shows it
+// (no AVX-512), and so may take other code paths than outside. String
+// instructions appear as one access per element.
 package trace
