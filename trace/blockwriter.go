@@ -203,11 +203,12 @@ func (b *blockWriter) headers(d *decoder, w []uint64, i int) (n, next int, err e
 			table, previous = b.table, &b.table[b.previous]
 		}
 		g := &table[id]
-		behind := i + 1 + int(g.words)
+		// not from g: the next header is then found without waiting for it
+		behind := i + 1 + int(h>>32)
 		if int32(h>>32) != g.words || behind > len(w) {
 			return 0, 0, errEntry(w, i, int(g.words))
 		}
-		b.batch[n] = batchEntry{at: int32(i), words: g.words, states: g.states}
+		b.batch[n] = batchEntry{at: int32(i), words: int32(h >> 32), states: g.states}
 		miss := previous.next ^ id
 		miss = (miss | -miss) >> 31
 		previous.next = id
@@ -215,7 +216,7 @@ func (b *blockWriter) headers(d *decoder, w []uint64, i int) (n, next int, err e
 		binary.LittleEndian.PutUint16(ids[nids:], g.local)
 		nids += int(2 * miss)
 		n++
-		words += int(g.words)
+		words += int(h >> 32)
 		previous, b.previous = g, id
 		if g.guarded {
 			whole := d.segments[id]
