@@ -29,8 +29,9 @@ func newExactCmd() *cobra.Command {
 the histograms of reuse times and of stack distances, the footprint, and the miss
 ratio of fully associative LRU caches. - is standard input; gzip is unpacked.
 
-A trace is what rdx trace record or valgrind --tool=lackey --trace-mem=yes writes,
-or one access a line,
+A trace is what rdx trace record or valgrind --tool=lackey --trace-mem=yes writes, a
+directory of DynamoRIO's drmemtrace (or one .trace.gz or .trace.zip of it), or one
+access a line,
   address [R|W] [size [thread [pc]]]
 with decimal or 0x numbers. An access that spans several blocks touches each of
 them. All threads share one stack; with --stack private each has its own, in which
@@ -154,6 +155,9 @@ func openSource(path string, stdin io.Reader, partial bool) (source model.TraceR
 		source, err = model.OpenTrace(stdin, path)
 		return source, func() []string { return nil }, err
 	}
+	if trace.IsDrmemtrace(path) {
+		return openDrmemtrace(path, partial)
+	}
 	f, err := os.Open(path)
 	if err != nil {
 		return nil, nil, fmt.Errorf("open trace: %w", err)
@@ -169,6 +173,19 @@ func openSource(path string, stdin io.Reader, partial bool) (source model.TraceR
 		return nil, nil, err
 	}
 	return source, func() []string { f.Close(); return nil }, nil
+}
+
+func openDrmemtrace(path string, partial bool) (model.TraceReader, func() []string, error) {
+	d, err := trace.OpenDrmemtrace(path)
+	if err != nil {
+		return nil, nil, err
+	}
+	d.Partial = partial
+	finish := func() []string {
+		d.Close()
+		return d.Notes()
+	}
+	return d, finish, nil
 }
 
 func openRecording(path string, partial bool) (model.TraceReader, func() []string, error) {
