@@ -21,3 +21,6 @@ bench/models.sh
 echo
 echo "== exact engine"
 bench/trace.sh
+echo
+echo "== exact analysis"
+bench/exact.sh

@@ -2,10 +2,13 @@
 // kinds by which they are compared: most accesses to the last few of 1.1e5
 // lines, words of 8.7e5, and 4e6 blocks with no locality. It prints millions of
 // accesses a second, processors used (CPU time by wall time: what was taken
-// by others shows there), bytes per distinct block, and ratios.
+// by others shows there), bytes per distinct block, and ratios. Two analyses
+// side by side that have nothing to do with each other show what two
+// processors of the machine can give at most.
 package main
 
 import (
+	"errors"
 	"flag"
 	"fmt"
 	"log"
@@ -13,6 +16,7 @@ import (
 	"os"
 	"runtime"
 	"slices"
+	"sync"
 	"syscall"
 	"text/tabwriter"
 	"time"
@@ -62,6 +66,7 @@ var streams = []stream{
 type analysis struct {
 	name string
 	run  func(accesses []model.Access) (bytes uint64, err error)
+	work float64 // times the stream is gone through
 }
 
 func exact(accesses []model.Access) (uint64, error) {
@@ -103,6 +108,44 @@ func parallel(jobs int) func([]model.Access) (uint64, error) {
 	}
 }
 
+func log2(accesses []model.Access) (uint64, error) {
+	s := model.NewLog2Stack()
+	var blocks [4096]uint64
+	for len(accesses) > 0 {
+		n := min(len(accesses), len(blocks))
+		for i := range n {
+			blocks[i] = accesses[i].Addr / model.LineBytes
+		}
+		if err := s.Touch(blocks[:n]); err != nil {
+			return 0, err
+		}
+		accesses = accesses[n:]
+	}
+	return s.Bytes(), nil
+}
+
+func shards(c model.ShardsConfig) func([]model.Access) (uint64, error) {
+	return func(accesses []model.Access) (uint64, error) {
+		s, err := model.NewShards(model.LineBytes, model.LogBins(10), c)
+		if err != nil {
+			return 0, err
+		}
+		return 0, add(s, accesses)
+	}
+}
+
+// twice runs an analysis of the same accesses on two goroutines.
+func twice(run func([]model.Access) (uint64, error)) func([]model.Access) (uint64, error) {
+	return func(accesses []model.Access) (uint64, error) {
+		var other error
+		var both sync.WaitGroup
+		both.Go(func() { _, other = run(accesses) })
+		bytes, err := run(accesses)
+		both.Wait()
+		return bytes, errors.Join(err, other)
+	}
+}
+
 // add feeds an analysis as a reader of traces would.
 func add(to interface{ Add([]model.Access) error }, accesses []model.Access) error {
 	for part := range slices.Chunk(accesses, 4096) {
@@ -127,13 +170,17 @@ func main() {
 	flag.Parse()
 	cores := runtime.NumCPU()
 	analyses := []analysis{
-		{"Olken alone, distances and times", olken},
-		{"exact, one goroutine", exact},
-		{"exact, 1 job", parallel(1)},
-		{"exact, 2 jobs", parallel(2)},
+		{"Olken alone, distances and times", olken, 1},
+		{"exact, one goroutine", exact, 1},
+		{"exact, 1 job", parallel(1), 1},
+		{"exact, 2 jobs", parallel(2), 1},
+		{"two exact ones side by side", twice(exact), 2},
+		{"log2 bins", log2, 1},
+		{"SHARDS, 1 %", shards(model.ShardsConfig{Rate: 0.01}), 1},
+		{"SHARDS, 8192 blocks", shards(model.ShardsConfig{Size: 8192}), 1},
 	}
 	if cores > 2 {
-		analyses = append(analyses, analysis{fmt.Sprintf("exact, %d jobs", cores), parallel(cores)})
+		analyses = append(analyses, analysis{fmt.Sprintf("exact, %d jobs", cores), parallel(cores), 1})
 	}
 	t := tabwriter.NewWriter(os.Stdout, 0, 0, 2, ' ', tabwriter.AlignRight)
 	fmt.Fprintln(t, "stream\tanalysis\tM accesses/s\tCPUs\tbytes/block\tby goal\tby one goroutine\t")
@@ -158,14 +205,17 @@ func main() {
 				if err != nil {
 					log.Fatalf("%s, %s: %v", s.name, a.name, err)
 				}
-				speed[i] = append(speed[i], float64(*n)/wall/1e6)
+				speed[i] = append(speed[i], a.work*float64(*n)/wall/1e6)
 				used[i] = append(used[i], (cpu()-c).Seconds()/wall)
 				bytes[i] = float64(held) / distinct
 			}
 		}
 		for i, a := range analyses {
-			v, base := median(speed[i]), median(speed[1])
-			fmt.Fprintf(t, "%s\t%s\t%.1f\t%.2f\t%.1f\t%.2f\t%.2f\t\n", s.name, a.name, v, median(used[i]), bytes[i], v/s.full, v/base)
+			v, base, goal := median(speed[i]), median(speed[1]), s.full
+			if a.name == "log2 bins" {
+				goal = s.log
+			}
+			fmt.Fprintf(t, "%s\t%s\t%.1f\t%.2f\t%.1f\t%.2f\t%.2f\t\n", s.name, a.name, v, median(used[i]), bytes[i], v/goal, v/base)
 		}
 	}
 	t.Flush()
