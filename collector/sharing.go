@@ -132,9 +132,17 @@ func (s *Session) setSharedTime(r *model.Record, o *observation, w perWall) {
 		r.Native = uint64(math.Round(float64(r.Time) / s.rates.at(o.process, o.pc)))
 		return
 	}
+	res := s.calibration.Resolution()
+	below := o.kind == model.Reuse && o.wall < res
+	if below {
+		cpu = res * together // an upper bound, as for a thread's own
+	}
 	r.Native = max(uint64(math.Round(cpu*w.native)), 1)
-	r.Time = max(uint64(math.Round(s.rates.accesses(o.process, o.pc, float64(r.Native)))), uint64(o.after)+1)
-	r.BelowResolution = o.kind == model.Reuse && o.wall < s.calibration.Resolution()
+	timed := uint64(math.Round(s.rates.accesses(o.process, o.pc, float64(r.Native))))
+	// It was read ahead that the thread itself does not come back so soon.
+	least := uint64(o.after) + 1
+	r.Time = max(timed, least)
+	r.BelowResolution = below && timed > least
 }
 
 // lineShare is which part of the other words of a datum's line was watched for

@@ -108,6 +108,7 @@ func compare(name, command string) error {
 				Observations float64 `json:"effective_observations"`
 				Points       []struct {
 					MissRatio *float64 `json:"miss_ratio"`
+					Low       float64  `json:"low"`
 					High      float64  `json:"high"`
 				} `json:"points"`
 			} `json:"curves"`
@@ -120,7 +121,7 @@ func compare(name, command string) error {
 			if q.MissRatio != nil {
 				got = append(got, *q.MissRatio)
 			} else {
-				got = append(got, 0) // too rare, or too short, to quote
+				got = append(got, (q.Low+q.High)/2) // too rare, or too short, to quote
 			}
 		}
 		// Bins between the sizes, and what misses in all of them.
