@@ -17,7 +17,7 @@ type Log2Stack struct {
 	// Positions 1..now-1 have been handed out, those of last accesses are set.
 	bitmap    []uint64
 	now, end  uint32
-	top       uint32     // position of the block touched last
+	last      uint64     // the block touched last
 	marker    [33]uint32 // position of the block at depth 2^k, 0 if there is none
 	live      uint32
 	counts    [34]uint64 // by bin of LogBins(1)
@@ -48,29 +48,44 @@ func (s *Log2Stack) resize() {
 // Touch accesses the blocks in their order. The only error is
 // ErrTooManyBlocks.
 func (s *Log2Stack) Touch(blocks []uint64) error {
+	var changes [batch]uint64 // without repetitions, which change nothing
 	var slots [batch]*uint32
+	if len(blocks) > 0 && s.live == 0 {
+		s.last = ^blocks[0]
+	}
 	for len(blocks) > 0 {
-		if s.tooMany {
-			return ErrTooManyBlocks
-		}
-		n := min(len(blocks), batch, int(s.end-s.now))
-		n = s.index.find(blocks[:n], &slots)
-		for _, slot := range slots[:n] {
-			if *slot != s.top {
-				s.move(slot)
-			} else {
-				s.counts[0]++
+		n, seen := 0, 0
+		last := s.last
+		for seen < len(blocks) && n < batch {
+			b := blocks[seen]
+			changes[n] = b
+			if b != last {
+				n++
 			}
+			last = b
+			seen++
 		}
-		blocks = blocks[n:]
-		if s.now == s.end {
-			s.compact()
+		s.last = last
+		blocks = blocks[seen:]
+		s.counts[0] += uint64(seen - n)
+		for part := changes[:n]; len(part) > 0; {
+			if s.tooMany {
+				return ErrTooManyBlocks
+			}
+			k := s.index.find(part[:min(len(part), int(s.end-s.now))], &slots)
+			for _, slot := range slots[:k] {
+				s.move(slot)
+			}
+			part = part[k:]
+			if s.now == s.end {
+				s.compact()
+			}
 		}
 	}
 	return nil
 }
 
-// move brings the block to the top, which it is not.
+// move brings the block, which is not at the top, there.
 func (s *Log2Stack) move(slot *uint32) {
 	p := *slot
 	if p == coldPos {
@@ -85,7 +100,7 @@ func (s *Log2Stack) move(slot *uint32) {
 		s.bitmap[p/64] &^= 1 << (p % 64)
 	}
 	s.bitmap[s.now/64] |= 1 << (s.now % 64)
-	*slot, s.top = s.now, s.now
+	*slot = s.now
 	s.now++
 }
 
@@ -133,7 +148,6 @@ func (s *Log2Stack) compact() {
 			s.marker[k] = rank(m)
 		}
 	}
-	s.top = s.live
 	s.resize()
 }
 
