@@ -70,7 +70,6 @@ func programs(dir string) ([]program, error) {
 		SELECT count(*), sum(h) FROM (SELECT (i * 2654435761) % 1000003 AS h, count(*) FROM n GROUP BY h ORDER BY h);`
 	return []program{
 		{"xz -6", []string{"xz", "-6", "-T1", "-k", "-c", data}},
-		{"xz -T2", []string{"xz", "-6", "-T2", "--block-size=1MiB", "-k", "-c", data}},
 		{"sqlite3", []string{"sqlite3", ":memory:", strings.Repeat(query, 24)}},
 		{"matmul", []string{matmul, "good", "60"}},
 	}, nil
