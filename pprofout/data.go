@@ -35,9 +35,9 @@ func (s *symbolizer) nameData(p *model.Profile, b Binaries) {
 }
 
 // functionAt is the function that has a frame: the outermost of those inlined
-// into it.
+// into it. It is not known which frame that is if i is negative.
 func functionAt(stack []*model.Location, i int) string {
-	if i < len(stack) {
+	if i >= 0 && i < len(stack) {
 		l := stack[i]
 		if n := len(l.Lines); n > 0 {
 			return l.Lines[n-1].Function
