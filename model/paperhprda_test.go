@@ -70,7 +70,7 @@ func TestPaperHPRDA(t *testing.T) {
 	var programs, plainSum, factorSum, speedSum, wholeSum float64
 	for _, argv := range [][]string{
 		{"gzip", "-6", "-c", text}, {"bzip2", "-c", text}, {"xz", "-1", "-c", text}, {"sort", "--parallel=1", text},
-		{"python3", "-I", "-S", script}, {"awk", `{ for (i = 1; i <= NF; i++) n[$i]++ } END { for (w in n) print w, n[w] }`, text},
+		{"/usr/bin/python3", "-I", "-S", script}, {"awk", `{ for (i = 1; i <= NF; i++) n[$i]++ } END { for (w in n) print w, n[w] }`, text},
 	} {
 		path, err := exec.LookPath(argv[0])
 		if err != nil {
@@ -120,7 +120,7 @@ func TestPaperHPRDA(t *testing.T) {
 		speed := sequential.Seconds() / parallel.Seconds()
 		whole := (tracing + sequential).Seconds() / math.Max((tracing+parallel).Seconds(), 1e-9)
 		t.Logf("%-8s %8d accesses %7d lines: exact merge on %d cores %.2f times as fast, %.2f with tracing; error without, with factor: pieces of 2048 %.2f %%, %.2f %%; of 16384 %.2f %%, %.2f %%",
-			argv[0], len(accesses), e.Blocks(), cores, speed, whole, plain[0], factor[0], plain[1], factor[1])
+			filepath.Base(argv[0]), len(accesses), e.Blocks(), cores, speed, whole, plain[0], factor[0], plain[1], factor[1])
 		programs++
 		speedSum, wholeSum = speedSum+speed, wholeSum+whole
 		plainSum, factorSum = plainSum+plain[0], factorSum+factor[0]
