@@ -11,6 +11,7 @@
 #include "kernel.h"
 
 #define MAX_SLOTS 4
+#define NO_SLOT MAX_SLOTS // in hold_slot
 #define MAX_STACK 16384 // bytes copied of a stack at most
 #define STACK_PIECE 512 // bytes copied at a time: all of a piece, or none
 
@@ -196,6 +197,12 @@ __u32 accept = ~0U;       // a sample is a candidate with probability accept / 2
 __u32 hold_limit = 1000;  // holds a second, over all threads
 __u64 use_cost = 0;       // ns from the end of a use trap's program to the next instruction and trap
 __u32 other_limit = 0;    // traps after which an other thread's watchpoint is silent
+// What loses the draw is held all the same, to be read ahead of.
+__u32 hold_losers = 0;
+// All slots of a thread serve one sample, which is drawn for in slot 0: that
+// one watches the word of the use, slot 1 the other word of its aligned pair,
+// and slots 2 and 3 the rest of the half line.
+__u32 half_line = 0;
 
 static __u64 window_start, window_holds;
 
@@ -318,13 +325,15 @@ int on_sample(struct bpf_perf_event_data *ctx)
 		s = bpf_get_prandom_u32() % (g->num ?: 1);
 		n = &g->slots[s & (MAX_SLOTS - 1)].n;
 	} else {
-		s = bpf_get_prandom_u32() % num_slots;
+		s = half_line ? 0 : bpf_get_prandom_u32() % num_slots;
 		n = &t->slots[s & (MAX_SLOTS - 1)].n;
 	}
 	(*n)++;
 	if (*n > 1 && ((__u64)bpf_get_prandom_u32() * *n) >> 32) {
 		count(STAT_LOSERS);
-		return 0;
+		if (!hold_losers)
+			return 0;
+		s = NO_SLOT;
 	}
 	now = bpf_ktime_get_ns();
 	if (over_limit(now)) {
@@ -474,11 +483,19 @@ static __always_inline int trap(struct bpf_perf_event_data *ctx, __u32 s)
 		count(STAT_UNKNOWN);
 		return 1;
 	}
-	t->traps++;
-	t->trap_ip = USER_IP(ctx);
 	slot = &t->slots[s];
+	t->trap_ip = USER_IP(ctx);
+	// The other words of a half line are skipped up to the use, by the use's
+	// own instruction at last: in one exception with the use, which counts.
+	if (!half_line || !s || !slot->skip)
+		t->traps++;
 	if (slot->skip) {
 		slot->skip--;
+		return 1;
+	}
+	if (half_line && s && t->slots[0].state == SLOT_ARMED) {
+		slot->state = SLOT_DONE; // not what was read ahead
+		count(STAT_EXTRA_TRAPS);
 		return 1;
 	}
 	switch (slot->state) {
@@ -495,7 +512,10 @@ static __always_inline int trap(struct bpf_perf_event_data *ctx, __u32 s)
 	case SLOT_USED:
 		clock = read_clock(ctx, index);
 		slot->state = SLOT_DONE;
-		slot->n = 0;
+		if (!half_line)
+			slot->n = 0;
+		else if (s < 2) // the pair is watched on after the half line
+			t->slots[0].n = 0;
 		g = group_of(t);
 		if (g)
 			g->slots[s].n = 0;

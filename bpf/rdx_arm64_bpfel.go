@@ -164,7 +164,9 @@ const (
 	RDXVarAccept          = "accept"
 	RDXVarClockCounters   = "clock_counters"
 	RDXVarClockHybrid     = "clock_hybrid"
+	RDXVarHalfLine        = "half_line"
 	RDXVarHoldLimit       = "hold_limit"
+	RDXVarHoldLosers      = "hold_losers"
 	RDXVarNumSlots        = "num_slots"
 	RDXVarOtherLimit      = "other_limit"
 	RDXVarUnusedStackHead = "unused_stack_head"
@@ -245,7 +247,9 @@ type RDXVariableSpecs struct {
 	Accept          *ebpf.VariableSpec `ebpf:"accept"`
 	ClockCounters   *ebpf.VariableSpec `ebpf:"clock_counters"`
 	ClockHybrid     *ebpf.VariableSpec `ebpf:"clock_hybrid"`
+	HalfLine        *ebpf.VariableSpec `ebpf:"half_line"`
 	HoldLimit       *ebpf.VariableSpec `ebpf:"hold_limit"`
+	HoldLosers      *ebpf.VariableSpec `ebpf:"hold_losers"`
 	NumSlots        *ebpf.VariableSpec `ebpf:"num_slots"`
 	OtherLimit      *ebpf.VariableSpec `ebpf:"other_limit"`
 	UnusedStackHead *ebpf.VariableSpec `ebpf:"unused_stack_head"`
@@ -301,7 +305,9 @@ type RDXVariables struct {
 	Accept          *ebpf.Variable `ebpf:"accept"`
 	ClockCounters   *ebpf.Variable `ebpf:"clock_counters"`
 	ClockHybrid     *ebpf.Variable `ebpf:"clock_hybrid"`
+	HalfLine        *ebpf.Variable `ebpf:"half_line"`
 	HoldLimit       *ebpf.Variable `ebpf:"hold_limit"`
+	HoldLosers      *ebpf.Variable `ebpf:"hold_losers"`
 	NumSlots        *ebpf.Variable `ebpf:"num_slots"`
 	OtherLimit      *ebpf.Variable `ebpf:"other_limit"`
 	UnusedStackHead *ebpf.Variable `ebpf:"unused_stack_head"`

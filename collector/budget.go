@@ -87,28 +87,40 @@ func (b *budget) update(cpu uint64, stats sampler.Stats, held time.Duration) boo
 // durations keeps the last few thousand, for quantiles, and the sum of all.
 type durations struct {
 	sum  time.Duration
-	n    int
-	ring []time.Duration
+	last lengths
 }
-
-const keptDurations = 4096
 
 func (d *durations) add(v time.Duration) {
 	d.sum += v
-	if len(d.ring) < keptDurations {
-		d.ring = append(d.ring, v)
-	} else {
-		d.ring[d.n%keptDurations] = v
-	}
-	d.n++
+	d.last.add(int(v))
 }
 
 // quantile of the kept durations, 0 if there are none.
-func (d *durations) quantile(q float64) time.Duration {
-	if len(d.ring) == 0 {
+func (d *durations) quantile(q float64) time.Duration { return time.Duration(d.last.quantile(q)) }
+
+// lengths keeps the last few thousand of any measure.
+type lengths struct {
+	n    int // all
+	ring []int
+}
+
+const keptLengths = 4096
+
+func (l *lengths) add(v int) {
+	if len(l.ring) < keptLengths {
+		l.ring = append(l.ring, v)
+	} else {
+		l.ring[l.n%keptLengths] = v
+	}
+	l.n++
+}
+
+// quantile of those kept, 0 if there are none.
+func (l *lengths) quantile(q float64) int {
+	if len(l.ring) == 0 {
 		return 0
 	}
-	s := slices.Clone(d.ring)
+	s := slices.Clone(l.ring)
 	slices.Sort(s)
 	return s[int(q*float64(len(s)-1))]
 }

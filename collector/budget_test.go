@@ -40,13 +40,13 @@ func TestDurations(t *testing.T) {
 	if d.quantile(.5) != 0 {
 		t.Error("quantile of nothing is not 0")
 	}
-	for i := range 2 * keptDurations {
+	for i := range 2 * keptLengths {
 		d.add(time.Duration(i))
 	}
-	if len(d.ring) != keptDurations || d.n != 2*keptDurations {
-		t.Errorf("kept %d of %d", len(d.ring), d.n)
+	if len(d.last.ring) != keptLengths || d.last.n != 2*keptLengths {
+		t.Errorf("kept %d of %d", len(d.last.ring), d.last.n)
 	}
-	if q := d.quantile(.5); q < keptDurations || q > 2*keptDurations {
+	if q := d.quantile(.5); q < keptLengths || q > 2*keptLengths {
 		t.Errorf("median %v is not one of the last", q)
 	}
 }

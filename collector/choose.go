@@ -29,9 +29,20 @@ func (c *Config) checkChoice() error {
 	if c.Stack == "" {
 		c.Stack = OwnStack
 	}
+	if c.Granularity == "" {
+		c.Granularity = Auto
+	}
 	switch {
 	case !slices.Contains([]string{OwnStack, PrivateStack, SharedStack, BothStacks}, c.Stack):
 		return fmt.Errorf("start session: unknown stack %q (want own, private, shared or both)", c.Stack)
+	case !slices.Contains([]string{Auto, Word, Line}, c.Granularity):
+		return fmt.Errorf("start session: unknown granularity %q (want auto, word or line)", c.Granularity)
+	case c.Granularity == Line && c.Slots < sampler.NumSlots:
+		return fmt.Errorf("start session: a sample of a line takes %d slots, there are %d (or choose granularity word)", sampler.NumSlots, c.Slots)
+	case c.Granularity == Line && (c.Burst == 0 || !sampler.ReadsAhead):
+		return errors.New("start session: without reading ahead a line can't be told from its half (choose granularity word)")
+	case c.Granularity == Line && c.Stack != OwnStack:
+		return errors.New("start session: watching other threads takes the slots that a line would (choose granularity word)")
 	case c.Source != Auto && c.Source != Clock && c.Source != PMU:
 		return fmt.Errorf("start session: unknown source %q (want auto, clock or pmu)", c.Source)
 	case c.Clock != Auto && c.Clock != CPUTime && c.Clock != PMU:
@@ -153,6 +164,7 @@ func (s *Session) loadClock(clock sampler.Clock) error {
 		return fmt.Errorf("start session: %w", err)
 	}
 	s.clock = clock
+	s.lines = s.cfg.chooseLines()
 	s.burst = s.cfg.Burst
 	if s.burst == AutoBurst {
 		s.burst = timedBurst

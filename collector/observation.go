@@ -18,6 +18,7 @@ type epoch struct {
 	number   int    // among the thread's, from 1
 	cpu      uint64 // ns
 	accepted int    // observations, lost ones taken out
+	passed   int    // of them, found no slot, nor a reuse as far as was read ahead
 }
 
 // perObservation is the CPU time one observation stands for, in nanoseconds.
@@ -71,9 +72,17 @@ type observation struct {
 	lag      uint64 // of the clock at the use
 	traps    uint32
 	counted  int     // reuse time in accesses, if it was read ahead
+	passed   bool    // found no slot; counted is when it was left
 	after    int     // accesses read ahead without a reuse
+	distinct int     // blocks touched meanwhile, if it was read ahead
 	native   float64 // reuse time or age, ns, if it was timed
 	below    bool    // sooner than the clock resolves
+
+	// Of a half line:
+	half       bool
+	pair       model.Kind // how its pair of words ended
+	pairEnded  bool
+	pairNative float64
 
 	// Where other threads are watched, too:
 	stack       model.StackKind
@@ -173,6 +182,12 @@ func (s *Session) pair(trap *sampler.Trap) {
 		o.reuse = s.stacks.add(t, s.locate.Accessing(o.process.pid, trap.Ip), trap.Stack, 0)
 		s.measure(o, trap)
 		s.pairs++
+		if o.half && trap.Slot < 2 {
+			o.endPair(o.native)
+		}
+	case trap.Kind == sampler.TrapReuse && o.half && o.state == done && trap.Slot < 2 && !o.pairEnded && trap.ClockLag == o.lag:
+		native, _ := s.elapsed(trap.Clock-o.useClock, float64(trap.Traps-o.traps))
+		o.endPair(max(native, o.native))
 	case trap.Kind == sampler.TrapReuse && o.state == armed:
 		s.lose("record of the use dropped")
 		o.lost()

@@ -26,13 +26,15 @@ func (s *Session) profile() (*model.Profile, error) {
 		Source:        s.source.Name(),
 		Period:        sum.ticked * perSource / s.rates.mean() / float64(max(stats.Holds, 1)),
 		Clock:         s.clockModel(),
-		Block:         8,
+		Block:         s.block(),
 		BinsPerOctave: s.cfg.BinsPerOctave,
 		Caches:        s.cfg.Caches,
 	}
 	if all := s.allProcesses(); len(all) > 0 {
 		p.Command = all[len(all)-1].command
 	}
+	watched := s.watched()
+	passed := 0
 	locations := make(locationTable)
 	data := make(dataTable)
 	byWall := s.accessesPerWall(sum)
@@ -40,6 +42,13 @@ func (s *Session) profile() (*model.Profile, error) {
 	for _, o := range s.seen {
 		if o.state != done {
 			continue // counted as lost where it was lost
+		}
+		weight := o.epoch.perObservation()
+		if n := watched[o.epoch]; o.passed && n > 0 {
+			passed++
+			continue
+		} else if n > 0 && o.counted == 0 {
+			weight *= 1 + float64(o.epoch.passed)/float64(n)
 		}
 		r := model.Record{
 			Kind:         o.kind,
@@ -49,7 +58,7 @@ func (s *Session) profile() (*model.Profile, error) {
 			Data:         data.of(s, o),
 			Epoch:        o.epoch.number,
 			Observations: 1,
-			Accesses:     o.epoch.perObservation() * perSource * s.rates.at(o.process, o.pc) / s.rates.mean(),
+			Accesses:     weight * perSource * s.rates.at(o.process, o.pc) / s.rates.mean(),
 		}
 		r.Stack, r.EndTID = o.stack, o.endTID
 		if o.endTID != 0 {
@@ -96,6 +105,7 @@ func (s *Session) profile() (*model.Profile, error) {
 	count("CPU time sampled, ns", sum.cpu)
 	count("lost: ticks throttled or without a free counter", uint64(sum.missed))
 	count("lost: threads whose counters could not be read", uint64(sum.unclock))
+	count("samples without a slot, in whose place others of the time are watched", uint64(passed))
 	count("source's counter shared with others, ns", sum.shared)
 	p.Comments = append(p.Comments, s.notes()...)
 	p.Comments = append(p.Comments,
@@ -112,6 +122,19 @@ func (s *Session) profile() (*model.Profile, error) {
 	return p, nil
 }
 
+// watched counts each epoch's observations by watchpoint. They stand also for
+// those that found no slot: for these it is only known that there is no reuse
+// as far as was read ahead, and what comes after goes with the program's phases.
+func (s *Session) watched() map[*epoch]int {
+	n := make(map[*epoch]int)
+	for _, o := range s.seen {
+		if o.state == done && o.counted == 0 {
+			n[o.epoch]++
+		}
+	}
+	return n
+}
+
 // rateComment says how the access rate was obtained, and how reading ahead
 // went.
 func (s *Session) rateComment(p *model.Profile) {
@@ -121,6 +144,10 @@ func (s *Session) rateComment(p *model.Profile) {
 			r.mean(), 100*r.relativeError(), r.quantile(.25), r.quantile(.75), r.all.n, stretchLength))
 	} else if s.burst > 0 && r.source == "default" {
 		p.Comments = append(p.Comments, fmt.Sprintf("access rate: assumed; only %.0f stretches could be timed, want %d", r.all.n, fewestStretches))
+	}
+	if s.burst > 0 && s.reading.last.n > 0 {
+		p.Comments = append(p.Comments, fmt.Sprintf("read ahead: %v at the median, %v at p99; without a reuse as far as %d accesses at the median, %d at p10",
+			s.reading.quantile(.5), s.reading.quantile(.99), s.reached.quantile(.5), s.reached.quantile(.1)))
 	}
 	for _, c := range []struct {
 		name string
@@ -159,9 +186,10 @@ func (s *Session) setTime(r *model.Record, o *observation, byWall perWall) {
 		r.BelowResolution = o.wall < s.calibration.Resolution()
 		return
 	}
-	if o.counted > 0 && o.kind == model.Reuse {
+	if o.counted > 0 && o.kind == model.Reuse || o.passed {
 		r.Exact = true
 		r.Time = uint64(o.counted)
+		r.Distinct = uint64(o.distinct)
 		r.Native = uint64(math.Round(float64(o.counted) / s.rates.at(o.process, o.pc)))
 		return
 	}
@@ -171,6 +199,10 @@ func (s *Session) setTime(r *model.Record, o *observation, byWall perWall) {
 	r.Native = uint64(math.Round(o.native))
 	r.Time = max(timed, least)
 	r.BelowResolution = o.below && timed > least
+	if o.half {
+		r.Half, r.After, r.Pair = true, uint64(o.after), o.pair
+		r.PairTime = max(uint64(math.Round(s.rates.accesses(o.process, o.pc, o.pairNative))), least)
+	}
 }
 
 // locationTable makes one model.Location of each address of a process.

@@ -156,7 +156,7 @@ func (s *Session) wantStretch() bool {
 	}
 	// Where threads share slots, and wait for a CPU after a hold, most
 	// stretches are cut off by the next sample.
-	if s.groups() && float64(s.rates.tried) > stretchShare*float64(s.held.n) {
+	if s.groups() && float64(s.rates.tried) > stretchShare*float64(s.held.last.n) {
 		return false
 	}
 	return s.rates.held < time.Duration(stretchShare*float64(s.held.sum))
@@ -172,6 +172,9 @@ func (s *Session) armStretch(t *thread) bool {
 	if !ok {
 		s.rates.unread++
 		return false
+	}
+	if s.lines {
+		s.retire(t, 0)
 	}
 	first := int(t.shared.HoldSlot)
 	slots := s.cfg.Slots

@@ -30,6 +30,9 @@ type Config struct {
 	// Burst is how many accesses are read ahead of each sample: 0 for none,
 	// AutoBurst for as many as the clock can't time.
 	Burst int
+	// Granularity is what counts as one datum: Word, 8 bytes, Line, 64, or
+	// Auto, Line where it can be.
+	Granularity string
 	// AccessRate in accesses per nanosecond of CPU time, or per instruction if
 	// that is the clock; 0: measured if Burst is not 0, else DefaultAccessRate.
 	AccessRate float64
@@ -53,8 +56,8 @@ type Config struct {
 // read ahead lengthens a hold by some tenths of a microsecond.
 const (
 	AutoBurst    = -1
-	timedBurst   = 256
-	countedBurst = 64
+	timedBurst   = 255 // one less than an edge of all bins
+	countedBurst = 63
 )
 
 // MaxBurst bounds how long reading ahead may hold a thread: milliseconds.
@@ -155,8 +158,12 @@ type Session struct {
 	ends        map[string]int64 // why reading ahead ended
 	inSyscall   int              // holds that came when the thread had entered a system call
 	readAhead   int              // accesses
+	reading     durations        // of reading ahead
+	reached     lengths          // of bursts without a reuse
 	burst       int
+	lines       bool // samples are of lines, and each takes all slots of its thread
 	rates       rates
+	calibrated  time.Duration // when the constant was measured last
 	budget      budget
 	pairs       int
 	cpus        []int          // where data are watched in other threads
@@ -259,6 +266,12 @@ func (s *Session) hurry() {
 
 func (s *Session) begin() error {
 	err := errors.Join(s.kernel.SetAccept(s.budget.accept), s.kernel.SetHoldLimit(holdLimit))
+	if err == nil && s.lines {
+		err = s.kernel.SetHalfLines()
+	}
+	if err == nil && s.burst > 0 && sampler.ReadsAhead && !s.groups() {
+		err = s.kernel.HoldLosers()
+	}
 	if err != nil {
 		return err
 	}
@@ -393,6 +406,7 @@ func (s *Session) Close() error {
 // tick does what need not be done while a thread is held.
 func (s *Session) tick() Progress {
 	s.drain()
+	s.recalibrate()
 	if s.groups() {
 		s.clearEnded()
 		s.prune()

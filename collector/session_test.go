@@ -42,7 +42,7 @@ func TestKnownPattern(t *testing.T) {
 			if err := cmd.Start(); err != nil {
 				t.Fatal(err)
 			}
-			s, err := Start(Config{PID: cmd.Process.Pid, Source: Clock, Clock: CPUTime, Burst: burst, Overhead: 0.05, Seed: 1})
+			s, err := Start(Config{PID: cmd.Process.Pid, Source: Clock, Clock: CPUTime, Burst: burst, Granularity: Word, Overhead: 0.05, Seed: 1})
 			if err != nil {
 				cmd.Process.Kill()
 				t.Fatal(err)
@@ -58,7 +58,7 @@ func TestKnownPattern(t *testing.T) {
 			cmd.Wait()
 			var accesses uint64
 			var ns float64
-			if _, err := fmt.Sscanf(out.String(), "accesses=%d ns=%f", &accesses, &ns); err != nil {
+			if _, err := fmt.Sscanf(out.String(), "ready\naccesses=%d ns=%f", &accesses, &ns); err != nil {
 				t.Fatalf("pattern said %q: %v", out.String(), err)
 			}
 			var all, right, lost int64

@@ -44,6 +44,7 @@ type watch struct {
 	seq     uint32
 	obs     *observation // or
 	stretch *stretch
+	helper  bool // watches a further word of slot 0's obs
 }
 
 // ThreadStarted implements sampler.Handler.
@@ -194,6 +195,11 @@ func (s *Session) LetGo() {
 // find the draw harder for it.
 func (t *thread) release() {
 	shared := t.shared
+	if shared.HoldSlot == sampler.NoSlot {
+		shared.Holds++
+		shared.Hold = 0
+		return
+	}
 	slot := &shared.Slots[shared.HoldSlot]
 	if slot.State == sampler.SlotFree || slot.State == sampler.SlotDone {
 		slot.N = 0
@@ -241,7 +247,7 @@ func (s *Session) sample(t *thread) {
 	if g != nil {
 		s.noteCPU(t.process, sampler.Monotonic())
 	}
-	if s.wantStretch() && s.armStretch(t) {
+	if t.shared.HoldSlot != sampler.NoSlot && s.wantStretch() && s.armStretch(t) {
 		return
 	}
 	// The sampled access is a random one of those after the tick: a timer
@@ -252,7 +258,9 @@ func (s *Session) sample(t *thread) {
 		skip = s.rand.IntN(s.burst)
 	}
 	s.locate.StackTop = t.shared.StackTop
-	ahead, err := s.locate.Ahead(t.process.pid, t.tid, skip, s.burst, s.rand.IntN)
+	start := sampler.Monotonic()
+	ahead, err := s.locate.Ahead(t.process.pid, t.tid, skip, s.burst, s.block(), s.rand.IntN)
+	s.reading.add(sampler.Monotonic() - start)
 	if err != nil {
 		var declined *sampler.Declined
 		if errors.As(err, &declined) {
@@ -267,6 +275,9 @@ func (s *Session) sample(t *thread) {
 	}
 	s.ends[ahead.End]++
 	s.readAhead += ahead.After
+	if ahead.Reuse == 0 {
+		s.reached.add(ahead.After)
+	}
 	// Libraries of a program that just started are not known yet.
 	t.process.note(ahead.Use.PC)
 	t.process.refresh()
@@ -289,7 +300,7 @@ func (s *Session) sample(t *thread) {
 	if ahead.Reuse > 0 && g != nil && len(g.members) > 1 {
 		o.counted, o.after = ahead.Reuse, 0
 	} else if ahead.Reuse > 0 {
-		o.state, o.kind, o.counted = done, model.Reuse, ahead.Reuse
+		o.state, o.kind, o.counted, o.distinct = done, model.Reuse, ahead.Reuse, ahead.Distinct
 		o.useStack = s.stacks.add(t, o.pc, ahead.Stack, o.addr)
 		o.reuse = s.stacks.add(t, ahead.ReusePC, ahead.ReuseStack, 0)
 		o.epoch = t.currentEpoch()
@@ -297,8 +308,20 @@ func (s *Session) sample(t *thread) {
 		s.pairs++
 		return
 	}
+	if t.shared.HoldSlot == sampler.NoSlot {
+		o.state, o.kind, o.passed, o.counted = done, model.Censored, true, ahead.After+1
+		o.useStack = s.stacks.add(t, o.pc, ahead.Stack, o.addr)
+		o.epoch = t.currentEpoch()
+		o.epoch.passed++
+		s.seen = append(s.seen, o)
+		return
+	}
 	if ahead.Before > beforeMost {
 		s.lose("word touched too often before the use")
+		return
+	}
+	if s.lines {
+		s.watchHalf(t, &ahead, o)
 		return
 	}
 	slot := int(t.shared.HoldSlot)
@@ -375,6 +398,9 @@ func (s *Session) retire(t *thread, slot int) {
 	switch {
 	case w.stretch != nil:
 		w.stretch.end(s)
+	case w.helper:
+	case w.obs.half && w.obs.state == done:
+		s.censorPair(w.obs, now.since)
 	case shared.State == sampler.SlotUsed && w.obs.state == used:
 		if age, ok := now.since(shared.UseClock, w.obs.lag); !ok {
 			s.lose("watchpoint clock not readable")
@@ -384,6 +410,7 @@ func (s *Session) retire(t *thread, slot int) {
 			w.obs.lost()
 		} else {
 			w.obs.censor(age, s)
+			w.obs.pairNative = w.obs.native
 			w.obs.end = float64(sampler.Monotonic())
 			w.obs.wall = max(w.obs.end-float64(shared.UseTime)-s.calibration.Cost, 1)
 		}
@@ -393,6 +420,11 @@ func (s *Session) retire(t *thread, slot int) {
 	}
 	shared.State = sampler.SlotFree
 	*w = watch{}
+	if s.lines && slot == 0 {
+		for i := 1; i < sampler.NumSlots; i++ {
+			s.retire(t, i)
+		}
+	}
 }
 
 // account adds the ticks since the last call to the thread's CPU time.

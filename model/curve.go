@@ -389,6 +389,7 @@ func (r *replicator) draw() (ok bool) {
 	redraw(r.drawn.invalid, r.e.seen.invalid, r.e.squares.invalid)
 	redraw(r.drawn.cut, r.e.seen.cut, r.e.squares.cut)
 	r.drawn.cold = r.poisson(r.e.seen.cold, r.e.squares.cold)
+	r.drawn.raise = r.e.seen.raise
 	r.drawn.solve(r.mass, r.net)
 	return r.mass.Total() > 0
 }

@@ -108,6 +108,16 @@ func (p *Profile) derive() error {
 			if r.Accesses > 0 {
 				perObservation = float64(r.Observations) / r.Accesses * float64(p.Block)
 			}
+			if blocks, ok := r.counted(); ok {
+				r.Reuses = r.Accesses * e.grow[e.bins.Index(r.Time)]
+				r.Distance = r.Reuses * perObservation * float64(blocks)
+				for k, s := range sizes {
+					if blocks >= s {
+						r.Misses[k] = r.Reuses
+					}
+				}
+				break
+			}
 			e.each(r, func(i int, share float64) {
 				w := r.Accesses * share * e.grow[i]
 				if w == 0 {
@@ -170,6 +180,12 @@ func (p *Profile) Stacks(b *Bins) (*Hist, error) {
 	return h, nil
 }
 
+// counted is the record's stack distance in blocks, if it was counted and not
+// only its time.
+func (r *Record) counted() (blocks uint64, ok bool) {
+	return r.Distinct - 1, r.Kind == Reuse && r.Exact && r.Distinct > 0 && r.Time > 0
+}
+
 // Survival is S(t), the fraction of accesses whose block is not touched again
 // by the same thread within t accesses, nor invalidated: the function all
 // conversions start from. As a histogram: S(t) = Survival().Above(t).
@@ -209,6 +225,7 @@ type endings struct {
 	bins                *Bins
 	reuse, invalid, cut []float64
 	cold                float64
+	raise               []float64 // of reuses: see raisedKaplanMeier
 	ended               []float64 // after solve: estimated weight that ends in each bin, either way
 }
 
@@ -250,7 +267,7 @@ func (t *endings) solve(mass, net *Hist) {
 	for i, w := range t.invalid {
 		t.ended[i] = t.reuse[i] + w
 	}
-	mass.Cold = KaplanMeier(mass.W, t.bins, t.ended, t.cut, t.cold)
+	mass.Cold = raisedKaplanMeier(mass.W, t.bins, t.ended, t.cut, t.cold, t.raise)
 	copy(net.W, mass.W)
 	net.Cold = mass.Cold
 	for i, all := range t.ended {
@@ -315,6 +332,7 @@ func (p *Profile) estimate() (*estimate, error) {
 		})
 	}
 	e.net.N = e.mass.N
+	e.seen.raise = p.halfRaise(b, e.seen.reuse)
 	e.seen.solve(e.mass, e.net)
 
 	// Observed and estimated weight are proportional within a bin.

@@ -107,7 +107,14 @@ func (p *Profile) JoinEpochs() {
 type local struct {
 	*TimeLocal
 	*epochGroups
-	times []*Hist // per group: its estimated reuses; they add up to those of estimate.mass
+	times []*Hist // per group: its estimated reuses; with those counted they add up to estimate.mass
+	// counted are the reuses whose stack distance is known.
+	counted []countedReuse
+}
+
+type countedReuse struct {
+	blocks uint64
+	weight float64
 }
 
 // local makes the conversion.
@@ -137,7 +144,11 @@ func (p *Profile) local(e *estimate) (*local, error) {
 			switch r.Kind {
 			case Reuse:
 				x.Times.W[b] += w
-				l.times[n].W[b] += w * e.grow[b]
+				if blocks, ok := r.counted(); ok {
+					l.counted = append(l.counted, countedReuse{blocks, w * e.grow[b]})
+				} else {
+					l.times[n].W[b] += w * e.grow[b]
+				}
 			case Invalidated: // gives up its room, see endings.solve
 				x.Times.W[b] += w
 			case Cold:
@@ -198,6 +209,9 @@ func (e *estimate) redistribute(h *Hist, cut []float64) {
 
 // stacks adds the stack distances of all reuses to dst.
 func (l *local) stacks(dst *Hist) error {
+	for _, c := range l.counted {
+		dst.Add(c.blocks, c.weight)
+	}
 	for i, h := range l.times {
 		if err := l.Stacks(dst, i, h); err != nil {
 			return err
@@ -210,6 +224,13 @@ func (l *local) stacks(dst *Hist) error {
 // given numbers of blocks.
 func (l *local) missed(out []float64, sizes []uint64) {
 	clear(out)
+	for _, c := range l.counted {
+		for k, s := range sizes {
+			if c.blocks >= s {
+				out[k] += c.weight
+			}
+		}
+	}
 	for n, h := range l.times {
 		for i, w := range h.W {
 			if w == 0 {

@@ -1,9 +1,6 @@
 package model
 
-import (
-	"fmt"
-	"math"
-)
+import "math"
 
 // HalfLineSurvival extrapolates from the words that a debug register can watch
 // to the cache line they are in.
@@ -29,41 +26,91 @@ func HalfLineSurvival(atB, half, pair float64) float64 {
 	return atB * math.Exp(-h4*min(2, max(1, h4/max(h2, 0))))
 }
 
-// HalfLine is the histogram of a line's reuse times: up to burst as in line,
-// where they were seen exactly, beyond it by HalfLineSurvival from the reuse
-// times of the half line and the pair. All three have equal bins, and an edge
-// at burst+1 keeps the two parts from mixing in one bin. What the half line
-// never sees again is Cold.
-func HalfLine(burst uint64, line, half, pair *Hist) (*Hist, error) {
-	if !line.Bins.Equal(half.Bins) || !line.Bins.Equal(pair.Bins) {
-		return nil, fmt.Errorf("half-line extrapolation: bins differ")
-	}
-	for _, h := range []*Hist{line, half, pair} {
-		if _, err := h.checkTimes(); err != nil {
-			return nil, fmt.Errorf("half-line extrapolation: %w", err)
+// halfRaise says for each bin how many times more often than it was seen a
+// block was touched, because some of the reuses in reuse[i] are those of half a
+// block: the factors for raisedKaplanMeier, nil if all watched the whole.
+//
+// Half lines and pairs are at risk from the longest reading ahead on. Those
+// read less far ahead count as watched from where they ended: that their
+// hazard is raised, too, is what is right for them.
+func (p *Profile) halfRaise(b *Bins, reuse []float64) []float64 {
+	half, pair := newEndings(b), newEndings(b)
+	seen := make([]float64, b.Len()) // weight of half lines' reuses
+	var after uint64
+	halves := 0
+	for i := range p.Records {
+		if r := &p.Records[i]; r.Half {
+			halves++
+			after = max(after, r.After)
 		}
 	}
-	out := NewHist(line.Bins)
-	out.N, out.Lost = line.N, line.Lost
-	total, atB := line.Total(), line.Above(burst)
-	half0, pair0 := half.Above(burst), pair.Above(burst)
-	alive := 1.0
-	for i := range out.W {
-		last := out.Bins.Hi(i) - 1
-		if out.Bins.isOpen(i) {
-			last = out.Bins.Lo(i)
+	if halves == 0 {
+		return nil
+	}
+	first := b.Index(after + 1)
+	if b.Lo(first) < after+1 && first+1 < b.Len() {
+		first++
+	}
+	for i := range p.Records {
+		r := &p.Records[i]
+		if !r.Half {
+			continue
 		}
-		s := line.Above(last)
-		if last > burst {
-			s = atB
-			if half0 > 0 && pair0 > 0 {
-				s = HalfLineSurvival(atB, half.Above(last)/half0, pair.Above(last)/pair0)
+		at := b.Index(max(r.Time, 1))
+		if r.Kind == Reuse {
+			seen[at] += r.Accesses
+		}
+		if at < first {
+			continue
+		}
+		half.add(r.Kind, at, r.Accesses)
+		pair.add(r.Pair, b.Index(max(r.PairTime, 1)), r.Accesses)
+	}
+	// What another thread ended says no more about the halves.
+	for i, w := range half.invalid {
+		half.cut[i] += w
+	}
+	raise := make([]float64, b.Len())
+	r4, r2 := risk{}, risk{}
+	r4.n, r2.n = half.total(), pair.total()
+	steepest, factor := 0.0, 1.0
+	known := false
+	for i := first; i < len(raise); i++ {
+		before := r4.hazard
+		r4.pass(b, i, half.reuse[i], half.cut[i])
+		r2.pass(b, i, pair.reuse[i], pair.cut[i])
+		if step := r4.hazard - before; step > 0 && !math.IsInf(r4.hazard, 1) {
+			to := -math.Log(HalfLineSurvival(1, math.Exp(-r4.hazard), math.Exp(-r2.hazard)))
+			factor = max(0, to-steepest) / step
+			steepest = max(steepest, to)
+			if !known {
+				known = true
+				for j := range first {
+					raise[j] = max(1, factor)
+				}
 			}
 		}
-		s = min(s, alive)
-		out.W[i] = total * (alive - s)
-		alive = s
+		raise[i] = factor
 	}
-	out.Cold = total * alive
-	return out, nil
+	for i, f := range raise {
+		share := 0.0
+		if reuse[i] > 0 {
+			share = seen[i] / reuse[i]
+		}
+		raise[i] = 1 + share*(f-1)
+	}
+	return raise
+}
+
+// risk is a cumulative hazard by Kaplan & Meier.
+type risk struct{ n, hazard float64 }
+
+// pass goes through bin i.
+func (r *risk) pass(b *Bins, i int, event, cut float64) {
+	if event > 0 {
+		_, width := b.span(i)
+		exposed := r.n - cut*(1-(width+1)/(2*width))
+		r.hazard -= math.Log(max(0, 1-min(1, event/exposed)))
+	}
+	r.n -= event + cut
 }

@@ -1,5 +1,7 @@
 package model
 
+import "math"
+
 // KaplanMeier estimates how observations that were cut off would have ended.
 //
 // event[i] and cutoff[i] are the weights of the observations that ended in
@@ -19,6 +21,13 @@ package model
 // observation would have gone on. Cut-offs that come with program phases
 // break that.
 func KaplanMeier(mass []float64, bins *Bins, event, cutoff []float64, never float64) (rest float64) {
+	return raisedKaplanMeier(mass, bins, event, cutoff, never, nil)
+}
+
+// raisedKaplanMeier is KaplanMeier where the events seen in bin i are those of
+// a part only: the hazard of the whole is raise[i] times theirs. A nil raise is
+// all ones.
+func raisedKaplanMeier(mass []float64, bins *Bins, event, cutoff []float64, never float64, raise []float64) (rest float64) {
 	risk := never
 	for i := range event {
 		risk += event[i] + cutoff[i]
@@ -34,7 +43,11 @@ func KaplanMeier(mass []float64, bins *Bins, event, cutoff []float64, never floa
 				_, width := bins.span(i)
 				exposed -= c * (1 - (width+1)/(2*width))
 			}
-			mass[i] = alive * min(1, d/exposed)
+			die := min(1, d/exposed)
+			if raise != nil {
+				die = 1 - math.Pow(1-die, raise[i])
+			}
+			mass[i] = alive * die
 			alive -= mass[i]
 		}
 		risk -= d + c

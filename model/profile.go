@@ -143,6 +143,19 @@ type Record struct {
 	BelowResolution bool
 	// Exact: Time was counted by reading ahead, not timed.
 	Exact bool
+	// Distinct is the number of different blocks touched from the use to just
+	// before the reuse, the block itself among them, where that was counted:
+	// the stack distance is one less. 0 where it was not.
+	Distinct uint64
+
+	// Half: reading ahead saw no reuse of the block within After accesses, and
+	// from there on only half of it was watched, four words with the one that
+	// was used among them. Time is that of the half. Pair says how the aligned
+	// two words with the used one ended, Reuse or Censored, and PairTime when;
+	// see HalfLineSurvival.
+	Half            bool
+	After, PairTime uint64
+	Pair            Kind
 
 	Observations int64   // how many observations this record sums
 	Accesses     float64 // how many of the program's accesses they stand for

@@ -29,11 +29,14 @@
 // misses are more than chance (model.Profile.Quotable), else reuses.
 //
 // Labels: kind, access (load, store), data (the object the use touched), clock, below_resolution and exact
-// (true: the time was counted by reading ahead); with a unit reuse_time (accesses), cpu_time (nanoseconds, only where that is the
+// (true: the time was counted by reading ahead), pair (only where half of the
+// block was watched, model.Record.Half: how its pair of words ended); with a unit reuse_time (accesses), cpu_time (nanoseconds, only where that is the
 // clock's unit), stack_distance (bytes, the mean of the sample), tid,
 // stack (private or shared, unless only the thread itself was watched), end_tid, used_address and
 // written_address (where another thread ended the observation, or wrote elsewhere in the line),
-// epoch (the stretch of the thread's run, in order, if known; merging makes equal numbers of a thread one).
+// epoch (the stretch of the thread's run, in order, if known; merging makes equal numbers of a thread one),
+// distinct (blocks, where they were counted), read_ahead and pair_time (accesses,
+// with pair).
 // Censored and pruned samples carry in reuse_time the age at which their
 // observation ended.
 //

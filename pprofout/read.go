@@ -178,6 +178,16 @@ func (d *decoder) sample(s *profile.Sample, losses map[string]int64) error {
 	if name := first(s.Label[dataLabel]); name != "" {
 		r.Data = d.datum(name)
 	}
+	if n := first(s.NumLabel[distinct]); n > 0 {
+		r.Distinct = uint64(n)
+	}
+	if word := first(s.Label[pairLabel]); word != "" {
+		r.Half = true
+		if r.Pair, ok = model.ParseKind(word); !ok {
+			return fmt.Errorf("pair %.40q is not known", word)
+		}
+		r.After, r.PairTime = uint64(max(0, first(s.NumLabel[readAhead]))), uint64(max(0, first(s.NumLabel[pairTime])))
+	}
 	r.TID = int(first(s.NumLabel[tidLabel]))
 	r.Epoch = int(first(s.NumLabel[epochLabel]))
 	if r.Stack, ok = model.ParseStackKind(cmp.Or(first(s.Label[stackLabel]), model.StackOwn.String())); !ok {

@@ -49,11 +49,12 @@ func sampleProfile() *model.Profile {
 		Source: "cpu-clock", Period: 1e6, Clock: clock, Block: 64, BinsPerOctave: 8,
 		Caches: []model.Cache{{Level: "L1d", Size: 32 << 10, Ways: 8, Line: 64}, {Level: "L2", Size: 1 << 20, Ways: 16, Line: 64}},
 		Records: []model.Record{
-			timed(model.Record{Kind: model.Reuse, Use: []*model.Location{inner, mainF}, Reuse: []*model.Location{store, mainF}, Op: model.Load, TID: 71, Epoch: 3, Exact: true,
+			timed(model.Record{Kind: model.Reuse, Use: []*model.Location{inner, mainF}, Reuse: []*model.Location{store, mainF}, Op: model.Load, TID: 71, Epoch: 3, Exact: true, Distinct: 3,
 				Observations: 3, Accesses: 4.5e6, Reuses: 5e6, Misses: []float64{2e6, 1e6}, Distance: 3e5}, 100000),
 			timed(model.Record{Kind: model.Reuse, Use: []*model.Location{inner, mainF}, Reuse: []*model.Location{inner, mainF}, Op: model.Store, TID: 72, BelowResolution: true,
 				Observations: 7, Accesses: 1.05e7, Reuses: 1.05e7, Misses: []float64{0, 0}, Distance: 70}, 500),
-			timed(model.Record{Kind: model.Censored, Use: []*model.Location{memcpy, mainF}, Op: model.Load, TID: 71, Observations: 2, Accesses: 3e6, Misses: []float64{3e6, 3e6}}, 9e8),
+			timed(model.Record{Kind: model.Censored, Use: []*model.Location{memcpy, mainF}, Op: model.Load, TID: 71, Observations: 2, Accesses: 3e6, Misses: []float64{3e6, 3e6},
+				Half: true, After: mid(255), Pair: model.Censored, PairTime: mid(1.35e9)}, 9e8),
 			timed(model.Record{Kind: model.Pruned, Use: []*model.Location{jit}, TID: 71, Observations: 1, Accesses: 1.5e6, Misses: []float64{0, 0}}, 7e6),
 			timed(model.Record{Kind: model.Invalidated, Use: []*model.Location{store, mainF}, Reuse: []*model.Location{memcpy, mainF}, Op: model.Store, TID: 72,
 				Observations: 1, Accesses: 1.5e6, Misses: []float64{1.5e6, 1.5e6}}, 7e6),
@@ -95,8 +96,8 @@ func read(t testing.TB, b []byte) *model.Profile {
 func canon(p *model.Profile) []string {
 	var out []string
 	for _, r := range p.Records {
-		s := fmt.Sprintf("%s %s tid=%d epoch=%d time=%d native=%d below=%t exact=%t n=%d acc=%g reuses=%g misses=%g dist=%g", r.Kind, r.Op, r.TID, r.Epoch, r.Time, r.Native,
-			r.BelowResolution, r.Exact, r.Observations, r.Accesses, r.Reuses, r.Misses, r.Distance)
+		s := fmt.Sprintf("%s %s tid=%d epoch=%d time=%d native=%d below=%t exact=%t distinct=%d half=%t/%d/%s/%d n=%d acc=%g reuses=%g misses=%g dist=%g", r.Kind, r.Op, r.TID, r.Epoch, r.Time, r.Native,
+			r.BelowResolution, r.Exact, r.Distinct, r.Half, r.After, r.Pair, r.PairTime, r.Observations, r.Accesses, r.Reuses, r.Misses, r.Distance)
 		for _, st := range [][]*model.Location{r.Reuse, r.Use} {
 			s += " |"
 			for _, l := range st {

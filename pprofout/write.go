@@ -32,6 +32,10 @@ const (
 	belowLabel  = "below_resolution"
 	exactLabel  = "exact"
 	dataLabel   = "data"
+	pairLabel   = "pair"
+	pairTime    = "pair_time"
+	readAhead   = "read_ahead"
+	distinct    = "distinct"
 	reuseTime   = "reuse_time"
 	cpuTime     = "cpu_time"
 	distance    = "stack_distance"
@@ -181,6 +185,8 @@ type group struct {
 	used, wrote  uint64 // addresses
 	time, native uint64 // middles of bins
 	below, exact bool
+	distinct     uint64 // middle of a bin
+	half         halfWatch
 	loss         string // reason, for a count instead of records
 	data         string // object accessed, "" if not recorded
 	stack        []*profile.Location
@@ -189,6 +195,14 @@ type group struct {
 	weights      []float64 // of the other columns
 	reused       float64   // reuses in units of observations
 	distance     float64   // sum over reused of stack distances, in bytes
+}
+
+// halfWatch is what a record says of a watch over half a block; middles of
+// bins.
+type halfWatch struct {
+	half            bool
+	pair            model.Kind
+	after, pairTime uint64
 }
 
 func (e *encoder) add(r *model.Record) error {
@@ -218,6 +232,12 @@ func (e *encoder) add(r *model.Record) error {
 	}
 	if timed(r.Kind) {
 		g.below, g.exact = r.BelowResolution, r.Exact
+		if r.Distinct > 0 {
+			g.distinct = e.bins.Mid(e.bins.Index(r.Distinct))
+		}
+		if r.Half {
+			g.half = halfWatch{true, r.Pair, e.bins.Mid(e.bins.Index(r.After)), e.bins.Mid(e.bins.Index(r.PairTime))}
+		}
 		g.time = e.bins.Mid(e.bins.Index(r.Time))
 		if e.p.Clock.Unit == nanoseconds {
 			g.native = e.bins.Mid(e.bins.Index(r.Native))
@@ -264,10 +284,11 @@ func (e *encoder) addLoss(reason string, n int64) {
 // group returns the sum with g's key, which is g if it is the first.
 func (e *encoder) group(g *group) *group {
 	key := e.key[:0]
-	for _, v := range [...]uint64{uint64(g.kind), uint64(g.op), uint64(g.tid), uint64(g.epoch), uint64(g.stackKind), uint64(g.end), g.used, g.wrote, g.time, g.native} {
+	for _, v := range [...]uint64{uint64(g.kind), uint64(g.op), uint64(g.tid), uint64(g.epoch), uint64(g.stackKind), uint64(g.end), g.used, g.wrote, g.time, g.native,
+		g.distinct, uint64(g.half.pair), g.half.after, g.half.pairTime} {
 		key = binary.LittleEndian.AppendUint64(key, v)
 	}
-	for _, b := range [...]bool{g.below, g.exact} {
+	for _, b := range [...]bool{g.below, g.exact, g.half.half} {
 		if b {
 			key = append(key, 1)
 		} else {
@@ -384,7 +405,7 @@ func (e *encoder) profile() (*profile.Profile, error) {
 		return cmp.Or(compareStacks(a.stack, b.stack), cmp.Compare(a.kind, b.kind), cmp.Compare(a.op, b.op),
 			cmp.Compare(a.tid, b.tid), cmp.Compare(a.epoch, b.epoch), cmp.Compare(a.stackKind, b.stackKind), cmp.Compare(a.end, b.end), cmp.Compare(a.used, b.used), cmp.Compare(a.wrote, b.wrote),
 			cmp.Compare(a.time, b.time), cmp.Compare(a.native, b.native), compareBool(a.below, b.below), compareBool(a.exact, b.exact),
-			cmp.Compare(a.data, b.data))
+			cmp.Compare(a.data, b.data), cmp.Compare(a.distinct, b.distinct), compareHalves(a.half, b.half))
 	})
 	carries := make([]carry, len(out.SampleType))
 	for i, t := range out.SampleType {
@@ -444,6 +465,9 @@ func (e *encoder) sample(g *group) *profile.Sample {
 	if g.exact {
 		s.Label[exactLabel] = []string{"true"}
 	}
+	if g.half.half {
+		s.Label[pairLabel] = []string{g.half.pair.String()}
+	}
 	num := func(name, unit string, v int64) {
 		s.NumLabel[name], s.NumUnit[name] = []int64{v}, []string{unit}
 	}
@@ -465,10 +489,21 @@ func (e *encoder) sample(g *group) *profile.Sample {
 			num(cpuTime, nanoseconds, int64(g.native))
 		}
 	}
+	if g.distinct > 0 {
+		num(distinct, "blocks", int64(g.distinct))
+	}
+	if g.half.half {
+		num(readAhead, "accesses", int64(g.half.after))
+		num(pairTime, "accesses", int64(g.half.pairTime))
+	}
 	if d := math.Round(g.distance / g.reused); d < 1<<63 { // false for NaN
 		num(distance, "bytes", int64(d))
 	}
 	return s
+}
+
+func compareHalves(a, b halfWatch) int {
+	return cmp.Or(compareBool(a.half, b.half), cmp.Compare(a.pair, b.pair), cmp.Compare(a.after, b.after), cmp.Compare(a.pairTime, b.pairTime))
 }
 
 // number gives IDs to mappings, locations and functions.

@@ -17,7 +17,8 @@ import (
 // measured time; its spread is what a single measurement cannot resolve.
 type TwoTrap struct {
 	P10, P50, P90 float64
-	N             int // immediate reuses measured
+	Times         []float64 // the last few hundred single ones
+	N             int       // immediate reuses measured
 	// Cost of a trap to the thread, in nanoseconds; P50 if the clock is CPU
 	// time.
 	Cost float64
@@ -29,12 +30,34 @@ type TwoTrap struct {
 // Resolution is the reuse time below which nothing is known of a single pair.
 func (t TwoTrap) Resolution() float64 { return t.P90 - t.P10 }
 
+// keptTimes are the last so many, for the constant may drift.
+const keptTimes = 400
+
+// Join takes further times of immediate reuses into account.
+func (t TwoTrap) Join(times []float64) TwoTrap {
+	t.Times = slices.Concat(t.Times, times)
+	t.N += len(times)
+	t.Times = t.Times[max(0, len(t.Times)-keptTimes):]
+	sorted := slices.Sorted(slices.Values(t.Times))
+	at := func(q float64) float64 { return sorted[int(q*float64(len(sorted)-1))] }
+	t.P10, t.P50, t.P90 = at(.1), at(.5), at(.9)
+	return t
+}
+
 // Calibrate measures n immediate reuses in a thread of its own process: two
 // adjacent loads of one watched word.
 func (k *Kernel) Calibrate(n int) (TwoTrap, error) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
-
+	times, costs, err := k.ImmediateReuses(n, func(*Trap) {})
+	if err != nil {
+		return TwoTrap{}, err
+	}
+	if len(times) < max(n/2, 1) {
+		return TwoTrap{}, fmt.Errorf("calibrate: a watched word was touched twice %d times, seen %d times: "+
+			"hardware watchpoints do not work here, or rdx runs in a PID namespace of its own (run it in the host's)", n, len(times))
+	}
+	slices.Sort(costs)
 	index, t, err := k.AddThread(unix.Gettid())
 	if err != nil {
 		return TwoTrap{}, fmt.Errorf("calibrate: %w", err)
@@ -47,10 +70,30 @@ func (k *Kernel) Calibrate(n int) (TwoTrap, error) {
 	if counter != nil {
 		defer counter.Close()
 	}
+	limit, err := k.calibrateLimit(index, t, n/2)
+	if err != nil {
+		return TwoTrap{}, err
+	}
+	return TwoTrap{Cost: costs[len(costs)/2], Limit: limit}.Join(times), nil
+}
 
+// ImmediateReuses measures n of them in the calling OS thread: the times
+// between the two traps by the clock, and by the wall. Traps of other threads
+// that are waiting to be read go to stray.
+func (k *Kernel) ImmediateReuses(n int, stray func(*Trap)) (times, walls []float64, err error) {
+	index, t, err := k.AddThread(unix.Gettid())
+	if err != nil {
+		return nil, nil, fmt.Errorf("calibrate: %w", err)
+	}
+	defer k.RemoveThread(index)
+	counter, err := k.OpenCounter(index, int(t.Tid))
+	if err != nil {
+		return nil, nil, fmt.Errorf("calibrate: %w", err)
+	}
+	if counter != nil {
+		defer counter.Close()
+	}
 	word := &newWords()[0].word
-	times := make([]float64, 0, n)
-	costs := make([]float64, 0, n)
 	var trap Trap
 	for range n {
 		slot := &t.Slots[0]
@@ -58,7 +101,7 @@ func (k *Kernel) Calibrate(n int) (TwoTrap, error) {
 		slot.State = SlotArmed
 		w, err := k.Arm(int(t.Tid), 0, uint64(uintptr(unsafe.Pointer(word))), 2)
 		if err != nil {
-			return TwoTrap{}, fmt.Errorf("calibrate: %w", err)
+			return nil, nil, fmt.Errorf("calibrate: %w", err)
 		}
 		word.Load()
 		word.Load()
@@ -67,34 +110,25 @@ func (k *Kernel) Calibrate(n int) (TwoTrap, error) {
 		for {
 			ok, err := k.ReadTrap(&trap)
 			if err != nil {
-				return TwoTrap{}, fmt.Errorf("calibrate: %w", err)
+				return nil, nil, fmt.Errorf("calibrate: %w", err)
 			}
 			if !ok {
 				break
 			}
 			switch {
-			case trap.Index != index || trap.Seq != slot.Seq:
+			case trap.Index != index:
+				stray(&trap)
+			case trap.Seq != slot.Seq:
 			case trap.Kind == TrapUse:
 				use, lag, at = trap.Clock, trap.ClockLag, trap.Time
 			case trap.ClockLag == ClockFailed || trap.ClockLag != lag:
 			case trap.Kind == TrapReuse:
 				times = append(times, float64(trap.Clock-use))
-				costs = append(costs, float64(trap.Time-at))
+				walls = append(walls, float64(trap.Time-at))
 			}
 		}
 	}
-	if len(times) < n/2 {
-		return TwoTrap{}, fmt.Errorf("calibrate: a watched word was touched twice %d times, seen %d times: "+
-			"hardware watchpoints do not work here, or rdx runs in a PID namespace of its own (run it in the host's)", n, len(times))
-	}
-	slices.Sort(times)
-	slices.Sort(costs)
-	at := func(q float64) float64 { return times[int(q*float64(len(times)-1))] }
-	limit, err := k.calibrateLimit(index, t, n/2)
-	if err != nil {
-		return TwoTrap{}, err
-	}
-	return TwoTrap{at(.1), at(.5), at(.9), len(times), costs[len(costs)/2], limit}, nil
+	return times, walls, nil
 }
 
 // newWords returns words to be watched, each in a cache line of its own and

@@ -23,6 +23,9 @@ const MaxThreads = 16384
 // machine may offer fewer.
 const NumSlots = 4
 
+// NoSlot is the HoldSlot of a sample that has won none.
+const NoSlot = NumSlots
+
 // Slot and Thread are shared with the BPF programs: user space writes them
 // only while the thread is held.
 type (
@@ -152,6 +155,13 @@ func (k *Kernel) SetAccept(p float64) error {
 	p = min(max(p, 0), 1)
 	return k.obj.Accept.Set(uint32(p * (1<<32 - 1)))
 }
+
+// HoldLosers makes samples that win no slot be held, too, with NoSlot.
+func (k *Kernel) HoldLosers() error { return k.obj.HoldLosers.Set(uint32(1)) }
+
+// SetHalfLines makes all slots of a thread serve one sample each: see half_line
+// in the programs.
+func (k *Kernel) SetHalfLines() error { return k.obj.HalfLine.Set(uint32(1)) }
 
 // SetHoldLimit sets the most holds a second, over all threads.
 func (k *Kernel) SetHoldLimit(perSecond uint32) error {

@@ -16,6 +16,11 @@ func (l Located) words() int {
 	return int((l.Addr+uint64(l.Size)-1)/wordSize-l.Addr/wordSize) + 1
 }
 
+// touches says whether the access overlaps the aligned word.
+func (l Located) touches(word uint64) bool {
+	return l.Addr < word+wordSize && word < l.Addr+uint64(l.Size)
+}
+
 // word is the address of the i-th of them.
 func (l Located) word(i int) uint64 { return (l.Addr/wordSize + uint64(i)) * wordSize }
 
@@ -28,14 +33,19 @@ type Ahead struct {
 	// Before is the number of instructions that touch Word before Use does:
 	// traps to let pass.
 	Before int
+	// Half is the half line with Word in it: Word, the other word of its
+	// aligned pair, the other two.
+	Half [4]Part
 	// Stack is the call stack at the end of the use's instruction; nil on
 	// arm64, where the trap has it.
 	Stack *unwind.Snapshot
 
-	// Reuse is the reuse time in accesses if the next access to Word was
-	// read ahead, and else 0; ReusePC is its instruction, ReuseStack its call
-	// stack.
+	// Reuse is the reuse time in accesses if the next access to Word's block
+	// was read ahead, and else 0; ReusePC is its instruction, ReuseStack its
+	// call stack. Distinct counts the different blocks touched from Use on
+	// until then, Word's own among them.
 	Reuse      int
+	Distinct   int
 	ReusePC    uint64
 	ReuseStack *unwind.Snapshot
 	// After is the number of accesses read ahead after Use. Without a Reuse
@@ -44,6 +54,26 @@ type Ahead struct {
 	// End says why reading ahead ended: "accesses done" if nothing was in
 	// the way.
 	End string
+}
+
+// Part is a word of a half line, and how many traps at it are to be let pass:
+// those before the use, and but for the word of the use that of the use's own
+// instruction.
+type Part struct {
+	Word   uint64
+	Before int
+}
+
+// halfLine are the words of the half line, 32 bytes, that word is in.
+func halfLine(word uint64) (h [4]Part) {
+	const pair = 2 * wordSize
+	other := word &^ (2*pair - 1)
+	if word&pair == 0 {
+		other += pair
+	}
+	h[0].Word, h[1].Word = word, word^wordSize
+	h[2].Word, h[3].Word = other, other+wordSize
+	return h
 }
 
 // Stretch is a run of accesses whose two ends can be timed: words that few of

@@ -9,6 +9,9 @@ import (
 	"github.com/rdx-profiler/rdx/sampler/operand"
 )
 
+// ReadsAhead says whether a Locator does more than find the next access.
+const ReadsAhead = true
+
 // Instructions allowed an access: where code does not touch memory, reading
 // ahead ends.
 const (
@@ -26,6 +29,7 @@ type Locator struct {
 	layout    interp.XSAVELayout
 	xsave     []byte
 	touched   map[uint64]touch
+	blocks    map[uint64]struct{} // touched since the use
 	accessing map[codeAddress]uint64
 	// InSyscall: the thread that was looked at last stands in a system call.
 	// A sample never does; but the signal that holds it is sent by an
@@ -48,14 +52,16 @@ func NewLocator() *Locator {
 		layout:    interp.ReadXSAVELayout(),
 		xsave:     make([]byte, 16384), // AMX tile data included
 		touched:   make(map[uint64]touch),
+		blocks:    make(map[uint64]struct{}),
 		accessing: make(map[codeAddress]uint64),
 	}
 }
 
 // Ahead reads ahead of the held thread tid of process pid: to the access
-// after the next skip ones, and up to burst accesses on from there. pick(n)
-// chooses one of n. The error is a *Declined: the sample is lost.
-func (l *Locator) Ahead(pid, tid, skip, burst int, pick func(n int) int) (Ahead, error) {
+// after the next skip ones, and up to burst accesses on from there. A reuse is
+// that of an aligned block of so many bytes. pick(n) chooses one of n. The
+// error is a *Declined: the sample is lost.
+func (l *Locator) Ahead(pid, tid, skip, burst, block int, pick func(n int) int) (Ahead, error) {
 	if err := l.readRegs(pid, tid, samplePages); err != nil {
 		return Ahead{}, err
 	}
@@ -84,24 +90,39 @@ func (l *Locator) Ahead(pid, tid, skip, burst int, pick func(n int) int) (Ahead,
 	ahead := Ahead{Use: Located{Addr: a.Addr, Size: int(a.Size), Store: a.Store, PC: a.PC, Next: l.regs.RIP}}
 	ahead.Word = ahead.Use.word(pick(ahead.Use.words()))
 	ahead.Before = instructionsTouching(all[:skip], a.Inst, ahead.Word)
+	ahead.Half = halfLine(ahead.Word)
+	for i := range ahead.Half {
+		part := &ahead.Half[i]
+		last := a.Inst
+		if i > 0 {
+			last++
+		}
+		part.Before = instructionsTouching(all, last, part.Word)
+	}
 	ahead.Stack = l.snapshot()
 
-	l.follow(&ahead, all[skip+1:], burst)
+	l.follow(&ahead, all[skip+1:], burst, uint64(block))
 	return ahead, nil
 }
 
 // follow looks for the reuse in rest, the other accesses of the use's own
 // instruction, and then ahead of it.
-func (l *Locator) follow(ahead *Ahead, rest []interp.Access, burst int) {
+func (l *Locator) follow(ahead *Ahead, rest []interp.Access, burst int, block uint64) {
+	own := ahead.Word / block
+	clear(l.blocks)
 	for {
 		for _, a := range rest {
 			ahead.After++
-			if overlaps(a, ahead.Word) {
+			from, to := a.Addr/block, (a.Addr+uint64(a.Size)-1)/block
+			if from <= own && own <= to {
 				l.machine.Regs(&l.regs)
-				ahead.Reuse = ahead.After
+				ahead.Reuse, ahead.Distinct = ahead.After, 1+len(l.blocks)
 				ahead.ReusePC, ahead.ReuseStack = a.PC, l.snapshot()
 				ahead.End = interp.AccessesDone.String()
 				return
+			}
+			for ; from <= to; from++ {
+				l.blocks[from] = struct{}{}
 			}
 		}
 		if ahead.After >= burst {
@@ -249,12 +270,17 @@ func (l *Locator) operand(end interp.End, pick func(n int) int) (Ahead, error) {
 		return Ahead{}, &Declined{Reason: "masked or gathered access", Op: end.Op}
 	}
 	use := Located{Addr: a.Addr, Size: a.Size, Store: a.Store, PC: r.RIP, Next: r.RIP + uint64(in.Len)}
-	return Ahead{
-		Use:   use,
-		Word:  use.word(pick(use.words())),
-		Stack: l.snapshot(),
-		End:   end.Cause.String() + ": " + end.Op,
-	}, nil
+	word := use.word(pick(use.words()))
+	ahead := Ahead{Use: use, Word: word, Half: halfLine(word), Stack: l.snapshot(), End: end.Cause.String() + ": " + end.Op}
+	for i := range ahead.Half[1:] {
+		part := &ahead.Half[1+i]
+		for _, a := range l.operands {
+			if (Located{Addr: a.Addr, Size: a.Size}).touches(part.Word) {
+				part.Before = 1
+			}
+		}
+	}
+	return ahead, nil
 }
 
 // Accessing is an address inside the instruction that made the access after

@@ -43,7 +43,7 @@ func (l *locating) Hold(tid int, signal unix.Signal) bool {
 		return false
 	}
 	l.skip = l.skip*5%257 + 1
-	_, err := l.locator.Ahead(l.pid, tid, l.skip, 64, func(n int) int { return n - 1 })
+	_, err := l.locator.Ahead(l.pid, tid, l.skip, 64, 8, func(n int) int { return n - 1 })
 	l.found <- err
 	return true
 }

@@ -8,6 +8,9 @@ import (
 	"github.com/rdx-profiler/rdx/sampler/operand"
 )
 
+// ReadsAhead says whether a Locator does more than find the next access.
+const ReadsAhead = false
+
 // Locator finds the next access of a held thread by decoding from where it
 // stands; the thread itself is not moved. It is for the tracing thread only.
 //
@@ -40,7 +43,7 @@ const (
 // Ahead finds the next access of the held thread tid of process pid. Of an
 // instruction with several, pick(n) chooses one of n. The error is a
 // *Declined: the sample is lost.
-func (l *Locator) Ahead(pid, tid, _, _ int, pick func(n int) int) (Ahead, error) {
+func (l *Locator) Ahead(pid, tid, _, _, _ int, pick func(n int) int) (Ahead, error) {
 	var u userRegs
 	iov := unix.Iovec{Base: (*byte)(unsafe.Pointer(&u)), Len: uint64(unsafe.Sizeof(u))}
 	if _, _, e := unix.Syscall6(unix.SYS_PTRACE, unix.PTRACE_GETREGSET, uintptr(tid), ntPRStatus, uintptr(unsafe.Pointer(&iov)), 0, 0); e != 0 {

@@ -134,7 +134,7 @@ func one(p pattern, rdx, bin, dir string, seconds float64, extra []string) error
 		return fmt.Errorf("target says %q: %w", line, err)
 	}
 	// Until the target ends.
-	cmd := exec.Command(rdx, append([]string{"attach", "-q", "-p", strconv.Itoa(target.Process.Pid), "-o", file}, extra...)...)
+	cmd := exec.Command(rdx, append([]string{"attach", "-q", "-p", strconv.Itoa(target.Process.Pid), "--granularity", "word", "-o", file}, extra...)...)
 	cmd.Stderr = os.Stderr
 	if err := cmd.Run(); err != nil {
 		return err

@@ -29,6 +29,7 @@ type recordFlags struct {
 	gap      time.Duration
 	rate     float64
 	burst    string
+	grain    string
 	source   string
 	clock    string
 	stack    string
@@ -49,6 +50,7 @@ func (f *recordFlags) register(cmd *cobra.Command) {
 	fs.DurationVar(&f.gap, "gap", 0, "mean CPU time between two ticks of a thread, of which --overhead decides how many become samples (default: by what a sample and a tick cost)")
 	fs.Float64Var(&f.rate, "access-rate", 0, "accesses per nanosecond of CPU time, or per instruction if those are the clock; where no PMU counts accesses (default: measured by reading ahead)")
 	fs.StringVar(&f.burst, "burst", "auto", "accesses to read ahead of each sample: a number, off, or auto for as many as the clock can't time")
+	fs.StringVar(&f.grain, "granularity", collector.Auto, "what counts as one datum: line (64 bytes; half of it is watched, by all of a thread's watchpoints, and the rest extrapolated), word (8 bytes), or auto for lines where rdx reads ahead")
 	fs.StringVar(&f.source, "source", collector.Auto, "what picks the samples: pmu (the processor's counter of loads and stores), clock (CPU time) or auto")
 	fs.StringVar(&f.clock, "clock", collector.Auto, "what reuse times are measured in: pmu (loads and stores counted, or instructions), cpu-time or auto")
 	fs.StringVar(&f.stack, "stack", collector.OwnStack, "where a reuse is looked for: own (in the thread itself), private (other threads' writes invalidate), shared (a reuse is any thread's) or both (each sample for one of the two)")
@@ -141,6 +143,7 @@ func (f *recordFlags) record(cmd *cobra.Command, cfg collector.Config) error {
 			return usageError{fmt.Errorf("--burst %s: want a number of accesses, off or auto", f.burst)}
 		}
 	}
+	cfg.Granularity = f.grain
 	cfg.Source = f.source
 	cfg.Clock = f.clock
 	cfg.Stack = f.stack

@@ -27,6 +27,7 @@ type overview struct {
 	Kinds        map[string]int64 `json:"observations_by_kind"`
 	Lost         int64            `json:"lost"`
 	Losses       map[string]int64 `json:"losses"`
+	Shares       model.Shares     `json:"shares"`
 	Caches       []cacheMisses    `json:"caches"`
 	Warnings     []string         `json:"warnings"`
 	Remarks      []string         `json:"remarks"`
@@ -46,7 +47,8 @@ const lossPrefix = "lost: "
 func survey(p *model.Profile) *overview {
 	o := &overview{Command: p.Command, Start: p.Start, Seconds: p.Duration.Seconds(), Source: p.Source,
 		Clock: p.Clock.Name, ClockUnit: p.Clock.Unit, AccessRate: p.Clock.Rate, RateSource: p.Clock.RateSource,
-		Resolution: p.Clock.Resolution, Block: p.Block, Kinds: map[string]int64{}, Losses: map[string]int64{}, Remarks: p.Comments}
+		Resolution: p.Clock.Resolution, Block: p.Block, Kinds: map[string]int64{}, Losses: map[string]int64{}, Remarks: p.Comments,
+		Shares: p.Shares()}
 	misses := make([]float64, len(p.Caches))
 	var unnamed int64
 	for i := range p.Records {
@@ -200,6 +202,10 @@ func writeOverview(w io.Writer, o *overview) error {
 		}
 	}
 	row("observations", fmt.Sprintf("%d of %s accesses: %s; lost %d", o.Observations, siCount(o.Accesses), strings.Join(kinds, ", "), o.Lost))
+	if s := o.Shares; s.Exact > 0 {
+		row("rests on", fmt.Sprintf("%s counted by reading ahead, %s timed, %s interpolated, %s never seen reused",
+			percent(s.Exact, 1), percent(s.Timed, 1), percent(s.Interpolated, 1), percent(s.Unseen, 1)))
+	}
 	for _, c := range o.Caches {
 		row(fmt.Sprintf("%s %s", c.Level, siBytes(float64(c.Size))), fmt.Sprintf("%s of accesses predicted to miss", o.missRatio(c)))
 	}

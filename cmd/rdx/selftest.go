@@ -104,6 +104,7 @@ func runSelfTest(cfg collector.Config, probe func(pid int)) (*selfTest, error) {
 	cfg.PID = target.cmd.Process.Pid
 	cfg.Duration = selfTestDuration
 	cfg.Overhead = selfTestOverhead
+	cfg.Granularity = collector.Word // what is known of the target
 	s, err := collector.Start(cfg)
 	if err != nil {
 		target.stop()

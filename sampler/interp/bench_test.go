@@ -76,3 +76,32 @@ func BenchmarkBurst(b *testing.B) {
 		w.exited, w.mem = true, nil
 	}
 }
+
+// BenchmarkStep reads ahead by single-stepping instead: what it costs to move a
+// thread by an instruction and to look at its registers.
+func BenchmarkStep(b *testing.B) {
+	rnd := rand.New(rand.NewPCG(1, 1))
+	all := programs(b, rnd)
+	for _, name := range []string{"xz", "python3", "sqlite3"} {
+		if _, err := os.Stat(all[name][0]); err != nil {
+			continue
+		}
+		w := &walk{t: b, child: start(b, nil, all[name]...)}
+		if !w.away(100 * time.Millisecond) {
+			b.Fatalf("%s ended", name)
+		}
+		b.Run(name, func(b *testing.B) {
+			n := 0
+			for b.Loop() {
+				if _, ok := w.child.step(0); !ok {
+					b.Fatalf("%s ended", name)
+				}
+				w.child.raw()
+				n++
+			}
+			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(n), "ns/instruction")
+		})
+		w.kill()
+		w.exited, w.mem = true, nil
+	}
+}

@@ -1,0 +1,79 @@
+// Needs: root, bpf, watchpoint, gcc.
+package collector
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/rdx-profiler/rdx/model"
+)
+
+// A cyclic walk in shuffled order touches each of a line's words once a lap, at
+// random places of it: the line is not touched for a share x of a lap with
+// probability (1-x)^7.
+func TestLines(t *testing.T) {
+	needRoot(t)
+	bin := filepath.Join(t.TempDir(), "pattern")
+	if out, err := exec.Command("gcc", "-O2", "-o", bin, "../bench/patterns/pattern.c").CombinedOutput(); err != nil {
+		t.Fatalf("compile pattern.c: %v: %s", err, out)
+	}
+	const words = 300_000
+	cmd := exec.Command(bin, "cyclic", fmt.Sprint(words), "8")
+	var out strings.Builder
+	cmd.Stdout = &out
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	// At a rate of one access a nanosecond, times are in nanoseconds.
+	s, err := Start(Config{PID: cmd.Process.Pid, Source: Clock, Clock: CPUTime, Burst: AutoBurst, AccessRate: 1, Overhead: 0.2, Seed: 1})
+	if err != nil {
+		cmd.Process.Kill()
+		t.Fatal(err)
+	}
+	defer s.Close()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	p, err := s.Wait(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd.Wait()
+	var accesses uint64
+	var ns float64
+	if _, err := fmt.Sscanf(out.String(), "ready\naccesses=%d ns=%f", &accesses, &ns); err != nil {
+		t.Fatalf("pattern said %q: %v", out.String(), err)
+	}
+	times, err := p.Times()
+	if err != nil {
+		t.Fatal(err)
+	}
+	bins := model.LogBins(1)
+	truth := model.NewHist(bins)
+	above := func(t uint64) float64 { return math.Pow(1-min(1, float64(t)/(ns*words)), 7) }
+	for i := range bins.Len() {
+		truth.W[i] = above(bins.Lo(i)) - above(bins.Hi(i))
+	}
+	a, err := model.Accuracy(truth, times.Rebin(bins))
+	if err != nil {
+		t.Fatal(err)
+	}
+	halves, pairs := 0, 0
+	for _, r := range p.Records {
+		if r.Half && r.Kind == model.Reuse {
+			halves++
+			if r.Pair == model.Reuse {
+				pairs++
+			}
+		}
+	}
+	t.Logf("accuracy %.3f, %d half lines and %d pairs touched again; %v %v", a, halves, pairs, p.Counts, p.Comments)
+	if p.Block != 64 || a < 0.85 || halves < 50 || pairs == 0 || pairs == halves {
+		t.Errorf("block %d, accuracy %.3f, %d half lines, %d pairs", p.Block, a, halves, pairs)
+	}
+}

@@ -1,0 +1,172 @@
+package collector
+
+import (
+	"math"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/rdx-profiler/rdx/model"
+	"github.com/rdx-profiler/rdx/sampler"
+)
+
+// population is a program of two phases in turn, each with a law of reuse
+// times of its own. 0: never reused.
+type population struct {
+	name   string
+	length float64 // of a phase, accesses
+	law    [2]func(r *rand.Rand) float64
+}
+
+func exponential(mean float64) func(r *rand.Rand) float64 {
+	return func(r *rand.Rand) float64 { return 1 + math.Floor(mean*r.ExpFloat64()) }
+}
+
+// mixed is short with probability p.
+func mixed(p float64, short, long func(r *rand.Rand) float64) func(r *rand.Rand) float64 {
+	return func(r *rand.Rand) float64 {
+		if r.Float64() < p {
+			return short(r)
+		}
+		return long(r)
+	}
+}
+
+func never(*rand.Rand) float64 { return 0 }
+
+// simulate samples the population as on_sample and sample do: a slot is drawn,
+// given to its n-th candidate with probability 1/n, and needed only if
+// reading ahead finds no reuse.
+func simulate(p population, rng *rand.Rand, slots int, gap, end float64, burst float64, weigh bool) *model.Profile {
+	type slot struct {
+		n     float64
+		since float64
+		until float64 // of the reuse
+		obs   *observation
+	}
+	var seen []*observation
+	t := &thread{}
+	table := make([]slot, slots)
+	finish := func(s *slot, now float64) {
+		if o := s.obs; o != nil {
+			o.state, o.kind, o.native = done, model.Reuse, s.until-s.since
+			if s.until > now {
+				o.kind, o.native = model.Censored, now-s.since
+			}
+			s.obs = nil
+		}
+	}
+	for now := 0.0; now < end; now += gap {
+		if t.epoch == nil {
+			t.epoch = new(epoch)
+		}
+		t.epoch.cpu += uint64(gap)
+		if rng.IntN(4) != 0 { // thinned, as ticks are
+			continue
+		}
+		for i := range table {
+			if s := &table[i]; s.obs != nil && s.until <= now {
+				finish(s, now)
+				s.n = 0
+			}
+		}
+		s := &table[rng.IntN(slots)]
+		s.n++
+		won := rng.Float64()*s.n < 1
+		after := p.law[int(now/p.length)%2](rng)
+		if after == 0 {
+			after = math.Inf(1)
+		}
+		o := &observation{epoch: t.currentEpoch(), after: int(burst)}
+		seen = append(seen, o)
+		if after <= burst {
+			o.state, o.kind, o.counted, o.native = done, model.Reuse, int(after), after
+			if won && s.obs == nil {
+				s.n = 0
+			}
+			continue
+		}
+		if !won {
+			o.state, o.kind, o.passed, o.counted, o.native = done, model.Censored, true, int(burst)+1, burst+1
+			o.epoch.passed++
+			continue
+		}
+		finish(s, now)
+		s.obs, s.since, s.until = o, now, now+after
+	}
+	for i := range table {
+		finish(&table[i], end)
+	}
+	prof := &model.Profile{Block: 8, BinsPerOctave: 16}
+	watched := (&Session{seen: seen}).watched()
+	for _, o := range seen {
+		n := watched[o.epoch]
+		if weigh && o.passed && n > 0 {
+			continue
+		}
+		r := model.Record{Kind: o.kind, Time: uint64(o.native), Exact: o.counted > 0, Observations: 1, Accesses: 1}
+		if weigh {
+			r.Accesses = o.epoch.perObservation()
+			if n > 0 && o.counted == 0 {
+				r.Accesses *= 1 + float64(o.epoch.passed)/float64(n)
+			}
+		}
+		prof.Records = append(prof.Records, r)
+	}
+	return prof
+}
+
+// The slots' policy, the weights of epochs and Kaplan-Meier together: whatever
+// the law and however it goes with phases, the histogram comes out. Without the
+// weights it does not where the slots are busy in one phase and free in the
+// other.
+func TestPolicyOnPopulations(t *testing.T) {
+	const seed, burst, gap, end = 11, 255, 20_000, 4e9
+	short := exponential(100)
+	for _, c := range []struct {
+		population
+		slots   int
+		least   float64 // accuracy
+		weights bool    // matter
+	}{
+		{population{"steady", 1e9, [2]func(*rand.Rand) float64{mixed(.8, short, exponential(1e6)), mixed(.8, short, exponential(1e6))}}, sampler.NumSlots, .96, false},
+		{population{"steady, lines", 1e9, [2]func(*rand.Rand) float64{mixed(.9, short, exponential(1e5)), mixed(.9, short, exponential(1e5))}}, 1, .95, false},
+		{population{"a third never", 1e9, [2]func(*rand.Rand) float64{mixed(.67, short, never), mixed(.67, short, never)}}, sampler.NumSlots, .94, false},
+		{population{"phases", 4e8, [2]func(*rand.Rand) float64{short, mixed(.5, short, exponential(1e7))}}, sampler.NumSlots, .94, true},
+		{population{"phases, lines", 4e8, [2]func(*rand.Rand) float64{short, mixed(.5, short, exponential(1e6))}}, 1, .94, true},
+	} {
+		rng := rand.New(rand.NewPCG(seed, 1))
+		b := model.LogBins(1)
+		truth := model.NewHist(b)
+		for i := range 200_000 {
+			if at := c.law[i%2](rng); at > 0 {
+				truth.Add(uint64(at), 1)
+			} else {
+				truth.Cold++
+			}
+		}
+		accuracy := func(weigh bool) (float64, int) {
+			p := simulate(c.population, rng, c.slots, gap, end, burst, weigh)
+			// Where nothing is reused slots are never free, and a run has few
+			// observations: of several runs, so that chance does not show.
+			for len(p.Records) < 5000 {
+				more := simulate(c.population, rng, c.slots, gap, end, burst, weigh)
+				p.Records = append(p.Records, more.Records...)
+			}
+			h, err := p.Times()
+			if err != nil {
+				t.Fatal(err)
+			}
+			a, err := model.Accuracy(truth, h.Rebin(b))
+			if err != nil {
+				t.Fatal(err)
+			}
+			return a, len(p.Records)
+		}
+		with, n := accuracy(true)
+		without, _ := accuracy(false)
+		t.Logf("%s: accuracy %.3f of %d observations, without weights %.3f", c.name, with, n, without)
+		if with < c.least || c.weights && without > with-0.03 {
+			t.Errorf("seed %d, %s: accuracy %.3f of %d observations, without weights %.3f", seed, c.name, with, n, without)
+		}
+	}
+}

@@ -1,0 +1,35 @@
+package collector
+
+import (
+	"time"
+
+	"github.com/rdx-profiler/rdx/sampler"
+)
+
+const (
+	// The constant of two traps is measured again so often, in the tracing
+	// thread, by so many immediate reuses: about a millisecond.
+	recalibrateEvery = 10 * time.Second
+	recalibrations   = 20
+)
+
+// recalibrate follows the constant of two traps, which other load on the
+// machine moves.
+func (s *Session) recalibrate() {
+	now := sampler.Monotonic()
+	if s.calibrated == 0 {
+		s.calibrated = now
+	}
+	if now-s.calibrated < recalibrateEvery {
+		return
+	}
+	s.calibrated = now
+	times, _, err := s.kernel.ImmediateReuses(recalibrations, s.pair)
+	if err != nil {
+		s.lose("constant of two traps not measured again")
+		return
+	}
+	if len(times) > 0 {
+		s.calibration = s.calibration.Join(times)
+	}
+}
