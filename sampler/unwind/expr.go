@@ -111,7 +111,8 @@ func evaluate(expr []byte, regs *Regs, mem *Stack, initial uint64, push bool) (v
 	return pop(), true
 }
 
-const maxSteps = 1000
+// maxSteps is more than any table needs: PLT stubs take 9, signal frames 3.
+const maxSteps = 100
 
 func binaryOp(op uint8, a, b uint64) uint64 {
 	truth := func(t bool) uint64 {

@@ -118,6 +118,9 @@ func (p *program) advance(to uint64) bool {
 	return true
 }
 
+// maxSaved states; compilers nest few.
+const maxSaved = 256
+
 func (p *program) reg(n uint64) uint8 {
 	if n >= numRegs {
 		// Vector and other registers are of no use here.
@@ -217,6 +220,9 @@ func (p *program) rule(c *cursor, op uint8) {
 		}
 		p.set(n, rule{kind: register, reg: uint8(from)})
 	case 0x0a: // remember_state
+		if len(p.saved) == maxSaved {
+			panic(malformed("remember_state without an end"))
+		}
 		p.saved = append(p.saved, p.row.clone())
 	case 0x0b: // restore_state
 		if len(p.saved) == 0 {
