@@ -4,19 +4,23 @@ package memrecord
 // The older level bits are used only where the newer level number is absent.
 func DataSrc(v uint64) Access {
 	field := func(low, width int) uint64 { return v >> low & (1<<width - 1) }
-	op, level, lock, tlb := field(0, 5), field(5, 14), field(24, 2), field(26, 7)
+	op, level, snoop, lock, tlb := field(0, 5), field(5, 14), field(19, 5), field(24, 2), field(26, 7)
 	number, remote, hops := field(33, 4), field(37, 1), field(43, 3)
 	const (
 		opLoad, opStore = 2, 4
 		locked          = 2
+		hitModified     = 0x10
 		tlbMiss         = 4
+		tlbL1, tlbL2    = 8, 0x10
 	)
 	return Access{
-		Load:    op&opLoad != 0,
-		Store:   op&opStore != 0,
-		Locked:  lock&locked != 0,
-		TLBMiss: tlb&tlbMiss != 0,
-		Level:   dataSrcLevel(level, number, remote == 1 || hops > 1),
+		Load:   op&opLoad != 0,
+		Store:  op&opStore != 0,
+		Locked: lock&locked != 0,
+		// Intel names both levels where it can't tell them apart.
+		TLBMiss:  tlb&tlbMiss != 0 || tlb&tlbL2 != 0 && tlb&tlbL1 == 0,
+		Modified: snoop&hitModified != 0,
+		Level:    dataSrcLevel(level, number, remote == 1 || hops > 1),
 	}
 }
 
@@ -45,7 +49,7 @@ func dataSrcLevel(bits, number uint64, remote bool) Level {
 		return LevelUnknown
 	case 0xc:
 		return FillBuffer
-	case 0xd:
+	case 9, 0xd, 0xe: // CXL, DRAM, persistent
 		if remote {
 			return RemoteMemory
 		}

@@ -39,6 +39,8 @@ type Access struct {
 	Level   Level
 	TLBMiss bool // of the first level
 	Locked  bool
+	// Modified: the data came from another core's cache, which had changed it.
+	Modified bool
 	// Latency in cycles until the data came; 0 if not reported.
 	Latency int
 }

@@ -16,6 +16,8 @@ func TestDataSrc(t *testing.T) {
 		hit             = 1 << 1 << lvl
 		lock            = 2 << 24
 		tlbHit, tlbMiss = 2 << 26, 4 << 26
+		tlbL1, tlbL2    = 8 << 26, 16 << 26
+		hitm            = 16 << 19
 		num             = 33
 		remote          = 1 << 37
 	)
@@ -37,6 +39,11 @@ func TestDataSrc(t *testing.T) {
 		{"old bits: L1 hit", load | hit | 1<<(lvl+3), Access{Load: true, Level: L1}},
 		{"old bits: local memory", load | hit | 1<<(lvl+7), Access{Load: true, Level: Memory}},
 		{"old bits: remote cache", load | hit | 1<<(lvl+11), Access{Load: true, Level: RemoteCache}},
+		{"TLB of the second level", load | 1<<num | tlbHit | tlbL2, Access{Load: true, Level: L1, TLBMiss: true}},
+		{"TLB of either level", load | 1<<num | tlbHit | tlbL1 | tlbL2, Access{Load: true, Level: L1}},
+		{"changed by another core", load | 3<<num | hitm, Access{Load: true, Level: L3, Modified: true}},
+		{"CXL", load | 9<<num, Access{Load: true, Level: Memory}},
+		{"persistent memory of another node", load | 0xe<<num | remote, Access{Load: true, Level: RemoteMemory}},
 		{"not available", load | 0xf<<num, Access{Load: true, Level: LevelUnknown}},
 	} {
 		if got := DataSrc(tc.v); got != tc.want {
