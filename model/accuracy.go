@@ -58,3 +58,51 @@ func heaviest[K cmp.Ordered](w map[K]float64, n int) []K {
 	})
 	return keys[:min(max(n, 0), len(keys))]
 }
+
+// Scores say how near an estimate is to the truth, all between 0 and 1.
+type Scores struct {
+	L2, L10           float64 // Accuracy on LogBins(1) and LogBins(10)
+	MissMean, MissMax float64 // absolute error of miss ratios
+}
+
+// Score compares estimated stack distances with exact ones. Miss ratios are
+// those at the sizes of LogBins(10) up to the given number of blocks, all
+// there are.
+func Score(exact, estimate *Hist, blocks uint64) (s Scores, err error) {
+	for _, c := range []struct {
+		perOctave int
+		to        *float64
+	}{{1, &s.L2}, {10, &s.L10}} {
+		b := LogBins(c.perOctave)
+		if *c.to, err = Accuracy(exact.Rebin(b), estimate.Rebin(b)); err != nil {
+			return s, err
+		}
+	}
+	grid, n := LogBins(10), 0
+	for i := 1; i < grid.Len() && (n == 0 || grid.Lo(i) <= blocks); i++ {
+		e := math.Abs(exact.MissRatio(grid.Lo(i)) - estimate.MissRatio(grid.Lo(i)))
+		s.MissMean += e
+		s.MissMax = max(s.MissMax, e)
+		n++
+	}
+	s.MissMean /= float64(n)
+	return s, nil
+}
+
+// AtRate is the profile with its timed reuses as another access rate, in
+// accesses per unit of the clock, makes them. Times that were counted stay.
+// What Derive has filled in is that of the old rate.
+func (p *Profile) AtRate(rate float64) *Profile {
+	q := *p
+	q.Records = slices.Clone(p.Records)
+	if !(p.Clock.Rate > 0) {
+		return &q
+	}
+	q.Clock.Rate = rate
+	for i := range q.Records {
+		if r := &q.Records[i]; !r.Exact {
+			r.Time = toUint(math.Round(float64(r.Time) * rate / p.Clock.Rate))
+		}
+	}
+	return &q
+}

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"math/bits"
+	"slices"
 	"sort"
 )
 
@@ -78,6 +79,15 @@ func EdgeBins(edges []uint64) (*Bins, error) {
 	b := &Bins{edges: append([]uint64(nil), edges...), open: true}
 	b.index()
 	return b, nil
+}
+
+// With returns the bins with further lower edges.
+func (b *Bins) With(edges []uint64) *Bins {
+	all := slices.Concat(b.edges, edges)
+	slices.Sort(all)
+	c := &Bins{edges: slices.Compact(all), open: b.open}
+	c.index()
+	return c
 }
 
 func (b *Bins) index() {

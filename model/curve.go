@@ -94,6 +94,9 @@ func (p *Profile) MissRatios(sizes []uint64, o CurveOptions) (*Curve, error) {
 	if e.empty() {
 		return nil, fmt.Errorf("miss ratios: the profile has no observations")
 	}
+	if p.ExactDistances {
+		return p.exactCurve(e, sizes, o.Ways)
+	}
 	r, err := p.newReplicator(e, o)
 	if err != nil {
 		return nil, fmt.Errorf("miss ratios: %w", err)
@@ -134,6 +137,24 @@ func (p *Profile) MissRatios(sizes []uint64, o CurveOptions) (*Curve, error) {
 			q.Low, q.High = min(q.Low, lo), max(q.High, hi)
 		}
 		c.Points[i] = q
+	}
+	return c, nil
+}
+
+// exactCurve needs no model and has no chance in it: its bands are points.
+// Within a bin of the profile distances are taken as uniform.
+func (p *Profile) exactCurve(e *estimate, sizes []uint64, ways int) (*Curve, error) {
+	h, err := p.Stacks(e.bins)
+	if err != nil {
+		return nil, fmt.Errorf("miss ratios: %w", err)
+	}
+	c := &Curve{Observations: e.effective()}
+	for _, s := range sizes {
+		ratio := h.MissRatio(s)
+		if ways > 0 {
+			ratio = SetAssociative(h, s, ways)
+		}
+		c.Points = append(c.Points, Point{Blocks: s, MissRatio: ratio, Low: ratio, High: ratio, Misses: ratio * h.Total()})
 	}
 	return c, nil
 }

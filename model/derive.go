@@ -36,6 +36,8 @@ import (
 // Times are used with the resolution of BinsPerOctave, so deriving before
 // writing a profile and after reading it gives the same.
 //
+// Where distances are exact there is nothing to derive, and nothing changes.
+//
 // It errs, and changes nothing, if Block is not positive, a kind is unknown
 // or a weight is negative or not finite.
 func (p *Profile) Derive() error {
@@ -67,6 +69,9 @@ func (p *Profile) derive() error {
 	e, err := p.estimate()
 	if err != nil {
 		return fmt.Errorf("derive: %w", err)
+	}
+	if p.ExactDistances {
+		return nil
 	}
 	var x *local
 	if !e.empty() {
@@ -157,14 +162,20 @@ func (p *Profile) Times() (*Hist, error) {
 	return e.mass, nil
 }
 
-// Stacks is the estimated histogram of stack distances on the given bins, in
-// blocks and accesses, by the model of Derive; the masses are those of Times.
+// Stacks is the histogram of stack distances on the given bins, in blocks and
+// accesses, estimated by the model of Derive unless distances are exact; the masses are those
+// of Times.
 func (p *Profile) Stacks(b *Bins) (*Hist, error) {
 	e, err := p.estimate()
 	if err != nil {
 		return nil, fmt.Errorf("stack distances: %w", err)
 	}
 	h := NewHist(b)
+	if p.ExactDistances {
+		p.addExact(h)
+		h.addEndless(e.mass)
+		return h, nil
+	}
 	if e.empty() {
 		h.addEndless(e.mass)
 		return h, nil
@@ -184,6 +195,16 @@ func (p *Profile) Stacks(b *Bins) (*Hist, error) {
 // only its time.
 func (r *Record) counted() (blocks uint64, ok bool) {
 	return r.Distinct - 1, r.Kind == Reuse && r.Exact && r.Distinct > 0 && r.Time > 0
+}
+
+// addExact adds the exact distances of the records' reuses.
+func (p *Profile) addExact(h *Hist) {
+	for i := range p.Records {
+		r := &p.Records[i]
+		if bytes, ok := r.MeanDistance(); ok {
+			h.W[h.Bins.Index(uint64(math.Round(bytes/float64(p.Block))))] += r.Reuses
+		}
+	}
 }
 
 // Survival is S(t), the fraction of accesses whose block is not touched again

@@ -220,6 +220,9 @@ type Profile struct {
 	Block         int // bytes that count as one datum: 8, 64, 4096
 	BinsPerOctave int // resolution with which times are written
 	Caches        []Cache
+	// ExactDistances: the records' distances and misses were counted access by
+	// access, not derived from their times, and stay as they are.
+	ExactDistances bool
 
 	Records  []Record
 	Counts   []Count // sorted by name

@@ -4,7 +4,6 @@ package model
 
 import (
 	"fmt"
-	"math"
 	"slices"
 	"testing"
 )
@@ -16,25 +15,11 @@ type scores struct{ l2, l10, mean, max float64 }
 
 func score(t testing.TB, exact, est *Hist, blocks int) (s scores) {
 	t.Helper()
-	for _, c := range []struct {
-		bins *Bins
-		to   *float64
-	}{{LogBins(1), &s.l2}, {LogBins(10), &s.l10}} {
-		a, err := Accuracy(exact.Rebin(c.bins), est.Rebin(c.bins))
-		if err != nil {
-			t.Fatal(err)
-		}
-		*c.to = 100 * a
+	e, err := Score(exact, est, uint64(blocks))
+	if err != nil {
+		t.Fatal(err)
 	}
-	grid, n := LogBins(10), 0.0
-	for i := 1; i < grid.Len() && grid.Lo(i) <= uint64(blocks); i++ {
-		e := 100 * math.Abs(exact.MissRatio(grid.Lo(i))-est.MissRatio(grid.Lo(i)))
-		s.mean += e
-		s.max = max(s.max, e)
-		n++
-	}
-	s.mean /= n
-	return s
+	return scores{100 * e.L2, 100 * e.L10, 100 * e.MissMean, 100 * e.MissMax}
 }
 
 func (s scores) String() string {

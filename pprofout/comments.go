@@ -50,6 +50,9 @@ func (s *session) comments(digest []byte) []string {
 	add("period", formatFloat(p.Period))
 	add("block", strconv.Itoa(p.Block))
 	add("bins_per_octave", strconv.Itoa(p.BinsPerOctave))
+	if p.ExactDistances {
+		add("distances", "exact")
+	}
 	for _, c := range p.Caches {
 		add("cache", fmt.Sprintf("%s %d %d %d", c.Level, c.Size, c.Ways, c.Line))
 	}
@@ -160,6 +163,8 @@ func (s *session) set(key, v string) error {
 		p.Block, err = strconv.Atoi(v)
 	case "bins_per_octave":
 		p.BinsPerOctave, err = strconv.Atoi(v)
+	case "distances":
+		p.ExactDistances = v == "exact"
 	case "cache":
 		var c model.Cache
 		c, err = parseCache(v)
@@ -232,6 +237,8 @@ func combine(sessions []*session) (*model.Profile, error) {
 				p.Clock.Name, p.Clock.Unit, h.Clock.Name, h.Clock.Unit)
 		case h.Block != p.Block:
 			return nil, fmt.Errorf("merged profiles have different blocks, %d and %d bytes: read them one by one", p.Block, h.Block)
+		case h.ExactDistances != p.ExactDistances:
+			return nil, fmt.Errorf("merged profiles have exact and derived stack distances: read them one by one")
 		case !slices.Equal(h.Caches, p.Caches):
 			return nil, fmt.Errorf("merged profiles are of machines with different caches, %v and %v: read them one by one", p.Caches, h.Caches)
 		}

@@ -63,6 +63,8 @@
 //	period            mean distance between samples, in clock units
 //	block             bytes that count as one datum
 //	bins_per_octave   of times
+//	distances         "exact" where they were counted: a sample is then one bin
+//	                  of distances, too
 //	cache             level, size, ways, line; one comment per level, in order
 //	observations      total over all samples when it was written
 //	count             number and name, for everything lost or noteworthy

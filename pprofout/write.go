@@ -184,6 +184,7 @@ type group struct {
 	end          int    // thread
 	used, wrote  uint64 // addresses
 	time, native uint64 // middles of bins
+	distanceBin  int    // where distances are exact
 	below, exact bool
 	distinct     uint64 // middle of a bin
 	half         halfWatch
@@ -247,6 +248,10 @@ func (e *encoder) add(r *model.Record) error {
 		return fmt.Errorf("time %d in a bin around %d: want less than 2^63", max(r.Time, r.Native), max(g.time, g.native))
 	}
 
+	if mean, ok := r.MeanDistance(); ok && e.p.ExactDistances {
+		g.distanceBin = e.bins.Index(uint64(math.Round(mean / float64(max(e.p.Block, 1)))))
+	}
+
 	if twoStacks(r.Kind) {
 		g.stack = e.appendStack(g.stack, r.Reuse)
 	}
@@ -285,7 +290,7 @@ func (e *encoder) addLoss(reason string, n int64) {
 func (e *encoder) group(g *group) *group {
 	key := e.key[:0]
 	for _, v := range [...]uint64{uint64(g.kind), uint64(g.op), uint64(g.tid), uint64(g.epoch), uint64(g.stackKind), uint64(g.end), g.used, g.wrote, g.time, g.native,
-		g.distinct, uint64(g.half.pair), g.half.after, g.half.pairTime} {
+		uint64(g.distanceBin), g.distinct, uint64(g.half.pair), g.half.after, g.half.pairTime} {
 		key = binary.LittleEndian.AppendUint64(key, v)
 	}
 	for _, b := range [...]bool{g.below, g.exact, g.half.half} {
@@ -404,7 +409,7 @@ func (e *encoder) profile() (*profile.Profile, error) {
 	slices.SortFunc(e.order, func(a, b *group) int {
 		return cmp.Or(compareStacks(a.stack, b.stack), cmp.Compare(a.kind, b.kind), cmp.Compare(a.op, b.op),
 			cmp.Compare(a.tid, b.tid), cmp.Compare(a.epoch, b.epoch), cmp.Compare(a.stackKind, b.stackKind), cmp.Compare(a.end, b.end), cmp.Compare(a.used, b.used), cmp.Compare(a.wrote, b.wrote),
-			cmp.Compare(a.time, b.time), cmp.Compare(a.native, b.native), compareBool(a.below, b.below), compareBool(a.exact, b.exact),
+			cmp.Compare(a.time, b.time), cmp.Compare(a.native, b.native), cmp.Compare(a.distanceBin, b.distanceBin), compareBool(a.below, b.below), compareBool(a.exact, b.exact),
 			cmp.Compare(a.data, b.data), cmp.Compare(a.distinct, b.distinct), compareHalves(a.half, b.half))
 	})
 	carries := make([]carry, len(out.SampleType))

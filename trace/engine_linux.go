@@ -17,6 +17,8 @@ import (
 	"unsafe"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/rdx-profiler/rdx/model"
 )
 
 // Command is the program to run.
@@ -70,6 +72,9 @@ type Result struct {
 	RawBytes  uint64         // of the engine's stream
 	// Partial says why the accesses are not all there; empty if they are.
 	Partial []string
+	// Mappings is the code that the program itself had mapped, without that
+	// of the processes it started.
+	Mappings []*model.Mapping
 }
 
 const (
@@ -278,7 +283,7 @@ func run(ctx context.Context, cmd Command, opt Options, src source) (Result, err
 	<-accepted
 	e.running.Wait()
 
-	res.Processes, res.RawBytes, res.Partial = e.processes, e.raw, e.partial
+	res.Processes, res.RawBytes, res.Partial, res.Mappings = e.processes, e.raw, e.partial, e.mappings.all
 	if e.refused > 0 {
 		res.Partial = append(res.Partial, fmt.Sprintf("%d processes were not recorded: more than %d at a time", e.refused, e.most))
 	}
@@ -328,6 +333,8 @@ type engine struct {
 	pids      map[int]bool // then, the processes
 	raw       uint64
 	partial   []string
+	program   int // the first process
+	mappings  mappings
 }
 
 func (e *engine) accept(l *net.UnixListener) {
@@ -438,6 +445,10 @@ func (e *engine) hello(c *net.UnixConn) (*process, error) {
 		e.processes++
 	}
 	e.pids[p.pid] = true
+	if e.processes == 1 && e.program == 0 && !e.threads { // under QEMU they are those of QEMU
+		e.program = p.pid
+		e.mappings.refresh(p.pid)
+	}
 	if p.to, err = e.src.open(p.pid); err != nil {
 		unix.Munmap(p.region)
 		return nil, err
@@ -458,6 +469,9 @@ func (e *engine) decode(p *process, w []uint64, last bool) error {
 		return nil
 	}
 	e.raw += uint64(len(w)) * 8
+	if p.pid == e.program {
+		e.mappings.refresh(p.pid)
+	}
 	left, err := p.decoder.buffer(w, last, p.to)
 	if left != nil {
 		e.partial = append(e.partial, fmt.Sprintf("process %d: ended inside a segment of up to %d accesses, which is left out",

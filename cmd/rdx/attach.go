@@ -114,7 +114,7 @@ Its standard input, output and exit code are the program's own.`,
 // record runs one session from attaching to the written profile.
 func (f *recordFlags) record(cmd *cobra.Command, cfg collector.Config) error {
 	// Find out now, not after the profile was taken.
-	caches, err := f.cacheSizes()
+	caches, err := cacheSizes(f.caches)
 	if err != nil {
 		return err
 	}
@@ -269,10 +269,11 @@ func exitOf(cfg collector.Config, e collector.ExitStatus) error {
 	return nil
 }
 
-func (f *recordFlags) cacheSizes() ([]model.Cache, error) {
-	if len(f.caches) > 0 {
+// cacheSizes reads the --caches flag; without it they are this machine's.
+func cacheSizes(sizes []string) ([]model.Cache, error) {
+	if len(sizes) > 0 {
 		var out []model.Cache
-		for i, s := range f.caches {
+		for i, s := range sizes {
 			size, err := sampler.ParseSize(s)
 			if err != nil {
 				return nil, usageError{fmt.Errorf("--caches: %w", err)}

@@ -4,9 +4,9 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -16,10 +16,10 @@ import (
 )
 
 func newExactCmd() *cobra.Command {
-	var block, stack, format string
+	var block, stack, format, output string
 	var bins int
 	var partial bool
-	var sizes []string
+	var sizes, caches []string
 	var engine trace.Options
 	var how exactFlags
 	cmd := &cobra.Command{
@@ -41,12 +41,16 @@ Without further flags the result is exact, on however many processors. --log2,
 --shards and --sampled give less for less; what they say is marked as theirs.
 
 A program is run under rdx's own valgrind tool, and its accesses are analysed as
-they happen; its output is its own, and the report comes after it.`,
+they happen; its output is its own, and the report comes after it.
+
+With -o the answer is a profile in the form of rdx run's: each use -> reuse pair of
+instructions with its reuse times and stack distances, counted and not estimated.`,
 		Example: `  valgrind --tool=lackey --trace-mem=yes --log-file=ls.lk ls; rdx exact ls.lk
   rdx trace record -o ls.rdt -- ls; rdx exact --stack private ls.rdt
   rdx exact -- gzip -k file
   rdx exact --sampled 1e-4 --stack private -- xz -T4 -k file
   rdx exact --shards size=8192 huge.rdt
+  rdx exact -o exact.pb.gz -- gzip -k file; rdx compare live.pb.gz exact.pb.gz
   rdx exact --block word --format csv trace.txt.gz > exact.csv
   rdx gen --zipf 1 -n 1000 -t 100000 | rdx exact -`,
 		Args: func(cmd *cobra.Command, args []string) error {
@@ -77,10 +81,6 @@ they happen; its output is its own, and the report comes after it.`,
 				}
 				r.sizes = append(r.sizes, uint64(n))
 			}
-			edges, err := binsWith(bins, bytes, r.sizes)
-			if err != nil {
-				return err
-			}
 			blocks := make([]uint64, len(r.sizes))
 			for i, n := range r.sizes {
 				blocks[i] = n / uint64(bytes)
@@ -88,26 +88,47 @@ they happen; its output is its own, and the report comes after it.`,
 			if err := how.check(stack, blocks); err != nil {
 				return err
 			}
-			sink, err := newExactSink(r, &how, edges)
+			sink, err := newExactSink(r, &how, binsWith(bins, bytes, r.sizes))
 			if err != nil {
 				return err
 			}
+			var profile *profileSink
+			if output != "" {
+				if engine.Children {
+					return errChildrenProfile
+				}
+				for _, other := range []string{"log2", "shards", "sampled", "approximate"} {
+					if cmd.Flags().Changed(other) {
+						return usageError{fmt.Errorf("exact -o: a profile is exact; leave --%s out", other)}
+					}
+				}
+				if profile, err = newExactProfile(output, bytes, bins, stack == "private", caches); err != nil {
+					return err
+				}
+				sink = profile
+			}
+			start := time.Now()
 			var source model.TraceReader
-			var finish func() []string
+			var finish func() ([]string, []*model.Mapping)
 			if cmd.ArgsLenAtDash() == 0 {
 				r.Trace = strings.Join(args, " ")
 				source, finish = runSource(cmd.Context(), args, engine)
 			} else if source, finish, err = openSource(args[0], cmd.InOrStdin(), partial); err != nil {
 				return err
 			}
-			err = r.analyze(source, sink, partial)
-			r.Warnings = append(r.Warnings, finish()...)
+			err = r.read(source, sink, partial)
+			missing, mappings := finish()
+			r.Warnings = append(r.Warnings, missing...)
 			if err != nil {
 				return err
 			}
 			for _, w := range r.Warnings {
 				fmt.Fprintln(cmd.ErrOrStderr(), "rdx: warning:", w)
 			}
+			if profile != nil {
+				return profile.write(output, r, start, mappings, cmd.ErrOrStderr())
+			}
+			r.summarize()
 			return writeReport(cmd.OutOrStdout(), format, r)
 		},
 	}
@@ -115,6 +136,8 @@ they happen; its output is its own, and the report comes after it.`,
 	cmd.Flags().StringVar(&stack, "stack", "shared", "shared: one LRU stack for all threads; private: one each, with invalidation")
 	cmd.Flags().StringVar(&format, "format", "text", "text, json or csv")
 	cmd.Flags().IntVar(&bins, "bins", 10, "bins per octave in json and csv")
+	cmd.Flags().StringVarP(&output, "output", "o", "", "write a profile instead, as rdx run does, for rdx compare, top, hist and mrc")
+	cmd.Flags().StringSliceVar(&caches, "caches", nil, "with -o: cache sizes to count misses for (default: this machine's)")
 	cmd.Flags().StringSliceVar(&sizes, "sizes", nil, "cache sizes to give miss ratios for (default powers of two)")
 	cmd.Flags().BoolVar(&engine.Children, "children", false, "of a program: the processes it starts, too")
 	cmd.Flags().Var(engineFlag{&engine}, "engine", "of a program: valgrind; qemu, whose threads run in parallel; or the folder of a built valgrind tool (default: $RDX_ENGINE, or beside rdx)")
@@ -125,24 +148,12 @@ they happen; its output is its own, and the report comes after it.`,
 
 // binsWith returns logarithmic bins with an edge at each cache size, which
 // makes its miss ratio exact.
-func binsWith(perOctave, block int, sizes []uint64) (*model.Bins, error) {
-	b := model.LogBins(perOctave)
+func binsWith(perOctave, block int, sizes []uint64) *model.Bins {
 	var edges []uint64
-	for i := range b.Len() {
-		edges = append(edges, b.Lo(i))
-	}
-	extra := false
 	for _, s := range sizes {
-		n := s / uint64(block)
-		if i, found := slices.BinarySearch(edges, n); !found {
-			edges = slices.Insert(edges, i, n)
-			extra = true
-		}
+		edges = append(edges, s/uint64(block))
 	}
-	if !extra {
-		return b, nil
-	}
-	return model.EdgeBins(edges)
+	return model.LogBins(perOctave).With(edges)
 }
 
 // recordingMagic is how a file of package trace begins.
@@ -150,10 +161,10 @@ const recordingMagic = "RDXTRACE"
 
 // openSource opens a trace of any format. finish closes it and says what was
 // missing from it.
-func openSource(path string, stdin io.Reader, partial bool) (source model.TraceReader, finish func() []string, err error) {
+func openSource(path string, stdin io.Reader, partial bool) (source model.TraceReader, finish func() ([]string, []*model.Mapping), err error) {
 	if path == "-" {
 		source, err = model.OpenTrace(stdin, path)
-		return source, func() []string { return nil }, err
+		return source, func() ([]string, []*model.Mapping) { return nil, nil }, err
 	}
 	if trace.IsDrmemtrace(path) {
 		return openDrmemtrace(path, partial)
@@ -172,30 +183,30 @@ func openSource(path string, stdin io.Reader, partial bool) (source model.TraceR
 		f.Close()
 		return nil, nil, err
 	}
-	return source, func() []string { f.Close(); return nil }, nil
+	return source, func() ([]string, []*model.Mapping) { f.Close(); return nil, nil }, nil
 }
 
-func openDrmemtrace(path string, partial bool) (model.TraceReader, func() []string, error) {
+func openDrmemtrace(path string, partial bool) (model.TraceReader, func() ([]string, []*model.Mapping), error) {
 	d, err := trace.OpenDrmemtrace(path)
 	if err != nil {
 		return nil, nil, err
 	}
 	d.Partial = partial
-	finish := func() []string {
+	finish := func() ([]string, []*model.Mapping) {
 		d.Close()
-		return d.Notes()
+		return d.Notes(), nil
 	}
 	return d, finish, nil
 }
 
-func openRecording(path string, partial bool) (model.TraceReader, func() []string, error) {
+func openRecording(path string, partial bool) (model.TraceReader, func() ([]string, []*model.Mapping), error) {
 	f, err := trace.OpenFile(path)
 	if err != nil {
 		return nil, nil, err
 	}
 	s := trace.NewSource(f.Reader)
 	s.Partial = partial
-	finish := func() []string {
+	finish := func() ([]string, []*model.Mapping) {
 		defer f.Close()
 		var missing []string
 		for _, why := range f.Summary().Partial {
@@ -207,7 +218,7 @@ func openRecording(path string, partial bool) (model.TraceReader, func() []strin
 		if d := f.Damage(); len(d) > 0 && partial {
 			missing = append(missing, fmt.Sprintf("%d parts of the trace could not be read, the first at %s", len(d), d[0]))
 		}
-		return missing
+		return missing, nil
 	}
 	return s, finish, nil
 }

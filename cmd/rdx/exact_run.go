@@ -14,13 +14,13 @@ import (
 
 // runSource runs a program under instrumentation and is the source of its
 // accesses. finish waits for the program, or ends it if it was not read to
-// its end, and says what was missing.
-func runSource(ctx context.Context, args []string, opt trace.Options) (source model.TraceReader, finish func() []string) {
+// its end, and says what was missing and what code it had mapped.
+func runSource(ctx context.Context, args []string, opt trace.Options) (source model.TraceReader, finish func() (missing []string, mappings []*model.Mapping)) {
 	// An interrupt from the terminal reaches the program, which decides.
 	signal.Ignore(os.Interrupt)
 	ctx, stop := signal.NotifyContext(ctx, syscall.SIGTERM)
 	live := trace.StartLive(ctx, trace.Command{Args: args, Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr}, opt)
-	return live, func() []string {
+	return live, func() ([]string, []*model.Mapping) {
 		live.Close()
 		stop()
 		signal.Reset(os.Interrupt)
@@ -32,7 +32,7 @@ func runSource(ctx context.Context, args []string, opt trace.Options) (source mo
 		case res.ExitCode > 0:
 			missing = append(missing, fmt.Sprintf("%s: exit status %d", args[0], res.ExitCode))
 		}
-		return missing
+		return missing, res.Mappings
 	}
 }
 

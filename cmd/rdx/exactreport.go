@@ -63,8 +63,8 @@ type exactMiss struct {
 	PlusMinus *float64 `json:"plus_minus,omitempty"`
 }
 
-// analyze reads the trace to its end.
-func (r *exactReport) analyze(source model.TraceReader, sink exactSink, partial bool) error {
+// read analyses the trace to its end.
+func (r *exactReport) read(source model.TraceReader, sink exactSink, partial bool) error {
 	bad := func(b *model.BadLine) error {
 		if !partial {
 			return fmt.Errorf("%w (consider: --partial, which skips such lines)", b)
@@ -97,6 +97,11 @@ func (r *exactReport) analyze(source model.TraceReader, sink exactSink, partial 
 	if r.Accesses == 0 {
 		return fmt.Errorf("%s: there are no accesses in the trace", r.Trace)
 	}
+	return nil
+}
+
+// summarize makes the report's tables of what was read.
+func (r *exactReport) summarize() {
 	r.Distances = newExactHist(r.distances)
 	if r.times != nil {
 		h := newExactHist(r.times)
@@ -127,7 +132,6 @@ func (r *exactReport) analyze(source model.TraceReader, sink exactSink, partial 
 		}
 		r.Misses = append(r.Misses, m)
 	}
-	return nil
 }
 
 func newExactHist(h *model.Hist) exactHist {

@@ -53,6 +53,7 @@ data went by, and so which cache sizes would have missed. Profiles are pprof fil
 		newHistCmd(),
 		newMrcCmd(),
 		newDiffCmd(),
+		newCompareCmd(),
 		newExactCmd(),
 		newGenCmd(),
 		newComposeCmd(),

@@ -1,0 +1,123 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/rdx-profiler/rdx/model"
+	"github.com/rdx-profiler/rdx/pprofout"
+)
+
+// profileSink makes a profile of an exact analysis.
+type profileSink struct {
+	stacks model.Stacks
+	tally  *model.PairTally
+	report exactReport // what is counted besides
+	cold   uint64
+}
+
+// newExactProfile checks first what would only show at the end.
+func newExactProfile(path string, block, perOctave int, private bool, sizes []string) (*profileSink, error) {
+	caches, err := cacheSizes(sizes)
+	if err != nil {
+		return nil, err
+	}
+	if err := pprofout.CheckWritable(path); err != nil {
+		return nil, err
+	}
+	s := &profileSink{}
+	if private {
+		s.stacks, err = model.NewPrivateStacks(block)
+	} else {
+		s.stacks, err = model.NewSharedStack(block)
+	}
+	if err != nil {
+		return nil, err
+	}
+	s.tally, err = model.NewPairTally(block, perOctave, private, caches)
+	return s, err
+}
+
+func (s *profileSink) add(a []model.Access) error {
+	for i := range a {
+		switch a[i].Op {
+		case model.Load:
+			s.report.Loads++
+		case model.Store:
+			s.report.Stores++
+		}
+	}
+	s.report.Accesses += uint64(len(a))
+	return s.stacks.Add(a, func(t *model.Touch) {
+		s.report.Touches++
+		if t.Kind == model.Cold {
+			s.cold++
+		}
+		s.tally.Add(t)
+	})
+}
+
+func (s *profileSink) fill(r *exactReport) error {
+	r.Accesses, r.Loads, r.Stores, r.Touches, r.Blocks = s.report.Accesses, s.report.Loads, s.report.Stores, s.report.Touches, s.cold
+	return nil
+}
+
+// write writes what was counted, with the symbols of the mappings if the source
+// was a program.
+func (s *profileSink) write(path string, r *exactReport, start time.Time, mappings []*model.Mapping, stderr io.Writer) error {
+	locations := map[uint64]*model.Location{}
+	p := s.tally.Profile(func(pc uint64) *model.Location {
+		l := locations[pc]
+		if l == nil {
+			l = &model.Location{Address: pc}
+			for _, m := range mappings {
+				if m.Start <= pc && pc < m.Limit {
+					l.Mapping = m
+				}
+			}
+			locations[pc] = l
+		}
+		return l
+	})
+	p.Start, p.Duration, p.Command = start, time.Since(start), r.Trace
+	p.Counts = []model.Count{{Name: exactAccesses, N: int64(r.Accesses)}, {Name: "distinct blocks", N: int64(r.Blocks)}}
+	for _, w := range r.Warnings {
+		p.Comments = append(p.Comments, "session ended early: "+w)
+	}
+	stats, err := pprofout.Symbolize(p, mappedFiles{})
+	if err != nil {
+		return err
+	}
+	for _, problem := range stats.Problems {
+		p.Comments = append(p.Comments, "symbols: "+problem.Error())
+	}
+	if err := pprofout.WriteFile(path, p); err != nil {
+		return err
+	}
+	_, err = fmt.Fprintf(stderr, "rdx: wrote %s: %s accesses, %s touches of %s blocks, %d kinds of use -> reuse\n", path,
+		siCount(float64(r.Accesses)), siCount(float64(r.Touches)), siCount(float64(r.Blocks)), len(p.Records))
+	return err
+}
+
+// exactAccesses counts in an exact profile what its touches, one for each
+// block an access overlaps, are more than.
+const exactAccesses = "accesses of the program"
+
+// mappedFiles opens mappings by name: the program that had them has ended.
+type mappedFiles struct{}
+
+func (mappedFiles) Open(m *model.Mapping) (pprofout.Binary, error) {
+	if !strings.HasPrefix(m.File, "/") {
+		return nil, fmt.Errorf("open mapping %s: %w", m.File, fs.ErrNotExist)
+	}
+	return os.Open(m.File)
+}
+
+func (mappedFiles) PerfMap() (io.ReadCloser, error) { return nil, fs.ErrNotExist }
+
+var errChildrenProfile = usageError{errors.New("exact -o: a profile is of one program; leave --children out")}

@@ -1,0 +1,169 @@
+// Needs: nothing.
+
+package model
+
+import (
+	"testing"
+)
+
+// A tally's profile holds the very histograms of the exact analysis, and each
+// pair, time, distance and miss of a brute-force walk.
+func TestPairTallyAgainstBrute(t *testing.T) {
+	rng := newRand(t, 71)
+	accesses := randomAccesses(rng, 20000, 4000)
+	for i := range accesses {
+		accesses[i].PC = 0x1000 + uint64(rng.IntN(7))
+	}
+	caches := []Cache{{Level: "L1d", Size: 96 * 8}, {Level: "L2", Size: 1000 * 8}} // no edges of log bins
+	for _, private := range []bool{false, true} {
+		tally, err := NewPairTally(8, 10, private, caches)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var stacks Stacks
+		if private {
+			stacks, err = NewPrivateStacks(8)
+		} else {
+			stacks, err = NewSharedStack(8)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		bins := LogBins(10)
+		times, dists := NewHist(bins), NewHist(bins)
+		type pair struct {
+			use, reuse uint64
+			kind       Kind
+		}
+		type user struct {
+			thread int32
+			block  uint64
+		}
+		want, last := map[pair]float64{}, map[user]uint64{}
+		misses := make([]float64, len(caches))
+		var distances float64
+		err = stacks.Add(accesses, func(x *Touch) {
+			tally.Add(x)
+			u := user{x.Thread, x.Block}
+			if !private {
+				u.thread = 0
+			}
+			k := pair{last[u], x.PC, x.Kind}
+			switch x.Kind {
+			case Cold:
+				k = pair{x.PC, 0, Cold}
+			case Invalidated:
+				k.reuse = 0
+			}
+			want[k]++
+			last[u] = x.PC
+			times.AddKind(x.Kind, x.Time, 1)
+			dists.AddKind(x.Kind, x.Dist, 1)
+			for i, c := range caches {
+				if x.Kind != Reuse || x.Dist >= uint64(c.Size)/8 {
+					misses[i]++
+				}
+			}
+			if x.Kind == Reuse {
+				distances += 8 * float64(x.Dist)
+			}
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		p := tally.Profile(func(pc uint64) *Location { return &Location{Address: pc} })
+		gotTimes, err := p.Times()
+		if err != nil {
+			t.Fatal(err)
+		}
+		gotDists, err := p.Stacks(bins)
+		if err != nil {
+			t.Fatal(err)
+		}
+		equalHist(t, "times", gotTimes, times)
+		equalHist(t, "distances", gotDists, dists)
+		if err := p.Derive(); err != nil { // changes nothing
+			t.Fatal(err)
+		}
+		got, gotMisses := map[pair]float64{}, make([]float64, len(caches))
+		for _, r := range p.Records {
+			k := pair{use: r.Use[0].Address, kind: r.Kind}
+			if r.Reuse != nil {
+				k.reuse = r.Reuse[0].Address
+			}
+			got[k] += r.Accesses
+			distances -= r.Distance
+			for i, m := range r.Misses {
+				gotMisses[i] += m
+			}
+		}
+		for k, n := range want {
+			if got[k] != n {
+				t.Errorf("private %v: pair %+v: %v times, want %v", private, k, got[k], n)
+			}
+		}
+		if len(got) != len(want) || distances != 0 {
+			t.Errorf("private %v: %d pairs, want %d; distances differ by %v", private, len(got), len(want), distances)
+		}
+		for i, m := range misses {
+			if gotMisses[i] != m {
+				t.Errorf("private %v: %v misses of %s, want %v", private, gotMisses[i], caches[i].Level, m)
+			}
+		}
+	}
+}
+
+// The curve of exact distances is their histogram's, without a band.
+func TestExactCurve(t *testing.T) {
+	tally, err := NewPairTally(64, 10, false, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var loop []Access
+	for i := range 3000 {
+		loop = append(loop, Access{Addr: uint64(i%1000) * 64, Size: 8})
+	}
+	s, _ := NewSharedStack(64)
+	if err := s.Add(loop, tally.Add); err != nil {
+		t.Fatal(err)
+	}
+	p := tally.Profile(func(pc uint64) *Location { return &Location{Address: pc} })
+	c, err := p.MissRatios([]uint64{512, 1024}, CurveOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, want := range []float64{1, 1.0 / 3} {
+		if q := c.Points[i]; q.MissRatio != want || q.Low != want || q.High != want || q.Quote != Quoted {
+			t.Errorf("%+v, want %v", q, want)
+		}
+	}
+}
+
+func TestAtRate(t *testing.T) {
+	p := &Profile{Clock: Clock{Rate: 0.5}, Records: []Record{{Time: 10}, {Time: 10, Exact: true}}}
+	q := p.AtRate(2)
+	if q.Records[0].Time != 40 || q.Records[1].Time != 10 || q.Clock.Rate != 2 || p.Records[0].Time != 10 || p.Clock.Rate != 0.5 {
+		t.Errorf("%+v of %+v", q, p)
+	}
+}
+
+func TestScore(t *testing.T) {
+	b := LogBins(10)
+	exact, est := NewHist(b), NewHist(b)
+	exact.Add(4, 50) // in 1..8 blocks half miss
+	exact.Cold = 50
+	est.Add(4, 25)
+	est.Add(64, 25)
+	est.Cold = 50
+	s, err := Score(exact, est, 8)
+	if err != nil {
+		t.Fatal(err)
+	}
+	// Sizes of 1, 2, 3, 4 blocks are right; at 5 to 8 a quarter is wrong.
+	if s.L2 != 0.75 || s.L10 != 0.75 || s.MissMax != 0.25 || s.MissMean != 0.125 {
+		t.Errorf("%+v", s)
+	}
+	if s, _ := Score(exact, exact, 8); s != (Scores{L2: 1, L10: 1}) {
+		t.Errorf("against itself %+v", s)
+	}
+}
