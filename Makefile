@@ -3,7 +3,7 @@
 SHELL := /bin/bash
 export CGO_ENABLED := 0
 
-.PHONY: build engine test test-root test-vm generate check-generate lint demo bench paper deps clean
+.PHONY: build engine test test-root test-vm generate check-generate lint demo bench accuracy paper deps clean
 
 build:
 	go build -trimpath -ldflags "-s -w" -o rdx ./cmd/rdx
@@ -50,6 +50,10 @@ demo: deps build
 
 bench: build
 	bench/run.sh
+
+# Live profiles against the exact answer: the table of docs/accuracy.md.
+accuracy:
+	bench/accuracy.sh
 
 # The papers' tables beside ours; those on real programs take minutes.
 paper: engine

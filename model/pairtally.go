@@ -1,12 +1,17 @@
 package model
 
+import "slices"
+
 // PairTally counts the touches of an exact analysis by the use -> reuse pair
 // they end, the reuse time and the stack distance, and makes a Profile of
 // them: what a sampled profile estimates, without chance.
 //
-// Memory is some 50 bytes for each combination that occurs and 14 a block. A
-// PairTally is for one goroutine.
+// Memory is 14 bytes a block and less than 200 MB for the combinations: when
+// there are too many, the rarer half of them loses its places and counts for
+// [rare pairs]. The histograms stay exact. A PairTally is for one goroutine.
 type PairTally struct {
+	limit        int    // of cells
+	rare         uint64 // touches that lost their places
 	block        int
 	private      bool
 	times, dists *Bins
@@ -56,9 +61,16 @@ func NewPairTally(blockBytes, perOctave int, private bool, caches []Cache) (*Pai
 		}
 	}
 	b := LogBins(perOctave)
-	return &PairTally{block: blockBytes, private: private, times: b, dists: b.With(edges), perOctave: perOctave, caches: caches,
-		last: map[int32]*blockIndex{}, place: map[pairPlace]uint32{}, cell: map[pairKey]uint32{}}, nil
+	p := &PairTally{limit: maxCells, block: blockBytes, private: private, times: b, dists: b.With(edges), perOctave: perOctave, caches: caches,
+		last: map[int32]*blockIndex{}, place: map[pairPlace]uint32{}, cell: map[pairKey]uint32{}}
+	p.placeOf(pairPlace{}) // rarePlace
+	return p, nil
 }
+
+const (
+	maxCells  = 1 << 21
+	rarePlace = 0
+)
 
 // Add counts one touch.
 func (p *PairTally) Add(t *Touch) {
@@ -116,6 +128,10 @@ func (p *PairTally) cellOf(k pairKey) uint32 {
 	}
 	n, ok := p.cell[k]
 	if !ok {
+		if len(p.cells) >= p.limit && k.use != rarePlace {
+			p.forgetRare()
+			return p.cellOf(k)
+		}
 		n = uint32(len(p.cells))
 		p.cells = append(p.cells, pairCell{key: k})
 		p.cell[k] = n
@@ -123,6 +139,32 @@ func (p *PairTally) cellOf(k pairKey) uint32 {
 	*cached = n + 1
 	return n
 }
+
+// forgetRare takes their places from the cells with the smallest counts, so
+// that no more than half of them is left.
+func (p *PairTally) forgetRare() {
+	counts := make([]uint64, 0, len(p.cells))
+	for i := range p.cells {
+		counts = append(counts, p.cells[i].n)
+	}
+	slices.Sort(counts)
+	least := counts[len(counts)/2] + 1
+	old := p.cells
+	p.cells, p.cell = nil, map[pairKey]uint32{}
+	clear(p.cached[:])
+	for _, c := range old {
+		if c.n < least && c.key.use != rarePlace {
+			p.rare += c.n
+			c.key.use, c.key.reuse = rarePlace, rarePlace
+		}
+		to := &p.cells[p.cellOf(c.key)]
+		to.n += c.n
+		to.distances += c.distances
+	}
+}
+
+// Rare is how many touches are counted without the places of their pair.
+func (p *PairTally) Rare() uint64 { return p.rare }
 
 // Profile is what was counted. A touch counts as an access; locate gives the
 // location of an instruction, the same one for the same address.
@@ -136,15 +178,23 @@ func (p *PairTally) Profile(locate func(pc uint64) *Location) *Profile {
 		Caches:         p.caches,
 		ExactDistances: true,
 	}
-	record := func(kind Kind, use pairPlace, n uint64) Record {
-		return Record{Kind: kind, Use: []*Location{locate(use.pc)}, Op: use.op, TID: int(use.thread), Exact: kind == Reuse,
+	rare := &Location{Lines: []Line{{Function: "[rare pairs]", SystemName: "[rare pairs]"}}}
+	at := func(place uint32) []*Location {
+		if place == rarePlace {
+			return []*Location{rare}
+		}
+		return []*Location{locate(p.places[place].pc)}
+	}
+	record := func(kind Kind, place uint32, n uint64) Record {
+		use := p.places[place]
+		return Record{Kind: kind, Use: at(place), Op: use.op, TID: int(use.thread), Exact: kind == Reuse,
 			Observations: int64(n), Accesses: float64(n), Misses: make([]float64, len(p.caches))}
 	}
 	for i := range p.cells {
 		c := &p.cells[i]
-		r := record(c.key.kind, p.places[c.key.use], c.n)
+		r := record(c.key.kind, c.key.use, c.n)
 		if r.Kind == Reuse {
-			r.Reuse = []*Location{locate(p.places[c.key.reuse].pc)}
+			r.Reuse = at(c.key.reuse)
 			r.Time = p.times.Mid(int(c.key.time))
 			r.Native = r.Time
 			r.Reuses = r.Accesses
@@ -161,7 +211,7 @@ func (p *PairTally) Profile(locate func(pc uint64) *Location) *Profile {
 		if n == 0 {
 			continue
 		}
-		r := record(Cold, p.places[i], n)
+		r := record(Cold, uint32(i), n)
 		for k := range r.Misses {
 			r.Misses[k] = r.Accesses
 		}

@@ -113,6 +113,47 @@ func TestPairTallyAgainstBrute(t *testing.T) {
 	}
 }
 
+// With too many pairs the frequent ones and the histograms stay.
+func TestPairTallyForgetsRare(t *testing.T) {
+	rng := newRand(t, 72)
+	tally, err := NewPairTally(8, 10, false, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	tally.limit = 1000
+	s, _ := NewSharedStack(8)
+	times, dists := NewHist(LogBins(10)), NewHist(LogBins(10))
+	var accesses []Access
+	for range 20000 {
+		accesses = append(accesses, Access{Addr: 8, PC: 1}, Access{Addr: 16 + 8*uint64(rng.IntN(1000)), PC: 2 + uint64(rng.IntN(50))})
+	}
+	err = s.Add(accesses, func(x *Touch) {
+		tally.Add(x)
+		times.AddKind(x.Kind, x.Time, 1)
+		dists.AddKind(x.Kind, x.Dist, 1)
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := tally.Profile(func(pc uint64) *Location { return &Location{Address: pc} })
+	gotTimes, _ := p.Times()
+	gotDists, _ := p.Stacks(LogBins(10))
+	equalHist(t, "times", gotTimes, times)
+	equalHist(t, "distances", gotDists, dists)
+	var frequent, rare float64
+	for _, r := range p.Records {
+		if r.Use[0].Address == 1 && r.Kind == Reuse {
+			frequent += r.Accesses
+		}
+		if r.Use[0].Lines != nil {
+			rare += r.Accesses
+		}
+	}
+	if frequent != 19999 || rare != float64(tally.Rare()) || rare == 0 || len(p.Records) > 1000+200 {
+		t.Errorf("frequent pair %v times, want 19999; %v rare, said %d; %d records", frequent, rare, tally.Rare(), len(p.Records))
+	}
+}
+
 // The curve of exact distances is their histogram's, without a band.
 func TestExactCurve(t *testing.T) {
 	tally, err := NewPairTally(64, 10, false, nil)

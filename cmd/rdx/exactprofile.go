@@ -86,6 +86,9 @@ func (s *profileSink) write(path string, r *exactReport, start time.Time, mappin
 	})
 	p.Start, p.Duration, p.Command = start, time.Since(start), r.Trace
 	p.Counts = []model.Count{{Name: exactAccesses, N: int64(r.Accesses)}, {Name: "distinct blocks", N: int64(r.Blocks)}}
+	if n := s.tally.Rare(); n > 0 {
+		p.Counts = append(p.Counts, model.Count{Name: "touches of rare pairs, whose places were forgotten", N: int64(n)})
+	}
 	for _, w := range r.Warnings {
 		p.Comments = append(p.Comments, "session ended early: "+w)
 	}

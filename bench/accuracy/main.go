@@ -1,0 +1,273 @@
+// Command accuracy scores live profiles without a PMU against the exact answer
+// on real programs from Debian, and prints the table of docs/accuracy.md.
+//
+// Needs root, bpf, watchpoints, the instrumentation engine (make engine) and
+// the programs. Each program does the same work again and again in one
+// process: a few times under the exact engine, for half a minute live. The
+// exact answer by lines is also taken for half as many times: how much the two
+// differ bounds what the lengths of the runs have to do with the score. Exact profiles
+// are kept in the work directory, by what made them.
+package main
+
+import (
+	"crypto/sha256"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/rdx-profiler/rdx/model"
+	"github.com/rdx-profiler/rdx/pprofout"
+)
+
+func main() {
+	b := bench{}
+	flag.StringVar(&b.rdx, "rdx", "bin/rdx", "rdx to measure")
+	flag.StringVar(&b.dir, "dir", "", "work directory, kept; exact profiles are used again (default: a temporary one)")
+	flag.IntVar(&b.pairs, "pairs", 1, "interleaved pairs of bare and profiled runs a program")
+	flag.Float64Var(&b.length, "length", 1, "factor on the length of the live runs, about half a minute")
+	extra := flag.String("flags", "", "more flags for rdx run, separated by spaces")
+	only := flag.String("only", "", "only the programs whose names begin with one of these, separated by commas")
+	blocks := flag.String("blocks", "word,line", "granularities")
+	steps := flag.String("steps", "exact,live", "what to do: exact, live")
+	flag.Parse()
+	b.extra, b.only = strings.Fields(*extra), strings.Split(*only, ",")
+	if err := b.run(strings.Split(*blocks, ","), *steps); err != nil {
+		fmt.Fprintln(os.Stderr, "accuracy:", err)
+		os.Exit(1)
+	}
+}
+
+type bench struct {
+	rdx, dir    string
+	pairs       int
+	length      float64
+	extra, only []string
+}
+
+// A result is a row of the table.
+type result struct {
+	program, block string
+	observations   int64
+	scores         comparison
+	drift          float64 // l2 between the exact answers of two lengths
+	rate, rateTrue float64
+	overhead       []float64 // ratios of times with and without
+	said           float64   // by rdx's own account
+}
+
+// comparison is of rdx compare --format json.
+type comparison struct {
+	Scores scores `json:"scores"`
+	Rate   struct {
+		Live   float64 `json:"live"`
+		True   float64 `json:"true"`
+		Error  float64 `json:"error"`
+		AtTrue scores  `json:"scores_at_true_rate"`
+	} `json:"access_rate"`
+	Pairs struct {
+		Match float64 `json:"weight_matched"`
+	} `json:"pairs"`
+	Live struct {
+		Observations int64 `json:"observations"`
+	} `json:"live"`
+	Never [2]float64 `json:"never_reused"`
+	Cut   float64    `json:"live_cut_off"`
+	Lost  float64    `json:"live_lost"`
+}
+
+type scores struct {
+	TimeL2   float64 `json:"reuse_time_l2"`
+	StackL2  float64 `json:"stack_distance_l2"`
+	StackL10 float64 `json:"stack_distance_l10"`
+	MissMean float64 `json:"miss_ratio_error_mean"`
+	MissMax  float64 `json:"miss_ratio_error_max"`
+}
+
+func (b *bench) run(blocks []string, steps string) error {
+	var err error
+	if b.rdx, err = filepath.Abs(b.rdx); err != nil {
+		return err
+	}
+	if b.dir == "" {
+		if b.dir, err = os.MkdirTemp("", "accuracy"); err != nil {
+			return err
+		}
+		defer os.RemoveAll(b.dir)
+	}
+	ps, err := programs(b.dir)
+	if err != nil {
+		return err
+	}
+	live := strings.Contains(steps, "live")
+	if live {
+		printHead()
+	}
+	var all []result
+	for _, p := range ps {
+		if !slices.ContainsFunc(b.only, func(s string) bool { return strings.HasPrefix(p.name, s) }) {
+			continue
+		}
+		for _, block := range blocks {
+			r, err := b.program(p, block, live)
+			if err != nil {
+				return fmt.Errorf("%s by %s: %w", p.name, block, err)
+			}
+			if live {
+				r.print()
+				all = append(all, r)
+			}
+		}
+	}
+	printMeans(all, blocks)
+	return nil
+}
+
+func (b *bench) program(p program, block string, live bool) (r result, err error) {
+	whole, err := b.exact(p, "line", p.exact)
+	if err != nil {
+		return r, err
+	}
+	half, err := b.exact(p, "line", p.exact/2)
+	if err != nil {
+		return r, err
+	}
+	exact := whole
+	if block != "line" { // by words the exact run takes longer, and half of it does
+		if exact, err = b.exact(p, block, p.exact/2); err != nil {
+			return r, err
+		}
+	}
+	if !live {
+		return r, nil
+	}
+	r.program, r.block = p.name, block
+	if r.drift, err = between(half, whole); err != nil {
+		return r, err
+	}
+	accesses, err := count(whole)
+	if err != nil {
+		return r, err
+	}
+	less, err := count(half)
+	if err != nil {
+		return r, err
+	}
+	n := max(int(float64(p.live)*b.length), 1)
+	profile := filepath.Join(b.dir, fmt.Sprintf("live-%s-%s.pb.gz", strings.Fields(p.name)[0], block))
+	with := slices.Concat([]string{b.rdx, "run", "-q", "-o", profile, "--granularity", block, "--source", "clock", "--clock", "cpu-time"}, b.extra, []string{"--"}, p.argv(n))
+	for i := range b.pairs {
+		var bare time.Duration
+		runs := []func() error{
+			func() error { _, err := b.timed(with); return err },
+			func() (err error) { bare, err = b.timed(p.argv(n)); return },
+		}
+		if i%2 == 1 {
+			slices.Reverse(runs)
+		}
+		for _, f := range runs {
+			if err := f(); err != nil {
+				return r, err
+			}
+		}
+		lasted, err := duration(profile)
+		if err != nil {
+			return r, err
+		}
+		r.overhead = append(r.overhead, lasted.Seconds()/bare.Seconds())
+	}
+	// Start and end are done once: the work of n times, as accesses.
+	perTime := float64(accesses-less) / float64(p.exact-p.exact/2)
+	all := float64(accesses) + perTime*float64(n-p.exact)
+	compared, err := count(exact)
+	if err != nil {
+		return r, err
+	}
+	out, err := exec.Command(b.rdx, "compare", "--format", "json", "--work", fmt.Sprint(all/float64(compared)), profile, exact).Output()
+	if err != nil {
+		return r, said(err)
+	}
+	return r, json.Unmarshal(out, &r.scores)
+}
+
+// exact is the file of the exact profile of n times the work.
+func (b *bench) exact(p program, block string, n int) (string, error) {
+	argv := p.argv(n)
+	key := sha256.Sum256([]byte(strings.Join(append(argv, pinned...), "\x00")))
+	file := filepath.Join(b.dir, fmt.Sprintf("exact-%s-%d-%s-%x.pb.gz", strings.Fields(p.name)[0], n, block, key[:4]))
+	if _, err := os.Stat(file); err == nil {
+		return file, nil
+	}
+	start := time.Now()
+	if _, err := b.timed(slices.Concat([]string{b.rdx, "exact", "-o", file, "--block", block, "--"}, argv)); err != nil {
+		return "", err
+	}
+	fmt.Fprintf(os.Stderr, "%s by %s, %d times: exact in %.0fs\n", p.name, block, n, time.Since(start).Seconds())
+	return file, nil
+}
+
+// timed runs a command in the pinned environment, its output thrown away, and
+// says how long it took.
+func (b *bench) timed(argv []string) (time.Duration, error) {
+	c := exec.Command("setarch", append([]string{"-R"}, argv...)...)
+	c.Dir, c.Env = b.dir, append(pinned[:len(pinned):len(pinned)], "RDX_ENGINE="+filepath.Join(filepath.Dir(b.rdx), "valgrind"))
+	var stderr strings.Builder
+	c.Stderr = &stderr
+	start := time.Now()
+	if err := c.Run(); err != nil {
+		return 0, fmt.Errorf("%.200s: %w: %.500s", strings.Join(argv, " "), err, stderr.String())
+	}
+	return time.Since(start), nil
+}
+
+func said(err error) error {
+	var exit *exec.ExitError
+	if errors.As(err, &exit) {
+		return fmt.Errorf("%w: %s", err, exit.Stderr)
+	}
+	return err
+}
+
+// count is how many accesses an exact profile's program made.
+func count(file string) (int64, error) {
+	p, err := pprofout.ReadFile(file)
+	if err != nil {
+		return 0, err
+	}
+	for _, c := range p.Counts {
+		if c.Name == "accesses of the program" {
+			return c.N, nil
+		}
+	}
+	return 0, fmt.Errorf("%s does not say how many accesses there were", file)
+}
+
+// between is the l2 accuracy of one exact profile's stack distances against
+// another's.
+func between(a, b string) (float64, error) {
+	var h [2]*model.Hist
+	for i, file := range []string{a, b} {
+		p, err := pprofout.ReadFile(file)
+		if err != nil {
+			return 0, err
+		}
+		if h[i], err = p.Stacks(model.LogBins(1)); err != nil {
+			return 0, err
+		}
+	}
+	return model.Accuracy(h[0], h[1])
+}
+
+func duration(file string) (time.Duration, error) {
+	p, err := pprofout.ReadFile(file)
+	if err != nil {
+		return 0, err
+	}
+	return p.Duration, nil
+}

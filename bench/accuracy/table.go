@@ -1,0 +1,58 @@
+package main
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+func printHead() {
+	fmt.Println("| program | block | seen | stack l2 | l10 | times l2 | miss error mean / max | pairs | cut off | access rate: live / true | error | l2 at the true rate | overhead | truth l2 |")
+	fmt.Println("|---|---|---|---|---|---|---|---|---|---|---|---|---|---|")
+}
+
+func (r result) print() {
+	c, s := r.scores, r.scores.Scores
+	over := slices.Clone(r.overhead)
+	slices.Sort(over)
+	spread := ""
+	if len(over) > 1 {
+		spread = fmt.Sprintf(" [%+.1f, %+.1f]", 100*(over[0]-1), 100*(over[len(over)-1]-1))
+	}
+	fmt.Printf("| %s | %s | %d | %.1f | %.1f | %.1f | %.2f / %.1f | %.0f | %.0f %% | %.2f / %.2f | %+.0f %% | %.1f | %+.1f%s %% | %.1f |\n",
+		r.program, r.block, c.Live.Observations, 100*s.StackL2, 100*s.StackL10, 100*s.TimeL2, 100*s.MissMean, 100*s.MissMax, 100*c.Pairs.Match, 100*c.Cut,
+		c.Rate.Live, c.Rate.True, 100*c.Rate.Error, 100*c.Rate.AtTrue.StackL2, 100*(over[len(over)/2]-1), spread, 100*r.drift)
+}
+
+// printMeans prints mean and worst of what has a goal.
+func printMeans(all []result, blocks []string) {
+	for _, b := range blocks {
+		var l2, rate, over []float64
+		for _, r := range all {
+			if r.block == b {
+				l2 = append(l2, 100*r.scores.Scores.StackL2)
+				rate = append(rate, max(r.scores.Rate.Error, -r.scores.Rate.Error))
+				over = append(over, r.overhead...)
+			}
+		}
+		if len(l2) == 0 {
+			continue
+		}
+		fmt.Printf("\nBy %s: l2 %.1f on average, %.1f at worst; access rate off by %.0f %% on average, %.0f %% at worst; overhead %+.1f %% at the median.\n",
+			strings.TrimSpace(b), mean(l2), slices.Min(l2), 100*mean(rate), 100*slices.Max(rate), 100*(median(over)-1))
+	}
+}
+
+func mean(v []float64) float64 {
+	s := 0.0
+	for _, x := range v {
+		s += x
+	}
+	return s / float64(len(v))
+}
+
+func median(v []float64) float64 {
+	v = slices.Clone(v)
+	slices.Sort(v)
+	return v[len(v)/2]
+}
