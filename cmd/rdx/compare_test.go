@@ -156,7 +156,7 @@ func TestExactProfileRoundTrip(t *testing.T) {
 	for name, h := range map[string]struct {
 		got  *model.Hist
 		want exactHist
-	}{"times": {times, want.Times}, "distances": {dists, want.Distances}} {
+	}{"times": {times, *want.Times}, "distances": {dists, want.Distances}} {
 		sum := 0.0
 		for _, b := range h.want.Bins {
 			if got := h.got.W[h.got.Bins.Index(b.From)]; math.Abs(got-b.Touches) > 1e-9*b.Touches { // Kaplan-Meier rounds
