@@ -181,10 +181,16 @@ func TestExactCurve(t *testing.T) {
 }
 
 func TestAtRate(t *testing.T) {
-	p := &Profile{Clock: Clock{Rate: 0.5}, Records: []Record{{Time: 10}, {Time: 10, Exact: true}}}
+	p := &Profile{Clock: Clock{Rate: 0.5}, Records: []Record{{Time: 10}, {Time: 10, Exact: true}, {Half: true, After: 90, Time: 200, PairTime: 300}}}
 	q := p.AtRate(2)
 	if q.Records[0].Time != 40 || q.Records[1].Time != 10 || q.Clock.Rate != 2 || p.Records[0].Time != 10 || p.Clock.Rate != 0.5 {
 		t.Errorf("%+v of %+v", q, p)
+	}
+	if r := q.Records[2]; r.Time != 800 || r.PairTime != 1200 {
+		t.Errorf("half a line: %+v", r)
+	}
+	if r := p.AtRate(0.1).Records[2]; r.Time != 91 || r.PairTime != 91 {
+		t.Errorf("half a line read ahead: %+v", r)
 	}
 }
 
