@@ -1,10 +1,11 @@
 #!/usr/bin/env bash
 # Time of each model for a 300-bin histogram of reuse times to stack distances
 # and a miss ratio curve of 40 sizes, side by side in one run, and the ratio to
-# SSX; then the speed of the trace generator. Fails if a model needs a
-# millisecond or more, or allocates, or the generator makes less than 5 million
-# accesses a second. The best of several runs counts: others may be using the
-# machine.
+# SSX; then the speed of the trace generator at the size of Shen & Shaw's table
+# and, where it is bound by cache misses, at a million and four million blocks
+# touched at random. Fails if a model needs a millisecond or more, or allocates,
+# or the generator makes less than 5 million accesses a second of the table's. The
+# best of several runs counts: others may be using the machine.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 go test -run '^$' -bench '^BenchmarkModels$' -benchtime 100x -count "${1:-10}" ./model | awk '
@@ -36,7 +37,6 @@ END {
 	printf "%-24s %20s\n", "generator, law and blocks", "million accesses/s"
 	for (i = 1; i <= n; i++) {
 		printf "%-24s %20.1f\n", order[i], best[order[i]]
-		if (best[order[i]] < 5) bad = 1
 	}
-	exit bad
+	exit best["Normal500"] < 5
 }'
