@@ -142,7 +142,7 @@ func (s *Session) rateComment(p *model.Profile) {
 	if r.source == "measured" {
 		p.Comments = append(p.Comments, fmt.Sprintf("access rate: %.3g per ns, standard error %.1f%%, quartiles %.3g to %.3g, from %.0f stretches of about %d accesses",
 			r.mean(), 100*r.relativeError(), r.quantile(.25), r.quantile(.75), r.all.n, stretchLength))
-	} else if s.burst > 0 && r.source == "default" {
+	} else if s.cfg.MeasureRate && r.source == "default" {
 		p.Comments = append(p.Comments, fmt.Sprintf("access rate: assumed; only %.0f stretches could be timed, want %d", r.all.n, fewestStretches))
 	}
 	if s.burst > 0 && s.reading.last.n > 0 {

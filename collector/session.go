@@ -34,8 +34,11 @@ type Config struct {
 	// Auto, Line where it can be.
 	Granularity string
 	// AccessRate in accesses per nanosecond of CPU time, or per instruction if
-	// that is the clock; 0: measured if Burst is not 0, else DefaultAccessRate.
+	// that is the clock; 0: DefaultAccessRate, or as MeasureRate finds.
 	AccessRate float64
+	// MeasureRate times stretches of code that were read ahead after a hold. The
+	// caches are cold then: the rate found is a lower bound.
+	MeasureRate bool
 
 	// Stack is OwnStack, PrivateStack, SharedStack or BothStacks; OwnStack.
 	Stack string

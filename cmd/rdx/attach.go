@@ -28,18 +28,20 @@ type recordFlags struct {
 	overhead float64
 	gap      time.Duration
 	rate     float64
-	burst    string
-	grain    string
-	source   string
-	clock    string
-	stack    string
-	slots    int
-	bins     int
-	follow   bool
-	seed     uint64
-	caches   []string
-	verbose  bool
-	quiet    bool
+
+	measureRate bool
+	burst       string
+	grain       string
+	source      string
+	clock       string
+	stack       string
+	slots       int
+	bins        int
+	follow      bool
+	seed        uint64
+	caches      []string
+	verbose     bool
+	quiet       bool
 }
 
 func (f *recordFlags) register(cmd *cobra.Command) {
@@ -48,7 +50,8 @@ func (f *recordFlags) register(cmd *cobra.Command) {
 	fs.DurationVarP(&f.duration, "duration", "d", 0, "how long to sample (default: until the target exits, Ctrl-C or SIGTERM)")
 	fs.Float64Var(&f.overhead, "overhead", 1, "percent of the target's CPU time that rdx may cost")
 	fs.DurationVar(&f.gap, "gap", 0, "mean CPU time between two ticks of a thread, of which --overhead decides how many become samples (default: by what a sample and a tick cost)")
-	fs.Float64Var(&f.rate, "access-rate", 0, "accesses per nanosecond of CPU time, or per instruction if those are the clock; where no PMU counts accesses (default: measured by reading ahead)")
+	fs.Float64Var(&f.rate, "access-rate", 0, "accesses per nanosecond of CPU time, or per instruction if those are the clock; where no PMU counts accesses (default 1 per ns: programs differ, from 0.1 to 2)")
+	fs.BoolVar(&f.measureRate, "measure-rate", false, "time what was read ahead after a hold for a lower bound of the access rate; where no PMU counts accesses")
 	fs.StringVar(&f.burst, "burst", "auto", "accesses to read ahead of each sample: a number, off, or auto for as many as the clock can't time")
 	fs.StringVar(&f.grain, "granularity", collector.Auto, "what counts as one datum: line (64 bytes; half of it is watched, by all of a thread's watchpoints, and the rest extrapolated), word (8 bytes), or auto for lines where rdx reads ahead")
 	fs.StringVar(&f.source, "source", collector.Auto, "what picks the samples: pmu (the processor's counter of loads and stores), clock (CPU time) or auto")
@@ -134,6 +137,7 @@ func (f *recordFlags) record(cmd *cobra.Command, cfg collector.Config) error {
 	cfg.Overhead = f.overhead / 100
 	cfg.Gap = f.gap
 	cfg.AccessRate = f.rate
+	cfg.MeasureRate = f.measureRate
 	switch f.burst {
 	case "off":
 	case "auto":
