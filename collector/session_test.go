@@ -26,7 +26,8 @@ func needRoot(t *testing.T) {
 }
 
 // A cyclic walk has one reuse time, which the program itself measures: the
-// session must find it, whatever the machine's speed.
+// session must find it, whatever the machine's speed. (In shuffled order a lap
+// of less than some milliseconds takes longer after a hold, when caches are cold.)
 func TestKnownPattern(t *testing.T) {
 	needRoot(t)
 	bin := filepath.Join(t.TempDir(), "pattern")
@@ -36,7 +37,7 @@ func TestKnownPattern(t *testing.T) {
 	for _, burst := range []int{0, timedBurst} {
 		t.Run(fmt.Sprintf("burst %d", burst), func(t *testing.T) {
 			const words = 100_000
-			cmd := exec.Command(bin, "cyclic", fmt.Sprint(words), "4")
+			cmd := exec.Command(bin, "ordered", fmt.Sprint(words), "4")
 			var out strings.Builder
 			cmd.Stdout = &out
 			if err := cmd.Start(); err != nil {
@@ -64,9 +65,7 @@ func TestKnownPattern(t *testing.T) {
 			var all, right, lost int64
 			for _, r := range p.Records {
 				all += r.Observations
-				// A factor of two either way: on a busy machine the walk itself is
-				// now fast, now slow. The patterns bench is stricter.
-				if r.Kind == model.Reuse && math.Abs(math.Log2(float64(r.Native)/(ns*words))) <= 1 {
+				if r.Kind == model.Reuse && math.Abs(math.Log2(float64(r.Native)/(ns*words))) <= .5 {
 					right += r.Observations
 				}
 				// Cut off before its time, it says nothing against.

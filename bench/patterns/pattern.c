@@ -6,6 +6,8 @@
 // (per phase, for two-level).
 //
 //   cyclic    N words, each touched once a lap, in a shuffled order
+//   ordered   the same in the order of addresses, and with arithmetic between: how
+//             fast it goes hardly depends on what is left in the caches
 //   random    N words, uniformly at random
 //   twolevel  10^4 words of a hot array, then 10^4 of a cyclic array of N, and so on
 //   stream    every word once: N words of a small file mapped over and over
@@ -97,7 +99,7 @@ static double ready(void)
 int main(int argc, char **argv)
 {
 	if (argc != 4) {
-		fprintf(stderr, "usage: pattern cyclic|random|twolevel|stream N SECONDS\n");
+		fprintf(stderr, "usage: pattern cyclic|ordered|random|twolevel|stream N SECONDS\n");
 		return 2;
 	}
 	const char *kind = argv[1];
@@ -113,6 +115,13 @@ int main(int argc, char **argv)
 			accesses += n;
 		} while ((now = cpu()) - start < seconds * 1e9);
 		sink = (uint64_t)p;
+	} else if (!strcmp(kind, "ordered")) {
+		uint64_t *a = calloc(n, 8);
+		start = ready();
+		do {
+			sink += scan(a, n);
+			accesses += n;
+		} while ((now = cpu()) - start < seconds * 1e9);
 	} else if (!strcmp(kind, "random")) {
 		uint64_t *a = calloc(n, 8);
 		for (size_t i = 0; i < n; i++)
