@@ -29,8 +29,9 @@ func main() {
 	pairs := flag.Int("pairs", 5, "interleaved pairs of runs a program")
 	extra := flag.String("flags", "", "more flags for rdx run, separated by spaces")
 	only := flag.String("only", "", "only the program of this name")
+	windows := flag.Int("windows", 0, "measure within one run of each program that tells its progress, in so many windows of two seconds with rdx attached")
 	flag.Parse()
-	if err := run(*rdx, *pairs, strings.Fields(*extra), *only); err != nil {
+	if err := run(*rdx, *pairs, *windows, strings.Fields(*extra), *only); err != nil {
 		fmt.Fprintln(os.Stderr, "overhead:", err)
 		os.Exit(1)
 	}
@@ -75,7 +76,24 @@ func programs(dir string) ([]program, error) {
 	}, nil
 }
 
-func run(rdx string, pairs int, extra []string, only string) error {
+// long programs run for many minutes and tell their progress by what they read
+// and write.
+func long(dir string) ([]program, error) {
+	data := filepath.Join(dir, "data")
+	const query = `WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i+1 FROM n WHERE i < 20000)
+		SELECT count(*), sum(h) FROM (SELECT (i * 2654435761) % 1000003 AS h, count(*) FROM n GROUP BY h ORDER BY h);`
+	script := filepath.Join(dir, "script")
+	if err := os.WriteFile(script, bytes.Repeat([]byte(strings.ReplaceAll(query, "\n", " ")+"\n"), 50_000), 0o644); err != nil {
+		return nil, err
+	}
+	return []program{
+		{"xz -6", []string{"sh", "-c", "exec xz -6 -T1 -c " + strings.Repeat(data+" ", 100)}},
+		{"sqlite3", []string{"sh", "-c", "exec sqlite3 :memory: <" + script}},
+		{"gzip -6", []string{"sh", "-c", "exec gzip -6 -c " + strings.Repeat(data+" ", 1000)}},
+	}, nil
+}
+
+func run(rdx string, pairs, windows int, extra []string, only string) error {
 	dir, err := os.MkdirTemp("", "overhead")
 	if err != nil {
 		return err
@@ -84,6 +102,20 @@ func run(rdx string, pairs int, extra []string, only string) error {
 	ps, err := programs(dir)
 	if err != nil {
 		return err
+	}
+	if windows > 0 {
+		ps, err := long(dir)
+		if err != nil {
+			return err
+		}
+		for _, p := range ps {
+			if only == "" || only == p.name {
+				if err := within(rdx, p, windows, 2*time.Second, extra, dir); err != nil {
+					return err
+				}
+			}
+		}
+		return nil
 	}
 	profile := filepath.Join(dir, "p.pb.gz")
 	fmt.Printf("%-8s %6s %9s %19s %9s %9s %7s %6s  %s\n", "program", "bare", "program", "spread", "command", "CPU", "pairs", "lost", "by its own account")
