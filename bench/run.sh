@@ -7,6 +7,9 @@ cd "$(dirname "$0")/.."
 echo "== rdx doctor"
 ./rdx doctor || true
 echo
+echo "== nanoseconds that a run of each BPF program takes"
+./rdx doctor --json | sed -n '/"programs"/,/]/p'
+echo
 echo "== cost to the program profiled, interleaved pairs; counters where there are some"
 go run ./bench/overhead
 echo

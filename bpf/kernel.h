@@ -16,12 +16,14 @@ struct user_regs {
 };
 #define USER_IP(ctx) ((ctx)->regs.ip)
 #define USER_SP(ctx) ((ctx)->regs.sp)
+#define USER_MODE(ctx) ((ctx)->regs.cs & 3)
 #elif defined(__TARGET_ARCH_arm64)
 struct user_regs {
 	__u64 regs[31], sp, pc, pstate;
 };
 #define USER_IP(ctx) ((ctx)->regs.pc)
 #define USER_SP(ctx) ((ctx)->regs.sp)
+#define USER_MODE(ctx) (!((ctx)->regs.pstate & 0xf)) // EL0
 #endif
 
 // As in uapi/linux/bpf_perf_event.h.
@@ -30,6 +32,32 @@ struct bpf_perf_event_data {
 	__u64 sample_period;
 	__u64 addr;
 };
+
+// The sample behind it, for those who may look: see bpf_cast_to_kern_ctx.
+union perf_mem_data_src {
+	__u64 val;
+} __attribute__((preserve_access_index));
+
+union perf_sample_weight {
+	__u64 full; // the low half is the latency
+} __attribute__((preserve_access_index));
+
+struct perf_sample_data {
+	__u64 sample_flags;
+	union perf_mem_data_src data_src;
+	union perf_sample_weight weight;
+} __attribute__((preserve_access_index));
+
+struct bpf_perf_event_data_kern {
+	struct perf_sample_data *data;
+} __attribute__((preserve_access_index));
+
+extern void *bpf_cast_to_kern_ctx(void *) __ksym __weak;
+
+// From uapi/linux/perf_event.h.
+#define PERF_SAMPLE_ADDR (1 << 3)
+#define PERF_SAMPLE_DATA_SRC (1 << 15)
+#define PERF_SAMPLE_WEIGHT_TYPE (1 << 14 | 1 << 24) // WEIGHT or WEIGHT_STRUCT
 
 typedef struct {
 	unsigned long sig[1];

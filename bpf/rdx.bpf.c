@@ -3,15 +3,17 @@
 // SPDX-License-Identifier: (BSD-2-Clause OR GPL-2.0-only)
 //
 // on_sample decides, in the sampled thread and in interrupt context, whether a
-// sample wins a watchpoint; only a winner is stopped. on_trap0..3 stamp the
-// two traps of a watchpoint, the use and the reuse. on_other0..3 see what other
-// threads do to the datum. Policy that needs an operand decoder or a file
-// descriptor is left to user space.
+// sample wins a watchpoint; only a winner is stopped. on_access0..3 do the same
+// for sources that report the access they sampled, which is then the use, and
+// pass it on. on_trap0..3 stamp the two traps of a watchpoint, the use and the
+// reuse. on_other0..3 see what other threads do to the datum. Policy that needs
+// an operand decoder or a file descriptor is left to user space.
 
 #include "kernel.h"
 
 #define MAX_SLOTS 4
 #define NO_SLOT MAX_SLOTS // in hold_slot
+#define DROPPED (MAX_SLOTS + 1)
 #define MAX_STACK 16384 // bytes copied of a stack at most
 #define STACK_PIECE 512 // bytes copied at a time: all of a piece, or none
 
@@ -45,6 +47,7 @@ struct thread {
 	__u64 hold_ip;
 	__u64 hold_time; // bpf_ktime_get_ns
 	__u64 ticks;
+	__u64 sampled; // the ticks' periods added up, in the source's unit
 	__u32 traps; // so far; each cost the thread time that is not its own
 	__u32 holds;
 	__u64 trap_ip; // of the last trap, until the next tick
@@ -97,6 +100,7 @@ struct {
 enum trap_kind {
 	TRAP_USE = 1,
 	TRAP_REUSE = 2,
+	TRAP_SAMPLE = 5, // no trap: an access as its source reported it
 	TRAP_STACK = 16, // no trap: the stack of the next one of this slot, a struct stack
 	TRAP_OTHER = 3, // another thread at the datum
 	TRAP_LINE = 4,  // another thread elsewhere in its line
@@ -116,9 +120,12 @@ struct trap {
 	__u64 clock_lag; // how long the counters did not count so far, or CLOCK_FAILED
 	__u64 time; // bpf_ktime_get_ns
 	__u32 from;  // index into threads of who made the access
-	__u32 pad;
+	__u32 latency;  // of a TRAP_SAMPLE: cycles, 0 if not reported
 	__u64 wall; // ns since the end of the use trap; not of a use
-	__u64 addr; // of the word watched
+	__u64 addr; // of the word watched; of a TRAP_SAMPLE, of its access
+	__u64 data_src; // of a TRAP_SAMPLE: perf_mem_data_src, 0 if the kernel does not say
+	__u32 event;    // of a TRAP_SAMPLE: which of the source's events
+	__u32 pad;
 };
 const struct trap *unused_trap __attribute__((unused)); // for bpf2go -type
 
@@ -168,6 +175,9 @@ enum stat {
 	STAT_OTHER_TRAPS,    // traps of threads at another one's datum or line
 	STAT_OTHER_EARLY,    // of them, before the use, or while it was being recorded
 	STAT_OTHER_PROCESS,  // traps of other processes at the same address
+	STAT_IN_KERNEL,      // ticks of an access source that fell into the kernel
+	STAT_NO_MEMORY,      // ticks of it on an operation without a memory access
+	STAT_NO_ADDRESS,     // ticks of it on an access whose address is not known
 	NUM_STATS,
 };
 
@@ -203,6 +213,7 @@ __u32 hold_losers = 0;
 // one watches the word of the use, slot 1 the other word of its aligned pair,
 // and slots 2 and 3 the rest of the half line.
 __u32 half_line = 0;
+__u32 report_only = 0;    // pass on every access sampled, hold nobody: for a probe
 
 static __u64 window_start, window_holds;
 
@@ -286,35 +297,25 @@ static __always_inline int stepping(struct bpf_perf_event_data *ctx, struct thre
 #endif
 }
 
-SEC("perf_event")
-int on_sample(struct bpf_perf_event_data *ctx)
+// win lets a sample through: to the slot it has won, with NO_SLOT to be read
+// ahead of alone, or, DROPPED, not at all.
+static __always_inline __u32 win(struct thread *t, __u32 *signal)
 {
-	__u32 index, s, signal;
-	struct thread *t = current_thread(&index);
 	struct group *g;
-	__u64 now, *n;
+	__u64 *n;
+	__u32 s;
 
-	if (!t) {
-		count(STAT_UNKNOWN);
-		return 0;
-	}
-	count(STAT_TICKS);
-	t->ticks++;
-	if (stepping(ctx, t)) {
-		count(STAT_STEPPING);
-		return 0;
-	}
 	if (bpf_get_prandom_u32() > accept)
-		return 0;
+		return DROPPED;
 	count(STAT_CANDIDATES);
 	if (t->hold) {
 		count(STAT_HOLD_PENDING);
-		return 0;
+		return DROPPED;
 	}
-	signal = hold_signal();
-	if (!signal) {
+	*signal = hold_signal();
+	if (!*signal) {
 		count(STAT_SIGNAL_BLOCKED);
-		return 0;
+		return DROPPED;
 	}
 
 	// A slot is picked without looking at what it watches, and given to the
@@ -332,25 +333,63 @@ int on_sample(struct bpf_perf_event_data *ctx)
 	if (*n > 1 && ((__u64)bpf_get_prandom_u32() * *n) >> 32) {
 		count(STAT_LOSERS);
 		if (!hold_losers)
-			return 0;
+			return DROPPED;
 		s = NO_SLOT;
 	}
-	now = bpf_ktime_get_ns();
-	if (over_limit(now)) {
+	if (over_limit(bpf_ktime_get_ns())) {
 		count(STAT_THROTTLED);
-		return 0;
+		return DROPPED;
 	}
+	return s;
+}
+
+// hold stops the thread before its next user instruction.
+static __always_inline int hold(struct bpf_perf_event_data *ctx, struct thread *t, __u32 s, __u32 signal)
+{
 	t->hold = signal;
 	t->hold_slot = s;
 	t->hold_cpu = bpf_get_smp_processor_id();
 	t->hold_ip = USER_IP(ctx);
-	t->hold_time = now;
+	t->hold_time = bpf_ktime_get_ns();
 	if (bpf_send_signal_thread(signal)) {
 		t->hold = 0;
 		count(STAT_SIGNAL_FAILED);
 		return 0;
 	}
 	count(STAT_HOLDS);
+	return 1;
+}
+
+// tick finds the thread that was sampled and accounts for the tick.
+static __always_inline struct thread *tick(struct bpf_perf_event_data *ctx, __u32 *index)
+{
+	struct thread *t = current_thread(index);
+
+	if (!t) {
+		count(STAT_UNKNOWN);
+		return 0;
+	}
+	count(STAT_TICKS);
+	t->ticks++;
+	t->sampled += ctx->sample_period;
+	if (stepping(ctx, t)) {
+		count(STAT_STEPPING);
+		return 0;
+	}
+	return t;
+}
+
+SEC("perf_event")
+int on_sample(struct bpf_perf_event_data *ctx)
+{
+	__u32 index, s, signal;
+	struct thread *t = tick(ctx, &index);
+
+	if (!t)
+		return 0;
+	s = win(t, &signal);
+	if (s != DROPPED)
+		hold(ctx, t, s, signal);
 	return 0;
 }
 
@@ -432,7 +471,8 @@ static __always_inline struct trap *reserve(struct bpf_perf_event_data *ctx, str
 	__s32 stack_bytes = 0;
 	struct trap *r;
 
-	if (t->slots[s].stacks >> kind & 1)
+	// The stack of a reported access is taken when the thread is held.
+	if (kind != TRAP_SAMPLE && t->slots[s].stacks >> kind & 1)
 		stack_bytes = send_stack(ctx, actor, from, s, t->slots[s].seq);
 	r = bpf_ringbuf_reserve(&ring, sizeof(*r), 0);
 	if (!r) {
@@ -453,6 +493,8 @@ static __always_inline struct trap *reserve(struct bpf_perf_event_data *ctx, str
 	r->clock = 0;
 	r->clock_lag = 0;
 	r->from = from;
+	r->data_src = 0;
+	r->latency = r->event = r->pad = 0;
 	r->stack_bytes = stack_bytes;
 	return r;
 }
@@ -463,6 +505,116 @@ static __always_inline void submit(struct trap *r, struct clock clock)
 	r->clock = clock.value;
 	r->clock_lag = clock.lag;
 	bpf_ringbuf_submit(r, BPF_RB_NO_WAKEUP);
+}
+
+// What a source reports of the access it sampled.
+struct memory {
+	__u64 addr;
+	__u64 data_src;
+	__u32 latency;
+};
+
+// The top half of the address space is the kernel's.
+#define IS_USER(addr) ((__s64)(addr) > 0)
+
+#define PERF_MEM_OP_LOAD 2
+#define PERF_MEM_OP_STORE 4
+
+// sampled_memory says whether the sample is of a user-mode access whose
+// address is known. Where the kernel lets the program see all of the sample
+// (from Linux 6.2), it also knows what is left unset: on the kernels before 6.3
+// an address that the processor did not report reads as whatever was there.
+static __always_inline int sampled_memory(struct bpf_perf_event_data *ctx, struct memory *m)
+{
+	struct perf_sample_data *data = 0;
+	__u64 flags = ~0ULL;
+
+	m->addr = ctx->addr;
+	if (bpf_cast_to_kern_ctx) {
+		struct bpf_perf_event_data_kern *kern = bpf_cast_to_kern_ctx(ctx);
+
+		bpf_core_read(&data, sizeof(data), &kern->data);
+		bpf_core_read(&m->data_src, sizeof(m->data_src), &data->data_src.val);
+		bpf_core_read(&m->latency, sizeof(m->latency), &data->weight.full);
+		bpf_core_read(&flags, sizeof(flags), &data->sample_flags);
+		if (!(flags & PERF_SAMPLE_DATA_SRC))
+			m->data_src = 0;
+		if (!(flags & PERF_SAMPLE_WEIGHT_TYPE))
+			m->latency = 0;
+		if (!(flags & PERF_SAMPLE_ADDR))
+			m->addr = 0;
+	}
+	if (!m->addr) {
+		count(m->data_src & (PERF_MEM_OP_LOAD | PERF_MEM_OP_STORE) ? STAT_NO_ADDRESS : STAT_NO_MEMORY);
+		return 0;
+	}
+	if (!IS_USER(m->addr)) {
+		count(STAT_IN_KERNEL);
+		return 0;
+	}
+	return 1;
+}
+
+// access is a sample that says which access it is of. Those of operations
+// without one are dropped before they count as candidates. The access is done;
+// the watchpoint that it may win waits for the reuse alone.
+static __always_inline int access(struct bpf_perf_event_data *ctx, __u32 event)
+{
+	struct memory m = {};
+	__u32 index, s = 0, signal = 0;
+	struct thread *t = tick(ctx, &index);
+	struct trap *r;
+
+	if (!t)
+		return 0;
+	if (!USER_MODE(ctx)) {
+		count(STAT_IN_KERNEL);
+		return 0;
+	}
+	if (!sampled_memory(ctx, &m))
+		return 0;
+	if (!report_only) {
+		s = win(t, &signal);
+		if (s >= NO_SLOT) // nothing is read ahead of an access that is over
+			return 0;
+	}
+	r = reserve(ctx, t, index, s & (MAX_SLOTS - 1), TRAP_SAMPLE, bpf_ktime_get_ns(), t, index);
+	if (!r)
+		return 0;
+	r->addr = m.addr;
+	r->data_src = m.data_src;
+	r->latency = m.latency;
+	r->event = event;
+	if (report_only || hold(ctx, t, s, signal))
+		submit(r, read_clock(ctx, index));
+	else
+		bpf_ringbuf_discard(r, BPF_RB_NO_WAKEUP);
+	return 0;
+}
+
+// One program per event of the source: a sample does not say which it is of.
+SEC("perf_event")
+int on_access0(struct bpf_perf_event_data *ctx)
+{
+	return access(ctx, 0);
+}
+
+SEC("perf_event")
+int on_access1(struct bpf_perf_event_data *ctx)
+{
+	return access(ctx, 1);
+}
+
+SEC("perf_event")
+int on_access2(struct bpf_perf_event_data *ctx)
+{
+	return access(ctx, 2);
+}
+
+SEC("perf_event")
+int on_access3(struct bpf_perf_event_data *ctx)
+{
+	return access(ctx, 3);
 }
 
 // trap must return 1: kernels from 6.11 on ignore the event's limit if the

@@ -106,7 +106,10 @@ const (
 	RDXStatSTAT_OTHER_TRAPS    RDXStat = 14
 	RDXStatSTAT_OTHER_EARLY    RDXStat = 15
 	RDXStatSTAT_OTHER_PROCESS  RDXStat = 16
-	RDXStatNUM_STATS           RDXStat = 17
+	RDXStatSTAT_IN_KERNEL      RDXStat = 17
+	RDXStatSTAT_NO_MEMORY      RDXStat = 18
+	RDXStatSTAT_NO_ADDRESS     RDXStat = 19
+	RDXStatNUM_STATS           RDXStat = 20
 )
 
 type RDXThread struct {
@@ -118,6 +121,7 @@ type RDXThread struct {
 	HoldIp   uint64
 	HoldTime uint64
 	Ticks    uint64
+	Sampled  uint64
 	Traps    uint32
 	Holds    uint32
 	TrapIp   uint64
@@ -143,19 +147,23 @@ type RDXTrap struct {
 	ClockLag   uint64
 	Time       uint64
 	From       uint32
-	Pad        uint32
+	Latency    uint32
 	Wall       uint64
 	Addr       uint64
+	DataSrc    uint64
+	Event      uint32
+	Pad        uint32
 }
 
 type RDXTrapKind uint32
 
 const (
-	RDXTrapKindTRAP_USE   RDXTrapKind = 1
-	RDXTrapKindTRAP_REUSE RDXTrapKind = 2
-	RDXTrapKindTRAP_STACK RDXTrapKind = 16
-	RDXTrapKindTRAP_OTHER RDXTrapKind = 3
-	RDXTrapKindTRAP_LINE  RDXTrapKind = 4
+	RDXTrapKindTRAP_USE    RDXTrapKind = 1
+	RDXTrapKindTRAP_REUSE  RDXTrapKind = 2
+	RDXTrapKindTRAP_SAMPLE RDXTrapKind = 5
+	RDXTrapKindTRAP_STACK  RDXTrapKind = 16
+	RDXTrapKindTRAP_OTHER  RDXTrapKind = 3
+	RDXTrapKindTRAP_LINE   RDXTrapKind = 4
 )
 
 // Names of all BPF objects in the ELF.
@@ -169,6 +177,10 @@ const (
 	RDXMapStats           = "stats"
 	RDXMapThreads         = "threads"
 	RDXMapTids            = "tids"
+	RDXProgOnAccess0      = "on_access0"
+	RDXProgOnAccess1      = "on_access1"
+	RDXProgOnAccess2      = "on_access2"
+	RDXProgOnAccess3      = "on_access3"
 	RDXProgOnOther0       = "on_other0"
 	RDXProgOnOther1       = "on_other1"
 	RDXProgOnOther2       = "on_other2"
@@ -186,6 +198,7 @@ const (
 	RDXVarHoldLosers      = "hold_losers"
 	RDXVarNumSlots        = "num_slots"
 	RDXVarOtherLimit      = "other_limit"
+	RDXVarReportOnly      = "report_only"
 	RDXVarUnusedStackHead = "unused_stack_head"
 	RDXVarUnusedTrap      = "unused_trap"
 	RDXVarUseCost         = "use_cost"
@@ -233,15 +246,19 @@ type RDXSpecs struct {
 //
 // It can be passed ebpf.CollectionSpec.Assign.
 type RDXProgramSpecs struct {
-	OnOther0 *ebpf.ProgramSpec `ebpf:"on_other0"`
-	OnOther1 *ebpf.ProgramSpec `ebpf:"on_other1"`
-	OnOther2 *ebpf.ProgramSpec `ebpf:"on_other2"`
-	OnOther3 *ebpf.ProgramSpec `ebpf:"on_other3"`
-	OnSample *ebpf.ProgramSpec `ebpf:"on_sample"`
-	OnTrap0  *ebpf.ProgramSpec `ebpf:"on_trap0"`
-	OnTrap1  *ebpf.ProgramSpec `ebpf:"on_trap1"`
-	OnTrap2  *ebpf.ProgramSpec `ebpf:"on_trap2"`
-	OnTrap3  *ebpf.ProgramSpec `ebpf:"on_trap3"`
+	OnAccess0 *ebpf.ProgramSpec `ebpf:"on_access0"`
+	OnAccess1 *ebpf.ProgramSpec `ebpf:"on_access1"`
+	OnAccess2 *ebpf.ProgramSpec `ebpf:"on_access2"`
+	OnAccess3 *ebpf.ProgramSpec `ebpf:"on_access3"`
+	OnOther0  *ebpf.ProgramSpec `ebpf:"on_other0"`
+	OnOther1  *ebpf.ProgramSpec `ebpf:"on_other1"`
+	OnOther2  *ebpf.ProgramSpec `ebpf:"on_other2"`
+	OnOther3  *ebpf.ProgramSpec `ebpf:"on_other3"`
+	OnSample  *ebpf.ProgramSpec `ebpf:"on_sample"`
+	OnTrap0   *ebpf.ProgramSpec `ebpf:"on_trap0"`
+	OnTrap1   *ebpf.ProgramSpec `ebpf:"on_trap1"`
+	OnTrap2   *ebpf.ProgramSpec `ebpf:"on_trap2"`
+	OnTrap3   *ebpf.ProgramSpec `ebpf:"on_trap3"`
 }
 
 // RDXMapSpecs contains maps before they are loaded into the kernel.
@@ -269,6 +286,7 @@ type RDXVariableSpecs struct {
 	HoldLosers      *ebpf.VariableSpec `ebpf:"hold_losers"`
 	NumSlots        *ebpf.VariableSpec `ebpf:"num_slots"`
 	OtherLimit      *ebpf.VariableSpec `ebpf:"other_limit"`
+	ReportOnly      *ebpf.VariableSpec `ebpf:"report_only"`
 	UnusedStackHead *ebpf.VariableSpec `ebpf:"unused_stack_head"`
 	UnusedTrap      *ebpf.VariableSpec `ebpf:"unused_trap"`
 	UseCost         *ebpf.VariableSpec `ebpf:"use_cost"`
@@ -327,6 +345,7 @@ type RDXVariables struct {
 	HoldLosers      *ebpf.Variable `ebpf:"hold_losers"`
 	NumSlots        *ebpf.Variable `ebpf:"num_slots"`
 	OtherLimit      *ebpf.Variable `ebpf:"other_limit"`
+	ReportOnly      *ebpf.Variable `ebpf:"report_only"`
 	UnusedStackHead *ebpf.Variable `ebpf:"unused_stack_head"`
 	UnusedTrap      *ebpf.Variable `ebpf:"unused_trap"`
 	UseCost         *ebpf.Variable `ebpf:"use_cost"`
@@ -336,19 +355,27 @@ type RDXVariables struct {
 //
 // It can be passed to LoadRDXObjects or ebpf.CollectionSpec.LoadAndAssign.
 type RDXPrograms struct {
-	OnOther0 *ebpf.Program `ebpf:"on_other0"`
-	OnOther1 *ebpf.Program `ebpf:"on_other1"`
-	OnOther2 *ebpf.Program `ebpf:"on_other2"`
-	OnOther3 *ebpf.Program `ebpf:"on_other3"`
-	OnSample *ebpf.Program `ebpf:"on_sample"`
-	OnTrap0  *ebpf.Program `ebpf:"on_trap0"`
-	OnTrap1  *ebpf.Program `ebpf:"on_trap1"`
-	OnTrap2  *ebpf.Program `ebpf:"on_trap2"`
-	OnTrap3  *ebpf.Program `ebpf:"on_trap3"`
+	OnAccess0 *ebpf.Program `ebpf:"on_access0"`
+	OnAccess1 *ebpf.Program `ebpf:"on_access1"`
+	OnAccess2 *ebpf.Program `ebpf:"on_access2"`
+	OnAccess3 *ebpf.Program `ebpf:"on_access3"`
+	OnOther0  *ebpf.Program `ebpf:"on_other0"`
+	OnOther1  *ebpf.Program `ebpf:"on_other1"`
+	OnOther2  *ebpf.Program `ebpf:"on_other2"`
+	OnOther3  *ebpf.Program `ebpf:"on_other3"`
+	OnSample  *ebpf.Program `ebpf:"on_sample"`
+	OnTrap0   *ebpf.Program `ebpf:"on_trap0"`
+	OnTrap1   *ebpf.Program `ebpf:"on_trap1"`
+	OnTrap2   *ebpf.Program `ebpf:"on_trap2"`
+	OnTrap3   *ebpf.Program `ebpf:"on_trap3"`
 }
 
 func (p *RDXPrograms) Close() error {
 	return _RDXClose(
+		p.OnAccess0,
+		p.OnAccess1,
+		p.OnAccess2,
+		p.OnAccess3,
 		p.OnOther0,
 		p.OnOther1,
 		p.OnOther2,

@@ -16,6 +16,9 @@ type budget struct {
 	trapNS float64 // one trap
 	tickNS float64 // one tick
 	ticks  float64 // for every sample
+	// counters: ticks are few, so that it is their own gaps that must be
+	// geometric.
+	counters bool
 
 	holdNS float64 // one hold and its traps
 
@@ -31,6 +34,8 @@ const (
 	// Ticks for every sample: the more, the nearer the gaps between samples
 	// are to geometric ones.
 	timerTicks, counterTicks = 4, 1.5
+	// memoryShare of the micro-operations that IBS picks access memory.
+	memoryShare = 0.16
 	// firstHoldNS is assumed of a hold until holds have been measured.
 	firstHoldNS          = 100_000
 	minAccept, maxAccept = 0.001, 1.0
@@ -45,10 +50,13 @@ func (b *budget) gap() time.Duration {
 	return min(max(time.Duration(perSample/b.ticks), minGap), maxGap)
 }
 
-func newBudget(target float64, c sampler.TwoTrap, counters bool) budget {
+func newBudget(target float64, c sampler.TwoTrap, unit string) budget {
 	b := budget{target: target, trapNS: c.Cost, holdNS: firstHoldNS + 2*c.Cost, tickNS: timerTickNS, ticks: timerTicks}
-	if counters {
-		b.tickNS, b.ticks = counterTickNS, counterTicks
+	if unit != sampler.Nanoseconds {
+		b.counters, b.tickNS, b.ticks = true, counterTickNS, counterTicks
+	}
+	if unit == sampler.Operations {
+		b.ticks /= memoryShare
 	}
 	b.accept = min(maxAccept, target*float64(defaultGap)/b.holdNS)
 	return b

@@ -12,7 +12,7 @@ import (
 func TestBudgetConverges(t *testing.T) {
 	for _, holdCost := range []time.Duration{10 * time.Microsecond, 50 * time.Microsecond, time.Millisecond} {
 		for _, target := range []float64{0.005, 0.01, 0.05} {
-			b := newBudget(target, sampler.TwoTrap{P50: 3000}, false)
+			b := newBudget(target, sampler.TwoTrap{P50: 3000}, sampler.Nanoseconds)
 			var cpu uint64
 			var stats sampler.Stats
 			var held time.Duration

@@ -14,6 +14,8 @@ import (
 // What Config.Source and Config.Clock may say.
 const (
 	Auto    = "auto"     // the best that works; the profile says which and why
+	PEBS    = "pebs"     // source: Intel's, with addresses
+	IBS     = "ibs"      // source: AMD's, with addresses
 	Clock   = "clock"    // source: CPU time
 	PMU     = "pmu"      // source or clock: the processor's counters
 	CPUTime = "cpu-time" // clock
@@ -43,13 +45,20 @@ func (c *Config) checkChoice() error {
 		return errors.New("start session: without reading ahead a line can't be told from its half (choose granularity word)")
 	case c.Granularity == Line && c.Stack != OwnStack:
 		return errors.New("start session: watching other threads takes the slots that a line would (choose granularity word)")
-	case c.Source != Auto && c.Source != Clock && c.Source != PMU:
-		return fmt.Errorf("start session: unknown source %q (want auto, clock or pmu)", c.Source)
+	case c.addresses() && c.Granularity == Line:
+		return fmt.Errorf("start session: with source %s a line can't be watched: that takes reading ahead of the use, which is over (choose granularity word, or source pmu)", c.Source)
+	case c.addresses() && c.Stack != OwnStack:
+		return fmt.Errorf("start session: with source %s other threads can't be watched: their accesses come before the watchpoints (use --source pmu)", c.Source)
+	case !slices.Contains([]string{Auto, PEBS, IBS, PMU, Clock}, c.Source):
+		return fmt.Errorf("start session: unknown source %q (want auto, pebs, ibs, pmu or clock)", c.Source)
 	case c.Clock != Auto && c.Clock != CPUTime && c.Clock != PMU:
 		return fmt.Errorf("start session: unknown clock %q (want auto, cpu-time or pmu)", c.Clock)
 	}
 	return nil
 }
+
+// addresses says whether a source with addresses is asked for.
+func (c *Config) addresses() bool { return c.Source == PEBS || c.Source == IBS }
 
 // Rates assumed where nobody has said or measured how many accesses go with
 // a unit of the clock.
@@ -57,7 +66,7 @@ const defaultPerInstruction = 0.35
 
 // unitsPerNS turns the gap, given as CPU time, into the source's unit. It need
 // only be of the right order.
-var unitsPerNS = map[string]float64{sampler.Nanoseconds: 1, sampler.Accesses: 1, sampler.Cycles: 2, sampler.Instructions: 2}
+var unitsPerNS = map[string]float64{sampler.Nanoseconds: 1, sampler.Accesses: 1, sampler.Cycles: 2, sampler.Instructions: 2, sampler.Operations: 3}
 
 // machine is where rdx looks for PMUs.
 func machine() sampler.Machine {
@@ -91,6 +100,9 @@ func counters(cycles bool) ([]sampler.Counted, error) {
 // calibration. It makes sure, before any target is touched, that watchpoints
 // and clock work in a thread of the profiler itself.
 func (s *Session) load() error {
+	if s.cfg.clock != nil {
+		return s.loadClock(*s.cfg.clock)
+	}
 	var why error
 	if s.cfg.Clock != CPUTime {
 		var candidates []sampler.Counted
@@ -164,7 +176,6 @@ func (s *Session) loadClock(clock sampler.Clock) error {
 		return fmt.Errorf("start session: %w", err)
 	}
 	s.clock = clock
-	s.lines = s.cfg.chooseLines()
 	s.burst = s.cfg.Burst
 	if s.burst == AutoBurst {
 		s.burst = timedBurst
@@ -177,35 +188,87 @@ func (s *Session) loadClock(clock sampler.Clock) error {
 
 // chooseSource takes the best source that works.
 func (s *Session) chooseSource() error {
-	s.source = sampler.CPUClock{}
+	if s.cfg.source != nil {
+		s.setSource(s.cfg.source)
+		return nil
+	}
 	var why error
-	if s.cfg.Source != Clock {
-		var candidates []sampler.Counted
-		candidates, why = counters(true)
-		taken := false
-		for _, c := range candidates {
-			if c.Unit != sampler.Accesses && s.cfg.Source == Auto {
-				// Ticks of another counter are no more accesses than those
-				// of the clock are.
+	for _, try := range []struct {
+		names []string
+		open  func() (sampler.Source, error)
+	}{
+		{[]string{Auto, PEBS}, func() (sampler.Source, error) { return s.accessSource(PEBS) }},
+		{[]string{Auto, IBS}, func() (sampler.Source, error) { return s.accessSource(IBS) }},
+		{[]string{Auto, PMU}, s.counterSource},
+		{[]string{Auto, Clock}, func() (sampler.Source, error) { return sampler.CPUClock{}, nil }},
+	} {
+		if !slices.Contains(try.names, s.cfg.Source) {
+			continue
+		}
+		if name := try.names[1]; name == PEBS || name == IBS {
+			if s.groups() {
+				why = errors.Join(why, fmt.Errorf("with %s other threads can't be watched", name))
 				continue
 			}
-			pmu := sampler.NewPMUSource(c)
-			err := pmu.Validate(s.kernel)
-			if taken = err == nil; taken {
-				s.source = pmu
-				break
+			if s.cfg.Granularity == Line {
+				why = errors.Join(why, fmt.Errorf("with %s lines can't be watched", name))
+				continue
 			}
-			why = errors.Join(why, err)
 		}
-		if !taken && s.cfg.Source == PMU {
-			return fmt.Errorf("start session: no counter can be the source: %w (without --source pmu, CPU time is)", oneLine(why))
+		source, err := try.open()
+		if err == nil {
+			s.whySource = errors.Join(why, s.whySource)
+			s.setSource(source)
+			return nil
 		}
+		why = errors.Join(why, err)
 	}
-	s.whySource = why
+	return fmt.Errorf("start session: %s can't be the source: %w (without --source, rdx takes the best that works)", s.cfg.Source, oneLine(why))
+}
+
+// setSource makes it the session's, with the ticks that it can afford.
+func (s *Session) setSource(source sampler.Source) {
+	s.source = source
 	gap := s.cfg.Gap
 	if gap == 0 {
 		gap = defaultGap
 	}
-	s.gap = float64(gap) * unitsPerNS[s.source.Unit()]
-	return nil
+	s.gap = float64(gap) * unitsPerNS[source.Unit()]
+	if s.cfg.gap != 0 {
+		s.gap = s.cfg.gap
+	}
+	s.budget = newBudget(s.cfg.Overhead, s.calibration, source.Unit())
+}
+
+// accessSource is PEBS or IBS, tried out.
+func (s *Session) accessSource(name string) (sampler.Source, error) {
+	source, err := sampler.NewAccessSource(machine(), name, s.cfg.Latency)
+	if err != nil {
+		return nil, err
+	}
+	probe, err := source.Probe(s.kernel)
+	if err == nil {
+		err = probe.Usable(name)
+	}
+	return source, err
+}
+
+// counterSource is the best of the processor's counters that works.
+func (s *Session) counterSource() (sampler.Source, error) {
+	candidates, why := counters(true)
+	for _, c := range candidates {
+		if c.Unit != sampler.Accesses && s.cfg.Source == Auto {
+			// Ticks of another counter are no more accesses than those of the
+			// clock are.
+			continue
+		}
+		pmu := sampler.NewPMUSource(c)
+		err := pmu.Validate(s.kernel)
+		if err == nil {
+			s.whySource = why // why it is not the best counter
+			return pmu, nil
+		}
+		why = errors.Join(why, err)
+	}
+	return nil, why
 }

@@ -11,19 +11,43 @@ import (
 
 func TestCheckChoice(t *testing.T) {
 	for _, tc := range []struct {
-		source, clock, err string
+		source, clock, grain, stack, err string
 	}{
-		{"", "", ""},
-		{Auto, Auto, ""},
-		{PMU, PMU, ""},
-		{Clock, CPUTime, ""},
-		{"pebs", "", "unknown source"},
-		{"", "clock", "unknown clock"},
+		{"", "", "", "", ""},
+		{Auto, Auto, Auto, OwnStack, ""},
+		{PMU, PMU, "", "", ""},
+		{Clock, CPUTime, "", "", ""},
+		{PEBS, PMU, "", "", ""},
+		{IBS, "", Word, OwnStack, ""},
+		{PEBS, "", Line, "", "a line can't be watched"},
+		{IBS, "", Line, "", "a line can't be watched"},
+		{PEBS, "", "", SharedStack, "other threads can't be watched"},
+		{IBS, "", Word, BothStacks, "other threads can't be watched"},
+		{"spe", "", "", "", "unknown source"},
+		{"", "clock", "", "", "unknown clock"},
 	} {
-		c := Config{PID: 1, Source: tc.source, Clock: tc.clock}
+		if tc.grain == Line && !sampler.ReadsAhead {
+			continue // nor with any other source
+		}
+		c := Config{PID: 1, Burst: AutoBurst, Source: tc.source, Clock: tc.clock, Granularity: tc.grain, Stack: tc.stack}
 		err := c.setDefaults()
 		if (err == nil) != (tc.err == "") || err != nil && !strings.Contains(err.Error(), tc.err) {
-			t.Errorf("%q, %q: %v, want %q", tc.source, tc.clock, err, tc.err)
+			t.Errorf("%q: %v, want %q", tc, err, tc.err)
+		}
+	}
+}
+
+// Of an access that its source reports nothing is read ahead, which a line takes.
+func TestChooseLines(t *testing.T) {
+	c := Config{PID: 1, Burst: AutoBurst}
+	if err := c.setDefaults(); err != nil {
+		t.Fatal(err)
+	}
+	for reports, want := range map[sampler.Report]bool{
+		sampler.NoAccess: sampler.ReadsAhead, sampler.AtAccess: false, sampler.AfterAccess: false,
+	} {
+		if got := c.chooseLines(reports); got != want {
+			t.Errorf("lines %t with report %d, want %t", got, reports, want)
 		}
 	}
 }

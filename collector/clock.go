@@ -63,9 +63,10 @@ func (r reading) since(use, lag uint64) (age uint64, ok bool) {
 // totals sum over threads that are gone.
 type totals struct {
 	cpu     uint64  // ns in which the thread ran and was sampled
-	ticked  float64 // in the source's unit: ticks times their gap
+	ticked  float64 // in the source's unit: the ticks' gaps added up
+	counted float64 // likewise: by the source's own count, 0 if it has none
+	cut     float64 // likewise: counted at most in periods that made no tick
 	clock   float64 // in the clock's unit
-	missed  float64 // ticks that did not come: throttled, or no free counter
 	shared  uint64  // ns in which the source's counter was not counting
 	unclock int     // threads whose clock could not be read
 }
@@ -84,18 +85,14 @@ func (s *Session) total(details bool) totals {
 func (s *Session) addTotals(t *thread, sum *totals, details bool) {
 	t.account()
 	sum.ticked += float64(t.cpu)
-	pmu, ok := s.source.(sampler.PMUSource)
-	if !ok {
+	if t.ticker == nil || s.source.Unit() == sampler.Nanoseconds {
 		sum.cpu += t.cpu
-	} else if counted, ran, lag, err := t.ticker.Count(pmu); err != nil {
+	} else if counted, ran, lag, err := t.ticker.Count(); err != nil {
 		sum.unclock++
 	} else {
 		sum.cpu += ran
 		sum.shared += lag
-		// The last gap of each event was not over yet.
-		if missed := float64(counted-min(counted, t.cpu))/float64(t.gap) - float64(pmu.Events()); missed > 0 {
-			sum.missed += missed
-		}
+		sum.counted += float64(counted)
 	}
 	if t.counter == nil || !details {
 		return
@@ -107,14 +104,35 @@ func (s *Session) addTotals(t *thread, sum *totals, details bool) {
 	}
 }
 
+// missed is how many ticks did not come for what was counted: throttled by the
+// kernel, or given up by rdx beyond what it knows of.
+func (sum totals) missed(gap float64) uint64 {
+	return uint64(max((sum.counted-sum.ticked-sum.cut)/gap, 0))
+}
+
+// unsampled is how many accesses the clock counted that the source did not,
+// beyond the difference of two counters: while it was throttled, or had no
+// counter, it stood still.
+func (s *Session) unsampled(sum totals) uint64 {
+	if s.source.Unit() != sampler.Accesses || s.clock.Unit != sampler.Accesses || sum.counted == 0 {
+		return 0
+	}
+	return uint64(max(sum.clock-sum.counted-counterTolerance*sum.clock, 0))
+}
+
+const counterTolerance = 0.02
+
 // sourceRate is how many accesses go with a unit of the source: by the clock's
 // count, if there is one.
 func (s *Session) sourceRate(sum totals) float64 {
 	switch {
-	case s.source.Unit() == s.clock.Unit:
-		return s.rates.mean()
+	case s.source.Unit() == sampler.Accesses && sum.counted > 0:
+		// More than were sampled if ticks were throttled, or gaps given up.
+		return sum.counted / max(sum.ticked, 1)
 	case s.source.Unit() == sampler.Accesses:
 		return 1
+	case s.source.Unit() == s.clock.Unit:
+		return s.rates.mean()
 	case s.clock.Counted == nil:
 		// Nanoseconds of CPU time to accesses, spread over the ticks.
 		return s.rates.mean() * float64(sum.cpu) / max(sum.ticked, 1)

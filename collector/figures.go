@@ -10,6 +10,10 @@ import (
 // the last few thousand; 0 if there were none. Valid after Wait.
 func (s *Session) HoldTime(q float64) time.Duration { return s.held.quantile(q) }
 
+// ProgramTimes are what the kernel took to run the BPF programs, if that was
+// counted. Valid after Wait.
+func (s *Session) ProgramTimes() ([]sampler.ProgramTime, error) { return s.kernel.ProgramTimes() }
+
 // Choice is what a session took, and why nothing better.
 type Choice struct {
 	Name string `json:"name"`
@@ -20,11 +24,12 @@ type Choice struct {
 
 // Choices are the session's source and clock.
 func (s *Session) Choices() (source, clock Choice) {
-	return s.choice(s.source.Name(), s.source.Unit(), s.whySource), s.choice(s.clock.Name, s.clock.Unit, s.whyClock)
+	return choice(s.source.Name(), s.source.Unit() == sampler.Accesses || s.source.Reports() != sampler.NoAccess, s.whySource),
+		choice(s.clock.Name, s.clock.Unit == sampler.Accesses, s.whyClock)
 }
 
-func (*Session) choice(name, unit string, why error) Choice {
-	c := Choice{Name: name, Best: unit == sampler.Accesses}
+func choice(name string, best bool, why error) Choice {
+	c := Choice{Name: name, Best: best}
 	if why != nil {
 		c.Why = oneLine(why).Error()
 	}

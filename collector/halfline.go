@@ -15,10 +15,11 @@ const wordBytes = 8
 
 // chooseLines says whether samples are of lines: the four words that a thread's
 // debug registers can watch are half of one, from which the model extrapolates
-// if reading ahead has seen the first accesses.
-func (c *Config) chooseLines() bool {
+// if reading ahead has seen the first accesses. Of an access that its source
+// reports nothing is read ahead.
+func (c *Config) chooseLines(reports sampler.Report) bool {
 	if c.Granularity == Auto {
-		return sampler.ReadsAhead && c.Stack == OwnStack && c.Slots == sampler.NumSlots && c.Burst != 0
+		return reports == sampler.NoAccess && sampler.ReadsAhead && c.Stack == OwnStack && c.Slots == sampler.NumSlots && c.Burst != 0
 	}
 	return c.Granularity == Line
 }

@@ -93,6 +93,8 @@ type observation struct {
 	lineWatched int        // other words of the line
 	line        *lineWrite // the first write to one of them
 	blind       bool       // not watched in all threads
+	latency     uint32     // cycles the use took, 0 if its source does not tell
+	source      string     // where its data came from, "" likewise
 }
 
 func (o *observation) lost() {
@@ -121,6 +123,10 @@ func (s *Session) pair(trap *sampler.Trap) {
 	t := s.byIndex[trap.Index]
 	if t == nil || trap.Slot >= uint32(len(t.slots)) {
 		s.lose("trap of a thread that is gone")
+		return
+	}
+	if trap.Kind == sampler.TrapSample {
+		s.report(t, trap)
 		return
 	}
 	w := &t.slots[trap.Slot]
@@ -175,6 +181,9 @@ func (s *Session) pair(trap *sampler.Trap) {
 		o.lost()
 	case trap.Kind == sampler.TrapReuse && o.state == used && trap.ClockLag != o.lag:
 		s.lose("clock stood still between use and reuse")
+		o.lost()
+	case trap.Kind == sampler.TrapReuse && o.state == used && trap.Clock < o.useClock:
+		s.lose("clock ran backwards between use and reuse")
 		o.lost()
 	case trap.Kind == sampler.TrapReuse && o.state == used:
 		o.state = done

@@ -77,6 +77,16 @@ func TestPairLosses(t *testing.T) {
 	for name, f := range map[string]func(*Session){
 		"use by another instruction": func(s *Session) { s.pair(trapAt(use, 1, 1, 0x2000)) },
 		"record of the use dropped":  func(s *Session) { s.pair(trapAt(reuse, 1, 1, 0x1004)) },
+		"clock ran backwards between use and reuse": func(s *Session) {
+			s.pair(trapAt(use, 1000, 1, 0x1004))
+			s.pair(trapAt(reuse, 999, 2, 0x1004))
+		},
+		"clock stood still between use and reuse": func(s *Session) {
+			s.pair(trapAt(use, 1000, 1, 0x1004))
+			after := trapAt(reuse, 2000, 2, 0x1004)
+			after.ClockLag = 1
+			s.pair(after)
+		},
 		"trap of a watchpoint that is gone": func(s *Session) {
 			trap := trapAt(use, 1, 1, 0x1004)
 			trap.Seq = 9
@@ -101,10 +111,10 @@ func TestPairLosses(t *testing.T) {
 
 // A lost observation's CPU time goes to the others of its epoch.
 func TestEpochWeights(t *testing.T) {
-	th := &thread{shared: new(sampler.Thread), gap: 2_000_000}
+	th := &thread{shared: new(sampler.Thread)}
 	var all []*observation
 	for range epochSamples + 1 {
-		th.shared.Ticks += 10
+		th.shared.Sampled += 20_000_000
 		th.account()
 		all = append(all, &observation{epoch: th.currentEpoch()})
 	}

@@ -23,7 +23,7 @@ func (s *Session) profile() (*model.Profile, error) {
 	p := &model.Profile{
 		Start:         s.start,
 		Duration:      s.end.Sub(s.start),
-		Source:        s.source.Name(),
+		Source:        strings.Join(append(slices.Clone(s.replaced), s.source.Name()), ", then "),
 		Period:        sum.ticked * perSource / s.rates.mean() / float64(max(stats.Holds, 1)),
 		Clock:         s.clockModel(),
 		Block:         s.block(),
@@ -65,6 +65,7 @@ func (s *Session) profile() (*model.Profile, error) {
 			r.Address, r.Written = o.word, o.word
 		}
 		s.setTime(&r, o, byWall)
+		r.Latency, r.DataSource = float64(o.latency)*r.Accesses, o.source
 		if o.kind == model.Reuse || o.kind == model.Invalidated {
 			r.Reuse = locations.stack(o.process, s.stacks.stack(o.reuse))
 		}
@@ -103,7 +104,11 @@ func (s *Session) profile() (*model.Profile, error) {
 	count("stacks not copied at a trap", stats.StackLost)
 	p.Counts = append(p.Counts, s.stacks.counts()...)
 	count("CPU time sampled, ns", sum.cpu)
-	count("lost: ticks throttled or without a free counter", uint64(sum.missed))
+	count("lost: ticks throttled or without a free counter", sum.missed(s.gap))
+	count("accesses that the source did not count, throttled or without a counter", s.unsampled(sum))
+	count("ticks of the source in the kernel", stats.InKernel)
+	count("ticks of the source without a memory access", stats.NoMemory)
+	count("lost: access without an address", stats.NoAddress)
 	count("lost: threads whose counters could not be read", uint64(sum.unclock))
 	count("samples without a slot, in whose place others of the time are watched", uint64(passed))
 	count("source's counter shared with others, ns", sum.shared)

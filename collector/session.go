@@ -43,8 +43,11 @@ type Config struct {
 	// Stack is OwnStack, PrivateStack, SharedStack or BothStacks; OwnStack.
 	Stack string
 
-	Source string // Auto, Clock or PMU; Auto
+	Source string // Auto, PEBS, IBS, PMU or Clock; Auto
 	Clock  string // Auto, CPUTime or PMU; Auto
+	// Latency: sample loads by an event that reports latencies even where it
+	// prefers slow loads.
+	Latency bool
 
 	Caches        []model.Cache
 	BinsPerOctave int // 16
@@ -52,6 +55,10 @@ type Config struct {
 	Log *zap.Logger
 	// Progress is called about ten times a second, from the session's loop.
 	Progress func(Progress)
+
+	source sampler.Source // a test's, instead of the one Source names
+	clock  *sampler.Clock // likewise
+	gap    float64        // likewise, in the source's unit
 }
 
 // AutoBurst reads ahead somewhat further than the clock resolves: CPU time a
@@ -149,6 +156,9 @@ type Session struct {
 	gone        totals
 	whyClock    error // why no better clock, nil if it is the best
 	whySource   error
+	replaced    []string // sources that failed in the course of the session
+	health      health
+	failed      bool // the session can't go on
 	processes   map[int]*process
 	past        []*process // exited, or replaced by exec
 	threads     map[int]*thread
@@ -241,12 +251,12 @@ func (s *Session) setUp() error {
 	}
 	err := s.chooseSource()
 	if err == nil {
+		s.lines = s.cfg.chooseLines(s.source.Reports())
 		if s.groups() {
 			if s.cpus, err = onlineCPUs(); err == nil {
 				err = s.kernel.SetUseCost(s.calibration.Cost)
 			}
 		}
-		s.budget = newBudget(s.cfg.Overhead, s.calibration, s.source.Unit() != sampler.Nanoseconds)
 		if err == nil {
 			err = s.begin()
 		}
@@ -272,8 +282,8 @@ func (s *Session) begin() error {
 	if err == nil && s.lines {
 		err = s.kernel.SetHalfLines()
 	}
-	if err == nil && s.burst > 0 && sampler.ReadsAhead && !s.groups() {
-		err = s.kernel.HoldLosers()
+	if err == nil {
+		err = s.holdLosers()
 	}
 	if err != nil {
 		return err
@@ -318,6 +328,15 @@ func (s *Session) begin() error {
 	return err
 }
 
+// holdLosers has samples held that won no slot, where holding them is of use:
+// where the thread is read ahead of.
+func (s *Session) holdLosers() error {
+	if s.burst == 0 || !sampler.ReadsAhead || s.groups() || s.source.Reports() != sampler.NoAccess {
+		return nil
+	}
+	return s.kernel.HoldLosers()
+}
+
 // Wait samples until the duration is over, the context ends or the target
 // exits, and returns the profile of what was seen. The target runs on.
 func (s *Session) Wait(ctx context.Context) (*model.Profile, error) {
@@ -337,12 +356,13 @@ func (s *Session) Wait(ctx context.Context) (*model.Profile, error) {
 			running = false
 		case <-ticker.C:
 			var p Progress
-			running := s.tracer.Do(func() {
+			alive := s.tracer.Do(func() {
 				s.stacksBack(unwound)
 				p = s.tick()
 				unwound = s.stacks.take()
+				running = !s.failed
 			})
-			if !running {
+			if !alive {
 				continue
 			}
 			s.stacks.unwind(unwound, false)
@@ -429,6 +449,7 @@ func (s *Session) tick() Progress {
 		t.expireHold(s)
 	}
 	sum := s.total(false)
+	s.watch(sum, stats)
 	if s.budget.update(sum.cpu, stats, s.held.sum) {
 		if err := s.kernel.SetAccept(s.budget.accept); err != nil {
 			s.fail(err)
@@ -448,7 +469,7 @@ func (s *Session) tick() Progress {
 // the gaps between samples to be geometric, but not so many that ticks are what
 // the budget is spent on.
 func (s *Session) regap(sum totals) {
-	if s.cfg.Gap != 0 {
+	if s.cfg.Gap != 0 || s.cfg.gap != 0 {
 		return
 	}
 	perNS := 1.0
@@ -458,6 +479,9 @@ func (s *Session) regap(sum totals) {
 	gap := float64(s.budget.gap()) * perNS
 	if ratio := gap / s.gap; ratio > 1/regapRatio && ratio < regapRatio {
 		return
+	}
+	for _, t := range s.threads {
+		s.cut(t)
 	}
 	s.gap = gap
 	for _, t := range s.threads {

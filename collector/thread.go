@@ -32,10 +32,12 @@ type thread struct {
 	counter *sampler.Counter // nil if the clock is CPU time
 	slots   [sampler.NumSlots]watch
 
-	gap   uint64 // of the ticker, in the source's unit
-	ticks uint64 // already in cpu
+	read  uint64 // of shared.Sampled: already in cpu
+	ticks uint64 // of shared.Ticks: likewise
 	cpu   uint64 // sampled so far, in the source's unit: CPU time or accesses
 	epoch *epoch
+	// reported is the access of the thread on hold, if its source tells.
+	reported *reported
 }
 
 // watch is what a slot watches.
@@ -57,8 +59,8 @@ func (s *Session) ThreadStarted(pid, tid int) {
 		p = newProcess(pid)
 		s.processes[pid] = p
 	}
-	if err := s.addThread(p, tid); errors.Is(err, unix.ESRCH) {
-		return // has exited since, as we will be told
+	if err := s.addThread(p, tid); gone(err) {
+		return // as we will be told
 	} else if err != nil {
 		// One thread less is a loss, no thread at all an error.
 		s.losses["lost: thread not sampled"]++
@@ -68,12 +70,15 @@ func (s *Session) ThreadStarted(pid, tid int) {
 	}
 }
 
+// gone says of an error that the thread has exited since.
+func gone(err error) bool { return errors.Is(err, unix.ESRCH) }
+
 func (s *Session) addThread(p *process, tid int) error {
 	index, shared, err := s.kernel.AddThread(tid)
 	if err != nil {
 		return err
 	}
-	t := &thread{tid: tid, process: p, index: index, shared: shared, gap: s.drawGap()}
+	t := &thread{tid: tid, process: p, index: index, shared: shared}
 	if t.counter, err = s.kernel.OpenCounter(index, tid); err != nil {
 		return errors.Join(err, s.kernel.RemoveThread(index))
 	}
@@ -82,8 +87,7 @@ func (s *Session) addThread(p *process, tid int) error {
 			return errors.Join(err, t.counter.Close(), s.kernel.RemoveThread(index))
 		}
 	}
-	t.ticker, err = s.source.Open(s.kernel, tid, t.gap)
-	if err != nil {
+	if err := s.openTicker(t); err != nil {
 		if s.groups() {
 			s.leave(t)
 		}
@@ -98,7 +102,7 @@ func (s *Session) addThread(p *process, tid int) error {
 // samples it is what makes their gaps geometric; where thinning does that, it
 // keeps the ticks out of step with the program's own periods.
 func (s *Session) drawGap() uint64 {
-	if s.budget.ticks < timerTicks {
+	if s.budget.counters {
 		return uint64(min(max(s.rand.ExpFloat64(), 0.05), 6) * s.gap)
 	}
 	return uint64((0.75 + 0.5*s.rand.Float64()) * s.gap)
@@ -240,7 +244,11 @@ func (l lateHolds) take(tid int, signal unix.Signal) bool {
 // sample takes an access of the held thread: reads ahead for its reuse, and
 // watches for it in the slot it has won if it does not come so soon.
 func (s *Session) sample(t *thread) {
-	if s.budget.ticks < timerTicks || t.shared.Holds%holdsPerGap == 0 {
+	if s.source.Reports() != sampler.NoAccess {
+		s.sampleReported(t)
+		return
+	}
+	if s.budget.counters || t.shared.Holds%holdsPerGap == 0 {
 		t.redraw(s)
 	}
 	g := t.process.group
@@ -357,7 +365,7 @@ func (s *Session) arm(t *thread, slot int, word uint64, state sampler.SlotState,
 		return false
 	} else if err != nil {
 		s.lose("watchpoint not armed")
-		if !errors.Is(err, unix.ESRCH) { // killed while held
+		if !gone(err) { // killed while held
 			s.fail(err)
 		}
 		return false
@@ -429,8 +437,13 @@ func (s *Session) retire(t *thread, slot int) {
 
 // account adds the ticks since the last call to the thread's CPU time.
 func (t *thread) account() {
-	d := (t.shared.Ticks - t.ticks) * t.gap
-	t.ticks = t.shared.Ticks
+	d, ticks := t.shared.Sampled-t.read, t.shared.Ticks-t.ticks
+	t.read += d
+	t.ticks += ticks
+	if t.ticker.Len() == 1 {
+		// A timer's ticks go on to tell its first period when it has another.
+		d = ticks * t.ticker.Gap(0)
+	}
 	t.cpu += d
 	if t.epoch == nil {
 		t.nextEpoch()
@@ -438,22 +451,37 @@ func (t *thread) account() {
 	t.epoch.cpu += d
 }
 
-// redraw gives the held thread a new gap.
+// redraw gives the thread new gaps, each of its events one of its own.
 func (t *thread) redraw(s *Session) {
 	t.account()
-	gap := s.drawGap()
-	if err := t.ticker.SetGap(gap); err != nil {
-		s.fail(err)
-		return
+	for i := range t.ticker.Len() {
+		t.redrawOne(s, i)
 	}
-	t.gap = gap
+	s.cut(t)
+}
+
+// cut accounts for periods that are given up before they end, or that have
+// only begun: what is counted in them makes no tick. They are one mean gap
+// long on average, with random gaps.
+func (s *Session) cut(t *thread) { s.gone.cut += cutGaps * s.gap * float64(t.ticker.Len()) }
+
+const cutGaps = 2
+
+// redrawOne gives one event a new gap.
+func (t *thread) redrawOne(s *Session, event int) {
+	if event >= t.ticker.Len() {
+		return // the source was replaced
+	}
+	if err := t.ticker.SetGapOf(event, s.drawGap()); err != nil {
+		s.fail(err)
+	}
 }
 
 // expireHold gives up a hold that never came.
 func (t *thread) expireHold(s *Session) {
 	if t.shared.Hold != 0 && sampler.Monotonic()-time.Duration(t.shared.HoldTime) > holdTimeout {
 		s.late.expect(t)
-		t.shared.Hold = 0
+		t.shared.Hold, t.reported = 0, nil
 		s.lose("hold did not stop the thread")
 	}
 }

@@ -160,6 +160,11 @@ type Record struct {
 	Observations int64   // how many observations this record sums
 	Accesses     float64 // how many of the program's accesses they stand for
 
+	// Latency is the sum over Accesses of the cycles that the uses took, of
+	// those whose source tells, and DataSource where their data came from.
+	Latency    float64
+	DataSource string
+
 	Reuses   float64   // derived: accesses with this reuse after Kaplan-Meier
 	Misses   []float64 // derived: of those, predicted misses per Profile.Caches
 	Distance float64   // derived: sum of stack distance over Observations after Kaplan-Meier, in bytes

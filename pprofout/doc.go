@@ -24,6 +24,8 @@
 //	reuses/count          of those, reuses after Kaplan-Meier
 //	l1d_misses/count ...  of those, predicted misses, one per cache level
 //	stack_distance/bytes  model.Record.Distance
+//	latency/cycles        cycles that the uses took, where their source tells;
+//	                      without such a source there is no such column
 //
 // The sample type shown by default is the largest cache's whose predicted
 // misses are more than chance (model.Profile.Quotable), else reuses.
@@ -36,7 +38,7 @@
 // written_address (where another thread ended the observation, or wrote elsewhere in the line),
 // epoch (the stretch of the thread's run, in order, if known; merging makes equal numbers of a thread one),
 // distinct (blocks, where they were counted), read_ahead and pair_time (accesses,
-// with pair).
+// with pair); data_source is where the use found its data, if the processor said so.
 // Censored and pruned samples carry in reuse_time the age at which their
 // observation ended.
 //

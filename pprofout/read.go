@@ -107,9 +107,12 @@ func Decode(in *profile.Profile) (*model.Profile, error) {
 }
 
 type decoder struct {
-	p        *model.Profile
-	in       *profile.Profile
-	column   []int // of the file, per sample type of the profile
+	p      *model.Profile
+	in     *profile.Profile
+	column []int // of the file, per sample type of the profile
+	// latencies: the file has a column of them.
+	latencies bool
+
 	mappings map[*profile.Mapping]*model.Mapping
 	frames   map[frameID]*model.Location
 	data     map[string]*model.Data
@@ -123,8 +126,12 @@ type frameID struct {
 
 // columns finds the sample types by name: other tools may reorder them.
 func (d *decoder) columns() error {
-	for _, want := range sampleTypes(d.p.Caches) {
-		i := slices.IndexFunc(d.in.SampleType, func(t *profile.ValueType) bool { return t.Type == want.Type && t.Unit == want.Unit })
+	index := func(want *profile.ValueType) int {
+		return slices.IndexFunc(d.in.SampleType, func(t *profile.ValueType) bool { return t.Type == want.Type && t.Unit == want.Unit })
+	}
+	d.latencies = index(latencyType) >= 0
+	for _, want := range sampleTypes(d.p.Caches, d.latencies) {
+		i := index(want)
 		if i < 0 {
 			return fmt.Errorf("no sample type %s/%s", want.Type, want.Unit)
 		}
@@ -162,11 +169,15 @@ func (d *decoder) sample(s *profile.Sample, losses map[string]int64) error {
 	}
 
 	r := model.Record{Kind: kind, Observations: n, Accesses: float64(value(1)), Reuses: float64(value(2))}
-	last := len(d.column) - 1
+	last := 3 + len(d.p.Caches)
 	for i := 3; i < last; i++ {
 		r.Misses = append(r.Misses, float64(value(i)))
 	}
 	r.Distance = float64(value(last))
+	if d.latencies {
+		r.Latency = float64(value(last + 1))
+	}
+	r.DataSource = first(s.Label[sourceLabel])
 	switch first(s.Label[accessLabel]) {
 	case model.Load.String():
 		r.Op = model.Load

@@ -66,6 +66,53 @@ func sampleProfile() *model.Profile {
 	}
 }
 
+// Latencies are a column only where there are some, and records that differ in
+// nothing but where their data came from stay apart.
+func TestLatency(t *testing.T) {
+	p := sampleProfile()
+	_, plain := write(t, p)
+	for _, st := range plain.SampleType {
+		if st.Type == latency {
+			t.Error("a column of latencies without any")
+		}
+	}
+	p.Records[0].Latency, p.Records[0].DataSource = 9e7, "memory, TLB miss"
+	other := p.Records[0]
+	other.Latency, other.DataSource = 4e6, "L2"
+	p.Records = append(p.Records, other)
+	b, out := write(t, p)
+	column := slices.IndexFunc(out.SampleType, func(st *profile.ValueType) bool { return st.Type == "latency" && st.Unit == "cycles" })
+	if column < 0 {
+		t.Fatalf("no column latency/cycles in %v", out.SampleType)
+	}
+	bySource := make(map[string]int64)
+	for _, s := range out.Sample {
+		if s.Value[column] > 0 {
+			bySource[s.Label["data_source"][0]] += s.Value[column]
+		}
+	}
+	if len(bySource) != 2 || bySource["memory, TLB miss"] != 9e7 || bySource["L2"] != 4e6 {
+		t.Errorf("latencies by data source %v", bySource)
+	}
+	diff(t, read(t, b), p)
+	// Merging adds them up.
+	twice, err := profile.Merge([]*profile.Profile{out, out})
+	if err != nil {
+		t.Fatal(err)
+	}
+	merged, err := Decode(twice)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var sum float64
+	for _, r := range merged.Records {
+		sum += r.Latency
+	}
+	if sum != 2*9.4e7 {
+		t.Errorf("merged latencies %g, want %g", sum, 2*9.4e7)
+	}
+}
+
 // write encodes, checks and returns the bytes and what pprof reads from them.
 func write(t testing.TB, p *model.Profile, opts ...Option) ([]byte, *profile.Profile) {
 	t.Helper()
@@ -96,8 +143,8 @@ func read(t testing.TB, b []byte) *model.Profile {
 func canon(p *model.Profile) []string {
 	var out []string
 	for _, r := range p.Records {
-		s := fmt.Sprintf("%s %s tid=%d epoch=%d time=%d native=%d below=%t exact=%t distinct=%d half=%t/%d/%s/%d n=%d acc=%g reuses=%g misses=%g dist=%g", r.Kind, r.Op, r.TID, r.Epoch, r.Time, r.Native,
-			r.BelowResolution, r.Exact, r.Distinct, r.Half, r.After, r.Pair, r.PairTime, r.Observations, r.Accesses, r.Reuses, r.Misses, r.Distance)
+		s := fmt.Sprintf("%s %s tid=%d epoch=%d time=%d native=%d below=%t exact=%t distinct=%d half=%t/%d/%s/%d n=%d acc=%g reuses=%g misses=%g dist=%g latency=%g from=%q", r.Kind, r.Op, r.TID, r.Epoch, r.Time, r.Native,
+			r.BelowResolution, r.Exact, r.Distinct, r.Half, r.After, r.Pair, r.PairTime, r.Observations, r.Accesses, r.Reuses, r.Misses, r.Distance, r.Latency, r.DataSource)
 		for _, st := range [][]*model.Location{r.Reuse, r.Use} {
 			s += " |"
 			for _, l := range st {

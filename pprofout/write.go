@@ -45,6 +45,8 @@ const (
 	endLabel    = "end_tid"
 	usedLabel   = "used_address"
 	writeLabel  = "written_address"
+	sourceLabel = "data_source"
+	latency     = "latency"
 	nanoseconds = "nanoseconds"
 )
 
@@ -93,7 +95,8 @@ func Encode(p *model.Profile, opts ...Option) (*profile.Profile, error) {
 		return nil, err
 	}
 	e := &encoder{p: p, bins: model.LogBins(p.BinsPerOctave), frames: map[frameKey]*profile.Location{},
-		byValue: map[string]*profile.Location{}, groups: map[string]*group{}, mappings: map[model.Mapping]*profile.Mapping{}}
+		byValue: map[string]*profile.Location{}, groups: map[string]*group{}, mappings: map[model.Mapping]*profile.Mapping{},
+		types: sampleTypes(p.Caches, hasLatencies(p))}
 	for _, o := range opts {
 		o(e)
 	}
@@ -140,8 +143,9 @@ func check(p *model.Profile) error {
 	return nil
 }
 
-// sampleTypes names the columns of a profile with the given caches.
-func sampleTypes(caches []model.Cache) []*profile.ValueType {
+// sampleTypes names the columns of a profile with the given caches, and with
+// latencies or without.
+func sampleTypes(caches []model.Cache, latencies bool) []*profile.ValueType {
 	types := []*profile.ValueType{
 		{Type: "observations", Unit: "count"},
 		{Type: "accesses", Unit: "count"},
@@ -150,7 +154,18 @@ func sampleTypes(caches []model.Cache) []*profile.ValueType {
 	for _, c := range caches {
 		types = append(types, &profile.ValueType{Type: strings.ToLower(c.Level) + "_misses", Unit: "count"})
 	}
-	return append(types, &profile.ValueType{Type: distance, Unit: "bytes"})
+	types = append(types, &profile.ValueType{Type: distance, Unit: "bytes"})
+	if latencies {
+		types = append(types, latencyType)
+	}
+	return types
+}
+
+var latencyType = &profile.ValueType{Type: latency, Unit: "cycles"}
+
+// hasLatencies says whether any record has a latency.
+func hasLatencies(p *model.Profile) bool {
+	return slices.ContainsFunc(p.Records, func(r model.Record) bool { return r.Latency > 0 })
 }
 
 // An encoder collects one profile's samples. Locations get their IDs last, in
@@ -159,6 +174,7 @@ type encoder struct {
 	p          *model.Profile
 	bins       *model.Bins
 	useOmitted bool
+	types      []*profile.ValueType
 
 	frames   map[frameKey]*profile.Location
 	byValue  map[string]*profile.Location
@@ -188,6 +204,7 @@ type group struct {
 	below, exact bool
 	distinct     uint64 // middle of a bin
 	half         halfWatch
+	source       string
 	loss         string // reason, for a count instead of records
 	data         string // object accessed, "" if not recorded
 	stack        []*profile.Location
@@ -210,7 +227,7 @@ func (e *encoder) add(r *model.Record) error {
 	if r.Observations < 0 {
 		return fmt.Errorf("%d observations: want 0 or more", r.Observations)
 	}
-	for _, w := range append([]float64{r.Accesses, r.Reuses, r.Distance}, r.Misses...) {
+	for _, w := range append([]float64{r.Accesses, r.Reuses, r.Distance, r.Latency}, r.Misses...) {
 		if math.IsNaN(w) || math.IsInf(w, 0) || w < 0 {
 			return fmt.Errorf("weight %v: want finite numbers >= 0", w)
 		}
@@ -221,7 +238,7 @@ func (e *encoder) add(r *model.Record) error {
 	if _, ok := model.ParseKind(r.Kind.String()); !ok {
 		return fmt.Errorf("unknown kind %d", r.Kind)
 	}
-	g := group{kind: r.Kind, op: r.Op, tid: r.TID, epoch: r.Epoch, stackKind: r.Stack, end: r.EndTID, used: r.Address, wrote: r.Written}
+	g := group{kind: r.Kind, op: r.Op, tid: r.TID, epoch: r.Epoch, stackKind: r.Stack, end: r.EndTID, used: r.Address, wrote: r.Written, source: text(r.DataSource)}
 	if max(g.used, g.wrote) > math.MaxInt64 {
 		return fmt.Errorf("address %#x: want less than 2^63", max(g.used, g.wrote))
 	}
@@ -270,7 +287,10 @@ func (e *encoder) add(r *model.Record) error {
 	for i, m := range r.Misses {
 		sum.weights[2+i] += m
 	}
-	sum.weights[len(sum.weights)-1] += r.Distance
+	sum.weights[2+len(e.p.Caches)] += r.Distance
+	if i := 3 + len(e.p.Caches); i < len(sum.weights) {
+		sum.weights[i] += r.Latency
+	}
 	if mean, ok := r.MeanDistance(); ok {
 		reused := float64(r.Observations) * (r.Reuses / r.Accesses)
 		sum.reused += reused
@@ -306,11 +326,12 @@ func (e *encoder) group(g *group) *group {
 	for _, l := range g.stack {
 		key = binary.LittleEndian.AppendUint64(key, l.ID)
 	}
+	key = append(key, g.source...)
 	e.key = key
 	if sum := e.groups[string(key)]; sum != nil {
 		return sum
 	}
-	g.weights = make([]float64, len(e.p.Caches)+3)
+	g.weights = make([]float64, len(e.types)-1)
 	sum := *g
 	e.groups[string(key)] = &sum
 	e.order = append(e.order, &sum)
@@ -386,7 +407,7 @@ const anonPrefix = "[anon "
 func (e *encoder) profile() (*profile.Profile, error) {
 	p := e.p
 	out := &profile.Profile{
-		SampleType:    sampleTypes(p.Caches),
+		SampleType:    e.types,
 		DurationNanos: p.Duration.Nanoseconds(),
 		PeriodType:    &profile.ValueType{Type: "accesses", Unit: "count"},
 	}
@@ -410,7 +431,7 @@ func (e *encoder) profile() (*profile.Profile, error) {
 		return cmp.Or(compareStacks(a.stack, b.stack), cmp.Compare(a.kind, b.kind), cmp.Compare(a.op, b.op),
 			cmp.Compare(a.tid, b.tid), cmp.Compare(a.epoch, b.epoch), cmp.Compare(a.stackKind, b.stackKind), cmp.Compare(a.end, b.end), cmp.Compare(a.used, b.used), cmp.Compare(a.wrote, b.wrote),
 			cmp.Compare(a.time, b.time), cmp.Compare(a.native, b.native), cmp.Compare(a.distanceBin, b.distanceBin), compareBool(a.below, b.below), compareBool(a.exact, b.exact),
-			cmp.Compare(a.data, b.data), cmp.Compare(a.distinct, b.distinct), compareHalves(a.half, b.half))
+			cmp.Compare(a.data, b.data), cmp.Compare(a.distinct, b.distinct), compareHalves(a.half, b.half), cmp.Compare(a.source, b.source))
 	})
 	carries := make([]carry, len(out.SampleType))
 	for i, t := range out.SampleType {
@@ -472,6 +493,9 @@ func (e *encoder) sample(g *group) *profile.Sample {
 	}
 	if g.half.half {
 		s.Label[pairLabel] = []string{g.half.pair.String()}
+	}
+	if g.source != "" {
+		s.Label[sourceLabel] = []string{g.source}
 	}
 	num := func(name, unit string, v int64) {
 		s.NumLabel[name], s.NumUnit[name] = []int64{v}, []string{unit}

@@ -172,8 +172,8 @@ func explainPerf(err error) error {
 	return err
 }
 
-// errNotRunning: the event is not on the PMU, though its thread runs.
-var errNotRunning = errors.New("the counter does not run (another profiler or the NMI watchdog has it: " +
+// ErrNotRunning: the event is not on the PMU, though its thread runs.
+var ErrNotRunning = errors.New("the counter does not run (another profiler or the NMI watchdog has it: " +
 	"echo 0 | sudo tee /proc/sys/kernel/nmi_watchdog)")
 
 // readCounting returns the sum of the events and the time it lags behind,
@@ -182,7 +182,7 @@ func readCounting(c Counted, events []*perf.Event) (value, lag uint64, err error
 	for i, ev := range events {
 		n, err := ev.ReadCount()
 		if err != nil {
-			return 0, 0, fmt.Errorf("read counter: %w", errors.Join(err, errNotRunning))
+			return 0, 0, fmt.Errorf("read counter: %w", errors.Join(err, ErrNotRunning))
 		}
 		value += n.Value
 		lag -= uint64(n.Running)
@@ -243,7 +243,7 @@ func (c Counted) Validate() error {
 			countedLoop(from, to, countLoops*(1+2*i))
 		}
 		if lags[0] != lags[2] {
-			err = fmt.Errorf("count a known loop: %w", errNotRunning)
+			err = fmt.Errorf("count a known loop: %w", ErrNotRunning)
 			continue
 		}
 		per := (float64(at[2]-at[1]) - float64(at[1]-at[0])) / (2 * countLoops)

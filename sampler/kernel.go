@@ -57,6 +57,8 @@ const (
 	TrapReuse = bpf.RDXTrapKindTRAP_REUSE
 	TrapOther = bpf.RDXTrapKindTRAP_OTHER // another thread at the datum
 	TrapLine  = bpf.RDXTrapKindTRAP_LINE  // another thread elsewhere in its line
+	// TrapSample is no trap: the use as an access source reported it.
+	TrapSample = bpf.RDXTrapKindTRAP_SAMPLE
 )
 
 // Kernel is the loaded BPF side of one session.
@@ -243,6 +245,9 @@ type Stats struct {
 	OtherTraps    uint64 // traps of threads at another one's datum or line
 	OtherEarly    uint64 // of these, not between use and end
 	OtherProcess  uint64 // traps of other processes at the same address
+	InKernel      uint64 // ticks of an access source that fell into the kernel
+	NoMemory      uint64 // ticks of it on an operation that accesses no memory
+	NoAddress     uint64 // ticks of it on an access whose address is not known
 }
 
 // Stats sums the counters over all CPUs, without what probes counted.
@@ -297,8 +302,20 @@ func (s *Stats) all() []*uint64 {
 		bpf.RDXStatSTAT_OTHER_TRAPS:    &s.OtherTraps,
 		bpf.RDXStatSTAT_OTHER_EARLY:    &s.OtherEarly,
 		bpf.RDXStatSTAT_OTHER_PROCESS:  &s.OtherProcess,
+		bpf.RDXStatSTAT_IN_KERNEL:      &s.InKernel,
+		bpf.RDXStatSTAT_NO_MEMORY:      &s.NoMemory,
+		bpf.RDXStatSTAT_NO_ADDRESS:     &s.NoAddress,
 	}
 }
+
+// accessPrograms are one for each event of a source.
+func (k *Kernel) accessPrograms() [MaxAccessEvents]*ebpf.Program {
+	return [MaxAccessEvents]*ebpf.Program{k.obj.OnAccess0, k.obj.OnAccess1, k.obj.OnAccess2, k.obj.OnAccess3}
+}
+
+// MaxAccessEvents is how many events a source with addresses may have: loads
+// and stores on two types of core.
+const MaxAccessEvents = 4
 
 func (k *Kernel) trapProgram(slot int) *ebpf.Program {
 	return [NumSlots]*ebpf.Program{k.obj.OnTrap0, k.obj.OnTrap1, k.obj.OnTrap2, k.obj.OnTrap3}[slot]

@@ -1,6 +1,9 @@
 package sampler
 
-import "github.com/rdx-profiler/rdx/sampler/unwind"
+import (
+	"github.com/rdx-profiler/rdx/sampler/operand"
+	"github.com/rdx-profiler/rdx/sampler/unwind"
+)
 
 // Located is an access that a held thread is about to make.
 type Located struct {
@@ -11,8 +14,8 @@ type Located struct {
 	Next  uint64 // where it leads, which a trap on x86 reports
 }
 
-// words is the number of aligned words the access overlaps.
-func (l Located) words() int {
+// Words is the number of aligned words the access overlaps.
+func (l Located) Words() int {
 	return int((l.Addr+uint64(l.Size)-1)/wordSize-l.Addr/wordSize) + 1
 }
 
@@ -21,8 +24,22 @@ func (l Located) touches(word uint64) bool {
 	return l.Addr < word+wordSize && word < l.Addr+uint64(l.Size)
 }
 
-// word is the address of the i-th of them.
-func (l Located) word(i int) uint64 { return (l.Addr/wordSize + uint64(i)) * wordSize }
+// Word is the address of the i-th of them.
+func (l Located) Word(i int) uint64 { return (l.Addr/wordSize + uint64(i)) * wordSize }
+
+// reported is the access at addr that an instruction made, by the operands it
+// has: of those in the given direction the first, for that is as much as a
+// source tells. Without any it is one byte.
+func reported(operands []operand.Access, addr uint64, store bool) Located {
+	use := Located{Addr: addr, Size: 1, Store: store}
+	for _, a := range operands {
+		if a.Store == store && !a.Approx && a.Size > 0 {
+			use.Size = a.Size
+			break
+		}
+	}
+	return use
+}
 
 // Ahead is what reading ahead of a held thread has found. Its slices are
 // valid until the next call.

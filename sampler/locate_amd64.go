@@ -88,7 +88,7 @@ func (l *Locator) Ahead(pid, tid, skip, burst, block int, pick func(n int) int) 
 
 	a := all[skip]
 	ahead := Ahead{Use: Located{Addr: a.Addr, Size: int(a.Size), Store: a.Store, PC: a.PC, Next: l.regs.RIP}}
-	ahead.Word = ahead.Use.word(pick(ahead.Use.words()))
+	ahead.Word = ahead.Use.Word(pick(ahead.Use.Words()))
 	ahead.Before = instructionsTouching(all[:skip], a.Inst, ahead.Word)
 	ahead.Half = halfLine(ahead.Word)
 	for i := range ahead.Half {
@@ -270,7 +270,7 @@ func (l *Locator) operand(end interp.End, pick func(n int) int) (Ahead, error) {
 		return Ahead{}, &Declined{Reason: "masked or gathered access", Op: end.Op}
 	}
 	use := Located{Addr: a.Addr, Size: a.Size, Store: a.Store, PC: r.RIP, Next: r.RIP + uint64(in.Len)}
-	word := use.word(pick(use.words()))
+	word := use.Word(pick(use.Words()))
 	ahead := Ahead{Use: use, Word: word, Half: halfLine(word), Stack: l.snapshot(), End: end.Cause.String() + ": " + end.Op}
 	for i := range ahead.Half[1:] {
 		part := &ahead.Half[1+i]
@@ -281,6 +281,28 @@ func (l *Locator) operand(end interp.End, pick func(n int) int) (Ahead, error) {
 		}
 	}
 	return ahead, nil
+}
+
+// Reported completes an access of which a source has reported the address and
+// the instruction: its size is not in a report.
+func (l *Locator) Reported(pid int, pc, addr uint64, store bool) Located {
+	l.memory.pid = pid
+	l.operands = l.operands[:0]
+	code, err := l.memory.code(pc)
+	if err != nil {
+		return reported(nil, addr, store)
+	}
+	if in, err := operand.DecodeX86(code); err == nil {
+		if in.Stores() && !in.Loads() {
+			store = true
+		}
+		// Sizes do not depend on the registers.
+		var regs operand.X86Regs
+		if all, err := in.Accesses(&regs, l.operands); err == nil {
+			l.operands = all
+		}
+	}
+	return reported(l.operands, addr, store)
 }
 
 // Accessing is an address inside the instruction that made the access after

@@ -6,6 +6,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/rdx-profiler/rdx/sampler/operand"
+	"github.com/rdx-profiler/rdx/sampler/unwind"
 )
 
 // ReadsAhead says whether a Locator does more than find the next access.
@@ -57,7 +58,7 @@ func (l *Locator) Ahead(pid, tid, _, _, _ int, pick func(n int) int) (Ahead, err
 	if err != nil {
 		return Ahead{}, err
 	}
-	return Ahead{Use: use, Word: use.word(pick(use.words())), End: "not read ahead on arm64"}, nil
+	return Ahead{Use: use, Word: use.Word(pick(use.Words())), End: "not read ahead on arm64"}, nil
 }
 
 // read reads one instruction.
@@ -67,6 +68,25 @@ func (l *Locator) read(pid int, pc uint64) ([]byte, error) {
 		[]unix.RemoteIovec{{Base: uintptr(pc), Len: len(l.code)}}, 0)
 	return l.code[:max(n, 0)], err
 }
+
+// Reported completes an access of which a source has reported the address and
+// the instruction: its size is not in a report.
+func (l *Locator) Reported(pid int, pc, addr uint64, store bool) Located {
+	var operands []operand.Access
+	if code, err := l.read(pid, pc); err == nil {
+		if in, err := operand.DecodeARM64(code); err == nil {
+			if in.Stores() && !in.Loads() {
+				store = true
+			}
+			var regs operand.ARM64Regs
+			operands, _ = in.Accesses(&regs, nil)
+		}
+	}
+	return reported(operands, addr, store)
+}
+
+// HeldStack is never asked for: no source of arm64 reports its accesses.
+func (l *Locator) HeldStack(_, _ int) *unwind.Snapshot { return nil }
 
 // Stretch would time accesses that were read ahead; there are none here.
 func (l *Locator) Stretch(_, _, _, _ int) (Stretch, bool) { return Stretch{}, false }

@@ -3,10 +3,8 @@ package sampler
 import (
 	"errors"
 	"fmt"
-	"os"
 	"slices"
 	"strings"
-	"unsafe"
 
 	"golang.org/x/sys/unix"
 )
@@ -16,56 +14,81 @@ import (
 type Precise struct {
 	Label string
 	Attr  unix.PerfEventAttr
+	// Aux must lead the event's group, nil if nothing must: without it some
+	// generations refuse the load-latency event with ENODATA.
+	Aux *unix.PerfEventAttr
+	// Align is what a period must be a multiple of.
+	Align uint64
+	// After: a sample points at the instruction after the access.
+	After bool
 	// FilterUser: the event cannot leave the kernel out; the program must.
 	FilterUser bool
 }
 
-const (
-	preciseGap = 1 << 16
-	ibsAlign   = 16 // IBS ignores the lowest four bits of a period
-)
+// ibsAlign: the kernel refuses other periods, the hardware has no lower bits.
+const ibsAlign = 16
 
-// PreciseEvents are the events that sample loads and stores here with their
-// addresses. None of them selects by latency, which would prefer slow ones.
-func (m Machine) PreciseEvents() ([]Precise, error) {
+// preciseSample is what a sample brings along.
+const preciseSample = unix.PERF_SAMPLE_IP | unix.PERF_SAMPLE_TID | unix.PERF_SAMPLE_ADDR |
+	unix.PERF_SAMPLE_DATA_SRC | unix.PERF_SAMPLE_WEIGHT
+
+// PreciseAttr is a sampling event that brings an address along. The programs
+// take no stack with it: for that the kernel would want whole call chains
+// (SET_BPF gives EPROTO).
+func PreciseAttr(e Event) unix.PerfEventAttr {
+	attr := samplingAttr(e)
+	attr.Sample_type = preciseSample
+	// One interrupt a sample: of a batch the program would see the last one only.
+	attr.Wakeup = 1
+	return attr
+}
+
+// pebsEvents sample loads and stores. Without latency none of them selects by
+// latency, which would prefer slow ones, save where no other event samples
+// loads.
+func (m Machine) pebsEvents(latency bool) ([]Precise, error) {
 	pmus := devices(m.Sys)
-	if slices.Contains(pmus, "ibs_op") {
-		p, err := ReadPMU(m.Sys, "ibs_op")
+	vendor, family, model := processor(m.Proc)
+	core, ok := intelGeneration(model)
+	if vendor != "GenuineIntel" || family != 6 {
+		return nil, errors.New("no PEBS: not an Intel processor")
+	} else if !ok {
+		return nil, fmt.Errorf("no PEBS: the load and store events of Intel model %#x are not known to rdx", model)
+	}
+	type part struct {
+		pmu string
+		generation
+	}
+	parts := []part{{"cpu", core}}
+	if slices.Contains(pmus, "cpu_core") {
+		parts = []part{{"cpu_core", core}, {"cpu_atom", intelAtom}}
+	}
+	var out []Precise
+	for _, p := range parts {
+		level, err := m.maxPrecise(p.pmu)
 		if err != nil {
 			return nil, err
 		}
-		e, err := ibsEvent(p, preciseGap)
-		return []Precise{e}, err
-	}
-	vendor, _, model := processor(m.Proc)
-	core, ok := intelGeneration(model)
-	if vendor != "GenuineIntel" || !ok {
-		return nil, errors.New("neither PEBS nor IBS")
-	}
-	codes := []pmuCode{{"cpu", core.loads}, {"cpu", core.stores}}
-	if slices.Contains(pmus, "cpu_core") {
-		codes = []pmuCode{{"cpu_core", core.loads}, {"cpu_core", core.stores}, {"cpu_atom", intelAtom.loads}, {"cpu_atom", intelAtom.stores}}
-	}
-	c, err := m.raw(Counted{}, codes)
-	if err != nil {
-		return nil, err
-	}
-	var out []Precise
-	for i, e := range c.Events {
-		if codes[i].code == core.latency && core.latency != 0 {
-			// These cores sample loads by latency only: from the lowest on.
-			e.Config1 = lowestLatency
+		loads, aux := p.loads, uint16(0)
+		if latency || p.loads == p.latency {
+			loads, aux = p.latency, p.aux
 		}
-		level := 3
-		if text, err := readLine(m.Sys, eventSources+"/"+codes[i].pmu+"/caps/max_precise"); err == nil {
-			if _, err := fmt.Sscan(text, &level); err != nil {
-				return nil, fmt.Errorf("read max_precise: %w", err)
+		for _, code := range []uint16{loads, p.stores} {
+			c, err := m.raw(Counted{}, []pmuCode{{p.pmu, code}})
+			if err != nil {
+				return nil, err
 			}
+			e := pebsEvent(c.Events[0], level)
+			if code == loads && loads == p.latency {
+				e.Attr.Ext1 |= lowestLatency
+				if aux != 0 {
+					if e.Aux, err = m.auxEvent(p.pmu, aux); err != nil {
+						return nil, err
+					}
+				}
+			}
+			out = append(out, e)
 		}
-		if level == 0 {
-			return nil, fmt.Errorf("%s offers no precise events", codes[i].pmu)
-		}
-		out = append(out, pebsEvent(e, preciseGap, level))
 	}
 	return out, nil
 }
@@ -73,36 +96,52 @@ func (m Machine) PreciseEvents() ([]Precise, error) {
 // lowestLatency is the smallest threshold that ldlat takes, in cycles.
 const lowestLatency = 3
 
-// preciseSample is what a sample must hold: without ADDR the programs see no
-// address, without CALLCHAIN they may take no stack, and without it or a
-// wake-up a batch of records reaches them as its last one alone.
-const preciseSample = unix.PERF_SAMPLE_IP | unix.PERF_SAMPLE_TID | unix.PERF_SAMPLE_ADDR |
-	unix.PERF_SAMPLE_CALLCHAIN | unix.PERF_SAMPLE_DATA_SRC | unix.PERF_SAMPLE_WEIGHT
-
-const preciseBits = unix.PerfBitDisabled | unix.PerfBitExcludeKernel | unix.PerfBitExcludeHv | unix.PerfBitExcludeCallchainKernel
-
-// pebsEvent samples e with precise_ip at the given level, 1 to 3.
-func pebsEvent(e Event, gap uint64, level int) Precise {
-	bits := uint64(preciseBits)
-	if level&1 != 0 {
-		bits |= unix.PerfBitPreciseIPBit1
+// maxPrecise is the highest precise_ip that the PMU takes.
+func (m Machine) maxPrecise(pmu string) (int, error) {
+	level := 3
+	if text, err := readLine(m.Sys, eventSources+"/"+pmu+"/caps/max_precise"); err == nil {
+		if _, err := fmt.Sscan(text, &level); err != nil {
+			return 0, fmt.Errorf("read max_precise of %s: %w", pmu, err)
+		}
 	}
-	if level&2 != 0 {
-		bits |= unix.PerfBitPreciseIPBit2
+	if level < 1 || level > 3 {
+		return 0, fmt.Errorf("no PEBS: %s offers no precise events (a virtual machine? use bare metal)", pmu)
 	}
-	return Precise{
-		Label: e.Label + strings.Repeat("p", level),
-		Attr: unix.PerfEventAttr{
-			Type: e.Type, Size: uint32(unsafe.Sizeof(unix.PerfEventAttr{})),
-			Config: e.Config, Ext1: e.Config1, Ext2: e.Config2,
-			Sample: gap, Sample_type: preciseSample, Bits: bits, Wakeup: 1,
-		},
-	}
+	return level, nil
 }
 
-// ibsEvent samples every gap-th micro-operation. Where IBS has no software
-// filter the kernel's own operations are sampled, too.
-func ibsEvent(p *PMU, gap uint64) (Precise, error) {
+// pebsEvent samples e with precise_ip at the given level, 1 to 3.
+func pebsEvent(e Event, level int) Precise {
+	attr := PreciseAttr(e)
+	if level&1 != 0 {
+		attr.Bits |= unix.PerfBitPreciseIPBit1
+	}
+	if level&2 != 0 {
+		attr.Bits |= unix.PerfBitPreciseIPBit2
+	}
+	return Precise{Label: e.Label + strings.Repeat("p", level), Attr: attr, Align: 1, After: level == 1}
+}
+
+// auxEvent leads the group of a load-latency event and counts only.
+func (m Machine) auxEvent(pmu string, code uint16) (*unix.PerfEventAttr, error) {
+	c, err := m.raw(Counted{}, []pmuCode{{pmu, code}})
+	if err != nil {
+		return nil, err
+	}
+	attr := samplingAttr(c.Events[0])
+	return &attr, nil
+}
+
+// ibsEvents sample micro-operations. Where IBS has no software filter the
+// kernel's own operations are sampled, too.
+func (m Machine) ibsEvents() ([]Precise, error) {
+	if !slices.Contains(devices(m.Sys), "ibs_op") {
+		return nil, errors.New("no IBS: the kernel names no ibs_op (not an AMD processor, or its hypervisor hides it: use bare metal)")
+	}
+	p, err := ReadPMU(m.Sys, "ibs_op")
+	if err != nil {
+		return nil, err
+	}
 	terms := "cnt_ctl=1"
 	_, filter := p.format["swfilt"]
 	if filter {
@@ -110,41 +149,38 @@ func ibsEvent(p *PMU, gap uint64) (Precise, error) {
 	}
 	e, err := p.Event(terms)
 	if err != nil {
-		return Precise{}, err
+		return nil, err
 	}
-	bits := uint64(preciseBits)
+	attr := PreciseAttr(e)
+	attr.Sample_type |= unix.PERF_SAMPLE_RAW
 	if !filter {
-		bits &^= unix.PerfBitExcludeKernel | unix.PerfBitExcludeHv
+		attr.Bits &^= unix.PerfBitExcludeKernel | unix.PerfBitExcludeHv
 	}
-	return Precise{
-		Label:      e.Label,
-		FilterUser: !filter,
-		Attr: unix.PerfEventAttr{
-			Type: e.Type, Size: uint32(unsafe.Sizeof(unix.PerfEventAttr{})),
-			Config: e.Config, Ext1: e.Config1, Ext2: e.Config2,
-			Sample: gap &^ (ibsAlign - 1), Sample_type: preciseSample | unix.PERF_SAMPLE_RAW, Bits: bits, Wakeup: 1,
-		},
-	}, nil
+	return []Precise{{Label: e.Label, FilterUser: !filter, Align: ibsAlign, Attr: attr}}, nil
 }
 
-// ProbePrecise opens the precise events in a thread of rdx itself.
-func ProbePrecise(m Machine) Check {
+// AccessSources names the sources with addresses that this machine may have,
+// best first.
+var AccessSources = []string{"pebs", "ibs"}
+
+// ProbeAccess tries the sources with addresses out, in a thread of rdx itself.
+func ProbeAccess(m Machine, k *Kernel) Check {
 	const name = "addresses by PEBS, IBS"
-	events, err := m.PreciseEvents()
-	var labels []string
-	for _, e := range events {
-		fd, openErr := unix.PerfEventOpen(&e.Attr, 0, -1, -1, unix.PERF_FLAG_FD_CLOEXEC)
-		if openErr != nil {
-			err = fmt.Errorf("%s: %w", e.Label, os.NewSyscallError("perf_event_open", openErr))
-			break
+	var why []string
+	for _, source := range AccessSources {
+		s, err := NewAccessSource(m, source, false)
+		var p AccessProbe
+		if err == nil {
+			p, err = s.Probe(k)
 		}
-		unix.Close(fd)
-		labels = append(labels, e.Label)
+		if err == nil {
+			err = p.Usable(source)
+		}
+		if err == nil {
+			return good(name, "%s: %d of %d samples of a known loop have an address, %d of them right; %d have a latency, %d a data source",
+				source, p.Memory, p.Ticks, p.Right, p.Latencies, p.Sources)
+		}
+		why = append(why, err.Error())
 	}
-	if err != nil {
-		// The hold and the decoder supply the address, so this is no loss of
-		// accuracy.
-		return good(name, "no: %v; addresses are decoded from the held thread", err)
-	}
-	return good(name, "%s can be opened; rdx does not use them yet and decodes addresses from the held thread", strings.Join(labels, ", "))
+	return good(name, "no: %s; addresses are decoded from the held thread", strings.Join(why, "; "))
 }

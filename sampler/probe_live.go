@@ -18,7 +18,7 @@ type Live struct {
 
 // ProbeLive loads the BPF programs and tries out the watchpoints. What cannot
 // be tried because something before it is missing is not in the checks.
-func ProbeLive() ([]Check, Live) {
+func ProbeLive(m Machine) ([]Check, Live) {
 	var live Live
 	k, err := Load(NumSlots)
 	if err != nil {
@@ -46,7 +46,11 @@ func ProbeLive() ([]Check, Live) {
 			Consequence: "reuses cannot be timed", Remedy: remedyIn(err)}), live
 	}
 	live.TwoTrap = &two
-	return append(checks, two.check()), live
+	checks = append(checks, two.check(), ProbeAccess(m, k))
+	if spe, ok := ProbeSPE(m); ok {
+		checks = append(checks, spe)
+	}
+	return checks, live
 }
 
 const probeCalibrations = 300

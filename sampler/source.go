@@ -1,83 +1,149 @@
 package sampler
 
 import (
+	"errors"
 	"fmt"
 	"time"
 
-	"github.com/elastic/go-perf"
 	"golang.org/x/sys/unix"
 )
 
 // A Source interrupts a thread at a random access of its own code: it opens
-// one perf event a thread, which runs on_sample.
+// the perf events of a thread, which run on_sample or on_access.
 type Source interface {
 	// Name as in the profile: "cpu-clock".
 	Name() string
 	// Open starts sampling thread tid. gap is the mean distance between two
 	// ticks in Unit; the events' phases are the caller's to spread.
 	Open(k *Kernel, tid int, gap uint64) (*Ticker, error)
-	// Unit of a gap: "nanoseconds" of CPU time, or "accesses".
+	// Unit of a gap: "nanoseconds" of CPU time, "accesses", "cycles" or
+	// "operations".
 	Unit() string
+	// Reports says what a sample tells of its access.
+	Reports() Report
 }
+
+// Report is what a source tells of the access it sampled.
+type Report uint8
+
+const (
+	// NoAccess: the sample is one of the accesses after the tick, found by
+	// reading ahead of the held thread.
+	NoAccess Report = iota
+	// AtAccess: the sample has the address, and points at the instruction. The
+	// access is done when the thread is held, and is the use.
+	AtAccess
+	// AfterAccess is the same, but the sample points at the next instruction.
+	AfterAccess
+)
 
 // Ticker is a Source at work on one thread.
 type Ticker struct {
-	events []*perf.Event // each with the same gap
+	events []*event
+	// aux are events that others need beside them, and that do not sample.
+	aux []*event
+	// groups is how many of the events count at a time: those of one type of
+	// core.
+	groups int
 }
 
-// SetGap changes the distance to the next ticks. Ticks come at even gaps;
-// what makes the samples' gaps geometric is the thinning in on_sample, and
-// redrawing the gap at every hold keeps the ticks out of step with the
-// program's own periods.
-func (t *Ticker) SetGap(gap uint64) error {
-	for _, ev := range t.events {
-		if err := ev.UpdatePeriod(gap); err != nil {
-			return fmt.Errorf("set sampling gap: %w", err)
-		}
+// SetGapOf changes the distance to the next tick of one event. The gaps of
+// samples are geometric if it is drawn anew for the event that ticked, at its
+// tick; the others are as far from their next tick as they were before.
+func (t *Ticker) SetGapOf(event int, gap uint64) error {
+	if event >= len(t.events) {
+		return fmt.Errorf("set sampling gap: no event %d", event)
+	}
+	if err := t.events[event].setPeriod(gap); err != nil {
+		return fmt.Errorf("set sampling gap: %w", err)
 	}
 	return nil
 }
 
-// Close stops sampling the thread.
-func (t *Ticker) Close() error { return closeAll(t.events) }
+// Len is how many events the thread has, none if it is not sampled.
+func (t *Ticker) Len() int {
+	if t == nil {
+		return 0
+	}
+	return len(t.events)
+}
+
+// Gap is the distance between the ticks of one event, as last set.
+func (t *Ticker) Gap(event int) uint64 { return t.events[event].period }
+
+// Count is what the thread's events counted so far in the source's unit, for
+// how many nanoseconds the thread ran, and for how many of them, at most,
+// one of the events had no counter: others had it.
+func (t *Ticker) Count() (counted, ran, lag uint64, err error) {
+	var running uint64
+	for i, ev := range t.events {
+		n, err := ev.read()
+		if err != nil {
+			return 0, 0, 0, err
+		}
+		counted += n.value
+		running += n.running
+		if i == 0 {
+			ran = n.enabled
+		}
+	}
+	// Of the events of several types of core, one group runs at a time.
+	if want := uint64(t.groups) * ran; want > running {
+		lag = (want - running) / uint64(t.groups)
+	}
+	return counted, ran, lag, nil
+}
+
+// Stop ends the ticks, and the counting.
+func (t *Ticker) Stop() error {
+	var errs []error
+	for _, ev := range t.events {
+		errs = append(errs, ev.ioctl(unix.PERF_EVENT_IOC_DISABLE, 0))
+	}
+	return errors.Join(errs...)
+}
+
+// Close stops sampling the thread, if it was sampled.
+func (t *Ticker) Close() error {
+	if t == nil {
+		return nil
+	}
+	var errs []error
+	for _, ev := range append(t.events, t.aux...) {
+		errs = append(errs, ev.close())
+	}
+	return errors.Join(errs...)
+}
+
+// add opens one more event of the thread, to tick every gap, and starts it with
+// the program. leader is of the event's group, -1 if it has none.
+func (t *Ticker) add(open opener, ev event, attr *unix.PerfEventAttr, gap uint64, tid, program, leader int) error {
+	ev.period = ev.round(gap)
+	attr.Sample = ev.period
+	var err error
+	if ev.fd, err = open(attr, tid, leader); err != nil {
+		return err
+	}
+	t.events = append(t.events, &ev)
+	return ev.start(program)
+}
 
 // CPUClock samples by the thread's CPU time, on machines without a PMU. It
 // prefers slow accesses in proportion to their time.
 type CPUClock struct{}
 
-func (CPUClock) Name() string { return "cpu-clock" }
-func (CPUClock) Unit() string { return Nanoseconds }
+func (CPUClock) Name() string    { return "cpu-clock" }
+func (CPUClock) Unit() string    { return Nanoseconds }
+func (CPUClock) Reports() Report { return NoAccess }
 
 // MinGap is the shortest time between two ticks of a thread.
 const MinGap = 100 * time.Microsecond
 
 func (CPUClock) Open(k *Kernel, tid int, gap uint64) (*Ticker, error) {
-	return open(k, tid, &perf.Attr{
-		Label:  "cpu-clock",
-		Type:   perf.SoftwareEvent,
-		Config: unix.PERF_COUNT_SW_CPU_CLOCK,
-		Sample: max(gap, uint64(MinGap)),
-	})
-}
-
-// open starts a sampling event. User mode only: a sample must never find the
-// thread in a system call, which the hold would interrupt.
-func open(k *Kernel, tid int, attr *perf.Attr) (*Ticker, error) {
-	attr.Options.Disabled = true
-	attr.Options.ExcludeKernel = true
-	attr.Options.ExcludeHypervisor = true
-	ev, err := perf.Open(attr, tid, perf.AnyCPU, nil)
-	if err != nil {
-		err = explainPerf(err)
-		return nil, fmt.Errorf("sample thread %d by %s: %w", tid, attr.Label, err)
+	attr := samplingAttr(Event{Type: unix.PERF_TYPE_SOFTWARE, Config: unix.PERF_COUNT_SW_CPU_CLOCK})
+	t := &Ticker{groups: 1}
+	if err := t.add(perfOpen, event{min: uint64(MinGap)}, &attr, gap, tid, k.obj.OnSample.FD(), -1); err != nil {
+		return nil, errors.Join(fmt.Errorf("sample thread %d by cpu-clock: %w", tid, err), t.Close())
 	}
-	if err := ev.SetBPF(uint32(k.obj.OnSample.FD())); err != nil {
-		ev.Close()
-		return nil, fmt.Errorf("sample thread %d by %s: %w", tid, attr.Label, err)
-	}
-	if err := ev.Enable(); err != nil {
-		ev.Close()
-		return nil, fmt.Errorf("sample thread %d by %s: %w", tid, attr.Label, err)
-	}
-	return &Ticker{[]*perf.Event{ev}}, nil
+	return t, nil
 }

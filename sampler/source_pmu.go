@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"runtime"
 
-	"github.com/elastic/go-perf"
 	"golang.org/x/sys/unix"
 )
 
@@ -23,51 +22,24 @@ func NewPMUSource(c Counted) PMUSource { return PMUSource{c} }
 func (s PMUSource) Name() string { return s.counted.Label() }
 func (s PMUSource) Unit() string { return s.counted.Unit }
 
+// Reports nothing: the thread is held and its next access decoded.
+func (PMUSource) Reports() Report { return NoAccess }
+
 // minPMUGap keeps a program's every sample affordable: some ten microseconds.
 const minPMUGap = 20_000
 
 func (s PMUSource) Open(k *Kernel, tid int, gap uint64) (*Ticker, error) {
-	t := new(Ticker)
+	t := &Ticker{groups: len(s.counted.Events)}
+	if s.counted.Hybrid {
+		t.groups = 1
+	}
 	for _, e := range s.counted.Events {
-		one, err := open(k, tid, &perf.Attr{
-			Label:       e.Label,
-			Type:        perf.EventType(e.Type),
-			Config:      e.Config,
-			Config1:     e.Config1,
-			Config2:     e.Config2,
-			Sample:      max(gap, minPMUGap),
-			CountFormat: perf.CountFormat{Enabled: true, Running: true},
-		})
-		if err != nil {
-			return nil, errors.Join(err, t.Close())
+		attr := samplingAttr(e)
+		if err := t.add(perfOpen, event{min: minPMUGap}, &attr, gap, tid, k.obj.OnSample.FD(), -1); err != nil {
+			return nil, errors.Join(fmt.Errorf("sample thread %d by %s: %w", tid, e.Label, err), t.Close())
 		}
-		t.events = append(t.events, one.events...)
 	}
 	return t, nil
-}
-
-// Events is how many events sample one thread.
-func (s PMUSource) Events() int { return len(s.counted.Events) }
-
-// Count is what the source's events counted in the thread so far, for how many
-// nanoseconds the thread ran, and for how many of them others had the
-// counters.
-func (t *Ticker) Count(s PMUSource) (counted, ran, lag uint64, err error) {
-	for i, ev := range t.events {
-		n, err := ev.ReadCount()
-		if err != nil {
-			return 0, 0, 0, fmt.Errorf("read sampling event: %w", err)
-		}
-		counted += n.Value
-		lag -= uint64(n.Running)
-		if i == 0 {
-			ran = uint64(n.Enabled)
-		}
-		if i == 0 || !s.counted.Hybrid {
-			lag += uint64(n.Enabled)
-		}
-	}
-	return counted, ran, lag, nil
 }
 
 // Validate samples a loop in a thread of rdx itself: as many ticks must come
@@ -98,11 +70,11 @@ func (s PMUSource) Validate(k *Kernel) (err error) {
 		countedLoop(from, to, countLoops)
 	}
 	for _, ev := range ticker.events {
-		c, err := ev.ReadCount()
+		c, err := ev.read()
 		if err != nil {
 			return fmt.Errorf("sample a known loop: %w", err)
 		}
-		n += float64(c.Value)
+		n += float64(c.value)
 	}
 	want := n / minPMUGap
 	if got := float64(t.Ticks); got < .8*want-1 || got > 1.2*want+1 || want < 1 {

@@ -38,3 +38,13 @@ func (l *Locator) snapshot() *unwind.Snapshot {
 	l.machine.Overlay(s.Stack.Base, s.Stack.Data)
 	return s
 }
+
+// HeldStack is the call stack of a held thread from where it stands, nil if it
+// can't be read.
+func (l *Locator) HeldStack(pid, tid int) *unwind.Snapshot {
+	if l.readRegs(pid, tid, 0) != nil {
+		return nil
+	}
+	l.machine.Start(&l.regs, &l.memory)
+	return l.snapshot()
+}

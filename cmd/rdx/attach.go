@@ -33,6 +33,7 @@ type recordFlags struct {
 	burst       string
 	grain       string
 	source      string
+	latency     bool
 	clock       string
 	stack       string
 	slots       int
@@ -53,8 +54,9 @@ func (f *recordFlags) register(cmd *cobra.Command) {
 	fs.Float64Var(&f.rate, "access-rate", 0, "accesses per nanosecond of CPU time, or per instruction if those are the clock; where no PMU counts accesses (default 1 per ns: programs differ, from 0.1 to 6)")
 	fs.BoolVar(&f.measureRate, "measure-rate", false, "time what was read ahead after a hold for a lower bound of the access rate; where no PMU counts accesses")
 	fs.StringVar(&f.burst, "burst", "auto", "accesses to read ahead of each sample: a number, off, or auto for as many as the clock can't time")
-	fs.StringVar(&f.grain, "granularity", collector.Auto, "what counts as one datum: line (64 bytes; half of it is watched, by all of a thread's watchpoints, and the rest extrapolated), word (8 bytes), or auto for lines where rdx reads ahead")
-	fs.StringVar(&f.source, "source", collector.Auto, "what picks the samples: pmu (the processor's counter of loads and stores), clock (CPU time) or auto")
+	fs.StringVar(&f.grain, "granularity", collector.Auto, "what counts as one datum: line (64 bytes; half of it is watched, by all of a thread's watchpoints, and the rest extrapolated), word (8 bytes), or auto for lines where rdx reads ahead (not with pebs and ibs)")
+	fs.StringVar(&f.source, "source", collector.Auto, "what picks the samples: pebs or ibs (Intel's and AMD's own samples of accesses, with address), pmu (the processor's counter of loads and stores), clock (CPU time) or auto, the best that works")
+	fs.BoolVar(&f.latency, "latency", false, "with pebs, sample loads by the load-latency event where no other reports latencies; it prefers slow loads (the profile's column latency)")
 	fs.StringVar(&f.clock, "clock", collector.Auto, "what reuse times are measured in: pmu (loads and stores counted, or instructions), cpu-time or auto")
 	fs.StringVar(&f.stack, "stack", collector.OwnStack, "where a reuse is looked for: own (in the thread itself), private (other threads' writes invalidate), shared (a reuse is any thread's) or both (each sample for one of the two)")
 	fs.IntVar(&f.slots, "slots", sampler.NumSlots, "watchpoints per thread, 1 to 4; fewer leave some to a debugger")
@@ -149,6 +151,7 @@ func (f *recordFlags) record(cmd *cobra.Command, cfg collector.Config) error {
 	}
 	cfg.Granularity = f.grain
 	cfg.Source = f.source
+	cfg.Latency = f.latency
 	cfg.Clock = f.clock
 	cfg.Stack = f.stack
 	cfg.Slots = f.slots

@@ -53,7 +53,7 @@ and 1 if not.`,
 		},
 	}
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print the findings as JSON")
-	cmd.Flags().StringVar(&cfg.Source, "source", collector.Auto, "source of the self-test: pmu, clock or auto")
+	cmd.Flags().StringVar(&cfg.Source, "source", collector.Auto, "source of the self-test: pebs, ibs, pmu, clock or auto")
 	cmd.Flags().StringVar(&cfg.Clock, "clock", collector.Auto, "clock of the self-test: pmu, cpu-time or auto")
 	return cmd
 }
@@ -61,8 +61,8 @@ and 1 if not.`,
 func diagnose(cfg collector.Config) diagnosis {
 	var d diagnosis
 	machine := sampler.Machine{Proc: os.DirFS("/proc"), Sys: os.DirFS("/sys")}
-	d.Checks = append(machine.Checks(), sampler.ProbePrecise(machine))
-	live, found := sampler.ProbeLive()
+	d.Checks = machine.Checks()
+	live, found := sampler.ProbeLive(machine)
 	d.Checks = append(d.Checks, live...)
 	d.Live = found
 	d.SelfTest = d.selfTest(cfg)

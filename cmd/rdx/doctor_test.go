@@ -8,6 +8,7 @@ import (
 	"os/exec"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/rdx-profiler/rdx/model"
 	"github.com/rdx-profiler/rdx/sampler"
@@ -34,6 +35,13 @@ func TestDoctor(t *testing.T) {
 	}
 	s := d.SelfTest
 	t.Logf("%+v", *s)
+	ran := make(map[string]bool)
+	for _, p := range s.Programs {
+		ran[p.Name] = p.Runs > 0 && p.Mean > 0 && p.Mean < time.Millisecond
+	}
+	if !ran["on_trap0"] || !ran["on_sample"] && !ran["on_access0"] {
+		t.Errorf("times of the programs: %+v", s.Programs)
+	}
 	if s.Pairs < minPairs || s.Right < .8 || s.Lost > .05 {
 		t.Errorf("%d pairs, %.3f right, %.3f lost", s.Pairs, s.Right, s.Lost)
 	}

@@ -36,6 +36,9 @@ type selfTest struct {
 	Clock      collector.Choice `json:"clock"`
 	HeldP50    time.Duration    `json:"held_p50_ns"`
 	HeldP99    time.Duration    `json:"held_p99_ns"`
+	// Programs is the time that each BPF program took a run; traps that the
+	// session tried itself out with are in it.
+	Programs []sampler.ProgramTime `json:"programs,omitempty"`
 }
 
 const (
@@ -105,6 +108,10 @@ func runSelfTest(cfg collector.Config, probe func(pid int)) (*selfTest, error) {
 	cfg.Duration = selfTestDuration
 	cfg.Overhead = selfTestOverhead
 	cfg.Granularity = collector.Word // what is known of the target
+	// A kernel that can't count leaves the figure out.
+	if counting, err := sampler.CountProgramTime(); err == nil {
+		defer counting.Close()
+	}
 	s, err := collector.Start(cfg)
 	if err != nil {
 		target.stop()
@@ -124,6 +131,9 @@ func runSelfTest(cfg collector.Config, probe func(pid int)) (*selfTest, error) {
 		HeldP99:    s.HoldTime(.99),
 	}
 	t.Source, t.Clock = s.Choices()
+	if t.Programs, err = s.ProgramTimes(); err != nil {
+		return nil, err
+	}
 	t.Expected = round
 	switch t.Unit {
 	case sampler.Accesses:

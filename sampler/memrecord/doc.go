@@ -44,3 +44,18 @@ type Access struct {
 	// Latency in cycles until the data came; 0 if not reported.
 	Latency int
 }
+
+// Source says in words where the data came from, for a label: few and fixed.
+func (a Access) Source() string {
+	s := a.Level.String()
+	if a.Modified {
+		s += ", modified by another core"
+	}
+	if a.TLBMiss {
+		s += ", TLB miss"
+	}
+	if a.Locked {
+		s += ", locked"
+	}
+	return s
+}

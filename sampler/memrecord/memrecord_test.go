@@ -207,3 +207,19 @@ func FuzzDataSrc(f *testing.F) {
 	f.Add(uint64(0x68100142))
 	f.Fuzz(func(t *testing.T, v uint64) { _ = DataSrc(v).Level.String() })
 }
+
+func TestSource(t *testing.T) {
+	for _, tc := range []struct {
+		a    Access
+		want string
+	}{
+		{Access{}, "unknown"},
+		{Access{Level: L1}, "L1"},
+		{Access{Level: RemoteCache, Modified: true}, "remote cache, modified by another core"},
+		{Access{Level: Memory, TLBMiss: true, Locked: true}, "memory, TLB miss, locked"},
+	} {
+		if got := tc.a.Source(); got != tc.want {
+			t.Errorf("%+v is %q, want %q", tc.a, got, tc.want)
+		}
+	}
+}

@@ -1,0 +1,390 @@
+//go:build amd64
+
+// Needs: root, bpf, watchpoint, gcc.
+package collector
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"math"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/rdx-profiler/rdx/model"
+	"github.com/rdx-profiler/rdx/sampler"
+)
+
+// walking reads its words in turn, and writes another word every fourth round. It
+// says where the words are, and at the end how long a round took.
+const walking = `#include <stdio.h>
+#include <time.h>
+#include <unistd.h>
+#include <fcntl.h>
+enum { words = 1000000 };
+static volatile long word[words], other;
+static double now(void)
+{
+	struct timespec t;
+	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
+	return t.tv_sec * 1e9 + t.tv_nsec;
+}
+__attribute__((noinline)) static void walk(void)
+{
+	for (int i = 0; i < words; i++)
+		word[i];
+}
+int main(void)
+{
+	char end;
+	long n = 0;
+	printf("%lx %lx\n", (long)&word[777], (long)&other);
+	fflush(stdout);
+	fcntl(0, F_SETFL, O_NONBLOCK);
+	double start = now();
+	do {
+		for (int i = 0; i < 4; i++, n++)
+			walk();
+		other = n;
+	} while (read(0, &end, 1) != 0);
+	printf("%f\n", (now() - start) / n);
+	return 0;
+}
+`
+
+type walker struct {
+	cmd          *exec.Cmd
+	word, other  uint64
+	out          *bufio.Reader
+	end          func()
+	roundNS      float64
+	sessionStart time.Time
+}
+
+func startWalker(t *testing.T) *walker {
+	t.Helper()
+	needRoot(t)
+	bin := filepath.Join(t.TempDir(), "walking")
+	cc := exec.Command("gcc", "-O1", "-fno-omit-frame-pointer", "-o", bin, "-x", "c", "-")
+	cc.Stdin = strings.NewReader(walking)
+	if out, err := cc.CombinedOutput(); err != nil {
+		t.Fatalf("compile: %v: %s", err, out)
+	}
+	w := &walker{cmd: exec.Command(bin)}
+	stdin, err := w.cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	stdout, err := w.cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := w.cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	w.out = bufio.NewReader(stdout)
+	if _, err := fmt.Fscanf(w.out, "%x %x\n", &w.word, &w.other); err != nil {
+		t.Fatal(err)
+	}
+	w.end = sync.OnceFunc(func() {
+		stdin.Close()
+		fmt.Fscanf(w.out, "%f\n", &w.roundNS)
+		w.cmd.Wait()
+	})
+	t.Cleanup(w.end)
+	return w
+}
+
+// profile runs a session on the program.
+func (w *walker) profile(t *testing.T, cfg Config) (*model.Profile, error) {
+	t.Helper()
+	cfg.PID = w.cmd.Process.Pid
+	cfg.Overhead, cfg.Seed = .1, 1
+	w.sessionStart = time.Now()
+	s, err := Start(cfg)
+	if err != nil {
+		return nil, err
+	}
+	defer s.Close()
+	w.sessionStart = time.Now()
+	return s.Wait(context.Background())
+}
+
+func watchedWord(addr uint64) sampler.Precise {
+	attr := sampler.PreciseAttr(sampler.Event{Type: unix.PERF_TYPE_BREAKPOINT, Config1: addr, Config2: 8})
+	attr.Bp_type = 3 // reads and writes
+	return sampler.Precise{Label: "a watched word", Attr: attr, Align: 1, After: true}
+}
+
+var taskClock = sampler.Counted{Unit: sampler.Cycles, Events: []sampler.Event{{Label: "task-clock", Type: unix.PERF_TYPE_SOFTWARE, Config: unix.PERF_COUNT_SW_TASK_CLOCK}}}
+
+// Events that sample a word by its own accesses stand in for PEBS and IBS: from
+// the address in the sample to the reuse in the profile nothing else differs.
+// Two of them sample two words of different reuse times, one read, one written.
+func TestReportedAccesses(t *testing.T) {
+	counter := sampler.CounterClock(taskClock)
+	for _, clock := range []sampler.Clock{sampler.CPUTime(), counter} {
+		t.Run(clock.Name, func(t *testing.T) {
+			w := startWalker(t)
+			source := sampler.AccessSourceOf("watched words", sampler.Accesses, 2, 2, []sampler.Precise{watchedWord(w.word), watchedWord(w.other)})
+			p, err := w.profile(t, Config{source: source, gap: 8, clock: &clock, Slots: 2, Burst: AutoBurst, Duration: 4 * time.Second})
+			if err != nil {
+				t.Fatal(err)
+			}
+			w.end()
+			type tally struct{ right, all int64 }
+			var reads, writes tally
+			var differ int64
+			// The compiler has made one instruction of each.
+			count := make(map[uint64]int64)
+			for _, r := range p.Records {
+				count[r.Use[0].Address] += r.Observations
+			}
+			for _, r := range p.Records {
+				if r.Kind != model.Reuse {
+					continue
+				}
+				sum, want := &writes, 4*w.roundNS
+				if count[r.Use[0].Address] == slices.Max(slices.Collect(maps.Values(count))) {
+					sum, want = &reads, w.roundNS
+				}
+				sum.all += r.Observations
+				// A factor of two either way: on a busy machine the walk itself is
+				// now fast, now slow.
+				if math.Abs(math.Log2(float64(r.Native)/want)) <= 1 {
+					sum.right += r.Observations
+				}
+				// The calls of walk may be several: the frames outside of main's
+				// and the leaf are the same.
+				if len(r.Use) < 3 || len(r.Use) != len(r.Reuse) || r.Use[0].Address != r.Reuse[0].Address || r.Use[2].Address != r.Reuse[2].Address && len(r.Use) > 3 {
+					differ += r.Observations
+					t.Logf("use %s, reuse %s", stackString(r.Use), stackString(r.Reuse))
+				}
+			}
+			t.Logf("round of %.0f ns; reads %+v, writes %+v of %v; %+v", w.roundNS, reads, writes, count, p.Counts)
+			// The first stacks may be cut short: where they end is not known yet.
+			if all := reads.all + writes.all; float64(differ) > .1*float64(all) {
+				t.Errorf("the stacks of use and reuse differ in %d of %d", differ, all)
+			}
+			if len(count) != 2 {
+				t.Errorf("%d instructions", len(count))
+			}
+			for _, sum := range []tally{reads, writes} {
+				if sum.all < 10 || float64(sum.right) < .9*float64(sum.all) {
+					t.Errorf("%d of %d reuses in the right place", sum.right, sum.all)
+				}
+			}
+			// Nothing is read ahead of an access that is over.
+			if p.Block != wordBytes || strings.Contains(fmt.Sprint(p.Counts), "samples without a slot") {
+				t.Errorf("blocks of %d bytes; %v", p.Block, p.Counts)
+			}
+			if p.Source != "watched words" {
+				t.Errorf("source %q", p.Source)
+			}
+		})
+	}
+}
+
+func stackString(stack []*model.Location) string {
+	s := ""
+	for _, l := range stack {
+		s += fmt.Sprintf(" %#x", l.Address)
+	}
+	return s
+}
+
+// The time sampled is the time that the program ran, whatever gaps were set
+// meanwhile.
+func TestTimeSampled(t *testing.T) {
+	w := startWalker(t)
+	before := processTime(t, w.cmd.Process.Pid)
+	p, err := w.profile(t, Config{Source: Clock, Clock: CPUTime, Burst: AutoBurst, Duration: 3 * time.Second})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ran := processTime(t, w.cmd.Process.Pid) - before
+	for _, c := range p.Counts {
+		if c.Name != "CPU time sampled, ns" {
+			continue
+		}
+		// Attaching takes its time, too, and a tick in the kernel is none.
+		if ratio := float64(c.N) / float64(ran); ratio < .7 || ratio > 1.05 {
+			t.Errorf("%.2f of the CPU time was sampled", ratio)
+		}
+		return
+	}
+	t.Error("no time sampled")
+}
+
+// processTime is the CPU time of a process.
+func processTime(t *testing.T, pid int) time.Duration {
+	var ts unix.Timespec
+	if err := unix.ClockGettime(int32(^pid<<3|2), &ts); err != nil {
+		t.Fatal(err)
+	}
+	return time.Duration(ts.Nano())
+}
+
+// Sources that fail, or were never any good, each found out within a second of
+// the target's CPU time.
+
+// refusing can't be opened.
+type refusing struct {
+	sampler.Source
+	err error
+}
+
+func (r refusing) Open(*sampler.Kernel, int, uint64) (*sampler.Ticker, error) {
+	return nil, fmt.Errorf("sample thread: %w", r.err)
+}
+
+// stalling stops when told to.
+type stalling struct {
+	sampler.Source
+	tickers *[]*sampler.Ticker
+}
+
+func (s stalling) Open(k *sampler.Kernel, tid int, gap uint64) (*sampler.Ticker, error) {
+	t, err := s.Source.Open(k, tid, gap)
+	*s.tickers = append(*s.tickers, t)
+	return t, err
+}
+
+func TestSourceFails(t *testing.T) {
+	software := func(label string, config uint64) sampler.Counted {
+		return sampler.Counted{Unit: sampler.Accesses, Events: []sampler.Event{{Label: label, Type: unix.PERF_TYPE_SOFTWARE, Config: config}}}
+	}
+	timer := sampler.Precise{Label: "timer", Align: 1, Attr: sampler.PreciseAttr(sampler.Event{Type: unix.PERF_TYPE_SOFTWARE, Config: unix.PERF_COUNT_SW_TASK_CLOCK})}
+	var tickers []*sampler.Ticker
+	for _, tc := range []struct {
+		name   string
+		source sampler.Source
+		says   string
+		stall  bool
+	}{
+		{"counts nothing", sampler.NewPMUSource(software("dummy", unix.PERF_COUNT_SW_DUMMY)), "counts nothing", false},
+		{"busy", refusing{sampler.NewPMUSource(software("busy", 0)), unix.EBUSY}, "busy", false},
+		{"no addresses", sampler.AccessSourceOf("timer", sampler.Accesses, 1, 20_000, []sampler.Precise{timer}), "has an address", false},
+		{"taken away", stalling{sampler.NewPMUSource(software("task-clock", unix.PERF_COUNT_SW_TASK_CLOCK)), &tickers}, "counts nothing", true},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			w := startWalker(t)
+			tickers = nil
+			stalled := time.Time{}
+			progress := func(p Progress) {
+				if tc.stall && stalled.IsZero() && p.Elapsed > 500*time.Millisecond {
+					stalled = time.Now()
+					for _, ticker := range tickers {
+						if err := ticker.Stop(); err != nil {
+							t.Error(err)
+						}
+					}
+				}
+			}
+			cfg := Config{source: tc.source, Clock: CPUTime, Source: PMU, Duration: 20 * time.Second, Progress: progress}
+			_, err := w.profile(t, cfg)
+			since := w.sessionStart
+			if tc.stall {
+				since = stalled
+			}
+			t.Logf("after %v: %v", time.Since(since).Round(time.Millisecond), err)
+			if err == nil || !strings.Contains(err.Error(), tc.says) {
+				t.Errorf("asked for, it fails with %v, want %q", err, tc.says)
+			}
+			if tc.name == "busy" && !errors.Is(err, unix.EBUSY) {
+				t.Error("the reason is not in the error")
+			}
+			// Within a second if the target has a CPU for itself; half of one is
+			// likely here.
+			if d := time.Since(since); d > 3*time.Second {
+				t.Errorf("found out after %v", d)
+			}
+
+			// Not asked for, the clock takes over and the profile says so.
+			tickers, stalled = nil, time.Time{}
+			cfg.Source, cfg.Duration = Auto, 3*time.Second
+			p, err := w.profile(t, cfg)
+			if err != nil {
+				t.Fatal(err)
+			}
+			w.end()
+			var all, right, lost int64
+			for _, r := range p.Records {
+				if r.Kind == model.Reuse {
+					all += r.Observations
+					if math.Abs(math.Log2(float64(r.Native)/w.roundNS)) <= 1 {
+						right += r.Observations
+					}
+				}
+			}
+			for _, c := range p.Counts {
+				if strings.HasPrefix(c.Name, "lost: ") {
+					lost += c.N
+				}
+			}
+			t.Logf("%d of %d reuses right, %d lost; source %s; %v", right, all, lost, p.Source, p.Comments[:2])
+			if all < 10 || float64(right) < .8*float64(all) {
+				t.Errorf("%d of %d reuses in the right place", right, all)
+			}
+			if want := tc.source.Name() + ", then cpu-clock"; p.Source != want || !strings.Contains(strings.Join(p.Comments, "\n"), tc.says) {
+				t.Errorf("source %q, want %q; comments %q", p.Source, want, p.Comments)
+			}
+			// What the samples stand for is the time sampled, by either source.
+			var weight, cpu float64
+			for _, r := range p.Records {
+				weight += r.Accesses
+			}
+			for _, c := range p.Counts {
+				if c.Name == "CPU time sampled, ns" {
+					cpu = float64(c.N)
+				}
+			}
+			if ratio := weight / (cpu * p.Clock.Rate); ratio < .7 || ratio > 1.1 {
+				t.Errorf("samples stand for %.2f of the time sampled", ratio)
+			}
+		})
+	}
+}
+
+// What is judged from numbers alone.
+func TestJudgeSource(t *testing.T) {
+	pmu := sampler.NewPMUSource(accesses)
+	pebs := sampler.AccessSourceOf("pebs", sampler.Accesses, 2, 1, nil)
+	before := health{ran: 1e9, lag: 1e8, counted: 5e8, sampled: 5e8, ticks: 500, accesses: 500}
+	fine := health{ran: 2e9, lag: 1e8, counted: 1e9, sampled: 1e9, ticks: 1000, accesses: 1000}
+	for _, tc := range []struct {
+		name   string
+		source sampler.Source
+		alter  func(h *health)
+		says   string
+	}{
+		{"fine", pmu, func(h *health) {}, ""},
+		{"fine, with addresses", pebs, func(h *health) {}, ""},
+		{"less lag than before, as read", pebs, func(h *health) { h.lag = 0 }, ""},
+		{"half of the time", pmu, func(h *health) { h.lag += 5e8 }, ""},
+		{"taken by others", pmu, func(h *health) { h.lag += 99e7; h.counted, h.sampled, h.ticks = 5e8, 5e8, 500 }, "nmi_watchdog"},
+		{"zero", pmu, func(h *health) { h.counted, h.sampled, h.ticks = 5e8, 5e8, 500 }, "counts nothing"},
+		{"throttled", pmu, func(h *health) { h.sampled, h.ticks = 5.1e8, 510 }, "perf_event_max_sample_rate"},
+		{"a third throttled", pmu, func(h *health) { h.sampled, h.ticks = 8.3e8, 830 }, ""},
+		{"gaps changed", pmu, func(h *health) { h.sampled, h.cut, h.ticks = 5e8, 3e8, 500 }, ""},
+		{"too few to say", pmu, func(h *health) { h.counted, h.sampled, h.ticks = 5.1e8, 5e8, 500 }, ""},
+		{"no addresses", pebs, func(h *health) { h.accesses = 500 }, "has an address"},
+		{"few addresses", pebs, func(h *health) { h.accesses = 501 }, ""},
+	} {
+		now := fine
+		tc.alter(&now)
+		err := before.judge(now, tc.source, 1e6)
+		if (err == nil) != (tc.says == "") || err != nil && !strings.Contains(err.Error(), tc.says) {
+			t.Errorf("%s: %v, want %q", tc.name, err, tc.says)
+		}
+	}
+}

@@ -1,0 +1,194 @@
+package collector
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"math"
+	"os"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/rdx-profiler/rdx/sampler"
+)
+
+// health is what the source has done up to a moment.
+type health struct {
+	at       time.Time
+	user     time.Duration // CPU time of the target in user mode
+	ran      uint64        // ns in which threads ran
+	lag      uint64        // of these, ns in which others had the source's counter
+	counted  float64       // by the source's events, in its unit
+	sampled  float64       // of it: in periods that ended in a tick
+	cut      float64       // and at most in periods that did not
+	ticks    uint64
+	accesses uint64 // ticks that were of an access with an address
+	noClock  uint64 // traps whose time could not be read
+	seen     int    // observations
+}
+
+const (
+	// The source is judged so often, if the target has done enough by then.
+	healthInterval = 400 * time.Millisecond
+	healthUser     = 200 * time.Millisecond
+	// A source that leaves more than this share of what it counts without ticks
+	// is dead.
+	deadShare = 0.9
+	// fewestTicks are expected at least before their absence says anything.
+	fewestTicks = 20
+	// fewestAccesses: of IBS, one tick in six is of an access.
+	fewestAccesses = 100
+)
+
+// judge says what is wrong with a source that went from h to now, nil if
+// nothing is. gap is the mean distance of its ticks.
+func (h health) judge(now health, source sampler.Source, gap float64) error {
+	ran, ticks, counted := now.ran-h.ran, now.ticks-h.ticks, now.counted-h.counted
+	missed := counted - (now.sampled - h.sampled) - (now.cut - h.cut)
+	name := source.Name()
+	switch {
+	case ran > 0 && float64(now.lag)-float64(h.lag) > deadShare*float64(ran):
+		return fmt.Errorf("%s stands still: others have its counter (another profiler or the NMI watchdog: echo 0 | sudo tee /proc/sys/kernel/nmi_watchdog; or its CPUs are offline)", name)
+	case counted == 0:
+		return fmt.Errorf("%s counts nothing (the hypervisor fakes the PMU, or its CPUs are offline: use --source clock)", name)
+	case missed > max(deadShare*counted, fewestTicks*gap):
+		return fmt.Errorf("%s does not interrupt: %d times where %.0f were due (throttled: raise /proc/sys/kernel/perf_event_max_sample_rate)", name, ticks, counted/gap)
+	case source.Reports() != sampler.NoAccess && ticks >= fewestAccesses && now.accesses == h.accesses:
+		return fmt.Errorf("none of %d samples of %s has an address (a virtual PMU without them: use --source pmu)", ticks, name)
+	}
+	return nil
+}
+
+// watch looks after the source and the clock.
+func (s *Session) watch(sum totals, stats sampler.Stats) {
+	if time.Since(s.health.at) < healthInterval {
+		return
+	}
+	now := health{
+		at: time.Now(), user: s.userTime(),
+		ran: sum.cpu, lag: sum.shared, counted: sum.counted, sampled: sum.ticked, cut: sum.cut, ticks: stats.Ticks,
+		accesses: stats.Ticks - stats.InKernel - stats.NoMemory - stats.NoAddress,
+		noClock:  stats.ClockFailed, seen: len(s.seen),
+	}
+	before := s.health
+	// Time is less than before if a process has ended.
+	if before.at.IsZero() || now.user < before.user {
+		s.health = now
+		return
+	}
+	if now.user-before.user < healthUser {
+		return
+	}
+	s.health = now
+	if now.noClock-before.noClock >= fewestTicks && now.seen == before.seen {
+		// The clock is part of the programs: it cannot be replaced.
+		s.fail(fmt.Errorf("the clock %s can't be read any more: %w", s.clock.Name, sampler.ErrNotRunning))
+		s.failed = true
+	}
+	if s.source.Unit() == sampler.Nanoseconds {
+		return // a timer of the kernel's own
+	}
+	if err := before.judge(now, s.source, s.gap); err != nil {
+		good := before.ran
+		if s.source.Reports() != sampler.NoAccess && now.accesses == 0 {
+			good = 0 // it never was
+		}
+		s.sourceFailed(err, good)
+	}
+}
+
+// userTime is the CPU time of the target's processes in user mode, as far as
+// it can be read.
+func (s *Session) userTime() time.Duration {
+	var sum time.Duration
+	for pid := range s.processes {
+		sum += userTime(pid)
+	}
+	return sum
+}
+
+// clockTick is the unit of times in /proc, USER_HZ.
+const clockTick = 10 * time.Millisecond
+
+// userTime reads utime of /proc/PID/stat: the 12th field after the command,
+// which may hold anything but ends in the last parenthesis.
+func userTime(pid int) time.Duration {
+	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	if err != nil {
+		return 0
+	}
+	fields := strings.Fields(string(b[bytes.LastIndexByte(b, ')')+1:]))
+	if len(fields) < 12 {
+		return 0
+	}
+	n, _ := strconv.ParseInt(fields[11], 10, 64)
+	return time.Duration(n) * clockTick
+}
+
+// sourceFailed goes on by CPU time if the user has left the choice to us, and
+// else ends the session. The source was good for so many nanoseconds.
+func (s *Session) sourceFailed(err error, good uint64) {
+	err = fmt.Errorf("the access source failed: %w", err)
+	if s.cfg.Source != Auto {
+		s.fail(err)
+		s.failed = true
+		return
+	}
+	s.fallBack(err, good)
+}
+
+// fallBack replaces the source by the clock in all threads. What was sampled
+// while it was good keeps its weight: it is now counted in CPU time, too.
+func (s *Session) fallBack(why error, good uint64) {
+	s.cfg.Log.Warn("source replaced by the CPU clock: " + why.Error())
+	for _, t := range s.threads {
+		s.addTotals(t, &s.gone, false)
+		if err := t.ticker.Close(); err != nil {
+			s.fail(err)
+		}
+		t.ticker, t.cpu = nil, 0
+	}
+	good = min(good, s.gone.cpu)
+	s.losses["CPU time without a source, ns"] += int64(s.gone.cpu - good)
+	s.gone.cpu = good
+	perUnit := float64(s.gone.cpu) / max(s.gone.ticked, 1)
+	s.gone.ticked *= perUnit
+	s.gone.counted, s.gone.cut = 0, 0
+	scaled := make(map[*epoch]bool)
+	for _, o := range s.seen {
+		if o.epoch != nil && !scaled[o.epoch] {
+			scaled[o.epoch] = true
+			o.epoch.cpu = uint64(float64(o.epoch.cpu) * perUnit)
+		}
+	}
+	s.replaced = append(s.replaced, s.source.Name())
+	s.whySource = errors.Join(s.whySource, why)
+	s.setSource(sampler.CPUClock{})
+	if err := s.holdLosers(); err != nil {
+		s.fail(err)
+	}
+	for _, t := range s.threads {
+		t.nextEpoch()
+		if err := s.openTicker(t); err != nil {
+			s.losses["lost: thread not sampled"]++
+		}
+	}
+}
+
+// openTicker starts the source in a thread. If it can't and the user has left
+// the choice to us, the clock is the source from here on.
+func (s *Session) openTicker(t *thread) error {
+	var err error
+	t.ticker, err = s.source.Open(s.kernel, t.tid, s.drawGap())
+	if err == nil {
+		t.read, t.ticks = t.shared.Sampled, t.shared.Ticks
+		s.cut(t)
+		return nil
+	}
+	if s.cfg.Source != Auto || s.source.Unit() == sampler.Nanoseconds || gone(err) {
+		return err
+	}
+	s.fallBack(err, math.MaxUint64)
+	return s.openTicker(t)
+}
