@@ -4,4 +4,4 @@ set -eu
 cd "$(dirname "$0")/.."
 make -s -C trace/valgrind
 CGO_ENABLED=0 go build -o bin/rdx ./cmd/rdx
-exec go run ./bench/trace -rdx bin/rdx "$@"
+RDX_ENGINE=$PWD/bin/valgrind exec go run ./bench/trace -rdx bin/rdx "$@"

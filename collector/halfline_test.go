@@ -23,8 +23,8 @@ func TestLines(t *testing.T) {
 	if out, err := exec.Command("gcc", "-O2", "-o", bin, "../bench/patterns/pattern.c").CombinedOutput(); err != nil {
 		t.Fatalf("compile pattern.c: %v: %s", err, out)
 	}
-	const words = 300_000
-	cmd := exec.Command(bin, "cyclic", fmt.Sprint(words), "8")
+	const words = 30_000
+	cmd := exec.Command(bin, "spaced", fmt.Sprint(words), "8")
 	var out strings.Builder
 	cmd.Stdout = &out
 	if err := cmd.Start(); err != nil {
@@ -73,7 +73,7 @@ func TestLines(t *testing.T) {
 		}
 	}
 	t.Logf("accuracy %.3f, %d half lines and %d pairs touched again; %v %v", a, halves, pairs, p.Counts, p.Comments)
-	if p.Block != 64 || a < 0.85 || halves < 50 || pairs == 0 || pairs == halves {
+	if p.Block != 64 || a < 0.9 || halves < 50 || pairs == 0 || pairs == halves {
 		t.Errorf("block %d, accuracy %.3f, %d half lines, %d pairs", p.Block, a, halves, pairs)
 	}
 }

@@ -212,7 +212,9 @@ func TestLawFrequencies(t *testing.T) {
 			if w == 0 && count[i] > 0 {
 				t.Fatalf("weight 0 was drawn %v times", count[i])
 			}
-			if dev := math.Abs(count[i] - p*draws); dev > 6*math.Sqrt(p*(1-p)*draws)+1 {
+			// Bernstein's inequality: by chance once in 10^8.
+			const l = 19
+			if dev := math.Abs(count[i] - p*draws); dev > math.Sqrt(2*l*p*(1-p)*draws)+2*l/3. {
 				t.Errorf("weights %v: entry %d drawn %v times, want %.0f", weights, i, count[i], p*draws)
 			}
 		}

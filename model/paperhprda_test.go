@@ -53,6 +53,7 @@ func TestPaperHPRDA(t *testing.T) {
 	if os.Getenv("RDX_LONG") == "" {
 		t.Skip("takes minutes: set RDX_LONG=1")
 	}
+	builtEngine(t)
 	engine, err := trace.FindEngine()
 	if err != nil {
 		t.Skip(err)

@@ -50,6 +50,7 @@ func TestPaperSchuffTable2Real(t *testing.T) {
 	if os.Getenv("RDX_LONG") == "" {
 		t.Skip("takes minutes: set RDX_LONG=1")
 	}
+	builtEngine(t)
 	engine, err := trace.FindEngine()
 	if err != nil {
 		t.Skip(err)

@@ -56,6 +56,7 @@ func TestPaperSchuffTable1Real(t *testing.T) {
 	if os.Getenv("RDX_LONG") == "" {
 		t.Skip("takes minutes: set RDX_LONG=1")
 	}
+	builtEngine(t)
 	engine, err := trace.FindEngine()
 	if err != nil {
 		t.Skip(err)
@@ -161,4 +162,14 @@ func TestPaperSchuffTable1Real(t *testing.T) {
 			t.Errorf("%s: mean accuracy %.1f %%, the paper's is %.1f", v.name, mean, v.paper)
 		}
 	}
+}
+
+// builtEngine is that of the source tree, if make engine has built it.
+func builtEngine(t *testing.T) {
+	t.Helper()
+	dir, err := filepath.Abs("../bin/valgrind")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("RDX_ENGINE", dir)
 }

@@ -91,9 +91,9 @@ const (
 	messageBytes = 24
 )
 
-// FindEngine looks for the built tool: in $RDX_ENGINE, then beside the
-// running program in valgrind/, bin/valgrind/ and ../lib/rdx/valgrind/, then in
-// bin/valgrind/ of the current directory and the ones above it.
+// FindEngine looks for the built tool: in $RDX_ENGINE, or else beside the
+// running program in valgrind/, bin/valgrind/ and ../lib/rdx/valgrind/. Not in the
+// current directory: it may be somebody else's, and rdx run by root.
 func FindEngine() (dir string, err error) {
 	if dir := findFile("valgrind", toolName); dir != "" {
 		return dir, nil
@@ -106,19 +106,9 @@ func findFile(kind, name string) (dir string) {
 	var dirs []string
 	if d := os.Getenv("RDX_ENGINE"); d != "" {
 		dirs = append(dirs, d)
-	} else {
-		if exe, err := os.Executable(); err == nil {
-			d := filepath.Dir(exe)
-			dirs = append(dirs, filepath.Join(d, kind), filepath.Join(d, "bin", kind), filepath.Join(d, "../lib/rdx", kind))
-		}
-		if wd, err := os.Getwd(); err == nil {
-			for ; ; wd = filepath.Dir(wd) {
-				dirs = append(dirs, filepath.Join(wd, "bin", kind))
-				if wd == filepath.Dir(wd) {
-					break
-				}
-			}
-		}
+	} else if exe, err := os.Executable(); err == nil {
+		d := filepath.Dir(exe)
+		dirs = append(dirs, filepath.Join(d, kind), filepath.Join(d, "bin", kind), filepath.Join(d, "../lib/rdx", kind))
 	}
 	for _, d := range dirs {
 		if _, err := os.Stat(filepath.Join(d, name)); err == nil {

@@ -6,6 +6,7 @@
 // (per phase, for two-level).
 //
 //   cyclic    N words, each touched once a lap, in a shuffled order
+//   spaced    like cyclic, with some tens of nanoseconds of divisions after each
 //   ordered   the same in the order of addresses, and with arithmetic between: how
 //             fast it goes hardly depends on what is left in the caches
 //   random    N words, uniformly at random
@@ -64,6 +65,22 @@ __attribute__((noinline)) static uint64_t *chase(uint64_t *p, size_t n)
 	return p;
 }
 
+// space is chase with work between, which makes a lap long although the ring is
+// small: what is left of it in the caches hardly matters.
+__attribute__((noinline)) static uint64_t *space(uint64_t *p, size_t n)
+{
+	uint64_t x = 1ull << 40;
+	for (size_t i = 0; i < n; i++) {
+		p = *(uint64_t *volatile *)p;
+#pragma GCC unroll 12
+		for (int k = 0; k < 12; k++) {
+			x = (1ull << 60) / (x | 1);
+			__asm__ volatile("" : "+r"(x));
+		}
+	}
+	return p;
+}
+
 __attribute__((noinline)) static uint64_t touch(volatile uint64_t *a, size_t n, size_t steps)
 {
 	uint64_t sum = 0, s = state;
@@ -99,7 +116,7 @@ static double ready(void)
 int main(int argc, char **argv)
 {
 	if (argc != 4) {
-		fprintf(stderr, "usage: pattern cyclic|ordered|random|twolevel|stream N SECONDS\n");
+		fprintf(stderr, "usage: pattern cyclic|spaced|ordered|random|twolevel|stream N SECONDS\n");
 		return 2;
 	}
 	const char *kind = argv[1];
@@ -107,11 +124,12 @@ int main(int argc, char **argv)
 	double seconds = atof(argv[3]), start, now;
 	uint64_t accesses = 0, sink = 0;
 
-	if (!strcmp(kind, "cyclic")) {
+	if (!strcmp(kind, "cyclic") || !strcmp(kind, "spaced")) {
+		uint64_t *(*walk)(uint64_t *, size_t) = *kind == 'c' ? chase : space;
 		uint64_t *p = (uint64_t *)ring(n);
 		start = ready();
 		do {
-			p = chase(p, n);
+			p = walk(p, n);
 			accesses += n;
 		} while ((now = cpu()) - start < seconds * 1e9);
 		sink = (uint64_t)p;

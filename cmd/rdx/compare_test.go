@@ -182,6 +182,11 @@ func TestExactProfileRoundTrip(t *testing.T) {
 // Of a program the profile has functions, and pairs that a profile of the
 // same file can be matched with.
 func TestExactProfileOfProgram(t *testing.T) {
+	engine, err := filepath.Abs("../../bin/valgrind")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("RDX_ENGINE", engine)
 	if _, err := trace.FindEngine(); err != nil {
 		t.Skip(err)
 	}
