@@ -40,12 +40,13 @@ func TestRunExitCode(t *testing.T) {
 	}
 }
 
-// A program that ends at once: a valid profile without samples.
+// A program that ends at once: a valid profile with hardly a sample.
 func TestRunEndsAtOnce(t *testing.T) {
 	needRoot(t)
 	s := run(t, "true")
 	p := s.profile()
-	if len(p.Records) > 1 {
+	// A tick every 200 µs of a program that takes one or two milliseconds at most.
+	if len(p.Records) > 10 {
 		t.Errorf("%d records", len(p.Records))
 	}
 	if out, err := exec.Command(rdxPath(t), "top", s.output).CombinedOutput(); err != nil {
