@@ -73,30 +73,8 @@ func median[T int64 | float64](values []T) T {
 	return values[len(values)/2]
 }
 
-// walk makes one access a word and no other. The arithmetic in between makes a
-// round long although the array is small: how fast a large one is walked depends
-// on the neighbours in the shared cache, and on how much of it is left in the
-// private ones after a hold.
-//
-//go:noinline
-func walk(array []uint64) (sum uint64) {
-	for _, v := range array {
-		for range walkSteps {
-			sum = sum*6364136223846793005 + v
-		}
-	}
-	return sum
-}
-
-// walkSteps takes a word some tens of nanoseconds, each step waiting for the last.
-const walkSteps = 64
-
 func threadTime() int64 {
 	var ts unix.Timespec
 	_ = unix.ClockGettime(unix.CLOCK_THREAD_CPUTIME_ID, &ts)
 	return ts.Nano()
 }
-
-// walkInstructions is how many instructions Go's compiler makes of one word of
-// walk, by architecture: what a clock of instructions must find.
-var walkInstructions = map[string]float64{"amd64": 7 + walkSteps*6 + 2, "arm64": 7 + walkSteps*8 + 2}

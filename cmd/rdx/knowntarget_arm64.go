@@ -1,0 +1,18 @@
+package main
+
+// See knowntarget_amd64.go. Where rdx does not read ahead, the next access must be
+// near, and there is no room for arithmetic.
+const (
+	selfTestWords    = 1 << 18
+	walkInstructions = 5
+)
+
+// walk makes one access a word and no other.
+//
+//go:noinline
+func walk(array []uint64) (sum uint64) {
+	for _, v := range array {
+		sum += v
+	}
+	return sum
+}
