@@ -16,7 +16,7 @@ import (
 // region is a line of /proc/PID/maps.
 type region struct {
 	start, limit, offset uint64
-	writable             bool
+	writable, executable bool
 	file                 string // "" for anonymous memory; "[heap]" and the like
 }
 
@@ -35,7 +35,7 @@ func parseRegions(r io.Reader) []region {
 		if err1 != nil || err2 != nil || err3 != nil {
 			continue
 		}
-		out = append(out, region{start, limit, offset, f[1][1] == 'w', strings.Join(f[5:], " ")})
+		out = append(out, region{start, limit, offset, f[1][1] == 'w', f[1][2] == 'x', strings.Join(f[5:], " ")})
 	}
 	return out
 }

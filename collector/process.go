@@ -1,7 +1,6 @@
 package collector
 
 import (
-	"bufio"
 	"bytes"
 	"debug/elf"
 	"fmt"
@@ -143,7 +142,7 @@ func (p *process) readMappings() {
 		return // exited
 	}
 	p.regions = parseRegions(bytes.NewReader(b))
-	for _, m := range parseMaps(bytes.NewReader(b)) {
+	for _, m := range executable(p.regions) {
 		if old := p.find(m.Start); old != nil && old.Start == m.Start && old.Limit >= m.Limit && old.File == m.File && old.Offset == m.Offset {
 			continue
 		}
@@ -214,28 +213,13 @@ func (p *process) close() {
 	}
 }
 
-// parseMaps reads the executable mappings of a /proc/PID/maps.
-func parseMaps(r io.Reader) []model.Mapping {
+// executable are the mappings of the regions that hold code.
+func executable(regions []region) []model.Mapping {
 	var out []model.Mapping
-	s := bufio.NewScanner(r)
-	for s.Scan() {
-		// start-limit perms offset dev inode   path
-		f := strings.Fields(s.Text())
-		if len(f) < 5 || len(f[1]) < 3 || f[1][2] != 'x' {
-			continue
+	for _, r := range regions {
+		if r.executable {
+			out = append(out, model.Mapping{Start: r.start, Limit: r.limit, Offset: r.offset, File: r.file})
 		}
-		from, to, ok := strings.Cut(f[0], "-")
-		start, err1 := strconv.ParseUint(from, 16, 64)
-		limit, err2 := strconv.ParseUint(to, 16, 64)
-		offset, err3 := strconv.ParseUint(f[2], 16, 64)
-		if !ok || err1 != nil || err2 != nil || err3 != nil {
-			continue
-		}
-		m := model.Mapping{Start: start, Limit: limit, Offset: offset}
-		if len(f) > 5 {
-			m.File = strings.Join(f[5:], " ")
-		}
-		out = append(out, m)
 	}
 	return out
 }

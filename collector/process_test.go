@@ -18,7 +18,7 @@ not a line
 zzzz-7f30 r-xp 0 fe:00 1 /x
 7ffd00000000-7ffd00002000 r-xp 00000000 00:00 0                          [vdso]
 `
-	got := parseMaps(strings.NewReader(maps))
+	got := executable(parseRegions(strings.NewReader(maps)))
 	want := []model.Mapping{
 		{Start: 0x55d0c0002000, Limit: 0x55d0c0006000, Offset: 0x2000, File: "/usr/bin/a program"},
 		{Start: 0x7f1000000000, Limit: 0x7f1000001000},
