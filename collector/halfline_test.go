@@ -2,14 +2,9 @@
 package collector
 
 import (
-	"context"
 	"fmt"
 	"math"
-	"os/exec"
-	"path/filepath"
-	"strings"
 	"testing"
-	"time"
 
 	"github.com/rdx-profiler/rdx/model"
 )
@@ -19,36 +14,9 @@ import (
 // probability (1-x)^7.
 func TestLines(t *testing.T) {
 	needRoot(t)
-	bin := filepath.Join(t.TempDir(), "pattern")
-	if out, err := exec.Command("gcc", "-O2", "-o", bin, "../bench/patterns/pattern.c").CombinedOutput(); err != nil {
-		t.Fatalf("compile pattern.c: %v: %s", err, out)
-	}
 	const words = 30_000
-	cmd := exec.Command(bin, "spaced", fmt.Sprint(words), "8")
-	var out strings.Builder
-	cmd.Stdout = &out
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
 	// At a rate of one access a nanosecond, times are in nanoseconds.
-	s, err := Start(Config{PID: cmd.Process.Pid, Source: Clock, Clock: CPUTime, Burst: AutoBurst, AccessRate: 1, Overhead: 0.2, Seed: 1})
-	if err != nil {
-		cmd.Process.Kill()
-		t.Fatal(err)
-	}
-	defer s.Close()
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-	defer cancel()
-	p, err := s.Wait(ctx)
-	if err != nil {
-		t.Fatal(err)
-	}
-	cmd.Wait()
-	var accesses uint64
-	var ns float64
-	if _, err := fmt.Sscanf(out.String(), "ready\naccesses=%d ns=%f", &accesses, &ns); err != nil {
-		t.Fatalf("pattern said %q: %v", out.String(), err)
-	}
+	p, _, ns := profilePattern(t, compilePattern(t), Config{Burst: AutoBurst, AccessRate: 1, Overhead: 0.2}, "spaced", fmt.Sprint(words), "8")
 	times, err := p.Times()
 	if err != nil {
 		t.Fatal(err)

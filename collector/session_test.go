@@ -25,43 +25,58 @@ func needRoot(t *testing.T) {
 	}
 }
 
+func compilePattern(t *testing.T) string {
+	t.Helper()
+	bin := filepath.Join(t.TempDir(), "pattern")
+	if out, err := exec.Command("gcc", "-O2", "-fno-omit-frame-pointer", "-o", bin, "../bench/patterns/pattern.c").CombinedOutput(); err != nil {
+		t.Fatalf("compile pattern.c: %v: %s", err, out)
+	}
+	return bin
+}
+
+// profilePattern profiles pattern by CPU time until it ends, and says how many
+// nanoseconds one of its accesses took.
+func profilePattern(t *testing.T, bin string, cfg Config, args ...string) (*model.Profile, *Session, float64) {
+	t.Helper()
+	cmd := exec.Command(bin, args...)
+	var out strings.Builder
+	cmd.Stdout = &out
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	cfg.PID, cfg.Source, cfg.Clock, cfg.Seed = cmd.Process.Pid, Clock, CPUTime, 1
+	s, err := Start(cfg)
+	if err != nil {
+		cmd.Process.Kill()
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { s.Close() })
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	p, err := s.Wait(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	// The tracer has reaped the child; what it wrote is all there.
+	cmd.Wait()
+	var accesses uint64
+	var ns float64
+	if _, err := fmt.Sscanf(out.String(), "ready\naccesses=%d ns=%f", &accesses, &ns); err != nil {
+		t.Fatalf("pattern said %q: %v", out.String(), err)
+	}
+	return p, s, ns
+}
+
 // A cyclic walk has one reuse time, which the program itself measures: the
 // session must find it, whatever the machine's speed. (In shuffled order a lap
 // of less than some milliseconds takes longer after a hold, when caches are cold.)
 func TestKnownPattern(t *testing.T) {
 	needRoot(t)
-	bin := filepath.Join(t.TempDir(), "pattern")
-	if out, err := exec.Command("gcc", "-O2", "-fno-omit-frame-pointer", "-o", bin, "../bench/patterns/pattern.c").CombinedOutput(); err != nil {
-		t.Fatalf("compile pattern.c: %v: %s", err, out)
-	}
+	bin := compilePattern(t)
 	for _, burst := range []int{0, timedBurst} {
 		t.Run(fmt.Sprintf("burst %d", burst), func(t *testing.T) {
 			const words = 100_000
-			cmd := exec.Command(bin, "ordered", fmt.Sprint(words), "4")
-			var out strings.Builder
-			cmd.Stdout = &out
-			if err := cmd.Start(); err != nil {
-				t.Fatal(err)
-			}
-			s, err := Start(Config{PID: cmd.Process.Pid, Source: Clock, Clock: CPUTime, Burst: burst, Granularity: Word, Overhead: 0.05, Seed: 1})
-			if err != nil {
-				cmd.Process.Kill()
-				t.Fatal(err)
-			}
-			defer s.Close()
-			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-			defer cancel()
-			p, err := s.Wait(ctx)
-			if err != nil {
-				t.Fatal(err)
-			}
-			// The tracer has reaped the child; what it wrote is all there.
-			cmd.Wait()
-			var accesses uint64
-			var ns float64
-			if _, err := fmt.Sscanf(out.String(), "ready\naccesses=%d ns=%f", &accesses, &ns); err != nil {
-				t.Fatalf("pattern said %q: %v", out.String(), err)
-			}
+			p, s, ns := profilePattern(t, bin, Config{Burst: burst, Granularity: Word, Overhead: 0.05}, "ordered", fmt.Sprint(words), "4")
 			var all, right, lost int64
 			for _, r := range p.Records {
 				all += r.Observations

@@ -9,7 +9,6 @@ import (
 	"context"
 	"errors"
 	"math"
-	"os"
 	"os/exec"
 	"path/filepath"
 	"runtime"
@@ -50,22 +49,8 @@ func firstAccesses(t *testing.T, engine string, n int, argv ...string) ([]model.
 // and 3 on four cores (figure 10), 15.1 and 1.85 with the tracing (figure 11);
 // errors of 1.2 % and 0.37 % (figure 14).
 func TestPaperHPRDA(t *testing.T) {
-	if os.Getenv("RDX_LONG") == "" {
-		t.Skip("takes minutes: set RDX_LONG=1")
-	}
-	builtEngine(t)
-	engine, err := trace.FindEngine()
-	if err != nil {
-		t.Skip(err)
-	}
-	dir := t.TempDir()
-	text, script := filepath.Join(dir, "in"), filepath.Join(dir, "in.py")
-	if err := os.WriteFile(text, words(60_000), 0o644); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(script, []byte(threadedPython), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	in := programInputs(t, 60_000)
+	engine, text, script := in.engine, in.text, in.script
 	cores := runtime.NumCPU()
 	bins := model.LogBins(1)
 	var programs, plainSum, factorSum, speedSum, wholeSum float64

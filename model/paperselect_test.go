@@ -7,7 +7,6 @@ package model_test
 
 import (
 	"context"
-	"os"
 	"os/exec"
 	"path/filepath"
 	"testing"
@@ -47,22 +46,8 @@ func (p pcHists) misses(blocks uint64) map[uint64]float64 {
 // that account for 75 to 95 % of the misses of a cache that a tenth of the reuses
 // miss, by weight matching against the full analysis of the same run.
 func TestPaperSchuffTable2Real(t *testing.T) {
-	if os.Getenv("RDX_LONG") == "" {
-		t.Skip("takes minutes: set RDX_LONG=1")
-	}
-	builtEngine(t)
-	engine, err := trace.FindEngine()
-	if err != nil {
-		t.Skip(err)
-	}
-	dir := t.TempDir()
-	text, script := filepath.Join(dir, "in"), filepath.Join(dir, "in.py")
-	if err := os.WriteFile(text, words(30_000), 0o644); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(script, []byte(threadedPython), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	in := programInputs(t, 30_000)
+	engine, text, script := in.engine, in.text, in.script
 	covers := []float64{0.75, 0.80, 0.90, 0.95}
 	paper := map[bool][]float64{false: {91.09, 91.62, 91.77, 92.02}, true: {92.05, 91.74, 92.23, 91.63}} // by shared
 	sum := map[bool][]float64{false: make([]float64, 4), true: make([]float64, 4)}

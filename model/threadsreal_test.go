@@ -53,23 +53,9 @@ for x in t: x.join()
 // threads costs does not show here, and the parallel variants differ from the
 // sequential ones by late invalidation only.
 func TestPaperSchuffTable1Real(t *testing.T) {
-	if os.Getenv("RDX_LONG") == "" {
-		t.Skip("takes minutes: set RDX_LONG=1")
-	}
-	builtEngine(t)
-	engine, err := trace.FindEngine()
-	if err != nil {
-		t.Skip(err)
-	}
-	dir := t.TempDir()
-	text, script := filepath.Join(dir, "in"), filepath.Join(dir, "in.py")
-	if err := os.WriteFile(text, words(200_000), 0o644); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(script, []byte(threadedPython), 0o644); err != nil {
-		t.Fatal(err)
-	}
-	small := filepath.Join(dir, "small")
+	in := programInputs(t, 200_000)
+	engine, text, script := in.engine, in.text, in.script
+	small := filepath.Join(in.dir, "small")
 	if err := os.WriteFile(small, words(20_000), 0o644); err != nil {
 		t.Fatal(err)
 	}
@@ -164,12 +150,32 @@ func TestPaperSchuffTable1Real(t *testing.T) {
 	}
 }
 
-// builtEngine is that of the source tree, if make engine has built it.
-func builtEngine(t *testing.T) {
+// inputs of programs whose accesses an engine tells.
+type inputs struct{ engine, dir, text, script string }
+
+// programInputs makes them: a text of n words and a Python program of several
+// threads. The engine is that of the source tree, if make engine has built it.
+func programInputs(t *testing.T, n int) inputs {
 	t.Helper()
-	dir, err := filepath.Abs("../bin/valgrind")
+	if os.Getenv("RDX_LONG") == "" {
+		t.Skip("takes minutes: set RDX_LONG=1")
+	}
+	built, err := filepath.Abs("../bin/valgrind")
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Setenv("RDX_ENGINE", dir)
+	t.Setenv("RDX_ENGINE", built)
+	engine, err := trace.FindEngine()
+	if err != nil {
+		t.Skip(err)
+	}
+	dir := t.TempDir()
+	in := inputs{engine, dir, filepath.Join(dir, "in"), filepath.Join(dir, "in.py")}
+	if err := os.WriteFile(in.text, words(n), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(in.script, []byte(threadedPython), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	return in
 }

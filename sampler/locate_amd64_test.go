@@ -2,10 +2,6 @@
 package sampler
 
 import (
-	"bufio"
-	"os/exec"
-	"path/filepath"
-	"strings"
 	"testing"
 	"time"
 
@@ -51,25 +47,9 @@ func (l *locating) Hold(tid int, signal unix.Signal) bool {
 // Where there are fewer accesses ahead than wanted, one of those there are is
 // taken, wherever it is.
 func TestAheadOfSparseAccesses(t *testing.T) {
-	bin := filepath.Join(t.TempDir(), "sparse")
-	cc := exec.Command("gcc", "-O2", "-o", bin, "-x", "c", "-")
-	cc.Stdin = strings.NewReader(sparse)
-	if out, err := cc.CombinedOutput(); err != nil {
-		t.Skipf("needs gcc: %v: %s", err, out)
-	}
-	target := exec.Command(bin)
-	pipe, err := target.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := target.Start(); err != nil {
-		t.Fatal(err)
-	}
+	target, _ := startReady(t, sparse)
 	defer target.Wait()
 	defer target.Process.Kill()
-	if line, err := bufio.NewReader(pipe).ReadString('\n'); line != "ready\n" {
-		t.Fatalf("%q, %v", line, err)
-	}
 	pid := target.Process.Pid
 	h := &locating{watcher: watcher{make(chan int, 10)}, pid: pid, locator: NewLocator(), skip: 7, found: make(chan error)}
 	tr, err := NewTracer(h, false)

@@ -50,12 +50,12 @@ func TestHoldInSyscall(t *testing.T) { testWaits(t, unix.SIGURG) }
 // because it is traced.
 func TestIgnoredInSyscall(t *testing.T) { testWaits(t, unix.SIGCHLD) }
 
-// testWaits sends a waiting program signals that must not end its call.
-func testWaits(t *testing.T, signal unix.Signal) {
-	dir := t.TempDir()
-	bin := filepath.Join(dir, "waiting")
-	cc := exec.Command("gcc", "-o", bin, "-x", "c", "-")
-	cc.Stdin = strings.NewReader(waiting)
+// startReady compiles and starts a C program, which says that it is ready.
+func startReady(t *testing.T, source string) (*exec.Cmd, *bufio.Reader) {
+	t.Helper()
+	bin := filepath.Join(t.TempDir(), "target")
+	cc := exec.Command("gcc", "-O2", "-o", bin, "-x", "c", "-")
+	cc.Stdin = strings.NewReader(source)
 	if out, err := cc.CombinedOutput(); err != nil {
 		t.Skipf("needs gcc: %v: %s", err, out)
 	}
@@ -71,6 +71,12 @@ func testWaits(t *testing.T, signal unix.Signal) {
 	if line, err := out.ReadString('\n'); line != "ready\n" {
 		t.Fatalf("%q, %v", line, err)
 	}
+	return target, out
+}
+
+// testWaits sends a waiting program signals that must not end its call.
+func testWaits(t *testing.T, signal unix.Signal) {
+	target, out := startReady(t, waiting)
 	h := takesAll{watcher{make(chan int, 10)}, make(chan int, 100)}
 	tr, err := NewTracer(h, false)
 	if err != nil {

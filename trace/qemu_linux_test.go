@@ -89,32 +89,7 @@ func TestQEMUThreads(t *testing.T) {
 	if len(res.Partial) > 0 || res.ExitCode != 0 || res.Processes != 1 {
 		t.Errorf("%+v", res)
 	}
-	var words uint64
-	if _, err := fmt.Sscanf(out.String(), "0x%x", &words); err != nil {
-		t.Fatal(err)
-	}
-	stores := map[int32]map[uint64]int{}
-	for _, a := range got {
-		if a.Addr-words < 4*64 && a.Op == model.Store {
-			if stores[a.Thread] == nil {
-				stores[a.Thread] = map[uint64]int{}
-			}
-			stores[a.Thread][(a.Addr-words)/64]++
-		}
-	}
-	if len(stores) != 4 {
-		t.Errorf("%d threads stored, want 4", len(stores))
-	}
-	for id, s := range stores {
-		if len(s) != 1 {
-			t.Errorf("thread %d stored to %d rows, want its own", id, len(s))
-		}
-		for row, n := range s {
-			if n != 200_000 {
-				t.Errorf("thread %d, row %d: %d stores", id, row, n)
-			}
-		}
-	}
+	checkRows(t, out.String(), got)
 }
 
 func TestQEMUProgramIsLeftAlone(t *testing.T) {
