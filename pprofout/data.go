@@ -1,6 +1,7 @@
 package pprofout
 
 import (
+	"cmp"
 	"debug/elf"
 	"fmt"
 	"slices"
@@ -50,22 +51,11 @@ func functionAt(stack []*model.Location, i int) string {
 }
 
 // staticData names the data of one file by its symbols, or else by section.
-func (s *symbolizer) staticData(m *model.Mapping, data []*model.Data, b Binaries) (err error) {
-	defer func() {
-		if e := recover(); e != nil {
-			err = fmt.Errorf("damaged file: %v", e)
-		}
-	}()
-	r, err := b.Open(m)
-	if err != nil {
-		return err
-	}
-	defer r.Close()
-	img, err := openImage(r, m, s.debugDirs)
-	if err != nil {
-		return err
-	}
-	defer img.Close()
+func (s *symbolizer) staticData(m *model.Mapping, data []*model.Data, b Binaries) error {
+	return s.withImage(m, b, func(img *image) error { return nameData(img, data) })
+}
+
+func nameData(img *image, data []*model.Data) error {
 	files := []*elf.File{img.elf}
 	if img.debug != nil {
 		files = append(files, img.debug.elf)
@@ -81,15 +71,7 @@ func (s *symbolizer) staticData(m *model.Mapping, data []*model.Data, b Binaries
 			}
 		}
 	}
-	slices.SortStableFunc(objects, func(a, b elf.Symbol) int {
-		switch {
-		case a.Value < b.Value:
-			return -1
-		case a.Value > b.Value:
-			return 1
-		}
-		return 0
-	})
+	slices.SortStableFunc(objects, func(a, b elf.Symbol) int { return cmp.Compare(a.Value, b.Value) })
 	for _, d := range data {
 		if name := objectAt(objects, d.Address); name != "" {
 			d.Name = name

@@ -1,6 +1,7 @@
 package pprofout
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -185,15 +186,14 @@ func split(p *model.Profile) ([]target, error) {
 	return order, nil
 }
 
-// file looks up addresses in one ELF file.
-func (s *symbolizer) file(targets []target, b Binaries) (err error) {
+// withImage opens the file of a mapping for f.
+func (s *symbolizer) withImage(m *model.Mapping, b Binaries, f func(*image) error) (err error) {
 	defer func() {
 		// The file is the target's and may hold anything.
 		if e := recover(); e != nil {
 			err = fmt.Errorf("damaged file: %v", e)
 		}
 	}()
-	m := targets[0].loc.Mapping
 	r, err := b.Open(m)
 	if err != nil {
 		return err
@@ -204,7 +204,15 @@ func (s *symbolizer) file(targets []target, b Binaries) (err error) {
 		return err
 	}
 	defer img.Close()
+	return f(img)
+}
 
+// file looks up addresses in one ELF file.
+func (s *symbolizer) file(targets []target, b Binaries) error {
+	return s.withImage(targets[0].loc.Mapping, b, func(img *image) error { return lookUp(img, targets) })
+}
+
+func lookUp(img *image, targets []target) error {
 	byPC := map[uint64][]*model.Location{}
 	outside := 0
 	for _, t := range targets {
@@ -251,15 +259,7 @@ func (s *symbolizer) perfMap(targets []target, b Binaries) error {
 		return err
 	}
 	defer r.Close()
-	slices.SortFunc(targets, func(a, b target) int {
-		switch {
-		case a.pc < b.pc:
-			return -1
-		case a.pc > b.pc:
-			return 1
-		}
-		return 0
-	})
+	slices.SortFunc(targets, func(a, b target) int { return cmp.Compare(a.pc, b.pc) })
 	pcs := make([]uint64, len(targets))
 	for i, t := range targets {
 		pcs[i] = t.pc

@@ -157,6 +157,14 @@ type metric struct {
 	value             func(*model.Record) float64
 }
 
+// amount of it for people.
+func (m metric) amount(v float64) string {
+	if m.unit == "bytes" {
+		return siBytes(v)
+	}
+	return siCount(v)
+}
+
 func findMetric(p *model.Profile, by string) (metric, error) {
 	ms := []metric{
 		{"reuses", "reuses", "count", func(r *model.Record) float64 { return r.Reuses }},
@@ -227,7 +235,7 @@ type topList struct {
 func (t *topList) text() string {
 	var b strings.Builder
 	writeOverview(&b, t.Profile)
-	fmt.Fprintf(&b, "\n%s: %s in all; %d of %d use -> reuse pairs\n\n", t.metric.title, t.amount(t.Total), len(t.Pairs), t.All)
+	fmt.Fprintf(&b, "\n%s: %s in all; %d of %d use -> reuse pairs\n\n", t.metric.title, t.metric.amount(t.Total), len(t.Pairs), t.All)
 	if t.All == 0 {
 		fmt.Fprintf(&b, "nothing to list; try %s\n", t.other)
 		return b.String()
@@ -252,7 +260,7 @@ func (t *topList) text() string {
 		if q.Distance != nil {
 			distance = siBytes(*q.Distance)
 		}
-		fmt.Fprintf(&b, "%6s %6s %8s %5d %8s %8s %8s  %s\n", percent(q.Share, 1), percent(q.Cumulative, 1), t.amount(q.Value), q.Observations,
+		fmt.Fprintf(&b, "%6s %6s %8s %5d %8s %8s %8s  %s\n", percent(q.Share, 1), percent(q.Cumulative, 1), t.metric.amount(q.Value), q.Observations,
 			accesses, native, distance, q.Use)
 		end := "-> "
 		if q.Kind == "invalidated" {
@@ -264,13 +272,6 @@ func (t *topList) text() string {
 		fmt.Fprintf(&b, "\nonly %d observations stand behind this list, so shares are chance; try %s\n", t.few, t.other)
 	}
 	return b.String()
-}
-
-func (t *topList) amount(v float64) string {
-	if t.metric.unit == "bytes" {
-		return siBytes(v)
-	}
-	return siCount(v)
 }
 
 func (t *topList) rows() [][]string {

@@ -86,23 +86,16 @@ func topData(p *model.Profile, m metric, n int) *dataList {
 func (t *dataList) text() string {
 	var b strings.Builder
 	writeOverview(&b, t.Profile)
-	fmt.Fprintf(&b, "\n%s: %s in all; %d of %d data objects\n\n", t.metric.title, t.amount(t.Total), len(t.Objects), t.All)
+	fmt.Fprintf(&b, "\n%s: %s in all; %d of %d data objects\n\n", t.metric.title, t.metric.amount(t.Total), len(t.Objects), t.All)
 	fmt.Fprintf(&b, "%6s %6s %12s %5s %8s  %s\n", "share", "cum", t.By, "seen", "accesses", "data, its first pair")
 	for _, d := range t.Objects {
-		fmt.Fprintf(&b, "%6s %6s %12s %5d %8s  %s\n", percent(d.Share, 1), percent(d.Cumulative, 1), t.amount(d.Value), d.Observations,
+		fmt.Fprintf(&b, "%6s %6s %12s %5d %8s  %s\n", percent(d.Share, 1), percent(d.Cumulative, 1), t.metric.amount(d.Value), d.Observations,
 			siCount(d.Accesses), printable(shorten(d.Data, 60)))
 		if d.Use.Function != "" {
 			fmt.Fprintf(&b, "%43s%s -> %s\n", "", shorten(d.Use.Function, 30), shorten(d.Reuse.Function, 30))
 		}
 	}
 	return b.String()
-}
-
-func (t *dataList) amount(v float64) string {
-	if t.metric.unit == "bytes" {
-		return siBytes(v)
-	}
-	return siCount(v)
 }
 
 func (t *dataList) rows() [][]string {

@@ -1,6 +1,7 @@
 package unwind
 
 import (
+	"cmp"
 	"debug/elf"
 	"errors"
 	"fmt"
@@ -81,15 +82,7 @@ func NewTable(r io.ReaderAt, arch *Arch) (t *Table, err error) {
 			return nil, err
 		}
 	}
-	slices.SortStableFunc(t.index, func(a, b span) int {
-		switch {
-		case a.start < b.start:
-			return -1
-		case a.start > b.start:
-			return 1
-		}
-		return 0
-	})
+	slices.SortStableFunc(t.index, func(a, b span) int { return cmp.Compare(a.start, b.start) })
 	return t, nil
 }
 
