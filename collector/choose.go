@@ -159,9 +159,37 @@ func oneLine(err error) error {
 	return err
 }
 
+// needs are the programs that the choice of a source may come to.
+func (s *Session) needs() sampler.Needs {
+	n := sampler.Needs{Others: s.groups()}
+	if given, ok := s.cfg.source.(sampler.AccessSource); ok {
+		n.Access = given.Events()
+		return n
+	}
+	for _, name := range sampler.AccessSources {
+		if s.mayReport(name) == nil {
+			n.Access = max(n.Access, machine().ReportingEvents(name, s.cfg.Latency))
+		}
+	}
+	return n
+}
+
+// mayReport says why a source with addresses does not come into question.
+func (s *Session) mayReport(name string) error {
+	switch {
+	case s.cfg.Source != Auto && s.cfg.Source != name:
+		return fmt.Errorf("%s is not asked for", name)
+	case s.groups():
+		return fmt.Errorf("with %s other threads can't be watched", name)
+	case s.cfg.Granularity == Line:
+		return fmt.Errorf("with %s lines can't be watched", name)
+	}
+	return nil
+}
+
 func (s *Session) loadClock(clock sampler.Clock) error {
 	var err error
-	if s.kernel, err = sampler.LoadClock(s.cfg.Slots, clock); err != nil {
+	if s.kernel, err = sampler.LoadClock(s.cfg.Slots, clock, s.needs()); err != nil {
 		return err
 	}
 	points, err := s.kernel.ProbeWatchpoints()
@@ -206,12 +234,8 @@ func (s *Session) chooseSource() error {
 			continue
 		}
 		if name := try.names[1]; name == PEBS || name == IBS {
-			if s.groups() {
-				why = errors.Join(why, fmt.Errorf("with %s other threads can't be watched", name))
-				continue
-			}
-			if s.cfg.Granularity == Line {
-				why = errors.Join(why, fmt.Errorf("with %s lines can't be watched", name))
+			if err := s.mayReport(name); err != nil {
+				why = errors.Join(why, err)
 				continue
 			}
 		}

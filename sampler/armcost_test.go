@@ -15,7 +15,7 @@ func BenchmarkArmOther(b *testing.B) {
 	if unix.Geteuid() != 0 {
 		b.Skip("needs root, for BPF")
 	}
-	k, err := Load(1)
+	k, err := Load(1, Needs{Others: true})
 	if err != nil {
 		b.Fatal(err)
 	}

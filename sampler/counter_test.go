@@ -18,7 +18,7 @@ func software() Counted {
 
 func loadWith(t *testing.T, c Counted) *Kernel {
 	t.Helper()
-	k, err := LoadClock(NumSlots, CounterClock(c))
+	k, err := LoadClock(NumSlots, CounterClock(c), Needs{})
 	if err != nil {
 		t.Skip("needs root and bpf:", err)
 	}

@@ -93,7 +93,10 @@ func (k *Kernel) ArmOther(r Reach, slot int, addr uint64, writes bool, own int) 
 	if writes {
 		kind = breakpointW
 	}
-	program := [NumSlots]*ebpf.Program{k.obj.OnOther0, k.obj.OnOther1, k.obj.OnOther2, k.obj.OnOther3}[slot]
+	program, err := k.obj.program(otherProgram(slot))
+	if err != nil {
+		return nil, err
+	}
 	if r.TID != 0 {
 		return arm(program, r.TID, perf.AnyCPU, addr, kind, OtherLimit)
 	}

@@ -63,7 +63,7 @@ const (
 
 // Kernel is the loaded BPF side of one session.
 type Kernel struct {
-	obj    bpf.RDXObjects
+	obj    objects
 	mem    []byte
 	table  []Thread
 	free   []uint32 // indices of table not in use
@@ -80,10 +80,10 @@ type Kernel struct {
 // Load loads the BPF programs and maps. It needs root or CAP_BPF and
 // CAP_PERFMON. slots is the number of watchpoints a thread may have, 1 to 4.
 // The clock is CPU time.
-func Load(slots int) (*Kernel, error) { return LoadClock(slots, CPUTime()) }
+func Load(slots int, needs Needs) (*Kernel, error) { return LoadClock(slots, CPUTime(), needs) }
 
 // LoadClock is Load with another clock.
-func LoadClock(slots int, clock Clock) (*Kernel, error) {
+func LoadClock(slots int, clock Clock, needs Needs) (*Kernel, error) {
 	if slots < 1 || slots > NumSlots {
 		return nil, fmt.Errorf("load bpf: %d slots a thread, want 1 to %d", slots, NumSlots)
 	}
@@ -107,7 +107,7 @@ func LoadClock(slots int, clock Clock) (*Kernel, error) {
 			return nil, fmt.Errorf("load bpf: %w", err)
 		}
 	}
-	if err := spec.LoadAndAssign(&k.obj, nil); err != nil {
+	if err := k.obj.load(spec, needs.programs()); err != nil {
 		k.counters.Close()
 		if errors.Is(err, os.ErrPermission) {
 			// Which of the objects was refused says nothing to the user.
@@ -306,17 +306,4 @@ func (s *Stats) all() []*uint64 {
 		bpf.RDXStatSTAT_NO_MEMORY:      &s.NoMemory,
 		bpf.RDXStatSTAT_NO_ADDRESS:     &s.NoAddress,
 	}
-}
-
-// accessPrograms are one for each event of a source.
-func (k *Kernel) accessPrograms() [MaxAccessEvents]*ebpf.Program {
-	return [MaxAccessEvents]*ebpf.Program{k.obj.OnAccess0, k.obj.OnAccess1, k.obj.OnAccess2, k.obj.OnAccess3}
-}
-
-// MaxAccessEvents is how many events a source with addresses may have: loads
-// and stores on two types of core.
-const MaxAccessEvents = 4
-
-func (k *Kernel) trapProgram(slot int) *ebpf.Program {
-	return [NumSlots]*ebpf.Program{k.obj.OnTrap0, k.obj.OnTrap1, k.obj.OnTrap2, k.obj.OnTrap3}[slot]
 }

@@ -4,7 +4,7 @@ package sampler
 import "testing"
 
 func TestCalibrate(t *testing.T) {
-	k, err := Load(4)
+	k, err := Load(4, Needs{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -20,7 +20,11 @@ type Live struct {
 // be tried because something before it is missing is not in the checks.
 func ProbeLive(m Machine) ([]Check, Live) {
 	var live Live
-	k, err := Load(NumSlots)
+	needs := Needs{}
+	for _, name := range AccessSources {
+		needs.Access = max(needs.Access, m.ReportingEvents(name, false))
+	}
+	k, err := Load(NumSlots, needs)
 	if err != nil {
 		return []Check{{Name: "BPF programs", Grade: Missing, Needed: true, Found: err.Error(),
 			Consequence: "samples cannot be chosen, nor traps be timed", Remedy: remedyIn(err)}}, live

@@ -4,7 +4,7 @@ package sampler
 import "testing"
 
 func TestProbeWatchpoints(t *testing.T) {
-	k, err := Load(NumSlots)
+	k, err := Load(NumSlots, Needs{})
 	if err != nil {
 		t.Skip("needs root and bpf:", err)
 	}

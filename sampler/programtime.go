@@ -3,6 +3,8 @@ package sampler
 import (
 	"fmt"
 	"io"
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/cilium/ebpf"
@@ -30,20 +32,13 @@ func CountProgramTime() (io.Closer, error) {
 // ProgramTimes are those of the programs that ran while time was counted.
 func (k *Kernel) ProgramTimes() ([]ProgramTime, error) {
 	var out []ProgramTime
-	for _, p := range []struct {
-		name string
-		*ebpf.Program
-	}{
-		{"on_sample", k.obj.OnSample}, {"on_access0", k.obj.OnAccess0}, {"on_access1", k.obj.OnAccess1},
-		{"on_access2", k.obj.OnAccess2}, {"on_access3", k.obj.OnAccess3},
-		{"on_trap0", k.obj.OnTrap0}, {"on_trap1", k.obj.OnTrap1}, {"on_trap2", k.obj.OnTrap2}, {"on_trap3", k.obj.OnTrap3},
-	} {
-		s, err := p.Stats()
+	for _, name := range slices.Sorted(maps.Keys(k.obj.programs)) {
+		s, err := k.obj.programs[name].Stats()
 		if err != nil {
-			return nil, fmt.Errorf("read time of %s: %w", p.name, err)
+			return nil, fmt.Errorf("read time of %s: %w", name, err)
 		}
 		if s.RunCount > 0 {
-			out = append(out, ProgramTime{p.name, s.RunCount, s.Runtime / time.Duration(s.RunCount)})
+			out = append(out, ProgramTime{name, s.RunCount, s.Runtime / time.Duration(s.RunCount)})
 		}
 	}
 	return out, nil

@@ -142,7 +142,7 @@ const MinGap = 100 * time.Microsecond
 func (CPUClock) Open(k *Kernel, tid int, gap uint64) (*Ticker, error) {
 	attr := samplingAttr(Event{Type: unix.PERF_TYPE_SOFTWARE, Config: unix.PERF_COUNT_SW_CPU_CLOCK})
 	t := &Ticker{groups: 1}
-	if err := t.add(perfOpen, event{min: uint64(MinGap)}, &attr, gap, tid, k.obj.OnSample.FD(), -1); err != nil {
+	if err := t.add(perfOpen, event{min: uint64(MinGap)}, &attr, gap, tid, k.obj.programs[sampleProgram].FD(), -1); err != nil {
 		return nil, errors.Join(fmt.Errorf("sample thread %d by cpu-clock: %w", tid, err), t.Close())
 	}
 	return t, nil

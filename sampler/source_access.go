@@ -41,11 +41,21 @@ func NewAccessSource(m Machine, name string, latency bool) (AccessSource, error)
 	return AccessSource{}, fmt.Errorf("no source %q", name)
 }
 
+// ReportingEvents is how many events the source would have, 0 if the machine
+// does not name it. Whether it works is only known from a Probe.
+func (m Machine) ReportingEvents(name string, latency bool) int {
+	s, _ := NewAccessSource(m, name, latency)
+	return len(s.events)
+}
+
 // AccessSourceOf is a source of other events that report addresses, of which
 // groups count at a time, in the given unit.
 func AccessSourceOf(name, unit string, groups int, minGap uint64, events []Precise) AccessSource {
 	return AccessSource{name, unit, groups, minGap, events, perfOpen}
 }
+
+// Events is how many the source has, each with a program of its own.
+func (s AccessSource) Events() int { return len(s.events) }
 
 func (s AccessSource) Name() string { return s.name }
 func (s AccessSource) Unit() string { return s.unit }
@@ -62,9 +72,12 @@ func (s AccessSource) Reports() Report {
 
 func (s AccessSource) Open(k *Kernel, tid int, gap uint64) (*Ticker, error) {
 	t := &Ticker{groups: s.groups}
-	programs := k.accessPrograms()
 	for i, e := range s.events {
-		if err := s.openOne(t, e, tid, programs[i].FD(), gap); err != nil {
+		program, err := k.obj.program(accessProgram(i))
+		if err == nil {
+			err = s.openOne(t, e, tid, program.FD(), gap)
+		}
+		if err != nil {
 			return nil, errors.Join(fmt.Errorf("sample thread %d by %s: %w", tid, e.Label, err), t.Close())
 		}
 	}

@@ -21,7 +21,7 @@ func watching(word *uint64) Precise {
 // The program finds the address of a sample, its call stack and the clock, and
 // the probe judges them, on events whose every sample is known.
 func TestAccessSourceOnWatchedWords(t *testing.T) {
-	k, err := Load(NumSlots)
+	k, err := Load(NumSlots, Needs{Access: 2})
 	if err != nil {
 		t.Skip("needs root and bpf:", err)
 	}
@@ -50,7 +50,7 @@ func TestAccessSourceOnWatchedWords(t *testing.T) {
 // A timer has no address: its ticks are counted as of no access, and none is a
 // candidate.
 func TestAccessSourceWithoutAddresses(t *testing.T) {
-	k, err := Load(NumSlots)
+	k, err := Load(NumSlots, Needs{Access: 2})
 	if err != nil {
 		t.Skip("needs root and bpf:", err)
 	}

@@ -35,7 +35,7 @@ func (s PMUSource) Open(k *Kernel, tid int, gap uint64) (*Ticker, error) {
 	}
 	for _, e := range s.counted.Events {
 		attr := samplingAttr(e)
-		if err := t.add(perfOpen, event{min: minPMUGap}, &attr, gap, tid, k.obj.OnSample.FD(), -1); err != nil {
+		if err := t.add(perfOpen, event{min: minPMUGap}, &attr, gap, tid, k.obj.programs[sampleProgram].FD(), -1); err != nil {
 			return nil, errors.Join(fmt.Errorf("sample thread %d by %s: %w", tid, e.Label, err), t.Close())
 		}
 	}

@@ -34,7 +34,7 @@ type Watchpoint struct {
 // tid, which must be held, and hands each to the slot's program. The event
 // disables itself after the last.
 func (k *Kernel) Arm(tid, slot int, addr uint64, traps int) (*Watchpoint, error) {
-	return arm(k.trapProgram(slot), tid, perf.AnyCPU, addr, breakpointRW, traps)
+	return arm(k.obj.programs[trapProgram(slot)], tid, perf.AnyCPU, addr, breakpointRW, traps)
 }
 
 // arm opens a watchpoint on thread tid, or on a CPU if tid is perf.AllThreads.

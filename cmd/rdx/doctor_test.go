@@ -15,7 +15,7 @@ import (
 )
 
 func TestDoctor(t *testing.T) {
-	k, err := sampler.Load(1)
+	k, err := sampler.Load(1, sampler.Needs{})
 	if err != nil {
 		t.Skip("needs root and bpf:", err)
 	}
