@@ -17,6 +17,7 @@ struct user_regs {
 #define USER_IP(ctx) ((ctx)->regs.ip)
 #define USER_SP(ctx) ((ctx)->regs.sp)
 #define USER_MODE(ctx) ((ctx)->regs.cs & 3)
+#define STEPPING(ctx) 0
 #elif defined(__TARGET_ARCH_arm64)
 struct user_regs {
 	__u64 regs[31], sp, pc, pstate;
@@ -24,6 +25,9 @@ struct user_regs {
 #define USER_IP(ctx) ((ctx)->regs.pc)
 #define USER_SP(ctx) ((ctx)->regs.sp)
 #define USER_MODE(ctx) (!((ctx)->regs.pstate & 0xf)) // EL0
+// A watchpoint fires before its access, over which the kernel then steps the
+// thread with its watchpoints off: set from the trap until the access is done.
+#define STEPPING(ctx) ((ctx)->regs.pstate >> 21 & 1) // SS
 #endif
 
 // As in uapi/linux/bpf_perf_event.h.

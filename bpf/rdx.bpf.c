@@ -50,10 +50,9 @@ struct thread {
 	__u64 sampled; // the ticks' periods added up, in the source's unit
 	__u32 traps; // so far; each cost the thread time that is not its own
 	__u32 holds;
-	__u64 trap_ip; // of the last trap, until the next tick
 	__u64 stack_top; // nothing above it need be copied; 0: not known
 	__u32 group; // index into groups plus one; 0: the slots are the thread's own
-	__u32 pad;
+	__u32 trap_slot; // of the last trap, NO_SLOT if it was of another thread's datum
 	__u32 others[MAX_SLOTS]; // traps of other threads' data, since armed
 	struct slot slots[MAX_SLOTS];
 };
@@ -281,22 +280,6 @@ static __always_inline int over_limit(__u64 now)
 	return window_holds++ >= hold_limit;
 }
 
-// stepping says whether the thread may be between a trap and the access that
-// caused it. On arm64 a trap comes before its access, over which the kernel then
-// steps with the thread's watchpoints off. A hold in between would end the
-// step (resuming a traced thread does), and they would stay off for good.
-static __always_inline int stepping(struct bpf_perf_event_data *ctx, struct thread *t)
-{
-#if defined(__TARGET_ARCH_arm64)
-	int same = t->trap_ip == USER_IP(ctx);
-
-	t->trap_ip = 0;
-	return same;
-#else
-	return 0;
-#endif
-}
-
 // win lets a sample through: to the slot it has won, with NO_SLOT to be read
 // ahead of alone, or, DROPPED, not at all.
 static __always_inline __u32 win(struct thread *t, __u32 *signal)
@@ -372,7 +355,8 @@ static __always_inline struct thread *tick(struct bpf_perf_event_data *ctx, __u3
 	count(STAT_TICKS);
 	t->ticks++;
 	t->sampled += ctx->sample_period;
-	if (stepping(ctx, t)) {
+	// What the thread does next it does with its watchpoints off.
+	if (STEPPING(ctx)) {
 		count(STAT_STEPPING);
 		return 0;
 	}
@@ -636,7 +620,7 @@ static __always_inline int trap(struct bpf_perf_event_data *ctx, __u32 s)
 		return 1;
 	}
 	slot = &t->slots[s];
-	t->trap_ip = USER_IP(ctx);
+	t->trap_slot = s;
 	// The other words of a half line are skipped up to the use, by the use's
 	// own instruction at last: in one exception with the use, which counts.
 	if (!half_line || !s || !slot->skip)
@@ -729,7 +713,7 @@ static __always_inline int other(struct bpf_perf_event_data *ctx, __u32 s)
 	if (owner == index)
 		return 1; // watched in all threads of a CPU: its own watchpoint deals with it
 	t->traps++;
-	t->trap_ip = USER_IP(ctx);
+	t->trap_slot = NO_SLOT;
 	count(STAT_OTHER_TRAPS);
 	o = bpf_map_lookup_elem(&threads, &owner);
 	if (!o) {

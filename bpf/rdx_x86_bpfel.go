@@ -124,10 +124,9 @@ type RDXThread struct {
 	Sampled  uint64
 	Traps    uint32
 	Holds    uint32
-	TrapIp   uint64
 	StackTop uint64
 	Group    uint32
-	Pad      uint32
+	TrapSlot uint32
 	Others   [4]uint32
 	Slots    [4]RDXSlot
 }

@@ -193,6 +193,25 @@ func (s *Session) LetGo() {
 	}
 }
 
+// Repeats implements sampler.Handler: of the access about to be made again it
+// can't be told whether its trap was of the use or will be.
+func (s *Session) Repeats(tid int) {
+	t := s.threads[tid]
+	if t == nil || t.shared.TrapSlot >= uint32(len(t.slots)) {
+		return
+	}
+	s.drain()
+	slot := int(t.shared.TrapSlot)
+	shared, o := &t.shared.Slots[slot], t.slots[slot].obs
+	if shared.State == sampler.SlotDone || o == nil || o.state == done || o.state == void {
+		return // it has gone silent
+	}
+	s.lose("signal handler between the trap of a use and the use")
+	o.lost()
+	shared.State, shared.N = sampler.SlotFree, 0
+	s.retire(t, slot)
+}
+
 // release lets on_sample go on with a thread that was held. A slot that won
 // the draw and was not used after all, because the reuse was read ahead or
 // nothing could be watched, is as free as before: the next candidate must not

@@ -1,8 +1,6 @@
 package sampler
 
 import (
-	"unsafe"
-
 	"golang.org/x/sys/unix"
 
 	"github.com/rdx-profiler/rdx/sampler/operand"
@@ -45,10 +43,12 @@ const (
 // instruction with several, pick(n) chooses one of n. The error is a
 // *Declined: the sample is lost.
 func (l *Locator) Ahead(pid, tid, _, _, _ int, pick func(n int) int) (Ahead, error) {
-	var u userRegs
-	iov := unix.Iovec{Base: (*byte)(unsafe.Pointer(&u)), Len: uint64(unsafe.Sizeof(u))}
-	if _, _, e := unix.Syscall6(unix.SYS_PTRACE, unix.PTRACE_GETREGSET, uintptr(tid), ntPRStatus, uintptr(unsafe.Pointer(&iov)), 0, 0); e != 0 {
+	u, err := readUserRegs(tid)
+	if err != nil {
 		return Ahead{}, &Declined{Reason: "registers not readable"}
+	}
+	if u.pstate&stepping != 0 {
+		return Ahead{}, &Declined{Reason: "held with its watchpoints off"}
 	}
 	if u.pstate&pstate32 != 0 {
 		return Ahead{}, &Declined{Reason: "32-bit code"}

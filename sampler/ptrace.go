@@ -36,10 +36,20 @@ func ptraceListen(tid int) error {
 // SentByKernel says of a thread stopped by a signal whether the kernel sent
 // it, as it does for BPF programs, and not a process.
 func SentByKernel(tid int) bool {
-	const siCode, siKernel = 2, 0x80
+	const siKernel = 0x80
+	return signalCode(tid) == siKernel
+}
+
+// signalCode is what stopped a thread: si_code in sigaction(2), 0 if it can't be
+// read.
+func signalCode(tid int) int32 {
+	const siCode = 2
 	var info [32]int32 // siginfo_t
 	_, _, e := unix.Syscall6(unix.SYS_PTRACE, unix.PTRACE_GETSIGINFO, uintptr(tid), 0, uintptr(unsafe.Pointer(&info)), 0, 0)
-	return e == 0 && info[siCode] == siKernel
+	if e != 0 {
+		return 0
+	}
+	return info[siCode]
 }
 
 // procStatus reads one field of /proc/PID/status.

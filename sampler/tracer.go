@@ -29,6 +29,10 @@ type Handler interface {
 	Hold(tid int, signal unix.Signal) bool
 	// LetGo: the thread that was held runs again.
 	LetGo()
+	// Repeats: the access at which a watchpoint of tid has just trapped is not
+	// done yet, and will trap again: a signal handler of the target's comes
+	// in between.
+	Repeats(tid int)
 	// Pending says whether a signal that the handler asked for may still be
 	// on its way: the end of tracing waits for it, else the target would
 	// receive it.
@@ -273,6 +277,11 @@ func (t *Tracer) stopped(tid int, status unix.WaitStatus) {
 	signal := status.StopSignal()
 	switch event := int(status) >> 16; event {
 	case 0: // signal-delivery-stop
+		if steppedIntoHandler(tid, signal) {
+			t.handler.Repeats(tid)
+			_ = resume(tid, 0)
+			return
+		}
 		// The signal that holds a thread is sent by an interrupt of its own, which
 		// may come when the thread has just entered a system call. And a signal
 		// that the target ignores would not have got here without us.
@@ -283,7 +292,7 @@ func (t *Tracer) stopped(tid int, status unix.WaitStatus) {
 		if held {
 			signal = 0
 		}
-		_ = unix.PtraceCont(tid, int(signal))
+		_ = resume(tid, signal)
 		if held {
 			t.handler.LetGo()
 		}
@@ -302,7 +311,7 @@ func (t *Tracer) stopped(tid int, status unix.WaitStatus) {
 		t.execed(tid)
 	}
 	// An error means the thread was killed meanwhile: its exit will be told.
-	_ = unix.PtraceCont(tid, 0)
+	_ = resume(tid, 0)
 }
 
 // newcomer is a thread in its first stop, before its first instruction.
@@ -311,7 +320,7 @@ func (t *Tracer) newcomer(tid int) {
 	if err == nil && (t.follow || t.traces(pid)) {
 		t.threads[tid] = pid
 		t.handler.ThreadStarted(pid, tid)
-		_ = unix.PtraceCont(tid, 0)
+		_ = resume(tid, 0)
 		return
 	}
 	// A process made by a bare clone; it was not asked for.

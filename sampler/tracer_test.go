@@ -21,6 +21,7 @@ func (watcher) Execed(int)                                {}
 func (watcher) Hold(int, unix.Signal) bool                { return false }
 func (watcher) Pending() bool                             { return false }
 func (watcher) LetGo()                                    {}
+func (watcher) Repeats(int)                               {}
 
 // On a single CPU the woken tracing thread runs at once, before the caller of
 // Do gets any further: the call must be in place by then.

@@ -41,8 +41,8 @@ boot() { # ARCH KERNEL
 	esac
 }
 
-echo "| kernel | watchpoints | limit honoured | can be armed again | traps per arming | source / clock | pairs | within half an octave | median / truth | resolution | lost | held p50 | EINTR | |"
-echo "|---|---|---|---|---|---|---|---|---|---|---|---|---|---|"
+echo "| kernel | watchpoints | limit honoured | can be armed again | traps per arming | source / clock | pairs | within half an octave | given up before | median / truth | resolution | lost | held p50 | EINTR | signals | |"
+echo "|---|---|---|---|---|---|---|---|---|---|---|---|---|---|---|---|"
 failed=0
 for guest in $matrix; do
 	series=${guest%-*} arch=${guest##*-}

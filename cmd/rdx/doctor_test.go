@@ -69,13 +69,14 @@ func TestSelfTestJudge(t *testing.T) {
 			{Kind: model.Reuse, Native: 1000, Observations: 6},
 			{Kind: model.Reuse, Native: 1400, Observations: 1}, // within half an octave
 			{Kind: model.Reuse, Native: 1500, Observations: 1}, // not
-			{Kind: model.Censored, Native: 1000, Observations: 2},
+			{Kind: model.Censored, Native: 1400, Observations: 10}, // its reuse may have come in time
+			{Kind: model.Censored, Native: 1500, Observations: 2},  // not
 		},
 		Counts: []model.Count{{Name: "holds", N: 12}, {Name: "lost: a", N: 2}, {Name: "lost: b", N: 1}, {Name: "samples", N: 99}},
 	}
 	s := selfTest{Expected: 1000}
 	s.judge(p)
-	if s.Pairs != 8 || s.Right != .7 || s.Lost != .25 {
+	if s.Pairs != 8 || s.Right != .7 || s.Censored != .5 || s.Lost != .25 {
 		t.Errorf("%+v", s)
 	}
 	if got := lossList(&s); got != "a (2), b (1)" {

@@ -20,13 +20,14 @@ import (
 
 // selfTest is a short session on a program whose reuse time is known.
 type selfTest struct {
-	Words      int              `json:"words"`       // touched in turn
-	Expected   float64          `json:"expected"`    // reuse time in the clock's unit
-	Unit       string           `json:"unit"`        //
-	Median     float64          `json:"median"`      // of the measured reuse times
-	Pairs      int              `json:"pairs"`       // observations of a reuse
-	Right      float64          `json:"right_share"` // of all observations, within the octave about Expected
-	Lost       float64          `json:"lost_share"`  // of the samples held
+	Words      int              `json:"words"`          // touched in turn
+	Expected   float64          `json:"expected"`       // reuse time in the clock's unit
+	Unit       string           `json:"unit"`           //
+	Median     float64          `json:"median"`         // of the measured reuse times
+	Pairs      int              `json:"pairs"`          // observations of a reuse
+	Right      float64          `json:"right_share"`    // of the observations that tell, within the octave about Expected
+	Censored   float64          `json:"censored_share"` // of all observations: given up before that octave's end, which tells nothing
+	Lost       float64          `json:"lost_share"`     // of the samples held
 	Losses     []model.Count    `json:"losses,omitempty"`
 	Counts     []model.Count    `json:"counts,omitempty"`
 	Comments   []string         `json:"comments,omitempty"`
@@ -143,19 +144,25 @@ func runSelfTest(cfg collector.Config, probe func(pid int)) (*selfTest, error) {
 }
 
 // judge fills in what the profile says. An observation is right if it is a
-// reuse within half an octave of the expected time.
+// reuse within half an octave of the expected time, and wrong if it is another
+// or was still without one later than that. One given up before, for its slot
+// went to another sample, is neither.
 func (t *selfTest) judge(p *model.Profile) {
-	var right, all, lost, holds float64
+	var right, censored, all, lost, holds float64
 	var times []float64
 	for _, r := range p.Records {
 		n := float64(r.Observations)
 		all += n
+		octaves := math.Log2(float64(r.Native) / t.Expected)
 		if r.Kind != model.Reuse {
+			if r.Kind == model.Censored && octaves <= .5 {
+				censored += n
+			}
 			continue
 		}
 		t.Pairs += int(r.Observations)
 		times = append(times, float64(r.Native))
-		if math.Abs(math.Log2(float64(r.Native)/t.Expected)) <= .5 {
+		if math.Abs(octaves) <= .5 {
 			right += n
 		}
 	}
@@ -168,8 +175,9 @@ func (t *selfTest) judge(p *model.Profile) {
 			holds = float64(c.N)
 		}
 	}
-	if all > 0 {
-		t.Right = right / all
+	if all > censored {
+		t.Right = right / (all - censored)
+		t.Censored = censored / all
 	}
 	if holds > 0 {
 		t.Lost = lost / holds

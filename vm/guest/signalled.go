@@ -1,0 +1,158 @@
+package main
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"os/signal"
+	"runtime"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"time"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/rdx-profiler/rdx/pprofout"
+)
+
+// signalledArg makes this program one that walks through an array and takes a
+// signal every millisecond meanwhile, in a handler of its own. It says where the
+// array is, and ends with its standard input.
+const signalledArg = "signalled"
+
+const (
+	signalEvery    = time.Millisecond
+	signalledWords = 1 << 14
+)
+
+func init() {
+	// The walk is the first thread's, which takes the signals.
+	runtime.LockOSThread()
+}
+
+func runSignalled() {
+	array := make([]uint64, signalledWords)
+	fmt.Printf("ready %#x\n", uintptr(unsafe.Pointer(&array[len(array)/2])))
+	var ended atomic.Bool
+	go func() {
+		_, _ = os.Stdin.Read(make([]byte, 1))
+		ended.Store(true)
+	}()
+	// Nobody reads the channel: it is the handler that matters.
+	signal.Notify(make(chan os.Signal, 1), unix.SIGALRM)
+	every := unix.NsecToTimeval(int64(signalEvery))
+	if _, err := unix.Setitimer(unix.ITIMER_REAL, unix.Itimerval{Interval: every, Value: every}); err != nil {
+		fmt.Println("setitimer:", err)
+		os.Exit(1)
+	}
+	sum := uint64(0)
+	for !ended.Load() {
+		for _, v := range array {
+			sum += v
+		}
+	}
+	fmt.Println(sum)
+}
+
+// fewestSeen is the share of uses that must be seen beside signals.
+const fewestSeen = .99
+
+// signalled profiles the program that takes signals. It says what share of the
+// uses was seen, and fails if it is too small or if, afterwards, a watchpoint of
+// somebody else's does not fire in the thread.
+func signalled() (string, error) {
+	cmd := exec.Command("/proc/self/exe", signalledArg)
+	cmd.Env = []string{"GOGC=off", "GOMAXPROCS=1"}
+	stdin, err := cmd.StdinPipe()
+	if err != nil {
+		return "", err
+	}
+	stdout, err := cmd.StdoutPipe()
+	if err != nil {
+		return "", err
+	}
+	if err := cmd.Start(); err != nil {
+		return "", err
+	}
+	defer cmd.Wait()
+	defer stdin.Close()
+	line, err := bufio.NewReader(stdout).ReadString('\n')
+	addr, parseErr := strconv.ParseUint(strings.TrimSpace(strings.TrimPrefix(line, "ready ")), 0, 64)
+	if err != nil || parseErr != nil {
+		return "", fmt.Errorf("program did not start: %q", line)
+	}
+	const out = "/tmp/signalled.pb.gz"
+	rdx := exec.Command("/rdx", "attach", "-p", strconv.Itoa(cmd.Process.Pid), "--overhead", "50", "--duration", "3s", "--source", "clock", "-o", out, "--caches", "32K")
+	if text, err := rdx.CombinedOutput(); err != nil {
+		return "", fmt.Errorf("rdx attach: %w: %.200s", err, text)
+	}
+	seen, lost, err := usesSeen(out)
+	if err != nil {
+		return "", err
+	}
+	cell := fmt.Sprintf("%.1f %% / %.1f %%", 100*seen, 100*lost)
+	if seen < fewestSeen {
+		return cell, errors.New("uses are not seen")
+	}
+	traps, err := trapsOf(cmd.Process.Pid, addr)
+	if err == nil && traps == 0 {
+		err = errors.New("the thread's watchpoints are dead")
+	}
+	return cell, err
+}
+
+// usesSeen is the share of the samples watched for whose use was seen, and that
+// of them lost because a handler came between its trap and the use.
+func usesSeen(path string) (share, interrupted float64, err error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return 0, 0, err
+	}
+	defer f.Close()
+	p, err := pprofout.Read(f)
+	if err != nil {
+		return 0, 0, err
+	}
+	var seen, missed, between int64
+	for _, r := range p.Records {
+		seen += r.Observations
+	}
+	for _, c := range p.Counts {
+		switch c.Name {
+		case "lost: use not seen":
+			missed = c.N
+		case "lost: signal handler between the trap of a use and the use":
+			between = c.N
+		}
+	}
+	all := float64(max(seen+missed+between, 1))
+	return float64(seen+between) / all, float64(between) / all, nil
+}
+
+// trapsOf counts the accesses to a word in the thread, for a while.
+func trapsOf(tid int, addr uint64) (uint64, error) {
+	const readWrite = 3
+	attr := unix.PerfEventAttr{
+		Type:    unix.PERF_TYPE_BREAKPOINT,
+		Size:    uint32(unsafe.Sizeof(unix.PerfEventAttr{})),
+		Bp_type: readWrite,
+		Ext1:    addr,
+		Ext2:    8,
+		Bits:    unix.PerfBitExcludeKernel | unix.PerfBitExcludeHv,
+	}
+	fd, err := unix.PerfEventOpen(&attr, tid, -1, -1, unix.PERF_FLAG_FD_CLOEXEC)
+	if err != nil {
+		return 0, fmt.Errorf("watch a word: %w", err)
+	}
+	defer unix.Close(fd)
+	time.Sleep(200 * time.Millisecond)
+	var n [8]byte
+	if _, err := unix.Read(fd, n[:]); err != nil {
+		return 0, fmt.Errorf("read watchpoint: %w", err)
+	}
+	return *(*uint64)(unsafe.Pointer(&n)), nil
+}
