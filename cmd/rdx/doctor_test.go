@@ -67,8 +67,8 @@ func TestSelfTestJudge(t *testing.T) {
 	p := &model.Profile{
 		Records: []model.Record{
 			{Kind: model.Reuse, Native: 1000, Observations: 6},
-			{Kind: model.Reuse, Native: 1400, Observations: 1}, // within half an octave
-			{Kind: model.Reuse, Native: 1500, Observations: 1}, // not
+			{Kind: model.Reuse, Native: 1400, Observations: 1},     // within half an octave
+			{Kind: model.Reuse, Native: 1500, Observations: 1},     // not
 			{Kind: model.Censored, Native: 1400, Observations: 10}, // its reuse may have come in time
 			{Kind: model.Censored, Native: 1500, Observations: 2},  // not
 		},
