@@ -4,8 +4,8 @@
 # SSX; then the speed of the trace generator at the size of Shen & Shaw's table
 # and, where it is bound by cache misses, at a million and four million blocks
 # touched at random. Fails if a model needs a millisecond or more, or allocates,
-# or the generator makes less than 5 million accesses a second of the table's. The
-# best of several runs counts: others may be using the machine.
+# or the generator makes less than 5 million accesses a second of any. The best of
+# several runs counts: others may be using the machine.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 go test -run '^$' -bench '^BenchmarkModels$' -benchtime 100x -count "${1:-10}" ./model | awk '
@@ -37,6 +37,8 @@ END {
 	printf "%-24s %20s\n", "generator, law and blocks", "million accesses/s"
 	for (i = 1; i <= n; i++) {
 		printf "%-24s %20.1f\n", order[i], best[order[i]]
+		if (best[order[i]] < 5) bad = 1
 	}
-	exit best["Normal500"] < 5
+	if (n < 3) { print "a benchmark did not run"; bad = 1 }
+	exit bad
 }'

@@ -152,21 +152,31 @@ func largest(weights []float64) uint32 {
 
 // draw sets every element of d to a distance, or to Infinite for a cold access.
 func (l *DistanceLaw) draw(r *rand.PCG, d []uint64) {
-	for i := range d {
+	var fraction [batch]uint32
+	for len(d) > 0 {
+		part := d[:min(len(d), batch)]
+		d = d[len(part):]
 		// The product's high word is a uniform cell, its low word, given the
 		// cell, a uniform fraction.
-		class, fraction := bits.Mul64(r.Uint64(), uint64(len(l.cells)))
-		if c := l.cells[class]; uint32(fraction>>32) >= c.keep {
-			class = uint64(c.other)
+		for i := range part {
+			class, low := bits.Mul64(r.Uint64(), uint64(len(l.cells)))
+			part[i], fraction[i] = class, uint32(low>>32)
+		}
+		// Apart from the above, so that the cache misses of a large law overlap.
+		for i, class := range part {
+			if c := l.cells[class]; fraction[i] >= c.keep {
+				part[i] = uint64(c.other)
+			}
 		}
 		if l.lo == nil {
-			d[i] = class
 			continue
 		}
-		d[i] = l.lo[class]
-		if w := l.width[class]; w > 1 {
-			at, _ := bits.Mul64(r.Uint64(), w)
-			d[i] += at
+		for i, class := range part {
+			part[i] = l.lo[class]
+			if w := l.width[class]; w > 1 {
+				at, _ := bits.Mul64(r.Uint64(), w)
+				part[i] += at
+			}
 		}
 	}
 }

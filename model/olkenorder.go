@@ -188,48 +188,60 @@ func (r *recency) close(run uint32) {
 	r.openLive = 0
 }
 
-// nth returns the live position that has k live ones above it; k < live.
+// nth returns the live position that has k live ones above it; k < live. No
+// branch depends on where that is, as none of them could be predicted.
 func (r *recency) nth(k uint32) uint32 {
-	w := r.now / 64
-	if r.now == r.end {
-		w--
-	}
+	run := r.now >> runShift
+	left := uint64(k)
 	if k >= r.openLive {
-		k -= r.openLive
-		i := uint32(1)
-		for i < r.leaves {
-			// Right if k < n, else left with k-n; without a branch, as it
-			// cannot be predicted.
-			n := r.right[i]
-			_, isRight := bits.Sub32(k, n, 0)
+		left -= uint64(r.openLive)
+		i := uint64(1)
+		for i < uint64(r.leaves) {
+			// Right if left < n, else left with left-n.
+			n := uint64(r.right[i])
+			_, isRight := bits.Sub64(left, n, 0)
 			i = 2*i + isRight
-			k -= n & (isRight - 1)
+			left -= n & (isRight - 1)
 		}
-		w = (i-r.leaves)*runWords + runWords - 1
+		run = uint32(i) - r.leaves
 	}
-	for {
-		n := uint32(bits.OnesCount64(r.bitmap[w]))
-		if k < n {
-			return w*64 + selectBit(r.bitmap[w], n-1-k)
-		}
-		k -= n
-		w--
+	// Its word has at most left live bits after it, the ones before have more.
+	later, w := r.later[run], uint64(0)
+	for k := range runWords - 1 {
+		_, more := bits.Sub64(left, later>>(laterBits*k)%(1<<laterBits), 0)
+		w += more
 	}
+	left -= later >> (laterBits * w) % (1 << laterBits)
+	word := r.bitmap[uint64(run)*runWords+w]
+	return run*runBits + uint32(w)*64 + selectBit(word, uint64(bits.OnesCount64(word))-1-left)
 }
 
-// selectBit returns the index of the bit of x that has k set bits below it.
-func selectBit(x uint64, k uint32) uint32 {
-	var at uint32
-	for half := uint32(32); half > 0; half /= 2 {
-		n := uint32(bits.OnesCount64(x & (1<<half - 1)))
-		if k >= n {
-			k -= n
-			x >>= half
-			at += half
+// selectBit returns the index of the bit of x that has k set bits below it;
+// there must be one. After Vigna, Broadword Implementation of Rank/Select
+// Queries (WEA 2008).
+func selectBit(x, k uint64) uint32 {
+	const ones, tops = 0x0101010101010101, 0x8080808080808080
+	n := x - x>>1&0x5555555555555555
+	n = n&0x3333333333333333 + n>>2&0x3333333333333333
+	n = (n + n>>4) & 0x0f0f0f0f0f0f0f0f * ones // per byte: set bits in it and below
+	at := 8 * bits.OnesCount64(((k*ones|tops)-n)&tops)
+	k -= n << 8 >> at & 0xff
+	return uint32(at) + uint32(bitOfByte[k&7][x>>at&0xff])
+}
+
+// bitOfByte[k][x] is the index of the bit of x that has k set bits below it.
+var bitOfByte = func() (t [8][256]uint8) {
+	for x := range 256 {
+		k := 0
+		for i := range 8 {
+			if x>>i&1 == 1 {
+				t[k][x] = uint8(i)
+				k++
+			}
 		}
 	}
-	return at
-}
+	return t
+}()
 
 // each calls f with the live positions from the bottom up.
 func (r *recency) each(f func(p uint32)) {
