@@ -247,7 +247,10 @@ func (p *Profile) StackBands(b *Bins, o CurveOptions) (*HistBand, error) {
 
 // effective is (sum w)^2 / sum w^2 over the observations.
 func (e *estimate) effective() float64 {
-	w, w2 := e.seen.total(), e.squares.total()
+	w, w2 := e.seen(), 0.0
+	for _, s := range e.strata {
+		w2 += s.squares.total()
+	}
 	if !(w2 > 0) {
 		return 0
 	}
@@ -293,7 +296,7 @@ func (p *Profile) sizesSeen(e *estimate) (seen, blind float64) {
 			below += r.Accesses
 		}
 	}
-	if below < blurred*e.seen.total() {
+	if below < blurred*e.seen() {
 		blind = 0
 	}
 	return seen, blind
@@ -310,6 +313,7 @@ type replicator struct {
 
 	drawn             *endings
 	mass, net, stacks *Hist
+	part              struct{ mass, net *Hist } // of one stratum
 }
 
 func (p *Profile) newReplicator(e *estimate, o CurveOptions) (*replicator, error) {
@@ -331,9 +335,11 @@ func (p *Profile) newReplicator(e *estimate, o CurveOptions) (*replicator, error
 	if o.Replicates <= 0 {
 		o.Replicates = 500
 	}
-	return &replicator{e: e, local: l, m: m, ways: o.Ways, replicates: o.Replicates,
+	x := &replicator{e: e, local: l, m: m, ways: o.Ways, replicates: o.Replicates,
 		rng:   rand.New(rand.NewPCG(o.Seed, 0x5851f42d4c957f2d)),
-		drawn: newEndings(e.bins), mass: NewHist(e.bins), net: NewHist(e.bins), stacks: NewHist(LogBins(20))}, nil
+		drawn: newEndings(e.bins), mass: NewHist(e.bins), net: NewHist(e.bins), stacks: NewHist(LogBins(20))}
+	x.part.mass, x.part.net = NewHist(e.bins), NewHist(e.bins)
+	return x, nil
 }
 
 // missRatios fills out for the given sizes.
@@ -397,22 +403,32 @@ func (r *replicator) move(base, low, high, better []float64) {
 
 // draw fills mass and net from a fresh draw of the observations; ok is false
 // if it has none.
-func (r *replicator) draw() (ok bool) {
-	r.drawn.reset()
+func (r *replicator) draw() (ok bool, err error) {
 	r.mass.Reset()
 	r.net.Reset()
-	redraw := func(to []float64, w, squares []float64) {
-		for i := range w {
-			to[i] = r.poisson(w[i], squares[i])
+	for _, s := range r.e.strata {
+		r.drawn.reset()
+		r.part.mass.Reset()
+		r.part.net.Reset()
+		redraw := func(to []float64, w, squares []float64) {
+			for i := range w {
+				to[i] = r.poisson(w[i], squares[i])
+			}
+		}
+		redraw(r.drawn.reuse, s.seen.reuse, s.squares.reuse)
+		redraw(r.drawn.invalid, s.seen.invalid, s.squares.invalid)
+		redraw(r.drawn.cut, s.seen.cut, s.squares.cut)
+		r.drawn.cold = r.poisson(s.seen.cold, s.squares.cold)
+		r.drawn.raise = s.seen.raise
+		r.drawn.solve(r.part.mass, r.part.net)
+		if err := r.mass.Merge(r.part.mass); err != nil {
+			return false, err
+		}
+		if err := r.net.Merge(r.part.net); err != nil {
+			return false, err
 		}
 	}
-	redraw(r.drawn.reuse, r.e.seen.reuse, r.e.squares.reuse)
-	redraw(r.drawn.invalid, r.e.seen.invalid, r.e.squares.invalid)
-	redraw(r.drawn.cut, r.e.seen.cut, r.e.squares.cut)
-	r.drawn.cold = r.poisson(r.e.seen.cold, r.e.squares.cold)
-	r.drawn.raise = r.e.seen.raise
-	r.drawn.solve(r.mass, r.net)
-	return r.mass.Total() > 0
+	return r.mass.Total() > 0, nil
 }
 
 // poisson draws the weight w of observations whose squared weights add up to
@@ -442,7 +458,11 @@ func (r *replicator) bands(base []float64, f func(out []float64, mass, net *Hist
 	draws := make([][]float64, len(base))
 	out := make([]float64, len(base))
 	for range r.replicates {
-		if !r.draw() {
+		ok, err := r.draw()
+		if err != nil {
+			return nil, nil, err
+		}
+		if !ok {
 			continue
 		}
 		if err := f(out, r.mass, r.net); err != nil {

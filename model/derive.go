@@ -26,8 +26,8 @@ import (
 // kind of stack has an estimate of its own: where the profile has several, see OnStack.
 //
 // Known bias: that of SSX (an epoch is stationary) and of Kaplan-Meier, which
-// is one for all threads and epochs (being cut off must say nothing about the
-// reuse time). Weight that outlives the last
+// each thread with leastStratum observations has its own of (being cut off must
+// say nothing about the reuse time). Weight that outlives the last
 // reuse is counted as missing, so for caches that hold more than what the
 // longest observation touched the miss ratio is an upper bound. Where a time
 // is below the clock's resolution it is only known to lie in 1..Time, and is
@@ -106,7 +106,11 @@ func (p *Profile) derive() error {
 		r := &p.Records[n]
 		r.Reuses, r.Distance = 0, 0
 		r.Misses = make([]float64, len(sizes))
+		if !r.outcome() {
+			continue
+		}
 		everywhere := 0.0 // weight that misses at every size
+		own := e.of(r)
 		switch r.Kind {
 		case Reuse:
 			perObservation := 0.0
@@ -114,7 +118,7 @@ func (p *Profile) derive() error {
 				perObservation = float64(r.Observations) / r.Accesses * float64(p.Block)
 			}
 			if blocks, ok := r.counted(); ok {
-				r.Reuses = r.Accesses * e.grow[e.bins.Index(r.Time)]
+				r.Reuses = r.Accesses * own.grow[e.bins.Index(r.Time)]
 				r.Distance = r.Reuses * perObservation * float64(blocks)
 				for k, s := range sizes {
 					if blocks >= s {
@@ -124,7 +128,7 @@ func (p *Profile) derive() error {
 				break
 			}
 			e.each(r, func(i int, share float64) {
-				w := r.Accesses * share * e.grow[i]
+				w := r.Accesses * share * own.grow[i]
 				if w == 0 {
 					return
 				}
@@ -136,12 +140,12 @@ func (p *Profile) derive() error {
 				}
 			})
 		case Invalidated:
-			everywhere = r.Accesses * e.grow[e.bins.Index(max(r.Time, 1))]
+			everywhere = r.Accesses * own.grow[e.bins.Index(max(r.Time, 1))]
 		case Cold:
-			everywhere = r.Accesses * e.never
+			everywhere = r.Accesses * own.never
 		case Censored, Pruned:
-			if e.bins.Index(max(r.Time, 1)) >= e.tail {
-				everywhere = r.Accesses * e.never
+			if e.bins.Index(max(r.Time, 1)) >= own.tail {
+				everywhere = r.Accesses * own.never
 			}
 		}
 		for k := range r.Misses {
@@ -238,158 +242,4 @@ func (p *Profile) cacheBlocks() []uint64 {
 		s[i] = uint64(max(c.Size, 0)) / uint64(p.Block)
 	}
 	return s
-}
-
-// endings is the weight of a profile's observations by how and in which bin
-// they ended.
-type endings struct {
-	bins                *Bins
-	reuse, invalid, cut []float64
-	cold                float64
-	raise               []float64 // of reuses: see raisedKaplanMeier
-	ended               []float64 // after solve: estimated weight that ends in each bin, either way
-}
-
-func newEndings(b *Bins) *endings {
-	n := b.Len()
-	return &endings{bins: b, reuse: make([]float64, n), invalid: make([]float64, n), cut: make([]float64, n),
-		ended: make([]float64, n)}
-}
-
-func (t *endings) reset() {
-	clear(t.reuse)
-	clear(t.invalid)
-	clear(t.cut)
-	t.cold = 0
-}
-
-// add counts weight of a kind other than Lost.
-func (t *endings) add(k Kind, bin int, weight float64) {
-	switch k {
-	case Reuse:
-		t.reuse[bin] += weight
-	case Invalidated:
-		t.invalid[bin] += weight
-	case Cold:
-		t.cold += weight
-	default:
-		t.cut[bin] += weight
-	}
-}
-
-// solve fills two empty histograms. mass: reuses per bin, the invalidated, and
-// as Cold what never ends. net: the same with invalidations as ends like any
-// other, for what S(t) needs is how long a block takes up room in the stack.
-// One invalidated leaves a hole that the next block fills (Schuff et al.,
-// section 3.2), so its room is given up then, and not when the thread itself
-// touches the block again: a distance is the greatest number of valid blocks
-// at any time since the use, and in a steady state the number at its end.
-func (t *endings) solve(mass, net *Hist) {
-	for i, w := range t.invalid {
-		t.ended[i] = t.reuse[i] + w
-	}
-	mass.Cold = raisedKaplanMeier(mass.W, t.bins, t.ended, t.cut, t.cold, t.raise)
-	copy(net.W, mass.W)
-	net.Cold = mass.Cold
-	for i, all := range t.ended {
-		t.ended[i] = mass.W[i]
-		if t.invalid[i] > 0 {
-			mass.W[i] *= t.reuse[i] / all
-			mass.Invalidated += t.ended[i] * t.invalid[i] / all
-		}
-	}
-}
-
-// estimate is what Kaplan-Meier makes of a profile's records.
-type estimate struct {
-	bins      *Bins
-	mass, net *Hist     // see endings.solve
-	grow      []float64 // per bin, estimated weight per observed weight
-	never     float64   // the same for cold records and cut-offs from bin tail on
-	tail      int
-	// unfinished is the part of mass.Cold that was cut off, not seen cold.
-	unfinished float64
-	seen       *endings
-	squares    *endings // of the weight of single observations, summed
-}
-
-func (e *estimate) empty() bool { return !(e.mass.Total() > 0) }
-
-// defaultPerOctave is used for profiles that do not say how finely their
-// times are binned.
-const defaultPerOctave = 32
-
-func (p *Profile) estimate() (*estimate, error) {
-	if p.Block <= 0 {
-		return nil, fmt.Errorf("the profile has a block size of %d bytes (8, 64 or 4096 are usual)", p.Block)
-	}
-	perOctave := p.BinsPerOctave
-	if perOctave <= 0 {
-		perOctave = defaultPerOctave
-	}
-	b := LogBins(perOctave)
-	e := &estimate{bins: b, mass: NewHist(b), net: NewHist(b), grow: make([]float64, b.Len()),
-		seen: newEndings(b), squares: newEndings(b)}
-	for k := range p.Records {
-		r := &p.Records[k]
-		if !(r.Accesses >= 0) || math.IsInf(r.Accesses, 0) {
-			return nil, fmt.Errorf("record %d stands for %v accesses (weights are finite and not negative)", k, r.Accesses)
-		}
-		if r.Kind >= numKinds {
-			return nil, fmt.Errorf("record %d is of unknown kind %d", k, r.Kind)
-		}
-		switch r.Kind {
-		case Lost:
-			e.mass.Lost += r.Accesses
-			continue
-		case FalseSharing:
-			continue
-		}
-		e.mass.N += r.Observations
-		each := r.Accesses * r.Accesses / float64(max(r.Observations, 1))
-		e.each(r, func(i int, share float64) {
-			e.seen.add(r.Kind, i, r.Accesses*share)
-			e.squares.add(r.Kind, i, each*share)
-		})
-	}
-	e.net.N = e.mass.N
-	e.seen.raise = p.halfRaise(b, e.seen.reuse)
-	e.seen.solve(e.mass, e.net)
-
-	// Observed and estimated weight are proportional within a bin.
-	last := -1
-	for i, w := range e.seen.reuse {
-		if w += e.seen.invalid[i]; w > 0 {
-			e.grow[i] = e.seen.ended[i] / w
-			last = i
-		}
-	}
-	// Who keeps the rest: those not redistributed to any later end.
-	e.tail = last + 1
-	var cut float64
-	for _, w := range e.seen.cut[e.tail:] {
-		cut += w
-	}
-	if cut+e.seen.cold == 0 && last >= 0 {
-		e.tail, cut = last, e.seen.cut[last]
-	}
-	if keep := cut + e.seen.cold; keep > 0 {
-		e.never = e.mass.Cold / keep
-	}
-	e.unfinished = e.never * cut
-	return e, nil
-}
-
-// each calls f with the bins in which the record's time can lie and the share
-// of each, which add up to 1.
-func (e *estimate) each(r *Record, f func(i int, share float64)) {
-	last := e.bins.Index(max(r.Time, 1))
-	if r.Kind != Reuse || !r.BelowResolution || r.Time <= 1 {
-		f(last, 1)
-		return
-	}
-	all := math.Log(float64(e.bins.Hi(last)))
-	for i := e.bins.Index(1); i <= last; i++ {
-		f(i, math.Log(float64(e.bins.Hi(i))/float64(e.bins.Lo(i)))/all)
-	}
 }

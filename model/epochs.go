@@ -119,7 +119,7 @@ type countedReuse struct {
 
 // local makes the conversion.
 func (p *Profile) local(e *estimate) (*local, error) {
-	l := &local{epochGroups: p.epochGroups()}
+	l := &local{epochGroups: e.groups}
 	epochs := make([]Epoch, len(l.first))
 	cut := make([][]float64, len(l.first))
 	for i, k := range l.first {
@@ -135,7 +135,7 @@ func (p *Profile) local(e *estimate) (*local, error) {
 		if !r.outcome() {
 			continue
 		}
-		n := l.group(r)
+		n, grow := l.group(r), e.of(r).grow
 		x := &epochs[n]
 		x.Length += r.Accesses
 		x.Times.N += r.Observations
@@ -145,9 +145,9 @@ func (p *Profile) local(e *estimate) (*local, error) {
 			case Reuse:
 				x.Times.W[b] += w
 				if blocks, ok := r.counted(); ok {
-					l.counted = append(l.counted, countedReuse{blocks, w * e.grow[b]})
+					l.counted = append(l.counted, countedReuse{blocks, w * grow[b]})
 				} else {
-					l.times[n].W[b] += w * e.grow[b]
+					l.times[n].W[b] += w * grow[b]
 				}
 			case Invalidated: // gives up its room, see endings.solve
 				x.Times.W[b] += w
@@ -158,16 +158,21 @@ func (p *Profile) local(e *estimate) (*local, error) {
 			}
 		})
 	}
-	sum := NewHist(e.bins)
+	sums := make([]*Hist, len(e.strata))
+	for i := range sums {
+		sums[i] = NewHist(e.bins)
+	}
 	for i := range epochs {
 		epochs[i].Length = max(epochs[i].Length, 1)
-		e.redistribute(epochs[i].Times, cut[i])
-		if err := sum.Merge(epochs[i].Times); err != nil {
+		s := e.stratum[i]
+		e.strata[s].redistribute(epochs[i].Times, cut[i])
+		if err := sums[s].Merge(epochs[i].Times); err != nil {
 			return nil, err
 		}
 	}
 	for i := range epochs {
-		scaleTo(epochs[i].Times, sum, e.net)
+		s := e.stratum[i]
+		scaleTo(epochs[i].Times, sums[s], e.strata[s].net)
 	}
 	var err error
 	l.TimeLocal, err = NewTimeLocal(epochs)
@@ -188,23 +193,23 @@ func scaleTo(part, sum, whole *Hist) {
 }
 
 // redistribute hands what was cut off in one epoch to later ends as
-// Kaplan-Meier does, but in proportion to the whole run's: an epoch alone has
+// Kaplan-Meier does, but in proportion to the whole stratum's: an epoch alone has
 // too few.
-func (e *estimate) redistribute(h *Hist, cut []float64) {
-	later := e.net.Finite()
-	carry := 0.0 // weight cut off so far, per weight of the run's later ends
-	for i, w := range e.net.W {
+func (s *stratum) redistribute(h *Hist, cut []float64) {
+	later := s.net.Finite()
+	carry := 0.0 // weight cut off so far, per weight of the stratum's later ends
+	for i, w := range s.net.W {
 		h.W[i] += carry * w
 		if later -= w; cut[i] == 0 {
 			continue
 		}
-		if rest := later + e.net.Cold; rest > 1e-12*e.net.Total() {
+		if rest := later + s.net.Cold; rest > 1e-12*s.net.Total() {
 			carry += cut[i] / rest
 		} else {
 			h.Cold += cut[i]
 		}
 	}
-	h.Cold += carry * e.net.Cold
+	h.Cold += carry * s.net.Cold
 }
 
 // stacks adds the stack distances of all reuses to dst.

@@ -1,0 +1,105 @@
+package model
+
+import (
+	"math"
+	"math/rand/v2"
+	"testing"
+)
+
+// observe adds n observations of a thread whose reuse times and times to being
+// cut off are exponential with the given means, and never with the probability
+// cold.
+func observe(p *Profile, rng *rand.Rand, tid, n int, reuse, cutoff, cold float64) {
+	for i := range n {
+		t, c := 1+reuse*rng.ExpFloat64(), 1+cutoff*rng.ExpFloat64()
+		r := Record{Kind: Reuse, Time: uint64(t), TID: tid, Epoch: 1 + 4*i/n, Observations: 1, Accesses: 1000}
+		if rng.Float64() < cold || c < t {
+			r.Kind, r.Time = Censored, uint64(c)
+		}
+		p.Records = append(p.Records, r)
+	}
+}
+
+// survivalError is the mean error of the estimated survival function over
+// octaves, and the share of its signed part.
+func survivalError(t *testing.T, p *Profile, truth func(x float64) float64) (abs, signed float64) {
+	t.Helper()
+	s, err := p.Survival()
+	if err != nil {
+		t.Fatal(err)
+	}
+	const octaves = 17
+	for k := range octaves {
+		x := uint64(1) << k
+		d := s.Above(x) - truth(float64(x))
+		abs += math.Abs(d) / octaves
+		signed += d / octaves
+	}
+	return abs, signed
+}
+
+// pooled is the profile as if all observations were of one thread.
+func pooled(p *Profile) *Profile {
+	q := *p
+	q.Records = append([]Record(nil), p.Records...)
+	for i := range q.Records {
+		q.Records[i].TID = 1
+	}
+	return &q
+}
+
+// Threads that differ in their reuse times and in how long they are watched:
+// the condition of Kaplan-Meier holds in each and not in the pool of them. One
+// is reused soon and watched long, the other late, and mostly cut off before.
+func TestStrataDiffer(t *testing.T) {
+	rng := newRand(t, 71)
+	const runs = 40
+	var apart, together float64
+	for range runs {
+		p := testProfile()
+		observe(p, rng, 1, 1500, 200, 1e5, 0.05)
+		observe(p, rng, 2, 1500, 2e4, 5e3, 0.05)
+		truth := func(x float64) float64 {
+			return 0.05 + 0.95*(math.Exp(-x/200)+math.Exp(-x/2e4))/2
+		}
+		a, _ := survivalError(t, p, truth)
+		b, _ := survivalError(t, pooled(p), truth)
+		apart += a / runs
+		together += b / runs
+	}
+	t.Logf("mean error of S: by threads %.4f, pooled %.4f", apart, together)
+	if apart > 0.015 || together < 2*apart {
+		t.Errorf("mean error of S by threads %.4f, pooled %.4f: want at most 0.015 and half", apart, together)
+	}
+}
+
+// Threads that are all alike, half of their observations cut off, must not lose by being told apart.
+func TestStrataAlike(t *testing.T) {
+	rng := newRand(t, 72)
+	const runs, threads = 40, 8
+	truth := func(x float64) float64 { return 0.05 + 0.95*math.Exp(-x/2e3) }
+	for _, ended := range []int{100, 220, 400} {
+		var apart, together, bias float64
+		strata := 0
+		for range runs {
+			p := testProfile()
+			for tid := range threads {
+				observe(p, rng, 1+tid, 2*ended, 2e3, 2e3, 0.05)
+			}
+			e, err := p.estimate()
+			if err != nil {
+				t.Fatal(err)
+			}
+			strata += len(e.strata)
+			a, s := survivalError(t, p, truth)
+			b, _ := survivalError(t, pooled(p), truth)
+			apart += a / runs
+			together += b / runs
+			bias += s / runs
+		}
+		t.Logf("%3d ended each, %.1f strata: mean error of S by threads %.4f (bias %+.4f), pooled %.4f", ended, float64(strata)/runs, apart, bias, together)
+		if apart > 1.1*together+0.001 {
+			t.Errorf("%d ended each: mean error of S by threads %.4f, pooled %.4f", ended, apart, together)
+		}
+	}
+}
