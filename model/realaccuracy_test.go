@@ -4,6 +4,7 @@ package model
 
 import (
 	"fmt"
+	"math"
 	"slices"
 	"testing"
 )
@@ -27,11 +28,11 @@ func (s scores) String() string {
 }
 
 // realScores runs all models and the printed form of Shen's on the programs.
-func realScores(t *testing.T, programs []realProgram, perOctave int, line bool, check func(name string, ssx scores)) (names []string, mean []scores) {
+func realScores(t *testing.T, perOctave int, line bool, check func(name string, ssx scores)) (names []string, mean []scores) {
 	names = append(append([]string(nil), ModelNames...), "shen as printed")
 	mean = make([]scores, len(names))
 	t.Logf("l2/l10, mean/max miss-ratio error of %v", names)
-	for _, p := range programs {
+	for _, p := range realPrograms {
 		h := p.hists(t, line)
 		times := h.times.Rebin(LogBins(perOctave))
 		row := fmt.Sprintf("%-10s", h.name)
@@ -52,11 +53,7 @@ func realScores(t *testing.T, programs []realProgram, perOctave int, line bool, 
 			}
 			s := score(t, h.dists, est, h.blocks)
 			row += fmt.Sprintf("  %v", s)
-			n := float64(len(programs))
-			mean[i].l2 += s.l2 / n
-			mean[i].l10 += s.l10 / n
-			mean[i].mean += s.mean / n
-			mean[i].max = max(mean[i].max, s.max)
+			mean[i].add(s, len(realPrograms))
 			if i == 0 {
 				check(h.name, s)
 			}
@@ -71,16 +68,71 @@ func realScores(t *testing.T, programs []realProgram, perOctave int, line bool, 
 	return names, mean
 }
 
-// SSX on the full histogram of each program, at the resolution of a profile:
-// l2 >= 92, mean miss-ratio error <= 1.9 points. And on average better than the
-// models it is to replace, also on ten times finer bins.
+// add makes s the mean, and the largest of the largest errors, of n scores.
+func (s *scores) add(o scores, n int) {
+	s.l2 += o.l2 / float64(n)
+	s.l10 += o.l10 / float64(n)
+	s.mean += o.mean / float64(n)
+	s.max = max(s.max, o.max)
+}
+
+// The goal for the conversion of a program's full histogram of reuse times:
+// l2 at least, and the mean miss-ratio error at most, in percent.
+const goalL2, goalMiss = 92, 1.9
+
+// ofBlocks names a program's words or lines.
+type ofBlocks struct {
+	name string
+	line bool
+}
+
+// A shortfall is what is reached instead of the goal.
+type shortfall struct{ l2, miss float64 }
+
+// ssxShort: gzip on prose, perl and openssl go through many short phases that
+// differ, which one histogram of the whole run can't tell. See localShort for
+// the sort of words.
+var ssxShort = map[ofBlocks]shortfall{
+	{"gzip-text", false}:  {91.5, goalMiss},
+	{"gzip-text", true}:   {89.5, 2.1},
+	{"sort-words", false}: {87.5, goalMiss},
+	{"perl", false}:       {90.5, goalMiss},
+	{"openssl", false}:    {88.5, goalMiss},
+}
+
+// localShort: in the sort of words a seventh of the reuses take 40 to 48
+// accesses within one comparison, the same sequence each time: distances are 31
+// to 33, the model says 29 to 32, and 32 is the edge of an octave. With the
+// edges elsewhere it is as good as the others, see TestRealOctaveEdges.
+var localShort = map[ofBlocks]shortfall{
+	{"sort-words", false}: {89.5, goalMiss},
+}
+
+// check fails if the goal is not reached, or is where that is not expected.
+func (s scores) check(t *testing.T, what string, of ofBlocks, short map[ofBlocks]shortfall) {
+	t.Helper()
+	want, isShort := short[of]
+	if !isShort {
+		want = shortfall{goalL2, goalMiss}
+	}
+	if s.l2 < want.l2 || s.mean > want.miss {
+		t.Errorf("%v: %s l2 %.2f, mean miss-ratio error %.2f, want at least %v and at most %v", of, what, s.l2, s.mean, want.l2, want.miss)
+	}
+	if isShort && s.l2 >= goalL2 && s.mean <= goalMiss {
+		t.Errorf("%v: %s l2 %.2f, mean miss-ratio error %.2f is no shortfall", of, what, s.l2, s.mean)
+	}
+}
+
+// SSX on the full histogram of each program, at the resolution of a profile,
+// reaches the goal but for ssxShort. And on average it is better than the models it
+// is to replace, also on ten times finer bins.
 func TestRealAccuracy(t *testing.T) {
 	for _, perOctave := range []int{10, 100} {
 		for _, line := range []bool{false, true} {
 			t.Run(fmt.Sprintf("bins=%d/line=%v", perOctave, line), func(t *testing.T) {
-				names, mean := realScores(t, realPrograms, perOctave, line, func(name string, s scores) {
-					if perOctave == 10 && (s.l2 < 92 || s.mean > 1.9) {
-						t.Errorf("%s: ssx l2 %.1f (at least 92), mean miss-ratio error %.2f (at most 1.9)", name, s.l2, s.mean)
+				names, mean := realScores(t, perOctave, line, func(name string, s scores) {
+					if perOctave == 10 {
+						s.check(t, "ssx", ofBlocks{name, line}, ssxShort)
 					}
 				})
 				for i, s := range mean[1:] {
@@ -93,44 +145,81 @@ func TestRealAccuracy(t *testing.T) {
 	}
 }
 
-// leastLocal is the l2 that the time-local conversion reaches on words; what is
-// not listed, and all lines, reach 92. In the sort of words a seventh of the
-// reuses take 40 to 48 accesses within one comparison, the same sequence each
-// time: distances are 31 to 33, the model says 29 to 32, and 32 is a bin's edge.
-var leastLocal = map[string]float64{"sort-words": 89}
-
-// By epochs of the run, as rdx does it by default, the conversion reaches
-// l2 >= 92 and a mean miss-ratio error <= 1.9 points where phases differ, too,
-// and on average more than SSX on the others.
+// By epochs of the run, as rdx does it by default, the conversion reaches the
+// goal where phases differ, too, but for localShort, and on average it is
+// better than SSX.
 func TestRealAccuracyLocal(t *testing.T) {
 	for _, line := range []bool{false, true} {
 		t.Run(fmt.Sprintf("line=%v", line), func(t *testing.T) {
-			for _, list := range [][]realProgram{realPrograms, hardPrograms} {
-				var gain float64
-				realScores(t, list, 10, line, func(name string, s scores) {
-					i := slices.IndexFunc(list, func(p realProgram) bool { return p.name == name })
-					l := list[i].timeLocal(t, line, 640)
-					t.Logf("%-10s  %v  time-local, 640 epochs", name, l)
-					gain += (l.l2 - s.l2) / float64(len(list))
-					least := 92.0
-					if v, ok := leastLocal[name]; ok && !line {
-						least = v
-					}
-					if l.l2 < least || l.mean > 1.9 {
-						t.Errorf("%s: time-local l2 %.1f (at least %.0f), mean miss-ratio error %.2f (at most 1.9)", name, l.l2, least, l.mean)
-					}
-				})
-				t.Logf("mean gain in l2 %+.2f", gain)
-				if gain < 0 {
-					t.Errorf("time-local conversion loses %.1f points of l2 on average", -gain)
-				}
+			var local scores
+			_, mean := realScores(t, 10, line, func(name string, _ scores) {
+				p := realProgramNamed(name)
+				h := p.hists(t, line)
+				s := score(t, h.dists, p.timeLocal(t, line, 640), h.blocks)
+				t.Logf("%-10s  %v  time-local, 640 epochs", name, s)
+				s.check(t, "time-local", ofBlocks{name, line}, localShort)
+				local.add(s, len(realPrograms))
+			})
+			t.Logf("%-10s  %v  time-local, 640 epochs", "mean", local)
+			if local.l2 < mean[0].l2 || local.mean > mean[0].mean {
+				t.Errorf("time-local conversion is worse than ssx on average: %v and %v", local, mean[0])
 			}
 		})
 	}
 }
 
-// timeLocal is the score of the time-local conversion of a program's trace.
-func (p realProgram) timeLocal(t *testing.T, line bool, n int) scores {
+func realProgramNamed(name string) realProgram {
+	return realPrograms[slices.IndexFunc(realPrograms, func(p realProgram) bool { return p.name == name })]
+}
+
+// How much l2 owes to where its edges are: with edges at 2^(k+j/8), on average
+// of j = 0..7, every program reaches the goal, and what falls short at powers of
+// two does not with the edges an eighth of an octave higher.
+func TestRealOctaveEdges(t *testing.T) {
+	const steps = 8
+	for _, line := range []bool{false, true} {
+		for _, p := range realPrograms {
+			h := p.hists(t, line)
+			local := p.timeLocal(t, line, 640)
+			var at [steps]float64
+			mean := 0.0
+			for j := range at {
+				b := octavesFrom(t, float64(j)/steps)
+				a, err := Accuracy(h.dists.Rebin(b), local.Rebin(b))
+				if err != nil {
+					t.Fatal(err)
+				}
+				at[j] = 100 * a
+				mean += at[j] / steps
+			}
+			t.Logf("%-10s line %-5v time-local, mean of edges %.1f  %5.1f", p.name, line, mean, at)
+			if mean < goalL2 {
+				t.Errorf("%s, line %v: l2 of shifted octaves %.1f on average, at least %d is wanted", p.name, line, mean, goalL2)
+			}
+			if _, short := localShort[ofBlocks{p.name, line}]; short && at[1] < goalL2 {
+				t.Errorf("%s, line %v: l2 with edges at 2^(k+1/8) is %.1f: its shortfall is not that of an edge", p.name, line, at[1])
+			}
+		}
+	}
+}
+
+// octavesFrom are bins with edges at 2^(k+shift).
+func octavesFrom(t *testing.T, shift float64) *Bins {
+	edges := []uint64{0}
+	for k := range 50 {
+		if e := uint64(math.Ceil(math.Exp2(float64(k) + shift))); e > edges[len(edges)-1] {
+			edges = append(edges, e)
+		}
+	}
+	b, err := EdgeBins(edges)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
+
+// timeLocal is the time-local conversion of a program's trace, cut into n epochs.
+func (p realProgram) timeLocal(t *testing.T, line bool, n int) *Hist {
 	t.Helper()
 	h := p.hists(t, line)
 	trace := p.load(t).blocks(line)
@@ -159,65 +248,108 @@ func (p realProgram) timeLocal(t *testing.T, line bool, n int) scores {
 			t.Fatal(err)
 		}
 	}
-	return score(t, h.dists, est, h.blocks)
+	return est
 }
+
+// sampledLeast are the least and the mean l2 of profiles of 3000 uses, by how
+// far is read ahead: what is reused within that many accesses has its distance
+// counted. With 64 they are the goals for whole runs with real watchpoints; perl's
+// words don't reach them, see perlWords.
+var sampledLeast = []struct {
+	ahead       int
+	least, mean [2]float64 // of words and of lines
+}{
+	{0, [2]float64{87.5, 91}, [2]float64{93, 95}},
+	{64, [2]float64{92, 91}, [2]float64{94.5, 95.5}},
+	{255, [2]float64{92, 91}, [2]float64{94.5, 95.5}},
+}
+
+// perlWords is the least l2 of perl's words: of its accesses 6.7 % have distances
+// of 118 to 139 and 6.7 % of 235 to 279, on both sides of the edges 128 and 256.
+const perlWords = 89.5
 
 // A profile of 3000 uses drawn at random from each program, the unfinished
 // ones censored at the end of the run, through all that a profile goes
-// through, with and without the epochs that tell when each was. Sampling itself
-// costs one to two points.
+// through, with and without the epochs that tell when each was, and with and
+// without reading ahead, as rdx does on x86-64.
 func TestRealSampled(t *testing.T) {
 	const n = 3000
-	for _, line := range []bool{false, true} {
+	for k, line := range []bool{false, true} {
 		t.Run(fmt.Sprintf("line=%v", line), func(t *testing.T) {
 			rng := newRand(t, 61)
-			var mean, plain float64
-			programs := slices.Concat(realPrograms, hardPrograms)
-			for _, program := range programs {
+			mean, plain := make([]scores, len(sampledLeast)), make([]scores, len(sampledLeast))
+			for _, program := range realPrograms {
 				h := program.hists(t, line)
 				trace := program.load(t).blocks(line)
-				wanted := map[int]uint64{} // position of a drawn use -> reuse time
-				for len(wanted) < n {
-					wanted[rng.IntN(len(trace))] = 0
+				uses := map[int]sampledUse{} // by position
+				for len(uses) < n {
+					uses[rng.IntN(len(trace))] = sampledUse{}
 				}
 				next := make([]int, h.blocks)
 				for i := len(trace) - 1; i >= 0; i-- {
-					if _, ok := wanted[i]; ok && next[trace[i]] != 0 {
-						wanted[i] = uint64(next[trace[i]] - 1 - i)
+					if _, ok := uses[i]; ok && next[trace[i]] != 0 {
+						uses[i] = followed(trace, i, next[trace[i]]-1)
 					}
 					next[trace[i]] = i + 1
 				}
-				p := &Profile{Block: 64, BinsPerOctave: 10, Caches: []Cache{{Size: 32 << 10}}}
-				for i, time := range wanted {
-					r := Record{Kind: Reuse, Time: time, Epoch: 1 + 200*i/len(trace), Observations: 1, Accesses: float64(len(trace)) / n}
-					if time == 0 {
-						r.Kind, r.Time = Censored, uint64(max(1, len(trace)-1-i))
+				row := fmt.Sprintf("%-10s", program.name)
+				for j, want := range sampledLeast {
+					p := &Profile{Block: 64, BinsPerOctave: 10, Caches: []Cache{{Size: 32 << 10}}}
+					for i, u := range uses {
+						r := Record{Kind: Reuse, Time: u.time, Epoch: 1 + 200*i/len(trace), Observations: 1, Accesses: float64(len(trace)) / n}
+						switch {
+						case u.time == 0:
+							r.Kind, r.Time = Censored, uint64(max(1, len(trace)-1-i))
+						case u.time <= uint64(want.ahead):
+							r.Exact, r.Distinct = true, u.distinct
+						}
+						p.Records = append(p.Records, r)
 					}
-					p.Records = append(p.Records, r)
-				}
-				of := func(p *Profile) scores {
-					st, err := p.Stacks(h.dists.Bins)
-					if err != nil {
-						t.Fatal(err)
+					of := func(p *Profile) scores {
+						st, err := p.Stacks(h.dists.Bins)
+						if err != nil {
+							t.Fatal(err)
+						}
+						return score(t, h.dists, st, h.blocks)
 					}
-					return score(t, h.dists, st, h.blocks)
+					s, w := of(p), of(withoutEpochs(p))
+					row += fmt.Sprintf("   %d ahead %v, without epochs %v", want.ahead, s, w)
+					mean[j].add(s, len(realPrograms))
+					plain[j].add(w, len(realPrograms))
+					least := want.least[k]
+					if program.name == "perl" && !line {
+						least = min(least, perlWords)
+					}
+					if s.l2 < least {
+						t.Errorf("%s, %d read ahead: l2 %.1f, want %.1f", program.name, want.ahead, s.l2, least)
+					}
 				}
-				s, w := of(p), of(withoutEpochs(p))
-				t.Logf("%-10s  %v  without epochs %v", program.name, s, w)
-				mean += s.l2 / float64(len(programs))
-				plain += w.l2 / float64(len(programs))
-				least := 88.0
-				if v, ok := leastLocal[program.name]; ok && !line {
-					least = v - 3
-				}
-				if s.l2 < least {
-					t.Errorf("%s: l2 %.1f, want %.0f", program.name, s.l2, least)
-				}
+				t.Log(row)
 			}
-			t.Logf("mean l2 %.1f, without epochs %.1f", mean, plain)
-			if mean < 93 || mean < plain {
-				t.Errorf("mean l2 %.1f, without epochs %.1f, want 93", mean, plain)
+			for j, want := range sampledLeast {
+				t.Logf("%d read ahead: mean %v, without epochs %v", want.ahead, mean[j], plain[j])
+				if mean[j].l2 < want.mean[k] || mean[j].l2 < plain[j].l2 {
+					t.Errorf("%d read ahead: mean l2 %.1f, without epochs %.1f, want %.1f", want.ahead, mean[j].l2, plain[j].l2, want.mean[k])
+				}
 			}
 		})
 	}
+}
+
+// sampledUse is a use and its reuse; time is 0 if there is none.
+type sampledUse struct{ time, distinct uint64 }
+
+// followed is a use at position i that is reused at j. What is touched from the use
+// to just before the reuse is counted where it is few.
+func followed(trace []uint32, i, j int) (u sampledUse) {
+	u.time = uint64(j - i)
+	if u.time > 255 {
+		return u
+	}
+	for k := i; k < j; k++ {
+		if !slices.Contains(trace[i:k], trace[k]) {
+			u.distinct++
+		}
+	}
+	return u
 }

@@ -1,4 +1,4 @@
-// Needs valgrind and the programs named in realPrograms; run with RDX_LONG=1. Traces are kept in $RDX_CACHE, or rdx in the user's cache folder: 450 MB, and minutes to make.
+// Needs valgrind and the programs named in realPrograms; run with RDX_LONG=1. Traces are kept in $RDX_CACHE, or rdx in the user's cache folder: 600 MB, and minutes to make.
 
 package model
 
@@ -34,15 +34,13 @@ var realPrograms = []realProgram{
 	{"sqlite3", []string{"sqlite3", ":memory:", ".read @IN"}, realSQL},
 	{"python3", []string{"/usr/bin/python3", "-I", "-S", "@IN"}, func() []byte { return []byte(realPython) }},
 	{"cc1", []string{"cc1", "-quiet", "-O1", "-o", "@OUT", "@IN"}, realC},
-}
-
-// hardPrograms are runs on which the stationary model does not reach what it
-// does on the others: many short phases that differ. They are measured so
-// that nobody takes the list above for the worst there is.
-var hardPrograms = []realProgram{
 	{"gzip-text", []string{"gzip", "-6", "-c", "@IN"}, func() []byte { return realText(160_000) }},
 	{"sort-words", []string{"sort", "--parallel=1", "@IN"}, func() []byte { return bytes.ReplaceAll(realText(200_000), []byte(" "), []byte("\n")) }},
 	{"perl", []string{"perl", "-ne", `$h{lc $_}++ for /\w+/g; END { print "$_ $h{$_}\n" for sort { $h{$b} <=> $h{$a} } keys %h }`, "@IN"}, func() []byte { return realText(60_000) }},
+	{"mawk", []string{"mawk", `{ for (i = 1; i <= NF; i++) n[tolower($i)]++ } END { for (w in n) print n[w], w }`, "@IN"}, func() []byte { return realText(150_000) }},
+	{"openssl", []string{"openssl", "dgst", "-sha3-256", "@IN"}, func() []byte { return realText(300_000) }},
+	{"zstd", []string{"zstd", "-q", "-6", "--single-thread", "-c", "@IN"}, func() []byte { return realText(200_000) }},
+	{"grep", []string{"grep", "-E", "-c", "(the|of) [a-z]+(ing|ed)", "@IN"}, func() []byte { return realText(300_000) }},
 }
 
 // realSource is C source text.
