@@ -40,6 +40,7 @@ type group struct {
 	members []*thread
 	byCPU   bool // watch CPUs instead of threads, from when there were many
 	slots   [sampler.NumSlots]groupWatch
+	written lineSeen
 }
 
 // groupWatch is whom a slot of the group serves.
@@ -100,7 +101,7 @@ func (s *Session) vacate(g *group, slot int) {
 	case w.main == slot:
 		s.retire(w.owner, slot)
 	default: // a word of the line of another slot's datum
-		s.unwatched++
+		s.cutWord(g, slot)
 		s.closeOthers(g, slot)
 	}
 }
@@ -139,18 +140,38 @@ func (s *Session) watchOthers(t *thread, slot int, word uint64, o *observation) 
 	if o.stack != model.StackPrivate || len(g.members) < 2 {
 		return
 	}
-	rest := s.rand.Perm(lineWords - 1)
+	var free []int
 	for i := range int(g.shared.Num) {
-		if g.slots[i].owner != nil {
+		if g.slots[i].owner == nil {
+			free = append(free, i)
+		}
+	}
+	if len(free) == 0 {
+		return
+	}
+	o.line = drawWords(s.rand, g.written.scores(wordAt(word)), len(free), word&^(lineBytes-1))
+	for i, w := range o.line {
+		s.watchGroup(g, t, free[i], slot, w.addr, o.stack)
+	}
+}
+
+// cutWord notes that a word of a datum's line is not watched any more.
+func (s *Session) cutWord(g *group, slot int) {
+	w := &g.slots[slot]
+	main := &w.owner.shared.Slots[w.main]
+	o := w.owner.slots[w.main].obs
+	if o == nil || main.State == sampler.SlotDone {
+		return
+	}
+	s.unwatched++
+	for i := range o.line {
+		if o.line[i].addr != g.shared.Slots[slot].Addr {
 			continue
 		}
-		other := word&^(lineBytes-1) + uint64(rest[0])*8
-		if other >= word {
-			other += 8
+		o.line[i].cutAt = 1
+		if main.State == sampler.SlotUsed {
+			o.line[i].cutAt = max(float64(sampler.Monotonic())-float64(main.UseTime)-s.calibration.Cost, 1)
 		}
-		rest = rest[1:]
-		s.watchGroup(g, t, i, slot, other, o.stack)
-		o.lineWatched++
 	}
 }
 
@@ -206,9 +227,13 @@ func (s *Session) otherTrap(o *observation, trap *sampler.Trap) {
 		return s.stacks.add(by, s.locate.Accessing(o.process.pid, trap.Ip), trap.Stack, 0)
 	}
 	if trap.Kind == sampler.TrapLine {
-		// Later ones find the line gone already.
-		if o.line == nil {
-			o.line = &lineWrite{int(trap.Tid), trap.Addr, writer(), s.wallSince(trap)}
+		for i := range o.line {
+			if w := &o.line[i]; w.addr == trap.Addr && w.seen == nil {
+				w.seen = &lineWrite{int(trap.Tid), trap.Ip, writer(), s.wallSince(trap)}
+				if g := o.process.group; g != nil {
+					g.written[wordAt(o.word)][wordAt(w.addr)]++
+				}
+			}
 		}
 		return
 	}
@@ -230,14 +255,6 @@ func (s *Session) wallSince(trap *sampler.Trap) float64 {
 
 // noThread is no index of a thread.
 const noThread = ^uint32(0)
-
-// lineWrite is a write of another thread to the line of a datum, elsewhere.
-type lineWrite struct {
-	tid   int
-	addr  uint64
-	stack int
-	wall  float64 // ns since the use
-}
 
 // chooseStack says in which stack the next sample is observed.
 func (s *Session) chooseStack(p *process) model.StackKind {

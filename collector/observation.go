@@ -85,16 +85,15 @@ type observation struct {
 	pairNative float64
 
 	// Where other threads are watched, too:
-	stack       model.StackKind
-	word        uint64
-	endTID      int        // of another thread that ended it, else 0
-	wall, end   float64    // from use to end, and the end, in ns of sampler.Monotonic
-	age         float64    // the thread's own time when the end was learnt of, 0: unknown
-	lineWatched int        // other words of the line
-	line        *lineWrite // the first write to one of them
-	blind       bool       // not watched in all threads
-	latency     uint32     // cycles the use took, 0 if its source does not tell
-	source      string     // where its data came from, "" likewise
+	stack     model.StackKind
+	word      uint64
+	endTID    int        // of another thread that ended it, else 0
+	wall, end float64    // from use to end, and the end, in ns of sampler.Monotonic
+	age       float64    // the thread's own time when the end was learnt of, 0: unknown
+	line      []lineWord // other words of the line that are watched
+	blind     bool       // not watched in all threads
+	latency   uint32     // cycles the use took, 0 if its source does not tell
+	source    string     // where its data came from, "" likewise
 }
 
 func (o *observation) lost() {

@@ -38,7 +38,7 @@ func (s *Session) profile() (*model.Profile, error) {
 	locations := make(locationTable)
 	data := make(dataTable)
 	byWall := s.accessesPerWall(sum)
-	lines := s.lineShare()
+	lines := s.lineWeights()
 	for _, o := range s.seen {
 		if o.state != done {
 			continue // counted as lost where it was lost
@@ -70,13 +70,16 @@ func (s *Session) profile() (*model.Profile, error) {
 			r.Reuse = locations.stack(o.process, s.stacks.stack(o.reuse))
 		}
 		p.Records = append(p.Records, r)
-		if l := o.line; l != nil {
-			w := model.Record{Kind: model.FalseSharing, Use: r.Use, Op: o.op, TID: o.tid, Data: r.Data, Stack: o.stack, Observations: 1,
-				Reuse: locations.stack(o.process, s.stacks.stack(l.stack)), EndTID: l.tid, Address: o.word, Written: l.addr}
-			w.Accesses = r.Accesses / lines
-			w.Native = uint64(math.Round(l.wall * byWall.native))
-			w.Time = uint64(math.Round(max(l.wall*byWall.accesses, 1)))
-			p.Records = append(p.Records, w)
+		for i := range o.line {
+			w := &o.line[i]
+			if w.seen == nil {
+				continue
+			}
+			p.Records = append(p.Records, model.Record{Kind: model.FalseSharing, Use: r.Use, Op: o.op, TID: o.tid, Data: r.Data, Stack: o.stack, Observations: 1,
+				Reuse: locations.stack(o.process, s.stacks.stack(w.seen.stack)), EndTID: w.seen.tid, Address: o.word, Written: w.addr,
+				Accesses: r.Accesses * lines.of(o, w),
+				Native:   uint64(math.Round(w.seen.wall * byWall.native)),
+				Time:     uint64(math.Round(max(w.seen.wall*byWall.accesses, 1)))})
 		}
 	}
 	p.JoinEpochs()
@@ -120,7 +123,7 @@ func (s *Session) profile() (*model.Profile, error) {
 		fmt.Sprintf("overhead by the profiler's own account: %.2f%% of the sampled CPU time", 100*s.budget.spent),
 	)
 	s.rateComment(p)
-	s.sharingComments(p, stats, count, lines)
+	s.sharingComments(p, stats, count)
 	if !s.tracer.RealTime {
 		p.Comments = append(p.Comments, "the tracing thread has no real-time priority (CAP_SYS_NICE): threads are held longer on a busy machine")
 	}

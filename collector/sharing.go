@@ -145,31 +145,26 @@ func (s *Session) setSharedTime(r *model.Record, o *observation, w perWall) {
 	r.BelowResolution = below && timed > least
 }
 
-// lineShare is which part of the other words of a datum's line was watched for
-// writes of other threads, over all observations of private stacks: a write
-// seen stands for one by this share.
-func (s *Session) lineShare() float64 {
-	watched, all := 0.0, 0.0
+// wordsWatched is how many other words of a datum's line were watched, on
+// average.
+func (s *Session) wordsWatched() float64 {
+	words, all := 0, 0
 	for _, o := range s.seen {
 		if o.state == done && o.stack == model.StackPrivate {
-			weight := o.epoch.perObservation()
-			watched += weight * float64(o.lineWatched)
-			all += weight * (lineWords - 1)
+			words += len(o.line)
+			all++
 		}
 	}
-	if watched == 0 {
-		return 1
-	}
-	return watched / all
+	return float64(words) / float64(max(all, 1))
 }
 
-func (s *Session) sharingComments(p *model.Profile, stats sampler.Stats, count func(string, uint64), lines float64) {
+func (s *Session) sharingComments(p *model.Profile, stats sampler.Stats, count func(string, uint64)) {
 	if !s.groups() {
 		return
 	}
 	p.Comments = append(p.Comments,
 		fmt.Sprintf("stack: %s; %d watchpoints in other threads or on CPUs for %d observations", s.cfg.Stack, s.others, len(s.seen)),
-		fmt.Sprintf("false sharing: %.0f%% of the other words of a line were watched; records are scaled up by that", 100*lines))
+		fmt.Sprintf("false sharing: %.1f of the other %d words of a line were watched on average; writes seen are weighted by how likely their word was to be", s.wordsWatched(), lineWords-1))
 	if s.otherFailed != nil {
 		p.Comments = append(p.Comments, "not watched in all threads, because: "+s.otherFailed.Error())
 	}

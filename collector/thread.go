@@ -273,6 +273,9 @@ func (s *Session) sample(t *thread) {
 	g := t.process.group
 	if g != nil {
 		s.noteCPU(t.process, sampler.Monotonic())
+		// Slots that have served give room for more words of this datum's line.
+		s.drain()
+		s.clearEnded()
 	}
 	if t.shared.HoldSlot != sampler.NoSlot && s.wantStretch() && s.armStretch(t) {
 		return

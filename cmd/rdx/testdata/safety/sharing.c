@@ -13,6 +13,8 @@
 //   false      each stores one word of every line, a at +0, b at +40, twice a
 //              round: no word is invalidated; of the accesses, the second
 //              store of a round is followed by the other's write to the line.
+//   wide       as false, but b stores all other words of the line, each twice:
+//              what a finds is one line gone, however many words were written.
 //   readmostly both load all words; a stores every 8th of them before: b's uses
 //              of those are invalidated, 1/8 of its accesses, and none of a's.
 //              (In one loop: without a PMU samples fall where time goes, and
@@ -52,6 +54,15 @@ static WORK void pingpong_a(void) { for (int i = 0; i < LINES; i++) data[0][i][0
 static WORK void pingpong_b(void) { for (int i = 0; i < LINES; i++) data[0][i][0] += 1; }
 static WORK void false_a(void) { for (int i = 0; i < LINES; i++) { data[0][i][0] = i; data[0][i][0] = 2; } }
 static WORK void false_b(void) { for (int i = 0; i < LINES; i++) { data[0][i][5] = i; data[0][i][5] = 2; } }
+static WORK void wide_a(void) { for (int i = 0; i < LINES; i++) { data[0][i][0] = i; data[0][i][0] = 2; } }
+static WORK void wide_b(void)
+{
+	for (int i = 0; i < LINES; i++)
+		for (int j = 1; j < WORDS; j++) {
+			data[0][i][j] = i;
+			data[0][i][j] = 2;
+		}
+}
 static WORK void readmostly_b(void) { for (int i = 0; i < LINES; i++) (void)data[0][i][0]; }
 static WORK void readmostly_a(void)
 {
@@ -72,6 +83,7 @@ static const struct kind {
 } kinds[] = {
 	{ "pingpong", { pingpong_a, pingpong_b } },
 	{ "false", { false_a, false_b } },
+	{ "wide", { wide_a, wide_b } },
 	{ "readmostly", { readmostly_a, readmostly_b } },
 	{ "queue", { queue_a, queue_b } },
 	{ "private", { private_a, private_b } },
@@ -103,7 +115,7 @@ int main(int argc, char **argv)
 		if (!strcmp(argv[1], kinds[i].name))
 			kind = &kinds[i];
 	if (!kind) {
-		fprintf(stderr, "usage: sharing pingpong|false|readmostly|queue|private SECONDS\n");
+		fprintf(stderr, "usage: sharing pingpong|false|wide|readmostly|queue|private SECONDS\n");
 		return 2;
 	}
 	byturns = strcmp(kind->name, "private");

@@ -1,0 +1,116 @@
+package collector
+
+import (
+	"math"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/rdx-profiler/rdx/model"
+)
+
+// Each word is drawn as often as its probability says, and each two together.
+func TestDrawWords(t *testing.T) {
+	var seen lineSeen
+	seen[2][5], seen[2][6] = 10, 5
+	scores := seen.scores(2)
+	r := rand.New(rand.NewPCG(1, 1))
+	for n := 1; n <= 3; n++ {
+		const draws = 20000
+		times, both := map[uint64]float64{}, 0.0
+		probability, together := map[uint64]float64{}, 0.0
+		for range draws {
+			words := drawWords(r, scores, n, 0x1000)
+			if len(words) != n {
+				t.Fatalf("%d words drawn, want %d", len(words), n)
+			}
+			for i, w := range words {
+				times[w.addr]++
+				probability[w.addr] = w.drawn
+				for j, v := range words {
+					if w.addr == 0x1028 && v.addr == 0x1030 {
+						both++
+						together = w.together[j]
+					}
+					if i == j && w.together[j] != w.drawn {
+						t.Fatalf("word %d with itself: %v, want %v", i, w.together[j], w.drawn)
+					}
+				}
+			}
+		}
+		sum := 0.0
+		near := func(what string, got, want float64) {
+			if math.Abs(got-want) > 4*math.Sqrt(want/draws) {
+				t.Errorf("%d words: %s drawn in %.4f, want %.4f", n, what, got, want)
+			}
+		}
+		for addr, p := range probability {
+			sum += p
+			near("one", times[addr]/draws, p)
+		}
+		near("two", both/draws, together)
+		if math.Abs(sum-float64(n)) > 1e-9 || probability[0x1010] != 0 {
+			t.Errorf("%d words: probabilities add up to %v; of the word used: %v", n, sum, probability[0x1010])
+		}
+		if p := probability; !(p[0x1028] > p[0x1030] && p[0x1030] > p[0x1000]) {
+			t.Errorf("%d words: probabilities %v, want those seen written to be likelier", n, p)
+		}
+	}
+}
+
+// The share of accesses whose line is written comes out right: from few words
+// watched, whichever were learnt to be written, where some stop being watched
+// before the write, and where several words are written at once.
+func TestLineWeights(t *testing.T) {
+	for name, c := range map[string]struct {
+		written []int // words
+		cut     float64
+	}{
+		"one word":                      {[]int{5}, 0},
+		"one word, watched for a while": {[]int{5}, 1},
+		"all words":                     {[]int{1, 2, 3, 4, 5, 6, 7}, 0},
+		"three words, for a while":      {[]int{1, 2, 7}, 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := rand.New(rand.NewPCG(2, 2))
+			const n, share = 20000, 0.3
+			s := &Session{}
+			var learnt lineSeen
+			e := &epoch{cpu: n, accepted: n}
+			p := &process{}
+			for i := range n {
+				const end = 10e6
+				o := &observation{process: p, epoch: e, state: done, kind: model.Reuse, stack: model.StackPrivate, wall: end, pc: 1}
+				if n := i % 4; n > 0 {
+					o.line = drawWords(r, learnt.scores(0), n, 0)
+				}
+				at := r.Float64() * end
+				gone := r.Float64() < share
+				for k := range o.line {
+					w := &o.line[k]
+					cut := r.ExpFloat64() * end / max(c.cut, 1e-9)
+					for _, j := range c.written {
+						if gone && wordAt(w.addr) == j && at < cut {
+							w.seen = &lineWrite{wall: at, pc: 2}
+							learnt[0][j]++
+						}
+					}
+					if w.seen == nil && cut < end {
+						w.cutAt = cut
+					}
+				}
+				s.seen = append(s.seen, o)
+			}
+			weights, got := s.lineWeights(), 0.0
+			for _, o := range s.seen {
+				for k := range o.line {
+					if w := &o.line[k]; w.seen != nil {
+						got += weights.of(o, w) / n
+					}
+				}
+			}
+			if math.Abs(got-share) > 0.015 {
+				t.Errorf("share of lines written: %.3f, want %.3f", got, share)
+			}
+		})
+	}
+}
