@@ -276,6 +276,9 @@ func onlineCPUs() ([]int, error) {
 	return parseCPUs(string(b))
 }
 
+// maxCPUs bounds what a list of CPUs can claim; Linux supports 8192.
+const maxCPUs = 1 << 16
+
 // parseCPUs reads a list such as 0-3,8.
 func parseCPUs(list string) ([]int, error) {
 	var out []int
@@ -288,6 +291,9 @@ func parseCPUs(list string) ([]int, error) {
 		last, err2 := strconv.Atoi(to)
 		if err := errors.Join(err1, err2); err != nil {
 			return nil, fmt.Errorf("list of CPUs %q: %w", list, err)
+		}
+		if first < 0 || last < first || last >= maxCPUs {
+			return nil, fmt.Errorf("list of CPUs %q: %q is no range below %d", list, part, maxCPUs)
 		}
 		for c := first; c <= last; c++ {
 			out = append(out, c)

@@ -81,5 +81,8 @@ func ParseSize(s string) (int64, error) {
 	if n > 1<<60 {
 		return 0, fmt.Errorf("%q is too large", s)
 	}
+	if n < 1 {
+		return 0, fmt.Errorf("%q is less than a byte", s)
+	}
 	return int64(n), nil
 }
