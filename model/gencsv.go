@@ -103,8 +103,8 @@ func (t *LawTable) Law(n uint64) (*DistanceLaw, error) { return t.classes.law(n)
 
 // ReadLawTable reads a histogram of stack distances in CSV. Without a header
 // the columns are distance and weight, or from, to and weight, in blocks; the
-// distance "cold" (or "inf") is that of first accesses. With a header, columns
-// are known by name, and others ignored:
+// distance "cold", "invalidated", "pruned", "censored" or "inf" is that of first
+// accesses. With a header, columns are known by name, and others ignored:
 //
 //	from or distance    lowest distance, in blocks
 //	from_bytes          the same in bytes, blockBytes to a block
@@ -162,7 +162,7 @@ type lawColumns struct {
 }
 
 func findLawColumns(row []string, blockBytes int) (c *lawColumns, isHeader bool, err error) {
-	if first := strings.TrimSpace(row[0]); first == "cold" || first == "inf" || isNumber(first) {
+	if first := strings.TrimSpace(row[0]); isEndless(first) || isNumber(first) {
 		switch len(row) {
 		case 2:
 			return &lawColumns{from: 0, to: -1, weight: 1, quantity: -1, name: -1, scale: 1}, false, nil
@@ -198,6 +198,15 @@ func findLawColumns(row []string, blockBytes int) (c *lawColumns, isHeader bool,
 	return c, true, nil
 }
 
+// isEndless says whether a distance is that of what was never reused.
+func isEndless(s string) bool {
+	switch s {
+	case "cold", "invalidated", "pruned", "censored", "inf":
+		return true
+	}
+	return false
+}
+
 func isNumber(s string) bool {
 	_, err := strconv.ParseFloat(s, 64)
 	return err == nil
@@ -214,7 +223,7 @@ func (c *lawColumns) add(t *LawTable, row []string) error {
 		return nil
 	}
 	from, name := get(c.from), get(c.name)
-	cold := from == "cold" || from == "inf"
+	cold := isEndless(from)
 	if from == "" && c.name >= 0 {
 		switch name {
 		case "cold", "never", "invalidated":

@@ -94,6 +94,19 @@ func TestExactCommand(t *testing.T) {
 			t.Errorf("csv has no %q:\n%s", row, csv)
 		}
 	}
+	// Thread 2 writes what thread 1 has used: its next use is no first one.
+	shared := "0 R 8 1\n64 R 8 1\n0 W 8 2\n0 R 8 1\n64 R 8 1\n"
+	csv = mustRdx(t, shared, "exact", "-", "--stack", "private", "--format", "csv")
+	for _, row := range []string{"\nstack_distance,cold,,3\n", "\nstack_distance,invalidated,,1\n", "\nreuse_time,invalidated,,1\n"} {
+		if !strings.Contains(csv, row) {
+			t.Errorf("csv of private stacks has no %q:\n%s", row, csv)
+		}
+	}
+	if path := filepath.Join(t.TempDir(), "h.csv"); os.WriteFile(path, []byte(csv), 0o644) != nil {
+		t.Fatal("write", path)
+	} else if out := mustRdx(t, "", "gen", "--hist", path, "-t", "100"); strings.Count(out, "\n") != 100 {
+		t.Errorf("gen of it: %q", out)
+	}
 	text := mustRdx(t, abbca, "exact", "-")
 	for _, part := range []string{"5 accesses (4 loads, 1 stores)", "3 distinct (192B)", "first access", "5      192B", "differ from these by 0.0%", "60.0%"} {
 		if !strings.Contains(text, part) {

@@ -144,8 +144,8 @@ func newExactHist(h *model.Hist) exactHist {
 	return x
 }
 
-// rows are one a number. Of a footprint, from is the window; of a miss ratio,
-// the cache size in bytes.
+// rows are one a number. In a histogram, from is the name of what has no place
+// in a bin; of a footprint it is the window, of a miss ratio the cache size in bytes.
 func (r *exactReport) rows() [][]string {
 	rows := [][]string{{"quantity", "from", "to", "value"}}
 	for _, h := range []struct {
@@ -158,7 +158,17 @@ func (r *exactReport) rows() [][]string {
 		for _, b := range h.Bins {
 			rows = append(rows, []string{h.name, whole(b.From), whole(b.To), number(b.Touches)})
 		}
-		rows = append(rows, []string{h.name, "cold", "", number(h.Cold + h.Invalidated + h.Pruned + h.Censored)})
+		for _, m := range []struct {
+			name   string
+			weight float64
+			always bool
+		}{
+			{"cold", h.Cold, true}, {"invalidated", h.Invalidated, r.Stack == "private"}, {"pruned", h.Pruned, false}, {"censored", h.Censored, false},
+		} {
+			if m.always || m.weight > 0 {
+				rows = append(rows, []string{h.name, m.name, "", number(m.weight)})
+			}
+		}
 	}
 	for _, p := range r.Footprint {
 		rows = append(rows, []string{"footprint", whole(p.Window), "", number(p.Blocks)})
