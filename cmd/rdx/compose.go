@@ -101,6 +101,17 @@ type corunSet struct {
 	how      string  // the rates were obtained
 }
 
+// leastOfAll is the miss ratio of all accesses below which it is chance: that of
+// programs whose own are all at what is just quotable.
+func (s *corunSet) leastOfAll() float64 {
+	sum, rates := 0.0, 0.0
+	for i, p := range s.programs {
+		sum += p.Rate * s.least[i]
+		rates += p.Rate
+	}
+	return sum / rates
+}
+
 func (s *corunSet) blocks(size int64) float64 { return float64(size) / float64(s.block) }
 
 // load reads the profiles and the sizes.

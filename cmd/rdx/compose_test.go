@@ -100,6 +100,9 @@ func TestPartitionCommand(t *testing.T) {
 	if csv := mustRdx(t, "", "partition", a, b, c, "--cache", "1m", "--format", "csv"); strings.Count(csv, "\n") != 5 {
 		t.Errorf("%s", csv)
 	}
+	if text := mustRdx(t, "", "partition", a, b, "--cache", "1m"); !strings.Contains(text, "   16    <1.0%") {
+		t.Errorf("misses of all accesses that 1000 observations of each cannot tell:\n%s", text)
+	}
 }
 
 func TestGroupCommand(t *testing.T) {
@@ -120,6 +123,9 @@ func TestGroupCommand(t *testing.T) {
 	}
 	if csv := mustRdx(t, "", "group", a, b, "--cache", "1m", "--format", "csv"); strings.Count(csv, "\n") != 3 {
 		t.Errorf("%s", csv)
+	}
+	if text := mustRdx(t, "", "group", a, b, "--cache", "1m"); !strings.Contains(text, "   <1.0%  all accesses") {
+		t.Errorf("misses of all accesses that 1000 observations of each cannot tell:\n%s", text)
 	}
 }
 

@@ -56,6 +56,7 @@ type groupReport struct {
 	Rates  string     `json:"rates"`
 	Rows   []groupRow `json:"programs"`
 	Misses float64    `json:"misses_per_access"`
+	Least  float64    `json:"least_quotable"`
 }
 
 func group(set *corunSet, caches, per int) (*groupReport, error) {
@@ -64,7 +65,7 @@ func group(set *corunSet, caches, per int) (*groupReport, error) {
 	if err != nil {
 		return nil, err
 	}
-	r := &groupReport{Cache: set.sizes[0], Rates: set.how}
+	r := &groupReport{Cache: set.sizes[0], Rates: set.how, Least: set.leastOfAll()}
 	rates := 0.0
 	for n, members := range g.Groups {
 		for _, i := range members {
@@ -96,6 +97,6 @@ func (r *groupReport) text() string {
 	for _, x := range r.Rows {
 		fmt.Fprintf(&b, "%5d %8s %8s  %s\n", x.Group, quote(x.Alone, x.Least), quote(x.Shared, x.Least), printable(filepath.Base(x.Program)))
 	}
-	fmt.Fprintf(&b, "%5s %8s %8s  %s\n", "", "", percent(r.Misses, 1), "all accesses")
+	fmt.Fprintf(&b, "%5s %8s %8s  %s\n", "", "", quote(r.Misses, r.Least), "all accesses")
 	return b.String()
 }

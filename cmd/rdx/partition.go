@@ -60,6 +60,7 @@ type partitionReport struct {
 	Best  float64        `json:"misses_per_access_best"`
 	Equal float64        `json:"misses_per_access_equal"`
 	Free  float64        `json:"misses_per_access_shared"`
+	Least float64        `json:"least_quotable"`
 }
 
 func partition(set *corunSet, ways, least int) (*partitionReport, error) {
@@ -87,7 +88,7 @@ func partition(set *corunSet, ways, least int) (*partitionReport, error) {
 	if err != nil {
 		return nil, err
 	}
-	r := &partitionReport{Cache: size, Ways: ways, Rates: set.how, Best: best / rates}
+	r := &partitionReport{Cache: size, Ways: ways, Rates: set.how, Best: best / rates, Least: set.leastOfAll()}
 	for i, p := range set.programs {
 		equal, err := alone(p, blocks/float64(len(set.programs)))
 		if err != nil {
@@ -105,7 +106,7 @@ func (r *partitionReport) rows() [][]string {
 	for _, x := range r.Rows {
 		rows = append(rows, []string{x.Program, number(x.Rate), strconv.Itoa(x.Ways), number(x.Best), number(x.Equal), number(x.Free), number(x.Least)})
 	}
-	return append(rows, []string{"all", "", strconv.Itoa(r.Ways), number(r.Best), number(r.Equal), number(r.Free), ""})
+	return append(rows, []string{"all", "", strconv.Itoa(r.Ways), number(r.Best), number(r.Equal), number(r.Free), number(r.Least)})
 }
 
 func (r *partitionReport) text() string {
@@ -115,6 +116,6 @@ func (r *partitionReport) text() string {
 	for _, x := range r.Rows {
 		fmt.Fprintf(&b, "%5d %8s %8s %8s  %s\n", x.Ways, quote(x.Best, x.Least), quote(x.Equal, x.Least), quote(x.Free, x.Least), printable(filepath.Base(x.Program)))
 	}
-	fmt.Fprintf(&b, "%5d %8s %8s %8s  %s\n", r.Ways, percent(r.Best, 1), percent(r.Equal, 1), percent(r.Free, 1), "all accesses")
+	fmt.Fprintf(&b, "%5d %8s %8s %8s  %s\n", r.Ways, quote(r.Best, r.Least), quote(r.Equal, r.Least), quote(r.Free, r.Least), "all accesses")
 	return b.String()
 }
