@@ -44,6 +44,8 @@ type copier struct {
 
 func (c *copier) open(int) (sink, error) { return c, nil }
 
+func (c *copier) late(bool) {}
+
 func (c *copier) enter(d *decoder, w []uint64, i int) (int, error) {
 	if n := len(c.buffers); n == 0 || i < c.next || len(w) != len(c.buffers[n-1]) {
 		c.buffers = append(c.buffers, slices.Clone(w))

@@ -12,12 +12,12 @@ type wordState struct {
 
 // writtenSegment is a segment as a block that is written sees it.
 type writtenSegment struct {
-	local   uint16 // its number in the block's dictionary, from 1; 0: not in it
-	guarded bool
-	words   int32
-	most    int32
-	states  int32  // index of its first word's state
+	key     uint64 // the complement of its header, 0 if it is not in the dictionary
+	states  uint64 // index of its first word's state
 	next    uint32 // the segment that followed it last time: the prediction
+	most    int32  // accesses
+	local   uint16 // its number in the block's dictionary, from 1
+	guarded bool
 }
 
 // blockWriter encodes the entries of one thread, see docs/trace-format.md.
@@ -38,8 +38,8 @@ type blockWriter struct {
 	lastPC  uint64
 
 	previous uint32
-	misses   []byte // 0 or 1 per entry: the segment was another than expected
-	ids      []byte // then, its number in the dictionary, 2 bytes
+	misses   []byte   // 0 or 1 per entry: the segment was another than expected
+	ids      []uint16 // then, its number in the dictionary
 	nids     int
 	sizes    []byte // per word the bytes of its difference; 0: as expected
 	nwords   int
@@ -56,19 +56,18 @@ type blockWriter struct {
 	nfaults    int
 	faultAfter int // entries before the last fault
 
-	batch [512]batchEntry
-}
-
-// batchEntry is where an entry's words are, and what they are compared with.
-type batchEntry struct {
-	at, words, states int32
+	// The words of a batch of entries: the index of each, and above that the
+	// index of the state that it is compared with.
+	list [batchWords + maxSites + 4]uint64
 }
 
 const (
-	maxLocal   = 1<<16 - 1 // segments in a dictionary
-	maxWords   = 4 << 20   // of a block
-	valueRoom  = 8         // bytes stored at a time
-	blockLeast = 1 << 12   // entries and bytes there is room for at first
+	batchEntries = 512
+	batchWords   = 1024
+	maxLocal     = 1<<16 - 1 // segments in a dictionary
+	maxWords     = 4 << 20   // of a block
+	valueRoom    = 8         // bytes stored at a time
+	nextWord     = 1<<32 + 1 // from one in the list to the next of its segment
 )
 
 func zigzag(v uint64) uint64   { return v<<1 ^ uint64(int64(v)>>63) }
@@ -76,9 +75,7 @@ func unzigzag(v uint64) uint64 { return v>>1 ^ -(v & 1) }
 
 func newBlockWriter() *blockWriter {
 	return &blockWriter{
-		table:  make([]writtenSegment, 1024),
-		misses: make([]byte, blockLeast), ids: make([]byte, 2*blockLeast),
-		sizes: make([]byte, blockLeast), values: make([]byte, blockLeast),
+		table: make([]writtenSegment, 1024),
 	}
 }
 
@@ -134,7 +131,8 @@ func (b *blockWriter) define(d *decoder, id uint32) bool {
 	g := d.segments[id]
 	b.used = append(b.used, id)
 	b.table[id] = writtenSegment{
-		local: uint16(len(b.used)), guarded: g.guarded, words: int32(g.words), most: int32(g.most), states: int32(len(b.states)),
+		key: ^(uint64(id) | uint64(g.words)<<32), states: uint64(len(b.states)),
+		most: int32(g.most), local: uint16(len(b.used)), guarded: g.guarded,
 	}
 	for range g.words {
 		b.states = append(b.states, wordState{})
@@ -153,110 +151,119 @@ func (b *blockWriter) define(d *decoder, id uint32) bool {
 	return true
 }
 
-// room makes room for n more words.
-func (b *blockWriter) room(n int) {
-	if more := b.nwords + n - len(b.sizes); more > 0 {
-		b.sizes = append(b.sizes, make([]byte, max(more, len(b.sizes)))...)
+// room makes room for a batch.
+func (b *blockWriter) room() {
+	b.misses = grown(b.misses, b.entries+batchEntries)
+	b.ids = grown(b.ids, b.nids+batchEntries)
+	b.sizes = grown(b.sizes, b.nwords+len(b.list))
+	b.values = grown(b.values, b.nvalues+(len(b.list)+1)*valueRoom)
+}
+
+// grown is s with at least n elements, twice as many if it grows.
+func grown[E byte | uint16](s []E, n int) []E {
+	if n <= len(s) {
+		return s
 	}
-	if more := b.nvalues + (n+1)*valueRoom - len(b.values); more > 0 {
-		b.values = append(b.values, make([]byte, max(more, len(b.values)))...)
-	}
+	return append(s, make([]E, max(n, 2*len(s))-len(s))...)
 }
 
 // enter encodes entries from word i on, until the block is full or a word is
 // none, and returns the index of that word.
 func (b *blockWriter) enter(d *decoder, w []uint64, i int) (next int, err error) {
-	for {
-		n, next, err := b.headers(d, w, i)
-		if err != nil {
-			return 0, err
-		}
-		b.words(w, b.batch[:n])
-		if n > 0 && next+1 < len(w) && uint32(w[next]) == wordFault {
-			b.fault(d, w[b.batch[n-1].at:], w[next+1])
-			next += 2
-		} else if n < len(b.batch) || b.full() {
-			return next, nil
+	for !b.full() {
+		n, last, next, err := b.headers(d, w, i)
+		if err != nil || n == 0 {
+			return next, err
 		}
 		i = next
+		if i+1 < len(w) && uint32(w[i]) == wordFault {
+			b.fault(d, w[last:], w[i+1])
+			i += 2
+		}
 	}
+	return i, nil
 }
 
-// headers encodes which segments are entered, up to a batch of entries. This
-// and words are the path of every access.
-func (b *blockWriter) headers(d *decoder, w []uint64, i int) (n, next int, err error) {
-	if b.entries+len(b.batch) > len(b.misses) {
-		b.misses = append(b.misses, make([]byte, len(b.misses)+len(b.batch))...)
-		b.ids = append(b.ids, make([]byte, len(b.ids)+2*len(b.batch))...)
-	}
-	misses := b.misses[b.entries:][:len(b.batch)]
-	ids, table, previous := b.ids[b.nids:], b.table, &b.table[b.previous]
+// headers encodes which segments are entered, up to a batch of entries, and
+// then their words. This and words are the path of every access. last is the
+// index of the last entry.
+func (b *blockWriter) headers(d *decoder, w []uint64, i int) (n, last, next int, err error) {
+	b.room()
+	misses := (*[batchEntries]byte)(b.misses[b.entries:])
+	ids := (*[batchEntries]uint16)(b.ids[b.nids:])
+	list, table, previous := &b.list, b.table, &b.table[b.previous]
 	nids, accesses, words := 0, 0, 0
 	left := blockAccesses - b.accesses
-	for n < len(misses) && i < len(w) && accesses < left {
+	for n < batchEntries && i < len(w) && words < batchWords && accesses < left {
 		h := w[i]
 		id := uint32(h)
-		if int(id) >= len(table) || table[id].local == 0 {
+		if int(id) >= len(table) || table[id].key != ^h {
 			if id < wordFirstSegment || !b.define(d, id) {
 				break
 			}
 			table, previous = b.table, &b.table[b.previous]
+			if table[id].key != ^h {
+				return 0, 0, 0, errEntry(w, i, d.segments[id].words)
+			}
 		}
 		g := &table[id]
-		// not from g: the next header is then found without waiting for it
-		behind := i + 1 + int(h>>32)
-		if int32(h>>32) != g.words || behind > len(w) {
-			return 0, 0, errEntry(w, i, int(g.words))
+		// Most entries have few words, and how many cannot be foretold: four
+		// are listed always.
+		at := g.states<<32 + uint64(i+1)
+		few := (*[4]uint64)(list[words:])
+		few[0], few[1], few[2], few[3] = at, at+nextWord, at+2*nextWord, at+3*nextWord
+		k := int(h >> 32)
+		for j := 4; j < k; j++ {
+			list[words+j] = at + uint64(j)*nextWord
 		}
-		b.batch[n] = batchEntry{at: int32(i), words: int32(h >> 32), states: g.states}
+		words += k
 		miss := previous.next ^ id
 		miss = (miss | -miss) >> 31
 		previous.next = id
 		misses[n] = byte(miss)
-		binary.LittleEndian.PutUint16(ids[nids:], g.local)
-		nids += int(2 * miss)
+		ids[nids%batchEntries] = g.local
+		nids += int(miss)
 		n++
-		words += int(h >> 32)
 		previous, b.previous = g, id
+		last = i
+		// not from g: the next header is then found without waiting for it
+		i += 1 + k
+		if i > len(w) {
+			return 0, 0, 0, errEntry(w, last, k)
+		}
 		if g.guarded {
 			whole := d.segments[id]
-			accesses += whole.count(w[i:], len(whole.sites))
+			accesses += whole.count(w[last:], len(whole.sites))
 		} else {
 			accesses += int(g.most)
 		}
-		i = behind
 	}
 	b.entries += n
 	b.nids += nids
 	b.accesses += accesses
-	b.room(words)
-	return n, i, nil
+	b.words(w, list[:words])
+	return n, last, i, nil
 }
 
-// words encodes the words of a batch of entries.
-func (b *blockWriter) words(w []uint64, batch []batchEntry) {
-	values, sizes := b.values[b.nvalues:], b.sizes[b.nwords:]
-	nvalues, nwords := 0, 0
-	for i := range batch {
-		e := &batch[i]
-		own := w[e.at+1:][:e.words]
-		states := b.states[e.states:][:len(own)]
-		for j, v := range own {
-			s := &states[j]
-			delta := v - s.last
-			other := delta ^ s.stride
-			s.last, s.stride = v, delta
-			z := zigzag(delta)
-			// 1 to 8 bytes, and none if the expectation held
-			k := (bits.Len64(z|1) + 7) >> 3 & int(int64(other|-other)>>63)
-			binary.LittleEndian.PutUint64(values[nvalues:], z)
-			nvalues += k
-			sizes[nwords] = byte(k)
-			nwords++
-		}
+// words encodes the words that are listed.
+func (b *blockWriter) words(w, list []uint64) {
+	n := 0
+	values, sizes, states := b.values[b.nvalues:], b.sizes[b.nwords:][:len(list)], b.states
+	for i, at := range list {
+		v := w[uint32(at)]
+		s := &states[at>>32]
+		delta := v - s.last
+		other := delta ^ s.stride
+		s.last, s.stride = v, delta
+		z := zigzag(delta)
+		// 1 to 8 bytes, and none if the expectation held
+		k := (bits.Len64(z|1) + 7) >> 3 & int(int64(other|-other)>>63)
+		binary.LittleEndian.PutUint64(values[n:], z)
+		n += k
+		sizes[i] = byte(k)
 	}
-	b.nvalues += nvalues
-	b.nwords += nwords
+	b.nvalues += n
+	b.nwords += len(list)
 }
 
 // fault says that the last entry went no further than pc.
@@ -274,18 +281,22 @@ func (b *blockWriter) fault(d *decoder, entry []uint64, pc uint64) {
 }
 
 func (b *blockWriter) full() bool {
-	return b.accesses >= blockAccesses || b.entries+len(b.batch) > maxBlockAccesses || b.nvalues >= blockBytes || b.nwords >= maxWords ||
+	return b.accesses >= blockAccesses || b.entries+batchEntries > maxBlockAccesses || b.nvalues >= blockBytes || b.nwords >= maxWords ||
 		len(b.used) == maxLocal || len(b.runs)+len(b.faults)+len(b.defined) >= blockBytes
 }
 
 // payload appends the block to dst. The run must be closed.
 func (b *blockWriter) payload(dst []byte, p *packer) []byte {
 	dst = p.section(dst, len(b.used), b.defined)
+	b.room() // what is packed below is rounded up
 	dst = p.section(dst, b.nruns, b.runs)
 	dst = p.section(dst, b.nfaults, b.faults)
 	dst = p.section(dst, b.entries, packBits(b.misses[:(b.entries+7)&^7], b.entries))
-	dst = p.section(dst, b.nids/2, b.ids[:b.nids])
-	b.room(7)
+	ids := make([]byte, 0, 2*b.nids)
+	for _, id := range b.ids[:b.nids] {
+		ids = binary.LittleEndian.AppendUint16(ids, id)
+	}
+	dst = p.section(dst, b.nids, ids)
 	dst = p.section(dst, b.nwords, packNibbles(b.sizes[:(b.nwords+7)&^7], b.nwords))
 	return p.section(dst, b.nvalues, b.values[:b.nvalues])
 }

@@ -1,6 +1,7 @@
 package trace
 
 import (
+	"bufio"
 	"context"
 	"encoding/binary"
 	"errors"
@@ -214,6 +215,9 @@ func qemuCommand(ctx context.Context, program, socket string, cmd Command, opt O
 // source makes the sink for one process.
 type source interface {
 	open(pid int) (sink, error)
+	// late says whether a program has filled buffers faster than they were
+	// decoded.
+	late(bool)
 }
 
 // run runs the program and feeds each process's stream to a sink. One buffer
@@ -267,9 +271,13 @@ func run(ctx context.Context, cmd Command, opt Options, src source) (Result, err
 		close(accepted)
 	}()
 	werr := c.Wait()
-	// A process that has connected is in the queue already; one that a child
-	// forks after this is no longer waited for unless children are followed.
-	l.SetDeadline(time.Now().Add(50 * time.Millisecond))
+	if opt.Children {
+		// A child that was forked last may not have connected yet.
+		time.Sleep(50 * time.Millisecond)
+	}
+	if err := e.end(l, tmp); err != nil {
+		return res, fmt.Errorf("run: %w", err)
+	}
 	<-accepted
 	e.running.Wait()
 
@@ -327,10 +335,29 @@ type engine struct {
 	mappings  mappings
 }
 
+// endName is the address of the connection that comes after the program's.
+const endName = "end"
+
+// end lets accept return when it has seen every process that has connected so
+// far: connections are accepted in their order.
+func (e *engine) end(l *net.UnixListener, tmp string) error {
+	from := &net.UnixAddr{Name: filepath.Join(tmp, endName), Net: "unix"}
+	c, err := net.DialUnix("unix", from, l.Addr().(*net.UnixAddr))
+	if err != nil {
+		l.Close()
+		return err
+	}
+	return c.Close()
+}
+
 func (e *engine) accept(l *net.UnixListener) {
 	for {
 		c, err := l.AcceptUnix()
 		if err != nil {
+			return
+		}
+		if from := c.RemoteAddr(); from != nil && filepath.Base(from.String()) == endName {
+			c.Close()
 			return
 		}
 		e.mu.Lock()
@@ -384,9 +411,13 @@ func (e *engine) serve(c *net.UnixConn) error {
 	}
 	defer unix.Munmap(p.region)
 	m := make([]byte, messageBytes)
-	for {
-		if _, err := io.ReadFull(c, m); err != nil {
+	for messages := bufio.NewReaderSize(c, bufferCount*messageBytes); ; {
+		asked := messages.Buffered() == 0
+		if _, err := io.ReadFull(messages, m); err != nil {
 			break
+		}
+		if asked {
+			e.src.late(messages.Buffered() > 0)
 		}
 		b := binary.LittleEndian.Uint32(m[4:])
 		n := binary.LittleEndian.Uint64(m[8:])

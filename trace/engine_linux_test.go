@@ -611,6 +611,8 @@ type failing struct{ error }
 
 func (f failing) open(int) (sink, error) { return f, nil }
 
+func (f failing) late(bool) {}
+
 func (f failing) enter(*decoder, []uint64, int) (int, error) { return 0, f.error }
 
 func TestFullDiskWhileRecording(t *testing.T) {

@@ -198,15 +198,15 @@ func TestEngineMissing(t *testing.T) {
 // its end, and what was written is read again.
 func TestDiskFillsUpWhileRecording(t *testing.T) {
 	dir := t.TempDir()
-	if err := syscall.Mount("tmpfs", dir, "tmpfs", 0, "size=256k"); err != nil {
+	if err := syscall.Mount("tmpfs", dir, "tmpfs", 0, "size=2m"); err != nil {
 		t.Skipf("needs a file system of its own: %v", err)
 	}
 	defer syscall.Unmount(dir, 0)
 	var out bytes.Buffer
 	path := filepath.Join(dir, "t.rdt")
-	args := []string{"/bin/sh", "-c", "i=0; while [ $i -lt 30000 ]; do i=$((i+1)); done; echo $i"}
+	args := []string{"/bin/sh", "-c", "i=0; while [ $i -lt 200000 ]; do i=$((i+1)); done; echo $i"}
 	res, s, err := Record(context.Background(), path, Command{Args: args, Stdout: &out}, RecordOptions{Options: Options{Engine: engineDir(t)}})
-	if !errors.Is(err, syscall.ENOSPC) || len(s.Partial) == 0 || out.String() != "30000\n" || res.ExitCode != 0 {
+	if !errors.Is(err, syscall.ENOSPC) || len(s.Partial) == 0 || out.String() != "200000\n" || res.ExitCode != 0 {
 		t.Errorf("error %v, output %q, %+v, %+v", err, &out, res, s)
 	}
 	f, err := OpenFile(path)

@@ -129,6 +129,30 @@ func TestAccessesComeBackAsWritten(t *testing.T) {
 	t.Logf("%d bytes, %.2f per access", len(b), float64(len(b))/float64(len(as)))
 }
 
+// A writer that the program waits for does not pack, and nothing else changes.
+func TestLateWriterStoresPlain(t *testing.T) {
+	const seed = 1
+	as := someAccesses(rand.New(rand.NewSource(seed)), 1_500_000, 2)
+	m := &memory{}
+	w, err := NewWriter(m, Header{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	recorder{w}.late(true)
+	if err := w.Write(as); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := w.Close(Summary{}); err != nil {
+		t.Fatal(err)
+	}
+	if packed := write(t, as, Header{}); len(m.b) <= len(packed) {
+		t.Errorf("%d bytes, %d when packed", len(m.b), len(packed))
+	}
+	if _, got := readAll(t, open(t, m.b)); !slices.Equal(got, as) {
+		t.Errorf("seed %d: differs at %s", seed, firstDifference(got, as))
+	}
+}
+
 func firstDifference(a, b []model.Access) string {
 	for i := range min(len(a), len(b)) {
 		if a[i] != b[i] {

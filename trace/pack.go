@@ -26,6 +26,7 @@ const (
 // section is stored plain, and if it shrinks by what the frequency of bytes
 // alone can give, the section becomes a zstd frame of literals.
 type packer struct {
+	plain   bool // store every section as it is
 	encoder *zstd.Encoder
 	huffman huff0.Scratch
 	buf     []byte
@@ -52,6 +53,9 @@ func (p *packer) section(dst []byte, n int, b []byte) []byte {
 }
 
 func (p *packer) pack(b []byte) (packed []byte, method byte) {
+	if p.plain {
+		return b, storedPlain
+	}
 	if len(b) >= sampleLeast {
 		at := len(b)/2 - sampleBytes/2
 		p.buf = p.encoder.EncodeAll(b[at:at+sampleBytes], p.buf[:0])

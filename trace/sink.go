@@ -14,6 +14,8 @@ type batcher struct {
 
 func (b *batcher) open(int) (sink, error) { return b, nil }
 
+func (b *batcher) late(bool) {}
+
 func (b *batcher) enter(d *decoder, w []uint64, i int) (int, error) {
 	for i < len(w) {
 		g, next := d.at(w, i)
@@ -43,6 +45,8 @@ func (b *batcher) flush() {
 type recorder struct{ w *Writer }
 
 func (r recorder) open(pid int) (sink, error) { return processRecorder{r.w, int32(pid)}, nil }
+
+func (r recorder) late(late bool) { r.w.late.Store(late) }
 
 type processRecorder struct {
 	w   *Writer

@@ -37,6 +37,8 @@ type Writer struct {
 	at      int64       // where the next block goes
 	dropped uint64      // accesses overwritten
 	packer  *packer
+	// late: what is written waits for the writer, which then does not pack.
+	late atomic.Bool
 
 	sites map[site]uint32 // of Write
 	plain decoder
@@ -203,6 +205,7 @@ func (w *Writer) pack() {
 	var buf []byte
 	for b := range w.jobs {
 		if w.Err() == nil && b.entries > 0 {
+			w.packer.plain = w.late.Load()
 			buf = b.payload(append(buf[:0], make([]byte, blockHeaderBytes)...), w.packer)
 			info := blockInfo{kind: dataBlock, pid: b.pid, thread: b.thread, first: b.first, accesses: uint32(b.accesses)}
 			if err := w.put(buf, info); err != nil {
