@@ -70,11 +70,16 @@ func (e *Exact) Add(accesses []Access) error {
 			return err
 		}
 		for i, d := range e.dists[:n] {
-			store := e.store[i] & 1
-			if d == Infinite {
+			store, t := e.store[i]&1, e.times[i]
+			if t < smallValues {
+				// most; the distance is below the time
+				e.dist[store].small[d%smallValues]++
+				e.time[store].small[t]++
+				e.windows.small[t] += d + 1
+			} else if d == Infinite {
 				e.cold(store, before+uint64(i)+1)
 			} else {
-				e.reuse(store, e.times[i], d)
+				e.reuse(store, t, d)
 			}
 		}
 	}

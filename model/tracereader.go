@@ -27,6 +27,15 @@ type TraceReader interface {
 	Err() error
 }
 
+// BatchReader is a TraceReader that has its accesses in slices, and no bad
+// lines.
+type BatchReader interface {
+	TraceReader
+	// NextBatch returns the next accesses, nil at the end or an error. They are
+	// overwritten by the next call.
+	NextBatch() []Access
+}
+
 // BadLine is a line of a trace that is not an access.
 type BadLine struct {
 	Name   string // of the trace

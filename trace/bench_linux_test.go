@@ -93,7 +93,7 @@ func BenchmarkRun(b *testing.B) {
 	for b.Loop() {
 		var d decoder
 		n := 0
-		to := &batcher{each: func(a []model.Access) { n += len(a) }}
+		to := newBatcher(func(a []model.Access) { n += len(a) })
 		for _, w := range buffers {
 			if _, err := d.buffer(w, false, to); err != nil {
 				b.Fatal(err)

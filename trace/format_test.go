@@ -279,7 +279,7 @@ func TestStreamIsRecordedAsItIsRun(t *testing.T) {
 	const seed = 4
 	w := randomStream(rand.New(rand.NewSource(seed)), 600_000)
 	var want []model.Access
-	b := &batcher{each: func(a []model.Access) { want = append(want, a...) }}
+	b := newBatcher(func(a []model.Access) { want = append(want, a...) })
 	var d decoder
 	if _, err := d.buffer(w, false, b); err != nil {
 		t.Fatal(err)
@@ -324,7 +324,7 @@ func TestBadStream(t *testing.T) {
 		"without a word":      {wordDefine | 3<<32, wordFirstSegment | 1<<32, siteGuarded << siteOpsShift, baseNone << offsetBits},
 		"empty segment desc":  {wordDefine},
 	} {
-		for _, to := range []sink{&batcher{each: func([]model.Access) {}}, discardRecorder(t)} {
+		for _, to := range []sink{newBatcher(func([]model.Access) {}), discardRecorder(t)} {
 			var d decoder
 			if _, err := d.buffer(w, false, to); err == nil || !strings.Contains(err.Error(), name) {
 				t.Errorf("%s: error %v", name, err)

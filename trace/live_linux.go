@@ -12,8 +12,8 @@ import (
 type Live struct {
 	cancel  context.CancelFunc
 	batches chan []model.Access
-	spare   chan []model.Access
-	gone    chan struct{} // closed when nobody reads any more
+	spare   chan []model.Access // batchRoom long each
+	gone    chan struct{}       // closed when nobody reads any more
 	once    sync.Once
 	ended   chan struct{}
 	result  Result
@@ -23,34 +23,60 @@ type Live struct {
 	whole []model.Access // of which batch is the rest
 }
 
-var _ model.TraceReader = (*Live)(nil)
+var _ model.BatchReader = (*Live)(nil)
+
+// liveBatches is how many batches are under way.
+const liveBatches = 4
 
 // StartLive starts the program. Close must be called.
 func StartLive(ctx context.Context, cmd Command, opt Options) *Live {
 	ctx, cancel := context.WithCancel(ctx)
 	l := &Live{
 		cancel:  cancel,
-		batches: make(chan []model.Access, 2), spare: make(chan []model.Access, 4),
+		batches: make(chan []model.Access, liveBatches), spare: make(chan []model.Access, liveBatches),
 		gone: make(chan struct{}), ended: make(chan struct{}),
+	}
+	for range liveBatches {
+		l.spare <- make([]model.Access, batchRoom)
 	}
 	go func() {
 		defer close(l.ended)
 		defer close(l.batches)
-		l.result, l.err = Run(ctx, cmd, opt, l.hand)
+		s := &batcher{each: l.hand, next: l.memory, buf: <-l.spare}
+		l.result, l.err = run(ctx, cmd, opt, s)
+		s.flush()
 	}()
 	return l
 }
 
-func (l *Live) hand(batch []model.Access) {
-	var b []model.Access
+// hand hands a batch on; it cannot block, as there is room for all memory.
+func (l *Live) hand(batch []model.Access) { l.batches <- batch }
+
+// memory waits until the reader is done with a batch.
+func (l *Live) memory() []model.Access {
 	select {
-	case b = <-l.spare:
-	default:
-	}
-	select {
-	case l.batches <- append(b[:0], batch...):
+	case b := <-l.spare:
+		return b
 	case <-l.gone:
+		// Nobody reads any more: the rest is thrown away.
+		select {
+		case b := <-l.batches:
+			return b[:batchRoom]
+		case b := <-l.spare:
+			return b
+		}
 	}
+}
+
+// NextBatch is the next accesses, nil if there are none. They stay valid until
+// the next call.
+func (l *Live) NextBatch() []model.Access {
+	if l.whole != nil {
+		l.spare <- l.whole[:batchRoom]
+	}
+	l.whole = <-l.batches
+	l.batch = nil
+	return l.whole
 }
 
 // Next reads the next access and reports whether there is one.
@@ -59,14 +85,7 @@ func (l *Live) Next() bool {
 		l.batch = l.batch[1:]
 		return true
 	}
-	if l.whole != nil {
-		select {
-		case l.spare <- l.whole:
-		default:
-		}
-	}
-	l.whole = <-l.batches
-	l.batch = l.whole
+	l.batch = l.NextBatch()
 	return l.batch != nil
 }
 

@@ -14,7 +14,7 @@ import (
 // The error is about the engine; how the program itself ended, and why
 // accesses are missing if any are, is in the result.
 func Run(ctx context.Context, cmd Command, opt Options, each func(batch []model.Access)) (Result, error) {
-	s := &batcher{each: each}
+	s := newBatcher(each)
 	res, err := run(ctx, cmd, opt, s)
 	s.flush()
 	return res, err

@@ -21,7 +21,7 @@ type Source struct {
 // NewSource reads from where the reader stands.
 func NewSource(r *Reader) *Source { return &Source{r: r} }
 
-var _ model.TraceReader = (*Source)(nil)
+var _ model.BatchReader = (*Source)(nil)
 
 // Next reads the next access and reports whether there is one.
 func (s *Source) Next() bool {
@@ -29,15 +29,16 @@ func (s *Source) Next() bool {
 		s.batch = s.batch[1:]
 		return true
 	}
-	if s.err != nil {
-		return false
+	return s.NextBatch() != nil
+}
+
+// NextBatch is the next accesses, nil if there are none. They stay valid until
+// the next call.
+func (s *Source) NextBatch() []model.Access {
+	if s.batch = nil; s.err == nil {
+		_, s.batch, s.err = s.r.Next()
 	}
-	_, batch, err := s.r.Next()
-	if s.batch = batch; err != nil {
-		s.batch, s.err = nil, err
-		return false
-	}
-	return true
+	return s.batch
 }
 
 // Record returns the access that Next has read. Lines there are none.

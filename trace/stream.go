@@ -63,14 +63,13 @@ const (
 	siteOpsShift = 60
 )
 
-// plainAccess is an access but for its address: base plus offset, where base
-// is a word of the entry, its header the first, and all of it masked out if
+// plainAccess is an access but for its thread and its address, to which a word
+// of the entry is added, the header being the first; the mask takes it out if
 // the address is constant.
 type plainAccess struct {
-	offset, mask, pc uint64
-	word             int32
-	size             uint32
-	op               model.Op
+	access model.Access
+	mask   uint64
+	word   int32
 }
 
 // newSegment counts; words is the number of own words among the sites.
@@ -81,7 +80,7 @@ func newSegment(sites []site, words int) *segment {
 		if s.flags&siteGuarded != 0 {
 			g.guarded = true
 		}
-		p := plainAccess{offset: s.offset, pc: s.pc, size: s.size, op: model.Load}
+		p := plainAccess{access: model.Access{Addr: s.offset, PC: s.pc, Size: s.size, Op: model.Load}}
 		if s.base != absolute {
 			p.mask, p.word = ^uint64(0), s.base+1
 		}
@@ -89,7 +88,7 @@ func newSegment(sites []site, words int) *segment {
 			g.plain = append(g.plain, p)
 		}
 		if s.flags&siteStore != 0 {
-			p.op = model.Store
+			p.access.Op = model.Store
 			g.plain = append(g.plain, p)
 		}
 	}
@@ -162,7 +161,10 @@ func (g *segment) expand(dst []model.Access, entry []uint64, n int, thread int32
 		dst = dst[:len(g.plain)]
 		for i := range g.plain {
 			p := &g.plain[i]
-			dst[i] = model.Access{Addr: entry[p.word]&p.mask + p.offset, PC: p.pc, Thread: thread, Size: p.size, Op: p.op}
+			a := p.access
+			a.Addr += entry[p.word] & p.mask
+			a.Thread = thread
+			dst[i] = a
 		}
 		return len(dst)
 	}

@@ -72,9 +72,9 @@ func (r *exactReport) read(source model.TraceReader, sink exactSink, partial boo
 		r.BadLines++
 		return nil
 	}
-	buf := make([]model.Access, 4096)
+	next := reader(source, bad)
 	for done := false; !done; {
-		n, err := model.ReadAccesses(source, buf, bad)
+		accesses, err := next()
 		switch {
 		case err == io.EOF:
 			done = true
@@ -84,7 +84,7 @@ func (r *exactReport) read(source model.TraceReader, sink exactSink, partial boo
 		case err != nil:
 			return err
 		}
-		if err := sink.add(buf[:n]); err != nil {
+		if err := sink.add(accesses); err != nil {
 			return fmt.Errorf("%s: %w", r.Trace, err)
 		}
 	}
@@ -98,6 +98,28 @@ func (r *exactReport) read(source model.TraceReader, sink exactSink, partial boo
 		return fmt.Errorf("%s: there are no accesses in the trace", r.Trace)
 	}
 	return nil
+}
+
+// reader returns a function that reads many accesses at a time; they are good
+// until its next call. At the end the error is io.EOF.
+func reader(source model.TraceReader, bad func(*model.BadLine) error) func() ([]model.Access, error) {
+	batches, ok := source.(model.BatchReader)
+	if !ok {
+		buf := make([]model.Access, 4096)
+		return func() ([]model.Access, error) {
+			n, err := model.ReadAccesses(source, buf, bad)
+			return buf[:n], err
+		}
+	}
+	return func() ([]model.Access, error) {
+		if b := batches.NextBatch(); b != nil {
+			return b, nil
+		}
+		if err := batches.Err(); err != nil {
+			return nil, err
+		}
+		return nil, io.EOF
+	}
 }
 
 // summarize makes the report's tables of what was read.
