@@ -166,14 +166,15 @@ func (s *Session) Execed(pid int) {
 
 // Hold implements sampler.Handler: the thread is stopped before its next
 // instruction.
-func (s *Session) Hold(tid int, signal unix.Signal) bool {
+func (s *Session) Hold(tid int, signal unix.Signal) (ours, running bool) {
 	t := s.threads[tid]
 	if t == nil || t.shared.Hold != uint32(signal) {
-		return s.late.take(tid, signal)
+		return s.late.take(tid, signal), false
 	}
 	// Two signals of a kind become one while pending: the target's own was
 	// there first if it bears a sender, and is not ours to take away.
-	ours := sampler.SentByKernel(tid)
+	ours = sampler.SentByKernel(tid)
+	s.locate.InSyscall = true // for all we know
 	if !s.closing {
 		s.sample(t)
 	}
@@ -182,7 +183,7 @@ func (s *Session) Hold(tid int, signal unix.Signal) bool {
 	}
 	t.release()
 	s.held.add(sampler.Monotonic() - time.Duration(t.shared.HoldTime))
-	return ours
+	return ours, !s.locate.InSyscall
 }
 
 // LetGo implements sampler.Handler.

@@ -31,7 +31,8 @@ type Locator struct {
 	touched   map[uint64]touch
 	blocks    map[uint64]struct{} // touched since the use
 	accessing map[codeAddress]uint64
-	// InSyscall: the thread that was looked at last stands in a system call.
+	// InSyscall: the thread that was looked at last stands in a system call. Who
+	// has not looked yet may set it.
 	// A sample never does; but the signal that holds it is sent by an
 	// interrupt of its own, which may come some instructions later.
 	InSyscall bool

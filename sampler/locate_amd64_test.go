@@ -34,14 +34,14 @@ type locating struct {
 	found   chan error
 }
 
-func (l *locating) Hold(tid int, signal unix.Signal) bool {
+func (l *locating) Hold(tid int, signal unix.Signal) (ours, running bool) {
 	if signal != unix.SIGURG {
-		return false
+		return false, false
 	}
 	l.skip = l.skip*5%257 + 1
 	_, err := l.locator.Ahead(l.pid, tid, l.skip, 64, 8, func(n int) int { return n - 1 })
 	l.found <- err
-	return true
+	return true, !l.locator.InSyscall
 }
 
 // Where there are fewer accesses ahead than wanted, one of those there are is

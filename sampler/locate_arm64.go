@@ -18,7 +18,7 @@ const ReadsAhead = false
 type Locator struct {
 	follower a64Follower
 	code     [4]byte
-	// InSyscall is always false: arm64's registers do not tell.
+	// InSyscall is false once a thread was looked at: arm64's registers do not tell.
 	InSyscall bool
 	// StackTop is not looked at: the traps have the stacks.
 	StackTop uint64
@@ -47,6 +47,7 @@ func (l *Locator) Ahead(pid, tid, _, _, _ int, pick func(n int) int) (Ahead, err
 	if err != nil {
 		return Ahead{}, &Declined{Reason: "registers not readable"}
 	}
+	l.InSyscall = false
 	if u.pstate&stepping != 0 {
 		return Ahead{}, &Declined{Reason: "held with its watchpoints off"}
 	}

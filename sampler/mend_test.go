@@ -31,15 +31,18 @@ int main(void)
 }
 `
 
-// takesAll takes every SIGURG for a hold.
+// takesAll takes every SIGURG for a hold, in which it reads the registers.
 type takesAll struct {
 	watcher
-	seen chan int
+	locator *Locator
+	seen    chan int
 }
 
-func (h takesAll) Hold(tid int, signal unix.Signal) bool {
+func (h takesAll) Hold(tid int, signal unix.Signal) (ours, running bool) {
+	h.locator.InSyscall = true
+	h.locator.HeldStack(tid, tid)
 	h.seen <- tid
-	return signal == unix.SIGURG
+	return signal == unix.SIGURG, !h.locator.InSyscall
 }
 
 // A hold that comes while the thread waits in a system call must not end the
@@ -77,7 +80,7 @@ func startReady(t *testing.T, source string) (*exec.Cmd, *bufio.Reader) {
 // testWaits sends a waiting program signals that must not end its call.
 func testWaits(t *testing.T, signal unix.Signal) {
 	target, out := startReady(t, waiting)
-	h := takesAll{watcher{make(chan int, 10)}, make(chan int, 100)}
+	h := takesAll{watcher{make(chan int, 10)}, NewLocator(), make(chan int, 100)}
 	tr, err := NewTracer(h, false)
 	if err != nil {
 		t.Fatal(err)

@@ -24,9 +24,10 @@ type Handler interface {
 	// All that was known of its threads is void.
 	Execed(pid int)
 	// Hold: tid is stopped by a signal. If the stop is a hold the handler
-	// asked for, it does its work and returns true: the thread is let go and
-	// never sees the signal.
-	Hold(tid int, signal unix.Signal) bool
+	// asked for, it does its work and ours is true: the thread is let go and
+	// never sees the signal. running says that the thread is known to stand in no
+	// system call.
+	Hold(tid int, signal unix.Signal) (ours, running bool)
 	// LetGo: the thread that was held runs again.
 	LetGo()
 	// Repeats: the access at which a watchpoint of tid has just trapped is not
@@ -285,8 +286,8 @@ func (t *Tracer) stopped(tid int, status unix.WaitStatus) {
 		// The signal that holds a thread is sent by an interrupt of its own, which
 		// may come when the thread has just entered a system call. And a signal
 		// that the target ignores would not have got here without us.
-		held := t.handler.Hold(tid, signal)
-		if interrupted(tid) && (held || ignores(tid, signal)) {
+		held, running := t.handler.Hold(tid, signal)
+		if !running && interrupted(tid) && (held || ignores(tid, signal)) {
 			mendSyscall(tid)
 		}
 		if held {

@@ -18,7 +18,7 @@ type watcher struct{ exited chan int }
 func (watcher) ThreadStarted(int, int)                    {}
 func (w watcher) ThreadExited(tid int, _ unix.WaitStatus) { w.exited <- tid }
 func (watcher) Execed(int)                                {}
-func (watcher) Hold(int, unix.Signal) bool                { return false }
+func (watcher) Hold(int, unix.Signal) (bool, bool)        { return false, false }
 func (watcher) Pending() bool                             { return false }
 func (watcher) LetGo()                                    {}
 func (watcher) Repeats(int)                               {}
