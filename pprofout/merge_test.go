@@ -170,13 +170,7 @@ func TestPprofTool(t *testing.T) {
 	dir := t.TempDir()
 	pprof := func(args ...string) string {
 		t.Helper()
-		cmd := exec.Command(goTool, append([]string{"tool", "pprof", "-symbolize=none"}, args...)...)
-		cmd.Env = append(os.Environ(), "PPROF_TMPDIR="+dir)
-		out, err := cmd.CombinedOutput()
-		if err != nil {
-			t.Fatalf("go tool pprof %s: %v\n%s", strings.Join(args, " "), err, out)
-		}
-		return string(out)
+		return runPprof(t, goTool, dir, args...)
 	}
 	a, b, merged := filepath.Join(dir, "a.pb.gz"), filepath.Join(dir, "b.pb.gz"), filepath.Join(dir, "m.pb.gz")
 	p := sampleProfile()
@@ -207,4 +201,46 @@ func TestPprofTool(t *testing.T) {
 	want.Counts = []model.Count{{Name: "lost: no free debug register", N: 10}, {Name: "truncated stacks", N: 34}}
 	want.Comments = append(want.Comments, "merged from 2 sessions")
 	diff(t, got, want)
+}
+
+func runPprof(t *testing.T, goTool, dir string, args ...string) string {
+	t.Helper()
+	cmd := exec.Command(goTool, append([]string{"tool", "pprof", "-symbolize=none"}, args...)...)
+	cmd.Env = append(os.Environ(), "PPROF_TMPDIR="+dir)
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		t.Fatalf("go tool pprof %s: %v\n%s", strings.Join(args, " "), err, out)
+	}
+	return string(out)
+}
+
+// What docs/sources.md promises of latencies, with the tool itself: where
+// cycles are lost, and on data from where.
+func TestPprofToolLatency(t *testing.T) {
+	goTool, err := exec.LookPath("go")
+	if err != nil {
+		t.Skip("no go command to run go tool pprof with")
+	}
+	dir := t.TempDir()
+	file := filepath.Join(dir, "latency.pb.gz")
+	if err := WriteFile(file, latencyProfile()); err != nil {
+		t.Fatal(err)
+	}
+	for _, tc := range []struct {
+		args []string
+		want []string
+	}{
+		{[]string{"-top"}, []string{"Type: latency", "100% of 94000000cycles total"}},
+		// The latency is the use's: without what comes before its frames.
+		{[]string{"-top", `-prune_from=^\[`}, []string{"94000000cycles   100%   100% 94000000cycles   100%  load"}},
+		{[]string{"-top", "-tagfocus=data_source=memory.*"}, []string{"90000000cycles, 95.74% of 94000000cycles total"}},
+		{[]string{"-tags"}, []string{"data_source: Total 94000000 of 94000000", "90000000 (95.74%): memory, TLB miss", "4000000 ( 4.26%): L2"}},
+	} {
+		out := runPprof(t, goTool, dir, append(tc.args, "-sample_index=latency", file)...)
+		for _, want := range tc.want {
+			if !strings.Contains(out, want) {
+				t.Errorf("%v: no %q in\n%s", tc.args, want, out)
+			}
+		}
+	}
 }

@@ -76,10 +76,7 @@ func TestLatency(t *testing.T) {
 			t.Error("a column of latencies without any")
 		}
 	}
-	p.Records[0].Latency, p.Records[0].DataSource = 9e7, "memory, TLB miss"
-	other := p.Records[0]
-	other.Latency, other.DataSource = 4e6, "L2"
-	p.Records = append(p.Records, other)
+	p = latencyProfile()
 	b, out := write(t, p)
 	column := slices.IndexFunc(out.SampleType, func(st *profile.ValueType) bool { return st.Type == "latency" && st.Unit == "cycles" })
 	if column < 0 {
@@ -111,6 +108,16 @@ func TestLatency(t *testing.T) {
 	if sum != 2*9.4e7 {
 		t.Errorf("merged latencies %g, want %g", sum, 2*9.4e7)
 	}
+}
+
+// latencyProfile is sampleProfile with a use that took its data from two places.
+func latencyProfile() *model.Profile {
+	p := sampleProfile()
+	p.Records[0].Latency, p.Records[0].DataSource = 9e7, "memory, TLB miss"
+	other := p.Records[0]
+	other.Latency, other.DataSource = 4e6, "L2"
+	p.Records = append(p.Records, other)
+	return p
 }
 
 // write encodes, checks and returns the bytes and what pprof reads from them.
@@ -291,9 +298,14 @@ func TestRoundTripRandom(t *testing.T) {
 }
 
 func TestGolden(t *testing.T) {
-	_, out := write(t, sampleProfile())
+	for path, p := range map[string]*model.Profile{"testdata/sample.golden": sampleProfile(), "testdata/latency.golden": latencyProfile()} {
+		testGolden(t, path, p)
+	}
+}
+
+func testGolden(t *testing.T, path string, p *model.Profile) {
+	_, out := write(t, p)
 	got := out.String()
-	const path = "testdata/sample.golden"
 	if *update {
 		if err := os.WriteFile(path, []byte(got), 0o666); err != nil {
 			t.Fatal(err)

@@ -3,6 +3,7 @@ package sampler
 
 import (
 	"encoding/binary"
+	"slices"
 	"strings"
 	"testing"
 	"unsafe"
@@ -128,6 +129,74 @@ func FuzzAuxRing(f *testing.F) {
 		if s.Memory != n || s.Memory > s.Records {
 			t.Errorf("%+v, %d accesses", s, n)
 		}
+	})
+}
+
+// The kernel's side is played by arbitrary bytes: traces of any content and
+// length, at any place in the ring, in any number before they are read, with
+// flags and records between. What was written must be read, once, in order, and
+// all space be given back.
+func FuzzAuxReader(f *testing.F) {
+	f.Add(uint64(0), []byte("\x01\x00\x0f\x81\x05\x20\x02"))
+	f.Add(uint64(1<<40-3), []byte("\x3f\x3f\x00\xff\x3f\x80"))
+	f.Fuzz(func(t *testing.T, start uint64, script []byte) {
+		r := newFakeRing(512, 64)
+		for _, at := range []int{pageDataHead, pageDataTail} {
+			r.word(at).Store(start &^ 7 % (1 << 62)) // records are multiples of 8 bytes
+		}
+		for _, at := range []int{pageAuxHead, pageAuxTail} {
+			r.word(at).Store(start % (1 << 62))
+		}
+		var want []uint64
+		var stats auxStats
+		next := uint64(0x1000)
+		check := func() {
+			var got []uint64
+			s, err := r.read(func(a memrecord.Access) { got = append(got, a.Addr) })
+			if err != nil || s != stats || !slices.Equal(got, want) {
+				t.Fatalf("%+v, %v, want %+v; %#x, want %#x", s, err, stats, got, want)
+			}
+			if r.word(pageDataTail).Load() != r.word(pageDataHead).Load() || r.word(pageAuxTail).Load() != r.word(pageAuxHead).Load() {
+				t.Fatal("the space was not given back")
+			}
+			want, stats = nil, auxStats{}
+		}
+		for _, op := range script {
+			room := len(r.data) - int(r.word(pageDataHead).Load()-r.word(pageDataTail).Load())
+			free := len(r.aux) - int(r.word(pageAuxHead).Load()-r.word(pageAuxTail).Load())
+			n := int(op & 3)
+			if room < 32 || free < n*len(speLoad(0))+1 || op&0xc0 == 0x40 {
+				check()
+			}
+			if op&0xc0 == 0x80 {
+				r.record(unix.PERF_RECORD_LOST, 1, uint64(n))
+				stats.Lost += uint64(n)
+				continue
+			}
+			var b []byte
+			for range n {
+				b = append(b, speLoad(next)...)
+				want = append(want, next)
+				next += 8
+			}
+			stats.Records += n
+			stats.Memory += n
+			var flags uint64
+			if op&4 != 0 {
+				flags |= auxTruncated
+				stats.Truncated++
+			}
+			if op&8 != 0 {
+				flags |= auxCollision
+				stats.Collisions++
+			}
+			if op&16 != 0 {
+				b = append(b, 0xff) // no packet: the rest of this trace is lost, not the next one's
+				stats.Bad++
+			}
+			r.trace(flags, b)
+		}
+		check()
 	})
 }
 

@@ -86,11 +86,12 @@ func BenchmarkStep(b *testing.B) {
 		if _, err := os.Stat(all[name][0]); err != nil {
 			continue
 		}
-		w := &walk{t: b, child: start(b, nil, all[name]...)}
-		if !w.away(100 * time.Millisecond) {
-			b.Fatalf("%s ended", name)
-		}
+		// All in one goroutine, whose OS thread traces the program.
 		b.Run(name, func(b *testing.B) {
+			w := &walk{t: b, child: start(b, nil, all[name]...)}
+			if !w.away(100 * time.Millisecond) {
+				b.Fatalf("%s ended", name)
+			}
 			n := 0
 			for b.Loop() {
 				if _, ok := w.child.step(0); !ok {
@@ -100,8 +101,8 @@ func BenchmarkStep(b *testing.B) {
 				n++
 			}
 			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(n), "ns/instruction")
+			w.kill()
+			w.exited, w.mem = true, nil
 		})
-		w.kill()
-		w.exited, w.mem = true, nil
 	}
 }
