@@ -1,6 +1,7 @@
 package collector
 
 import (
+	"math/rand/v2"
 	"testing"
 
 	"github.com/rdx-profiler/rdx/model"
@@ -126,5 +127,21 @@ func TestEpochWeights(t *testing.T) {
 	}
 	if want := float64(th.cpu); sum < 0.999*want || sum > 1.001*want {
 		t.Errorf("observations stand for %v ns of %v", sum, want)
+	}
+}
+
+// What a source reports of the access comes along.
+func TestReportedLatency(t *testing.T) {
+	s, _ := newPairing()
+	s.rand = rand.New(rand.NewPCG(1, 1))
+	s.source = sampler.AccessSourceOf("given", sampler.Accesses, 1, 1, nil)
+	// PERF_MEM_OP_LOAD, and PERF_MEM_LVLNUM_L2 at its place in perf_mem_data_src.
+	const loadFromL2 = 2 | 2<<33
+	sample := trapOf(sampler.TrapSample)
+	sample.Addr, sample.Latency, sample.DataSrc = 0x5008, 14, loadFromL2
+	s.pair(trapAt(sample, 1000, 10, 0x1000))
+	r := s.byIndex[3].reported
+	if r == nil || r.obs.latency != 14 || r.obs.source != "L2" || r.obs.op != model.Load || r.word != 0x5008 {
+		t.Errorf("%+v", r)
 	}
 }

@@ -65,7 +65,10 @@ func (s *Session) profile() (*model.Profile, error) {
 			r.Address, r.Written = o.word, o.word
 		}
 		s.setTime(&r, o, byWall)
-		r.Latency, r.DataSource = float64(o.latency)*r.Accesses, o.source
+		r.DataSource = o.source
+		if o.latency > 0 {
+			p.Latencies = append(p.Latencies, model.Latency{Use: r.Use, Op: r.Op, TID: r.TID, DataSource: o.source, Cycles: float64(o.latency) * r.Accesses})
+		}
 		if o.kind == model.Reuse || o.kind == model.Invalidated {
 			r.Reuse = locations.stack(o.process, s.stacks.stack(o.reuse))
 		}

@@ -259,6 +259,88 @@ func (s stalling) Open(k *sampler.Kernel, tid int, gap uint64) (*sampler.Ticker,
 	return t, err
 }
 
+// silent counts and does not interrupt, as a source that is throttled all the
+// time.
+type silent struct{ sampler.Source }
+
+func (s silent) Open(k *sampler.Kernel, tid int, _ uint64) (*sampler.Ticker, error) {
+	return s.Source.Open(k, tid, 1<<50)
+}
+
+// failing profiles the program by a source that was asked for, and expects the
+// session to end by an error that says so, within a second if the target has a CPU
+// for itself.
+func failing(t *testing.T, w *walker, cfg Config, since func() time.Time, says ...string) error {
+	t.Helper()
+	cfg.Duration = 20 * time.Second
+	_, err := w.profile(t, cfg)
+	found := time.Since(since())
+	t.Logf("after %v: %v", found.Round(time.Millisecond), err)
+	for _, want := range says {
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("asked for, it fails with %v, want %q", err, want)
+		}
+	}
+	// Half of a CPU is likely here.
+	if found > 3*time.Second {
+		t.Errorf("found out after %v", found)
+	}
+	return err
+}
+
+// What stands still because others have its counter, and what is throttled:
+// found out and named with the remedy, in a running session.
+func TestSourceStarves(t *testing.T) {
+	timer := sampler.Precise{Label: "timer", Align: 1, Attr: sampler.PreciseAttr(sampler.Event{Type: unix.PERF_TYPE_SOFTWARE, Config: unix.PERF_COUNT_SW_TASK_CLOCK})}
+	// Of twenty groups that should take turns there is one, which has a counter
+	// a twentieth of the time, then.
+	starved := sampler.AccessSourceOf("timer", sampler.Accesses, 20, 20_000, []sampler.Precise{timer})
+	for _, tc := range []struct {
+		name   string
+		source sampler.Source
+		says   []string
+	}{
+		{"others have the counter", starved, []string{"others have its counter", "/proc/sys/kernel/nmi_watchdog", "CPUs are offline"}},
+		{"throttled", silent{sampler.NewPMUSource(taskClock)}, []string{"does not interrupt", "/proc/sys/kernel/perf_event_max_sample_rate"}},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			w := startWalker(t)
+			failing(t, w, Config{source: tc.source, Clock: CPUTime, Source: PMU}, func() time.Time { return w.sessionStart }, tc.says...)
+		})
+	}
+}
+
+// A clock whose counters are gone ends the session.
+func TestClockFails(t *testing.T) {
+	w := startWalker(t)
+	clock := sampler.CounterClock(taskClock)
+	s, err := Start(Config{PID: w.cmd.Process.Pid, Overhead: .1, Seed: 1, Source: Clock, clock: &clock, Duration: 20 * time.Second})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	var taken time.Time
+	s.cfg.Progress = func(p Progress) {
+		if taken.IsZero() && p.Elapsed > 500*time.Millisecond {
+			taken = time.Now()
+			s.tracer.Do(func() {
+				for _, th := range s.threads {
+					if err := th.counter.Close(); err != nil {
+						t.Error(err)
+					}
+					th.counter = nil
+				}
+			})
+		}
+	}
+	_, err = s.Wait(context.Background())
+	found := time.Since(taken)
+	t.Logf("after %v: %v", found.Round(time.Millisecond), err)
+	if err == nil || !strings.Contains(err.Error(), "can't be read any more") || !strings.Contains(err.Error(), "nmi_watchdog") || found > 3*time.Second {
+		t.Errorf("after %v: %v", found, err)
+	}
+}
+
 func TestSourceFails(t *testing.T) {
 	software := func(label string, config uint64) sampler.Counted {
 		return sampler.Counted{Unit: sampler.Accesses, Events: []sampler.Event{{Label: label, Type: unix.PERF_TYPE_SOFTWARE, Config: config}}}
@@ -290,28 +372,20 @@ func TestSourceFails(t *testing.T) {
 					}
 				}
 			}
-			cfg := Config{source: tc.source, Clock: CPUTime, Source: PMU, Duration: 20 * time.Second, Progress: progress}
-			_, err := w.profile(t, cfg)
-			since := w.sessionStart
-			if tc.stall {
-				since = stalled
-			}
-			t.Logf("after %v: %v", time.Since(since).Round(time.Millisecond), err)
-			if err == nil || !strings.Contains(err.Error(), tc.says) {
-				t.Errorf("asked for, it fails with %v, want %q", err, tc.says)
-			}
+			cfg := Config{source: tc.source, Clock: CPUTime, Source: PMU, Progress: progress}
+			err := failing(t, w, cfg, func() time.Time {
+				if tc.stall {
+					return stalled
+				}
+				return w.sessionStart
+			}, tc.says)
 			if tc.name == "busy" && !errors.Is(err, unix.EBUSY) {
 				t.Error("the reason is not in the error")
-			}
-			// Within a second if the target has a CPU for itself; half of one is
-			// likely here.
-			if d := time.Since(since); d > 3*time.Second {
-				t.Errorf("found out after %v", d)
 			}
 
 			// Not asked for, the clock takes over and the profile says so.
 			tickers, stalled = nil, time.Time{}
-			cfg.Source, cfg.Duration = Auto, 3*time.Second
+			cfg.Source, cfg.Duration = Auto, 2*time.Second
 			p, err := w.profile(t, cfg)
 			if err != nil {
 				t.Fatal(err)

@@ -112,6 +112,17 @@ type Location struct {
 	Lines   []Line // empty until symbolized
 }
 
+// Latency is the sum over all accesses that some uses stand for of the cycles
+// that they took. It is no part of a Record, for a record is shown where the reuse
+// is, and cycles where they are lost.
+type Latency struct {
+	Use        []*Location // leaf first
+	Op         Op
+	TID        int
+	DataSource string
+	Cycles     float64
+}
+
 // Record is what was seen of one use, or of several alike.
 //
 // The derived fields are filled in by Derive and are zero before it.
@@ -160,9 +171,8 @@ type Record struct {
 	Observations int64   // how many observations this record sums
 	Accesses     float64 // how many of the program's accesses they stand for
 
-	// Latency is the sum over Accesses of the cycles that the uses took, of
-	// those whose source tells, and DataSource where their data came from.
-	Latency    float64
+	// DataSource is where the uses found their data, "" if their source does
+	// not tell. What that cost is in Profile.Latencies.
 	DataSource string
 
 	Reuses   float64   // derived: accesses with this reuse after Kaplan-Meier
@@ -229,7 +239,9 @@ type Profile struct {
 	// access, not derived from their times, and stay as they are.
 	ExactDistances bool
 
-	Records  []Record
-	Counts   []Count // sorted by name
-	Comments []string
+	Records []Record
+	// Latencies are what uses cost whose source tells.
+	Latencies []Latency
+	Counts    []Count // sorted by name
+	Comments  []string
 }

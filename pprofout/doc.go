@@ -16,6 +16,7 @@
 //	invalidated:  stack of the invalidating write, "[invalidation of]", use stack
 //	others:       "[censored]", "[cold]", "[pruned]" or "[lost]", use stack
 //	a loss count: "[lost: reason]"
+//	latency:      use stack; only its latency is not 0, and cycles are shown where they are lost
 //
 // and its values, in this order,
 //

@@ -143,7 +143,7 @@ func (d *decoder) columns() error {
 func (d *decoder) sample(s *profile.Sample, losses map[string]int64) error {
 	word := first(s.Label[kindLabel])
 	kind, ok := model.ParseKind(word)
-	if !ok {
+	if !ok && word != latency {
 		return fmt.Errorf("kind %.40q is not known", word)
 	}
 	for _, i := range d.column {
@@ -162,6 +162,9 @@ func (d *decoder) sample(s *profile.Sample, losses map[string]int64) error {
 	if len(stack) == 0 {
 		return fmt.Errorf("no locations")
 	}
+	if word == latency {
+		return d.useLatency(s)
+	}
 	if name := frameName(stack[0]); kind == model.Lost && strings.HasPrefix(name, "["+lossPrefix) {
 		reason := strings.TrimSuffix(strings.TrimPrefix(name, "["+lossPrefix), "]")
 		losses[lossPrefix+reason] += n
@@ -174,16 +177,8 @@ func (d *decoder) sample(s *profile.Sample, losses map[string]int64) error {
 		r.Misses = append(r.Misses, float64(value(i)))
 	}
 	r.Distance = float64(value(last))
-	if d.latencies {
-		r.Latency = float64(value(last + 1))
-	}
 	r.DataSource = first(s.Label[sourceLabel])
-	switch first(s.Label[accessLabel]) {
-	case model.Load.String():
-		r.Op = model.Load
-	case model.Store.String():
-		r.Op = model.Store
-	}
+	r.Op = parseOp(first(s.Label[accessLabel]))
 	r.BelowResolution = first(s.Label[belowLabel]) == "true"
 	r.Exact = first(s.Label[exactLabel]) == "true"
 	if name := first(s.Label[dataLabel]); name != "" {
@@ -229,6 +224,27 @@ func (d *decoder) sample(s *profile.Sample, losses map[string]int64) error {
 	}
 	d.p.Records = append(d.p.Records, r)
 	return nil
+}
+
+// useLatency reads a sample of cycles that uses took.
+func (d *decoder) useLatency(s *profile.Sample) error {
+	if !d.latencies {
+		return fmt.Errorf("cycles without the sample type %s/%s", latencyType.Type, latencyType.Unit)
+	}
+	l := model.Latency{Use: d.stack(s.Location), TID: int(first(s.NumLabel[tidLabel])), DataSource: first(s.Label[sourceLabel]),
+		Cycles: float64(s.Value[d.column[len(d.column)-1]])}
+	l.Op = parseOp(first(s.Label[accessLabel]))
+	d.p.Latencies = append(d.p.Latencies, l)
+	return nil
+}
+
+func parseOp(word string) model.Op {
+	for _, op := range []model.Op{model.Load, model.Store} {
+		if word == op.String() {
+			return op
+		}
+	}
+	return model.OpUnknown
 }
 
 // datum returns the one data object of a name.

@@ -102,8 +102,8 @@ func TestLatency(t *testing.T) {
 		t.Fatal(err)
 	}
 	var sum float64
-	for _, r := range merged.Records {
-		sum += r.Latency
+	for _, l := range merged.Latencies {
+		sum += l.Cycles
 	}
 	if sum != 2*9.4e7 {
 		t.Errorf("merged latencies %g, want %g", sum, 2*9.4e7)
@@ -113,10 +113,14 @@ func TestLatency(t *testing.T) {
 // latencyProfile is sampleProfile with a use that took its data from two places.
 func latencyProfile() *model.Profile {
 	p := sampleProfile()
-	p.Records[0].Latency, p.Records[0].DataSource = 9e7, "memory, TLB miss"
+	p.Records[0].DataSource = "memory, TLB miss"
 	other := p.Records[0]
-	other.Latency, other.DataSource = 4e6, "L2"
+	other.DataSource = "L2"
 	p.Records = append(p.Records, other)
+	p.Latencies = []model.Latency{
+		{Use: other.Use, Op: other.Op, TID: other.TID, DataSource: other.DataSource, Cycles: 4e6},
+		{Use: other.Use, Op: other.Op, TID: other.TID, DataSource: p.Records[0].DataSource, Cycles: 9e7},
+	}
 	return p
 }
 
@@ -150,8 +154,8 @@ func read(t testing.TB, b []byte) *model.Profile {
 func canon(p *model.Profile) []string {
 	var out []string
 	for _, r := range p.Records {
-		s := fmt.Sprintf("%s %s tid=%d epoch=%d time=%d native=%d below=%t exact=%t distinct=%d half=%t/%d/%s/%d n=%d acc=%g reuses=%g misses=%g dist=%g latency=%g from=%q", r.Kind, r.Op, r.TID, r.Epoch, r.Time, r.Native,
-			r.BelowResolution, r.Exact, r.Distinct, r.Half, r.After, r.Pair, r.PairTime, r.Observations, r.Accesses, r.Reuses, r.Misses, r.Distance, r.Latency, r.DataSource)
+		s := fmt.Sprintf("%s %s tid=%d epoch=%d time=%d native=%d below=%t exact=%t distinct=%d half=%t/%d/%s/%d n=%d acc=%g reuses=%g misses=%g dist=%g from=%q", r.Kind, r.Op, r.TID, r.Epoch, r.Time, r.Native,
+			r.BelowResolution, r.Exact, r.Distinct, r.Half, r.After, r.Pair, r.PairTime, r.Observations, r.Accesses, r.Reuses, r.Misses, r.Distance, r.DataSource)
 		for _, st := range [][]*model.Location{r.Reuse, r.Use} {
 			s += " |"
 			for _, l := range st {

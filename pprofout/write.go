@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"crypto/sha256"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"io"
 	"math"
@@ -96,13 +97,18 @@ func Encode(p *model.Profile, opts ...Option) (*profile.Profile, error) {
 	}
 	e := &encoder{p: p, bins: model.LogBins(p.BinsPerOctave), frames: map[frameKey]*profile.Location{},
 		byValue: map[string]*profile.Location{}, groups: map[string]*group{}, mappings: map[model.Mapping]*profile.Mapping{},
-		types: sampleTypes(p.Caches, hasLatencies(p))}
+		types: sampleTypes(p.Caches, len(p.Latencies) > 0)}
 	for _, o := range opts {
 		o(e)
 	}
 	for i := range p.Records {
 		if err := e.add(&p.Records[i]); err != nil {
 			return nil, fmt.Errorf("record %d: %w", i, err)
+		}
+	}
+	for i := range p.Latencies {
+		if err := e.addLatency(&p.Latencies[i]); err != nil {
+			return nil, fmt.Errorf("latency %d: %w", i, err)
 		}
 	}
 	for _, c := range p.Counts {
@@ -163,11 +169,6 @@ func sampleTypes(caches []model.Cache, latencies bool) []*profile.ValueType {
 
 var latencyType = &profile.ValueType{Type: latency, Unit: "cycles"}
 
-// hasLatencies says whether any record has a latency.
-func hasLatencies(p *model.Profile) bool {
-	return slices.ContainsFunc(p.Records, func(r model.Record) bool { return r.Latency > 0 })
-}
-
 // An encoder collects one profile's samples. Locations get their IDs last, in
 // an order that depends on their content alone.
 type encoder struct {
@@ -205,6 +206,7 @@ type group struct {
 	distinct     uint64 // middle of a bin
 	half         halfWatch
 	source       string
+	latency      bool   // the cycles of uses instead of records
 	loss         string // reason, for a count instead of records
 	data         string // object accessed, "" if not recorded
 	stack        []*profile.Location
@@ -227,7 +229,7 @@ func (e *encoder) add(r *model.Record) error {
 	if r.Observations < 0 {
 		return fmt.Errorf("%d observations: want 0 or more", r.Observations)
 	}
-	for _, w := range append([]float64{r.Accesses, r.Reuses, r.Distance, r.Latency}, r.Misses...) {
+	for _, w := range append([]float64{r.Accesses, r.Reuses, r.Distance}, r.Misses...) {
 		if math.IsNaN(w) || math.IsInf(w, 0) || w < 0 {
 			return fmt.Errorf("weight %v: want finite numbers >= 0", w)
 		}
@@ -288,14 +290,26 @@ func (e *encoder) add(r *model.Record) error {
 		sum.weights[2+i] += m
 	}
 	sum.weights[2+len(e.p.Caches)] += r.Distance
-	if i := 3 + len(e.p.Caches); i < len(sum.weights) {
-		sum.weights[i] += r.Latency
-	}
 	if mean, ok := r.MeanDistance(); ok {
 		reused := float64(r.Observations) * (r.Reuses / r.Accesses)
 		sum.reused += reused
 		sum.distance += reused * mean
 	}
+	return nil
+}
+
+// addLatency puts cycles at the use that took them, in a sample of their own.
+func (e *encoder) addLatency(l *model.Latency) error {
+	if math.IsNaN(l.Cycles) || math.IsInf(l.Cycles, 0) || l.Cycles < 0 {
+		return fmt.Errorf("%v cycles: want a finite number >= 0", l.Cycles)
+	}
+	if len(l.Use) == 0 {
+		return errors.New("no stack")
+	}
+	g := group{latency: true, op: l.Op, tid: l.TID, source: text(l.DataSource)}
+	g.stack = e.appendStack(nil, l.Use)
+	sum := e.group(&g)
+	sum.weights[len(sum.weights)-1] += l.Cycles
 	return nil
 }
 
@@ -313,7 +327,7 @@ func (e *encoder) group(g *group) *group {
 		uint64(g.distanceBin), g.distinct, uint64(g.half.pair), g.half.after, g.half.pairTime} {
 		key = binary.LittleEndian.AppendUint64(key, v)
 	}
-	for _, b := range [...]bool{g.below, g.exact, g.half.half} {
+	for _, b := range [...]bool{g.below, g.exact, g.half.half, g.latency} {
 		if b {
 			key = append(key, 1)
 		} else {
@@ -431,7 +445,7 @@ func (e *encoder) profile() (*profile.Profile, error) {
 		return cmp.Or(compareStacks(a.stack, b.stack), cmp.Compare(a.kind, b.kind), cmp.Compare(a.op, b.op),
 			cmp.Compare(a.tid, b.tid), cmp.Compare(a.epoch, b.epoch), cmp.Compare(a.stackKind, b.stackKind), cmp.Compare(a.end, b.end), cmp.Compare(a.used, b.used), cmp.Compare(a.wrote, b.wrote),
 			cmp.Compare(a.time, b.time), cmp.Compare(a.native, b.native), cmp.Compare(a.distanceBin, b.distanceBin), compareBool(a.below, b.below), compareBool(a.exact, b.exact),
-			cmp.Compare(a.data, b.data), cmp.Compare(a.distinct, b.distinct), compareHalves(a.half, b.half), cmp.Compare(a.source, b.source))
+			cmp.Compare(a.data, b.data), cmp.Compare(a.distinct, b.distinct), compareHalves(a.half, b.half), cmp.Compare(a.source, b.source), compareBool(a.latency, b.latency))
 	})
 	carries := make([]carry, len(out.SampleType))
 	for i, t := range out.SampleType {
@@ -474,6 +488,15 @@ func (e *encoder) sample(g *group) *profile.Sample {
 		Label:    map[string][]string{kindLabel: {g.kind.String()}},
 		NumLabel: map[string][]int64{}, NumUnit: map[string][]string{}}
 	if g.loss != "" {
+		return s
+	}
+	if g.latency {
+		s.Label[kindLabel] = []string{latency}
+		s.Label[accessLabel] = []string{g.op.String()}
+		if g.source != "" {
+			s.Label[sourceLabel] = []string{g.source}
+		}
+		s.NumLabel[tidLabel], s.NumUnit[tidLabel] = []int64{int64(g.tid)}, []string{tidLabel}
 		return s
 	}
 	if e.p.Clock.Name != "" {
