@@ -385,7 +385,7 @@ func TestSourceFails(t *testing.T) {
 
 			// Not asked for, the clock takes over and the profile says so.
 			tickers, stalled = nil, time.Time{}
-			cfg.Source, cfg.Duration = Auto, 2*time.Second
+			cfg.Source, cfg.Duration = Auto, 3*time.Second
 			p, err := w.profile(t, cfg)
 			if err != nil {
 				t.Fatal(err)
