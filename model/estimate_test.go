@@ -103,3 +103,41 @@ func TestStrataAlike(t *testing.T) {
 		}
 	}
 }
+
+// Whatever the profile, miss ratios fall with the size of the cache, by every
+// model, and depend on weights only relative to each other.
+func TestCurveProperties(t *testing.T) {
+	rng := newRand(t, 73)
+	sizes := []uint64{1, 2, 3, 5, 8, 16, 30, 64, 100, 256, 1000, 4096, 1 << 16, 1 << 20}
+	for range 5 {
+		p := testProfile()
+		for tid := range 3 {
+			observe(p, rng, 1+tid, 50+rng.IntN(400), math.Exp2(3+12*rng.Float64()), math.Exp2(6+12*rng.Float64()), 0.1*rng.Float64())
+		}
+		q := *p
+		q.Records = append([]Record(nil), p.Records...)
+		for i := range q.Records {
+			q.Records[i].Accesses *= 7
+		}
+		for _, m := range CurveModels {
+			o := CurveOptions{Model: m, Replicates: 10}
+			a, err := p.MissRatios(sizes, o)
+			if err != nil {
+				t.Fatal(err)
+			}
+			b, err := q.MissRatios(sizes, o)
+			if err != nil {
+				t.Fatal(err)
+			}
+			before := 1.0
+			for i, x := range a.Points {
+				if x.MissRatio > before+1e-9 || !(x.Low <= x.MissRatio && x.MissRatio <= x.High) {
+					t.Errorf("%s: %+v after a miss ratio of %v", m, x, before)
+				}
+				before = x.MissRatio
+				near(t, m+" scaled", b.Points[i].MissRatio, x.MissRatio, 1e-6)
+				near(t, m+" misses scaled", b.Points[i].Misses/7, x.Misses, 1e-6*(1+x.Misses))
+			}
+		}
+	}
+}
