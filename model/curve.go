@@ -168,7 +168,7 @@ type HistBand struct {
 }
 
 // StackBands is Stacks, by the model of the options, with confidence bands
-// as in MissRatios.
+// as in MissRatios. Where distances are exact the bands are points.
 func (p *Profile) StackBands(b *Bins, o CurveOptions) (*HistBand, error) {
 	e, err := p.estimate()
 	if err != nil {
@@ -176,6 +176,13 @@ func (p *Profile) StackBands(b *Bins, o CurveOptions) (*HistBand, error) {
 	}
 	if e.empty() {
 		return nil, fmt.Errorf("stack distances: the profile has no observations")
+	}
+	if p.ExactDistances {
+		h, err := p.Stacks(b)
+		if err != nil {
+			return nil, err
+		}
+		return &HistBand{H: h, Low: h.W, High: h.W, ColdLow: h.Cold, ColdHigh: h.Cold}, nil
 	}
 	r, err := p.newReplicator(e, o)
 	if err != nil {

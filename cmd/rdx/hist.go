@@ -22,7 +22,8 @@ the clock counts time, in CPU time (--kind time), or how much other data goes by
 until then, in bytes (--kind stack), or how much data a stretch of the program
 touches, by its length (--kind footprint). Shares are of all accesses, after Kaplan-Meier
 has made up for observations that were cut off. What has no place on the axis has
-a row of its own.`,
+a row of its own. Stack distances are estimated, with 95 % confidence bands that cover
+the chance of sampling, each bin by itself.`,
 		Example: `  rdx hist rdx.pb.gz
   rdx hist --kind stack --bins 2 rdx.pb.gz
   rdx hist --format csv rdx.pb.gz > times.csv`,
@@ -81,6 +82,9 @@ type bar struct {
 	ToNS   *float64 `json:"to_ns,omitempty"`
 	Weight float64  `json:"accesses"` // after Kaplan-Meier
 	Share  float64  `json:"share"`
+	// 95 % confidence of Share; of stack distances only.
+	Low    *float64 `json:"low,omitempty"`
+	High   *float64 `json:"high,omitempty"`
 	remark string
 }
 
@@ -120,20 +124,29 @@ func newChart(p *model.Profile, kind string, perOctave int) (*chart, error) {
 		}
 	}
 	scale := 1.0
+	var band *model.HistBand
 	if kind == "stack" {
 		// Reuses below the resolution are spread over what they can be.
-		if h, err = p.Stacks(model.LogBins(perOctave)); err != nil {
-			return nil, err
+		if times.Total() > 0 {
+			if band, err = p.StackBands(h.Bins, model.CurveOptions{}); err != nil {
+				return nil, err
+			}
+			h = band.H
 		}
 		below, c.Unit, scale = 0, "bytes", float64(p.Block)
 	}
 	c.Total = h.Finite() + below + times.Invalidated + times.Cold
-	c.fill(h, scale)
+	c.fill(h, band, scale)
 	c.mass("below_resolution", below)
 	c.mass("invalidated", times.Invalidated)
 	c.mass("never", times.Cold)
+	if band != nil {
+		c.Masses[2].band(c.share(band.ColdLow), c.share(band.ColdHigh))
+	}
 	return c, nil
 }
+
+func (b *bar) band(low, high float64) { b.Low, b.High = &low, &high }
 
 func (c *chart) mass(name string, w float64) {
 	c.Masses = append(c.Masses, bar{Name: name, Weight: w, Share: c.share(w)})
@@ -147,8 +160,8 @@ func (c *chart) share(w float64) float64 {
 }
 
 // fill makes a bar of every bin from the first to the last that holds
-// something.
-func (c *chart) fill(h *model.Hist, scale float64) {
+// something. band is nil if there is none.
+func (c *chart) fill(h *model.Hist, band *model.HistBand, scale float64) {
 	first, last := -1, -1
 	for i, w := range h.W {
 		if w > 0 {
@@ -163,6 +176,9 @@ func (c *chart) fill(h *model.Hist, scale float64) {
 	}
 	for i := first; i <= last; i++ {
 		b := bar{From: scaleUp(h.Bins.Lo(i), scale), To: scaleUp(h.Bins.Hi(i), scale), Weight: h.W[i], Share: c.share(h.W[i])}
+		if band != nil {
+			b.band(c.share(band.Low[i]), c.share(band.High[i]))
+		}
 		if p := c.profile; c.Kind == "time" && p.Clock.Unit == "nanoseconds" && p.Clock.Rate > 0 {
 			from, to := float64(b.From)/p.Clock.Rate, float64(b.To)/p.Clock.Rate
 			b.FromNS, b.ToNS = &from, &to
@@ -186,18 +202,15 @@ func scaleUp(v uint64, f float64) uint64 {
 }
 
 func (c *chart) rows() [][]string {
-	rows := [][]string{{"name", "from_" + c.Unit, "to_" + c.Unit, "from_ns", "to_ns", "accesses", "share"}}
+	rows := [][]string{{"name", "from_" + c.Unit, "to_" + c.Unit, "from_ns", "to_ns", "accesses", "share", "share_low", "share_high"}}
 	for _, b := range c.Bars {
-		rows = append(rows, []string{"", whole(b.From), whole(b.To), numberOr(b.FromNS), numberOr(b.ToNS), number(b.Weight), number(b.Share)})
-	}
-	named := func(name string, weight, share float64) {
-		rows = append(rows, []string{name, "", "", "", "", number(weight), number(share)})
+		rows = append(rows, []string{"", whole(b.From), whole(b.To), numberOr(b.FromNS), numberOr(b.ToNS), number(b.Weight), number(b.Share), numberOr(b.Low), numberOr(b.High)})
 	}
 	for _, b := range c.Masses {
-		named(b.Name, b.Weight, b.Share)
+		rows = append(rows, []string{b.Name, "", "", "", "", number(b.Weight), number(b.Share), numberOr(b.Low), numberOr(b.High)})
 	}
 	for k := model.Reuse; k < model.Lost; k++ {
-		named("observed "+k.String(), c.raw[k], c.rawShare(k))
+		rows = append(rows, []string{"observed " + k.String(), "", "", "", "", number(c.raw[k]), number(c.rawShare(k)), "", ""})
 	}
 	return rows
 }
@@ -222,26 +235,33 @@ func (c *chart) text() string {
 	if c.Kind == "stack" {
 		amount, title = siBytes, "stack distance"
 	}
-	const labels = 37 // columns before the bars
+	// Before the bars come the label, the time or the band, and the share.
+	width, head := 8, "CPU time"
+	switch {
+	case c.Kind == "stack" && c.Profile.Observations > 0:
+		width, head = 16, "95 % confidence"
+	case len(c.Bars) == 0 || c.Bars[0].FromNS == nil:
+		head = ""
+	}
+	labels := 29 + width
 	fmt.Fprintf(&b, "\n%s, share of %s accesses\n\n", title, siCount(c.Total))
 	greatest := 0.0
 	for _, r := range append(append([]bar{}, c.Bars...), c.Masses...) {
 		greatest = max(greatest, r.Share)
 	}
 	draw := func(label, time string, r bar) {
-		width := 80 - labels - len(r.remark)
+		room := 80 - labels - len(r.remark)
 		full := 80 - labels - 22 // room for the longest remark, so that bars compare
 		if c.Kind == "time" {
-			full = width
+			full = room
 		}
-		line := fmt.Sprintf("%-19s %8s %6s  %s%s", label, time, percent(r.Share, 1), barOf(r.Share, greatest, min(full, width), utf8), r.remark)
+		if r.Low != nil {
+			time = fmt.Sprintf("[%6s, %6s]", percent(*r.Low, 1), percent(*r.High, 1))
+		}
+		line := fmt.Sprintf("%-19s %*s %6s  %s%s", label, width, time, percent(r.Share, 1), barOf(r.Share, greatest, min(full, room), utf8), r.remark)
 		b.WriteString(strings.TrimRight(line, " ") + "\n")
 	}
-	head := "CPU time"
-	if len(c.Bars) == 0 || c.Bars[0].FromNS == nil {
-		head = ""
-	}
-	fmt.Fprintf(&b, "%19s %8s %6s\n", c.Unit+"      ", head, "share")
+	fmt.Fprintf(&b, "%19s %*s %6s\n", c.Unit+"      ", width, head, "share")
 	if r := c.Masses[0]; c.Kind == "time" && r.Weight > 0 {
 		ns := ""
 		if c.profile.Clock.Unit == "nanoseconds" {

@@ -81,6 +81,36 @@ func TestHistSums(t *testing.T) {
 	}
 }
 
+// Stack distances have bands, around their shares and with some width; exact ones
+// are points.
+func TestHistBands(t *testing.T) {
+	for _, exact := range []bool{false, true} {
+		p := demoProfile(t)
+		p.ExactDistances = exact
+		path := demoFile(t, p)
+		var c chart
+		if err := json.Unmarshal([]byte(ok(t, "hist", "--kind", "stack", "--format", "json", path)), &c); err != nil {
+			t.Fatal(err)
+		}
+		for _, b := range append(c.Bars, c.Masses[2]) {
+			switch {
+			case b.Low == nil || b.High == nil:
+				t.Fatalf("exact %t: no band: %+v", exact, b)
+			case *b.Low > b.Share+1e-9 || *b.High < b.Share-1e-9:
+				t.Errorf("exact %t: %v is not in %v to %v", exact, b.Share, *b.Low, *b.High)
+			case (*b.High-*b.Low < 1e-9) != exact && b.Share > 0.01:
+				t.Errorf("exact %t: a band from %v to %v", exact, *b.Low, *b.High)
+			}
+		}
+		if out := ok(t, "hist", "--kind", "stack", path); !strings.Contains(out, "95 % confidence") {
+			t.Errorf("\n%s", out)
+		}
+	}
+	if out := ok(t, "hist", demoFile(t, demoProfile(t))); strings.Contains(out, "95 %") {
+		t.Errorf("times have bands:\n%s", out)
+	}
+}
+
 // By construction: 400 of 500 resolved reuses lie at 1e6 accesses, and the
 // censored ones go there too, for they were cut off before that time and
 // after the other.
