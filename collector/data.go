@@ -107,11 +107,20 @@ func (s *Session) placeData() {
 }
 
 // dataTable has one model.Data of each kind.
-type dataTable map[model.Data]*model.Data
+type dataTable map[dataKey]*model.Data
+
+type dataKey struct {
+	kind    model.DataKind
+	mapping *model.Mapping
+	name    string
+	address uint64
+	process *process
+	site    int
+}
 
 // of returns an observation's. What lies in the frames of its stack has been
 // found by unwinding that; the first thread's stack has a name of its own.
-func (dt dataTable) of(s *Session, o *observation) *model.Data {
+func (dt dataTable) of(s *Session, o *observation, locations locationTable) *model.Data {
 	d := o.data
 	if frame := s.stacks.holder(o.useStack); frame >= 0 {
 		d = model.Data{Kind: model.DataStack, Frame: frame}
@@ -121,10 +130,19 @@ func (dt dataTable) of(s *Session, o *observation) *model.Data {
 	if d.Kind == model.DataStack {
 		return &d // named by the record's own stack
 	}
-	if dt[d] == nil {
-		dt[d] = &d
+	key := dataKey{kind: d.Kind, mapping: d.Mapping, name: d.Name, address: d.Address}
+	if o.block > 0 {
+		key.process, key.site = o.process, s.stacks.of[o.block-1]
+		d = model.Data{Kind: model.DataBlock}
+		key.kind = d.Kind
 	}
-	return dt[d]
+	if dt[key] == nil {
+		if o.block > 0 {
+			d.Site = locations.stack(o.process, s.stacks.stack(o.block-1))
+		}
+		dt[key] = &d
+	}
+	return dt[key]
 }
 
 // loadedAt turns an address of the process into one of the file.

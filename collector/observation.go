@@ -65,6 +65,8 @@ type observation struct {
 	addr     uint64 // of the datum, within the word watched
 	data     model.Data
 	tries    int              // to find data's mapping
+	block    int              // in stackTable: where data's block was allocated, plus one; 0: not known
+	searched bool             // for block
 	use      *unwind.Snapshot // from the hold, until the use was seen
 	useStack int              // in stackTable
 	reuse    int

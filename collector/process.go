@@ -38,7 +38,8 @@ type process struct {
 	unknown   bool       // an address was not found since the last refresh
 	read      time.Time
 	refreshIn time.Duration
-	group     *group // nil unless its threads share slots
+	probed    []*mapping // as of the last look for allocators
+	group     *group     // nil unless its threads share slots
 	cpu       []cpuPoint
 	jit       *os.File // symbols of generated code, nil if there are none
 }

@@ -55,7 +55,7 @@ func (s *Session) profile() (*model.Profile, error) {
 			Use:          locations.stack(o.process, s.stacks.stack(o.useStack)),
 			Op:           o.op,
 			TID:          o.tid,
-			Data:         data.of(s, o),
+			Data:         data.of(s, o, locations),
 			Epoch:        o.epoch.number,
 			Observations: 1,
 			Accesses:     weight * perSource * s.rates.at(o.process, o.pc) / s.rates.mean(),
@@ -127,6 +127,7 @@ func (s *Session) profile() (*model.Profile, error) {
 	)
 	s.rateComment(p)
 	s.sharingComments(p, stats, count)
+	s.heapComments(p, sum.cpu, count)
 	if !s.tracer.RealTime {
 		p.Comments = append(p.Comments, "the tracing thread has no real-time priority (CAP_SYS_NICE): threads are held longer on a busy machine")
 	}

@@ -43,6 +43,11 @@ type Config struct {
 	// Stack is OwnStack, PrivateStack, SharedStack or BothStacks; OwnStack.
 	Stack string
 
+	// Heap puts probes on the target's allocators, so that data in the heap are
+	// known by where they were allocated. That writes breakpoints into the
+	// target's copy of their code.
+	Heap bool
+
 	Source string // Auto, PEBS, IBS, PMU or Clock; Auto
 	Clock  string // Auto, CPUTime or PMU; Auto
 	// Latency: sample loads by an event that reports latencies even where it
@@ -166,7 +171,9 @@ type Session struct {
 	late        lateHolds
 	seen        []*observation
 	stacks      *stackTable
-	unplaced    []*observation // whose data's mapping is not known yet
+	heap        *sampler.HeapProbes // nil if not asked for
+	heapFailed  error               // the first failure to probe an allocator
+	unplaced    []*observation      // whose data's mapping is not known yet
 	losses      map[string]int64
 	ends        map[string]int64 // why reading ahead ended
 	inSyscall   int              // holds that came when the thread had entered a system call
@@ -257,11 +264,15 @@ func (s *Session) setUp() error {
 				err = s.kernel.SetUseCost(s.calibration.Cost)
 			}
 		}
+		if err == nil && s.cfg.Heap {
+			s.heap, err = sampler.LoadHeapProbes()
+		}
 		if err == nil {
 			err = s.begin()
 		}
 	}
 	if err != nil {
+		s.heap.Close()
 		s.kernel.Close()
 	}
 	return err
@@ -423,7 +434,7 @@ func (s *Session) Close() error {
 		p.close()
 	}
 	s.unhurry()
-	return s.kernel.Close()
+	return errors.Join(s.heap.Close(), s.kernel.Close())
 }
 
 // tick does what need not be done while a thread is held.
@@ -436,6 +447,7 @@ func (s *Session) tick() Progress {
 	}
 	for _, p := range s.processes {
 		p.refresh()
+		s.probeHeap(p)
 		if s.groups() {
 			s.noteCPU(p, sampler.Monotonic())
 		}

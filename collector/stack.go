@@ -38,6 +38,7 @@ type stackRequest struct {
 	pc       uint64     // of the accessing instruction
 	addr     uint64     // of its datum, to be looked for on the stack; 0: don't
 	snapshot *unwind.Snapshot
+	site     bool // of an allocation: never copied to its end
 	again    bool // with code in no known mapping; to be tried once more
 
 	end unwind.End
@@ -62,6 +63,13 @@ func (st *stackTable) add(t *thread, pc uint64, s *unwind.Snapshot, addr uint64)
 	st.added++
 	t.process.note(pc)
 	return st.added - 1
+}
+
+// addSite is add for the call stack of an allocation.
+func (st *stackTable) addSite(p *process, s *unwind.Snapshot) int {
+	n := st.add(&thread{process: p, index: noThread}, s.Regs.PC, s, 0)
+	st.waiting[len(st.waiting)-1].site = true
+	return n
 }
 
 // take hands the waiting requests over to be unwound.
@@ -103,7 +111,9 @@ func (st *stackTable) unwind(taken []stackRequest, last bool) {
 		if r.again = end == unwind.UnknownCode && !r.again && !last; r.again {
 			continue
 		}
-		st.ends[end]++
+		if !r.site {
+			st.ends[end]++
+		}
 		r.end, r.top = end, frames[len(frames)-1].CFA
 		for len(st.of) <= r.number {
 			st.of = append(st.of, 0)

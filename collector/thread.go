@@ -58,6 +58,7 @@ func (s *Session) ThreadStarted(pid, tid int) {
 	if p == nil {
 		p = newProcess(pid)
 		s.processes[pid] = p
+		s.probeHeap(p)
 	}
 	if err := s.addThread(p, tid); gone(err) {
 		return // as we will be told
@@ -188,6 +189,7 @@ func (s *Session) Hold(tid int, signal unix.Signal) (ours, running bool) {
 
 // LetGo implements sampler.Handler.
 func (s *Session) LetGo() {
+	s.findBlocks()
 	if s.groups() {
 		s.drain()
 		s.clearEnded()

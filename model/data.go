@@ -13,14 +13,16 @@ const (
 	DataHeap                       // the break, where malloc takes small blocks from
 	DataAnonymous                  // mapped without a file: large blocks, arenas, other stacks
 	DataFile                       // a mapped file that is no code
+	DataBlock                      // a block from malloc or its kin whose allocation was seen
 )
 
 // Data is the data object of an access, as far as it is known.
 type Data struct {
 	Kind    DataKind
-	Mapping *Mapping // of Static: one of its file
-	Address uint64   // of Static: in the file, as it is loaded
-	Frame   int      // of Stack: index in Record.Use of the function whose frame it is, -1 if not known
+	Mapping *Mapping    // of Static: one of its file
+	Address uint64      // of Static: in the file, as it is loaded
+	Site    []*Location // of Block: the call stack of its allocation, from the allocator on
+	Frame   int         // of Stack: index in Record.Use of the function whose frame it is, -1 if not known
 	// Name is what the object is called. Symbolizing gives it; what has been
 	// read from a file has nothing else.
 	Name string
@@ -42,6 +44,8 @@ func (d *Data) Describe(function string) string {
 		return "anonymous memory"
 	case DataFile:
 		return "mapped file"
+	case DataBlock:
+		return "heap block of " + function
 	}
 	return "unknown memory"
 }

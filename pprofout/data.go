@@ -4,7 +4,9 @@ import (
 	"cmp"
 	"debug/elf"
 	"fmt"
+	"path"
 	"slices"
+	"strings"
 
 	"github.com/rdx-profiler/rdx/model"
 )
@@ -20,6 +22,10 @@ func (s *symbolizer) nameData(p *model.Profile, b Binaries) {
 		if d == nil || d.Name != "" {
 			continue
 		}
+		if d.Kind == model.DataBlock {
+			d.Name = d.Describe(allocator(d.Site))
+			continue
+		}
 		d.Name = d.Describe(functionAt(r.Use, d.Frame))
 		if d.Kind == model.DataStatic {
 			if static[d.Mapping] == nil {
@@ -33,6 +39,32 @@ func (s *symbolizer) nameData(p *model.Profile, b Binaries) {
 			s.problem(m.File, fmt.Errorf("data: %w", err))
 		}
 	}
+}
+
+// allocator names the code that allocated a block: the functions that called
+// malloc or its kin, the innermost first, with its line.
+func allocator(site []*model.Location) string {
+	const most = 3
+	var names []string
+	for i, l := range site {
+		function, line := functionAt(site, i), ""
+		if len(l.Lines) > 0 {
+			function = l.Lines[0].Function
+			if f := l.Lines[0]; f.File != "" && len(names) == 0 {
+				line = fmt.Sprintf(" %s:%d", path.Base(f.File), f.Line)
+			}
+		}
+		if i == 0 || strings.HasPrefix(function, "operator new") || strings.HasPrefix(function, "std::") || strings.HasPrefix(function, "__gnu_cxx::") {
+			continue // the allocator itself
+		}
+		if names = append(names, function+line); len(names) == most {
+			break
+		}
+	}
+	if len(names) == 0 {
+		return "an unknown function"
+	}
+	return strings.Join(names, " < ")
 }
 
 // functionAt is the function that has a frame: the outermost of those inlined

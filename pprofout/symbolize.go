@@ -144,7 +144,12 @@ func split(p *model.Profile) ([]target, error) {
 	seen := map[*model.Location]bool{}
 	wanted := func(l *model.Location) bool { return l.Address != 0 && len(l.Lines) == 0 }
 	for i := range p.Records {
-		for _, stack := range [][]*model.Location{p.Records[i].Use, p.Records[i].Reuse} {
+		r := &p.Records[i]
+		stacks := [][]*model.Location{r.Use, r.Reuse}
+		if r.Data != nil {
+			stacks = append(stacks, r.Data.Site) // of which the leaf needs no name
+		}
+		for _, stack := range stacks {
 			for j, l := range stack {
 				if l == nil {
 					return nil, fmt.Errorf("record %d has a nil frame", i)

@@ -39,6 +39,7 @@ type recordFlags struct {
 	slots       int
 	bins        int
 	follow      bool
+	heap        bool
 	seed        uint64
 	caches      []string
 	verbose     bool
@@ -62,6 +63,7 @@ func (f *recordFlags) register(cmd *cobra.Command) {
 	fs.IntVar(&f.slots, "slots", sampler.NumSlots, "watchpoints per thread, 1 to 4; fewer leave some to a debugger")
 	fs.IntVar(&f.bins, "bins", 16, "bins per octave of the reuse times written")
 	fs.BoolVar(&f.follow, "follow", false, "profile processes the target starts, too")
+	fs.BoolVar(&f.heap, "heap", false, "tell data in the heap by where they were allocated (top --by data): puts probes on malloc and its kin, which change the target's copy of their code and make each call dearer (docs/safety.md)")
 	fs.Uint64Var(&f.seed, "seed", 0, "of rdx's random choices outside the kernel (default: by the clock)")
 	fs.StringSliceVar(&f.caches, "caches", nil, "cache sizes to predict misses for, smallest first (default: this machine's), e.g. 48K,1M,32M")
 	fs.BoolVarP(&f.verbose, "verbose", "v", false, "log what rdx does to standard error")
@@ -157,6 +159,7 @@ func (f *recordFlags) record(cmd *cobra.Command, cfg collector.Config) error {
 	cfg.Slots = f.slots
 	cfg.BinsPerOctave = f.bins
 	cfg.Follow = f.follow
+	cfg.Heap = f.heap
 	cfg.Seed = f.seed
 	cfg.Caches = caches
 	cfg.Log = log

@@ -1,0 +1,118 @@
+// Needs: root, bpf, watchpoint, uprobes, gcc.
+package main_test
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/rdx-profiler/rdx/model"
+)
+
+// With --heap a datum is known by the code that allocated it, whichever
+// allocator that called.
+func TestHeapSites(t *testing.T) {
+	needRoot(t)
+	needTool(t, "gcc")
+	p := target(t, compile(t, "blocks", "-g", "-fno-ipa-icf", "-fno-optimize-sibling-calls"))
+	want := map[string]string{
+		"use_list":    "xmalloc blocks.c:13 < make_list < main",
+		"use_cleared": "make_cleared blocks.c:25 < main",
+		"use_grown":   "make_grown blocks.c:26 < main",
+		"use_aligned": "make_aligned blocks.c:27 < main",
+	}
+	right, wrong := map[string]int64{}, map[string]int64{}
+	eventually(t, "all four kinds of blocks", func() bool {
+		profile := attach(t, p.pid, "--heap", "-d", "2s", "--overhead", "10").profile()
+		if countOf(profile, "blocks allocated") == 0 {
+			t.Fatalf("no allocation was seen: %v", profile.Comments)
+		}
+		for i := range profile.Records {
+			r := &profile.Records[i]
+			if r.Kind == model.Lost || r.Data == nil {
+				continue
+			}
+			function := outer(r.Use)[0]
+			site, ok := want[function]
+			if !ok {
+				continue
+			}
+			if strings.HasPrefix(r.Data.Name, "heap block of "+site) {
+				right[function] += r.Observations
+			} else {
+				wrong[r.Data.Name+" in "+function] += r.Observations
+			}
+		}
+		return min(right["use_list"], right["use_cleared"], right["use_grown"], right["use_aligned"]) >= 20
+	})
+	t.Logf("right: %v, others: %v; target: %s", right, wrong, p.end())
+	var all, off int64
+	for _, n := range right {
+		all += n
+	}
+	for name, n := range wrong {
+		// What was allocated before rdx attached is not known, and named so.
+		if !strings.HasPrefix(name, "heap in ") && !strings.HasPrefix(name, "anonymous memory in ") {
+			off += n
+		}
+	}
+	if off*50 > all {
+		t.Errorf("%d of %d observations have another site than their own: %v", off, all, wrong)
+	}
+}
+
+// Killed or not, rdx leaves no probe behind: the code is as it is in the file.
+func TestHeapProbesVanish(t *testing.T) {
+	needRoot(t)
+	needTool(t, "gcc")
+	p := target(t, compile(t, "blocks"))
+	before := codeOf(t, p.pid)
+	changed := 0
+	for range 5 {
+		s := attach(t, p.pid, "--heap")
+		eventually(t, "probes in the code", func() bool { return !bytes.Equal(codeOf(t, p.pid), before) })
+		changed++
+		s.cmd.Process.Signal(syscall.SIGKILL)
+		s.wait()
+		assertFree(t, p.pid)
+		eventually(t, "the code as it was", func() bool { return bytes.Equal(codeOf(t, p.pid), before) })
+	}
+	attach(t, p.pid, "--heap", "-d", "1s").profile()
+	if !bytes.Equal(codeOf(t, p.pid), before) {
+		t.Error("the code is not as it was after a session that ended by itself")
+	}
+	t.Logf("changed and back %d times; target: %s", changed, p.end())
+}
+
+// codeOf is the code of the C library as a process has it.
+func codeOf(t *testing.T, pid int) []byte {
+	t.Helper()
+	maps, err := os.ReadFile(fmt.Sprintf("/proc/%d/maps", pid))
+	if err != nil {
+		t.Fatal(err)
+	}
+	mem, err := os.Open(fmt.Sprintf("/proc/%d/mem", pid))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer mem.Close()
+	for line := range strings.Lines(string(maps)) {
+		if !strings.Contains(line, "r-xp") || !strings.Contains(line, "/libc") {
+			continue
+		}
+		var from, to int64
+		if _, err := fmt.Sscanf(line, "%x-%x", &from, &to); err != nil {
+			t.Fatal(err)
+		}
+		code := make([]byte, to-from)
+		if _, err := mem.ReadAt(code, from); err != nil {
+			t.Fatal(err)
+		}
+		return code
+	}
+	t.Skip("the target has no C library of its own")
+	return nil
+}

@@ -1,0 +1,73 @@
+package collector
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/rdx-profiler/rdx/model"
+)
+
+// usualLibc are where programs have their allocator from that have just been
+// started: it is not mapped yet, but a probe may be put on a file before.
+var usualLibc = []string{"/lib/x86_64-linux-gnu/libc.so.6", "/lib/aarch64-linux-gnu/libc.so.6", "/lib64/libc.so.6", "/lib/ld-musl-x86_64.so.1", "/lib/ld-musl-aarch64.so.1"}
+
+// probeHeap puts probes on the allocators of all files that the process has
+// mapped as code since the last call.
+func (s *Session) probeHeap(p *process) {
+	if s.heap == nil || slices.Equal(p.probed, p.mappings) {
+		return
+	}
+	if p.probed == nil {
+		for _, path := range usualLibc {
+			// Which of them there are is the target's business.
+			_ = s.heap.Probe(p.pid, fmt.Sprintf("/proc/%d/root%s", p.pid, path))
+		}
+	}
+	p.probed = p.mappings
+	for _, m := range p.mappings {
+		if !strings.HasPrefix(m.File, "/") || m.file == nil {
+			continue
+		}
+		if err := s.heap.Probe(p.pid, fmt.Sprintf("/proc/self/fd/%d", m.file.Fd())); err != nil && s.heapFailed == nil && !gone(err) {
+			s.heapFailed = err
+		}
+	}
+}
+
+// findBlocks looks up the blocks of the data sampled last, before they are freed
+// and their place taken by others.
+func (s *Session) findBlocks() {
+	if s.heap == nil {
+		return
+	}
+	for i := len(s.unplaced) - 1; i >= 0 && !s.unplaced[i].searched; i-- {
+		o := s.unplaced[i]
+		o.searched = true
+		if b, ok := s.heap.Find(o.process.pid, o.addr); ok {
+			o.block = s.stacks.addSite(o.process, b.Stack) + 1
+		}
+	}
+}
+
+// probeCost is what both probes of a call take: two exceptions, on a virtual
+// machine (docs/safety.md).
+const probeCost = 4 * time.Microsecond
+
+func (s *Session) heapComments(p *model.Profile, cpu uint64, count func(string, uint64)) {
+	if s.heap == nil {
+		return
+	}
+	all, full, err := s.heap.Allocated()
+	if err == nil {
+		err = s.heapFailed
+	}
+	if err != nil {
+		p.Comments = append(p.Comments, "allocations not all seen, because: "+err.Error())
+	}
+	p.Comments = append(p.Comments, fmt.Sprintf("probes on the allocators: %d calls, by an estimate of %v each %.1f%% of the sampled CPU time, beside the overhead",
+		all, probeCost, 100*float64(all)*float64(probeCost)/float64(max(cpu, 1))))
+	count("blocks allocated", all)
+	count("lost: allocation of a block, table full", full)
+}
