@@ -66,7 +66,7 @@ func (t *endings) solve(mass, net *Hist) {
 }
 
 // leastStratum is how many ended observations a thread must have for an estimate of
-// its own. What is too few is shown by TestStrataAlike: with as many and half of
+// its own, beside enough for an epoch group (see epochGroups). What is too few is shown by TestStrataAlike: with as many and half of
 // them cut off, threads that are all alike lose nothing by being told apart.
 const leastStratum = 200
 

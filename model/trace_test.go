@@ -70,6 +70,11 @@ func TestPlainReaderBadLines(t *testing.T) {
 			t.Errorf("%.40q: %+v, bad %.100q, %v", line, got, bad, err)
 		}
 	}
+	for line, want := range map[string]string{"1 Q 8": "neither R or W", "1 9z": "size is not", "1 R Q": "size is not"} {
+		if _, bad, _ := readAll(NewPlainReader(strings.NewReader(line), "t.txt")); len(bad) != 1 || !strings.Contains(bad[0], want) {
+			t.Errorf("%q: bad %q, want %q", line, bad, want)
+		}
+	}
 }
 
 func TestLackeyReader(t *testing.T) {

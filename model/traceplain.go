@@ -65,6 +65,9 @@ func (r *PlainReader) parse(address, rest []byte) string {
 	}
 	if len(field) > 0 {
 		if a.Size, ok = parseSize(field); !ok {
+			if a.Op == OpUnknown && (field[0] < '0' || field[0] > '9') {
+				return "after the address comes neither R or W nor a size"
+			}
 			return badSize
 		}
 		field, rest = cutField(rest)
