@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"os/signal"
@@ -58,6 +59,31 @@ func runSignalled() {
 	fmt.Println(sum)
 }
 
+// startSignalled starts the program, which ends with stdin, and says where its
+// array is.
+func startSignalled() (cmd *exec.Cmd, stdin io.Closer, addr uint64, err error) {
+	cmd = exec.Command("/proc/self/exe", signalledArg)
+	cmd.Env = []string{"GOGC=off", "GOMAXPROCS=1"}
+	if stdin, err = cmd.StdinPipe(); err != nil {
+		return nil, nil, 0, err
+	}
+	stdout, err := cmd.StdoutPipe()
+	if err != nil {
+		return nil, nil, 0, err
+	}
+	if err := cmd.Start(); err != nil {
+		return nil, nil, 0, err
+	}
+	line, err := bufio.NewReader(stdout).ReadString('\n')
+	addr, parseErr := strconv.ParseUint(strings.TrimSpace(strings.TrimPrefix(line, "ready ")), 0, 64)
+	if err != nil || parseErr != nil {
+		stdin.Close()
+		_ = cmd.Wait()
+		return nil, nil, 0, fmt.Errorf("program did not start: %q", line)
+	}
+	return cmd, stdin, addr, nil
+}
+
 // fewestSeen is the share of uses that must be seen beside signals.
 const fewestSeen = .99
 
@@ -65,26 +91,12 @@ const fewestSeen = .99
 // uses was seen, and fails if it is too small or if, afterwards, a watchpoint of
 // somebody else's does not fire in the thread.
 func signalled() (string, error) {
-	cmd := exec.Command("/proc/self/exe", signalledArg)
-	cmd.Env = []string{"GOGC=off", "GOMAXPROCS=1"}
-	stdin, err := cmd.StdinPipe()
+	cmd, stdin, addr, err := startSignalled()
 	if err != nil {
-		return "", err
-	}
-	stdout, err := cmd.StdoutPipe()
-	if err != nil {
-		return "", err
-	}
-	if err := cmd.Start(); err != nil {
 		return "", err
 	}
 	defer cmd.Wait()
 	defer stdin.Close()
-	line, err := bufio.NewReader(stdout).ReadString('\n')
-	addr, parseErr := strconv.ParseUint(strings.TrimSpace(strings.TrimPrefix(line, "ready ")), 0, 64)
-	if err != nil || parseErr != nil {
-		return "", fmt.Errorf("program did not start: %q", line)
-	}
 	const out = "/tmp/signalled.pb.gz"
 	rdx := exec.Command("/rdx", "attach", "-p", strconv.Itoa(cmd.Process.Pid), "--overhead", "50", "--duration", "3s", "--source", "clock", "-o", out, "--caches", "32K")
 	if text, err := rdx.CombinedOutput(); err != nil {

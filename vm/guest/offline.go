@@ -1,0 +1,107 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"strconv"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/rdx-profiler/rdx/pprofout"
+)
+
+// lastCPU is the one that is taken away; the first one can't be.
+const lastCPU = "/sys/devices/system/cpu/cpu1/online"
+
+// fewestAfter is the share of what the program ran after its CPU was taken away
+// by which what was sampled must exceed what it ran before. Where emulation is
+// slow the program runs long before rdx has started, and this is not sampled.
+const fewestAfter = .25
+
+// testOffline prints one line of a table for each source.
+func testOffline(kernel string) {
+	for _, flags := range choices {
+		if flags[1] == "pmu" && !hasPMU() {
+			continue
+		}
+		cells, err := offlined(flags)
+		verdict := "ok"
+		if err != nil {
+			verdict = "FAILED: " + err.Error()
+		}
+		row(append(append([]string{kernel}, cells...), verdict)...)
+	}
+}
+
+// offlined profiles a program on a CPU that is taken away half-way. The program
+// goes on elsewhere, and so must the samples.
+func offlined(flags []string) ([]string, error) {
+	cmd, stdin, _, err := startSignalled()
+	if err != nil {
+		return nil, err
+	}
+	defer cmd.Wait()
+	defer stdin.Close()
+	var second unix.CPUSet
+	second.Set(1)
+	if err := unix.SchedSetaffinity(cmd.Process.Pid, &second); err != nil {
+		return nil, fmt.Errorf("move to the second CPU: %w", err)
+	}
+	const out, duration = "/tmp/offlined.pb.gz", 4 * time.Second
+	rdx := exec.Command("/rdx", append([]string{"attach", "-p", strconv.Itoa(cmd.Process.Pid), "--overhead", "50",
+		"--duration", duration.String(), "-o", out, "--caches", "32K"}, flags...)...)
+	result := make(chan error, 1)
+	go func() {
+		text, err := rdx.CombinedOutput()
+		if err != nil {
+			err = fmt.Errorf("rdx attach: %w: %.200s", err, text)
+		}
+		result <- err
+	}()
+	before := cpuTime(cmd.Process.Pid)
+	time.Sleep(duration / 2)
+	half := cpuTime(cmd.Process.Pid)
+	err = os.WriteFile(lastCPU, []byte("0"), 0)
+	if err := errors.Join(err, <-result, os.WriteFile(lastCPU, []byte("1"), 0)); err != nil {
+		return nil, err
+	}
+	after := cpuTime(cmd.Process.Pid)
+	f, err := os.Open(out)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	p, err := pprofout.Read(f)
+	if err != nil {
+		return nil, err
+	}
+	var sampled, lost, seen int64
+	for _, c := range p.Counts {
+		if c.Name == "CPU time sampled, ns" {
+			sampled = c.N
+		} else if strings.HasPrefix(c.Name, "lost: ") {
+			lost += c.N
+		}
+	}
+	for _, r := range p.Records {
+		seen += r.Observations
+	}
+	share := float64(sampled) / float64(after-before)
+	if float64(sampled) < float64(half-before)+fewestAfter*float64(after-half) {
+		err = errors.New("sampling ended with the CPU")
+	}
+	return []string{p.Source + " / " + p.Clock.Name, fmt.Sprintf("%.0f %%", 100*float64(after-half)/float64(after-before)), fmt.Sprintf("%.0f %%", 100*share),
+		fmt.Sprint(seen), fmt.Sprint(lost)}, err
+}
+
+// cpuTime of a process, in nanoseconds: its clock is clock_getcpuclockid(3)'s.
+func cpuTime(pid int) int64 {
+	const processSched = 2
+	var ts unix.Timespec
+	_ = unix.ClockGettime(int32(^pid<<3|processSched), &ts)
+	return ts.Nano()
+}
