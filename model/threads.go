@@ -165,6 +165,24 @@ func (s *ThreadSampler) Add(accesses []Access, f func(*ThreadSample)) {
 	}
 }
 
+// Idle is how many of the next touches the sampler would only count.
+func (s *ThreadSampler) Idle() uint64 {
+	if len(s.open) > 0 {
+		return 0
+	}
+	return s.gap - 1
+}
+
+// Skip counts touches that went by unseen, at most Idle.
+func (s *ThreadSampler) Skip(touches uint64) error {
+	if touches > s.Idle() {
+		return fmt.Errorf("sample threads: %d touches skipped, at most %d may be", touches, s.Idle())
+	}
+	s.touches += touches
+	s.gap -= touches
+	return nil
+}
+
 func (s *ThreadSampler) numberOf(thread int32) int {
 	n, ok := s.number[thread]
 	if !ok {

@@ -3,6 +3,7 @@ package model
 import (
 	"math"
 	"math/rand/v2"
+	"slices"
 	"testing"
 )
 
@@ -439,5 +440,41 @@ func BenchmarkThreadSampler(b *testing.B) {
 			}
 			b.ReportMetric(float64(b.N*len(stream))/b.Elapsed().Seconds()/1e6, "Macc/s")
 		})
+	}
+}
+
+// Touches of which the sampler would only have taken note can go by unseen.
+func TestThreadSamplerSkip(t *testing.T) {
+	r := seededRand(t)
+	accesses := make([]Access, 300_000)
+	for i := range accesses {
+		accesses[i] = Access{Addr: uint64(r.IntN(1+r.IntN(100))) * 8, Size: 8, Op: Load, Thread: int32(i / 1000 % 3)}
+	}
+	for _, shared := range []bool{false, true} {
+		c := ThreadSamplerConfig{BlockBytes: 8, MeanGap: 2000, Seed: 7, Shared: shared}
+		whole, parts := mustSampler(t, c), mustSampler(t, c)
+		var want, got []ThreadSample
+		whole.Add(accesses, func(x *ThreadSample) { want = append(want, *x) })
+		seen := 0
+		for rest := accesses; len(rest) > 0; {
+			n := min(int(parts.Idle()), len(rest))
+			if err := parts.Skip(uint64(n)); err != nil {
+				t.Fatal(err)
+			}
+			rest = rest[n:]
+			n = min(100, len(rest))
+			parts.Add(rest[:n], func(x *ThreadSample) { got = append(got, *x) })
+			rest = rest[n:]
+			seen += n
+		}
+		if !slices.Equal(got, want) || len(got) == 0 || seen > len(accesses)*9/10 {
+			t.Errorf("shared %v: %d samples of %d seen touches, want %d", shared, len(got), seen, len(want))
+		}
+		if c := parts.Counts(); c.Touches != uint64(len(accesses)) {
+			t.Errorf("%d touches, want %d", c.Touches, len(accesses))
+		}
+		if err := parts.Skip(parts.Idle() + 1); err == nil {
+			t.Error("more skipped than was idle")
+		}
 	}
 }

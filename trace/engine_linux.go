@@ -39,6 +39,8 @@ const (
 	StoreGuarded   Store = "guard" // a protected page; Shen and Shaw, section 3, Algorithm 2
 	StoreCheck     Store = "check" // one check and branch per segment
 	StoreCheckEach Store = "each"  // one per access; Algorithm 1
+
+	storeSampled Store = "sampled" // with a Skipper
 )
 
 // Kind says which engine runs the program.
@@ -62,7 +64,20 @@ type Options struct {
 	// one superblock; see docs/access-model.md.
 	Fast bool
 
+	// Skipper says which accesses need not be seen; nil if all are to be. It is
+	// for one process under Valgrind.
+	Skipper Skipper
+
 	spills bool // show what valgrind stores on the stack for itself, as lackey does
+}
+
+// Skipper says between batches which accesses are of no use. The program waits
+// for its answer and runs faster while they go by.
+type Skipper interface {
+	// Skip is how many of the next accesses need not be seen.
+	Skip() uint64
+	// Skipped is called when so many have gone by.
+	Skipped(accesses uint64)
 }
 
 // Result is how a run ended and what became of its accesses.
@@ -157,6 +172,12 @@ func valgrindCommand(ctx context.Context, program, tmp, socket string, cmd Comma
 	if store == "" {
 		store = StoreGuarded
 	}
+	if opt.Skipper != nil {
+		if opt.Children || opt.Store != "" {
+			return nil, errors.New("run: accesses can be skipped in one process only, with its own way of storing")
+		}
+		store = storeSampled
+	}
 	args := []string{
 		"valgrind", "-q", "--command-line-only=yes", "--tool=rdx", "--vgdb=no", "--fair-sched=try",
 		"--log-file=" + filepath.Join(tmp, "log.%p"), "--child-silent-after-fork=yes",
@@ -185,8 +206,8 @@ func valgrindCommand(ctx context.Context, program, tmp, socket string, cmd Comma
 
 // qemuCommand is the program under QEMU's user-mode emulator with the plugin.
 func qemuCommand(ctx context.Context, program, socket string, cmd Command, opt Options) (*exec.Cmd, error) {
-	if opt.Store != "" || opt.Fast {
-		return nil, errors.New("engine qemu: ways of storing, and leaving out loads, are valgrind's alone")
+	if opt.Store != "" || opt.Fast || opt.Skipper != nil {
+		return nil, errors.New("engine qemu: ways of storing, leaving out loads and skipping accesses are valgrind's alone")
 	}
 	qemu, err := exec.LookPath("qemu-x86_64")
 	if err != nil {
@@ -258,7 +279,7 @@ func run(ctx context.Context, cmd Command, opt Options, src source) (Result, err
 	c.Cancel = func() error { return c.Process.Signal(syscall.SIGTERM) }
 	c.WaitDelay = 10 * time.Second
 
-	e := &engine{src: src, most: opt.MaxProcesses, pids: map[int]bool{}, threads: opt.Kind == QEMU}
+	e := &engine{src: src, skipper: opt.Skipper, most: opt.MaxProcesses, pids: map[int]bool{}, threads: opt.Kind == QEMU}
 	if e.most == 0 {
 		e.most = 256
 	}
@@ -319,6 +340,7 @@ func logText(dir string) string {
 
 type engine struct {
 	src     source
+	skipper Skipper
 	most    int // processes at a time
 	running sync.WaitGroup
 
@@ -429,9 +451,17 @@ func (e *engine) serve(c *net.UnixConn) error {
 			return err
 		}
 		// Fails once the process has gone; its last messages are still read.
-		c.Write(m[4:8])
+		c.Write(e.answer(m[4:8]))
 	}
 	return e.rest(p)
+}
+
+// answer gives a buffer back.
+func (e *engine) answer(buffer []byte) []byte {
+	if e.skipper == nil {
+		return buffer
+	}
+	return binary.LittleEndian.AppendUint64([]byte{buffer[0], buffer[1], buffer[2], buffer[3], 0, 0, 0, 0}, e.skipper.Skip())
 }
 
 func (e *engine) hello(c *net.UnixConn) (*process, error) {
@@ -456,6 +486,9 @@ func (e *engine) hello(c *net.UnixConn) (*process, error) {
 			version, size, streamVersion, regionBytes)
 	}
 	p := &process{pid: int(binary.LittleEndian.Uint64(m[16:]))}
+	if e.skipper != nil {
+		p.decoder.skipped = e.skipper.Skipped
+	}
 	p.region, err = unix.Mmap(fds[0], 0, regionBytes, unix.PROT_READ, unix.MAP_SHARED)
 	if err != nil {
 		return nil, fmt.Errorf("engine: mapping the buffers: %w", err)

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/rand"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -224,5 +225,64 @@ func TestDiskFillsUpWhileRecording(t *testing.T) {
 	}
 	if n == 0 || n != s.Accesses || len(f.Damage()) == 0 && len(f.Summary().Partial) == 0 {
 		t.Errorf("%d accesses read, the summary has %d; %v", n, s.Accesses, f.Damage())
+	}
+}
+
+// skips lets the program go on unseen now and then, and compares what is seen
+// with the whole stream.
+type skips struct {
+	t    *testing.T
+	rng  *rand.Rand
+	all  []model.Access
+	at   int // in all
+	seen int
+}
+
+func (s *skips) Skip() uint64 { return uint64(s.rng.Intn(3) * s.rng.Intn(50_000)) }
+
+func (s *skips) Skipped(n uint64) { s.at += int(n) }
+
+func (s *skips) see(batch []model.Access) {
+	s.seen += len(batch)
+	for i := range batch {
+		a := batch[i]
+		a.Thread = 0
+		if s.at >= len(s.all) || s.all[s.at] != a {
+			s.t.Fatalf("access %d: %+v, not as in the run that was seen whole", s.at, a)
+		}
+		s.at++
+	}
+}
+
+// Accesses that are skipped are counted to the last one, so that those seen in
+// between are where they were when all were seen.
+func TestSkippedAccessesAreCounted(t *testing.T) {
+	const seed = 1
+	text := filepath.Join(t.TempDir(), "text")
+	var in []byte
+	for i := range 1000 {
+		in = append(in, programLine(i)...)
+	}
+	if err := os.WriteFile(text, in, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	cmd := Command{Args: []string{"/bin/gzip", "-6", "-c", text}, Env: pinned}
+	opt := Options{Engine: engineDir(t)}
+	s := &skips{t: t, rng: rand.New(rand.NewSource(seed))}
+	if _, err := Run(context.Background(), cmd, opt, func(batch []model.Access) {
+		for _, a := range batch {
+			a.Thread = 0
+			s.all = append(s.all, a)
+		}
+	}); err != nil {
+		t.Fatal(err)
+	}
+	opt.Skipper = s
+	res, err := Run(context.Background(), cmd, opt, s.see)
+	if err != nil || len(res.Partial) > 0 {
+		t.Fatal(err, res.Partial)
+	}
+	if s.at != len(s.all) || s.seen == 0 || s.seen > len(s.all)*9/10 {
+		t.Errorf("seed %d: %d accesses seen, %d in all, of %d", seed, s.seen, s.at, len(s.all))
 	}
 }

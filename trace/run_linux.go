@@ -11,11 +11,33 @@ import (
 // call only. Threads carry their kernel ids. With Options.Children the
 // batches of several processes alternate; calls never overlap.
 //
+// With Options.Skipper each has had all accesses before one of its methods is
+// called.
+//
 // The error is about the engine; how the program itself ended, and why
 // accesses are missing if any are, is in the result.
 func Run(ctx context.Context, cmd Command, opt Options, each func(batch []model.Access)) (Result, error) {
 	s := newBatcher(each)
+	if opt.Skipper != nil {
+		opt.Skipper = batchSkipper{s, opt.Skipper}
+	}
 	res, err := run(ctx, cmd, opt, s)
 	s.flush()
 	return res, err
+}
+
+// batchSkipper hands on what a batcher still has before it asks.
+type batchSkipper struct {
+	batches *batcher
+	Skipper
+}
+
+func (s batchSkipper) Skip() uint64 {
+	s.batches.flush()
+	return s.Skipper.Skip()
+}
+
+func (s batchSkipper) Skipped(n uint64) {
+	s.batches.flush()
+	s.Skipper.Skipped(n)
 }

@@ -16,6 +16,7 @@ const (
 	wordFault        = 3
 	wordExec         = 4
 	wordEnd          = 5
+	wordSkipped      = 6
 	wordFirstSegment = 16
 
 	streamVersion = 2
@@ -213,6 +214,7 @@ type sink interface {
 type decoder struct {
 	segments []*segment // by number
 	thread   int32
+	skipped  func(accesses uint64) // nil if none can be
 	ended    bool // wordEnd was seen, and nothing after it
 	exec     bool // the last word is an exec
 }
@@ -294,6 +296,11 @@ func (d *decoder) mark(w []uint64, i int) (next int, err error) {
 			return 0, fmt.Errorf("stream: word %d: thread of %d words", i, n)
 		}
 		d.thread = int32(body[0])
+	case wordSkipped:
+		if n != 1 || d.skipped == nil {
+			return 0, fmt.Errorf("stream: word %d: accesses skipped that were not to be", i)
+		}
+		d.skipped(body[0])
 	case wordFault, wordExec, wordEnd, wordPad:
 	default:
 		return 0, fmt.Errorf("stream: word %d: unknown kind %d", i, kind)

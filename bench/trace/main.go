@@ -174,6 +174,9 @@ func run(rdx string, rounds, size int) error {
 	t.Flush()
 	fmt.Printf("recording over the engine alone: %+.0f %% wall\n\n", 100*(median(recorded.costs, wall)/median(alone.costs, wall)-1))
 
+	if err := live(rdx, engine, launcher, mid, rounds); err != nil {
+		return err
+	}
 	if err := lackey(engine, launcher, record(), rdt, small, rounds); err != nil {
 		return err
 	}
@@ -212,6 +215,40 @@ func run(rdx string, rounds, size int) error {
 		b, w := median(plain, wall), median(rec, wall)
 		fmt.Fprintf(t, "%s\t%d\t%.2f\t%.3f\t%.3f\t%.1f\t%.0f\t\n", filepath.Base(p[0]), n, float64(bytes)/float64(n), b, w, w/b, float64(n)/w/1e6)
 	}
+	return t.Flush()
+}
+
+// live is the analysis of a program that runs.
+func live(rdx, engine, launcher, input string, rounds int) error {
+	gzip := []string{"/bin/gzip", "-6", "-c", input}
+	exact := func(extra ...string) func([]string) []string {
+		return func(p []string) []string {
+			return append(append([]string{rdx, "exact", "--engine", engine}, extra...), append([]string{"--"}, p...)...)
+		}
+	}
+	vs := []*variant{
+		{name: "bare", args: func(p []string) []string { return p }},
+		{name: "rdx exact", args: exact()},
+		{name: "rdx exact --log2", args: exact("--log2")},
+		{name: "rdx exact --sampled 1e-4", args: exact("--sampled", "1e-4")},
+		{name: "rdx exact --sampled 1e-6", args: exact("--sampled", "1e-6")},
+	}
+	for range rounds {
+		for _, v := range vs {
+			c, err := measure(v.args(gzip), launcher)
+			if err != nil {
+				return err
+			}
+			v.costs = append(v.costs, c)
+		}
+	}
+	t := tabwriter.NewWriter(os.Stdout, 0, 8, 2, ' ', tabwriter.AlignRight)
+	fmt.Fprintf(t, "analysed while it runs\twall s\tslowdown\tCPU s\tslowdown\t\n")
+	for _, v := range vs {
+		w, c := median(v.costs, wall), median(v.costs, cpu)
+		fmt.Fprintf(t, "%s\t%.3f\t%.1f\t%.3f\t%.1f\t\n", v.name, w, w/median(vs[0].costs, wall), c, c/median(vs[0].costs, cpu))
+	}
+	fmt.Fprintln(t)
 	return t.Flush()
 }
 

@@ -73,6 +73,9 @@ instructions with its reuse times and stack distances, counted and not estimated
 			if err != nil {
 				return err
 			}
+			if cmd.ArgsLenAtDash() == 0 && !cmd.Flags().Changed("jobs") {
+				how.jobs = max(1, how.jobs-1) // the program has one
+			}
 			r := &exactReport{Trace: args[0], Method: "exact", Block: bytes, Stack: stack}
 			for _, s := range sizes {
 				n, err := sampler.ParseSize(s)
@@ -108,16 +111,25 @@ instructions with its reuse times and stack distances, counted and not estimated
 				sink = profile
 			}
 			start := time.Now()
-			var source model.TraceReader
-			var finish func() ([]string, []*model.Mapping)
-			if cmd.ArgsLenAtDash() == 0 {
+			var missing []string
+			var mappings []*model.Mapping
+			program := cmd.ArgsLenAtDash() == 0
+			if program {
 				r.Trace = strings.Join(args, " ")
-				source, finish = runSource(cmd.Context(), args, engine)
-			} else if source, finish, err = openSource(args[0], cmd.InOrStdin(), partial); err != nil {
-				return err
 			}
-			err = r.read(source, sink, partial)
-			missing, mappings := finish()
+			if sampled, ok := sink.(*sampledSink); ok && program && !engine.Children && engine.Kind != trace.QEMU {
+				missing, err = r.runSampled(cmd.Context(), args, engine, sampled)
+			} else {
+				var source model.TraceReader
+				var finish func() ([]string, []*model.Mapping)
+				if program {
+					source, finish = runSource(cmd.Context(), args, engine)
+				} else if source, finish, err = openSource(args[0], cmd.InOrStdin(), partial); err != nil {
+					return err
+				}
+				err = r.read(source, sink, partial)
+				missing, mappings = finish()
+			}
 			r.Warnings = append(r.Warnings, missing...)
 			if err != nil {
 				return err

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"os/signal"
@@ -19,21 +20,51 @@ func runSource(ctx context.Context, args []string, opt trace.Options) (source mo
 	// An interrupt from the terminal reaches the program, which decides.
 	signal.Ignore(os.Interrupt)
 	ctx, stop := signal.NotifyContext(ctx, syscall.SIGTERM)
-	live := trace.StartLive(ctx, trace.Command{Args: args, Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr}, opt)
+	live := trace.StartLive(ctx, programCommand(args), opt)
 	return live, func() ([]string, []*model.Mapping) {
 		live.Close()
 		stop()
 		signal.Reset(os.Interrupt)
 		res := live.Result()
-		missing := res.Partial
-		switch {
-		case res.Signal != 0:
-			missing = append(missing, fmt.Sprintf("%s: %v", args[0], res.Signal))
-		case res.ExitCode > 0:
-			missing = append(missing, fmt.Sprintf("%s: exit status %d", args[0], res.ExitCode))
-		}
-		return missing, res.Mappings
+		return missingOf(args[0], res), res.Mappings
 	}
+}
+
+func programCommand(args []string) trace.Command {
+	return trace.Command{Args: args, Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr}
+}
+
+// missingOf says why a program's accesses may not be all it would have made.
+func missingOf(program string, res trace.Result) []string {
+	missing := res.Partial
+	switch {
+	case res.Signal != 0:
+		missing = append(missing, fmt.Sprintf("%s: %v", program, res.Signal))
+	case res.ExitCode > 0:
+		missing = append(missing, fmt.Sprintf("%s: exit status %d", program, res.ExitCode))
+	}
+	return missing
+}
+
+// runSampled runs a program that is instrumented in full only while a sample is
+// open: the program waits for the sampler, which tells it how long it may go on
+// unseen.
+func (r *exactReport) runSampled(ctx context.Context, args []string, opt trace.Options, sink *sampledSink) (missing []string, err error) {
+	signal.Ignore(os.Interrupt)
+	defer signal.Reset(os.Interrupt)
+	ctx, stop := signal.NotifyContext(ctx, syscall.SIGTERM)
+	defer stop()
+	opt.Skipper = sink
+	var failed error
+	res, err := trace.Run(ctx, programCommand(args), opt, func(a []model.Access) {
+		if err := sink.add(a); err != nil && failed == nil {
+			failed = err
+		}
+	})
+	if err = errors.Join(err, failed, sink.err); err != nil {
+		return nil, err
+	}
+	return missingOf(args[0], res), r.finish(sink)
 }
 
 // engineFlag is the flag --engine.

@@ -91,6 +91,11 @@ func (r *exactReport) read(source model.TraceReader, sink exactSink, partial boo
 	if r.BadLines > 0 {
 		r.Warnings = append(r.Warnings, fmt.Sprintf("%d lines could not be read and were skipped", r.BadLines))
 	}
+	return r.finish(sink)
+}
+
+// finish takes the results of a trace that has ended.
+func (r *exactReport) finish(sink exactSink) error {
 	if err := sink.fill(r); err != nil {
 		return fmt.Errorf("%s: %w", r.Trace, err)
 	}

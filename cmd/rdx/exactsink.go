@@ -187,6 +187,19 @@ type sampledSink struct {
 	ops              opCounts
 	times, distances *model.Hist
 	kinds            map[model.Kind]int
+	unseen           uint64 // accesses that the engine left out
+	err              error
+}
+
+// Skip and Skipped make it a trace.Skipper. An access that went by unseen is
+// counted as one touch.
+func (s *sampledSink) Skip() uint64 { return s.sampler.Idle() }
+
+func (s *sampledSink) Skipped(n uint64) {
+	s.unseen += n
+	if err := s.sampler.Skip(n); err != nil && s.err == nil {
+		s.err = err
+	}
 }
 
 func newSampledSink(r *exactReport, f *exactFlags, bins *model.Bins) (exactSink, error) {
@@ -211,7 +224,12 @@ func (s *sampledSink) add(a []model.Access) error {
 func (s *sampledSink) fill(r *exactReport) error {
 	s.sampler.Finish(s.note)
 	c := s.sampler.Counts()
-	if s.ops.fill(r); c.Samples == 0 && r.Accesses > 0 {
+	s.ops.fill(r)
+	if s.unseen > 0 {
+		r.Accesses += s.unseen
+		r.Loads, r.Stores = 0, 0 // not known of all
+	}
+	if c.Samples == 0 && r.Accesses > 0 {
 		return fmt.Errorf("no sample was taken in %d touches (consider: a rate above %.2g)", c.Touches, 1/float64(c.Touches))
 	}
 	r.Touches = c.Touches

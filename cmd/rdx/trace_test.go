@@ -4,6 +4,7 @@ package main
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"os"
 	"os/exec"
@@ -118,6 +119,20 @@ func TestExactOfARun(t *testing.T) {
 	}
 	if live != recorded {
 		t.Errorf("live:\n%s\nrecorded:\n%s", live, recorded)
+	}
+	// Between samples the engine counts, and to the last access.
+	var reports [2]exactReport
+	for i, how := range []string{"--log2", "--sampled=1e-4"} {
+		out, err := rdxCmd("exact", "--engine", engine, how, "--format", "json", "--", "/bin/true")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := json.Unmarshal([]byte(out), &reports[i]); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if reports[0].Accesses != reports[1].Accesses {
+		t.Errorf("%d accesses, %d when sampled", reports[0].Accesses, reports[1].Accesses)
 	}
 	out, err := rdxCmd("exact", "--engine", engine, "--", "/bin/sh", "-c", "exit 3")
 	if err != nil || !strings.HasPrefix(out, "rdx: warning: /bin/sh: exit status 3\n") {

@@ -283,10 +283,35 @@ static void check_room(IRSB* out, ULong n)
    addStmtToIRSB(out, IRStmt_Dirty(call));
 }
 
+/* Counts n accesses down, and has room made for the segment when they are to be
+   recorded. */
+static void count_down(IRSB* out, ULong room, ULong n)
+{
+   IRExpr* left = assign(out, Ity_I64, IRExpr_Binop(Iop_Sub64, load_word(out, stream_left), u64(n)));
+   store_word(out, u64((Addr)stream_left), left);
+   IRDirty* call = unsafeIRDirty_0_N(0, "stream_enter", VG_(fnptr_to_fnentry)(stream_enter), mkIRExprVec_2(u64(room), u64(n)));
+   call->guard = assign(out, Ity_I1, IRExpr_Binop(Iop_CmpLT64S, left, u64(0)));
+   addStmtToIRSB(out, IRStmt_Dirty(call));
+}
+
+/* A load and a store are two. */
+static ULong accesses_of(const struct site* s)
+{
+   return (s->op & SITE_LOAD ? 1 : 0) + (s->op & SITE_STORE ? 1 : 0);
+}
+
 /* Takes the segment's room and writes its header; returns the place of its
    first word. */
 static IRExpr* open_segment(IRSB* out, UInt segment)
 {
+   if (store_mode == StoreSampled) {
+      ULong n = 0;
+      for (Int i = 0; i < nsites; i++) n += accesses_of(&sites[i]);
+      count_down(out, 1 + (ULong)nwords, n);
+      IRExpr* place = load_word(out, stream_place);
+      store_word(out, place, u64(segment | (ULong)nwords << 32));
+      return place;
+   }
    ULong room = store_mode == StoreCheckEach ? 8 : 8 * (1 + (ULong)nwords);
    if (store_mode != StoreGuarded) check_room(out, 8 * (1 + (ULong)nwords));
    IRExpr* p = load_word(out, stream_cursor);
@@ -299,6 +324,10 @@ static void record(IRSB* out, const struct site* s, IRExpr* p)
 {
    IRExpr* a = s->addr;
    if (s->guard) a = assign(out, Ity_I64, IRExpr_ITE(s->guard, a, u64(0)));
+   if (s->guard && store_mode == StoreSampled) { /* counted, and did not happen */
+      IRExpr* back = assign(out, Ity_I64, IRExpr_ITE(s->guard, u64(0), u64(accesses_of(s))));
+      store_word(out, u64((Addr)stream_left), assign(out, Ity_I64, IRExpr_Binop(Iop_Add64, load_word(out, stream_left), back)));
+   }
    if (store_mode == StoreCheckEach) {
       /* The segment has its room already: what is measured is the branch. */
       check_room(out, 0);

@@ -30,7 +30,8 @@ static Bool option(const HChar* arg)
 static void print_usage(void)
 {
    VG_(printf)("    --rdx-socket=PATH         where rdx listens [the accesses are thrown away]\n"
-               "    --rdx-store=guard|check|each   how a full buffer is noticed [guard]\n"
+               "    --rdx-store=guard|check|each   how a full buffer is noticed [guard]; or sampled: rdx\n"
+               "                              says which accesses are left out\n"
                "    --rdx-spills=no|yes       show what valgrind stores on the stack for itself, as lackey [no]\n");
 }
 
@@ -72,7 +73,8 @@ static void start(void)
    if (VG_(strcmp)(store, "guard") == 0) store_mode = StoreGuarded;
    else if (VG_(strcmp)(store, "check") == 0) store_mode = StoreCheck;
    else if (VG_(strcmp)(store, "each") == 0) store_mode = StoreCheckEach;
-   else VG_(fmsg_bad_option)(store, "--rdx-store takes guard, check or each\n");
+   else if (VG_(strcmp)(store, "sampled") == 0) store_mode = StoreSampled;
+   else VG_(fmsg_bad_option)(store, "--rdx-store takes guard, check, each or sampled\n");
    stream_open(socket_path, VG_(clo_trace_children));
 }
 

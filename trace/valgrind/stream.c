@@ -83,6 +83,20 @@ static Addr  fault_pc;            /* where; the handler's pc comes next */
 static Bool  follow_children;
 static const HChar* path;
 
+/* StoreSampled: rdx answers a buffer when it has analysed it, with the number
+   of accesses that it has no use for. Those are counted, and written to one
+   place over and over. */
+static ULong granted;         /* accesses; 0 while all are recorded */
+static ULong offered;         /* by the last answer */
+static ULong window;          /* words of a buffer before it is handed over */
+static ULong nowhere[MAX_WORDS + 1];
+static ULong* place = nowhere;
+#define RECORDING (-(1LL << 62))
+static Long   left = RECORDING; /* of granted; far below 0 while all are recorded */
+ULong** const stream_place = &place;
+Long* const   stream_left = &left;
+#define LEAST_WINDOW 256 /* most samples are over soon */
+
 static Long call6(ULong n, ULong a, ULong b, ULong c, ULong d, ULong e, ULong f)
 {
    Long r;
@@ -148,6 +162,7 @@ static void use(UInt b)
    is_free[b] = False;
    protect_tail(b, False);
    control.limit = (ULong*)tail_of(b);
+   if (store_mode == StoreSampled && window < DATA_BYTES / 8) control.limit = data_of(b) + window;
    control.cursor = data_of(b);
 }
 
@@ -166,8 +181,31 @@ static void settle(void)
    hand_over(b, control.pending_words);
 }
 
+/* Hands the buffer over and waits for the answer. */
+static void swap_sampled(void)
+{
+   UInt b = control.in_use;
+   control.retired++;
+   hand_over(b, control.cursor - data_of(b));
+   offered = 0;
+   while (sock >= 0) {
+      struct { UInt buffer, pad; ULong skip; } m;
+      Long r = call6(__NR_recvfrom, sock, (Addr)&m, sizeof m, 0x100 /* MSG_WAITALL */, 0, 0);
+      if (r == -VKI_EINTR) continue;
+      if (r != sizeof m || m.buffer != b) hang_up();
+      else offered = m.skip;
+      break;
+   }
+   if (window < DATA_BYTES / 8) window *= 2;
+   use(b);
+}
+
 static void swap(void)
 {
+   if (store_mode == StoreSampled) {
+      swap_sampled();
+      return;
+   }
    settle();
    UInt full = control.in_use;
    ULong words = control.cursor - data_of(full);
@@ -194,15 +232,50 @@ static void guard_hit(void)
    use(next);
 }
 
+static void end_skip(Long rest);
+
 void stream_put(UInt kind, const ULong* words, UInt n)
 {
    settle();
+   if (kind == WORD_SYSCALL_EXEC) end_skip(left);
    if ((UChar*)(control.cursor + n + 1) > tail_of(control.in_use)) swap();
    tl_assert((UChar*)(control.cursor + n + 1) <= tail_of(control.in_use));
    ULong* p = control.cursor;
    *p++ = kind | (ULong)n << 32;
    for (UInt i = 0; i < n; i++) *p++ = words[i];
    control.cursor = p;
+}
+
+/* Back to recording, when so many accesses of those granted are left. */
+static void end_skip(Long rest)
+{
+   if (granted == 0) return;
+   ULong n = granted - rest;
+   granted = 0;
+   left = RECORDING;
+   window = LEAST_WINDOW;
+   stream_put(WORD_SKIPPED, &n, 1);
+   if (control.cursor + window < control.limit) control.limit = control.cursor + window;
+   stream_running();
+}
+
+void stream_enter(ULong room, ULong accesses)
+{
+   Long rest = left + (Long)accesses;
+   left = RECORDING;
+   end_skip(rest);
+   if (control.cursor != data_of(control.in_use) && control.cursor + room > control.limit) {
+      swap();
+      if (sock < 0) offered = 1ULL << 62;
+      if (offered >= accesses && offered > 0) {
+         granted = offered;
+         left = granted - accesses;
+         place = nowhere;
+         return;
+      }
+   }
+   place = control.cursor;
+   control.cursor += room;
 }
 
 void stream_flush(void)
@@ -213,6 +286,7 @@ void stream_flush(void)
 
 void stream_close(void)
 {
+   end_skip(left);
    stream_put(WORD_END, NULL, 0);
    stream_flush();
 }
@@ -221,6 +295,7 @@ void stream_close(void)
 
 void stream_running(void)
 {
+   if (granted > 0) return; /* told when recording goes on */
    Int tid = VG_(gettid)();
    settle();
    if (tid == last_tid) return;
@@ -237,6 +312,7 @@ static void stopped(ThreadId tid, ULong blocks)
       return;
    }
    client_fault = False;
+   if (granted > 0) return;
    if (control.pending >= 0 && control.cursor == data_of(control.in_use)) {
       /* that segment lies in the open tail */
       ULong* p = data_of(control.pending) + control.pending_words;
@@ -319,6 +395,10 @@ static void map_region(Int fd)
    control.pending = -1;
    client_fault = False;
    last_tid = 0;
+   granted = 0;
+   left = RECORDING;
+   place = nowhere;
+   window = LEAST_WINDOW;
    use(0);
 }
 

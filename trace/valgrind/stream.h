@@ -27,6 +27,7 @@ enum {
    WORD_FAULT  = 3, /* guest pc: the segment just before stopped there */
    WORD_SYSCALL_EXEC = 4, /* the program asks to be replaced */
    WORD_END    = 5, /* the program has ended in an orderly way */
+   WORD_SKIPPED = 6, /* accesses that went by unseen; StoreSampled only */
    WORD_FIRST_SEGMENT = 16
 };
 
@@ -48,7 +49,8 @@ enum {
 typedef enum {
    StoreGuarded, /* no check: a protected page ends the buffer */
    StoreCheck,   /* one check and branch for each segment */
-   StoreCheckEach /* one for each access */
+   StoreCheckEach, /* one for each access */
+   StoreSampled   /* rdx says how many of the next accesses to leave out */
 } StoreMode;
 
 extern StoreMode store_mode;
@@ -57,6 +59,12 @@ extern StoreMode store_mode;
    use, and the first word it must not write (unused with StoreGuarded). */
 extern ULong** const stream_cursor;
 extern ULong** const stream_limit;
+
+/* With StoreSampled generated code writes a segment to stream_place, after it
+   has counted its accesses down. Below 0 it calls stream_enter first. */
+extern ULong** const stream_place;
+extern Long* const   stream_left;
+void stream_enter(ULong room, ULong accesses);
 
 void stream_open(const HChar* socket_path, Bool children);
 /* Makes room for a segment; called from generated code. */
