@@ -215,8 +215,8 @@ type decoder struct {
 	segments []*segment // by number
 	thread   int32
 	skipped  func(accesses uint64) // nil if none can be
-	ended    bool // wordEnd was seen, and nothing after it
-	exec     bool // the last word is an exec
+	ended    bool                  // wordEnd was seen, and nothing after it
+	exec     bool                  // the last word is an exec
 }
 
 // at is the entry at word i and the index behind it; nil if there is none.
