@@ -183,7 +183,7 @@ func (s *Session) Hold(tid int, signal unix.Signal) (ours, running bool) {
 		s.fail(err)
 	}
 	t.release()
-	s.held.add(sampler.Monotonic() - time.Duration(t.shared.HoldTime))
+	s.held.add(sampler.Monotonic() - s.tracer.StoppedSince(time.Duration(t.shared.HoldTime)))
 	return ours, !s.locate.InSyscall
 }
 

@@ -54,6 +54,8 @@ type Tracer struct {
 	threads map[int]int // tid -> pid
 	quit    bool
 
+	awake time.Duration // by Monotonic: when the tracing thread last woke up for an event
+
 	// RealTime says whether the tracing thread could be made to run before
 	// all ordinary threads; without it, holds are longer on a busy machine.
 	RealTime bool
@@ -252,7 +254,11 @@ func (t *Tracer) drain() {
 // wait handles the next event of any thread; false if there was none.
 func (t *Tracer) wait(flags int) bool {
 	var status unix.WaitStatus
+	before := Monotonic()
 	tid, err := unix.Wait4(-1, &status, unix.WALL|flags, nil)
+	if now := Monotonic(); now-before > awakeLatency/10 {
+		t.awake = now
+	}
 	if err != nil || tid == 0 {
 		if err == unix.ECHILD {
 			clear(t.threads)
@@ -269,6 +275,21 @@ func (t *Tracer) wait(flags int) bool {
 		t.stopped(tid, status)
 	}
 	return true
+}
+
+// awakeLatency is what a real-time thread needs to wake up, at most.
+const awakeLatency = 200 * time.Microsecond
+
+// StoppedSince is when a thread that is held has stopped, if the signal was sent
+// at a moment by Monotonic. A thread that had to leave its CPU in between stops
+// only when it gets one again, which it would have waited for without us, too:
+// it can't have stopped before the tracing thread last had nothing to do. Without
+// real-time priority that may itself have waited for a CPU, and nothing is known.
+func (t *Tracer) StoppedSince(sent time.Duration) time.Duration {
+	if !t.RealTime {
+		return sent
+	}
+	return max(sent, t.awake-awakeLatency)
 }
 
 const eventStop = 128 // PTRACE_EVENT_STOP

@@ -84,3 +84,23 @@ func onOneCPU(t *testing.T) {
 		confine(&all)
 	})
 }
+
+// A thread that waits for a CPU is not held by us; one whose stop waits for the
+// tracing thread is.
+func TestStoppedSince(t *testing.T) {
+	const ms = time.Millisecond
+	for _, c := range []struct {
+		sent, awake, want time.Duration
+		realTime          bool
+	}{
+		{sent: 100 * ms, awake: 99 * ms, want: 100 * ms, realTime: true},               // sent while others were served
+		{sent: 100 * ms, awake: 100*ms + 50_000, want: 100 * ms, realTime: true},       // woke up at once
+		{sent: 100 * ms, awake: 150 * ms, want: 150*ms - awakeLatency, realTime: true}, // the thread had no CPU
+		{sent: 100 * ms, awake: 150 * ms, want: 100 * ms, realTime: false},             // or we had none
+	} {
+		tr := &Tracer{awake: c.awake, RealTime: c.realTime}
+		if got := tr.StoppedSince(c.sent); got != c.want {
+			t.Errorf("sent at %v, awake at %v, real-time %v: %v, want %v", c.sent, c.awake, c.realTime, got, c.want)
+		}
+	}
+}
