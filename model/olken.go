@@ -64,19 +64,16 @@ func (o *Olken) Bytes() uint64 { return o.index.bytes() + o.order.bytes() }
 // time undefined.
 func (o *Olken) Touch(blocks, dist, time []uint64) error {
 	var slots [batch]*uint32
-	var runs touchRuns
 	for len(blocks) > 0 {
 		if o.tooMany {
 			return ErrTooManyBlocks
 		}
 		n := min(len(blocks), batch, int(o.order.end-o.order.now))
-		runs.cut(blocks[:n])
-		found := o.index.find(runs.block[:runs.n], &slots)
-		n = int(runs.start[found])
+		n = o.index.find(blocks[:n], &slots)
 		if time == nil {
-			o.count(slots[:found], &runs, dist[:n])
+			o.count(slots[:n], dist[:n])
 		} else {
-			o.countTimes(slots[:found], &runs, dist[:n], time[:n])
+			o.countTimes(slots[:n], dist[:n], time[:n])
 			time = time[n:]
 		}
 		blocks, dist = blocks[n:], dist[n:]
@@ -87,69 +84,30 @@ func (o *Olken) Touch(blocks, dist, time []uint64) error {
 	return nil
 }
 
-// touchRuns is a batch of touches cut into runs of touches of one block: all but
-// the first of a run are at distance 0, and need neither look-up nor counting.
-type touchRuns struct {
-	n     int
-	block [batch]uint64
-	start [batch + 1]uint8 // and behind the last run, the number of touches
-}
-
-func (r *touchRuns) cut(blocks []uint64) {
-	n, last := 0, ^blocks[0]
-	for i, b := range blocks {
-		// without a branch, which could not be predicted
-		r.block[n%batch], r.start[n%batch] = b, uint8(i)
-		if b != last {
-			n++
-		}
-		last = b
-	}
-	r.n = n
-	r.start[n] = uint8(len(blocks))
-}
-
-// repeats is the number of touches of run i after its first.
-func (r *touchRuns) repeats(i int) uint32 {
-	return uint32(r.start[(i+1)%len(r.start)]-r.start[i%len(r.start)]) - 1
-}
-
-func (o *Olken) count(slots []*uint32, runs *touchRuns, dist []uint64) {
-	clear(dist)
+func (o *Olken) count(slots []*uint32, dist []uint64) {
 	for i, slot := range slots {
 		p := *slot
-		d := Infinite
-		if p != coldPos {
-			d = uint64(o.order.take(p))
-		} else {
-			o.order.live++
-		}
-		dist[runs.start[i]] = d
-		o.order.skip(runs.repeats(i))
 		*slot = o.order.now
-		o.order.advance()
+		if p == coldPos {
+			o.order.push()
+			dist[i] = Infinite
+		} else {
+			dist[i] = uint64(o.order.move(p))
+		}
 	}
 }
 
-func (o *Olken) countTimes(slots []*uint32, runs *touchRuns, dist, time []uint64) {
-	clear(dist)
-	for i := range time {
-		time[i] = 1
-	}
+func (o *Olken) countTimes(slots []*uint32, dist, time []uint64) {
 	for i, slot := range slots {
 		p := *slot
-		d, t := Infinite, Infinite
-		if p != coldPos {
-			t = o.order.since(p)
-			d = uint64(o.order.take(p))
-		} else {
-			o.order.live++
-		}
-		at := runs.start[i]
-		dist[at], time[at] = d, t
-		o.order.skip(runs.repeats(i))
 		*slot = o.order.now
-		o.order.advance()
+		if p == coldPos {
+			o.order.push()
+			dist[i], time[i] = Infinite, Infinite
+			continue
+		}
+		time[i] = o.order.since(p)
+		dist[i] = uint64(o.order.move(p))
 	}
 }
 

@@ -102,15 +102,6 @@ func (r *recency) advance() {
 	}
 }
 
-// skip hands out n positions that stay free. There must be room for one more.
-func (r *recency) skip(n uint32) {
-	run := r.now >> runShift
-	r.now += n
-	if r.now>>runShift != run {
-		r.close(run)
-	}
-}
-
 // move replaces the live position p by position now and returns how many live
 // positions were above p. The bitmap must not be full.
 func (r *recency) move(p uint32) uint32 {

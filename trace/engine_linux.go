@@ -114,8 +114,10 @@ func FindEngine() (dir string, err error) {
 	if dir := findFile("valgrind", toolName); dir != "" {
 		return dir, nil
 	}
-	return "", errors.New("instrumentation engine not built: run `make -C trace/valgrind` (needs the packages valgrind and gcc), or set RDX_ENGINE to its folder")
+	return "", errNotBuilt
 }
+
+var errNotBuilt = errors.New("instrumentation engine not built: run `make -C trace/valgrind` (needs the packages valgrind and gcc), or set RDX_ENGINE to its folder")
 
 // findFile looks where an engine of this kind may have been built.
 func findFile(kind, name string) (dir string) {
@@ -163,6 +165,8 @@ func valgrindCommand(ctx context.Context, program, tmp, socket string, cmd Comma
 			return nil, err
 		}
 		dir = d
+	} else if _, err := os.Stat(filepath.Join(dir, toolName)); err != nil {
+		return nil, fmt.Errorf("engine %s: %w", dir, errNotBuilt)
 	}
 	vg, err := launcher()
 	if err != nil {

@@ -187,6 +187,10 @@ func TestEngineMissing(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(), "packages valgrind and gcc") {
 		t.Errorf("error %v", err)
 	}
+	_, err = Run(context.Background(), Command{Args: []string{"/bin/true"}}, Options{Engine: t.TempDir()}, func([]model.Access) {})
+	if err == nil || !strings.Contains(err.Error(), "packages valgrind and gcc") {
+		t.Errorf("error %v", err)
+	}
 	dir := engineDir(t)
 	t.Setenv("PATH", t.TempDir())
 	_, err = Run(context.Background(), Command{Args: []string{"/bin/true"}}, Options{Engine: dir}, func([]model.Access) {})

@@ -144,16 +144,19 @@ type log2Sink struct {
 func (s *log2Sink) add(a []model.Access) error {
 	s.ops.add(a)
 	for i := range a {
-		s.blocks = s.blocks[:0]
 		for b, last := s.gran.Span(&a[i]); ; b++ {
 			s.blocks = append(s.blocks, b)
 			if b == last {
 				break
 			}
 		}
-		s.n += uint64(len(s.blocks))
-		if err := s.stack.Touch(s.blocks); err != nil {
-			return err
+		// many at a time: the stack looks them up together
+		if len(s.blocks) >= 1024 || i == len(a)-1 {
+			s.n += uint64(len(s.blocks))
+			if err := s.stack.Touch(s.blocks); err != nil {
+				return err
+			}
+			s.blocks = s.blocks[:0]
 		}
 	}
 	return nil
