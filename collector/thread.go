@@ -143,6 +143,9 @@ func (s *Session) ThreadExited(tid int, status unix.WaitStatus) {
 	}
 	if t := s.threads[tid]; t != nil {
 		s.drain()
+		if t.shared.Ticks == 0 {
+			s.losses["threads that ended before their first tick"]++
+		}
 		s.dropThread(t)
 	}
 	delete(s.late, tid)
