@@ -27,8 +27,8 @@ type budget struct {
 }
 
 const (
-	// A tick costs its interrupt and the program: of a timer 1 to 2 µs. The
-	// interrupt of a hardware counter is far dearer on a virtual machine:
+	// A tick costs its interrupt and the program. Of a timer that is measured.
+	// The interrupt of a hardware counter is far dearer on a virtual machine:
 	// bench/overhead finds 45 to 65 µs.
 	timerTickNS, counterTickNS = 2000, 50_000
 	// Ticks for every sample: the more, the nearer the gaps between samples
@@ -63,8 +63,8 @@ func newBudget(target float64, c sampler.TwoTrap, unit string) budget {
 }
 
 // update takes the state of the session so far and says whether accept has
-// changed. Cost is what the target's threads lose: the time they are held,
-// the traps (two a hold, and those of other threads) and the ticks.
+// changed. Cost is what the target's threads lose: the time they are held and
+// wait to run again, the traps (two a hold, and those of other threads) and the ticks.
 func (b *budget) update(cpu uint64, stats sampler.Stats, held time.Duration) bool {
 	traps := b.trapNS * float64(2*stats.Holds+stats.OtherTraps+stats.OtherProcess)
 	cost := float64(held) + traps + b.tickNS*float64(stats.Ticks)

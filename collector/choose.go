@@ -6,6 +6,7 @@ import (
 	"os"
 	"slices"
 
+	"go.uber.org/zap"
 	"golang.org/x/sys/unix"
 
 	"github.com/rdx-profiler/rdx/sampler"
@@ -203,6 +204,9 @@ func (s *Session) loadClock(clock sampler.Clock) error {
 		s.kernel.Close()
 		return fmt.Errorf("start session: %w", err)
 	}
+	if s.tickCost, err = s.kernel.TickCost(); err != nil {
+		s.cfg.Log.Warn("the cost of a tick is assumed", zap.Error(err))
+	}
 	s.clock = clock
 	s.burst = s.cfg.Burst
 	if s.burst == AutoBurst {
@@ -262,6 +266,9 @@ func (s *Session) setSource(source sampler.Source) {
 		s.gap = s.cfg.gap
 	}
 	s.budget = newBudget(s.cfg.Overhead, s.calibration, source.Unit())
+	if !s.budget.counters && s.tickCost > 0 {
+		s.budget.tickNS = s.tickCost
+	}
 }
 
 // accessSource is PEBS or IBS, tried out.

@@ -48,7 +48,7 @@ func (s *Session) watchHalf(t *thread, ahead *sampler.Ahead, o *observation) {
 	}
 	o.half, o.pair, o.use = true, model.Censored, ahead.Stack
 	t.shared.Slots[0].Stacks = sampler.TrapStacks
-	o.epoch = t.currentEpoch()
+	t.enterEpoch(o)
 	t.slots[0].obs = o
 	for i, part := range ahead.Half[1:] {
 		if !s.arm(t, 1+i, part.Word, sampler.SlotUsed, part.Before, 1+part.Before) {

@@ -6,16 +6,17 @@ import (
 	"github.com/rdx-profiler/rdx/sampler/unwind"
 )
 
-// epochSamples is how many observations share one weight: enough for a steady
-// ratio, few enough to follow the program's phases (model notes: about twenty
-// epochs a run).
-const epochSamples = 50
+// epochHolds is how many holds' observations share one weight: enough for a
+// steady ratio, few enough to follow the program's phases (model notes: about
+// twenty epochs a run).
+const epochHolds = 50
 
 // epoch is a stretch of one thread's CPU time. Its observations share it
 // evenly, so that a phase in which the slots were busy, and few samples won
 // one, counts for as much as it lasted.
 type epoch struct {
-	number   int    // among the thread's, from 1
+	number   int // among the thread's, from 1
+	holds    int
 	cpu      uint64 // ns
 	accepted int    // observations, lost ones taken out
 	passed   int    // of them, found no slot, nor a reuse as far as was read ahead
@@ -24,13 +25,25 @@ type epoch struct {
 // perObservation is the CPU time one observation stands for, in nanoseconds.
 func (e *epoch) perObservation() float64 { return float64(e.cpu) / float64(max(e.accepted, 1)) }
 
-// currentEpoch counts one more observation in the thread's epoch.
-func (t *thread) currentEpoch() *epoch {
-	if t.epoch == nil || t.epoch.accepted >= epochSamples {
+// times is how many observations o counts for: as many as a hold should have
+// given, where it gave only this one.
+func (o *observation) times() int { return max(o.instead, 1) }
+
+// turnEpoch counts one more hold in the thread's epoch, or in a new one.
+func (t *thread) turnEpoch() {
+	if t.epoch == nil || t.epoch.holds >= epochHolds {
 		t.nextEpoch()
 	}
-	t.epoch.accepted++
-	return t.epoch
+	t.epoch.holds++
+}
+
+// enterEpoch counts the observation in the thread's epoch.
+func (t *thread) enterEpoch(o *observation) {
+	if t.epoch == nil {
+		t.nextEpoch()
+	}
+	t.epoch.accepted += o.times()
+	o.epoch = t.epoch
 }
 
 func (t *thread) nextEpoch() {
@@ -59,6 +72,7 @@ type observation struct {
 	pc      uint64 // of the accessing instruction
 	next    uint64 // where it leads, as the trap will report
 	epoch   *epoch
+	instead int // of so many of its hold
 
 	state    obsState
 	kind     model.Kind
@@ -101,7 +115,7 @@ type observation struct {
 func (o *observation) lost() {
 	if o.state != void {
 		o.state = void
-		o.epoch.accepted--
+		o.epoch.accepted -= o.times()
 	}
 }
 

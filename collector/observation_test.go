@@ -20,7 +20,8 @@ func newPairing() (*Session, *observation) {
 		calibration: sampler.TwoTrap{P10: 2900, P50: 3000, P90: 3100},
 	}
 	t := &thread{tid: 7, process: &process{pid: 1 << 30}, shared: new(sampler.Thread)}
-	o := &observation{process: t.process, tid: 7, pc: 0x1000, next: 0x1004, epoch: t.currentEpoch()}
+	o := &observation{process: t.process, tid: 7, pc: 0x1000, next: 0x1004}
+	t.enterEpoch(o)
 	t.slots[0] = watch{seq: 1, obs: o}
 	s.byIndex[3] = t
 	return s, o
@@ -114,16 +115,19 @@ func TestPairLosses(t *testing.T) {
 func TestEpochWeights(t *testing.T) {
 	th := &thread{shared: new(sampler.Thread)}
 	var all []*observation
-	for range epochSamples + 1 {
+	for i := range epochHolds + 1 {
 		th.shared.Sampled += 20_000_000
 		th.account()
-		all = append(all, &observation{epoch: th.currentEpoch()})
+		th.turnEpoch()
+		o := &observation{instead: i % 3}
+		th.enterEpoch(o)
+		all = append(all, o)
 	}
 	all[0].lost()
 	all[0].lost() // twice is once
 	var sum float64
 	for _, o := range all[1:] {
-		sum += o.epoch.perObservation()
+		sum += o.epoch.perObservation() * float64(o.times())
 	}
 	if want := float64(th.cpu); sum < 0.999*want || sum > 1.001*want {
 		t.Errorf("observations stand for %v ns of %v", sum, want)

@@ -76,7 +76,9 @@ func simulate(p population, rng *rand.Rand, slots int, gap, end float64, burst f
 		if after == 0 {
 			after = math.Inf(1)
 		}
-		o := &observation{epoch: t.currentEpoch(), after: int(burst)}
+		o := &observation{after: int(burst)}
+		t.turnEpoch()
+		t.enterEpoch(o)
 		seen = append(seen, o)
 		if after <= burst {
 			o.state, o.kind, o.counted, o.native = done, model.Reuse, int(after), after

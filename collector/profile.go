@@ -29,6 +29,7 @@ func (s *Session) profile() (*model.Profile, error) {
 		Block:         s.block(),
 		BinsPerOctave: s.cfg.BinsPerOctave,
 		Caches:        s.cfg.Caches,
+		PerHold:       s.perHold(),
 	}
 	if all := s.allProcesses(); len(all) > 0 {
 		p.Command = all[len(all)-1].command
@@ -43,7 +44,7 @@ func (s *Session) profile() (*model.Profile, error) {
 		if o.state != done {
 			continue // counted as lost where it was lost
 		}
-		weight := o.epoch.perObservation()
+		weight := o.epoch.perObservation() * float64(o.times())
 		if n := watched[o.epoch]; o.passed && n > 0 {
 			passed++
 			continue
@@ -121,6 +122,7 @@ func (s *Session) profile() (*model.Profile, error) {
 	p.Comments = append(p.Comments, s.notes()...)
 	p.Comments = append(p.Comments,
 		fmt.Sprintf("thread held per sample: p50 %v, p99 %v", s.held.quantile(.5), s.held.quantile(.99)),
+		fmt.Sprintf("a tick costs %.1f µs, to run again after a hold %v", s.budget.tickNS/1000, s.resumes.quantile(.25)),
 		fmt.Sprintf("two traps with nothing between: p10 %.0f, p50 %.0f, p90 %.0f %s; the constant is subtracted", s.calibration.P10, s.calibration.P50, s.calibration.P90, s.clock.Unit),
 		fmt.Sprintf("attached to %d threads in %v, detached in %v", s.attached, s.attachTime.Round(time.Microsecond), s.detachTime.Round(time.Microsecond)),
 		fmt.Sprintf("overhead by the profiler's own account: %.2f%% of the sampled CPU time", 100*s.budget.spent),
@@ -141,11 +143,14 @@ func (s *Session) watched() map[*epoch]int {
 	n := make(map[*epoch]int)
 	for _, o := range s.seen {
 		if o.state == done && o.counted == 0 {
-			n[o.epoch]++
+			n[o.epoch] += o.times()
 		}
 	}
 	return n
 }
+
+// perHold is the number of samples for each hold, 0 if there was none.
+func (s *Session) perHold() float64 { return float64(s.uses) / float64(max(s.holdsUsed, 1)) }
 
 // rateComment says how the access rate was obtained, and how reading ahead
 // went.

@@ -75,7 +75,7 @@ func (s *Session) sampleReported(t *thread) {
 	}
 	t.shared.Slots[slot].UseClock = o.useClock
 	t.shared.Slots[slot].Stacks = sampler.TrapStacks
-	o.epoch = t.currentEpoch()
+	t.enterEpoch(o)
 	s.unplaced = append(s.unplaced, o)
 	t.slots[slot].obs = o
 	s.seen = append(s.seen, o)

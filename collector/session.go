@@ -181,7 +181,10 @@ type Session struct {
 	reading     durations        // of reading ahead
 	reached     lengths          // of bursts without a reuse
 	burst       int
-	lines       bool // samples are of lines, and each takes all slots of its thread
+	skip        []int // of the accesses of a hold, see skips
+	holdsUsed   int   // holds of which accesses were read ahead
+	uses        int   // of them
+	lines       bool  // samples are of lines, and each takes all slots of its thread
 	rates       rates
 	calibrated  time.Duration // when the constant was measured last
 	budget      budget
@@ -194,6 +197,8 @@ type Session struct {
 	took        [3]*model.Hist // by stack, wall time from use to end in ns
 	pruned      int
 	held        durations
+	tickCost    float64   // of the CPU clock, ns; 0: could not be measured
+	resumes     durations // waits to run again after a hold
 	trap        sampler.Trap
 	exit        ExitStatus
 	err         error // the first that ended the session early
@@ -342,10 +347,15 @@ func (s *Session) begin() error {
 // holdLosers has samples held that won no slot, where holding them is of use:
 // where the thread is read ahead of.
 func (s *Session) holdLosers() error {
-	if s.burst == 0 || !sampler.ReadsAhead || s.groups() || s.source.Reports() != sampler.NoAccess {
+	if !s.readsLosers() {
 		return nil
 	}
 	return s.kernel.HoldLosers()
+}
+
+// readsLosers says whether samples that are not watched are of use.
+func (s *Session) readsLosers() bool {
+	return s.burst > 0 && sampler.ReadsAhead && !s.groups() && s.source.Reports() == sampler.NoAccess
 }
 
 // Wait samples until the duration is over, the context ends or the target
@@ -462,7 +472,7 @@ func (s *Session) tick() Progress {
 	}
 	sum := s.total(false)
 	s.watch(sum, stats)
-	if s.budget.update(sum.cpu, stats, s.held.sum) {
+	if s.budget.update(sum.cpu, stats, s.held.sum+s.resumed()) {
 		if err := s.kernel.SetAccept(s.budget.accept); err != nil {
 			s.fail(err)
 		}
@@ -513,6 +523,9 @@ func (s *Session) fail(err error) {
 
 // lose counts a sample that did not become an observation.
 func (s *Session) lose(reason string) { s.losses["lost: "+reason]++ }
+
+// loseHold counts the samples of a hold that gave none.
+func (s *Session) loseHold(reason string) { s.losses["lost: "+reason] += int64(len(s.skips())) }
 
 // closeAll stops sampling and ends all observations.
 func (s *Session) closeAll() {

@@ -36,6 +36,9 @@ type thread struct {
 	ticks uint64 // of shared.Ticks: likewise
 	cpu   uint64 // sampled so far, in the source's unit: CPU time or accesses
 	epoch *epoch
+	// waited is how long it had waited to run when waiting was set.
+	waited  time.Duration
+	waiting bool
 	// reported is the access of the thread on hold, if its source tells.
 	reported *reported
 }
@@ -59,6 +62,7 @@ func (s *Session) ThreadStarted(pid, tid int) {
 		p = newProcess(pid)
 		s.processes[pid] = p
 		s.probeHeap(p)
+		s.locate.Prepare(pid)
 	}
 	if err := s.addThread(p, tid); gone(err) {
 		return // as we will be told
@@ -185,6 +189,7 @@ func (s *Session) Hold(tid int, signal unix.Signal) (ours, running bool) {
 	if err := s.placement.Note(int(t.shared.HoldCpu)); err != nil {
 		s.fail(err)
 	}
+	s.noteResume(t)
 	t.release()
 	s.held.add(sampler.Monotonic() - s.tracer.StoppedSince(time.Duration(t.shared.HoldTime)))
 	return ours, !s.locate.InSyscall
@@ -269,6 +274,7 @@ func (l lateHolds) take(tid int, signal unix.Signal) bool {
 // sample takes an access of the held thread: reads ahead for its reuse, and
 // watches for it in the slot it has won if it does not come so soon.
 func (s *Session) sample(t *thread) {
+	t.turnEpoch()
 	if s.source.Reports() != sampler.NoAccess {
 		s.sampleReported(t)
 		return
@@ -286,23 +292,16 @@ func (s *Session) sample(t *thread) {
 	if t.shared.HoldSlot != sampler.NoSlot && s.wantStretch() && s.armStretch(t) {
 		return
 	}
-	// The sampled access is a random one of those after the tick: a timer
-	// stops a thread most often at slow accesses; some way on, the choice no
-	// longer depends on them.
-	skip := 0
-	if s.burst > 0 {
-		skip = s.rand.IntN(s.burst)
-	}
 	s.locate.StackTop = t.shared.StackTop
 	start := sampler.Monotonic()
-	ahead, err := s.locate.Ahead(t.process.pid, t.tid, skip, s.burst, s.block(), s.rand.IntN)
+	ahead, err := s.locate.Ahead(t.process.pid, t.tid, s.skips(), s.burst, s.block(), s.rand.IntN)
 	s.reading.add(sampler.Monotonic() - start)
 	if err != nil {
 		var declined *sampler.Declined
 		if errors.As(err, &declined) {
-			s.lose(declined.Label())
+			s.loseHold(declined.Label())
 		} else {
-			s.lose("held thread not readable")
+			s.loseHold("held thread not readable")
 		}
 		return
 	}
@@ -310,59 +309,109 @@ func (s *Session) sample(t *thread) {
 		s.inSyscall++
 	}
 	s.ends[ahead.End]++
-	s.readAhead += ahead.After
-	if ahead.Reuse == 0 {
-		s.reached.add(ahead.After)
-	}
+	s.readAhead += ahead.Accesses
+	s.holdsUsed++
+	s.uses += 1 + len(ahead.Others)
+	instead := len(s.skip) / (1 + len(ahead.Others))
 	// Libraries of a program that just started are not known yet.
 	t.process.note(ahead.Use.PC)
 	t.process.refresh()
+	for i := range ahead.Others {
+		s.readOnly(t, &ahead.Others[i], 1)
+	}
+	// That no other thread comes in between can't be read ahead.
+	if ahead.Reuse == 0 || g != nil && len(g.members) > 1 {
+		if t.shared.HoldSlot != sampler.NoSlot {
+			s.watchFor(t, &ahead, instead)
+			return
+		}
+	}
+	s.readOnly(t, &ahead.Followed, instead)
+}
 
+// usesPerHold are so many because most of a hold's cost does not depend on
+// them, and few enough that those of a hold have not all the same to tell: they
+// lie within some hundred accesses.
+const usesPerHold = 8
+
+// skips draws the accesses to be sampled of a hold. They are random ones of
+// those after the tick: a timer stops a thread most often at slow accesses; some
+// way on, the choice no longer depends on them.
+func (s *Session) skips() []int {
+	if s.skip == nil {
+		s.skip = make([]int, 1)
+		if s.readsLosers() {
+			s.skip = make([]int, usesPerHold)
+		}
+	}
+	for i := range s.skip {
+		if s.burst > 0 {
+			s.skip[i] = s.rand.IntN(s.burst)
+		}
+	}
+	return s.skip
+}
+
+// observe makes an observation of a sampled access.
+func (s *Session) observe(t *thread, f *sampler.Followed) *observation {
+	if f.Reuse == 0 {
+		s.reached.add(f.After)
+	}
 	o := &observation{
 		process: t.process,
 		tid:     t.tid,
 		op:      model.Load,
-		pc:      ahead.Use.PC,
-		next:    ahead.Use.Next,
-		after:   ahead.After,
-		addr:    max(ahead.Use.Addr, ahead.Word),
+		pc:      f.Use.PC,
+		next:    f.Use.Next,
+		after:   f.After,
+		addr:    max(f.Use.Addr, f.Word),
 		stack:   s.chooseStack(t.process),
 	}
-	s.unplaced = append(s.unplaced, o)
-	if ahead.Use.Store {
+	if f.Use.Store {
 		o.op = model.Store
 	}
-	// That no other thread comes in between can't be read ahead.
-	if ahead.Reuse > 0 && g != nil && len(g.members) > 1 {
-		o.counted, o.after = ahead.Reuse, 0
-	} else if ahead.Reuse > 0 {
-		o.state, o.kind, o.counted, o.distinct = done, model.Reuse, ahead.Reuse, ahead.Distinct
-		o.useStack = s.stacks.add(t, o.pc, ahead.Stack, o.addr)
-		o.reuse = s.stacks.add(t, ahead.ReusePC, ahead.ReuseStack, 0)
-		o.epoch = t.currentEpoch()
-		s.seen = append(s.seen, o)
+	s.unplaced = append(s.unplaced, o)
+	return o
+}
+
+// readOnly takes an access that is not watched, for what was read ahead of it:
+// its reuse, or that there is none so soon.
+func (s *Session) readOnly(t *thread, f *sampler.Followed, instead int) {
+	o := s.observe(t, f)
+	o.state = done
+	o.useStack = s.stacks.add(t, o.pc, f.Stack, o.addr)
+	o.instead = instead
+	t.enterEpoch(o)
+	if f.Reuse > 0 {
+		o.kind, o.counted, o.distinct = model.Reuse, f.Reuse, f.Distinct
+		o.reuse = s.stacks.add(t, f.ReusePC, f.ReuseStack, 0)
 		s.pairs++
-		return
+	} else {
+		o.kind, o.passed, o.counted = model.Censored, true, f.After+1
+		o.epoch.passed += o.times()
 	}
-	if t.shared.HoldSlot == sampler.NoSlot {
-		o.state, o.kind, o.passed, o.counted = done, model.Censored, true, ahead.After+1
-		o.useStack = s.stacks.add(t, o.pc, ahead.Stack, o.addr)
-		o.epoch = t.currentEpoch()
-		o.epoch.passed++
-		s.seen = append(s.seen, o)
-		return
+	s.seen = append(s.seen, o)
+}
+
+// watchFor watches for an access's reuse in the slot the thread has won.
+func (s *Session) watchFor(t *thread, ahead *sampler.Ahead, instead int) {
+	g := t.process.group
+	o := s.observe(t, &ahead.Followed)
+	o.instead = instead
+	if ahead.Reuse > 0 {
+		o.counted, o.after = ahead.Reuse, 0
 	}
 	if ahead.Before > beforeMost {
 		s.lose("word touched too often before the use")
 		return
 	}
 	if s.lines {
-		s.watchHalf(t, &ahead, o)
+		s.watchHalf(t, ahead, o)
 		return
 	}
 	slot := int(t.shared.HoldSlot)
 	if s.arm(t, slot, ahead.Word, sampler.SlotArmed, ahead.Before, 2+ahead.Before) {
-		o.epoch = t.currentEpoch()
+		t.enterEpoch(o)
 		o.use = ahead.Stack
 		t.shared.Slots[slot].Stacks = sampler.TrapStacks
 		o.word = ahead.Word
@@ -510,6 +559,6 @@ func (t *thread) expireHold(s *Session) {
 	if t.shared.Hold != 0 && sampler.Monotonic()-time.Duration(t.shared.HoldTime) > holdTimeout {
 		s.late.expect(t)
 		t.shared.Hold, t.reported = 0, nil
-		s.lose("hold did not stop the thread")
+		s.loseHold("hold did not stop the thread")
 	}
 }

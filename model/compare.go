@@ -33,7 +33,7 @@ func (q Point) Estimate() Estimate { return Estimate{q.MissRatio, q.Low, q.High}
 // The number of observations behind the sum is taken as Poisson; if they
 // weigh differently, as one with the same mean and variance. What
 // Kaplan-Meier and the conversion add is left out.
-func PerAccess(records []*Record, value func(*Record) float64, accesses float64, observations int64, alpha float64) Estimate {
+func (p *Profile) PerAccess(records []*Record, value func(*Record) float64, accesses float64, observations int64, alpha float64) Estimate {
 	if !(accesses > 0) || observations <= 0 {
 		return Estimate{}
 	}
@@ -41,9 +41,9 @@ func PerAccess(records []*Record, value func(*Record) float64, accesses float64,
 	for _, r := range records {
 		v := value(r)
 		sum += v
-		squares += v * v / float64(max(r.Observations, 1))
+		squares += v * v / p.independent(r)
 	}
-	unit := accesses / float64(observations) // what one more observation would weigh
+	unit := accesses / p.Independent(observations) // what one more observation would weigh
 	k := 0.0
 	if sum > 0 {
 		unit = squares / sum

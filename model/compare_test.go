@@ -20,7 +20,7 @@ func TestPerAccessSignificance(t *testing.T) {
 			w := 500 + 1000*rng.Float64()
 			records = append(records, &Record{Observations: 1, Misses: []float64{w}})
 		}
-		return PerAccess(records, misses, observations*1000, observations, 0.05)
+		return new(Profile).PerAccess(records, misses, observations*1000, observations, 0.05)
 	}
 	for _, c := range []struct{ before, after, least, most float64 }{
 		{40, 40, 0.02, 0.065},
@@ -42,10 +42,10 @@ func TestPerAccessSignificance(t *testing.T) {
 }
 
 func TestPerAccess(t *testing.T) {
-	none := PerAccess(nil, nil, 1e6, 1000, 0.05)
+	none := new(Profile).PerAccess(nil, nil, 1e6, 1000, 0.05)
 	near(t, "nothing seen", none.Value, 0, 0)
 	near(t, "but up to", none.High, 0.0036889, 1e-6)
-	ten := PerAccess([]*Record{{Observations: 10, Misses: []float64{1e4}}}, func(r *Record) float64 { return r.Misses[0] }, 1e6, 1000, 0.05)
+	ten := new(Profile).PerAccess([]*Record{{Observations: 10, Misses: []float64{1e4}}}, func(r *Record) float64 { return r.Misses[0] }, 1e6, 1000, 0.05)
 	near(t, "ten", ten.Value, 0.01, 1e-12)
 	near(t, "low", ten.Low, 0.0047954, 1e-6)
 	near(t, "high", ten.High, 0.0183904, 1e-6)

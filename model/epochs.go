@@ -20,7 +20,7 @@ func (k epochKey) compare(o epochKey) int {
 }
 
 // epochGroups are the epochs that estimates use: a thread's joined until they
-// have leastEpoch observations or, in a large profile, one in mostEpochs of
+// have leastEpoch independent observations or, in a large profile, one in mostEpochs of
 // all. What is left at a thread's end belongs to the group before it. Threads
 // with less than that in all, of which nothing can be told one by one, share
 // the last group.
@@ -31,12 +31,13 @@ type epochGroups struct {
 }
 
 func (p *Profile) epochGroups() *epochGroups {
-	seen := map[epochKey]int64{}
-	var all int64
+	seen := map[epochKey]float64{} // independent observations
+	all := 0.0
 	for i := range p.Records {
 		if r := &p.Records[i]; r.outcome() {
-			seen[epochOf(r)] += r.Observations
-			all += r.Observations
+			n := p.independent(r)
+			seen[epochOf(r)] += n
+			all += n
 		}
 	}
 	keys := make([]epochKey, 0, len(seen))
@@ -53,7 +54,7 @@ func (p *Profile) epochGroups() *epochGroups {
 		}
 		thread := keys[:end]
 		keys = keys[end:]
-		group, begin, n := g.rest, 0, int64(0) // group of the thread so far
+		group, begin, n := g.rest, 0, 0.0 // group of the thread so far
 		for i, k := range thread {
 			if n += seen[k]; n < least {
 				continue

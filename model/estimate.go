@@ -143,7 +143,7 @@ func (p *Profile) estimate() (*estimate, error) {
 		}
 		s := e.of(r)
 		s.mass.N += r.Observations
-		each := r.Accesses * r.Accesses / float64(max(r.Observations, 1))
+		each := r.Accesses * r.Accesses / p.independent(r)
 		e.each(r, func(i int, share float64) {
 			s.seen.add(r.Kind, i, r.Accesses*share)
 			s.squares.add(r.Kind, i, each*share)
@@ -169,11 +169,11 @@ func (p *Profile) estimate() (*estimate, error) {
 // stratify makes a stratum for each thread with enough observations, and last
 // one for the others.
 func (e *estimate) stratify(p *Profile) {
-	count := map[int]int64{} // observations that ended, of each thread with groups of its own
+	count := map[int]float64{} // observations that ended, of each thread with groups of its own
 	for i := range p.Records {
 		if r := &p.Records[i]; r.outcome() {
 			if g := e.groups.group(r); g != e.groups.rest && r.Kind != Censored && r.Kind != Pruned {
-				count[e.groups.first[g].tid] += r.Observations
+				count[e.groups.first[g].tid] += p.independent(r)
 			}
 		}
 	}

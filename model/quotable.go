@@ -1,27 +1,38 @@
 package model
 
 // Quotable is the index of the largest cache with predicted misses worth
-// looking at: at least 10 in n observations, below which a miss ratio is
-// chance. It is -1 if there is none. Derive must have run.
+// looking at: with at least 10 independent observations behind them, below which
+// a miss ratio is chance. It is -1 if there is none. Derive must have run.
 func (p *Profile) Quotable() int {
-	var n int64
-	var accesses float64
-	misses := make([]float64, len(p.Caches))
+	seen := make([]float64, len(p.Caches)) // misses, in independent observations
 	for i := range p.Records {
 		r := &p.Records[i]
-		if r.Kind == Lost || r.Kind == FalseSharing {
+		if r.Kind == Lost || r.Kind == FalseSharing || !(r.Accesses > 0) {
 			continue
 		}
-		n += r.Observations
-		accesses += r.Accesses
-		for c := range min(len(misses), len(r.Misses)) {
-			misses[c] += r.Misses[c]
+		for c := range min(len(seen), len(r.Misses)) {
+			seen[c] += min(r.Misses[c]/r.Accesses, 1) * p.independent(r)
 		}
 	}
-	for c := len(misses) - 1; c >= 0; c-- {
-		if n > 0 && misses[c] > 0 && misses[c]*float64(n) >= 10*accesses {
+	for c := len(seen) - 1; c >= 0; c-- {
+		if seen[c] >= 10 {
 			return c
 		}
 	}
 	return -1
 }
+
+// independent is as how many independent observations a record's count: those
+// that were read ahead share their hold with others, and are taken for one,
+// which is the least they can be.
+func (p *Profile) independent(r *Record) float64 {
+	n := float64(max(r.Observations, 1))
+	if r.Exact {
+		n /= max(p.PerHold, 1)
+	}
+	return n
+}
+
+// Independent is the least number of independent observations that n of the
+// profile's can be taken for.
+func (p *Profile) Independent(n int64) float64 { return float64(n) / max(p.PerHold, 1) }

@@ -11,7 +11,7 @@ type Located struct {
 	Size  int // bytes
 	Store bool
 	PC    uint64 // of the accessing instruction
-	Next  uint64 // where it leads, which a trap on x86 reports
+	Next  uint64 // where it leads, which a trap on x86 reports; of what may be watched
 }
 
 // Words is the number of aligned words the access overlaps.
@@ -41,20 +41,32 @@ func reported(operands []operand.Access, addr uint64, store bool) Located {
 	return use
 }
 
-// Ahead is what reading ahead of a held thread has found. Its slices are
-// valid until the next call.
+// Ahead is what reading ahead of a held thread has found.
 type Ahead struct {
-	// Use is the sampled access, and Word one of the words it overlaps.
-	Use  Located
-	Word uint64
+	// Followed is the access that may be watched, and Others are further ones
+	// of the same hold.
+	Followed
+	Others []Followed
 	// Before is the number of instructions that touch Word before Use does:
 	// traps to let pass.
 	Before int
 	// Half is the half line with Word in it: Word, the other word of its
 	// aligned pair, the other two.
 	Half [4]Part
-	// Stack is the call stack at the end of the use's instruction; nil on
-	// arm64, where the trap has it.
+	// Accesses is how many were read ahead.
+	Accesses int
+	// End says why reading ahead ended: "accesses done" if nothing was in
+	// the way.
+	End string
+}
+
+// Followed is a sampled access and what comes after it.
+type Followed struct {
+	// Use is the access, and Word one of the words it overlaps.
+	Use  Located
+	Word uint64
+	// Stack is the call stack before the use's instruction; nil on arm64, where
+	// the trap has it.
 	Stack *unwind.Snapshot
 
 	// Reuse is the reuse time in accesses if the next access to Word's block
@@ -68,9 +80,6 @@ type Ahead struct {
 	// After is the number of accesses read ahead after Use. Without a Reuse
 	// its time is greater.
 	After int
-	// End says why reading ahead ended: "accesses done" if nothing was in
-	// the way.
-	End string
 }
 
 // Part is a word of a half line, and how many traps at it are to be let pass:

@@ -2,11 +2,13 @@ package sampler
 
 import (
 	"errors"
+	"slices"
 
 	"golang.org/x/sys/unix"
 
 	"github.com/rdx-profiler/rdx/sampler/interp"
 	"github.com/rdx-profiler/rdx/sampler/operand"
+	"github.com/rdx-profiler/rdx/sampler/unwind"
 )
 
 // ReadsAhead says whether a Locator does more than find the next access.
@@ -29,7 +31,10 @@ type Locator struct {
 	layout    interp.XSAVELayout
 	xsave     []byte
 	touched   map[uint64]touch
-	blocks    map[uint64]struct{} // touched since the use
+	log       accessLog
+	uses      []use
+	stops     []stop
+	stack     unwind.Stack // as read while the thread is held, empty before
 	accessing map[codeAddress]uint64
 	// InSyscall: the thread that was looked at last stands in a system call. Who
 	// has not looked yet may set it.
@@ -53,96 +58,199 @@ func NewLocator() *Locator {
 		layout:    interp.ReadXSAVELayout(),
 		xsave:     make([]byte, 16384), // AMX tile data included
 		touched:   make(map[uint64]touch),
-		blocks:    make(map[uint64]struct{}),
+		log:       accessLog{last: make(map[uint64]int)},
 		accessing: make(map[codeAddress]uint64),
 	}
 }
 
-// Ahead reads ahead of the held thread tid of process pid: to the access
-// after the next skip ones, and up to burst accesses on from there. A reuse is
-// that of an aligned block of so many bytes. pick(n) chooses one of n. The
-// error is a *Declined: the sample is lost.
-func (l *Locator) Ahead(pid, tid, skip, burst, block int, pick func(n int) int) (Ahead, error) {
+// Prepare begins to find out what of a process can be read at no risk, so that
+// it is known when a thread is held.
+func (l *Locator) Prepare(pid int) {
+	l.memory.userfault.of(pid)
+	l.memory.userfault.scan.userfault()
+}
+
+// Ahead reads ahead of the held thread tid of process pid: to the accesses after
+// the next skips[i] ones each, of which the first is Ahead's own, and up to burst
+// accesses on from each of them. Where not so many can be read ahead, one of
+// those that can is taken instead. A reuse is that of an aligned block of so
+// many bytes. pick(n) chooses one of n. The error is a *Declined: the sample is
+// lost.
+func (l *Locator) Ahead(pid, tid int, skips []int, burst, block int, pick func(n int) int) (Ahead, error) {
 	if err := l.readRegs(pid, tid, samplePages); err != nil {
 		return Ahead{}, err
 	}
 	start := l.regs
 	l.machine.Start(&l.regs, &l.memory)
-	limit := limitFor(skip + 1)
-	end := l.machine.Run(limit)
-	all := l.machine.Accesses()
-	if len(all) == 0 {
+	l.log.reset(block)
+	far := slices.Max(skips)
+	end := l.machine.Run(limitFor(far + 1))
+	l.log.add(l.machine.Accesses())
+	if len(l.log.all) == 0 {
 		return l.operand(end, pick)
 	}
-	if len(all) <= skip {
-		// Not that many can be read ahead: take one of those that can.
-		skip = pick(len(all))
-		// The instructions allowed are as before, or it might not come as far.
-		l.regs, l.memory.pages = start, samplePages
-		l.machine.Start(&l.regs, &l.memory)
-		l.machine.Run(interp.Limit{Accesses: skip + 1, Instructions: limit.Instructions})
-		if all = l.machine.Accesses(); len(all) <= skip {
-			return Ahead{}, &Declined{Reason: "code or data ahead changed while it was read"}
+	l.uses = l.uses[:0]
+	for _, skip := range skips {
+		if skip >= len(l.log.all) {
+			skip = pick(len(l.log.all))
+		}
+		l.uses = append(l.uses, l.log.use(skip, pick))
+	}
+	var cause string
+	if len(l.log.all) <= far {
+		cause = ending(end)
+		l.log.match(l.uses, burst)
+	} else {
+		cause = l.follow(burst)
+	}
+
+	l.regs = start
+	l.machine.Rewind(&l.regs)
+	others := make([]Followed, len(skips))
+	if err := l.replay(others); err != nil {
+		return Ahead{}, err
+	}
+	for i, u := range l.uses {
+		f := &others[i]
+		if u.reuse >= 0 {
+			f.Reuse, f.Distinct = u.reuse-u.at, l.log.distinct(u.at, u.reuse)
+			f.After = f.Reuse
+		} else {
+			f.After = min(len(l.log.all)-1-u.at, burst)
 		}
 	}
-	l.machine.Regs(&l.regs)
-
-	a := all[skip]
-	ahead := Ahead{Use: Located{Addr: a.Addr, Size: int(a.Size), Store: a.Store, PC: a.PC, Next: l.regs.RIP}}
-	ahead.Word = ahead.Use.Word(pick(ahead.Use.Words()))
-	ahead.Before = instructionsTouching(all[:skip], a.Inst, ahead.Word)
+	u := l.uses[0]
+	ahead := Ahead{Followed: others[0], Others: others[1:], Accesses: len(l.log.all), End: cause}
+	if u.reuse >= 0 {
+		ahead.End = interp.AccessesDone.String()
+	}
+	before := l.log.all[:u.at]
+	inst := l.log.all[u.at].Inst
+	ahead.Before = instructionsTouching(before, inst, ahead.Word)
 	ahead.Half = halfLine(ahead.Word)
 	for i := range ahead.Half {
 		part := &ahead.Half[i]
-		last := a.Inst
+		last := inst
 		if i > 0 {
 			last++
 		}
-		part.Before = instructionsTouching(all, last, part.Word)
+		part.Before = instructionsTouching(before, last, part.Word)
 	}
-	ahead.Stack = l.snapshot()
-
-	l.follow(&ahead, all[skip+1:], burst, uint64(block))
 	return ahead, nil
 }
 
-// follow looks for the reuse in rest, the other accesses of the use's own
-// instruction, and then ahead of it.
-func (l *Locator) follow(ahead *Ahead, rest []interp.Access, burst int, block uint64) {
-	own := ahead.Word / block
-	clear(l.blocks)
+// follow reads on until all uses have their reuses, or burst accesses behind
+// them, and says why it ended.
+func (l *Locator) follow(burst int) string {
 	for {
-		for _, a := range rest {
-			ahead.After++
-			from, to := a.Addr/block, (a.Addr+uint64(a.Size)-1)/block
-			if from <= own && own <= to {
-				l.machine.Regs(&l.regs)
-				ahead.Reuse, ahead.Distinct = ahead.After, 1+len(l.blocks)
-				ahead.ReusePC, ahead.ReuseStack = a.PC, l.snapshot()
-				ahead.End = interp.AccessesDone.String()
-				return
-			}
-			for ; from <= to; from++ {
-				l.blocks[from] = struct{}{}
-			}
-		}
-		if ahead.After >= burst {
-			ahead.End = interp.AccessesDone.String()
-			return
+		l.log.match(l.uses, burst)
+		n := len(l.log.all)
+		if !slices.ContainsFunc(l.uses, func(u use) bool { return u.reuse < 0 && n-1-u.at < burst }) {
+			return interp.AccessesDone.String()
 		}
 		end := l.machine.Run(interp.Limit{Accesses: 1, Instructions: perAccess})
-		rest = l.machine.Accesses()
-		if len(rest) == 0 {
-			ahead.End = end.Cause.String()
-			if errors.Is(end.Err, errPages) {
-				ahead.End = errPages.Error()
-			}
-			if end.Cause == interp.Unsupported {
-				ahead.End += ": " + end.Op
-			}
-			return
+		if len(l.machine.Accesses()) == 0 {
+			return ending(end)
+		}
+		l.log.add(l.machine.Accesses())
+	}
+}
+
+// ending says why reading ahead ended.
+func ending(end interp.End) string {
+	switch {
+	case errors.Is(end.Err, errPages):
+		return errPages.Error()
+	case end.Cause == interp.Unsupported:
+		return end.Cause.String() + ": " + end.Op
+	}
+	return end.Cause.String()
+}
+
+// replay goes the same way once more for the call stacks at the uses and reuses,
+// before their instructions: a call's access is by the caller, a return's by who
+// returns.
+func (l *Locator) replay(to []Followed) error {
+	l.stops = l.stops[:0]
+	for i, u := range l.uses {
+		l.stops = append(l.stops, stop{u.at, i, false})
+		if u.reuse >= 0 {
+			l.stops = append(l.stops, stop{u.reuse, i, true})
 		}
 	}
+	slices.SortFunc(l.stops, func(a, b stop) int { return a.at - b.at })
+	done, first := 0, -1
+	var stack *unwind.Snapshot
+	for _, s := range l.stops {
+		a := l.log.all[s.at]
+		from := s.at
+		for from > 0 && l.log.all[from-1].Inst == a.Inst {
+			from--
+		}
+		if from != first {
+			if !l.runTo(&done, from) || !l.stepTo(a.PC) {
+				return errChanged
+			}
+			stack, first = l.snapshot(), from
+		}
+		f := &to[s.use]
+		if s.reuse {
+			f.ReusePC, f.ReuseStack = a.PC, stack
+			continue
+		}
+		f.Use = Located{Addr: a.Addr, Size: int(a.Size), Store: a.Store, PC: a.PC}
+		f.Word, f.Stack = l.uses[s.use].word, stack
+		if s.use == 0 {
+			if !l.runTo(&done, s.at+1) {
+				return errChanged
+			}
+			l.machine.Regs(&l.regs)
+			f.Use.Next = l.regs.RIP
+		}
+	}
+	return nil
+}
+
+var errChanged = &Declined{Reason: "code or data ahead changed while it was read"}
+
+// runTo replays up to the log's access number to, if done of them are; false if
+// other ones come than before.
+func (l *Locator) runTo(done *int, to int) bool {
+	for *done < to {
+		l.machine.Run(limitFor(to - *done))
+		again := l.machine.Accesses()
+		if len(again) == 0 {
+			return false
+		}
+		for i, a := range again[:min(len(again), len(l.log.all)-*done)] {
+			if want := l.log.all[*done+i]; a.PC != want.PC || a.Addr != want.Addr {
+				return false
+			}
+		}
+		*done += len(again)
+	}
+	return true
+}
+
+// stepTo replays instructions without accesses until the one at pc comes.
+func (l *Locator) stepTo(pc uint64) bool {
+	for range firstInstructions {
+		l.machine.Regs(&l.regs)
+		if l.regs.RIP == pc {
+			return true
+		}
+		end := l.machine.Run(interp.Limit{Accesses: 1, Instructions: 1})
+		if end.Cause != interp.InstructionLimit {
+			return false
+		}
+	}
+	return false
+}
+
+// stop is where the replay looks around: at a use or its reuse.
+type stop struct {
+	at, use int
+	reuse   bool
 }
 
 // Stretch looks for a stretch of about n accesses that begins at least lead
@@ -221,6 +329,7 @@ func (l *Locator) readRegs(pid, tid, pages int) error {
 	r.FSBase, r.GSBase = pr.Fs_base, pr.Gs_base
 	r.LoadVector = func(v *interp.Vector) error { return readVector(tid, l.layout, l.xsave, v) }
 	l.memory.pid, l.memory.pages = pid, pages
+	l.stack = unwind.Stack{}
 	return nil
 }
 
@@ -272,7 +381,7 @@ func (l *Locator) operand(end interp.End, pick func(n int) int) (Ahead, error) {
 	}
 	use := Located{Addr: a.Addr, Size: a.Size, Store: a.Store, PC: r.RIP, Next: r.RIP + uint64(in.Len)}
 	word := use.Word(pick(use.Words()))
-	ahead := Ahead{Use: use, Word: word, Half: halfLine(word), Stack: l.snapshot(), End: end.Cause.String() + ": " + end.Op}
+	ahead := Ahead{Followed: Followed{Use: use, Word: word, Stack: l.snapshot()}, Half: halfLine(word), End: ending(end)}
 	for i := range ahead.Half[1:] {
 		part := &ahead.Half[1+i]
 		for _, a := range l.operands {

@@ -39,10 +39,13 @@ const (
 	pstateNZCV = 0xf << 28
 )
 
+// Prepare has nothing to do: the code alone is read.
+func (l *Locator) Prepare(int) {}
+
 // Ahead finds the next access of the held thread tid of process pid. Of an
 // instruction with several, pick(n) chooses one of n. The error is a
 // *Declined: the sample is lost.
-func (l *Locator) Ahead(pid, tid, _, _, _ int, pick func(n int) int) (Ahead, error) {
+func (l *Locator) Ahead(pid, tid int, _ []int, _, _ int, pick func(n int) int) (Ahead, error) {
 	u, err := readUserRegs(tid)
 	if err != nil {
 		return Ahead{}, &Declined{Reason: "registers not readable"}
@@ -59,7 +62,7 @@ func (l *Locator) Ahead(pid, tid, _, _, _ int, pick func(n int) int) (Ahead, err
 	if err != nil {
 		return Ahead{}, err
 	}
-	return Ahead{Use: use, Word: use.Word(pick(use.Words())), End: "not read ahead on arm64"}, nil
+	return Ahead{Followed: Followed{Use: use, Word: use.Word(pick(use.Words()))}, End: "not read ahead on arm64"}, nil
 }
 
 // read reads one instruction.

@@ -1,6 +1,8 @@
 package sampler
 
 import (
+	"slices"
+
 	"github.com/rdx-profiler/rdx/bpf"
 	"github.com/rdx-profiler/rdx/sampler/interp"
 	"github.com/rdx-profiler/rdx/sampler/unwind"
@@ -29,12 +31,7 @@ func (l *Locator) snapshot() *unwind.Snapshot {
 	s.Regs.PC = r.RIP
 	copy(s.Regs.R[:], []uint64{g[interp.RAX], g[interp.RDX], g[interp.RCX], g[interp.RBX], g[interp.RSI], g[interp.RDI], g[interp.RBP], g[interp.RSP]})
 	copy(s.Regs.R[8:], g[8:])
-	buf := make([]byte, stackSize(s.Stack.Base, l.StackTop))
-	n, err := l.memory.read(s.Stack.Base, buf)
-	if err != nil {
-		return s // what is not copied is told by the walk
-	}
-	s.Stack.Data = buf[:n]
+	s.Stack.Data = l.copyStack(s.Stack.Base) // what is not copied is told by the walk
 	l.machine.Overlay(s.Stack.Base, s.Stack.Data)
 	return s
 }
@@ -47,4 +44,26 @@ func (l *Locator) HeldStack(pid, tid int) *unwind.Snapshot {
 	}
 	l.machine.Start(&l.regs, &l.memory)
 	return l.snapshot()
+}
+
+// belowStack is how much is copied below the stack pointer, on the same page:
+// what is read ahead may go deeper.
+const belowStack = 512
+
+// copyStack is the held thread's stack from sp up. It is read once a hold.
+func (l *Locator) copyStack(sp uint64) []byte {
+	if from := sp - l.stack.Base; from < uint64(len(l.stack.Data)) {
+		return slices.Clone(l.stack.Data[from:])
+	}
+	base := max(sp-min(sp, belowStack), sp&^4095)
+	buf := make([]byte, int(sp-base)+stackSize(sp, l.StackTop))
+	n, err := l.memory.read(base, buf)
+	if err != nil {
+		return nil
+	}
+	l.stack = unwind.Stack{Base: base, Data: buf[:n]}
+	if from := sp - base; from < uint64(n) {
+		return slices.Clone(buf[from:n])
+	}
+	return nil
 }

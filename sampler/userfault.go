@@ -27,10 +27,7 @@ type userfault struct {
 
 // allows says whether the n bytes at addr may be read.
 func (u *userfault) allows(pid int, addr uint64, n int) bool {
-	if u.pid != pid {
-		u.close()
-		u.pid, u.scan = pid, newFDScan(pid)
-	}
+	u.of(pid)
 	if !u.scan.userfault() {
 		return true
 	}
@@ -40,6 +37,14 @@ func (u *userfault) allows(pid int, addr uint64, n int) bool {
 		}
 	}
 	return true
+}
+
+// of turns to another process.
+func (u *userfault) of(pid int) {
+	if u.pid != pid {
+		u.close()
+		u.pid, u.scan = pid, newFDScan(pid)
+	}
 }
 
 func (u *userfault) close() {

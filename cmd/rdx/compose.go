@@ -209,7 +209,7 @@ func leastQuotable(p *model.Profile) float64 {
 			n += p.Records[i].Observations
 		}
 	}
-	return 10 / float64(max(n, 10))
+	return 10 / max(p.Independent(n), 10)
 }
 
 // quote writes a miss ratio, but not more of it than the profile can tell.

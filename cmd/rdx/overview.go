@@ -32,7 +32,8 @@ type overview struct {
 	Warnings     []string         `json:"warnings"`
 	Remarks      []string         `json:"remarks"`
 
-	below int64 // observations
+	below       int64 // observations
+	independent float64
 }
 
 type cacheMisses struct {
@@ -84,6 +85,7 @@ func survey(p *model.Profile) *overview {
 		}
 		o.Caches = append(o.Caches, m)
 	}
+	o.independent = p.Independent(o.Observations)
 	o.warn(p, unnamed)
 	return o
 }
@@ -97,8 +99,12 @@ func (o *overview) warn(p *model.Profile, unnamed int64) {
 		return
 	}
 	share := func(k int64) string { return percent(float64(k), n) }
-	if o.Observations < 1000 {
-		add("only %d observations: differences below %s are chance; profile longer", o.Observations, percent(min(10/n, 1), 1))
+	if o.independent < 1000 {
+		of := ""
+		if o.independent < n {
+			of = fmt.Sprintf(" from %.0f places in the run", o.independent)
+		}
+		add("only %d observations%s: differences below %s are chance; profile longer", o.Observations, of, percent(min(10/o.independent, 1), 1))
 	}
 	if strings.Contains(p.Clock.RateSource, "default") {
 		add("the access rate, %.3g per %s, is a default guess (see rdx attach --access-rate): all numbers of accesses, distances and misses scale with it",
@@ -235,7 +241,7 @@ func limits(remark string) bool {
 
 // missRatio does not claim more than the number of observations allows.
 func (o *overview) missRatio(c cacheMisses) string {
-	if least := 10 / float64(max(o.Observations, 10)); c.MissRatio < least {
+	if least := 10 / max(o.independent, 10); c.MissRatio < least {
 		return "less than " + percent(least, 1)
 	}
 	return percent(c.MissRatio, 1)

@@ -98,6 +98,33 @@ func New() *Machine {
 // Start begins a burst: regs are copied, everything read or written by an
 // earlier burst is forgotten.
 func (m *Machine) Start(regs *Regs, mem Memory) {
+	m.setRegs(regs)
+	m.mem = mem
+	clear(m.pages)
+	m.used = 0
+	for i := range m.tlb {
+		m.tlb[i] = none
+	}
+	m.burst++
+	m.cur = nil
+}
+
+// Rewind takes the burst back to its start, whose registers regs are: memory is
+// as it was read then.
+func (m *Machine) Rewind(regs *Regs) {
+	m.setRegs(regs)
+	for _, p := range m.pages {
+		if p.dirty {
+			p.data, p.dirty = *p.read, false
+			if p.code != nil {
+				m.codeWritten(p)
+			}
+		}
+	}
+	m.cur = nil
+}
+
+func (m *Machine) setRegs(regs *Regs) {
 	copy(m.r[:16], regs.GPR[:])
 	m.rip, m.flags = regs.RIP, regs.Flags
 	m.segBase = [4]uint64{0, regs.FSBase, regs.GSBase, 0}
@@ -107,14 +134,6 @@ func (m *Machine) Start(regs *Regs, mem Memory) {
 		m.vec = regs.Vector
 		m.vecReady()
 	}
-	m.mem = mem
-	clear(m.pages)
-	m.used = 0
-	for i := range m.tlb {
-		m.tlb[i] = none
-	}
-	m.burst++
-	m.cur = nil
 }
 
 // Regs stores the state before the next instruction. Vector is left alone if

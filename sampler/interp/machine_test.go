@@ -247,6 +247,45 @@ func TestStoresStayInTheBurst(t *testing.T) {
 }
 
 // An instruction that faults half-way leaves no trace.
+// Rewound, a burst goes the same way again, stores and written code included,
+// without a page being read twice.
+func TestRewind(t *testing.T) {
+	// Two increments of [rbx], then a store into the code: the inc of eax
+	// becomes a dec.
+	regs, mem := target(t, "48 ff 03  48 ff 03  c6 05 01 00 00 00 c8  ff c0  8b 0b")
+	m := New()
+	reads := &countedPages{pages: mem}
+	m.Start(regs, reads)
+	limit := Limit{Accesses: 100, Instructions: 5}
+	m.Run(limit)
+	var first, again Regs
+	m.Regs(&first)
+	accesses := append([]Access(nil), m.Accesses()...)
+	n := reads.n
+	if n == 0 || len(accesses) != 6 {
+		t.Fatalf("%d pages read, accesses %v", n, accesses)
+	}
+	m.Rewind(regs)
+	m.Run(limit)
+	m.Regs(&again)
+	if !reflect.DeepEqual(first.GPR, again.GPR) || first.RIP != again.RIP || !reflect.DeepEqual(accesses, m.Accesses()) {
+		t.Errorf("the second time:\n%x %v, the first:\n%x %v", again.GPR, m.Accesses(), first.GPR, accesses)
+	}
+	if reads.n != n {
+		t.Errorf("%d pages read again", reads.n-n)
+	}
+}
+
+type countedPages struct {
+	pages
+	n int
+}
+
+func (c *countedPages) ReadPage(addr uint64, buf *[pageSize]byte) error {
+	c.n++
+	return c.pages.ReadPage(addr, buf)
+}
+
 func TestFaultIsAtomic(t *testing.T) {
 	for _, c := range []string{"ff33", "8f0424", "a5", "c8100000", "c9", "50", "e800000000", "0fc7 0c24", "62f17e487f0424"} {
 		r, mem := target(t, c)

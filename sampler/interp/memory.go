@@ -37,6 +37,20 @@ type page struct {
 	code  *codePage // set once instructions of it have run in this burst
 	dirty bool
 	data  [pageSize]byte
+	// read is what data was before the burst's first store, if dirty.
+	read *[pageSize]byte
+}
+
+// write makes the page ready for a store.
+func (p *page) write() {
+	if p.dirty {
+		return
+	}
+	if p.read == nil {
+		p.read = new([pageSize]byte)
+	}
+	*p.read = p.data
+	p.dirty = true
 }
 
 func (m *Machine) log(addr uint64, n int32, store bool) {
@@ -102,7 +116,7 @@ func (m *Machine) store(addr uint64, n uint8, v uint64) {
 		return
 	}
 	p := m.at(addr)
-	p.dirty = true
+	p.write()
 	d := p.data[off : off+8]
 	switch n {
 	case 8:
@@ -132,10 +146,11 @@ func (m *Machine) read(addr uint64, b []byte) {
 func (m *Machine) write(addr uint64, b []byte) {
 	last := addr + uint64(len(b)) - 1
 	p, q := m.at(addr), m.at(last)
+	p.write()
+	q.write()
 	n := copy(p.data[addr&pageMask:], b)
 	copy(q.data[:], b[n:])
 	for _, p := range [2]*page{p, q} {
-		p.dirty = true
 		if p.code != nil {
 			m.codeWritten(p)
 		}

@@ -1,0 +1,65 @@
+// Needs: nothing.
+package sampler
+
+import (
+	"math/rand/v2"
+	"testing"
+
+	"github.com/rdx-profiler/rdx/sampler/interp"
+)
+
+// Reuses and distances are those that walking from each use finds.
+func TestAccessLog(t *testing.T) {
+	r := rand.New(rand.NewPCG(1, 2))
+	g := accessLog{last: make(map[uint64]int)}
+	for round := range 200 {
+		block := 8 << (round % 4)
+		g.reset(block)
+		var uses []use
+		for len(g.all) < 100 {
+			batch := make([]interp.Access, 1+r.IntN(3))
+			for i := range batch {
+				batch[i] = interp.Access{Addr: 0x1000 + uint64(r.IntN(600)), Size: 1 << r.IntN(6), Inst: int32(i)}
+			}
+			g.add(batch)
+			if len(uses) < 5 && r.IntN(4) == 0 {
+				uses = append(uses, g.use(r.IntN(len(g.all)), r.IntN))
+			}
+			if r.IntN(2) == 0 {
+				g.match(uses, 60)
+			}
+			// As uses are drawn before the first match, not later.
+			if g.matched > 0 && len(uses) < 5 {
+				g.matched = 0
+			}
+		}
+		g.match(uses, 60)
+		for i := 1; i < len(g.all); i++ {
+			if g.all[i].Inst < g.all[i-1].Inst {
+				t.Fatalf("instruction %d comes after %d", g.all[i].Inst, g.all[i-1].Inst)
+			}
+		}
+		for _, u := range uses {
+			seen := map[uint64]bool{}
+			reuse := -1
+			for at := u.at + 1; at < len(g.all); at++ {
+				from, to := g.blocks(g.all[at])
+				if from <= u.own && u.own <= to {
+					if at-u.at <= 60 || g.all[at].Inst == g.all[u.at].Inst {
+						reuse = at
+					}
+					break
+				}
+				for b := from; b <= to; b++ {
+					seen[b] = true
+				}
+			}
+			if u.reuse != reuse {
+				t.Fatalf("reuse of access %d: %d, want %d", u.at, u.reuse, reuse)
+			}
+			if got := g.distinct(u.at, u.reuse); reuse >= 0 && got != 1+len(seen) {
+				t.Fatalf("distance from %d to %d: %d, want %d", u.at, u.reuse, got, 1+len(seen))
+			}
+		}
+	}
+}
