@@ -117,7 +117,7 @@ func (s *Session) profile() (*model.Profile, error) {
 	count("ticks of the source without a memory access", stats.NoMemory)
 	count("lost: access without an address", stats.NoAddress)
 	count("lost: threads whose counters could not be read", uint64(sum.unclock))
-	count("samples without a slot, in whose place others of the time are watched", uint64(passed))
+	count("samples without a slot, in whose place others of the time are watched", uint64(passed+s.stoodFor))
 	count("source's counter shared with others, ns", sum.shared)
 	p.Comments = append(p.Comments, s.notes()...)
 	p.Comments = append(p.Comments,

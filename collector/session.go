@@ -184,6 +184,7 @@ type Session struct {
 	skip        []int // of the accesses of a hold, see skips
 	holdsUsed   int   // holds of which accesses were read ahead
 	uses        int   // of them
+	stoodFor    int   // of these, without a reuse so soon, where another of the hold is watched
 	lines       bool  // samples are of lines, and each takes all slots of its thread
 	rates       rates
 	calibrated  time.Duration // when the constant was measured last

@@ -316,17 +316,22 @@ func (s *Session) sample(t *thread) {
 	// Libraries of a program that just started are not known yet.
 	t.process.note(ahead.Use.PC)
 	t.process.refresh()
-	for i := range ahead.Others {
-		s.readOnly(t, &ahead.Others[i], 1)
-	}
 	// That no other thread comes in between can't be read ahead.
-	if ahead.Reuse == 0 || g != nil && len(g.members) > 1 {
-		if t.shared.HoldSlot != sampler.NoSlot {
-			s.watchFor(t, &ahead, instead)
-			return
+	watch := t.shared.HoldSlot != sampler.NoSlot && (ahead.Reuse == 0 || g != nil && len(g.members) > 1)
+	for i := range ahead.Others {
+		if f := &ahead.Others[i]; watch && f.Reuse == 0 {
+			// The one that is watched, a random one of them, stands for it, too.
+			s.stoodFor++
+			instead++
+		} else {
+			s.readOnly(t, f, 1)
 		}
 	}
-	s.readOnly(t, &ahead.Followed, instead)
+	if watch {
+		s.watchFor(t, &ahead, instead)
+	} else {
+		s.readOnly(t, &ahead.Followed, instead)
+	}
 }
 
 // usesPerHold are so many because most of a hold's cost does not depend on
@@ -402,7 +407,7 @@ func (s *Session) watchFor(t *thread, ahead *sampler.Ahead, instead int) {
 		o.counted, o.after = ahead.Reuse, 0
 	}
 	if ahead.Before > beforeMost {
-		s.lose("word touched too often before the use")
+		s.losses["lost: word touched too often before the use"] += int64(instead)
 		return
 	}
 	if s.lines {

@@ -43,10 +43,12 @@ func reported(operands []operand.Access, addr uint64, store bool) Located {
 
 // Ahead is what reading ahead of a held thread has found.
 type Ahead struct {
-	// Followed is the access that may be watched, and Others are further ones
-	// of the same hold.
+	// Followed is the access that may be watched: one, at random, of the Open
+	// ones whose reuse was not read ahead, if there are any, with that Index among
+	// all. Others are the further ones of the same hold, in order.
 	Followed
-	Others []Followed
+	Index, Open int
+	Others      []Followed
 	// Before is the number of instructions that touch Word before Use does:
 	// traps to let pass.
 	Before int

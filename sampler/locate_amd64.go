@@ -33,6 +33,7 @@ type Locator struct {
 	touched   map[uint64]touch
 	log       accessLog
 	uses      []use
+	watch     int // which of them may be watched
 	stops     []stop
 	stack     unwind.Stack // as read while the thread is held, empty before
 	accessing map[codeAddress]uint64
@@ -71,8 +72,7 @@ func (l *Locator) Prepare(pid int) {
 }
 
 // Ahead reads ahead of the held thread tid of process pid: to the accesses after
-// the next skips[i] ones each, of which the first is Ahead's own, and up to burst
-// accesses on from each of them. Where not so many can be read ahead, one of
+// the next skips[i] ones each, and up to burst accesses on from each of them. Where not so many can be read ahead, one of
 // those that can is taken instead. A reuse is that of an aligned block of so
 // many bytes. pick(n) chooses one of n. The error is a *Declined: the sample is
 // lost.
@@ -104,6 +104,8 @@ func (l *Locator) Ahead(pid, tid int, skips []int, burst, block int, pick func(n
 		cause = l.follow(burst)
 	}
 
+	open := l.chooseOpen(pick)
+
 	l.regs = start
 	l.machine.Rewind(&l.regs)
 	others := make([]Followed, len(skips))
@@ -119,8 +121,9 @@ func (l *Locator) Ahead(pid, tid int, skips []int, burst, block int, pick func(n
 			f.After = min(len(l.log.all)-1-u.at, burst)
 		}
 	}
-	u := l.uses[0]
-	ahead := Ahead{Followed: others[0], Others: others[1:], Accesses: len(l.log.all), End: cause}
+	u := l.uses[l.watch]
+	ahead := Ahead{Followed: others[l.watch], Index: l.watch, Open: open, Accesses: len(l.log.all), End: cause}
+	ahead.Others = slices.Delete(others, l.watch, l.watch+1)
 	if u.reuse >= 0 {
 		ahead.End = interp.AccessesDone.String()
 	}
@@ -137,6 +140,22 @@ func (l *Locator) Ahead(pid, tid int, skips []int, burst, block int, pick func(n
 		part.Before = instructionsTouching(before, last, part.Word)
 	}
 	return ahead, nil
+}
+
+// chooseOpen chooses one of the uses without a reuse so far, if there is one, to
+// be watched, and returns how many there are.
+func (l *Locator) chooseOpen(pick func(n int) int) (open int) {
+	l.watch = 0
+	var of []int
+	for i, u := range l.uses {
+		if u.reuse < 0 {
+			of = append(of, i)
+		}
+	}
+	if len(of) > 0 {
+		l.watch = of[pick(len(of))]
+	}
+	return len(of)
 }
 
 // follow reads on until all uses have their reuses, or burst accesses behind
@@ -200,7 +219,7 @@ func (l *Locator) replay(to []Followed) error {
 		}
 		f.Use = Located{Addr: a.Addr, Size: int(a.Size), Store: a.Store, PC: a.PC}
 		f.Word, f.Stack = l.uses[s.use].word, stack
-		if s.use == 0 {
+		if s.use == l.watch {
 			if !l.runTo(&done, s.at+1) {
 				return errChanged
 			}

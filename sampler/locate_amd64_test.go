@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"testing"
 	"time"
 
@@ -103,13 +104,20 @@ func TestSeveralUses(t *testing.T) {
 		if err != nil {
 			return err
 		}
-		for i, f := range append([]Followed{all.Followed}, all.Others...) {
+		if all.Open > 0 != (all.Reuse == 0) {
+			return fmt.Errorf("of %d open uses the one with a reuse after %d is to be watched", all.Open, all.Reuse)
+		}
+		open := all.Open
+		for i, f := range slices.Insert(all.Others, all.Index, all.Followed) {
+			if f.Reuse == 0 {
+				open--
+			}
 			alone, err := one.Ahead(h.pid, tid, skips[i:i+1], 255, block, first)
 			if err != nil {
 				return err
 			}
 			want := alone.Followed
-			if i > 0 {
+			if i != all.Index {
 				want.Use.Next = 0
 			}
 			if f.Use != want.Use || f.Word != want.Word || f.Reuse != want.Reuse || f.Distinct != want.Distinct || f.ReusePC != want.ReusePC || f.After != want.After {
@@ -127,6 +135,9 @@ func TestSeveralUses(t *testing.T) {
 					steps++
 				}
 			}
+		}
+		if open != 0 {
+			return fmt.Errorf("%d uses more are open than there are", open)
 		}
 		return nil
 	}
