@@ -515,8 +515,9 @@ func FuzzReader(f *testing.F) {
 	})
 }
 
-// FuzzBlock gets past the checksums.
-func FuzzBlock(f *testing.F) {
+// seedBlock is a block to start fuzzing from: how many accesses it has, and its
+// bytes.
+func seedBlock(f *testing.F, seed int64) (accesses uint32, payload []byte) {
 	w, err := NewWriter(&memory{}, Header{})
 	if err != nil {
 		f.Fatal(err)
@@ -524,7 +525,7 @@ func FuzzBlock(f *testing.F) {
 	defer w.Close(Summary{})
 	to, _ := recorder{w}.open(1)
 	var d decoder
-	if _, err := d.buffer(randomStream(rand.New(rand.NewSource(10)), 100), false, to); err != nil {
+	if _, err := d.buffer(randomStream(rand.New(rand.NewSource(seed)), 100), false, to); err != nil {
 		f.Fatal(err)
 	}
 	b := w.order[0]
@@ -535,12 +536,18 @@ func FuzzBlock(f *testing.F) {
 		f.Fatal(err)
 	}
 	defer p.close()
+	return uint32(n), b.payload(nil, p)
+}
+
+// FuzzBlock gets past the checksums.
+func FuzzBlock(f *testing.F) {
+	n, payload := seedBlock(f, 10)
 	z, err := zstd.NewReader(nil, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxMemory(1<<20))
 	if err != nil {
 		f.Fatal(err)
 	}
 	defer z.Close()
-	f.Add(uint32(n), b.payload(nil, p))
+	f.Add(n, payload)
 	f.Fuzz(func(t *testing.T, n uint32, payload []byte) {
 		if len(payload) > 1<<20 {
 			return

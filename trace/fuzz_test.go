@@ -1,7 +1,6 @@
 package trace
 
 import (
-	"math/rand"
 	"testing"
 
 	"github.com/klauspost/compress/zstd"
@@ -12,34 +11,17 @@ import (
 // FuzzBlockContents gets past the compression, too: the bytes of each section,
 // whose counts fit them.
 func FuzzBlockContents(f *testing.F) {
-	w, err := NewWriter(&memory{}, Header{})
-	if err != nil {
-		f.Fatal(err)
-	}
-	defer w.Close(Summary{})
-	to, _ := recorder{w}.open(1)
-	var d decoder
-	if _, err := d.buffer(randomStream(rand.New(rand.NewSource(11)), 100), false, to); err != nil {
-		f.Fatal(err)
-	}
-	b := w.order[0]
-	n := b.accesses
-	b.close(w.Accesses())
-	p, err := newPacker()
-	if err != nil {
-		f.Fatal(err)
-	}
-	defer p.close()
+	n, payload := seedBlock(f, 11)
 	z, err := zstd.NewReader(nil, zstd.WithDecoderConcurrency(1))
 	if err != nil {
 		f.Fatal(err)
 	}
 	defer z.Close()
-	s, _, err := unpack(z, b.payload(nil, p), nil)
+	s, _, err := unpack(z, payload, nil)
 	if err != nil {
 		f.Fatal(err)
 	}
-	f.Add(uint32(n), uint16(s[0].n), uint16(s[1].n), uint16(s[2].n), uint8(8*len(s[3].b)-int(s[3].n)), uint8(2*len(s[5].b)-int(s[5].n)),
+	f.Add(n, uint16(s[0].n), uint16(s[1].n), uint16(s[2].n), uint8(8*len(s[3].b)-int(s[3].n)), uint8(2*len(s[5].b)-int(s[5].n)),
 		s[0].b, s[1].b, s[2].b, s[3].b, s[4].b, s[5].b, s[6].b)
 	dst := make([]model.Access, 4*maxSites)
 	f.Fuzz(func(t *testing.T, n uint32, defined, runs, faults uint16, noMiss, noSize uint8, s0, s1, s2, s3, s4, s5, s6 []byte) {
