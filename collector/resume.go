@@ -8,11 +8,12 @@ import (
 	"time"
 )
 
-// A thread that is let go waits for a CPU to take it up again: where that had
-// gone to sleep meanwhile, as long as the hold's own work takes. The kernel
-// counts the wait (/proc/PID/task/TID/schedstat); it is looked up for one hold
-// in resumeEvery, and the lower quartile of what was found is taken for all of
-// them, as the thread may also have waited for others between two holds.
+// A thread that is let go waits for its turn on a CPU. The kernel counts the wait
+// (/proc/PID/task/TID/schedstat); it is looked up for one hold in resumeEvery,
+// and the lower quartile of what was found is taken for all of them, as the
+// thread may also have waited for others between two holds. The kernel begins to
+// count when the CPU queues the thread: that an idle one has to wake up first is
+// not in it.
 const resumeEvery = 16
 
 // noteResume is called in a hold, at its end.

@@ -526,7 +526,7 @@ func (s *Session) fail(err error) {
 func (s *Session) lose(reason string) { s.losses["lost: "+reason]++ }
 
 // loseHold counts the samples of a hold that gave none.
-func (s *Session) loseHold(reason string) { s.losses["lost: "+reason] += int64(len(s.skips())) }
+func (s *Session) loseHold(reason string) { s.losses["lost: "+reason] += int64(s.perHoldWanted()) }
 
 // closeAll stops sampling and ends all observations.
 func (s *Session) closeAll() {

@@ -312,7 +312,7 @@ func (s *Session) sample(t *thread) {
 	s.readAhead += ahead.Accesses
 	s.holdsUsed++
 	s.uses += 1 + len(ahead.Others)
-	instead := len(s.skip) / (1 + len(ahead.Others))
+	instead := s.perHoldWanted() / (1 + len(ahead.Others))
 	// Libraries of a program that just started are not known yet.
 	t.process.note(ahead.Use.PC)
 	t.process.refresh()
@@ -339,15 +339,20 @@ func (s *Session) sample(t *thread) {
 // lie within some hundred accesses.
 const usesPerHold = 8
 
+// perHoldWanted is how many accesses a hold should give.
+func (s *Session) perHoldWanted() int {
+	if s.readsLosers() {
+		return usesPerHold
+	}
+	return 1
+}
+
 // skips draws the accesses to be sampled of a hold. They are random ones of
 // those after the tick: a timer stops a thread most often at slow accesses; some
 // way on, the choice no longer depends on them.
 func (s *Session) skips() []int {
 	if s.skip == nil {
-		s.skip = make([]int, 1)
-		if s.readsLosers() {
-			s.skip = make([]int, usesPerHold)
-		}
+		s.skip = make([]int, s.perHoldWanted())
 	}
 	for i := range s.skip {
 		if s.burst > 0 {

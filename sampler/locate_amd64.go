@@ -72,10 +72,10 @@ func (l *Locator) Prepare(pid int) {
 }
 
 // Ahead reads ahead of the held thread tid of process pid: to the accesses after
-// the next skips[i] ones each, and up to burst accesses on from each of them. Where not so many can be read ahead, one of
-// those that can is taken instead. A reuse is that of an aligned block of so
-// many bytes. pick(n) chooses one of n. The error is a *Declined: the sample is
-// lost.
+// the next skips[i] ones each, and up to burst accesses on from each of them.
+// Where not so many can be read ahead, one of those that can is taken instead. A
+// reuse is that of an aligned block of so many bytes. pick(n) chooses one of n.
+// The error is a *Declined: the sample is lost.
 func (l *Locator) Ahead(pid, tid int, skips []int, burst, block int, pick func(n int) int) (Ahead, error) {
 	if err := l.readRegs(pid, tid, samplePages); err != nil {
 		return Ahead{}, err
