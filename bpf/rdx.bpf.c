@@ -3,7 +3,7 @@
 // SPDX-License-Identifier: (BSD-2-Clause OR GPL-2.0-only)
 //
 // on_sample decides, in the sampled thread and in interrupt context, whether a
-// sample wins a watchpoint; only a winner is stopped. on_access0..3 do the same
+// sample wins a watchpoint; only a winner is stopped. on_access0..5 do the same
 // for sources that report the access they sampled, which is then the use, and
 // pass it on. on_trap0..3 stamp the two traps of a watchpoint, the use and the
 // reuse. on_other0..3 see what other threads do to the datum. Policy that needs
@@ -189,7 +189,7 @@ struct {
 
 // Clock counters of the threads, MAX_COUNTERS each, by index into threads; only
 // with a PMU. User space puts a larger map in this one's place.
-#define MAX_COUNTERS 2
+#define MAX_COUNTERS 3 // types of core
 struct {
 	__uint(type, BPF_MAP_TYPE_PERF_EVENT_ARRAY);
 	__uint(key_size, sizeof(__u32));
@@ -599,6 +599,18 @@ SEC("perf_event")
 int on_access3(struct bpf_perf_event_data *ctx)
 {
 	return access(ctx, 3);
+}
+
+SEC("perf_event")
+int on_access4(struct bpf_perf_event_data *ctx)
+{
+	return access(ctx, 4);
+}
+
+SEC("perf_event")
+int on_access5(struct bpf_perf_event_data *ctx)
+{
+	return access(ctx, 5);
 }
 
 // trap must return 1: kernels from 6.11 on ignore the event's limit if the

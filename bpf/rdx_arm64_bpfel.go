@@ -163,6 +163,8 @@ const (
 	RDXProgOnAccess1      = "on_access1"
 	RDXProgOnAccess2      = "on_access2"
 	RDXProgOnAccess3      = "on_access3"
+	RDXProgOnAccess4      = "on_access4"
+	RDXProgOnAccess5      = "on_access5"
 	RDXProgOnOther0       = "on_other0"
 	RDXProgOnOther1       = "on_other1"
 	RDXProgOnOther2       = "on_other2"
@@ -232,6 +234,8 @@ type RDXProgramSpecs struct {
 	OnAccess1 *ebpf.ProgramSpec `ebpf:"on_access1"`
 	OnAccess2 *ebpf.ProgramSpec `ebpf:"on_access2"`
 	OnAccess3 *ebpf.ProgramSpec `ebpf:"on_access3"`
+	OnAccess4 *ebpf.ProgramSpec `ebpf:"on_access4"`
+	OnAccess5 *ebpf.ProgramSpec `ebpf:"on_access5"`
 	OnOther0  *ebpf.ProgramSpec `ebpf:"on_other0"`
 	OnOther1  *ebpf.ProgramSpec `ebpf:"on_other1"`
 	OnOther2  *ebpf.ProgramSpec `ebpf:"on_other2"`
@@ -341,6 +345,8 @@ type RDXPrograms struct {
 	OnAccess1 *ebpf.Program `ebpf:"on_access1"`
 	OnAccess2 *ebpf.Program `ebpf:"on_access2"`
 	OnAccess3 *ebpf.Program `ebpf:"on_access3"`
+	OnAccess4 *ebpf.Program `ebpf:"on_access4"`
+	OnAccess5 *ebpf.Program `ebpf:"on_access5"`
 	OnOther0  *ebpf.Program `ebpf:"on_other0"`
 	OnOther1  *ebpf.Program `ebpf:"on_other1"`
 	OnOther2  *ebpf.Program `ebpf:"on_other2"`
@@ -358,6 +364,8 @@ func (p *RDXPrograms) Close() error {
 		p.OnAccess1,
 		p.OnAccess2,
 		p.OnAccess3,
+		p.OnAccess4,
+		p.OnAccess5,
 		p.OnOther0,
 		p.OnOther1,
 		p.OnOther2,

@@ -14,9 +14,9 @@ import (
 	"github.com/rdx-profiler/rdx/bpf"
 )
 
-// maxCounters is how many counters of a thread the programs add up:
-// MAX_COUNTERS in the C.
-const maxCounters = 2
+// maxCounters is how many counters of a thread the programs add up, one for
+// each type of core: MAX_COUNTERS in the C.
+const maxCounters = 3
 
 // ClockFailed in a trap's ClockLag: its clock could not be read.
 const ClockFailed = ^uint64(0)

@@ -1,6 +1,7 @@
 package sampler
 
 import (
+	"errors"
 	"fmt"
 	"io/fs"
 	"slices"
@@ -20,25 +21,70 @@ type generation struct {
 	// latency samples loads, chosen by their latency; aux must come before it
 	// in the group, 0 if nothing need.
 	latency, aux uint16
+	// small are the efficiency cores beside it in hybrid processors.
+	small *generation
 }
 
-// Sources: Intel SDM volume 3 chapter 20, arch/x86/events/intel of Linux 7.2,
-// and Intel's perfmon event lists.
+// Sources: Intel SDM volume 3 chapter 20, arch/x86/events/intel of Linux 7.2
+// (which names mem-loads-aux in sysfs where a generation needs it), and Intel's
+// perfmon event lists. Of Lion Cove and its successors 0x83d0 is none of the
+// events listed: 0x87d0 counts software prefetches, too, which before counted as loads.
 var intelCores = []generation{
-	{"Sandy Bridge", []int{0x2a, 0x2d}, 0x01cd, 0x02cd, []uint16{0x81d0, 0x82d0}, 0x01cd, 0},
-	{"Ivy Bridge", []int{0x3a, 0x3e}, 0x01cd, 0x02cd, []uint16{0x81d0, 0x82d0}, 0x01cd, 0},
-	{"Haswell", []int{0x3c, 0x3f, 0x45, 0x46}, 0x81d0, 0x82d0, []uint16{0x81d0, 0x82d0}, 0x01cd, 0},
-	{"Broadwell", []int{0x3d, 0x47, 0x4f, 0x56}, 0x81d0, 0x82d0, []uint16{0x81d0, 0x82d0}, 0x01cd, 0},
-	{"Skylake", []int{0x4e, 0x5e, 0x55, 0x8e, 0x9e, 0xa5, 0xa6}, 0x81d0, 0x82d0, []uint16{0x83d0}, 0x01cd, 0},
-	{"Ice Lake", []int{0x7d, 0x7e, 0x6a, 0x6c, 0xa7, 0x8c, 0x8d}, 0x81d0, 0x82d0, []uint16{0x83d0}, 0x01cd, 0},
-	{"Golden Cove", []int{0x8f, 0xcf, 0x97, 0x9a, 0xb7, 0xba, 0xbf}, 0x81d0, 0x82d0, []uint16{0x83d0}, 0x01cd, 0x8203},
-	{"Redwood Cove", []int{0xaa, 0xac, 0xad, 0xae}, 0x81d0, 0x82d0, []uint16{0x83d0}, 0x01cd, 0x8203},
-	{"Lion Cove", []int{0xbd, 0xb5, 0xc5, 0xc6, 0xcc}, 0x01cd, 0x02cd, []uint16{0x87d0}, 0x01cd, 0},
+	{"Sandy Bridge", []int{0x2a, 0x2d}, 0x01cd, 0x02cd, []uint16{0x81d0, 0x82d0}, 0x01cd, 0, nil},
+	{"Ivy Bridge", []int{0x3a, 0x3e}, 0x01cd, 0x02cd, []uint16{0x81d0, 0x82d0}, 0x01cd, 0, nil},
+	{"Haswell", []int{0x3c, 0x3f, 0x45, 0x46}, 0x81d0, 0x82d0, []uint16{0x81d0, 0x82d0}, 0x01cd, 0, nil},
+	{"Broadwell", []int{0x3d, 0x47, 0x4f, 0x56}, 0x81d0, 0x82d0, []uint16{0x81d0, 0x82d0}, 0x01cd, 0, nil},
+	{"Skylake", []int{0x4e, 0x5e, 0x55, 0x8e, 0x9e, 0xa5, 0xa6}, 0x81d0, 0x82d0, []uint16{0x83d0}, 0x01cd, 0, nil},
+	{"Ice Lake", []int{0x7d, 0x7e, 0x6a, 0x6c, 0xa7, 0x8c, 0x8d}, 0x81d0, 0x82d0, []uint16{0x83d0}, 0x01cd, 0, nil},
+	{"Golden Cove", []int{0x8f, 0xcf, 0x97, 0x9a, 0xb7, 0xba, 0xbf}, 0x81d0, 0x82d0, []uint16{0x83d0}, 0x01cd, 0x8203, &gracemont},
+	{"Redwood Cove", []int{0xaa, 0xac, 0xad, 0xae, 0xb5}, 0x81d0, 0x82d0, []uint16{0x83d0}, 0x01cd, 0, &gracemont},
+	{"Lion Cove", []int{0xbd, 0xc5, 0xc6}, 0x81d0, 0x82d0, []uint16{0x87d0}, 0x01cd, 0, &gracemont},
+	{"Cougar Cove", []int{0xcc, 0xd5, 0xe5}, 0x81d0, 0x82d0, []uint16{0x87d0}, 0x01cd, 0, &darkmont},
+	gracemont,
+	darkmont,
 }
 
-// The efficiency cores of hybrid processors, and the processors made of them
-// alone.
-var intelAtom = generation{"Gracemont", []int{0xbe, 0xaf, 0xb6}, 0x81d0, 0x82d0, []uint16{0x83d0}, 0x05d0, 0}
+// The efficiency cores, and the processors made of them alone. Darkmont has
+// addresses with the two latency events only.
+var (
+	gracemont = generation{"Gracemont", []int{0xbe, 0xaf, 0xb6}, 0x81d0, 0x82d0, []uint16{0x83d0}, 0x05d0, 0, nil}
+	darkmont  = generation{"Darkmont", []int{0xdd}, 0x05d0, 0x06d0, []uint16{0x83d0}, 0x05d0, 0, nil}
+)
+
+// corePart is one type of core of a processor: its PMU in sysfs, and its
+// events.
+type corePart struct {
+	pmu string
+	generation
+}
+
+// intelParts are the types of core of this Intel processor; one or, of a hybrid
+// one, two or three.
+func (m Machine) intelParts() ([]corePart, error) {
+	vendor, family, model := processor(m.Proc)
+	if vendor != "GenuineIntel" {
+		return nil, errors.New("not an Intel processor")
+	}
+	core, ok := intelGeneration(family, model)
+	if !ok {
+		return nil, fmt.Errorf("the load and store events of Intel family %d model %#x are not known to rdx", family, model)
+	}
+	pmus := devices(m.Sys)
+	if !slices.Contains(pmus, "cpu_core") {
+		return []corePart{{"cpu", core}}, nil
+	}
+	parts := []corePart{{"cpu_core", core}}
+	for _, small := range []string{"cpu_atom", "cpu_lowpower"} {
+		if !slices.Contains(pmus, small) {
+			continue
+		}
+		if core.small == nil {
+			return nil, fmt.Errorf("the events of the efficiency cores beside %s are not known to rdx", core.name)
+		}
+		parts = append(parts, corePart{small, *core.small})
+	}
+	return parts, nil
+}
 
 // amdAccesses counts dispatched loads, stores and load-op-stores on Zen:
 // those on a wrong path included, a read-modify-write once.
@@ -93,23 +139,20 @@ func processor(proc fs.FS) (vendor string, family, model int) {
 func (m Machine) AccessEvents() (Counted, error) {
 	c := Counted{Unit: Accesses}
 	pmus := devices(m.Sys)
-	vendor, family, model := processor(m.Proc)
+	vendor, family, _ := processor(m.Proc)
 	switch {
-	case vendor == "GenuineIntel" && slices.Contains(pmus, "cpu_core") && slices.Contains(pmus, "cpu_atom"):
-		core, ok := intelGeneration(model)
-		if !ok || len(core.counts) != 1 {
-			return c, fmt.Errorf("the load and store events of Intel model %#x are not known to rdx", model)
+	case vendor == "GenuineIntel" && (slices.Contains(pmus, "cpu") || slices.Contains(pmus, "cpu_core")):
+		parts, err := m.intelParts()
+		if err != nil {
+			return c, err
 		}
-		c.Hybrid = true
-		return m.raw(c, []pmuCode{{"cpu_core", core.counts[0]}, {"cpu_atom", intelAtom.counts[0]}})
-	case vendor == "GenuineIntel" && slices.Contains(pmus, "cpu"):
-		core, ok := intelGeneration(model)
-		if family != 6 || !ok {
-			return c, fmt.Errorf("the load and store events of Intel family %d model %#x are not known to rdx", family, model)
-		}
+		// Of each type of core one event counts at a time.
+		c.Hybrid = len(parts) > 1
 		var codes []pmuCode
-		for _, code := range core.counts {
-			codes = append(codes, pmuCode{"cpu", code})
+		for _, part := range parts {
+			for _, code := range part.counts {
+				codes = append(codes, pmuCode{part.pmu, code})
+			}
 		}
 		return m.raw(c, codes)
 	case vendor == "AuthenticAMD" && slices.Contains(pmus, "cpu"):
@@ -165,9 +208,9 @@ func (m Machine) raw(c Counted, codes []pmuCode) (Counted, error) {
 	return c, nil
 }
 
-func intelGeneration(model int) (generation, bool) {
-	for _, g := range append(intelCores, intelAtom) {
-		if slices.Contains(g.models, model) {
+func intelGeneration(family, model int) (generation, bool) {
+	for _, g := range intelCores {
+		if family == 6 && slices.Contains(g.models, model) {
 			return g, true
 		}
 	}

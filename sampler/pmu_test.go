@@ -97,6 +97,7 @@ func cpuinfo(vendor string, family, model int) fstest.MapFS {
 func TestAccessEvents(t *testing.T) {
 	intel := map[string]map[string]string{"cpu": intelFormat}
 	hybrid := map[string]map[string]string{"cpu_core": with(intelFormat, "cpus", "0-3"), "cpu_atom": with(intelFormat, "type", "10", "cpus", "4-7")}
+	three := map[string]map[string]string{"cpu_lowpower": with(intelFormat, "type", "11"), "cpu_core": hybrid["cpu_core"], "cpu_atom": hybrid["cpu_atom"]}
 	amd := map[string]map[string]string{"cpu": amdFormat}
 	for _, tc := range []struct {
 		name          string
@@ -117,17 +118,27 @@ func TestAccessEvents(t *testing.T) {
 		{"Emerald Rapids", "GenuineIntel", 6, 0xcf, intel, []uint64{4<<32 | 0x83d0}, ""},
 		{"Granite Rapids", "GenuineIntel", 6, 0xad, intel, []uint64{4<<32 | 0x83d0}, ""},
 		{"Sierra Forest", "GenuineIntel", 6, 0xaf, intel, []uint64{4<<32 | 0x83d0}, ""},
+		{"Clearwater Forest", "GenuineIntel", 6, 0xdd, intel, []uint64{4<<32 | 0x83d0}, ""},
 		{"Alder Lake", "GenuineIntel", 6, 0x97, hybrid, []uint64{4<<32 | 0x83d0, 10<<32 | 0x83d0}, ""},
 		{"Lunar Lake", "GenuineIntel", 6, 0xbd, hybrid, []uint64{4<<32 | 0x87d0, 10<<32 | 0x83d0}, ""},
+		{"Arrow Lake H", "GenuineIntel", 6, 0xc5, three, []uint64{4<<32 | 0x87d0, 10<<32 | 0x83d0, 11<<32 | 0x83d0}, ""},
+		{"Arrow Lake U", "GenuineIntel", 6, 0xb5, hybrid, []uint64{4<<32 | 0x83d0, 10<<32 | 0x83d0}, ""},
+		{"Panther Lake", "GenuineIntel", 6, 0xcc, hybrid, []uint64{4<<32 | 0x87d0, 10<<32 | 0x83d0}, ""},
+		{"a hybrid whose small cores are off", "GenuineIntel", 6, 0x97, map[string]map[string]string{"cpu_core": intelFormat}, []uint64{4<<32 | 0x83d0}, ""},
+		{"a hybrid of old cores", "GenuineIntel", 6, 0x55, hybrid, nil, "beside Skylake"},
+		{"another family", "GenuineIntel", 18, 0x97, intel, nil, "family 18"},
 		{"Pentium 4", "GenuineIntel", 15, 2, intel, nil, "family 15"},
 		{"a future one", "GenuineIntel", 6, 0xfe, intel, nil, "0xfe"},
 		{"a future hybrid", "GenuineIntel", 6, 0xfe, hybrid, nil, "0xfe"},
 		{"Zen 4", "AuthenticAMD", 0x19, 0x11, amd, []uint64{4<<32 | 0x0729}, ""},
+		{"Zen 5", "AuthenticAMD", 0x1a, 0x44, amd, []uint64{4<<32 | 0x0729}, ""},
 		{"Bulldozer", "AuthenticAMD", 0x15, 1, amd, nil, "family 0x15"},
 		{"arm64", "", 0, 0, map[string]map[string]string{"armv8_pmuv3_0": armFormat}, []uint64{8<<32 | 0x13}, ""},
 		{"big.LITTLE", "", 0, 0, map[string]map[string]string{"armv8_cortex_a53": armFormat, "armv8_cortex_a72": with(armFormat, "type", "9")},
 			[]uint64{8<<32 | 0x13, 9<<32 | 0x13}, ""},
-		{"three kinds of cores", "", 0, 0, map[string]map[string]string{"armv8_a": armFormat, "armv8_b": armFormat, "armv9_c": armFormat}, nil, "3 types"},
+		{"three kinds of cores", "", 0, 0, map[string]map[string]string{"armv8_a": armFormat, "armv8_b": with(armFormat, "type", "9"), "armv9_c": with(armFormat, "type", "10")},
+			[]uint64{8<<32 | 0x13, 9<<32 | 0x13, 10<<32 | 0x13}, ""},
+		{"four kinds of cores", "", 0, 0, map[string]map[string]string{"armv8_a": armFormat, "armv8_b": armFormat, "armv8_d": armFormat, "armv9_c": armFormat}, nil, "4 types"},
 		{"arm64 without the event", "", 0, 0, map[string]map[string]string{"armv8_pmuv3_0": {"type": "8"}}, nil, "no counter of loads and stores"},
 		{"no PMU", "GenuineIntel", 6, 0x8f, map[string]map[string]string{"software": {"type": "1"}}, nil, "software"},
 	} {
@@ -161,10 +172,68 @@ func TestAccessEvents(t *testing.T) {
 	}
 }
 
+// Row by row, by the model numbers of the kernel's asm/intel-family.h and what
+// Intel's event lists (perfmon) say of each: MEM_INST_RETIRED or
+// MEM_UOPS_RETIRED.ALL_LOADS, ALL_STORES and ANY or ALL, the load-latency event,
+// and the kernel's mem-loads-aux.
+func TestIntelRows(t *testing.T) {
+	codes := func(g generation) string {
+		return fmt.Sprintf("%x %x %x %x %x", g.loads, g.stores, g.counts, g.latency, g.aux)
+	}
+	const (
+		sandy      = "1cd 2cd [81d0 82d0] 1cd 0"
+		haswell    = "81d0 82d0 [81d0 82d0] 1cd 0"
+		skylake    = "81d0 82d0 [83d0] 1cd 0" // Ice Lake and Redwood Cove, too
+		goldenCove = "81d0 82d0 [83d0] 1cd 8203"
+		lionCove   = "81d0 82d0 [87d0] 1cd 0"
+		atom       = "81d0 82d0 [83d0] 5d0 0"
+		dark       = "5d0 6d0 [83d0] 5d0 0"
+	)
+	rows := []struct {
+		name         string
+		model        int
+		codes, small string
+	}{
+		{"SANDYBRIDGE", 0x2a, sandy, ""}, {"SANDYBRIDGE_X", 0x2d, sandy, ""},
+		{"IVYBRIDGE", 0x3a, sandy, ""}, {"IVYBRIDGE_X", 0x3e, sandy, ""},
+		{"HASWELL", 0x3c, haswell, ""}, {"HASWELL_X", 0x3f, haswell, ""}, {"HASWELL_L", 0x45, haswell, ""}, {"HASWELL_G", 0x46, haswell, ""},
+		{"BROADWELL", 0x3d, haswell, ""}, {"BROADWELL_G", 0x47, haswell, ""}, {"BROADWELL_X", 0x4f, haswell, ""}, {"BROADWELL_D", 0x56, haswell, ""},
+		{"SKYLAKE_L", 0x4e, skylake, ""}, {"SKYLAKE", 0x5e, skylake, ""}, {"SKYLAKE_X", 0x55, skylake, ""},
+		{"KABYLAKE_L", 0x8e, skylake, ""}, {"KABYLAKE", 0x9e, skylake, ""}, {"COMETLAKE", 0xa5, skylake, ""}, {"COMETLAKE_L", 0xa6, skylake, ""},
+		{"ICELAKE_X", 0x6a, skylake, ""}, {"ICELAKE_D", 0x6c, skylake, ""}, {"ICELAKE", 0x7d, skylake, ""}, {"ICELAKE_L", 0x7e, skylake, ""},
+		{"ROCKETLAKE", 0xa7, skylake, ""}, {"TIGERLAKE_L", 0x8c, skylake, ""}, {"TIGERLAKE", 0x8d, skylake, ""},
+		{"SAPPHIRERAPIDS_X", 0x8f, goldenCove, atom}, {"EMERALDRAPIDS_X", 0xcf, goldenCove, atom},
+		{"ALDERLAKE", 0x97, goldenCove, atom}, {"ALDERLAKE_L", 0x9a, goldenCove, atom},
+		{"RAPTORLAKE", 0xb7, goldenCove, atom}, {"RAPTORLAKE_P", 0xba, goldenCove, atom}, {"RAPTORLAKE_S", 0xbf, goldenCove, atom},
+		{"METEORLAKE", 0xac, skylake, atom}, {"METEORLAKE_L", 0xaa, skylake, atom}, {"ARROWLAKE_U", 0xb5, skylake, atom},
+		{"GRANITERAPIDS_X", 0xad, skylake, atom}, {"GRANITERAPIDS_D", 0xae, skylake, atom},
+		{"LUNARLAKE_M", 0xbd, lionCove, atom}, {"ARROWLAKE_H", 0xc5, lionCove, atom}, {"ARROWLAKE", 0xc6, lionCove, atom},
+		{"PANTHERLAKE_L", 0xcc, lionCove, dark}, {"WILDCATLAKE_L", 0xd5, lionCove, dark}, {"PANTHERLAKE_R", 0xe5, lionCove, dark},
+		{"ATOM_GRACEMONT", 0xbe, atom, ""}, {"ATOM_CRESTMONT_X", 0xaf, atom, ""}, {"ATOM_CRESTMONT", 0xb6, atom, ""}, {"ATOM_DARKMONT_X", 0xdd, dark, ""},
+	}
+	known := 0
+	for _, row := range rows {
+		g, ok := intelGeneration(6, row.model)
+		small := ""
+		if g.small != nil {
+			small = codes(*g.small)
+		}
+		if got := codes(g); !ok || got != row.codes || small != row.small {
+			t.Errorf("%s, %#x: %s beside %q, want %s beside %q", row.name, row.model, got, small, row.codes, row.small)
+		}
+	}
+	for _, g := range intelCores {
+		known += len(g.models)
+	}
+	if known != len(rows) {
+		t.Errorf("the table has %d models, %d of them checked", known, len(rows))
+	}
+}
+
 // Whatever the table is changed to: no model twice, no code missing.
 func TestIntelTable(t *testing.T) {
 	seen := make(map[int]string)
-	for _, g := range append(slices.Clone(intelCores), intelAtom) {
+	for _, g := range intelCores {
 		if g.loads == 0 || g.stores == 0 || g.latency == 0 || len(g.counts) == 0 || len(g.counts) > maxCounters {
 			t.Errorf("%s is not complete: %+v", g.name, g)
 		}

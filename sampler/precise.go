@@ -47,21 +47,9 @@ func PreciseAttr(e Event) unix.PerfEventAttr {
 // latency, which would prefer slow ones, save where no other event samples
 // loads.
 func (m Machine) pebsEvents(latency bool) ([]Precise, error) {
-	pmus := devices(m.Sys)
-	vendor, family, model := processor(m.Proc)
-	core, ok := intelGeneration(model)
-	if vendor != "GenuineIntel" || family != 6 {
-		return nil, errors.New("no PEBS: not an Intel processor")
-	} else if !ok {
-		return nil, fmt.Errorf("no PEBS: the load and store events of Intel model %#x are not known to rdx", model)
-	}
-	type part struct {
-		pmu string
-		generation
-	}
-	parts := []part{{"cpu", core}}
-	if slices.Contains(pmus, "cpu_core") {
-		parts = []part{{"cpu_core", core}, {"cpu_atom", intelAtom}}
+	parts, err := m.intelParts()
+	if err != nil {
+		return nil, fmt.Errorf("no PEBS: %w", err)
 	}
 	var out []Precise
 	for _, p := range parts {

@@ -155,6 +155,8 @@ func TestPEBS(t *testing.T) {
 	ldlat := want{config: 0x01cd, config1: 3, pmu: 4}
 	aux := want{config: 0x01cd, config1: 3, pmu: 4, aux: 0x8203}
 	atom := func(w want) want { w.pmu = 10; return w }
+	low := func(w want) want { w.pmu = 11; return w }
+	three := map[string]map[string]string{"cpu_core": hybrid["cpu_core"], "cpu_atom": hybrid["cpu_atom"], "cpu_lowpower": with(intelFormat, "type", "11", "caps/max_precise", "3")}
 	atomLatency := want{config: 0x05d0, config1: 3, pmu: 10}
 	for _, tc := range []struct {
 		name    string
@@ -173,7 +175,12 @@ func TestPEBS(t *testing.T) {
 		{"Sapphire Rapids, latency", cpuinfo("GenuineIntel", 6, 0x8f), plain("3"), true, 3, []want{aux, stores}, ""},
 		{"Alder Lake", cpuinfo("GenuineIntel", 6, 0x97), hybrid, false, 3, []want{loads, stores, atom(loads), atom(stores)}, ""},
 		{"Alder Lake, latency", cpuinfo("GenuineIntel", 6, 0x97), hybrid, true, 3, []want{aux, stores, atomLatency, atom(stores)}, ""},
-		{"Lunar Lake", cpuinfo("GenuineIntel", 6, 0xbd), hybrid, false, 3, []want{ldlat, {config: 0x02cd, pmu: 4}, atom(loads), atom(stores)}, ""},
+		{"Granite Rapids, latency", cpuinfo("GenuineIntel", 6, 0xad), plain("3"), true, 3, []want{ldlat, stores}, ""},
+		{"Lunar Lake", cpuinfo("GenuineIntel", 6, 0xbd), hybrid, false, 3, []want{loads, stores, atom(loads), atom(stores)}, ""},
+		{"Lunar Lake, latency", cpuinfo("GenuineIntel", 6, 0xbd), hybrid, true, 3, []want{ldlat, stores, atomLatency, atom(stores)}, ""},
+		{"Arrow Lake H", cpuinfo("GenuineIntel", 6, 0xc5), three, false, 3, []want{loads, stores, atom(loads), atom(stores), low(loads), low(stores)}, ""},
+		{"Panther Lake", cpuinfo("GenuineIntel", 6, 0xcc), hybrid, false, 3, []want{loads, stores, atomLatency, {config: 0x06d0, pmu: 10}}, ""},
+		{"Clearwater Forest", cpuinfo("GenuineIntel", 6, 0xdd), plain("3"), false, 3, []want{{config: 0x05d0, config1: 3, pmu: 4}, {config: 0x06d0, pmu: 4}}, ""},
 		{"virtual, without PEBS", cpuinfo("GenuineIntel", 6, 0x55), plain("0"), false, 0, nil, "offers no precise events"},
 		{"a future one", cpuinfo("GenuineIntel", 6, 0xfe), plain("3"), false, 0, nil, "0xfe"},
 		{"AMD", cpuinfo("AuthenticAMD", 0x19, 1), map[string]map[string]string{"cpu": amdFormat}, false, 0, nil, "not an Intel processor"},

@@ -10,8 +10,8 @@ import (
 )
 
 // MaxAccessEvents is how many events a source with addresses may have: loads
-// and stores on two types of core.
-const MaxAccessEvents = 4
+// and stores on three types of core.
+const MaxAccessEvents = 6
 
 // Needs are the BPF programs of a session beside those that all have. What is
 // not needed is not loaded: the kernel takes a millisecond or two to verify each.
