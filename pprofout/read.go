@@ -25,9 +25,9 @@ const maxSize = 1 << 30
 // rules. Derived fields are those of the file.
 //
 // Whatever else r holds gives an error of one line that begins with "not an
-// rdx profile".
+// rdx profile" and gives the offset of the byte at which reading failed.
 func Read(r io.Reader) (*model.Profile, error) {
-	data, err := unpack(r)
+	data, unpacked, err := unpack(r)
 	if err != nil {
 		return nil, err
 	}
@@ -36,6 +36,9 @@ func Read(r io.Reader) (*model.Profile, error) {
 		err = in.CheckValid()
 	}
 	if err != nil {
+		if at, what := brokenAt(data, 0, wireProfile); what != "" {
+			return nil, notRdx("no pprof data: byte %d%s: %s", at, unpacked, what)
+		}
 		return nil, notRdx("no pprof data: %v", err)
 	}
 	return Decode(in)
@@ -47,27 +50,35 @@ func notRdx(format string, args ...any) error {
 	return errors.New("not an rdx profile: " + msg)
 }
 
-func unpack(r io.Reader) ([]byte, error) {
-	data, err := io.ReadAll(io.LimitReader(r, maxSize+1))
+// unpack reads all of r, unpacked if it is a gzip; where says so in messages
+// about its bytes.
+func unpack(r io.Reader) (data []byte, where string, err error) {
+	data, err = io.ReadAll(io.LimitReader(r, maxSize+1))
 	if err != nil {
-		return nil, fmt.Errorf("read profile: %w", err)
+		return nil, "", fmt.Errorf("read profile: byte %d: %w", len(data), err)
 	}
 	if len(data) == 0 {
-		return nil, notRdx("the file is empty")
+		return nil, "", notRdx("the file is empty")
 	}
 	if bytes.HasPrefix(data, []byte{0x1f, 0x8b}) {
-		z, err := gzip.NewReader(bytes.NewReader(data))
+		in := bytes.NewReader(data)
+		size := in.Len()
+		z, err := gzip.NewReader(in)
 		if err != nil {
-			return nil, notRdx("gzip: %v", err)
+			return nil, "", notRdx("gzip: byte %d: %v", size-in.Len(), err)
 		}
 		if data, err = io.ReadAll(io.LimitReader(z, maxSize+1)); err != nil {
-			return nil, notRdx("gzip is cut off or damaged after %d unpacked bytes: %v", len(data), err)
+			return nil, "", notRdx("gzip is cut off or damaged at byte %d, %d unpacked: %v", size-in.Len(), len(data), err)
+		}
+		where = " unpacked"
+		if len(data) == 0 {
+			return nil, "", notRdx("no pprof data: the gzip holds nothing")
 		}
 	}
 	if len(data) > maxSize {
-		return nil, notRdx("more than %d bytes unpacked", maxSize)
+		return nil, "", notRdx("more than %d bytes unpacked", maxSize)
 	}
-	return data, nil
+	return data, where, nil
 }
 
 // Decode is Read for a profile that is parsed already.

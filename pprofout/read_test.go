@@ -3,6 +3,7 @@ package pprofout
 import (
 	"bytes"
 	"compress/gzip"
+	"fmt"
 	"runtime/pprof"
 	"strings"
 	"testing"
@@ -34,17 +35,53 @@ func TestReadErrors(t *testing.T) {
 		want string
 	}{
 		{"empty", nil, "empty"},
-		{"text", []byte("hello\nworld\n"), "no pprof data"},
-		{"gzip of nothing", gz(nil), "no pprof data"},
-		{"gzip of text", gz([]byte("hello\nworld\n")), "no pprof data"},
-		{"truncated", good[:len(good)/2], "cut off or damaged"},
-		{"two bytes", good[:2], "gzip"},
+		// h is field 13, a number, which e is; l has no known type.
+		{"text", []byte("hello\nworld\n"), "no pprof data: byte 2: an unknown type of field"},
+		{"gzip of nothing", gz(nil), "no pprof data: the gzip holds nothing"},
+		{"gzip of text", gz([]byte("hello\nworld\n")), "no pprof data: byte 2 unpacked: an unknown type"},
+		{"truncated", good[:len(good)/2], fmt.Sprintf("cut off or damaged at byte %d, ", len(good)/2)},
+		{"two bytes", good[:2], "gzip: byte 2: "},
+		{"a field too long", []byte{0x32, 0, 0x32, 9, 1}, "byte 3: a field is longer than what is left"},
+		{"a text that is a number", []byte{0x32, 0, 0x30, 1}, "byte 2: a field is not of its type"},
+		{"a broken sample", []byte{0x32, 0, 0x12, 4, 0x10, 1, 0x08, 0x80}, "byte 7: a number is cut off"},
+		{"a broken list", []byte{0x32, 0, 0x12, 4, 0x12, 2, 1, 0x80}, "byte 7: a number is cut off"},
+		{"a broken line", []byte{0x22, 3, 0x22, 1, 0x0c}, "byte 4: an unknown type of field"},
 		{"flipped", append(append([]byte{}, good[:len(good)-6]...), 0, 0, 0, 0, 0, 0), "cut off or damaged"},
 		{"of another tool", foreign(t), "another tool, with sample types goroutine/count"},
 	} {
 		_, err := Read(bytes.NewReader(c.data))
 		if err == nil || !strings.HasPrefix(err.Error(), "not an rdx profile: ") || !strings.Contains(err.Error(), c.want) || strings.Contains(err.Error(), "\n") {
 			t.Errorf("%s: error %v, want one line with %q", c.name, err, c.want)
+		}
+	}
+}
+
+// Wherever an unpacked profile is cut, or a byte of it is changed, it is read or
+// the error says where reading failed, within the file. What pprof's reader finds
+// to be no message is found here, and nothing that it reads.
+func TestReadErrorsGiveTheByte(t *testing.T) {
+	_, out := write(t, sampleProfile())
+	var raw bytes.Buffer
+	if err := out.WriteUncompressed(&raw); err != nil {
+		t.Fatal(err)
+	}
+	data := raw.Bytes()
+	check := func(b []byte) {
+		t.Helper()
+		_, parse := profile.ParseUncompressed(b)
+		at, what := brokenAt(b, 0, wireProfile)
+		bad := parse != nil && (strings.Contains(parse.Error(), "varint") || strings.Contains(parse.Error(), "data") ||
+			strings.Contains(parse.Error(), "wire type") || strings.Contains(parse.Error(), "mismatch"))
+		if bad && what == "" || parse == nil && what != "" || at < 0 || at > len(b) {
+			t.Errorf("pprof: %v; here: byte %d of %d: %q", parse, at, len(b), what)
+		}
+	}
+	for i := range data {
+		check(data[:i])
+		for _, flip := range []byte{1, 4, 0x80, 0xff} {
+			b := bytes.Clone(data)
+			b[i] ^= flip
+			check(b)
 		}
 	}
 }
