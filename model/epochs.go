@@ -109,13 +109,9 @@ type local struct {
 	*TimeLocal
 	*epochGroups
 	times []*Hist // per group: its estimated reuses; with those counted they add up to estimate.mass
-	// counted are the reuses whose stack distance is known.
-	counted []countedReuse
-}
-
-type countedReuse struct {
-	blocks uint64
-	weight float64
+	// counted are the stack distances of the reuses for which they are known: no
+	// more values than are read ahead, however many records.
+	counted Sparse
 }
 
 // local makes the conversion.
@@ -146,7 +142,7 @@ func (p *Profile) local(e *estimate) (*local, error) {
 			case Reuse:
 				x.Times.W[b] += w
 				if blocks, ok := r.counted(); ok {
-					l.counted = append(l.counted, countedReuse{blocks, w * grow[b]})
+					l.counted.Add(blocks, w*grow[b])
 				} else {
 					l.times[n].W[b] += w * grow[b]
 				}
@@ -215,9 +211,8 @@ func (s *stratum) redistribute(h *Hist, cut []float64) {
 
 // stacks adds the stack distances of all reuses to dst.
 func (l *local) stacks(dst *Hist) error {
-	for _, c := range l.counted {
-		dst.Add(c.blocks, c.weight)
-	}
+	l.counted.addTo(dst)
+	dst.N += l.counted.N
 	for i, h := range l.times {
 		if err := l.Stacks(dst, i, h); err != nil {
 			return err
@@ -229,13 +224,8 @@ func (l *local) stacks(dst *Hist) error {
 // missed fills out with the weight of the reuses that miss in caches of the
 // given numbers of blocks.
 func (l *local) missed(out []float64, sizes []uint64) {
-	clear(out)
-	for _, c := range l.counted {
-		for k, s := range sizes {
-			if c.blocks >= s {
-				out[k] += c.weight
-			}
-		}
+	for k, s := range sizes {
+		out[k] = l.counted.from(s)
 	}
 	for n, h := range l.times {
 		for i, w := range h.W {
