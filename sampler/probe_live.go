@@ -14,6 +14,7 @@ import (
 type Live struct {
 	Watchpoints *Watchpoints `json:"watchpoints,omitempty"`
 	TwoTrap     *TwoTrap     `json:"two_trap,omitempty"`
+	Features    *Features    `json:"kernel_features,omitempty"`
 }
 
 // ProbeLive loads the BPF programs and tries out the watchpoints. What cannot
@@ -43,6 +44,13 @@ func ProbeLive(m Machine) ([]Check, Live) {
 	checks = append(checks, w.checks()...)
 	if w.Usable() != nil || w.Free == 0 {
 		return checks, live
+	}
+	features, err := k.ProbeFeatures()
+	if err != nil {
+		checks = append(checks, Check{Name: "kernel features", Grade: Degraded, Found: err.Error(), Consequence: "unknown", Remedy: remedyIn(err)})
+	} else {
+		live.Features = &features
+		checks = append(checks, features.check())
 	}
 	two, err := k.Calibrate(probeCalibrations)
 	if err != nil {

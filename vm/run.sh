@@ -46,8 +46,8 @@ if [ "${RDX_VM_CPUS:-1}" != 1 ]; then
 	echo "| kernel | source / clock | CPU time after | CPU time sampled | observations | lost | |"
 	echo "|---|---|---|---|---|---|---|"
 else
-	echo "| kernel | watchpoints | limit honoured | can be armed again | traps per arming | source / clock | pairs | within half an octave | given up before | median / truth | resolution | lost | held p50 | EINTR | signals | |"
-	echo "|---|---|---|---|---|---|---|---|---|---|---|---|---|---|---|---|"
+	echo "| kernel | watchpoints | limit honoured | can be armed again | traps per arming | bpf_link / read value / whole sample / task work | source / clock | pairs | within half an octave | given up before | median / truth | resolution | lost | held p50 | EINTR | signals | |"
+	echo "|---|---|---|---|---|---|---|---|---|---|---|---|---|---|---|---|---|"
 fi
 failed=0
 for guest in $matrix; do

@@ -79,6 +79,12 @@ type doctor struct {
 		Rearms bool
 		Traps  float64 `json:"traps_per_arm"`
 	}
+	Features struct {
+		Link        bool `json:"bpf_link"`
+		ReadValue   bool `json:"read_value"`
+		WholeSample bool `json:"whole_sample"`
+		TaskWork    bool `json:"task_work"`
+	} `json:"kernel_features"`
 }
 
 // choices of source and clock that are tried out.
@@ -124,12 +130,14 @@ func test() {
 		if w := d.Watchpoints; w != nil {
 			points = fmt.Sprintf("%d | %s | %s | %.2f", w.Free, yes(w.Limit), yes(w.Rearms), w.Traps)
 		}
+		f := d.Features
+		features := strings.Join([]string{yes(f.Link), yes(f.ReadValue), yes(f.WholeSample), yes(f.TaskWork)}, " / ")
 		verdict := "ok"
 		if !d.Usable || t.Right < .99 || t.Lost > .01 || interrupted != "0" || signalsErr != nil {
 			verdict = "FAILED"
 			fmt.Println(out)
 		}
-		row(kernel, points, t.Source.Name+" / "+t.Clock.Name, strconv.Itoa(t.Pairs), fmt.Sprintf("%.1f %%", 100*t.Right), fmt.Sprintf("%.1f %%", 100*t.Censored),
+		row(kernel, points, features, t.Source.Name+" / "+t.Clock.Name, strconv.Itoa(t.Pairs), fmt.Sprintf("%.1f %%", 100*t.Right), fmt.Sprintf("%.1f %%", 100*t.Censored),
 			fmt.Sprintf("%.0f / %.0f %s", t.Median, t.Expected, t.Unit), fmt.Sprintf("%.0f", t.Resolution),
 			fmt.Sprintf("%.1f %%", 100*t.Lost), t.Held.Round(time.Microsecond).String(), interrupted, signals, verdict)
 	}
