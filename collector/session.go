@@ -163,6 +163,7 @@ type Session struct {
 	whySource   error
 	replaced    []string // sources that failed in the course of the session
 	health      health
+	clockHealth clockHealth
 	failed      bool // the session can't go on
 	processes   map[int]*process
 	past        []*process // exited, or replaced by exec

@@ -24,8 +24,22 @@ type health struct {
 	cut      float64       // and at most in periods that did not
 	ticks    uint64
 	accesses uint64 // ticks that were of an access with an address
-	noClock  uint64 // traps whose time could not be read
-	seen     int    // observations
+}
+
+// clockHealth is where the clock was read last: the observations by then, and
+// the traps whose time could not be read.
+type clockHealth struct {
+	seen   int
+	failed uint64
+}
+
+// dead says whether the clock has gone since h: it could not be read for so many
+// traps, and for none it could. now is the present state, h what to go on from.
+func (h *clockHealth) dead(now clockHealth) bool {
+	if now.seen != h.seen {
+		*h = now
+	}
+	return now.failed-h.failed >= fewestTicks
 }
 
 const (
@@ -62,6 +76,11 @@ func (h health) judge(now health, source sampler.Source, gap float64) error {
 
 // watch looks after the source and the clock.
 func (s *Session) watch(sum totals, stats sampler.Stats) {
+	if s.clockHealth.dead(clockHealth{len(s.seen), stats.ClockFailed}) && !s.failed {
+		// The clock is part of the programs: it cannot be replaced.
+		s.fail(fmt.Errorf("the clock %s can't be read any more: %w", s.clock.Name, sampler.ErrNotRunning))
+		s.failed = true
+	}
 	if time.Since(s.health.at) < healthInterval {
 		return
 	}
@@ -69,7 +88,6 @@ func (s *Session) watch(sum totals, stats sampler.Stats) {
 		at: time.Now(), user: s.userTime(),
 		ran: sum.cpu, lag: sum.shared, counted: sum.counted, sampled: sum.ticked, cut: sum.cut, ticks: stats.Ticks,
 		accesses: stats.Ticks - stats.InKernel - stats.NoMemory - stats.NoAddress,
-		noClock:  stats.ClockFailed, seen: len(s.seen),
 	}
 	before := s.health
 	// Time is less than before if a process has ended.
@@ -81,11 +99,6 @@ func (s *Session) watch(sum totals, stats sampler.Stats) {
 		return
 	}
 	s.health = now
-	if now.noClock-before.noClock >= fewestTicks && now.seen == before.seen {
-		// The clock is part of the programs: it cannot be replaced.
-		s.fail(fmt.Errorf("the clock %s can't be read any more: %w", s.clock.Name, sampler.ErrNotRunning))
-		s.failed = true
-	}
 	if s.source.Unit() == sampler.Nanoseconds {
 		return // a timer of the kernel's own
 	}
