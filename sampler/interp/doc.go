@@ -25,7 +25,13 @@
 // write protection is not checked, since Memory tells nothing of it. The sticky
 // exception flags of MXCSR are exact for the usual arithmetic; after rarer
 // operations an instruction that reads them ends the burst. Undefined flags
-// take some value, not always the CPU's.
+// take some value, not always the CPU's; C1 of the x87 after fcomi and fcmov is
+// as on AMD's.
+//
+// Of the x87 the transcendental functions are not supported, whose last bits
+// differ between CPUs, nor decimal numbers, nor what stores or loads the environment:
+// where the last instruction and its operand were is not kept. Like a SIMD
+// exception, one of the x87 that is not masked ends the burst.
 //
 // Decoded instructions are kept between bursts by page. A page's bytes are read
 // again by the first instruction of every burst that runs there, and what was

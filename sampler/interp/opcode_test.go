@@ -111,6 +111,47 @@ func (l *lab) word() uint64 {
 	return r.Uint64()
 }
 
+// fpu chooses the state of the x87: mostly the usual precision and rounding, and most
+// registers not empty.
+func (l *lab) fpu() {
+	r, x := l.rnd, &l.vec.X87
+	if r.IntN(2) == 0 {
+		l.vec.FCW = 0x7f | uint16(r.IntN(16))<<8
+		if l.vec.FCW>>8&3 == 1 { // a reserved precision
+			l.vec.FCW |= 2 << 8
+		}
+	}
+	x.FSW, x.Valid = uint16(r.Uint32())&0x7f7f, uint8(r.Uint32()|r.Uint32()|r.Uint32())
+	for i := range x.R {
+		m, exp := l.word(), 16383+r.IntN(140)-70
+		switch r.IntN(10) {
+		case 0:
+			exp = r.IntN(70)
+		case 1:
+			exp = 32767 - r.IntN(70)
+		case 2:
+			exp = r.IntN(1 << 15)
+		case 3: // around what 32- and 64-bit numbers can hold
+			exp = 16383 + []int{-126, -149, 127, -1022, -1074, 1023}[r.IntN(6)] + r.IntN(8) - 4
+		case 4: // an integer
+			m, exp = uint64(r.IntN(1000)), 16383+63
+			for m>>63 == 0 && m != 0 {
+				m, exp = m<<1, exp-1
+			}
+		}
+		if r.IntN(8) != 0 {
+			m |= 1 << 63
+		}
+		if r.IntN(16) == 0 {
+			m, exp = 0, 0
+		}
+		if r.IntN(16) == 0 {
+			m, exp = m&(3<<62)|1<<63|uint64(r.IntN(2)), 32767
+		}
+		x.R[i] = F80{m, uint16(exp) | uint16(r.IntN(2))<<15}
+	}
+}
+
 func (l *lab) shuffleData() {
 	for i := 0; i < dataSize; i += 8 {
 		binary.LittleEndian.PutUint64(l.data[i:], l.word())
@@ -143,6 +184,7 @@ func (l *lab) registers(vector bool) Regs {
 			}
 		}
 		l.vec.MXCSR, l.vec.FCW = 0x1f80, 0x37f
+		l.fpu()
 	}
 	r.Vector = l.vec
 	return r
@@ -312,6 +354,7 @@ func isString(name string) bool {
 func describe(r *Regs, in *inst) string {
 	s := fmt.Sprintf("gpr %#x flags %#x reg %d rm %d v %d mem %v", r.GPR, r.Flags, in.reg, in.rm, in.v, in.mem)
 	if in.flags&usesVector != 0 {
+		s += fmt.Sprintf("\n fcw %#x x87 %x", r.Vector.FCW, r.Vector.X87)
 		s += fmt.Sprintf("\n reg %#x\n v %#x\n rm %#x k %#x", r.Vector.Z[in.reg&31], r.Vector.Z[in.v&31], r.Vector.Z[in.rm&31], r.Vector.K)
 	}
 	return s
@@ -338,6 +381,14 @@ func compare(mine, cpu *Regs, undefined uint64) string {
 	}
 	if mine.Vector.FCW != cpu.Vector.FCW {
 		s += fmt.Sprintf(" fcw %#x, CPU %#x;", mine.Vector.FCW, cpu.Vector.FCW)
+	}
+	if a, b := mine.Vector.X87, cpu.Vector.X87; a != b {
+		s += fmt.Sprintf(" fsw %#x, CPU %#x; valid %#x, CPU %#x;", a.FSW, b.FSW, a.Valid, b.Valid)
+		for i := range a.R {
+			if a.R[i] != b.R[i] {
+				s += fmt.Sprintf(" r%d %x, CPU %x;", i, a.R[i], b.R[i])
+			}
+		}
 	}
 	for i := range mine.Vector.K {
 		if mine.Vector.K[i] != cpu.Vector.K[i] {
@@ -367,7 +418,7 @@ func TestOpcodes(t *testing.T) {
 	}
 	ran, unsupported := 0, 0
 	bad := map[string]int{}
-	names := map[string]int{}
+	names, supported, lacking := map[string]int{}, map[string]bool{}, map[string]int{}
 	var total int
 	deadline := time.Now().Add(limit)
 	for round := 0; time.Now().Before(deadline); round++ {
@@ -383,12 +434,14 @@ func TestOpcodes(t *testing.T) {
 				ok, diff := l.try(code)
 				if !ok {
 					unsupported++
+					lacking[mnemonic(code)]++
 					continue
 				}
 				ran++
 				name := fmt.Sprintf("%d.%02x", m, op)
 				if n := mnemonic(code); !strings.Contains(n, " ") {
 					name += "." + n
+					supported[n] = true
 				}
 				names[name]++
 				if diff != "" {
@@ -404,6 +457,14 @@ func TestOpcodes(t *testing.T) {
 		}
 	}
 	t.Logf("%d instructions of %d kinds compared, %d disagree; %d not supported", ran, len(names), total, unsupported)
+	var without []string
+	for n := range lacking {
+		if !strings.Contains(n, " ") && !supported[n] { // else bytes that have no name
+			without = append(without, n)
+		}
+	}
+	sort.Strings(without)
+	t.Logf("never supported: %v", without)
 	var worst []string
 	for n, c := range bad {
 		worst = append(worst, fmt.Sprintf("%s %d/%d", n, c, names[n]))

@@ -109,6 +109,9 @@ func (d *decoder) oneByte(op byte) {
 		in.fn = cbw
 	case op == 0x99:
 		in.fn = cwd
+	case op == 0x9b:
+		in.fn = fnop
+		in.flags |= usesVector
 	case op == 0x9c:
 		stackSize()
 		in.fn = pushf
@@ -188,18 +191,8 @@ func (d *decoder) oneByte(op byte) {
 	case op == 0xd7:
 		in.w = 1
 		in.fn = xlat
-	case op == 0xd9:
-		// Of the x87 only what library functions ask the rounding mode with.
-		if g := d.peek() >> 3 & 7; d.peek() >= 0xc0 || g != 5 && g != 7 {
-			return
-		}
-		d.modRM(1)
-		in.w = 2
-		in.flags |= usesVector
-		in.fn = fldcw
-		if in.reg&7 == 7 {
-			in.fn = fnstcw
-		}
+	case op&0xf8 == 0xd8:
+		d.fpu(op)
 	case op >= 0xe0 && op <= 0xe3:
 		d.imm8()
 		in.op = op & 3

@@ -316,6 +316,7 @@ func programs(t testing.TB, rnd *rand.Rand) map[string][]string {
 		"bzip2":   {"/usr/bin/bzip2", "-c", text},
 		"gzip":    {"/usr/bin/gzip", "-c", text},
 		"sort":    {"/usr/bin/sort", "--parallel=1", text},
+		"seq":     {"/usr/bin/seq", "0", "0.001", "1e9"}, // long double, on the x87
 		"python3": {"/usr/bin/python3", "-c", pythonWork},
 		"sqlite3": {"/usr/bin/sqlite3", ":memory:", sqlWork},
 		"openssl": {"/usr/bin/openssl", "speed", "-seconds", "1", "sha256", "aes-128-cbc", "rsa2048", "ecdsap256", "md5", "sha512", "ghash"},

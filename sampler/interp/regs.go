@@ -33,7 +33,8 @@ type Vector struct {
 	Z     [32]Vec   // zmm0-31; xmm and ymm are their low ends
 	K     [8]uint64 // opmask registers
 	MXCSR uint32
-	FCW   uint16 // x87 control word, all that is kept of the x87
+	FCW   uint16 // x87 control word
+	X87   X87
 }
 
 // Regs is what a thread's registers hold at the instruction about to run.

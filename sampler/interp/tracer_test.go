@@ -94,6 +94,13 @@ func (c *child) setVector(v *Vector) {
 	b, le := c.xbuf, binary.LittleEndian
 	le.PutUint64(b[512:], le.Uint64(b[512:])|c.layout.parts())
 	le.PutUint16(b, v.FCW)
+	le.PutUint16(b[2:], v.X87.FSW)
+	b[4] = v.X87.Valid
+	for i := range uint8(8) {
+		r := v.X87.R[v.X87.at(i)]
+		le.PutUint64(b[32+16*int(i):], r.M)
+		le.PutUint64(b[40+16*int(i):], uint64(r.SE))
+	}
 	le.PutUint32(b[24:], v.MXCSR)
 	put := func(at, first, w, n int) {
 		if at == 0 {

@@ -195,7 +195,7 @@ func parseVecOp(row vecOp) (vecEntry, uint16) {
 	return e, vecKey(opmap, uint8(pp/3), uint8(op))
 }
 
-// vector decodes what is left: SSE, AVX, AVX-512 and opmask instructions.
+// vector decodes what is left: MMX, SSE, AVX, AVX-512 and opmask instructions.
 func (d *decoder) vector(op byte) {
 	if d.opmap == 0 || d.opmap > 3 {
 		return
@@ -204,6 +204,9 @@ func (d *decoder) vector(op byte) {
 		d.in.flags |= usesVector
 		d.in.n = 16 << d.ll
 		d.in.fn = vzeroupper
+		return
+	}
+	if d.mmx(op) {
 		return
 	}
 	for i := range vecTable[vecKey(d.opmap, d.pp, op)] {

@@ -55,6 +55,10 @@ func (l XSAVELayout) Decode(v *Vector, b []byte) error {
 		return true, nil
 	}
 	*v = Vector{MXCSR: le.Uint32(b[24:]), FCW: le.Uint16(b)}
+	v.X87.FSW, v.X87.Valid = le.Uint16(b[2:]), b[4]
+	for i := range uint8(8) { // they lie from the top of the stack on
+		v.X87.R[v.X87.at(i)] = F80{le.Uint64(b[32+16*int(i):]), le.Uint16(b[40+16*int(i):])}
+	}
 	if present>>1&1 != 0 {
 		for i := range 16 {
 			v.Z[i][0] = le.Uint64(b[160+16*i:])
