@@ -87,6 +87,7 @@ struct task_struct {
 	sigset_t blocked;
 	struct sigpending pending;
 	struct sighand_struct *sighand;
+	unsigned long nvcsw;
 } __attribute__((preserve_access_index));
 
 #define SIGURG 23

@@ -41,7 +41,7 @@ struct slot {
 
 struct thread {
 	__u32 tid;
-	__u32 hold; // the signal, from its sending until user space lets the thread go
+	__u32 hold; // the signal or HOLD_INTERRUPT, from its sending until user space lets the thread go
 	__u32 hold_slot;
 	__u32 hold_cpu;
 	__u64 hold_ip;
@@ -54,6 +54,7 @@ struct thread {
 	__u32 group; // index into groups plus one; 0: the slots are the thread's own
 	__u32 trap_slot; // of the last trap, NO_SLOT if it was of another thread's datum
 	__u32 others[MAX_SLOTS]; // traps of other threads' data, since armed
+	__u64 waits; // how often it had waited of its own accord by its last tick
 	struct slot slots[MAX_SLOTS];
 };
 
@@ -103,6 +104,7 @@ enum trap_kind {
 	TRAP_STACK = 16, // no trap: the stack of the next one of this slot, a struct stack
 	TRAP_OTHER = 3, // another thread at the datum
 	TRAP_LINE = 4,  // another thread elsewhere in its line
+	REQUEST_HOLD = 6, // no trap: user space is to stop the thread by an interrupt
 };
 
 struct trap {
@@ -163,6 +165,8 @@ enum stat {
 	STAT_HOLDS,          // of them, signalled
 	STAT_HOLD_PENDING,   // candidate while the thread was already on hold
 	STAT_SIGNAL_BLOCKED, // the thread blocks the signals that could hold it
+	STAT_WAITS,          // it does, and waits so often that an interrupt might harm it
+	STAT_INTERRUPTS,     // of STAT_HOLDS, those asked of user space
 	STAT_SIGNAL_FAILED,
 	STAT_THROTTLED,      // over hold_limit
 	STAT_RING_FULL,      // trap seen, record dropped
@@ -212,6 +216,7 @@ __u32 hold_losers = 0;
 // one watches the word of the use, slot 1 the other word of its aligned pair,
 // and slots 2 and 3 the rest of the half line.
 __u32 half_line = 0;
+__u32 interrupts = 0;     // user space holds threads that block the signals
 __u32 report_only = 0;    // pass on every access sampled, hold nobody: for a probe
 
 static __u64 window_start, window_holds;
@@ -268,6 +273,20 @@ static __always_inline __u32 hold_signal(void)
 	return 0;
 }
 
+// HOLD_INTERRUPT is no signal: the thread blocks them, and user space stops it
+// by PTRACE_INTERRUPT.
+#define HOLD_INTERRUPT 65
+
+// waits is how often the thread has given up its CPU of its own accord.
+static __always_inline __u64 waits(void)
+{
+	struct task_struct *task = (void *)bpf_get_current_task();
+	unsigned long n = 0;
+
+	bpf_core_read(&n, sizeof(n), &task->nvcsw);
+	return n;
+}
+
 // over_limit is a backstop against a storm of holds, not the budget: that is
 // kept by user space through accept. CPUs may race for the count; the outcome
 // is still a limit, and atomics that return a value need Linux 5.12.
@@ -282,7 +301,11 @@ static __always_inline int over_limit(__u64 now)
 
 // win lets a sample through: to the slot it has won, with NO_SLOT to be read
 // ahead of alone, or, DROPPED, not at all.
-static __always_inline __u32 win(struct thread *t, __u32 *signal)
+//
+// An interrupt comes some time after the tick, and a thread that waits in a
+// system call by then may be harmed: only those are held by it that have not
+// waited since their last tick.
+static __always_inline __u32 win(struct thread *t, __u32 *signal, int waited)
 {
 	struct group *g;
 	__u64 *n;
@@ -296,10 +319,15 @@ static __always_inline __u32 win(struct thread *t, __u32 *signal)
 		return DROPPED;
 	}
 	*signal = hold_signal();
-	if (!*signal) {
+	if (!*signal && !interrupts) {
 		count(STAT_SIGNAL_BLOCKED);
 		return DROPPED;
 	}
+	if (!*signal && waited) {
+		count(STAT_WAITS);
+		return DROPPED;
+	}
+	*signal = *signal ?: HOLD_INTERRUPT;
 
 	// A slot is picked without looking at what it watches, and given to the
 	// n-th candidate since it was last free with probability 1/n: how long a
@@ -326,15 +354,41 @@ static __always_inline __u32 win(struct thread *t, __u32 *signal)
 	return s;
 }
 
-// hold stops the thread before its next user instruction.
-static __always_inline int hold(struct bpf_perf_event_data *ctx, struct thread *t, __u32 s, __u32 signal)
+// request asks user space for something that can't wait until the ring is read
+// next; 0 if that can't be done.
+static __always_inline int request(enum trap_kind kind, struct thread *t, __u32 index)
+{
+	struct trap *r = bpf_ringbuf_reserve(&ring, sizeof(*r), 0);
+
+	if (!r) {
+		count(STAT_RING_FULL);
+		return 0;
+	}
+	r->kind = kind;
+	r->index = index;
+	r->tid = t->tid;
+	r->slot = 0;
+	bpf_ringbuf_submit(r, BPF_RB_FORCE_WAKEUP);
+	return 1;
+}
+
+// hold stops the thread before its next user instruction, or has it stopped as
+// soon as may be.
+static __always_inline int hold(struct bpf_perf_event_data *ctx, struct thread *t, __u32 index,
+				__u32 s, __u32 signal)
 {
 	t->hold = signal;
 	t->hold_slot = s;
 	t->hold_cpu = bpf_get_smp_processor_id();
 	t->hold_ip = USER_IP(ctx);
 	t->hold_time = bpf_ktime_get_ns();
-	if (bpf_send_signal_thread(signal)) {
+	if (signal == HOLD_INTERRUPT) {
+		if (!request(REQUEST_HOLD, t, index)) {
+			t->hold = 0;
+			return 0;
+		}
+		count(STAT_INTERRUPTS);
+	} else if (bpf_send_signal_thread(signal)) {
 		t->hold = 0;
 		count(STAT_SIGNAL_FAILED);
 		return 0;
@@ -368,12 +422,16 @@ int on_sample(struct bpf_perf_event_data *ctx)
 {
 	__u32 index, s, signal;
 	struct thread *t = tick(ctx, &index);
+	__u64 n, before;
 
 	if (!t)
 		return 0;
-	s = win(t, &signal);
+	n = waits();
+	before = t->waits;
+	t->waits = n;
+	s = win(t, &signal, n != before);
 	if (s != DROPPED)
-		hold(ctx, t, s, signal);
+		hold(ctx, t, index, s, signal);
 	return 0;
 }
 
@@ -558,7 +616,7 @@ static __always_inline int access(struct bpf_perf_event_data *ctx, __u32 event)
 	if (!sampled_memory(ctx, &m))
 		return 0;
 	if (!report_only) {
-		s = win(t, &signal);
+		s = win(t, &signal, 1);
 		if (s >= NO_SLOT) // nothing is read ahead of an access that is over
 			return 0;
 	}
@@ -569,7 +627,7 @@ static __always_inline int access(struct bpf_perf_event_data *ctx, __u32 event)
 	r->data_src = m.data_src;
 	r->latency = m.latency;
 	r->event = event;
-	if (report_only || hold(ctx, t, s, signal))
+	if (report_only || hold(ctx, t, index, s, signal))
 		submit(r, read_clock(ctx, index));
 	else
 		bpf_ringbuf_discard(r, BPF_RB_NO_WAKEUP);

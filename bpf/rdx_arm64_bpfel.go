@@ -78,21 +78,23 @@ const (
 	RDXStatSTAT_HOLDS          RDXStat = 3
 	RDXStatSTAT_HOLD_PENDING   RDXStat = 4
 	RDXStatSTAT_SIGNAL_BLOCKED RDXStat = 5
-	RDXStatSTAT_SIGNAL_FAILED  RDXStat = 6
-	RDXStatSTAT_THROTTLED      RDXStat = 7
-	RDXStatSTAT_RING_FULL      RDXStat = 8
-	RDXStatSTAT_EXTRA_TRAPS    RDXStat = 9
-	RDXStatSTAT_CLOCK_FAILED   RDXStat = 10
-	RDXStatSTAT_UNKNOWN        RDXStat = 11
-	RDXStatSTAT_STEPPING       RDXStat = 12
-	RDXStatSTAT_STACK_LOST     RDXStat = 13
-	RDXStatSTAT_OTHER_TRAPS    RDXStat = 14
-	RDXStatSTAT_OTHER_EARLY    RDXStat = 15
-	RDXStatSTAT_OTHER_PROCESS  RDXStat = 16
-	RDXStatSTAT_IN_KERNEL      RDXStat = 17
-	RDXStatSTAT_NO_MEMORY      RDXStat = 18
-	RDXStatSTAT_NO_ADDRESS     RDXStat = 19
-	RDXStatNUM_STATS           RDXStat = 20
+	RDXStatSTAT_WAITS          RDXStat = 6
+	RDXStatSTAT_INTERRUPTS     RDXStat = 7
+	RDXStatSTAT_SIGNAL_FAILED  RDXStat = 8
+	RDXStatSTAT_THROTTLED      RDXStat = 9
+	RDXStatSTAT_RING_FULL      RDXStat = 10
+	RDXStatSTAT_EXTRA_TRAPS    RDXStat = 11
+	RDXStatSTAT_CLOCK_FAILED   RDXStat = 12
+	RDXStatSTAT_UNKNOWN        RDXStat = 13
+	RDXStatSTAT_STEPPING       RDXStat = 14
+	RDXStatSTAT_STACK_LOST     RDXStat = 15
+	RDXStatSTAT_OTHER_TRAPS    RDXStat = 16
+	RDXStatSTAT_OTHER_EARLY    RDXStat = 17
+	RDXStatSTAT_OTHER_PROCESS  RDXStat = 18
+	RDXStatSTAT_IN_KERNEL      RDXStat = 19
+	RDXStatSTAT_NO_MEMORY      RDXStat = 20
+	RDXStatSTAT_NO_ADDRESS     RDXStat = 21
+	RDXStatNUM_STATS           RDXStat = 22
 )
 
 type RDXThread struct {
@@ -111,6 +113,7 @@ type RDXThread struct {
 	Group    uint32
 	TrapSlot uint32
 	Others   [4]uint32
+	Waits    uint64
 	Slots    [4]RDXSlot
 }
 
@@ -140,12 +143,13 @@ type RDXTrap struct {
 type RDXTrapKind uint32
 
 const (
-	RDXTrapKindTRAP_USE    RDXTrapKind = 1
-	RDXTrapKindTRAP_REUSE  RDXTrapKind = 2
-	RDXTrapKindTRAP_SAMPLE RDXTrapKind = 5
-	RDXTrapKindTRAP_STACK  RDXTrapKind = 16
-	RDXTrapKindTRAP_OTHER  RDXTrapKind = 3
-	RDXTrapKindTRAP_LINE   RDXTrapKind = 4
+	RDXTrapKindTRAP_USE     RDXTrapKind = 1
+	RDXTrapKindTRAP_REUSE   RDXTrapKind = 2
+	RDXTrapKindTRAP_SAMPLE  RDXTrapKind = 5
+	RDXTrapKindTRAP_STACK   RDXTrapKind = 16
+	RDXTrapKindTRAP_OTHER   RDXTrapKind = 3
+	RDXTrapKindTRAP_LINE    RDXTrapKind = 4
+	RDXTrapKindREQUEST_HOLD RDXTrapKind = 6
 )
 
 // Names of all BPF objects in the ELF.
@@ -180,6 +184,7 @@ const (
 	RDXVarHalfLine        = "half_line"
 	RDXVarHoldLimit       = "hold_limit"
 	RDXVarHoldLosers      = "hold_losers"
+	RDXVarInterrupts      = "interrupts"
 	RDXVarNumSlots        = "num_slots"
 	RDXVarOtherLimit      = "other_limit"
 	RDXVarReportOnly      = "report_only"
@@ -270,6 +275,7 @@ type RDXVariableSpecs struct {
 	HalfLine        *ebpf.VariableSpec `ebpf:"half_line"`
 	HoldLimit       *ebpf.VariableSpec `ebpf:"hold_limit"`
 	HoldLosers      *ebpf.VariableSpec `ebpf:"hold_losers"`
+	Interrupts      *ebpf.VariableSpec `ebpf:"interrupts"`
 	NumSlots        *ebpf.VariableSpec `ebpf:"num_slots"`
 	OtherLimit      *ebpf.VariableSpec `ebpf:"other_limit"`
 	ReportOnly      *ebpf.VariableSpec `ebpf:"report_only"`
@@ -329,6 +335,7 @@ type RDXVariables struct {
 	HalfLine        *ebpf.Variable `ebpf:"half_line"`
 	HoldLimit       *ebpf.Variable `ebpf:"hold_limit"`
 	HoldLosers      *ebpf.Variable `ebpf:"hold_losers"`
+	Interrupts      *ebpf.Variable `ebpf:"interrupts"`
 	NumSlots        *ebpf.Variable `ebpf:"num_slots"`
 	OtherLimit      *ebpf.Variable `ebpf:"other_limit"`
 	ReportOnly      *ebpf.Variable `ebpf:"report_only"`

@@ -144,6 +144,10 @@ func (s *Session) pair(trap *sampler.Trap) {
 		s.report(t, trap)
 		return
 	}
+	if trap.Kind == sampler.RequestHold {
+		s.interrupt(t)
+		return
+	}
 	w := &t.slots[trap.Slot]
 	if w.stretch != nil && w.seq == trap.Seq && t.tid == int(trap.Tid) {
 		s.timeStretch(w.stretch, trap)

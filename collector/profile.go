@@ -93,6 +93,8 @@ func (s *Session) profile() (*model.Profile, error) {
 		}
 	}
 	count("lost: thread blocks the hold signals", stats.SignalBlocked)
+	count("lost: thread blocks the hold signals, and has waited since its last tick", stats.Waits)
+	count("holds by interrupt", stats.Interrupts)
 	count("lost: hold signal not sent", stats.SignalFailed)
 	count("lost: too many holds a second", stats.Throttled)
 	count("lost: trap record dropped, ring full", stats.RingFull)
@@ -127,6 +129,9 @@ func (s *Session) profile() (*model.Profile, error) {
 		fmt.Sprintf("attached to %d threads in %v, detached in %v", s.attached, s.attachTime.Round(time.Microsecond), s.detachTime.Round(time.Microsecond)),
 		fmt.Sprintf("overhead by the profiler's own account: %.2f%% of the sampled CPU time", 100*s.budget.spent),
 	)
+	if stats.Interrupts > 0 {
+		p.Comments = append(p.Comments, fmt.Sprintf("threads that block the hold signals were interrupted %v after the tick at the median, %v at p99: what they do so soon after a system call is not sampled", s.interrupts.quantile(.5), s.interrupts.quantile(.99)))
+	}
 	s.rateComment(p)
 	s.sharingComments(p, stats, count)
 	s.heapComments(p, sum.cpu, count)

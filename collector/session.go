@@ -199,6 +199,8 @@ type Session struct {
 	took        [3]*model.Hist // by stack, wall time from use to end in ns
 	pruned      int
 	held        durations
+	interrupts  durations // from ticks to the interrupts that hold
+	onRequest   func()    // ends it
 	tickCost    float64   // of the CPU clock, ns; 0: could not be measured
 	resumes     durations // waits to run again after a hold
 	trap        sampler.Trap
@@ -301,12 +303,16 @@ func (s *Session) begin() error {
 		err = s.kernel.SetHalfLines()
 	}
 	if err == nil {
-		err = s.holdLosers()
+		err = s.chooseHolds()
 	}
 	if err != nil {
 		return err
 	}
 	if s.tracer, err = sampler.NewTracer(s, s.cfg.Follow); err != nil {
+		return err
+	}
+	if s.onRequest, err = s.kernel.OnRequest(func() { s.tracer.Do(s.drain) }); err != nil {
+		s.tracer.Detach()
 		return err
 	}
 	s.start = time.Now()
@@ -315,6 +321,7 @@ func (s *Session) begin() error {
 	if pid == 0 {
 		if launched, err = sampler.Launch(s.cfg.Command); err != nil {
 			s.tracer.Detach()
+			s.onRequest()
 			return err
 		}
 		pid = launched.PID
@@ -339,6 +346,7 @@ func (s *Session) begin() error {
 	}
 	if err != nil {
 		s.tracer.Detach()
+		s.onRequest()
 		if launched != nil {
 			launched.Abandon()
 		}
@@ -346,13 +354,18 @@ func (s *Session) begin() error {
 	return err
 }
 
-// holdLosers has samples held that won no slot, where holding them is of use:
-// where the thread is read ahead of.
-func (s *Session) holdLosers() error {
-	if !s.readsLosers() {
-		return nil
+// chooseHolds says which samples are held besides those that have won a slot and
+// can be held by a signal: those without a slot, where the thread is read ahead of; and
+// by an interrupt, unless the access is over by then.
+func (s *Session) chooseHolds() error {
+	var err error
+	if s.readsLosers() {
+		err = s.kernel.HoldLosers()
 	}
-	return s.kernel.HoldLosers()
+	if sampler.MendsSyscalls && s.source.Reports() == sampler.NoAccess {
+		err = errors.Join(err, s.kernel.HoldByInterrupt())
+	}
+	return err
 }
 
 // readsLosers says whether samples that are not watched are of use.
@@ -397,6 +410,7 @@ func (s *Session) Wait(ctx context.Context) (*model.Profile, error) {
 	s.end = time.Now()
 	s.tracer.Do(s.closeAll)
 	s.tracer.Detach()
+	s.onRequest()
 	s.detachTime = time.Since(s.end)
 	if s.launching && s.exit.Exited {
 		return nil, ErrNotStarted

@@ -181,7 +181,7 @@ func (s *Session) Hold(tid int, signal unix.Signal) (ours, running bool) {
 	}
 	// Two signals of a kind become one while pending: the target's own was
 	// there first if it bears a sender, and is not ours to take away.
-	ours = sampler.SentByKernel(tid)
+	ours = signal == sampler.Interrupted || sampler.SentByKernel(tid)
 	s.locate.InSyscall = true // for all we know
 	if !s.closing {
 		s.sample(t)
@@ -246,6 +246,22 @@ func (t *thread) release() {
 	shared.Hold = 0
 }
 
+// interrupt holds a thread that no signal can.
+func (s *Session) interrupt(t *thread) {
+	if s.closing || t.shared.Hold != uint32(sampler.Interrupted) {
+		return
+	}
+	if !s.tracer.Interrupt(t.tid) {
+		t.shared.Hold = 0
+		s.loseHold("thread that blocks the hold signals in a system call")
+		return
+	}
+	// Up to now it ran.
+	now := sampler.Monotonic()
+	s.interrupts.add(now - time.Duration(t.shared.HoldTime))
+	t.shared.HoldTime = uint64(now)
+}
+
 // Pending implements sampler.Handler.
 func (s *Session) Pending() bool { return len(s.late) > 0 }
 
@@ -255,7 +271,7 @@ func (s *Session) Pending() bool { return len(s.late) > 0 }
 type lateHolds map[int]uint64
 
 func (l lateHolds) expect(t *thread) {
-	if hold := t.shared.Hold; hold != 0 {
+	if hold := t.shared.Hold; hold != 0 && hold != uint32(sampler.Interrupted) {
 		l[t.tid] |= 1 << hold
 	}
 }
@@ -307,6 +323,10 @@ func (s *Session) sample(t *thread) {
 	}
 	if s.locate.InSyscall {
 		s.inSyscall++
+		if t.shared.Hold == uint32(sampler.Interrupted) {
+			s.loseHold("thread that blocks the hold signals in a system call")
+			return
+		}
 	}
 	s.ends[ahead.End]++
 	s.readAhead += ahead.Accesses

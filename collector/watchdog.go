@@ -178,7 +178,7 @@ func (s *Session) fallBack(why error, good uint64) {
 	s.replaced = append(s.replaced, s.source.Name())
 	s.whySource = errors.Join(s.whySource, why)
 	s.setSource(sampler.CPUClock{})
-	if err := s.holdLosers(); err != nil {
+	if err := s.chooseHolds(); err != nil {
 		s.fail(err)
 	}
 	for _, t := range s.threads {

@@ -59,6 +59,8 @@ const (
 	TrapLine  = bpf.RDXTrapKindTRAP_LINE  // another thread elsewhere in its line
 	// TrapSample is no trap: the use as an access source reported it.
 	TrapSample = bpf.RDXTrapKindTRAP_SAMPLE
+	// RequestHold: the thread is to be stopped by Tracer.Interrupt.
+	RequestHold = bpf.RDXTrapKindREQUEST_HOLD
 )
 
 // Kernel is the loaded BPF side of one session.
@@ -161,6 +163,10 @@ func (k *Kernel) SetAccept(p float64) error {
 // HoldLosers makes samples that win no slot be held, too, with NoSlot.
 func (k *Kernel) HoldLosers() error { return k.obj.HoldLosers.Set(uint32(1)) }
 
+// HoldByInterrupt makes threads that block the signals be held, too: by
+// RequestHold.
+func (k *Kernel) HoldByInterrupt() error { return k.obj.Interrupts.Set(uint32(1)) }
+
 // SetHalfLines makes all slots of a thread serve one sample each: see half_line
 // in the programs.
 func (k *Kernel) SetHalfLines() error { return k.obj.HalfLine.Set(uint32(1)) }
@@ -234,6 +240,8 @@ type Stats struct {
 	Holds         uint64 // of these, held
 	HoldPending   uint64 // candidate while its thread was on hold already
 	SignalBlocked uint64 // not held: the thread blocks the signals that could hold it
+	Waits         uint64 // not held: it blocks them, and has waited since its last tick
+	Interrupts    uint64 // of Holds, by Tracer.Interrupt
 	SignalFailed  uint64 // not held: the kernel would not send the signal
 	Throttled     uint64 // not held: too many holds this second
 	RingFull      uint64 // traps whose record was dropped
@@ -291,6 +299,8 @@ func (s *Stats) all() []*uint64 {
 		bpf.RDXStatSTAT_HOLDS:          &s.Holds,
 		bpf.RDXStatSTAT_HOLD_PENDING:   &s.HoldPending,
 		bpf.RDXStatSTAT_SIGNAL_BLOCKED: &s.SignalBlocked,
+		bpf.RDXStatSTAT_WAITS:          &s.Waits,
+		bpf.RDXStatSTAT_INTERRUPTS:     &s.Interrupts,
 		bpf.RDXStatSTAT_SIGNAL_FAILED:  &s.SignalFailed,
 		bpf.RDXStatSTAT_THROTTLED:      &s.Throttled,
 		bpf.RDXStatSTAT_RING_FULL:      &s.RingFull,

@@ -9,6 +9,10 @@ const (
 	restartBlock  = -516 // ERESTART_RESTARTBLOCK: goes on as restart_syscall
 )
 
+// MendsSyscalls says whether a system call that a hold has interrupted is made
+// again, whichever it is.
+const MendsSyscalls = true
+
 // interrupted says whether the thread, stopped for a signal that nobody will
 // handle, stands in a system call which that signal would harm. The kernel makes
 // most interrupted calls again by itself, save those that would return EINTR,

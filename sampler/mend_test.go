@@ -42,7 +42,7 @@ func (h takesAll) Hold(tid int, signal unix.Signal) (ours, running bool) {
 	h.locator.InSyscall = true
 	h.locator.HeldStack(tid, tid)
 	h.seen <- tid
-	return signal == unix.SIGURG, !h.locator.InSyscall
+	return signal == unix.SIGURG || signal == Interrupted, !h.locator.InSyscall
 }
 
 // A hold that comes while the thread waits in a system call must not end the
@@ -77,6 +77,9 @@ func startReady(t *testing.T, source string) (*exec.Cmd, *bufio.Reader) {
 	return target, out
 }
 
+// Nor must an interrupt, should the thread have entered the call just now.
+func TestInterruptedInSyscall(t *testing.T) { testWaits(t, Interrupted) }
+
 // testWaits sends a waiting program signals that must not end its call.
 func testWaits(t *testing.T, signal unix.Signal) {
 	target, out := startReady(t, waiting)
@@ -92,7 +95,16 @@ func testWaits(t *testing.T, signal unix.Signal) {
 	}
 	start := time.Now()
 	for range 5 {
-		if err := unix.Tgkill(pid, pid, signal); err != nil {
+		send := func() error { return unix.Tgkill(pid, pid, signal) }
+		if signal == Interrupted {
+			tr.Do(func() {
+				if tr.Interrupt(pid) {
+					t.Error("a thread that waits was interrupted")
+				}
+			})
+			send = func() (err error) { tr.Do(func() { err = interrupt(pid) }); return err }
+		}
+		if err := send(); err != nil {
 			t.Fatal(err)
 		}
 		select {

@@ -25,7 +25,7 @@ type Handler interface {
 	Execed(pid int)
 	// Hold: tid is stopped by a signal. If the stop is a hold the handler
 	// asked for, it does its work and ours is true: the thread is let go and
-	// never sees the signal. running says that the thread is known to stand in no
+	// never sees the signal, which may be Interrupted. running says that the thread is known to stand in no
 	// system call.
 	Hold(tid int, signal unix.Signal) (ours, running bool)
 	// LetGo: the thread that was held runs again.
@@ -329,6 +329,15 @@ func (t *Tracer) stopped(tid int, status unix.WaitStatus) {
 			t.newcomer(tid)
 			return
 		}
+		held, running := t.handler.Hold(tid, Interrupted)
+		if held && !running && interrupted(tid) {
+			mendSyscall(tid)
+		}
+		_ = resume(tid, 0)
+		if held {
+			t.handler.LetGo()
+		}
+		return
 	case unix.PTRACE_EVENT_EXEC:
 		t.execed(tid)
 	}

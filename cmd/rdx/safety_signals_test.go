@@ -1,9 +1,13 @@
-// Needs: root, bpf, watchpoint, gcc. Targets that would notice a signal, or an
+// Needs: root, bpf, watchpoint, gcc, xz. Targets that would notice a signal, or an
 // interrupted system call, that is not theirs.
 package main_test
 
 import (
+	"bytes"
 	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
@@ -20,6 +24,32 @@ func TestBlockingCalls(t *testing.T) {
 	p := target(t, compile(t, "block"))
 	holds := sampleUntil(t, p.pid, n)
 	t.Logf("%d samples; target: %s", holds, p.end())
+}
+
+// The same with all signals blocked, where no signal can hold a thread: those
+// that often wait are left alone, and none is interrupted at a wait, nor a transfer
+// ended half-way.
+func TestBlockingCallsMasked(t *testing.T) {
+	needRoot(t)
+	p := target(t, compile(t, "block"), "masked")
+	interrupts, left := 0, 0
+	for range 4 {
+		profile := attach(t, p.pid, "-d", "700ms").profile()
+		interrupts += countOf(profile, "holds by interrupt")
+		left += countOf(profile, "lost: thread blocks the hold signals, and has waited since its last tick")
+		if n := countOf(profile, "holds"); n != countOf(profile, "holds by interrupt") {
+			t.Errorf("%d holds, %d by interrupt", n, countOf(profile, "holds by interrupt"))
+		}
+		assertFree(t, p.pid)
+	}
+	end := p.end()
+	t.Logf("%d interrupts, %d ticks left alone; target: %s", interrupts, left, end)
+	if interrupts == 0 || left == 0 {
+		t.Error("want some of both")
+	}
+	if !strings.HasSuffix(end, " cut=0") {
+		t.Error("transfers cut short")
+	}
 }
 
 // sampled runs a target under rdx until it was held n times.
@@ -62,17 +92,16 @@ func TestHandlesURGAndWINCHAttachedOften(t *testing.T) {
 
 func TestUsesSIGTRAP(t *testing.T) { sampled(t, 200, compile(t, "trap")) }
 
-// Nothing can hold such threads: all samples are lost, and counted.
+// No signal can hold such threads: they are interrupted, and nothing but what the
+// target sends itself may ever be pending.
 func TestBlocksAllSignals(t *testing.T) {
 	needRoot(t)
 	p := target(t, compile(t, "blockall"))
 	profile := attach(t, p.pid, "-d", "1s").profile()
-	if n := countOf(profile, "holds"); n > 0 {
-		t.Errorf("%d holds of a target that blocks all signals", n)
+	if n := countOf(profile, "holds by interrupt"); n == 0 || n != countOf(profile, "holds") || len(profile.Records) == 0 {
+		t.Errorf("%d holds by interrupt, %d records: %v", n, len(profile.Records), profile.Counts)
 	}
-	if countOf(profile, "lost: thread blocks the hold signals") == 0 {
-		t.Errorf("no loss counted: %v", profile.Counts)
-	}
+	assertFree(t, p.pid)
 	t.Log(p.end())
 }
 
@@ -84,5 +113,38 @@ func TestIgnoredSignals(t *testing.T) {
 	end := sampled(t, 300, compile(t, "ignored"))
 	if !strings.Contains(end, "interrupted=0") {
 		t.Error("ignored signals interrupted epoll_wait")
+	}
+}
+
+// The workers of xz -T2 block all signals. They must be seen, and do right.
+func TestMaskedWorkers(t *testing.T) {
+	needRoot(t)
+	needTool(t, "xz")
+	in, out := filepath.Join(t.TempDir(), "in"), filepath.Join(t.TempDir(), "out")
+	r, data := random(t), make([]byte, 24<<20)
+	for i := range data {
+		data[i] = 'a' + byte(r.IntN(4)) // compresses, slowly
+	}
+	if err := os.WriteFile(in, data, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	p := start(t, "sh", "-c", fmt.Sprintf("exec xz -T2 -1 --block-size=1MiB -c %s >%s", in, out))
+	eventually(t, "xz has its workers", func() bool { return len(tids(p.pid)) > 2 })
+	profile := attach(t, p.pid).profile()
+	if code := p.wait(); code != 0 {
+		t.Errorf("xz: exit code %d", code)
+	}
+	again, err := exec.Command("xz", "-dc", out).Output()
+	if err != nil || !bytes.Equal(again, data) {
+		t.Errorf("xz has written something else: %v", err)
+	}
+	threads := make(map[int]int)
+	for _, r := range profile.Records {
+		threads[r.TID] += int(r.Observations)
+	}
+	delete(threads, p.pid)
+	t.Logf("%d interrupts; observations by worker: %v", countOf(profile, "holds by interrupt"), threads)
+	if countOf(profile, "holds by interrupt") < 50 || len(threads) != 2 {
+		t.Errorf("%v", profile.Counts)
 	}
 }

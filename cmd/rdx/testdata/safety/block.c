@@ -1,5 +1,6 @@
-// block: threads that work and block by turns, each in another system call.
-// None may be interrupted or come back early.
+// block [masked]: threads that work and block by turns, each in another system
+// call. None may be interrupted, come back early, or transfer only a part.
+// masked: they block all signals.
 #include "target.h"
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
@@ -283,29 +284,66 @@ static void *ask(void *arg)
 	return 0;
 }
 
-int main(void)
+// A transfer that waits half-way is over for good if it is interrupted: for
+// each that was cut short.
+static int bulk[2];
+static atomic_long cut;
+
+static void *drink(void *arg)
+{
+	static char buf[1 << 16];
+
+	while (read(bulk[0], buf, sizeof(buf)) > 0)
+		check_work();
+	die("read bulk: %s", strerror(errno));
+}
+
+static void *pour(void *arg)
+{
+	static char buf[1 << 18];
+
+	while (!stop) {
+		check_work();
+		for (ssize_t done = 0, n; done < sizeof(buf); done += n) {
+			n = write(bulk[1], buf + done, sizeof(buf) - done);
+			if (n < 0)
+				die("write bulk: %s", strerror(errno));
+			cut += n < sizeof(buf) - done;
+		}
+		calls++;
+	}
+	return 0;
+}
+
+int main(int argc, char **argv)
 {
 	enum { N = sizeof(kinds) / sizeof(kinds[0]) };
-	pthread_t threads[N + 1];
+	pthread_t threads[N + 2];
+	sigset_t all;
 
+	sigfillset(&all);
+	if (argc > 1)
+		pthread_sigmask(SIG_BLOCK, &all, 0);
 	begin();
 	queue = msgget(IPC_PRIVATE, 0600);
 	sems = semget(IPC_PRIVATE, 2, 0600);
-	if (pipe(ping) || pipe(pong) || queue < 0 || sems < 0)
+	if (pipe(ping) || pipe(pong) || pipe(bulk) || queue < 0 || sems < 0)
 		die("prepare partners: %s", strerror(errno));
 	for (int i = 0; i < N; i++)
 		threads[i] = spawn(block, (void *)&kinds[i]);
 	spawn(answer, 0);
 	threads[N] = spawn(ask, 0);
+	spawn(drink, 0);
+	threads[N + 1] = spawn(pour, 0);
 	ready();
 	while (!ended())
 		usleep(1000);
 	stop = 1;
-	for (int i = 0; i <= N; i++)
+	for (int i = 0; i < N + 2; i++)
 		pthread_join(threads[i], 0);
 	msgctl(queue, IPC_RMID, 0);
 	semctl(sems, 0, IPC_RMID);
-	printf("ok calls=%ld\n", (long)calls);
+	printf("ok calls=%ld cut=%ld\n", (long)calls, (long)cut);
 	fflush(stdout);
 	_exit(0);
 }
