@@ -55,6 +55,8 @@ struct thread {
 	__u32 trap_slot; // of the last trap, NO_SLOT if it was of another thread's datum
 	__u32 others[MAX_SLOTS]; // traps of other threads' data, since armed
 	__u64 waits; // how often it had waited of its own accord by its last tick
+	__u32 first; // its first gap is one of its own: FIRST_DUE, then FIRST_TICKED, until user space sets the next
+	__u32 pad;
 	struct slot slots[MAX_SLOTS];
 };
 
@@ -104,6 +106,7 @@ enum trap_kind {
 	TRAP_STACK = 16, // no trap: the stack of the next one of this slot, a struct stack
 	TRAP_OTHER = 3, // another thread at the datum
 	TRAP_LINE = 4,  // another thread elsewhere in its line
+	REQUEST_GAP = 7,  // no trap: the thread's first tick has come, user space is to set its gap
 	REQUEST_HOLD = 6, // no trap: user space is to stop the thread by an interrupt
 };
 
@@ -166,6 +169,7 @@ enum stat {
 	STAT_HOLD_PENDING,   // candidate while the thread was already on hold
 	STAT_SIGNAL_BLOCKED, // the thread blocks the signals that could hold it
 	STAT_WAITS,          // it does, and waits so often that an interrupt might harm it
+	STAT_FIRST_AGAIN,    // ticks passed over: after the first, before the gap was set
 	STAT_INTERRUPTS,     // of STAT_HOLDS, those asked of user space
 	STAT_SIGNAL_FAILED,
 	STAT_THROTTLED,      // over hold_limit
@@ -368,6 +372,7 @@ static __always_inline int request(enum trap_kind kind, struct thread *t, __u32 
 	r->index = index;
 	r->tid = t->tid;
 	r->slot = 0;
+	r->time = bpf_ktime_get_ns();
 	bpf_ringbuf_submit(r, BPF_RB_FORCE_WAKEUP);
 	return 1;
 }
@@ -397,6 +402,28 @@ static __always_inline int hold(struct bpf_perf_event_data *ctx, struct thread *
 	return 1;
 }
 
+// A timer keeps its first period until user space sets another. The ticks that
+// come up to then are passed over, and so is a first one that is late, as the
+// thread was in the kernel at its time: it had its chance.
+enum { FIRST_NONE, FIRST_DUE, FIRST_TICKED };
+
+static __always_inline int passed_over(struct bpf_perf_event_data *ctx, struct thread *t, __u32 index)
+{
+	struct bpf_perf_event_value v = {};
+	int late;
+
+	if (t->first == FIRST_TICKED) {
+		count(STAT_FIRST_AGAIN);
+		return 1;
+	}
+	late = !bpf_perf_prog_read_value(ctx, &v, sizeof(v)) && v.enabled >= 2 * ctx->sample_period;
+	if (request(REQUEST_GAP, t, index))
+		t->first = FIRST_TICKED;
+	if (late)
+		count(STAT_FIRST_AGAIN);
+	return late;
+}
+
 // tick finds the thread that was sampled and accounts for the tick.
 static __always_inline struct thread *tick(struct bpf_perf_event_data *ctx, __u32 *index)
 {
@@ -406,6 +433,8 @@ static __always_inline struct thread *tick(struct bpf_perf_event_data *ctx, __u3
 		count(STAT_UNKNOWN);
 		return 0;
 	}
+	if (t->first && passed_over(ctx, t, *index))
+		return 0;
 	count(STAT_TICKS);
 	t->ticks++;
 	t->sampled += ctx->sample_period;

@@ -79,22 +79,23 @@ const (
 	RDXStatSTAT_HOLD_PENDING   RDXStat = 4
 	RDXStatSTAT_SIGNAL_BLOCKED RDXStat = 5
 	RDXStatSTAT_WAITS          RDXStat = 6
-	RDXStatSTAT_INTERRUPTS     RDXStat = 7
-	RDXStatSTAT_SIGNAL_FAILED  RDXStat = 8
-	RDXStatSTAT_THROTTLED      RDXStat = 9
-	RDXStatSTAT_RING_FULL      RDXStat = 10
-	RDXStatSTAT_EXTRA_TRAPS    RDXStat = 11
-	RDXStatSTAT_CLOCK_FAILED   RDXStat = 12
-	RDXStatSTAT_UNKNOWN        RDXStat = 13
-	RDXStatSTAT_STEPPING       RDXStat = 14
-	RDXStatSTAT_STACK_LOST     RDXStat = 15
-	RDXStatSTAT_OTHER_TRAPS    RDXStat = 16
-	RDXStatSTAT_OTHER_EARLY    RDXStat = 17
-	RDXStatSTAT_OTHER_PROCESS  RDXStat = 18
-	RDXStatSTAT_IN_KERNEL      RDXStat = 19
-	RDXStatSTAT_NO_MEMORY      RDXStat = 20
-	RDXStatSTAT_NO_ADDRESS     RDXStat = 21
-	RDXStatNUM_STATS           RDXStat = 22
+	RDXStatSTAT_FIRST_AGAIN    RDXStat = 7
+	RDXStatSTAT_INTERRUPTS     RDXStat = 8
+	RDXStatSTAT_SIGNAL_FAILED  RDXStat = 9
+	RDXStatSTAT_THROTTLED      RDXStat = 10
+	RDXStatSTAT_RING_FULL      RDXStat = 11
+	RDXStatSTAT_EXTRA_TRAPS    RDXStat = 12
+	RDXStatSTAT_CLOCK_FAILED   RDXStat = 13
+	RDXStatSTAT_UNKNOWN        RDXStat = 14
+	RDXStatSTAT_STEPPING       RDXStat = 15
+	RDXStatSTAT_STACK_LOST     RDXStat = 16
+	RDXStatSTAT_OTHER_TRAPS    RDXStat = 17
+	RDXStatSTAT_OTHER_EARLY    RDXStat = 18
+	RDXStatSTAT_OTHER_PROCESS  RDXStat = 19
+	RDXStatSTAT_IN_KERNEL      RDXStat = 20
+	RDXStatSTAT_NO_MEMORY      RDXStat = 21
+	RDXStatSTAT_NO_ADDRESS     RDXStat = 22
+	RDXStatNUM_STATS           RDXStat = 23
 )
 
 type RDXThread struct {
@@ -114,6 +115,8 @@ type RDXThread struct {
 	TrapSlot uint32
 	Others   [4]uint32
 	Waits    uint64
+	First    uint32
+	Pad      uint32
 	Slots    [4]RDXSlot
 }
 
@@ -149,6 +152,7 @@ const (
 	RDXTrapKindTRAP_STACK   RDXTrapKind = 16
 	RDXTrapKindTRAP_OTHER   RDXTrapKind = 3
 	RDXTrapKindTRAP_LINE    RDXTrapKind = 4
+	RDXTrapKindREQUEST_GAP  RDXTrapKind = 7
 	RDXTrapKindREQUEST_HOLD RDXTrapKind = 6
 )
 

@@ -67,7 +67,7 @@ func newBudget(target float64, c sampler.TwoTrap, unit string) budget {
 // wait to run again, the traps (two a hold, and those of other threads) and the ticks.
 func (b *budget) update(cpu uint64, stats sampler.Stats, held time.Duration) bool {
 	traps := b.trapNS * float64(2*stats.Holds+stats.OtherTraps+stats.OtherProcess)
-	cost := float64(held) + traps + b.tickNS*float64(stats.Ticks)
+	cost := float64(held) + traps + b.tickNS*float64(stats.Ticks+stats.FirstAgain)
 	if stats.Holds > 0 {
 		b.holdNS = (float64(held) + traps) / float64(stats.Holds)
 	}

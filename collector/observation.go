@@ -1,6 +1,8 @@
 package collector
 
 import (
+	"time"
+
 	"github.com/rdx-profiler/rdx/model"
 	"github.com/rdx-profiler/rdx/sampler"
 	"github.com/rdx-profiler/rdx/sampler/unwind"
@@ -144,7 +146,11 @@ func (s *Session) pair(trap *sampler.Trap) {
 		s.report(t, trap)
 		return
 	}
-	if trap.Kind == sampler.RequestHold {
+	switch trap.Kind {
+	case sampler.RequestGap:
+		t.endFirst(s, time.Duration(trap.Time))
+		return
+	case sampler.RequestHold:
 		s.interrupt(t)
 		return
 	}

@@ -95,6 +95,7 @@ func (s *Session) profile() (*model.Profile, error) {
 	count("lost: thread blocks the hold signals", stats.SignalBlocked)
 	count("lost: thread blocks the hold signals, and has waited since its last tick", stats.Waits)
 	count("holds by interrupt", stats.Interrupts)
+	count("ticks passed over until a new thread had its gap", stats.FirstAgain)
 	count("lost: hold signal not sent", stats.SignalFailed)
 	count("lost: too many holds a second", stats.Throttled)
 	count("lost: trap record dropped, ring full", stats.RingFull)

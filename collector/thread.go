@@ -2,6 +2,7 @@ package collector
 
 import (
 	"errors"
+	"math"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -35,10 +36,13 @@ type thread struct {
 	read  uint64 // of shared.Sampled: already in cpu
 	ticks uint64 // of shared.Ticks: likewise
 	cpu   uint64 // sampled so far, in the source's unit: CPU time or accesses
+	first uint64 // what the first tick is to count for in cpu, 0 when it has come
 	epoch *epoch
 	// waited is how long it had waited to run when waiting was set.
 	waited  time.Duration
 	waiting bool
+	// interrupted: the hold to come is by an interrupt that is on its way.
+	interrupted bool
 	// reported is the access of the thread on hold, if its source tells.
 	reported *reported
 }
@@ -64,7 +68,7 @@ func (s *Session) ThreadStarted(pid, tid int) {
 		s.probeHeap(p)
 		s.locate.Prepare(pid)
 	}
-	if err := s.addThread(p, tid); gone(err) {
+	if err := s.addThread(p, tid, s.attachTime > 0); gone(err) {
 		return // as we will be told
 	} else if err != nil {
 		// One thread less is a loss, no thread at all an error.
@@ -78,12 +82,16 @@ func (s *Session) ThreadStarted(pid, tid int) {
 // gone says of an error that the thread has exited since.
 func gone(err error) bool { return errors.Is(err, unix.ESRCH) }
 
-func (s *Session) addThread(p *process, tid int) error {
+// addThread begins to sample a thread; born says that its life begins now.
+func (s *Session) addThread(p *process, tid int, born bool) error {
 	index, shared, err := s.kernel.AddThread(tid)
 	if err != nil {
 		return err
 	}
 	t := &thread{tid: tid, process: p, index: index, shared: shared}
+	if born && s.drawsFirst() {
+		t.first, shared.First = uint64(s.gap), sampler.FirstDue
+	}
 	if t.counter, err = s.kernel.OpenCounter(index, tid); err != nil {
 		return errors.Join(err, s.kernel.RemoveThread(index))
 	}
@@ -110,8 +118,28 @@ func (s *Session) drawGap() uint64 {
 	if s.budget.counters {
 		return uint64(min(max(s.rand.ExpFloat64(), 0.05), 6) * s.gap)
 	}
-	return uint64((0.75 + 0.5*s.rand.Float64()) * s.gap)
+	return uint64((leastGap + (mostGap-leastGap)*s.rand.Float64()) * s.gap)
 }
+
+// drawsFirst says whether a thread's first gap is drawn in another way than the
+// next ones. Else a thread would have no tick before three quarters of a gap. But
+// the timer goes on with the first gap until it is given the next, which must
+// not take long; and counters' gaps have no memory.
+func (s *Session) drawsFirst() bool {
+	return !s.budget.counters && s.source.Reports() == sampler.NoAccess && s.tracer.RealTime
+}
+
+// drawFirst draws the first gap as what is left of a gap at a random moment: so
+// that each nanosecond of a thread's life, its first ones, too, has the same
+// chance of a tick. (Gaps of length x are met with a probability that goes with
+// x, at a place that is uniform in them.)
+func (s *Session) drawFirst() uint64 {
+	x := math.Sqrt(leastGap*leastGap + s.rand.Float64()*(mostGap*mostGap-leastGap*leastGap))
+	return uint64(s.rand.Float64() * x * s.gap)
+}
+
+// A timer's gaps are uniform between these, in mean gaps.
+const leastGap, mostGap = 0.75, 1.25
 
 // dropThread ends the thread's observations and frees all it has.
 func (s *Session) dropThread(t *thread) {
@@ -229,6 +257,7 @@ func (s *Session) Repeats(tid int) {
 // find the draw harder for it.
 func (t *thread) release() {
 	shared := t.shared
+	t.interrupted = false
 	if shared.HoldSlot == sampler.NoSlot {
 		shared.Holds++
 		shared.Hold = 0
@@ -256,6 +285,7 @@ func (s *Session) interrupt(t *thread) {
 		s.loseHold("thread that blocks the hold signals in a system call")
 		return
 	}
+	t.interrupted = true
 	// Up to now it ran.
 	now := sampler.Monotonic()
 	s.interrupts.add(now - time.Duration(t.shared.HoldTime))
@@ -271,17 +301,26 @@ func (s *Session) Pending() bool { return len(s.late) > 0 }
 type lateHolds map[int]uint64
 
 func (l lateHolds) expect(t *thread) {
-	if hold := t.shared.Hold; hold != 0 && hold != uint32(sampler.Interrupted) {
-		l[t.tid] |= 1 << hold
+	if hold := unix.Signal(t.shared.Hold); hold != 0 && (hold != sampler.Interrupted || t.interrupted) {
+		l[t.tid] |= bitOf(hold)
 	}
+}
+
+// bitOf is a signal's bit. Signals are 1 to 64, rdx's own less than that.
+func bitOf(signal unix.Signal) uint64 {
+	if signal == sampler.Interrupted {
+		return 1 // it must not be missed: what it came into is to be made again
+	}
+	return 1 << signal
 }
 
 // take says whether the signal is one of them, and no longer expects it.
 func (l lateHolds) take(tid int, signal unix.Signal) bool {
-	if l[tid]&(1<<signal) == 0 || !sampler.SentByKernel(tid) {
+	bit := bitOf(signal)
+	if l[tid]&bit == 0 || signal != sampler.Interrupted && !sampler.SentByKernel(tid) {
 		return false
 	}
-	if l[tid] &^= 1 << signal; l[tid] == 0 {
+	if l[tid] &^= bit; l[tid] == 0 {
 		delete(l, tid)
 	}
 	return true
@@ -550,6 +589,9 @@ func (t *thread) account() {
 	if t.ticker.Len() == 1 {
 		// A timer's ticks go on to tell its first period when it has another.
 		d = ticks * t.ticker.Gap(0)
+		if t.first > 0 && ticks > 0 {
+			d, t.first = t.first, 0
+		}
 	}
 	t.cpu += d
 	if t.epoch == nil {
@@ -579,16 +621,42 @@ func (t *thread) redrawOne(s *Session, event int) {
 	if event >= t.ticker.Len() {
 		return // the source was replaced
 	}
-	if err := t.ticker.SetGapOf(event, s.drawGap()); err != nil {
+	if err := t.ticker.SetGapOf(event, t.drawGap(s)); err != nil {
 		s.fail(err)
 	}
+	if t.first == 0 {
+		t.shared.First = 0
+	}
+}
+
+// drawGap draws the thread's next gap, which may be its first.
+func (t *thread) drawGap(s *Session) uint64 {
+	if t.first > 0 {
+		return s.drawFirst()
+	}
+	return s.drawGap()
+}
+
+// endFirst gives the thread, which still runs, a gap after its first tick.
+func (t *thread) endFirst(s *Session, ticked time.Duration) {
+	t.account()
+	t.first = 0 // also if the tick did not count
+	gap := s.drawGap()
+	gap -= min(uint64(max(sampler.Monotonic()-ticked, 0)), gap/2)
+	if t.ticker.Len() == 0 {
+		return // the source was replaced
+	}
+	if err := t.ticker.SetGapOf(0, gap); err != nil {
+		s.fail(err)
+	}
+	t.shared.First = 0
 }
 
 // expireHold gives up a hold that never came.
 func (t *thread) expireHold(s *Session) {
 	if t.shared.Hold != 0 && sampler.Monotonic()-time.Duration(t.shared.HoldTime) > holdTimeout {
 		s.late.expect(t)
-		t.shared.Hold, t.reported = 0, nil
+		t.shared.Hold, t.reported, t.interrupted = 0, nil, false
 		s.loseHold("hold did not stop the thread")
 	}
 }

@@ -1,6 +1,8 @@
 package collector
 
 import (
+	"math"
+	"math/rand/v2"
 	"testing"
 
 	"github.com/rdx-profiler/rdx/sampler"
@@ -22,5 +24,52 @@ func TestReleaseKeepsDrawFair(t *testing.T) {
 		if shared.Slots[2].N != want || shared.Slots[1].N != 3 || shared.Hold != 0 || shared.Holds != 1 {
 			t.Errorf("state %v: %+v", state, shared)
 		}
+	}
+}
+
+// An interrupt that was sent must be taken when it comes, one that was not must
+// not be waited for.
+func TestLateInterrupt(t *testing.T) {
+	late := make(lateHolds)
+	th := &thread{tid: 7, shared: &sampler.Thread{Hold: uint32(sampler.Interrupted)}}
+	late.expect(th)
+	if len(late) > 0 {
+		t.Errorf("waits for an interrupt that was not sent: %v", late)
+	}
+	th.interrupted = true
+	late.expect(th)
+	if !late.take(7, sampler.Interrupted) || len(late) > 0 {
+		t.Errorf("not taken: %v", late)
+	}
+	if late.take(7, sampler.Interrupted) {
+		t.Error("taken twice")
+	}
+}
+
+// The first gap must be what is left of a gap at a random moment: its density at
+// x is the probability that a gap is longer, over the mean gap.
+func TestFirstGap(t *testing.T) {
+	const n, gap = 200_000, 1e6
+	s := &Session{rand: rand.New(rand.NewPCG(1, 2)), gap: gap}
+	var below [3]float64
+	at := [3]float64{0.1, 0.5, 1} // in gaps
+	sum := 0.0
+	for range n {
+		x := float64(s.drawFirst()) / gap
+		sum += x
+		for i := range at {
+			if x < at[i] {
+				below[i]++
+			}
+		}
+	}
+	// E[x²] / 2E[x], and the density's integral: 1 up to the least gap, then falling to 0 at the most.
+	for i, want := range [3]float64{0.1, 0.5, 1 - 0.25*0.5/2} {
+		if got := below[i] / n; math.Abs(got-want) > 4*math.Sqrt(want*(1-want)/n) {
+			t.Errorf("below %g gaps: %.4f, want %.4f", at[i], got, want)
+		}
+	}
+	if want := (1 + 0.25/12) / 2; math.Abs(sum/n-want) > 0.005 {
+		t.Errorf("mean %.4f, want %.4f", sum/n, want)
 	}
 }

@@ -193,7 +193,7 @@ func (s *Session) fallBack(why error, good uint64) {
 // the choice to us, the clock is the source from here on.
 func (s *Session) openTicker(t *thread) error {
 	var err error
-	t.ticker, err = s.source.Open(s.kernel, t.tid, s.drawGap())
+	t.ticker, err = s.source.Open(s.kernel, t.tid, t.drawGap(s))
 	if err == nil {
 		t.read, t.ticks = t.shared.Sampled, t.shared.Ticks
 		s.cut(t)

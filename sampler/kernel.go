@@ -23,6 +23,11 @@ const MaxThreads = 16384
 // machine may offer fewer.
 const NumSlots = 4
 
+// FirstDue is Thread.First of one whose first tick comes after a gap of its own:
+// RequestGap then asks for the next, and until First is 0 again ticks are passed
+// over.
+const FirstDue = 1
+
 // NoSlot is the HoldSlot of a sample that has won none.
 const NoSlot = NumSlots
 
@@ -59,6 +64,8 @@ const (
 	TrapLine  = bpf.RDXTrapKindTRAP_LINE  // another thread elsewhere in its line
 	// TrapSample is no trap: the use as an access source reported it.
 	TrapSample = bpf.RDXTrapKindTRAP_SAMPLE
+	// RequestGap: the thread has ticked for the first time, and needs a gap.
+	RequestGap = bpf.RDXTrapKindREQUEST_GAP
 	// RequestHold: the thread is to be stopped by Tracer.Interrupt.
 	RequestHold = bpf.RDXTrapKindREQUEST_HOLD
 )
@@ -241,6 +248,7 @@ type Stats struct {
 	HoldPending   uint64 // candidate while its thread was on hold already
 	SignalBlocked uint64 // not held: the thread blocks the signals that could hold it
 	Waits         uint64 // not held: it blocks them, and has waited since its last tick
+	FirstAgain    uint64 // ticks after a thread's first, before it had its gap
 	Interrupts    uint64 // of Holds, by Tracer.Interrupt
 	SignalFailed  uint64 // not held: the kernel would not send the signal
 	Throttled     uint64 // not held: too many holds this second
@@ -300,6 +308,7 @@ func (s *Stats) all() []*uint64 {
 		bpf.RDXStatSTAT_HOLD_PENDING:   &s.HoldPending,
 		bpf.RDXStatSTAT_SIGNAL_BLOCKED: &s.SignalBlocked,
 		bpf.RDXStatSTAT_WAITS:          &s.Waits,
+		bpf.RDXStatSTAT_FIRST_AGAIN:    &s.FirstAgain,
 		bpf.RDXStatSTAT_INTERRUPTS:     &s.Interrupts,
 		bpf.RDXStatSTAT_SIGNAL_FAILED:  &s.SignalFailed,
 		bpf.RDXStatSTAT_THROTTLED:      &s.Throttled,

@@ -5,6 +5,7 @@ package main_test
 import (
 	"errors"
 	"fmt"
+	"math"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -302,6 +303,43 @@ func TestThreadChurn(t *testing.T) {
 		t.Errorf("%d threads, %d samples", threads, holds)
 	}
 	t.Logf("%d samples; target: %s", holds, end)
+}
+
+// A thread that lives shorter than a gap has its chance of a tick, too: of so much
+// CPU time, so many ticks, however many threads it is of.
+func TestShortThreads(t *testing.T) {
+	needRoot(t)
+	const gap = 2e6 // ns
+	for _, c := range []struct {
+		threads int
+		life    int // ns
+	}{
+		{2000, 400_000},
+		{400, 2_400_000},
+	} {
+		output := filepath.Join(t.TempDir(), "p.pb.gz")
+		p := start(t, rdxPath(t), "run", "-q", "-o", output, "--gap", "2ms", "--overhead", "1", compile(t, "short"), fmt.Sprint(c.threads), fmt.Sprint(c.life))
+		said := p.line()
+		if code := p.wait(); code != 0 {
+			t.Fatalf("exit code %d: %s", code, p.stderr.String())
+		}
+		var ns float64
+		if _, err := fmt.Sscanf(said, "ok ns=%f", &ns); err != nil {
+			t.Fatalf("target says %q", said)
+		}
+		profile := readProfile(t, output)
+		ticks, want := float64(countOf(profile, "samples")), ns/gap
+		// A thread has one tick more or less than the mean has it, no more.
+		sigma := math.Sqrt(float64(c.threads) / 4)
+		t.Logf("%d threads of %.1f gaps: %.0f ticks, want %.0f, standard deviation %.0f; %d passed over; CPU time %.2f s, sampled %.2f s", c.threads, float64(c.life)/gap, ticks, want, sigma,
+			countOf(profile, "ticks passed over until a new thread had its gap"), ns/1e9, float64(countOf(profile, "CPU time sampled, ns"))/1e9)
+		if math.Abs(ticks-want) > 4*sigma+0.05*want {
+			t.Errorf("%.0f ticks, want %.0f", ticks, want)
+		}
+		if sampled := float64(countOf(profile, "CPU time sampled, ns")); math.Abs(sampled-ns) > 4*sigma*gap+0.05*ns {
+			t.Errorf("%.3g ns of CPU time sampled, want %.3g", sampled, ns)
+		}
+	}
 }
 
 func TestThousandThreads(t *testing.T) {
