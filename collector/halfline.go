@@ -38,12 +38,13 @@ func (s *Session) block() int {
 func (s *Session) watchHalf(t *thread, ahead *sampler.Ahead, o *observation) {
 	for _, part := range ahead.Half {
 		if part.Before > beforeMost {
-			s.lose("half line touched too often before the use")
+			s.loseObserved(o, "half line touched too often before the use")
 			return
 		}
 	}
 	s.retire(t, 0)
-	if !s.arm(t, 0, ahead.Word, sampler.SlotArmed, ahead.Before, 2+ahead.Before) {
+	if failed := s.arm(t, 0, ahead.Word, sampler.SlotArmed, ahead.Before, 2+ahead.Before); failed != "" {
+		s.loseObserved(o, failed)
 		return
 	}
 	o.half, o.pair, o.use = true, model.Censored, ahead.Stack
@@ -51,8 +52,8 @@ func (s *Session) watchHalf(t *thread, ahead *sampler.Ahead, o *observation) {
 	t.enterEpoch(o)
 	t.slots[0].obs = o
 	for i, part := range ahead.Half[1:] {
-		if !s.arm(t, 1+i, part.Word, sampler.SlotUsed, part.Before, 1+part.Before) {
-			o.lost()
+		if failed := s.arm(t, 1+i, part.Word, sampler.SlotUsed, part.Before, 1+part.Before); failed != "" {
+			s.loseObserved(o, failed)
 			t.slots[0].helper = true // of nothing any more
 			s.retire(t, 0)
 			return

@@ -114,9 +114,14 @@ type observation struct {
 	source    string     // where its data came from, "" likewise
 }
 
-func (o *observation) lost() {
-	if o.state != void {
-		o.state = void
+// loseObserved counts an observation as lost, once, and all that it stands for.
+func (s *Session) loseObserved(o *observation, reason string) {
+	if o.state == void {
+		return
+	}
+	o.state = void
+	s.losses["lost: "+reason] += int64(o.times())
+	if o.epoch != nil { // it had been entered
 		o.epoch.accepted -= o.times()
 	}
 }
@@ -173,13 +178,11 @@ func (s *Session) pair(trap *sampler.Trap) {
 		if trap.Ip != o.next && trap.Ip != o.pc {
 			// Another instruction came first: a signal handler, or code
 			// that changed under us.
-			s.lose("use by another instruction")
-			o.lost()
+			s.loseObserved(o, "use by another instruction")
 			return
 		}
 		if trap.ClockLag == sampler.ClockFailed {
-			s.lose("clock not readable") // counted in BPF, too
-			o.lost()
+			s.loseObserved(o, "clock not readable") // counted in BPF, too
 			return
 		}
 		o.state = used
@@ -198,18 +201,14 @@ func (s *Session) pair(trap *sampler.Trap) {
 		}
 		s.otherTrap(o, trap)
 	case trap.Kind == sampler.TrapOther && o.state == armed:
-		s.lose("record of the use dropped")
-		o.lost()
+		s.loseObserved(o, "record of the use dropped")
 	case others: // ended by now: two threads came at the same time
 	case trap.Kind == sampler.TrapReuse && o.state == used && (o.blind || t.shared.Slots[trap.Slot].Blind != 0):
-		s.lose("not watched in all threads")
-		o.lost()
+		s.loseObserved(o, "not watched in all threads")
 	case trap.Kind == sampler.TrapReuse && o.state == used && trap.ClockLag != o.lag:
-		s.lose("clock stood still between use and reuse")
-		o.lost()
+		s.loseObserved(o, "clock stood still between use and reuse")
 	case trap.Kind == sampler.TrapReuse && o.state == used && trap.Clock < o.useClock:
-		s.lose("clock ran backwards between use and reuse")
-		o.lost()
+		s.loseObserved(o, "clock ran backwards between use and reuse")
 	case trap.Kind == sampler.TrapReuse && o.state == used:
 		o.state = done
 		o.kind = model.Reuse
@@ -223,8 +222,7 @@ func (s *Session) pair(trap *sampler.Trap) {
 		native, _ := s.elapsed(trap.Clock-o.useClock, float64(trap.Traps-o.traps))
 		o.endPair(max(native, o.native))
 	case trap.Kind == sampler.TrapReuse && o.state == armed:
-		s.lose("record of the use dropped")
-		o.lost()
+		s.loseObserved(o, "record of the use dropped")
 	}
 }
 

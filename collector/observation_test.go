@@ -2,6 +2,7 @@ package collector
 
 import (
 	"math/rand/v2"
+	"slices"
 	"testing"
 
 	"github.com/rdx-profiler/rdx/model"
@@ -20,7 +21,7 @@ func newPairing() (*Session, *observation) {
 		calibration: sampler.TwoTrap{P10: 2900, P50: 3000, P90: 3100},
 	}
 	t := &thread{tid: 7, process: &process{pid: 1 << 30}, shared: new(sampler.Thread)}
-	o := &observation{process: t.process, tid: 7, pc: 0x1000, next: 0x1004}
+	o := &observation{process: t.process, tid: 7, pc: 0x1000, next: 0x1004, instead: 5}
 	t.enterEpoch(o)
 	t.slots[0] = watch{seq: 1, obs: o}
 	s.byIndex[3] = t
@@ -102,7 +103,13 @@ func TestPairLosses(t *testing.T) {
 	} {
 		s, o := newPairing()
 		f(s)
-		if s.losses["lost: "+name] != 1 || o.state == done {
+		// An observation that is lost is lost with all that it stands for, and once.
+		want := int64(1)
+		if o.state == void {
+			want = 5
+			s.loseObserved(o, name)
+		}
+		if s.losses["lost: "+name] != want || o.state == done {
 			t.Errorf("%s: losses %v, state %v", name, s.losses, o.state)
 		}
 		if o.state == void && o.epoch.accepted != 0 {
@@ -123,10 +130,15 @@ func TestEpochWeights(t *testing.T) {
 		th.enterEpoch(o)
 		all = append(all, o)
 	}
-	all[0].lost()
-	all[0].lost() // twice is once
+	s := &Session{losses: make(map[string]int64)}
+	s.loseObserved(all[2], "")
+	s.loseObserved(all[2], "") // twice is once
+	if n := s.losses["lost: "]; n != 2 {
+		t.Errorf("%d lost, want the 2 that it stands for", n)
+	}
+	all = slices.Delete(all, 2, 3)
 	var sum float64
-	for _, o := range all[1:] {
+	for _, o := range all {
 		sum += o.epoch.perObservation() * float64(o.times())
 	}
 	if want := float64(th.cpu); sum < 0.999*want || sum > 1.001*want {

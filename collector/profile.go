@@ -92,12 +92,13 @@ func (s *Session) profile() (*model.Profile, error) {
 			p.Counts = append(p.Counts, model.Count{Name: name, N: int64(n)})
 		}
 	}
-	count("lost: thread blocks the hold signals", stats.SignalBlocked)
-	count("lost: thread blocks the hold signals, and has waited since its last tick", stats.Waits)
+	hold := uint64(s.perHoldWanted()) // samples
+	count("lost: thread blocks the hold signals", hold*stats.SignalBlocked)
+	count("lost: thread blocks the hold signals, and has waited since its last tick", hold*stats.Waits)
 	count("holds by interrupt", stats.Interrupts)
 	count("ticks passed over until a new thread had its gap", stats.FirstAgain)
-	count("lost: hold signal not sent", stats.SignalFailed)
-	count("lost: too many holds a second", stats.Throttled)
+	count("lost: hold signal not sent", hold*stats.SignalFailed)
+	count("lost: too many holds a second", hold*stats.Throttled)
 	count("lost: trap record dropped, ring full", stats.RingFull)
 	count("lost: trap without a time", stats.ClockFailed)
 	for name, n := range s.losses {

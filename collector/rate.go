@@ -190,13 +190,16 @@ func (s *Session) armStretch(t *thread) bool {
 	// beginning late, as the two traps of a pair are. The beginning is armed
 	// for one trap more than it needs, so that, as in a pair, it is not the
 	// last one and does not take the watchpoint down within the stretch.
-	if !s.arm(t, last, found.To, sampler.SlotUsed, found.ToSkip, 1+found.ToSkip) {
+	if failed := s.arm(t, last, found.To, sampler.SlotUsed, found.ToSkip, 1+found.ToSkip); failed != "" {
+		s.lose(failed)
 		return true
 	}
 	t.slots[last].stretch = st
-	if s.arm(t, first, found.From, sampler.SlotArmed, found.FromSkip, 2+found.FromSkip) {
-		t.slots[first].stretch = st
+	if failed := s.arm(t, first, found.From, sampler.SlotArmed, found.FromSkip, 2+found.FromSkip); failed != "" {
+		s.lose(failed)
+		return true
 	}
+	t.slots[first].stretch = st
 	return true
 }
 

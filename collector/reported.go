@@ -70,7 +70,8 @@ func (s *Session) sampleReported(t *thread) {
 	o.useStack = s.stacks.add(t, o.pc, s.locate.HeldStack(t.process.pid, t.tid), o.addr)
 	t.process.refresh()
 	slot := int(t.shared.HoldSlot)
-	if !s.arm(t, slot, r.word, sampler.SlotUsed, 0, 1) {
+	if failed := s.arm(t, slot, r.word, sampler.SlotUsed, 0, 1); failed != "" {
+		s.loseObserved(o, failed)
 		return
 	}
 	t.shared.Slots[slot].UseClock = o.useClock

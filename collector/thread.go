@@ -245,8 +245,7 @@ func (s *Session) Repeats(tid int) {
 	if shared.State == sampler.SlotDone || o == nil || o.state == done || o.state == void {
 		return // it has gone silent
 	}
-	s.lose("signal handler between the trap of a use and the use")
-	o.lost()
+	s.loseObserved(o, "signal handler between the trap of a use and the use")
 	shared.State, shared.N = sampler.SlotFree, 0
 	s.retire(t, slot)
 }
@@ -383,13 +382,14 @@ func (s *Session) sample(t *thread) {
 			s.stoodFor++
 			instead++
 		} else {
-			s.readOnly(t, f, 1)
+			s.readOnly(t, f, s.observe(t, f, 1))
 		}
 	}
+	o := s.observe(t, &ahead.Followed, instead)
 	if watch {
-		s.watchFor(t, &ahead, instead)
+		s.watchFor(t, &ahead, o)
 	} else {
-		s.readOnly(t, &ahead.Followed, instead)
+		s.readOnly(t, &ahead.Followed, o)
 	}
 }
 
@@ -421,8 +421,9 @@ func (s *Session) skips() []int {
 	return s.skip
 }
 
-// observe makes an observation of a sampled access.
-func (s *Session) observe(t *thread, f *sampler.Followed) *observation {
+// observe makes an observation of a sampled access, which stands for so many of
+// its hold.
+func (s *Session) observe(t *thread, f *sampler.Followed, instead int) *observation {
 	if f.Reuse == 0 {
 		s.reached.add(f.After)
 	}
@@ -435,6 +436,7 @@ func (s *Session) observe(t *thread, f *sampler.Followed) *observation {
 		after:   f.After,
 		addr:    max(f.Use.Addr, f.Word),
 		stack:   s.chooseStack(t.process),
+		instead: instead,
 	}
 	if f.Use.Store {
 		o.op = model.Store
@@ -445,11 +447,9 @@ func (s *Session) observe(t *thread, f *sampler.Followed) *observation {
 
 // readOnly takes an access that is not watched, for what was read ahead of it:
 // its reuse, or that there is none so soon.
-func (s *Session) readOnly(t *thread, f *sampler.Followed, instead int) {
-	o := s.observe(t, f)
+func (s *Session) readOnly(t *thread, f *sampler.Followed, o *observation) {
 	o.state = done
 	o.useStack = s.stacks.add(t, o.pc, f.Stack, o.addr)
-	o.instead = instead
 	t.enterEpoch(o)
 	if f.Reuse > 0 {
 		o.kind, o.counted, o.distinct = model.Reuse, f.Reuse, f.Distinct
@@ -463,15 +463,13 @@ func (s *Session) readOnly(t *thread, f *sampler.Followed, instead int) {
 }
 
 // watchFor watches for an access's reuse in the slot the thread has won.
-func (s *Session) watchFor(t *thread, ahead *sampler.Ahead, instead int) {
+func (s *Session) watchFor(t *thread, ahead *sampler.Ahead, o *observation) {
 	g := t.process.group
-	o := s.observe(t, &ahead.Followed)
-	o.instead = instead
 	if ahead.Reuse > 0 {
 		o.counted, o.after = ahead.Reuse, 0
 	}
 	if ahead.Before > beforeMost {
-		s.losses["lost: word touched too often before the use"] += int64(instead)
+		s.loseObserved(o, "word touched too often before the use")
 		return
 	}
 	if s.lines {
@@ -479,15 +477,17 @@ func (s *Session) watchFor(t *thread, ahead *sampler.Ahead, instead int) {
 		return
 	}
 	slot := int(t.shared.HoldSlot)
-	if s.arm(t, slot, ahead.Word, sampler.SlotArmed, ahead.Before, 2+ahead.Before) {
-		t.enterEpoch(o)
-		o.use = ahead.Stack
-		t.shared.Slots[slot].Stacks = sampler.TrapStacks
-		o.word = ahead.Word
-		t.slots[slot].obs = o
-		if g != nil {
-			s.watchOthers(t, slot, ahead.Word, o)
-		}
+	if failed := s.arm(t, slot, ahead.Word, sampler.SlotArmed, ahead.Before, 2+ahead.Before); failed != "" {
+		s.loseObserved(o, failed)
+		return
+	}
+	t.enterEpoch(o)
+	o.use = ahead.Stack
+	t.shared.Slots[slot].Stacks = sampler.TrapStacks
+	o.word = ahead.Word
+	t.slots[slot].obs = o
+	if g != nil {
+		s.watchOthers(t, slot, ahead.Word, o)
 	}
 }
 
@@ -495,8 +495,8 @@ func (s *Session) watchFor(t *thread, ahead *sampler.Ahead, instead int) {
 const beforeMost = 32
 
 // arm watches word in a slot, for traps accesses of which the first skip do
-// not count. A failure is counted.
-func (s *Session) arm(t *thread, slot int, word uint64, state sampler.SlotState, skip, traps int) bool {
+// not count. What failed, if anything did, is the caller's to count.
+func (s *Session) arm(t *thread, slot int, word uint64, state sampler.SlotState, skip, traps int) (failed string) {
 	if g := t.process.group; g != nil {
 		s.vacate(g, slot)
 		g.occupy(slot, t)
@@ -507,14 +507,12 @@ func (s *Session) arm(t *thread, slot int, word uint64, state sampler.SlotState,
 		t.process.group.release(s, t, slot)
 	}
 	if errors.Is(err, sampler.ErrNoSlot) {
-		s.lose(sampler.ErrNoSlot.Error())
-		return false
+		return sampler.ErrNoSlot.Error()
 	} else if err != nil {
-		s.lose("watchpoint not armed")
 		if !gone(err) { // killed while held
 			s.fail(err)
 		}
-		return false
+		return "watchpoint not armed"
 	}
 	shared := &t.shared.Slots[slot]
 	shared.Seq++
@@ -523,7 +521,7 @@ func (s *Session) arm(t *thread, slot int, word uint64, state sampler.SlotState,
 	shared.Blind = 0
 	shared.State = state
 	t.slots[slot] = watch{point: point, seq: shared.Seq}
-	return true
+	return ""
 }
 
 // retire ends what the slot watches: a use still without its reuse becomes a
@@ -557,11 +555,9 @@ func (s *Session) retire(t *thread, slot int) {
 		s.censorPair(w.obs, now.since)
 	case shared.State == sampler.SlotUsed && w.obs.state == used:
 		if age, ok := now.since(shared.UseClock, w.obs.lag); !ok {
-			s.lose("watchpoint clock not readable")
-			w.obs.lost()
+			s.loseObserved(w.obs, "watchpoint clock not readable")
 		} else if w.obs.blind || shared.Blind != 0 {
-			s.lose("not watched in all threads")
-			w.obs.lost()
+			s.loseObserved(w.obs, "not watched in all threads")
 		} else {
 			w.obs.censor(age, s)
 			w.obs.pairNative = w.obs.native
@@ -569,8 +565,7 @@ func (s *Session) retire(t *thread, slot int) {
 			w.obs.wall = max(w.obs.end-float64(shared.UseTime)-s.calibration.Cost, 1)
 		}
 	case shared.State == sampler.SlotArmed:
-		s.lose("use not seen")
-		w.obs.lost()
+		s.loseObserved(w.obs, "use not seen")
 	}
 	shared.State = sampler.SlotFree
 	*w = watch{}
