@@ -5,7 +5,6 @@ import (
 	"math"
 	"math/bits"
 	"slices"
-	"sort"
 )
 
 // Bins partitions the integers from 0 to 2^64-1 into half-open bins
@@ -14,10 +13,10 @@ import (
 // A Bins is immutable and may be shared between histograms and goroutines.
 type Bins struct {
 	edges []uint64 // lower edges, edges[0] == 0, strictly increasing
-	// octave[k] is the first bin that can hold a value of bit length k, so
-	// that Index searches one octave only.
-	octave [66]int
-	open   bool // the last bin is an overflow bin, without a meaningful width
+	// start[k] is the bin of the least value whose key is k, so that Index
+	// searches a thirty-second of an octave only.
+	start [numKeys + 1]int32
+	open  bool // the last bin is an overflow bin, without a meaningful width
 }
 
 // maxPerOctave bounds LogBins: finer bins could not be told from exact values
@@ -90,18 +89,29 @@ func (b *Bins) With(edges []uint64) *Bins {
 	return c
 }
 
+// numKeys is the number of values of binKey.
+const numKeys = 60 * 32
+
+// binKey cuts the integers into parts: single ones below 64, then 32 to an octave.
+func binKey(v uint64) uint {
+	above := uint(max(bits.Len64(v), 6) - 6)
+	return above*32 + uint(v>>(above&63))
+}
+
 func (b *Bins) index() {
-	for k := range b.octave {
-		var first uint64 // smallest value of bit length k
-		if k > 0 {
-			first = 1 << (k - 1) // 0 for k = 65, handled below
+	i := 0
+	for k := range uint(numKeys) {
+		first := uint64(k) // of the key's values
+		if k >= 64 {
+			above := k/32 - 1
+			first = uint64(k-above*32) << above
 		}
-		if k == 65 {
-			b.octave[k] = len(b.edges) - 1
-			continue
+		for i+1 < len(b.edges) && b.edges[i+1] <= first {
+			i++
 		}
-		b.octave[k] = sort.Search(len(b.edges), func(i int) bool { return b.edges[i] > first }) - 1
+		b.start[k] = int32(i)
 	}
+	b.start[numKeys] = int32(len(b.edges) - 1)
 }
 
 // Len is the number of bins.
@@ -109,8 +119,8 @@ func (b *Bins) Len() int { return len(b.edges) }
 
 // Index is the bin that holds v.
 func (b *Bins) Index(v uint64) int {
-	k := bits.Len64(v)
-	lo, hi := b.octave[k], b.octave[k+1] // edges[lo] <= v; v's bin is in lo..hi
+	k := binKey(v)
+	lo, hi := int(b.start[k]), int(b.start[k+1]) // edges[lo] <= v; v's bin is in lo..hi
 	for lo < hi {
 		mid := int(uint(lo+hi+1) >> 1)
 		if b.edges[mid] <= v {

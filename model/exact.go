@@ -65,22 +65,53 @@ func (e *Exact) Add(accesses []Access) error {
 	for len(accesses) > 0 {
 		var n int
 		n, accesses = e.split.fill(e.gran, accesses, e.blocks[:], e.store[:], &e.ops)
-		before := e.olken.Accesses()
-		if err := e.olken.Touch(e.blocks[:n], e.dists[:n], e.times[:n]); err != nil {
+		if err := e.touch(e.blocks[:n], e.store[:n]); err != nil {
 			return err
 		}
-		for i, d := range e.dists[:n] {
-			store, t := e.store[i]&1, e.times[i]
-			if t < smallValues {
-				// most; the distance is below the time
-				e.dist[store].small[d%smallValues]++
-				e.time[store].small[t]++
-				e.windows.small[t] += d + 1
-			} else if d == Infinite {
-				e.cold(store, before+uint64(i)+1)
-			} else {
-				e.reuse(store, t, d)
-			}
+	}
+	return nil
+}
+
+// Touches is a part of a stream, cut into touches of single blocks.
+type Touches struct {
+	Blocks []uint64
+	Stores []uint8           // of each touch: 1 for a store, 0 for all else
+	Ops    [Store + 1]uint64 // the accesses that these are, by Op
+}
+
+// AddTouches is Add for accesses that were cut into touches of blocks of the
+// same size.
+func (e *Exact) AddTouches(t *Touches) error {
+	for op, n := range t.Ops {
+		e.ops[op] += n
+	}
+	for at := 0; at < len(t.Blocks); at += exactChunk {
+		end := min(at+exactChunk, len(t.Blocks))
+		if err := e.touch(t.Blocks[at:end], t.Stores[at:end]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// touch analyses up to exactChunk touches.
+func (e *Exact) touch(blocks []uint64, stores []uint8) error {
+	n := len(blocks)
+	before := e.olken.Accesses()
+	if err := e.olken.Touch(blocks, e.dists[:n], e.times[:n]); err != nil {
+		return err
+	}
+	for i, d := range e.dists[:n] {
+		store, t := stores[i]&1, e.times[i]
+		if t < smallValues {
+			// most; the distance is below the time
+			e.dist[store].small[d%smallValues]++
+			e.time[store].small[t]++
+			e.windows.small[t] += d + 1
+		} else if d == Infinite {
+			e.cold(store, before+uint64(i)+1)
+		} else {
+			e.reuse(store, t, d)
 		}
 	}
 	return nil
@@ -89,8 +120,14 @@ func (e *Exact) Add(accesses []Access) error {
 // reuse counts a touch of a block that was touched before.
 func (c *ExactCounts) reuse(store uint8, time, dist uint64) {
 	c.dist[store].add(dist)
-	c.time[store].add(time)
-	c.windows.add(time, dist)
+	if time < smallValues {
+		c.time[store].small[time]++
+		c.windows.small[time] += dist + 1
+		return
+	}
+	i := c.windows.bins.Index(time)
+	c.time[store].bin[i].add(time)
+	c.windows.bin[i] += dist + 1
 }
 
 // cold counts a block's first touch, which is the n-th of all touches.

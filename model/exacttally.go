@@ -32,7 +32,10 @@ func (t *tally) add(v uint64) {
 		t.cold++
 		return
 	}
-	b := &t.bin[t.bins.Index(v)]
+	t.bin[t.bins.Index(v)].add(v)
+}
+
+func (b *tallyBin) add(v uint64) {
 	b.n++
 	var carry uint64
 	b.sumL, carry = bits.Add64(b.sumL, v, 0)
@@ -132,7 +135,8 @@ func (t *tally) addExcess(excess []float64) {
 }
 
 // windowTally sums footprints of reuse windows by the windows' length, as a
-// tally counts the lengths.
+// tally counts the lengths. From the use to just before the reuse, a window has
+// time accesses and touches distance+1 blocks.
 type windowTally struct {
 	bins  *Bins
 	bin   []uint64
@@ -141,16 +145,6 @@ type windowTally struct {
 
 func newWindowTally(b *Bins) windowTally {
 	return windowTally{b, make([]uint64, b.Len()), new([smallValues]uint64)}
-}
-
-// add is for a reuse: from the use to just before the reuse, its window has
-// time accesses and touches distance+1 blocks.
-func (w *windowTally) add(time, distance uint64) {
-	if time < smallValues {
-		w.small[time] += distance + 1
-	} else {
-		w.bin[w.bins.Index(time)] += distance + 1
-	}
 }
 
 // merge adds what o has summed; their bins are the same.

@@ -64,6 +64,7 @@ func (o *Olken) Bytes() uint64 { return o.index.bytes() + o.order.bytes() }
 // time undefined.
 func (o *Olken) Touch(blocks, dist, time []uint64) error {
 	var slots [batch]*uint32
+	var unused [batch]uint64
 	for len(blocks) > 0 {
 		if o.tooMany {
 			return ErrTooManyBlocks
@@ -71,9 +72,9 @@ func (o *Olken) Touch(blocks, dist, time []uint64) error {
 		n := min(len(blocks), batch, int(o.order.end-o.order.now))
 		n = o.index.find(blocks[:n], &slots)
 		if time == nil {
-			o.count(slots[:n], dist[:n])
+			o.order.touch(slots[:n], dist[:n], unused[:n])
 		} else {
-			o.countTimes(slots[:n], dist[:n], time[:n])
+			o.order.touch(slots[:n], dist[:n], time[:n])
 			time = time[n:]
 		}
 		blocks, dist = blocks[n:], dist[n:]
@@ -82,33 +83,6 @@ func (o *Olken) Touch(blocks, dist, time []uint64) error {
 		}
 	}
 	return nil
-}
-
-func (o *Olken) count(slots []*uint32, dist []uint64) {
-	for i, slot := range slots {
-		p := *slot
-		*slot = o.order.now
-		if p == coldPos {
-			o.order.push()
-			dist[i] = Infinite
-		} else {
-			dist[i] = uint64(o.order.move(p))
-		}
-	}
-}
-
-func (o *Olken) countTimes(slots []*uint32, dist, time []uint64) {
-	for i, slot := range slots {
-		p := *slot
-		*slot = o.order.now
-		if p == coldPos {
-			o.order.push()
-			dist[i], time[i] = Infinite, Infinite
-			continue
-		}
-		time[i] = o.order.since(p)
-		dist[i] = uint64(o.order.move(p))
-	}
 }
 
 // LastAccesses calls f with the number of accesses that came before the last

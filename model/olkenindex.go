@@ -11,11 +11,12 @@ import "math/bits"
 type blockIndex struct {
 	shards [numShards]indexShard
 	recent [numRecent]recentSlot
+	read   uint32 // so that what is read ahead is read
 }
 
 type recentSlot struct {
 	block uint64
-	slot  *uint32 // nil: the entry is free
+	slot  *uint32
 }
 
 type indexShard struct {
@@ -46,6 +47,19 @@ func (x *blockIndex) init() {
 	for i := range x.shards {
 		x.shards[i].resize(minShard)
 	}
+	x.forget()
+}
+
+// forget empties the recent ones. A free one is another's: no block has the
+// hash of its place.
+func (x *blockIndex) forget() {
+	for i := range x.recent {
+		b := uint64(0)
+		for hashBlock(b)%numRecent == uint64(i) {
+			b++
+		}
+		x.recent[i] = recentSlot{b, nil}
+	}
 }
 
 // clear empties the table and keeps its memory.
@@ -55,7 +69,7 @@ func (x *blockIndex) clear() {
 		clear(s.entries)
 		s.n = 0
 	}
-	clear(x.recent[:])
+	x.forget()
 }
 
 func (x *blockIndex) bytes() uint64 {
@@ -77,30 +91,50 @@ func hashBlock(b uint64) uint64 {
 // (but at least one) when a shard has to grow, as that would move slots
 // already found.
 func (x *blockIndex) find(blocks []uint64, slots *[batch]*uint32) int {
+	// Which blocks are among the recent ones cannot be foretold: the others
+	// are listed without a branch.
+	var missed [batch]struct {
+		i    int
+		hash uint64
+	}
+	misses := 0
 	for i, b := range blocks {
 		h := hashBlock(b)
 		r := &x.recent[h%numRecent]
-		if r.block == b && r.slot != nil {
-			slots[i%batch] = r.slot
-			continue
-		}
-		s := &x.shards[h>>(64-shardShift)]
+		slots[i%batch] = r.slot
+		missed[misses%batch].i, missed[misses%batch].hash = i, h
+		other := r.block ^ b
+		misses += int((other | -other) >> 63)
+	}
+	// Their entries are read without looking at them, so that the processor
+	// waits for many at a time.
+	var read uint32
+	for _, m := range missed[:misses] {
+		e := x.shards[m.hash>>(64-shardShift)].entries
+		i, _ := bits.Mul64(m.hash<<shardShift, uint64(len(e)))
+		read ^= e[i].pos
+	}
+	x.read = read
+	for _, m := range missed[:misses] {
+		s := &x.shards[m.hash>>(64-shardShift)]
 		if s.n == s.max {
-			if i > 0 {
-				return i
+			if m.i > 0 {
+				return m.i
 			}
 			x.grow(s)
+			return x.find(blocks, slots)
 		}
-		slot := s.find(b, h)
-		r.block, r.slot = b, slot
-		slots[i%batch] = slot
+		b := blocks[m.i]
+		slot := s.find(b, m.hash)
+		slots[m.i%batch] = slot
+		x.recent[m.hash%numRecent] = recentSlot{b, slot}
 	}
 	return len(blocks)
 }
 
 func (x *blockIndex) grow(s *indexShard) {
 	s.resize(len(s.entries) + len(s.entries)/4)
-	clear(x.recent[:])
+	x.forget()
 }
 
 // find needs a free entry in the shard, or it would not end.

@@ -58,9 +58,10 @@ func (r *recency) bytes() uint64 {
 }
 
 // reset makes live positions 1..live live and leaves room for about
-// spread times as many, but at least minPositions, and r.least more.
+// spread times as many, but at least minPositions, and r.least more from the
+// next word on.
 func (r *recency) reset(live, spread uint32) {
-	n := max(uint64(live)*uint64(spread), minPositions, uint64(live)+1+uint64(r.least))
+	n := max(uint64(live)*uint64(spread), minPositions, uint64(live)+64+uint64(r.least))
 	n = min((n+runBits-1)&^(runBits-1), maxPositions)
 	r.bitmap = cleared(r.bitmap, int(n/64))
 	r.later = cleared(r.later, int(n/runBits))
@@ -126,6 +127,24 @@ func (r *recency) take(p uint32) uint32 {
 		return n
 	}
 	return n + r.remove(run) + r.openLive
+}
+
+// uncount takes a word of the open run out of the sums and returns its bits;
+// recount puts it back with other bits.
+func (r *recency) uncount(w uint32) uint64 {
+	word := r.bitmap[w]
+	n := uint32(bits.OnesCount64(word))
+	r.bitmap[w] = 0
+	r.later[w/runWords] -= before[w%runWords] * uint64(n)
+	r.openLive -= n
+	return word
+}
+
+func (r *recency) recount(w uint32, word uint64) {
+	n := uint32(bits.OnesCount64(word))
+	r.bitmap[w] = word
+	r.later[w/runWords] += before[w%runWords] * uint64(n)
+	r.openLive += n
 }
 
 // extend hands out n positions at once and makes those live that are now+offset

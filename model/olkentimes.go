@@ -1,6 +1,9 @@
 package model
 
-import "slices"
+import (
+	"math/bits"
+	"slices"
+)
 
 // timedOrder is a recency that knows when each live position was handed out,
 // where each position handed out is one access.
@@ -18,8 +21,8 @@ type timedOrder struct {
 const olkenSpread = 8
 
 func (o *timedOrder) init() {
-	o.reset(0, olkenSpread)
-	o.base, o.baseTime = o.now, 0
+	o.begin(0)
+	o.baseTime = 0
 	o.old = timeList{low: o.old.low[:0], wraps: o.old.wraps[:0]}
 }
 
@@ -45,6 +48,62 @@ func (o *timedOrder) since(p uint32) uint64 {
 	return o.elapsed() - o.old.at(p-1)
 }
 
+// touch moves the blocks whose positions the slots hold to the top, one after
+// the other, and sets what Olken.Touch says. There must be room.
+func (o *timedOrder) touch(slots []*uint32, dist, time []uint64) {
+	for len(slots) > 0 {
+		n := min(len(slots), int(64-o.now%64))
+		o.touchWord(slots[:n], dist[:n], time[:n])
+		slots, dist, time = slots[n:], dist[n:], time[n:]
+	}
+}
+
+// touchWord is touch for positions of one word of the bitmap. That word and
+// the one before it are kept in registers and counted in no sum meanwhile: most
+// accesses are to what was accessed just before, and cost no branch.
+func (o *timedOrder) touchWord(slots []*uint32, dist, time []uint64) {
+	now, w := o.now, o.now/64
+	// Only words of the open run can be changed like this, and only positions
+	// from the base on, which is a word's first, are times.
+	first := max(w&^(runWords-1), w-1, o.base/64)
+	var older uint64 // the word before
+	if first < w {
+		older = o.uncount(first)
+	}
+	newer := o.uncount(w)
+	from := first * 64
+	dist, time = dist[:len(slots)], time[:len(slots)]
+	for i, slot := range slots {
+		p := *slot
+		*slot = now
+		if now-p <= now-from { // not for coldPos
+			s := p - w*64 + 64 // 64 and above: in newer
+			above := max(s, 63) - 63
+			dist[i] = uint64(bits.OnesCount64(older>>(s+1)) + bits.OnesCount64(newer>>above))
+			time[i] = uint64(now - p)
+			older &^= 1 << s
+			newer &^= 1 << (s - 64) // nothing if s is below
+		} else if p == coldPos {
+			o.live++
+			dist[i], time[i] = Infinite, Infinite
+		} else {
+			o.now = now
+			time[i] = o.since(p)
+			dist[i] = uint64(int(o.take(p)) + bits.OnesCount64(older) + bits.OnesCount64(newer))
+		}
+		newer |= 1 << (now % 64)
+		now++
+	}
+	if first < w {
+		o.recount(first, older)
+	}
+	o.recount(w, newer)
+	o.now = now
+	if now%runBits == 0 {
+		o.close(w / runWords)
+	}
+}
+
 // compact moves the live positions together so that new ones fit. renumber is
 // called with the function from live positions to their new values; nothing
 // else may be live.
@@ -60,8 +119,15 @@ func (o *timedOrder) compact(renumber func(to func(uint32) uint32)) {
 	elapsed := o.elapsed()
 	o.old = times.done()
 	renumber(o.rank())
-	o.reset(o.live, olkenSpread)
-	o.base, o.baseTime = o.now, elapsed
+	o.begin(o.live)
+	o.baseTime = elapsed
+}
+
+// begin makes positions 1..live live, and the next word's first the base.
+func (o *timedOrder) begin(live uint32) {
+	o.reset(live, olkenSpread)
+	o.extend(-o.now%64, nil)
+	o.base = o.now
 }
 
 // timeList is a list of increasing 64-bit times in 4 bytes each: the low

@@ -107,20 +107,44 @@ func NewParallelExact(blockBytes int, bins *Bins, config ParallelConfig) (*Paral
 // ErrTooManyBlocks, which may come late.
 func (p *ParallelExact) Add(accesses []Access) error {
 	for len(accesses) > 0 && p.err == nil {
-		if p.filled == nil {
-			p.filled = <-p.spare
-			p.filled.n = 0
-			p.err = p.filled.err
-		}
-		x := p.filled
+		x := p.piece()
 		var n int
 		n, accesses = p.split.fill(p.gran, accesses, x.blocks[x.n:], x.store[x.n:], &p.ops)
 		x.n += n
-		if p.filled.full() {
+		if x.full() {
 			p.hand()
 		}
 	}
 	return p.err
+}
+
+// AddTouches is Add for accesses that were cut into touches of blocks of the
+// same size.
+func (p *ParallelExact) AddTouches(t *Touches) error {
+	for op, n := range t.Ops {
+		p.ops[op] += n
+	}
+	for at := 0; at < len(t.Blocks) && p.err == nil; {
+		x := p.piece()
+		n := copy(x.blocks[x.n:], t.Blocks[at:])
+		copy(x.store[x.n:], t.Stores[at:])
+		x.n += n
+		at += n
+		if x.full() {
+			p.hand()
+		}
+	}
+	return p.err
+}
+
+// piece is the one that is filled.
+func (p *ParallelExact) piece() *piece {
+	if p.filled == nil {
+		p.filled = <-p.spare
+		p.filled.n = 0
+		p.err = p.filled.err
+	}
+	return p.filled
 }
 
 // hand starts the analysis of the piece that was filled.

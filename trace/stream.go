@@ -51,6 +51,11 @@ type segment struct {
 	most  int // accesses of one entry, if all the guarded ones happen
 	// guarded: some may not happen
 	guarded bool
+
+	// set by prepare
+	touches     []touch
+	mostTouches int
+	ops         [model.Store + 1]uint64
 }
 
 const (

@@ -119,6 +119,8 @@ instructions with its reuse times and stack distances, counted and not estimated
 			}
 			if sampled, ok := sink.(*sampledSink); ok && program && !engine.Children && engine.Kind != trace.QEMU {
 				missing, err = r.runSampled(cmd.Context(), args, engine, sampled)
+			} else if touches, ok := sink.(touchSink); ok && program {
+				missing, err = r.runTouches(cmd.Context(), args, engine, touches)
 			} else {
 				var source model.TraceReader
 				var finish func() ([]string, []*model.Mapping)

@@ -67,6 +67,32 @@ func (r *exactReport) runSampled(ctx context.Context, args []string, opt trace.O
 	return missingOf(args[0], res), r.finish(sink)
 }
 
+// runTouches runs a program whose accesses are of interest only for the blocks
+// that they touch. It is ended when the analysis cannot go on.
+func (r *exactReport) runTouches(ctx context.Context, args []string, opt trace.Options, sink touchSink) (missing []string, err error) {
+	gran, err := model.NewGranularity(r.Block)
+	if err != nil {
+		return nil, err
+	}
+	signal.Ignore(os.Interrupt)
+	defer signal.Reset(os.Interrupt)
+	ctx, stop := signal.NotifyContext(ctx, syscall.SIGTERM)
+	defer stop()
+	var failed error
+	res, err := trace.RunTouches(ctx, programCommand(args), opt, gran, func(t *model.Touches) {
+		if failed != nil {
+			return
+		}
+		if failed = sink.addTouches(t); failed != nil {
+			stop()
+		}
+	})
+	if err = errors.Join(err, failed); err != nil {
+		return missingOf(args[0], res), err
+	}
+	return missingOf(args[0], res), r.finish(sink)
+}
+
 // engineFlag is the flag --engine.
 type engineFlag struct{ opt *trace.Options }
 

@@ -13,6 +13,12 @@ type exactSink interface {
 	fill(*exactReport) error
 }
 
+// touchSink is an exactSink that needs only the blocks that accesses touch.
+type touchSink interface {
+	exactSink
+	addTouches(*model.Touches) error
+}
+
 // newExactSink is the analysis that the flags ask for; bins are those of the
 // report.
 func newExactSink(r *exactReport, f *exactFlags, bins *model.Bins) (exactSink, error) {
@@ -39,7 +45,8 @@ func newExactSink(r *exactReport, f *exactFlags, bins *model.Bins) (exactSink, e
 
 type sharedSink struct{ *model.Exact }
 
-func (s sharedSink) add(a []model.Access) error { return s.Add(a) }
+func (s sharedSink) add(a []model.Access) error        { return s.Add(a) }
+func (s sharedSink) addTouches(t *model.Touches) error { return s.AddTouches(t) }
 
 func (s sharedSink) fill(r *exactReport) error {
 	r.fillExact(s.Exact)
@@ -51,7 +58,8 @@ type parallelSink struct {
 	approximate string
 }
 
-func (s parallelSink) add(a []model.Access) error { return s.Add(a) }
+func (s parallelSink) add(a []model.Access) error        { return s.Add(a) }
+func (s parallelSink) addTouches(t *model.Touches) error { return s.AddTouches(t) }
 
 func (s parallelSink) fill(r *exactReport) error {
 	if err := s.Finish(); err != nil {
@@ -160,6 +168,14 @@ func (s *log2Sink) add(a []model.Access) error {
 		}
 	}
 	return nil
+}
+
+func (s *log2Sink) addTouches(t *model.Touches) error {
+	for op, n := range t.Ops {
+		s.ops[op] += n
+	}
+	s.n += uint64(len(t.Blocks))
+	return s.stack.Touch(t.Blocks)
 }
 
 func (s *log2Sink) fill(r *exactReport) error {

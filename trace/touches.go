@@ -1,0 +1,182 @@
+package trace
+
+import (
+	"context"
+
+	"github.com/rdx-profiler/rdx/model"
+)
+
+// RunTouches is Run for analyses that need to know no more of an access than
+// which blocks it touches, which takes a fraction of the time. each is called
+// on another goroutine than the one that reads what the engine has written.
+// There is no Options.Skipper.
+func RunTouches(ctx context.Context, cmd Command, opt Options, blocks model.Granularity, each func(*model.Touches)) (Result, error) {
+	t := newToucher(blocks)
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		for b := range t.full {
+			each(b)
+			t.spare <- b
+		}
+	}()
+	opt.Skipper = nil
+	res, err := run(ctx, cmd, opt, t)
+	t.flush()
+	close(t.full)
+	<-done
+	return res, err
+}
+
+// toucher hands touches on in batches.
+type toucher struct {
+	gran  model.Granularity
+	shift uint
+	batch *model.Touches // as long as it has room
+	n     int
+	full  chan *model.Touches
+	spare chan *model.Touches
+
+	accesses []model.Access // of an entry that is not plain
+}
+
+const (
+	touchBatch   = 1 << 14 // touches, about
+	touchBatches = 3
+)
+
+func newToucher(blocks model.Granularity) *toucher {
+	t := &toucher{gran: blocks, full: make(chan *model.Touches, touchBatches), spare: make(chan *model.Touches, touchBatches)}
+	for t.shift = 0; 1<<t.shift < blocks.Bytes(); {
+		t.shift++
+	}
+	for range touchBatches {
+		t.spare <- &model.Touches{}
+	}
+	t.take()
+	return t
+}
+
+func (t *toucher) open(int) (sink, error) { return t, nil }
+
+func (t *toucher) late(bool) {}
+
+// take waits for memory that nobody reads any more.
+func (t *toucher) take() {
+	t.batch, t.n = <-t.spare, 0
+	t.batch.Blocks = t.batch.Blocks[:cap(t.batch.Blocks)]
+	t.batch.Stores = t.batch.Stores[:cap(t.batch.Stores)]
+	t.batch.Ops = [model.Store + 1]uint64{}
+	t.grow(2 * touchBatch)
+}
+
+// grow makes room for n touches.
+func (t *toucher) grow(n int) {
+	if b := t.batch; len(b.Blocks) < n {
+		b.Blocks = append(b.Blocks, make([]uint64, n-len(b.Blocks))...)
+		b.Stores = append(b.Stores, make([]uint8, len(b.Blocks)-len(b.Stores))...)
+	}
+}
+
+func (t *toucher) flush() {
+	if t.n > 0 {
+		t.batch.Blocks, t.batch.Stores = t.batch.Blocks[:t.n], t.batch.Stores[:t.n]
+		t.full <- t.batch
+		t.take()
+	}
+}
+
+// touch is a plainAccess without what is not needed.
+type touch struct {
+	offset, mask uint64
+	word         int32
+	more         uint32 // bytes after the first one
+	store        uint8
+}
+
+// prepare sets what touches of the segment need.
+func (g *segment) prepare(gran model.Granularity) {
+	for i := range g.plain {
+		p := &g.plain[i]
+		x := touch{offset: p.access.Addr, mask: p.mask, word: p.word, more: max(p.access.Size, 1) - 1}
+		if p.access.Op == model.Store {
+			x.store = 1
+		}
+		g.ops[p.access.Op]++
+		g.touches = append(g.touches, x)
+		g.mostTouches += int(x.more)/gran.Bytes() + 2
+	}
+}
+
+func (t *toucher) enter(d *decoder, w []uint64, i int) (int, error) {
+	for i < len(w) {
+		g, next := d.at(w, i)
+		if g == nil {
+			break
+		}
+		if int(w[i]>>32) != g.words || next > len(w) {
+			return 0, errEntry(w, i, g.words)
+		}
+		if g.touches == nil {
+			g.prepare(t.gran)
+		}
+		t.grow(t.n + g.mostTouches)
+		if n := d.reached(g, w, next); n < len(g.sites) || g.guarded {
+			t.some(g, w[i:next], n, d.thread)
+		} else {
+			t.all(g, w[i:next])
+		}
+		if t.n >= touchBatch {
+			t.flush()
+		}
+		i = next
+	}
+	return i, nil
+}
+
+// all adds the touches of an entry of which all accesses have happened. This is
+// the path of most accesses.
+func (t *toucher) all(g *segment, entry []uint64) {
+	n, shift := t.n, t.shift&63
+	blocks, stores := t.batch.Blocks, t.batch.Stores
+	stores = stores[:len(blocks)]
+	for i := range g.touches {
+		p := &g.touches[i]
+		a := p.offset + entry[p.word]&p.mask
+		end := a + uint64(p.more)
+		if end < a { // as model.Granularity.Span
+			end = ^uint64(0)
+		}
+		b, last := a>>shift, end>>shift
+		for {
+			blocks[n], stores[n] = b, p.store
+			n++
+			if b == last {
+				break
+			}
+			b++
+		}
+	}
+	t.n = n
+	for op, k := range g.ops {
+		t.batch.Ops[op] += k
+	}
+}
+
+// some adds those of an entry whose first n sites were reached.
+func (t *toucher) some(g *segment, entry []uint64, n int, thread int32) {
+	if len(t.accesses) < g.most {
+		t.accesses = make([]model.Access, g.most)
+	}
+	for i := range t.accesses[:g.expand(t.accesses, entry, n, thread)] {
+		a := &t.accesses[i]
+		t.batch.Ops[a.Op]++
+		for b, last := t.gran.Span(a); ; b++ {
+			t.batch.Blocks[t.n], t.batch.Stores[t.n] = b, uint8(a.Op-model.Load)
+			t.n++
+			if b == last {
+				break
+			}
+		}
+	}
+}
