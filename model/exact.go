@@ -18,7 +18,7 @@ type Exact struct {
 	olken  *Olken
 	split  splitter
 	blocks [exactChunk]uint64
-	store  [exactChunk]uint8
+	runs   [exactChunk]uint8
 	dists  [exactChunk]uint64
 	times  [exactChunk]uint64
 }
@@ -64,57 +64,81 @@ func NewExact(blockBytes int, bins *Bins) (*Exact, error) {
 func (e *Exact) Add(accesses []Access) error {
 	for len(accesses) > 0 {
 		var n int
-		n, accesses = e.split.fill(e.gran, accesses, e.blocks[:], e.store[:], &e.ops)
-		if err := e.touch(e.blocks[:n], e.store[:n]); err != nil {
+		n, accesses = e.split.fill(e.gran, accesses, e.blocks[:], e.runs[:], math.MaxInt)
+		if err := e.touch(e.blocks[:n], e.runs[:n]); err != nil {
 			return err
 		}
 	}
+	e.split.counted(&e.ExactCounts)
 	return nil
 }
 
-// Touches is a part of a stream, cut into touches of single blocks.
+// Touches is a part of a stream, cut into touches of single blocks. Touches of
+// one block that follow each other are one run: all but the first have a stack
+// distance of 0 and a reuse time of 1.
 type Touches struct {
 	Blocks []uint64
-	Stores []uint8           // of each touch: 1 for a store, 0 for all else
-	Ops    [Store + 1]uint64 // the accesses that these are, by Op
+	// Runs has of each run the direction of its first touch, 1 for a store and
+	// 0 for all else, and in the upper bits the number of touches after it, up
+	// to 63.
+	Runs    []uint8
+	Repeats [2]uint64         // touches but the first of each run; [1] stores, [0] all else
+	Ops     [Store + 1]uint64 // the accesses that these are, by Op
 }
 
 // AddTouches is Add for accesses that were cut into touches of blocks of the
 // same size.
 func (e *Exact) AddTouches(t *Touches) error {
-	for op, n := range t.Ops {
-		e.ops[op] += n
-	}
+	e.ExactCounts.repeated(t)
 	for at := 0; at < len(t.Blocks); at += exactChunk {
 		end := min(at+exactChunk, len(t.Blocks))
-		if err := e.touch(t.Blocks[at:end], t.Stores[at:end]); err != nil {
+		if err := e.touch(t.Blocks[at:end], t.Runs[at:end]); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// touch analyses up to exactChunk touches.
-func (e *Exact) touch(blocks []uint64, stores []uint8) error {
+// repeated counts what is known without the blocks.
+func (c *ExactCounts) repeated(t *Touches) {
+	for op, n := range t.Ops {
+		c.ops[op] += n
+	}
+	for store, n := range t.Repeats {
+		c.dist[store].small[0] += n
+		c.time[store].small[1] += n
+		c.windows.small[1] += n
+	}
+}
+
+// touch analyses up to exactChunk runs.
+func (e *Exact) touch(blocks []uint64, runs []uint8) error {
 	n := len(blocks)
 	before := e.olken.Accesses()
-	if err := e.olken.Touch(blocks, e.dists[:n], e.times[:n]); err != nil {
+	if err := e.olken.touch(blocks, runs, e.dists[:n], e.times[:n]); err != nil {
 		return err
 	}
-	for i, d := range e.dists[:n] {
-		store, t := stores[i]&1, e.times[i]
+	e.tally(runs, e.dists[:n], e.times[:n], before)
+	return nil
+}
+
+// tally counts the first touches of runs, before which there were so many.
+func (c *ExactCounts) tally(runs []uint8, dists, times []uint64, before uint64) {
+	for i, d := range dists {
+		run, t := runs[i], times[i]
+		store := run & 1
 		if t < smallValues {
 			// most; the distance is below the time
-			e.dist[store].small[d%smallValues]++
-			e.time[store].small[t]++
-			e.windows.small[t] += d + 1
+			c.dist[store].small[d%smallValues]++
+			c.time[store].small[t]++
+			c.windows.small[t] += d + 1
 		} else if d == Infinite {
-			e.cold(store, before+uint64(i)+1)
+			c.cold(store, before+1)
 		} else {
-			e.reuse(store, t, d)
+			c.reuse(store, t, d)
 		}
+		before += uint64(run>>1) + 1
 	}
-	return nil
 }
 
 // reuse counts a touch of a block that was touched before.
@@ -137,39 +161,68 @@ func (c *ExactCounts) cold(store uint8, n uint64) {
 	c.first.add(n)
 }
 
-// splitter cuts accesses into the touches of single blocks.
+// splitter cuts accesses into touches of single blocks, and puts runs of
+// them together.
 type splitter struct {
-	done uint64 // blocks of the first access of the next fill that are done
+	done  uint64  // blocks of the first access of the next fill that are done
+	count Touches // without the blocks
 }
 
-// fill sets blocks, and store to 1 for stores and 0 for all else, for as many
-// touches as there is room for. It returns their number and the accesses that
-// are left, the first of them perhaps done in part. ops counts the accesses
-// that are done.
-func (t *splitter) fill(g Granularity, accesses []Access, blocks []uint64, store []uint8, ops *[Store + 1]uint64) (n int, rest []Access) {
-	store = store[:len(blocks)]
+// fill sets blocks and runs as in Touches, for as many as there is room for, or
+// until they have most touches. It returns their number and the accesses that
+// are left, the first of them perhaps done in part.
+func (t *splitter) fill(g Granularity, accesses []Access, blocks []uint64, runs []uint8, most int) (n int, rest []Access) {
+	runs = runs[:len(blocks)]
+	n = -1
+	run := uint64(maxRun - 1) // what is the first begins a run
+	var before uint64
+	var head uint8
 	for i := range accesses {
 		a := &accesses[i]
-		var s uint8
+		var store uint8
 		if a.Op == Store {
-			s = 1
+			store = 1
 		}
 		first, last := g.Span(a)
 		for b := first + t.done; ; b++ {
-			if n == len(blocks) {
+			if n == len(blocks)-1 || most == 0 {
 				t.done = b - first
-				return n, accesses[i:]
+				return n + 1, accesses[i:]
 			}
-			blocks[n], store[n] = b, s
-			n++
+			most--
+			// No branch: what continues a run cannot be foretold.
+			other := b ^ before
+			begins := (other|-other)>>63 | (run+1)/maxRun
+			n += int(begins)
+			run = (run + 1) & (begins - 1)
+			head ^= (head ^ store) & -uint8(begins)
+			t.count.Repeats[store] += 1 - begins
+			blocks[n], runs[n] = b, uint8(run)<<1|head
+			before = b
 			if b == last {
 				break
 			}
 		}
 		t.done = 0
-		ops[min(a.Op, Store)]++
+		t.count.Ops[min(a.Op, Store)]++
 	}
-	return n, nil
+	return n + 1, nil
+}
+
+// add counts what is known of touches without their blocks.
+func (t *splitter) add(o *Touches) {
+	for op, n := range o.Ops {
+		t.count.Ops[op] += n
+	}
+	for store, n := range o.Repeats {
+		t.count.Repeats[store] += n
+	}
+}
+
+// counted adds what the splitter has counted, and begins anew.
+func (t *splitter) counted(c *ExactCounts) {
+	c.repeated(&t.count)
+	t.count = Touches{}
 }
 
 // Accesses is the number of accesses added. Loads and Stores are those of

@@ -3,6 +3,7 @@ package model
 import (
 	"math"
 	"math/rand/v2"
+	"slices"
 	"testing"
 )
 
@@ -228,4 +229,80 @@ func BenchmarkExactZipfLines(b *testing.B) {
 		n += len(part)
 	}
 	b.ReportMetric(float64(n)/b.Elapsed().Seconds()/1e6, "Macc/s")
+}
+
+// What is added as touches, and counted on another goroutine, is what an Exact
+// finds access by access.
+func TestExactTouches(t *testing.T) {
+	r := seededRand(t)
+	bins := LogBins(10)
+	for name, stream := range testStreams(r, 100_000, 4000) {
+		accesses := asAccesses(r, stream)
+		want, err := NewExact(LineBytes, bins)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := want.Add(accesses); err != nil {
+			t.Fatal(err)
+		}
+		e, err := NewExact(LineBytes, bins)
+		if err != nil {
+			t.Fatal(err)
+		}
+		byTouch, err := NewExactPipe(LineBytes, bins)
+		if err != nil {
+			t.Fatal(err)
+		}
+		byAccess, err := NewExactPipe(LineBytes, bins)
+		if err != nil {
+			t.Fatal(err)
+		}
+		parallel, err := NewParallelExact(LineBytes, bins, ParallelConfig{Jobs: 2, PieceTouches: 1 + r.IntN(5000)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for rest := accesses; len(rest) > 0; {
+			part := rest[:min(1+r.IntN(5000), len(rest))]
+			rest = rest[len(part):]
+			var s splitter
+			touches := Touches{Blocks: make([]uint64, 3*len(part)), Runs: make([]uint8, 3*len(part))}
+			n, left := s.fill(e.gran, part, touches.Blocks, touches.Runs, math.MaxInt)
+			if len(left) > 0 {
+				t.Fatalf("%d accesses have more than %d touches", len(part), 3*len(part))
+			}
+			touches.Blocks, touches.Runs, touches.Ops, touches.Repeats = touches.Blocks[:n], touches.Runs[:n], s.count.Ops, s.count.Repeats
+			for _, to := range []interface{ AddTouches(*Touches) error }{e, byTouch, parallel} {
+				if err := to.AddTouches(&touches); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if err := byAccess.Add(part); err != nil {
+				t.Fatal(err)
+			}
+		}
+		byTouch.Finish()
+		byAccess.Finish()
+		if err := parallel.Finish(); err != nil {
+			t.Fatal(err)
+		}
+		type results interface {
+			Loads() uint64
+			Stores() uint64
+			Touches() uint64
+			Blocks() uint64
+			Times() *Hist
+			StoreDistances() *Hist
+			Distances() *Hist
+			Footprint() []FootprintPoint
+			WindowGap() float64
+		}
+		for how, got := range map[string]results{"touches": e, "pipe, touches": byTouch, "pipe, accesses": byAccess, "parallel": parallel} {
+			if got.Loads() != want.Loads() || got.Stores() != want.Stores() || got.Touches() != want.Touches() || got.Blocks() != want.Blocks() ||
+				!slices.Equal(got.Times().W, want.Times().W) || !slices.Equal(got.Distances().W, want.Distances().W) ||
+				!slices.Equal(got.StoreDistances().W, want.StoreDistances().W) ||
+				!slices.Equal(got.Footprint(), want.Footprint()) || got.WindowGap() != want.WindowGap() {
+				t.Errorf("%s, %s: not what Exact finds", name, how)
+			}
+		}
+	}
 }

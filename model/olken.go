@@ -28,12 +28,15 @@ const (
 	// batch is the number of look-ups done ahead of the counting. They do
 	// not depend on each other, so their cache misses overlap.
 	batch = 64
+	// maxRun is the number of touches that a run has at most.
+	maxRun = 64
 )
 
 // NewOlken returns an empty stack.
 func NewOlken() *Olken {
 	o := &Olken{}
 	o.index.init()
+	o.order.least = batch * maxRun
 	o.order.init()
 	return o
 }
@@ -63,22 +66,34 @@ func (o *Olken) Bytes() uint64 { return o.index.bytes() + o.order.bytes() }
 // The only error is ErrTooManyBlocks; it is permanent and leaves dist and
 // time undefined.
 func (o *Olken) Touch(blocks, dist, time []uint64) error {
-	var slots [batch]*uint32
+	var single [batch]uint8
 	var unused [batch]uint64
+	for len(blocks) > 0 {
+		n := min(len(blocks), batch)
+		times := unused[:n]
+		if time != nil {
+			times, time = time[:n], time[n:]
+		}
+		if err := o.touch(blocks[:n], single[:n], dist[:n], times); err != nil {
+			return err
+		}
+		blocks, dist = blocks[n:], dist[n:]
+	}
+	return nil
+}
+
+// touch is Touch for runs of touches of one block, see Touches; dist and time
+// are those of the first touch of each.
+func (o *Olken) touch(blocks []uint64, runs []uint8, dist, time []uint64) error {
+	var slots [batch]*uint32
 	for len(blocks) > 0 {
 		if o.tooMany {
 			return ErrTooManyBlocks
 		}
-		n := min(len(blocks), batch, int(o.order.end-o.order.now))
-		n = o.index.find(blocks[:n], &slots)
-		if time == nil {
-			o.order.touch(slots[:n], dist[:n], unused[:n])
-		} else {
-			o.order.touch(slots[:n], dist[:n], time[:n])
-			time = time[n:]
-		}
-		blocks, dist = blocks[n:], dist[n:]
-		if o.order.full() {
+		n := o.index.find(blocks[:min(len(blocks), batch)], &slots)
+		o.order.touch(slots[:n], runs[:n], dist[:n], time[:n])
+		blocks, runs, dist, time = blocks[n:], runs[n:], dist[n:], time[n:]
+		if o.order.end-o.order.now < batch*maxRun {
 			o.compact()
 		}
 	}

@@ -46,6 +46,14 @@ func testStreams(r *rand.Rand, length int, n uint64) map[string][]uint64 {
 	add("one", func(uint64) uint64 { return 7 })
 	add("skewed", func(uint64) uint64 { return uint64(float64(n) * r.Float64() * r.Float64() * r.Float64()) })
 	add("phases", func(i uint64) uint64 { return i/1000*n/2 + r.Uint64N(n) })
+	var run, left uint64
+	add("runs", func(uint64) uint64 {
+		if left == 0 {
+			run, left = r.Uint64N(n), 1+r.Uint64N(1+r.Uint64N(300))
+		}
+		left--
+		return run
+	})
 	add("ends of the address space", func(uint64) uint64 { return r.Uint64N(n) - n/2 })
 	return s
 }
@@ -193,6 +201,47 @@ func TestTimeList(t *testing.T) {
 	}
 	if len(l.wraps) < 10 {
 		t.Errorf("only %d wraps: the test does not test them", len(l.wraps))
+	}
+}
+
+// Runs of touches of one block, as AddTouches has them, give the first touch
+// of each what it has touch by touch.
+func TestOlkenRuns(t *testing.T) {
+	r := seededRand(t)
+	for name, blocks := range testStreams(r, 200_000, 6000) {
+		dist, time := make([]uint64, len(blocks)), make([]uint64, len(blocks))
+		if err := NewOlken().Touch(blocks, dist, time); err != nil {
+			t.Fatal(err)
+		}
+		var heads, wantDist, wantTime []uint64
+		var runs []uint8
+		for i, b := range blocks {
+			if n := len(heads); n > 0 && heads[n-1] == b && runs[n-1] < (maxRun-1)<<1 && r.IntN(50) > 0 {
+				runs[n-1] += 2
+				if dist[i] != 0 || time[i] != 1 {
+					t.Fatalf("%s: touch %d: distance %d, time %d", name, i, dist[i], time[i])
+				}
+				continue
+			}
+			heads, runs = append(heads, b), append(runs, uint8(r.IntN(2)))
+			wantDist, wantTime = append(wantDist, dist[i]), append(wantTime, time[i])
+		}
+		o := NewOlken()
+		for at := 0; at < len(heads); {
+			n := min(1+r.IntN(300), len(heads)-at)
+			if err := o.touch(heads[at:at+n], runs[at:at+n], dist[at:at+n], time[at:at+n]); err != nil {
+				t.Fatal(err)
+			}
+			at += n
+		}
+		for i := range heads {
+			if dist[i] != wantDist[i] || time[i] != wantTime[i] {
+				t.Fatalf("%s: run %d of %d: distance %d, time %d, want %d and %d", name, i, len(heads), dist[i], time[i], wantDist[i], wantTime[i])
+			}
+		}
+		if o.Accesses() != uint64(len(blocks)) {
+			t.Errorf("%s: %d touches, want %d", name, o.Accesses(), len(blocks))
+		}
 	}
 }
 

@@ -14,6 +14,8 @@ type timedOrder struct {
 	base     uint32
 	baseTime uint64
 	old      timeList
+	// untimed: nobody asks for times, and old is empty.
+	untimed bool
 }
 
 // A bitmap of eight times the blocks makes compaction cost each access a
@@ -49,20 +51,26 @@ func (o *timedOrder) since(p uint32) uint64 {
 }
 
 // touch moves the blocks whose positions the slots hold to the top, one after
-// the other, and sets what Olken.Touch says. There must be room.
-func (o *timedOrder) touch(slots []*uint32, dist, time []uint64) {
+// the other, and sets what Olken.Touch says. A run says in its upper bits how
+// many more touches of its block follow the first one. There must be room for
+// maxRun positions each.
+func (o *timedOrder) touch(slots []*uint32, runs []uint8, dist, time []uint64) {
 	for len(slots) > 0 {
-		n := min(len(slots), int(64-o.now%64))
-		o.touchWord(slots[:n], dist[:n], time[:n])
-		slots, dist, time = slots[n:], dist[n:], time[n:]
+		n := o.touchWord(slots, runs, dist, time)
+		slots, runs, dist, time = slots[n:], runs[n:], dist[n:], time[n:]
 	}
 }
 
-// touchWord is touch for positions of one word of the bitmap. That word and
-// the one before it are kept in registers and counted in no sum meanwhile: most
-// accesses are to what was accessed just before, and cost no branch.
-func (o *timedOrder) touchWord(slots []*uint32, dist, time []uint64) {
-	now, w := o.now, o.now/64
+// touchWord is touch for those that end in the same word of the bitmap as the
+// first one, and returns their number. That word and the one before it are kept
+// in registers and counted in no sum meanwhile: most accesses are to what was
+// accessed just before, and cost no branch.
+func (o *timedOrder) touchWord(slots []*uint32, runs []uint8, dist, time []uint64) int {
+	now := o.now
+	w := (now + uint32(runs[0]>>1)) / 64
+	if w > now/64 {
+		o.extend(w*64-now, nil)
+	}
 	// Only words of the open run can be changed like this, and only positions
 	// from the base on, which is a word's first, are times.
 	first := max(w&^(runWords-1), w-1, o.base/64)
@@ -71,12 +79,18 @@ func (o *timedOrder) touchWord(slots []*uint32, dist, time []uint64) {
 		older = o.uncount(first)
 	}
 	newer := o.uncount(w)
-	from := first * 64
-	dist, time = dist[:len(slots)], time[:len(slots)]
+	from, width := first*64, w*64+64-first*64
+	runs, dist, time = runs[:len(slots)], dist[:len(slots)], time[:len(slots)]
+	n := len(slots)
 	for i, slot := range slots {
+		last := now + uint32(runs[i]>>1)
+		if last/64 != w {
+			n = i
+			break
+		}
 		p := *slot
-		*slot = now
-		if now-p <= now-from { // not for coldPos
+		*slot = last
+		if p-from < width { // not for coldPos
 			s := p - w*64 + 64 // 64 and above: in newer
 			above := max(s, 63) - 63
 			dist[i] = uint64(bits.OnesCount64(older>>(s+1)) + bits.OnesCount64(newer>>above))
@@ -87,12 +101,14 @@ func (o *timedOrder) touchWord(slots []*uint32, dist, time []uint64) {
 			o.live++
 			dist[i], time[i] = Infinite, Infinite
 		} else {
-			o.now = now
-			time[i] = o.since(p)
+			if o.now = now; !o.untimed {
+				time[i] = o.since(p)
+			}
+			o.now = last
 			dist[i] = uint64(int(o.take(p)) + bits.OnesCount64(older) + bits.OnesCount64(newer))
 		}
-		newer |= 1 << (now % 64)
-		now++
+		newer |= 1 << (last % 64)
+		now = last + 1
 	}
 	if first < w {
 		o.recount(first, older)
@@ -102,22 +118,25 @@ func (o *timedOrder) touchWord(slots []*uint32, dist, time []uint64) {
 	if now%runBits == 0 {
 		o.close(w / runWords)
 	}
+	return n
 }
 
 // compact moves the live positions together so that new ones fit. renumber is
 // called with the function from live positions to their new values; nothing
 // else may be live.
 func (o *timedOrder) compact(renumber func(to func(uint32) uint32)) {
-	times := o.old.rewriter(int(o.live))
-	o.each(func(p uint32) {
-		if p >= o.base {
-			times.put(o.baseTime + uint64(p-o.base))
-		} else {
-			times.put(times.next(p - 1))
-		}
-	})
 	elapsed := o.elapsed()
-	o.old = times.done()
+	if !o.untimed {
+		times := o.old.rewriter(int(o.live))
+		o.each(func(p uint32) {
+			if p >= o.base {
+				times.put(o.baseTime + uint64(p-o.base))
+			} else {
+				times.put(times.next(p - 1))
+			}
+		})
+		o.old = times.done()
+	}
 	renumber(o.rank())
 	o.begin(o.live)
 	o.baseTime = elapsed

@@ -29,7 +29,7 @@ import (
 // parallel too, and pieces further on are analysed meanwhile.
 //
 // Results are those of Exact, to the last touch. Memory is that of an Exact and
-// about 1 MB for each piece under way, of which there are two more than jobs; the
+// about 2 MB for each piece under way, of which there are two more than jobs; the
 // stream is not kept. Add and Finish are for one goroutine.
 type ParallelExact struct {
 	ExactCounts
@@ -49,7 +49,7 @@ type ParallelExact struct {
 // pieceTouches is the length of a piece in touches. Longer ones leave fewer
 // first touches to merge; shorter ones keep their tables in a processor's
 // second-level cache.
-const pieceTouches = 1 << 14
+const pieceTouches = 1 << 15
 
 // ParallelConfig says how a ParallelExact works.
 type ParallelConfig struct {
@@ -57,7 +57,7 @@ type ParallelConfig struct {
 	// Approximate merges by formula 1 of the paper instead of exactly; Factor
 	// then applies the effective factor, formulas 2 and 3.
 	Approximate, Factor bool
-	// PieceTouches is the length of a piece; 0 is 16384. The exact result does
+	// PieceTouches is the length of a piece; 0 is 32768. The exact result does
 	// not depend on it.
 	PieceTouches int
 }
@@ -92,9 +92,8 @@ func NewParallelExact(blockBytes int, bins *Bins, config ParallelConfig) (*Paral
 		}
 		x := &piece{
 			counts: counts, olken: NewOlken(), ready: make(chan struct{}, 1),
-			blocks: make([]uint64, config.PieceTouches), store: make([]uint8, config.PieceTouches),
+			blocks: make([]uint64, config.PieceTouches), runs: make([]uint8, config.PieceTouches),
 		}
-		x.olken.order.least = uint32(config.PieceTouches)
 		p.pieces = append(p.pieces, x)
 		p.spare <- x
 	}
@@ -109,8 +108,8 @@ func (p *ParallelExact) Add(accesses []Access) error {
 	for len(accesses) > 0 && p.err == nil {
 		x := p.piece()
 		var n int
-		n, accesses = p.split.fill(p.gran, accesses, x.blocks[x.n:], x.store[x.n:], &p.ops)
-		x.n += n
+		n, accesses = p.split.fill(p.gran, accesses, x.blocks[x.n:], x.runs[x.n:], len(x.blocks)-x.touches)
+		x.add(n)
 		if x.full() {
 			p.hand()
 		}
@@ -121,15 +120,14 @@ func (p *ParallelExact) Add(accesses []Access) error {
 // AddTouches is Add for accesses that were cut into touches of blocks of the
 // same size.
 func (p *ParallelExact) AddTouches(t *Touches) error {
-	for op, n := range t.Ops {
-		p.ops[op] += n
-	}
-	for at := 0; at < len(t.Blocks) && p.err == nil; {
+	p.split.add(t)
+	blocks, runs := t.Blocks, t.Runs
+	for len(blocks) > 0 && p.err == nil {
 		x := p.piece()
-		n := copy(x.blocks[x.n:], t.Blocks[at:])
-		copy(x.store[x.n:], t.Stores[at:])
-		x.n += n
-		at += n
+		n := copy(x.blocks[x.n:], blocks)
+		copy(x.runs[x.n:], runs[:n])
+		n = x.add(n)
+		blocks, runs = blocks[n:], runs[n:]
 		if x.full() {
 			p.hand()
 		}
@@ -141,7 +139,7 @@ func (p *ParallelExact) AddTouches(t *Touches) error {
 func (p *ParallelExact) piece() *piece {
 	if p.filled == nil {
 		p.filled = <-p.spare
-		p.filled.n = 0
+		p.filled.n, p.filled.touches = 0, 0
 		p.err = p.filled.err
 	}
 	return p.filled
@@ -175,6 +173,7 @@ func (p *ParallelExact) Finish() error {
 	for _, x := range p.pieces {
 		p.ExactCounts.add(&x.counts)
 	}
+	p.split.counted(&p.ExactCounts)
 	p.merge.finish()
 	return p.merge.err
 }

@@ -41,7 +41,7 @@ func (m *merger) init(counts *ExactCounts, config ParallelConfig) {
 	for i := range m.index {
 		m.index[i].init()
 	}
-	m.order.least = 2 * uint32(config.PieceTouches)
+	m.order.least = 2 * uint32(config.PieceTouches+maxRun)
 	m.order.init()
 	m.next = uint64(m.order.now)
 	if config.Approximate {
@@ -60,7 +60,7 @@ func (m *merger) bytes() uint64 {
 // room reports whether there are positions for the touches of the piece. The
 // approximate merge has positions of its own, see locate.
 func (m *merger) room(x *piece) bool {
-	return m.config.Approximate || m.next+uint64(x.n) <= uint64(m.order.end)
+	return m.config.Approximate || m.next+uint64(x.touches) <= uint64(m.order.end)
 }
 
 // compact makes room. All pieces located must have been counted.
@@ -94,7 +94,7 @@ func (m *merger) locate(x *piece, work chan struct{}) {
 		return
 	}
 	x.start = uint32(m.next)
-	m.next += uint64(x.n)
+	m.next += uint64(x.touches)
 	if m.config.Approximate {
 		// The position of a block is how many distinct blocks the pieces had
 		// when it was touched last: those before this piece, and its rank.
@@ -151,10 +151,10 @@ func (m *merger) count(x *piece) {
 		return
 	}
 	elapsed := m.touched
-	m.touched += uint64(x.n)
+	m.touched += uint64(x.touches)
 	for i := range x.first {
 		f, p := &x.first[i], x.prev[i]
-		store := x.store[f.offset] & 1
+		store := f.store
 		if p == coldPos {
 			m.order.live++
 			m.counts.cold(store, elapsed+uint64(f.offset)+1)
@@ -170,7 +170,7 @@ func (m *merger) count(x *piece) {
 		m.counts.reuse(store, time, uint64(m.order.take(p))+uint64(i))
 	}
 	if !m.config.Approximate {
-		m.order.extend(uint32(x.n), x.last)
+		m.order.extend(uint32(x.touches), x.last)
 	}
 }
 

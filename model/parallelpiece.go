@@ -2,9 +2,10 @@ package model
 
 // piece is a part of the stream that is analysed on its own.
 type piece struct {
-	n      int      // touches
-	blocks []uint64 // as long as a piece may be
-	store  []uint8
+	n       int      // runs of touches
+	touches int      // in them: as many as a piece may have, but for the last run
+	blocks  []uint64 // as long as a piece may be
+	runs    []uint8  // see Touches
 
 	counts ExactCounts // of all reuses within pieces that this memory was used for
 	olken  *Olken
@@ -24,43 +25,66 @@ type firstTouch struct {
 	block  uint64
 	offset uint32 // touches of the piece before it
 	last   uint32 // the same for the last touch of the block
+	store  uint8
 }
 
-func (x *piece) full() bool { return x.n == len(x.blocks) }
+func (x *piece) full() bool { return x.touches >= len(x.blocks) }
+
+// add takes as many of the next n runs as belong to the piece, and returns
+// their number.
+func (x *piece) add(n int) int {
+	for i, run := range x.runs[x.n : x.n+n] {
+		if x.full() {
+			n = i
+			break
+		}
+		x.touches += int(run>>1) + 1
+	}
+	x.n += n
+	return n
+}
 
 // analyze counts the reuses within the piece and lists the rest.
 func (x *piece) analyze() {
 	x.olken.Reset()
 	x.first, x.last = x.first[:0], x.last[:0]
+	now := uint32(0)
 	for at := 0; at < x.n; at += exactChunk {
-		blocks := x.blocks[at:min(at+exactChunk, x.n)]
-		if x.err = x.olken.Touch(blocks, x.dists[:], x.times[:]); x.err != nil {
+		end := min(at+exactChunk, x.n)
+		blocks, runs := x.blocks[at:end], x.runs[at:end]
+		if x.err = x.olken.touch(blocks, runs, x.dists[:len(blocks)], x.times[:len(blocks)]); x.err != nil {
 			return
 		}
 		for i, d := range x.dists[:len(blocks)] {
-			if d == Infinite {
-				at := uint32(at + i)
-				x.first = append(x.first, firstTouch{blocks[i], at, at})
+			run := runs[i]
+			more, store := uint32(run>>1), run&1
+			if t := x.times[i]; t < smallValues { // see ExactCounts.tally
+				x.counts.dist[store].small[d%smallValues]++
+				x.counts.time[store].small[t]++
+				x.counts.windows.small[t] += d + 1
+			} else if d == Infinite {
+				x.first = append(x.first, firstTouch{blocks[i], now, now + more, store})
 			} else {
-				x.counts.reuse(x.store[at+i]&1, x.times[i], d)
+				x.counts.reuse(store, t, d)
 			}
+			now += more + 1
 		}
 	}
 	x.olken.LastAccesses(func(before uint64) { x.last = append(x.last, uint32(before)) })
 	x.findLast()
 }
 
-// findLast sets last of the first touches. Where the first is the only one,
+// findLast sets last of the first touches. Where the first run is the only one,
 // which the order tells, nothing needs to be looked up.
 func (x *piece) findLast() {
 	order := &x.olken.order
 	again := x.prev[:0] // borrowed
 	next := 0
 	for i := range x.first {
-		for next < len(x.last) && x.last[next] < x.first[i].offset {
+		for next < len(x.last) && x.last[next] < x.first[i].last {
 			next++
 		}
-		if next == len(x.last) || x.last[next] != x.first[i].offset {
+		if next == len(x.last) || x.last[next] != x.first[i].last {
 			again = append(again, uint32(i))
 		}
 	}

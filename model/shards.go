@@ -22,8 +22,7 @@ type Shards struct {
 	gran      Granularity
 	split     splitter
 	blocks    [exactChunk]uint64
-	store     [exactChunk]uint8
-	ops       [Store + 1]uint64
+	runs      [exactChunk]uint8
 	threshold uint64  // greatest hash that is in the sample
 	rate      float64 // the share of hashes that are
 	max       int     // blocks in the sample at most, 0 for no limit
@@ -77,13 +76,32 @@ func NewShards(blockBytes int, bins *Bins, c ShardsConfig) (*Shards, error) {
 func (s *Shards) Add(accesses []Access) error {
 	for len(accesses) > 0 {
 		var n int
-		n, accesses = s.split.fill(s.gran, accesses, s.blocks[:], s.store[:], &s.ops)
-		s.touches += uint64(n)
-		for _, b := range s.blocks[:n] {
-			if h := shardHash(b); h <= s.threshold {
-				if err := s.touch(b, h); err != nil {
-					return err
-				}
+		n, accesses = s.split.fill(s.gran, accesses, s.blocks[:], s.runs[:], math.MaxInt)
+		if err := s.add(s.blocks[:n], s.runs[:n]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// AddTouches is Add for accesses that were cut into touches of blocks of the
+// same size.
+func (s *Shards) AddTouches(t *Touches) error {
+	s.split.add(t)
+	return s.add(t.Blocks, t.Runs)
+}
+
+func (s *Shards) add(blocks []uint64, runs []uint8) error {
+	for i, b := range blocks {
+		more := runs[i] >> 1
+		s.touches += uint64(more) + 1
+		h := shardHash(b)
+		for range more + 1 {
+			if h > s.threshold {
+				break
+			}
+			if err := s.touch(b, h); err != nil {
+				return err
 			}
 		}
 	}
@@ -150,9 +168,11 @@ func (s *Shards) Touches() uint64 { return s.touches }
 func (s *Shards) Sampled() uint64 { return s.sampled }
 
 // Accesses, Loads and Stores are those of all the stream.
-func (s *Shards) Accesses() uint64 { return s.ops[OpUnknown] + s.ops[Load] + s.ops[Store] }
-func (s *Shards) Loads() uint64    { return s.ops[Load] }
-func (s *Shards) Stores() uint64   { return s.ops[Store] }
+func (s *Shards) Accesses() uint64 {
+	return s.split.count.Ops[OpUnknown] + s.split.count.Ops[Load] + s.split.count.Ops[Store]
+}
+func (s *Shards) Loads() uint64  { return s.split.count.Ops[Load] }
+func (s *Shards) Stores() uint64 { return s.split.count.Ops[Store] }
 
 // Rate is the share of the blocks that are in the sample now.
 func (s *Shards) Rate() float64 { return s.rate }

@@ -23,10 +23,25 @@ type ThreadSampler struct {
 	touches uint64        // of all
 	gap     uint64        // touches until the next sample is taken
 
+	// Touches that cannot change what is known of any open sample are left out:
+	// those of what the thread has touched since the last sample was taken or
+	// another thread ran, and written if this is a write.
+	seen  [numSeen]seenBlock
+	epoch uint64 // of entries of seen that hold
+
 	open   []*openSample // oldest first
 	free   []*openSample
 	past   tally // distances of samples reused; pruned ones as Infinite
 	counts ThreadSamplerCounts
+}
+
+// numSeen is small enough for a first-level cache.
+const numSeen = 1 << 10
+
+type seenBlock struct {
+	block uint64
+	epoch uint64
+	wrote bool
 }
 
 // ThreadSamplerConfig says what a ThreadSampler measures, and how.
@@ -114,6 +129,7 @@ func NewThreadSampler(c ThreadSamplerConfig) (*ThreadSampler, error) {
 		config: c,
 		rand:   rand.NewPCG(c.Seed, 0x7264785f736d70),
 		number: map[int32]int{},
+		epoch:  1,
 		past:   newTally(LogBins(10)),
 	}
 	s.gap = s.drawGap()
@@ -144,6 +160,7 @@ func (s *ThreadSampler) Add(accesses []Access, f func(*ThreadSample)) {
 		a := &accesses[i]
 		if n < 0 || a.Thread != accesses[i-1].Thread {
 			n = s.numberOf(a.Thread)
+			s.epoch++
 		}
 		b, last := s.gran.Span(a)
 		for ; ; b++ {
@@ -151,7 +168,9 @@ func (s *ThreadSampler) Add(accesses []Access, f func(*ThreadSample)) {
 			s.clock[n]++
 			if len(s.open) > 0 {
 				s.counts.Analyzed++
-				s.analyze(a, n, b, f)
+				if !s.changesNothing(b, a.Op == Store) {
+					s.analyze(a, n, b, f)
+				}
 			}
 			if s.gap--; s.gap == 0 {
 				s.gap = s.drawGap()
@@ -163,6 +182,20 @@ func (s *ThreadSampler) Add(accesses []Access, f func(*ThreadSample)) {
 			}
 		}
 	}
+}
+
+// changesNothing reports whether the thread that runs has touched the block in
+// this epoch, and notes that it has now. An open sample of the block would then
+// have ended, and the others have it in their sets: only writes of other
+// threads take it out.
+func (s *ThreadSampler) changesNothing(b uint64, write bool) bool {
+	x := &s.seen[hashBlock(b)%numSeen]
+	known := x.block == b && x.epoch == s.epoch
+	if known && (x.wrote || !write) {
+		return true
+	}
+	*x = seenBlock{b, s.epoch, write}
+	return false
 }
 
 // Idle is how many of the next touches the sampler would only count.
@@ -200,6 +233,7 @@ func (s *ThreadSampler) Sync(f func(*ThreadSample)) {
 	if s.config.Shared || !s.config.Parallel {
 		return
 	}
+	s.epoch++
 	s.keep(func(x *openSample) bool {
 		if x.mergeWrites() {
 			return true
@@ -230,6 +264,7 @@ func (s *ThreadSampler) stackClock(thread int) uint64 {
 
 // take opens a sample.
 func (s *ThreadSampler) take(a *Access, thread int, b uint64) {
+	s.epoch++
 	x := &openSample{}
 	if n := len(s.free); n > 0 {
 		x, s.free = s.free[n-1], s.free[:n-1]

@@ -406,6 +406,40 @@ func TestPaperSchuffTable1(t *testing.T) {
 	}
 }
 
+// Touches are left out within one Add only: access by access none is, and the
+// samples must be the same.
+func TestThreadSamplerLeavesOut(t *testing.T) {
+	r := seededRand(t)
+	for _, shape := range []string{"stencil", "table", "pipeline", "apart"} {
+		parts := parallelProgram(r, shape, 3, 20_000, 40)
+		for _, c := range []ThreadSamplerConfig{
+			{}, {Shared: true}, {Parallel: true}, {Shared: true, Parallel: true}, {PruneAfter: 10, PruneQuantile: 0.9}, {Parallel: true, PruneAfter: 10, PruneQuantile: 0.9},
+		} {
+			c.BlockBytes, c.MeanGap, c.Seed = LineBytes, 50, r.Uint64()
+			var want, got []ThreadSample
+			one, all := mustSampler(t, c), mustSampler(t, c)
+			for _, part := range parts {
+				if part == nil {
+					one.Sync(func(x *ThreadSample) { want = append(want, *x) })
+					all.Sync(func(x *ThreadSample) { got = append(got, *x) })
+				}
+				for i := range part {
+					one.Add(part[i:i+1], func(x *ThreadSample) { want = append(want, *x) })
+				}
+				all.Add(part, func(x *ThreadSample) { got = append(got, *x) })
+			}
+			one.Finish(func(x *ThreadSample) { want = append(want, *x) })
+			all.Finish(func(x *ThreadSample) { got = append(got, *x) })
+			if len(want) < 100 || !slices.Equal(got, want) {
+				t.Errorf("%s, %+v: %d samples differ from %d without leaving touches out", shape, c, len(got), len(want))
+			}
+			if one.Counts() != all.Counts() {
+				t.Errorf("%s, %+v: counts %+v, want %+v", shape, c, all.Counts(), one.Counts())
+			}
+		}
+	}
+}
+
 func benchmarkStream() []Access {
 	var stream []Access
 	for _, part := range parallelProgram(rand.New(rand.NewPCG(1, 1)), "stencil", 4, 200_000, 100) {

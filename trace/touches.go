@@ -33,7 +33,12 @@ type toucher struct {
 	gran  model.Granularity
 	shift uint
 	batch *model.Touches // as long as it has room
-	n     int
+	n     int            // runs
+	// Of the run under way: its block, the touches after its first one, and
+	// whether that is a store.
+	block uint64
+	run   uint64
+	head  uint8
 	full  chan *model.Touches
 	spare chan *model.Touches
 
@@ -41,7 +46,8 @@ type toucher struct {
 }
 
 const (
-	touchBatch   = 1 << 14 // touches, about
+	touchBatch   = 1 << 14 // runs, about
+	maxRepeats   = 63      // in a run of model.Touches
 	touchBatches = 3
 )
 
@@ -65,8 +71,9 @@ func (t *toucher) late(bool) {}
 func (t *toucher) take() {
 	t.batch, t.n = <-t.spare, 0
 	t.batch.Blocks = t.batch.Blocks[:cap(t.batch.Blocks)]
-	t.batch.Stores = t.batch.Stores[:cap(t.batch.Stores)]
-	t.batch.Ops = [model.Store + 1]uint64{}
+	t.batch.Runs = t.batch.Runs[:cap(t.batch.Runs)]
+	t.batch.Ops, t.batch.Repeats = [model.Store + 1]uint64{}, [2]uint64{}
+	t.run = maxRepeats // what is the first begins a run
 	t.grow(2 * touchBatch)
 }
 
@@ -74,13 +81,13 @@ func (t *toucher) take() {
 func (t *toucher) grow(n int) {
 	if b := t.batch; len(b.Blocks) < n {
 		b.Blocks = append(b.Blocks, make([]uint64, n-len(b.Blocks))...)
-		b.Stores = append(b.Stores, make([]uint8, len(b.Blocks)-len(b.Stores))...)
+		b.Runs = append(b.Runs, make([]uint8, len(b.Blocks)-len(b.Runs))...)
 	}
 }
 
 func (t *toucher) flush() {
 	if t.n > 0 {
-		t.batch.Blocks, t.batch.Stores = t.batch.Blocks[:t.n], t.batch.Stores[:t.n]
+		t.batch.Blocks, t.batch.Runs = t.batch.Blocks[:t.n], t.batch.Runs[:t.n]
 		t.full <- t.batch
 		t.take()
 	}
@@ -135,11 +142,13 @@ func (t *toucher) enter(d *decoder, w []uint64, i int) (int, error) {
 }
 
 // all adds the touches of an entry of which all accesses have happened. This is
-// the path of most accesses.
+// the path of most accesses. What continues a run cannot be foretold, so that no
+// branch depends on it.
 func (t *toucher) all(g *segment, entry []uint64) {
-	n, shift := t.n, t.shift&63
-	blocks, stores := t.batch.Blocks, t.batch.Stores
-	stores = stores[:len(blocks)]
+	blocks, runs := t.batch.Blocks, t.batch.Runs
+	runs = runs[:len(blocks)]
+	n, shift := t.n-1, t.shift&63
+	block, run, head, repeats := t.block, t.run, t.head, t.batch.Repeats
 	for i := range g.touches {
 		p := &g.touches[i]
 		a := p.offset + entry[p.word]&p.mask
@@ -147,17 +156,21 @@ func (t *toucher) all(g *segment, entry []uint64) {
 		if end < a { // as model.Granularity.Span
 			end = ^uint64(0)
 		}
-		b, last := a>>shift, end>>shift
-		for {
-			blocks[n], stores[n] = b, p.store
-			n++
+		for b, last := a>>shift, end>>shift; ; b++ {
+			other := b ^ block
+			begins := (other|-other)>>63 | (run+1)/(maxRepeats+1)
+			n += int(begins)
+			run = (run + 1) & (begins - 1)
+			head ^= (head ^ p.store) & -uint8(begins)
+			repeats[p.store&1] += 1 - begins
+			blocks[n], runs[n] = b, uint8(run)<<1|head
+			block = b
 			if b == last {
 				break
 			}
-			b++
 		}
 	}
-	t.n = n
+	t.n, t.block, t.run, t.head, t.batch.Repeats = n+1, block, run, head, repeats
 	for op, k := range g.ops {
 		t.batch.Ops[op] += k
 	}
@@ -172,11 +185,12 @@ func (t *toucher) some(g *segment, entry []uint64, n int, thread int32) {
 		a := &t.accesses[i]
 		t.batch.Ops[a.Op]++
 		for b, last := t.gran.Span(a); ; b++ {
-			t.batch.Blocks[t.n], t.batch.Stores[t.n] = b, uint8(a.Op-model.Load)
+			t.batch.Blocks[t.n], t.batch.Runs[t.n] = b, uint8(a.Op-model.Load)
 			t.n++
 			if b == last {
 				break
 			}
 		}
 	}
+	t.run = maxRepeats
 }

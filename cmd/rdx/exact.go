@@ -73,9 +73,7 @@ instructions with its reuse times and stack distances, counted and not estimated
 			if err != nil {
 				return err
 			}
-			if cmd.ArgsLenAtDash() == 0 && !cmd.Flags().Changed("jobs") {
-				how.jobs = max(1, how.jobs-1) // the program has one
-			}
+			how.program = cmd.ArgsLenAtDash() == 0
 			r := &exactReport{Trace: args[0], Method: "exact", Block: bytes, Stack: stack}
 			for _, s := range sizes {
 				n, err := sampler.ParseSize(s)
@@ -113,7 +111,7 @@ instructions with its reuse times and stack distances, counted and not estimated
 			start := time.Now()
 			var missing []string
 			var mappings []*model.Mapping
-			program := cmd.ArgsLenAtDash() == 0
+			program := how.program
 			if program {
 				r.Trace = strings.Join(args, " ")
 			}

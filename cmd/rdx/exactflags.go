@@ -22,11 +22,12 @@ type exactFlags struct {
 	late        bool
 	pruneAfter  int
 	seed        uint64
+	program     bool // the accesses are those of one that runs
 }
 
 func (f *exactFlags) register(cmd *cobra.Command) {
 	fs := cmd.Flags()
-	fs.IntVar(&f.jobs, "jobs", runtime.NumCPU(), "processors to use for a shared stack, by default one less for a program that runs; the result does not depend on it")
+	fs.IntVar(&f.jobs, "jobs", runtime.NumCPU(), "processors to use for a shared stack; the result does not depend on it")
 	fs.BoolVar(&f.log2, "log2", false, "count distances in bins of an octave only: faster, without reuse times and footprint")
 	fs.Var(&f.shards, "shards", "estimate from a sample of blocks, in bounded memory: rate=0.01, or size=8192 blocks")
 	fs.Float64Var(&f.sampled, "sampled", 0, "measure only this share of the accesses, at random, such as 1e-6 (Schuff's sampler)")
@@ -34,7 +35,7 @@ func (f *exactFlags) register(cmd *cobra.Command) {
 	fs.IntVar(&f.pruneAfter, "prune-after", 100, "with --sampled: after so many samples give up those longer than 99 % of them; 0 never")
 	fs.Uint64Var(&f.seed, "seed", 1, "with --sampled: of the random choice")
 	fs.StringVar(&f.approximate, "approximate", "", "merge what jobs find as HP-RDA does: plain, or factor with its effective factor; for comparison, the exact merge is not slower")
-	fs.IntVar(&f.piece, "piece", 0, "touches that a job analyses at once (default 16384); the exact result does not depend on it")
+	fs.IntVar(&f.piece, "piece", 0, "touches that a job analyses at once (default 32768); the exact result does not depend on it")
 }
 
 // check reports flags that do not go together. sizes are in blocks.

@@ -34,6 +34,9 @@ func newExactSink(r *exactReport, f *exactFlags, bins *model.Bins) (exactSink, e
 	case f.shards.value != model.ShardsConfig{}:
 		s, err := model.NewShards(r.Block, bins, f.shards.value)
 		return shardsSink{s}, err
+	case f.approximate == "" && f.jobs > 1 && f.jobs <= pipeJobs && f.program:
+		p, err := model.NewExactPipe(r.Block, bins)
+		return pipeSink{p}, err
 	case f.approximate != "" || f.jobs > 1:
 		c := model.ParallelConfig{Jobs: f.jobs, Approximate: f.approximate != "", Factor: f.approximate == "factor", PieceTouches: f.piece}
 		p, err := model.NewParallelExact(r.Block, bins, c)
@@ -50,6 +53,22 @@ func (s sharedSink) addTouches(t *model.Touches) error { return s.AddTouches(t) 
 
 func (s sharedSink) fill(r *exactReport) error {
 	r.fillExact(s.Exact)
+	return nil
+}
+
+// pipeJobs is the number of processors up to which a program that runs, whose
+// accesses come no faster than one goroutine can keep the stack, is analysed
+// without more work than that.
+const pipeJobs = 3
+
+type pipeSink struct{ *model.ExactPipe }
+
+func (s pipeSink) add(a []model.Access) error        { return s.Add(a) }
+func (s pipeSink) addTouches(t *model.Touches) error { return s.AddTouches(t) }
+
+func (s pipeSink) fill(r *exactReport) error {
+	s.Finish()
+	r.fillExact(s.ExactPipe)
 	return nil
 }
 
@@ -174,7 +193,9 @@ func (s *log2Sink) addTouches(t *model.Touches) error {
 	for op, n := range t.Ops {
 		s.ops[op] += n
 	}
-	s.n += uint64(len(t.Blocks))
+	n := t.Repeats[0] + t.Repeats[1]
+	s.n += uint64(len(t.Blocks)) + n
+	s.stack.Repeat(n)
 	return s.stack.Touch(t.Blocks)
 }
 
@@ -187,7 +208,8 @@ func (s *log2Sink) fill(r *exactReport) error {
 
 type shardsSink struct{ *model.Shards }
 
-func (s shardsSink) add(a []model.Access) error { return s.Add(a) }
+func (s shardsSink) add(a []model.Access) error        { return s.Add(a) }
+func (s shardsSink) addTouches(t *model.Touches) error { return s.AddTouches(t) }
 
 func (s shardsSink) fill(r *exactReport) error {
 	r.Method = fmt.Sprintf("SHARDS: %d blocks sampled, %s of all, %d of %d touches", s.SampledBlocks(), percent(s.Rate(), 1), s.Sampled(), s.Touches())

@@ -1,0 +1,170 @@
+package trace
+
+import (
+	"encoding/binary"
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"github.com/rdx-profiler/rdx/model"
+)
+
+// flat lists touches one by one: blocks, and for each first of a run in
+// between, what it says of it.
+func flat(t *model.Touches) (all []uint64) {
+	for i, b := range t.Blocks {
+		for range t.Runs[i]>>1 + 1 {
+			all = append(all, b)
+		}
+	}
+	return all
+}
+
+// touched lists the blocks that accesses touch.
+func touched(g model.Granularity, accesses []model.Access) (all []uint64) {
+	for i := range accesses {
+		for b, last := g.Span(&accesses[i]); ; b++ {
+			all = append(all, b)
+			if b == last {
+				break
+			}
+		}
+	}
+	return all
+}
+
+// bothSinks hands every entry to two sinks.
+type bothSinks struct {
+	accesses *batcher
+	touches  *toucher
+}
+
+func (b bothSinks) open(int) (sink, error) { return b, nil }
+func (b bothSinks) late(bool)              {}
+
+func (b bothSinks) enter(d *decoder, w []uint64, i int) (int, error) {
+	if _, err := b.accesses.enter(d, w, i); err != nil {
+		return 0, err
+	}
+	return b.touches.enter(d, w, i)
+}
+
+// fuzzedStream makes the words of a stream from arbitrary bytes: segments that are
+// described, and entries of them, some of which stop at a fault.
+func fuzzedStream(data []byte) (w []uint64) {
+	next := func() uint64 {
+		if len(data) == 0 {
+			return 0
+		}
+		v := uint64(data[0])
+		data = data[1:]
+		return v
+	}
+	type described struct{ words, sites int }
+	var segments []described
+	for len(data) > 0 && len(w) < 1<<16 {
+		switch k := next(); {
+		case k < 48 || len(segments) == 0:
+			d := described{sites: int(next()%6) + 1}
+			w = append(w, wordDefine|uint64(1+2*d.sites)<<32, uint64(wordFirstSegment+len(segments))|uint64(d.sites)<<32)
+			for s := range d.sites {
+				kind := next()
+				site := uint64(0x400000+s) | kind%3<<(siteOpsShift) | (1+next())<<pcBits
+				base := uint64(baseOwn)<<offsetBits | next()
+				switch {
+				case kind&0x40 != 0 && d.words > 0:
+					base = next()%uint64(d.words)<<offsetBits | next()*0x1234567&(1<<offsetBits-1)
+				case kind&0x80 != 0:
+					base = uint64(baseNone)<<offsetBits | next()<<20
+				default:
+					d.words++
+					if kind&0x20 != 0 {
+						site |= siteGuarded << siteOpsShift
+					}
+				}
+				w = append(w, site, base)
+			}
+			segments = append(segments, d)
+		case k < 56:
+			w = append(w, wordThread|1<<32, next())
+		default:
+			n := k % uint64(len(segments))
+			w = append(w, wordFirstSegment+n|uint64(segments[n].words)<<32)
+			for range segments[n].words {
+				w = append(w, next()*next()<<(next()%56))
+			}
+			if k >= 250 {
+				w = append(w, wordFault|1<<32, 0x400000+next()%8)
+			}
+		}
+	}
+	return w
+}
+
+// FuzzStream: no stream, however broken, makes the decoder panic, and touches are
+// those of the accesses, whether the stream ends well or not. With asWords the
+// bytes are the stream's words as they are.
+func FuzzStream(f *testing.F) {
+	r := rand.New(rand.NewPCG(3, 4))
+	for range 20 {
+		data := make([]byte, r.IntN(2000))
+		for i := range data {
+			data[i] = byte(r.Uint32())
+		}
+		f.Add(data, false, false, uint8(r.Uint32()))
+		raw := []byte{}
+		for _, x := range fuzzedStream(data) {
+			raw = binary.LittleEndian.AppendUint64(raw, x)
+		}
+		f.Add(raw, true, true, uint8(r.Uint32()))
+	}
+	f.Fuzz(func(t *testing.T, data []byte, asWords, cut bool, shift uint8) {
+		var w []uint64
+		if asWords {
+			for ; len(data) >= 8; data = data[8:] {
+				x := binary.LittleEndian.Uint64(data)
+				if uint32(x) > 1<<16 {
+					x &^= 0xffff0000 // numbers of segments, or memory for a table of them
+				}
+				w = append(w, x)
+			}
+		} else {
+			w = fuzzedStream(data)
+		}
+		g, err := model.NewGranularity(1 << (shift % 13))
+		if err != nil {
+			t.Fatal(err)
+		}
+		touches := newToucher(g)
+		var got, want []uint64
+		var repeats, wantRepeats [2]uint64
+		done := make(chan struct{})
+		go func() {
+			defer close(done)
+			for b := range touches.full {
+				got = append(got, flat(b)...)
+				for i := range repeats {
+					repeats[i] += b.Repeats[i]
+				}
+				for _, run := range b.Runs {
+					wantRepeats[0] += uint64(run >> 1)
+				}
+				touches.spare <- b
+			}
+		}()
+		accesses := newBatcher(func(a []model.Access) { want = append(want, touched(g, a)...) })
+		d := decoder{skipped: func(uint64) {}}
+		d.buffer(w, cut, bothSinks{accesses, touches})
+		accesses.flush()
+		touches.flush()
+		close(touches.full)
+		<-done
+		// An entry that is an error may be in one and not in the other.
+		if !slices.Equal(got, want) {
+			t.Errorf("%d touches are not the %d of the accesses", len(got), len(want))
+		}
+		if repeats[0]+repeats[1] != wantRepeats[0] {
+			t.Errorf("%d repeats, the runs have %d", repeats[0]+repeats[1], wantRepeats[0])
+		}
+	})
+}
