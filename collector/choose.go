@@ -42,7 +42,7 @@ func (c *Config) checkChoice() error {
 		return fmt.Errorf("start session: unknown granularity %q (want auto, word or line)", c.Granularity)
 	case c.Granularity == Line && c.Slots < sampler.NumSlots:
 		return fmt.Errorf("start session: a sample of a line takes %d slots, there are %d (or choose granularity word)", sampler.NumSlots, c.Slots)
-	case c.Granularity == Line && (c.Burst == 0 || !sampler.ReadsAhead):
+	case c.Granularity == Line && c.Burst == 0:
 		return errors.New("start session: without reading ahead a line can't be told from its half (choose granularity word)")
 	case c.Granularity == Line && c.Stack != OwnStack:
 		return errors.New("start session: watching other threads takes the slots that a line would (choose granularity word)")

@@ -26,9 +26,6 @@ func TestCheckChoice(t *testing.T) {
 		{"spe", "", "", "", "unknown source"},
 		{"", "clock", "", "", "unknown clock"},
 	} {
-		if tc.grain == Line && !sampler.ReadsAhead {
-			continue // nor with any other source
-		}
 		c := Config{PID: 1, Burst: AutoBurst, Source: tc.source, Clock: tc.clock, Granularity: tc.grain, Stack: tc.stack}
 		err := c.setDefaults()
 		if (err == nil) != (tc.err == "") || err != nil && !strings.Contains(err.Error(), tc.err) {
@@ -44,7 +41,7 @@ func TestChooseLines(t *testing.T) {
 		t.Fatal(err)
 	}
 	for reports, want := range map[sampler.Report]bool{
-		sampler.NoAccess: sampler.ReadsAhead, sampler.AtAccess: false, sampler.AfterAccess: false,
+		sampler.NoAccess: true, sampler.AtAccess: false, sampler.AfterAccess: false,
 	} {
 		if got := c.chooseLines(reports); got != want {
 			t.Errorf("lines %t with report %d, want %t", got, reports, want)

@@ -19,7 +19,7 @@ const wordBytes = 8
 // reports nothing is read ahead.
 func (c *Config) chooseLines(reports sampler.Report) bool {
 	if c.Granularity == Auto {
-		return reports == sampler.NoAccess && sampler.ReadsAhead && c.Stack == OwnStack && c.Slots == sampler.NumSlots && c.Burst != 0
+		return reports == sampler.NoAccess && c.Stack == OwnStack && c.Slots == sampler.NumSlots && c.Burst != 0
 	}
 	return c.Granularity == Line
 }

@@ -370,7 +370,7 @@ func (s *Session) chooseHolds() error {
 
 // readsLosers says whether samples that are not watched are of use.
 func (s *Session) readsLosers() bool {
-	return s.burst > 0 && sampler.ReadsAhead && !s.groups() && s.source.Reports() == sampler.NoAccess
+	return s.burst > 0 && !s.groups() && s.source.Reports() == sampler.NoAccess
 }
 
 // Wait samples until the duration is over, the context ends or the target

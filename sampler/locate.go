@@ -11,7 +11,7 @@ type Located struct {
 	Size  int // bytes
 	Store bool
 	PC    uint64 // of the accessing instruction
-	Next  uint64 // where it leads, which a trap on x86 reports; of what may be watched
+	Next  uint64 // where a trap reports it: behind it on x86-64, at it on arm64; of what may be watched
 }
 
 // Words is the number of aligned words the access overlaps.
@@ -67,8 +67,7 @@ type Followed struct {
 	// Use is the access, and Word one of the words it overlaps.
 	Use  Located
 	Word uint64
-	// Stack is the call stack before the use's instruction; nil on arm64, where
-	// the trap has it.
+	// Stack is the call stack before the use's instruction.
 	Stack *unwind.Snapshot
 
 	// Reuse is the reuse time in accesses if the next access to Word's block

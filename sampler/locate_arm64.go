@@ -1,31 +1,36 @@
 package sampler
 
 import (
+	"fmt"
+	"unsafe"
+
 	"golang.org/x/sys/unix"
 
+	"github.com/rdx-profiler/rdx/sampler/interp/a64"
 	"github.com/rdx-profiler/rdx/sampler/operand"
-	"github.com/rdx-profiler/rdx/sampler/unwind"
 )
 
-// ReadsAhead says whether a Locator does more than find the next access.
-const ReadsAhead = false
+type (
+	machine   = a64.Machine
+	registers = a64.Regs
+)
 
-// Locator finds the next access of a held thread by decoding from where it
-// stands; the thread itself is not moved. It is for the tracing thread only.
-//
-// Unlike on x86 it cannot read on from there: every reuse is timed, and a
-// sample is the first access after the tick.
-type Locator struct {
-	follower a64Follower
-	code     [4]byte
-	// InSyscall is false once a thread was looked at: arm64's registers do not tell.
-	InSyscall bool
-	// StackTop is not looked at: the traps have the stacks.
-	StackTop uint64
+func newMachine() *machine { return a64.New() }
+
+// cpu is what a Locator keeps for arm64.
+type cpu struct {
+	dczid uint64 // DCZID_EL0 of this machine's CPUs
 }
 
-// NewLocator returns a Locator, to be used again and again.
-func NewLocator() *Locator { return new(Locator) }
+// readDCZID reads DCZID_EL0.
+func readDCZID() uint64
+
+func newCPU() cpu { return cpu{dczid: readDCZID()} }
+
+func programCounter(r *registers) uint64 { return r.PC }
+
+// reportedAt is where a trap reports an access to have been: at its instruction.
+func (l *Locator) reportedAt(pc uint64) uint64 { return pc }
 
 // userRegs is struct user_pt_regs of the kernel.
 type userRegs struct {
@@ -33,67 +38,124 @@ type userRegs struct {
 	sp, pc, pstate uint64
 }
 
+// userFP is struct user_fpsimd_state of the kernel.
+type userFP struct {
+	v          [32]a64.Vec
+	fpsr, fpcr uint32
+	_          [2]uint32
+}
+
 const (
 	ntPRStatus = 1
+	ntPRFPReg  = 2
+	ntARMTLS   = 0x401
 	pstate32   = 1 << 4 // AArch32
 	pstateNZCV = 0xf << 28
 )
 
-// Prepare has nothing to do: the code alone is read.
-func (l *Locator) Prepare(int) {}
+// readRegset reads a set of registers of a stopped thread.
+func readRegset(tid int, set uintptr, to unsafe.Pointer, size uintptr) error {
+	iov := unix.Iovec{Base: (*byte)(to), Len: uint64(size)}
+	_, _, e := unix.Syscall6(unix.SYS_PTRACE, unix.PTRACE_GETREGSET, uintptr(tid), set, uintptr(unsafe.Pointer(&iov)), 0, 0)
+	if e != 0 {
+		return fmt.Errorf("read registers %#x of thread %d: %w", set, tid, e)
+	}
+	return nil
+}
 
-// Ahead finds the next access of the held thread tid of process pid. Of an
-// instruction with several, pick(n) chooses one of n. The error is a
-// *Declined: the sample is lost.
-func (l *Locator) Ahead(pid, tid int, _ []int, _, _ int, pick func(n int) int) (Ahead, error) {
+// readUserRegs reads the general registers of a stopped thread.
+func readUserRegs(tid int) (u userRegs, err error) {
+	err = readRegset(tid, ntPRStatus, unsafe.Pointer(&u), unsafe.Sizeof(u))
+	return u, err
+}
+
+// loadRegs reads the registers of a held thread. They do not tell whether it stands in
+// a system call.
+func (l *Locator) loadRegs(tid int) error {
 	u, err := readUserRegs(tid)
 	if err != nil {
-		return Ahead{}, &Declined{Reason: "registers not readable"}
+		return &Declined{Reason: "registers not readable"}
 	}
 	l.InSyscall = false
 	if u.pstate&stepping != 0 {
-		return Ahead{}, &Declined{Reason: "held with its watchpoints off"}
+		return &Declined{Reason: "held with its watchpoints off"}
 	}
 	if u.pstate&pstate32 != 0 {
-		return Ahead{}, &Declined{Reason: "32-bit code"}
+		return &Declined{Reason: "32-bit code"}
 	}
-	l.follower.ARM64Regs = operand.ARM64Regs{X: u.x, SP: u.sp, PC: u.pc, NZCV: u.pstate & pstateNZCV}
-	use, err := l.follower.follow(func(pc uint64) ([]byte, error) { return l.read(pid, pc) }, pick)
-	if err != nil {
-		return Ahead{}, err
+	r := &l.regs
+	r.X, r.SP, r.PC, r.NZCV, r.DCZID = u.x, u.sp, u.pc, u.pstate&pstateNZCV, l.dczid
+	if readRegset(tid, ntARMTLS, unsafe.Pointer(&r.TPIDR), unsafe.Sizeof(r.TPIDR)) != nil {
+		return &Declined{Reason: "registers not readable"}
 	}
-	return Ahead{Followed: Followed{Use: use, Word: use.Word(pick(use.Words()))}, End: "not read ahead on arm64"}, nil
+	r.LoadVector = func(v *a64.Vector) error {
+		var fp userFP
+		if err := readRegset(tid, ntPRFPReg, unsafe.Pointer(&fp), unsafe.Sizeof(fp)); err != nil {
+			return err
+		}
+		v.V, v.FPSR, v.FPCR = fp.v, fp.fpsr, fp.fpcr
+		return nil
+	}
+	return nil
 }
 
-// read reads one instruction.
-func (l *Locator) read(pid int, pc uint64) ([]byte, error) {
-	n, err := unix.ProcessVMReadv(pid,
-		[]unix.Iovec{{Base: &l.code[0], Len: uint64(len(l.code))}},
-		[]unix.RemoteIovec{{Base: uintptr(pc), Len: len(l.code)}}, 0)
-	return l.code[:max(n, 0)], err
+// decodeOperands decodes the instruction that l.regs stand at, and returns where a
+// trap at its access is reported.
+func (l *Locator) decodeOperands(op string) (next uint64, err error) {
+	r := &l.regs
+	code, err := l.memory.code(r.PC)
+	if err != nil {
+		return 0, &Declined{Reason: "code not readable"}
+	}
+	unsupported := &Declined{Reason: "instruction not supported", Op: op}
+	in, err := operand.DecodeARM64(code)
+	if err != nil {
+		return 0, unsupported
+	}
+	regs := operand.ARM64Regs{X: r.X, SP: r.SP, PC: r.PC}
+	l.operands, err = in.Accesses(&regs, l.operands[:0])
+	if err != nil || len(l.operands) == 0 {
+		return 0, unsupported
+	}
+	for i := range l.operands {
+		// The top byte is the program's own (TBI); the kernel wants the address
+		// without it.
+		a := &l.operands[i].Addr
+		*a = uint64(int64(*a<<8) >> 8)
+	}
+	return r.PC, nil
 }
 
 // Reported completes an access of which a source has reported the address and
 // the instruction: its size is not in a report.
 func (l *Locator) Reported(pid int, pc, addr uint64, store bool) Located {
-	var operands []operand.Access
-	if code, err := l.read(pid, pc); err == nil {
+	l.memory.pid = pid
+	l.operands = l.operands[:0]
+	if code, err := l.memory.code(pc); err == nil {
 		if in, err := operand.DecodeARM64(code); err == nil {
 			if in.Stores() && !in.Loads() {
 				store = true
 			}
 			var regs operand.ARM64Regs
-			operands, _ = in.Accesses(&regs, nil)
+			if all, err := in.Accesses(&regs, l.operands); err == nil {
+				l.operands = all
+			}
 		}
 	}
-	return reported(operands, addr, store)
+	return reported(l.operands, addr, store)
 }
-
-// HeldStack is never asked for: no source of arm64 reports its accesses.
-func (l *Locator) HeldStack(_, _ int) *unwind.Snapshot { return nil }
-
-// Stretch would time accesses that were read ahead; there are none here.
-func (l *Locator) Stretch(_, _, _, _ int) (Stretch, bool) { return Stretch{}, false }
 
 // Accessing is ip: here a trap reports the accessing instruction itself.
 func (l *Locator) Accessing(_ int, ip uint64) uint64 { return ip }
+
+// maxInst is the length of an instruction.
+const maxInst = 4
+
+// code reads the instruction at pc.
+func (m *targetMemory) code(pc uint64) ([]byte, error) {
+	n, err := m.read(pc, m.buf[:])
+	if err == nil && n < maxInst {
+		err = errShort
+	}
+	return m.buf[:], err
+}

@@ -1,10 +1,6 @@
 package sampler
 
-import (
-	"unsafe"
-
-	"golang.org/x/sys/unix"
-)
+import "golang.org/x/sys/unix"
 
 // A watchpoint of arm64 fires before its access. The kernel then turns the
 // thread's watchpoints off, steps it over the access, and turns them on again
@@ -47,13 +43,4 @@ func resume(tid int, signal unix.Signal) error {
 // kernel/signal.c makes it with SIGTRAP as its code, too.
 func steppedIntoHandler(tid int, signal unix.Signal) bool {
 	return signal == unix.SIGTRAP && signalCode(tid) == int32(unix.SIGTRAP) && steppingOver(tid)
-}
-
-// readUserRegs reads the general registers of a stopped thread.
-func readUserRegs(tid int) (u userRegs, err error) {
-	iov := unix.Iovec{Base: (*byte)(unsafe.Pointer(&u)), Len: uint64(unsafe.Sizeof(u))}
-	if _, _, e := unix.Syscall6(unix.SYS_PTRACE, unix.PTRACE_GETREGSET, uintptr(tid), ntPRStatus, uintptr(unsafe.Pointer(&iov)), 0, 0); e != 0 {
-		return u, e
-	}
-	return u, nil
 }

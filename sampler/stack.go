@@ -12,6 +12,10 @@ import (
 // A stack comes in a record of its own, right before its trap's: so the trap's
 // time can be taken after the copy, whose cost varies.
 
+// TrapStacks are the traps whose stacks are needed, for Slot.Stacks: not that
+// of the use, which is known from the hold.
+const TrapStacks uint32 = ^uint32(1 << TrapUse)
+
 // slotOf is a thread that made an access, and the slot that watched for it, of
 // that thread or another.
 type slotOf struct{ index, slot uint32 }

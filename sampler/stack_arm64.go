@@ -8,9 +8,6 @@ import (
 // Arch is this machine's, for unwinding.
 var Arch = unwind.ARM64
 
-// TrapStacks are the traps whose stacks are needed, for Slot.Stacks: all.
-const TrapStacks uint32 = ^uint32(0)
-
 // stackRegs puts the registers in the order of DWARF.
 func stackRegs(h *bpf.RDXStackHead) (regs unwind.Regs, sp uint64) {
 	r := &h.Regs
@@ -18,4 +15,12 @@ func stackRegs(h *bpf.RDXStackHead) (regs unwind.Regs, sp uint64) {
 	copy(regs.R[:], r.Regs[:])
 	regs.R[31] = r.Sp
 	return regs, r.Sp
+}
+
+// unwindRegs puts the machine's registers in the order of DWARF.
+func unwindRegs(r *registers) (regs unwind.Regs, sp uint64) {
+	regs.PC = r.PC
+	copy(regs.R[:], r.X[:])
+	regs.R[31] = r.SP
+	return regs, r.SP
 }

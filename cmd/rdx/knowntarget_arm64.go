@@ -1,7 +1,6 @@
 package main
 
-// See knowntarget_amd64.go. Where rdx does not read ahead, the next access must be
-// near, and there is no room for arithmetic.
+// See knowntarget_amd64.go. Here a round is long because the array is.
 const (
 	selfTestWords    = 1 << 18
 	walkInstructions = 5

@@ -179,16 +179,16 @@ func cmpxchg16b(m *Machine, in *inst) {
 		fault()
 	}
 	m.log(a, 16, false)
-	lo, hi := m.peek(a, 8), m.peek(a+8, 8)
+	lo, hi := m.Peek(a, 8), m.Peek(a+8, 8)
 	m.log(a, 16, true)
 	if lo == m.r[RAX] && hi == m.r[RDX] {
-		m.poke(a, m.r[RBX])
-		m.poke(a+8, m.r[RCX])
+		m.Poke(a, 8, m.r[RBX])
+		m.Poke(a+8, 8, m.r[RCX])
 		m.flags |= FlagZF
 		return
 	}
-	m.poke(a, lo)
-	m.poke(a+8, hi)
+	m.Poke(a, 8, lo)
+	m.Poke(a+8, 8, hi)
 	m.flags &^= FlagZF
 	m.r[RAX], m.r[RDX] = lo, hi
 }

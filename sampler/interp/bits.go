@@ -108,7 +108,7 @@ func (m *Machine) shiftDouble(in *inst, n uint) {
 		}
 		size := 8 * uint(in.w)
 		if n > size {
-			panic(halt{cause: Unsupported})
+			panic(Halt{Cause: Unsupported})
 		}
 		var r, cf uint64
 		if in.op == 0 {

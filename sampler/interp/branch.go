@@ -1,6 +1,6 @@
 package interp
 
-func enterKernel(*Machine, *inst) { panic(halt{cause: Syscall}) }
+func enterKernel(*Machine, *inst) { panic(Halt{Cause: Syscall}) }
 
 func jcc(m *Machine, in *inst) {
 	if m.cond(in.op) {

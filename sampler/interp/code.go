@@ -29,26 +29,26 @@ func (m *Machine) codeAt(rip uint64) *codePage {
 	if c != nil && c.burst == m.burst {
 		return c
 	}
-	p := m.at(rip)
+	b := m.Code(rip)
 	if c == nil {
 		if len(m.code) >= maxCodePages {
 			clear(m.code)
 		}
 		c = &codePage{num: num}
-		c.reset(&p.data)
+		c.reset(b)
 		m.code[num] = c
-	} else if !bytes.Equal(c.bytes[:], p.data[:]) {
-		c.reset(&p.data)
+	} else if !bytes.Equal(c.bytes[:], b[:]) {
+		c.reset(b)
 	}
 	c.burst = m.burst
-	p.code = c
 	return c
 }
 
 // codeWritten drops what was decoded from a page that the burst itself wrote.
-func (m *Machine) codeWritten(p *page) {
-	p.code.burst = 0
-	p.code = nil
+func (m *Machine) codeWritten(num uint64) {
+	if c := m.code[num]; c != nil {
+		c.burst = 0
+	}
 	m.cur = nil
 }
 

@@ -61,7 +61,7 @@ func decode(in *inst, rip uint64, b []byte) error {
 	return nil
 }
 
-func unsupported(*Machine, *inst) { panic(halt{cause: Unsupported}) }
+func unsupported(*Machine, *inst) { panic(Halt{Cause: Unsupported}) }
 
 func undefined(*Machine, *inst) { fault() }
 

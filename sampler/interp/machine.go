@@ -5,53 +5,6 @@ import (
 	"fmt"
 )
 
-// Cause says why a burst ended.
-type Cause uint8
-
-const (
-	AccessesDone     Cause = iota // the accesses asked for are done
-	InstructionLimit              // the instructions allowed are done
-	Syscall                       // at a system call
-	Unsupported                   // at an instruction that End.Op names
-	Fault                         // at an instruction that would raise an exception
-	Unreadable                    // at an access to a page that cannot be read
-	Locked                        // at an atomic access, if Limit.StopLocked
-	MemoryLimit                   // more pages touched than a burst may hold
-	numCauses
-)
-
-var causeNames = [numCauses]string{"accesses done", "instruction limit", "system call", "unsupported instruction",
-	"fault", "unreadable page", "atomic access", "memory limit"}
-
-func (c Cause) String() string {
-	if c >= numCauses {
-		return "unknown"
-	}
-	return causeNames[c]
-}
-
-// Limit says how far to read ahead.
-type Limit struct {
-	// Accesses ends the burst once this many are done. The instruction that
-	// reaches the number is completed, so there can be a few more; a string
-	// instruction stops between two iterations.
-	Accesses int
-	// Instructions bounds the burst where code does not access memory. There
-	// is no default: with zero nothing is run.
-	Instructions int
-	// StopLocked ends the burst at atomic read-modify-writes, which other
-	// threads may see or contend for.
-	StopLocked bool
-}
-
-// End is how a burst ended.
-type End struct {
-	Cause        Cause
-	Op           string // mnemonic or opcode, for Unsupported and Fault
-	Instructions int    // completed
-	Err          error  // of Memory or LoadVector, with Unreadable
-}
-
 // Machine interprets one thread at a time. It is made for reuse: its buffers
 // and decoded code stay between bursts. It is not safe for concurrent use.
 type Machine struct {
@@ -69,12 +22,7 @@ type Machine struct {
 	tmp    Vec // result being built
 	src    Vec // operand loaded from memory
 
-	mem   Memory
-	tlb   [tlbSize]*page
-	pages map[uint64]*page
-	pool  []*page
-	used  int
-
+	Pages
 	code   map[uint64]*codePage
 	cur    *codePage
 	burst  uint64
@@ -87,24 +35,18 @@ type Machine struct {
 	done     int
 }
 
-// none is what empty TLB entries point to: no address has its number.
-var none = &page{num: ^uint64(0)}
-
 // New returns a machine to be given a thread by Start.
 func New() *Machine {
-	return &Machine{pages: make(map[uint64]*page), code: make(map[uint64]*codePage)}
+	m := &Machine{code: make(map[uint64]*codePage)}
+	m.Pages = NewPages(m.codeWritten)
+	return m
 }
 
 // Start begins a burst: regs are copied, everything read or written by an
 // earlier burst is forgotten.
 func (m *Machine) Start(regs *Regs, mem Memory) {
 	m.setRegs(regs)
-	m.mem = mem
-	clear(m.pages)
-	m.used = 0
-	for i := range m.tlb {
-		m.tlb[i] = none
-	}
+	m.Reset(mem)
 	m.burst++
 	m.cur = nil
 }
@@ -113,14 +55,7 @@ func (m *Machine) Start(regs *Regs, mem Memory) {
 // as it was read then.
 func (m *Machine) Rewind(regs *Regs) {
 	m.setRegs(regs)
-	for _, p := range m.pages {
-		if p.dirty {
-			p.data, p.dirty = *p.read, false
-			if p.code != nil {
-				m.codeWritten(p)
-			}
-		}
-	}
+	m.Undo()
 	m.cur = nil
 }
 
@@ -151,15 +86,10 @@ func (m *Machine) Regs(regs *Regs) {
 // next Run.
 func (m *Machine) Accesses() []Access { return m.acc }
 
-// halt is the panic value that ends a burst from inside an instruction.
-// Instructions touch memory before they change registers, so the state is that
-// before the instruction, or for a string instruction between two iterations.
-type halt struct {
-	cause Cause
-	err   error
-}
-
-func fault() { panic(halt{cause: Fault}) }
+// Instructions touch memory before they change registers, so that after a Halt
+// the state is that before the instruction, or for a string instruction between two
+// iterations.
+func fault() { panic(Halt{Cause: Fault}) }
 
 // Run interprets until a limit or the end of the burst is reached. After
 // AccessesDone and InstructionLimit another Run goes on from there.
@@ -169,14 +99,14 @@ func (m *Machine) Run(limit Limit) (end End) {
 	defer func() {
 		end.Instructions = m.done
 		if r := recover(); r != nil {
-			h, ok := r.(halt)
+			h, ok := r.(Halt)
 			if !ok {
 				panic(r)
 			}
 			m.rip = m.pc
 			m.acc = m.acc[:m.accStart]
-			end.Cause, end.Err = h.cause, h.err
-			if h.cause == Unsupported || h.cause == Fault {
+			end.Cause, end.Err = h.Cause, h.Err
+			if h.Cause == Unsupported || h.Cause == Fault {
 				end.Op = m.nameAt(m.pc)
 			}
 		}
@@ -205,17 +135,17 @@ func (m *Machine) loop(limit Limit) Cause {
 // prepare does what few instructions need before they run.
 func (m *Machine) prepare(in *inst, limit *Limit) {
 	if in.flags&isLocked != 0 && limit.StopLocked {
-		panic(halt{cause: Locked})
+		panic(Halt{Cause: Locked})
 	}
 	if in.flags&usesVector != 0 && !m.vecOK {
 		if err := m.loader(&m.vec); err != nil {
-			panic(halt{cause: Unreadable, err: fmt.Errorf("read vector registers: %w", err)})
+			panic(Halt{Cause: Unreadable, Err: fmt.Errorf("read vector registers: %w", err)})
 		}
 		m.vecReady()
 	}
 	if in.flags&usesFloat != 0 {
 		if !m.fpOK {
-			panic(halt{cause: Unsupported, err: errMXCSR})
+			panic(Halt{Cause: Unsupported, Err: errMXCSR})
 		}
 		if in.raise == nil && !in.sae {
 			m.exLost = true

@@ -156,7 +156,7 @@ func mmxToInts(m *Machine, in *inst) {
 		}
 		b = Vec{}
 		m.log(a, int32(in.size), false)
-		m.read(a, b.b()[:in.size])
+		m.Read(a, b.b()[:in.size])
 	}
 	m.tmp = Vec{}
 	in.kern(&m.tmp, &b, &b, in)
@@ -179,7 +179,7 @@ func legacyRow(key uint16, group uint8) *vecEntry {
 func (m *Machine) mmxState() *X87 {
 	x := &m.vec.X87
 	if x.FSW&x87Summary != 0 {
-		panic(halt{cause: Unsupported})
+		panic(Halt{Cause: Unsupported})
 	}
 	x.FSW &^= 7 << 11
 	x.Valid = 0xff

@@ -143,7 +143,7 @@ func popf(m *Machine, in *inst) {
 	const settable = arithFlags | FlagDF | 1<<14 | 1<<18 | 1<<21
 	v := m.load(m.r[RSP], in.w)
 	if v&(1<<8) != 0 {
-		panic(halt{cause: Unsupported}) // single-steps itself
+		panic(Halt{Cause: Unsupported}) // single-steps itself
 	}
 	mask := uint64(settable)
 	if in.w == 2 {

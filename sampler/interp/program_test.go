@@ -169,7 +169,7 @@ func (w *walk) window(n int) bool {
 func (w *walk) compareStore(a Access) string {
 	w.stores++
 	have, want := make([]byte, a.Size), make([]byte, a.Size)
-	w.m.read(a.Addr, have)
+	w.m.Read(a.Addr, have)
 	w.read(a.Addr, want)
 	if bytes.Equal(have, want) {
 		return ""

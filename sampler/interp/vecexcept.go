@@ -340,7 +340,7 @@ func raiseNothing(_ *inst, _, _, _ *Vec, _ int) uint32 { return 0 }
 
 func stmxcsr(m *Machine, in *inst) {
 	if m.exLost {
-		panic(halt{cause: Unsupported})
+		panic(Halt{Cause: Unsupported})
 	}
 	m.setRM(in, uint64(m.vec.MXCSR))
 }

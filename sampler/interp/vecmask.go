@@ -212,7 +212,7 @@ func expand(m *Machine, in *inst) {
 		if n := bits.OnesCount64(act) * int(in.esz); n > 0 {
 			a := m.ea(in)
 			m.log(a, int32(n), false)
-			m.read(a, src.b()[:n])
+			m.Read(a, src.b()[:n])
 		}
 	} else {
 		src = m.vec.Z[in.rm&31]

@@ -215,7 +215,7 @@ func maskedLoad(m *Machine, in *inst) {
 		first, last := span(act)
 		lo, hi := first*int(in.esz), (last+1)*int(in.esz)
 		m.log(a+uint64(lo), int32(hi-lo), false)
-		m.read(a+uint64(lo), m.tmp.b()[lo:hi])
+		m.Read(a+uint64(lo), m.tmp.b()[lo:hi])
 		for i := range in.lanes() {
 			if act>>i&1 == 0 {
 				m.tmp.setElem(i, in.esz, 0)

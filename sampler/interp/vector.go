@@ -103,16 +103,16 @@ func (m *Machine) vecSource(in *inst) *Vec {
 			first, last := span(act)
 			lo, hi := first*int(in.msz), (last+1)*int(in.msz)
 			m.log(a+uint64(lo), int32(hi-lo), false)
-			m.read(a+uint64(lo), v.b()[lo:hi])
+			m.Read(a+uint64(lo), v.b()[lo:hi])
 			return v
 		}
 	}
 	m.log(a, int32(in.size), false)
 	if !in.bcast {
-		m.read(a, v.b()[:in.size])
+		m.Read(a, v.b()[:in.size])
 		return v
 	}
-	x := m.peek(a, in.size)
+	x := m.Peek(a, in.size)
 	for i := range 64 / int(in.size) {
 		v.setElem(i, in.size, x)
 	}
@@ -154,7 +154,7 @@ func (m *Machine) vecStore(in *inst, v *Vec) {
 	}
 	if in.k == 0 {
 		m.log(a, int32(in.size), true)
-		m.write(a, v.b()[:in.size])
+		m.Write(a, v.b()[:in.size])
 		return
 	}
 	m.maskedStore(a, v, act, in.msz)
@@ -174,7 +174,7 @@ func (m *Machine) maskedStore(a uint64, v *Vec, act uint64, esz uint8) {
 	for i := first; i <= last; i++ {
 		if act>>i&1 != 0 {
 			o := i * int(esz)
-			m.write(a+uint64(o), v.b()[o:o+int(esz)])
+			m.Write(a+uint64(o), v.b()[o:o+int(esz)])
 		}
 	}
 }
@@ -270,7 +270,7 @@ func fldcw(m *Machine, in *inst) {
 	const masked, reserved = 0x3f, 0x40
 	v := uint16(m.rmOperand(in))
 	if v&masked != masked {
-		panic(halt{cause: Unsupported})
+		panic(Halt{Cause: Unsupported})
 	}
 	m.vec.FCW = v&0x1f3f | reserved
 }

@@ -73,7 +73,7 @@ func (m *Machine) fpuState() *X87 {
 	const masked = 0x3f
 	x := &m.vec.X87
 	if m.vec.FCW&masked != masked || x.FSW&x87Summary != 0 {
-		panic(halt{cause: Unsupported})
+		panic(Halt{Cause: Unsupported})
 	}
 	return x
 }
@@ -357,7 +357,7 @@ func fldExt(m *Machine, in *inst) {
 	a := m.ea(in)
 	var b [10]byte
 	m.log(a, 10, false)
-	m.read(a, b[:])
+	m.Read(a, b[:])
 	x.push(F80{binary.LittleEndian.Uint64(b[:]), binary.LittleEndian.Uint16(b[8:])}, 0)
 }
 
@@ -370,7 +370,7 @@ func fstpExt(m *Machine, in *inst) {
 	binary.LittleEndian.PutUint64(b[:], v.raw.M)
 	binary.LittleEndian.PutUint16(b[8:], v.raw.SE)
 	m.log(a, 10, true)
-	m.write(a, b[:])
+	m.Write(a, b[:])
 	*x = before
 	if ok {
 		x.note(0)
@@ -675,7 +675,7 @@ func fprem(m *Machine, in *inst) {
 	case a.kind == f80Zero || b.kind == f80Inf:
 		v = a.raw
 	case a.exp-b.exp >= 64:
-		panic(halt{cause: Unsupported})
+		panic(Halt{Cause: Unsupported})
 	default:
 		v, q = remainder(a, b, nearest)
 	}

@@ -24,8 +24,8 @@ func (in *ARM64Inst) loadStore(w a64Word) string {
 		}
 		in.disp = int64(w.bits(21, 10)) << in.scale(w)
 	case w.bits(29, 27) == 0b111 && w.bits(25, 24) == 0 && w.bit(21) == 0:
-		if w.bits(11, 10) == 0b10 && w.bit(26) == 1 {
-			return "load/store"
+		if w.bits(11, 10) == 0b10 && (w.bit(26) == 1 || w.bits(31, 30) == 3 && w.bits(23, 22) == 2) {
+			return "load/store" // there is no unprivileged prefetch
 		}
 		in.disp = w.signed(20, 12)
 		why := in.sized(w, w.bits(31, 30), w.bits(23, 22), w.bit(26) == 1)

@@ -71,7 +71,11 @@ type doctor struct {
 		Lost             float64 `json:"lost_share"`
 		Resolution       float64
 		Source, Clock    struct{ Name string }
-		Held             time.Duration `json:"held_p50_ns"`
+		Counts           []struct {
+			Name string
+			N    int64
+		}
+		Held time.Duration `json:"held_p50_ns"`
 	} `json:"self_test"`
 	Watchpoints *struct {
 		Free   int
@@ -85,6 +89,29 @@ type doctor struct {
 		WholeSample bool `json:"whole_sample"`
 		TaskWork    bool `json:"task_work"`
 	} `json:"kernel_features"`
+}
+
+// stopped is the share of the self-test's bursts, which are of plain loads and
+// arithmetic, that ended at something that could not be read ahead of.
+func (d *doctor) stopped() float64 {
+	var all, stopped float64
+	for _, c := range d.Test.Counts {
+		end, ok := strings.CutPrefix(c.Name, "bursts ended: ")
+		if !ok {
+			continue
+		}
+		fmt.Println(c.Name, c.N)
+		all += float64(c.N)
+		switch end {
+		case "accesses done", "instruction limit", "page budget spent":
+		default:
+			stopped += float64(c.N)
+		}
+	}
+	if all == 0 {
+		return 1
+	}
+	return stopped / all
 }
 
 // choices of source and clock that are tried out.
@@ -133,7 +160,7 @@ func test() {
 		f := d.Features
 		features := strings.Join([]string{yes(f.Link), yes(f.ReadValue), yes(f.WholeSample), yes(f.TaskWork)}, " / ")
 		verdict := "ok"
-		if !d.Usable || t.Right < .99 || t.Lost > .01 || interrupted != "0" || signalsErr != nil {
+		if !d.Usable || t.Right < .99 || t.Lost > .01 || d.stopped() > .02 || interrupted != "0" || signalsErr != nil {
 			verdict = "FAILED"
 			fmt.Println(out)
 		}

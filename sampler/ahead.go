@@ -1,0 +1,375 @@
+package sampler
+
+import (
+	"errors"
+	"slices"
+
+	"github.com/rdx-profiler/rdx/sampler/interp"
+	"github.com/rdx-profiler/rdx/sampler/operand"
+	"github.com/rdx-profiler/rdx/sampler/unwind"
+)
+
+// Instructions allowed an access: where code does not touch memory, reading
+// ahead ends.
+const (
+	firstInstructions = 4096
+	perAccess         = 64
+)
+
+// Locator reads ahead of a held thread by interpreting from where it stands;
+// the thread itself is not moved. It is for the tracing thread only.
+type Locator struct {
+	cpu
+	machine  *machine
+	regs     registers
+	memory   targetMemory
+	operands []operand.Access
+	touched  map[uint64]touch
+	log      accessLog
+	uses     []use
+	watch    int // which of them may be watched
+	stops    []stop
+	stack    unwind.Stack // as read while the thread is held, empty before
+	// InSyscall: the thread that was looked at last stands in a system call. Who
+	// has not looked yet may set it.
+	// A sample never does; but the signal that holds it is sent by an
+	// interrupt of its own, which may come some instructions later.
+	InSyscall bool
+	// StackTop of the thread to be looked at, from where on nothing need be
+	// copied of its stack; 0 if that is not known.
+	StackTop uint64
+}
+
+// NewLocator returns a Locator, to be used again and again.
+func NewLocator() *Locator {
+	return &Locator{
+		cpu:     newCPU(),
+		machine: newMachine(),
+		touched: make(map[uint64]touch),
+		log:     accessLog{last: make(map[uint64]int)},
+	}
+}
+
+// Prepare begins to find out what of a process can be read at no risk, so that
+// it is known when a thread is held.
+func (l *Locator) Prepare(pid int) {
+	l.memory.userfault.of(pid)
+	l.memory.userfault.scan.userfault()
+}
+
+// Ahead reads ahead of the held thread tid of process pid: to the accesses after
+// the next skips[i] ones each, and up to burst accesses on from each of them.
+// Where not so many can be read ahead, one of those that can is taken instead. A
+// reuse is that of an aligned block of so many bytes. pick(n) chooses one of n.
+// The error is a *Declined: the sample is lost.
+func (l *Locator) Ahead(pid, tid int, skips []int, burst, block int, pick func(n int) int) (Ahead, error) {
+	if err := l.readRegs(pid, tid, samplePages); err != nil {
+		return Ahead{}, err
+	}
+	start := l.regs
+	l.machine.Start(&l.regs, &l.memory)
+	l.log.reset(block)
+	far := slices.Max(skips)
+	end := l.machine.Run(limitFor(far + 1))
+	l.log.add(l.machine.Accesses())
+	if len(l.log.all) == 0 {
+		return l.operand(end, pick)
+	}
+	l.uses = l.uses[:0]
+	for _, skip := range skips {
+		if skip >= len(l.log.all) {
+			skip = pick(len(l.log.all))
+		}
+		l.uses = append(l.uses, l.log.use(skip, pick))
+	}
+	var cause string
+	if len(l.log.all) <= far {
+		cause = ending(end)
+		l.log.match(l.uses, burst)
+	} else {
+		cause = l.follow(burst)
+	}
+
+	open := l.chooseOpen(pick)
+
+	l.regs = start
+	l.machine.Rewind(&l.regs)
+	others := make([]Followed, len(skips))
+	if err := l.replay(others); err != nil {
+		return Ahead{}, err
+	}
+	for i, u := range l.uses {
+		f := &others[i]
+		if u.reuse >= 0 {
+			f.Reuse, f.Distinct = u.reuse-u.at, l.log.distinct(u.at, u.reuse)
+			f.After = f.Reuse
+		} else {
+			f.After = min(len(l.log.all)-1-u.at, burst)
+		}
+	}
+	u := l.uses[l.watch]
+	ahead := Ahead{Followed: others[l.watch], Index: l.watch, Open: open, Accesses: len(l.log.all), End: cause}
+	ahead.Others = slices.Delete(others, l.watch, l.watch+1)
+	if u.reuse >= 0 {
+		ahead.End = interp.AccessesDone.String()
+	}
+	before := l.log.all[:u.at]
+	inst := l.log.all[u.at].Inst
+	ahead.Before = instructionsTouching(before, inst, ahead.Word)
+	ahead.Half = halfLine(ahead.Word)
+	for i := range ahead.Half {
+		part := &ahead.Half[i]
+		last := inst
+		if i > 0 {
+			last++
+		}
+		part.Before = instructionsTouching(before, last, part.Word)
+	}
+	return ahead, nil
+}
+
+// chooseOpen chooses one of the uses without a reuse so far, if there is one, to
+// be watched, and returns how many there are.
+func (l *Locator) chooseOpen(pick func(n int) int) (open int) {
+	l.watch = 0
+	var of []int
+	for i, u := range l.uses {
+		if u.reuse < 0 {
+			of = append(of, i)
+		}
+	}
+	if len(of) > 0 {
+		l.watch = of[pick(len(of))]
+	}
+	return len(of)
+}
+
+// follow reads on until all uses have their reuses, or burst accesses behind
+// them, and says why it ended.
+func (l *Locator) follow(burst int) string {
+	for {
+		l.log.match(l.uses, burst)
+		n := len(l.log.all)
+		if !slices.ContainsFunc(l.uses, func(u use) bool { return u.reuse < 0 && n-1-u.at < burst }) {
+			return interp.AccessesDone.String()
+		}
+		end := l.machine.Run(interp.Limit{Accesses: 1, Instructions: perAccess})
+		if len(l.machine.Accesses()) == 0 {
+			return ending(end)
+		}
+		l.log.add(l.machine.Accesses())
+	}
+}
+
+// ending says why reading ahead ended.
+func ending(end interp.End) string {
+	switch {
+	case errors.Is(end.Err, errPages):
+		return errPages.Error()
+	case end.Cause == interp.Unsupported:
+		return end.Cause.String() + ": " + end.Op
+	}
+	return end.Cause.String()
+}
+
+// replay goes the same way once more for the call stacks at the uses and reuses,
+// before their instructions: a call's access is by the caller, a return's by who
+// returns.
+func (l *Locator) replay(to []Followed) error {
+	l.stops = l.stops[:0]
+	for i, u := range l.uses {
+		l.stops = append(l.stops, stop{u.at, i, false})
+		if u.reuse >= 0 {
+			l.stops = append(l.stops, stop{u.reuse, i, true})
+		}
+	}
+	slices.SortFunc(l.stops, func(a, b stop) int { return a.at - b.at })
+	done, first := 0, -1
+	var stack *unwind.Snapshot
+	for _, s := range l.stops {
+		a := l.log.all[s.at]
+		from := s.at
+		for from > 0 && l.log.all[from-1].Inst == a.Inst {
+			from--
+		}
+		if from != first {
+			if !l.runTo(&done, from) || !l.stepTo(a.PC) {
+				return errChanged
+			}
+			stack, first = l.snapshot(), from
+		}
+		f := &to[s.use]
+		if s.reuse {
+			f.ReusePC, f.ReuseStack = a.PC, stack
+			continue
+		}
+		f.Use = Located{Addr: a.Addr, Size: int(a.Size), Store: a.Store, PC: a.PC}
+		f.Word, f.Stack = l.uses[s.use].word, stack
+		if s.use == l.watch {
+			if !l.runTo(&done, s.at+1) {
+				return errChanged
+			}
+			f.Use.Next = l.reportedAt(a.PC)
+		}
+	}
+	return nil
+}
+
+var errChanged = &Declined{Reason: "code or data ahead changed while it was read"}
+
+// runTo replays up to the log's access number to, if done of them are; false if
+// other ones come than before.
+func (l *Locator) runTo(done *int, to int) bool {
+	for *done < to {
+		l.machine.Run(limitFor(to - *done))
+		again := l.machine.Accesses()
+		if len(again) == 0 {
+			return false
+		}
+		for i, a := range again[:min(len(again), len(l.log.all)-*done)] {
+			if want := l.log.all[*done+i]; a.PC != want.PC || a.Addr != want.Addr {
+				return false
+			}
+		}
+		*done += len(again)
+	}
+	return true
+}
+
+// stepTo replays instructions without accesses until the one at pc comes.
+func (l *Locator) stepTo(pc uint64) bool {
+	for range firstInstructions {
+		l.machine.Regs(&l.regs)
+		if programCounter(&l.regs) == pc {
+			return true
+		}
+		end := l.machine.Run(interp.Limit{Accesses: 1, Instructions: 1})
+		if end.Cause != interp.InstructionLimit {
+			return false
+		}
+	}
+	return false
+}
+
+// stop is where the replay looks around: at a use or its reuse.
+type stop struct {
+	at, use int
+	reuse   bool
+}
+
+// Stretch looks for a stretch of about n accesses that begins at least lead
+// accesses from where the held thread stands. It returns false if there is
+// none: the code ahead can't be read that far, or keeps touching the same few
+// words.
+func (l *Locator) Stretch(pid, tid, lead, n int) (Stretch, bool) {
+	if l.readRegs(pid, tid, stretchPages) != nil {
+		return Stretch{}, false
+	}
+	l.machine.Start(&l.regs, &l.memory)
+	l.machine.Run(limitFor(lead + 2*n))
+	clear(l.touched)
+	all := l.machine.Accesses()
+	// Where the code can't be read so far ahead, half of what there is leads.
+	lead = min(lead, len(all)/2)
+	n = min(n, len(all)/4)
+	if n < shortest {
+		return Stretch{}, false
+	}
+	clear(l.touched)
+	var s Stretch
+	first := -1
+	for i, a := range all {
+		word := a.Addr / wordSize * wordSize
+		seen := l.touched[word]
+		switch {
+		case a.Inst == seen.inst && seen.times > 0: // the same trap
+			continue
+		case seen.times > skipMost || overlaps(a, word+wordSize):
+		case first < 0 && i >= lead:
+			first = i
+			s.From, s.FromSkip, s.PC = word, seen.times, a.PC
+		case first >= 0 && i-first >= n && (seen.times == 0 || seen.index < first):
+			s.To, s.ToSkip, s.Accesses = word, seen.times, i-first
+			return s, true
+		}
+		for w := word; overlaps(a, w); w += wordSize {
+			t := l.touched[w]
+			l.touched[w] = touch{t.times + 1, i, a.Inst}
+		}
+	}
+	return Stretch{}, false
+}
+
+// shortest stretch worth timing, in accesses.
+const shortest = 256
+
+// skipMost bounds the traps a thread is charged with before an end of a
+// stretch.
+const skipMost = 3
+
+// touch is what is known of a word's touches ahead of a held thread.
+type touch struct {
+	times, index int
+	inst         int32
+}
+
+func limitFor(accesses int) interp.Limit {
+	return interp.Limit{Accesses: accesses, Instructions: firstInstructions + perAccess*accesses}
+}
+
+// readRegs has the machine's registers read from the held thread tid, and as many
+// pages of its memory may be copied.
+func (l *Locator) readRegs(pid, tid, pages int) error {
+	if err := l.loadRegs(tid); err != nil {
+		return err
+	}
+	l.memory.pid, l.memory.pages = pid, pages
+	l.stack = unwind.Stack{}
+	return nil
+}
+
+func overlaps(a interp.Access, word uint64) bool {
+	return a.Addr < word+wordSize && word < a.Addr+uint64(a.Size)
+}
+
+// instructionsTouching counts the instructions before number inst that touch
+// word, which trap once each.
+func instructionsTouching(accesses []interp.Access, inst int32, word uint64) int {
+	n, last := 0, int32(-1)
+	for _, a := range accesses {
+		if a.Inst < inst && a.Inst != last && overlaps(a, word) {
+			last = a.Inst
+			n++
+		}
+	}
+	return n
+}
+
+// operand decodes an instruction that cannot be interpreted: it need only be
+// known what it touches, not what comes of it.
+func (l *Locator) operand(end interp.End, pick func(n int) int) (Ahead, error) {
+	if end.Cause != interp.Unsupported {
+		return Ahead{}, &Declined{Reason: "no access before " + end.Cause.String()}
+	}
+	l.machine.Regs(&l.regs)
+	next, err := l.decodeOperands(end.Op)
+	if err != nil {
+		return Ahead{}, err
+	}
+	a := l.operands[pick(len(l.operands))]
+	if a.Approx {
+		return Ahead{}, &Declined{Reason: "masked or gathered access", Op: end.Op}
+	}
+	use := Located{Addr: a.Addr, Size: a.Size, Store: a.Store, PC: programCounter(&l.regs), Next: next}
+	word := use.Word(pick(use.Words()))
+	ahead := Ahead{Followed: Followed{Use: use, Word: word, Stack: l.snapshot()}, Half: halfLine(word), End: ending(end)}
+	for i := range ahead.Half[1:] {
+		part := &ahead.Half[1+i]
+		for _, a := range l.operands {
+			if (Located{Addr: a.Addr, Size: a.Size}).touches(part.Word) {
+				part.Before = 1
+			}
+		}
+	}
+	return ahead, nil
+}

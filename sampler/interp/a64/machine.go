@@ -1,0 +1,179 @@
+package a64
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/rdx-profiler/rdx/sampler/interp"
+)
+
+// Machine interprets one thread at a time. It is made for reuse: its buffers
+// and decoded code stay between bursts. It is not safe for concurrent use.
+type Machine struct {
+	r     [64]uint64 // 0-30, and see regSP
+	nzcv  uint8
+	pc    uint64 // of the instruction that runs
+	next  uint64 // of the one after it
+	tpidr uint64
+	dczid uint64
+
+	// What the last load-exclusive was of; size 0: none.
+	exclusive     uint64
+	exclusiveSize uint8
+
+	vec    Vector
+	vecOK  bool
+	fpOK   bool // FPCR is zero: rounding to nearest, nothing flushed, nothing trapped
+	exLost bool // the sticky flags in FPSR are no longer exact
+	loader func(*Vector) error
+
+	mem   interp.Pages
+	code  map[uint64]*codePage
+	cur   *codePage
+	burst uint64
+
+	acc      []interp.Access
+	accStart int // accesses of completed instructions
+	max      int // of the current Run
+	done     int
+}
+
+// New returns a machine to be given a thread by Start.
+func New() *Machine {
+	m := &Machine{code: make(map[uint64]*codePage)}
+	m.mem = interp.NewPages(m.codeWritten)
+	return m
+}
+
+// Start begins a burst: regs are copied, everything read or written by an
+// earlier burst is forgotten.
+func (m *Machine) Start(regs *Regs, mem interp.Memory) {
+	m.setRegs(regs)
+	m.mem.Reset(mem)
+	m.burst++
+	m.cur = nil
+}
+
+// Rewind takes the burst back to its start, whose registers regs are: memory is
+// as it was read then.
+func (m *Machine) Rewind(regs *Regs) {
+	m.setRegs(regs)
+	m.mem.Undo()
+	m.cur = nil
+}
+
+func (m *Machine) setRegs(regs *Regs) {
+	copy(m.r[:31], regs.X[:])
+	m.r[regSP], m.next = regs.SP, regs.PC
+	m.nzcv = uint8(regs.NZCV >> flagShift & 15)
+	m.tpidr, m.dczid = regs.TPIDR, regs.DCZID
+	m.exclusiveSize = 0 // the exception that stopped the thread has cleared the monitor
+	m.loader = regs.LoadVector
+	m.vecOK, m.exLost = false, false
+	if m.loader == nil {
+		m.vec = regs.Vector
+		m.vecReady()
+	}
+}
+
+// Regs stores the state before the next instruction. Vector is left alone if
+// it was never loaded.
+func (m *Machine) Regs(regs *Regs) {
+	copy(regs.X[:], m.r[:31])
+	regs.SP, regs.PC = m.r[regSP], m.next
+	regs.NZCV = uint64(m.nzcv) << flagShift
+	regs.TPIDR, regs.DCZID = m.tpidr, m.dczid
+	if m.vecOK {
+		regs.Vector, regs.LoadVector = m.vec, nil
+	}
+}
+
+// Accesses are those of the last Run, in order. The slice is valid until the
+// next Run.
+func (m *Machine) Accesses() []interp.Access { return m.acc }
+
+// Overlay puts what the burst has stored over a copy of the target's memory at
+// addr, so that b is that memory as the burst sees it.
+func (m *Machine) Overlay(addr uint64, b []byte) { m.mem.Overlay(addr, b) }
+
+// Run interprets until a limit or the end of the burst is reached. After
+// AccessesDone and InstructionLimit another Run goes on from there.
+func (m *Machine) Run(limit interp.Limit) (end interp.End) {
+	m.acc = m.acc[:0]
+	m.accStart, m.done, m.max = 0, 0, limit.Accesses
+	defer func() {
+		end.Instructions = m.done
+		if r := recover(); r != nil {
+			h, ok := r.(interp.Halt)
+			if !ok {
+				panic(r)
+			}
+			m.next = m.pc
+			m.acc = m.acc[:m.accStart]
+			end.Cause, end.Err = h.Cause, h.Err
+			if h.Cause == interp.Unsupported || h.Cause == interp.Fault {
+				end.Op = m.nameAt(m.pc)
+			}
+		}
+	}()
+	return interp.End{Cause: m.loop(limit)}
+}
+
+func (m *Machine) loop(limit interp.Limit) interp.Cause {
+	for len(m.acc) < m.max {
+		if m.done >= limit.Instructions {
+			return interp.InstructionLimit
+		}
+		m.pc = m.next
+		m.accStart = len(m.acc)
+		in := m.fetch(m.pc)
+		if in.flags != 0 {
+			m.prepare(in, &limit)
+		}
+		m.next = m.pc + 4
+		in.fn(m, in)
+		m.done++
+	}
+	return interp.AccessesDone
+}
+
+// prepare does what few instructions need before they run.
+func (m *Machine) prepare(in *inst, limit *interp.Limit) {
+	if in.flags&isLocked != 0 && limit.StopLocked {
+		panic(interp.Halt{Cause: interp.Locked})
+	}
+	if in.flags&usesVector != 0 && !m.vecOK {
+		if err := m.loader(&m.vec); err != nil {
+			panic(interp.Halt{Cause: interp.Unreadable, Err: fmt.Errorf("read vector registers: %w", err)})
+		}
+		m.vecReady()
+	}
+	if in.flags&usesFloat != 0 {
+		if !m.fpOK {
+			panic(interp.Halt{Cause: interp.Unsupported, Err: errFPCR})
+		}
+		m.exLost = true
+	}
+}
+
+var errFPCR = errors.New("FPCR asks for a rounding, flushing or exception mode that is not interpreted")
+
+// vecReady notes that vec is filled.
+func (m *Machine) vecReady() {
+	m.vecOK = true
+	m.fpOK = m.vec.FPCR == 0
+}
+
+// Instructions touch memory before they change registers, so that after a Halt
+// the state is that before the instruction.
+func fault(*Machine, *inst)       { panic(interp.Halt{Cause: interp.Fault}) }
+func unsupported(*Machine, *inst) { panic(interp.Halt{Cause: interp.Unsupported}) }
+func enterKernel(*Machine, *inst) { panic(interp.Halt{Cause: interp.Syscall}) }
+func nop(*Machine, *inst)         {}
+
+// canonical is an address without the top byte, which the CPU ignores.
+func canonical(addr uint64) uint64 { return uint64(int64(addr<<8) >> 8) }
+
+func (m *Machine) log(addr uint64, n int, store bool) {
+	m.acc = append(m.acc, interp.Access{PC: m.pc, Addr: addr, Size: int32(n), Inst: int32(m.done), Store: store})
+}

@@ -1,0 +1,54 @@
+package interp
+
+// Cause says why a burst ended.
+type Cause uint8
+
+const (
+	AccessesDone     Cause = iota // the accesses asked for are done
+	InstructionLimit              // the instructions allowed are done
+	Syscall                       // at a system call
+	Unsupported                   // at an instruction that End.Op names
+	Fault                         // at an instruction that would raise an exception
+	Unreadable                    // at an access to a page that cannot be read
+	Locked                        // at an atomic access, if Limit.StopLocked
+	MemoryLimit                   // more pages touched than a burst may hold
+	numCauses
+)
+
+var causeNames = [numCauses]string{"accesses done", "instruction limit", "system call", "unsupported instruction",
+	"fault", "unreadable page", "atomic access", "memory limit"}
+
+func (c Cause) String() string {
+	if c >= numCauses {
+		return "unknown"
+	}
+	return causeNames[c]
+}
+
+// Limit says how far to read ahead.
+type Limit struct {
+	// Accesses ends the burst once this many are done. The instruction that
+	// reaches the number is completed, so there can be a few more; a string
+	// instruction stops between two iterations.
+	Accesses int
+	// Instructions bounds the burst where code does not access memory. There
+	// is no default: with zero nothing is run.
+	Instructions int
+	// StopLocked ends the burst at atomic read-modify-writes, which other
+	// threads may see or contend for.
+	StopLocked bool
+}
+
+// End is how a burst ended.
+type End struct {
+	Cause        Cause
+	Op           string // mnemonic or opcode, for Unsupported and Fault
+	Instructions int    // completed
+	Err          error  // of Memory or LoadVector, with Unreadable
+}
+
+// Halt is the panic value that ends a burst from inside an instruction.
+type Halt struct {
+	Cause Cause
+	Err   error
+}

@@ -1,0 +1,202 @@
+package interp
+
+import "encoding/binary"
+
+const (
+	pageSize = 4096
+	pageMask = pageSize - 1
+	tlbSize  = 256
+
+	// maxPages bounds the copies one burst may hold (16 MiB).
+	maxPages = 4096
+)
+
+// page is the burst's own copy of a page, with its stores.
+type page struct {
+	num   uint64 // address / 4096
+	code  bool   // instructions of it have run in this burst
+	dirty bool
+	data  [pageSize]byte
+	// read is what data was before the burst's first store, if dirty.
+	read *[pageSize]byte
+}
+
+// write makes the page ready for a store.
+func (p *page) write() {
+	if p.dirty {
+		return
+	}
+	if p.read == nil {
+		p.read = new([pageSize]byte)
+	}
+	*p.read = p.data
+	p.dirty = true
+}
+
+// Pages are the burst's own copies of the target's pages, made on first use, with
+// its stores on top. An access that cannot be made panics with a Halt.
+type Pages struct {
+	mem   Memory
+	tlb   [tlbSize]*page
+	pages map[uint64]*page
+	pool  []*page
+	used  int
+	// codeWritten is called when a page changes that Code was asked for.
+	codeWritten func(num uint64)
+}
+
+// none is what empty TLB entries point to: no address has its number.
+var none = &page{num: ^uint64(0)}
+
+// NewPages returns memory to be used again and again. codeWritten is called
+// when a page, by its address / 4096, changes that Code was asked for.
+func NewPages(codeWritten func(num uint64)) Pages {
+	return Pages{pages: make(map[uint64]*page), codeWritten: codeWritten}
+}
+
+// Reset forgets all copies and stores; what comes is read from mem.
+func (m *Pages) Reset(mem Memory) {
+	m.mem = mem
+	clear(m.pages)
+	m.used = 0
+	for i := range m.tlb {
+		m.tlb[i] = none
+	}
+}
+
+// Undo takes all stores back. What was read stays.
+func (m *Pages) Undo() {
+	for _, p := range m.pages {
+		if p.dirty {
+			p.data, p.dirty = *p.read, false
+			m.changed(p)
+		}
+	}
+}
+
+// changed tells of a page with code that is not what it was.
+func (m *Pages) changed(p *page) {
+	if p.code {
+		p.code = false
+		m.codeWritten(p.num)
+	}
+}
+
+// Code returns the page with address addr, to be told of when it changes.
+func (m *Pages) Code(addr uint64) *[pageSize]byte {
+	p := m.at(addr)
+	p.code = true
+	return &p.data
+}
+
+// Holds says whether the page with address addr was read in this burst.
+func (m *Pages) Holds(addr uint64) bool { return m.pages[addr/pageSize] != nil }
+
+// at returns the copy of the page with address addr.
+func (m *Pages) at(addr uint64) *page {
+	num := addr / pageSize
+	if p := m.tlb[num%tlbSize]; p.num == num {
+		return p
+	}
+	return m.miss(num)
+}
+
+func (m *Pages) miss(num uint64) *page {
+	p := m.pages[num]
+	if p == nil {
+		if m.used >= maxPages {
+			panic(Halt{Cause: MemoryLimit})
+		}
+		if m.used == len(m.pool) {
+			m.pool = append(m.pool, new(page))
+		}
+		p = m.pool[m.used]
+		if err := m.mem.ReadPage(num*pageSize, &p.data); err != nil {
+			panic(Halt{Cause: Unreadable, Err: err})
+		}
+		m.used++
+		p.num, p.code, p.dirty = num, false, false
+		m.pages[num] = p
+	}
+	m.tlb[num%tlbSize] = p
+	return p
+}
+
+// Peek reads n = 1, 2, 4 or 8 bytes.
+func (m *Pages) Peek(addr uint64, n uint8) uint64 {
+	off := addr & pageMask
+	if off > pageSize-8 {
+		var b [8]byte
+		m.Read(addr, b[:n])
+		return binary.LittleEndian.Uint64(b[:])
+	}
+	v := binary.LittleEndian.Uint64(m.at(addr).data[off:])
+	return v & sizeMask(n)
+}
+
+// Poke writes the low n = 1, 2, 4 or 8 bytes of v to the burst's own copy.
+func (m *Pages) Poke(addr uint64, n uint8, v uint64) {
+	off := addr & pageMask
+	if off > pageSize-8 {
+		var b [8]byte
+		binary.LittleEndian.PutUint64(b[:], v)
+		m.Write(addr, b[:n])
+		return
+	}
+	p := m.at(addr)
+	p.write()
+	d := p.data[off : off+8]
+	switch n {
+	case 8:
+		binary.LittleEndian.PutUint64(d, v)
+	case 4:
+		binary.LittleEndian.PutUint32(d, uint32(v))
+	case 2:
+		binary.LittleEndian.PutUint16(d, uint16(v))
+	default:
+		d[0] = byte(v)
+	}
+	m.changed(p)
+}
+
+// Read copies memory to b, at most a page.
+func (m *Pages) Read(addr uint64, b []byte) {
+	n := copy(b, m.at(addr).data[addr&pageMask:])
+	if n < len(b) {
+		copy(b[n:], m.at(addr + uint64(n)).data[:])
+	}
+}
+
+// Write copies b, at most a page, to the burst's copies. Both pages are fetched
+// before the first byte is written.
+func (m *Pages) Write(addr uint64, b []byte) {
+	last := addr + uint64(len(b)) - 1
+	p, q := m.at(addr), m.at(last)
+	p.write()
+	q.write()
+	n := copy(p.data[addr&pageMask:], b)
+	copy(q.data[:], b[n:])
+	m.changed(p)
+	m.changed(q)
+}
+
+// Overlay puts what the burst has stored over a copy of the target's memory at
+// addr, so that b is that memory as the burst sees it.
+func (m *Pages) Overlay(addr uint64, b []byte) {
+	for at := addr &^ pageMask; at < addr+uint64(len(b)); at += pageSize {
+		p := m.pages[at/pageSize]
+		if p == nil || !p.dirty {
+			continue
+		}
+		if at >= addr {
+			copy(b[at-addr:], p.data[:])
+		} else {
+			copy(b, p.data[addr-at:])
+		}
+	}
+}
+
+// sizeMask is the mask of n = 1, 2, 4 or 8 bytes.
+func sizeMask(n uint8) uint64 { return sizeMasks[n&15] }
+
+var sizeMasks = [16]uint64{1: 0xff, 2: 0xffff, 4: 0xffffffff, 8: 1<<64 - 1}

@@ -1,0 +1,48 @@
+package sampler
+
+import (
+	"slices"
+
+	"github.com/rdx-profiler/rdx/sampler/unwind"
+)
+
+// snapshot is the stack as the machine left it.
+func (l *Locator) snapshot() *unwind.Snapshot {
+	regs, sp := unwindRegs(&l.regs)
+	s := &unwind.Snapshot{Regs: regs, Stack: unwind.Stack{Base: sp}}
+	s.Stack.Data = l.copyStack(sp) // what is not copied is told by the walk
+	l.machine.Overlay(sp, s.Stack.Data)
+	return s
+}
+
+// HeldStack is the call stack of a held thread from where it stands, nil if it
+// can't be read.
+func (l *Locator) HeldStack(pid, tid int) *unwind.Snapshot {
+	if l.readRegs(pid, tid, 0) != nil {
+		return nil
+	}
+	l.machine.Start(&l.regs, &l.memory)
+	return l.snapshot()
+}
+
+// belowStack is how much is copied below the stack pointer, on the same page:
+// what is read ahead may go deeper.
+const belowStack = 512
+
+// copyStack is the held thread's stack from sp up. It is read once a hold.
+func (l *Locator) copyStack(sp uint64) []byte {
+	if from := sp - l.stack.Base; from < uint64(len(l.stack.Data)) {
+		return slices.Clone(l.stack.Data[from:])
+	}
+	base := max(sp-min(sp, belowStack), sp&^4095)
+	buf := make([]byte, int(sp-base)+stackSize(sp, l.StackTop))
+	n, err := l.memory.read(base, buf)
+	if err != nil {
+		return nil
+	}
+	l.stack = unwind.Stack{Base: base, Data: buf[:n]}
+	if from := sp - base; from < uint64(n) {
+		return slices.Clone(buf[from:n])
+	}
+	return nil
+}

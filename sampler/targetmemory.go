@@ -1,0 +1,50 @@
+package sampler
+
+import (
+	"errors"
+
+	"golang.org/x/sys/unix"
+)
+
+var (
+	errShort = errors.New("short read of the target's memory")
+	errPages = errors.New("page budget spent")
+)
+
+// Pages a hold may copy, at about a microsecond each: code that jumps about
+// in memory is read less far ahead, not held longer.
+const (
+	samplePages  = 24
+	stretchPages = 2048
+)
+
+// targetMemory reads a process's memory; there is no way to write.
+type targetMemory struct {
+	pid   int
+	pages int // that may still be read
+	buf   [maxInst]byte
+
+	userfault userfault
+}
+
+func (m *targetMemory) read(addr uint64, b []byte) (int, error) {
+	if !m.userfault.allows(m.pid, addr, len(b)) {
+		return 0, errUserfault
+	}
+	return unix.ProcessVMReadv(m.pid,
+		[]unix.Iovec{{Base: &b[0], Len: uint64(len(b))}},
+		[]unix.RemoteIovec{{Base: uintptr(addr), Len: len(b)}}, 0)
+}
+
+// ReadPage implements interp.Memory.
+func (m *targetMemory) ReadPage(addr uint64, buf *[4096]byte) error {
+	if m.pages == 0 {
+		return errPages
+	}
+	m.pages--
+	n, err := m.read(addr, buf[:])
+	if err == nil && n < len(buf) {
+		err = errShort
+	}
+	return err
+}
