@@ -68,6 +68,7 @@ func (p *ExactPipe) add(blocks []uint64, runs []uint8) error {
 		copy(b.runs, runs)
 		b.before = p.olken.Accesses()
 		if err := p.olken.touch(blocks[:n], b.runs, b.dists, b.times); err != nil {
+			p.spare <- b
 			return err
 		}
 		p.full <- b

@@ -70,8 +70,8 @@ func (t *toucher) late(bool) {}
 // take waits for memory that nobody reads any more.
 func (t *toucher) take() {
 	t.batch, t.n = <-t.spare, 0
-	t.batch.Blocks = t.batch.Blocks[:cap(t.batch.Blocks)]
-	t.batch.Runs = t.batch.Runs[:cap(t.batch.Runs)]
+	room := min(cap(t.batch.Blocks), cap(t.batch.Runs))
+	t.batch.Blocks, t.batch.Runs = t.batch.Blocks[:room], t.batch.Runs[:room]
 	t.batch.Ops, t.batch.Repeats = [model.Store + 1]uint64{}, [2]uint64{}
 	t.run = maxRepeats // what is the first begins a run
 	t.grow(2 * touchBatch)
@@ -81,7 +81,7 @@ func (t *toucher) take() {
 func (t *toucher) grow(n int) {
 	if b := t.batch; len(b.Blocks) < n {
 		b.Blocks = append(b.Blocks, make([]uint64, n-len(b.Blocks))...)
-		b.Runs = append(b.Runs, make([]uint8, len(b.Blocks)-len(b.Runs))...)
+		b.Runs = append(b.Runs, make([]uint8, n-len(b.Runs))...)
 	}
 }
 

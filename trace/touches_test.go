@@ -101,6 +101,41 @@ func fuzzedStream(data []byte) (w []uint64) {
 	return w
 }
 
+// A segment may have more touches than a batch has at first.
+func TestTouchesOfLargeSegment(t *testing.T) {
+	const sites, size, entries = 30, 4000, 9
+	w := []uint64{wordDefine | (1+2*sites)<<32, wordFirstSegment | sites<<32}
+	for i := range uint64(sites) {
+		w = append(w, 0x400000+i|siteLoad<<siteOpsShift|size<<pcBits, uint64(baseNone)<<offsetBits|i<<20)
+	}
+	for range entries {
+		w = append(w, wordFirstSegment)
+	}
+	g, err := model.NewGranularity(1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	touches := newToucher(g)
+	done := make(chan int)
+	go func() {
+		n := 0
+		for b := range touches.full {
+			n += len(flat(b))
+			touches.spare <- b
+		}
+		done <- n
+	}()
+	d := decoder{}
+	if _, err := d.buffer(w, false, touches); err != nil {
+		t.Fatal(err)
+	}
+	touches.flush()
+	close(touches.full)
+	if n := <-done; n != sites*size*entries {
+		t.Errorf("%d touches, want %d", n, sites*size*entries)
+	}
+}
+
 // FuzzStream: no stream, however broken, makes the decoder panic, and touches are
 // those of the accesses, whether the stream ends well or not. With asWords the
 // bytes are the stream's words as they are.
