@@ -58,6 +58,25 @@ func TestPair(t *testing.T) {
 	}
 }
 
+// What was read ahead without a reuse goes into the record of a reuse that was timed, and of no
+// other: it would only split records that are alike.
+func TestRecordsHaveWhatWasReadAhead(t *testing.T) {
+	s, o := newPairing()
+	s.rates.fixed = 1
+	o.after, o.distinct = 254, 40
+	s.pair(trapAt(use, 1000, 10, 0x1004))
+	s.pair(trapAt(reuse, 24_000, 11, 0x1004))
+	var r model.Record
+	if s.setTime(&r, o, perWall{}); r.After != 254 || r.Distinct != 40 || r.Exact || r.Time != 20_000 {
+		t.Errorf("%+v", r)
+	}
+	o.kind = model.Censored
+	r = model.Record{}
+	if s.setTime(&r, o, perWall{}); r.After != 0 || r.Distinct != 0 {
+		t.Errorf("cut off: %+v", r)
+	}
+}
+
 func TestPairBelowResolution(t *testing.T) {
 	s, o := newPairing()
 	s.pair(trapAt(use, 1000, 10, 0x1004))

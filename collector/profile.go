@@ -213,7 +213,9 @@ func (s *Session) setTime(r *model.Record, o *observation, byWall perWall) {
 	if o.counted > 0 && o.kind == model.Reuse || o.passed {
 		r.Exact = true
 		r.Time = uint64(o.counted)
-		r.Distinct = uint64(o.distinct)
+		if o.kind == model.Reuse {
+			r.Distinct = uint64(o.distinct)
+		}
 		r.Native = uint64(math.Round(float64(o.counted) / s.rates.at(o.process, o.pc)))
 		return
 	}
@@ -223,6 +225,9 @@ func (s *Session) setTime(r *model.Record, o *observation, byWall perWall) {
 	r.Native = uint64(math.Round(o.native))
 	r.Time = max(timed, least)
 	r.BelowResolution = o.below && timed > least
+	if o.kind == model.Reuse && o.after > 0 {
+		r.After, r.Distinct = uint64(o.after), uint64(o.distinct)
+	}
 	if o.half {
 		r.Half, r.After, r.Pair = true, uint64(o.after), o.pair
 		r.PairTime = max(uint64(math.Round(s.rates.accesses(o.process, o.pc, o.pairNative))), least)

@@ -428,15 +428,16 @@ func (s *Session) observe(t *thread, f *sampler.Followed, instead int) *observat
 		s.reached.add(f.After)
 	}
 	o := &observation{
-		process: t.process,
-		tid:     t.tid,
-		op:      model.Load,
-		pc:      f.Use.PC,
-		next:    f.Use.Next,
-		after:   f.After,
-		addr:    max(f.Use.Addr, f.Word),
-		stack:   s.chooseStack(t.process),
-		instead: instead,
+		process:  t.process,
+		tid:      t.tid,
+		op:       model.Load,
+		pc:       f.Use.PC,
+		next:     f.Use.Next,
+		after:    f.After,
+		distinct: f.Distinct,
+		addr:     max(f.Use.Addr, f.Word),
+		stack:    s.chooseStack(t.process),
+		instead:  instead,
 	}
 	if f.Use.Store {
 		o.op = model.Store
@@ -452,7 +453,7 @@ func (s *Session) readOnly(t *thread, f *sampler.Followed, o *observation) {
 	o.useStack = s.stacks.add(t, o.pc, f.Stack, o.addr)
 	t.enterEpoch(o)
 	if f.Reuse > 0 {
-		o.kind, o.counted, o.distinct = model.Reuse, f.Reuse, f.Distinct
+		o.kind, o.counted = model.Reuse, f.Reuse
 		o.reuse = s.stacks.add(t, f.ReusePC, f.ReuseStack, 0)
 		s.pairs++
 	} else {

@@ -101,8 +101,8 @@ func (p *Profile) AtRate(rate float64) *Profile {
 	q.Clock.Rate = rate
 	for i := range q.Records {
 		if r := &q.Records[i]; !r.Exact {
-			least := 0.0 // of half a line, that it was read ahead that there is no reuse so soon
-			if r.Half {
+			least := 0.0 // it was read ahead that there is no reuse so soon
+			if r.After > 0 {
 				least = float64(r.After) + 1
 			}
 			r.Time = toUint(math.Round(max(least, float64(r.Time)*rate/p.Clock.Rate)))

@@ -22,6 +22,9 @@ import (
 //   - Distance: Reuses in units of Observations, times the expected stack
 //     distance, times Block: bytes.
 //
+// Where reading ahead counted the different blocks of a window's beginning, only the rest
+// of it is the model's.
+//
 // Lost and FalseSharing records get zeros. Each
 // kind of stack has an estimate of its own: where the profile has several, see OnStack.
 //
@@ -30,7 +33,7 @@ import (
 // say nothing about the reuse time). Weight that outlives the last
 // reuse is counted as missing, so for caches that hold more than what the
 // longest observation touched the miss ratio is an upper bound. Where a time
-// is below the clock's resolution it is only known to lie in 1..Time, and is
+// is below the clock's resolution it is only known to lie in After+1..Time, and is
 // taken as spread evenly over the logarithm of that range.
 //
 // Times are used with the resolution of BinsPerOctave, so deriving before
@@ -79,21 +82,25 @@ func (p *Profile) derive() error {
 			return fmt.Errorf("derive: %w", err)
 		}
 	}
-	// Per epoch and bin, so that records that share them do not repeat the work.
+	// Per epoch, bin and what is known of the window's beginning, so that
+	// records that share them do not repeat the work.
 	sizes := p.cacheBlocks()
-	type place struct{ epoch, bin int }
+	type place struct {
+		epoch, bin int
+		begin      beginning
+	}
 	type result struct {
 		distance float64
 		miss     []float64
 	}
 	known := map[place]*result{}
 	at := func(r *Record, i int) *result {
-		k := place{x.group(r), i}
+		k := place{x.group(r), i, r.beginning()}
 		b := known[k]
 		if b == nil {
 			b = &result{miss: make([]float64, len(sizes))}
 			known[k] = b
-			x.spreads(k.epoch, i, func(p *spread, share float64) {
+			x.spreads(k.epoch, i, k.begin, func(p *spread, share float64) {
 				b.distance += share * (p.c0 + p.c1) / 2
 				for k, s := range sizes {
 					b.miss[k] += share * (1 - p.below(float64(s)))
@@ -193,6 +200,14 @@ func (p *Profile) Stacks(b *Bins) (*Hist, error) {
 	}
 	h.addEndless(e.mass)
 	return h, nil
+}
+
+// beginning is what reading ahead counted before a reuse that came later.
+func (r *Record) beginning() beginning {
+	if r.Kind != Reuse || r.Exact || r.After == 0 || r.Distinct == 0 {
+		return beginning{}
+	}
+	return beginning{r.After + 1, r.Distinct - 1}
 }
 
 // counted is the record's stack distance in blocks, if it was counted and not

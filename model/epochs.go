@@ -2,6 +2,7 @@ package model
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 )
 
@@ -108,15 +109,22 @@ func (p *Profile) JoinEpochs() {
 type local struct {
 	*TimeLocal
 	*epochGroups
-	times []*Hist // per group: its estimated reuses; with those counted they add up to estimate.mass
+	times []*Hist // per group: its estimated reuses; with those below they add up to estimate.mass
 	// counted are the stack distances of the reuses for which they are known: no
 	// more values than are read ahead, however many records.
 	counted Sparse
+	// begun are those of which it is known for the beginning of their window.
+	begun map[begunReuse]float64 // their weight
+}
+
+type begunReuse struct {
+	group, bin int
+	beginning
 }
 
 // local makes the conversion.
 func (p *Profile) local(e *estimate) (*local, error) {
-	l := &local{epochGroups: e.groups}
+	l := &local{epochGroups: e.groups, begun: map[begunReuse]float64{}}
 	epochs := make([]Epoch, len(l.first))
 	cut := make([][]float64, len(l.first))
 	for i, k := range l.first {
@@ -143,6 +151,8 @@ func (p *Profile) local(e *estimate) (*local, error) {
 				x.Times.W[b] += w
 				if blocks, ok := r.counted(); ok {
 					l.counted.Add(blocks, w*grow[b])
+				} else if begin := r.beginning(); begin.time > 0 {
+					l.begun[begunReuse{n, b, begin}] += w * grow[b]
 				} else {
 					l.times[n].W[b] += w * grow[b]
 				}
@@ -213,6 +223,10 @@ func (s *stratum) redistribute(h *Hist, cut []float64) {
 func (l *local) stacks(dst *Hist) error {
 	l.counted.addTo(dst)
 	dst.N += l.counted.N
+	l.eachBegun(func(b begunReuse, w float64) {
+		l.spreads(b.group, b.bin, b.beginning, func(p *spread, share float64) { p.add(dst, w*share) })
+		dst.N++
+	})
 	for i, h := range l.times {
 		if err := l.Stacks(dst, i, h); err != nil {
 			return err
@@ -221,22 +235,36 @@ func (l *local) stacks(dst *Hist) error {
 	return nil
 }
 
+// eachBegun goes over begun in an order of its own: sums must not depend on that of
+// a map.
+func (l *local) eachBegun(f func(b begunReuse, weight float64)) {
+	keys := slices.SortedFunc(maps.Keys(l.begun), func(a, b begunReuse) int {
+		return cmp.Or(cmp.Compare(a.group, b.group), cmp.Compare(a.bin, b.bin), cmp.Compare(a.time, b.time), cmp.Compare(a.blocks, b.blocks))
+	})
+	for _, k := range keys {
+		f(k, l.begun[k])
+	}
+}
+
 // missed fills out with the weight of the reuses that miss in caches of the
 // given numbers of blocks.
 func (l *local) missed(out []float64, sizes []uint64) {
 	for k, s := range sizes {
 		out[k] = l.counted.from(s)
 	}
+	add := func(group, bin int, begin beginning, w float64) {
+		l.spreads(group, bin, begin, func(p *spread, share float64) {
+			for k, s := range sizes {
+				out[k] += w * share * (1 - p.below(float64(s)))
+			}
+		})
+	}
+	l.eachBegun(func(b begunReuse, w float64) { add(b.group, b.bin, b.beginning, w) })
 	for n, h := range l.times {
 		for i, w := range h.W {
-			if w == 0 {
-				continue
+			if w > 0 {
+				add(n, i, beginning{}, w)
 			}
-			l.spreads(n, i, func(p *spread, share float64) {
-				for k, s := range sizes {
-					out[k] += w * share * (1 - p.below(float64(s)))
-				}
-			})
 		}
 	}
 }

@@ -237,12 +237,13 @@ func (s *stratum) solve() (unfinished float64) {
 // of each, which add up to 1.
 func (e *estimate) each(r *Record, f func(i int, share float64)) {
 	last := e.bins.Index(max(r.Time, 1))
-	if r.Kind != Reuse || !r.BelowResolution || r.Time <= 1 {
+	if r.Kind != Reuse || !r.BelowResolution || r.Time <= r.After+1 {
 		f(last, 1)
 		return
 	}
-	all := math.Log(float64(e.bins.Hi(last)))
-	for i := e.bins.Index(1); i <= last; i++ {
-		f(i, math.Log(float64(e.bins.Hi(i))/float64(e.bins.Lo(i)))/all)
+	least := float64(r.After + 1)
+	all := math.Log(float64(e.bins.Hi(last)) / least)
+	for i := e.bins.Index(r.After + 1); i <= last; i++ {
+		f(i, math.Log(float64(e.bins.Hi(i))/max(float64(e.bins.Lo(i)), least))/all)
 	}
 }

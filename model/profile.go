@@ -156,17 +156,21 @@ type Record struct {
 	Exact bool
 	// Distinct is the number of different blocks touched from the use to just
 	// before the reuse, the block itself among them, where that was counted:
-	// the stack distance is one less. 0 where it was not.
+	// the stack distance is one less. Where the reuse came after what was read
+	// ahead (not Exact), it is that number from the use on for the After accesses
+	// behind it. 0 where nothing was counted.
 	Distinct uint64
+	// After is how many accesses behind the use were read ahead without a
+	// reuse; 0 where the reuse was among them, or nothing was read ahead.
+	After uint64
 
-	// Half: reading ahead saw no reuse of the block within After accesses, and
-	// from there on only half of it was watched, four words with the one that
-	// was used among them. Time is that of the half. Pair says how the aligned
+	// Half: after the After accesses only half of the block was watched, four
+	// words with the one that was used among them. Time is that of the half. Pair says how the aligned
 	// two words with the used one ended, Reuse or Censored, and PairTime when;
 	// see HalfLineSurvival.
-	Half            bool
-	After, PairTime uint64
-	Pair            Kind
+	Half     bool
+	PairTime uint64
+	Pair     Kind
 
 	Observations int64   // how many observations this record sums
 	Accesses     float64 // how many of the program's accesses they stand for

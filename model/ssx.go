@@ -145,6 +145,15 @@ func (x *SSX) piece(i, k, n int) (p spread) {
 // c0 and c1, and variance v around it, within least..most.
 type spread struct{ c0, c1, v, least, most float64 }
 
+// begin replaces the model's mean and variance of a beginning by the blocks
+// that were counted in it, of which none can go away again.
+func (s *spread) begin(blocks, mean, variance float64) {
+	s.c0 = max(blocks, s.c0-mean+blocks)
+	s.c1 = max(blocks, s.c1-mean+blocks)
+	s.v = max(0, s.v-variance)
+	s.least, s.most = blocks, max(blocks, s.most)
+}
+
 // below is P(distance < d) for an integer d.
 func (s *spread) below(d float64) float64 {
 	if d <= s.least {

@@ -140,9 +140,19 @@ func (x *TimeLocal) mean(e int, s, d float64) (mean, variance float64) {
 	return mean, max(0, variance)
 }
 
+// beginning is what is known of a window from its use on: the blocks other than
+// the used one touched in so many accesses, the use among them. The zero value
+// is nothing.
+type beginning struct{ time, blocks uint64 }
+
 // spreads calls f with the distributions of stack distances that together, by
 // their shares, are that of a reuse in time bin i of a use in epoch e.
-func (x *TimeLocal) spreads(e, i int, f func(p *spread, share float64)) {
+//
+// Counted from the use on, an access of a window is the first to its block in it with the
+// same probability as counted from the end it is the last. So what the model
+// has for the beginning can be taken out, mean and variance, and what was counted put
+// in its place.
+func (x *TimeLocal) spreads(e, i int, begin beginning, f func(p *spread, share float64)) {
 	const places = 2 // positions in an epoch at which its uses are taken to be
 	b := &x.local[e].bin[i]
 	n := x.local[e].pieces(i)
@@ -166,6 +176,10 @@ func (x *TimeLocal) spreads(e, i int, f func(p *spread, share float64)) {
 					p.c0, p.c1 = p.c1, p.c0
 				}
 			}
+			if begin.time > 0 {
+				c, v := x.local[e].moments(float64(begin.time))
+				p.begin(float64(begin.blocks), c, v)
+			}
 			f(&p, 1/float64(n*places))
 		}
 	}
@@ -180,7 +194,7 @@ func (x *TimeLocal) Stacks(dst *Hist, e int, times *Hist) error {
 	}
 	for i, w := range times.W {
 		if w > 0 {
-			x.spreads(e, i, func(p *spread, share float64) { p.add(dst, w*share) })
+			x.spreads(e, i, beginning{}, func(p *spread, share float64) { p.add(dst, w*share) })
 		}
 	}
 	dst.addEndless(times)

@@ -38,7 +38,8 @@
 // stack (private or shared, unless only the thread itself was watched), end_tid, used_address and
 // written_address (where another thread ended the observation, or wrote elsewhere in the line),
 // epoch (the stretch of the thread's run, in order, if known; merging makes equal numbers of a thread one),
-// distinct (blocks, where they were counted), read_ahead and pair_time (accesses,
+// distinct (blocks, where they were counted: until the reuse if the sample is exact, else in what was read ahead),
+// read_ahead (accesses behind the use among which was no reuse) and pair_time (accesses,
 // with pair); data_source is where the use found its data, if the processor said so.
 // Censored and pruned samples carry in reuse_time the age at which their
 // observation ended.

@@ -198,12 +198,13 @@ func (d *decoder) sample(s *profile.Sample, losses map[string]int64) error {
 	if n := first(s.NumLabel[distinct]); n > 0 {
 		r.Distinct = uint64(n)
 	}
+	r.After = uint64(max(0, first(s.NumLabel[readAhead])))
 	if word := first(s.Label[pairLabel]); word != "" {
 		r.Half = true
 		if r.Pair, ok = model.ParseKind(word); !ok {
 			return fmt.Errorf("pair %.40q is not known", word)
 		}
-		r.After, r.PairTime = uint64(max(0, first(s.NumLabel[readAhead]))), uint64(max(0, first(s.NumLabel[pairTime])))
+		r.PairTime = uint64(max(0, first(s.NumLabel[pairTime])))
 	}
 	r.TID = int(first(s.NumLabel[tidLabel]))
 	r.Epoch = int(first(s.NumLabel[epochLabel]))

@@ -204,6 +204,7 @@ type group struct {
 	distanceBin  int    // where distances are exact
 	below, exact bool
 	distinct     uint64 // middle of a bin
+	after        uint64
 	half         halfWatch
 	source       string
 	latency      bool   // the cycles of uses instead of records
@@ -220,9 +221,9 @@ type group struct {
 // halfWatch is what a record says of a watch over half a block; middles of
 // bins.
 type halfWatch struct {
-	half            bool
-	pair            model.Kind
-	after, pairTime uint64
+	half     bool
+	pair     model.Kind
+	pairTime uint64
 }
 
 func (e *encoder) add(r *model.Record) error {
@@ -255,8 +256,9 @@ func (e *encoder) add(r *model.Record) error {
 		if r.Distinct > 0 {
 			g.distinct = e.bins.Mid(e.bins.Index(r.Distinct))
 		}
+		g.after = r.After
 		if r.Half {
-			g.half = halfWatch{true, r.Pair, e.bins.Mid(e.bins.Index(r.After)), e.bins.Mid(e.bins.Index(r.PairTime))}
+			g.half = halfWatch{true, r.Pair, e.bins.Mid(e.bins.Index(r.PairTime))}
 		}
 		g.time = e.bins.Mid(e.bins.Index(r.Time))
 		if e.p.Clock.Unit == nanoseconds {
@@ -324,7 +326,7 @@ func (e *encoder) addLoss(reason string, n int64) {
 func (e *encoder) group(g *group) *group {
 	key := e.key[:0]
 	for _, v := range [...]uint64{uint64(g.kind), uint64(g.op), uint64(g.tid), uint64(g.epoch), uint64(g.stackKind), uint64(g.end), g.used, g.wrote, g.time, g.native,
-		uint64(g.distanceBin), g.distinct, uint64(g.half.pair), g.half.after, g.half.pairTime} {
+		uint64(g.distanceBin), g.distinct, g.after, uint64(g.half.pair), g.half.pairTime} {
 		key = binary.LittleEndian.AppendUint64(key, v)
 	}
 	for _, b := range [...]bool{g.below, g.exact, g.half.half, g.latency} {
@@ -445,7 +447,7 @@ func (e *encoder) profile() (*profile.Profile, error) {
 		return cmp.Or(compareStacks(a.stack, b.stack), cmp.Compare(a.kind, b.kind), cmp.Compare(a.op, b.op),
 			cmp.Compare(a.tid, b.tid), cmp.Compare(a.epoch, b.epoch), cmp.Compare(a.stackKind, b.stackKind), cmp.Compare(a.end, b.end), cmp.Compare(a.used, b.used), cmp.Compare(a.wrote, b.wrote),
 			cmp.Compare(a.time, b.time), cmp.Compare(a.native, b.native), cmp.Compare(a.distanceBin, b.distanceBin), compareBool(a.below, b.below), compareBool(a.exact, b.exact),
-			cmp.Compare(a.data, b.data), cmp.Compare(a.distinct, b.distinct), compareHalves(a.half, b.half), cmp.Compare(a.source, b.source), compareBool(a.latency, b.latency))
+			cmp.Compare(a.data, b.data), cmp.Compare(a.distinct, b.distinct), cmp.Compare(a.after, b.after), compareHalves(a.half, b.half), cmp.Compare(a.source, b.source), compareBool(a.latency, b.latency))
 	})
 	carries := make([]carry, len(out.SampleType))
 	for i, t := range out.SampleType {
@@ -544,8 +546,10 @@ func (e *encoder) sample(g *group) *profile.Sample {
 	if g.distinct > 0 {
 		num(distinct, "blocks", int64(g.distinct))
 	}
+	if g.after > 0 || g.half.half {
+		num(readAhead, "accesses", int64(g.after))
+	}
 	if g.half.half {
-		num(readAhead, "accesses", int64(g.half.after))
 		num(pairTime, "accesses", int64(g.half.pairTime))
 	}
 	if d := math.Round(g.distance / g.reused); d < 1<<63 { // false for NaN
@@ -555,7 +559,7 @@ func (e *encoder) sample(g *group) *profile.Sample {
 }
 
 func compareHalves(a, b halfWatch) int {
-	return cmp.Or(compareBool(a.half, b.half), cmp.Compare(a.pair, b.pair), cmp.Compare(a.after, b.after), cmp.Compare(a.pairTime, b.pairTime))
+	return cmp.Or(compareBool(a.half, b.half), cmp.Compare(a.pair, b.pair), cmp.Compare(a.pairTime, b.pairTime))
 }
 
 // number gives IDs to mappings, locations and functions.

@@ -60,6 +60,18 @@ func TestAccessLog(t *testing.T) {
 			if got := g.distinct(u.at, u.reuse); reuse >= 0 && got != 1+len(seen) {
 				t.Fatalf("distance from %d to %d: %d, want %d", u.at, u.reuse, got, 1+len(seen))
 			}
+			// Of a use without a reuse so soon, the blocks touched in what was read ahead.
+			end := min(u.at+60, len(g.all)-1)
+			clear(seen)
+			for at := u.at + 1; at <= end; at++ {
+				from, to := g.blocks(g.all[at])
+				for b := from; b <= to; b++ {
+					seen[b] = true
+				}
+			}
+			if got := g.distinct(u.at, end+1); reuse < 0 && got != 1+len(seen) {
+				t.Fatalf("blocks from %d on: %d, want %d", u.at, got, 1+len(seen))
+			}
 		}
 	}
 }

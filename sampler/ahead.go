@@ -105,6 +105,7 @@ func (l *Locator) Ahead(pid, tid int, skips []int, burst, block int, pick func(n
 			f.After = f.Reuse
 		} else {
 			f.After = min(len(l.log.all)-1-u.at, burst)
+			f.Distinct = l.log.distinct(u.at, u.at+f.After+1)
 		}
 	}
 	u := l.uses[l.watch]

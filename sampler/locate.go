@@ -73,7 +73,7 @@ type Followed struct {
 	// Reuse is the reuse time in accesses if the next access to Word's block
 	// was read ahead, and else 0; ReusePC is its instruction, ReuseStack its
 	// call stack. Distinct counts the different blocks touched from Use on
-	// until then, Word's own among them.
+	// until then, or without a Reuse in what was read ahead, Word's own among them.
 	Reuse      int
 	Distinct   int
 	ReusePC    uint64
