@@ -55,6 +55,7 @@ struct thread {
 	__u32 trap_slot; // of the last trap, NO_SLOT if it was of another thread's datum
 	__u32 others[MAX_SLOTS]; // traps of other threads' data, since armed
 	__u64 waits; // how often it had waited of its own accord by its last tick
+	__u64 waits_time; // of the first tick with as many
 	__u32 first; // its first gap is one of its own: FIRST_DUE, then FIRST_TICKED, until user space sets the next
 	__u32 pad;
 	struct slot slots[MAX_SLOTS];
@@ -168,7 +169,7 @@ enum stat {
 	STAT_HOLDS,          // of them, signalled
 	STAT_HOLD_PENDING,   // candidate while the thread was already on hold
 	STAT_SIGNAL_BLOCKED, // the thread blocks the signals that could hold it
-	STAT_WAITS,          // it does, and waits so often that an interrupt might harm it
+	STAT_WAITS,          // it does, and is not calm
 	STAT_FIRST_AGAIN,    // ticks passed over: after the first, before the gap was set
 	STAT_INTERRUPTS,     // of STAT_HOLDS, those asked of user space
 	STAT_SIGNAL_FAILED,
@@ -291,6 +292,20 @@ static __always_inline __u64 waits(void)
 	return n;
 }
 
+// A thread is calm that has not waited for so long, as far as its ticks show.
+#define CALM_NS 10000000
+
+static __always_inline int is_calm(struct thread *t)
+{
+	__u64 n = waits(), now = bpf_ktime_get_ns();
+
+	if (n != t->waits || !t->waits_time) {
+		t->waits = n;
+		t->waits_time = now;
+	}
+	return now - t->waits_time >= CALM_NS;
+}
+
 // over_limit is a backstop against a storm of holds, not the budget: that is
 // kept by user space through accept. CPUs may race for the count; the outcome
 // is still a limit, and atomics that return a value need Linux 5.12.
@@ -307,9 +322,8 @@ static __always_inline int over_limit(__u64 now)
 // ahead of alone, or, DROPPED, not at all.
 //
 // An interrupt comes some time after the tick, and a thread that waits in a
-// system call by then may be harmed: only those are held by it that have not
-// waited since their last tick.
-static __always_inline __u32 win(struct thread *t, __u32 *signal, int waited)
+// system call by then may be harmed: only those are held by it that are calm.
+static __always_inline __u32 win(struct thread *t, __u32 *signal, int calm)
 {
 	struct group *g;
 	__u64 *n;
@@ -327,7 +341,7 @@ static __always_inline __u32 win(struct thread *t, __u32 *signal, int waited)
 		count(STAT_SIGNAL_BLOCKED);
 		return DROPPED;
 	}
-	if (!*signal && waited) {
+	if (!*signal && !calm) {
 		count(STAT_WAITS);
 		return DROPPED;
 	}
@@ -451,14 +465,10 @@ int on_sample(struct bpf_perf_event_data *ctx)
 {
 	__u32 index, s, signal;
 	struct thread *t = tick(ctx, &index);
-	__u64 n, before;
 
 	if (!t)
 		return 0;
-	n = waits();
-	before = t->waits;
-	t->waits = n;
-	s = win(t, &signal, n != before);
+	s = win(t, &signal, is_calm(t));
 	if (s != DROPPED)
 		hold(ctx, t, index, s, signal);
 	return 0;
@@ -645,7 +655,7 @@ static __always_inline int access(struct bpf_perf_event_data *ctx, __u32 event)
 	if (!sampled_memory(ctx, &m))
 		return 0;
 	if (!report_only) {
-		s = win(t, &signal, 1);
+		s = win(t, &signal, 0);
 		if (s >= NO_SLOT) // nothing is read ahead of an access that is over
 			return 0;
 	}

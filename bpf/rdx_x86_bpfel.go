@@ -116,25 +116,26 @@ const (
 )
 
 type RDXThread struct {
-	_        structs.HostLayout
-	Tid      uint32
-	Hold     uint32
-	HoldSlot uint32
-	HoldCpu  uint32
-	HoldIp   uint64
-	HoldTime uint64
-	Ticks    uint64
-	Sampled  uint64
-	Traps    uint32
-	Holds    uint32
-	StackTop uint64
-	Group    uint32
-	TrapSlot uint32
-	Others   [4]uint32
-	Waits    uint64
-	First    uint32
-	Pad      uint32
-	Slots    [4]RDXSlot
+	_         structs.HostLayout
+	Tid       uint32
+	Hold      uint32
+	HoldSlot  uint32
+	HoldCpu   uint32
+	HoldIp    uint64
+	HoldTime  uint64
+	Ticks     uint64
+	Sampled   uint64
+	Traps     uint32
+	Holds     uint32
+	StackTop  uint64
+	Group     uint32
+	TrapSlot  uint32
+	Others    [4]uint32
+	Waits     uint64
+	WaitsTime uint64
+	First     uint32
+	Pad       uint32
+	Slots     [4]RDXSlot
 }
 
 type RDXTrap struct {

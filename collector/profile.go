@@ -94,7 +94,7 @@ func (s *Session) profile() (*model.Profile, error) {
 	}
 	hold := uint64(s.perHoldWanted()) // samples
 	count("lost: thread blocks the hold signals", hold*stats.SignalBlocked)
-	count("lost: thread blocks the hold signals, and has waited since its last tick", hold*stats.Waits)
+	count("lost: thread blocks the hold signals, and has waited within 10 ms", hold*stats.Waits)
 	count("holds by interrupt", stats.Interrupts)
 	count("ticks passed over until a new thread had its gap", stats.FirstAgain)
 	count("lost: hold signal not sent", hold*stats.SignalFailed)

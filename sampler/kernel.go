@@ -247,7 +247,7 @@ type Stats struct {
 	Holds         uint64 // of these, held
 	HoldPending   uint64 // candidate while its thread was on hold already
 	SignalBlocked uint64 // not held: the thread blocks the signals that could hold it
-	Waits         uint64 // not held: it blocks them, and has waited since its last tick
+	Waits         uint64 // not held: it blocks them, and has waited within 10 ms
 	FirstAgain    uint64 // ticks after a thread's first, before it had its gap
 	Interrupts    uint64 // of Holds, by Tracer.Interrupt
 	SignalFailed  uint64 // not held: the kernel would not send the signal

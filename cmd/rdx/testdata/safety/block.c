@@ -1,6 +1,6 @@
 // block [masked]: threads that work and block by turns, each in another system
 // call. None may be interrupted, come back early, or transfer only a part.
-// masked: they block all signals.
+// masked: they block all signals, and one more thread works without a break.
 #include "target.h"
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
@@ -298,6 +298,13 @@ static void *drink(void *arg)
 	die("read bulk: %s", strerror(errno));
 }
 
+static void *compute(void *arg)
+{
+	while (!stop)
+		check_work();
+	return 0;
+}
+
 static void *pour(void *arg)
 {
 	static char buf[1 << 18];
@@ -334,6 +341,8 @@ int main(int argc, char **argv)
 	spawn(answer, 0);
 	threads[N] = spawn(ask, 0);
 	spawn(drink, 0);
+	if (argc > 1)
+		spawn(compute, 0);
 	threads[N + 1] = spawn(pour, 0);
 	ready();
 	while (!ended())
