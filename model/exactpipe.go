@@ -19,7 +19,7 @@ type pipeBatch struct {
 
 const (
 	pipeChunk   = 1 << 12 // runs of a batch at most
-	pipeBatches = 4
+	pipeBatches = 12
 )
 
 // NewExactPipe is NewExact.

@@ -46,9 +46,9 @@ type toucher struct {
 }
 
 const (
-	touchBatch   = 1 << 14 // runs, about
+	touchBatch   = 1 << 12 // runs, about
 	maxRepeats   = 63      // in a run of model.Touches
-	touchBatches = 3
+	touchBatches = 12
 )
 
 func newToucher(blocks model.Granularity) *toucher {
