@@ -141,6 +141,12 @@ func (s *Session) notes() []string {
 		}
 		out = append(out, note)
 	}
+	switch {
+	case s.halves:
+		out = append(out, "lines: watched by halves, because: "+s.points.WhyNot)
+	case s.lines:
+		out = append(out, "lines: watched whole")
+	}
 	return out
 }
 
@@ -193,9 +199,9 @@ func (s *Session) loadClock(clock sampler.Clock) error {
 	if s.kernel, err = sampler.LoadClock(s.cfg.Slots, clock, s.needs()); err != nil {
 		return err
 	}
-	points, err := s.kernel.ProbeWatchpoints()
+	s.points, err = s.kernel.ProbeWatchpoints()
 	if err == nil {
-		err = points.Usable()
+		err = s.points.Usable()
 	}
 	if err == nil {
 		s.calibration, err = s.kernel.Calibrate(calibrations)

@@ -68,7 +68,11 @@ type totals struct {
 	cut     float64 // likewise: counted at most in periods that made no tick
 	clock   float64 // in the clock's unit
 	shared  uint64  // ns in which the source's counter was not counting
-	unclock int     // threads whose clock could not be read
+	blind   int     // threads of which it can't be told whether their source was throttled
+	// throttles is how often the kernel stopped an event of the source, and stopped
+	// for how many ns altogether, at most.
+	throttles, stopped uint64
+	unclock            int // threads whose clock could not be read
 }
 
 // total of the session so far, threads at work included. Of these, those of
@@ -94,6 +98,12 @@ func (s *Session) addTotals(t *thread, sum *totals, details bool) {
 		sum.shared += lag
 		sum.counted += float64(counted)
 	}
+	throttles, stopped, known, err := t.ticker.Throttled()
+	if err != nil || !known {
+		sum.blind++
+	}
+	sum.throttles += throttles
+	sum.stopped += stopped
 	if t.counter == nil || !details {
 		return
 	}

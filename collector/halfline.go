@@ -32,6 +32,19 @@ func (s *Session) block() int {
 	return wordBytes
 }
 
+// armLine watches the whole line that word is in, by one debug register.
+type armLine func(k *sampler.Kernel, tid, slot int, word uint64, traps int) (*sampler.Watchpoint, error)
+
+// chooseHalves says whether lines are watched by halves: not where a debug register
+// can watch a whole one. Then each sample takes one slot, as those of words do, and
+// no model has to say what the other half would have shown.
+func (s *Session) chooseHalves() {
+	if s.cfg.armLine == nil && s.points.WholeLine {
+		s.cfg.armLine = (*sampler.Kernel).ArmLine
+	}
+	s.halves = s.lines && s.cfg.armLine == nil
+}
+
 // watchHalf watches the half line with the sampled word for o: until one of its
 // words is touched, and then its pair until that is. Each word traps once, the
 // sampled one for the use, too.
@@ -43,7 +56,7 @@ func (s *Session) watchHalf(t *thread, ahead *sampler.Ahead, o *observation) {
 		}
 	}
 	s.retire(t, 0)
-	if failed := s.arm(t, 0, ahead.Word, sampler.SlotArmed, ahead.Before, 2+ahead.Before); failed != "" {
+	if failed := s.arm(t, 0, ahead.Word, sampler.SlotArmed, ahead.Before, 2+ahead.Before, (*sampler.Kernel).Arm); failed != "" {
 		s.loseObserved(o, failed)
 		return
 	}
@@ -52,7 +65,7 @@ func (s *Session) watchHalf(t *thread, ahead *sampler.Ahead, o *observation) {
 	t.enterEpoch(o)
 	t.slots[0].obs = o
 	for i, part := range ahead.Half[1:] {
-		if failed := s.arm(t, 1+i, part.Word, sampler.SlotUsed, part.Before, 1+part.Before); failed != "" {
+		if failed := s.arm(t, 1+i, part.Word, sampler.SlotUsed, part.Before, 1+part.Before, (*sampler.Kernel).Arm); failed != "" {
 			s.loseObserved(o, failed)
 			t.slots[0].helper = true // of nothing any more
 			s.retire(t, 0)

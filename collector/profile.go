@@ -123,6 +123,7 @@ func (s *Session) profile() (*model.Profile, error) {
 	count("lost: threads whose counters could not be read", uint64(sum.unclock))
 	count("samples without a slot, in whose place others of the time are watched", uint64(passed+s.stoodFor))
 	count("source's counter shared with others, ns", sum.shared)
+	s.countThrottles(p, sum, count)
 	p.Comments = append(p.Comments, s.notes()...)
 	p.Comments = append(p.Comments,
 		fmt.Sprintf("thread held per sample: p50 %v, p99 %v", s.held.quantile(.5), s.held.quantile(.99)),

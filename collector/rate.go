@@ -176,7 +176,7 @@ func (s *Session) armStretch(t *thread) bool {
 		s.rates.unread++
 		return false
 	}
-	if s.lines {
+	if s.halves {
 		s.retire(t, 0)
 	}
 	first := int(t.shared.HoldSlot)
@@ -190,12 +190,12 @@ func (s *Session) armStretch(t *thread) bool {
 	// beginning late, as the two traps of a pair are. The beginning is armed
 	// for one trap more than it needs, so that, as in a pair, it is not the
 	// last one and does not take the watchpoint down within the stretch.
-	if failed := s.arm(t, last, found.To, sampler.SlotUsed, found.ToSkip, 1+found.ToSkip); failed != "" {
+	if failed := s.arm(t, last, found.To, sampler.SlotUsed, found.ToSkip, 1+found.ToSkip, (*sampler.Kernel).Arm); failed != "" {
 		s.lose(failed)
 		return true
 	}
 	t.slots[last].stretch = st
-	if failed := s.arm(t, first, found.From, sampler.SlotArmed, found.FromSkip, 2+found.FromSkip); failed != "" {
+	if failed := s.arm(t, first, found.From, sampler.SlotArmed, found.FromSkip, 2+found.FromSkip, (*sampler.Kernel).Arm); failed != "" {
 		s.lose(failed)
 		return true
 	}

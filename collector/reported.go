@@ -70,7 +70,7 @@ func (s *Session) sampleReported(t *thread) {
 	o.useStack = s.stacks.add(t, o.pc, s.locate.HeldStack(t.process.pid, t.tid), o.addr)
 	t.process.refresh()
 	slot := int(t.shared.HoldSlot)
-	if failed := s.arm(t, slot, r.word, sampler.SlotUsed, 0, 1); failed != "" {
+	if failed := s.arm(t, slot, r.word, sampler.SlotUsed, 0, 1, (*sampler.Kernel).Arm); failed != "" {
 		s.loseObserved(o, failed)
 		return
 	}

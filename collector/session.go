@@ -64,6 +64,8 @@ type Config struct {
 	source sampler.Source // a test's, instead of the one Source names
 	clock  *sampler.Clock // likewise
 	gap    float64        // likewise, in the source's unit
+	// armLine watches a whole line by one debug register; nil where none can.
+	armLine armLine
 }
 
 // AutoBurst reads ahead somewhat further than the clock resolves: CPU time a
@@ -165,6 +167,7 @@ type Session struct {
 	health      health
 	clockHealth clockHealth
 	failed      bool // the session can't go on
+	throttled   bool // the user has been told that the source is
 	processes   map[int]*process
 	past        []*process // exited, or replaced by exec
 	threads     map[int]*thread
@@ -186,7 +189,9 @@ type Session struct {
 	holdsUsed   int   // holds of which accesses were read ahead
 	uses        int   // of them
 	stoodFor    int   // of these, without a reuse so soon, where another of the hold is watched
-	lines       bool  // samples are of lines, and each takes all slots of its thread
+	lines       bool  // samples are of lines
+	halves      bool  // watched by half, so that each takes all slots of its thread
+	points      sampler.Watchpoints
 	rates       rates
 	calibrated  time.Duration // when the constant was measured last
 	budget      budget
@@ -268,6 +273,7 @@ func (s *Session) setUp() error {
 	err := s.chooseSource()
 	if err == nil {
 		s.lines = s.cfg.chooseLines(s.source.Reports())
+		s.chooseHalves()
 		if s.groups() {
 			if s.cpus, err = onlineCPUs(); err == nil {
 				err = s.kernel.SetUseCost(s.calibration.Cost)
@@ -299,7 +305,7 @@ func (s *Session) hurry() {
 
 func (s *Session) begin() error {
 	err := errors.Join(s.kernel.SetAccept(s.budget.accept), s.kernel.SetHoldLimit(holdLimit))
-	if err == nil && s.lines {
+	if err == nil && s.halves {
 		err = s.kernel.SetHalfLines()
 	}
 	if err == nil {
@@ -535,6 +541,18 @@ func (s *Session) fail(err error) {
 	if s.err == nil {
 		s.err = err
 	}
+}
+
+// Failure is the error of a session that could not go on: what it sampled by is
+// gone. Its profile ends there.
+type Failure struct{ error }
+
+func (f Failure) Unwrap() error { return f.error }
+
+// abort ends the session. Its error comes before others.
+func (s *Session) abort(err error) {
+	s.err = Failure{err}
+	s.failed = true
 }
 
 // lose counts a sample that did not become an observation.

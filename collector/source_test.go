@@ -26,12 +26,15 @@ import (
 
 // walking reads its words in turn, and writes another word every fourth round. It
 // says where the words are, and at the end how long a round took.
-const walking = `#include <stdio.h>
+const walking = `#ifndef STRIDE
+#define STRIDE 1
+#endif
+#include <stdio.h>
 #include <time.h>
 #include <unistd.h>
 #include <fcntl.h>
 enum { words = 1000000 };
-static volatile long word[words], other;
+static volatile long word[words * STRIDE], other;
 static double now(void)
 {
 	struct timespec t;
@@ -41,13 +44,13 @@ static double now(void)
 __attribute__((noinline)) static void walk(void)
 {
 	for (int i = 0; i < words; i++)
-		word[i];
+		word[i * STRIDE];
 }
 int main(void)
 {
 	char end;
 	long n = 0;
-	printf("%lx %lx\n", (long)&word[777], (long)&other);
+	printf("%lx %lx\n", (long)&word[777 * STRIDE], (long)&other);
 	fflush(stdout);
 	fcntl(0, F_SETFL, O_NONBLOCK);
 	double start = now();
@@ -94,11 +97,11 @@ func (m moment) within(t *testing.T, w *walker) time.Duration {
 	return now.wall.Sub(m.wall).Round(time.Millisecond)
 }
 
-func startWalker(t *testing.T) *walker {
+func startWalker(t *testing.T, flags ...string) *walker {
 	t.Helper()
 	needRoot(t)
 	bin := filepath.Join(t.TempDir(), "walking")
-	cc := exec.Command("gcc", "-O1", "-fno-omit-frame-pointer", "-o", bin, "-x", "c", "-")
+	cc := exec.Command("gcc", append(flags, "-O1", "-fno-omit-frame-pointer", "-o", bin, "-x", "c", "-")...)
 	cc.Stdin = strings.NewReader(walking)
 	if out, err := cc.CombinedOutput(); err != nil {
 		t.Fatalf("compile: %v: %s", err, out)
@@ -224,6 +227,55 @@ func stackString(stack []*model.Location) string {
 		s += fmt.Sprintf(" %#x", l.Address)
 	}
 	return s
+}
+
+// Lines that can be watched whole take one slot each. Of a program that uses one
+// word of each line a watchpoint on that word stands in for one on its line; how
+// the line is watched is all that differs. Where there are no such watchpoints
+// lines are watched by halves, and the profile says why.
+func TestWholeLines(t *testing.T) {
+	for _, whole := range []bool{true, false} {
+		t.Run(fmt.Sprint(whole), func(t *testing.T) {
+			w := startWalker(t, "-DSTRIDE=8")
+			cfg := Config{Source: Clock, Clock: CPUTime, Granularity: Line, Slots: sampler.NumSlots, Burst: AutoBurst, Duration: 3 * time.Second}
+			says := "lines: watched by halves, because: the processor or its hypervisor offers no range breakpoints"
+			if whole {
+				says = "lines: watched whole"
+				cfg.armLine = (*sampler.Kernel).Arm
+			}
+			p, err := w.profile(t, cfg)
+			if err != nil {
+				t.Fatal(err)
+			}
+			w.end()
+			if !whole && strings.Contains(strings.Join(p.Comments, "\n"), "lines: watched whole") {
+				t.Skip("needs a processor without range breakpoints")
+			}
+			var right, all, halves int64
+			for _, r := range p.Records {
+				if r.Half {
+					halves += r.Observations
+				}
+				if r.Kind != model.Reuse {
+					continue
+				}
+				all += r.Observations
+				if math.Abs(math.Log2(float64(r.Native)/w.roundNS)) <= 1 {
+					right += r.Observations
+				}
+			}
+			t.Logf("%d of %d reuses right, %d halves; %v", right, all, halves, p.Counts)
+			if all < 10 || float64(right) < .9*float64(all) {
+				t.Errorf("%d of %d reuses in the right place", right, all)
+			}
+			if p.Block != lineBytes || (halves == 0) != whole {
+				t.Errorf("blocks of %d bytes, %d halves", p.Block, halves)
+			}
+			if !strings.Contains(strings.Join(p.Comments, "\n"), says) {
+				t.Errorf("no %q in %q", says, p.Comments)
+			}
+		})
+	}
 }
 
 // The time sampled is the time that the program ran, whatever gaps were set

@@ -469,16 +469,20 @@ func (s *Session) watchFor(t *thread, ahead *sampler.Ahead, o *observation) {
 	if ahead.Reuse > 0 {
 		o.counted, o.after = ahead.Reuse, 0
 	}
-	if ahead.Before > beforeMost {
+	before, arm := ahead.Before, armLine((*sampler.Kernel).Arm)
+	if s.lines && !s.halves {
+		before, arm = ahead.LineBefore, s.cfg.armLine
+	}
+	if before > beforeMost {
 		s.loseObserved(o, "word touched too often before the use")
 		return
 	}
-	if s.lines {
+	if s.halves {
 		s.watchHalf(t, ahead, o)
 		return
 	}
 	slot := int(t.shared.HoldSlot)
-	if failed := s.arm(t, slot, ahead.Word, sampler.SlotArmed, ahead.Before, 2+ahead.Before); failed != "" {
+	if failed := s.arm(t, slot, ahead.Word, sampler.SlotArmed, before, 2+before, arm); failed != "" {
 		s.loseObserved(o, failed)
 		return
 	}
@@ -495,15 +499,15 @@ func (s *Session) watchFor(t *thread, ahead *sampler.Ahead, o *observation) {
 // beforeMost bounds the traps a thread is charged with before the use.
 const beforeMost = 32
 
-// arm watches word in a slot, for traps accesses of which the first skip do
+// arm watches word, or its line, in a slot, by way of open, for traps accesses of which the first skip do
 // not count. What failed, if anything did, is the caller's to count.
-func (s *Session) arm(t *thread, slot int, word uint64, state sampler.SlotState, skip, traps int) (failed string) {
+func (s *Session) arm(t *thread, slot int, word uint64, state sampler.SlotState, skip, traps int, open armLine) (failed string) {
 	if g := t.process.group; g != nil {
 		s.vacate(g, slot)
 		g.occupy(slot, t)
 	}
 	s.retire(t, slot)
-	point, err := s.kernel.Arm(t.tid, slot, word, traps)
+	point, err := open(s.kernel, t.tid, slot, word, traps)
 	if err != nil && t.process.group != nil {
 		t.process.group.release(s, t, slot)
 	}
@@ -570,7 +574,7 @@ func (s *Session) retire(t *thread, slot int) {
 	}
 	shared.State = sampler.SlotFree
 	*w = watch{}
-	if s.lines && slot == 0 {
+	if s.halves && slot == 0 {
 		for i := 1; i < sampler.NumSlots; i++ {
 			s.retire(t, i)
 		}

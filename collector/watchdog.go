@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/rdx-profiler/rdx/model"
 	"github.com/rdx-profiler/rdx/sampler"
 )
 
@@ -55,6 +56,10 @@ const (
 	fewestAccesses = 100
 )
 
+// unthrottle is what to do about a source that the kernel throttles.
+const unthrottle = "throttled: raise /proc/sys/kernel/perf_event_max_sample_rate, which the kernel may have lowered by itself; " +
+	"/proc/sys/kernel/perf_cpu_time_max_percent says how soon it does"
+
 // judge says what is wrong with a source that went from h to now, nil if
 // nothing is. gap is the mean distance of its ticks.
 func (h health) judge(now health, source sampler.Source, gap float64) error {
@@ -67,7 +72,7 @@ func (h health) judge(now health, source sampler.Source, gap float64) error {
 	case counted == 0:
 		return fmt.Errorf("%s counts nothing (the hypervisor fakes the PMU, or its CPUs are offline: use --source clock)", name)
 	case missed > max(deadShare*counted, fewestTicks*gap):
-		return fmt.Errorf("%s does not interrupt: %d times where %.0f were due (throttled: raise /proc/sys/kernel/perf_event_max_sample_rate)", name, ticks, counted/gap)
+		return fmt.Errorf("%s does not interrupt: %d times where %.0f were due (%s)", name, ticks, counted/gap, unthrottle)
 	case source.Reports() != sampler.NoAccess && ticks >= fewestAccesses && now.accesses == h.accesses:
 		return fmt.Errorf("none of %d samples of %s has an address (a virtual PMU without them: use --source pmu)", ticks, name)
 	}
@@ -78,8 +83,11 @@ func (h health) judge(now health, source sampler.Source, gap float64) error {
 func (s *Session) watch(sum totals, stats sampler.Stats) {
 	if s.clockHealth.dead(clockHealth{len(s.seen), stats.ClockFailed}) && !s.failed {
 		// The clock is part of the programs: it cannot be replaced.
-		s.fail(fmt.Errorf("the clock %s can't be read any more: %w", s.clock.Name, sampler.ErrNotRunning))
-		s.failed = true
+		s.abort(fmt.Errorf("the clock %s can't be read any more: %w", s.clock.Name, sampler.ErrNotRunning))
+	}
+	if sum.throttles > 0 && !s.throttled {
+		s.throttled = true
+		s.cfg.Log.Warn(s.source.Name() + " is " + unthrottle)
 	}
 	if time.Since(s.health.at) < healthInterval {
 		return
@@ -108,6 +116,17 @@ func (s *Session) watch(sum totals, stats sampler.Stats) {
 			good = 0 // it never was
 		}
 		s.sourceFailed(err, good)
+	}
+}
+
+// countThrottles says in the profile how often and how long the kernel had
+// stopped the source. What it still lets through is as random as before.
+func (s *Session) countThrottles(p *model.Profile, sum totals, count func(string, uint64)) {
+	count("threads of which it can't be told whether their source was throttled", uint64(sum.blind))
+	count("times the kernel throttled the source", sum.throttles)
+	count("source throttled by the kernel, ns at most", sum.stopped)
+	if sum.throttles > 0 {
+		p.Comments = append(p.Comments, fmt.Sprintf("source %s: %d times, up to the next timer tick each", unthrottle, sum.throttles))
 	}
 }
 
@@ -144,8 +163,7 @@ func userTime(pid int) time.Duration {
 func (s *Session) sourceFailed(err error, good uint64) {
 	err = fmt.Errorf("the access source failed: %w", err)
 	if s.cfg.Source != Auto {
-		s.fail(err)
-		s.failed = true
+		s.abort(err)
 		return
 	}
 	s.fallBack(err, good)

@@ -116,7 +116,8 @@ func (l *Locator) Ahead(pid, tid int, skips []int, burst, block int, pick func(n
 	}
 	before := l.log.all[:u.at]
 	inst := l.log.all[u.at].Inst
-	ahead.Before = instructionsTouching(before, inst, ahead.Word)
+	ahead.Before = instructionsTouching(before, inst, ahead.Word, wordSize)
+	ahead.LineBefore = instructionsTouching(before, inst, ahead.Word&^(lineSize-1), lineSize)
 	ahead.Half = halfLine(ahead.Word)
 	for i := range ahead.Half {
 		part := &ahead.Half[i]
@@ -124,7 +125,7 @@ func (l *Locator) Ahead(pid, tid int, skips []int, burst, block int, pick func(n
 		if i > 0 {
 			last++
 		}
-		part.Before = instructionsTouching(before, last, part.Word)
+		part.Before = instructionsTouching(before, last, part.Word, wordSize)
 	}
 	return ahead, nil
 }
@@ -329,16 +330,18 @@ func (l *Locator) readRegs(pid, tid, pages int) error {
 	return nil
 }
 
-func overlaps(a interp.Access, word uint64) bool {
-	return a.Addr < word+wordSize && word < a.Addr+uint64(a.Size)
+func overlaps(a interp.Access, word uint64) bool { return touches(a, word, wordSize) }
+
+func touches(a interp.Access, addr, size uint64) bool {
+	return a.Addr < addr+size && addr < a.Addr+uint64(a.Size)
 }
 
 // instructionsTouching counts the instructions before number inst that touch
-// word, which trap once each.
-func instructionsTouching(accesses []interp.Access, inst int32, word uint64) int {
+// what is watched, which trap once each.
+func instructionsTouching(accesses []interp.Access, inst int32, addr, size uint64) int {
 	n, last := 0, int32(-1)
 	for _, a := range accesses {
-		if a.Inst < inst && a.Inst != last && overlaps(a, word) {
+		if a.Inst < inst && a.Inst != last && touches(a, addr, size) {
 			last = a.Inst
 			n++
 		}

@@ -27,6 +27,8 @@ type event struct {
 	// Periods are a multiple of align and at least min.
 	align, min uint64
 	period     uint64
+	// throttled is nil where it can't be told.
+	throttled *throttling
 }
 
 // counted is what an event has counted so far, for how many nanoseconds the
@@ -95,6 +97,7 @@ func (e *event) read() (c counted, err error) {
 }
 
 func (e *event) close() error {
+	e.throttled.close()
 	if err := unix.Close(e.fd); err != nil {
 		return fmt.Errorf("close sampling event: %w", err)
 	}

@@ -98,7 +98,7 @@ func (k *Kernel) ArmOther(r Reach, slot int, addr uint64, writes bool, own int) 
 		return nil, err
 	}
 	if r.TID != 0 {
-		return arm(program, r.TID, perf.AnyCPU, addr, kind, OtherLimit)
+		return arm(program, r.TID, perf.AnyCPU, addr, wordSize, kind, OtherLimit)
 	}
-	return arm(program, perf.AllThreads, r.CPU, addr, kind, OtherLimit+own)
+	return arm(program, perf.AllThreads, r.CPU, addr, wordSize, kind, OtherLimit+own)
 }

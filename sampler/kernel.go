@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"sync/atomic"
 	"time"
 	"unsafe"
 
@@ -82,8 +83,9 @@ type Kernel struct {
 	stacks map[slotOf]sentStack // whose traps are still to be read
 
 	clock    Clock
-	counters *ebpf.Map // of the clock, nil for CPU time
-	probed   Stats     // what probes of our own counted
+	counters *ebpf.Map    // of the clock, nil for CPU time
+	probed   Stats        // what probes of our own counted
+	rings    atomic.Int64 // of sampling events, for what the kernel says of them
 }
 
 // Load loads the BPF programs and maps. It needs root or CAP_BPF and

@@ -52,6 +52,8 @@ type Ahead struct {
 	// Before is the number of instructions that touch Word before Use does:
 	// traps to let pass.
 	Before int
+	// LineBefore is the same for all of Word's line.
+	LineBefore int
 	// Half is the half line with Word in it: Word, the other word of its
 	// aligned pair, the other two.
 	Half [4]Part

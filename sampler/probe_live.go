@@ -98,11 +98,11 @@ func (w Watchpoints) checks() []Check {
 	if !w.Rearms {
 		rearm.Found = "an event fires once; rdx opens a fresh one for each sample"
 	}
-	longest := slices.Max(append(w.Lengths, 0))
-	lengths := good("watchpoint length", "up to %d bytes", longest)
-	if longest < 64 {
+	lengths := good("watchpoint length", "up to %d bytes, whole lines as tried out word by word", slices.Max(append(w.Lengths, 0)))
+	if !w.WholeLine {
+		lengths.Found = fmt.Sprintf("up to %d bytes; no whole lines: %s", slices.Max(append(w.Lengths, 0)), w.WhyNot)
 		lengths.Grade = Degraded
-		lengths.Consequence = "a reuse of another word of the same cache line is not seen, only estimated"
+		lengths.Consequence = "four of a line's eight words are watched; a reuse of the others is estimated from theirs"
 		lengths.Remedy = "AMD processors watch a whole line where the hypervisor lets them (CPUID bpext); no other remedy"
 	}
 	return []Check{free, limit, rearm, lengths}

@@ -111,11 +111,16 @@ func TestWatchpointChecks(t *testing.T) {
 		}
 		return out
 	}
-	all := Watchpoints{Free: 4, Lengths: []int{1, 2, 4, 8, 64}, LimitHonoured: true, Rearms: true, TrapsPerArm: 1}
+	all := Watchpoints{Free: 4, Lengths: []int{1, 2, 4, 8, 64}, WholeLine: true, LimitHonoured: true, Rearms: true, TrapsPerArm: 1}
 	for name, g := range grades(all) {
 		if g != Good {
 			t.Errorf("%s is %s", name, g)
 		}
+	}
+	half := all
+	half.WholeLine, half.WhyNot = false, "no range breakpoints"
+	if g := grades(half)["watchpoint length"]; g != Degraded {
+		t.Errorf("no whole lines is %s", g)
 	}
 	none := all
 	none.Free = 0

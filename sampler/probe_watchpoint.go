@@ -15,6 +15,10 @@ import (
 type Watchpoints struct {
 	Free    int   `json:"free"`    // a thread can have, beside those others use
 	Lengths []int `json:"lengths"` // bytes that one can watch
+	// WholeLine: one watches all of a cache line and nothing beside it, by AMD's
+	// range breakpoints. WhyNot says what is in the way.
+	WholeLine bool   `json:"whole_line"`
+	WhyNot    string `json:"why_not,omitempty"`
 	// LimitHonoured: the event goes silent after the traps it was armed for.
 	LimitHonoured bool `json:"limit_honoured"`
 	// Rearms: a second arming of the same event works, too.
@@ -91,6 +95,13 @@ func (k *Kernel) ProbeWatchpoints() (Watchpoints, error) {
 		return w, errors.New("probe watchpoints: a watched word was touched and the watchpoint did not fire " +
 			"(an emulator or hypervisor without debug registers? see its settings)")
 	}
+	if err := watchesLine(t, page, func(addr uint64, traps int) (*Watchpoint, error) {
+		return k.ArmLine(tid, 0, addr, traps)
+	}); err != nil {
+		w.WhyNot = err.Error()
+	} else {
+		w.WholeLine = true
+	}
 	if err := k.forget(); err != nil {
 		return w, err
 	}
@@ -118,6 +129,33 @@ func (k *Kernel) ProbeWatchpoints() (Watchpoints, error) {
 		w.Free++
 	}
 	return w, nil
+}
+
+// watchesLine arms a watchpoint on the second of three lines, and says what is wrong
+// if not each of its words fires it once, or a word beside it does: a range that
+// a hypervisor cuts short would make reuses late, and nobody would know.
+func watchesLine(t *Thread, page []byte, armLine func(addr uint64, traps int) (*Watchpoint, error)) error {
+	words := unsafe.Slice((*atomic.Uint64)(unsafe.Pointer(&page[0])), 3*lineSize/wordSize)
+	// More traps than should come, for those that should not to be seen.
+	p, err := armLine(uint64(uintptr(unsafe.Pointer(&page[lineSize]))), 2*len(words))
+	if errno, ok := errors.AsType[unix.Errno](err); ok {
+		return fmt.Errorf("the processor or its hypervisor offers no range breakpoints (%w)", errno)
+	} else if err != nil {
+		return err
+	}
+	defer p.Close()
+	for i := range words {
+		want := uint32(0)
+		if i/(lineSize/wordSize) == 1 {
+			want = 1
+		}
+		before := t.Traps
+		touchWord(&words[i], 1)
+		if got := t.Traps - before; got != want {
+			return fmt.Errorf("a watchpoint on a whole line fires %d times at byte %d of it, want %d", got, i*wordSize-lineSize, want)
+		}
+	}
+	return nil
 }
 
 // touchWord reads the word n times: a plain load, but one that the compiler keeps.

@@ -3,6 +3,7 @@ package sampler
 import (
 	"errors"
 	"fmt"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -45,6 +46,7 @@ type Ticker struct {
 	// groups is how many of the events count at a time: those of one type of
 	// core.
 	groups int
+	rings  *atomic.Int64 // of all tickers; nil: none
 }
 
 // SetGapOf changes the distance to the next tick of one event. The gaps of
@@ -94,6 +96,30 @@ func (t *Ticker) Count() (counted, ran, lag uint64, err error) {
 	return counted, ran, lag, nil
 }
 
+// Throttled is how often so far the kernel stopped one of the events because it
+// interrupted too often, and for how many nanoseconds they were stopped
+// altogether, the thread's absences included. It takes no system call. known is
+// false if it can't be told.
+func (t *Ticker) Throttled() (times, ns uint64, known bool, err error) {
+	known = true
+	if t == nil {
+		return 0, 0, known, nil
+	}
+	for _, ev := range t.events {
+		if ev.throttled == nil {
+			known = false
+			continue
+		}
+		if err := ev.throttled.read(); err != nil {
+			return 0, 0, false, fmt.Errorf("read sampling event: %w", err)
+		}
+		n, stopped := ev.throttled.sum()
+		times += n
+		ns += stopped
+	}
+	return times, ns, known, nil
+}
+
 // Stop ends the ticks, and the counting.
 func (t *Ticker) Stop() error {
 	var errs []error
@@ -125,6 +151,7 @@ func (t *Ticker) add(open opener, ev event, attr *unix.PerfEventAttr, gap uint64
 		return err
 	}
 	t.events = append(t.events, &ev)
+	ev.throttled = openThrottling(ev.fd, t.rings)
 	return ev.start(program)
 }
 
@@ -141,7 +168,7 @@ const MinGap = 100 * time.Microsecond
 
 func (CPUClock) Open(k *Kernel, tid int, gap uint64) (*Ticker, error) {
 	attr := samplingAttr(Event{Type: unix.PERF_TYPE_SOFTWARE, Config: unix.PERF_COUNT_SW_CPU_CLOCK})
-	t := &Ticker{groups: 1}
+	t := &Ticker{groups: 1, rings: &k.rings}
 	if err := t.add(perfOpen, event{min: uint64(MinGap)}, &attr, gap, tid, k.obj.programs[sampleProgram].FD(), -1); err != nil {
 		return nil, errors.Join(fmt.Errorf("sample thread %d by cpu-clock: %w", tid, err), t.Close())
 	}

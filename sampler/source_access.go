@@ -71,7 +71,7 @@ func (s AccessSource) Reports() Report {
 }
 
 func (s AccessSource) Open(k *Kernel, tid int, gap uint64) (*Ticker, error) {
-	t := &Ticker{groups: s.groups}
+	t := &Ticker{groups: s.groups, rings: &k.rings}
 	for i, e := range s.events {
 		program, err := k.obj.program(accessProgram(i))
 		if err == nil {

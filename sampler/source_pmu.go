@@ -29,7 +29,7 @@ func (PMUSource) Reports() Report { return NoAccess }
 const minPMUGap = 20_000
 
 func (s PMUSource) Open(k *Kernel, tid int, gap uint64) (*Ticker, error) {
-	t := &Ticker{groups: len(s.counted.Events)}
+	t := &Ticker{groups: len(s.counted.Events), rings: &k.rings}
 	if s.counted.Hybrid {
 		t.groups = 1
 	}

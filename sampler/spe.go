@@ -1,14 +1,11 @@
 package sampler
 
 import (
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"runtime"
 	"slices"
 	"strings"
-	"sync/atomic"
-	"unsafe"
 
 	"golang.org/x/sys/unix"
 
@@ -24,17 +21,12 @@ import (
 // auxRing is the pair of rings of such an event: records, of which those of
 // kind PERF_RECORD_AUX say which part of the other ring is new.
 type auxRing struct {
-	page []byte // struct perf_event_mmap_page
-	data []byte
-	aux  []byte // both a power of two long
-	buf  []byte
+	eventRing
+	aux []byte // a power of two long
 }
 
 // Offsets in struct perf_event_mmap_page.
-const (
-	pageDataHead, pageDataTail, pageDataOffset, pageDataSize = 1024, 1032, 1040, 1048
-	pageAuxHead, pageAuxTail, pageAuxOffset, pageAuxSize     = 1056, 1064, 1072, 1080
-)
+const pageAuxHead, pageAuxTail, pageAuxOffset, pageAuxSize = 1056, 1064, 1072, 1080
 
 // Flags of a PERF_RECORD_AUX.
 const (
@@ -53,36 +45,17 @@ type auxStats struct {
 	Bad        int // parts that could not be decoded to their end
 }
 
-func (r *auxRing) word(at int) *atomic.Uint64 { return (*atomic.Uint64)(unsafe.Pointer(&r.page[at])) }
-
 // read hands all new accesses to f and gives their space back. It fails if the
 // ring of records is not one.
 func (r *auxRing) read(f func(memrecord.Access)) (s auxStats, err error) {
-	head, tail := r.word(pageDataHead).Load(), r.word(pageDataTail).Load()
-	for tail < head {
-		const header = 8
-		if head-tail < header {
-			return s, fmt.Errorf("read aux ring: %d bytes left, less than a record's header", head-tail)
-		}
-		h := r.copy(r.data, tail, header)
-		kind, size := binary.NativeEndian.Uint32(h), uint64(binary.NativeEndian.Uint16(h[6:]))
-		if size < header || size > head-tail {
-			return s, fmt.Errorf("read aux ring: record of %d bytes where %d are left", size, head-tail)
-		}
-		body := r.copy(r.data, tail+header, size-header)
-		field := func(i int) uint64 {
-			if len(body) < 8*(i+1) {
-				return 0
-			}
-			return binary.NativeEndian.Uint64(body[8*i:])
-		}
+	err = r.eventRing.read(func(kind uint32, body []byte) error {
 		switch kind {
 		case unix.PERF_RECORD_LOST:
-			s.Lost += field(1)
+			s.Lost += field(body, 1)
 		case unix.PERF_RECORD_LOST_SAMPLES:
-			s.Lost += field(0)
+			s.Lost += field(body, 0)
 		case unix.PERF_RECORD_AUX:
-			from, n, flags := field(0), field(1), field(2)
+			from, n, flags := field(body, 0), field(body, 1), field(body, 2)
 			if flags&(auxTruncated|auxPartial) != 0 {
 				s.Truncated++
 			}
@@ -90,15 +63,14 @@ func (r *auxRing) read(f func(memrecord.Access)) (s auxStats, err error) {
 				s.Collisions++
 			}
 			if n > uint64(len(r.aux)) {
-				return s, fmt.Errorf("read aux ring: %d new bytes in a buffer of %d", n, len(r.aux))
+				return fmt.Errorf("read ring: %d new bytes in a buffer of %d", n, len(r.aux))
 			}
 			s.decode(r.copy(r.aux, from, n), f)
 			r.word(pageAuxTail).Store(from + n)
 		}
-		tail += size
-		r.word(pageDataTail).Store(tail)
-	}
-	return s, nil
+		return nil
+	})
+	return s, err
 }
 
 func (s *auxStats) decode(data []byte, f func(memrecord.Access)) {
@@ -113,17 +85,6 @@ func (s *auxStats) decode(data []byte, f func(memrecord.Access)) {
 	if d.Err() != nil {
 		s.Bad++
 	}
-}
-
-// copy returns n bytes from offset on, valid until the next call.
-func (r *auxRing) copy(ring []byte, offset, n uint64) []byte {
-	size := uint64(len(ring))
-	at := offset % size
-	r.buf = append(r.buf[:0], ring[at:min(at+n, size)]...)
-	if at+n > size {
-		r.buf = append(r.buf, ring[:at+n-size]...)
-	}
-	return r.buf
 }
 
 const (
@@ -154,17 +115,16 @@ func (m Machine) speEvent() (*unix.PerfEventAttr, error) {
 
 // openAux maps an event's two rings.
 func openAux(fd, dataSize, auxSize int) (*auxRing, error) {
-	const access = unix.PROT_READ | unix.PROT_WRITE
-	pageSize := unix.Getpagesize()
-	mem, err := unix.Mmap(fd, 0, pageSize+dataSize, access, unix.MAP_SHARED)
+	ring, err := openRing(fd, dataSize)
 	if err != nil {
-		return nil, fmt.Errorf("map ring: %w", err)
+		return nil, err
 	}
-	r := &auxRing{page: mem[:pageSize], data: mem[pageSize:]}
-	r.word(pageAuxOffset).Store(uint64(pageSize + dataSize))
+	r := &auxRing{eventRing: ring}
+	at := len(r.page) + dataSize
+	r.word(pageAuxOffset).Store(uint64(at))
 	r.word(pageAuxSize).Store(uint64(auxSize))
-	if r.aux, err = unix.Mmap(fd, int64(pageSize+dataSize), auxSize, access, unix.MAP_SHARED); err != nil {
-		_ = unix.Munmap(mem)
+	if r.aux, err = unix.Mmap(fd, int64(at), auxSize, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED); err != nil {
+		ring.close()
 		return nil, fmt.Errorf("map aux buffer: %w", err)
 	}
 	return r, nil
@@ -172,7 +132,7 @@ func openAux(fd, dataSize, auxSize int) (*auxRing, error) {
 
 func (r *auxRing) close() {
 	_ = unix.Munmap(r.aux)
-	_ = unix.Munmap(r.page[:len(r.page)+len(r.data)])
+	r.eventRing.close()
 }
 
 // ProbeSPE samples a loop of known accesses in a thread of rdx itself.

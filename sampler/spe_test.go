@@ -25,7 +25,7 @@ type fakeRing struct{ auxRing }
 func newFakeRing(data, aux int) *fakeRing {
 	// Aligned, as words that are read atomically must be.
 	page := unsafe.Slice((*byte)(unsafe.Pointer(new([512]uint64))), 4096)
-	return &fakeRing{auxRing{page: page, data: make([]byte, data), aux: make([]byte, aux)}}
+	return &fakeRing{auxRing{eventRing{page: page, data: make([]byte, data)}, make([]byte, aux)}}
 }
 
 func put(ring []byte, at uint64, b []byte) {

@@ -13,9 +13,11 @@ import (
 // by someone else such as a debugger.
 var ErrNoSlot = errors.New("no free debug register")
 
-// wordSize is what a debug register watches: an aligned word.
+// wordSize is what a debug register watches: an aligned word; some of AMD's also
+// a lineSize.
 const (
 	wordSize     = 8
+	lineSize     = 64
 	breakpointW  = 2 // HW_BREAKPOINT_W
 	breakpointRW = 3 // HW_BREAKPOINT_RW; x86 refuses to watch reads alone
 )
@@ -34,15 +36,21 @@ type Watchpoint struct {
 // tid, which must be held, and hands each to the slot's program. The event
 // disables itself after the last.
 func (k *Kernel) Arm(tid, slot int, addr uint64, traps int) (*Watchpoint, error) {
-	return arm(k.obj.programs[trapProgram(slot)], tid, perf.AnyCPU, addr, breakpointRW, traps)
+	return arm(k.obj.programs[trapProgram(slot)], tid, perf.AnyCPU, addr, wordSize, breakpointRW, traps)
+}
+
+// ArmLine is Arm for the whole cache line that addr is in, where
+// Watchpoints.WholeLine.
+func (k *Kernel) ArmLine(tid, slot int, addr uint64, traps int) (*Watchpoint, error) {
+	return arm(k.obj.programs[trapProgram(slot)], tid, perf.AnyCPU, addr&^(lineSize-1), lineSize, breakpointRW, traps)
 }
 
 // arm opens a watchpoint on thread tid, or on a CPU if tid is perf.AllThreads.
-func arm(program *ebpf.Program, tid, cpu int, addr uint64, kind uint32, traps int) (*Watchpoint, error) {
-	if addr%wordSize != 0 {
-		return nil, fmt.Errorf("arm watchpoint: address %#x is not aligned to %d", addr, wordSize)
+func arm(program *ebpf.Program, tid, cpu int, addr uint64, length int, kind uint32, traps int) (*Watchpoint, error) {
+	if addr%uint64(length) != 0 {
+		return nil, fmt.Errorf("arm watchpoint: address %#x is not aligned to %d", addr, length)
 	}
-	ev, err := openEvent(tid, cpu, addr, wordSize, kind)
+	ev, err := openEvent(tid, cpu, addr, length, kind)
 	if errors.Is(err, unix.ENOSPC) {
 		return nil, fmt.Errorf("arm watchpoint: %w", ErrNoSlot)
 	} else if err != nil {

@@ -2,7 +2,8 @@
 # run.sh [SERIES-ARCH...] boots Debian's kernels under software emulation, runs
 # the tests of vm/guest in each and prints a table. Without arguments it runs
 # the whole matrix. A kernel that cannot be fetched is a row that says so. With
-# RDX_VM_CPUS=2 it is tried out instead what happens when a CPU is taken away.
+# RDX_VM_CPUS=2 it is tried out instead what happens when a CPU is taken away,
+# with RDX_VM_FAULTS=1 (arm64, which has counters) what when the counters are.
 set -uo pipefail
 cd "$(dirname "$0")/.."
 matrix=${*:-5.10-amd64 6.1-amd64 6.12-amd64 6.16-amd64 6.19-amd64 7.3-amd64 5.10-arm64 6.1-arm64 6.12-arm64 6.16-arm64 6.19-arm64 7.3-arm64}
@@ -29,20 +30,24 @@ initrd() { # ARCH
 # is measured does not depend on how busy the host is. arm64 has a PMU then,
 # which counts exactly.
 boot() { # ARCH KERNEL
+	local faults=${RDX_VM_FAULTS:+rdx.faults}
 	local common="-smp ${RDX_VM_CPUS:-1} -accel tcg,thread=single -icount shift=0 -m 768 -kernel $2 -initrd $tmp/initrd-$1 -nographic -no-reboot -nodefaults -serial stdio"
 	case $1 in
 	amd64)
 		timeout "$limit" qemu-system-x86_64 -M q35 -cpu max $common \
-			-append "console=ttyS0 panic=-1 quiet mitigations=off tsc=reliable" </dev/null
+			-append "console=ttyS0 panic=-1 quiet mitigations=off tsc=reliable $faults" </dev/null
 		;;
 	arm64)
 		timeout "$limit" qemu-system-aarch64 -M virt,gic-version=3 -cpu cortex-a72 $common \
-			-append "console=ttyAMA0 panic=-1 quiet mitigations=off" </dev/null
+			-append "console=ttyAMA0 panic=-1 quiet mitigations=off $faults" </dev/null
 		;;
 	esac
 }
 
-if [ "${RDX_VM_CPUS:-1}" != 1 ]; then
+if [ -n "${RDX_VM_FAULTS:-}" ]; then
+	echo "| kernel | what happens | flags | what rdx does | |"
+	echo "|---|---|---|---|---|"
+elif [ "${RDX_VM_CPUS:-1}" != 1 ]; then
 	echo "| kernel | source / clock | CPU time after | CPU time sampled | observations | lost | |"
 	echo "|---|---|---|---|---|---|---|"
 else

@@ -198,10 +198,14 @@ func (f *recordFlags) record(cmd *cobra.Command, cfg collector.Config) error {
 	if err != nil {
 		// What was seen is written all the same.
 		p.Comments = append(p.Comments, "session ended early: "+err.Error())
-		fmt.Fprintln(stderr, "rdx:", err)
 	}
 	if err := f.finish(cmd, s, p); err != nil {
 		return err
+	}
+	if _, failed := errors.AsType[collector.Failure](err); failed && cfg.Command == nil {
+		return err
+	} else if err != nil {
+		fmt.Fprintln(stderr, "rdx:", err)
 	}
 	// The program's exit code is that of run, even if the profile was
 	// complete before. Ctrl-C went to the program, too, and it ends as it

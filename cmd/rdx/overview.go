@@ -231,7 +231,7 @@ func writeOverview(w io.Writer, o *overview) error {
 // others, such as how long threads were held, are for --format json and pprof
 // -comments.
 func limits(remark string) bool {
-	for _, start := range []string{"session ended early", "merged from", "changed since", "access rates of"} {
+	for _, start := range []string{"session ended early", "merged from", "changed since", "access rates of", "source throttled"} {
 		if strings.HasPrefix(remark, start) {
 			return true
 		}

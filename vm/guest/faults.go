@@ -1,0 +1,182 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"strconv"
+	"strings"
+	"time"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/rdx-profiler/rdx/model"
+	"github.com/rdx-profiler/rdx/pprofout"
+)
+
+// faultsArg on the kernel's command line asks for what follows in place of the
+// other tests: what others may do to the processor's counters is done to them
+// while rdx uses them.
+const faultsArg = "rdx.faults"
+
+const sampleRate = "/proc/sys/kernel/perf_event_max_sample_rate"
+
+// testFaults prints one line of a table for each fault.
+func testFaults(kernel string) {
+	for _, fault := range []struct {
+		name, flags string
+		run         func(flags []string) (string, error)
+	}{
+		{"counters taken by others", "--source pmu --clock cpu-time", func(flags []string) (string, error) {
+			return taken(flags, "nmi_watchdog")
+		}},
+		{"counters taken by others", "--source clock --clock pmu", func(flags []string) (string, error) {
+			return taken(flags, "can't be read any more", "nmi_watchdog")
+		}},
+		{"throttled", "--source pmu --clock pmu", throttled},
+		{"throttled", "--source clock --clock cpu-time", throttled},
+	} {
+		said, err := fault.run(strings.Fields(fault.flags))
+		verdict := "ok"
+		if err != nil {
+			verdict = "FAILED: " + err.Error()
+		}
+		row(kernel, fault.name, fault.flags, said, verdict)
+	}
+}
+
+// soon is the CPU time of the target within which a source or clock that is gone
+// must be found out.
+const soon = time.Second
+
+// taken profiles a program and, in the course of it, takes every counter of the
+// CPU for itself. rdx must end with an error that says all of says.
+func taken(flags []string, says ...string) (string, error) {
+	cmd, stdin, _, err := startSignalled()
+	if err != nil {
+		return "", err
+	}
+	defer cmd.Wait()
+	defer stdin.Close()
+	const sampled = 2 * time.Second // time enough for the session to begin
+	rdx := exec.Command("/rdx", append([]string{"attach", "-p", strconv.Itoa(cmd.Process.Pid), "--duration", "20s", "-o", "/tmp/taken.pb.gz", "--caches", "32K"}, flags...)...)
+	type end struct {
+		text string
+		err  error
+		cpu  int64
+	}
+	ended := make(chan end, 1)
+	go func() {
+		text, err := rdx.CombinedOutput()
+		ended <- end{string(text), err, cpuTime(cmd.Process.Pid)}
+	}()
+	time.Sleep(sampled)
+	events, err := takeCounters()
+	from := cpuTime(cmd.Process.Pid)
+	defer func() {
+		for _, fd := range events {
+			unix.Close(fd)
+		}
+	}()
+	e := <-ended
+	if err != nil {
+		return "", err
+	}
+	after := time.Duration(e.cpu - from)
+	said := fmt.Sprintf("error after %v", after.Round(10*time.Millisecond))
+	var exit *exec.ExitError
+	if !errors.As(e.err, &exit) {
+		return said, fmt.Errorf("rdx attach: %v: %.300s", e.err, e.text)
+	}
+	for _, want := range says {
+		if !strings.Contains(e.text, want) {
+			return said, fmt.Errorf("rdx does not say %q: %.300s", want, e.text)
+		}
+	}
+	if after > soon {
+		return said, errors.New("found out too late")
+	}
+	return said, nil
+}
+
+// takeCounters opens more events than the CPU has counters, all of them pinned
+// to it: those of threads come after.
+func takeCounters() ([]int, error) {
+	var fds []int
+	const more = 33 // than any PMU of Arm has
+	for range more {
+		attr := unix.PerfEventAttr{
+			Type:   unix.PERF_TYPE_HARDWARE,
+			Size:   uint32(unsafe.Sizeof(unix.PerfEventAttr{})),
+			Config: unix.PERF_COUNT_HW_INSTRUCTIONS,
+			Bits:   unix.PerfBitPinned,
+		}
+		if len(fds)%2 == 0 {
+			attr.Config = unix.PERF_COUNT_HW_CPU_CYCLES
+		}
+		fd, err := unix.PerfEventOpen(&attr, -1, 0, -1, unix.PERF_FLAG_FD_CLOEXEC)
+		if err != nil {
+			return fds, fmt.Errorf("take counter %d: %w", len(fds), err)
+		}
+		fds = append(fds, fd)
+	}
+	return fds, nil
+}
+
+// throttled lets the kernel take one sample a timer tick only. What is lost must
+// be counted, and what is seen be right.
+func throttled(flags []string) (string, error) {
+	before, err := os.ReadFile(sampleRate)
+	if err != nil {
+		return "", err
+	}
+	if err := os.WriteFile(sampleRate, []byte("1"), 0); err != nil {
+		return "", fmt.Errorf("throttle: %w", err)
+	}
+	defer os.WriteFile(sampleRate, before, 0)
+	cmd, stdin, _, err := startSignalled()
+	if err != nil {
+		return "", err
+	}
+	defer cmd.Wait()
+	defer stdin.Close()
+	const out = "/tmp/throttled.pb.gz"
+	rdx := exec.Command("/rdx", append([]string{"attach", "-p", strconv.Itoa(cmd.Process.Pid), "--duration", "4s", "--overhead", "2", "--gap", "500us", "-o", out, "--caches", "32K"}, flags...)...)
+	if text, err := rdx.CombinedOutput(); err != nil {
+		return "", fmt.Errorf("rdx attach: %w: %.300s", err, text)
+	}
+	f, err := os.Open(out)
+	if err != nil {
+		return "", err
+	}
+	defer f.Close()
+	p, err := pprofout.Read(f)
+	if err != nil {
+		return "", err
+	}
+	var stopped, ticks int64
+	for _, c := range p.Counts {
+		switch c.Name {
+		case "times the kernel throttled the source":
+			stopped = c.N
+		case "samples":
+			ticks = c.N
+		}
+	}
+	var times []float64
+	for _, r := range p.Records {
+		if r.Kind == model.Reuse {
+			times = append(times, float64(r.Native))
+		}
+	}
+	said := fmt.Sprintf("%d ticks, %d times stopped; %d reuses", ticks, stopped, len(times))
+	if stopped == 0 || len(times) == 0 {
+		return said, errors.New("nothing is counted as lost, or nothing was seen")
+	}
+	if !strings.Contains(strings.Join(p.Comments, " "), "perf_event_max_sample_rate") {
+		return said, errors.New("the profile does not say what to do")
+	}
+	return said, nil
+}
