@@ -5,6 +5,8 @@ package sampler
 
 import (
 	"bufio"
+	"fmt"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
@@ -97,6 +99,15 @@ func testWaits(t *testing.T, signal unix.Signal) {
 	for range 5 {
 		send := func() error { return unix.Tgkill(pid, pid, signal) }
 		if signal == Interrupted {
+			// It may still be on its way into the call.
+			for end := time.Now().Add(10 * time.Second); ; time.Sleep(100 * time.Microsecond) {
+				if state, _ := os.ReadFile(fmt.Sprintf("/proc/%d/syscall", pid)); string(state) != "running\n" {
+					break
+				}
+				if time.Now().After(end) {
+					t.Fatal("the target does not wait")
+				}
+			}
 			tr.Do(func() {
 				if tr.Interrupt(pid) {
 					t.Error("a thread that waits was interrupted")

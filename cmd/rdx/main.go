@@ -21,6 +21,12 @@ func main() {
 	if len(os.Args) == 3 && os.Args[1] == knownTargetArg {
 		os.Exit(runKnownTarget(os.Args[2]))
 	}
+	if len(os.Args) > 1 && os.Args[1] == "attach" {
+		// Beside a thousand busy threads each wait for a turn takes seconds, also
+		// that of a process to end: so this is not undone. If it can't be done, the
+		// session says so.
+		_, _ = sampler.Hurry()
+	}
 	if err := newRootCmd().Execute(); err != nil {
 		if !errors.Is(err, collector.ErrNotStarted) { // the launched process has said why
 			fmt.Fprintln(os.Stderr, "rdx:", err)
