@@ -25,6 +25,7 @@ enum slot_state {
 	SLOT_ARMED, // waiting for the use
 	SLOT_USED,  // waiting for the reuse
 	SLOT_DONE,  // reuse seen; user space has not yet closed the event
+	SLOT_AGAIN, // reuse seen, and the one after it is timed, too
 };
 
 struct slot {
@@ -33,10 +34,12 @@ struct slot {
 	__u32 skip;      // traps to let pass first
 	__u32 stacks;    // traps whose stack is wanted: bits 1 << TRAP_*
 	__u32 blind;     // an other thread has used up its traps: it may write unseen
-	__u32 pad;
+	__u32 again_traps; // thread.traps at again_clock
 	__u64 n;         // candidates since the slot was last free
 	__u64 use_clock; // clock at the use trap
 	__u64 use_time;  // bpf_ktime_get_ns at the end of the use trap
+	__u64 again_clock; // clock at the end of the first reuse's trap; 0: not yet
+	__u64 again_spent; // thread.spent then
 };
 
 struct thread {
@@ -50,6 +53,7 @@ struct thread {
 	__u64 sampled; // the ticks' periods added up, in the source's unit
 	__u32 traps; // so far; each cost the thread time that is not its own
 	__u32 holds;
+	__u64 spent; // ns in the programs of traps
 	__u64 stack_top; // nothing above it need be copied; 0: not known
 	__u32 group; // index into groups plus one; 0: the slots are the thread's own
 	__u32 trap_slot; // of the last trap, NO_SLOT if it was of another thread's datum
@@ -130,7 +134,9 @@ struct trap {
 	__u64 addr; // of the word watched; of a TRAP_SAMPLE, of its access
 	__u64 data_src; // of a TRAP_SAMPLE: perf_mem_data_src, 0 if the kernel does not say
 	__u32 event;    // of a TRAP_SAMPLE: which of the source's events
-	__u32 pad;
+	__u32 again_traps; // of again
+	__u64 again; // clock since the end of the first reuse's trap, less what the programs took; 0: this is the first
+	__u64 spent; // thread.spent: of a use, when its clock was read, else before the trap
 };
 const struct trap *unused_trap __attribute__((unused)); // for bpf2go -type
 
@@ -223,6 +229,10 @@ __u32 hold_losers = 0;
 __u32 half_line = 0;
 __u32 interrupts = 0;     // user space holds threads that block the signals
 __u32 report_only = 0;    // pass on every access sampled, hold nobody: for a probe
+
+// A reuse sooner after the use than this, in ns, is followed by a watch for the
+// next one: see again in collector. 0: none is.
+__u64 again_within = 0;
 
 static __u64 window_start, window_holds;
 
@@ -575,7 +585,9 @@ static __always_inline struct trap *reserve(struct bpf_perf_event_data *ctx, str
 	r->clock_lag = 0;
 	r->from = from;
 	r->data_src = 0;
-	r->latency = r->event = r->pad = 0;
+	r->latency = r->event = r->again_traps = 0;
+	r->again = 0;
+	r->spent = t->spent;
 	r->stack_bytes = stack_bytes;
 	return r;
 }
@@ -586,6 +598,25 @@ static __always_inline void submit(struct trap *r, struct clock clock)
 	r->clock = clock.value;
 	r->clock_lag = clock.lag;
 	bpf_ringbuf_submit(r, BPF_RB_NO_WAKEUP);
+}
+
+// spend adds the time since a moment in a trap's program to what the programs
+// took of the thread's time.
+static __always_inline void spend(struct thread *t, __u64 since)
+{
+	t->spent += bpf_ktime_get_ns() - since;
+}
+
+// no_more_stacks ends the copying of stacks: only those of the use and of the
+// first two reuses are of use, and each costs the thread tens of microseconds.
+static __always_inline void no_more_stacks(struct thread *t, struct slot *slot)
+{
+	__u32 i;
+
+	slot->stacks = 0;
+	if (half_line)
+		for (i = 0; i < MAX_SLOTS; i++)
+			t->slots[i].stacks = 0;
 }
 
 // What a source reports of the access it sampled.
@@ -720,9 +751,10 @@ static __always_inline int trap(struct bpf_perf_event_data *ctx, __u32 s)
 	__u32 index;
 	struct thread *t = current_thread(&index);
 	struct group *g;
-	struct slot *slot;
+	struct slot *slot, *first;
 	struct trap *r;
 	struct clock clock;
+	__u64 began = bpf_ktime_get_ns();
 
 	if (!t) {
 		count(STAT_UNKNOWN);
@@ -745,8 +777,10 @@ static __always_inline int trap(struct bpf_perf_event_data *ctx, __u32 s)
 	}
 	switch (slot->state) {
 	case SLOT_ARMED:
-		r = reserve(ctx, t, index, s, TRAP_USE, bpf_ktime_get_ns(), t, index);
+		r = reserve(ctx, t, index, s, TRAP_USE, began, t, index);
+		spend(t, began);
 		if (r) {
+			r->spent = t->spent;
 			clock = read_clock(ctx, index);
 			slot->use_clock = clock.value;
 			submit(r, clock);
@@ -755,21 +789,40 @@ static __always_inline int trap(struct bpf_perf_event_data *ctx, __u32 s)
 		slot->state = SLOT_USED; // last: another thread may end it
 		return 1;
 	case SLOT_USED:
+	case SLOT_AGAIN:
 		clock = read_clock(ctx, index);
-		slot->state = SLOT_DONE;
-		if (!half_line)
-			slot->n = 0;
-		else if (s < 2) // the pair is watched on after the half line
-			t->slots[0].n = 0;
-		g = group_of(t);
-		if (g)
-			g->slots[s].n = 0;
-		r = reserve(ctx, t, index, s, TRAP_REUSE, bpf_ktime_get_ns(), t, index);
-		if (r)
+		first = half_line ? &t->slots[0] : slot;
+		if (slot->state == SLOT_USED) {
+			if (!half_line)
+				slot->n = 0;
+			else if (s < 2) // the pair is watched on after the half line
+				t->slots[0].n = 0;
+			g = group_of(t);
+			if (g)
+				g->slots[s].n = 0;
+		}
+		slot->state = slot->state == SLOT_USED && began - first->use_time < again_within ? SLOT_AGAIN : SLOT_DONE;
+		r = reserve(ctx, t, index, s, TRAP_REUSE, began, t, index);
+		if (r) {
+			if (first->again_clock) {
+				r->again = clock.value - first->again_clock - (t->spent - first->again_spent);
+				r->again_traps = t->traps - first->again_traps;
+			}
 			submit(r, clock);
+		}
+		if (slot->state == SLOT_DONE || first->again_clock)
+			no_more_stacks(t, slot);
+		spend(t, began);
+		if (slot->state == SLOT_AGAIN && !first->again_clock) {
+			first->again_spent = t->spent;
+			first->again_traps = t->traps;
+			clock = read_clock(ctx, index);
+			first->again_clock = clock.value;
+		}
 		return 1;
 	default:
 		count(STAT_EXTRA_TRAPS);
+		spend(t, began);
 		return 1;
 	}
 }

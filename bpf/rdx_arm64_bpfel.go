@@ -27,16 +27,18 @@ type RDXGroup struct {
 }
 
 type RDXSlot struct {
-	_        structs.HostLayout
-	State    RDXSlotState
-	Seq      uint32
-	Skip     uint32
-	Stacks   uint32
-	Blind    uint32
-	Pad      uint32
-	N        uint64
-	UseClock uint64
-	UseTime  uint64
+	_          structs.HostLayout
+	State      RDXSlotState
+	Seq        uint32
+	Skip       uint32
+	Stacks     uint32
+	Blind      uint32
+	AgainTraps uint32
+	N          uint64
+	UseClock   uint64
+	UseTime    uint64
+	AgainClock uint64
+	AgainSpent uint64
 }
 
 type RDXSlotState uint32
@@ -46,6 +48,7 @@ const (
 	RDXSlotStateSLOT_ARMED RDXSlotState = 1
 	RDXSlotStateSLOT_USED  RDXSlotState = 2
 	RDXSlotStateSLOT_DONE  RDXSlotState = 3
+	RDXSlotStateSLOT_AGAIN RDXSlotState = 4
 )
 
 type RDXStack struct {
@@ -110,6 +113,7 @@ type RDXThread struct {
 	Sampled   uint64
 	Traps     uint32
 	Holds     uint32
+	Spent     uint64
 	StackTop  uint64
 	Group     uint32
 	TrapSlot  uint32
@@ -141,7 +145,9 @@ type RDXTrap struct {
 	Addr       uint64
 	DataSrc    uint64
 	Event      uint32
-	Pad        uint32
+	AgainTraps uint32
+	Again      uint64
+	Spent      uint64
 }
 
 type RDXTrapKind uint32
@@ -184,6 +190,7 @@ const (
 	RDXProgOnTrap2        = "on_trap2"
 	RDXProgOnTrap3        = "on_trap3"
 	RDXVarAccept          = "accept"
+	RDXVarAgainWithin     = "again_within"
 	RDXVarClockCounters   = "clock_counters"
 	RDXVarClockHybrid     = "clock_hybrid"
 	RDXVarHalfLine        = "half_line"
@@ -275,6 +282,7 @@ type RDXMapSpecs struct {
 // It can be passed ebpf.CollectionSpec.Assign.
 type RDXVariableSpecs struct {
 	Accept          *ebpf.VariableSpec `ebpf:"accept"`
+	AgainWithin     *ebpf.VariableSpec `ebpf:"again_within"`
 	ClockCounters   *ebpf.VariableSpec `ebpf:"clock_counters"`
 	ClockHybrid     *ebpf.VariableSpec `ebpf:"clock_hybrid"`
 	HalfLine        *ebpf.VariableSpec `ebpf:"half_line"`
@@ -335,6 +343,7 @@ func (m *RDXMaps) Close() error {
 // It can be passed to LoadRDXObjects or ebpf.CollectionSpec.LoadAndAssign.
 type RDXVariables struct {
 	Accept          *ebpf.Variable `ebpf:"accept"`
+	AgainWithin     *ebpf.Variable `ebpf:"again_within"`
 	ClockCounters   *ebpf.Variable `ebpf:"clock_counters"`
 	ClockHybrid     *ebpf.Variable `ebpf:"clock_hybrid"`
 	HalfLine        *ebpf.Variable `ebpf:"half_line"`

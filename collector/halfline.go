@@ -46,8 +46,8 @@ func (s *Session) chooseHalves() {
 }
 
 // watchHalf watches the half line with the sampled word for o: until one of its
-// words is touched, and then its pair until that is. Each word traps once, the
-// sampled one for the use, too.
+// words is touched, and then its pair until that is. Each word traps once, and
+// once more for a second look, the sampled one for the use, too.
 func (s *Session) watchHalf(t *thread, ahead *sampler.Ahead, o *observation) {
 	for _, part := range ahead.Half {
 		if part.Before > beforeMost {
@@ -56,7 +56,7 @@ func (s *Session) watchHalf(t *thread, ahead *sampler.Ahead, o *observation) {
 		}
 	}
 	s.retire(t, 0)
-	if failed := s.arm(t, 0, ahead.Word, sampler.SlotArmed, ahead.Before, 2+ahead.Before, (*sampler.Kernel).Arm); failed != "" {
+	if failed := s.arm(t, 0, ahead.Word, sampler.SlotArmed, ahead.Before, 2+ahead.Before+s.oneAgain(), (*sampler.Kernel).Arm); failed != "" {
 		s.loseObserved(o, failed)
 		return
 	}
@@ -65,7 +65,7 @@ func (s *Session) watchHalf(t *thread, ahead *sampler.Ahead, o *observation) {
 	t.enterEpoch(o)
 	t.slots[0].obs = o
 	for i, part := range ahead.Half[1:] {
-		if failed := s.arm(t, 1+i, part.Word, sampler.SlotUsed, part.Before, 1+part.Before, (*sampler.Kernel).Arm); failed != "" {
+		if failed := s.arm(t, 1+i, part.Word, sampler.SlotUsed, part.Before, 1+part.Before+s.oneAgain(), (*sampler.Kernel).Arm); failed != "" {
 			s.loseObserved(o, failed)
 			t.slots[0].helper = true // of nothing any more
 			s.retire(t, 0)

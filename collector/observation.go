@@ -89,6 +89,7 @@ type observation struct {
 	useClock uint64
 	lag      uint64 // of the clock at the use
 	traps    uint32
+	spent    uint64  // ns in traps' programs until the use
 	counted  int     // reuse time in accesses, if it was read ahead
 	passed   bool    // found no slot; counted is when it was left
 	after    int     // accesses read ahead without a reuse
@@ -101,6 +102,11 @@ type observation struct {
 	pair       model.Kind // how its pair of words ended
 	pairEnded  bool
 	pairNative float64
+
+	// What came after the reuse, if that was soon; and the reuse's access.
+	again     *secondLook
+	reuseBy   sampler.Accessing
+	reuseSlot uint32
 
 	// Where other threads are watched, too:
 	stack     model.StackKind
@@ -189,6 +195,7 @@ func (s *Session) pair(trap *sampler.Trap) {
 		o.useClock = trap.Clock
 		o.lag = trap.ClockLag
 		o.traps = trap.Traps
+		o.spent = trap.Spent
 		if trap.Stack != nil {
 			o.use = trap.Stack
 		}
@@ -212,25 +219,40 @@ func (s *Session) pair(trap *sampler.Trap) {
 	case trap.Kind == sampler.TrapReuse && o.state == used:
 		o.state = done
 		o.kind = model.Reuse
-		o.reuse = s.stacks.add(t, s.locate.Accessing(o.process.pid, trap.Ip), trap.Stack, 0)
+		o.reuseBy, o.reuseSlot = s.locate.Accessing(o.process.pid, trap.Ip), trap.Slot
+		o.reuse = s.stacks.add(t, o.reuseBy.PC, trap.Stack, 0)
 		s.measure(o, trap)
 		s.pairs++
 		if o.half && trap.Slot < 2 {
 			o.endPair(o.native)
 		}
-	case trap.Kind == sampler.TrapReuse && o.half && o.state == done && trap.Slot < 2 && !o.pairEnded && trap.ClockLag == o.lag:
-		native, _ := s.elapsed(trap.Clock-o.useClock, float64(trap.Traps-o.traps))
-		o.endPair(max(native, o.native))
+	case trap.Kind == sampler.TrapReuse && o.state == done && o.kind == model.Reuse:
+		if o.half && trap.Slot < 2 && !o.pairEnded && trap.ClockLag == o.lag {
+			native, _ := s.between(o, trap)
+			o.endPair(max(native, o.native))
+		}
+		if trap.Again > 0 {
+			s.lookAgain(o, t, trap)
+		}
 	case trap.Kind == sampler.TrapReuse && o.state == armed:
 		s.loseObserved(o, "record of the use dropped")
 	}
 }
 
+// between is the time from the use to a later trap.
+func (s *Session) between(o *observation, trap *sampler.Trap) (native float64, below bool) {
+	diff := trap.Clock - o.useClock
+	if s.clock.Counted == nil {
+		diff -= min(trap.Spent-o.spent, diff)
+	}
+	return s.elapsed(diff, float64(trap.Traps-o.traps))
+}
+
 // measure takes the profiler's own cost out of the time between two traps:
-// the constant of a pair, and as much again for each trap of another slot in
-// between.
+// the constant of a pair, as much again for each trap of another slot in
+// between, and what the programs of these took.
 func (s *Session) measure(o *observation, trap *sampler.Trap) {
-	o.native, o.below = s.elapsed(trap.Clock-o.useClock, float64(trap.Traps-o.traps))
+	o.native, o.below = s.between(o, trap)
 	o.wall, o.end = s.wallSince(trap), float64(trap.Time)
 	s.over(o.stack, o.wall)
 }

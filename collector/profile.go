@@ -41,6 +41,7 @@ func (s *Session) profile() (*model.Profile, error) {
 	byWall := s.accessesPerWall(sum)
 	lines := s.lineWeights()
 	for _, o := range s.seen {
+		s.settle(o)
 		if o.state != done {
 			continue // counted as lost where it was lost
 		}
@@ -135,6 +136,7 @@ func (s *Session) profile() (*model.Profile, error) {
 	if stats.Interrupts > 0 {
 		p.Comments = append(p.Comments, fmt.Sprintf("threads that block the hold signals were interrupted %v after the tick at the median, %v at p99: what they do so soon after a system call is not sampled", s.interrupts.quantile(.5), s.interrupts.quantile(.99)))
 	}
+	s.secondLookComments(p)
 	s.rateComment(p)
 	s.sharingComments(p, stats, count)
 	s.heapComments(p, sum.cpu, count)

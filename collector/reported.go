@@ -19,7 +19,7 @@ type reported struct {
 func (s *Session) report(t *thread, r *sampler.Trap) {
 	pc := r.Ip
 	if s.source.Reports() == sampler.AfterAccess {
-		pc = s.locate.Accessing(t.process.pid, pc)
+		pc = s.locate.Accessing(t.process.pid, pc).PC
 	}
 	data := memrecord.DataSrc(r.DataSrc)
 	use := s.locate.Reported(t.process.pid, pc, r.Addr, data.Store && !data.Load)
@@ -41,7 +41,7 @@ func (s *Session) report(t *thread, r *sampler.Trap) {
 		// CPU time is the watchpoint's own, and begins when it is armed.
 		r.Clock, r.ClockLag = 0, 0
 	}
-	o.useClock, o.lag, o.traps = r.Clock, r.ClockLag, r.Traps
+	o.useClock, o.lag, o.traps, o.spent = r.Clock, r.ClockLag, r.Traps, r.Spent
 	word := use.Word(s.rand.IntN(use.Words()))
 	o.addr, o.word = max(r.Addr, word), word
 	t.reported = &reported{o, word, int(r.Event)}

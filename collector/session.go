@@ -68,12 +68,14 @@ type Config struct {
 	armLine armLine
 }
 
-// AutoBurst reads ahead somewhat further than the clock resolves: CPU time a
-// tenth of a microsecond or more, a counter some tens of accesses. Each access
-// read ahead lengthens a hold by some tenths of a microsecond.
+// AutoBurst reads ahead further than the clock resolves. A counter resolves some
+// tens of accesses. CPU time resolves half a microsecond of a tight loop, but not
+// of other code: a trap leaves caches and branch history cold, and what would
+// take a tenth of a microsecond takes several. Each access read ahead lengthens
+// a hold by some tenths of a microsecond, pages and all.
 const (
 	AutoBurst    = -1
-	timedBurst   = 255 // one less than an edge of all bins
+	timedBurst   = 2047 // one less than an edge of all bins
 	countedBurst = 63
 )
 
@@ -203,6 +205,7 @@ type Session struct {
 	otherFailed error          // the last failure to watch another thread
 	took        [3]*model.Hist // by stack, wall time from use to end in ns
 	pruned      int
+	second      secondLooks
 	held        durations
 	interrupts  durations // from ticks to the interrupts that hold
 	onRequest   func()    // ends it
@@ -310,6 +313,9 @@ func (s *Session) begin() error {
 	}
 	if err == nil {
 		err = s.chooseHolds()
+	}
+	if err == nil && s.looksAgain() {
+		err = s.kernel.SetAgain(againWithin)
 	}
 	if err != nil {
 		return err

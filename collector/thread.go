@@ -263,7 +263,7 @@ func (t *thread) release() {
 		return
 	}
 	slot := &shared.Slots[shared.HoldSlot]
-	if slot.State == sampler.SlotFree || slot.State == sampler.SlotDone {
+	if slot.State == sampler.SlotFree || slot.State == sampler.SlotDone || slot.State == sampler.SlotAgain {
 		slot.N = 0
 		// In a group the slot may be another thread's, who has kept it.
 		if g := t.process.group; g != nil && g.slots[shared.HoldSlot].owner == nil {
@@ -398,6 +398,9 @@ func (s *Session) sample(t *thread) {
 // lie within some hundred accesses.
 const usesPerHold = 8
 
+// skipMost bounds how far on from the tick the accesses of a hold lie.
+const skipMost = 255
+
 // perHoldWanted is how many accesses a hold should give.
 func (s *Session) perHoldWanted() int {
 	if s.readsLosers() {
@@ -415,7 +418,7 @@ func (s *Session) skips() []int {
 	}
 	for i := range s.skip {
 		if s.burst > 0 {
-			s.skip[i] = s.rand.IntN(s.burst)
+			s.skip[i] = s.rand.IntN(min(s.burst, skipMost))
 		}
 	}
 	return s.skip
@@ -524,6 +527,7 @@ func (s *Session) arm(t *thread, slot int, word uint64, state sampler.SlotState,
 	shared.Skip = uint32(skip)
 	shared.Stacks = 0
 	shared.Blind = 0
+	shared.AgainClock = 0
 	shared.State = state
 	t.slots[slot] = watch{point: point, seq: shared.Seq}
 	return ""
@@ -541,7 +545,7 @@ func (s *Session) retire(t *thread, slot int) {
 	}
 	shared := &t.shared.Slots[slot]
 	var now reading
-	if shared.State == sampler.SlotUsed || shared.State == sampler.SlotArmed {
+	if shared.State == sampler.SlotUsed || shared.State == sampler.SlotArmed || shared.AgainClock != 0 {
 		now = s.read(t, w)
 	}
 	if err := w.point.Close(); err != nil {
@@ -558,6 +562,9 @@ func (s *Session) retire(t *thread, slot int) {
 	case w.helper:
 	case w.obs.half && w.obs.state == done:
 		s.censorPair(w.obs, now.since)
+		if age, ok := now.since(shared.AgainClock, w.obs.lag); ok {
+			s.endAgain(w.obs, age)
+		}
 	case shared.State == sampler.SlotUsed && w.obs.state == used:
 		if age, ok := now.since(shared.UseClock, w.obs.lag); !ok {
 			s.loseObserved(w.obs, "watchpoint clock not readable")

@@ -14,6 +14,9 @@ import (
 const (
 	firstInstructions = 4096
 	perAccess         = 64
+	// aheadInstructions bounds how long a hold takes where accesses are few and far
+	// between: some hundred microseconds, read and replayed.
+	aheadInstructions = 16384
 )
 
 // Locator reads ahead of a held thread by interpreting from where it stands;
@@ -87,7 +90,7 @@ func (l *Locator) Ahead(pid, tid int, skips []int, burst, block int, pick func(n
 		cause = ending(end)
 		l.log.match(l.uses, burst)
 	} else {
-		cause = l.follow(burst)
+		cause = l.follow(burst, end.Instructions)
 	}
 
 	open := l.chooseOpen(pick)
@@ -147,15 +150,19 @@ func (l *Locator) chooseOpen(pick func(n int) int) (open int) {
 }
 
 // follow reads on until all uses have their reuses, or burst accesses behind
-// them, and says why it ended.
-func (l *Locator) follow(burst int) string {
+// them, and says why it ended. So many instructions are done already.
+func (l *Locator) follow(burst, done int) string {
 	for {
 		l.log.match(l.uses, burst)
 		n := len(l.log.all)
 		if !slices.ContainsFunc(l.uses, func(u use) bool { return u.reuse < 0 && n-1-u.at < burst }) {
 			return interp.AccessesDone.String()
 		}
+		if done >= aheadInstructions {
+			return interp.InstructionLimit.String()
+		}
 		end := l.machine.Run(interp.Limit{Accesses: 1, Instructions: perAccess})
+		done += end.Instructions
 		if len(l.machine.Accesses()) == 0 {
 			return ending(end)
 		}

@@ -58,6 +58,7 @@ const (
 	SlotArmed = bpf.RDXSlotStateSLOT_ARMED // waits for the use
 	SlotUsed  = bpf.RDXSlotStateSLOT_USED  // waits for the reuse
 	SlotDone  = bpf.RDXSlotStateSLOT_DONE  // has seen both
+	SlotAgain = bpf.RDXSlotStateSLOT_AGAIN // has seen both, and waits for the next reuse
 
 	TrapUse   = bpf.RDXTrapKindTRAP_USE
 	TrapReuse = bpf.RDXTrapKindTRAP_REUSE
@@ -179,6 +180,12 @@ func (k *Kernel) HoldByInterrupt() error { return k.obj.Interrupts.Set(uint32(1)
 // SetHalfLines makes all slots of a thread serve one sample each: see half_line
 // in the programs.
 func (k *Kernel) SetHalfLines() error { return k.obj.HalfLine.Set(uint32(1)) }
+
+// SetAgain has a reuse that comes sooner after its use than that followed by a
+// watch for the next one: Trap.Again.
+func (k *Kernel) SetAgain(within time.Duration) error {
+	return k.obj.AgainWithin.Set(uint64(within))
+}
 
 // SetHoldLimit sets the most holds a second, over all threads.
 func (k *Kernel) SetHoldLimit(perSecond uint32) error {

@@ -64,6 +64,12 @@ type Ahead struct {
 	End string
 }
 
+// Accessing is the instruction that made an access.
+type Accessing struct {
+	PC    uint64
+	Store bool
+}
+
 // Followed is a sampled access and what comes after it.
 type Followed struct {
 	// Use is the access, and Word one of the words it overlaps.

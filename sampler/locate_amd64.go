@@ -18,7 +18,7 @@ func newMachine() *machine { return interp.New() }
 type cpu struct {
 	layout    interp.XSAVELayout
 	xsave     []byte
-	accessing map[codeAddress]uint64
+	accessing map[codeAddress]Accessing
 }
 
 type codeAddress struct {
@@ -30,7 +30,7 @@ func newCPU() cpu {
 	return cpu{
 		layout:    interp.ReadXSAVELayout(),
 		xsave:     make([]byte, 16384), // AMX tile data included
-		accessing: make(map[codeAddress]uint64),
+		accessing: make(map[codeAddress]Accessing),
 	}
 }
 
@@ -111,18 +111,20 @@ func (l *Locator) Reported(pid int, pc, addr uint64, store bool) Located {
 // Accessing is an address inside the instruction that made the access after
 // which the trap reported ip: the one that ends there. Where no accessing
 // instruction ends (a call or return led there), it is ip.
-func (l *Locator) Accessing(pid int, ip uint64) uint64 {
+//
+// It stores if that is all it does: of one that loads, too, the load comes first.
+func (l *Locator) Accessing(pid int, ip uint64) Accessing {
 	key := codeAddress{pid, ip}
-	if pc, ok := l.accessing[key]; ok {
-		return pc
+	if a, ok := l.accessing[key]; ok {
+		return a
 	}
 	l.memory.pid = pid
-	pc := l.memory.before(ip)
+	a := l.memory.before(ip)
 	if len(l.accessing) > maxAccessing {
 		clear(l.accessing)
 	}
-	l.accessing[key] = pc
-	return pc
+	l.accessing[key] = a
+	return a
 }
 
 const maxAccessing = 1 << 16
@@ -146,15 +148,15 @@ func (m *targetMemory) code(ip uint64) ([]byte, error) {
 	return nil, err
 }
 
-func (m *targetMemory) before(ip uint64) uint64 {
+func (m *targetMemory) before(ip uint64) Accessing {
 	b := m.buf[:]
 	if n, err := m.read(ip-maxInst, b); err != nil || n < maxInst {
-		return ip
+		return Accessing{PC: ip}
 	}
 	for n := 1; n <= maxInst; n++ {
 		if in, err := operand.DecodeX86(b[maxInst-n:]); err == nil && int(in.Len) == n && in.Touches() {
-			return ip - uint64(n)
+			return Accessing{ip - uint64(n), in.Stores() && !in.Loads()}
 		}
 	}
-	return ip
+	return Accessing{PC: ip}
 }

@@ -146,7 +146,15 @@ func (l *Locator) Reported(pid int, pc, addr uint64, store bool) Located {
 }
 
 // Accessing is ip: here a trap reports the accessing instruction itself.
-func (l *Locator) Accessing(_ int, ip uint64) uint64 { return ip }
+func (l *Locator) Accessing(pid int, ip uint64) Accessing {
+	l.memory.pid = pid
+	a := Accessing{PC: ip}
+	if code, err := l.memory.code(ip); err == nil {
+		in, err := operand.DecodeARM64(code)
+		a.Store = err == nil && in.Stores() && !in.Loads()
+	}
+	return a
+}
 
 // maxInst is the length of an instruction.
 const maxInst = 4

@@ -85,14 +85,15 @@ func main() {
 	rdx := flag.String("rdx", "./rdx", "rdx to test")
 	seconds := flag.Float64("seconds", 30, "CPU time of each pattern; slow and random ones take a multiple")
 	extra := flag.String("flags", "", "more flags for rdx attach, separated by spaces")
+	only := flag.String("only", "", "only patterns that begin so, as in \"cyclic 10000\"")
 	flag.Parse()
-	if err := run(*rdx, *seconds, strings.Fields(*extra)); err != nil {
+	if err := run(*rdx, *seconds, strings.Fields(*extra), *only); err != nil {
 		fmt.Fprintln(os.Stderr, "patterns:", err)
 		os.Exit(1)
 	}
 }
 
-func run(rdx string, seconds float64, extra []string) error {
+func run(rdx string, seconds float64, extra []string, only string) error {
 	dir, err := os.MkdirTemp("", "patterns")
 	if err != nil {
 		return err
@@ -109,6 +110,9 @@ func run(rdx string, seconds float64, extra []string) error {
 		{"twolevel", 1e6, 2, twolevel},
 		{"stream", 4e9, 1, stream},
 	} {
+		if !strings.HasPrefix(fmt.Sprintf("%s %d", p.kind, p.n), only) {
+			continue
+		}
 		if err := one(p, rdx, bin, dir, seconds, extra); err != nil {
 			return fmt.Errorf("%s %d: %w", p.kind, p.n, err)
 		}
