@@ -33,11 +33,12 @@ type thread struct {
 	counter *sampler.Counter // nil if the clock is CPU time
 	slots   [sampler.NumSlots]watch
 
-	read  uint64 // of shared.Sampled: already in cpu
-	ticks uint64 // of shared.Ticks: likewise
-	cpu   uint64 // sampled so far, in the source's unit: CPU time or accesses
-	first uint64 // what the first tick is to count for in cpu, 0 when it has come
-	epoch *epoch
+	read   uint64 // of shared.Sampled: already in cpu
+	ticks  uint64 // of shared.Ticks: likewise
+	cpu    uint64 // sampled so far, in the source's unit: CPU time or accesses
+	first  uint64 // what the first tick is to count for in cpu, 0 when it has come
+	passed uint64 // of the gap after the first tick, when it was set
+	epoch  *epoch
 	// waited is how long it had waited to run when waiting was set.
 	waited  time.Duration
 	waiting bool
@@ -598,6 +599,8 @@ func (t *thread) account() {
 		d = ticks * t.ticker.Gap(0)
 		if t.first > 0 && ticks > 0 {
 			d, t.first = t.first, 0
+		} else if ticks > 0 {
+			d, t.passed = d+t.passed, 0
 		}
 	}
 	t.cpu += d
@@ -649,7 +652,8 @@ func (t *thread) endFirst(s *Session, ticked time.Duration) {
 	t.account()
 	t.first = 0 // also if the tick did not count
 	gap := s.drawGap()
-	gap -= min(uint64(max(sampler.Monotonic()-ticked, 0)), gap/2)
+	t.passed = min(uint64(max(sampler.Monotonic()-ticked, 0)), gap/2)
+	gap -= t.passed
 	if t.ticker.Len() == 0 {
 		return // the source was replaced
 	}
