@@ -20,6 +20,7 @@ type budget struct {
 	// geometric.
 	counters bool
 
+	cold   float64 // share of a hold's time that goes in cold caches after it
 	holdNS float64 // one hold and its traps
 
 	lastCPU  uint64
@@ -34,6 +35,15 @@ const (
 	// Ticks for every sample: the more, the nearer the gaps between samples
 	// are to geometric ones.
 	timerTicks, counterTicks = 4, 1.5
+	// coldShare is what the program loses after a hold, in caches and branch history
+	// that are cold, as a share of the hold. It is the one cost that is assumed: on a
+	// virtual machine without a PMU gzip's work per second of CPU time fell by about as
+	// much as the time it was held, at budgets of 0.5 to 3 %. Where there is a PMU a
+	// hold is much shorter, and nothing of the kind was found.
+	coldShare = 1
+	// judged is how many holds the budget is to pay for between two looks at what was
+	// spent: of fewer, chance would steer it.
+	judged = 4
 	// memoryShare of the micro-operations that IBS picks access memory.
 	memoryShare = 0.16
 	// firstHoldNS is assumed of a hold until holds have been measured.
@@ -51,10 +61,11 @@ func (b *budget) gap() time.Duration {
 }
 
 func newBudget(target float64, c sampler.TwoTrap, unit string) budget {
-	b := budget{target: target, trapNS: c.Cost, holdNS: firstHoldNS + 2*c.Cost, tickNS: timerTickNS, ticks: timerTicks}
+	b := budget{target: target, trapNS: c.Cost, cold: coldShare, tickNS: timerTickNS, ticks: timerTicks}
 	if unit != sampler.Nanoseconds {
-		b.counters, b.tickNS, b.ticks = true, counterTickNS, counterTicks
+		b.counters, b.tickNS, b.ticks, b.cold = true, counterTickNS, counterTicks, 0
 	}
+	b.holdNS = (1+b.cold)*firstHoldNS + 2*c.Cost
 	if unit == sampler.Operations {
 		b.ticks /= memoryShare
 	}
@@ -62,20 +73,26 @@ func newBudget(target float64, c sampler.TwoTrap, unit string) budget {
 	return b
 }
 
+// trapped is what so many traps cost, whose programs took that long beyond the
+// simplest one's time.
+func (b *budget) trapped(traps, spent uint64) time.Duration {
+	return time.Duration(b.trapNS*float64(traps)) + time.Duration(spent)
+}
+
 // update takes the state of the session so far and says whether accept has
 // changed. Cost is what the target's threads lose: the time they are held and
-// wait to run again, the traps (two a hold, and those of other threads) and the ticks.
-func (b *budget) update(cpu uint64, stats sampler.Stats, held time.Duration) bool {
-	traps := b.trapNS * float64(2*stats.Holds+stats.OtherTraps+stats.OtherProcess)
-	cost := float64(held) + traps + b.tickNS*float64(stats.Ticks+stats.FirstAgain)
+// wait to run again, what they lose in cold caches after that, the traps and the ticks.
+func (b *budget) update(cpu uint64, stats sampler.Stats, held, trapped time.Duration) bool {
+	ofHolds := (1+b.cold)*float64(held) + float64(trapped)
+	cost := ofHolds + b.tickNS*float64(stats.Ticks+stats.FirstAgain)
 	if stats.Holds > 0 {
-		b.holdNS = (float64(held) + traps) / float64(stats.Holds)
+		b.holdNS = ofHolds / float64(stats.Holds)
 	}
 	if cpu > 0 {
 		b.spent = cost / float64(cpu)
 	}
 	// Wait for enough CPU time to judge by.
-	if cpu-b.lastCPU < uint64(200*time.Millisecond) {
+	if cpu-b.lastCPU < uint64(max(float64(200*time.Millisecond), judged*b.holdNS/b.target)) {
 		return false
 	}
 	recent := (cost - b.lastCost) / float64(cpu-b.lastCPU)

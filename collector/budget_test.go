@@ -1,7 +1,6 @@
 package collector
 
 import (
-	"math"
 	"testing"
 	"time"
 
@@ -16,14 +15,17 @@ func TestBudgetConverges(t *testing.T) {
 			var cpu uint64
 			var stats sampler.Stats
 			var held time.Duration
+			var due float64
 			for range 600 { // a minute
 				cpu += uint64(100 * time.Millisecond)
 				ticks := float64(100*time.Millisecond) / float64(defaultGap)
 				stats.Ticks += uint64(ticks)
-				n := uint64(math.Round(ticks * b.accept))
+				due += ticks * b.accept // holds of 1 ms are fewer than one in 100 ms
+				n := uint64(due)
+				due -= float64(n)
 				stats.Holds += n
 				held += time.Duration(n) * holdCost
-				b.update(cpu, stats, held)
+				b.update(cpu, stats, held, b.trapped(2*stats.Holds, 0))
 			}
 			if b.accept == maxAccept {
 				continue // the ticks are too few to spend it all

@@ -67,6 +67,8 @@ type totals struct {
 	counted float64 // likewise: by the source's own count, 0 if it has none
 	cut     float64 // likewise: counted at most in periods that made no tick
 	clock   float64 // in the clock's unit
+	traps   uint64  // of watchpoints
+	spent   uint64  // ns in their programs
 	shared  uint64  // ns in which the source's counter was not counting
 	blind   int     // threads of which it can't be told whether their source was throttled
 	// throttles is how often the kernel stopped an event of the source, and stopped
@@ -89,6 +91,8 @@ func (s *Session) total(details bool) totals {
 func (s *Session) addTotals(t *thread, sum *totals, details bool) {
 	t.account()
 	sum.ticked += float64(t.cpu)
+	sum.traps += uint64(t.shared.Traps)
+	sum.spent += t.shared.Spent
 	if t.ticker == nil || s.source.Unit() == sampler.Nanoseconds {
 		sum.cpu += t.cpu
 	} else if counted, ran, lag, err := t.ticker.Count(); err != nil {

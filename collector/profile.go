@@ -131,7 +131,7 @@ func (s *Session) profile() (*model.Profile, error) {
 		fmt.Sprintf("a tick costs %.1f µs, to run again after a hold %v", s.budget.tickNS/1000, s.resumes.quantile(.25)),
 		fmt.Sprintf("two traps with nothing between: p10 %.0f, p50 %.0f, p90 %.0f %s; the constant is subtracted", s.calibration.P10, s.calibration.P50, s.calibration.P90, s.clock.Unit),
 		fmt.Sprintf("attached to %d threads in %v, detached in %v", s.attached, s.attachTime.Round(time.Microsecond), s.detachTime.Round(time.Microsecond)),
-		fmt.Sprintf("overhead by the profiler's own account: %.2f%% of the sampled CPU time", 100*s.budget.spent),
+		fmt.Sprintf("overhead by the profiler's own account: %.2f%% of the sampled CPU time; cold caches are taken to cost %.0f%% of the holds", 100*s.budget.spent, 100*s.budget.cold),
 	)
 	if stats.Interrupts > 0 {
 		p.Comments = append(p.Comments, fmt.Sprintf("threads that block the hold signals were interrupted %v after the tick at the median, %v at p99: what they do so soon after a system call is not sampled", s.interrupts.quantile(.5), s.interrupts.quantile(.99)))

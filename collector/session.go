@@ -500,7 +500,7 @@ func (s *Session) tick() Progress {
 	}
 	sum := s.total(false)
 	s.watch(sum, stats)
-	if s.budget.update(sum.cpu, stats, s.held.sum+s.resumed()) {
+	if s.budget.update(sum.cpu, stats, s.held.sum+s.resumed(), s.budget.trapped(sum.traps+stats.OtherProcess, sum.spent)) {
 		if err := s.kernel.SetAccept(s.budget.accept); err != nil {
 			s.fail(err)
 		}
