@@ -45,7 +45,7 @@ func (h *clockHealth) dead(now clockHealth) bool {
 
 const (
 	// The source is judged so often, if the target has done enough by then.
-	healthInterval = 400 * time.Millisecond
+	healthInterval = 300 * time.Millisecond
 	healthUser     = 200 * time.Millisecond
 	// A source that leaves more than this share of what it counts without ticks
 	// is dead.
