@@ -18,8 +18,12 @@ func againAt(clock uint64, traps uint32, slot uint32, again uint64) *sampler.Tra
 
 func TestSecondLookTaken(t *testing.T) {
 	s, o := newPairing()
+	o.addr = 0x7008
 	s.pair(trapAt(use, 1000, 10, 0x1004))
 	s.pair(trapAt(reuse, 54_000, 11, 0x2004))
+	if r := s.stacks.waiting[o.reuse]; r.addr != o.addr {
+		t.Errorf("the reuse's stack is not searched for the datum, but for %#x", r.addr)
+	}
 	s.pair(againAt(90_000, 12, 0, 23_000))
 	if o.native != 50_000 || s.pairs != 1 {
 		t.Fatalf("before it is settled: %v ns, %d pairs", o.native, s.pairs)

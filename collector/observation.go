@@ -220,7 +220,8 @@ func (s *Session) pair(trap *sampler.Trap) {
 		o.state = done
 		o.kind = model.Reuse
 		o.reuseBy, o.reuseSlot = s.locate.Accessing(o.process.pid, trap.Ip), trap.Slot
-		o.reuse = s.stacks.add(t, o.reuseBy.PC, trap.Stack, 0)
+		// The reuse may turn out to be the use, see settle: then its stack tells where the datum lies.
+		o.reuse = s.stacks.add(t, o.reuseBy.PC, trap.Stack, o.addr)
 		s.measure(o, trap)
 		s.pairs++
 		if o.half && trap.Slot < 2 {
