@@ -23,9 +23,7 @@ type Machine struct {
 	src    Vec // operand loaded from memory
 
 	Pages
-	code   map[uint64]*codePage
-	cur    *codePage
-	burst  uint64
+	code   CodeCache[inst]
 	single inst
 	window [16]byte
 
@@ -37,8 +35,8 @@ type Machine struct {
 
 // New returns a machine to be given a thread by Start.
 func New() *Machine {
-	m := &Machine{code: make(map[uint64]*codePage)}
-	m.Pages = NewPages(m.codeWritten)
+	m := &Machine{code: NewCodeCache[inst]()}
+	m.Pages = NewPages(m.code.Written)
 	return m
 }
 
@@ -47,8 +45,7 @@ func New() *Machine {
 func (m *Machine) Start(regs *Regs, mem Memory) {
 	m.setRegs(regs)
 	m.Reset(mem)
-	m.burst++
-	m.cur = nil
+	m.code.Start()
 }
 
 // Rewind takes the burst back to its start, whose registers regs are: memory is
@@ -56,7 +53,7 @@ func (m *Machine) Start(regs *Regs, mem Memory) {
 func (m *Machine) Rewind(regs *Regs) {
 	m.setRegs(regs)
 	m.Undo()
-	m.cur = nil
+	m.code.Undone()
 }
 
 func (m *Machine) setRegs(regs *Regs) {

@@ -27,10 +27,8 @@ type Machine struct {
 	exLost bool // the sticky flags in FPSR are no longer exact
 	loader func(*Vector) error
 
-	mem   interp.Pages
-	code  map[uint64]*codePage
-	cur   *codePage
-	burst uint64
+	mem  interp.Pages
+	code interp.CodeCache[inst]
 
 	acc      []interp.Access
 	accStart int // accesses of completed instructions
@@ -40,8 +38,8 @@ type Machine struct {
 
 // New returns a machine to be given a thread by Start.
 func New() *Machine {
-	m := &Machine{code: make(map[uint64]*codePage)}
-	m.mem = interp.NewPages(m.codeWritten)
+	m := &Machine{code: interp.NewCodeCache[inst]()}
+	m.mem = interp.NewPages(m.code.Written)
 	return m
 }
 
@@ -50,8 +48,7 @@ func New() *Machine {
 func (m *Machine) Start(regs *Regs, mem interp.Memory) {
 	m.setRegs(regs)
 	m.mem.Reset(mem)
-	m.burst++
-	m.cur = nil
+	m.code.Start()
 }
 
 // Rewind takes the burst back to its start, whose registers regs are: memory is
@@ -59,7 +56,7 @@ func (m *Machine) Start(regs *Regs, mem interp.Memory) {
 func (m *Machine) Rewind(regs *Regs) {
 	m.setRegs(regs)
 	m.mem.Undo()
-	m.cur = nil
+	m.code.Undone()
 }
 
 func (m *Machine) setRegs(regs *Regs) {

@@ -65,6 +65,22 @@ func (in *inst) structures(w word32) handler {
 	return storeStructures
 }
 
+// readStructure is the one access of a load of structures, to b.
+func (m *Machine) readStructure(in *inst, b []byte) {
+	addr := canonical(m.r[in.rn&63])
+	m.log(addr, len(b), false)
+	m.mem.Read(addr, b)
+	m.structureBack(in)
+}
+
+// writeStructure is the one access of a store of structures, of b.
+func (m *Machine) writeStructure(in *inst, b []byte) {
+	addr := canonical(m.r[in.rn&63])
+	m.log(addr, len(b), true)
+	m.mem.Write(addr, b)
+	m.structureBack(in)
+}
+
 // structureBack adds a register or the bytes of the access to the base.
 func (m *Machine) structureBack(in *inst) {
 	if in.mode == modePost {
@@ -90,11 +106,8 @@ func (in *inst) eachLane(f func(register, lane, at int)) {
 }
 
 func loadStructures(m *Machine, in *inst) {
-	addr := canonical(m.r[in.rn&63])
-	m.log(addr, int(in.mask), false)
 	var b [72]byte
-	m.mem.Read(addr, b[:in.mask])
-	m.structureBack(in)
+	m.readStructure(in, b[:in.mask])
 	for i := range int(in.count) {
 		m.vec.V[(int(in.rd)+i)&31] = Vec{}
 	}
@@ -118,44 +131,32 @@ func loadStructures(m *Machine, in *inst) {
 }
 
 func storeStructures(m *Machine, in *inst) {
-	addr := canonical(m.r[in.rn&63])
-	m.log(addr, int(in.mask), true)
 	var b [72]byte
 	in.eachLane(func(register, lane, at int) {
 		binary.LittleEndian.PutUint64(b[at:], m.vec.V[register].get(lane, in.size))
 	})
-	m.mem.Write(addr, b[:in.mask])
-	m.structureBack(in)
+	m.writeStructure(in, b[:in.mask])
 }
 
 func loadLanes(m *Machine, in *inst) {
-	addr := canonical(m.r[in.rn&63])
-	m.log(addr, int(in.mask), false)
 	var b [40]byte
-	m.mem.Read(addr, b[:in.mask])
-	m.structureBack(in)
+	m.readStructure(in, b[:in.mask])
 	for i := range int(in.count) {
 		m.vec.V[(int(in.rd)+i)&31].set(int(in.shift), in.size, binary.LittleEndian.Uint64(b[i<<in.size:]))
 	}
 }
 
 func storeLanes(m *Machine, in *inst) {
-	addr := canonical(m.r[in.rn&63])
-	m.log(addr, int(in.mask), true)
 	var b [40]byte
 	for i := range int(in.count) {
 		binary.LittleEndian.PutUint64(b[i<<in.size:], m.vec.V[(int(in.rd)+i)&31].get(int(in.shift), in.size))
 	}
-	m.mem.Write(addr, b[:in.mask])
-	m.structureBack(in)
+	m.writeStructure(in, b[:in.mask])
 }
 
 func loadReplicate(m *Machine, in *inst) {
-	addr := canonical(m.r[in.rn&63])
-	m.log(addr, int(in.mask), false)
 	var b [40]byte
-	m.mem.Read(addr, b[:in.mask])
-	m.structureBack(in)
+	m.readStructure(in, b[:in.mask])
 	for i := range int(in.count) {
 		m.vec.V[(int(in.rd)+i)&31] = replicate(binary.LittleEndian.Uint64(b[i<<in.size:]), in.size, in.q)
 	}
