@@ -30,12 +30,12 @@ func (b *batcher) late(bool) {}
 
 func (b *batcher) enter(d *decoder, w []uint64, i int) (int, error) {
 	for i < len(w) {
-		g, next := d.at(w, i)
+		g, next, err := d.whole(w, i)
+		if err != nil {
+			return 0, err
+		}
 		if g == nil {
 			break
-		}
-		if int(w[i]>>32) != g.words || next > len(w) {
-			return 0, errEntry(w, i, g.words)
 		}
 		b.n += g.expand(b.buf[b.n:], w[i:next], d.reached(g, w, next), d.thread)
 		if b.n >= batchLen {

@@ -235,6 +235,15 @@ func (d *decoder) at(w []uint64, i int) (g *segment, next int) {
 	return g, i
 }
 
+// whole is at for who reads the entry: its length is checked.
+func (d *decoder) whole(w []uint64, i int) (g *segment, next int, err error) {
+	g, next = d.at(w, i)
+	if g != nil && (int(w[i]>>32) != g.words || next > len(w)) {
+		return nil, 0, errEntry(w, i, g.words)
+	}
+	return g, next, nil
+}
+
 // reached is how many sites of the entry that ends before word i were: all,
 // unless it stopped at a fault.
 func (d *decoder) reached(g *segment, w []uint64, i int) int {

@@ -117,12 +117,12 @@ func (g *segment) prepare(gran model.Granularity) {
 
 func (t *toucher) enter(d *decoder, w []uint64, i int) (int, error) {
 	for i < len(w) {
-		g, next := d.at(w, i)
+		g, next, err := d.whole(w, i)
+		if err != nil {
+			return 0, err
+		}
 		if g == nil {
 			break
-		}
-		if int(w[i]>>32) != g.words || next > len(w) {
-			return 0, errEntry(w, i, g.words)
 		}
 		if g.touches == nil {
 			g.prepare(t.gran)
