@@ -18,7 +18,7 @@ func againAt(clock uint64, traps uint32, slot uint32, again uint64) *sampler.Tra
 
 func TestSecondLookTaken(t *testing.T) {
 	s, o := newPairing()
-	o.addr = 0x7008
+	o.addr, o.after, o.distinct = 0x7008, 2047, 90
 	s.pair(trapAt(use, 1000, 10, 0x1004))
 	s.pair(trapAt(reuse, 54_000, 11, 0x2004))
 	if r := s.stacks.waiting[o.reuse]; r.addr != o.addr {
@@ -32,6 +32,9 @@ func TestSecondLookTaken(t *testing.T) {
 	s.settle(o)
 	if o.native != 20_000 || o.pc != 0x2004 || o.useStack != firstReuse || o.reuse == firstReuse || o.reuse == firstUse {
 		t.Errorf("%v ns from %#x, stacks %d to %d, were %d to %d", o.native, o.pc, o.useStack, o.reuse, firstUse, firstReuse)
+	}
+	if o.distinct != 0 {
+		t.Errorf("%d different data are said to lie behind a use that was not read ahead of", o.distinct)
 	}
 	if s.second.taken != 1 || s.second.outside != 0 {
 		t.Errorf("%+v", s.second)

@@ -41,10 +41,10 @@ func (s *Session) profile() (*model.Profile, error) {
 	byWall := s.accessesPerWall(sum)
 	lines := s.lineWeights()
 	for _, o := range s.seen {
-		s.settle(o)
 		if o.state != done {
 			continue // counted as lost where it was lost
 		}
+		s.settle(o)
 		weight := o.epoch.perObservation() * float64(o.times())
 		if n := watched[o.epoch]; o.passed && n > 0 {
 			passed++
