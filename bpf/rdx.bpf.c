@@ -778,8 +778,10 @@ static __always_inline int trap(struct bpf_perf_event_data *ctx, __u32 s)
 	switch (slot->state) {
 	case SLOT_ARMED:
 		r = reserve(ctx, t, index, s, TRAP_USE, began, t, index);
-		spend(t, began);
+		// Whether there is a record is asked once: verifiers up to Linux
+		// 6.1 take it for possibly null again when asked a second time.
 		if (r) {
+			spend(t, began);
 			r->spent = t->spent;
 			clock = read_clock(ctx, index);
 			slot->use_clock = clock.value;
