@@ -28,7 +28,7 @@ func needRoot(t *testing.T) {
 func compilePattern(t *testing.T) string {
 	t.Helper()
 	bin := filepath.Join(t.TempDir(), "pattern")
-	if out, err := exec.Command("gcc", "-O2", "-fno-omit-frame-pointer", "-o", bin, "../bench/patterns/pattern.c").CombinedOutput(); err != nil {
+	if out, err := exec.Command("gcc", "-O2", "-fno-omit-frame-pointer", "-o", bin, "../bench/patterns/pattern.c", "-lm").CombinedOutput(); err != nil {
 		t.Fatalf("compile pattern.c: %v: %s", err, out)
 	}
 	return bin

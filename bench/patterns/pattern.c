@@ -2,8 +2,9 @@
 
 // pattern KIND N SECONDS walks memory in a way whose reuse times are known,
 // for about SECONDS. It prints "ready" when it has set up its memory, and at the
-// end on one line what it measured of itself: nanoseconds of CPU time an access
-// (per phase, for two-level).
+// end on one line what it measured of itself: nanoseconds of CPU time an access,
+// and how long its laps took (its stretches of 10^6 accesses, for random; per
+// level, for two-level), as NAME=NS:ACCESSES:COUNT in bins of an eighth of an octave.
 //
 //   cyclic    N words, each touched once a lap, in a shuffled order
 //   spaced    like cyclic, with some tens of nanoseconds of divisions after each
@@ -13,6 +14,7 @@
 //   twolevel  10^4 words of a hot array, then 10^4 of a cyclic array of N, and so on
 //   stream    every word once: N words of a small file mapped over and over
 #define _GNU_SOURCE
+#include <math.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -21,7 +23,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { HOT = 10000 };
+enum { HOT = 10000, STRETCH = 1000000 };
 
 static double cpu(void)
 {
@@ -113,6 +115,27 @@ static double ready(void)
 	return cpu();
 }
 
+enum { BINS = 512 }; // eighths of an octave, from a nanosecond on
+
+struct laps {
+	double ns[BINS];
+	uint64_t count[BINS];
+};
+
+static void lap(struct laps *l, double ns)
+{
+	int i = ns > 1 ? log2(ns) * 8 : 0;
+	l->ns[i] += ns;
+	l->count[i]++;
+}
+
+static void print(const char *name, const struct laps *l, uint64_t accesses)
+{
+	for (int i = 0; i < BINS; i++)
+		if (l->count[i])
+			printf(" %s=%.0f:%llu:%llu", name, l->ns[i] / l->count[i], (unsigned long long)accesses, (unsigned long long)l->count[i]);
+}
+
 int main(int argc, char **argv)
 {
 	if (argc != 4) {
@@ -121,45 +144,64 @@ int main(int argc, char **argv)
 	}
 	const char *kind = argv[1];
 	size_t n = strtoull(argv[2], 0, 0);
-	double seconds = atof(argv[3]), start, now;
-	uint64_t accesses = 0, sink = 0;
+	double seconds = atof(argv[3]), start, now, last;
+	uint64_t accesses = 0, sink = 0, lap_accesses = n;
+	static struct laps laps, far;
 
 	if (!strcmp(kind, "cyclic") || !strcmp(kind, "spaced")) {
 		uint64_t *(*walk)(uint64_t *, size_t) = *kind == 'c' ? chase : space;
 		uint64_t *p = (uint64_t *)ring(n);
-		start = ready();
+		start = now = ready();
 		do {
+			last = now;
 			p = walk(p, n);
 			accesses += n;
-		} while ((now = cpu()) - start < seconds * 1e9);
+			now = cpu();
+			lap(&laps, now - last);
+		} while (now - start < seconds * 1e9);
 		sink = (uint64_t)p;
 	} else if (!strcmp(kind, "ordered")) {
 		uint64_t *a = calloc(n, 8);
-		start = ready();
+		start = now = ready();
 		do {
+			last = now;
 			sink += scan(a, n);
 			accesses += n;
-		} while ((now = cpu()) - start < seconds * 1e9);
+			now = cpu();
+			lap(&laps, now - last);
+		} while (now - start < seconds * 1e9);
 	} else if (!strcmp(kind, "random")) {
 		uint64_t *a = calloc(n, 8);
 		for (size_t i = 0; i < n; i++)
 			a[i] = i;
-		start = ready();
-		do {
-			sink += touch(a, n, 1000000);
-			accesses += 1000000;
-		} while ((now = cpu()) - start < seconds * 1e9);
-	} else if (!strcmp(kind, "twolevel")) {
-		uint64_t *hot = (uint64_t *)ring(HOT), *cold = (uint64_t *)ring(n);
-		double in_hot = 0, t;
+		lap_accesses = STRETCH;
 		start = now = ready();
 		do {
+			last = now;
+			sink += touch(a, n, STRETCH);
+			accesses += STRETCH;
+			now = cpu();
+			lap(&laps, now - last);
+		} while (now - start < seconds * 1e9);
+	} else if (!strcmp(kind, "twolevel")) {
+		uint64_t *hot = (uint64_t *)ring(HOT), *cold = (uint64_t *)ring(n);
+		double in_hot = 0, t, far_start;
+		lap_accesses = 2 * HOT;
+		start = now = far_start = ready();
+		do {
+			last = now;
 			hot = chase(hot, HOT);
 			t = cpu();
 			in_hot += t - now;
 			cold = chase(cold, HOT);
 			accesses += 2 * HOT;
-		} while ((now = cpu()) - start < seconds * 1e9);
+			now = cpu();
+			lap(&laps, now - last);
+			if (accesses / 2 % n == 0) {
+				lap(&far, now - far_start);
+				far_start = now;
+			}
+		} while (now - start < seconds * 1e9);
 		sink = (uint64_t)hot + (uint64_t)cold;
 		printf("hot_ns=%.4f cold_ns=%.4f ", in_hot / (accesses / 2), (now - start - in_hot) / (accesses / 2));
 	} else if (!strcmp(kind, "stream")) {
@@ -178,6 +220,9 @@ int main(int argc, char **argv)
 	} else {
 		return 2;
 	}
-	printf("accesses=%llu ns=%.4f sink=%llu\n", (unsigned long long)accesses, (now - start) / accesses, (unsigned long long)sink);
+	printf("accesses=%llu ns=%.4f sink=%llu", (unsigned long long)accesses, (now - start) / accesses, (unsigned long long)sink);
+	print("lap", &laps, lap_accesses);
+	print("far", &far, 2 * n);
+	putchar('\n');
 	return 0;
 }
