@@ -75,6 +75,7 @@ type observation struct {
 	next    uint64 // where it leads, as the trap will report
 	epoch   *epoch
 	instead int // of so many of its hold
+	hold    int // its number, from 1; 0 without
 
 	state    obsState
 	kind     model.Kind

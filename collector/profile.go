@@ -29,7 +29,7 @@ func (s *Session) profile() (*model.Profile, error) {
 		Block:         s.block(),
 		BinsPerOctave: s.cfg.BinsPerOctave,
 		Caches:        s.cfg.Caches,
-		PerHold:       s.perHold(),
+		DesignEffect:  s.designEffect(),
 	}
 	if all := s.allProcesses(); len(all) > 0 {
 		p.Command = all[len(all)-1].command
@@ -159,8 +159,21 @@ func (s *Session) watched() map[*epoch]int {
 	return n
 }
 
-// perHold is the number of samples for each hold, 0 if there was none.
-func (s *Session) perHold() float64 { return float64(s.uses) / float64(max(s.holdsUsed, 1)) }
+// designEffect is that of the observations of a hold.
+func (s *Session) designEffect() float64 {
+	holds := make([][]model.Clustered, s.holdsUsed)
+	for _, o := range s.seen {
+		if o.state != done || o.hold == 0 {
+			continue
+		}
+		c := model.Clustered{Time: math.MaxUint64, Times: o.times()}
+		if o.kind == model.Reuse && o.counted > 0 {
+			c.Time = uint64(o.counted)
+		}
+		holds[o.hold-1] = append(holds[o.hold-1], c)
+	}
+	return model.DesignEffect(holds)
+}
 
 // rateComment says how the access rate was obtained, and how reading ahead
 // went.

@@ -189,7 +189,6 @@ type Session struct {
 	burst       int
 	skip        []int // of the accesses of a hold, see skips
 	holdsUsed   int   // holds of which accesses were read ahead
-	uses        int   // of them
 	stoodFor    int   // of these, without a reuse so soon, where another of the hold is watched
 	lines       bool  // samples are of lines
 	halves      bool  // watched by half, so that each takes all slots of its thread

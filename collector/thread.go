@@ -370,7 +370,6 @@ func (s *Session) sample(t *thread) {
 	s.ends[ahead.End]++
 	s.readAhead += ahead.Accesses
 	s.holdsUsed++
-	s.uses += 1 + len(ahead.Others)
 	instead := s.perHoldWanted() / (1 + len(ahead.Others))
 	// Libraries of a program that just started are not known yet.
 	t.process.note(ahead.Use.PC)
@@ -442,6 +441,7 @@ func (s *Session) observe(t *thread, f *sampler.Followed, instead int) *observat
 		addr:     max(f.Use.Addr, f.Word),
 		stack:    s.chooseStack(t.process),
 		instead:  instead,
+		hold:     s.holdsUsed,
 	}
 	if f.Use.Store {
 		o.op = model.Store

@@ -239,10 +239,10 @@ type Profile struct {
 	Block         int // bytes that count as one datum: 8, 64, 4096
 	BinsPerOctave int // resolution with which times are written
 	Caches        []Cache
-	// PerHold is how many observations there are for every time the program was
-	// held. Those of one hold lie close together and tell less than as many
-	// that do not. 0 where each has its own.
-	PerHold float64
+	// DesignEffect is how many of the observations that were read ahead tell as
+	// much as one independent one: those of one hold lie close together. 0 where
+	// each has its own hold.
+	DesignEffect float64
 	// ExactDistances: the records' distances and misses were counted access by
 	// access, not derived from their times, and stay as they are.
 	ExactDistances bool

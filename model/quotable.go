@@ -23,16 +23,15 @@ func (p *Profile) Quotable() int {
 }
 
 // independent is as how many independent observations a record's count: those
-// that were read ahead share their hold with others, and are taken for one,
-// which is the least they can be.
+// that were read ahead share their hold with others, see DesignEffect.
 func (p *Profile) independent(r *Record) float64 {
 	n := float64(max(r.Observations, 1))
 	if r.Exact {
-		n /= max(p.PerHold, 1)
+		n /= max(p.DesignEffect, 1)
 	}
 	return n
 }
 
 // Independent is the least number of independent observations that n of the
 // profile's can be taken for.
-func (p *Profile) Independent(n int64) float64 { return float64(n) / max(p.PerHold, 1) }
+func (p *Profile) Independent(n int64) float64 { return float64(n) / max(p.DesignEffect, 1) }

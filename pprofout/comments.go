@@ -50,8 +50,8 @@ func (s *session) comments(digest []byte) []string {
 	add("period", formatFloat(p.Period))
 	add("block", strconv.Itoa(p.Block))
 	add("bins_per_octave", strconv.Itoa(p.BinsPerOctave))
-	if p.PerHold > 1 {
-		add("observations_per_hold", formatFloat(p.PerHold))
+	if p.DesignEffect > 1 {
+		add("design_effect", formatFloat(p.DesignEffect))
 	}
 	if p.ExactDistances {
 		add("distances", "exact")
@@ -166,8 +166,8 @@ func (s *session) set(key, v string) error {
 		p.Block, err = strconv.Atoi(v)
 	case "bins_per_octave":
 		p.BinsPerOctave, err = strconv.Atoi(v)
-	case "observations_per_hold":
-		p.PerHold, err = parseAmount(v)
+	case "design_effect":
+		p.DesignEffect, err = parseAmount(v)
 	case "distances":
 		p.ExactDistances = v == "exact"
 	case "cache":
@@ -232,7 +232,7 @@ func combine(sessions []*session) (*model.Profile, error) {
 	p.Duration = 0
 	counts := map[string]int64{}
 	var commands, sources, rateSources []string
-	var weight, rate, period, perHold float64
+	var weight, rate, period, effect float64
 	minRate, maxRate := math.Inf(1), math.Inf(-1)
 	for _, s := range sessions {
 		h := &s.head
@@ -272,7 +272,7 @@ func combine(sessions []*session) (*model.Profile, error) {
 		weight += w
 		rate += w * h.Clock.Rate
 		period += w * h.Period
-		perHold += w * h.PerHold
+		effect += w * h.DesignEffect
 		minRate, maxRate = min(minRate, h.Clock.Rate), max(maxRate, h.Clock.Rate)
 	}
 	if n := len(sessions); n > 1 {
@@ -280,7 +280,7 @@ func combine(sessions []*session) (*model.Profile, error) {
 		p.Source = strings.Join(sources, " + ")
 		p.Clock.RateSource = strings.Join(rateSources, " + ")
 		p.Period = period / weight
-		p.PerHold = perHold / weight
+		p.DesignEffect = effect / weight
 		p.Comments = append(p.Comments, fmt.Sprintf("merged from %d sessions", n))
 		if minRate != maxRate {
 			p.Clock.Rate = rate / weight

@@ -102,7 +102,7 @@ func (o *overview) warn(p *model.Profile, unnamed int64) {
 	if o.independent < 1000 {
 		of := ""
 		if o.independent < n {
-			of = fmt.Sprintf(" from %.0f places in the run", o.independent)
+			of = fmt.Sprintf(", which tell as much as %.0f independent ones", o.independent)
 		}
 		add("only %d observations%s: differences below %s are chance; profile longer", o.Observations, of, percent(min(10/o.independent, 1), 1))
 	}

@@ -1,0 +1,67 @@
+package model
+
+import "math"
+
+// Clustered is an observation that was made together with others: the accesses
+// until the reuse, and how many of its cluster it stands for.
+type Clustered struct {
+	Time  uint64 // math.MaxUint64: longer than could be seen
+	Times int
+}
+
+const (
+	fewestClusters = 10 // to tell how alike their members are
+	fewestBeside   = 10 // observations on each side of a threshold
+)
+
+// DesignEffect is how many observations of clusters tell as much as one
+// independent one: the variance of the share of longer reuses, as it is between
+// clusters, by that of as many independent observations (Kish, Survey Sampling,
+// 8.2). Of all thresholds, the powers of two, it is the largest with observations
+// enough on both sides, and at least 1. Where the clusters are too few to tell,
+// their members are taken to be alike: it is then their mean number.
+func DesignEffect(clusters [][]Clustered) float64 {
+	var all, used float64
+	for _, c := range clusters {
+		if len(c) > 0 {
+			used++
+		}
+		for _, o := range c {
+			all += float64(o.Times)
+		}
+	}
+	if used == 0 {
+		return 1
+	}
+	effect, known := 1.0, false
+	for t := uint64(1); t < math.MaxInt64 && used >= fewestClusters; t *= 2 {
+		longer := 0.0
+		of := make([]float64, len(clusters))
+		for i, c := range clusters {
+			for _, o := range c {
+				if o.Time > t {
+					of[i] += float64(o.Times)
+				}
+			}
+			longer += of[i]
+		}
+		if min(longer, all-longer) < fewestBeside {
+			continue
+		}
+		share, squares := longer/all, 0.0
+		for i, c := range clusters {
+			size := 0.0
+			for _, o := range c {
+				size += float64(o.Times)
+			}
+			d := of[i] - share*size
+			squares += d * d
+		}
+		effect = max(effect, squares*used/(used-1)/(all*share*(1-share)))
+		known = true
+	}
+	if !known {
+		return max(1, all/used)
+	}
+	return effect
+}
