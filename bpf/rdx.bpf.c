@@ -60,6 +60,7 @@ struct thread {
 	__u32 others[MAX_SLOTS]; // traps of other threads' data, since armed
 	__u64 waits; // how often it had waited of its own accord by its last tick
 	__u64 waits_time; // of the first tick with as many
+	__u64 unheld; // of ticks, those at which nothing could hold it
 	__u32 first; // its first gap is one of its own: FIRST_DUE, then FIRST_TICKED, until user space sets the next
 	__u32 pad;
 	struct slot slots[MAX_SLOTS];
@@ -175,7 +176,7 @@ enum stat {
 	STAT_HOLDS,          // of them, signalled
 	STAT_HOLD_PENDING,   // candidate while the thread was already on hold
 	STAT_SIGNAL_BLOCKED, // the thread blocks the signals that could hold it
-	STAT_WAITS,          // it does, and is not calm
+	STAT_WAITS,          // it does, is to be interrupted, but is not calm
 	STAT_FIRST_AGAIN,    // ticks passed over: after the first, before the gap was set
 	STAT_INTERRUPTS,     // of STAT_HOLDS, those asked of user space
 	STAT_SIGNAL_FAILED,
@@ -227,7 +228,7 @@ __u32 hold_losers = 0;
 // one watches the word of the use, slot 1 the other word of its aligned pair,
 // and slots 2 and 3 the rest of the half line.
 __u32 half_line = 0;
-__u32 interrupts = 0;     // user space holds threads that block the signals
+__u32 interrupts = 0;     // user space interrupts threads that block the signals
 __u32 report_only = 0;    // pass on every access sampled, hold nobody: for a probe
 
 // A reuse sooner after the use than this, in ns, is followed by a watch for the
@@ -316,6 +317,20 @@ static __always_inline int is_calm(struct thread *t)
 	return now - t->waits_time >= CALM_NS;
 }
 
+// hold_by is the signal, or HOLD_INTERRUPT, that can hold the thread, 0 if nothing
+// may. An interrupt comes some time after the tick, and a thread that waits in a
+// system call by then may be harmed: only those are held by it that are calm.
+static __always_inline __u32 hold_by(struct thread *t)
+{
+	__u32 signal = hold_signal();
+
+	if (!signal && interrupts && is_calm(t))
+		signal = HOLD_INTERRUPT;
+	if (!signal)
+		t->unheld++;
+	return signal;
+}
+
 // over_limit is a backstop against a storm of holds, not the budget: that is
 // kept by user space through accept. CPUs may race for the count; the outcome
 // is still a limit, and atomics that return a value need Linux 5.12.
@@ -329,11 +344,8 @@ static __always_inline int over_limit(__u64 now)
 }
 
 // win lets a sample through: to the slot it has won, with NO_SLOT to be read
-// ahead of alone, or, DROPPED, not at all.
-//
-// An interrupt comes some time after the tick, and a thread that waits in a
-// system call by then may be harmed: only those are held by it that are calm.
-static __always_inline __u32 win(struct thread *t, __u32 *signal, int calm)
+// ahead of alone, or, DROPPED, not at all. The signal is hold_by's.
+static __always_inline __u32 win(struct thread *t, __u32 signal)
 {
 	struct group *g;
 	__u64 *n;
@@ -346,16 +358,10 @@ static __always_inline __u32 win(struct thread *t, __u32 *signal, int calm)
 		count(STAT_HOLD_PENDING);
 		return DROPPED;
 	}
-	*signal = hold_signal();
-	if (!*signal && !interrupts) {
-		count(STAT_SIGNAL_BLOCKED);
+	if (!signal) {
+		count(interrupts ? STAT_WAITS : STAT_SIGNAL_BLOCKED);
 		return DROPPED;
 	}
-	if (!*signal && !calm) {
-		count(STAT_WAITS);
-		return DROPPED;
-	}
-	*signal = *signal ?: HOLD_INTERRUPT;
 
 	// A slot is picked without looking at what it watches, and given to the
 	// n-th candidate since it was last free with probability 1/n: how long a
@@ -448,8 +454,9 @@ static __always_inline int passed_over(struct bpf_perf_event_data *ctx, struct t
 	return late;
 }
 
-// tick finds the thread that was sampled and accounts for the tick.
-static __always_inline struct thread *tick(struct bpf_perf_event_data *ctx, __u32 *index)
+// tick finds the thread that was sampled, and what can hold it, and accounts for
+// the tick.
+static __always_inline struct thread *tick(struct bpf_perf_event_data *ctx, __u32 *index, __u32 *signal)
 {
 	struct thread *t = current_thread(index);
 
@@ -462,6 +469,7 @@ static __always_inline struct thread *tick(struct bpf_perf_event_data *ctx, __u3
 	count(STAT_TICKS);
 	t->ticks++;
 	t->sampled += ctx->sample_period;
+	*signal = hold_by(t);
 	// What the thread does next it does with its watchpoints off.
 	if (STEPPING(ctx)) {
 		count(STAT_STEPPING);
@@ -474,11 +482,11 @@ SEC("perf_event")
 int on_sample(struct bpf_perf_event_data *ctx)
 {
 	__u32 index, s, signal;
-	struct thread *t = tick(ctx, &index);
+	struct thread *t = tick(ctx, &index, &signal);
 
 	if (!t)
 		return 0;
-	s = win(t, &signal, is_calm(t));
+	s = win(t, signal);
 	if (s != DROPPED)
 		hold(ctx, t, index, s, signal);
 	return 0;
@@ -674,7 +682,7 @@ static __always_inline int access(struct bpf_perf_event_data *ctx, __u32 event)
 {
 	struct memory m = {};
 	__u32 index, s = 0, signal = 0;
-	struct thread *t = tick(ctx, &index);
+	struct thread *t = tick(ctx, &index, &signal);
 	struct trap *r;
 
 	if (!t)
@@ -686,7 +694,7 @@ static __always_inline int access(struct bpf_perf_event_data *ctx, __u32 event)
 	if (!sampled_memory(ctx, &m))
 		return 0;
 	if (!report_only) {
-		s = win(t, &signal, 0);
+		s = win(t, signal);
 		if (s >= NO_SLOT) // nothing is read ahead of an access that is over
 			return 0;
 	}

@@ -137,6 +137,7 @@ type RDXThread struct {
 	Others    [4]uint32
 	Waits     uint64
 	WaitsTime uint64
+	Unheld    uint64
 	First     uint32
 	Pad       uint32
 	Slots     [4]RDXSlot

@@ -141,6 +141,9 @@ func (s *Session) notes() []string {
 		}
 		out = append(out, note)
 	}
+	if s.cfg.Interrupt && s.source.Reports() != sampler.NoAccess {
+		out = append(out, "--interrupt is without effect: the accesses that the source reports are over when the interrupt comes")
+	}
 	switch {
 	case s.halves:
 		out = append(out, "lines: watched by halves, because: "+s.points.WhyNot)

@@ -34,6 +34,16 @@ func TestCheckChoice(t *testing.T) {
 	}
 }
 
+// What is asked for by name is refused where it can't be had.
+func TestChooseInterrupt(t *testing.T) {
+	for source, want := range map[string]bool{Auto: true, Clock: true, PMU: true, PEBS: false, IBS: false} {
+		c := Config{PID: 1, Source: source, Interrupt: true}
+		if err := c.setDefaults(); (err == nil) != (want && sampler.MendsSyscalls) {
+			t.Errorf("interrupts with source %s: %v", source, err)
+		}
+	}
+}
+
 // Of an access that its source reports nothing is read ahead, which a line takes.
 func TestChooseLines(t *testing.T) {
 	c := Config{PID: 1, Burst: AutoBurst}

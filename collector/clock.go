@@ -62,8 +62,9 @@ func (r reading) since(use, lag uint64) (age uint64, ok bool) {
 
 // totals sum over threads that are gone.
 type totals struct {
-	cpu     uint64  // ns in which the thread ran and was sampled
+	cpu     uint64  // ns in which the thread ran, as far as ticks tell
 	ticked  float64 // in the source's unit: the ticks' gaps added up
+	unheld  float64 // of ticked: when nothing could hold the thread
 	counted float64 // likewise: by the source's own count, 0 if it has none
 	cut     float64 // likewise: counted at most in periods that made no tick
 	clock   float64 // in the clock's unit
@@ -91,6 +92,7 @@ func (s *Session) total(details bool) totals {
 func (s *Session) addTotals(t *thread, sum *totals, details bool) {
 	t.account()
 	sum.ticked += float64(t.cpu)
+	sum.unheld += float64(t.unheld)
 	sum.traps += uint64(t.shared.Traps)
 	sum.spent += t.shared.Spent
 	if t.ticker == nil || s.source.Unit() == sampler.Nanoseconds {
@@ -116,6 +118,11 @@ func (s *Session) addTotals(t *thread, sum *totals, details bool) {
 	} else {
 		sum.clock += float64(n)
 	}
+}
+
+// unheldTime is the CPU time, in ns, in which nothing could hold the threads.
+func (sum totals) unheldTime() uint64 {
+	return uint64(float64(sum.cpu) * sum.unheld / max(sum.ticked, 1))
 }
 
 // missed is how many ticks did not come for what was counted: throttled by the

@@ -137,6 +137,28 @@ func TestPairLosses(t *testing.T) {
 	}
 }
 
+// CPU time in which nothing could hold the thread is of no observation.
+func TestUnheld(t *testing.T) {
+	th := &thread{shared: new(sampler.Thread)}
+	th.shared.Sampled, th.shared.Ticks, th.shared.Unheld = 30, 3, 2
+	th.account()
+	if th.cpu != 30 || th.unheld != 20 || th.epoch.cpu != 10 {
+		t.Errorf("cpu %d, unheld %d, epoch %d, want 30, 20, 10", th.cpu, th.unheld, th.epoch.cpu)
+	}
+	// A tick that came between the readings is of the next call.
+	th.shared.Unheld++
+	th.account()
+	th.shared.Sampled, th.shared.Ticks = 40, 4
+	th.account()
+	if th.cpu != 40 || th.unheld != 30 || th.epoch.cpu != 10 {
+		t.Errorf("then cpu %d, unheld %d, epoch %d, want 40, 30, 10", th.cpu, th.unheld, th.epoch.cpu)
+	}
+	s := &Session{gone: totals{cpu: 400, ticked: 40, unheld: 30}}
+	if got := s.gone.unheldTime(); got != 300 {
+		t.Errorf("unheld %d ns, want 300", got)
+	}
+}
+
 // A lost observation's CPU time goes to the others of its epoch.
 func TestEpochWeights(t *testing.T) {
 	th := &thread{shared: new(sampler.Thread)}

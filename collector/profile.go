@@ -24,7 +24,7 @@ func (s *Session) profile() (*model.Profile, error) {
 		Start:         s.start,
 		Duration:      s.end.Sub(s.start),
 		Source:        strings.Join(append(slices.Clone(s.replaced), s.source.Name()), ", then "),
-		Period:        sum.ticked * perSource / s.rates.mean() / float64(max(stats.Holds, 1)),
+		Period:        (sum.ticked - sum.unheld) * perSource / s.rates.mean() / float64(max(stats.Holds, 1)),
 		Clock:         s.clockModel(),
 		Block:         s.block(),
 		BinsPerOctave: s.cfg.BinsPerOctave,
@@ -96,6 +96,11 @@ func (s *Session) profile() (*model.Profile, error) {
 	hold := uint64(s.perHoldWanted()) // samples
 	count("lost: thread blocks the hold signals", hold*stats.SignalBlocked)
 	count("lost: thread blocks the hold signals, and has waited within 10 ms", hold*stats.Waits)
+	if s.cfg.Interrupt {
+		count(model.CPUWaiting, sum.unheldTime())
+	} else {
+		count(model.CPUMasked, sum.unheldTime())
+	}
 	count("holds by interrupt", stats.Interrupts)
 	count("ticks passed over until a new thread had its gap", stats.FirstAgain)
 	count("lost: hold signal not sent", hold*stats.SignalFailed)
@@ -115,7 +120,7 @@ func (s *Session) profile() (*model.Profile, error) {
 	count("ticks while stepping over a watchpoint", stats.Stepping)
 	count("stacks not copied at a trap", stats.StackLost)
 	p.Counts = append(p.Counts, s.stacks.counts()...)
-	count("CPU time sampled, ns", sum.cpu)
+	count(model.CPUSampled, sum.cpu-sum.unheldTime())
 	count("lost: ticks throttled or without a free counter", sum.missed(s.gap))
 	count("accesses that the source did not count, throttled or without a counter", s.unsampled(sum))
 	count("ticks of the source in the kernel", stats.InKernel)

@@ -40,6 +40,10 @@ type Config struct {
 	// caches are cold then: the rate found is a lower bound.
 	MeasureRate bool
 
+	// Interrupt has threads that block all signals held by PTRACE_INTERRUPT, which
+	// may cut a transfer short: docs/safety.md, item 13. Else they are not sampled.
+	Interrupt bool
+
 	// Stack is OwnStack, PrivateStack, SharedStack or BothStacks; OwnStack.
 	Stack string
 
@@ -132,6 +136,10 @@ func (c *Config) setDefaults() error {
 		return fmt.Errorf("start session: access rate %v is not between 0 and 1000 accesses per nanosecond", c.AccessRate)
 	case c.Gap != 0 && c.Gap < 2*sampler.MinGap:
 		return fmt.Errorf("start session: gap %v is below %v", c.Gap, 2*sampler.MinGap)
+	case c.Interrupt && !sampler.MendsSyscalls:
+		return errors.New("start session: threads that block all signals can't be interrupted on this architecture, where an interrupted system call can't be made again")
+	case c.Interrupt && c.addresses():
+		return fmt.Errorf("start session: with source %s threads can't be interrupted: the access reported is over by then (use --source pmu)", c.Source)
 	case c.Duration < 0:
 		return fmt.Errorf("start session: duration %v is negative", c.Duration)
 	}
@@ -367,13 +375,13 @@ func (s *Session) begin() error {
 
 // chooseHolds says which samples are held besides those that have won a slot and
 // can be held by a signal: those without a slot, where the thread is read ahead of; and
-// by an interrupt, unless the access is over by then.
+// by an interrupt, if that was asked for, unless the access is over by then.
 func (s *Session) chooseHolds() error {
 	var err error
 	if s.readsLosers() {
 		err = s.kernel.HoldLosers()
 	}
-	if sampler.MendsSyscalls && s.source.Reports() == sampler.NoAccess {
+	if s.cfg.Interrupt && s.source.Reports() == sampler.NoAccess {
 		err = errors.Join(err, s.kernel.HoldByInterrupt())
 	}
 	return err

@@ -33,12 +33,14 @@ type thread struct {
 	counter *sampler.Counter // nil if the clock is CPU time
 	slots   [sampler.NumSlots]watch
 
-	read   uint64 // of shared.Sampled: already in cpu
-	ticks  uint64 // of shared.Ticks: likewise
-	cpu    uint64 // sampled so far, in the source's unit: CPU time or accesses
-	first  uint64 // what the first tick is to count for in cpu, 0 when it has come
-	passed uint64 // of the gap after the first tick, when it was set
-	epoch  *epoch
+	read    uint64 // of shared.Sampled: already in cpu
+	ticks   uint64 // of shared.Ticks: likewise
+	passive uint64 // of shared.Unheld: likewise, in unheld
+	cpu     uint64 // ticked so far, in the source's unit: CPU time or accesses
+	unheld  uint64 // of it, of ticks at which nothing could hold the thread
+	first   uint64 // what the first tick is to count for in cpu, 0 when it has come
+	passed  uint64 // of the gap after the first tick, when it was set
+	epoch   *epoch
 	// waited is how long it had waited to run when waiting was set.
 	waited  time.Duration
 	waiting bool
@@ -592,8 +594,10 @@ func (s *Session) retire(t *thread, slot int) {
 // account adds the ticks since the last call to the thread's CPU time.
 func (t *thread) account() {
 	d, ticks := t.shared.Sampled-t.read, t.shared.Ticks-t.ticks
+	passive := min(t.shared.Unheld-t.passive, ticks) // it may have grown since
 	t.read += d
 	t.ticks += ticks
+	t.passive += passive
 	if t.ticker.Len() == 1 {
 		// A timer's ticks go on to tell its first period when it has another.
 		d = ticks * t.ticker.Gap(0)
@@ -603,11 +607,13 @@ func (t *thread) account() {
 			d, t.passed = d+t.passed, 0
 		}
 	}
+	unheld := uint64(float64(d) * float64(passive) / float64(max(ticks, 1)))
 	t.cpu += d
+	t.unheld += unheld
 	if t.epoch == nil {
 		t.nextEpoch()
 	}
-	t.epoch.cpu += d
+	t.epoch.cpu += d - unheld
 }
 
 // redraw gives the thread new gaps, each of its events one of its own.

@@ -226,6 +226,25 @@ type Count struct {
 	N    int64
 }
 
+// Names of counts that more than one package knows.
+const (
+	// CPUSampled is the CPU time that the samples were drawn from, in
+	// nanoseconds; the other two are what they could not be drawn from.
+	CPUSampled = "CPU time sampled, ns"
+	CPUMasked  = "CPU time not sampled, of threads that block all signals, ns"
+	CPUWaiting = "CPU time not sampled, of threads that block all signals and have waited within 10 ms, ns"
+)
+
+// CountOf is the number of that name, 0 if there is none.
+func (p *Profile) CountOf(name string) int64 {
+	for _, c := range p.Counts {
+		if c.Name == name {
+			return c.N
+		}
+	}
+	return 0
+}
+
 // Profile is one profiling session, or several merged. It is all that is
 // written and all that any later analysis needs.
 type Profile struct {

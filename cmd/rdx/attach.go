@@ -40,6 +40,7 @@ type recordFlags struct {
 	bins        int
 	follow      bool
 	heap        bool
+	interrupt   bool
 	seed        uint64
 	caches      []string
 	verbose     bool
@@ -64,6 +65,7 @@ func (f *recordFlags) register(cmd *cobra.Command) {
 	fs.IntVar(&f.bins, "bins", 16, "bins per octave of the reuse times written")
 	fs.BoolVar(&f.follow, "follow", false, "profile processes the target starts, too")
 	fs.BoolVar(&f.heap, "heap", false, "tell data in the heap by where they were allocated (top --by data): puts probes on malloc and its kin, which change the target's copy of their code and make each call dearer (docs/safety.md)")
+	fs.BoolVar(&f.interrupt, "interrupt", false, "sample threads that block all signals, too, by interrupting them; that may cut short a transfer to a pipe or socket that they begin just then (docs/safety.md, item 13); without it their CPU time is counted as not sampled")
 	fs.Uint64Var(&f.seed, "seed", 0, "of rdx's random choices outside the kernel (default: by the clock)")
 	fs.StringSliceVar(&f.caches, "caches", nil, "cache sizes to predict misses for, smallest first (default: this machine's), e.g. 48K,1M,32M")
 	fs.BoolVarP(&f.verbose, "verbose", "v", false, "log what rdx does to standard error")
@@ -160,6 +162,7 @@ func (f *recordFlags) record(cmd *cobra.Command, cfg collector.Config) error {
 	cfg.BinsPerOctave = f.bins
 	cfg.Follow = f.follow
 	cfg.Heap = f.heap
+	cfg.Interrupt = f.interrupt
 	cfg.Seed = f.seed
 	cfg.Caches = caches
 	cfg.Log = log

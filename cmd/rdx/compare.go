@@ -168,17 +168,8 @@ func scoresOf(live, exact *model.Profile) (scorePair, error) {
 // compareRates says what the rate should have been, and what would have come
 // of it.
 func (c *comparison) compareRates(live, exact *model.Profile, work float64) error {
-	var cpu, accesses int64
-	for _, n := range live.Counts {
-		if n.Name == cpuSampled {
-			cpu = n.N
-		}
-	}
-	for _, n := range exact.Counts {
-		if n.Name == exactAccesses {
-			accesses = n.N
-		}
-	}
+	cpu := live.CountOf(model.CPUSampled) + live.CountOf(model.CPUMasked) + live.CountOf(model.CPUWaiting)
+	accesses := exact.CountOf(exactAccesses)
 	if live.Clock.Unit != "nanoseconds" || cpu == 0 || accesses == 0 || !(live.Clock.Rate > 0) {
 		return nil
 	}
@@ -189,9 +180,6 @@ func (c *comparison) compareRates(live, exact *model.Profile, work float64) erro
 	c.Rate = r
 	return err
 }
-
-// cpuSampled is the collector's count of a session's CPU time.
-const cpuSampled = "CPU time sampled, ns"
 
 func matchPairs(live, exact *model.Profile, by string, n int) (pairScore, error) {
 	var weights [2]map[string]float64

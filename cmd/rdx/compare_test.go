@@ -42,7 +42,7 @@ func sampled(rate float64) *model.Profile {
 	use := []*model.Location{at}
 	p := &model.Profile{Command: "laps", Block: 8, BinsPerOctave: 16, Caches: []model.Cache{{Level: "L1d", Size: 32 << 10}},
 		Clock:  model.Clock{Name: "cpu-time", Unit: "nanoseconds", Rate: rate, RateSource: "measured"},
-		Counts: []model.Count{{Name: cpuSampled, N: 100_000 / 2}}}
+		Counts: []model.Count{{Name: model.CPUSampled, N: 100_000 / 2}}}
 	p.Records = []model.Record{
 		{Kind: model.Reuse, Use: use, Reuse: use, Time: uint64(500 * rate), Native: 500, Observations: 990, Accesses: 99000},
 		{Kind: model.Censored, Use: use, Time: uint64(1000 * rate), Native: 1000, Observations: 10, Accesses: 1000},

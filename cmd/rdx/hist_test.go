@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 	"unicode/utf8"
+
+	"github.com/rdx-profiler/rdx/model"
 )
 
 func TestHist(t *testing.T) {
@@ -174,6 +176,25 @@ func TestQuantities(t *testing.T) {
 	} {
 		if c.got != c.want {
 			t.Errorf("got %q, want %q", c.got, c.want)
+		}
+	}
+}
+
+// What no sample could come from is told first, in one line, with what to do.
+func TestUnheldTold(t *testing.T) {
+	for name, want := range map[string]string{
+		model.CPUMasked:  "! 3.00s of CPU time (75.0%) was not sampled, of threads that block all signals: --interrupt samples them, at a risk (docs/safety.md, item 13)",
+		model.CPUWaiting: "! 3.00s of CPU time (75.0%) was not sampled, of threads that block all signals and had waited within 10 ms: to interrupt them would not be safe (docs/safety.md, item 13)",
+	} {
+		p := demoProfile(t)
+		p.Counts = append(p.Counts, model.Count{Name: model.CPUSampled, N: 1e9}, model.Count{Name: name, N: 3e9})
+		out := strings.Join(strings.Fields(ok(t, "hist", demoFile(t, p))), " ")
+		if !strings.Contains(out, want) {
+			t.Errorf("no %q in %s", want, out)
+		}
+		p.Counts[len(p.Counts)-1].N = 1e5
+		if out := ok(t, "hist", demoFile(t, p)); strings.Contains(out, "not sampled") {
+			t.Errorf("a ten-thousandth is told: %s", out)
 		}
 	}
 }

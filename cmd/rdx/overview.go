@@ -94,6 +94,7 @@ func survey(p *model.Profile) *overview {
 func (o *overview) warn(p *model.Profile, unnamed int64) {
 	add := func(format string, args ...any) { o.Warnings = append(o.Warnings, fmt.Sprintf(format, args...)) }
 	n := float64(o.Observations)
+	o.warnUnheld(p)
 	if o.Observations == 0 {
 		add("nothing was observed: the program touched no memory while it was watched, or everything was lost")
 		return
@@ -129,6 +130,18 @@ func (o *overview) warn(p *model.Profile, unnamed int64) {
 	}
 	if float64(unnamed) > 0.1*n {
 		add("%s of the uses have no function name: install debug packages for what is shown as file+offset", share(unnamed))
+	}
+}
+
+// warnUnheld says how much of the CPU time no sample could come from.
+func (o *overview) warnUnheld(p *model.Profile) {
+	masked, waiting := float64(p.CountOf(model.CPUMasked)), float64(p.CountOf(model.CPUWaiting))
+	all := masked + waiting + float64(p.CountOf(model.CPUSampled))
+	if masked > 0.001*all {
+		o.Warnings = append(o.Warnings, fmt.Sprintf("%s of CPU time (%s) was not sampled, of threads that block all signals: --interrupt samples them, at a risk (docs/safety.md, item 13)", siNanoseconds(masked), percent(masked, all)))
+	}
+	if waiting > 0.001*all {
+		o.Warnings = append(o.Warnings, fmt.Sprintf("%s of CPU time (%s) was not sampled, of threads that block all signals and had waited within 10 ms: to interrupt them would not be safe (docs/safety.md, item 13)", siNanoseconds(waiting), percent(waiting, all)))
 	}
 }
 
@@ -231,7 +244,7 @@ func writeOverview(w io.Writer, o *overview) error {
 // others, such as how long threads were held, are for --format json and pprof
 // -comments.
 func limits(remark string) bool {
-	for _, start := range []string{"session ended early", "merged from", "changed since", "access rates of", "source throttled"} {
+	for _, start := range []string{"session ended early", "merged from", "changed since", "access rates of", "source throttled", "--interrupt is"} {
 		if strings.HasPrefix(remark, start) {
 			return true
 		}

@@ -11,6 +11,9 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
+
+	"github.com/rdx-profiler/rdx/model"
 )
 
 // Threads that block in every system call that a signal interrupts for good,
@@ -26,20 +29,47 @@ func TestBlockingCalls(t *testing.T) {
 	t.Logf("%d samples; target: %s", holds, p.end())
 }
 
-// The same with all signals blocked, where no signal can hold a thread: those
-// that often wait are left alone, and none is interrupted at a wait, nor a transfer
-// ended half-way.
+// The same with all signals blocked, where no signal can hold a thread: none is
+// held, and the CPU time is counted as not sampled.
 func TestBlockingCallsMasked(t *testing.T) {
+	needRoot(t)
+	p := target(t, compile(t, "block"), "masked")
+	profile := attach(t, p.pid, "-d", "1s").profile()
+	assertUnsampled(t, profile, model.CPUMasked, 1)
+	if n := countOf(profile, "holds"); n > 0 {
+		t.Errorf("%d holds", n)
+	}
+	assertFree(t, p.pid)
+	if end := p.end(); !strings.HasSuffix(end, " cut=0") {
+		t.Errorf("transfers cut short: %s", end)
+	}
+}
+
+// assertUnsampled wants at least that share of the CPU time to be counted under
+// the name.
+func assertUnsampled(t *testing.T, profile *model.Profile, name string, share float64) {
+	t.Helper()
+	masked, sampled := profile.CountOf(name), profile.CountOf(model.CPUSampled)
+	t.Logf("%v sampled, %v not", time.Duration(sampled), time.Duration(masked))
+	if all := float64(masked + sampled); all == 0 || float64(masked) < share*all {
+		t.Errorf("%d ns of CPU time sampled, %d not, want %g not: %v", sampled, masked, share, profile.Counts)
+	}
+}
+
+// With --interrupt those that often wait are left alone, and none is interrupted
+// at a wait, nor a transfer ended half-way.
+func TestBlockingCallsMaskedInterrupted(t *testing.T) {
 	needRoot(t)
 	p := target(t, compile(t, "block"), "masked")
 	interrupts, left := 0, 0
 	for range 4 {
-		profile := attach(t, p.pid, "-d", "700ms").profile()
+		profile := attach(t, p.pid, "--interrupt", "-d", "700ms").profile()
 		interrupts += countOf(profile, "holds by interrupt")
 		left += countOf(profile, "lost: thread blocks the hold signals, and has waited within 10 ms")
 		if n := countOf(profile, "holds"); n != countOf(profile, "holds by interrupt") {
 			t.Errorf("%d holds, %d by interrupt", n, countOf(profile, "holds by interrupt"))
 		}
+		assertUnsampled(t, profile, model.CPUWaiting, 0.01)
 		assertFree(t, p.pid)
 	}
 	end := p.end()
@@ -92,12 +122,15 @@ func TestHandlesURGAndWINCHAttachedOften(t *testing.T) {
 
 func TestUsesSIGTRAP(t *testing.T) { sampled(t, 200, compile(t, "trap")) }
 
-// No signal can hold such threads: they are interrupted, and nothing but what the
-// target sends itself may ever be pending.
+// No signal can hold such threads: they are not sampled, or interrupted, and
+// nothing but what the target sends itself may ever be pending.
 func TestBlocksAllSignals(t *testing.T) {
 	needRoot(t)
 	p := target(t, compile(t, "blockall"))
-	profile := attach(t, p.pid, "-d", "1s").profile()
+	profile := attach(t, p.pid, "-d", "500ms").profile()
+	assertUnsampled(t, profile, model.CPUMasked, 1)
+	assertFree(t, p.pid)
+	profile = attach(t, p.pid, "--interrupt", "-d", "1s").profile()
 	lost := countOf(profile, "lost: thread blocks the hold signals, and has waited within 10 ms")
 	if n := countOf(profile, "holds by interrupt"); n != countOf(profile, "holds") || n+lost == 0 {
 		t.Errorf("%d holds by interrupt, %d lost: %v", n, lost, profile.Counts)
@@ -117,8 +150,29 @@ func TestIgnoredSignals(t *testing.T) {
 	}
 }
 
-// The workers of xz -T2 block all signals. They must be seen, and do right.
+// The workers of xz -T2 block all signals. They must do right, and be seen, or
+// what they did be told as not seen.
 func TestMaskedWorkers(t *testing.T) {
+	t.Run("left alone", func(t *testing.T) {
+		profile, seen := maskedWorkers(t)
+		assertUnsampled(t, profile, model.CPUMasked, 0.5)
+		if len(seen) > 0 || countOf(profile, "holds by interrupt") > 0 {
+			t.Errorf("observations by worker: %v, counts %v", seen, profile.Counts)
+		}
+	})
+	t.Run("interrupted", func(t *testing.T) {
+		profile, seen := maskedWorkers(t, "--interrupt")
+		t.Logf("%d interrupts; observations by worker: %v", countOf(profile, "holds by interrupt"), seen)
+		if countOf(profile, "holds by interrupt") < 50 || len(seen) != 2 {
+			t.Errorf("%v", profile.Counts)
+		}
+	})
+}
+
+// maskedWorkers profiles xz -T2, whose output must be right, and says how many
+// observations there were of each worker.
+func maskedWorkers(t *testing.T, flags ...string) (*model.Profile, map[int]int) {
+	t.Helper()
 	needRoot(t)
 	needTool(t, "xz")
 	in, out := filepath.Join(t.TempDir(), "in"), filepath.Join(t.TempDir(), "out")
@@ -131,7 +185,7 @@ func TestMaskedWorkers(t *testing.T) {
 	}
 	p := start(t, "sh", "-c", fmt.Sprintf("exec xz -T2 -1 --block-size=1MiB -c %s >%s", in, out))
 	eventually(t, "xz has its workers", func() bool { return len(tids(p.pid)) > 2 })
-	profile := attach(t, p.pid).profile()
+	profile := attach(t, p.pid, flags...).profile()
 	if code := p.wait(); code != 0 {
 		t.Errorf("xz: exit code %d", code)
 	}
@@ -144,8 +198,5 @@ func TestMaskedWorkers(t *testing.T) {
 		threads[r.TID] += int(r.Observations)
 	}
 	delete(threads, p.pid)
-	t.Logf("%d interrupts; observations by worker: %v", countOf(profile, "holds by interrupt"), threads)
-	if countOf(profile, "holds by interrupt") < 50 || len(threads) != 2 {
-		t.Errorf("%v", profile.Counts)
-	}
+	return profile, threads
 }

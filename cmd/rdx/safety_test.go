@@ -312,14 +312,7 @@ func readProfile(t *testing.T, path string) *model.Profile {
 	return p
 }
 
-func countOf(p *model.Profile, name string) int {
-	for _, c := range p.Counts {
-		if c.Name == name {
-			return int(c.N)
-		}
-	}
-	return 0
-}
+func countOf(p *model.Profile, name string) int { return int(p.CountOf(name)) }
 
 // sampleUntil attaches again and again until rdx has held the target's
 // threads n times.
