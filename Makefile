@@ -59,7 +59,7 @@ accuracy:
 # The papers' tables beside ours; those on real programs take minutes. The
 # conversion's is TestRealAccuracy, that of recording the bench's first.
 paper: engine
-	RDX_LONG=1 go test -count=1 -timeout 40m -run 'Paper|TestRealAccuracy$$' -v ./model
+	RDX_LONG=1 go test -count=1 -timeout 40m -run 'Paper|TestRealAccuracy' -v ./model
 	bench/trace.sh
 
 # What make test and make demo use, from Debian or Ubuntu.
