@@ -21,9 +21,9 @@ const (
 	// BelowResolution: reuses in a cache this small are faster than the clock
 	// can tell.
 	BelowResolution
-	// BeyondObservation: no observation was followed long enough to see such
-	// a cache fill: the ratio is an upper bound, Low counts as hits all that
-	// was cut off.
+	// BeyondObservation: none, or too few, of the observations were followed
+	// long enough to see such a cache fill: the ratio is an upper bound, Low counts as hits
+	// what was cut off and may be reused.
 	BeyondObservation
 )
 
@@ -81,7 +81,8 @@ type Curve struct {
 // They cover the chance of sampling. They do not cover the error of the
 // conversion itself (about half a point of miss ratio on real programs), of
 // the clock's rate, or dependence between observations. A point below 10/n is
-// marked, and its band is widened to that of a Poisson count. With Local, the
+// marked, and its band is widened to that of a Poisson count. Where few observations
+// were followed until such a cache is full, see maybeReused, it reaches lower. With Local, the
 // bootstrap is that of SSX, as if all epochs were one, and its bands are moved,
 // see replicator.move.
 //
@@ -121,16 +122,17 @@ func (p *Profile) MissRatios(sizes []uint64, o CurveOptions) (*Curve, error) {
 	}
 	total := e.mass.Total()
 	seen, blind := p.sizesSeen(e)
+	late := e.maybeReused(sizes)
 	for i, s := range sizes {
 		q := Point{Blocks: s, MissRatio: base[i], Low: min(low[i], base[i]), High: max(high[i], base[i]), Misses: base[i] * total}
+		q.Low = min(q.Low, max(0, base[i]-late[i]/total))
 		lo, hi := poissonBand(base[i]*c.Observations, c.Observations)
 		switch n := c.Observations; {
 		case float64(s) <= blind:
 			q.Quote = BelowResolution
 			q.Low = 0
-		case float64(s) > seen && e.unfinished > 0:
+		case float64(s) > seen && e.unfinished > 0 || late[i] > base[i]*total/2:
 			q.Quote = BeyondObservation
-			q.Low = min(q.Low, max(0, base[i]-e.unfinished/total))
 			q.High = max(q.High, hi)
 		case base[i] < 10/n:
 			q.Quote = TooRare

@@ -93,8 +93,10 @@ type stratum struct {
 	grow      []float64 // per bin, estimated weight per observed weight
 	never     float64   // the same for cold records and cut-offs from bin tail on
 	tail      int
-	seen      *endings
-	squares   *endings // of the weight of single observations, summed
+	// unfinished is the part of mass.Cold that was cut off, not seen cold.
+	unfinished float64
+	seen       *endings
+	squares    *endings // of the weight of single observations, summed
 }
 
 func (e *estimate) empty() bool { return !(e.mass.Total() > 0) }
@@ -155,7 +157,8 @@ func (p *Profile) estimate() (*estimate, error) {
 	raise := p.halfRaise(b, reuse)
 	for _, s := range e.strata {
 		s.seen.raise = raise
-		e.unfinished += s.solve()
+		s.solve()
+		e.unfinished += s.unfinished
 		if err := e.mass.Merge(s.mass); err != nil {
 			return nil, err
 		}
@@ -204,9 +207,8 @@ func (e *estimate) stratify(p *Profile) {
 	}
 }
 
-// solve fills in all but what was seen. It returns the part of mass.Cold that
-// was cut off, not seen cold.
-func (s *stratum) solve() (unfinished float64) {
+// solve fills in all but what was seen.
+func (s *stratum) solve() {
 	s.net.N = s.mass.N
 	s.seen.solve(s.mass, s.net)
 
@@ -230,7 +232,7 @@ func (s *stratum) solve() (unfinished float64) {
 	if keep := cut + s.seen.cold; keep > 0 {
 		s.never = s.mass.Cold / keep
 	}
-	return s.never * cut
+	s.unfinished = s.never * cut
 }
 
 // each calls f with the bins in which the record's time can lie and the share
