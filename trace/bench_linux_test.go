@@ -44,7 +44,7 @@ type copier struct {
 
 func (c *copier) open(int) (sink, error) { return c, nil }
 
-func (c *copier) late(bool) {}
+func (c *copier) after(f func()) { f() }
 
 func (c *copier) enter(d *decoder, w []uint64, i int) (int, error) {
 	if n := len(c.buffers); n == 0 || i < c.next || len(w) != len(c.buffers[n-1]) {
@@ -73,11 +73,13 @@ func BenchmarkWriter(b *testing.B) {
 			b.Fatal(err)
 		}
 		var d decoder
-		to, _ := recorder{w}.open(1)
+		r := recorder{w}
+		to, _ := r.open(1)
 		for _, w := range buffers {
 			if _, err := d.buffer(w, false, to); err != nil {
 				b.Fatal(err)
 			}
+			r.after(func() {})
 		}
 		if s, err := w.Close(Summary{}); err != nil || s.Accesses != uint64(accesses) {
 			b.Fatalf("%+v, %v, want %d accesses", s, err, accesses)

@@ -121,14 +121,14 @@ func (b *blockWriter) close(at uint64) {
 
 // define takes a segment into the block's dictionary. It fails if the stream
 // has not described it or the dictionary is full.
-func (b *blockWriter) define(d *decoder, id uint32) bool {
-	if int(id) >= len(d.segments) || d.segments[id] == nil || len(b.used) == maxLocal {
+func (b *blockWriter) define(segments []*segment, id uint32) bool {
+	if int(id) >= len(segments) || segments[id] == nil || len(b.used) == maxLocal {
 		return false
 	}
 	if int(id) >= len(b.table) {
 		b.table = append(b.table, make([]writtenSegment, max(int(id)+1-len(b.table), len(b.table)))...)
 	}
-	g := d.segments[id]
+	g := segments[id]
 	b.used = append(b.used, id)
 	b.table[id] = writtenSegment{
 		key: ^(uint64(id) | uint64(g.words)<<32), states: uint64(len(b.states)),
@@ -169,15 +169,15 @@ func grown[E byte | uint16](s []E, n int) []E {
 
 // enter encodes entries from word i on, until the block is full or a word is
 // none, and returns the index of that word.
-func (b *blockWriter) enter(d *decoder, w []uint64, i int) (next int, err error) {
+func (b *blockWriter) enter(segments []*segment, w []uint64, i int) (next int, err error) {
 	for !b.full() {
-		n, last, next, err := b.headers(d, w, i)
+		n, last, next, err := b.headers(segments, w, i)
 		if err != nil || n == 0 {
 			return next, err
 		}
 		i = next
 		if i+1 < len(w) && uint32(w[i]) == wordFault {
-			b.fault(d, w[last:], w[i+1])
+			b.fault(segments, w[last:], w[i+1])
 			i += 2
 		}
 	}
@@ -187,7 +187,7 @@ func (b *blockWriter) enter(d *decoder, w []uint64, i int) (next int, err error)
 // headers encodes which segments are entered, up to a batch of entries, and
 // then their words. This and words are the path of every access. last is the
 // index of the last entry.
-func (b *blockWriter) headers(d *decoder, w []uint64, i int) (n, last, next int, err error) {
+func (b *blockWriter) headers(segments []*segment, w []uint64, i int) (n, last, next int, err error) {
 	b.room()
 	misses := (*[batchEntries]byte)(b.misses[b.entries:])
 	ids := (*[batchEntries]uint16)(b.ids[b.nids:])
@@ -198,12 +198,12 @@ func (b *blockWriter) headers(d *decoder, w []uint64, i int) (n, last, next int,
 		h := w[i]
 		id := uint32(h)
 		if int(id) >= len(table) || table[id].key != ^h {
-			if id < wordFirstSegment || !b.define(d, id) {
+			if id < wordFirstSegment || !b.define(segments, id) {
 				break
 			}
 			table, previous = b.table, &b.table[b.previous]
 			if table[id].key != ^h {
-				return 0, 0, 0, errEntry(w, i, d.segments[id].words)
+				return 0, 0, 0, errEntry(w, i, segments[id].words)
 			}
 		}
 		g := &table[id]
@@ -232,7 +232,7 @@ func (b *blockWriter) headers(d *decoder, w []uint64, i int) (n, last, next int,
 			return 0, 0, 0, errEntry(w, last, k)
 		}
 		if g.guarded {
-			whole := d.segments[id]
+			whole := segments[id]
 			accesses += whole.count(w[last:], len(whole.sites))
 		} else {
 			accesses += int(g.most)
@@ -267,8 +267,8 @@ func (b *blockWriter) words(w, list []uint64) {
 }
 
 // fault says that the last entry went no further than pc.
-func (b *blockWriter) fault(d *decoder, entry []uint64, pc uint64) {
-	g := d.segments[uint32(entry[0])]
+func (b *blockWriter) fault(segments []*segment, entry []uint64, pc uint64) {
+	g := segments[uint32(entry[0])]
 	reached := g.reached(pc)
 	if reached == len(g.sites) {
 		return

@@ -96,15 +96,15 @@ type Result struct {
 const (
 	toolName    = "rdx-amd64-linux"
 	pluginName  = "librdx-qemu.so"
-	bufferCount = 4
-	bufferBytes = 1 << 20
 	tailBytes   = 1 << 16
 	controlSize = 4096
 	regionBytes = controlSize + bufferCount*(bufferBytes+tailBytes)
 
 	messageHello = 1
 	messageFull  = 2
-	messageBytes = 24
+	// messageEntries is a full buffer of nothing but entries.
+	messageEntries = 3
+	messageBytes   = 24
 )
 
 // FindEngine looks for the built tool: in $RDX_ENGINE, or else beside the
@@ -240,9 +240,9 @@ func qemuCommand(ctx context.Context, program, socket string, cmd Command, opt O
 // source makes the sink for one process.
 type source interface {
 	open(pid int) (sink, error)
-	// late says whether a program has filled buffers faster than they were
-	// decoded.
-	late(bool)
+	// after calls f once the sinks read none of the words that they have been
+	// given so far, on whatever goroutine.
+	after(f func())
 }
 
 // run runs the program and feeds each process's stream to a sink. One buffer
@@ -425,7 +425,8 @@ type process struct {
 	region  []byte
 	decoder decoder
 	to      sink
-	full    uint64 // buffers announced
+	full    uint64         // buffers announced
+	read    sync.WaitGroup // buffers that are being read
 }
 
 // serve reads one process's buffers as they fill, and what is left in them
@@ -435,28 +436,30 @@ func (e *engine) serve(c *net.UnixConn) error {
 	if err != nil {
 		return err
 	}
-	defer unix.Munmap(p.region)
+	defer func() {
+		p.read.Wait()
+		unix.Munmap(p.region)
+	}()
 	m := make([]byte, messageBytes)
 	for messages := bufio.NewReaderSize(c, bufferCount*messageBytes); ; {
-		asked := messages.Buffered() == 0
 		if _, err := io.ReadFull(messages, m); err != nil {
 			break
 		}
-		if asked {
-			e.src.late(messages.Buffered() > 0)
-		}
 		b := binary.LittleEndian.Uint32(m[4:])
 		n := binary.LittleEndian.Uint64(m[8:])
-		if binary.LittleEndian.Uint32(m) != messageFull || b >= bufferCount || n > (bufferBytes+tailBytes)/8 {
+		kind := binary.LittleEndian.Uint32(m)
+		if kind != messageFull && kind != messageEntries || b >= bufferCount || n > (bufferBytes+tailBytes)/8 {
 			return fmt.Errorf("engine: process %d: bad message", p.pid)
 		}
 		p.full++
-		if err := e.decode(p, p.words(int(b), n), false); err != nil {
+		p.decoder.entries = kind == messageEntries
+		answer := [4]byte(m[4:8])
+		// The answer fails once the process has gone; its last messages are still read.
+		if err := e.decode(p, p.words(int(b), n), false, func() { c.Write(e.answer(answer[:])) }); err != nil {
 			return err
 		}
-		// Fails once the process has gone; its last messages are still read.
-		c.Write(e.answer(m[4:8]))
 	}
+	p.decoder.entries = false
 	return e.rest(p)
 }
 
@@ -520,9 +523,16 @@ func (p *process) words(b int, n uint64) []uint64 {
 	return unsafe.Slice((*uint64)(unsafe.Pointer(&p.region[at])), n)
 }
 
-func (e *engine) decode(p *process, w []uint64, last bool) error {
+// decode gives the words of a buffer to the sink. free is called when they are
+// no longer read.
+func (e *engine) decode(p *process, w []uint64, last bool, free func()) error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
+	p.read.Add(1)
+	defer e.src.after(func() {
+		free()
+		p.read.Done()
+	})
 	if e.err != nil {
 		return nil
 	}
@@ -553,14 +563,14 @@ func (e *engine) rest(p *process) error {
 	}
 	if pending >= 0 {
 		p.full++
-		if err := e.decode(p, p.words(int(pending), pendingWords), n == 0); err != nil {
+		if err := e.decode(p, p.words(int(pending), pendingWords), n == 0, func() {}); err != nil {
 			return err
 		}
 	}
 	if retired != p.full {
 		e.lost(p, fmt.Sprintf("%d buffers of up to %d words lost", retired-p.full, bufferBytes/8))
 	}
-	if err := e.decode(p, p.words(int(inUse), n), true); err != nil {
+	if err := e.decode(p, p.words(int(inUse), n), true, func() {}); err != nil {
 		return err
 	}
 	if !p.decoder.ended && !p.decoder.exec {

@@ -611,7 +611,7 @@ type failing struct{ error }
 
 func (f failing) open(int) (sink, error) { return f, nil }
 
-func (f failing) late(bool) {}
+func (f failing) after(do func()) { do() }
 
 func (f failing) enter(*decoder, []uint64, int) (int, error) { return 0, f.error }
 

@@ -9,6 +9,7 @@ import (
 	"math/rand"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/klauspost/compress/zstd"
@@ -138,7 +139,7 @@ func TestLateWriterStoresPlain(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	recorder{w}.late(true)
+	w.late.Store(true)
 	if err := w.Write(as); err != nil {
 		t.Fatal(err)
 	}
@@ -310,6 +311,54 @@ func TestStreamIsRecordedAsItIsRun(t *testing.T) {
 	}
 }
 
+// Parts that are encoded at the same time come in the order of the stream, also
+// where a segment's number is given to another one meanwhile.
+func TestPartsAreInOrder(t *testing.T) {
+	const seed = 11
+	rng := rand.New(rand.NewSource(seed))
+	var want []model.Access
+	b := newBatcher(func(a []model.Access) { want = append(want, a...) })
+	m := &memory{}
+	w, err := NewWriter(m, Header{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := recorder{w}
+	to, _ := r.open(1)
+	var run, recorded decoder
+	freed, words := 0, 0
+	var mu sync.Mutex
+	for range 10 {
+		s := randomStream(rng, 150_000)
+		words += len(s)
+		if _, err := run.buffer(s, false, b); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := recorded.buffer(s, false, to); err != nil {
+			t.Fatal(err)
+		}
+		r.after(func() {
+			clear(s) // nobody may read it any more
+			mu.Lock()
+			freed++
+			mu.Unlock()
+		})
+	}
+	b.flush()
+	if words < 3*partWords {
+		t.Fatalf("%d words are not several parts", words)
+	}
+	if s, err := w.Close(Summary{}); err != nil || s.Accesses != uint64(len(want)) {
+		t.Errorf("%+v, %v, want %d accesses", s, err, len(want))
+	}
+	if freed != 10 {
+		t.Errorf("%d buffers came back of 10", freed)
+	}
+	if _, got := readAll(t, open(t, m.b)); !slices.Equal(got, want) {
+		t.Errorf("seed %d: differs at %s", seed, firstDifference(got, want))
+	}
+}
+
 func TestBadStream(t *testing.T) {
 	define := []uint64{wordDefine | 3<<32, wordFirstSegment | 1<<32, 8<<pcBits | siteLoad<<siteOpsShift, baseOwn << offsetBits}
 	for name, w := range map[string][]uint64{
@@ -324,23 +373,29 @@ func TestBadStream(t *testing.T) {
 		"without a word":      {wordDefine | 3<<32, wordFirstSegment | 1<<32, siteGuarded << siteOpsShift, baseNone << offsetBits},
 		"empty segment desc":  {wordDefine},
 	} {
-		for _, to := range []sink{newBatcher(func([]model.Access) {}), discardRecorder(t)} {
-			var d decoder
-			if _, err := d.buffer(w, false, to); err == nil || !strings.Contains(err.Error(), name) {
-				t.Errorf("%s: error %v", name, err)
-			}
+		var d decoder
+		if _, err := d.buffer(w, false, newBatcher(func([]model.Access) {})); err == nil || !strings.Contains(err.Error(), name) {
+			t.Errorf("%s: error %v", name, err)
+		}
+		if err := recorded(t, w); err == nil || !strings.Contains(err.Error(), name) {
+			t.Errorf("%s: error %v of a recording", name, err)
 		}
 	}
 }
 
-func discardRecorder(t *testing.T) sink {
+// recorded is the error of recording a stream.
+func recorded(t *testing.T, words []uint64) error {
 	w, err := NewWriter(&memory{}, Header{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { w.Close(Summary{}) })
 	s, _ := recorder{w}.open(1)
-	return s
+	var d decoder
+	_, err = d.buffer(words, false, s)
+	if _, cerr := w.Close(Summary{}); err == nil {
+		err = cerr
+	}
+	return err
 }
 
 // damaged is a trace of three blocks of one thread.
@@ -528,15 +583,20 @@ func seedBlock(f *testing.F, seed int64) (accesses uint32, payload []byte) {
 	if _, err := d.buffer(randomStream(rand.New(rand.NewSource(seed)), 100), false, to); err != nil {
 		f.Fatal(err)
 	}
-	b := w.order[0]
-	n := b.accesses
-	b.close(w.Accesses())
-	p, err := newPacker()
+	p, err := newPart(w)
 	if err != nil {
 		f.Fatal(err)
 	}
-	defer p.close()
-	return uint32(n), b.payload(nil, p)
+	defer p.packer.close()
+	for _, s := range w.taken {
+		if err := p.entries(s); err != nil {
+			f.Fatal(err)
+		}
+	}
+	b := p.order[0]
+	n := b.accesses
+	b.close(p.accesses)
+	return uint32(n), b.payload(nil, p.packer)
 }
 
 // FuzzBlock gets past the checksums.

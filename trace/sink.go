@@ -26,7 +26,7 @@ func newBatcher(each func([]model.Access)) *batcher {
 
 func (b *batcher) open(int) (sink, error) { return b, nil }
 
-func (b *batcher) late(bool) {}
+func (b *batcher) after(f func()) { f() }
 
 func (b *batcher) enter(d *decoder, w []uint64, i int) (int, error) {
 	for i < len(w) {
@@ -54,20 +54,4 @@ func (b *batcher) flush() {
 			b.buf = b.next()
 		}
 	}
-}
-
-// recorder gives each process's stream its place in the file.
-type recorder struct{ w *Writer }
-
-func (r recorder) open(pid int) (sink, error) { return processRecorder{r.w, int32(pid)}, nil }
-
-func (r recorder) late(late bool) { r.w.late.Store(late) }
-
-type processRecorder struct {
-	w   *Writer
-	pid int32
-}
-
-func (p processRecorder) enter(d *decoder, w []uint64, i int) (int, error) {
-	return p.w.entries(p.pid, d, w, i)
 }

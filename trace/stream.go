@@ -2,6 +2,7 @@ package trace
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/rdx-profiler/rdx/model"
 )
@@ -19,7 +20,11 @@ const (
 	wordSkipped      = 6
 	wordFirstSegment = 16
 
-	streamVersion = 2
+	streamVersion = 3
+
+	// Of each process.
+	bufferCount = 8
+	bufferBytes = 1 << 20
 )
 
 const (
@@ -220,6 +225,7 @@ type decoder struct {
 	segments []*segment // by number
 	thread   int32
 	skipped  func(accesses uint64) // nil if none can be
+	entries  bool                  // the buffer is known to hold nothing but entries
 	ended    bool                  // wordEnd was seen, and nothing after it
 	exec     bool                  // the last word is an exec
 }
@@ -288,7 +294,7 @@ func (d *decoder) buffer(w []uint64, cut bool, to sink) (left *segment, err erro
 func (d *decoder) mark(w []uint64, i int) (next int, err error) {
 	kind, n := uint32(w[i]), int(w[i]>>32)
 	if kind >= wordFirstSegment {
-		return 0, fmt.Errorf("stream: word %d: segment %d was never described", i, kind)
+		return 0, errUndescribed(w, i)
 	}
 	if n > len(w)-i-1 {
 		return 0, fmt.Errorf("stream: word %d: %d words of kind %d, the buffer ends after %d", i, n, kind, len(w)-i-1)
@@ -303,6 +309,9 @@ func (d *decoder) mark(w []uint64, i int) (next int, err error) {
 		}
 		for int(id) >= len(d.segments) {
 			d.segments = append(d.segments, make([]*segment, max(1024, len(d.segments)))...)
+		}
+		if d.segments[id] != nil {
+			d.segments = slices.Clone(d.segments) // others read what they were given
 		}
 		d.segments[id] = g
 	case wordThread:
@@ -320,6 +329,11 @@ func (d *decoder) mark(w []uint64, i int) (next int, err error) {
 		return 0, fmt.Errorf("stream: word %d: unknown kind %d", i, kind)
 	}
 	return i + 1 + n, nil
+}
+
+// errUndescribed is about an entry at word i of a segment that is not known.
+func errUndescribed(w []uint64, i int) error {
+	return fmt.Errorf("stream: word %d: segment %d was never described", i, uint32(w[i]))
 }
 
 // errEntry is about the entry of a segment at word i that is not there whole.

@@ -42,7 +42,7 @@ type bothSinks struct {
 }
 
 func (b bothSinks) open(int) (sink, error) { return b, nil }
-func (b bothSinks) late(bool)              {}
+func (b bothSinks) after(f func())         { f() }
 
 func (b bothSinks) enter(d *decoder, w []uint64, i int) (int, error) {
 	next, err := b.accesses.enter(d, w, i)

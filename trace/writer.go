@@ -6,46 +6,46 @@ import (
 	"fmt"
 	"hash/crc32"
 	"io"
+	"runtime"
 	"sort"
 	"sync/atomic"
-
-	"github.com/rdx-profiler/rdx/model"
 )
 
-// maxOpen bounds the blocks under way: with more threads than this, the block
-// of the one that has waited longest is closed early.
-const maxOpen = 32
-
-// Writer writes a trace. Blocks are packed and written by a goroutine of
-// their own. It is not for concurrent use, but Size and Accesses are.
+// Writer writes a trace. What it is given is cut into parts, which are encoded
+// at the same time, and written by a goroutine of its own. It is not for
+// concurrent use, but Size and Accesses are.
 type Writer struct {
 	out     io.WriterAt
 	maxSize int64
-	next    atomic.Uint64 // number of the next access
+	next    atomic.Uint64 // accesses encoded
 	size    atomic.Int64  // bytes of the file so far
 
-	open    map[blockKey]*blockWriter
-	order   []*blockWriter // by last use, the longest ago first
-	current *blockWriter
+	taken []span // to be handed to a part
+	part  *part  // under way; nil between two
+	free  chan *part
+	queue chan *part        // in the order of the trace
+	spare chan *blockWriter // of blocks that are packed
+	done  chan struct{}
+	// waiting is how many of the engine's buffers are not encoded yet. Where it
+	// comes to most of them, or there is no part free, the writer is crowded: the
+	// program waits for it, or soon will. It is late, and does not pack, if it
+	// was crowded during the part before.
+	waiting atomic.Int32
+	crowded bool
+	late    atomic.Bool
 
-	jobs    chan *blockWriter // to be packed
-	spare   chan *blockWriter // to be used again
-	done    chan struct{}
 	failed  atomic.Pointer[error]
 	start   int64       // of the first block
 	live    []blockInfo // in the file, in the order of writing
 	at      int64       // where the next block goes
 	dropped uint64      // accesses overwritten
-	packer  *packer
-	// late: what is written waits for the writer, which then does not pack.
-	late atomic.Bool
 
-	sites map[site]uint32 // of Write
-	plain decoder
-	words [2]uint64
+	written written
 }
 
-type blockKey struct{ pid, thread int32 }
+// maxParts bounds the processors that encode: an engine does not keep more
+// of them busy.
+const maxParts = 8
 
 // NewWriter writes the file's header. With a maxSize above zero the file
 // grows to about that many bytes; from then on the newest block takes the
@@ -64,21 +64,25 @@ func NewWriter(out io.WriterAt, h Header) (*Writer, error) {
 	if _, err := out.WriteAt(head, 0); err != nil {
 		return nil, err
 	}
-	p, err := newPacker()
-	if err != nil {
-		return nil, err
-	}
+	parts := min(max(runtime.GOMAXPROCS(0), 2), maxParts)
 	w := &Writer{
-		out: out, maxSize: h.MaxSize, open: map[blockKey]*blockWriter{},
-		jobs: make(chan *blockWriter, 2), spare: make(chan *blockWriter, maxOpen), done: make(chan struct{}),
-		start: int64(len(head)), at: int64(len(head)), packer: p,
+		out: out, maxSize: h.MaxSize,
+		free: make(chan *part, parts), queue: make(chan *part, parts), spare: make(chan *blockWriter, parts*maxOpen), done: make(chan struct{}),
+		start: int64(len(head)), at: int64(len(head)),
 	}
 	w.size.Store(w.at)
-	go w.pack()
+	for range parts {
+		p, err := newPart(w)
+		if err != nil {
+			return nil, err
+		}
+		w.free <- p
+	}
+	go w.write()
 	return w, nil
 }
 
-// Accesses is the number written so far.
+// Accesses is the number encoded so far.
 func (w *Writer) Accesses() uint64 { return w.next.Load() }
 
 // Size is the file's size so far, in bytes; blocks under way not counted.
@@ -92,130 +96,57 @@ func (w *Writer) Err() error {
 	return nil
 }
 
-// block makes the block of a thread the current one.
-func (w *Writer) block(pid, thread int32) *blockWriter {
-	if b := w.current; b != nil && b.pid == pid && b.thread == thread {
-		return b
+func (w *Writer) fail(err error) { w.failed.CompareAndSwap(nil, &err) }
+
+// hand gives the spans taken so far to the part under way, which calls after
+// when it reads their words no more. It waits while all parts are busy.
+func (w *Writer) hand(after func()) {
+	if len(w.taken) == 0 {
+		after()
+		return
 	}
-	if w.current != nil {
-		w.current.close(w.next.Load())
-	}
-	key := blockKey{pid, thread}
-	b := w.open[key]
-	if b == nil {
-		if len(w.order) == maxOpen {
-			w.seal(w.order[0])
-		}
+	if w.part == nil {
 		select {
-		case b = <-w.spare:
+		case w.part = <-w.free:
 		default:
-			b = newBlockWriter()
+			w.crowded = true
+			w.part = <-w.free
 		}
-		b.reset(pid, thread)
-		w.open[key] = b
-		w.order = append(w.order, b)
-	} else {
-		for i, o := range w.order {
-			if o == b {
-				w.order = append(append(w.order[:i], w.order[i+1:]...), b)
-				break
-			}
-		}
+		w.part.start()
+		w.queue <- w.part
 	}
-	w.current = b
-	return b
+	w.part.given <- given{w.taken, after}
+	for i := range w.taken {
+		w.part.words += len(w.taken[i].words) - w.taken[i].from
+	}
+	w.taken = nil
 }
 
-// seal hands a block on to be packed.
-func (w *Writer) seal(b *blockWriter) {
-	b.close(w.next.Load())
-	delete(w.open, blockKey{b.pid, b.thread})
-	for i, o := range w.order {
-		if o == b {
-			w.order = append(w.order[:i], w.order[i+1:]...)
-			break
-		}
-	}
-	if w.current == b {
-		w.current = nil
-	}
-	w.jobs <- b
-}
-
-// entries encodes the entries of one thread from word i of a stream, up to a
-// word that is none.
-func (w *Writer) entries(pid int32, d *decoder, words []uint64, i int) (next int, err error) {
-	for {
-		b := w.block(pid, d.thread)
-		n := w.next.Load()
-		b.open(n)
-		before := b.accesses
-		next, err := b.enter(d, words, i)
-		w.next.Store(n + uint64(b.accesses-before))
-		if err != nil {
-			return 0, err
-		}
-		if !b.full() {
-			return next, nil
-		}
-		w.seal(b)
-		if err := w.Err(); err != nil {
-			return 0, err
-		}
-		if next == i || next == len(words) {
-			return next, nil
-		}
-		i = next
+// cut ends the part under way.
+func (w *Writer) cut() {
+	if w.part != nil {
+		close(w.part.given)
+		w.part = nil
 	}
 }
 
-// Write writes accesses that come from elsewhere than the engine.
-func (w *Writer) Write(accesses []model.Access) error {
-	if w.sites == nil {
-		w.sites = map[site]uint32{}
-	}
-	for i := range accesses {
-		a := &accesses[i]
-		s := site{pc: a.PC, size: max(a.Size, 1), flags: siteLoad}
-		if a.Op == model.Store {
-			s.flags = siteStore
-		}
-		id, ok := w.sites[s]
-		if !ok {
-			id = uint32(len(w.plain.segments))
-			if id < wordFirstSegment {
-				w.plain.segments = make([]*segment, wordFirstSegment)
-				id = wordFirstSegment
-			}
-			w.plain.segments = append(w.plain.segments, newSegment([]site{s}, 1))
-			w.sites[s] = id
-		}
-		w.words = [2]uint64{uint64(id) | 1<<32, a.Addr}
-		w.plain.thread = a.Thread
-		if _, err := w.entries(0, &w.plain, w.words[:], 0); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// pack packs and writes blocks.
-func (w *Writer) pack() {
+// write writes the parts in their order.
+func (w *Writer) write() {
 	defer close(w.done)
-	var buf []byte
-	for b := range w.jobs {
-		if w.Err() == nil && b.entries > 0 {
-			w.packer.plain = w.late.Load()
-			buf = b.payload(append(buf[:0], make([]byte, blockHeaderBytes)...), w.packer)
-			info := blockInfo{kind: dataBlock, pid: b.pid, thread: b.thread, first: b.first, accesses: uint32(b.accesses)}
-			if err := w.put(buf, info); err != nil {
-				w.failed.CompareAndSwap(nil, &err)
+	var first uint64
+	for p := range w.queue {
+		<-p.done
+		for i := range p.blocks {
+			b := &p.blocks[i]
+			b.info.first += first
+			if w.Err() == nil {
+				if err := w.put(b.buf, b.info); err != nil {
+					w.fail(err)
+				}
 			}
 		}
-		select {
-		case w.spare <- b:
-		default:
-		}
+		first += p.accesses
+		w.free <- p
 	}
 }
 
@@ -264,12 +195,14 @@ func (w *Writer) makeRoom(n int64) {
 // the counts. After an error of the medium it writes what index there is room
 // for.
 func (w *Writer) Close(s Summary) (Summary, error) {
-	for len(w.order) > 0 {
-		w.seal(w.order[0])
-	}
-	close(w.jobs)
+	w.flush()
+	w.hand(func() {})
+	w.cut()
+	close(w.queue)
 	<-w.done
-	defer w.packer.close()
+	for range cap(w.free) {
+		(<-w.free).packer.close()
+	}
 	s.Accesses = w.next.Load()
 	if err := w.Err(); err != nil {
 		s.Partial = append(s.Partial, err.Error())

@@ -20,8 +20,8 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#define STREAM_VERSION 2
-#define NBUF       4
+#define STREAM_VERSION 3
+#define NBUF       8
 #define DATA_BYTES (1UL << 20)
 #define TAIL_BYTES (1UL << 16)
 #define CONTROL_BYTES 4096UL
@@ -106,12 +106,12 @@ static void use(struct thread* t, uint32_t b)
 static uint32_t next_buffer(struct thread* t)
 {
    for (;;) {
-      for (uint32_t i = 1; i < NBUF; i++) {
-         uint32_t b = (t->control->in_use + i) % NBUF;
-         if (t->is_free[b] || t->sock < 0) return b;
-      }
-      uint32_t b;
-      ssize_t r = recv(t->sock, &b, sizeof b, MSG_WAITALL);
+      /* the first, so that no more memory is used than must be */
+      uint32_t b, first = 0;
+      while (first < NBUF && !t->is_free[first]) first++;
+      if (t->sock < 0) return t->control->in_use == 0;
+      ssize_t r = recv(t->sock, &b, sizeof b, first < NBUF ? MSG_DONTWAIT : MSG_WAITALL);
+      if (r < 0 && errno == EAGAIN) return first;
       if (r < 0 && errno == EINTR) continue;
       if (r != sizeof b || b >= NBUF) hang_up(t);
       else t->is_free[b] = true;

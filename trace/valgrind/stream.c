@@ -26,7 +26,7 @@
 #include "pub_tool_threadstate.h"
 
 #define PAGE       4096UL
-#define NBUF       4
+#define NBUF       8
 #define DATA_BYTES (1UL << 20)
 #define TAIL_BYTES (1UL << 16) /* more than a segment and its header */
 
@@ -72,11 +72,12 @@ struct message {
    ULong words;
    ULong pid;
 };
-enum { MSG_HELLO = 1, MSG_FULL = 2 };
+enum { MSG_HELLO = 1, MSG_FULL = 2, MSG_ENTRIES = 3 /* full, of nothing but entries */ };
 
 static Int   sock = -1;
 static Bool  is_free[NBUF];
 static Bool  tail_open[NBUF];
+static Bool  marked[NBUF];        /* has words that are no entries */
 static Int   last_tid;            /* kernel thread of the last WORD_THREAD */
 static Bool  client_fault;        /* a segment did not run to its end */
 static Addr  fault_pc;            /* where; the handler's pc comes next */
@@ -139,17 +140,16 @@ static void send_message(UInt kind, UInt buffer, ULong words)
    if (r != sizeof m) hang_up();
 }
 
-/* Waits until rdx has given a buffer back, if none is free. */
+/* Looks which buffers rdx has given back; waits for one if none is free. */
 static UInt next_buffer(void)
 {
    for (;;) {
-      /* in turn, so that the one written longest ago comes first */
-      for (UInt i = 1; i < NBUF; i++) {
-         UInt b = (control.in_use + i) % NBUF;
-         if (is_free[b]) return b;
-      }
-      UInt b;
-      Long r = call6(__NR_recvfrom, sock, (Addr)&b, sizeof b, 0, 0, 0);
+      /* the first, so that no more memory is used than must be */
+      UInt b, first = 0;
+      while (first < NBUF && !is_free[first]) first++;
+      if (sock < 0) return first;
+      Long r = call6(__NR_recvfrom, sock, (Addr)&b, sizeof b, first < NBUF ? 0x40 /* MSG_DONTWAIT */ : 0, 0, 0);
+      if (r == -VKI_EAGAIN) return first;
       if (r == -VKI_EINTR) continue;
       if (r != sizeof b || b >= NBUF) hang_up();
       else is_free[b] = True;
@@ -160,6 +160,7 @@ static void use(UInt b)
 {
    control.in_use = b;
    is_free[b] = False;
+   marked[b] = False;
    protect_tail(b, False);
    control.limit = (ULong*)tail_of(b);
    if (store_mode == StoreSampled && window < DATA_BYTES / 8) control.limit = data_of(b) + window;
@@ -169,7 +170,7 @@ static void use(UInt b)
 static void hand_over(UInt b, ULong words)
 {
    if (sock < 0) is_free[b] = True;
-   else send_message(MSG_FULL, b, words);
+   else send_message(marked[b] ? MSG_FULL : MSG_ENTRIES, b, words);
 }
 
 /* Gives away the buffer whose last segment has completed meanwhile. */
@@ -244,6 +245,7 @@ void stream_put(UInt kind, const ULong* words, UInt n)
    *p++ = kind | (ULong)n << 32;
    for (UInt i = 0; i < n; i++) *p++ = words[i];
    control.cursor = p;
+   marked[control.in_use] = True;
 }
 
 /* Back to recording, when so many accesses of those granted are left. */

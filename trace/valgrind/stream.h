@@ -16,7 +16,7 @@
 
 #include "pub_tool_basics.h"
 
-#define STREAM_VERSION 2
+#define STREAM_VERSION 3
 
 /* Header words. The low half is a segment's number or one of these, the high
    half the number of words that follow. */
