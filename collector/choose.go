@@ -22,6 +22,18 @@ const (
 	CPUTime = "cpu-time" // clock
 )
 
+// BadConfig is an error of what was asked for, whatever the machine.
+type BadConfig struct{ error }
+
+// CheckChoice says what is wrong with the choice of source, clock and what is
+// watched, by a BadConfig, and fills in what it leaves open.
+func (c *Config) CheckChoice() error {
+	if err := c.checkChoice(); err != nil {
+		return BadConfig{fmt.Errorf("start session: %w", err)}
+	}
+	return nil
+}
+
 func (c *Config) checkChoice() error {
 	if c.Source == "" {
 		c.Source = Auto
@@ -37,23 +49,23 @@ func (c *Config) checkChoice() error {
 	}
 	switch {
 	case !slices.Contains([]string{OwnStack, PrivateStack, SharedStack, BothStacks}, c.Stack):
-		return fmt.Errorf("start session: unknown stack %q (want own, private, shared or both)", c.Stack)
+		return fmt.Errorf("unknown stack %q (want own, private, shared or both)", c.Stack)
 	case !slices.Contains([]string{Auto, Word, Line}, c.Granularity):
-		return fmt.Errorf("start session: unknown granularity %q (want auto, word or line)", c.Granularity)
+		return fmt.Errorf("unknown granularity %q (want auto, word or line)", c.Granularity)
 	case c.Granularity == Line && c.Slots < sampler.NumSlots:
-		return fmt.Errorf("start session: a sample of a line takes %d slots, there are %d (or choose granularity word)", sampler.NumSlots, c.Slots)
+		return fmt.Errorf("a sample of a line takes %d slots, there are %d (or choose granularity word)", sampler.NumSlots, c.Slots)
 	case c.Granularity == Line && c.Burst == 0:
-		return errors.New("start session: without reading ahead a line can't be told from its half (choose granularity word)")
+		return errors.New("without reading ahead a line can't be told from its half (choose granularity word)")
 	case c.Granularity == Line && c.Stack != OwnStack:
-		return errors.New("start session: watching other threads takes the slots that a line would (choose granularity word)")
+		return errors.New("watching other threads takes the slots that a line would (choose granularity word)")
 	case c.addresses() && c.Granularity == Line:
-		return fmt.Errorf("start session: with source %s a line can't be watched: that takes reading ahead of the use, which is over (choose granularity word, or source pmu)", c.Source)
+		return fmt.Errorf("with source %s a line can't be watched: that takes reading ahead of the use, which is over (choose granularity word, or source pmu)", c.Source)
 	case c.addresses() && c.Stack != OwnStack:
-		return fmt.Errorf("start session: with source %s other threads can't be watched: their accesses come before the watchpoints (use --source pmu)", c.Source)
+		return fmt.Errorf("with source %s other threads can't be watched: their accesses come before the watchpoints (use --source pmu)", c.Source)
 	case !slices.Contains([]string{Auto, PEBS, IBS, PMU, Clock}, c.Source):
-		return fmt.Errorf("start session: unknown source %q (want auto, pebs, ibs, pmu or clock)", c.Source)
+		return fmt.Errorf("unknown source %q (want auto, pebs, ibs, pmu or clock)", c.Source)
 	case c.Clock != Auto && c.Clock != CPUTime && c.Clock != PMU:
-		return fmt.Errorf("start session: unknown clock %q (want auto, cpu-time or pmu)", c.Clock)
+		return fmt.Errorf("unknown clock %q (want auto, cpu-time or pmu)", c.Clock)
 	}
 	return nil
 }

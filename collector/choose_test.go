@@ -28,7 +28,8 @@ func TestCheckChoice(t *testing.T) {
 	} {
 		c := Config{PID: 1, Burst: AutoBurst, Source: tc.source, Clock: tc.clock, Granularity: tc.grain, Stack: tc.stack}
 		err := c.setDefaults()
-		if (err == nil) != (tc.err == "") || err != nil && !strings.Contains(err.Error(), tc.err) {
+		var bad BadConfig
+		if (err == nil) != (tc.err == "") || err != nil && (!strings.Contains(err.Error(), tc.err) || !errors.As(err, &bad)) {
 			t.Errorf("%q: %v, want %q", tc, err, tc.err)
 		}
 	}

@@ -192,6 +192,7 @@ func (s *Session) pair(trap *sampler.Trap) {
 			s.loseObserved(o, "clock not readable") // counted in BPF, too
 			return
 		}
+		s.timed++
 		o.state = used
 		o.useClock = trap.Clock
 		o.lag = trap.ClockLag

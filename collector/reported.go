@@ -65,6 +65,7 @@ func (s *Session) sampleReported(t *thread) {
 		s.lose("clock not readable") // counted in BPF, too
 		return
 	}
+	s.timed++
 	// The stack is that of some instructions later; its leaf is the access.
 	s.locate.StackTop = t.shared.StackTop
 	o.useStack = s.stacks.add(t, o.pc, s.locate.HeldStack(t.process.pid, t.tid), o.addr)

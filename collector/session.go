@@ -118,30 +118,37 @@ func (c *Config) setDefaults() error {
 	if c.Log == nil {
 		c.Log = zap.NewNop()
 	}
-	if err := c.checkChoice(); err != nil {
+	if err := c.CheckChoice(); err != nil {
 		return err
 	}
+	if err := c.checkNumbers(); err != nil {
+		return BadConfig{fmt.Errorf("start session: %w", err)}
+	}
+	return nil
+}
+
+func (c *Config) checkNumbers() error {
 	switch {
 	case (c.PID == 0) == (len(c.Command) == 0):
-		return errors.New("start session: want either a process or a command")
+		return errors.New("want either a process or a command")
 	case c.PID < 0:
-		return fmt.Errorf("start session: %d is not a process number", c.PID)
+		return fmt.Errorf("%d is not a process number", c.PID)
 	case !(c.Overhead > 0 && c.Overhead <= 1):
-		return fmt.Errorf("start session: overhead of %g %% is not above 0 and at most 100 %%", 100*c.Overhead)
+		return fmt.Errorf("overhead of %g %% is not above 0 and at most 100 %%", 100*c.Overhead)
 	case c.BinsPerOctave < 1:
-		return fmt.Errorf("start session: %d bins per octave, want 1 or more", c.BinsPerOctave)
+		return fmt.Errorf("%d bins per octave, want 1 or more", c.BinsPerOctave)
 	case c.Burst < AutoBurst || c.Burst > MaxBurst:
-		return fmt.Errorf("start session: burst of %d accesses is not between 0 and %d", c.Burst, MaxBurst)
+		return fmt.Errorf("burst of %d accesses is not between 0 and %d", c.Burst, MaxBurst)
 	case !(c.AccessRate >= 0 && c.AccessRate <= 1000):
-		return fmt.Errorf("start session: access rate %v is not between 0 and 1000 accesses per nanosecond", c.AccessRate)
+		return fmt.Errorf("access rate %v is not between 0 and 1000 accesses per nanosecond", c.AccessRate)
 	case c.Gap != 0 && c.Gap < 2*sampler.MinGap:
-		return fmt.Errorf("start session: gap %v is below %v", c.Gap, 2*sampler.MinGap)
+		return fmt.Errorf("gap %v is below %v", c.Gap, 2*sampler.MinGap)
 	case c.Interrupt && !sampler.MendsSyscalls:
-		return errors.New("start session: threads that block all signals can't be interrupted on this architecture, where an interrupted system call can't be made again")
+		return errors.New("threads that block all signals can't be interrupted on this architecture, where an interrupted system call can't be made again")
 	case c.Interrupt && c.addresses():
-		return fmt.Errorf("start session: with source %s threads can't be interrupted: the access reported is over by then (use --source pmu)", c.Source)
+		return fmt.Errorf("with source %s threads can't be interrupted: the access reported is over by then (use --source pmu)", c.Source)
 	case c.Duration < 0:
-		return fmt.Errorf("start session: duration %v is negative", c.Duration)
+		return fmt.Errorf("duration %v is negative", c.Duration)
 	}
 	return nil
 }
@@ -175,9 +182,11 @@ type Session struct {
 	whySource   error
 	replaced    []string // sources that failed in the course of the session
 	health      health
+	healthRan   health // by the time that threads ran, in user mode or not
 	clockHealth clockHealth
-	failed      bool // the session can't go on
-	throttled   bool // the user has been told that the source is
+	timed       uint64 // uses whose time could be read
+	failed      bool   // the session can't go on
+	throttled   bool   // the user has been told that the source is
 	processes   map[int]*process
 	past        []*process // exited, or replaced by exec
 	threads     map[int]*thread

@@ -384,7 +384,7 @@ func TestSourceStarves(t *testing.T) {
 func TestClockFails(t *testing.T) {
 	w := startWalker(t)
 	clock := sampler.CounterClock(taskClock)
-	s, err := Start(Config{PID: w.cmd.Process.Pid, Overhead: .1, Seed: 1, Source: Clock, clock: &clock, Duration: 20 * time.Second})
+	s, err := Start(Config{PID: w.cmd.Process.Pid, Overhead: .1, Seed: 1, Source: Clock, clock: &clock, Burst: AutoBurst, Duration: 20 * time.Second})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -504,12 +504,12 @@ func TestClockHealth(t *testing.T) {
 		now  clockHealth
 		dead bool
 	}{
-		{clockHealth{0, fewestTicks - 1}, false},
-		{clockHealth{1, fewestTicks}, false}, // one was read meanwhile
-		{clockHealth{1, 2*fewestTicks - 1}, false},
-		{clockHealth{2, 3 * fewestTicks}, false},
-		{clockHealth{2, 3 * fewestTicks}, false},
-		{clockHealth{2, 4 * fewestTicks}, true},
+		{clockHealth{0, fewestReadings - 1}, false},
+		{clockHealth{1, fewestReadings}, false}, // one was read meanwhile
+		{clockHealth{1, 2*fewestReadings - 1}, false},
+		{clockHealth{2, 3 * fewestReadings}, false},
+		{clockHealth{2, 3 * fewestReadings}, false},
+		{clockHealth{2, 4 * fewestReadings}, true},
 	} {
 		if dead := h.dead(step.now); dead != step.dead {
 			t.Errorf("step %d: dead is %v", i, dead)
@@ -547,6 +547,32 @@ func TestJudgeSource(t *testing.T) {
 		err := before.judge(now, tc.source, 1e6)
 		if (err == nil) != (tc.says == "") || err != nil && !strings.Contains(err.Error(), tc.says) {
 			t.Errorf("%s: %v, want %q", tc.name, err, tc.says)
+		}
+	}
+}
+
+// A source whose counter others have is found out within a second of the time
+// that threads run, also if none of it is known to be in user mode; that it counts
+// nothing is no sign of a fault then.
+func TestStarvedInKernel(t *testing.T) {
+	for _, tc := range []struct {
+		name string
+		lag  float64 // share of the time that others have the counter
+		says string
+	}{{"taken", .95, "nmi_watchdog"}, {"half taken", .5, ""}, {"in the kernel all the time", 0, ""}} {
+		s := &Session{source: sampler.NewPMUSource(accesses), cfg: Config{Source: PMU}, gap: 1e6}
+		sum := totals{cpu: 5e9, counted: 3e9, ticked: 3e9} // so far all was well
+		const step = uint64(healthInterval)
+		var ran time.Duration
+		for s.err == nil && ran < 5*time.Second {
+			s.watch(sum, sampler.Stats{})
+			s.health.at = s.health.at.Add(-healthInterval)
+			sum.cpu += step
+			sum.shared += uint64(tc.lag * float64(step))
+			ran += healthInterval
+		}
+		if (s.err == nil) != (tc.says == "") || s.err != nil && (!strings.Contains(s.err.Error(), tc.says) || ran > time.Second) {
+			t.Errorf("%s: after %v: %v, want %q", tc.name, ran, s.err, tc.says)
 		}
 	}
 }

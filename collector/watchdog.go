@@ -27,20 +27,19 @@ type health struct {
 	accesses uint64 // ticks that were of an access with an address
 }
 
-// clockHealth is where the clock was read last: the observations by then, and
-// the traps whose time could not be read.
+// clockHealth is of how many uses the clock was read, and of how many traps it
+// could not be.
 type clockHealth struct {
-	seen   int
-	failed uint64
+	read, failed uint64
 }
 
 // dead says whether the clock has gone since h: it could not be read for so many
 // traps, and for none it could. now is the present state, h what to go on from.
 func (h *clockHealth) dead(now clockHealth) bool {
-	if now.seen != h.seen {
+	if now.read != h.read {
 		*h = now
 	}
-	return now.failed-h.failed >= fewestTicks
+	return now.failed-h.failed >= fewestReadings
 }
 
 const (
@@ -52,6 +51,8 @@ const (
 	deadShare = 0.9
 	// fewestTicks are expected at least before their absence says anything.
 	fewestTicks = 20
+	// fewestReadings of the clock, one a hold, tell that it is gone.
+	fewestReadings = 8
 	// fewestAccesses: of IBS, one tick in six is of an access.
 	fewestAccesses = 100
 )
@@ -60,14 +61,21 @@ const (
 const unthrottle = "throttled: raise /proc/sys/kernel/perf_event_max_sample_rate, which the kernel may have lowered by itself; " +
 	"/proc/sys/kernel/perf_cpu_time_max_percent says how soon it does"
 
+// starved says whether nearly all the time from h to now others had the source's
+// counter.
+func (h health) starved(now health) bool {
+	ran := now.ran - h.ran
+	return ran > 0 && float64(now.lag)-float64(h.lag) > deadShare*float64(ran)
+}
+
 // judge says what is wrong with a source that went from h to now, nil if
 // nothing is. gap is the mean distance of its ticks.
 func (h health) judge(now health, source sampler.Source, gap float64) error {
-	ran, ticks, counted := now.ran-h.ran, now.ticks-h.ticks, now.counted-h.counted
+	ticks, counted := now.ticks-h.ticks, now.counted-h.counted
 	missed := counted - (now.sampled - h.sampled) - (now.cut - h.cut)
 	name := source.Name()
 	switch {
-	case ran > 0 && float64(now.lag)-float64(h.lag) > deadShare*float64(ran):
+	case h.starved(now):
 		return fmt.Errorf("%s stands still: others have its counter (another profiler or the NMI watchdog: echo 0 | sudo tee /proc/sys/kernel/nmi_watchdog; or its CPUs are offline)", name)
 	case counted == 0:
 		return fmt.Errorf("%s counts nothing (the hypervisor fakes the PMU, or its CPUs are offline: use --source clock)", name)
@@ -81,7 +89,7 @@ func (h health) judge(now health, source sampler.Source, gap float64) error {
 
 // watch looks after the source and the clock.
 func (s *Session) watch(sum totals, stats sampler.Stats) {
-	if s.clockHealth.dead(clockHealth{len(s.seen), stats.ClockFailed}) && !s.failed {
+	if s.clockHealth.dead(clockHealth{s.timed, stats.ClockFailed}) && !s.failed {
 		// The clock is part of the programs: it cannot be replaced.
 		s.abort(fmt.Errorf("the clock %s can't be read any more: %w", s.clock.Name, sampler.ErrNotRunning))
 	}
@@ -97,13 +105,23 @@ func (s *Session) watch(sum totals, stats sampler.Stats) {
 		ran: sum.cpu, lag: sum.shared, counted: sum.counted, sampled: sum.ticked, cut: sum.cut, ticks: stats.Ticks,
 		accesses: stats.Ticks - stats.InKernel - stats.NoMemory - stats.NoAddress,
 	}
-	before := s.health
+	before, ranBefore := s.health, s.healthRan
 	// Time is less than before if a process has ended.
 	if before.at.IsZero() || now.user < before.user {
-		s.health = now
+		s.health, s.healthRan = now, now
 		return
 	}
-	if now.user-before.user < healthUser {
+	// Who has the counter does not depend on what the threads do. Their time in
+	// user mode may not be known: it is told by where timer ticks fall, which a
+	// program in step with them can have fall into the kernel.
+	var starved bool
+	if now.ran-ranBefore.ran >= uint64(healthUser) {
+		s.healthRan = now
+		if starved = ranBefore.starved(now); starved {
+			before = ranBefore
+		}
+	}
+	if now.user-before.user < healthUser && !starved {
 		return
 	}
 	s.health = now

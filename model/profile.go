@@ -222,8 +222,8 @@ type Clock struct {
 // Count is a number of events that did not become an observation, or that
 // the reader must know of, with a name such as "lost: no free debug register".
 type Count struct {
-	Name string
-	N    int64
+	Name string `json:"name"`
+	N    int64  `json:"n"`
 }
 
 // Names of counts that more than one package knows.

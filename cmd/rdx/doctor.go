@@ -6,6 +6,7 @@ import (
 	"io"
 	"os"
 	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -19,6 +20,8 @@ type diagnosis struct {
 	Checks   []sampler.Check `json:"checks"`
 	SelfTest *selfTest       `json:"self_test,omitempty"`
 	sampler.Live
+
+	forced string // the flags that ask for a source or clock; "" if none do
 }
 
 // errUnusable ends doctor with exit code 1; all has been said by then.
@@ -39,6 +42,9 @@ and 1 if not.`,
   sudo rdx doctor --json | jq .usable`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := cfg.CheckChoice(); err != nil {
+				return err
+			}
 			d := diagnose(cfg)
 			var err error
 			if asJSON {
@@ -59,15 +65,33 @@ and 1 if not.`,
 }
 
 func diagnose(cfg collector.Config) diagnosis {
-	var d diagnosis
+	d := diagnosis{forced: forced(cfg)}
 	machine := sampler.Machine{Proc: os.DirFS("/proc"), Sys: os.DirFS("/sys")}
 	d.Checks = machine.Checks()
 	live, found := sampler.ProbeLive(machine)
 	d.Checks = append(d.Checks, live...)
 	d.Live = found
 	d.SelfTest = d.selfTest(cfg)
-	d.Usable = !slices.ContainsFunc(d.Checks, func(c sampler.Check) bool { return c.Needed && c.Grade == sampler.Missing })
+	d.Usable = !d.lacks()
 	return d
+}
+
+// forced names the source and the clock that rdx is not to choose by itself, as
+// flags.
+func forced(cfg collector.Config) string {
+	var flags []string
+	if cfg.Source != collector.Auto {
+		flags = append(flags, "--source "+cfg.Source)
+	}
+	if cfg.Clock != collector.Auto {
+		flags = append(flags, "--clock "+cfg.Clock)
+	}
+	return strings.Join(flags, " ")
+}
+
+// lacks says whether something is missing that rdx needs.
+func (d *diagnosis) lacks() bool {
+	return slices.ContainsFunc(d.Checks, func(c sampler.Check) bool { return c.Needed && c.Grade == sampler.Missing })
 }
 
 func (d *diagnosis) selfTest(cfg collector.Config) *selfTest {
@@ -80,6 +104,10 @@ func (d *diagnosis) selfTest(cfg collector.Config) *selfTest {
 		c.Grade, c.Found = sampler.Missing, err.Error()
 		c.Consequence = "a session does not work here"
 		c.Remedy = "mend what is missing above"
+		if d.forced != "" && !d.lacks() {
+			c.Consequence = "a session with " + d.forced + " does not work here"
+			c.Remedy = "leave it out: rdx doctor says then what rdx takes by itself, and why"
+		}
 	case t.Pairs < minPairs:
 		c.Grade, c.Found = sampler.Missing, fmt.Sprintf("only %d reuse pairs in %v, %.0f%% of the samples lost", t.Pairs, selfTestDuration, 100*t.Lost)
 		c.Consequence = "a profile would be empty"
@@ -158,6 +186,9 @@ func (d diagnosis) print(w io.Writer) error {
 	verdict := "rdx can profile on this machine"
 	if !d.Usable {
 		verdict = "rdx cannot profile on this machine"
+	}
+	if d.forced != "" {
+		verdict += " with " + d.forced
 	}
 	_, err := fmt.Fprintln(w, verdict)
 	return err

@@ -1,4 +1,4 @@
-// Needs: nothing; TestDoctor alone needs root, bpf, watchpoint, ptrace.
+// Needs: nothing; TestDoctor and TestDoctorForced alone need root, bpf, watchpoint, ptrace.
 package main
 
 import (
@@ -56,9 +56,57 @@ func TestDoctorPrint(t *testing.T) {
 	if err := d.print(&b); err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{"ok        rights", "no        ptrace", "so: threads cannot be held", "do: run as root", "cannot profile"} {
+	for _, want := range []string{"ok        rights", "no        ptrace", "so: threads cannot be held", "do: run as root", "cannot profile on this machine\n"} {
 		if !strings.Contains(b.String(), want) {
 			t.Errorf("no %q in\n%s", want, b.String())
+		}
+	}
+}
+
+// A source or clock that is asked for and not there: doctor says so of this
+// choice alone, and how to get one that works.
+func TestDoctorForced(t *testing.T) {
+	k, err := sampler.Load(1, sampler.Needs{})
+	if err != nil {
+		t.Skip("needs root and bpf:", err)
+	}
+	k.Close()
+	for flags, says := range map[string]string{
+		"--source pebs": "pebs can't be the source: no PEBS: ",
+		"--source ibs":  "ibs can't be the source: no IBS: ",
+		"--source pmu":  "pmu can't be the source: ",
+		"--clock pmu":   "no counter can be the clock: ",
+	} {
+		t.Run(flags, func(t *testing.T) {
+			cmd := exec.Command(os.Args[0], append([]string{"doctor"}, strings.Fields(flags)...)...)
+			cmd.Env = append(os.Environ(), "RDX_TEST_MAIN=1")
+			out, err := cmd.CombinedOutput()
+			if err == nil {
+				t.Skipf("this machine has it: %s", out)
+			}
+			for _, want := range []string{"no        self-test", says, "a session with " + flags + " does not work here",
+				"do: leave it out", "rdx cannot profile on this machine with " + flags} {
+				if !strings.Contains(string(out), want) {
+					t.Errorf("no %q in\n%s", want, out)
+				}
+			}
+			if code := cmd.ProcessState.ExitCode(); code != exitFailed {
+				t.Errorf("exit code %d", code)
+			}
+		})
+	}
+}
+
+// What no machine could do is bad usage, and nothing is tried out for it.
+func TestDoctorBadChoice(t *testing.T) {
+	for _, args := range [][]string{{"--source", "spe"}, {"--clock", "tsc"}} {
+		cmd := newRootCmd()
+		var out bytes.Buffer
+		cmd.SetOut(&out)
+		cmd.SetArgs(append([]string{"doctor"}, args...))
+		err := cmd.Execute()
+		if err == nil || exitCode(err) != exitUsage || !strings.Contains(err.Error(), args[1]) || out.Len() > 0 {
+			t.Errorf("%q: %v, %q", args, err, &out)
 		}
 	}
 }

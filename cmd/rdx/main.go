@@ -94,11 +94,12 @@ func (e exitError) Unwrap() error { return e.error }
 func exitCode(err error) int {
 	var exit exitError
 	var usage usageError
+	var config collector.BadConfig
 	var notRun *sampler.NotRunError
 	switch {
 	case errors.As(err, &exit):
 		return exit.code
-	case errors.As(err, &usage):
+	case errors.As(err, &usage), errors.As(err, &config):
 		return exitUsage
 	case errors.As(err, &notRun) && notRun.Found():
 		return exitNotRun
