@@ -277,6 +277,16 @@ func (t *thread) release() {
 	shared.Hold = 0
 }
 
+// undraw takes a hold out of those that drew for a half line's slot, won or
+// lost, for nothing of it is left to be watched: all its accesses were reused as
+// far as was read ahead. Where most holds are like that, a datum that is never reused
+// would else be watched for the rest of the run, and the few others lose against it.
+func (t *thread) undraw() {
+	if n := &t.shared.Slots[0].N; *n > 0 {
+		*n--
+	}
+}
+
 // interrupt holds a thread that no signal can.
 func (s *Session) interrupt(t *thread) {
 	if s.closing || t.shared.Hold != uint32(sampler.Interrupted) {
@@ -386,6 +396,9 @@ func (s *Session) sample(t *thread) {
 		} else {
 			s.readOnly(t, f, s.observe(t, f, 1))
 		}
+	}
+	if s.halves && g == nil && ahead.Reuse > 0 {
+		t.undraw()
 	}
 	o := s.observe(t, &ahead.Followed, instead)
 	if watch {

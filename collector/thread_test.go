@@ -27,6 +27,34 @@ func TestReleaseKeepsDrawFair(t *testing.T) {
 	}
 }
 
+// Of many holds the few that have something to be watched draw for the slot
+// among themselves.
+func TestUndraw(t *testing.T) {
+	const runs, useful = 2000, 5
+	rng := rand.New(rand.NewPCG(9, 9))
+	var won [useful]int // who had the slot at the end
+	for range runs {
+		th := &thread{shared: new(sampler.Thread), process: new(process)}
+		slot, last := &th.shared.Slots[0], 0
+		for hold := range 20 * useful {
+			slot.N++ // as on_sample does
+			wins := rng.Uint64N(slot.N) == 0
+			switch {
+			case hold%20 != 19:
+				th.undraw()
+			case wins:
+				last = hold / 20
+			}
+		}
+		won[last]++
+	}
+	for i, n := range won {
+		if d := math.Abs(float64(n) - runs/useful); d > 4*math.Sqrt(runs/useful) {
+			t.Errorf("hold %d of %d had the slot in %d of %d runs: %v", i, useful, n, runs, won)
+		}
+	}
+}
+
 // An interrupt that was sent must be taken when it comes, one that was not must
 // not be waited for.
 func TestLateInterrupt(t *testing.T) {
