@@ -47,7 +47,8 @@ with LRU replacement; programs share no data and do not slow each other down.
 }
 
 const ratesHelp = `How fast a program accesses memory weighs in as much as its locality. The rates are
-those the profiles tell (accesses in their duration) unless --rates gives them.`
+those the profiles tell (accesses in their duration) unless --rates gives them. If one
+of the profiles does not tell, as those of rdx exact do not, they are taken as equal.`
 
 // profiles is the argument check of commands that read several profiles.
 func profiles(least int) cobra.PositionalArgs {
@@ -130,7 +131,7 @@ func (f *corunFlags) load(paths []string) (*corunSet, error) {
 	if f.rates != nil && len(f.rates) != len(paths) {
 		return nil, usageError{fmt.Errorf("--rates has %d numbers for %d profiles", len(f.rates), len(paths))}
 	}
-	known := true
+	unknown, guessed := "", 0 // rates: a profile that does not tell, those that guess
 	for i, path := range paths {
 		p, err := readProfile(path)
 		if err != nil {
@@ -152,21 +153,30 @@ func (f *corunFlags) load(paths []string) (*corunSet, error) {
 				return nil, usageError{fmt.Errorf("--rates: %q is not a finite number above 0", f.rates[i])}
 			}
 		}
-		known = known && c.Rate > 0
+		if c.Rate <= 0 {
+			unknown = path
+		}
+		if strings.Contains(p.Clock.RateSource, "default") {
+			guessed++
+		}
 		s.programs = append(s.programs, c)
 		s.least = append(s.least, leastQuotable(p))
 	}
-	if !known {
-		s.how = "taken as equal, as a profile does not tell its own"
+	switch {
+	case f.rates != nil:
+	case unknown != "":
+		s.how = fmt.Sprintf("taken as equal, as %s does not tell its own: give --rates", filepath.Base(unknown))
 		for i := range s.programs {
 			s.programs[i].Rate = 1
 		}
+	case guessed > 0:
+		s.how += fmt.Sprintf(", which for %d of them is a guess at accesses per CPU time", guessed)
 	}
 	return s, nil
 }
 
 // corunner takes from a profile what its program does to a shared cache. The
-// rate is in accesses per second, 0 if the profile does not tell.
+// rate is in accesses per second, 0 if the profile does not tell, as one of rdx exact does not.
 func corunner(p *model.Profile) (model.Corunner, error) {
 	var c model.Corunner
 	survival, err := p.Survival()
@@ -186,7 +196,8 @@ func corunner(p *model.Profile) (model.Corunner, error) {
 	}
 	c.Footprint = fp.At
 	c.Cold = min(1, (times.Total()-times.Finite())/times.Total())
-	if p.Duration > 0 {
+	// What ran under instrumentation took long for other reasons than its own.
+	if p.Duration > 0 && !p.ExactDistances {
 		var accesses float64
 		for i := range p.Records {
 			if p.Records[i].Kind != model.Lost {

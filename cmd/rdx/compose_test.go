@@ -78,6 +78,37 @@ func TestComposeCommand(t *testing.T) {
 	}
 }
 
+// A profile of rdx exact has the duration of the instrumented run, which says
+// nothing of the program's rate; one whose accesses are a guess says so.
+func TestCorunRates(t *testing.T) {
+	exact, guess := changedProfile(t, func(p *model.Profile) { p.ExactDistances = true }), changedProfile(t, func(p *model.Profile) { p.Clock.RateSource = "default" })
+	timed := loopProfile(t, 100, 5e6, 64)
+	for _, c := range []struct{ other, want string }{{exact, "taken as equal, as " + filepath.Base(exact)}, {guess, "1 of them is a guess"}} {
+		r := fromJSON[composeReport](t, "compose", timed, c.other, "--cache", "1m")
+		if !strings.Contains(r.Rates, c.want) || c.other == exact && r.Rows[0].Rate != r.Rows[1].Rate {
+			t.Errorf("%+v, want %q", r, c.want)
+		}
+		if r = fromJSON[composeReport](t, "compose", timed, c.other, "--cache", "1m", "--rates", "2,1"); r.Rates != "given" {
+			t.Errorf("%+v", r)
+		}
+	}
+}
+
+// changedProfile is a loop's profile, changed.
+func changedProfile(t *testing.T, change func(p *model.Profile)) string {
+	t.Helper()
+	p, err := readProfile(loopProfile(t, 200, 1e6, 64))
+	if err != nil {
+		t.Fatal(err)
+	}
+	change(p)
+	path := filepath.Join(t.TempDir(), "changed.pb.gz")
+	if err := pprofout.WriteFile(path, p); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
 func TestPartitionCommand(t *testing.T) {
 	// 10 of 16 ways are just enough for the first, 5 for the second; the third
 	// fits nowhere.
@@ -94,13 +125,13 @@ func TestPartitionCommand(t *testing.T) {
 			t.Errorf("%s: %v misses per access, want %v", x.what, x.got, x.want)
 		}
 	}
-	if text := mustRdx(t, "", "partition", a, b, c, "--cache", "1m"); strings.Count(text, "\n") != 6 {
+	if text := mustRdx(t, "", "partition", a, b, c, "--cache", "1m"); strings.Count(text, "\n") != 7 || !strings.Contains(text, "the best division misses 33 % of the accesses less than") {
 		t.Errorf("%s", text)
 	}
 	if csv := mustRdx(t, "", "partition", a, b, c, "--cache", "1m", "--format", "csv"); strings.Count(csv, "\n") != 5 {
 		t.Errorf("%s", csv)
 	}
-	if text := mustRdx(t, "", "partition", a, b, "--cache", "1m"); !strings.Contains(text, "   16    <1.0%") {
+	if text := mustRdx(t, "", "partition", a, b, "--cache", "1m"); !strings.Contains(text, "   16    <1.0%") || !strings.Contains(text, "no division is worth it") {
 		t.Errorf("misses of all accesses that 1000 observations of each cannot tell:\n%s", text)
 	}
 }

@@ -20,7 +20,8 @@ func newMrcCmd() *cobra.Command {
 		Short: "Draw the miss ratio curve: predicted misses against cache size",
 		Long: `mrc predicts which share of the accesses would miss in LRU caches of any size, with
 95 % confidence bands. Without --sizes it goes through the powers of two and the
-caches that the profile names. Caches are fully associative unless --ways is given.
+caches that the profile names; with --ways, which makes them set-associative,
+through powers of two of sets, and those of the caches that can have so many ways.
 
 The model turns reuse times into stack distances. The default, local, takes the
 program as it was at the time, and each thread by itself; the others take one
@@ -145,7 +146,7 @@ func newMissCurve(p *model.Profile, sizes []string, o model.CurveOptions) (*miss
 		bytes = append(bytes, uint64(n))
 	}
 	if len(sizes) == 0 {
-		bytes = curveSizes(p)
+		bytes = curveSizes(p, max(1, o.Ways))
 	}
 	slices.Sort(bytes)
 	bytes = slices.Compact(bytes)
@@ -153,7 +154,7 @@ func newMissCurve(p *model.Profile, sizes []string, o model.CurveOptions) (*miss
 	for i, b := range bytes {
 		blocks[i] = b / uint64(p.Block)
 		if o.Ways > 0 && blocks[i]%uint64(o.Ways) != 0 {
-			return nil, usageError{fmt.Errorf("--ways %d: %s are not a whole number of sets of %d blocks of %d bytes", o.Ways, siBytes(float64(b)), o.Ways, p.Block)}
+			return nil, usageError{fmt.Errorf("--ways %d: %s are not a whole number of sets of %d blocks of %d bytes (consider: --sizes)", o.Ways, siBytes(float64(b)), o.Ways, p.Block)}
 		}
 	}
 	curve, err := p.MissRatios(blocks, o)
@@ -176,14 +177,17 @@ func newMissCurve(p *model.Profile, sizes []string, o model.CurveOptions) (*miss
 	return c, nil
 }
 
-// curveSizes are the powers of two from 1 KiB, or 16 blocks, on to where all
-// that was seen fits, and the profile's caches.
-func curveSizes(p *model.Profile) []uint64 {
+// curveSizes are those of powers of two of sets of so many ways, from 1 KiB, or 16 blocks, on to where all
+// that was seen fits, and the profile's caches that have a whole number of sets.
+func curveSizes(p *model.Profile, ways int) []uint64 {
 	largest := uint64(1 << 20)
 	var sizes []uint64
+	set := uint64(p.Block * ways)
 	for _, c := range p.Caches {
 		if s := uint64(max(c.Size, 0)); s >= uint64(p.Block) {
-			sizes = append(sizes, s)
+			if s%set == 0 {
+				sizes = append(sizes, s)
+			}
 			largest = max(largest, s)
 		}
 	}
@@ -194,8 +198,10 @@ func curveSizes(p *model.Profile) []uint64 {
 			}
 		}
 	}
-	for s := uint64(max(1024, 16*p.Block)); s <= min(2*largest, 1<<50); s *= 2 {
-		sizes = append(sizes, s)
+	for s := set; s <= min(2*largest, 1<<50); s *= 2 {
+		if s >= uint64(max(1024, 16*p.Block)) {
+			sizes = append(sizes, s)
+		}
 	}
 	return sizes
 }

@@ -108,6 +108,10 @@ func TestMrcSizes(t *testing.T) {
 	for _, name := range model.ModelNames {
 		ok(t, "mrc", "--model", name, "--sizes", "256k", path)
 	}
+	// 12 ways of 64 bytes are 768: no power of two of bytes has a whole number of such sets.
+	if out := ok(t, "mrc", "--ways", "12", path); !strings.Contains(out, "     768KiB ") || strings.Contains(out, "L2     1.00MiB  ") {
+		t.Errorf("sizes for 12 ways: %s", out)
+	}
 	if out := ok(t, "mrc", "--ways", "4", "--sizes", "32k", path); !strings.Contains(out, "LRU, 4 ways") {
 		t.Errorf("ways: %s", out)
 	}

@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"math"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -117,5 +118,19 @@ func (r *partitionReport) text() string {
 		fmt.Fprintf(&b, "%5d %8s %8s %8s  %s\n", x.Ways, quote(x.Best, x.Least), quote(x.Equal, x.Least), quote(x.Free, x.Least), printable(filepath.Base(x.Program)))
 	}
 	fmt.Fprintf(&b, "%5d %8s %8s %8s  %s\n", r.Ways, quote(r.Best, r.Least), quote(r.Equal, r.Least), quote(r.Free, r.Least), "all accesses")
+	b.WriteString(r.worth())
 	return b.String()
+}
+
+// worth says what the best division saves, if it is more than the profiles can tell.
+func (r *partitionReport) worth() string {
+	other, than := r.Equal, "equal parts"
+	if r.Free < other {
+		other, than = r.Free, "sharing freely"
+	}
+	saved := math.Max(other-r.Best, 0)
+	if saved < r.Least {
+		return fmt.Sprintf("no division is worth it: the best one misses %.2g %% of the accesses less than %s, and less than %.2g %% is chance\n", 100*saved, than, 100*r.Least)
+	}
+	return fmt.Sprintf("the best division misses %.2g %% of the accesses less than %s\n", 100*saved, than)
 }
