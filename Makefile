@@ -26,10 +26,12 @@ test-root:
 	.ci/test.sh ./sampler ./collector ./cmd/...
 
 # Boots Debian's kernels from 5.10 on, x86-64 and arm64, under QEMU and runs the
-# end-to-end tests in each; prints the table of docs/kernels.md. Kernels are
+# end-to-end tests in each; prints the tables of docs/kernels.md. Kernels are
 # kept in ~/.cache/rdx-vm.
 test-vm:
 	vm/run.sh
+	RDX_VM_FAULTS=1 vm/run.sh 5.10-arm64 6.12-arm64 7.3-arm64
+	RDX_VM_CPUS=2 vm/run.sh 5.10-amd64 6.12-amd64 7.3-amd64 5.10-arm64 6.12-arm64 7.3-arm64
 
 lint:
 	@out=$$(gofmt -l .); if [ -n "$$out" ]; then echo "gofmt: $$out"; exit 1; fi

@@ -52,7 +52,7 @@ const (
 	// fewestTicks are expected at least before their absence says anything.
 	fewestTicks = 20
 	// fewestReadings of the clock, one a hold, tell that it is gone.
-	fewestReadings = 8
+	fewestReadings = 5
 	// fewestAccesses: of IBS, one tick in six is of an access.
 	fewestAccesses = 100
 )
