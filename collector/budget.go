@@ -49,6 +49,7 @@ const (
 	// firstHoldNS is assumed of a hold until holds have been measured.
 	firstHoldNS          = 100_000
 	minAccept, maxAccept = 0.001, 1.0
+	ticksShare           = 0.25
 	// Ticks are no further apart and no closer than this.
 	minGap, maxGap = 500 * time.Microsecond, 20 * time.Millisecond
 )
@@ -58,6 +59,15 @@ const (
 func (b *budget) gap() time.Duration {
 	perSample := (b.holdNS + b.ticks*b.tickNS) / b.target
 	return min(max(time.Duration(perSample/b.ticks), minGap), maxGap)
+}
+
+// firstGap is that of a thread until its first hold, of which ticks must not take
+// more than ticksShare of the budget: it may be long in coming.
+func (b *budget) firstGap() time.Duration {
+	if b.counters {
+		return defaultGap
+	}
+	return min(max(time.Duration(timerTickNS/(ticksShare*b.target)), defaultGap), maxGap)
 }
 
 func newBudget(target float64, c sampler.TwoTrap, unit string) budget {

@@ -278,17 +278,17 @@ func (s *Session) chooseSource() error {
 // setSource makes it the session's, with the ticks that it can afford.
 func (s *Session) setSource(source sampler.Source) {
 	s.source = source
+	s.budget = newBudget(s.cfg.Overhead, s.calibration, source.Unit())
+	if !s.budget.counters && s.tickCost > 0 {
+		s.budget.tickNS = s.tickCost
+	}
 	gap := s.cfg.Gap
 	if gap == 0 {
-		gap = defaultGap
+		gap = s.budget.firstGap()
 	}
 	s.gap = float64(gap) * unitsPerNS[source.Unit()]
 	if s.cfg.gap != 0 {
 		s.gap = s.cfg.gap
-	}
-	s.budget = newBudget(s.cfg.Overhead, s.calibration, source.Unit())
-	if !s.budget.counters && s.tickCost > 0 {
-		s.budget.tickNS = s.tickCost
 	}
 }
 

@@ -41,6 +41,8 @@ type process struct {
 	probed    []*mapping // as of the last look for allocators
 	group     *group     // nil unless its threads share slots
 	cpu       []cpuPoint
+	began     uint64   // CPU time when it was first seen, ns
+	ran       uint64   // since then, when last read
 	jit       *os.File // symbols of generated code, nil if there are none
 }
 
@@ -75,7 +77,26 @@ func newProcess(pid int) *process {
 		p.command = strings.TrimSpace(strings.ReplaceAll(string(b), "\x00", " "))
 	}
 	p.readMappings()
+	p.began, _ = cpuTime(pid)
 	return p
+}
+
+// readTime reads how long all threads of the process have run. One that has exited
+// keeps what was read last.
+func (p *process) readTime() {
+	if now, ok := cpuTime(p.pid); ok && now >= p.began {
+		p.ran = now - p.began
+	}
+}
+
+// ranTime is the CPU time of the target's processes in ns, what they do in the
+// kernel included.
+func (s *Session) ranTime() uint64 {
+	var sum uint64
+	for _, p := range s.allProcesses() {
+		sum += p.ran
+	}
+	return sum
 }
 
 // note makes sure that the addresses will be found in the mappings.

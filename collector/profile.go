@@ -120,6 +120,7 @@ func (s *Session) profile() (*model.Profile, error) {
 	count("ticks while stepping over a watchpoint", stats.Stepping)
 	count("stacks not copied at a trap", stats.StackLost)
 	p.Counts = append(p.Counts, s.stacks.counts()...)
+	count("CPU time of the target, ns", s.ranTime())
 	count(model.CPUSampled, sum.cpu-sum.unheldTime())
 	count("lost: ticks throttled or without a free counter", sum.missed(s.gap))
 	count("accesses that the source did not count, throttled or without a counter", s.unsampled(sum))
@@ -136,7 +137,7 @@ func (s *Session) profile() (*model.Profile, error) {
 		fmt.Sprintf("a tick costs %.1f µs, to run again after a hold %v", s.budget.tickNS/1000, s.resumes.quantile(.25)),
 		fmt.Sprintf("two traps with nothing between: p10 %.0f, p50 %.0f, p90 %.0f %s; the constant is subtracted", s.calibration.P10, s.calibration.P50, s.calibration.P90, s.clock.Unit),
 		fmt.Sprintf("attached to %d threads in %v, detached in %v", s.attached, s.attachTime.Round(time.Microsecond), s.detachTime.Round(time.Microsecond)),
-		fmt.Sprintf("overhead by the profiler's own account: %.2f%% of the sampled CPU time; cold caches are taken to cost %.0f%% of the holds", 100*s.budget.spent, 100*s.budget.cold),
+		fmt.Sprintf("overhead by the profiler's own account: %.2f%% of the target's CPU time; cold caches are taken to cost %.0f%% of the holds", 100*s.budget.spent, 100*s.budget.cold),
 	)
 	if stats.Interrupts > 0 {
 		p.Comments = append(p.Comments, fmt.Sprintf("threads that block the hold signals were interrupted %v after the tick at the median, %v at p99: what they do so soon after a system call is not sampled", s.interrupts.quantile(.5), s.interrupts.quantile(.99)))

@@ -16,6 +16,11 @@ import (
 // not in it.
 const resumeEvery = 16
 
+// mostResume bounds what a hold is charged for the wait: who waits for longer, waits
+// while others run, of the target's threads or not, and has that turn later. Of a
+// thousand busy threads each waits for a second between two holds, held or not.
+const mostResume = time.Millisecond
+
 // noteResume is called in a hold, at its end.
 func (s *Session) noteResume(t *thread) {
 	switch t.shared.Holds % resumeEvery {
@@ -31,7 +36,7 @@ func (s *Session) noteResume(t *thread) {
 
 // resumed is how long all holds' threads waited to run again.
 func (s *Session) resumed() time.Duration {
-	return time.Duration(s.held.last.n) * s.resumes.quantile(.25)
+	return time.Duration(s.held.last.n) * min(s.resumes.quantile(.25), mostResume)
 }
 
 // runDelay is how long the thread has waited to run so far.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"os"
+	"runtime"
 	"time"
 
 	"go.uber.org/zap"
@@ -319,8 +320,19 @@ func (s *Session) hurry() {
 		s.cfg.Log.Info("no priority over the target: slow beside very many busy threads", zap.Error(err))
 		return
 	}
-	s.unhurry = undo
+	ballast := make([]byte, collectAt)
+	s.unhurry = func() {
+		runtime.KeepAlive(ballast)
+		undo()
+	}
 }
+
+// collectAt is how much memory, in bytes, is in use at least between two collections
+// of garbage; it is never touched, so that it takes none. Each collection stops all
+// of rdx's threads, the tracing one, too, and goes on only when each has had its turn:
+// beside a thousand busy threads that has taken half a second, in which a thread of
+// the target may be held.
+const collectAt = 64 << 20
 
 func (s *Session) begin() error {
 	err := errors.Join(s.kernel.SetAccept(s.budget.accept), s.kernel.SetHoldLimit(holdLimit))
@@ -501,6 +513,7 @@ func (s *Session) tick() Progress {
 	}
 	for _, p := range s.processes {
 		p.refresh()
+		p.readTime()
 		s.probeHeap(p)
 		if s.groups() {
 			s.noteCPU(p, sampler.Monotonic())
@@ -516,7 +529,7 @@ func (s *Session) tick() Progress {
 	}
 	sum := s.total(false)
 	s.watch(sum, stats)
-	if s.budget.update(sum.cpu, stats, s.held.sum+s.resumed(), s.budget.trapped(sum.traps+stats.OtherProcess, sum.spent)) {
+	if s.budget.update(max(sum.cpu, s.ranTime()), stats, s.held.sum+s.resumed(), s.budget.trapped(sum.traps+stats.OtherProcess, sum.spent)) {
 		if err := s.kernel.SetAccept(s.budget.accept); err != nil {
 			s.fail(err)
 		}
@@ -534,6 +547,10 @@ func (s *Session) tick() Progress {
 // regap spaces the ticks so that some more come than can become samples: for
 // the gaps between samples to be geometric, but not so many that ticks are what
 // the budget is spent on.
+//
+// A thread gets its new gap when it is held next: to set it between two ticks would
+// begin the gap anew, and of many threads that each run little none would come to
+// its end.
 func (s *Session) regap(sum totals) {
 	if s.cfg.Gap != 0 || s.cfg.gap != 0 {
 		return
@@ -546,16 +563,10 @@ func (s *Session) regap(sum totals) {
 	if ratio := gap / s.gap; ratio > 1/regapRatio && ratio < regapRatio {
 		return
 	}
-	for _, t := range s.threads {
-		s.cut(t)
-	}
 	s.gap = gap
-	for _, t := range s.threads {
-		t.redraw(s)
-	}
 }
 
-// regapRatio: smaller changes of the gap are not worth a system call a thread.
+// regapRatio: smaller changes of the gap are not worth a system call.
 const regapRatio = 1.3
 
 // fail remembers the first error; the session goes on with what it has.
@@ -587,6 +598,9 @@ func (s *Session) loseHold(reason string) { s.losses["lost: "+reason] += int64(s
 func (s *Session) closeAll() {
 	s.closing = true
 	s.drain()
+	for _, p := range s.processes {
+		p.readTime()
+	}
 	for _, t := range s.threads {
 		s.dropThread(t)
 	}

@@ -24,12 +24,19 @@ func (s *Session) noteCPU(p *process, now time.Duration) {
 	if n := len(p.cpu); n > 0 && float64(now)-p.cpu[n-1].wall < float64(cpuSpacing) {
 		return
 	}
+	if ns, ok := cpuTime(p.pid); ok {
+		p.cpu = append(p.cpu, cpuPoint{float64(now), float64(ns)})
+	}
+}
+
+// cpuTime is how long all threads of a process have run, those that are gone
+// included, in ns; ok is false if the process is gone.
+func cpuTime(pid int) (ns uint64, ok bool) {
 	// CPUCLOCK_SCHED of the process, see clock_getcpuclockid(3).
 	const cpuClockSched = 2
 	var ts unix.Timespec
-	if unix.ClockGettime(int32(^p.pid<<3|cpuClockSched), &ts) == nil {
-		p.cpu = append(p.cpu, cpuPoint{float64(now), float64(ts.Nano())})
-	}
+	err := unix.ClockGettime(int32(^pid<<3|cpuClockSched), &ts)
+	return uint64(ts.Nano()), err == nil
 }
 
 // cpuBetween is how much CPU time the process's threads used between two

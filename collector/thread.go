@@ -33,13 +33,14 @@ type thread struct {
 	counter *sampler.Counter // nil if the clock is CPU time
 	slots   [sampler.NumSlots]watch
 
-	read    uint64 // of shared.Sampled: already in cpu
-	ticks   uint64 // of shared.Ticks: likewise
-	passive uint64 // of shared.Unheld: likewise, in unheld
-	cpu     uint64 // ticked so far, in the source's unit: CPU time or accesses
-	unheld  uint64 // of it, of ticks at which nothing could hold the thread
-	first   uint64 // what the first tick is to count for in cpu, 0 when it has come
-	passed  uint64 // of the gap after the first tick, when it was set
+	read    uint64  // of shared.Sampled: already in cpu
+	ticks   uint64  // of shared.Ticks: likewise
+	passive uint64  // of shared.Unheld: likewise, in unheld
+	cpu     uint64  // ticked so far, in the source's unit: CPU time or accesses
+	unheld  uint64  // of it, of ticks at which nothing could hold the thread
+	gap     float64 // the session's, when its gap was drawn
+	first   uint64  // what the first tick is to count for in cpu, 0 when it has come
+	passed  uint64  // of the gap after the first tick, when it was set
 	epoch   *epoch
 	// waited is how long it had waited to run when waiting was set.
 	waited  time.Duration
@@ -71,7 +72,7 @@ func (s *Session) ThreadStarted(pid, tid int) {
 		s.probeHeap(p)
 		s.locate.Prepare(pid)
 	}
-	if err := s.addThread(p, tid, s.attachTime > 0); gone(err) {
+	if err := s.addThread(p, tid); gone(err) {
 		return // as we will be told
 	} else if err != nil {
 		// One thread less is a loss, no thread at all an error.
@@ -85,14 +86,14 @@ func (s *Session) ThreadStarted(pid, tid int) {
 // gone says of an error that the thread has exited since.
 func gone(err error) bool { return errors.Is(err, unix.ESRCH) }
 
-// addThread begins to sample a thread; born says that its life begins now.
-func (s *Session) addThread(p *process, tid int, born bool) error {
+// addThread begins to sample a thread.
+func (s *Session) addThread(p *process, tid int) error {
 	index, shared, err := s.kernel.AddThread(tid)
 	if err != nil {
 		return err
 	}
 	t := &thread{tid: tid, process: p, index: index, shared: shared}
-	if born && s.drawsFirst() {
+	if s.drawsFirst() {
 		t.first, shared.First = uint64(s.gap), sampler.FirstDue
 	}
 	if t.counter, err = s.kernel.OpenCounter(index, tid); err != nil {
@@ -125,7 +126,8 @@ func (s *Session) drawGap() uint64 {
 }
 
 // drawsFirst says whether a thread's first gap is drawn in another way than the
-// next ones. Else a thread would have no tick before three quarters of a gap. But
+// next ones. Else a thread would have no tick before three quarters of a gap, and of
+// a thousand threads that each run that little none would be seen. But
 // the timer goes on with the first gap until it is given the next, which must
 // not take long; and counters' gaps have no memory.
 func (s *Session) drawsFirst() bool {
@@ -133,7 +135,7 @@ func (s *Session) drawsFirst() bool {
 }
 
 // drawFirst draws the first gap as what is left of a gap at a random moment: so
-// that each nanosecond of a thread's life, its first ones, too, has the same
+// that each nanosecond of a thread's run, its first ones, too, has the same
 // chance of a tick. (Gaps of length x are met with a probability that goes with
 // x, at a place that is uniform in them.)
 func (s *Session) drawFirst() uint64 {

@@ -9,15 +9,17 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A loop of tickWork runs with and without ticks every MinGap, in turns.
+// A loop of tickWork runs with and without ticks every MinGap, in turns. It is
+// short, so that it often runs through where others want the CPU, too.
 const (
-	tickWork   = 2 * time.Millisecond
-	tickRounds = 9
+	tickWork   = 500 * time.Microsecond
+	tickRounds = 36
 )
 
 // TickCost measures what a tick of the CPU clock costs the thread it
 // interrupts, in nanoseconds of its time: the interrupt, the program, and the
-// way back. It is the median of some rounds in a thread of its own process.
+// way back. It is the difference of the lower quartiles of some rounds with and
+// without ticks, in a thread of its own process.
 func (k *Kernel) TickCost() (float64, error) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
@@ -35,32 +37,35 @@ func (k *Kernel) TickCost() (float64, error) {
 	for spin(n) < tickWork && n < 1<<30 {
 		n *= 2
 	}
-	var costs []float64
+	var bare, ticked []time.Duration
+	ticks := uint64(0)
 	for range tickRounds {
-		bare := spin(n)
+		bare = append(bare, spin(n))
 		ticker, err := CPUClock{}.Open(k, tid, uint64(MinGap))
 		if err != nil {
 			return 0, fmt.Errorf("measure a tick: %w", err)
 		}
 		before := t.Ticks
-		ticked := spin(n)
-		ticks := t.Ticks - before
+		took := spin(n)
+		if t.Ticks > before {
+			ticked = append(ticked, took)
+			ticks += t.Ticks - before
+		}
 		if err := ticker.Close(); err != nil {
 			return 0, fmt.Errorf("measure a tick: %w", err)
-		}
-		if ticks > 0 {
-			costs = append(costs, float64(ticked-bare)/float64(ticks))
 		}
 	}
 	if err := k.forget(); err != nil {
 		return 0, fmt.Errorf("measure a tick: %w", err)
 	}
-	if len(costs) < tickRounds/2 {
-		return 0, fmt.Errorf("measure a tick: of %d rounds, %d had ticks", tickRounds, len(costs))
+	if len(ticked) < tickRounds/2 {
+		return 0, fmt.Errorf("measure a tick: of %d rounds, %d had ticks", tickRounds, len(ticked))
 	}
-	slices.Sort(costs)
-	// What came between in most rounds is not the ticks'.
-	return min(max(costs[len(costs)/2], leastTick), mostTick), nil
+	slices.Sort(bare)
+	slices.Sort(ticked)
+	// What came between in other rounds is not the ticks'.
+	cost := float64(ticked[len(ticked)/4]-bare[len(bare)/4]) * float64(len(ticked)) / float64(ticks)
+	return min(max(cost, leastTick), mostTick), nil
 }
 
 // Nothing is cheaper than an interrupt, nor dearer than half of a gap: there the

@@ -29,17 +29,19 @@ func main() {
 	pairs := flag.Int("pairs", 5, "interleaved pairs of runs a program")
 	extra := flag.String("flags", "", "more flags for rdx run, separated by spaces")
 	only := flag.String("only", "", "only the program of this name")
+	threads := flag.Bool("threads", false, "measure programs of two threads instead, with each --stack")
 	windows := flag.Int("windows", 0, "measure within one run of each program that tells its progress, in so many windows of two seconds with rdx attached")
 	flag.Parse()
-	if err := run(*rdx, *pairs, *windows, strings.Fields(*extra), *only); err != nil {
+	if err := run(*rdx, *pairs, *windows, *threads, strings.Fields(*extra), *only); err != nil {
 		fmt.Fprintln(os.Stderr, "overhead:", err)
 		os.Exit(1)
 	}
 }
 
 type program struct {
-	name string
-	argv []string
+	name  string
+	argv  []string
+	flags []string // of rdx's, for it
 }
 
 // programs prepares some that run about ten seconds and more.
@@ -70,10 +72,33 @@ func programs(dir string) ([]program, error) {
 	const query = `WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i+1 FROM n WHERE i < 1500000)
 		SELECT count(*), sum(h) FROM (SELECT (i * 2654435761) % 1000003 AS h, count(*) FROM n GROUP BY h ORDER BY h);`
 	return []program{
-		{"xz -6", []string{"xz", "-6", "-T1", "-k", "-c", data}},
-		{"sqlite3", []string{"sqlite3", ":memory:", strings.Repeat(query, 24)}},
-		{"matmul", []string{matmul, "good", "60"}},
+		{name: "xz -6", argv: []string{"xz", "-6", "-T1", "-k", "-c", data}},
+		{name: "sqlite3", argv: []string{"sqlite3", ":memory:", strings.Repeat(query, 24)}},
+		{name: "matmul", argv: []string{matmul, "good", "60"}},
 	}, nil
+}
+
+// threaded are programs of two threads at work, once for each --stack.
+func threaded(dir string) ([]program, error) {
+	data, lines := filepath.Join(dir, "data"), filepath.Join(dir, "lines")
+	text, err := os.ReadFile(data)
+	if err == nil {
+		err = os.WriteFile(lines, bytes.Repeat(bytes.ReplaceAll(text, []byte(" "), []byte("\n")), 2), 0o644)
+	}
+	if err != nil {
+		return nil, err
+	}
+	var out []program
+	for _, p := range []program{
+		// Its workers block all signals.
+		{"xz -T2", []string{"xz", "-3", "-T2", "--block-size=2MiB", "-k", "-c", data}, []string{"--interrupt"}},
+		{"sort", []string{"env", "LC_ALL=C", "sort", "--parallel=2", "-S", "512M", "-o", "/dev/null", lines}, nil},
+	} {
+		for _, stack := range []string{"own", "private", "shared", "both"} {
+			out = append(out, program{p.name + " " + stack, p.argv, append([]string{"--stack", stack}, p.flags...)})
+		}
+	}
+	return out, nil
 }
 
 // long programs run for many minutes and tell their progress by what they read
@@ -87,13 +112,13 @@ func long(dir string) ([]program, error) {
 		return nil, err
 	}
 	return []program{
-		{"xz -6", []string{"sh", "-c", "exec xz -6 -T1 -c " + strings.Repeat(data+" ", 100)}},
-		{"sqlite3", []string{"sh", "-c", "exec sqlite3 :memory: <" + script}},
-		{"gzip -6", []string{"sh", "-c", "exec gzip -6 -c " + strings.Repeat(data+" ", 1000)}},
+		{name: "xz -6", argv: []string{"sh", "-c", "exec xz -6 -T1 -c " + strings.Repeat(data+" ", 100)}},
+		{name: "sqlite3", argv: []string{"sh", "-c", "exec sqlite3 :memory: <" + script}},
+		{name: "gzip -6", argv: []string{"sh", "-c", "exec gzip -6 -c " + strings.Repeat(data+" ", 1000)}},
 	}, nil
 }
 
-func run(rdx string, pairs, windows int, extra []string, only string) error {
+func run(rdx string, pairs, windows int, threads bool, extra []string, only string) error {
 	dir, err := os.MkdirTemp("", "overhead")
 	if err != nil {
 		return err
@@ -102,6 +127,11 @@ func run(rdx string, pairs, windows int, extra []string, only string) error {
 	ps, err := programs(dir)
 	if err != nil {
 		return err
+	}
+	if threads {
+		if ps, err = threaded(dir); err != nil {
+			return err
+		}
 	}
 	if windows > 0 {
 		ps, err := long(dir)
@@ -118,7 +148,7 @@ func run(rdx string, pairs, windows int, extra []string, only string) error {
 		return nil
 	}
 	profile := filepath.Join(dir, "p.pb.gz")
-	fmt.Printf("%-8s %6s %9s %19s %9s %9s %7s %6s  %s\n", "program", "bare", "program", "spread", "command", "CPU", "pairs", "lost", "by its own account")
+	fmt.Printf("%-14s %6s %9s %19s %9s %9s %7s %6s  %s\n", "program", "bare", "program", "spread", "command", "CPU", "pairs", "lost", "by its own account")
 	for _, p := range ps {
 		if only != "" && p.name != only {
 			continue
@@ -129,7 +159,7 @@ func run(rdx string, pairs, windows int, extra []string, only string) error {
 		var said string
 		for i := range pairs {
 			var a, b sample
-			with := append(append([]string{rdx, "run", "-q", "-o", profile}, extra...), append([]string{"--"}, p.argv...)...)
+			with := append(append([]string{rdx, "run", "-q", "-o", profile}, append(extra, p.flags...)...), append([]string{"--"}, p.argv...)...)
 			// Whoever comes first has no advantage.
 			order := []func() error{
 				func() (err error) { a, err = timed(p.argv); return },
@@ -152,7 +182,7 @@ func run(rdx string, pairs, windows int, extra []string, only string) error {
 			}
 			alone = append(alone, lasted/a.wall)
 		}
-		fmt.Printf("%-8s %5.1fs %9.4f  [%.4f, %.4f] %9.4f %9.4f %7d %5.2f%%  %s\n", p.name, median(bare), median(alone), slices.Min(alone), slices.Max(alone),
+		fmt.Printf("%-14s %5.1fs %9.4f  [%.4f, %.4f] %9.4f %9.4f %7d %5.2f%%  %s\n", p.name, median(bare), median(alone), slices.Min(alone), slices.Max(alone),
 			median(wall), median(cpu), n, lost, said)
 	}
 	return nil

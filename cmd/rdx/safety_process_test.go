@@ -14,6 +14,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/rdx-profiler/rdx/model"
 )
 
 // refused expects rdx to end with a one-line error that contains want, and to
@@ -339,6 +341,22 @@ func TestShortThreads(t *testing.T) {
 		if sampled := float64(countOf(profile, "CPU time sampled, ns")); math.Abs(sampled-ns) > 4*sigma*gap+0.05*ns {
 			t.Errorf("%.3g ns of CPU time sampled, want %.3g", sampled, ns)
 		}
+	}
+}
+
+// Of a thousand threads that were there before, and of which none runs for as long as
+// a gap, what all of them ran for is sampled, and the budget is kept.
+func TestLittleEach(t *testing.T) {
+	needRoot(t)
+	p := target(t, compile(t, "sum"), "1000", "0", "calm")
+	profile := attach(t, p.pid, "-d", "1500ms", "--gap", "8ms", "--overhead", "5").profile()
+	assertFree(t, p.pid)
+	p.end()
+	ran, sampled, ticks := float64(profile.CountOf("CPU time of the target, ns")), float64(profile.CountOf(model.CPUSampled)), float64(profile.CountOf("samples"))
+	t.Logf("%.2f s, of which %.2f s sampled in %.0f ticks; %q", ran/1e9, sampled/1e9, ticks, profile.Comments)
+	// At most as far off as ticks that come independently; in the kernel there are none.
+	if ticks < 30 || math.Abs(sampled/ran-1) > 4/math.Sqrt(ticks)+.15 {
+		t.Errorf("%.0f %% of the CPU time was sampled", 100*sampled/ran)
 	}
 }
 

@@ -1,0 +1,170 @@
+// Needs: root, bpf, watchpoint; and of gcc with OpenMP, sort, stress-ng, javac and
+// jcmd, node whichever a test names. Programs with threads as they are in use: they must come to
+// the right end, and be seen.
+package main_test
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/rdx-profiler/rdx/model"
+)
+
+// seen says of a profile how many observations there were, of how many threads,
+// and what share of them is of a function whose name contains one of the names.
+func seen(p *model.Profile, names ...string) (observations int64, threads int, share float64) {
+	tids := map[int]bool{}
+	var named int64
+	for i := range p.Records {
+		r := &p.Records[i]
+		observations += r.Observations
+		tids[r.TID] = true
+		if len(r.Use) > 0 && len(r.Use[0].Lines) > 0 &&
+			slices.ContainsFunc(names, func(n string) bool { return strings.Contains(r.Use[0].Lines[0].Function, n) }) {
+			named += r.Observations
+		}
+	}
+	return observations, len(tids), float64(named) / float64(max(observations, 1))
+}
+
+// assertSeen wants observations of some threads, most of them in the functions
+// that the program works in, and next to no loss.
+func assertSeen(t *testing.T, p *model.Profile, threads int, share float64, names ...string) {
+	t.Helper()
+	n, of, named := seen(p, names...)
+	t.Logf("%d observations of %d threads, %.0f %% in %v; sampled %v, not %v", n, of, 100*named, names,
+		time.Duration(p.CountOf(model.CPUSampled)), time.Duration(p.CountOf(model.CPUMasked)))
+	if n < 100 || of < threads || named < share {
+		t.Errorf("want 100 observations of %d threads, %.0f %% in %v: %v", threads, 100*share, names, p.Counts)
+	}
+	var lost int64
+	for _, c := range p.Counts {
+		if strings.HasPrefix(c.Name, "lost: ") {
+			lost += c.N
+		}
+	}
+	if float64(lost) > .05*float64(n) {
+		t.Errorf("%d lost: %v", lost, p.Counts)
+	}
+}
+
+func TestRealOpenMP(t *testing.T) {
+	needRoot(t)
+	needTool(t, "gcc")
+	bin := filepath.Join(t.TempDir(), "openmp")
+	if out, err := exec.Command("gcc", "-O2", "-fopenmp", "-o", bin, "testdata/real/openmp.c").CombinedOutput(); err != nil {
+		t.Skipf("needs gcc with OpenMP: %s", out)
+	}
+	cmd := exec.Command(bin)
+	cmd.Env = append(os.Environ(), "OMP_NUM_THREADS=2", "OMP_WAIT_POLICY=passive")
+	p := startCmd(t, cmd)
+	if p.line() != "ready" {
+		t.Fatal("not ready")
+	}
+	for _, stack := range []string{"own", "both"} {
+		profile := attach(t, p.pid, "--stack", stack, "-d", "1s").profile()
+		assertFree(t, p.pid)
+		if stack == "own" {
+			assertSeen(t, profile, 2, .5, "relax")
+		}
+	}
+	t.Log(p.end())
+}
+
+func TestRealJava(t *testing.T) {
+	needRoot(t)
+	needTool(t, "java", "javac", "jcmd")
+	dir := t.TempDir()
+	if out, err := exec.Command("javac", "-d", dir, "testdata/real/Work.java").CombinedOutput(); err != nil {
+		t.Fatalf("javac: %v: %s", err, out)
+	}
+	p := target(t, "java", "-XX:+PreserveFramePointer", "-cp", dir, "Work")
+	// The names of compiled code, in a perf map.
+	if out, err := exec.Command("jcmd", fmt.Sprint(p.pid), "Compiler.perfmap").CombinedOutput(); err != nil {
+		t.Skipf("needs a JVM that writes perf maps (from 17 on): %s", out)
+	}
+	t.Cleanup(func() { os.Remove(fmt.Sprintf("/tmp/perf-%d.map", p.pid)) })
+	profile := attach(t, p.pid, "-d", "1s").profile()
+	assertFree(t, p.pid)
+	assertSeen(t, profile, 2, .5, "Work.work", "Work::work")
+	p.end()
+}
+
+func TestRealNode(t *testing.T) {
+	needRoot(t)
+	needTool(t, "node")
+	script, err := filepath.Abs("testdata/real/work.js")
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command("node", "--perf-basic-prof", script)
+	cmd.Dir = t.TempDir() // it leaves logs
+	p := startCmd(t, cmd)
+	if p.line() != "ready" {
+		t.Fatal("not ready")
+	}
+	t.Cleanup(func() { os.Remove(fmt.Sprintf("/tmp/perf-%d.map", p.pid)) })
+	profile := attach(t, p.pid, "-d", "1s").profile()
+	assertFree(t, p.pid)
+	assertSeen(t, profile, 2, .5, "churn")
+	p.end()
+}
+
+func TestRealSort(t *testing.T) {
+	needRoot(t)
+	needTool(t, "sort")
+	in, out := filepath.Join(t.TempDir(), "in"), filepath.Join(t.TempDir(), "out")
+	r := random(t)
+	lines := make([]string, 800_000)
+	for i := range lines {
+		lines[i] = fmt.Sprintf("%016x", r.Uint64())
+	}
+	if err := os.WriteFile(in, []byte(strings.Join(lines, "\n")+"\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command("sort", "--parallel=2", "-S", "256M", "-o", out, in)
+	cmd.Env = append(os.Environ(), "LC_ALL=C")
+	p := startCmd(t, cmd)
+	eventually(t, "sort has a second thread", func() bool { return len(tids(p.pid)) > 1 })
+	profile := attach(t, p.pid).profile()
+	if code := p.wait(); code != 0 {
+		t.Errorf("sort: exit code %d", code)
+	}
+	slices.Sort(lines)
+	got, err := os.ReadFile(out)
+	if err != nil || !bytes.Equal(got, []byte(strings.Join(lines, "\n")+"\n")) {
+		t.Errorf("not sorted: %v", err)
+	}
+	// It has no symbols but the library's.
+	assertSeen(t, profile, 2, 0)
+}
+
+// stress-ng checks its own work, and says so by its exit code.
+func TestRealStressNG(t *testing.T) {
+	needRoot(t)
+	needTool(t, "stress-ng")
+	for _, stressors := range []string{
+		"--pthread 1 --matrix 1 --qsort 1",
+		"--futex 1 --sem 1 --pipe 1 --poll 1 --timer 1 --sigq 1 --mq 1",
+		"--vm 1 --vm-bytes 32M --memcpy 1 --tsearch 1",
+		"--fork 1 --exec 1 --vfork 1 --clone 1",
+	} {
+		s := rdx(t, slices.Concat([]string{"run"}, busy, []string{"--follow", "--interrupt", "--", "stress-ng", "--verify", "--timeout", "1s", "--temp-path", t.TempDir()}, strings.Fields(stressors))...)
+		if code := s.wait(); code != 0 {
+			t.Fatalf("%s: exit code %d: %s", stressors, code, s.stderr.String())
+		}
+		profile := readProfile(t, s.output)
+		n, threads, _ := seen(profile)
+		t.Logf("%s: %d observations of %d threads; %v", stressors, n, threads, profile.Counts)
+		if n == 0 {
+			t.Errorf("%s: nothing seen: %v", stressors, profile.Counts)
+		}
+	}
+}
