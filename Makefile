@@ -59,9 +59,9 @@ accuracy:
 	bench/accuracy.sh
 
 # The papers' tables beside ours; those on real programs take minutes. The
-# conversion's is TestRealAccuracy, that of recording the bench's first.
+# conversions' are TestRealAccuracy and TestRealAccuracyLocal, that of recording the bench's first.
 paper: engine
-	RDX_LONG=1 go test -count=1 -timeout 40m -run 'Paper|TestRealAccuracy' -v ./model
+	RDX_LONG=1 go test -count=1 -timeout 90m -run 'Paper|TestRealAccuracy' -v ./model
 	bench/trace.sh
 
 # What make test and make demo use, from Debian or Ubuntu.

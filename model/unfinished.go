@@ -34,6 +34,17 @@ func (e *estimate) maybeReused(blocks []uint64) []float64 {
 	return out
 }
 
+// MaybeHits is, for each of Caches, how many of the accesses predicted to miss may hit, for
+// all that can be told with 95 % confidence: they were not seen reused, and too few of them
+// were followed until such a cache is full.
+func (p *Profile) MaybeHits() ([]float64, error) {
+	e, err := p.estimate()
+	if err != nil {
+		return nil, err
+	}
+	return e.maybeReused(p.cacheBlocks()), nil
+}
+
 // followed is as how many independent observations those count that were cut
 // off in a bin or later.
 func (s *stratum) followed(bin int) float64 {

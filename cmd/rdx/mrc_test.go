@@ -144,3 +144,24 @@ func TestMrcRefuses(t *testing.T) {
 		t.Errorf("truncated profile: %v", err)
 	}
 }
+
+// A profile in which nothing was watched for longer than was read ahead gives
+// upper bounds, and says so wherever it gives a miss ratio.
+func TestFewFollowedIsSaid(t *testing.T) {
+	p := demoProfile(t)
+	r := p.Records[0]
+	p.Records = nil
+	for _, k := range []model.Kind{model.Reuse, model.Censored} {
+		r.Kind, r.Time, r.Native, r.Exact, r.Observations, r.Accesses = k, 2047, 2047, true, 10000, 1e10
+		p.Records = append(p.Records, r)
+	}
+	if err := p.Derive(); err != nil {
+		t.Fatal(err)
+	}
+	out := ok(t, "mrc", demoFile(t, p))
+	for _, want := range []string{"L2 1.00MiB   at most ", "too few of the accesses not reused soon were watched until", "beyond what was observed"} {
+		if !strings.Contains(out, want) {
+			t.Errorf("no %q in\n%s", want, out)
+		}
+	}
+}

@@ -41,6 +41,9 @@ type cacheMisses struct {
 	Size      int64   `json:"bytes"`
 	Misses    float64 `json:"misses"`
 	MissRatio float64 `json:"miss_ratio"`
+	// UpperBound: too few observations were followed for as long as it takes to
+	// fill such a cache; half of the misses and more may be hits.
+	UpperBound bool `json:"upper_bound"`
 }
 
 const lossPrefix = "lost: "
@@ -78,8 +81,12 @@ func survey(p *model.Profile) *overview {
 			o.Losses[reason] += c.N
 		}
 	}
+	maybe, err := p.MaybeHits()
+	if err != nil { // a broken profile, which other commands report
+		maybe = make([]float64, len(p.Caches))
+	}
 	for k, c := range p.Caches {
-		m := cacheMisses{Level: c.Level, Size: c.Size, Misses: misses[k]}
+		m := cacheMisses{Level: c.Level, Size: c.Size, Misses: misses[k], UpperBound: maybe[k] > misses[k]/2}
 		if o.Accesses > 0 {
 			m.MissRatio = misses[k] / o.Accesses
 		}
@@ -106,6 +113,12 @@ func (o *overview) warn(p *model.Profile, unnamed int64) {
 			of = fmt.Sprintf(", which tell as much as %.0f independent ones", o.independent)
 		}
 		add("only %d observations%s: differences below %s are chance; profile longer", o.Observations, of, percent(min(10/o.independent, 1), 1))
+	}
+	for _, c := range o.Caches {
+		if c.UpperBound {
+			add("too few of the accesses not reused soon were watched until %s is full: from there on predicted misses are upper bounds; profile longer", c.Level)
+			break
+		}
 	}
 	if strings.Contains(p.Clock.RateSource, "default") {
 		add("the access rate, %.3g per %s, is a default guess (see rdx attach --access-rate): all numbers of accesses, distances and misses scale with it",
@@ -256,6 +269,9 @@ func limits(remark string) bool {
 func (o *overview) missRatio(c cacheMisses) string {
 	if least := 10 / max(o.independent, 10); c.MissRatio < least {
 		return "less than " + percent(least, 1)
+	}
+	if c.UpperBound {
+		return "at most " + percent(c.MissRatio, 1)
 	}
 	return percent(c.MissRatio, 1)
 }
