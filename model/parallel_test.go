@@ -80,6 +80,40 @@ func TestParallelIsExact(t *testing.T) {
 	}
 }
 
+// Pieces that are merged touch by touch, alone and among others.
+func TestParallelWholePieces(t *testing.T) {
+	r := seededRand(t)
+	bins := LogBins(10)
+	for name, blocks := range testStreams(r, 60_000, 9000) {
+		accesses := asAccesses(r, blocks)
+		want, err := NewExact(LineBytes, bins)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := want.Add(accesses); err != nil {
+			t.Fatal(err)
+		}
+		for _, c := range []ParallelConfig{{Jobs: 1}, {Jobs: 2, PieceTouches: 1000}, {Jobs: 5, PieceTouches: 333}} {
+			for _, every := range []uint{2, 1 << 30} {
+				p, err := NewParallelExact(LineBytes, bins, c)
+				if err != nil {
+					t.Fatal(err)
+				}
+				p.measureEvery = every
+				p.handed = 1
+				p.mostlyFirst.Store(true)
+				if err := p.Add(accesses); err != nil {
+					t.Fatal(err)
+				}
+				if err := p.Finish(); err != nil {
+					t.Fatal(err)
+				}
+				sameExact(t, fmt.Sprintf("%s, %+v, every %d", name, c, every), want, p)
+			}
+		}
+	}
+}
+
 // Accesses that span many blocks, more than a piece holds among them.
 func TestParallelWideAccesses(t *testing.T) {
 	r := seededRand(t)

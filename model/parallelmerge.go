@@ -95,6 +95,10 @@ func (m *merger) locate(x *piece, work chan struct{}) {
 	}
 	x.start = uint32(m.next)
 	m.next += uint64(x.touches)
+	if x.whole {
+		m.locateWhole(x, work)
+		return
+	}
 	if m.config.Approximate {
 		// The position of a block is how many distinct blocks the pieces had
 		// when it was touched last: those before this piece, and its rank.
@@ -152,6 +156,10 @@ func (m *merger) count(x *piece) {
 	}
 	elapsed := m.touched
 	m.touched += uint64(x.touches)
+	if x.whole {
+		m.countWhole(x, elapsed)
+		return
+	}
 	for i := range x.first {
 		f, p := &x.first[i], x.prev[i]
 		store := f.store

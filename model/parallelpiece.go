@@ -14,6 +14,12 @@ type piece struct {
 	ready  chan struct{}
 	err    error
 
+	// whole: not analysed on its own. Then prev is by run, and these are what
+	// the merge has found.
+	whole  bool
+	found  []uint64 // distances
+	before uint64   // touches before the piece
+
 	first []firstTouch // in order
 	last  []uint32     // offsets of the last touches, in order
 	prev  []uint32     // by first touch: the block's position in the merge before, or coldPos
@@ -29,6 +35,11 @@ type firstTouch struct {
 }
 
 func (x *piece) full() bool { return x.touches >= len(x.blocks) }
+
+// mostlyFirst is whether the piece gains too little from having been analysed
+// on its own: of a table that a processor's second-level cache holds, a look-up
+// and a distance cost half of what they do in the merge.
+func (x *piece) mostlyFirst() bool { return 2*len(x.first) > x.n }
 
 // add takes as many of the next n runs as belong to the piece, and returns
 // their number.
