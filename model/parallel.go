@@ -29,7 +29,7 @@ import (
 // in sequence; the look-up of their blocks is cut by block number and runs in
 // parallel too, and pieces further on are analysed meanwhile.
 //
-// Where most touches of a piece are first touches, analysing it on its own gains
+// Where many touches of a piece are first touches, analysing it on its own gains
 // little and costs as much as all the rest. One piece in measureEvery tells; the
 // others are then merged touch by touch, as if each were a first touch: the
 // look-ups, the distances and the histograms of three pieces run side by side.
@@ -51,9 +51,9 @@ type ParallelExact struct {
 	ended  bool
 	err    error
 
-	handed uint
-	// mostlyFirst: so many touches of the piece that told were first touches.
-	mostlyFirst  atomic.Bool
+	handed    uint
+	manyFirst atomic.Bool // see piece.manyFirst, of the piece that told
+
 	measureEvery uint // pieces
 }
 
@@ -164,7 +164,7 @@ func (p *ParallelExact) piece() *piece {
 func (p *ParallelExact) hand() {
 	x := p.filled
 	p.filled = nil
-	x.whole = !p.merge.config.Approximate && p.handed%p.measureEvery != 0 && p.mostlyFirst.Load()
+	x.whole = !p.merge.config.Approximate && p.handed%p.measureEvery != 0 && p.manyFirst.Load()
 	p.handed++
 	p.queue <- x
 	if x.whole {
@@ -174,7 +174,7 @@ func (p *ParallelExact) hand() {
 	go func() {
 		p.work <- struct{}{}
 		x.analyze()
-		p.mostlyFirst.Store(x.mostlyFirst())
+		p.manyFirst.Store(x.manyFirst(p.jobs))
 		<-p.work
 		x.ready <- struct{}{}
 	}()

@@ -101,7 +101,7 @@ func TestParallelWholePieces(t *testing.T) {
 				}
 				p.measureEvery = every
 				p.handed = 1
-				p.mostlyFirst.Store(true)
+				p.manyFirst.Store(true)
 				if err := p.Add(accesses); err != nil {
 					t.Fatal(err)
 				}

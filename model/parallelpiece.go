@@ -36,10 +36,16 @@ type firstTouch struct {
 
 func (x *piece) full() bool { return x.touches >= len(x.blocks) }
 
-// mostlyFirst is whether the piece gains too little from having been analysed
-// on its own: of a table that a processor's second-level cache holds, a look-up
-// and a distance cost half of what they do in the merge.
-func (x *piece) mostlyFirst() bool { return 2*len(x.first) > x.n }
+// manyFirst is whether the piece gains too little from having been analysed on
+// its own. With two or three jobs the merge of all touches is not slower from an
+// eighth of first touches on; with more of them the merge, one piece after the
+// other, has to be spared more.
+func (x *piece) manyFirst(jobs int) bool {
+	if jobs < 4 {
+		return 8*len(x.first) > x.n
+	}
+	return 2*len(x.first) > x.n
+}
 
 // add takes as many of the next n runs as belong to the piece, and returns
 // their number.

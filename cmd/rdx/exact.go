@@ -6,6 +6,7 @@ import (
 	"os"
 	"strconv"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -223,6 +224,9 @@ func openRecording(path string, partial bool) (model.TraceReader, func() ([]stri
 		var missing []string
 		for _, why := range f.Summary().Partial {
 			missing = append(missing, "the recording is not whole: "+why)
+		}
+		if how := endedHow(syscall.Signal(f.Summary().Signal), f.Summary().ExitCode); how != "" {
+			missing = append(missing, "the program recorded: "+how)
 		}
 		if n := f.Summary().Dropped; n > 0 {
 			missing = append(missing, fmt.Sprintf("the %d oldest accesses were dropped to keep the recording small", n))

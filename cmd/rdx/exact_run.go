@@ -37,13 +37,21 @@ func programCommand(args []string) trace.Command {
 // missingOf says why a program's accesses may not be all it would have made.
 func missingOf(program string, res trace.Result) []string {
 	missing := res.Partial
-	switch {
-	case res.Signal != 0:
-		missing = append(missing, fmt.Sprintf("%s: %v", program, res.Signal))
-	case res.ExitCode > 0:
-		missing = append(missing, fmt.Sprintf("%s: exit status %d", program, res.ExitCode))
+	if how := endedHow(res.Signal, res.ExitCode); how != "" {
+		missing = append(missing, program+": "+how)
 	}
 	return missing
+}
+
+// endedHow is how a program ended, if not as it should.
+func endedHow(signal syscall.Signal, exitCode int) string {
+	switch {
+	case signal != 0:
+		return signal.String()
+	case exitCode > 0:
+		return fmt.Sprintf("exit status %d", exitCode)
+	}
+	return ""
 }
 
 // runSampled runs a program that is instrumented in full only while a sample is

@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"reflect"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/rdx-profiler/rdx/model"
@@ -349,6 +350,13 @@ func TestExactRecording(t *testing.T) {
 	write(trace.Summary{Accesses: 8, Partial: []string{"disk full"}})
 	if _, errs, err = rdxErr(t, "", "exact", path); err != nil || !strings.Contains(errs, "disk full") {
 		t.Errorf("%q, %v", errs, err)
+	}
+	write(trace.Summary{Accesses: 5, ExitCode: -1, Signal: int(syscall.SIGSEGV)})
+	if _, errs, err = rdxErr(t, "", "exact", path); err != nil || !strings.Contains(errs, "the program recorded: segmentation fault") {
+		t.Errorf("of a program that crashed: %q, %v", errs, err)
+	}
+	if out := mustRdx(t, "", "trace", "info", path); !strings.Contains(out, "ended     segmentation fault") {
+		t.Errorf("trace info of a program that crashed:\n%s", out)
 	}
 	data, err := os.ReadFile(path)
 	if err != nil {

@@ -194,6 +194,9 @@ func (i *traceInfo) write(w io.Writer) {
 	fmt.Fprintf(w, "command   %s\n", printable(strings.Join(i.Header.Command, " ")))
 	fmt.Fprintf(w, "start     %s\n", i.Header.Start.Format(time.RFC3339))
 	fmt.Fprintf(w, "engine    %s\n", printable(i.Header.Engine))
+	if how := endedHow(syscall.Signal(i.Summary.Signal), i.Summary.ExitCode); how != "" {
+		fmt.Fprintf(w, "ended     %s\n", how)
+	}
 	fmt.Fprintf(w, "accesses  %d\n", i.Accesses)
 	if i.Read != nil {
 		fmt.Fprintf(w, "readable  %d\n", *i.Read)
