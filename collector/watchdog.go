@@ -89,7 +89,7 @@ func (h health) judge(now health, source sampler.Source, gap float64) error {
 
 // watch looks after the source and the clock.
 func (s *Session) watch(sum totals, stats sampler.Stats) {
-	if s.clockHealth.dead(clockHealth{s.timed, stats.ClockFailed}) && !s.failed {
+	if dead := s.clockHealth.dead(clockHealth{s.timed, stats.ClockFailed}); (dead || s.clockTaken()) && !s.failed {
 		// The clock is part of the programs: it cannot be replaced.
 		s.abort(fmt.Errorf("the clock %s can't be read any more: %w", s.clock.Name, sampler.ErrNotRunning))
 	}
@@ -135,6 +135,23 @@ func (s *Session) watch(sum totals, stats sampler.Stats) {
 		}
 		s.sourceFailed(err, good)
 	}
+}
+
+// clockTaken says whether no thread's clock can be read: others have the counter,
+// which a pinned event does not get back. It does not wait for traps, which may be
+// few; where it is so for some threads only, these tell.
+func (s *Session) clockTaken() bool {
+	taken := false
+	for _, t := range s.threads {
+		if t.counter == nil {
+			continue
+		}
+		if _, _, err := t.counter.Read(s.kernel); err == nil {
+			return false
+		}
+		taken = true
+	}
+	return taken
 }
 
 // countThrottles says in the profile how often and how long the kernel had

@@ -60,18 +60,20 @@ func taken(flags []string, says ...string) (string, error) {
 	}
 	defer cmd.Wait()
 	defer stdin.Close()
-	const sampled = 2 * time.Second // time enough for the session to begin
+	const sampled = time.Second // before the counters are taken
 	rdx := exec.Command("/rdx", append([]string{"attach", "-p", strconv.Itoa(cmd.Process.Pid), "--duration", "20s", "-o", "/tmp/taken.pb.gz", "--caches", "32K"}, flags...)...)
 	type end struct {
 		text string
 		err  error
-		cpu  int64
 	}
 	ended := make(chan end, 1)
 	go func() {
 		text, err := rdx.CombinedOutput()
-		ended <- end{string(text), err, cpuTime(cmd.Process.Pid)}
+		ended <- end{string(text), err}
 	}()
+	if _, err := awaitTraced(cmd.Process.Pid, true); err != nil {
+		return "", errors.Join(err, (<-ended).err)
+	}
 	time.Sleep(sampled)
 	events, err := takeCounters()
 	from := cpuTime(cmd.Process.Pid)
@@ -80,11 +82,13 @@ func taken(flags []string, says ...string) (string, error) {
 			unix.Close(fd)
 		}
 	}()
+	// The session is over when it lets go of the program.
+	until, traceErr := awaitTraced(cmd.Process.Pid, false)
 	e := <-ended
-	if err != nil {
+	if err := errors.Join(err, traceErr); err != nil {
 		return "", err
 	}
-	after := time.Duration(e.cpu - from)
+	after := time.Duration(until - from)
 	said := fmt.Sprintf("error after %v", after.Round(10*time.Millisecond))
 	var exit *exec.ExitError
 	if !errors.As(e.err, &exit) {
