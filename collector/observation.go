@@ -1,6 +1,7 @@
 package collector
 
 import (
+	"math"
 	"time"
 
 	"github.com/rdx-profiler/rdx/model"
@@ -19,17 +20,22 @@ const epochHolds = 50
 type epoch struct {
 	number   int // among the thread's, from 1
 	holds    int
-	cpu      uint64 // ns
-	accepted int    // observations, lost ones taken out
-	passed   int    // of them, found no slot, nor a reuse as far as was read ahead
+	cpu      uint64  // ns
+	accepted float64 // observations, lost ones taken out
+	passed   float64 // of them, found no slot, nor a reuse as far as was read ahead
 }
 
 // perObservation is the CPU time one observation stands for, in nanoseconds.
-func (e *epoch) perObservation() float64 { return float64(e.cpu) / float64(max(e.accepted, 1)) }
+func (e *epoch) perObservation() float64 { return float64(e.cpu) / max(e.accepted, 1) }
 
-// times is how many observations o counts for: as many as a hold should have
-// given, where it gave only this one.
-func (o *observation) times() int { return max(o.instead, 1) }
+// times is how many observations o counts for, of those that its hold should have
+// given.
+func (o *observation) times() float64 {
+	if o.instead == 0 {
+		return 1 // a hold of one
+	}
+	return o.instead
+}
 
 // turnEpoch counts one more hold in the thread's epoch, or in a new one.
 func (t *thread) turnEpoch() {
@@ -74,8 +80,8 @@ type observation struct {
 	pc      uint64 // of the accessing instruction
 	next    uint64 // where it leads, as the trap will report
 	epoch   *epoch
-	instead int // of so many of its hold
-	hold    int // its number, from 1; 0 without
+	instead float64 // observations that it stands for, of those its hold should have given
+	hold    int     // its number, from 1; 0 without
 
 	state    obsState
 	kind     model.Kind
@@ -127,7 +133,7 @@ func (s *Session) loseObserved(o *observation, reason string) {
 		return
 	}
 	o.state = void
-	s.losses["lost: "+reason] += int64(o.times())
+	s.losses["lost: "+reason] += int64(max(math.Round(o.times()), 1))
 	if o.epoch != nil { // it had been entered
 		o.epoch.accepted -= o.times()
 	}

@@ -167,7 +167,7 @@ func TestEpochWeights(t *testing.T) {
 		th.shared.Sampled += 20_000_000
 		th.account()
 		th.turnEpoch()
-		o := &observation{instead: i % 3}
+		o := &observation{instead: float64(i % 3)}
 		th.enterEpoch(o)
 		all = append(all, o)
 	}
@@ -180,7 +180,7 @@ func TestEpochWeights(t *testing.T) {
 	all = slices.Delete(all, 2, 3)
 	var sum float64
 	for _, o := range all {
-		sum += o.epoch.perObservation() * float64(o.times())
+		sum += o.epoch.perObservation() * o.times()
 	}
 	if want := float64(th.cpu); sum < 0.999*want || sum > 1.001*want {
 		t.Errorf("observations stand for %v ns of %v", sum, want)

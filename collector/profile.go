@@ -45,12 +45,12 @@ func (s *Session) profile() (*model.Profile, error) {
 			continue // counted as lost where it was lost
 		}
 		s.settle(o)
-		weight := o.epoch.perObservation() * float64(o.times())
+		weight := o.epoch.perObservation() * o.times()
 		if n := watched[o.epoch]; o.passed && n > 0 {
 			passed++
 			continue
 		} else if n > 0 && o.counted == 0 {
-			weight *= 1 + float64(o.epoch.passed)/float64(n)
+			weight *= 1 + o.epoch.passed/n
 		}
 		r := model.Record{
 			Kind:         o.kind,
@@ -128,7 +128,7 @@ func (s *Session) profile() (*model.Profile, error) {
 	count("ticks of the source without a memory access", stats.NoMemory)
 	count("lost: access without an address", stats.NoAddress)
 	count("lost: threads whose counters could not be read", uint64(sum.unclock))
-	count("samples without a slot, in whose place others of the time are watched", uint64(passed+s.stoodFor))
+	count("samples without a slot, in whose place others of the time are watched", uint64(math.Round(float64(passed)+s.stoodFor)))
 	count("source's counter shared with others, ns", sum.shared)
 	s.countThrottles(p, sum, count)
 	p.Comments = append(p.Comments, s.notes()...)
@@ -155,8 +155,8 @@ func (s *Session) profile() (*model.Profile, error) {
 // watched counts each epoch's observations by watchpoint. They stand also for
 // those that found no slot: for these it is only known that there is no reuse
 // as far as was read ahead, and what comes after goes with the program's phases.
-func (s *Session) watched() map[*epoch]int {
-	n := make(map[*epoch]int)
+func (s *Session) watched() map[*epoch]float64 {
+	n := make(map[*epoch]float64)
 	for _, o := range s.seen {
 		if o.state == done && o.counted == 0 {
 			n[o.epoch] += o.times()

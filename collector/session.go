@@ -205,11 +205,11 @@ type Session struct {
 	reading     durations        // of reading ahead
 	reached     lengths          // of bursts without a reuse
 	burst       int
-	skip        []int // of the accesses of a hold, see skips
-	holdsUsed   int   // holds of which accesses were read ahead
-	stoodFor    int   // of these, without a reuse so soon, where another of the hold is watched
-	lines       bool  // samples are of lines
-	halves      bool  // watched by half, so that each takes all slots of its thread
+	skip        []int   // of the accesses of a hold, see skips
+	holdsUsed   int     // holds of which accesses were read ahead
+	stoodFor    float64 // of these, without a reuse so soon, where another of the hold is watched
+	lines       bool    // samples are of lines
+	halves      bool    // watched by half, so that each takes all slots of its thread
 	points      sampler.Watchpoints
 	rates       rates
 	calibrated  time.Duration // when the constant was measured last

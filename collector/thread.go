@@ -363,7 +363,7 @@ func (s *Session) sample(t *thread) {
 	}
 	s.locate.StackTop = t.shared.StackTop
 	start := sampler.Monotonic()
-	ahead, err := s.locate.Ahead(t.process.pid, t.tid, s.skips(), s.burst, s.block(), s.rand.IntN)
+	ahead, err := s.locate.Ahead(t.process.pid, t.tid, s.skips(), s.perHoldWanted(), s.burst, s.block(), s.rand.IntN)
 	s.reading.add(sampler.Monotonic() - start)
 	if err != nil {
 		var declined *sampler.Declined
@@ -384,25 +384,21 @@ func (s *Session) sample(t *thread) {
 	s.ends[ahead.End]++
 	s.readAhead += ahead.Accesses
 	s.holdsUsed++
-	instead := s.perHoldWanted() / (1 + len(ahead.Others))
 	// Libraries of a program that just started are not known yet.
 	t.process.note(ahead.Use.PC)
 	t.process.refresh()
 	// That no other thread comes in between can't be read ahead.
 	watch := t.shared.HoldSlot != sampler.NoSlot && (ahead.Reuse == 0 || g != nil && len(g.members) > 1)
 	for i := range ahead.Others {
-		if f := &ahead.Others[i]; watch && f.Reuse == 0 {
-			// The one that is watched, a random one of them, stands for it, too.
-			s.stoodFor++
-			instead++
-		} else {
-			s.readOnly(t, f, s.observe(t, f, 1))
-		}
+		s.readOnly(t, &ahead.Others[i], s.observe(t, &ahead.Others[i]))
+	}
+	o := s.observe(t, &ahead.Followed)
+	if watch && ahead.Reuse == 0 {
+		s.stoodFor += max(o.times()-1, 0)
 	}
 	if s.halves && g == nil && ahead.Reuse > 0 {
 		t.undraw()
 	}
-	o := s.observe(t, &ahead.Followed, instead)
 	if watch {
 		s.watchFor(t, &ahead, o)
 	} else {
@@ -415,10 +411,14 @@ func (s *Session) sample(t *thread) {
 // lie within some hundred accesses.
 const usesPerHold = 8
 
+// candidatesPerUse are so many because most holds would find no access among eight
+// whose reuse is far, and those tell of the caches beyond the first.
+const candidatesPerUse = 8
+
 // skipMost bounds how far on from the tick the accesses of a hold lie.
 const skipMost = 255
 
-// perHoldWanted is how many accesses a hold should give.
+// perHoldWanted is how many observations a hold should give.
 func (s *Session) perHoldWanted() int {
 	if s.readsLosers() {
 		return usesPerHold
@@ -426,12 +426,16 @@ func (s *Session) perHoldWanted() int {
 	return 1
 }
 
-// skips draws the accesses to be sampled of a hold. They are random ones of
-// those after the tick: a timer stops a thread most often at slow accesses; some
-// way on, the choice no longer depends on them.
+// skips draws the accesses of a hold from which those to be observed are chosen.
+// They are random ones of those after the tick: a timer stops a thread most often
+// at slow accesses; some way on, the choice no longer depends on them.
 func (s *Session) skips() []int {
 	if s.skip == nil {
-		s.skip = make([]int, s.perHoldWanted())
+		n := s.perHoldWanted()
+		if n > 1 {
+			n *= candidatesPerUse
+		}
+		s.skip = make([]int, n)
 	}
 	for i := range s.skip {
 		if s.burst > 0 {
@@ -441,9 +445,8 @@ func (s *Session) skips() []int {
 	return s.skip
 }
 
-// observe makes an observation of a sampled access, which stands for so many of
-// its hold.
-func (s *Session) observe(t *thread, f *sampler.Followed, instead int) *observation {
+// observe makes an observation of a sampled access.
+func (s *Session) observe(t *thread, f *sampler.Followed) *observation {
 	if f.Reuse == 0 {
 		s.reached.add(f.After)
 	}
@@ -457,7 +460,7 @@ func (s *Session) observe(t *thread, f *sampler.Followed, instead int) *observat
 		distinct: f.Distinct,
 		addr:     max(f.Use.Addr, f.Word),
 		stack:    s.chooseStack(t.process),
-		instead:  instead,
+		instead:  f.Share * float64(s.perHoldWanted()),
 		hold:     s.holdsUsed,
 	}
 	if f.Use.Store {

@@ -6,7 +6,7 @@ import "math"
 // until the reuse, and how many of its cluster it stands for.
 type Clustered struct {
 	Time  uint64 // math.MaxUint64: longer than could be seen
-	Times int
+	Times float64
 }
 
 const (
@@ -27,7 +27,7 @@ func DesignEffect(clusters [][]Clustered) float64 {
 			used++
 		}
 		for _, o := range c {
-			all += float64(o.Times)
+			all += o.Times
 		}
 	}
 	if used == 0 {
@@ -40,7 +40,7 @@ func DesignEffect(clusters [][]Clustered) float64 {
 		for i, c := range clusters {
 			for _, o := range c {
 				if o.Time > t {
-					of[i] += float64(o.Times)
+					of[i] += o.Times
 				}
 			}
 			longer += of[i]
@@ -52,7 +52,7 @@ func DesignEffect(clusters [][]Clustered) float64 {
 		for i, c := range clusters {
 			size := 0.0
 			for _, o := range c {
-				size += float64(o.Times)
+				size += o.Times
 			}
 			d := of[i] - share*size
 			squares += d * d

@@ -9,25 +9,28 @@ type accessLog struct {
 	all     []interp.Access
 	touches []blockTouch
 	last    map[uint64]int // by block: index of the last access that touched it
-	matched int            // so many of all were looked at for reuses
+	matched int            // so many of touches were looked at for reuses
+	wanted  []bool         // by index: there is a use at this access
 }
 
 // blockTouch is one access's touch of one block.
 type blockTouch struct {
-	at   int // index of the access
-	prev int // that of the one before that touched the block, or -1
+	block uint64
+	at    int // index of the access
+	prev  int // that of the one before that touched the block, or -1
 }
 
 // use is an access of the log whose reuse is looked for.
 type use struct {
-	at    int    // index of the access
-	word  uint64 // one that it touches
-	own   uint64 // the number of word's block
-	reuse int    // index of the next access that touches that, or -1
+	candidate int    // its index among all uses
+	at        int    // index of the access
+	word      uint64 // one that it touches
+	own       uint64 // the number of word's block
+	reuse     int    // index of the next access that touches that, or -1
 }
 
 func (g *accessLog) reset(block int) {
-	g.block, g.all, g.touches, g.matched = uint64(block), g.all[:0], g.touches[:0], 0
+	g.block, g.all, g.touches, g.matched, g.wanted = uint64(block), g.all[:0], g.touches[:0], 0, g.wanted[:0]
 	clear(g.last)
 }
 
@@ -46,7 +49,7 @@ func (g *accessLog) add(accesses []interp.Access) {
 			if !ok {
 				prev = -1
 			}
-			g.touches = append(g.touches, blockTouch{len(g.all), prev})
+			g.touches = append(g.touches, blockTouch{b, len(g.all), prev})
 			g.last[b] = len(g.all)
 		}
 		g.all = append(g.all, a)
@@ -59,25 +62,30 @@ func (g *accessLog) blocks(a interp.Access) (from, to uint64) {
 }
 
 // use is the access at an index, by one of its words.
-func (g *accessLog) use(at int, pick func(n int) int) use {
+func (g *accessLog) use(candidate, at int, pick func(n int) int) use {
 	a := g.all[at]
 	l := Located{Addr: a.Addr, Size: int(a.Size)}
 	word := l.Word(pick(l.Words()))
-	return use{at, word, word / g.block, -1}
+	for len(g.wanted) <= at {
+		g.wanted = append(g.wanted, false)
+	}
+	g.wanted[at] = true
+	return use{candidate, at, word, word / g.block, -1}
 }
 
 // match looks for reuses among the accesses that are new: those by the use's own
 // instruction, which is one trap, and those up to burst accesses on. That others
 // were read on for makes no difference: what is found must not depend on it.
 func (g *accessLog) match(uses []use, burst int) {
-	for ; g.matched < len(g.all); g.matched++ {
-		a := g.all[g.matched]
-		from, to := g.blocks(a)
+	for ; g.matched < len(g.touches); g.matched++ {
+		t := g.touches[g.matched]
+		if t.prev < 0 || t.prev >= len(g.wanted) || !g.wanted[t.prev] {
+			continue
+		}
 		for i := range uses {
 			u := &uses[i]
-			if u.reuse < 0 && g.matched > u.at && from <= u.own && u.own <= to &&
-				(g.matched-u.at <= burst || a.Inst == g.all[u.at].Inst) {
-				u.reuse = g.matched
+			if u.at == t.prev && u.own == t.block && (t.at-u.at <= burst || g.all[t.at].Inst == g.all[u.at].Inst) {
+				u.reuse = t.at
 			}
 		}
 	}

@@ -23,7 +23,7 @@ func TestAccessLog(t *testing.T) {
 			}
 			g.add(batch)
 			if len(uses) < 5 && r.IntN(4) == 0 {
-				uses = append(uses, g.use(r.IntN(len(g.all)), r.IntN))
+				uses = append(uses, g.use(len(uses), r.IntN(len(g.all)), r.IntN))
 			}
 			if r.IntN(2) == 0 {
 				g.match(uses, 60)

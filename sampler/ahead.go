@@ -30,7 +30,6 @@ type Locator struct {
 	touched  map[uint64]touch
 	log      accessLog
 	uses     []use
-	watch    int // which of them may be watched
 	stops    []stop
 	stack    unwind.Stack // as read while the thread is held, empty before
 	// InSyscall: the thread that was looked at last stands in a system call. Who
@@ -61,11 +60,11 @@ func (l *Locator) Prepare(pid int) {
 }
 
 // Ahead reads ahead of the held thread tid of process pid: to the accesses after
-// the next skips[i] ones each, and up to burst accesses on from each of them.
-// Where not so many can be read ahead, one of those that can is taken instead. A
-// reuse is that of an aligned block of so many bytes. pick(n) chooses one of n.
-// The error is a *Declined: the sample is lost.
-func (l *Locator) Ahead(pid, tid int, skips []int, burst, block int, pick func(n int) int) (Ahead, error) {
+// the next skips[i] ones each, and up to burst accesses on from each of them. Of
+// these it gives want, see choose. Where not so many can be read ahead, one of
+// those that can is taken instead. A reuse is that of an aligned block of so many
+// bytes. pick(n) chooses one of n. The error is a *Declined: the sample is lost.
+func (l *Locator) Ahead(pid, tid int, skips []int, want, burst, block int, pick func(n int) int) (Ahead, error) {
 	if err := l.readRegs(pid, tid, samplePages); err != nil {
 		return Ahead{}, err
 	}
@@ -79,11 +78,11 @@ func (l *Locator) Ahead(pid, tid int, skips []int, burst, block int, pick func(n
 		return l.operand(end, pick)
 	}
 	l.uses = l.uses[:0]
-	for _, skip := range skips {
+	for i, skip := range skips {
 		if skip >= len(l.log.all) {
 			skip = pick(len(l.log.all))
 		}
-		l.uses = append(l.uses, l.log.use(skip, pick))
+		l.uses = append(l.uses, l.log.use(i, skip, pick))
 	}
 	var cause string
 	if len(l.log.all) <= far {
@@ -93,16 +92,14 @@ func (l *Locator) Ahead(pid, tid int, skips []int, burst, block int, pick func(n
 		cause = l.follow(burst, end.Instructions)
 	}
 
-	open := l.chooseOpen(pick)
-
+	followed := l.choose(want, pick)
 	l.regs = start
 	l.machine.Rewind(&l.regs)
-	others := make([]Followed, len(skips))
-	if err := l.replay(others); err != nil {
+	if err := l.replay(followed); err != nil {
 		return Ahead{}, err
 	}
 	for i, u := range l.uses {
-		f := &others[i]
+		f := &followed[i]
 		if u.reuse >= 0 {
 			f.Reuse, f.Distinct = u.reuse-u.at, l.log.distinct(u.at, u.reuse)
 			f.After = f.Reuse
@@ -111,9 +108,8 @@ func (l *Locator) Ahead(pid, tid int, skips []int, burst, block int, pick func(n
 			f.Distinct = l.log.distinct(u.at, u.at+f.After+1)
 		}
 	}
-	u := l.uses[l.watch]
-	ahead := Ahead{Followed: others[l.watch], Index: l.watch, Open: open, Accesses: len(l.log.all), End: cause}
-	ahead.Others = slices.Delete(others, l.watch, l.watch+1)
+	u := l.uses[0]
+	ahead := Ahead{Followed: followed[0], Others: followed[1:], Accesses: len(l.log.all), End: cause}
 	if u.reuse >= 0 {
 		ahead.End = interp.AccessesDone.String()
 	}
@@ -133,29 +129,45 @@ func (l *Locator) Ahead(pid, tid int, skips []int, burst, block int, pick func(n
 	return ahead, nil
 }
 
-// chooseOpen chooses one of the uses without a reuse so far, if there is one, to
-// be watched, and returns how many there are.
-func (l *Locator) chooseOpen(pick func(n int) int) (open int) {
-	l.watch = 0
-	var of []int
-	for i, u := range l.uses {
-		if u.reuse < 0 {
-			of = append(of, i)
-		}
+// choose leaves of the uses want of them, and says what share of all each stands
+// for. Most of what costs lies ahead, and much is known of all already: of those
+// without a reuse so far one at random comes first, to be watched, in the place of
+// all of them, however few; the others are random ones of those with a reuse.
+func (l *Locator) choose(want int, pick func(n int) int) []Followed {
+	soon := slices.Clone(l.uses)
+	soon = slices.DeleteFunc(soon, func(u use) bool { return u.reuse < 0 })
+	open := slices.DeleteFunc(l.uses, func(u use) bool { return u.reuse >= 0 })
+	all := float64(len(open) + len(soon))
+	var followed []Followed
+	var chosen []use
+	add := func(u use, share float64) {
+		chosen = append(chosen, u)
+		followed = append(followed, Followed{Candidate: u.candidate, Share: share})
 	}
-	if len(of) > 0 {
-		l.watch = of[pick(len(of))]
+	if len(open) > 0 {
+		add(open[pick(len(open))], float64(len(open))/all)
 	}
-	return len(of)
+	n := min(max(want-len(chosen), 1), len(soon))
+	for i := range n {
+		j := i + pick(len(soon)-i)
+		soon[i], soon[j] = soon[j], soon[i]
+		add(soon[i], float64(len(soon))/all/float64(n))
+	}
+	l.uses = append(l.uses[:0], chosen...)
+	return followed
 }
 
 // follow reads on until all uses have their reuses, or burst accesses behind
 // them, and says why it ended. So many instructions are done already.
 func (l *Locator) follow(burst, done int) string {
-	for {
+	// The last use without a reuse says how far.
+	slices.SortFunc(l.uses, func(a, b use) int { return a.at - b.at })
+	for last := len(l.uses) - 1; ; {
 		l.log.match(l.uses, burst)
-		n := len(l.log.all)
-		if !slices.ContainsFunc(l.uses, func(u use) bool { return u.reuse < 0 && n-1-u.at < burst }) {
+		for last >= 0 && l.uses[last].reuse >= 0 {
+			last--
+		}
+		if last < 0 || len(l.log.all)-1-l.uses[last].at >= burst {
 			return interp.AccessesDone.String()
 		}
 		if done >= aheadInstructions {
@@ -214,7 +226,7 @@ func (l *Locator) replay(to []Followed) error {
 		}
 		f.Use = Located{Addr: a.Addr, Size: int(a.Size), Store: a.Store, PC: a.PC}
 		f.Word, f.Stack = l.uses[s.use].word, stack
-		if s.use == l.watch {
+		if s.use == 0 { // the one that may be watched
 			if !l.runTo(&done, s.at+1) {
 				return errChanged
 			}
@@ -373,7 +385,7 @@ func (l *Locator) operand(end interp.End, pick func(n int) int) (Ahead, error) {
 	}
 	use := Located{Addr: a.Addr, Size: a.Size, Store: a.Store, PC: programCounter(&l.regs), Next: next}
 	word := use.Word(pick(use.Words()))
-	ahead := Ahead{Followed: Followed{Use: use, Word: word, Stack: l.snapshot()}, Half: halfLine(word), End: ending(end)}
+	ahead := Ahead{Followed: Followed{Use: use, Word: word, Stack: l.snapshot(), Share: 1}, Half: halfLine(word), End: ending(end)}
 	for i := range ahead.Half[1:] {
 		part := &ahead.Half[1+i]
 		for _, a := range l.operands {

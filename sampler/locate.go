@@ -43,12 +43,11 @@ func reported(operands []operand.Access, addr uint64, store bool) Located {
 
 // Ahead is what reading ahead of a held thread has found.
 type Ahead struct {
-	// Followed is the access that may be watched: one, at random, of the Open
-	// ones whose reuse was not read ahead, if there are any, with that Index among
-	// all. Others are the further ones of the same hold, in order.
+	// Followed is the access that may be watched: one, at random, of those whose
+	// reuse was not read ahead, if there are any. Others are further ones of the
+	// same hold, whose reuse was.
 	Followed
-	Index, Open int
-	Others      []Followed
+	Others []Followed
 	// Before is the number of instructions that touch Word before Use does:
 	// traps to let pass.
 	Before int
@@ -72,6 +71,10 @@ type Accessing struct {
 
 // Followed is a sampled access and what comes after it.
 type Followed struct {
+	// Candidate is which of the accesses that were asked for it is, and Share
+	// what part of all of them it stands for.
+	Candidate int
+	Share     float64
 	// Use is the access, and Word one of the words it overlaps.
 	Use  Located
 	Word uint64

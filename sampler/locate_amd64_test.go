@@ -4,8 +4,8 @@ package sampler
 import (
 	"bytes"
 	"fmt"
+	"math"
 	"math/rand/v2"
-	"slices"
 	"testing"
 	"time"
 
@@ -76,7 +76,7 @@ func (l *locating) Hold(tid int, signal unix.Signal) (ours, running bool) {
 		return true, !l.locator.InSyscall
 	}
 	l.skip = l.skip*5%257 + 1
-	_, err := l.locator.Ahead(l.pid, tid, []int{l.skip}, 64, 8, func(n int) int { return n - 1 })
+	_, err := l.locator.Ahead(l.pid, tid, []int{l.skip}, 1, 64, 8, func(n int) int { return n - 1 })
 	l.found <- err
 	return true, !l.locator.InSyscall
 }
@@ -93,35 +93,46 @@ func TestSeveralUses(t *testing.T) {
 	one := NewLocator()
 	first := func(int) int { return 0 }
 	r := rand.New(rand.NewPCG(3, 4))
-	reuses, steps, stacks := 0, 0, 0
+	reuses, steps, stacks, opens := 0, 0, 0, 0
+	const want = 6
 	h.look = func(tid int) error {
-		skips := make([]int, 8)
+		skips := make([]int, 16)
 		for i := range skips {
 			skips[i] = r.IntN(256)
 		}
 		block := 8 << (3 * r.IntN(2))
-		all, err := h.locator.Ahead(h.pid, tid, skips, 255, block, first)
+		all, err := h.locator.Ahead(h.pid, tid, skips, want, 255, block, first)
 		if err != nil {
 			return err
 		}
-		if all.Open > 0 != (all.Reuse == 0) {
-			return fmt.Errorf("of %d open uses the one with a reuse after %d is to be watched", all.Open, all.Reuse)
+		if n := 1 + len(all.Others); n > want {
+			return fmt.Errorf("%d accesses, want %d at most", n, want)
 		}
-		open := all.Open
-		for i, f := range slices.Insert(all.Others, all.Index, all.Followed) {
-			if f.Reuse == 0 {
-				open--
-			}
-			alone, err := one.Ahead(h.pid, tid, skips[i:i+1], 255, block, first)
+		alone, open := make([]Followed, len(skips)), 0
+		for i := range skips {
+			a, err := one.Ahead(h.pid, tid, skips[i:i+1], 1, 255, block, first)
 			if err != nil {
 				return err
 			}
-			want := alone.Followed
-			if i != all.Index {
+			if alone[i] = a.Followed; a.Reuse == 0 {
+				open++
+			}
+		}
+		var share float64
+		for i, f := range append([]Followed{all.Followed}, all.Others...) {
+			share += f.Share
+			if f.Reuse == 0 {
+				opens++
+				if i > 0 || f.Share != float64(open)/float64(len(skips)) {
+					return fmt.Errorf("use %d stands for %v of all, %d of which have no reuse", i, f.Share, open)
+				}
+			}
+			want := alone[f.Candidate]
+			if i > 0 {
 				want.Use.Next = 0
 			}
 			if f.Use != want.Use || f.Word != want.Word || f.Reuse != want.Reuse || f.Distinct != want.Distinct || f.ReusePC != want.ReusePC || f.After != want.After {
-				return fmt.Errorf("use %d after %d accesses is %+v, alone %+v", i, skips[i], f, want)
+				return fmt.Errorf("use %d after %d accesses is %+v, alone %+v", i, skips[f.Candidate], f, want)
 			}
 			if !sameStack(f.Stack, want.Stack) || !sameStack(f.ReuseStack, want.ReuseStack) {
 				return fmt.Errorf("use %d: other stacks than alone", i)
@@ -136,14 +147,14 @@ func TestSeveralUses(t *testing.T) {
 				}
 			}
 		}
-		if open != 0 {
-			return fmt.Errorf("%d uses more are open than there are", open)
+		if open > 0 != (all.Reuse == 0) || math.Abs(share-1) > 1e-9 {
+			return fmt.Errorf("%d of all are without a reuse, the one to be watched has one after %d; they stand for %v of all", open, all.Reuse, share)
 		}
 		return nil
 	}
 	holdOften(t, mixed, h)
-	if reuses < 300 || steps < 30 || stacks < 300 {
-		t.Errorf("%d reuses, %d of them by other instructions, %d stacks: too few to tell", reuses, steps, stacks)
+	if reuses < 300 || steps < 30 || stacks < 300 || opens < 30 {
+		t.Errorf("%d reuses, %d of them by other instructions, %d stacks, %d without a reuse: too few to tell", reuses, steps, stacks, opens)
 	}
 }
 
