@@ -54,7 +54,7 @@ func main() {
 		defer os.Remove(file)
 		fmt.Printf("%-10s %-8s %9s %9s %10s %10s %12s\n", "program", "stack", "accuracy", "mean miss", "endless", "exact", "observations")
 		for _, p := range []struct{ name, command string }{
-			// Not xz -T2: its workers block all signals and can't be held.
+			// Not xz -T2: its workers block all signals, and are sampled by --interrupt only.
 			{"sort", "sort --parallel=2 -S 16M " + file},
 		} {
 			if strings.Contains(p.name, *only) && err == nil {
