@@ -114,6 +114,7 @@ enum trap_kind {
 	TRAP_LINE = 4,  // another thread elsewhere in its line
 	REQUEST_GAP = 7,  // no trap: the thread's first tick has come, user space is to set its gap
 	REQUEST_HOLD = 6, // no trap: user space is to stop the thread by an interrupt
+	STAMP = 8, // no trap: where a thread has got to, a struct stamp
 };
 
 struct trap {
@@ -154,6 +155,28 @@ struct stack {
 	struct stack_head head;
 	__u8 data[MAX_STACK];
 };
+
+#define NUM_NEAR 16
+#define NEAR_BYTES 64
+
+// Where a thread was at a moment after it was let go, and what it had lost to us by
+// then.
+struct stamp {
+	enum trap_kind kind;
+	__u32 index; // into threads
+	__u32 tid;
+	__u32 holds;
+	__u32 traps;
+	__u32 pad;
+	__u64 ticks;
+	__u64 spent;
+	__u64 clock;
+	struct user_regs regs;
+	// What lies where registers point to: loops of interpreters come by with the
+	// same registers again and again.
+	__u8 near[NUM_NEAR][NEAR_BYTES];
+};
+const struct stamp *unused_stamp __attribute__((unused));
 
 // Programs of perf events don't interrupt each other: the kernel drops the
 // second one's event.
@@ -835,6 +858,43 @@ static __always_inline int trap(struct bpf_perf_event_data *ctx, __u32 s)
 		spend(t, began);
 		return 1;
 	}
+}
+
+// on_stamp notes where the thread stands. Its events disable themselves after one
+// tick, for which it must return 1, like trap.
+SEC("perf_event")
+int on_stamp(struct bpf_perf_event_data *ctx)
+{
+	static const int of[NUM_NEAR] = NEAR_REGS;
+	__u32 index;
+	struct thread *t = current_thread(&index);
+	struct stamp *r;
+	int i;
+
+	if (!t) {
+		count(STAT_UNKNOWN);
+		return 1;
+	}
+	r = bpf_ringbuf_reserve(&ring, sizeof(*r), 0);
+	if (!r) {
+		count(STAT_RING_FULL);
+		return 1;
+	}
+	r->kind = STAMP;
+	r->index = index;
+	r->tid = t->tid;
+	r->holds = t->holds;
+	r->traps = t->traps;
+	r->pad = 0;
+	r->ticks = t->ticks;
+	r->spent = t->spent;
+	r->regs = ctx->regs;
+#pragma unroll
+	for (i = 0; i < NUM_NEAR; i++)
+		bpf_probe_read_user(r->near[i], NEAR_BYTES, (void *)((unsigned long *)&r->regs)[of[i]]);
+	r->clock = read_clock(ctx, index).value;
+	bpf_ringbuf_submit(r, BPF_RB_NO_WAKEUP);
+	return 1;
 }
 
 // One program per slot: the event does not say which slot it belongs to.

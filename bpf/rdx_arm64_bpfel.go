@@ -72,6 +72,27 @@ type RDXStackHead struct {
 	}
 }
 
+type RDXStamp struct {
+	_     structs.HostLayout
+	Kind  RDXTrapKind
+	Index uint32
+	Tid   uint32
+	Holds uint32
+	Traps uint32
+	Pad   uint32
+	Ticks uint64
+	Spent uint64
+	Clock uint64
+	Regs  struct {
+		_      structs.HostLayout
+		Regs   [31]uint64
+		Sp     uint64
+		Pc     uint64
+		Pstate uint64
+	}
+	Near [16][64]uint8
+}
+
 type RDXStat uint32
 
 const (
@@ -162,6 +183,7 @@ const (
 	RDXTrapKindTRAP_LINE    RDXTrapKind = 4
 	RDXTrapKindREQUEST_GAP  RDXTrapKind = 7
 	RDXTrapKindREQUEST_HOLD RDXTrapKind = 6
+	RDXTrapKindSTAMP        RDXTrapKind = 8
 )
 
 // Names of all BPF objects in the ELF.
@@ -186,6 +208,7 @@ const (
 	RDXProgOnOther2       = "on_other2"
 	RDXProgOnOther3       = "on_other3"
 	RDXProgOnSample       = "on_sample"
+	RDXProgOnStamp        = "on_stamp"
 	RDXProgOnTrap0        = "on_trap0"
 	RDXProgOnTrap1        = "on_trap1"
 	RDXProgOnTrap2        = "on_trap2"
@@ -202,6 +225,7 @@ const (
 	RDXVarOtherLimit      = "other_limit"
 	RDXVarReportOnly      = "report_only"
 	RDXVarUnusedStackHead = "unused_stack_head"
+	RDXVarUnusedStamp     = "unused_stamp"
 	RDXVarUnusedTrap      = "unused_trap"
 	RDXVarUseCost         = "use_cost"
 )
@@ -259,6 +283,7 @@ type RDXProgramSpecs struct {
 	OnOther2  *ebpf.ProgramSpec `ebpf:"on_other2"`
 	OnOther3  *ebpf.ProgramSpec `ebpf:"on_other3"`
 	OnSample  *ebpf.ProgramSpec `ebpf:"on_sample"`
+	OnStamp   *ebpf.ProgramSpec `ebpf:"on_stamp"`
 	OnTrap0   *ebpf.ProgramSpec `ebpf:"on_trap0"`
 	OnTrap1   *ebpf.ProgramSpec `ebpf:"on_trap1"`
 	OnTrap2   *ebpf.ProgramSpec `ebpf:"on_trap2"`
@@ -294,6 +319,7 @@ type RDXVariableSpecs struct {
 	OtherLimit      *ebpf.VariableSpec `ebpf:"other_limit"`
 	ReportOnly      *ebpf.VariableSpec `ebpf:"report_only"`
 	UnusedStackHead *ebpf.VariableSpec `ebpf:"unused_stack_head"`
+	UnusedStamp     *ebpf.VariableSpec `ebpf:"unused_stamp"`
 	UnusedTrap      *ebpf.VariableSpec `ebpf:"unused_trap"`
 	UseCost         *ebpf.VariableSpec `ebpf:"use_cost"`
 }
@@ -355,6 +381,7 @@ type RDXVariables struct {
 	OtherLimit      *ebpf.Variable `ebpf:"other_limit"`
 	ReportOnly      *ebpf.Variable `ebpf:"report_only"`
 	UnusedStackHead *ebpf.Variable `ebpf:"unused_stack_head"`
+	UnusedStamp     *ebpf.Variable `ebpf:"unused_stamp"`
 	UnusedTrap      *ebpf.Variable `ebpf:"unused_trap"`
 	UseCost         *ebpf.Variable `ebpf:"use_cost"`
 }
@@ -374,6 +401,7 @@ type RDXPrograms struct {
 	OnOther2  *ebpf.Program `ebpf:"on_other2"`
 	OnOther3  *ebpf.Program `ebpf:"on_other3"`
 	OnSample  *ebpf.Program `ebpf:"on_sample"`
+	OnStamp   *ebpf.Program `ebpf:"on_stamp"`
 	OnTrap0   *ebpf.Program `ebpf:"on_trap0"`
 	OnTrap1   *ebpf.Program `ebpf:"on_trap1"`
 	OnTrap2   *ebpf.Program `ebpf:"on_trap2"`
@@ -393,6 +421,7 @@ func (p *RDXPrograms) Close() error {
 		p.OnOther2,
 		p.OnOther3,
 		p.OnSample,
+		p.OnStamp,
 		p.OnTrap0,
 		p.OnTrap1,
 		p.OnTrap2,

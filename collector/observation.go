@@ -173,10 +173,6 @@ func (s *Session) pair(trap *sampler.Trap) {
 		return
 	}
 	w := &t.slots[trap.Slot]
-	if w.stretch != nil && w.seq == trap.Seq && t.tid == int(trap.Tid) {
-		s.timeStretch(w.stretch, trap)
-		return
-	}
 	o := w.obs
 	others := trap.Kind == sampler.TrapOther || trap.Kind == sampler.TrapLine
 	if o == nil || w.seq != trap.Seq || !others && t.tid != int(trap.Tid) {

@@ -60,7 +60,7 @@ func (s *Session) profile() (*model.Profile, error) {
 			Data:         data.of(s, o, locations),
 			Epoch:        o.epoch.number,
 			Observations: 1,
-			Accesses:     weight * perSource * s.rates.at(o.process, o.pc) / s.rates.mean(),
+			Accesses:     weight * perSource,
 		}
 		r.Stack, r.EndTID = o.stack, o.endTID
 		if o.endTID != 0 {
@@ -184,13 +184,6 @@ func (s *Session) designEffect() float64 {
 // rateComment says how the access rate was obtained, and how reading ahead
 // went.
 func (s *Session) rateComment(p *model.Profile) {
-	r := &s.rates
-	if r.source == "measured" {
-		p.Comments = append(p.Comments, fmt.Sprintf("access rate: %.3g per ns, standard error %.1f%%, quartiles %.3g to %.3g, from %.0f stretches of about %d accesses",
-			r.mean(), 100*r.relativeError(), r.quantile(.25), r.quantile(.75), r.all.n, stretchLength))
-	} else if s.cfg.MeasureRate && r.source == "default" {
-		p.Comments = append(p.Comments, fmt.Sprintf("access rate: assumed; only %.0f stretches could be timed, want %d", r.all.n, fewestStretches))
-	}
 	if s.burst > 0 && s.reading.last.n > 0 {
 		p.Comments = append(p.Comments, fmt.Sprintf("read ahead: %v at the median, %v at p99; without a reuse as far as %d accesses at the median, %d at p10",
 			s.reading.quantile(.5), s.reading.quantile(.99), s.reached.quantile(.5), s.reached.quantile(.1)))
@@ -199,10 +192,6 @@ func (s *Session) rateComment(p *model.Profile) {
 		name string
 		n    int
 	}{
-		{"rate stretches timed", int(r.all.n)},
-		{"rate stretches that could not be read ahead", r.unread},
-		{"rate stretches without an end", r.unending},
-		{"rate stretches too short to time", r.noise},
 		{"accesses read ahead", s.readAhead},
 		{"holds that came in a system call", s.inSyscall},
 	} {
@@ -210,6 +199,7 @@ func (s *Session) rateComment(p *model.Profile) {
 			p.Counts = append(p.Counts, model.Count{Name: c.name, N: int64(c.n)})
 		}
 	}
+	s.rateCounts(p)
 	for end, n := range s.ends {
 		p.Counts = append(p.Counts, model.Count{Name: "bursts ended: " + end, N: n})
 	}
@@ -228,7 +218,7 @@ func (s *Session) setTime(r *model.Record, o *observation, byWall perWall) {
 		if o.age > 0 {
 			r.Native = min(r.Native, uint64(o.age))
 		}
-		r.Time = max(uint64(math.Round(s.rates.accesses(o.process, o.pc, float64(r.Native)))), 1)
+		r.Time = max(uint64(math.Round(s.rates.accesses(float64(r.Native)))), 1)
 		r.BelowResolution = o.wall < s.calibration.Resolution()
 		return
 	}
@@ -238,10 +228,10 @@ func (s *Session) setTime(r *model.Record, o *observation, byWall perWall) {
 		if o.kind == model.Reuse {
 			r.Distinct = uint64(o.distinct)
 		}
-		r.Native = uint64(math.Round(float64(o.counted) / s.rates.at(o.process, o.pc)))
+		r.Native = uint64(math.Round(float64(o.counted) / s.rates.mean()))
 		return
 	}
-	timed := uint64(math.Round(s.rates.accesses(o.process, o.pc, o.native)))
+	timed := uint64(math.Round(s.rates.accesses(o.native)))
 	// It was read ahead that there is no reuse so soon.
 	least := uint64(o.after) + 1
 	r.Native = uint64(math.Round(o.native))
@@ -252,7 +242,7 @@ func (s *Session) setTime(r *model.Record, o *observation, byWall perWall) {
 	}
 	if o.half {
 		r.Half, r.After, r.Pair = true, uint64(o.after), o.pair
-		r.PairTime = max(uint64(math.Round(s.rates.accesses(o.process, o.pc, o.pairNative))), least)
+		r.PairTime = max(uint64(math.Round(s.rates.accesses(o.pairNative))), least)
 	}
 }
 

@@ -1,101 +1,87 @@
 package collector
 
 import (
+	"errors"
+	"fmt"
 	"math"
+	"runtime"
 	"slices"
 	"time"
 
+	"golang.org/x/sys/unix"
+
+	"github.com/rdx-profiler/rdx/model"
 	"github.com/rdx-profiler/rdx/sampler"
 )
 
-// Without a PMU nothing counts accesses. But reading ahead of a held thread
-// tells exactly how many lie between two of them, and two watchpoints tell
-// how long the thread takes from the one to the other: their ratio is the
-// access rate of that stretch of code. But all that can be read ahead lies in the
-// first millisecond after a hold, in which caches, branch history and address
-// translations are cold: the rate found is a lower bound, several times too low
-// on virtual machines. So it is measured only where the user asks for that.
+// Without a PMU nothing counts accesses, and nanoseconds must be turned into them
+// by a rate. A probe finds it: of a held thread a checkpoint is taken, the thread
+// is let go, and stamped some times within the next millisecond or so. Then it
+// is interpreted, from the checkpoint, while it runs on: when it stands where
+// a stamp was made it has made as many accesses as it had made then. Two stamps
+// tell how many accesses it makes in how much time, exactly; and the first of them
+// is so long after the hold that caches and branch history are warm again.
+//
+// Holds begin at random moments of CPU time, so that the probes' mean is the mean
+// over time, which is what turns time into accesses.
+
+// stampsAfter are the moments after a hold at which a thread is stamped. What is
+// timed is the second half of the way to the last that was reached.
+var stampsAfter = []time.Duration{500 * time.Microsecond, 800 * time.Microsecond, 1200 * time.Microsecond, 1800 * time.Microsecond, 2700 * time.Microsecond}
 
 const (
-	// stretchLead is passed over first: after a hold the caches are colder,
-	// and accesses slower for a while.
-	stretchLead = 8192
-	// stretchLength in accesses: some microseconds, well above what two traps
-	// resolve.
-	stretchLength = 2048
-	// stretchShare of the time of all holds goes into reading stretches.
-	stretchShare    = 0.3
-	fewestStretches = 8
-	// Times below so many standard deviations of the clock are noise.
-	stretchSigmas = 4
-	// localPrior is how many stretches the mean counts for against those of a
-	// place.
-	localPrior = 5
-	// localFor is for how long, in nanoseconds, a thread is likely to stay at
-	// the rate of the place it was sampled at.
-	localFor = 100_000
-	// Places are pages of code.
-	pageShift = 12
+	// probeShare of the budget goes into probes.
+	probeShare = 0.2
+	// replayShare of the time may go into interpreting, beside the target.
+	replayShare = 0.2
+	// replayNice gives way to the target, and comes to an end on a busy machine, too.
+	replayNice = 5
+	// warmAfter a hold the time of a thread is taken.
+	warmAfter = 400 * time.Microsecond
+	// fewestProbes there must be for the rate to be theirs.
+	fewestProbes = 4
+	// probeTimeout is when a probe whose thread does not get to its stamps is given up.
+	probeTimeout = time.Second
 )
 
-// stretch is a run of accesses being timed.
-type stretch struct {
-	process  *process
-	pc       uint64
-	accesses int
-	last     int // slot that watches the end
-	from     *sampler.Trap
-	done     bool
-}
-
-type place struct {
-	process *process
-	page    uint64
-}
-
-type rateSum struct{ sum, squares, n float64 }
-
-func (r *rateSum) add(v float64) {
-	r.sum += v
-	r.squares += v * v
-	r.n++
-}
-
-func (r *rateSum) mean() float64 { return r.sum / r.n }
-
-// rates are the access rates measured, in accesses per nanosecond. Stretches
-// begin at random moments of CPU time, so that their mean is the mean over
-// time: what turns a long time into accesses.
+// rates are the access rates that probes found, in accesses per nanosecond.
 type rates struct {
-	fixed    float64 // if not measured
-	source   string
-	all      rateSum
-	values   []float64
-	places   map[place]*rateSum
-	tried    int
-	unread   int // holds from which no stretch could be read
-	unending int // stretches of which an end was not seen
-	noise    int // stretches too short to be timed
-	held     time.Duration
+	fixed  float64 // if not measured
+	source string
+	values []float64
+	probe  probe
+	held   time.Duration // by probes
+	stamps int
+	failed map[string]int
+	busy   time.Duration // of replaying
 }
 
-func (r *rates) add(st *stretch, ns, sigma float64) {
-	if ns < stretchSigmas*sigma || ns <= 0 {
-		r.noise++
-		return
-	}
-	// The mean of 1/T is too high by the noise of T; to second order:
-	rate := float64(st.accesses) / ns / (1 + sigma*sigma/(ns*ns))
-	r.all.add(rate)
-	r.values = append(r.values, rate)
-	key := place{st.process, st.pc >> pageShift}
-	if r.places == nil {
-		r.places = make(map[place]*rateSum)
-	}
-	if r.places[key] == nil {
-		r.places[key] = new(rateSum)
-	}
-	r.places[key].add(rate)
+// probe is the one at work.
+type probe struct {
+	state   probeState
+	process *process
+	thread  *thread
+	since   time.Duration
+	point   *sampler.Checkpoint
+	stamps  *sampler.Stamps
+	planned chan error
+	done    chan replayed
+}
+
+type probeState uint8
+
+const (
+	idle probeState = iota
+	planning
+	ready
+	stamping
+	replaying
+)
+
+type replayed struct {
+	sampler.Replayed
+	stamps []sampler.Stamp
+	took   time.Duration
 }
 
 // settle decides on the rate, in accesses per unit of the clock.
@@ -107,7 +93,7 @@ func (r *rates) settle(flag float64, clock sampler.Clock) {
 		r.fixed, r.source = flag, "flag"
 	case clock.Unit == sampler.Instructions:
 		r.fixed, r.source = defaultPerInstruction, "default"
-	case r.all.n >= fewestStretches:
+	case len(r.values) >= fewestProbes:
 		r.source = "measured"
 	default:
 		r.fixed, r.source = DefaultAccessRate, "default"
@@ -119,112 +105,236 @@ func (r *rates) mean() float64 {
 	if r.fixed > 0 {
 		return r.fixed
 	}
-	return r.all.mean()
+	return r.measured()
 }
 
-// relativeError is the standard error of the mean, as a share of it.
+// measured is the mean of the probes' rates; there must be one.
+func (r *rates) measured() float64 {
+	sum := 0.0
+	for _, v := range r.values {
+		sum += v
+	}
+	return sum / float64(len(r.values))
+}
+
+// accesses in ns nanoseconds.
+func (r *rates) accesses(ns float64) float64 { return ns * r.mean() }
+
+// relativeError is the standard error of the mean, as a share of it; NaN of a single
+// probe.
 func (r *rates) relativeError() float64 {
-	m := r.all.mean()
-	variance := max(r.all.squares/r.all.n-m*m, 0)
-	return math.Sqrt(variance/r.all.n) / m
+	m, n := r.measured(), float64(len(r.values))
+	squares := 0.0
+	for _, v := range r.values {
+		squares += (v - m) * (v - m)
+	}
+	return math.Sqrt(squares/(n-1)/n) / m
 }
 
-// quantile of the stretches' rates; there must be one.
+// quantile of the probes' rates; there must be one.
 func (r *rates) quantile(q float64) float64 {
 	slices.Sort(r.values)
 	return r.values[int(q*float64(len(r.values)-1))]
 }
 
-// at is the rate of the code about pc: its own stretches' mean, drawn to the
-// overall one the fewer there are.
-func (r *rates) at(p *process, pc uint64) float64 {
-	m := r.mean()
-	if own := r.places[place{p, pc >> pageShift}]; r.fixed == 0 && own != nil {
-		return (own.sum + localPrior*m) / (own.n + localPrior)
+// fail counts a probe that gave nothing.
+func (r *rates) fail(why string) {
+	if r.failed == nil {
+		r.failed = make(map[string]int)
 	}
-	return m
+	r.failed[why]++
+	r.probe.state = idle
 }
 
-// accesses in ns nanoseconds that begin at pc: at the place's rate for as long
-// as the code is likely to stay there, at the mean rate beyond.
-func (r *rates) accesses(p *process, pc uint64, ns float64) float64 {
-	w := 1 / (1 + ns/localFor)
-	return ns * (w*r.at(p, pc) + (1-w)*r.mean())
+// hasProbes says whether the session has any.
+func (s *Session) hasProbes() bool {
+	return s.cfg.MeasureRate && s.burst > 0 && s.cfg.AccessRate == 0 && s.clock.Counted == nil && s.source.Reports() == sampler.NoAccess
 }
 
-// wantStretch says whether this hold should time a stretch.
-func (s *Session) wantStretch() bool {
-	if !s.cfg.MeasureRate || s.burst == 0 || s.cfg.AccessRate > 0 || s.cfg.Slots < 2 || s.clock.Counted != nil {
-		return false
-	}
-	// Where threads share slots, and wait for a CPU after a hold, most
-	// stretches are cut off by the next sample.
-	if s.groups() && float64(s.rates.tried) > stretchShare*float64(s.held.last.n) {
-		return false
-	}
-	return s.rates.held < time.Duration(stretchShare*float64(s.held.sum))
+// stampCost is what probes cost the target, besides their holds.
+func (s *Session) stampCost() time.Duration {
+	return time.Duration(float64(s.rates.stamps) * s.budget.tickNS)
 }
 
-// armStretch reads a stretch ahead and watches both its ends. What their two
-// slots watched is cut off, as by any newer sample.
-func (s *Session) armStretch(t *thread) bool {
+// driveProbe moves the probe on, between holds.
+func (s *Session) driveProbe(cpu uint64) {
+	p := &s.rates.probe
+	now := sampler.Monotonic()
+	switch p.state {
+	case idle:
+		cost := (1+s.budget.cold)*float64(s.rates.held) + float64(s.stampCost())
+		if s.lastHeld == nil || s.rates.busy > time.Duration(replayShare*float64(time.Since(s.start))) || cost > probeShare*s.budget.target*float64(cpu) {
+			return
+		}
+		if p.point == nil {
+			p.point, p.planned, p.done = sampler.NewCheckpoint(), make(chan error, 1), make(chan replayed, 1)
+		}
+		p.state, p.process = planning, s.lastHeld
+		go func(pid int) { p.planned <- p.point.Plan(pid) }(p.process.pid)
+	case planning:
+		select {
+		case err := <-p.planned:
+			p.state, p.since = ready, now
+			if err != nil {
+				s.rates.failProbe(err)
+			}
+		default:
+		}
+	case ready:
+		if now-p.since > probeTimeout {
+			p.state = idle // the process has not been held since: its pages are others by now
+		}
+	case stamping:
+		if p.stamps.All() || now-p.since > probeTimeout {
+			s.replay()
+		}
+	case replaying:
+		select {
+		case r := <-p.done:
+			s.rates.busy += r.took
+			s.takeProbe(r)
+		default:
+		}
+	}
+}
+
+func (r *rates) failProbe(err error) {
+	var declined *sampler.Declined
+	if errors.As(err, &declined) {
+		r.fail(declined.Label())
+	} else {
+		r.fail("process not readable")
+	}
+}
+
+// wantProbe says whether this hold is to be a probe.
+func (s *Session) wantProbe(t *thread) bool {
+	s.lastHeld = t.process
+	p := &s.rates.probe
+	return p.state == ready && p.process == t.process
+}
+
+// startProbe takes the held thread's checkpoint.
+func (s *Session) startProbe(t *thread) {
+	p := &s.rates.probe
 	start := sampler.Monotonic()
-	s.rates.tried++
-	defer func() { s.rates.held += sampler.Monotonic() - start }()
-	found, ok := s.locate.Stretch(t.process.pid, t.tid, stretchLead, stretchLength)
-	if !ok {
-		s.rates.unread++
-		return false
+	err := p.point.Take(s.locate, t.tid)
+	if err == nil {
+		p.stamps, err = s.kernel.Stamps(t.index, t.tid, stampsAfter)
 	}
-	if s.halves {
-		s.retire(t, 0)
-	}
-	first := int(t.shared.HoldSlot)
-	slots := s.cfg.Slots
-	if g := t.process.group; g != nil {
-		slots = int(g.shared.Num)
-	}
-	last := (first + 1) % slots
-	st := &stretch{process: t.process, pc: found.PC, accesses: found.Accesses, last: last}
-	// The end is armed as if its use had been seen: it is stamped early, the
-	// beginning late, as the two traps of a pair are. The beginning is armed
-	// for one trap more than it needs, so that, as in a pair, it is not the
-	// last one and does not take the watchpoint down within the stretch.
-	if failed := s.arm(t, last, found.To, sampler.SlotUsed, found.ToSkip, 1+found.ToSkip, (*sampler.Kernel).Arm); failed != "" {
-		s.lose(failed)
-		return true
-	}
-	t.slots[last].stretch = st
-	if failed := s.arm(t, first, found.From, sampler.SlotArmed, found.FromSkip, 2+found.FromSkip, (*sampler.Kernel).Arm); failed != "" {
-		s.lose(failed)
-		return true
-	}
-	t.slots[first].stretch = st
-	return true
-}
-
-// timeStretch takes one of the two traps of a stretch.
-func (s *Session) timeStretch(st *stretch, trap *sampler.Trap) {
-	if trap.Kind == sampler.TrapUse {
-		from := *trap
-		st.from = &from
+	s.rates.held += sampler.Monotonic() - start
+	if err != nil {
+		s.rates.failProbe(err)
 		return
 	}
-	if st.from == nil || st.done || int(trap.Slot) != st.last {
-		return // the beginning touched again
-	}
-	st.done = true
-	ns, _ := s.elapsed(trap.Clock-st.from.Clock, float64(trap.Traps-st.from.Traps))
-	s.rates.add(st, ns, s.calibration.Resolution()/resolutionSigmas)
+	p.state, p.thread, p.since = stamping, t, start
+	s.rates.stamps += len(stampsAfter)
 }
 
-// resolutionSigmas: from p10 to p90 of a normal law.
-const resolutionSigmas = 2.56
+// replay has the checkpoint interpreted, on a low priority.
+func (s *Session) replay() {
+	p := &s.rates.probe
+	stamps := p.stamps.Read()
+	if err := p.stamps.Close(); err != nil {
+		s.fail(err)
+	}
+	p.thread = nil
+	if len(stamps) == 0 || s.closing {
+		s.rates.fail("not run on in time")
+		return
+	}
+	p.state = replaying
+	go func() {
+		runtime.LockOSThread() // which ends with the goroutine
+		_ = unix.Setpriority(unix.PRIO_PROCESS, unix.Gettid(), replayNice)
+		start := sampler.Monotonic()
+		p.done <- replayed{p.point.Replay(stamps), stamps, sampler.Monotonic() - start}
+	}()
+}
 
-// end counts a stretch that is taken down unfinished, once.
-func (st *stretch) end(s *Session) {
-	if !st.done {
-		st.done = true
-		s.rates.unending++
+// dropProbe ends the stamps of a thread that is gone.
+func (s *Session) dropProbe(t *thread) {
+	p := &s.rates.probe
+	if p.state == stamping && p.thread == t {
+		s.replay()
+	}
+}
+
+// takeProbe takes what came of a probe.
+func (s *Session) takeProbe(r replayed) {
+	s.rates.probe.state = idle
+	from, last, why := chooseStamps(&r)
+	if why != "" {
+		s.rates.fail(why)
+		return
+	}
+	ns, ok := s.betweenStamps(&r.stamps[from], &r.stamps[last], last-from)
+	if !ok {
+		s.rates.fail("another hold came")
+		return
+	}
+	s.rates.values = append(s.rates.values, float64(r.Accesses[last]-r.Accesses[from])/ns)
+}
+
+// chooseStamps chooses two of the stamps that were reached: the last, and of those
+// in the middle half of the time until then the one next to its middle.
+func chooseStamps(r *replayed) (from, last int, why string) {
+	from, last = -1, -1
+	for i, n := range r.Accesses {
+		if n >= 0 {
+			last = i
+		}
+	}
+	if last < 0 {
+		return 0, 0, r.End
+	}
+	to := float64(r.stamps[last].Clock)
+	off := func(i int) float64 { return math.Abs(float64(r.stamps[i].Clock) - to/2) }
+	for i, n := range r.Accesses[:last] {
+		if n > r.Accesses[last] {
+			return 0, 0, sampler.Diverged
+		}
+		if n >= 0 && off(i) <= to/4 && (from < 0 || off(i) < off(from)) {
+			from = i
+		}
+	}
+	switch {
+	case from >= 0 && r.stamps[from].Clock >= uint64(warmAfter):
+		return from, last, ""
+	case r.End != "":
+		return 0, 0, r.End
+	}
+	return 0, 0, "moments not told apart"
+}
+
+// betweenStamps is the time of the thread's own between two stamps, so many further
+// on: without what the stamps, ticks and traps took.
+func (s *Session) betweenStamps(a, b *sampler.Stamp, n int) (ns float64, ok bool) {
+	ns = float64(b.Clock-a.Clock) - s.budget.tickNS*float64(uint64(n)+b.Ticks-a.Ticks) -
+		s.calibration.Cost*float64(b.Traps-a.Traps) - float64(b.Spent-a.Spent)
+	return ns, b.Holds == a.Holds && ns > 0
+}
+
+// rateCounts says in the profile what became of the probes.
+func (s *Session) rateCounts(p *model.Profile) {
+	r := &s.rates
+	count := func(name string, n int) {
+		if n > 0 {
+			p.Counts = append(p.Counts, model.Count{Name: name, N: int64(n)})
+		}
+	}
+	count("access rate: probes", len(r.values))
+	for why, n := range r.failed {
+		count("access rate: probes without a rate: "+why, n)
+	}
+	if r.probe.state == replaying {
+		count("access rate: probes without a rate: session ended", 1)
+	}
+	if len(r.values) > 0 {
+		p.Comments = append(p.Comments, fmt.Sprintf("access rate: %.3g per ns, standard error %.1f%%, quartiles %.3g to %.3g, from %d probes; they held threads for %v, and %v of CPU time went into following them",
+			r.measured(), 100*r.relativeError(), r.quantile(.25), r.quantile(.75), len(r.values), r.held.Round(time.Microsecond), r.busy.Round(time.Millisecond)))
+	}
+	if s.hasProbes() && r.source == "default" {
+		p.Comments = append(p.Comments, fmt.Sprintf("access rate: assumed; only %d probes found one, want %d", len(r.values), fewestProbes))
 	}
 }

@@ -1,35 +1,19 @@
+// Needs: root, bpf, gcc for TestKnownRate.
 package collector
 
 import (
 	"math"
-	"math/rand/v2"
+	"os/exec"
+	"path/filepath"
+	"strings"
 	"testing"
 
+	"github.com/rdx-profiler/rdx/bpf"
 	"github.com/rdx-profiler/rdx/sampler"
 )
 
-// Noise of the clock must not raise the mean rate: the mean of 1/T does.
-func TestRateIsUnbiased(t *testing.T) {
-	const seed = 7
-	r := rand.New(rand.NewPCG(seed, 1))
-	var rs rates
-	p := &process{}
-	const sigma, ns, accesses = 60, 500, 1000
-	for range 20000 {
-		rs.add(&stretch{process: p, pc: 0x1000, accesses: accesses}, ns+sigma*r.NormFloat64(), sigma)
-	}
-	rs.settle(0, sampler.CPUTime())
-	if got := rs.mean(); math.Abs(got-2) > 0.02 || rs.source != "measured" {
-		t.Errorf("seed %d: rate %v (%s), want 2", seed, got, rs.source)
-	}
-	if e := rs.relativeError(); e <= 0 || e > 0.01 {
-		t.Errorf("relative error %v", e)
-	}
-}
-
 func TestRateSettles(t *testing.T) {
-	few := rates{}
-	few.add(&stretch{accesses: 1000}, 500, 1)
+	few, enough := rates{values: []float64{2, 2, 2}}, rates{values: []float64{1, 2, 2, 2, 3}}
 	for _, c := range []struct {
 		r      rates
 		flag   float64
@@ -39,7 +23,8 @@ func TestRateSettles(t *testing.T) {
 	}{
 		{rates{}, 0, sampler.CPUTime(), "default", DefaultAccessRate},
 		{few, 0, sampler.CPUTime(), "default", DefaultAccessRate},
-		{few, 3, sampler.CPUTime(), "flag", 3},
+		{enough, 0, sampler.CPUTime(), "measured", 2},
+		{enough, 3, sampler.CPUTime(), "flag", 3},
 		{rates{}, 3, sampler.CounterClock(accesses), "counted", 1},
 		{rates{}, 0, sampler.CounterClock(instructions), "default", defaultPerInstruction},
 	} {
@@ -48,38 +33,122 @@ func TestRateSettles(t *testing.T) {
 			t.Errorf("%s, flag %v: %v (%s), want %v (%s)", c.clock.Name, c.flag, c.r.mean(), c.r.source, c.mean, c.source)
 		}
 	}
-}
-
-func TestRateTooShort(t *testing.T) {
-	var rs rates
-	rs.add(&stretch{accesses: 100}, 30, 10)
-	rs.add(&stretch{accesses: 100}, -5, 10)
-	if rs.noise != 2 || rs.all.n != 0 {
-		t.Errorf("%+v", rs)
+	if e, want := enough.relativeError(), math.Sqrt(0.5/5)/2; math.Abs(e-want) > 1e-9 {
+		t.Errorf("relative error %v, want %v", e, want)
+	}
+	if got := enough.accesses(100); got != 200 {
+		t.Errorf("100 ns hold %v accesses, want 200", got)
 	}
 }
 
-// A place's own rate counts the more, the more often it was measured; far from
-// the sample in time, the mean does.
-func TestLocalRate(t *testing.T) {
-	var rs rates
-	p := &process{}
-	for range 1000 {
-		rs.add(&stretch{process: p, pc: 0x1000, accesses: 1000}, 250, 1)
-		rs.add(&stretch{process: p, pc: 0x9000, accesses: 1000}, 1000, 1)
+// stamped is a replay with stamps at some microseconds, that were reached after so
+// many accesses, -1 where not.
+func stamped(end string, at ...int) *replayed {
+	r := &replayed{Replayed: sampler.Replayed{End: end}}
+	for i := 0; i < len(at); i += 2 {
+		r.stamps = append(r.stamps, sampler.Stamp{RDXStamp: bpf.RDXStamp{Clock: uint64(at[i]) * 1000}})
+		r.Accesses = append(r.Accesses, at[i+1])
 	}
-	rs.add(&stretch{process: p, pc: 0x5000, accesses: 1000}, 100_000, 1)
-	rs.settle(0, sampler.CPUTime())
-	near := func(what string, got, want float64) {
-		if math.Abs(got-want) > 0.02*want {
-			t.Errorf("%s: %v, want %v", what, got, want)
+	return r
+}
+
+func TestChooseStamps(t *testing.T) {
+	for _, c := range []struct {
+		name       string
+		r          *replayed
+		from, last int
+		why        string
+	}{
+		{"all", stamped("", 500, 10, 800, 20, 1100, 30, 1600, 40, 2200, 50), 2, 4, ""},
+		{"ended by a system call", stamped("system call", 500, 10, 800, 20, 1100, 30, 1600, -1, 2200, -1), 0, 2, ""},
+		{"the one in the middle not told apart", stamped("", 500, 10, 800, 20, 1100, -1, 1600, 40, 2200, 50), 1, 4, ""},
+		{"the last not told apart", stamped("", 500, 10, 800, 20, 1100, 30, 1600, 40, 2200, -1), 1, 3, ""},
+		{"none in the middle", stamped("", 500, 10, 800, -1, 1100, -1, 1600, -1, 2200, 50), 0, 0, "moments not told apart"},
+		{"too soon", stamped("system call", 100, 10, 200, 20, 1100, -1), 0, 0, "system call"},
+		{"one", stamped("system call", 500, 10, 800, -1), 0, 0, "system call"},
+		{"none", stamped(sampler.Diverged, 500, -1, 800, -1), 0, 0, sampler.Diverged},
+		{"backwards", stamped("", 500, 10, 800, 30, 1100, 60, 1600, 40, 2200, 50), 0, 0, sampler.Diverged},
+	} {
+		from, last, why := chooseStamps(c.r)
+		if why != c.why || why == "" && (from != c.from || last != c.last) {
+			t.Errorf("%s: %d to %d, %q; want %d to %d, %q", c.name, from, last, why, c.from, c.last, c.why)
 		}
 	}
-	near("mean", rs.mean(), 2.5)
-	near("fast place", rs.at(p, 0x1abc), 4)
-	near("slow place", rs.at(p, 0x9abc), 1)
-	near("place measured once", rs.at(p, 0x5000), (0.01+localPrior*2.5)/(1+localPrior))
-	near("unknown place", rs.at(p, 0x7000), 2.5)
-	near("soon", rs.accesses(p, 0x1000, 100), 400)
-	near("late", rs.accesses(p, 0x1000, 1e9), 2.5e9)
+}
+
+// What the profiler took between two stamps is not the thread's, and with a hold
+// in between nothing is known.
+func TestBetweenStamps(t *testing.T) {
+	s := &Session{budget: budget{tickNS: 10_000}, calibration: sampler.TwoTrap{Cost: 20_000}}
+	a := &sampler.Stamp{RDXStamp: bpf.RDXStamp{Clock: 1_000_000, Ticks: 5, Traps: 7, Spent: 1000, Holds: 3}}
+	b := &sampler.Stamp{RDXStamp: bpf.RDXStamp{Clock: 2_000_000, Ticks: 6, Traps: 9, Spent: 4000, Holds: 3}}
+	if ns, ok := s.betweenStamps(a, b, 2); !ok || ns != 1_000_000-3*10_000-2*20_000-3000 {
+		t.Errorf("%v, %v", ns, ok)
+	}
+	b.Holds++
+	if _, ok := s.betweenStamps(a, b, 2); ok {
+		t.Error("a hold came between")
+	}
+}
+
+// A failed probe is counted, and the next may come.
+func TestProbeFails(t *testing.T) {
+	var r rates
+	r.probe.state = replaying
+	r.failProbe(&sampler.Declined{Reason: "more memory than can be copied"})
+	r.failProbe(&sampler.Declined{Reason: "more memory than can be copied"})
+	if r.failed["more memory than can be copied"] != 2 || r.probe.state != idle {
+		t.Errorf("%+v", r)
+	}
+}
+
+// steady makes as many accesses a round as its argument says among a chain of
+// multiplications, and says what it found of itself.
+const steady = `
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+static volatile uint64_t a[1 << 16];
+static double cpu(void) { struct timespec t; clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t); return t.tv_sec * 1e9 + t.tv_nsec; }
+int main(int argc, char **argv)
+{
+	uint64_t n = 0, x = 1, many = atoi(argv[1]);
+	double start = cpu(), ns;
+	printf("ready\n");
+	fflush(stdout);
+	do
+		for (int i = 0; i < 1 << 24; i++) {
+			for (int j = 0; j < 8; j++)
+				x = x * 6364136223846793005 + 1;
+			for (uint64_t j = 0; j < many; j++, n++)
+				a[(x >> 48) + j & 0xffff] = x;
+		}
+	while ((ns = cpu() - start) < 6e9);
+	printf("accesses=%lu ns=%f\n", n, ns / n);
+}`
+
+// The program knows its own rate: probes must find it.
+func TestKnownRate(t *testing.T) {
+	needRoot(t)
+	bin := filepath.Join(t.TempDir(), "steady")
+	cc := exec.Command("gcc", "-O1", "-o", bin, "-x", "c", "-")
+	cc.Stdin = strings.NewReader(steady)
+	if out, err := cc.CombinedOutput(); err != nil {
+		t.Fatalf("compile: %v: %s", err, out)
+	}
+	for _, many := range []string{"1", "12"} {
+		t.Run(many, func(t *testing.T) {
+			p, s, ns := profilePattern(t, bin, Config{Burst: timedBurst, Granularity: Word, Overhead: 0.05, MeasureRate: true}, many)
+			// On a busy machine they may be too few for the profile.
+			n := len(s.rates.values)
+			if measured := p.Clock.RateSource == "measured"; n < 2 || measured != (n >= fewestProbes) {
+				t.Fatalf("the rate is %s, %d probes; failed: %v", p.Clock.RateSource, n, s.rates.failed)
+			}
+			t.Logf("%.4g accesses/ns by %d probes; truth %.4g; failed: %v", s.rates.measured(), n, 1/ns, s.rates.failed)
+			if off := s.rates.measured()*ns - 1; math.Abs(off) > 0.25 {
+				t.Errorf("off by %.0f %%", 100*off)
+			}
+		})
+	}
 }

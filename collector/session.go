@@ -35,10 +35,9 @@ type Config struct {
 	// Auto, Line where it can be.
 	Granularity string
 	// AccessRate in accesses per nanosecond of CPU time, or per instruction if
-	// that is the clock; 0: DefaultAccessRate, or as MeasureRate finds.
+	// that is the clock; 0: as MeasureRate finds, or DefaultAccessRate.
 	AccessRate float64
-	// MeasureRate times stretches of code that were read ahead after a hold. The
-	// caches are cold then: the rate found is a lower bound.
+	// MeasureRate finds the access rate by probes, where no PMU counts accesses.
 	MeasureRate bool
 
 	// Interrupt has threads that block all signals held by PTRACE_INTERRUPT, which
@@ -212,6 +211,7 @@ type Session struct {
 	halves      bool    // watched by half, so that each takes all slots of its thread
 	points      sampler.Watchpoints
 	rates       rates
+	lastHeld    *process      // which a thread was held of last
 	calibrated  time.Duration // when the constant was measured last
 	budget      budget
 	pairs       int
@@ -529,7 +529,10 @@ func (s *Session) tick() Progress {
 	}
 	sum := s.total(false)
 	s.watch(sum, stats)
-	if s.budget.update(max(sum.cpu, s.ranTime()), stats, s.held.sum+s.resumed(), s.budget.trapped(sum.traps+stats.OtherProcess, sum.spent)) {
+	if s.hasProbes() {
+		s.driveProbe(sum.cpu)
+	}
+	if s.budget.update(max(sum.cpu, s.ranTime()), stats, s.held.sum+s.resumed(), s.budget.trapped(sum.traps+stats.OtherProcess, sum.spent)+s.stampCost()) {
 		if err := s.kernel.SetAccept(s.budget.accept); err != nil {
 			s.fail(err)
 		}

@@ -136,7 +136,7 @@ func (s *Session) setSharedTime(r *model.Record, o *observation, w perWall) {
 	if o.counted > 0 && o.kind == model.Reuse {
 		r.Exact = together <= 1
 		r.Time = uint64(math.Round(float64(o.counted) * max(together, 1)))
-		r.Native = uint64(math.Round(float64(r.Time) / s.rates.at(o.process, o.pc)))
+		r.Native = uint64(math.Round(float64(r.Time) / s.rates.mean()))
 		return
 	}
 	res := s.calibration.Resolution()
@@ -145,7 +145,7 @@ func (s *Session) setSharedTime(r *model.Record, o *observation, w perWall) {
 		cpu = res * together // an upper bound, as for a thread's own
 	}
 	r.Native = max(uint64(math.Round(cpu*w.native)), 1)
-	timed := uint64(math.Round(s.rates.accesses(o.process, o.pc, float64(r.Native))))
+	timed := uint64(math.Round(s.rates.accesses(float64(r.Native))))
 	// It was read ahead that the thread itself does not come back so soon.
 	least := uint64(o.after) + 1
 	r.Time = max(timed, least)

@@ -53,11 +53,10 @@ type thread struct {
 
 // watch is what a slot watches.
 type watch struct {
-	point   *sampler.Watchpoint
-	seq     uint32
-	obs     *observation // or
-	stretch *stretch
-	helper  bool // watches a further word of slot 0's obs
+	point  *sampler.Watchpoint
+	seq    uint32
+	obs    *observation
+	helper bool // watches a further word of slot 0's obs
 }
 
 // ThreadStarted implements sampler.Handler.
@@ -153,6 +152,7 @@ func (s *Session) dropThread(t *thread) {
 		s.fail(err)
 	}
 	s.late.expect(t) // no new one from here on
+	s.dropProbe(t)
 	for i := range t.slots {
 		s.retire(t, i)
 	}
@@ -358,7 +358,8 @@ func (s *Session) sample(t *thread) {
 		s.drain()
 		s.clearEnded()
 	}
-	if t.shared.HoldSlot != sampler.NoSlot && s.wantStretch() && s.armStretch(t) {
+	if s.wantProbe(t) {
+		s.startProbe(t)
 		return
 	}
 	s.locate.StackTop = t.shared.StackTop
@@ -578,8 +579,6 @@ func (s *Session) retire(t *thread, slot int) {
 	// The traps it has seen are still to be read.
 	s.drain()
 	switch {
-	case w.stretch != nil:
-		w.stretch.end(s)
 	case w.helper:
 	case w.obs.half && w.obs.state == done:
 		s.censorPair(w.obs, now.since)

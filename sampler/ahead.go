@@ -27,7 +27,6 @@ type Locator struct {
 	regs     registers
 	memory   targetMemory
 	operands []operand.Access
-	touched  map[uint64]touch
 	log      accessLog
 	uses     []use
 	stops    []stop
@@ -47,7 +46,6 @@ func NewLocator() *Locator {
 	return &Locator{
 		cpu:     newCPU(),
 		machine: newMachine(),
-		touched: make(map[uint64]touch),
 		log:     accessLog{last: make(map[uint64]int)},
 	}
 }
@@ -278,62 +276,6 @@ type stop struct {
 	reuse   bool
 }
 
-// Stretch looks for a stretch of about n accesses that begins at least lead
-// accesses from where the held thread stands. It returns false if there is
-// none: the code ahead can't be read that far, or keeps touching the same few
-// words.
-func (l *Locator) Stretch(pid, tid, lead, n int) (Stretch, bool) {
-	if l.readRegs(pid, tid, stretchPages) != nil {
-		return Stretch{}, false
-	}
-	l.machine.Start(&l.regs, &l.memory)
-	l.machine.Run(limitFor(lead + 2*n))
-	clear(l.touched)
-	all := l.machine.Accesses()
-	// Where the code can't be read so far ahead, half of what there is leads.
-	lead = min(lead, len(all)/2)
-	n = min(n, len(all)/4)
-	if n < shortest {
-		return Stretch{}, false
-	}
-	clear(l.touched)
-	var s Stretch
-	first := -1
-	for i, a := range all {
-		word := a.Addr / wordSize * wordSize
-		seen := l.touched[word]
-		switch {
-		case a.Inst == seen.inst && seen.times > 0: // the same trap
-			continue
-		case seen.times > skipMost || overlaps(a, word+wordSize):
-		case first < 0 && i >= lead:
-			first = i
-			s.From, s.FromSkip, s.PC = word, seen.times, a.PC
-		case first >= 0 && i-first >= n && (seen.times == 0 || seen.index < first):
-			s.To, s.ToSkip, s.Accesses = word, seen.times, i-first
-			return s, true
-		}
-		for w := word; overlaps(a, w); w += wordSize {
-			t := l.touched[w]
-			l.touched[w] = touch{t.times + 1, i, a.Inst}
-		}
-	}
-	return Stretch{}, false
-}
-
-// shortest stretch worth timing, in accesses.
-const shortest = 256
-
-// skipMost bounds the traps a thread is charged with before an end of a
-// stretch.
-const skipMost = 3
-
-// touch is what is known of a word's touches ahead of a held thread.
-type touch struct {
-	times, index int
-	inst         int32
-}
-
 func limitFor(accesses int) interp.Limit {
 	return interp.Limit{Accesses: accesses, Instructions: firstInstructions + perAccess*accesses}
 }
@@ -348,8 +290,6 @@ func (l *Locator) readRegs(pid, tid, pages int) error {
 	l.stack = unwind.Stack{}
 	return nil
 }
-
-func overlaps(a interp.Access, word uint64) bool { return touches(a, word, wordSize) }
 
 func touches(a interp.Access, addr, size uint64) bool {
 	return a.Addr < addr+size && addr < a.Addr+uint64(a.Size)

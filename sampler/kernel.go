@@ -82,6 +82,7 @@ type Kernel struct {
 	reader *ringbuf.Reader
 	record ringbuf.Record
 	stacks map[slotOf]sentStack // whose traps are still to be read
+	stamps map[uint32][]Stamp   // by index: those asked for
 
 	clock    Clock
 	counters *ebpf.Map    // of the clock, nil for CPU time
@@ -113,7 +114,7 @@ func LoadClock(slots int, clock Clock, needs Needs) (*Kernel, error) {
 		return nil, fmt.Errorf("load bpf: set number of slots: %w", err)
 	}
 
-	k := &Kernel{clock: clock, stacks: make(map[slotOf]sentStack)}
+	k := &Kernel{clock: clock, stacks: make(map[slotOf]sentStack), stamps: make(map[uint32][]Stamp)}
 	if clock.Counted != nil {
 		if k.counters, err = useCounters(spec, clock.Counted); err != nil {
 			return nil, fmt.Errorf("load bpf: %w", err)
@@ -232,6 +233,12 @@ func (k *Kernel) ReadTrap(t *Trap) (bool, error) {
 			return false, fmt.Errorf("read ring: %w", err)
 		}
 		raw := k.record.RawSample
+		if *(*bpf.RDXTrapKind)(unsafe.Pointer(&raw[0])) == bpf.RDXTrapKindSTAMP {
+			if err := k.keepStamp(raw); err != nil {
+				return false, err
+			}
+			continue
+		}
 		if n := len(raw); n < int(unsafe.Sizeof(t.RDXTrap)) {
 			return false, fmt.Errorf("read ring: record of %d bytes, want %d", n, unsafe.Sizeof(t.RDXTrap))
 		}

@@ -114,15 +114,6 @@ func halfLine(word uint64) (h [4]Part) {
 	return h
 }
 
-// Stretch is a run of accesses whose two ends can be timed: words that few of
-// the accesses before touch, and none of the stretch itself.
-type Stretch struct {
-	From, To         uint64 // words
-	FromSkip, ToSkip int    // traps to let pass at each
-	Accesses         int    // from the one to the other
-	PC               uint64 // of the first
-}
-
 // Declined says why no access was located. It is a loss of one sample, not
 // the end of the session.
 type Declined struct {

@@ -22,7 +22,7 @@ type Needs struct {
 
 // programs are the names of those to be loaded.
 func (n Needs) programs() []string {
-	names := []string{sampleProgram}
+	names := []string{sampleProgram, stampProgram}
 	for i := range NumSlots {
 		names = append(names, trapProgram(i))
 		if n.Others {
@@ -35,7 +35,10 @@ func (n Needs) programs() []string {
 	return names
 }
 
-const sampleProgram = "on_sample"
+const (
+	sampleProgram = "on_sample"
+	stampProgram  = "on_stamp"
+)
 
 // A sample does not say of which event it is, nor a trap of which slot: each has
 // a program of its own.

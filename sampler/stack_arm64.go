@@ -2,6 +2,7 @@ package sampler
 
 import (
 	"github.com/rdx-profiler/rdx/bpf"
+	"github.com/rdx-profiler/rdx/sampler/interp"
 	"github.com/rdx-profiler/rdx/sampler/unwind"
 )
 
@@ -23,4 +24,20 @@ func unwindRegs(r *registers) (regs unwind.Regs, sp uint64) {
 	copy(regs.R[:], r.X[:])
 	regs.R[31] = r.SP
 	return regs, r.SP
+}
+
+// stampNear are the registers that a stamp has the surroundings of.
+func stampNear(s *Stamp) (near [16]uint64) {
+	copy(near[:], s.Regs.Regs[:4])
+	copy(near[4:], s.Regs.Regs[19:30])
+	near[15] = s.Regs.Sp
+	return near
+}
+
+// stampStop is where the machine is to stop for a stamp.
+func stampStop(s *Stamp) interp.Stop {
+	to := interp.Stop{PC: s.Regs.Pc, Mask: 1<<32 - 1}
+	copy(to.Regs[:], s.Regs.Regs[:])
+	to.Regs[31] = s.Regs.Sp
+	return to
 }

@@ -14,10 +14,7 @@ var (
 // Pages a hold may copy, at some three microseconds each: code that jumps about
 // in memory is read less far ahead, not held longer. With a quarter of these most
 // bursts of an interpreter such as python3 ended by them, after fifty accesses.
-const (
-	samplePages  = 96
-	stretchPages = 2048
-)
+const samplePages = 96
 
 // targetMemory reads a process's memory; there is no way to write.
 type targetMemory struct {

@@ -12,11 +12,12 @@ const (
 	Unreadable                    // at an access to a page that cannot be read
 	Locked                        // at an atomic access, if Limit.StopLocked
 	MemoryLimit                   // more pages touched than a burst may hold
+	Arrived                       // at Machine.StopAt's registers
 	numCauses
 )
 
 var causeNames = [numCauses]string{"accesses done", "instruction limit", "system call", "unsupported instruction",
-	"fault", "unreadable page", "atomic access", "memory limit"}
+	"fault", "unreadable page", "atomic access", "memory limit", "arrived"}
 
 func (c Cause) String() string {
 	if c >= numCauses {

@@ -31,6 +31,8 @@ type Machine struct {
 	accStart int // accesses of completed instructions and iterations
 	max      int // of the current Run
 	done     int
+
+	stops Stops
 }
 
 // New returns a machine to be given a thread by Start.
@@ -46,6 +48,7 @@ func (m *Machine) Start(regs *Regs, mem Memory) {
 	m.setRegs(regs)
 	m.Reset(mem)
 	m.code.Start()
+	m.stops.Set(nil)
 }
 
 // Rewind takes the burst back to its start, whose registers regs are: memory is
@@ -77,6 +80,22 @@ func (m *Machine) Regs(regs *Regs) {
 	if m.vecOK {
 		regs.Vector, regs.LoadVector = m.vec, nil
 	}
+}
+
+// StopAt are the places where Runs end, with Arrived.
+func (m *Machine) StopAt() *Stops { return &m.stops }
+
+// Called is the system call that Run has ended at.
+func (m *Machine) Called() (number uint64, args [3]uint64) {
+	return m.r[RAX], [3]uint64{m.r[RDI], m.r[RSI], m.r[RDX]}
+}
+
+// Return goes on behind a system call that Run has ended at, as if the kernel had
+// returned that result. What it writes is Store's.
+func (m *Machine) Return(result uint64) {
+	const length = 2
+	m.rip += length
+	m.r[RAX], m.r[RCX], m.r[R11] = result, m.rip, m.flags
 }
 
 // Accesses are those of the last Run, in order. The slice is valid until the
@@ -115,6 +134,9 @@ func (m *Machine) loop(limit Limit) Cause {
 	for len(m.acc) < m.max {
 		if m.done >= limit.Instructions {
 			return InstructionLimit
+		}
+		if m.stops.At(m.rip) && m.stops.Arrived(m.rip, m.r[:]) {
+			return Arrived
 		}
 		m.pc = m.rip
 		m.accStart = len(m.acc)

@@ -180,6 +180,40 @@ func (m *Pages) Write(addr uint64, b []byte) {
 	m.changed(q)
 }
 
+// Store writes b to the burst's own copies from outside of a run, as the kernel
+// does; false if that memory can't be had.
+func (m *Pages) Store(addr uint64, b []byte) (ok bool) {
+	defer func() {
+		if r := recover(); r != nil {
+			if _, halted := r.(Halt); !halted {
+				panic(r)
+			}
+			ok = false
+		}
+	}()
+	for len(b) > 0 {
+		n := min(len(b), pageSize)
+		m.Write(addr, b[:n])
+		addr, b = addr+uint64(n), b[n:]
+	}
+	return true
+}
+
+// Load reads b from the burst's copies from outside of a run; false if that memory
+// can't be had.
+func (m *Pages) Load(addr uint64, b []byte) (ok bool) {
+	defer func() {
+		if r := recover(); r != nil {
+			if _, halted := r.(Halt); !halted {
+				panic(r)
+			}
+			ok = false
+		}
+	}()
+	m.Read(addr, b)
+	return true
+}
+
 // Overlay puts what the burst has stored over a copy of the target's memory at
 // addr, so that b is that memory as the burst sees it.
 func (m *Pages) Overlay(addr uint64, b []byte) {

@@ -10,6 +10,7 @@ const (
 	RBP
 	RSI
 	RDI
+	R11 = 11
 )
 
 // Bits of Regs.Flags, the user-visible ones of RFLAGS.

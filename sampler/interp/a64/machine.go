@@ -34,6 +34,8 @@ type Machine struct {
 	accStart int // accesses of completed instructions
 	max      int // of the current Run
 	done     int
+
+	stops interp.Stops
 }
 
 // New returns a machine to be given a thread by Start.
@@ -49,6 +51,7 @@ func (m *Machine) Start(regs *Regs, mem interp.Memory) {
 	m.setRegs(regs)
 	m.mem.Reset(mem)
 	m.code.Start()
+	m.stops.Set(nil)
 }
 
 // Rewind takes the burst back to its start, whose registers regs are: memory is
@@ -85,6 +88,30 @@ func (m *Machine) Regs(regs *Regs) {
 	}
 }
 
+// StopAt are the places where Runs end, with Arrived.
+func (m *Machine) StopAt() *interp.Stops { return &m.stops }
+
+// Called is the system call that Run has ended at.
+func (m *Machine) Called() (number uint64, args [3]uint64) {
+	return m.r[8], [3]uint64{m.r[0], m.r[1], m.r[2]}
+}
+
+// Return goes on behind a system call that Run has ended at, as if the kernel had
+// returned that result. What it writes is Store's.
+func (m *Machine) Return(result uint64) {
+	m.next += 4
+	m.r[0] = result
+	m.exclusiveSize = 0
+}
+
+// Store writes b to the burst's own copies from outside of a run, as the kernel
+// does; false if that memory can't be had.
+func (m *Machine) Store(addr uint64, b []byte) bool { return m.mem.Store(addr, b) }
+
+// Load reads b from the burst's copies from outside of a run; false if that memory
+// can't be had.
+func (m *Machine) Load(addr uint64, b []byte) bool { return m.mem.Load(addr, b) }
+
 // Accesses are those of the last Run, in order. The slice is valid until the
 // next Run.
 func (m *Machine) Accesses() []interp.Access { return m.acc }
@@ -120,6 +147,9 @@ func (m *Machine) loop(limit interp.Limit) interp.Cause {
 	for len(m.acc) < m.max {
 		if m.done >= limit.Instructions {
 			return interp.InstructionLimit
+		}
+		if m.stops.At(m.next) && m.stops.Arrived(m.next, m.r[:]) {
+			return interp.Arrived
 		}
 		m.pc = m.next
 		m.accStart = len(m.acc)

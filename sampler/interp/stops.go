@@ -1,0 +1,57 @@
+package interp
+
+// A Stop is a state that a thread was seen in: its instruction pointer, and its
+// general registers by number. Flags and vector registers are not looked at.
+type Stop struct {
+	PC   uint64
+	Regs [32]uint64
+	// Mask has a bit for each of Regs that counts.
+	Mask uint32
+}
+
+// Stops end a Run, with Arrived, each time the thread comes to one of them.
+type Stops struct {
+	all    []Stop
+	mask   uint64 // a bit for each PC modulo 64
+	passed bool   // the last Run has ended here
+	which  int
+}
+
+// Set replaces the stops. Those of a Machine are gone after Start.
+func (s *Stops) Set(all []Stop) {
+	s.all, s.mask, s.passed = append(s.all[:0], all...), 0, false
+	for i := range all {
+		s.mask |= 1 << (all[i].PC % 64)
+	}
+}
+
+// Which is the number of the one that ended the last Run.
+func (s *Stops) Which() int { return s.which }
+
+// At says whether there may be a stop at pc.
+func (s *Stops) At(pc uint64) bool { return s.mask>>(pc%64)&1 != 0 }
+
+// Arrived says whether there is one with these registers that the last Run has not
+// ended at.
+func (s *Stops) Arrived(pc uint64, regs []uint64) bool {
+	if s.passed {
+		s.passed = false
+		return false
+	}
+	for i := range s.all {
+		if s.all[i].PC == pc && s.all[i].is(regs) {
+			s.which, s.passed = i, true
+			return true
+		}
+	}
+	return false
+}
+
+func (s *Stop) is(regs []uint64) bool {
+	for i := range s.Regs {
+		if s.Mask>>i&1 != 0 && s.Regs[i] != regs[i] {
+			return false
+		}
+	}
+	return true
+}

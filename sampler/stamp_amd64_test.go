@@ -1,0 +1,3 @@
+package sampler
+
+func stampFirst(s *Stamp, v uint64) { s.Regs.Ax = v }
