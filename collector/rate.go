@@ -81,7 +81,7 @@ const (
 type replayed struct {
 	sampler.Replayed
 	stamps []sampler.Stamp
-	took   time.Duration
+	took   time.Duration // CPU time
 }
 
 // settle decides on the rate, in accesses per unit of the clock.
@@ -247,9 +247,18 @@ func (s *Session) replay() {
 	go func() {
 		runtime.LockOSThread() // which ends with the goroutine
 		_ = unix.Setpriority(unix.PRIO_PROCESS, unix.Gettid(), replayNice)
-		start := sampler.Monotonic()
-		p.done <- replayed{p.point.Replay(stamps), stamps, sampler.Monotonic() - start}
+		before := threadTime()
+		r := replayed{Replayed: p.point.Replay(stamps), stamps: stamps}
+		r.took = threadTime() - before
+		p.done <- r
 	}()
+}
+
+// threadTime is the CPU time of the calling OS thread.
+func threadTime() time.Duration {
+	var ts unix.Timespec
+	_ = unix.ClockGettime(unix.CLOCK_THREAD_CPUTIME_ID, &ts)
+	return time.Duration(ts.Nano())
 }
 
 // dropProbe ends the stamps of a thread that is gone.
