@@ -339,7 +339,7 @@ func (s *Session) rateCounts(p *model.Profile) {
 	if r.probe.state == replaying {
 		count("access rate: probes without a rate: session ended", 1)
 	}
-	if len(r.values) > 0 {
+	if len(r.values) > 1 {
 		p.Comments = append(p.Comments, fmt.Sprintf("access rate: %.3g per ns, standard error %.1f%%, quartiles %.3g to %.3g, from %d probes; they held threads for %v, and %v of CPU time went into following them",
 			r.measured(), 100*r.relativeError(), r.quantile(.25), r.quantile(.75), len(r.values), r.held.Round(time.Microsecond), r.busy.Round(time.Millisecond)))
 	}
