@@ -23,8 +23,9 @@ type budget struct {
 	cold   float64 // share of a hold's time that goes in cold caches after it
 	holdNS float64 // one hold and its traps
 
-	lastCPU  uint64
-	lastCost float64
+	lastCPU   uint64
+	lastCost  float64
+	lastHolds uint64
 }
 
 const (
@@ -44,10 +45,12 @@ const (
 	// judged is how many holds the budget is to pay for between two looks at what was
 	// spent: of fewer, chance would steer it.
 	judged = 4
+	// makeGood is the CPU time in which what was spent too much is saved.
+	makeGood = 2 * time.Second
 	// memoryShare of the micro-operations that IBS picks access memory.
 	memoryShare = 0.16
 	// firstHoldNS is assumed of a hold until holds have been measured.
-	firstHoldNS          = 100_000
+	firstHoldNS          = 300_000
 	minAccept, maxAccept = 0.001, 1.0
 	ticksShare           = 0.25
 	// Ticks are no further apart and no closer than this.
@@ -101,18 +104,24 @@ func (b *budget) update(cpu uint64, stats sampler.Stats, held, trapped time.Dura
 	if cpu > 0 {
 		b.spent = cost / float64(cpu)
 	}
-	// Wait for enough CPU time to judge by.
-	if cpu-b.lastCPU < uint64(max(float64(200*time.Millisecond), judged*b.holdNS/b.target)) {
+	if cpu == b.lastCPU {
 		return false
 	}
 	recent := (cost - b.lastCost) / float64(cpu-b.lastCPU)
-	b.lastCPU, b.lastCost = cpu, cost
-	// Aim at the target over the run so far, not only from now on.
-	aim := b.target
-	if b.spent > b.target {
-		aim *= max(0.25, b.target/b.spent)
+	// Wait for enough CPU time to judge by, but not where the first holds show that
+	// they cost a multiple of what was thought.
+	tooMuch := recent > 4*b.target && stats.Holds-b.lastHolds >= 2*judged
+	if !tooMuch && cpu-b.lastCPU < uint64(max(float64(200*time.Millisecond), judged*b.holdNS/b.target)) {
+		return false
 	}
-	factor := min(max(aim/max(recent, 1e-6), 0.5), 2)
+	b.lastCPU, b.lastCost, b.lastHolds = cpu, cost, stats.Holds
+	// Aim at the target over the run so far, not only from now on: what was spent
+	// beyond it is saved in the next seconds.
+	aim := b.target
+	if over := cost - b.target*float64(cpu); over > 0 {
+		aim = max(b.target-over/float64(makeGood), 0.25*b.target)
+	}
+	factor := min(max(aim/max(recent, 1e-6), 0.1), 2)
 	accept := min(max(b.accept*factor, minAccept), maxAccept)
 	changed := accept != b.accept
 	b.accept = accept
