@@ -183,7 +183,7 @@ func oneLine(err error) error {
 
 // needs are the programs that the choice of a source may come to.
 func (s *Session) needs() sampler.Needs {
-	n := sampler.Needs{Others: s.groups()}
+	n := sampler.Needs{Others: s.groups(), Stamps: s.cfg.MeasureRate}
 	if given, ok := s.cfg.source.(sampler.AccessSource); ok {
 		n.Access = given.Events()
 		return n

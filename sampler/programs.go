@@ -18,11 +18,15 @@ const MaxAccessEvents = 6
 type Needs struct {
 	Access int  // events of sources with addresses, MaxAccessEvents at most
 	Others bool // other threads are watched
+	Stamps bool // threads are stamped, for the access rate
 }
 
 // programs are the names of those to be loaded.
 func (n Needs) programs() []string {
-	names := []string{sampleProgram, stampProgram}
+	names := []string{sampleProgram}
+	if n.Stamps {
+		names = append(names, stampProgram)
+	}
 	for i := range NumSlots {
 		names = append(names, trapProgram(i))
 		if n.Others {

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -19,7 +20,7 @@ func TestNeeds(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	all := slices.Sorted(slices.Values(Needs{Access: MaxAccessEvents, Others: true}.programs()))
+	all := slices.Sorted(slices.Values(Needs{Access: MaxAccessEvents, Others: true, Stamps: true}.programs()))
 	if have := slices.Sorted(maps.Keys(spec.Programs)); !slices.Equal(all, have) {
 		t.Errorf("needed at most: %v, there are %v", all, have)
 	}
@@ -34,7 +35,7 @@ func TestNeedsLoaded(t *testing.T) {
 		{Needs{}, 1 + NumSlots},
 		{Needs{Access: 2}, 1 + NumSlots + 2},
 		{Needs{Others: true}, 1 + 2*NumSlots},
-		{Needs{MaxAccessEvents, true}, 1 + 2*NumSlots + MaxAccessEvents},
+		{Needs{MaxAccessEvents, true, true}, 1 + 2*NumSlots + MaxAccessEvents + 1},
 	} {
 		k, err := Load(1, tc.needs)
 		if err != nil {
@@ -45,6 +46,11 @@ func TestNeedsLoaded(t *testing.T) {
 		}
 		if _, err := k.ArmOther(Reach{TID: 1}, 0, 0x1001, true, 0); err == nil || strings.Contains(err.Error(), "not loaded") == tc.needs.Others {
 			t.Errorf("%+v: watching other threads: %v", tc.needs, err)
+		}
+		if stamps, err := k.Stamps(0, unix.Gettid(), []time.Duration{time.Second}); (err == nil) != tc.needs.Stamps {
+			t.Errorf("%+v: stamping a thread: %v", tc.needs, err)
+		} else if err == nil {
+			stamps.Close()
 		}
 		timer := Precise{Label: "timer", Align: 1, Attr: PreciseAttr(Event{Type: unix.PERF_TYPE_SOFTWARE, Config: unix.PERF_COUNT_SW_TASK_CLOCK})}
 		for _, events := range []int{tc.needs.Access, tc.needs.Access + 1} {
@@ -64,7 +70,7 @@ func TestNeedsLoaded(t *testing.T) {
 
 // What not loading the others saves at the start of a session.
 func BenchmarkLoad(b *testing.B) {
-	for name, needs := range map[string]Needs{"least": {}, "all": {MaxAccessEvents, true}} {
+	for name, needs := range map[string]Needs{"least": {}, "all": {MaxAccessEvents, true, true}} {
 		b.Run(name, func(b *testing.B) {
 			for b.Loop() {
 				k, err := Load(NumSlots, needs)

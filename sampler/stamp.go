@@ -28,6 +28,10 @@ type Stamps struct {
 // long after it is let go, once each; where it is in the kernel then, as much
 // later again. A stamp costs the thread as much as a tick. The clock must be CPU time.
 func (k *Kernel) Stamps(index uint32, tid int, after []time.Duration) (*Stamps, error) {
+	program, err := k.obj.program(stampProgram)
+	if err != nil {
+		return nil, err
+	}
 	delete(k.stamps, index)
 	s := &Stamps{k: k, index: index}
 	k.stamps[index] = nil
@@ -38,7 +42,7 @@ func (k *Kernel) Stamps(index uint32, tid int, after []time.Duration) (*Stamps, 
 		if err == nil {
 			ev := &event{fd: fd}
 			s.events = append(s.events, ev)
-			err = ev.once(k.obj.programs[stampProgram].FD())
+			err = ev.once(program.FD())
 		}
 		if err != nil {
 			return nil, errors.Join(fmt.Errorf("stamp thread %d: %w", tid, err), s.Close())
