@@ -551,9 +551,9 @@ func (s *Session) tick() Progress {
 // the gaps between samples to be geometric, but not so many that ticks are what
 // the budget is spent on.
 //
-// A thread gets its new gap when it is held next: to set it between two ticks would
-// begin the gap anew, and of many threads that each run little none would come to
-// its end.
+// Of many threads each gets its new gap when it is held: to set it between two
+// ticks begins the gap anew, and if each runs little none would come to its end. Few
+// get it at once: they are held seldom where it is the ticks that cost too much.
 func (s *Session) regap(sum totals) {
 	if s.cfg.Gap != 0 || s.cfg.gap != 0 {
 		return
@@ -566,11 +566,25 @@ func (s *Session) regap(sum totals) {
 	if ratio := gap / s.gap; ratio > 1/regapRatio && ratio < regapRatio {
 		return
 	}
+	few := len(s.threads) <= regapAtOnce
+	if few {
+		for _, t := range s.threads {
+			s.cut(t)
+		}
+	}
 	s.gap = gap
+	if few {
+		for _, t := range s.threads {
+			t.redraw(s)
+		}
+	}
 }
 
-// regapRatio: smaller changes of the gap are not worth a system call.
-const regapRatio = 1.3
+const (
+	// regapRatio: smaller changes of the gap are not worth a system call a thread.
+	regapRatio  = 1.3
+	regapAtOnce = 16 // threads
+)
 
 // fail remembers the first error; the session goes on with what it has.
 func (s *Session) fail(err error) {

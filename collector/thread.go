@@ -412,9 +412,11 @@ func (s *Session) sample(t *thread) {
 // lie within some hundred accesses.
 const usesPerHold = 8
 
-// candidatesPerUse are so many because most holds would find no access among eight
-// whose reuse is far, and those tell of the caches beyond the first.
-const candidatesPerUse = 8
+// candidatesPerUse: the more accesses are looked at, the more holds find one whose
+// reuse is far, which tells of the caches beyond the first, but the further must be
+// read ahead. Of xz 28, 48 and 90 % of the holds find one with 1, 2 and 8, and a
+// budget pays for 67, 53 and 43 holds.
+const candidatesPerUse = 2
 
 // skipMost bounds how far on from the tick the accesses of a hold lie.
 const skipMost = 255
