@@ -375,7 +375,7 @@ func TestSourceStarves(t *testing.T) {
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			w := startWalker(t)
-			failing(t, w, Config{source: tc.source, Clock: CPUTime, Source: PMU}, func() moment { return w.sessionStart }, tc.says...)
+			failing(t, w, Config{source: tc.source, Clock: CPUTime, Source: PMU, gap: float64(defaultGap)}, func() moment { return w.sessionStart }, tc.says...)
 		})
 	}
 }

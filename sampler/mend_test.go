@@ -99,9 +99,9 @@ func testWaits(t *testing.T, signal unix.Signal) {
 	for range 5 {
 		send := func() error { return unix.Tgkill(pid, pid, signal) }
 		if signal == Interrupted {
-			// It may still be on its way into the call.
+			// It may still be on its way into the call, or out of the last stop.
 			for end := time.Now().Add(10 * time.Second); ; time.Sleep(100 * time.Microsecond) {
-				if state, _ := os.ReadFile(fmt.Sprintf("/proc/%d/syscall", pid)); string(state) != "running\n" {
+				if stat, _ := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid)); strings.Contains(string(stat), ") S ") {
 					break
 				}
 				if time.Now().After(end) {
