@@ -566,17 +566,16 @@ func (s *Session) regap(sum totals) {
 	if ratio := gap / s.gap; ratio > 1/regapRatio && ratio < regapRatio {
 		return
 	}
-	few := len(s.threads) <= regapAtOnce
-	if few {
-		for _, t := range s.threads {
-			s.cut(t)
-		}
+	atOnce := s.threads
+	if len(atOnce) > regapAtOnce {
+		atOnce = nil
+	}
+	for _, t := range atOnce {
+		s.cut(t)
 	}
 	s.gap = gap
-	if few {
-		for _, t := range s.threads {
-			t.redraw(s)
-		}
+	for _, t := range atOnce {
+		t.redraw(s)
 	}
 }
 

@@ -33,14 +33,13 @@ type thread struct {
 	counter *sampler.Counter // nil if the clock is CPU time
 	slots   [sampler.NumSlots]watch
 
-	read    uint64  // of shared.Sampled: already in cpu
-	ticks   uint64  // of shared.Ticks: likewise
-	passive uint64  // of shared.Unheld: likewise, in unheld
-	cpu     uint64  // ticked so far, in the source's unit: CPU time or accesses
-	unheld  uint64  // of it, of ticks at which nothing could hold the thread
-	gap     float64 // the session's, when its gap was drawn
-	first   uint64  // what the first tick is to count for in cpu, 0 when it has come
-	passed  uint64  // of the gap after the first tick, when it was set
+	read    uint64 // of shared.Sampled: already in cpu
+	ticks   uint64 // of shared.Ticks: likewise
+	passive uint64 // of shared.Unheld: likewise, in unheld
+	cpu     uint64 // ticked so far, in the source's unit: CPU time or accesses
+	unheld  uint64 // of it, of ticks at which nothing could hold the thread
+	first   uint64 // what the first tick is to count for in cpu, 0 when it has come
+	passed  uint64 // of the gap after the first tick, when it was set
 	epoch   *epoch
 	// waited is how long it had waited to run when waiting was set.
 	waited  time.Duration

@@ -248,7 +248,6 @@ func (s *Session) openTicker(t *thread) error {
 	var err error
 	t.ticker, err = s.source.Open(s.kernel, t.tid, t.drawGap(s))
 	if err == nil {
-		t.gap = s.gap
 		t.read, t.ticks, t.passive = t.shared.Sampled, t.shared.Ticks, t.shared.Unheld
 		s.cut(t)
 		return nil

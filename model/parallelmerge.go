@@ -113,11 +113,16 @@ func (m *merger) locate(x *piece, work chan struct{}) {
 		x.prev = make([]uint32, len(x.first), cap(x.first))
 	}
 	x.prev = x.prev[:len(x.first)]
+	m.eachTable(work, func(table int) { m.locateIn(table, x) })
+}
+
+// eachTable does f for all tables of the index, as many at once as work allows.
+func (m *merger) eachTable(work chan struct{}, f func(table int)) {
 	var all sync.WaitGroup
 	for i := range m.index {
 		all.Go(func() {
 			work <- struct{}{}
-			m.locateIn(i, x)
+			f(i)
 			<-work
 		})
 	}

@@ -1,9 +1,6 @@
 package model
 
-import (
-	"math/bits"
-	"sync"
-)
+import "math/bits"
 
 // locateWhole is locate for a piece that was not analysed on its own: of every
 // run, not of every block.
@@ -12,15 +9,7 @@ func (m *merger) locateWhole(x *piece, work chan struct{}) {
 		x.prev = make([]uint32, len(x.blocks))
 	}
 	x.prev = x.prev[:x.n]
-	var all sync.WaitGroup
-	for i := range m.index {
-		all.Go(func() {
-			work <- struct{}{}
-			m.locateRuns(i, x)
-			<-work
-		})
-	}
-	all.Wait()
+	m.eachTable(work, func(table int) { m.locateRuns(table, x) })
 }
 
 // locateRuns enters the runs whose blocks belong to a table, in their order: a

@@ -32,7 +32,6 @@ func (k *Kernel) Stamps(index uint32, tid int, after []time.Duration) (*Stamps, 
 	if err != nil {
 		return nil, err
 	}
-	delete(k.stamps, index)
 	s := &Stamps{k: k, index: index}
 	k.stamps[index] = nil
 	for _, d := range after {

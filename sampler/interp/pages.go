@@ -183,14 +183,7 @@ func (m *Pages) Write(addr uint64, b []byte) {
 // Store writes b to the burst's own copies from outside of a run, as the kernel
 // does; false if that memory can't be had.
 func (m *Pages) Store(addr uint64, b []byte) (ok bool) {
-	defer func() {
-		if r := recover(); r != nil {
-			if _, halted := r.(Halt); !halted {
-				panic(r)
-			}
-			ok = false
-		}
-	}()
+	defer halted(&ok)
 	for len(b) > 0 {
 		n := min(len(b), pageSize)
 		m.Write(addr, b[:n])
@@ -202,16 +195,19 @@ func (m *Pages) Store(addr uint64, b []byte) (ok bool) {
 // Load reads b from the burst's copies from outside of a run; false if that memory
 // can't be had.
 func (m *Pages) Load(addr uint64, b []byte) (ok bool) {
-	defer func() {
-		if r := recover(); r != nil {
-			if _, halted := r.(Halt); !halted {
-				panic(r)
-			}
-			ok = false
-		}
-	}()
+	defer halted(&ok)
 	m.Read(addr, b)
 	return true
+}
+
+// halted, deferred, makes ok false where memory could not be had.
+func halted(ok *bool) {
+	if r := recover(); r != nil {
+		if _, halt := r.(Halt); !halt {
+			panic(r)
+		}
+		*ok = false
+	}
 }
 
 // Overlay puts what the burst has stored over a copy of the target's memory at
