@@ -154,7 +154,7 @@ func (p *Profile) estimate() (*estimate, error) {
 			}
 		})
 	}
-	raise := p.halfRaise(b, reuse)
+	raise := e.halfRaise(p, reuse)
 	for _, s := range e.strata {
 		s.seen.raise = raise
 		s.solve()

@@ -27,13 +27,14 @@ func HalfLineSurvival(atB, half, pair float64) float64 {
 }
 
 // halfRaise says for each bin how many times more often than it was seen a
-// block was touched, because some of the reuses in reuse[i] are those of half a
+// block was touched, because some of p's reuses in reuse[i] are those of half a
 // block: the factors for raisedKaplanMeier, nil if all watched the whole.
 //
 // Half lines and pairs are at risk from the longest reading ahead on. Those
 // read less far ahead count as watched from where they ended: that their
 // hazard is raised, too, is what is right for them.
-func (p *Profile) halfRaise(b *Bins, reuse []float64) []float64 {
+func (e *estimate) halfRaise(p *Profile, reuse []float64) []float64 {
+	b := e.bins
 	half, pair := newEndings(b), newEndings(b)
 	seen := make([]float64, b.Len()) // weight of half lines' reuses
 	var after uint64
@@ -56,10 +57,11 @@ func (p *Profile) halfRaise(b *Bins, reuse []float64) []float64 {
 		if !r.Half {
 			continue
 		}
-		at := b.Index(max(r.Time, 1))
 		if r.Kind == Reuse {
-			seen[at] += r.Accesses
+			// As they are in reuse: a part of it must not exceed the whole.
+			e.each(r, func(i int, share float64) { seen[i] += r.Accesses * share })
 		}
+		at := b.Index(max(r.Time, 1))
 		if at < first {
 			continue
 		}
@@ -95,7 +97,7 @@ func (p *Profile) halfRaise(b *Bins, reuse []float64) []float64 {
 	for i, f := range raise {
 		share := 0.0
 		if reuse[i] > 0 {
-			share = seen[i] / reuse[i]
+			share = min(1, seen[i]/reuse[i])
 		}
 		raise[i] = 1 + share*(f-1)
 	}
