@@ -180,14 +180,18 @@ var ErrNotRunning = errors.New("the counter does not run (another profiler or th
 // as read_clock does in BPF.
 func readCounting(c Counted, events []*perf.Event) (value, lag uint64, err error) {
 	for i, ev := range events {
-		n, err := ev.ReadCount()
+		fd, err := ev.FD()
 		if err != nil {
-			return 0, 0, fmt.Errorf("read counter: %w", errors.Join(err, ErrNotRunning))
+			return 0, 0, fmt.Errorf("read counter: %w", err)
 		}
-		value += n.Value
-		lag -= uint64(n.Running)
+		n, err := readCounts(fd)
+		if err != nil {
+			return 0, 0, fmt.Errorf("read counter: %w", err)
+		}
+		value += n.value
+		lag -= n.running
 		if i == 0 || !c.Hybrid {
-			lag += uint64(n.Enabled)
+			lag += n.enabled
 		}
 	}
 	return value, lag, nil

@@ -2,6 +2,7 @@
 package sampler
 
 import (
+	"errors"
 	"os"
 	"runtime"
 	"strings"
@@ -105,5 +106,18 @@ func TestCountAccesses(t *testing.T) {
 	}
 	if s, err := k.Stats(); err != nil || s.Ticks != 0 || s.Holds != 0 {
 		t.Errorf("the probe's ticks are still counted: %+v, %v", s, err)
+	}
+}
+
+// An event in error, as one that was pinned and lost its counter, reads as an end
+// of file: that is no count of zero.
+func TestReadCountsInError(t *testing.T) {
+	f, err := os.Open(os.DevNull) // reads as such an event does
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	if c, err := readCounts(int(f.Fd())); !errors.Is(err, ErrNotRunning) {
+		t.Errorf("read %v, %v; want %v", c, err, ErrNotRunning)
 	}
 }

@@ -81,19 +81,29 @@ func (e *event) round(n uint64) uint64 {
 	return n
 }
 
-// read fails with ErrNotRunning if the event is in error, as one that was
-// pinned and found no counter.
-func (e *event) read() (c counted, err error) {
+// readCounts reads a perf event of samplingAttr's format. It fails with
+// ErrNotRunning if the event is in error, as one that was pinned and lost its
+// counter: the kernel then reads an end of file, which go-perf's ReadCount takes
+// for a count of zero.
+func readCounts(fd int) (c counted, err error) {
 	var buf [24]byte
-	n, err := unix.Read(e.fd, buf[:])
+	n, err := unix.Read(fd, buf[:])
 	if err != nil {
-		return c, fmt.Errorf("read sampling event: %w", err)
+		return c, os.NewSyscallError("read", err)
 	}
 	if n < len(buf) {
-		return c, fmt.Errorf("read sampling event: %w", ErrNotRunning)
+		return c, ErrNotRunning
 	}
 	word := func(i int) uint64 { return binary.NativeEndian.Uint64(buf[8*i:]) }
 	return counted{word(0), word(1), word(2)}, nil
+}
+
+func (e *event) read() (counted, error) {
+	c, err := readCounts(e.fd)
+	if err != nil {
+		return c, fmt.Errorf("read sampling event: %w", err)
+	}
+	return c, nil
 }
 
 func (e *event) close() error {
