@@ -327,6 +327,20 @@ func (s *Session) hurry() {
 	}
 }
 
+// bePatient is undone by unhurry, too.
+func (s *Session) bePatient() {
+	undo, err := sampler.Patient()
+	if err != nil {
+		s.cfg.Log.Info("own timers disturb the target", zap.Error(err))
+		return
+	}
+	unhurry := s.unhurry
+	s.unhurry = func() {
+		undo()
+		unhurry()
+	}
+}
+
 // collectAt is how much memory, in bytes, is in use at least between two collections
 // of garbage; it is never touched, so that it takes none. Each collection stops all
 // of rdx's threads, the tracing one, too, and goes on only when each has had its turn:
@@ -371,6 +385,7 @@ func (s *Session) begin() error {
 	if launched != nil {
 		s.hurry() // not before, or the target would inherit the priority
 	}
+	s.bePatient()
 	s.tracer.Do(func() {
 		seizing := time.Now()
 		if err = s.tracer.Seize(pid); err == nil && s.err != nil {

@@ -1,8 +1,12 @@
 package sampler
 
 import (
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
+	"strconv"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -24,14 +28,55 @@ func Hurry() (undo func(), err error) {
 }
 
 func setPriority(nice int) error {
+	err := ownThreads(func(tid int) error { return unix.Setpriority(unix.PRIO_PROCESS, tid, nice) })
+	if err != nil {
+		return fmt.Errorf("set own priority: %w (CAP_SYS_NICE)", err)
+	}
+	return nil
+}
+
+// ownThreads calls f for each thread of this process; that one has ended is no
+// error.
+func ownThreads(f func(tid int) error) error {
 	tids, err := threadsOf(os.Getpid())
 	if err != nil {
-		return fmt.Errorf("set own priority: %w", err)
+		return err
 	}
 	for _, tid := range tids {
-		if err := unix.Setpriority(unix.PRIO_PROCESS, tid, nice); err != nil && err != unix.ESRCH {
-			return fmt.Errorf("set own priority: %w (CAP_SYS_NICE)", err)
+		if err := f(tid); err != nil && !errors.Is(err, unix.ESRCH) && !errors.Is(err, fs.ErrNotExist) {
+			return err
 		}
+	}
+	return nil
+}
+
+const (
+	// Go's monitor of its threads wakes up every 20 µs for 10 ms whenever a
+	// thread has entered a system call, as the tracing thread does after each hold.
+	// Each time is an interrupt and two switches of some processor, perhaps of
+	// the target's, where caches are to get warm. It never sleeps longer than this
+	// while there is something to look after.
+	patience   = 10 * time.Millisecond
+	usualSlack = 50 * time.Microsecond // the kernel's default
+)
+
+// Patient lets the kernel wake this process's threads up to 10 ms late, together
+// with what wakes a processor anyway. Real-time threads, like the tracing one, are
+// not affected. undo sets it back to the kernel's default. Processes started later
+// inherit it.
+func Patient() (undo func(), err error) {
+	if err := setTimerSlack(patience); err != nil {
+		return nil, err
+	}
+	return func() { _ = setTimerSlack(usualSlack) }, nil
+}
+
+func setTimerSlack(d time.Duration) error {
+	err := ownThreads(func(tid int) error {
+		return os.WriteFile(fmt.Sprintf("/proc/%d/timerslack_ns", tid), []byte(strconv.FormatInt(d.Nanoseconds(), 10)), 0)
+	})
+	if err != nil {
+		return fmt.Errorf("set own timer slack: %w (CAP_SYS_NICE)", err)
 	}
 	return nil
 }

@@ -2,7 +2,9 @@
 package sampler
 
 import (
+	"fmt"
 	"os"
+	"strings"
 	"testing"
 
 	"golang.org/x/sys/unix"
@@ -31,5 +33,34 @@ func TestHurry(t *testing.T) {
 	undo()
 	if n := nice(); n != before {
 		t.Errorf("nice value %d afterwards, was %d", n, before)
+	}
+}
+
+func TestPatient(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("needs root")
+	}
+	slacks := func() map[string]int {
+		t.Helper()
+		seen := map[string]int{}
+		if err := ownThreads(func(tid int) error {
+			data, err := os.ReadFile(fmt.Sprintf("/proc/%d/timerslack_ns", tid))
+			seen[strings.TrimSpace(string(data))]++
+			return err
+		}); err != nil {
+			t.Fatal(err)
+		}
+		return seen
+	}
+	undo, err := Patient()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if seen := slacks(); seen["10000000"] == 0 || seen["50000"] > 0 {
+		t.Errorf("threads by timer slack in ns: %v, want 10000000", seen)
+	}
+	undo()
+	if seen := slacks(); seen["50000"] == 0 || seen["10000000"] > 0 {
+		t.Errorf("threads by timer slack in ns afterwards: %v, want 50000", seen)
 	}
 }
