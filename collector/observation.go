@@ -195,6 +195,7 @@ func (s *Session) pair(trap *sampler.Trap) {
 			return
 		}
 		s.timed++
+		s.noteResume(t, trap)
 		o.state = used
 		o.useClock = trap.Clock
 		o.lag = trap.ClockLag

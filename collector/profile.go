@@ -134,7 +134,7 @@ func (s *Session) profile() (*model.Profile, error) {
 	p.Comments = append(p.Comments, s.notes()...)
 	p.Comments = append(p.Comments,
 		fmt.Sprintf("thread held per sample: p50 %v, p99 %v", s.held.quantile(.5), s.held.quantile(.99)),
-		fmt.Sprintf("a tick costs %.1f µs, to run again after a hold %v", s.budget.tickNS/1000, s.resumes.quantile(.25)),
+		fmt.Sprintf("a tick costs %.1f µs, to run again after a hold %v", s.budget.tickNS/1000, s.resumes.quantile(.5)),
 		fmt.Sprintf("two traps with nothing between: p10 %.0f, p50 %.0f, p90 %.0f %s; the constant is subtracted", s.calibration.P10, s.calibration.P50, s.calibration.P90, s.clock.Unit),
 		fmt.Sprintf("attached to %d threads in %v, detached in %v", s.attached, s.attachTime.Round(time.Microsecond), s.detachTime.Round(time.Microsecond)),
 		fmt.Sprintf("overhead by the profiler's own account: %.2f%% of the target's CPU time; cold caches are taken to cost %.0f%% of the holds", 100*s.budget.spent, 100*s.budget.cold),

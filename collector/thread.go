@@ -41,9 +41,9 @@ type thread struct {
 	first   uint64 // what the first tick is to count for in cpu, 0 when it has come
 	passed  uint64 // of the gap after the first tick, when it was set
 	epoch   *epoch
-	// waited is how long it had waited to run when waiting was set.
-	waited  time.Duration
-	waiting bool
+	// letGo is when its last hold ended, and letGoTraps how many traps it had then.
+	letGo      time.Duration
+	letGoTraps uint32
 	// interrupted: the hold to come is by an interrupt that is on its way.
 	interrupted bool
 	// reported is the access of the thread on hold, if its source tells.
@@ -221,9 +221,10 @@ func (s *Session) Hold(tid int, signal unix.Signal) (ours, running bool) {
 	if err := s.placement.Note(int(t.shared.HoldCpu)); err != nil {
 		s.fail(err)
 	}
-	s.noteResume(t)
 	t.release()
-	s.held.add(sampler.Monotonic() - s.tracer.StoppedSince(time.Duration(t.shared.HoldTime)))
+	now := sampler.Monotonic()
+	t.noteLetGo(now)
+	s.held.add(now - s.tracer.StoppedSince(time.Duration(t.shared.HoldTime)))
 	return ours, !s.locate.InSyscall
 }
 

@@ -1,0 +1,39 @@
+package collector
+
+import (
+	"testing"
+	"time"
+)
+
+// The trap of a use right behind a hold tells when the thread ran again; one behind
+// other traps, or of an earlier hold, does not.
+func TestNoteResume(t *testing.T) {
+	const ms = uint64(time.Millisecond)
+	for _, tc := range []struct {
+		name  string
+		time  uint64 // of the trap
+		traps uint32 // with it
+		holds uint32
+		want  time.Duration // -1: nothing is noted
+	}{
+		{"first trap", 5*ms + 61_500, 11, 3, 60 * time.Microsecond},
+		{"others ran", 9 * ms, 11, 3, mostResume},
+		{"sooner than a trap takes", 5*ms + 1000, 11, 3, 0},
+		{"a trap before it", 5*ms + 61_500, 12, 3, -1},
+		{"held again since", 5*ms + 61_500, 11, 2, -1},
+	} {
+		s, _ := newPairing()
+		s.calibration.Cost = 3000
+		th := s.byIndex[3]
+		th.shared.Traps, th.shared.Holds = 10, 3
+		th.noteLetGo(5 * time.Millisecond)
+		trap := trapAt(use, 1000, tc.traps, 0x1004)
+		trap.Time, trap.Holds = tc.time, tc.holds
+		s.pair(trap)
+		s.held.add(time.Millisecond)
+		s.held.add(time.Millisecond)
+		if want := max(tc.want, 0); s.resumed() != 2*want || (s.resumes.last.n > 0) != (tc.want >= 0) {
+			t.Errorf("%s: two holds' threads waited %v, %d noted; want %v each", tc.name, s.resumed(), s.resumes.last.n, tc.want)
+		}
+	}
+}
