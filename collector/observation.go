@@ -9,25 +9,6 @@ import (
 	"github.com/rdx-profiler/rdx/sampler/unwind"
 )
 
-// epochHolds is how many holds' observations share one weight: enough for a
-// steady ratio, few enough to follow the program's phases (model notes: about
-// twenty epochs a run).
-const epochHolds = 50
-
-// epoch is a stretch of one thread's CPU time. Its observations share it
-// evenly, so that a phase in which the slots were busy, and few samples won
-// one, counts for as much as it lasted.
-type epoch struct {
-	number   int // among the thread's, from 1
-	holds    int
-	cpu      uint64  // ns
-	accepted float64 // observations, lost ones taken out
-	passed   float64 // of them, found no slot, nor a reuse as far as was read ahead
-}
-
-// perObservation is the CPU time one observation stands for, in nanoseconds.
-func (e *epoch) perObservation() float64 { return float64(e.cpu) / max(e.accepted, 1) }
-
 // times is how many observations o counts for, of those that its hold should have
 // given.
 func (o *observation) times() float64 {
@@ -35,31 +16,6 @@ func (o *observation) times() float64 {
 		return 1 // a hold of one
 	}
 	return o.instead
-}
-
-// turnEpoch counts one more hold in the thread's epoch, or in a new one.
-func (t *thread) turnEpoch() {
-	if t.epoch == nil || t.epoch.holds >= epochHolds {
-		t.nextEpoch()
-	}
-	t.epoch.holds++
-}
-
-// enterEpoch counts the observation in the thread's epoch.
-func (t *thread) enterEpoch(o *observation) {
-	if t.epoch == nil {
-		t.nextEpoch()
-	}
-	t.epoch.accepted += o.times()
-	o.epoch = t.epoch
-}
-
-func (t *thread) nextEpoch() {
-	number := 1
-	if t.epoch != nil {
-		number += t.epoch.number
-	}
-	t.epoch = &epoch{number: number}
 }
 
 type obsState uint8

@@ -166,7 +166,7 @@ func TestEpochWeights(t *testing.T) {
 	for i := range epochHolds + 1 {
 		th.shared.Sampled += 20_000_000
 		th.account()
-		th.turnEpoch()
+		th.turnEpoch(nil)
 		o := &observation{instead: float64(i % 3)}
 		th.enterEpoch(o)
 		all = append(all, o)

@@ -44,7 +44,7 @@ func simulate(p population, rng *rand.Rand, slots int, gap, end float64, burst f
 		obs   *observation
 	}
 	var seen []*observation
-	t := &thread{}
+	t := &thread{shared: new(sampler.Thread)}
 	table := make([]slot, slots)
 	finish := func(s *slot, now float64) {
 		if o := s.obs; o != nil {
@@ -77,7 +77,7 @@ func simulate(p population, rng *rand.Rand, slots int, gap, end float64, burst f
 			after = math.Inf(1)
 		}
 		o := &observation{after: int(burst)}
-		t.turnEpoch()
+		t.turnEpoch(nil)
 		t.enterEpoch(o)
 		seen = append(seen, o)
 		if after <= burst {

@@ -184,6 +184,7 @@ type Session struct {
 	health      health
 	healthRan   health // by the time that threads ran, in user mode or not
 	clockHealth clockHealth
+	unread      uint64 // ticks of threads whose clock can't be read, since one could
 	timed       uint64 // uses whose time could be read
 	failed      bool   // the session can't go on
 	throttled   bool   // the user has been told that the source is

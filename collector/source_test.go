@@ -517,6 +517,38 @@ func TestClockHealth(t *testing.T) {
 	}
 }
 
+// A clock that no running thread can read is given up after some ticks, whatever the
+// clocks of sleeping threads: theirs is taken when they wake up.
+func TestClockTaken(t *testing.T) {
+	busy, idle := &thread{tid: 1, shared: new(sampler.Thread)}, &thread{tid: 2, shared: new(sampler.Thread)}
+	for _, tc := range []struct {
+		name     string
+		readable map[*thread]bool
+		idles    bool
+		taken    bool
+	}{
+		{"all well", map[*thread]bool{busy: true, idle: true}, false, false},
+		{"a sleeping thread still has it", map[*thread]bool{idle: true}, true, true},
+		{"another that runs still has it", map[*thread]bool{idle: true}, false, false},
+		{"nobody has it", nil, false, true},
+		{"taken while it sleeps", map[*thread]bool{busy: true}, true, false},
+	} {
+		s := &Session{threads: map[int]*thread{1: busy, 2: idle}}
+		s.clockTaken(func(*thread) bool { return true })
+		rounds := 0
+		for taken := false; !taken && rounds < fewestReadings; rounds++ {
+			busy.shared.Ticks++
+			if !tc.idles {
+				idle.shared.Ticks++
+			}
+			taken = s.clockTaken(func(th *thread) bool { return tc.readable[th] })
+			if taken != tc.taken && (taken || rounds == fewestReadings-1) {
+				t.Errorf("%s: taken is %v after %d ticks", tc.name, taken, rounds+1)
+			}
+		}
+	}
+}
+
 // What is judged from numbers alone.
 func TestJudgeSource(t *testing.T) {
 	pmu := sampler.NewPMUSource(accesses)

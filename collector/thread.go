@@ -38,6 +38,7 @@ type thread struct {
 	passive uint64 // of shared.Unheld: likewise, in unheld
 	cpu     uint64 // ticked so far, in the source's unit: CPU time or accesses
 	unheld  uint64 // of it, of ticks at which nothing could hold the thread
+	looked  uint64 // of shared.Ticks: when it was last seen whether the clock can be read
 	first   uint64 // what the first tick is to count for in cpu, 0 when it has come
 	passed  uint64 // of the gap after the first tick, when it was set
 	epoch   *epoch
@@ -147,6 +148,7 @@ const leastGap, mostGap = 0.75, 1.25
 // dropThread ends the thread's observations and frees all it has.
 func (s *Session) dropThread(t *thread) {
 	s.addTotals(t, &s.gone, true)
+	t.epoch.to = t.marks(s.kernel)
 	if err := t.ticker.Close(); err != nil {
 		s.fail(err)
 	}
@@ -343,7 +345,7 @@ func (l lateHolds) take(tid int, signal unix.Signal) bool {
 // sample takes an access of the held thread: reads ahead for its reuse, and
 // watches for it in the slot it has won if it does not come so soon.
 func (s *Session) sample(t *thread) {
-	t.turnEpoch()
+	t.turnEpoch(s.kernel)
 	if s.source.Reports() != sampler.NoAccess {
 		s.sampleReported(t)
 		return
@@ -630,9 +632,10 @@ func (t *thread) account() {
 	t.cpu += d
 	t.unheld += unheld
 	if t.epoch == nil {
-		t.nextEpoch()
+		t.nextEpoch(marks{})
 	}
 	t.epoch.cpu += d - unheld
+	t.epoch.unheld += unheld
 }
 
 // redraw gives the thread new gaps, each of its events one of its own.

@@ -4,38 +4,86 @@ package collector
 import (
 	"math"
 	"math/rand/v2"
+	"slices"
 	"testing"
+
+	"github.com/rdx-profiler/rdx/sampler"
 )
 
-// throttledRun samples n accesses of a program that makes one in each rate(i)
-// nanoseconds, at gaps drawn anew at each tick. As the kernel does it, an event
-// that has ticked most times since a timer tick stands still until the next one
-// (__perf_event_account_interrupt). seen is told which accesses were sampled.
-func throttledRun(n int, rate func(i int) float64, gap func() uint64, most int, seen func(i int)) (stopped float64) {
-	const timerTick = 4e6 // ns, HZ=250
-	next, now, ends := gap(), 0.0, timerTick
-	for i, ticks := 0, 0; i < n; i++ {
-		now += rate(i)
-		for ; now >= ends; ends += timerTick {
-			ticks = 0
-		}
-		if ticks >= most {
-			stopped += rate(i)
-			continue
-		}
-		if next--; next == 0 {
-			seen(i)
-			next = gap()
-			ticks++
+// stretch is so many accesses of a program, of ns nanoseconds each, after which it
+// sleeps.
+type stretch struct {
+	n         uint64
+	ns, sleep float64
+}
+
+// simulated is a program in the course of being sampled.
+type simulated struct {
+	access  uint64  // done
+	now     float64 // ns
+	ran     float64 // of these
+	stops   uint64
+	stopped float64 // ns, as the kernel's records tell: sleep included
+}
+
+// timerTick in ns, HZ=250.
+const timerTick = 4e6
+
+// run samples the stretches at gaps drawn anew at each tick. As the kernel does
+// it, an event that has ticked most times since a timer tick stands still until the
+// next one (__perf_event_account_interrupt), or until the thread is back from a
+// sleep. seen is told which accesses were sampled.
+func (p *simulated) run(program []stretch, gap func() uint64, most int, seen func(access uint64)) {
+	left, ticks, ends := float64(gap()), 0, timerTick
+	stopped, since := false, 0.0
+	start := func() {
+		ticks = 0
+		if stopped {
+			stopped = false
+			p.stopped += min(p.now-since, timerTick)
 		}
 	}
-	return stopped
+	done := 0.0
+	for _, s := range program {
+		// To what comes next: the end of the gap, of the timer tick, or of the stretch.
+		for n := float64(s.n); n > 0; {
+			step := min(n, (ends-p.now)/s.ns)
+			if !stopped {
+				step = min(step, left)
+			}
+			n -= step
+			done += step
+			p.now += step * s.ns
+			p.ran += step * s.ns
+			if !stopped {
+				left -= step
+			}
+			if left <= 0 {
+				left = float64(gap())
+				p.access = uint64(math.Round(done))
+				if ticks++; ticks >= most {
+					stopped, since = true, p.now
+					p.stops++
+				}
+				seen(p.access)
+			}
+			if p.now >= ends-1e-3 {
+				ends += timerTick
+				start()
+			}
+		}
+		p.now += s.sleep
+		if s.sleep > 0 {
+			start()
+			for ; ends <= p.now; ends += timerTick {
+			}
+		}
+	}
+	p.access = uint64(math.Round(done))
 }
 
 // Throttled or not, each access of a loop has the same chance to be sampled,
-// though the gaps' mean is a multiple of the loop's length. Where the program's
-// speed changes, the accesses of its fast phase are sampled less often if it is
-// throttled; how much of the time is missing is what is counted.
+// though the gaps' mean is a multiple of the loop's length.
 func TestThrottledSamples(t *testing.T) {
 	const loop, mean, most = 7, 700, 1000 // 5714 are due in a timer tick
 	s := &Session{rand: rand.New(rand.NewPCG(1, 2)), gap: mean}
@@ -53,32 +101,115 @@ func TestThrottledSamples(t *testing.T) {
 	} {
 		var count [loop]float64
 		n, chi2 := 0.0, 0.0
-		stopped := throttledRun(4e7, func(int) float64 { return 1 }, tc.gap, tc.most, func(i int) { count[i%loop]++; n++ })
+		var p simulated
+		p.run([]stretch{{n: 4e7, ns: 1}}, tc.gap, tc.most, func(i uint64) { count[i%loop]++; n++ })
 		for _, c := range count {
 			chi2 += (c - n/loop) * (c - n/loop) / (n / loop)
 		}
-		t.Logf("%s: %.0f samples, stopped %.1f %% of the time, chi-squared %.1f", tc.name, n, stopped/4e5, chi2)
+		t.Logf("%s: %.0f samples, stopped %.1f %% of the time, chi-squared %.1f", tc.name, n, p.stopped/4e5, chi2)
 		const sixInThousand = 18.1 // of 6 degrees of freedom
-		if (chi2 < sixInThousand) != tc.fair || (stopped > 0) != (tc.most == most) {
-			t.Errorf("%s: %v, stopped for %v ns", tc.name, count, stopped)
+		if (chi2 < sixInThousand) != tc.fair || (p.stopped > 0) != (tc.most == most) {
+			t.Errorf("%s: %v, stopped for %v ns", tc.name, count, p.stopped)
 		}
 	}
-	// Two phases of as many accesses, of 50 ms and of half a second.
-	rate := func(i int) float64 { return []float64{1, 10}[i/5e7%2] }
+}
+
+// Of two phases of as many accesses, one ten times as fast, the fast one gets too few
+// samples where the source is throttled, and half of the weight by the count of a
+// clock. Of a timer it is CPU time, however often it was to tick in a phase. Where
+// there is no such count, that is known.
+func TestThrottledWeights(t *testing.T) {
+	const mean, phase = 1e6, 4e10 // accesses
+	phases := []stretch{{phase, .1, 0}, {phase, 1, 0}}
+	var sleeps []stretch
+	for _, ns := range []float64{.1, 1} {
+		for range 1000 {
+			sleeps = append(sleeps, stretch{phase / 1000, ns, 7e6})
+		}
+	}
+	steady := []stretch{{phase, 1, 0}, {phase, 1, 0}}
 	for _, tc := range []struct {
-		most      int
-		low, high float64
-	}{{math.MaxInt, .49, .51}, {most, .14, .16}} {
-		var fast, n float64
-		throttledRun(1e8, rate, s.drawGap, tc.most, func(i int) {
-			n++
-			if i/5e7%2 == 0 {
-				fast++
+		name     string
+		program  []stretch
+		most     int
+		perCount float64
+		slow     float64    // longer gap in the second phase
+		samples  [2]float64 // bounds of the first phase's share
+		weight   [2]float64
+	}{
+		{"all", phases, math.MaxInt, 0, 1, [2]float64{.49, .51}, [2]float64{.49, .51}},
+		{"all, counted", phases, math.MaxInt, 1, 1, [2]float64{.49, .51}, [2]float64{.49, .51}},
+		{"eight a timer tick", phases, 8, 1, 1, [2]float64{.16, .18}, [2]float64{.49, .51}},
+		{"one a timer tick", phases, 1, 1, 1, [2]float64{.08, .12}, [2]float64{.47, .53}},
+		{"one, with sleeps", sleeps, 1, 1, 1, [2]float64{.05, .48}, [2]float64{.48, .52}},
+		{"one, a timer", steady, 1, 0, 6, [2]float64{.55, .75}, [2]float64{.49, .51}},
+		{"one, no count", phases, 1, 0, 1, [2]float64{.08, .12}, [2]float64{0, .2}},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			s := &Session{rand: rand.New(rand.NewPCG(3, 4))}
+			s.budget.counters = true
+			const rounds = 4
+			th := &thread{shared: new(sampler.Thread)}
+			var p simulated
+			var seen []*observation
+			var inFirst []bool
+			first := func(access uint64) bool { return access/uint64(phase)%2 == 0 }
+			var ends, gap uint64
+			draw := func() uint64 {
+				ends += gap
+				s.gap = mean
+				if !first(p.access) {
+					s.gap *= tc.slow
+				}
+				gap = s.drawGap()
+				return gap
+			}
+			now := func() marks {
+				return marks{clock: p.access, ran: uint64(p.ran), stops: p.stops, stopped: uint64(p.stopped)}
+			}
+			p.run(slices.Repeat(tc.program, rounds), draw, tc.most, func(access uint64) {
+				th.shared.Sampled, th.shared.Ticks = ends, th.shared.Ticks+1
+				th.account()
+				if th.epoch.full(p.stops) {
+					th.epoch.to = now()
+					th.nextEpoch(th.epoch.to)
+				}
+				th.epoch.holds++
+				o := &observation{state: done}
+				th.enterEpoch(o)
+				seen, inFirst = append(seen, o), append(inFirst, first(access))
+			})
+			th.epoch.to = now()
+			var samples, weight, sum float64
+			weighed := make(map[*epoch]uint64)
+			for _, o := range seen {
+				if _, ok := weighed[o.epoch]; !ok {
+					weighed[o.epoch] = o.epoch.weigh(tc.perCount, tc.slow > 1)
+				}
+			}
+			for i, o := range seen {
+				sum += o.epoch.perObservation()
+				if inFirst[i] {
+					samples++
+					weight += o.epoch.perObservation()
+				}
+			}
+			var unknown uint64
+			for _, ns := range weighed {
+				unknown += ns
+			}
+			samples /= float64(len(seen))
+			weight /= sum
+			sum /= float64(p.access)
+			t.Logf("%d samples, %.1f %% of them and %.1f %% of the weight in the first phase; %d epochs; weights are %.3f of the accesses; of %.2f of the time it can't be told",
+				len(seen), 100*samples, 100*weight, len(weighed), sum, float64(unknown)/p.ran)
+			if samples < tc.samples[0] || samples > tc.samples[1] || weight < tc.weight[0] || weight > tc.weight[1] {
+				t.Errorf("want samples %v, weight %v", tc.samples, tc.weight)
+			}
+			told := tc.perCount > 0 || tc.slow > 1 || tc.most == math.MaxInt
+			if (unknown == 0) != told || told && math.Abs(sum-1) > .02 {
+				t.Errorf("weights add up to %.3f of the accesses, %d ns unknown", sum, unknown)
 			}
 		})
-		t.Logf("most %d samples a timer tick: %.1f %% of the samples are of the fast half", tc.most, 100*fast/n)
-		if share := fast / n; share < tc.low || share > tc.high {
-			t.Errorf("at most %d samples a timer tick: share %.3f of the fast half, want %.2f to %.2f", tc.most, share, tc.low, tc.high)
-		}
 	}
 }

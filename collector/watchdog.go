@@ -51,7 +51,8 @@ const (
 	deadShare = 0.9
 	// fewestTicks are expected at least before their absence says anything.
 	fewestTicks = 20
-	// fewestReadings of the clock, one a hold, tell that it is gone.
+	// fewestReadings of the clock that fail, of one a hold, tell that it is gone, and
+	// so many ticks of threads in which it can't be read.
 	fewestReadings = 5
 	// fewestAccesses: of IBS, one tick in six is of an access.
 	fewestAccesses = 100
@@ -89,7 +90,7 @@ func (h health) judge(now health, source sampler.Source, gap float64) error {
 
 // watch looks after the source and the clock.
 func (s *Session) watch(sum totals, stats sampler.Stats) {
-	if dead := s.clockHealth.dead(clockHealth{s.timed, stats.ClockFailed}); (dead || s.clockTaken()) && !s.failed {
+	if dead := s.clockHealth.dead(clockHealth{s.timed, stats.ClockFailed}); (dead || s.clockTaken(s.hasClock)) && !s.failed {
 		// The clock is part of the programs: it cannot be replaced.
 		s.abort(fmt.Errorf("the clock %s can't be read any more: %w", s.clock.Name, sampler.ErrNotRunning))
 	}
@@ -137,25 +138,43 @@ func (s *Session) watch(sum totals, stats sampler.Stats) {
 	}
 }
 
-// clockTaken says whether no thread's clock can be read: others have the counter,
-// which a pinned event does not get back. It does not wait for traps, which may be
-// few; where it is so for some threads only, these tell.
-func (s *Session) clockTaken() bool {
-	taken := false
+// clockTaken says whether the clock can't be read in any thread that runs, for some
+// ticks: others have the counter, which a pinned event does not get back. It does not
+// wait for traps, which may be few; where it is so for some threads only, these
+// tell. A thread that sleeps has lost nothing yet, and says nothing.
+func (s *Session) clockTaken(readable func(*thread) bool) bool {
+	var unread uint64
+	read := false
 	for _, t := range s.threads {
-		if t.counter == nil {
+		ticks := t.shared.Ticks - t.looked
+		t.looked = t.shared.Ticks
+		if ticks == 0 {
 			continue
 		}
-		if _, _, err := t.counter.Read(s.kernel); err == nil {
-			return false
+		if readable(t) {
+			read = true
+		} else {
+			unread += ticks
 		}
-		taken = true
 	}
-	return taken
+	if s.unread += unread; read {
+		s.unread = 0
+	}
+	return s.unread >= fewestReadings
+}
+
+// hasClock says whether the thread's clock can be read. CPU time always can.
+func (s *Session) hasClock(t *thread) bool {
+	if t.counter == nil {
+		return true
+	}
+	_, _, err := t.counter.Read(s.kernel)
+	return err == nil
 }
 
 // countThrottles says in the profile how often and how long the kernel had
-// stopped the source. What it still lets through is as random as before.
+// stopped the source. What it still lets through is as random as before, and has the
+// weight of what was missed, see weigh.
 func (s *Session) countThrottles(p *model.Profile, sum totals, count func(string, uint64)) {
 	count("threads of which it can't be told whether their source was throttled", uint64(sum.blind))
 	count("times the kernel throttled the source", sum.throttles)
@@ -210,6 +229,7 @@ func (s *Session) fallBack(why error, good uint64) {
 	s.cfg.Log.Warn("source replaced by the CPU clock: " + why.Error())
 	for _, t := range s.threads {
 		s.addTotals(t, &s.gone, false)
+		t.epoch.to = t.marks(s.kernel)
 		if err := t.ticker.Close(); err != nil {
 			s.fail(err)
 		}
@@ -226,6 +246,7 @@ func (s *Session) fallBack(why error, good uint64) {
 		if o.epoch != nil && !scaled[o.epoch] {
 			scaled[o.epoch] = true
 			o.epoch.cpu = uint64(float64(o.epoch.cpu) * perUnit)
+			o.epoch.unheld = uint64(float64(o.epoch.unheld) * perUnit)
 		}
 	}
 	s.replaced = append(s.replaced, s.source.Name())
@@ -235,7 +256,7 @@ func (s *Session) fallBack(why error, good uint64) {
 		s.fail(err)
 	}
 	for _, t := range s.threads {
-		t.nextEpoch()
+		t.nextEpoch(t.marks(s.kernel))
 		if err := s.openTicker(t); err != nil {
 			s.losses["lost: thread not sampled"]++
 		}

@@ -129,6 +129,10 @@ func takeCounters() ([]int, error) {
 	return fds, nil
 }
 
+// fewestWeighed is the share of what the program did that the samples must stand for
+// though the source is stopped most of the time, mostWeighed what they may.
+const fewestWeighed, mostWeighed = .85, 1.05
+
 // throttled lets the kernel take one sample a timer tick only. What is lost must
 // be counted, and what is seen be right.
 func throttled(flags []string) (string, error) {
@@ -148,8 +152,21 @@ func throttled(flags []string) (string, error) {
 	defer stdin.Close()
 	const out = "/tmp/throttled.pb.gz"
 	rdx := exec.Command("/rdx", append([]string{"attach", "-p", strconv.Itoa(cmd.Process.Pid), "--duration", "4s", "--overhead", "2", "--gap", "500us", "-o", out, "--caches", "32K"}, flags...)...)
-	if text, err := rdx.CombinedOutput(); err != nil {
-		return "", fmt.Errorf("rdx attach: %w: %.300s", err, text)
+	result := make(chan error, 1)
+	go func() {
+		text, err := rdx.CombinedOutput()
+		if err != nil {
+			err = fmt.Errorf("rdx attach: %w: %.300s", err, text)
+		}
+		result <- err
+	}()
+	from, err := awaitTraced(cmd.Process.Pid, true)
+	if err != nil {
+		return "", errors.Join(err, <-result)
+	}
+	until, err := awaitTraced(cmd.Process.Pid, false)
+	if err := errors.Join(err, <-result); err != nil {
+		return "", err
 	}
 	f, err := os.Open(out)
 	if err != nil {
@@ -169,15 +186,21 @@ func throttled(flags []string) (string, error) {
 			ticks = c.N
 		}
 	}
-	var times []float64
+	reuses, accesses := 0, 0.0
 	for _, r := range p.Records {
+		accesses += r.Accesses
 		if r.Kind == model.Reuse {
-			times = append(times, float64(r.Native))
+			reuses++
 		}
 	}
-	said := fmt.Sprintf("%d ticks, %d times stopped; %d reuses", ticks, stopped, len(times))
-	if stopped == 0 || len(times) == 0 {
+	// An instruction takes a nanosecond.
+	weighed := accesses / p.Clock.Rate / float64(until-from)
+	said := fmt.Sprintf("%d ticks, %d times stopped; %d reuses; %.0f %% of the run weighed", ticks, stopped, reuses, 100*weighed)
+	if stopped == 0 || reuses == 0 {
 		return said, errors.New("nothing is counted as lost, or nothing was seen")
+	}
+	if weighed < fewestWeighed || weighed > mostWeighed {
+		return said, errors.New("the samples' weights do not make up for it")
 	}
 	if !strings.Contains(strings.Join(p.Comments, " "), "perf_event_max_sample_rate") {
 		return said, errors.New("the profile does not say what to do")
