@@ -133,6 +133,9 @@ func takeCounters() ([]int, error) {
 // though the source is stopped most of the time, mostWeighed what they may.
 const fewestWeighed, mostWeighed = .85, 1.05
 
+// fewestReuses must be seen of a throttled source.
+const fewestReuses = 5
+
 // throttled lets the kernel take one sample a timer tick only. What is lost must
 // be counted, and what is seen be right.
 func throttled(flags []string) (string, error) {
@@ -151,7 +154,7 @@ func throttled(flags []string) (string, error) {
 	defer cmd.Wait()
 	defer stdin.Close()
 	const out = "/tmp/throttled.pb.gz"
-	rdx := exec.Command("/rdx", append([]string{"attach", "-p", strconv.Itoa(cmd.Process.Pid), "--duration", "4s", "--overhead", "2", "--gap", "500us", "-o", out, "--caches", "32K"}, flags...)...)
+	rdx := exec.Command("/rdx", append([]string{"attach", "-p", strconv.Itoa(cmd.Process.Pid), "--duration", "4s", "--overhead", "20", "--gap", "500us", "-o", out, "--caches", "32K"}, flags...)...)
 	result := make(chan error, 1)
 	go func() {
 		text, err := rdx.CombinedOutput()
@@ -196,7 +199,7 @@ func throttled(flags []string) (string, error) {
 	// An instruction takes a nanosecond.
 	weighed := accesses / p.Clock.Rate / float64(until-from)
 	said := fmt.Sprintf("%d ticks, %d times stopped; %d reuses; %.0f %% of the run weighed", ticks, stopped, reuses, 100*weighed)
-	if stopped == 0 || reuses == 0 {
+	if stopped == 0 || reuses < fewestReuses {
 		return said, errors.New("nothing is counted as lost, or nothing was seen")
 	}
 	if weighed < fewestWeighed || weighed > mostWeighed {
