@@ -15,6 +15,10 @@ type Access struct {
 	Op     Op     // OpUnknown counts as a load
 }
 
+// Wraps says whether the access goes past the end of the address space, which
+// none does: a reader is to refuse it. (Analyses take what lies before the end.)
+func (a *Access) Wraps() bool { return a.Size > 0 && a.Addr+uint64(a.Size)-1 < a.Addr }
+
 // Block sizes, in bytes, that count as one datum.
 const (
 	WordBytes = 8

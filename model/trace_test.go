@@ -33,7 +33,7 @@ func TestPlainReader(t *testing.T) {
 0x10
 16
 18446744073709551615, W
- 0xffffffffffffffff r 8
+ 0xfffffffffffffff8 r 8
 
 0 W 4 # another
 0x20 16
@@ -44,7 +44,7 @@ func TestPlainReader(t *testing.T) {
 		{Addr: 16, Size: 1},
 		{Addr: 16, Size: 1},
 		{Addr: 1<<64 - 1, Size: 1, Op: Store},
-		{Addr: 1<<64 - 1, Size: 8, Op: Load},
+		{Addr: 1<<64 - 8, Size: 8, Op: Load},
 		{Addr: 0, Size: 4, Op: Store},
 		{Addr: 32, Size: 16},
 		{Addr: 32, Size: 16, Op: Load, Thread: 3, PC: 0x401000},
@@ -62,7 +62,7 @@ func TestPlainReaderBadLines(t *testing.T) {
 	for _, line := range []string{
 		"x", "0x", "-1", "1.5", "18446744073709551616", "0x10000000000000000", "99999999999999999999999", "1e3",
 		"1 X", "1 R x", "1 R 0", "1 R -1", "1 R 1048577", "1 R 99999999999999999999",
-		"1 R 1 -1", "1 R 1 2147483648", "1 R 1 1 zz", "1 R 1 1 1 1", "1,", "1,,R", ",1", ",", "1 R W", "0x1g", "é",
+		"1 R 1 -1", "1 R 1 2147483648", "1 R 1 1 zz", "1 R 1 1 1 1", "0xffffffffffffffff r 2", "18446744073709551609,8", "1,", "1,,R", ",1", ",", "1 R W", "0x1g", "é",
 		strings.Repeat("1", 5000), strings.Repeat("1 ", 100_000),
 	} {
 		got, bad, err := readAll(NewPlainReader(strings.NewReader("1\n"+line+"\n2\n"), "t.txt"))
@@ -87,7 +87,7 @@ I  0401ab73,5
 --8910-- a warning
  M 0421e190,4
 I  04025d31,10
- L ffffffffffffffff,16
+ L fffffffffffffff0,16
  S 00000000,1
 **8910** print
 ==8910== Exit code:       0
@@ -97,7 +97,7 @@ I  04025d31,10
 		{Addr: 0x1fff0005e8, Size: 8, Op: Store, PC: 0x401ab73},
 		{Addr: 0x421e190, Size: 4, Op: Load, PC: 0x401ab73},
 		{Addr: 0x421e190, Size: 4, Op: Store, PC: 0x401ab73},
-		{Addr: 1<<64 - 1, Size: 16, Op: Load, PC: 0x4025d31},
+		{Addr: 1<<64 - 16, Size: 16, Op: Load, PC: 0x4025d31},
 		{Addr: 0, Size: 1, Op: Store, PC: 0x4025d31},
 	}
 	got, bad, err := readAll(NewLackeyReader(strings.NewReader(trace), "t"))
@@ -109,7 +109,7 @@ I  04025d31,10
 func TestLackeyReaderBadLines(t *testing.T) {
 	for _, line := range []string{
 		"hello", " L", " L ", " L 10", " L 10,", " L ,4", " L xyz,4", " L 10,0", " L 10,1048577", " L 10,x", " L -10,4",
-		" L 10000000000000000,4", " X 10,4", "I  ,3", "I  10", "I  zz,3", "L 10,4", "  L 10,4", "==89x== message", "=", "== 89==",
+		" L 10000000000000000,4", " L fffffffffffffffd,4", " M ffffffffffffffff,2", " X 10,4", "I  ,3", "I  10", "I  zz,3", "L 10,4", "  L 10,4", "==89x== message", "=", "== 89==",
 		" S 10,4 trailing", " L " + strings.Repeat("0", 5000) + "1,4", strings.Repeat("=", 100_000),
 	} {
 		got, bad, err := readAll(NewLackeyReader(strings.NewReader(" L 10,4\n"+line+"\n S 20,4\n"), "t.lk"))

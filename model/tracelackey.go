@@ -69,6 +69,9 @@ func (r *LackeyReader) Next() bool {
 		if kind == 'S' {
 			r.access.Op = Store
 		}
+		if r.access.Wraps() {
+			return r.badLine(badEnd, line)
+		}
 		r.store = kind == 'M'
 		return true
 	}

@@ -89,6 +89,9 @@ func (r *PlainReader) parse(address, rest []byte) string {
 	if len(field) > 0 || len(rest) > 0 {
 		return "more than the fields address, R or W, size, thread, pc"
 	}
+	if a.Wraps() {
+		return badEnd
+	}
 	r.access = a
 	return ""
 }

@@ -212,4 +212,7 @@ func parseSize(s []byte) (uint32, bool) {
 	return uint32(n), ok && n >= 1 && n <= maxAccessSize
 }
 
-const badSize = "size is not a number from 1 to 1048576"
+const (
+	badSize = "size is not a number from 1 to 1048576"
+	badEnd  = "the access goes past the end of the address space"
+)

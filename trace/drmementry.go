@@ -131,6 +131,9 @@ func (s *drStream) read(a *model.Access) (isTime bool, err error) {
 			if kind == drWrite {
 				a.Op = model.Store
 			}
+			if a.Wraps() {
+				return false, s.bad("an access of %d bytes at %#x, which goes past the end of the address space", size, addr)
+			}
 			return false, nil
 		case kind >= drInstr && kind <= drInstrLast, kind == drNoFetch, kind == drMaybeFetch, kind == drSysenter, kind == drTakenJump, kind == drUntakenJump:
 			s.pc, s.next = addr, addr+uint64(size)

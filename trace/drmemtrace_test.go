@@ -167,13 +167,14 @@ func TestDrmemtraceErrors(t *testing.T) {
 		"cut/a.trace": cut, "unknown.trace": unknown, "small.trace": small, "thirtytwo.trace": newDrTrace(1, 0x20).end(),
 		"instr.trace": newDrTrace(1, drInstructionOnly).end(), "noheader/a.trace": []byte("hello, hello, hello"), "empty/a.trace": nil,
 		"raw/a.raw.gz": nil, "snappy/a.memtrace.sz": nil, "nothing/readme": nil, "mixed/a.trace": cut, "mixed/b.trace": good,
+		"end.trace":    newDrTrace(1, 0).entry(drRead, 8, 1<<64-8).entry(drRead, 8, 1<<64-7).end(),
 		"bundle.trace": newDrTrace(1, 0).entry(drBundle, 9, 0).end(), "bad.zip": []byte("PK\x03\x04xxxx"), "cut.trace.gz": gzipped(good)[:40],
 		"filtered.trace": newDrTrace(1, 0x100).entry(drRead, 8, 1).end(), "new.trace": (&drTrace{}).entry(drHeader, 0, 9).entry(drRead, 8, 1).end(),
 	})
 	for name, want := range map[string]string{
 		"cut": "footer", "unknown.trace": "unknown type 999", "small.trace": "32-bit", "thirtytwo.trace": "32-bit", "instr.trace": "instructions only",
 		"noheader": "does not begin with a header", "empty": "truncated", "raw": "raw drmemtrace", "snappy": "snappy", "nothing": "not a drmemtrace trace",
-		"mixed": "footer", "bundle.trace": "bundle of 9", "bad.zip": "zip", "cut.trace.gz": "EOF", "missing": "no such file",
+		"mixed": "footer", "bundle.trace": "bundle of 9", "end.trace": "past the end of the address space", "bad.zip": "zip", "cut.trace.gz": "EOF", "missing": "no such file",
 	} {
 		_, _, err := readDr(t, filepath.Join(dir, name), false)
 		if err == nil || !strings.Contains(err.Error(), want) {
