@@ -16,7 +16,7 @@ import (
 
 // Without a PMU nothing counts accesses, and nanoseconds must be turned into them
 // by a rate. A probe finds it: of a held thread a checkpoint is taken, the thread
-// is let go, and stamped some times within the next millisecond or so. Then it
+// is let go, and stamped some times within the next milliseconds. Then it
 // is interpreted, from the checkpoint, while it runs on: when it stands where
 // a stamp was made it has made as many accesses as it had made then. Two stamps
 // tell how many accesses it makes in how much time, exactly; and the first of them
@@ -25,21 +25,23 @@ import (
 // Holds begin at random moments of CPU time, so that the probes' mean is the mean
 // over time, which is what turns time into accesses.
 
-// stampsAfter are the moments after a hold at which a thread is stamped. What is
-// timed is the second half of the way to the last that was reached.
-var stampsAfter = []time.Duration{500 * time.Microsecond, 800 * time.Microsecond, 1200 * time.Microsecond, 1800 * time.Microsecond, 2700 * time.Microsecond}
-
 const (
 	// probeShare of the budget goes into probes.
 	probeShare = 0.2
 	// replayShare of the time may go into interpreting, beside the target.
 	replayShare = 0.2
 	// replayNice gives way to the target, and comes to an end on a busy machine, too.
-	replayNice = 5
+	replayNice = 19
+	// replayInstructions are to be interpreted for a probe, some 0.4 s: code that is fast
+	// is followed less far. It has warm caches the sooner.
+	replayInstructions = 25e6
+	// A probe follows a thread for so long.
+	shortestLead, firstLead, longestLead = 2200 * time.Microsecond, 3 * time.Millisecond, 8 * time.Millisecond
 	// warmAfter a hold the time of a thread is taken.
-	warmAfter = 400 * time.Microsecond
-	// fewestProbes there must be for the rate to be theirs.
-	fewestProbes = 4
+	warmAfter = time.Millisecond
+	// fewestProbes there must be for the rate to be theirs, and the largest standard error
+	// that it may have: the assumed one is off by more, mostly.
+	fewestProbes, largestError = 4, 0.5
 	// probeTimeout is when a probe whose thread does not get to its stamps is given up.
 	probeTimeout = time.Second
 )
@@ -49,6 +51,9 @@ type rates struct {
 	fixed  float64 // if not measured
 	source string
 	values []float64
+	later  []float64 // of the later part of what is timed, where it was reached
+	before []float64 // of the part before it
+	perNS  float64   // instructions a nanosecond, of the latest probes
 	probe  probe
 	held   time.Duration // by probes
 	stamps int
@@ -93,11 +98,26 @@ func (r *rates) settle(flag float64, clock sampler.Clock) {
 		r.fixed, r.source = flag, "flag"
 	case clock.Unit == sampler.Instructions:
 		r.fixed, r.source = defaultPerInstruction, "default"
-	case len(r.values) >= fewestProbes:
+	case len(r.values) >= fewestProbes && r.relativeError() <= largestError:
 		r.source = "measured"
 	default:
 		r.fixed, r.source = DefaultAccessRate, "default"
 	}
+}
+
+// stampsAfter are the moments after a hold at which a thread is stamped. What is timed is
+// about the second half of the way to the last that was reached.
+func (r *rates) stampsAfter() []time.Duration {
+	lead := firstLead
+	if r.perNS > 0 {
+		lead = min(max(time.Duration(replayInstructions/r.perNS), shortestLead), longestLead)
+	}
+	first := warmAfter + warmAfter/10 // the clock is without what the profiler took
+	var after []time.Duration
+	for _, part := range []float64{0, .15, .3, .45, .6, .8, 1} {
+		after = append(after, first+time.Duration(part*float64(lead-first)))
+	}
+	return after
 }
 
 // mean over the session's CPU time.
@@ -110,11 +130,15 @@ func (r *rates) mean() float64 {
 
 // measured is the mean of the probes' rates; there must be one.
 func (r *rates) measured() float64 {
+	return mean(r.values)
+}
+
+func mean(values []float64) float64 {
 	sum := 0.0
-	for _, v := range r.values {
+	for _, v := range values {
 		sum += v
 	}
-	return sum / float64(len(r.values))
+	return sum / float64(len(values))
 }
 
 // accesses in ns nanoseconds.
@@ -220,7 +244,9 @@ func (s *Session) startProbe(t *thread) {
 	start := sampler.Monotonic()
 	err := p.point.Take(s.locate, t.tid)
 	if err == nil {
-		p.stamps, err = s.kernel.Stamps(t.index, t.tid, stampsAfter)
+		after := s.rates.stampsAfter()
+		s.rates.stamps += len(after)
+		p.stamps, err = s.kernel.Stamps(t.index, t.tid, after)
 	}
 	s.rates.held += sampler.Monotonic() - start
 	if err != nil {
@@ -228,7 +254,6 @@ func (s *Session) startProbe(t *thread) {
 		return
 	}
 	p.state, p.thread, p.since = stamping, t, start
-	s.rates.stamps += len(stampsAfter)
 }
 
 // replay has the checkpoint interpreted, on a low priority.
@@ -244,9 +269,13 @@ func (s *Session) replay() {
 		return
 	}
 	p.state = replaying
+	nice := replayNice
+	if s.cfg.replayEagerly {
+		nice = 0
+	}
 	go func() {
 		runtime.LockOSThread() // which ends with the goroutine
-		_ = unix.Setpriority(unix.PRIO_PROCESS, unix.Gettid(), replayNice)
+		_ = unix.Setpriority(unix.PRIO_PROCESS, unix.Gettid(), nice)
 		before := threadTime()
 		r := replayed{Replayed: p.point.Replay(stamps), stamps: stamps}
 		r.took = threadTime() - before
@@ -272,48 +301,77 @@ func (s *Session) dropProbe(t *thread) {
 // takeProbe takes what came of a probe.
 func (s *Session) takeProbe(r replayed) {
 	s.rates.probe.state = idle
-	from, last, why := chooseStamps(&r)
+	if r.PerNS > 0 {
+		if s.rates.perNS == 0 {
+			s.rates.perNS = r.PerNS
+		}
+		s.rates.perNS = (s.rates.perNS + r.PerNS) / 2
+	}
+	from, middle, last, why := chooseStamps(&r)
 	if why != "" {
 		s.rates.fail(why)
 		return
 	}
-	ns, ok := s.betweenStamps(&r.stamps[from], &r.stamps[last], last-from)
+	rate, ok := s.rateBetween(&r, from, last)
 	if !ok {
 		s.rates.fail("another hold came")
 		return
 	}
-	s.rates.values = append(s.rates.values, float64(r.Accesses[last]-r.Accesses[from])/ns)
+	s.rates.values = append(s.rates.values, rate)
+	if middle < 0 {
+		return
+	}
+	before, ok := s.rateBetween(&r, from, middle)
+	later, ok2 := s.rateBetween(&r, middle, last)
+	if ok && ok2 {
+		s.rates.before, s.rates.later = append(s.rates.before, before), append(s.rates.later, later)
+	}
 }
 
-// chooseStamps chooses two of the stamps that were reached: the last, and of those
-// in the middle half of the time until then the one next to its middle.
-func chooseStamps(r *replayed) (from, last int, why string) {
-	from, last = -1, -1
+// rateBetween is the rate between two stamps of a replay.
+func (s *Session) rateBetween(r *replayed, from, to int) (rate float64, ok bool) {
+	ns, ok := s.betweenStamps(&r.stamps[from], &r.stamps[to], to-from)
+	return float64(r.Accesses[to]-r.Accesses[from]) / ns, ok
+}
+
+// chooseStamps chooses two of the stamps that were reached: the last, and of those after
+// which caches are warm the one next to the middle of the time until then; and between
+// these the one next to the middle, -1 if there is none.
+func chooseStamps(r *replayed) (from, middle, last int, why string) {
+	last = -1
 	for i, n := range r.Accesses {
 		if n >= 0 {
 			last = i
 		}
 	}
 	if last < 0 {
-		return 0, 0, r.End
+		return 0, 0, 0, r.End
 	}
-	to := float64(r.stamps[last].Clock)
-	off := func(i int) float64 { return math.Abs(float64(r.stamps[i].Clock) - to/2) }
-	for i, n := range r.Accesses[:last] {
+	for _, n := range r.Accesses[:last] {
 		if n > r.Accesses[last] {
-			return 0, 0, sampler.Diverged
-		}
-		if n >= 0 && off(i) <= to/4 && (from < 0 || off(i) < off(from)) {
-			from = i
+			return 0, 0, 0, sampler.Diverged
 		}
 	}
-	switch {
-	case from >= 0 && r.stamps[from].Clock >= uint64(warmAfter):
-		return from, last, ""
-	case r.End != "":
-		return 0, 0, r.End
+	from = r.nextTo(float64(r.stamps[last].Clock)/2, 0, last)
+	if from >= 0 && float64(r.stamps[from].Clock) <= 0.8*float64(r.stamps[last].Clock) {
+		return from, r.nextTo(float64(r.stamps[from].Clock+r.stamps[last].Clock)/2, from+1, last), last, ""
 	}
-	return 0, 0, "moments not told apart"
+	if r.End != "" {
+		return 0, 0, 0, r.End
+	}
+	return 0, 0, 0, "moments not told apart"
+}
+
+// nextTo is of the stamps in a range that were reached, not before caches are warm, the one next
+// to a moment; -1 if there is none.
+func (r *replayed) nextTo(clock float64, start, limit int) int {
+	next, off := -1, func(i int) float64 { return math.Abs(float64(r.stamps[i].Clock) - clock) }
+	for i := start; i < limit; i++ {
+		if r.Accesses[i] >= 0 && r.stamps[i].Clock >= uint64(warmAfter) && (next < 0 || off(i) < off(next)) {
+			next = i
+		}
+	}
+	return next
 }
 
 // betweenStamps is the time of the thread's own between two stamps, so many further
@@ -343,7 +401,14 @@ func (s *Session) rateCounts(p *model.Profile) {
 		p.Comments = append(p.Comments, fmt.Sprintf("access rate: %.3g per ns, standard error %.1f%%, quartiles %.3g to %.3g, from %d probes; they held threads for %v, and %v of CPU time went into following them",
 			r.measured(), 100*r.relativeError(), r.quantile(.25), r.quantile(.75), len(r.values), r.held.Round(time.Microsecond), r.busy.Round(time.Millisecond)))
 	}
+	if len(r.later) > 1 {
+		p.Comments = append(p.Comments, fmt.Sprintf("access rate: %+.0f%% in the later half of what %d probes timed; were caches still cold after the hold it would be higher", 100*(mean(r.later)/mean(r.before)-1), len(r.later)))
+	}
 	if s.hasProbes() && r.source == "default" {
-		p.Comments = append(p.Comments, fmt.Sprintf("access rate: assumed; only %d probes found one, want %d", len(r.values), fewestProbes))
+		why := fmt.Sprintf("only %d probes found one, want %d", len(r.values), fewestProbes)
+		if len(r.values) >= fewestProbes {
+			why = fmt.Sprintf("the standard error of the measured one is above %.0f%%", 100*largestError)
+		}
+		p.Comments = append(p.Comments, "access rate: assumed; "+why)
 	}
 }

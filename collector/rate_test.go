@@ -5,8 +5,10 @@ import (
 	"math"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/rdx-profiler/rdx/bpf"
 	"github.com/rdx-profiler/rdx/sampler"
@@ -14,6 +16,7 @@ import (
 
 func TestRateSettles(t *testing.T) {
 	few, enough := rates{values: []float64{2, 2, 2}}, rates{values: []float64{1, 2, 2, 2, 3}}
+	unlike := rates{values: []float64{0.1, 0.1, 0.1, 5}}
 	for _, c := range []struct {
 		r      rates
 		flag   float64
@@ -24,6 +27,7 @@ func TestRateSettles(t *testing.T) {
 		{rates{}, 0, sampler.CPUTime(), "default", DefaultAccessRate},
 		{few, 0, sampler.CPUTime(), "default", DefaultAccessRate},
 		{enough, 0, sampler.CPUTime(), "measured", 2},
+		{unlike, 0, sampler.CPUTime(), "default", DefaultAccessRate},
 		{enough, 3, sampler.CPUTime(), "flag", 3},
 		{rates{}, 3, sampler.CounterClock(accesses), "counted", 1},
 		{rates{}, 0, sampler.CounterClock(instructions), "default", defaultPerInstruction},
@@ -36,6 +40,7 @@ func TestRateSettles(t *testing.T) {
 	if e, want := enough.relativeError(), math.Sqrt(0.5/5)/2; math.Abs(e-want) > 1e-9 {
 		t.Errorf("relative error %v, want %v", e, want)
 	}
+	enough.settle(0, sampler.CPUTime())
 	if got := enough.accesses(100); got != 200 {
 		t.Errorf("100 ns hold %v accesses, want 200", got)
 	}
@@ -54,24 +59,40 @@ func stamped(end string, at ...int) *replayed {
 
 func TestChooseStamps(t *testing.T) {
 	for _, c := range []struct {
-		name       string
-		r          *replayed
-		from, last int
-		why        string
+		name               string
+		r                  *replayed
+		from, middle, last int
+		why                string
 	}{
-		{"all", stamped("", 500, 10, 800, 20, 1100, 30, 1600, 40, 2200, 50), 2, 4, ""},
-		{"ended by a system call", stamped("system call", 500, 10, 800, 20, 1100, 30, 1600, -1, 2200, -1), 0, 2, ""},
-		{"the one in the middle not told apart", stamped("", 500, 10, 800, 20, 1100, -1, 1600, 40, 2200, 50), 1, 4, ""},
-		{"the last not told apart", stamped("", 500, 10, 800, 20, 1100, 30, 1600, 40, 2200, -1), 1, 3, ""},
-		{"none in the middle", stamped("", 500, 10, 800, -1, 1100, -1, 1600, -1, 2200, 50), 0, 0, "moments not told apart"},
-		{"too soon", stamped("system call", 100, 10, 200, 20, 1100, -1), 0, 0, "system call"},
-		{"one", stamped("system call", 500, 10, 800, -1), 0, 0, "system call"},
-		{"none", stamped(sampler.Diverged, 500, -1, 800, -1), 0, 0, sampler.Diverged},
-		{"backwards", stamped("", 500, 10, 800, 30, 1100, 60, 1600, 40, 2200, 50), 0, 0, sampler.Diverged},
+		{"all", stamped("", 1100, 10, 1600, 20, 2200, 30, 3200, 40, 4400, 50), 2, 3, 4, ""},
+		{"ended by a system call", stamped("system call 3", 1100, 10, 1600, 20, 2300, 30, 3200, -1, 4400, -1), 0, 1, 2, ""},
+		{"the one in the middle not told apart", stamped("", 1100, 10, 1600, 20, 2200, -1, 3200, 40, 4400, 50), 1, 3, 4, ""},
+		{"the last not told apart", stamped("", 1100, 10, 1600, 20, 2200, 30, 3200, 40, 4400, -1), 1, 2, 3, ""},
+		{"two", stamped("", 1100, 10, 1600, -1, 2200, -1, 3200, -1, 4400, 50), 0, -1, 4, ""},
+		{"none in the middle", stamped("", 1100, -1, 1600, -1, 2200, -1, 4000, 40, 4400, 50), 0, 0, 0, "moments not told apart"},
+		{"too soon", stamped("system call 3", 400, 10, 800, 20, 1700, -1), 0, 0, 0, "system call 3"},
+		{"too short", stamped("system call 3", 1100, 10, 1200, 20, 1700, -1), 0, 0, 0, "system call 3"},
+		{"one", stamped("system call 3", 1100, 10, 1600, -1), 0, 0, 0, "system call 3"},
+		{"none", stamped(sampler.Diverged, 1100, -1, 1600, -1), 0, 0, 0, sampler.Diverged},
+		{"backwards", stamped("", 1100, 10, 1600, 30, 2200, 60, 3200, 40, 4400, 50), 0, 0, 0, sampler.Diverged},
 	} {
-		from, last, why := chooseStamps(c.r)
-		if why != c.why || why == "" && (from != c.from || last != c.last) {
-			t.Errorf("%s: %d to %d, %q; want %d to %d, %q", c.name, from, last, why, c.from, c.last, c.why)
+		from, middle, last, why := chooseStamps(c.r)
+		if why != c.why || why == "" && (from != c.from || middle != c.middle || last != c.last) {
+			t.Errorf("%s: %d, %d, %d, %q; want %d, %d, %d, %q", c.name, from, middle, last, why, c.from, c.middle, c.last, c.why)
+		}
+	}
+}
+
+// How far a thread is followed depends on how fast it is, and the first stamp is not before
+// caches are warm.
+func TestStampsAfter(t *testing.T) {
+	for _, c := range []struct {
+		perNS float64
+		last  time.Duration
+	}{{0, firstLead}, {5, 5 * time.Millisecond}, {20, shortestLead}, {0.1, longestLead}} {
+		after := (&rates{perNS: c.perNS}).stampsAfter()
+		if after[0] < warmAfter || after[len(after)-1] != c.last || !slices.IsSorted(after) {
+			t.Errorf("%v instructions a nanosecond: %v, want the last at %v", c.perNS, after, c.last)
 		}
 	}
 }
@@ -139,7 +160,7 @@ func TestKnownRate(t *testing.T) {
 	}
 	for _, many := range []string{"1", "12"} {
 		t.Run(many, func(t *testing.T) {
-			p, s, ns := profilePattern(t, bin, Config{Burst: timedBurst, Granularity: Word, Overhead: 0.05, MeasureRate: true}, many)
+			p, s, ns := profilePattern(t, bin, Config{Burst: timedBurst, Granularity: Word, Overhead: 0.05, MeasureRate: true, replayEagerly: true}, many)
 			// On a busy machine they may be too few for the profile.
 			n := len(s.rates.values)
 			if measured := p.Clock.RateSource == "measured"; n < 2 || measured != (n >= fewestProbes) {

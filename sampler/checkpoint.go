@@ -30,6 +30,7 @@ type Checkpoint struct {
 	machine *machine
 	memory  targetMemory
 	files   files
+	space   space
 	pagemap *os.File
 }
 
@@ -90,6 +91,7 @@ const room = 1 << 20
 // scan finds the pages that the process can write and that are there.
 func (c *Checkpoint) scan() (total uint64, err error) {
 	c.spans, c.zeros = c.spans[:0], c.zeros[:0]
+	c.space.reset()
 	maps, err := os.ReadFile(fmt.Sprintf("/proc/%d/maps", c.pid))
 	if err != nil {
 		return 0, fmt.Errorf("plan checkpoint: %w", err)
@@ -98,6 +100,7 @@ func (c *Checkpoint) scan() (total uint64, err error) {
 	for line := range bytes.Lines(maps) {
 		start, line := parseHex(line)
 		limit, perms := parseHex(line)
+		c.space.add(start, limit, perms)
 		if !bytes.HasPrefix(perms, []byte("rw")) {
 			continue
 		}
@@ -229,6 +232,10 @@ func (c *Checkpoint) Take(l *Locator, tid int) error {
 // ReadPage implements interp.Memory: from the copies, or what no copy was made of
 // from the process.
 func (c *Checkpoint) ReadPage(addr uint64, buf *[4096]byte) error {
+	if c.space.isFresh(addr) {
+		clear(buf[:])
+		return nil
+	}
 	if s, ok := find(c.spans, addr); ok {
 		copy(buf[:], c.data[s.at+addr-s.start:])
 		return nil
@@ -251,25 +258,29 @@ type Replayed struct {
 	End string
 	// Instructions interpreted.
 	Instructions int
+	// PerNS is how many of them a nanosecond had, until the stamp where that was most; 0 if
+	// none was reached.
+	PerNS float64
 }
 
 const (
 	// perNS bounds the instructions of a nanosecond: a thread that is not found where
 	// it was has gone another way.
 	perNS = 24
-	// mostReplayed instructions are interpreted, in half a second or so; the stamps
+	// mostReplayed instructions are interpreted, in a second or less; the stamps
 	// that lie beyond are not reached.
-	mostReplayed = 24e6
+	mostReplayed = 60e6
 	// beyond the last stamp it is followed by so much of the way, lest it comes to the
 	// same place again.
-	beyond = 1.2
+	beyond = 1.1
 )
 
 // Diverged: gone another way, as where the thread read what another has written
 // meanwhile.
 const Diverged = "went another way"
 
-var replayPiece = interp.Limit{Accesses: 4096, Instructions: 1 << 16}
+// replayPiece is so small that what is noted of its accesses stays in the first cache.
+var replayPiece = interp.Limit{Accesses: 512, Instructions: 1 << 16}
 
 // Replay interprets from the checkpoint through the moments of the stamps, which
 // are in order: the thread was there if all its general registers are the same, and
@@ -290,15 +301,18 @@ func (c *Checkpoint) Replay(stamps []Stamp) (r Replayed) {
 			if met.at(m.StopAt().Which(), accesses, r.Instructions, m.Load) {
 				m.StopAt().Set(met.open())
 			}
-		case end.Cause == interp.Syscall && c.files.call(m):
+		case end.Cause == interp.Syscall && c.call(m):
 		case end.Cause != interp.AccessesDone && end.Cause != interp.InstructionLimit:
-			r.End = ending(end)
+			if r.End = ending(end); end.Cause == interp.Syscall {
+				number, _ := m.Called()
+				r.End += fmt.Sprintf(" %d", number)
+			}
 		}
 		if r.End != "" || r.Instructions > min(met.far(), mostReplayed) {
 			break
 		}
 	}
-	r.Accesses = met.accesses()
+	r.Accesses, r.PerNS = met.accesses(), met.perNS()
 	if r.End == "" && !slices.ContainsFunc(r.Accesses, func(n int) bool { return n >= 0 }) {
 		r.End = Diverged
 	}
@@ -388,12 +402,7 @@ func (e *meeting) meet(accesses, instructions int) bool {
 // much.
 func (m *meetings) far() int {
 	last := &m.all[len(m.all)-1]
-	perNano := 0.0
-	for i := range m.all {
-		if e := &m.all[i]; e.accesses >= 0 && !e.several {
-			perNano = max(perNano, float64(e.instructions)/float64(e.clock))
-		}
-	}
+	perNano := m.perNS()
 	switch {
 	case last.accesses >= 0 || last.several:
 		return int(max(beyond*perNano*float64(last.clock), 1))
@@ -401,6 +410,17 @@ func (m *meetings) far() int {
 		return int(min(3*perNano, perNS) * float64(last.clock))
 	}
 	return int(perNS * float64(last.clock))
+}
+
+// perNS is how many instructions a nanosecond had until the stamp before which it had
+// most, 0 if none was met.
+func (m *meetings) perNS() (most float64) {
+	for i := range m.all {
+		if e := &m.all[i]; e.accesses >= 0 && !e.several {
+			most = max(most, float64(e.instructions)/float64(e.clock))
+		}
+	}
+	return most
 }
 
 // accesses is how many had been made at each stamp, -1 where that is not known. In

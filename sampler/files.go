@@ -2,22 +2,23 @@ package sampler
 
 import (
 	"fmt"
+	"io"
 	"os"
 	"strconv"
 	"strings"
+	"unsafe"
 
 	"golang.org/x/sys/unix"
 )
 
-// files lets a replay pass two kinds of system calls, so that it comes further in
-// programs that read and write all the time: reads of regular files, whose content
-// and position were taken with the checkpoint, and writes, which are taken to
-// write all. Nothing is written, and nothing of the process changes: its files
-// are opened once more. Where the kernel did anything else, the replay does not come
-// to where the thread was, and is not used.
+// files are those that a replay reads: the regular ones that the process had open,
+// whose position was taken with the checkpoint, and those that the replay comes to
+// open itself. Each is opened once more, to read; nothing is written, and nothing of
+// the process changes.
 type files struct {
 	pid     int
 	regular []int // descriptors, as planned
+	used    map[int]bool
 	open    map[int]*openFile
 	buf     []byte
 }
@@ -36,7 +37,7 @@ const (
 
 // plan finds the regular files that the process has open to read.
 func (f *files) plan(pid int) error {
-	f.pid, f.regular = pid, f.regular[:0]
+	f.pid, f.regular, f.used = pid, f.regular[:0], make(map[int]bool)
 	names, err := os.ReadDir(fmt.Sprintf("/proc/%d/fd", pid))
 	if err != nil {
 		return fmt.Errorf("plan checkpoint: %w", err)
@@ -46,12 +47,10 @@ func (f *files) plan(pid int) error {
 		if err != nil {
 			continue
 		}
+		f.used[fd] = true
 		var st unix.Stat_t
-		if unix.Stat(f.path("fd", fd), &st) == nil && st.Mode&unix.S_IFMT == unix.S_IFREG {
+		if len(f.regular) < mostFiles && unix.Stat(f.path("fd", fd), &st) == nil && st.Mode&unix.S_IFMT == unix.S_IFREG {
 			f.regular = append(f.regular, fd)
-		}
-		if len(f.regular) == mostFiles {
-			break
 		}
 	}
 	return nil
@@ -76,10 +75,14 @@ func (f *files) take() {
 		if err != nil {
 			continue
 		}
-		if opened, err := os.OpenFile(f.path("fd", fd), os.O_RDONLY|unix.O_NONBLOCK|unix.O_NOATIME, 0); err == nil {
+		if opened, err := openToRead(f.path("fd", fd)); err == nil {
 			f.open[fd] = &openFile{opened, at}
 		}
 	}
+}
+
+func openToRead(name string) (*os.File, error) {
+	return os.OpenFile(name, os.O_RDONLY|unix.O_NONBLOCK|unix.O_NOATIME, 0)
 }
 
 func (f *files) close() {
@@ -89,29 +92,100 @@ func (f *files) close() {
 	f.open = nil
 }
 
-// call does the system call that the machine stands at, and says whether it could.
-func (f *files) call(m *machine) bool {
-	number, args := m.Called()
-	fd, addr, size := int(int32(args[0])), args[1], args[2]
-	switch number {
-	case unix.SYS_WRITE:
-		m.Return(size)
-		return true
-	case unix.SYS_READ:
-		o := f.open[fd]
-		if o == nil || size > mostRead {
-			return false
-		}
-		if uint64(len(f.buf)) < size {
-			f.buf = make([]byte, mostRead)
-		}
-		n, _ := o.ReadAt(f.buf[:size], o.at)
-		if !m.Store(addr, f.buf[:n]) {
-			return false
-		}
-		o.at += int64(n)
-		m.Return(uint64(n))
-		return true
+// read does read(fd, addr, size).
+func (f *files) read(m *machine, fd int, addr, size uint64) (result uint64, ok bool) {
+	o := f.open[fd]
+	if o == nil || size > mostRead {
+		return 0, false
 	}
-	return false
+	if uint64(len(f.buf)) < size {
+		f.buf = make([]byte, mostRead)
+	}
+	n, _ := o.ReadAt(f.buf[:size], o.at)
+	o.at += int64(n)
+	return uint64(n), m.Store(addr, f.buf[:n])
+}
+
+// seek does lseek(fd, offset, whence).
+func (f *files) seek(fd int, offset int64, whence int) (result uint64, ok bool) {
+	o := f.open[fd]
+	if o == nil {
+		return 0, false
+	}
+	switch whence {
+	case io.SeekStart:
+	case io.SeekCurrent:
+		offset += o.at
+	default:
+		return 0, false
+	}
+	o.at = offset
+	return uint64(offset), offset >= 0
+}
+
+// openAt does openat(dir, name, flags), of regular files, to read. A lease on one
+// would be broken by the process itself a moment later or before.
+func (f *files) openAt(m *machine, dir int, name uint64, flags int) (result uint64, ok bool) {
+	const harmless = unix.O_CLOEXEC | unix.O_NOCTTY | unix.O_NONBLOCK | unix.O_LARGEFILE | unix.O_NOFOLLOW
+	path, known := f.named(m, dir, name)
+	if !known || flags&^harmless != unix.O_RDONLY {
+		return 0, false
+	}
+	var st unix.Stat_t
+	if unix.Stat(path, &st) != nil || st.Mode&unix.S_IFMT != unix.S_IFREG {
+		return 0, false
+	}
+	opened, err := openToRead(path)
+	if err != nil {
+		return 0, false
+	}
+	fd := 0
+	for f.used[fd] {
+		fd++
+	}
+	f.used[fd], f.open[fd] = true, &openFile{opened, 0}
+	return uint64(fd), true
+}
+
+// named is where a file is that the process names, seen from here.
+func (f *files) named(m *machine, dir int, name uint64) (path string, ok bool) {
+	var b [256]byte
+	if !m.Load(name, b[:]) {
+		return "", false
+	}
+	s, _, terminated := strings.Cut(string(b[:]), "\x00")
+	switch {
+	case !terminated || s == "":
+		return "", false
+	case strings.HasPrefix(s, "/"):
+		return fmt.Sprintf("/proc/%d/root%s", f.pid, s), true
+	case dir == unix.AT_FDCWD:
+		return fmt.Sprintf("/proc/%d/cwd/%s", f.pid, s), true
+	}
+	return "", false
+}
+
+// closeFile does close(fd).
+func (f *files) closeFile(fd int) (ok bool) {
+	o := f.open[fd]
+	if o == nil {
+		return false
+	}
+	o.Close()
+	delete(f.open, fd)
+	delete(f.used, fd)
+	return true
+}
+
+// stat does fstat(fd, addr).
+func (f *files) stat(m *machine, fd int, addr uint64) (ok bool) {
+	var st unix.Stat_t
+	if o := f.open[fd]; o != nil {
+		if unix.Fstat(int(o.Fd()), &st) != nil {
+			return false
+		}
+	} else if !f.used[fd] || unix.Stat(f.path("fd", fd), &st) != nil {
+		return false
+	}
+	return m.Store(addr, unsafe.Slice((*byte)(unsafe.Pointer(&st)), unsafe.Sizeof(st)))
 }

@@ -86,8 +86,8 @@ func (m *Machine) Regs(regs *Regs) {
 func (m *Machine) StopAt() *Stops { return &m.stops }
 
 // Called is the system call that Run has ended at.
-func (m *Machine) Called() (number uint64, args [3]uint64) {
-	return m.r[RAX], [3]uint64{m.r[RDI], m.r[RSI], m.r[RDX]}
+func (m *Machine) Called() (number uint64, args [6]uint64) {
+	return m.r[RAX], [6]uint64{m.r[RDI], m.r[RSI], m.r[RDX], m.r[10], m.r[8], m.r[9]}
 }
 
 // Return goes on behind a system call that Run has ended at, as if the kernel had

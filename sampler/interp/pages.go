@@ -192,6 +192,18 @@ func (m *Pages) Store(addr uint64, b []byte) (ok bool) {
 	return true
 }
 
+// Forget drops the burst's copies of the pages from start to limit: what they hold is
+// asked for anew. It costs time in proportion to the pages that are held.
+func (m *Pages) Forget(start, limit uint64) {
+	for num, p := range m.pages {
+		if start <= num*pageSize && num*pageSize < limit {
+			m.changed(p)
+			delete(m.pages, num)
+			m.tlb[num%tlbSize] = none
+		}
+	}
+}
+
 // Load reads b from the burst's copies from outside of a run; false if that memory
 // can't be had.
 func (m *Pages) Load(addr uint64, b []byte) (ok bool) {

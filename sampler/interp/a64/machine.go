@@ -92,8 +92,8 @@ func (m *Machine) Regs(regs *Regs) {
 func (m *Machine) StopAt() *interp.Stops { return &m.stops }
 
 // Called is the system call that Run has ended at.
-func (m *Machine) Called() (number uint64, args [3]uint64) {
-	return m.r[8], [3]uint64{m.r[0], m.r[1], m.r[2]}
+func (m *Machine) Called() (number uint64, args [6]uint64) {
+	return m.r[8], [6]uint64(m.r[:6])
 }
 
 // Return goes on behind a system call that Run has ended at, as if the kernel had
@@ -107,6 +107,10 @@ func (m *Machine) Return(result uint64) {
 // Store writes b to the burst's own copies from outside of a run, as the kernel
 // does; false if that memory can't be had.
 func (m *Machine) Store(addr uint64, b []byte) bool { return m.mem.Store(addr, b) }
+
+// Forget drops the burst's copies of the pages from start to limit: what they hold is
+// asked for anew.
+func (m *Machine) Forget(start, limit uint64) { m.mem.Forget(start, limit) }
 
 // Load reads b from the burst's copies from outside of a run; false if that memory
 // can't be had.

@@ -1,0 +1,5 @@
+package sampler
+
+import "golang.org/x/sys/unix"
+
+const sysFstatAt = unix.SYS_FSTATAT
