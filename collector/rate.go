@@ -28,17 +28,20 @@ import (
 const (
 	// probeShare of the budget goes into probes.
 	probeShare = 0.2
-	// replayShare of the time may go into interpreting, beside the target.
-	replayShare = 0.2
+	// replayFirst and a replayShare of the time may go into interpreting, beside the
+	// target: the first probes tell most.
+	replayFirst, replayShare = 3 * time.Second, 0.15
 	// replayNice gives way to the target, and comes to an end on a busy machine, too.
 	replayNice = 19
-	// replayInstructions are to be interpreted for a probe, some 0.4 s: code that is fast
+	// replayInstructions are to be interpreted for a probe, 0.5 to 0.8 s: code that is fast
 	// is followed less far. It has warm caches the sooner.
-	replayInstructions = 25e6
+	replayInstructions = 40e6
 	// A probe follows a thread for so long.
-	shortestLead, firstLead, longestLead = 2200 * time.Microsecond, 3 * time.Millisecond, 8 * time.Millisecond
+	shortestLead, longestLead = 4 * time.Millisecond, 8 * time.Millisecond
 	// warmAfter a hold the time of a thread is taken.
 	warmAfter = time.Millisecond
+	// ownShare of the time between two stamps must be the thread's own.
+	ownShare = 0.8
 	// fewestProbes there must be for the rate to be theirs, and the largest standard error
 	// that it may have: the assumed one is off by more, mostly.
 	fewestProbes, largestError = 4, 0.5
@@ -108,7 +111,7 @@ func (r *rates) settle(flag float64, clock sampler.Clock) {
 // stampsAfter are the moments after a hold at which a thread is stamped. What is timed is
 // about the second half of the way to the last that was reached.
 func (r *rates) stampsAfter() []time.Duration {
-	lead := firstLead
+	lead := shortestLead
 	if r.perNS > 0 {
 		lead = min(max(time.Duration(replayInstructions/r.perNS), shortestLead), longestLead)
 	}
@@ -187,7 +190,7 @@ func (s *Session) driveProbe(cpu uint64) {
 	switch p.state {
 	case idle:
 		cost := (1+s.budget.cold)*float64(s.rates.held) + float64(s.stampCost())
-		if s.lastHeld == nil || s.rates.busy > time.Duration(replayShare*float64(time.Since(s.start))) || cost > probeShare*s.budget.target*float64(cpu) {
+		if s.lastHeld == nil || s.rates.busy > replayFirst+time.Duration(replayShare*float64(time.Since(s.start))) || cost > probeShare*s.budget.target*float64(cpu) {
 			return
 		}
 		if p.point == nil {
@@ -312,26 +315,26 @@ func (s *Session) takeProbe(r replayed) {
 		s.rates.fail(why)
 		return
 	}
-	rate, ok := s.rateBetween(&r, from, last)
-	if !ok {
-		s.rates.fail("another hold came")
+	rate, why := s.rateBetween(&r, from, last)
+	if why != "" {
+		s.rates.fail(why)
 		return
 	}
 	s.rates.values = append(s.rates.values, rate)
 	if middle < 0 {
 		return
 	}
-	before, ok := s.rateBetween(&r, from, middle)
-	later, ok2 := s.rateBetween(&r, middle, last)
-	if ok && ok2 {
+	before, why1 := s.rateBetween(&r, from, middle)
+	later, why2 := s.rateBetween(&r, middle, last)
+	if why1 == "" && why2 == "" {
 		s.rates.before, s.rates.later = append(s.rates.before, before), append(s.rates.later, later)
 	}
 }
 
-// rateBetween is the rate between two stamps of a replay.
-func (s *Session) rateBetween(r *replayed, from, to int) (rate float64, ok bool) {
-	ns, ok := s.betweenStamps(&r.stamps[from], &r.stamps[to], to-from)
-	return float64(r.Accesses[to]-r.Accesses[from]) / ns, ok
+// rateBetween is the rate between two stamps of a replay, or why it is not known.
+func (s *Session) rateBetween(r *replayed, from, to int) (rate float64, why string) {
+	ns, why := s.betweenStamps(&r.stamps[from], &r.stamps[to], to-from)
+	return float64(r.Accesses[to]-r.Accesses[from]) / ns, why
 }
 
 // chooseStamps chooses two of the stamps that were reached: the last, and of those after
@@ -375,11 +378,19 @@ func (r *replayed) nextTo(clock float64, start, limit int) int {
 }
 
 // betweenStamps is the time of the thread's own between two stamps, so many further
-// on: without what the stamps, ticks and traps took.
-func (s *Session) betweenStamps(a, b *sampler.Stamp, n int) (ns float64, ok bool) {
-	ns = float64(b.Clock-a.Clock) - s.budget.tickNS*float64(uint64(n)+b.Ticks-a.Ticks) -
+// on: without what the stamps, ticks and traps took, by what one of them costs. Where that
+// is much it is not known well enough.
+func (s *Session) betweenStamps(a, b *sampler.Stamp, n int) (ns float64, why string) {
+	all := float64(b.Clock - a.Clock)
+	ns = all - s.budget.tickNS*float64(uint64(n)+b.Ticks-a.Ticks) -
 		s.calibration.Cost*float64(b.Traps-a.Traps) - float64(b.Spent-a.Spent)
-	return ns, b.Holds == a.Holds && ns > 0
+	switch {
+	case b.Holds != a.Holds:
+		return 0, "another hold came"
+	case ns < ownShare*all:
+		return 0, "too much time taken by traps"
+	}
+	return ns, ""
 }
 
 // rateCounts says in the profile what became of the probes.

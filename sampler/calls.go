@@ -25,8 +25,7 @@ func (c *Checkpoint) call(m *machine) bool {
 	case unix.SYS_FSTAT:
 		ok = c.files.stat(m, fd, a[1])
 	case sysFstatAt:
-		var name [1]byte
-		ok = a[3] == unix.AT_EMPTY_PATH && m.Load(a[1], name[:]) && name[0] == 0 && c.files.stat(m, fd, a[2])
+		ok = c.files.statAt(m, fd, a[1], a[2], int(a[3]))
 	case unix.SYS_FADVISE64:
 		ok = true
 	case unix.SYS_IOCTL:

@@ -267,9 +267,9 @@ const (
 	// perNS bounds the instructions of a nanosecond: a thread that is not found where
 	// it was has gone another way.
 	perNS = 24
-	// mostReplayed instructions are interpreted, in a second or less; the stamps
+	// mostReplayed instructions are interpreted, in two seconds or less; the stamps
 	// that lie beyond are not reached.
-	mostReplayed = 60e6
+	mostReplayed = 100e6
 	// beyond the last stamp it is followed by so much of the way, lest it comes to the
 	// same place again.
 	beyond = 1.1

@@ -187,5 +187,21 @@ func (f *files) stat(m *machine, fd int, addr uint64) (ok bool) {
 	} else if !f.used[fd] || unix.Stat(f.path("fd", fd), &st) != nil {
 		return false
 	}
-	return m.Store(addr, unsafe.Slice((*byte)(unsafe.Pointer(&st)), unsafe.Sizeof(st)))
+	return storeStat(m, addr, &st)
+}
+
+// statAt does newfstatat(dir, name, addr, flags): of a descriptor, or of a name as
+// openAt's.
+func (f *files) statAt(m *machine, dir int, name, addr uint64, flags int) (ok bool) {
+	var first [1]byte
+	if flags == unix.AT_EMPTY_PATH && m.Load(name, first[:]) && first[0] == 0 {
+		return f.stat(m, dir, addr)
+	}
+	path, known := f.named(m, dir, name)
+	var st unix.Stat_t
+	return known && flags == 0 && unix.Stat(path, &st) == nil && storeStat(m, addr, &st)
+}
+
+func storeStat(m *machine, addr uint64, st *unix.Stat_t) (ok bool) {
+	return m.Store(addr, unsafe.Slice((*byte)(unsafe.Pointer(st)), unsafe.Sizeof(*st)))
 }

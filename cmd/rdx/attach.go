@@ -54,7 +54,7 @@ func (f *recordFlags) register(cmd *cobra.Command) {
 	fs.Float64Var(&f.overhead, "overhead", 1, "percent of the target's CPU time that rdx may cost")
 	fs.DurationVar(&f.gap, "gap", 0, "mean CPU time between two ticks of a thread, of which --overhead decides how many become samples (default: by what a sample and a tick cost)")
 	fs.Float64Var(&f.rate, "access-rate", 0, "accesses per nanosecond of CPU time, or per instruction if those are the clock; where no PMU counts accesses (default 1 per ns, or as --measure-rate finds: programs differ, from 0.1 to 6)")
-	fs.BoolVar(&f.measureRate, "measure-rate", false, "find the access rate by following the program from a few of its holds, while it runs on; where no PMU counts accesses (takes a fifth of the overhead, longer holds, and up to a fifth of another CPU)")
+	fs.BoolVar(&f.measureRate, "measure-rate", false, "find the access rate by following the program from a few of its holds, while it runs on; where no PMU counts accesses (takes a fifth of the overhead, holds of up to 7 ms, and 3 s and up to 15 % of another CPU)")
 	fs.StringVar(&f.burst, "burst", "auto", "accesses to read ahead of each sample: a number, off, or auto for as many as the clock can't time")
 	fs.StringVar(&f.grain, "granularity", collector.Auto, "what counts as one datum: line (64 bytes; half of it is watched, by all of a thread's watchpoints, and the rest extrapolated), word (8 bytes), or auto for lines where rdx reads ahead (not with pebs and ibs)")
 	fs.StringVar(&f.source, "source", collector.Auto, "what picks the samples: pebs or ibs (Intel's and AMD's own samples of accesses, with address), pmu (the processor's counter of loads and stores), clock (CPU time) or auto, the best that works")
