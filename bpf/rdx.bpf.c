@@ -954,7 +954,8 @@ static __always_inline int other(struct bpf_perf_event_data *ctx, __u32 s)
 	}
 	m = g->slots[s].main & (MAX_SLOTS - 1);
 	slot = &o->slots[m];
-	if (slot->state != SLOT_USED || now - slot->use_time < use_cost) {
+	// The use's trap may have ended, on another CPU, since now.
+	if (slot->state != SLOT_USED || (__s64)(now - slot->use_time) < (__s64)use_cost) {
 		count(STAT_OTHER_EARLY);
 		if (m == s && ++t->others[s] >= other_limit && slot->state != SLOT_DONE)
 			slot->blind = 1;

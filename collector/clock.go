@@ -30,9 +30,25 @@ func (s *Session) clockModel() model.Clock {
 		Name:       s.clock.Name,
 		Unit:       s.clock.Unit,
 		Rate:       s.rates.mean(),
+		Touches:    s.touchesPerAccess(),
 		RateSource: s.rates.source,
 		Resolution: s.calibration.Resolution(),
 	}
+}
+
+// touchesPerAccess is how many blocks an access overlaps on average, by what was read
+// ahead; 0 if nothing was.
+func (s *Session) touchesPerAccess() float64 {
+	return float64(s.touched) / float64(max(s.readAhead, 1))
+}
+
+// touchesIn is how many touches of blocks there are in so many units of the clock.
+func (s *Session) touchesIn(native float64) float64 {
+	n := s.rates.accesses(native)
+	if s.touched > 0 {
+		n *= s.touchesPerAccess()
+	}
+	return n
 }
 
 // reading is one of a thread's clock.

@@ -18,6 +18,10 @@ func (o *observation) times() float64 {
 	return o.instead
 }
 
+// touches is how many touches of blocks o counts for: an access to several blocks touches
+// each, and one at random is observed.
+func (o *observation) touches() float64 { return o.times() * float64(max(o.blocks, 1)) }
+
 type obsState uint8
 
 const (
@@ -32,7 +36,7 @@ type observation struct {
 	process *process
 	tid     int
 	op      model.Op
-	words   int    // that the access overlaps; one of them is watched
+	blocks  int    // that the access overlaps, one of which is sampled; 0: taken as one
 	pc      uint64 // of the accessing instruction
 	next    uint64 // where it leads, as the trap will report
 	epoch   *epoch

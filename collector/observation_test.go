@@ -77,6 +77,34 @@ func TestRecordsHaveWhatWasReadAhead(t *testing.T) {
 	}
 }
 
+// Reuse times are in touches of blocks, and an access to several blocks weighs as many: as an
+// exact trace is analysed.
+func TestTouches(t *testing.T) {
+	s, o := newPairing()
+	s.rates.fixed = 2
+	s.readAhead, s.touched = 100, 130
+	s.pair(trapAt(use, 1000, 10, 0x1004))
+	s.pair(trapAt(reuse, 24_000, 11, 0x1004))
+	var r model.Record
+	if s.setTime(&r, o, perWall{}); r.Time != 52_000 || r.Native != 20_000 {
+		t.Errorf("20 us at 2 accesses of 1.3 words each a nanosecond: %+v", r)
+	}
+	r = model.Record{}
+	if s.setTime(&r, &observation{kind: model.Reuse, counted: 26}, perWall{}); r.Time != 26 || r.Native != 10 {
+		t.Errorf("26 touches read ahead: %+v", r)
+	}
+	wide := &observation{instead: 2, blocks: (sampler.Located{Addr: 0x1004, Size: 32}).Blocks(8)}
+	if wide.touches() != 10 {
+		t.Errorf("an access to 5 words that stands for 2 counts as %v touches", wide.touches())
+	}
+	if n := (sampler.Located{Addr: 0x103f, Size: 2}).Blocks(64); n != 2 {
+		t.Errorf("an access across lines overlaps %d", n)
+	}
+	if c := s.clockModel(); c.Rate != 2 || c.Touches != 1.3 || c.TouchRate() != 2.6 {
+		t.Errorf("%+v", c)
+	}
+}
+
 func TestPairBelowResolution(t *testing.T) {
 	s, o := newPairing()
 	s.pair(trapAt(use, 1000, 10, 0x1004))

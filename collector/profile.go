@@ -46,7 +46,7 @@ func (s *Session) profile() (*model.Profile, error) {
 			continue // counted as lost where it was lost
 		}
 		s.settle(o)
-		weight := o.epoch.perObservation() * o.times()
+		weight := o.epoch.perObservation() * o.touches()
 		if n := watched[o.epoch]; o.passed && n > 0 {
 			passed++
 			continue
@@ -161,7 +161,7 @@ func (s *Session) watched() map[*epoch]float64 {
 	n := make(map[*epoch]float64)
 	for _, o := range s.seen {
 		if o.state == done && o.counted == 0 {
-			n[o.epoch] += o.times()
+			n[o.epoch] += o.touches()
 		}
 	}
 	return n
@@ -220,7 +220,7 @@ func (s *Session) setTime(r *model.Record, o *observation, byWall perWall) {
 		if o.age > 0 {
 			r.Native = min(r.Native, uint64(o.age))
 		}
-		r.Time = max(uint64(math.Round(s.rates.accesses(float64(r.Native)))), 1)
+		r.Time = max(uint64(math.Round(s.touchesIn(float64(r.Native)))), 1)
 		r.BelowResolution = o.wall < s.calibration.Resolution()
 		return
 	}
@@ -230,10 +230,10 @@ func (s *Session) setTime(r *model.Record, o *observation, byWall perWall) {
 		if o.kind == model.Reuse {
 			r.Distinct = uint64(o.distinct)
 		}
-		r.Native = uint64(math.Round(float64(o.counted) / s.rates.mean()))
+		r.Native = uint64(math.Round(float64(o.counted) / s.touchesIn(1)))
 		return
 	}
-	timed := uint64(math.Round(s.rates.accesses(o.native)))
+	timed := uint64(math.Round(s.touchesIn(o.native)))
 	// It was read ahead that there is no reuse so soon.
 	least := uint64(o.after) + 1
 	r.Native = uint64(math.Round(o.native))
@@ -244,7 +244,7 @@ func (s *Session) setTime(r *model.Record, o *observation, byWall perWall) {
 	}
 	if o.half {
 		r.Half, r.After, r.Pair = true, uint64(o.after), o.pair
-		r.PairTime = max(uint64(math.Round(s.rates.accesses(o.pairNative))), least)
+		r.PairTime = max(uint64(math.Round(s.touchesIn(o.pairNative))), least)
 	}
 }
 

@@ -204,6 +204,7 @@ type Session struct {
 	ends        map[string]int64 // why reading ahead ended
 	inSyscall   int              // holds that came when the thread had entered a system call
 	readAhead   int              // accesses
+	touched     int              // blocks that these overlap, added up
 	reading     durations        // of reading ahead
 	reached     lengths          // of bursts without a reuse
 	burst       int

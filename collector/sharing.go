@@ -119,7 +119,7 @@ func (s *Session) accessesPerWall(sum totals) perWall {
 	if s.clock.Counted != nil && sum.cpu > 0 {
 		w.native = sum.clock / float64(sum.cpu)
 	}
-	w.accesses = w.native * s.rates.mean()
+	w.accesses = w.native * s.touchesIn(1)
 	return w
 }
 
@@ -136,7 +136,7 @@ func (s *Session) setSharedTime(r *model.Record, o *observation, w perWall) {
 	if o.counted > 0 && o.kind == model.Reuse {
 		r.Exact = together <= 1
 		r.Time = uint64(math.Round(float64(o.counted) * max(together, 1)))
-		r.Native = uint64(math.Round(float64(r.Time) / s.rates.mean()))
+		r.Native = uint64(math.Round(float64(r.Time) / s.touchesIn(1)))
 		return
 	}
 	res := s.calibration.Resolution()
@@ -145,7 +145,7 @@ func (s *Session) setSharedTime(r *model.Record, o *observation, w perWall) {
 		cpu = res * together // an upper bound, as for a thread's own
 	}
 	r.Native = max(uint64(math.Round(cpu*w.native)), 1)
-	timed := uint64(math.Round(s.rates.accesses(float64(r.Native))))
+	timed := uint64(math.Round(s.touchesIn(float64(r.Native))))
 	// It was read ahead that the thread itself does not come back so soon.
 	least := uint64(o.after) + 1
 	r.Time = max(timed, least)

@@ -386,6 +386,7 @@ func (s *Session) sample(t *thread) {
 	}
 	s.ends[ahead.End]++
 	s.readAhead += ahead.Accesses
+	s.touched += ahead.Touches
 	s.holdsUsed++
 	// Libraries of a program that just started are not known yet.
 	t.process.note(ahead.Use.PC)
@@ -467,6 +468,7 @@ func (s *Session) observe(t *thread, f *sampler.Followed) *observation {
 		stack:    s.chooseStack(t.process),
 		instead:  f.Share * float64(s.perHoldWanted()),
 		hold:     s.holdsUsed,
+		blocks:   f.Use.Blocks(s.block()),
 	}
 	if f.Use.Store {
 		o.op = model.Store
@@ -487,7 +489,7 @@ func (s *Session) readOnly(t *thread, f *sampler.Followed, o *observation) {
 		s.pairs++
 	} else {
 		o.kind, o.passed, o.counted = model.Censored, true, f.After+1
-		o.epoch.passed += o.times()
+		o.epoch.passed += o.touches()
 	}
 	s.seen = append(s.seen, o)
 }

@@ -215,8 +215,19 @@ type Clock struct {
 	// Rate turns the native unit into accesses: accesses per unit. 1 for an
 	// access counter.
 	Rate       float64
-	RateSource string  // "default", "flag", "measured"
+	RateSource string // "default", "flag", "measured"
+	// Touches is how many blocks an access overlaps on average, 0 if that is not known. Reuse times
+	// are in touches, one for each block, and so are weights: as an exact trace is analysed.
+	Touches    float64
 	Resolution float64 // native units below which two times cannot be told apart
+}
+
+// TouchRate turns the native unit into the unit of reuse times.
+func (c *Clock) TouchRate() float64 {
+	if c.Touches > 0 {
+		return c.Rate * c.Touches
+	}
+	return c.Rate
 }
 
 // Count is a number of events that did not become an observation, or that

@@ -46,6 +46,9 @@ func (s *session) comments(digest []byte) []string {
 	add("clock.unit", p.Clock.Unit)
 	add("clock.rate", formatFloat(p.Clock.Rate))
 	add("clock.rate_source", p.Clock.RateSource)
+	if p.Clock.Touches > 0 {
+		add("clock.touches", formatFloat(p.Clock.Touches))
+	}
 	add("clock.resolution", formatFloat(p.Clock.Resolution))
 	add("period", formatFloat(p.Period))
 	add("block", strconv.Itoa(p.Block))
@@ -158,6 +161,8 @@ func (s *session) set(key, v string) error {
 		p.Clock.Rate, err = parseAmount(v)
 	case "clock.rate_source":
 		p.Clock.RateSource = v
+	case "clock.touches":
+		p.Clock.Touches, err = parseAmount(v)
 	case "clock.resolution":
 		p.Clock.Resolution, err = parseAmount(v)
 	case "period":
@@ -232,7 +237,7 @@ func combine(sessions []*session) (*model.Profile, error) {
 	p.Duration = 0
 	counts := map[string]int64{}
 	var commands, sources, rateSources []string
-	var weight, rate, period, effect float64
+	var weight, rate, touches, period, effect float64
 	minRate, maxRate := math.Inf(1), math.Inf(-1)
 	for _, s := range sessions {
 		h := &s.head
@@ -271,6 +276,7 @@ func combine(sessions []*session) (*model.Profile, error) {
 		w := float64(max(s.observations, 1))
 		weight += w
 		rate += w * h.Clock.Rate
+		touches += w * h.Clock.Touches
 		period += w * h.Period
 		effect += w * h.DesignEffect
 		minRate, maxRate = min(minRate, h.Clock.Rate), max(maxRate, h.Clock.Rate)
@@ -280,6 +286,7 @@ func combine(sessions []*session) (*model.Profile, error) {
 		p.Source = strings.Join(sources, " + ")
 		p.Clock.RateSource = strings.Join(rateSources, " + ")
 		p.Period = period / weight
+		p.Clock.Touches = touches / weight
 		p.DesignEffect = effect / weight
 		p.Comments = append(p.Comments, fmt.Sprintf("merged from %d sessions", n))
 		if minRate != maxRate {

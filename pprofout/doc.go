@@ -63,7 +63,7 @@
 //	format            1
 //	start, duration   RFC 3339 time; Go duration
 //	command, source   as in model.Profile
-//	clock.name, clock.unit, clock.rate, clock.rate_source, clock.resolution
+//	clock.name, clock.unit, clock.rate, clock.rate_source, clock.touches, clock.resolution
 //	period            mean distance between samples, in clock units
 //	block             bytes that count as one datum
 //	bins_per_octave   of times

@@ -269,7 +269,7 @@ func (d *decoder) datum(name string) *model.Data {
 
 // native turns accesses into the unit of a clock that has no label of its own.
 func (d *decoder) native(t uint64) uint64 {
-	rate := d.p.Clock.Rate
+	rate := d.p.Clock.TouchRate()
 	if !(rate > 0) || rate == 1 {
 		return t
 	}

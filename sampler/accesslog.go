@@ -8,29 +8,33 @@ type accessLog struct {
 	block   uint64 // bytes
 	all     []interp.Access
 	touches []blockTouch
-	last    map[uint64]int // by block: index of the last access that touched it
+	first   []int          // by access: index of the first of its touches
+	last    map[uint64]int // by block: index of the last touch
 	matched int            // so many of touches were looked at for reuses
-	wanted  []bool         // by index: there is a use at this access
+	wanted  []bool         // by touch: there is a use at it
 }
 
 // blockTouch is one access's touch of one block.
 type blockTouch struct {
 	block uint64
 	at    int // index of the access
-	prev  int // that of the one before that touched the block, or -1
+	prev  int // index of the touch before of the block, or -1
 }
 
 // use is an access of the log whose reuse is looked for.
 type use struct {
 	candidate int    // its index among all uses
 	at        int    // index of the access
+	touch     int    // of that of word's block
 	word      uint64 // one that it touches
 	own       uint64 // the number of word's block
 	reuse     int    // index of the next access that touches that, or -1
+	again     int    // index of that touch
 }
 
 func (g *accessLog) reset(block int) {
 	g.block, g.all, g.touches, g.matched, g.wanted = uint64(block), g.all[:0], g.touches[:0], 0, g.wanted[:0]
+	g.first = g.first[:0]
 	clear(g.last)
 }
 
@@ -44,13 +48,14 @@ func (g *accessLog) add(accesses []interp.Access) {
 		// The interpreter counts from 0 in each run.
 		a.Inst += inst
 		from, to := g.blocks(a)
+		g.first = append(g.first, len(g.touches))
 		for b := from; b <= to; b++ {
 			prev, ok := g.last[b]
 			if !ok {
 				prev = -1
 			}
 			g.touches = append(g.touches, blockTouch{b, len(g.all), prev})
-			g.last[b] = len(g.all)
+			g.last[b] = len(g.touches) - 1
 		}
 		g.all = append(g.all, a)
 	}
@@ -61,16 +66,19 @@ func (g *accessLog) blocks(a interp.Access) (from, to uint64) {
 	return a.Addr / g.block, (a.Addr + uint64(a.Size) - 1) / g.block
 }
 
-// use is the access at an index, by one of its words.
+// use is the access at an index, by one of its blocks and a word that it touches there.
 func (g *accessLog) use(candidate, at int, pick func(n int) int) use {
 	a := g.all[at]
-	l := Located{Addr: a.Addr, Size: int(a.Size)}
-	word := l.Word(pick(l.Words()))
-	for len(g.wanted) <= at {
+	from, to := g.blocks(a)
+	own := from + uint64(pick(int(to-from)+1))
+	first, last := max(a.Addr, own*g.block)/wordSize, min(a.Addr+uint64(a.Size), (own+1)*g.block)-1
+	word := (first + uint64(pick(int(last/wordSize-first)+1))) * wordSize
+	touch := g.first[at] + int(own-from)
+	for len(g.wanted) <= touch {
 		g.wanted = append(g.wanted, false)
 	}
-	g.wanted[at] = true
-	return use{candidate, at, word, word / g.block, -1}
+	g.wanted[touch] = true
+	return use{candidate: candidate, at: at, touch: touch, word: word, own: own, reuse: -1}
 }
 
 // match looks for reuses among the accesses that are new: those by the use's own
@@ -84,19 +92,27 @@ func (g *accessLog) match(uses []use, burst int) {
 		}
 		for i := range uses {
 			u := &uses[i]
-			if u.at == t.prev && u.own == t.block && (t.at-u.at <= burst || g.all[t.at].Inst == g.all[u.at].Inst) {
-				u.reuse = t.at
+			if u.touch == t.prev && (t.at-u.at <= burst || g.all[t.at].Inst == g.all[u.at].Inst) {
+				u.reuse, u.again = t.at, g.matched
 			}
 		}
 	}
 }
 
+// end is the index of the first touch after so many accesses behind one.
+func (g *accessLog) end(at, accesses int) int {
+	if at += accesses + 1; at < len(g.first) {
+		return g.first[at]
+	}
+	return len(g.touches)
+}
+
 // distinct is the stack distance of a reuse: how many blocks are touched from
-// the use at index from until its reuse at index to, the used one among them.
+// touch from until its reuse, touch to, the used one among them.
 func (g *accessLog) distinct(from, to int) int {
 	n := 1
-	for _, t := range g.touches {
-		if t.at > from && t.at < to && t.prev <= from {
+	for _, t := range g.touches[from+1 : to] {
+		if t.prev <= from {
 			n++
 		}
 	}

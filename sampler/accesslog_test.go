@@ -42,34 +42,49 @@ func TestAccessLog(t *testing.T) {
 		for _, u := range uses {
 			seen := map[uint64]bool{}
 			reuse := -1
-			for at := u.at + 1; at < len(g.all); at++ {
+			if from, to := g.blocks(g.all[u.at]); u.own < from || u.own > to || u.word/g.block != u.own || !touches(g.all[u.at], u.word, wordSize) {
+				t.Fatalf("word %#x in block %d of an access at %#x", u.word, u.own, g.all[u.at].Addr)
+			}
+			time := 0 // in touches
+			for at := u.at; at < len(g.all) && reuse < 0; at++ {
 				from, to := g.blocks(g.all[at])
-				if from <= u.own && u.own <= to {
-					if at-u.at <= 60 || g.all[at].Inst == g.all[u.at].Inst {
-						reuse = at
-					}
+				if at == u.at {
+					from = u.own + 1 // those after the use's own
+				}
+				if at > u.at && from <= u.own && u.own <= to && at-u.at > 60 && g.all[at].Inst != g.all[u.at].Inst {
 					break
 				}
-				for b := from; b <= to; b++ {
-					seen[b] = true
+				for b := from; b <= to && reuse < 0; b++ {
+					time++
+					if b == u.own {
+						reuse = at
+					} else {
+						seen[b] = true
+					}
 				}
 			}
 			if u.reuse != reuse {
 				t.Fatalf("reuse of access %d: %d, want %d", u.at, u.reuse, reuse)
 			}
-			if got := g.distinct(u.at, u.reuse); reuse >= 0 && got != 1+len(seen) {
-				t.Fatalf("distance from %d to %d: %d, want %d", u.at, u.reuse, got, 1+len(seen))
+			if reuse >= 0 && u.again-u.touch != time {
+				t.Fatalf("reuse time of access %d: %d, want %d", u.at, u.again-u.touch, time)
+			}
+			if reuse >= 0 && g.distinct(u.touch, u.again) != 1+len(seen) {
+				t.Fatalf("distance from %d to %d: %d, want %d", u.at, u.reuse, g.distinct(u.touch, u.again), 1+len(seen))
 			}
 			// Of a use without a reuse so soon, the blocks touched in what was read ahead.
 			end := min(u.at+60, len(g.all)-1)
 			clear(seen)
-			for at := u.at + 1; at <= end; at++ {
+			for at := u.at; at <= end; at++ {
 				from, to := g.blocks(g.all[at])
+				if at == u.at {
+					from = u.own + 1
+				}
 				for b := from; b <= to; b++ {
 					seen[b] = true
 				}
 			}
-			if got := g.distinct(u.at, end+1); reuse < 0 && got != 1+len(seen) {
+			if got := g.distinct(u.touch, g.end(u.at, 60)); reuse < 0 && got != 1+len(seen) {
 				t.Fatalf("blocks from %d on: %d, want %d", u.at, got, 1+len(seen))
 			}
 		}

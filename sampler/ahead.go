@@ -99,15 +99,15 @@ func (l *Locator) Ahead(pid, tid int, skips []int, want, burst, block int, pick 
 	for i, u := range l.uses {
 		f := &followed[i]
 		if u.reuse >= 0 {
-			f.Reuse, f.Distinct = u.reuse-u.at, l.log.distinct(u.at, u.reuse)
+			f.Reuse, f.Distinct = u.again-u.touch, l.log.distinct(u.touch, u.again)
 			f.After = f.Reuse
 		} else {
-			f.After = min(len(l.log.all)-1-u.at, burst)
-			f.Distinct = l.log.distinct(u.at, u.at+f.After+1)
+			end := l.log.end(u.at, burst)
+			f.After, f.Distinct = end-1-u.touch, l.log.distinct(u.touch, end)
 		}
 	}
 	u := l.uses[0]
-	ahead := Ahead{Followed: followed[0], Others: followed[1:], Accesses: len(l.log.all), End: cause}
+	ahead := Ahead{Followed: followed[0], Others: followed[1:], Accesses: len(l.log.all), Touches: len(l.log.touches), End: cause}
 	if u.reuse >= 0 {
 		ahead.End = interp.AccessesDone.String()
 	}

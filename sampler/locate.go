@@ -19,6 +19,11 @@ func (l Located) Words() int {
 	return int((l.Addr+uint64(l.Size)-1)/wordSize-l.Addr/wordSize) + 1
 }
 
+// Blocks is the number of aligned blocks of so many bytes it overlaps.
+func (l Located) Blocks(bytes int) int {
+	return int((l.Addr+uint64(max(l.Size, 1))-1)/uint64(bytes)-l.Addr/uint64(bytes)) + 1
+}
+
 // touches says whether the access overlaps the aligned word.
 func (l Located) touches(word uint64) bool {
 	return l.Addr < word+wordSize && word < l.Addr+uint64(l.Size)
@@ -56,8 +61,10 @@ type Ahead struct {
 	// Half is the half line with Word in it: Word, the other word of its
 	// aligned pair, the other two.
 	Half [4]Part
-	// Accesses is how many were read ahead.
-	Accesses int
+	// Accesses is how many were read ahead, and Touches how many blocks each of them
+	// overlaps, added up: the unit of reuse times. An access to several blocks
+	// touches one after the other.
+	Accesses, Touches int
 	// End says why reading ahead ended: "accesses done" if nothing was in
 	// the way.
 	End string
@@ -75,13 +82,14 @@ type Followed struct {
 	// what part of all of them it stands for.
 	Candidate int
 	Share     float64
-	// Use is the access, and Word one of the words it overlaps.
+	// Use is the access, and Word one of the words it overlaps: of its blocks each is
+	// as likely.
 	Use  Located
 	Word uint64
 	// Stack is the call stack before the use's instruction.
 	Stack *unwind.Snapshot
 
-	// Reuse is the reuse time in accesses if the next access to Word's block
+	// Reuse is the reuse time in touches of blocks if the next access to Word's block
 	// was read ahead, and else 0; ReusePC is its instruction, ReuseStack its
 	// call stack. Distinct counts the different blocks touched from Use on
 	// until then, or without a Reuse in what was read ahead, Word's own among them.
@@ -89,7 +97,7 @@ type Followed struct {
 	Distinct   int
 	ReusePC    uint64
 	ReuseStack *unwind.Snapshot
-	// After is the number of accesses read ahead after Use. Without a Reuse
+	// After is the number of touches read ahead after Use's. Without a Reuse
 	// its time is greater.
 	After int
 }

@@ -180,7 +180,7 @@ func (c *chart) fill(h *model.Hist, band *model.HistBand, scale float64) {
 			b.band(c.share(band.Low[i]), c.share(band.High[i]))
 		}
 		if p := c.profile; c.Kind == "time" && p.Clock.Unit == "nanoseconds" && p.Clock.Rate > 0 {
-			from, to := float64(b.From)/p.Clock.Rate, float64(b.To)/p.Clock.Rate
+			from, to := float64(b.From)/p.Clock.TouchRate(), float64(b.To)/p.Clock.TouchRate()
 			b.FromNS, b.ToNS = &from, &to
 		}
 		if c.Kind == "stack" {
