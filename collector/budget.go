@@ -70,7 +70,7 @@ func (b *budget) firstGap() time.Duration {
 	if b.counters {
 		return defaultGap
 	}
-	return min(max(time.Duration(timerTickNS/(ticksShare*b.target)), defaultGap), maxGap)
+	return min(max(time.Duration(b.tickNS/(ticksShare*b.target)), defaultGap), maxGap)
 }
 
 func newBudget(target float64, c sampler.TwoTrap, unit string) budget {
@@ -82,8 +82,13 @@ func newBudget(target float64, c sampler.TwoTrap, unit string) budget {
 	if unit == sampler.Operations {
 		b.ticks /= memoryShare
 	}
-	b.accept = min(maxAccept, target*float64(defaultGap)/b.holdNS)
+	b.setFirst()
 	return b
+}
+
+// setFirst sets what is accepted of the first ticks.
+func (b *budget) setFirst() {
+	b.accept = min(maxAccept, b.target*float64(b.firstGap())/b.holdNS)
 }
 
 // trapped is what so many traps cost, whose programs took that long beyond the

@@ -72,6 +72,23 @@ func TestBudgetAtFirst(t *testing.T) {
 	}
 }
 
+// Of a thousand threads that each run for some milliseconds most are never held, and keep their first
+// gap: ticks at it must leave the budget to holds, whatever a tick costs here.
+func TestFirstGapCost(t *testing.T) {
+	for _, tickNS := range []float64{500, 2000, 21_000} {
+		for _, target := range []float64{0.005, 0.01, 0.05} {
+			b := newBudget(target, sampler.TwoTrap{P50: 3000}, sampler.Nanoseconds)
+			b.tickNS = tickNS
+			b.setFirst()
+			ticks := tickNS / float64(b.firstGap())
+			holds := b.accept * b.holdNS / float64(b.firstGap())
+			if b.firstGap() < maxGap && ticks > 1.01*ticksShare*target || holds > 1.01*target {
+				t.Errorf("ticks of %v ns every %v take %.4f, holds %.4f, of %v", tickNS, b.firstGap(), ticks, holds, target)
+			}
+		}
+	}
+}
+
 func TestDurations(t *testing.T) {
 	var d durations
 	if d.quantile(.5) != 0 {

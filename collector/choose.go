@@ -281,6 +281,7 @@ func (s *Session) setSource(source sampler.Source) {
 	s.budget = newBudget(s.cfg.Overhead, s.calibration, source.Unit())
 	if !s.budget.counters && s.tickCost > 0 {
 		s.budget.tickNS = s.tickCost
+		s.budget.setFirst()
 	}
 	gap := s.cfg.Gap
 	if gap == 0 {

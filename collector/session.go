@@ -350,7 +350,7 @@ func (s *Session) bePatient() {
 // of rdx's threads, the tracing one, too, and goes on only when each has had its turn:
 // beside a thousand busy threads that has taken half a second, in which a thread of
 // the target may be held.
-const collectAt = 64 << 20
+const collectAt = 32 << 20
 
 func (s *Session) begin() error {
 	err := errors.Join(s.kernel.SetAccept(s.budget.accept), s.kernel.SetHoldLimit(holdLimit))

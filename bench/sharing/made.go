@@ -95,7 +95,7 @@ func compareMade(seconds float64) error {
 
 func profileMade(dir, bin, kind, stack string, seconds float64) (*model.Profile, error) {
 	out := filepath.Join(dir, "p.pb.gz")
-	if err := run(nil, "run", "-q", "--stack", stack, "--overhead", *overhead, "-o", out, "--", bin, kind, fmt.Sprint(math.Ceil(seconds))); err != nil {
+	if _, err := run("run", "-q", "--stack", stack, "--overhead", *overhead, "-o", out, "--", bin, kind, fmt.Sprint(math.Ceil(seconds))); err != nil {
 		return nil, err
 	}
 	p, err := pprofout.ReadFile(out)

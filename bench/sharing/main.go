@@ -1,6 +1,6 @@
 // Command sharing compares what rdx finds in private and shared stacks of real
-// programs with several threads to the exact answer, and prints a table. It
-// needs root and the instrumentation engine (make engine).
+// programs with several threads to the exact answer, and prints where what is
+// missing comes from. It needs root and the instrumentation engine (make engine).
 //
 // The engine runs one thread at a time: what threads do to each other's data is
 // interleaved in another way than on the processor, in turns of thousands of
@@ -17,9 +17,10 @@ import (
 	"math"
 	"os"
 	"os/exec"
-	"strconv"
 	"strings"
-	"syscall"
+
+	"github.com/rdx-profiler/rdx/model"
+	"github.com/rdx-profiler/rdx/pprofout"
 )
 
 var (
@@ -27,58 +28,65 @@ var (
 	seconds  = flag.Float64("seconds", 20, "of CPU time to sample each program, which is run again and again")
 	overhead = flag.String("overhead", "5", "percent")
 	only     = flag.String("only", "", "part of a program's name")
+	bins     = flag.Bool("bins", false, "print the octaves of times and distances, too")
 	byMade   = flag.Bool("made", false, "instead, programs whose sharing is known by construction, each run for -seconds")
 )
 
-// sizes of caches, in bytes: the edges of the bins that are compared.
-func sizes() []string {
-	var out []string
-	for s := 16; s <= 64<<20; s *= 2 {
-		out = append(out, strconv.Itoa(s))
-	}
-	return out
-}
+// pinned are choices of the C library that it makes otherwise on the engine's
+// processor, as with bench/accuracy.
+const pinned = "GLIBC_TUNABLES=glibc.cpu.x86_rep_movsb_threshold=1000000000:glibc.cpu.x86_rep_stosb_threshold=1000000000:" +
+	"glibc.cpu.hwcaps=-AVX512F,-AVX512VL,-AVX512BW,-AVX512CD"
 
 func main() {
 	flag.Parse()
 	os.Setenv("LC_ALL", "C")
-	if *byMade {
-		if err := compareMade(*seconds); err != nil {
-			fmt.Fprintln(os.Stderr, "sharing:", err)
-			os.Exit(1)
-		}
-		return
-	}
-	file, err := input()
-	if err == nil {
-		defer os.Remove(file)
-		fmt.Printf("%-10s %-8s %9s %9s %10s %10s %12s\n", "program", "stack", "accuracy", "mean miss", "endless", "exact", "observations")
-		for _, p := range []struct{ name, command string }{
-			// Not xz -T2: its workers block all signals, and are sampled by --interrupt only.
-			{"sort", "sort --parallel=2 -S 16M " + file},
-		} {
-			if strings.Contains(p.name, *only) && err == nil {
-				err = compare(p.name, p.command)
-			}
-		}
-	}
+	name, value, _ := strings.Cut(pinned, "=")
+	os.Setenv(name, value)
+	err := compareAll()
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "sharing:", err)
 		os.Exit(1)
 	}
 }
 
-// input is a megabyte of words in an order that nothing knows.
+func compareAll() error {
+	if *byMade {
+		return compareMade(*seconds)
+	}
+	file, err := input()
+	if err != nil {
+		return err
+	}
+	defer os.Remove(file)
+	printHead()
+	for _, p := range []struct{ name, command string }{
+		// Not xz -T2: its workers block all signals, and are sampled by --interrupt only.
+		{"sort", "sort --parallel=2 -S 64M " + file},
+		{"zstd", "zstd -T2 -B512KB -q -c " + file},
+	} {
+		if !strings.Contains(p.name, *only) {
+			continue
+		}
+		if err := compare(p.name, p.command); err != nil {
+			return fmt.Errorf("%s: %w", p.name, err)
+		}
+	}
+	return nil
+}
+
+// lines of the input: sort works alone on fewer than 131,072.
+const lines = 200_000
+
+// input is four megabytes of words in an order that nothing knows.
 func input() (string, error) {
 	f, err := os.CreateTemp("", "rdx-sharing-")
 	if err != nil {
 		return "", err
 	}
 	x := uint64(1)
-	for n := 0; n < 1<<20; {
+	for range lines {
 		x = x*6364136223846793005 + 1442695040888963407
-		k, _ := fmt.Fprintf(f, "word%d of a line\n", x>>44)
-		n += k
+		fmt.Fprintf(f, "word%d of a line\n", x>>44)
 	}
 	return f.Name(), f.Close()
 }
@@ -88,96 +96,118 @@ func compare(name, command string) error {
 	if err != nil {
 		return err
 	}
-	exact := map[string][]float64{}
-	accesses := 0.0
-	for _, stack := range []string{"private", "shared"} {
-		var r struct {
-			Accesses float64 `json:"accesses"`
-			Misses   []struct {
-				Ratio float64 `json:"miss_ratio"`
-			} `json:"miss_ratio"`
-		}
-		args := []string{"exact", "--stack", stack, "--block", "word", "--format", "json", "--sizes", strings.Join(sizes(), ","), "--"}
-		if err := run(&r, append(args, strings.Fields(command)...)...); err != nil {
+	exact := map[model.StackKind]*truth{}
+	for _, stack := range []model.StackKind{model.StackPrivate, model.StackShared} {
+		if exact[stack], err = exactly(stack, command); err != nil {
 			return err
 		}
-		accesses = r.Accesses
-		for _, m := range r.Misses {
-			exact[stack] = append(exact[stack], m.Ratio)
-		}
 	}
-	out := "/tmp/rdx-sharing-bench.pb.gz"
-	defer os.Remove(out)
-	times := int(math.Ceil(*seconds / cpu))
-	loop := fmt.Sprintf("for i in $(seq %d); do %s > /dev/null; done", times, command)
-	if err := run(nil, "run", "-q", "--follow", "--stack", "both", "--overhead", *overhead, "--access-rate", fmt.Sprint(accesses/cpu/1e9), "-o", out, "--", "sh", "-c", loop); err != nil {
+	if n := exact[model.StackShared].threads; n < 2 {
+		return fmt.Errorf("%q makes %d thread: it shares nothing", command, n)
+	}
+	out, err := os.CreateTemp("", "rdx-sharing-*.pb.gz")
+	if err != nil {
 		return err
 	}
-	for _, stack := range []string{"private", "shared"} {
-		var r struct {
-			Curves []struct {
-				Observations float64 `json:"effective_observations"`
-				Points       []struct {
-					MissRatio *float64 `json:"miss_ratio"`
-					Low       float64  `json:"low"`
-					High      float64  `json:"high"`
-				} `json:"points"`
-			} `json:"curves"`
-		}
-		if err := run(&r, "mrc", "--stack", stack, "--format", "json", "--sizes", strings.Join(sizes(), ","), out); err != nil {
+	out.Close()
+	defer os.Remove(out.Name())
+	rate := exact[model.StackShared].accesses / cpu / 1e9
+	loop := fmt.Sprintf("for i in $(seq %d); do %s > /dev/null; done", int(math.Ceil(*seconds/cpu)), command)
+	if _, err := run("run", "-q", "--follow", "--stack", "both", "--overhead", *overhead, "--access-rate", fmt.Sprint(rate), "-o", out.Name(), "--", "sh", "-c", loop); err != nil {
+		return err
+	}
+	p, err := pprofout.ReadFile(out.Name())
+	if err != nil {
+		return err
+	}
+	for _, stack := range []model.StackKind{model.StackPrivate, model.StackShared} {
+		if err := score(name, p.OnStack(stack), stack, exact[stack]); err != nil {
 			return err
 		}
-		var got []float64
-		for _, q := range r.Curves[0].Points {
-			if q.MissRatio != nil {
-				got = append(got, *q.MissRatio)
-			} else {
-				got = append(got, (q.Low+q.High)/2) // too rare, or too short, to quote
-			}
-		}
-		// Bins between the sizes, and what misses in all of them.
-		want, off, mean := exact[stack], 0.0, 0.0
-		for i := range want {
-			before, beforeGot := 1.0, 1.0
-			if i > 0 {
-				before, beforeGot = want[i-1], got[i-1]
-			}
-			off += math.Abs((before - want[i]) - (beforeGot - got[i]))
-			mean += math.Abs(want[i]-got[i]) / float64(len(want))
-		}
-		last := len(want) - 1
-		off += math.Abs(want[last] - got[last])
-		fmt.Printf("%-10s %-8s %8.1f%% %8.2f%% %9.2f%% %9.2f%% %12.0f\n", name, stack, 100*(1-off/2), 100*mean, 100*got[last], 100*want[last], r.Curves[0].Observations)
 	}
-	fmt.Printf("%-10s %.3g accesses a ns of CPU time, by the exact count and an undisturbed run\n", "", accesses/cpu/1e9)
+	fmt.Printf("%-6s %.3g accesses a ns of CPU time, by the exact count and undisturbed runs; an access touches %.2f words, by what was read ahead %.2f\n",
+		"", rate, exact[model.StackShared].touches/exact[model.StackShared].accesses, p.Clock.Touches)
 	return nil
 }
 
-// native is the user CPU time of the program in seconds.
+// native is the CPU time of the program in seconds, the kernel's on its behalf
+// included, as rdx's clock counts it: the mean of some runs.
 func native(command string) (float64, error) {
-	words := strings.Fields(command)
-	cmd := exec.Command(words[0], words[1:]...)
-	if err := cmd.Run(); err != nil {
-		return 0, fmt.Errorf("%s: %w", command, err)
+	const runs = 10
+	words, sum := strings.Fields(command), 0.0
+	for range runs {
+		cmd := exec.Command(words[0], words[1:]...)
+		if err := cmd.Run(); err != nil {
+			return 0, fmt.Errorf("%s: %w", command, err)
+		}
+		sum += (cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime()).Seconds()
 	}
-	t := cmd.ProcessState.SysUsage().(*syscall.Rusage).Utime
-	return float64(t.Sec) + float64(t.Usec)/1e6, nil
+	return sum / runs, nil
 }
 
-// run runs rdx and reads what it prints, unless into is nil.
-func run(into any, args ...string) error {
+// run runs rdx and returns what is printed.
+func run(args ...string) ([]byte, error) {
 	cmd := exec.Command(*rdx, args...)
 	cmd.Stderr = os.Stderr
 	out, err := cmd.Output()
 	if err != nil {
-		return fmt.Errorf("rdx %s: %w", args[0], err)
+		return nil, fmt.Errorf("rdx %s: %w", args[0], err)
 	}
-	if into == nil {
-		return nil
+	return out, nil
+}
+
+// truth is the exact answer, in touches of words.
+type truth struct {
+	accesses, touches float64
+	threads           int
+	times, distances  *model.Hist
+}
+
+// exactBins are fine enough for the conversion of times.
+const exactBins = 10
+
+func exactly(stack model.StackKind, command string) (*truth, error) {
+	trace, err := os.CreateTemp("", "rdx-sharing-*.rdt")
+	if err != nil {
+		return nil, err
 	}
-	// The program's own output comes first.
-	if i := strings.LastIndex(string(out), "{\n  \"trace\""); i > 0 {
-		out = out[i:]
+	trace.Close()
+	defer os.Remove(trace.Name())
+	if _, err := run(append([]string{"trace", "record", "-q", "-o", trace.Name(), "--"}, strings.Fields(command)...)...); err != nil {
+		return nil, err
 	}
-	return json.Unmarshal(out, into)
+	info, err := run("trace", "info", trace.Name())
+	if err != nil {
+		return nil, err
+	}
+	out, err := run("exact", "--stack", stack.String(), "--block", "word", "--format", "json", "--bins", fmt.Sprint(exactBins), trace.Name())
+	if err != nil {
+		return nil, err
+	}
+	var r struct {
+		Accesses, Touches float64
+		Times             exactHist `json:"reuse_time"`
+		Distances         exactHist `json:"stack_distance"`
+	}
+	if err := json.Unmarshal(out, &r); err != nil {
+		return nil, err
+	}
+	return &truth{r.Accesses, r.Touches, strings.Count(string(info), "\nthread "), r.Times.hist(), r.Distances.hist()}, nil
+}
+
+type exactHist struct {
+	Bins []struct {
+		From    uint64
+		Touches float64
+	}
+	Cold, Invalidated float64
+}
+
+func (x exactHist) hist() *model.Hist {
+	h := model.NewHist(model.LogBins(exactBins))
+	for _, b := range x.Bins {
+		h.Add(b.From, b.Touches)
+	}
+	h.Cold, h.Invalidated = x.Cold, x.Invalidated
+	return h
 }
