@@ -125,6 +125,7 @@ func one(p pattern, rdx, bin, dir string, seconds float64, extra []string) error
 			l.endless -= r.Reuses / total
 		}
 	}
+	l.endless = max(l.endless, 0) // less is rounding
 	var lost int64
 	for _, c := range prof.Counts {
 		if strings.HasPrefix(c.Name, "lost: ") {
