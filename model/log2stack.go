@@ -6,9 +6,10 @@ import "math/bits"
 // remembers no times, which saves most accesses that are far apart a read from
 // memory, and counts with neither division nor branch. Bucket markers at depths
 // 1, 2, 4, ... (Kim, Hill and Wood, 1991), moved along the same bitmap, were no
-// faster.
+// faster; nor were markers that lag behind and are brought to their places only for
+// a touch near them.
 //
-// About 15 bytes a distinct block. A Log2Stack is for one goroutine.
+// About 16 bytes a distinct block. A Log2Stack is for one goroutine.
 type Log2Stack struct {
 	olken *Olken
 	last  uint64 // the block touched last

@@ -2,12 +2,14 @@ package model
 
 import "math/bits"
 
-// blockIndex maps block numbers to positions: a hash table with linear
-// probing, in shards that grow one at a time and by a quarter, so that its
-// memory stays within 12/0.875 and 12/0.7 bytes a block even while it grows.
+// blockIndex maps block numbers to positions: a hash table of buckets of a
+// cache line each, in shards that grow one at a time and by a quarter, so that
+// its memory stays within 12.8/0.875 and 12.8/0.7 bytes a block even while it
+// grows. In front of it is a cache of where blocks were found.
 //
-// In front of it is a cache of where blocks were found: in most programs most
-// accesses are to few blocks, and those it finds without probing.
+// A look-up compares with all blocks of a bucket at once. Which of them it is
+// cannot be foretold, and a branch that is guessed wrong costs more than all the
+// comparisons.
 type blockIndex struct {
 	shards [numShards]indexShard
 	recent [numRecent]recentSlot
@@ -20,22 +22,24 @@ type recentSlot struct {
 }
 
 type indexShard struct {
-	entries []indexEntry
+	buckets []indexBucket
 	n, max  int // blocks held; blocks at which it grows
 }
 
-// indexEntry is 12 bytes. The block number is cut in two for that: a uint64
-// would be aligned and take 16.
-type indexEntry struct {
-	lo, hi uint32
-	pos    uint32 // 0: the entry is free
+// indexBucket is a cache line. The blocks are those that have a position; they
+// come first. What does not fit is in the next bucket.
+type indexBucket struct {
+	blocks [bucketBlocks]uint64
+	pos    [bucketBlocks]uint32 // 0: free
+	n      uint32               // blocks held
 }
 
 const (
-	shardShift = 6
-	numShards  = 1 << shardShift
-	minShard   = 16
-	numRecent  = 1 << 10 // 16 kB: a third of a first-level cache
+	bucketBlocks = 5
+	shardShift   = 6
+	numShards    = 1 << shardShift
+	minShard     = 4 // buckets
+	numRecent    = 1 << 12
 	// coldPos is the position of a block that is in the table but has not
 	// been given one yet.
 	coldPos = ^uint32(0)
@@ -50,23 +54,22 @@ func (x *blockIndex) init() {
 	x.forget()
 }
 
-// forget empties the recent ones. A free one is another's: no block has the
-// hash of its place.
+// forget empties the recent ones. A free one is block 0's, but for that of block
+// 0 itself, which is of a block that belongs elsewhere.
 func (x *blockIndex) forget() {
-	for i := range x.recent {
-		b := uint64(0)
-		for hashBlock(b)%numRecent == uint64(i) {
-			b++
-		}
-		x.recent[i] = recentSlot{b, nil}
+	clear(x.recent[:])
+	own, other := hashBlock(0)%numRecent, uint64(1)
+	for hashBlock(other)%numRecent == own {
+		other++
 	}
+	x.recent[own].block = other
 }
 
 // clear empties the table and keeps its memory.
 func (x *blockIndex) clear() {
 	for i := range x.shards {
 		s := &x.shards[i]
-		clear(s.entries)
+		clear(s.buckets)
 		s.n = 0
 	}
 	x.forget()
@@ -75,7 +78,7 @@ func (x *blockIndex) clear() {
 func (x *blockIndex) bytes() uint64 {
 	var n uint64
 	for i := range x.shards {
-		n += 12 * uint64(cap(x.shards[i].entries))
+		n += 64 * uint64(cap(x.shards[i].buckets))
 	}
 	return n
 }
@@ -93,79 +96,101 @@ func hashBlock(b uint64) uint64 {
 func (x *blockIndex) find(blocks []uint64, slots *[batch]*uint32) int {
 	// Which blocks are among the recent ones cannot be foretold: the others
 	// are listed without a branch.
-	var missed [batch]struct {
-		i    int
-		hash uint64
-	}
+	var missed [batch]missedBlock
 	misses := 0
 	for i, b := range blocks {
 		h := hashBlock(b)
 		r := &x.recent[h%numRecent]
 		slots[i%batch] = r.slot
-		missed[misses%batch].i, missed[misses%batch].hash = i, h
+		missed[misses%batch] = missedBlock{i, h}
 		other := r.block ^ b
 		misses += int((other | -other) >> 63)
 	}
-	// Their entries are read without looking at them, so that the processor
+	// Their buckets are read without looking at them, so that the processor
 	// waits for many at a time.
 	var read uint32
 	for _, m := range missed[:misses] {
-		e := x.shards[m.hash>>(64-shardShift)].entries
-		i, _ := bits.Mul64(m.hash<<shardShift, uint64(len(e)))
-		read ^= e[i].pos
+		s := &x.shards[m.hash>>(64-shardShift)]
+		read ^= s.first(m.hash).n
 	}
 	x.read = read
 	for _, m := range missed[:misses] {
-		s := &x.shards[m.hash>>(64-shardShift)]
-		if s.n == s.max {
-			if m.i > 0 {
-				return m.i
-			}
-			x.grow(s)
-			return x.find(blocks, slots)
-		}
 		b := blocks[m.i]
-		slot := s.find(b, m.hash)
+		s := &x.shards[m.hash>>(64-shardShift)]
+		var slot *uint32
+		p := s.first(m.hash)
+		if k := p.match(b); k < p.n {
+			slot = &p.pos[k]
+		} else {
+			if s.n == s.max {
+				if m.i > 0 {
+					return m.i
+				}
+				x.grow(s)
+				return x.find(blocks, slots)
+			}
+			slot = s.find(b, m.hash)
+		}
 		slots[m.i%batch] = slot
 		x.recent[m.hash%numRecent] = recentSlot{b, slot}
 	}
 	return len(blocks)
 }
 
+// missedBlock is one not among the recent ones.
+type missedBlock struct {
+	i    int
+	hash uint64
+}
+
+// first returns the bucket that a block of this hash belongs to.
+func (s *indexShard) first(h uint64) *indexBucket {
+	k, _ := bits.Mul64(h<<shardShift, uint64(len(s.buckets)))
+	return &s.buckets[k]
+}
+
+// match returns which of the bucket's blocks is b; n or above if none is.
+func (p *indexBucket) match(b uint64) uint32 {
+	d0, d1, d2, d3, d4 := p.blocks[0]^b, p.blocks[1]^b, p.blocks[2]^b, p.blocks[3]^b, p.blocks[4]^b
+	// Of each, the top bit is 1 if it is another.
+	d0, d1, d2, d3, d4 = (d0|-d0)>>63, (d1|-d1)>>63, (d2|-d2)>>63, (d3|-d3)>>63, (d4|-d4)>>63
+	others := d0 | d1<<1 | d2<<2 | d3<<3 | d4<<4
+	return uint32(bits.TrailingZeros64(^others))
+}
+
 func (x *blockIndex) grow(s *indexShard) {
-	s.resize(len(s.entries) + len(s.entries)/4)
+	s.resize(len(s.buckets) + max(len(s.buckets)/4, 1))
 	x.forget()
 }
 
-// find needs a free entry in the shard, or it would not end.
+// find needs a free place in the shard, or it would not end.
 func (s *indexShard) find(b, h uint64) *uint32 {
-	lo, hi := uint32(b), uint32(b>>32)
-	e := s.entries
-	for i, _ := bits.Mul64(h<<shardShift, uint64(len(e))); ; {
-		if i >= uint64(len(e)) {
+	for i, _ := bits.Mul64(h<<shardShift, uint64(len(s.buckets))); ; i++ {
+		if i >= uint64(len(s.buckets)) {
 			i = 0
 		}
-		p := &e[i]
-		if p.pos == 0 {
-			*p = indexEntry{lo, hi, coldPos}
+		p := &s.buckets[i]
+		if k := p.match(b); k < p.n {
+			return &p.pos[k]
+		}
+		if k := p.n; k < bucketBlocks {
+			p.blocks[k], p.pos[k] = b, coldPos
+			p.n++
 			s.n++
-			return &p.pos
+			return &p.pos[k]
 		}
-		if p.lo == lo && p.hi == hi {
-			return &p.pos
-		}
-		i++
 	}
 }
 
 func (s *indexShard) resize(size int) {
-	old := s.entries
-	s.entries = make([]indexEntry, size)
-	s.n, s.max = 0, size-size/8
+	old := s.buckets
+	s.buckets = make([]indexBucket, size)
+	places := size * bucketBlocks
+	s.n, s.max = 0, places-places/8
 	for i := range old {
-		if e := &old[i]; e.pos != 0 {
-			b := uint64(e.hi)<<32 | uint64(e.lo)
-			*s.find(b, hashBlock(b)) = e.pos
+		p := &old[i]
+		for k, b := range p.blocks[:p.n] {
+			*s.find(b, hashBlock(b)) = p.pos[k]
 		}
 	}
 }
@@ -184,17 +209,17 @@ func (x *blockIndex) slot(b uint64) *uint32 {
 // lookup returns where the position of b is kept, nil if it is not in the table.
 func (x *blockIndex) lookup(b uint64) *uint32 {
 	h := hashBlock(b)
-	e := x.shards[h>>(64-shardShift)].entries
-	lo, hi := uint32(b), uint32(b>>32)
-	for i, _ := bits.Mul64(h<<shardShift, uint64(len(e))); ; i++ {
-		if i >= uint64(len(e)) {
+	buckets := x.shards[h>>(64-shardShift)].buckets
+	for i, _ := bits.Mul64(h<<shardShift, uint64(len(buckets))); ; i++ {
+		if i >= uint64(len(buckets)) {
 			i = 0
 		}
-		if e[i].pos == 0 {
-			return nil
+		p := &buckets[i]
+		if k := p.match(b); k < p.n {
+			return &p.pos[k]
 		}
-		if e[i].lo == lo && e[i].hi == hi {
-			return &e[i].pos
+		if p.n < bucketBlocks {
+			return nil
 		}
 	}
 }
@@ -202,10 +227,13 @@ func (x *blockIndex) lookup(b uint64) *uint32 {
 // renumber replaces every position.
 func (x *blockIndex) renumber(to func(uint32) uint32) {
 	for i := range x.shards {
-		e := x.shards[i].entries
-		for j := range e {
-			if p := e[j].pos; p != 0 && p < noPos {
-				e[j].pos = to(p)
+		buckets := x.shards[i].buckets
+		for j := range buckets {
+			p := &buckets[j]
+			for k, pos := range p.pos[:p.n] {
+				if pos < noPos {
+					p.pos[k] = to(pos)
+				}
 			}
 		}
 	}
