@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"hash/crc32"
 	"time"
+
+	"github.com/rdx-profiler/rdx/model"
 )
 
 // The .rdt file, all numbers little-endian; docs/trace-format.md explains it.
@@ -57,6 +59,9 @@ type Summary struct {
 	Partial  []string `json:"partial,omitempty"` // why accesses are missing
 	ExitCode int      `json:"exit_code"`
 	Signal   int      `json:"signal,omitempty"`
+	// Mappings is the code that the program had mapped, without that of the
+	// processes it started.
+	Mappings []*model.Mapping `json:"mappings,omitempty"`
 }
 
 type blockKind uint8

@@ -163,6 +163,18 @@ func (r *Reader) Header() Header { return r.header }
 // Summary is what the recorder said at its end.
 func (r *Reader) Summary() Summary { return r.summary }
 
+// Mappings is the code that the addresses of instructions lie in; nil if the trace
+// does not have it, or is of several processes, whose addresses say nothing
+// without knowing whose they are.
+func (r *Reader) Mappings() []*model.Mapping {
+	for _, b := range r.blocks {
+		if b.pid != r.blocks[0].pid {
+			return nil
+		}
+	}
+	return r.summary.Mappings
+}
+
 // Damage lists what could not be read so far.
 func (r *Reader) Damage() []Damage { return r.damage }
 

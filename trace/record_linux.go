@@ -60,7 +60,7 @@ func Record(ctx context.Context, path string, cmd Command, opt RecordOptions) (R
 	if w.Err() != nil {
 		err = nil // the summary has it; what was written stays
 	}
-	s, cerr := w.Close(Summary{Partial: res.Partial, ExitCode: res.ExitCode, Signal: int(res.Signal)})
+	s, cerr := w.Close(Summary{Partial: res.Partial, ExitCode: res.ExitCode, Signal: int(res.Signal), Mappings: res.Mappings})
 	if err == nil && res.Processes == 0 {
 		err = fmt.Errorf("no accesses")
 	}

@@ -14,7 +14,6 @@ import (
 
 	"github.com/rdx-profiler/rdx/model"
 	"github.com/rdx-profiler/rdx/pprofout"
-	"github.com/rdx-profiler/rdx/trace"
 )
 
 // laps is a trace of n walks over 1000 words by one instruction: all reuse
@@ -180,23 +179,12 @@ func TestExactProfileRoundTrip(t *testing.T) {
 }
 
 // Of a program the profile has functions, and pairs that a profile of the
-// same file can be matched with.
+// same file can be matched with; and so has that of its recording.
 func TestExactProfileOfProgram(t *testing.T) {
-	engine, err := filepath.Abs("../../bin/valgrind")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Setenv("RDX_ENGINE", engine)
-	if _, err := trace.FindEngine(); err != nil {
-		t.Skip(err)
-	}
-	gcc, err := exec.LookPath("gcc")
-	if err != nil {
-		t.Skip("needs gcc")
-	}
+	t.Setenv("RDX_ENGINE", traceEngine(t))
 	dir := t.TempDir()
 	bin := filepath.Join(dir, "known")
-	c := exec.Command(gcc, "-g", "-O1", "-x", "c", "-o", bin, "-")
+	c := exec.Command("gcc", "-g", "-O1", "-x", "c", "-o", bin, "-")
 	c.Stdin = strings.NewReader(`
 		static volatile long a[1000];
 		__attribute__((noinline)) static long turn(void) { long s = 0; for (int i = 0; i < 1000; i++) s += a[i]; return s; }
@@ -204,19 +192,22 @@ func TestExactProfileOfProgram(t *testing.T) {
 	if out, err := c.CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}
-	path := filepath.Join(dir, "exact.pb.gz")
-	mustRdx(t, "", "exact", "--block", "word", "-o", path, "--", bin)
-	p, err := pprofout.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	var own float64
-	for _, r := range p.Records {
-		if placeOf(r.Use).Function == "turn" && r.Kind == model.Reuse && placeOf(r.Reuse).Function == "turn" && r.Distance >= 999*8*r.Reuses {
-			own += r.Reuses
+	path, recording := filepath.Join(dir, "exact.pb.gz"), filepath.Join(dir, "t.rdt")
+	mustRdx(t, "", "trace", "record", "-q", "-o", recording, "--", bin)
+	for _, of := range [][]string{{"--", bin}, {recording}} {
+		mustRdx(t, "", append([]string{"exact", "--block", "word", "-o", path}, of...)...)
+		p, err := pprofout.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
 		}
-	}
-	if own != 499_000 {
-		t.Errorf("%v reuses by turn of turn's words, want 499000", own)
+		var own float64
+		for _, r := range p.Records {
+			if placeOf(r.Use).Function == "turn" && r.Kind == model.Reuse && placeOf(r.Reuse).Function == "turn" && r.Distance >= 999*8*r.Reuses {
+				own += r.Reuses
+			}
+		}
+		if own != 499_000 {
+			t.Errorf("of %s: %v reuses by turn of turn's words, want 499000", of[0], own)
+		}
 	}
 }

@@ -133,7 +133,7 @@ instructions with its reuse times and stack distances, counted and not estimated
 			}
 			r.Warnings = append(r.Warnings, missing...)
 			if err != nil {
-				return err
+				return notRunError(err)
 			}
 			for _, w := range r.Warnings {
 				fmt.Fprintln(cmd.ErrOrStderr(), "rdx: warning:", w)
@@ -234,7 +234,7 @@ func openRecording(path string, partial bool) (model.TraceReader, func() ([]stri
 		if d := f.Damage(); len(d) > 0 && partial {
 			missing = append(missing, fmt.Sprintf("%d parts of the trace could not be read, the first at %s", len(d), d[0]))
 		}
-		return missing, nil
+		return missing, f.Mappings()
 	}
 	return s, finish, nil
 }

@@ -68,7 +68,7 @@ func (s *profileSink) fill(r *exactReport) error {
 }
 
 // write writes what was counted, with the symbols of the mappings if the source
-// was a program.
+// was a program or a recording that has them.
 func (s *profileSink) write(path string, r *exactReport, start time.Time, mappings []*model.Mapping, stderr io.Writer) error {
 	locations := map[uint64]*model.Location{}
 	p := s.tally.Profile(func(pc uint64) *model.Location {
@@ -91,6 +91,9 @@ func (s *profileSink) write(path string, r *exactReport, start time.Time, mappin
 	}
 	for _, w := range r.Warnings {
 		p.Comments = append(p.Comments, "session ended early: "+w)
+	}
+	if len(mappings) == 0 {
+		p.Comments = append(p.Comments, "symbols: the trace does not tell what code was mapped where, so that instructions are addresses")
 	}
 	stats, err := pprofout.Symbolize(p, mappedFiles{})
 	if err != nil {

@@ -93,14 +93,7 @@ func recordTrace(cmd *cobra.Command, output string, args []string, opt trace.Rec
 		fmt.Fprint(os.Stderr, "\r\033[K")
 	}
 	if err != nil {
-		var notRun *exec.Error
-		switch {
-		case errors.As(err, &notRun) && (errors.Is(err, exec.ErrNotFound) || errors.Is(err, os.ErrNotExist)):
-			return exitError{err, exitNotFound}
-		case errors.As(err, &notRun):
-			return exitError{err, exitNotRun}
-		}
-		return err
+		return notRunError(err)
 	}
 	if !quiet {
 		size := int64(0)
@@ -122,6 +115,19 @@ func recordTrace(cmd *cobra.Command, output string, args []string, opt trace.Rec
 		return exitError{fmt.Errorf("%s: exit status %d", args[0], res.ExitCode), res.ExitCode}
 	}
 	return nil
+}
+
+// notRunError gives an error that says that a program cannot be run the exit code
+// that a shell has for it.
+func notRunError(err error) error {
+	var notRun *exec.Error
+	switch {
+	case errors.As(err, &notRun) && (errors.Is(err, exec.ErrNotFound) || errors.Is(err, os.ErrNotExist)):
+		return exitError{err, exitNotFound}
+	case errors.As(err, &notRun):
+		return exitError{err, exitNotRun}
+	}
+	return err
 }
 
 func plural(n int, one, many string) string {

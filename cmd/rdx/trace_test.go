@@ -11,6 +11,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/rdx-profiler/rdx/trace"
 )
 
 func traceEngine(t *testing.T) string {
@@ -58,6 +60,16 @@ func TestTraceRecordAndInfo(t *testing.T) {
 		if !strings.Contains(out, want) {
 			t.Errorf("info has no %q:\n%s", want, out)
 		}
+	}
+	if f, err := trace.OpenFile(path); err != nil || len(f.Mappings()) == 0 || !strings.HasSuffix(f.Mappings()[0].File, "sh") {
+		t.Errorf("error %v, or not the mappings of the program", err)
+	}
+	// Of several processes nobody can tell whose an instruction is.
+	if _, err := traceCmd("record", "-q", "--children", "--engine", engine, "-o", path, "--", "/bin/sh", "-c", "/bin/true; exit 0"); err != nil {
+		t.Fatal(err)
+	}
+	if f, err := trace.OpenFile(path); err != nil || len(f.Summary().Mappings) == 0 || f.Mappings() != nil {
+		t.Errorf("error %v, or mappings for two processes", err)
 	}
 	if err := os.Truncate(path, 200); err != nil {
 		t.Fatal(err)
@@ -138,7 +150,12 @@ func TestExactOfARun(t *testing.T) {
 	if err != nil || !strings.HasPrefix(out, "rdx: warning: /bin/sh: exit status 3\n") {
 		t.Errorf("error %v, output\n%s", err, out)
 	}
-	if _, err := rdxCmd("exact", "--engine", engine, "--", "./no-such-program"); err == nil || !strings.Contains(err.Error(), "no-such-program") {
-		t.Errorf("error %v", err)
+	if _, err := rdxCmd("exact", "--engine", engine, "--", "./no-such-program"); exitCode(err) != exitNotFound || !strings.Contains(err.Error(), "no-such-program") {
+		t.Errorf("exit code %d, error %v", exitCode(err), err)
+	}
+	for _, how := range []string{"--log2", "--sampled=1e-4", "--stack=private"} { // each runs it another way
+		if _, err := rdxCmd("exact", "--engine", engine, how, "--", "/dev/null"); exitCode(err) != exitNotRun {
+			t.Errorf("%s: exit code %d of what is no program, error %v", how, exitCode(err), err)
+		}
 	}
 }
