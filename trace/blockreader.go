@@ -155,30 +155,63 @@ func (r *blockReader) run() (first uint64, err error) {
 func (r *blockReader) next(dst []model.Access) (int, error) {
 	n := 0
 	for r.left > 0 && n+2*maxSites <= len(dst) {
-		g, err := r.decode()
+		g, reached, err := r.enter()
 		if err != nil {
 			return 0, err
 		}
-		reached := len(g.sites)
-		if r.fault > 0 {
-			if r.fault--; r.fault == 0 {
-				if r.faultAt > len(g.sites) {
-					return 0, errBlock
-				}
-				reached = r.faultAt
-				r.nextFault()
-			}
-		}
 		k := g.expand(dst[n:], r.own, reached, r.thread)
-		if k > r.limit {
-			return 0, fmt.Errorf("%w: more accesses than announced", errBlock)
+		if err := r.leave(k); err != nil {
+			return 0, err
 		}
-		r.limit -= k
 		n += k
-		r.at += uint64(k)
-		r.left--
 	}
 	return n, nil
+}
+
+// touch is next for the blocks that the accesses touch.
+func (r *blockReader) touch(t *toucher) (int, error) {
+	n := 0
+	for r.left > 0 && n < touchBatch {
+		g, reached, err := r.enter()
+		if err != nil {
+			return 0, err
+		}
+		k := t.one(g, r.own[:1+g.words], reached, r.thread)
+		if err := r.leave(k); err != nil {
+			return 0, err
+		}
+		n += k
+	}
+	return n, nil
+}
+
+// enter decodes an entry into r.own and tells how many of its sites were reached.
+func (r *blockReader) enter() (g *segment, reached int, err error) {
+	if g, err = r.decode(); err != nil {
+		return nil, 0, err
+	}
+	reached = len(g.sites)
+	if r.fault > 0 {
+		if r.fault--; r.fault == 0 {
+			if r.faultAt > len(g.sites) {
+				return nil, 0, errBlock
+			}
+			reached = r.faultAt
+			r.nextFault()
+		}
+	}
+	return g, reached, nil
+}
+
+// leave counts an entry with k accesses.
+func (r *blockReader) leave(k int) error {
+	if k > r.limit {
+		return fmt.Errorf("%w: more accesses than announced", errBlock)
+	}
+	r.limit -= k
+	r.at += uint64(k)
+	r.left--
+	return nil
 }
 
 // sizeMask has what a difference of so many bytes keeps of 8.

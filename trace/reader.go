@@ -342,6 +342,26 @@ func (r *Reader) Seek(n uint64) {
 // Damage: the numbers show the gap.
 func (r *Reader) Next() (first uint64, batch []model.Access, err error) {
 	for {
+		end, n, err := r.advance(func(b *blockReader) (int, error) { return b.next(r.out) })
+		if err != nil {
+			return 0, nil, err
+		}
+		if end <= r.skip {
+			continue
+		}
+		from := 0
+		if first := end - uint64(n); first < r.skip {
+			from = int(r.skip - first)
+		}
+		return end - uint64(n-from), r.out[from:n], nil
+	}
+}
+
+// advance lets take decode accesses of the block that is next, and returns how
+// many it has decoded, at least one, and the number of the one after them; then
+// io.EOF. take returns 0 when the block's run has ended.
+func (r *Reader) advance(take func(*blockReader) (int, error)) (end uint64, n int, err error) {
+	for {
 		for len(r.todo) > 0 && (len(r.open) == 0 || r.todo[0].first <= r.open[0].first) {
 			b := r.todo[0]
 			r.todo = r.todo[1:]
@@ -350,20 +370,12 @@ func (r *Reader) Next() (first uint64, batch []model.Access, err error) {
 			}
 		}
 		if len(r.open) == 0 {
-			return 0, nil, io.EOF
+			return 0, 0, io.EOF
 		}
 		s := r.open[0]
-		n, err := s.block.next(r.out)
+		n, err := take(s.block)
 		if err == nil && n > 0 {
-			end := s.block.at
-			if end <= r.skip {
-				continue
-			}
-			from := 0
-			if first := end - uint64(n); first < r.skip {
-				from = int(r.skip - first)
-			}
-			return end - uint64(n-from), r.out[from:n], nil
+			return s.block.at, n, nil
 		}
 		if err == nil {
 			s.first, err = s.block.run()

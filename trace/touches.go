@@ -12,6 +12,15 @@ import (
 // There is no Options.Skipper.
 func RunTouches(ctx context.Context, cmd Command, opt Options, blocks model.Granularity, each func(*model.Touches)) (Result, error) {
 	t := newToucher(blocks)
+	end := t.start(each)
+	opt.Skipper = nil
+	res, err := run(ctx, cmd, opt, t)
+	end()
+	return res, err
+}
+
+// start calls each with the batches on another goroutine, until end is called.
+func (t *toucher) start(each func(*model.Touches)) (end func()) {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
@@ -20,12 +29,11 @@ func RunTouches(ctx context.Context, cmd Command, opt Options, blocks model.Gran
 			t.spare <- b
 		}
 	}()
-	opt.Skipper = nil
-	res, err := run(ctx, cmd, opt, t)
-	t.flush()
-	close(t.full)
-	<-done
-	return res, err
+	return func() {
+		t.flush()
+		close(t.full)
+		<-done
+	}
 }
 
 // toucher hands touches on in batches.
@@ -124,21 +132,29 @@ func (t *toucher) enter(d *decoder, w []uint64, i int) (int, error) {
 		if g == nil {
 			break
 		}
-		if g.touches == nil {
-			g.prepare(t.gran)
-		}
-		t.grow(t.n + g.mostTouches)
-		if n := d.reached(g, w, next); n < len(g.sites) || g.guarded {
-			t.some(g, w[i:next], n, d.thread)
-		} else {
-			t.all(g, w[i:next])
-		}
-		if t.n >= touchBatch {
-			t.flush()
-		}
+		t.one(g, w[i:next], d.reached(g, w, next), d.thread)
 		i = next
 	}
 	return i, nil
+}
+
+// one adds the touches of an entry, of which n sites were reached, and returns
+// the number of accesses.
+func (t *toucher) one(g *segment, entry []uint64, n int, thread int32) int {
+	if g.touches == nil {
+		g.prepare(t.gran)
+	}
+	t.grow(t.n + g.mostTouches)
+	accesses := len(g.touches)
+	if n < len(g.sites) || g.guarded {
+		accesses = t.some(g, entry, n, thread)
+	} else {
+		t.all(g, entry)
+	}
+	if t.n >= touchBatch {
+		t.flush()
+	}
+	return accesses
 }
 
 // all adds the touches of an entry of which all accesses have happened. This is
@@ -176,12 +192,14 @@ func (t *toucher) all(g *segment, entry []uint64) {
 	}
 }
 
-// some adds those of an entry whose first n sites were reached.
-func (t *toucher) some(g *segment, entry []uint64, n int, thread int32) {
+// some adds those of an entry whose first n sites were reached, and returns the
+// number of accesses.
+func (t *toucher) some(g *segment, entry []uint64, n int, thread int32) int {
 	if len(t.accesses) < g.most {
 		t.accesses = make([]model.Access, g.most)
 	}
-	for i := range t.accesses[:g.expand(t.accesses, entry, n, thread)] {
+	k := g.expand(t.accesses, entry, n, thread)
+	for i := range t.accesses[:k] {
 		a := &t.accesses[i]
 		t.batch.Ops[a.Op]++
 		for b, last := t.gran.Span(a); ; b++ {
@@ -193,4 +211,5 @@ func (t *toucher) some(g *segment, entry []uint64, n int, thread int32) {
 		}
 	}
 	t.run = maxRepeats
+	return k
 }

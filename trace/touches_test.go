@@ -2,7 +2,9 @@ package trace
 
 import (
 	"encoding/binary"
+	"errors"
 	"fmt"
+	oldrand "math/rand"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -207,4 +209,41 @@ func FuzzStream(f *testing.F) {
 			t.Errorf("%d repeats, the runs have %d", repeats[0]+repeats[1], wantRepeats[0])
 		}
 	})
+}
+
+// A recording read as touches is what its accesses touch.
+func TestSourceTouches(t *testing.T) {
+	seed := rand.Int64()
+	as := someAccesses(oldrand.New(oldrand.NewSource(seed)), 300_000, 3)
+	file := write(t, as, Header{})
+	for _, size := range []int{8, 64} {
+		g, err := model.NewGranularity(size)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got []uint64
+		var ops [model.Store + 1]uint64
+		err = NewSource(open(t, file)).Touches(g, func(b *model.Touches) error {
+			got = append(got, flat(b)...)
+			for op, n := range b.Ops {
+				ops[op] += n
+			}
+			return nil
+		})
+		if want := touched(g, as); err != nil || !slices.Equal(got, want) {
+			t.Errorf("seed %d, blocks of %d: error %v, %d touches, want %d", seed, size, err, len(got), len(want))
+		}
+		if n := ops[model.Load] + ops[model.Store]; n != uint64(len(as)) {
+			t.Errorf("seed %d: %d accesses, want %d", seed, n, len(as))
+		}
+		stop := errors.New("stop")
+		if err := NewSource(open(t, file)).Touches(g, func(*model.Touches) error { return stop }); err != stop {
+			t.Errorf("error %v, want that of the reader", err)
+		}
+		bad := slices.Clone(file)
+		bad[len(bad)/2] ^= 1
+		if err := NewSource(open(t, bad)).Touches(g, func(*model.Touches) error { return nil }); err == nil {
+			t.Error("a damaged recording reads like a whole one")
+		}
+	}
 }

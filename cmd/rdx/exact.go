@@ -128,7 +128,12 @@ instructions with its reuse times and stack distances, counted and not estimated
 				} else if source, finish, err = openSource(args[0], cmd.InOrStdin(), partial); err != nil {
 					return err
 				}
-				err = r.read(source, sink, partial)
+				recording, ok := source.(*trace.Source)
+				if touches, also := sink.(touchSink); ok && also {
+					err = r.readTouches(recording, touches)
+				} else {
+					err = r.read(source, sink, partial)
+				}
 				missing, mappings = finish()
 			}
 			r.Warnings = append(r.Warnings, missing...)

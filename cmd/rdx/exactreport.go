@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/rdx-profiler/rdx/model"
+	"github.com/rdx-profiler/rdx/trace"
 )
 
 // exactReport is what rdx exact prints.
@@ -90,6 +91,19 @@ func (r *exactReport) read(source model.TraceReader, sink exactSink, partial boo
 	}
 	if r.BadLines > 0 {
 		r.Warnings = append(r.Warnings, fmt.Sprintf("%d lines could not be read and were skipped", r.BadLines))
+	}
+	return r.finish(sink)
+}
+
+// readTouches is read for a recording of which only the blocks that it touches are
+// of interest.
+func (r *exactReport) readTouches(source *trace.Source, sink touchSink) error {
+	gran, err := model.NewGranularity(r.Block)
+	if err != nil {
+		return err
+	}
+	if err := source.Touches(gran, sink.addTouches); err != nil {
+		return fmt.Errorf("%s: %w", r.Trace, err)
 	}
 	return r.finish(sink)
 }
