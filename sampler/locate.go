@@ -15,9 +15,7 @@ type Located struct {
 }
 
 // Words is the number of aligned words the access overlaps.
-func (l Located) Words() int {
-	return int((l.Addr+uint64(l.Size)-1)/wordSize-l.Addr/wordSize) + 1
-}
+func (l Located) Words() int { return l.Blocks(wordSize) }
 
 // Blocks is the number of aligned blocks of so many bytes it overlaps.
 func (l Located) Blocks(bytes int) int {
