@@ -64,7 +64,7 @@ func (s *Session) lookAgain(o *observation, t *thread, trap *sampler.Trap) {
 	again := o.again
 	if again == nil {
 		again = &secondLook{native: native, below: below}
-		again.reuse = s.stacks.add(t, s.locate.Accessing(o.process.pid, trap.Ip).PC, trap.Stack, 0)
+		again.reuse = s.stacks.addTrap(t, s.accessing(o, trap), trap, 0)
 		o.again = again
 	}
 	if o.half && !again.pairEnded && trap.Slot/2 == o.reuseSlot/2 {

@@ -224,7 +224,7 @@ func (s *Session) otherTrap(o *observation, trap *sampler.Trap) {
 		if by == nil || by.tid != int(trap.Tid) { // has exited
 			by = &thread{process: o.process, index: noThread}
 		}
-		return s.stacks.add(by, s.locate.Accessing(o.process.pid, trap.Ip).PC, trap.Stack, 0)
+		return s.stacks.addTrap(by, s.accessing(o, trap), trap, 0)
 	}
 	if trap.Kind == sampler.TrapLine {
 		for i := range o.line {

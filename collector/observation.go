@@ -184,9 +184,9 @@ func (s *Session) pair(trap *sampler.Trap) {
 	case trap.Kind == sampler.TrapReuse && o.state == used:
 		o.state = done
 		o.kind = model.Reuse
-		o.reuseBy, o.reuseSlot = s.locate.Accessing(o.process.pid, trap.Ip), trap.Slot
+		o.reuseBy, o.reuseSlot = s.accessing(o, trap), trap.Slot
 		// The reuse may turn out to be the use, see settle: then its stack tells where the datum lies.
-		o.reuse = s.stacks.add(t, o.reuseBy.PC, trap.Stack, o.addr)
+		o.reuse = s.stacks.addTrap(t, o.reuseBy, trap, o.addr)
 		s.measure(o, trap)
 		s.pairs++
 		if o.half && trap.Slot < 2 {
@@ -203,6 +203,11 @@ func (s *Session) pair(trap *sampler.Trap) {
 	case trap.Kind == sampler.TrapReuse && o.state == armed:
 		s.loseObserved(o, "record of the use dropped")
 	}
+}
+
+// accessing is the instruction that has trapped at o's datum.
+func (s *Session) accessing(o *observation, trap *sampler.Trap) sampler.Accessing {
+	return s.locate.Accessing(o.process.pid, trap.Ip, trap.Stack)
 }
 
 // between is the time from the use to a later trap.

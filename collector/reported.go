@@ -19,7 +19,7 @@ type reported struct {
 func (s *Session) report(t *thread, r *sampler.Trap) {
 	pc := r.Ip
 	if s.source.Reports() == sampler.AfterAccess {
-		pc = s.locate.Accessing(t.process.pid, pc).PC
+		pc = s.locate.Accessing(t.process.pid, pc, nil).PC
 	}
 	data := memrecord.DataSrc(r.DataSrc)
 	use := s.locate.Reported(t.process.pid, pc, r.Addr, data.Store && !data.Load)

@@ -39,6 +39,7 @@ type stackRequest struct {
 	addr     uint64     // of its datum, to be looked for on the stack; 0: don't
 	snapshot *unwind.Snapshot
 	site     bool // of an allocation: never copied to its end
+	called   bool // the accessing instruction has called the snapshot's leaf
 	again    bool // with code in no known mapping; to be tried once more
 
 	end unwind.End
@@ -63,6 +64,13 @@ func (st *stackTable) add(t *thread, pc uint64, s *unwind.Snapshot, addr uint64)
 	st.added++
 	t.process.note(pc)
 	return st.added - 1
+}
+
+// addTrap is add for an access that has trapped.
+func (st *stackTable) addTrap(t *thread, by sampler.Accessing, trap *sampler.Trap, addr uint64) int {
+	n := st.add(t, by.PC, trap.Stack, addr)
+	st.waiting[len(st.waiting)-1].called = by.Called
+	return n
 }
 
 // addSite is add for the call stack of an allocation.
@@ -118,6 +126,9 @@ func (st *stackTable) unwind(taken []stackRequest, last bool) {
 		for len(st.of) <= r.number {
 			st.of = append(st.of, 0)
 			st.holders = append(st.holders, -1)
+		}
+		if r.called && len(frames) > 1 {
+			frames = frames[1:] // the stack before the call
 		}
 		st.of[r.number] = st.intern(r, frames)
 		st.holders[r.number] = holder(frames, r.snapshot.Stack.Base, r.addr)

@@ -72,6 +72,9 @@ type Ahead struct {
 type Accessing struct {
 	PC    uint64
 	Store bool
+	// Called says that it was the call of the function that the thread stands at the
+	// entry of: a stack taken now has that function's frame too many.
+	Called bool
 }
 
 // Followed is a sampled access and what comes after it.

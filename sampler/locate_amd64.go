@@ -5,6 +5,7 @@ import (
 
 	"github.com/rdx-profiler/rdx/sampler/interp"
 	"github.com/rdx-profiler/rdx/sampler/operand"
+	"github.com/rdx-profiler/rdx/sampler/unwind"
 )
 
 type (
@@ -109,16 +110,25 @@ func (l *Locator) Reported(pid int, pc, addr uint64, store bool) Located {
 }
 
 // Accessing is an address inside the instruction that made the access after
-// which the trap reported ip: the one that ends there. Where no accessing
-// instruction ends (a call or return led there), it is ip.
+// which the trap reported ip, with the thread as in after, nil if that is not known: the
+// one that ends there, if it goes on there. At the entry of a function it is the call,
+// behind a call the return to it, whose own place is not known: PC is the call's for both.
+// Where another jump led there, it is ip.
 //
 // It stores if that is all it does: of one that loads, too, the load comes first.
-func (l *Locator) Accessing(pid int, ip uint64) Accessing {
+func (l *Locator) Accessing(pid int, ip uint64, after *unwind.Snapshot) Accessing {
+	l.memory.pid = pid
+	if after != nil {
+		if to, ok := after.Stack.Load(after.Stack.Base); ok {
+			if n, target := l.memory.call(to); n > 0 && target == ip {
+				return Accessing{PC: to - n, Store: true, Called: true}
+			}
+		}
+	}
 	key := codeAddress{pid, ip}
 	if a, ok := l.accessing[key]; ok {
 		return a
 	}
-	l.memory.pid = pid
 	a := l.memory.before(ip)
 	if len(l.accessing) > maxAccessing {
 		clear(l.accessing)
@@ -148,15 +158,38 @@ func (m *targetMemory) code(ip uint64) ([]byte, error) {
 	return nil, err
 }
 
+// before is the access that has led to ip, if that does not stand at a function's entry.
 func (m *targetMemory) before(ip uint64) Accessing {
-	b := m.buf[:]
-	if n, err := m.read(ip-maxInst, b); err != nil || n < maxInst {
+	var b [maxInst]byte
+	if n, err := m.read(ip-maxInst, b[:]); err != nil || n < maxInst {
 		return Accessing{PC: ip}
 	}
 	for n := 1; n <= maxInst; n++ {
-		if in, err := operand.DecodeX86(b[maxInst-n:]); err == nil && int(in.Len) == n && in.Touches() {
-			return Accessing{ip - uint64(n), in.Stores() && !in.Loads()}
+		in, err := operand.DecodeX86(b[maxInst-n:])
+		if err != nil || int(in.Len) != n || !in.Touches() {
+			continue
 		}
+		switch in.Branch {
+		case operand.BranchNone:
+			return Accessing{PC: ip - uint64(n), Store: in.Stores() && !in.Loads()}
+		case operand.BranchCall, operand.BranchCallInd:
+			return Accessing{PC: ip - uint64(n)}
+		}
+		// Any other does not go on behind it: that code belongs to something else.
 	}
 	return Accessing{PC: ip}
+}
+
+// call decodes the direct call that ends at ip: its length and target, 0 if there is none.
+func (m *targetMemory) call(ip uint64) (n, target uint64) {
+	const length = 5
+	var b [length]byte
+	if n, err := m.read(ip-length, b[:]); err != nil || n < length {
+		return 0, 0
+	}
+	in, err := operand.DecodeX86(b[:])
+	if err != nil || in.Branch != operand.BranchCall || in.Len != length {
+		return 0, 0
+	}
+	return length, in.Target(ip - length)
 }

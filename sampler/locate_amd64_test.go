@@ -3,11 +3,15 @@ package sampler
 
 import (
 	"bytes"
+	"encoding/binary"
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"runtime"
+	"slices"
 	"testing"
 	"time"
+	"unsafe"
 
 	"golang.org/x/sys/unix"
 
@@ -196,4 +200,42 @@ func holdOften(t *testing.T, source string, h *locating) {
 		}
 	}
 	tr.Detach()
+}
+
+// An access that led to where something else precedes it in memory.
+func TestAccessing(t *testing.T) {
+	code := slices.Concat(
+		make([]byte, maxInst),
+		[]byte{0xe8, 14, 0, 0, 0},                              // 15: call 34
+		[]byte{0x48, 0x8b, 0x45, 0xc3},                         // 20: mov -0x3d(%rbp), %rax: ends like a return
+		[]byte{0x89, 0x07},                                     // 24: mov %eax, (%rdi)
+		[]byte{0x90, 0x90, 0x90, 0x90, 0x90, 0x90, 0x90, 0xc3}, // 26: ... ret
+		[]byte{0x90},                                           // 34
+	)
+	base := uint64(uintptr(unsafe.Pointer(&code[0])))
+	l := NewLocator()
+	pid := unix.Getpid()
+	called := &unwind.Snapshot{Stack: unwind.Stack{Base: 4096, Data: binary.LittleEndian.AppendUint64(nil, base+20)}}
+	for _, c := range []struct {
+		name  string
+		ip    uint64
+		after *unwind.Snapshot
+		want  Accessing
+		end   uint64 // of the instruction
+	}{
+		{"load", 24, nil, Accessing{PC: 20}, 24},
+		{"load, deeper", 24, called, Accessing{PC: 20}, 24},
+		{"store", 26, nil, Accessing{PC: 24, Store: true}, 26},
+		{"return", 20, nil, Accessing{PC: 15}, 20},
+		{"call", 34, called, Accessing{PC: 15, Store: true, Called: true}, 16},
+		{"call, stack unknown", 34, nil, Accessing{PC: 34}, 35},
+	} {
+		got := l.Accessing(pid, base+c.ip, c.after)
+		// The end of an instruction may look like a shorter one.
+		got.PC -= base
+		if inside := got.PC >= c.want.PC && got.PC < c.end; !inside || got.Store != c.want.Store || got.Called != c.want.Called {
+			t.Errorf("%s: %+v, want %+v, before %d", c.name, got, c.want, c.end)
+		}
+	}
+	runtime.KeepAlive(code)
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/rdx-profiler/rdx/sampler/interp/a64"
 	"github.com/rdx-profiler/rdx/sampler/operand"
+	"github.com/rdx-profiler/rdx/sampler/unwind"
 )
 
 type (
@@ -146,7 +147,7 @@ func (l *Locator) Reported(pid int, pc, addr uint64, store bool) Located {
 }
 
 // Accessing is ip: here a trap reports the accessing instruction itself.
-func (l *Locator) Accessing(pid int, ip uint64) Accessing {
+func (l *Locator) Accessing(pid int, ip uint64, _ *unwind.Snapshot) Accessing {
 	l.memory.pid = pid
 	a := Accessing{PC: ip}
 	if code, err := l.memory.code(ip); err == nil {

@@ -36,7 +36,7 @@ func (l *Locator) copyStack(sp uint64) []byte {
 	}
 	base := max(sp-min(sp, belowStack), sp&^4095)
 	buf := make([]byte, int(sp-base)+stackSize(sp, l.StackTop))
-	n, err := l.memory.read(base, buf)
+	n, err := l.memory.readFirst(base, buf)
 	if err != nil {
 		return nil
 	}

@@ -25,10 +25,25 @@ type targetMemory struct {
 	userfault userfault
 }
 
+// read reads as much of len(b) bytes as is mapped, but nothing if part of them must not
+// be read.
 func (m *targetMemory) read(addr uint64, b []byte) (int, error) {
-	if !m.userfault.allows(m.pid, addr, len(b)) {
+	if m.userfault.allows(m.pid, addr, len(b)) < len(b) {
 		return 0, errUserfault
 	}
+	return m.copy(addr, b)
+}
+
+// readFirst reads as much of len(b) bytes, from the first on, as is mapped and may be
+// read.
+func (m *targetMemory) readFirst(addr uint64, b []byte) (int, error) {
+	if b = b[:m.userfault.allows(m.pid, addr, len(b))]; len(b) == 0 {
+		return 0, errUserfault
+	}
+	return m.copy(addr, b)
+}
+
+func (m *targetMemory) copy(addr uint64, b []byte) (int, error) {
 	return unix.ProcessVMReadv(m.pid,
 		[]unix.Iovec{{Base: &b[0], Len: uint64(len(b))}},
 		[]unix.RemoteIovec{{Base: uintptr(addr), Len: len(b)}}, 0)

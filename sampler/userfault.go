@@ -25,18 +25,18 @@ type userfault struct {
 	scan    *fdScan
 }
 
-// allows says whether the n bytes at addr may be read.
-func (u *userfault) allows(pid int, addr uint64, n int) bool {
+// allows says how many of the n bytes at addr, from the first on, may be read.
+func (u *userfault) allows(pid int, addr uint64, n int) int {
 	u.of(pid)
 	if !u.scan.userfault() {
-		return true
+		return n
 	}
 	for page := addr / pageSize; page <= (addr+uint64(n)-1)/pageSize; page++ {
 		if !u.present(page) {
-			return false
+			return int(max(page*pageSize, addr) - addr)
 		}
 	}
-	return true
+	return n
 }
 
 // of turns to another process.

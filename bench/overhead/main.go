@@ -3,7 +3,8 @@
 //
 // Needs root, bpf, watchpoints, xz, sqlite3 and gcc. It prints the medians of
 // the pairs' ratios: of the time that the program itself took from its start to
-// its end, with the spread; of the wall time of the whole command, in which rdx
+// its end, with the spread, beside that of a second run without rdx, which is
+// what the machine's own unrest makes of nothing; of the wall time of the whole command, in which rdx
 // starts up before and finds symbols after; and of the CPU time of both. And the
 // profile's own account: how long threads were held, how long attaching and
 // detaching took, the share it cost, and the profiler's memory.
@@ -26,7 +27,7 @@ import (
 
 func main() {
 	rdx := flag.String("rdx", "./rdx", "rdx to measure")
-	pairs := flag.Int("pairs", 5, "interleaved pairs of runs a program")
+	pairs := flag.Int("pairs", 6, "interleaved runs of each kind a program: bare, with rdx, bare again")
 	extra := flag.String("flags", "", "more flags for rdx run, separated by spaces")
 	only := flag.String("only", "", "only the program of this name")
 	threads := flag.Bool("threads", false, "measure programs of two threads instead, with each --stack")
@@ -148,32 +149,32 @@ func run(rdx string, pairs, windows int, threads bool, extra []string, only stri
 		return nil
 	}
 	profile := filepath.Join(dir, "p.pb.gz")
-	fmt.Printf("%-14s %6s %9s %19s %9s %9s %7s %6s  %s\n", "program", "bare", "program", "spread", "command", "CPU", "pairs", "lost", "by its own account")
+	fmt.Printf("%-14s %6s %9s %19s %9s %19s %9s %9s %7s %6s  %s\n", "program", "bare", "program", "spread", "bare", "spread", "command", "CPU", "pairs", "lost", "by its own account")
 	for _, p := range ps {
 		if only != "" && p.name != only {
 			continue
 		}
-		var bare, alone, wall, cpu []float64
+		var bare, control, alone, wall, cpu []float64
 		var n int64
 		var lost float64
 		var said string
 		for i := range pairs {
-			var a, b sample
+			var a, b, again sample
 			with := append(append([]string{rdx, "run", "-q", "-o", profile}, append(extra, p.flags...)...), append([]string{"--"}, p.argv...)...)
-			// Whoever comes first has no advantage.
+			// Each comes first, second and third as often.
 			order := []func() error{
 				func() (err error) { a, err = timed(p.argv); return },
 				func() (err error) { b, err = timed(with); return },
+				func() (err error) { again, err = timed(p.argv); return },
 			}
-			if i%2 == 1 {
-				slices.Reverse(order)
-			}
+			order = slices.Concat(order[i%3:], order[:i%3])
 			for _, f := range order {
 				if err := f(); err != nil {
 					return fmt.Errorf("%s: %w", p.name, err)
 				}
 			}
 			bare = append(bare, a.wall)
+			control = append(control, again.wall/a.wall)
 			wall = append(wall, b.wall/a.wall)
 			cpu = append(cpu, b.cpu/a.cpu)
 			var lasted float64
@@ -182,8 +183,8 @@ func run(rdx string, pairs, windows int, threads bool, extra []string, only stri
 			}
 			alone = append(alone, lasted/a.wall)
 		}
-		fmt.Printf("%-14s %5.1fs %9.4f  [%.4f, %.4f] %9.4f %9.4f %7d %5.2f%%  %s\n", p.name, median(bare), median(alone), slices.Min(alone), slices.Max(alone),
-			median(wall), median(cpu), n, lost, said)
+		fmt.Printf("%-14s %5.1fs %9.4f  [%.4f, %.4f] %9.4f  [%.4f, %.4f] %9.4f %9.4f %7d %5.2f%%  %s\n", p.name, median(bare), median(alone), slices.Min(alone), slices.Max(alone),
+			median(control), slices.Min(control), slices.Max(control), median(wall), median(cpu), n, lost, said)
 	}
 	return nil
 }

@@ -108,3 +108,36 @@ func TestDataAndStacks(t *testing.T) {
 		}
 	}
 }
+
+// A call traps at the entry of what it calls, a return behind the call: neither
+// must be taken for the instruction that ends there, nor lose or double a frame.
+func TestStacksOfCalls(t *testing.T) {
+	needRoot(t)
+	needTool(t, "gcc")
+	p := run(t, compile(t, "calls"), "2", "--burst", "off", "--granularity", "word").profile()
+	seen := map[string]int{}
+	wrong := 0
+	for _, r := range p.Records {
+		for _, stack := range [][]*model.Location{r.Use, r.Reuse} {
+			if len(stack) == 0 {
+				continue
+			}
+			names := outer(stack)
+			switch names[0] {
+			case "first", "second":
+				names = names[1:]
+				fallthrough
+			case "main":
+				seen[outer(stack)[0]]++
+				if names[0] != "main" || len(names) < 2 || names[1] != "__libc_start_call_main" {
+					wrong++
+					t.Logf("stack %s", strings.Join(outer(stack), " "))
+				}
+			}
+		}
+	}
+	t.Logf("leaves %v", seen)
+	if wrong > 0 || seen["main"] < 20 {
+		t.Errorf("%d stacks are wrong; leaves %v", wrong, seen)
+	}
+}

@@ -49,7 +49,7 @@ func evaluate(expr []byte, regs *Regs, mem *Stack, initial uint64, push bool) (v
 			if op == 0x94 {
 				size = min(uint64(c.u8()), 8)
 			}
-			v, known := mem.load(pop())
+			v, known := mem.Load(pop())
 			if !known {
 				return 0, false
 			}

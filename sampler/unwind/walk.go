@@ -8,8 +8,8 @@ type Stack struct {
 	Data []byte
 }
 
-// load reads the 8 bytes at an address.
-func (s *Stack) load(addr uint64) (uint64, bool) {
+// Load reads the 8 bytes at an address.
+func (s *Stack) Load(addr uint64) (uint64, bool) {
 	off := addr - s.Base
 	if off > uint64(len(s.Data)) || uint64(len(s.Data))-off < 8 {
 		return 0, false
@@ -231,7 +231,7 @@ func (w *Walker) value(r *rule, cfa uint64) (v uint64, ok bool, err error) {
 	defer recoverMalformed(&err)
 	switch r.kind {
 	case offset:
-		v, ok = w.mem.load(cfa + uint64(r.offset))
+		v, ok = w.mem.Load(cfa + uint64(r.offset))
 	case valOffset:
 		v, ok = cfa+uint64(r.offset), true
 	case register:
@@ -239,7 +239,7 @@ func (w *Walker) value(r *rule, cfa uint64) (v uint64, ok bool, err error) {
 		v += uint64(r.offset)
 	case expression:
 		if v, ok = evaluate(r.expr, &w.regs, w.mem, cfa, cfa != 0); ok {
-			v, ok = w.mem.load(v)
+			v, ok = w.mem.Load(v)
 		}
 	case valExpression:
 		v, ok = evaluate(r.expr, &w.regs, w.mem, cfa, cfa != 0)
@@ -263,8 +263,8 @@ func (w *Walker) byFramePointer(without End) (end End, more bool) {
 	if fp%8 != 0 || fp < w.regs.R[w.arch.sp] {
 		return without, false
 	}
-	caller, ok1 := w.mem.load(fp)
-	pc, ok2 := w.mem.load(fp + 8)
+	caller, ok1 := w.mem.Load(fp)
+	pc, ok2 := w.mem.Load(fp + 8)
 	if !ok1 || !ok2 {
 		if fp-w.mem.Base < maxFPDistance {
 			return NotCopied, false

@@ -1,0 +1,52 @@
+package sampler
+
+import (
+	"errors"
+	"testing"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+// Of a process that may have a userfaultfd, what is there is read up to the first
+// page that is not: a stack is copied as far as it goes.
+func TestReadFirst(t *testing.T) {
+	area, err := unix.Mmap(-1, 0, 4*pageSize, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE|unix.MAP_ANONYMOUS)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer unix.Munmap(area)
+	area[0], area[pageSize], area[3*pageSize] = 1, 2, 4
+	at := uint64(uintptr(unsafe.Pointer(&area[0])))
+
+	m := &targetMemory{pid: unix.Getpid()}
+	m.userfault.pid, m.userfault.scan = m.pid, &fdScan{}
+	defer m.userfault.close()
+	scan := m.userfault.scan
+	scan.running.Store(true) // nobody looks
+	buf := make([]byte, 4*pageSize)
+	for _, c := range []struct {
+		used      bool
+		from, end int // of the area
+		want      int
+	}{
+		{true, 0, 4 * pageSize, 2 * pageSize},
+		{true, 100, 4 * pageSize, 2*pageSize - 100},
+		{true, 100, 200, 100},
+		{true, 2*pageSize + 8, 4 * pageSize, 0},
+		{true, 3 * pageSize, 4 * pageSize, pageSize},
+		{false, 0, 4 * pageSize, 4 * pageSize}, // last: page 2 is there after it
+	} {
+		scan.used.Store(c.used)
+		b := buf[:c.end-c.from]
+		n, err := m.readFirst(at+uint64(c.from), b)
+		if n != c.want || (err != nil) != (c.want == 0) {
+			t.Errorf("userfaultfd %v: %d to %d: %d bytes, %v; want %d", c.used, c.from, c.end, n, err, c.want)
+		}
+		if c.used && c.want < len(b) {
+			if _, err := m.read(at+uint64(c.from), b); !errors.Is(err, errUserfault) {
+				t.Errorf("all of %d to %d is read: %v", c.from, c.end, err)
+			}
+		}
+	}
+}
