@@ -232,27 +232,32 @@ func (k *Kernel) ReadTrap(t *Trap) (bool, error) {
 			}
 			return false, fmt.Errorf("read ring: %w", err)
 		}
-		raw := k.record.RawSample
-		if *(*bpf.RDXTrapKind)(unsafe.Pointer(&raw[0])) == bpf.RDXTrapKindSTAMP {
-			if err := k.keepStamp(raw); err != nil {
-				return false, err
-			}
-			continue
+		if ok, err := k.decode(k.record.RawSample, t); ok || err != nil {
+			return ok, err
 		}
-		if n := len(raw); n < int(unsafe.Sizeof(t.RDXTrap)) {
-			return false, fmt.Errorf("read ring: record of %d bytes, want %d", n, unsafe.Sizeof(t.RDXTrap))
-		}
-		if *(*bpf.RDXTrapKind)(unsafe.Pointer(&raw[0])) == bpf.RDXTrapKindTRAP_STACK {
-			if err := k.keepStack(raw); err != nil {
-				return false, err
-			}
-			continue
-		}
-		t.RDXTrap = *(*bpf.RDXTrap)(unsafe.Pointer(&raw[0]))
-		t.Stack = k.stackOf(&t.RDXTrap)
-		return true, nil
 	}
 	return false, nil
+}
+
+// decode reads one record of the ring: a trap into t, or what is kept for a later one. ok
+// says whether it was a trap. It fails if the record is shorter than its kind.
+func (k *Kernel) decode(raw []byte, t *Trap) (ok bool, err error) {
+	var kind bpf.RDXTrapKind
+	if n := len(raw); n < int(unsafe.Sizeof(kind)) {
+		return false, fmt.Errorf("read ring: record of %d bytes", n)
+	}
+	switch kind = *(*bpf.RDXTrapKind)(unsafe.Pointer(&raw[0])); kind {
+	case bpf.RDXTrapKindSTAMP:
+		return false, k.keepStamp(raw)
+	case bpf.RDXTrapKindTRAP_STACK:
+		return false, k.keepStack(raw)
+	}
+	if n := len(raw); n < int(unsafe.Sizeof(t.RDXTrap)) {
+		return false, fmt.Errorf("read ring: record of %d bytes, want %d", n, unsafe.Sizeof(t.RDXTrap))
+	}
+	t.RDXTrap = *(*bpf.RDXTrap)(unsafe.Pointer(&raw[0]))
+	t.Stack = k.stackOf(&t.RDXTrap)
+	return true, nil
 }
 
 // Stats are counted by the BPF programs.
