@@ -75,20 +75,25 @@ var (
 // Whatever source and clock measure in, an observation's weight is accesses.
 func TestSourceRate(t *testing.T) {
 	sum := totals{cpu: 1e9, ticked: 4e8, clock: 3e9}
+	throttled := sum
+	throttled.counted, throttled.tally, throttled.tallied = 5e8, 9e8, 3e8 // of three threads in four
 	for _, tc := range []struct {
 		name   string
 		source sampler.Source
 		clock  sampler.Clock
+		sum    totals
 		want   float64
 	}{
-		{"both the clock", sampler.CPUClock{}, sampler.CPUTime(), 2},
-		{"both accesses", sampler.NewPMUSource(accesses), sampler.CounterClock(accesses), 1},
-		{"accesses by the clock", sampler.NewPMUSource(accesses), sampler.CPUTime(), 1},
-		{"accesses counted, clock sampled", sampler.CPUClock{}, sampler.CounterClock(accesses), 3e9 / 4e8},
-		{"cycles sampled, instructions counted", sampler.NewPMUSource(cycles), sampler.CounterClock(instructions), 2 * 3e9 / 4e8},
-		{"cycles sampled, no counter", sampler.NewPMUSource(cycles), sampler.CPUTime(), 2 * 1e9 / 4e8},
+		{"both the clock", sampler.CPUClock{}, sampler.CPUTime(), sum, 2},
+		{"both accesses", sampler.NewPMUSource(accesses), sampler.CounterClock(accesses), sum, 1},
+		{"accesses by the clock", sampler.NewPMUSource(accesses), sampler.CPUTime(), sum, 1},
+		{"accesses by the clock, throttled", sampler.NewPMUSource(accesses), sampler.CPUTime(), throttled, 9e8 / 3e8},
+		{"accesses counted, clock sampled", sampler.CPUClock{}, sampler.CounterClock(accesses), sum, 3e9 / 4e8},
+		{"cycles sampled, instructions counted", sampler.NewPMUSource(cycles), sampler.CounterClock(instructions), sum, 2 * 3e9 / 4e8},
+		{"cycles sampled, no counter", sampler.NewPMUSource(cycles), sampler.CPUTime(), sum, 2 * 1e9 / 4e8},
+		{"cycles sampled, no counter, throttled", sampler.NewPMUSource(cycles), sampler.CPUTime(), throttled, 2 * 1e9 / 4e8},
 	} {
-		if got := session(tc.source, tc.clock, 2).sourceRate(sum); got != tc.want {
+		if got := session(tc.source, tc.clock, 2).sourceRate(tc.sum); got != tc.want {
 			t.Errorf("%s: %v accesses per unit, want %v", tc.name, got, tc.want)
 		}
 	}

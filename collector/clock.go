@@ -84,6 +84,8 @@ type totals struct {
 	counted float64 // likewise: by the source's own count, 0 if it has none
 	cut     float64 // likewise: counted at most in periods that made no tick
 	clock   float64 // in the clock's unit
+	tally   float64 // in its own
+	tallied float64 // of ticked: of threads with a tally
 	traps   uint64  // of watchpoints
 	spent   uint64  // ns in their programs
 	shared  uint64  // ns in which the source's counter was not counting
@@ -126,7 +128,16 @@ func (s *Session) addTotals(t *thread, sum *totals, details bool) {
 	}
 	sum.throttles += throttles
 	sum.stopped += stopped
-	if t.counter == nil || !details {
+	if !details {
+		return
+	}
+	if t.tally != nil {
+		if n, _, err := t.tally.Read(); err == nil {
+			sum.tally += float64(n)
+			sum.tallied += float64(t.cpu)
+		}
+	}
+	if t.counter == nil {
 		return
 	}
 	if n, _, err := t.counter.Read(s.kernel); err != nil {
@@ -139,6 +150,15 @@ func (s *Session) addTotals(t *thread, sum *totals, details bool) {
 // unheldTime is the CPU time, in ns, in which nothing could hold the threads.
 func (sum totals) unheldTime() uint64 {
 	return uint64(float64(sum.cpu) * sum.unheld / max(sum.ticked, 1))
+}
+
+// perTally is how much of the source's unit goes with a count of the tallies, 0 if there
+// are none.
+func (sum totals) perTally() float64 {
+	if sum.tally == 0 {
+		return 0
+	}
+	return sum.tallied / sum.tally
 }
 
 // missed is how many ticks did not come for what was counted: throttled by the
@@ -163,6 +183,8 @@ const counterTolerance = 0.02
 // count, if there is one.
 func (s *Session) sourceRate(sum totals) float64 {
 	switch {
+	case s.source.Unit() == sampler.Accesses && sum.tally > 0:
+		return 1 / sum.perTally() // it counts accesses, too
 	case s.source.Unit() == sampler.Accesses && sum.counted > 0:
 		// More than were sampled if ticks were throttled, or gaps given up.
 		return sum.counted / max(sum.ticked, 1)

@@ -20,6 +20,7 @@ const (
 type epoch struct {
 	number   int // among the thread's, from 1
 	holds    int
+	weighed  bool
 	cpu      uint64  // the ticks' gaps, in the source's unit
 	unheld   uint64  // besides: of ticks at which nothing could hold the thread
 	accepted float64 // observations, lost ones taken out
@@ -30,7 +31,7 @@ type epoch struct {
 
 // marks are what goes on of a thread while its source is stopped.
 type marks struct {
-	clock, lag     uint64 // of a clock that counts
+	clock, lag     uint64 // of a clock that counts, or the tally in its place
 	unread         bool   // it could not be read
 	ran            uint64 // ns
 	stops, stopped uint64 // how often the source was, and for how many ns at most
@@ -39,11 +40,13 @@ type marks struct {
 // marks reads them for the thread, up to now.
 func (t *thread) marks(k *sampler.Kernel) marks {
 	var m marks
+	var err error
 	if t.counter != nil {
-		var err error
 		m.clock, m.lag, err = t.counter.Read(k)
-		m.unread = err != nil
+	} else if t.tally != nil {
+		m.clock, m.lag, err = t.tally.Read()
 	}
+	m.unread = err != nil || t.counter == nil && t.tally == nil
 	if t.ticker != nil {
 		// What can't be read is counted where the totals are.
 		_, m.ran, _, _ = t.ticker.Count()
@@ -96,11 +99,12 @@ func (t *thread) nextEpoch(now marks) {
 }
 
 // weigh makes cpu what the thread did, in the source's unit, whether or not the
-// source saw it. A clock that counts is never stopped: perCount of the unit goes with
-// each of its counts; 0 if there is none. Nor is CPU time, where the source is timed by
-// it. Of what is neither, unknown says for how many ns it can't be told how much of it
-// there was while the source was stopped.
+// source saw it. A clock that counts is never stopped, nor is a tally: perCount of the
+// unit goes with each of its counts; 0 if there is none. Nor is CPU time, where the source
+// is timed by it. Of what is neither, unknown says for how many ns it can't be told how much
+// of it there was while the source was stopped.
 func (e *epoch) weigh(perCount float64, timed bool) (unknown uint64) {
+	e.weighed = true
 	ticked, ran, stopped := e.cpu+e.unheld, e.to.ran-e.from.ran, e.to.stopped-e.from.stopped
 	switch {
 	case ticked == 0:
@@ -117,19 +121,26 @@ func (e *epoch) weigh(perCount float64, timed bool) (unknown uint64) {
 	return 0
 }
 
-// weighEpochs weighs all epochs of what was seen, where perSource accesses go with the
-// source's unit. It returns for how many ns throttling is not made up for.
-func (s *Session) weighEpochs(perSource float64) (unknown uint64) {
-	perCount := 0.0
-	if s.clock.Counted != nil {
-		perCount = s.rates.mean() / perSource
-	}
-	weighed := make(map[*epoch]bool)
+// weighEpochs weighs all epochs of what was seen that are not yet, where so much of the
+// source's unit goes with a count of the clock or the tally. For how many ns throttling
+// is not made up for is counted.
+func (s *Session) weighEpochs(perCount float64) {
 	for _, o := range s.seen {
-		if e := o.epoch; e != nil && !weighed[e] {
-			weighed[e] = true
-			unknown += e.weigh(perCount, s.source.Unit() == sampler.Nanoseconds)
+		if e := o.epoch; e != nil && !e.weighed {
+			s.unweighed += e.weigh(perCount, s.source.Unit() == sampler.Nanoseconds)
 		}
 	}
-	return unknown
+}
+
+// openTally starts a tally of the thread if weights need one: with the clock CPU time,
+// nothing else counts while a source that counts is stopped.
+func (s *Session) openTally(t *thread) {
+	c := s.source.Counts()
+	if s.clock.Counted != nil || c == nil {
+		return
+	}
+	var err error
+	if t.tally, err = sampler.OpenTally(*c, t.tid); err != nil && !gone(err) {
+		s.losses["threads of which nothing counts what a throttled source misses"]++
+	}
 }

@@ -34,7 +34,11 @@ func (s *Session) profile() (*model.Profile, error) {
 	if all := s.allProcesses(); len(all) > 0 {
 		p.Command = all[len(all)-1].command
 	}
-	unweighed := s.weighEpochs(perSource)
+	perCount := sum.perTally()
+	if s.clock.Counted != nil {
+		perCount = s.rates.mean() / perSource
+	}
+	s.weighEpochs(perCount)
 	watched := s.watched()
 	passed := 0
 	locations := make(locationTable)
@@ -132,7 +136,7 @@ func (s *Session) profile() (*model.Profile, error) {
 	count("samples without a slot, in whose place others of the time are watched", uint64(math.Round(float64(passed)+s.stoodFor)))
 	count("source's counter shared with others, ns", sum.shared)
 	s.countThrottles(p, sum, count)
-	count("source throttled without a clock that counts: weights do not make up for it, ns", unweighed)
+	count("source throttled without a clock that counts: weights do not make up for it, ns", s.unweighed)
 	p.Comments = append(p.Comments, s.notes()...)
 	p.Comments = append(p.Comments,
 		fmt.Sprintf("thread held per sample: p50 %v, p99 %v", s.held.quantile(.5), s.held.quantile(.99)),

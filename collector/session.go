@@ -185,8 +185,11 @@ type Session struct {
 	replaced    []string // sources that failed in the course of the session
 	health      health
 	healthRan   health // by the time that threads ran, in user mode or not
+	healthDue   health // for ticks that are due
+	addressed   addressed
+	unweighed   uint64 // ns in which it can't be told what a throttled source missed
 	clockHealth clockHealth
-	unread      uint64 // ticks of threads whose clock can't be read, since one could
+	unread      uint64 // ticks of threads whose clock does not go on, since one's did
 	timed       uint64 // uses whose time could be read
 	failed      bool   // the session can't go on
 	throttled   bool   // the user has been told that the source is
@@ -637,6 +640,9 @@ func (s *Session) closeAll() {
 		p.readTime()
 	}
 	for _, t := range s.threads {
+		if s.unread > 0 {
+			s.loseTimes(t, t.wentOn)
+		}
 		s.dropThread(t)
 	}
 }

@@ -8,8 +8,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"maps"
 	"math"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
@@ -25,7 +27,8 @@ import (
 )
 
 // walking reads its words in turn, and writes another word every fourth round. It
-// says where the words are, and at the end how long a round took.
+// says where the words are, and at the end how long a round took. With FAULTS it has so
+// many page faults a round, until it is sent a byte.
 const walking = `#ifndef STRIDE
 #define STRIDE 1
 #endif
@@ -33,8 +36,12 @@ const walking = `#ifndef STRIDE
 #include <time.h>
 #include <unistd.h>
 #include <fcntl.h>
+#include <sys/mman.h>
 enum { words = 1000000 };
 static volatile long word[words * STRIDE], other;
+#ifdef FAULTS
+static volatile char page[FAULTS][4096] __attribute__((aligned(4096)));
+#endif
 static double now(void)
 {
 	struct timespec t;
@@ -49,16 +56,25 @@ __attribute__((noinline)) static void walk(void)
 int main(void)
 {
 	char end;
-	long n = 0;
+	long n = 0, got;
 	printf("%lx %lx\n", (long)&word[777 * STRIDE], (long)&other);
 	fflush(stdout);
+	int ceased = 0;
 	fcntl(0, F_SETFL, O_NONBLOCK);
 	double start = now();
 	do {
-		for (int i = 0; i < 4; i++, n++)
+		for (int i = 0; i < 4; i++, n++) {
 			walk();
+#ifdef FAULTS
+			madvise((void *)page, sizeof(page), MADV_DONTNEED);
+			for (int k = 0; k < FAULTS && !ceased; k++)
+				page[k][0] = 1;
+#endif
+		}
 		other = n;
-	} while (read(0, &end, 1) != 0);
+		got = read(0, &end, 1);
+		ceased |= got == 1;
+	} while (got != 0);
 	printf("%f\n", (now() - start) / n);
 	return 0;
 }
@@ -67,6 +83,7 @@ int main(void)
 type walker struct {
 	cmd          *exec.Cmd
 	word, other  uint64
+	stdin        io.Writer
 	out          *bufio.Reader
 	end          func()
 	roundNS      float64
@@ -118,7 +135,7 @@ func startWalker(t *testing.T, flags ...string) *walker {
 	if err := w.cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	w.out = bufio.NewReader(stdout)
+	w.stdin, w.out = stdin, bufio.NewReader(stdout)
 	if _, err := fmt.Fscanf(w.out, "%x %x\n", &w.word, &w.other); err != nil {
 		t.Fatal(err)
 	}
@@ -368,45 +385,101 @@ func TestSourceStarves(t *testing.T) {
 	for _, tc := range []struct {
 		name   string
 		source sampler.Source
+		gap    time.Duration
 		says   []string
 	}{
-		{"others have the counter", starved, []string{"others have its counter", "/proc/sys/kernel/nmi_watchdog", "CPUs are offline"}},
-		{"throttled", silent{sampler.NewPMUSource(taskClock)}, []string{"does not interrupt", "/proc/sys/kernel/perf_event_max_sample_rate"}},
+		// One that has its counter so seldom ticks seldom.
+		{"others have the counter", starved, 20 * defaultGap, []string{"others have its counter", "/proc/sys/kernel/nmi_watchdog", "CPUs are offline"}},
+		{"throttled", silent{sampler.NewPMUSource(taskClock)}, defaultGap, []string{"does not interrupt", "/proc/sys/kernel/perf_event_max_sample_rate"}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			w := startWalker(t)
-			failing(t, w, Config{source: tc.source, Clock: CPUTime, Source: PMU, gap: float64(defaultGap)}, func() moment { return w.sessionStart }, tc.says...)
+			failing(t, w, Config{source: tc.source, Clock: CPUTime, Source: PMU, gap: float64(tc.gap)}, func() moment { return w.sessionStart }, tc.says...)
 		})
 	}
 }
 
-// A clock whose counters are gone ends the session.
+// pageFaults is a clock of programs that fault, and stands still when they cease to.
+var pageFaults = sampler.Counted{Unit: sampler.Cycles, Events: []sampler.Event{{Label: "page-faults", Type: unix.PERF_TYPE_SOFTWARE, Config: unix.PERF_COUNT_SW_PAGE_FAULTS}}}
+
+// faultsARound of the walking program.
+const faultsARound = 64
+
+// A clock whose counters are gone, or can be read and stand still from some moment on, as
+// those that a hypervisor fakes, ends the session, whether the source goes on or stops, too.
+// None of the times by it is kept.
 func TestClockFails(t *testing.T) {
-	w := startWalker(t)
-	clock := sampler.CounterClock(taskClock)
-	s, err := Start(Config{PID: w.cmd.Process.Pid, Overhead: .1, Seed: 1, Source: Clock, clock: &clock, Burst: AutoBurst, Duration: 20 * time.Second})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer s.Close()
-	var taken moment
-	s.cfg.Progress = func(p Progress) {
-		if taken == (moment{}) && p.Elapsed > 500*time.Millisecond {
-			taken = w.now(t)
-			s.tracer.Do(func() {
-				for _, th := range s.threads {
-					if err := th.counter.Close(); err != nil {
+	for _, tc := range []struct {
+		name      string
+		zero, all bool
+		says      []string
+	}{
+		{"taken away", false, false, []string{"can't be read any more", "/proc/sys/kernel/nmi_watchdog"}},
+		{"turns to zero", true, false, []string{"counts nothing any more", "--clock cpu-time"}},
+		{"turns to zero, and so does the source", true, true, []string{"counts nothing any more", "--clock cpu-time"}},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			w := startWalker(t, fmt.Sprintf("-DFAULTS=%d", faultsARound))
+			clock := sampler.CounterClock(pageFaults)
+			var tickers []*sampler.Ticker
+			var source sampler.Source = sampler.CPUClock{}
+			if tc.all {
+				source = stalling{sampler.NewPMUSource(taskClock), &tickers}
+			}
+			s, err := Start(Config{PID: w.cmd.Process.Pid, Overhead: .1, Seed: 1, source: source, clock: &clock, Burst: AutoBurst, Duration: 20 * time.Second})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer s.Close()
+			var taken moment
+			s.cfg.Progress = func(p Progress) {
+				if taken != (moment{}) || p.Elapsed < time.Second {
+					return
+				}
+				taken = w.now(t)
+				if tc.zero {
+					if _, err := w.stdin.Write([]byte{1}); err != nil {
 						t.Error(err)
 					}
-					th.counter = nil
 				}
-			})
-		}
-	}
-	_, err = s.Wait(context.Background())
-	t.Logf("after %v: %v", taken.within(t, w), err)
-	if err == nil || !strings.Contains(err.Error(), "can't be read any more") || !strings.Contains(err.Error(), "nmi_watchdog") {
-		t.Error(err)
+				s.tracer.Do(func() {
+					for _, ticker := range tickers {
+						if err := ticker.Stop(); err != nil {
+							t.Error(err)
+						}
+					}
+					for _, th := range s.threads {
+						if !tc.zero {
+							if err := th.counter.Close(); err != nil {
+								t.Error(err)
+							}
+						}
+					}
+				})
+			}
+			p, err := s.Wait(context.Background())
+			t.Logf("after %v: %v", taken.within(t, w), err)
+			for _, want := range tc.says {
+				if err == nil || !strings.Contains(err.Error(), want) {
+					t.Errorf("%v, want %q", err, want)
+				}
+			}
+			w.end()
+			// By a clock that stands still all reuses are immediate.
+			var short, all int64
+			for _, r := range p.Records {
+				if r.Kind == model.Reuse && !r.Exact {
+					all += r.Observations
+					if r.Native < faultsARound/2 {
+						short += r.Observations
+					}
+				}
+			}
+			t.Logf("%d of %d timed reuses are short; %v", short, all, p.Counts)
+			if all < 10 || short > 0 {
+				t.Errorf("%d of %d timed reuses are short", short, all)
+			}
+		})
 	}
 }
 
@@ -425,7 +498,7 @@ func TestSourceFails(t *testing.T) {
 		{"counts nothing", sampler.NewPMUSource(software("dummy", unix.PERF_COUNT_SW_DUMMY)), "counts nothing", false},
 		{"busy", refusing{sampler.NewPMUSource(software("busy", 0)), unix.EBUSY}, "busy", false},
 		{"no addresses", sampler.AccessSourceOf("timer", sampler.Accesses, 1, 20_000, []sampler.Precise{timer}), "has an address", false},
-		{"taken away", stalling{sampler.NewPMUSource(software("task-clock", unix.PERF_COUNT_SW_TASK_CLOCK)), &tickers}, "counts nothing", true},
+		{"turns to zero", stalling{sampler.NewPMUSource(software("task-clock", unix.PERF_COUNT_SW_TASK_CLOCK)), &tickers}, "counts nothing", true},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			w := startWalker(t)
@@ -517,33 +590,80 @@ func TestClockHealth(t *testing.T) {
 	}
 }
 
-// A clock that no running thread can read is given up after some ticks, whatever the
-// clocks of sleeping threads: theirs is taken when they wake up.
+// A clock that no running thread can read, or that stands still in all of them, is given
+// up after some ticks, whatever the clocks of sleeping threads: theirs is taken when they
+// wake up.
 func TestClockTaken(t *testing.T) {
-	busy, idle := &thread{tid: 1, shared: new(sampler.Thread)}, &thread{tid: 2, shared: new(sampler.Thread)}
+	const (
+		goes = iota
+		fails
+		stands
+		falls // to zero
+	)
 	for _, tc := range []struct {
-		name     string
-		readable map[*thread]bool
-		idles    bool
-		taken    bool
+		name       string
+		busy, idle int
+		idles      bool
+		says       string
 	}{
-		{"all well", map[*thread]bool{busy: true, idle: true}, false, false},
-		{"a sleeping thread still has it", map[*thread]bool{idle: true}, true, true},
-		{"another that runs still has it", map[*thread]bool{idle: true}, false, false},
-		{"nobody has it", nil, false, true},
-		{"taken while it sleeps", map[*thread]bool{busy: true}, true, false},
+		{"all well", goes, goes, false, ""},
+		{"a sleeping thread still has it", fails, goes, true, "can't be read"},
+		{"another that runs still has it", fails, goes, false, ""},
+		{"nobody has it", fails, fails, false, "can't be read"},
+		{"taken while it sleeps", goes, fails, true, ""},
+		{"stands still", stands, stands, false, "counts nothing any more"},
+		{"stands still beside a sleeping thread", stands, goes, true, "counts nothing any more"},
+		{"stands still in one of two", stands, goes, false, ""},
+		{"falls to zero", falls, falls, false, "counts nothing any more"},
 	} {
-		s := &Session{threads: map[int]*thread{1: busy, 2: idle}}
-		s.clockTaken(func(*thread) bool { return true })
-		rounds := 0
-		for taken := false; !taken && rounds < fewestReadings; rounds++ {
+		busy, idle := &thread{tid: 1, shared: new(sampler.Thread)}, &thread{tid: 2, shared: new(sampler.Thread)}
+		clock := sampler.CounterClock(taskClock)
+		s := &Session{clock: clock, threads: map[int]*thread{1: busy, 2: idle}, losses: make(map[string]int64)}
+		does := map[*thread]int{}
+		now := uint64(1000)
+		read := func(th *thread) (uint64, error) {
+			now++
+			switch does[th] {
+			case fails:
+				return 0, sampler.ErrNotRunning
+			case stands:
+				return th.clockAt, nil
+			case falls:
+				return 0, nil
+			}
+			return now, nil
+		}
+		tick := func(idles bool) error {
 			busy.shared.Ticks++
-			if !tc.idles {
+			if !idles {
 				idle.shared.Ticks++
 			}
-			taken = s.clockTaken(func(th *thread) bool { return tc.readable[th] })
-			if taken != tc.taken && (taken || rounds == fewestReadings-1) {
-				t.Errorf("%s: taken is %v after %d ticks", tc.name, taken, rounds+1)
+			return s.clockFails(read)
+		}
+		if err := tick(false); err != nil { // all goes well at first
+			t.Fatal(err)
+		}
+		before := float64(sampler.Monotonic())
+		// Timed before, timed after, read ahead after, another thread's.
+		seen := []*observation{
+			{tid: 1, state: done, end: before - 1}, {tid: 1, state: done, end: math.MaxFloat64},
+			{tid: 1, state: done, end: math.MaxFloat64, counted: 5}, {tid: 3, state: done, end: math.MaxFloat64},
+		}
+		s.seen = seen
+		busy.wentOn = time.Duration(before)
+		does[busy], does[idle] = tc.busy, tc.idle
+		var err error
+		rounds := 0
+		for ; err == nil && rounds < fewestReadings; rounds++ {
+			err = tick(tc.idles)
+		}
+		if (err == nil) != (tc.says == "") || err != nil && !strings.Contains(err.Error(), tc.says) {
+			t.Errorf("%s: %v after %d ticks, want %q", tc.name, err, rounds, tc.says)
+		}
+		stood := tc.busy == stands || tc.busy == falls
+		for i, lost := range []bool{false, stood, false, false} {
+			if (seen[i].state == void) != lost {
+				t.Errorf("%s: observation %d lost: %v, want %v", tc.name, i, !lost, lost)
 			}
 		}
 	}
@@ -552,33 +672,94 @@ func TestClockTaken(t *testing.T) {
 // What is judged from numbers alone.
 func TestJudgeSource(t *testing.T) {
 	pmu := sampler.NewPMUSource(accesses)
-	pebs := sampler.AccessSourceOf("pebs", sampler.Accesses, 2, 1, nil)
-	before := health{ran: 1e9, lag: 1e8, counted: 5e8, sampled: 5e8, ticks: 500, accesses: 500}
-	fine := health{ran: 2e9, lag: 1e8, counted: 1e9, sampled: 1e9, ticks: 1000, accesses: 1000}
+	before := health{ran: 1e9, lag: 1e8, counted: 5e8, sampled: 5e8, ticks: 500}
+	fine := health{ran: 2e9, lag: 1e8, counted: 1e9, sampled: 1e9, ticks: 1000}
 	for _, tc := range []struct {
-		name   string
-		source sampler.Source
-		alter  func(h *health)
-		says   string
+		name  string
+		alter func(h *health)
+		says  string
 	}{
-		{"fine", pmu, func(h *health) {}, ""},
-		{"fine, with addresses", pebs, func(h *health) {}, ""},
-		{"less lag than before, as read", pebs, func(h *health) { h.lag = 0 }, ""},
-		{"half of the time", pmu, func(h *health) { h.lag += 5e8 }, ""},
-		{"taken by others", pmu, func(h *health) { h.lag += 99e7; h.counted, h.sampled, h.ticks = 5e8, 5e8, 500 }, "nmi_watchdog"},
-		{"zero", pmu, func(h *health) { h.counted, h.sampled, h.ticks = 5e8, 5e8, 500 }, "counts nothing"},
-		{"throttled", pmu, func(h *health) { h.sampled, h.ticks = 5.1e8, 510 }, "perf_event_max_sample_rate"},
-		{"a third throttled", pmu, func(h *health) { h.sampled, h.ticks = 8.3e8, 830 }, ""},
-		{"gaps changed", pmu, func(h *health) { h.sampled, h.cut, h.ticks = 5e8, 3e8, 500 }, ""},
-		{"too few to say", pmu, func(h *health) { h.counted, h.sampled, h.ticks = 5.1e8, 5e8, 500 }, ""},
-		{"no addresses", pebs, func(h *health) { h.accesses = 500 }, "has an address"},
-		{"few addresses", pebs, func(h *health) { h.accesses = 501 }, ""},
+		{"fine", func(h *health) {}, ""},
+		{"less lag than before, as read", func(h *health) { h.lag = 0 }, ""},
+		{"half of the time", func(h *health) { h.lag += 5e8 }, ""},
+		{"taken by others", func(h *health) { h.lag += 99e7; h.counted, h.sampled, h.ticks = 5e8, 5e8, 500 }, "nmi_watchdog"},
+		{"stands still", func(h *health) { h.counted, h.sampled, h.ticks = 5e8, 5e8, 500 }, "counts nothing"},
+		{"zero", func(h *health) { h.counted, h.sampled, h.ticks = 0, 5e8, 500 }, "counts nothing"},
+		{"throttled", func(h *health) { h.sampled, h.ticks = 5.1e8, 510 }, "perf_event_max_sample_rate"},
+		{"a third throttled", func(h *health) { h.sampled, h.ticks = 8.3e8, 830 }, ""},
+		{"gaps changed", func(h *health) { h.sampled, h.cut, h.ticks = 5e8, 3e8, 500 }, ""},
+		{"too few to say", func(h *health) { h.counted, h.sampled, h.ticks = 5.1e8, 5e8, 500 }, ""},
 	} {
 		now := fine
 		tc.alter(&now)
-		err := before.judge(now, tc.source, 1e6)
+		err := before.stands(now, pmu)
+		if err == nil {
+			err = before.silent(now, pmu, 1e6)
+		}
 		if (err == nil) != (tc.says == "") || err != nil && !strings.Contains(err.Error(), tc.says) {
 			t.Errorf("%s: %v, want %q", tc.name, err, tc.says)
+		}
+	}
+	// Of PEBS each tick is of an access, of IBS one in six.
+	pebs := sampler.AccessSourceOf("pebs", sampler.Accesses, 2, 1, nil)
+	ibs := sampler.AccessSourceOf("ibs", sampler.Operations, 1, 1, nil)
+	for _, tc := range []struct {
+		name   string
+		source sampler.Source
+		now    addressed
+		bad    bool
+	}{
+		{"addresses", pebs, addressed{600, 600}, false},
+		{"none", pebs, addressed{520, 500}, true},
+		{"none, too few to say", pebs, addressed{519, 500}, false},
+		{"few", pebs, addressed{520, 501}, false},
+		{"none of many operations", ibs, addressed{600, 500}, true},
+		{"none of some operations", ibs, addressed{599, 500}, false},
+		{"none is wanted", pmu, addressed{9999, 500}, false},
+	} {
+		if err := (addressed{500, 500}).judge(tc.now, tc.source); (err != nil) != tc.bad {
+			t.Errorf("%s: %v", tc.name, err)
+		}
+	}
+}
+
+// However long the gaps, a source that counts and does not interrupt, or reports no
+// addresses, is found out within a second of the time that threads run; and one that
+// does what it should is not.
+func TestSilentAtLongGaps(t *testing.T) {
+	pmu, pebs := sampler.NewPMUSource(accesses), sampler.AccessSourceOf("pebs", sampler.Accesses, 2, 1, nil)
+	for _, tc := range []struct {
+		name   string
+		source sampler.Source
+		gap    time.Duration
+		ticks  bool
+		says   string
+	}{
+		{"none, short gaps", pmu, minGap, false, "perf_event_max_sample_rate"},
+		{"none, long gaps", pmu, maxGap, false, "perf_event_max_sample_rate"},
+		{"all, short gaps", pmu, minGap, true, ""},
+		{"all, long gaps", pmu, maxGap, true, ""},
+		{"no addresses, long gaps", pebs, maxGap, true, "--source pmu"},
+	} {
+		s := &Session{source: tc.source, cfg: Config{Source: PMU}, gap: float64(tc.gap), processes: map[int]*process{os.Getpid(): nil}}
+		sum, stats := totals{cpu: 5e9, counted: 5e9, ticked: 5e9}, sampler.Stats{}
+		var ran time.Duration
+		for ; s.err == nil && ran < 5*time.Second; ran += tickInterval {
+			s.watch(sum, stats)
+			s.health.at = s.health.at.Add(-tickInterval)
+			s.health.user -= tickInterval // all of it was in user mode
+			sum.cpu += uint64(tickInterval)
+			sum.counted += float64(tickInterval)
+			if tc.ticks {
+				stats.Ticks = uint64((sum.counted - 5e9) / s.gap)
+				sum.ticked = 5e9 + float64(stats.Ticks)*s.gap
+			}
+			if tc.source.Reports() != sampler.NoAccess {
+				stats.NoAddress = stats.Ticks
+			}
+		}
+		if (s.err == nil) != (tc.says == "") || s.err != nil && (!strings.Contains(s.err.Error(), tc.says) || ran > time.Second) {
+			t.Errorf("%s: after %v: %v, want %q", tc.name, ran, s.err, tc.says)
 		}
 	}
 }

@@ -31,6 +31,7 @@ type thread struct {
 	shared  *sampler.Thread // read and written with the kernel
 	ticker  *sampler.Ticker
 	counter *sampler.Counter // nil if the clock is CPU time
+	tally   *sampler.Tally   // for weights, where no clock counts; nil likewise if none could be had
 	slots   [sampler.NumSlots]watch
 
 	read    uint64 // of shared.Sampled: already in cpu
@@ -38,10 +39,14 @@ type thread struct {
 	passive uint64 // of shared.Unheld: likewise, in unheld
 	cpu     uint64 // ticked so far, in the source's unit: CPU time or accesses
 	unheld  uint64 // of it, of ticks at which nothing could hold the thread
-	looked  uint64 // of shared.Ticks: when it was last seen whether the clock can be read
-	first   uint64 // what the first tick is to count for in cpu, 0 when it has come
-	passed  uint64 // of the gap after the first tick, when it was set
-	epoch   *epoch
+	looked  uint64 // of shared.Ticks: when it was last seen whether the clock goes on
+	clockAt uint64 // the clock then
+	// lookedAt is when it was last seen to, wentOn the time before that: from then on
+	// it may have stood still.
+	lookedAt, wentOn time.Duration
+	first            uint64 // what the first tick is to count for in cpu, 0 when it has come
+	passed           uint64 // of the gap after the first tick, when it was set
+	epoch            *epoch
 	// letGo is when its last hold ended, and letGoTraps how many traps it had then.
 	letGo      time.Duration
 	letGoTraps uint32
@@ -149,7 +154,7 @@ const leastGap, mostGap = 0.75, 1.25
 func (s *Session) dropThread(t *thread) {
 	s.addTotals(t, &s.gone, true)
 	t.epoch.to = t.marks(s.kernel)
-	if err := t.ticker.Close(); err != nil {
+	if err := errors.Join(t.ticker.Close(), t.tally.Close()); err != nil {
 		s.fail(err)
 	}
 	s.late.expect(t) // no new one from here on

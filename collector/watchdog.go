@@ -16,15 +16,14 @@ import (
 
 // health is what the source has done up to a moment.
 type health struct {
-	at       time.Time
-	user     time.Duration // CPU time of the target in user mode
-	ran      uint64        // ns in which threads ran
-	lag      uint64        // of these, ns in which others had the source's counter
-	counted  float64       // by the source's events, in its unit
-	sampled  float64       // of it: in periods that ended in a tick
-	cut      float64       // and at most in periods that did not
-	ticks    uint64
-	accesses uint64 // ticks that were of an access with an address
+	at      time.Time
+	user    time.Duration // CPU time of the target in user mode
+	ran     uint64        // ns in which threads ran
+	lag     uint64        // of these, ns in which others had the source's counter
+	counted float64       // by the source's events, in its unit
+	sampled float64       // of it: in periods that ended in a tick
+	cut     float64       // and at most in periods that did not
+	ticks   uint64
 }
 
 // clockHealth is of how many uses the clock was read, and of how many traps it
@@ -49,14 +48,34 @@ const (
 	// A source that leaves more than this share of what it counts without ticks
 	// is dead.
 	deadShare = 0.9
-	// fewestTicks are expected at least before their absence says anything.
+	// fewestTicks are expected at least before their absence says anything, and so
+	// many gaps are looked at for that.
 	fewestTicks = 20
+	fewestDue   = 1.2 * fewestTicks / deadShare
 	// fewestReadings of the clock that fail, of one a hold, tell that it is gone, and
-	// so many ticks of threads in which it can't be read.
+	// so many ticks of threads in which it can't be read or stands still.
 	fewestReadings = 5
-	// fewestAccesses: of IBS, one tick in six is of an access.
-	fewestAccesses = 100
+	// fewestOperations stand in for fewestTicks where only one in six, as of IBS, is of
+	// an access.
+	fewestOperations = 100
 )
+
+// addressed is how many ticks there were, and how many of an access with an
+// address, when there was such an access last.
+type addressed struct{ ticks, accesses uint64 }
+
+// judge says what is wrong with a source that went from a to now, nil if nothing is
+// or it does not report addresses. It goes by ticks alone, however far apart.
+func (a addressed) judge(now addressed, source sampler.Source) error {
+	ticks, fewest := now.ticks-a.ticks, uint64(fewestTicks)
+	if source.Unit() == sampler.Operations {
+		fewest = fewestOperations
+	}
+	if source.Reports() == sampler.NoAccess || now.accesses != a.accesses || ticks < fewest {
+		return nil
+	}
+	return fmt.Errorf("none of %d samples of %s has an address (a virtual PMU without them: use --source pmu)", ticks, source.Name())
+}
 
 // unthrottle is what to do about a source that the kernel throttles.
 const unthrottle = "throttled: raise /proc/sys/kernel/perf_event_max_sample_rate, which the kernel may have lowered by itself; " +
@@ -69,48 +88,73 @@ func (h health) starved(now health) bool {
 	return ran > 0 && float64(now.lag)-float64(h.lag) > deadShare*float64(ran)
 }
 
-// judge says what is wrong with a source that went from h to now, nil if
-// nothing is. gap is the mean distance of its ticks.
-func (h health) judge(now health, source sampler.Source, gap float64) error {
-	ticks, counted := now.ticks-h.ticks, now.counted-h.counted
-	missed := counted - (now.sampled - h.sampled) - (now.cut - h.cut)
-	name := source.Name()
+// stands says what is wrong with a source that went from h to now and counted
+// nothing, nil if it did count.
+func (h health) stands(now health, source sampler.Source) error {
 	switch {
 	case h.starved(now):
-		return fmt.Errorf("%s stands still: others have its counter (another profiler or the NMI watchdog: echo 0 | sudo tee /proc/sys/kernel/nmi_watchdog; or its CPUs are offline)", name)
-	case counted == 0:
-		return fmt.Errorf("%s counts nothing (the hypervisor fakes the PMU, or its CPUs are offline: use --source clock)", name)
-	case missed > max(deadShare*counted, fewestTicks*gap):
-		return fmt.Errorf("%s does not interrupt: %d times where %.0f were due (%s)", name, ticks, counted/gap, unthrottle)
-	case source.Reports() != sampler.NoAccess && ticks >= fewestAccesses && now.accesses == h.accesses:
-		return fmt.Errorf("none of %d samples of %s has an address (a virtual PMU without them: use --source pmu)", ticks, name)
+		return fmt.Errorf("%s stands still: others have its counter (another profiler or the NMI watchdog: echo 0 | sudo tee /proc/sys/kernel/nmi_watchdog; or its CPUs are offline)", source.Name())
+	case now.counted <= h.counted:
+		return fmt.Errorf("%s counts nothing (the hypervisor fakes the PMU, or its CPUs are offline: use --source clock)", source.Name())
 	}
 	return nil
 }
 
+// silent says what is wrong with a source that counted from h to now and did not
+// interrupt, nil if it did. gap is the mean distance of its ticks.
+func (h health) silent(now health, source sampler.Source, gap float64) error {
+	counted := now.counted - h.counted
+	missed := counted - (now.sampled - h.sampled) - (now.cut - h.cut)
+	if missed <= max(deadShare*counted, fewestTicks*gap) {
+		return nil
+	}
+	return fmt.Errorf("%s does not interrupt: %d times where %.0f were due (%s)", source.Name(), now.ticks-h.ticks, counted/gap, unthrottle)
+}
+
 // watch looks after the source and the clock.
 func (s *Session) watch(sum totals, stats sampler.Stats) {
-	if dead := s.clockHealth.dead(clockHealth{s.timed, stats.ClockFailed}); (dead || s.clockTaken(s.hasClock)) && !s.failed {
+	err := s.clockFails(s.readClock)
+	if s.clockHealth.dead(clockHealth{s.timed, stats.ClockFailed}) && err == nil {
+		err = s.unreadable()
+	}
+	if err != nil && !s.failed {
 		// The clock is part of the programs: it cannot be replaced.
-		s.abort(fmt.Errorf("the clock %s can't be read any more: %w", s.clock.Name, sampler.ErrNotRunning))
+		s.abort(err)
 	}
 	if sum.throttles > 0 && !s.throttled {
 		s.throttled = true
 		s.cfg.Log.Warn(s.source.Name() + " is " + unthrottle)
 	}
+	if good, err := s.checkSource(sum, stats); err != nil {
+		s.sourceFailed(err, good)
+	}
+}
+
+// checkSource says what is wrong with the source, nil if nothing is known to be, and
+// how many nanoseconds of the threads' it was good for.
+func (s *Session) checkSource(sum totals, stats sampler.Stats) (good uint64, err error) {
+	reports := addressed{stats.Ticks, stats.Ticks - stats.InKernel - stats.NoMemory - stats.NoAddress}
+	if reports.accesses != s.addressed.accesses {
+		s.addressed = reports
+	}
+	if err := s.addressed.judge(reports, s.source); err != nil {
+		if reports.accesses == 0 {
+			return 0, err // it never was
+		}
+		return s.health.ran, err
+	}
 	if time.Since(s.health.at) < healthInterval {
-		return
+		return 0, nil
 	}
 	now := health{
 		at: time.Now(), user: s.userTime(),
 		ran: sum.cpu, lag: sum.shared, counted: sum.counted, sampled: sum.ticked, cut: sum.cut, ticks: stats.Ticks,
-		accesses: stats.Ticks - stats.InKernel - stats.NoMemory - stats.NoAddress,
 	}
 	before, ranBefore := s.health, s.healthRan
 	// Time is less than before if a process has ended.
 	if before.at.IsZero() || now.user < before.user {
-		s.health, s.healthRan = now, now
-		return
+		s.health, s.healthRan, s.healthDue = now, now, now
+		return 0, nil
 	}
 	// Who has the counter does not depend on what the threads do. Their time in
 	// user mode may not be known: it is told by where timer ticks fall, which a
@@ -123,53 +167,87 @@ func (s *Session) watch(sum totals, stats sampler.Stats) {
 		}
 	}
 	if now.user-before.user < healthUser && !starved {
-		return
+		return 0, nil
 	}
 	s.health = now
 	if s.source.Unit() == sampler.Nanoseconds {
-		return // a timer of the kernel's own
+		return 0, nil // a timer of the kernel's own
 	}
-	if err := before.judge(now, s.source, s.gap); err != nil {
-		good := before.ran
-		if s.source.Reports() != sampler.NoAccess && now.accesses == 0 {
-			good = 0 // it never was
-		}
-		s.sourceFailed(err, good)
+	if err := before.stands(now, s.source); err != nil {
+		return before.ran, err
 	}
+	// Where gaps are long it takes more than one interval for ticks to be missed.
+	due := s.healthDue
+	if now.counted-due.counted < fewestDue*s.gap {
+		return 0, nil
+	}
+	s.healthDue = now
+	return due.ran, due.silent(now, s.source, s.gap)
 }
 
-// clockTaken says whether the clock can't be read in any thread that runs, for some
-// ticks: others have the counter, which a pinned event does not get back. It does not
-// wait for traps, which may be few; where it is so for some threads only, these
-// tell. A thread that sleeps has lost nothing yet, and says nothing.
-func (s *Session) clockTaken(readable func(*thread) bool) bool {
+// unreadable is the error of a clock whose counters others have.
+func (s *Session) unreadable() error {
+	return fmt.Errorf("the clock %s can't be read any more: %w", s.clock.Name, sampler.ErrNotRunning)
+}
+
+// clockFails says what is wrong with the clock: it can't be read in any thread that
+// runs, for some ticks, as others have the counter, which a pinned event does not get
+// back; or it stands still in all of them, as one that reads zero from some time on. It
+// does not wait for traps, which may be few; where it is so for some threads only, these
+// tell, and reuse times by a clock that stood still are lost. A thread that sleeps has
+// lost nothing yet, and says nothing.
+func (s *Session) clockFails(read func(*thread) (uint64, error)) error {
+	if s.clock.Counted == nil {
+		return nil // CPU time
+	}
 	var unread uint64
-	read := false
+	good, stands := false, false
 	for _, t := range s.threads {
 		ticks := t.shared.Ticks - t.looked
-		t.looked = t.shared.Ticks
 		if ticks == 0 {
 			continue
 		}
-		if readable(t) {
-			read = true
-		} else {
+		now, err := read(t)
+		// Ticks while it was being read say nothing of what comes after.
+		t.looked = t.shared.Ticks
+		switch {
+		case err != nil:
 			unread += ticks
+		case now <= t.clockAt:
+			unread, stands = unread+ticks, true
+			s.loseTimes(t, t.wentOn)
+		default:
+			good = true
+			t.wentOn, t.lookedAt = t.lookedAt, sampler.Monotonic()
 		}
+		t.clockAt = now
 	}
-	if s.unread += unread; read {
+	if s.unread += unread; good {
 		s.unread = 0
 	}
-	return s.unread >= fewestReadings
+	switch {
+	case s.unread < fewestReadings:
+		return nil
+	case stands:
+		return fmt.Errorf("the clock %s counts nothing any more (the hypervisor fakes the PMU: use --clock cpu-time)", s.clock.Name)
+	}
+	return s.unreadable()
 }
 
-// hasClock says whether the thread's clock can be read. CPU time always can.
-func (s *Session) hasClock(t *thread) bool {
-	if t.counter == nil {
-		return true
+// readClock reads the thread's clock.
+func (s *Session) readClock(t *thread) (uint64, error) {
+	now, _, err := t.counter.Read(s.kernel)
+	return now, err
+}
+
+// loseTimes gives up the thread's observations that were timed after a moment: its
+// clock stands still.
+func (s *Session) loseTimes(t *thread, since time.Duration) {
+	for _, o := range s.seen {
+		if o.process == t.process && o.tid == t.tid && o.state == done && o.counted == 0 && o.end > float64(since) {
+			s.loseObserved(o, "clock stood still between use and reuse")
+		}
 	}
-	_, _, err := t.counter.Read(s.kernel)
-	return err == nil
 }
 
 // countThrottles says in the profile how often and how long the kernel had
@@ -228,12 +306,16 @@ func (s *Session) sourceFailed(err error, good uint64) {
 func (s *Session) fallBack(why error, good uint64) {
 	s.cfg.Log.Warn("source replaced by the CPU clock: " + why.Error())
 	for _, t := range s.threads {
-		s.addTotals(t, &s.gone, false)
+		s.addTotals(t, &s.gone, s.clock.Counted == nil)
 		t.epoch.to = t.marks(s.kernel)
-		if err := t.ticker.Close(); err != nil {
+		if err := errors.Join(t.ticker.Close(), t.tally.Close()); err != nil {
 			s.fail(err)
 		}
-		t.ticker, t.cpu = nil, 0
+		t.ticker, t.tally, t.cpu = nil, nil, 0
+	}
+	if s.clock.Counted == nil {
+		s.weighEpochs(s.gone.perTally())
+		s.gone.tally, s.gone.tallied = 0, 0
 	}
 	good = min(good, s.gone.cpu)
 	s.losses["CPU time without a source, ns"] += int64(s.gone.cpu - good)
@@ -267,12 +349,17 @@ func (s *Session) fallBack(why error, good uint64) {
 // the choice to us, the clock is the source from here on.
 func (s *Session) openTicker(t *thread) error {
 	var err error
+	s.openTally(t)
 	t.ticker, err = s.source.Open(s.kernel, t.tid, t.drawGap(s))
 	if err == nil {
 		t.read, t.ticks, t.passive = t.shared.Sampled, t.shared.Ticks, t.shared.Unheld
 		s.cut(t)
 		return nil
 	}
+	if err := t.tally.Close(); err != nil {
+		s.fail(err)
+	}
+	t.tally = nil
 	if s.cfg.Source != Auto || s.source.Unit() == sampler.Nanoseconds || gone(err) {
 		return err
 	}

@@ -22,6 +22,9 @@ type Source interface {
 	Unit() string
 	// Reports says what a sample tells of its access.
 	Reports() Report
+	// Counts is what tells, counted beside the source, how much there was to pick
+	// from; nil if that is CPU time, or nothing can.
+	Counts() *Counted
 }
 
 // Report is what a source tells of the access it sampled.
@@ -162,6 +165,9 @@ type CPUClock struct{}
 func (CPUClock) Name() string    { return "cpu-clock" }
 func (CPUClock) Unit() string    { return Nanoseconds }
 func (CPUClock) Reports() Report { return NoAccess }
+
+// Counts nothing: CPU time goes on while the clock is stopped.
+func (CPUClock) Counts() *Counted { return nil }
 
 // MinGap is the shortest time between two ticks of a thread.
 const MinGap = 100 * time.Microsecond

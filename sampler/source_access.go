@@ -23,6 +23,7 @@ type AccessSource struct {
 	groups int    // events that count at a time: those of one type of core
 	minGap uint64 // keeps a program's every sample affordable
 	events []Precise
+	counts *Counted // nil: the machine has no counter of accesses
 	open   opener
 }
 
@@ -30,15 +31,23 @@ type AccessSource struct {
 // m. With latency, loads are picked by the load-latency facility where no other
 // event reports latencies; it prefers slow ones.
 func NewAccessSource(m Machine, name string, latency bool) (AccessSource, error) {
+	var s AccessSource
+	var events []Precise
+	var err error
 	switch name {
 	case "ibs":
-		events, err := m.ibsEvents()
-		return AccessSourceOf(name, Operations, 1, minPMUGap, events), err
+		events, err = m.ibsEvents()
+		s = AccessSourceOf(name, Operations, 1, minPMUGap, events)
 	case "pebs":
-		events, err := m.pebsEvents(latency)
-		return AccessSourceOf(name, Accesses, 2, minPMUGap, events), err
+		events, err = m.pebsEvents(latency)
+		s = AccessSourceOf(name, Accesses, 2, minPMUGap, events)
+	default:
+		return s, fmt.Errorf("no source %q", name)
 	}
-	return AccessSource{}, fmt.Errorf("no source %q", name)
+	if accesses, none := m.AccessEvents(); none == nil {
+		s.counts = &accesses
+	}
+	return s, err
 }
 
 // ReportingEvents is how many events the source would have, 0 if the machine
@@ -51,7 +60,7 @@ func (m Machine) ReportingEvents(name string, latency bool) int {
 // AccessSourceOf is a source of other events that report addresses, of which
 // groups count at a time, in the given unit.
 func AccessSourceOf(name, unit string, groups int, minGap uint64, events []Precise) AccessSource {
-	return AccessSource{name, unit, groups, minGap, events, perfOpen}
+	return AccessSource{name, unit, groups, minGap, events, nil, perfOpen}
 }
 
 // Events is how many the source has, each with a program of its own.
@@ -59,6 +68,9 @@ func (s AccessSource) Events() int { return len(s.events) }
 
 func (s AccessSource) Name() string { return s.name }
 func (s AccessSource) Unit() string { return s.unit }
+
+// Counts accesses, where the machine does.
+func (s AccessSource) Counts() *Counted { return s.counts }
 
 // Reports is AfterAccess if any of the events points behind its instruction.
 func (s AccessSource) Reports() Report {

@@ -25,6 +25,9 @@ func (s PMUSource) Unit() string { return s.counted.Unit }
 // Reports nothing: the thread is held and its next access decoded.
 func (PMUSource) Reports() Report { return NoAccess }
 
+// Counts the same events.
+func (s PMUSource) Counts() *Counted { return &s.counted }
+
 // minPMUGap keeps a program's every sample affordable: some ten microseconds.
 const minPMUGap = 20_000
 

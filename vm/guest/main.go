@@ -29,6 +29,10 @@ func main() {
 		runSignalled()
 		return
 	}
+	if len(os.Args) > 1 && os.Args[1] == phasedArg {
+		runPhased()
+		return
+	}
 	if os.Getpid() != 1 {
 		fmt.Fprintln(os.Stderr, "guest: runs as the first process of a virtual machine only; see vm/run.sh")
 		os.Exit(2)
