@@ -24,7 +24,6 @@ type epoch struct {
 	cpu      uint64  // the ticks' gaps, in the source's unit
 	unheld   uint64  // besides: of ticks at which nothing could hold the thread
 	accepted float64 // observations, lost ones taken out
-	passed   float64 // touches of those that found no slot, nor a reuse as far as was read ahead
 	from, to marks
 	before   uint64 // stops when the epoch before began
 }

@@ -19,8 +19,15 @@ func (o *observation) times() float64 {
 }
 
 // touches is how many touches of blocks o counts for: an access to several blocks touches
-// each, and one at random is observed.
-func (o *observation) touches() float64 { return o.times() * float64(max(o.blocks, 1)) }
+// each, and one at random is observed. And where accesses come faster a moment of CPU time
+// stands for more of them.
+func (o *observation) touches() float64 {
+	n := o.times() * float64(max(o.blocks, 1))
+	if o.rate > 0 {
+		n *= o.rate
+	}
+	return n
+}
 
 type obsState uint8
 
@@ -40,8 +47,10 @@ type observation struct {
 	pc      uint64 // of the accessing instruction
 	next    uint64 // where it leads, as the trap will report
 	epoch   *epoch
-	instead float64 // observations that it stands for, of those its hold should have given
-	hold    int     // its number, from 1; 0 without
+	instead float64   // observations that it stands for, of those its hold should have given
+	hold    int       // its number, from 1; 0 without
+	place   codePlace // of the access that was sampled; none if its source reports accesses
+	rate    float64   // of accesses there, by the mean over time; 0: not known
 
 	state    obsState
 	kind     model.Kind

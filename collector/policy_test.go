@@ -89,7 +89,6 @@ func simulate(p population, rng *rand.Rand, slots int, gap, end float64, burst f
 		}
 		if !won {
 			o.state, o.kind, o.passed, o.counted, o.native = done, model.Censored, true, int(burst)+1, burst+1
-			o.epoch.passed++
 			continue
 		}
 		finish(s, now)
@@ -101,15 +100,15 @@ func simulate(p population, rng *rand.Rand, slots int, gap, end float64, burst f
 	prof := &model.Profile{Block: 8, BinsPerOctave: 16}
 	watched := (&Session{seen: seen}).watched()
 	for _, o := range seen {
-		n := watched[o.epoch]
-		if weigh && o.passed && n > 0 {
+		w := watched[o.epoch]
+		if weigh && o.passed && w.seen > 0 {
 			continue
 		}
 		r := model.Record{Kind: o.kind, Time: uint64(o.native), Exact: o.counted > 0, Observations: 1, Accesses: 1}
 		if weigh {
 			r.Accesses = o.epoch.perObservation()
-			if n > 0 && o.counted == 0 {
-				r.Accesses *= 1 + float64(o.epoch.passed)/float64(n)
+			if o.counted == 0 {
+				r.Accesses *= w.each()
 			}
 		}
 		prof.Records = append(prof.Records, r)

@@ -17,7 +17,9 @@ func (s *Session) profile() (*model.Profile, error) {
 	if err != nil {
 		return nil, err
 	}
+	s.fitLocal()
 	s.rates.settle(s.cfg.AccessRate, s.clock)
+	s.weighByCode()
 	sum := s.total(true)
 	perSource := s.sourceRate(sum) // accesses
 	p := &model.Profile{
@@ -51,11 +53,11 @@ func (s *Session) profile() (*model.Profile, error) {
 		}
 		s.settle(o)
 		weight := o.epoch.perObservation() * o.touches()
-		if n := watched[o.epoch]; o.passed && n > 0 {
+		if w := watched[o.epoch]; o.passed && w.seen > 0 {
 			passed++
 			continue
-		} else if n > 0 && o.counted == 0 {
-			weight *= 1 + o.epoch.passed/n
+		} else if o.counted == 0 {
+			weight *= w.each()
 		}
 		r := model.Record{
 			Kind:         o.kind,
@@ -158,17 +160,36 @@ func (s *Session) profile() (*model.Profile, error) {
 	return p, nil
 }
 
-// watched counts each epoch's observations by watchpoint. They stand also for
+// slotShare is what an epoch's observations have of touches, of those that found a
+// slot, and of those that did not, nor a reuse as far as was read ahead.
+type slotShare struct{ seen, passed float64 }
+
+// each is what one that was watched stands for.
+func (w slotShare) each() float64 {
+	if w.seen == 0 {
+		return 1
+	}
+	return 1 + w.passed/w.seen
+}
+
+// watched is each epoch's slotShare. Those watched stand also for
 // those that found no slot: for these it is only known that there is no reuse
 // as far as was read ahead, and what comes after goes with the program's phases.
-func (s *Session) watched() map[*epoch]float64 {
-	n := make(map[*epoch]float64)
+func (s *Session) watched() map[*epoch]slotShare {
+	shares := make(map[*epoch]slotShare)
 	for _, o := range s.seen {
-		if o.state == done && o.counted == 0 {
-			n[o.epoch] += o.touches()
+		if o.state != done {
+			continue
 		}
+		w := shares[o.epoch]
+		if o.passed {
+			w.passed += o.touches()
+		} else if o.counted == 0 {
+			w.seen += o.touches()
+		}
+		shares[o.epoch] = w
 	}
-	return n
+	return shares
 }
 
 // designEffect is that of the observations of a hold.

@@ -62,6 +62,13 @@ type rates struct {
 	stamps int
 	failed map[string]int
 	busy   time.Duration // of replaying
+
+	legs  []leg
+	local *localRates // nil where the whole's mean is all that is known
+	// whole is the mean over time by way of the local rates, 0 without these, and wholeError
+	// its standard error as a share; localError is that of an observation's own. explained
+	// is the mean of the observations' own.
+	whole, wholeError, localError, explained float64
 }
 
 // probe is the one at work.
@@ -88,8 +95,9 @@ const (
 
 type replayed struct {
 	sampler.Replayed
-	stamps []sampler.Stamp
-	took   time.Duration // CPU time
+	process *process
+	stamps  []sampler.Stamp
+	took    time.Duration // CPU time
 }
 
 // settle decides on the rate, in accesses per unit of the clock.
@@ -101,7 +109,7 @@ func (r *rates) settle(flag float64, clock sampler.Clock) {
 		r.fixed, r.source = flag, "flag"
 	case clock.Unit == sampler.Instructions:
 		r.fixed, r.source = defaultPerInstruction, "default"
-	case len(r.values) >= fewestProbes && r.relativeError() <= largestError:
+	case len(r.values) >= fewestProbes && r.error() <= largestError:
 		r.source = "measured"
 	default:
 		r.fixed, r.source = DefaultAccessRate, "default"
@@ -125,8 +133,11 @@ func (r *rates) stampsAfter() []time.Duration {
 
 // mean over the session's CPU time.
 func (r *rates) mean() float64 {
-	if r.fixed > 0 {
+	switch {
+	case r.fixed > 0:
 		return r.fixed
+	case r.whole > 0:
+		return r.whole
 	}
 	return r.measured()
 }
@@ -147,7 +158,15 @@ func mean(values []float64) float64 {
 // accesses in ns nanoseconds.
 func (r *rates) accesses(ns float64) float64 { return ns * r.mean() }
 
-// relativeError is the standard error of the mean, as a share of it; NaN of a single
+// error is the standard error of the mean over time, as a share of it.
+func (r *rates) error() float64 {
+	if r.whole > 0 {
+		return r.wholeError
+	}
+	return r.relativeError()
+}
+
+// relativeError is the standard error of the probes' mean, as a share of it; NaN of a single
 // probe.
 func (r *rates) relativeError() float64 {
 	m, n := r.measured(), float64(len(r.values))
@@ -190,7 +209,8 @@ func (s *Session) driveProbe(cpu uint64) {
 	switch p.state {
 	case idle:
 		cost := (1+s.budget.cold)*float64(s.rates.held) + float64(s.stampCost())
-		if s.lastHeld == nil || s.rates.busy > replayFirst+time.Duration(replayShare*float64(time.Since(s.start))) || cost > probeShare*s.budget.target*float64(cpu) {
+		replays := s.rates.busy <= replayFirst+time.Duration(replayShare*float64(time.Since(s.start))) || s.cfg.replayEagerly
+		if s.lastHeld == nil || !replays || cost > probeShare*s.budget.target*float64(cpu) {
 			return
 		}
 		if p.point == nil {
@@ -280,7 +300,7 @@ func (s *Session) replay() {
 		runtime.LockOSThread() // which ends with the goroutine
 		_ = unix.Setpriority(unix.PRIO_PROCESS, unix.Gettid(), nice)
 		before := threadTime()
-		r := replayed{Replayed: p.point.Replay(stamps), stamps: stamps}
+		r := replayed{Replayed: p.point.Replay(stamps), process: p.process, stamps: stamps}
 		r.took = threadTime() - before
 		p.done <- r
 	}()
@@ -320,6 +340,7 @@ func (s *Session) takeProbe(r replayed) {
 		s.rates.fail(why)
 		return
 	}
+	s.addLegs(&r, from)
 	s.rates.values = append(s.rates.values, rate)
 	if middle < 0 {
 		return
@@ -415,6 +436,7 @@ func (s *Session) rateCounts(p *model.Profile) {
 	if len(r.later) > 1 {
 		p.Comments = append(p.Comments, fmt.Sprintf("access rate: %+.0f%% in the later half of what %d probes timed; were caches still cold after the hold it would be higher", 100*(mean(r.later)/mean(r.before)-1), len(r.later)))
 	}
+	s.localComments(p)
 	if s.hasProbes() && r.source == "default" {
 		why := fmt.Sprintf("only %d probes found one, want %d", len(r.values), fewestProbes)
 		if len(r.values) >= fewestProbes {

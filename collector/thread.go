@@ -474,6 +474,7 @@ func (s *Session) observe(t *thread, f *sampler.Followed) *observation {
 		instead:  f.Share * float64(s.perHoldWanted()),
 		hold:     s.holdsUsed,
 		blocks:   f.Use.Blocks(s.block()),
+		place:    placeOf(t.process, f.Use.PC),
 	}
 	if f.Use.Store {
 		o.op = model.Store
@@ -494,7 +495,6 @@ func (s *Session) readOnly(t *thread, f *sampler.Followed, o *observation) {
 		s.pairs++
 	} else {
 		o.kind, o.passed, o.counted = model.Censored, true, f.After+1
-		o.epoch.passed += o.touches()
 	}
 	s.seen = append(s.seen, o)
 }

@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"math"
+	"math/rand/v2"
 	"os"
 	"slices"
 	"sort"
@@ -261,6 +262,15 @@ type Replayed struct {
 	// PerNS is how many of them a nanosecond had, until the stamp where that was most; 0 if
 	// none was reached.
 	PerNS float64
+	// Code is where accesses were made: of each short piece of the way a random one.
+	Code []CodeAt
+}
+
+// CodeAt is the instruction of one access of a piece of a replay's way, which ends when
+// Until accesses have been made from the checkpoint.
+type CodeAt struct {
+	PC    uint64
+	Until int
 }
 
 const (
@@ -294,7 +304,10 @@ func (c *Checkpoint) Replay(stamps []Stamp) (r Replayed) {
 	m.StopAt().Set(met.open())
 	for accesses := 0; ; {
 		end := m.Run(replayPiece)
-		accesses += len(m.Accesses())
+		if made := m.Accesses(); len(made) > 0 {
+			accesses += len(made)
+			r.Code = append(r.Code, CodeAt{made[rand.IntN(len(made))].PC, accesses})
+		}
 		r.Instructions += end.Instructions
 		switch {
 		case end.Cause == interp.Arrived:

@@ -1,0 +1,136 @@
+// Needs: root, bpf, watchpoints, gcc.
+package collector
+
+import (
+	"fmt"
+	"math"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/rdx-profiler/rdx/model"
+)
+
+// twoRates takes turns: it goes along a chain that is in no cache, whose links it meets again
+// a lap later, and then round a few words. It says what it did.
+const twoRates = `
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+enum { links = 400000, words = 256 };
+static volatile uint64_t word[words];
+static struct link { struct link *volatile next; } *chain;
+static double cpu(void) { struct timespec t; clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t); return t.tv_sec * 1e9 + t.tv_nsec; }
+static __attribute__((noinline, aligned(4096))) struct link *chase(struct link *l, long n)
+{
+	while (n--)
+		l = l->next;
+	return l;
+}
+static __attribute__((noinline, aligned(4096))) uint64_t around(long laps)
+{
+	uint64_t sum = 0;
+	for (; laps; laps--)
+		for (int i = 0; i < words; i++)
+			sum += word[i];
+	return sum;
+}
+int main(int argc, char **argv)
+{
+	chain = malloc(links * sizeof *chain);
+	uint32_t *order = malloc(links * sizeof *order), x = 1;
+	for (int i = 0; i < links; i++)
+		order[i] = i;
+	for (int i = links - 1; i > 0; i--) {
+		x = x * 1664525 + 1013904223;
+		int j = (uint64_t)x * (i + 1) >> 32;
+		uint32_t o = order[i]; order[i] = order[j]; order[j] = o;
+	}
+	for (int i = 0; i < links; i++)
+		chain[order[i]].next = &chain[order[(i + 1) % links]];
+	free(order);
+	struct link *at = chain;
+	uint64_t slow = 0, fast = 0, sum = 0;
+	double before = cpu();
+	at = chase(at, links);
+	double turned = cpu();
+	sum += around(10000);
+	/* As long in each. */
+	long laps = 4 * 10000 * (turned - before) / (cpu() - turned);
+	double start = cpu(), ns, inSlow = 0, turns = 0;
+	printf("ready\n");
+	fflush(stdout);
+	do {
+		before = cpu();
+		at = chase(at, 4 * links);
+		turned = cpu();
+		inSlow += turned - before;
+		slow += 4 * links;
+		before = cpu();
+		sum += around(laps);
+		fast += laps * words;
+		laps = laps * (0.5 + 0.5 * (inSlow / ++turns) / (cpu() - before));
+	} while ((ns = cpu() - start) < 7e9);
+	printf("accesses=%lu ns=%f\n", slow + fast, ns / (slow + fast));
+	FILE *f = fopen(argv[1], "w");
+	fprintf(f, "%f %f %d\n", (double)fast / (slow + fast), 1 - inSlow / ns, (int)(sum + (uint64_t)at) & 1);
+	fclose(f);
+}`
+
+// Half of the program's time goes into each of two loops, one far faster. With local rates the
+// shares of reuses are those of accesses, without they are those of time.
+func TestLocalRate(t *testing.T) {
+	needRoot(t)
+	bin := filepath.Join(t.TempDir(), "tworates")
+	cc := exec.Command("gcc", "-O1", "-o", bin, "-x", "c", "-")
+	cc.Stdin = strings.NewReader(twoRates)
+	if out, err := cc.CombinedOutput(); err != nil {
+		t.Fatalf("compile: %v: %s", err, out)
+	}
+	said := filepath.Join(t.TempDir(), "said")
+	p, s, ns := profilePattern(t, bin, Config{Burst: timedBurst, Granularity: Word, Overhead: 0.05, MeasureRate: true, replayEagerly: true}, said)
+	var trueShare, inTime float64
+	if text, err := os.ReadFile(said); err != nil {
+		t.Fatal(err)
+	} else if _, err := fmt.Sscan(string(text), &trueShare, &inTime); err != nil {
+		t.Fatal(err)
+	}
+	var fast, all, fastByTime, allByTime float64
+	for i := range p.Records {
+		if r := &p.Records[i]; r.Kind == model.Reuse || r.Kind == model.Censored {
+			all += r.Accesses
+			if r.Kind == model.Reuse && r.Time < 2048 {
+				fast += r.Accesses
+			}
+		}
+	}
+	for _, o := range s.seen {
+		if o.state == done {
+			allByTime += o.times()
+			if o.counted > 0 && o.kind == model.Reuse {
+				fastByTime += o.times()
+			}
+		}
+	}
+	for _, c := range p.Comments {
+		if strings.HasPrefix(c, "access rate") {
+			t.Log(c)
+		}
+	}
+	t.Logf("rate %.3f, truth %.3f; fast share %.4f, truth %.4f, by time %.3f, truth %.3f; %d probes, failed %v", s.rates.mean(), 1/ns, fast/all, trueShare, fastByTime/allByTime, inTime, len(s.rates.values), s.rates.failed)
+	if p.Clock.RateSource != "measured" || s.rates.local == nil || s.rates.whole == 0 {
+		t.Fatalf("no local rates: %d probes, failed %v", len(s.rates.values), s.rates.failed)
+	}
+	if off := math.Abs(math.Log(s.rates.mean() * ns)); off > 0.3 {
+		t.Errorf("rate %.3g, truth %.3g", s.rates.mean(), 1/ns)
+	}
+	if got := fast / all; math.Abs(got-trueShare) > .05 {
+		t.Errorf("short reuses are %.3f of all, truth %.3f", got, trueShare)
+	}
+	if got := fastByTime / allByTime; math.Abs(got-trueShare) < .3 {
+		t.Errorf("without local rates they are %.3f, truth %.3f: the test tells nothing", got, trueShare)
+	}
+}
