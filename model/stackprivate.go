@@ -44,9 +44,16 @@ func NewPrivateStacks(blockBytes int) (*PrivateStacks, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &PrivateStacks{gran: g, threads: map[int32]*privateStack{}}
-	s.holders.init()
+	s := &PrivateStacks{gran: g}
+	s.reset()
 	return s, nil
+}
+
+// reset begins anew with empty stacks.
+func (s *PrivateStacks) reset() {
+	s.threads, s.all = map[int32]*privateStack{}, nil
+	s.holders = blockIndex{}
+	s.holders.init()
 }
 
 // Threads is the number of threads seen.

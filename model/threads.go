@@ -9,10 +9,13 @@ import (
 // ThreadSampler measures stack distances of a few accesses of a multithreaded
 // stream, chosen at random, in private or shared stacks: the method of Schuff
 // et al., section 3. Between samples it only counts; while a sample is open
-// it notes the distinct blocks that go by.
+// the blocks that go by are put on stacks, which all open samples share: a touch
+// costs the same however many there are. That matters, as a block that is not
+// touched again leaves its sample open.
 //
-// Memory is that of the open samples' sets. A ThreadSampler is for one
-// goroutine.
+// Memory is about 40 bytes for each block that each thread has touched since no
+// sample was open; in Parallel mode that of the open samples' sets. A ThreadSampler
+// is for one goroutine.
 type ThreadSampler struct {
 	gran   Granularity
 	config ThreadSamplerConfig
@@ -31,6 +34,8 @@ type ThreadSampler struct {
 
 	open   []*openSample // oldest first
 	free   []*openSample
+	stacks *sampleStacks // nil in Parallel mode
+	err    error
 	past   tally // distances of samples reused; pruned ones as Infinite
 	counts ThreadSamplerCounts
 }
@@ -54,9 +59,9 @@ type ThreadSamplerConfig struct {
 	// Shared measures in one stack for all threads, otherwise each has its own.
 	Shared bool
 	// Parallel works as threads that run in parallel must to do without locks:
-	// each notes what it touches in a set of its own, and the sets are merged
-	// at a reuse of the sampled block and, for private stacks, at Sync.
-	// Otherwise all threads update one set at once. With shared stacks the two
+	// for each open sample each notes what it touches in a set of its own, and the
+	// sets are merged at a reuse of the sampled block and, for private stacks, at
+	// Sync. Otherwise threads see each other's touches at once. With shared stacks the two
 	// differ only if the stream's order is not the order of the accesses; with
 	// private stacks Parallel learns late of other threads' writes.
 	Parallel bool
@@ -101,12 +106,13 @@ type openSample struct {
 	ThreadSample
 	owner int    // number of Thread
 	start uint64 // the stack's clock at the use
-	// holes is the number of places above the block that invalidated blocks
+
+	// What follows is for Parallel mode. holes is the number of places above the block that invalidated blocks
 	// have left and nothing has filled.
 	holes uint64
-	// set is the distance set: valid blocks above the sampled one. In Parallel
-	// mode it has the owner's part, and others[n] thread n's: its write
-	// set for private stacks, its distance set for shared ones.
+	// set is the distance set, of valid blocks above the sampled one: the
+	// owner's part of it. others[n] is thread n's: its write set for private stacks,
+	// its distance set for shared ones.
 	set    blockSet
 	others []blockSet
 }
@@ -133,7 +139,10 @@ func NewThreadSampler(c ThreadSamplerConfig) (*ThreadSampler, error) {
 		past:   newTally(LogBins(10)),
 	}
 	s.gap = s.drawGap()
-	return s, nil
+	if !c.Parallel {
+		s.stacks, err = newSampleStacks(c)
+	}
+	return s, err
 }
 
 // drawGap is geometric on 1, 2, ... with mean MeanGap.
@@ -151,6 +160,10 @@ func (s *ThreadSampler) Counts() ThreadSamplerCounts {
 	c.Touches = s.touches
 	return c
 }
+
+// Err is ErrTooManyBlocks once samples have been open for more blocks than can
+// be numbered; they are not followed from then on.
+func (s *ThreadSampler) Err() error { return s.err }
 
 // Add runs the next accesses of the stream through the sampler and calls f
 // with each sample that they finish. f must not keep the sample.
@@ -269,8 +282,18 @@ func (s *ThreadSampler) take(a *Access, thread int, b uint64) {
 	if n := len(s.free); n > 0 {
 		x, s.free = s.free[n-1], s.free[:n-1]
 	}
-	x.ThreadSample = ThreadSample{Block: b, Thread: a.Thread, PC: a.PC, Op: a.Op}
+	x.ThreadSample = ThreadSample{Block: b, Thread: a.Thread, PC: a.PC, Op: a.Op, Kind: Censored}
 	x.owner, x.start, x.holes = thread, s.stackClock(thread), 0
+	if s.stacks != nil {
+		if len(s.open) == 0 {
+			s.stacks.trim()
+		}
+		if err := s.stacks.take(x, a.Op == Store); err != nil {
+			s.fail(err)
+			s.stacks.forget(x)
+			return
+		}
+	}
 	s.open = append(s.open, x)
 	s.counts.Samples++
 	s.counts.MaxOpen = max(s.counts.MaxOpen, len(s.open))
@@ -290,99 +313,36 @@ func (s *ThreadSampler) keep(f func(*openSample) bool) {
 
 // analyze shows a touch to the open samples.
 func (s *ThreadSampler) analyze(a *Access, thread int, b uint64, f func(*ThreadSample)) {
-	done := false
-	for i, x := range s.open {
-		kind := Censored // still open
-		if s.config.Shared {
-			kind = s.touchShared(x, thread, b)
-		} else {
-			kind = s.touchPrivate(x, thread, b, a.Op == Store)
+	if s.stacks == nil {
+		s.analyzeSets(a, thread, b, f)
+		return
+	}
+	ended := s.stacks.ended(thread, b, a.Op == Store)
+	for _, x := range ended {
+		kind := Reuse
+		if !s.config.Shared && x.owner != thread {
+			kind = Invalidated
 		}
-		if kind != Censored {
-			s.finish(x, kind, a, f)
-			s.open[i] = nil
-			done = true
-		}
+		s.finish(x, kind, a, f)
 	}
-	if done {
-		s.keep(func(x *openSample) bool { return x != nil })
+	if len(ended) > 0 {
+		s.keep(func(x *openSample) bool { return x.Kind == Censored })
+	}
+	s.fail(s.stacks.touch(thread, b, a.Op == Store))
+}
+
+func (s *ThreadSampler) fail(err error) {
+	if s.err == nil {
+		s.err = err
 	}
 }
 
-func (s *ThreadSampler) touchShared(x *openSample, thread int, b uint64) Kind {
-	if b == x.Block {
-		s.mergeAll(x)
-		return Reuse
+// distance is the stack distance that an open sample has reached.
+func (s *ThreadSampler) distance(x *openSample) uint64 {
+	if s.stacks != nil {
+		return s.stacks.above(x)
 	}
-	if s.config.Parallel && thread != x.owner {
-		x.other(thread).add(b)
-	} else {
-		x.set.add(b)
-	}
-	return Censored
-}
-
-// touchPrivate is the case distinction of section 3.2: of the touches that are
-// new to the set each fills a hole, if there is one.
-func (s *ThreadSampler) touchPrivate(x *openSample, thread int, b uint64, write bool) Kind {
-	switch {
-	case thread == x.owner && b == x.Block:
-		if !s.mergeAll(x) {
-			return Invalidated
-		}
-		return Reuse
-	case thread == x.owner:
-		if x.set.add(b) && x.holes > 0 {
-			x.holes--
-		}
-	case !write:
-	case s.config.Parallel:
-		x.other(thread).add(b)
-	case b == x.Block:
-		return Invalidated
-	case x.set.remove(b):
-		x.holes++
-	}
-	return Censored
-}
-
-func (x *openSample) other(thread int) *blockSet {
-	for len(x.others) <= thread {
-		x.others = append(x.others, blockSet{})
-	}
-	return &x.others[thread]
-}
-
-// mergeAll brings the threads' sets together. It is false if that shows that
-// the sampled block has been invalidated.
-func (s *ThreadSampler) mergeAll(x *openSample) bool {
-	if !s.config.Parallel {
-		return true
-	}
-	if !s.config.Shared {
-		return x.mergeWrites()
-	}
-	for i := range x.others {
-		x.others[i].each(func(b uint64) { x.set.add(b) })
-		x.others[i].reset()
-	}
-	return true
-}
-
-// mergeWrites applies the other threads' writes to the distance set.
-func (x *openSample) mergeWrites() bool {
-	valid := true
-	for i := range x.others {
-		x.others[i].each(func(b uint64) {
-			if b == x.Block {
-				valid = false
-			} else if x.set.remove(b) {
-				x.holes++
-			}
-		})
-		x.others[i].reset()
-	}
-	return valid
+	return x.set.len() + x.holes
 }
 
 // prune gives up the oldest sample if its distance is already among the
@@ -397,7 +357,7 @@ func (s *ThreadSampler) prune(f func(*ThreadSample)) {
 	if !s.mergeAll(x) {
 		kind = Invalidated
 	} else {
-		n, below := s.past.below(x.set.len() + x.holes)
+		n, below := s.past.below(s.distance(x))
 		if n < uint64(s.config.PruneAfter) || float64(below) < s.config.PruneQuantile*float64(n) {
 			return
 		}
@@ -414,7 +374,7 @@ func (s *ThreadSampler) prune(f func(*ThreadSample)) {
 // long distances are.
 func (s *ThreadSampler) finish(x *openSample, kind Kind, end *Access, f func(*ThreadSample)) {
 	x.Kind = kind
-	x.Dist = x.set.len() + x.holes
+	x.Dist = s.distance(x)
 	x.Time = s.stackClock(x.owner) - x.start
 	if end != nil && (kind == Reuse || !s.config.Parallel) {
 		x.EndThread, x.EndPC = end.Thread, end.PC
@@ -426,6 +386,9 @@ func (s *ThreadSampler) finish(x *openSample, kind Kind, end *Access, f func(*Th
 		s.past.add(Infinite)
 	}
 	f(&x.ThreadSample)
+	if s.stacks != nil {
+		s.stacks.forget(x)
+	}
 	x.set.reset()
 	for i := range x.others {
 		x.others[i].reset()

@@ -477,6 +477,24 @@ func BenchmarkThreadSampler(b *testing.B) {
 	}
 }
 
+// Many open samples, as where much is touched once: 300 after 3 million touches.
+func BenchmarkThreadSamplerManyOpen(b *testing.B) {
+	stream := make([]Access, 3_000_000)
+	for i := range stream {
+		block := uint64(i % 1000)
+		if i%10 == 0 {
+			block = uint64(1<<20 + i)
+		}
+		stream[i] = Access{Addr: block * LineBytes, Size: 8, Op: Load}
+	}
+	for b.Loop() {
+		s := mustSampler(b, ThreadSamplerConfig{BlockBytes: LineBytes, MeanGap: 1e3, PruneAfter: 100, PruneQuantile: 0.99})
+		s.Add(stream, func(*ThreadSample) {})
+		b.ReportMetric(float64(s.Counts().MaxOpen), "open")
+	}
+	b.ReportMetric(float64(b.N*len(stream))/b.Elapsed().Seconds()/1e6, "Macc/s")
+}
+
 // Touches of which the sampler would only have taken note can go by unseen.
 func TestThreadSamplerSkip(t *testing.T) {
 	r := seededRand(t)

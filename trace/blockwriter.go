@@ -17,7 +17,7 @@ type writtenSegment struct {
 	next    uint32 // the segment that followed it last time: the prediction
 	most    int32  // accesses
 	local   uint16 // its number in the block's dictionary, from 1
-	guarded bool
+	guarded uint8  // 1 if it is
 }
 
 // blockWriter encodes the entries of one thread, see docs/trace-format.md.
@@ -56,9 +56,8 @@ type blockWriter struct {
 	nfaults    int
 	faultAfter int // entries before the last fault
 
-	// The words of a batch of entries: the index of each, and above that the
-	// index of the state that it is compared with.
-	list [batchWords + maxSites + 4]uint64
+	most int // accesses of one entry
+	list batchList
 }
 
 const (
@@ -132,11 +131,15 @@ func (b *blockWriter) define(segments []*segment, id uint32) bool {
 	b.used = append(b.used, id)
 	b.table[id] = writtenSegment{
 		key: ^(uint64(id) | uint64(g.words)<<32), states: uint64(len(b.states)),
-		most: int32(g.most), local: uint16(len(b.used)), guarded: g.guarded,
+		most: int32(g.most), local: uint16(len(b.used)),
+	}
+	if g.guarded {
+		b.table[id].guarded = 1
 	}
 	for range g.words {
 		b.states = append(b.states, wordState{})
 	}
+	b.most = max(b.most, g.most)
 	t := binary.AppendUvarint(b.defined, uint64(g.words))
 	t = binary.AppendUvarint(t, uint64(len(g.sites)))
 	for i := range g.sites {
@@ -155,8 +158,8 @@ func (b *blockWriter) define(segments []*segment, id uint32) bool {
 func (b *blockWriter) room() {
 	b.misses = grown(b.misses, b.entries+batchEntries)
 	b.ids = grown(b.ids, b.nids+batchEntries)
-	b.sizes = grown(b.sizes, b.nwords+len(b.list))
-	b.values = grown(b.values, b.nvalues+(len(b.list)+1)*valueRoom)
+	b.sizes = grown(b.sizes, b.nwords+len(b.list.words))
+	b.values = grown(b.values, b.nvalues+(len(b.list.words)+1)*valueRoom)
 }
 
 // grown is s with at least n elements, twice as many if it grows.
@@ -171,78 +174,109 @@ func grown[E byte | uint16](s []E, n int) []E {
 // none, and returns the index of that word.
 func (b *blockWriter) enter(segments []*segment, w []uint64, i int) (next int, err error) {
 	for !b.full() {
-		n, last, next, err := b.headers(segments, w, i)
-		if err != nil || n == 0 {
-			return next, err
+		b.room()
+		// So many that the block is not longer than it should be by more than one.
+		limit := min(batchEntries, max((blockAccesses-b.accesses)/max(b.most, 1), 1))
+		n, words, next := b.list.walk(w, i, b.table, limit)
+		if next > len(w) {
+			last := b.list.entries[n-1] >> 32
+			return 0, errEntry(w, int(last), int(w[last]>>32))
 		}
+		if n == 0 {
+			if i >= len(w) || uint32(w[i]) < wordFirstSegment || !b.define(segments, uint32(w[i])) {
+				return i, nil
+			}
+			if id := uint32(w[i]); b.table[id].key != ^w[i] {
+				return 0, errEntry(w, i, segments[id].words)
+			}
+			continue
+		}
+		if b.headers(b.list.entries[:n]) {
+			b.absent(segments, w, b.list.entries[:n])
+		}
+		b.words(w, b.list.words[:words])
 		i = next
 		if i+1 < len(w) && uint32(w[i]) == wordFault {
-			b.fault(segments, w[last:], w[i+1])
+			b.fault(segments, w[b.list.entries[n-1]>>32:], w[i+1])
 			i += 2
 		}
 	}
 	return i, nil
 }
 
-// headers encodes which segments are entered, up to a batch of entries, and
-// then their words. This and words are the path of every access. last is the
-// index of the last entry.
-func (b *blockWriter) headers(segments []*segment, w []uint64, i int) (n, last, next int, err error) {
-	b.room()
-	misses := (*[batchEntries]byte)(b.misses[b.entries:])
-	ids := (*[batchEntries]uint16)(b.ids[b.nids:])
-	list, table, previous := &b.list, b.table, &b.table[b.previous]
-	nids, accesses, words := 0, 0, 0
-	left := blockAccesses - b.accesses
-	for n < batchEntries && i < len(w) && words < batchWords && accesses < left {
+// batchList is a batch of entries: the index of each one's header, and below that
+// its segment's number; and their words: the index of each, and above that the
+// index of the state that it is compared with.
+//
+// walk, headers and words are the path of every access. They are apart so that
+// each keeps what it needs in registers.
+type batchList struct {
+	entries [batchEntries]uint64
+	words   [batchWords + maxSites + 4]uint64
+}
+
+// walk lists up to limit entries from word i on, until a segment is not known in
+// the table. next is the index behind them, beyond w if the last is not whole.
+func (l *batchList) walk(w []uint64, i int, table []writtenSegment, limit int) (n, words, next int) {
+	entries := l.entries[:limit]
+	for n < len(entries) && i < len(w) && words < batchWords {
 		h := w[i]
-		id := uint32(h)
-		if int(id) >= len(table) || table[id].key != ^h {
-			if id < wordFirstSegment || !b.define(segments, id) {
-				break
-			}
-			table, previous = b.table, &b.table[b.previous]
-			if table[id].key != ^h {
-				return 0, 0, 0, errEntry(w, i, segments[id].words)
-			}
+		id := uint64(uint32(h))
+		if id >= uint64(len(table)) || table[id].key != ^h {
+			break
 		}
-		g := &table[id]
+		entries[n] = uint64(i)<<32 | id
+		n++
+		i++
 		// Most entries have few words, and how many cannot be foretold: four
 		// are listed always.
-		at := g.states<<32 + uint64(i+1)
-		few := (*[4]uint64)(list[words:])
+		at := table[id].states<<32 + uint64(i)
+		few := (*[4]uint64)(l.words[words:])
 		few[0], few[1], few[2], few[3] = at, at+nextWord, at+2*nextWord, at+3*nextWord
+		// not from the table: the next header is then found without waiting for it
 		k := int(h >> 32)
 		for j := 4; j < k; j++ {
-			list[words+j] = at + uint64(j)*nextWord
+			l.words[words+j] = at + uint64(j)*nextWord
 		}
 		words += k
+		i += k
+	}
+	return n, words, i
+}
+
+// headers encodes which segments are entered, and counts their accesses as if all
+// had happened. It tells whether some may not have.
+func (b *blockWriter) headers(entries []uint64) bool {
+	misses := b.misses[b.entries:][:len(entries)]
+	ids := (*[batchEntries]uint16)(b.ids[b.nids:])
+	table, previous := b.table, &b.table[b.previous]
+	nids, most, guarded := uint(0), int32(0), uint8(0)
+	for n, e := range entries {
+		id := uint32(e)
 		miss := previous.next ^ id
 		miss = (miss | -miss) >> 31
 		previous.next = id
+		previous = &table[id]
 		misses[n] = byte(miss)
-		ids[nids%batchEntries] = g.local
-		nids += int(miss)
-		n++
-		previous, b.previous = g, id
-		last = i
-		// not from g: the next header is then found without waiting for it
-		i += 1 + k
-		if i > len(w) {
-			return 0, 0, 0, errEntry(w, last, k)
-		}
-		if g.guarded {
-			whole := segments[id]
-			accesses += whole.count(w[last:], len(whole.sites))
-		} else {
-			accesses += int(g.most)
+		ids[nids%batchEntries] = previous.local
+		nids += uint(miss)
+		most += previous.most
+		guarded |= previous.guarded
+	}
+	b.accesses += int(most)
+	b.previous = uint32(entries[len(entries)-1])
+	b.entries += len(entries)
+	b.nids += int(nids)
+	return guarded != 0
+}
+
+// absent takes out of the count what did not happen.
+func (b *blockWriter) absent(segments []*segment, w []uint64, entries []uint64) {
+	for _, e := range entries {
+		if g := segments[uint32(e)]; g.guarded {
+			b.accesses -= g.most - g.count(w[e>>32:], len(g.sites))
 		}
 	}
-	b.entries += n
-	b.nids += nids
-	b.accesses += accesses
-	b.words(w, list[:words])
-	return n, last, i, nil
 }
 
 // words encodes the words that are listed.
@@ -258,7 +292,7 @@ func (b *blockWriter) words(w, list []uint64) {
 		z := zigzag(delta)
 		// 1 to 8 bytes, and none if the expectation held
 		k := (bits.Len64(z|1) + 7) >> 3 & int(int64(other|-other)>>63)
-		binary.LittleEndian.PutUint64(values[n:], z)
+		binary.LittleEndian.PutUint64(values[n:n+valueRoom:n+valueRoom], z)
 		n += k
 		sizes[i] = byte(k)
 	}

@@ -130,27 +130,30 @@ func TestAccessesComeBackAsWritten(t *testing.T) {
 	t.Logf("%d bytes, %.2f per access", len(b), float64(len(b))/float64(len(as)))
 }
 
-// A writer that the program waits for does not pack, and nothing else changes.
-func TestLateWriterStoresPlain(t *testing.T) {
-	const seed = 1
-	as := someAccesses(rand.New(rand.NewSource(seed)), 1_500_000, 2)
-	m := &memory{}
-	w, err := NewWriter(m, Header{})
+// Only sections with many repetitions are packed.
+func TestPacker(t *testing.T) {
+	p, err := newPacker()
 	if err != nil {
 		t.Fatal(err)
 	}
-	w.late.Store(true)
-	if err := w.Write(as); err != nil {
-		t.Fatal(err)
+	defer p.close()
+	rng := rand.New(rand.NewSource(3))
+	nibbles, random, repeated := make([]byte, 4*sampleLeast), make([]byte, 4*sampleLeast), make([]byte, 4*sampleLeast)
+	for i := range random {
+		nibbles[i], random[i], repeated[i] = byte(rng.Intn(16)), byte(rng.Intn(256)), byte(i/100)
 	}
-	if _, err := w.Close(Summary{}); err != nil {
-		t.Fatal(err)
-	}
-	if packed := write(t, as, Header{}); len(m.b) <= len(packed) {
-		t.Errorf("%d bytes, %d when packed", len(m.b), len(packed))
-	}
-	if _, got := readAll(t, open(t, m.b)); !slices.Equal(got, as) {
-		t.Errorf("seed %d: differs at %s", seed, firstDifference(got, as))
+	for _, c := range []struct {
+		name   string
+		b      []byte
+		method byte
+	}{
+		{"random", random, storedPlain}, {"half as many bits", nibbles, storedPlain}, {"repeated", repeated, storedZstd},
+		{"short, repeated", repeated[:1000], storedZstd}, {"short, random", random[:1000], storedPlain}, {"empty", nil, storedPlain},
+	} {
+		packed, method := p.pack(c.b)
+		if method != c.method || method == storedPlain && len(packed) != len(c.b) || method == storedZstd && len(packed) >= len(c.b) {
+			t.Errorf("%s: %d bytes as %d by method %d, want %d", c.name, len(c.b), len(packed), method, c.method)
+		}
 	}
 }
 

@@ -156,7 +156,6 @@ func (p *part) seal(b *blockWriter) {
 			p.blocks = append(p.blocks, packedBlock{})
 		}
 		k := &p.blocks[len(p.blocks)-1]
-		p.packer.plain = p.w.late.Load()
 		k.buf = b.payload(append(k.buf[:0], make([]byte, blockHeaderBytes)...), p.packer)
 		k.info = blockInfo{kind: dataBlock, pid: b.pid, thread: b.thread, first: b.first, accesses: uint32(b.accesses)}
 	}
@@ -172,18 +171,9 @@ type recorder struct{ w *Writer }
 func (r recorder) open(pid int) (sink, error) { return processRecorder{r.w, int32(pid)}, nil }
 
 func (r recorder) after(f func()) {
-	w := r.w
-	if w.waiting.Add(1) >= bufferCount-2 {
-		w.crowded = true
-	}
-	w.hand(func() {
-		w.waiting.Add(-1)
-		f()
-	})
-	if w.part != nil && w.part.words >= partWords {
-		w.cut()
-		w.late.Store(w.crowded)
-		w.crowded = false
+	r.w.hand(f)
+	if r.w.part != nil && r.w.part.words >= partWords {
+		r.w.cut()
 	}
 }
 

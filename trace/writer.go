@@ -26,13 +26,6 @@ type Writer struct {
 	queue chan *part        // in the order of the trace
 	spare chan *blockWriter // of blocks that are packed
 	done  chan struct{}
-	// waiting is how many of the engine's buffers are not encoded yet. Where it
-	// comes to most of them, or there is no part free, the writer is crowded: the
-	// program waits for it, or soon will. It is late, and does not pack, if it
-	// was crowded during the part before.
-	waiting atomic.Int32
-	crowded bool
-	late    atomic.Bool
 
 	failed  atomic.Pointer[error]
 	start   int64       // of the first block
@@ -64,7 +57,7 @@ func NewWriter(out io.WriterAt, h Header) (*Writer, error) {
 	if _, err := out.WriteAt(head, 0); err != nil {
 		return nil, err
 	}
-	parts := min(max(runtime.GOMAXPROCS(0), 2), maxParts)
+	parts := min(runtime.GOMAXPROCS(0)+2, maxParts)
 	w := &Writer{
 		out: out, maxSize: h.MaxSize,
 		free: make(chan *part, parts), queue: make(chan *part, parts), spare: make(chan *blockWriter, parts*maxOpen), done: make(chan struct{}),
@@ -106,12 +99,7 @@ func (w *Writer) hand(after func()) {
 		return
 	}
 	if w.part == nil {
-		select {
-		case w.part = <-w.free:
-		default:
-			w.crowded = true
-			w.part = <-w.free
-		}
+		w.part = <-w.free
 		w.part.start()
 		w.queue <- w.part
 	}

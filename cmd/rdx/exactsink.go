@@ -264,6 +264,9 @@ func (s *sampledSink) add(a []model.Access) error {
 
 func (s *sampledSink) fill(r *exactReport) error {
 	s.sampler.Finish(s.note)
+	if err := s.sampler.Err(); err != nil {
+		return err
+	}
 	c := s.sampler.Counts()
 	s.ops.fill(r)
 	if s.unseen > 0 {
