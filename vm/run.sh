@@ -3,7 +3,8 @@
 # the tests of vm/guest in each and prints a table. Without arguments it runs
 # the whole matrix. A kernel that cannot be fetched is a row that says so. With
 # RDX_VM_CPUS=2 it is tried out instead what happens when a CPU is taken away,
-# with RDX_VM_FAULTS=1 (arm64, which has counters) what when the counters are.
+# with RDX_VM_FAULTS=1 (arm64, which has counters) what when the counters are, and
+# with RDX_VM_PATTERNS=1 (likewise) how programs of known reuse times come out.
 # RDX_VM_JOBS guests run at a time: as many as there are CPUs, if memory allows.
 set -uo pipefail
 cd "$(dirname "$0")/.."
@@ -33,16 +34,16 @@ initrd() { # ARCH
 # is measured does not depend on how busy the host is. arm64 has a PMU then,
 # which counts exactly.
 boot() { # ARCH KERNEL
-	local faults=${RDX_VM_FAULTS:+rdx.faults}
+	local tests="${RDX_VM_FAULTS:+rdx.faults} ${RDX_VM_PATTERNS:+rdx.patterns}"
 	local common="-smp $cpus -accel tcg,thread=single -icount shift=0 -m $memory -kernel $2 -initrd $tmp/initrd-$1 -nographic -no-reboot -nodefaults -serial stdio"
 	case $1 in
 	amd64)
 		timeout "$limit" qemu-system-x86_64 -M q35 -cpu max $common \
-			-append "console=ttyS0 panic=-1 quiet mitigations=off tsc=reliable $faults" </dev/null
+			-append "console=ttyS0 panic=-1 quiet mitigations=off tsc=reliable $tests" </dev/null
 		;;
 	arm64)
 		timeout "$limit" qemu-system-aarch64 -M virt,gic-version=3 -cpu cortex-a72 $common \
-			-append "console=ttyAMA0 panic=-1 quiet mitigations=off $faults" </dev/null
+			-append "console=ttyAMA0 panic=-1 quiet mitigations=off $tests" </dev/null
 		;;
 	esac
 }
@@ -50,6 +51,9 @@ boot() { # ARCH KERNEL
 if [ -n "${RDX_VM_FAULTS:-}" ]; then
 	echo "| kernel | what happens | flags | what rdx does | |"
 	echo "|---|---|---|---|---|"
+elif [ -n "${RDX_VM_PATTERNS:-}" ]; then
+	echo "| kernel | program | source / clock | pairs | in the right bins | reuse times / truth | shares / truth | |"
+	echo "|---|---|---|---|---|---|---|---|"
 elif [ "$cpus" != 1 ]; then
 	echo "| kernel | source / clock | CPU time after | CPU time sampled | observations | lost | |"
 	echo "|---|---|---|---|---|---|---|"

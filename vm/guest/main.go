@@ -33,6 +33,10 @@ func main() {
 		runPhased()
 		return
 	}
+	if len(os.Args) > 1 && os.Args[1] == mixedArg {
+		runMixed()
+		return
+	}
 	if os.Getpid() != 1 {
 		fmt.Fprintln(os.Stderr, "guest: runs as the first process of a virtual machine only; see vm/run.sh")
 		os.Exit(2)
@@ -125,8 +129,13 @@ func test() {
 	var u unix.Utsname
 	_ = unix.Uname(&u)
 	kernel := unix.ByteSliceToString(u.Release[:])
-	if line, err := os.ReadFile("/proc/cmdline"); err == nil && strings.Contains(string(line), faultsArg) {
+	line, _ := os.ReadFile("/proc/cmdline")
+	switch asked := string(line); {
+	case strings.Contains(asked, faultsArg):
 		testFaults(kernel)
+		return
+	case strings.Contains(asked, patternsArg):
+		testPatterns(kernel)
 		return
 	}
 	if _, err := os.Stat(lastCPU); err == nil {

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bufio"
 	"errors"
 	"fmt"
 	"io"
@@ -62,24 +61,12 @@ func throttledPhase(flags []string) (string, error) {
 		return "", fmt.Errorf("throttle: %w", err)
 	}
 	defer os.WriteFile(sampleRate, before, 0)
-	cmd := exec.Command("/proc/self/exe", phasedArg)
-	cmd.Env = []string{"GOGC=off", "GOMAXPROCS=1"}
-	stdin, err := cmd.StdinPipe()
+	cmd, stdin, _, err := startProgram("/proc/self/exe", phasedArg)
 	if err != nil {
-		return "", err
-	}
-	stdout, err := cmd.StdoutPipe()
-	if err != nil {
-		return "", err
-	}
-	if err := cmd.Start(); err != nil {
 		return "", err
 	}
 	defer cmd.Wait()
 	defer stdin.Close()
-	if _, err := bufio.NewReader(stdout).ReadString('\n'); err != nil {
-		return "", fmt.Errorf("program did not start: %w", err)
-	}
 	const out, duration = "/tmp/phased.pb.gz", 6 * time.Second
 	rdx := exec.Command("/rdx", append([]string{"attach", "-p", strconv.Itoa(cmd.Process.Pid), "--duration", duration.String(), "--overhead", "20", "--gap", "500us", "-o", out, "--caches", "32K"}, flags...)...)
 	result := make(chan error, 1)

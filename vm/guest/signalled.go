@@ -62,26 +62,41 @@ func runSignalled() {
 // startSignalled starts the program, which ends with stdin, and says where its
 // array is.
 func startSignalled() (cmd *exec.Cmd, stdin io.Closer, addr uint64, err error) {
-	cmd = exec.Command("/proc/self/exe", signalledArg)
-	cmd.Env = []string{"GOGC=off", "GOMAXPROCS=1"}
-	if stdin, err = cmd.StdinPipe(); err != nil {
-		return nil, nil, 0, err
-	}
-	stdout, err := cmd.StdoutPipe()
+	cmd, stdin, ready, err := startProgram("/proc/self/exe", signalledArg)
 	if err != nil {
 		return nil, nil, 0, err
 	}
-	if err := cmd.Start(); err != nil {
-		return nil, nil, 0, err
-	}
-	line, err := bufio.NewReader(stdout).ReadString('\n')
-	addr, parseErr := strconv.ParseUint(strings.TrimSpace(strings.TrimPrefix(line, "ready ")), 0, 64)
-	if err != nil || parseErr != nil {
+	if addr, err = strconv.ParseUint(ready, 0, 64); err != nil {
 		stdin.Close()
 		_ = cmd.Wait()
-		return nil, nil, 0, fmt.Errorf("program did not start: %q", line)
+		return nil, nil, 0, fmt.Errorf("program did not say where its array is: %w", err)
 	}
 	return cmd, stdin, addr, nil
+}
+
+// startProgram starts a program that ends with stdin and says "ready", and what else,
+// when it is.
+func startProgram(path string, args ...string) (cmd *exec.Cmd, stdin io.WriteCloser, said string, err error) {
+	cmd = exec.Command(path, args...)
+	cmd.Env = []string{"GOGC=off", "GOMAXPROCS=1"}
+	if stdin, err = cmd.StdinPipe(); err != nil {
+		return nil, nil, "", err
+	}
+	stdout, err := cmd.StdoutPipe()
+	if err != nil {
+		return nil, nil, "", err
+	}
+	if err := cmd.Start(); err != nil {
+		return nil, nil, "", err
+	}
+	line, err := bufio.NewReader(stdout).ReadString('\n')
+	said, ready := strings.CutPrefix(line, "ready")
+	if err != nil || !ready {
+		stdin.Close()
+		_ = cmd.Wait()
+		return nil, nil, "", fmt.Errorf("program did not start: %q", line)
+	}
+	return cmd, stdin, strings.TrimSpace(said), nil
 }
 
 // fewestSeen is the share of uses that must be seen beside signals.
