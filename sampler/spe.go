@@ -6,6 +6,7 @@ import (
 	"runtime"
 	"slices"
 	"strings"
+	"unsafe"
 
 	"golang.org/x/sys/unix"
 
@@ -25,14 +26,18 @@ type auxRing struct {
 	aux []byte // a power of two long
 }
 
-// Offsets in struct perf_event_mmap_page.
-const pageAuxHead, pageAuxTail, pageAuxOffset, pageAuxSize = 1056, 1064, 1072, 1080
+const (
+	pageAuxHead   = unsafe.Offsetof(unix.PerfEventMmapPage{}.Aux_head)
+	pageAuxTail   = unsafe.Offsetof(unix.PerfEventMmapPage{}.Aux_tail)
+	pageAuxOffset = unsafe.Offsetof(unix.PerfEventMmapPage{}.Aux_offset)
+	pageAuxSize   = unsafe.Offsetof(unix.PerfEventMmapPage{}.Aux_size)
+)
 
 // Flags of a PERF_RECORD_AUX.
 const (
-	auxTruncated = 1 // the buffer was full
-	auxPartial   = 4
-	auxCollision = 8 // samples overtook each other in the processor
+	auxTruncated = unix.PERF_AUX_FLAG_TRUNCATED // the buffer was full
+	auxPartial   = unix.PERF_AUX_FLAG_PARTIAL
+	auxCollision = unix.PERF_AUX_FLAG_COLLISION // samples overtook each other in the processor
 )
 
 // auxStats is what was in a ring beside the accesses.

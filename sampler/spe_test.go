@@ -141,10 +141,10 @@ func FuzzAuxReader(f *testing.F) {
 	f.Add(uint64(1<<40-3), []byte("\x3f\x3f\x00\xff\x3f\x80"))
 	f.Fuzz(func(t *testing.T, start uint64, script []byte) {
 		r := newFakeRing(512, 64)
-		for _, at := range []int{pageDataHead, pageDataTail} {
+		for _, at := range []uintptr{pageDataHead, pageDataTail} {
 			r.word(at).Store(start &^ 7 % (1 << 62)) // records are multiples of 8 bytes
 		}
-		for _, at := range []int{pageAuxHead, pageAuxTail} {
+		for _, at := range []uintptr{pageAuxHead, pageAuxTail} {
 			r.word(at).Store(start % (1 << 62))
 		}
 		var want []uint64

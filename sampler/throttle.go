@@ -23,8 +23,10 @@ type eventRing struct {
 	buf  []byte
 }
 
-// Offsets in struct perf_event_mmap_page.
-const pageDataHead, pageDataTail = 1024, 1032
+const (
+	pageDataHead = unsafe.Offsetof(unix.PerfEventMmapPage{}.Data_head)
+	pageDataTail = unsafe.Offsetof(unix.PerfEventMmapPage{}.Data_tail)
+)
 
 // openRing maps the event's ring, of dataSize bytes.
 func openRing(fd, dataSize int) (eventRing, error) {
@@ -42,7 +44,9 @@ func (r *eventRing) close() {
 	}
 }
 
-func (r *eventRing) word(at int) *atomic.Uint64 { return (*atomic.Uint64)(unsafe.Pointer(&r.page[at])) }
+func (r *eventRing) word(at uintptr) *atomic.Uint64 {
+	return (*atomic.Uint64)(unsafe.Pointer(&r.page[at]))
+}
 
 // read hands the records since the last call to f and gives their space back:
 // their kinds, and what comes after the header, valid during the call. It fails

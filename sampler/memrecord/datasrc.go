@@ -27,7 +27,7 @@ func DataSrc(v uint64) Access {
 // PERF_MEM_LVLNUM_*, and the bits of PERF_MEM_LVL_* that name a place.
 func dataSrcLevel(bits, number uint64, remote bool) Level {
 	switch number {
-	case 1:
+	case 1, 7: // L0 is the innermost of processors that call the next one L1
 		return L1
 	case 2:
 		return L2
@@ -36,7 +36,7 @@ func dataSrcLevel(bits, number uint64, remote bool) Level {
 			return RemoteCache
 		}
 		return L3
-	case 4:
+	case 4, 6: // the one on the memory's side
 		return L4
 	case 8:
 		return Uncached
@@ -47,7 +47,7 @@ func dataSrcLevel(bits, number uint64, remote bool) Level {
 			return RemoteCache
 		}
 		return LevelUnknown
-	case 0xc:
+	case 5, 0xc: // L2's for its misses, L1's
 		return FillBuffer
 	case 9, 0xd, 0xe: // CXL, DRAM, persistent
 		if remote {

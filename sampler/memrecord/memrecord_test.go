@@ -6,20 +6,24 @@ import (
 	"reflect"
 	"strings"
 	"testing"
+
+	"golang.org/x/sys/unix"
 )
 
 func TestDataSrc(t *testing.T) {
-	// As PERF_MEM_S and the macros of perf_event.h compose them.
+	// As PERF_MEM_S of perf_event.h composes them.
 	const (
-		load, store     = 1 << 1, 1 << 2 // of mem_op at 0
-		lvl             = 5
-		hit             = 1 << 1 << lvl
-		lock            = 2 << 24
-		tlbHit, tlbMiss = 2 << 26, 4 << 26
-		tlbL1, tlbL2    = 8 << 26, 16 << 26
-		hitm            = 16 << 19
-		num             = 33
-		remote          = 1 << 37
+		load, store     = unix.PERF_MEM_OP_LOAD << unix.PERF_MEM_OP_SHIFT, unix.PERF_MEM_OP_STORE << unix.PERF_MEM_OP_SHIFT
+		lvl             = unix.PERF_MEM_LVL_SHIFT
+		hit             = unix.PERF_MEM_LVL_HIT << lvl
+		lock            = unix.PERF_MEM_LOCK_LOCKED << unix.PERF_MEM_LOCK_SHIFT
+		tlbHit, tlbMiss = unix.PERF_MEM_TLB_HIT << unix.PERF_MEM_TLB_SHIFT, unix.PERF_MEM_TLB_MISS << unix.PERF_MEM_TLB_SHIFT
+		tlbL1, tlbL2    = unix.PERF_MEM_TLB_L1 << unix.PERF_MEM_TLB_SHIFT, unix.PERF_MEM_TLB_L2 << unix.PERF_MEM_TLB_SHIFT
+		hitm            = unix.PERF_MEM_SNOOP_HITM << unix.PERF_MEM_SNOOP_SHIFT
+		num             = unix.PERF_MEM_LVLNUM_SHIFT
+		remote          = unix.PERF_MEM_REMOTE_REMOTE << unix.PERF_MEM_REMOTE_SHIFT
+		hops            = unix.PERF_MEM_HOPS_SHIFT
+		rest            = unix.PERF_MEM_BLK_NA<<unix.PERF_MEM_BLK_SHIFT | unix.PERF_MEM_SNOOPX_FWD<<unix.PERF_MEM_SNOOPX_SHIFT | unix.PERF_MEM_REGION_MEM0<<unix.PERF_MEM_REGION_SHIFT
 	)
 	for _, tc := range []struct {
 		name string
@@ -27,24 +31,43 @@ func TestDataSrc(t *testing.T) {
 		want Access
 	}{
 		{"nothing", 0, Access{}},
-		{"load L1", load | 1<<num | tlbHit, Access{Load: true, Level: L1}},
-		{"store L2", store | 2<<num, Access{Store: true, Level: L2}},
-		{"L3 of this chip", load | 3<<num, Access{Load: true, Level: L3}},
-		{"L3 of another", load | 3<<num | remote, Access{Load: true, Level: RemoteCache}},
-		{"memory, TLB missed", load | 0xd<<num | tlbMiss, Access{Load: true, Level: Memory, TLBMiss: true}},
-		{"memory of another node", load | 0xd<<num | remote, Access{Load: true, Level: RemoteMemory}},
-		{"fill buffer", load | 0xc<<num, Access{Load: true, Level: FillBuffer}},
-		{"locked", store | 1<<num | lock, Access{Store: true, Level: L1, Locked: true}},
-		{"any cache, remote hops", load | 0xb<<num | 2<<43, Access{Load: true, Level: RemoteCache}},
-		{"old bits: L1 hit", load | hit | 1<<(lvl+3), Access{Load: true, Level: L1}},
-		{"old bits: local memory", load | hit | 1<<(lvl+7), Access{Load: true, Level: Memory}},
-		{"old bits: remote cache", load | hit | 1<<(lvl+11), Access{Load: true, Level: RemoteCache}},
-		{"TLB of the second level", load | 1<<num | tlbHit | tlbL2, Access{Load: true, Level: L1, TLBMiss: true}},
-		{"TLB of either level", load | 1<<num | tlbHit | tlbL1 | tlbL2, Access{Load: true, Level: L1}},
-		{"changed by another core", load | 3<<num | hitm, Access{Load: true, Level: L3, Modified: true}},
-		{"CXL", load | 9<<num, Access{Load: true, Level: Memory}},
-		{"persistent memory of another node", load | 0xe<<num | remote, Access{Load: true, Level: RemoteMemory}},
-		{"not available", load | 0xf<<num, Access{Load: true, Level: LevelUnknown}},
+		{"what is not decoded", rest, Access{}},
+		{"not available", unix.PERF_MEM_OP_NA<<unix.PERF_MEM_OP_SHIFT | unix.PERF_MEM_LVL_NA<<lvl | unix.PERF_MEM_SNOOP_NA<<unix.PERF_MEM_SNOOP_SHIFT |
+			unix.PERF_MEM_LOCK_NA<<unix.PERF_MEM_LOCK_SHIFT | unix.PERF_MEM_TLB_NA<<unix.PERF_MEM_TLB_SHIFT | unix.PERF_MEM_LVLNUM_NA<<num, Access{}},
+		{"neither load nor store", (unix.PERF_MEM_OP_PFETCH|unix.PERF_MEM_OP_EXEC)<<unix.PERF_MEM_OP_SHIFT | unix.PERF_MEM_LVLNUM_L1<<num, Access{Level: L1}},
+		{"load L1", load | unix.PERF_MEM_LVLNUM_L1<<num | tlbHit, Access{Load: true, Level: L1}},
+		{"store L2", store | unix.PERF_MEM_LVLNUM_L2<<num, Access{Store: true, Level: L2}},
+		{"L3 of this chip", load | unix.PERF_MEM_LVLNUM_L3<<num, Access{Load: true, Level: L3}},
+		{"L3 of another", load | unix.PERF_MEM_LVLNUM_L3<<num | remote, Access{Load: true, Level: RemoteCache}},
+		{"L4", load | unix.PERF_MEM_LVLNUM_L4<<num, Access{Load: true, Level: L4}},
+		{"buffer of L2's misses", load | unix.PERF_MEM_LVLNUM_L2_MHB<<num, Access{Load: true, Level: FillBuffer}},
+		{"memory-side cache", load | unix.PERF_MEM_LVLNUM_MSC<<num, Access{Load: true, Level: L4}},
+		{"L0", load | unix.PERF_MEM_LVLNUM_L0<<num, Access{Load: true, Level: L1}},
+		{"uncached", load | unix.PERF_MEM_LVLNUM_UNC<<num, Access{Load: true, Level: Uncached}},
+		{"CXL", load | unix.PERF_MEM_LVLNUM_CXL<<num, Access{Load: true, Level: Memory}},
+		{"I/O", load | unix.PERF_MEM_LVLNUM_IO<<num, Access{Load: true, Level: IO}},
+		{"any cache", load | unix.PERF_MEM_LVLNUM_ANY_CACHE<<num | unix.PERF_MEM_HOPS_0<<hops, Access{Load: true, Level: LevelUnknown}},
+		{"any cache, one hop", load | unix.PERF_MEM_LVLNUM_ANY_CACHE<<num | unix.PERF_MEM_HOPS_1<<hops, Access{Load: true, Level: RemoteCache}},
+		{"any cache, three hops", load | unix.PERF_MEM_LVLNUM_ANY_CACHE<<num | unix.PERF_MEM_HOPS_3<<hops, Access{Load: true, Level: RemoteCache}},
+		{"fill buffer", load | unix.PERF_MEM_LVLNUM_LFB<<num, Access{Load: true, Level: FillBuffer}},
+		{"memory, TLB missed", load | unix.PERF_MEM_LVLNUM_RAM<<num | tlbMiss, Access{Load: true, Level: Memory, TLBMiss: true}},
+		{"memory of another node", load | unix.PERF_MEM_LVLNUM_RAM<<num | remote, Access{Load: true, Level: RemoteMemory}},
+		{"persistent memory of another node", load | unix.PERF_MEM_LVLNUM_PMEM<<num | remote, Access{Load: true, Level: RemoteMemory}},
+		{"locked", store | unix.PERF_MEM_LVLNUM_L1<<num | lock, Access{Store: true, Level: L1, Locked: true}},
+		{"TLB of the second level", load | unix.PERF_MEM_LVLNUM_L1<<num | tlbHit | tlbL2, Access{Load: true, Level: L1, TLBMiss: true}},
+		{"TLB of either level", load | unix.PERF_MEM_LVLNUM_L1<<num | tlbHit | tlbL1 | tlbL2, Access{Load: true, Level: L1}},
+		{"changed by another core", load | unix.PERF_MEM_LVLNUM_L3<<num | hitm, Access{Load: true, Level: L3, Modified: true}},
+		{"old bits: L1 hit", load | hit | unix.PERF_MEM_LVL_L1<<lvl, Access{Load: true, Level: L1}},
+		{"old bits: fill buffer", load | hit | unix.PERF_MEM_LVL_LFB<<lvl, Access{Load: true, Level: FillBuffer}},
+		{"old bits: L2", load | hit | unix.PERF_MEM_LVL_L2<<lvl, Access{Load: true, Level: L2}},
+		{"old bits: L3", load | hit | unix.PERF_MEM_LVL_L3<<lvl, Access{Load: true, Level: L3}},
+		{"old bits: local memory", load | hit | unix.PERF_MEM_LVL_LOC_RAM<<lvl, Access{Load: true, Level: Memory}},
+		{"old bits: remote memory", load | hit | unix.PERF_MEM_LVL_REM_RAM1<<lvl, Access{Load: true, Level: RemoteMemory}},
+		{"old bits: remote memory, two hops", load | hit | unix.PERF_MEM_LVL_REM_RAM2<<lvl, Access{Load: true, Level: RemoteMemory}},
+		{"old bits: remote cache", load | hit | unix.PERF_MEM_LVL_REM_CCE1<<lvl, Access{Load: true, Level: RemoteCache}},
+		{"old bits: remote cache, two hops", load | hit | unix.PERF_MEM_LVL_REM_CCE2<<lvl, Access{Load: true, Level: RemoteCache}},
+		{"old bits: I/O", load | hit | unix.PERF_MEM_LVL_IO<<lvl, Access{Load: true, Level: IO}},
+		{"old bits: uncached", load | hit | unix.PERF_MEM_LVL_UNC<<lvl, Access{Load: true, Level: Uncached}},
 	} {
 		if got := DataSrc(tc.v); got != tc.want {
 			t.Errorf("%s: %#x is %+v, want %+v", tc.name, tc.v, got, tc.want)
