@@ -1,6 +1,7 @@
 package sampler
 
 import (
+	"errors"
 	"fmt"
 	"unsafe"
 
@@ -57,7 +58,8 @@ func (p *Placement) Note(cpu int) error {
 	if others.Count() == 0 {
 		return nil
 	}
-	if err := unix.SchedSetaffinity(0, &others); err != nil {
+	// EINVAL: none of the others is online any more.
+	if err := unix.SchedSetaffinity(0, &others); err != nil && !errors.Is(err, unix.EINVAL) {
 		return fmt.Errorf("move the tracing thread off CPU %d: %w", cpu, err)
 	}
 	return nil

@@ -39,6 +39,18 @@ func TestPlacement(t *testing.T) {
 	if err := unix.SchedSetaffinity(0, &all); err != nil {
 		t.Fatal(err)
 	}
+	// Nor where the others have gone offline, as this one that never was there.
+	gone := Placement{allowed: only, known: true}
+	gone.allowed.Set(maxCPUs - 1)
+	for range 3 * placementWindow {
+		cpu, _ := currentCPU()
+		gone.allowed.Clear(own)
+		gone.allowed.Set(cpu)
+		own = cpu
+		if err := gone.Note(cpu); err != nil {
+			t.Fatal(err)
+		}
+	}
 	var p Placement
 	for range 100 * placementWindow {
 		cpu, _ := currentCPU()

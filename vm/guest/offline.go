@@ -94,6 +94,11 @@ func offlined(flags []string) ([]string, error) {
 		seen += r.Observations
 	}
 	share := float64(sampled) / float64(after-before)
+	for _, c := range p.Comments {
+		if strings.HasPrefix(c, "session ended early") {
+			err = errors.New(c)
+		}
+	}
 	if float64(sampled) < float64(half-before)+fewestAfter*float64(after-half) {
 		err = errors.New("sampling ended with the CPU")
 	}
