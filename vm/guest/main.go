@@ -33,8 +33,8 @@ func main() {
 		runPhased()
 		return
 	}
-	if len(os.Args) > 1 && os.Args[1] == mixedArg {
-		runMixed()
+	if len(os.Args) > 2 && os.Args[1] == patternArg {
+		runPattern(os.Args[2])
 		return
 	}
 	if os.Getpid() != 1 {

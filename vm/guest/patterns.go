@@ -19,19 +19,27 @@ import (
 // place of the other tests.
 const patternsArg = "rdx.patterns"
 
-// mixedArg makes this program one that walks through a few words nine times, then
-// as far again through many, and so on, until its standard input ends.
-const mixedArg = "mixed"
+// patternArg makes this program one of known reuse times, until its standard input ends:
+// it walks through so many words again and again, or, if that is none, through a few nine
+// times, then as far again through many, and so on.
+const patternArg = "pattern"
 
 const (
 	fewWords   = 64
 	fewWalks   = 9
 	manyWords  = 1568 * fewWords
 	mixedRound = manyWords / fewWords * (fewWalks + 1) * fewWords // accesses until all were read
+	// atOnce is how many accesses are made, at least, between two of anything else.
+	atOnce = 1 << 20
 )
 
-func runMixed() {
-	few, many := make([]uint64, fewWords), make([]uint64, manyWords)
+func runPattern(arg string) {
+	words, err := strconv.Atoi(arg)
+	if err != nil || words < 0 {
+		fmt.Printf("pattern: %q is not a number of words\n", arg)
+		os.Exit(2)
+	}
+	few, many := make([]uint64, fewWords), make([]uint64, max(words, manyWords))
 	for i := range many {
 		many[i] = uint64(i)
 	}
@@ -43,22 +51,41 @@ func runMixed() {
 	fmt.Println("ready")
 	sum := uint64(0)
 	for !ended.Load() {
-		for i := 0; i < manyWords; i += fewWords {
-			for range fewWalks {
-				sum += walk(few)
-			}
-			sum += walk(many[i : i+fewWords])
+		if words > 0 {
+			sum += walkAgain(many[:words], atOnce/words+1)
+		} else {
+			sum += walkMixed(few, many)
 		}
 	}
 	fmt.Println(sum)
 }
 
-// walk makes one access a word, in walkInstructions each.
+// walkAgain makes one access a word, in walkInstructions each, and no other.
 //
 //go:noinline
-func walk(words []uint64) (sum uint64) {
-	for _, v := range words {
-		sum += v
+func walkAgain(words []uint64, times int) (sum uint64) {
+	for range times {
+		for _, v := range words {
+			sum += v
+		}
+	}
+	return sum
+}
+
+// walkMixed makes mixedRound accesses, likewise.
+//
+//go:noinline
+func walkMixed(few, many []uint64) (sum uint64) {
+	for len(many) >= fewWords {
+		for range fewWalks {
+			for _, v := range few {
+				sum += v
+			}
+		}
+		for _, v := range many[:fewWords] {
+			sum += v
+		}
+		many = many[fewWords:]
 	}
 	return sum
 }
@@ -81,17 +108,16 @@ const (
 func testPatterns(kernel string) {
 	for _, p := range []struct {
 		name  string
-		args  []string
+		words int
 		truth []reuseTime
 	}{
-		{"cyclic, 32 words", []string{"/rdx", "__known-target", "32"}, []reuseTime{{1, 32}}},
-		{"cyclic, 1,000 words", []string{"/rdx", "__known-target", "1000"}, []reuseTime{{1, 1000}}},
-		{"cyclic, 16,384 words", []string{"/rdx", "__known-target", "16384"}, []reuseTime{{1, 16384}}},
-		{"cyclic, 262,144 words", []string{"/rdx", "__known-target", "262144"}, []reuseTime{{1, 262144}}},
-		{"64 words nine times, then 64 of 100,352", []string{"/proc/self/exe", mixedArg}, []reuseTime{
-			{.1 * (fewWalks - 1), fewWords}, {.1, 2 * fewWords}, {.1, mixedRound}}},
+		{"cyclic, 32 words", 32, []reuseTime{{1, 32}}},
+		{"cyclic, 1,000 words", 1000, []reuseTime{{1, 1000}}},
+		{"cyclic, 16,384 words", 16384, []reuseTime{{1, 16384}}},
+		{"cyclic, 262,144 words", 262144, []reuseTime{{1, 262144}}},
+		{"64 words nine times, then 64 of 100,352", 0, []reuseTime{{.1 * (fewWalks - 1), fewWords}, {.1, 2 * fewWords}, {.1, mixedRound}}},
 	} {
-		cells, err := pattern(p.args, p.truth)
+		cells, err := pattern(p.words, p.truth)
 		verdict := "ok"
 		if err != nil {
 			verdict = "FAILED: " + err.Error()
@@ -102,8 +128,8 @@ func testPatterns(kernel string) {
 
 // pattern profiles a program by the processor's counters and compares the mass of its
 // reuse times with the truth.
-func pattern(args []string, truth []reuseTime) ([]string, error) {
-	cmd, stdin, _, err := startProgram(args[0], args[1:]...)
+func pattern(words int, truth []reuseTime) ([]string, error) {
+	cmd, stdin, _, err := startProgram("/proc/self/exe", patternArg, strconv.Itoa(words))
 	if err != nil {
 		return nil, err
 	}
