@@ -43,9 +43,10 @@ func (s *Session) oneAgain() int {
 
 // secondLook is the interval that follows an observation's.
 type secondLook struct {
-	native float64 // ns
-	below  bool
-	reuse  int // in stackTable
+	native  float64 // ns
+	below   bool
+	smeared float64
+	reuse   int // in stackTable
 
 	pairEnded  bool // of a half line: its pair of words was touched
 	pairNative float64
@@ -63,7 +64,7 @@ func (s *Session) lookAgain(o *observation, t *thread, trap *sampler.Trap) {
 	native, below := s.elapsed(trap.Again, float64(trap.AgainTraps))
 	again := o.again
 	if again == nil {
-		again = &secondLook{native: native, below: below}
+		again = &secondLook{native: native, below: below, smeared: s.smeared(trap.Again, float64(trap.AgainTraps))}
 		again.reuse = s.stacks.addTrap(t, s.accessing(o, trap), trap, 0)
 		o.again = again
 	}
@@ -94,7 +95,7 @@ func (s *Session) settle(o *observation) {
 	s.second.taken++
 	s.second.first += o.native
 	s.second.again += again.native
-	o.pc, o.useStack, o.reuse, o.native = o.reuseBy.PC, o.reuse, again.reuse, again.native
+	o.pc, o.useStack, o.reuse, o.native, o.smeared = o.reuseBy.PC, o.reuse, again.reuse, again.native, again.smeared
 	o.distinct = 0 // was counted behind the first use
 	o.op = model.Load
 	if o.reuseBy.Store {

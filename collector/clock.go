@@ -12,16 +12,21 @@ import (
 // found above the one access that truly lay between. Even counters of user
 // mode have such a share where they count speculation, or are read late.
 func (s *Session) elapsed(diff uint64, traps float64) (native float64, below bool) {
+	native = s.smeared(diff, traps)
+	if res := max(s.calibration.Resolution(), 1); native < res {
+		return res, true
+	}
+	return native, false
+}
+
+// smeared is elapsed with what two traps take by chance: it may be negative.
+func (s *Session) smeared(diff uint64, traps float64) float64 {
 	share := s.calibration.P50
 	if s.clock.Counted != nil {
 		share--
 	}
 	// Every other trap between was the first or the last of a watchpoint.
-	native = float64(diff) - share - (traps-1)*(share+s.calibration.Limit/2)
-	if res := max(s.calibration.Resolution(), 1); native < res {
-		return res, true
-	}
-	return native, false
+	return float64(diff) - share - (traps-1)*(share+s.calibration.Limit/2)
 }
 
 // clockModel is the clock as the profile states it.

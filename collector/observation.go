@@ -72,6 +72,7 @@ type observation struct {
 	distinct int     // blocks touched until then, or among after
 	native   float64 // reuse time or age, ns, if it was timed
 	below    bool    // sooner than the clock resolves
+	smeared  float64 // native with the noise of two traps, even where it is below
 
 	// Of a half line:
 	half       bool
@@ -221,11 +222,16 @@ func (s *Session) accessing(o *observation, trap *sampler.Trap) sampler.Accessin
 
 // between is the time from the use to a later trap.
 func (s *Session) between(o *observation, trap *sampler.Trap) (native float64, below bool) {
+	return s.elapsed(s.clockBetween(o, trap), float64(trap.Traps-o.traps))
+}
+
+// clockBetween is without what the programs of other traps took.
+func (s *Session) clockBetween(o *observation, trap *sampler.Trap) uint64 {
 	diff := trap.Clock - o.useClock
 	if s.clock.Counted == nil {
 		diff -= min(trap.Spent-o.spent, diff)
 	}
-	return s.elapsed(diff, float64(trap.Traps-o.traps))
+	return diff
 }
 
 // measure takes the profiler's own cost out of the time between two traps:
@@ -233,6 +239,7 @@ func (s *Session) between(o *observation, trap *sampler.Trap) (native float64, b
 // between, and what the programs of these took.
 func (s *Session) measure(o *observation, trap *sampler.Trap) {
 	o.native, o.below = s.between(o, trap)
+	o.smeared = s.smeared(s.clockBetween(o, trap), float64(trap.Traps-o.traps))
 	o.wall, o.end = s.wallSince(trap), float64(trap.Time)
 	s.over(o.stack, o.wall)
 }

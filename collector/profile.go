@@ -41,6 +41,12 @@ func (s *Session) profile() (*model.Profile, error) {
 		perCount = s.rates.mean() / perSource
 	}
 	s.weighEpochs(perCount)
+	for _, o := range s.seen {
+		if o.state == done {
+			s.settle(o)
+		}
+	}
+	s.unsmear()
 	watched := s.watched()
 	passed := 0
 	locations := make(locationTable)
@@ -51,7 +57,6 @@ func (s *Session) profile() (*model.Profile, error) {
 		if o.state != done {
 			continue // counted as lost where it was lost
 		}
-		s.settle(o)
 		weight := o.epoch.perObservation() * o.touches()
 		if w := watched[o.epoch]; o.passed && w.seen > 0 {
 			passed++
@@ -150,6 +155,7 @@ func (s *Session) profile() (*model.Profile, error) {
 	if stats.Interrupts > 0 {
 		p.Comments = append(p.Comments, fmt.Sprintf("threads that block the hold signals were interrupted %v after the tick at the median, %v at p99: what they do so soon after a system call is not sampled", s.interrupts.quantile(.5), s.interrupts.quantile(.99)))
 	}
+	count("timed reuses near the clock's resolution, placed by their distribution without the traps' noise", uint64(s.unsmeared))
 	s.secondLookComments(p)
 	s.rateComment(p)
 	s.sharingComments(p, stats, count)

@@ -230,6 +230,7 @@ type Session struct {
 	took        [3]*model.Hist // by stack, wall time from use to end in ns
 	pruned      int
 	second      secondLooks
+	unsmeared   int
 	held        durations
 	interrupts  durations // from ticks to the interrupts that hold
 	onRequest   func()    // ends it
