@@ -47,7 +47,7 @@ struct thread {
 	__u32 hold; // the signal or HOLD_INTERRUPT, from its sending until user space lets the thread go
 	__u32 hold_slot;
 	__u32 hold_cpu;
-	__u64 hold_ip;
+	__u64 hold_ip; // where it was; of a thread that steps, where it is to stop, 0 until it is there
 	__u64 hold_time; // bpf_ktime_get_ns
 	__u64 ticks;
 	__u64 sampled; // the ticks' periods added up, in the source's unit
@@ -894,6 +894,26 @@ int on_stamp(struct bpf_perf_event_data *ctx)
 		bpf_probe_read_user(r->near[i], NEAR_BYTES, (void *)((unsigned long *)&r->regs)[of[i]]);
 	r->clock = read_clock(ctx, index).value;
 	bpf_ringbuf_submit(r, BPF_RB_NO_WAKEUP);
+	return 1;
+}
+
+// on_step stops a thread on hold that has been let go up to an instruction, where
+// a breakpoint is, by the signal that held it: no other kind of stop is harmless
+// should we die before it is taken. Its events disable themselves, for which it
+// must return 1, like trap.
+SEC("perf_event")
+int on_step(struct bpf_perf_event_data *ctx)
+{
+	__u32 index;
+	struct thread *t = current_thread(&index);
+
+	if (!t || !t->hold) {
+		count(STAT_UNKNOWN);
+		return 1;
+	}
+	t->hold_ip = USER_IP(ctx); // it has come
+	if (bpf_send_signal_thread(t->hold))
+		count(STAT_SIGNAL_FAILED);
 	return 1;
 }
 

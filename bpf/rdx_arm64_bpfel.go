@@ -209,6 +209,7 @@ const (
 	RDXProgOnOther3       = "on_other3"
 	RDXProgOnSample       = "on_sample"
 	RDXProgOnStamp        = "on_stamp"
+	RDXProgOnStep         = "on_step"
 	RDXProgOnTrap0        = "on_trap0"
 	RDXProgOnTrap1        = "on_trap1"
 	RDXProgOnTrap2        = "on_trap2"
@@ -284,6 +285,7 @@ type RDXProgramSpecs struct {
 	OnOther3  *ebpf.ProgramSpec `ebpf:"on_other3"`
 	OnSample  *ebpf.ProgramSpec `ebpf:"on_sample"`
 	OnStamp   *ebpf.ProgramSpec `ebpf:"on_stamp"`
+	OnStep    *ebpf.ProgramSpec `ebpf:"on_step"`
 	OnTrap0   *ebpf.ProgramSpec `ebpf:"on_trap0"`
 	OnTrap1   *ebpf.ProgramSpec `ebpf:"on_trap1"`
 	OnTrap2   *ebpf.ProgramSpec `ebpf:"on_trap2"`
@@ -402,6 +404,7 @@ type RDXPrograms struct {
 	OnOther3  *ebpf.Program `ebpf:"on_other3"`
 	OnSample  *ebpf.Program `ebpf:"on_sample"`
 	OnStamp   *ebpf.Program `ebpf:"on_stamp"`
+	OnStep    *ebpf.Program `ebpf:"on_step"`
 	OnTrap0   *ebpf.Program `ebpf:"on_trap0"`
 	OnTrap1   *ebpf.Program `ebpf:"on_trap1"`
 	OnTrap2   *ebpf.Program `ebpf:"on_trap2"`
@@ -422,6 +425,7 @@ func (p *RDXPrograms) Close() error {
 		p.OnOther3,
 		p.OnSample,
 		p.OnStamp,
+		p.OnStep,
 		p.OnTrap0,
 		p.OnTrap1,
 		p.OnTrap2,

@@ -96,7 +96,7 @@ func (s *Session) settle(o *observation) {
 	s.second.first += o.native
 	s.second.again += again.native
 	o.pc, o.useStack, o.reuse, o.native, o.smeared = o.reuseBy.PC, o.reuse, again.reuse, again.native, again.smeared
-	o.distinct = 0 // was counted behind the first use
+	o.distinct, o.lead = 0, 0 // were counted behind the first use
 	o.op = model.Load
 	if o.reuseBy.Store {
 		o.op = model.Store

@@ -86,6 +86,12 @@ func newBudget(target float64, c sampler.TwoTrap, unit string) budget {
 	return b
 }
 
+// expectSteps assumes a burst of steps of the first holds, not reading ahead.
+func (b *budget) expectSteps() {
+	b.holdNS = (1+b.cold)*float64(sampler.StepLimit) + 2*b.trapNS
+	b.setFirst()
+}
+
 // setFirst sets what is accepted of the first ticks.
 func (b *budget) setFirst() {
 	b.accept = min(maxAccept, b.target*float64(b.firstGap())/b.holdNS)

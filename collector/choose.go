@@ -47,6 +47,12 @@ func (c *Config) checkChoice() error {
 	if c.Granularity == "" {
 		c.Granularity = Auto
 	}
+	if c.BurstEngine == "" {
+		c.BurstEngine = Interpret
+	}
+	if err := c.checkEngine(); err != nil {
+		return err
+	}
 	switch {
 	case !slices.Contains([]string{OwnStack, PrivateStack, SharedStack, BothStacks}, c.Stack):
 		return fmt.Errorf("unknown stack %q (want own, private, shared or both)", c.Stack)
@@ -183,7 +189,7 @@ func oneLine(err error) error {
 
 // needs are the programs that the choice of a source may come to.
 func (s *Session) needs() sampler.Needs {
-	n := sampler.Needs{Others: s.groups(), Stamps: s.cfg.MeasureRate}
+	n := sampler.Needs{Others: s.groups(), Stamps: s.cfg.MeasureRate, Steps: s.steps()}
 	if given, ok := s.cfg.source.(sampler.AccessSource); ok {
 		n.Access = given.Events()
 		return n
@@ -205,6 +211,8 @@ func (s *Session) mayReport(name string) error {
 		return fmt.Errorf("with %s other threads can't be watched", name)
 	case s.cfg.Granularity == Line:
 		return fmt.Errorf("with %s lines can't be watched", name)
+	case s.steps():
+		return fmt.Errorf("with %s nothing can be stepped: the access is over", name)
 	}
 	return nil
 }
@@ -234,6 +242,9 @@ func (s *Session) loadClock(clock sampler.Clock) error {
 		s.burst = timedBurst
 		if clock.Counted != nil {
 			s.burst = countedBurst
+		}
+		if s.steps() {
+			s.burst = steppedBurst
 		}
 	}
 	return nil
@@ -279,6 +290,9 @@ func (s *Session) chooseSource() error {
 func (s *Session) setSource(source sampler.Source) {
 	s.source = source
 	s.budget = newBudget(s.cfg.Overhead, s.calibration, source.Unit())
+	if s.steps() {
+		s.budget.expectSteps()
+	}
 	if !s.budget.counters && s.tickCost > 0 {
 		s.budget.tickNS = s.tickCost
 		s.budget.setFirst()

@@ -69,6 +69,7 @@ type observation struct {
 	counted  int     // reuse time in accesses, if it was read ahead
 	passed   bool    // found no slot; counted is when it was left
 	after    int     // accesses read ahead without a reuse
+	lead     int     // of these, before the time was taken: it is not the use's
 	distinct int     // blocks touched until then, or among after
 	native   float64 // reuse time or age, ns, if it was timed
 	below    bool    // sooner than the clock resolves

@@ -217,7 +217,11 @@ func (s *Session) designEffect() float64 {
 // rateComment says how the access rate was obtained, and how reading ahead
 // went.
 func (s *Session) rateComment(p *model.Profile) {
-	if s.burst > 0 && s.reading.last.n > 0 {
+	if s.steps() && s.reading.last.n > 0 {
+		p.Comments = append(p.Comments, fmt.Sprintf("burst engine: step; %d threads moved on by %d steps of %.1f instructions, %.1f accesses, %v each: %v a burst at the median, %v at p99; without a reuse as far as %d accesses at the median, %d at p10",
+			s.reading.last.n, s.stepped.stops, float64(s.stepped.instructions)/float64(max(s.stepped.stops, 1)), float64(s.readAhead)/float64(max(s.stepped.stops, 1)),
+			s.reading.sum/time.Duration(max(s.stepped.stops, 1)), s.reading.quantile(.5), s.reading.quantile(.99), s.reached.quantile(.5), s.reached.quantile(.1)))
+	} else if s.burst > 0 && s.reading.last.n > 0 {
 		p.Comments = append(p.Comments, fmt.Sprintf("read ahead: %v at the median, %v at p99; without a reuse as far as %d accesses at the median, %d at p10",
 			s.reading.quantile(.5), s.reading.quantile(.99), s.reached.quantile(.5), s.reached.quantile(.1)))
 	}
@@ -264,10 +268,10 @@ func (s *Session) setTime(r *model.Record, o *observation, byWall perWall) {
 		r.Native = uint64(math.Round(float64(o.counted) / s.touchesIn(1)))
 		return
 	}
-	timed := uint64(math.Round(s.touchesIn(o.native)))
+	timed := uint64(math.Round(s.touchesIn(o.native))) + uint64(o.lead)
 	// It was read ahead that there is no reuse so soon.
 	least := uint64(o.after) + 1
-	r.Native = uint64(math.Round(o.native))
+	r.Native = uint64(math.Round(o.native + float64(o.lead)/s.touchesIn(1)))
 	r.Time = max(timed, least)
 	r.BelowResolution = o.below && timed > least
 	if o.kind == model.Reuse && o.after > 0 {

@@ -24,13 +24,15 @@ type Config struct {
 	Duration time.Duration // 0: until the target exits or the context ends
 	Overhead float64       // share of the target's CPU time the profiler may cost; 0.01
 	Gap      time.Duration // mean CPU time between two ticks of a thread; 0: by the cost of a sample
-	Slots    int           // watchpoints a thread; 4
+	Slots    int           // watchpoints a thread; 4, 3 with Step
 	Follow   bool          // new processes of the target too
 	Seed     uint64        // of all random draws outside the kernel; 0: by the clock
 
 	// Burst is how many accesses are read ahead of each sample: 0 for none,
 	// AutoBurst for as many as the clock can't time.
 	Burst int
+	// BurstEngine is Interpret or Step; Interpret.
+	BurstEngine string
 	// Granularity is what counts as one datum: Word, 8 bytes, Line, 64, or
 	// Auto, Line where it can be.
 	Granularity string
@@ -70,6 +72,7 @@ type Config struct {
 	gap    float64        // likewise, in the source's unit
 	// replayEagerly: a test's probes are followed on a busy machine, too, and all the time.
 	replayEagerly bool
+	stepLimit     time.Duration // likewise: of a burst of steps; sampler.StepLimit
 	// armLine watches a whole line by one debug register; nil where none can.
 	armLine armLine
 }
@@ -108,8 +111,14 @@ func (c *Config) setDefaults() error {
 		}
 	}
 	set(&c.Overhead, defaultOverhead)
+	if c.stepLimit == 0 {
+		c.stepLimit = sampler.StepLimit
+	}
 	if c.Slots == 0 {
 		c.Slots = sampler.NumSlots
+		if c.BurstEngine == Step {
+			c.Slots = stepSlots
+		}
 	}
 	if c.BinsPerOctave == 0 {
 		c.BinsPerOctave = defaultBins
@@ -141,6 +150,8 @@ func (c *Config) checkNumbers() error {
 		return fmt.Errorf("%d bins per octave, want 1 or more", c.BinsPerOctave)
 	case c.Burst < AutoBurst || c.Burst > MaxBurst:
 		return fmt.Errorf("burst of %d accesses is not between 0 and %d", c.Burst, MaxBurst)
+	case c.BurstEngine == Step && c.Burst > mostSteps:
+		return fmt.Errorf("burst of %d accesses is more than the %d that stepping may take on", c.Burst, mostSteps)
 	case !(c.AccessRate >= 0 && c.AccessRate <= 1000):
 		return fmt.Errorf("access rate %v is not between 0 and 1000 accesses per nanosecond", c.AccessRate)
 	case c.Gap != 0 && c.Gap < 2*sampler.MinGap:
@@ -210,6 +221,7 @@ type Session struct {
 	touched     int              // blocks that these overlap, added up
 	reading     durations        // of reading ahead
 	reached     lengths          // of bursts without a reuse
+	stepped     stepTotals
 	burst       int
 	skip        []int   // of the accesses of a hold, see skips
 	holdsUsed   int     // holds of which accesses were read ahead
@@ -555,7 +567,7 @@ func (s *Session) tick() Progress {
 	if s.hasProbes() {
 		s.driveProbe(sum.cpu)
 	}
-	if s.budget.update(max(sum.cpu, s.ranTime()), stats, s.held.sum+s.resumed(), s.budget.trapped(sum.traps+stats.OtherProcess, sum.spent)+s.stampCost()) {
+	if s.budget.update(max(sum.cpu, s.ranTime()), stats, s.held.sum-s.stepped.cpu+s.resumed(), s.budget.trapped(sum.traps+stats.OtherProcess, sum.spent)+s.stampCost()) {
 		if err := s.kernel.SetAccept(s.budget.accept); err != nil {
 			s.fail(err)
 		}

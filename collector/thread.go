@@ -47,13 +47,16 @@ type thread struct {
 	first            uint64 // what the first tick is to count for in cpu, 0 when it has come
 	passed           uint64 // of the gap after the first tick, when it was set
 	epoch            *epoch
-	// letGo is when its last hold ended, and letGoTraps how many traps it had then.
+	// since is when it stopped for its hold, letGo when its last hold ended, letGoTraps how many traps it had then.
+	since      time.Duration
 	letGo      time.Duration
 	letGoTraps uint32
 	// interrupted: the hold to come is by an interrupt that is on its way.
 	interrupted bool
 	// reported is the access of the thread on hold, if its source tells.
 	reported *reported
+	// stepping is the burst that the thread makes, held again after each step; else nil.
+	stepping *stepping
 }
 
 // watch is what a slot watches.
@@ -62,6 +65,9 @@ type watch struct {
 	seq    uint32
 	obs    *observation
 	helper bool // watches a further word of slot 0's obs
+	// stamp traps where the thread goes on after a burst of steps: time is taken from
+	// there, as from a use.
+	stamp *sampler.Watchpoint
 }
 
 // ThreadStarted implements sampler.Handler.
@@ -157,6 +163,7 @@ func (s *Session) dropThread(t *thread) {
 	if err := errors.Join(t.ticker.Close(), t.tally.Close()); err != nil {
 		s.fail(err)
 	}
+	s.forgetSteps(t)
 	s.late.expect(t) // no new one from here on
 	s.dropProbe(t)
 	for i := range t.slots {
@@ -216,23 +223,46 @@ func (s *Session) Execed(pid int) {
 func (s *Session) Hold(tid int, signal unix.Signal) (ours, running bool) {
 	t := s.threads[tid]
 	if t == nil || t.shared.Hold != uint32(signal) {
+		if t != nil && t.stepping != nil {
+			s.interruptSteps(t)
+		}
 		return s.late.take(tid, signal), false
 	}
 	// Two signals of a kind become one while pending: the target's own was
 	// there first if it bears a sender, and is not ours to take away.
 	ours = signal == sampler.Interrupted || sampler.SentByKernel(tid)
 	s.locate.InSyscall = true // for all we know
-	if !s.closing {
-		s.sample(t)
+	if t.stepping == nil {
+		t.since = s.tracer.StoppedSince(time.Duration(t.shared.HoldTime))
 	}
+	switch {
+	case s.closing:
+	case t.stepping == nil && s.steps() && !ours:
+		s.loseHold("the target's own signal came first") // and may have a handler, which is not what comes next
+	case t.stepping == nil:
+		s.sample(t)
+	case ours:
+		s.step(t)
+	default:
+		s.interruptSteps(t)
+		return false, !s.locate.InSyscall
+	}
+	if t.stepping != nil {
+		return ours, !s.locate.InSyscall // on hold until its last step
+	}
+	s.endHold(t)
+	return ours, !s.locate.InSyscall
+}
+
+// endHold is called before a thread is let go.
+func (s *Session) endHold(t *thread) {
 	if err := s.placement.Note(int(t.shared.HoldCpu)); err != nil {
 		s.fail(err)
 	}
 	t.release()
 	now := sampler.Monotonic()
 	t.noteLetGo(now)
-	s.held.add(now - s.tracer.StoppedSince(time.Duration(t.shared.HoldTime)))
-	return ours, !s.locate.InSyscall
+	s.held.add(now - t.since)
 }
 
 // LetGo implements sampler.Handler.
@@ -370,16 +400,15 @@ func (s *Session) sample(t *thread) {
 		return
 	}
 	s.locate.StackTop = t.shared.StackTop
+	if s.steps() {
+		s.beginSteps(t)
+		return
+	}
 	start := sampler.Monotonic()
 	ahead, err := s.locate.Ahead(t.process.pid, t.tid, s.skips(), s.perHoldWanted(), s.burst, s.block(), s.rand.IntN)
 	s.reading.add(sampler.Monotonic() - start)
 	if err != nil {
-		var declined *sampler.Declined
-		if errors.As(err, &declined) {
-			s.loseHold(declined.Label())
-		} else {
-			s.loseHold("held thread not readable")
-		}
+		s.decline(err)
 		return
 	}
 	if s.locate.InSyscall {
@@ -389,13 +418,7 @@ func (s *Session) sample(t *thread) {
 			return
 		}
 	}
-	s.ends[ahead.End]++
-	s.readAhead += ahead.Accesses
-	s.touched += ahead.Touches
-	s.holdsUsed++
-	// Libraries of a program that just started are not known yet.
-	t.process.note(ahead.Use.PC)
-	t.process.refresh()
+	s.tally(t, &ahead)
 	// That no other thread comes in between can't be read ahead.
 	watch := t.shared.HoldSlot != sampler.NoSlot && (ahead.Reuse == 0 || g != nil && len(g.members) > 1)
 	for i := range ahead.Others {
@@ -415,6 +438,27 @@ func (s *Session) sample(t *thread) {
 	}
 }
 
+// decline counts a hold that could not be read ahead of.
+func (s *Session) decline(err error) {
+	var declined *sampler.Declined
+	if errors.As(err, &declined) {
+		s.loseHold(declined.Label())
+	} else {
+		s.loseHold("held thread not readable")
+	}
+}
+
+// tally counts what was seen in a hold.
+func (s *Session) tally(t *thread, ahead *sampler.Ahead) {
+	s.ends[ahead.End]++
+	s.readAhead += ahead.Accesses
+	s.touched += ahead.Touches
+	s.holdsUsed++
+	// Libraries of a program that just started are not known yet.
+	t.process.note(ahead.Use.PC)
+	t.process.refresh()
+}
+
 // usesPerHold are so many because most of a hold's cost does not depend on
 // them, and few enough that those of a hold have not all the same to tell: they
 // lie within some hundred accesses.
@@ -431,10 +475,13 @@ const skipMost = 255
 
 // perHoldWanted is how many observations a hold should give.
 func (s *Session) perHoldWanted() int {
-	if s.readsLosers() {
-		return usesPerHold
+	switch {
+	case !s.readsLosers():
+		return 1
+	case s.steps():
+		return usesPerBurst
 	}
-	return 1
+	return usesPerHold
 }
 
 // skips draws the accesses of a hold from which those to be observed are chosen.
@@ -584,6 +631,7 @@ func (s *Session) retire(t *thread, slot int) {
 	if err := w.point.Close(); err != nil {
 		s.fail(err)
 	}
+	s.closeStamp(w)
 	if g := t.process.group; g != nil {
 		g.release(s, t, slot)
 	}
@@ -700,6 +748,9 @@ func (t *thread) endFirst(s *Session, ticked time.Duration) {
 
 // expireHold gives up a hold that never came.
 func (t *thread) expireHold(s *Session) {
+	if s.loseSteps(t) {
+		return
+	}
 	if t.shared.Hold != 0 && sampler.Monotonic()-time.Duration(t.shared.HoldTime) > holdTimeout {
 		s.late.expect(t)
 		t.shared.Hold, t.reported, t.interrupted = 0, nil, false

@@ -107,6 +107,27 @@ func (g *accessLog) end(at, accesses int) int {
 	return len(g.touches)
 }
 
+// tell says of a use, in f, when its reuse came, or that none did within burst
+// accesses or as far as the log goes.
+func (g *accessLog) tell(u use, burst int, f *Followed) {
+	if u.reuse >= 0 {
+		f.Reuse, f.Distinct = u.again-u.touch, g.distinct(u.touch, u.again)
+		f.After = f.Reuse
+		return
+	}
+	end := g.end(u.at, burst)
+	f.After, f.Distinct = end-1-u.touch, g.distinct(u.touch, end)
+}
+
+// cut forgets all but the first n accesses. Nothing may be added after it.
+func (g *accessLog) cut(n int) {
+	if n >= len(g.all) {
+		return
+	}
+	g.touches, g.all = g.touches[:g.first[n]], g.all[:n]
+	g.first = g.first[:n]
+}
+
 // distinct is the stack distance of a reuse: how many blocks are touched from
 // touch from until its reuse, touch to, the used one among them.
 func (g *accessLog) distinct(from, to int) int {

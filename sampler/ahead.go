@@ -90,21 +90,15 @@ func (l *Locator) Ahead(pid, tid int, skips []int, want, burst, block int, pick 
 		cause = l.follow(burst, end.Instructions)
 	}
 
-	followed := l.choose(want, pick)
+	var followed []Followed
+	followed, l.uses = choose(l.uses, want, pick)
 	l.regs = start
 	l.machine.Rewind(&l.regs)
 	if err := l.replay(followed); err != nil {
 		return Ahead{}, err
 	}
 	for i, u := range l.uses {
-		f := &followed[i]
-		if u.reuse >= 0 {
-			f.Reuse, f.Distinct = u.again-u.touch, l.log.distinct(u.touch, u.again)
-			f.After = f.Reuse
-		} else {
-			end := l.log.end(u.at, burst)
-			f.After, f.Distinct = end-1-u.touch, l.log.distinct(u.touch, end)
-		}
+		l.log.tell(u, burst, &followed[i])
 	}
 	u := l.uses[0]
 	ahead := Ahead{Followed: followed[0], Others: followed[1:], Accesses: len(l.log.all), Touches: len(l.log.touches), End: cause}
@@ -127,17 +121,15 @@ func (l *Locator) Ahead(pid, tid int, skips []int, want, burst, block int, pick 
 	return ahead, nil
 }
 
-// choose leaves of the uses want of them, and says what share of all each stands
+// choose takes want of the uses, and says what share of all each stands
 // for. Most of what costs lies ahead, and much is known of all already: of those
 // without a reuse so far one at random comes first, to be watched, in the place of
 // all of them, however few; the others are random ones of those with a reuse.
-func (l *Locator) choose(want int, pick func(n int) int) []Followed {
-	soon := slices.Clone(l.uses)
+func choose(uses []use, want int, pick func(n int) int) (followed []Followed, chosen []use) {
+	soon := slices.Clone(uses)
 	soon = slices.DeleteFunc(soon, func(u use) bool { return u.reuse < 0 })
-	open := slices.DeleteFunc(l.uses, func(u use) bool { return u.reuse >= 0 })
+	open := slices.DeleteFunc(slices.Clone(uses), func(u use) bool { return u.reuse >= 0 })
 	all := float64(len(open) + len(soon))
-	var followed []Followed
-	var chosen []use
 	add := func(u use, share float64) {
 		chosen = append(chosen, u)
 		followed = append(followed, Followed{Candidate: u.candidate, Share: share})
@@ -151,8 +143,7 @@ func (l *Locator) choose(want int, pick func(n int) int) []Followed {
 		soon[i], soon[j] = soon[j], soon[i]
 		add(soon[i], float64(len(soon))/all/float64(n))
 	}
-	l.uses = append(l.uses[:0], chosen...)
-	return followed
+	return followed, chosen
 }
 
 // follow reads on until all uses have their reuses, or burst accesses behind

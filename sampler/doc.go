@@ -12,7 +12,7 @@
 // Safety rests on four facts of the kernel: a thread seized by ptrace runs on
 // when its tracer dies; the signal that holds it is one whose default is to be
 // ignored; samples fire in user mode only, so no system call is interrupted;
-// perf events vanish with their file descriptors. Nothing is ever stepped
-// (a tracer that dies while single-stepping takes its tracee with it), no
+// perf events vanish with their file descriptors. Nothing is ever stepped by ptrace
+// (a tracer that dies while single-stepping takes its tracee with it; see Steps), no
 // running thread is ever interrupted, and no memory of the target is written.
 package sampler

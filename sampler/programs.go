@@ -19,6 +19,7 @@ type Needs struct {
 	Access int  // events of sources with addresses, MaxAccessEvents at most
 	Others bool // other threads are watched
 	Stamps bool // threads are stamped, for the access rate
+	Steps  bool // held threads are moved on, see Steps
 }
 
 // programs are the names of those to be loaded.
@@ -26,6 +27,9 @@ func (n Needs) programs() []string {
 	names := []string{sampleProgram}
 	if n.Stamps {
 		names = append(names, stampProgram)
+	}
+	if n.Steps {
+		names = append(names, stepProgram)
 	}
 	for i := range NumSlots {
 		names = append(names, trapProgram(i))
@@ -42,6 +46,7 @@ func (n Needs) programs() []string {
 const (
 	sampleProgram = "on_sample"
 	stampProgram  = "on_stamp"
+	stepProgram   = "on_step"
 )
 
 // A sample does not say of which event it is, nor a trap of which slot: each has

@@ -20,7 +20,7 @@ func TestNeeds(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	all := slices.Sorted(slices.Values(Needs{Access: MaxAccessEvents, Others: true, Stamps: true}.programs()))
+	all := slices.Sorted(slices.Values(Needs{Access: MaxAccessEvents, Others: true, Stamps: true, Steps: true}.programs()))
 	if have := slices.Sorted(maps.Keys(spec.Programs)); !slices.Equal(all, have) {
 		t.Errorf("needed at most: %v, there are %v", all, have)
 	}
@@ -35,7 +35,8 @@ func TestNeedsLoaded(t *testing.T) {
 		{Needs{}, 1 + NumSlots},
 		{Needs{Access: 2}, 1 + NumSlots + 2},
 		{Needs{Others: true}, 1 + 2*NumSlots},
-		{Needs{MaxAccessEvents, true, true}, 1 + 2*NumSlots + MaxAccessEvents + 1},
+		{Needs{Steps: true}, 1 + NumSlots + 1},
+		{Needs{MaxAccessEvents, true, true, true}, 1 + 2*NumSlots + MaxAccessEvents + 2},
 	} {
 		k, err := Load(1, tc.needs)
 		if err != nil {
@@ -70,7 +71,7 @@ func TestNeedsLoaded(t *testing.T) {
 
 // What not loading the others saves at the start of a session.
 func BenchmarkLoad(b *testing.B) {
-	for name, needs := range map[string]Needs{"least": {}, "all": {MaxAccessEvents, true, true}} {
+	for name, needs := range map[string]Needs{"least": {}, "all": {MaxAccessEvents, true, true, true}} {
 		b.Run(name, func(b *testing.B) {
 			for b.Loop() {
 				k, err := Load(NumSlots, needs)

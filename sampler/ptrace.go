@@ -40,6 +40,22 @@ func SentByKernel(tid int) bool {
 	return signalCode(tid) == siKernel
 }
 
+// restartableArea is the address of a stopped thread's struct rseq, 0 if it has
+// registered none, or on a kernel before 5.13, which does not tell.
+func restartableArea(tid int) uint64 {
+	const getConfiguration = 0x420f // PTRACE_GET_RSEQ_CONFIGURATION
+	var c struct {
+		area              uint64
+		size, sign, flags uint32
+		_                 uint32
+	}
+	_, _, e := unix.Syscall6(unix.SYS_PTRACE, getConfiguration, uintptr(tid), unsafe.Sizeof(c), uintptr(unsafe.Pointer(&c)), 0, 0)
+	if e != 0 {
+		return 0
+	}
+	return c.area
+}
+
 // signalCode is what stopped a thread: si_code in sigaction(2), 0 if it can't be
 // read.
 func signalCode(tid int) int32 {

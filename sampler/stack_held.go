@@ -21,6 +21,11 @@ func (l *Locator) HeldStack(pid, tid int) *unwind.Snapshot {
 	if l.readRegs(pid, tid, 0) != nil {
 		return nil
 	}
+	return l.heldStack()
+}
+
+// heldStack is HeldStack of the thread whose registers were read.
+func (l *Locator) heldStack() *unwind.Snapshot {
 	l.machine.Start(&l.regs, &l.memory)
 	return l.snapshot()
 }

@@ -18,6 +18,7 @@ var ErrNoSlot = errors.New("no free debug register")
 const (
 	wordSize     = 8
 	lineSize     = 64
+	breakpointX  = 4 // HW_BREAKPOINT_X
 	breakpointW  = 2 // HW_BREAKPOINT_W
 	breakpointRW = 3 // HW_BREAKPOINT_RW; x86 refuses to watch reads alone
 )
@@ -45,9 +46,26 @@ func (k *Kernel) ArmLine(tid, slot int, addr uint64, traps int) (*Watchpoint, er
 	return arm(k.obj.programs[trapProgram(slot)], tid, perf.AnyCPU, addr&^(lineSize-1), lineSize, breakpointRW, traps)
 }
 
+// ArmStep stops thread tid, which must be held, when it has come to the
+// instruction at ip next, by the signal that holds it. Thread.HoldIp then is ip; it
+// must be 0 before.
+func (k *Kernel) ArmStep(tid int, ip uint64) (*Watchpoint, error) {
+	program, err := k.obj.program(stepProgram)
+	if err != nil {
+		return nil, err
+	}
+	return arm(program, tid, perf.AnyCPU, ip, wordSize, breakpointX, 1)
+}
+
+// ArmStamp has thread tid, which must be held, trap once before the instruction at
+// ip, as if that accessed what the slot watches: as its use, if it waits for one.
+func (k *Kernel) ArmStamp(tid, slot int, ip uint64) (*Watchpoint, error) {
+	return arm(k.obj.programs[trapProgram(slot)], tid, perf.AnyCPU, ip, wordSize, breakpointX, 1)
+}
+
 // arm opens a watchpoint on thread tid, or on a CPU if tid is perf.AllThreads.
 func arm(program *ebpf.Program, tid, cpu int, addr uint64, length int, kind uint32, traps int) (*Watchpoint, error) {
-	if addr%uint64(length) != 0 {
+	if kind != breakpointX && addr%uint64(length) != 0 {
 		return nil, fmt.Errorf("arm watchpoint: address %#x is not aligned to %d", addr, length)
 	}
 	ev, err := openEvent(tid, cpu, addr, length, kind)

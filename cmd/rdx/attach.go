@@ -31,6 +31,7 @@ type recordFlags struct {
 
 	measureRate bool
 	burst       string
+	engine      string
 	grain       string
 	source      string
 	latency     bool
@@ -56,12 +57,13 @@ func (f *recordFlags) register(cmd *cobra.Command) {
 	fs.Float64Var(&f.rate, "access-rate", 0, "accesses per nanosecond of CPU time, or per instruction if those are the clock; where no PMU counts accesses (default 1 per ns, or as --measure-rate finds: programs differ, from 0.1 to 6)")
 	fs.BoolVar(&f.measureRate, "measure-rate", false, "find the access rate by following the program from a few of its holds, while it runs on; where no PMU counts accesses (takes a fifth of the overhead, holds of up to 7 ms, and 3 s and up to 15 % of another CPU)")
 	fs.StringVar(&f.burst, "burst", "auto", "accesses to read ahead of each sample: a number, off, or auto for as many as the clock can't time")
+	fs.StringVar(&f.engine, "burst-engine", collector.Interpret, "how: interpret (on copies; the thread stays where it is), or step (the thread makes the accesses itself, stopped at every few instructions, auto for 30 accesses, words only; it is held for up to 5 ms, so that --overhead allows few; docs/how-it-measures.md)")
 	fs.StringVar(&f.grain, "granularity", collector.Auto, "what counts as one datum: line (64 bytes; half of it is watched, by all of a thread's watchpoints, and the rest extrapolated), word (8 bytes), or auto for lines where rdx reads ahead (not with pebs and ibs)")
 	fs.StringVar(&f.source, "source", collector.Auto, "what picks the samples: pebs or ibs (Intel's and AMD's own samples of accesses, with address), pmu (the processor's counter of loads and stores), clock (CPU time) or auto, the best that works")
 	fs.BoolVar(&f.latency, "latency", false, "with pebs, sample loads by the load-latency event where no other reports latencies; it prefers slow loads (the profile's column latency)")
 	fs.StringVar(&f.clock, "clock", collector.Auto, "what reuse times are measured in: pmu (loads and stores counted, or instructions), cpu-time or auto")
 	fs.StringVar(&f.stack, "stack", collector.OwnStack, "where a reuse is looked for: own (in the thread itself), private (other threads' writes invalidate), shared (a reuse is any thread's) or both (each sample for one of the two)")
-	fs.IntVar(&f.slots, "slots", sampler.NumSlots, "watchpoints per thread, 1 to 4; fewer leave some to a debugger")
+	fs.IntVar(&f.slots, "slots", 0, "watchpoints per thread, 1 to 4; fewer leave some to a debugger (default 4, 3 with --burst-engine step)")
 	fs.IntVar(&f.bins, "bins", 16, "bins per octave of the reuse times written")
 	fs.BoolVar(&f.follow, "follow", false, "profile processes the target starts, too")
 	fs.BoolVar(&f.heap, "heap", false, "tell data in the heap by where they were allocated (top --by data): puts probes on malloc and its kin, which change the target's copy of their code and make each call dearer (docs/safety.md)")
@@ -153,6 +155,7 @@ func (f *recordFlags) record(cmd *cobra.Command, cfg collector.Config) error {
 			return usageError{fmt.Errorf("--burst %s: want a number of accesses, off or auto", f.burst)}
 		}
 	}
+	cfg.BurstEngine = f.engine
 	cfg.Granularity = f.grain
 	cfg.Source = f.source
 	cfg.Latency = f.latency

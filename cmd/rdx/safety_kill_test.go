@@ -12,7 +12,8 @@ import (
 
 // signalRounds attaches n times to a target that checks its own work and
 // sends the signal to rdx at a random instant.
-func signalRounds(t *testing.T, n int, signal syscall.Signal, ended func(*session)) {
+func signalRounds(t *testing.T, n int, signal syscall.Signal, ended func(*session), flags ...string) {
+	t.Helper()
 	needRoot(t)
 	if long {
 		n = 200
@@ -25,10 +26,10 @@ func signalRounds(t *testing.T, n int, signal syscall.Signal, ended func(*sessio
 		var s *session
 		if i%4 == 0 {
 			// Before, during and after attaching.
-			s = startAttach(t, target.pid)
+			s = startAttach(t, target.pid, flags...)
 			time.Sleep(time.Duration(r.IntN(100_000)) * time.Microsecond)
 		} else {
-			s = attach(t, target.pid)
+			s = attach(t, target.pid, flags...)
 			time.Sleep(time.Duration(r.IntN(40_000)) * time.Microsecond)
 		}
 		if procField(target.pid, "TracerPid") != "0" {
@@ -48,11 +49,14 @@ func signalRounds(t *testing.T, n int, signal syscall.Signal, ended func(*sessio
 }
 
 func TestKilled(t *testing.T) {
-	signalRounds(t, 200, syscall.SIGKILL, func(s *session) {
-		if code := s.wait(); code != 128+9 {
-			t.Fatalf("rdx: exit code %d: %s", code, s.stderr.String())
-		}
-	})
+	signalRounds(t, 200, syscall.SIGKILL, killed)
+}
+
+func killed(s *session) {
+	s.t.Helper()
+	if code := s.wait(); code != 128+9 {
+		s.t.Fatalf("rdx: exit code %d: %s", code, s.stderr.String())
+	}
 }
 
 // A session ended by Ctrl-C or SIGTERM writes a whole profile; one that had

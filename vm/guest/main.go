@@ -149,6 +149,9 @@ func test() {
 		fmt.Println("signals:", signalsErr)
 		signals += " FAILED: " + signalsErr.Error()
 	}
+	if err := steps(); err != nil {
+		row(kernel, "FAILED with --burst-engine step", err.Error())
+	}
 	for _, flags := range choices {
 		if flags[1] == "pmu" && !hasPMU() {
 			// x86 has none under emulation.
