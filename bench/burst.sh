@@ -23,7 +23,7 @@ one() { # ENGINE NAME COMMAND...
 			return sprintf("%.0f", d ~ /ms$/ ? 1000 * d : d ~ /µs$/ ? d + 0 : d ~ /ns$/ ? d / 1000 : 1e6 * d)
 		}
 		/^count=[0-9]+ bursts ended: / {
-			n = substr($1, 7); all += n; sub(/^.*bursts ended: /, ""); if (n > 0) ended[$0] = n
+			n = substr($1, 7) + 0; all += n; sub(/^.*bursts ended: /, ""); if (n > 0) ended[$0] = n
 		}
 		/^comment=thread held per sample/ { split($0, f, /[ ,]+/); for (i in f) { if (f[i] == "p50") held = us(f[i+1]); if (f[i] == "p99") held99 = us(f[i+1]) } }
 		/^comment=(read ahead|burst engine)/ {
