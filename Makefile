@@ -31,6 +31,7 @@ test-root:
 test-vm:
 	vm/run.sh
 	RDX_VM_FAULTS=1 vm/run.sh 5.10-arm64 6.12-arm64 7.3-arm64
+	RDX_VM_PATTERNS=1 vm/run.sh 5.10-arm64 6.12-arm64 7.3-arm64
 	RDX_VM_CPUS=2 vm/run.sh 5.10-amd64 7.3-amd64 5.10-arm64 6.12-arm64 7.3-arm64
 
 lint:
