@@ -38,8 +38,8 @@ type blockWriter struct {
 	lastPC  uint64
 
 	previous uint32
-	misses   []byte   // 0 or 1 per entry: the segment was another than expected
-	ids      []uint16 // then, its number in the dictionary
+	misses   []byte // 0 or 1 per entry: the segment was another than expected
+	ids      []byte // then, 2 bytes, its number in the dictionary
 	nids     int
 	sizes    []byte // per word the bytes of its difference; 0: as expected
 	nwords   int
@@ -63,10 +63,11 @@ type blockWriter struct {
 const (
 	batchEntries = 512
 	batchWords   = 1024
-	maxLocal     = 1<<16 - 1 // segments in a dictionary
-	maxWords     = 4 << 20   // of a block
-	valueRoom    = 8         // bytes stored at a time
-	nextWord     = 1<<32 + 1 // from one in the list to the next of its segment
+	listWords    = batchWords + maxSites + 4 // with those of the last entry
+	maxLocal     = 1<<16 - 1                 // segments in a dictionary
+	maxWords     = 4 << 20                   // of a block
+	valueRoom    = 8                         // bytes stored at a time
+	nextWord     = 1<<32 + 1                 // from one in the list to the next of its segment
 )
 
 func zigzag(v uint64) uint64   { return v<<1 ^ uint64(int64(v)>>63) }
@@ -157,17 +158,17 @@ func (b *blockWriter) define(segments []*segment, id uint32) bool {
 // room makes room for a batch.
 func (b *blockWriter) room() {
 	b.misses = grown(b.misses, b.entries+batchEntries)
-	b.ids = grown(b.ids, b.nids+batchEntries)
-	b.sizes = grown(b.sizes, b.nwords+len(b.list.words))
-	b.values = grown(b.values, b.nvalues+(len(b.list.words)+1)*valueRoom)
+	b.ids = grown(b.ids, 2*(b.nids+batchEntries))
+	b.sizes = grown(b.sizes, b.nwords+listWords)
+	b.values = grown(b.values, b.nvalues+(listWords+1)*valueRoom)
 }
 
 // grown is s with at least n elements, twice as many if it grows.
-func grown[E byte | uint16](s []E, n int) []E {
+func grown(s []byte, n int) []byte {
 	if n <= len(s) {
 		return s
 	}
-	return append(s, make([]E, max(n, 2*len(s))-len(s))...)
+	return append(s, make([]byte, max(n, 2*len(s))-len(s))...)
 }
 
 // enter encodes entries from word i on, until the block is full or a word is
@@ -194,7 +195,7 @@ func (b *blockWriter) enter(segments []*segment, w []uint64, i int) (next int, e
 		if b.headers(b.list.entries[:n]) {
 			b.absent(segments, w, b.list.entries[:n])
 		}
-		b.words(w, b.list.words[:words])
+		b.encodeWords(w, words)
 		i = next
 		if i+1 < len(w) && uint32(w[i]) == wordFault {
 			b.fault(segments, w[b.list.entries[n-1]>>32:], w[i+1])
@@ -208,11 +209,11 @@ func (b *blockWriter) enter(segments []*segment, w []uint64, i int) (next int, e
 // its segment's number; and their words: the index of each, and above that the
 // index of the state that it is compared with.
 //
-// walk, headers and words are the path of every access. They are apart so that
+// walk, headers and encodeWords are the path of every access. They are apart so that
 // each keeps what it needs in registers.
 type batchList struct {
 	entries [batchEntries]uint64
-	words   [batchWords + maxSites + 4]uint64
+	words   [listWords]uint64
 }
 
 // walk lists up to limit entries from word i on, until a segment is not known in
@@ -248,7 +249,7 @@ func (l *batchList) walk(w []uint64, i int, table []writtenSegment, limit int) (
 // had happened. It tells whether some may not have.
 func (b *blockWriter) headers(entries []uint64) bool {
 	misses := b.misses[b.entries:][:len(entries)]
-	ids := (*[batchEntries]uint16)(b.ids[b.nids:])
+	ids := (*[2 * batchEntries]byte)(b.ids[2*b.nids:])
 	table, previous := b.table, &b.table[b.previous]
 	nids, most, guarded := uint(0), int32(0), uint8(0)
 	for n, e := range entries {
@@ -258,7 +259,7 @@ func (b *blockWriter) headers(entries []uint64) bool {
 		previous.next = id
 		previous = &table[id]
 		misses[n] = byte(miss)
-		ids[nids%batchEntries] = previous.local
+		binary.LittleEndian.PutUint16(ids[2*(nids%batchEntries):], previous.local)
 		nids += uint(miss)
 		most += previous.most
 		guarded |= previous.guarded
@@ -279,10 +280,12 @@ func (b *blockWriter) absent(segments []*segment, w []uint64, entries []uint64) 
 	}
 }
 
-// words encodes the words that are listed.
-func (b *blockWriter) words(w, list []uint64) {
-	n := 0
-	values, sizes, states := b.values[b.nvalues:], b.sizes[b.nwords:][:len(list)], b.states
+// encodeWords encodes the first count words that are listed.
+func (b *blockWriter) encodeWords(w []uint64, count int) {
+	list, states := b.list.words[:count], b.states
+	// as much as room makes
+	sizes, values := (*[listWords]byte)(b.sizes[b.nwords:]), (*[(listWords + 1) * valueRoom]byte)(b.values[b.nvalues:])
+	n := uint(0)
 	for i, at := range list {
 		v := w[uint32(at)]
 		s := &states[at>>32]
@@ -291,13 +294,13 @@ func (b *blockWriter) words(w, list []uint64) {
 		s.last, s.stride = v, delta
 		z := zigzag(delta)
 		// 1 to 8 bytes, and none if the expectation held
-		k := (bits.Len64(z|1) + 7) >> 3 & int(int64(other|-other)>>63)
-		binary.LittleEndian.PutUint64(values[n:n+valueRoom:n+valueRoom], z)
+		k := uint(bits.Len64(z|1)+7) >> 3 & uint(int64(other|-other)>>63)
+		binary.LittleEndian.PutUint64(values[n:n+valueRoom], z)
 		n += k
 		sizes[i] = byte(k)
 	}
-	b.nvalues += n
-	b.nwords += len(list)
+	b.nvalues += int(n)
+	b.nwords += count
 }
 
 // fault says that the last entry went no further than pc.
@@ -321,16 +324,13 @@ func (b *blockWriter) full() bool {
 
 // payload appends the block to dst. The run must be closed.
 func (b *blockWriter) payload(dst []byte, p *packer) []byte {
+	p.at = 0
 	dst = p.section(dst, len(b.used), b.defined)
 	b.room() // what is packed below is rounded up
 	dst = p.section(dst, b.nruns, b.runs)
 	dst = p.section(dst, b.nfaults, b.faults)
 	dst = p.section(dst, b.entries, packBits(b.misses[:(b.entries+7)&^7], b.entries))
-	ids := make([]byte, 0, 2*b.nids)
-	for _, id := range b.ids[:b.nids] {
-		ids = binary.LittleEndian.AppendUint16(ids, id)
-	}
-	dst = p.section(dst, b.nids, ids)
+	dst = p.section(dst, b.nids, b.ids[:2*b.nids])
 	dst = p.section(dst, b.nwords, packNibbles(b.sizes[:(b.nwords+7)&^7], b.nwords))
 	return p.section(dst, b.nvalues, b.values[:b.nvalues])
 }

@@ -18,6 +18,7 @@ const (
 const (
 	sampleBytes = 4 << 10
 	sampleLeast = 8 << 10 // sections below this are packed whole
+	sampleEvery = 8       // blocks to one that is asked about while a section is stored plain
 	sampleGain  = 0.15    // of what shrinks to more than that share of it, the section is stored plain
 )
 
@@ -27,6 +28,8 @@ const (
 type packer struct {
 	encoder *zstd.Encoder
 	buf     []byte
+	at      int                // section of a block
+	plain   [blockSections]int // blocks whose section is not asked about: it was stored plain before
 }
 
 func newPacker() (*packer, error) {
@@ -42,6 +45,7 @@ func (p *packer) close() { p.encoder.Close() }
 // section appends a count and bytes.
 func (p *packer) section(dst []byte, n int, b []byte) []byte {
 	packed, method := p.pack(b)
+	p.at++
 	dst = binary.AppendUvarint(dst, uint64(n))
 	dst = binary.AppendUvarint(dst, uint64(len(b)))
 	dst = append(dst, method)
@@ -51,9 +55,15 @@ func (p *packer) section(dst []byte, n int, b []byte) []byte {
 
 func (p *packer) pack(b []byte) (packed []byte, method byte) {
 	if len(b) >= sampleLeast {
+		plain := &p.plain[p.at]
+		if *plain > 0 {
+			*plain--
+			return b, storedPlain
+		}
 		at := len(b)/2 - sampleBytes/2
 		p.buf = p.encoder.EncodeAll(b[at:at+sampleBytes], p.buf[:0])
 		if float64(len(p.buf)) > sampleGain*sampleBytes {
+			*plain = sampleEvery - 1
 			return b, storedPlain
 		}
 	}

@@ -60,7 +60,8 @@ type segment struct {
 	// set by prepare
 	touches     []touch
 	mostTouches int
-	ops         [model.Store + 1]uint64
+	ops         uint64 // loads, and stores from bit 32 on
+	simple      bool   // all accesses happen, if it is not stopped by a fault, and they are not many
 }
 
 const (

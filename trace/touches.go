@@ -47,8 +47,11 @@ type toucher struct {
 	block uint64
 	run   uint64
 	head  uint8
-	full  chan *model.Touches
-	spare chan *model.Touches
+	// Accesses and repeats of the batch so far: loads, and stores from bit 32 on.
+	ops, repeats uint64
+	alone        [1]*segment
+	full         chan *model.Touches
+	spare        chan *model.Touches
 
 	accesses []model.Access // of an entry that is not plain
 }
@@ -81,6 +84,7 @@ func (t *toucher) take() {
 	room := min(cap(t.batch.Blocks), cap(t.batch.Runs))
 	t.batch.Blocks, t.batch.Runs = t.batch.Blocks[:room], t.batch.Runs[:room]
 	t.batch.Ops, t.batch.Repeats = [model.Store + 1]uint64{}, [2]uint64{}
+	t.ops, t.repeats = 0, 0
 	t.run = maxRepeats // what is the first begins a run
 	t.grow(2 * touchBatch)
 }
@@ -95,6 +99,10 @@ func (t *toucher) grow(n int) {
 
 func (t *toucher) flush() {
 	if t.n > 0 {
+		for op, count := range [model.Store]uint64{t.ops % (1 << 32), t.ops >> 32} {
+			t.batch.Ops[int(model.Load)+op] += count
+		}
+		t.batch.Repeats = [2]uint64{t.repeats % (1 << 32), t.repeats >> 32}
 		t.batch.Blocks, t.batch.Runs = t.batch.Blocks[:t.n], t.batch.Runs[:t.n]
 		t.full <- t.batch
 		t.take()
@@ -107,94 +115,118 @@ type touch struct {
 	word         int32
 	more         uint32 // bytes after the first one
 	store        uint8
+	one          uint64 // as a count of loads, and stores from bit 32 on
 }
 
 // prepare sets what touches of the segment need.
 func (g *segment) prepare(gran model.Granularity) {
+	g.touches = make([]touch, 0, len(g.plain))
 	for i := range g.plain {
 		p := &g.plain[i]
-		x := touch{offset: p.access.Addr, mask: p.mask, word: p.word, more: max(p.access.Size, 1) - 1}
+		x := touch{offset: p.access.Addr, mask: p.mask, word: p.word, more: max(p.access.Size, 1) - 1, one: 1}
 		if p.access.Op == model.Store {
-			x.store = 1
+			x.store, x.one = 1, 1<<32
 		}
-		g.ops[p.access.Op]++
+		g.ops += x.one
 		g.touches = append(g.touches, x)
 		g.mostTouches += int(x.more)/gran.Bytes() + 2
 	}
+	g.simple = !g.guarded && g.mostTouches <= touchBatch
 }
 
 func (t *toucher) enter(d *decoder, w []uint64, i int) (int, error) {
-	for i < len(w) {
+	for {
+		i = t.simple(d.segments, w, i)
+		if i == len(w) {
+			return i, nil
+		}
 		g, next, err := d.whole(w, i)
 		if err != nil {
 			return 0, err
 		}
-		if g == nil {
-			break
+		switch {
+		case g == nil:
+			return i, nil
+		case g.touches == nil:
+			g.prepare(t.gran)
+		case t.n >= touchBatch:
+			t.flush()
+		default:
+			t.some(g, w[i:next], d.reached(g, w, next), d.thread)
+			i = next
 		}
-		t.one(g, w[i:next], d.reached(g, w, next), d.thread)
-		i = next
 	}
-	return i, nil
 }
 
 // one adds the touches of an entry, of which n sites were reached, and returns
-// the number of accesses.
+// the number of accesses. It sets the entry's header.
 func (t *toucher) one(g *segment, entry []uint64, n int, thread int32) int {
 	if g.touches == nil {
 		g.prepare(t.gran)
 	}
-	t.grow(t.n + g.mostTouches)
-	accesses := len(g.touches)
-	if n < len(g.sites) || g.guarded {
-		accesses = t.some(g, entry, n, thread)
-	} else {
-		t.all(g, entry)
-	}
 	if t.n >= touchBatch {
 		t.flush()
 	}
-	return accesses
+	if n < len(g.sites) || !g.simple {
+		return t.some(g, entry, n, thread)
+	}
+	t.alone[0], entry[0] = g, uint64(g.words)<<32
+	t.simple(t.alone[:], entry, 0)
+	return len(g.touches)
 }
 
-// all adds the touches of an entry of which all accesses have happened. This is
-// the path of most accesses. What continues a run cannot be foretold, so that no
-// branch depends on it.
-func (t *toucher) all(g *segment, entry []uint64) {
+// simple adds the touches of entries from word i on, until one is not simple, has
+// not been prepared or is followed by a fault, or the batch is full. It returns the index of
+// that entry. This is the path of most accesses. What continues a run cannot be
+// foretold, so that no branch depends on it.
+func (t *toucher) simple(segments []*segment, w []uint64, i int) int {
 	blocks, runs := t.batch.Blocks, t.batch.Runs
 	runs = runs[:len(blocks)]
 	n, shift := t.n-1, t.shift&63
-	block, run, head, repeats := t.block, t.run, t.head, t.batch.Repeats
-	for i := range g.touches {
-		p := &g.touches[i]
-		a := p.offset + entry[p.word]&p.mask
-		end := a + uint64(p.more)
-		if end < a { // as model.Granularity.Span
-			end = ^uint64(0)
+	block, run, head, ops, repeats := t.block, t.run, t.head, t.ops, t.repeats
+	for n < touchBatch-1 && i < len(w) {
+		h := w[i]
+		if int(uint32(h)) >= len(segments) {
+			break
 		}
-		for b, last := a>>shift, end>>shift; ; b++ {
-			other := b ^ block
-			begins := (other|-other)>>63 | (run+1)/(maxRepeats+1)
-			n += int(begins)
-			run = (run + 1) & (begins - 1)
-			head ^= (head ^ p.store) & -uint8(begins)
-			repeats[p.store&1] += 1 - begins
-			blocks[n], runs[n] = b, uint8(run)<<1|head
-			block = b
-			if b == last {
-				break
+		g := segments[uint32(h)]
+		next := i + 1 + int(h>>32)
+		if g == nil || !g.simple || int(h>>32) != g.words || next > len(w) || next < len(w) && uint32(w[next]) == wordFault {
+			break
+		}
+		entry := w[i:next]
+		i = next
+		ops += g.ops
+		for k := range g.touches {
+			p := &g.touches[k]
+			a := p.offset + entry[p.word]&p.mask
+			end := a + uint64(p.more)
+			if end < a { // as model.Granularity.Span
+				end = ^uint64(0)
+			}
+			for b, last := a>>shift, end>>shift; ; b++ {
+				other := b ^ block
+				begins := (other|-other)>>63 | (run+1)/(maxRepeats+1)
+				n += int(begins)
+				run = (run + 1) & (begins - 1)
+				head ^= (head ^ p.store) & -uint8(begins)
+				repeats += p.one & (begins - 1)
+				blocks[n], runs[n] = b, uint8(run)<<1|head
+				block = b
+				if b == last {
+					break
+				}
 			}
 		}
 	}
-	t.n, t.block, t.run, t.head, t.batch.Repeats = n+1, block, run, head, repeats
-	for op, k := range g.ops {
-		t.batch.Ops[op] += k
-	}
+	t.n, t.block, t.run, t.head, t.ops, t.repeats = n+1, block, run, head, ops, repeats
+	return i
 }
 
 // some adds those of an entry whose first n sites were reached, and returns the
 // number of accesses.
 func (t *toucher) some(g *segment, entry []uint64, n int, thread int32) int {
+	t.grow(t.n + g.mostTouches)
 	if len(t.accesses) < g.most {
 		t.accesses = make([]model.Access, g.most)
 	}
