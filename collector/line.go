@@ -128,7 +128,7 @@ type lineWeights struct {
 	bins    *model.Bins
 	watched []float64 // probability to be watched still, by wall time in ns
 	words   map[codePair]float64
-	scale   float64 // for data of whose line no other word was watched, there being no free slot
+	scale   float64 // for data watched of whose line no other word was watched, there being no free slot
 }
 
 // codePair is the code that used a datum and that wrote elsewhere in its line.
@@ -144,12 +144,13 @@ func (s *Session) lineWeights() *lineWeights {
 	var private []*observation
 	all, with := 0.0, 0.0
 	for _, o := range s.seen {
-		if o.state != done || o.stack != model.StackPrivate {
-			continue
+		if o.state != done || o.stack != model.StackPrivate || o.word == 0 {
+			continue // not watched: nobody writes so soon
 		}
-		all += o.epoch.perObservation()
+		weight := o.epoch.perObservation() * o.touches()
+		all += weight
 		if len(o.line) > 0 {
-			with += o.epoch.perObservation()
+			with += weight
 			private = append(private, o)
 		}
 	}

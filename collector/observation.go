@@ -67,6 +67,8 @@ type observation struct {
 	traps    uint32
 	spent    uint64  // ns in traps' programs until the use
 	counted  int     // reuse time in accesses, if it was read ahead
+	soon     bool    // its thread's reuse was read ahead, whoever ended it
+	checked  bool    // it was, and other threads are watched all the same
 	passed   bool    // found no slot; counted is when it was left
 	after    int     // accesses read ahead without a reuse
 	lead     int     // of these, before the time was taken: it is not the use's
@@ -260,6 +262,15 @@ func (s *Session) clearEnded() {
 		if e.t.process.group != nil && e.t.slots[e.slot].seq == e.seq {
 			s.retire(e.t, e.slot)
 		}
+	}
+}
+
+// outlived makes an observation that was cut off, as its thread or its memory is
+// gone, one that is known to have no reuse. Of half a line it is not known of the other half.
+func (s *Session) outlived(o *observation) {
+	if o.state == done && o.kind == model.Censored && !o.half {
+		o.kind = model.Cold
+		s.never++
 	}
 }
 

@@ -53,6 +53,7 @@ func (s *Session) profile() (*model.Profile, error) {
 	data := make(dataTable)
 	byWall := s.accessesPerWall(sum)
 	lines := s.lineWeights()
+	checks := s.checkWeights()
 	for _, o := range s.seen {
 		if o.state != done {
 			continue // counted as lost where it was lost
@@ -63,6 +64,9 @@ func (s *Session) profile() (*model.Profile, error) {
 			continue
 		} else if o.counted == 0 {
 			weight *= w.each()
+		}
+		if weight *= checks.of(o); weight == 0 {
+			continue
 		}
 		r := model.Record{
 			Kind:         o.kind,
@@ -140,6 +144,8 @@ func (s *Session) profile() (*model.Profile, error) {
 	count("ticks of the source without a memory access", stats.NoMemory)
 	count("lost: access without an address", stats.NoAddress)
 	count("lost: threads whose counters could not be read", uint64(sum.unclock))
+	count("observations that can have no reuse, their thread or memory being gone", uint64(s.never))
+	count("reuses read ahead left out, as other threads came first where others of the same code were watched", uint64(checks.dropped))
 	count("samples without a slot, in whose place others of the time are watched", uint64(math.Round(float64(passed)+s.stoodFor)))
 	count("source's counter shared with others, ns", sum.shared)
 	s.countThrottles(p, sum, count)

@@ -237,6 +237,7 @@ type Session struct {
 	cpus        []int          // where data are watched in other threads
 	ended       []ended        // not yet cleared
 	others      int            // watchpoints opened in other threads
+	never       int            // observations whose thread or memory was gone before a reuse
 	unwatched   int            // words of lines given up for another datum
 	otherFailed error          // the last failure to watch another thread
 	took        [3]*model.Hist // by stack, wall time from use to end in ns
@@ -445,7 +446,7 @@ func (s *Session) chooseHolds() error {
 
 // readsLosers says whether samples that are not watched are of use.
 func (s *Session) readsLosers() bool {
-	return s.burst > 0 && !s.groups() && s.source.Reports() == sampler.NoAccess
+	return s.burst > 0 && s.source.Reports() == sampler.NoAccess
 }
 
 // Wait samples until the duration is over, the context ends or the target

@@ -17,7 +17,7 @@ import (
 type cpuPoint struct{ wall, cpu float64 }
 
 // cpuSpacing of the points, at least.
-const cpuSpacing = 10 * time.Millisecond
+const cpuSpacing = 2 * time.Millisecond
 
 // noteCPU adds a point. A process that is gone has no more of them.
 func (s *Session) noteCPU(p *process, now time.Duration) {
@@ -123,21 +123,36 @@ func (s *Session) accessesPerWall(sum totals) perWall {
 	return w
 }
 
+// togetherWithin is the stretch of time in which the process's CPU clock tells how many
+// threads ran at a moment: some of its points.
+const togetherWithin = 10 * time.Millisecond
+
+// together is how many threads of the process ran at a moment, 1 or more.
+func (p *process) together(at float64) float64 {
+	half := float64(togetherWithin) / 2
+	return max(p.cpuBetween(at-half, at+half)/(2*half), 1)
+}
+
 // setSharedTime counts the accesses of all threads between use and end: their
 // CPU time, at the mean rate. What was read ahead of the one thread is exact
-// for it, and the others go by as many as run beside it.
+// for it, and the threads that run beside it are taken to make as many accesses meanwhile, and
+// to as many data of their own.
 func (s *Session) setSharedTime(r *model.Record, o *observation, w perWall) {
+	if o.counted > 0 && o.kind == model.Reuse || o.passed {
+		together := o.process.together(o.end)
+		r.Exact = true
+		r.Time = uint64(math.Round(float64(o.counted) * together))
+		if o.kind == model.Reuse && o.distinct > 0 {
+			r.Distinct = 1 + min(uint64(math.Round(float64(o.distinct-1)*together)), r.Time-1)
+		}
+		r.Native = uint64(math.Round(float64(r.Time) / s.touchesIn(1)))
+		return
+	}
 	together := 1.0 // threads running
 	cpu := o.wall
 	if o.wall > 0 {
 		cpu = o.process.cpuBetween(o.end-o.wall, o.end)
 		together = cpu / o.wall
-	}
-	if o.counted > 0 && o.kind == model.Reuse {
-		r.Exact = together <= 1
-		r.Time = uint64(math.Round(float64(o.counted) * max(together, 1)))
-		r.Native = uint64(math.Round(float64(r.Time) / s.touchesIn(1)))
-		return
 	}
 	res := s.calibration.Resolution()
 	below := o.kind == model.Reuse && o.wall < res
@@ -157,7 +172,7 @@ func (s *Session) setSharedTime(r *model.Record, o *observation, w perWall) {
 func (s *Session) wordsWatched() float64 {
 	words, all := 0, 0
 	for _, o := range s.seen {
-		if o.state == done && o.stack == model.StackPrivate {
+		if o.state == done && o.stack == model.StackPrivate && o.word != 0 {
 			words += len(o.line)
 			all++
 		}

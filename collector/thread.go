@@ -79,6 +79,9 @@ func (s *Session) ThreadStarted(pid, tid int) {
 	if p == nil {
 		p = newProcess(pid)
 		s.processes[pid] = p
+		if s.groups() {
+			s.noteCPU(p, sampler.Monotonic()) // it may be gone after two holds
+		}
 		s.probeHeap(p)
 		s.locate.Prepare(pid)
 	}
@@ -182,6 +185,30 @@ func (s *Session) dropThread(t *thread) {
 	delete(s.byIndex, t.index)
 }
 
+// dropGone drops a thread that has ended, and with it the process's memory if so
+// said: what waits for a reuse by the one, or in the other, will not have any.
+func (s *Session) dropGone(t *thread, memory bool) {
+	var waiting []*observation
+	for i := range t.slots {
+		waiting = append(waiting, t.slots[i].obs)
+	}
+	s.dropThread(t)
+	for _, o := range waiting {
+		if o != nil && (memory || o.stack != model.StackShared) {
+			s.outlived(o)
+		}
+	}
+}
+
+func (s *Session) threadsOf(p *process) (n int) {
+	for _, t := range s.threads {
+		if t.process == p {
+			n++
+		}
+	}
+	return n
+}
+
 // ThreadExited implements sampler.Handler.
 func (s *Session) ThreadExited(tid int, status unix.WaitStatus) {
 	if p := s.processes[tid]; p != nil {
@@ -196,7 +223,7 @@ func (s *Session) ThreadExited(tid int, status unix.WaitStatus) {
 		if t.shared.Ticks == 0 {
 			s.losses["threads that ended before their first tick"]++
 		}
-		s.dropThread(t)
+		s.dropGone(t, s.threadsOf(t.process) == 1)
 	}
 	delete(s.late, tid)
 }
@@ -207,7 +234,7 @@ func (s *Session) Execed(pid int) {
 	s.drain()
 	for _, t := range s.threads {
 		if t.process.pid == pid {
-			s.dropThread(t)
+			s.dropGone(t, true)
 			delete(s.late, t.tid)
 		}
 	}
@@ -534,10 +561,11 @@ func (s *Session) observe(t *thread, f *sampler.Followed) *observation {
 // its reuse, or that there is none so soon.
 func (s *Session) readOnly(t *thread, f *sampler.Followed, o *observation) {
 	o.state = done
+	o.end = float64(sampler.Monotonic())
 	o.useStack = s.stacks.add(t, o.pc, f.Stack, o.addr)
 	t.enterEpoch(o)
 	if f.Reuse > 0 {
-		o.kind, o.counted = model.Reuse, f.Reuse
+		o.kind, o.counted, o.soon = model.Reuse, f.Reuse, true
 		o.reuse = s.stacks.add(t, f.ReusePC, f.ReuseStack, 0)
 		s.pairs++
 	} else {
@@ -550,7 +578,7 @@ func (s *Session) readOnly(t *thread, f *sampler.Followed, o *observation) {
 func (s *Session) watchFor(t *thread, ahead *sampler.Ahead, o *observation) {
 	g := t.process.group
 	if ahead.Reuse > 0 {
-		o.counted, o.after = ahead.Reuse, 0
+		o.counted, o.after, o.soon, o.checked = ahead.Reuse, 0, true, true
 	}
 	before, arm := ahead.Before, armLine((*sampler.Kernel).Arm)
 	if s.lines && !s.halves {

@@ -2,21 +2,23 @@
 // programs with several threads to the exact answer, and prints where what is
 // missing comes from. It needs root and the instrumentation engine (make engine).
 //
-// The engine runs one thread at a time: what threads do to each other's data is
-// interleaved in another way than on the processor, in turns of thousands of
-// accesses. That changes shared distances most.
+// The engine runs one thread at a time, in turns of a million accesses, and not
+// interleaved as on processors: that changes shared distances most. -order says
+// which of the two the exact answer is for.
 //
 // With -made it compares the shares of invalidated, falsely shared and foreign
 // accesses to what programs were made for.
 package main
 
 import (
-	"encoding/json"
+	"bufio"
+	"errors"
 	"flag"
 	"fmt"
 	"math"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
 
 	"github.com/rdx-profiler/rdx/model"
@@ -29,6 +31,9 @@ var (
 	overhead = flag.String("overhead", "5", "percent")
 	only     = flag.String("only", "", "part of a program's name")
 	bins     = flag.Bool("bins", false, "print the octaves of times and distances, too")
+	engine   = flag.String("engine", "valgrind", "of exact answers: valgrind, whose threads run by turns, or qemu")
+	order    = flag.String("order", "even", "of the recording's threads: even, as if they ran at once, or turns, as the engine ran them")
+	keep     = flag.String("keep", "", "folder for recordings and profiles, which are used again if they are there")
 	byMade   = flag.Bool("made", false, "instead, programs whose sharing is known by construction, each run for -seconds")
 )
 
@@ -53,21 +58,31 @@ func compareAll() error {
 	if *byMade {
 		return compareMade(*seconds)
 	}
-	file, err := input()
-	if err != nil {
+	dir := *keep
+	if dir == "" {
+		var err error
+		if dir, err = os.MkdirTemp("", "rdx-sharing-"); err != nil {
+			return err
+		}
+		defer os.RemoveAll(dir)
+	} else if err := os.MkdirAll(dir, 0o755); err != nil {
 		return err
 	}
-	defer os.Remove(file)
+	file := filepath.Join(dir, "input")
+	if err := input(file); err != nil {
+		return err
+	}
 	printHead()
 	for _, p := range []struct{ name, command string }{
 		// Not xz -T2: its workers block all signals, and are sampled by --interrupt only.
 		{"sort", "sort --parallel=2 -S 64M " + file},
 		{"zstd", "zstd -T2 -B512KB -q -c " + file},
+		{"pigz", "pigz -p 2 -c " + file},
 	} {
 		if !strings.Contains(p.name, *only) {
 			continue
 		}
-		if err := compare(p.name, p.command); err != nil {
+		if err := compare(dir, p.name, p.command); err != nil {
 			return fmt.Errorf("%s: %w", p.name, err)
 		}
 	}
@@ -78,45 +93,58 @@ func compareAll() error {
 const lines = 200_000
 
 // input is four megabytes of words in an order that nothing knows.
-func input() (string, error) {
-	f, err := os.CreateTemp("", "rdx-sharing-")
+func input(name string) error {
+	f, err := os.Create(name)
 	if err != nil {
-		return "", err
+		return err
 	}
+	w := bufio.NewWriter(f)
 	x := uint64(1)
 	for range lines {
 		x = x*6364136223846793005 + 1442695040888963407
-		fmt.Fprintf(f, "word%d of a line\n", x>>44)
+		fmt.Fprintf(w, "word%d of a line\n", x>>44)
 	}
-	return f.Name(), f.Close()
+	return errors.Join(w.Flush(), f.Close())
 }
 
-func compare(name, command string) error {
-	cpu, err := native(command)
-	if err != nil {
-		return err
-	}
-	exact := map[model.StackKind]*truth{}
-	for _, stack := range []model.StackKind{model.StackPrivate, model.StackShared} {
-		if exact[stack], err = exactly(stack, command); err != nil {
+// compare records the command and samples it, unless dir has that already, and
+// prints its rows.
+func compare(dir, name, command string) error {
+	recording, sampled := filepath.Join(dir, name+".rdt"), filepath.Join(dir, name+".pb.gz")
+	if !exists(recording) {
+		if err := record(recording, command); err != nil {
 			return err
 		}
 	}
-	if n := exact[model.StackShared].threads; n < 2 {
+	exact := map[model.StackKind]*truth{}
+	for _, stack := range []model.StackKind{model.StackPrivate, model.StackShared} {
+		known := filepath.Join(dir, name+"."+stack.String()+"."+*order+".json")
+		x, err := load(known)
+		if errors.Is(err, os.ErrNotExist) {
+			if x, err = exactly(stack, recording); err == nil {
+				err = x.save(known)
+			}
+		}
+		if err != nil {
+			return err
+		}
+		exact[stack] = x
+	}
+	if n := exact[model.StackShared].Threads; n < 2 {
 		return fmt.Errorf("%q makes %d thread: it shares nothing", command, n)
 	}
-	out, err := os.CreateTemp("", "rdx-sharing-*.pb.gz")
-	if err != nil {
-		return err
+	if !exists(sampled) {
+		cpu, err := native(command)
+		if err != nil {
+			return err
+		}
+		rate := exact[model.StackShared].Accesses / cpu / 1e9
+		loop := fmt.Sprintf("for i in $(seq %d); do %s > /dev/null; done", int(math.Ceil(*seconds/cpu)), command)
+		if _, err := run("run", "-q", "--follow", "--stack", "both", "--overhead", *overhead, "--access-rate", fmt.Sprint(rate), "-o", sampled, "--", "sh", "-c", loop); err != nil {
+			return err
+		}
 	}
-	out.Close()
-	defer os.Remove(out.Name())
-	rate := exact[model.StackShared].accesses / cpu / 1e9
-	loop := fmt.Sprintf("for i in $(seq %d); do %s > /dev/null; done", int(math.Ceil(*seconds/cpu)), command)
-	if _, err := run("run", "-q", "--follow", "--stack", "both", "--overhead", *overhead, "--access-rate", fmt.Sprint(rate), "-o", out.Name(), "--", "sh", "-c", loop); err != nil {
-		return err
-	}
-	p, err := pprofout.ReadFile(out.Name())
+	p, err := pprofout.ReadFile(sampled)
 	if err != nil {
 		return err
 	}
@@ -126,8 +154,13 @@ func compare(name, command string) error {
 		}
 	}
 	fmt.Printf("%-6s %.3g accesses a ns of CPU time, by the exact count and undisturbed runs; an access touches %.2f words, by what was read ahead %.2f\n",
-		"", rate, exact[model.StackShared].touches/exact[model.StackShared].accesses, p.Clock.Touches)
+		"", p.Clock.Rate, exact[model.StackShared].Touches/exact[model.StackShared].Accesses, p.Clock.Touches)
 	return nil
+}
+
+func exists(file string) bool {
+	_, err := os.Stat(file)
+	return err == nil
 }
 
 // native is the CPU time of the program in seconds, the kernel's on its behalf
@@ -154,60 +187,4 @@ func run(args ...string) ([]byte, error) {
 		return nil, fmt.Errorf("rdx %s: %w", args[0], err)
 	}
 	return out, nil
-}
-
-// truth is the exact answer, in touches of words.
-type truth struct {
-	accesses, touches float64
-	threads           int
-	times, distances  *model.Hist
-}
-
-// exactBins are fine enough for the conversion of times.
-const exactBins = 10
-
-func exactly(stack model.StackKind, command string) (*truth, error) {
-	trace, err := os.CreateTemp("", "rdx-sharing-*.rdt")
-	if err != nil {
-		return nil, err
-	}
-	trace.Close()
-	defer os.Remove(trace.Name())
-	if _, err := run(append([]string{"trace", "record", "-q", "-o", trace.Name(), "--"}, strings.Fields(command)...)...); err != nil {
-		return nil, err
-	}
-	info, err := run("trace", "info", trace.Name())
-	if err != nil {
-		return nil, err
-	}
-	out, err := run("exact", "--stack", stack.String(), "--block", "word", "--format", "json", "--bins", fmt.Sprint(exactBins), trace.Name())
-	if err != nil {
-		return nil, err
-	}
-	var r struct {
-		Accesses, Touches float64
-		Times             exactHist `json:"reuse_time"`
-		Distances         exactHist `json:"stack_distance"`
-	}
-	if err := json.Unmarshal(out, &r); err != nil {
-		return nil, err
-	}
-	return &truth{r.Accesses, r.Touches, strings.Count(string(info), "\nthread "), r.Times.hist(), r.Distances.hist()}, nil
-}
-
-type exactHist struct {
-	Bins []struct {
-		From    uint64
-		Touches float64
-	}
-	Cold, Invalidated float64
-}
-
-func (x exactHist) hist() *model.Hist {
-	h := model.NewHist(model.LogBins(exactBins))
-	for _, b := range x.Bins {
-		h.Add(b.From, b.Touches)
-	}
-	h.Cold, h.Invalidated = x.Cold, x.Invalidated
-	return h
 }

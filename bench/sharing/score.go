@@ -10,8 +10,9 @@ import (
 
 func printHead() {
 	fmt.Println("Accuracy in octaves, never reused or invalidated first as one more: of distances, with the clock at the best single rate, and of reuse times;")
-	fmt.Println("what chance alone leaves of as many observations drawn from the exact distances; what the conversion makes of the exact times.")
-	fmt.Printf("%-6s %-8s %9s %20s %9s %9s %11s %16s %16s %13s\n", "", "stack", "distances", "at the best rate", "times", "chance", "conversion",
+	fmt.Println("what chance alone leaves of as many observations drawn from the exact distances; what the conversion makes of the exact times by one ssx, and by epochs;")
+	fmt.Println("and what a profile makes of as many perfect samples of the recording, 2047 touches of each read ahead.")
+	fmt.Printf("%-6s %-8s %9s %20s %9s %9s %9s %9s %9s %16s %16s %13s\n", "", "stack", "distances", "at the best rate", "times", "chance", "one ssx", "epochs", "perfect",
 		"never reused", "invalidated", "observations")
 }
 
@@ -28,26 +29,37 @@ func score(name string, p *model.Profile, stack model.StackKind, exact *truth) e
 		if err != nil {
 			return err
 		}
-		if a := octaves(exact.distances, d); a > best {
+		if a := octaves(exact.Distances, d); a > best {
 			best, factor = a, f
 		}
 	}
 	var x model.SSX
-	if err := x.Reset(exact.times); err != nil {
+	if err := x.Reset(exact.Times); err != nil {
 		return err
 	}
-	converted := model.NewHist(exact.times.Bins)
-	if err := x.Stacks(converted, exact.times); err != nil {
+	converted := model.NewHist(exact.Times.Bins)
+	if err := x.Stacks(converted, exact.Times); err != nil {
+		return err
+	}
+	local, err := exact.byEpochs()
+	if err != nil {
 		return err
 	}
 	n := effective(p)
-	fmt.Printf("%-6s %-8s %8.1f%% %8.1f%% with x %.2f %8.1f%% %8.1f%% %10.1f%% %6.2f of %5.2f%% %6.2f of %5.2f%% %13.0f\n", name, stack,
-		100*octaves(exact.distances, distances), 100*best, factor, 100*octaves(exact.times, times), 100*byChance(exact.distances, int(n)), 100*octaves(exact.distances, converted),
-		share(distances, distances.Cold), share(exact.distances, exact.distances.Cold),
-		share(distances, distances.Invalidated), share(exact.distances, exact.distances.Invalidated), n)
+	perfect, err := exact.perfectly(int(n))
+	if err != nil {
+		return err
+	}
+	fmt.Printf("%-6s %-8s %8.1f%% %8.1f%% with x %.2f %8.1f%% %8.1f%% %8.1f%% %8.1f%% %8.1f%% %6.2f of %5.2f%% %6.2f of %5.2f%% %13.0f\n", name, stack,
+		100*octaves(exact.Distances, distances), 100*best, factor, 100*octaves(exact.Times, times), 100*byChance(exact.Distances, int(n)), 100*octaves(exact.Distances, converted),
+		100*octaves(exact.Distances, local), 100*octaves(exact.Distances, perfect),
+		share(distances, distances.Cold), share(exact.Distances, exact.Distances.Cold),
+		share(distances, distances.Invalidated), share(exact.Distances, exact.Distances.Invalidated), n)
 	if *bins {
-		printBins("reuse time", times, exact.times)
-		printBins("distance", distances, exact.distances)
+		printBins("reuse time", times, exact.Times)
+		printBins("distance", distances, exact.Distances)
+		printBins("perfect", perfect, exact.Distances)
+		printBins("by epochs", local, exact.Distances)
 	}
 	return nil
 }

@@ -24,8 +24,9 @@ func newTopCmd() *cobra.Command {
 the place that used it next, how many accesses of that kind are predicted to miss
 a cache, how long the reuse took and how much other data went by.
 
-A reuse in brackets was not seen: [cold] is the first access to the datum,
-[censored] one that was watched to the end without a reuse.
+A reuse in brackets was not seen: [cold] is the first access to the datum, or the
+last, as its thread or process ended, [censored] one that was watched to the end
+without a reuse.
 
 --by invalidations lists what other threads do to data in use, from a profile
 recorded with --stack private or both: who wrote the datum before its user came
