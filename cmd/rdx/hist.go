@@ -286,7 +286,7 @@ func (c *chart) text() string {
 func (c *chart) writeKinds(b *strings.Builder) {
 	o := c.Profile
 	explain := map[model.Kind]string{
-		model.Cold:        "first access to the datum, or last: its thread or process ended",
+		model.Cold:        "first access, or last of its thread",
 		model.Censored:    "watched to the end without a reuse",
 		model.Invalidated: "another thread wrote the datum first",
 		model.Pruned:      "given up on purpose without a reuse",
