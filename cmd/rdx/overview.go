@@ -103,7 +103,20 @@ func (o *overview) warn(p *model.Profile, unnamed int64) {
 	n := float64(o.Observations)
 	o.warnUnheld(p)
 	if o.Observations == 0 {
-		add("nothing was observed: the program touched no memory while it was watched, or everything was lost")
+		switch ran := time.Duration(p.CountOf("CPU time of the target, ns")); {
+		case o.Lost > 0:
+			most, n := "", int64(0)
+			for reason, k := range o.Losses {
+				if k > n || k == n && reason < most {
+					most, n = reason, k
+				}
+			}
+			add("nothing was observed: all %d samples were lost, most to %q; profile longer", o.Lost, most)
+		case ran > 0 && ran < 100*time.Millisecond:
+			add("nothing was observed: the program ran for only %v of the time, it waits; profile it while it works, or longer", ran.Round(10*time.Microsecond))
+		default:
+			add("nothing was observed: no sample came; profile longer, or with a larger --overhead")
+		}
 		return
 	}
 	share := func(k int64) string { return percent(float64(k), n) }
@@ -233,12 +246,19 @@ func writeOverview(w io.Writer, o *overview) error {
 			kinds = append(kinds, fmt.Sprintf("%d %s", n, k))
 		}
 	}
-	row("observations", fmt.Sprintf("%d of %s accesses: %s; lost %d", o.Observations, siCount(o.Accesses), strings.Join(kinds, ", "), o.Lost))
+	if o.Observations == 0 {
+		row("observations", fmt.Sprintf("none; lost %d", o.Lost))
+	} else {
+		row("observations", fmt.Sprintf("%d of %s accesses: %s; lost %d", o.Observations, siCount(o.Accesses), strings.Join(kinds, ", "), o.Lost))
+	}
 	if s := o.Shares; s.Exact > 0 {
 		row("rests on", fmt.Sprintf("%s counted by reading ahead, %s timed, %s interpolated, %s never seen reused",
 			percent(s.Exact, 1), percent(s.Timed, 1), percent(s.Interpolated, 1), percent(s.Unseen, 1)))
 	}
 	for _, c := range o.Caches {
+		if o.Observations == 0 {
+			break // they would say less than 100 %
+		}
 		row(fmt.Sprintf("%s %s", c.Level, siBytes(float64(c.Size))), fmt.Sprintf("%s of accesses predicted to miss", o.missRatio(c)))
 	}
 	for _, m := range o.Warnings {
