@@ -176,8 +176,9 @@ func (s *Session) unsmear() {
 	var all []smeared
 	var timed []*observation
 	for _, o := range s.seen {
+		// What was seen before time was taken is not in it.
 		if o.state == done && o.kind == model.Reuse && o.counted == 0 && o.after > 0 && o.stack == model.StackOwn {
-			all = append(all, smeared{o.smeared, float64(o.after+1) / perNS, o.epoch.perObservation() * o.touches()})
+			all = append(all, smeared{o.smeared, float64(o.after+1-o.lead) / perNS, o.epoch.perObservation() * o.touches()})
 			timed = append(timed, o)
 		}
 	}
