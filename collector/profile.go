@@ -265,7 +265,7 @@ func (s *Session) setTime(r *model.Record, o *observation, byWall perWall) {
 		r.BelowResolution = o.wall < s.calibration.Resolution()
 		return
 	}
-	if o.counted > 0 && o.kind == model.Reuse || o.passed {
+	if o.counted > 0 && (o.kind == model.Reuse || s.steps()) || o.passed {
 		r.Exact = true
 		r.Time = uint64(o.counted)
 		if o.kind == model.Reuse {

@@ -158,7 +158,6 @@ func (s *Session) endSteps(t *thread, end string, next uint64) {
 		s.readOnly(t, &ahead.Followed, o)
 		return
 	}
-	s.stoodFor += max(o.times()-1, 0)
 	s.watchOn(t, &ahead, next, o)
 }
 

@@ -569,7 +569,7 @@ func (s *Session) readOnly(t *thread, f *sampler.Followed, o *observation) {
 		o.reuse = s.stacks.add(t, f.ReusePC, f.ReuseStack, 0)
 		s.pairs++
 	} else {
-		o.kind, o.passed, o.counted = model.Censored, true, f.After+1
+		o.kind, o.passed, o.counted = model.Censored, !s.steps(), f.After+1
 	}
 	s.seen = append(s.seen, o)
 }

@@ -196,9 +196,16 @@ func (s *Steps) End(cause string) (Ahead, error) {
 			uses[i].reuse = -1
 		}
 	}
-	followed, chosen := choose(uses, s.want, s.pick)
-	for i, u := range chosen {
+	// The first without a reuse so far comes first: that it has the most behind it does not
+	// depend on its datum.
+	slices.SortFunc(uses, func(a, b use) int { return a.at - b.at })
+	if i := slices.IndexFunc(uses, func(u use) bool { return u.reuse < 0 }); i > 0 {
+		uses[0], uses[i] = uses[i], uses[0]
+	}
+	followed := make([]Followed, len(uses))
+	for i, u := range uses {
 		f, a := &followed[i], s.log.all[u.at]
+		f.Candidate, f.Share = i, 1/float64(len(uses))
 		f.Use = Located{Addr: a.Addr, Size: int(a.Size), Store: a.Store, PC: a.PC}
 		f.Word, f.Stack = u.word, s.stacks[u.candidate].use
 		s.log.tell(u, s.burst, f)

@@ -189,8 +189,13 @@ func TestStepsAsInterpreted(t *testing.T) {
 				if len(want) < len(log) && (stopped.Cause == interp.AccessesDone || stopped.Cause == interp.InstructionLimit) {
 					t.Errorf("%d accesses, interpreted %d (%v)", len(log), len(want), stopped)
 				}
-				inst, last := 0, int32(-1)
+				// A string instruction traps for each element, or for some at once.
+				inst, last, repeated := 0, int32(-1), false
 				for i, a := range log {
+					const mostPlain = 3 // accesses of an instruction that repeats nothing
+					if i >= mostPlain && log[i-mostPlain].Inst == a.Inst && touches(a, word, 8) {
+						repeated = true
+					}
 					if a.Inst != last && touches(a, word, 8) {
 						inst++
 						last = a.Inst
@@ -205,7 +210,7 @@ func TestStepsAsInterpreted(t *testing.T) {
 					}
 					compared++
 				}
-				if got := int(s.shared.Traps - before); point != nil && got != inst {
+				if got := int(s.shared.Traps - before); point != nil && got != inst && !repeated {
 					t.Errorf("%d traps at %#x, %d instructions touch it of %d accesses; end %q", got, word, inst, len(log), end)
 				} else {
 					traps += got
