@@ -59,7 +59,7 @@ func programs(dir string) ([]program, error) {
 		words[i] = string(b)
 	}
 	var text bytes.Buffer
-	for text.Len() < 20<<20 {
+	for text.Len() < 15<<20 {
 		text.WriteString(words[int(float64(len(words))*r.Float64()*r.Float64())])
 		text.WriteByte(' ')
 	}
@@ -74,8 +74,8 @@ func programs(dir string) ([]program, error) {
 		SELECT count(*), sum(h) FROM (SELECT (i * 2654435761) % 1000003 AS h, count(*) FROM n GROUP BY h ORDER BY h);`
 	return []program{
 		{name: "xz -6", argv: []string{"xz", "-6", "-T1", "-k", "-c", data}},
-		{name: "sqlite3", argv: []string{"sqlite3", ":memory:", strings.Repeat(query, 24)}},
-		{name: "matmul", argv: []string{matmul, "good", "60"}},
+		{name: "sqlite3", argv: []string{"sqlite3", ":memory:", strings.Repeat(query, 16)}},
+		{name: "matmul", argv: []string{matmul, "good", "40"}},
 	}, nil
 }
 
