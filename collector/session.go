@@ -3,7 +3,6 @@ package collector
 import (
 	"context"
 	"errors"
-	"fmt"
 	"math/rand/v2"
 	"os"
 	"runtime"
@@ -15,156 +14,6 @@ import (
 	"github.com/rdx-profiler/rdx/model"
 	"github.com/rdx-profiler/rdx/sampler"
 )
-
-// Config of a session. The zero value of a field means its default.
-type Config struct {
-	PID     int      // attach to this process, or
-	Command []string // start this one
-
-	Duration time.Duration // 0: until the target exits or the context ends
-	Overhead float64       // share of the target's CPU time the profiler may cost; 0.01
-	Gap      time.Duration // mean CPU time between two ticks of a thread; 0: by the cost of a sample
-	Slots    int           // watchpoints a thread; 4, 3 with Step
-	Follow   bool          // new processes of the target too
-	Seed     uint64        // of all random draws outside the kernel; 0: by the clock
-
-	// Burst is how many accesses are read ahead of each sample: 0 for none,
-	// AutoBurst for as many as the clock can't time.
-	Burst int
-	// BurstEngine is Interpret or Step; Interpret.
-	BurstEngine string
-	// Granularity is what counts as one datum: Word, 8 bytes, Line, 64, or
-	// Auto, Line where it can be.
-	Granularity string
-	// AccessRate in accesses per nanosecond of CPU time, or per instruction if
-	// that is the clock; 0: as MeasureRate finds, or DefaultAccessRate.
-	AccessRate float64
-	// MeasureRate finds the access rate by probes, where no PMU counts accesses.
-	MeasureRate bool
-
-	// Interrupt has threads that block all signals held by PTRACE_INTERRUPT, which
-	// may cut a transfer short: docs/safety.md, item 13. Else they are not sampled.
-	Interrupt bool
-
-	// Stack is OwnStack, PrivateStack, SharedStack or BothStacks; OwnStack.
-	Stack string
-
-	// Heap puts probes on the target's allocators, so that data in the heap are
-	// known by where they were allocated. That writes breakpoints into the
-	// target's copy of their code.
-	Heap bool
-
-	Source string // Auto, PEBS, IBS, PMU or Clock; Auto
-	Clock  string // Auto, CPUTime or PMU; Auto
-	// Latency: sample loads by an event that reports latencies even where it
-	// prefers slow loads.
-	Latency bool
-
-	Caches        []model.Cache
-	BinsPerOctave int // 16
-
-	Log *zap.Logger
-	// Progress is called about ten times a second, from the session's loop.
-	Progress func(Progress)
-
-	source sampler.Source // a test's, instead of the one Source names
-	clock  *sampler.Clock // likewise
-	gap    float64        // likewise, in the source's unit
-	// replayEagerly: a test's probes are followed on a busy machine, too, and all the time.
-	replayEagerly bool
-	stepLimit     time.Duration // likewise: of a burst of steps; sampler.StepLimit
-	// armLine watches a whole line by one debug register; nil where none can.
-	armLine armLine
-}
-
-// AutoBurst reads ahead further than the clock resolves. A counter resolves some
-// tens of accesses. CPU time resolves half a microsecond of a tight loop, but not
-// of other code: a trap leaves caches and branch history cold, and what would
-// take a tenth of a microsecond takes several. Each access read ahead lengthens
-// a hold by some tenths of a microsecond, pages and all.
-const (
-	AutoBurst    = -1
-	timedBurst   = 2047 // one less than an edge of all bins
-	countedBurst = 63
-)
-
-// MaxBurst bounds how long reading ahead may hold a thread: milliseconds.
-const MaxBurst = 10000
-
-// DefaultAccessRate is assumed where nothing says how many accesses a
-// nanosecond of CPU time holds: about 3 GHz at one and a half
-// instructions a cycle, of which a quarter to a third touch memory.
-const DefaultAccessRate = 1.0
-
-const (
-	defaultOverhead = 0.01
-	defaultGap      = 2 * time.Millisecond
-	defaultBins     = 16
-	calibrations    = 200
-	tickInterval    = 100 * time.Millisecond
-)
-
-func (c *Config) setDefaults() error {
-	set := func(p *float64, v float64) {
-		if *p == 0 {
-			*p = v
-		}
-	}
-	set(&c.Overhead, defaultOverhead)
-	if c.stepLimit == 0 {
-		c.stepLimit = sampler.StepLimit
-	}
-	if c.Slots == 0 {
-		c.Slots = sampler.NumSlots
-		if c.BurstEngine == Step {
-			c.Slots = stepSlots
-		}
-	}
-	if c.BinsPerOctave == 0 {
-		c.BinsPerOctave = defaultBins
-	}
-	if c.Seed == 0 {
-		c.Seed = uint64(time.Now().UnixNano())
-	}
-	if c.Log == nil {
-		c.Log = zap.NewNop()
-	}
-	if err := c.CheckChoice(); err != nil {
-		return err
-	}
-	if err := c.checkNumbers(); err != nil {
-		return BadConfig{fmt.Errorf("start session: %w", err)}
-	}
-	return nil
-}
-
-func (c *Config) checkNumbers() error {
-	switch {
-	case (c.PID == 0) == (len(c.Command) == 0):
-		return errors.New("want either a process or a command")
-	case c.PID < 0:
-		return fmt.Errorf("%d is not a process number", c.PID)
-	case !(c.Overhead > 0 && c.Overhead <= 1):
-		return fmt.Errorf("overhead of %g %% is not above 0 and at most 100 %%", 100*c.Overhead)
-	case c.BinsPerOctave < 1:
-		return fmt.Errorf("%d bins per octave, want 1 or more", c.BinsPerOctave)
-	case c.Burst < AutoBurst || c.Burst > MaxBurst:
-		return fmt.Errorf("burst of %d accesses is not between 0 and %d", c.Burst, MaxBurst)
-	case c.BurstEngine == Step && c.Burst > mostSteps:
-		return fmt.Errorf("burst of %d accesses is more than the %d that stepping may take on", c.Burst, mostSteps)
-	case !(c.AccessRate >= 0 && c.AccessRate <= 1000):
-		return fmt.Errorf("access rate %v is not between 0 and 1000 accesses per nanosecond", c.AccessRate)
-	case c.Gap != 0 && c.Gap < 2*sampler.MinGap:
-		return fmt.Errorf("gap %v is below %v", c.Gap, 2*sampler.MinGap)
-	case c.Interrupt && !sampler.MendsSyscalls:
-		return errors.New("threads that block all signals can't be interrupted on this architecture, where an interrupted system call can't be made again")
-	case c.Interrupt && c.addresses():
-		return fmt.Errorf("with source %s threads can't be interrupted: the access reported is over by then (use --source pmu)", c.Source)
-	case c.Duration < 0:
-		return fmt.Errorf("duration %v is negative", c.Duration)
-	}
-	return nil
-}
 
 // Progress is what a waiting user wants to know.
 type Progress struct {
@@ -620,31 +469,6 @@ const (
 	regapRatio  = 1.3
 	regapAtOnce = 16 // threads
 )
-
-// fail remembers the first error; the session goes on with what it has.
-func (s *Session) fail(err error) {
-	if s.err == nil {
-		s.err = err
-	}
-}
-
-// Failure is the error of a session that could not go on: what it sampled by is
-// gone. Its profile ends there.
-type Failure struct{ error }
-
-func (f Failure) Unwrap() error { return f.error }
-
-// abort ends the session. Its error comes before others.
-func (s *Session) abort(err error) {
-	s.err = Failure{err}
-	s.failed = true
-}
-
-// lose counts a sample that did not become an observation.
-func (s *Session) lose(reason string) { s.losses["lost: "+reason]++ }
-
-// loseHold counts the samples of a hold that gave none.
-func (s *Session) loseHold(reason string) { s.losses["lost: "+reason] += int64(s.perHoldWanted()) }
 
 // closeAll stops sampling and ends all observations.
 func (s *Session) closeAll() {

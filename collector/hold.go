@@ -1,0 +1,184 @@
+package collector
+
+import (
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/rdx-profiler/rdx/sampler"
+)
+
+// holdTimeout is after how long a hold that never came is given up: the
+// signal was taken away by somebody, or the thread sleeps.
+const holdTimeout = time.Second
+
+// Hold implements sampler.Handler: the thread is stopped before its next
+// instruction.
+func (s *Session) Hold(tid int, signal unix.Signal) (ours, running bool) {
+	t := s.threads[tid]
+	if t == nil || t.shared.Hold != uint32(signal) {
+		if t != nil && t.stepping != nil {
+			s.interruptSteps(t)
+		}
+		return s.late.take(tid, signal), false
+	}
+	// Two signals of a kind become one while pending: the target's own was
+	// there first if it bears a sender, and is not ours to take away.
+	ours = signal == sampler.Interrupted || sampler.SentByKernel(tid)
+	s.locate.InSyscall = true // for all we know
+	if t.stepping == nil {
+		t.since = s.tracer.StoppedSince(time.Duration(t.shared.HoldTime))
+	}
+	switch {
+	case s.closing:
+	case t.stepping == nil && s.steps() && !ours:
+		s.loseHold("the target's own signal came first") // and may have a handler, which is not what comes next
+	case t.stepping == nil:
+		s.sample(t)
+	case ours:
+		s.step(t)
+	default:
+		s.interruptSteps(t)
+		return false, !s.locate.InSyscall
+	}
+	if t.stepping != nil {
+		return ours, !s.locate.InSyscall // on hold until its last step
+	}
+	s.endHold(t)
+	return ours, !s.locate.InSyscall
+}
+
+// endHold is called before a thread is let go.
+func (s *Session) endHold(t *thread) {
+	if err := s.placement.Note(int(t.shared.HoldCpu)); err != nil {
+		s.fail(err)
+	}
+	t.release()
+	now := sampler.Monotonic()
+	t.noteLetGo(now)
+	s.held.add(now - t.since)
+}
+
+// LetGo implements sampler.Handler.
+func (s *Session) LetGo() {
+	s.findBlocks()
+	if s.groups() {
+		s.drain()
+		s.clearEnded()
+	}
+}
+
+// Repeats implements sampler.Handler: of the access about to be made again it
+// can't be told whether its trap was of the use or will be.
+func (s *Session) Repeats(tid int) {
+	t := s.threads[tid]
+	if t == nil || t.shared.TrapSlot >= uint32(len(t.slots)) {
+		return
+	}
+	s.drain()
+	slot := int(t.shared.TrapSlot)
+	shared, o := &t.shared.Slots[slot], t.slots[slot].obs
+	if shared.State == sampler.SlotDone || o == nil || o.state == done || o.state == void {
+		return // it has gone silent
+	}
+	s.loseObserved(o, "signal handler between the trap of a use and the use")
+	shared.State, shared.N = sampler.SlotFree, 0
+	s.retire(t, slot)
+}
+
+// release lets on_sample go on with a thread that was held. A slot that won
+// the draw and was not used after all, because the reuse was read ahead or
+// nothing could be watched, is as free as before: the next candidate must not
+// find the draw harder for it.
+func (t *thread) release() {
+	shared := t.shared
+	t.interrupted = false
+	if shared.HoldSlot == sampler.NoSlot {
+		shared.Holds++
+		shared.Hold = 0
+		return
+	}
+	slot := &shared.Slots[shared.HoldSlot]
+	if slot.State == sampler.SlotFree || slot.State == sampler.SlotDone || slot.State == sampler.SlotAgain {
+		slot.N = 0
+		// In a group the slot may be another thread's, who has kept it.
+		if g := t.process.group; g != nil && g.slots[shared.HoldSlot].owner == nil {
+			g.shared.Slots[shared.HoldSlot].N = 0
+		}
+	}
+	shared.Holds++
+	shared.Hold = 0
+}
+
+// undraw takes a hold out of those that drew for a half line's slot, won or
+// lost, for nothing of it is left to be watched: all its accesses were reused as
+// far as was read ahead. Where most holds are like that, a datum that is never reused
+// would else be watched for the rest of the run, and the few others lose against it.
+func (t *thread) undraw() {
+	if n := &t.shared.Slots[0].N; *n > 0 {
+		*n--
+	}
+}
+
+// interrupt holds a thread that no signal can.
+func (s *Session) interrupt(t *thread) {
+	if s.closing || t.shared.Hold != uint32(sampler.Interrupted) {
+		return
+	}
+	if !s.tracer.Interrupt(t.tid) {
+		t.shared.Hold = 0
+		s.loseHold("thread that blocks the hold signals in a system call")
+		return
+	}
+	t.interrupted = true
+	// Up to now it ran.
+	now := sampler.Monotonic()
+	s.interrupts.add(now - time.Duration(t.shared.HoldTime))
+	t.shared.HoldTime = uint64(now)
+}
+
+// Pending implements sampler.Handler.
+func (s *Session) Pending() bool { return len(s.late) > 0 }
+
+// lateHolds are the signals, as bits, that were sent to hold a thread which
+// has not stopped by them yet and need not any more. The target must not see
+// them.
+type lateHolds map[int]uint64
+
+func (l lateHolds) expect(t *thread) {
+	if hold := unix.Signal(t.shared.Hold); hold != 0 && (hold != sampler.Interrupted || t.interrupted) {
+		l[t.tid] |= bitOf(hold)
+	}
+}
+
+// bitOf is a signal's bit. Signals are 1 to 64, rdx's own less than that.
+func bitOf(signal unix.Signal) uint64 {
+	if signal == sampler.Interrupted {
+		return 1 // it must not be missed: what it came into is to be made again
+	}
+	return 1 << signal
+}
+
+// take says whether the signal is one of them, and no longer expects it.
+func (l lateHolds) take(tid int, signal unix.Signal) bool {
+	bit := bitOf(signal)
+	if l[tid]&bit == 0 || signal != sampler.Interrupted && !sampler.SentByKernel(tid) {
+		return false
+	}
+	if l[tid] &^= bit; l[tid] == 0 {
+		delete(l, tid)
+	}
+	return true
+}
+
+// expireHold gives up a hold that never came.
+func (t *thread) expireHold(s *Session) {
+	if s.loseSteps(t) {
+		return
+	}
+	if t.shared.Hold != 0 && sampler.Monotonic()-time.Duration(t.shared.HoldTime) > holdTimeout {
+		s.late.expect(t)
+		t.shared.Hold, t.reported, t.interrupted = 0, nil, false
+		s.loseHold("hold did not stop the thread")
+	}
+}
