@@ -1,7 +1,7 @@
 // Command overhead measures what rdx costs the programs it profiles: wall time
 // with and without it, in interleaved pairs, on CPU-bound programs.
 //
-// Needs root, bpf, watchpoints, xz, sqlite3 and gcc. It prints the medians of
+// Needs root, bpf, watchpoints, xz, sqlite3, gzip and gcc. It prints the medians of
 // the pairs' ratios: of the time that the program itself took from its start to
 // its end, with the spread, beside that of a second run without rdx, which is
 // what the machine's own unrest makes of nothing; of the wall time of the whole command, in which rdx
@@ -76,6 +76,7 @@ func programs(dir string) ([]program, error) {
 		{name: "xz -6", argv: []string{"xz", "-6", "-T1", "-k", "-c", data}},
 		{name: "sqlite3", argv: []string{"sqlite3", ":memory:", strings.Repeat(query, 16)}},
 		{name: "matmul", argv: []string{matmul, "good", "40"}},
+		{name: "gzip -6", argv: append([]string{"gzip", "-6", "-c"}, slices.Repeat([]string{data}, 32)...)},
 	}, nil
 }
 
