@@ -58,7 +58,7 @@ func run(rdx string, seconds float64, extra []string, only string) error {
 	fmt.Printf("%-9s %10s %9s %12s %10s %10s %9s %9s %6s %9s %8s\n", "pattern", "words", "ns/access", "true time", "in place", "by chance", "endless", "true", "pairs", "censored", "lost")
 	for _, p := range []pattern{
 		{"cyclic", 1e4, 1, cyclic, near}, {"cyclic", 1e5, 1, cyclic, near}, {"cyclic", 1e6, 1, cyclic, near}, {"cyclic", 1e7, 4, cyclic, near},
-		{"random", 1e5, 4, random, octaves}, {"random", 1e6, 8, random, octaves},
+		{"random", 1e5, 8, random, octaves}, {"random", 1e6, 8, random, octaves},
 		{"twolevel", 1e6, 4, twolevel, near},
 		{"stream", 4e9, 1, stream, near},
 	} {
