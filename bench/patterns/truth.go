@@ -73,7 +73,15 @@ func byTime(all []laps, share float64) []point {
 	return out
 }
 
-func cyclic(s said, _ float64) law { return law{points: byTime(s.laps, 1)} }
+// cyclic: what is used in the last lap is not used again before the program ends, which
+// rdx sees, too.
+func cyclic(s said, _ float64) law {
+	var n float64
+	for _, l := range s.laps {
+		n += l.count
+	}
+	return law{points: byTime(s.laps, 1-1/n), endless: 1 / n}
+}
 
 // random: a word comes up again by the exponential law, whose mean is as long
 // as n accesses take.
