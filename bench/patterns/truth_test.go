@@ -45,8 +45,9 @@ func TestParse(t *testing.T) {
 	if s.ns != 5 || s.hot != 2.5 || s.cold != 7.5 || len(s.laps) != 2 || s.laps[1] != (laps{200, 20, 1}) || len(s.far) != 1 {
 		t.Errorf("parsed %+v", s)
 	}
-	if l := cyclic(s, 0); math.Abs(l.points[0].mass-.6) > 1e-12 {
-		t.Errorf("by time: %+v, want 0.6 and 0.4", l.points)
+	// Four laps, the last of which is not used again.
+	if l := cyclic(s, 0); math.Abs(l.points[0].mass-.75*.6) > 1e-12 || l.endless != .25 {
+		t.Errorf("by time: %+v, want 0.45, 0.3 and 0.25 never", l)
 	}
 	if l := twolevel(s.inAccesses(), 0); l.points[0] != (point{1000, .5}) || l.points[1].time != 20 {
 		t.Errorf("in accesses: %+v", l.points)
