@@ -478,10 +478,10 @@ func (s *Session) closeAll() {
 		p.readTime()
 	}
 	for _, t := range s.threads {
-		if s.unread > 0 {
+		s.dropThread(t)
+		if s.unread > 0 { // not before: what still traps until its slot is retired counts, too
 			s.loseTimes(t, t.wentOn)
 		}
-		s.dropThread(t)
 	}
 }
 
