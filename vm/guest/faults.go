@@ -154,15 +154,7 @@ func throttled(flags []string) (string, error) {
 	defer cmd.Wait()
 	defer stdin.Close()
 	const out = "/tmp/throttled.pb.gz"
-	rdx := exec.Command("/rdx", append([]string{"attach", "-p", strconv.Itoa(cmd.Process.Pid), "--duration", "4s", "--overhead", "20", "--gap", "500us", "-o", out, "--caches", "32K"}, flags...)...)
-	result := make(chan error, 1)
-	go func() {
-		text, err := rdx.CombinedOutput()
-		if err != nil {
-			err = fmt.Errorf("rdx attach: %w: %.300s", err, text)
-		}
-		result <- err
-	}()
+	result := startRdx(append([]string{"attach", "-p", strconv.Itoa(cmd.Process.Pid), "--duration", "4s", "--overhead", "20", "--gap", "500us", "-o", out, "--caches", "32K"}, flags...)...)
 	from, err := awaitTraced(cmd.Process.Pid, true)
 	if err != nil {
 		return "", errors.Join(err, <-result)
@@ -171,12 +163,7 @@ func throttled(flags []string) (string, error) {
 	if err := errors.Join(err, <-result); err != nil {
 		return "", err
 	}
-	f, err := os.Open(out)
-	if err != nil {
-		return "", err
-	}
-	defer f.Close()
-	p, err := pprofout.Read(f)
+	p, err := pprofout.ReadFile(out)
 	if err != nil {
 		return "", err
 	}
@@ -211,4 +198,17 @@ func throttled(flags []string) (string, error) {
 		return said, errors.New("the profile does not say what to do")
 	}
 	return said, nil
+}
+
+// startRdx runs rdx with these arguments, and tells when it has ended.
+func startRdx(args ...string) <-chan error {
+	result := make(chan error, 1)
+	go func() {
+		text, err := exec.Command("/rdx", args...).CombinedOutput()
+		if err != nil {
+			err = fmt.Errorf("rdx %s: %w: %.300s", args[0], err, text)
+		}
+		result <- err
+	}()
+	return result
 }

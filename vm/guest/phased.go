@@ -6,7 +6,6 @@ import (
 	"io"
 	"math"
 	"os"
-	"os/exec"
 	"strconv"
 	"sync/atomic"
 	"time"
@@ -68,15 +67,7 @@ func throttledPhase(flags []string) (string, error) {
 	defer cmd.Wait()
 	defer stdin.Close()
 	const out, duration = "/tmp/phased.pb.gz", 6 * time.Second
-	rdx := exec.Command("/rdx", append([]string{"attach", "-p", strconv.Itoa(cmd.Process.Pid), "--duration", duration.String(), "--overhead", "20", "--gap", "500us", "-o", out, "--caches", "32K"}, flags...)...)
-	result := make(chan error, 1)
-	go func() {
-		text, err := rdx.CombinedOutput()
-		if err != nil {
-			err = fmt.Errorf("rdx attach: %w: %.300s", err, text)
-		}
-		result <- err
-	}()
+	result := startRdx(append([]string{"attach", "-p", strconv.Itoa(cmd.Process.Pid), "--duration", duration.String(), "--overhead", "20", "--gap", "500us", "-o", out, "--caches", "32K"}, flags...)...)
 	from, err := awaitTraced(cmd.Process.Pid, true)
 	if err != nil {
 		return "", errors.Join(err, <-result)
@@ -89,12 +80,7 @@ func throttledPhase(flags []string) (string, error) {
 	if err := errors.Join(err, traceErr, <-result); err != nil {
 		return "", err
 	}
-	f, err := os.Open(out)
-	if err != nil {
-		return "", err
-	}
-	defer f.Close()
-	p, err := pprofout.Read(f)
+	p, err := pprofout.ReadFile(out)
 	if err != nil {
 		return "", err
 	}
