@@ -73,12 +73,7 @@ func offlined(flags []string) ([]string, error) {
 	if err := errors.Join(err, traceErr, <-result, os.WriteFile(lastCPU, []byte("1"), 0)); err != nil {
 		return nil, err
 	}
-	f, err := os.Open(out)
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	p, err := pprofout.Read(f)
+	p, err := pprofout.ReadFile(out)
 	if err != nil {
 		return nil, err
 	}

@@ -135,12 +135,7 @@ func signalled() (string, error) {
 // usesSeen is the share of the samples watched for whose use was seen, and that
 // of them lost because a handler came between its trap and the use.
 func usesSeen(path string) (share, interrupted float64, err error) {
-	f, err := os.Open(path)
-	if err != nil {
-		return 0, 0, err
-	}
-	defer f.Close()
-	p, err := pprofout.Read(f)
+	p, err := pprofout.ReadFile(path)
 	if err != nil {
 		return 0, 0, err
 	}
