@@ -26,6 +26,7 @@ type walk struct {
 
 	compared, stores, disagreed int
 	syscalls, exclusives        int
+	stalls                      int // steps that a signal ended before the instruction
 	stretched, pages            int
 	signal                      string // to be delivered
 	unsupported                 map[string]int
@@ -80,6 +81,9 @@ func (w *walk) window(n int) bool {
 			}
 			if w.dead {
 				return false
+			}
+			if w.signal != "" {
+				return true
 			}
 			continue
 		case end.Cause == interp.InstructionLimit:
@@ -173,6 +177,7 @@ func (w *walk) compare(steps []step) (same bool) {
 	}
 	a = a[1:]
 	for i, s := range steps {
+		last := i == len(steps)-1
 		diff := ""
 		if !parseGeneral(a[0], &w.native) {
 			w.t.Fatalf("registers from QEMU: %q", a[0])
@@ -192,12 +197,20 @@ func (w *walk) compare(steps []step) (same bool) {
 			}
 			a = a[1:]
 		}
+		if diff != "" && compareGeneral(&s.before, &w.native) == "" {
+			// A signal that comes just before the instruction ends QEMU's step there. It
+			// reports the step first, and the signal only when asked for the next.
+			if last && w.signalled(w.ask("s")) || !last && w.signalled(a[0]) {
+				w.stalls++
+				return false
+			}
+		}
 		if diff != "" {
 			w.disagree(&s, diff)
 			return false
 		}
 		w.compared++
-		if i < len(steps)-1 {
+		if !last {
 			if w.signalled(a[0]) {
 				return false
 			}
@@ -280,7 +293,7 @@ func (w *walk) exclusive() bool {
 	n := 0
 	for n == 0 || n < 64 && w.m.exclusiveSize != 0 {
 		if end := w.m.Run(interp.Limit{Accesses: 1 << 30, Instructions: 1}); end.Cause != interp.InstructionLimit {
-			w.ask("s")
+			w.signalled(w.ask("s"))
 			w.all(&w.native)
 			return false
 		}
@@ -296,7 +309,7 @@ func (w *walk) exclusive() bool {
 	w.m.Regs(&r)
 	point := fmt.Sprintf("0,%x,4", r.PC)
 	a := w.askAll([]string{"Z" + point, "c"}, []string{"z" + point})
-	if a == nil || !w.all(&w.native) {
+	if a == nil || w.signalled(a[1]) || !w.all(&w.native) {
 		return false
 	}
 	diff := w.compareAll(&r)
@@ -482,6 +495,14 @@ func programs(t testing.TB, root string, rnd *rand.Rand) map[string][]string {
 	}
 }
 
+// testCPU is the CPU for QEMU to emulate.
+func testCPU() string {
+	if s := os.Getenv("RDX_CPU"); s != "" {
+		return s
+	}
+	return "neoverse-n1" // no SVE
+}
+
 // long says whether tests are to take minutes.
 func long() bool { return os.Getenv("RDX_LONG") != "" }
 
@@ -519,10 +540,7 @@ func TestPrograms(t *testing.T) {
 			each, _ = time.ParseDuration(s)
 		}
 	}
-	cpu := "neoverse-n1" // no SVE
-	if s := os.Getenv("RDX_CPU"); s != "" {
-		cpu = s
-	}
+	cpu := testCPU()
 	root := debian(t)
 	all := programs(t, root, rnd)
 	var names []string
@@ -568,5 +586,43 @@ func TestPrograms(t *testing.T) {
 				t.Errorf("%d instructions were compared", w.compared)
 			}
 		})
+	}
+}
+
+// TestSignals has signals come at any instant of the comparison: what they end is not
+// taken for a disagreement.
+func TestSignals(t *testing.T) {
+	rnd := seeded(t)
+	root := debian(t)
+	w := &walk{t: t, m: New(), unsupported: map[string]int{}}
+	w.stub = startStub(t, testCPU(), root, programs(t, root, rnd)["gzip"]...)
+	defer w.kill()
+	stop, stopped := make(chan struct{}), make(chan int)
+	go func() {
+		sent := 0
+		defer func() { stopped <- sent }()
+		for {
+			select {
+			case <-stop:
+				return
+			case <-time.After(time.Duration(rnd.Int64N(int64(6 * time.Millisecond)))):
+				_ = w.cmd.Process.Signal(syscall.SIGUSR1)
+				sent++
+			}
+		}
+	}()
+	ended, seen := false, 0
+	for deadline := time.Now().Add(3 * time.Second); time.Now().Before(deadline) && !ended && w.disagreed == 0; {
+		ended = !w.window(800)
+		if w.signal != "" {
+			w.signal = ""
+			seen++
+		}
+	}
+	close(stop)
+	sent := <-stopped
+	t.Logf("%d instructions compared, %d signals sent, %d of them between steps, %d in a step", w.compared, sent, seen-w.stalls, w.stalls)
+	if seen < 100 || w.compared < 1000 {
+		t.Errorf("%d signals came in %d instructions", seen, w.compared)
 	}
 }
