@@ -1,6 +1,8 @@
 package collector
 
 import (
+	"math"
+
 	"github.com/rdx-profiler/rdx/model"
 	"github.com/rdx-profiler/rdx/sampler"
 )
@@ -154,7 +156,7 @@ func (s *Session) addTotals(t *thread, sum *totals, details bool) {
 
 // unheldTime is the CPU time, in ns, in which nothing could hold the threads.
 func (sum totals) unheldTime() uint64 {
-	return uint64(float64(sum.cpu) * sum.unheld / max(sum.ticked, 1))
+	return uint64(math.Round(float64(sum.cpu) * (sum.unheld / max(sum.ticked, 1))))
 }
 
 // perTally is how much of the source's unit goes with a count of the tallies, 0 if there

@@ -185,6 +185,13 @@ func TestUnheld(t *testing.T) {
 	if got := s.gone.unheldTime(); got != 300 {
 		t.Errorf("unheld %d ns, want 300", got)
 	}
+	// All of it is not all but a nanosecond.
+	for cpu := uint64(1_000_000_007); cpu < 4_000_000_000; cpu += 30_000_001 {
+		sum := totals{cpu: cpu, ticked: float64(cpu) / 3, unheld: float64(cpu) / 3}
+		if got := sum.unheldTime(); got != cpu {
+			t.Errorf("unheld %d ns of %d in which nothing could be held", got, cpu)
+		}
+	}
 }
 
 // A lost observation's CPU time goes to the others of its epoch.
