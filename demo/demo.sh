@@ -12,7 +12,7 @@ say() { printf '\n=== %s\n' "$*"; }
 say "1. A matrix multiply, in the bad and in the good loop order"
 gcc -O1 -g -fno-omit-frame-pointer -o "$out/matmul" demo/matmul.c
 $sudo ./rdx run -o "$out/bad.pb.gz" -- "$out/matmul" bad 4
-$sudo ./rdx run -o "$out/good.pb.gz" -- "$out/matmul" good 6
+$sudo ./rdx run -o "$out/good.pb.gz" -- "$out/matmul" good 30
 say "bad order: which reuse misses"
 ./rdx top -n 5 "$out/bad.pb.gz"
 say "good order: which reuse misses"

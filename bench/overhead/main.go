@@ -114,7 +114,8 @@ func long(dir string) ([]program, error) {
 		return nil, err
 	}
 	return []program{
-		{name: "xz -6", argv: []string{"sh", "-c", "exec xz -6 -T1 -c " + strings.Repeat(data+" ", 100)}},
+		// One stream, longer than xz looks back, goes on at one pace.
+		{name: "xz -6", argv: []string{"bash", "-c", `exec xz -6 -T1 -c < <(while cat "$0"; do :; done)`, data}},
 		{name: "sqlite3", argv: []string{"sh", "-c", "exec sqlite3 :memory: <" + script}},
 		{name: "gzip -6", argv: []string{"sh", "-c", "exec gzip -6 -c " + strings.Repeat(data+" ", 1000)}},
 	}, nil
