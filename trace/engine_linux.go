@@ -60,6 +60,10 @@ type Options struct {
 	// MaxProcesses bounds how many are recorded at a time; 0 is 256. Further
 	// ones run unrecorded, and the result says so.
 	MaxProcesses int
+	// Ordered puts the accesses of threads that run in parallel into the order of their
+	// time: see order_linux.go. It is for one process under QEMU, of whose accesses
+	// memory holds orderedBytes.
+	Ordered bool
 	// Fast leaves out loads whose result the program overwrites unread within
 	// one superblock; see docs/access-model.md.
 	Fast bool
@@ -98,7 +102,6 @@ const (
 	pluginName  = "librdx-qemu.so"
 	tailBytes   = 1 << 16
 	controlSize = 4096
-	regionBytes = controlSize + bufferCount*(bufferBytes+tailBytes)
 
 	messageHello = 1
 	messageFull  = 2
@@ -176,6 +179,9 @@ func valgrindCommand(ctx context.Context, program, tmp, socket string, cmd Comma
 	if store == "" {
 		store = StoreGuarded
 	}
+	if opt.Ordered {
+		return nil, errors.New("engine valgrind: runs threads in turn, and has no order of its own to keep: take qemu")
+	}
 	if opt.Skipper != nil {
 		if opt.Children || opt.Store != "" {
 			return nil, errors.New("run: accesses can be skipped in one process only, with its own way of storing")
@@ -232,6 +238,12 @@ func qemuCommand(ctx context.Context, program, socket string, cmd Command, opt O
 	if opt.Children {
 		load += ",children=on"
 	}
+	if opt.Ordered {
+		if opt.Children {
+			return nil, errors.New("run: the order of threads is kept of one process only")
+		}
+		load += ",order=on"
+	}
 	c := exec.CommandContext(ctx, qemu, append([]string{"-cpu", "max", "-plugin", load, program}, cmd.Args[1:]...)...)
 	c.Env = cmd.env()
 	return c, nil
@@ -283,7 +295,10 @@ func run(ctx context.Context, cmd Command, opt Options, src source) (Result, err
 	c.Cancel = func() error { return c.Process.Signal(syscall.SIGTERM) }
 	c.WaitDelay = 10 * time.Second
 
-	e := &engine{src: src, skipper: opt.Skipper, most: opt.MaxProcesses, pids: map[int]bool{}, threads: opt.Kind == QEMU}
+	e := &engine{src: src, skipper: opt.Skipper, most: opt.MaxProcesses, pids: map[int]bool{}, threads: opt.Kind == QEMU, ordered: opt.Ordered, buffers: bufferCount}
+	if opt.Ordered {
+		e.buffers = orderedBuffers
+	}
 	if e.most == 0 {
 		e.most = 256
 	}
@@ -305,6 +320,9 @@ func run(ctx context.Context, cmd Command, opt Options, src source) (Result, err
 	}
 	<-accepted
 	e.running.Wait()
+	if e.ordered {
+		e.err = e.inOrder()
+	}
 
 	res.Processes, res.RawBytes, res.Partial, res.Mappings = e.processes, e.raw, e.partial, e.mappings.all
 	if e.refused > 0 {
@@ -354,11 +372,16 @@ type engine struct {
 	refused   int
 	processes int
 	threads   bool         // each connection is a thread's
+	buffers   int          // of each connection
 	pids      map[int]bool // then, the processes
-	raw       uint64
-	partial   []string
-	program   int // the first process
-	mappings  mappings
+
+	ordered     bool       // buffers are kept until all have ended
+	connections []*process // then, all of them
+
+	raw      uint64
+	partial  []string
+	program  int // the first process
+	mappings mappings
 }
 
 // endName is the address of the connection that comes after the program's.
@@ -427,6 +450,7 @@ type process struct {
 	to      sink
 	full    uint64         // buffers announced
 	read    sync.WaitGroup // buffers that are being read
+	kept    [][]uint64     // with Options.Ordered, all buffers in their order
 }
 
 // serve reads one process's buffers as they fill, and what is left in them
@@ -436,10 +460,12 @@ func (e *engine) serve(c *net.UnixConn) error {
 	if err != nil {
 		return err
 	}
-	defer func() {
-		p.read.Wait()
-		unix.Munmap(p.region)
-	}()
+	if !e.ordered {
+		defer func() {
+			p.read.Wait()
+			unix.Munmap(p.region)
+		}()
+	}
 	m := make([]byte, messageBytes)
 	for messages := bufio.NewReaderSize(c, bufferCount*messageBytes); ; {
 		if _, err := io.ReadFull(messages, m); err != nil {
@@ -448,7 +474,7 @@ func (e *engine) serve(c *net.UnixConn) error {
 		b := binary.LittleEndian.Uint32(m[4:])
 		n := binary.LittleEndian.Uint64(m[8:])
 		kind := binary.LittleEndian.Uint32(m)
-		if kind != messageFull && kind != messageEntries || b >= bufferCount || n > (bufferBytes+tailBytes)/8 {
+		if kind != messageFull && kind != messageEntries || int(b) >= e.buffers || n > (bufferBytes+tailBytes)/8 {
 			return fmt.Errorf("engine: process %d: bad message", p.pid)
 		}
 		p.full++
@@ -487,16 +513,17 @@ func (e *engine) hello(c *net.UnixConn) (*process, error) {
 		return nil, fmt.Errorf("engine: greeting without a buffer")
 	}
 	defer unix.Close(fds[0])
+	region := controlSize + e.buffers*(bufferBytes+tailBytes)
 	version, size := binary.LittleEndian.Uint32(m[4:]), binary.LittleEndian.Uint64(m[8:])
-	if binary.LittleEndian.Uint32(m) != messageHello || version != streamVersion || size != regionBytes {
+	if binary.LittleEndian.Uint32(m) != messageHello || version != streamVersion || size != uint64(region) {
 		return nil, fmt.Errorf("engine: version %d with %d bytes of buffers, this rdx reads version %d with %d: rebuild it (make -C trace/valgrind)",
-			version, size, streamVersion, regionBytes)
+			version, size, streamVersion, region)
 	}
 	p := &process{pid: int(binary.LittleEndian.Uint64(m[16:]))}
 	if e.skipper != nil {
 		p.decoder.skipped = e.skipper.Skipped
 	}
-	p.region, err = unix.Mmap(fds[0], 0, regionBytes, unix.PROT_READ, unix.MAP_SHARED)
+	p.region, err = unix.Mmap(fds[0], 0, region, unix.PROT_READ, unix.MAP_SHARED)
 	if err != nil {
 		return nil, fmt.Errorf("engine: mapping the buffers: %w", err)
 	}
@@ -514,6 +541,9 @@ func (e *engine) hello(c *net.UnixConn) (*process, error) {
 		unix.Munmap(p.region)
 		return nil, err
 	}
+	if e.ordered {
+		e.connections = append(e.connections, p)
+	}
 	return p, nil
 }
 
@@ -528,6 +558,9 @@ func (p *process) words(b int, n uint64) []uint64 {
 func (e *engine) decode(p *process, w []uint64, last bool, free func()) error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
+	if e.ordered && e.err == nil {
+		return e.keep(p, w)
+	}
 	p.read.Add(1)
 	defer e.src.after(func() {
 		free()
@@ -542,8 +575,7 @@ func (e *engine) decode(p *process, w []uint64, last bool, free func()) error {
 	}
 	left, err := p.decoder.buffer(w, last, p.to)
 	if left != nil {
-		e.partial = append(e.partial, fmt.Sprintf("process %d: ended inside a segment of up to %d accesses, which is left out",
-			p.pid, left.most))
+		e.cutShort(p, left)
 	}
 	if err != nil {
 		return fmt.Errorf("engine: process %d: %w", p.pid, err)
@@ -558,7 +590,7 @@ func (e *engine) rest(p *process) error {
 	cursor, base, inUse, retired, pending, pendingWords := word(0), word(2), word(3), word(4), int64(word(5)), word(6)
 	at := base + controlSize + inUse*(bufferBytes+tailBytes)
 	n := (cursor - at) / 8
-	if inUse >= bufferCount || cursor < at || n > (bufferBytes+tailBytes)/8 || pending >= bufferCount || pendingWords > (bufferBytes+tailBytes)/8 {
+	if inUse >= uint64(e.buffers) || cursor < at || n > (bufferBytes+tailBytes)/8 || pending >= int64(e.buffers) || pendingWords > (bufferBytes+tailBytes)/8 {
 		return fmt.Errorf("engine: process %d: the control page it left is damaged", p.pid)
 	}
 	if pending >= 0 {
@@ -573,10 +605,25 @@ func (e *engine) rest(p *process) error {
 	if err := e.decode(p, p.words(int(inUse), n), true, func() {}); err != nil {
 		return err
 	}
-	if !p.decoder.ended && !p.decoder.exec {
-		e.lost(p, "was killed")
+	if !e.ordered {
+		e.mu.Lock()
+		e.killed(p)
+		e.mu.Unlock()
 	}
 	return nil
+}
+
+// cutShort says that an entry was left out.
+func (e *engine) cutShort(p *process, left *segment) {
+	e.partial = append(e.partial, fmt.Sprintf("process %d: ended inside a segment of up to %d accesses, which is left out",
+		p.pid, left.most))
+}
+
+// killed says so if a process's stream has no end.
+func (e *engine) killed(p *process) {
+	if !p.decoder.ended && !p.decoder.exec {
+		e.partial = append(e.partial, fmt.Sprintf("process %d: was killed", p.pid))
+	}
 }
 
 func (e *engine) lost(p *process, why string) {

@@ -92,6 +92,83 @@ func TestQEMUThreads(t *testing.T) {
 	checkRows(t, out.String(), got)
 }
 
+// Two threads hand a turn to and fro, and store to the next words of an array in
+// theirs. By pipes the order that is kept is theirs to the last access. By
+// spinning the accesses around each change of turns may be misplaced, up to those
+// between two times: 64.
+func TestQEMUOrderOfThreads(t *testing.T) {
+	prog := compile(t, "turns.c", "-O1", "-pthread")
+	const turns, perTurn = 80, 300
+	order := func(by string, ordered bool) []uint64 {
+		var out bytes.Buffer
+		got, res := underQEMU(t, Command{Args: []string{prog, by}, Stdout: &out}, Options{Ordered: ordered})
+		if len(res.Partial) > 0 || res.ExitCode != 0 || res.Processes != 1 {
+			t.Errorf("%s: %+v", by, res)
+		}
+		var words uint64
+		if _, err := fmt.Sscanf(out.String(), "0x%x", &words); err != nil {
+			t.Fatal(err)
+		}
+		var at []uint64
+		for _, a := range got {
+			if i := (a.Addr - words) / 8; i < turns*perTurn && a.Op == model.Store {
+				at = append(at, i)
+			}
+		}
+		if len(at) != turns*perTurn {
+			t.Fatalf("%s: %d stores, want %d", by, len(at), turns*perTurn)
+		}
+		return at
+	}
+	if at := order("pipe", false); slices.IsSorted(at) {
+		t.Error("threads are in order though it is not kept: the test tells nothing")
+	}
+	if at := order("pipe", true); !slices.IsSorted(at) {
+		t.Error("pipe: not in order")
+	}
+	const edge = 64
+	inner := slices.DeleteFunc(order("spin", true), func(i uint64) bool { return i%perTurn < edge || i%perTurn >= perTurn-edge })
+	if !slices.IsSorted(inner) || len(inner) != turns*(perTurn-2*edge) {
+		t.Error("spin: more out of order than the accesses between two times")
+	}
+}
+
+// Threads that only compute run at once, and are read as such: of two that make as
+// What is recorded in the threads' order is all of what each has done, in its own
+// order; where that order cannot be kept, nothing is run.
+func TestQEMUOrderedRecording(t *testing.T) {
+	prog := compile(t, "threads.c", "-O1", "-pthread")
+	path := filepath.Join(t.TempDir(), "t.rdt")
+	var out bytes.Buffer
+	_, s, err := Record(context.Background(), path, Command{Args: []string{prog}, Stdout: &out},
+		RecordOptions{Options: Options{Kind: QEMU, Engine: pluginDir(t), Ordered: true}})
+	if err != nil || len(s.Partial) != 0 {
+		t.Fatalf("%v, %+v", err, s)
+	}
+	f, err := OpenFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	var got []model.Access
+	src := NewSource(f.Reader)
+	for b := src.NextBatch(); b != nil; b = src.NextBatch() {
+		got = append(got, b...)
+	}
+	if err := src.Err(); err != nil {
+		t.Fatal(err)
+	}
+	checkRows(t, out.String(), got)
+	for _, opt := range []Options{{Ordered: true}, {Kind: QEMU, Engine: pluginDir(t), Ordered: true, Children: true}} {
+		if opt.Kind == "" {
+			opt.Engine = "."
+		}
+		if _, err := Run(context.Background(), Command{Args: []string{prog}}, opt, func([]model.Access) {}); err == nil {
+			t.Errorf("%+v: no error", opt)
+		}
+	}
+}
+
 func TestQEMUProgramIsLeftAlone(t *testing.T) {
 	var out, errout bytes.Buffer
 	cmd := Command{Args: []string{"/bin/sh", "-c", "cat; (exit 3); echo err >&2; kill -9 $$"}, Stdin: strings.NewReader("hello"), Stdout: &out, Stderr: &errout}

@@ -18,6 +18,7 @@ const (
 	wordExec         = 4
 	wordEnd          = 5
 	wordSkipped      = 6
+	wordTime         = 7
 	wordFirstSegment = 16
 
 	streamVersion = 3
@@ -25,6 +26,8 @@ const (
 	// Of each process.
 	bufferCount = 8
 	bufferBytes = 1 << 20
+	// Of each thread whose order is kept: they are not used twice.
+	orderedBuffers = 4096
 )
 
 const (
@@ -301,7 +304,9 @@ func (d *decoder) mark(w []uint64, i int) (next int, err error) {
 		return 0, fmt.Errorf("stream: word %d: %d words of kind %d, the buffer ends after %d", i, n, kind, len(w)-i-1)
 	}
 	body := w[i+1 : i+1+n]
-	d.ended, d.exec = kind == wordEnd, kind == wordExec
+	if kind != wordTime {
+		d.ended, d.exec = kind == wordEnd, kind == wordExec
+	}
 	switch kind {
 	case wordDefine:
 		id, g, err := decodeDefinition(body)
@@ -326,6 +331,10 @@ func (d *decoder) mark(w []uint64, i int) (next int, err error) {
 		}
 		d.skipped(body[0])
 	case wordFault, wordExec, wordEnd, wordPad:
+	case wordTime:
+		if n != 1 {
+			return 0, fmt.Errorf("stream: word %d: time of %d words", i, n)
+		}
 	default:
 		return 0, fmt.Errorf("stream: word %d: unknown kind %d", i, kind)
 	}

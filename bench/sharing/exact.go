@@ -13,7 +13,11 @@ import (
 
 // record records the command under the engine.
 func record(file, command string) error {
-	_, err := run(append([]string{"trace", "record", "-q", "--engine", *engine, "-o", file, "--"}, strings.Fields(command)...)...)
+	args := []string{"trace", "record", "-q", "--engine", *engine, "-o", file}
+	if *order == "kept" {
+		args = append(args, "--ordered")
+	}
+	_, err := run(append(append(args, "--"), strings.Fields(command)...)...)
 	return err
 }
 

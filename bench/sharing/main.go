@@ -2,9 +2,10 @@
 // programs with several threads to the exact answer, and prints where what is
 // missing comes from. It needs root and the instrumentation engine (make engine).
 //
-// The engine runs one thread at a time, in turns of a million accesses, and not
+// Valgrind runs one thread at a time, in turns of a million accesses, and not
 // interleaved as on processors: that changes shared distances most. -order says
-// which of the two the exact answer is for.
+// which order the exact answer is for. That of a parallel run is kept of several runs, which
+// are compared to each other: nothing can agree with one of them better than they do.
 //
 // With -made it compares the shares of invalidated, falsely shared and foreign
 // accesses to what programs were made for.
@@ -26,15 +27,16 @@ import (
 )
 
 var (
-	rdx      = flag.String("rdx", "./rdx", "binary")
-	seconds  = flag.Float64("seconds", 20, "of CPU time to sample each program, which is run again and again")
-	overhead = flag.String("overhead", "5", "percent")
-	only     = flag.String("only", "", "part of a program's name")
-	bins     = flag.Bool("bins", false, "print the octaves of times and distances, too")
-	engine   = flag.String("engine", "valgrind", "of exact answers: valgrind, whose threads run by turns, or qemu")
-	order    = flag.String("order", "even", "of the recording's threads: even, as if they ran at once, or turns, as the engine ran them")
-	keep     = flag.String("keep", "", "folder for recordings and profiles, which are used again if they are there")
-	byMade   = flag.Bool("made", false, "instead, programs whose sharing is known by construction, each run for -seconds")
+	rdx        = flag.String("rdx", "./rdx", "binary")
+	seconds    = flag.Float64("seconds", 20, "of CPU time to sample each program, which is run again and again")
+	overhead   = flag.String("overhead", "5", "percent")
+	only       = flag.String("only", "", "part of a program's name")
+	bins       = flag.Bool("bins", false, "print the octaves of times and distances, too")
+	engine     = flag.String("engine", "valgrind", "of exact answers: valgrind, whose threads run by turns, or qemu")
+	order      = flag.String("order", "even", "of the recording's threads: even, as if they ran at once, turns, as the engine ran them, or kept: that of a parallel run under qemu")
+	recordings = flag.Int("recordings", 3, "with -order kept: each has an order of its own, and they are compared to each other, too")
+	keep       = flag.String("keep", "", "folder for recordings and profiles, which are used again if they are there")
+	byMade     = flag.Bool("made", false, "instead, programs whose sharing is known by construction, each run for -seconds")
 )
 
 // pinned are choices of the C library that it makes otherwise on the engine's
@@ -44,6 +46,11 @@ const pinned = "GLIBC_TUNABLES=glibc.cpu.x86_rep_movsb_threshold=1000000000:glib
 
 func main() {
 	flag.Parse()
+	if *order == "kept" {
+		*engine = "qemu"
+	} else {
+		*recordings = 1
+	}
 	os.Setenv("LC_ALL", "C")
 	name, value, _ := strings.Cut(pinned, "=")
 	os.Setenv(name, value)
@@ -110,35 +117,35 @@ func input(name string) error {
 // compare records the command and samples it, unless dir has that already, and
 // prints its rows.
 func compare(dir, name, command string) error {
-	recording, sampled := filepath.Join(dir, name+".rdt"), filepath.Join(dir, name+".pb.gz")
-	if !exists(recording) {
-		if err := record(recording, command); err != nil {
-			return err
+	sampled := filepath.Join(dir, name+".pb.gz")
+	exact := map[model.StackKind][]*truth{}
+	for i := range *recordings {
+		recording := name
+		if *order == "kept" {
+			recording = fmt.Sprintf("%s.kept%d", name, i+1)
 		}
-	}
-	exact := map[model.StackKind]*truth{}
-	for _, stack := range []model.StackKind{model.StackPrivate, model.StackShared} {
-		known := filepath.Join(dir, name+"."+stack.String()+"."+*order+".json")
-		x, err := load(known)
-		if errors.Is(err, os.ErrNotExist) {
-			if x, err = exactly(stack, recording); err == nil {
-				err = x.save(known)
-			}
+		stacks := []model.StackKind{model.StackShared, model.StackPrivate}
+		if i > 0 {
+			stacks = stacks[:1] // private ones hardly depend on the order
 		}
+		x, err := truths(filepath.Join(dir, recording), command, stacks)
 		if err != nil {
 			return err
 		}
-		exact[stack] = x
+		for stack, x := range x {
+			exact[stack] = append(exact[stack], x)
+		}
 	}
-	if n := exact[model.StackShared].Threads; n < 2 {
-		return fmt.Errorf("%q makes %d thread: it shares nothing", command, n)
+	first := exact[model.StackShared][0]
+	if first.Threads < 2 {
+		return fmt.Errorf("%q makes %d thread: it shares nothing", command, first.Threads)
 	}
 	if !exists(sampled) {
 		cpu, err := native(command)
 		if err != nil {
 			return err
 		}
-		rate := exact[model.StackShared].Accesses / cpu / 1e9
+		rate := first.Accesses / cpu / 1e9
 		loop := fmt.Sprintf("for i in $(seq %d); do %s > /dev/null; done", int(math.Ceil(*seconds/cpu)), command)
 		if _, err := run("run", "-q", "--follow", "--stack", "both", "--overhead", *overhead, "--access-rate", fmt.Sprint(rate), "-o", sampled, "--", "sh", "-c", loop); err != nil {
 			return err
@@ -149,13 +156,40 @@ func compare(dir, name, command string) error {
 		return err
 	}
 	for _, stack := range []model.StackKind{model.StackPrivate, model.StackShared} {
-		if err := score(name, p.OnStack(stack), stack, exact[stack]); err != nil {
-			return err
+		for _, x := range exact[stack] {
+			if err := score(name, p.OnStack(stack), stack, x); err != nil {
+				return err
+			}
 		}
+		printAgreement(name, stack, exact[stack])
 	}
 	fmt.Printf("%-6s %.3g accesses a ns of CPU time, by the exact count and undisturbed runs; an access touches %.2f words, by what was read ahead %.2f\n",
-		"", p.Clock.Rate, exact[model.StackShared].Touches/exact[model.StackShared].Accesses, p.Clock.Touches)
+		"", p.Clock.Rate, first.Touches/first.Accesses, p.Clock.Touches)
 	return nil
+}
+
+// truths are the exact answers to a recording of the command, which is made unless it is there.
+func truths(recording, command string, stacks []model.StackKind) (map[model.StackKind]*truth, error) {
+	if !exists(recording + ".rdt") {
+		if err := record(recording+".rdt", command); err != nil {
+			return nil, err
+		}
+	}
+	exact := map[model.StackKind]*truth{}
+	for _, stack := range stacks {
+		known := recording + "." + stack.String() + "." + *order + ".json"
+		x, err := load(known)
+		if errors.Is(err, os.ErrNotExist) {
+			if x, err = exactly(stack, recording+".rdt"); err == nil {
+				err = x.save(known)
+			}
+		}
+		if err != nil {
+			return nil, err
+		}
+		exact[stack] = x
+	}
+	return exact, nil
 }
 
 func exists(file string) bool {

@@ -64,6 +64,17 @@ func score(name string, p *model.Profile, stack model.StackKind, exact *truth) e
 	return nil
 }
 
+// printAgreement prints how well exact answers agree with each other: a profile cannot
+// agree with them better.
+func printAgreement(name string, stack model.StackKind, exact []*truth) {
+	for i, x := range exact {
+		for _, y := range exact[:i] {
+			fmt.Printf("%-6s %-8s %8.1f%% of distances and %.1f%% of times are alike in two recordings\n", name, stack,
+				100*octaves(x.Distances, y.Distances), 100*octaves(x.Times, y.Times))
+		}
+	}
+}
+
 func histograms(p *model.Profile) (distances, times *model.Hist, err error) {
 	if times, err = p.Times(); err != nil {
 		return nil, nil, err

@@ -159,6 +159,7 @@ instructions with its reuse times and stack distances, counted and not estimated
 	cmd.Flags().StringSliceVar(&sizes, "sizes", nil, "cache sizes to give miss ratios for (default powers of two)")
 	cmd.Flags().BoolVar(&engine.Children, "children", false, "of a program: the processes it starts, too")
 	cmd.Flags().Var(engineFlag{&engine}, "engine", "of a program: valgrind; qemu, whose threads run in parallel; or the folder of a built valgrind tool (default: $RDX_ENGINE, or beside rdx)")
+	cmd.Flags().BoolVar(&engine.Ordered, "ordered", false, orderedUsage)
 	how.register(cmd)
 	cmd.Flags().BoolVar(&partial, "partial", false, "skip lines that cannot be read, and use what there is of a truncated trace")
 	return cmd

@@ -67,6 +67,7 @@ the program's.`,
 	cmd.Flags().BoolVar(&opt.Children, "children", false, "record the processes it starts, too")
 	cmd.Flags().BoolVar(&opt.Fast, "fast", false, "leave out loads whose value the program never uses; about a quarter faster")
 	cmd.Flags().Var(engineFlag{&opt.Options}, "engine", "valgrind; qemu, whose threads run in parallel; or the folder of a built valgrind tool (default: $RDX_ENGINE, or beside rdx)")
+	cmd.Flags().BoolVar(&opt.Ordered, "ordered", false, orderedUsage)
 	cmd.Flags().BoolVarP(&quiet, "quiet", "q", false, "print neither progress nor summary")
 	return cmd
 }

@@ -18,16 +18,24 @@
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/un.h>
+#include <time.h>
 #include <unistd.h>
 
 #define STREAM_VERSION 3
 #define NBUF       8
+/* With order=on rdx reads nothing before the program's end, so that its work takes no
+   processor from the threads; memory that is not written is not there. */
+#define NBUF_ORDER 4096
 #define DATA_BYTES (1UL << 20)
 #define TAIL_BYTES (1UL << 16)
 #define CONTROL_BYTES 4096UL
-#define REGION_BYTES (CONTROL_BYTES + NBUF * (DATA_BYTES + TAIL_BYTES))
+#define REGION_BYTES (CONTROL_BYTES + nbuf * (DATA_BYTES + TAIL_BYTES))
 
-enum { WORD_DEFINE = 1, WORD_THREAD = 2, WORD_EXEC = 4, WORD_END = 5, WORD_FIRST_SEGMENT = 16 };
+/* With order=on, a thread writes the time after so many words, before and
+   after system calls and at both ends of a buffer. */
+#define STRETCH_WORDS 128
+
+enum { WORD_DEFINE = 1, WORD_THREAD = 2, WORD_EXEC = 4, WORD_END = 5, WORD_TIME = 7, WORD_FIRST_SEGMENT = 16 };
 enum { MSG_HELLO = 1, MSG_FULL = 2 };
 #define SITE_PC_BITS 48
 #define SITE_OPS_BIT 60
@@ -63,7 +71,8 @@ static uint64_t bytes_of(unsigned size) { return size < JOINED ? 1ULL << size : 
 struct thread {
    struct control* control; /* and the buffers behind it */
    int   sock;              /* -1 when rdx has gone: what is written is lost */
-   bool  is_free[NBUF];
+   bool  is_free[NBUF_ORDER];
+   uint64_t* due;           /* where the next time is to be written */
    bool* defined; /* by segment */
    uint32_t ndefined;
    /* The last access, if more pieces of it may come. */
@@ -79,6 +88,8 @@ int qemu_plugin_version EXPORT = 1;
 static char* path;
 static bool  follow_children;
 static bool  recording = true;
+static bool  order;
+static uint32_t nbuf = NBUF;
 static uint32_t next_segment = WORD_FIRST_SEGMENT;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct thread* threads;
@@ -101,6 +112,20 @@ static void use(struct thread* t, uint32_t b)
    t->control->in_use = b;
    t->control->limit = data_of(t, b) + DATA_BYTES / 8;
    t->control->cursor = data_of(t, b);
+   t->due = order ? t->control->cursor : (uint64_t*)UINTPTR_MAX;
+}
+
+/* Writes the time: what the thread has accessed since the last one lies between
+   the two. A buffer's tail has room for it. */
+static void stamp(struct thread* t)
+{
+   struct timespec now;
+   clock_gettime(CLOCK_MONOTONIC, &now);
+   uint64_t* p = t->control->cursor;
+   p[0] = WORD_TIME | 1ULL << 32;
+   p[1] = now.tv_sec * 1000000000ULL + now.tv_nsec;
+   t->control->cursor = p + 2;
+   t->due = p + 2 + STRETCH_WORDS;
 }
 
 static uint32_t next_buffer(struct thread* t)
@@ -108,18 +133,19 @@ static uint32_t next_buffer(struct thread* t)
    for (;;) {
       /* the first, so that no more memory is used than must be */
       uint32_t b, first = 0;
-      while (first < NBUF && !t->is_free[first]) first++;
+      while (first < nbuf && !t->is_free[first]) first++;
       if (t->sock < 0) return t->control->in_use == 0;
-      ssize_t r = recv(t->sock, &b, sizeof b, first < NBUF ? MSG_DONTWAIT : MSG_WAITALL);
+      ssize_t r = recv(t->sock, &b, sizeof b, first < nbuf ? MSG_DONTWAIT : MSG_WAITALL);
       if (r < 0 && errno == EAGAIN) return first;
       if (r < 0 && errno == EINTR) continue;
-      if (r != sizeof b || b >= NBUF) hang_up(t);
+      if (r != sizeof b || b >= nbuf) hang_up(t);
       else t->is_free[b] = true;
    }
 }
 
 static void swap(struct thread* t)
 {
+   if (order) stamp(t);
    uint32_t full = t->control->in_use;
    struct message m = { MSG_FULL, full, t->control->cursor - data_of(t, full), getpid() };
    uint32_t next = next_buffer(t);
@@ -171,7 +197,7 @@ static struct thread* open_thread(void)
    t->control = p;
    t->control->base = (uint64_t)p;
    t->control->pending = -1;
-   for (int b = 0; b < NBUF; b++) t->is_free[b] = true;
+   for (uint32_t b = 0; b < nbuf; b++) t->is_free[b] = true;
    use(t, 0);
    struct sockaddr_un a = { .sun_family = AF_UNIX };
    strncpy(a.sun_path, path, sizeof a.sun_path - 1);
@@ -236,6 +262,7 @@ static void on_access(unsigned vcpu, qemu_plugin_meminfo_t info, uint64_t addr, 
       return;
    }
    if (t->control->cursor >= t->control->limit) swap(t);
+   if (t->control->cursor >= t->due) stamp(t);
    uint32_t id = s->segment[op][size];
    if (id == 0 || id >= t->ndefined || !t->defined[id]) {
       for (unsigned i = 2; size == PIECE && i <= s->pieces; i++) define(t, s, op, JOINED + i);
@@ -297,6 +324,10 @@ static void on_syscall(qemu_plugin_id_t id, unsigned vcpu, int64_t number, uint6
                        uint64_t d, uint64_t e, uint64_t f, uint64_t g, uint64_t h)
 {
    (void)id; (void)vcpu; (void)a; (void)b; (void)c; (void)d; (void)e; (void)f; (void)g; (void)h;
+   if (self && order) {
+      stamp(self);
+      self->due = self->control->cursor;
+   }
    if (self && (number == SYS_execve || number == SYS_execveat)) put(self, WORD_EXEC, NULL, 0);
 }
 
@@ -352,8 +383,10 @@ EXPORT int qemu_plugin_install(qemu_plugin_id_t id, const struct qemu_info_t* in
    for (int i = 0; i < argc; i++) {
       if (strncmp(argv[i], "socket=", 7) == 0) path = strdup(argv[i] + 7);
       else if (strcmp(argv[i], "children=on") == 0) follow_children = true;
+      else if (strcmp(argv[i], "order=on") == 0) order = true;
       else return -1;
    }
+   if (order) nbuf = NBUF_ORDER;
    if (path == NULL || pthread_atfork(NULL, NULL, in_child) != 0) return -1;
    qemu_plugin_register_vcpu_tb_trans_cb(id, on_translation);
    qemu_plugin_register_vcpu_syscall_cb(id, on_syscall);

@@ -28,6 +28,7 @@ enum {
    WORD_SYSCALL_EXEC = 4, /* the program asks to be replaced */
    WORD_END    = 5, /* the program has ended in an orderly way */
    WORD_SKIPPED = 6, /* accesses that went by unseen; StoreSampled only */
+   WORD_TIME   = 7, /* ns of the monotonic clock; the QEMU plugin's alone */
    WORD_FIRST_SEGMENT = 16
 };
 
