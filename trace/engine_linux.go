@@ -2,6 +2,7 @@ package trace
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"encoding/binary"
 	"errors"
@@ -72,7 +73,8 @@ type Options struct {
 	// for one process under Valgrind.
 	Skipper Skipper
 
-	spills bool // show what valgrind stores on the stack for itself, as lackey does
+	room   uint64 // bytes that Ordered may take; 0 is orderedBytes
+	spills bool   // show what valgrind stores on the stack for itself, as lackey does
 }
 
 // Skipper says between batches which accesses are of no use. The program waits
@@ -297,7 +299,7 @@ func run(ctx context.Context, cmd Command, opt Options, src source) (Result, err
 
 	e := &engine{src: src, skipper: opt.Skipper, most: opt.MaxProcesses, pids: map[int]bool{}, threads: opt.Kind == QEMU, ordered: opt.Ordered, buffers: bufferCount}
 	if opt.Ordered {
-		e.buffers = orderedBuffers
+		e.buffers, e.room = orderedBuffers, cmp.Or(opt.room, orderedBytes)
 	}
 	if e.most == 0 {
 		e.most = 256
@@ -375,6 +377,7 @@ type engine struct {
 	buffers   int          // of each connection
 	pids      map[int]bool // then, the processes
 
+	room        uint64     // bytes of them
 	ordered     bool       // buffers are kept until all have ended
 	connections []*process // then, all of them
 

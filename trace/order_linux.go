@@ -22,8 +22,8 @@ const orderedBytes = (orderedBuffers - 16) * bufferBytes
 
 // keep keeps a buffer until the program has ended.
 func (e *engine) keep(p *process, w []uint64) error {
-	if e.raw += uint64(len(w)) * 8; e.raw > orderedBytes {
-		return fmt.Errorf("engine: the order of threads is kept of up to %d accesses, and this program has more: take less of its input", orderedBytes/16)
+	if e.raw += uint64(len(w)) * 8; e.raw > e.room {
+		return fmt.Errorf("engine: accesses whose order is to be kept take more than the %d MiB that they may: give the program less to do", e.room>>20)
 	}
 	p.kept = append(p.kept, w)
 	return nil

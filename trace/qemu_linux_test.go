@@ -159,6 +159,13 @@ func TestQEMUOrderedRecording(t *testing.T) {
 		t.Fatal(err)
 	}
 	checkRows(t, out.String(), got)
+	// A program that has more accesses than there is room for goes on to its end.
+	out.Reset()
+	opt := Options{Kind: QEMU, Engine: pluginDir(t), Ordered: true, room: 3 << 20}
+	if _, err := Run(context.Background(), Command{Args: []string{prog}, Stdout: &out}, opt, func([]model.Access) {}); err == nil ||
+		!strings.Contains(err.Error(), "more than the 3 MiB") || out.Len() == 0 {
+		t.Errorf("%v, the program printed %q", err, &out)
+	}
 	for _, opt := range []Options{{Ordered: true}, {Kind: QEMU, Engine: pluginDir(t), Ordered: true, Children: true}} {
 		if opt.Kind == "" {
 			opt.Engine = "."

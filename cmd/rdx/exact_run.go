@@ -101,7 +101,7 @@ func (r *exactReport) runTouches(ctx context.Context, args []string, opt trace.O
 	return missingOf(args[0], res), r.finish(sink)
 }
 
-const orderedUsage = "with --engine qemu, keep the order in which threads that run in parallel make their accesses; up to 267 million are held in memory"
+const orderedUsage = "with --engine qemu, keep the order in which threads that run in parallel make their accesses; up to 264 million are held in memory"
 
 // engineFlag is the flag --engine.
 type engineFlag struct{ opt *trace.Options }
