@@ -1,6 +1,7 @@
 /* Two threads store to the words of an array, one turn of them each in turn, and
    hand over by pipes or by a flag. The address of the words is printed. */
 #include <pthread.h>
+#include <sched.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -16,8 +17,10 @@ static void *work(void *arg)
 	char c = 0;
 	for (long t = me; t < TURNS; t += 2) {
 		if (spin)
-			while (__atomic_load_n(&turn, __ATOMIC_ACQUIRE) != t)
-				;
+			for (long n = 1; __atomic_load_n(&turn, __ATOMIC_ACQUIRE) != t; n++) {
+				if (n % 1000 == 0) /* the other may be waiting for this CPU */
+					sched_yield();
+			}
 		else if (t > 0 && read(to[me][0], &c, 1) != 1)
 			return arg;
 		for (long i = 0; i < PER_TURN; i++)
