@@ -149,6 +149,9 @@ func ReadLawTable(r io.Reader, name string, blockBytes int) (*LawTable, error) {
 			return fail("%v", err)
 		}
 	}
+	if cols == nil {
+		return nil, fmt.Errorf("%s: no rows (want distance,weight or from,to,weight)", name)
+	}
 	if !(t.total > 0) || math.IsInf(t.total, 0) {
 		return nil, fmt.Errorf("%s: the weights of stack distances sum to %v, want a finite sum above 0", name, t.total)
 	}

@@ -70,7 +70,8 @@ func TestReadLawTableCold(t *testing.T) {
 
 func TestReadLawTableErrors(t *testing.T) {
 	for text, want := range map[string]string{
-		"":                            "sum to 0",
+		"":                            "h.csv: no rows",
+		"# nothing\n":                 "h.csv: no rows",
 		"0,0\n":                       "sum to 0",
 		"x,y\n1,2\n":                  "h.csv:1: no columns",
 		"1\n":                         "h.csv:1: 1 columns",

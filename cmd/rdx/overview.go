@@ -34,6 +34,7 @@ type overview struct {
 
 	below       int64 // observations
 	independent float64
+	exact       bool // the profile is of rdx exact
 }
 
 type cacheMisses struct {
@@ -52,7 +53,7 @@ func survey(p *model.Profile) *overview {
 	o := &overview{Command: p.Command, Start: p.Start, Seconds: p.Duration.Seconds(), Source: p.Source,
 		Clock: p.Clock.Name, ClockUnit: p.Clock.Unit, AccessRate: p.Clock.Rate, RateSource: p.Clock.RateSource,
 		Resolution: p.Clock.Resolution, Block: p.Block, Kinds: map[string]int64{}, Losses: map[string]int64{}, Remarks: p.Comments,
-		Shares: p.Shares()}
+		Shares: p.Shares(), exact: p.ExactDistances}
 	misses := make([]float64, len(p.Caches))
 	var unnamed int64
 	for i := range p.Records {
@@ -252,8 +253,12 @@ func writeOverview(w io.Writer, o *overview) error {
 		row("observations", fmt.Sprintf("%d of %s accesses: %s; lost %d", o.Observations, siCount(o.Accesses), strings.Join(kinds, ", "), o.Lost))
 	}
 	if s := o.Shares; s.Exact > 0 {
-		row("rests on", fmt.Sprintf("%s counted by reading ahead, %s timed, %s interpolated, %s never seen reused",
-			percent(s.Exact, 1), percent(s.Timed, 1), percent(s.Interpolated, 1), percent(s.Unseen, 1)))
+		how := "reading ahead"
+		if o.exact {
+			how = "instrumentation"
+		}
+		row("rests on", fmt.Sprintf("%s counted by %s, %s timed, %s interpolated, %s never seen reused",
+			percent(s.Exact, 1), how, percent(s.Timed, 1), percent(s.Interpolated, 1), percent(s.Unseen, 1)))
 	}
 	for _, c := range o.Caches {
 		if o.Observations == 0 {

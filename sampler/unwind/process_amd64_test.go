@@ -113,6 +113,29 @@ func stopped(t *testing.T, pid int) {
 	}
 }
 
+// working waits until a process has used so much CPU time that all its libraries are
+// mapped, however busy the machine is.
+func working(t *testing.T, pid int) {
+	t.Helper()
+	const ticks = 20 // of 10 ms
+	for deadline := time.Now().Add(30 * time.Second); ; {
+		b, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+		if err != nil {
+			t.Fatal(err)
+		}
+		var user, system int
+		after := strings.Fields(string(b[bytes.LastIndexByte(b, ')')+2:]))
+		fmt.Sscan(after[11]+" "+after[12], &user, &system)
+		if user+system >= ticks {
+			return
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("process has used %d ms of CPU time in 30 s", 10*(user+system))
+		}
+		time.Sleep(time.Millisecond)
+	}
+}
+
 // snapshot copies registers and stack of a stopped process's first thread.
 func snapshot(t *testing.T, pid int) *Snapshot {
 	t.Helper()
@@ -191,7 +214,7 @@ func TestAgainstElfutils(t *testing.T) {
 			defer cmd.Wait()
 			defer cmd.Process.Kill()
 			pid := cmd.Process.Pid
-			time.Sleep(300 * time.Millisecond) // let it get to work; where it stops does not matter
+			working(t, pid) // where it stops then does not matter
 			var w *Walker
 			same, whole := 0, 0
 			const stops = 30
