@@ -395,17 +395,21 @@ func (r *replicator) localMissRatios(out []float64, sizes []uint64) error {
 
 // move replaces the shares of the stationary conversion by better ones and moves
 // their bands along. A share that becomes larger rests on more observations,
-// and its band is widened as that of a count. What the choice of epochs adds
-// to the chance of sampling is left out: in TestBandsCoverLocal 94 % are covered
-// on average, 84 % at the size that fewest reuses reach.
+// and its band is widened as that of a count; where the stationary one rests on
+// fewer than ten, to that of the count which the better one is. What the choice
+// of epochs adds to the chance of sampling is left out: in TestBandsCoverLocal
+// 94 % are covered on average, 83 % at the size that fewest reuses reach.
 func (r *replicator) move(base, low, high, better []float64) {
+	n := r.e.effective()
 	for i, b := range better {
-		widen := 1.0
-		if base[i] > 0 {
+		widen, lo, hi := 1.0, b, b
+		if base[i]*n >= 10 {
 			widen = math.Sqrt(max(1, b/base[i]))
+		} else {
+			lo, hi = poissonBand(b*n, n)
 		}
-		low[i] = max(0, b-(base[i]-low[i])*widen)
-		high[i] = min(1, b+(high[i]-base[i])*widen)
+		low[i] = max(0, min(lo, b-(base[i]-low[i])*widen))
+		high[i] = min(1, max(hi, b+(high[i]-base[i])*widen))
 		base[i] = b
 	}
 }

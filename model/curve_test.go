@@ -109,6 +109,29 @@ func TestBandsCover(t *testing.T) {
 	}
 }
 
+// A share that the stationary conversion hardly knows of has no ratio to widen
+// its band by, which must be neither that of next to nothing nor all there is.
+func TestBandsMoved(t *testing.T) {
+	p := sampleProfile(newRand(t, 31), population(), 1000, func() float64 { return 1000 })
+	e, err := p.estimate()
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := p.newReplicator(e, CurveOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	base, low, high := []float64{1e-9, 0, 0.1}, []float64{0, 0, 0.08}, []float64{0.015, 0, 0.12}
+	r.move(base, low, high, []float64{0.02, 0.02, 0.2})
+	n := e.effective()
+	lo, hi := poissonBand(0.02*n, n)
+	wide := 0.02 * math.Sqrt2
+	for i, want := range [][2]float64{{min(lo, 0.02), max(hi, 0.035)}, {lo, hi}, {0.2 - wide, 0.2 + wide}} {
+		near(t, "lower end", low[i], want[0], 1e-6)
+		near(t, "upper end", high[i], want[1], 1e-6)
+	}
+}
+
 func TestCurveQuotes(t *testing.T) {
 	p := testProfile()
 	for range 970 {

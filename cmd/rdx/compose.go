@@ -243,6 +243,21 @@ func alone(p model.Corunner, blocks float64) (float64, error) {
 	return r[0].MissRatio, nil
 }
 
+// shortNames are the rows' programs without their folders, by program; with them if
+// two files have one name.
+func shortNames[T any](rows []T, program func(*T) string) map[string]string {
+	short, whole, of := map[string]string{}, map[string]string{}, map[string]string{}
+	for i := range rows {
+		p := program(&rows[i])
+		short[p], whole[p] = printable(filepath.Base(p)), printable(p)
+		of[short[p]] = p
+	}
+	if len(of) < len(short) {
+		return whole
+	}
+	return short
+}
+
 // composeRow is one program in one cache.
 type composeRow struct {
 	Cache   int64   `json:"cache_bytes"`
@@ -285,6 +300,7 @@ func (r *composeReport) rows() [][]string {
 
 func (r *composeReport) text() string {
 	var b strings.Builder
+	names := shortNames(r.Rows, func(x *composeRow) string { return x.Program })
 	var size int64 = -1
 	for _, x := range r.Rows {
 		if x.Cache != size {
@@ -292,7 +308,7 @@ func (r *composeReport) text() string {
 			fmt.Fprintf(&b, "cache of %s, shared (access rates %s)\n", siBytes(float64(size)), r.Rates)
 			fmt.Fprintf(&b, "%9s %9s %9s %9s  %s\n", "alone", "shared", "holds", "rate/s", "program")
 		}
-		fmt.Fprintf(&b, "%9s %9s %9s %9s  %s\n", quote(x.Alone, x.Least), quote(x.Shared, x.Least), siBytes(x.Bytes), siCount(x.Rate), printable(filepath.Base(x.Program)))
+		fmt.Fprintf(&b, "%9s %9s %9s %9s  %s\n", quote(x.Alone, x.Least), quote(x.Shared, x.Least), siBytes(x.Bytes), siCount(x.Rate), names[x.Program])
 	}
 	return b.String()
 }

@@ -78,6 +78,22 @@ func TestComposeCommand(t *testing.T) {
 	}
 }
 
+// Files of one name are told apart by their folders.
+func TestShortNames(t *testing.T) {
+	itself := func(s *string) string { return *s }
+	for _, c := range []struct{ paths, want []string }{
+		{[]string{"a/x", "b/y", "a/x"}, []string{"x", "y", "x"}},
+		{[]string{"a/x", "b/y", "b/x"}, []string{"a/x", "b/y", "b/x"}},
+	} {
+		names := shortNames(c.paths, itself)
+		for i, p := range c.paths {
+			if names[p] != c.want[i] {
+				t.Errorf("%q: %q, want %q", p, names[p], c.want[i])
+			}
+		}
+	}
+}
+
 // A profile of rdx exact has the duration of the instrumented run, which says
 // nothing of the program's rate; one whose accesses are a guess says so.
 func TestCorunRates(t *testing.T) {

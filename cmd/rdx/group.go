@@ -2,7 +2,6 @@ package main
 
 import (
 	"fmt"
-	"path/filepath"
 	"strconv"
 	"strings"
 
@@ -92,10 +91,11 @@ func (r *groupReport) rows() [][]string {
 
 func (r *groupReport) text() string {
 	var b strings.Builder
+	names := shortNames(r.Rows, func(x *groupRow) string { return x.Program })
 	fmt.Fprintf(&b, "best grouping on caches of %s (access rates %s)\n", siBytes(float64(r.Cache)), r.Rates)
 	fmt.Fprintf(&b, "%5s %8s %8s  %s\n", "group", "alone", "shared", "program")
 	for _, x := range r.Rows {
-		fmt.Fprintf(&b, "%5d %8s %8s  %s\n", x.Group, quote(x.Alone, x.Least), quote(x.Shared, x.Least), printable(filepath.Base(x.Program)))
+		fmt.Fprintf(&b, "%5d %8s %8s  %s\n", x.Group, quote(x.Alone, x.Least), quote(x.Shared, x.Least), names[x.Program])
 	}
 	fmt.Fprintf(&b, "%5s %8s %8s  %s\n", "", "", quote(r.Misses, r.Least), "all accesses")
 	return b.String()

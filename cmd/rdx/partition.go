@@ -3,7 +3,6 @@ package main
 import (
 	"fmt"
 	"math"
-	"path/filepath"
 	"strconv"
 	"strings"
 
@@ -112,10 +111,11 @@ func (r *partitionReport) rows() [][]string {
 
 func (r *partitionReport) text() string {
 	var b strings.Builder
+	names := shortNames(r.Rows, func(x *partitionRow) string { return x.Program })
 	fmt.Fprintf(&b, "miss ratios in a cache of %s with %d ways (access rates %s)\n", siBytes(float64(r.Cache)), r.Ways, r.Rates)
 	fmt.Fprintf(&b, "%5s %8s %8s %8s  %s\n", "ways", "best", "equal", "shared", "program")
 	for _, x := range r.Rows {
-		fmt.Fprintf(&b, "%5d %8s %8s %8s  %s\n", x.Ways, quote(x.Best, x.Least), quote(x.Equal, x.Least), quote(x.Free, x.Least), printable(filepath.Base(x.Program)))
+		fmt.Fprintf(&b, "%5d %8s %8s %8s  %s\n", x.Ways, quote(x.Best, x.Least), quote(x.Equal, x.Least), quote(x.Free, x.Least), names[x.Program])
 	}
 	fmt.Fprintf(&b, "%5d %8s %8s %8s  %s\n", r.Ways, quote(r.Best, r.Least), quote(r.Equal, r.Least), quote(r.Free, r.Least), "all accesses")
 	b.WriteString(r.worth())
