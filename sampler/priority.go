@@ -36,15 +36,24 @@ func setPriority(nice int) error {
 }
 
 // ownThreads calls f for each thread of this process; that one has ended is no
-// error.
+// error. One started meanwhile, by a thread that f was not yet called for, is
+// found by looking again until there is nothing new.
 func ownThreads(f func(tid int) error) error {
-	tids, err := threadsOf(os.Getpid())
-	if err != nil {
-		return err
-	}
-	for _, tid := range tids {
-		if err := f(tid); err != nil && !errors.Is(err, unix.ESRCH) && !errors.Is(err, fs.ErrNotExist) {
+	seen := make(map[int]bool)
+	for found := true; found; {
+		found = false
+		tids, err := threadsOf(os.Getpid())
+		if err != nil {
 			return err
+		}
+		for _, tid := range tids {
+			if seen[tid] {
+				continue
+			}
+			if err := f(tid); err != nil && !errors.Is(err, unix.ESRCH) && !errors.Is(err, fs.ErrNotExist) {
+				return err
+			}
+			seen[tid], found = true, true
 		}
 	}
 	return nil
