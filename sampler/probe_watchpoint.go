@@ -70,7 +70,9 @@ func (k *Kernel) ProbeWatchpoints() (Watchpoints, error) {
 	for range probeArms {
 		before := t.Traps
 		p, err := k.Arm(tid, 0, addr, 1)
-		if err != nil {
+		if errors.Is(err, ErrNoSlot) {
+			return w, fmt.Errorf("probe watchpoints: %w (others watch memory on all threads: end debuggers, perf's mem: events and other profilers)", err)
+		} else if err != nil {
 			return w, fmt.Errorf("probe watchpoints: %w", err)
 		}
 		touchWord(word, probeTouches)

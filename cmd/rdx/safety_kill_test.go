@@ -87,15 +87,19 @@ func TestRunKilled(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// Some die before the program starts, some after.
-	const window = int(400 * time.Millisecond)
 	finished := 0
 	for i := range 40 {
 		s := rdx(t, append(append([]string{"run"}, busy...), "--", sum, "2", "300")...)
-		time.Sleep(time.Duration(r.IntN(window)))
+		var out strings.Builder
+		window := 400 * time.Millisecond
+		if i%2 == 0 {
+			// When the program is at work; the others before or after it has started.
+			out.WriteString(s.line() + "\n")
+			window = 150 * time.Millisecond
+		}
+		time.Sleep(time.Duration(r.IntN(int(window))))
 		s.cmd.Process.Kill()
 		s.wait()
-		var out strings.Builder
 		for l := s.line(); l != ""; l = s.line() {
 			out.WriteString(l + "\n")
 		}
@@ -107,7 +111,7 @@ func TestRunKilled(t *testing.T) {
 			t.Fatalf("round %d: target says %q, want %q", i, out.String(), want)
 		}
 	}
-	if finished < 10 {
+	if finished < 20 {
 		t.Errorf("only %d of 40 targets were started", finished)
 	}
 	t.Logf("%d of 40 targets were started and finished right", finished)
@@ -118,8 +122,11 @@ func TestTargetKilled(t *testing.T) {
 	needRoot(t)
 	r := random(t)
 	sum := compile(t, "sum")
-	empty := 0
-	for range 40 {
+	n, empty := 40, 0
+	if long {
+		n = 200
+	}
+	for range n {
 		p := target(t, sum, "3")
 		s := attach(t, p.pid)
 		time.Sleep(time.Duration(r.IntN(40_000)) * time.Microsecond)
@@ -128,7 +135,8 @@ func TestTargetKilled(t *testing.T) {
 			empty++
 		}
 	}
-	if empty > 20 {
-		t.Errorf("%d of 40 targets were killed before any sample", empty)
+	t.Logf("%d of %d targets were killed before any sample", empty, n)
+	if empty > n/2 {
+		t.Error("too many to tell")
 	}
 }

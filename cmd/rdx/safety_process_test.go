@@ -206,7 +206,9 @@ func TestExitsDuringAttach(t *testing.T) {
 	for range 15 {
 		p := target(t, sum, "2", strconv.Itoa(50+r.IntN(500)))
 		s := startAttach(t, p.pid)
-		switch s.wait() {
+		switch code := s.wait(); code {
+		default:
+			t.Errorf("rdx: exit code %d: %s", code, s.stderr.String())
 		case 0:
 			profiles++
 			s.profile()

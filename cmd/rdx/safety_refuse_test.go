@@ -4,6 +4,7 @@ package main_test
 
 import (
 	"bytes"
+	"errors"
 	"io/fs"
 	"os"
 	"os/exec"
@@ -11,6 +12,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"unsafe"
 
 	"golang.org/x/sys/unix"
 )
@@ -235,5 +237,34 @@ func TestPerfEventParanoid(t *testing.T) {
 	// Root may all the same.
 	attachable(t, p.pid)
 	refusedSession(t, "root", as(t, []string{"--reuid", "65534", "--regid", "65534", "--clear-groups"}, p.pid))
+	p.end()
+}
+
+// Debug registers that others have on every CPU are nobody else's.
+func TestNoDebugRegisterAnywhere(t *testing.T) {
+	needRoot(t)
+	p := target(t, compile(t, "sum"), "1")
+	rdxPath(t) // built before they are taken
+	taken := 0
+	for ; ; taken++ {
+		attr := unix.PerfEventAttr{
+			Type: unix.PERF_TYPE_BREAKPOINT, Size: uint32(unsafe.Sizeof(unix.PerfEventAttr{})),
+			Bp_type: 3, Ext1: 0x1000, Ext2: 8, Sample: 1,
+			Bits: unix.PerfBitDisabled | unix.PerfBitExcludeKernel | unix.PerfBitExcludeHv,
+		}
+		fd, err := unix.PerfEventOpen(&attr, -1, 0, -1, unix.PERF_FLAG_FD_CLOEXEC)
+		if errors.Is(err, unix.ENOSPC) {
+			break
+		} else if err != nil {
+			t.Fatalf("open watchpoint on CPU 0: %v", err)
+		}
+		defer unix.Close(fd)
+	}
+	if taken < 4 {
+		t.Skip("needs all debug registers of a CPU: some process of this machine has some (a debugger, or another rdx)")
+	}
+	refuse(t, p.pid, "no free debug register (others watch memory on all threads: end debuggers")
+	refused(t, "no free debug register", "run", "--", "true")
+	assertUntraced(t, p.pid)
 	p.end()
 }

@@ -2,14 +2,17 @@
 package main_test
 
 import (
+	"bytes"
+	"fmt"
 	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -160,7 +163,7 @@ func TestRunInterrupted(t *testing.T) {
 			if line := s.line(); line != "ready" {
 				t.Fatalf("target says %q", line)
 			}
-			time.Sleep(100 * time.Millisecond) // samples
+			eventually(t, "the target is sampled", works(childOf(t, s.pid)))
 			unix.Kill(-s.pid, unix.SIGINT)
 			if code := s.wait(); code != c.code {
 				t.Errorf("exit code %d, want %d: %s", code, c.code, s.stderr.String())
@@ -204,4 +207,46 @@ func TestRunDuration(t *testing.T) {
 		}
 		readProfile(t, s.output)
 	}
+}
+
+// On a terminal a line tells how the session goes, again and again; it is wiped out
+// before the summary.
+func TestProgressOnTerminal(t *testing.T) {
+	needRoot(t)
+	master, err := os.OpenFile("/dev/ptmx", os.O_RDWR|unix.O_NOCTTY, 0)
+	if err != nil {
+		t.Skipf("needs pseudo-terminals: %v", err)
+	}
+	defer master.Close()
+	if err := unix.IoctlSetPointerInt(int(master.Fd()), unix.TIOCSPTLCK, 0); err != nil {
+		t.Fatal(err)
+	}
+	n, err := unix.IoctlGetInt(int(master.Fd()), unix.TIOCGPTN)
+	if err != nil {
+		t.Fatal(err)
+	}
+	terminal, err := os.OpenFile(fmt.Sprintf("/dev/pts/%d", n), os.O_RDWR|unix.O_NOCTTY, 0)
+	if err != nil {
+		t.Skipf("needs pseudo-terminals: %v", err)
+	}
+	p := target(t, compile(t, "sum"), "2")
+	output := filepath.Join(t.TempDir(), "p.pb.gz")
+	cmd := exec.Command(rdxPath(t), "attach", "-o", output, "-d", "1s", "-p", strconv.Itoa(p.pid))
+	cmd.Stderr = terminal
+	s := startCmd(t, cmd)
+	terminal.Close()
+	said, _ := io.ReadAll(master) // until rdx has closed the other end: an error, EIO
+	if code := s.wait(); code != 0 {
+		t.Errorf("exit code %d", code)
+	}
+	line := regexp.MustCompile(`\r +[0-9.]+s  [23] threads  [0-9]+ samples  [0-9]+ pairs  overhead [0-9.]+%  \(Ctrl-C ends\)\x1b\[K`)
+	lines := line.FindAllIndex(said, -1)
+	if len(lines) < 3 {
+		t.Fatalf("%d lines of progress in %q", len(lines), said)
+	}
+	if summary := said[lines[len(lines)-1][1]:]; !bytes.HasPrefix(summary, []byte("\r\x1b[K")) || !bytes.Contains(summary, []byte(output)) {
+		t.Errorf("after the last line: %q", summary)
+	}
+	readProfile(t, output)
+	p.end()
 }

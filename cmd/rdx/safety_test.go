@@ -126,14 +126,15 @@ func start(t *testing.T, argv ...string) *process {
 	return startCmd(t, exec.Command(argv[0], argv[1:]...))
 }
 
-// A shell's & has us ignore Ctrl-C; what we start shall not.
-var handleSignals = sync.OnceFunc(func() {
+// A shell's & has us ignore Ctrl-C; what we start shall not. Tests that run rdx in this
+// process may have undone it.
+func handleSignals() {
 	for _, s := range []os.Signal{syscall.SIGINT, syscall.SIGHUP} {
 		if signal.Ignored(s) {
 			signal.Notify(make(chan os.Signal, 1), s)
 		}
 	}
-})
+}
 
 func startCmd(t *testing.T, cmd *exec.Cmd) *process {
 	t.Helper()

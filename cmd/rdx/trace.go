@@ -141,8 +141,9 @@ func plural(n int, one, many string) string {
 func newTraceInfoCmd() *cobra.Command {
 	var check, asJSON bool
 	cmd := &cobra.Command{
-		Use:   "info TRACE",
-		Short: "Tell what a recording holds, and check it",
+		Use:     "info TRACE",
+		Short:   "Tell what a recording holds, and check it",
+		Example: `  rdx trace info --check gzip.rdt`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) != 1 {
 				return usageError{errors.New("trace info: name one recording")}
