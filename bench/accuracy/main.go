@@ -30,7 +30,7 @@ func main() {
 	b := bench{}
 	flag.StringVar(&b.rdx, "rdx", "bin/rdx", "rdx to measure")
 	flag.StringVar(&b.dir, "dir", "", "work directory, kept; exact profiles are used again (default: a temporary one)")
-	flag.IntVar(&b.pairs, "pairs", 1, "interleaved pairs of bare and profiled runs a program")
+	flag.IntVar(&b.pairs, "pairs", 1, "interleaved pairs of bare and profiled runs a program; 0: a profiled one alone")
 	flag.Float64Var(&b.length, "length", 1, "factor on the length of the live runs, about half a minute")
 	extra := flag.String("flags", "", "more flags for rdx run, separated by spaces")
 	only := flag.String("only", "", "only the programs whose names begin with one of these, separated by commas")
@@ -162,6 +162,11 @@ func (b *bench) program(p program, block string, live bool) (r result, err error
 	n := max(int(float64(p.live)*b.length), 1)
 	profile := filepath.Join(b.dir, fmt.Sprintf("live-%s-%s.pb.gz", strings.Fields(p.name)[0], block))
 	with := slices.Concat([]string{b.rdx, "run", "-q", "-o", profile, "--granularity", block, "--source", "clock", "--clock", "cpu-time"}, b.extra, []string{"--"}, p.argv(n))
+	if b.pairs == 0 {
+		if _, err := b.timed(with); err != nil {
+			return r, err
+		}
+	}
 	for i := range b.pairs {
 		var bare time.Duration
 		runs := []func() error{

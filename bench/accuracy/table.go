@@ -15,13 +15,16 @@ func (r result) print() {
 	c, s := r.scores, r.scores.Scores
 	over := slices.Clone(r.overhead)
 	slices.Sort(over)
-	spread := ""
-	if len(over) > 1 {
-		spread = fmt.Sprintf(" [%+.1f, %+.1f]", 100*(over[0]-1), 100*(over[len(over)-1]-1))
+	overhead := "-"
+	if len(over) > 0 {
+		overhead = fmt.Sprintf("%+.1f %%", 100*(over[len(over)/2]-1))
 	}
-	fmt.Printf("| %s | %s | %d | %.1f | %.1f | %.1f | %.2f / %.1f | %.0f | %.0f %% | %.2f / %.2f | %+.0f %% | %.1f | %+.1f%s %% | %.1f |\n",
+	if len(over) > 1 {
+		overhead += fmt.Sprintf(" [%+.1f, %+.1f]", 100*(over[0]-1), 100*(over[len(over)-1]-1))
+	}
+	fmt.Printf("| %s | %s | %d | %.1f | %.1f | %.1f | %.2f / %.1f | %.0f | %.0f %% | %.2f / %.2f | %+.0f %% | %.1f | %s | %.1f |\n",
 		r.program, r.block, c.Live.Observations, 100*s.StackL2, 100*s.StackL10, 100*s.TimeL2, 100*s.MissMean, 100*s.MissMax, 100*c.Pairs.Match, 100*c.Cut,
-		c.Rate.Live, c.Rate.True, 100*c.Rate.Error, 100*c.Rate.AtTrue.StackL2, 100*(over[len(over)/2]-1), spread, 100*r.drift)
+		c.Rate.Live, c.Rate.True, 100*c.Rate.Error, 100*c.Rate.AtTrue.StackL2, overhead, 100*r.drift)
 }
 
 // printMeans prints mean and worst of what has a goal.
@@ -38,8 +41,12 @@ func printMeans(all []result, blocks []string) {
 		if len(l2) == 0 {
 			continue
 		}
-		fmt.Printf("\nBy %s: l2 %.1f on average, %.1f at worst; access rate off by %.0f %% on average, %.0f %% at worst; overhead %+.1f %% at the median.\n",
-			strings.TrimSpace(b), mean(l2), slices.Min(l2), 100*mean(rate), 100*slices.Max(rate), 100*(median(over)-1))
+		fmt.Printf("\nBy %s: l2 %.1f on average, %.1f at worst; access rate off by %.0f %% on average, %.0f %% at worst",
+			strings.TrimSpace(b), mean(l2), slices.Min(l2), 100*mean(rate), 100*slices.Max(rate))
+		if len(over) > 0 {
+			fmt.Printf("; overhead %+.1f %% at the median", 100*(median(over)-1))
+		}
+		fmt.Println(".")
 	}
 }
 
