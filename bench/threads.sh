@@ -23,7 +23,7 @@ session() {
 	wait $!
 	printf '%-34s %6.1f s for %s s of sampling, %s descriptors\n' "$name" "$(awk "BEGIN { print $EPOCHREALTIME - $begin }")" "$seconds" "$fds"
 	"$rdx" hist --format json "$dir/p.pb.gz" | grep -E '"(attached to|the profiler.s own memory|thread held|overhead by)' | sed 's/^ */    /' || true
-	"$rdx" hist --format json "$dir/p.pb.gz" | sed -n '/"losses"/,/}/p' | grep -v '[{}]' | sed 's/^ */    lost: /' || true
+	"$rdx" hist --format json "$dir/p.pb.gz" | sed -n '/"losses": {$/,/}/p' | grep -v '[{}]' | sed 's/^ */    lost: /' || true
 }
 
 # target COMMAND...: starts it with its input open, and waits until it is at work.
