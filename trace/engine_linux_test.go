@@ -420,6 +420,28 @@ func TestFaultedAccessDidNotHappen(t *testing.T) {
 	}
 }
 
+// valgrind makes several turns of a short loop one superblock, in which each instruction
+// is more than once.
+func TestFaultInALoopThatIsUnrolled(t *testing.T) {
+	for from := 0; from < 8*8; from += 8 {
+		prog := compile(t, "unrolled.S", "-nostdlib", "-static", fmt.Sprintf("-DFROM=%d", from))
+		got, res := accessesOf(t, Command{Args: []string{prog}}, Options{})
+		if res.Signal != syscall.SIGSEGV || len(res.Partial) != 0 {
+			t.Errorf("%+v, want SIGSEGV and all accesses", res)
+		}
+		if want := 2 * (4096 - from) / 8; len(got) != want {
+			t.Errorf("from %d: %d accesses, want %d", from, len(got), want)
+			continue
+		}
+		for i, a := range got {
+			if at := got[0].Addr + uint64(i/2*8); i%2 == 0 && (a.Addr != at || a.Op != model.Load) || i%2 == 1 && (a.Addr != got[1].Addr || a.Op != model.Store) {
+				t.Errorf("from %d: access %d is %+v", from, i, a)
+				break
+			}
+		}
+	}
+}
+
 // Each turn: two loads, the store that faults, the handler's store to the
 // saved register and its return, the store again, a load.
 func TestFaultsAcrossBuffers(t *testing.T) {

@@ -40,6 +40,8 @@ struct block {
    IRSB*    out;
    IRExpr** def; /* of each temporary of the superblock */
    Int*     at;  /* and the statement that it is */
+   Int      first; /* statement: the mark of the first instruction */
+   Int      ip;    /* where the program counter is in the guest's state */
 };
 
 /* Of the segment that is planned; one superblock is translated at a time. */
@@ -338,6 +340,15 @@ static void record(IRSB* out, const struct site* s, IRExpr* p)
       store_word(out, plus(out, p, 8 * (1 + (ULong)s->word)), a);
 }
 
+/* VEX repeats the code of a short loop within its superblock. It does not set the program
+   counter at a superblock's first instruction, where it is known, and so not in the
+   copies either, where a fault would be reported at the instruction before. */
+static Bool starts_copy(const struct block* b, Int i)
+{
+   IRStmt** s = b->in->stmts;
+   return s[i]->tag == Ist_IMark && i > b->first && s[i]->Ist.IMark.addr == s[b->first]->Ist.IMark.addr;
+}
+
 /* Copies statements [from, to), recording the accesses among them. */
 static void emit_segment(const struct block* b, Int from, Int to)
 {
@@ -356,6 +367,7 @@ static void emit_segment(const struct block* b, Int from, Int to)
          if (sites[k].word >= 0) record(b->out, &sites[k], p);
       }
       addStmtToIRSB(b->out, b->in->stmts[i]);
+      if (starts_copy(b, i)) addStmtToIRSB(b->out, IRStmt_Put(b->ip, u64(b->in->stmts[i]->Ist.IMark.addr)));
    }
 }
 
@@ -363,13 +375,14 @@ IRSB* instrument(VgCallbackClosure* closure, IRSB* in, const VexGuestLayout* lay
                  const VexGuestExtents* extents, const VexArchInfo* host,
                  IRType guest_word, IRType host_word)
 {
-   (void)closure; (void)layout; (void)extents; (void)host;
+   (void)closure; (void)extents; (void)host;
    tl_assert2(guest_word == Ity_I64 && host_word == Ity_I64, "rdx: 64-bit programs only");
-   struct block b = { in, deepCopyIRSBExceptStmts(in), NULL, NULL };
+   struct block b = { in, deepCopyIRSBExceptStmts(in), NULL, NULL, 0, layout->offset_IP };
 
    Int i = 0;
    while (i < in->stmts_used && in->stmts[i]->tag != Ist_IMark)
       addStmtToIRSB(b.out, in->stmts[i++]);
+   b.first = i;
 
    b.def = VG_(calloc)("rdx.instrument", in->tyenv->types_used + 1, sizeof *b.def);
    b.at = VG_(calloc)("rdx.instrument", in->tyenv->types_used + 1, sizeof *b.at);
