@@ -227,7 +227,7 @@ func TestDiskFillsUpWhileRecording(t *testing.T) {
 		}
 		n += uint64(len(b))
 	}
-	if n == 0 || n != s.Accesses || len(f.Damage()) == 0 && len(f.Summary().Partial) == 0 {
+	if n == 0 || n != s.Accesses || len(f.Damage()) != 0 || len(f.Summary().Partial) == 0 {
 		t.Errorf("%d accesses read, the summary has %d; %v", n, s.Accesses, f.Damage())
 	}
 }

@@ -26,13 +26,19 @@ type memory struct {
 var errFull = errors.New("no space left on device")
 
 func (m *memory) WriteAt(p []byte, at int64) (int, error) {
+	var err error
 	if m.limit > 0 && int(at)+len(p) > m.limit {
-		return 0, errFull
+		p, err = p[:max(m.limit-int(at), 0)], errFull // a disk takes what it has room for
 	}
 	if n := int(at) + len(p); n > len(m.b) {
 		m.b = append(m.b, make([]byte, n-len(m.b))...)
 	}
-	return copy(m.b[at:], p), nil
+	return copy(m.b[at:], p), err
+}
+
+func (m *memory) Truncate(size int64) error {
+	m.b = m.b[:size]
+	return nil
 }
 
 func open(t testing.TB, b []byte) *Reader {
@@ -532,6 +538,9 @@ func TestFullDisk(t *testing.T) {
 	_, got := readAll(t, r)
 	if len(got) < blockAccesses || uint64(len(got)) != s.Accesses || !slices.Equal(got, as[:len(got)]) {
 		t.Errorf("%d accesses back, the summary says %d", len(got), s.Accesses)
+	}
+	if len(r.Damage()) != 0 || r.Summary().Accesses != s.Accesses || len(r.Summary().Partial) == 0 {
+		t.Errorf("damage %v, summary %+v", r.Damage(), r.Summary())
 	}
 }
 

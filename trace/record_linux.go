@@ -64,14 +64,16 @@ func Record(ctx context.Context, path string, cmd Command, opt RecordOptions) (R
 	if err == nil && res.Processes == 0 {
 		err = fmt.Errorf("no accesses")
 	}
-	if err != nil {
-		if st, serr := f.Stat(); serr == nil && st.Mode().IsRegular() && s.Accesses == 0 {
-			os.Remove(path)
-		}
-		return res, s, fmt.Errorf("record %s: %w", path, err)
+	if err == nil {
+		err = cerr
 	}
-	if cerr != nil {
-		return res, s, fmt.Errorf("record %s: %w", path, cerr)
+	switch st, serr := f.Stat(); {
+	case err == nil:
+		return res, s, nil
+	case serr == nil && st.Mode().IsRegular() && s.Accesses == 0:
+		os.Remove(path)
+	case s.Accesses > s.Dropped:
+		err = fmt.Errorf("%w; it has %d accesses from before", err, s.Accesses-s.Dropped)
 	}
-	return res, s, nil
+	return res, s, fmt.Errorf("record %s: %w", path, err)
 }

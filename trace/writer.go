@@ -180,8 +180,8 @@ func (w *Writer) makeRoom(n int64) {
 }
 
 // Close writes what is under way and the index. Of the summary it fills in
-// the counts. After an error of the medium it writes what index there is room
-// for.
+// the counts. After an error of the medium the index is of what was written
+// before; a medium that can be truncated has room for it where the block that failed began.
 func (w *Writer) Close(s Summary) (Summary, error) {
 	w.flush()
 	w.hand(func() {})
@@ -197,6 +197,9 @@ func (w *Writer) Close(s Summary) (Summary, error) {
 		s.Accesses = w.dropped
 		for _, b := range w.live {
 			s.Accesses += uint64(b.accesses)
+		}
+		if t, ok := w.out.(interface{ Truncate(int64) error }); ok {
+			t.Truncate(w.size.Load()) // if that fails, so does the index, or the file is read without it
 		}
 	}
 	s.Dropped = w.dropped

@@ -140,15 +140,23 @@ static void send_message(UInt kind, UInt buffer, ULong words)
    if (r != sizeof m) hang_up();
 }
 
-/* Looks which buffers rdx has given back; waits for one if none is free. */
+/* Looks which buffers rdx has given back. If none is free it waits for some of
+   them: to sleep and be woken for each costs both sides more. */
 static UInt next_buffer(void)
 {
+   Bool dry = False;
    for (;;) {
       /* the first, so that no more memory is used than must be */
-      UInt b, first = 0;
-      while (first < NBUF && !is_free[first]) first++;
+      UInt b, first = NBUF, nfree = 0;
+      for (Int i = NBUF - 1; i >= 0; i--)
+         if (is_free[i]) {
+            first = i;
+            nfree++;
+         }
       if (sock < 0) return first;
-      Long r = call6(__NR_recvfrom, sock, (Addr)&b, sizeof b, first < NBUF ? 0x40 /* MSG_DONTWAIT */ : 0, 0, 0);
+      if (nfree == 0) dry = True;
+      Bool wait = dry && nfree < NBUF / 2;
+      Long r = call6(__NR_recvfrom, sock, (Addr)&b, sizeof b, wait ? 0 : 0x40 /* MSG_DONTWAIT */, 0, 0);
       if (r == -VKI_EAGAIN) return first;
       if (r == -VKI_EINTR) continue;
       if (r != sizeof b || b >= NBUF) hang_up();
