@@ -257,7 +257,7 @@ func TestTwoEnginesAgree(t *testing.T) {
 		{"/usr/bin/sort", "--parallel=1", "-n", text},
 		{"/bin/sed", "s/fox/cat/g", text},
 		{"/usr/bin/awk", "{ n += $1 } END { print n }", text},
-		{"/usr/bin/md5sum", text, text, text, text, text},
+		append([]string{"/usr/bin/md5sum"}, slices.Repeat([]string{text}, 20)...), // its start counts for little then
 		{"/usr/bin/perl", "-e", "my %h; $h{$_*7}=$_ for 1..20000; print scalar keys %h"},
 	} {
 		t.Run(filepath.Base(args[0]), func(t *testing.T) {
