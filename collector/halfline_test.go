@@ -16,7 +16,7 @@ func TestLines(t *testing.T) {
 	needRoot(t)
 	const words = 30_000
 	// At a rate of one access a nanosecond, times are in nanoseconds.
-	p, _, ns := profilePattern(t, compilePattern(t), Config{Burst: AutoBurst, AccessRate: 1, Overhead: 0.4}, "spaced", fmt.Sprint(words), "8")
+	p, _, ns := profilePattern(t, compilePattern(t), Config{Burst: AutoBurst, AccessRate: 1, Overhead: 0.4}, 0, "spaced", fmt.Sprint(words), "8")
 	times, err := p.Times()
 	if err != nil {
 		t.Fatal(err)

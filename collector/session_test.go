@@ -12,6 +12,8 @@ import (
 	"testing"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/rdx-profiler/rdx/model"
 )
 
@@ -35,8 +37,9 @@ func compilePattern(t *testing.T) string {
 }
 
 // profilePattern profiles pattern by CPU time until it ends, and says how many
-// nanoseconds one of its accesses took.
-func profilePattern(t *testing.T, bin string, cfg Config, args ...string) (*model.Profile, *Session, float64) {
+// nanoseconds one of its accesses took. If so many probes of the access rate are wanted, it is
+// told when they were made, by SIGTERM: where others want the CPU, too, that takes longer.
+func profilePattern(t *testing.T, bin string, cfg Config, probes int, args ...string) (*model.Profile, *Session, float64) {
 	t.Helper()
 	cmd := exec.Command(bin, args...)
 	var out strings.Builder
@@ -44,10 +47,19 @@ func profilePattern(t *testing.T, bin string, cfg Config, args ...string) (*mode
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
+	t.Cleanup(func() { cmd.Process.Kill() })
 	cfg.PID, cfg.Source, cfg.Clock, cfg.Seed = cmd.Process.Pid, Clock, CPUTime, 1
-	s, err := Start(cfg)
-	if err != nil {
-		cmd.Process.Kill()
+	var s *Session
+	cfg.Progress = func(Progress) {
+		made := 0
+		s.tracer.Do(func() { made = len(s.rates.values) })
+		if probes > 0 && made >= probes {
+			cmd.Process.Signal(unix.SIGTERM)
+			probes = 0
+		}
+	}
+	var err error
+	if s, err = Start(cfg); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { s.Close() })
@@ -56,6 +68,9 @@ func profilePattern(t *testing.T, bin string, cfg Config, args ...string) (*mode
 	p, err := s.Wait(ctx)
 	if err != nil {
 		t.Fatal(err)
+	}
+	if ctx.Err() != nil {
+		cmd.Process.Kill()
 	}
 	// The tracer has reaped the child; what it wrote is all there.
 	cmd.Wait()
@@ -76,7 +91,7 @@ func TestKnownPattern(t *testing.T) {
 	for _, burst := range []int{0, timedBurst} {
 		t.Run(fmt.Sprintf("burst %d", burst), func(t *testing.T) {
 			const words = 100_000
-			p, s, ns := profilePattern(t, bin, Config{Burst: burst, Granularity: Word, Overhead: 0.05}, "ordered", fmt.Sprint(words), "4")
+			p, s, ns := profilePattern(t, bin, Config{Burst: burst, Granularity: Word, Overhead: 0.05}, 0, "ordered", fmt.Sprint(words), "4")
 			var all, right, lost int64
 			for _, r := range p.Records {
 				all += r.Observations

@@ -134,7 +134,7 @@ func TestEnginesByConstruction(t *testing.T) {
 			if engine == Step {
 				gap /= 10 // the budget makes its holds rare enough
 			}
-			ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+			ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 			defer cancel()
 			s, err := Start(Config{PID: cmd.Process.Pid, BurstEngine: engine, Burst: 60, Granularity: Word, Source: Clock, Clock: CPUTime, Overhead: .5, Seed: 1, Gap: gap, stepLimit: time.Second,
 				Progress: func(p Progress) {
