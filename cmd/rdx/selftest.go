@@ -61,6 +61,7 @@ func startKnownTarget(words int) (*knownTarget, error) {
 	}
 	cmd := exec.Command(self, knownTargetArg, strconv.Itoa(words))
 	cmd.Stderr = os.Stderr
+	cmd.Env = append(os.Environ(), "GODEBUG=asyncpreemptoff=1") // the runtime's signals are no part of the walk
 	stdin, err := cmd.StdinPipe()
 	if err != nil {
 		return nil, fmt.Errorf("start test program: %w", err)
