@@ -88,16 +88,37 @@ func profiles(t *testing.T, stack, kind string, enough func(*model.Profile) bool
 	}
 }
 
-// within5 says of a share that it is within five points of what the program was
-// made for, or within what that many observations can differ by chance (three
-// standard deviations).
-func within5(t *testing.T, what string, got, want float64, n int64) {
+// judge collects a program's profiles until its shares are of fewestShared observations
+// each, and has them checked. One time in many chance alone puts a share outside what it
+// may: so what is wrong then is judged again by four times as many, against half as
+// much chance.
+func judge(t *testing.T, stack, kind string, add func(*model.Profile) (observations int64), check func() (wrong []string)) {
+	t.Helper()
+	for fewest := int64(fewestShared); ; fewest *= 4 {
+		profiles(t, stack, kind, func(p *model.Profile) bool { return add(p) >= fewest })
+		wrong := check()
+		if len(wrong) == 0 {
+			return
+		}
+		if fewest > fewestShared {
+			t.Errorf("%s: %s", kind, strings.Join(wrong, "; "))
+			return
+		}
+		t.Logf("%s, of few: %s", kind, strings.Join(wrong, "; "))
+	}
+}
+
+// within5 says of a share what is wrong if it is not within five points of what the
+// program was made for, or within what that many observations can differ by chance
+// (three standard deviations).
+func within5(t *testing.T, what string, got, want float64, n int64) []string {
 	t.Helper()
 	chance := 3 * math.Sqrt(max(want*(1-want), 0.01)/float64(n))
 	t.Logf("%s: %.3f, by construction %.3f (%d observations)", what, got, want, n)
 	if math.Abs(got-want) > max(0.05, chance) {
-		t.Errorf("%s: %.3f, want %.3f within %.3f", what, got, want, max(0.05, chance))
+		return []string{fmt.Sprintf("%s: %.3f, want %.3f within %.3f", what, got, want, max(0.05, chance))}
 	}
+	return nil
 }
 
 const fewestShared = 100
@@ -120,23 +141,27 @@ func TestPrivateStack(t *testing.T) {
 	} {
 		t.Run(c.kind, func(t *testing.T) {
 			var a, b shares
-			profiles(t, "private", c.kind, func(p *model.Profile) bool {
+			judge(t, "private", c.kind, func(p *model.Profile) int64 {
 				a.add(p, c.kind+"_a", c.kind+"_b", c.bAt)
 				b.add(p, c.kind+"_b", c.kind+"_a", c.aAt)
-				return min(a.observations, b.observations) >= fewestShared
+				return min(a.observations, b.observations)
+			}, func() (wrong []string) {
+				for _, f := range []struct {
+					name string
+					want float64
+					got  *shares
+				}{{"a", c.a, &a}, {"b", c.b, &b}} {
+					got := f.got
+					wrong = append(wrong, within5(t, fmt.Sprintf("%s_%s invalidated", c.kind, f.name), got.invalidated/got.accesses, f.want, got.worth())...)
+					// A word that is written was watched with a probability of
+					// 3/7 or more: each write seen stands for 7/3 at most.
+					wrong = append(wrong, within5(t, fmt.Sprintf("%s_%s false sharing", c.kind, f.name), got.falsely/got.accesses, c.false_, got.worth()*3/7)...)
+				}
+				return wrong
 			})
-			for _, f := range []struct {
-				name string
-				want float64
-				got  *shares
-			}{{"a", c.a, &a}, {"b", c.b, &b}} {
-				got := f.got
-				within5(t, fmt.Sprintf("%s_%s invalidated", c.kind, f.name), got.invalidated/got.accesses, f.want, got.worth())
-				// A word that is written was watched with a probability of
-				// 3/7 or more: each write seen stands for 7/3 at most.
-				within5(t, fmt.Sprintf("%s_%s false sharing", c.kind, f.name), got.falsely/got.accesses, c.false_, got.worth()*3/7)
+			for name, got := range map[string]*shares{"a": &a, "b": &b} {
 				if got.wrongWriter+got.wrongWords > 0 {
-					t.Errorf("%s_%s: %d invalidations by another function, %d by another or at another word", c.kind, f.name, got.wrongWriter, got.wrongWords)
+					t.Errorf("%s_%s: %d invalidations by another function, %d by another or at another word", c.kind, name, got.wrongWriter, got.wrongWords)
 				}
 			}
 		})
@@ -157,17 +182,16 @@ func TestSharedStack(t *testing.T) {
 	} {
 		t.Run(c.kind, func(t *testing.T) {
 			var a, b shares
-			profiles(t, "shared", c.kind, func(p *model.Profile) bool {
+			judge(t, "shared", c.kind, func(p *model.Profile) int64 {
 				a.add(p, c.kind+"_a", "", 0)
 				b.add(p, c.kind+"_b", "", 0)
-				return min(a.observations, b.observations) >= fewestShared
+				return min(a.observations, b.observations)
+			}, func() []string {
+				return append(within5(t, c.kind+"_a reused by the other", a.foreign/a.accesses, c.a, a.worth()),
+					within5(t, c.kind+"_b reused by the other", b.foreign/b.accesses, c.b, b.worth())...)
 			})
-			for name, want := range map[string]float64{"a": c.a, "b": c.b} {
-				got := map[string]*shares{"a": &a, "b": &b}[name]
-				if got.invalidated > 0 {
-					t.Errorf("%s_%s: %.0f accesses invalidated in a shared stack", c.kind, name, got.invalidated)
-				}
-				within5(t, fmt.Sprintf("%s_%s reused by the other", c.kind, name), got.foreign/got.accesses, want, got.worth())
+			if n := a.invalidated + b.invalidated; n > 0 {
+				t.Errorf("%s: %.0f accesses invalidated in a shared stack", c.kind, n)
 			}
 		})
 	}
