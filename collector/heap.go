@@ -19,7 +19,8 @@ func (s *Session) probeHeap(p *process) {
 	if s.heap == nil || slices.Equal(p.probed, p.mappings) {
 		return
 	}
-	if p.probed == nil {
+	first := p.probed == nil
+	if first {
 		for _, path := range usualLibc {
 			// Which of them there are is the target's business.
 			_ = s.heap.Probe(p.pid, fmt.Sprintf("/proc/%d/root%s", p.pid, path))
@@ -33,6 +34,9 @@ func (s *Session) probeHeap(p *process) {
 		if err := s.heap.Probe(p.pid, fmt.Sprintf("/proc/self/fd/%d", m.file.Fd())); err != nil && s.heapFailed == nil && !gone(err) {
 			s.heapFailed = err
 		}
+	}
+	if first {
+		p.readMappings() // as they are now: blocks from before the probes are told by nothing else
 	}
 }
 

@@ -38,8 +38,9 @@ type process struct {
 	unknown   bool       // an address was not found since the last refresh
 	read      time.Time
 	refreshIn time.Duration
-	probed    []*mapping // as of the last look for allocators
-	group     *group     // nil unless its threads share slots
+	pause     time.Duration // besides, for what the last reading took
+	probed    []*mapping    // as of the last look for allocators
+	group     *group        // nil unless its threads share slots
 	cpu       []cpuPoint
 	began     uint64   // CPU time when it was first seen, ns
 	ran       uint64   // since then, when last read
@@ -110,7 +111,7 @@ func (p *process) note(addresses ...uint64) {
 
 // refresh reads the mappings again if an address was missing in them.
 func (p *process) refresh() {
-	if !p.unknown || time.Since(p.read) < p.refreshIn {
+	if !p.unknown || time.Since(p.read) < max(p.refreshIn, p.pause) {
 		return
 	}
 	before := p.regions
@@ -118,8 +119,8 @@ func (p *process) refresh() {
 	if slices.Equal(p.regions, before) {
 		p.refreshIn = min(2*p.refreshIn, lastRefresh)
 	}
-	// A process may have very many mappings.
-	p.refreshIn = max(p.refreshIn, min(100*time.Since(p.read), lastRefresh))
+	// A process may have very many mappings. A reading that others came into is soon forgotten.
+	p.pause = min(100*time.Since(p.read), lastRefresh)
 	if p.jit == nil {
 		p.openJIT()
 	}
