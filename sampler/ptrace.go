@@ -75,13 +75,20 @@ func procStatus(pid int, field string) (string, error) {
 		return "", err
 	}
 	defer f.Close()
+	return statusField(f, field)
+}
+
+func statusField(f *os.File, field string) (string, error) {
 	s := bufio.NewScanner(f)
 	for s.Scan() {
 		if name, value, ok := strings.Cut(s.Text(), ":"); ok && name == field {
 			return strings.TrimSpace(value), nil
 		}
 	}
-	return "", fmt.Errorf("read /proc/%d/status: no field %s", pid, field)
+	if err := s.Err(); err != nil { // it may have ended since the file was opened
+		return "", err
+	}
+	return "", fmt.Errorf("read %s: no field %s", f.Name(), field)
 }
 
 // ignores says whether the signal does nothing in the thread's process: by its
@@ -112,7 +119,7 @@ func processOf(tid int) (int, error) {
 // threads, means, and an error if rdx can't profile it.
 func FindTarget(id int) (pid int, err error) {
 	pid, err = processOf(id)
-	if errors.Is(err, fs.ErrNotExist) {
+	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.ESRCH) {
 		return 0, fmt.Errorf("attach to process %d: no such process", id)
 	} else if err != nil {
 		return 0, fmt.Errorf("attach to process %d: %w", id, err)
