@@ -12,7 +12,6 @@ import (
 	"strconv"
 	"strings"
 	"testing"
-	"unsafe"
 
 	"golang.org/x/sys/unix"
 )
@@ -247,12 +246,7 @@ func TestNoDebugRegisterAnywhere(t *testing.T) {
 	rdxPath(t) // built before they are taken
 	taken := 0
 	for ; ; taken++ {
-		attr := unix.PerfEventAttr{
-			Type: unix.PERF_TYPE_BREAKPOINT, Size: uint32(unsafe.Sizeof(unix.PerfEventAttr{})),
-			Bp_type: 3, Ext1: 0x1000, Ext2: 8, Sample: 1,
-			Bits: unix.PerfBitDisabled | unix.PerfBitExcludeKernel | unix.PerfBitExcludeHv,
-		}
-		fd, err := unix.PerfEventOpen(&attr, -1, 0, -1, unix.PERF_FLAG_FD_CLOEXEC)
+		fd, err := watchCPU()
 		if errors.Is(err, unix.ENOSPC) {
 			break
 		} else if err != nil {

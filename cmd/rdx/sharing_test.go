@@ -197,18 +197,23 @@ func TestSharedStack(t *testing.T) {
 	}
 }
 
-// needCPURegisters skips the test if the debug registers of a CPU can't be had,
-// because some thread of another process has all of its own taken: the kernel then
-// refuses them for as long.
-func needCPURegisters(t *testing.T) {
-	t.Helper()
+// watchCPU takes a debug register of CPU 0.
+func watchCPU() (fd int, err error) {
 	attr := unix.PerfEventAttr{
 		Type: unix.PERF_TYPE_BREAKPOINT, Size: uint32(unsafe.Sizeof(unix.PerfEventAttr{})),
 		Bp_type: 3, Ext1: 0x1000, Ext2: 8, Sample: 1,
 		Bits: unix.PerfBitDisabled | unix.PerfBitExcludeKernel | unix.PerfBitExcludeHv,
 	}
+	return unix.PerfEventOpen(&attr, -1, 0, -1, unix.PERF_FLAG_FD_CLOEXEC)
+}
+
+// needCPURegisters skips the test if the debug registers of a CPU can't be had,
+// because some thread of another process has all of its own taken: the kernel then
+// refuses them for as long.
+func needCPURegisters(t *testing.T) {
+	t.Helper()
 	for end := time.Now().Add(deadline); ; time.Sleep(10 * time.Millisecond) {
-		fd, err := unix.PerfEventOpen(&attr, -1, 0, -1, unix.PERF_FLAG_FD_CLOEXEC)
+		fd, err := watchCPU()
 		if err == nil {
 			unix.Close(fd)
 			return
