@@ -1,0 +1,273 @@
+package pprofout
+
+import (
+	"cmp"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"math"
+
+	"github.com/google/pprof/profile"
+
+	"github.com/rdx-profiler/rdx/model"
+)
+
+// A group is the sum of the records that make one sample.
+type group struct {
+	kind         model.Kind
+	op           model.Op
+	tid, epoch   int
+	stackKind    model.StackKind
+	end          int    // thread
+	used, wrote  uint64 // addresses
+	time, native uint64 // middles of bins
+	distanceBin  int    // where distances are exact
+	below, exact bool
+	distinct     uint64 // middle of a bin
+	after        uint64
+	half         halfWatch
+	source       string
+	latency      bool   // the cycles of uses instead of records
+	loss         string // reason, for a count instead of records
+	data         string // object accessed, "" if not recorded
+	stack        []*profile.Location
+
+	observations int64
+	weights      []float64 // of the other columns
+	reused       float64   // reuses in units of observations
+	distance     float64   // sum over reused of stack distances, in bytes
+}
+
+// halfWatch is what a record says of a watch over half a block; middles of
+// bins.
+type halfWatch struct {
+	half     bool
+	pair     model.Kind
+	pairTime uint64
+}
+
+func (e *encoder) add(r *model.Record) error {
+	if r.Observations < 0 {
+		return fmt.Errorf("%d observations: want 0 or more", r.Observations)
+	}
+	for _, w := range append([]float64{r.Accesses, r.Reuses, r.Distance}, r.Misses...) {
+		if math.IsNaN(w) || math.IsInf(w, 0) || w < 0 {
+			return fmt.Errorf("weight %v: want finite numbers >= 0", w)
+		}
+	}
+	if n := len(r.Misses); n != 0 && n != len(e.p.Caches) {
+		return fmt.Errorf("misses of %d cache levels, the profile has %d", n, len(e.p.Caches))
+	}
+	if _, ok := model.ParseKind(r.Kind.String()); !ok {
+		return fmt.Errorf("unknown kind %d", r.Kind)
+	}
+	g := group{kind: r.Kind, op: r.Op, tid: r.TID, epoch: r.Epoch, stackKind: r.Stack, end: r.EndTID, used: r.Address, wrote: r.Written, source: text(r.DataSource)}
+	if max(g.used, g.wrote) > math.MaxInt64 {
+		return fmt.Errorf("address %#x: want less than 2^63", max(g.used, g.wrote))
+	}
+	if _, ok := model.ParseStackKind(r.Stack.String()); !ok {
+		return fmt.Errorf("unknown stack %d", r.Stack)
+	}
+	if r.Data != nil {
+		g.data = text(r.Data.Name)
+	}
+	if timed(r.Kind) {
+		g.below, g.exact = r.BelowResolution, r.Exact
+		if r.Distinct > 0 {
+			g.distinct = e.bins.Mid(e.bins.Index(r.Distinct))
+		}
+		g.after = r.After
+		if r.Half {
+			g.half = halfWatch{true, r.Pair, e.bins.Mid(e.bins.Index(r.PairTime))}
+		}
+		g.time = e.bins.Mid(e.bins.Index(r.Time))
+		if e.p.Clock.Unit == nanoseconds {
+			g.native = e.bins.Mid(e.bins.Index(r.Native))
+		}
+	}
+	if max(g.time, g.native) > math.MaxInt64 {
+		return fmt.Errorf("time %d in a bin around %d: want less than 2^63", max(r.Time, r.Native), max(g.time, g.native))
+	}
+
+	if mean, ok := r.MeanDistance(); ok && e.p.ExactDistances {
+		g.distanceBin = e.bins.Index(uint64(math.Round(mean / float64(max(e.p.Block, 1)))))
+	}
+
+	if twoStacks(r.Kind) {
+		g.stack = e.appendStack(g.stack, r.Reuse)
+	}
+	if !twoStacks(r.Kind) || !e.useOmitted {
+		g.stack = append(g.stack, e.pseudo(pseudoFrame(r.Kind)))
+		g.stack = e.appendStack(g.stack, r.Use)
+	}
+
+	sum := e.group(&g)
+	if r.Observations > math.MaxInt64-sum.observations {
+		return fmt.Errorf("observations add up to more than %d", int64(math.MaxInt64))
+	}
+	sum.observations += r.Observations
+	sum.weights[0] += r.Accesses
+	sum.weights[1] += r.Reuses
+	for i, m := range r.Misses {
+		sum.weights[2+i] += m
+	}
+	sum.weights[2+len(e.p.Caches)] += r.Distance
+	if mean, ok := r.MeanDistance(); ok {
+		reused := float64(r.Observations) * (r.Reuses / r.Accesses)
+		sum.reused += reused
+		sum.distance += reused * mean
+	}
+	return nil
+}
+
+// addLatency puts cycles at the use that took them, in a sample of their own.
+func (e *encoder) addLatency(l *model.Latency) error {
+	if math.IsNaN(l.Cycles) || math.IsInf(l.Cycles, 0) || l.Cycles < 0 {
+		return fmt.Errorf("%v cycles: want a finite number >= 0", l.Cycles)
+	}
+	if len(l.Use) == 0 {
+		return errors.New("no stack")
+	}
+	g := group{latency: true, op: l.Op, tid: l.TID, source: text(l.DataSource)}
+	g.stack = e.appendStack(nil, l.Use)
+	sum := e.group(&g)
+	sum.weights[len(sum.weights)-1] += l.Cycles
+	return nil
+}
+
+func (e *encoder) addLoss(reason string, n int64) {
+	g := group{kind: model.Lost, loss: reason}
+	g.stack = []*profile.Location{e.pseudo("[" + lossPrefix + reason + "]")}
+	sum := e.group(&g)
+	sum.observations += n
+}
+
+// group returns the sum with g's key, which is g if it is the first.
+func (e *encoder) group(g *group) *group {
+	key := e.key[:0]
+	for _, v := range [...]uint64{uint64(g.kind), uint64(g.op), uint64(g.tid), uint64(g.epoch), uint64(g.stackKind), uint64(g.end), g.used, g.wrote, g.time, g.native,
+		uint64(g.distanceBin), g.distinct, g.after, uint64(g.half.pair), g.half.pairTime} {
+		key = binary.LittleEndian.AppendUint64(key, v)
+	}
+	for _, b := range [...]bool{g.below, g.exact, g.half.half, g.latency} {
+		if b {
+			key = append(key, 1)
+		} else {
+			key = append(key, 0)
+		}
+	}
+	key = append(key, g.data...)
+	key = append(key, 0)
+	// The reason of a loss is in its one frame.
+	for _, l := range g.stack {
+		key = binary.LittleEndian.AppendUint64(key, l.ID)
+	}
+	key = append(key, g.source...)
+	e.key = key
+	if sum := e.groups[string(key)]; sum != nil {
+		return sum
+	}
+	g.weights = make([]float64, len(e.types)-1)
+	sum := *g
+	e.groups[string(key)] = &sum
+	e.order = append(e.order, &sum)
+	return &sum
+}
+
+func (e *encoder) sample(g *group) *profile.Sample {
+	s := &profile.Sample{Location: g.stack,
+		Label:    map[string][]string{kindLabel: {g.kind.String()}},
+		NumLabel: map[string][]int64{}, NumUnit: map[string][]string{}}
+	if g.loss != "" {
+		return s
+	}
+	if g.latency {
+		s.Label[kindLabel] = []string{latency}
+		s.Label[accessLabel] = []string{g.op.String()}
+		if g.source != "" {
+			s.Label[sourceLabel] = []string{g.source}
+		}
+		s.NumLabel[tidLabel], s.NumUnit[tidLabel] = []int64{int64(g.tid)}, []string{tidLabel}
+		return s
+	}
+	if e.p.Clock.Name != "" {
+		s.Label[clockLabel] = []string{text(e.p.Clock.Name)}
+	}
+	if g.op != model.OpUnknown {
+		s.Label[accessLabel] = []string{g.op.String()}
+	}
+	if g.below {
+		s.Label[belowLabel] = []string{"true"}
+	}
+	if g.data != "" {
+		s.Label[dataLabel] = []string{g.data}
+	}
+	if g.exact {
+		s.Label[exactLabel] = []string{"true"}
+	}
+	if g.half.half {
+		s.Label[pairLabel] = []string{g.half.pair.String()}
+	}
+	if g.source != "" {
+		s.Label[sourceLabel] = []string{g.source}
+	}
+	num := func(name, unit string, v int64) {
+		s.NumLabel[name], s.NumUnit[name] = []int64{v}, []string{unit}
+	}
+	num(tidLabel, tidLabel, int64(g.tid))
+	if g.epoch != 0 {
+		num(epochLabel, epochLabel, int64(g.epoch))
+	}
+	if g.stackKind != model.StackOwn {
+		s.Label[stackLabel] = []string{g.stackKind.String()}
+	}
+	if g.end != 0 {
+		num(endLabel, tidLabel, int64(g.end))
+		num(usedLabel, "address", int64(g.used))
+		num(writeLabel, "address", int64(g.wrote))
+	}
+	if timed(g.kind) {
+		num(reuseTime, "accesses", int64(g.time))
+		if e.p.Clock.Unit == nanoseconds {
+			num(cpuTime, nanoseconds, int64(g.native))
+		}
+	}
+	if g.distinct > 0 {
+		num(distinct, "blocks", int64(g.distinct))
+	}
+	if g.after > 0 || g.half.half {
+		num(readAhead, "accesses", int64(g.after))
+	}
+	if g.half.half {
+		num(pairTime, "accesses", int64(g.half.pairTime))
+	}
+	if d := math.Round(g.distance / g.reused); d < 1<<63 { // false for NaN
+		num(distance, "bytes", int64(d))
+	}
+	return s
+}
+
+func compareHalves(a, b halfWatch) int {
+	return cmp.Or(compareBool(a.half, b.half), cmp.Compare(a.pair, b.pair), cmp.Compare(a.pairTime, b.pairTime))
+}
+
+// compareStacks orders stacks from the root, so that what shares callers is
+// next to each other.
+func compareStacks(a, b []*profile.Location) int {
+	for i := 1; i <= min(len(a), len(b)); i++ {
+		if c := cmp.Compare(a[len(a)-i].ID, b[len(b)-i].ID); c != 0 {
+			return c
+		}
+	}
+	return cmp.Compare(len(a), len(b))
+}
+
+func compareBool(a, b bool) int {
+	switch {
+	case a == b:
+		return 0
+	case b:
+		return -1
+	}
+	return 1
+}
