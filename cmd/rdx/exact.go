@@ -42,7 +42,8 @@ Without further flags the result is exact, on however many processors. --log2,
 --shards and --sampled give less for less; what they say is marked as theirs.
 
 A program is run under rdx's own valgrind tool, and its accesses are analysed as
-they happen; its output is its own, and the report comes after it.
+they happen; its output is its own, and the report comes after it. The exit code is
+the program's. Of one that crashes or is killed, what it did until then is reported.
 
 With -o the answer is a profile in the form of rdx run's: each use -> reuse pair of
 instructions with its reuse times and stack distances, counted and not estimated.`,
@@ -124,7 +125,7 @@ instructions with its reuse times and stack distances, counted and not estimated
 				var source model.TraceReader
 				var finish func() ([]string, []*model.Mapping)
 				if program {
-					source, finish = runSource(cmd.Context(), args, engine)
+					source, finish = r.runSource(cmd.Context(), args, engine)
 				} else if source, finish, err = openSource(args[0], cmd.InOrStdin(), partial); err != nil {
 					return err
 				}
@@ -143,11 +144,19 @@ instructions with its reuse times and stack distances, counted and not estimated
 			for _, w := range r.Warnings {
 				fmt.Fprintln(cmd.ErrOrStderr(), "rdx: warning:", w)
 			}
-			if profile != nil {
-				return profile.write(output, r, start, mappings, cmd.ErrOrStderr())
+			if r.ended != nil { // on standard error it comes last
+				r.Warnings = append(r.Warnings, r.ended.Error())
 			}
-			r.summarize()
-			return writeReport(cmd.OutOrStdout(), format, r)
+			if profile != nil {
+				err = profile.write(output, r, start, mappings, cmd.ErrOrStderr())
+			} else {
+				r.summarize()
+				err = writeReport(cmd.OutOrStdout(), format, r)
+			}
+			if err != nil {
+				return err
+			}
+			return r.ended
 		},
 	}
 	cmd.Flags().StringVar(&block, "block", "line", "what counts as one datum: word (8 bytes), line (64), page (4096), or a number of bytes")

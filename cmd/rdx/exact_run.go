@@ -16,7 +16,7 @@ import (
 // runSource runs a program under instrumentation and is the source of its
 // accesses. finish waits for the program, or ends it if it was not read to
 // its end, and says what was missing and what code it had mapped.
-func runSource(ctx context.Context, args []string, opt trace.Options) (source model.TraceReader, finish func() (missing []string, mappings []*model.Mapping)) {
+func (r *exactReport) runSource(ctx context.Context, args []string, opt trace.Options) (source model.TraceReader, finish func() (missing []string, mappings []*model.Mapping)) {
 	// An interrupt from the terminal reaches the program, which decides.
 	signal.Ignore(os.Interrupt)
 	ctx, stop := signal.NotifyContext(ctx, syscall.SIGTERM)
@@ -26,7 +26,8 @@ func runSource(ctx context.Context, args []string, opt trace.Options) (source mo
 		stop()
 		signal.Reset(os.Interrupt)
 		res := live.Result()
-		return missingOf(args[0], res), res.Mappings
+		r.ended = endError(args[0], res)
+		return res.Partial, res.Mappings
 	}
 }
 
@@ -34,13 +35,17 @@ func programCommand(args []string) trace.Command {
 	return trace.Command{Args: args, Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr}
 }
 
-// missingOf says why a program's accesses may not be all it would have made.
-func missingOf(program string, res trace.Result) []string {
-	missing := res.Partial
-	if how := endedHow(res.Signal, res.ExitCode); how != "" {
-		missing = append(missing, program+": "+how)
+// endError carries the exit code of a program that has run; nil if it is 0.
+func endError(program string, res trace.Result) error {
+	how := endedHow(res.Signal, res.ExitCode)
+	if how == "" {
+		return nil
 	}
-	return missing
+	code := res.ExitCode
+	if res.Signal != 0 {
+		code = 128 + int(res.Signal)
+	}
+	return exitError{fmt.Errorf("%s: %s", program, how), code}
 }
 
 // endedHow is how a program ended, if not as it should.
@@ -72,7 +77,8 @@ func (r *exactReport) runSampled(ctx context.Context, args []string, opt trace.O
 	if err = errors.Join(err, failed, sink.err); err != nil {
 		return nil, err
 	}
-	return missingOf(args[0], res), r.finish(sink)
+	r.ended = endError(args[0], res)
+	return res.Partial, r.finish(sink)
 }
 
 // runTouches runs a program whose accesses are of interest only for the blocks
@@ -96,9 +102,10 @@ func (r *exactReport) runTouches(ctx context.Context, args []string, opt trace.O
 		}
 	})
 	if err = errors.Join(err, failed); err != nil {
-		return missingOf(args[0], res), err
+		return res.Partial, err
 	}
-	return missingOf(args[0], res), r.finish(sink)
+	r.ended = endError(args[0], res)
+	return res.Partial, r.finish(sink)
 }
 
 const orderedUsage = "with --engine qemu, keep the order in which threads that run in parallel make their accesses; up to 264 million are held in memory"

@@ -32,6 +32,7 @@ type exactReport struct {
 	WindowGap *float64    `json:"reuse_window_gap,omitempty"`
 	Misses    []exactMiss `json:"miss_ratio"`
 
+	ended            error // of a program that was run, nil if its exit code is 0
 	sizes            []uint64
 	times, distances *model.Hist
 	// missRatio is set where a ratio has an error.

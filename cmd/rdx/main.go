@@ -70,9 +70,9 @@ data went by, and so which cache sizes would have missed. Profiles are pprof fil
 	return root
 }
 
-// Exit codes: 1 for a failed operation, 2 for bad usage, and for run, when the
-// profile was written, the target's own, or what a shell says of a program
-// that it cannot run.
+// Exit codes: 1 for a failed operation, 2 for bad usage, and for what runs a
+// program, when the result was written, the program's own (128 and the signal
+// that killed it), or what a shell says of one that it cannot run.
 const (
 	exitFailed   = 1
 	exitUsage    = 2
@@ -83,7 +83,7 @@ const (
 // usageError is a call that is wrong in itself.
 type usageError struct{ error }
 
-// exitError carries the target's exit code through rdx run.
+// exitError carries the exit code of a program that was run.
 type exitError struct {
 	error
 	code int

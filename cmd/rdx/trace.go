@@ -109,13 +109,7 @@ func recordTrace(cmd *cobra.Command, output string, args []string, opt trace.Rec
 	for _, p := range s.Partial {
 		fmt.Fprintln(os.Stderr, "rdx: warning: the recording is partial:", p)
 	}
-	switch {
-	case res.Signal != 0:
-		return exitError{fmt.Errorf("%s: %v", args[0], res.Signal), 128 + int(res.Signal)}
-	case res.ExitCode != 0:
-		return exitError{fmt.Errorf("%s: exit status %d", args[0], res.ExitCode), res.ExitCode}
-	}
-	return nil
+	return endError(args[0], res)
 }
 
 // notRunError gives an error that says that a program cannot be run the exit code

@@ -10,6 +10,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/rdx-profiler/rdx/trace"
@@ -146,16 +147,39 @@ func TestExactOfARun(t *testing.T) {
 	if reports[0].Accesses != reports[1].Accesses {
 		t.Errorf("%d accesses, %d when sampled", reports[0].Accesses, reports[1].Accesses)
 	}
-	out, err := rdxCmd("exact", "--engine", engine, "--", "/bin/sh", "-c", "exit 3")
-	if err != nil || !strings.HasPrefix(out, "rdx: warning: /bin/sh: exit status 3\n") {
-		t.Errorf("error %v, output\n%s", err, out)
-	}
 	if _, err := rdxCmd("exact", "--engine", engine, "--", "./no-such-program"); exitCode(err) != exitNotFound || !strings.Contains(err.Error(), "no-such-program") {
 		t.Errorf("exit code %d, error %v", exitCode(err), err)
 	}
 	for _, how := range []string{"--log2", "--sampled=1e-4", "--stack=private"} { // each runs it another way
+		testEnds(t, engine, how)
 		if _, err := rdxCmd("exact", "--engine", engine, how, "--", "/dev/null"); exitCode(err) != exitNotRun {
 			t.Errorf("%s: exit code %d of what is no program, error %v", how, exitCode(err), err)
+		}
+	}
+}
+
+// The exit code is the program's, and the report of what it did until then says how it ended.
+func testEnds(t *testing.T, engine, how string) {
+	for _, c := range []struct {
+		script string
+		code   int
+		ended  string
+	}{
+		{"exit 3", 3, "exit status 3"},
+		{"kill -SEGV $$", 128 + int(syscall.SIGSEGV), "segmentation fault"},
+		{"kill -KILL $$", 128 + int(syscall.SIGKILL), "killed"},
+	} {
+		out, err := rdxCmd("exact", "--engine", engine, how, "--format", "json", "--", "/bin/sh", "-c", c.script)
+		if exitCode(err) != c.code {
+			t.Errorf("%s, %q: exit code %d (%v), want %d", how, c.script, exitCode(err), err, c.code)
+		}
+		_, report, _ := strings.Cut(out, "{") // behind the warnings
+		var r exactReport
+		if err := json.Unmarshal([]byte("{"+report), &r); err != nil {
+			t.Fatalf("%s, %q: %v\n%s", how, c.script, err, out)
+		}
+		if n := len(r.Warnings); r.Accesses == 0 || n == 0 || r.Warnings[n-1] != "/bin/sh: "+c.ended {
+			t.Errorf("%s, %q: %d accesses, warnings %q", how, c.script, r.Accesses, r.Warnings)
 		}
 	}
 }
