@@ -23,7 +23,7 @@ type group struct {
 	time, native uint64 // middles of bins
 	distanceBin  int    // where distances are exact
 	below, exact bool
-	distinct     uint64 // middle of a bin
+	distinct     uint64 // one more than the middle of a bin
 	after        uint64
 	half         halfWatch
 	source       string
@@ -74,7 +74,8 @@ func (e *encoder) add(r *model.Record) error {
 	if timed(r.Kind) {
 		g.below, g.exact = r.BelowResolution, r.Exact
 		if r.Distinct > 0 {
-			g.distinct = e.bins.Mid(e.bins.Index(r.Distinct))
+			// The distance, one less, stays in its bin, and so in its octave.
+			g.distinct = 1 + e.bins.Mid(e.bins.Index(r.Distinct-1))
 		}
 		g.after = r.After
 		if r.Half {

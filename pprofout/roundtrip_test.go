@@ -52,7 +52,7 @@ func sampleProfile() *model.Profile {
 			timed(model.Record{Kind: model.Reuse, Use: []*model.Location{inner, mainF}, Reuse: []*model.Location{store, mainF}, Op: model.Load, TID: 71, Epoch: 3, Exact: true, Distinct: 3,
 				Observations: 3, Accesses: 4.5e6, Reuses: 5e6, Misses: []float64{2e6, 1e6}, Distance: 3e5}, 100000),
 			timed(model.Record{Kind: model.Reuse, Use: []*model.Location{inner, mainF}, Reuse: []*model.Location{inner, mainF}, Op: model.Store, TID: 72, BelowResolution: true,
-				After: 254, Distinct: mid(40), Observations: 7, Accesses: 1.05e7, Reuses: 1.05e7, Misses: []float64{0, 0}, Distance: 70}, 500),
+				After: 254, Distinct: 1 + mid(40), Observations: 7, Accesses: 1.05e7, Reuses: 1.05e7, Misses: []float64{0, 0}, Distance: 70}, 500),
 			timed(model.Record{Kind: model.Censored, Use: []*model.Location{memcpy, mainF}, Op: model.Load, TID: 71, Observations: 2, Accesses: 3e6, Misses: []float64{3e6, 3e6},
 				Half: true, After: 255, Pair: model.Censored, PairTime: mid(1.35e9)}, 9e8),
 			timed(model.Record{Kind: model.Pruned, Use: []*model.Location{jit}, TID: 71, Observations: 1, Accesses: 1.5e6, Misses: []float64{0, 0}}, 7e6),
@@ -216,6 +216,29 @@ func TestRoundTripAccessClock(t *testing.T) {
 		if s.NumLabel[cpuTime] != nil {
 			t.Error("an access counter's times are labelled in nanoseconds")
 		}
+	}
+}
+
+// Of a file's bins none lies across the edge of an octave, and so no distance
+// that was counted gets into another one.
+func TestCountedDistancesKeepTheirOctave(t *testing.T) {
+	p := sampleProfile()
+	r := p.Records[0]
+	p.Records = nil
+	for distance := range uint64(3000) {
+		r.Distinct, r.Time = distance+1, 2*distance+1
+		p.Records = append(p.Records, r)
+	}
+	b, _ := write(t, p)
+	octaves := func(p *model.Profile) *model.Hist {
+		h, err := p.Stacks(model.LogBins(1))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return h
+	}
+	if want, got := octaves(p), octaves(read(t, b)); !reflect.DeepEqual(got.W, want.W) {
+		t.Fatalf("octaves of stack distances:\n%v\nwritten and read; want\n%v", got.W, want.W)
 	}
 }
 

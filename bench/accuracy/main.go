@@ -3,7 +3,7 @@
 //
 // Needs root, bpf, watchpoints, the instrumentation engine (make engine) and
 // the programs. Each program does the same work again and again in one
-// process: a few times under the exact engine, for half a minute live. The
+// process: a few times under the exact engine, for a minute live. The
 // exact answer by lines is also taken for half as many times: how much the two
 // differ bounds what the lengths of the runs have to do with the score. Exact profiles
 // are kept in the work directory, by what made them.
@@ -30,8 +30,8 @@ func main() {
 	b := bench{}
 	flag.StringVar(&b.rdx, "rdx", "bin/rdx", "rdx to measure")
 	flag.StringVar(&b.dir, "dir", "", "work directory, kept; exact profiles are used again (default: a temporary one)")
-	flag.IntVar(&b.pairs, "pairs", 1, "interleaved pairs of bare and profiled runs a program; 0: a profiled one alone")
-	flag.Float64Var(&b.length, "length", 1, "factor on the length of the live runs, about half a minute")
+	flag.IntVar(&b.pairs, "pairs", 1, "profiled runs a program, each between two bare ones of half its work; 0: a profiled one alone")
+	flag.Float64Var(&b.length, "length", 1, "factor on the length of the live runs, about a minute")
 	extra := flag.String("flags", "", "more flags for rdx run, separated by spaces")
 	only := flag.String("only", "", "only the programs whose names begin with one of these, separated by commas")
 	blocks := flag.String("blocks", "word,line", "granularities")
@@ -59,7 +59,9 @@ type result struct {
 	drift          float64 // l2 between the exact answers of two lengths
 	rate, rateTrue float64
 	overhead       []float64 // ratios of times with and without
-	said           float64   // by rdx's own account
+	lasted, cpu    time.Duration
+	holds          int64
+	said           string // overhead by rdx's own account
 }
 
 // comparison is of rdx compare --format json.
@@ -100,6 +102,9 @@ func (b *bench) run(blocks []string, steps string) error {
 			return err
 		}
 		defer os.RemoveAll(b.dir)
+	}
+	if b.dir, err = filepath.Abs(b.dir); err != nil {
+		return err
 	}
 	ps, err := programs(b.dir)
 	if err != nil {
@@ -161,31 +166,35 @@ func (b *bench) program(p program, block string, live bool) (r result, err error
 	}
 	n := max(int(float64(p.live)*b.length), 1)
 	profile := filepath.Join(b.dir, fmt.Sprintf("live-%s-%s.pb.gz", strings.Fields(p.name)[0], block))
+	env, err := b.padded(p.argv(n), b.bareStack)
+	if err != nil {
+		return r, err
+	}
 	with := slices.Concat([]string{b.rdx, "run", "-q", "-o", profile, "--granularity", block, "--source", "clock", "--clock", "cpu-time"}, b.extra, []string{"--"}, p.argv(n))
 	if b.pairs == 0 {
-		if _, err := b.timed(with); err != nil {
+		if _, err := b.timed(with, env); err != nil {
+			return r, err
+		}
+		if err := r.account(profile); err != nil {
 			return r, err
 		}
 	}
-	for i := range b.pairs {
-		var bare time.Duration
-		runs := []func() error{
-			func() error { _, err := b.timed(with); return err },
-			func() (err error) { bare, err = b.timed(p.argv(n)); return },
-		}
-		if i%2 == 1 {
-			slices.Reverse(runs)
-		}
-		for _, f := range runs {
-			if err := f(); err != nil {
-				return r, err
-			}
-		}
-		lasted, err := duration(profile)
-		if err != nil {
+	for range b.pairs {
+		// Bare runs before and after, so that a machine that gets slower does not count.
+		var bare [2]time.Duration
+		if bare[0], err = b.timed(p.argv(n/2), env); err != nil {
 			return r, err
 		}
-		r.overhead = append(r.overhead, lasted.Seconds()/bare.Seconds())
+		if _, err = b.timed(with, env); err != nil {
+			return r, err
+		}
+		if bare[1], err = b.timed(p.argv(n-n/2), env); err != nil {
+			return r, err
+		}
+		if err := r.account(profile); err != nil {
+			return r, err
+		}
+		r.overhead = append(r.overhead, r.lasted.Seconds()/(bare[0]+bare[1]).Seconds())
 	}
 	// Start and end are done once: the work of n times, as accesses.
 	perTime := float64(accesses-less) / float64(p.exact-p.exact/2)
@@ -204,24 +213,27 @@ func (b *bench) program(p program, block string, live bool) (r result, err error
 // exact is the file of the exact profile of n times the work.
 func (b *bench) exact(p program, block string, n int) (string, error) {
 	argv := p.argv(n)
-	key := sha256.Sum256([]byte(strings.Join(append(argv, pinned...), "\x00")))
+	key := sha256.Sum256([]byte(strings.Join(slices.Concat(argv, pinned, []string{"padded"}), "\x00")))
 	file := filepath.Join(b.dir, fmt.Sprintf("exact-%s-%d-%s-%x.pb.gz", strings.Fields(p.name)[0], n, block, key[:4]))
 	if _, err := os.Stat(file); err == nil {
 		return file, nil
 	}
+	env, err := b.padded(argv, b.engineStack)
+	if err != nil {
+		return "", err
+	}
 	start := time.Now()
-	if _, err := b.timed(slices.Concat([]string{b.rdx, "exact", "-o", file, "--block", block, "--"}, argv)); err != nil {
+	if _, err := b.timed(slices.Concat([]string{b.rdx, "exact", "-o", file, "--block", block, "--"}, argv), env); err != nil {
 		return "", err
 	}
 	fmt.Fprintf(os.Stderr, "%s by %s, %d times: exact in %.0fs\n", p.name, block, n, time.Since(start).Seconds())
 	return file, nil
 }
 
-// timed runs a command in the pinned environment, its output thrown away, and
-// says how long it took.
-func (b *bench) timed(argv []string) (time.Duration, error) {
+// timed runs a command, its output thrown away, and says how long it took.
+func (b *bench) timed(argv, env []string) (time.Duration, error) {
 	c := exec.Command("setarch", append([]string{"-R"}, argv...)...)
-	c.Dir, c.Env = b.dir, append(pinned[:len(pinned):len(pinned)], "RDX_ENGINE="+filepath.Join(filepath.Dir(b.rdx), "valgrind"))
+	c.Dir, c.Env = b.dir, env
 	var stderr strings.Builder
 	c.Stderr = &stderr
 	start := time.Now()
@@ -269,10 +281,18 @@ func between(a, b string) (float64, error) {
 	return model.Accuracy(h[0], h[1])
 }
 
-func duration(file string) (time.Duration, error) {
+// account reads how long the program of a live profile took, and what rdx says
+// that it cost.
+func (r *result) account(file string) error {
 	p, err := pprofout.ReadFile(file)
 	if err != nil {
-		return 0, err
+		return err
 	}
-	return p.Duration, nil
+	r.lasted, r.cpu, r.holds = p.Duration, time.Duration(p.CountOf("CPU time of the target, ns")), p.CountOf("holds")
+	for _, c := range p.Comments {
+		if rest, ok := strings.CutPrefix(c, "overhead by the profiler's own account: "); ok {
+			r.said, _, _ = strings.Cut(rest, " of the target's CPU time")
+		}
+	}
+	return nil
 }

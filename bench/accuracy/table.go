@@ -7,8 +7,8 @@ import (
 )
 
 func printHead() {
-	fmt.Println("| program | block | seen | stack l2 | l10 | times l2 | miss error mean / max | pairs | cut off | access rate: live / true | error | l2 at the true rate | overhead | truth l2 |")
-	fmt.Println("|---|---|---|---|---|---|---|---|---|---|---|---|---|---|")
+	fmt.Println("| program | block | CPU time | holds | seen | stack l2 | l10 | times l2 | miss error mean / max | pairs | cut off | access rate: live / true | error | l2 at the true rate | own account | beside bare | truth l2 |")
+	fmt.Println("|---|---|---|---|---|---|---|---|---|---|---|---|---|---|---|---|---|")
 }
 
 func (r result) print() {
@@ -22,9 +22,9 @@ func (r result) print() {
 	if len(over) > 1 {
 		overhead += fmt.Sprintf(" [%+.1f, %+.1f]", 100*(over[0]-1), 100*(over[len(over)-1]-1))
 	}
-	fmt.Printf("| %s | %s | %d | %.1f | %.1f | %.1f | %.2f / %.1f | %.0f | %.0f %% | %.2f / %.2f | %+.0f %% | %.1f | %s | %.1f |\n",
-		r.program, r.block, c.Live.Observations, 100*s.StackL2, 100*s.StackL10, 100*s.TimeL2, 100*s.MissMean, 100*s.MissMax, 100*c.Pairs.Match, 100*c.Cut,
-		c.Rate.Live, c.Rate.True, 100*c.Rate.Error, 100*c.Rate.AtTrue.StackL2, overhead, 100*r.drift)
+	fmt.Printf("| %s | %s | %.0f s | %d | %d | %.1f | %.1f | %.1f | %.2f / %.1f | %.0f | %.0f %% | %.2f / %.2f | %+.0f %% | %.1f | %s | %s | %.1f |\n",
+		r.program, r.block, r.cpu.Seconds(), r.holds, c.Live.Observations, 100*s.StackL2, 100*s.StackL10, 100*s.TimeL2, 100*s.MissMean, 100*s.MissMax, 100*c.Pairs.Match, 100*c.Cut,
+		c.Rate.Live, c.Rate.True, 100*c.Rate.Error, 100*c.Rate.AtTrue.StackL2, r.said, overhead, 100*r.drift)
 }
 
 // printMeans prints mean and worst of what has a goal.
