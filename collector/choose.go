@@ -236,6 +236,11 @@ func (s *Session) loadClock(clock sampler.Clock) error {
 	if s.tickCost, err = s.kernel.TickCost(); err != nil {
 		s.cfg.Log.Warn("the cost of a tick is assumed", zap.Error(err))
 	}
+	if s.cfg.MeasureRate && clock.Counted == nil {
+		if s.rates.stampNS, err = s.kernel.StampCost(); err != nil {
+			s.cfg.Log.Warn("the cost of a stamp is taken to be a tick's", zap.Error(err))
+		}
+	}
 	s.clock = clock
 	s.burst = s.cfg.Burst
 	if s.burst == AutoBurst {
@@ -296,6 +301,9 @@ func (s *Session) setSource(source sampler.Source) {
 	if !s.budget.counters && s.tickCost > 0 {
 		s.budget.tickNS = s.tickCost
 		s.budget.setFirst()
+	}
+	if s.rates.stampNS == 0 {
+		s.rates.stampNS = s.budget.tickNS
 	}
 	gap := s.cfg.Gap
 	if gap == 0 {

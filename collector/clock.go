@@ -58,6 +58,15 @@ func (s *Session) touchesIn(native float64) float64 {
 	return n
 }
 
+// touchesOf is how many there are in so many units of the clock at the observation's time.
+func (s *Session) touchesOf(o *observation, native float64) float64 {
+	n := s.touchesIn(native)
+	if o.pace > 0 {
+		n *= o.pace
+	}
+	return n
+}
+
 // reading is one of a thread's clock.
 type reading struct {
 	now, lag uint64

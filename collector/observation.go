@@ -51,6 +51,7 @@ type observation struct {
 	hold    int       // its number, from 1; 0 without
 	place   codePlace // of the access that was sampled; none if its source reports accesses
 	rate    float64   // of accesses there, by the mean over time; 0: not known
+	pace    float64   // of the thread at that time, likewise
 
 	state    obsState
 	kind     model.Kind

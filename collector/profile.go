@@ -46,6 +46,7 @@ func (s *Session) profile() (*model.Profile, error) {
 			s.settle(o)
 		}
 	}
+	s.setPaces(p)
 	s.unsmear()
 	watched := s.watched()
 	passed := 0
@@ -271,13 +272,13 @@ func (s *Session) setTime(r *model.Record, o *observation, byWall perWall) {
 		if o.kind == model.Reuse {
 			r.Distinct = uint64(o.distinct)
 		}
-		r.Native = uint64(math.Round(float64(o.counted) / s.touchesIn(1)))
+		r.Native = uint64(math.Round(float64(o.counted) / s.touchesOf(o, 1)))
 		return
 	}
-	timed := uint64(math.Round(s.touchesIn(o.native))) + uint64(o.lead)
+	timed := uint64(math.Round(s.touchesOf(o, o.native))) + uint64(o.lead)
 	// It was read ahead that there is no reuse so soon.
 	least := uint64(o.after) + 1
-	r.Native = uint64(math.Round(o.native + float64(o.lead)/s.touchesIn(1)))
+	r.Native = uint64(math.Round(o.native + float64(o.lead)/s.touchesOf(o, 1)))
 	r.Time = max(timed, least)
 	r.BelowResolution = o.below && timed > least
 	if o.kind == model.Reuse && o.after > 0 {
@@ -285,7 +286,7 @@ func (s *Session) setTime(r *model.Record, o *observation, byWall perWall) {
 	}
 	if o.half {
 		r.Half, r.After, r.Pair = true, uint64(o.after), o.pair
-		r.PairTime = max(uint64(math.Round(s.touchesIn(o.pairNative))), least)
+		r.PairTime = max(uint64(math.Round(s.touchesOf(o, o.pairNative))), least)
 	}
 }
 

@@ -60,8 +60,10 @@ type rates struct {
 	probe  probe
 	held   time.Duration // by probes
 	stamps int
-	failed map[string]int
-	busy   time.Duration // of replaying
+	// stampNS is what one of them costs its thread.
+	stampNS float64
+	failed  map[string]int
+	busy    time.Duration // of replaying
 
 	legs  []leg
 	local *localRates // nil where the whole's mean is all that is known
@@ -125,7 +127,7 @@ func (r *rates) stampsAfter() []time.Duration {
 	}
 	first := warmAfter + warmAfter/10 // the clock is without what the profiler took
 	var after []time.Duration
-	for _, part := range []float64{0, .15, .3, .45, .6, .8, 1} {
+	for _, part := range []float64{0, .2, .4, .7, 1} {
 		after = append(after, first+time.Duration(part*float64(lead-first)))
 	}
 	return after
@@ -199,7 +201,7 @@ func (s *Session) hasProbes() bool {
 
 // stampCost is what probes cost the target, besides their holds.
 func (s *Session) stampCost() time.Duration {
-	return time.Duration(float64(s.rates.stamps) * s.budget.tickNS)
+	return time.Duration(float64(s.rates.stamps) * s.rates.stampNS)
 }
 
 // driveProbe moves the probe on, between holds.
@@ -403,7 +405,7 @@ func (r *replayed) nextTo(clock float64, start, limit int) int {
 // is much it is not known well enough.
 func (s *Session) betweenStamps(a, b *sampler.Stamp, n int) (ns float64, why string) {
 	all := float64(b.Clock - a.Clock)
-	ns = all - s.budget.tickNS*float64(uint64(n)+b.Ticks-a.Ticks) -
+	ns = all - s.rates.stampNS*float64(n) - s.budget.tickNS*float64(b.Ticks-a.Ticks) -
 		s.calibration.Cost*float64(b.Traps-a.Traps) - float64(b.Spent-a.Spent)
 	switch {
 	case b.Holds != a.Holds:
@@ -430,8 +432,8 @@ func (s *Session) rateCounts(p *model.Profile) {
 		count("access rate: probes without a rate: session ended", 1)
 	}
 	if len(r.values) > 1 {
-		p.Comments = append(p.Comments, fmt.Sprintf("access rate: %.3g per ns, standard error %.1f%%, quartiles %.3g to %.3g, from %d probes; they held threads for %v, and %v of CPU time went into following them",
-			r.measured(), 100*r.relativeError(), r.quantile(.25), r.quantile(.75), len(r.values), r.held.Round(time.Microsecond), r.busy.Round(time.Millisecond)))
+		p.Comments = append(p.Comments, fmt.Sprintf("access rate: %.3g per ns, standard error %.1f%%, quartiles %.3g to %.3g, from %d probes; they held threads for %v, and %v of CPU time went into following them; a stamp costs %.1f µs",
+			r.measured(), 100*r.relativeError(), r.quantile(.25), r.quantile(.75), len(r.values), r.held.Round(time.Microsecond), r.busy.Round(time.Millisecond), r.stampNS/1000))
 	}
 	if len(r.later) > 1 {
 		p.Comments = append(p.Comments, fmt.Sprintf("access rate: %+.0f%% in the later half of what %d probes timed; were caches still cold after the hold it would be higher", 100*(mean(r.later)/mean(r.before)-1), len(r.later)))

@@ -103,10 +103,10 @@ func TestStampsAfter(t *testing.T) {
 // What the profiler took between two stamps is not the thread's, and with a hold
 // in between nothing is known.
 func TestBetweenStamps(t *testing.T) {
-	s := &Session{budget: budget{tickNS: 10_000}, calibration: sampler.TwoTrap{Cost: 20_000}}
+	s := &Session{budget: budget{tickNS: 10_000}, rates: rates{stampNS: 15_000}, calibration: sampler.TwoTrap{Cost: 20_000}}
 	a := &sampler.Stamp{RDXStamp: bpf.RDXStamp{Clock: 1_000_000, Ticks: 5, Traps: 7, Spent: 1000, Holds: 3}}
 	b := &sampler.Stamp{RDXStamp: bpf.RDXStamp{Clock: 2_000_000, Ticks: 6, Traps: 9, Spent: 4000, Holds: 3}}
-	if ns, why := s.betweenStamps(a, b, 2); why != "" || ns != 1_000_000-3*10_000-2*20_000-3000 {
+	if ns, why := s.betweenStamps(a, b, 2); why != "" || ns != 1_000_000-10_000-2*15_000-2*20_000-3000 {
 		t.Errorf("%v, %s", ns, why)
 	}
 	b.Traps += 10

@@ -165,8 +165,7 @@ func quantiles(all []smeared, g []float64, sum float64, edge func(float64) float
 // unsmear takes the noise of the traps out of timed reuses. What was read ahead of them says
 // how long they take at least.
 func (s *Session) unsmear() {
-	perNS := s.touchesIn(1)
-	if s.clock.Counted != nil || !(perNS > 0) {
+	if s.clock.Counted != nil || !(s.touchesIn(1) > 0) {
 		return
 	}
 	var noise []float64
@@ -178,7 +177,7 @@ func (s *Session) unsmear() {
 	for _, o := range s.seen {
 		// What was seen before time was taken is not in it.
 		if o.state == done && o.kind == model.Reuse && o.counted == 0 && o.after > 0 && o.stack == model.StackOwn {
-			all = append(all, smeared{o.smeared, float64(o.after+1-o.lead) / perNS, o.epoch.perObservation() * o.touches()})
+			all = append(all, smeared{o.smeared, float64(o.after+1-o.lead) / s.touchesOf(o, 1), o.epoch.perObservation() * o.touches()})
 			timed = append(timed, o)
 		}
 	}

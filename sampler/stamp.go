@@ -26,7 +26,7 @@ type Stamps struct {
 
 // Stamps has the held thread tid, of that index, stamped when it has run for so
 // long after it is let go, once each; where it is in the kernel then, as much
-// later again. A stamp costs the thread as much as a tick. The clock must be CPU time.
+// later again. What a stamp costs the thread StampCost measures. The clock must be CPU time.
 func (k *Kernel) Stamps(index uint32, tid int, after []time.Duration) (*Stamps, error) {
 	program, err := k.obj.program(stampProgram)
 	if err != nil {

@@ -1,6 +1,7 @@
 package sampler
 
 import (
+	"errors"
 	"fmt"
 	"runtime"
 	"slices"
@@ -18,19 +19,59 @@ const (
 
 // TickCost measures what a tick of the CPU clock costs the thread it
 // interrupts, in nanoseconds of its time: the interrupt, the program, and the
-// way back. It is the difference of the lower quartiles of some rounds with and
-// without ticks, in a thread of its own process.
+// way back.
 func (k *Kernel) TickCost() (float64, error) {
+	return k.interruptCost("tick", mostTick, func(_ uint32, tid int, t *Thread) (func() (uint64, error), error) {
+		ticker, err := CPUClock{}.Open(k, tid, uint64(MinGap))
+		if err != nil {
+			return nil, err
+		}
+		before := t.Ticks
+		return func() (uint64, error) { return t.Ticks - before, ticker.Close() }, nil
+	})
+}
+
+// StampCost measures what one of a thread's stamps costs it, likewise. It is more than a
+// tick: an event that ticks once only must be taken down, for which its processor
+// interrupts itself once more.
+func (k *Kernel) StampCost() (float64, error) {
+	var after []time.Duration
+	for i := range stampsARound {
+		after = append(after, tickWork*time.Duration(i+1)/(stampsARound+1))
+	}
+	return k.interruptCost("stamp", mostStamp, func(index uint32, tid int, _ *Thread) (func() (uint64, error), error) {
+		stamps, err := k.Stamps(index, tid, after)
+		if err != nil {
+			return nil, err
+		}
+		return func() (uint64, error) {
+			_, err := k.ReadTrap(new(Trap))
+			return uint64(len(stamps.Read())), errors.Join(err, stamps.Close())
+		}, nil
+	})
+}
+
+// stampsARound of tickWork, of which each may take all its share.
+const (
+	stampsARound = 4
+	mostStamp    = float64(tickWork) / stampsARound
+)
+
+// interruptCost is the difference of the lower quartiles of some rounds with and
+// without interrupts, in a thread of its own process, by their number. It is most at most. begin has
+// them come, and returns what ends them and says how many there were.
+func (k *Kernel) interruptCost(of string, most float64, begin func(index uint32, tid int, t *Thread) (func() (uint64, error), error)) (float64, error) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
+	fail := func(err error) (float64, error) { return 0, fmt.Errorf("measure a %s: %w", of, err) }
 	if err := k.SetAccept(0); err != nil { // nobody is to be held
-		return 0, fmt.Errorf("measure a tick: %w", err)
+		return fail(err)
 	}
 	defer k.SetAccept(1) // as it is when loaded
 	tid := unix.Gettid()
 	index, t, err := k.AddThread(tid)
 	if err != nil {
-		return 0, fmt.Errorf("measure a tick: %w", err)
+		return fail(err)
 	}
 	defer k.RemoveThread(index)
 	n := 1000
@@ -42,31 +83,31 @@ func (k *Kernel) TickCost() (float64, error) {
 	ticks := uint64(0)
 	for range tickRounds {
 		bare = append(bare, spin(n))
-		ticker, err := CPUClock{}.Open(k, tid, uint64(MinGap))
+		end, err := begin(index, tid, t)
 		if err != nil {
-			return 0, fmt.Errorf("measure a tick: %w", err)
+			return fail(err)
 		}
-		before := t.Ticks
 		took := spin(n)
-		if t.Ticks > before {
-			ticked = append(ticked, took)
-			ticks += t.Ticks - before
+		came, err := end()
+		if err != nil {
+			return fail(err)
 		}
-		if err := ticker.Close(); err != nil {
-			return 0, fmt.Errorf("measure a tick: %w", err)
+		if came > 0 {
+			ticked = append(ticked, took)
+			ticks += came
 		}
 	}
 	if err := k.forget(); err != nil {
-		return 0, fmt.Errorf("measure a tick: %w", err)
+		return fail(err)
 	}
 	if len(ticked) < tickRounds/2 {
-		return 0, fmt.Errorf("measure a tick: of %d rounds, %d had ticks", tickRounds, len(ticked))
+		return fail(fmt.Errorf("of %d rounds, %d had any", tickRounds, len(ticked)))
 	}
 	slices.Sort(bare)
 	slices.Sort(ticked)
-	// What came between in other rounds is not the ticks'.
+	// What came between in other rounds is not theirs.
 	cost := float64(ticked[len(ticked)/4]-bare[len(bare)/4]) * float64(len(ticked)) / float64(ticks)
-	return min(max(cost, leastTick), mostTick), nil
+	return min(max(cost, leastTick), most), nil
 }
 
 // Nothing is cheaper than an interrupt, nor dearer than half of a gap: there the
