@@ -45,6 +45,8 @@ const (
 	// fewestProbes there must be for the rate to be theirs, and the largest standard error
 	// that it may have: the assumed one is off by more, mostly.
 	fewestProbes, largestError = 4, 0.5
+	// probeJitter is within what a probe is put off, by chance: it shall not keep step with the program.
+	probeJitter = 200 * time.Millisecond
 	// probeTimeout is when a probe whose thread does not get to its stamps is given up.
 	probeTimeout = time.Second
 )
@@ -223,7 +225,7 @@ func (s *Session) driveProbe(cpu uint64) {
 	case planning:
 		select {
 		case err := <-p.planned:
-			p.state, p.since = ready, now
+			p.state, p.since = ready, now+time.Duration(s.rand.Int64N(int64(probeJitter)))
 			if err != nil {
 				s.rates.failProbe(err)
 			}
@@ -260,7 +262,7 @@ func (r *rates) failProbe(err error) {
 func (s *Session) wantProbe(t *thread) bool {
 	s.lastHeld = t.process
 	p := &s.rates.probe
-	return p.state == ready && p.process == t.process
+	return p.state == ready && p.process == t.process && sampler.Monotonic() >= p.since
 }
 
 // startProbe takes the held thread's checkpoint.
