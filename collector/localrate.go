@@ -46,7 +46,8 @@ func (r *replayed) codeBetween(from, to int) map[codePlace]float64 {
 // fitLocal finds the local rates, and by them the mean over time: that over the
 // observations, for they are many, and of the probes, which are few, only
 // by how much they are faster than their code lets expect, the ratio estimator of two-phase
-// sampling (Cochran, Sampling Techniques, 12.8).
+// sampling (Cochran, Sampling Techniques, 12.8). Its error is that of three: of the holds' shares, of the ratio, and of
+// the blocks' rates.
 func (s *Session) fitLocal() {
 	r := &s.rates
 	if len(r.values) < fewestProbes || len(r.legs) == 0 {
@@ -61,29 +62,45 @@ func (s *Session) fitLocal() {
 			held[o.hold*len(held)/(s.holdsUsed+1)][o.place] += o.times() / float64(s.perHoldWanted())
 		}
 	}
-	if r.local = fitLocal(r.legs, held); r.local.firm == 0 {
-		return
+	r.local = fitLocal(r.legs, held)
+	met := make(map[int]bool) // holds, by a probe anywhere in their code
+	for _, o := range s.seen {
+		if _, ok := r.local.index[o.place]; ok && o.placed() {
+			met[o.hold] = true
+		}
 	}
-	var time, sum, squares, off float64
+	offs := make(map[codePlace]float64)
+	var time, sum, squares, off, unmet float64
 	for _, o := range s.seen {
 		if o.placed() {
 			w := o.epoch.perObservation() * o.times()
 			perNS, wrong := r.local.at(o.place)
 			time += w
+			if !met[o.hold] {
+				unmet += w
+			}
 			sum += w * perNS
 			squares += w * perNS * perNS
 			off += w * perNS * wrong
+			offs[o.place] += w * perNS * wrong
 		}
 	}
 	if time == 0 {
+		return
+	}
+	if r.unmet = unmet / time; r.local.firm == 0 {
 		return
 	}
 	explained := sum / time
 	ratio, ratioError := r.unexplained()
 	variance := max(squares/time-explained*explained, 0) / float64(max(s.holdsUsed, 1))
 	r.explained, r.whole = explained, explained*ratio
-	r.wholeError = math.Hypot(math.Sqrt(variance)/explained, ratioError)
 	r.localError = off / sum
+	blocksError := 0.0
+	for _, by := range offs {
+		blocksError = math.Hypot(blocksError, by/sum)
+	}
+	r.wholeError = math.Hypot(math.Hypot(math.Sqrt(variance)/explained, ratioError), blocksError)
 }
 
 // weighByCode has each observation stand for as many accesses as its code makes in
@@ -154,8 +171,8 @@ func (s *Session) localComments(p *model.Profile) {
 		p.Comments = append(p.Comments, told+", which is taken")
 		return
 	}
-	p.Comments = append(p.Comments, told, fmt.Sprintf("access rate, local: samples are weighted by the rates of their code, known to %.0f%% on average; the mean over time is then %.3g per ns, standard error %.1f%%",
-		100*s.rates.localError, s.rates.whole, 100*s.rates.wholeError))
+	p.Comments = append(p.Comments, told, fmt.Sprintf("access rate, local: samples are weighted by the rates of their code, known to %.0f%% on average; the mean over time is then %.3g per ns",
+		100*s.rates.localError, s.rates.whole))
 	all, at := 0.0, make(map[codePlace]float64)
 	for _, o := range s.seen {
 		if o.rate > 0 {

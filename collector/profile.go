@@ -7,6 +7,8 @@ import (
 	"strings"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/rdx-profiler/rdx/model"
 )
 
@@ -17,6 +19,7 @@ func (s *Session) profile() (*model.Profile, error) {
 	if err != nil {
 		return nil, err
 	}
+	s.ownTime = clockTime(unix.CLOCK_PROCESS_CPUTIME_ID) - s.ownBefore
 	s.fitLocal()
 	s.rates.settle(s.cfg.AccessRate, s.clock)
 	s.weighByCode()
@@ -158,6 +161,7 @@ func (s *Session) profile() (*model.Profile, error) {
 		fmt.Sprintf("two traps with nothing between: p10 %.0f, p50 %.0f, p90 %.0f %s; the constant is subtracted", s.calibration.P10, s.calibration.P50, s.calibration.P90, s.clock.Unit),
 		fmt.Sprintf("attached to %d threads in %v, detached in %v", s.attached, s.attachTime.Round(time.Microsecond), s.detachTime.Round(time.Microsecond)),
 		fmt.Sprintf("overhead by the profiler's own account: %.2f%% of the target's CPU time; cold caches are taken to cost %.0f%% of the holds", 100*s.budget.spent, 100*s.budget.cold),
+		fmt.Sprintf("the profiler's own CPU time: %v, %.1f%% of the target's, on any processor; symbols are still to come", s.ownTime.Round(time.Millisecond), 100*float64(s.ownTime)/float64(max(s.ranTime(), 1))),
 	)
 	if stats.Interrupts > 0 {
 		p.Comments = append(p.Comments, fmt.Sprintf("threads that block the hold signals were interrupted %v after the tick at the median, %v at p99: what they do so soon after a system call is not sampled", s.interrupts.quantile(.5), s.interrupts.quantile(.99)))

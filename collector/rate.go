@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+	"gonum.org/v1/gonum/stat/distuv"
 
 	"github.com/rdx-profiler/rdx/model"
 	"github.com/rdx-profiler/rdx/sampler"
@@ -43,8 +44,11 @@ const (
 	// ownShare of the time between two stamps must be the thread's own.
 	ownShare = 0.8
 	// fewestProbes there must be for the rate to be theirs, and the largest standard error
-	// that it may have: the assumed one is off by more, mostly.
-	fewestProbes, largestError = 4, 0.5
+	// that it may have: the assumed one is off by as much, for programs make 0.1 to 6.
+	fewestProbes, largestError = 4, 0.8
+	// unmetFaster is how many times as fast as the mean code is taken to be that no probe came by, as one
+	// standard error: parts of bzip2 are 4 times as fast as others.
+	unmetFaster = 3
 	// probeJitter is within what a probe is put off, by chance: it shall not keep step with the program.
 	probeJitter = 200 * time.Millisecond
 	// probeTimeout is when a probe whose thread does not get to its stamps is given up.
@@ -70,9 +74,9 @@ type rates struct {
 	legs  []leg
 	local *localRates // nil where the whole's mean is all that is known
 	// whole is the mean over time by way of the local rates, 0 without these, and wholeError
-	// its standard error as a share; localError is that of an observation's own. explained
-	// is the mean of the observations' own.
-	whole, wholeError, localError, explained float64
+	// its standard error as a share, but for unmet, the share of the time in holds in whose code no probe came by;
+	// localError is that of an observation's own. explained is the mean of the observations' own.
+	whole, wholeError, unmet, localError, explained float64
 }
 
 // probe is the one at work.
@@ -113,7 +117,7 @@ func (r *rates) settle(flag float64, clock sampler.Clock) {
 		r.fixed, r.source = flag, "flag"
 	case clock.Unit == sampler.Instructions:
 		r.fixed, r.source = defaultPerInstruction, "default"
-	case len(r.values) >= fewestProbes && r.error() <= largestError:
+	case len(r.values) >= fewestProbes && min(r.error(), r.relativeError()) <= largestError:
 		r.source = "measured"
 	default:
 		r.fixed, r.source = DefaultAccessRate, "default"
@@ -137,10 +141,15 @@ func (r *rates) stampsAfter() []time.Duration {
 
 // mean over the session's CPU time.
 func (r *rates) mean() float64 {
-	switch {
-	case r.fixed > 0:
+	if r.fixed > 0 {
 		return r.fixed
-	case r.whole > 0:
+	}
+	return r.found()
+}
+
+// found is the mean over time by the probes; there must be one.
+func (r *rates) found() float64 {
+	if r.whole > 0 {
 		return r.whole
 	}
 	return r.measured()
@@ -162,12 +171,25 @@ func mean(values []float64) float64 {
 // accesses in ns nanoseconds.
 func (r *rates) accesses(ns float64) float64 { return ns * r.mean() }
 
-// error is the standard error of the mean over time, as a share of it.
+// error is the standard error of the mean over time, as a share of it, as far as probes tell.
 func (r *rates) error() float64 {
 	if r.whole > 0 {
 		return r.wholeError
 	}
 	return r.relativeError()
+}
+
+// fullError has besides what may be in phases that no probe has met.
+func (r *rates) fullError() float64 { return math.Hypot(r.error(), r.unmet*(unmetFaster-1)) }
+
+// interval holds the mean over time in 95 of 100 sessions; it is as wide as a few probes leave it (Student's t).
+func (r *rates) interval() (low, high float64) {
+	parts := len(r.values)
+	if r.whole > 0 {
+		parts = min(parts, mostFolds)
+	}
+	factor := math.Exp(distuv.StudentsT{Sigma: 1, Nu: float64(parts - 1)}.Quantile(.975) * r.fullError())
+	return r.found() / factor, r.found() * factor
 }
 
 // relativeError is the standard error of the probes' mean, as a share of it; NaN of a single
@@ -311,9 +333,11 @@ func (s *Session) replay() {
 }
 
 // threadTime is the CPU time of the calling OS thread.
-func threadTime() time.Duration {
+func threadTime() time.Duration { return clockTime(unix.CLOCK_THREAD_CPUTIME_ID) }
+
+func clockTime(clock int32) time.Duration {
 	var ts unix.Timespec
-	_ = unix.ClockGettime(unix.CLOCK_THREAD_CPUTIME_ID, &ts)
+	_ = unix.ClockGettime(clock, &ts)
 	return time.Duration(ts.Nano())
 }
 
@@ -434,8 +458,18 @@ func (s *Session) rateCounts(p *model.Profile) {
 		count("access rate: probes without a rate: session ended", 1)
 	}
 	if len(r.values) > 1 {
-		p.Comments = append(p.Comments, fmt.Sprintf("access rate: %.3g per ns, standard error %.1f%%, quartiles %.3g to %.3g, from %d probes; they held threads for %v, and %v of CPU time went into following them; a stamp costs %.1f µs",
-			r.measured(), 100*r.relativeError(), r.quantile(.25), r.quantile(.75), len(r.values), r.held.Round(time.Microsecond), r.busy.Round(time.Millisecond), r.stampNS/1000))
+		low, high := r.interval()
+		found := fmt.Sprintf("access rate: %.3g per ns by %d probes, 95%% interval %.3g to %.3g, standard error %.0f%%", r.found(), len(r.values), low, high, 100*r.fullError())
+		if r.unmet > 0 {
+			found += fmt.Sprintf("; no probe came by the code of %.0f%% of the time, which is taken to be %v times as fast, by one of its standard errors", 100*r.unmet, unmetFaster)
+		}
+		p.Comments = append(p.Comments, found)
+		p.Comments = append(p.Comments, fmt.Sprintf("access rate: the probes' are %.3g on average, quartiles %.3g to %.3g; they held threads for %v; a stamp costs %.1f µs",
+			r.measured(), r.quantile(.25), r.quantile(.75), r.held.Round(time.Microsecond), r.stampNS/1000))
+	}
+	if r.busy > 0 {
+		p.Comments = append(p.Comments, fmt.Sprintf("following probes took %v of CPU time, %.1f%% of the target's, beside it and at the lowest priority: that is not in the overhead",
+			r.busy.Round(time.Millisecond), 100*float64(r.busy)/float64(max(s.ranTime(), 1))))
 	}
 	if len(r.later) > 1 {
 		p.Comments = append(p.Comments, fmt.Sprintf("access rate: %+.0f%% in the later half of what %d probes timed; were caches still cold after the hold it would be higher", 100*(mean(r.later)/mean(r.before)-1), len(r.later)))

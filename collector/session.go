@@ -34,7 +34,9 @@ type Session struct {
 	placement sampler.Placement
 	rand      *rand.Rand
 	start     time.Time
-	end       time.Time
+	// ownBefore is the profiler's own CPU time at the start, ownTime what it took until the profile is made.
+	ownBefore, ownTime time.Duration
+	end                time.Time
 
 	clock       sampler.Clock
 	calibration sampler.TwoTrap
@@ -239,7 +241,7 @@ func (s *Session) begin() error {
 		s.tracer.Detach()
 		return err
 	}
-	s.start = time.Now()
+	s.start, s.ownBefore = time.Now(), clockTime(unix.CLOCK_PROCESS_CPUTIME_ID)
 	pid := s.cfg.PID
 	var launched *sampler.Launched
 	if pid == 0 {

@@ -282,7 +282,7 @@ func writeOverview(w io.Writer, o *overview) error {
 // others, such as how long threads were held, are for --format json and pprof
 // -comments.
 func limits(remark string) bool {
-	for _, start := range []string{"session ended early", "merged from", "changed since", "access rates of", "source throttled", "--interrupt is"} {
+	for _, start := range []string{"session ended early", "merged from", "changed since", "access rates of", "source throttled", "--interrupt is", "following probes took"} {
 		if strings.HasPrefix(remark, start) {
 			return true
 		}
