@@ -31,17 +31,48 @@ func Read(r io.Reader) (*model.Profile, error) {
 	if err != nil {
 		return nil, err
 	}
+	p, err := readParts(splitSamples(data))
+	if err != nil {
+		// Whatever it was: bytes that are no message are the cause.
+		if at, what := brokenAt(data, 0, wireProfile); what != "" {
+			err = notRdx("no pprof data: byte %d%s: %s", at, unpacked, what)
+		}
+	}
+	return p, err
+}
+
+// readParts reads a profile by its parts, see splitSamples.
+func readParts(rest []byte, parts [][]byte) (*model.Profile, error) {
+	in, err := parse(rest)
+	if err != nil {
+		return nil, err
+	}
+	return decode(in, func(yield func([]*profile.Sample) error) error {
+		if err := yield(in.Sample); err != nil { // of an unusual encoding
+			return err
+		}
+		for _, part := range parts {
+			in, err := parse(slices.Concat(rest, part))
+			if err != nil {
+				return err
+			}
+			if err := yield(in.Sample); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+func parse(data []byte) (*profile.Profile, error) {
 	in, err := profile.ParseUncompressed(data)
 	if err == nil {
 		err = in.CheckValid()
 	}
 	if err != nil {
-		if at, what := brokenAt(data, 0, wireProfile); what != "" {
-			return nil, notRdx("no pprof data: byte %d%s: %s", at, unpacked, what)
-		}
 		return nil, notRdx("no pprof data: %v", err)
 	}
-	return Decode(in)
+	return in, nil
 }
 
 // notRdx makes an error of one line, whatever the file put into it.
@@ -83,6 +114,12 @@ func unpack(r io.Reader) (data []byte, where string, err error) {
 
 // Decode is Read for a profile that is parsed already.
 func Decode(in *profile.Profile) (*model.Profile, error) {
+	return decode(in, func(yield func([]*profile.Sample) error) error { return yield(in.Sample) })
+}
+
+// decode reads the samples that come in parts. They may point to locations of
+// their own, which are those of in by their IDs.
+func decode(in *profile.Profile, samples func(yield func([]*profile.Sample) error) error) (*model.Profile, error) {
 	sessions, other, err := parseComments(in.Comments)
 	if err != nil {
 		return nil, notRdx("%v", err)
@@ -102,15 +139,22 @@ func Decode(in *profile.Profile) (*model.Profile, error) {
 	if in.DurationNanos > 0 {
 		p.Duration = time.Duration(in.DurationNanos) // merging adds it up
 	}
-	d := decoder{p: p, in: in, mappings: map[*profile.Mapping]*model.Mapping{}, frames: map[frameID]*model.Location{}, data: map[string]*model.Data{}}
+	d := decoder{p: p, in: in, mappings: map[uint64]*model.Mapping{}, frames: map[frameID]*model.Location{}, data: map[string]*model.Data{}}
 	if err := d.columns(); err != nil {
 		return nil, notRdx("%v", err)
 	}
-	losses := map[string]int64{}
-	for i, s := range in.Sample {
-		if err := d.sample(s, losses); err != nil {
-			return nil, notRdx("sample %d: %v", i, err)
+	losses, i := map[string]int64{}, 0
+	err = samples(func(part []*profile.Sample) error {
+		for _, s := range part {
+			if err := d.sample(s, losses); err != nil {
+				return notRdx("sample %d: %v", i, err)
+			}
+			i++
 		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
 	}
 	d.addLosses(losses)
 	d.compareTotals(sessions)
@@ -124,14 +168,14 @@ type decoder struct {
 	// latencies: the file has a column of them.
 	latencies bool
 
-	mappings map[*profile.Mapping]*model.Mapping
+	mappings map[uint64]*model.Mapping // by ID
 	frames   map[frameID]*model.Location
 	data     map[string]*model.Data
 	total    int64 // observations
 }
 
 type frameID struct {
-	loc  *profile.Location
+	loc  uint64 // its ID
 	leaf bool
 }
 
@@ -294,7 +338,7 @@ func frameName(l *profile.Location) string {
 func (d *decoder) stack(locs []*profile.Location) []*model.Location {
 	var stack []*model.Location
 	for i, l := range locs {
-		k := frameID{l, i == 0}
+		k := frameID{l.ID, i == 0}
 		if d.frames[k] == nil {
 			d.frames[k] = d.location(l, i == 0)
 		}
@@ -319,14 +363,14 @@ func (d *decoder) mapping(m *profile.Mapping) *model.Mapping {
 	if m == nil {
 		return nil
 	}
-	if d.mappings[m] == nil {
+	if d.mappings[m.ID] == nil {
 		file := m.File
 		if strings.HasPrefix(file, anonPrefix) {
 			file = ""
 		}
-		d.mappings[m] = &model.Mapping{Start: m.Start, Limit: m.Limit, Offset: m.Offset, File: file, BuildID: m.BuildID}
+		d.mappings[m.ID] = &model.Mapping{Start: m.Start, Limit: m.Limit, Offset: m.Offset, File: file, BuildID: m.BuildID}
 	}
-	return d.mappings[m]
+	return d.mappings[m.ID]
 }
 
 // addLosses raises the counts that comments gave to what the samples say.

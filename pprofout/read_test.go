@@ -4,11 +4,15 @@ import (
 	"bytes"
 	"compress/gzip"
 	"fmt"
+	"reflect"
 	"runtime/pprof"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/google/pprof/profile"
+
+	"github.com/rdx-profiler/rdx/model"
 )
 
 func gz(b []byte) []byte {
@@ -120,6 +124,63 @@ func TestReadDamaged(t *testing.T) {
 		if err == nil || !strings.HasPrefix(err.Error(), "not an rdx profile: ") || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "\n") {
 			t.Errorf("error %v, want one line with %q", err, want)
 		}
+	}
+}
+
+// Samples that are read a part at a time are those of the whole, wherever in
+// the file they are, and share locations and mappings.
+func TestReadInParts(t *testing.T) {
+	p := sampleProfile()
+	const many = 20000
+	for i := range many {
+		r := p.Records[i%3]
+		r.TID = 1000 + i
+		p.Records = append(p.Records, r)
+	}
+	_, out := write(t, p)
+	var raw bytes.Buffer
+	if err := out.WriteUncompressed(&raw); err != nil {
+		t.Fatal(err)
+	}
+	want, err := Decode(out)
+	if err != nil {
+		t.Fatal(err)
+	}
+	rest, parts := splitSamples(raw.Bytes())
+	if len(parts) < 2 {
+		t.Fatalf("%d parts: nothing is tested", len(parts))
+	}
+	backwards := slices.Clone(parts)
+	slices.Reverse(backwards)
+	for name, data := range map[string][]byte{
+		"as written":    raw.Bytes(),
+		"samples first": slices.Concat(slices.Concat(parts...), rest),
+		"between":       slices.Concat(parts[0], rest, slices.Concat(parts[1:]...)),
+	} {
+		if !reflect.DeepEqual(read(t, data), want) {
+			t.Errorf("%s: read in parts, another profile", name)
+		}
+	}
+	got := read(t, slices.Concat(rest, slices.Concat(backwards...)))
+	if len(got.Records) != len(want.Records) || got.Records[0].TID == want.Records[0].TID {
+		t.Errorf("%d records in another order, the first of thread %d; want %d", len(got.Records), got.Records[0].TID, len(want.Records))
+	}
+	locations := map[*model.Location]bool{}
+	for _, r := range want.Records {
+		for _, l := range slices.Concat(r.Use, r.Reuse) {
+			locations[l] = true
+		}
+	}
+	if len(locations) > 10 {
+		t.Errorf("%d locations: those of each part are others", len(locations))
+	}
+
+	// A number of a field in more bytes than it takes is allowed.
+	odd := append(slices.Clone(rest), 0x92, 0x00)
+	first := parts[0][:fieldSize(parts[0])]
+	odd = append(odd, first[1:]...)
+	if got, want := read(t, odd), read(t, slices.Concat(rest, first)); !reflect.DeepEqual(got, want) {
+		t.Errorf("a sample of an unusual encoding is read as %+v, want %+v", got, want)
 	}
 }
 

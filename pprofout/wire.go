@@ -110,3 +110,55 @@ func (f wireField) takes(typ uint64) bool {
 	}
 	return typ == wireVarint || f.list && typ == wireBytes
 }
+
+// splitSamples takes the samples, field 2, out of an encoded profile, in parts
+// each of which makes a profile together with the rest. pprof's form of a
+// sample takes some 3 KB, 40 times its encoding, and the exact profile of a large
+// program has a million: so not all of them are to be parsed at a time. A part
+// is at least four times the rest, which is parsed once more for each. What is
+// broken goes to the end of one of them.
+func splitSamples(data []byte) (rest []byte, parts [][]byte) {
+	const sample = 2<<3 | wireBytes
+	for left := data; len(left) > 0; {
+		n := fieldSize(left)
+		if left[0] != sample {
+			rest = append(rest, left[:n]...)
+		}
+		left = left[n:]
+	}
+	size := max(1<<20, 4*len(rest))
+	var part []byte
+	for left := data; len(left) > 0; {
+		n := fieldSize(left)
+		if left[0] == sample {
+			part = append(part, left[:n]...)
+		}
+		if left = left[n:]; len(part) > 0 && (len(part) >= size || len(left) == 0) {
+			parts, part = append(parts, part), nil
+		}
+	}
+	return rest, parts
+}
+
+// fieldSize is that of the first field of a message, its number included, in
+// bytes: all there are if it is broken.
+func fieldSize(data []byte) int {
+	key, n := binary.Uvarint(data)
+	if n <= 0 {
+		return len(data)
+	}
+	value, m := binary.Uvarint(data[n:])
+	size := uint64(max(m, 0))
+	switch key & 7 {
+	case wire64:
+		size = 8
+	case wire32:
+		size = 4
+	case wireBytes:
+		size += value
+	}
+	if size == 0 || size > uint64(len(data)-n) || value > uint64(len(data)) && key&7 == wireBytes {
+		return len(data)
+	}
+	return n + int(size)
+}
