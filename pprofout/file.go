@@ -1,7 +1,6 @@
 package pprofout
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"os"
@@ -21,12 +20,8 @@ func WriteFile(path string, p *model.Profile, opts ...Option) error {
 }
 
 func writeFile(path string, p *model.Profile, opts []Option) (err error) {
-	out, err := Encode(p, opts...)
+	data, err := encode(p, opts)
 	if err != nil {
-		return err
-	}
-	var data bytes.Buffer
-	if err := out.Write(&data); err != nil {
 		return err
 	}
 
@@ -37,7 +32,7 @@ func writeFile(path string, p *model.Profile, opts []Option) (err error) {
 	if fi, err := os.Stat(path); err == nil && fi.IsDir() {
 		return fmt.Errorf("%s is a directory: name a file in it", path)
 	} else if err == nil && !fi.Mode().IsRegular() {
-		return writeTo(path, data.Bytes())
+		return writeTo(path, data)
 	}
 
 	f, err := createTemp(path)
@@ -50,7 +45,7 @@ func writeFile(path string, p *model.Profile, opts []Option) (err error) {
 			os.Remove(f.Name())
 		}
 	}()
-	if _, err := f.Write(data.Bytes()); err != nil {
+	if _, err := f.Write(data); err != nil {
 		return named(path, err)
 	}
 	if err := f.Sync(); err != nil {

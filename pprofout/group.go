@@ -34,6 +34,7 @@ type group struct {
 
 	observations int64
 	weights      []float64 // of the other columns
+	values       []int64   // of all columns, rounded, once there are no weights any more
 	reused       float64   // reuses in units of observations
 	distance     float64   // sum over reused of stack distances, in bytes
 }
@@ -175,52 +176,55 @@ func (e *encoder) group(g *group) *group {
 	return &sum
 }
 
-func (e *encoder) sample(g *group) *profile.Sample {
-	s := &profile.Sample{Location: g.stack,
-		Label:    map[string][]string{kindLabel: {g.kind.String()}},
-		NumLabel: map[string][]int64{}, NumUnit: map[string][]string{}}
-	if g.loss != "" {
-		return s
-	}
-	if g.latency {
-		s.Label[kindLabel] = []string{latency}
-		s.Label[accessLabel] = []string{g.op.String()}
-		if g.source != "" {
-			s.Label[sourceLabel] = []string{g.source}
+// A label says something of a sample: a text, or a number with its unit.
+type label struct {
+	key, text, unit string
+	number          int64
+}
+
+func (e *encoder) labels(g *group) []label {
+	var out []label
+	str := func(key, s string) {
+		if s != "" {
+			out = append(out, label{key: key, text: s})
 		}
-		s.NumLabel[tidLabel], s.NumUnit[tidLabel] = []int64{int64(g.tid)}, []string{tidLabel}
-		return s
 	}
-	if e.p.Clock.Name != "" {
-		s.Label[clockLabel] = []string{text(e.p.Clock.Name)}
+	num := func(key, unit string, v int64) { out = append(out, label{key: key, unit: unit, number: v}) }
+	op := ""
+	if g.op != model.OpUnknown || g.latency {
+		op = g.op.String()
 	}
-	if g.op != model.OpUnknown {
-		s.Label[accessLabel] = []string{g.op.String()}
+	switch {
+	case g.loss != "":
+		str(kindLabel, g.kind.String())
+		return out
+	case g.latency:
+		str(kindLabel, latency)
+		str(accessLabel, op)
+		str(sourceLabel, g.source)
+		num(tidLabel, tidLabel, int64(g.tid))
+		return out
 	}
+	str(kindLabel, g.kind.String())
+	str(clockLabel, text(e.p.Clock.Name))
+	str(accessLabel, op)
 	if g.below {
-		s.Label[belowLabel] = []string{"true"}
+		str(belowLabel, "true")
 	}
-	if g.data != "" {
-		s.Label[dataLabel] = []string{g.data}
-	}
+	str(dataLabel, g.data)
 	if g.exact {
-		s.Label[exactLabel] = []string{"true"}
+		str(exactLabel, "true")
 	}
 	if g.half.half {
-		s.Label[pairLabel] = []string{g.half.pair.String()}
+		str(pairLabel, g.half.pair.String())
 	}
-	if g.source != "" {
-		s.Label[sourceLabel] = []string{g.source}
-	}
-	num := func(name, unit string, v int64) {
-		s.NumLabel[name], s.NumUnit[name] = []int64{v}, []string{unit}
-	}
+	str(sourceLabel, g.source)
 	num(tidLabel, tidLabel, int64(g.tid))
 	if g.epoch != 0 {
 		num(epochLabel, epochLabel, int64(g.epoch))
 	}
 	if g.stackKind != model.StackOwn {
-		s.Label[stackLabel] = []string{g.stackKind.String()}
+		str(stackLabel, g.stackKind.String())
 	}
 	if g.end != 0 {
 		num(endLabel, tidLabel, int64(g.end))
@@ -245,7 +249,7 @@ func (e *encoder) sample(g *group) *profile.Sample {
 	if d := math.Round(g.distance / g.reused); d < 1<<63 { // false for NaN
 		num(distance, "bytes", int64(d))
 	}
-	return s
+	return out
 }
 
 func compareHalves(a, b halfWatch) int {

@@ -10,6 +10,12 @@ const (
 	wire32     = 5
 )
 
+// Keys, in one byte, of two of a profile's fields.
+const (
+	sampleField = 2<<3 | wireBytes
+	textField   = 6<<3 | wireBytes
+)
+
 // wireField is what a known field of a message must be: a number, a text, a
 // list of numbers, which may be packed, or a message.
 type wireField struct {
@@ -118,10 +124,9 @@ func (f wireField) takes(typ uint64) bool {
 // is at least four times the rest, which is parsed once more for each. What is
 // broken goes to the end of one of them.
 func splitSamples(data []byte) (rest []byte, parts [][]byte) {
-	const sample = 2<<3 | wireBytes
 	for left := data; len(left) > 0; {
 		n := fieldSize(left)
-		if left[0] != sample {
+		if left[0] != sampleField {
 			rest = append(rest, left[:n]...)
 		}
 		left = left[n:]
@@ -130,7 +135,7 @@ func splitSamples(data []byte) (rest []byte, parts [][]byte) {
 	var part []byte
 	for left := data; len(left) > 0; {
 		n := fieldSize(left)
-		if left[0] == sample {
+		if left[0] == sampleField {
 			part = append(part, left[:n]...)
 		}
 		if left = left[n:]; len(part) > 0 && (len(part) >= size || len(left) == 0) {

@@ -1,7 +1,9 @@
 package pprofout
 
 import (
+	"bytes"
 	"cmp"
+	"compress/gzip"
 	"crypto/sha256"
 	"encoding/binary"
 	"fmt"
@@ -79,18 +81,18 @@ func timed(k model.Kind) bool { return k != model.Cold && k != model.Lost }
 // column's total does not fit an int64. Nothing is written then. Equal
 // profiles give equal bytes.
 func Write(w io.Writer, p *model.Profile, opts ...Option) error {
-	out, err := Encode(p, opts...)
+	data, err := encode(p, opts)
 	if err != nil {
 		return fmt.Errorf("write profile: %w", err)
 	}
-	if err := out.Write(w); err != nil {
+	if _, err := w.Write(data); err != nil {
 		return fmt.Errorf("write profile: %w", err)
 	}
 	return nil
 }
 
-// Encode is Write without the bytes: the pprof profile itself.
-func Encode(p *model.Profile, opts ...Option) (*profile.Profile, error) {
+// encode is Write into memory.
+func encode(p *model.Profile, opts []Option) ([]byte, error) {
 	if err := check(p); err != nil {
 		return nil, err
 	}
@@ -115,7 +117,27 @@ func Encode(p *model.Profile, opts ...Option) (*profile.Profile, error) {
 			e.addLoss(reason, c.N)
 		}
 	}
-	return e.profile()
+	e.groups = nil // the order has them
+	out, err := e.profile()
+	if err != nil {
+		return nil, err
+	}
+
+	var rest, file bytes.Buffer
+	if err := out.WriteUncompressed(&rest); err != nil {
+		return nil, err
+	}
+	z := gzip.NewWriter(&file)
+	z.Write(rest.Bytes())
+	samples := newSampleWriter(rest.Bytes())
+	for _, g := range e.order {
+		z.Write(samples.encode(g, e.labels(g)))
+	}
+	z.Write(samples.texts)
+	if err := z.Close(); err != nil {
+		return nil, err
+	}
+	return file.Bytes(), nil
 }
 
 var levelRx = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9]*$`)
@@ -184,7 +206,8 @@ type encoder struct {
 	key      []byte // of the group looked for, reused
 }
 
-// profile numbers what was collected and turns weights into integers.
+// profile numbers what was collected and turns weights into integers. It has
+// everything but the samples, which are e.order.
 func (e *encoder) profile() (*profile.Profile, error) {
 	p := e.p
 	out := &profile.Profile{
@@ -220,24 +243,23 @@ func (e *encoder) profile() (*profile.Profile, error) {
 	}
 	digest := sha256.New()
 	for _, g := range e.order {
-		s := e.sample(g)
 		if g.observations > math.MaxInt64-carries[0].total {
 			return nil, carries[0].overflow()
 		}
 		carries[0].total += g.observations
-		s.Value = append(s.Value, g.observations)
+		g.values = append(g.values, g.observations)
 		for i, w := range g.weights {
 			n, err := carries[i+1].next(w)
 			if err != nil {
 				return nil, err
 			}
-			s.Value = append(s.Value, n)
+			g.values = append(g.values, n)
 		}
-		for _, l := range s.Location {
+		g.weights = nil
+		for _, l := range g.stack {
 			binary.Write(digest, binary.LittleEndian, l.ID)
 		}
-		binary.Write(digest, binary.LittleEndian, s.Value)
-		out.Sample = append(out.Sample, s)
+		binary.Write(digest, binary.LittleEndian, g.values)
 	}
 
 	s := session{head: *p, observations: carries[0].total, useOmitted: e.useOmitted}
