@@ -212,11 +212,16 @@ func TestKnownRate(t *testing.T) {
 			if n < fewestProbes || p.Clock.RateSource != "measured" {
 				t.Fatalf("the rate is %s, %d probes; failed: %v", p.Clock.RateSource, n, s.rates.failed)
 			}
-			for why := range s.rates.failed {
+			ended := 0
+			for why, times := range s.rates.failed {
 				// But that of the clock, which is not passed, and comes seldom.
 				if strings.HasPrefix(why, "system call") && why != fmt.Sprintf("system call %d", unix.SYS_CLOCK_GETTIME) {
-					t.Errorf("a replay ended at %s", why)
+					ended += times
 				}
+			}
+			// A hold may come while a file is open that was not when its probe was planned.
+			if ended > 1 {
+				t.Errorf("%d replays ended at a system call: %v", ended, s.rates.failed)
 			}
 			t.Logf("%.4g accesses/ns by %d probes, %.3g; truth %.4g; failed: %v", s.rates.measured(), n, s.rates.values, 1/ns, s.rates.failed)
 			if off := s.rates.measured()*ns - 1; math.Abs(off) > 0.25 {
