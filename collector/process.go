@@ -20,7 +20,8 @@ import (
 )
 
 // How often the mappings of a process are read again when an address was not
-// found in them: soon, for libraries being loaded, and ever more seldom where
+// found in them: at once for the first, as a program that has just begun has no libraries yet
+// and may live for milliseconds; soon, for libraries being loaded; and ever more seldom where
 // that does not help, as with code outside of any mapped file.
 const (
 	firstRefresh = 50 * time.Millisecond
@@ -73,7 +74,7 @@ func (m *mapping) unwindTable() *unwind.Table {
 }
 
 func newProcess(pid int) *process {
-	p := &process{pid: pid, refreshIn: firstRefresh}
+	p := &process{pid: pid}
 	if b, err := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid)); err == nil {
 		p.command = strings.TrimSpace(strings.ReplaceAll(string(b), "\x00", " "))
 	}
@@ -117,7 +118,7 @@ func (p *process) refresh() {
 	before := p.regions
 	p.readMappings()
 	if slices.Equal(p.regions, before) {
-		p.refreshIn = min(2*p.refreshIn, lastRefresh)
+		p.refreshIn = min(max(2*p.refreshIn, firstRefresh), lastRefresh)
 	}
 	// A process may have very many mappings. A reading that others came into is soon forgotten.
 	p.pause = min(100*time.Since(p.read), lastRefresh)

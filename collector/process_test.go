@@ -4,6 +4,9 @@ import (
 	"os"
 	"strings"
 	"testing"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/rdx-profiler/rdx/model"
 )
@@ -68,4 +71,40 @@ func TestOwnProcess(t *testing.T) {
 	if !p.unknown {
 		t.Error("address 1 is taken for known")
 	}
+}
+
+// What is mapped after the mappings were first read, as libraries are by a program that has
+// just begun, is found as soon as it is asked for; what is in no mapping is not looked for each time.
+func TestMappedSince(t *testing.T) {
+	p := newProcess(os.Getpid())
+	defer p.close()
+	f, err := os.Open("/proc/self/exe")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	code, err := unix.Mmap(int(f.Fd()), 0, unix.Getpagesize(), unix.PROT_READ|unix.PROT_EXEC, unix.MAP_PRIVATE)
+	if err != nil {
+		t.Skip("needs to map code:", err)
+	}
+	defer unix.Munmap(code)
+	addr := uint64(uintptr(unsafe.Pointer(&code[0])))
+	if p.find(addr) != nil {
+		t.Fatalf("%#x is known before it was mapped", addr)
+	}
+	p.note(addr)
+	p.refresh()
+	if m := p.find(addr); m == nil || m.file == nil {
+		t.Fatalf("%#x was mapped since, and is %+v after it was asked for", addr, m)
+	}
+	for range 20 {
+		read := p.read
+		p.pause = 0 // it goes by how long the reading took
+		p.note(1)
+		if p.refresh(); p.read == read {
+			return
+		}
+		// Memory of our own may have been mapped since.
+	}
+	t.Error("the mappings are read whenever an address is in none")
 }

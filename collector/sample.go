@@ -85,7 +85,16 @@ func (s *Session) tally(t *thread, ahead *sampler.Ahead) {
 	s.touched += ahead.Touches
 	s.holdsUsed++
 	// Libraries of a program that just started are not known yet.
-	t.process.note(ahead.Use.PC)
+	note := func(f *sampler.Followed) {
+		t.process.note(f.Use.PC)
+		if f.Reuse > 0 {
+			t.process.note(f.ReusePC)
+		}
+	}
+	note(&ahead.Followed)
+	for i := range ahead.Others {
+		note(&ahead.Others[i])
+	}
 	t.process.refresh()
 }
 
