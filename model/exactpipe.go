@@ -18,8 +18,8 @@ type pipeBatch struct {
 }
 
 const (
-	pipeChunk   = 1 << 12 // runs of a batch at most
-	pipeBatches = 12
+	pipeChunk   = 1 << 15 // runs of a batch at most
+	pipeBatches = 4
 )
 
 // NewExactPipe is NewExact.

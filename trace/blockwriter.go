@@ -12,8 +12,8 @@ type wordState struct {
 
 // writtenSegment is a segment as a block that is written sees it.
 type writtenSegment struct {
-	key     uint64 // the complement of its header, 0 if it is not in the dictionary
-	states  uint64 // index of its first word's state
+	key     uint64 // its header, 0 if it is not in the dictionary
+	states  uint64 // index of its first word's state, from bit 32 on
 	next    uint32 // the segment that followed it last time: the prediction
 	most    int32  // accesses
 	local   uint16 // its number in the block's dictionary, from 1
@@ -80,10 +80,10 @@ func newBlockWriter() *blockWriter {
 }
 
 func (b *blockWriter) reset(pid, thread int32) {
-	b.table[0].next = 0
 	for _, id := range b.used {
 		b.table[id] = writtenSegment{}
 	}
+	b.table[0] = writtenSegment{key: ^uint64(0)} // none has number 0
 	*b = blockWriter{
 		pid: pid, thread: thread,
 		table: b.table, used: b.used[:0], states: b.states[:0], defined: b.defined[:0],
@@ -131,7 +131,7 @@ func (b *blockWriter) define(segments []*segment, id uint32) bool {
 	g := segments[id]
 	b.used = append(b.used, id)
 	b.table[id] = writtenSegment{
-		key: ^(uint64(id) | uint64(g.words)<<32), states: uint64(len(b.states)),
+		key: uint64(id) | uint64(g.words)<<32, states: uint64(len(b.states)) << 32,
 		most: int32(g.most), local: uint16(len(b.used)),
 	}
 	if g.guarded {
@@ -187,7 +187,7 @@ func (b *blockWriter) enter(segments []*segment, w []uint64, i int) (next int, e
 			if i >= len(w) || uint32(w[i]) < wordFirstSegment || !b.define(segments, uint32(w[i])) {
 				return i, nil
 			}
-			if id := uint32(w[i]); b.table[id].key != ^w[i] {
+			if id := uint32(w[i]); b.table[id].key != w[i] {
 				return 0, errEntry(w, i, segments[id].words)
 			}
 			continue
@@ -220,29 +220,37 @@ type batchList struct {
 // the table. next is the index behind them, beyond w if the last is not whole.
 func (l *batchList) walk(w []uint64, i int, table []writtenSegment, limit int) (n, words, next int) {
 	entries := l.entries[:limit]
-	for n < len(entries) && i < len(w) && words < batchWords {
-		h := w[i]
-		id := uint64(uint32(h))
-		if id >= uint64(len(table)) || table[id].key != ^h {
-			break
+	at := uint64(i)
+	for {
+		// How many words an entry has cannot be foretold, but most have no more
+		// than four: so many are listed always. This loop is left for others.
+		var word, k uint64
+		for n < len(entries) && at < uint64(len(w)) && words < batchWords {
+			h := w[at]
+			id := uint64(uint32(h))
+			if id >= uint64(len(table)) || table[id].key != h {
+				return n, words, int(at)
+			}
+			// not from the table: the next header is then found without waiting for it
+			k = h >> 32
+			entries[n] = at<<32 | id
+			n++
+			word = table[id].states + at + 1
+			few := (*[4]uint64)(l.words[words:])
+			few[0], few[1], few[2], few[3] = word, word+nextWord, word+2*nextWord, word+3*nextWord
+			words += int(k)
+			at += 1 + k
+			if k > 4 {
+				break
+			}
 		}
-		entries[n] = uint64(i)<<32 | id
-		n++
-		i++
-		// Most entries have few words, and how many cannot be foretold: four
-		// are listed always.
-		at := table[id].states<<32 + uint64(i)
-		few := (*[4]uint64)(l.words[words:])
-		few[0], few[1], few[2], few[3] = at, at+nextWord, at+2*nextWord, at+3*nextWord
-		// not from the table: the next header is then found without waiting for it
-		k := int(h >> 32)
-		for j := 4; j < k; j++ {
-			l.words[words+j] = at + uint64(j)*nextWord
+		if k <= 4 {
+			return n, words, int(at)
 		}
-		words += k
-		i += k
+		for j := uint64(4); j < k; j++ {
+			l.words[words-int(k-j)] = word + j*nextWord
+		}
 	}
-	return n, words, i
 }
 
 // headers encodes which segments are entered, and counts their accesses as if all

@@ -298,6 +298,9 @@ func run(ctx context.Context, cmd Command, opt Options, src source) (Result, err
 	c.WaitDelay = 10 * time.Second
 
 	e := &engine{src: src, skipper: opt.Skipper, most: opt.MaxProcesses, pids: map[int]bool{}, threads: opt.Kind == QEMU, ordered: opt.Ordered, buffers: bufferCount}
+	if opt.Kind == QEMU {
+		e.buffers = threadBuffers
+	}
 	if opt.Ordered {
 		e.buffers, e.room = orderedBuffers, cmp.Or(opt.room, orderedBytes)
 	}

@@ -23,9 +23,11 @@ const (
 
 	streamVersion = 3
 
-	// Of each process.
-	bufferCount = 8
 	bufferBytes = 1 << 20
+	// Of each process under Valgrind; with Options.Children it uses a quarter of them.
+	bufferCount = 32
+	// Of each thread under QEMU.
+	threadBuffers = 8
 	// Of each thread whose order is kept: they are not used twice.
 	orderedBuffers = 4096
 )

@@ -142,8 +142,10 @@ func run(rdx string, rounds, size int) error {
 		vs = append(vs, &variant{name: "engine, store " + string(s), args: tool(append(allRegisters, "--rdx-store="+string(s))...)})
 	}
 	alone := vs[len(vs)-1]
+	// Into a new file: to truncate the one of the run before takes a tenth as long as the recording.
 	record := func(extra ...string) func([]string) []string {
 		return func(p []string) []string {
+			os.Remove(rdt)
 			return append(append([]string{rdx, "trace", "record", "-q", "--max-size=0", "--engine", engine, "-o", rdt}, extra...), append([]string{"--"}, p...)...)
 		}
 	}

@@ -26,7 +26,8 @@
 #include "pub_tool_threadstate.h"
 
 #define PAGE       4096UL
-#define NBUF       8
+#define NBUF       32
+#define NBUF_CHILD 8 /* that a process uses if there can be many */
 #define DATA_BYTES (1UL << 20)
 #define TAIL_BYTES (1UL << 16) /* more than a segment and its header */
 
@@ -75,6 +76,7 @@ struct message {
 enum { MSG_HELLO = 1, MSG_FULL = 2, MSG_ENTRIES = 3 /* full, of nothing but entries */ };
 
 static Int   sock = -1;
+static UInt  nbuf = NBUF;     /* buffers in use */
 static Bool  is_free[NBUF];
 static Bool  tail_open[NBUF];
 static Bool  marked[NBUF];        /* has words that are no entries */
@@ -126,7 +128,7 @@ static void hang_up(void)
 {
    if (sock >= 0) VG_(close)(sock);
    sock = -1;
-   for (UInt b = 0; b < NBUF; b++) is_free[b] = b != control.in_use && (Long)b != control.pending;
+   for (UInt b = 0; b < nbuf; b++) is_free[b] = b != control.in_use && (Long)b != control.pending;
 }
 
 static void send_message(UInt kind, UInt buffer, ULong words)
@@ -147,19 +149,19 @@ static UInt next_buffer(void)
    Bool dry = False;
    for (;;) {
       /* the first, so that no more memory is used than must be */
-      UInt b, first = NBUF, nfree = 0;
-      for (Int i = NBUF - 1; i >= 0; i--)
+      UInt b, first = nbuf, nfree = 0;
+      for (Int i = (Int)nbuf - 1; i >= 0; i--)
          if (is_free[i]) {
             first = i;
             nfree++;
          }
       if (sock < 0) return first;
       if (nfree == 0) dry = True;
-      Bool wait = dry && nfree < NBUF / 2;
+      Bool wait = dry && nfree < nbuf / 2;
       Long r = call6(__NR_recvfrom, sock, (Addr)&b, sizeof b, wait ? 0 : 0x40 /* MSG_DONTWAIT */, 0, 0);
       if (r == -VKI_EAGAIN) return first;
       if (r == -VKI_EINTR) continue;
-      if (r != sizeof b || b >= NBUF) hang_up();
+      if (r != sizeof b || b >= nbuf) hang_up();
       else is_free[b] = True;
    }
 }
@@ -398,7 +400,7 @@ static void map_region(Int fd)
    for (UInt b = 0; b < NBUF; b++) {
       tail_open[b] = True; /* as mapped */
       protect_tail(b, False);
-      is_free[b] = True;
+      is_free[b] = b < nbuf;
    }
    control.base = (Addr)&region;
    control.retired = 0;
@@ -468,6 +470,7 @@ static void in_child(ThreadId tid)
 void stream_open(const HChar* socket_path, Bool children)
 {
    follow_children = children;
+   if (children) nbuf = NBUF_CHILD;
    path = socket_path;
    map_region(-1);
    /* The program goes on in any case. rdx reports a run without a stream. */
