@@ -45,6 +45,7 @@ one() { # ENGINE NAME COMMAND...
 				causes = causes (causes == "" ? "" : ", ") sprintf("%s %.1f %%", best, 100 * ended[best] / all)
 				delete ended[best]
 			}
+			if (reach == 0) reach = "-" # every use had its reuse before
 			per = step == "" ? "" : sprintf("%.0f", 1000 * step / inst)
 			printf "| %s | %s | %d | %s | %s | %s / %s µs | %s / %s µs | %s |\n", name, engine, all, causes, reach, took, took99, held, held99, per
 		}' "$dir/comments"
