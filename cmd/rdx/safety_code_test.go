@@ -1,4 +1,4 @@
-// Needs: root, bpf, watchpoint, gcc; strace for TestWritesNothing. Targets whose code changes while they run,
+// Needs: root, bpf, watchpoint, gcc; strace for TestWritesNothing, luajit for TestRealLuaJIT. Targets whose code changes while they run,
 // and that rdx changes nothing of any target.
 package main_test
 
@@ -46,6 +46,21 @@ func TestSelfModifying(t *testing.T) {
 	needRoot(t)
 	needX86(t)
 	p := target(t, compile(t, "selfmod"), "own")
+	assertNear(t, p, "ok same=%f")
+}
+
+// LuaJIT drops all that it has compiled more than a hundred times a second, with the memory it was in, and compiles
+// anew: as above.
+func TestRealLuaJIT(t *testing.T) {
+	needRoot(t)
+	needTool(t, "luajit")
+	assertNear(t, target(t, "luajit", "testdata/real/work.lua"), "ok few=%f")
+}
+
+// assertNear wants that as many uses are reused at once as the target says, at its end, that it spends of its time in
+// a loop that does so.
+func assertNear(t *testing.T, p *process, says string) {
+	t.Helper()
 	holds := 0
 	var near, all float64
 	attachUntil(t, p.pid, func(profile *model.Profile) bool {
@@ -61,7 +76,7 @@ func TestSelfModifying(t *testing.T) {
 		return holds >= 300
 	})
 	var want float64
-	if _, err := fmt.Sscanf(p.end(), "ok same=%f", &want); err != nil {
+	if _, err := fmt.Sscanf(p.end(), says, &want); err != nil {
 		t.Fatal(err)
 	}
 	t.Logf("%d holds; %.3f of the uses are reused at once, of the time %.3f", holds, near/all, want)
