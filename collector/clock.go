@@ -43,12 +43,6 @@ func (s *Session) clockModel() model.Clock {
 	}
 }
 
-// touchesPerAccess is how many blocks an access overlaps on average, by what was read
-// ahead; 0 if nothing was.
-func (s *Session) touchesPerAccess() float64 {
-	return float64(s.touched) / float64(max(s.readAhead, 1))
-}
-
 // touchesIn is how many touches of blocks there are in so many units of the clock.
 func (s *Session) touchesIn(native float64) float64 {
 	n := s.rates.accesses(native)

@@ -103,10 +103,13 @@ func (s *Session) fitLocal() {
 	r.wholeError = math.Hypot(math.Hypot(math.Sqrt(variance)/explained, ratioError), blocksError)
 }
 
+// byCode says whether the access rates of the code are known.
+func (r *rates) byCode() bool { return r.source == "measured" && r.whole > 0 }
+
 // weighByCode has each observation stand for as many accesses as its code makes in
 // the time.
 func (s *Session) weighByCode() {
-	if s.rates.source != "measured" || s.rates.whole == 0 {
+	if !s.rates.byCode() {
 		return
 	}
 	for _, o := range s.seen {

@@ -25,6 +25,8 @@ func (o *observation) touches() float64 {
 	n := o.times() * float64(max(o.blocks, 1))
 	if o.rate > 0 {
 		n *= o.rate
+	} else if o.even > 0 {
+		n *= o.even
 	}
 	return n
 }
@@ -52,6 +54,8 @@ type observation struct {
 	place   codePlace // of the access that was sampled; none if its source reports accesses
 	rate    float64   // of accesses there, by the mean over time; 0: not known
 	pace    float64   // of the thread at that time, likewise
+	overlap float64   // blocks that an access of its hold overlaps, on average; 0: not known
+	even    float64   // what its accesses count, so that all holds stand for as many touches; 0: 1
 
 	state    obsState
 	kind     model.Kind

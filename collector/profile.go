@@ -23,6 +23,7 @@ func (s *Session) profile() (*model.Profile, error) {
 	s.fitLocal()
 	s.rates.settle(s.cfg.AccessRate, s.clock)
 	s.weighByCode()
+	s.weighByOverlap()
 	sum := s.total(true)
 	perSource := s.sourceRate(sum) // accesses
 	p := &model.Profile{
@@ -169,6 +170,7 @@ func (s *Session) profile() (*model.Profile, error) {
 	count("timed reuses near the clock's resolution, placed by their distribution without the traps' noise", uint64(s.unsmeared))
 	s.secondLookComments(p)
 	s.rateComment(p)
+	s.overlapComment(p)
 	s.sharingComments(p, stats, count)
 	s.heapComments(p, sum.cpu, count)
 	if !s.tracer.RealTime {

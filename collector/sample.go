@@ -83,6 +83,7 @@ func (s *Session) tally(t *thread, ahead *sampler.Ahead) {
 	s.ends[ahead.End]++
 	s.readAhead += ahead.Accesses
 	s.touched += ahead.Touches
+	s.noteOverlap(ahead)
 	s.holdsUsed++
 	// Libraries of a program that just started are not known yet.
 	note := func(f *sampler.Followed) {
@@ -161,6 +162,7 @@ func (s *Session) observe(t *thread, f *sampler.Followed) *observation {
 		hold:     s.holdsUsed,
 		blocks:   f.Use.Blocks(s.block()),
 		place:    placeOf(t.process, f.Use.PC),
+		overlap:  s.overlaps.latest,
 	}
 	if f.Use.Store {
 		o.op = model.Store

@@ -70,8 +70,9 @@ type Session struct {
 	inSyscall   int              // holds that came when the thread had entered a system call
 	readAhead   int              // accesses
 	touched     int              // blocks that these overlap, added up
-	reading     durations        // of reading ahead
-	reached     lengths          // of bursts without a reuse
+	overlaps    overlaps
+	reading     durations // of reading ahead
+	reached     lengths   // of bursts without a reuse
 	stepped     stepTotals
 	burst       int
 	skip        []int   // of the accesses of a hold, see skips

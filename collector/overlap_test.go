@@ -1,0 +1,68 @@
+package collector
+
+import (
+	"math"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/rdx-profiler/rdx/sampler"
+)
+
+// A hold among accesses of four words each and one among accesses of one, of the same CPU
+// time: as many touches in each. So there are four of the narrow accesses for a wide one, 1.6
+// words an access, and a wide access that is sampled stands for as many touches as a narrow one.
+func TestOverlap(t *testing.T) {
+	wide, narrow := sampler.Located{Addr: 0x1000, Size: 32}, sampler.Located{Addr: 0x2000, Size: 8}
+	holds := []sampler.Ahead{
+		{Followed: sampler.Followed{Use: wide}, Accesses: 2000, Touches: 8000},
+		{Followed: sampler.Followed{Use: narrow}, Accesses: 500, Touches: 500},
+	}
+	after := func(source sampler.Source, clock sampler.Clock, r rates) (*Session, []float64) {
+		s := &Session{source: source, clock: clock, rates: r}
+		for i := range holds {
+			use := holds[i].Use
+			s.readAhead += holds[i].Accesses
+			s.touched += holds[i].Touches
+			s.noteOverlap(&holds[i])
+			s.seen = append(s.seen, &observation{instead: 8, blocks: use.Blocks(s.block()), overlap: s.overlaps.latest})
+		}
+		s.weighByOverlap()
+		var touches []float64
+		for _, o := range s.seen {
+			touches = append(touches, o.touches())
+			if o.rate != 0 {
+				t.Errorf("an access rate of %v: time would be turned into touches by it, too", o.rate)
+			}
+		}
+		return s, touches
+	}
+	s, touches := after(sampler.CPUClock{}, sampler.CPUTime(), rates{fixed: 2})
+	if per := s.touchesPerAccess(); math.Abs(per-1.6) > 1e-9 || math.Abs(s.touchesIn(10)-32) > 1e-9 {
+		t.Errorf("%v touches an access, %v in 10 ns at 2 accesses a nanosecond", per, s.touchesIn(10))
+	}
+	if math.Abs(touches[0]-touches[1]) > 1e-9 || math.Abs(touches[0]+touches[1]-2*8*1.6) > 1e-9 {
+		t.Errorf("touches %v: want 12.8 each, 1.6 for each of the 16 accesses", touches)
+	}
+	// Nothing is assumed where accesses are counted, or where the rates of the code are known.
+	counted := sampler.Counted{Unit: sampler.Accesses, Events: []sampler.Event{{Type: unix.PERF_TYPE_RAW}}}
+	for name, c := range map[string]struct {
+		source sampler.Source
+		clock  sampler.Clock
+		rates  rates
+	}{
+		"a source that counts": {sampler.NewPMUSource(counted), sampler.CPUTime(), rates{fixed: 1}},
+		"a clock that counts":  {sampler.CPUClock{}, sampler.CounterClock(counted), rates{fixed: 1}},
+		"rates by code":        {sampler.CPUClock{}, sampler.CPUTime(), rates{source: "measured", whole: 2}},
+	} {
+		s, touches := after(c.source, c.clock, c.rates)
+		if per := s.touchesPerAccess(); math.Abs(per-3.4) > 1e-9 || touches[0] != 32 || touches[1] != 8 {
+			t.Errorf("%s: %v touches an access, %v touches", name, per, touches)
+		}
+	}
+	// Where an instruction can't be read ahead, there is the one access that was decoded.
+	s = &Session{source: sampler.CPUClock{}, clock: sampler.CPUTime()}
+	if s.noteOverlap(&sampler.Ahead{Followed: sampler.Followed{Use: wide}}); s.overlaps.latest != 4 {
+		t.Errorf("one access to four words: %v", s.overlaps.latest)
+	}
+}
