@@ -23,6 +23,9 @@ type budget struct {
 	cold   float64 // share of a hold's time that goes in cold caches after it
 	holdNS float64 // one hold and its traps
 
+	firstNS    float64 // holdNS as it was assumed
+	firstHolds uint64  // that have told better
+
 	lastCPU   uint64
 	lastCost  float64
 	lastHolds uint64
@@ -49,8 +52,10 @@ const (
 	makeGood = 2 * time.Second
 	// memoryShare of the micro-operations that IBS picks access memory.
 	memoryShare = 0.16
-	// firstHoldNS is assumed of a hold until holds have been measured.
-	firstHoldNS          = 300_000
+	// firstHoldNS is assumed of a hold until holds have been measured: as of the slow
+	// ones of virtual machines, for a thousand threads that wake up together may
+	// have ten of them before the first is accounted for.
+	firstHoldNS          = 1_000_000
 	minAccept, maxAccept = 0.001, 1.0
 	ticksShare           = 0.25
 	// Ticks are no further apart and no closer than this.
@@ -94,7 +99,13 @@ func (b *budget) expectSteps() {
 
 // setFirst sets what is accepted of the first ticks.
 func (b *budget) setFirst() {
-	b.accept = min(maxAccept, b.target*float64(b.firstGap())/b.holdNS)
+	b.firstNS = b.holdNS
+	b.accept = b.acceptFirst(b.firstNS)
+}
+
+// acceptFirst is what is accepted of ticks at the first gap if a hold costs that much.
+func (b *budget) acceptFirst(holdNS float64) float64 {
+	return min(max(b.target*float64(b.firstGap())/holdNS, minAccept), maxAccept)
 }
 
 // trapped is what so many traps cost, whose programs took that long beyond the
@@ -115,15 +126,21 @@ func (b *budget) update(cpu uint64, stats sampler.Stats, held, trapped time.Dura
 	if cpu > 0 {
 		b.spent = cost / float64(cpu)
 	}
+	before := b.accept
+	if b.lastCPU == 0 && stats.Holds > b.firstHolds {
+		// Too few to judge what is spent by, but what was assumed counts for no more than one of them.
+		b.firstHolds = stats.Holds
+		b.accept = b.acceptFirst((b.firstNS + ofHolds) / float64(1+stats.Holds))
+	}
 	if cpu == b.lastCPU {
-		return false
+		return b.accept != before
 	}
 	recent := (cost - b.lastCost) / float64(cpu-b.lastCPU)
 	// Wait for enough CPU time to judge by, but not where the first holds show that
 	// they cost a multiple of what was thought.
 	tooMuch := recent > 4*b.target && stats.Holds-b.lastHolds >= 2*judged
 	if !tooMuch && cpu-b.lastCPU < uint64(max(float64(200*time.Millisecond), judged*b.holdNS/b.target)) {
-		return false
+		return b.accept != before
 	}
 	b.lastCPU, b.lastCost, b.lastHolds = cpu, cost, stats.Holds
 	// Aim at the target over the run so far, not only from now on: what was spent
@@ -133,10 +150,8 @@ func (b *budget) update(cpu uint64, stats sampler.Stats, held, trapped time.Dura
 		aim = max(b.target-over/float64(makeGood), 0.25*b.target)
 	}
 	factor := min(max(aim/max(recent, 1e-6), 0.1), 2)
-	accept := min(max(b.accept*factor, minAccept), maxAccept)
-	changed := accept != b.accept
-	b.accept = accept
-	return changed
+	b.accept = min(max(b.accept*factor, minAccept), maxAccept)
+	return b.accept != before
 }
 
 // durations keeps the last few thousand, for quantiles, and the sum of all.

@@ -72,6 +72,45 @@ func TestBudgetAtFirst(t *testing.T) {
 	}
 }
 
+// A thousand threads that wake up together twice a second run for a tenth of a second before anything
+// is accounted for, and little in three seconds: they, too, keep to the budget as nearly as so few
+// holds can.
+func TestBudgetInBursts(t *testing.T) {
+	const target, burst = 0.01, 140 * time.Millisecond
+	r := rand.New(rand.NewPCG(1, 2))
+	for _, holdCost := range []time.Duration{300 * time.Microsecond, 1200 * time.Microsecond} {
+		var mean, most float64
+		const runs = 200
+		for range runs {
+			b := newBudget(target, sampler.TwoTrap{P50: 3000, Cost: 6000}, sampler.Nanoseconds)
+			b.tickNS = 16_000
+			b.setFirst()
+			var cpu uint64
+			var stats sampler.Stats
+			var held time.Duration
+			for i := range 30 {
+				if i%5 == 0 {
+					cpu += uint64(burst)
+					for range int(burst / b.firstGap()) {
+						stats.Ticks++
+						if r.Float64() < b.accept {
+							stats.Holds++
+							held += time.Duration(float64(holdCost) * (0.5 + r.Float64()))
+						}
+					}
+				}
+				b.update(cpu, stats, held, b.trapped(2*stats.Holds, 0))
+			}
+			mean += b.spent / runs
+			most = max(most, b.spent)
+		}
+		t.Logf("holds of %v: %.4f spent on average, %.4f at most", holdCost, mean, most)
+		if mean > 1.4*target || most > 3*target {
+			t.Errorf("holds of %v: %.4f spent on average, %.4f at most, of %v", holdCost, mean, most, target)
+		}
+	}
+}
+
 // Of a thousand threads that each run for some milliseconds most are never held, and keep their first
 // gap: ticks at it must leave the budget to holds, whatever a tick costs here.
 func TestFirstGapCost(t *testing.T) {
