@@ -143,7 +143,7 @@ func TestLocalRate(t *testing.T) {
 		t.Fatalf("no local rates: %d probes, failed %v", len(s.rates.values), s.rates.failed)
 	}
 	wrong, stated := math.Abs(math.Log(s.rates.mean()*ns)), s.rates.error()
-	if wrong > 3*stated || stated > 0.5 {
+	if wrong > 3*stated || stated > 0.3 {
 		t.Errorf("rate %.3g, truth %.3g, stated error %.0f %%", s.rates.mean(), 1/ns, 100*stated)
 	}
 	if got := fast / all; math.Abs(got-trueShare) > .05 {
