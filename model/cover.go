@@ -3,6 +3,7 @@ package model
 import (
 	"cmp"
 	"fmt"
+	"math"
 	"slices"
 )
 
@@ -14,7 +15,9 @@ import (
 // A miss is counted where it happens: a reuse's at the reuse. Where none was
 // seen (cold, censored, pruned, invalidated) the use stands for it, which is
 // right for cold accesses and the best there is for the others. Weights are
-// accesses; lost records have none.
+// accesses; lost records have none. Where distances are exact, those of a record
+// count as their mean: they lie in one bin, which an edge of the profile's own
+// caches does not cut.
 func MissWeights[K comparable](p *Profile, bytes int64, key func(stack []*Location) K) (map[K]float64, error) {
 	if bytes < int64(p.Block) {
 		return nil, fmt.Errorf("a cache of %d bytes holds no block of %d", bytes, p.Block)
@@ -28,16 +31,36 @@ func MissWeights[K comparable](p *Profile, bytes int64, key func(stack []*Locati
 	weights := map[K]float64{}
 	for i := range q.Records {
 		r := &q.Records[i]
-		if !(r.Misses[0] > 0) {
+		misses := 0.0
+		if p.ExactDistances {
+			misses = r.exactMisses(p.Block, bytes)
+		} else {
+			misses = r.Misses[0]
+		}
+		if !(misses > 0) {
 			continue
 		}
 		stack := r.Use
 		if r.Kind == Reuse {
 			stack = r.Reuse
 		}
-		weights[key(stack)] += r.Misses[0]
+		weights[key(stack)] += misses
 	}
 	return weights, nil
+}
+
+// exactMisses are those of an exact profile's record in a cache of that many bytes.
+func (r *Record) exactMisses(block int, bytes int64) float64 {
+	if !r.outcome() {
+		return 0
+	}
+	if r.Kind != Reuse {
+		return r.Accesses
+	}
+	if mean, ok := r.MeanDistance(); ok && int64(math.Round(mean/float64(block))) >= bytes/int64(block) {
+		return r.Reuses
+	}
+	return 0
 }
 
 // Cover is the fewest keys that make up the share of all weight, from 0 to 1,

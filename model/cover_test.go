@@ -57,3 +57,40 @@ func TestMissWeights(t *testing.T) {
 		t.Error("a cache smaller than a block: no error")
 	}
 }
+
+// Of an exact profile the misses are those of its distances, at any size and not
+// only those of the caches that it was made for.
+func TestMissWeightsExact(t *testing.T) {
+	tally, err := NewPairTally(WordBytes, 16, false, []Cache{{Level: "L1d", Size: 32 << 10}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	stack, err := NewSharedStack(WordBytes)
+	if err != nil {
+		t.Fatal(err)
+	}
+	// Ten laps of 100, of 1000 and of 10,000 words by an instruction each.
+	var all []Access
+	for pc, words := range []uint64{100, 1000, 10_000} {
+		for i := range 10 * words {
+			all = append(all, Access{Addr: uint64(pc)<<20 + i%words*8, Size: 8, PC: uint64(pc + 1), Op: Load})
+		}
+	}
+	if err := stack.Add(all, tally.Add); err != nil {
+		t.Fatal(err)
+	}
+	p := tally.Profile(func(pc uint64) *Location { return &Location{Address: pc} })
+	key := func(s []*Location) uint64 { return s[0].Address }
+	for _, c := range []struct {
+		bytes int64
+		want  [3]float64 // misses
+	}{
+		{8, [3]float64{1000, 10_000, 100_000}}, {50 * 8, [3]float64{1000, 10_000, 100_000}}, {200 * 8, [3]float64{100, 10_000, 100_000}},
+		{32 << 10, [3]float64{100, 1000, 100_000}}, {1 << 20, [3]float64{100, 1000, 10_000}},
+	} {
+		w, err := MissWeights(p, c.bytes, key)
+		if err != nil || w[1] != c.want[0] || w[2] != c.want[1] || w[3] != c.want[2] {
+			t.Errorf("%d bytes: %v (%v), want %v", c.bytes, w, err, c.want)
+		}
+	}
+}

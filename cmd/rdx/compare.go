@@ -16,6 +16,7 @@ func newCompareCmd() *cobra.Command {
 	var by, format string
 	var n int
 	var work float64
+	var caches []string
 	cmd := &cobra.Command{
 		Use:   "compare LIVE EXACT",
 		Short: "Score a sampled profile against the exact one of the same program",
@@ -27,6 +28,8 @@ of rdx exact -o with the same block size:
   miss ratio mean and greatest error over all cache sizes, in percent of accesses
   pairs      how much of the heaviest use -> reuse pairs' weight those pairs carry
              that the live profile takes for the heaviest (Wall's weight matching)
+  places     the same of the fewest places that make up 75, 80, 90 and 95 % of a cache's
+             misses: how good a choice rdx top --cover makes from the live profile
 
 A live profile whose clock counts nanoseconds has turned them into accesses by an
 access rate. The true one is the exact profile's accesses by the CPU time that was
@@ -58,7 +61,7 @@ how many times. The scores are also given as they would be with that rate.`,
 					return err
 				}
 			}
-			c, err := newComparison(p[0], p[1], work, by, n)
+			c, err := newComparison(p[0], p[1], work, by, n, caches)
 			if err != nil {
 				return fmt.Errorf("compare %s with %s: %w", args[0], args[1], err)
 			}
@@ -68,21 +71,23 @@ how many times. The scores are also given as they would be with that rate.`,
 	cmd.Flags().StringVar(&by, "by", "reuses", "what pairs are weighed by: misses (of the last level), reuses, accesses, or a cache level such as l1d, l2, l3")
 	cmd.Flags().IntVarP(&n, "number", "n", 10, "how many of the heaviest pairs to match")
 	cmd.Flags().Float64Var(&work, "work", 1, "how many times the exact run's work the live run did")
+	cmd.Flags().StringSliceVar(&caches, "cache", nil, "caches whose misses are compared by place, such as 1m or l2 (default: those of the live profile)")
 	cmd.Flags().StringVar(&format, "format", "text", "text, json or csv")
 	return cmd
 }
 
 // comparison is what rdx compare prints. Shares and errors are fractions.
 type comparison struct {
-	Live   *overview   `json:"live"`
-	Exact  *overview   `json:"exact"`
-	Scores scorePair   `json:"scores"`
-	Rate   *rateScore  `json:"access_rate,omitempty"` // nil where accesses were counted
-	Pairs  pairScore   `json:"pairs"`
-	Never  [2]float64  `json:"never_reused"` // of accesses: live, exact
-	Cut    float64     `json:"live_cut_off"` // of the live observations
-	Lost   float64     `json:"live_lost"`    // of the live samples
-	Bars   []octaveBar `json:"stack_distance"`
+	Live   *overview    `json:"live"`
+	Exact  *overview    `json:"exact"`
+	Scores scorePair    `json:"scores"`
+	Rate   *rateScore   `json:"access_rate,omitempty"` // nil where accesses were counted
+	Pairs  pairScore    `json:"pairs"`
+	Places []placeScore `json:"places"`
+	Never  [2]float64   `json:"never_reused"` // of accesses: live, exact
+	Cut    float64      `json:"live_cut_off"` // of the live observations
+	Lost   float64      `json:"live_lost"`    // of the live samples
+	Bars   []octaveBar  `json:"stack_distance"`
 }
 
 type scorePair struct {
@@ -117,7 +122,7 @@ type octaveBar struct {
 	Exact float64 `json:"exact"`
 }
 
-func newComparison(live, exact *model.Profile, work float64, by string, n int) (*comparison, error) {
+func newComparison(live, exact *model.Profile, work float64, by string, n int, caches []string) (*comparison, error) {
 	switch {
 	case live.ExactDistances && !exact.ExactDistances:
 		return nil, usageError{fmt.Errorf("the first profile is the exact one: name the live one first")}
@@ -138,6 +143,9 @@ func newComparison(live, exact *model.Profile, work float64, by string, n int) (
 		return nil, err
 	}
 	if c.Pairs, err = matchPairs(live, exact, by, n); err != nil {
+		return nil, err
+	}
+	if c.Places, err = matchPlaces(live, exact, caches); err != nil {
 		return nil, err
 	}
 	c.Lost = float64(c.Live.Lost) / float64(c.Live.Observations+c.Live.Lost)
@@ -236,7 +244,8 @@ func (c *comparison) write(w io.Writer, format string) error {
 	return c.writeText(w, hasUTF8())
 }
 
-// writeCSV writes one row a number; from and to are bytes of stack distance.
+// writeCSV writes one row a number; from and to are bytes of stack distance, from
+// of what is matched by place the bytes of the cache.
 func (c *comparison) writeCSV(w io.Writer) error {
 	out := csv.NewWriter(w)
 	row := func(name, from, to string, v float64) {
@@ -259,6 +268,9 @@ func (c *comparison) writeCSV(w io.Writer) error {
 		scores("_at_true_rate", r.AtTrue)
 	}
 	row("weight_matched", "", "", c.Pairs.Match)
+	for _, q := range c.Places {
+		row(fmt.Sprintf("places_matched_%.0f", 100*q.Cover), strconv.FormatInt(q.Cache, 10), "", q.Match)
+	}
 	row("never_reused", "", "", c.Never[0])
 	row("never_reused_exact", "", "", c.Never[1])
 	row("live_cut_off", "", "", c.Cut)
@@ -312,6 +324,7 @@ func (c *comparison) writeText(w io.Writer, utf8 bool) error {
 	fmt.Fprintf(&b, "%-32s %8s  by %s\n", fmt.Sprintf("weight of the first %d pairs", c.Pairs.N), percent(c.Pairs.Match, 1), c.Pairs.By)
 	fmt.Fprintf(&b, "%-32s %8s  exactly %s\n", "never reused", percent(c.Never[0], 1), percent(c.Never[1], 1))
 	fmt.Fprintf(&b, "%-32s %8s  of the live observations; lost %s\n", "cut off before a reuse", percent(c.Cut, 1), percent(c.Lost, 1))
+	writePlaces(&b, c.Places)
 
 	const width = 21
 	fmt.Fprintf(&b, "\nstack distance, share of accesses\n\n%-21s %-29s  %s\n", "", "live", "exact")

@@ -102,6 +102,55 @@ func TestCompare(t *testing.T) {
 	}
 }
 
+// Three instructions, each by itself: the first misses 10,000 times in a cache of 512
+// words, the second 32,000 times, the third once.
+func TestComparePlaces(t *testing.T) {
+	var b strings.Builder
+	for i, walk := range []struct{ words, n int }{{1000, 10_000}, {3200, 32_000}, {1, 60_000}} {
+		for j := range walk.n {
+			fmt.Fprintln(&b, i<<20+j%walk.words*8, "R", 8, 1, 4096*(i+1))
+		}
+	}
+	exact := exactFile(t, b.String())
+	live := sampled(1)
+	live.Records = nil
+	// One that takes the first for the worst, and nothing to miss but in these two.
+	for i, n := range []int64{500, 100, 500} {
+		at := []*model.Location{{Address: uint64(4096 * (i + 1))}}
+		time := []uint64{1000, 3200, 1}[i]
+		live.Records = append(live.Records, model.Record{Kind: model.Reuse, Use: at, Reuse: at, Time: time, Native: time, Observations: n, Accesses: float64(100 * n)})
+	}
+	wrong := demoFile(t, live)
+	want := []placeScore{{4096, 42_001. / 102_000, .75, 1, 3, 10_000. / 32_000}, {4096, 42_001. / 102_000, .80, 2, 3, 1},
+		{4096, 42_001. / 102_000, .90, 2, 3, 1}, {4096, 42_001. / 102_000, .95, 2, 3, 1}}
+	c := compareJSON(t, "--cache", "4k", wrong, exact)
+	if len(c.Places) != len(want) {
+		t.Fatalf("%+v", c.Places)
+	}
+	for i, q := range c.Places {
+		if math.Abs(q.Ratio-want[i].Ratio) > 1e-9 || math.Abs(q.Match-want[i].Match) > 1e-9 {
+			t.Errorf("%+v, want %+v", q, want[i])
+		}
+		q.Ratio, q.Match = want[i].Ratio, want[i].Match
+		if q != want[i] {
+			t.Errorf("%+v, want %+v", q, want[i])
+		}
+	}
+	// Without --cache, those of the live profile: of 32k nothing misses again but what is cold.
+	if c := compareJSON(t, wrong, exact); len(c.Places) != 4 || c.Places[0].Cache != 32<<10 || c.Places[0].Ratio != 4201./102_000 {
+		t.Errorf("%+v", c.Places)
+	}
+	out := strings.Join(strings.Fields(ok(t, "compare", "--cache", "4k,l1d", wrong, exact)), " ")
+	for _, want := range []string{"75% 80% 90% 95% 4.00KiB, 41.2% of accesses 1 2 2 2 of 3 places as many, by the live profile 31.2% 100.0% 100.0% 100.0% of the best choice's misses", "32.0KiB, 4.1% of accesses"} {
+		if !strings.Contains(out, want) {
+			t.Errorf("no %q in\n%s", want, out)
+		}
+	}
+	if csv := ok(t, "compare", "--cache", "4k", "--format", "csv", wrong, exact); !strings.Contains(csv, "\nplaces_matched_75,4096,,0.3125\n") {
+		t.Error(csv)
+	}
+}
+
 func TestCompareRefuses(t *testing.T) {
 	exact, live := exactFile(t, laps(3)), demoFile(t, sampled(2))
 	lines := demoFile(t, demoProfile(t))
@@ -116,6 +165,8 @@ func TestCompareRefuses(t *testing.T) {
 		{[]string{"compare", "--work", "0", live, exact}, "--work"},
 		{[]string{"compare", "--format", "x", live, exact}, "--format"},
 		{[]string{"compare", "-n", "0", live, exact}, "-n 0"},
+		{[]string{"compare", "--cache", "l7", live, exact}, "--cache"},
+		{[]string{"compare", "--cache", "1", live, exact}, "--cache"},
 		{[]string{"compare", "--by", "l7", live, exact}, "--by"},
 		{[]string{"exact", "-", "--children", "-o", live}, "--children"},
 	} {

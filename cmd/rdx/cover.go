@@ -44,8 +44,7 @@ func cover(p *model.Profile, percent float64, cache string) (*coverList, error) 
 	names := map[string]place{}
 	seen := map[string]int64{}
 	key := func(stack []*model.Location) string {
-		l := placeOf(stack)
-		k := l.Function + "\x00" + l.File + "\x00" + fmt.Sprintf("%9d", l.Line)
+		k, l := placeKey(stack)
 		names[k] = l
 		return k
 	}
@@ -80,6 +79,12 @@ func cover(p *model.Profile, percent float64, cache string) (*coverList, error) 
 		c.seen += seen[k]
 	}
 	return c, nil
+}
+
+// placeKey is the place of a stack, and what tells it from others.
+func placeKey(stack []*model.Location) (string, place) {
+	l := placeOf(stack)
+	return l.Function + "\x00" + l.File + "\x00" + fmt.Sprintf("%9d", l.Line), l
 }
 
 // cacheSize is the size of a cache named by its level, or given in bytes.

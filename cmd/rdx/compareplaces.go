@@ -1,0 +1,91 @@
+package main
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/rdx-profiler/rdx/model"
+)
+
+// covers are the shares of a cache's misses whose places are compared, those of
+// Schuff et al. (section 6, Table 2).
+var covers = [...]float64{.75, .80, .90, .95}
+
+// A placeScore is how good a choice of places the live profile makes: as many as
+// the exact one needs for the share of its misses.
+type placeScore struct {
+	Cache  int64   `json:"cache_bytes"`
+	Ratio  float64 `json:"miss_ratio"` // exact, of accesses
+	Cover  float64 `json:"cover"`
+	Places int     `json:"places"` // of the exact profile, that make up the share
+	All    int     `json:"places_in_all"`
+	Match  float64 `json:"weight_matched"` // what those chosen have of the misses of the best
+}
+
+// matchPlaces compares the places of the misses in each cache, by default those
+// of the live profile.
+func matchPlaces(live, exact *model.Profile, caches []string) ([]placeScore, error) {
+	var sizes []int64
+	for _, s := range caches {
+		size, err := cacheSize(live, s)
+		if err != nil {
+			return nil, err
+		}
+		sizes = append(sizes, size)
+	}
+	if caches == nil {
+		for _, c := range live.Caches {
+			sizes = append(sizes, c.Size)
+		}
+	}
+	accesses := 0.0
+	for i := range exact.Records {
+		accesses += exact.Records[i].Accesses
+	}
+	key := func(stack []*model.Location) string {
+		k, _ := placeKey(stack)
+		return k
+	}
+	var out []placeScore
+	for _, size := range sizes {
+		var weights [2]map[string]float64
+		for i, p := range []*model.Profile{live, exact} {
+			var err error
+			if weights[i], err = model.MissWeights(p, size, key); err != nil {
+				return nil, usageError{fmt.Errorf("--cache: %w", err)}
+			}
+		}
+		misses := 0.0
+		for _, w := range weights[1] {
+			misses += w
+		}
+		for _, share := range covers {
+			n := len(model.Cover(weights[1], share))
+			out = append(out, placeScore{size, misses / accesses, share, n, len(weights[1]), model.WeightMatch(weights[1], weights[0], n)})
+		}
+	}
+	return out, nil
+}
+
+func writePlaces(b *strings.Builder, places []placeScore) {
+	if len(places) == 0 {
+		return
+	}
+	fmt.Fprintf(b, "\n%-32s", "places with this share of misses")
+	for _, share := range covers {
+		fmt.Fprintf(b, " %7.0f%%", 100*share)
+	}
+	for i := 0; i < len(places); i += len(covers) {
+		of := places[i : i+len(covers)]
+		fmt.Fprintf(b, "\n%-32s", fmt.Sprintf("  %s, %s of accesses", siBytes(float64(of[0].Cache)), percent(of[0].Ratio, 1)))
+		for _, q := range of {
+			fmt.Fprintf(b, " %8d", q.Places)
+		}
+		fmt.Fprintf(b, "  of %d places\n%-32s", of[0].All, "  as many, by the live profile")
+		for _, q := range of {
+			fmt.Fprintf(b, " %8s", percent(q.Match, 1))
+		}
+		b.WriteString("  of the best choice's misses")
+	}
+	b.WriteByte('\n')
+}
