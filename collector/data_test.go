@@ -11,8 +11,9 @@ import (
 
 // A process's own data are where /proc says they are.
 func TestDatum(t *testing.T) {
-	p := newProcess(os.Getpid())
+	p := newProcess(os.Getpid(), heldFiles{})
 	defer p.close()
+	p.look()
 	p.regions = parseRegions(strings.NewReader(`00400000-00401000 r--p 00000000 08:01 1    /none
 10000000-10021000 rw-p 00000000 00:00 0                                  [heap]
 20000000-20010000 rw-p 00000000 00:00 0

@@ -15,8 +15,6 @@ import (
 	"time"
 
 	"github.com/rdx-profiler/rdx/model"
-	"github.com/rdx-profiler/rdx/sampler"
-	"github.com/rdx-profiler/rdx/sampler/unwind"
 )
 
 // How often the mappings of a process are read again when an address was not
@@ -33,6 +31,7 @@ const (
 // the target is gone or lives in another mount namespace.
 type process struct {
 	pid       int
+	files     heldFiles // of all processes
 	command   string
 	mappings  []*mapping // by start address
 	regions   []region   // of all memory, as last read
@@ -50,38 +49,33 @@ type process struct {
 
 type mapping struct {
 	model.Mapping
-	file  *os.File
-	image []byte // of the vdso
-
-	// Of the goroutine that unwinds; file may be closed meanwhile.
-	binary  io.ReaderAt // nil if there is none
-	table   *unwind.Table
-	noTable error // why there is none
+	file  *heldFile // nil if there is none
+	image []byte    // of the vdso
+	code  *code     // of either
 
 	loads []elf.ProgHeader // of the file, for data; nil if not yet read
 }
 
-// unwindTable is the unwind table of the mapping's file, nil if it has none.
-func (m *mapping) unwindTable() *unwind.Table {
-	if m.table == nil && m.noTable == nil {
-		if m.binary == nil {
-			m.noTable = fs.ErrNotExist
-		} else {
-			m.table, m.noTable = unwind.NewTable(m.binary, sampler.Arch)
-		}
-	}
-	return m.table
-}
-
-func newProcess(pid int) *process {
-	p := &process{pid: pid}
-	if b, err := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid)); err == nil {
-		p.command = strings.TrimSpace(strings.ReplaceAll(string(b), "\x00", " "))
-	}
-	p.readMappings()
+func newProcess(pid int, files heldFiles) *process {
+	p := &process{pid: pid, files: files}
 	p.began, _ = cpuTime(pid)
 	return p
 }
+
+// look reads what there is to know of the process. Of one that the target has
+// started that is put off until a thread of it is held: most may end before, and a
+// look takes longer than many live.
+func (p *process) look() {
+	if p.looked() {
+		return
+	}
+	if b, err := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", p.pid)); err == nil {
+		p.command = strings.TrimSpace(strings.ReplaceAll(string(b), "\x00", " "))
+	}
+	p.readMappings()
+}
+
+func (p *process) looked() bool { return !p.read.IsZero() }
 
 // readTime reads how long all threads of the process have run. One that has exited
 // keeps what was read last.
@@ -94,7 +88,7 @@ func (p *process) readTime() {
 // ranTime is the CPU time of the target's processes in ns, what they do in the
 // kernel included.
 func (s *Session) ranTime() uint64 {
-	var sum uint64
+	sum := s.unseenRan
 	for _, p := range s.allProcesses() {
 		sum += p.ran
 	}
@@ -103,6 +97,7 @@ func (s *Session) ranTime() uint64 {
 
 // note makes sure that the addresses will be found in the mappings.
 func (p *process) note(addresses ...uint64) {
+	p.look()
 	for _, a := range addresses {
 		if p.find(a) == nil {
 			p.unknown = true
@@ -183,7 +178,7 @@ func (p *process) insert(m *mapping) {
 		if old.Limit <= m.Start || old.Start >= m.Limit {
 			kept = append(kept, old)
 		} else {
-			old.close()
+			p.release(old)
 		}
 	}
 	i := sort.Search(len(kept), func(i int) bool { return kept[i].Start > m.Start })
@@ -196,41 +191,41 @@ func (p *process) insert(m *mapping) {
 // open holds on to what is mapped. A mapping whose file can't be opened
 // keeps its addresses, without names.
 func (p *process) open(mm model.Mapping) *mapping {
-	m := &mapping{Mapping: mm}
+	m := &mapping{Mapping: mm, code: new(code)}
 	switch {
 	case m.File == "[vdso]":
 		if mem, err := os.Open(fmt.Sprintf("/proc/%d/mem", p.pid)); err == nil {
 			image := make([]byte, m.Limit-m.Start)
 			if _, err := mem.ReadAt(image, int64(m.Start)); err == nil {
 				m.image = image
-				m.binary = bytes.NewReader(image)
+				m.code = &code{binary: bytes.NewReader(image)}
 			}
 			mem.Close()
 		}
 	case strings.HasPrefix(m.File, "/"):
 		// map_files leads to the very file that is mapped, deleted or not.
 		name := fmt.Sprintf("/proc/%d/map_files/%x-%x", p.pid, m.Start, m.Limit)
-		f, err := os.Open(name)
+		f, err := p.files.hold(name)
 		if err != nil {
-			f, err = os.Open(fmt.Sprintf("/proc/%d/root%s", p.pid, m.File))
+			f, err = p.files.hold(fmt.Sprintf("/proc/%d/root%s", p.pid, m.File))
 		}
 		if err == nil {
-			m.file, m.binary = f, f
+			m.file, m.code = f, &f.code
 		}
 	}
 	return m
 }
 
-func (m *mapping) close() {
+func (p *process) release(m *mapping) {
 	if m.file != nil {
-		m.file.Close()
+		p.files.release(m.file)
 		m.file = nil
 	}
 }
 
 func (p *process) close() {
 	for _, m := range p.mappings {
-		m.close()
+		p.release(m)
 	}
 	if p.jit != nil {
 		p.jit.Close()

@@ -62,8 +62,9 @@ func TestMappingsFind(t *testing.T) {
 // The process's own mappings are readable without privileges, by whatever
 // way to the file there is.
 func TestOwnProcess(t *testing.T) {
-	p := newProcess(os.Getpid())
+	p := newProcess(os.Getpid(), heldFiles{})
 	defer p.close()
+	p.look()
 	if len(p.mappings) == 0 || p.command == "" {
 		t.Fatalf("nothing known of ourselves: %+v", p)
 	}
@@ -76,8 +77,9 @@ func TestOwnProcess(t *testing.T) {
 // What is mapped after the mappings were first read, as libraries are by a program that has
 // just begun, is found as soon as it is asked for; what is in no mapping is not looked for each time.
 func TestMappedSince(t *testing.T) {
-	p := newProcess(os.Getpid())
+	p := newProcess(os.Getpid(), heldFiles{})
 	defer p.close()
+	p.look()
 	f, err := os.Open("/proc/self/exe")
 	if err != nil {
 		t.Fatal(err)

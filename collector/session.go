@@ -57,6 +57,8 @@ type Session struct {
 	throttled   bool   // the user has been told that the source is
 	processes   map[int]*process
 	past        []*process // exited, or replaced by exec
+	unseenRan   uint64     // CPU time of those that are not kept in past, ns
+	files       heldFiles
 	threads     map[int]*thread
 	byIndex     map[uint32]*thread
 	late        lateHolds
@@ -140,6 +142,7 @@ func Start(cfg Config) (*Session, error) {
 		locate:    sampler.NewLocator(),
 		rand:      rand.New(rand.NewPCG(cfg.Seed, 1)),
 		processes: make(map[int]*process),
+		files:     make(heldFiles),
 		threads:   make(map[int]*thread),
 		byIndex:   make(map[uint32]*thread),
 		late:      make(lateHolds),

@@ -193,7 +193,7 @@ func (r *stackRequest) code(pc uint64) unwind.Code {
 		return unwind.Code{}
 	}
 	code := unwind.Code{Known: true}
-	if t := m.unwindTable(); t != nil {
+	if t := m.code.unwindTable(); t != nil {
 		if addr, ok := t.Address(pc - m.Start + m.Offset); ok {
 			code.Table, code.PC = t, addr
 		}

@@ -57,22 +57,43 @@ func (s *Session) ThreadStarted(pid, tid int) {
 	}
 	p := s.processes[pid]
 	if p == nil {
-		p = newProcess(pid)
+		p = newProcess(pid, s.files)
 		s.processes[pid] = p
 		if s.groups() {
 			s.noteCPU(p, sampler.Monotonic()) // it may be gone after two holds
+		}
+		if s.isFirst(pid) || s.heap != nil {
+			p.look()
 		}
 		s.probeHeap(p)
 		s.locate.Prepare(pid)
 	}
 	if err := s.addThread(p, tid); gone(err) {
-		return // as we will be told
+		s.losses["threads that ended before their first tick"]++
 	} else if err != nil {
 		// One thread less is a loss, no thread at all an error.
 		s.losses["lost: thread not sampled"]++
 		if len(s.threads) == 0 {
 			s.fail(err)
 		}
+	}
+}
+
+// ThreadMissed implements sampler.Handler.
+func (s *Session) ThreadMissed(int, error) { s.losses["lost: thread not sampled"]++ }
+
+// isFirst says whether the process is the one that was attached to, or started.
+func (s *Session) isFirst(pid int) bool { return pid == s.cfg.PID || pid == s.child }
+
+// processEnded forgets a process, or the program that it was, but for what the
+// profile will name.
+func (s *Session) processEnded(p *process) {
+	delete(s.processes, p.pid)
+	s.locate.Forget(p.pid)
+	if p.looked() {
+		s.past = append(s.past, p)
+	} else {
+		s.unseenRan += p.ran
 	}
 }
 
@@ -161,10 +182,9 @@ func (s *Session) threadsOf(p *process) (n int) {
 // ThreadExited implements sampler.Handler.
 func (s *Session) ThreadExited(tid int, status unix.WaitStatus) {
 	if p := s.processes[tid]; p != nil {
-		s.past = append(s.past, p)
-		delete(s.processes, tid)
+		s.processEnded(p)
 	}
-	if tid == s.cfg.PID || tid == s.child {
+	if s.isFirst(tid) {
 		s.exit = ExitStatus{true, status}
 	}
 	if t := s.threads[tid]; t != nil {
@@ -188,8 +208,7 @@ func (s *Session) Execed(pid int) {
 		}
 	}
 	if p := s.processes[pid]; p != nil {
-		s.past = append(s.past, p)
-		delete(s.processes, pid)
+		s.processEnded(p)
 	}
 	s.ThreadStarted(pid, pid)
 }

@@ -57,6 +57,9 @@ func (l *Locator) Prepare(pid int) {
 	l.memory.userfault.scan.userfault()
 }
 
+// Forget is for a process that has ended.
+func (l *Locator) Forget(pid int) { l.memory.userfault.forget(pid) }
+
 // Ahead reads ahead of the held thread tid of process pid: to the accesses after
 // the next skips[i] ones each, and up to burst accesses on from each of them. Of
 // these it gives want, see choose. Where not so many can be read ahead, one of

@@ -18,6 +18,8 @@ import (
 type Handler interface {
 	// ThreadStarted: tid of process pid is traced from now on.
 	ThreadStarted(pid, tid int)
+	// ThreadMissed: nothing could be found out of a new thread, which runs on untraced.
+	ThreadMissed(tid int, err error)
 	// ThreadExited: tid is gone; status is that of wait4.
 	ThreadExited(tid int, status unix.WaitStatus)
 	// Execed: process pid runs another program and has one thread, pid.
@@ -354,7 +356,10 @@ func (t *Tracer) newcomer(tid int) {
 		_ = resume(tid, 0)
 		return
 	}
-	// A process made by a bare clone; it was not asked for.
+	if err != nil && !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, unix.ESRCH) {
+		t.handler.ThreadMissed(tid, err)
+	}
+	// Or a process made by a bare clone; it was not asked for.
 	_ = unix.PtraceDetach(tid)
 }
 

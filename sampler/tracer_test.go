@@ -16,6 +16,7 @@ import (
 type watcher struct{ exited chan int }
 
 func (watcher) ThreadStarted(int, int)                    {}
+func (w watcher) ThreadMissed(int, error)                 {}
 func (w watcher) ThreadExited(tid int, _ unix.WaitStatus) { w.exited <- tid }
 func (watcher) Execed(int)                                {}
 func (watcher) Hold(int, unix.Signal) (bool, bool)        { return false, false }

@@ -22,7 +22,8 @@ var errUserfault = errors.New("page to be provided by the target itself (userfau
 type userfault struct {
 	pid     int
 	pagemap *os.File // of the address space at the time it was opened
-	scan    *fdScan
+	scan    *fdScan  // of pid
+	scans   map[int]*fdScan
 }
 
 // allows says how many of the n bytes at addr, from the first on, may be read.
@@ -41,9 +42,26 @@ func (u *userfault) allows(pid int, addr uint64, n int) int {
 
 // of turns to another process.
 func (u *userfault) of(pid int) {
-	if u.pid != pid {
+	if u.scan != nil && u.pid == pid {
+		return
+	}
+	u.close()
+	u.pid, u.scan = pid, u.scans[pid]
+	if u.scan == nil {
+		u.scan = newFDScan(pid)
+		if u.scans == nil {
+			u.scans = make(map[int]*fdScan)
+		}
+		u.scans[pid] = u.scan
+	}
+}
+
+// forget is for a process that has ended.
+func (u *userfault) forget(pid int) {
+	delete(u.scans, pid)
+	if u.pid == pid {
 		u.close()
-		u.pid, u.scan = pid, newFDScan(pid)
+		u.scan = nil
 	}
 }
 

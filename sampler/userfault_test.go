@@ -50,3 +50,30 @@ func TestReadFirst(t *testing.T) {
 		}
 	}
 }
+
+// What is known of one process is not forgotten for another, until the process ends:
+// until a look is through, all of them are taken to have a userfaultfd.
+func TestUserfaultOfSeveral(t *testing.T) {
+	var u userfault
+	defer u.close()
+	known := func(pid int, used bool) *fdScan {
+		u.of(pid)
+		scan := u.scan
+		scan.running.Store(true) // nobody looks
+		scan.used.Store(used)
+		return scan
+	}
+	first, other := unix.Getpid(), unix.Getppid()
+	known(first, false)
+	known(other, true)
+	if u.allows(first, 0, pageSize) != pageSize {
+		t.Error("the first process's look is forgotten")
+	}
+	if u.allows(other, 0, pageSize) != 0 {
+		t.Error("the other's memory is read at a risk")
+	}
+	u.forget(first)
+	if u.of(first); len(u.scans) != 2 || !u.scan.used.Load() {
+		t.Error("a process that has ended is remembered")
+	}
+}

@@ -309,6 +309,30 @@ func TestThreadChurn(t *testing.T) {
 	t.Logf("%d samples; target: %s", holds, end)
 }
 
+// Processes and threads by the thousand that end before anything can be seen of them are
+// counted, each of them, with no more descriptors than few processes need: what they map is
+// the same few files.
+func TestStorm(t *testing.T) {
+	needRoot(t)
+	needTool(t, "prlimit")
+	const children, descriptors = 2000, 256
+	output := filepath.Join(t.TempDir(), "p.pb.gz")
+	p := start(t, "prlimit", fmt.Sprintf("--nofile=%d:%[1]d", descriptors), rdxPath(t), "run", "-q", "--follow", "-o", output, "--", compile(t, "storm"), fmt.Sprint(children))
+	if said := p.line(); said != "ok" {
+		t.Errorf("target says %q", said)
+	}
+	if code := p.wait(); code != 0 || p.stderr.Len() > 0 {
+		t.Fatalf("exit code %d: %s", code, p.stderr.String())
+	}
+	profile := readProfile(t, output)
+	ended, ticks := countOf(profile, "threads that ended before their first tick"), countOf(profile, "samples")
+	t.Logf("%d threads ended before their first tick, %d ticks: %v", ended, ticks, profile.Counts)
+	// The ticks are mostly those of the program itself.
+	if ended+ticks < children || ended < children*9/10 || countOf(profile, "lost: thread not sampled") > 0 {
+		t.Errorf("%d of %d threads ended before their first tick, %d ticks: %v", ended, children, ticks, profile.Counts)
+	}
+}
+
 // A thread that lives shorter than a gap has its chance of a tick, too: of so much
 // CPU time, so many ticks, however many threads it is of.
 func TestShortThreads(t *testing.T) {
