@@ -73,5 +73,5 @@ func (s *Session) heapComments(p *model.Profile, cpu uint64, count func(string, 
 	p.Comments = append(p.Comments, fmt.Sprintf("probes on the allocators: %d calls, by an estimate of %v each %.1f%% of the sampled CPU time, beside the overhead",
 		all, probeCost, 100*float64(all)*float64(probeCost)/float64(max(cpu, 1))))
 	count("blocks allocated", all)
-	count("lost: allocation of a block, table full", full)
+	count("blocks not kept, table full", full)
 }

@@ -140,8 +140,18 @@ func newInvalidationList(p *model.Profile, n int) (*invalidationList, error) {
 func (l *invalidationList) text() string {
 	var b strings.Builder
 	writeOverview(&b, l.Profile)
-	fmt.Fprintf(&b, "\n%s of the accesses find their datum written by another thread, %s another word of its line;\n%d of %d writer -> reader pairs\n\n",
-		percent(l.True, 1), percent(l.False, 1), len(l.Pairs), l.All)
+	share := func(v float64) string {
+		if v == 0 { // none was seen, which few observations would not show
+			return l.Profile.share(v)
+		}
+		return percent(v, 1)
+	}
+	fmt.Fprintf(&b, "\n%s of the accesses find their datum written by another thread, %s another word of its line;\n%d of %d writer -> reader pairs\n",
+		share(l.True), share(l.False), len(l.Pairs), l.All)
+	if len(l.Pairs) == 0 {
+		return b.String()
+	}
+	b.WriteByte('\n')
 	fmt.Fprintf(&b, "%6s %8s %5s %-7s %s\n", "share", "accesses", "seen", "sharing", "writer -> reader")
 	for _, v := range l.Pairs {
 		fmt.Fprintf(&b, "%6s %8s %5d %-7s %s\n", percent(v.Share, 1), siCount(v.Accesses), v.Observations, v.Kind, path(v.WriterStack))

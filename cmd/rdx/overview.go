@@ -22,7 +22,8 @@ type overview struct {
 	RateSource   string           `json:"access_rate_source"`
 	Resolution   float64          `json:"resolution_clock_units"`
 	Block        int              `json:"block_bytes"`
-	Accesses     float64          `json:"accesses"` // that the observations stand for
+	Stack        string           `json:"stack,omitempty"` // that the figures are of: private or shared
+	Accesses     float64          `json:"accesses"`        // that the observations stand for
 	Observations int64            `json:"observations"`
 	Kinds        map[string]int64 `json:"observations_by_kind"`
 	Lost         int64            `json:"lost"`
@@ -54,6 +55,9 @@ func survey(p *model.Profile) *overview {
 		Clock: p.Clock.Name, ClockUnit: p.Clock.Unit, AccessRate: p.Clock.Rate, RateSource: p.Clock.RateSource,
 		Resolution: p.Clock.Resolution, Block: p.Block, Kinds: map[string]int64{}, Losses: map[string]int64{}, Remarks: p.Comments,
 		Shares: p.Shares(), exact: p.ExactDistances}
+	if kinds := p.StackKinds(); len(kinds) == 1 && kinds[0] != model.StackOwn {
+		o.Stack = kinds[0].String()
+	}
 	misses := make([]float64, len(p.Caches))
 	var unnamed int64
 	for i := range p.Records {
@@ -112,7 +116,11 @@ func (o *overview) warn(p *model.Profile, unnamed int64) {
 					most, n = reason, k
 				}
 			}
-			add("nothing was observed: all %d samples were lost, most to %q; profile longer", o.Lost, most)
+			advice := "; profile longer"
+			if most == "thread blocks the hold signals" {
+				advice = "" // it has been given
+			}
+			add("nothing was observed: all %d samples were lost, most to %q%s", o.Lost, most, advice)
 		case ran > 0 && ran < 100*time.Millisecond:
 			add("nothing was observed: the program ran for only %v of the time, it waits; profile it while it works, or longer", ran.Round(10*time.Microsecond))
 		default:
@@ -149,6 +157,9 @@ func (o *overview) warn(p *model.Profile, unnamed int64) {
 	}
 	if float64(o.Lost) > 0.01*(n+float64(o.Lost)) {
 		add("%s of the samples were lost: %s", percent(float64(o.Lost), n+float64(o.Lost)), o.topLosses(3))
+	}
+	if left, all := p.CountOf("blocks not kept, table full"), p.CountOf("blocks allocated"); float64(left) > 0.01*float64(all) {
+		add("%d of %d allocated blocks were not kept, too many being in use: data in them are told by their mapping alone", left, all)
 	}
 	for _, c := range p.Counts {
 		if strings.Contains(c.Name, "cut short") && float64(c.N) > 0.05*n {
@@ -241,6 +252,12 @@ func writeOverview(w io.Writer, o *overview) error {
 		clock += fmt.Sprintf(", %.3g accesses per %s (%s)", o.AccessRate, singular(o.ClockUnit), o.RateSource)
 	}
 	row("clock", clock+", source "+o.Source)
+	switch o.Stack {
+	case model.StackPrivate.String():
+		row("stack", "private: what another thread writes is gone")
+	case model.StackShared.String():
+		row("stack", "shared: a reuse is any thread's")
+	}
 	kinds := make([]string, 0, len(o.Kinds))
 	for k := model.Reuse; k < model.Lost; k++ {
 		if n := o.Kinds[k.String()]; n > 0 {
@@ -290,15 +307,20 @@ func limits(remark string) bool {
 	return false
 }
 
-// missRatio does not claim more than the number of observations allows.
-func (o *overview) missRatio(c cacheMisses) string {
-	if least := 10 / max(o.independent, 10); c.MissRatio < least {
+// share does not claim more than the number of observations allows.
+func (o *overview) share(v float64) string {
+	if least := 10 / max(o.independent, 10); v < least {
 		return "less than " + percent(least, 1)
 	}
-	if c.UpperBound {
-		return "at most " + percent(c.MissRatio, 1)
+	return percent(v, 1)
+}
+
+func (o *overview) missRatio(c cacheMisses) string {
+	share := o.share(c.MissRatio)
+	if c.UpperBound && !strings.HasPrefix(share, "less") {
+		return "at most " + share
 	}
-	return percent(c.MissRatio, 1)
+	return share
 }
 
 // wrap prints text after a prefix, in lines of at most 80 columns that begin

@@ -26,3 +26,25 @@ func TestOverviewOfNothing(t *testing.T) {
 		}
 	}
 }
+
+// What was lost for a reason that more time does not help is not answered by advice to
+// take more; and blocks that were not kept are no samples.
+func TestOverviewAdvice(t *testing.T) {
+	text := func(p *model.Profile) string {
+		var b strings.Builder
+		if err := writeOverview(&b, survey(p)); err != nil {
+			t.Fatal(err)
+		}
+		return strings.Join(strings.Fields(b.String()), " ")
+	}
+	out := text(&model.Profile{Block: 8, Counts: []model.Count{{Name: model.CPUMasked, N: 4e9}, {Name: "lost: thread blocks the hold signals", N: 3}}})
+	if !strings.Contains(out, `most to "thread blocks the hold signals"`) || !strings.Contains(out, "--interrupt samples them") || strings.Contains(out, "profile longer") {
+		t.Errorf("signals blocked: %s", out)
+	}
+	use := []*model.Location{{Address: 1}}
+	p := &model.Profile{Block: 8, BinsPerOctave: 16, Records: []model.Record{{Kind: model.Reuse, Use: use, Reuse: use, Time: 1, Native: 1, Observations: 10, Accesses: 10}},
+		Counts: []model.Count{{Name: "blocks allocated", N: 1000}, {Name: "blocks not kept, table full", N: 400}}}
+	if out := text(p); !strings.Contains(out, "400 of 1000 allocated blocks were not kept") || !strings.Contains(out, "lost 0") {
+		t.Errorf("blocks not kept: %s", out)
+	}
+}

@@ -1,10 +1,12 @@
 package main
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/rdx-profiler/rdx/model"
+	"github.com/rdx-profiler/rdx/pprofout"
 )
 
 // Thread 1 uses what thread 2 writes: half of its accesses are invalidated, a
@@ -73,6 +75,21 @@ func TestTopInvalidations(t *testing.T) {
 	}
 	if _, _, err := rdxErr(t, "", "top", "--by", "invalidations", demoFile(t, demoProfile(t))); err == nil || !strings.Contains(err.Error(), "--stack private") {
 		t.Errorf("a profile without other threads: %v", err)
+	}
+	// Where none was seen, that is said of as many as there are; and which stack it is of.
+	p, err := pprofout.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.Records = slices.DeleteFunc(p.Records, func(r model.Record) bool { return r.Kind == model.Invalidated || r.Kind == model.FalseSharing })
+	out = ok(t, "top", "--by", "invalidations", demoFile(t, p))
+	if !strings.Contains(out, "less than 50.0% of the accesses find their datum written by another thread, less than 50.0%") || strings.Contains(out, "seen sharing") {
+		t.Errorf("no invalidation:\n%s", out)
+	}
+	for stack, want := range map[string]string{"private": "stack        private: what", "shared": "stack        shared: a reuse"} {
+		if out := ok(t, "mrc", "--stack", stack, file); !strings.Contains(out, want) {
+			t.Errorf("no %q:\n%s", want, out)
+		}
 	}
 }
 
