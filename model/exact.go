@@ -285,7 +285,10 @@ type FootprintPoint struct {
 // for m blocks with first and last touches f_i from the front and l_i from the
 // back of n touches, and n_t reuses of time t: each term counts the windows of
 // w that fit into a gap between two touches of one block.
-func (e *Exact) Footprint() []FootprintPoint { return e.footprint(&e.olken.order) }
+func (e *Exact) Footprint() []FootprintPoint {
+	e.olken.settle()
+	return e.footprint(&e.olken.order)
+}
 
 func (c *ExactCounts) footprint(o *timedOrder) []FootprintPoint {
 	n, m := o.elapsed(), float64(o.live)

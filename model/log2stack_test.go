@@ -5,9 +5,11 @@ import (
 	"testing"
 )
 
-func log2Of(t testing.TB, blocks []uint64, step int) *Log2Stack {
+func log2Of(t testing.TB, blocks []uint64, step int, newOlken func() *Olken) *Log2Stack {
 	t.Helper()
 	s := NewLog2Stack()
+	s.olken = newOlken()
+	s.olken.order.untimed = true
 	for part := range slices.Chunk(blocks, step) {
 		if err := s.Touch(part); err != nil {
 			t.Fatal(err)
@@ -45,14 +47,16 @@ func sameLog2(t *testing.T, name string, blocks []uint64, s *Log2Stack) {
 	}
 }
 
-func TestLog2Stack(t *testing.T) {
+func TestLog2Stack(t *testing.T) { eachOlken(t, testLog2Stack) }
+
+func testLog2Stack(t *testing.T, newOlken func() *Olken) {
 	r := seededRand(t)
 	for name, blocks := range testStreams(r, 200_000, 9000) {
-		sameLog2(t, name, blocks, log2Of(t, blocks, 1+r.IntN(3000)))
-		sameLog2(t, name+", its beginning", blocks[:5000], log2Of(t, blocks[:5000], 77))
+		sameLog2(t, name, blocks, log2Of(t, blocks, 1+r.IntN(3000), newOlken))
+		sameLog2(t, name+", its beginning", blocks[:5000], log2Of(t, blocks[:5000], 77, newOlken))
 	}
 	for name, blocks := range testStreams(r, 5000, 200) {
-		sameLog2(t, name+", of 200", blocks, log2Of(t, blocks, 1+r.IntN(100)))
+		sameLog2(t, name+", of 200", blocks, log2Of(t, blocks, 1+r.IntN(100), newOlken))
 	}
 }
 
@@ -63,6 +67,10 @@ func FuzzLog2Stack(f *testing.F) {
 		for i, b := range trace {
 			blocks[i] = uint64(int8(b))
 		}
-		sameLog2(t, "fuzz", blocks, log2Of(t, blocks, int(step)+1))
+		newOlken := NewOlken
+		if step >= 100 {
+			newOlken = plainOlken
+		}
+		sameLog2(t, "fuzz", blocks, log2Of(t, blocks, int(step)%100+1, newOlken))
 	})
 }

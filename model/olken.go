@@ -17,11 +17,18 @@ var ErrTooManyBlocks = errors.New("exact stack: too many distinct blocks (consid
 // tree over last accesses is replaced by a bitmap over time with counts; when
 // that is full its live bits are moved together, which keeps their order.
 //
+// Where the processor has AVX-512, the blocks on top of the stack are kept as they are,
+// see front.
+//
 // The zero value is not usable; see NewOlken. An Olken is for one goroutine.
 type Olken struct {
 	index   blockIndex
 	order   timedOrder
+	front   *front // nil if there is none
 	tooMany bool
+
+	single  [frontChunk]uint8  // runs of one touch
+	unasked [frontChunk]uint64 // times that nobody asked for
 }
 
 const (
@@ -38,6 +45,9 @@ func NewOlken() *Olken {
 	o.index.init()
 	o.order.least = batch * maxRun
 	o.order.init()
+	if haveFront {
+		o.front = &front{}
+	}
 	return o
 }
 
@@ -45,6 +55,9 @@ func NewOlken() *Olken {
 func (o *Olken) Reset() {
 	o.index.clear()
 	o.order.init()
+	if o.front != nil {
+		o.front.clear()
+	}
 	o.tooMany = false
 }
 
@@ -52,7 +65,7 @@ func (o *Olken) Reset() {
 func (o *Olken) Blocks() uint64 { return uint64(o.order.live) }
 
 // Accesses is the number of blocks touched so far, repetitions included.
-func (o *Olken) Accesses() uint64 { return o.order.elapsed() }
+func (o *Olken) Accesses() uint64 { return o.order.baseTime + uint64(o.position()-o.order.base) }
 
 // Bytes is the memory held, in bytes.
 func (o *Olken) Bytes() uint64 { return o.index.bytes() + o.order.bytes() }
@@ -66,15 +79,13 @@ func (o *Olken) Bytes() uint64 { return o.index.bytes() + o.order.bytes() }
 // The only error is ErrTooManyBlocks; it is permanent and leaves dist and
 // time undefined.
 func (o *Olken) Touch(blocks, dist, time []uint64) error {
-	var single [batch]uint8
-	var unused [batch]uint64
 	for len(blocks) > 0 {
-		n := min(len(blocks), batch)
-		times := unused[:n]
+		n := min(len(blocks), frontChunk)
+		times := o.unasked[:n]
 		if time != nil {
 			times, time = time[:n], time[n:]
 		}
-		if err := o.touch(blocks[:n], single[:n], dist[:n], times); err != nil {
+		if err := o.touch(blocks[:n], o.single[:n], dist[:n], times); err != nil {
 			return err
 		}
 		blocks, dist = blocks[n:], dist[n:]
@@ -90,10 +101,19 @@ func (o *Olken) touch(blocks []uint64, runs []uint8, dist, time []uint64) error 
 		if o.tooMany {
 			return ErrTooManyBlocks
 		}
-		n := o.index.find(blocks[:min(len(blocks), batch)], &slots)
-		o.order.touch(slots[:n], runs[:n], dist[:n], time[:n])
+		var n int
+		if f := o.front; f != nil && f.off == 0 {
+			n = o.touchTop(blocks, runs, dist, time)
+		} else {
+			n = o.index.find(blocks[:min(len(blocks), batch)], &slots)
+			o.order.touch(slots[:n], runs[:n], dist[:n], time[:n])
+			if f != nil {
+				f.off -= min(f.off, n)
+			}
+		}
 		blocks, runs, dist, time = blocks[n:], runs[n:], dist[n:], time[n:]
-		if o.order.end-o.order.now < batch*maxRun {
+		if o.order.end-o.position() < batch*maxRun {
+			o.settle()
 			o.compact()
 		}
 	}
@@ -103,6 +123,7 @@ func (o *Olken) touch(blocks []uint64, runs []uint8, dist, time []uint64) error 
 // LastAccesses calls f with the number of accesses that came before the last
 // one to each block, in increasing order.
 func (o *Olken) LastAccesses(f func(before uint64)) {
+	o.settle()
 	o.order.each(func(p uint32) { f(o.order.at(p)) })
 }
 

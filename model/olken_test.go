@@ -64,10 +64,12 @@ func seededRand(t testing.TB) *rand.Rand {
 	return rand.New(rand.NewPCG(seed, 1))
 }
 
-func TestOlkenAgainstBrute(t *testing.T) {
+func TestOlkenAgainstBrute(t *testing.T) { eachOlken(t, testOlkenAgainstBrute) }
+
+func testOlkenAgainstBrute(t *testing.T, newOlken func() *Olken) {
 	r := seededRand(t)
 	for name, blocks := range testStreams(r, 30000, 600) {
-		o := NewOlken()
+		o := newOlken()
 		var brute bruteStack
 		dist := make([]uint64, len(blocks))
 		time := make([]uint64, len(blocks))
@@ -95,10 +97,12 @@ func TestOlkenAgainstBrute(t *testing.T) {
 
 // Streams long enough for several compactions and sizes, whose answer is
 // known without a walk.
-func TestOlkenClosedForm(t *testing.T) {
+func TestOlkenClosedForm(t *testing.T) { eachOlken(t, testOlkenClosedForm) }
+
+func testOlkenClosedForm(t *testing.T, newOlken func() *Olken) {
 	const length = 1 << 20
 	for _, m := range []uint64{1, 2, 511, 512, 513, 8191, 8192, 50000, 200000} {
-		o := NewOlken()
+		o := newOlken()
 		blocks := make([]uint64, length)
 		for i := range blocks {
 			blocks[i] = uint64(i) % m * LineBytes
@@ -147,9 +151,11 @@ func TestOlkenTooManyBlocks(t *testing.T) {
 	}
 }
 
-func TestOlkenMemory(t *testing.T) {
+func TestOlkenMemory(t *testing.T) { eachOlken(t, testOlkenMemory) }
+
+func testOlkenMemory(t *testing.T, newOlken func() *Olken) {
 	const n = 3_000_000
-	o := NewOlken()
+	o := newOlken()
 	blocks, dist := make([]uint64, 1000), make([]uint64, 1000)
 	worst := 0.0
 	for at := range n / len(blocks) {
@@ -206,11 +212,13 @@ func TestTimeList(t *testing.T) {
 
 // Runs of touches of one block, as AddTouches has them, give the first touch
 // of each what it has touch by touch.
-func TestOlkenRuns(t *testing.T) {
+func TestOlkenRuns(t *testing.T) { eachOlken(t, testOlkenRuns) }
+
+func testOlkenRuns(t *testing.T, newOlken func() *Olken) {
 	r := seededRand(t)
 	for name, blocks := range testStreams(r, 200_000, 6000) {
 		dist, time := make([]uint64, len(blocks)), make([]uint64, len(blocks))
-		if err := NewOlken().Touch(blocks, dist, time); err != nil {
+		if err := newOlken().Touch(blocks, dist, time); err != nil {
 			t.Fatal(err)
 		}
 		var heads, wantDist, wantTime []uint64
@@ -226,7 +234,7 @@ func TestOlkenRuns(t *testing.T) {
 			heads, runs = append(heads, b), append(runs, uint8(r.IntN(2)))
 			wantDist, wantTime = append(wantDist, dist[i]), append(wantTime, time[i])
 		}
-		o := NewOlken()
+		o := newOlken()
 		for at := 0; at < len(heads); {
 			n := min(1+r.IntN(300), len(heads)-at)
 			if err := o.touch(heads[at:at+n], runs[at:at+n], dist[at:at+n], time[at:at+n]); err != nil {
@@ -250,6 +258,9 @@ func FuzzOlken(f *testing.F) {
 	f.Add([]byte{0, 255, 0, 255}, uint8(1))
 	f.Fuzz(func(t *testing.T, trace []byte, step uint8) {
 		o := NewOlken()
+		if step >= 100 {
+			o.front = nil
+		}
 		var brute bruteStack
 		for len(trace) > 0 {
 			n := min(int(step)%100+1, len(trace))
@@ -301,10 +312,12 @@ func BenchmarkOlkenUniform4M(b *testing.B) {
 	benchmarkOlken(b, blocks)
 }
 
-func TestOlkenLastAccesses(t *testing.T) {
+func TestOlkenLastAccesses(t *testing.T) { eachOlken(t, testOlkenLastAccesses) }
+
+func testOlkenLastAccesses(t *testing.T, newOlken func() *Olken) {
 	r := seededRand(t)
 	for name, blocks := range testStreams(r, 200000, 9000) {
-		o := NewOlken()
+		o := newOlken()
 		if err := o.Touch(blocks, make([]uint64, len(blocks)), make([]uint64, len(blocks))); err != nil {
 			t.Fatal(err)
 		}

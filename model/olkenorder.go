@@ -103,6 +103,21 @@ func (r *recency) advance() {
 	}
 }
 
+// put makes position p live, which is now or after it, and leaves live as it is.
+func (r *recency) put(p uint32) {
+	for run := r.now >> runShift; run < p>>runShift; run++ {
+		r.close(run)
+	}
+	w := p / 64
+	r.bitmap[w] |= 1 << (p % 64)
+	r.later[w/runWords] += before[w%runWords]
+	r.openLive++
+	r.now = p + 1
+	if r.now%runBits == 0 {
+		r.close(p >> runShift)
+	}
+}
+
 // move replaces the live position p by position now and returns how many live
 // positions were above p. The bitmap must not be full.
 func (r *recency) move(p uint32) uint32 {

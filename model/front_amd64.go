@@ -1,0 +1,14 @@
+package model
+
+import "golang.org/x/sys/cpu"
+
+// haveFront is whether touchFront can run here.
+var haveFront = cpu.X86.HasAVX512F && cpu.X86.HasAVX512DQ
+
+// touchFront touches up to frontChunk runs, see Touches; the front must be full. It
+// sets dist and time of those found there. For the others it sets dist to
+// frontBlocks, time to the position of the touch, and what the front says of them. All
+// must be as long as blocks.
+//
+//go:noescape
+func touchFront(f *front, blocks []uint64, runs []uint8, dist, time []uint64)

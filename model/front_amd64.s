@@ -1,0 +1,82 @@
+#include "textflag.h"
+
+// func touchFront(f *front, blocks []uint64, runs []uint8, dist, time []uint64)
+//
+// Z0 and Z1 are the blocks, the last touched first; Z2 and Z3 their positions.
+TEXT ·touchFront(SB), NOSPLIT, $0-104
+	MOVQ f+0(FP), R12
+	MOVQ blocks_base+8(FP), SI
+	MOVQ blocks_len+16(FP), R8
+	MOVQ runs_base+32(FP), DI
+	MOVQ dist_base+56(FP), R10
+	MOVQ time_base+80(FP), R11
+	VMOVDQU64 (R12), Z0
+	VMOVDQU64 64(R12), Z1
+	VMOVDQU64 128(R12), Z2
+	VMOVDQU64 192(R12), Z3
+	MOVQ 256(R12), R9 // position of the next touch
+	XORL R13, R13     // misses
+	XORL DX, DX
+	KXNORW K7, K7, K7
+	TESTQ R8, R8
+	JEQ done
+
+loop:
+	VPBROADCASTQ (SI)(DX*8), Z4
+	VPCMPEQQ Z4, Z0, K1
+	VPCMPEQQ Z4, Z1, K2
+	KUNPCKBW K1, K2, K3
+
+	// K4, K5: those up to the block itself make room for it; all if it is not there.
+	KADDW K7, K3, K4
+	KXORW K3, K4, K4
+	KSHIFTRW $8, K4, K5
+
+	// The distance, 16 if it is not there.
+	KMOVW K3, AX
+	ORL $0x10000, AX
+	BSFL AX, CX
+	MOVQ CX, (R10)(DX*8)
+
+	// The time; the position of the touch if it is not there.
+	VPBROADCASTQ CX, Z6
+	VPERMI2Q Z3, Z2, Z6
+	VMOVQ X6, BX
+	MOVL CX, AX
+	SHRL $4, AX // 1 if it is not there
+	LEAQ -1(AX), R15
+	ANDQ R15, BX
+	MOVQ R9, R15
+	SUBQ BX, R15
+	MOVQ R15, (R11)(DX*8)
+
+	// What it displaces if it is not there.
+	VALIGNQ $7, Z1, Z1, Z7
+	VALIGNQ $7, Z3, Z3, Z8
+	VMOVQ X7, 264(R12)(R13*8)
+	VMOVQ X8, 2312(R12)(R13*8)
+	MOVL DX, 4360(R12)(R13*4)
+	ADDQ AX, R13
+
+	MOVBLZX (DI)(DX*1), BX
+	SHRL $1, BX
+	ADDQ BX, R9
+	VPBROADCASTQ R9, Z5
+	INCQ R9
+	VALIGNQ $7, Z0, Z1, K5, Z1
+	VALIGNQ $7, Z4, Z0, K4, Z0
+	VALIGNQ $7, Z2, Z3, K5, Z3
+	VALIGNQ $7, Z5, Z2, K4, Z2
+	INCQ DX
+	CMPQ DX, R8
+	JLT loop
+
+done:
+	VMOVDQU64 Z0, (R12)
+	VMOVDQU64 Z1, 64(R12)
+	VMOVDQU64 Z2, 128(R12)
+	VMOVDQU64 Z3, 192(R12)
+	MOVQ R9, 256(R12)
+	MOVQ R13, 5384(R12)
+	VZEROUPPER
+	RET

@@ -1,0 +1,7 @@
+//go:build !amd64
+
+package model
+
+const haveFront = false
+
+func touchFront(*front, []uint64, []uint8, []uint64, []uint64) { panic("there is no front") }
