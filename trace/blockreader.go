@@ -33,8 +33,9 @@ func (v *varints) next() uint64 {
 // readSegment is a segment as a block that is read sees it.
 type readSegment struct {
 	*segment
-	states int    // index of its first word's state
-	next   uint32 // the segment that followed it last time: the prediction
+	first  wordState // of its first word
+	states int       // index of its second word's state
+	next   uint32    // the segment that followed it last time: the prediction
 }
 
 // blockReader decodes one block, run by run.
@@ -46,12 +47,13 @@ type blockReader struct {
 
 	previous uint32
 	entry    int // number of the entry that is next
-	misses   []byte
+	codes    []byte
 	ids      []byte // what is left of them
-	word     int    // number of the word that is next
+	firsts   []byte // likewise, and valueRoom bytes that are none
+	word     int    // number of the further word that is next
 	nwords   int
 	sizes    []byte
-	values   []byte // what is left of them, and valueRoom bytes that are none
+	values   []byte // as firsts
 
 	entries uint64 // in runs that are to come
 	runs    varints
@@ -65,22 +67,23 @@ type blockReader struct {
 	nfaults uint64
 	faultAt int
 
-	own []uint64 // one entry: a header that is not used, and its words
+	own []uint64 // one entry, not short: its words are from the second on
 }
 
 // openBlock reads a block's dictionary. The sections must stay unchanged.
 func openBlock(info blockInfo, s [blockSections]section) (*blockReader, error) {
-	defined, runs, faults, misses, ids, sizes, values := s[0], s[1], s[2], s[3], s[4], s[5], s[6]
-	if defined.n > uint64(len(defined.b)) || misses.n > maxBlockAccesses || (misses.n+7)/8 != uint64(len(misses.b)) ||
-		2*ids.n != uint64(len(ids.b)) || sizes.n > 2*maxWords || (sizes.n+1)/2 != uint64(len(sizes.b)) || values.n != uint64(len(values.b)) {
+	defined, runs, faults, codes, ids, firsts, sizes, values := s[0], s[1], s[2], s[3], s[4], s[5], s[6], s[7]
+	if defined.n > uint64(len(defined.b)) || codes.n > maxBlockAccesses || (codes.n+1)/2 != uint64(len(codes.b)) ||
+		2*ids.n != uint64(len(ids.b)) || firsts.n != uint64(len(firsts.b)) || sizes.n > 2*maxWords || (sizes.n+1)/2 != uint64(len(sizes.b)) || values.n != uint64(len(values.b)) {
 		return nil, errBlock
 	}
 	r := &blockReader{
 		thread: info.thread, limit: int(info.accesses), at: info.first,
 		segments: make([]readSegment, 1, defined.n+1),
-		misses:   misses.b, ids: ids.b, nwords: int(sizes.n), sizes: sizes.b,
+		codes:    codes.b, ids: ids.b, nwords: int(sizes.n), sizes: sizes.b,
+		firsts:  firsts.b[: len(firsts.b)+valueRoom : len(firsts.b)+valueRoom],
 		values:  values.b[: len(values.b)+valueRoom : len(values.b)+valueRoom],
-		entries: misses.n, nruns: runs.n, runs: varints{b: runs.b}, nfaults: faults.n, faults: varints{b: faults.b},
+		entries: codes.n, nruns: runs.n, runs: varints{b: runs.b}, nfaults: faults.n, faults: varints{b: faults.b},
 	}
 	pc := uint64(0)
 	states := 0
@@ -112,11 +115,11 @@ func openBlock(info blockInfo, s [blockSections]section) (*blockReader, error) {
 		if d.bad {
 			return nil, errBlock
 		}
-		r.segments = append(r.segments, readSegment{newSegment(sites, int(words)), states, 0})
-		states += int(words)
+		r.segments = append(r.segments, readSegment{newSegment(sites, int(words), false), wordState{}, states, 0})
+		states += max(int(words)-1, 0)
 	}
 	r.states = make([]wordState, states)
-	r.own = make([]uint64, 1+maxSites)
+	r.own = make([]uint64, 2+maxSites)
 	r.nextFault()
 	return r, nil
 }
@@ -134,7 +137,7 @@ func (r *blockReader) nextFault() {
 // if there is none.
 func (r *blockReader) run() (first uint64, err error) {
 	if r.nruns == 0 {
-		if r.entries != 0 || r.limit != 0 || r.word != r.nwords || len(r.ids) != 0 || len(r.values) != valueRoom {
+		if r.entries != 0 || r.limit != 0 || r.word != r.nwords || len(r.ids) != 0 || len(r.firsts) != valueRoom || len(r.values) != valueRoom {
 			return 0, errBlock
 		}
 		return 0, io.EOF
@@ -220,7 +223,8 @@ var sizeMask = [valueRoom + 1]uint64{0, 1<<8 - 1, 1<<16 - 1, 1<<24 - 1, 1<<32 - 
 // decode decodes one entry's segment and its words into r.own.
 func (r *blockReader) decode() (*segment, error) {
 	id := r.segments[r.previous].next
-	if r.misses[r.entry/8]>>(r.entry%8)&1 != 0 {
+	code := r.codes[r.entry/2] >> (r.entry % 2 * 4) & 15
+	if code&anotherSegment != 0 {
 		if len(r.ids) == 0 {
 			return nil, errBlock
 		}
@@ -237,11 +241,22 @@ func (r *blockReader) decode() (*segment, error) {
 	}
 	r.previous = id
 	g := &r.segments[id]
-	if r.word+g.words > r.nwords {
+	size := int(code % anotherSegment)
+	if size == longDifference {
+		size = valueRoom
+	}
+	more := max(g.words-1, 0)
+	if size > len(r.firsts)-valueRoom || size > 0 && g.words == 0 || r.word+more > r.nwords {
 		return nil, errBlock
 	}
-	states := r.states[g.states:][:g.words]
-	own := r.own[1:][:g.words]
+	if size > 0 {
+		g.first.stride = unzigzag(binary.LittleEndian.Uint64(r.firsts) & sizeMask[size])
+		r.firsts = r.firsts[size:]
+	}
+	g.first.last += g.first.stride
+	r.own[1] = g.first.last
+	states := r.states[g.states:][:more]
+	own := r.own[2:][:more]
 	values, word := r.values, r.word
 	for i := range states {
 		size := int(r.sizes[word/2] >> (word % 2 * 4) & 15)

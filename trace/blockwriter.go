@@ -1,35 +1,31 @@
 package trace
 
-import (
-	"encoding/binary"
-	"math/bits"
-)
+import "encoding/binary"
 
 // wordState predicts one word of one segment: it moves on by the same stride.
 type wordState struct {
 	last, stride uint64
 }
 
-// writtenSegment is a segment as a block that is written sees it.
+// writtenSegment is a segment as a block that is written sees it. The code in
+// encode_amd64.s knows its size.
 type writtenSegment struct {
-	key     uint64 // its header, 0 if it is not in the dictionary
-	states  uint64 // index of its first word's state, from bit 32 on
-	next    uint32 // the segment that followed it last time: the prediction
-	most    int32  // accesses
-	local   uint16 // its number in the block's dictionary, from 1
-	guarded uint8  // 1 if it is
+	first  wordState // of its first word
+	states uint32    // index of its second word's state
+	next   uint32    // the segment that followed it last time: the prediction
+	most   uint16    // accesses
+	length uint16    // words of an entry
+	local  uint16    // its number in the block's dictionary, from 1; 0 if it is not there
+	short  uint16    // the same if its entries are short, else 0
 }
 
 // blockWriter encodes the entries of one thread, see docs/trace-format.md.
-//
-// What is expected of real programs fails often and at random, so the path of
-// an entry has no branch that depends on it: everything is stored, and the
-// ends of the buffers move on by what is to be kept.
 type blockWriter struct {
-	pid, thread int32
-	first       uint64 // access number
-	accesses    int
-	entries     int
+	streamKey
+	pid      int32
+	first    uint64 // access number
+	accesses int
+	entries  int
 
 	table   []writtenSegment // by number in the process's stream; 0 is none
 	used    []uint32         // numbers in the dictionary
@@ -38,10 +34,12 @@ type blockWriter struct {
 	lastPC  uint64
 
 	previous uint32
-	misses   []byte // 0 or 1 per entry: the segment was another than expected
-	ids      []byte // then, 2 bytes, its number in the dictionary
+	codes    []byte // per entry: anotherSegment, and the size of its first word's difference
+	ids      []byte // of the segments that were not expected: 2 bytes, the number in the dictionary
 	nids     int
-	sizes    []byte // per word the bytes of its difference; 0: as expected
+	firsts   []byte // the differences of the first words
+	nfirsts  int
+	sizes    []byte // per further word the bytes of its difference; 0: as expected
 	nwords   int
 	values   []byte // the differences
 	nvalues  int
@@ -56,18 +54,17 @@ type blockWriter struct {
 	nfaults    int
 	faultAfter int // entries before the last fault
 
-	most int // accesses of one entry
-	list batchList
+	most    int  // accesses of one entry
+	guarded bool // not all may happen
+	under   entryBatch
 }
 
 const (
 	batchEntries = 512
-	batchWords   = 1024
-	listWords    = batchWords + maxSites + 4 // with those of the last entry
-	maxLocal     = 1<<16 - 1                 // segments in a dictionary
-	maxWords     = 4 << 20                   // of a block
-	valueRoom    = 8                         // bytes stored at a time
-	nextWord     = 1<<32 + 1                 // from one in the list to the next of its segment
+	listWords    = shortList + maxSites + 1
+	maxLocal     = 1<<16 - 1 // segments in a dictionary
+	maxWords     = 4 << 20   // of a block
+	valueRoom    = 8         // bytes stored at a time
 )
 
 func zigzag(v uint64) uint64   { return v<<1 ^ uint64(int64(v)>>63) }
@@ -76,19 +73,20 @@ func unzigzag(v uint64) uint64 { return v>>1 ^ -(v & 1) }
 func newBlockWriter() *blockWriter {
 	return &blockWriter{
 		table: make([]writtenSegment, 1024),
+		under: entryBatch{list: make([]uint64, listWords)},
 	}
 }
 
-func (b *blockWriter) reset(pid, thread int32) {
+func (b *blockWriter) reset(key streamKey, pid int32) {
 	for _, id := range b.used {
 		b.table[id] = writtenSegment{}
 	}
-	b.table[0] = writtenSegment{key: ^uint64(0)} // none has number 0
+	b.table[0] = writtenSegment{} // none has number 0, but the first entry comes after it
 	*b = blockWriter{
-		pid: pid, thread: thread,
+		streamKey: key, pid: pid,
 		table: b.table, used: b.used[:0], states: b.states[:0], defined: b.defined[:0],
-		misses: b.misses, ids: b.ids, sizes: b.sizes, values: b.values,
-		runs: b.runs[:0], faults: b.faults[:0],
+		codes: b.codes, ids: b.ids, firsts: b.firsts, sizes: b.sizes, values: b.values,
+		runs: b.runs[:0], faults: b.faults[:0], under: entryBatch{list: b.under.list},
 	}
 }
 
@@ -130,37 +128,37 @@ func (b *blockWriter) define(segments []*segment, id uint32) bool {
 	}
 	g := segments[id]
 	b.used = append(b.used, id)
-	b.table[id] = writtenSegment{
-		key: uint64(id) | uint64(g.words)<<32, states: uint64(len(b.states)) << 32,
-		most: int32(g.most), local: uint16(len(b.used)),
+	t := &b.table[id]
+	*t = writtenSegment{states: uint32(len(b.states)), most: uint16(g.most), length: uint16(g.length), local: uint16(len(b.used))}
+	if g.short {
+		t.short = t.local
 	}
-	if g.guarded {
-		b.table[id].guarded = 1
-	}
-	for range g.words {
+	b.guarded = b.guarded || g.guarded
+	for range g.words - 1 {
 		b.states = append(b.states, wordState{})
 	}
 	b.most = max(b.most, g.most)
-	t := binary.AppendUvarint(b.defined, uint64(g.words))
-	t = binary.AppendUvarint(t, uint64(len(g.sites)))
+	d := binary.AppendUvarint(b.defined, uint64(g.words))
+	d = binary.AppendUvarint(d, uint64(len(g.sites)))
 	for i := range g.sites {
 		s := &g.sites[i]
-		t = binary.AppendUvarint(t, zigzag(s.pc-b.lastPC))
+		d = binary.AppendUvarint(d, zigzag(s.pc-b.lastPC))
 		b.lastPC = s.pc
-		t = binary.AppendUvarint(t, uint64(s.size)<<3|uint64(s.flags))
-		t = binary.AppendUvarint(t, uint64(s.base+1))
-		t = binary.AppendUvarint(t, zigzag(s.offset))
+		d = binary.AppendUvarint(d, uint64(s.size)<<3|uint64(s.flags))
+		d = binary.AppendUvarint(d, uint64(s.base+1))
+		d = binary.AppendUvarint(d, zigzag(s.offset))
 	}
-	b.defined = t
+	b.defined = d
 	return true
 }
 
 // room makes room for a batch.
 func (b *blockWriter) room() {
-	b.misses = grown(b.misses, b.entries+batchEntries)
+	b.codes = grown(b.codes, b.entries+batchEntries)
 	b.ids = grown(b.ids, 2*(b.nids+batchEntries))
+	b.firsts = grown(b.firsts, b.nfirsts+batchEntries*valueRoom)
 	b.sizes = grown(b.sizes, b.nwords+listWords)
-	b.values = grown(b.values, b.nvalues+(listWords+1)*valueRoom)
+	b.values = grown(b.values, b.nvalues+listWords*valueRoom)
 }
 
 // grown is s with at least n elements, twice as many if it grows.
@@ -175,145 +173,76 @@ func grown(s []byte, n int) []byte {
 // none, and returns the index of that word.
 func (b *blockWriter) enter(segments []*segment, w []uint64, i int) (next int, err error) {
 	for !b.full() {
-		b.room()
-		// So many that the block is not longer than it should be by more than one.
-		limit := min(batchEntries, max((blockAccesses-b.accesses)/max(b.most, 1), 1))
-		n, words, next := b.list.walk(w, i, b.table, limit)
-		if next > len(w) {
-			last := b.list.entries[n-1] >> 32
-			return 0, errEntry(w, int(last), int(w[last]>>32))
+		before := i
+		if i, err = b.batch(segments, w, i); err != nil {
+			return 0, err
 		}
-		if n == 0 {
-			if i >= len(w) || uint32(w[i]) < wordFirstSegment || !b.define(segments, uint32(w[i])) {
-				return i, nil
-			}
-			if id := uint32(w[i]); b.table[id].key != w[i] {
-				return 0, errEntry(w, i, segments[id].words)
-			}
+		if i > before {
 			continue
 		}
-		if b.headers(b.list.entries[:n]) {
-			b.absent(segments, w, b.list.entries[:n])
+		if i >= len(w) || isMark(w[i]) {
+			return i, nil
 		}
-		b.encodeWords(w, words)
-		i = next
-		if i+1 < len(w) && uint32(w[i]) == wordFault {
-			b.fault(segments, w[b.list.entries[n-1]>>32:], w[i+1])
-			i += 2
+		id, length := first(w[i])
+		if int(id) >= len(b.table) || b.table[id].local == 0 {
+			if !b.define(segments, id) {
+				return i, nil
+			}
+		} else if length != segments[id].length || i+length > len(w) {
+			return 0, errEntry(w, i, segments[id].length)
 		}
 	}
 	return i, nil
 }
 
-// batchList is a batch of entries: the index of each one's header, and below that
-// its segment's number; and their words: the index of each, and above that the
-// index of the state that it is compared with.
-//
-// walk, headers and encodeWords are the path of every access. They are apart so that
-// each keeps what it needs in registers.
-type batchList struct {
-	entries [batchEntries]uint64
-	words   [listWords]uint64
-}
-
-// walk lists up to limit entries from word i on, until a segment is not known in
-// the table. next is the index behind them, beyond w if the last is not whole.
-func (l *batchList) walk(w []uint64, i int, table []writtenSegment, limit int) (n, words, next int) {
-	entries := l.entries[:limit]
-	at := uint64(i)
-	for {
-		// How many words an entry has cannot be foretold, but most have no more
-		// than four: so many are listed always. This loop is left for others.
-		var word, k uint64
-		for n < len(entries) && at < uint64(len(w)) && words < batchWords {
-			h := w[at]
-			id := uint64(uint32(h))
-			if id >= uint64(len(table)) || table[id].key != h {
-				return n, words, int(at)
-			}
-			// not from the table: the next header is then found without waiting for it
-			k = h >> 32
-			entries[n] = at<<32 | id
-			n++
-			word = table[id].states + at + 1
-			few := (*[4]uint64)(l.words[words:])
-			few[0], few[1], few[2], few[3] = word, word+nextWord, word+2*nextWord, word+3*nextWord
-			words += int(k)
-			at += 1 + k
-			if k > 4 {
-				break
-			}
-		}
-		if k <= 4 {
-			return n, words, int(at)
-		}
-		for j := uint64(4); j < k; j++ {
-			l.words[words-int(k-j)] = word + j*nextWord
-		}
+// batch encodes some entries, all of segments that are in the dictionary and none
+// stopped by a fault but the last, and returns the index of the word behind.
+func (b *blockWriter) batch(segments []*segment, w []uint64, i int) (next int, err error) {
+	b.room()
+	// So many that the block is not longer than it should be by more than one.
+	limit := min(batchEntries, max((blockAccesses-b.accesses)/max(b.most, 1), 1))
+	x := &b.under
+	*x = entryBatch{
+		words: w, at: i, table: b.table, previous: b.previous,
+		codes: b.codes[b.entries:][:limit], ids: b.ids[2*b.nids:], firsts: b.firsts[b.nfirsts:], list: x.list,
 	}
-}
-
-// headers encodes which segments are entered, and counts their accesses as if all
-// had happened. It tells whether some may not have.
-func (b *blockWriter) headers(entries []uint64) bool {
-	misses := b.misses[b.entries:][:len(entries)]
-	ids := (*[2 * batchEntries]byte)(b.ids[2*b.nids:])
-	table, previous := b.table, &b.table[b.previous]
-	nids, most, guarded := uint(0), int32(0), uint8(0)
-	for n, e := range entries {
-		id := uint32(e)
-		miss := previous.next ^ id
-		miss = (miss | -miss) >> 31
-		previous.next = id
-		previous = &table[id]
-		misses[n] = byte(miss)
-		binary.LittleEndian.PutUint16(ids[2*(nids%batchEntries):], previous.local)
-		nids += uint(miss)
-		most += previous.most
-		guarded |= previous.guarded
+	if encodeEntries(x); x.n == 0 {
+		return i, nil
 	}
-	b.accesses += int(most)
-	b.previous = uint32(entries[len(entries)-1])
-	b.entries += len(entries)
-	b.nids += int(nids)
-	return guarded != 0
+	last := x.at - segments[x.previous].length
+	if x.at > len(w) {
+		return 0, errEntry(w, last, segments[x.previous].length)
+	}
+	b.entries += x.n
+	b.nids += x.nids
+	b.nfirsts += x.nfirsts
+	b.previous = x.previous
+	b.accesses += x.accesses
+	if b.guarded {
+		b.absent(segments, w[i:x.at])
+	}
+	b.nvalues += encodeListed(w, x.list[:x.nlist], b.states, b.sizes[b.nwords:], b.values[b.nvalues:])
+	b.nwords += x.nlist
+	if next = x.at; next+1 < len(w) && uint32(w[next]) == wordFault {
+		b.fault(segments[x.previous], w[last:], w[next+1])
+		next += 2
+	}
+	return next, nil
 }
 
 // absent takes out of the count what did not happen.
-func (b *blockWriter) absent(segments []*segment, w []uint64, entries []uint64) {
-	for _, e := range entries {
-		if g := segments[uint32(e)]; g.guarded {
-			b.accesses -= g.most - g.count(w[e>>32:], len(g.sites))
+func (b *blockWriter) absent(segments []*segment, entries []uint64) {
+	for i := 0; i < len(entries); {
+		id, length := first(entries[i])
+		if g := segments[id]; g.guarded {
+			b.accesses -= g.most - g.count(entries[i:], len(g.sites))
 		}
+		i += length
 	}
-}
-
-// encodeWords encodes the first count words that are listed.
-func (b *blockWriter) encodeWords(w []uint64, count int) {
-	list, states := b.list.words[:count], b.states
-	// as much as room makes
-	sizes, values := (*[listWords]byte)(b.sizes[b.nwords:]), (*[(listWords + 1) * valueRoom]byte)(b.values[b.nvalues:])
-	n := uint(0)
-	for i, at := range list {
-		v := w[uint32(at)]
-		s := &states[at>>32]
-		delta := v - s.last
-		other := delta ^ s.stride
-		s.last, s.stride = v, delta
-		z := zigzag(delta)
-		// 1 to 8 bytes, and none if the expectation held
-		k := uint(bits.Len64(z|1)+7) >> 3 & uint(int64(other|-other)>>63)
-		binary.LittleEndian.PutUint64(values[n:n+valueRoom], z)
-		n += k
-		sizes[i] = byte(k)
-	}
-	b.nvalues += int(n)
-	b.nwords += count
 }
 
 // fault says that the last entry went no further than pc.
-func (b *blockWriter) fault(segments []*segment, entry []uint64, pc uint64) {
-	g := segments[uint32(entry[0])]
+func (b *blockWriter) fault(g *segment, entry []uint64, pc uint64) {
 	reached := g.reached(pc)
 	if reached == len(g.sites) {
 		return
@@ -326,7 +255,7 @@ func (b *blockWriter) fault(segments []*segment, entry []uint64, pc uint64) {
 }
 
 func (b *blockWriter) full() bool {
-	return b.accesses >= blockAccesses || b.entries+batchEntries > maxBlockAccesses || b.nvalues >= blockBytes || b.nwords >= maxWords ||
+	return b.accesses >= blockAccesses || b.entries+batchEntries > maxBlockAccesses || b.nfirsts+b.nvalues >= blockBytes || b.nwords >= maxWords ||
 		len(b.used) == maxLocal || len(b.runs)+len(b.faults)+len(b.defined) >= blockBytes
 }
 
@@ -337,20 +266,11 @@ func (b *blockWriter) payload(dst []byte, p *packer) []byte {
 	b.room() // what is packed below is rounded up
 	dst = p.section(dst, b.nruns, b.runs)
 	dst = p.section(dst, b.nfaults, b.faults)
-	dst = p.section(dst, b.entries, packBits(b.misses[:(b.entries+7)&^7], b.entries))
+	dst = p.section(dst, b.entries, packNibbles(b.codes[:(b.entries+7)&^7], b.entries))
 	dst = p.section(dst, b.nids, b.ids[:2*b.nids])
+	dst = p.section(dst, b.nfirsts, b.firsts[:b.nfirsts])
 	dst = p.section(dst, b.nwords, packNibbles(b.sizes[:(b.nwords+7)&^7], b.nwords))
 	return p.section(dst, b.nvalues, b.values[:b.nvalues])
-}
-
-// packBits packs n bytes that are 0 or 1, in place; b has what rounds them up
-// to 8.
-func packBits(b []byte, n int) []byte {
-	clear(b[n:])
-	for i := 0; i < len(b); i += 8 {
-		b[i/8] = byte(binary.LittleEndian.Uint64(b[i:]) * 0x0102040810204080 >> 56)
-	}
-	return b[:(n+7)/8]
 }
 
 // packNibbles packs n bytes below 16, in place, the first of two in the low

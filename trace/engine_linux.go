@@ -503,6 +503,14 @@ func (e *engine) answer(buffer []byte) []byte {
 	return binary.LittleEndian.AppendUint64([]byte{buffer[0], buffer[1], buffer[2], buffer[3], 0, 0, 0, 0}, e.skipper.Skip())
 }
 
+// kind is that of the engine.
+func (e *engine) kind() Kind {
+	if e.threads {
+		return QEMU
+	}
+	return Valgrind
+}
+
 func (e *engine) hello(c *net.UnixConn) (*process, error) {
 	m := make([]byte, messageBytes)
 	oob := make([]byte, 64)
@@ -522,8 +530,8 @@ func (e *engine) hello(c *net.UnixConn) (*process, error) {
 	region := controlSize + e.buffers*(bufferBytes+tailBytes)
 	version, size := binary.LittleEndian.Uint32(m[4:]), binary.LittleEndian.Uint64(m[8:])
 	if binary.LittleEndian.Uint32(m) != messageHello || version != streamVersion || size != uint64(region) {
-		return nil, fmt.Errorf("engine: version %d with %d bytes of buffers, this rdx reads version %d with %d: rebuild it (make -C trace/valgrind)",
-			version, size, streamVersion, region)
+		return nil, fmt.Errorf("engine: version %d with %d bytes of buffers, this rdx reads version %d with %d: rebuild it (make -C trace/%s)",
+			version, size, streamVersion, region, e.kind())
 	}
 	p := &process{pid: int(binary.LittleEndian.Uint64(m[16:]))}
 	if e.skipper != nil {

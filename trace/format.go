@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"hash/crc32"
+	"io"
 	"time"
 
 	"github.com/rdx-profiler/rdx/model"
@@ -22,9 +23,11 @@ import (
 // to, and its own checksums.
 const (
 	fileMagic   = "RDXTRACE"
-	fileVersion = 2
-	fileFixed   = len(fileMagic) + 4 + 4 + 4
-	maxHeader   = 1 << 20
+	fileVersion = 3
+	// Since this version, and for good, the header's checksum is of the version, too.
+	checkedVersion = 3
+	fileFixed      = len(fileMagic) + 4 + 4 + 4
+	maxHeader      = 1 << 20
 
 	blockMagic       = 0x426b6454 // "TdkB"
 	blockHeaderBytes = 64
@@ -87,7 +90,7 @@ type blockInfo struct {
 func (b *blockInfo) append(dst []byte) []byte {
 	at := len(dst)
 	dst = binary.LittleEndian.AppendUint32(dst, blockMagic)
-	dst = append(dst, byte(b.kind), 0, 0, 0)
+	dst = append(dst, byte(b.kind), fileVersion, 0, 0)
 	dst = binary.LittleEndian.AppendUint32(dst, uint32(b.thread))
 	dst = binary.LittleEndian.AppendUint32(dst, uint32(b.pid))
 	dst = binary.LittleEndian.AppendUint64(dst, b.first)
@@ -107,6 +110,9 @@ func parseBlockHeader(b []byte) (blockInfo, error) {
 	}
 	if crc32.Checksum(b[:blockHeaderBytes-4], crcTable) != binary.LittleEndian.Uint32(b[blockHeaderBytes-4:]) {
 		return blockInfo{}, errors.New("block header with a wrong checksum")
+	}
+	if v := b[5]; v != fileVersion {
+		return blockInfo{}, fmt.Errorf("block from another version of rdx: in version %d of the format, this rdx reads version %d", v, fileVersion)
 	}
 	i := blockInfo{
 		kind:     blockKind(b[4]),
@@ -129,10 +135,49 @@ func appendFileHeader(dst []byte, h Header) ([]byte, error) {
 		return nil, err
 	}
 	dst = append(dst, fileMagic...)
+	at := len(dst)
 	dst = binary.LittleEndian.AppendUint32(dst, fileVersion)
 	dst = binary.LittleEndian.AppendUint32(dst, uint32(len(j)))
-	dst = binary.LittleEndian.AppendUint32(dst, crc32.Checksum(j, crcTable))
+	dst = binary.LittleEndian.AppendUint32(dst, headerSum(dst[at:], j))
 	return append(dst, j...), nil
+}
+
+// headerSum is the checksum of a file's header: of its version, its length and its contents.
+func headerSum(fixed, contents []byte) uint32 {
+	return crc32.Update(crc32.Checksum(fixed, crcTable), crcTable, contents)
+}
+
+// readFileHeader reads the header, and says which version of the format it is, and
+// where the blocks begin. That of another version is an error, as is a damaged one.
+func readFileHeader(in io.ReaderAt) (h Header, start int64, err error) {
+	var fixed [fileFixed]byte
+	if _, err := in.ReadAt(fixed[:], 0); err != nil || string(fixed[:len(fileMagic)]) != fileMagic {
+		return h, 0, errors.New("not an rdx trace")
+	}
+	version, n, sum := binary.LittleEndian.Uint32(fixed[8:]), binary.LittleEndian.Uint32(fixed[12:]), binary.LittleEndian.Uint32(fixed[16:])
+	if n > maxHeader {
+		return h, 0, fmt.Errorf("header of %d bytes: damaged", n)
+	}
+	j := make([]byte, n)
+	if _, err := in.ReadAt(j, int64(fileFixed)); err != nil {
+		return h, 0, fmt.Errorf("header: %w", noEOF(err))
+	}
+	want := headerSum(fixed[8:16], j)
+	if version < checkedVersion {
+		want = crc32.Checksum(j, crcTable)
+	}
+	switch {
+	case sum != want:
+		return h, 0, errors.New("header with a wrong checksum: damaged")
+	case version < fileVersion:
+		return h, 0, fmt.Errorf("from another version of rdx: in version %d of the format, this rdx reads version %d: record it anew, or read it with the rdx that wrote it", version, fileVersion)
+	case version > fileVersion:
+		return h, 0, fmt.Errorf("from another version of rdx: in version %d of the format, this rdx reads version %d: read it with a newer rdx", version, fileVersion)
+	}
+	if err := json.Unmarshal(j, &h); err != nil {
+		return h, 0, fmt.Errorf("header: %w", err)
+	}
+	return h, int64(fileFixed) + int64(n), nil
 }
 
 // index is the payload of the index block.

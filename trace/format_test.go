@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"hash/crc32"
 	"io"
 	"math/rand"
 	"slices"
@@ -217,7 +218,27 @@ func TestSeek(t *testing.T) {
 	}
 }
 
-// stream builds what the engine would write: random segments, entered at
+// numberOf is a number for a segment, the nth one: one of those whose entries are
+// short, if they can be and n is even.
+func numberOf(n, words int) uint32 {
+	if words <= shortWords && n%2 == 0 {
+		return uint32(n*(shortWords+1) + max(words, 1))
+	}
+	return uint32(wordFirstSegment + n*(shortWords+1))
+}
+
+// appendEntry appends an entry of a segment.
+func appendEntry(w []uint64, number uint32, words []uint64) []uint64 {
+	if number%(shortWords+1) == 0 {
+		return append(append(w, uint64(number)|uint64(len(words))<<32), words...)
+	}
+	if len(words) == 0 {
+		return append(w, uint64(number))
+	}
+	return append(append(w, uint64(number)|words[0]<<shortAddress), words[1:]...)
+}
+
+// randomStream builds what the engine would write: random segments, entered at
 // random by several threads, with guarded accesses and faults.
 func randomStream(rng *rand.Rand, entries int) []uint64 {
 	var w []uint64
@@ -233,7 +254,7 @@ func randomStream(rng *rand.Rand, entries int) []uint64 {
 	for s := range n {
 		sites[s] = 1 + rng.Intn(9)
 		pcs[s] = uint64(0x1000 * (s + 1))
-		body := []uint64{uint64(wordFirstSegment+s) | uint64(sites[s])<<32}
+		var body []uint64
 		for i := range sites[s] {
 			a := pcs[s] + uint64(4*i) | uint64(1<<rng.Intn(6))<<pcBits | uint64(rng.Intn(4))<<siteOpsShift
 			b := uint64(baseOwn) << offsetBits
@@ -251,7 +272,7 @@ func randomStream(rng *rand.Rand, entries int) []uint64 {
 			}
 			body = append(body, a, b)
 		}
-		mark(wordDefine, body...)
+		mark(wordDefine, append([]uint64{uint64(numberOf(s, words[s])) | uint64(sites[s])<<32}, body...)...)
 	}
 	at := make([]uint64, n)
 	s := 0
@@ -261,20 +282,21 @@ func randomStream(rng *rand.Rand, entries int) []uint64 {
 		} else {
 			s = (s + 1) % n
 		}
-		w = append(w, uint64(wordFirstSegment+s)|uint64(words[s])<<32)
+		var entry []uint64
 		for range words[s] {
 			at[s] += 16
 			v := at[s]
 			switch rng.Intn(6) {
 			case 0:
-				v = uint64(rng.Int63())
+				v = rng.Uint64() >> rng.Intn(64)
 			case 1:
 				if guarded[s] {
 					v = 0
 				}
 			}
-			w = append(w, v)
+			entry = append(entry, v)
 		}
+		w = appendEntry(w, numberOf(s, words[s]), entry)
 		switch rng.Intn(200) {
 		case 0:
 			mark(wordFault, pcs[s]+uint64(4*rng.Intn(sites[s]+1)))
@@ -369,19 +391,64 @@ func TestPartsAreInOrder(t *testing.T) {
 	}
 }
 
+// After an exec a process has another stream, in which a number is another segment's;
+// in a stream, too, a segment may be described anew.
+func TestNumbersMeanAnotherSegment(t *testing.T) {
+	entries := func(pc uint64) []uint64 {
+		w := []uint64{wordThread | 1<<32, 7, wordDefine | 3<<32, 5 | 1<<32, pc | 8<<pcBits | siteLoad<<siteOpsShift, baseOwn << offsetBits}
+		for i := range uint64(100) {
+			w = append(w, 5|i<<shortAddress)
+		}
+		return w
+	}
+	m := &memory{}
+	w, err := NewWriter(m, Header{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := recorder{w}
+	var want []model.Access
+	b := newBatcher(func(a []model.Access) { want = append(want, a...) })
+	for exec := range uint64(2) {
+		to, _ := r.open(7)
+		var run, recorded decoder
+		for again := range uint64(2) {
+			words := entries(0x1000 + exec<<4 + again<<8)
+			if _, err := run.buffer(words, false, b); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := recorded.buffer(words, false, to); err != nil {
+				t.Fatal(err)
+			}
+			r.after(func() {})
+		}
+	}
+	b.flush()
+	if _, err := w.Close(Summary{}); err != nil {
+		t.Fatal(err)
+	}
+	if _, got := readAll(t, open(t, m.b)); !slices.Equal(got, want) || len(got) != 400 {
+		t.Errorf("differs at %s", firstDifference(got, want))
+	}
+}
+
 func TestBadStream(t *testing.T) {
 	define := []uint64{wordDefine | 3<<32, wordFirstSegment | 1<<32, 8<<pcBits | siteLoad<<siteOpsShift, baseOwn << offsetBits}
 	for name, w := range map[string][]uint64{
-		"never described":     {99, 0},
-		"unknown kind":        {9},
-		"buffer ends after 0": append(slices.Clone(define), wordFirstSegment|1<<32),
-		"that has 1":          append(slices.Clone(define), wordFirstSegment|2<<32, 1, 2),
-		"words of kind":       {wordThread | 5<<32, 1},
-		"relative to word":    {wordDefine | 3<<32, wordFirstSegment | 1<<32, 0, 7 << offsetBits},
-		"description of":      {wordDefine | 2<<32, wordFirstSegment | 1<<32, 0},
-		"thread of 0 words":   {wordThread},
-		"without a word":      {wordDefine | 3<<32, wordFirstSegment | 1<<32, siteGuarded << siteOpsShift, baseNone << offsetBits},
-		"empty segment desc":  {wordDefine},
+		"never described":      {100, 0},
+		"999 was never":        {999 | 7<<shortAddress, 0, 0},
+		"unknown kind":         {wordTime + 4},
+		"buffer ends after 1":  append(slices.Clone(define), wordFirstSegment|1<<32),
+		"that has 2":           append(slices.Clone(define), wordFirstSegment|2<<32, 1, 2),
+		"number is not one of": {wordDefine | 3<<32, 6 | 1<<32, 8<<pcBits | siteLoad<<siteOpsShift, baseOwn << offsetBits},
+		"segment 65537":        {wordDefine | 3<<32, 65537 | 1<<32, 8<<pcBits | siteLoad<<siteOpsShift, baseOwn << offsetBits},
+		"buffer ends after 2":  {wordDefine | 7<<32, 7 | 3<<32, 0, baseOwn << offsetBits, 0, baseOwn << offsetBits, 0, baseOwn << offsetBits, 7, 0},
+		"words of kind":        {wordThread | 5<<32, 1},
+		"relative to word":     {wordDefine | 3<<32, wordFirstSegment | 1<<32, 0, 7 << offsetBits},
+		"description of":       {wordDefine | 2<<32, wordFirstSegment | 1<<32, 0},
+		"thread of 0 words":    {wordThread},
+		"without a word":       {wordDefine | 3<<32, wordFirstSegment | 1<<32, siteGuarded << siteOpsShift, baseNone << offsetBits},
+		"empty segment desc":   {wordDefine},
 	} {
 		var d decoder
 		if _, err := d.buffer(w, false, newBatcher(func([]model.Access) {})); err == nil || !strings.Contains(err.Error(), name) {
@@ -471,18 +538,54 @@ func TestCutShort(t *testing.T) {
 
 func TestNoTrace(t *testing.T) {
 	b := write(t, someAccesses(rand.New(rand.NewSource(6)), 100, 1), Header{})
-	newer := slices.Clone(b)
-	binary.LittleEndian.PutUint32(newer[8:], fileVersion+1)
-	header := slices.Clone(b)
-	header[fileFixed+3] ^= 1
+	contents := b[fileFixed : fileFixed+int(binary.LittleEndian.Uint32(b[12:]))]
+	of := func(version uint32) []byte {
+		c := slices.Clone(b)
+		binary.LittleEndian.PutUint32(c[8:], version)
+		sum := crc32.Checksum(contents, crcTable)
+		if version >= checkedVersion {
+			sum = headerSum(c[8:16], contents)
+		}
+		binary.LittleEndian.PutUint32(c[16:], sum)
+		return c
+	}
 	for want, b := range map[string][]byte{
 		"not an rdx trace": []byte("hello"),
-		fmt.Sprintf("version %d of the format, this rdx reads version %d", fileVersion+1, fileVersion): newer,
-		"wrong checksum": header,
+		"version 1 of the format, this rdx reads version 3: record it anew":           of(1),
+		"version 2 of the format, this rdx reads version 3: record it anew":           of(2),
+		"version 4 of the format, this rdx reads version 3: read it with a newer rdx": of(4),
 		"unexpected EOF": b[:fileFixed+2],
 	} {
 		if _, err := NewReader(bytes.NewReader(b), int64(len(b))); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("error %v, want %q", err, want)
+		}
+	}
+	// A damaged header is not taken for one of another version.
+	for bit := 8 * len(fileMagic); bit < 8*(fileFixed+len(contents)); bit++ {
+		c := slices.Clone(b)
+		c[bit/8] ^= 1 << (bit % 8)
+		if _, err := NewReader(bytes.NewReader(c), int64(len(c))); err == nil || strings.Contains(err.Error(), "version") ||
+			!strings.Contains(err.Error(), "damaged") && !errors.Is(err, io.ErrUnexpectedEOF) {
+			t.Errorf("byte %d, bit %d: error %v", bit/8, bit%8, err)
+		}
+	}
+}
+
+// A block of another version is no block of this one, even if all its checksums are right.
+func TestBlockOfAnotherVersion(t *testing.T) {
+	as, b, at := damaged(t)
+	for _, version := range []byte{0, fileVersion - 1, fileVersion + 1} {
+		c := slices.Clone(b)
+		h := c[at[1] : at[1]+blockHeaderBytes]
+		h[5] = version
+		binary.LittleEndian.PutUint32(h[blockHeaderBytes-4:], crc32.Checksum(h[:blockHeaderBytes-4], crcTable))
+		r := open(t, c)
+		if _, got := readAll(t, r); !slices.Equal(got, slices.Concat(as[:blockAccesses], as[2*blockAccesses:])) {
+			t.Errorf("version %d: %d accesses, want all but those of one block", version, len(got))
+		}
+		want := fmt.Sprintf("another version of rdx: in version %d of the format, this rdx reads version %d", version, fileVersion)
+		if d := r.Damage(); len(d) != 1 || !strings.Contains(d[0].Reason, want) {
+			t.Errorf("version %d: damage %v", version, d)
 		}
 	}
 }

@@ -21,21 +21,20 @@ func FuzzBlockContents(f *testing.F) {
 	if err != nil {
 		f.Fatal(err)
 	}
-	f.Add(n, uint16(s[0].n), uint16(s[1].n), uint16(s[2].n), uint8(8*len(s[3].b)-int(s[3].n)), uint8(2*len(s[5].b)-int(s[5].n)),
-		s[0].b, s[1].b, s[2].b, s[3].b, s[4].b, s[5].b, s[6].b)
+	f.Add(n, uint16(s[0].n), uint16(s[1].n), uint16(s[2].n), s[3].n%2 != 0, s[6].n%2 != 0,
+		s[0].b, s[1].b, s[2].b, s[3].b, s[4].b, s[5].b, s[6].b, s[7].b)
 	dst := make([]model.Access, 4*maxSites)
-	f.Fuzz(func(t *testing.T, n uint32, defined, runs, faults uint16, noMiss, noSize uint8, s0, s1, s2, s3, s4, s5, s6 []byte) {
+	f.Fuzz(func(t *testing.T, n uint32, defined, runs, faults uint16, oddCodes, oddSizes bool, s0, s1, s2, s3, s4, s5, s6, s7 []byte) {
 		var s [blockSections]section
-		for i, b := range [][]byte{s0, s1, s2, s3, s4, s5, s6} {
+		for i, b := range [][]byte{s0, s1, s2, s3, s4, s5, s6, s7} {
 			s[i] = section{uint64(len(b)), append(b[:len(b):len(b)], make([]byte, valueRoom)...)[:len(b)]}
 		}
 		s[0].n, s[1].n, s[2].n = uint64(defined), uint64(runs), uint64(faults)
-		if len(s3) > 0 {
-			s[3].n = 8*s[3].n - uint64(noMiss%8)
-		}
 		s[4].n /= 2
-		if len(s5) > 0 {
-			s[5].n = 2*s[5].n - uint64(noSize%2)
+		for i, odd := range map[int]bool{3: oddCodes, 6: oddSizes} { // a nibble each
+			if s[i].n *= 2; odd && s[i].n > 0 {
+				s[i].n--
+			}
 		}
 		r, err := openBlock(blockInfo{accesses: n}, s)
 		if err != nil {

@@ -98,7 +98,7 @@ func (t *orderedThread) find() bool {
 		return true
 	}
 	w, begin := t.p.kept[0], t.end
-	for i := t.at; i < len(w); i += 1 + int(w[i]>>32) {
+	for i := t.at; i < len(w); {
 		t.left++
 		if uint32(w[i]) == wordTime && i+1 < len(w) {
 			if t.end = float64(w[i+1]); begin == 0 {
@@ -106,6 +106,8 @@ func (t *orderedThread) find() bool {
 			}
 			break
 		}
+		_, n := first(w[i])
+		i += n
 	}
 	// Of a thread that was killed what follows its last time is put there.
 	t.step = max(t.end-begin, 0) / float64(t.left)
@@ -119,7 +121,8 @@ func (t *orderedThread) take(before float64) (w []uint64, last bool) {
 	from := t.at
 	w = t.p.kept[0]
 	for {
-		t.at = min(t.at+1+int(w[t.at]>>32), len(w))
+		_, n := first(w[t.at])
+		t.at = min(t.at+n, len(w))
 		t.time += t.step
 		t.left--
 		if t.at == len(w) {

@@ -80,7 +80,7 @@ type section struct {
 	b []byte
 }
 
-const blockSections = 7
+const blockSections = 8
 
 var errBlock = errors.New("contents make no sense")
 

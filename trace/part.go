@@ -12,10 +12,18 @@ const partWords = 3 * bufferBytes / 8
 // span is entries of one thread that follow each other in a buffer: those from
 // a word on to the end.
 type span struct {
-	pid, thread int32
-	segments    []*segment // those described when it was cut off
-	words       []uint64
-	from        int
+	streamKey
+	pid      int32
+	segments []*segment // those described when it was cut off
+	words    []uint64
+	from     int
+}
+
+// streamKey is a thread in one stream: a number means one segment there. After an exec
+// a process has another stream.
+type streamKey struct {
+	stream int
+	thread int32
 }
 
 // given is spans, and what is to be done when their words are read no more.
@@ -35,13 +43,11 @@ type part struct {
 	packer *packer
 
 	accesses uint64
-	open     map[blockKey]*blockWriter
+	open     map[streamKey]*blockWriter
 	order    []*blockWriter // by last use, the longest ago first
 	current  *blockWriter
 	blocks   []packedBlock
 }
-
-type blockKey struct{ pid, thread int32 }
 
 // packedBlock is a block ready to be written, numbered as if its part were the
 // trace's first.
@@ -52,7 +58,7 @@ type packedBlock struct {
 
 func newPart(w *Writer) (*part, error) {
 	p, err := newPacker()
-	return &part{w: w, packer: p, open: map[blockKey]*blockWriter{}}, err
+	return &part{w: w, packer: p, open: map[streamKey]*blockWriter{}}, err
 }
 
 // start begins a new part in the same memory.
@@ -84,7 +90,7 @@ func (p *part) encode() {
 // entries encodes a span.
 func (p *part) entries(s span) error {
 	for i := s.from; i < len(s.words); {
-		b := p.block(s.pid, s.thread)
+		b := p.block(s.streamKey, s.pid)
 		b.open(p.accesses)
 		before := b.accesses
 		next, err := b.enter(s.segments, s.words, i)
@@ -104,14 +110,13 @@ func (p *part) entries(s span) error {
 }
 
 // block makes the block of a thread the current one.
-func (p *part) block(pid, thread int32) *blockWriter {
-	if b := p.current; b != nil && b.pid == pid && b.thread == thread {
+func (p *part) block(key streamKey, pid int32) *blockWriter {
+	if b := p.current; b != nil && b.streamKey == key {
 		return b
 	}
 	if p.current != nil {
 		p.current.close(p.accesses)
 	}
-	key := blockKey{pid, thread}
 	b := p.open[key]
 	if b == nil {
 		if len(p.order) == maxOpen {
@@ -122,7 +127,7 @@ func (p *part) block(pid, thread int32) *blockWriter {
 		default:
 			b = newBlockWriter()
 		}
-		b.reset(pid, thread)
+		b.reset(key, pid)
 		p.open[key] = b
 	} else {
 		p.forget(b)
@@ -144,7 +149,7 @@ func (p *part) forget(b *blockWriter) {
 // seal packs a block.
 func (p *part) seal(b *blockWriter) {
 	b.close(p.accesses)
-	delete(p.open, blockKey{b.pid, b.thread})
+	delete(p.open, b.streamKey)
 	p.forget(b)
 	if p.current == b {
 		p.current = nil
@@ -168,7 +173,10 @@ func (p *part) seal(b *blockWriter) {
 // recorder gives each process's stream its place in the file.
 type recorder struct{ w *Writer }
 
-func (r recorder) open(pid int) (sink, error) { return processRecorder{r.w, int32(pid)}, nil }
+func (r recorder) open(pid int) (sink, error) {
+	r.w.streams++
+	return &processRecorder{w: r.w, pid: int32(pid), stream: r.w.streams}, nil
+}
 
 func (r recorder) after(f func()) {
 	r.w.hand(f)
@@ -178,15 +186,21 @@ func (r recorder) after(f func()) {
 }
 
 type processRecorder struct {
-	w   *Writer
-	pid int32
+	w         *Writer
+	pid       int32
+	stream    int
+	redefined int // segments of the decoder
 }
 
 // enter only finds where the entries end, if that is not known. A fault belongs to the entry before
 // it.
-func (p processRecorder) enter(d *decoder, w []uint64, i int) (int, error) {
+func (p *processRecorder) enter(d *decoder, w []uint64, i int) (int, error) {
 	if err := p.w.Err(); err != nil {
 		return 0, err
+	}
+	if p.redefined != d.redefined {
+		p.w.streams++
+		p.stream, p.redefined = p.w.streams, d.redefined
 	}
 	next, last := i, i
 	if d.entries {
@@ -194,18 +208,19 @@ func (p processRecorder) enter(d *decoder, w []uint64, i int) (int, error) {
 	}
 	for next < len(w) {
 		h := w[next]
-		if uint32(h) < wordFirstSegment && (h != wordFault|1<<32 || next == i) {
+		if isMark(h) && (h != wordFault|1<<32 || next == i) {
 			break
 		}
+		_, n := first(h)
 		last = next
-		next += 1 + int(h>>32)
+		next += n
 	}
 	if next > len(w) {
 		if g, _ := d.at(w, last); g != nil {
-			return 0, errEntry(w, last, g.words)
+			return 0, errEntry(w, last, g.length)
 		}
 		return 0, errUndescribed(w, last)
 	}
-	p.w.taken = append(p.w.taken, span{p.pid, d.thread, d.segments, w[:next], i})
+	p.w.taken = append(p.w.taken, span{streamKey{p.stream, d.thread}, p.pid, d.segments, w[:next], i})
 	return next, nil
 }

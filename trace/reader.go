@@ -63,6 +63,9 @@ type stream struct {
 	first uint64 // of the run that comes next or is under way
 }
 
+// blockKey is a thread as a block's header names it.
+type blockKey struct{ pid, thread int32 }
+
 type queue []*stream
 
 func (q queue) Len() int           { return len(q) }
@@ -111,29 +114,11 @@ func (f *File) Close() error {
 // NewReader reads the header and the index. Without an index it looks through
 // the whole file for blocks.
 func NewReader(in io.ReaderAt, size int64) (*Reader, error) {
-	r := &Reader{in: in, size: size}
-	var fixed [fileFixed]byte
-	if _, err := in.ReadAt(fixed[:], 0); err != nil || string(fixed[:len(fileMagic)]) != fileMagic {
-		return nil, errors.New("not an rdx trace")
+	h, start, err := readFileHeader(in)
+	if err != nil {
+		return nil, err
 	}
-	if v := binary.LittleEndian.Uint32(fixed[8:]); v != fileVersion {
-		return nil, fmt.Errorf("written in version %d of the format, this rdx reads version %d", v, fileVersion)
-	}
-	n := binary.LittleEndian.Uint32(fixed[12:])
-	if n > maxHeader {
-		return nil, fmt.Errorf("header of %d bytes: damaged", n)
-	}
-	j := make([]byte, n)
-	if _, err := in.ReadAt(j, int64(fileFixed)); err != nil {
-		return nil, fmt.Errorf("header: %w", noEOF(err))
-	}
-	if crc32.Checksum(j, crcTable) != binary.LittleEndian.Uint32(fixed[16:]) {
-		return nil, errors.New("header with a wrong checksum")
-	}
-	if err := json.Unmarshal(j, &r.header); err != nil {
-		return nil, fmt.Errorf("header: %w", err)
-	}
-	r.start = int64(fileFixed) + int64(n)
+	r := &Reader{in: in, size: size, header: h, start: start}
 	d, err := zstd.NewReader(nil, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxMemory(maxBlockBytes))
 	if err != nil {
 		return nil, err

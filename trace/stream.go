@@ -8,20 +8,26 @@ import (
 )
 
 // The stream the engine writes, as valgrind/stream.h describes it: words of
-// 64 bits, a header and its words. The header's low half is a segment's number
-// or one of these, its high half the number of words that follow.
+// 64 bits. Unless it is a short entry's, a first word's low half is a segment's
+// number or one of these, its high half the number of words that follow.
 const (
 	wordPad          = 0
-	wordDefine       = 1
-	wordThread       = 2
-	wordFault        = 3
-	wordExec         = 4
-	wordEnd          = 5
-	wordSkipped      = 6
-	wordTime         = 7
-	wordFirstSegment = 16
+	wordDefine       = 4
+	wordThread       = 8
+	wordFault        = 12
+	wordExec         = 16
+	wordEnd          = 20
+	wordSkipped      = 24
+	wordTime         = 28
+	wordFirstSegment = 64
 
-	streamVersion = 3
+	// The first word of a short entry: the number of its words, which is never 0
+	// as in all others, and is a part of the segment's number; above that is an address.
+	shortWords   = 3
+	shortNumbers = 1 << shortAddress
+	shortAddress = 16
+
+	streamVersion = 4
 
 	bufferBytes = 1 << 20
 	// Of each process under Valgrind; with Options.Children it uses a quarter of them.
@@ -58,7 +64,10 @@ type segment struct {
 	sites []site
 	plain []plainAccess // if none is guarded: of an entry that is complete
 	words int
-	most  int // accesses of one entry, if all the guarded ones happen
+	// Of an entry: whether it is short, and its words, the first one included.
+	short  bool
+	length int
+	most   int // accesses of one entry, if all the guarded ones happen
 	// guarded: some may not happen
 	guarded bool
 
@@ -81,17 +90,49 @@ const (
 )
 
 // plainAccess is an access but for its thread and its address, to which a word
-// of the entry is added, the header being the first; the mask takes it out if
-// the address is constant.
+// of the entry is added, after a shift; the mask takes it out if the address is constant.
 type plainAccess struct {
 	access model.Access
 	mask   uint64
 	word   int32
+	shift  uint8
+}
+
+// first reads the first word of an entry, or of a mark: the number of the segment or
+// the kind, and the number of words in all.
+func first(w uint64) (id uint32, length int) {
+	if n := int(w % (shortWords + 1)); n != 0 {
+		return uint32(w % shortNumbers), n
+	}
+	return uint32(w), 1 + int(w>>32)
+}
+
+// isMark says whether a first word is no entry's.
+func isMark(w uint64) bool { return w%(shortWords+1) == 0 && uint32(w) < wordFirstSegment }
+
+// place is where an entry has a word of the segment.
+func (g *segment) place(word int32) (at int32, shift uint8) {
+	switch {
+	case !g.short:
+		return word + 1, 0
+	case word == 0:
+		return 0, shortAddress
+	}
+	return word, 0
+}
+
+// word is a word of the segment.
+func (g *segment) word(entry []uint64, word int32) uint64 {
+	at, shift := g.place(word)
+	return uint64(int64(entry[at]) >> shift)
 }
 
 // newSegment counts; words is the number of own words among the sites.
-func newSegment(sites []site, words int) *segment {
-	g := &segment{sites: sites, words: words}
+func newSegment(sites []site, words int, short bool) *segment {
+	g := &segment{sites: sites, words: words, short: short, length: 1 + words}
+	if short {
+		g.length = max(words, 1)
+	}
 	for i := range sites {
 		s := &sites[i]
 		if s.flags&siteGuarded != 0 {
@@ -99,7 +140,8 @@ func newSegment(sites []site, words int) *segment {
 		}
 		p := plainAccess{access: model.Access{Addr: s.offset, PC: s.pc, Size: s.size, Op: model.Load}}
 		if s.base != absolute {
-			p.mask, p.word = ^uint64(0), s.base+1
+			p.mask = ^uint64(0)
+			p.word, p.shift = g.place(s.base)
 		}
 		if s.flags&siteLoad != 0 {
 			g.plain = append(g.plain, p)
@@ -120,7 +162,7 @@ func decodeDefinition(w []uint64) (id uint32, g *segment, err error) {
 	}
 	id = uint32(w[0])
 	n := int(w[0] >> 32)
-	if n > maxSites || len(w) != 1+2*n || id < wordFirstSegment || id > maxIDs {
+	if n > maxSites || len(w) != 1+2*n || isMark(uint64(id)) || id > maxIDs {
 		return 0, nil, fmt.Errorf("segment %d: description of %d words for %d accesses", id, len(w), n)
 	}
 	sites := make([]site, n)
@@ -148,23 +190,27 @@ func decodeDefinition(w []uint64) (id uint32, g *segment, err error) {
 			return 0, nil, fmt.Errorf("segment %d: guarded access %d without a word", id, i)
 		}
 	}
-	return id, newSegment(sites, words), nil
+	short := id%(shortWords+1) != 0
+	if short && (id >= shortNumbers || int(id%(shortWords+1)) != max(words, 1)) {
+		return 0, nil, fmt.Errorf("segment %d: the number is not one of a segment of %d words", id, words)
+	}
+	return id, newSegment(sites, words, short), nil
 }
 
 // happened says whether a site of an entry was an access.
-func (s *site) happened(entry []uint64) bool {
-	return s.flags&siteGuarded == 0 || entry[1+s.base]+s.offset != 0
+func (g *segment) happened(s *site, entry []uint64) bool {
+	return s.flags&siteGuarded == 0 || g.word(entry, s.base)+s.offset != 0
 }
 
 // count is the number of accesses of one entry, of which the first n sites
-// were reached. An entry is its header and its words.
+// were reached.
 func (g *segment) count(entry []uint64, n int) int {
 	if n == len(g.sites) && !g.guarded {
 		return g.most
 	}
 	k := 0
 	for i := range g.sites[:n] {
-		if s := &g.sites[i]; s.happened(entry) {
+		if s := &g.sites[i]; g.happened(s, entry) {
 			k += int(s.flags&siteLoad) + int(s.flags&siteStore)/siteStore
 		}
 	}
@@ -179,7 +225,7 @@ func (g *segment) expand(dst []model.Access, entry []uint64, n int, thread int32
 		for i := range g.plain {
 			p := &g.plain[i]
 			a := p.access
-			a.Addr += entry[p.word] & p.mask
+			a.Addr += uint64(int64(entry[p.word])>>p.shift) & p.mask
 			a.Thread = thread
 			dst[i] = a
 		}
@@ -188,12 +234,12 @@ func (g *segment) expand(dst []model.Access, entry []uint64, n int, thread int32
 	k := 0
 	for i := range g.sites[:n] {
 		s := &g.sites[i]
-		if !s.happened(entry) {
+		if !g.happened(s, entry) {
 			continue
 		}
 		a := model.Access{Addr: s.offset, PC: s.pc, Thread: thread, Size: s.size, Op: model.Load}
 		if s.base != absolute {
-			a.Addr += entry[1+s.base]
+			a.Addr += g.word(entry, s.base)
 		}
 		if s.flags&siteLoad != 0 {
 			dst[k] = a
@@ -230,19 +276,21 @@ type sink interface {
 type decoder struct {
 	segments []*segment // by number
 	thread   int32
-	skipped  func(accesses uint64) // nil if none can be
-	entries  bool                  // the buffer is known to hold nothing but entries
-	ended    bool                  // wordEnd was seen, and nothing after it
-	exec     bool                  // the last word is an exec
+	// redefined is how many segments were described whose numbers others had before
+	redefined int
+	skipped   func(accesses uint64) // nil if none can be
+	entries   bool                  // the buffer is known to hold nothing but entries
+	ended     bool                  // wordEnd was seen, and nothing after it
+	exec      bool                  // the last word is an exec
 }
 
 // at is the entry at word i and the index behind it; nil if there is none.
 func (d *decoder) at(w []uint64, i int) (g *segment, next int) {
-	if id := uint32(w[i]); int(id) < len(d.segments) {
+	if id, _ := first(w[i]); int(id) < len(d.segments) {
 		g = d.segments[id]
 	}
 	if g != nil {
-		i += 1 + g.words
+		i += g.length
 	}
 	return g, i
 }
@@ -250,8 +298,10 @@ func (d *decoder) at(w []uint64, i int) (g *segment, next int) {
 // whole is at for who reads the entry: its length is checked.
 func (d *decoder) whole(w []uint64, i int) (g *segment, next int, err error) {
 	g, next = d.at(w, i)
-	if g != nil && (int(w[i]>>32) != g.words || next > len(w)) {
-		return nil, 0, errEntry(w, i, g.words)
+	if g != nil {
+		if _, n := first(w[i]); i+n != next || next > len(w) {
+			return nil, 0, errEntry(w, i, g.length)
+		}
 	}
 	return g, next, nil
 }
@@ -298,10 +348,10 @@ func (d *decoder) buffer(w []uint64, cut bool, to sink) (left *segment, err erro
 
 // mark reads a word that is no entry, and what belongs to it.
 func (d *decoder) mark(w []uint64, i int) (next int, err error) {
-	kind, n := uint32(w[i]), int(w[i]>>32)
-	if kind >= wordFirstSegment {
+	if !isMark(w[i]) {
 		return 0, errUndescribed(w, i)
 	}
+	kind, n := uint32(w[i]), int(w[i]>>32)
 	if n > len(w)-i-1 {
 		return 0, fmt.Errorf("stream: word %d: %d words of kind %d, the buffer ends after %d", i, n, kind, len(w)-i-1)
 	}
@@ -320,6 +370,7 @@ func (d *decoder) mark(w []uint64, i int) (next int, err error) {
 		}
 		if d.segments[id] != nil {
 			d.segments = slices.Clone(d.segments) // others read what they were given
+			d.redefined++
 		}
 		d.segments[id] = g
 	case wordThread:
@@ -345,10 +396,12 @@ func (d *decoder) mark(w []uint64, i int) (next int, err error) {
 
 // errUndescribed is about an entry at word i of a segment that is not known.
 func errUndescribed(w []uint64, i int) error {
-	return fmt.Errorf("stream: word %d: segment %d was never described", i, uint32(w[i]))
+	id, _ := first(w[i])
+	return fmt.Errorf("stream: word %d: segment %d was never described", i, id)
 }
 
 // errEntry is about the entry of a segment at word i that is not there whole.
-func errEntry(w []uint64, i, words int) error {
-	return fmt.Errorf("stream: word %d: %d words of a segment that has %d, and the buffer ends after %d", i, w[i]>>32, words, len(w)-i-1)
+func errEntry(w []uint64, i, length int) error {
+	_, n := first(w[i])
+	return fmt.Errorf("stream: word %d: an entry of %d words of a segment that has %d, and the buffer ends after %d", i, n, length, len(w)-i)
 }

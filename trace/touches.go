@@ -113,6 +113,7 @@ func (t *toucher) flush() {
 type touch struct {
 	offset, mask uint64
 	word         int32
+	shift        uint8
 	more         uint32 // bytes after the first one
 	store        uint8
 	one          uint64 // as a count of loads, and stores from bit 32 on
@@ -123,7 +124,7 @@ func (g *segment) prepare(gran model.Granularity) {
 	g.touches = make([]touch, 0, len(g.plain))
 	for i := range g.plain {
 		p := &g.plain[i]
-		x := touch{offset: p.access.Addr, mask: p.mask, word: p.word, more: max(p.access.Size, 1) - 1, one: 1}
+		x := touch{offset: p.access.Addr, mask: p.mask, word: p.word, shift: p.shift, more: max(p.access.Size, 1) - 1, one: 1}
 		if p.access.Op == model.Store {
 			x.store, x.one = 1, 1<<32
 		}
@@ -159,7 +160,7 @@ func (t *toucher) enter(d *decoder, w []uint64, i int) (int, error) {
 }
 
 // one adds the touches of an entry, of which n sites were reached, and returns
-// the number of accesses. It sets the entry's header.
+// the number of accesses. The entry is not a short one; its first word is set.
 func (t *toucher) one(g *segment, entry []uint64, n int, thread int32) int {
 	if g.touches == nil {
 		g.prepare(t.gran)
@@ -185,13 +186,13 @@ func (t *toucher) simple(segments []*segment, w []uint64, i int) int {
 	n, shift := t.n-1, t.shift&63
 	block, run, head, ops, repeats := t.block, t.run, t.head, t.ops, t.repeats
 	for n < touchBatch-1 && i < len(w) {
-		h := w[i]
-		if int(uint32(h)) >= len(segments) {
+		id, length := first(w[i])
+		if int(id) >= len(segments) {
 			break
 		}
-		g := segments[uint32(h)]
-		next := i + 1 + int(h>>32)
-		if g == nil || !g.simple || int(h>>32) != g.words || next > len(w) || next < len(w) && uint32(w[next]) == wordFault {
+		g := segments[id]
+		next := i + length
+		if g == nil || !g.simple || length != g.length || next > len(w) || next < len(w) && uint32(w[next]) == wordFault {
 			break
 		}
 		entry := w[i:next]
@@ -199,7 +200,7 @@ func (t *toucher) simple(segments []*segment, w []uint64, i int) int {
 		ops += g.ops
 		for k := range g.touches {
 			p := &g.touches[k]
-			a := p.offset + entry[p.word]&p.mask
+			a := p.offset + uint64(int64(entry[p.word])>>(p.shift&63))&p.mask
 			end := a + uint64(p.more)
 			if end < a { // as model.Granularity.Span
 				end = ^uint64(0)

@@ -66,13 +66,17 @@ func fuzzedStream(data []byte) (w []uint64) {
 		data = data[1:]
 		return v
 	}
-	type described struct{ words, sites int }
+	type described struct {
+		number       uint32
+		words, sites int
+	}
 	var segments []described
 	for len(data) > 0 && len(w) < 1<<16 {
 		switch k := next(); {
 		case k < 48 || len(segments) == 0:
 			d := described{sites: int(next()%6) + 1}
-			w = append(w, wordDefine|uint64(1+2*d.sites)<<32, uint64(wordFirstSegment+len(segments))|uint64(d.sites)<<32)
+			w = append(w, wordDefine|uint64(1+2*d.sites)<<32, 0)
+			at := len(w) - 1
 			for s := range d.sites {
 				kind := next()
 				site := uint64(0x400000+s) | kind%3<<(siteOpsShift) | (1+next())<<pcBits
@@ -90,15 +94,18 @@ func fuzzedStream(data []byte) (w []uint64) {
 				}
 				w = append(w, site, base)
 			}
+			d.number = numberOf(len(segments), d.words)
+			w[at] = uint64(d.number) | uint64(d.sites)<<32
 			segments = append(segments, d)
 		case k < 56:
 			w = append(w, wordThread|1<<32, next())
 		default:
 			n := k % uint64(len(segments))
-			w = append(w, wordFirstSegment+n|uint64(segments[n].words)<<32)
-			for range segments[n].words {
-				w = append(w, next()*next()<<(next()%56))
+			words := make([]uint64, segments[n].words)
+			for i := range words {
+				words[i] = next() * next() << (next() % 56)
 			}
+			w = appendEntry(w, segments[n].number, words)
 			if k >= 250 {
 				w = append(w, wordFault|1<<32, 0x400000+next()%8)
 			}

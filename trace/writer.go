@@ -20,12 +20,13 @@ type Writer struct {
 	next    atomic.Uint64 // accesses encoded
 	size    atomic.Int64  // bytes of the file so far
 
-	taken []span // to be handed to a part
-	part  *part  // under way; nil between two
-	free  chan *part
-	queue chan *part        // in the order of the trace
-	spare chan *blockWriter // of blocks that are packed
-	done  chan struct{}
+	taken   []span // to be handed to a part
+	streams int    // so far, but for that of Write
+	part    *part  // under way; nil between two
+	free    chan *part
+	queue   chan *part        // in the order of the trace
+	spare   chan *blockWriter // of blocks that are packed
+	done    chan struct{}
 
 	failed  atomic.Pointer[error]
 	start   int64       // of the first block

@@ -34,7 +34,7 @@ func (w *Writer) Write(accesses []model.Access) error {
 		id, ok := x.sites[s]
 		if !ok {
 			id = uint32(len(x.segments))
-			x.segments = append(x.segments, newSegment([]site{s}, 1))
+			x.segments = append(x.segments, newSegment([]site{s}, 1, false), nil, nil, nil) // the next number
 			x.sites[s] = id
 		}
 		if a.Thread != x.thread {
@@ -57,7 +57,7 @@ func (w *Writer) Write(accesses []model.Access) error {
 func (w *Writer) endSpan() {
 	x := &w.written
 	if x.from < len(x.words) {
-		w.taken = append(w.taken, span{0, x.thread, x.segments, x.words, x.from})
+		w.taken = append(w.taken, span{streamKey{0, x.thread}, 0, x.segments, x.words, x.from})
 		x.from = len(x.words)
 	}
 }

@@ -21,7 +21,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#define STREAM_VERSION 3
+#define STREAM_VERSION 4
 #define NBUF       8
 /* With order=on rdx reads nothing before the program's end, so that its work takes no
    processor from the threads; memory that is not written is not there. */
@@ -35,7 +35,7 @@
    after system calls and at both ends of a buffer. */
 #define STRETCH_WORDS 128
 
-enum { WORD_DEFINE = 1, WORD_THREAD = 2, WORD_EXEC = 4, WORD_END = 5, WORD_TIME = 7, WORD_FIRST_SEGMENT = 16 };
+enum { WORD_DEFINE = 4, WORD_THREAD = 8, WORD_EXEC = 16, WORD_END = 20, WORD_TIME = 28, WORD_FIRST_SEGMENT = 64, NEXT_SEGMENT = 4 };
 enum { MSG_HELLO = 1, MSG_FULL = 2 };
 #define SITE_PC_BITS 48
 #define SITE_OPS_BIT 60
@@ -219,7 +219,7 @@ static uint32_t segment_of(struct site* s, unsigned op, unsigned size)
    uint32_t* at = &s->segment[op][size];
    uint32_t id = __atomic_load_n(at, __ATOMIC_RELAXED);
    if (id == 0) {
-      uint32_t mine = __atomic_fetch_add(&next_segment, 1, __ATOMIC_RELAXED);
+      uint32_t mine = __atomic_fetch_add(&next_segment, NEXT_SEGMENT, __ATOMIC_RELAXED);
       if (__atomic_compare_exchange_n(at, &id, mine, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED)) id = mine;
    }
    return id;

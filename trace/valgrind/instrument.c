@@ -52,6 +52,23 @@ static Int         nwords;
 Bool instrument_spills = False;
 
 static UInt next_segment = WORD_FIRST_SEGMENT;
+static UInt next_short[SHORT_WORDS + 1]; /* by words of an entry */
+
+/* A number for the segment that is planned. */
+static UInt new_segment(void)
+{
+   UInt n = nwords > 0 ? nwords : 1;
+   if (n <= SHORT_WORDS && next_short[n] < SHORT_NUMBERS) return next_short[n]++ << SHORT_NUMBER | n;
+   UInt segment = next_segment;
+   next_segment += 1 << SHORT_NUMBER;
+   tl_assert2(segment < 1U << 31, "rdx: out of segment numbers");
+   return segment;
+}
+
+static Bool is_short(UInt segment) { return segment % (1 << SHORT_NUMBER) != 0; }
+
+/* Words of its entries. */
+static UInt length_of(UInt segment) { return is_short(segment) ? segment % (1 << SHORT_NUMBER) : 1 + (UInt)nwords; }
 
 static struct place place_of(const struct block* b, IRExpr* e)
 {
@@ -302,27 +319,35 @@ static ULong accesses_of(const struct site* s)
    return (s->op & SITE_LOAD ? 1 : 0) + (s->op & SITE_STORE ? 1 : 0);
 }
 
-/* Takes the segment's room and writes its header; returns the place of its
-   first word. */
-static IRExpr* open_segment(IRSB* out, UInt segment)
+/* Takes the segment's room and returns the place of its first word. */
+static IRExpr* take_room(IRSB* out, UInt segment)
 {
+   ULong n = length_of(segment);
    if (store_mode == StoreSampled) {
-      ULong n = 0;
-      for (Int i = 0; i < nsites; i++) n += accesses_of(&sites[i]);
-      count_down(out, 1 + (ULong)nwords, n);
-      IRExpr* place = load_word(out, stream_place);
-      store_word(out, place, u64(segment | (ULong)nwords << 32));
-      return place;
+      ULong accesses = 0;
+      for (Int i = 0; i < nsites; i++) accesses += accesses_of(&sites[i]);
+      count_down(out, n, accesses);
+      return load_word(out, stream_place);
    }
-   ULong room = store_mode == StoreCheckEach ? 8 : 8 * (1 + (ULong)nwords);
-   if (store_mode != StoreGuarded) check_room(out, 8 * (1 + (ULong)nwords));
+   if (store_mode != StoreGuarded) check_room(out, 8 * n);
    IRExpr* p = load_word(out, stream_cursor);
-   store_word(out, u64((Addr)stream_cursor), plus(out, p, room));
-   store_word(out, p, u64(segment | (ULong)nwords << 32));
+   store_word(out, u64((Addr)stream_cursor), plus(out, p, store_mode == StoreCheckEach ? 8 : 8 * n));
    return p;
 }
 
-static void record(IRSB* out, const struct site* s, IRExpr* p)
+/* Takes the segment's room and writes its first word, unless its first access
+   is about to do that; returns the place of it. */
+static IRExpr* open_segment(IRSB* out, UInt segment)
+{
+   IRExpr* p = take_room(out, segment);
+   if (!is_short(segment))
+      store_word(out, p, u64(segment | (ULong)nwords << 32));
+   else if (sites[0].word != 0)
+      store_word(out, p, u64(segment)); /* it may fault before it has an address */
+   return p;
+}
+
+static void record(IRSB* out, UInt segment, const struct site* s, IRExpr* p)
 {
    IRExpr* a = s->addr;
    if (s->guard) a = assign(out, Ity_I64, IRExpr_ITE(s->guard, a, u64(0)));
@@ -330,14 +355,19 @@ static void record(IRSB* out, const struct site* s, IRExpr* p)
       IRExpr* back = assign(out, Ity_I64, IRExpr_ITE(s->guard, u64(0), u64(accesses_of(s))));
       store_word(out, u64((Addr)stream_left), assign(out, Ity_I64, IRExpr_Binop(Iop_Add64, load_word(out, stream_left), back)));
    }
-   if (store_mode == StoreCheckEach) {
-      /* The segment has its room already: what is measured is the branch. */
-      check_room(out, 0);
+   Bool first = is_short(segment) && s->word == 0;
+   if (first) {
+      a = assign(out, Ity_I64, IRExpr_Binop(Iop_Shl64, a, IRExpr_Const(IRConst_U8(SHORT_ADDRESS))));
+      a = assign(out, Ity_I64, IRExpr_Binop(Iop_Or64, a, u64(segment)));
+   }
+   /* The segment has its room already: what is measured is the branch. */
+   if (store_mode == StoreCheckEach) check_room(out, 0);
+   if (store_mode == StoreCheckEach && !first) {
       p = load_word(out, stream_cursor);
       store_word(out, u64((Addr)stream_cursor), plus(out, p, 8));
       store_word(out, p, a);
    } else
-      store_word(out, plus(out, p, 8 * (1 + (ULong)s->word)), a);
+      store_word(out, plus(out, p, 8 * ((is_short(segment) ? 0 : 1) + (ULong)s->word)), a);
 }
 
 /* VEX repeats the code of a short loop within its superblock. It does not set the program
@@ -356,15 +386,14 @@ static void emit_segment(const struct block* b, Int from, Int to)
    Int k = 0;
    UInt segment = 0;
    if (nsites > 0) {
-      segment = next_segment++;
-      tl_assert2(next_segment < 1U << 31, "rdx: out of segment numbers");
+      segment = new_segment();
       define(segment);
    }
    for (Int i = from; i < to; i++) {
       /* several sites can belong to one statement */
       for (; k < nsites && sites[k].stmt == i; k++) {
          if (p == NULL) p = open_segment(b->out, segment);
-         if (sites[k].word >= 0) record(b->out, &sites[k], p);
+         if (sites[k].word >= 0) record(b->out, segment, &sites[k], p);
       }
       addStmtToIRSB(b->out, b->in->stmts[i]);
       if (starts_copy(b, i)) addStmtToIRSB(b->out, IRStmt_Put(b->ip, u64(b->in->stmts[i]->Ist.IMark.addr)));

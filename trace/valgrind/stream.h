@@ -4,10 +4,18 @@
  *
  * The stream is a sequence of 64-bit words. A *segment* is a run of accesses
  * that generated code performs without any way out between them. It is
- * described once, when its code is translated (WORD_DEFINE), and each time it
- * is entered it writes one header word, then one word for every access whose
- * address cannot be worked out from the description and the words before it. So a push next to another push, or a global variable,
- * costs nothing.
+ * described once, when its code is translated (WORD_DEFINE). Each time it is
+ * entered it writes its number and one address for every access whose address
+ * cannot be worked out from the description and the addresses before it. So a
+ * push next to another push, or a global variable, costs nothing.
+ *
+ * Such an entry is short if it has three addresses at most and the segment's
+ * number is small: its first word has the number in the low 16 bits and the
+ * first address in the others, where all addresses of programs find room (they
+ * are sign extended). The low two bits, which are part of the number, say how
+ * many words it has in all. They are 0 in the first word of all else: its low
+ * half is a segment's number or one of those below, its high half the number of
+ * words that follow.
  *
  * trace/stream.go reads this; the constants must agree.
  */
@@ -16,21 +24,25 @@
 
 #include "pub_tool_basics.h"
 
-#define STREAM_VERSION 3
+#define STREAM_VERSION 4
 
-/* Header words. The low half is a segment's number or one of these, the high
-   half the number of words that follow. */
 enum {
    WORD_PAD    = 0, /* nothing */
-   WORD_DEFINE = 1, /* segment number | accesses << 32, then 2 words each */
-   WORD_THREAD = 2, /* kernel thread id: what follows is this thread's */
-   WORD_FAULT  = 3, /* guest pc: the segment just before stopped there */
-   WORD_SYSCALL_EXEC = 4, /* the program asks to be replaced */
-   WORD_END    = 5, /* the program has ended in an orderly way */
-   WORD_SKIPPED = 6, /* accesses that went by unseen; StoreSampled only */
-   WORD_TIME   = 7, /* ns of the monotonic clock; the QEMU plugin's alone */
-   WORD_FIRST_SEGMENT = 16
+   WORD_DEFINE = 4, /* segment number | accesses << 32, then 2 words each */
+   WORD_THREAD = 8, /* kernel thread id: what follows is this thread's */
+   WORD_FAULT  = 12, /* guest pc: the segment just before stopped there */
+   WORD_SYSCALL_EXEC = 16, /* the program asks to be replaced */
+   WORD_END    = 20, /* the program has ended in an orderly way */
+   WORD_SKIPPED = 24, /* accesses that went by unseen; StoreSampled only */
+   WORD_TIME   = 28, /* ns of the monotonic clock; the QEMU plugin's alone */
+   WORD_FIRST_SEGMENT = 64 /* the next ones are 68, 72, and so on */
 };
+
+/* The first word of a short entry. */
+#define SHORT_WORDS   3 /* at most, the first one included */
+#define SHORT_NUMBER  2 /* bits below the number */
+#define SHORT_NUMBERS (1 << 14)
+#define SHORT_ADDRESS 16 /* bits below the address */
 
 /* The two words that describe an access. */
 #define SITE_PC_BITS   48
