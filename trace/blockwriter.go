@@ -60,7 +60,7 @@ type blockWriter struct {
 }
 
 const (
-	batchEntries = 512
+	batchEntries = 768
 	listWords    = shortList + maxSites + 1
 	maxLocal     = 1<<16 - 1 // segments in a dictionary
 	maxWords     = 4 << 20   // of a block
@@ -261,15 +261,17 @@ func (b *blockWriter) full() bool {
 
 // payload appends the block to dst. The run must be closed.
 func (b *blockWriter) payload(dst []byte, p *packer) []byte {
-	p.at = 0
+	b.room() // what is packed is rounded up
+	codes := packNibbles(b.codes[:(b.entries+7)&^7], b.entries)
+	sizes := packNibbles(b.sizes[:(b.nwords+7)&^7], b.nwords)
+	p.at, p.block = 0, len(b.defined)+len(b.runs)+len(b.faults)+len(codes)+2*b.nids+b.nfirsts+len(sizes)+b.nvalues
 	dst = p.section(dst, len(b.used), b.defined)
-	b.room() // what is packed below is rounded up
 	dst = p.section(dst, b.nruns, b.runs)
 	dst = p.section(dst, b.nfaults, b.faults)
-	dst = p.section(dst, b.entries, packNibbles(b.codes[:(b.entries+7)&^7], b.entries))
+	dst = p.section(dst, b.entries, codes)
 	dst = p.section(dst, b.nids, b.ids[:2*b.nids])
 	dst = p.section(dst, b.nfirsts, b.firsts[:b.nfirsts])
-	dst = p.section(dst, b.nwords, packNibbles(b.sizes[:(b.nwords+7)&^7], b.nwords))
+	dst = p.section(dst, b.nwords, sizes)
 	return p.section(dst, b.nvalues, b.values[:b.nvalues])
 }
 
@@ -277,7 +279,7 @@ func (b *blockWriter) payload(dst []byte, p *packer) []byte {
 // half; b has what rounds them up to 8.
 func packNibbles(b []byte, n int) []byte {
 	clear(b[n:])
-	for i := 0; i < len(b); i += 8 {
+	for i := packMost(b); i < len(b); i += 8 {
 		x := binary.LittleEndian.Uint64(b[i:])
 		x = (x | x>>4) & 0x00ff00ff00ff00ff
 		x = (x | x>>8) & 0x0000ffff0000ffff

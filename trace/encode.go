@@ -67,9 +67,9 @@ func (s *wordState) next(v uint64) (z uint64, bytes int) {
 }
 
 // entries encodes entries of segments that are in the table, up to a word that is not
-// the first of one.
+// the first of one, and of so many words as entries may be taken: none has less than one.
 func (x *entryBatch) entries() {
-	for x.n < len(x.codes) && x.at < len(x.words) {
+	for end := min(x.at+len(x.codes), len(x.words)); x.at < end; {
 		h := x.words[x.at]
 		if id := h % shortNumbers; id < uint64(len(x.table)) && x.table[id].short != 0 {
 			t := &x.table[id]

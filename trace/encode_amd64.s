@@ -36,7 +36,7 @@
 //
 // and of an entry AX has its first word, BX its number, CX that in the
 // dictionary, DX its place in the table.
-TEXT ·encodeEntries(SB), NOSPLIT, $56-8
+TEXT ·encodeEntries(SB), NOSPLIT, $48-8
 	MOVQ x+0(FP), AX
 	MOVQ (entryBatch_words+8)(AX), BX
 	MOVQ BX, words-8(SP)
@@ -44,17 +44,17 @@ TEXT ·encodeEntries(SB), NOSPLIT, $56-8
 	MOVQ BX, segments-16(SP)
 	MOVQ $const_nextWord, BX
 	MOVQ BX, nextWord-24(SP)
-	MOVQ $const_longDifference, BX
-	MOVQ BX, longest-32(SP)
 	MOVQ entryBatch_codes(AX), R10
-	MOVQ (entryBatch_codes+8)(AX), BX
-	ADDQ R10, BX
-	MOVQ BX, codesEnd-40(SP)
 	MOVQ entryBatch_list(AX), R13
 	MOVQ (entryBatch_list+8)(AX), BX
 	LEAQ (-8*const_shortList)(R13)(BX*8), BX
-	MOVQ BX, longEnd-48(SP)
+	MOVQ BX, longEnd-40(SP)
 	MOVQ entryBatch_at(AX), SI
+	MOVQ (entryBatch_codes+8)(AX), BX
+	ADDQ SI, BX
+	CMPQ BX, words-8(SP)
+	CMOVQGT words-8(SP), BX
+	MOVQ BX, end-32(SP)
 	MOVQ entryBatch_words(AX), DI
 	MOVQ entryBatch_table(AX), R8
 	MOVL entryBatch_previous(AX), R9
@@ -65,10 +65,8 @@ TEXT ·encodeEntries(SB), NOSPLIT, $56-8
 	XORL R15, R15
 
 entry:
-	CMPQ SI, words-8(SP)
+	CMPQ SI, end-32(SP)
 	JGE  done
-	CMPQ R10, codesEnd-40(SP)
-	JAE  done
 	MOVQ (DI)(SI*8), AX
 	MOVWLZX AX, BX
 	CMPQ BX, segments-16(SP)
@@ -105,15 +103,19 @@ enter:
 	MOVQ BX, (R12)
 	SIZE
 	CMPL BX, $const_longDifference
-	CMOVLGT longest-32(SP), BX
+	JGE  wide
 	ADDQ BX, R12
-	LEAL 1(BX), DX // seven bytes are stored as eight
-	SHRL $3, DX
-	ADDQ DX, R12
+
+code:
 	LEAL (BX)(CX*const_anotherSegment), BX
 	MOVB BX, (R10)
 	INCQ R10
 	JMP  entry
+
+wide: // seven bytes, too, are stored as eight
+	MOVL $const_longDifference, BX
+	ADDQ $const_valueRoom, R12
+	JMP  code
 
 long:
 	TESTQ $const_shortWords, AX
@@ -136,7 +138,7 @@ long:
 	CMPQ AX, words-8(SP)
 	JGT  done
 	LEAQ (R13)(R14*8), AX
-	CMPQ AX, longEnd-48(SP)
+	CMPQ AX, longEnd-40(SP)
 	JA   done
 	XORL AX, AX
 	CMPQ R14, $1
@@ -144,7 +146,7 @@ long:
 	MOVQ 8(DI)(SI*8), AX
 
 none:
-	MOVQ AX, first-56(SP)
+	MOVQ AX, first-48(SP)
 	MOVL writtenSegment_states(DX), AX
 	SHLQ $32, AX
 	LEAQ 2(AX)(SI*1), AX
@@ -160,7 +162,7 @@ further:
 	JNZ  further
 
 last:
-	MOVQ first-56(SP), AX
+	MOVQ first-48(SP), AX
 	JMP  enter
 
 done:
@@ -213,4 +215,37 @@ more:
 	JB   word
 	SUBQ values_base+96(FP), R11
 	MOVQ R11, ret+120(FP)
+	RET
+
+// func packMost(b []byte) int
+TEXT ·packMost(SB), NOSPLIT, $0-32
+	MOVQ b_base+0(FP), SI
+	MOVQ SI, DI
+	MOVQ b_len+8(FP), CX
+	ANDQ $~31, CX
+	MOVQ CX, ret+24(FP)
+	ADDQ SI, CX
+	PCMPEQW X7, X7
+	PSRLW $8, X7 // 0x00ff of each two bytes
+	JMP  more
+
+pack:
+	MOVOU (SI), X0
+	MOVOU 16(SI), X1
+	MOVO X0, X2
+	MOVO X1, X3
+	PSRLW $4, X2
+	PSRLW $4, X3
+	POR  X2, X0
+	POR  X3, X1
+	PAND X7, X0
+	PAND X7, X1
+	PACKUSWB X1, X0
+	MOVOU X0, (DI)
+	ADDQ $32, SI
+	ADDQ $16, DI
+
+more:
+	CMPQ SI, CX
+	JB   pack
 	RET

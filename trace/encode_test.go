@@ -94,3 +94,21 @@ func TestEncodeEntries(t *testing.T) {
 		}
 	}
 }
+
+func TestPackNibbles(t *testing.T) {
+	seed := rand.Int63()
+	rng := rand.New(rand.NewSource(seed))
+	for n := range 200 {
+		b := make([]byte, (n+7)&^7)
+		for i := range b {
+			b[i] = byte(rng.Intn(16))
+		}
+		want := make([]byte, (n+1)/2)
+		for i, x := range b[:n] {
+			want[i/2] |= x << (i % 2 * 4)
+		}
+		if got := packNibbles(b, n); !slices.Equal(got, want) {
+			t.Fatalf("seed %d: %d nibbles: %x, want %x", seed, n, got, want)
+		}
+	}
+}

@@ -20,6 +20,7 @@ const (
 	sampleLeast = 8 << 10 // sections below this are packed whole
 	sampleEvery = 8       // blocks to one that is asked about while a section is stored plain
 	sampleGain  = 0.15    // of what shrinks to more than that share of it, the section is stored plain
+	leastShare  = 16      // sections that are less than one of so many parts of their block are stored plain
 )
 
 // packer packs sections with zstd where there are many repetitions, which a part
@@ -29,6 +30,7 @@ type packer struct {
 	encoder *zstd.Encoder
 	buf     []byte
 	at      int                // section of a block
+	block   int                // bytes of all its sections
 	plain   [blockSections]int // blocks whose section is not asked about: it was stored plain before
 }
 
@@ -54,6 +56,9 @@ func (p *packer) section(dst []byte, n int, b []byte) []byte {
 }
 
 func (p *packer) pack(b []byte) (packed []byte, method byte) {
+	if len(b) < p.block/leastShare {
+		return b, storedPlain
+	}
 	if len(b) >= sampleLeast {
 		plain := &p.plain[p.at]
 		if *plain > 0 {
