@@ -185,7 +185,9 @@ func FuzzStream(f *testing.F) {
 		}
 		touches := newToucher(g)
 		var got, want []uint64
-		var repeats, wantRepeats [2]uint64
+		var repeats, wantRepeats [2]uint64 // loads, stores
+		var begun [2]uint64
+		var inRuns uint64
 		done := make(chan struct{})
 		go func() {
 			defer close(done)
@@ -195,12 +197,18 @@ func FuzzStream(f *testing.F) {
 					repeats[i] += b.Repeats[i]
 				}
 				for _, run := range b.Runs {
-					wantRepeats[0] += uint64(run >> 1)
+					inRuns += uint64(run >> 1)
+					begun[run&1]++
 				}
 				touches.spare <- b
 			}
 		}()
-		accesses := newBatcher(func(a []model.Access) { want = append(want, touched(g, a)...) })
+		accesses := newBatcher(func(a []model.Access) {
+			want = append(want, touched(g, a)...)
+			for i := range a {
+				wantRepeats[a[i].Op-model.Load] += uint64(len(touched(g, a[i:i+1])))
+			}
+		})
 		d := decoder{skipped: func(uint64) {}}
 		if _, err := d.buffer(w, cut, bothSinks{accesses, touches}); err != nil && strings.Contains(err.Error(), "sinks differ") {
 			t.Error(err)
@@ -212,8 +220,11 @@ func FuzzStream(f *testing.F) {
 		if !slices.Equal(got, want) {
 			t.Errorf("%d touches are not the %d of the accesses", len(got), len(want))
 		}
-		if repeats[0]+repeats[1] != wantRepeats[0] {
-			t.Errorf("%d repeats, the runs have %d", repeats[0]+repeats[1], wantRepeats[0])
+		for op := range begun {
+			wantRepeats[op] -= begun[op]
+		}
+		if repeats != wantRepeats || repeats[0]+repeats[1] != inRuns {
+			t.Errorf("%d repeats, want %d, and the runs have %d", repeats, wantRepeats, inRuns)
 		}
 	})
 }
