@@ -177,7 +177,7 @@ var errMXCSR = errors.New("MXCSR asks for a rounding, flushing or exception mode
 // vecReady notes that vec is filled. The rounding mode must be to nearest,
 // denormals must be kept and all exceptions masked.
 func (m *Machine) vecReady() {
-	const modes, masked = 0xffc0, 0x1f80
+	const modes, masked = 0xffc0 | misalignedSSE, 0x1f80
 	m.vecOK = true
 	m.fpOK = m.vec.MXCSR&modes == masked
 }

@@ -216,9 +216,20 @@ func TestEnds(t *testing.T) {
 	}
 }
 
-// Rounding modes, flush to zero and unmasked exceptions are not interpreted.
+// Rounding modes, flush to zero, unmasked exceptions and misaligned operands are not interpreted,
+// whether they are in force or loaded; other bits fault.
 func TestMXCSR(t *testing.T) {
-	for _, mxcsr := range []uint32{0x3f80, 0x9f80, 0x1fc0, 0x1f00} {
+	for mxcsr, want := range map[uint32]Cause{0x1f80: InstructionLimit, 0x21f80: Unsupported, 0x11f80: Fault, 0x31f80: Fault, 0x41f80: Fault} {
+		r, mem := target(t, "0fae13") // ldmxcsr [rbx]
+		r.Vector.MXCSR = 0x1f80
+		binary.LittleEndian.PutUint32(mem[dataBase][:], mxcsr)
+		m := New()
+		m.Start(r, mem)
+		if end := m.Run(Limit{Accesses: 9, Instructions: 1}); end.Cause != want {
+			t.Errorf("ldmxcsr of %#x: %+v, want %v", mxcsr, end, want)
+		}
+	}
+	for _, mxcsr := range []uint32{0x3f80, 0x9f80, 0x1fc0, 0x1f00, 0x21f80} {
 		r, mem := target(t, "660f6fc8 f20f58c1")
 		r.Vector.MXCSR = mxcsr
 		m := New()

@@ -256,9 +256,17 @@ func vzeroupper(m *Machine, in *inst) {
 	}
 }
 
+// misalignedSSE is the bit of MXCSR by which AMD's CPUs let go of the alignment
+// that SSE operands need; for Intel's it is a reserved bit.
+const misalignedSSE = 1 << 17
+
 func ldmxcsr(m *Machine, in *inst) {
 	v := uint32(m.rmOperand(in))
-	if v>>16 != 0 {
+	switch v >> 16 {
+	case 0:
+	case misalignedSSE >> 16:
+		panic(Halt{Cause: Unsupported, Err: errMXCSR})
+	default:
 		fault()
 	}
 	m.vec.MXCSR, m.exLost = v, false

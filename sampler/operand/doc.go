@@ -26,8 +26,9 @@
 // RDX_ARM64_BINARIES name further binaries.
 //
 // What watchpoints showed on Zen 4, to know when arming on a prediction:
-// masked-off lanes fire too, even under an empty mask; clflush and clwb fire
-// like a load; REP strings and gathers can stop between elements with the
+// masked-off lanes fire too, even under an empty mask, but elements of a
+// broadcast tuple that no active lane needs do not (on Zen 5 they do); clflush
+// and clwb fire like a load; REP strings and gathers can stop between elements with the
 // instruction pointer unmoved; a failing cmpxchg and a shift by zero do store.
 //
 // Known limits: far transfers, port I/O, the XSAVE family, AMX, APX, XOP

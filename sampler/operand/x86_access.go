@@ -203,8 +203,8 @@ func (in *X86Inst) laneMask(v *X86Vectors) uint64 {
 	return m
 }
 
-// masked resolves a vector operand under a mask: a span of lanes, one tuple for
-// all lanes, or as many elements as lanes are active.
+// masked resolves a vector operand under a mask: a span of lanes, a span of the
+// tuple that all lanes share, or as many elements as lanes are active.
 func (in *X86Inst) masked(r *X86Regs, buf []Access) ([]Access, error) {
 	a, size := in.address(r), int(in.size)
 	if in.shape == shapeMaskMov {
@@ -219,20 +219,30 @@ func (in *X86Inst) masked(r *X86Regs, buf []Access) ([]Access, error) {
 	if r.Vec == nil {
 		return in.both(buf, a, size, true), nil
 	}
-	m := in.laneMask(r.Vec)
+	m, lanes := in.laneMask(r.Vec), int(in.lanes)
 	if m == 0 {
 		return buf, nil
 	}
 	switch in.shape {
 	case shapeSplat:
-		return in.both(buf, a, size, false), nil
+		m, lanes = in.tuple(m)
 	case shapePack:
 		n := bits.OnesCount64(m)
-		return in.both(buf, a, n*int(in.elem), n != int(in.lanes)), nil
+		return in.both(buf, a, n*int(in.elem), n != lanes), nil
 	}
 	first, last := bits.TrailingZeros64(m), bits.Len64(m)-1
 	span := last - first + 1
-	return in.both(buf, a+uint64(first*int(in.elem)), span*int(in.elem), span != int(in.lanes) || bits.OnesCount64(m) != span), nil
+	return in.both(buf, a+uint64(first*int(in.elem)), span*int(in.elem), span != lanes || bits.OnesCount64(m) != span), nil
+}
+
+// tuple folds the active lanes m, to which a tuple of elements in memory is
+// repeated, into those of its elements that a lane needs, and says how many it has.
+func (in *X86Inst) tuple(m uint64) (needed uint64, elements int) {
+	elements = max(int(in.size)/int(in.elem), 1)
+	for ; m != 0; m >>= elements {
+		needed |= m & (1<<elements - 1)
+	}
+	return needed, elements
 }
 
 func (in *X86Inst) gather(r *X86Regs, buf []Access) ([]Access, error) {

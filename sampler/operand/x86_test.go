@@ -111,6 +111,8 @@ func TestX86Masks(t *testing.T) {
 	vec.K[1] = 0b0110
 	vec.K[2] = 0
 	vec.K[3] = 0b1001
+	vec.K[4] = 0b0110_0011_0110_0101
+	vec.K[5] = 0b0000_0100_0000_0010
 	vec.Z[5][7] = 0x80  // second dword
 	vec.Z[5][11] = 0x80 // third
 	for i, index := range []byte{10, 20, 30, 40} {
@@ -125,6 +127,9 @@ func TestX86Masks(t *testing.T) {
 		{"vmovups xmm0{k2},[rax]", "62f17c0a1000", Access{}, Access{Addr: rax, Size: 16, Elements: 1, Approx: true}},
 		{"vmovups xmm0{k3},[rax]", "62f17c0b1000", Access{Addr: rax, Size: 16, Elements: 1, Approx: true}, Access{Addr: rax, Size: 16, Elements: 1, Approx: true}},
 		{"vaddps xmm0{k1},xmm0,[rax]{1to4}", "62f17c195800", Access{Addr: rax, Size: 4, Elements: 1}, Access{Addr: rax, Size: 4, Elements: 1, Approx: true}},
+		{"vbroadcastf32x8 zmm0{k4},[rax]", "62f27d4c1b00", Access{Addr: rax, Size: 28, Elements: 1, Approx: true}, Access{Addr: rax, Size: 32, Elements: 1, Approx: true}},
+		{"vbroadcastf32x8 zmm0{k5},[rax]", "62f27d4d1b00", Access{Addr: rax + 4, Size: 8, Elements: 1, Approx: true}, Access{Addr: rax, Size: 32, Elements: 1, Approx: true}},
+		{"vbroadcasti32x2 ymm0{k4},[rax]", "62f27d2c5900", Access{Addr: rax, Size: 8, Elements: 1}, Access{Addr: rax, Size: 8, Elements: 1, Approx: true}},
 		{"vpcompressd [rax]{k1},xmm0", "62f27d098b00", Access{Addr: rax, Size: 8, Elements: 1, Approx: true, Store: true}, Access{Addr: rax, Size: 16, Elements: 1, Approx: true, Store: true}},
 		{"vpmaskmovd xmm0,xmm5,[rax]", "c4e2518c00", Access{Addr: rax + 4, Size: 8, Elements: 1, Approx: true}, Access{Addr: rax, Size: 16, Elements: 1, Approx: true}},
 		{"vpgatherdd xmm0,[rax+xmm6*4],xmm5", "c4e251900 4b0", Access{Addr: rax + 80, Size: 4, Elements: 2}, Access{}},
