@@ -25,7 +25,7 @@ enum slot_state {
 	SLOT_ARMED, // waiting for the use
 	SLOT_USED,  // waiting for the reuse
 	SLOT_DONE,  // reuse seen; user space has not yet closed the event
-	SLOT_AGAIN, // reuse seen, and the one after it is timed, too
+	SLOT_AGAIN, // reuse seen, and those after it are timed, too
 };
 
 struct slot {
@@ -38,8 +38,11 @@ struct slot {
 	__u64 n;         // candidates since the slot was last free
 	__u64 use_clock; // clock at the use trap
 	__u64 use_time;  // bpf_ktime_get_ns at the end of the use trap
-	__u64 again_clock; // clock at the end of the first reuse's trap; 0: not yet
+	__u64 again_clock; // clock at the end of the latest reuse's trap, of a half line the first's; 0: not yet
 	__u64 again_spent; // thread.spent then
+	__u64 again_time; // bpf_ktime_get_ns then; 0: in a trap, or not yet
+	__u32 agains; // traps since the first reuse's
+	__u32 looks;  // of the intervals between these, those of again_skip or more
 };
 
 struct thread {
@@ -132,12 +135,14 @@ struct trap {
 	__u64 time; // bpf_ktime_get_ns
 	__u32 from;  // index into threads of who made the access
 	__u32 latency;  // of a TRAP_SAMPLE: cycles, 0 if not reported
-	__u64 wall; // ns since the end of the use trap; not of a use
+	__u64 wall; // ns since the end of the use trap, or where again is, of the one before this; not of a use
 	__u64 addr; // of the word watched; of a TRAP_SAMPLE, of its access
 	__u64 data_src; // of a TRAP_SAMPLE: perf_mem_data_src, 0 if the kernel does not say
 	__u32 event;    // of a TRAP_SAMPLE: which of the source's events
 	__u32 again_traps; // of again
-	__u64 again; // clock since the end of the first reuse's trap, less what the programs took; 0: this is the first
+	__u64 again; // clock since slot.again_clock, less what the programs took; 0: this is the first
+	__u32 looks; // slot.looks, with this interval
+	__u32 pad;
 	__u64 spent; // thread.spent: of a use, when its clock was read, else before the trap
 };
 const struct trap *unused_trap __attribute__((unused)); // for bpf2go -type
@@ -255,8 +260,11 @@ __u32 interrupts = 0;     // user space interrupts threads that block the signal
 __u32 report_only = 0;    // pass on every access sampled, hold nobody: for a probe
 
 // A reuse sooner after the use than this, in ns, is followed by a watch for the
-// next one: see again in collector. 0: none is.
+// next ones: see again in collector. 0: none is.
 __u64 again_within = 0;
+__u64 again_skip = 0;   // intervals of less of the clock, two traps included, are passed over
+__u32 again_looks = 1;  // ends with so many others
+__u32 again_traps = 1;  // or so many in all
 
 static __u64 window_start, window_holds;
 
@@ -618,6 +626,8 @@ static __always_inline struct trap *reserve(struct bpf_perf_event_data *ctx, str
 	r->data_src = 0;
 	r->latency = r->event = r->again_traps = 0;
 	r->again = 0;
+	r->looks = 0;
+	r->pad = 0;
 	r->spent = t->spent;
 	r->stack_bytes = stack_bytes;
 	return r;
@@ -648,6 +658,22 @@ static __always_inline void no_more_stacks(struct thread *t, struct slot *slot)
 	if (half_line)
 		for (i = 0; i < MAX_SLOTS; i++)
 			t->slots[i].stacks = 0;
+}
+
+// look_again says whether a word is watched on after a reuse, which so much time of the
+// clock after the one before it has come; 0: it is the first. Stacks are wanted of the
+// first reuse and of both ends of the last interval, for each costs the thread tens of
+// microseconds.
+static __always_inline void look_again(struct slot *slot, __u64 now, __u64 since)
+{
+	if (slot->state == SLOT_USED)
+		slot->agains = slot->looks = 0;
+	else if (slot->agains++, since >= again_skip)
+		slot->looks++;
+	slot->state = now - slot->use_time < again_within && slot->looks < again_looks && slot->agains < again_traps ?
+		      SLOT_AGAIN : SLOT_DONE;
+	if (slot->agains)
+		slot->stacks = slot->looks + 1 >= again_looks ? 1 << TRAP_REUSE : 0;
 }
 
 // What a source reports of the access it sampled.
@@ -785,7 +811,7 @@ static __always_inline int trap(struct bpf_perf_event_data *ctx, __u32 s)
 	struct slot *slot, *first;
 	struct trap *r;
 	struct clock clock;
-	__u64 began = bpf_ktime_get_ns();
+	__u64 began = bpf_ktime_get_ns(), since = 0;
 
 	if (!t) {
 		count(STAT_UNKNOWN);
@@ -834,23 +860,33 @@ static __always_inline int trap(struct bpf_perf_event_data *ctx, __u32 s)
 			if (g)
 				g->slots[s].n = 0;
 		}
-		slot->state = slot->state == SLOT_USED && began - first->use_time < again_within ? SLOT_AGAIN : SLOT_DONE;
+		if (first->again_clock)
+			since = clock.value - first->again_clock - (t->spent - first->again_spent);
+		if (half_line)
+			slot->state = slot->state == SLOT_USED && began - first->use_time < again_within ? SLOT_AGAIN : SLOT_DONE;
+		else
+			look_again(slot, began, since);
 		r = reserve(ctx, t, index, s, TRAP_REUSE, began, t, index);
 		if (r) {
-			if (first->again_clock) {
-				r->again = clock.value - first->again_clock - (t->spent - first->again_spent);
+			if (since) {
+				r->again = since;
 				r->again_traps = t->traps - first->again_traps;
+				r->looks = slot->looks;
+				if (!half_line)
+					r->wall = began - slot->again_time;
 			}
 			submit(r, clock);
 		}
-		if (slot->state == SLOT_DONE || first->again_clock)
+		slot->again_time = 0;
+		if (slot->state == SLOT_DONE || (half_line && first->again_clock))
 			no_more_stacks(t, slot);
 		spend(t, began);
-		if (slot->state == SLOT_AGAIN && !first->again_clock) {
+		if (slot->state == SLOT_AGAIN && !(half_line && first->again_clock)) {
 			first->again_spent = t->spent;
 			first->again_traps = t->traps;
 			clock = read_clock(ctx, index);
 			first->again_clock = clock.value;
+			first->again_time = bpf_ktime_get_ns();
 		}
 		return 1;
 	default:
@@ -974,10 +1010,13 @@ static __always_inline int other(struct bpf_perf_event_data *ctx, __u32 s)
 	}
 	m = g->slots[s].main & (MAX_SLOTS - 1);
 	slot = &o->slots[m];
+	// Whose datum another thread takes is not looked at again.
+	if (slot->state == SLOT_AGAIN && m == s && slot->again_time && (__s64)(now - slot->again_time) >= (__s64)use_cost)
+		slot->state = SLOT_DONE;
 	// The use's trap may have ended, on another CPU, since now.
 	if (slot->state != SLOT_USED || (__s64)(now - slot->use_time) < (__s64)use_cost) {
 		count(STAT_OTHER_EARLY);
-		if (m == s && ++t->others[s] >= other_limit && slot->state != SLOT_DONE)
+		if (m == s && ++t->others[s] >= other_limit && slot->state < SLOT_DONE)
 			slot->blind = 1;
 		return 1;
 	}

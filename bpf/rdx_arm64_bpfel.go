@@ -39,6 +39,9 @@ type RDXSlot struct {
 	UseTime    uint64
 	AgainClock uint64
 	AgainSpent uint64
+	AgainTime  uint64
+	Agains     uint32
+	Looks      uint32
 }
 
 type RDXSlotState uint32
@@ -169,6 +172,8 @@ type RDXTrap struct {
 	Event      uint32
 	AgainTraps uint32
 	Again      uint64
+	Looks      uint32
+	Pad        uint32
 	Spent      uint64
 }
 
@@ -215,6 +220,9 @@ const (
 	RDXProgOnTrap2        = "on_trap2"
 	RDXProgOnTrap3        = "on_trap3"
 	RDXVarAccept          = "accept"
+	RDXVarAgainLooks      = "again_looks"
+	RDXVarAgainSkip       = "again_skip"
+	RDXVarAgainTraps      = "again_traps"
 	RDXVarAgainWithin     = "again_within"
 	RDXVarClockCounters   = "clock_counters"
 	RDXVarClockHybrid     = "clock_hybrid"
@@ -310,6 +318,9 @@ type RDXMapSpecs struct {
 // It can be passed ebpf.CollectionSpec.Assign.
 type RDXVariableSpecs struct {
 	Accept          *ebpf.VariableSpec `ebpf:"accept"`
+	AgainLooks      *ebpf.VariableSpec `ebpf:"again_looks"`
+	AgainSkip       *ebpf.VariableSpec `ebpf:"again_skip"`
+	AgainTraps      *ebpf.VariableSpec `ebpf:"again_traps"`
 	AgainWithin     *ebpf.VariableSpec `ebpf:"again_within"`
 	ClockCounters   *ebpf.VariableSpec `ebpf:"clock_counters"`
 	ClockHybrid     *ebpf.VariableSpec `ebpf:"clock_hybrid"`
@@ -372,6 +383,9 @@ func (m *RDXMaps) Close() error {
 // It can be passed to LoadRDXObjects or ebpf.CollectionSpec.LoadAndAssign.
 type RDXVariables struct {
 	Accept          *ebpf.Variable `ebpf:"accept"`
+	AgainLooks      *ebpf.Variable `ebpf:"again_looks"`
+	AgainSkip       *ebpf.Variable `ebpf:"again_skip"`
+	AgainTraps      *ebpf.Variable `ebpf:"again_traps"`
 	AgainWithin     *ebpf.Variable `ebpf:"again_within"`
 	ClockCounters   *ebpf.Variable `ebpf:"clock_counters"`
 	ClockHybrid     *ebpf.Variable `ebpf:"clock_hybrid"`

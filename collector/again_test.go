@@ -16,28 +16,67 @@ func againAt(clock uint64, traps uint32, slot uint32, again uint64) *sampler.Tra
 	return trap
 }
 
-func TestSecondLookTaken(t *testing.T) {
+// lookAt is one of a word's, with so many intervals that count, its own included.
+func lookAt(clock uint64, traps uint32, ip, again uint64, looks uint32) *sampler.Trap {
+	trap := againAt(clock, traps, 0, again)
+	trap.Ip, trap.Looks = ip, looks
+	return trap
+}
+
+// The interval that is taken is the fourth of those that are long, from the access it begins
+// with: here a short one lies before it.
+func TestLaterLookTaken(t *testing.T) {
+	for name, stack := range map[string]model.StackKind{"own": model.StackOwn, "private": model.StackPrivate, "shared": model.StackShared} {
+		t.Run(name, func(t *testing.T) {
+			s, o := newPairing()
+			o.addr, o.after, o.distinct, o.stack = 0x7008, 2047, 90, stack
+			o.line = []lineWord{{addr: 0x7010}}
+			s.pair(trapAt(use, 1000, 10, 0x1004))
+			s.pair(trapAt(reuse, 54_000, 11, 0x2004))
+			if r := s.stacks.waiting[o.reuse]; r.addr != o.addr {
+				t.Errorf("the reuse's stack is not searched for the datum, but for %#x", r.addr)
+			}
+			firstUse, firstReuse, firstWall := o.useStack, o.reuse, o.wall
+			s.pair(lookAt(90_000, 12, 0x3004, 33_000, 1))
+			s.pair(lookAt(120_000, 13, 0x4004, 28_000, 2))
+			s.pair(lookAt(150_000, 14, 0x5004, 27_000, 3))
+			s.pair(lookAt(154_000, 15, 0x6004, 3_400, 3)) // short
+			last := lookAt(180_000, 16, 0x7004, 23_000, 4)
+			last.Wall, last.Time = 24_000, 90_000
+			s.pair(last)
+			if o.native != 50_000 || s.pairs != 1 {
+				t.Fatalf("before it is settled: %v ns, %d pairs", o.native, s.pairs)
+			}
+			s.settle(o)
+			if o.native != 20_000 || o.wall != 24_000-s.calibration.Cost || o.end != 90_000 || o.pc != 0x6004 || o.useStack == firstReuse || o.useStack == firstUse {
+				t.Errorf("%v ns, by the wall %v to %v, from %#x, stack %d", o.native, o.wall, o.end, o.pc, o.useStack)
+			}
+			if o.distinct != 0 {
+				t.Errorf("%d different data are said to lie behind a use that was not read ahead of", o.distinct)
+			}
+			if s.second.taken != 1 || s.second.outside != 0 {
+				t.Errorf("%+v", s.second)
+			}
+			// Its line was watched from the first use on.
+			if look := o.watchedLook(); look.pc != 0x1000 || look.use != firstUse || look.wall != firstWall {
+				t.Errorf("line watched in %+v", look)
+			}
+		})
+	}
+}
+
+// Where the record of the access is missing that the last interval begins with, it is not
+// known which that was.
+func TestLaterLookDropped(t *testing.T) {
 	s, o := newPairing()
-	o.addr, o.after, o.distinct = 0x7008, 2047, 90
+	o.after = 2047
 	s.pair(trapAt(use, 1000, 10, 0x1004))
 	s.pair(trapAt(reuse, 54_000, 11, 0x2004))
-	if r := s.stacks.waiting[o.reuse]; r.addr != o.addr {
-		t.Errorf("the reuse's stack is not searched for the datum, but for %#x", r.addr)
-	}
-	s.pair(againAt(90_000, 12, 0, 23_000))
-	if o.native != 50_000 || s.pairs != 1 {
-		t.Fatalf("before it is settled: %v ns, %d pairs", o.native, s.pairs)
-	}
-	firstUse, firstReuse := o.useStack, o.reuse
+	s.pair(lookAt(150_000, 14, 0x5004, 27_000, 3))
+	s.pair(lookAt(180_000, 16, 0x7004, 23_000, 4))
 	s.settle(o)
-	if o.native != 20_000 || o.pc != 0x2004 || o.useStack != firstReuse || o.reuse == firstReuse || o.reuse == firstUse {
-		t.Errorf("%v ns from %#x, stacks %d to %d, were %d to %d", o.native, o.pc, o.useStack, o.reuse, firstUse, firstReuse)
-	}
-	if o.distinct != 0 {
-		t.Errorf("%d different data are said to lie behind a use that was not read ahead of", o.distinct)
-	}
-	if s.second.taken != 1 || s.second.outside != 0 {
-		t.Errorf("%+v", s.second)
+	if o.native != 50_000 || o.pc != 0x1000 || s.second.taken != 0 {
+		t.Errorf("%v ns from %#x, %+v", o.native, o.pc, s.second)
 	}
 }
 
@@ -50,6 +89,7 @@ func TestSecondLookOutside(t *testing.T) {
 		"second too late":             {30_000, uint64(againWithin) + 3000},
 	} {
 		s, o := newPairing()
+		o.half = true
 		s.pair(trapAt(use, 1000, 10, 0x1004))
 		s.pair(trapAt(reuse, 1000+c.first, 11, 0x2004))
 		was := o.native
@@ -57,6 +97,36 @@ func TestSecondLookOutside(t *testing.T) {
 		s.settle(o)
 		if o.native != was || o.pc != 0x1000 || s.second.outside != 1 {
 			t.Errorf("%s: %v ns, was %v, from %#x", name, o.native, was, o.pc)
+		}
+	}
+}
+
+func TestLaterLookOutside(t *testing.T) {
+	for name, c := range map[string]struct {
+		after int
+		first uint64
+		last  uint64 // when it was, ns
+		taken int
+	}{
+		"all within":                       {2047, 23_000, 1e6, 1},
+		"short, but it was read ahead of":  {2047, 4000, 1e6, 1},
+		"short, and was not read ahead of": {12, 4000, 1e6, 0},
+		"all together too long":            {2047, 23_000, uint64(againWithin) + 1e6, 0},
+	} {
+		s, o := newPairing()
+		s.burst = 2047
+		o.after = c.after
+		s.pair(trapAt(use, 1000, 10, 0x1004))
+		r := trapAt(reuse, 1000+c.first, 11, 0x2004)
+		r.Time, r.Wall = 5e5, c.first
+		s.pair(r)
+		s.pair(lookAt(50_000, 12, 0x5004, 27_000, 3))
+		last := lookAt(80_000, 13, 0x7004, 23_000, 4)
+		last.Time = c.last
+		s.pair(last)
+		s.settle(o)
+		if s.second.taken != c.taken || s.second.outside != 1-c.taken {
+			t.Errorf("%s: %+v", name, s.second)
 		}
 	}
 }
@@ -143,7 +213,7 @@ func TestSecondLookKeepsLaw(t *testing.T) {
 		x = next(x)
 		t1, t2 := time(x), time(next(x))
 		measure := func(ns float64) (float64, bool) { return s.elapsed(uint64(ns)+3000, 1) }
-		o := &observation{kind: model.Reuse}
+		o := &observation{kind: model.Reuse, half: true}
 		o.native, o.below = measure(cold(t1))
 		truth.Add(uint64(max(t1, 200)), 1)
 		first.Add(uint64(o.native), 1)

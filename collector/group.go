@@ -125,8 +125,17 @@ func (s *Session) closeOthers(g *group, slot int) {
 
 // release frees all that serves the thread's slot.
 func (g *group) release(s *Session, t *thread, slot int) {
+	g.releaseLine(s, t, slot)
+	if w := &g.slots[slot]; w.owner == t && w.main == slot {
+		s.closeOthers(g, slot)
+	}
+}
+
+// releaseLine frees the slots that watch other words of the line of the datum in the
+// thread's slot.
+func (g *group) releaseLine(s *Session, t *thread, slot int) {
 	for i := range g.slots {
-		if w := &g.slots[i]; w.owner == t && w.main == slot {
+		if w := &g.slots[i]; i != slot && w.owner == t && w.main == slot {
 			s.closeOthers(g, i)
 		}
 	}
@@ -160,7 +169,7 @@ func (s *Session) cutWord(g *group, slot int) {
 	w := &g.slots[slot]
 	main := &w.owner.shared.Slots[w.main]
 	o := w.owner.slots[w.main].obs
-	if o == nil || main.State == sampler.SlotDone {
+	if o == nil || main.State == sampler.SlotDone || main.State == sampler.SlotAgain {
 		return
 	}
 	s.unwatched++
@@ -201,8 +210,8 @@ func (s *Session) watchGroup(g *group, t *thread, slot, main int, word uint64, s
 // watchOther opens one watchpoint. Where it can't, the owner's observation
 // does not know all, and is lost.
 func (s *Session) watchOther(w *groupWatch, reach sampler.Reach, slot int, word uint64, stack model.StackKind) {
-	// On a CPU the owner's own accesses trap, too: those before the use, and both ends.
-	own := int(w.owner.shared.Slots[w.main].Skip) + 2
+	// On a CPU the owner's own accesses trap, too: those before the use, both ends, and what is looked at again.
+	own := int(w.owner.shared.Slots[w.main].Skip) + 2 + s.trapsAgain()
 	p, err := s.kernel.ArmOther(reach, slot, word, stack == model.StackPrivate, own)
 	s.others++
 	switch {

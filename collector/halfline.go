@@ -56,7 +56,7 @@ func (s *Session) watchHalf(t *thread, ahead *sampler.Ahead, o *observation) {
 		}
 	}
 	s.retire(t, 0)
-	if failed := s.arm(t, 0, ahead.Word, sampler.SlotArmed, ahead.Before, 2+ahead.Before+s.oneAgain(), (*sampler.Kernel).Arm); failed != "" {
+	if failed := s.arm(t, 0, ahead.Word, sampler.SlotArmed, ahead.Before, 2+ahead.Before+s.trapsAgain(), (*sampler.Kernel).Arm); failed != "" {
 		s.loseObserved(o, failed)
 		return
 	}
@@ -65,7 +65,7 @@ func (s *Session) watchHalf(t *thread, ahead *sampler.Ahead, o *observation) {
 	t.enterEpoch(o)
 	t.slots[0].obs = o
 	for i, part := range ahead.Half[1:] {
-		if failed := s.arm(t, 1+i, part.Word, sampler.SlotUsed, part.Before, 1+part.Before+s.oneAgain(), (*sampler.Kernel).Arm); failed != "" {
+		if failed := s.arm(t, 1+i, part.Word, sampler.SlotUsed, part.Before, 1+part.Before+s.trapsAgain(), (*sampler.Kernel).Arm); failed != "" {
 			s.loseObserved(o, failed)
 			t.slots[0].helper = true // of nothing any more
 			s.retire(t, 0)

@@ -161,7 +161,7 @@ func (s *Session) lineWeights() *lineWeights {
 	for _, o := range private {
 		for i := range o.line {
 			w := &o.line[i]
-			age, to := o.wall, kept
+			age, to := o.watchedLook().wall, kept
 			switch {
 			case w.seen != nil:
 				age = w.seen.wall
@@ -210,7 +210,9 @@ func (s *Session) lineWeights() *lineWeights {
 	return lw
 }
 
-func (o *observation) pairWith(w *lineWord) codePair { return codePair{o.process, o.pc, w.seen.pc} }
+func (o *observation) pairWith(w *lineWord) codePair {
+	return codePair{o.process, o.watchedLook().pc, w.seen.pc}
+}
 
 // still is the probability that a word seen written was watched until then.
 func (lw *lineWeights) still(w *lineWord) float64 {

@@ -92,6 +92,8 @@ type observation struct {
 	again     *secondLook
 	reuseBy   sampler.Accessing
 	reuseSlot uint32
+	latest    *latest
+	first     *firstLook // what again has taken the place of; nil if it has not, or without a line
 
 	// Where other threads are watched, too:
 	stack     model.StackKind
@@ -158,7 +160,7 @@ func (s *Session) pair(trap *sampler.Trap) {
 		return
 	}
 	if trap.Kind == sampler.TrapReuse || trap.Kind == sampler.TrapOther {
-		s.ended = append(s.ended, ended{t, int(trap.Slot), trap.Seq})
+		s.ended = append(s.ended, ended{t, int(trap.Slot), trap.Seq, o.soon})
 	}
 	switch {
 	case trap.Kind == sampler.TrapUse && o.state == armed:
@@ -258,16 +260,29 @@ type ended struct {
 	t    *thread
 	slot int
 	seq  uint32
+	soon bool // its reuse was read ahead: nothing is looked at again
 }
 
+// clearEnded frees what is not needed any more. While a datum is looked at again that is
+// the other words of its line.
 func (s *Session) clearEnded() {
+	var again []ended
 	for len(s.ended) > 0 {
 		e := s.ended[0]
 		s.ended = s.ended[1:]
-		if e.t.process.group != nil && e.t.slots[e.slot].seq == e.seq {
-			s.retire(e.t, e.slot)
+		g := e.t.process.group
+		if g == nil || e.t.slots[e.slot].seq != e.seq {
+			continue
 		}
+		slot := &e.t.shared.Slots[e.slot]
+		if slot.State == sampler.SlotAgain && !e.soon && sampler.Monotonic()-time.Duration(slot.UseTime) < againWithin {
+			g.releaseLine(s, e.t, e.slot)
+			again = append(again, e)
+			continue
+		}
+		s.retire(e.t, e.slot)
 	}
+	s.ended = again
 }
 
 // outlived makes an observation that was cut off, as its thread or its memory is

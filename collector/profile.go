@@ -101,7 +101,8 @@ func (s *Session) profile() (*model.Profile, error) {
 			if w.seen == nil {
 				continue
 			}
-			p.Records = append(p.Records, model.Record{Kind: model.FalseSharing, Use: r.Use, Op: o.op, TID: o.tid, Data: r.Data, Stack: o.stack, Observations: 1,
+			look := o.watchedLook()
+			p.Records = append(p.Records, model.Record{Kind: model.FalseSharing, Use: locations.stack(o.process, s.stacks.stack(look.use)), Op: look.op, TID: o.tid, Data: r.Data, Stack: o.stack, Observations: 1,
 				Reuse: locations.stack(o.process, s.stacks.stack(w.seen.stack)), EndTID: w.seen.tid, Address: o.word, Written: w.addr,
 				Accesses: r.Accesses * lines.of(o, w),
 				Native:   uint64(math.Round(w.seen.wall * byWall.native)),

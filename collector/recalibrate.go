@@ -31,5 +31,8 @@ func (s *Session) recalibrate() {
 	}
 	if len(times) > 0 {
 		s.calibration = s.calibration.Join(times)
+		if err := s.setAgain(); err != nil {
+			s.fail(err)
+		}
 	}
 }

@@ -207,7 +207,7 @@ func (s *Session) watchFor(t *thread, ahead *sampler.Ahead, o *observation) {
 		return
 	}
 	slot := int(t.shared.HoldSlot)
-	if failed := s.arm(t, slot, ahead.Word, sampler.SlotArmed, before, 2+before+s.oneAgain(), arm); failed != "" {
+	if failed := s.arm(t, slot, ahead.Word, sampler.SlotArmed, before, 2+before+s.trapsAgain(), arm); failed != "" {
 		s.loseObserved(o, failed)
 		return
 	}

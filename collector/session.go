@@ -232,8 +232,8 @@ func (s *Session) begin() error {
 	if err == nil {
 		err = s.chooseHolds()
 	}
-	if err == nil && s.looksAgain() {
-		err = s.kernel.SetAgain(againWithin)
+	if err == nil {
+		err = s.setAgain()
 	}
 	if err != nil {
 		return err

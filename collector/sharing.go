@@ -152,6 +152,9 @@ func (s *Session) setSharedTime(r *model.Record, o *observation, w perWall) {
 	cpu := o.wall
 	if o.wall > 0 {
 		cpu = o.process.cpuBetween(o.end-o.wall, o.end)
+		if o.endTID == 0 && s.clock.Counted == nil {
+			cpu = max(cpu, min(o.native, o.wall)) // it ran itself
+		}
 		together = cpu / o.wall
 	}
 	res := s.calibration.Resolution()

@@ -42,7 +42,7 @@ func (s *Session) arm(t *thread, slot int, word uint64, state sampler.SlotState,
 	shared.Skip = uint32(skip)
 	shared.Stacks = 0
 	shared.Blind = 0
-	shared.AgainClock = 0
+	shared.AgainClock, shared.AgainTime = 0, 0
 	shared.State = state
 	t.slots[slot] = watch{point: point, seq: shared.Seq}
 	return ""
@@ -60,7 +60,7 @@ func (s *Session) retire(t *thread, slot int) {
 	}
 	shared := &t.shared.Slots[slot]
 	var now reading
-	if shared.State == sampler.SlotUsed || shared.State == sampler.SlotArmed || shared.AgainClock != 0 {
+	if shared.State == sampler.SlotUsed || shared.State == sampler.SlotArmed || s.halves && shared.AgainClock != 0 {
 		now = s.read(t, w)
 	}
 	if err := w.point.Close(); err != nil {

@@ -165,7 +165,7 @@ func (s *Session) endSteps(t *thread, end string, next uint64) {
 // no access: it tells when time begins, as the trap of a use does that is still to come.
 func (s *Session) watchOn(t *thread, ahead *sampler.Ahead, next uint64, o *observation) {
 	slot := int(t.shared.HoldSlot)
-	if failed := s.arm(t, slot, ahead.Word, sampler.SlotArmed, 0, 1+s.oneAgain(), (*sampler.Kernel).Arm); failed != "" {
+	if failed := s.arm(t, slot, ahead.Word, sampler.SlotArmed, 0, 1+s.trapsAgain(), (*sampler.Kernel).Arm); failed != "" {
 		s.loseObserved(o, failed)
 		return
 	}

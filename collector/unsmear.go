@@ -176,7 +176,7 @@ func (s *Session) unsmear() {
 	var timed []*observation
 	for _, o := range s.seen {
 		// What was seen before time was taken is not in it.
-		if o.state == done && o.kind == model.Reuse && o.counted == 0 && o.after > 0 && o.stack == model.StackOwn {
+		if o.state == done && o.kind == model.Reuse && o.counted == 0 && o.after > 0 && o.stack != model.StackShared {
 			all = append(all, smeared{o.smeared, float64(o.after+1-o.lead) / s.touchesOf(o, 1), o.epoch.perObservation() * o.touches()})
 			timed = append(timed, o)
 		}

@@ -183,9 +183,12 @@ func (k *Kernel) HoldByInterrupt() error { return k.obj.Interrupts.Set(uint32(1)
 func (k *Kernel) SetHalfLines() error { return k.obj.HalfLine.Set(uint32(1)) }
 
 // SetAgain has a reuse that comes sooner after its use than that followed by a
-// watch for the next one: Trap.Again.
-func (k *Kernel) SetAgain(within time.Duration) error {
-	return k.obj.AgainWithin.Set(uint64(within))
+// watch for the next ones: Trap.Again. It ends with so many traps, or with that
+// many intervals, Trap.Looks, of skip or more between them; skip is in the clock's unit, with
+// what two traps take, and has no effect where lines are watched by halves: there one is enough.
+func (k *Kernel) SetAgain(within time.Duration, skip uint64, looks, traps int) error {
+	return errors.Join(k.obj.AgainWithin.Set(uint64(within)), k.obj.AgainSkip.Set(skip),
+		k.obj.AgainLooks.Set(uint32(looks)), k.obj.AgainTraps.Set(uint32(traps)))
 }
 
 // SetHoldLimit sets the most holds a second, over all threads.
