@@ -110,8 +110,10 @@ const usesPerHold = 8
 // budget pays for 67, 53 and 43 holds.
 const candidatesPerUse = 2
 
-// skipMost bounds how far on from the tick the accesses of a hold lie.
-const skipMost = 255
+// skipMost bounds how far on from the tick the accesses of a hold lie. A timer's tick finds
+// slow code, whose reuses are far: of the first 255 accesses of pigz 38 % are not reused within
+// 256, of 1023 27 %, as of all.
+const skipMost = 1023
 
 // perHoldWanted is how many observations a hold should give.
 func (s *Session) perHoldWanted() int {

@@ -73,8 +73,7 @@ func (l *Locator) Ahead(pid, tid int, skips []int, want, burst, block int, pick 
 	l.machine.Start(&l.regs, &l.memory)
 	l.log.reset(block)
 	far := slices.Max(skips)
-	end := l.machine.Run(limitFor(far + 1))
-	l.log.add(l.machine.Accesses())
+	end, done := l.begin(far)
 	if len(l.log.all) == 0 {
 		return l.operand(end, pick)
 	}
@@ -86,11 +85,11 @@ func (l *Locator) Ahead(pid, tid int, skips []int, want, burst, block int, pick 
 		l.uses = append(l.uses, l.log.use(i, skip, pick))
 	}
 	var cause string
-	if len(l.log.all) <= far {
+	if end.Cause != interp.AccessesDone {
 		cause = ending(end)
 		l.log.match(l.uses, burst)
 	} else {
-		cause = l.follow(burst, end.Instructions)
+		cause = l.follow(burst, done)
 	}
 
 	var followed []Followed
@@ -122,6 +121,24 @@ func (l *Locator) Ahead(pid, tid int, skips []int, want, burst, block int, pick 
 		part.Before = instructionsTouching(before, last, part.Word, wordSize)
 	}
 	return ahead, nil
+}
+
+// beginAtOnce is how many accesses begin reads before it looks at the budget.
+const beginAtOnce = 32
+
+// begin reads the accesses of which the uses are chosen: up to number far, or until half
+// of the budget is spent, as most of what there is to know lies behind them. It returns how
+// that ended, with AccessesDone if it can go on, after how many instructions.
+func (l *Locator) begin(far int) (end interp.End, done int) {
+	for n := 0; n <= far && (n == 0 || done < aheadInstructions/2 && l.memory.pages >= samplePages/2); n = len(l.log.all) {
+		end = l.machine.Run(limitFor(min(far+1-n, beginAtOnce)))
+		done += end.Instructions
+		l.log.add(l.machine.Accesses())
+		if end.Cause != interp.AccessesDone {
+			break
+		}
+	}
+	return end, done
 }
 
 // choose takes want of the uses, and says what share of all each stands
