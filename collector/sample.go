@@ -110,10 +110,11 @@ const usesPerHold = 8
 // budget pays for 67, 53 and 43 holds.
 const candidatesPerUse = 2
 
-// skipMost bounds how far on from the tick the accesses of a hold lie. A timer's tick finds
-// slow code, whose reuses are far: of the first 255 accesses of pigz 38 % are not reused within
-// 256, of 1023 27 %, as of all.
-const skipMost = 1023
+// skipMost and skipWeighted bound how far on from the tick the accesses of a hold lie. A timer's
+// tick finds slow code, whose reuses are far: of the first 255 accesses of pigz 38 % are not reused
+// within 256, of 1023 27 %, as of all. Where samples are weighted by the rates of their code that
+// must be the code which the tick finds.
+const skipMost, skipWeighted = 1023, 255
 
 // perHoldWanted is how many observations a hold should give.
 func (s *Session) perHoldWanted() int {
@@ -137,9 +138,13 @@ func (s *Session) skips() []int {
 		}
 		s.skip = make([]int, n)
 	}
+	most := min(s.burst, skipMost)
+	if s.cfg.MeasureRate {
+		most = min(s.burst, skipWeighted)
+	}
 	for i := range s.skip {
-		if s.burst > 0 {
-			s.skip[i] = s.rand.IntN(min(s.burst, skipMost))
+		if most > 0 {
+			s.skip[i] = s.rand.IntN(most)
 		}
 	}
 	return s.skip
