@@ -44,6 +44,8 @@ TEXT ·encodeEntries(SB), NOSPLIT, $48-8
 	MOVQ BX, segments-16(SP)
 	MOVQ $const_nextWord, BX
 	MOVQ BX, nextWord-24(SP)
+	MOVQ BX, X1
+	PSLLO $8, X1
 	MOVQ entryBatch_codes(AX), R10
 	MOVQ entryBatch_list(AX), R13
 	MOVQ (entryBatch_list+8)(AX), BX
@@ -80,9 +82,10 @@ entry:
 	MOVL writtenSegment_states(DX), R14
 	SHLQ $32, R14
 	LEAQ 1(R14)(SI*1), R14
-	MOVQ R14, (R13)
-	ADDQ nextWord-24(SP), R14
-	MOVQ R14, 8(R13)
+	MOVQ R14, X0 // twice, the second time the next word
+	PUNPCKLQDQ X0, X0
+	PADDQ X1, X0
+	MOVOU X0, (R13)
 	MOVL AX, R14
 	ANDL $const_shortWords, R14
 	ADDQ R14, SI
