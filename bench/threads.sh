@@ -1,11 +1,12 @@
 #!/usr/bin/env bash
-# Prints what threads by the thousand cost rdx: attaching, memory, descriptors,
+# threads.sh [RDX [RUNS]] prints what threads by the thousand cost rdx: attaching, memory, descriptors,
 # and what was lost, with and without the priority that rdx gives itself, and
-# with data watched in all threads. Needs root, gcc and a built rdx; takes a
-# minute.
+# with data watched in all threads; RUNS times, one if left out, of those that mostly wait. Needs root,
+# gcc and a built rdx; takes a minute and a half.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 rdx=${1:-./rdx}
+runs=${2:-1}
 dir=$(mktemp -d)
 trap 'rm -rf "$dir"' EXIT
 for t in sum churn; do
@@ -21,8 +22,8 @@ session() {
 	sleep "$((seconds * 2 / 3))"
 	fds=$(ls "/proc/$!/fd" | wc -l)
 	wait $!
-	printf '%-34s %6.1f s for %s s of sampling, %s descriptors\n' "$name" "$(awk "BEGIN { print $EPOCHREALTIME - $begin }")" "$seconds" "$fds"
-	"$rdx" hist --format json "$dir/p.pb.gz" | grep -E '"(attached to|the profiler.s own memory|thread held|overhead by)' | sed 's/^ */    /' || true
+	printf '%-46s %6.1f s for %s s of sampling, %s descriptors\n' "$name" "$(awk "BEGIN { print $EPOCHREALTIME - $begin }")" "$seconds" "$fds"
+	"$rdx" hist --format json "$dir/p.pb.gz" | grep -E '"(attached to|the profiler.s own memory|thread held|overhead by|watched by CPU|not watched)' | sed 's/^ */    /' || true
 	"$rdx" hist --format json "$dir/p.pb.gz" | sed -n '/"losses": {$/,/}/p' | grep -v '[{}]' | sed 's/^ */    lost: /' || true
 }
 
@@ -41,12 +42,13 @@ finish() {
 	wait "$pid" || true
 }
 
-target "$dir/sum" 1000 0 calm
-session "1000 threads that mostly wait" 3 own "$rdx"
-finish
-target "$dir/sum" 1000 0 calm
-session "the same, --stack private" 3 private "$rdx"
-finish
+for _ in $(seq "$runs"); do
+	for stack in own private both; do
+		target "$dir/sum" 1000 0 calm
+		session "1000 threads that mostly wait, --stack $stack" 3 $stack "$rdx"
+		finish
+	done
+done
 target "$dir/sum" 1000
 session "1000 busy threads" 5 own "$rdx"
 finish

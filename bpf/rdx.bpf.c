@@ -6,7 +6,8 @@
 // sample wins a watchpoint; only a winner is stopped. on_access0..5 do the same
 // for sources that report the access they sampled, which is then the use, and
 // pass it on. on_trap0..3 stamp the two traps of a watchpoint, the use and the
-// reuse. on_other0..3 see what other threads do to the datum. Policy that needs
+// reuse. on_other0..3 see what other threads do to the datum, on_cpu0..1 what those of
+// a CPU do. Policy that needs
 // an operand decoder or a file descriptor is left to user space.
 
 #include "kernel.h"
@@ -28,12 +29,17 @@ enum slot_state {
 	SLOT_AGAIN, // reuse seen, and those after it are timed, too
 };
 
+// Others' traps at the datum are used up, or at the word of its line that a slot
+// of the group watches.
+#define BLIND 1
+#define BLIND_WORD(s) (2 << (s))
+
 struct slot {
 	enum slot_state state;
 	__u32 seq;       // number of the arming, ties traps to it
 	__u32 skip;      // traps to let pass first
 	__u32 stacks;    // traps whose stack is wanted: bits 1 << TRAP_*
-	__u32 blind;     // an other thread has used up its traps: it may write unseen
+	__u32 blind;     // what may be written unseen by now: bits BLIND and BLIND_WORD
 	__u32 again_traps; // thread.traps at again_clock
 	__u64 n;         // candidates since the slot was last free
 	__u64 use_clock; // clock at the use trap
@@ -65,6 +71,8 @@ struct thread {
 	__u64 waits_time; // of the first tick with as many
 	__u64 unheld; // of ticks, those at which nothing could hold it
 	__u32 first; // its first gap is one of its own: FIRST_DUE, then FIRST_TICKED, until user space sets the next
+	__u32 process; // number of it, where threads are in groups
+	__u32 hold_drawn; // the slot that the draw was for, won or lost
 	__u32 pad;
 	struct slot slots[MAX_SLOTS];
 };
@@ -79,7 +87,8 @@ struct {
 
 // A group is the slots that the threads of a process share where a datum is
 // watched in all of them: one register of each. It serves the datum of one
-// thread, its owner, or watches the same line elsewhere for it.
+// thread, its owner, or watches the same line elsewhere for it. Processes whose data are watched
+// by CPU are all in one group.
 struct group_slot {
 	__u32 owner; // index into threads plus one; 0: none
 	__u32 main;  // the owner's slot it serves: this one, or that of the line's datum
@@ -101,6 +110,17 @@ struct {
 	__type(value, struct group);
 } groups SEC(".maps");
 
+// How many more traps the register of a CPU takes for a slot until it is silent, by
+// MAX_SLOTS * CPU + slot. User space writes it while the event is disabled, and
+// makes it larger.
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__uint(max_entries, 4096);
+	__type(key, __u32);
+	__type(value, __u64);
+} cpu_traps SEC(".maps");
+
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(max_entries, 4096);
@@ -115,6 +135,8 @@ enum trap_kind {
 	TRAP_STACK = 16, // no trap: the stack of the next one of this slot, a struct stack
 	TRAP_OTHER = 3, // another thread at the datum
 	TRAP_LINE = 4,  // another thread elsewhere in its line
+	TRAP_BLIND = 9, // no trap at the datum: a CPU's register is silent, what comes next is not seen
+	TRAP_BLIND_LINE = 10, // likewise elsewhere in its line
 	REQUEST_GAP = 7,  // no trap: the thread's first tick has come, user space is to set its gap
 	REQUEST_HOLD = 6, // no trap: user space is to stop the thread by an interrupt
 	STAMP = 8, // no trap: where a thread has got to, a struct stamp
@@ -250,6 +272,7 @@ __u32 accept = ~0U;       // a sample is a candidate with probability accept / 2
 __u32 hold_limit = 1000;  // holds a second, over all threads
 __u64 use_cost = 0;       // ns from the end of a use trap's program to the next instruction and trap
 __u32 other_limit = 0;    // traps after which an other thread's watchpoint is silent
+__u32 cpu_group = 0;      // of the threads that are watched by CPU: index into groups plus one, 0 if there are none
 // What loses the draw is held all the same, to be read ahead of.
 __u32 hold_losers = 0;
 // All slots of a thread serve one sample, which is drawn for in slot 0: that
@@ -405,6 +428,7 @@ static __always_inline __u32 win(struct thread *t, __u32 signal)
 		s = half_line ? 0 : bpf_get_prandom_u32() % num_slots;
 		n = &t->slots[s & (MAX_SLOTS - 1)].n;
 	}
+	t->hold_drawn = s;
 	(*n)++;
 	if (*n > 1 && ((__u64)bpf_get_prandom_u32() * *n) >> 32) {
 		count(STAT_LOSERS);
@@ -978,6 +1002,24 @@ int on_trap3(struct bpf_perf_event_data *ctx)
 	return trap(ctx, 3);
 }
 
+// blinded notes that what a slot of the group watches for its owner may be written
+// unseen from its use on.
+static __always_inline void blinded(struct slot *slot, __u32 m, __u32 s)
+{
+	slot->blind |= m == s ? BLIND : BLIND_WORD(s);
+}
+
+// end gives what a slot of the group watches its end.
+static __always_inline void end(struct group *g, struct slot *slot, __u32 m, __u32 s)
+{
+	g->slots[s].owner = 0;
+	if (m == s) {
+		slot->state = SLOT_DONE;
+		slot->n = 0;
+		g->slots[s].n = 0;
+	}
+}
+
 // other is a trap in a thread at what another one's slot watches. The watchpoint
 // is armed before the owner's use, and cannot know when that is: what comes
 // before it is passed over, and so is what comes while the owner is in its
@@ -1000,10 +1042,14 @@ static __always_inline int other(struct bpf_perf_event_data *ctx, __u32 s)
 	owner = g->slots[s].owner - 1;
 	if (owner == index)
 		return 1; // watched in all threads of a CPU: its own watchpoint deals with it
+	o = bpf_map_lookup_elem(&threads, &owner);
+	if (o && o->process != t->process) {
+		count(STAT_OTHER_PROCESS);
+		return 1;
+	}
 	t->traps++;
 	t->trap_slot = NO_SLOT;
 	count(STAT_OTHER_TRAPS);
-	o = bpf_map_lookup_elem(&threads, &owner);
 	if (!o) {
 		count(STAT_OTHER_EARLY); // seen once already
 		return 1;
@@ -1016,16 +1062,11 @@ static __always_inline int other(struct bpf_perf_event_data *ctx, __u32 s)
 	// The use's trap may have ended, on another CPU, since now.
 	if (slot->state != SLOT_USED || (__s64)(now - slot->use_time) < (__s64)use_cost) {
 		count(STAT_OTHER_EARLY);
-		if (m == s && ++t->others[s] >= other_limit && slot->state < SLOT_DONE)
-			slot->blind = 1;
+		if (++t->others[s] >= other_limit && slot->state < SLOT_DONE)
+			blinded(slot, m, s);
 		return 1;
 	}
-	g->slots[s].owner = 0;
-	if (m == s) {
-		slot->state = SLOT_DONE;
-		slot->n = 0;
-		g->slots[s].n = 0;
-	}
+	end(g, slot, m, s);
 	r = reserve(ctx, o, owner, m, m == s ? TRAP_OTHER : TRAP_LINE, now, t, index);
 	if (r)
 		submit(r, none);
@@ -1054,6 +1095,69 @@ SEC("perf_event")
 int on_other3(struct bpf_perf_event_data *ctx)
 {
 	return other(ctx, 3);
+}
+
+// silent is called when the register of a CPU has taken the last of its traps, of
+// whatever process: what is still waited for ends here, as far as is known.
+static __always_inline void silent(struct bpf_perf_event_data *ctx, __u32 s)
+{
+	__u32 i = cpu_group - 1, owner, m, index;
+	struct group *g = bpf_map_lookup_elem(&groups, &i);
+	struct thread *o;
+	struct slot *slot;
+	struct trap *r;
+	struct clock none = {};
+	__u64 now = bpf_ktime_get_ns();
+
+	if (!g || g->slots[s].addr != ctx->addr)
+		return;
+	owner = g->slots[s].owner - 1;
+	o = bpf_map_lookup_elem(&threads, &owner);
+	if (!o)
+		return; // has its end
+	m = g->slots[s].main & (MAX_SLOTS - 1);
+	slot = &o->slots[m];
+	if (slot->state == SLOT_ARMED ||
+	    (slot->state == SLOT_USED && (__s64)(now - slot->use_time) < (__s64)use_cost)) {
+		blinded(slot, m, s);
+		return;
+	}
+	// Who else takes the datum is not seen any more: it is not looked at again.
+	if (slot->state == SLOT_AGAIN && m == s)
+		slot->state = SLOT_DONE;
+	// The owner's own trap is its reuse now.
+	if (slot->state != SLOT_USED || (m == s && current_thread(&index) && index == owner))
+		return;
+	end(g, slot, m, s);
+	r = reserve(ctx, o, owner, m, m == s ? TRAP_BLIND : TRAP_BLIND_LINE, now, o, owner);
+	if (r)
+		submit(r, none);
+}
+
+// by_cpu is other for all threads of a CPU, those of other processes included.
+static __always_inline int by_cpu(struct bpf_perf_event_data *ctx, __u32 s)
+{
+	__u32 i = MAX_SLOTS * bpf_get_smp_processor_id() + s;
+	__u64 *left = bpf_map_lookup_elem(&cpu_traps, &i);
+
+	other(ctx, s);
+	if (!left || !*left)
+		return 1; // in the kernel's time to disable it
+	if (!--*left)
+		silent(ctx, s);
+	return 1;
+}
+
+SEC("perf_event")
+int on_cpu0(struct bpf_perf_event_data *ctx)
+{
+	return by_cpu(ctx, 0);
+}
+
+SEC("perf_event")
+int on_cpu1(struct bpf_perf_event_data *ctx)
+{
+	return by_cpu(ctx, 1);
 }
 
 char LICENSE[] SEC("license") = "Dual BSD/GPL";

@@ -180,6 +180,8 @@ type RDXThread struct {
 	WaitsTime uint64
 	Unheld    uint64
 	First     uint32
+	Process   uint32
+	HoldDrawn uint32
 	Pad       uint32
 	Slots     [4]RDXSlot
 }
@@ -214,15 +216,17 @@ type RDXTrap struct {
 type RDXTrapKind uint32
 
 const (
-	RDXTrapKindTRAP_USE     RDXTrapKind = 1
-	RDXTrapKindTRAP_REUSE   RDXTrapKind = 2
-	RDXTrapKindTRAP_SAMPLE  RDXTrapKind = 5
-	RDXTrapKindTRAP_STACK   RDXTrapKind = 16
-	RDXTrapKindTRAP_OTHER   RDXTrapKind = 3
-	RDXTrapKindTRAP_LINE    RDXTrapKind = 4
-	RDXTrapKindREQUEST_GAP  RDXTrapKind = 7
-	RDXTrapKindREQUEST_HOLD RDXTrapKind = 6
-	RDXTrapKindSTAMP        RDXTrapKind = 8
+	RDXTrapKindTRAP_USE        RDXTrapKind = 1
+	RDXTrapKindTRAP_REUSE      RDXTrapKind = 2
+	RDXTrapKindTRAP_SAMPLE     RDXTrapKind = 5
+	RDXTrapKindTRAP_STACK      RDXTrapKind = 16
+	RDXTrapKindTRAP_OTHER      RDXTrapKind = 3
+	RDXTrapKindTRAP_LINE       RDXTrapKind = 4
+	RDXTrapKindTRAP_BLIND      RDXTrapKind = 9
+	RDXTrapKindTRAP_BLIND_LINE RDXTrapKind = 10
+	RDXTrapKindREQUEST_GAP     RDXTrapKind = 7
+	RDXTrapKindREQUEST_HOLD    RDXTrapKind = 6
+	RDXTrapKindSTAMP           RDXTrapKind = 8
 )
 
 // Names of all BPF objects in the ELF.
@@ -230,6 +234,7 @@ const (
 // Used for safe lookups in a Collection or CollectionSpec.
 const (
 	RDXMapCounters        = "counters"
+	RDXMapCpuTraps        = "cpu_traps"
 	RDXMapGroups          = "groups"
 	RDXMapRing            = "ring"
 	RDXMapStackBuffer     = "stack_buffer"
@@ -242,6 +247,8 @@ const (
 	RDXProgOnAccess3      = "on_access3"
 	RDXProgOnAccess4      = "on_access4"
 	RDXProgOnAccess5      = "on_access5"
+	RDXProgOnCpu0         = "on_cpu0"
+	RDXProgOnCpu1         = "on_cpu1"
 	RDXProgOnOther0       = "on_other0"
 	RDXProgOnOther1       = "on_other1"
 	RDXProgOnOther2       = "on_other2"
@@ -260,6 +267,7 @@ const (
 	RDXVarAgainWithin     = "again_within"
 	RDXVarClockCounters   = "clock_counters"
 	RDXVarClockHybrid     = "clock_hybrid"
+	RDXVarCpuGroup        = "cpu_group"
 	RDXVarHalfLine        = "half_line"
 	RDXVarHoldLimit       = "hold_limit"
 	RDXVarHoldLosers      = "hold_losers"
@@ -321,6 +329,8 @@ type RDXProgramSpecs struct {
 	OnAccess3 *ebpf.ProgramSpec `ebpf:"on_access3"`
 	OnAccess4 *ebpf.ProgramSpec `ebpf:"on_access4"`
 	OnAccess5 *ebpf.ProgramSpec `ebpf:"on_access5"`
+	OnCpu0    *ebpf.ProgramSpec `ebpf:"on_cpu0"`
+	OnCpu1    *ebpf.ProgramSpec `ebpf:"on_cpu1"`
 	OnOther0  *ebpf.ProgramSpec `ebpf:"on_other0"`
 	OnOther1  *ebpf.ProgramSpec `ebpf:"on_other1"`
 	OnOther2  *ebpf.ProgramSpec `ebpf:"on_other2"`
@@ -339,6 +349,7 @@ type RDXProgramSpecs struct {
 // It can be passed ebpf.CollectionSpec.Assign.
 type RDXMapSpecs struct {
 	Counters    *ebpf.MapSpec `ebpf:"counters"`
+	CpuTraps    *ebpf.MapSpec `ebpf:"cpu_traps"`
 	Groups      *ebpf.MapSpec `ebpf:"groups"`
 	Ring        *ebpf.MapSpec `ebpf:"ring"`
 	StackBuffer *ebpf.MapSpec `ebpf:"stack_buffer"`
@@ -358,6 +369,7 @@ type RDXVariableSpecs struct {
 	AgainWithin     *ebpf.VariableSpec `ebpf:"again_within"`
 	ClockCounters   *ebpf.VariableSpec `ebpf:"clock_counters"`
 	ClockHybrid     *ebpf.VariableSpec `ebpf:"clock_hybrid"`
+	CpuGroup        *ebpf.VariableSpec `ebpf:"cpu_group"`
 	HalfLine        *ebpf.VariableSpec `ebpf:"half_line"`
 	HoldLimit       *ebpf.VariableSpec `ebpf:"hold_limit"`
 	HoldLosers      *ebpf.VariableSpec `ebpf:"hold_losers"`
@@ -392,6 +404,7 @@ func (o *RDXObjects) Close() error {
 // It can be passed to LoadRDXObjects or ebpf.CollectionSpec.LoadAndAssign.
 type RDXMaps struct {
 	Counters    *ebpf.Map `ebpf:"counters"`
+	CpuTraps    *ebpf.Map `ebpf:"cpu_traps"`
 	Groups      *ebpf.Map `ebpf:"groups"`
 	Ring        *ebpf.Map `ebpf:"ring"`
 	StackBuffer *ebpf.Map `ebpf:"stack_buffer"`
@@ -403,6 +416,7 @@ type RDXMaps struct {
 func (m *RDXMaps) Close() error {
 	return _RDXClose(
 		m.Counters,
+		m.CpuTraps,
 		m.Groups,
 		m.Ring,
 		m.StackBuffer,
@@ -423,6 +437,7 @@ type RDXVariables struct {
 	AgainWithin     *ebpf.Variable `ebpf:"again_within"`
 	ClockCounters   *ebpf.Variable `ebpf:"clock_counters"`
 	ClockHybrid     *ebpf.Variable `ebpf:"clock_hybrid"`
+	CpuGroup        *ebpf.Variable `ebpf:"cpu_group"`
 	HalfLine        *ebpf.Variable `ebpf:"half_line"`
 	HoldLimit       *ebpf.Variable `ebpf:"hold_limit"`
 	HoldLosers      *ebpf.Variable `ebpf:"hold_losers"`
@@ -446,6 +461,8 @@ type RDXPrograms struct {
 	OnAccess3 *ebpf.Program `ebpf:"on_access3"`
 	OnAccess4 *ebpf.Program `ebpf:"on_access4"`
 	OnAccess5 *ebpf.Program `ebpf:"on_access5"`
+	OnCpu0    *ebpf.Program `ebpf:"on_cpu0"`
+	OnCpu1    *ebpf.Program `ebpf:"on_cpu1"`
 	OnOther0  *ebpf.Program `ebpf:"on_other0"`
 	OnOther1  *ebpf.Program `ebpf:"on_other1"`
 	OnOther2  *ebpf.Program `ebpf:"on_other2"`
@@ -467,6 +484,8 @@ func (p *RDXPrograms) Close() error {
 		p.OnAccess3,
 		p.OnAccess4,
 		p.OnAccess5,
+		p.OnCpu0,
+		p.OnCpu1,
 		p.OnOther0,
 		p.OnOther1,
 		p.OnOther2,

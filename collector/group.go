@@ -27,20 +27,22 @@ const (
 	lineWords = lineBytes / 8
 	// fewThreads are watched each by itself; more by CPU, if that is less.
 	fewThreads = 16
-	// cpuSlots: a datum watched on all CPUs takes one of the four registers of
-	// its own thread and one of every CPU.
-	cpuSlots = 2
 )
 
 // group is a process whose threads share their slots: what one of them used is
 // watched in the others, too.
 type group struct {
-	number  uint32
-	shared  *sampler.Group
+	*shares
 	members []*thread
 	byCPU   bool // watch CPUs instead of threads, from when there were many
-	slots   [sampler.NumSlots]groupWatch
 	written lineSeen
+}
+
+// shares are the slots of a group, or of all those that are watched by CPU.
+type shares struct {
+	number uint32
+	shared *sampler.Group
+	slots  [sampler.NumSlots]groupWatch
 }
 
 // groupWatch is whom a slot of the group serves.
@@ -58,28 +60,36 @@ func (s *Session) groups() bool { return s.cfg.Stack != OwnStack }
 func (s *Session) join(t *thread) error {
 	p := t.process
 	if p.group == nil {
-		number, shared, err := s.kernel.AddGroup(s.cfg.Slots)
+		slots := s.cfg.Slots
+		if s.byCPU != nil {
+			slots = min(slots, cpuSlots)
+		}
+		number, shared, err := s.kernel.AddGroup(slots)
 		if err != nil {
 			return err
 		}
-		p.group = &group{number: number, shared: shared}
+		p.group = &group{shares: &shares{number: number, shared: shared}}
 	}
 	g := p.group
-	t.shared.Group = g.number
+	t.shared.Group, t.shared.Process = g.number, uint32(p.pid)
 	g.members = append(g.members, t)
-	if others := len(g.members) - 1; !g.byCPU && others > fewThreads && others > len(s.cpus) {
-		for slot := range g.slots {
-			s.vacate(g, slot)
-		}
-		g.byCPU, g.shared.Num = true, uint32(min(cpuSlots, s.cfg.Slots))
+	if !g.byCPU && s.many(len(g.members)-1) {
+		return s.watchByCPU(g)
 	}
 	if g.byCPU {
 		return nil
 	}
 	for slot := range g.slots {
 		w := &g.slots[slot]
-		if len(w.points) > 0 && w.owner.slots[w.main].obs.state != done {
-			s.watchOther(w, sampler.Reach{TID: t.tid}, slot, g.shared.Slots[slot].Addr, w.owner.slots[w.main].obs.stack)
+		if w.owner == nil {
+			continue
+		}
+		o := w.owner.slots[w.main].obs
+		if o == nil || o.state == done || o.state == void {
+			continue
+		}
+		if !s.watchOther(w, t.tid, slot, g.shared.Slots[slot].Addr, o.stack) {
+			s.vacate(g, slot) // known up to here
 		}
 	}
 	return nil
@@ -89,7 +99,9 @@ func (s *Session) leave(t *thread) {
 	p := t.process
 	p.group.members = slices.DeleteFunc(p.group.members, func(m *thread) bool { return m == t })
 	if len(p.group.members) == 0 {
-		s.kernel.RemoveGroup(p.group.number)
+		if !p.group.byCPU {
+			s.kernel.RemoveGroup(p.group.number)
+		}
 		p.group = nil
 	}
 }
@@ -114,6 +126,10 @@ func (g *group) occupy(slot int, t *thread) {
 
 // closeOthers takes down the slot's watchpoints in other threads.
 func (s *Session) closeOthers(g *group, slot int) {
+	if g.byCPU && g.slots[slot].owner != nil {
+		// One that fails is given back and renewed, and counted.
+		_ = s.registers.park(slot)
+	}
 	for _, p := range g.slots[slot].points {
 		if err := p.Close(); err != nil {
 			s.fail(err)
@@ -136,32 +152,46 @@ func (g *group) release(s *Session, t *thread, slot int) {
 func (g *group) releaseLine(s *Session, t *thread, slot int) {
 	for i := range g.slots {
 		if w := &g.slots[i]; i != slot && w.owner == t && w.main == slot {
+			s.cutBlind(g, t, slot, i)
 			s.closeOthers(g, i)
 		}
 	}
 }
 
 // watchOthers watches word, which t's slot is armed for, in all other threads,
-// and for a private stack as many other words of its line as slots are free.
-func (s *Session) watchOthers(t *thread, slot int, word uint64, o *observation) {
+// and for a private stack as many other words of its line as slots are free. It says
+// why it can't watch the word, "" if it does.
+func (s *Session) watchOthers(t *thread, slot int, word uint64, o *observation) (failed string) {
 	g := t.process.group
-	s.watchGroup(g, t, slot, slot, word, o.stack)
-	if o.stack != model.StackPrivate || len(g.members) < 2 {
-		return
+	if failed := s.watchGroup(g, t, slot, slot, word, o.stack); failed != "" {
+		return failed
 	}
+	if o.stack != model.StackPrivate || len(g.members) < 2 {
+		return ""
+	}
+	o.lined = true
 	var free []int
 	for i := range int(g.shared.Num) {
-		if g.slots[i].owner == nil {
+		if g.slots[i].owner == nil && (!g.byCPU || s.registers.missing(i) == "" && s.registers.writes[i]) {
 			free = append(free, i)
 		}
 	}
 	if len(free) == 0 {
-		return
+		return ""
 	}
-	o.line = drawWords(s.rand, g.written.scores(wordAt(word)), len(free), word&^(lineBytes-1))
-	for i, w := range o.line {
-		s.watchGroup(g, t, free[i], slot, w.addr, o.stack)
+	// In random order: registers may be fewer than slots, and which words are watched then
+	// must not depend on where they are.
+	words := drawWords(s.rand, g.written.scores(wordAt(word)), len(free), word&^(lineBytes-1))
+	order := s.rand.Perm(len(words))
+	for n, i := range order {
+		if s.watchGroup(g, t, free[n], slot, words[i].addr, o.stack) != "" {
+			s.closeOthers(g, free[n])
+			order = order[:n]
+			break
+		}
 	}
+	o.line = keepWords(words, order)
+	return ""
 }
 
 // cutWord notes that a word of a datum's line is not watched any more.
@@ -184,8 +214,9 @@ func (s *Session) cutWord(g *group, slot int) {
 	}
 }
 
-// watchGroup watches a word by a slot of the group for t's slot main.
-func (s *Session) watchGroup(g *group, t *thread, slot, main int, word uint64, stack model.StackKind) {
+// watchGroup watches a word by a slot of the group for t's slot main, and says why it can't,
+// "" if it does.
+func (s *Session) watchGroup(g *group, t *thread, slot, main int, word uint64, stack model.StackKind) (failed string) {
 	w := &g.slots[slot]
 	*w = groupWatch{owner: t, main: main}
 	shared := &g.shared.Slots[slot]
@@ -195,24 +226,25 @@ func (s *Session) watchGroup(g *group, t *thread, slot, main int, word uint64, s
 	}
 	shared.Owner = t.index + 1
 	if g.byCPU {
-		for _, cpu := range s.cpus {
-			s.watchOther(w, sampler.Reach{CPU: cpu}, slot, word, stack)
+		// The owner's own accesses trap, too: those before the use, both ends, and what is looked at again.
+		own := int(t.shared.Slots[main].Skip) + 2 + s.trapsAgain()
+		if s.registers.move(slot, word, sampler.OtherLimit+own) != nil {
+			return registerFailed
 		}
-		return
+		return ""
 	}
 	for _, m := range g.members {
-		if m != t {
-			s.watchOther(w, sampler.Reach{TID: m.tid}, slot, word, stack)
+		if m != t && !s.watchOther(w, m.tid, slot, word, stack) {
+			return threadsRefused
 		}
 	}
+	return ""
 }
 
-// watchOther opens one watchpoint. Where it can't, the owner's observation
-// does not know all, and is lost.
-func (s *Session) watchOther(w *groupWatch, reach sampler.Reach, slot int, word uint64, stack model.StackKind) {
-	// On a CPU the owner's own accesses trap, too: those before the use, both ends, and what is looked at again.
-	own := int(w.owner.shared.Slots[w.main].Skip) + 2 + s.trapsAgain()
-	p, err := s.kernel.ArmOther(reach, slot, word, stack == model.StackPrivate, own)
+// watchOther opens one watchpoint, and says whether it could: else what the slot watches is
+// not known in all threads.
+func (s *Session) watchOther(w *groupWatch, tid, slot int, word uint64, stack model.StackKind) bool {
+	p, err := s.kernel.ArmOther(tid, slot, word, stack == model.StackPrivate)
 	s.others++
 	switch {
 	case err == nil:
@@ -220,52 +252,23 @@ func (s *Session) watchOther(w *groupWatch, reach sampler.Reach, slot int, word 
 	case errors.Is(err, unix.ESRCH): // has exited
 	default:
 		s.otherFailed = err
-		if o := w.owner.slots[w.main].obs; o != nil && w.main == slot {
-			o.blind = true
-		}
+		return false
 	}
+	return true
 }
 
-// otherTrap takes a trap of another thread at what o's slot watches.
-func (s *Session) otherTrap(o *observation, trap *sampler.Trap) {
-	writer := func() int {
-		by := s.byIndex[trap.From]
-		if by == nil || by.tid != int(trap.Tid) { // has exited
-			by = &thread{process: o.process, index: noThread}
-		}
-		return s.stacks.addTrap(by, s.accessing(o, trap), trap, 0)
+// watchable says why a datum that a thread's hold has won a slot for can't be watched in
+// others, "" if it can.
+func (s *Session) watchable(t *thread) string {
+	if g := t.process.group; g != nil && g.byCPU {
+		s.collectRegisters()
+		return s.registers.missing(int(t.shared.HoldSlot))
 	}
-	if trap.Kind == sampler.TrapLine {
-		for i := range o.line {
-			if w := &o.line[i]; w.addr == trap.Addr && w.seen == nil {
-				w.seen = &lineWrite{int(trap.Tid), trap.Ip, writer(), s.wallSince(trap)}
-				if g := o.process.group; g != nil {
-					g.written[wordAt(o.word)][wordAt(w.addr)]++
-				}
-			}
-		}
-		return
-	}
-	o.state, o.kind = done, model.Reuse
-	if o.stack == model.StackPrivate {
-		o.kind = model.Invalidated
-	}
-	o.reuse, o.endTID = writer(), int(trap.Tid)
-	o.wall, o.end, o.counted = s.wallSince(trap), float64(trap.Time), 0
-	s.over(o.stack, o.wall)
-	s.pairs++
+	return ""
 }
-
-// wallSince is the time from the use to a trap, in ns, without what the use's
-// own trap took.
-func (s *Session) wallSince(trap *sampler.Trap) float64 {
-	return max(float64(trap.Wall)-s.calibration.Cost, 1)
-}
-
-// noThread is no index of a thread.
-const noThread = ^uint32(0)
 
 // chooseStack says in which stack the next sample is observed.
+// In one that is watched by CPU what is watched goes by the slot: see registers.stack.
 func (s *Session) chooseStack(p *process) model.StackKind {
 	switch {
 	case p.group == nil:

@@ -3,6 +3,7 @@ package collector
 import (
 	"math/bits"
 	"math/rand/v2"
+	"slices"
 
 	"github.com/rdx-profiler/rdx/model"
 	"github.com/rdx-profiler/rdx/sampler"
@@ -113,6 +114,27 @@ func drawWords(r *rand.Rand, scores [lineWords]float64, n int, base uint64) []li
 	return out
 }
 
+// keepWords are those of the words drawn that are watched in the end, any of them as likely as
+// any other.
+func keepWords(drawn []lineWord, kept []int) (line []lineWord) {
+	n, k := float64(len(drawn)), float64(len(kept))
+	slices.Sort(kept)
+	for _, i := range kept {
+		w := drawn[i]
+		w.drawn *= k / n
+		w.together = [sampler.NumSlots]float64{}
+		for place, j := range kept {
+			if i == j {
+				w.together[place] = w.drawn
+			} else {
+				w.together[place] = drawn[i].together[j] * k * (k - 1) / (n * (n - 1))
+			}
+		}
+		line = append(line, w)
+	}
+	return line
+}
+
 // wordAt is the place of an address in its line.
 func wordAt(addr uint64) int { return int(addr % lineBytes / wordBytes) }
 
@@ -144,8 +166,8 @@ func (s *Session) lineWeights() *lineWeights {
 	var private []*observation
 	all, with := 0.0, 0.0
 	for _, o := range s.seen {
-		if o.state != done || o.stack != model.StackPrivate || o.word == 0 {
-			continue // not watched: nobody writes so soon
+		if o.state != done || !o.lined {
+			continue // not watched: nobody writes so soon, or there is nobody else
 		}
 		weight := o.epoch.perObservation() * o.touches()
 		all += weight

@@ -79,7 +79,7 @@ func TestLineWeights(t *testing.T) {
 			p := &process{}
 			for i := range n {
 				const end = 10e6
-				o := &observation{process: p, epoch: e, state: done, kind: model.Reuse, stack: model.StackPrivate, wall: end, pc: 1, word: 0x7000}
+				o := &observation{process: p, epoch: e, state: done, kind: model.Reuse, stack: model.StackPrivate, wall: end, pc: 1, word: 0x7000, lined: true}
 				// One whose reuse was read ahead, of which nobody could write the line meanwhile.
 				s.seen = append(s.seen, &observation{process: p, epoch: e, state: done, kind: model.Reuse, stack: model.StackPrivate, pc: 1, soon: true, counted: 9})
 				if n := i % 4; n > 0 {
@@ -114,5 +114,49 @@ func TestLineWeights(t *testing.T) {
 				t.Errorf("share of lines written: %.3f, want %.3f", got, share)
 			}
 		})
+	}
+}
+
+// Words that could not be watched, as registers were missing, were not drawn: however many are left of
+// those drawn, in random order, each write that is seen stands for as many as there are.
+func TestKeepWords(t *testing.T) {
+	const seed, rounds = 1, 30_000
+	r := rand.New(rand.NewPCG(seed, 1))
+	var known lineSeen
+	known[0][5], known[0][2] = 3, 1
+	written := map[uint64]bool{0x40 + 2*8: true, 0x40 + 5*8: true, 0x40 + 7*8: true}
+	for n := 1; n <= 3; n++ {
+		for k := 0; k <= n; k++ {
+			words, pairs := 0.0, 0.0
+			for range rounds {
+				line := keepWords(drawWords(r, known.scores(0), n, 0x40), r.Perm(n)[:k])
+				if len(line) != k {
+					t.Fatalf("%d words of %d", len(line), k)
+				}
+				for i := range line {
+					if !written[line[i].addr] {
+						continue
+					}
+					words += 1 / line[i].drawn
+					for j := range line {
+						if i != j && written[line[j].addr] {
+							pairs += 1 / line[i].together[j]
+						}
+					}
+				}
+			}
+			want, wantPairs := 3.0, 6.0
+			if k < 1 {
+				want = 0
+			}
+			if k < 2 {
+				wantPairs = 0
+			}
+			words, pairs = words/rounds, pairs/rounds
+			t.Logf("%d of %d drawn: %.3f words written, %.3f pairs (seed %d)", k, n, words, pairs, seed)
+			if math.Abs(words-want) > 0.05 || math.Abs(pairs-wantPairs) > 0.3 {
+				t.Errorf("%d of %d drawn: %.3f words written and %.3f pairs, want %v and %v", k, n, words, pairs, want, wantPairs)
+			}
+		}
 	}
 }

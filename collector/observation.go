@@ -102,7 +102,8 @@ type observation struct {
 	wall, end float64    // from use to end, and the end, in ns of sampler.Monotonic
 	age       float64    // the thread's own time when the end was learnt of, 0: unknown
 	line      []lineWord // other words of the line that are watched
-	blind     bool       // not watched in all threads
+	lined     bool       // they are, as far as slots and registers were free: other threads may write them
+	byWall    bool       // cut off at a time known by the wall clock alone
 	latency   uint32     // cycles the use took, 0 if its source does not tell
 	source    string     // where its data came from, "" likewise
 }
@@ -154,12 +155,13 @@ func (s *Session) pair(trap *sampler.Trap) {
 	}
 	w := &t.slots[trap.Slot]
 	o := w.obs
-	others := trap.Kind == sampler.TrapOther || trap.Kind == sampler.TrapLine
+	blind := trap.Kind == sampler.TrapBlind || trap.Kind == sampler.TrapBlindLine
+	others := trap.Kind == sampler.TrapOther || trap.Kind == sampler.TrapLine || blind
 	if o == nil || w.seq != trap.Seq || !others && t.tid != int(trap.Tid) {
 		s.lose("trap of a watchpoint that is gone")
 		return
 	}
-	if trap.Kind == sampler.TrapReuse || trap.Kind == sampler.TrapOther {
+	if trap.Kind == sampler.TrapReuse || trap.Kind == sampler.TrapOther || trap.Kind == sampler.TrapBlind {
 		s.ended = append(s.ended, ended{t, int(trap.Slot), trap.Seq, o.soon})
 	}
 	switch {
@@ -191,11 +193,15 @@ func (s *Session) pair(trap *sampler.Trap) {
 		if age, ok := s.read(t, w).since(o.useClock, o.lag); ok {
 			o.age = float64(age)
 		}
-		s.otherTrap(o, trap)
-	case trap.Kind == sampler.TrapOther && o.state == armed:
+		if blind {
+			s.blindTrap(o, trap)
+		} else {
+			s.otherTrap(o, trap)
+		}
+	case (trap.Kind == sampler.TrapOther || trap.Kind == sampler.TrapBlind) && o.state == armed:
 		s.loseObserved(o, "record of the use dropped")
 	case others: // ended by now: two threads came at the same time
-	case trap.Kind == sampler.TrapReuse && o.state == used && (o.blind || t.shared.Slots[trap.Slot].Blind != 0):
+	case trap.Kind == sampler.TrapReuse && o.state == used && t.shared.Slots[trap.Slot].Blind&1 != 0:
 		s.loseObserved(o, "not watched in all threads")
 	case trap.Kind == sampler.TrapReuse && o.state == used && trap.ClockLag != o.lag:
 		s.loseObserved(o, "clock stood still between use and reuse")

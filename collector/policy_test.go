@@ -100,7 +100,7 @@ func simulate(p population, rng *rand.Rand, slots int, gap, end float64, burst f
 	prof := &model.Profile{Block: 8, BinsPerOctave: 16}
 	watched := (&Session{seen: seen}).watched()
 	for _, o := range seen {
-		w := watched[o.epoch]
+		w := watched[shareKey{o.epoch, o.stack}]
 		if weigh && o.passed && w.seen > 0 {
 			continue
 		}

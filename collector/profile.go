@@ -64,7 +64,7 @@ func (s *Session) profile() (*model.Profile, error) {
 			continue // counted as lost where it was lost
 		}
 		weight := o.epoch.perObservation() * o.touches()
-		if w := watched[o.epoch]; o.passed && w.seen > 0 {
+		if w := watched[shareKey{o.epoch, o.stack}]; o.passed && w.seen > 0 {
 			passed++
 			continue
 		} else if o.counted == 0 {
@@ -192,22 +192,29 @@ func (w slotShare) each() float64 {
 	return 1 + w.passed/w.seen
 }
 
-// watched is each epoch's slotShare. Those watched stand also for
+// shareKey: of both stacks, each has observations of its own.
+type shareKey struct {
+	epoch *epoch
+	stack model.StackKind
+}
+
+// watched is each epoch's and stack's slotShare. Those watched stand also for
 // those that found no slot: for these it is only known that there is no reuse
 // as far as was read ahead, and what comes after goes with the program's phases.
-func (s *Session) watched() map[*epoch]slotShare {
-	shares := make(map[*epoch]slotShare)
+func (s *Session) watched() map[shareKey]slotShare {
+	shares := make(map[shareKey]slotShare)
 	for _, o := range s.seen {
 		if o.state != done {
 			continue
 		}
-		w := shares[o.epoch]
+		key := shareKey{o.epoch, o.stack}
+		w := shares[key]
 		if o.passed {
 			w.passed += o.touches()
 		} else if o.counted == 0 {
 			w.seen += o.touches()
 		}
-		shares[o.epoch] = w
+		shares[key] = w
 	}
 	return shares
 }
@@ -263,13 +270,17 @@ func (s *Session) setTime(r *model.Record, o *observation, byWall perWall) {
 	case o.stack == model.StackShared:
 		s.setSharedTime(r, o, byWall)
 		return
-	case o.kind == model.Invalidated:
+	case o.kind == model.Invalidated || o.byWall:
 		// By another thread's clock, and at most what this one's has to say.
 		r.Native = uint64(math.Round(o.wall * byWall.native))
 		if o.age > 0 {
 			r.Native = min(r.Native, uint64(o.age))
 		}
 		r.Time = max(uint64(math.Round(s.touchesIn(float64(r.Native)))), 1)
+		if o.byWall {
+			r.Time = max(r.Time, uint64(o.after)+1) // it was read ahead that there is no reuse so soon
+			return
+		}
 		r.BelowResolution = o.wall < s.calibration.Resolution()
 		return
 	}

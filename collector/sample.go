@@ -2,6 +2,7 @@ package collector
 
 import (
 	"errors"
+	"math"
 
 	"github.com/rdx-profiler/rdx/model"
 	"github.com/rdx-profiler/rdx/sampler"
@@ -55,6 +56,9 @@ func (s *Session) sample(t *thread) {
 		s.readOnly(t, &ahead.Others[i], s.observe(t, &ahead.Others[i]))
 	}
 	o := s.observe(t, &ahead.Followed)
+	if g != nil && g.byCPU {
+		o.stack = s.registers.stack(int(t.shared.HoldDrawn))
+	}
 	if watch && ahead.Reuse == 0 {
 		s.stoodFor += max(o.times()-1, 0)
 	}
@@ -198,9 +202,6 @@ func (s *Session) readOnly(t *thread, f *sampler.Followed, o *observation) {
 // watchFor watches for an access's reuse in the slot the thread has won.
 func (s *Session) watchFor(t *thread, ahead *sampler.Ahead, o *observation) {
 	g := t.process.group
-	if ahead.Reuse > 0 {
-		o.counted, o.after, o.soon, o.checked = ahead.Reuse, 0, true, true
-	}
 	before, arm := ahead.Before, armLine((*sampler.Kernel).Arm)
 	if s.lines && !s.halves {
 		before, arm = ahead.LineBefore, s.cfg.armLine
@@ -214,18 +215,40 @@ func (s *Session) watchFor(t *thread, ahead *sampler.Ahead, o *observation) {
 		return
 	}
 	slot := int(t.shared.HoldSlot)
-	if failed := s.arm(t, slot, ahead.Word, sampler.SlotArmed, before, 2+before+s.trapsAgain(), arm); failed != "" {
+	if why := s.watchable(t); why != "" {
+		s.notWatched(t, ahead, o, why)
+		return
+	}
+	if failed := s.arm(t, slot, ahead.Word, sampler.SlotArmed, before, 2+before+s.trapsAgain(), arm); failed == sampler.ErrNoSlot.Error() && g != nil {
+		s.notWatched(t, ahead, o, threadsRefused)
+		return
+	} else if failed != "" {
 		s.loseObserved(o, failed)
 		return
+	}
+	if g != nil {
+		if why := s.watchOthers(t, slot, ahead.Word, o); why != "" {
+			s.retire(t, slot)
+			s.notWatched(t, ahead, o, why)
+			return
+		}
+	}
+	if ahead.Reuse > 0 {
+		o.counted, o.after, o.soon, o.checked = ahead.Reuse, 0, true, true
 	}
 	t.enterEpoch(o)
 	o.use = ahead.Stack
 	t.shared.Slots[slot].Stacks = sampler.TrapStacks
 	o.word = ahead.Word
 	t.slots[slot].obs = o
-	if g != nil {
-		s.watchOthers(t, slot, ahead.Word, o)
-	}
+}
+
+// notWatched takes an access that can't be watched in all threads for what was read ahead of it, like one
+// that found no slot: that it can't does not depend on its datum, and were it lost, only those
+// reused soon would be left.
+func (s *Session) notWatched(t *thread, ahead *sampler.Ahead, o *observation, why string) {
+	s.losses[model.NotWatched+why] += int64(max(math.Round(o.times()), 1))
+	s.readOnly(t, &ahead.Followed, o)
 }
 
 // beforeMost bounds the traps a thread is charged with before the use.

@@ -22,6 +22,8 @@ type Progress struct {
 	Samples  uint64 // threads held
 	Pairs    int    // uses whose reuse was seen
 	Overhead float64
+	// Warnings are what the user should know before the session is over, each once.
+	Warnings []string
 }
 
 // Session is one profiling session from Start to Wait.
@@ -88,10 +90,14 @@ type Session struct {
 	calibrated  time.Duration // when the constant was measured last
 	budget      budget
 	pairs       int
-	cpus        []int          // where data are watched in other threads
+	cpus        int            // online at the start
+	byCPU       *shares        // of processes that are watched by CPU, nil if there are none
+	registers   *registers     // of CPUs, likewise
+	silenced    int            // observations cut off, as other processes had used a CPU's traps up
 	ended       []ended        // not yet cleared
 	others      int            // watchpoints opened in other threads
 	never       int            // observations whose thread or memory was gone before a reuse
+	warnings    []string       // not yet in a Progress
 	unwatched   int            // words of lines given up for another datum
 	otherFailed error          // the last failure to watch another thread
 	took        [3]*model.Hist // by stack, wall time from use to end in ns
@@ -171,7 +177,9 @@ func (s *Session) setUp() error {
 		s.lines = s.cfg.chooseLines(s.source.Reports())
 		s.chooseHalves()
 		if s.groups() {
-			if s.cpus, err = onlineCPUs(); err == nil {
+			var cpus []int
+			if cpus, err = onlineCPUs(); err == nil {
+				s.cpus = len(cpus)
 				err = s.kernel.SetUseCost(s.calibration.Cost)
 			}
 		}
@@ -184,6 +192,7 @@ func (s *Session) setUp() error {
 	}
 	if err != nil {
 		s.heap.Close()
+		err = errors.Join(err, s.registers.close())
 		s.kernel.Close()
 	}
 	return err
@@ -234,6 +243,9 @@ func (s *Session) begin() error {
 	}
 	if err == nil {
 		err = s.setAgain()
+	}
+	if err == nil && s.groups() && s.cfg.PID != 0 {
+		err = s.expectMany(s.cfg.PID)
 	}
 	if err != nil {
 		return err
@@ -343,6 +355,9 @@ func (s *Session) Wait(ctx context.Context) (*model.Profile, error) {
 	s.tracer.Detach()
 	s.onRequest()
 	s.detachTime = time.Since(s.end)
+	if err := s.registers.close(); err != nil {
+		s.fail(err)
+	}
 	if s.launching && s.exit.Exited {
 		return nil, ErrNotStarted
 	}
@@ -401,6 +416,7 @@ func (s *Session) tick() Progress {
 	if s.groups() {
 		s.clearEnded()
 		s.prune()
+		s.tendRegisters()
 	}
 	for _, p := range s.processes {
 		p.refresh()
@@ -411,6 +427,8 @@ func (s *Session) tick() Progress {
 		}
 	}
 	s.placeData()
+	warnings := s.warnings
+	s.warnings = nil
 	stats, err := s.kernel.Stats()
 	if err != nil {
 		s.fail(err)
@@ -435,6 +453,7 @@ func (s *Session) tick() Progress {
 		Samples:  stats.Holds,
 		Pairs:    s.pairs,
 		Overhead: s.budget.spent,
+		Warnings: warnings,
 	}
 }
 

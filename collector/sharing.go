@@ -183,13 +183,29 @@ func (s *Session) wordsWatched() float64 {
 	return float64(words) / float64(max(all, 1))
 }
 
+// lined is of how many observations other words of the line were watched, and of
+// how many not, there being no slot or register.
+func (s *Session) lined() (lined, not int) {
+	for _, o := range s.seen {
+		switch {
+		case o.state != done || !o.lined:
+		case len(o.line) > 0:
+			lined++
+		default:
+			not++
+		}
+	}
+	return lined, not
+}
+
 func (s *Session) sharingComments(p *model.Profile, stats sampler.Stats, count func(string, uint64)) {
 	if !s.groups() {
 		return
 	}
 	p.Comments = append(p.Comments,
-		fmt.Sprintf("stack: %s; %d watchpoints in other threads or on CPUs for %d observations", s.cfg.Stack, s.others, len(s.seen)),
+		fmt.Sprintf("stack: %s; %d watchpoints in other threads for %d observations", s.cfg.Stack, s.others, len(s.seen)),
 		fmt.Sprintf("false sharing: %.1f of the other %d words of a line were watched on average; writes seen are weighted by how likely their word was to be", s.wordsWatched(), lineWords-1))
+	p.Comments = append(p.Comments, s.registers.comments()...)
 	if s.otherFailed != nil {
 		p.Comments = append(p.Comments, "not watched in all threads, because: "+s.otherFailed.Error())
 	}
@@ -198,4 +214,11 @@ func (s *Session) sharingComments(p *model.Profile, stats sampler.Stats, count f
 	count("traps in other processes at the same address", stats.OtherProcess)
 	count("words of lines no longer watched for a new datum's sake", uint64(s.unwatched))
 	count("watchpoints pruned", uint64(s.pruned))
+	count("observations cut off, as the traps of a CPU were used up", uint64(s.silenced))
+	switch lined, not := s.lined(); {
+	case lined == 0:
+		count(model.FalseSharingUnknown, uint64(not))
+	default:
+		count("observations of whose line no other word was watched, for which others stand", uint64(not))
+	}
 }

@@ -73,7 +73,7 @@ func (s *Session) retire(t *thread, slot int) {
 	// The traps it has seen are still to be read.
 	s.drain()
 	switch {
-	case w.helper:
+	case w.helper, w.obs == nil: // or could not be watched in all threads
 	case w.obs.half && w.obs.state == done:
 		s.censorPair(w.obs, now.since)
 		if age, ok := now.since(shared.AgainClock, w.obs.lag); ok {
@@ -82,7 +82,7 @@ func (s *Session) retire(t *thread, slot int) {
 	case shared.State == sampler.SlotUsed && w.obs.state == used:
 		if age, ok := now.since(shared.UseClock, w.obs.lag); !ok {
 			s.loseObserved(w.obs, "watchpoint clock not readable")
-		} else if w.obs.blind || shared.Blind != 0 {
+		} else if shared.Blind&1 != 0 {
 			s.loseObserved(w.obs, "not watched in all threads")
 		} else {
 			w.obs.censor(age, s)

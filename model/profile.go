@@ -244,6 +244,12 @@ const (
 	CPUSampled = "CPU time sampled, ns"
 	CPUMasked  = "CPU time not sampled, of threads that block all signals, ns"
 	CPUWaiting = "CPU time not sampled, of threads that block all signals and have waited within 10 ms, ns"
+	// NotWatched begins those of observations that could not be watched in all threads, so
+	// that only what was read ahead of them is known.
+	NotWatched = "not watched in all threads, but read ahead of: "
+	// FalseSharingUnknown is how many observations could have told of false sharing, where
+	// none did.
+	FalseSharingUnknown = "observations of whose line no other word could be watched, so that false sharing is not known"
 )
 
 // CountOf is the number of that name, 0 if there is none.

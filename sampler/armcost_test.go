@@ -2,6 +2,8 @@
 package sampler
 
 import (
+	"errors"
+	"fmt"
 	"runtime"
 	"testing"
 	"unsafe"
@@ -9,8 +11,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// BenchmarkArmOther arms and takes down a watchpoint in a thread that sleeps,
-// in one that runs, and on a CPU that runs it.
+// BenchmarkArmOther arms and takes down a watchpoint in a thread that sleeps and
+// in one that runs, and moves and parks a register of each CPU beside it.
 func BenchmarkArmOther(b *testing.B) {
 	if unix.Geteuid() != 0 {
 		b.Skip("needs root, for BPF")
@@ -39,17 +41,23 @@ func BenchmarkArmOther(b *testing.B) {
 		}()
 		tid := <-tids
 		name := map[bool]string{false: "sleeping", true: "running"}[busy]
-		for _, c := range []struct {
-			name  string
-			reach Reach
-		}{{name + " thread", Reach{TID: tid}}, {"CPU 0, thread " + name, Reach{CPU: 0}}, {"CPU 1, thread " + name, Reach{CPU: 1}}} {
-			b.Run(c.name, func(b *testing.B) {
-				for range b.N {
-					w, err := k.ArmOther(c.reach, 0, word, true, 0)
-					if err != nil {
+		b.Run(name+" thread", func(b *testing.B) {
+			for range b.N {
+				w, err := k.ArmOther(tid, 0, word, true)
+				if err != nil {
+					b.Fatal(err)
+				}
+				w.Close()
+			}
+		})
+		for cpu := range 2 {
+			b.Run(fmt.Sprintf("CPU %d, thread %s", cpu, name), func(b *testing.B) {
+				r := openRegister(b, k, cpu, 0, true)
+				defer r.Close()
+				for b.Loop() {
+					if err := errors.Join(r.Move(word, OtherLimit), r.Park()); err != nil {
 						b.Fatal(err)
 					}
-					w.Close()
 				}
 			})
 		}

@@ -5,7 +5,6 @@ import (
 	"unsafe"
 
 	"github.com/cilium/ebpf"
-	"github.com/elastic/go-perf"
 	"golang.org/x/sys/unix"
 
 	"github.com/rdx-profiler/rdx/bpf"
@@ -79,16 +78,17 @@ func (k *Kernel) SetUseCost(ns float64) error {
 	return k.obj.UseCost.Set(uint64(max(ns, 0)))
 }
 
-// Reach is in whom an other watchpoint watches.
-type Reach struct {
-	TID int // that of one thread, or
-	CPU int // if TID is 0, all threads of this CPU
-}
+// SetCPUGroup says which group's threads are watched by CPU.
+func (k *Kernel) SetCPUGroup(number uint32) error { return k.obj.CpuGroup.Set(number) }
 
-// ArmOther watches the word at addr in other threads than its user, for writes,
-// or for any access, at most OtherLimit of them. On a CPU its user traps, too,
-// so many times that shall not count.
-func (k *Kernel) ArmOther(r Reach, slot int, addr uint64, writes bool, own int) (*Watchpoint, error) {
+// BlindWord is the bit of Slot.Blind that says of the word that a slot of the group
+// watches in the datum's line that it may have been written unseen before the use; bit 0
+// says so of the datum.
+func BlindWord(slot int) uint32 { return 2 << slot }
+
+// ArmOther watches the word at addr in thread tid, which is not its user, for writes,
+// or for any access, at most OtherLimit of them.
+func (k *Kernel) ArmOther(tid, slot int, addr uint64, writes bool) (*Watchpoint, error) {
 	kind := uint32(breakpointRW)
 	if writes {
 		kind = breakpointW
@@ -97,8 +97,5 @@ func (k *Kernel) ArmOther(r Reach, slot int, addr uint64, writes bool, own int) 
 	if err != nil {
 		return nil, err
 	}
-	if r.TID != 0 {
-		return arm(program, r.TID, perf.AnyCPU, addr, wordSize, kind, OtherLimit)
-	}
-	return arm(program, perf.AllThreads, r.CPU, addr, wordSize, kind, OtherLimit+own)
+	return arm(program, tid, addr, wordSize, kind, OtherLimit)
 }

@@ -64,6 +64,10 @@ const (
 	TrapReuse = bpf.RDXTrapKindTRAP_REUSE
 	TrapOther = bpf.RDXTrapKindTRAP_OTHER // another thread at the datum
 	TrapLine  = bpf.RDXTrapKindTRAP_LINE  // another thread elsewhere in its line
+	// A CPU's register has taken its last trap: what comes next at the datum, or
+	// elsewhere in its line, is not seen.
+	TrapBlind     = bpf.RDXTrapKindTRAP_BLIND
+	TrapBlindLine = bpf.RDXTrapKindTRAP_BLIND_LINE
 	// TrapSample is no trap: the use as an access source reported it.
 	TrapSample = bpf.RDXTrapKindTRAP_SAMPLE
 	// RequestGap: the thread has ticked for the first time, and needs a gap.
@@ -79,10 +83,13 @@ type Kernel struct {
 	table  []Thread
 	free   []uint32 // indices of table not in use
 	groups groupTable
-	reader *ringbuf.Reader
-	record ringbuf.Record
-	stacks map[slotOf]sentStack // whose traps are still to be read
-	stamps map[uint32][]Stamp   // by index: those asked for
+	// cpuTraps is what is left to each Register; revives: startAgain works here.
+	cpuTraps cpuTraps
+	revives  bool
+	reader   *ringbuf.Reader
+	record   ringbuf.Record
+	stacks   map[slotOf]sentStack // whose traps are still to be read
+	stamps   map[uint32][]Stamp   // by index: those asked for
 
 	clock    Clock
 	counters *ebpf.Map    // of the clock, nil for CPU time
@@ -110,6 +117,11 @@ func LoadClock(slots int, clock Clock, needs Needs) (*Kernel, error) {
 	}
 	spec.Maps[bpf.RDXMapThreads].MaxEntries = MaxThreads
 	spec.Maps[bpf.RDXMapTids].MaxEntries = MaxThreads
+	cpus, err := ebpf.PossibleCPU()
+	if err != nil {
+		return nil, fmt.Errorf("load bpf: %w", err)
+	}
+	spec.Maps[bpf.RDXMapCpuTraps].MaxEntries = uint32(NumSlots * cpus)
 	if err := spec.Variables[bpf.RDXVarNumSlots].Set(uint32(slots)); err != nil {
 		return nil, fmt.Errorf("load bpf: set number of slots: %w", err)
 	}
@@ -142,7 +154,7 @@ func LoadClock(slots int, clock Clock, needs Needs) (*Kernel, error) {
 	for i := MaxThreads - 1; i >= 0; i-- {
 		k.free = append(k.free, uint32(i))
 	}
-	if err := k.groups.open(k.obj.Groups); err != nil {
+	if err := errors.Join(k.groups.open(k.obj.Groups), k.cpuTraps.open(k.obj.CpuTraps)); err != nil {
 		k.Close()
 		return nil, err
 	}
@@ -160,7 +172,7 @@ func (k *Kernel) Close() error {
 	if k.reader != nil {
 		errs = append(errs, k.reader.Close())
 	}
-	errs = append(errs, k.groups.close(), unix.Munmap(k.mem), k.obj.Close(), k.counters.Close())
+	errs = append(errs, k.groups.close(), k.cpuTraps.close(), unix.Munmap(k.mem), k.obj.Close(), k.counters.Close())
 	return errors.Join(errs...)
 }
 

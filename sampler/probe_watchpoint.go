@@ -23,6 +23,8 @@ type Watchpoints struct {
 	LimitHonoured bool `json:"limit_honoured"`
 	// Rearms: a second arming of the same event works, too.
 	Rearms bool `json:"rearms"`
+	// Revives: one does whose period is set anew besides.
+	Revives bool `json:"revives"`
 	// TrapsPerArm is the mean number of traps an event armed for one takes
 	// when the word is touched again and again.
 	TrapsPerArm float64 `json:"traps_per_arm"`
@@ -66,7 +68,7 @@ func (k *Kernel) ProbeWatchpoints() (Watchpoints, error) {
 	}
 	defer k.RemoveThread(index)
 
-	limited, again := 0, 0
+	limited, again, revived := 0, 0, 0
 	for range probeArms {
 		before := t.Traps
 		p, err := k.Arm(tid, 0, addr, 1)
@@ -80,11 +82,20 @@ func (k *Kernel) ProbeWatchpoints() (Watchpoints, error) {
 		err = p.event.Refresh(1)
 		touchWord(word, probeTouches)
 		second := t.Traps - before - first
-		p.Close()
 		limited += int(first)
 		if err == nil {
 			again += int(second)
+			if second == 0 {
+				err = startAgain(p.fd) // what is left of the second arming
+			} else if err = p.event.Refresh(1); err == nil {
+				err = startAgain(p.fd)
+			}
 		}
+		touchWord(word, probeTouches)
+		if third := t.Traps - before - first - second; err == nil {
+			revived += int(third)
+		}
+		p.Close()
 	}
 	if limited == 0 {
 		after, err := k.Stats()
@@ -112,6 +123,9 @@ func (k *Kernel) ProbeWatchpoints() (Watchpoints, error) {
 	// preemption; a limit that is ignored shows as ten.
 	w.LimitHonoured = w.TrapsPerArm < 1.5
 	w.Rearms = again > probeArms/2
+	// Once each; one that did not go silent again would come ten times as often.
+	w.Revives = revived > probeArms/2 && revived < probeArms*3/2
+	k.revives = w.Revives
 
 	// Lengths above a word are AMD's range breakpoints.
 	for length := 1; length <= probeBytes; length *= 2 {

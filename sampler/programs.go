@@ -31,6 +31,11 @@ func (n Needs) programs() []string {
 	if n.Steps {
 		names = append(names, stepProgram)
 	}
+	for i := range MaxCPUSlots {
+		if n.Others {
+			names = append(names, cpuProgram(i))
+		}
+	}
 	for i := range NumSlots {
 		names = append(names, trapProgram(i))
 		if n.Others {
@@ -54,6 +59,7 @@ const (
 func accessProgram(event int) string { return fmt.Sprint("on_access", event) }
 func trapProgram(slot int) string    { return fmt.Sprint("on_trap", slot) }
 func otherProgram(slot int) string   { return fmt.Sprint("on_other", slot) }
+func cpuProgram(slot int) string     { return fmt.Sprint("on_cpu", slot) }
 
 // objects are what is loaded.
 type objects struct {

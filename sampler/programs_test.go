@@ -34,9 +34,9 @@ func TestNeedsLoaded(t *testing.T) {
 	}{
 		{Needs{}, 1 + NumSlots},
 		{Needs{Access: 2}, 1 + NumSlots + 2},
-		{Needs{Others: true}, 1 + 2*NumSlots},
+		{Needs{Others: true}, 1 + 2*NumSlots + MaxCPUSlots},
 		{Needs{Steps: true}, 1 + NumSlots + 1},
-		{Needs{MaxAccessEvents, true, true, true}, 1 + 2*NumSlots + MaxAccessEvents + 2},
+		{Needs{MaxAccessEvents, true, true, true}, 1 + 2*NumSlots + MaxCPUSlots + MaxAccessEvents + 2},
 	} {
 		k, err := Load(1, tc.needs)
 		if err != nil {
@@ -45,7 +45,7 @@ func TestNeedsLoaded(t *testing.T) {
 		if n := len(k.obj.programs); n != tc.want {
 			t.Errorf("%+v: %d programs, want %d", tc.needs, n, tc.want)
 		}
-		if _, err := k.ArmOther(Reach{TID: 1}, 0, 0x1001, true, 0); err == nil || strings.Contains(err.Error(), "not loaded") == tc.needs.Others {
+		if _, err := k.ArmOther(1, 0, 0x1001, true); err == nil || strings.Contains(err.Error(), "not loaded") == tc.needs.Others {
 			t.Errorf("%+v: watching other threads: %v", tc.needs, err)
 		}
 		if stamps, err := k.Stamps(0, unix.Gettid(), []time.Duration{time.Second}); (err == nil) != tc.needs.Stamps {

@@ -14,7 +14,7 @@ import (
 
 // TrapStacks are the traps whose stacks are needed, for Slot.Stacks: not that
 // of the use, which is known from the hold.
-const TrapStacks uint32 = ^uint32(1 << TrapUse)
+const TrapStacks uint32 = 1<<TrapReuse | 1<<TrapOther | 1<<TrapLine
 
 // slotOf is a thread that made an access, and the slot that watched for it, of
 // that thread or another.

@@ -37,13 +37,13 @@ type Watchpoint struct {
 // tid, which must be held, and hands each to the slot's program. The event
 // disables itself after the last.
 func (k *Kernel) Arm(tid, slot int, addr uint64, traps int) (*Watchpoint, error) {
-	return arm(k.obj.programs[trapProgram(slot)], tid, perf.AnyCPU, addr, wordSize, breakpointRW, traps)
+	return arm(k.obj.programs[trapProgram(slot)], tid, addr, wordSize, breakpointRW, traps)
 }
 
 // ArmLine is Arm for the whole cache line that addr is in, where
 // Watchpoints.WholeLine.
 func (k *Kernel) ArmLine(tid, slot int, addr uint64, traps int) (*Watchpoint, error) {
-	return arm(k.obj.programs[trapProgram(slot)], tid, perf.AnyCPU, addr&^(lineSize-1), lineSize, breakpointRW, traps)
+	return arm(k.obj.programs[trapProgram(slot)], tid, addr&^(lineSize-1), lineSize, breakpointRW, traps)
 }
 
 // ArmStep stops thread tid, which must be held, when it has come to the
@@ -54,21 +54,21 @@ func (k *Kernel) ArmStep(tid int, ip uint64) (*Watchpoint, error) {
 	if err != nil {
 		return nil, err
 	}
-	return arm(program, tid, perf.AnyCPU, ip, wordSize, breakpointX, 1)
+	return arm(program, tid, ip, wordSize, breakpointX, 1)
 }
 
 // ArmStamp has thread tid, which must be held, trap once before the instruction at
 // ip, as if that accessed what the slot watches: as its use, if it waits for one.
 func (k *Kernel) ArmStamp(tid, slot int, ip uint64) (*Watchpoint, error) {
-	return arm(k.obj.programs[trapProgram(slot)], tid, perf.AnyCPU, ip, wordSize, breakpointX, 1)
+	return arm(k.obj.programs[trapProgram(slot)], tid, ip, wordSize, breakpointX, 1)
 }
 
-// arm opens a watchpoint on thread tid, or on a CPU if tid is perf.AllThreads.
-func arm(program *ebpf.Program, tid, cpu int, addr uint64, length int, kind uint32, traps int) (*Watchpoint, error) {
+// arm opens a watchpoint on thread tid.
+func arm(program *ebpf.Program, tid int, addr uint64, length int, kind uint32, traps int) (*Watchpoint, error) {
 	if kind != breakpointX && addr%uint64(length) != 0 {
 		return nil, fmt.Errorf("arm watchpoint: address %#x is not aligned to %d", addr, length)
 	}
-	ev, err := openEvent(tid, cpu, addr, length, kind)
+	ev, err := openEvent(tid, addr, length, kind)
 	if errors.Is(err, unix.ENOSPC) {
 		return nil, fmt.Errorf("arm watchpoint: %w", ErrNoSlot)
 	} else if err != nil {
@@ -89,10 +89,10 @@ func arm(program *ebpf.Program, tid, cpu int, addr uint64, length int, kind uint
 
 // openBreakpoint opens the event of a watchpoint of length bytes, disabled.
 func openBreakpoint(tid int, addr uint64, length int) (*perf.Event, error) {
-	return openEvent(tid, perf.AnyCPU, addr, length, breakpointRW)
+	return openEvent(tid, addr, length, breakpointRW)
 }
 
-func openEvent(tid, cpu int, addr uint64, length int, kind uint32) (*perf.Event, error) {
+func openEvent(tid int, addr uint64, length int, kind uint32) (*perf.Event, error) {
 	return perf.Open(&perf.Attr{
 		Label:          "rdx watchpoint", // spares a look-up
 		Type:           perf.BreakpointEvent,
@@ -106,7 +106,7 @@ func openEvent(tid, cpu int, addr uint64, length int, kind uint32) (*perf.Event,
 			ExcludeKernel:     true,
 			ExcludeHypervisor: true,
 		},
-	}, tid, cpu, nil)
+	}, tid, perf.AnyCPU, nil)
 }
 
 // Age is the thread's CPU time since the arming, in nanoseconds.

@@ -321,15 +321,19 @@ func (b binaries) PerfMap() (io.ReadCloser, error)                { return b.s.P
 
 // progress shows a line about the session on a terminal.
 type progress struct {
-	w     io.Writer
-	shown bool
+	w        io.Writer // nil if there is no terminal
+	warnings io.Writer // nil if they are not wanted
+	shown    bool
 }
 
 func newProgress(w io.Writer, quiet bool) *progress {
-	if f, ok := w.(*os.File); quiet || !ok || !isTerminal(f) {
+	if quiet {
 		return &progress{}
 	}
-	return &progress{w: w}
+	if f, ok := w.(*os.File); !ok || !isTerminal(f) {
+		return &progress{warnings: w}
+	}
+	return &progress{w: w, warnings: w}
 }
 
 func isTerminal(f *os.File) bool {
@@ -338,6 +342,12 @@ func isTerminal(f *os.File) bool {
 }
 
 func (p *progress) show(s collector.Progress) {
+	for _, warning := range s.Warnings {
+		if p.warnings != nil {
+			p.done()
+			fmt.Fprintln(p.warnings, "rdx:", warning)
+		}
+	}
 	if p.w == nil {
 		return
 	}

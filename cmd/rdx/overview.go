@@ -166,6 +166,14 @@ func (o *overview) warn(p *model.Profile, unnamed int64) {
 			add("%d %s: callers are missing", c.N, c.Name)
 		}
 	}
+	for _, c := range p.Counts {
+		if why, ok := strings.CutPrefix(c.Name, model.NotWatched); ok && float64(c.N) > 0.01*n {
+			add("%d observations were not watched in all threads: %s; whether others came before a reuse that was read ahead is known the less", c.N, why)
+		}
+	}
+	if k := p.CountOf(model.FalseSharingUnknown); k > 0 {
+		add("false sharing is not known: of none of %d observations another word of the line could be watched (with --stack both and many threads: use --stack private)", k)
+	}
 	if float64(unnamed) > 0.1*n {
 		add("%s of the uses have no function name: install debug packages for what is shown as file+offset", share(unnamed))
 	}

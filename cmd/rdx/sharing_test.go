@@ -2,15 +2,11 @@
 package main_test
 
 import (
-	"errors"
 	"fmt"
 	"math"
 	"strings"
 	"testing"
 	"time"
-	"unsafe"
-
-	"golang.org/x/sys/unix"
 
 	"github.com/rdx-profiler/rdx/model"
 )
@@ -72,30 +68,35 @@ func (s *shares) add(p *model.Profile, function, writer string, offset uint64) {
 	}
 }
 
-// profiles runs the program and hands each profile on, until that is enough: how
-// many samples a run gets depends on what else the machine does.
-func profiles(t *testing.T, stack, kind string, enough func(*model.Profile) bool) {
+// profile of a run of the program, with arguments behind the time it runs for.
+func profileOf(t *testing.T, stack, kind string, args ...string) *model.Profile {
 	t.Helper()
 	bin := compile(t, "sharing", "-O1", "-g", "-fno-omit-frame-pointer")
-	for end := time.Now().Add(deadline); ; {
-		p := rdx(t, "run", "-q", "--stack", stack, "--overhead", "30", "--", bin, kind, "2").profile()
-		if enough(p) {
-			return
-		}
-		if time.Now().After(end) {
-			t.Fatalf("%s: too few samples in %v: %v", kind, deadline, p.Counts)
-		}
-	}
+	return rdx(t, append([]string{"run", "-q", "--stack", stack, "--overhead", "30", "--", bin, kind, "2"}, args...)...).profile()
 }
 
 // judge collects a program's profiles until its shares are of fewestShared observations
-// each, and has them checked. One time in many chance alone puts a share outside what it
+// each, and has them checked: how many samples a run gets depends on what else the machine does. One time in many chance alone puts a share outside what it
 // may: so what is wrong then is judged again by four times as many, against half as
 // much chance.
-func judge(t *testing.T, stack, kind string, add func(*model.Profile) (observations int64), check func() (wrong []string)) {
+func judge(t *testing.T, stack, kind string, add func(*model.Profile) (observations int64), check func() (wrong []string), args ...string) {
+	t.Helper()
+	judgeOf(t, kind, func() *model.Profile { return profileOf(t, stack, kind, args...) }, add, check)
+}
+
+// judgeOf is judge of the profiles of any sessions.
+func judgeOf(t *testing.T, kind string, next func() *model.Profile, add func(*model.Profile) (observations int64), check func() (wrong []string)) {
 	t.Helper()
 	for fewest := int64(fewestShared); ; fewest *= 4 {
-		profiles(t, stack, kind, func(p *model.Profile) bool { return add(p) >= fewest })
+		for end := time.Now().Add(deadline); ; {
+			p := next()
+			if add(p) >= fewest {
+				break
+			}
+			if time.Now().After(end) {
+				t.Fatalf("%s: too few samples in %v: %v", kind, deadline, p.Counts)
+			}
+		}
 		wrong := check()
 		if len(wrong) == 0 {
 			return
@@ -123,15 +124,45 @@ func within5(t *testing.T, what string, got, want float64, n int64) []string {
 
 const fewestShared = 100
 
+// privateCase is a kind of the program, and what is known of it by construction.
+type privateCase struct {
+	kind     string
+	a, b     float64 // share invalidated of uses in KIND_a, KIND_b
+	false_   float64 // of both
+	aAt, bAt uint64  // where they write
+}
+
+// judge judges what sessions find. A word of a line that is written was watched with a
+// probability of drawn or more: each write seen stands for 1/drawn at most.
+func (c *privateCase) judge(t *testing.T, drawn float64, args ...string) {
+	var a, b shares
+	judge(t, "private", c.kind, func(p *model.Profile) int64 {
+		a.add(p, c.kind+"_a", c.kind+"_b", c.bAt)
+		b.add(p, c.kind+"_b", c.kind+"_a", c.aAt)
+		return min(a.observations, b.observations)
+	}, func() (wrong []string) {
+		for _, f := range []struct {
+			name string
+			want float64
+			got  *shares
+		}{{"a", c.a, &a}, {"b", c.b, &b}} {
+			got := f.got
+			wrong = append(wrong, within5(t, fmt.Sprintf("%s_%s invalidated", c.kind, f.name), got.invalidated/got.accesses, f.want, got.worth())...)
+			wrong = append(wrong, within5(t, fmt.Sprintf("%s_%s false sharing", c.kind, f.name), got.falsely/got.accesses, c.false_, int64(float64(got.worth())*drawn))...)
+		}
+		return wrong
+	}, args...)
+	for name, got := range map[string]*shares{"a": &a, "b": &b} {
+		if got.wrongWriter+got.wrongWords > 0 {
+			t.Errorf("%s_%s: %d invalidations by another function, %d by another or at another word", c.kind, name, got.wrongWriter, got.wrongWords)
+		}
+	}
+}
+
 // Each function's share of invalidated uses and false sharing, and the writers.
 func TestPrivateStack(t *testing.T) {
 	needRoot(t)
-	for _, c := range []struct {
-		kind     string
-		a, b     float64 // share invalidated of uses in KIND_a, KIND_b
-		false_   float64 // of both
-		aAt, bAt uint64  // where they write
-	}{
+	for _, c := range []privateCase{
 		{kind: "pingpong", a: .5, b: .5},
 		{kind: "false", false_: .5, aAt: 0, bAt: 40},
 		{kind: "wide", false_: .5, aAt: 0, bAt: anyWord},
@@ -139,32 +170,7 @@ func TestPrivateStack(t *testing.T) {
 		{kind: "queue", b: 1},
 		{kind: "private"},
 	} {
-		t.Run(c.kind, func(t *testing.T) {
-			var a, b shares
-			judge(t, "private", c.kind, func(p *model.Profile) int64 {
-				a.add(p, c.kind+"_a", c.kind+"_b", c.bAt)
-				b.add(p, c.kind+"_b", c.kind+"_a", c.aAt)
-				return min(a.observations, b.observations)
-			}, func() (wrong []string) {
-				for _, f := range []struct {
-					name string
-					want float64
-					got  *shares
-				}{{"a", c.a, &a}, {"b", c.b, &b}} {
-					got := f.got
-					wrong = append(wrong, within5(t, fmt.Sprintf("%s_%s invalidated", c.kind, f.name), got.invalidated/got.accesses, f.want, got.worth())...)
-					// A word that is written was watched with a probability of
-					// 3/7 or more: each write seen stands for 7/3 at most.
-					wrong = append(wrong, within5(t, fmt.Sprintf("%s_%s false sharing", c.kind, f.name), got.falsely/got.accesses, c.false_, got.worth()*3/7)...)
-				}
-				return wrong
-			})
-			for name, got := range map[string]*shares{"a": &a, "b": &b} {
-				if got.wrongWriter+got.wrongWords > 0 {
-					t.Errorf("%s_%s: %d invalidations by another function, %d by another or at another word", c.kind, name, got.wrongWriter, got.wrongWords)
-				}
-			}
-		})
+		t.Run(c.kind, func(t *testing.T) { c.judge(t, 3./7) })
 	}
 }
 
@@ -194,73 +200,5 @@ func TestSharedStack(t *testing.T) {
 				t.Errorf("%s: %.0f accesses invalidated in a shared stack", c.kind, n)
 			}
 		})
-	}
-}
-
-// watchCPU takes a debug register of CPU 0.
-func watchCPU() (fd int, err error) {
-	attr := unix.PerfEventAttr{
-		Type: unix.PERF_TYPE_BREAKPOINT, Size: uint32(unsafe.Sizeof(unix.PerfEventAttr{})),
-		Bp_type: 3, Ext1: 0x1000, Ext2: 8, Sample: 1,
-		Bits: unix.PerfBitDisabled | unix.PerfBitExcludeKernel | unix.PerfBitExcludeHv,
-	}
-	return unix.PerfEventOpen(&attr, -1, 0, -1, unix.PERF_FLAG_FD_CLOEXEC)
-}
-
-// needCPURegisters skips the test if the debug registers of a CPU can't be had,
-// because some thread of another process has all of its own taken: the kernel then
-// refuses them for as long.
-func needCPURegisters(t *testing.T) {
-	t.Helper()
-	for end := time.Now().Add(deadline); ; time.Sleep(10 * time.Millisecond) {
-		fd, err := watchCPU()
-		if err == nil {
-			unix.Close(fd)
-			return
-		}
-		if !errors.Is(err, unix.ENOSPC) {
-			t.Fatalf("open watchpoint on CPU 0: %v", err)
-		}
-		if time.Now().After(end) {
-			t.Skipf("needs debug registers of a CPU: for %v some process of this machine has had all of a thread's (a debugger, or another rdx)", deadline)
-		}
-	}
-}
-
-// Many threads are watched by CPU; nothing of that is left behind, and threads
-// that come and go while they are watched lose nothing.
-func TestManyThreadsPrivate(t *testing.T) {
-	needRoot(t)
-	needCPURegisters(t)
-	p := target(t, compile(t, "sum"), "40")
-	kinds := map[model.StackKind]int{}
-	unwatched, holds := 0, 0
-	// On two CPUs a held thread waits long for its turn, and few come to an end.
-	eventually(t, "observations of both stacks", func() bool {
-		profile := attach(t, p.pid, "--stack", "both", "-d", "1s").profile()
-		assertFree(t, p.pid)
-		if n := countOf(profile, "lost: not watched in all threads"); n*20 > countOf(profile, "holds") && strings.Contains(strings.Join(profile.Comments, "\n"), "no free debug register") {
-			t.Logf("%d samples lost to another process that has debug registers taken; once more", n)
-			needCPURegisters(t)
-			return false
-		}
-		for _, r := range profile.Records {
-			kinds[r.Stack]++
-		}
-		unwatched += countOf(profile, "lost: not watched in all threads")
-		holds += countOf(profile, "holds")
-		t.Logf("records by stack %v, counts %v", kinds, profile.Counts)
-		return kinds[model.StackPrivate] > 0 && kinds[model.StackShared] > 0
-	})
-	if kinds[model.StackOwn] > 0 || unwatched*20 > holds {
-		t.Errorf("records by stack: %v; %d of %d samples not watched in all threads", kinds, unwatched, holds)
-	}
-	p.end()
-	p = target(t, compile(t, "churn"))
-	profile := attach(t, p.pid, "--stack", "both", "-d", "1s").profile()
-	assertUntraced(t, p.pid)
-	t.Logf("%d holds; target: %s", countOf(profile, "holds"), p.end())
-	if countOf(profile, "lost: thread not sampled") > 0 || countOf(profile, "threads that ended before their first tick") == 0 {
-		t.Errorf("%v", profile.Counts)
 	}
 }

@@ -33,6 +33,10 @@ func main() {
 		runPhased()
 		return
 	}
+	if len(os.Args) > 1 && os.Args[1] == manyArg {
+		runMany()
+		return
+	}
 	if len(os.Args) > 2 && os.Args[1] == patternArg {
 		runPattern(os.Args[2])
 		return
@@ -151,6 +155,9 @@ func test() {
 	}
 	if err := steps(); err != nil {
 		row(kernel, "FAILED with --burst-engine step", err.Error())
+	}
+	if err := many(); err != nil {
+		row(kernel, "FAILED with --stack both and many threads", err.Error())
 	}
 	for _, flags := range choices {
 		if flags[1] == "pmu" && !hasPMU() {

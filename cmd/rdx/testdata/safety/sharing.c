@@ -1,6 +1,6 @@
 // Threads that share data in ways whose outcome is known by construction.
 //
-// usage: sharing KIND SECONDS
+// usage: sharing KIND SECONDS [IDLE]
 //
 // Two threads work in work_a and work_b (or both in one function), in rounds
 // that they take by turns, waiting in await, so that no timing decides what is
@@ -22,6 +22,8 @@
 //   queue      a stores every word, b loads every word once: all of b's uses
 //              are invalidated, none of a's.
 //   private    each load+store of its own words, not by turns: nothing is.
+//
+// IDLE more threads only wait.
 #include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
@@ -101,6 +103,13 @@ static void *run(void *arg)
 	return 0;
 }
 
+static void *idle(void *arg)
+{
+	for (;;)
+		pause();
+	return arg;
+}
+
 static void end(int sig)
 {
 	(void)sig;
@@ -111,16 +120,19 @@ int main(int argc, char **argv)
 {
 	pthread_t t;
 
-	for (unsigned i = 0; argc == 3 && i < sizeof(kinds) / sizeof(*kinds); i++)
+	for (unsigned i = 0; argc >= 3 && i < sizeof(kinds) / sizeof(*kinds); i++)
 		if (!strcmp(argv[1], kinds[i].name))
 			kind = &kinds[i];
 	if (!kind) {
-		fprintf(stderr, "usage: sharing pingpong|false|wide|readmostly|queue|private SECONDS\n");
+		fprintf(stderr, "usage: sharing pingpong|false|wide|readmostly|queue|private SECONDS [IDLE]\n");
 		return 2;
 	}
 	byturns = strcmp(kind->name, "private");
 	signal(SIGALRM, end);
 	alarm(atoi(argv[2]));
+	for (int n = argc > 3 ? atoi(argv[3]) : 0; n > 0; n--)
+		if (pthread_create(&t, 0, idle, 0))
+			return 1;
 	if (pthread_create(&t, 0, run, (void *)1))
 		return 1;
 	run(0);

@@ -1,0 +1,116 @@
+package main
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"runtime"
+	"strconv"
+	"strings"
+
+	"github.com/rdx-profiler/rdx/model"
+	"github.com/rdx-profiler/rdx/pprofout"
+)
+
+// manyArg makes this program one of many threads, of which two write each word of an
+// array by turns. It ends with its standard input.
+const manyArg = "many"
+
+const (
+	manyIdle  = 20
+	turnWords = 1 << 14
+	// fewestForeign observations of each stack must have been ended by the other thread.
+	fewestForeign = 10
+)
+
+func runMany() {
+	runtime.GOMAXPROCS(4) // the kernel switches, on one CPU, too
+	array := make([]uint64, turnWords)
+	for range manyIdle {
+		go func() {
+			runtime.LockOSThread()
+			select {}
+		}()
+	}
+	turns := [2]chan bool{make(chan bool), make(chan bool)}
+	for me := range turns {
+		go func() {
+			runtime.LockOSThread()
+			for n := uint64(0); ; n++ {
+				<-turns[me]
+				for i := range array {
+					array[i] = n
+				}
+				turns[1-me] <- true
+			}
+		}()
+	}
+	fmt.Println("ready")
+	turns[0] <- true
+	_, _ = os.Stdin.Read(make([]byte, 1))
+}
+
+// many profiles it by registers of the CPUs, for both stacks. It fails if these are not taken once and
+// moved, or if it is not the other thread that ends what is watched.
+func many() error {
+	cmd := exec.Command("/proc/self/exe", manyArg)
+	stdin, err := cmd.StdinPipe()
+	if err != nil {
+		return err
+	}
+	stdout, err := cmd.StdoutPipe()
+	if err != nil {
+		return err
+	}
+	if err := cmd.Start(); err != nil {
+		return err
+	}
+	if _, err := bufio.NewReader(stdout).ReadString('\n'); err != nil {
+		return err
+	}
+	const out = "/tmp/many.pb.gz"
+	text, err := exec.Command("/rdx", "attach", "-p", strconv.Itoa(cmd.Process.Pid), "--stack", "both", "--overhead", "50", "--duration", "3s", "--source", "clock", "-o", out, "--caches", "32K").CombinedOutput()
+	if err != nil {
+		err = fmt.Errorf("rdx attach: %w: %.200s", err, text)
+	}
+	stdin.Close()
+	if err := errors.Join(err, cmd.Wait()); err != nil {
+		return err
+	}
+	p, err := pprofout.ReadFile(out)
+	if err != nil {
+		return err
+	}
+	var taken, cpus, words int
+	for _, c := range p.Comments {
+		fmt.Println(c)
+		if _, rest, ok := strings.Cut(c, "other threads: "); ok && strings.HasPrefix(c, "watched by CPU") {
+			if _, err := fmt.Sscanf(rest, "%d debug registers of %d CPUs taken, moved to %d words", &taken, &cpus, &words); err != nil {
+				return fmt.Errorf("%q: %w", c, err)
+			}
+		}
+	}
+	for _, c := range p.Counts {
+		fmt.Println(c.Name, c.N)
+	}
+	if taken == 0 || taken != 2*cpus || words < 2*fewestForeign {
+		return fmt.Errorf("%d debug registers of %d CPUs were taken and moved to %d words", taken, cpus, words)
+	}
+	var private, shared, own int64
+	for _, r := range p.Records {
+		switch {
+		case r.Kind == model.Invalidated:
+			private += r.Observations
+		case r.Kind == model.Reuse && r.EndTID != 0:
+			shared += r.Observations
+		case r.Kind == model.Reuse && !r.Exact: // not read ahead
+			own += r.Observations
+		}
+	}
+	if private < fewestForeign || shared < fewestForeign || own > (private+shared)/10 {
+		return fmt.Errorf("%d words were written by the other thread, %d touched first by it, %d not", private, shared, own)
+	}
+	return nil
+}
