@@ -14,6 +14,8 @@ import (
 	"strings"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/rdx-profiler/rdx/model"
 )
 
@@ -94,6 +96,24 @@ func (s *Session) ranTime() uint64 {
 	}
 	return sum
 }
+
+// childrenTime is the CPU time in ns of the child processes of a program that was started and has exited, as
+// far as it has waited for them.
+func (s *Session) childrenTime() uint64 {
+	var ru unix.Rusage
+	if s.cfg.Follow || s.child == 0 || !s.exit.Exited || unix.Getrusage(unix.RUSAGE_CHILDREN, &ru) != nil {
+		return 0
+	}
+	// Its own is that of its last moment, and of the time before it was the program, besides.
+	all, own := uint64(ru.Utime.Nano()+ru.Stime.Nano()), s.ranTime()
+	if all < 2*own+uint64(childrenMatter) {
+		return 0
+	}
+	return all - own
+}
+
+// childrenMatter that ran for so long, and longer than the program.
+const childrenMatter = 300 * time.Millisecond
 
 // note makes sure that the addresses will be found in the mappings.
 func (p *process) note(addresses ...uint64) {

@@ -143,6 +143,7 @@ func (s *Session) profile() (*model.Profile, error) {
 	count("stacks not copied at a trap", stats.StackLost)
 	p.Counts = append(p.Counts, s.stacks.counts()...)
 	count("CPU time of the target, ns", s.ranTime())
+	count(model.CPUChildren, s.childrenTime())
 	count(model.CPUSampled, sum.cpu-sum.unheldTime())
 	count("lost: ticks throttled or without a free counter", sum.missed(s.gap))
 	count("accesses that the source did not count, throttled or without a counter", s.unsampled(sum))

@@ -244,6 +244,9 @@ const (
 	CPUSampled = "CPU time sampled, ns"
 	CPUMasked  = "CPU time not sampled, of threads that block all signals, ns"
 	CPUWaiting = "CPU time not sampled, of threads that block all signals and have waited within 10 ms, ns"
+	// CPUChildren is the CPU time of child processes of a program that was started, in
+	// nanoseconds, where they are not followed.
+	CPUChildren = "CPU time of child processes, which were not followed, ns"
 	// NotWatched begins those of observations that could not be watched in all threads, so
 	// that only what was read ahead of them is known.
 	NotWatched = "not watched in all threads, but read ahead of: "

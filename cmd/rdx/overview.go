@@ -107,8 +107,14 @@ func (o *overview) warn(p *model.Profile, unnamed int64) {
 	add := func(format string, args ...any) { o.Warnings = append(o.Warnings, fmt.Sprintf(format, args...)) }
 	n := float64(o.Observations)
 	o.warnUnheld(p)
+	children := time.Duration(p.CountOf(model.CPUChildren))
+	if children > 0 {
+		add("child processes ran for %v, and were not profiled: --follow profiles them, too", children.Round(time.Millisecond))
+	}
 	if o.Observations == 0 {
 		switch ran := time.Duration(p.CountOf("CPU time of the target, ns")); {
+		case children > 0 && o.Lost == 0:
+			add("nothing was observed: the program itself ran for only %v of the time", ran.Round(10*time.Microsecond))
 		case o.Lost > 0:
 			most, n := "", int64(0)
 			for reason, k := range o.Losses {

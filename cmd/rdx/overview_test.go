@@ -12,6 +12,7 @@ import (
 func TestOverviewOfNothing(t *testing.T) {
 	for want, c := range map[string][]model.Count{
 		"ran for only 4ms of the time, it waits":            {{Name: "CPU time of the target, ns", N: 4e6}},
+		"--follow profiles them, too":                       {{Name: "CPU time of the target, ns", N: 4e6}, {Name: model.CPUChildren, N: 4e9}},
 		"all 3 samples were lost, most to \"use not seen\"": {{Name: "CPU time of the target, ns", N: 4e6}, {Name: "lost: use not seen", N: 3}},
 		"a larger --overhead":                               {{Name: "CPU time of the target, ns", N: 4e9}},
 	} {

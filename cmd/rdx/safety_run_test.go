@@ -45,6 +45,30 @@ func TestRunExitCode(t *testing.T) {
 	}
 }
 
+// Needs: root, bpf, watchpoint, gcc. Where it is the children that work the user is told what profiles them, and not where they
+// don't, or are profiled.
+func TestRunSuggestsFollow(t *testing.T) {
+	needRoot(t)
+	bin := compile(t, "sum")
+	for _, c := range []struct {
+		told bool
+		argv []string
+	}{
+		{true, []string{"--", "sh", "-c", bin + " 1 6000; true"}},
+		{false, []string{"--follow", "--", "sh", "-c", bin + " 1 6000; true"}},
+		{false, []string{"--", bin, "1", "6000"}},
+	} {
+		output := filepath.Join(t.TempDir(), "p.pb.gz")
+		s := &session{start(t, append([]string{rdxPath(t), "run", "-o", output}, c.argv...)...), output}
+		if code := s.wait(); code != 0 {
+			t.Fatalf("%v: exit code %d: %s", c.argv, code, s.stderr.String())
+		}
+		if told := strings.Contains(strings.Join(strings.Fields(s.stderr.String()), " "), "--follow profiles them, too"); told != c.told {
+			t.Errorf("%v: told %v, want %v: %s", c.argv, told, c.told, s.stderr.String())
+		}
+	}
+}
+
 // A program that ends at once: a valid profile with hardly a sample.
 func TestRunEndsAtOnce(t *testing.T) {
 	needRoot(t)
