@@ -146,8 +146,12 @@ func (l *invalidationList) text() string {
 		}
 		return percent(v, 1)
 	}
+	falsely := share(l.False)
+	if l.Profile.FalseUnknown {
+		falsely = "an unknown share"
+	}
 	fmt.Fprintf(&b, "\n%s of the accesses find their datum written by another thread, %s another word of its line;\n%d of %d writer -> reader pairs\n",
-		share(l.True), share(l.False), len(l.Pairs), l.All)
+		share(l.True), falsely, len(l.Pairs), l.All)
 	if len(l.Pairs) == 0 {
 		return b.String()
 	}

@@ -23,7 +23,8 @@ type overview struct {
 	Resolution   float64          `json:"resolution_clock_units"`
 	Block        int              `json:"block_bytes"`
 	Stack        string           `json:"stack,omitempty"` // that the figures are of: private or shared
-	Accesses     float64          `json:"accesses"`        // that the observations stand for
+	FalseUnknown bool             `json:"false_sharing_unknown,omitempty"`
+	Accesses     float64          `json:"accesses"` // that the observations stand for
 	Observations int64            `json:"observations"`
 	Kinds        map[string]int64 `json:"observations_by_kind"`
 	Lost         int64            `json:"lost"`
@@ -97,6 +98,7 @@ func survey(p *model.Profile) *overview {
 		}
 		o.Caches = append(o.Caches, m)
 	}
+	o.FalseUnknown = p.CountOf(model.FalseSharingUnknown) > 0 && o.Kinds[model.FalseSharing.String()] == 0
 	o.independent = p.Independent(o.Observations)
 	o.warn(p, unnamed)
 	return o
@@ -177,7 +179,7 @@ func (o *overview) warn(p *model.Profile, unnamed int64) {
 			add("%d observations were not watched in all threads: %s; whether others came before a reuse that was read ahead is known the less", c.N, why)
 		}
 	}
-	if k := p.CountOf(model.FalseSharingUnknown); k > 0 {
+	if k := p.CountOf(model.FalseSharingUnknown); o.FalseUnknown {
 		add("false sharing is not known: of none of %d observations another word of the line could be watched (with --stack both and many threads: use --stack private)", k)
 	}
 	if float64(unnamed) > 0.1*n {

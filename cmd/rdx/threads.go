@@ -228,7 +228,15 @@ func (l *threadList) text() string {
 	b.WriteString("\n")
 	for _, t := range l.Threads {
 		fmt.Fprintf(&b, "%10s %8s %5d", t.name(), siCount(t.Accesses), t.Observations)
-		for _, v := range slices.Concat(t.Times, []float64{t.Never, t.True, t.False}, t.Misses) {
+		falsely := percent(t.False, 1)
+		if l.Profile.FalseUnknown {
+			falsely = "?"
+		}
+		for _, v := range slices.Concat(t.Times, []float64{t.Never, t.True}) {
+			fmt.Fprintf(&b, " %7s", percent(v, 1))
+		}
+		fmt.Fprintf(&b, " %7s", falsely)
+		for _, v := range t.Misses {
 			fmt.Fprintf(&b, " %7s", percent(v, 1))
 		}
 		b.WriteString("\n")

@@ -104,3 +104,18 @@ func TestMrcStack(t *testing.T) {
 		t.Errorf("own: %v", err)
 	}
 }
+
+// Where no other word of a line could be watched, that none was seen written tells nothing: false sharing
+// is not known, and nobody says that there is none.
+func TestFalseSharingUnknown(t *testing.T) {
+	p := demoProfile(t)
+	p.Records = []model.Record{{Kind: model.Reuse, Stack: model.StackPrivate, TID: 1, Time: 1000, Native: 1000, Observations: 10, Accesses: 4000}}
+	p.Counts = append(p.Counts, model.Count{Name: model.FalseSharingUnknown, N: 10})
+	file := demoFile(t, p)
+	for command, want := range map[string]string{"top --by invalidations": "an unknown share another word of its line", "threads": " 0.0% ?"} {
+		out := strings.Join(strings.Fields(ok(t, append(strings.Fields(command), file)...)), " ")
+		if !strings.Contains(out, want) || !strings.Contains(out, "false sharing is not known") {
+			t.Errorf("%s: no %q in %s", command, want, out)
+		}
+	}
+}
