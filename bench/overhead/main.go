@@ -85,7 +85,7 @@ func threaded(dir string) ([]program, error) {
 	data, lines := filepath.Join(dir, "data"), filepath.Join(dir, "lines")
 	text, err := os.ReadFile(data)
 	if err == nil {
-		err = os.WriteFile(lines, bytes.Repeat(bytes.ReplaceAll(text, []byte(" "), []byte("\n")), 2), 0o644)
+		err = os.WriteFile(lines, bytes.Repeat(bytes.ReplaceAll(text, []byte(" "), []byte("\n")), 8), 0o644)
 	}
 	if err != nil {
 		return nil, err
@@ -93,8 +93,8 @@ func threaded(dir string) ([]program, error) {
 	var out []program
 	for _, p := range []program{
 		// Its workers block all signals.
-		{"xz -T2", []string{"xz", "-3", "-T2", "--block-size=2MiB", "-k", "-c", data}, []string{"--interrupt"}},
-		{"sort", []string{"env", "LC_ALL=C", "sort", "--parallel=2", "-S", "512M", "-o", "/dev/null", lines}, nil},
+		{"xz -T2", append([]string{"xz", "-3", "-T2", "--block-size=2MiB", "-k", "-c"}, slices.Repeat([]string{data}, 6)...), []string{"--interrupt"}},
+		{"sort", []string{"env", "LC_ALL=C", "sort", "--parallel=2", "-S", "3G", "-o", "/dev/null", lines}, nil},
 	} {
 		for _, stack := range []string{"own", "private", "shared", "both"} {
 			out = append(out, program{p.name + " " + stack, p.argv, append([]string{"--stack", stack}, p.flags...)})

@@ -1,0 +1,60 @@
+// Needs: root, bpf, watchpoint, gcc with OpenMP.
+package main_test
+
+import (
+	"testing"
+
+	"github.com/rdx-profiler/rdx/model"
+)
+
+// OpenMP's threads work at the same time, and both run the same code: what it shares is
+// told, and what it does not, too.
+func TestOpenMPSharing(t *testing.T) {
+	needRoot(t)
+	t.Setenv("OMP_NUM_THREADS", "2")
+	t.Setenv("OMP_WAIT_POLICY", "passive")
+	bin := compile(t, "omp", "-O1", "-g", "-fno-omit-frame-pointer", "-fopenmp")
+	for _, c := range []struct {
+		kind, function               string
+		invalidated, false_, foreign float64
+	}{
+		{"counters", "counters", 0, .5, 0},
+		{"padded", "padded", 0, 0, 0},
+		{"turns", "turns", .5, 0, .5},
+		{"fixed", "fixed._omp_fn.0", 0, 0, 0},
+		{"sum", "sum._omp_fn.0", 0, 0, 0},
+	} {
+		t.Run(c.kind, func(t *testing.T) {
+			var private, shared shares
+			next := func(stack string) func() *model.Profile {
+				return func() *model.Profile {
+					return rdx(t, "run", "-q", "--stack", stack, "--overhead", "30", "--", bin, c.kind, "2").profile()
+				}
+			}
+			judgeOf(t, c.kind, next("private"), func(p *model.Profile) int64 {
+				private.add(p, c.function, c.function, anyWord)
+				for _, r := range p.Records {
+					if r.Kind == model.FalseSharing && r.Use[0].Lines[0].Function == c.function && (r.Address^r.Written)%64 != 40 {
+						t.Errorf("false sharing of %#x and %#x", r.Address, r.Written)
+					}
+				}
+				return private.observations
+			}, func() []string {
+				return append(within5(t, c.kind+" invalidated", private.invalidated/private.accesses, c.invalidated, private.worth()),
+					within5(t, c.kind+" false sharing", private.falsely/private.accesses, c.false_, private.worth()*3/7)...)
+			})
+			if private.wrongWriter+private.wrongWords > 0 {
+				t.Errorf("%d invalidations by another function, %d of false sharing", private.wrongWriter, private.wrongWords)
+			}
+			judgeOf(t, c.kind, next("shared"), func(p *model.Profile) int64 {
+				shared.add(p, c.function, "", 0)
+				return shared.observations
+			}, func() []string {
+				return within5(t, c.kind+" reused by the other", shared.foreign/shared.accesses, c.foreign, shared.worth())
+			})
+			if shared.invalidated > 0 {
+				t.Errorf("%.0f accesses invalidated in a shared stack", shared.invalidated)
+			}
+		})
+	}
+}
