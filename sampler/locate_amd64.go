@@ -109,7 +109,7 @@ func (l *Locator) Reported(pid int, pc, addr uint64, store bool) Located {
 	return reported(l.operands, addr, store)
 }
 
-// Accessing is an address inside the instruction that made the access after
+// Accessing is the instruction that made the access after
 // which the trap reported ip, with the thread as in after, nil if that is not known: the
 // one that ends there, if it goes on there. At the entry of a function it is the call,
 // behind a call the return to it, whose own place is not known: PC is the call's for both.
@@ -158,26 +158,53 @@ func (m *targetMemory) code(ip uint64) ([]byte, error) {
 	return nil, err
 }
 
+// sweep is how far before an instruction's end its beginning is looked for: where
+// instructions begin is not known, but whoever decodes from a wrong place on comes upon
+// the right ones after a few.
+const sweep = 96
+
 // before is the access that has led to ip, if that does not stand at a function's entry.
 func (m *targetMemory) before(ip uint64) Accessing {
-	var b [maxInst]byte
-	if n, err := m.read(ip-maxInst, b[:]); err != nil || n < maxInst {
+	var b [sweep]byte
+	n, err := m.read(ip-sweep, b[:])
+	if err != nil || n < sweep { // the page before it may be missing
+		if n, err = m.read(ip-maxInst, b[sweep-maxInst:]); err != nil || n < maxInst {
+			return Accessing{PC: ip}
+		}
+		n = maxInst
+	}
+	// Of every place, by its distance from ip, what the last instruction is of those that are
+	// decoded from there on: its distance, 0 if they do not end at ip. The most begin at the right one.
+	var last [sweep + 1]int
+	var votes [maxInst + 1]int
+	var found [maxInst + 1]Accessing
+	for at := 1; at <= n; at++ {
+		in, err := operand.DecodeX86(b[sweep-at:])
+		switch rest := at - int(in.Len); {
+		case err != nil || rest < 0:
+			continue
+		case rest > 0:
+			last[at] = last[rest]
+		case !in.Touches():
+			continue
+		case in.Branch == operand.BranchNone:
+			last[at], found[at] = at, Accessing{PC: ip - uint64(at), Store: in.Stores() && !in.Loads()}
+		case in.Branch == operand.BranchCall || in.Branch == operand.BranchCallInd:
+			last[at], found[at] = at, Accessing{PC: ip - uint64(at)}
+			// Any other branch does not go on behind it: that code belongs to something else.
+		}
+		votes[last[at]]++
+	}
+	best := 0
+	for at := 1; at <= maxInst; at++ {
+		if votes[at] > 0 && (best == 0 || votes[at] > votes[best]) {
+			best = at
+		}
+	}
+	if best == 0 {
 		return Accessing{PC: ip}
 	}
-	for n := 1; n <= maxInst; n++ {
-		in, err := operand.DecodeX86(b[maxInst-n:])
-		if err != nil || int(in.Len) != n || !in.Touches() {
-			continue
-		}
-		switch in.Branch {
-		case operand.BranchNone:
-			return Accessing{PC: ip - uint64(n), Store: in.Stores() && !in.Loads()}
-		case operand.BranchCall, operand.BranchCallInd:
-			return Accessing{PC: ip - uint64(n)}
-		}
-		// Any other does not go on behind it: that code belongs to something else.
-	}
-	return Accessing{PC: ip}
+	return found[best]
 }
 
 // call decodes the direct call that ends at ip: its length and target, 0 if there is none.
