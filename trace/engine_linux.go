@@ -12,6 +12,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -246,9 +247,36 @@ func qemuCommand(ctx context.Context, program, socket string, cmd Command, opt O
 		}
 		load += ",order=on"
 	}
-	c := exec.CommandContext(ctx, qemu, append([]string{"-cpu", "max", "-plugin", load, program}, cmd.Args[1:]...)...)
+	c := exec.CommandContext(ctx, qemu, slices.Concat([]string{"-cpu", "max", "-plugin", load}, interpreted(program), cmd.Args[1:])...)
 	c.Env = cmd.env()
 	return c, nil
+}
+
+// interpreted is what the kernel runs for a program: for a script, which QEMU does
+// not run, the interpreter that its first line names, that line's argument and the script.
+func interpreted(program string) []string {
+	argv := []string{program}
+	for range 4 { // as often as the kernel does
+		f, err := os.Open(argv[0])
+		if err != nil {
+			break
+		}
+		head := make([]byte, 256)
+		n, _ := io.ReadFull(f, head)
+		f.Close()
+		line, script := strings.CutPrefix(string(head[:n]), "#!")
+		line, _, _ = strings.Cut(line, "\n")
+		line = strings.Trim(line, " \t")
+		if !script || line == "" {
+			break
+		}
+		by := []string{line}
+		if i := strings.IndexAny(line, " \t"); i > 0 { // all the rest is one argument
+			by = []string{line[:i], strings.TrimLeft(line[i:], " \t")}
+		}
+		argv = append(by, argv...)
+	}
+	return argv
 }
 
 // source makes the sink for one process.
@@ -349,7 +377,7 @@ func run(ctx context.Context, cmd Command, opt Options, src source) (Result, err
 		return res, e.err
 	}
 	if e.processes == 0 {
-		return res, fmt.Errorf("run %s: the engine did not start: %s", program, logText(tmp))
+		return res, fmt.Errorf("run %s: the engine did not start (%v): %s", program, state, logText(tmp))
 	}
 	return res, nil
 }

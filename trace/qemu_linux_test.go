@@ -4,7 +4,9 @@ package trace
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
+	"io"
 	"math"
 	"os"
 	"os/exec"
@@ -133,7 +135,6 @@ func TestQEMUOrderOfThreads(t *testing.T) {
 	}
 }
 
-// Threads that only compute run at once, and are read as such: of two that make as
 // What is recorded in the threads' order is all of what each has done, in its own
 // order; where that order cannot be kept, nothing is run.
 func TestQEMUOrderedRecording(t *testing.T) {
@@ -187,6 +188,63 @@ func TestQEMUProgramIsLeftAlone(t *testing.T) {
 	_, res = underQEMU(t, Command{Args: []string{"/bin/sh", "-c", "(exit 3); exit 0"}}, Options{Children: true})
 	if res.Processes != 2 || res.ExitCode != 0 || len(res.Partial) != 0 {
 		t.Errorf("%+v, want the shell and its subshell", res)
+	}
+}
+
+// However the program ends, what it did until then is there, and marked as what it is.
+func TestQEMUBadEnds(t *testing.T) {
+	// The access at which it ends is left out, and so is what it may have done since.
+	for name, want := range map[string]int{"unmap.S": 0, "fault.S": 2} {
+		got, res := underQEMU(t, Command{Args: []string{assemble(t, name)}, Stderr: io.Discard}, Options{})
+		if res.Signal != syscall.SIGSEGV || len(res.Partial) == 0 || len(got) != want {
+			t.Errorf("%s: %d accesses, want %d; %+v, want SIGSEGV and a partial result", name, len(got), want, res)
+		}
+	}
+	r, w, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Close()
+	defer w.Close()
+	got, res := underQEMU(t, Command{Args: []string{"/usr/bin/yes"}, Stdout: w}, Options{})
+	if res.Signal != syscall.SIGPIPE || len(res.Partial) == 0 || len(got) == 0 {
+		t.Errorf("closed pipe: %d accesses, %+v", len(got), res)
+	}
+	_, _, err = Record(context.Background(), "/dev/full", Command{Args: []string{"/bin/true"}}, RecordOptions{Options: Options{Kind: QEMU, Engine: pluginDir(t)}})
+	if !errors.Is(err, syscall.ENOSPC) {
+		t.Errorf("full disk: error %v, want ENOSPC", err)
+	}
+	dir := pluginDir(t)
+	if _, err := Run(context.Background(), Command{Args: []string{"/bin/true"}}, Options{Kind: QEMU, Engine: t.TempDir()}, nil); err == nil || !strings.Contains(err.Error(), "needs the package gcc") {
+		t.Errorf("no plugin: error %v", err)
+	}
+	t.Setenv("PATH", t.TempDir())
+	if _, err := Run(context.Background(), Command{Args: []string{"/bin/true"}}, Options{Kind: QEMU, Engine: dir}, nil); err == nil || !strings.Contains(err.Error(), "apt-get install qemu-user") {
+		t.Errorf("no QEMU: error %v", err)
+	}
+}
+
+// A script is run by what its first line names, as without us.
+func TestQEMUScript(t *testing.T) {
+	dir := t.TempDir()
+	for i, script := range []string{
+		"#!/bin/sh\necho $0 $# $1\n",
+		"#! \t/bin/echo -n  and more \n",
+		"#!" + dir + "/0\n",
+		"#!/bin/sh -eu\necho $-; kill -SEGV $$\n",
+	} {
+		path := filepath.Join(dir, fmt.Sprint(i))
+		if err := os.WriteFile(path, []byte(script), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		cmd := exec.Command(path, "a b", "c")
+		want, _ := cmd.Output()
+		ws := cmd.ProcessState.Sys().(syscall.WaitStatus)
+		var out bytes.Buffer
+		got, res := underQEMU(t, Command{Args: []string{path, "a b", "c"}, Stdout: &out, Stderr: io.Discard}, Options{})
+		if len(want) == 0 || out.String() != string(want) || len(got) == 0 || ws.Signaled() != (res.Signal != 0) || !ws.Signaled() && res.ExitCode != ws.ExitStatus() {
+			t.Errorf("%q: prints %q, want %q; %d accesses, %+v, want %#x", script, &out, want, len(got), res, ws)
+		}
 	}
 }
 

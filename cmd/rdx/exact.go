@@ -138,11 +138,14 @@ instructions with its reuse times and stack distances, counted and not estimated
 				missing, mappings = finish()
 			}
 			r.Warnings = append(r.Warnings, missing...)
-			if err != nil {
-				return notRunError(err)
-			}
 			for _, w := range r.Warnings {
 				fmt.Fprintln(cmd.ErrOrStderr(), "rdx: warning:", w)
+			}
+			if err != nil && r.ended != nil {
+				return fmt.Errorf("%w; %w", err, r.ended)
+			}
+			if err != nil {
+				return notRunError(err)
 			}
 			if r.ended != nil { // on standard error it comes last
 				r.Warnings = append(r.Warnings, r.ended.Error())

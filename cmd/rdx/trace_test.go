@@ -150,6 +150,11 @@ func TestExactOfARun(t *testing.T) {
 	if _, err := rdxCmd("exact", "--engine", engine, "--", "./no-such-program"); exitCode(err) != exitNotFound || !strings.Contains(err.Error(), "no-such-program") {
 		t.Errorf("exit code %d, error %v", exitCode(err), err)
 	}
+	// Where there is nothing to report, it is still said how the program ended.
+	if _, err := rdxCmd("exact", "--engine", engine, "--sampled=1e-12", "--", "/bin/sh", "-c", "exit 3"); exitCode(err) != 3 ||
+		!strings.Contains(err.Error(), "no sample was taken") || !strings.Contains(err.Error(), "exit status 3") {
+		t.Errorf("no sample: exit code %d, error %v", exitCode(err), err)
+	}
 	for _, how := range []string{"--log2", "--sampled=1e-4", "--stack=private"} { // each runs it another way
 		testEnds(t, engine, how)
 		if _, err := rdxCmd("exact", "--engine", engine, how, "--", "/dev/null"); exitCode(err) != exitNotRun {
