@@ -74,7 +74,11 @@ func (s *Session) join(t *thread) error {
 	t.shared.Group, t.shared.Process = g.number, uint32(p.pid)
 	g.members = append(g.members, t)
 	if !g.byCPU && s.many(len(g.members)-1) {
-		return s.watchByCPU(g)
+		err := s.watchByCPU(g)
+		if err != nil {
+			s.leave(t)
+		}
+		return err
 	}
 	if g.byCPU {
 		return nil

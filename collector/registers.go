@@ -27,6 +27,7 @@ const registersEvery = time.Second
 type registers struct {
 	open   openRegister
 	slots  int                        // in use
+	both   bool                       // stacks are asked for
 	writes [cpuSlots]bool             // by slot: watch for writes alone
 	cpus   []int                      // online, as last looked
 	of     [cpuSlots]map[int]register // by CPU
@@ -64,7 +65,7 @@ const (
 )
 
 func newRegisters(open openRegister, slots int, stack string) *registers {
-	r := &registers{open: open, slots: min(cpuSlots, slots)}
+	r := &registers{open: open, slots: min(cpuSlots, slots), both: stack == BothStacks}
 	for i := range r.of {
 		r.of[i] = make(map[int]register)
 		r.writes[i] = stack == PrivateStack || stack == BothStacks && i == 0
@@ -234,6 +235,9 @@ func (r *registers) comments() []string {
 		return nil
 	}
 	out := []string{fmt.Sprintf("watched by CPU, above %d other threads: %d debug registers of %d CPUs taken, moved to %d words; holds don't wait for registers", fewThreads, r.taken, len(r.cpus), r.moved)}
+	if r.slots == 1 && r.both {
+		out = append(out, "watched by CPU for private stacks alone, as there is but one slot")
+	}
 	if r.refused != nil {
 		out = append(out, "not watched on all CPUs at the end, because: "+r.refused.Error())
 	}
