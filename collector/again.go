@@ -35,7 +35,7 @@ const (
 	// 0.6 ms after a hold, which is a few percent of this. With 4 ms, those it pushed
 	// beyond the bound were 20 % of its reuses instead of 14.
 	againWithin = 16 * time.Millisecond
-	// furtherLooks: a loop over a megabyte of tables took 22, 13, 11, 9, 7 and 6 µs for its
+	// furtherLooks: a loop over 200 kB took 22, 13, 11, 9, 7 and 6 µs for its
 	// rounds of 5 µs after a hold, half of pigz's reuses of 1 to 100 µs less than 73, 21, 16, 8 and 12.
 	furtherLooks = 4
 	// furtherTraps bounds what that costs the thread: a third of pigz's intervals are short.

@@ -240,3 +240,69 @@ func TestSecondLookKeepsLaw(t *testing.T) {
 		t.Errorf("settled %.3f, want 0.9, half the error of %.3f and more than %.3f", c, a, b)
 	}
 }
+
+// Of words, too, though each third interval is short: nothing is changed where caches are warm, and where
+// they are warm again by the fourth long one, only what was not followed so far is still wrong.
+func TestLaterLooksKeepLaw(t *testing.T) {
+	const n = 200_000
+	s, _ := newPairing()
+	s.burst, s.cfg.AccessRate = 2047, 1
+	r := rand.New(rand.NewPCG(3, 4))
+	kinds := [...]float64{9, 11.5, 14, 16.6, 25} // octaves of ns: the first is short
+	kind, times := 0, make([]float64, n)
+	for i := range times {
+		if r.Float64() > 0.6 {
+			if kind = r.IntN(len(kinds) - 1); r.Float64() < 0.02 {
+				kind = len(kinds) - 1 // ends the looking at all before it
+			}
+		}
+		if times[i] = math.Exp2(kinds[kind] + r.Float64()); r.Float64() < 0.3 {
+			times[i] = 500
+		}
+	}
+	bins := model.LogBins(1)
+	law := func(coldness float64) (atFirst, settled float64) {
+		cold := func(ns float64, look int) float64 {
+			return ns + coldness*min(1.5*ns, 6e4)*max(0, 1-float64(look)/furtherLooks)
+		}
+		truth, first, later := model.NewHist(bins), model.NewHist(bins), model.NewHist(bins)
+		for i, x := range times[:n-furtherTraps-1] {
+			if x < s.shortest() {
+				continue // read ahead
+			}
+			o := &observation{kind: model.Reuse, after: 2047, native: cold(x, 0)}
+			o.wall, o.end = o.native, o.native
+			total, looks := o.native, 0
+			for _, x := range times[i+1:][:furtherTraps] {
+				if total >= float64(againWithin) {
+					break
+				}
+				if x >= s.shortest() {
+					looks++
+				}
+				x = cold(x, looks)
+				if total += x; looks == furtherLooks {
+					o.again = &secondLook{native: x, wall: x, end: total}
+					break
+				}
+			}
+			truth.Add(uint64(x), 1)
+			first.Add(uint64(o.native), 1)
+			s.settle(o)
+			later.Add(uint64(o.native), 1)
+		}
+		a, err := model.Accuracy(truth, first)
+		b, err2 := model.Accuracy(truth, later)
+		if err != nil || err2 != nil {
+			t.Fatal(err, err2)
+		}
+		t.Logf("coldness %v: first looks %.3f, settled %.3f", coldness, a, b)
+		return a, b
+	}
+	if _, settled := law(0); settled < 0.99 {
+		t.Errorf("warm: settled %.3f, want 0.99", settled)
+	}
+	if first, settled := law(1); 1-settled > 0.2*(1-first) {
+		t.Errorf("cold: settled %.3f, want a fifth of the error of %.3f", settled, first)
+	}
+}

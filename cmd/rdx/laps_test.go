@@ -1,0 +1,54 @@
+// Needs: root, bpf, watchpoint, gcc. Reuses that take some microseconds.
+package main_test
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/rdx-profiler/rdx/model"
+)
+
+// A hold leaves caches cold for longer than such a reuse takes. Whatever the stack, half of them
+// are timed right within a factor of two all the same: first reuses take four times as long on a virtual
+// machine, those after them three times.
+func TestReusesAfterHold(t *testing.T) {
+	needRoot(t)
+	bin := compile(t, "laps", "-O1")
+	const fewest, perNS = 60, 4 // accesses assumed: what is read ahead is less than a lap
+	for stack, most := range map[string]float64{
+		"own":     2,
+		"private": 2,
+		"shared":  3.5, // the other thread's lap is in between
+	} {
+		t.Run(stack, func(t *testing.T) {
+			var laps []float64 // that reuses took
+			for end := time.Now().Add(deadline); len(laps) < fewest; {
+				s := rdx(t, "run", "-q", "--stack", stack, "--granularity", "word", "--access-rate", fmt.Sprint(perNS), "--overhead", "20", "--", bin, "2")
+				p := s.profile()
+				lap, err := strconv.ParseFloat(s.line(), 64)
+				if err != nil {
+					t.Fatal(err)
+				}
+				for i := range p.Records {
+					if r := &p.Records[i]; r.Kind == model.Reuse && !r.Exact {
+						for range r.Observations {
+							laps = append(laps, float64(r.Time)/perNS/lap)
+						}
+					}
+				}
+				if time.Now().After(end) {
+					t.Fatalf("%d timed reuses in %v: %v", len(laps), deadline, p.Counts)
+				}
+			}
+			slices.Sort(laps)
+			n := len(laps)
+			t.Logf("%d timed reuses of one lap take %.2f at p25, %.2f at the median, %.2f at p75", n, laps[n/4], laps[n/2], laps[3*n/4])
+			if got := laps[n/2]; got < 0.5 || got > most {
+				t.Errorf("reuses of one lap take %.2f at the median, want 0.5 to %v", got, most)
+			}
+		})
+	}
+}
