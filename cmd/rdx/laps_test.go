@@ -12,21 +12,22 @@ import (
 )
 
 // A hold leaves caches cold for longer than such a reuse takes. Whatever the stack, half of them
-// are timed right within a factor of two all the same: first reuses take four times as long on a virtual
-// machine, those after them three times.
+// are timed right within a factor of two all the same: first reuses take 2.5 to 4 times as long on a virtual
+// machine.
 func TestReusesAfterHold(t *testing.T) {
 	needRoot(t)
 	bin := compile(t, "laps", "-O1")
 	const fewest, perNS = 60, 4 // accesses assumed: what is read ahead is less than a lap
-	for stack, most := range map[string]float64{
-		"own":     2,
-		"private": 2,
-		"shared":  3.5, // the other thread's lap is in between
+	for stack, others := range map[string][]string{
+		"own":     nil,
+		"private": nil,
+		"shared":  {"idle"}, // or its time would be in between
 	} {
 		t.Run(stack, func(t *testing.T) {
 			var laps []float64 // that reuses took
 			for end := time.Now().Add(deadline); len(laps) < fewest; {
-				s := rdx(t, "run", "-q", "--stack", stack, "--granularity", "word", "--access-rate", fmt.Sprint(perNS), "--overhead", "20", "--", bin, "2")
+				args := []string{"run", "-q", "--stack", stack, "--granularity", "word", "--access-rate", fmt.Sprint(perNS), "--overhead", "20", "--", bin, "2"}
+				s := rdx(t, append(args, others...)...)
 				p := s.profile()
 				lap, err := strconv.ParseFloat(s.line(), 64)
 				if err != nil {
@@ -46,8 +47,8 @@ func TestReusesAfterHold(t *testing.T) {
 			slices.Sort(laps)
 			n := len(laps)
 			t.Logf("%d timed reuses of one lap take %.2f at p25, %.2f at the median, %.2f at p75", n, laps[n/4], laps[n/2], laps[3*n/4])
-			if got := laps[n/2]; got < 0.5 || got > most {
-				t.Errorf("reuses of one lap take %.2f at the median, want 0.5 to %v", got, most)
+			if got := laps[n/2]; got < 0.5 || got > 2 {
+				t.Errorf("reuses of one lap take %.2f at the median, want 0.5 to 2", got)
 			}
 		})
 	}

@@ -1,8 +1,8 @@
 // Threads that share nothing, and whose every reuse comes after one lap.
 //
-// usage: laps SECONDS
+// usage: laps SECONDS [idle]
 //
-// Two threads read 8192 words of their own in order, and write one word of each of
+// Two threads, or one beside another that sleeps, read 8192 words of their own in order, and write one word of each of
 // 2048 lines in an order that caches do not foresee: more than is read ahead, of some
 // microseconds, and twice as much or more while caches are cold. At the end the CPU time
 // of the slowest thread's lap is told, in ns.
@@ -53,6 +53,13 @@ static void *run(void *arg)
 	return 0;
 }
 
+static void *idle(void *arg)
+{
+	while (!atomic_load(&stop))
+		usleep(10000);
+	return arg;
+}
+
 static void end(int sig)
 {
 	(void)sig;
@@ -63,11 +70,11 @@ int main(int argc, char **argv)
 {
 	pthread_t t;
 
-	if (argc != 2)
+	if (argc < 2)
 		return 2;
 	signal(SIGALRM, end);
 	alarm(atoi(argv[1]));
-	if (pthread_create(&t, 0, run, &own[1]))
+	if (pthread_create(&t, 0, argc > 2 ? idle : run, &own[1]))
 		return 1;
 	run(&own[0]);
 	pthread_join(t, 0);
