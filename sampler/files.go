@@ -48,8 +48,10 @@ func (f *files) plan(pid int) error {
 			continue
 		}
 		f.used[fd] = true
-		var st unix.Stat_t
-		if len(f.regular) < mostFiles && unix.Stat(f.path("fd", fd), &st) == nil && st.Mode&unix.S_IFMT == unix.S_IFREG {
+		// The mode of the link is how the file is open: logs and lock files are not read.
+		var st, link unix.Stat_t
+		if len(f.regular) < mostFiles && unix.Lstat(f.path("fd", fd), &link) == nil && link.Mode&unix.S_IRUSR != 0 &&
+			unix.Stat(f.path("fd", fd), &st) == nil && st.Mode&unix.S_IFMT == unix.S_IFREG {
 			f.regular = append(f.regular, fd)
 		}
 	}

@@ -299,7 +299,11 @@ func (c *comparison) writeText(w io.Writer, utf8 bool) error {
 		if r.Work != 1 {
 			more = fmt.Sprintf(" %g times", r.Work)
 		}
-		wrap(&b, "access rate", fmt.Sprintf("%.3g per %s (%s); true %.3g, if the live run did%s the exact one's work: %+.0f%%", r.Live, unit, r.Source, r.True, more, 100*r.Error))
+		hint := ""
+		if r.Work == 1 && r.Error > 1 {
+			hint = " (if it did more, say how many times by --work)"
+		}
+		wrap(&b, "access rate", fmt.Sprintf("%.3g per %s (%s); true %.3g, if the live run did%s the exact one's work: %+.0f%%%s", r.Live, unit, r.Source, r.True, more, 100*r.Error, hint))
 		head = fmt.Sprintf("\n%-32s %8s %8s", "", "", "at true") + fmt.Sprintf("\n%-32s %8s %8s", "", "", "rate")
 		columns = append(columns, r.AtTrue)
 	}

@@ -94,6 +94,9 @@ func TestCompare(t *testing.T) {
 			t.Errorf("no %q in\n%s", want, out)
 		}
 	}
+	if out := ok(t, "compare", demoFile(t, sampled(5)), exact); !strings.Contains(strings.Join(strings.Fields(out), " "), "+150% (if it did more, say how many times by --work)") {
+		t.Errorf("no word of --work in\n%s", out)
+	}
 	csv := ok(t, "compare", "--format", "csv", wrong, exact)
 	for _, want := range []string{"quantity,from,to,value\n", "\naccess_rate_error,,,-0.75\n", "\nnever_reused_exact,,,0.01\n", "\nexact,4096,8192,0.99\n"} {
 		if !strings.Contains(csv, want) {
