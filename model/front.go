@@ -19,9 +19,10 @@ type front struct {
 
 	held int // blocks
 
-	// Of tried touches, found were in the front. Where those are few, there is
-	// none for off touches.
+	// Of tried touches, found were in the front. Where those are few, it pauses
+	// for off touches.
 	tried, found, off int
+	pauses            int
 }
 
 // front_amd64.s knows these and the front's layout.
@@ -37,6 +38,21 @@ const (
 )
 
 func (f *front) clear() { f.held, f.tried, f.found, f.off = 0, 0, 0, 0 }
+
+// useless is whether too few touches are found.
+func (f *front) useless() bool {
+	if f.tried < frontTrial {
+		return false
+	}
+	few := f.found < f.tried/frontLeast
+	f.tried, f.found = 0, 0
+	return few
+}
+
+func (f *front) pause() {
+	f.off = frontPause
+	f.pauses++
+}
 
 // position is that of the next touch. Where nobody asks for times, only what is
 // displaced from the front has one.
@@ -59,12 +75,9 @@ func (o *Olken) touchTop(blocks []uint64, runs []uint8, dist, time []uint64) int
 	o.touchMissed(blocks[:n], dist[:n], time[:n])
 	f.tried += n
 	f.found += n - f.misses
-	if f.tried >= frontTrial {
-		if f.found < f.tried/frontLeast {
-			o.settle()
-			f.off = frontPause
-		}
-		f.tried, f.found = 0, 0
+	if f.useless() {
+		o.settle()
+		f.pause()
 	}
 	return n
 }
@@ -75,23 +88,33 @@ func (o *Olken) fill(b uint64, run uint8) (dist, time uint64) {
 	if f.held == 0 {
 		f.next = uint64(o.order.now)
 	}
-	now := f.next
-	last := now + uint64(run>>1)
-	f.next = last + 1
+	above, time, found := f.find(b, run)
+	if found {
+		return uint64(above), time
+	}
+	return o.takeBelow(*o.index.slot(b), time, uint64(above))
+}
+
+// find is touchFront for one run while there is room, into which it puts a block
+// that is not there. above is then the number of blocks there were.
+func (f *front) find(b uint64, run uint8) (above int, time uint64, found bool) {
 	i := 0
 	for i < f.held && f.blocks[i] != b {
 		i++
 	}
-	if i < f.held {
-		dist, time = uint64(i), now-f.pos[i]
+	found = i < f.held
+	time = f.next
+	if found {
+		time -= f.pos[i]
 	} else {
-		dist, time = o.takeBelow(*o.index.slot(b), now, uint64(f.held))
 		f.held++
 	}
 	copy(f.blocks[1:i+1], f.blocks[:i])
 	copy(f.pos[1:i+1], f.pos[:i])
+	last := f.next + uint64(run>>1)
 	f.blocks[0], f.pos[0] = b, last
-	return dist, time
+	f.next = last + 1
+	return i, time, found
 }
 
 // touchMissed does the touches that touchFront did not find.

@@ -144,3 +144,50 @@ func TestFrontComesAndGoes(t *testing.T) {
 		}
 	}
 }
+
+// The front before the merge goes and comes back, and is emptied when positions are
+// compacted. Needs AVX-512.
+func TestParallelFront(t *testing.T) {
+	needFront(t)
+	r := seededRand(t)
+	var blocks []uint64
+	for range 3 {
+		for range 4 * frontTrial {
+			blocks = append(blocks, r.Uint64N(50_000))
+		}
+		for range 2 * frontPause {
+			blocks = append(blocks, r.Uint64N(1+r.Uint64N(60)), 7) // runs, too, of which a piece has any number
+		}
+	}
+	accesses := asAccesses(r, blocks)
+	want, err := NewExact(LineBytes, LogBins(10))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := want.Add(accesses); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []ParallelConfig{{Jobs: 1, PieceTouches: 300}, {Jobs: 2, PieceTouches: 1000}, {Jobs: 3, PieceTouches: 9999}} {
+		p, err := NewParallelExact(LineBytes, LogBins(10), c)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if p.merge.front == nil {
+			t.Fatalf("%+v: no front", c)
+		}
+		for rest := accesses; len(rest) > 0; {
+			n := min(1+r.IntN(5000), len(rest))
+			if err := p.Add(rest[:n]); err != nil {
+				t.Fatal(err)
+			}
+			rest = rest[n:]
+		}
+		if err := p.Finish(); err != nil {
+			t.Fatal(err)
+		}
+		sameExact(t, "with a front", want, p)
+		if m := &p.merge; m.baseTouch == 1 || m.front.pauses < 3 || m.front.off > 0 {
+			t.Errorf("%+v: touches are counted from %d, the front went %d times: the test does not test it", c, m.baseTouch, m.front.pauses)
+		}
+	}
+}

@@ -33,6 +33,8 @@ import (
 // little and costs as much as all the rest. One piece in measureEvery tells; the
 // others are then merged touch by touch, as if each were a first touch: the
 // look-ups, the distances and the histograms of three pieces run side by side.
+// Where there is a front and not more than three jobs, all are merged so, but for
+// what the front finds, in a fourth stage ahead of those.
 //
 // Results are those of Exact, to the last touch. Memory is that of an Exact and
 // about 2 MB for each piece under way, of which there are four more than jobs; the
@@ -44,6 +46,7 @@ type ParallelExact struct {
 	filled *piece        // being filled by Add
 	spare  chan *piece   // free pieces
 	queue  chan *piece   // filled ones, in order
+	tops   chan *piece   // those that have to go through the front first
 	work   chan struct{} // one token for each processor in use
 	merge  merger
 	done   chan struct{} // closed when the merge has seen the last piece
@@ -75,6 +78,8 @@ type ParallelConfig struct {
 	// PieceTouches is the length of a piece; 0 is 32768. The exact result does
 	// not depend on it.
 	PieceTouches int
+
+	withoutFront bool // as without AVX-512
 }
 
 // NewParallelExact returns an analysis with blocks of the given number of
@@ -97,7 +102,7 @@ func NewParallelExact(blockBytes int, bins *Bins, config ParallelConfig) (*Paral
 	n := config.Jobs + 4
 	p := &ParallelExact{
 		ExactCounts: c, jobs: config.Jobs,
-		spare: make(chan *piece, n), queue: make(chan *piece, n),
+		spare: make(chan *piece, n), queue: make(chan *piece, n), tops: make(chan *piece, n),
 		work: make(chan struct{}, config.Jobs), done: make(chan struct{}), measureEvery: measureEvery,
 	}
 	for range n {
@@ -112,7 +117,14 @@ func NewParallelExact(blockBytes int, bins *Bins, config ParallelConfig) (*Paral
 		p.pieces = append(p.pieces, x)
 		p.spare <- x
 	}
-	p.merge.init(&p.ExactCounts, config)
+	if haveFront && !config.withoutFront && !config.Approximate && config.Jobs < 4 {
+		p.merge.front = &pieceFront{}
+		p.merge.front.next = 1
+	}
+	p.merge.init(&p.ExactCounts, config, n)
+	if p.merge.front != nil {
+		go p.runFront()
+	}
 	go p.run()
 	return p, nil
 }
@@ -164,9 +176,13 @@ func (p *ParallelExact) piece() *piece {
 func (p *ParallelExact) hand() {
 	x := p.filled
 	p.filled = nil
-	x.whole = !p.merge.config.Approximate && p.handed%p.measureEvery != 0 && p.manyFirst.Load()
+	x.whole = p.merge.front != nil || !p.merge.config.Approximate && p.handed%p.measureEvery != 0 && p.manyFirst.Load()
 	p.handed++
 	p.queue <- x
+	if p.merge.front != nil {
+		p.tops <- x
+		return
+	}
 	if x.whole {
 		x.ready <- struct{}{}
 		return
@@ -191,6 +207,7 @@ func (p *ParallelExact) Finish() error {
 		p.hand()
 	}
 	close(p.queue)
+	close(p.tops)
 	<-p.done
 	for _, x := range p.pieces {
 		p.ExactCounts.add(&x.counts)
@@ -200,16 +217,22 @@ func (p *ParallelExact) Finish() error {
 	return p.merge.err
 }
 
+// runFront takes the pieces through the front, in their order.
+func (p *ParallelExact) runFront() {
+	for x := range p.tops {
+		p.work <- struct{}{}
+		p.merge.front.touch(x)
+		<-p.work
+		x.ready <- struct{}{}
+	}
+}
+
 // run merges the pieces in their order: first the look-up of the blocks, then,
 // while that of the next piece is under way, the counting.
 func (p *ParallelExact) run() {
 	located := make(chan *piece)
 	var counting sync.WaitGroup // pieces located and not counted yet
 	go func() {
-		defer func() {
-			counting.Wait()
-			close(p.done)
-		}()
 		for x := range located {
 			p.work <- struct{}{}
 			p.merge.count(x)
@@ -227,12 +250,15 @@ func (p *ParallelExact) run() {
 				p.spare <- x
 			}()
 		}
+		counting.Wait() // not deferred: a panic would wait here
+		p.merge.end()
+		close(p.done)
 	}()
 	for x := range p.queue {
 		<-x.ready
-		if !p.merge.room(x) {
+		if p.merge.full(x) {
 			counting.Wait()
-			p.merge.compact()
+			p.merge.compact(x)
 		}
 		p.merge.locate(x, p.work)
 		counting.Add(1)

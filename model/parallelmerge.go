@@ -17,6 +17,12 @@ type merger struct {
 	order   timedOrder
 	next    uint64 // position of the first touch of the piece located next
 	touched uint64 // in the pieces counted
+	// front is before the merge, if there is one. Touch baseTouch, counted from
+	// 1, has position basePosition.
+	front                   *pieceFront
+	baseTouch, basePosition uint64
+	ahead                   uint64 // touches that may be between the front and the merge
+	asked                   bool   // the front was, to be empty
 	// pieceBlocks is the distinct blocks of the pieces located, added up.
 	pieceBlocks uint64
 	err         error // of the pieces located
@@ -34,7 +40,7 @@ const maxTables = 8
 // it moves none by more than a four-hundredth.
 const mergedBins = 256
 
-func (m *merger) init(counts *ExactCounts, config ParallelConfig) {
+func (m *merger) init(counts *ExactCounts, config ParallelConfig, pieces int) {
 	m.counts, m.config = counts, config
 	m.index = make([]blockIndex, min(max(config.Jobs/2, 1), maxTables))
 	m.own = make([][]int32, len(m.index))
@@ -42,8 +48,12 @@ func (m *merger) init(counts *ExactCounts, config ParallelConfig) {
 		m.index[i].init()
 	}
 	m.order.least = 2 * uint32(config.PieceTouches+maxRun)
+	if m.front != nil {
+		m.ahead = uint64(pieces+1) * uint64(config.PieceTouches+maxRun)
+		m.order.least += 2 * uint32(m.ahead)
+	}
 	m.order.init()
-	m.next = uint64(m.order.now)
+	m.rebase()
 	if config.Approximate {
 		m.merged = [2]tally{newTally(LogBins(mergedBins)), newTally(LogBins(mergedBins))}
 	}
@@ -57,16 +67,28 @@ func (m *merger) bytes() uint64 {
 	return n
 }
 
-// room reports whether there are positions for the touches of the piece. The
-// approximate merge has positions of its own, see locate.
-func (m *merger) room(x *piece) bool {
-	return m.config.Approximate || m.next+uint64(x.touches) <= uint64(m.order.end)
+// full reports whether to compact before the piece. The approximate merge has
+// positions of its own, see locate.
+func (m *merger) full(x *piece) bool {
+	if m.front != nil {
+		// It is asked in time, and the piece that it was emptied for comes later.
+		if !m.asked && m.next+m.ahead > uint64(m.order.end) {
+			m.front.wanted.Store(true)
+			m.asked = true
+		}
+		return x.top.fresh
+	}
+	return !m.config.Approximate && m.next+uint64(x.touches) > uint64(m.order.end)
 }
 
-// compact makes room. All pieces located must have been counted.
-func (m *merger) compact() {
+// compact makes room before the piece. All pieces located must have been counted.
+func (m *merger) compact(x *piece) {
 	if m.err != nil {
 		return
+	}
+	if m.front != nil {
+		m.settle(&x.top)
+		m.asked = false
 	}
 	if m.order.live > maxLive {
 		m.err = ErrTooManyBlocks
@@ -79,7 +101,13 @@ func (m *merger) compact() {
 		}
 		all.Wait()
 	})
+	m.rebase()
+}
+
+// rebase notes which position the next touch has.
+func (m *merger) rebase() {
 	m.next = uint64(m.order.now)
+	m.baseTouch, m.basePosition = m.order.elapsed()+1, m.next
 }
 
 // locate finds for each first touch of the piece where its block was touched

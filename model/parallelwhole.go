@@ -9,6 +9,12 @@ func (m *merger) locateWhole(x *piece, work chan struct{}) {
 		x.prev = make([]uint32, len(x.blocks))
 	}
 	x.prev = x.prev[:x.n]
+	if m.front != nil {
+		m.locateTop(x)
+		if !x.top.plain {
+			return
+		}
+	}
 	m.eachTable(work, func(table int) { m.locateRuns(table, x) })
 }
 
@@ -52,6 +58,14 @@ func (m *merger) locateRuns(table int, x *piece) {
 // counted by tally.
 func (m *merger) countWhole(x *piece, elapsed uint64) {
 	x.before = elapsed
+	if m.front != nil {
+		if !x.top.plain {
+			m.countTop(x)
+			return
+		}
+		m.putSettled(&x.top)
+		m.order.extend(x.start-m.order.now, nil)
+	}
 	if cap(x.found) < x.n {
 		x.found = make([]uint64, len(x.blocks))
 	}
@@ -67,6 +81,11 @@ func (m *merger) countWhole(x *piece, elapsed uint64) {
 // they need stays as it is until the next compaction.
 func (m *merger) tally(x *piece) {
 	if x.err != nil {
+		return
+	}
+	if m.front != nil && !x.top.plain {
+		m.timesTop(x)
+		x.counts.tally(x.runs[:x.n], x.found[:x.n], x.top.times[:x.n], x.before)
 		return
 	}
 	now, before := x.start, x.before
