@@ -4,7 +4,9 @@
 // accesses a second, processors used (CPU time by wall time: what was taken
 // by others shows there), bytes per distinct block, and ratios. Two analyses
 // side by side that have nothing to do with each other show what two
-// processors of the machine can give at most.
+// processors of the machine can give at most. An analyser with markers in C, see
+// markers/markers.c, shows what the goals of the bins of an octave come to on the
+// same machine and streams; it needs gcc.
 package main
 
 import (
@@ -12,10 +14,13 @@ import (
 	"flag"
 	"fmt"
 	"log"
+	"math"
 	"math/rand/v2"
 	"os"
+	"regexp"
 	"runtime"
 	"slices"
+	"strings"
 	"sync"
 	"syscall"
 	"text/tabwriter"
@@ -134,6 +139,8 @@ func shards(c model.ShardsConfig) func([]model.Access) (uint64, error) {
 	}
 }
 
+const oneGoroutine = "exact, one goroutine"
+
 // twice runs an analysis of the same accesses on two goroutines.
 func twice(run func([]model.Access) (uint64, error)) func([]model.Access) (uint64, error) {
 	return func(accesses []model.Access) (uint64, error) {
@@ -167,11 +174,16 @@ func cpu() time.Duration {
 func main() {
 	n := flag.Int("n", 20_000_000, "accesses per stream")
 	rounds := flag.Int("rounds", 3, "interleaved runs of each; the median is printed")
+	only := flag.String("only", "", "analyses whose names match this regular expression")
 	flag.Parse()
+	match, err := regexp.Compile(*only)
+	if err != nil {
+		log.Fatal(err)
+	}
 	cores := runtime.NumCPU()
 	analyses := []analysis{
 		{"Olken alone, distances and times", olken, 1},
-		{"exact, one goroutine", exact, 1},
+		{oneGoroutine, exact, 1},
 		{"exact, 1 job", parallel(1), 1},
 		{"exact, 2 jobs", parallel(2), 1},
 		{"two exact ones side by side", twice(exact), 2},
@@ -182,9 +194,20 @@ func main() {
 	if cores > 2 {
 		analyses = append(analyses, analysis{fmt.Sprintf("exact, %d jobs", cores), parallel(cores), 1})
 	}
+	analyses = slices.DeleteFunc(analyses, func(a analysis) bool { return !match.MatchString(a.name) })
+	dir, err := os.MkdirTemp("", "rdx-bench")
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer os.RemoveAll(dir)
+	peer, err := buildMarkers(dir)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "left out:", err)
+	}
 	t := tabwriter.NewWriter(os.Stdout, 0, 0, 2, ' ', tabwriter.AlignRight)
 	fmt.Fprintln(t, "stream\tanalysis\tM accesses/s\tCPUs\tbytes/block\tby goal\tby one goroutine\t")
 	for _, s := range streams {
+		analyses := analyses
 		blocks, err := s.make(*n)
 		if err != nil {
 			log.Fatal(err)
@@ -192,6 +215,19 @@ func main() {
 		accesses := make([]model.Access, len(blocks))
 		for i, b := range blocks {
 			accesses[i] = model.Access{Addr: b * model.LineBytes, Size: 8, Op: model.Op(1 + b%2)}
+		}
+		if name := "log2 bins by markers, C"; peer != "" && match.MatchString(name) {
+			m, err := startMarkers(peer, blocks)
+			if err != nil {
+				log.Fatal(err)
+			}
+			stack := model.NewLog2Stack()
+			if err := stack.Touch(blocks); err != nil {
+				log.Fatal(err)
+			}
+			want := stack.Distances()
+			analyses = append(slices.Clip(analyses), analysis{name, func([]model.Access) (uint64, error) { return m.run(want) }, 1})
+			defer m.end() // it holds its stream till then
 		}
 		slices.Sort(blocks)
 		distinct := float64(len(slices.Compact(blocks)))
@@ -211,14 +247,23 @@ func main() {
 			}
 		}
 		for i, a := range analyses {
-			v, base, goal := median(speed[i]), median(speed[1]), s.full
-			if a.name == "log2 bins" {
+			v, base, goal := median(speed[i]), one(analyses, speed), s.full
+			if strings.HasPrefix(a.name, "log2 bins") {
 				goal = s.log
 			}
 			fmt.Fprintf(t, "%s\t%s\t%.1f\t%.2f\t%.1f\t%.2f\t%.2f\t\n", s.name, a.name, v, median(used[i]), bytes[i], v/goal, v/base)
 		}
 	}
 	t.Flush()
+}
+
+// one is the speed of one goroutine, not a number if that was left out.
+func one(analyses []analysis, speed [][]float64) float64 {
+	i := slices.IndexFunc(analyses, func(a analysis) bool { return a.name == oneGoroutine })
+	if i < 0 {
+		return math.NaN()
+	}
+	return median(speed[i])
 }
 
 func median(x []float64) float64 {
