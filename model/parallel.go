@@ -230,7 +230,7 @@ func (p *ParallelExact) runFront() {
 // run merges the pieces in their order: first the look-up of the blocks, then,
 // while that of the next piece is under way, the counting.
 func (p *ParallelExact) run() {
-	located := make(chan *piece)
+	located := make(chan *piece, cap(p.queue))
 	var counting sync.WaitGroup // pieces located and not counted yet
 	go func() {
 		for x := range located {
