@@ -1,0 +1,35 @@
+// Needs: root, bpf, watchpoint, gcc. A program whose accesses differ in how long they take.
+package main_test
+
+import (
+	"math"
+	"testing"
+	"time"
+)
+
+// A timer finds slow accesses; those that are looked at lie so far behind that it makes no
+// difference. Of the next 255 accesses far's would be 6 %.
+func TestTicksFindSlowCode(t *testing.T) {
+	needRoot(t)
+	bin := compile(t, "uneven", "-O1", "-g")
+	const enough, want = 300, 31.0 / 304 // of holds; its own accesses, each function's return and main's four
+	far, all, holds := 0.0, 0.0, 0
+	for end := time.Now().Add(deadline); holds < enough; {
+		p := rdx(t, "run", "-q", "--granularity", "word", "--overhead", "30", "--", bin, "2").profile()
+		holds += countOf(p, "holds")
+		for i := range p.Records {
+			r := &p.Records[i]
+			all += r.Accesses
+			if len(r.Use) > 0 && len(r.Use[0].Lines) > 0 && r.Use[0].Lines[0].Function == "far" {
+				far += r.Accesses
+			}
+		}
+		if time.Now().After(end) {
+			t.Fatalf("%d holds in %v: %v", holds, deadline, p.Counts)
+		}
+	}
+	t.Logf("%.3f of the accesses are far's, by construction %.3f (%d holds)", far/all, want, holds)
+	if math.Abs(far/all-want) > 0.025 {
+		t.Errorf("%.3f of the accesses are far's, want %.3f within 0.025", far/all, want)
+	}
+}
