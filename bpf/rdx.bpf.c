@@ -700,6 +700,15 @@ static __always_inline void look_again(struct slot *slot, __u64 now, __u64 since
 		slot->stacks = slot->looks + 1 >= again_looks ? 1 << TRAP_REUSE : 0;
 }
 
+// since_again is the clock's time since the latest reuse, less what the programs took; 1 at
+// least. What user space adds for steps may have begun before it.
+static __always_inline __u64 since_again(const struct thread *t, const struct slot *slot, __u64 now)
+{
+	__u64 all = now - slot->again_clock, spent = t->spent - slot->again_spent;
+
+	return all > spent ? all - spent : 1;
+}
+
 // What a source reports of the access it sampled.
 struct memory {
 	__u64 addr;
@@ -885,7 +894,7 @@ static __always_inline int trap(struct bpf_perf_event_data *ctx, __u32 s)
 				g->slots[s].n = 0;
 		}
 		if (first->again_clock)
-			since = clock.value - first->again_clock - (t->spent - first->again_spent);
+			since = since_again(t, first, clock.value);
 		if (half_line)
 			slot->state = slot->state == SLOT_USED && began - first->use_time < again_within ? SLOT_AGAIN : SLOT_DONE;
 		else
