@@ -2,9 +2,9 @@
 //
 // usage: laps SECONDS [idle]
 //
-// Two threads, or one beside another that sleeps, read 24576 words of their own in order, and write one word of each of
-// 6144 lines in an order that caches do not foresee: more than is read ahead, some
-// times what a trap takes, and twice as much or more while caches are cold. At the end each
+// Two threads, or one beside another that sleeps, read 8192 words of their own in order, and write one word of each of
+// 2048 lines in an order that caches do not foresee: more than is read ahead, of some
+// microseconds, and twice as much or more while caches are cold. At the end each
 // thread's number and the CPU time of its lap, in ns, are told.
 #define _GNU_SOURCE
 #include <pthread.h>
@@ -16,7 +16,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { WORDS = 24576, LINES = 6144, PER_LINE = 8 };
+enum { WORDS = 8192, LINES = 2048, PER_LINE = 8 };
 
 static struct own {
 	_Alignas(4096) volatile uint64_t word[WORDS];
