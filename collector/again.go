@@ -99,7 +99,8 @@ func (s *Session) lookAgain(o *observation, t *thread, trap *sampler.Trap) {
 	switch {
 	case again != nil:
 	case !o.half && trap.Looks < furtherLooks:
-		o.latest = &latest{s.accessing(o, trap), s.stacks.addTrap(t, s.accessing(o, trap), trap, 0), trap.Traps}
+		by := s.accessing(o, trap)
+		o.latest = &latest{by, s.stacks.addTrap(t, by, trap, 0), trap.Traps}
 	case !o.half && (o.latest == nil || o.latest.traps != trap.Traps-trap.AgainTraps): // its beginning's record was dropped
 	default:
 		again = &secondLook{native: native, below: below, smeared: s.smeared(trap.Again, float64(trap.AgainTraps)), by: o.reuseBy, use: o.reuse}

@@ -201,7 +201,7 @@ func (s *Session) pair(trap *sampler.Trap) {
 	case (trap.Kind == sampler.TrapOther || trap.Kind == sampler.TrapBlind) && o.state == armed:
 		s.loseObserved(o, "record of the use dropped")
 	case others: // ended by now: two threads came at the same time
-	case trap.Kind == sampler.TrapReuse && o.state == used && t.shared.Slots[trap.Slot].Blind&1 != 0:
+	case trap.Kind == sampler.TrapReuse && o.state == used && t.shared.Slots[trap.Slot].Blind&sampler.Blind != 0:
 		s.loseObserved(o, "not watched in all threads")
 	case trap.Kind == sampler.TrapReuse && o.state == used && trap.ClockLag != o.lag:
 		s.loseObserved(o, "clock stood still between use and reuse")

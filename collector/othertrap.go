@@ -40,12 +40,7 @@ func (s *Session) otherTrap(o *observation, trap *sampler.Trap) {
 func (s *Session) blindTrap(o *observation, trap *sampler.Trap) {
 	wall := s.wallSince(trap)
 	if trap.Kind == sampler.TrapBlindLine {
-		for i := range o.line {
-			if w := &o.line[i]; w.addr == trap.Addr && w.seen == nil && w.cutAt == 0 {
-				w.cutAt = wall
-				s.unwatched++
-			}
-		}
+		s.cutLine(o, trap.Addr, wall)
 		return
 	}
 	o.state, o.kind, o.byWall = done, model.Censored, true
@@ -60,9 +55,15 @@ func (s *Session) cutBlind(g *group, t *thread, slot, other int) {
 	if o == nil || t.shared.Slots[slot].Blind&sampler.BlindWord(other) == 0 {
 		return
 	}
+	s.cutLine(o, g.shared.Slots[other].Addr, 1)
+}
+
+// cutLine notes that the word at addr of a datum's line, if nobody was seen to write it, was watched
+// until that long after the use, in ns of the wall clock, and no longer.
+func (s *Session) cutLine(o *observation, addr uint64, at float64) {
 	for i := range o.line {
-		if w := &o.line[i]; w.addr == g.shared.Slots[other].Addr && w.seen == nil && w.cutAt == 0 {
-			w.cutAt = 1
+		if w := &o.line[i]; w.addr == addr && w.seen == nil && w.cutAt == 0 {
+			w.cutAt = at
 			s.unwatched++
 		}
 	}

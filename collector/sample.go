@@ -142,10 +142,11 @@ func (s *Session) skips() []int {
 		}
 		s.skip = make([]int, n)
 	}
-	most := min(s.burst, skipMost)
+	most := skipMost
 	if s.cfg.MeasureRate {
-		most = min(s.burst, skipWeighted)
+		most = skipWeighted
 	}
+	most = min(most, s.burst)
 	for i := range s.skip {
 		if most > 0 {
 			s.skip[i] = s.rand.IntN(most)

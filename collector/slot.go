@@ -82,7 +82,7 @@ func (s *Session) retire(t *thread, slot int) {
 	case shared.State == sampler.SlotUsed && w.obs.state == used:
 		if age, ok := now.since(shared.UseClock, w.obs.lag); !ok {
 			s.loseObserved(w.obs, "watchpoint clock not readable")
-		} else if shared.Blind&1 != 0 {
+		} else if shared.Blind&sampler.Blind != 0 {
 			s.loseObserved(w.obs, "not watched in all threads")
 		} else {
 			w.obs.censor(age, s)

@@ -108,14 +108,8 @@ func (r *recency) put(p uint32) {
 	for run := r.now >> runShift; run < p>>runShift; run++ {
 		r.close(run)
 	}
-	w := p / 64
-	r.bitmap[w] |= 1 << (p % 64)
-	r.later[w/runWords] += before[w%runWords]
-	r.openLive++
-	r.now = p + 1
-	if r.now%runBits == 0 {
-		r.close(p >> runShift)
-	}
+	r.now = p
+	r.advance()
 }
 
 // move replaces the live position p by position now and returns how many live

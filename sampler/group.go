@@ -81,9 +81,12 @@ func (k *Kernel) SetUseCost(ns float64) error {
 // SetCPUGroup says which group's threads are watched by CPU.
 func (k *Kernel) SetCPUGroup(number uint32) error { return k.obj.CpuGroup.Set(number) }
 
-// BlindWord is the bit of Slot.Blind that says of the word that a slot of the group
-// watches in the datum's line that it may have been written unseen before the use; bit 0
-// says so of the datum.
+// Blind is the bit of Slot.Blind that says of the datum that others may have touched it
+// unseen.
+const Blind = 1
+
+// BlindWord is the bit that says of the word that a slot of the group watches in the datum's
+// line that it may have been written unseen before the use.
 func BlindWord(slot int) uint32 { return 2 << slot }
 
 // ArmOther watches the word at addr in thread tid, which is not its user, for writes,
