@@ -2,16 +2,13 @@ package main
 
 import (
 	"bufio"
-	"errors"
 	"fmt"
 	"os"
 	"os/exec"
 	"runtime"
-	"strconv"
 	"strings"
 
 	"github.com/rdx-profiler/rdx/model"
-	"github.com/rdx-profiler/rdx/pprofout"
 )
 
 // manyArg makes this program one of many threads, of which two write each word of an
@@ -72,16 +69,7 @@ func many() error {
 	if _, err := bufio.NewReader(stdout).ReadString('\n'); err != nil {
 		return err
 	}
-	const out = "/tmp/many.pb.gz"
-	text, err := exec.Command("/rdx", "attach", "-p", strconv.Itoa(cmd.Process.Pid), "--stack", "both", "--overhead", "50", "--duration", "3s", "--source", "clock", "-o", out, "--caches", "32K").CombinedOutput()
-	if err != nil {
-		err = fmt.Errorf("rdx attach: %w: %.200s", err, text)
-	}
-	stdin.Close()
-	if err := errors.Join(err, cmd.Wait()); err != nil {
-		return err
-	}
-	p, err := pprofout.ReadFile(out)
+	p, err := profileUntilEnd(cmd, stdin, "--stack", "both")
 	if err != nil {
 		return err
 	}

@@ -3,11 +3,13 @@ package main
 import (
 	"errors"
 	"fmt"
+	"io"
 	"os/exec"
 	"runtime"
 	"strconv"
 	"strings"
 
+	"github.com/rdx-profiler/rdx/model"
 	"github.com/rdx-profiler/rdx/pprofout"
 )
 
@@ -25,17 +27,7 @@ func steps() error {
 	if err != nil {
 		return err
 	}
-	const out = "/tmp/steps.pb.gz"
-	rdx := exec.Command("/rdx", "attach", "-p", strconv.Itoa(cmd.Process.Pid), "--burst-engine", "step", "--burst", "8", "--overhead", "50", "--duration", "3s", "--source", "clock", "-o", out, "--caches", "32K")
-	text, err := rdx.CombinedOutput()
-	if err != nil {
-		err = fmt.Errorf("rdx attach: %w: %.200s", err, text)
-	}
-	stdin.Close()
-	if err := errors.Join(err, cmd.Wait()); err != nil {
-		return err
-	}
-	p, err := pprofout.ReadFile(out)
+	p, err := profileUntilEnd(cmd, stdin, "--burst-engine", "step", "--burst", "8")
 	if err != nil {
 		return err
 	}
@@ -53,4 +45,20 @@ func steps() error {
 		return fmt.Errorf("%d of %d bursts of steps came to their end", done, all)
 	}
 	return nil
+}
+
+// profileUntilEnd profiles a program for three seconds and then has it end, by closing its
+// standard input.
+func profileUntilEnd(cmd *exec.Cmd, stdin io.Closer, flags ...string) (*model.Profile, error) {
+	const out = "/tmp/checked.pb.gz"
+	text, err := exec.Command("/rdx", append([]string{"attach", "-p", strconv.Itoa(cmd.Process.Pid), "--overhead", "50",
+		"--duration", "3s", "--source", "clock", "-o", out, "--caches", "32K"}, flags...)...).CombinedOutput()
+	if err != nil {
+		err = fmt.Errorf("rdx attach: %w: %.200s", err, text)
+	}
+	stdin.Close()
+	if err := errors.Join(err, cmd.Wait()); err != nil {
+		return nil, err
+	}
+	return pprofout.ReadFile(out)
 }
