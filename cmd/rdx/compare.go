@@ -29,7 +29,8 @@ of rdx exact -o with the same block size:
   pairs      how much of the heaviest use -> reuse pairs' weight those pairs carry
              that the live profile takes for the heaviest (Wall's weight matching)
   places     the same of the fewest places that make up 75, 80, 90 and 95 % of a cache's
-             misses: how good a choice rdx top --cover makes from the live profile
+             misses: how good a choice rdx top --cover makes from the live profile, and
+             by chance one from as many observations drawn from the exact profile
 
 A live profile whose clock counts nanoseconds has turned them into accesses by an
 access rate. The true one is the exact profile's accesses by the CPU time that was
@@ -145,7 +146,7 @@ func newComparison(live, exact *model.Profile, work float64, by string, n int, c
 	if c.Pairs, err = matchPairs(live, exact, by, n); err != nil {
 		return nil, err
 	}
-	if c.Places, err = matchPlaces(live, exact, caches); err != nil {
+	if c.Places, err = matchPlaces(live, exact, c.Live.Observations, caches); err != nil {
 		return nil, err
 	}
 	c.Lost = float64(c.Live.Lost) / float64(c.Live.Observations+c.Live.Lost)
@@ -270,6 +271,7 @@ func (c *comparison) writeCSV(w io.Writer) error {
 	row("weight_matched", "", "", c.Pairs.Match)
 	for _, q := range c.Places {
 		row(fmt.Sprintf("places_matched_%.0f", 100*q.Cover), strconv.FormatInt(q.Cache, 10), "", q.Match)
+		row(fmt.Sprintf("places_matched_by_chance_%.0f", 100*q.Cover), strconv.FormatInt(q.Cache, 10), "", q.Chance)
 	}
 	row("never_reused", "", "", c.Never[0])
 	row("never_reused_exact", "", "", c.Never[1])
@@ -328,7 +330,7 @@ func (c *comparison) writeText(w io.Writer, utf8 bool) error {
 	fmt.Fprintf(&b, "%-32s %8s  by %s\n", fmt.Sprintf("weight of the first %d pairs", c.Pairs.N), percent(c.Pairs.Match, 1), c.Pairs.By)
 	fmt.Fprintf(&b, "%-32s %8s  exactly %s\n", "never reused", percent(c.Never[0], 1), percent(c.Never[1], 1))
 	fmt.Fprintf(&b, "%-32s %8s  of the live observations; lost %s\n", "cut off before a reuse", percent(c.Cut, 1), percent(c.Lost, 1))
-	writePlaces(&b, c.Places)
+	writePlaces(&b, c.Places, c.Live.Observations)
 
 	const width = 21
 	fmt.Fprintf(&b, "\nstack distance, share of accesses\n\n%-21s %-29s  %s\n", "", "live", "exact")

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"math/rand/v2"
 	"os/exec"
 	"path/filepath"
 	"strings"
@@ -124,17 +125,18 @@ func TestComparePlaces(t *testing.T) {
 		live.Records = append(live.Records, model.Record{Kind: model.Reuse, Use: at, Reuse: at, Time: time, Native: time, Observations: n, Accesses: float64(100 * n)})
 	}
 	wrong := demoFile(t, live)
-	want := []placeScore{{4096, 42_001. / 102_000, .75, 1, 3, 10_000. / 32_000}, {4096, 42_001. / 102_000, .80, 2, 3, 1},
-		{4096, 42_001. / 102_000, .90, 2, 3, 1}, {4096, 42_001. / 102_000, .95, 2, 3, 1}}
+	const ratio = 42_001. / 102_000
+	// 1,100 observations leave no doubt which are the two worst.
+	want := []placeScore{{4096, ratio, .75, 1, 3, 10_000. / 32_000, 1}, {4096, ratio, .80, 2, 3, 1, 1}, {4096, ratio, .90, 2, 3, 1, 1}, {4096, ratio, .95, 2, 3, 1, 1}}
 	c := compareJSON(t, "--cache", "4k", wrong, exact)
 	if len(c.Places) != len(want) {
 		t.Fatalf("%+v", c.Places)
 	}
 	for i, q := range c.Places {
-		if math.Abs(q.Ratio-want[i].Ratio) > 1e-9 || math.Abs(q.Match-want[i].Match) > 1e-9 {
+		if math.Abs(q.Ratio-want[i].Ratio) > 1e-9 || math.Abs(q.Match-want[i].Match) > 1e-9 || math.Abs(q.Chance-want[i].Chance) > 1e-9 {
 			t.Errorf("%+v, want %+v", q, want[i])
 		}
-		q.Ratio, q.Match = want[i].Ratio, want[i].Match
+		q.Ratio, q.Match, q.Chance = want[i].Ratio, want[i].Match, want[i].Chance
 		if q != want[i] {
 			t.Errorf("%+v, want %+v", q, want[i])
 		}
@@ -144,13 +146,30 @@ func TestComparePlaces(t *testing.T) {
 		t.Errorf("%+v", c.Places)
 	}
 	out := strings.Join(strings.Fields(ok(t, "compare", "--cache", "4k,l1d", wrong, exact)), " ")
-	for _, want := range []string{"75% 80% 90% 95% 4.00KiB, 41.2% of accesses 1 2 2 2 of 3 places as many, by the live profile 31.2% 100.0% 100.0% 100.0% of the best choice's misses", "32.0KiB, 4.1% of accesses"} {
+	for _, want := range []string{"75% 80% 90% 95% 4.00KiB, 41.2% of accesses 1 2 2 2 of 3 places as many, by the live profile 31.2% 100.0% 100.0% 100.0% of the best choice's misses by chance 100.0% 100.0% 100.0% 100.0% by 1100 observations drawn from the exact ones", "32.0KiB, 4.1% of accesses"} {
 		if !strings.Contains(out, want) {
 			t.Errorf("no %q in\n%s", want, out)
 		}
 	}
 	if csv := ok(t, "compare", "--cache", "4k", "--format", "csv", wrong, exact); !strings.Contains(csv, "\nplaces_matched_75,4096,,0.3125\n") {
 		t.Error(csv)
+	}
+}
+
+// Of eight accesses one misses at a, three at b: one observation finds b in three of eight times, a, which has a third of
+// its misses, in one, and no miss in four.
+func TestDrawMisses(t *testing.T) {
+	exact := map[string]float64{"a": 1, "b": 3}
+	r := rand.New(rand.NewPCG(1, 2))
+	const times = 100_000
+	mean, all := 0.0, 0.0
+	for range times {
+		mean += model.WeightMatch(exact, drawMisses(r, []string{"a", "b"}, exact, 8, 1), 1) / times
+		drawn := drawMisses(r, []string{"a", "b"}, exact, 8, 4)
+		all += (drawn["a"] + drawn["b"]) / times
+	}
+	if want := (3 + 1./3) / 8; math.Abs(mean-want) > .005 || math.Abs(all-2) > .02 {
+		t.Errorf("mean match %.4f, want %.4f; %.3f misses of 4 observations, want 2", mean, want, all)
 	}
 }
 

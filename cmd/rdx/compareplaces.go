@@ -2,6 +2,9 @@ package main
 
 import (
 	"fmt"
+	"maps"
+	"math/rand/v2"
+	"slices"
 	"strings"
 
 	"github.com/rdx-profiler/rdx/model"
@@ -20,11 +23,34 @@ type placeScore struct {
 	Places int     `json:"places"` // of the exact profile, that make up the share
 	All    int     `json:"places_in_all"`
 	Match  float64 `json:"weight_matched"` // what those chosen have of the misses of the best
+	Chance float64 `json:"chance"`         // Match of as many observations as the live profile has, drawn from the exact one
+}
+
+// draws are how often as many observations are drawn for the mean of what chance leaves.
+const draws = 40
+
+// drawMisses counts by place the misses of n accesses drawn at random from those of which so many miss at each
+// place. keys are those of misses, in order.
+func drawMisses(r *rand.Rand, keys []string, misses map[string]float64, accesses float64, n int64) map[string]float64 {
+	upTo := make([]float64, len(keys))
+	sum := 0.0
+	for i, k := range keys {
+		sum += misses[k]
+		upTo[i] = sum
+	}
+	drawn := map[string]float64{}
+	for range n {
+		at := r.Float64() * accesses
+		if i, exactly := slices.BinarySearch(upTo, at); i < len(keys) && !exactly {
+			drawn[keys[i]]++
+		}
+	}
+	return drawn
 }
 
 // matchPlaces compares the places of the misses in each cache, by default those
-// of the live profile.
-func matchPlaces(live, exact *model.Profile, caches []string) ([]placeScore, error) {
+// of the live profile, which has so many observations.
+func matchPlaces(live, exact *model.Profile, observations int64, caches []string) ([]placeScore, error) {
 	var sizes []int64
 	for _, s := range caches {
 		size, err := cacheSize(live, s)
@@ -59,15 +85,25 @@ func matchPlaces(live, exact *model.Profile, caches []string) ([]placeScore, err
 		for _, w := range weights[1] {
 			misses += w
 		}
-		for _, share := range covers {
+		scores := make([]placeScore, len(covers))
+		for i, share := range covers {
 			n := len(model.Cover(weights[1], share))
-			out = append(out, placeScore{size, misses / accesses, share, n, len(weights[1]), model.WeightMatch(weights[1], weights[0], n)})
+			scores[i] = placeScore{Cache: size, Ratio: misses / accesses, Cover: share, Places: n, All: len(weights[1]), Match: model.WeightMatch(weights[1], weights[0], n)}
 		}
+		keys := slices.Sorted(maps.Keys(weights[1]))
+		r := rand.New(rand.NewPCG(1, uint64(size))) // the same for the same profiles
+		for range draws {
+			drawn := drawMisses(r, keys, weights[1], accesses, observations)
+			for i := range scores {
+				scores[i].Chance += model.WeightMatch(weights[1], drawn, scores[i].Places) / draws
+			}
+		}
+		out = append(out, scores...)
 	}
 	return out, nil
 }
 
-func writePlaces(b *strings.Builder, places []placeScore) {
+func writePlaces(b *strings.Builder, places []placeScore, observations int64) {
 	if len(places) == 0 {
 		return
 	}
@@ -85,7 +121,11 @@ func writePlaces(b *strings.Builder, places []placeScore) {
 		for _, q := range of {
 			fmt.Fprintf(b, " %8s", percent(q.Match, 1))
 		}
-		b.WriteString("  of the best choice's misses")
+		fmt.Fprintf(b, "  of the best choice's misses\n%-32s", "  by chance")
+		for _, q := range of {
+			fmt.Fprintf(b, " %8s", percent(q.Chance, 1))
+		}
+		fmt.Fprintf(b, "  by %d observations drawn from the exact ones", observations)
 	}
 	b.WriteByte('\n')
 }
