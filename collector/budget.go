@@ -1,6 +1,7 @@
 package collector
 
 import (
+	"fmt"
 	"slices"
 	"time"
 
@@ -29,6 +30,10 @@ type budget struct {
 	lastCPU   uint64
 	lastCost  float64
 	lastHolds uint64
+
+	// Of holds that cost more than the budget pays for in some time each is waited for until it is paid.
+	saved float64 // ns that are not spent of what the budget allowed so far; below 0 they are owed
+	next  float64 // ns that the next hold is taken to cost
 }
 
 const (
@@ -48,6 +53,13 @@ const (
 	// judged is how many holds the budget is to pay for between two looks at what was
 	// spent: of fewer, chance would steer it.
 	judged = 4
+	// sooner is by how much a hold that is paid for in full is likelier than one on credit: with four it comes
+	// within a quarter of the CPU time that the next takes to be paid for.
+	sooner = 4
+	// holdsVary is what must be saved for one that costs the mean: they differ by as much.
+	holdsVary = 1.25
+	// fewAim is the share of the budget aimed at where holds wait until they are paid for.
+	fewAim = 0.9
 	// makeGood is the CPU time in which what was spent too much is saved.
 	makeGood = 2 * time.Second
 	// memoryShare of the micro-operations that IBS picks access memory.
@@ -99,13 +111,50 @@ func (b *budget) expectSteps() {
 
 // setFirst sets what is accepted of the first ticks.
 func (b *budget) setFirst() {
-	b.firstNS = b.holdNS
+	b.firstNS, b.next = b.holdNS, b.holdNS
 	b.accept = b.acceptFirst(b.firstNS)
 }
 
-// acceptFirst is what is accepted of ticks at the first gap if a hold costs that much.
+// acceptFirst is what is accepted of ticks at the first gap if a hold costs that much: as many as what
+// the ticks leave of the budget pays for.
 func (b *budget) acceptFirst(holdNS float64) float64 {
-	return min(max(b.target*float64(b.firstGap())/holdNS, minAccept), maxAccept)
+	perTick := b.target * float64(b.firstGap())
+	perTick -= min(b.tickNS, ticksShare*perTick)
+	return min(max(perTick/holdNS, minAccept), maxAccept)
+}
+
+// few says that a hold costs more than the CPU time of one look at the account pays for. Of so few
+// chance would make several in a session of seconds, where the budget pays for one or two. Where they
+// are many, it evens out.
+func (b *budget) few() bool { return b.next > b.target*float64(tickInterval) }
+
+// accepted is the probability with which a tick becomes a candidate now. Where holds are few, none does until the next
+// one is paid in full; and then the sooner, for what is saved would else not be spent.
+func (b *budget) accepted() float64 {
+	switch {
+	case !b.few():
+		return b.accept
+	case b.saved < holdsVary*b.next:
+		return 0
+	}
+	return min(sooner*b.accept, maxAccept)
+}
+
+// waited says why there are few holds, if there are, of a target that ran for so many ns.
+func (b *budget) waited(cpu uint64) string {
+	if !b.few() {
+		return ""
+	}
+	return fmt.Sprintf("each hold waited until the budget paid for it: one is taken to cost %v with what comes after it, and the whole budget pays for %.1f",
+		time.Duration(b.next).Round(10*time.Microsecond), b.target*float64(cpu)/b.next)
+}
+
+// held charges a hold that has just ended with what it is taken to cost, until the next update, and says whether
+// accepted has changed by it.
+func (b *budget) held() bool {
+	before := b.accepted()
+	b.saved -= b.next
+	return b.accepted() != before
 }
 
 // trapped is what so many traps cost, whose programs took that long beyond the
@@ -126,32 +175,43 @@ func (b *budget) update(cpu uint64, stats sampler.Stats, held, trapped time.Dura
 	if cpu > 0 {
 		b.spent = cost / float64(cpu)
 	}
-	before := b.accept
+	before := b.accepted()
+	b.saved = b.target*float64(cpu) - cost
+	// What was assumed counts for no more than one of them.
+	b.next = (b.firstNS + ofHolds) / float64(1+stats.Holds)
 	if b.lastCPU == 0 && stats.Holds > b.firstHolds {
-		// Too few to judge what is spent by, but what was assumed counts for no more than one of them.
+		// Too few to judge what is spent by.
 		b.firstHolds = stats.Holds
-		b.accept = b.acceptFirst((b.firstNS + ofHolds) / float64(1+stats.Holds))
+		b.accept = b.acceptFirst(b.next)
 	}
+	b.judge(cpu, cost, stats)
+	return b.accepted() != before
+}
+
+// judge sets accept by what was spent since it last did.
+func (b *budget) judge(cpu uint64, cost float64, stats sampler.Stats) {
 	if cpu == b.lastCPU {
-		return b.accept != before
+		return
 	}
 	recent := (cost - b.lastCost) / float64(cpu-b.lastCPU)
 	// Wait for enough CPU time to judge by, but not where the first holds show that
 	// they cost a multiple of what was thought.
 	tooMuch := recent > 4*b.target && stats.Holds-b.lastHolds >= 2*judged
 	if !tooMuch && cpu-b.lastCPU < uint64(max(float64(200*time.Millisecond), judged*b.holdNS/b.target)) {
-		return b.accept != before
+		return
 	}
 	b.lastCPU, b.lastCost, b.lastHolds = cpu, cost, stats.Holds
 	// Aim at the target over the run so far, not only from now on: what was spent
 	// beyond it is saved in the next seconds.
 	aim := b.target
+	if b.few() {
+		aim *= fewAim // all of it can't be reached: the last is saved for the next hold
+	}
 	if over := cost - b.target*float64(cpu); over > 0 {
 		aim = max(b.target-over/float64(makeGood), 0.25*b.target)
 	}
 	factor := min(max(aim/max(recent, 1e-6), 0.1), 2)
 	b.accept = min(max(b.accept*factor, minAccept), maxAccept)
-	return b.accept != before
 }
 
 // durations keeps the last few thousand, for quantiles, and the sum of all.

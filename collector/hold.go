@@ -61,6 +61,11 @@ func (s *Session) endHold(t *thread) {
 
 // LetGo implements sampler.Handler.
 func (s *Session) LetGo() {
+	if s.budget.held() {
+		if err := s.kernel.SetAccept(s.budget.accepted()); err != nil {
+			s.fail(err)
+		}
+	}
 	s.findBlocks()
 	if s.groups() {
 		s.drain()

@@ -166,6 +166,9 @@ func (s *Session) profile() (*model.Profile, error) {
 		fmt.Sprintf("overhead by the profiler's own account: %.2f%% of the target's CPU time; cold caches are taken to cost %.0f%% of the holds", 100*s.budget.spent, 100*s.budget.cold),
 		fmt.Sprintf("the profiler's own CPU time: %v, %.1f%% of the target's, on any processor; symbols are still to come", s.ownTime.Round(time.Millisecond), 100*float64(s.ownTime)/float64(max(s.ranTime(), 1))),
 	)
+	if said := s.budget.waited(max(sum.cpu, s.ranTime())); said != "" {
+		p.Comments = append(p.Comments, said)
+	}
 	if stats.Interrupts > 0 {
 		p.Comments = append(p.Comments, fmt.Sprintf("threads that block the hold signals were interrupted %v after the tick at the median, %v at p99: what they do so soon after a system call is not sampled", s.interrupts.quantile(.5), s.interrupts.quantile(.99)))
 	}

@@ -234,7 +234,7 @@ func (s *Session) bePatient() {
 const collectAt = 32 << 20
 
 func (s *Session) begin() error {
-	err := errors.Join(s.kernel.SetAccept(s.budget.accept), s.kernel.SetHoldLimit(holdLimit))
+	err := errors.Join(s.kernel.SetAccept(s.budget.accepted()), s.kernel.SetHoldLimit(holdLimit))
 	if err == nil && s.halves {
 		err = s.kernel.SetHalfLines()
 	}
@@ -442,7 +442,7 @@ func (s *Session) tick() Progress {
 		s.driveProbe(sum.cpu)
 	}
 	if s.budget.update(max(sum.cpu, s.ranTime()), stats, s.held.sum-s.stepped.cpu+s.resumed(), s.budget.trapped(sum.traps+stats.OtherProcess, sum.spent)+s.stampCost()) {
-		if err := s.kernel.SetAccept(s.budget.accept); err != nil {
+		if err := s.kernel.SetAccept(s.budget.accepted()); err != nil {
 			s.fail(err)
 		}
 		s.regap(sum)
