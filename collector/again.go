@@ -2,6 +2,7 @@ package collector
 
 import (
 	"fmt"
+	"math"
 	"time"
 
 	"github.com/rdx-profiler/rdx/model"
@@ -85,8 +86,12 @@ type secondLook struct {
 // secondLooks are for the user.
 type secondLooks struct {
 	taken, outside int
-	first, again   float64 // ns, of those taken
+	longer         lengths // first interval by the later one, in thousandths, of those taken
 }
+
+// times is a quantile of by how much the first intervals were longer: of their mean a few that took place
+// while the thread waited would make anything.
+func (l *secondLooks) times(q float64) float64 { return float64(l.longer.quantile(q)) / 1000 }
 
 // lookAgain takes a reuse after the observation's, or of a half line
 // the first touch of the pair that it began with.
@@ -163,8 +168,7 @@ func (s *Session) settle(o *observation) {
 		return
 	}
 	s.second.taken++
-	s.second.first += o.native
-	s.second.again += again.native
+	s.second.longer.add(int(min(1000*o.native/max(again.native, 1), math.MaxInt32)))
 	if len(o.line) > 0 {
 		o.first = &firstLook{o.pc, o.useStack, o.op, o.wall}
 	}
@@ -203,7 +207,7 @@ func (o *observation) watchedLook() firstLook {
 func (s *Session) secondLookComments(p *model.Profile) {
 	l := &s.second
 	if l.taken > 0 {
-		p.Comments = append(p.Comments, fmt.Sprintf("reuses within %v of a use were timed by later ones of their data, when caches are warm again: %d of %d; they took %.2f times as long at first",
-			againWithin, l.taken, l.taken+l.outside, l.first/l.again))
+		p.Comments = append(p.Comments, fmt.Sprintf("reuses within %v of a use were timed by later ones of their data, when caches are warm again: %d of %d; at first half of them took %.2f times as long or more, a quarter less than %.2f and a quarter more than %.2f",
+			againWithin, l.taken, l.taken+l.outside, l.times(.5), l.times(.25), l.times(.75)))
 	}
 }

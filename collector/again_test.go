@@ -3,6 +3,7 @@ package collector
 import (
 	"math"
 	"math/rand/v2"
+	"strings"
 	"testing"
 
 	"github.com/rdx-profiler/rdx/model"
@@ -21,6 +22,25 @@ func lookAt(clock uint64, traps uint32, ip, again uint64, looks uint32) *sampler
 	trap := againAt(clock, traps, 0, again)
 	trap.Ip, trap.Looks = ip, looks
 	return trap
+}
+
+// What later looks changed is told by quantiles: one reuse in which the thread waited says nothing.
+func TestLaterLooksComment(t *testing.T) {
+	s, _ := newPairing()
+	var p model.Profile
+	if s.secondLookComments(&p); len(p.Comments) > 0 {
+		t.Errorf("of none: %q", p.Comments)
+	}
+	for _, longer := range []float64{1, 1.5, 2, 3, 100_000} {
+		o := &observation{kind: model.Reuse, native: longer * 10_000, wall: 1, end: 1, after: 2047}
+		o.again = &secondLook{native: 10_000, wall: 1, end: 1}
+		s.settle(o)
+	}
+	s.secondLookComments(&p)
+	const want = "5 of 5; at first half of them took 2.00 times as long or more, a quarter less than 1.50 and a quarter more than 3.00"
+	if len(p.Comments) != 1 || !strings.HasSuffix(p.Comments[0], want) {
+		t.Errorf("%q, want %q", p.Comments, want)
+	}
 }
 
 // The interval that is taken is the fourth of those that are long, from the access it begins
