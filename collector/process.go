@@ -46,6 +46,7 @@ type process struct {
 	cpu       []cpuPoint
 	began     uint64   // CPU time when it was first seen, ns
 	ran       uint64   // since then, when last read
+	gone      uint64   // of it, that of threads which are no longer sampled, ns
 	jit       *os.File // symbols of generated code, nil if there are none
 }
 
@@ -79,20 +80,22 @@ func (p *process) look() {
 
 func (p *process) looked() bool { return !p.read.IsZero() }
 
-// readTime reads how long all threads of the process have run. One that has exited
-// keeps what was read last.
+// readTime reads how long all threads of the process have run.
 func (p *process) readTime() {
 	if now, ok := cpuTime(p.pid); ok && now >= p.began {
 		p.ran = now - p.began
 	}
 }
 
+// total is how long the process has run. Of one that has exited its threads' sources tell what was not read in time.
+func (p *process) total() uint64 { return max(p.ran, p.gone) }
+
 // ranTime is the CPU time of the target's processes in ns, what they do in the
 // kernel included.
 func (s *Session) ranTime() uint64 {
 	sum := s.unseenRan
 	for _, p := range s.allProcesses() {
-		sum += p.ran
+		sum += p.total()
 	}
 	return sum
 }

@@ -93,7 +93,7 @@ func (s *Session) processEnded(p *process) {
 	if p.looked() {
 		s.past = append(s.past, p)
 	} else {
-		s.unseenRan += p.ran
+		s.unseenRan += p.total()
 	}
 }
 
@@ -133,6 +133,7 @@ func (s *Session) addThread(p *process, tid int) error {
 func (s *Session) dropThread(t *thread) {
 	s.addTotals(t, &s.gone, true)
 	t.epoch.to = t.marks(s.kernel)
+	t.process.gone += t.epoch.to.ran
 	if err := errors.Join(t.ticker.Close(), t.tally.Close()); err != nil {
 		s.fail(err)
 	}
@@ -181,9 +182,6 @@ func (s *Session) threadsOf(p *process) (n int) {
 
 // ThreadExited implements sampler.Handler.
 func (s *Session) ThreadExited(tid int, status unix.WaitStatus) {
-	if p := s.processes[tid]; p != nil {
-		s.processEnded(p)
-	}
 	if s.isFirst(tid) {
 		s.exit = ExitStatus{true, status}
 	}
@@ -193,6 +191,9 @@ func (s *Session) ThreadExited(tid int, status unix.WaitStatus) {
 			s.losses["threads that ended before their first tick"]++
 		}
 		s.dropGone(t, s.threadsOf(t.process) == 1)
+	}
+	if p := s.processes[tid]; p != nil {
+		s.processEnded(p)
 	}
 	delete(s.late, tid)
 }

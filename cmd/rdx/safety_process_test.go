@@ -333,6 +333,28 @@ func TestStorm(t *testing.T) {
 	}
 }
 
+// The CPU time of processes that live shorter than rdx looks is counted, too, and that of the last tenth of a second.
+func TestShortChildrenTime(t *testing.T) {
+	needRoot(t)
+	output := filepath.Join(t.TempDir(), "p.pb.gz")
+	p := start(t, rdxPath(t), "run", "-q", "--follow", "-o", output, "--", compile(t, "children"), "60", "8000000")
+	said := p.line()
+	if code := p.wait(); code != 0 {
+		t.Fatalf("exit code %d: %s", code, p.stderr.String())
+	}
+	var ns float64
+	if _, err := fmt.Sscanf(said, "ok ns=%f", &ns); err != nil {
+		t.Fatalf("target says %q", said)
+	}
+	profile := readProfile(t, output)
+	got := float64(profile.CountOf("CPU time of the target, ns"))
+	t.Logf("%.0f ms of %.0f", got/1e6, ns/1e6)
+	// What a process does before it is seen, and while it exits, is one part in some.
+	if got < .9*ns || got > 1.1*ns {
+		t.Errorf("%.0f ms of CPU time counted, want %.0f", got/1e6, ns/1e6)
+	}
+}
+
 // A thread that lives shorter than a gap has its chance of a tick, too: of so much
 // CPU time, so many ticks, however many threads it is of.
 func TestShortThreads(t *testing.T) {
