@@ -5,7 +5,7 @@
 # each pair of runs asked for. DIR keeps exact profiles from one call to the next.
 set -euo pipefail
 cd "$(dirname "$0")/.."
-.ci/deps.sh mawk perl coreutils
+.ci/deps.sh mawk perl coreutils zstd pigz
 make -s -C trace/valgrind
 CGO_ENABLED=0 go build -o bin/rdx ./cmd/rdx
 exec go run ./bench/accuracy -rdx bin/rdx ${DIR:+-dir "$DIR"} "$@"

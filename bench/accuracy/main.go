@@ -35,6 +35,7 @@ func main() {
 	extra := flag.String("flags", "", "more flags for rdx run, separated by spaces")
 	only := flag.String("only", "", "only the programs whose names begin with one of these, separated by commas")
 	blocks := flag.String("blocks", "word,line", "granularities")
+	flag.StringVar(&b.caches, "caches", "16k,32k,256k,1m", "whose misses are compared by place")
 	steps := flag.String("steps", "exact,live", "what to do: exact, live")
 	flag.Parse()
 	b.extra, b.only = strings.Fields(*extra), strings.Split(*only, ",")
@@ -49,6 +50,7 @@ type bench struct {
 	pairs       int
 	length      float64
 	extra, only []string
+	caches      string
 }
 
 // A result is a row of the table.
@@ -79,9 +81,21 @@ type comparison struct {
 	Live struct {
 		Observations int64 `json:"observations"`
 	} `json:"live"`
-	Never [2]float64 `json:"never_reused"`
-	Cut   float64    `json:"live_cut_off"`
-	Lost  float64    `json:"live_lost"`
+	Places []places   `json:"places"`
+	Never  [2]float64 `json:"never_reused"`
+	Cut    float64    `json:"live_cut_off"`
+	Lost   float64    `json:"live_lost"`
+}
+
+// places are as of rdx compare: for a cache and a share of its misses.
+type places struct {
+	Cache  int64   `json:"cache_bytes"`
+	Ratio  float64 `json:"miss_ratio"`
+	Cover  float64 `json:"cover"`
+	Places int     `json:"places"`
+	All    int     `json:"places_in_all"`
+	Match  float64 `json:"weight_matched"`
+	Chance float64 `json:"chance"`
 }
 
 type scores struct {
@@ -131,6 +145,7 @@ func (b *bench) run(blocks []string, steps string) error {
 		}
 	}
 	printMeans(all, blocks)
+	printPlaces(all)
 	return nil
 }
 
@@ -170,7 +185,7 @@ func (b *bench) program(p program, block string, live bool) (r result, err error
 	if err != nil {
 		return r, err
 	}
-	with := slices.Concat([]string{b.rdx, "run", "-q", "-o", profile, "--granularity", block, "--source", "clock", "--clock", "cpu-time"}, b.extra, []string{"--"}, p.argv(n))
+	with := slices.Concat([]string{b.rdx, "run", "-q", "-o", profile, "--granularity", block, "--source", "clock", "--clock", "cpu-time"}, p.flags(), b.extra, []string{"--"}, p.argv(n))
 	if b.pairs == 0 {
 		if _, err := b.timed(with, env); err != nil {
 			return r, err
@@ -203,7 +218,7 @@ func (b *bench) program(p program, block string, live bool) (r result, err error
 	if err != nil {
 		return r, err
 	}
-	out, err := exec.Command(b.rdx, "compare", "--format", "json", "--work", fmt.Sprint(all/float64(compared)), profile, exact).Output()
+	out, err := exec.Command(b.rdx, "compare", "--format", "json", "--cache", b.caches, "--work", fmt.Sprint(all/float64(compared)), profile, exact).Output()
 	if err != nil {
 		return r, said(err)
 	}
@@ -213,7 +228,7 @@ func (b *bench) program(p program, block string, live bool) (r result, err error
 // exact is the file of the exact profile of n times the work.
 func (b *bench) exact(p program, block string, n int) (string, error) {
 	argv := p.argv(n)
-	key := sha256.Sum256([]byte(strings.Join(slices.Concat(argv, pinned, []string{"padded"}), "\x00")))
+	key := sha256.Sum256([]byte(strings.Join(slices.Concat(argv, pinned, []string{"padded"}, p.flags()), "\x00")))
 	file := filepath.Join(b.dir, fmt.Sprintf("exact-%s-%d-%s-%x.pb.gz", strings.Fields(p.name)[0], n, block, key[:4]))
 	if _, err := os.Stat(file); err == nil {
 		return file, nil
@@ -223,7 +238,7 @@ func (b *bench) exact(p program, block string, n int) (string, error) {
 		return "", err
 	}
 	start := time.Now()
-	if _, err := b.timed(slices.Concat([]string{b.rdx, "exact", "-o", file, "--block", block, "--"}, argv), env); err != nil {
+	if _, err := b.timed(slices.Concat([]string{b.rdx, "exact", "-o", file, "--block", block}, p.flags(), []string{"--"}, argv), env); err != nil {
 		return "", err
 	}
 	fmt.Fprintf(os.Stderr, "%s by %s, %d times: exact in %.0fs\n", p.name, block, n, time.Since(start).Seconds())

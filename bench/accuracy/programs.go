@@ -19,8 +19,17 @@ import (
 type program struct {
 	name  string
 	argv  func(n int) []string
-	exact int // times the exact run by lines does the work: some 2e8 accesses
-	live  int // times for about a minute
+	exact int    // times the exact run by lines does the work: some 2e8 accesses
+	live  int    // times for about a minute
+	stack string // of rdx's --stack, of programs with several threads
+}
+
+// flags are those of both runs of the program.
+func (p program) flags() []string {
+	if p.stack == "" {
+		return nil
+	}
+	return []string{"--stack", p.stack}
 }
 
 // pinned is the environment of all runs: what would move a comparison between
@@ -126,23 +135,26 @@ func programs(dir string) ([]program, error) {
 	one, two, half, quarter := write("text1m", body[:1<<20]), write("text2m", body), write("text500k", body[:500<<10]), write("text250k", body[:250<<10])
 	script := write("work.py", []byte(pythonScript))
 	ps := []program{
-		{"xz -6", func(n int) []string { return append([]string{"xz", "-6", "-T1", "-k", "-c"}, repeat(quarter, n)...) }, 6, 1050},
-		{"gzip -6", func(n int) []string { return append([]string{"gzip", "-6", "-c"}, repeat(two, n)...) }, 2, 1250},
-		{"bzip2 -9", func(n int) []string { return append([]string{"bzip2", "-9", "-c"}, repeat(one, n)...) }, 2, 1020},
+		{"xz -6", func(n int) []string { return append([]string{"xz", "-6", "-T1", "-k", "-c"}, repeat(quarter, n)...) }, 6, 1050, ""},
+		{"gzip -6", func(n int) []string { return append([]string{"gzip", "-6", "-c"}, repeat(two, n)...) }, 2, 1250, ""},
+		{"bzip2 -9", func(n int) []string { return append([]string{"bzip2", "-9", "-c"}, repeat(one, n)...) }, 2, 1020, ""},
 		{"sqlite3", func(n int) []string {
 			file := write(fmt.Sprintf("query%d.sql", n), []byte(sqlSetUp+strings.Repeat(sqlQuery, n)))
 			return []string{"sqlite3", ":memory:", ".read " + file}
-		}, 4, 4000},
-		{"python3", func(n int) []string { return []string{"python3", "-S", script, strconv.Itoa(n)} }, 10, 7000},
-		{"openssl sha3", func(n int) []string { return append([]string{"openssl", "dgst", "-sha3-512"}, repeat(two, n)...) }, 10, 7600},
+		}, 4, 4000, ""},
+		{"python3", func(n int) []string { return []string{"python3", "-S", script, strconv.Itoa(n)} }, 10, 7000, ""},
+		{"openssl sha3", func(n int) []string { return append([]string{"openssl", "dgst", "-sha3-512"}, repeat(two, n)...) }, 10, 7600, ""},
 		{"cc1 -O2", func(n int) []string {
 			return []string{strings.TrimSpace(string(cc1)), "-quiet", "-O2", "-o", "/dev/null", write(fmt.Sprintf("gen%d.c", n), []byte(source(n)))}
-		}, 8, 1200},
-		{"mawk", func(n int) []string { return append([]string{"mawk", awkScript}, repeat(half, n)...) }, 4, 6000},
-		{"perl", func(n int) []string { return append([]string{"perl", "-e", perlScript}, repeat(half, n)...) }, 4, 3000},
+		}, 8, 1200, ""},
+		{"mawk", func(n int) []string { return append([]string{"mawk", awkScript}, repeat(half, n)...) }, 4, 6000, ""},
+		{"perl", func(n int) []string { return append([]string{"perl", "-e", perlScript}, repeat(half, n)...) }, 4, 3000, ""},
 		{"sort", func(n int) []string {
 			return append([]string{"sort", "-S", "4M", "--parallel=1", "-u", "-k2", "-T", "."}, repeat(half, n)...)
-		}, 16, 4000},
+		}, 16, 4000, ""},
+		// Of these each process lives for all of its files.
+		{"zstd -T2", func(n int) []string { return append([]string{"zstd", "-T2", "-B512KB", "-q", "-c"}, repeat(two, n)...) }, 6, 2400, "private"},
+		{"pigz -p 2", func(n int) []string { return append([]string{"pigz", "-p", "2", "-c"}, repeat(two, n)...) }, 2, 800, "private"},
 	}
 	for _, p := range ps {
 		p.argv(p.exact)

@@ -27,6 +27,36 @@ func (r result) print() {
 		c.Rate.Live, c.Rate.True, 100*c.Rate.Error, 100*c.Rate.AtTrue.StackL2, r.said, overhead, 100*r.drift)
 }
 
+// printPlaces prints how good a choice of the places of misses each profile makes: of as many as have the share of the
+// exact misses, what those chosen from it have of the best choice's; and the same of as many observations drawn from
+// the exact answer.
+func printPlaces(all []result) {
+	if len(all) == 0 {
+		return
+	}
+	fmt.Println("\n| program, block | cache | accesses that miss it | share of the misses | places | chosen live | by chance |")
+	fmt.Println("|---|---|---|---|---|---|---|")
+	for _, r := range all {
+		for i := 0; i < len(r.scores.Places); {
+			of := r.scores.Places[i:]
+			n := 1
+			for n < len(of) && of[n].Cache == of[0].Cache {
+				n++
+			}
+			of, i = of[:n], i+n
+			var cover, places, match, chance []string
+			for _, q := range of {
+				cover = append(cover, fmt.Sprintf("%.0f", 100*q.Cover))
+				places = append(places, fmt.Sprint(q.Places))
+				match = append(match, fmt.Sprintf("%.1f", 100*q.Match))
+				chance = append(chance, fmt.Sprintf("%.1f", 100*q.Chance))
+			}
+			fmt.Printf("| %s, %s (%d observations) | %d KiB | %.2f %% | %s %% | %s of %d | %s %% | %s %% |\n", r.program, r.block, r.scores.Live.Observations,
+				of[0].Cache>>10, 100*of[0].Ratio, strings.Join(cover, ", "), strings.Join(places, ", "), of[0].All, strings.Join(match, ", "), strings.Join(chance, ", "))
+		}
+	}
+}
+
 // printMeans prints mean and worst of what has a goal.
 func printMeans(all []result, blocks []string) {
 	for _, b := range blocks {
