@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"os/signal"
+	"runtime"
 	"strings"
 	"syscall"
 	"time"
@@ -80,6 +81,9 @@ func recordTrace(cmd *cobra.Command, output string, args []string, opt trace.Rec
 	ctx, stop := signal.NotifyContext(cmd.Context(), syscall.SIGTERM)
 	defer stop()
 
+	if !opt.Ordered { // else the program has ended when its accesses are read
+		defer leaveProcessor()()
+	}
 	start := time.Now()
 	terminal := isTerminal(os.Stderr)
 	if terminal && !quiet {
@@ -110,6 +114,15 @@ func recordTrace(cmd *cobra.Command, output string, args []string, opt trace.Rec
 		fmt.Fprintln(os.Stderr, "rdx: warning: the recording is partial:", p)
 	}
 	return endError(args[0], res)
+}
+
+// leaveProcessor leaves one of the processors that rdx may run on to the program, until
+// restore is called. One that encodes keeps up with a program's thread; where there are two
+// processors a second one, and Go's scheduler looking for work, would only interrupt the program.
+func leaveProcessor() (restore func()) {
+	n := runtime.GOMAXPROCS(0)
+	runtime.GOMAXPROCS(max(n-1, 1))
+	return func() { runtime.GOMAXPROCS(n) }
 }
 
 // notRunError gives an error that says that a program cannot be run the exit code

@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"syscall"
 	"testing"
@@ -185,6 +186,56 @@ func testEnds(t *testing.T, engine, how string) {
 		}
 		if n := len(r.Warnings); r.Accesses == 0 || n == 0 || r.Warnings[n-1] != "/bin/sh: "+c.ended {
 			t.Errorf("%s, %q: %d accesses, warnings %q", how, c.script, r.Accesses, r.Warnings)
+		}
+	}
+}
+
+// recordingProcessors is how many processors encode while a program is recorded, as Go sees it.
+func recordingProcessors(t *testing.T, engine string, processors int) (during, after int) {
+	t.Helper()
+	before := runtime.GOMAXPROCS(processors)
+	defer runtime.GOMAXPROCS(before)
+	dir := t.TempDir()
+	in, out := filepath.Join(dir, "in"), filepath.Join(dir, "out")
+	for _, p := range []string{in, out} {
+		if err := syscall.Mkfifo(p, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	recorded := make(chan error, 1)
+	go func() {
+		_, err := traceCmd("record", "-q", "--engine", engine, "-o", filepath.Join(dir, "t.rdt"), "--", "/bin/sh", "-c", `: > "$0"; read x < "$1"`, out, in)
+		recorded <- err
+	}()
+	// Each end of a pipe is opened when the other one is: the program runs now, and waits.
+	runs := make(chan error, 1)
+	go func() {
+		_, err := os.ReadFile(out)
+		runs <- err
+	}()
+	select {
+	case err := <-runs:
+		if err != nil {
+			t.Fatal(err)
+		}
+	case err := <-recorded:
+		t.Fatalf("ended before the program ran: %v", err)
+	}
+	during = runtime.GOMAXPROCS(0)
+	if err := os.WriteFile(in, []byte("\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-recorded; err != nil {
+		t.Fatal(err)
+	}
+	return during, runtime.GOMAXPROCS(0)
+}
+
+func TestRecordingLeavesAProcessor(t *testing.T) {
+	engine := traceEngine(t)
+	for processors, want := range map[int]int{1: 1, 2: 1, 5: 4} {
+		if during, after := recordingProcessors(t, engine, processors); during != want || after != processors {
+			t.Errorf("of %d processors rdx takes %d while it records, want %d, and %d afterwards", processors, during, want, after)
 		}
 	}
 }
