@@ -325,9 +325,9 @@ func run(ctx context.Context, cmd Command, opt Options, src source) (Result, err
 	c.Cancel = func() error { return c.Process.Signal(syscall.SIGTERM) }
 	c.WaitDelay = 10 * time.Second
 
-	e := &engine{src: src, skipper: opt.Skipper, most: opt.MaxProcesses, pids: map[int]bool{}, threads: opt.Kind == QEMU, ordered: opt.Ordered, buffers: bufferCount}
+	e := &engine{src: src, skipper: opt.Skipper, most: opt.MaxProcesses, pids: map[int]bool{}, threads: opt.Kind == QEMU, ordered: opt.Ordered, buffers: bufferCount, bytes: bufferBytes}
 	if opt.Kind == QEMU {
-		e.buffers = threadBuffers
+		e.buffers, e.bytes = threadBuffers, threadBytes
 	}
 	if opt.Ordered {
 		e.buffers, e.room = orderedBuffers, cmp.Or(opt.room, orderedBytes)
@@ -406,6 +406,7 @@ type engine struct {
 	processes int
 	threads   bool         // each connection is a thread's
 	buffers   int          // of each connection
+	bytes     int          // of each, without its tail
 	pids      map[int]bool // then, the processes
 
 	room        uint64     // bytes of them
@@ -508,14 +509,14 @@ func (e *engine) serve(c *net.UnixConn) error {
 		b := binary.LittleEndian.Uint32(m[4:])
 		n := binary.LittleEndian.Uint64(m[8:])
 		kind := binary.LittleEndian.Uint32(m)
-		if kind != messageFull && kind != messageEntries || int(b) >= e.buffers || n > (bufferBytes+tailBytes)/8 {
+		if kind != messageFull && kind != messageEntries || int(b) >= e.buffers || n > uint64(e.bytes+tailBytes)/8 {
 			return fmt.Errorf("engine: process %d: bad message", p.pid)
 		}
 		p.full++
 		p.decoder.entries = kind == messageEntries
 		answer := [4]byte(m[4:8])
 		// The answer fails once the process has gone; its last messages are still read.
-		if err := e.decode(p, p.words(int(b), n), false, func() { c.Write(e.answer(answer[:])) }); err != nil {
+		if err := e.decode(p, e.words(p, int(b), n), false, func() { c.Write(e.answer(answer[:])) }); err != nil {
 			return err
 		}
 	}
@@ -555,7 +556,7 @@ func (e *engine) hello(c *net.UnixConn) (*process, error) {
 		return nil, fmt.Errorf("engine: greeting without a buffer")
 	}
 	defer unix.Close(fds[0])
-	region := controlSize + e.buffers*(bufferBytes+tailBytes)
+	region := controlSize + e.buffers*(e.bytes+tailBytes)
 	version, size := binary.LittleEndian.Uint32(m[4:]), binary.LittleEndian.Uint64(m[8:])
 	if binary.LittleEndian.Uint32(m) != messageHello || version != streamVersion || size != uint64(region) {
 		return nil, fmt.Errorf("engine: version %d with %d bytes of buffers, this rdx reads version %d with %d: rebuild it (make -C trace/%s)",
@@ -590,8 +591,8 @@ func (e *engine) hello(c *net.UnixConn) (*process, error) {
 }
 
 // words is a view of a buffer's first n words.
-func (p *process) words(b int, n uint64) []uint64 {
-	at := controlSize + b*(bufferBytes+tailBytes)
+func (e *engine) words(p *process, b int, n uint64) []uint64 {
+	at := controlSize + b*(e.bytes+tailBytes)
 	return unsafe.Slice((*uint64)(unsafe.Pointer(&p.region[at])), n)
 }
 
@@ -630,21 +631,21 @@ func (e *engine) rest(p *process) error {
 	// struct control of valgrind/stream.c
 	word := func(i int) uint64 { return binary.LittleEndian.Uint64(p.region[8*i:]) }
 	cursor, base, inUse, retired, pending, pendingWords := word(0), word(2), word(3), word(4), int64(word(5)), word(6)
-	at := base + controlSize + inUse*(bufferBytes+tailBytes)
+	at := base + controlSize + inUse*uint64(e.bytes+tailBytes)
 	n := (cursor - at) / 8
-	if inUse >= uint64(e.buffers) || cursor < at || n > (bufferBytes+tailBytes)/8 || pending >= int64(e.buffers) || pendingWords > (bufferBytes+tailBytes)/8 {
+	if inUse >= uint64(e.buffers) || cursor < at || n > uint64(e.bytes+tailBytes)/8 || pending >= int64(e.buffers) || pendingWords > uint64(e.bytes+tailBytes)/8 {
 		return fmt.Errorf("engine: process %d: the control page it left is damaged", p.pid)
 	}
 	if pending >= 0 {
 		p.full++
-		if err := e.decode(p, p.words(int(pending), pendingWords), n == 0, func() {}); err != nil {
+		if err := e.decode(p, e.words(p, int(pending), pendingWords), n == 0, func() {}); err != nil {
 			return err
 		}
 	}
 	if retired != p.full {
-		e.lost(p, fmt.Sprintf("%d buffers of up to %d words lost", retired-p.full, bufferBytes/8))
+		e.lost(p, fmt.Sprintf("%d buffers of up to %d words lost", retired-p.full, e.bytes/8))
 	}
-	if err := e.decode(p, p.words(int(inUse), n), true, func() {}); err != nil {
+	if err := e.decode(p, e.words(p, int(inUse), n), true, func() {}); err != nil {
 		return err
 	}
 	if !e.ordered {

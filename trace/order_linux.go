@@ -18,7 +18,7 @@ import (
 
 // orderedBytes is less than the buffers of one thread, so that none waits for
 // a buffer that is not given back.
-const orderedBytes = (orderedBuffers - 16) * bufferBytes
+const orderedBytes = (orderedBuffers - 16) * threadBytes
 
 // keep keeps a buffer until the program has ended.
 func (e *engine) keep(p *process, w []uint64) error {
@@ -63,7 +63,7 @@ func (e *engine) inOrder() error {
 		} else {
 			heap.Pop(&q)
 		}
-		if words += len(w); words >= bufferBytes/8 || len(q) == 0 {
+		if words += len(w); words >= threadBytes/8 || len(q) == 0 {
 			words = 0
 			reads.Add(1)
 			e.src.after(reads.Done)

@@ -4,10 +4,10 @@ package trace
 // than this, the block of the one that has waited longest is closed early.
 const maxOpen = 16
 
-// partWords is the length of a part of an engine's stream: three buffers.
-// Longer ones have less to repeat of the segments' descriptions, but the
-// encoder of the next part waits for more buffers to be filled.
-const partWords = 3 * bufferBytes / 8
+// partWords is the length of a part of an engine's stream: a buffer.
+// Longer ones have less to repeat of the segments' descriptions, but more memory is
+// under way, and the encoder of the next part waits for more buffers to be filled.
+const partWords = bufferBytes / 8
 
 // span is entries of one thread that follow each other in a buffer: those from
 // a word on to the end.

@@ -26,9 +26,9 @@
 #include "pub_tool_threadstate.h"
 
 #define PAGE       4096UL
-#define NBUF       32
-#define NBUF_CHILD 8 /* that a process uses if there can be many */
-#define DATA_BYTES (1UL << 20)
+#define NBUF       16
+#define NBUF_CHILD 4 /* that a process uses if there can be many */
+#define DATA_BYTES (2UL << 20)
 #define TAIL_BYTES (1UL << 16) /* more than a segment and its header */
 
 /* In the core, though not in the headers for tools. */
