@@ -16,14 +16,12 @@ import (
 	"errors"
 	"flag"
 	"fmt"
-	"math"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
 
 	"github.com/rdx-profiler/rdx/model"
-	"github.com/rdx-profiler/rdx/pprofout"
 )
 
 var (
@@ -35,6 +33,10 @@ var (
 	engine     = flag.String("engine", "valgrind", "of exact answers: valgrind, whose threads run by turns, or qemu")
 	order      = flag.String("order", "even", "of the recording's threads: even, as if they ran at once, turns, as the engine ran them, or kept: that of a parallel run under qemu")
 	recordings = flag.Int("recordings", 3, "with -order kept: each has an order of its own, and they are compared to each other, too")
+	long       = flag.Bool("long", false, "instead of a process for each time a program works on the input, one that does so again and again, as zstd, pigz and xz can; sort gets an input as long as what is recorded")
+	copies     = flag.Int("copies", 3, "with -long: of the input, in what is recorded")
+	runs       = flag.Int("runs", 1, "sample each program in so many runs, each between two bare ones, whose time by the clock on the wall is compared; from two on bare runs are made")
+	stacks     = flag.String("stack", "both", "private, shared or both")
 	keep       = flag.String("keep", "", "folder for recordings and profiles, which are used again if they are there")
 	byMade     = flag.Bool("made", false, "instead, programs whose sharing is known by construction, each run for -seconds")
 )
@@ -80,16 +82,11 @@ func compareAll() error {
 		return err
 	}
 	printHead()
-	for _, p := range []struct{ name, command string }{
-		// Not xz -T2: its workers block all signals, and are sampled by --interrupt only.
-		{"sort", "sort --parallel=2 -S 64M " + file},
-		{"zstd", "zstd -T2 -B512KB -q -c " + file},
-		{"pigz", "pigz -p 2 -c " + file},
-	} {
+	for _, p := range programs() {
 		if !strings.Contains(p.name, *only) {
 			continue
 		}
-		if err := compare(dir, p.name, p.command); err != nil {
+		if err := compare(dir, file, p); err != nil {
 			return fmt.Errorf("%s: %w", p.name, err)
 		}
 	}
@@ -114,15 +111,15 @@ func input(name string) error {
 	return errors.Join(w.Flush(), f.Close())
 }
 
-// compare records the command and samples it, unless dir has that already, and
+// compare records the program and samples it, unless dir has that already, and
 // prints its rows.
-func compare(dir, name, command string) error {
-	sampled := filepath.Join(dir, name+".pb.gz")
+func compare(dir, file string, p program) error {
+	command := p.command(file)
 	exact := map[model.StackKind][]*truth{}
 	for i := range *recordings {
-		recording := name
+		recording := p.name
 		if *order == "kept" {
-			recording = fmt.Sprintf("%s.kept%d", name, i+1)
+			recording = fmt.Sprintf("%s.kept%d", p.name, i+1)
 		}
 		stacks := []model.StackKind{model.StackShared, model.StackPrivate}
 		if i > 0 {
@@ -140,31 +137,23 @@ func compare(dir, name, command string) error {
 	if first.Threads < 2 {
 		return fmt.Errorf("%q makes %d thread: it shares nothing", command, first.Threads)
 	}
-	if !exists(sampled) {
-		cpu, err := native(command)
-		if err != nil {
-			return err
-		}
-		rate := first.Accesses / cpu / 1e9
-		loop := fmt.Sprintf("for i in $(seq %d); do %s > /dev/null; done", int(math.Ceil(*seconds/cpu)), command)
-		if _, err := run("run", "-q", "--follow", "--stack", "both", "--overhead", *overhead, "--access-rate", fmt.Sprint(rate), "-o", sampled, "--", "sh", "-c", loop); err != nil {
-			return err
-		}
-	}
-	p, err := pprofout.ReadFile(sampled)
+	live, err := sampled(dir, file, p, first.Accesses)
 	if err != nil {
 		return err
 	}
 	for _, stack := range []model.StackKind{model.StackPrivate, model.StackShared} {
+		if *stacks != "both" && *stacks != stack.String() {
+			continue
+		}
 		for _, x := range exact[stack] {
-			if err := score(name, p.OnStack(stack), stack, x); err != nil {
+			if err := score(p.name, live.OnStack(stack), stack, x); err != nil {
 				return err
 			}
 		}
-		printAgreement(name, stack, exact[stack])
+		printAgreement(p.name, stack, exact[stack])
 	}
 	fmt.Printf("%-6s %.3g accesses a ns of CPU time, by the exact count and undisturbed runs; an access touches %.2f words, by what was read ahead %.2f\n",
-		"", p.Clock.Rate, first.Touches/first.Accesses, p.Clock.Touches)
+		"", live.Clock.Rate, first.Touches/first.Accesses, live.Clock.Touches)
 	return nil
 }
 
@@ -195,21 +184,6 @@ func truths(recording, command string, stacks []model.StackKind) (map[model.Stac
 func exists(file string) bool {
 	_, err := os.Stat(file)
 	return err == nil
-}
-
-// native is the CPU time of the program in seconds, the kernel's on its behalf
-// included, as rdx's clock counts it: the mean of some runs.
-func native(command string) (float64, error) {
-	const runs = 10
-	words, sum := strings.Fields(command), 0.0
-	for range runs {
-		cmd := exec.Command(words[0], words[1:]...)
-		if err := cmd.Run(); err != nil {
-			return 0, fmt.Errorf("%s: %w", command, err)
-		}
-		sum += (cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime()).Seconds()
-	}
-	return sum / runs, nil
 }
 
 // run runs rdx and returns what is printed.
