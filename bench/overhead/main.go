@@ -80,12 +80,12 @@ func programs(dir string) ([]program, error) {
 	}, nil
 }
 
-// threaded are programs of two threads at work, once for each --stack.
+// threaded are programs of two threads at work for 12 s and more, once for each --stack.
 func threaded(dir string) ([]program, error) {
 	data, lines := filepath.Join(dir, "data"), filepath.Join(dir, "lines")
 	text, err := os.ReadFile(data)
 	if err == nil {
-		err = os.WriteFile(lines, bytes.Repeat(bytes.ReplaceAll(text, []byte(" "), []byte("\n")), 8), 0o644)
+		err = os.WriteFile(lines, bytes.Repeat(bytes.ReplaceAll(text, []byte(" "), []byte("\n")), 32), 0o644)
 	}
 	if err != nil {
 		return nil, err
@@ -93,7 +93,7 @@ func threaded(dir string) ([]program, error) {
 	var out []program
 	for _, p := range []program{
 		// Its workers block all signals.
-		{"xz -T2", append([]string{"xz", "-3", "-T2", "--block-size=2MiB", "-k", "-c"}, slices.Repeat([]string{data}, 6)...), []string{"--interrupt"}},
+		{"xz -T2", append([]string{"xz", "-3", "-T2", "--block-size=2MiB", "-k", "-c"}, slices.Repeat([]string{data}, 24)...), []string{"--interrupt"}},
 		{"sort", []string{"env", "LC_ALL=C", "sort", "--parallel=2", "-S", "3G", "-o", "/dev/null", lines}, nil},
 	} {
 		for _, stack := range []string{"own", "private", "shared", "both"} {
