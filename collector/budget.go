@@ -165,7 +165,9 @@ func (b *budget) trapped(traps, spent uint64) time.Duration {
 
 // update takes the state of the session so far and says whether accept has
 // changed. Cost is what the target's threads lose: the time they are held and
-// wait to run again, what they lose in cold caches after that, the traps and the ticks.
+// wait to run again, what they lose in cold caches after that, the traps and the ticks. Not
+// what they lose in stops: to save that in samples would leave none of processes that live for
+// milliseconds.
 func (b *budget) update(cpu uint64, stats sampler.Stats, held, trapped time.Duration) bool {
 	ofHolds := (1+b.cold)*float64(held) + float64(trapped)
 	cost := ofHolds + b.tickNS*float64(stats.Ticks+stats.FirstAgain)

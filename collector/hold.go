@@ -28,6 +28,7 @@ func (s *Session) Hold(tid int, signal unix.Signal) (ours, running bool) {
 	s.locate.InSyscall = true // for all we know
 	if t.stepping == nil {
 		t.since = s.tracer.StoppedSince(time.Duration(t.shared.HoldTime))
+		s.noteWake(t)
 	}
 	switch {
 	case s.closing:

@@ -142,7 +142,9 @@ func (s *Session) profile() (*model.Profile, error) {
 	count("ticks while stepping over a watchpoint", stats.Stepping)
 	count("stacks not copied at a trap", stats.StackLost)
 	p.Counts = append(p.Counts, s.stacks.counts()...)
+	cpu, stops := max(sum.cpu, s.ranTime()), s.stopped()
 	count("CPU time of the target, ns", s.ranTime())
+	count("stops besides holds", stops.n)
 	count(model.CPUChildren, s.childrenTime())
 	count(model.CPUSampled, sum.cpu-sum.unheldTime())
 	count("lost: ticks throttled or without a free counter", sum.missed(s.gap))
@@ -164,10 +166,12 @@ func (s *Session) profile() (*model.Profile, error) {
 		fmt.Sprintf("two traps with nothing between: p10 %.0f, p50 %.0f, p90 %.0f %s; the constant is subtracted", s.calibration.P10, s.calibration.P50, s.calibration.P90, s.clock.Unit),
 		fmt.Sprintf("attached to %d threads in %v, detached in %v", s.attached, s.attachTime.Round(time.Microsecond), s.detachTime.Round(time.Microsecond)),
 		fmt.Sprintf("overhead by the profiler's own account: %.2f%% of the target's CPU time; cold caches are taken to cost %.0f%% of the holds", 100*s.budget.spent, 100*s.budget.cold),
-		fmt.Sprintf("the profiler's own CPU time: %v, %.1f%% of the target's, on any processor; symbols are still to come", s.ownTime.Round(time.Millisecond), 100*float64(s.ownTime)/float64(max(s.ranTime(), 1))),
+		fmt.Sprintf("the profiler's own CPU time: %v, %.1f%% of the target's, on any processor; symbols are still to come", s.ownTime.Round(time.Millisecond), 100*float64(s.ownTime)/float64(max(cpu, 1))),
 	)
-	if said := s.budget.waited(max(sum.cpu, s.ranTime())); said != "" {
-		p.Comments = append(p.Comments, said)
+	for _, said := range []string{s.budget.waited(cpu), stops.comment(cpu)} {
+		if said != "" {
+			p.Comments = append(p.Comments, said)
+		}
 	}
 	if stats.Interrupts > 0 {
 		p.Comments = append(p.Comments, fmt.Sprintf("threads that block the hold signals were interrupted %v after the tick at the median, %v at p99: what they do so soon after a system call is not sampled", s.interrupts.quantile(.5), s.interrupts.quantile(.99)))

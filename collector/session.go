@@ -19,9 +19,9 @@ import (
 type Progress struct {
 	Elapsed  time.Duration
 	Threads  int
-	Samples  uint64 // threads held
-	Pairs    int    // uses whose reuse was seen
-	Overhead float64
+	Samples  uint64  // threads held
+	Pairs    int     // uses whose reuse was seen
+	Overhead float64 // share that samples cost, without stops besides holds
 	// Warnings are what the user should know before the session is over, each once.
 	Warnings []string
 }
@@ -109,6 +109,7 @@ type Session struct {
 	onRequest   func()    // ends it
 	tickCost    float64   // of the CPU clock, ns; 0: could not be measured
 	resumes     durations // waits to run again after a hold
+	wakes       durations // of the tracing thread, for a hold
 	trap        sampler.Trap
 	exit        ExitStatus
 	err         error // the first that ended the session early

@@ -57,6 +57,9 @@ type Tracer struct {
 	quit    bool
 
 	awake time.Duration // by Monotonic: when the tracing thread last woke up for an event
+	woke  bool          // for the last event
+	maker int           // process that has made a thread last
+	stops Stops
 
 	// RealTime says whether the tracing thread could be made to run before
 	// all ordinary threads; without it, holds are longer on a busy machine.
@@ -258,7 +261,8 @@ func (t *Tracer) wait(flags int) bool {
 	var status unix.WaitStatus
 	before := Monotonic()
 	tid, err := unix.Wait4(-1, &status, unix.WALL|flags, nil)
-	if now := Monotonic(); now-before > awakeLatency/10 {
+	now := Monotonic()
+	if t.woke = now-before > awakeLatency/10; t.woke {
 		t.awake = now
 	}
 	if err != nil || tid == 0 {
@@ -269,14 +273,47 @@ func (t *Tracer) wait(flags int) bool {
 	}
 	switch {
 	case status.Exited(), status.Signaled():
-		if _, ok := t.threads[tid]; ok {
+		if pid, ok := t.threads[tid]; ok {
+			if tid == pid {
+				t.stops.add(0, t.woke) // who waits for the process learns of it now
+			}
 			delete(t.threads, tid)
 			t.handler.ThreadExited(tid, status)
 		}
 	case status.Stopped():
-		t.stopped(tid, status)
+		if !t.stopped(tid, status) {
+			t.stops.add(Monotonic()-now, t.woke)
+		}
 	}
 	return true
+}
+
+// Stops are those that come with being traced, sampled or not: at fork, exec, the making
+// of a thread, of the maker's and of what is made, and at signals of the target's own. The
+// end of a process counts as one, for its parent is told when the tracer has been.
+type Stops struct {
+	N uint64
+	// Woke is for how many of them the tracing thread had to wake up.
+	Woke uint64
+	// Served is how long it then took until the threads were let go.
+	Served time.Duration
+}
+
+func (s *Stops) add(served time.Duration, woke bool) {
+	s.N++
+	s.Served += served
+	if woke {
+		s.Woke++
+	}
+}
+
+// Stops are those so far. Call it on the tracing thread, or after Detach.
+func (t *Tracer) Stops() Stops { return t.stops }
+
+// WokeAfter is how long the tracing thread needed to wake up for the event that it deals with, sent at
+// a moment by Monotonic; ok is false if it was awake.
+func (t *Tracer) WokeAfter(sent time.Duration) (needed time.Duration, ok bool) {
+	return t.awake - sent, t.woke && t.awake > sent
 }
 
 // awakeLatency is what a real-time thread needs to wake up, at most.
@@ -296,15 +333,16 @@ func (t *Tracer) StoppedSince(sent time.Duration) time.Duration {
 
 const eventStop = 128 // PTRACE_EVENT_STOP
 
-// stopped deals with one ptrace stop, see ptrace(2), and lets the thread go.
-func (t *Tracer) stopped(tid int, status unix.WaitStatus) {
+// stopped deals with one ptrace stop, see ptrace(2), and lets the thread go. It says whether the
+// handler accounts for the stop, or the target makes it by itself.
+func (t *Tracer) stopped(tid int, status unix.WaitStatus) (accounted bool) {
 	signal := status.StopSignal()
 	switch event := int(status) >> 16; event {
 	case 0: // signal-delivery-stop
 		if steppedIntoHandler(tid, signal) {
 			t.handler.Repeats(tid)
 			_ = resume(tid, 0)
-			return
+			return false
 		}
 		// The signal that holds a thread is sent by an interrupt of its own, which
 		// may come when the thread has just entered a system call. And a signal
@@ -320,16 +358,16 @@ func (t *Tracer) stopped(tid int, status unix.WaitStatus) {
 		if held {
 			t.handler.LetGo()
 		}
-		return
+		return held
 	case eventStop:
 		if signal != unix.SIGTRAP {
 			// Group-stop: stay stopped until SIGCONT, as without us.
 			_ = ptraceListen(tid)
-			return
+			return true
 		}
 		if _, ok := t.threads[tid]; !ok {
 			t.newcomer(tid)
-			return
+			return false
 		}
 		held, running := t.handler.Hold(tid, Interrupted)
 		if held && !running && interrupted(tid) {
@@ -339,17 +377,20 @@ func (t *Tracer) stopped(tid int, status unix.WaitStatus) {
 		if held {
 			t.handler.LetGo()
 		}
-		return
+		return held
 	case unix.PTRACE_EVENT_EXEC:
 		t.execed(tid)
+	case unix.PTRACE_EVENT_CLONE:
+		t.maker = t.threads[tid]
 	}
 	// An error means the thread was killed meanwhile: its exit will be told.
 	_ = resume(tid, 0)
+	return false
 }
 
 // newcomer is a thread in its first stop, before its first instruction.
 func (t *Tracer) newcomer(tid int) {
-	pid, err := processOf(tid)
+	pid, err := t.ofMaker(tid)
 	if err == nil && (t.follow || t.traces(pid)) {
 		t.threads[tid] = pid
 		t.handler.ThreadStarted(pid, tid)
@@ -361,6 +402,18 @@ func (t *Tracer) newcomer(tid int) {
 	}
 	// Or a process made by a bare clone; it was not asked for.
 	_ = unix.PtraceDetach(tid)
+}
+
+// ofMaker is the process of a newcomer: its own, or one that has just made a thread. It waits
+// for the answer, and to read /proc takes 40 µs.
+func (t *Tracer) ofMaker(tid int) (pid int, err error) {
+	for _, pid := range []int{tid, t.maker} {
+		// No signal is sent; without leave to send one, there is such a thread, too.
+		if err := unix.Tgkill(pid, tid, 0); err == nil || err == unix.EPERM {
+			return pid, nil
+		}
+	}
+	return processOf(tid)
 }
 
 func (t *Tracer) traces(pid int) bool {

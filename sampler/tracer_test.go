@@ -105,3 +105,65 @@ func TestStoppedSince(t *testing.T) {
 		}
 	}
 }
+
+// asker is a watcher that knows whose the threads are.
+type asker struct {
+	watcher
+	t       *testing.T
+	threads *int // that are not their process's first
+}
+
+func (a asker) ThreadStarted(pid, tid int) {
+	if want, err := processOf(tid); err != nil || pid != want {
+		a.t.Errorf("thread %d is of process %d (%v), not %d", tid, want, err, pid)
+	}
+	if pid != tid {
+		*a.threads++
+	}
+}
+
+// Stops that the target makes because it is traced are counted, and the time until it was let go
+// again: of a child process its parent's at fork, its own first one, exec, and its end, and its
+// parent's at SIGCHLD; of a thread its maker's and its own first one.
+func TestStops(t *testing.T) {
+	const n = 20
+	for _, c := range []struct {
+		name, script         string
+		least, most, threads int
+	}{
+		{"processes", "i=0; while [ $i -lt 20 ]; do /bin/true; i=$((i+1)); done", 5 * n, 5*n + 10, 0},
+		{"none", "i=0; while [ $i -lt 20000 ]; do i=$((i+1)); done", 1, 1, 0}, // its own end
+		{"threads of Go's", "exec " + os.Args[0] + " -test.run ^$", 2 + 2, 100, 1},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			// It begins when its input ends.
+			target := exec.Command("sh", "-c", "read x; "+c.script)
+			in, err := target.StdinPipe()
+			if err == nil {
+				err = target.Start()
+			}
+			if err != nil {
+				t.Skipf("needs sh: %v", err)
+			}
+			threads := 0
+			tr, err := NewTracer(asker{watcher{make(chan int, 1000)}, t, &threads}, true)
+			if err != nil {
+				t.Fatal(err)
+			}
+			tr.Do(func() { err = tr.Seize(target.Process.Pid) })
+			if err != nil {
+				t.Fatal(err)
+			}
+			in.Close()
+			<-tr.Done()
+			stops := tr.Stops()
+			t.Logf("%d stops, %d of which woke the tracing thread up, served in %v; %d threads", stops.N, stops.Woke, stops.Served, threads)
+			if n := int(stops.N); n < c.least || n > c.most || threads < c.threads {
+				t.Errorf("%d stops, want %d to %d; %d threads, want %d", n, c.least, c.most, threads, c.threads)
+			}
+			if stops.Woke > stops.N || (stops.N > 1) != (stops.Served > 0) {
+				t.Errorf("%d of %d stops woke the tracing thread up, which served them in %v", stops.Woke, stops.N, stops.Served)
+			}
+		})
+	}
+}
