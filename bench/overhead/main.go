@@ -30,7 +30,7 @@ func main() {
 	pairs := flag.Int("pairs", 6, "interleaved runs of each kind a program: bare, with rdx, bare again")
 	extra := flag.String("flags", "", "more flags for rdx run, separated by spaces")
 	only := flag.String("only", "", "only the program of this name")
-	threads := flag.Bool("threads", false, "measure programs of two threads instead, with each --stack")
+	threads := flag.Bool("threads", false, "measure programs of two threads instead, with each --stack; with -windows with --stack both")
 	windows := flag.Int("windows", 0, "measure within one run of each program that tells its progress, in so many windows of two seconds with rdx attached")
 	flag.Parse()
 	if err := run(*rdx, *pairs, *windows, *threads, strings.Fields(*extra), *only); err != nil {
@@ -103,6 +103,28 @@ func threaded(dir string) ([]program, error) {
 	return out, nil
 }
 
+// longThreaded are programs of two threads at work that do the same again and again, all with --stack
+// both, and with input as that of bench/sharing.
+func longThreaded(dir string) ([]program, error) {
+	const data = "small" // in the folder that it runs in: it is named very often
+	text, err := os.ReadFile(filepath.Join(dir, "data"))
+	if err == nil {
+		err = os.WriteFile(filepath.Join(dir, data), text[:4<<20], 0o644)
+	}
+	if err != nil {
+		return nil, err
+	}
+	again := func(words string, files int) []string {
+		return append(strings.Fields(words), slices.Repeat([]string{data}, files)...)
+	}
+	flags := []string{"--stack", "both"}
+	return []program{
+		{"zstd -T2", again("zstd -T2 -B512KB -q -c", 20_000), flags},
+		{"pigz -p 2", again("pigz -p 2 -c", 10_000), flags},
+		{"xz -T2", again("xz -0 -T2 --block-size=2MiB -k -c", 4_000), append(flags, "--interrupt")},
+	}, nil
+}
+
 // long programs run for many minutes and tell their progress by what they read
 // and write.
 func long(dir string) ([]program, error) {
@@ -137,7 +159,11 @@ func run(rdx string, pairs, windows int, threads bool, extra []string, only stri
 		}
 	}
 	if windows > 0 {
-		ps, err := long(dir)
+		prepare := long
+		if threads {
+			prepare = longThreaded
+		}
+		ps, err := prepare(dir)
 		if err != nil {
 			return err
 		}

@@ -13,6 +13,7 @@ import (
 	"strings"
 	"time"
 
+	"golang.org/x/sys/unix"
 	"gonum.org/v1/gonum/stat"
 )
 
@@ -23,6 +24,7 @@ import (
 // after it have. What a machine's neighbours do from minute to minute cancels out.
 func within(rdx string, p program, windows int, window time.Duration, extra []string, dir string) error {
 	cmd := exec.Command(p.argv[0], p.argv[1:]...)
+	cmd.Dir = dir
 	if err := cmd.Start(); err != nil {
 		return err
 	}
@@ -47,7 +49,7 @@ func within(rdx string, p program, windows int, window time.Duration, extra []st
 		return cost{lasted.Seconds() / done, (r - ran).Seconds() / done}, nil
 	}
 	attached := func() (c cost, err error) {
-		args := append([]string{"attach", "-q", "-p", pid, "-d", (window + 2*settle).String(), "-o", filepath.Join(dir, "within.pb.gz")}, extra...)
+		args := append([]string{"attach", "-q", "-p", pid, "-d", (window + 2*settle).String(), "-o", filepath.Join(dir, "within.pb.gz")}, slices.Concat(p.flags, extra)...)
 		session := exec.Command(rdx, args...)
 		session.Stderr = os.Stderr
 		if err := session.Start(); err != nil {
@@ -116,10 +118,22 @@ func traced(pid string) bool {
 	return !bytes.Contains(status, []byte("\nTracerPid:\t0\n"))
 }
 
-// scheduled is how long the process's first thread has run and has waited for a CPU.
+// scheduled is how long the process's threads have run, and how long those that there are now have
+// waited for a CPU.
 func scheduled(pid string) (ran, waited time.Duration) {
-	data, _ := os.ReadFile("/proc/" + pid + "/schedstat")
-	fmt.Sscan(string(data), &ran, &waited)
+	id, _ := strconv.Atoi(pid)
+	var ts unix.Timespec
+	// CPUCLOCK_SCHED of the process, see clock_getcpuclockid(3).
+	if unix.ClockGettime(int32(^id<<3|2), &ts) == nil {
+		ran = time.Duration(ts.Nano())
+	}
+	tasks, _ := filepath.Glob("/proc/" + pid + "/task/*/schedstat")
+	for _, task := range tasks {
+		data, _ := os.ReadFile(task)
+		var r, w time.Duration
+		fmt.Sscan(string(data), &r, &w)
+		waited += w
+	}
 	return ran, waited
 }
 
