@@ -134,6 +134,9 @@ func (b *bench) run(blocks []string, steps string) error {
 			continue
 		}
 		for _, block := range blocks {
+			if p.stack != "" && block != "word" {
+				continue // watching other threads takes the slots that a line would
+			}
 			r, err := b.program(p, block, live)
 			if err != nil {
 				return fmt.Errorf("%s by %s: %w", p.name, block, err)
