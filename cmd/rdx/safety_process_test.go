@@ -333,20 +333,24 @@ func TestStorm(t *testing.T) {
 	}
 }
 
-// The CPU time of processes that live shorter than rdx looks is counted, too, and that of the last tenth of a second.
-func TestShortChildrenTime(t *testing.T) {
-	needRoot(t)
-	output := filepath.Join(t.TempDir(), "p.pb.gz")
-	p := start(t, rdxPath(t), "run", "-q", "--follow", "-o", output, "--", compile(t, "children"), "60", "8000000")
-	said := p.line()
-	if code := p.wait(); code != 0 {
-		t.Fatalf("exit code %d: %s", code, p.stderr.String())
+// runTimed profiles a program with rdx run, and returns how long it says that it ran, in ns, too.
+func runTimed(t *testing.T, args ...string) (profile *model.Profile, ns float64) {
+	t.Helper()
+	s := rdx(t, append([]string{"run", "-q"}, args...)...)
+	said := s.line()
+	if code := s.wait(); code != 0 {
+		t.Fatalf("exit code %d: %s", code, s.stderr.String())
 	}
-	var ns float64
 	if _, err := fmt.Sscanf(said, "ok ns=%f", &ns); err != nil {
 		t.Fatalf("target says %q", said)
 	}
-	profile := readProfile(t, output)
+	return readProfile(t, s.output), ns
+}
+
+// The CPU time of processes that live shorter than rdx looks is counted, too, and that of the last tenth of a second.
+func TestShortChildrenTime(t *testing.T) {
+	needRoot(t)
+	profile, ns := runTimed(t, "--follow", "--", compile(t, "children"), "60", "8000000")
 	got := float64(profile.CountOf("CPU time of the target, ns"))
 	t.Logf("%.0f ms of %.0f", got/1e6, ns/1e6)
 	// What a process does before it is seen, and while it exits, is one part in some.
@@ -367,17 +371,7 @@ func TestShortThreads(t *testing.T) {
 		{2000, 400_000},
 		{400, 2_400_000},
 	} {
-		output := filepath.Join(t.TempDir(), "p.pb.gz")
-		p := start(t, rdxPath(t), "run", "-q", "-o", output, "--gap", "2ms", "--overhead", "1", compile(t, "short"), fmt.Sprint(c.threads), fmt.Sprint(c.life))
-		said := p.line()
-		if code := p.wait(); code != 0 {
-			t.Fatalf("exit code %d: %s", code, p.stderr.String())
-		}
-		var ns float64
-		if _, err := fmt.Sscanf(said, "ok ns=%f", &ns); err != nil {
-			t.Fatalf("target says %q", said)
-		}
-		profile := readProfile(t, output)
+		profile, ns := runTimed(t, "--gap", "2ms", "--overhead", "1", compile(t, "short"), fmt.Sprint(c.threads), fmt.Sprint(c.life))
 		ticks, want := float64(countOf(profile, "samples")), ns/gap
 		// A thread has one tick more or less than the mean has it, no more.
 		sigma := math.Sqrt(float64(c.threads) / 4)
