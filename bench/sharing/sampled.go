@@ -30,7 +30,7 @@ func programs() []program {
 	}
 	if *long {
 		// Its workers block all signals, and are not sampled soon after a wait.
-		out = append(out, program{name: "xz", words: "xz -3 -T2 --block-size=2MiB -k -c", repeats: true, flags: []string{"--interrupt"}})
+		out = append(out, program{name: "xz", words: "xz -0 -T2 --block-size=2MiB -k -c", repeats: true, flags: []string{"--interrupt"}})
 	}
 	return out
 }
