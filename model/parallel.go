@@ -46,10 +46,10 @@ type ParallelExact struct {
 	filled *piece        // being filled by Add
 	spare  chan *piece   // free pieces
 	queue  chan *piece   // filled ones, in order
-	tops   chan *piece   // those that have to go through the front first
 	work   chan struct{} // one token for each processor in use
 	merge  merger
 	done   chan struct{} // closed when the merge has seen the last piece
+	relay  *relay        // instead of those, if there is a front
 	pieces []*piece
 	ended  bool
 	err    error
@@ -102,30 +102,34 @@ func NewParallelExact(blockBytes int, bins *Bins, config ParallelConfig) (*Paral
 	n := config.Jobs + 4
 	p := &ParallelExact{
 		ExactCounts: c, jobs: config.Jobs,
-		spare: make(chan *piece, n), queue: make(chan *piece, n), tops: make(chan *piece, n),
+		spare: make(chan *piece, n), queue: make(chan *piece, n),
 		work: make(chan struct{}, config.Jobs), done: make(chan struct{}), measureEvery: measureEvery,
 	}
+	front := haveFront && !config.withoutFront && !config.Approximate && config.Jobs < 4
 	for range n {
+		x := &piece{blocks: make([]uint64, config.PieceTouches), runs: make([]uint8, config.PieceTouches)}
+		p.pieces = append(p.pieces, x)
+		if front {
+			x.counts, x.whole = &p.ExactCounts, true
+			continue
+		}
 		counts, err := newExactCounts(blockBytes, bins)
 		if err != nil {
 			return nil, err
 		}
-		x := &piece{
-			counts: counts, olken: NewOlken(), ready: make(chan struct{}, 1),
-			blocks: make([]uint64, config.PieceTouches), runs: make([]uint8, config.PieceTouches),
-		}
-		p.pieces = append(p.pieces, x)
+		x.counts, x.olken, x.ready = &counts, NewOlken(), make(chan struct{}, 1)
 		p.spare <- x
 	}
-	if haveFront && !config.withoutFront && !config.Approximate && config.Jobs < 4 {
+	if front {
 		p.merge.front = &pieceFront{}
 		p.merge.front.next = 1
 	}
 	p.merge.init(&p.ExactCounts, config, n)
-	if p.merge.front != nil {
-		go p.runFront()
+	if front {
+		p.relay = newRelay(&p.merge, p.pieces, config.Jobs)
+	} else {
+		go p.run()
 	}
-	go p.run()
 	return p, nil
 }
 
@@ -165,7 +169,11 @@ func (p *ParallelExact) AddTouches(t *Touches) error {
 // piece is the one that is filled.
 func (p *ParallelExact) piece() *piece {
 	if p.filled == nil {
-		p.filled = <-p.spare
+		if p.relay != nil {
+			p.filled = p.relay.take()
+		} else {
+			p.filled = <-p.spare
+		}
 		p.filled.n, p.filled.touches = 0, 0
 		p.err = p.filled.err
 	}
@@ -176,13 +184,13 @@ func (p *ParallelExact) piece() *piece {
 func (p *ParallelExact) hand() {
 	x := p.filled
 	p.filled = nil
-	x.whole = p.merge.front != nil || !p.merge.config.Approximate && p.handed%p.measureEvery != 0 && p.manyFirst.Load()
-	p.handed++
-	p.queue <- x
-	if p.merge.front != nil {
-		p.tops <- x
+	if p.relay != nil {
+		p.relay.hand()
 		return
 	}
+	x.whole = !p.merge.config.Approximate && p.handed%p.measureEvery != 0 && p.manyFirst.Load()
+	p.handed++
+	p.queue <- x
 	if x.whole {
 		x.ready <- struct{}{}
 		return
@@ -206,25 +214,19 @@ func (p *ParallelExact) Finish() error {
 	if p.filled != nil {
 		p.hand()
 	}
-	close(p.queue)
-	close(p.tops)
-	<-p.done
-	for _, x := range p.pieces {
-		p.ExactCounts.add(&x.counts)
+	if p.relay != nil {
+		p.relay.finish()
+		p.merge.end()
+	} else {
+		close(p.queue)
+		<-p.done
+		for _, x := range p.pieces {
+			p.ExactCounts.add(x.counts)
+		}
 	}
 	p.split.counted(&p.ExactCounts)
 	p.merge.finish()
 	return p.merge.err
-}
-
-// runFront takes the pieces through the front, in their order.
-func (p *ParallelExact) runFront() {
-	for x := range p.tops {
-		p.work <- struct{}{}
-		p.merge.front.touch(x)
-		<-p.work
-		x.ready <- struct{}{}
-	}
 }
 
 // run merges the pieces in their order: first the look-up of the blocks, then,
@@ -251,7 +253,6 @@ func (p *ParallelExact) run() {
 			}()
 		}
 		counting.Wait() // not deferred: a panic would wait here
-		p.merge.end()
 		close(p.done)
 	}()
 	for x := range p.queue {

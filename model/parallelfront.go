@@ -148,7 +148,7 @@ func (m *merger) settle(t *frontTop) {
 
 // end makes index and order have all blocks when all pieces have been counted.
 func (m *merger) end() {
-	if m.front != nil && m.err == nil {
+	if m.err == nil {
 		m.settle(m.front.rest())
 	}
 }

@@ -71,11 +71,6 @@ func (m *merger) bytes() uint64 {
 // positions of its own, see locate.
 func (m *merger) full(x *piece) bool {
 	if m.front != nil {
-		// It is asked in time, and the piece that it was emptied for comes later.
-		if !m.asked && m.next+m.ahead > uint64(m.order.end) {
-			m.front.wanted.Store(true)
-			m.asked = true
-		}
 		return x.top.fresh
 	}
 	return !m.config.Approximate && m.next+uint64(x.touches) > uint64(m.order.end)
@@ -120,6 +115,11 @@ func (m *merger) locate(x *piece, work chan struct{}) {
 	}
 	if m.err != nil {
 		return
+	}
+	// The front is asked in time, and the piece that it was emptied for comes later.
+	if m.front != nil && !m.asked && m.next+m.ahead > uint64(m.order.end) {
+		m.front.wanted.Store(true)
+		m.asked = true
 	}
 	x.start = uint32(m.next)
 	m.next += uint64(x.touches)

@@ -7,7 +7,7 @@ type piece struct {
 	blocks  []uint64 // as long as a piece may be
 	runs    []uint8  // see Touches
 
-	counts ExactCounts // of all reuses within pieces that this memory was used for
+	counts *ExactCounts // where its reuses are counted
 	olken  *Olken
 	dists  [exactChunk]uint64
 	times  [exactChunk]uint64

@@ -11,9 +11,10 @@ func (m *merger) locateWhole(x *piece, work chan struct{}) {
 	x.prev = x.prev[:x.n]
 	if m.front != nil {
 		m.locateTop(x)
-		if !x.top.plain {
-			return
+		if x.top.plain {
+			m.locateRuns(0, x) // it is the only one
 		}
+		return
 	}
 	m.eachTable(work, func(table int) { m.locateRuns(table, x) })
 }
