@@ -173,40 +173,90 @@ type splitter struct {
 // are left, the first of them perhaps done in part.
 func (t *splitter) fill(g Granularity, accesses []Access, blocks []uint64, runs []uint8, most int) (n int, rest []Access) {
 	runs = runs[:len(blocks)]
-	n = -1
-	run := uint64(maxRun - 1) // what is the first begins a run
-	var before uint64
-	var head uint8
-	for i := range accesses {
-		a := &accesses[i]
-		var store uint8
-		if a.Op == Store {
-			store = 1
+	f := filling{n: -1, run: maxRun<<1 - 2} // what is the first begins a run
+	for {
+		if t.done == 0 {
+			k := t.fillSingle(g, accesses[:min(len(accesses), most, len(blocks)-1-f.n)], blocks, runs, &f)
+			accesses, most = accesses[k:], most-k
 		}
+		if len(accesses) == 0 {
+			return f.n + 1, nil
+		}
+		// One that spans blocks, or there is no room.
+		a := &accesses[0]
 		first, last := g.Span(a)
 		for b := first + t.done; ; b++ {
-			if n == len(blocks)-1 || most == 0 {
+			if f.n == len(blocks)-1 || most == 0 {
 				t.done = b - first
-				return n + 1, accesses[i:]
+				return f.n + 1, accesses
 			}
 			most--
-			// No branch: what continues a run cannot be foretold.
-			other := b ^ before
-			begins := (other|-other)>>63 | (run+1)/maxRun
-			n += int(begins)
-			run = (run + 1) & (begins - 1)
-			head ^= (head ^ store) & -uint8(begins)
-			t.count.Repeats[store] += 1 - begins
-			blocks[n], runs[n] = b, uint8(run)<<1|head
-			before = b
+			store := oneIf(a.Op == Store)
+			t.count.Repeats[store] += 1 - f.add(b, store)
+			blocks[f.n], runs[f.n] = b, uint8(f.run)
 			if b == last {
 				break
 			}
 		}
 		t.done = 0
 		t.count.Ops[min(a.Op, Store)]++
+		accesses = accesses[1:]
 	}
-	return n + 1, nil
+}
+
+// filling is where a fill is: at the n-th run, which is of the block before, and
+// run as in Touches.
+type filling struct {
+	n           int
+	before, run uint64
+}
+
+// add takes a touch to its run, and returns 1 if it begins one. No branch: what continues
+// a run cannot be foretold.
+func (f *filling) add(b, store uint64) (begins uint64) {
+	other := b ^ f.before
+	begins = (other|-other)>>63 | (f.run+2)>>7
+	f.n += int(begins)
+	f.run = (f.run+2)&(begins-1) | store&-begins
+	f.before = b
+	return begins
+}
+
+func oneIf(is bool) (one uint64) {
+	if is {
+		one = 1
+	}
+	return one
+}
+
+// fillSingle is fill of accesses for which there is room, up to the first that spans
+// blocks; it returns how many these are. They are most, and all it needs is in registers.
+func (t *splitter) fillSingle(g Granularity, accesses []Access, blocks []uint64, runs []uint8, at *filling) int {
+	f, shift := *at, g.shift&63
+	runs = runs[:len(blocks)]
+	var ops [2]uint64  // loads and stores
+	var repeats uint64 // by stores
+	k := 0
+	for k < len(accesses) {
+		a := &accesses[k]
+		b := a.Addr >> shift
+		if uint64(a.Size) > (b+1)<<shift-a.Addr {
+			break
+		}
+		ops[0] += oneIf(a.Op == Load)
+		ops[1] += oneIf(a.Op >= Store)
+		store := oneIf(a.Op == Store)
+		repeats += store &^ f.add(b, store)
+		blocks[f.n], runs[f.n] = b, uint8(f.run)
+		k++
+	}
+	t.count.Ops[OpUnknown] += uint64(k) - ops[0] - ops[1]
+	t.count.Ops[Load] += ops[0]
+	t.count.Ops[Store] += ops[1]
+	t.count.Repeats[0] += uint64(k) - uint64(f.n-at.n) - repeats
+	t.count.Repeats[1] += repeats
+	*at = f
+	return k
 }
 
 // add counts what is known of touches without their blocks.

@@ -73,13 +73,19 @@ func (o *Olken) touchTop(blocks []uint64, runs []uint8, dist, time []uint64) int
 	n := min(len(blocks), frontChunk, int(o.order.end-o.position())/maxRun)
 	touchFront(f, blocks[:n], runs[:n], dist[:n], time[:n])
 	o.touchMissed(blocks[:n], dist[:n], time[:n])
+	o.tried(n)
+	return n
+}
+
+// tried notes that n touches were looked for in the front.
+func (o *Olken) tried(n int) {
+	f := o.front
 	f.tried += n
 	f.found += n - f.misses
 	if f.useless() {
 		o.settle()
 		f.pause()
 	}
-	return n
 }
 
 // fill is a touch while the front has room.

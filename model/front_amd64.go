@@ -12,3 +12,10 @@ var haveFront = cpu.X86.HasAVX512F && cpu.X86.HasAVX512DQ
 //
 //go:noescape
 func touchFront(f *front, blocks []uint64, runs []uint8, dist, time []uint64)
+
+// countFront is touchFront for up to frontChunk blocks of which only distances are
+// counted: those found to found, by distance. missed are the others, of which f.out
+// is said, too, and nothing else. Positions stay as they are.
+//
+//go:noescape
+func countFront(f *front, blocks []uint64, missed *[frontChunk]uint64, found *[frontBlocks]uint64)

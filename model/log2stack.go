@@ -16,6 +16,8 @@ type Log2Stack struct {
 	// counts is by the bit length of the distance, which is the bin of LogBins(1);
 	// that of Infinite is 64.
 	counts [65]uint64
+	found  [frontBlocks]uint64 // by distance, of what the front found
+	missed [frontChunk]uint64
 
 	changes [log2Chunk]uint64 // without repetitions, which change nothing
 	runs    [log2Chunk]uint8  // all of one touch
@@ -39,6 +41,13 @@ func (s *Log2Stack) Touch(blocks []uint64) error {
 		s.last = ^blocks[0]
 	}
 	for len(blocks) > 0 {
+		if f := s.olken.front; f != nil && f.off == 0 && f.held == frontBlocks && !s.olken.tooMany {
+			part := blocks[:min(len(blocks), frontChunk)]
+			s.touchTop(part)
+			s.last = part[len(part)-1]
+			blocks = blocks[len(part):]
+			continue
+		}
 		part := blocks[:min(len(blocks), log2Chunk)]
 		blocks = blocks[len(part):]
 		n, last := 0, s.last
@@ -60,20 +69,44 @@ func (s *Log2Stack) Touch(blocks []uint64) error {
 	return nil
 }
 
+// touchTop is Touch of up to frontChunk blocks where there is a full front. A repetition
+// costs no more there than to leave it out.
+func (s *Log2Stack) touchTop(blocks []uint64) {
+	o, f := s.olken, s.olken.front
+	countFront(f, blocks, &s.missed, &s.found)
+	var slots, outs [batch]*uint32
+	for at := 0; at < f.misses; {
+		n := o.index.find(s.missed[at:min(at+batch, f.misses)], &slots)
+		o.index.known(f.out[at:at+n], &outs)
+		for i := range n {
+			d, _ := o.takeBelow(*slots[i%batch], 0, frontBlocks)
+			s.counts[bits.Len64(d)]++
+			*outs[i%batch] = o.putBelow(0)
+		}
+		at += n
+	}
+	o.tried(len(blocks))
+	o.makeRoom()
+}
+
 // Repeat counts n touches of a block that was touched just before.
 func (s *Log2Stack) Repeat(n uint64) { s.counts[0] += n }
 
 // Distances is the histogram of stack distances on LogBins(1).
 func (s *Log2Stack) Distances() *Hist {
 	h := NewHist(LogBins(1))
-	for k, n := range s.counts[:64] {
+	counts := s.counts
+	for d, n := range s.found {
+		counts[bits.Len(uint(d))] += n
+	}
+	for k, n := range counts[:64] {
 		if n > 0 {
 			h.W[k] = float64(n)
 		}
 		h.N += int64(n)
 	}
-	h.Cold = float64(s.counts[64])
-	h.N += int64(s.counts[64])
+	h.Cold = float64(counts[64])
+	h.N += int64(counts[64])
 	return h
 }
 

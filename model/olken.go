@@ -112,12 +112,17 @@ func (o *Olken) touch(blocks []uint64, runs []uint8, dist, time []uint64) error 
 			}
 		}
 		blocks, runs, dist, time = blocks[n:], runs[n:], dist[n:], time[n:]
-		if o.order.end-o.position() < batch*maxRun {
-			o.settle()
-			o.compact()
-		}
+		o.makeRoom()
 	}
 	return nil
+}
+
+// makeRoom leaves as many positions as touch and touchTop may need.
+func (o *Olken) makeRoom() {
+	if o.order.end-o.position() < batch*maxRun {
+		o.settle()
+		o.compact()
+	}
 }
 
 // LastAccesses calls f with the number of accesses that came before the last
