@@ -134,6 +134,7 @@ func (o *Olken) touchMissed(blocks, dist, time []uint64) {
 			missed[i%batch] = blocks[k]
 		}
 		n = o.index.find(missed[:n], &slots)
+		o.order.readAhead(slots[:n])
 		o.index.known(f.out[at:at+n], &outs)
 		for i, k := range f.missed[at : at+n] {
 			dist[k], time[k] = o.takeBelow(*slots[i%batch], time[k], frontBlocks)

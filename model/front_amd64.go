@@ -2,7 +2,7 @@ package model
 
 import "golang.org/x/sys/cpu"
 
-// haveFront is whether touchFront can run here.
+// haveFront is whether touchFront and its like can run here.
 var haveFront = cpu.X86.HasAVX512F && cpu.X86.HasAVX512DQ
 
 // touchFront touches up to frontChunk runs, see Touches; the front must be full. It
@@ -19,3 +19,10 @@ func touchFront(f *front, blocks []uint64, runs []uint8, dist, time []uint64)
 //
 //go:noescape
 func countFront(f *front, blocks []uint64, missed *[frontChunk]uint64, found *[frontBlocks]uint64)
+
+// findFirst finds those of n missed blocks that are in their first buckets, and sets
+// their slots and what is recent. The others are left in missed, in their order;
+// it returns how many.
+//
+//go:noescape
+func findFirst(missed *[batch]missedBlock, n int, blocks []uint64, slots *[batch]*uint32, recent *[numRecent]recentSlot) int

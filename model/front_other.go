@@ -9,3 +9,7 @@ func touchFront(*front, []uint64, []uint8, []uint64, []uint64) { panic("there is
 func countFront(*front, []uint64, *[frontChunk]uint64, *[frontBlocks]uint64) {
 	panic("there is no front")
 }
+
+func findFirst(*[batch]missedBlock, int, []uint64, *[batch]*uint32, *[numRecent]recentSlot) int {
+	panic("there is no front")
+}

@@ -146,6 +146,51 @@ func TestCountFront(t *testing.T) {
 	}
 }
 
+// Needs AVX-512.
+func TestFindFirst(t *testing.T) {
+	needFront(t)
+	r := seededRand(t)
+	for range 2000 {
+		buckets := make([]indexBucket, 6)
+		draw := func() uint64 { return r.Uint64N(40) << (8 * r.UintN(8)) }
+		for i := range buckets {
+			p := &buckets[i]
+			for k := range p.blocks { // those from n on, too, and where they could be taken for positions
+				p.blocks[k], p.pos[k] = draw(), uint32(r.Uint64N(40))
+			}
+			p.n = r.Uint32N(bucketBlocks + 1)
+		}
+		blocks := make([]uint64, batch)
+		for i := range blocks {
+			blocks[i] = draw()
+		}
+		var missed [batch]missedBlock
+		var slots, want [batch]*uint32
+		var recent, wantRecent [numRecent]recentSlot
+		n := 0
+		for i := range blocks {
+			if r.IntN(5) > 0 { // the others are recent
+				missed[n] = missedBlock{i, r.Uint64(), &buckets[r.IntN(len(buckets))]}
+				n++
+			}
+		}
+		left := missed
+		lefts := plainFindFirst(&left, n, blocks, &want, &wantRecent)
+		got := findFirst(&missed, n, blocks, &slots, &recent)
+		if got != lefts || !slices.Equal(missed[:lefts], left[:lefts]) {
+			t.Fatalf("of %d, %d are left, %v; want %d, %v", n, got, missed[:got], lefts, left[:lefts])
+		}
+		if recent != wantRecent {
+			t.Fatal("what is recent differs")
+		}
+		for i, slot := range want {
+			if slot != nil && slots[i] != slot {
+				t.Fatalf("block %d: slot %p, want %p", i, slots[i], slot)
+			}
+		}
+	}
+}
+
 // The front goes where it finds nothing, and comes back; results stay those
 // without it. Needs AVX-512.
 func TestFrontComesAndGoes(t *testing.T) {

@@ -77,6 +77,7 @@ func (s *Log2Stack) touchTop(blocks []uint64) {
 	var slots, outs [batch]*uint32
 	for at := 0; at < f.misses; {
 		n := o.index.find(s.missed[at:min(at+batch, f.misses)], &slots)
+		o.order.readAhead(slots[:n])
 		o.index.known(f.out[at:at+n], &outs)
 		for i := range n {
 			d, _ := o.takeBelow(*slots[i%batch], 0, frontBlocks)

@@ -102,39 +102,56 @@ func (x *blockIndex) find(blocks []uint64, slots *[batch]*uint32) int {
 		h := hashBlock(b)
 		r := &x.recent[h%numRecent]
 		slots[i%batch] = r.slot
-		missed[misses%batch] = missedBlock{i, h}
+		missed[misses%batch] = missedBlock{i: i, hash: h}
 		other := r.block ^ b
 		misses += int((other | -other) >> 63)
 	}
 	// Their buckets are read without looking at them, so that the processor
 	// waits for many at a time.
 	var read uint32
-	for _, m := range missed[:misses] {
-		s := &x.shards[m.hash>>(64-shardShift)]
-		read ^= s.first(m.hash).n
+	for k := range missed[:misses] {
+		m := &missed[k]
+		m.bucket = x.shards[m.hash>>(64-shardShift)].first(m.hash)
+		read ^= m.bucket.n
 	}
 	x.read = read
+	if haveFront {
+		misses = findFirst(&missed, misses, blocks, slots, &x.recent)
+	} else {
+		misses = plainFindFirst(&missed, misses, blocks, slots, &x.recent)
+	}
+	// The others are new or further on.
 	for _, m := range missed[:misses] {
 		b := blocks[m.i]
 		s := &x.shards[m.hash>>(64-shardShift)]
-		var slot *uint32
-		p := s.first(m.hash)
-		if k := p.match(b); k < p.n {
-			slot = &p.pos[k]
-		} else {
-			if s.n == s.max {
-				if m.i > 0 {
-					return m.i
-				}
-				x.grow(s)
-				return x.find(blocks, slots)
+		if s.n == s.max {
+			if m.i > 0 {
+				return m.i
 			}
-			slot = s.find(b, m.hash)
+			x.grow(s)
+			return x.find(blocks, slots)
 		}
+		slot := s.find(b, m.hash)
 		slots[m.i%batch] = slot
 		x.recent[m.hash%numRecent] = recentSlot{b, slot}
 	}
 	return len(blocks)
+}
+
+// plainFindFirst is findFirst where that cannot run.
+func plainFindFirst(missed *[batch]missedBlock, n int, blocks []uint64, slots *[batch]*uint32, recent *[numRecent]recentSlot) (left int) {
+	for _, m := range missed[:n] {
+		b, p := blocks[m.i], m.bucket
+		if k := p.match(b); k < p.n {
+			slot := &p.pos[k]
+			slots[m.i%batch] = slot
+			recent[m.hash%numRecent] = recentSlot{b, slot}
+			continue
+		}
+		missed[left] = m
+		left++
+	}
+	return left
 }
 
 // known is find for blocks that are in the table, which it leaves as it is.
@@ -151,8 +168,9 @@ func (x *blockIndex) known(blocks []uint64, slots *[batch]*uint32) {
 
 // missedBlock is one not among the recent ones.
 type missedBlock struct {
-	i    int
-	hash uint64
+	i      int
+	hash   uint64
+	bucket *indexBucket // the first
 }
 
 // first returns the bucket that a block of this hash belongs to.
@@ -198,11 +216,26 @@ func (s *indexShard) resize(size int) {
 	old := s.buckets
 	s.buckets = make([]indexBucket, size)
 	places := size * bucketBlocks
-	s.n, s.max = 0, places-places/8
+	s.max = places - places/8
 	for i := range old {
 		p := &old[i]
 		for k, b := range p.blocks[:p.n] {
-			*s.find(b, hashBlock(b)) = p.pos[k]
+			s.place(b, p.pos[k])
+		}
+	}
+}
+
+// place is find for a block that is not there, and does not count it.
+func (s *indexShard) place(b uint64, pos uint32) {
+	for i, _ := bits.Mul64(hashBlock(b)<<shardShift, uint64(len(s.buckets))); ; i++ {
+		if i >= uint64(len(s.buckets)) {
+			i = 0
+		}
+		p := &s.buckets[i]
+		if k := p.n; k < bucketBlocks {
+			p.blocks[k], p.pos[k] = b, pos
+			p.n++
+			return
 		}
 	}
 }
@@ -237,8 +270,11 @@ func (x *blockIndex) lookup(b uint64) *uint32 {
 }
 
 // renumber replaces every position.
-func (x *blockIndex) renumber(to func(uint32) uint32) {
-	for i := range x.shards {
+func (x *blockIndex) renumber(to func(uint32) uint32) { x.renumberPart(to, 0, 1) }
+
+// renumberPart does one of so many parts of it.
+func (x *blockIndex) renumberPart(to func(uint32) uint32, part, parts int) {
+	for i := part; i < numShards; i += parts {
 		buckets := x.shards[i].buckets
 		for j := range buckets {
 			p := &buckets[j]

@@ -34,7 +34,7 @@ import (
 // others are then merged touch by touch, as if each were a first touch: the
 // look-ups, the distances and the histograms of three pieces run side by side.
 // Where there is a front and not more than three jobs, all are merged so, but for
-// what the front finds, in a fourth stage ahead of those.
+// what the front finds, in a fourth stage ahead of those; see relay.
 //
 // Results are those of Exact, to the last touch. Memory is that of an Exact and
 // about 2 MB for each piece under way, of which there are four more than jobs; the
@@ -43,13 +43,13 @@ type ParallelExact struct {
 	ExactCounts
 	jobs   int
 	split  splitter
-	filled *piece        // being filled by Add
+	filled *piece // being filled by Add
+	merge  merger
+	relay  *relay        // instead of the channels, if there is a front
 	spare  chan *piece   // free pieces
 	queue  chan *piece   // filled ones, in order
 	work   chan struct{} // one token for each processor in use
-	merge  merger
 	done   chan struct{} // closed when the merge has seen the last piece
-	relay  *relay        // instead of those, if there is a front
 	pieces []*piece
 	ended  bool
 	err    error
@@ -71,7 +71,7 @@ const measureEvery = 16
 
 // ParallelConfig says how a ParallelExact works.
 type ParallelConfig struct {
-	Jobs int // processors to use, 1 or more
+	Jobs int // processors to use, 1 or more; what calls Add is on one of them if there is a front
 	// Approximate merges by formula 1 of the paper instead of exactly; Factor
 	// then applies the effective factor, formulas 2 and 3.
 	Approximate, Factor bool

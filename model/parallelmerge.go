@@ -91,8 +91,12 @@ func (m *merger) compact(x *piece) {
 	}
 	m.order.compact(func(to func(uint32) uint32) {
 		var all sync.WaitGroup
-		for i := range m.index {
-			all.Go(func() { m.index[i].renumber(to) })
+		for part := range m.config.Jobs {
+			all.Go(func() {
+				for i := range m.index {
+					m.index[i].renumberPart(to, part, m.config.Jobs)
+				}
+			})
 		}
 		all.Wait()
 	})

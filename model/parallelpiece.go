@@ -8,7 +8,7 @@ type piece struct {
 	runs    []uint8  // see Touches
 
 	counts *ExactCounts // where its reuses are counted
-	olken  *Olken
+	olken  *Olken       // nil where all pieces are whole
 	dists  [exactChunk]uint64
 	times  [exactChunk]uint64
 	ready  chan struct{}
