@@ -55,6 +55,37 @@ func assertSeen(t *testing.T, p *model.Profile, threads int, share float64, name
 	}
 }
 
+// assertSeenBoth is assertSeen of a session with --stack both: each stack has observations of its own, and
+// those the words of which could not be watched in all threads are counted.
+func assertSeenBoth(t *testing.T, p *model.Profile, threads int, share float64, names ...string) {
+	t.Helper()
+	n, of, named := seen(p, names...)
+	private, _, _ := seen(p.OnStack(model.StackPrivate))
+	shared, _, _ := seen(p.OnStack(model.StackShared))
+	var lost int64 // records of them
+	for i := range p.Records {
+		if p.Records[i].Kind == model.Lost {
+			lost += p.Records[i].Observations
+		}
+	}
+	var counted, unwatched int64
+	for _, c := range p.Counts {
+		if strings.HasPrefix(c.Name, "lost: ") {
+			counted += c.N
+		}
+		if strings.HasPrefix(c.Name, model.NotWatched) {
+			unwatched += c.N
+		}
+	}
+	t.Logf("%d observations, %d private and %d shared, of %d threads, %.0f %% in %v; %d holds, lost %d, read ahead only %d", n, private, shared, of, 100*named, names, p.CountOf("holds"), counted, unwatched)
+	if n < 100 || private < 20 || shared < 20 || of < threads || named < share {
+		t.Errorf("want 100 observations of %d threads, 20 of each stack, %.0f %% in %v: %v", threads, 100*share, names, p.Counts)
+	}
+	if lost > counted {
+		t.Errorf("%d records of what was lost, %d counted: %v", lost, counted, p.Counts)
+	}
+}
+
 func TestRealOpenMP(t *testing.T) {
 	needRoot(t)
 	needTool(t, "gcc")
@@ -94,6 +125,9 @@ func TestRealJava(t *testing.T) {
 	profile := attach(t, p.pid, "-d", "1s").profile()
 	assertFree(t, p.pid)
 	assertSeen(t, profile, 2, .5, "Work.work", "Work::work")
+	profile = attach(t, p.pid, "-d", "2s", "--stack", "both").profile()
+	assertFree(t, p.pid)
+	assertSeenBoth(t, profile, 2, .5, "Work.work", "Work::work")
 	p.end()
 }
 
@@ -114,6 +148,9 @@ func TestRealNode(t *testing.T) {
 	profile := attach(t, p.pid, "-d", "1s").profile()
 	assertFree(t, p.pid)
 	assertSeen(t, profile, 2, .5, "churn")
+	profile = attach(t, p.pid, "-d", "2s", "--stack", "both").profile()
+	assertFree(t, p.pid)
+	assertSeenBoth(t, profile, 2, .5, "churn")
 	p.end()
 }
 
@@ -156,15 +193,17 @@ func TestRealStressNG(t *testing.T) {
 		"--vm 1 --vm-bytes 32M --memcpy 1 --tsearch 1",
 		"--fork 1 --exec 1 --vfork 1 --clone 1",
 	} {
-		s := rdx(t, slices.Concat([]string{"run"}, busy, []string{"--follow", "--interrupt", "--", "stress-ng", "--verify", "--timeout", "1s", "--temp-path", t.TempDir()}, strings.Fields(stressors))...)
-		if code := s.wait(); code != 0 {
-			t.Fatalf("%s: exit code %d: %s", stressors, code, s.stderr.String())
-		}
-		profile := readProfile(t, s.output)
-		n, threads, _ := seen(profile)
-		t.Logf("%s: %d observations of %d threads; %v", stressors, n, threads, profile.Counts)
-		if n == 0 {
-			t.Errorf("%s: nothing seen: %v", stressors, profile.Counts)
+		for _, stack := range []string{"own", "both"} {
+			s := rdx(t, slices.Concat([]string{"run", "--stack", stack}, busy, []string{"--follow", "--interrupt", "--", "stress-ng", "--verify", "--timeout", "1s", "--temp-path", t.TempDir()}, strings.Fields(stressors))...)
+			if code := s.wait(); code != 0 {
+				t.Fatalf("%s: exit code %d: %s", stressors, code, s.stderr.String())
+			}
+			profile := readProfile(t, s.output)
+			n, threads, _ := seen(profile)
+			t.Logf("%s, --stack %s: %d observations of %d threads; %v", stressors, stack, n, threads, profile.Counts)
+			if n == 0 || profile.CountOf("lost: thread not sampled") > 0 {
+				t.Errorf("%s, --stack %s: nothing or not all threads seen: %v", stressors, stack, profile.Counts)
+			}
 		}
 	}
 }
