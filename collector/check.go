@@ -29,7 +29,7 @@ type checked struct {
 func (s *Session) checkWeights() *checkWeights {
 	c := &checkWeights{code: make(map[checkedCode]*checked)}
 	for _, o := range s.seen {
-		if !o.soon || o.state != done || o.stack == model.StackOwn {
+		if o.soon == 0 || o.state != done || o.stack == model.StackOwn {
 			continue
 		}
 		key := checkedCode{o.process, o.stack, o.pc}
@@ -50,7 +50,7 @@ func (s *Session) checkWeights() *checkWeights {
 
 // of is the factor of an observation, 0 if others stand for it.
 func (c *checkWeights) of(o *observation) float64 {
-	if !o.soon {
+	if o.soon == 0 {
 		return 1
 	}
 	k := c.code[checkedCode{o.process, o.stack, o.pc}]

@@ -15,7 +15,7 @@ func TestCheckWeights(t *testing.T) {
 	var all []*observation
 	add := func(n int, pc uint64, checked bool, other int) {
 		for range n {
-			o := &observation{process: p, epoch: e, state: done, kind: model.Reuse, stack: model.StackPrivate, pc: pc, soon: true, checked: checked, endTID: other}
+			o := &observation{process: p, epoch: e, state: done, kind: model.Reuse, stack: model.StackPrivate, pc: pc, soon: 9, checked: checked, endTID: other}
 			if other != 0 {
 				o.kind = model.Invalidated
 			}
@@ -79,18 +79,5 @@ func TestTogether(t *testing.T) {
 		if n := p.together(at); math.Abs(n-want) > 1e-9 {
 			t.Errorf("%v threads at %v, want %v", n, at, want)
 		}
-	}
-}
-
-// What was read ahead in a shared stack goes with the threads that run beside,
-// in time and in distance.
-func TestSharedReadAhead(t *testing.T) {
-	p := &process{cpu: []cpuPoint{{0, 0}, {100e6, 200e6}}}
-	s := &Session{}
-	s.rates.settle(1, s.clock)
-	var r model.Record
-	s.setSharedTime(&r, &observation{process: p, kind: model.Reuse, counted: 40, distinct: 21, end: 50e6}, perWall{})
-	if !r.Exact || r.Time != 80 || r.Distinct != 41 {
-		t.Errorf("%+v; want a time of 80 and 40 blocks between", r)
 	}
 }

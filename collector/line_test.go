@@ -81,7 +81,7 @@ func TestLineWeights(t *testing.T) {
 				const end = 10e6
 				o := &observation{process: p, epoch: e, state: done, kind: model.Reuse, stack: model.StackPrivate, wall: end, pc: 1, word: 0x7000, lined: true}
 				// One whose reuse was read ahead, of which nobody could write the line meanwhile.
-				s.seen = append(s.seen, &observation{process: p, epoch: e, state: done, kind: model.Reuse, stack: model.StackPrivate, pc: 1, soon: true, counted: 9})
+				s.seen = append(s.seen, &observation{process: p, epoch: e, state: done, kind: model.Reuse, stack: model.StackPrivate, pc: 1, soon: 9, counted: 9})
 				if n := i % 4; n > 0 {
 					o.line = drawWords(r, learnt.scores(0), n, 0x7000)
 				}

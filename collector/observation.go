@@ -72,7 +72,7 @@ type observation struct {
 	traps    uint32
 	spent    uint64  // ns in traps' programs until the use
 	counted  int     // reuse time in accesses, if it was read ahead
-	soon     bool    // its thread's reuse was read ahead, whoever ended it
+	soon     int     // its thread's reuse time, if that was read ahead, whoever ended it; else 0
 	checked  bool    // it was, and other threads are watched all the same
 	passed   bool    // found no slot; counted is when it was left
 	after    int     // accesses read ahead without a reuse
@@ -99,6 +99,7 @@ type observation struct {
 	stack     model.StackKind
 	word      uint64
 	endTID    int        // of another thread that ended it, else 0
+	threads   float64    // of its process that ran at the hold, its own among them; 0: not known
 	wall, end float64    // from use to end, and the end, in ns of sampler.Monotonic
 	age       float64    // the thread's own time when the end was learnt of, 0: unknown
 	line      []lineWord // other words of the line that are watched
@@ -162,7 +163,7 @@ func (s *Session) pair(trap *sampler.Trap) {
 		return
 	}
 	if trap.Kind == sampler.TrapReuse || trap.Kind == sampler.TrapOther || trap.Kind == sampler.TrapBlind {
-		s.ended = append(s.ended, ended{t, int(trap.Slot), trap.Seq, o.soon})
+		s.ended = append(s.ended, ended{t, int(trap.Slot), trap.Seq, o.soon > 0})
 	}
 	switch {
 	case trap.Kind == sampler.TrapUse && o.state == armed:

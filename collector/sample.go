@@ -35,6 +35,10 @@ func (s *Session) sample(t *thread) {
 		s.beginSteps(t)
 		return
 	}
+	var ran othersRan
+	if g != nil {
+		ran = g.othersRan(t)
+	}
 	start := sampler.Monotonic()
 	ahead, err := s.locate.Ahead(t.process.pid, t.tid, s.skips(), s.perHoldWanted(), s.burst, s.block(), s.rand.IntN)
 	s.reading.add(sampler.Monotonic() - start)
@@ -50,6 +54,10 @@ func (s *Session) sample(t *thread) {
 		}
 	}
 	s.tally(t, &ahead)
+	s.together = 0
+	if g != nil {
+		s.together = g.othersRan(t).threadsSince(ran, s.cpus)
+	}
 	// That no other thread comes in between can't be read ahead.
 	watch := t.shared.HoldSlot != sampler.NoSlot && (ahead.Reuse == 0 || g != nil && len(g.members) > 1)
 	for i := range ahead.Others {
@@ -167,6 +175,7 @@ func (s *Session) observe(t *thread, f *sampler.Followed) *observation {
 		pc:       f.Use.PC,
 		next:     f.Use.Next,
 		after:    f.After,
+		soon:     f.Reuse,
 		distinct: f.Distinct,
 		addr:     max(f.Use.Addr, f.Word),
 		stack:    s.chooseStack(t.process),
@@ -175,6 +184,7 @@ func (s *Session) observe(t *thread, f *sampler.Followed) *observation {
 		blocks:   f.Use.Blocks(s.block()),
 		place:    placeOf(t.process, f.Use.PC),
 		overlap:  s.overlaps.latest,
+		threads:  s.together,
 	}
 	if f.Use.Store {
 		o.op = model.Store
@@ -191,7 +201,7 @@ func (s *Session) readOnly(t *thread, f *sampler.Followed, o *observation) {
 	o.useStack = s.stacks.add(t, o.pc, f.Stack, o.addr)
 	t.enterEpoch(o)
 	if f.Reuse > 0 {
-		o.kind, o.counted, o.soon = model.Reuse, f.Reuse, true
+		o.kind, o.counted = model.Reuse, f.Reuse
 		o.reuse = s.stacks.add(t, f.ReusePC, f.ReuseStack, 0)
 		s.pairs++
 	} else {
@@ -235,7 +245,7 @@ func (s *Session) watchFor(t *thread, ahead *sampler.Ahead, o *observation) {
 		}
 	}
 	if ahead.Reuse > 0 {
-		o.counted, o.after, o.soon, o.checked = ahead.Reuse, 0, true, true
+		o.counted, o.after, o.checked = ahead.Reuse, 0, true
 	}
 	t.enterEpoch(o)
 	o.use = ahead.Stack

@@ -102,6 +102,8 @@ type Session struct {
 	otherFailed error          // the last failure to watch another thread
 	took        [3]*model.Hist // by stack, wall time from use to end in ns
 	pruned      int
+	feet        *footprints // of threads, when all is seen
+	together    float64     // threads of the process that ran in the hold at work; 0: not known
 	second      secondLooks
 	unsmeared   int
 	held        durations

@@ -135,26 +135,26 @@ func (p *process) together(at float64) float64 {
 
 // setSharedTime counts the accesses of all threads between use and end: their
 // CPU time, at the mean rate. What was read ahead of the one thread is exact
-// for it, and the threads that run beside it are taken to make as many accesses meanwhile, and
-// to as many data of their own.
+// for it, and the threads that run beside it are taken to make as many accesses meanwhile, to
+// data of their own: as many as they touch in so many accesses.
 func (s *Session) setSharedTime(r *model.Record, o *observation, w perWall) {
 	if o.counted > 0 && o.kind == model.Reuse || o.passed {
-		together := o.process.together(o.end)
+		together := o.threads
+		if together == 0 {
+			together = o.process.together(o.end)
+		}
 		r.Exact = true
 		r.Time = uint64(math.Round(float64(o.counted) * together))
 		if o.kind == model.Reuse && o.distinct > 0 {
-			r.Distinct = 1 + min(uint64(math.Round(float64(o.distinct-1)*together)), r.Time-1)
+			beside := (together - 1) * s.feet.beside(o, float64(o.counted))
+			r.Distinct = 1 + min(uint64(o.distinct-1)+uint64(math.Round(beside)), r.Time-1)
 		}
 		r.Native = uint64(math.Round(float64(r.Time) / s.touchesIn(1)))
 		return
 	}
 	together := 1.0 // threads running
-	cpu := o.wall
+	cpu := o.cpuUntil(s.clock.Counted == nil)
 	if o.wall > 0 {
-		cpu = o.process.cpuBetween(o.end-o.wall, o.end)
-		if o.endTID == 0 && s.clock.Counted == nil {
-			cpu = max(cpu, min(o.native, o.wall)) // it ran itself
-		}
 		together = cpu / o.wall
 	}
 	res := s.calibration.Resolution()

@@ -186,6 +186,9 @@ func (s *Session) ThreadExited(tid int, status unix.WaitStatus) {
 		s.exit = ExitStatus{true, status}
 	}
 	if t := s.threads[tid]; t != nil {
+		if s.groups() {
+			s.noteCPU(t.process, sampler.Monotonic()) // of a process that lives for milliseconds there are few points
+		}
 		s.drain()
 		if t.shared.Ticks == 0 {
 			s.losses["threads that ended before their first tick"]++

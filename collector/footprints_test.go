@@ -1,0 +1,58 @@
+package collector
+
+import (
+	"testing"
+
+	"github.com/rdx-profiler/rdx/model"
+)
+
+// Two threads that run at once, each in a cycle of its own: between a use and a reuse of one the
+// other brings as many words as its cycle has, or as it has time for, and not as many as the
+// one touches itself.
+func TestSharedReadAhead(t *testing.T) {
+	const far, near = 700, 4 // words
+	p := &process{cpu: []cpuPoint{{0, 0}, {100e6, 200e6}}}
+	e := &epoch{accepted: 1, cpu: 1}
+	read := func(tid, cycle int) *observation {
+		return &observation{process: p, tid: tid, epoch: e, state: done, kind: model.Reuse, stack: model.StackShared, soon: cycle, counted: cycle, distinct: cycle, end: 50e6}
+	}
+	for name, many := range map[string]int{"each thread by itself": leastFootprint, "all threads": leastFootprint - 1} {
+		s := &Session{}
+		s.rates.settle(1, s.clock)
+		for range many {
+			s.seen = append(s.seen, read(1, far), read(2, near))
+		}
+		s.feet = s.footprints()
+		// Of both together half of the words are far's, none of which comes again so soon.
+		want := map[int]uint64{far: far - 1 + near, near: near - 1 + near}
+		if many < leastFootprint {
+			want[far] = far - 1 + (far+near)/2
+		}
+		for tid, cycle := range map[int]int{1: far, 2: near} {
+			var r model.Record
+			s.setSharedTime(&r, read(tid, cycle), perWall{})
+			got, want := r.Distinct-1, want[cycle]
+			if !r.Exact || r.Time != uint64(2*cycle) || got < want-want/100 || got > want+want/100 {
+				t.Errorf("%s: a cycle of %d: %d blocks within %d touches, want %d within %d", name, cycle, got, r.Time, want, 2*cycle)
+			}
+		}
+	}
+}
+
+// What had no reuse as far as was read ahead is touched for the first time for longer.
+func TestFootprintOfUnfinished(t *testing.T) {
+	s := &Session{}
+	p, e := &process{}, &epoch{accepted: 1, cpu: 1}
+	for i := range 2 * leastFootprint {
+		o := &observation{process: p, tid: 1, epoch: e, state: done, soon: 10, counted: 10}
+		if i%2 == 0 {
+			o.soon, o.counted, o.after = 0, 101, 100
+		}
+		s.seen = append(s.seen, o)
+	}
+	// Ten words, of which each is touched again after ten touches of ten, and each second one of
+	// another that is not.
+	if got := s.footprints().beside(&observation{process: p, tid: 2}, 100); got < 54.9 || got > 55.1 {
+		t.Errorf("%v blocks in 100 touches, want 10 + 90/2", got)
+	}
+}
