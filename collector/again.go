@@ -160,7 +160,7 @@ func (s *Session) shortest() float64 {
 // bounds.
 func (s *Session) settle(o *observation) {
 	again := o.again
-	if again == nil || o.kind != model.Reuse {
+	if again == nil || o.kind != model.Reuse || o.counted > 0 { // counted is exact
 		return
 	}
 	if s.outside(o) {

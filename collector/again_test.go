@@ -100,6 +100,22 @@ func TestLaterLookDropped(t *testing.T) {
 	}
 }
 
+// A reuse that was read ahead, and is watched for another thread's sake, is known exactly, however
+// long it took.
+func TestLaterLookOfCounted(t *testing.T) {
+	s, o := newPairing()
+	s.burst = 2047
+	o.stack, o.soon, o.counted, o.distinct, o.checked = model.StackShared, 40, 40, 21, true
+	s.pair(trapAt(use, 1000, 10, 0x1004))
+	s.pair(trapAt(reuse, 54_000, 11, 0x2004))
+	s.pair(lookAt(150_000, 14, 0x5004, 27_000, 3))
+	s.pair(lookAt(180_000, 16, 0x7004, 23_000, 4))
+	s.settle(o)
+	if o.distinct != 21 || o.pc != 0x1000 || s.second.taken != 0 {
+		t.Errorf("%d different data, from %#x, %+v", o.distinct, o.pc, s.second)
+	}
+}
+
 // An interval outside of the bounds is not swapped for one inside, whichever of
 // the two it is.
 func TestSecondLookOutside(t *testing.T) {

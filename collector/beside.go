@@ -3,51 +3,36 @@ package collector
 import (
 	"time"
 
-	"github.com/rdx-profiler/rdx/sampler"
+	"gonum.org/v1/gonum/stat/distuv"
 )
 
-// While a thread is held and read ahead of, the others run on: as many as ran beside it at
-// that moment. To tell that by the process's CPU clock takes tens of milliseconds, for this learns of a
-// thread that runs only once a tick of the kernel (1 to 10 ms), and many processes do not live as long. To
-// read a thread's own events interrupts the CPU on which it runs.
-
-// othersRan is how long the group's other threads have run, at a moment.
-type othersRan struct {
-	at    time.Duration // of sampler.Monotonic
-	sum   uint64        // ns
-	known bool
-}
-
-// othersRan asks all threads but t. Those that are watched by CPU are too many for that.
-func (g *group) othersRan(t *thread) othersRan {
-	r := othersRan{known: !g.byCPU}
-	for _, m := range g.members {
-		if m == t || !r.known {
-			continue
-		}
-		if m.ticker == nil {
-			r.known = false
-			break
-		}
-		_, ran, _, err := m.ticker.Count()
-		r.sum, r.known = r.sum+ran, err == nil
-	}
-	r.at = sampler.Monotonic()
-	return r
-}
-
-// threadsSince is how many threads ran between two moments, on average, if the one that was held
-// had: not more than there are CPUs, for on its own another may have run meanwhile. 0 if that is
-// not known.
-func (r othersRan) threadsSince(from othersRan, cpus int) float64 {
-	if !r.known || !from.known || r.at <= from.at || r.sum < from.sum {
+// running is how many threads of the group run at the moment, t, which is held, among them: those
+// that don't wait for anything, but not more than there are CPUs. The profiler itself may have taken another one's CPU just now, so
+// that who has one tells less. The process's CPU clock would need tens of milliseconds, for it learns of a thread that runs only
+// once a tick of the kernel (1 to 10 ms), and many processes do not live as long. 0 for threads that are watched by CPU, who are too many to be asked.
+func (g *group) running(t *thread, cpus int, runs func(pid, tid int) bool) float64 {
+	if g.byCPU {
 		return 0
 	}
-	return min(1+float64(r.sum-from.sum)/float64(r.at-from.at), float64(max(cpus, 1)))
+	n := 1
+	for _, m := range g.members {
+		if n < cpus && m != t && runs(t.process.pid, m.tid) {
+			n++
+		}
+	}
+	return float64(n)
 }
 
-// threadsWithin is for how long as many threads are taken to run as in the hold: about as long
-// as one lasts.
+// touchesBeside draws how many touches others make where they make that many on average: Poisson's, as no
+// thread waits for another's next access. Of ten touches there may be twice as many, or none.
+func (s *Session) touchesBeside(mean float64) float64 {
+	if mean == 0 {
+		return 0
+	}
+	return distuv.Poisson{Lambda: mean, Src: s.rand}.Rand()
+}
+
+// threadsWithin is for how long as many threads are taken to run as at the hold.
 const threadsWithin = time.Millisecond
 
 // cpuUntil is how long all threads of the process ran from the observation's use to its end, in ns. own says

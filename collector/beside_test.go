@@ -1,28 +1,33 @@
 package collector
 
 import (
+	"slices"
 	"testing"
 
 	"github.com/rdx-profiler/rdx/model"
 )
 
-// How many threads run in a hold, the held one among them, is what the others ran of its time.
-func TestThreadsSince(t *testing.T) {
-	from := othersRan{at: 1000, sum: 50, known: true}
+// Threads that run at a hold are the held one and those that wait for nothing, as far as there are CPUs.
+func TestRunning(t *testing.T) {
+	p := &process{pid: 7}
+	g := &group{}
+	for tid := range 5 {
+		g.members = append(g.members, &thread{tid: tid, process: p})
+	}
 	for name, c := range map[string]struct {
-		to   othersRan
-		cpus int
-		want float64
+		runs  []int
+		cpus  int
+		byCPU bool
+		want  float64
 	}{
-		"nobody":           {othersRan{2000, 50, true}, 4, 1},
-		"half of the time": {othersRan{2000, 550, true}, 4, 1.5},
-		"two":              {othersRan{2000, 2050, true}, 4, 3},
-		"two, of whom one on the held thread's CPU": {othersRan{2000, 2050, true}, 2, 2},
-		"not asked":        {othersRan{2000, 0, false}, 4, 0},
-		"no time":          {othersRan{1000, 50, true}, 4, 0},
-		"a thread is gone": {othersRan{2000, 0, true}, 4, 0},
+		"nobody else":        {nil, 4, false, 1},
+		"itself, being held": {[]int{2}, 4, false, 1},
+		"two others":         {[]int{0, 4}, 4, false, 3},
+		"more than CPUs":     {[]int{0, 1, 3, 4}, 2, false, 2},
+		"too many to ask":    {[]int{0, 4}, 4, true, 0},
 	} {
-		if got := c.to.threadsSince(from, c.cpus); got != c.want {
+		g.byCPU = c.byCPU
+		if got := g.running(g.members[2], c.cpus, func(pid, tid int) bool { return pid == 7 && slices.Contains(c.runs, tid) }); got != c.want {
 			t.Errorf("%s: %v, want %v", name, got, c.want)
 		}
 	}

@@ -35,9 +35,8 @@ func (s *Session) sample(t *thread) {
 		s.beginSteps(t)
 		return
 	}
-	var ran othersRan
 	if g != nil {
-		ran = g.othersRan(t)
+		s.together = g.running(t, s.cpus, sampler.Runs)
 	}
 	start := sampler.Monotonic()
 	ahead, err := s.locate.Ahead(t.process.pid, t.tid, s.skips(), s.perHoldWanted(), s.burst, s.block(), s.rand.IntN)
@@ -54,10 +53,6 @@ func (s *Session) sample(t *thread) {
 		}
 	}
 	s.tally(t, &ahead)
-	s.together = 0
-	if g != nil {
-		s.together = g.othersRan(t).threadsSince(ran, s.cpus)
-	}
 	// That no other thread comes in between can't be read ahead.
 	watch := t.shared.HoldSlot != sampler.NoSlot && (ahead.Reuse == 0 || g != nil && len(g.members) > 1)
 	for i := range ahead.Others {

@@ -135,19 +135,21 @@ func (p *process) together(at float64) float64 {
 
 // setSharedTime counts the accesses of all threads between use and end: their
 // CPU time, at the mean rate. What was read ahead of the one thread is exact
-// for it, and the threads that run beside it are taken to make as many accesses meanwhile, to
-// data of their own: as many as they touch in so many accesses.
+// for it, and the threads that run beside it are taken to be as fast, at moments of their own, and to touch
+// data of their own: as many as they do in so many accesses.
 func (s *Session) setSharedTime(r *model.Record, o *observation, w perWall) {
 	if o.counted > 0 && o.kind == model.Reuse || o.passed {
 		together := o.threads
 		if together == 0 {
 			together = o.process.together(o.end)
 		}
+		others := s.touchesBeside(float64(o.counted) * (together - 1))
 		r.Exact = true
-		r.Time = uint64(math.Round(float64(o.counted) * together))
+		r.Time = uint64(o.counted) + uint64(others)
 		if o.kind == model.Reuse && o.distinct > 0 {
-			beside := (together - 1) * s.feet.beside(o, float64(o.counted))
-			r.Distinct = 1 + min(uint64(o.distinct-1)+uint64(math.Round(beside)), r.Time-1)
+			threads := max(together-1, 1)
+			beside := threads * s.feet.beside(o, others/threads)
+			r.Distinct = uint64(o.distinct) + uint64(math.Round(beside))
 		}
 		r.Native = uint64(math.Round(float64(r.Time) / s.touchesIn(1)))
 		return

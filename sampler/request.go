@@ -75,8 +75,13 @@ const Interrupted = unix.Signal(65)
 // A thread that runs may be on its way into a system call: who then finds it there
 // has it made again.
 func (t *Tracer) Interrupt(tid int) (ok bool) {
-	state, err := os.ReadFile(fmt.Sprintf("/proc/%d/task/%d/syscall", t.threads[tid], tid))
-	return err == nil && string(state) == "running\n" && interrupt(tid) == nil
+	return Runs(t.threads[tid], tid) && interrupt(tid) == nil
+}
+
+// Runs says whether a thread runs, or would if it had a CPU.
+func Runs(pid, tid int) bool {
+	state, err := os.ReadFile(fmt.Sprintf("/proc/%d/task/%d/syscall", pid, tid))
+	return err == nil && string(state) == "running\n"
 }
 
 func interrupt(tid int) error {
