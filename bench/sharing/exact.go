@@ -14,7 +14,7 @@ import (
 // record records the command under the engine.
 func record(file, command string) error {
 	args := []string{"trace", "record", "-q", "--engine", *engine, "-o", file}
-	if *order == "kept" {
+	if kept() {
 		args = append(args, "--ordered")
 	}
 	_, err := run(append(append(args, "--"), strings.Fields(command)...)...)
@@ -62,6 +62,10 @@ const exactBins = 10
 
 // evenWindow is several turns of the engine's threads.
 const evenWindow = 1 << 22
+
+// mixedWindow is what two threads do in a microsecond: sooner none waits for another by a system call. Who is faster
+// within it is the engine's doing, as when it translates code or its buffers' pages come.
+const mixedWindow = 1 << 12
 
 const (
 	epochsPerTrace = 128  // as many as a profile has at most
@@ -147,8 +151,11 @@ func eachTouch(stack model.StackKind, file string, f func(*model.Touch), accesse
 	}
 	source := trace.NewSource(r.Reader)
 	next := source.NextBatch
-	if *order == "even" {
+	switch *order {
+	case "even":
 		next = (&evenly{window: evenWindow, next: source.NextBatch}).batch
+	case "mixed":
+		next = (&evenly{window: mixedWindow, mixed: rand.New(rand.NewPCG(5, 6)), next: source.NextBatch}).batch
 	}
 	for batch := next(); len(batch) > 0; batch = next() {
 		if accesses != nil {

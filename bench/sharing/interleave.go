@@ -1,6 +1,10 @@
 package main
 
-import "github.com/rdx-profiler/rdx/model"
+import (
+	"math/rand/v2"
+
+	"github.com/rdx-profiler/rdx/model"
+)
 
 // evenly gives the accesses of a recording, in which threads have long turns, in an
 // order in which they run at once: within each stretch of window accesses, every
@@ -9,6 +13,7 @@ import "github.com/rdx-profiler/rdx/model"
 // as much as a stretch. Its own order each thread keeps.
 type evenly struct {
 	window int
+	mixed  *rand.Rand            // instead of evenly, in a random order, of which all are as likely; nil: evenly
 	next   func() []model.Access // nil at the end
 	rest   []model.Access
 	out    []model.Access
@@ -36,19 +41,46 @@ func (e *evenly) batch() []model.Access {
 	e.out = e.out[:0]
 	done := make([]int, len(order))
 	for {
-		// Whose next one is due first.
-		best, due := -1, 2.0
-		for i, t := range order {
-			if all := len(threads[t]); done[i] < all {
-				if at := (float64(done[i]) + 0.5) / float64(all); at < due {
-					best, due = i, at
-				}
-			}
+		next := e.draw
+		if e.mixed == nil {
+			next = e.due
 		}
-		if best < 0 {
+		i := next(threads, order, done)
+		if i < 0 {
 			return e.out
 		}
-		e.out = append(e.out, threads[order[best]][done[best]])
-		done[best]++
+		e.out = append(e.out, threads[order[i]][done[i]])
+		done[i]++
 	}
+}
+
+// due is the thread whose next access is due first, -1 if none is left.
+func (e *evenly) due(threads map[int32][]model.Access, order []int32, done []int) int {
+	best, due := -1, 2.0
+	for i, t := range order {
+		if all := len(threads[t]); done[i] < all {
+			if at := (float64(done[i]) + 0.5) / float64(all); at < due {
+				best, due = i, at
+			}
+		}
+	}
+	return best
+}
+
+// draw is the thread of an access drawn from all that are left, -1 if none is.
+func (e *evenly) draw(threads map[int32][]model.Access, order []int32, done []int) int {
+	left := 0
+	for i, t := range order {
+		left += len(threads[t]) - done[i]
+	}
+	if left == 0 {
+		return -1
+	}
+	n := e.mixed.IntN(left)
+	for i, t := range order {
+		if n -= len(threads[t]) - done[i]; n < 0 {
+			return i
+		}
+	}
+	panic("fewer accesses than were counted")
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"math/rand/v2"
 	"testing"
 
 	"github.com/rdx-profiler/rdx/model"
@@ -54,5 +55,35 @@ func TestEvenly(t *testing.T) {
 	}
 	if ones != 9 {
 		t.Errorf("%d of thread 1", ones)
+	}
+}
+
+// Mixed, each of the orders in which two accesses of each of two threads can come is as likely,
+// and each thread keeps its own.
+func TestMixed(t *testing.T) {
+	seen := map[string]int{}
+	const rounds = 6000
+	e := evenly{window: 4, mixed: rand.New(rand.NewPCG(1, 2))}
+	for range rounds {
+		given := []model.Access{{Thread: 1, Addr: 1}, {Thread: 1, Addr: 2}, {Thread: 2, Addr: 3}, {Thread: 2, Addr: 4}}
+		e.rest, e.next = given, func() []model.Access { return nil }
+		order := ""
+		last := map[int32]uint64{}
+		for _, a := range e.batch() {
+			if a.Addr < last[a.Thread] {
+				t.Fatalf("thread %d at %d after %d", a.Thread, a.Addr, last[a.Thread])
+			}
+			last[a.Thread] = a.Addr
+			order += string(rune('0' + a.Thread))
+		}
+		seen[order]++
+	}
+	if len(seen) != 6 {
+		t.Errorf("%d orders, want 6: %v", len(seen), seen)
+	}
+	for order, n := range seen {
+		if n < rounds/6-150 || n > rounds/6+150 { // five standard deviations
+			t.Errorf("order %s %d times of %d", order, n, rounds)
+		}
 	}
 }

@@ -31,8 +31,8 @@ var (
 	only       = flag.String("only", "", "part of a program's name")
 	bins       = flag.Bool("bins", false, "print the octaves of times and distances, too")
 	engine     = flag.String("engine", "valgrind", "of exact answers: valgrind, whose threads run by turns, or qemu")
-	order      = flag.String("order", "even", "of the recording's threads: even, as if they ran at once, turns, as the engine ran them, or kept: that of a parallel run under qemu")
-	recordings = flag.Int("recordings", 3, "with -order kept: each has an order of its own, and they are compared to each other, too")
+	order      = flag.String("order", "even", "of the recording's threads: even, as if they ran at once, turns, as the engine ran them, kept: that of a parallel run under qemu, or mixed: the same, but within 4096 accesses by chance")
+	recordings = flag.Int("recordings", 3, "with -order kept or mixed: each has an order of its own, and they are compared to each other, too")
 	long       = flag.Bool("long", false, "instead of a process for each time a program works on the input, one that does so again and again, as zstd, pigz and xz can; sort gets an input as long as what is recorded")
 	copies     = flag.Int("copies", 3, "with -long: of the input, in what is recorded")
 	runs       = flag.Int("runs", 1, "sample each program in so many runs, each between two bare ones, whose time by the clock on the wall is compared; from two on bare runs are made")
@@ -46,9 +46,12 @@ var (
 const pinned = "GLIBC_TUNABLES=glibc.cpu.x86_rep_movsb_threshold=1000000000:glibc.cpu.x86_rep_stosb_threshold=1000000000:" +
 	"glibc.cpu.hwcaps=-AVX512F,-AVX512VL,-AVX512BW,-AVX512CD"
 
+// kept says whether recordings are to have the order of a parallel run.
+func kept() bool { return *order == "kept" || *order == "mixed" }
+
 func main() {
 	flag.Parse()
-	if *order == "kept" {
+	if kept() {
 		*engine = "qemu"
 	} else {
 		*recordings = 1
@@ -118,7 +121,7 @@ func compare(dir, file string, p program) error {
 	exact := map[model.StackKind][]*truth{}
 	for i := range *recordings {
 		recording := p.name
-		if *order == "kept" {
+		if kept() {
 			recording = fmt.Sprintf("%s.kept%d", p.name, i+1)
 		}
 		stacks := []model.StackKind{model.StackShared, model.StackPrivate}
