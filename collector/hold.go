@@ -58,11 +58,13 @@ func (s *Session) endHold(t *thread) {
 	now := sampler.Monotonic()
 	t.noteLetGo(now)
 	s.held.add(now - t.since)
+	s.reaccept = s.budget.held() || s.reaccept // told once the thread runs again
 }
 
 // LetGo implements sampler.Handler.
 func (s *Session) LetGo() {
-	if s.budget.held() {
+	if s.reaccept {
+		s.reaccept = false
 		if err := s.kernel.SetAccept(s.budget.accepted()); err != nil {
 			s.fail(err)
 		}

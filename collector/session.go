@@ -89,6 +89,7 @@ type Session struct {
 	lastHeld    *process      // which a thread was held of last
 	calibrated  time.Duration // when the constant was measured last
 	budget      budget
+	reaccept    bool // the kernel is to be told what is accepted now
 	pairs       int
 	cpus        int            // online at the start
 	byCPU       *shares        // of processes that are watched by CPU, nil if there are none
