@@ -3,6 +3,7 @@ package main_test
 
 import (
 	"testing"
+	"time"
 
 	"github.com/rdx-profiler/rdx/model"
 )
@@ -13,7 +14,31 @@ func TestSharedDistances(t *testing.T) {
 	needRoot(t)
 	bin := compile(t, "cycles", "-O1", "-g", "-fno-omit-frame-pointer")
 	const far, near, fewest = 700, 4, 100
-	p := rdx(t, "run", "-q", "--stack", "shared", "--overhead", "30", "--", bin, "3").profile()
+	// reads are the function's uses whose reuse was read ahead.
+	reads := func(p *model.Profile, function string) (all []*model.Record, n int64) {
+		for i := range p.Records {
+			r := &p.Records[i]
+			if r.Kind == model.Reuse && r.Exact && len(r.Use) > 0 && len(r.Use[0].Lines) > 0 && r.Use[0].Lines[0].Function == function {
+				all = append(all, r)
+				n += r.Observations
+			}
+		}
+		return all, n
+	}
+	// A thread with fewer observations is taken to touch what all do: how many there are depends on what
+	// else the machine does.
+	var p *model.Profile
+	for end := time.Now().Add(samplesWithin); ; {
+		p = rdx(t, "run", "-q", "--stack", "shared", "--overhead", "30", "--", bin, "3").profile()
+		_, a := reads(p, "far_walk")
+		_, b := reads(p, "near_walk")
+		if min(a, b) >= fewest {
+			break
+		}
+		if time.Now().After(end) {
+			t.Fatalf("%d and %d reuses, and never %d of both in %v: %v", a, b, fewest, samplesWithin, p.Counts)
+		}
+	}
 	for _, c := range []struct {
 		function      string
 		cycle, others uint64 // words of its own, and of the other's
@@ -21,15 +46,11 @@ func TestSharedDistances(t *testing.T) {
 		{"far_walk", far, near},
 		{"near_walk", near, far},
 	} {
-		var n, wrong int64
-		var time float64
-		for i := range p.Records {
-			r := &p.Records[i]
-			if r.Kind != model.Reuse || !r.Exact || len(r.Use) == 0 || len(r.Use[0].Lines) == 0 || r.Use[0].Lines[0].Function != c.function {
-				continue
-			}
-			n += r.Observations
-			time += float64(r.Observations) * float64(r.Time) / float64(c.cycle)
+		var wrong int64
+		var cycles float64
+		all, n := reads(p, c.function)
+		for _, r := range all {
+			cycles += float64(r.Observations) * float64(r.Time) / float64(c.cycle)
 			// What is written is the middle of a bin, within a twentieth: Time touches, of which all but
 			// the cycle's are the other's, of as many words as it has at most.
 			d, nearest, longest := r.Distinct-1, c.cycle-1, min(r.Time-1, c.cycle-1+c.others)
@@ -38,14 +59,14 @@ func TestSharedDistances(t *testing.T) {
 				t.Logf("%s: %d blocks within %d touches, %d times", c.function, d, r.Time, r.Observations)
 			}
 		}
-		mean := time / float64(n)
+		mean := cycles / float64(n)
 		t.Logf("%s: %d reuses, of %.2f cycles by the clock of both threads; %d with a wrong distance", c.function, n, mean, wrong)
 		if mean < 0.95 || mean > 2.3 {
 			t.Errorf("%s: cycles take %.2f of the thread's own, beside one other", c.function, mean)
 		}
 		// Laps begin and end in between: those have a call's words, too.
-		if n < fewest || wrong > n/20 {
-			t.Errorf("%s: of %d reuses, %d or more wanted, %d are of a wrong distance", c.function, n, fewest, wrong)
+		if wrong > n/20 {
+			t.Errorf("%s: of %d reuses %d are of a wrong distance", c.function, n, wrong)
 		}
 	}
 }
