@@ -28,7 +28,7 @@ const (
 	streamVersion = 4
 
 	// Of each process under Valgrind; with Options.Children it uses a quarter of them. To
-	// announce one and give it back costs both sides some 40 us, most of it waking up.
+	// announce one and give it back costs some 40 us on two virtual processors.
 	bufferBytes = 2 << 20
 	bufferCount = 16
 	// Of each thread under QEMU: the order between threads is known no better than this.
