@@ -249,14 +249,6 @@ func TestExactTouches(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		byTouch, err := NewExactPipe(LineBytes, bins)
-		if err != nil {
-			t.Fatal(err)
-		}
-		byAccess, err := NewExactPipe(LineBytes, bins)
-		if err != nil {
-			t.Fatal(err)
-		}
 		parallel, err := NewParallelExact(LineBytes, bins, ParallelConfig{Jobs: 2, PieceTouches: 1 + r.IntN(5000)})
 		if err != nil {
 			t.Fatal(err)
@@ -271,17 +263,12 @@ func TestExactTouches(t *testing.T) {
 				t.Fatalf("%d accesses have more than %d touches", len(part), 3*len(part))
 			}
 			touches.Blocks, touches.Runs, touches.Ops, touches.Repeats = touches.Blocks[:n], touches.Runs[:n], s.count.Ops, s.count.Repeats
-			for _, to := range []interface{ AddTouches(*Touches) error }{e, byTouch, parallel} {
+			for _, to := range []interface{ AddTouches(*Touches) error }{e, parallel} {
 				if err := to.AddTouches(&touches); err != nil {
 					t.Fatal(err)
 				}
 			}
-			if err := byAccess.Add(part); err != nil {
-				t.Fatal(err)
-			}
 		}
-		byTouch.Finish()
-		byAccess.Finish()
 		if err := parallel.Finish(); err != nil {
 			t.Fatal(err)
 		}
@@ -296,7 +283,7 @@ func TestExactTouches(t *testing.T) {
 			Footprint() []FootprintPoint
 			WindowGap() float64
 		}
-		for how, got := range map[string]results{"touches": e, "pipe, touches": byTouch, "pipe, accesses": byAccess, "parallel": parallel} {
+		for how, got := range map[string]results{"touches": e, "parallel": parallel} {
 			if got.Loads() != want.Loads() || got.Stores() != want.Stores() || got.Touches() != want.Touches() || got.Blocks() != want.Blocks() ||
 				!slices.Equal(got.Times().W, want.Times().W) || !slices.Equal(got.Distances().W, want.Distances().W) ||
 				!slices.Equal(got.StoreDistances().W, want.StoreDistances().W) ||

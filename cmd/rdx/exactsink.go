@@ -34,9 +34,6 @@ func newExactSink(r *exactReport, f *exactFlags, bins *model.Bins) (exactSink, e
 	case f.shards.value != model.ShardsConfig{}:
 		s, err := model.NewShards(r.Block, bins, f.shards.value)
 		return shardsSink{s}, err
-	case f.approximate == "" && f.jobs > 1 && f.jobs <= pipeJobs && f.program:
-		p, err := model.NewExactPipe(r.Block, bins)
-		return pipeSink{p}, err
 	case f.approximate != "" || f.jobs > 1:
 		c := model.ParallelConfig{Jobs: f.jobs, Approximate: f.approximate != "", Factor: f.approximate == "factor", PieceTouches: f.piece}
 		p, err := model.NewParallelExact(r.Block, bins, c)
@@ -53,22 +50,6 @@ func (s sharedSink) addTouches(t *model.Touches) error { return s.AddTouches(t) 
 
 func (s sharedSink) fill(r *exactReport) error {
 	r.fillExact(s.Exact)
-	return nil
-}
-
-// pipeJobs is the number of processors up to which a program that runs, whose
-// accesses come no faster than one goroutine can keep the stack, is analysed
-// without more work than that.
-const pipeJobs = 3
-
-type pipeSink struct{ *model.ExactPipe }
-
-func (s pipeSink) add(a []model.Access) error        { return s.Add(a) }
-func (s pipeSink) addTouches(t *model.Touches) error { return s.AddTouches(t) }
-
-func (s pipeSink) fill(r *exactReport) error {
-	s.Finish()
-	r.fillExact(s.ExactPipe)
 	return nil
 }
 
