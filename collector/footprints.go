@@ -97,12 +97,11 @@ func (f *footprints) beside(o *observation, n float64) float64 {
 		if t.tid == o.tid {
 			continue
 		}
-		if of := t; t.n < leastFootprint {
+		of := t
+		if t.n < leastFootprint {
 			of = f.all
-			blocks += t.weight * of.at(n)
-		} else {
-			blocks += t.weight * of.at(n)
 		}
+		blocks += t.weight * of.at(n)
 		weight += t.weight
 	}
 	if weight == 0 {
