@@ -75,7 +75,6 @@ instructions with its reuse times and stack distances, counted and not estimated
 			if err != nil {
 				return err
 			}
-			how.program = cmd.ArgsLenAtDash() == 0
 			r := &exactReport{Trace: args[0], Method: "exact", Block: bytes, Stack: stack}
 			for _, s := range sizes {
 				n, err := sampler.ParseSize(s)
@@ -113,7 +112,7 @@ instructions with its reuse times and stack distances, counted and not estimated
 			start := time.Now()
 			var missing []string
 			var mappings []*model.Mapping
-			program := how.program
+			program := cmd.ArgsLenAtDash() == 0
 			if program {
 				r.Trace = strings.Join(args, " ")
 			}

@@ -22,7 +22,6 @@ type exactFlags struct {
 	late        bool
 	pruneAfter  int
 	seed        uint64
-	program     bool // the accesses are those of one that runs
 }
 
 func (f *exactFlags) register(cmd *cobra.Command) {
