@@ -17,10 +17,10 @@ type footprints struct {
 // footprint is that of a thread.
 type footprint struct {
 	tid    int
-	ended  []float64 // weight of uses by the time of their reuse, in bins of footprintBins
+	ended  []float64 // weight of uses by the time of their reuse, in bins of footprintBins; nil if there are too few
 	left   []float64 // likewise, of those that had none until then
 	weight float64
-	n      int
+	n      int // observations
 
 	curve *model.Footprint // nil before fit
 }
@@ -30,19 +30,24 @@ var footprintBins = model.LogBins(32)
 // leastFootprint is how many observations of a thread tell more than those of all threads.
 const leastFootprint = 100
 
-func newFootprint(tid int) *footprint {
-	return &footprint{tid: tid, ended: make([]float64, footprintBins.Len()), left: make([]float64, footprintBins.Len())}
-}
-
 // footprints takes all that was read ahead.
 func (s *Session) footprints() *footprints {
-	f := &footprints{threads: make(map[*process][]*footprint), all: newFootprint(0)}
+	f := &footprints{threads: make(map[*process][]*footprint), all: &footprint{}}
 	for _, o := range s.seen {
-		if o.state != done || o.ownTime() == 0 {
-			continue
+		if o.state == done && o.ownTime() > 0 {
+			t := f.of(o)
+			t.weight += o.footprintWeight()
+			t.n++
 		}
-		f.all.add(o)
-		f.of(o).add(o)
+	}
+	// Of many threads few have a histogram of their own.
+	for _, o := range s.seen {
+		if o.state == done && o.ownTime() > 0 {
+			f.all.add(o)
+			if t := f.of(o); t.n >= leastFootprint {
+				t.add(o)
+			}
+		}
 	}
 	return f
 }
@@ -55,7 +60,7 @@ func (f *footprints) of(o *observation) *footprint {
 			return t
 		}
 	}
-	t := newFootprint(o.tid)
+	t := &footprint{tid: o.tid}
 	f.threads[o.process] = append(threads, t)
 	return t
 }
@@ -64,21 +69,26 @@ func (f *footprints) of(o *observation) *footprint {
 // nothing was.
 func (o *observation) ownTime() int { return max(o.soon, o.after) }
 
+// footprintWeight is for how many touches the observation stands.
+func (o *observation) footprintWeight() float64 { return o.epoch.perObservation() * o.touches() }
+
 func (p *footprint) add(o *observation) {
-	w := o.epoch.perObservation() * o.touches()
-	i := footprintBins.Index(uint64(o.ownTime()))
-	if o.soon > 0 {
-		p.ended[i] += w
-	} else {
-		p.left[i] += w
+	if p.ended == nil {
+		p.ended, p.left = make([]float64, footprintBins.Len()), make([]float64, footprintBins.Len())
 	}
-	p.weight += w
-	p.n++
+	if i := footprintBins.Index(uint64(o.ownTime())); o.soon > 0 {
+		p.ended[i] += o.footprintWeight()
+	} else {
+		p.left[i] += o.footprintWeight()
+	}
 }
 
 // at is how many different blocks n touches go to, 0 if that is not known.
 func (p *footprint) at(n float64) float64 {
 	if p.curve == nil {
+		if p.ended == nil {
+			return 0 // nothing was read ahead
+		}
 		times := model.NewHist(footprintBins)
 		times.Cold = model.KaplanMeier(times.W, footprintBins, p.ended, p.left, 0)
 		p.curve = &model.Footprint{}

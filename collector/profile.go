@@ -59,7 +59,9 @@ func (s *Session) profile() (*model.Profile, error) {
 	byWall := s.accessesPerWall(sum)
 	lines := s.lineWeights()
 	checks := s.checkWeights()
-	s.feet = s.footprints()
+	if s.cfg.Stack == SharedStack || s.cfg.Stack == BothStacks {
+		s.feet = s.footprints()
+	}
 	for _, o := range s.seen {
 		if o.state != done {
 			continue // counted as lost where it was lost
