@@ -22,7 +22,8 @@ func countFront(f *front, blocks []uint64, missed *[frontChunk]uint64, found *[f
 
 // findFirst finds those of n missed blocks that are in their first buckets, and sets
 // their slots and what is recent. The others are left in missed, in their order;
-// it returns how many.
+// it returns how many. It writes pointers without the collector's write barrier:
+// all point into tables that the index holds.
 //
 //go:noescape
 func findFirst(missed *[batch]missedBlock, n int, blocks []uint64, slots *[batch]*uint32, recent *[numRecent]recentSlot) int
