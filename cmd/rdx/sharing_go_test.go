@@ -2,6 +2,7 @@
 package main_test
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/rdx-profiler/rdx/model"
@@ -47,8 +48,8 @@ func TestGoSharing(t *testing.T) {
 				return wrong
 			})
 			for i := range private {
-				if private[i].wrongWriter+private[i].wrongWords > 0 {
-					t.Errorf("%s: %d invalidations by another function, %d of false sharing by another or at another word", functions[i], private[i].wrongWriter, private[i].wrongWords)
+				if wrong := append(private[i].wrongWriters, private[i].wrongWords...); len(wrong) > 0 {
+					t.Errorf("%s: by another function, or at another word: %s", functions[i], strings.Join(wrong, "; "))
 				}
 			}
 			judgeOf(t, c.kind, next("shared"), func(p *model.Profile) int64 {

@@ -13,12 +13,13 @@ import (
 
 // shares are how the uses in a function of the program end, and who ended them.
 type shares struct {
-	observations            int64
-	accesses                float64
-	invalidated, falsely    float64
-	foreign                 float64 // reuses by the other thread
-	wrongWriter, wrongWords int
-	squares                 float64 // of the weights
+	observations         int64
+	accesses             float64
+	invalidated, falsely float64
+	foreign              float64  // reuses by the other thread
+	squares              float64  // of the weights
+	wrongWriters         []string // invalidations by another function
+	wrongWords           []string // false sharing by another function or at another word
 }
 
 // anyWord of a line may be the one written.
@@ -47,13 +48,13 @@ func (s *shares) add(p *model.Profile, function, writer string, offset uint64) {
 		case model.FalseSharing:
 			s.falsely += r.Accesses
 			if r.Written%64 != offset && offset != anyWord || leaf(r.Reuse) != writer {
-				s.wrongWords++
+				s.wrongWords = append(s.wrongWords, fmt.Sprintf("falsely shared: %#x, written at %#x by %s", r.Address, r.Written, leaf(r.Reuse)))
 			}
 			continue
 		case model.Invalidated:
 			s.invalidated += r.Estimated()
 			if leaf(r.Reuse) != writer {
-				s.wrongWriter++
+				s.wrongWriters = append(s.wrongWriters, fmt.Sprintf("invalidated: %#x, written by %s", r.Address, leaf(r.Reuse)))
 			}
 		case model.Reuse:
 			if r.EndTID != 0 {
@@ -156,8 +157,8 @@ func (c *privateCase) judge(t *testing.T, drawn float64, args ...string) {
 		return wrong
 	}, args...)
 	for name, got := range map[string]*shares{"a": &a, "b": &b} {
-		if got.wrongWriter+got.wrongWords > 0 {
-			t.Errorf("%s_%s: %d invalidations by another function, %d by another or at another word", c.kind, name, got.wrongWriter, got.wrongWords)
+		if wrong := append(got.wrongWriters, got.wrongWords...); len(wrong) > 0 {
+			t.Errorf("%s_%s: by another function, or at another word: %s", c.kind, name, strings.Join(wrong, "; "))
 		}
 	}
 }

@@ -77,24 +77,23 @@ func main() {
 		fmt.Println("BAD data are not aligned to lines")
 		os.Exit(1)
 	}
-	turns := [2]chan bool{make(chan bool, 1), make(chan bool, 1)}
+	// A turn carries no value: whoever sends one to a waiting goroutine writes it to that goroutine's stack, beside
+	// what its functions keep there, which is false sharing too.
+	turns := [2]chan struct{}{make(chan struct{}, 1), make(chan struct{}, 1)}
 	rounds := [2]chan uint64{make(chan uint64), make(chan uint64)}
 	for me := range 2 {
 		go func() {
 			runtime.LockOSThread()
 			n := uint64(0)
-			for goOn := range turns[me] {
-				if !goOn {
-					break
-				}
+			for range turns[me] {
 				work[me](data)
 				n++
-				turns[1-me] <- true
+				turns[1-me] <- struct{}{}
 			}
 			rounds[me] <- n
 		}()
 	}
-	turns[0] <- true
+	turns[0] <- struct{}{}
 	time.Sleep(time.Duration(seconds) * time.Second)
 	// The one that has the turn is not disturbed: whoever gets it next ends.
 	var n uint64
@@ -103,7 +102,7 @@ func main() {
 	case <-turns[1]:
 	}
 	for me := range 2 {
-		turns[me] <- false
+		close(turns[me])
 		n += <-rounds[me]
 	}
 	for i := range data {
