@@ -27,16 +27,40 @@ import (
 
 func main() {
 	rdx := flag.String("rdx", "./rdx", "rdx to measure")
-	pairs := flag.Int("pairs", 6, "interleaved runs of each kind a program: bare, with rdx, bare again")
+	pairs := flag.Int("pairs", 0, "interleaved runs of each kind a program: bare, with rdx, bare again; 6 if left out, with -threads 3")
+	stacks := flag.String("stacks", "own,both", "with -threads, each --stack to measure, separated by commas")
+	seconds := flag.Int("seconds", 6, "with -threads, how long a program is to run on two fast processors, about: below 4 they differ too much")
 	extra := flag.String("flags", "", "more flags for rdx run, separated by spaces")
 	only := flag.String("only", "", "only the program of this name")
 	threads := flag.Bool("threads", false, "measure programs of two threads instead, with each --stack; with -windows with --stack both")
 	windows := flag.Int("windows", 0, "measure within one run of each program that tells its progress, in so many windows of two seconds with rdx attached")
 	flag.Parse()
-	if err := run(*rdx, *pairs, *windows, *threads, strings.Fields(*extra), *only); err != nil {
+	if *pairs == 0 {
+		*pairs = 6
+		if *threads {
+			*pairs = 3
+		}
+	}
+	if *pairs < 1 || *seconds < 1 {
+		fmt.Fprintln(os.Stderr, "overhead: -pairs and -seconds are at least 1")
+		os.Exit(2)
+	}
+	m := measurement{rdx: *rdx, pairs: *pairs, windows: *windows, threads: *threads, seconds: *seconds, stacks: strings.Split(*stacks, ","), extra: strings.Fields(*extra), only: *only}
+	if err := m.run(); err != nil {
 		fmt.Fprintln(os.Stderr, "overhead:", err)
 		os.Exit(1)
 	}
+}
+
+// measurement is what the flags ask for.
+type measurement struct {
+	rdx            string
+	pairs, windows int
+	threads        bool
+	seconds        int      // of a program of two threads
+	stacks         []string // of those
+	extra          []string // flags
+	only           string
 }
 
 type program struct {
@@ -80,12 +104,12 @@ func programs(dir string) ([]program, error) {
 	}, nil
 }
 
-// threaded are programs of two threads at work for 12 s and more, once for each --stack.
-func threaded(dir string) ([]program, error) {
+// threaded are programs of two threads at work for so many seconds, about, once for each --stack.
+func threaded(dir string, seconds int, stacks []string) ([]program, error) {
 	data, lines := filepath.Join(dir, "data"), filepath.Join(dir, "lines")
 	text, err := os.ReadFile(data)
 	if err == nil {
-		err = os.WriteFile(lines, bytes.Repeat(bytes.ReplaceAll(text, []byte(" "), []byte("\n")), 32), 0o644)
+		err = os.WriteFile(lines, bytes.Repeat(bytes.ReplaceAll(text, []byte(" "), []byte("\n")), 3*seconds), 0o644)
 	}
 	if err != nil {
 		return nil, err
@@ -93,10 +117,10 @@ func threaded(dir string) ([]program, error) {
 	var out []program
 	for _, p := range []program{
 		// Its workers block all signals.
-		{"xz -T2", append([]string{"xz", "-3", "-T2", "--block-size=2MiB", "-k", "-c"}, slices.Repeat([]string{data}, 24)...), []string{"--interrupt"}},
+		{"xz -T2", append([]string{"xz", "-3", "-T2", "--block-size=2MiB", "-k", "-c"}, slices.Repeat([]string{data}, 2*seconds)...), []string{"--interrupt"}},
 		{"sort", []string{"env", "LC_ALL=C", "sort", "--parallel=2", "-S", "3G", "-o", "/dev/null", lines}, nil},
 	} {
-		for _, stack := range []string{"own", "private", "shared", "both"} {
+		for _, stack := range stacks {
 			out = append(out, program{p.name + " " + stack, p.argv, append([]string{"--stack", stack}, p.flags...)})
 		}
 	}
@@ -143,7 +167,7 @@ func long(dir string) ([]program, error) {
 	}, nil
 }
 
-func run(rdx string, pairs, windows int, threads bool, extra []string, only string) error {
+func (m *measurement) run() error {
 	dir, err := os.MkdirTemp("", "overhead")
 	if err != nil {
 		return err
@@ -153,14 +177,14 @@ func run(rdx string, pairs, windows int, threads bool, extra []string, only stri
 	if err != nil {
 		return err
 	}
-	if threads {
-		if ps, err = threaded(dir); err != nil {
+	if m.threads {
+		if ps, err = threaded(dir, m.seconds, m.stacks); err != nil {
 			return err
 		}
 	}
-	if windows > 0 {
+	if m.windows > 0 {
 		prepare := long
-		if threads {
+		if m.threads {
 			prepare = longThreaded
 		}
 		ps, err := prepare(dir)
@@ -168,8 +192,8 @@ func run(rdx string, pairs, windows int, threads bool, extra []string, only stri
 			return err
 		}
 		for _, p := range ps {
-			if only == "" || only == p.name {
-				if err := within(rdx, p, windows, 2*time.Second, extra, dir); err != nil {
+			if m.only == "" || m.only == p.name {
+				if err := within(m.rdx, p, m.windows, 2*time.Second, m.extra, dir); err != nil {
 					return err
 				}
 			}
@@ -179,16 +203,16 @@ func run(rdx string, pairs, windows int, threads bool, extra []string, only stri
 	profile := filepath.Join(dir, "p.pb.gz")
 	fmt.Printf("%-14s %6s %9s %19s %9s %19s %9s %9s %7s %6s  %s\n", "program", "bare", "program", "spread", "bare", "spread", "command", "CPU", "pairs", "lost", "by its own account")
 	for _, p := range ps {
-		if only != "" && p.name != only {
+		if m.only != "" && p.name != m.only {
 			continue
 		}
 		var bare, control, alone, wall, cpu []float64
 		var n int64
 		var lost float64
 		var said string
-		for i := range pairs {
+		for i := range m.pairs {
 			var a, b, again sample
-			with := append(append([]string{rdx, "run", "-q", "-o", profile}, append(extra, p.flags...)...), append([]string{"--"}, p.argv...)...)
+			with := append(append([]string{m.rdx, "run", "-q", "-o", profile}, slices.Concat(m.extra, p.flags)...), append([]string{"--"}, p.argv...)...)
 			// Each comes first, second and third as often.
 			order := []func() error{
 				func() (err error) { a, err = timed(p.argv); return },
@@ -210,6 +234,7 @@ func run(rdx string, pairs, windows int, threads bool, extra []string, only stri
 				return err
 			}
 			alone = append(alone, lasted/a.wall)
+			fmt.Fprintf(os.Stderr, "%s, %d of %d: %.1f s bare, %.1f with rdx, %.1f bare again\n", p.name, i+1, m.pairs, a.wall, lasted, again.wall)
 		}
 		fmt.Printf("%-14s %5.1fs %9.4f  [%.4f, %.4f] %9.4f  [%.4f, %.4f] %9.4f %9.4f %7d %5.2f%%  %s\n", p.name, median(bare), median(alone), slices.Min(alone), slices.Max(alone),
 			median(control), slices.Min(control), slices.Max(control), median(wall), median(cpu), n, lost, said)
