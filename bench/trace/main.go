@@ -30,8 +30,9 @@ func main() {
 	size := flag.Int("size", 4_000_000, "bytes of input to the first program")
 	before := flag.String("before", "", "another rdx, to be measured in the same rounds")
 	beforeEngine := flag.String("before-engine", "", "folder of its valgrind tool")
+	only := flag.Bool("ratios", false, "only recording by the engine alone, and rdx exact by the program, in pairs")
 	flag.Parse()
-	if err := run(*rdx, recorder{*before, *beforeEngine}, *rounds, *size); err != nil {
+	if err := run(*rdx, recorder{*before, *beforeEngine}, *rounds, *size, *only); err != nil {
 		fmt.Fprintln(os.Stderr, "bench:", err)
 		os.Exit(1)
 	}
@@ -97,7 +98,7 @@ func text(w io.Writer, n int) error {
 	return nil
 }
 
-func run(rdx string, before recorder, rounds, size int) error {
+func run(rdx string, before recorder, rounds, size int, only bool) error {
 	engine, err := trace.FindEngine()
 	if err != nil {
 		return err
@@ -133,6 +134,9 @@ func run(rdx string, before recorder, rounds, size int) error {
 	rdt := filepath.Join(dir, "t.rdt")
 	this := recorder{rdx, engine}
 	allRegisters := []string{"--px-default=allregs-at-each-insn", "--px-file-backed=allregs-at-each-insn"}
+	if only {
+		return ratios(this, before, launcher, big, mid, rdt, append(allRegisters, "--rdx-store="+string(trace.StoreGuarded)), rounds)
+	}
 	bare := variant{name: "bare", args: func(p []string) []string { return p }}
 	none := variant{name: "valgrind --tool=none", args: func(p []string) []string {
 		return append([]string{filepath.Join(engine, "none-amd64-linux"), "-q", "--tool=none", "--vgdb=no", "--log-file=/dev/null"}, p...)
