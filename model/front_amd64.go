@@ -3,7 +3,7 @@ package model
 import "golang.org/x/sys/cpu"
 
 // haveFront is whether touchFront and its like can run here.
-var haveFront = cpu.X86.HasAVX512F && cpu.X86.HasAVX512DQ
+var haveFront = cpu.X86.HasAVX512F && cpu.X86.HasAVX512DQ && cpu.X86.HasAVX512BW && cpu.X86.HasBMI1 && cpu.X86.HasBMI2 && cpu.X86.HasSSE42
 
 // touchFront touches up to frontChunk runs, see Touches; the front must be full. It
 // sets dist and time of those found there. For the others it sets dist to
@@ -12,13 +12,6 @@ var haveFront = cpu.X86.HasAVX512F && cpu.X86.HasAVX512DQ
 //
 //go:noescape
 func touchFront(f *front, blocks []uint64, runs []uint8, dist, time []uint64)
-
-// countFront is touchFront for up to frontChunk blocks of which only distances are
-// counted: those found to found, by distance. missed are the others, of which f.out
-// is said, too, and nothing else. Positions stay as they are.
-//
-//go:noescape
-func countFront(f *front, blocks []uint64, missed *[frontChunk]uint64, found *[frontBlocks]uint64)
 
 // findFirst finds those of n missed blocks that are in their first buckets, and sets
 // their slots and what is recent. The others are left in missed, in their order;

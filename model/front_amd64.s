@@ -81,64 +81,6 @@ done:
 	VZEROUPPER
 	RET
 
-// func countFront(f *front, blocks []uint64, missed *[frontChunk]uint64, found *[frontBlocks]uint64)
-//
-// Z0 and Z1 are the blocks, the last touched first; Z2 and Z3 found.
-TEXT ·countFront(SB), NOSPLIT, $0-48
-	MOVQ f+0(FP), R12
-	MOVQ blocks_base+8(FP), SI
-	MOVQ blocks_len+16(FP), R8
-	MOVQ missed+32(FP), R11
-	MOVQ found+40(FP), R10
-	VMOVDQU64 (R12), Z0
-	VMOVDQU64 64(R12), Z1
-	VMOVDQU64 (R10), Z2
-	VMOVDQU64 64(R10), Z3
-	XORL R13, R13 // misses
-	XORL DX, DX
-	KXNORW K7, K7, K7
-	VPTERNLOGQ $255, Z6, Z6, Z6 // -1
-	TESTQ R8, R8
-	JEQ end
-
-next:
-	VPBROADCASTQ (SI)(DX*8), Z4
-	VPCMPEQQ Z4, Z0, K1
-	VPCMPEQQ Z4, Z1, K2
-	KUNPCKBW K1, K2, K3
-
-	// As in touchFront.
-	KADDW K7, K3, K4
-	KXORW K3, K4, K4
-	KSHIFTRW $8, K4, K5
-
-	VPSUBQ Z6, Z2, K1, Z2
-	VPSUBQ Z6, Z3, K2, Z3
-
-	// What it displaces if it is not there.
-	VALIGNQ $7, Z1, Z1, Z7
-	VMOVQ X7, 264(R12)(R13*8)
-	VMOVQ X4, (R11)(R13*8)
-	XORL AX, AX
-	KORTESTW K3, K3
-	SETEQ AL
-	ADDQ AX, R13
-
-	VALIGNQ $7, Z0, Z1, K5, Z1
-	VALIGNQ $7, Z4, Z0, K4, Z0
-	INCQ DX
-	CMPQ DX, R8
-	JLT next
-
-end:
-	VMOVDQU64 Z0, (R12)
-	VMOVDQU64 Z1, 64(R12)
-	VMOVDQU64 Z2, (R10)
-	VMOVDQU64 Z3, 64(R10)
-	MOVQ R13, 5384(R12)
-	VZEROUPPER
-	RET
-
 // func findFirst(missed *[batch]missedBlock, n int, blocks []uint64, slots *[batch]*uint32, recent *[numRecent]recentSlot) int
 TEXT ·findFirst(SB), NOSPLIT, $16-64
 	MOVQ missed+0(FP), SI
@@ -178,6 +120,9 @@ each:
 	CMOVQCC CX, R11
 	LEAQ room-16(SP), CX
 	CMOVQCC CX, R12
+	LEAQ 64(BX), CX
+	CMOVQCS BX, CX
+	PREFETCHT0 (CX) // the next bucket, where those may be that are left
 	MOVQ DX, (R9)(AX*8)
 	MOVQ R13, (R12)
 	MOVQ DX, 8(R12)

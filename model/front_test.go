@@ -16,7 +16,7 @@ func needFront(t testing.TB) {
 // plainOlken is an Olken without a front.
 func plainOlken() *Olken {
 	o := NewOlken()
-	o.front = nil
+	o.top = nil
 	return o
 }
 
@@ -85,63 +85,6 @@ func TestTouchFront(t *testing.T) {
 		clear(a.missed[m:])
 		if a != b {
 			t.Fatalf("the front after %d touches is %+v, want %+v", n, a, b)
-		}
-	}
-}
-
-// plainCountFront is countFront as it is defined.
-func plainCountFront(f *front, blocks []uint64, missed *[frontChunk]uint64, found *[frontBlocks]uint64) {
-	f.misses = 0
-	for _, b := range blocks {
-		d := slices.Index(f.blocks[:], b)
-		if d >= 0 {
-			found[d]++
-		} else {
-			d = frontBlocks - 1
-			f.out[f.misses], missed[f.misses] = f.blocks[d], b
-			f.misses++
-		}
-		copy(f.blocks[1:d+1], f.blocks[:d])
-		f.blocks[0] = b
-	}
-}
-
-// Needs AVX-512.
-func TestCountFront(t *testing.T) {
-	needFront(t)
-	r := seededRand(t)
-	for range 2000 {
-		var a front
-		a.held, a.next = frontBlocks, r.Uint64()
-		high := r.Uint64() << 40 // blocks that differ in either half
-		kinds := 1 + r.Uint64N(40)
-		for i, k := range r.Perm(frontBlocks) {
-			a.blocks[i], a.pos[i] = (uint64(k)-3)*(high|1), r.Uint64()
-		}
-		b := a
-		blocks := make([]uint64, r.IntN(frontChunk+1))
-		for i := range blocks {
-			blocks[i] = (r.Uint64N(kinds+frontBlocks) - 3) * (high | 1)
-		}
-		var missed, wantMissed [frontChunk]uint64
-		var found, wantFound [frontBlocks]uint64
-		for d := range found {
-			found[d] = r.Uint64()
-		}
-		wantFound = found
-		countFront(&a, blocks, &missed, &found)
-		plainCountFront(&b, blocks, &wantMissed, &wantFound)
-		if found != wantFound {
-			t.Fatalf("%d touches: found %v, want %v", len(blocks), found, wantFound)
-		}
-		// What lies behind the misses is not said.
-		m := b.misses
-		if a.misses != m || !slices.Equal(missed[:m], wantMissed[:m]) {
-			t.Fatalf("%d touches: %d missed, %v; want %d, %v", len(blocks), a.misses, missed[:a.misses], m, wantMissed[:m])
-		}
-		clear(a.out[m:])
-		if a != b {
-			t.Fatalf("the front after %d touches is %+v, want %+v", len(blocks), a, b)
 		}
 	}
 }
@@ -228,11 +171,11 @@ func TestFrontComesAndGoes(t *testing.T) {
 		}
 		for range 3 {
 			phase(2*frontTrial, func() uint64 { return r.Uint64N(50_000) })
-			if with.front.off == 0 {
+			if with.top.off == 0 {
 				t.Errorf("untimed %v: the front is there where it is of no use", untimed)
 			}
 			phase(frontPause+frontTrial, func() uint64 { return r.Uint64N(1 + r.Uint64N(60)) })
-			if with.front.off > 0 { // it may be empty, after a compaction
+			if with.top.off > 0 { // it may be empty, after a compaction
 				t.Errorf("untimed %v: the front is not back", untimed)
 			}
 		}

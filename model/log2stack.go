@@ -16,8 +16,7 @@ type Log2Stack struct {
 	// counts is by the bit length of the distance, which is the bin of LogBins(1);
 	// that of Infinite is 64.
 	counts [65]uint64
-	found  [frontBlocks]uint64 // by distance, of what the front found
-	missed [frontChunk]uint64
+	found  [topBlocks]uint64 // by distance, of what the front found
 
 	changes [log2Chunk]uint64 // without repetitions, which change nothing
 	runs    [log2Chunk]uint8  // all of one touch
@@ -41,8 +40,8 @@ func (s *Log2Stack) Touch(blocks []uint64) error {
 		s.last = ^blocks[0]
 	}
 	for len(blocks) > 0 {
-		if f := s.olken.front; f != nil && f.off == 0 && f.held == frontBlocks && !s.olken.tooMany {
-			part := blocks[:min(len(blocks), frontChunk)]
+		if f := s.olken.top; f != nil && f.off == 0 && !s.olken.tooMany {
+			part := blocks[:min(len(blocks), topChunk)]
 			s.touchTop(part)
 			s.last = part[len(part)-1]
 			blocks = blocks[len(part):]
@@ -69,24 +68,22 @@ func (s *Log2Stack) Touch(blocks []uint64) error {
 	return nil
 }
 
-// touchTop is Touch of up to frontChunk blocks where there is a full front. A repetition
+// touchTop is Touch of up to topChunk blocks where the top is kept. A repetition
 // costs no more there than to leave it out.
 func (s *Log2Stack) touchTop(blocks []uint64) {
-	o, f := s.olken, s.olken.front
-	countFront(f, blocks, &s.missed, &s.found)
-	var slots, outs [batch]*uint32
-	for at := 0; at < f.misses; {
-		n := o.index.find(s.missed[at:min(at+batch, f.misses)], &slots)
-		o.order.readAhead(slots[:n])
-		o.index.known(f.out[at:at+n], &outs)
-		for i := range n {
-			d, _ := o.takeBelow(*slots[i%batch], 0, frontBlocks)
-			s.counts[bits.Len64(d)]++
-			*outs[i%batch] = o.putBelow(0)
+	o, t := s.olken, s.olken.top
+	n := len(blocks)
+	for done := 0; ; o.makeTopRoom() {
+		if done = countTop(t, blocks, &s.found, done); done == n {
+			break
 		}
-		at += n
 	}
-	o.tried(len(blocks))
+	misses := t.misses
+	o.touchBelow(s.dists[:misses], s.times[:misses])
+	for _, d := range s.dists[:misses] {
+		s.counts[bits.Len64(d)]++
+	}
+	o.tried(n, n-misses)
 	o.makeRoom()
 }
 

@@ -18,17 +18,17 @@ var ErrTooManyBlocks = errors.New("exact stack: too many distinct blocks (consid
 // that is full its live bits are moved together, which keeps their order.
 //
 // Where the processor has AVX-512, the blocks on top of the stack are kept as they are,
-// see front.
+// see stackTop.
 //
 // The zero value is not usable; see NewOlken. An Olken is for one goroutine.
 type Olken struct {
 	index   blockIndex
 	order   timedOrder
-	front   *front // nil if there is none
+	top     *stackTop // nil if there is none
 	tooMany bool
 
-	single  [frontChunk]uint8  // runs of one touch
-	unasked [frontChunk]uint64 // times that nobody asked for
+	single  [topChunk]uint8  // runs of one touch
+	unasked [topChunk]uint64 // times that nobody asked for
 }
 
 const (
@@ -46,7 +46,8 @@ func NewOlken() *Olken {
 	o.order.least = batch * maxRun
 	o.order.init()
 	if haveFront {
-		o.front = &front{}
+		o.top = &stackTop{index: &o.index}
+		o.top.clear()
 	}
 	return o
 }
@@ -55,8 +56,8 @@ func NewOlken() *Olken {
 func (o *Olken) Reset() {
 	o.index.clear()
 	o.order.init()
-	if o.front != nil {
-		o.front.clear()
+	if o.top != nil {
+		o.top.clear()
 	}
 	o.tooMany = false
 }
@@ -80,7 +81,7 @@ func (o *Olken) Bytes() uint64 { return o.index.bytes() + o.order.bytes() }
 // time undefined.
 func (o *Olken) Touch(blocks, dist, time []uint64) error {
 	for len(blocks) > 0 {
-		n := min(len(blocks), frontChunk)
+		n := min(len(blocks), topChunk)
 		times := o.unasked[:n]
 		if time != nil {
 			times, time = time[:n], time[n:]
@@ -102,7 +103,7 @@ func (o *Olken) touch(blocks []uint64, runs []uint8, dist, time []uint64) error 
 			return ErrTooManyBlocks
 		}
 		var n int
-		if f := o.front; f != nil && f.off == 0 {
+		if f := o.top; f != nil && f.off == 0 {
 			n = o.touchTop(blocks, runs, dist, time)
 		} else {
 			n = o.index.find(blocks[:min(len(blocks), batch)], &slots)

@@ -259,7 +259,7 @@ func FuzzOlken(f *testing.F) {
 	f.Fuzz(func(t *testing.T, trace []byte, step uint8) {
 		o := NewOlken()
 		if step >= 100 {
-			o.front = nil
+			o.top = nil
 		}
 		var brute bruteStack
 		for len(trace) > 0 {
@@ -267,6 +267,9 @@ func FuzzOlken(f *testing.F) {
 			blocks := make([]uint64, n)
 			for i := range blocks {
 				blocks[i] = uint64(int8(trace[i])) // both ends of the address space
+				if step%2 == 1 && trace[i] >= 128 {
+					blocks[i] = uint64(trace[i]-128) ^ sameTag
+				}
 			}
 			dist, time := make([]uint64, n), make([]uint64, n)
 			if err := o.Touch(blocks, dist, time); err != nil {

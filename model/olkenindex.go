@@ -14,6 +14,7 @@ type blockIndex struct {
 	shards [numShards]indexShard
 	recent [numRecent]recentSlot
 	read   uint32 // so that what is read ahead is read
+	grown  int    // shards that have, which moved slots
 }
 
 type recentSlot struct {
@@ -138,6 +139,25 @@ func (x *blockIndex) find(blocks []uint64, slots *[batch]*uint32) int {
 	return len(blocks)
 }
 
+// findHashed is find where the hashes are known and the buckets have been read ahead. The
+// recent ones are then no faster to find. It needs findNear.
+func (x *blockIndex) findHashed(blocks, hashes []uint64, slots *[batch]*uint32) int {
+	var left [batch]uint32
+	for _, i := range left[:findNear(x, blocks, hashes, slots, &left)] {
+		h := hashes[i]
+		s := &x.shards[h>>(64-shardShift)]
+		if s.n == s.max {
+			if i > 0 {
+				return int(i)
+			}
+			x.grow(s)
+			return x.findHashed(blocks, hashes, slots)
+		}
+		slots[i%batch] = s.find(blocks[i], h)
+	}
+	return len(blocks)
+}
+
 // plainFindFirst is findFirst where that cannot run.
 func plainFindFirst(missed *[batch]missedBlock, n int, blocks []uint64, slots *[batch]*uint32, recent *[numRecent]recentSlot) (left int) {
 	for _, m := range missed[:n] {
@@ -190,6 +210,7 @@ func (p *indexBucket) match(b uint64) uint32 {
 
 func (x *blockIndex) grow(s *indexShard) {
 	s.resize(len(s.buckets) + max(len(s.buckets)/4, 1))
+	x.grown++
 	x.forget()
 }
 

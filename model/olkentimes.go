@@ -16,7 +16,6 @@ type timedOrder struct {
 	old      timeList
 	// untimed: nobody asks for times, and old is empty.
 	untimed bool
-	read    uint64 // so that what is read ahead is read
 }
 
 // A bitmap of eight times the blocks makes compaction cost each access a
@@ -60,18 +59,6 @@ func (o *timedOrder) touch(slots []*uint32, runs []uint8, dist, time []uint64) {
 		n := o.touchWord(slots, runs, dist, time)
 		slots, runs, dist, time = slots[n:], runs[n:], dist[n:], time[n:]
 	}
-}
-
-// readAhead reads what touches of the slots' positions will need, so that the processor
-// waits for many at a time.
-func (o *timedOrder) readAhead(slots []*uint32) {
-	var read uint64
-	for _, slot := range slots {
-		if w := *slot / 64; w < uint32(len(o.bitmap)) {
-			read ^= o.bitmap[w] ^ o.later[w/runWords]
-		}
-	}
-	o.read = read
 }
 
 // touchWord is touch for those that end in the same word of the bitmap as the

@@ -1,0 +1,205 @@
+package model
+
+// stackTop is the top of an Olken's stack: the blocks touched last, which are compared
+// all at once. The order below has no bits for them: a block that is given back gets
+// there with the position of its last touch, which is after those of all that are
+// there. Most touches of programs end here, for a tenth of what a look-up and a
+// count cost.
+//
+// A block has a place, which it keeps, and an age, by which the distance of a touch is how
+// many are younger. No touch waits for the one before it, but for its age. Places are given out
+// until none is free; then the oldest blocks are given back, many at a time.
+type stackTop struct {
+	// By place; 0 if it is free.
+	tags [topBlocks]uint32
+	ages [topBlocks]uint8 // the youngest has the highest
+	keys [topBlocks]uint64
+	pos  [topBlocks]uint64 // of the last touch
+	// The block that was last looked up for the place, and where its position is kept in the index.
+	known [topBlocks]recentSlot
+	// order has the places: those of the held blocks in any order, then the free ones.
+	order  [topBlocks]uint8
+	sorted [topBlocks]uint8
+	held   int         // blocks
+	index  *blockIndex // of what is below
+	age    int         // of the next touch
+	next   uint64      // position of the next touch; unused while none are held
+
+	// Of the touches that were not found and not yet done: the block and its hash, the index of
+	// the touch, the number of blocks then held, and the place that it got.
+	blocks [topChunk]uint64
+	hashes [topChunk]uint64
+	missed [topChunk]uint32
+	above  [topChunk]uint8
+	places [topChunk]uint8
+	misses int
+	// Blocks given back and not yet below, the oldest first.
+	given [topChunk + topBlocks]givenBlock
+	gives int
+
+	trial
+}
+
+type givenBlock struct {
+	pos    uint64
+	place  uint8
+	misses uint32 // before it was given back
+}
+
+const (
+	topBlocks = 64 // stacktop_amd64.s knows it
+	topKeep   = 40 // that stay when places are needed
+	topChunk  = 512
+	topAges   = 256
+)
+
+func (t *stackTop) clear() {
+	*t = stackTop{index: t.index}
+	for i := range t.order {
+		t.order[i] = uint8(i)
+	}
+	t.age = 1
+}
+
+// position is that of the next touch. Where nobody asks for times, only what is
+// given back from the top has one.
+func (o *Olken) position() uint32 {
+	if o.top == nil || o.top.held == 0 || o.order.untimed {
+		return o.order.now
+	}
+	return uint32(o.top.next)
+}
+
+// touchTop is touch for the first of the runs, and returns their number.
+func (o *Olken) touchTop(blocks []uint64, runs []uint8, dist, time []uint64) int {
+	t := o.top
+	if t.held == 0 {
+		t.next = uint64(o.order.now)
+	}
+	n := min(len(blocks), topChunk, int(o.order.end-o.position())/maxRun)
+	for done := 0; ; o.makeTopRoom() {
+		if done = touchTop(t, blocks[:n], runs[:n], dist[:n], time[:n], done); done == n {
+			break
+		}
+	}
+	found := n - t.misses
+	o.touchBelow(dist, time)
+	o.tried(n, found)
+	return n
+}
+
+// makeTopRoom makes the top ready for the touch at which touchTop ended.
+func (o *Olken) makeTopRoom() {
+	t := o.top
+	switch {
+	case t.held == topBlocks:
+		t.giveBack(topKeep)
+	case t.age == topAges:
+		t.giveBack(t.held)
+	default: // two blocks of one tag
+		t.giveBack(0)
+	}
+}
+
+// giveBack gives all back but the youngest.
+func (t *stackTop) giveBack(keep int) {
+	if t.held == 0 {
+		return
+	}
+	sortTop(t, keep)
+	for i := t.held - 1; i >= keep; i-- {
+		place := t.sorted[i]
+		t.tags[place%topBlocks] = 0
+		t.given[t.gives] = givenBlock{t.pos[place%topBlocks], place, uint32(t.misses)}
+		t.gives++
+	}
+	copy(t.order[:t.held], t.sorted[:t.held])
+	t.held, t.age = keep, keep+1
+}
+
+// tried notes that so many of n touches were found in the top.
+func (o *Olken) tried(n, found int) {
+	t := o.top
+	t.tried += n
+	t.found += found
+	if t.useless() {
+		o.settle()
+		t.pause()
+	}
+}
+
+// touchBelow does the touches that were not found, and puts what was given back
+// below the top.
+func (o *Olken) touchBelow(dist, time []uint64) {
+	t := o.top
+	var slots [batch]*uint32
+	gives := 0
+	for at := 0; at < t.misses; {
+		grown := o.index.grown
+		end := min(at+batch, t.misses)
+		n := o.index.findHashed(t.blocks[at:end], t.hashes[at:end], &slots)
+		if o.index.grown != grown {
+			o.lookUpAgain()
+		}
+		readOrder(&o.order, &slots, n)
+		for i := range n {
+			for ; gives < t.gives && t.given[gives].misses <= uint32(at+i); gives++ {
+				o.putBelow(&t.given[gives])
+			}
+			slot, k := slots[i%batch], t.missed[at+i]
+			t.known[t.places[at+i]%topBlocks] = recentSlot{t.blocks[at+i], slot}
+			dist[k], time[k] = o.takeBelow(*slot, time[k], uint64(t.above[at+i]))
+		}
+		at += n
+	}
+	for ; gives < t.gives; gives++ {
+		o.putBelow(&t.given[gives])
+	}
+	t.misses, t.gives = 0, 0
+}
+
+// lookUpAgain finds anew what was looked up before a shard grew.
+func (o *Olken) lookUpAgain() {
+	for i := range o.top.known {
+		if k := &o.top.known[i]; k.slot != nil {
+			k.slot = o.index.lookup(k.block)
+		}
+	}
+}
+
+// takeBelow takes the block of position p out of the order below the top, to be
+// touched at position now, and returns its distance, which is so many more, and
+// its time.
+func (o *Olken) takeBelow(p uint32, now, above uint64) (dist, time uint64) {
+	if p == coldPos {
+		o.order.live++
+		return Infinite, Infinite
+	}
+	if !o.order.untimed {
+		time = o.order.sinceAt(p, uint32(now))
+	}
+	return above + uint64(o.order.take(p)), time
+}
+
+// putBelow enters a block that was given back into the order below the top.
+func (o *Olken) putBelow(g *givenBlock) {
+	p := uint32(g.pos)
+	if o.order.untimed {
+		p = o.order.now
+	}
+	o.order.put(p)
+	*o.top.known[g.place%topBlocks].slot = p
+}
+
+// settle empties the top, so that index and order have all blocks.
+func (o *Olken) settle() {
+	if o.top == nil {
+		return
+	}
+	next := o.position()
+	o.top.giveBack(0)
+	o.touchBelow(nil, nil)
+	if !o.order.untimed {
+		o.order.extend(next-o.order.now, nil)
+	}
+}

@@ -1,0 +1,34 @@
+package model
+
+// touchTop touches runs, see Touches, up to the first for which t is not ready: where its
+// block is not there and no place is free, where another one of the same tag is there, or where there
+// are no more ages. It returns how many. It sets dist and time of those found. For the others it sets dist to the number
+// of blocks held, time to the position of the touch, and what t says of them. All must be
+// as long as blocks, at most topChunk.
+//
+//go:noescape
+func touchTop(t *stackTop, blocks []uint64, runs []uint8, dist, time []uint64, from int) int
+
+// countTop is touchTop of blocks of which only distances are counted: those found to
+// found. Positions stay as they are.
+//
+//go:noescape
+func countTop(t *stackTop, blocks []uint64, found *[topBlocks]uint64, from int) int
+
+// sortTop sets sorted to the places held, the youngest's first, and the ages of the youngest keep to keep and down,
+// those of the others to 0.
+//
+//go:noescape
+func sortTop(t *stackTop, keep int)
+
+// findNear sets the slots of those blocks that are in the bucket they belong to, and left to the indexes of
+// the others; it returns how many. It writes no pointers but to slots.
+//
+//go:noescape
+func findNear(x *blockIndex, blocks, hashes []uint64, slots *[batch]*uint32, left *[batch]uint32) int
+
+// readOrder has read what touches of the positions in the first n slots will need; any
+// may be wrong.
+//
+//go:noescape
+func readOrder(o *timedOrder, slots *[batch]*uint32, n int)

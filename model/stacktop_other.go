@@ -1,0 +1,15 @@
+//go:build !amd64
+
+package model
+
+func touchTop(*stackTop, []uint64, []uint8, []uint64, []uint64, int) int { panic("there is no front") }
+
+func countTop(*stackTop, []uint64, *[topBlocks]uint64, int) int { panic("there is no front") }
+
+func sortTop(*stackTop, int) { panic("there is no front") }
+
+func findNear(*blockIndex, []uint64, []uint64, *[batch]*uint32, *[batch]uint32) int {
+	panic("there is no front")
+}
+
+func readOrder(*timedOrder, *[batch]*uint32, int) { panic("there is no front") }
