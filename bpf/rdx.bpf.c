@@ -246,11 +246,18 @@ enum stat {
 	NUM_STATS,
 };
 
+// All in one value: user space reads them several times a second, each value by a system call.
+struct counts {
+	__u64 n[NUM_STATS];
+};
+const struct counts *unused_counts __attribute__((unused)); // for bpf2go -type
+const enum stat *unused_stat __attribute__((unused));
+
 struct {
 	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
-	__uint(max_entries, NUM_STATS);
-	__type(key, enum stat);
-	__type(value, __u64);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct counts);
 } stats SEC(".maps");
 
 // Clock counters of the threads, MAX_COUNTERS each, by index into threads; only
@@ -293,10 +300,11 @@ static __u64 window_start, window_holds;
 
 static __always_inline void count(enum stat which)
 {
-	__u64 *v = bpf_map_lookup_elem(&stats, &which);
+	__u32 key = 0;
+	struct counts *v = bpf_map_lookup_elem(&stats, &key);
 
 	if (v)
-		(*v)++;
+		v->n[which]++;
 }
 
 static __always_inline struct thread *current_thread(__u32 *index)

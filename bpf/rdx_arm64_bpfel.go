@@ -13,6 +13,11 @@ import (
 	"github.com/cilium/ebpf"
 )
 
+type RDXCounts struct {
+	_ structs.HostLayout
+	N [23]uint64
+}
+
 type RDXGroup struct {
 	_     structs.HostLayout
 	Num   uint32
@@ -241,8 +246,10 @@ const (
 	RDXVarNumSlots        = "num_slots"
 	RDXVarOtherLimit      = "other_limit"
 	RDXVarReportOnly      = "report_only"
+	RDXVarUnusedCounts    = "unused_counts"
 	RDXVarUnusedStackHead = "unused_stack_head"
 	RDXVarUnusedStamp     = "unused_stamp"
+	RDXVarUnusedStat      = "unused_stat"
 	RDXVarUnusedTrap      = "unused_trap"
 	RDXVarUseCost         = "use_cost"
 )
@@ -343,8 +350,10 @@ type RDXVariableSpecs struct {
 	NumSlots        *ebpf.VariableSpec `ebpf:"num_slots"`
 	OtherLimit      *ebpf.VariableSpec `ebpf:"other_limit"`
 	ReportOnly      *ebpf.VariableSpec `ebpf:"report_only"`
+	UnusedCounts    *ebpf.VariableSpec `ebpf:"unused_counts"`
 	UnusedStackHead *ebpf.VariableSpec `ebpf:"unused_stack_head"`
 	UnusedStamp     *ebpf.VariableSpec `ebpf:"unused_stamp"`
+	UnusedStat      *ebpf.VariableSpec `ebpf:"unused_stat"`
 	UnusedTrap      *ebpf.VariableSpec `ebpf:"unused_trap"`
 	UseCost         *ebpf.VariableSpec `ebpf:"use_cost"`
 }
@@ -411,8 +420,10 @@ type RDXVariables struct {
 	NumSlots        *ebpf.Variable `ebpf:"num_slots"`
 	OtherLimit      *ebpf.Variable `ebpf:"other_limit"`
 	ReportOnly      *ebpf.Variable `ebpf:"report_only"`
+	UnusedCounts    *ebpf.Variable `ebpf:"unused_counts"`
 	UnusedStackHead *ebpf.Variable `ebpf:"unused_stack_head"`
 	UnusedStamp     *ebpf.Variable `ebpf:"unused_stamp"`
+	UnusedStat      *ebpf.Variable `ebpf:"unused_stat"`
 	UnusedTrap      *ebpf.Variable `ebpf:"unused_trap"`
 	UseCost         *ebpf.Variable `ebpf:"use_cost"`
 }

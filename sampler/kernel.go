@@ -92,9 +92,10 @@ type Kernel struct {
 	stamps   map[uint32][]Stamp   // by index: those asked for
 
 	clock    Clock
-	counters *ebpf.Map    // of the clock, nil for CPU time
-	probed   Stats        // what probes of our own counted
-	rings    atomic.Int64 // of sampling events, for what the kernel says of them
+	counters *ebpf.Map       // of the clock, nil for CPU time
+	probed   Stats           // what probes of our own counted
+	perCPU   []bpf.RDXCounts // by CPU, as last read
+	rings    atomic.Int64    // of sampling events, for what the kernel says of them
 }
 
 // Load loads the BPF programs and maps. It needs root or CAP_BPF and
@@ -126,7 +127,7 @@ func LoadClock(slots int, clock Clock, needs Needs) (*Kernel, error) {
 		return nil, fmt.Errorf("load bpf: set number of slots: %w", err)
 	}
 
-	k := &Kernel{clock: clock, stacks: make(map[slotOf]sentStack), stamps: make(map[uint32][]Stamp)}
+	k := &Kernel{clock: clock, stacks: make(map[slotOf]sentStack), stamps: make(map[uint32][]Stamp), perCPU: make([]bpf.RDXCounts, cpus)}
 	if clock.Counted != nil {
 		if k.counters, err = useCounters(spec, clock.Counted); err != nil {
 			return nil, fmt.Errorf("load bpf: %w", err)
@@ -306,8 +307,9 @@ type Stats struct {
 func (k *Kernel) Stats() (Stats, error) {
 	s, err := k.rawStats()
 	if err == nil {
+		all := s.all()
 		for i, n := range k.probed.all() {
-			*s.all()[i] -= *n
+			*all[i] -= *n
 		}
 	}
 	return s, err
@@ -322,13 +324,13 @@ func (k *Kernel) forget() error {
 
 func (k *Kernel) rawStats() (Stats, error) {
 	var s Stats
-	for i, dst := range s.all() {
-		var perCPU []uint64
-		if err := k.obj.Stats.Lookup(uint32(i), &perCPU); err != nil {
-			return s, fmt.Errorf("read bpf counters: %w", err)
-		}
-		for _, n := range perCPU {
-			*dst += n
+	if err := k.obj.Stats.Lookup(uint32(0), k.perCPU); err != nil {
+		return s, fmt.Errorf("read bpf counters: %w", err)
+	}
+	all := s.all()
+	for i := range k.perCPU {
+		for which, n := range k.perCPU[i].N {
+			*all[which] += n
 		}
 	}
 	return s, nil
