@@ -8,10 +8,10 @@ type accessLog struct {
 	block   uint64 // bytes
 	all     []interp.Access
 	touches []blockTouch
-	first   []int          // by access: index of the first of its touches
-	last    map[uint64]int // by block: index of the last touch
-	matched int            // so many of touches were looked at for reuses
-	wanted  []bool         // by touch: there is a use at it
+	first   []int // by access: index of the first of its touches
+	last    lastTouches
+	matched int    // so many of touches were looked at for reuses
+	wanted  []bool // by touch: there is a use at it
 }
 
 // blockTouch is one access's touch of one block.
@@ -35,7 +35,7 @@ type use struct {
 func (g *accessLog) reset(block int) {
 	g.block, g.all, g.touches, g.matched, g.wanted = uint64(block), g.all[:0], g.touches[:0], 0, g.wanted[:0]
 	g.first = g.first[:0]
-	clear(g.last)
+	g.last.reset()
 }
 
 // add appends the accesses of one run of the interpreter.
@@ -50,12 +50,8 @@ func (g *accessLog) add(accesses []interp.Access) {
 		from, to := g.blocks(a)
 		g.first = append(g.first, len(g.touches))
 		for b := from; b <= to; b++ {
-			prev, ok := g.last[b]
-			if !ok {
-				prev = -1
-			}
+			prev := g.last.swap(b, len(g.touches))
 			g.touches = append(g.touches, blockTouch{b, len(g.all), prev})
-			g.last[b] = len(g.touches) - 1
 		}
 		g.all = append(g.all, a)
 	}

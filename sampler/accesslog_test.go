@@ -11,7 +11,7 @@ import (
 // Reuses and distances are those that walking from each use finds.
 func TestAccessLog(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
-	g := accessLog{last: make(map[uint64]int)}
+	var g accessLog
 	for round := range 200 {
 		block := 8 << (round % 4)
 		g.reset(block)

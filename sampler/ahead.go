@@ -46,7 +46,6 @@ func NewLocator() *Locator {
 	return &Locator{
 		cpu:     newCPU(),
 		machine: newMachine(),
-		log:     accessLog{last: make(map[uint64]int)},
 	}
 }
 
@@ -126,6 +125,9 @@ func (l *Locator) Ahead(pid, tid int, skips []int, want, burst, block int, pick 
 // beginAtOnce is how many accesses begin reads before it looks at the budget.
 const beginAtOnce = 32
 
+// followAtOnce is how many accesses follow reads before it looks for reuses.
+const followAtOnce = 8
+
 // begin reads the accesses of which the uses are chosen: up to number far, or until half
 // of the budget is spent, as most of what there is to know lies behind them. It returns how
 // that ended, with AccessesDone if it can go on, after how many instructions.
@@ -182,7 +184,9 @@ func (l *Locator) follow(burst, done int) string {
 		if done >= aheadInstructions {
 			return interp.InstructionLimit.String()
 		}
-		end := l.machine.Run(interp.Limit{Accesses: 1, Instructions: perAccess})
+		// Not one by one, for each run has a cost of its own; what comes behind the last reuse does no harm.
+		n := min(followAtOnce, l.uses[last].at+burst+1-len(l.log.all))
+		end := l.machine.Run(interp.Limit{Accesses: n, Instructions: perAccess * n})
 		done += end.Instructions
 		if len(l.machine.Accesses()) == 0 {
 			return ending(end)

@@ -143,7 +143,7 @@ func TestSeveralUses(t *testing.T) {
 			if !sameStack(f.Stack, want.Stack) || !sameStack(f.ReuseStack, want.ReuseStack) {
 				return fmt.Errorf("use %d: other stacks than alone", i)
 			}
-			if len(f.Stack.Stack.Data) > 0 { // not before it is known that there is no userfaultfd
+			if len(f.Stack.Stack.Data)+len(f.Stack.Stack.Above) > 0 { // not before it is known that there is no userfaultfd
 				stacks++
 			}
 			if f.Reuse > 0 {
@@ -169,8 +169,9 @@ func sameStack(a, b *unwind.Snapshot) bool {
 	if a == nil || b == nil {
 		return a == b
 	}
-	n := min(len(a.Stack.Data), len(b.Stack.Data))
-	return a.Regs == b.Regs && a.Stack.Base == b.Stack.Base && bytes.Equal(a.Stack.Data[:n], b.Stack.Data[:n])
+	ofA, ofB := slices.Concat(a.Stack.Data, a.Stack.Above), slices.Concat(b.Stack.Data, b.Stack.Above)
+	n := min(len(ofA), len(ofB))
+	return a.Regs == b.Regs && a.Stack.Base == b.Stack.Base && bytes.Equal(ofA[:n], ofB[:n])
 }
 
 // holdOften runs a program and holds it some hundred times.

@@ -6,11 +6,13 @@ import (
 	"github.com/rdx-profiler/rdx/sampler/unwind"
 )
 
-// snapshot is the stack as the machine left it.
+// snapshot is the stack as the machine left it. The part that the burst has not stored to is the same in all
+// snapshots of a hold.
 func (l *Locator) snapshot() *unwind.Snapshot {
 	regs, sp := unwindRegs(&l.regs)
-	s := &unwind.Snapshot{Regs: regs, Stack: unwind.Stack{Base: sp}}
-	s.Stack.Data = l.copyStack(sp) // what is not copied is told by the walk
+	own := l.copyStack(sp) // what is not copied is told by the walk
+	n := l.machine.StoredTo(sp, len(own))
+	s := &unwind.Snapshot{Regs: regs, Stack: unwind.Stack{Base: sp, Data: slices.Clone(own[:n]), Above: own[n:]}}
 	l.machine.Overlay(sp, s.Stack.Data)
 	return s
 }
@@ -34,10 +36,10 @@ func (l *Locator) heldStack() *unwind.Snapshot {
 // what is read ahead may go deeper.
 const belowStack = 512
 
-// copyStack is the held thread's stack from sp up. It is read once a hold.
+// copyStack is the held thread's stack from sp up, not to be written to. It is read once a hold.
 func (l *Locator) copyStack(sp uint64) []byte {
 	if from := sp - l.stack.Base; from < uint64(len(l.stack.Data)) {
-		return slices.Clone(l.stack.Data[from:])
+		return l.stack.Data[from:]
 	}
 	base := max(sp-min(sp, belowStack), sp&^4095)
 	buf := make([]byte, int(sp-base)+stackSize(sp, l.StackTop))
@@ -47,7 +49,7 @@ func (l *Locator) copyStack(sp uint64) []byte {
 	}
 	l.stack = unwind.Stack{Base: base, Data: buf[:n]}
 	if from := sp - base; from < uint64(n) {
-		return slices.Clone(buf[from:n])
+		return buf[from:n]
 	}
 	return nil
 }

@@ -88,7 +88,6 @@ const (
 // want uses are to be told of; no step is begun after limit. block and pick are those of Ahead.
 func (l *Locator) Steps(pid, tid, want, burst, block int, limit time.Duration, pick func(n int) int) *Steps {
 	s := &Steps{l: l, pid: pid, tid: tid, want: want, burst: burst, limit: limit, pick: pick, begun: Monotonic()}
-	s.log.last = make(map[uint64]int)
 	s.log.reset(block)
 	s.stacks = make([]seenStacks, want+1)
 	s.first = pick(s.third())

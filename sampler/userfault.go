@@ -1,13 +1,15 @@
 package sampler
 
 import (
+	"bytes"
 	"encoding/binary"
 	"errors"
 	"fmt"
 	"os"
-	"strings"
 	"sync/atomic"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 // errUserfault: the page is not there yet, and a thread of the target may have
@@ -132,17 +134,27 @@ func (s *fdScan) run() {
 }
 
 func (s *fdScan) look() bool {
-	dir := fmt.Sprintf("/proc/%d/fd/", s.pid)
-	fds, err := os.Open(dir)
+	dir, err := unix.Open(fmt.Sprintf("/proc/%d/fd", s.pid), unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
 	if err != nil {
 		return true // exits, or is none of ours to read
 	}
-	defer fds.Close()
-	names, _ := fds.Readdirnames(-1)
-	for _, name := range names {
-		if to, err := os.Readlink(dir + name); err == nil && strings.Contains(to, "userfaultfd") {
+	defer unix.Close(dir)
+	var entries [4096]byte
+	var to [256]byte // enough for that name
+	var names []string
+	for {
+		n, err := unix.ReadDirent(dir, entries[:])
+		if err != nil {
 			return true
 		}
+		if n <= 0 {
+			return false
+		}
+		_, _, names = unix.ParseDirent(entries[:n], -1, names[:0])
+		for _, name := range names {
+			if n, err := unix.Readlinkat(dir, name, to[:]); err == nil && bytes.Contains(to[:n], []byte("userfaultfd")) {
+				return true
+			}
+		}
 	}
-	return false
 }

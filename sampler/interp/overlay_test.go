@@ -38,6 +38,13 @@ func TestOverlay(t *testing.T) {
 		if c.from <= 0x10010 && c.to >= 0x10018 {
 			want[0x10010-c.from] = 7
 		}
+		end := min(c.to, 0x11000)
+		if c.from >= 0x11000 || c.to <= 0x10000 {
+			end = c.from
+		}
+		if n := m.StoredTo(c.from, len(b)); n != int(end-c.from) {
+			t.Errorf("%#x to %#x: stored to the first %d bytes, want %d", c.from, c.to, n, end-c.from)
+		}
 		m.Overlay(c.from, b)
 		if string(b) != string(want) {
 			t.Errorf("%#x to %#x: wrong", c.from, c.to)

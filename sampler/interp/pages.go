@@ -238,6 +238,18 @@ func (m *Pages) Overlay(addr uint64, b []byte) {
 	}
 }
 
+// StoredTo is how many of the n bytes at addr, from the first on, lie up to the end of the last page among
+// them that the burst has stored to: those after it are the target's own.
+func (m *Pages) StoredTo(addr uint64, n int) int {
+	stored := uint64(0)
+	for at := addr &^ pageMask; at < addr+uint64(n); at += pageSize {
+		if p := m.pages[at/pageSize]; p != nil && p.dirty {
+			stored = at + pageSize - addr
+		}
+	}
+	return min(int(stored), n)
+}
+
 // sizeMask is the mask of n = 1, 2, 4 or 8 bytes.
 func sizeMask(n uint8) uint64 { return sizeMasks[n&15] }
 

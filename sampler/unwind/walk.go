@@ -2,19 +2,31 @@ package unwind
 
 import "encoding/binary"
 
-// Stack is a copy of stack memory from address Base up.
+// Stack is a copy of stack memory from address Base up: Data, and behind it Above, which several copies may share.
 type Stack struct {
-	Base uint64
-	Data []byte
+	Base  uint64
+	Data  []byte
+	Above []byte
 }
 
 // Load reads the 8 bytes at an address.
 func (s *Stack) Load(addr uint64) (uint64, bool) {
-	off := addr - s.Base
-	if off > uint64(len(s.Data)) || uint64(len(s.Data))-off < 8 {
+	const size = 8
+	off, own := addr-s.Base, uint64(len(s.Data))
+	switch {
+	case off < own && own-off >= size:
+		return binary.LittleEndian.Uint64(s.Data[off:]), true
+	case off < own: // both
+		var b [size]byte
+		if n := copy(b[:], s.Data[off:]); copy(b[n:], s.Above) < size-n {
+			return 0, false
+		}
+		return binary.LittleEndian.Uint64(b[:]), true
+	}
+	if off -= own; off > uint64(len(s.Above)) || uint64(len(s.Above))-off < size {
 		return 0, false
 	}
-	return binary.LittleEndian.Uint64(s.Data[off:]), true
+	return binary.LittleEndian.Uint64(s.Above[off:]), true
 }
 
 // Snapshot is what a stack is unwound from: a thread's registers, and a copy

@@ -157,3 +157,24 @@ func BenchmarkWalk(b *testing.B) {
 		}
 	}
 }
+
+// Wherever a copy is split in two, each of its addresses reads as if it were one.
+func TestStackInTwo(t *testing.T) {
+	var b [40]byte
+	for i := range b {
+		b[i] = byte(i + 1)
+	}
+	whole := Stack{Base: 0x1000, Data: b[:]}
+	for cut := range len(b) + 1 {
+		two := Stack{Base: 0x1000, Data: b[:cut], Above: b[cut:]}
+		for addr := whole.Base - 9; addr < whole.Base+uint64(len(b))+9; addr++ {
+			want, wantOK := whole.Load(addr)
+			if wantOK != (addr >= whole.Base && addr+8 <= whole.Base+uint64(len(b))) {
+				t.Fatalf("whole, at %#x: %v", addr, wantOK)
+			}
+			if got, ok := two.Load(addr); got != want || ok != wantOK {
+				t.Errorf("cut after %d, at %#x: %#x, %v, want %#x, %v", cut, addr, got, ok, want, wantOK)
+			}
+		}
+	}
+}

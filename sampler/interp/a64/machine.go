@@ -124,6 +124,10 @@ func (m *Machine) Accesses() []interp.Access { return m.acc }
 // addr, so that b is that memory as the burst sees it.
 func (m *Machine) Overlay(addr uint64, b []byte) { m.mem.Overlay(addr, b) }
 
+// StoredTo is how many of the n bytes at addr, from the first on, lie up to the end of the last page among
+// them that the burst has stored to.
+func (m *Machine) StoredTo(addr uint64, n int) int { return m.mem.StoredTo(addr, n) }
+
 // Run interprets until a limit or the end of the burst is reached. After
 // AccessesDone and InstructionLimit another Run goes on from there.
 func (m *Machine) Run(limit interp.Limit) (end interp.End) {
