@@ -7,8 +7,6 @@ import (
 	"strings"
 	"time"
 
-	"golang.org/x/sys/unix"
-
 	"github.com/rdx-profiler/rdx/model"
 )
 
@@ -19,7 +17,7 @@ func (s *Session) profile() (*model.Profile, error) {
 	if err != nil {
 		return nil, err
 	}
-	s.ownTime = clockTime(unix.CLOCK_PROCESS_CPUTIME_ID) - s.ownBefore
+	s.own.look(ownTime(), false) // the target is not traced any more
 	s.fitLocal()
 	s.rates.settle(s.cfg.AccessRate, s.clock)
 	s.weighByCode()
@@ -169,7 +167,7 @@ func (s *Session) profile() (*model.Profile, error) {
 		fmt.Sprintf("two traps with nothing between: p10 %.0f, p50 %.0f, p90 %.0f %s; the constant is subtracted", s.calibration.P10, s.calibration.P50, s.calibration.P90, s.clock.Unit),
 		fmt.Sprintf("attached to %d threads in %v, detached in %v", s.attached, s.attachTime.Round(time.Microsecond), s.detachTime.Round(time.Microsecond)),
 		fmt.Sprintf("overhead by the profiler's own account: %.2f%% of the target's CPU time; cold caches are taken to cost %.0f%% of the holds", 100*s.budget.spent, 100*s.budget.cold),
-		fmt.Sprintf("the profiler's own CPU time: %v, %.1f%% of the target's, on any processor; symbols are still to come", s.ownTime.Round(time.Millisecond), 100*float64(s.ownTime)/float64(max(cpu, 1))),
+		s.own.comment(cpu, s.budget.spent),
 	)
 	for _, said := range []string{s.budget.waited(cpu), stops.comment(cpu)} {
 		if said != "" {

@@ -15,17 +15,6 @@ import (
 	"github.com/rdx-profiler/rdx/sampler"
 )
 
-// Progress is what a waiting user wants to know.
-type Progress struct {
-	Elapsed  time.Duration
-	Threads  int
-	Samples  uint64  // threads held
-	Pairs    int     // uses whose reuse was seen
-	Overhead float64 // share that samples cost, without stops besides holds
-	// Warnings are what the user should know before the session is over, each once.
-	Warnings []string
-}
-
 // Session is one profiling session from Start to Wait.
 type Session struct {
 	cfg       Config
@@ -36,9 +25,8 @@ type Session struct {
 	placement sampler.Placement
 	rand      *rand.Rand
 	start     time.Time
-	// ownBefore is the profiler's own CPU time at the start, ownTime what it took until the profile is made.
-	ownBefore, ownTime time.Duration
-	end                time.Time
+	own       ownCost
+	end       time.Time
 
 	clock       sampler.Clock
 	calibration sampler.TwoTrap
@@ -91,14 +79,16 @@ type Session struct {
 	budget      budget
 	reaccept    bool // the kernel is to be told what is accepted now
 	pairs       int
-	cpus        int            // online at the start
-	byCPU       *shares        // of processes that are watched by CPU, nil if there are none
-	registers   *registers     // of CPUs, likewise
-	silenced    int            // observations cut off, as other processes had used a CPU's traps up
-	ended       []ended        // not yet cleared
-	others      int            // watchpoints opened in other threads
-	never       int            // observations whose thread or memory was gone before a reuse
-	warnings    []string       // not yet in a Progress
+	cpus        int           // online at the start
+	byCPU       *shares       // of processes that are watched by CPU, nil if there are none
+	registers   *registers    // of CPUs, likewise
+	silenced    int           // observations cut off, as other processes had used a CPU's traps up
+	ended       []ended       // not yet cleared
+	others      int           // watchpoints opened in other threads
+	never       int           // observations whose thread or memory was gone before a reuse
+	warnings    []string      // not yet in a Progress
+	latest      sampler.Stats // as of the last tick
+	aside       aside
 	unwatched   int            // words of lines given up for another datum
 	otherFailed error          // the last failure to watch another thread
 	took        [3]*model.Hist // by stack, wall time from use to end in ns
@@ -159,6 +149,7 @@ func Start(cfg Config) (*Session, error) {
 		stacks:    newStackTable(),
 		losses:    make(map[string]int64),
 		ends:      make(map[string]int64),
+		aside:     newAside(),
 	}
 	if err := s.setUp(); err != nil {
 		s.unhurry()
@@ -180,13 +171,11 @@ func (s *Session) setUp() error {
 	if err == nil {
 		s.lines = s.cfg.chooseLines(s.source.Reports())
 		s.chooseHalves()
-		if s.groups() {
-			var cpus []int
-			if cpus, err = onlineCPUs(); err == nil {
-				s.cpus = len(cpus)
-				err = s.kernel.SetUseCost(s.calibration.Cost)
-			}
+		var cpus []int
+		if cpus, err = onlineCPUs(); err == nil && s.groups() {
+			err = s.kernel.SetUseCost(s.calibration.Cost)
 		}
+		s.cpus = len(cpus)
 		if err == nil && s.cfg.Heap {
 			s.heap, err = sampler.LoadHeapProbes()
 		}
@@ -257,11 +246,11 @@ func (s *Session) begin() error {
 	if s.tracer, err = sampler.NewTracer(s, s.cfg.Follow); err != nil {
 		return err
 	}
-	if s.onRequest, err = s.kernel.OnRequest(func() { s.tracer.Do(s.drain) }); err != nil {
+	if s.onRequest, err = s.kernel.OnRequest(func() { s.tracer.Ask(s.drain) }, s.tracer.AskAgain); err != nil {
 		s.tracer.Detach()
 		return err
 	}
-	s.start, s.ownBefore = time.Now(), clockTime(unix.CLOCK_PROCESS_CPUTIME_ID)
+	s.start, s.own.before = time.Now(), ownTime()
 	pid := s.cfg.PID
 	var launched *sampler.Launched
 	if pid == 0 {
@@ -328,30 +317,22 @@ func (s *Session) Wait(ctx context.Context) (*model.Profile, error) {
 		ctx, cancel = context.WithTimeout(ctx, s.cfg.Duration-time.Since(s.start))
 		defer cancel()
 	}
-	var unwound []stackRequest // by this goroutine, for the session's
-	ticker := time.NewTicker(tickInterval)
-	defer ticker.Stop()
+	s.tracer.Do(func() {
+		if err := s.tracer.Every(tickInterval, s.everyTick); err != nil {
+			s.fail(err)
+		}
+	})
 	for running := true; running; {
 		select {
 		case <-ctx.Done():
 			running = false
 		case <-s.tracer.Done():
 			running = false
-		case <-ticker.C:
-			var p Progress
-			alive := s.tracer.Do(func() {
-				s.stacksBack(unwound)
-				p = s.tick()
-				unwound = s.stacks.take()
-				running = !s.failed
-			})
-			if !alive {
-				continue
-			}
-			s.stacks.unwind(unwound, false)
-			if s.cfg.Progress != nil {
-				s.cfg.Progress(p)
-			}
+		case a := <-s.aside.to:
+			s.stacks.unwind(a.stacks, false)
+			s.aside.back <- a.stacks
+			s.tell(a.progress)
+			running = !a.failed
 		}
 	}
 	s.end = time.Now()
@@ -368,7 +349,7 @@ func (s *Session) Wait(ctx context.Context) (*model.Profile, error) {
 	// Nothing but this goroutine is left.
 	s.drain()
 	s.placeData()
-	s.stacksBack(unwound)
+	s.closeAside()
 	s.stacks.unwind(s.stacks.take(), true)
 	p, err := s.profile()
 	return p, errors.Join(err, s.err)
@@ -414,7 +395,7 @@ func (s *Session) Close() error {
 }
 
 // tick does what need not be done while a thread is held.
-func (s *Session) tick() Progress {
+func (s *Session) tick() {
 	s.drain()
 	s.recalibrate()
 	if s.groups() {
@@ -431,8 +412,6 @@ func (s *Session) tick() Progress {
 		}
 	}
 	s.placeData()
-	warnings := s.warnings
-	s.warnings = nil
 	stats, err := s.kernel.Stats()
 	if err != nil {
 		s.fail(err)
@@ -445,20 +424,14 @@ func (s *Session) tick() Progress {
 	if s.hasProbes() {
 		s.driveProbe(sum.cpu)
 	}
+	s.lookAtOwn()
 	if s.budget.update(max(sum.cpu, s.ranTime()), stats, s.held.sum-s.stepped.cpu+s.resumed(), s.budget.trapped(sum.traps+stats.OtherProcess, sum.spent)+s.stampCost()) {
 		if err := s.kernel.SetAccept(s.budget.accepted()); err != nil {
 			s.fail(err)
 		}
 		s.regap(sum)
 	}
-	return Progress{
-		Elapsed:  time.Since(s.start),
-		Threads:  len(s.threads),
-		Samples:  stats.Holds,
-		Pairs:    s.pairs,
-		Overhead: s.budget.spent,
-		Warnings: warnings,
-	}
+	s.latest = stats
 }
 
 // regap spaces the ticks so that some more come than can become samples: for

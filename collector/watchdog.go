@@ -143,6 +143,9 @@ func (s *Session) checkSource(sum totals, stats sampler.Stats) (good uint64, err
 		}
 		return s.health.ran, err
 	}
+	if s.source.Unit() == sampler.Nanoseconds {
+		return 0, nil // a timer of the kernel's own
+	}
 	if time.Since(s.health.at) < healthInterval {
 		return 0, nil
 	}
@@ -170,9 +173,6 @@ func (s *Session) checkSource(sum totals, stats sampler.Stats) (good uint64, err
 		return 0, nil
 	}
 	s.health = now
-	if s.source.Unit() == sampler.Nanoseconds {
-		return 0, nil // a timer of the kernel's own
-	}
 	if err := before.stands(now, s.source); err != nil {
 		return before.ran, err
 	}

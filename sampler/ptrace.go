@@ -7,9 +7,9 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
-	"os/signal"
 	"strconv"
 	"strings"
+	"time"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
@@ -66,6 +66,18 @@ func signalCode(tid int) int32 {
 		return 0
 	}
 	return info[siCode]
+}
+
+// readProc reads the beginning of a small file of /proc into b, by a third of the system calls that
+// os.ReadFile makes of it: a thread may be held meanwhile.
+func readProc(name string, b []byte) ([]byte, error) {
+	fd, err := unix.Open(name, unix.O_RDONLY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return nil, err
+	}
+	defer unix.Close(fd)
+	n, err := unix.Read(fd, b)
+	return b[:max(n, 0)], err
 }
 
 // procStatus reads one field of /proc/PID/status.
@@ -165,12 +177,15 @@ const wakeSignal = unix.SIGUSR2
 
 // waker interrupts wait4 in one thread. Go installs its handlers with
 // SA_RESTART, with which wait4 would sleep on; the waker takes that flag off
-// the wake signal's handler and leaves the handler itself in place.
-type waker struct{ tid int }
+// the wake signal's handler and leaves the handler itself in place. That does nothing, for nobody
+// has asked to be notified: no goroutine is woken.
+type waker struct {
+	tid   int
+	timer uintptr // of every, with ticks
+	ticks bool
+}
 
 func newWaker(tid int) (*waker, error) {
-	// Nobody reads the channel: Notify is what makes Go install its handler.
-	signal.Notify(make(chan os.Signal, 1), wakeSignal)
 	var act struct { // struct sigaction of the kernel
 		handler  uintptr
 		flags    uint64
@@ -181,11 +196,45 @@ func newWaker(tid int) (*waker, error) {
 	if _, _, e := unix.RawSyscall6(unix.SYS_RT_SIGACTION, uintptr(wakeSignal), 0, uintptr(unsafe.Pointer(&act)), 8, 0, 0); e != 0 {
 		return nil, fmt.Errorf("prepare wake-up signal: %w", e)
 	}
+	// Go's runtime has one from the start, but it is not bound to.
+	const none = 1 // SIG_DFL, SIG_IGN
+	if act.handler <= none {
+		return nil, errors.New("prepare wake-up signal: it has no handler")
+	}
 	act.flags &^= saRestart
 	if _, _, e := unix.RawSyscall6(unix.SYS_RT_SIGACTION, uintptr(wakeSignal), uintptr(unsafe.Pointer(&act)), 0, 8, 0, 0); e != 0 {
 		return nil, fmt.Errorf("prepare wake-up signal: %w", e)
 	}
-	return &waker{tid}, nil
+	return &waker{tid: tid}, nil
 }
 
 func (w *waker) wake() { _ = unix.Tgkill(os.Getpid(), w.tid, wakeSignal) }
+
+// every has the kernel wake the thread each d, without any of Go's own having to run for it: see timer_create(2).
+func (w *waker) every(d time.Duration) error {
+	const sigevThreadID = 4
+	event := struct { // struct sigevent
+		value         uint64
+		signo, notify int32
+		tid           int32
+		_             [11]int32
+	}{signo: int32(wakeSignal), notify: sigevThreadID, tid: int32(w.tid)}
+	var id int32
+	if _, _, e := unix.Syscall(unix.SYS_TIMER_CREATE, unix.CLOCK_MONOTONIC, uintptr(unsafe.Pointer(&event)), uintptr(unsafe.Pointer(&id))); e != 0 {
+		return os.NewSyscallError("timer_create", e)
+	}
+	w.timer, w.ticks = uintptr(id), true
+	each := unix.NsecToTimespec(d.Nanoseconds())
+	period := [2]unix.Timespec{each, each} // struct itimerspec
+	if _, _, e := unix.Syscall6(unix.SYS_TIMER_SETTIME, w.timer, 0, uintptr(unsafe.Pointer(&period)), 0, 0, 0); e != 0 {
+		return os.NewSyscallError("timer_settime", e)
+	}
+	return nil
+}
+
+// close ends what every began.
+func (w *waker) close() {
+	if w.ticks {
+		_, _, _ = unix.Syscall(unix.SYS_TIMER_DELETE, w.timer, 0, 0)
+	}
+}

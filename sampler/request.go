@@ -12,10 +12,10 @@ import (
 // edges is EPOLLET, which x/sys declares as a negative number.
 const edges = 1 << 31
 
-// OnRequest has f called, by a thread of its own, as soon as the programs ask for
-// what can't wait until their traps are read next: f is to read them. Call stop,
-// which waits for the last call of f, before Close.
-func (k *Kernel) OnRequest(f func()) (stop func(), err error) {
+// OnRequest has ask called, by a thread of its own, as soon as the programs ask for
+// what can't wait until their traps are read next: it is to have them read. As long as again then returns
+// true it is called each millisecond. Call stop, which waits for the last call, before Close.
+func (k *Kernel) OnRequest(ask func(), again func() bool) (stop func(), err error) {
 	poll, err := unix.EpollCreate1(unix.EPOLL_CLOEXEC)
 	if err != nil {
 		return nil, fmt.Errorf("wait for requests: %w", os.NewSyscallError("epoll_create1", err))
@@ -42,16 +42,22 @@ func (k *Kernel) OnRequest(f func()) (stop func(), err error) {
 		runtime.LockOSThread() // never unlocked: its priority ends with it
 		_ = preempt()
 		var events [2]unix.EpollEvent
-		for {
-			n, err := unix.EpollWait(poll, events[:], -1)
+		const forever = -1
+		for wait := forever; ; { // ms
+			n, err := unix.EpollWait(poll, events[:], wait)
 			if err != nil && err != unix.EINTR {
 				return
 			}
+			asked := n <= 0 && again()
 			for _, e := range events[:max(n, 0)] {
 				if e.Fd == int32(end) {
 					return
 				}
-				f()
+				ask()
+				asked = true
+			}
+			if wait = forever; asked {
+				wait = 1
 			}
 		}
 	}()
@@ -80,7 +86,8 @@ func (t *Tracer) Interrupt(tid int) (ok bool) {
 
 // Runs says whether a thread runs, or would if it had a CPU.
 func Runs(pid, tid int) bool {
-	state, err := os.ReadFile(fmt.Sprintf("/proc/%d/task/%d/syscall", pid, tid))
+	var b [128]byte
+	state, err := readProc(fmt.Sprintf("/proc/%d/task/%d/syscall", pid, tid), b[:])
 	return err == nil && string(state) == "running\n"
 }
 

@@ -8,6 +8,7 @@ import (
 	"runtime"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -55,6 +56,12 @@ type Tracer struct {
 	done    chan struct{}
 	threads map[int]int // tid -> pid
 	quit    bool
+
+	asked atomic.Pointer[func()]
+
+	tick      func() // nil unless Every was called
+	tickEvery time.Duration
+	lastTick  time.Duration // by Monotonic
 
 	awake time.Duration // by Monotonic: when the tracing thread last woke up for an event
 	woke  bool          // for the last event
@@ -110,6 +117,45 @@ func (t *Tracer) Do(f func()) bool {
 			}
 		case <-time.After(time.Millisecond):
 		}
+	}
+}
+
+// Ask has f called on the tracing thread, between two stops, and does not wait for it. What was asked before and is not
+// done yet is forgotten. The wake-up may be lost, as of Do: AskAgain is to be called a while later.
+func (t *Tracer) Ask(f func()) {
+	t.asked.Store(&f)
+	t.wake.wake()
+}
+
+// AskAgain says whether what was asked is not done yet, and wakes the thread once more for it.
+func (t *Tracer) AskAgain() bool {
+	if t.asked.Load() == nil {
+		return false
+	}
+	t.wake.wake()
+	return true
+}
+
+// Every has f called on the tracing thread each d, between two stops, until tracing ends: at times
+// later, but never two for one. Call it through Do, once.
+func (t *Tracer) Every(d time.Duration, f func()) error {
+	if err := t.wake.every(d); err != nil {
+		return fmt.Errorf("wake the tracing thread: %w", err)
+	}
+	t.tick, t.tickEvery, t.lastTick = f, d, Monotonic()
+	return nil
+}
+
+// ticks calls what Every was given, if it is due. The timer's signal tells of it only where it finds the
+// thread in wait4: one that comes just before is made up for by the next event.
+func (t *Tracer) ticks() {
+	if t.tick == nil {
+		return
+	}
+	// A signal wakes nobody before its time, but the clock is read later each time.
+	if now := Monotonic(); now-t.lastTick >= t.tickEvery*9/10 {
+		t.lastTick = now
+		t.tick()
 	}
 }
 
@@ -207,6 +253,7 @@ func (t *Tracer) run(started chan<- error) {
 	if err != nil {
 		return
 	}
+	defer t.wake.close()
 	seized := false
 	for !t.quit {
 		seized = seized || len(t.threads) > 0
@@ -219,12 +266,17 @@ func (t *Tracer) run(started chan<- error) {
 			continue
 		default:
 		}
+		if f := t.asked.Swap(nil); f != nil {
+			(*f)()
+			continue
+		}
 		if !seized {
 			f := <-t.calls
 			f()
 			continue
 		}
 		t.wait(0)
+		t.ticks()
 	}
 	t.drain()
 }

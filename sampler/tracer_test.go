@@ -167,3 +167,110 @@ func TestStops(t *testing.T) {
 		})
 	}
 }
+
+// Every calls its function on the tracing thread, without any event of the target's, and not sooner than it should.
+func TestEvery(t *testing.T) {
+	target := exec.Command("sleep", "1000")
+	if err := target.Start(); err != nil {
+		t.Skipf("needs sleep: %v", err)
+	}
+	defer target.Wait()
+	defer target.Process.Kill()
+	tr, err := NewTracer(watcher{make(chan int, 10)}, false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer tr.Detach()
+	const each, calls = 20 * time.Millisecond, 10
+	tids := make(chan int, calls)
+	var tracing int
+	var begun time.Time
+	tr.Do(func() {
+		tracing, begun = unix.Gettid(), time.Now()
+		if err = tr.Seize(target.Process.Pid); err == nil {
+			err = tr.Every(each, func() {
+				select {
+				case tids <- unix.Gettid():
+				default:
+				}
+			})
+		}
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	deadline := time.After(10 * time.Second)
+	for i := range calls {
+		select {
+		case tid := <-tids:
+			if tid != tracing {
+				t.Fatalf("called on thread %d, not %d", tid, tracing)
+			}
+		case <-deadline:
+			t.Fatalf("%d calls in 10 s, want one each %v", i, each)
+		}
+	}
+	if took := time.Since(begun); took < calls*each*9/10 {
+		t.Errorf("%d calls in %v, each %v after the other at least", calls, took, each*9/10)
+	}
+}
+
+func TestMonotonic(t *testing.T) {
+	kernels := func() time.Duration {
+		var ts unix.Timespec
+		if err := unix.ClockGettime(unix.CLOCK_MONOTONIC, &ts); err != nil {
+			t.Fatal(err)
+		}
+		return time.Duration(ts.Nano())
+	}
+	const off = 50 * time.Microsecond // where all attempts were disturbed
+	for range 1000 {
+		before, now := kernels(), Monotonic()
+		if after := kernels(); now < before-off || now > after+off {
+			t.Fatalf("%v, the kernel's clock has %v to %v", now, before, after)
+		}
+	}
+}
+
+// What is asked of the tracing thread is done, however fast that is, and though the wake-up may come too early to be one.
+func TestAsk(t *testing.T) {
+	onOneCPU(t)
+	target := exec.Command("sh", "-c", "while :; do :; done")
+	if err := target.Start(); err != nil {
+		t.Skipf("needs sh: %v", err)
+	}
+	defer target.Wait()
+	defer target.Process.Kill()
+	tr, err := NewTracer(watcher{make(chan int, 10)}, false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer tr.Detach()
+	var tracing int
+	tr.Do(func() { tracing, err = unix.Gettid(), tr.Seize(target.Process.Pid) })
+	if err != nil {
+		t.Fatal(err)
+	}
+	const n = 300
+	deadline := time.Now().Add(time.Minute)
+	for i := range n {
+		done := make(chan int, 1)
+		tr.Ask(func() { done <- unix.Gettid() })
+		for tid := 0; tid == 0; {
+			select {
+			case tid = <-done:
+				if tid != tracing {
+					t.Fatalf("done on thread %d, not %d", tid, tracing)
+				}
+			case <-time.After(time.Millisecond):
+				tr.AskAgain()
+			}
+			if time.Now().After(deadline) {
+				t.Fatalf("%d of %d done in a minute", i, n)
+			}
+		}
+		if tr.AskAgain() {
+			t.Fatal("asked again for what is done")
+		}
+	}
+}

@@ -169,7 +169,9 @@ func (f *recordFlags) record(cmd *cobra.Command, cfg collector.Config) error {
 	cfg.Seed = f.seed
 	cfg.Caches = caches
 	cfg.Log = log
-	cfg.Progress = progress.show
+	if !f.quiet {
+		cfg.Progress = progress.show
+	}
 
 	// From here on Ctrl-C ends the session, not the program. What nohup or a
 	// shell's & has us ignore stays ignored, by what run starts, too.
