@@ -57,16 +57,21 @@ func (s *Session) everyTick() {
 		return
 	}
 	s.aside.away, s.aside.last = true, now
-	warnings := s.warnings
-	s.warnings = nil
-	s.aside.to <- handedOver{s.stacks.take(), Progress{
+	s.aside.to <- handedOver{s.stacks.take(), s.progress(), s.failed}
+}
+
+// progress is what there is to tell now; warnings are told once.
+func (s *Session) progress() Progress {
+	p := Progress{
 		Elapsed:  time.Since(s.start),
 		Threads:  len(s.threads),
 		Samples:  s.latest.Holds,
 		Pairs:    s.pairs,
 		Overhead: s.budget.spent,
-		Warnings: warnings,
-	}, s.failed}
+		Warnings: s.warnings,
+	}
+	s.warnings = nil
+	return p
 }
 
 // hasAside says whether there is enough to be done to wake somebody for it.
@@ -88,6 +93,9 @@ func (s *Session) closeAside() {
 		s.tell(a.progress)
 	default:
 		s.takeBack()
+	}
+	if len(s.warnings) > 0 {
+		s.tell(s.progress())
 	}
 }
 
