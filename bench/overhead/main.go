@@ -106,10 +106,13 @@ func programs(dir string) ([]program, error) {
 
 // threaded are programs of two threads at work for so many seconds, about, once for each --stack.
 func threaded(dir string, seconds int, stacks []string) ([]program, error) {
-	data, lines := filepath.Join(dir, "data"), filepath.Join(dir, "lines")
-	text, err := os.ReadFile(data)
+	small, lines := filepath.Join(dir, "small"), filepath.Join(dir, "lines")
+	text, err := os.ReadFile(filepath.Join(dir, "data"))
 	if err == nil {
-		err = os.WriteFile(lines, bytes.Repeat(bytes.ReplaceAll(text, []byte(" "), []byte("\n")), 3*seconds), 0o644)
+		err = os.WriteFile(small, text[:4<<20], 0o644) // a second of xz's time
+	}
+	if err == nil {
+		err = os.WriteFile(lines, bytes.Repeat(bytes.ReplaceAll(text, []byte(" "), []byte("\n")), seconds), 0o644)
 	}
 	if err != nil {
 		return nil, err
@@ -117,7 +120,7 @@ func threaded(dir string, seconds int, stacks []string) ([]program, error) {
 	var out []program
 	for _, p := range []program{
 		// Its workers block all signals.
-		{"xz -T2", append([]string{"xz", "-3", "-T2", "--block-size=2MiB", "-k", "-c"}, slices.Repeat([]string{data}, 2*seconds)...), []string{"--interrupt"}},
+		{"xz -T2", append([]string{"xz", "-3", "-T2", "--block-size=2MiB", "-k", "-c"}, slices.Repeat([]string{small}, seconds)...), []string{"--interrupt"}},
 		{"sort", []string{"env", "LC_ALL=C", "sort", "--parallel=2", "-S", "3G", "-o", "/dev/null", lines}, nil},
 	} {
 		for _, stack := range stacks {
