@@ -7,8 +7,8 @@ import (
 	"github.com/rdx-profiler/rdx/model"
 )
 
-// Threads that run at a hold are the held one and those that wait for nothing, as far as there are CPUs.
-func TestRunning(t *testing.T) {
+// Threads that run beside a held one are those that wait for nothing, as far as there are CPUs.
+func TestOthersRunning(t *testing.T) {
 	p := &process{pid: 7}
 	g := &group{}
 	for tid := range 5 {
@@ -18,17 +18,23 @@ func TestRunning(t *testing.T) {
 		runs  []int
 		cpus  int
 		byCPU bool
-		want  float64
+		want  []int
+		known bool
 	}{
-		"nobody else":        {nil, 4, false, 1},
-		"itself, being held": {[]int{2}, 4, false, 1},
-		"two others":         {[]int{0, 4}, 4, false, 3},
-		"more than CPUs":     {[]int{0, 1, 3, 4}, 2, false, 2},
-		"too many to ask":    {[]int{0, 4}, 4, true, 0},
+		"nobody else":        {nil, 4, false, nil, true},
+		"itself, being held": {[]int{2}, 4, false, nil, true},
+		"two others":         {[]int{0, 4}, 4, false, []int{0, 4}, true},
+		"more than CPUs":     {[]int{0, 1, 3, 4}, 2, false, []int{0}, true},
+		"too many to ask":    {[]int{0, 4}, 4, true, nil, false},
 	} {
 		g.byCPU = c.byCPU
-		if got := g.running(g.members[2], c.cpus, func(pid, tid int) bool { return pid == 7 && slices.Contains(c.runs, tid) }); got != c.want {
-			t.Errorf("%s: %v, want %v", name, got, c.want)
+		others, known := g.othersRunning(nil, g.members[2], c.cpus, func(pid, tid int) bool { return pid == 7 && slices.Contains(c.runs, tid) })
+		var got []int
+		for _, m := range others {
+			got = append(got, m.tid)
+		}
+		if !slices.Equal(got, c.want) || known != c.known {
+			t.Errorf("%s: %v, %v, want %v, %v", name, got, known, c.want, c.known)
 		}
 	}
 }

@@ -70,6 +70,7 @@ func (s *Session) LetGo() {
 		}
 	}
 	s.findBlocks()
+	s.mergeBeside()
 	if s.groups() {
 		s.drain()
 		s.clearEnded()

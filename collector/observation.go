@@ -99,6 +99,7 @@ type observation struct {
 	stack     model.StackKind
 	word      uint64
 	endTID    int        // of another thread that ended it, else 0
+	beside    *merged    // with what was read ahead of others; nil: not known
 	threads   float64    // of its process that ran at the hold, its own among them; 0: not known
 	wall, end float64    // from use to end, and the end, in ns of sampler.Monotonic
 	age       float64    // the thread's own time when the end was learnt of, 0: unknown

@@ -36,7 +36,11 @@ func (s *Session) sample(t *thread) {
 		return
 	}
 	if g != nil {
-		s.together = g.running(t, s.cpus, sampler.Runs)
+		var ok bool
+		s.together = 0
+		if s.running, ok = g.othersRunning(s.running[:0], t, s.cpus, sampler.Runs); ok {
+			s.together = 1 + float64(len(s.running))
+		}
 	}
 	start := sampler.Monotonic()
 	ahead, err := s.locate.Ahead(t.process.pid, t.tid, s.skips(), s.perHoldWanted(), s.burst, s.block(), s.rand.IntN)
@@ -53,6 +57,7 @@ func (s *Session) sample(t *thread) {
 		}
 	}
 	s.tally(t, &ahead)
+	s.beside.pending = s.beside.pending[:0]
 	// That no other thread comes in between can't be read ahead.
 	watch := t.shared.HoldSlot != sampler.NoSlot && (ahead.Reuse == 0 || g != nil && len(g.members) > 1)
 	for i := range ahead.Others {
@@ -72,6 +77,9 @@ func (s *Session) sample(t *thread) {
 		s.watchFor(t, &ahead, o)
 	} else {
 		s.readOnly(t, &ahead.Followed, o)
+	}
+	if s.together > 1 {
+		s.beside.held = t
 	}
 }
 
@@ -185,6 +193,9 @@ func (s *Session) observe(t *thread, f *sampler.Followed) *observation {
 		o.op = model.Store
 	}
 	s.unplaced = append(s.unplaced, o)
+	if o.threads > 1 && o.stack == model.StackShared {
+		s.beside.pending = append(s.beside.pending, pendingMerge{o, f.At})
+	}
 	return o
 }
 

@@ -94,7 +94,9 @@ type Session struct {
 	took        [3]*model.Hist // by stack, wall time from use to end in ns
 	pruned      int
 	feet        *footprints // of threads, when all is seen
-	together    float64     // threads of the process that ran in the hold at work; 0: not known
+	beside      besides
+	together    float64   // threads of the process that ran in the hold at work; 0: not known
+	running     []*thread // of these, the others
 	second      secondLooks
 	unsmeared   int
 	held        durations

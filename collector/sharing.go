@@ -136,8 +136,15 @@ func (p *process) together(at float64) float64 {
 // setSharedTime counts the accesses of all threads between use and end: their
 // CPU time, at the mean rate. What was read ahead of the one thread is exact
 // for it, and the threads that run beside it are taken to be as fast, at moments of their own, and to touch
-// data of their own: as many as they do in so many accesses.
+// data of their own: as many as they do in so many accesses. Where touches of both were read ahead, see merge, these say what is the same.
 func (s *Session) setSharedTime(r *model.Record, o *observation, w perWall) {
+	m := o.beside
+	if m != nil && m.common && o.kind == model.Reuse {
+		// A trap takes so long that its time says nothing of a datum that others touch as often.
+		r.Exact, r.Time, r.Distinct = true, uint64(m.time), uint64(m.distinct)
+		r.Native = uint64(math.Round(float64(r.Time) / s.touchesIn(1)))
+		return
+	}
 	if o.counted > 0 && o.kind == model.Reuse || o.passed {
 		together := o.threads
 		if together == 0 {
@@ -146,7 +153,9 @@ func (s *Session) setSharedTime(r *model.Record, o *observation, w perWall) {
 		others := s.touchesBeside(float64(o.counted) * (together - 1))
 		r.Exact = true
 		r.Time = uint64(o.counted) + uint64(others)
-		if o.kind == model.Reuse && o.distinct > 0 {
+		if m != nil && o.kind == model.Reuse {
+			r.Time, r.Distinct = uint64(m.time), uint64(m.distinct)
+		} else if o.kind == model.Reuse && o.distinct > 0 {
 			threads := max(together-1, 1)
 			beside := threads * s.feet.beside(o, others/threads)
 			r.Distinct = uint64(o.distinct) + uint64(math.Round(beside))
@@ -208,6 +217,7 @@ func (s *Session) sharingComments(p *model.Profile, stats sampler.Stats, count f
 		fmt.Sprintf("stack: %s; %d watchpoints in other threads for %d observations", s.cfg.Stack, s.others, len(s.seen)),
 		fmt.Sprintf("false sharing: %.1f of the other %d words of a line were watched on average; writes seen are weighted by how likely their word was to be", s.wordsWatched(), lineWords-1))
 	p.Comments = append(p.Comments, s.registers.comments()...)
+	s.mergeComments(p)
 	if s.otherFailed != nil {
 		p.Comments = append(p.Comments, "not watched in all threads, because: "+s.otherFailed.Error())
 	}

@@ -17,6 +17,7 @@ const holdLimit = 3000
 // thread is one traced thread and its watchpoints.
 type thread struct {
 	tid     int
+	nth     int // of its process's threads, as they came
 	process *process
 	index   uint32
 	shared  *sampler.Thread // read and written with the kernel
@@ -106,7 +107,8 @@ func (s *Session) addThread(p *process, tid int) error {
 	if err != nil {
 		return err
 	}
-	t := &thread{tid: tid, process: p, index: index, shared: shared}
+	t := &thread{tid: tid, process: p, index: index, shared: shared, nth: p.came}
+	p.came++
 	if s.drawsFirst() {
 		t.first, shared.First = uint64(s.gap), sampler.FirstDue
 	}

@@ -106,6 +106,7 @@ func (g *accessLog) end(at, accesses int) int {
 // tell says of a use, in f, when its reuse came, or that none did within burst
 // accesses or as far as the log goes.
 func (g *accessLog) tell(u use, burst int, f *Followed) {
+	f.At = u.touch
 	if u.reuse >= 0 {
 		f.Reuse, f.Distinct = u.again-u.touch, g.distinct(u.touch, u.again)
 		f.After = f.Reuse
@@ -113,6 +114,20 @@ func (g *accessLog) tell(u use, burst int, f *Followed) {
 	}
 	end := g.end(u.at, burst)
 	f.After, f.Distinct = end-1-u.touch, g.distinct(u.touch, end)
+}
+
+// Touch is an access's touch of a block.
+type Touch struct {
+	Block uint64 // its number: the address of its first byte by its size
+	Store bool
+}
+
+// touched appends the touches, one after the other.
+func (g *accessLog) touched(to []Touch) []Touch {
+	for _, t := range g.touches {
+		to = append(to, Touch{t.block, g.all[t.at].Store})
+	}
+	return to
 }
 
 // cut forgets all but the first n accesses. Nothing may be added after it.

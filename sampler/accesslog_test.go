@@ -3,6 +3,7 @@ package sampler
 
 import (
 	"math/rand/v2"
+	"slices"
 	"testing"
 
 	"github.com/rdx-profiler/rdx/sampler/interp"
@@ -87,6 +88,28 @@ func TestAccessLog(t *testing.T) {
 			if got := g.distinct(u.touch, g.end(u.at, 60)); reuse < 0 && got != 1+len(seen) {
 				t.Fatalf("blocks from %d on: %d, want %d", u.at, got, 1+len(seen))
 			}
+		}
+	}
+}
+
+// Touched are all blocks in order, each with whether it was stored to, and At says which one a use is.
+func TestTouched(t *testing.T) {
+	log := accessLog{last: make(map[uint64]int)}
+	log.reset(8)
+	log.add([]interp.Access{
+		{PC: 1, Addr: 0x100, Size: 8},
+		{PC: 2, Addr: 0x10c, Size: 8, Store: true}, // two words
+		{PC: 3, Addr: 0x110, Size: 4},
+	})
+	want := []Touch{{0x20, false}, {0x21, true}, {0x22, true}, {0x22, false}}
+	if got := log.touched(nil); !slices.Equal(got, want) {
+		t.Errorf("%v, want %v", got, want)
+	}
+	for word, at := range map[int]int{0: 1, 1: 2} {
+		var f Followed
+		log.tell(log.use(0, 1, func(n int) int { return min(word, n-1) }), 100, &f)
+		if f.At != at {
+			t.Errorf("word %d of the second access: touch %d, want %d", word, f.At, at)
 		}
 	}
 }

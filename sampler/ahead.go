@@ -122,6 +122,9 @@ func (l *Locator) Ahead(pid, tid int, skips []int, want, burst, block int, pick 
 	return ahead, nil
 }
 
+// Touched appends all touches of blocks that the last call of Ahead has read ahead.
+func (l *Locator) Touched(to []Touch) []Touch { return l.log.touched(to) }
+
 // beginAtOnce is how many accesses begin reads before it looks at the budget.
 const beginAtOnce = 32
 

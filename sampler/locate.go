@@ -90,6 +90,9 @@ type Followed struct {
 	// Stack is the call stack before the use's instruction.
 	Stack *unwind.Snapshot
 
+	// At is Use's touch of Word's block, an index into Locator.Touched.
+	At int
+
 	// Reuse is the reuse time in touches of blocks if the next access to Word's block
 	// was read ahead, and else 0; ReusePC is its instruction, ReuseStack its
 	// call stack. Distinct counts the different blocks touched from Use on

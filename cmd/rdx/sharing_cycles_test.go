@@ -70,3 +70,46 @@ func TestSharedDistances(t *testing.T) {
 		}
 	}
 }
+
+// Two threads in cycles of 60 words that both read and 60 of each one's own: in one stack of both no word
+// is further away than these 180, and the common ones come again sooner than each thread's own, at the other's visit.
+func TestSharedCommonWords(t *testing.T) {
+	needRoot(t)
+	bin := compile(t, "common", "-O1", "-g", "-fno-omit-frame-pointer")
+	const half, fewest = 60, 200
+	for end := time.Now().Add(samplesWithin); ; {
+		p := rdx(t, "run", "-q", "--stack", "shared", "--overhead", "30", "--", bin, "3").profile()
+		var n int64
+		var all, far, cycles float64 // accesses: of code whose words the other was seen to come to first, few observations stand for all
+		for i := range p.Records {
+			r := &p.Records[i]
+			if r.Kind != model.Reuse || !r.Exact || len(r.Use) == 0 || len(r.Use[0].Lines) == 0 || r.Use[0].Lines[0].Function != "walk" {
+				continue
+			}
+			n += r.Observations
+			all += r.Accesses
+			cycles += r.Accesses * float64(r.Time) / (2 * half)
+			// What is written is the middle of a bin, within a twentieth.
+			if d := r.Distinct - 1; d-d/20 > 3*half {
+				far += r.Accesses
+				t.Logf("%d blocks within %d touches, %d times", d, r.Time, r.Observations)
+			}
+		}
+		if n < fewest {
+			if time.Now().After(end) {
+				t.Fatalf("%d reuses, and never %d in %v: %v", n, fewest, samplesWithin, p.Counts)
+			}
+			continue
+		}
+		mean := cycles / all
+		t.Logf("%d reuses, of %.2f cycles by the clock of both threads; %.3f of them with a wrong distance", n, mean, far/all)
+		// Of the common words they take 1 cycle on average, of others 2, where both threads run.
+		if mean < 0.95 || mean > 1.7 {
+			t.Errorf("reuses take %.2f cycles, want 1.5", mean)
+		}
+		if far > all/20 {
+			t.Errorf("of the reuses %.3f are further away than there are words", far/all)
+		}
+		return
+	}
+}

@@ -1,0 +1,135 @@
+package collector
+
+import (
+	"strings"
+
+	"github.com/rdx-profiler/rdx/sampler"
+)
+
+// place is a block of memory, the same in all processes of a program if it lies in its
+// files' mappings or its heap.
+type place struct {
+	space uint32
+	block uint64 // from the space's start, in blocks
+}
+
+type placeTouch struct {
+	place
+	store bool
+}
+
+// stream is what a thread touched one after the other, as read ahead in a hold in which others ran, too.
+type stream struct {
+	process *process
+	program string
+	tid     int
+	nth     int // of the process's threads
+	touches []placeTouch
+	stores  map[place]bool // the places touched, and whether any touch is a store
+}
+
+// goesWith says whether what it touched may stand for what o's process did at a time when o was
+// held: o's other threads, or if none was held yet those of another process of the program.
+func (b *stream) goesWith(o *stream, sameProcess bool) bool {
+	if sameProcess {
+		return b.process == o.process && b.tid != o.tid
+	}
+	return b.process != o.process && b.program == o.program && b.nth != o.nth
+}
+
+// spaces says of a process's regions which space they are.
+type spaces struct {
+	regions []region // as they were
+	of      []space
+	private uint32 // all that is its own; 0: not yet numbered
+}
+
+type space struct {
+	number uint32
+	start  uint64 // address
+}
+
+// spaceNumbers are those of files, by name. Others are new ones.
+type spaceNumbers struct {
+	files map[string]uint32
+	last  uint32
+}
+
+func (n *spaceNumbers) next() uint32 {
+	n.last++
+	return n.last
+}
+
+func (n *spaceNumbers) file(name string) uint32 {
+	if n.files == nil {
+		n.files = make(map[string]uint32)
+	}
+	if n.files[name] == 0 {
+		n.files[name] = n.next()
+	}
+	return n.files[name]
+}
+
+// number gives the regions their spaces: to a file all its mappings, and what follows one without a
+// gap, which is the rest of its data.
+func (s *spaces) number(regions []region, n *spaceNumbers) {
+	if s.private == 0 {
+		s.private = n.next()
+	}
+	s.regions, s.of = regions, s.of[:0]
+	starts := map[uint32]uint64{}
+	for i, r := range regions {
+		at := space{number: s.private}
+		switch {
+		case strings.HasPrefix(r.file, "/") || r.file == "[heap]":
+			at.number = n.file(r.file)
+			if _, ok := starts[at.number]; !ok {
+				starts[at.number] = r.start
+			}
+			at.start = starts[at.number]
+		case r.file == "" && i > 0 && regions[i-1].limit == r.start:
+			at = s.of[i-1]
+		}
+		s.of = append(s.of, at)
+	}
+}
+
+// program is the name of the file that comes first in memory.
+func (p *process) program() string {
+	for _, r := range p.regions {
+		if strings.HasPrefix(r.file, "/") {
+			return r.file
+		}
+	}
+	return ""
+}
+
+func (b *stream) add(t placeTouch) {
+	if b.stores == nil {
+		b.stores = make(map[place]bool)
+	}
+	b.touches = append(b.touches, t)
+	b.stores[t.place] = b.stores[t.place] || t.store
+}
+
+// set takes the touches of a thread, of blocks of so many bytes.
+func (b *stream) set(t *thread, touches []sampler.Touch, block uint64, n *spaceNumbers) {
+	p := t.process
+	b.process, b.program, b.tid, b.nth, b.touches = p, p.program(), t.tid, t.nth, b.touches[:0]
+	clear(b.stores)
+	s := &p.spaces
+	if s.private == 0 || len(s.regions) != len(p.regions) || len(p.regions) > 0 && &s.regions[0] != &p.regions[0] {
+		s.number(p.regions, n)
+	}
+	in := 0
+	for _, t := range touches {
+		addr, at := t.Block*block, space{number: s.private}
+		if in >= len(s.regions) || addr < s.regions[in].start || addr >= s.regions[in].limit {
+			in, _ = regionOf(s.regions, addr)
+		}
+		if in < len(s.regions) && s.regions[in].start <= addr {
+			at = s.of[in]
+		}
+		b.add(placeTouch{place{at.number, (addr - at.start) / block}, t.Store})
+	}
+}
