@@ -2,16 +2,8 @@ package model
 
 import "golang.org/x/sys/cpu"
 
-// haveFront is whether touchFront and its like can run here.
+// haveFront is whether stackTop and findFirst can run here.
 var haveFront = cpu.X86.HasAVX512F && cpu.X86.HasAVX512DQ && cpu.X86.HasAVX512BW && cpu.X86.HasBMI1 && cpu.X86.HasBMI2 && cpu.X86.HasSSE42
-
-// touchFront touches up to frontChunk runs, see Touches; the front must be full. It
-// sets dist and time of those found there. For the others it sets dist to
-// frontBlocks, time to the position of the touch, and what the front says of them. All
-// must be as long as blocks.
-//
-//go:noescape
-func touchFront(f *front, blocks []uint64, runs []uint8, dist, time []uint64)
 
 // findFirst finds those of n missed blocks that are in their first buckets, and sets
 // their slots and what is recent. The others are left in missed, in their order;

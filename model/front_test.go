@@ -29,66 +29,6 @@ func eachOlken(t *testing.T, test func(t *testing.T, newOlken func() *Olken)) {
 	})
 }
 
-// plainTouchFront is touchFront as it is defined.
-func plainTouchFront(f *front, blocks []uint64, runs []uint8, dist, time []uint64) {
-	f.misses = 0
-	for i, b := range blocks {
-		d := slices.Index(f.blocks[:], b)
-		if d >= 0 {
-			dist[i], time[i] = uint64(d), f.next-f.pos[d]
-		} else {
-			d = frontBlocks - 1
-			dist[i], time[i] = frontBlocks, f.next
-			f.out[f.misses], f.outPos[f.misses], f.missed[f.misses] = f.blocks[d], f.pos[d], uint32(i)
-			f.misses++
-		}
-		last := f.next + uint64(runs[i]>>1)
-		copy(f.blocks[1:d+1], f.blocks[:d])
-		copy(f.pos[1:d+1], f.pos[:d])
-		f.blocks[0], f.pos[0] = b, last
-		f.next = last + 1
-	}
-}
-
-// Needs AVX-512.
-func TestTouchFront(t *testing.T) {
-	needFront(t)
-	r := seededRand(t)
-	for range 2000 {
-		var a front
-		a.held, a.next = frontBlocks, r.Uint64N(1<<32)
-		high := r.Uint64() << 40 // blocks that differ in either half
-		kinds := 1 + r.Uint64N(40)
-		draw := func() uint64 { return (r.Uint64N(kinds+frontBlocks) - 3) * (high | 1) }
-		for i, k := range r.Perm(frontBlocks) {
-			a.blocks[i], a.pos[i] = (uint64(k)-3)*(high|1), a.next-uint64(i*70)
-		}
-		b := a
-		n := r.IntN(frontChunk + 1)
-		blocks, runs := make([]uint64, n), make([]uint8, n)
-		for i := range blocks {
-			blocks[i], runs[i] = draw(), uint8(r.Uint32())&(2*maxRun-1)
-		}
-		dist, time, wantDist, wantTime := make([]uint64, n), make([]uint64, n), make([]uint64, n), make([]uint64, n)
-		touchFront(&a, blocks, runs, dist, time)
-		plainTouchFront(&b, blocks, runs, wantDist, wantTime)
-		if !slices.Equal(dist, wantDist) || !slices.Equal(time, wantTime) {
-			t.Fatalf("%d touches: distances %v, times %v; want %v, %v", n, dist, time, wantDist, wantTime)
-		}
-		// What lies behind the misses is not said.
-		m := b.misses
-		if a.misses != m {
-			t.Fatalf("%d misses, want %d", a.misses, m)
-		}
-		clear(a.out[m:])
-		clear(a.outPos[m:])
-		clear(a.missed[m:])
-		if a != b {
-			t.Fatalf("the front after %d touches is %+v, want %+v", n, a, b)
-		}
-	}
-}
-
 // Needs AVX-512.
 func TestFindFirst(t *testing.T) {
 	needFront(t)

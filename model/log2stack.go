@@ -73,7 +73,7 @@ func (s *Log2Stack) Touch(blocks []uint64) error {
 func (s *Log2Stack) touchTop(blocks []uint64) {
 	o, t := s.olken, s.olken.top
 	n := len(blocks)
-	for done := 0; ; o.makeTopRoom() {
+	for done := 0; ; t.makeRoom() {
 		if done = countTop(t, blocks, &s.found, done); done == n {
 			break
 		}

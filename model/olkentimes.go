@@ -9,13 +9,18 @@ import (
 // where each position handed out is one access.
 type timedOrder struct {
 	recency
+	clock
+	// untimed: nobody asks for times, and old is empty.
+	untimed bool
+}
+
+// clock is when positions were handed out. Only a compaction changes it.
+type clock struct {
 	// A position at or above base was handed out at time
 	// baseTime+position-base, those below have theirs in old.
 	base     uint32
 	baseTime uint64
 	old      timeList
-	// untimed: nobody asks for times, and old is empty.
-	untimed bool
 }
 
 // A bitmap of eight times the blocks makes compaction cost each access a

@@ -121,8 +121,9 @@ func NewParallelExact(blockBytes int, bins *Bins, config ParallelConfig) (*Paral
 		p.spare <- x
 	}
 	if front {
-		p.merge.front = &pieceFront{}
-		p.merge.front.next = 1
+		if p.merge.front, err = newPieceFront(blockBytes, bins); err != nil {
+			return nil, err
+		}
 	}
 	p.merge.init(&p.ExactCounts, config, n)
 	if front {

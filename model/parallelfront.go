@@ -3,39 +3,61 @@ package model
 import "sync/atomic"
 
 // pieceFront keeps the top of the stack for pieces that are merged touch by
-// touch, see front: of them only what it does not find is merged. It runs ahead of
+// touch, see stackTop: of them only what it does not find is merged. It runs ahead of
 // the merge, and its positions are numbers of touches, from 1.
 type pieceFront struct {
-	front
+	stackTop
+	// counts is of what was found, which needs nothing of the merge. What was not found is
+	// there as reuses after no time, see rest.
+	counts     ExactCounts
+	dist, time [topChunk]uint64
 	// wanted: the merge will soon have to compact, before which the front
 	// must be empty.
 	wanted atomic.Bool
 }
 
-// frontTop is what a pieceFront has found of a piece.
+// frontTop is what a pieceFront leaves of a piece to the merge.
 type frontTop struct {
-	plain bool // nothing: the front was not used
+	plain bool // all: the front was not used
 	fresh bool // the front was empty at the beginning as wanted
 
-	// The front gave these back before the piece, the oldest last.
-	settled         int
-	settledBlocks   [frontBlocks]uint64
-	settledTouches  [frontBlocks]uint64
-	missed          []uint32 // runs that were not found
-	out, outTouches []uint64 // by them, what they displaced; outTouches is 0 if nothing
-	times           []uint64 // by run
+	settled []givenBlock // given back before the piece, the oldest first
+	given   []givenBlock // and in it
+	// What was not found.
+	blocks, hashes []uint64
+	missed         []topMiss
 }
 
-// touch takes a piece through the front. It sets found and times for what is there;
-// for the others found to the number of blocks in the front and times to the touch.
+type topMiss struct {
+	offset uint32 // touches of the piece before it
+	above  uint8  // blocks then in the front
+	place  uint8  // that it got there
+	store  uint8
+}
+
+func newPieceFront(blockBytes int, bins *Bins) (*pieceFront, error) {
+	counts, err := newExactCounts(blockBytes, bins)
+	if err != nil {
+		return nil, err
+	}
+	f := &pieceFront{counts: counts}
+	// The table that is below is another processor's: one that is always in a cache is read ahead instead.
+	f.index = &blockIndex{}
+	bucket := make([]indexBucket, 1)
+	for i := range f.index.shards {
+		f.index.shards[i].buckets = bucket
+	}
+	f.clear()
+	f.next = 1
+	return f, nil
+}
+
+// touch takes a piece through the front.
 func (f *pieceFront) touch(x *piece) {
 	t := &x.top
-	if t.times == nil {
-		t.times, x.found = make([]uint64, len(x.blocks)), make([]uint64, len(x.blocks))
-	}
-	x.found = x.found[:x.n]
-	t.missed, t.out, t.outTouches = t.missed[:0], t.out[:0], t.outTouches[:0]
-	t.settled, t.fresh = 0, f.wanted.Load()
+	t.settled, t.given = t.settled[:0], t.given[:0]
+	t.blocks, t.hashes, t.missed = t.blocks[:0], t.hashes[:0], t.missed[:0]
+	t.fresh = f.wanted.Load()
 	if t.fresh {
 		f.wanted.Store(false)
 	}
@@ -44,48 +66,53 @@ func (f *pieceFront) touch(x *piece) {
 	}
 	t.plain = f.off > 0
 	if t.fresh || t.plain {
-		t.settled, t.settledBlocks, t.settledTouches = f.held, f.blocks, f.pos
-		f.held = 0
+		t.settled = f.settle(t.settled)
 	}
 	if t.plain {
 		f.off -= min(f.off, x.n)
 		f.next += uint64(x.touches)
 		return
 	}
-	for at := 0; at < x.n; {
-		n := 1
-		if f.held < frontBlocks {
-			f.fillPiece(x, at)
-		} else {
-			n = min(x.n-at, frontChunk)
-			touchFront(&f.front, x.blocks[at:at+n], x.runs[at:at+n], x.found[at:at+n], t.times[at:at+n])
-			for _, k := range f.missed[:f.misses] {
-				t.missed = append(t.missed, uint32(at)+k)
-			}
-			t.out = append(t.out, f.out[:f.misses]...)
-			t.outTouches = append(t.outTouches, f.outPos[:f.misses]...)
+	first := f.next
+	for at := 0; at < x.n; at += topChunk {
+		end := min(at+topChunk, x.n)
+		n := end - at
+		runs := x.runs[at:end]
+		f.stackTop.touch(x.blocks[at:end], runs, f.dist[:n], f.time[:n])
+		for i := range f.gives {
+			f.given[i].misses += uint32(len(t.missed))
 		}
-		at += n
+		t.given = append(t.given, f.given[:f.gives]...)
+		t.blocks, t.hashes = append(t.blocks, f.blocks[:f.misses]...), append(t.hashes, f.hashes[:f.misses]...)
+		for i, k := range f.missed[:f.misses] {
+			t.missed = append(t.missed, topMiss{uint32(f.time[k] - first), f.above[i], f.places[i], runs[k] & 1})
+			f.dist[k], f.time[k] = 0, 0
+		}
+		f.misses, f.gives = 0, 0
+		f.counts.tally(runs, f.dist[:n], f.time[:n], 0)
 	}
 	f.tried += x.n
 	f.found += x.n - len(t.missed)
 }
 
-// rest is what the front holds when no more pieces come.
-func (f *pieceFront) rest() *frontTop {
-	t := &frontTop{settled: f.held, settledBlocks: f.blocks, settledTouches: f.pos}
-	f.held = 0
-	return t
+// settle empties the front and appends what it held.
+func (f *pieceFront) settle(to []givenBlock) []givenBlock {
+	f.giveBack(0)
+	to = append(to, f.given[:f.gives]...)
+	f.gives = 0
+	return to
 }
 
-// fillPiece is touch for one run while the front has room.
-func (f *pieceFront) fillPiece(x *piece, k int) {
-	t := &x.top
-	d, time, found := f.find(x.blocks[k], x.runs[k])
-	x.found[k], t.times[k] = uint64(d), time
-	if !found {
-		t.missed, t.out, t.outTouches = append(t.missed, uint32(k)), append(t.out, 0), append(t.outTouches, 0)
+// rest is what the front holds when no more pieces come; what was found is added to counts.
+func (f *pieceFront) rest(counts *ExactCounts) *frontTop {
+	c := &f.counts
+	for store := range c.time {
+		c.dist[store].small[0] -= c.time[store].small[0]
+		c.time[store].small[0] = 0
 	}
+	c.windows.small[0] = 0
+	counts.add(c)
+	return &frontTop{settled: f.settle(nil)}
 }
 
 // positionOf is the position of a touch of after the last compaction.
@@ -96,84 +123,96 @@ func (m *merger) positionOf(touch uint64) uint32 {
 // locateTop is locate for a piece that was taken through the front.
 func (m *merger) locateTop(x *piece) {
 	t, index := &x.top, &m.index[0]
-	m.locateSettled(t)
-	var blocks [batch]uint64
-	var slots, outs [batch]*uint32
+	m.locateGiven(t.settled)
+	x.prev = x.prev[:len(t.missed)]
+	var slots [batch]*uint32
+	gives := 0
+	readBuckets(index, t.hashes[:min(batch, len(t.hashes))])
 	for at := 0; at < len(t.missed); {
-		n := min(len(t.missed)-at, batch)
-		for i, k := range t.missed[at : at+n] {
-			blocks[i%batch] = x.blocks[k]
+		grown := index.grown
+		end := min(at+batch, len(t.missed))
+		readBuckets(index, t.hashes[end:min(end+batch, len(t.hashes))])
+		n := index.findHashed(t.blocks[at:end], t.hashes[at:end], &slots)
+		if index.grown != grown {
+			index.lookUpAgain(&m.known)
 		}
-		n = index.find(blocks[:n], &slots)
-		for i, touch := range t.outTouches[at : at+n] {
-			if touch == 0 {
-				t.out[at+i] = blocks[i%batch] // which is in the table, too
+		for i := range n {
+			from := gives
+			for gives < len(t.given) && t.given[gives].misses <= uint32(at+i) {
+				gives++
 			}
-		}
-		index.known(t.out[at:at+n], &outs)
-		for i, touch := range t.outTouches[at : at+n] {
-			x.prev[at+i] = *slots[i%batch]
-			if touch != 0 {
-				*outs[i%batch] = m.positionOf(touch)
-			}
+			m.locateGiven(t.given[from:gives])
+			slot := slots[i%batch]
+			m.known[t.missed[at+i].place%topBlocks] = recentSlot{t.blocks[at+i], slot}
+			x.prev[at+i] = *slot
 		}
 		at += n
 	}
+	m.locateGiven(t.given[gives:])
 }
 
 // countTop is count for a piece that was located by locateTop.
 func (m *merger) countTop(x *piece) {
 	t := &x.top
-	m.putSettled(t)
-	for i, k := range t.missed {
-		if p := x.prev[i]; p == coldPos {
-			m.order.live++
-			x.found[k] = Infinite
-		} else {
-			x.found[k] += uint64(m.order.take(p))
+	m.countGiven(t.settled)
+	if x.found == nil {
+		x.found = make([]uint64, len(x.blocks))
+	}
+	x.found = x.found[:len(t.missed)]
+	gives := 0
+	for i, p := range x.prev {
+		from := gives
+		for gives < len(t.given) && t.given[gives].misses <= uint32(i) {
+			gives++
 		}
-		if touch := t.outTouches[i]; touch != 0 {
-			m.order.put(m.positionOf(touch))
+		m.countGiven(t.given[from:gives])
+		if p == coldPos {
+			m.order.live++
+		} else {
+			x.found[i] = uint64(t.missed[i].above) + uint64(m.order.take(p))
 		}
 	}
+	m.countGiven(t.given[gives:])
 }
 
 // settle takes what the front gave back, so that index and order have all blocks. All pieces located must have been counted.
 func (m *merger) settle(t *frontTop) {
-	m.locateSettled(t)
-	m.putSettled(t)
-	t.settled = 0
+	m.locateGiven(t.settled)
+	m.countGiven(t.settled)
+	t.settled = t.settled[:0]
 	m.order.extend(uint32(m.next)-m.order.now, nil)
 }
 
 // end makes index and order have all blocks when all pieces have been counted.
 func (m *merger) end() {
 	if m.err == nil {
-		m.settle(m.front.rest())
+		m.settle(m.front.rest(m.counts))
 	}
 }
 
-// locateSettled is for the index and putSettled for the order.
-func (m *merger) locateSettled(t *frontTop) {
-	for i := t.settled - 1; i >= 0; i-- {
-		*m.index[0].slot(t.settledBlocks[i]) = m.positionOf(t.settledTouches[i])
+// locateGiven is for the index and countGiven for the order.
+func (m *merger) locateGiven(given []givenBlock) {
+	for i := range given {
+		g := &given[i]
+		*m.known[g.place%topBlocks].slot = m.positionOf(g.pos)
 	}
 }
 
-func (m *merger) putSettled(t *frontTop) {
-	for i := t.settled - 1; i >= 0; i-- {
-		m.order.put(m.positionOf(t.settledTouches[i]))
+func (m *merger) countGiven(given []givenBlock) {
+	for i := range given {
+		m.order.put(m.positionOf(given[i].pos))
 	}
 }
 
-// timesTop sets the times of what the front did not find.
-func (m *merger) timesTop(x *piece) {
-	t := &x.top
-	for i, k := range t.missed {
-		if p := x.prev[i]; p == coldPos {
-			t.times[k] = Infinite
+// tallyTop is tally for a piece that was counted by countTop.
+func (m *merger) tallyTop(x *piece) {
+	clock := m.order.clock // what lies beside it is written meanwhile
+	for i, p := range x.prev {
+		k := &x.top.missed[i]
+		if p == coldPos {
+			x.counts.cold(k.store, x.before+uint64(k.offset)+1)
 		} else {
-			t.times[k] = m.order.sinceAt(p, m.positionOf(t.times[k]))
+			x.counts.reuse(k.store, clock.sinceAt(p, x.start+k.offset), x.found[i])
 		}
 	}
 }

@@ -20,6 +20,7 @@ type merger struct {
 	// front is before the merge, if there is one. Touch baseTouch, counted from
 	// 1, has position basePosition.
 	front                   *pieceFront
+	known                   [topBlocks]recentSlot // by place in it, see stackTop
 	baseTouch, basePosition uint64
 	ahead                   uint64 // touches that may be between the front and the merge
 	asked                   bool   // the front was, to be empty

@@ -8,14 +8,15 @@ func (m *merger) locateWhole(x *piece, work chan struct{}) {
 	if cap(x.prev) < x.n {
 		x.prev = make([]uint32, len(x.blocks))
 	}
-	x.prev = x.prev[:x.n]
 	if m.front != nil {
 		m.locateTop(x)
 		if x.top.plain {
+			x.prev = x.prev[:x.n]
 			m.locateRuns(0, x) // it is the only one
 		}
 		return
 	}
+	x.prev = x.prev[:x.n]
 	m.eachTable(work, func(table int) { m.locateRuns(table, x) })
 }
 
@@ -64,7 +65,7 @@ func (m *merger) countWhole(x *piece, elapsed uint64) {
 			m.countTop(x)
 			return
 		}
-		m.putSettled(&x.top)
+		m.countGiven(x.top.settled)
 		m.order.extend(x.start-m.order.now, nil)
 	}
 	if cap(x.found) < x.n {
@@ -85,11 +86,11 @@ func (m *merger) tally(x *piece) {
 		return
 	}
 	if m.front != nil && !x.top.plain {
-		m.timesTop(x)
-		x.counts.tally(x.runs[:x.n], x.found[:x.n], x.top.times[:x.n], x.before)
+		m.tallyTop(x)
 		return
 	}
 	now, before := x.start, x.before
+	clock := m.order.clock // as in tallyTop
 	for at := 0; at < x.n; at += exactChunk {
 		end := min(at+exactChunk, x.n)
 		times := x.times[:end-at]
@@ -98,7 +99,7 @@ func (m *merger) tally(x *piece) {
 			if p == coldPos {
 				times[i] = Infinite
 			} else {
-				times[i] = m.order.sinceAt(p, now)
+				times[i] = clock.sinceAt(p, now)
 			}
 			now += uint32(x.runs[at+i]>>1) + 1
 		}
@@ -159,9 +160,9 @@ func (o *timedOrder) distances(prev []uint32, runs []uint8, dist []uint64) int {
 
 // sinceAt is since at a time at which position now was the next to be handed
 // out, but not before the last compaction.
-func (o *timedOrder) sinceAt(p, now uint32) uint64 {
-	if p >= o.base {
+func (c *clock) sinceAt(p, now uint32) uint64 {
+	if p >= c.base {
 		return uint64(now - p)
 	}
-	return o.baseTime + uint64(now-o.base) - o.old.at(p-1)
+	return c.baseTime + uint64(now-c.base) - c.old.at(p-1)
 }

@@ -77,20 +77,24 @@ func (o *Olken) touchTop(blocks []uint64, runs []uint8, dist, time []uint64) int
 		t.next = uint64(o.order.now)
 	}
 	n := min(len(blocks), topChunk, int(o.order.end-o.position())/maxRun)
-	for done := 0; ; o.makeTopRoom() {
-		if done = touchTop(t, blocks[:n], runs[:n], dist[:n], time[:n], done); done == n {
-			break
-		}
-	}
+	t.touch(blocks[:n], runs[:n], dist[:n], time[:n])
 	found := n - t.misses
 	o.touchBelow(dist, time)
 	o.tried(n, found)
 	return n
 }
 
-// makeTopRoom makes the top ready for the touch at which touchTop ended.
-func (o *Olken) makeTopRoom() {
-	t := o.top
+// touch does the runs, at most topChunk, as touchTop does.
+func (t *stackTop) touch(blocks []uint64, runs []uint8, dist, time []uint64) {
+	for done := 0; ; t.makeRoom() {
+		if done = touchTop(t, blocks, runs, dist, time, done); done == len(blocks) {
+			break
+		}
+	}
+}
+
+// makeRoom makes the top ready for the touch at which touchTop ended.
+func (t *stackTop) makeRoom() {
 	switch {
 	case t.held == topBlocks:
 		t.giveBack(topKeep)
@@ -139,7 +143,7 @@ func (o *Olken) touchBelow(dist, time []uint64) {
 		end := min(at+batch, t.misses)
 		n := o.index.findHashed(t.blocks[at:end], t.hashes[at:end], &slots)
 		if o.index.grown != grown {
-			o.lookUpAgain()
+			o.index.lookUpAgain(&t.known)
 		}
 		readOrder(&o.order, &slots, n)
 		for i := range n {
@@ -159,10 +163,10 @@ func (o *Olken) touchBelow(dist, time []uint64) {
 }
 
 // lookUpAgain finds anew what was looked up before a shard grew.
-func (o *Olken) lookUpAgain() {
-	for i := range o.top.known {
-		if k := &o.top.known[i]; k.slot != nil {
-			k.slot = o.index.lookup(k.block)
+func (x *blockIndex) lookUpAgain(known *[topBlocks]recentSlot) {
+	for i := range known {
+		if k := &known[i]; k.slot != nil {
+			k.slot = x.lookup(k.block)
 		}
 	}
 }

@@ -2,9 +2,8 @@ package model
 
 // touchTop touches runs, see Touches, up to the first for which t is not ready: where its
 // block is not there and no place is free, where another one of the same tag is there, or where there
-// are no more ages. It returns how many. It sets dist and time of those found. For the others it sets dist to the number
-// of blocks held, time to the position of the touch, and what t says of them. All must be
-// as long as blocks, at most topChunk.
+// are no more ages. It returns how many. It sets dist and time of those found. For the others it sets time to
+// the position of the touch, and what t says of them. All must be as long as blocks, at most topChunk.
 //
 //go:noescape
 func touchTop(t *stackTop, blocks []uint64, runs []uint8, dist, time []uint64, from int) int
@@ -26,6 +25,11 @@ func sortTop(t *stackTop, keep int)
 //
 //go:noescape
 func findNear(x *blockIndex, blocks, hashes []uint64, slots *[batch]*uint32, left *[batch]uint32) int
+
+// readBuckets has read the buckets that the hashes belong to.
+//
+//go:noescape
+func readBuckets(x *blockIndex, hashes []uint64)
 
 // readOrder has read what touches of the positions in the first n slots will need; any
 // may be wrong.

@@ -72,8 +72,20 @@
 	VMOVDQU8 Z7, K1, Z4 \
 	INCL R15
 
+// BUCKET sets DX to the bucket that hash BX belongs to in the index. See indexShard.first.
+#define BUCKET(index) \
+	MOVQ BX, DX \
+	SHLQ $6, DX \
+	SHRQ $58, BX \
+	LEAQ (BX)(BX*4), BX \
+	SHLQ $3, BX \
+	ADDQ index, BX \
+	MULXQ (blockIndex_shards+8)(BX), AX, DX \
+	SHLQ $6, DX \
+	ADDQ blockIndex_shards(BX), DX
+
 // AHEAD keeps the hash of block BX, which was entered last, and has the bucket that it belongs to read. It
-// leaves CX and DX. See hashBlock and indexShard.first.
+// leaves CX and DX. See hashBlock.
 #define AHEAD \
 	MOVQ DX, R14 \
 	MOVQ $0x9e3779b97f4a7c15, DX \
@@ -82,15 +94,7 @@
 	MULXQ AX, AX, BX \
 	XORQ AX, BX \
 	MOVQ BX, (stackTop_hashes-8)(R12)(R13*8) \
-	MOVQ BX, DX \
-	SHLQ $6, DX \
-	SHRQ $58, BX \
-	LEAQ (BX)(BX*4), BX \
-	SHLQ $3, BX \
-	ADDQ stackTop_index(R12), BX \
-	MULXQ (blockIndex_shards+8)(BX), AX, DX \
-	SHLQ $6, DX \
-	ADDQ blockIndex_shards(BX), DX \
+	BUCKET(stackTop_index(R12)) \
 	PREFETCHT0 (DX) \
 	MOVQ R14, DX
 
@@ -234,15 +238,7 @@ TEXT ·findNear(SB), NOSPLIT, $0-80
 
 look:
 	MOVQ (DI)(CX*8), BX
-	MOVQ BX, DX
-	SHLQ $6, DX
-	SHRQ $58, BX
-	LEAQ (BX)(BX*4), BX
-	SHLQ $3, BX
-	ADDQ R12, BX
-	MULXQ (blockIndex_shards+8)(BX), AX, DX
-	SHLQ $6, DX
-	ADDQ blockIndex_shards(BX), DX // the bucket
+	BUCKET(R12)
 	VPBROADCASTQ (SI)(CX*8), Z0
 	VPCMPEQQ (DX), Z0, K1
 	KMOVB K1, AX
@@ -269,6 +265,26 @@ looked:
 	VZEROUPPER
 	RET
 
+// func readBuckets(x *blockIndex, hashes []uint64)
+TEXT ·readBuckets(SB), NOSPLIT, $0-32
+	MOVQ x+0(FP), R12
+	MOVQ hashes_base+8(FP), DI
+	MOVQ hashes_len+16(FP), R8
+	XORL CX, CX
+	CMPQ CX, R8
+	JGE ahead
+
+bucket:
+	MOVQ (DI)(CX*8), BX
+	BUCKET(R12)
+	PREFETCHT0 (DX)
+	INCQ CX
+	CMPQ CX, R8
+	JLT bucket
+
+ahead:
+	RET
+
 // func readOrder(o *timedOrder, slots *[batch]*uint32, n int)
 TEXT ·readOrder(SB), NOSPLIT, $0-24
 	MOVQ o+0(FP), R12
@@ -276,8 +292,8 @@ TEXT ·readOrder(SB), NOSPLIT, $0-24
 	MOVQ n+16(FP), R8
 	MOVQ (timedOrder_recency+recency_bitmap)(R12), R9
 	MOVQ (timedOrder_recency+recency_later)(R12), R10
-	MOVQ (timedOrder_old+timeList_low)(R12), R11
-	MOVL timedOrder_base(R12), R13
+	MOVQ (timedOrder_clock+clock_old+timeList_low)(R12), R11
+	MOVL (timedOrder_clock+clock_base)(R12), R13
 	XORL DX, DX
 	TESTQ R11, R11
 	CMOVQEQ DX, R13 // no times

@@ -12,4 +12,6 @@ func findNear(*blockIndex, []uint64, []uint64, *[batch]*uint32, *[batch]uint32) 
 	panic("there is no front")
 }
 
+func readBuckets(*blockIndex, []uint64) { panic("there is no front") }
+
 func readOrder(*timedOrder, *[batch]*uint32, int) { panic("there is no front") }
