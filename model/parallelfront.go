@@ -9,8 +9,9 @@ type pieceFront struct {
 	stackTop
 	// counts is of what was found, which needs nothing of the merge. What was not found is
 	// there as reuses after no time, see rest.
-	counts     ExactCounts
-	dist, time [topChunk]uint64
+	counts       ExactCounts
+	missedCounts ExactCounts // of the rest, by the merge
+	dist, time   [topChunk]uint64
 	// wanted: the merge will soon have to compact, before which the front
 	// must be empty.
 	wanted atomic.Bool
@@ -36,11 +37,13 @@ type topMiss struct {
 }
 
 func newPieceFront(blockBytes int, bins *Bins) (*pieceFront, error) {
-	counts, err := newExactCounts(blockBytes, bins)
-	if err != nil {
-		return nil, err
+	f := &pieceFront{}
+	for _, c := range []*ExactCounts{&f.counts, &f.missedCounts} {
+		var err error
+		if *c, err = newExactCounts(blockBytes, bins); err != nil {
+			return nil, err
+		}
 	}
-	f := &pieceFront{counts: counts}
 	// The table that is below is another processor's: one that is always in a cache is read ahead instead.
 	f.index = &blockIndex{}
 	bucket := make([]indexBucket, 1)
@@ -103,7 +106,7 @@ func (f *pieceFront) settle(to []givenBlock) []givenBlock {
 	return to
 }
 
-// rest is what the front holds when no more pieces come; what was found is added to counts.
+// rest is what the front holds when no more pieces come; all that was counted is added to counts.
 func (f *pieceFront) rest(counts *ExactCounts) *frontTop {
 	c := &f.counts
 	for store := range c.time {
@@ -112,6 +115,7 @@ func (f *pieceFront) rest(counts *ExactCounts) *frontTop {
 	}
 	c.windows.small[0] = 0
 	counts.add(c)
+	counts.add(&f.missedCounts)
 	return &frontTop{settled: f.settle(nil)}
 }
 
@@ -151,28 +155,40 @@ func (m *merger) locateTop(x *piece) {
 	m.locateGiven(t.given[gives:])
 }
 
-// countTop is count for a piece that was located by locateTop.
+// countTop is count and tally for a piece that was located by locateTop.
 func (m *merger) countTop(x *piece) {
-	t := &x.top
+	t, c := &x.top, &m.front.missedCounts
 	m.countGiven(t.settled)
-	if x.found == nil {
-		x.found = make([]uint64, len(x.blocks))
-	}
-	x.found = x.found[:len(t.missed)]
 	gives := 0
-	for i, p := range x.prev {
-		from := gives
-		for gives < len(t.given) && t.given[gives].misses <= uint32(i) {
-			gives++
-		}
-		m.countGiven(t.given[from:gives])
-		if p == coldPos {
-			m.order.live++
-		} else {
-			x.found[i] = uint64(t.missed[i].above) + uint64(m.order.take(p))
+	for at := 0; at < len(t.missed); at += batch {
+		end := min(at+batch, len(t.missed))
+		m.readOrder(x.prev[end:min(end+batch, len(x.prev))])
+		for i, p := range x.prev[at:end] {
+			from := gives
+			for gives < len(t.given) && t.given[gives].misses <= uint32(at+i) {
+				gives++
+			}
+			m.countGiven(t.given[from:gives])
+			k := &t.missed[at+i]
+			if p == coldPos {
+				m.order.live++
+				c.cold(k.store, x.before+uint64(k.offset)+1)
+			} else {
+				time := m.order.sinceAt(p, x.start+k.offset)
+				c.reuse(k.store, time, uint64(k.above)+uint64(m.order.take(p)))
+			}
 		}
 	}
 	m.countGiven(t.given[gives:])
+}
+
+// readOrder is readOrder for positions.
+func (m *merger) readOrder(positions []uint32) {
+	var slots [batch]*uint32
+	for i := range positions {
+		slots[i%batch] = &positions[i]
+	}
+	readOrder(&m.order, &slots, len(positions))
 }
 
 // settle takes what the front gave back, so that index and order have all blocks. All pieces located must have been counted.
@@ -201,18 +217,5 @@ func (m *merger) locateGiven(given []givenBlock) {
 func (m *merger) countGiven(given []givenBlock) {
 	for i := range given {
 		m.order.put(m.positionOf(given[i].pos))
-	}
-}
-
-// tallyTop is tally for a piece that was counted by countTop.
-func (m *merger) tallyTop(x *piece) {
-	clock := m.order.clock // what lies beside it is written meanwhile
-	for i, p := range x.prev {
-		k := &x.top.missed[i]
-		if p == coldPos {
-			x.counts.cold(k.store, x.before+uint64(k.offset)+1)
-		} else {
-			x.counts.reuse(k.store, clock.sinceAt(p, x.start+k.offset), x.found[i])
-		}
 	}
 }

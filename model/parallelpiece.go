@@ -19,7 +19,7 @@ type piece struct {
 	whole  bool
 	found  []uint64 // distances
 	before uint64   // touches before the piece
-	top    frontTop // of whole ones, if there is a front; prev and found are then by what it missed
+	top    frontTop // of whole ones, if there is a front; prev is then by what it missed
 
 	first []firstTouch // in order
 	last  []uint32     // offsets of the last touches, in order

@@ -86,11 +86,10 @@ func (m *merger) tally(x *piece) {
 		return
 	}
 	if m.front != nil && !x.top.plain {
-		m.tallyTop(x)
-		return
+		return // countTop has done it
 	}
 	now, before := x.start, x.before
-	clock := m.order.clock // as in tallyTop
+	clock := m.order.clock // what lies beside it is written meanwhile
 	for at := 0; at < x.n; at += exactChunk {
 		end := min(at+exactChunk, x.n)
 		times := x.times[:end-at]
