@@ -30,6 +30,11 @@ const (
 	relayStages
 )
 
+// relayOrder is in which order they are taken. The front has most of the work and takes one piece
+// after the other, so nobody may have to wait for it. Of the rest the furthest comes first: what it needs
+// has just been in a cache.
+var relayOrder = [relayStages]int{stageFront, stageTally, stageCount, stageLocate}
+
 func newRelay(merge *merger, pieces []*piece, jobs int) *relay {
 	r := &relay{merge: merge, pieces: pieces}
 	r.change.L = &r.mu
@@ -87,7 +92,7 @@ func (r *relay) wake() {
 // step does a stage of a piece, or waits for a change if none is ready. The mutex
 // is held before and after it.
 func (r *relay) step() {
-	for s := relayStages - 1; s >= 0; s-- {
+	for _, s := range relayOrder {
 		if r.ready(s) {
 			x := r.pieces[r.done[s]%len(r.pieces)]
 			r.busy[s] = true
@@ -105,8 +110,7 @@ func (r *relay) step() {
 	r.idle--
 }
 
-// ready is whether the next piece of a stage can be done. The furthest stage comes first: what it
-// needs has just been in a cache.
+// ready is whether the next piece of a stage can be done.
 func (r *relay) ready(s int) bool {
 	before := r.handed
 	if s > 0 {
