@@ -94,7 +94,7 @@ func TestAccessLog(t *testing.T) {
 
 // Touched are all blocks in order, each with whether it was stored to, and At says which one a use is.
 func TestTouched(t *testing.T) {
-	log := accessLog{last: make(map[uint64]int)}
+	var log accessLog
 	log.reset(8)
 	log.add([]interp.Access{
 		{PC: 1, Addr: 0x100, Size: 8},
