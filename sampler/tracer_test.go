@@ -24,17 +24,17 @@ func (watcher) Pending() bool                             { return false }
 func (watcher) LetGo()                                    {}
 func (watcher) Repeats(int)                               {}
 
-// On a single CPU the woken tracing thread runs at once, before the caller of
-// Do gets any further: the call must be in place by then.
-func TestDoOnOneCPU(t *testing.T) {
-	onOneCPU(t)
-	// Something else wants the CPU, too.
-	target := exec.Command("sh", "-c", "while :; do :; done")
+// traced is a tracer of a program that runs until the test is over.
+func traced(t *testing.T, program string, args ...string) *Tracer {
+	t.Helper()
+	target := exec.Command(program, args...)
 	if err := target.Start(); err != nil {
-		t.Skipf("needs sh: %v", err)
+		t.Skipf("needs %s: %v", program, err)
 	}
-	defer target.Wait()
-	defer target.Process.Kill()
+	t.Cleanup(func() {
+		target.Process.Kill()
+		target.Wait()
+	})
 	tr, err := NewTracer(watcher{make(chan int, 10)}, false)
 	if err != nil {
 		t.Fatal(err)
@@ -43,6 +43,15 @@ func TestDoOnOneCPU(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	return tr
+}
+
+// On a single CPU the woken tracing thread runs at once, before the caller of
+// Do gets any further: the call must be in place by then.
+func TestDoOnOneCPU(t *testing.T) {
+	onOneCPU(t)
+	// Something else wants the CPU, too.
+	tr := traced(t, "sh", "-c", "while :; do :; done")
 	const n = 300
 	start := time.Now()
 	for range n {
@@ -170,31 +179,21 @@ func TestStops(t *testing.T) {
 
 // Every calls its function on the tracing thread, without any event of the target's, and not sooner than it should.
 func TestEvery(t *testing.T) {
-	target := exec.Command("sleep", "1000")
-	if err := target.Start(); err != nil {
-		t.Skipf("needs sleep: %v", err)
-	}
-	defer target.Wait()
-	defer target.Process.Kill()
-	tr, err := NewTracer(watcher{make(chan int, 10)}, false)
-	if err != nil {
-		t.Fatal(err)
-	}
+	tr := traced(t, "sleep", "1000")
 	defer tr.Detach()
 	const each, calls = 20 * time.Millisecond, 10
 	tids := make(chan int, calls)
 	var tracing int
 	var begun time.Time
+	var err error
 	tr.Do(func() {
 		tracing, begun = unix.Gettid(), time.Now()
-		if err = tr.Seize(target.Process.Pid); err == nil {
-			err = tr.Every(each, func() {
-				select {
-				case tids <- unix.Gettid():
-				default:
-				}
-			})
-		}
+		err = tr.Every(each, func() {
+			select {
+			case tids <- unix.Gettid():
+			default:
+			}
+		})
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -235,22 +234,10 @@ func TestMonotonic(t *testing.T) {
 // What is asked of the tracing thread is done, however fast that is, and though the wake-up may come too early to be one.
 func TestAsk(t *testing.T) {
 	onOneCPU(t)
-	target := exec.Command("sh", "-c", "while :; do :; done")
-	if err := target.Start(); err != nil {
-		t.Skipf("needs sh: %v", err)
-	}
-	defer target.Wait()
-	defer target.Process.Kill()
-	tr, err := NewTracer(watcher{make(chan int, 10)}, false)
-	if err != nil {
-		t.Fatal(err)
-	}
+	tr := traced(t, "sh", "-c", "while :; do :; done")
 	defer tr.Detach()
 	var tracing int
-	tr.Do(func() { tracing, err = unix.Gettid(), tr.Seize(target.Process.Pid) })
-	if err != nil {
-		t.Fatal(err)
-	}
+	tr.Do(func() { tracing = unix.Gettid() })
 	const n = 300
 	deadline := time.Now().Add(time.Minute)
 	for i := range n {
