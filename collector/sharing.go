@@ -138,9 +138,8 @@ func (p *process) together(at float64) float64 {
 // for it, and the threads that run beside it are taken to be as fast, at moments of their own, and to touch
 // data of their own: as many as they do in so many accesses. Where touches of both were read ahead, see merge, these say what is the same.
 func (s *Session) setSharedTime(r *model.Record, o *observation, w perWall) {
-	m := o.beside
-	if m != nil && m.common && o.kind == model.Reuse {
-		// A trap takes so long that its time says nothing of a datum that others touch as often.
+	// A trap takes so long that its time says nothing of a datum that others touch as often.
+	if m := o.beside; m != nil && o.kind == model.Reuse && (m.common || o.counted > 0) {
 		r.Exact, r.Time, r.Distinct = true, uint64(m.time), uint64(m.distinct)
 		r.Native = uint64(math.Round(float64(r.Time) / s.touchesIn(1)))
 		return
@@ -153,9 +152,7 @@ func (s *Session) setSharedTime(r *model.Record, o *observation, w perWall) {
 		others := s.touchesBeside(float64(o.counted) * (together - 1))
 		r.Exact = true
 		r.Time = uint64(o.counted) + uint64(others)
-		if m != nil && o.kind == model.Reuse {
-			r.Time, r.Distinct = uint64(m.time), uint64(m.distinct)
-		} else if o.kind == model.Reuse && o.distinct > 0 {
+		if o.kind == model.Reuse && o.distinct > 0 {
 			threads := max(together-1, 1)
 			beside := threads * s.feet.beside(o, others/threads)
 			r.Distinct = uint64(o.distinct) + uint64(math.Round(beside))
