@@ -17,7 +17,7 @@ type Progress struct {
 	Warnings []string
 }
 
-// What can wait is done aside, by the goroutine that waits for the session, a good deal at a time: each
+// What can wait, stacks to unwind and holds to merge, is done aside, by the goroutine that waits for the session, a good deal at a time: each
 // time that it is woken takes some processor, perhaps the target's, as long as much of what there is to do.
 const (
 	asideEvery    = 500 * time.Millisecond
@@ -30,19 +30,24 @@ const (
 // aside is what is handed over to that goroutine, one at a time, and what comes back from it.
 type aside struct {
 	to   chan handedOver
-	back chan []stackRequest
+	back chan asideWork
 	away bool // something was handed over and is not back
 	last time.Duration
 }
 
+type asideWork struct {
+	stacks []stackRequest
+	holds  []heldBeside // to be merged
+}
+
 type handedOver struct {
-	stacks   []stackRequest
+	asideWork
 	progress Progress
 	failed   bool // the session can't go on
 }
 
 func newAside() aside {
-	return aside{to: make(chan handedOver, 1), back: make(chan []stackRequest, 1)}
+	return aside{to: make(chan handedOver, 1), back: make(chan asideWork, 1)}
 }
 
 // everyTick is called on the tracing thread.
@@ -57,7 +62,7 @@ func (s *Session) everyTick() {
 		return
 	}
 	s.aside.away, s.aside.last = true, now
-	s.aside.to <- handedOver{s.stacks.take(), s.progress(), s.failed}
+	s.aside.to <- handedOver{asideWork{s.stacks.take(), s.beside.take()}, s.progress(), s.failed}
 }
 
 // progress is what there is to tell now; warnings are told once.
@@ -90,6 +95,7 @@ func (s *Session) closeAside() {
 	select {
 	case a := <-s.aside.to:
 		s.stacks.waiting = append(a.stacks, s.stacks.waiting...)
+		s.beside.waiting = append(a.holds, s.beside.waiting...)
 		s.tell(a.progress)
 	default:
 		s.takeBack()
@@ -103,7 +109,8 @@ func (s *Session) closeAside() {
 func (s *Session) takeBack() {
 	select {
 	case done := <-s.aside.back:
-		s.stacksBack(done)
+		s.stacksBack(done.stacks)
+		s.beside.back(done.holds)
 		s.aside.away = false
 	default:
 	}

@@ -1,6 +1,7 @@
 package collector
 
 import (
+	"math/rand/v2"
 	"time"
 
 	"gonum.org/v1/gonum/stat/distuv"
@@ -24,11 +25,11 @@ func (g *group) othersRunning(others []*thread, t *thread, cpus int, runs func(p
 
 // touchesBeside draws how many touches others make where they make that many on average: Poisson's, as no
 // thread waits for another's next access. Of ten touches there may be twice as many, or none.
-func (s *Session) touchesBeside(mean float64) float64 {
+func touchesBeside(r *rand.Rand, mean float64) float64 {
 	if mean == 0 {
 		return 0
 	}
-	return distuv.Poisson{Lambda: mean, Src: s.rand}.Rand()
+	return distuv.Poisson{Lambda: mean, Src: r}.Rand()
 }
 
 // threadsWithin is for how long as many threads are taken to run as at the hold.

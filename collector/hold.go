@@ -70,7 +70,7 @@ func (s *Session) LetGo() {
 		}
 	}
 	s.findBlocks()
-	s.mergeBeside()
+	s.keepBeside()
 	if s.groups() {
 		s.drain()
 		s.clearEnded()

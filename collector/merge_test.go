@@ -2,6 +2,7 @@ package collector
 
 import (
 	"math/rand/v2"
+	"slices"
 	"testing"
 
 	"github.com/rdx-profiler/rdx/sampler"
@@ -9,18 +10,37 @@ import (
 
 // cycleStream is a thread that touches so many words of its own and then the common ones, which
 // it writes or not, again and again.
-func cycleStream(tid, own, common int, store bool) *stream {
-	b := &stream{tid: tid}
+func cycleStream(m *merger, tid, own, common int, store bool) *stream {
+	p := &process{}
+	p.spaces.private = 1 // the same for all
+	h := &heldBeside{process: p, tid: tid}
 	for range 20 {
 		for i := range own {
-			b.add(placeTouch{place{1, uint64(1000*tid + i)}, true})
+			h.touches = append(h.touches, sampler.Touch{Block: uint64(1000*tid + i), Store: true})
 		}
 		for i := range common {
-			b.add(placeTouch{place{2, uint64(i)}, store})
+			h.touches = append(h.touches, sampler.Touch{Block: uint64(i), Store: store})
 		}
 	}
+	linkTouches(h.touches)
+	b := &stream{}
+	m.set(b, h, 8)
 	return b
 }
+
+// linkTouches says of each touch which one of the block came before.
+func linkTouches(touches []sampler.Touch) {
+	last := make(map[uint64]int)
+	for i := range touches {
+		touches[i].Before = -1
+		if at, ok := last[touches[i].Block]; ok {
+			touches[i].Before = int32(at)
+		}
+		last[touches[i].Block] = i
+	}
+}
+
+func newMerger() *merger { return &merger{rand: rand.New(rand.NewPCG(1, 2))} }
 
 // Two threads in cycles of as many words, half of them the same for both: in between they bring
 // these once, and what both touch comes again at the other's next visit. Where one writes them it
@@ -40,12 +60,11 @@ func TestMerge(t *testing.T) {
 		"a common word, written":     {use: own + 10, store: true, sooner: [2]float64{0, 0}, time: [2]float64{238, 242}, blocks: [2]int{cycle + 70, 2 * cycle}},
 		"of its own, common written": {use: 10, store: true, sooner: [2]float64{0, 0}, time: [2]float64{238, 242}, blocks: [2]int{cycle + 70, 2 * cycle}},
 	} {
-		s := &Session{rand: rand.New(rand.NewPCG(1, 2))}
-		s.beside.seen = make(map[place]uint8)
-		a, b := cycleStream(1, own, common, c.store), cycleStream(2, own, common, c.store)
+		with := newMerger()
+		a, b := cycleStream(with, 1, own, common, c.store), cycleStream(with, 2, own, common, c.store)
 		var sooner, time float64
 		for range draws {
-			m := s.merge(a, 5*cycle+c.use, cycle, []*stream{b})
+			m := with.merge(a, 5*cycle+c.use, cycle, []*stream{b})
 			if m.foreign {
 				sooner += 1. / draws
 			}
@@ -65,13 +84,12 @@ func TestMerge(t *testing.T) {
 
 // With two others of the same kind there are twice as many touches in between.
 func TestMergeOfThree(t *testing.T) {
-	s := &Session{rand: rand.New(rand.NewPCG(1, 2))}
-	s.beside.seen = make(map[place]uint8)
-	a, b, c := cycleStream(1, 7, 0, false), cycleStream(2, 7, 0, false), cycleStream(3, 7, 0, false)
+	with := newMerger()
+	a, b, c := cycleStream(with, 1, 7, 0, false), cycleStream(with, 2, 7, 0, false), cycleStream(with, 3, 7, 0, false)
 	const draws = 4000
 	var time, blocks float64
 	for range draws {
-		m := s.merge(a, 70, 7, []*stream{b, c})
+		m := with.merge(a, 70, 7, []*stream{b, c})
 		time += float64(m.time) / draws
 		blocks += float64(m.distinct) / draws
 	}
@@ -95,28 +113,28 @@ func TestPlaces(t *testing.T) {
 		}}
 		var touches []sampler.Touch
 		for _, offset := range []uint64{0x2008, 0x3010, 0x8020, 0x20030, 0x30040, 0x50050} {
-			touches = append(touches, sampler.Touch{Block: (base + offset) / 8, Store: offset == 0x3010})
+			touches = append(touches, sampler.Touch{Block: (base + offset) / 8, Before: -1, Store: offset == 0x3010})
 		}
 		return p, touches
 	}
-	var n spaceNumbers
+	m := newMerger()
 	set := func(p *process, touches []sampler.Touch, tid, nth int) *stream {
 		b := &stream{}
-		b.set(&thread{process: p, tid: tid, nth: nth}, touches, 8, &n)
+		m.set(b, &heldBeside{process: p, regions: p.regions, tid: tid, nth: nth, touches: touches}, 8)
 		return b
 	}
 	p, touches := at(0x55550000)
 	q, others := at(0x66660000)
 	a, b, c := set(p, touches, 1, 0), set(q, others, 2, 1), set(p, touches, 3, 1)
 	for i, same := range []bool{true, true, true, false, false, false} {
-		if got := a.touches[i].place == b.touches[i].place; got != same {
+		if got := a.touches[i] == b.touches[i]; got != same {
 			t.Errorf("%#x: the same in another process: %v, want %v", touches[i].Block*8, got, same)
 		}
 		if a.touches[i] != c.touches[i] {
 			t.Errorf("%#x: not the same in another thread", touches[i].Block*8)
 		}
-		if a.touches[i].store != (i == 1) {
-			t.Errorf("%#x: a store: %v", touches[i].Block*8, a.touches[i].store)
+		if stored := slices.Contains(a.stored, a.touches[i]); stored != (i == 1) {
+			t.Errorf("%#x: a store: %v", touches[i].Block*8, stored)
 		}
 	}
 	// A mapping that is read again, cut in two, is where it was.
@@ -137,7 +155,7 @@ func TestCompany(t *testing.T) {
 	}
 	own, other := of(p, "/x", 1, 0), of(p, "/x", 2, 1)
 	elsewhere, same, stranger := of(q, "/x", 4, 1), of(q, "/x", 3, 0), of(r, "/y", 6, 1)
-	b := &besides{kept: []*stream{own, elsewhere, same, stranger}}
+	b := &merger{kept: []*stream{own, elsewhere, same, stranger}}
 	if got := b.company(own); len(got) != 1 || got[0] != elsewhere {
 		t.Errorf("%v, want the other thread of another process", got)
 	}
@@ -147,5 +165,154 @@ func TestCompany(t *testing.T) {
 	}
 	if got := b.company(stranger); len(got) != 0 {
 		t.Errorf("%v beside the only thread of a program", got)
+	}
+}
+
+// plainMerge is merge by sets of addresses, which in one process are its places.
+func plainMerge(r *rand.Rand, own []sampler.Touch, at, reuse int, others [][]sampler.Touch) merged {
+	any := func(of [][]sampler.Touch, is func(t sampler.Touch) bool) bool {
+		return slices.ContainsFunc(of, func(b []sampler.Touch) bool { return slices.ContainsFunc(b, is) })
+	}
+	stored := func(block uint64) bool {
+		return any(append([][]sampler.Touch{own}, others...), func(t sampler.Touch) bool { return t.Block == block && t.Store })
+	}
+	next := make([]int, len(others))
+	for i := range next {
+		next[i] = r.IntN(len(others[i]))
+	}
+	datum := own[at].Block
+	m := merged{common: !stored(datum) && any(others, func(t sampler.Touch) bool { return t.Block == datum })}
+	byOwn, byOther := map[uint64]bool{datum: true}, map[uint64]bool{}
+	theirs := int(touchesBeside(r, float64(reuse*len(others))))
+	for mine := reuse - 1; mine >= 0; m.time++ {
+		if theirs == 0 || r.IntN(mine+theirs) < mine {
+			if mine--; mine >= 0 {
+				byOwn[own[at+reuse-1-mine].Block] = true
+			}
+			continue
+		}
+		theirs--
+		i := r.IntN(len(others))
+		block := others[i][next[i]].Block
+		if next[i] = (next[i] + 1) % len(others[i]); m.common && block == datum {
+			m.foreign = true
+			m.time++
+			break
+		}
+		byOther[block] = true
+	}
+	m.distinct = len(byOwn)
+	for block := range byOther {
+		if !byOwn[block] || stored(block) {
+			m.distinct++
+		}
+	}
+	return m
+}
+
+// What comes of merging is what sets of addresses say, however the holds are handed over, and as streams give way
+// their places' numbers are free again.
+func TestMergeAsPlain(t *testing.T) {
+	const holds = 5 * keptStreams
+	for _, atOnce := range []int{1, 7, holds} {
+		r := rand.New(rand.NewPCG(5, 6))
+		p := &process{regions: []region{{start: 0x1000, limit: 0x9000, file: "/bin/x"}}}
+		var all []heldBeside
+		for i := range holds {
+			h := heldBeside{process: p, regions: p.regions, tid: r.IntN(4)}
+			for range 1 + r.IntN(400) {
+				// Where it is at work, and what all touch.
+				block := uint64(0x200 + 2*i + r.IntN(40))
+				if r.IntN(3) == 0 {
+					block = uint64(0x800 + r.IntN(200))
+				}
+				h.touches = append(h.touches, sampler.Touch{Block: block, Store: r.IntN(20) == 0})
+			}
+			linkTouches(h.touches)
+			for range 4 {
+				if at := r.IntN(len(h.touches)); at+1 < len(h.touches) {
+					h.uses = append(h.uses, besideUse{o: &observation{}, at: at, reuse: 1 + r.IntN(len(h.touches)-at-1), others: 1 + r.IntN(3)})
+				}
+			}
+			all = append(all, h)
+		}
+		b := newBesides(9)
+		for from := 0; from < holds; from += atOnce {
+			b.mergeAll(all[from:min(from+atOnce, holds)], 8)
+		}
+		plain := newBesides(9).rand
+		kinds := map[merged]bool{} // but for numbers
+		var latest []int           // of all, in the merger's order
+		next := 0
+		for i, h := range all {
+			var company [][]sampler.Touch
+			for _, k := range latest {
+				if all[k].tid != h.tid {
+					company = append(company, all[k].touches)
+				}
+			}
+			for _, u := range h.uses {
+				if len(company) == 0 {
+					if u.merged != nil {
+						t.Fatalf("hold %d: merged with nobody", i)
+					}
+					continue
+				}
+				var others [][]sampler.Touch
+				for range u.others {
+					others = append(others, company[plain.IntN(len(company))])
+				}
+				want := plainMerge(plain, h.touches, u.at, u.reuse, others)
+				if u.merged == nil || *u.merged != want {
+					t.Fatalf("hold %d, %+v: %+v, want %+v", i, u, u.merged, want)
+				}
+				kinds[merged{common: want.common, foreign: want.foreign}] = true
+			}
+			if len(latest) < keptStreams {
+				latest = append(latest, i)
+			} else {
+				latest[next] = i
+				next = (next + 1) % keptStreams
+			}
+		}
+		if len(kinds) != 3 {
+			t.Errorf("%v, want private data and common ones, whoever comes first", kinds)
+		}
+		live := make(map[uint32]bool)
+		for _, k := range append(b.kept, b.merger.spare) {
+			for _, n := range k.places {
+				live[n] = true
+			}
+		}
+		if got := len(b.places.number); got != len(live) || len(b.places.of) != got+len(b.places.free) {
+			t.Errorf("%d places have numbers, %d of %d are free, want %d", got, len(b.places.free), len(b.places.of), len(live))
+		}
+		b.back(all)
+		if want := 4 * holds * 9 / 10; b.merged < want || b.sooner == 0 || b.without == 0 {
+			t.Errorf("%d merged, %d sooner, %d without company", b.merged, b.sooner, b.without)
+		}
+	}
+}
+
+// Of holds that come faster than they are merged so many wait; the others are counted.
+func TestBesideWaits(t *testing.T) {
+	s := &Session{locate: sampler.NewLocator(), beside: newBesides(1)}
+	s.cfg.Stack = SharedStack
+	const more = 3
+	hold := func() {
+		s.beside.held = &thread{process: &process{}}
+		s.beside.pending = append(s.beside.pending[:0], besideUse{o: &observation{}}, besideUse{o: &observation{}})
+		s.keepBeside()
+	}
+	for range mostBeside + more {
+		hold()
+	}
+	if len(s.beside.waiting) != mostBeside || s.beside.late != 2*more {
+		t.Errorf("%d wait, %d are late, want %d and %d", len(s.beside.waiting), s.beside.late, mostBeside, 2*more)
+	}
+	s.beside.back(s.beside.take())
+	hold()
+	if len(s.beside.waiting) != 1 || s.beside.late != 2*more || len(s.beside.spare) != mostBeside-1 {
+		t.Errorf("%d wait, %d are late, %d spare", len(s.beside.waiting), s.beside.late, len(s.beside.spare))
 	}
 }

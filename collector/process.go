@@ -44,7 +44,7 @@ type process struct {
 	probed    []*mapping    // as of the last look for allocators
 	group     *group        // nil unless its threads share slots
 	came      int           // threads so far
-	spaces    spaces        // of its memory, for what is the same in other processes
+	spaces    spaces        // of its memory, for what is the same in other processes; the merger's
 	cpu       []cpuPoint
 	began     uint64   // CPU time when it was first seen, ns
 	ran       uint64   // since then, when last read

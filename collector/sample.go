@@ -193,8 +193,8 @@ func (s *Session) observe(t *thread, f *sampler.Followed) *observation {
 		o.op = model.Store
 	}
 	s.unplaced = append(s.unplaced, o)
-	if o.threads > 1 && o.stack == model.StackShared {
-		s.beside.pending = append(s.beside.pending, pendingMerge{o, f.At})
+	if o.threads > 1 && o.stack == model.StackShared && o.soon > 0 {
+		s.beside.pending = append(s.beside.pending, besideUse{o: o, at: f.At, reuse: o.soon, others: int(o.threads) - 1})
 	}
 	return o
 }

@@ -152,6 +152,7 @@ func Start(cfg Config) (*Session, error) {
 		losses:    make(map[string]int64),
 		ends:      make(map[string]int64),
 		aside:     newAside(),
+		beside:    newBesides(cfg.Seed),
 	}
 	if err := s.setUp(); err != nil {
 		s.unhurry()
@@ -332,7 +333,8 @@ func (s *Session) Wait(ctx context.Context) (*model.Profile, error) {
 			running = false
 		case a := <-s.aside.to:
 			s.stacks.unwind(a.stacks, false)
-			s.aside.back <- a.stacks
+			s.beside.mergeAll(a.holds, uint64(s.block()))
+			s.aside.back <- a.asideWork
 			s.tell(a.progress)
 			running = !a.failed
 		}
@@ -353,6 +355,7 @@ func (s *Session) Wait(ctx context.Context) (*model.Profile, error) {
 	s.placeData()
 	s.closeAside()
 	s.stacks.unwind(s.stacks.take(), true)
+	s.mergeLast()
 	p, err := s.profile()
 	return p, errors.Join(err, s.err)
 }

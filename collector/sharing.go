@@ -149,7 +149,7 @@ func (s *Session) setSharedTime(r *model.Record, o *observation, w perWall) {
 		if together == 0 {
 			together = o.process.together(o.end)
 		}
-		others := s.touchesBeside(float64(o.counted) * (together - 1))
+		others := touchesBeside(s.rand, float64(o.counted)*(together-1))
 		r.Exact = true
 		r.Time = uint64(o.counted) + uint64(others)
 		if o.kind == model.Reuse && o.distinct > 0 {

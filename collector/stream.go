@@ -1,10 +1,6 @@
 package collector
 
-import (
-	"strings"
-
-	"github.com/rdx-profiler/rdx/sampler"
-)
+import "strings"
 
 // place is a block of memory, the same in all processes of a program if it lies in its
 // files' mappings or its heap.
@@ -13,19 +9,16 @@ type place struct {
 	block uint64 // from the space's start, in blocks
 }
 
-type placeTouch struct {
-	place
-	store bool
-}
-
-// stream is what a thread touched one after the other, as read ahead in a hold in which others ran, too.
+// stream is what a thread touched one after the other, as read ahead in a hold in which others ran, too. Places are
+// by their numbers.
 type stream struct {
 	process *process
 	program string
 	tid     int
 	nth     int // of the process's threads
-	touches []placeTouch
-	stores  map[place]bool // the places touched, and whether any touch is a store
+	touches []uint32
+	places  []uint32 // each once
+	stored  []uint32 // of these, those that any touch stores to
 }
 
 // goesWith says whether what it touched may stand for what o's process did at a time when o was
@@ -94,9 +87,9 @@ func (s *spaces) number(regions []region, n *spaceNumbers) {
 	}
 }
 
-// program is the name of the file that comes first in memory.
-func (p *process) program() string {
-	for _, r := range p.regions {
+// programOf is the name of the file that comes first in memory.
+func programOf(regions []region) string {
+	for _, r := range regions {
 		if strings.HasPrefix(r.file, "/") {
 			return r.file
 		}
@@ -104,25 +97,23 @@ func (p *process) program() string {
 	return ""
 }
 
-func (b *stream) add(t placeTouch) {
-	if b.stores == nil {
-		b.stores = make(map[place]bool)
+// set takes what a hold's thread touched, in blocks of so many bytes.
+func (m *merger) set(b *stream, h *heldBeside, block uint64) {
+	for _, n := range b.places {
+		m.places.drop(n)
 	}
-	b.touches = append(b.touches, t)
-	b.stores[t.place] = b.stores[t.place] || t.store
-}
-
-// set takes the touches of a thread, of blocks of so many bytes.
-func (b *stream) set(t *thread, touches []sampler.Touch, block uint64, n *spaceNumbers) {
-	p := t.process
-	b.process, b.program, b.tid, b.nth, b.touches = p, p.program(), t.tid, t.nth, b.touches[:0]
-	clear(b.stores)
-	s := &p.spaces
-	if s.private == 0 || len(s.regions) != len(p.regions) || len(p.regions) > 0 && &s.regions[0] != &p.regions[0] {
-		s.number(p.regions, n)
+	b.process, b.program, b.tid, b.nth = h.process, programOf(h.regions), h.tid, h.nth
+	b.touches, b.places, b.stored = b.touches[:0], b.places[:0], b.stored[:0]
+	s := &h.process.spaces
+	if s.private == 0 || len(s.regions) != len(h.regions) || len(h.regions) > 0 && &s.regions[0] != &h.regions[0] {
+		s.number(h.regions, &m.numbers)
 	}
 	in := 0
-	for _, t := range touches {
+	for _, t := range h.touches {
+		if t.Before >= 0 {
+			b.touches = append(b.touches, b.touches[t.Before])
+			continue
+		}
 		addr, at := t.Block*block, space{number: s.private}
 		if in >= len(s.regions) || addr < s.regions[in].start || addr >= s.regions[in].limit {
 			in, _ = regionOf(s.regions, addr)
@@ -130,6 +121,13 @@ func (b *stream) set(t *thread, touches []sampler.Touch, block uint64, n *spaceN
 		if in < len(s.regions) && s.regions[in].start <= addr {
 			at = s.of[in]
 		}
-		b.add(placeTouch{place{at.number, (addr - at.start) / block}, t.Store})
+		n := m.places.take(place{at.number, (addr - at.start) / block})
+		b.touches, b.places = append(b.touches, n), append(b.places, n)
+	}
+	m.begin()
+	for i, t := range h.touches {
+		if n := b.touches[i]; t.Store && m.note(n, isStored) == 0 {
+			b.stored = append(b.stored, n)
+		}
 	}
 }

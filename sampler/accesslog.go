@@ -118,14 +118,15 @@ func (g *accessLog) tell(u use, burst int, f *Followed) {
 
 // Touch is an access's touch of a block.
 type Touch struct {
-	Block uint64 // its number: the address of its first byte by its size
-	Store bool
+	Block  uint64 // its number: the address of its first byte by its size
+	Before int32  // index of the block's touch before, -1 for its first
+	Store  bool
 }
 
 // touched appends the touches, one after the other.
 func (g *accessLog) touched(to []Touch) []Touch {
 	for _, t := range g.touches {
-		to = append(to, Touch{t.block, g.all[t.at].Store})
+		to = append(to, Touch{t.block, int32(t.prev), g.all[t.at].Store})
 	}
 	return to
 }

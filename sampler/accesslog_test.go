@@ -101,7 +101,7 @@ func TestTouched(t *testing.T) {
 		{PC: 2, Addr: 0x10c, Size: 8, Store: true}, // two words
 		{PC: 3, Addr: 0x110, Size: 4},
 	})
-	want := []Touch{{0x20, false}, {0x21, true}, {0x22, true}, {0x22, false}}
+	want := []Touch{{0x20, -1, false}, {0x21, -1, true}, {0x22, -1, true}, {0x22, 2, false}}
 	if got := log.touched(nil); !slices.Equal(got, want) {
 		t.Errorf("%v, want %v", got, want)
 	}
