@@ -159,9 +159,9 @@ func TestBothStacksByCPU(t *testing.T) {
 		private.add(p.OnStack(model.StackPrivate), "queue_b", "queue_a", 0)
 		shared.add(p.OnStack(model.StackShared), "queue_b", "", 0)
 		return min(private.observations, shared.observations)
-	}, func() []string {
-		return append(within5(t, "queue_b invalidated", private.invalidated/private.accesses, 1, private.worth()),
-			within5(t, "queue_b reused by the other", shared.foreign/shared.accesses, 1, shared.worth())...)
+	}, func(sds float64) []string {
+		return append(within5(t, sds, "queue_b invalidated", private.invalidated/private.accesses, 1, private.worth()),
+			within5(t, sds, "queue_b reused by the other", shared.foreign/shared.accesses, 1, shared.worth())...)
 	}, idleThreads)
 	t.Logf("private %+v, shared %+v; false sharing not known of %d", private, shared, unknown)
 	if unknown == 0 || falsely > 0 {
@@ -185,9 +185,9 @@ func TestTwoProcessesByCPU(t *testing.T) {
 		queue.add(p, "queue_b", "queue_a", 0)
 		private.add(p, "private_a", "private_b", 0)
 		return min(queue.observations, private.observations)
-	}, func() []string {
-		return append(within5(t, "queue_b invalidated", queue.invalidated/queue.accesses, 1, queue.worth()),
-			within5(t, "private_a invalidated", private.invalidated/private.accesses, 0, private.worth())...)
+	}, func(sds float64) []string {
+		return append(within5(t, sds, "queue_b invalidated", queue.invalidated/queue.accesses, 1, queue.worth()),
+			within5(t, sds, "private_a invalidated", private.invalidated/private.accesses, 0, private.worth())...)
 	})
 	if wrong := append(queue.wrongWriters, private.wrongWriters...); len(wrong) > 0 {
 		t.Errorf("by another function: %s", strings.Join(wrong, "; "))
@@ -332,7 +332,8 @@ func TestTrapsUsedUp(t *testing.T) {
 func TestFalseSharingFewRegisters(t *testing.T) {
 	needRoot(t)
 	bin := compile(t, "sharing", "-O1", "-g", "-fno-omit-frame-pointer")
-	cmd := exec.Command(bin, "false", "60")
+	// It outlasts all that the judgement may take.
+	cmd := exec.Command(bin, "false", fmt.Sprint(int((samplesWithin << len(judgements)).Seconds())))
 	p := startCmd(t, cmd)
 	eventually(t, "two threads", func() bool { return len(tids(p.pid)) == 2 })
 	for _, tid := range tids(p.pid) {
@@ -351,8 +352,8 @@ func TestFalseSharingFewRegisters(t *testing.T) {
 		a.add(p, "false_a", "false_b", 40)
 		b.add(p, "false_b", "false_a", 0)
 		return min(a.observations, b.observations)
-	}, func() []string {
-		return append(within5(t, "false_a", a.falsely/a.accesses, .5, a.worth()/7), within5(t, "false_b", b.falsely/b.accesses, .5, b.worth()/7)...)
+	}, func(sds float64) []string {
+		return append(within5(t, sds, "false_a", a.falsely/a.accesses, .5, a.worth()/7), within5(t, sds, "false_b", b.falsely/b.accesses, .5, b.worth()/7)...)
 	})
 	if words == 0 || words > 1 {
 		t.Errorf("%.2f of the other words of a line were watched, want one at most", words)

@@ -166,6 +166,7 @@ func TestRealSort(t *testing.T) {
 	if err := os.WriteFile(in, []byte(strings.Join(lines, "\n")+"\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
+	rdxPath(t) // built before sort begins, which ends by itself
 	cmd := exec.Command("sort", "--parallel=2", "-S", "256M", "-o", out, in)
 	cmd.Env = append(os.Environ(), "LC_ALL=C")
 	p := startCmd(t, cmd)

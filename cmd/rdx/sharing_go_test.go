@@ -39,11 +39,11 @@ func TestGoSharing(t *testing.T) {
 					private[i].add(p, functions[i], functions[1-i], []uint64{c.words, 0}[i])
 				}
 				return min(private[0].observations, private[1].observations)
-			}, func() (wrong []string) {
+			}, func(sds float64) (wrong []string) {
 				for i := range private {
 					got := &private[i]
-					wrong = append(wrong, within5(t, functions[i]+" invalidated", got.invalidated/got.accesses, c.invalidated, got.worth())...)
-					wrong = append(wrong, within5(t, functions[i]+" false sharing", got.falsely/got.accesses, c.false_, got.worth()*3/7)...)
+					wrong = append(wrong, within5(t, sds, functions[i]+" invalidated", got.invalidated/got.accesses, c.invalidated, got.worth())...)
+					wrong = append(wrong, within5(t, sds, functions[i]+" false sharing", got.falsely/got.accesses, c.false_, got.worth()*3/7)...)
 				}
 				return wrong
 			})
@@ -57,9 +57,9 @@ func TestGoSharing(t *testing.T) {
 					shared[i].add(p, functions[i], "", anyWord)
 				}
 				return min(shared[0].observations, shared[1].observations)
-			}, func() (wrong []string) {
+			}, func(sds float64) (wrong []string) {
 				for i := range shared {
-					wrong = append(wrong, within5(t, functions[i]+" reused by the other", shared[i].foreign/shared[i].accesses, c.foreign, shared[i].worth())...)
+					wrong = append(wrong, within5(t, sds, functions[i]+" reused by the other", shared[i].foreign/shared[i].accesses, c.foreign, shared[i].worth())...)
 				}
 				return wrong
 			})

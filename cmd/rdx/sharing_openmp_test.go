@@ -41,9 +41,9 @@ func TestOpenMPSharing(t *testing.T) {
 					}
 				}
 				return private.observations
-			}, func() []string {
-				return append(within5(t, c.kind+" invalidated", private.invalidated/private.accesses, c.invalidated, private.worth()),
-					within5(t, c.kind+" false sharing", private.falsely/private.accesses, c.false_, private.worth()*3/7)...)
+			}, func(sds float64) []string {
+				return append(within5(t, sds, c.kind+" invalidated", private.invalidated/private.accesses, c.invalidated, private.worth()),
+					within5(t, sds, c.kind+" false sharing", private.falsely/private.accesses, c.false_, private.worth()*3/7)...)
 			})
 			if wrong := append(private.wrongWriters, private.wrongWords...); len(wrong) > 0 {
 				t.Errorf("by another function, or at another word: %s", strings.Join(wrong, "; "))
@@ -51,8 +51,8 @@ func TestOpenMPSharing(t *testing.T) {
 			judgeOf(t, c.kind, next("shared"), func(p *model.Profile) int64 {
 				shared.add(p, c.function, "", 0)
 				return shared.observations
-			}, func() []string {
-				return within5(t, c.kind+" reused by the other", shared.foreign/shared.accesses, c.foreign, shared.worth())
+			}, func(sds float64) []string {
+				return within5(t, sds, c.kind+" reused by the other", shared.foreign/shared.accesses, c.foreign, shared.worth())
 			})
 			if shared.invalidated > 0 {
 				t.Errorf("%.0f accesses invalidated in a shared stack", shared.invalidated)

@@ -77,32 +77,39 @@ func profileOf(t *testing.T, stack, kind string, args ...string) *model.Profile 
 }
 
 // judge collects a program's profiles until its shares are of fewestShared observations
-// each, and has them checked: how many samples a run gets depends on what else the machine does. One time in many chance alone puts a share outside what it
-// may: so what is wrong then is judged again by four times as many, against half as
-// much chance.
-func judge(t *testing.T, stack, kind string, add func(*model.Profile) (observations int64), check func() (wrong []string), args ...string) {
+// each, and has them checked: how many samples a run gets depends on what else the machine does.
+func judge(t *testing.T, stack, kind string, add func(*model.Profile) (observations int64), check func(sds float64) (wrong []string), args ...string) {
 	t.Helper()
 	judgeOf(t, kind, func() *model.Profile { return profileOf(t, stack, kind, args...) }, add, check)
 }
 
+// judgements are made of more and more observations. Of the forty shares of some size that the tests judge one is three
+// standard deviations off by chance in every tenth run, and then one time in twenty still is of four times as many. So
+// what is wrong is judged once more, of 1600, where five deviations are less than three are of 400: nothing is off by so much by chance.
+var judgements = []struct {
+	fewest int64
+	sds    float64
+}{{fewestShared, 3}, {4 * fewestShared, 3}, {16 * fewestShared, 5}}
+
 // judgeOf is judge of the profiles of any sessions.
-func judgeOf(t *testing.T, kind string, next func() *model.Profile, add func(*model.Profile) (observations int64), check func() (wrong []string)) {
+func judgeOf(t *testing.T, kind string, next func() *model.Profile, add func(*model.Profile) (observations int64), check func(sds float64) (wrong []string)) {
 	t.Helper()
-	for fewest := int64(fewestShared); ; fewest *= 4 {
-		for end := time.Now().Add(samplesWithin); ; {
+	for i, of := range judgements {
+		within := samplesWithin << i
+		for end := time.Now().Add(within); ; {
 			p := next()
-			if add(p) >= fewest {
+			if add(p) >= of.fewest {
 				break
 			}
 			if time.Now().After(end) {
-				t.Fatalf("%s: too few samples in %v: %v", kind, samplesWithin, p.Counts)
+				t.Fatalf("%s: too few samples in %v: %v", kind, within, p.Counts)
 			}
 		}
-		wrong := check()
+		wrong := check(of.sds)
 		if len(wrong) == 0 {
 			return
 		}
-		if fewest > fewestShared {
+		if i == len(judgements)-1 {
 			t.Errorf("%s: %s", kind, strings.Join(wrong, "; "))
 			return
 		}
@@ -111,11 +118,11 @@ func judgeOf(t *testing.T, kind string, next func() *model.Profile, add func(*mo
 }
 
 // within5 says of a share what is wrong if it is not within five points of what the
-// program was made for, or within what that many observations can differ by chance
-// (three standard deviations).
-func within5(t *testing.T, what string, got, want float64, n int64) []string {
+// program was made for, or within what that many observations can differ by chance: so many
+// standard deviations.
+func within5(t *testing.T, sds float64, what string, got, want float64, n int64) []string {
 	t.Helper()
-	chance := 3 * math.Sqrt(max(want*(1-want), 0.01)/float64(n))
+	chance := sds * math.Sqrt(max(want*(1-want), 0.01)/float64(n))
 	t.Logf("%s: %.3f, by construction %.3f (%d observations)", what, got, want, n)
 	if math.Abs(got-want) > max(0.05, chance) {
 		return []string{fmt.Sprintf("%s: %.3f, want %.3f within %.3f", what, got, want, max(0.05, chance))}
@@ -144,15 +151,15 @@ func (c *privateCase) judge(t *testing.T, drawn float64, args ...string) {
 		a.add(p, c.kind+"_a", c.kind+"_b", c.bAt)
 		b.add(p, c.kind+"_b", c.kind+"_a", c.aAt)
 		return min(a.observations, b.observations)
-	}, func() (wrong []string) {
+	}, func(sds float64) (wrong []string) {
 		for _, f := range []struct {
 			name string
 			want float64
 			got  *shares
 		}{{"a", c.a, &a}, {"b", c.b, &b}} {
 			got := f.got
-			wrong = append(wrong, within5(t, fmt.Sprintf("%s_%s invalidated", c.kind, f.name), got.invalidated/got.accesses, f.want, got.worth())...)
-			wrong = append(wrong, within5(t, fmt.Sprintf("%s_%s false sharing", c.kind, f.name), got.falsely/got.accesses, c.false_, int64(float64(got.worth())*drawn))...)
+			wrong = append(wrong, within5(t, sds, fmt.Sprintf("%s_%s invalidated", c.kind, f.name), got.invalidated/got.accesses, f.want, got.worth())...)
+			wrong = append(wrong, within5(t, sds, fmt.Sprintf("%s_%s false sharing", c.kind, f.name), got.falsely/got.accesses, c.false_, int64(float64(got.worth())*drawn))...)
 		}
 		return wrong
 	}, args...)
@@ -196,9 +203,9 @@ func TestSharedStack(t *testing.T) {
 				a.add(p, c.kind+"_a", "", 0)
 				b.add(p, c.kind+"_b", "", 0)
 				return min(a.observations, b.observations)
-			}, func() []string {
-				return append(within5(t, c.kind+"_a reused by the other", a.foreign/a.accesses, c.a, a.worth()),
-					within5(t, c.kind+"_b reused by the other", b.foreign/b.accesses, c.b, b.worth())...)
+			}, func(sds float64) []string {
+				return append(within5(t, sds, c.kind+"_a reused by the other", a.foreign/a.accesses, c.a, a.worth()),
+					within5(t, sds, c.kind+"_b reused by the other", b.foreign/b.accesses, c.b, b.worth())...)
 			})
 			if n := a.invalidated + b.invalidated; n > 0 {
 				t.Errorf("%s: %.0f accesses invalidated in a shared stack", c.kind, n)
