@@ -60,7 +60,7 @@ func TestLiveAccessModel(t *testing.T) {
 	}
 	exact := pairs(readProfile(t, output))
 	seen, wrong, n := map[pair]bool{}, map[pair]float64{}, 0.0
-	eventually(t, "most of the pairs", func() bool {
+	bySessions(t, "most of the pairs", func() bool {
 		for p, of := range pairs(rdx(t, "run", "-q", "--granularity", "word", "--overhead", "30", "--", long).profile()) {
 			n += of
 			if exact[p] < 10_000 { // those of the first turn and the last apart

@@ -25,7 +25,7 @@ func TestHeapSites(t *testing.T) {
 		"use_aligned": "make_aligned blocks.c:27 < main",
 	}
 	right, wrong := map[string]int64{}, map[string]int64{}
-	eventually(t, "all four kinds of blocks", func() bool {
+	bySessions(t, "all four kinds of blocks", func() bool {
 		profile := attach(t, p.pid, "--heap", "-d", "2s", "--overhead", "10").profile()
 		if countOf(profile, "blocks allocated") == 0 {
 			t.Fatalf("no allocation was seen: %v", profile.Comments)

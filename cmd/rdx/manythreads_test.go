@@ -91,7 +91,7 @@ func TestManyThreadsPrivate(t *testing.T) {
 	kinds := map[model.StackKind]int{}
 	lost, of := 0, 0
 	// On two CPUs a held thread waits long for its turn, and few come to an end.
-	eventually(t, "observations of both stacks", func() bool {
+	bySessions(t, "observations of both stacks", func() bool {
 		profile := attach(t, p.pid, "--stack", "both", "-d", "1s").profile()
 		assertFree(t, p.pid)
 		n, all := unwatched(profile)
@@ -201,7 +201,7 @@ func TestHoldsTakeNoRegisters(t *testing.T) {
 	needCPURegisters(t)
 	p := target(t, compile(t, "sum"), "1000", "0", "calm")
 	words := 0
-	eventually(t, "eight words watched", func() bool {
+	bySessions(t, "eight words watched", func() bool {
 		own := attach(t, p.pid, "--stack", "own", "-d", "1s").profile()
 		profile := attach(t, p.pid, "--stack", "private", "-d", "2s").profile()
 		assertUntraced(t, p.pid)
@@ -274,7 +274,7 @@ func TestRegistersTaken(t *testing.T) {
 	defer runtime.UnlockOSThread()
 	p := target(t, compile(t, "sum"), "40")
 	output := t.TempDir() + "/p.pb.gz"
-	for end := time.Now().Add(deadline); ; {
+	for end := time.Now().Add(samplesWithin); ; {
 		giveBack := takeRegisters(t, 0, 4)
 		defer giveBack()
 		s := &session{start(t, rdxPath(t), "attach", "-o", output, "-p", strconv.Itoa(p.pid), "--gap", "200us", "--overhead", "90", "--stack", "private", "-d", "4s"), output}
@@ -311,7 +311,7 @@ func TestTrapsUsedUp(t *testing.T) {
 	needCPURegisters(t)
 	p := target(t, compile(t, "twins"))
 	cut := 0
-	eventually(t, "observations cut off", func() bool {
+	bySessions(t, "observations cut off", func() bool {
 		profile := attach(t, p.pid, "--stack", "private", "-d", "2s").profile()
 		for _, r := range profile.Records {
 			if r.Kind == model.Invalidated || r.Kind == model.FalseSharing {

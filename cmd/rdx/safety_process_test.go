@@ -45,7 +45,7 @@ func refusedSession(t *testing.T, want string, s *session) {
 func attachable(t *testing.T, pid int) {
 	t.Helper()
 	holds := 0
-	eventually(t, "samples", func() bool {
+	bySessions(t, "samples", func() bool {
 		p := attach(t, pid, "-d", "300ms").profile()
 		assertFree(t, pid)
 		holds += countOf(p, "holds")

@@ -29,7 +29,7 @@ func TestStepKilledWhen(t *testing.T) {
 	needRoot(t)
 	p := target(t, compile(t, "sum"), "3")
 	holds, ran := 0, 0.0 // s
-	eventually(t, "a second of the target's time", func() bool {
+	bySessions(t, "a second of the target's time", func() bool {
 		profile := attach(t, p.pid, append(bySteps, "-d", "2s")...).profile()
 		holds += countOf(profile, "holds")
 		ran += float64(profile.CountOf("CPU time of the target, ns")) / 1e9

@@ -103,9 +103,21 @@ func compile(t *testing.T, name string, flags ...string) string {
 // eventually waits for an event that must come.
 func eventually(t *testing.T, what string, happened func() bool) {
 	t.Helper()
-	for end := time.Now().Add(deadline); !happened(); time.Sleep(200 * time.Microsecond) {
+	within(t, deadline, what, happened)
+}
+
+// bySessions waits for what sessions, one after the other, must come to see: beside other work each
+// takes several times as long, and sees less.
+func bySessions(t *testing.T, what string, seen func() bool) {
+	t.Helper()
+	within(t, samplesWithin, what, seen)
+}
+
+func within(t *testing.T, limit time.Duration, what string, happened func() bool) {
+	t.Helper()
+	for end := time.Now().Add(limit); !happened(); time.Sleep(200 * time.Microsecond) {
 		if time.Now().After(end) {
-			t.Fatalf("waited %v in vain: %s", deadline, what)
+			t.Fatalf("waited %v in vain: %s", limit, what)
 		}
 	}
 }

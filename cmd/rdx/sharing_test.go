@@ -95,14 +95,14 @@ var judgements = []struct {
 func judgeOf(t *testing.T, kind string, next func() *model.Profile, add func(*model.Profile) (observations int64), check func(sds float64) (wrong []string)) {
 	t.Helper()
 	for i, of := range judgements {
-		within := samplesWithin << i
-		for end := time.Now().Add(within); ; {
+		limit := samplesWithin << i
+		for end := time.Now().Add(limit); ; {
 			p := next()
 			if add(p) >= of.fewest {
 				break
 			}
 			if time.Now().After(end) {
-				t.Fatalf("%s: too few samples in %v: %v", kind, within, p.Counts)
+				t.Fatalf("%s: too few samples in %v: %v", kind, limit, p.Counts)
 			}
 		}
 		wrong := check(of.sds)

@@ -12,9 +12,10 @@ import (
 func TestTicksFindSlowCode(t *testing.T) {
 	needRoot(t)
 	bin := compile(t, "uneven", "-O1", "-g")
-	const enough, want = 300, 31.0 / 304 // of holds; its own accesses, each function's return and main's four
+	const enough = 1000     // holds: if eight uses of each are independent, 0.025 is seven standard deviations
+	const want = 31.0 / 304 // its own accesses, each function's return and main's four
 	far, all, holds := 0.0, 0.0, 0
-	for end := time.Now().Add(deadline); holds < enough; {
+	for end := time.Now().Add(samplesWithin); holds < enough; {
 		p := rdx(t, "run", "-q", "--granularity", "word", "--overhead", "30", "--", bin, "2").profile()
 		holds += countOf(p, "holds")
 		for i := range p.Records {
@@ -25,7 +26,7 @@ func TestTicksFindSlowCode(t *testing.T) {
 			}
 		}
 		if time.Now().After(end) {
-			t.Fatalf("%d holds in %v: %v", holds, deadline, p.Counts)
+			t.Fatalf("%d holds in %v: %v", holds, samplesWithin, p.Counts)
 		}
 	}
 	t.Logf("%.3f of the accesses are far's, by construction %.3f (%d holds)", far/all, want, holds)
