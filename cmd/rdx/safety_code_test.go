@@ -114,7 +114,7 @@ func TestWritesNothing(t *testing.T) {
 	dir := t.TempDir()
 	calls, output := filepath.Join(dir, "calls"), filepath.Join(dir, "p.pb.gz")
 	argv := []string{"strace", "-f", "--seccomp-bpf", "-s", "200", "-o", calls, "-e", "trace=ptrace,process_vm_readv,process_vm_writev,open,openat",
-		rdxPath(t), "attach", "-p", strconv.Itoa(p.pid), "-o", output, "-d", "1s", "--measure-rate"}
+		rdxPath(t), "attach", "-p", strconv.Itoa(p.pid), "-o", output, "-d", "3s", "--measure-rate"}
 	if code := start(t, append(argv, busy...)...).wait(); code != 0 {
 		t.Fatalf("exit code %d", code)
 	}

@@ -129,7 +129,9 @@ func TestTargetKilled(t *testing.T) {
 	for range n {
 		p := target(t, sum, "3")
 		s := attach(t, p.pid)
-		time.Sleep(time.Duration(r.IntN(40_000)) * time.Microsecond)
+		// By its own time: where others want the CPU, too, little is sampled in 40 ms of the wall's.
+		began, ran := cpuTime(t, p.pid), time.Duration(r.IntN(60_000))*time.Microsecond
+		eventually(t, "the target runs", func() bool { return cpuTime(t, p.pid)-began > ran })
 		p.cmd.Process.Kill()
 		if countOf(s.profile(), "holds") == 0 {
 			empty++
