@@ -180,33 +180,51 @@ func TestTimeList(t *testing.T) {
 	var l timeList
 	var want []uint64
 	now := uint64(0)
-	for range 30 {
-		// Keep a random part, append new times with large gaps.
+	wraps := 0 // put from within a word
+	for range 60 {
+		// Keep a random part, append new times with large gaps, as a compaction does: by words of a bitmap
+		// whose first bit is no time.
 		var keep []uint64
-		w := l.rewriter(len(want) + 200)
-		for i, x := range want {
-			if r.IntN(3) > 0 {
-				if got := w.next(uint32(i)); got != x {
-					t.Fatalf("next(%d) = %d, want %d", i, got, x)
+		w := l.rewriter(len(want) + 64*30)
+		for first := -1; first < len(want); first += 64 {
+			var word uint64
+			for i := max(first, 0); i < min(first+64, len(want)); i++ {
+				if r.IntN(3) > 0 {
+					word |= 1 << (i - first)
+					keep = append(keep, want[i])
 				}
-				w.put(x)
-				keep = append(keep, x)
 			}
+			w.keepWord(first, word)
 		}
-		for range r.IntN(200) {
-			now += 1 + r.Uint64N(1<<r.UintN(36))
-			w.put(now)
-			keep = append(keep, now)
+		for range r.IntN(30) {
+			now += r.Uint64N(1 << r.UintN(33))
+			if r.IntN(4) == 0 { // just before the high half goes up
+				now = max(now, now>>32<<32+1<<32-r.Uint64N(64))
+			}
+			word := r.Uint64() & r.Uint64()
+			w.putWord(now, word)
+			for i := range uint64(64) {
+				if word>>i&1 == 1 {
+					keep = append(keep, now+i)
+				}
+			}
+			if (now+63)>>32 > now>>32 {
+				wraps++
+			}
+			now += 64
 		}
 		l, want = w.done(), keep
+		if len(l.low) != len(want) {
+			t.Fatalf("%d times, want %d", len(l.low), len(want))
+		}
 		for i, x := range want {
 			if got := l.at(uint32(i)); got != x {
 				t.Fatalf("at(%d) = %d, want %d", i, got, x)
 			}
 		}
 	}
-	if len(l.wraps) < 10 {
-		t.Errorf("only %d wraps: the test does not test them", len(l.wraps))
+	if len(l.wraps) < 10 || wraps < 10 {
+		t.Errorf("only %d wraps, %d within a word: the test does not test them", len(l.wraps), wraps)
 	}
 }
 
@@ -344,9 +362,12 @@ func TestRecencyNth(t *testing.T) {
 	var stack []uint32
 	for range 300_000 {
 		if o.full() {
-			rank := o.rank()
+			ranks := o.ranks()
+			if n := ranks.of(0); n != 0 {
+				t.Fatalf("no position is of rank %d", n)
+			}
 			for i := range stack {
-				stack[i] = rank(stack[i])
+				stack[i] = ranks.of(stack[i])
 			}
 			o.reset(o.live, 2)
 		}

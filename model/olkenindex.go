@@ -290,18 +290,19 @@ func (x *blockIndex) lookup(b uint64) *uint32 {
 	}
 }
 
-// renumber replaces every position.
-func (x *blockIndex) renumber(to func(uint32) uint32) { x.renumberPart(to, 0, 1) }
+// renumber replaces every position by its rank.
+func (x *blockIndex) renumber(to *ranks) { x.renumberPart(to, 0, 1) }
 
 // renumberPart does one of so many parts of it.
-func (x *blockIndex) renumberPart(to func(uint32) uint32, part, parts int) {
+func (x *blockIndex) renumberPart(to *ranks, part, parts int) {
 	for i := part; i < numShards; i += parts {
 		buckets := x.shards[i].buckets
 		for j := range buckets {
 			p := &buckets[j]
-			for k, pos := range p.pos[:p.n] {
+			// Free ones too, which stay 0: how many there are cannot be foretold.
+			for k, pos := range p.pos {
 				if pos < noPos {
-					p.pos[k] = to(pos)
+					p.pos[k] = to.of(pos)
 				}
 			}
 		}

@@ -69,9 +69,24 @@ func (r *recency) reset(live, spread uint32) {
 	r.leaves = uint32(1) << bits.Len64(n/runBits-1)
 	r.right = cleared(r.right, int(r.leaves))
 	r.now, r.live, r.openLive = 1, 0, 0
-	for range live {
-		r.push()
+	for live > 0 {
+		live -= r.pushWord(live)
 	}
+}
+
+// pushWord is push of n, but not of more than a word has room for; it returns how many.
+func (r *recency) pushWord(n uint32) uint32 {
+	w := r.now / 64
+	n = min(n, 64-r.now%64)
+	r.bitmap[w] |= (1<<n - 1) << (r.now % 64)
+	r.later[w/runWords] += before[w%runWords] * uint64(n)
+	r.live += n
+	r.openLive += n
+	r.now += n
+	if r.now%runBits == 0 {
+		r.close(w / runWords)
+	}
+	return n
 }
 
 // cleared returns n zeros, in the memory of s where that is large enough but
@@ -280,20 +295,25 @@ func (r *recency) each(f func(p uint32)) {
 	}
 }
 
-// rank returns a function from a live position to the number of live ones up
-// to it, itself included: the positions they have after reset.
-func (r *recency) rank() func(p uint32) uint32 {
-	upTo := make([]uint32, len(r.bitmap)/runWords) // live bits in runs up to this one
+// ranks tells of live positions how many live ones there are up to each: the positions that
+// they have after reset.
+type ranks struct {
+	bitmap []uint64
+	below  []uint32 // by word of it: live positions in those before
+}
+
+func (r *recency) ranks() *ranks {
+	below := make([]uint32, len(r.bitmap))
 	var n uint32
 	for w, word := range r.bitmap {
+		below[w] = n
 		n += uint32(bits.OnesCount64(word))
-		if w%runWords == runWords-1 {
-			upTo[w/runWords] = n
-		}
 	}
-	return func(p uint32) uint32 {
-		w, run := p/64, p>>runShift
-		after := uint32(bits.OnesCount64(r.bitmap[w]>>(p%64)>>1)) + uint32(r.later[run]>>(laterBits*(w%runWords)))%(1<<laterBits)
-		return upTo[run] - after
-	}
+	return &ranks{r.bitmap, below}
+}
+
+// of is that of position p, which is counted; 0 for 0.
+func (r *ranks) of(p uint32) uint32 {
+	w := p / 64
+	return r.below[w] + uint32(bits.OnesCount64(r.bitmap[w]<<(63-p%64)))
 }

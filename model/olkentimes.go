@@ -127,22 +127,21 @@ func (o *timedOrder) touchWord(slots []*uint32, runs []uint8, dist, time []uint6
 }
 
 // compact moves the live positions together so that new ones fit. renumber is
-// called with the function from live positions to their new values; nothing
-// else may be live.
-func (o *timedOrder) compact(renumber func(to func(uint32) uint32)) {
+// called with what the live positions become; nothing else may be live.
+func (o *timedOrder) compact(renumber func(to *ranks)) {
 	elapsed := o.elapsed()
 	if !o.untimed {
 		times := o.old.rewriter(int(o.live))
-		o.each(func(p uint32) {
-			if p >= o.base {
-				times.put(o.baseTime + uint64(p-o.base))
+		for w, word := range o.bitmap {
+			if p := uint32(w) * 64; p >= o.base {
+				times.putWord(o.baseTime+uint64(p-o.base), word)
 			} else {
-				times.put(times.next(p - 1))
+				times.keepWord(int(p)-1, word)
 			}
-		})
+		}
 		o.old = times.done()
 	}
-	renumber(o.rank())
+	renumber(o.ranks())
 	o.begin(o.live)
 	o.baseTime = elapsed
 }
@@ -201,6 +200,41 @@ func (r *timeRewriter) put(t uint64) {
 		r.to.wraps = append(r.to.wraps, uint32(len(r.to.low)))
 	}
 	r.to.low = append(r.to.low, uint32(t))
+}
+
+// keepWord puts those of the old times from index first on whose bits are set.
+func (r *timeRewriter) keepWord(first int, word uint64) {
+	if r.high < len(r.from.wraps) || r.high > len(r.to.wraps) {
+		for ; word != 0; word &= word - 1 {
+			r.put(r.next(uint32(first + bits.TrailingZeros64(word))))
+		}
+		return
+	}
+	for to := r.room(word); word != 0; word &= word - 1 {
+		to[0] = r.from.low[first+bits.TrailingZeros64(word)]
+		to = to[1:]
+	}
+}
+
+// putWord puts the times from first on whose bits are set.
+func (r *timeRewriter) putWord(first, word uint64) {
+	if uint64(len(r.to.wraps)) < (first+63)>>32 {
+		for ; word != 0; word &= word - 1 {
+			r.put(first + uint64(bits.TrailingZeros64(word)))
+		}
+		return
+	}
+	for to := r.room(word); word != 0; word &= word - 1 {
+		to[0] = uint32(first) + uint32(bits.TrailingZeros64(word))
+		to = to[1:]
+	}
+}
+
+// room appends as many low halves as the word has bits, and returns them.
+func (r *timeRewriter) room(word uint64) []uint32 {
+	n := len(r.to.low)
+	r.to.low = r.to.low[:n+bits.OnesCount64(word)]
+	return r.to.low[n:]
 }
 
 func (r *timeRewriter) done() timeList { return r.to }

@@ -90,7 +90,7 @@ func (m *merger) compact(x *piece) {
 		m.err = ErrTooManyBlocks
 		return
 	}
-	m.order.compact(func(to func(uint32) uint32) {
+	m.order.compact(func(to *ranks) {
 		var all sync.WaitGroup
 		for part := range m.config.Jobs {
 			all.Go(func() {

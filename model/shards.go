@@ -123,9 +123,9 @@ func (s *Shards) touch(b, h uint64) error {
 		if s.order.live > maxLive {
 			return ErrTooManyBlocks
 		}
-		rank := s.order.rank()
+		ranks := s.order.ranks()
 		for b, p := range s.position {
-			s.position[b] = rank(p)
+			s.position[b] = ranks.of(p)
 		}
 		s.order.reset(s.order.live, olkenSpread)
 	}

@@ -165,10 +165,10 @@ func (s *privateStack) invalidate(b uint64) {
 	*slot = invalidPos
 }
 
-func (s *privateStack) renumber(to func(uint32) uint32) {
+func (s *privateStack) renumber(to *ranks) {
 	s.index.renumber(to)
 	for i, p := range s.holes {
-		s.holes[i] = to(p) // keeps the order, and so the heap
+		s.holes[i] = to.of(p) // keeps the order, and so the heap
 	}
 }
 
