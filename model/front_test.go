@@ -179,3 +179,33 @@ func TestParallelFront(t *testing.T) {
 		}
 	}
 }
+
+// Of the stages that are ready the one is taken for which most pieces wait, of equals the furthest.
+func TestRelayNext(t *testing.T) {
+	for _, c := range []struct {
+		handed int
+		done   [relayStages]int
+		busy   int // -1: none
+		want   int
+	}{
+		{0, [relayStages]int{}, -1, -1},
+		{1, [relayStages]int{}, -1, stageFront},
+		{1, [relayStages]int{}, stageFront, -1},
+		{6, [relayStages]int{4, 1, 0, 0}, -1, stageLocate},
+		{6, [relayStages]int{4, 1, 0, 0}, stageLocate, stageFront},
+		{6, [relayStages]int{6, 6, 1, 0}, stageCount, stageTally},
+		{4, [relayStages]int{3, 2, 1, 0}, -1, stageTally},
+		{4, [relayStages]int{4, 4, 4, 4}, -1, -1},
+	} {
+		r := &relay{merge: &merger{front: &pieceFront{}}, handed: c.handed, done: c.done}
+		for range 6 {
+			r.pieces = append(r.pieces, &piece{})
+		}
+		if c.busy >= 0 {
+			r.busy[c.busy] = true
+		}
+		if got := r.next(); got != c.want {
+			t.Errorf("%+v: stage %d", c, got)
+		}
+	}
+}

@@ -37,8 +37,8 @@ import (
 // what the front finds, in a fourth stage ahead of those; see relay.
 //
 // Results are those of Exact, to the last touch. Memory is that of an Exact and
-// about 2 MB for each piece under way, of which there are four more than jobs; the
-// stream is not kept. Add and Finish are for one goroutine.
+// about 2 MB for each piece under way, of which there are four more than jobs, or with a front
+// 1 MB for each of eight more; the stream is not kept. Add and Finish are for one goroutine.
 type ParallelExact struct {
 	ExactCounts
 	jobs   int
@@ -64,6 +64,10 @@ type ParallelExact struct {
 // first touches to merge; shorter ones keep their tables in a processor's
 // second-level cache.
 const pieceTouches = 1 << 15
+
+// morePieces are under way than there are jobs, and with a front, where a piece needs no stack of its own, twice
+// as many: while positions are compacted others can be filled and taken through the front.
+const morePieces = 4
 
 // measureEvery is how many pieces there are to one that tells how many of its
 // touches are first touches.
@@ -99,13 +103,16 @@ func NewParallelExact(blockBytes int, bins *Bins, config ParallelConfig) (*Paral
 	if err != nil {
 		return nil, err
 	}
-	n := config.Jobs + 4
+	front := haveFront && !config.withoutFront && !config.Approximate && config.Jobs < 4
+	n := config.Jobs + morePieces
+	if front {
+		n += morePieces
+	}
 	p := &ParallelExact{
 		ExactCounts: c, jobs: config.Jobs,
 		spare: make(chan *piece, n), queue: make(chan *piece, n),
 		work: make(chan struct{}, config.Jobs), done: make(chan struct{}), measureEvery: measureEvery,
 	}
-	front := haveFront && !config.withoutFront && !config.Approximate && config.Jobs < 4
 	for range n {
 		x := &piece{blocks: make([]uint64, config.PieceTouches), runs: make([]uint8, config.PieceTouches)}
 		p.pieces = append(p.pieces, x)

@@ -5,7 +5,7 @@ import "sync"
 // relay takes pieces that are merged touch by touch through their stages. Every
 // stage takes one piece after the other, in their order, and stages of different
 // pieces run side by side. Nobody owns a stage: the goroutine that adds touches and
-// jobs-1 others do what is ready, so that none waits while there is
+// jobs-1 others do what is ready, see next, so that none waits while there is
 // work, wherever most of it is, and there are not more of them than processors.
 // What adds touches also fills pieces, and does so before all else.
 type relay struct {
@@ -29,11 +29,6 @@ const (
 	stageTally
 	relayStages
 )
-
-// relayOrder is in which order they are taken. The front has most of the work and takes one piece
-// after the other, so nobody may have to wait for it. Of the rest the furthest comes first: what it needs
-// has just been in a cache.
-var relayOrder = [relayStages]int{stageFront, stageTally, stageCount, stageLocate}
 
 func newRelay(merge *merger, pieces []*piece, jobs int) *relay {
 	r := &relay{merge: merge, pieces: pieces}
@@ -92,34 +87,50 @@ func (r *relay) wake() {
 // step does a stage of a piece, or waits for a change if none is ready. The mutex
 // is held before and after it.
 func (r *relay) step() {
-	for _, s := range relayOrder {
-		if r.ready(s) {
-			x := r.pieces[r.done[s]%len(r.pieces)]
-			r.busy[s] = true
-			r.mu.Unlock()
-			r.do(s, x)
-			r.mu.Lock()
-			r.busy[s] = false
-			r.done[s]++
-			r.wake()
-			return
+	s := r.next()
+	if s < 0 {
+		r.idle++
+		r.change.Wait()
+		r.idle--
+		return
+	}
+	x := r.pieces[r.done[s]%len(r.pieces)]
+	r.busy[s] = true
+	r.mu.Unlock()
+	r.do(s, x)
+	r.mu.Lock()
+	r.busy[s] = false
+	r.done[s]++
+	r.wake()
+}
+
+// next is the stage to be done: of those that are ready the one for which most pieces wait; below 0 if none is. So pieces
+// do not all come to wait for one stage, which only one goroutine can do while the others have nothing left. Of equals it is
+// the furthest: what it needs has just been in a cache.
+func (r *relay) next() int {
+	next, most := -1, 0
+	for s := range relayStages {
+		if n := r.waiting(s); n >= most && r.ready(s) {
+			next, most = s, n
 		}
 	}
-	r.idle++
-	r.change.Wait()
-	r.idle--
+	return next
+}
+
+// waiting is how many pieces have been through the stages before, and not through this one.
+func (r *relay) waiting(s int) int {
+	if s == 0 {
+		return r.handed - r.done[0]
+	}
+	return r.done[s-1] - r.done[s]
 }
 
 // ready is whether the next piece of a stage can be done.
 func (r *relay) ready(s int) bool {
-	before := r.handed
-	if s > 0 {
-		before = r.done[s-1]
-	}
-	next := r.done[s]
-	if r.busy[s] || next == before {
+	if r.busy[s] || r.waiting(s) == 0 {
 		return false
 	}
+	next := r.done[s]
 	// Positions are compacted when nobody needs the old ones any more.
 	return s != stageLocate || !r.merge.full(r.pieces[next%len(r.pieces)]) || r.done[stageTally] == next
 }
