@@ -71,6 +71,7 @@ func (s *Session) LetGo() {
 	}
 	s.findBlocks()
 	s.keepBeside()
+	s.locate.Tend()
 	if s.groups() {
 		s.drain()
 		s.clearEnded()

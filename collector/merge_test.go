@@ -222,7 +222,7 @@ func TestMergeAsPlain(t *testing.T) {
 			h := heldBeside{process: p, regions: p.regions, tid: r.IntN(4)}
 			for range 1 + r.IntN(400) {
 				// Where it is at work, and what all touch.
-				block := uint64(0x200 + 2*i + r.IntN(40))
+				block := uint64(0x200 + 5*i + r.IntN(40))
 				if r.IntN(3) == 0 {
 					block = uint64(0x800 + r.IntN(200))
 				}
@@ -284,8 +284,19 @@ func TestMergeAsPlain(t *testing.T) {
 				live[n] = true
 			}
 		}
-		if got := len(b.places.number); got != len(live) || len(b.places.of) != got+len(b.places.free) {
-			t.Errorf("%d places have numbers, %d of %d are free, want %d", got, len(b.places.free), len(b.places.of), len(live))
+		numbered := 0
+		for _, in := range b.places.stretches {
+			if in.used == 0 {
+				t.Errorf("%v: nothing of it has a number", in.at)
+			}
+			for _, n := range in.numbers {
+				if n > 0 {
+					numbered++
+				}
+			}
+		}
+		if numbered != len(live) || len(b.places.of) != numbered+len(b.places.free) {
+			t.Errorf("%d places have numbers, %d of %d are free, want %d", numbered, len(b.places.free), len(b.places.of), len(live))
 		}
 		b.back(all)
 		if want := 4 * holds * 9 / 10; b.merged < want || b.sooner == 0 || b.without == 0 {

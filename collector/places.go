@@ -1,43 +1,88 @@
 package collector
 
 // places are numbered densely, so that what is known of them lies in arrays, each for as long as a stream has it.
+// They are looked up by stretch of memory: what a thread touches is near to what it has touched.
 type places struct {
-	number map[place]uint32
-	of     []placed // by number
-	free   []uint32
+	stretches map[place]*placeStretch
+	recent    [64]*placeStretch // by hash of where they begin
+	spare     []*placeStretch
+	of        []placed // by number
+	free      []uint32
 }
 
+// placeStretch is an aligned stretch of stretchBlocks blocks.
+type placeStretch struct {
+	at      place
+	numbers [stretchBlocks]uint32 // plus one; 0: none
+	used    int
+}
+
+const stretchBlocks = 128
+
 type placed struct {
-	place
+	in      *placeStretch
+	at      uint32
 	streams int32 // that have it; 0: the number is free
 }
 
 // take is the place's number, for one more stream.
 func (p *places) take(x place) uint32 {
-	n, ok := p.number[x]
-	if !ok {
-		if p.number == nil {
-			p.number = make(map[place]uint32)
-		}
+	in, at := p.stretch(place{x.space, x.block / stretchBlocks}), uint32(x.block%stretchBlocks)
+	n := in.numbers[at] - 1
+	if in.numbers[at] == 0 {
 		if last := len(p.free) - 1; last >= 0 {
 			n, p.free = p.free[last], p.free[:last]
 		} else {
 			n, p.of = uint32(len(p.of)), append(p.of, placed{})
 		}
-		p.number[x], p.of[n].place = n, x
+		in.numbers[at] = n + 1
+		in.used++
+		p.of[n] = placed{in, at, 0}
 	}
 	p.of[n].streams++
 	return n
 }
 
+func (p *places) stretch(at place) *placeStretch {
+	recent := &p.recent[(at.block^uint64(at.space))%uint64(len(p.recent))]
+	if *recent != nil && (*recent).at == at {
+		return *recent
+	}
+	in := p.stretches[at]
+	if in == nil {
+		if last := len(p.spare) - 1; last >= 0 {
+			in, p.spare = p.spare[last], p.spare[:last]
+		} else {
+			in = &placeStretch{}
+		}
+		in.at = at
+		if p.stretches == nil {
+			p.stretches = make(map[place]*placeStretch)
+		}
+		p.stretches[at] = in
+	}
+	*recent = in
+	return in
+}
+
 // drop is for a stream that has it no longer.
 func (p *places) drop(n uint32) {
 	x := &p.of[n]
-	if x.streams--; x.streams == 0 {
-		delete(p.number, x.place)
-		p.free = append(p.free, n)
+	if x.streams--; x.streams > 0 {
+		return
+	}
+	x.in.numbers[x.at] = 0
+	p.free = append(p.free, n)
+	if x.in.used--; x.in.used == 0 {
+		delete(p.stretches, x.in.at)
+		// Nothing must find it by where it was.
+		x.in.at = place{space: noSpace}
+		p.spare = append(p.spare, x.in)
 	}
 }
+
+// noSpace is none's number.
+const noSpace = 0
 
 // sightings are what is known of places, by number, forgotten at once.
 type sightings struct {

@@ -56,6 +56,13 @@ func (l *Locator) Prepare(pid int) {
 	l.memory.userfault.scan.userfault()
 }
 
+// Tend is to be called when the thread that was looked at runs again, for what takes too long while it is held.
+func (l *Locator) Tend() {
+	if scan := l.memory.userfault.scan; scan != nil {
+		scan.tend()
+	}
+}
+
 // Forget is for a process that has ended.
 func (l *Locator) Forget(pid int) { l.memory.userfault.forget(pid) }
 

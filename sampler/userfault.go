@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"math"
 	"os"
 	"sync/atomic"
 	"time"
@@ -100,16 +101,22 @@ func (u *userfault) present(page uint64) bool {
 	return false
 }
 
-// fdScan looks now and then whether a process has a userfaultfd: in a
-// goroutine, since it may have very many files and a thread of it is held.
+// fdScan looks now and then whether a process has a userfaultfd: never while a thread of it is held, for it may have very
+// many files. Of few the tracing thread looks when it has let the thread go, else a goroutine does: to wake one
+// takes several times as long as to look at a few files.
 type fdScan struct {
 	pid     int
 	used    atomic.Bool
 	running atomic.Bool
-	next    atomic.Int64 // Monotonic
+	next    atomic.Int64  // Monotonic
+	few     atomic.Bool   // files, the last time
+	due     time.Duration // Monotonic: since when tend has been left to look; 0: it need not
 }
 
-const fdScanInterval = 100 * time.Millisecond
+const (
+	fdScanInterval = 100 * time.Millisecond
+	fewFiles       = 32
+)
 
 func newFDScan(pid int) *fdScan {
 	s := &fdScan{pid: pid}
@@ -118,25 +125,57 @@ func newFDScan(pid int) *fdScan {
 }
 
 func (s *fdScan) userfault() bool {
-	if int64(Monotonic()) >= s.next.Load() && s.running.CompareAndSwap(false, true) {
-		go s.run()
+	if now := Monotonic(); int64(now) >= s.next.Load() {
+		switch {
+		case s.few.Load() && s.due == 0:
+			s.due = now
+		case s.few.Load() && now-s.due < fdScanInterval: // the thread is not let go yet
+		case s.running.CompareAndSwap(false, true):
+			s.due = 0
+			go s.run()
+		}
 	}
 	return s.used.Load()
 }
 
+// tend looks, if that is due, at few files. It is for the thread that asks userfault, when nobody is held.
+func (s *fdScan) tend() {
+	if s.due == 0 || !s.running.CompareAndSwap(false, true) {
+		return
+	}
+	s.due = 0
+	if !s.lookAt(fewFiles) {
+		go s.run()
+		return
+	}
+	s.running.Store(false)
+}
+
 func (s *fdScan) run() {
 	defer s.running.Store(false)
+	s.lookAt(math.MaxInt)
+}
+
+// lookAt looks, unless there are more files than most.
+func (s *fdScan) lookAt(most int) (all bool) {
 	start := Monotonic()
-	s.used.Store(s.look())
+	used, files := s.look(most)
+	if s.few.Store(files <= fewFiles); files > most {
+		return false
+	}
+	s.used.Store(used)
 	end := Monotonic()
 	// A hundredth of one CPU at most.
 	s.next.Store(int64(end + max(fdScanInterval, 100*(end-start))))
+	return true
 }
 
-func (s *fdScan) look() bool {
+// look says whether one of the files is a userfaultfd, or none can be looked at, and how many it has looked at: one more
+// than most if there are more.
+func (s *fdScan) look(most int) (used bool, files int) {
 	dir, err := unix.Open(fmt.Sprintf("/proc/%d/fd", s.pid), unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
 	if err != nil {
-		return true // exits, or is none of ours to read
+		return true, 0 // exits, or is none of ours to read
 	}
 	defer unix.Close(dir)
 	var entries [4096]byte
@@ -145,15 +184,18 @@ func (s *fdScan) look() bool {
 	for {
 		n, err := unix.ReadDirent(dir, entries[:])
 		if err != nil {
-			return true
+			return true, files
 		}
 		if n <= 0 {
-			return false
+			return false, files
 		}
 		_, _, names = unix.ParseDirent(entries[:n], -1, names[:0])
 		for _, name := range names {
+			if files++; files > most {
+				return false, files
+			}
 			if n, err := unix.Readlinkat(dir, name, to[:]); err == nil && bytes.Contains(to[:n], []byte("userfaultfd")) {
-				return true
+				return true, files
 			}
 		}
 	}

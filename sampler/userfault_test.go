@@ -2,7 +2,11 @@ package sampler
 
 import (
 	"errors"
+	"os"
+	"os/exec"
+	"runtime"
 	"testing"
+	"time"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
@@ -75,5 +79,80 @@ func TestUserfaultOfSeveral(t *testing.T) {
 	u.forget(first)
 	if u.of(first); len(u.scans) != 2 || !u.scan.used.Load() {
 		t.Error("a process that has ended is remembered")
+	}
+}
+
+// Needs: userfaultfd.
+//
+// The look at a process's files is left to tend as long as they are few; of many, or where nobody tends, a goroutine
+// looks. Either finds a userfaultfd among them.
+func TestScanTended(t *testing.T) {
+	const userModeOnly = 1 // UFFD_USER_MODE_ONLY, from 5.11 on
+	fd, _, e := unix.Syscall(unix.SYS_USERFAULTFD, userModeOnly|unix.O_CLOEXEC, 0, 0)
+	if e == unix.EINVAL {
+		fd, _, e = unix.Syscall(unix.SYS_USERFAULTFD, unix.O_CLOEXEC, 0, 0)
+	}
+	if e != 0 {
+		t.Skip("no userfaultfd:", e)
+	}
+	fault := os.NewFile(fd, "userfaultfd")
+	defer fault.Close()
+	null, err := os.Open(os.DevNull)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer null.Close()
+	for _, c := range []struct {
+		files int // besides the usual three and the userfaultfd
+		used  bool
+	}{{0, false}, {0, true}, {2 * fewFiles, false}, {2 * fewFiles, true}} {
+		cmd := exec.Command("sleep", "1000")
+		for range c.files {
+			cmd.ExtraFiles = append(cmd.ExtraFiles, null)
+		}
+		if c.used {
+			cmd.ExtraFiles = append(cmd.ExtraFiles, fault)
+		}
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		s := newFDScan(cmd.Process.Pid)
+		looked := func(how string) {
+			t.Helper()
+			for deadline := time.Now().Add(10 * time.Second); s.running.Load() || s.next.Load() == 0; runtime.Gosched() {
+				if time.Now().After(deadline) {
+					t.Fatalf("%+v, %s: nobody looks", c, how)
+				}
+			}
+			if s.used.Load() != c.used || s.few.Load() != (c.files == 0) || s.due != 0 {
+				t.Errorf("%+v, %s: userfaultfd %v, few files %v, due %v", c, how, s.used.Load(), s.few.Load(), s.due)
+			}
+			s.next.Store(0)
+			s.used.Store(!c.used)
+		}
+		if !s.used.Load() {
+			t.Errorf("%+v: taken to have none before anybody has looked", c)
+		}
+		s.userfault()
+		looked("at first")
+		s.few.Store(true) // and it may have opened more
+		s.userfault()
+		s.due += time.Hour // however long this test is kept from running
+		s.userfault()
+		if s.running.Load() || s.next.Load() != 0 {
+			t.Errorf("%+v: looks while a thread is held", c)
+		}
+		s.tend()
+		if c.files == 0 && s.next.Load() == 0 {
+			t.Errorf("%+v: not looked by tend itself", c)
+		}
+		looked("tended")
+		s.few.Store(true)
+		s.userfault()
+		s.due = 1 // long ago
+		s.userfault()
+		looked("not tended")
+		cmd.Process.Kill()
+		cmd.Wait()
 	}
 }
