@@ -36,6 +36,7 @@ var (
 	long       = flag.Bool("long", false, "instead of a process for each time a program works on the input, one that does so again and again, as zstd, pigz and xz can; sort gets an input as long as what is recorded")
 	copies     = flag.Int("copies", 3, "with -long: of the input, in what is recorded")
 	runs       = flag.Int("runs", 1, "sample each program in so many runs, each between two bare ones, whose time by the clock on the wall is compared; from two on bare runs are made")
+	windows    = flag.Duration("windows", 0, "with -long: attach to one process -runs times for so long, by turns with as long without, and compare how dear its progress is, instead of running it as a whole with rdx and without; -seconds says nothing then")
 	stacks     = flag.String("stack", "both", "private, shared or both")
 	keep       = flag.String("keep", "", "folder for recordings and profiles, which are used again if they are there")
 	byMade     = flag.Bool("made", false, "instead, programs whose sharing is known by construction, each run for -seconds")

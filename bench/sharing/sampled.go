@@ -67,8 +67,13 @@ func sampled(dir, file string, p program, accesses float64) (*model.Profile, err
 		if err != nil {
 			return nil, err
 		}
-		work := p.times(file, int(math.Ceil(*seconds/float64(*runs)/cpu)))
-		if err := sample(p, names, work, accesses/cpu/1e9); err != nil {
+		rate := accesses / cpu / 1e9
+		if *windows > 0 {
+			err = inWindows(p, names, file, cpu, rate)
+		} else {
+			err = sample(p, names, p.times(file, int(math.Ceil(*seconds/float64(*runs)/cpu))), rate)
+		}
+		if err != nil {
 			return nil, err
 		}
 	}

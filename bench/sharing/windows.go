@@ -1,0 +1,65 @@
+package main
+
+import (
+	"fmt"
+	"math"
+	"os"
+	"os/exec"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/rdx-profiler/rdx/bench/progress"
+	"github.com/rdx-profiler/rdx/pprofout"
+)
+
+// inWindows attaches to one process that works on the file again and again, once for each
+// name, and prints how much dearer its progress is from rdx's start to its end, symbols
+// included, than in the windows on either side. A recorded command takes cpu seconds.
+func inWindows(p program, names []string, file string, cpu, rate float64) error {
+	if !*long || !p.repeats {
+		return fmt.Errorf("%s: -windows needs one process that lives long: -long, and a program that works on several files alike", p.name)
+	}
+	const atOnce, slack = 2, 1.5 // no program has more threads at work; a machine may be faster at times
+	total := windows.Seconds() * float64(2*len(names)+1)
+	work := p.times(file, int(math.Ceil(atOnce*slack*total/cpu)))
+	cmd := exec.Command(work[0], work[1:]...)
+	cmd.Stderr = os.Stderr
+	if err := cmd.Start(); err != nil {
+		return err
+	}
+	defer cmd.Wait()
+	defer cmd.Process.Kill()
+	pid := cmd.Process.Pid
+	bare := func() (progress.Cost, error) {
+		w, err := progress.Of(pid, func() error { time.Sleep(*windows); return nil })
+		return w.Cost(), err
+	}
+	last, err := bare()
+	if err != nil {
+		return err
+	}
+	var wall, ran []float64
+	for _, name := range names {
+		args := append([]string{"attach", "-q", "-p", fmt.Sprint(pid), "-d", windows.String(), "--stack", *stacks, "--overhead", *overhead, "--access-rate", fmt.Sprint(rate), "-o", name}, p.flags...)
+		with, err := progress.Of(pid, func() error { _, err := run(args...); return err })
+		if err != nil {
+			return err
+		}
+		next, err := bare()
+		if err != nil {
+			return err
+		}
+		one, err := pprofout.ReadFile(name)
+		if err != nil {
+			return err
+		}
+		ratio := with.Cost().Over(last, next)
+		wall, ran = append(wall, ratio.Wall), append(ran, ratio.CPU)
+		fmt.Printf("%-6s x %.3f by the wall, x %.3f of CPU time, %.1f s; %s\n", p.name, ratio.Wall, ratio.CPU, with.Lasted.Seconds(), strings.Join(accounts(one), "; "))
+		last = next
+	}
+	fmt.Printf("%-6s by the wall %s; of CPU time %s; %d windows of %v with --overhead %s, [%.3f, %.3f] by the wall\n", p.name,
+		progress.Spread(wall), progress.Spread(ran), len(names), *windows, *overhead, slices.Min(wall), slices.Max(wall))
+	return nil
+}
