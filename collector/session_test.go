@@ -63,7 +63,7 @@ func profilePattern(t *testing.T, bin string, cfg Config, probes int, args ...st
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { s.Close() })
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
 	defer cancel()
 	p, err := s.Wait(ctx)
 	if err != nil {
