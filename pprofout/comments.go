@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 	"unicode"
 	"unicode/utf8"
@@ -27,7 +28,9 @@ type session struct {
 	useOmitted   bool
 }
 
-var commentRx = regexp.MustCompile(`^rdx\[([0-9a-f]+)\] ([a-z_.]+)=(?s:(.*))$`)
+var commentRx = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`^rdx\[([0-9a-f]+)\] ([a-z_.]+)=(?s:(.*))$`)
+})
 
 // comments returns the lines of a session with an ID drawn from them and
 // from the samples' digest, so that equal profiles give equal files.
@@ -112,7 +115,7 @@ func unquote(v string) (string, error) {
 func parseComments(lines []string) (sessions []*session, other []string, err error) {
 	byID := map[string]*session{}
 	for i, l := range lines {
-		m := commentRx.FindStringSubmatch(l)
+		m := commentRx().FindStringSubmatch(l)
 		if m == nil {
 			other = append(other, l)
 			continue

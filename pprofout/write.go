@@ -12,6 +12,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/google/pprof/profile"
 
@@ -140,7 +141,7 @@ func encode(p *model.Profile, opts []Option) ([]byte, error) {
 	return file.Bytes(), nil
 }
 
-var levelRx = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9]*$`)
+var levelRx = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[A-Za-z][A-Za-z0-9]*$`) })
 
 func check(p *model.Profile) error {
 	if p.BinsPerOctave < 1 {
@@ -157,7 +158,7 @@ func check(p *model.Profile) error {
 	seen := map[string]bool{}
 	for _, c := range p.Caches {
 		l := strings.ToLower(c.Level)
-		if !levelRx.MatchString(c.Level) || seen[l] {
+		if !levelRx().MatchString(c.Level) || seen[l] {
 			return fmt.Errorf("cache level %q: want distinct words such as L1d", c.Level)
 		}
 		seen[l] = true

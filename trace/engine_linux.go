@@ -76,6 +76,7 @@ type Options struct {
 
 	room   uint64 // bytes that Ordered may take; 0 is orderedBytes
 	spills bool   // show what valgrind stores on the stack for itself, as lackey does
+	checks bool   // have valgrind check the code that the tool makes
 }
 
 // Skipper says between batches which accesses are of no use. The program waits
@@ -198,6 +199,9 @@ func valgrindCommand(ctx context.Context, program, tmp, socket string, cmd Comma
 	}
 	if opt.spills {
 		args = append(args, "--rdx-spills=yes")
+	}
+	if opt.checks {
+		args = append(args, "--rdx-checks=yes")
 	}
 	if !opt.Fast {
 		args = append(args, "--px-default=allregs-at-each-insn", "--px-file-backed=allregs-at-each-insn")

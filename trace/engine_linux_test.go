@@ -70,6 +70,7 @@ func assemble(t testing.TB, source string) string {
 func accessesOf(t *testing.T, cmd Command, opt Options) ([]model.Access, Result) {
 	t.Helper()
 	opt.Engine = engineDir(t)
+	opt.checks = opt.Kind != QEMU
 	var all []model.Access
 	res, err := Run(context.Background(), cmd, opt, func(b []model.Access) { all = append(all, b...) })
 	if err != nil {

@@ -129,7 +129,7 @@ func (d *decoder) mmxConvert(op byte) {
 	default:
 		like, in.size, in.esz, in.msz = vecKey(1, map[byte]uint8{0x2c: 1, 0x2d: 3}[op], 0xe6), 16, 4, 8
 	}
-	in.kern, in.fn = vecTable[like][0].kern, mmxToInts
+	in.kern, in.fn = vecTable()[like][0].kern, mmxToInts
 	if op == 0x2a {
 		in.fn = mmxFromInts
 	}
@@ -165,7 +165,7 @@ func mmxToInts(m *Machine, in *inst) {
 
 // legacyRow is the SSE form of an opcode.
 func legacyRow(key uint16, group uint8) *vecEntry {
-	rows := vecTable[vecKey(uint8(key>>8), 1, uint8(key))]
+	rows := vecTable()[vecKey(uint8(key>>8), 1, uint8(key))]
 	for i := range rows {
 		if e := &rows[i]; e.legacy && (e.group < 0 || uint8(e.group) == group) && !(e.group == 3 || e.group == 7) {
 			return e

@@ -5,6 +5,7 @@ import (
 	"math/bits"
 	"strconv"
 	"strings"
+	"sync"
 )
 
 // vecOp is one row of the vector opcode tables.
@@ -66,7 +67,12 @@ func vecKey(opmap, pp, op uint8) uint16 {
 	return uint16(opmap)<<10 | uint16(pp)<<8 | uint16(op)
 }
 
-var vecTable = buildVecTable(vecMoves, vecInts, vecShifts, vecShuffles, vecMasks, vecFloats, vecConverts, vecCrypto, vecStrings)
+// vecTable is built beside the start of the program, which need not wait for it.
+var vecTable = sync.OnceValue(func() map[uint16][]vecEntry {
+	return buildVecTable(vecMoves, vecInts, vecShifts, vecShuffles, vecMasks, vecFloats, vecConverts, vecCrypto, vecStrings)
+})
+
+func init() { go vecTable() }
 
 func buildVecTable(tables ...[]vecOp) map[uint16][]vecEntry {
 	t := make(map[uint16][]vecEntry)
@@ -209,8 +215,9 @@ func (d *decoder) vector(op byte) {
 	if d.mmx(op) {
 		return
 	}
-	for i := range vecTable[vecKey(d.opmap, d.pp, op)] {
-		e := &vecTable[vecKey(d.opmap, d.pp, op)][i]
+	rows := vecTable()[vecKey(d.opmap, d.pp, op)]
+	for i := range rows {
+		e := &rows[i]
 		w := int8(0)
 		if d.wbit {
 			w = 1

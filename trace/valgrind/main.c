@@ -17,12 +17,14 @@ extern Bool VG_(clo_trace_children);
 
 static const HChar* socket_path;
 static const HChar* store = "guard";
+static Bool checks = False;
 
 static Bool option(const HChar* arg)
 {
    if VG_STR_CLO(arg, "--rdx-socket", socket_path) {}
    else if VG_STR_CLO(arg, "--rdx-store", store) {}
    else if VG_BOOL_CLO(arg, "--rdx-spills", instrument_spills) {}
+   else if VG_BOOL_CLO(arg, "--rdx-checks", checks) {}
    else return False;
    return True;
 }
@@ -32,7 +34,8 @@ static void print_usage(void)
    VG_(printf)("    --rdx-socket=PATH         where rdx listens [the accesses are thrown away]\n"
                "    --rdx-store=guard|check|each   how a full buffer is noticed [guard]; or sampled: rdx\n"
                "                              says which accesses are left out\n"
-               "    --rdx-spills=no|yes       show what valgrind stores on the stack for itself, as lackey [no]\n");
+               "    --rdx-spills=no|yes       show what valgrind stores on the stack for itself, as lackey [no]\n"
+               "    --rdx-checks=no|yes       have VEX check the code that it makes [no]\n");
 }
 
 static void print_debug_usage(void)
@@ -66,6 +69,16 @@ Bool __wrap_vgModuleLocal_read_elf_debug_info(void* info)
 {
    (void)info;
    return False;
+}
+
+/* VEX checks each piece of code as it comes from the program, and when the tool has been at it,
+   which takes a tenth of all translation. It is left to tests. */
+void __real_sanityCheckIRSB(const void* code, const HChar* stage, Bool flat, UInt guest_word);
+void __wrap_sanityCheckIRSB(const void* code, const HChar* stage, Bool flat, UInt guest_word);
+
+void __wrap_sanityCheckIRSB(const void* code, const HChar* stage, Bool flat, UInt guest_word)
+{
+   if (checks) __real_sanityCheckIRSB(code, stage, flat, guest_word);
 }
 
 static void start(void)
