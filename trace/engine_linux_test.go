@@ -306,6 +306,30 @@ func TestStreamIsLackeys(t *testing.T) {
 	}
 }
 
+// With few buffers, and superblocks that end at jumps, as a program is run to be analysed, it makes the same accesses.
+func TestOnlineStreamIsTheSame(t *testing.T) {
+	text := filepath.Join(t.TempDir(), "text")
+	var in []byte
+	for i := range 12_000 {
+		in = append(in, programLine(i)...)
+	}
+	if err := os.WriteFile(text, in, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	cmd := Command{Args: []string{"/bin/gzip", "-6", "-c", text}, Env: pinned}
+	want, _ := accessesOf(t, cmd, Options{})
+	got, res := accessesOf(t, cmd, Options{online: true})
+	for i := range min(len(got), len(want)) {
+		got[i].Thread = want[i].Thread
+	}
+	if !slices.Equal(got, want) || len(res.Partial) > 0 {
+		t.Errorf("%d accesses and not %d, or others; %v", len(got), len(want), res.Partial)
+	}
+	if least := uint64(3 * fewBuffers * bufferBytes); res.RawBytes < least {
+		t.Errorf("%d bytes of words, want %d: the buffers were not used again", res.RawBytes, least)
+	}
+}
+
 // grep reads /proc/self/maps, where the engines show mappings of their own:
 // what differs is the reading of those lines, and does not grow with its work.
 func TestGrepDiffersByItsMapsAlone(t *testing.T) {

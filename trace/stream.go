@@ -31,6 +31,9 @@ const (
 	// announce one and give it back costs some 40 us on two virtual processors.
 	bufferBytes = 2 << 20
 	bufferCount = 16
+	// Of them, what a program uses whose accesses are analysed: rdx is always behind, and there is
+	// less memory to be made ready.
+	fewBuffers = 4
 	// Of each thread under QEMU: the order between threads is known no better than this.
 	threadBytes   = 1 << 20
 	threadBuffers = 8

@@ -13,7 +13,7 @@ import (
 func RunTouches(ctx context.Context, cmd Command, opt Options, blocks model.Granularity, each func(*model.Touches)) (Result, error) {
 	t := newToucher(blocks)
 	end := t.start(each)
-	opt.Skipper = nil
+	opt.Skipper, opt.online = nil, true
 	res, err := run(ctx, cmd, opt, t)
 	end()
 	return res, err

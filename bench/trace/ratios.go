@@ -12,12 +12,14 @@ import (
 // ratio of two medians has whole, and that of a pair in part.
 type ratio struct {
 	name     string
+	input    string // of gzip
 	of, by   *variant
 	quotient []float64 // of each round
 }
 
-// ratios measures the two ratios that have a goal, and those of the version before: recording by the engine
-// alone, and the analysis of a program that runs by the program.
+// ratios measures the ratios that have a goal, and those of the version before: recording by the engine
+// alone, and the analysis of a program that runs by the program, of a short run (mid), which starting is a part of,
+// and of a longer one.
 func ratios(this, before recorder, launcher, big, mid, rdt string, engineFlags []string, rounds int) error {
 	bare := func(p []string) []string { return p }
 	var rs []*ratio
@@ -29,12 +31,13 @@ func ratios(this, before recorder, launcher, big, mid, rdt string, engineFlags [
 			continue
 		}
 		rs = append(rs,
-			&ratio{name: "rdx trace record by the engine" + v.name, of: &variant{args: v.record(rdt)}, by: &variant{args: v.alone(engineFlags...)}},
-			&ratio{name: "rdx exact by the program" + v.name, of: &variant{args: v.exact()}, by: &variant{args: bare}})
+			&ratio{name: "rdx trace record by the engine" + v.name, input: big, of: &variant{args: v.record(rdt)}, by: &variant{args: v.alone(engineFlags...)}},
+			&ratio{name: "rdx exact by the program" + v.name, input: mid, of: &variant{args: v.exact()}, by: &variant{args: bare}},
+			&ratio{name: "the same, input four times as long" + v.name, input: big, of: &variant{args: v.exact()}, by: &variant{args: bare}})
 	}
 	for range rounds {
-		for i, r := range rs {
-			p := []string{"/bin/gzip", "-6", "-c", []string{big, mid}[i%2]}
+		for _, r := range rs {
+			p := []string{"/bin/gzip", "-6", "-c", r.input}
 			for _, v := range []*variant{r.by, r.of} {
 				c, err := measure(v.args(p), launcher)
 				if err != nil {

@@ -18,6 +18,7 @@ extern Bool VG_(clo_trace_children);
 static const HChar* socket_path;
 static const HChar* store = "guard";
 static Bool checks = False;
+static Int buffers = 0;
 
 static Bool option(const HChar* arg)
 {
@@ -25,6 +26,7 @@ static Bool option(const HChar* arg)
    else if VG_STR_CLO(arg, "--rdx-store", store) {}
    else if VG_BOOL_CLO(arg, "--rdx-spills", instrument_spills) {}
    else if VG_BOOL_CLO(arg, "--rdx-checks", checks) {}
+   else if VG_BINT_CLO(arg, "--rdx-buffers", buffers, 2, MAX_BUFFERS) {}
    else return False;
    return True;
 }
@@ -35,6 +37,7 @@ static void print_usage(void)
                "    --rdx-store=guard|check|each   how a full buffer is noticed [guard]; or sampled: rdx\n"
                "                              says which accesses are left out\n"
                "    --rdx-spills=no|yes       show what valgrind stores on the stack for itself, as lackey [no]\n"
+               "    --rdx-buffers=2..16       that are filled in turn [16; 4 with --trace-children=yes]\n"
                "    --rdx-checks=no|yes       have VEX check the code that it makes [no]\n");
 }
 
@@ -88,7 +91,7 @@ static void start(void)
    else if (VG_(strcmp)(store, "each") == 0) store_mode = StoreCheckEach;
    else if (VG_(strcmp)(store, "sampled") == 0) store_mode = StoreSampled;
    else VG_(fmsg_bad_option)(store, "--rdx-store takes guard, check, each or sampled\n");
-   stream_open(socket_path, VG_(clo_trace_children));
+   stream_open(socket_path, VG_(clo_trace_children), (UInt)buffers);
 }
 
 static void finish(Int code)

@@ -26,7 +26,7 @@
 #include "pub_tool_threadstate.h"
 
 #define PAGE       4096UL
-#define NBUF       16
+#define NBUF       MAX_BUFFERS
 #define NBUF_CHILD 4 /* that a process uses if there can be many */
 #define DATA_BYTES (2UL << 20)
 #define TAIL_BYTES (1UL << 16) /* more than a segment and its header */
@@ -467,10 +467,11 @@ static void in_child(ThreadId tid)
    VG_(discard_translations)((Addr)1, 1ULL << 62, "rdx child");
 }
 
-void stream_open(const HChar* socket_path, Bool children)
+void stream_open(const HChar* socket_path, Bool children, UInt buffers)
 {
    follow_children = children;
-   if (children) nbuf = NBUF_CHILD;
+   if (buffers > 0) nbuf = buffers;
+   else if (children) nbuf = NBUF_CHILD;
    path = socket_path;
    map_region(-1);
    /* The program goes on in any case. rdx reports a run without a stream. */

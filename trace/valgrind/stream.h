@@ -79,7 +79,9 @@ extern ULong** const stream_place;
 extern Long* const   stream_left;
 void stream_enter(ULong room, ULong accesses);
 
-void stream_open(const HChar* socket_path, Bool children);
+/* With so many buffers, or 0: as many as there are, fewer with children. */
+void stream_open(const HChar* socket_path, Bool children, UInt buffers);
+#define MAX_BUFFERS 16
 /* Makes room for a segment; called from generated code. */
 void stream_make_room(void);
 /* Called between segments, never from generated code. */
