@@ -1,8 +1,6 @@
 package main
 
 import (
-	"bytes"
-	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -31,8 +29,7 @@ func within(rdx string, p program, windows int, window time.Duration, extra []st
 	time.Sleep(start)
 
 	var running, waiting [2]time.Duration // without rdx, with it
-	look := func(with int) (progress.Cost, error) {
-		w, err := progress.Of(cmd.Process.Pid, func() error { time.Sleep(window); return nil })
+	seen := func(with int, w progress.Window, err error) (progress.Cost, error) {
 		if err != nil {
 			return progress.Cost{}, fmt.Errorf("%s: %w", p.name, err)
 		}
@@ -40,24 +37,21 @@ func within(rdx string, p program, windows int, window time.Duration, extra []st
 		waiting[with] += w.Waited
 		return w.Cost(), nil
 	}
-	attached := func() (c progress.Cost, err error) {
-		args := append([]string{"attach", "-q", "-p", pid, "-d", (window + 2*settle).String(), "-o", filepath.Join(dir, "within.pb.gz")}, slices.Concat(p.flags, extra)...)
+	look := func() (progress.Cost, error) {
+		w, err := progress.Of(cmd.Process.Pid, func() error { time.Sleep(window); return nil })
+		return seen(0, w, err)
+	}
+	attached := func() (progress.Cost, error) {
+		args := append([]string{"attach", "-q", "-p", pid, "-d", (window + 2*progress.Settle).String(), "-o", filepath.Join(dir, "within.pb.gz")}, slices.Concat(p.flags, extra)...)
 		session := exec.Command(rdx, args...)
 		session.Stderr = os.Stderr
-		if err := session.Start(); err != nil {
-			return c, err
-		}
-		for began := time.Now(); !traced(pid) && time.Since(began) < 10*time.Second; {
-			time.Sleep(time.Millisecond)
-		}
-		time.Sleep(settle)
-		c, err = look(1)
-		return c, errors.Join(err, session.Wait())
+		w, err := progress.With(session, cmd.Process.Pid, window)
+		return seen(1, w, err)
 	}
 	var wall, cpu []float64
 	var pairs int64
 	var said string
-	last, err := look(0)
+	last, err := look()
 	if err != nil {
 		return err
 	}
@@ -71,7 +65,7 @@ func within(rdx string, p program, windows int, window time.Duration, extra []st
 			return err
 		}
 		pairs += n
-		next, err := look(0)
+		next, err := look()
 		if err != nil {
 			return err
 		}
@@ -80,7 +74,7 @@ func within(rdx string, p program, windows int, window time.Duration, extra []st
 		last = next
 	}
 	seconds := float64(windows) * window.Seconds()
-	fmt.Printf("%-8s time %s, CPU time %s, of %d windows of %v; %.0f pairs in 30 s\n", p.name, progress.Spread(wall), progress.Spread(cpu), windows, window, float64(pairs)/(float64(windows)*(window+2*settle).Seconds())*30)
+	fmt.Printf("%-8s time %s, CPU time %s, of %d windows of %v; %.0f pairs in 30 s\n", p.name, progress.Spread(wall), progress.Spread(cpu), windows, window, float64(pairs)/(float64(windows)*(window+2*progress.Settle).Seconds())*30)
 	fmt.Printf("         of the time it ran %.1f %% and waited for a CPU %.1f %% with rdx, %.1f and %.1f %% without; the last by its own account: %s\n",
 		100*running[1].Seconds()/seconds, 100*waiting[1].Seconds()/seconds, 100*running[0].Seconds()/(seconds+window.Seconds()), 100*waiting[0].Seconds()/(seconds+window.Seconds()), said)
 	return nil
@@ -88,13 +82,3 @@ func within(rdx string, p program, windows int, window time.Duration, extra []st
 
 // start is how long a program is left alone at first, until its memory is in use.
 const start = 6 * time.Second
-
-// settle is after how long a session is as it goes on, and what it has left when
-// the window ends.
-const settle = 400 * time.Millisecond
-
-// traced says whether the process's first thread is.
-func traced(pid string) bool {
-	status, _ := os.ReadFile("/proc/" + pid + "/status")
-	return !bytes.Contains(status, []byte("\nTracerPid:\t0\n"))
-}

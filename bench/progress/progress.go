@@ -3,9 +3,12 @@
 package progress
 
 import (
+	"bytes"
+	"errors"
 	"fmt"
 	"math"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -41,6 +44,24 @@ func Of(pid int, during func() error) (Window, error) {
 	return Window{Lasted: lasted, Ran: r - ran, Waited: w - waited, Bytes: after - before}, nil
 }
 
+// Settle is after how long a session is as it goes on, and what it has left when
+// the window ends.
+const Settle = 400 * time.Millisecond
+
+// With is what a process does in a window within a session that attaches to it for
+// Settle more on both sides: what starts and ends the session is not in it.
+func With(session *exec.Cmd, pid int, window time.Duration) (Window, error) {
+	if err := session.Start(); err != nil {
+		return Window{}, err
+	}
+	for began := time.Now(); !traced(pid) && time.Since(began) < 10*time.Second; {
+		time.Sleep(time.Millisecond)
+	}
+	time.Sleep(Settle)
+	w, err := Of(pid, func() error { time.Sleep(window); return nil })
+	return w, errors.Join(err, session.Wait())
+}
+
 // Cost is that of each byte.
 func (w Window) Cost() Cost {
 	return Cost{w.Lasted.Seconds() / float64(w.Bytes), w.Ran.Seconds() / float64(w.Bytes)}
@@ -57,6 +78,12 @@ func Spread(v []float64) string {
 	q := func(f float64) float64 { return v[int(f*float64(len(v)-1))] }
 	mean, dev := stat.MeanStdDev(v, nil)
 	return fmt.Sprintf("x %.4f, mean %.4f +- %.4f, quartiles [%.4f, %.4f]", q(.5), mean, dev/math.Sqrt(float64(len(v))), q(.25), q(.75))
+}
+
+// traced says whether the process's first thread is.
+func traced(pid int) bool {
+	status, _ := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
+	return !bytes.Contains(status, []byte("\nTracerPid:\t0\n"))
 }
 
 // scheduled is how long the process's threads have run, and how long those that there are now have

@@ -14,8 +14,8 @@ import (
 )
 
 // inWindows attaches to one process that works on the file again and again, once for each
-// name, and prints how much dearer its progress is from rdx's start to its end, symbols
-// included, than in the windows on either side. A recorded command takes cpu seconds.
+// name, and prints how much dearer its progress is in a window of each session than in those
+// without on either side. A recorded command takes cpu seconds.
 func inWindows(p program, names []string, file string, cpu, rate float64) error {
 	if !*long || !p.repeats {
 		return fmt.Errorf("%s: -windows needs one process that lives long: -long, and a program that works on several files alike", p.name)
@@ -41,8 +41,10 @@ func inWindows(p program, names []string, file string, cpu, rate float64) error 
 	}
 	var wall, ran []float64
 	for _, name := range names {
-		args := append([]string{"attach", "-q", "-p", fmt.Sprint(pid), "-d", windows.String(), "--stack", *stacks, "--overhead", *overhead, "--access-rate", fmt.Sprint(rate), "-o", name}, p.flags...)
-		with, err := progress.Of(pid, func() error { _, err := run(args...); return err })
+		session := exec.Command(*rdx, append([]string{"attach", "-q", "-p", fmt.Sprint(pid), "-d", (*windows + 2*progress.Settle).String(),
+			"--stack", *stacks, "--overhead", *overhead, "--access-rate", fmt.Sprint(rate), "-o", name}, p.flags...)...)
+		session.Stderr = os.Stderr
+		with, err := progress.With(session, pid, *windows)
 		if err != nil {
 			return err
 		}
@@ -56,7 +58,7 @@ func inWindows(p program, names []string, file string, cpu, rate float64) error 
 		}
 		ratio := with.Cost().Over(last, next)
 		wall, ran = append(wall, ratio.Wall), append(ran, ratio.CPU)
-		fmt.Printf("%-6s x %.3f by the wall, x %.3f of CPU time, %.1f s; %s\n", p.name, ratio.Wall, ratio.CPU, with.Lasted.Seconds(), strings.Join(accounts(one), "; "))
+		fmt.Printf("%-6s x %.3f by the wall, x %.3f of CPU time; %s\n", p.name, ratio.Wall, ratio.CPU, strings.Join(accounts(one), "; "))
 		last = next
 	}
 	fmt.Printf("%-6s by the wall %s; of CPU time %s; %d windows of %v with --overhead %s, [%.3f, %.3f] by the wall\n", p.name,
