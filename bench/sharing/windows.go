@@ -5,6 +5,7 @@ import (
 	"math"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -22,8 +23,10 @@ func inWindows(p program, names []string, file string, cpu, rate float64) error 
 	}
 	const atOnce, slack = 2, 1.5 // no program has more threads at work; a machine may be faster at times
 	total := windows.Seconds() * float64(2*len(names)+1)
-	work := p.times(file, int(math.Ceil(atOnce*slack*total/cpu)))
+	// By its short name, as there may be tens of thousands, and a command line has an end.
+	work := p.times(filepath.Base(file), int(math.Ceil(atOnce*slack*total/cpu)))
 	cmd := exec.Command(work[0], work[1:]...)
+	cmd.Dir = filepath.Dir(file)
 	cmd.Stderr = os.Stderr
 	if err := cmd.Start(); err != nil {
 		return err
