@@ -48,18 +48,60 @@ func Of(pid int, during func() error) (Window, error) {
 // the window ends.
 const Settle = 400 * time.Millisecond
 
-// With is what a process does in a window within a session that attaches to it for
-// Settle more on both sides: what starts and ends the session is not in it.
-func With(session *exec.Cmd, pid int, window time.Duration) (Window, error) {
-	if err := session.Start(); err != nil {
-		return Window{}, err
+// Turns are windows with a session and without, by turns.
+type Turns struct {
+	Wall, CPU     []float64 // the cost in each window with by the mean of those on either side
+	With, Without Window    // all together
+}
+
+// ByTurns compares n windows with a session that attaches for Settle more on both sides, so that what
+// starts and ends it is left out, to those without before and after it. seen is told of each.
+func ByTurns(pid int, window time.Duration, n int, session func(i int) *exec.Cmd, seen func(i int, ratio Cost) error) (*Turns, error) {
+	t := &Turns{}
+	look := func(all *Window) (Cost, error) {
+		w, err := Of(pid, func() error { time.Sleep(window); return nil })
+		if err != nil {
+			return Cost{}, err
+		}
+		all.add(w)
+		return w.Cost(), nil
 	}
-	for began := time.Now(); !traced(pid) && time.Since(began) < 10*time.Second; {
-		time.Sleep(time.Millisecond)
+	last, err := look(&t.Without)
+	if err != nil {
+		return nil, err
 	}
-	time.Sleep(Settle)
-	w, err := Of(pid, func() error { time.Sleep(window); return nil })
-	return w, errors.Join(err, session.Wait())
+	for i := range n {
+		cmd := session(i)
+		if err := cmd.Start(); err != nil {
+			return nil, err
+		}
+		for began := time.Now(); !traced(pid) && time.Since(began) < 10*time.Second; {
+			time.Sleep(time.Millisecond)
+		}
+		time.Sleep(Settle)
+		with, err := look(&t.With)
+		if err := errors.Join(err, cmd.Wait()); err != nil {
+			return nil, err
+		}
+		next, err := look(&t.Without)
+		if err != nil {
+			return nil, err
+		}
+		ratio := with.Over(last, next)
+		t.Wall, t.CPU = append(t.Wall, ratio.Wall), append(t.CPU, ratio.CPU)
+		if err := seen(i, ratio); err != nil {
+			return nil, err
+		}
+		last = next
+	}
+	return t, nil
+}
+
+func (w *Window) add(more Window) {
+	w.Lasted += more.Lasted
+	w.Ran += more.Ran
+	w.Waited += more.Waited
+	w.Bytes += more.Bytes
 }
 
 // Cost is that of each byte.

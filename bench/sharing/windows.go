@@ -8,7 +8,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/rdx-profiler/rdx/bench/progress"
 	"github.com/rdx-profiler/rdx/pprofout"
@@ -34,37 +33,23 @@ func inWindows(p program, names []string, file string, cpu, rate float64) error 
 	defer cmd.Wait()
 	defer cmd.Process.Kill()
 	pid := cmd.Process.Pid
-	bare := func() (progress.Cost, error) {
-		w, err := progress.Of(pid, func() error { time.Sleep(*windows); return nil })
-		return w.Cost(), err
-	}
-	last, err := bare()
+	t, err := progress.ByTurns(pid, *windows, len(names), func(i int) *exec.Cmd {
+		session := exec.Command(*rdx, append([]string{"attach", "-q", "-p", fmt.Sprint(pid), "-d", (*windows + 2*progress.Settle).String(),
+			"--stack", *stacks, "--overhead", *overhead, "--access-rate", fmt.Sprint(rate), "-o", names[i]}, p.flags...)...)
+		session.Stderr = os.Stderr
+		return session
+	}, func(i int, ratio progress.Cost) error {
+		one, err := pprofout.ReadFile(names[i])
+		if err != nil {
+			return err
+		}
+		fmt.Printf("%-6s x %.3f by the wall, x %.3f of CPU time; %s\n", p.name, ratio.Wall, ratio.CPU, strings.Join(accounts(one), "; "))
+		return nil
+	})
 	if err != nil {
 		return err
 	}
-	var wall, ran []float64
-	for _, name := range names {
-		session := exec.Command(*rdx, append([]string{"attach", "-q", "-p", fmt.Sprint(pid), "-d", (*windows + 2*progress.Settle).String(),
-			"--stack", *stacks, "--overhead", *overhead, "--access-rate", fmt.Sprint(rate), "-o", name}, p.flags...)...)
-		session.Stderr = os.Stderr
-		with, err := progress.With(session, pid, *windows)
-		if err != nil {
-			return err
-		}
-		next, err := bare()
-		if err != nil {
-			return err
-		}
-		one, err := pprofout.ReadFile(name)
-		if err != nil {
-			return err
-		}
-		ratio := with.Cost().Over(last, next)
-		wall, ran = append(wall, ratio.Wall), append(ran, ratio.CPU)
-		fmt.Printf("%-6s x %.3f by the wall, x %.3f of CPU time; %s\n", p.name, ratio.Wall, ratio.CPU, strings.Join(accounts(one), "; "))
-		last = next
-	}
 	fmt.Printf("%-6s by the wall %s; of CPU time %s; %d windows of %v with --overhead %s, [%.3f, %.3f] by the wall\n", p.name,
-		progress.Spread(wall), progress.Spread(ran), len(names), *windows, *overhead, slices.Min(wall), slices.Max(wall))
+		progress.Spread(t.Wall), progress.Spread(t.CPU), len(names), *windows, *overhead, slices.Min(t.Wall), slices.Max(t.Wall))
 	return nil
 }
