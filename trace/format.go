@@ -101,6 +101,13 @@ func (b *blockInfo) append(dst []byte) []byte {
 	return binary.LittleEndian.AppendUint32(dst, crc32.Checksum(dst[at:], crcTable))
 }
 
+// seal writes the header before the payload in buf.
+func (b *blockInfo) seal(buf []byte) {
+	b.size = uint32(len(buf) - blockHeaderBytes)
+	b.sum = crc32.Checksum(buf[blockHeaderBytes:], crcTable)
+	b.append(buf[:0])
+}
+
 var errNoBlock = errors.New("no block header here")
 
 // parseBlockHeader checks everything but the payload.

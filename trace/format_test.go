@@ -9,6 +9,7 @@ import (
 	"io"
 	"math/rand"
 	"slices"
+	"sort"
 	"strings"
 	"sync"
 	"testing"
@@ -621,29 +622,95 @@ func TestMaxSizeKeepsTheNewest(t *testing.T) {
 	}
 }
 
+// However much room the last block leaves on a disk that fills up, the index
+// finds some.
 func TestFullDisk(t *testing.T) {
-	as := someAccesses(rand.New(rand.NewSource(8)), 6*blockAccesses, 1)
-	whole := len(write(t, as, Header{}))
-	m := &memory{limit: whole / 2}
+	as := someAccesses(rand.New(rand.NewSource(8)), 4*blockAccesses, 1)
+	m := &memory{}
 	w, err := NewWriter(m, Header{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	err = w.Write(as)
-	s, cerr := w.Close(Summary{})
-	if !errors.Is(cerr, errFull) || err != nil && !errors.Is(err, errFull) {
-		t.Errorf("errors %v, %v", err, cerr)
+	if err := w.Write(as); err != nil {
+		t.Fatal(err)
 	}
-	if len(s.Partial) == 0 {
-		t.Error("not marked as partial")
+	if _, err := w.Close(Summary{}); err != nil {
+		t.Fatal(err)
 	}
-	r := open(t, m.b)
-	_, got := readAll(t, r)
-	if len(got) < blockAccesses || uint64(len(got)) != s.Accesses || !slices.Equal(got, as[:len(got)]) {
-		t.Errorf("%d accesses back, the summary says %d", len(got), s.Accesses)
+	whole := len(m.b)
+	var ends []int // of blocks
+	for _, b := range w.live {
+		ends = append(ends, int(b.offset)+blockHeaderBytes+int(b.size))
 	}
-	if len(r.Damage()) != 0 || r.Summary().Accesses != s.Accesses || len(r.Summary().Partial) == 0 {
-		t.Errorf("damage %v, summary %+v", r.Damage(), r.Summary())
+	last := ends[len(ends)-1]
+	limits := []int{whole / 2, whole - 1, whole - trailerBytes, last, last + 1}
+	for _, room := range []int{-1, 0, 1, 200, 1000} {
+		limits = append(limits, ends[2]+room)
+	}
+	for _, limit := range limits {
+		m := &memory{limit: limit}
+		w, err := NewWriter(m, Header{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		err = w.Write(as)
+		s, cerr := w.Close(Summary{})
+		if !errors.Is(cerr, errFull) || err != nil && !errors.Is(err, errFull) {
+			t.Errorf("%d bytes: errors %v, %v", limit, err, cerr)
+		}
+		if len(s.Partial) == 0 {
+			t.Errorf("%d bytes: not marked as partial", limit)
+		}
+		r := open(t, m.b)
+		_, got := readAll(t, r)
+		if len(got) < blockAccesses || uint64(len(got)) != s.Accesses || !slices.Equal(got, as[:len(got)]) {
+			t.Errorf("%d bytes: %d accesses back, the summary says %d", limit, len(got), s.Accesses)
+		}
+		if len(r.Damage()) != 0 || r.Summary().Accesses != s.Accesses || len(r.Summary().Partial) == 0 {
+			t.Errorf("%d bytes: damage %v, summary %+v", limit, r.Damage(), r.Summary())
+		}
+		if fit := sort.SearchInts(ends, limit+1); len(got) < min(fit-1, len(ends)-1)*blockAccesses {
+			t.Errorf("%d bytes: %d accesses back of %d blocks", limit, len(got), fit)
+		}
+	}
+}
+
+// A file that has gone back to its start, and then no room behind it for the
+// index: what is left is the newest, without a gap.
+func TestFullDiskAfterMaxSize(t *testing.T) {
+	const maxSize = 4 * blockBytes
+	rng := rand.New(rand.NewSource(7))
+	as := make([]model.Access, 9_000_000)
+	for i := range as {
+		as[i] = model.Access{Addr: uint64(rng.Int63()), PC: 1, Thread: 1, Size: 8, Op: model.Load}
+	}
+	for n := len(as) - 4*blockAccesses; n <= len(as); n += blockAccesses {
+		b := write(t, as[:n], Header{MaxSize: maxSize})
+		want, _ := readAll(t, open(t, b))
+		m := &memory{limit: len(b) - 1}
+		w, err := NewWriter(m, Header{MaxSize: maxSize})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := w.Write(as[:n]); err != nil {
+			t.Fatal(err)
+		}
+		s, err := w.Close(Summary{})
+		if !errors.Is(err, errFull) {
+			t.Errorf("error %v", err)
+		}
+		r := open(t, m.b)
+		numbers, got := readAll(t, r)
+		if len(got) < blockAccesses/2 || len(got) >= len(want) {
+			t.Fatalf("%d of %d accesses back", len(got), len(want))
+		}
+		if at := numbers[0]; s.Dropped != at || s.Accesses != at+uint64(len(got)) || !slices.Equal(got, as[at:s.Accesses]) {
+			t.Errorf("%d accesses from %d, the summary says %d and %d", len(got), at, s.Accesses, s.Dropped)
+		}
+		if len(r.Damage()) != 0 || len(s.Partial) != 2 {
+			t.Errorf("damage %v, %q", r.Damage(), s.Partial)
+		}
+		t.Logf("%d accesses: %d of %d kept, %d dropped", n, len(got), len(want), s.Dropped)
 	}
 }
 

@@ -4,9 +4,9 @@ import (
 	"encoding/binary"
 	"encoding/json"
 	"fmt"
-	"hash/crc32"
 	"io"
 	"runtime"
+	"slices"
 	"sort"
 	"sync/atomic"
 )
@@ -139,24 +139,18 @@ func (w *Writer) write() {
 	}
 }
 
-// put writes one block where there is room for it; buf has room for the
+// put writes one block of data where there is room for it; buf has room for the
 // header before the payload.
 func (w *Writer) put(buf []byte, info blockInfo) error {
-	info.size = uint32(len(buf) - blockHeaderBytes)
-	info.sum = crc32.Checksum(buf[blockHeaderBytes:], crcTable)
-	if info.kind == dataBlock {
-		w.makeRoom(int64(len(buf)))
-	}
+	w.makeRoom(int64(len(buf)))
 	info.offset = w.at
-	info.append(buf[:0])
+	info.seal(buf)
 	if _, err := w.out.WriteAt(buf, w.at); err != nil {
 		return fmt.Errorf("writing at byte %d: %w", w.at, err)
 	}
 	w.at += int64(len(buf))
 	w.size.Store(max(w.size.Load(), w.at))
-	if info.kind == dataBlock {
-		w.live = append(w.live, info)
-	}
+	w.live = append(w.live, info)
 	return nil
 }
 
@@ -182,7 +176,8 @@ func (w *Writer) makeRoom(n int64) {
 
 // Close writes what is under way and the index. Of the summary it fills in
 // the counts. After an error of the medium the index is of what was written
-// before; a medium that can be truncated has room for it where the block that failed began.
+// before: it goes where the block that failed began. Where it has no room there,
+// the file's last block gives way, and another one until it has, if the medium can be truncated.
 func (w *Writer) Close(s Summary) (Summary, error) {
 	w.flush()
 	w.hand(func() {})
@@ -192,6 +187,51 @@ func (w *Writer) Close(s Summary) (Summary, error) {
 	for range cap(w.free) {
 		(<-w.free).packer.close()
 	}
+	sort.Slice(w.live, func(i, j int) bool { return w.live[i].first < w.live[j].first })
+	whole, err := w.putIndex(s)
+	for err != nil {
+		w.fail(fmt.Errorf("trace index: %w", err))
+		if !w.giveUp() {
+			return whole, fmt.Errorf("trace index: %w", err)
+		}
+		whole, err = w.putIndex(s)
+	}
+	return whole, w.Err()
+}
+
+// giveUp gives up the last block of the file.
+func (w *Writer) giveUp() bool {
+	t, ok := w.out.(interface{ Truncate(int64) error })
+	if !ok || len(w.live) == 0 {
+		return false
+	}
+	last := 0
+	for i, b := range w.live {
+		if b.offset > w.live[last].offset {
+			last = i
+		}
+	}
+	at := w.live[last].offset
+	if t.Truncate(at) != nil {
+		return false
+	}
+	w.size.Store(at)
+	w.at = min(w.at, at)
+	if last == len(w.live)-1 {
+		w.live = w.live[:last]
+		return true
+	}
+	// The newest blocks are at the start of the file: what is left is without a gap.
+	for _, b := range w.live[:last+1] {
+		w.dropped += uint64(b.accesses)
+	}
+	w.live = w.live[last+1:]
+	return true
+}
+
+// putIndex writes the index and the trailer behind the blocks.
+func (w *Writer) putIndex(s Summary) (Summary, error) {
+	s.Partial = slices.Clone(s.Partial)
 	s.Accesses = w.next.Load()
 	if err := w.Err(); err != nil {
 		s.Partial = append(s.Partial, err.Error())
@@ -204,29 +244,27 @@ func (w *Writer) Close(s Summary) (Summary, error) {
 		}
 	}
 	s.Dropped = w.dropped
+	at := w.at
 	if w.dropped > 0 {
 		s.Partial = append(s.Partial, fmt.Sprintf("the first %d accesses made room for later ones (file of at most %d bytes)", w.dropped, w.maxSize))
-		// The index goes behind everything.
-		w.at = w.size.Load()
+		at = w.size.Load() // behind everything
 	}
-	sort.Slice(w.live, func(i, j int) bool { return w.live[i].first < w.live[j].first })
 	x := index{Summary: s, Offsets: make([]int64, len(w.live))}
 	for i, b := range w.live {
 		x.Offsets[i] = b.offset
 	}
 	j, err := json.Marshal(x)
 	if err != nil {
-		return s, fmt.Errorf("trace index: %w", err)
+		return s, err
 	}
-	at := w.at
-	if err := w.put(append(make([]byte, blockHeaderBytes), j...), blockInfo{kind: indexBlock, first: s.Accesses}); err != nil {
-		return s, fmt.Errorf("trace index: %w", err)
+	buf := append(make([]byte, blockHeaderBytes), j...)
+	info := blockInfo{kind: indexBlock, first: s.Accesses, offset: at}
+	info.seal(buf)
+	buf = append(buf, trailerMagic...)
+	buf = binary.LittleEndian.AppendUint64(buf, uint64(at))
+	if _, err := w.out.WriteAt(buf, at); err != nil {
+		return s, fmt.Errorf("writing at byte %d: %w", at, err)
 	}
-	t := append([]byte(trailerMagic), 0, 0, 0, 0, 0, 0, 0, 0)
-	binary.LittleEndian.PutUint64(t[len(trailerMagic):], uint64(at))
-	if _, err := w.out.WriteAt(t, w.at); err != nil {
-		return s, fmt.Errorf("trace index: %w", err)
-	}
-	w.size.Store(w.at + trailerBytes)
-	return s, w.Err()
+	w.size.Store(at + int64(len(buf)))
+	return s, nil
 }
