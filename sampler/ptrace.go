@@ -154,6 +154,13 @@ func explainSeize(tid int, err error) error {
 	if !errors.Is(err, unix.EPERM) {
 		return err
 	}
+	state, gone := procStatus(tid, "State")
+	if gone != nil || strings.HasPrefix(state, "X") { // a zombie, which can't be traced, and its parent has taken note meanwhile
+		return unix.ESRCH
+	}
+	if strings.HasPrefix(state, "Z") {
+		return errors.New("it has ended already and is a zombie until its parent takes note")
+	}
 	if tracer, e := procStatus(tid, "TracerPid"); e == nil && tracer != "0" {
 		// Known by the thread that traces.
 		if n, e := strconv.Atoi(tracer); e == nil {
@@ -162,9 +169,6 @@ func explainSeize(tid int, err error) error {
 			}
 		}
 		return fmt.Errorf("it is already traced by process %s (end that debugger or tracer first)", tracer)
-	}
-	if state, e := procStatus(tid, "State"); e == nil && strings.HasPrefix(state, "Z") {
-		return errors.New("it has ended already and is a zombie until its parent takes note")
 	}
 	if _, e := procStatus(tid, "VmSize"); e != nil {
 		return errors.New("it is a kernel thread, which has no memory accesses of its own to sample")

@@ -5,7 +5,9 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"strings"
 	"testing"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -25,5 +27,32 @@ func TestStatusOfEnded(t *testing.T) {
 	cmd.Wait()
 	if tgid, err := statusField(f, "Tgid"); !errors.Is(err, unix.ESRCH) {
 		t.Errorf("status of a process that has ended: %q, %v, want %v", tgid, err, unix.ESRCH)
+	}
+}
+
+// A process that is a zombie when it is to be seized may be gone when the reason is looked for: it is no kernel
+// thread then, though it has no memory either.
+func TestSeizeOfEnded(t *testing.T) {
+	cmd := exec.Command("true")
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	pid := cmd.Process.Pid
+	for deadline := time.Now().Add(10 * time.Second); ; time.Sleep(time.Millisecond) {
+		if state, err := procStatus(pid, "State"); err != nil {
+			t.Fatal(err)
+		} else if strings.HasPrefix(state, "Z") {
+			break
+		}
+		if time.Now().After(deadline) {
+			t.Fatal("true does not end")
+		}
+	}
+	if err := explainSeize(pid, unix.EPERM); !strings.Contains(err.Error(), "zombie") {
+		t.Errorf("of a zombie: %v", err)
+	}
+	cmd.Wait()
+	if err := explainSeize(pid, unix.EPERM); !errors.Is(err, unix.ESRCH) {
+		t.Errorf("of one that is gone: %v, want %v", err, unix.ESRCH)
 	}
 }

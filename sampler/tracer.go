@@ -231,6 +231,9 @@ func threadsOf(pid int) ([]int, error) {
 			tids = append(tids, tid)
 		}
 	}
+	if len(tids) == 0 { // it has ended since the folder was opened
+		return nil, errors.New("no such process")
+	}
 	return tids, nil
 }
 
