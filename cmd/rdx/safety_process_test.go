@@ -198,14 +198,30 @@ func TestInsidePIDNamespace(t *testing.T) {
 	refusedSession(t, "PID namespace", &session{p, output})
 }
 
+// The target ends at any instant of an attachment: before rdx looks for it, when some of its threads are seized, or
+// when it is sampled.
 func TestExitsDuringAttach(t *testing.T) {
 	needRoot(t)
 	r := random(t)
 	sum := compile(t, "sum")
+	n := 30
+	if long {
+		n = 400
+	}
+	rdxPath(t) // built before it is timed
+	// So long an attachment takes here and now: the targets are told to end within it, and a third more.
+	p, began := target(t, sum, "2"), time.Now()
+	s := attach(t, p.pid)
+	within := time.Since(began) * 4 / 3
+	s.stop()
+	p.end()
 	profiles, errors := 0, 0
-	for range 15 {
-		p := target(t, sum, "2", strconv.Itoa(50+r.IntN(500)))
+	for i := range n {
+		p := target(t, sum, "2")
 		s := startAttach(t, p.pid)
+		// One in each stretch of that time, so that none is left out by chance.
+		time.Sleep(time.Duration((float64(i) + r.Float64()) / float64(n) * float64(within)))
+		p.stdin.Close()
 		switch code := s.wait(); code {
 		default:
 			t.Errorf("rdx: exit code %d: %s", code, s.stderr.String())
@@ -224,7 +240,7 @@ func TestExitsDuringAttach(t *testing.T) {
 			t.Fatalf("target: exit code %d", code)
 		}
 	}
-	t.Logf("%d profiles, %d errors", profiles, errors)
+	t.Logf("%d profiles, %d errors, of ends within %v", profiles, errors, within)
 }
 
 func TestExecChain(t *testing.T) {
