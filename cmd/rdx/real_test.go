@@ -171,7 +171,7 @@ func TestRealSort(t *testing.T) {
 	cmd.Env = append(os.Environ(), "LC_ALL=C")
 	p := startCmd(t, cmd)
 	eventually(t, "sort has a second thread", func() bool { return len(tids(p.pid)) > 1 })
-	profile := attach(t, p.pid).profile()
+	profile := attachBriefly(t, p).profile()
 	if code := p.wait(); code != 0 {
 		t.Errorf("sort: exit code %d", code)
 	}

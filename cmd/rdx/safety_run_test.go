@@ -259,15 +259,28 @@ func TestProgressOnTerminal(t *testing.T) {
 	}
 	p := target(t, compile(t, "sum"), "2")
 	output := filepath.Join(t.TempDir(), "p.pb.gz")
-	cmd := exec.Command(rdxPath(t), "attach", "-o", output, "-d", "1s", "-p", strconv.Itoa(p.pid))
+	cmd := exec.Command(rdxPath(t), "attach", "-o", output, "-d", "30s", "-p", strconv.Itoa(p.pid))
 	cmd.Stderr = terminal
 	s := startCmd(t, cmd)
 	terminal.Close()
-	said, _ := io.ReadAll(master) // until rdx has closed the other end: an error, EIO
+	line := regexp.MustCompile(`\r +[0-9.]+s  [23] threads  [0-9]+ samples  [0-9]+ pairs  overhead [0-9.]+%  \(Ctrl-C ends\)\x1b\[K`)
+	var said []byte
+	ended := false
+	for b := make([]byte, 4096); ; {
+		n, err := master.Read(b)
+		said = append(said, b[:n]...)
+		if err != nil { // rdx has closed the other end: EIO
+			break
+		}
+		// As many as are asked for, however long they take.
+		if !ended && len(line.FindAll(said, -1)) >= 3 {
+			ended = true
+			cmd.Process.Signal(syscall.SIGINT)
+		}
+	}
 	if code := s.wait(); code != 0 {
 		t.Errorf("exit code %d", code)
 	}
-	line := regexp.MustCompile(`\r +[0-9.]+s  [23] threads  [0-9]+ samples  [0-9]+ pairs  overhead [0-9.]+%  \(Ctrl-C ends\)\x1b\[K`)
 	lines := line.FindAllIndex(said, -1)
 	if len(lines) < 3 {
 		t.Fatalf("%d lines of progress in %q", len(lines), said)

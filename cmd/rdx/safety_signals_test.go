@@ -187,7 +187,7 @@ func maskedWorkers(t *testing.T, flags ...string) (*model.Profile, map[int]int) 
 	rdxPath(t) // built before xz begins, which ends by itself
 	p := start(t, "sh", "-c", fmt.Sprintf("exec xz -T2 -1 --block-size=1MiB -c %s >%s", in, out))
 	eventually(t, "xz has its workers", func() bool { return len(tids(p.pid)) > 2 })
-	profile := attach(t, p.pid, flags...).profile()
+	profile := attachBriefly(t, p, flags...).profile()
 	if code := p.wait(); code != 0 {
 		t.Errorf("xz: exit code %d", code)
 	}

@@ -272,6 +272,15 @@ func attach(t *testing.T, pid int, args ...string) *session {
 	return s
 }
 
+// attachBriefly is attach to a program that ends by itself: it does nothing until rdx has it, however long that takes.
+func attachBriefly(t *testing.T, p *process, args ...string) *session {
+	t.Helper()
+	p.cmd.Process.Signal(syscall.SIGSTOP)
+	s := attach(t, p.pid, args...)
+	p.cmd.Process.Signal(syscall.SIGCONT)
+	return s
+}
+
 func startAttach(t *testing.T, pid int, args ...string) *session {
 	t.Helper()
 	return rdx(t, append(append([]string{"attach", "-p", strconv.Itoa(pid)}, busy...), args...)...)
