@@ -94,9 +94,9 @@ func TestLocalRate(t *testing.T) {
 	if out, err := cc.CombinedOutput(); err != nil {
 		t.Fatalf("compile: %v: %s", err, out)
 	}
-	// Of fewer probes all may be of one loop.
+	// Of fewer probes all may be of one loop, and of ten the error that is stated is more than 0.3 one time in sixteen.
 	said := filepath.Join(t.TempDir(), "said")
-	p, s, ns := profilePattern(t, bin, Config{Burst: timedBurst, Granularity: Word, Overhead: 0.05, MeasureRate: true, replayEagerly: true}, 10, said)
+	p, s, ns := profilePattern(t, bin, Config{Burst: timedBurst, Granularity: Word, Overhead: 0.05, MeasureRate: true, replayEagerly: true}, 24, said)
 	var trueShare, inTime float64
 	if text, err := os.ReadFile(said); err != nil {
 		t.Fatal(err)
