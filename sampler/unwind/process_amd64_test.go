@@ -328,7 +328,7 @@ func TestKnownChains(t *testing.T) {
 			stopped(t, cmd.Process.Pid)
 			tid := cmd.Process.Pid
 			if c.name == "thread" {
-				tid = lastThread(t, tid)
+				tid = otherThread(t, tid)
 			}
 			all := imagesOf(t, cmd.Process.Pid)
 			s := snapshot(t, tid)
@@ -374,12 +374,15 @@ func matches(names, want []string) (at int, ok bool) {
 	return at + 1, ok
 }
 
-func lastThread(t *testing.T, pid int) int {
+// otherThread is the process's second thread. Its number may come before the first one's, where numbers begin anew,
+// and does as a word where they get another digit.
+func otherThread(t *testing.T, pid int) int {
 	t.Helper()
 	entries, err := os.ReadDir(fmt.Sprintf("/proc/%d/task", pid))
-	if err != nil || len(entries) < 2 {
+	if err != nil || len(entries) != 2 {
 		t.Fatalf("threads of the process: %v, %v", entries, err)
 	}
-	tid, _ := strconv.Atoi(entries[len(entries)-1].Name())
-	return tid
+	first, _ := strconv.Atoi(entries[0].Name())
+	second, _ := strconv.Atoi(entries[1].Name())
+	return first + second - pid
 }
