@@ -23,10 +23,7 @@ type recency struct {
 	// The open run is the one that holds now. Its bits are not in the tree
 	// yet, which makes moves from near the top and every push cheap.
 	openLive uint32
-	// right[i] is the number of live bits under the right child of node i of
-	// a complete binary tree (root 1) over the closed runs.
-	right  []uint32
-	leaves uint32
+	closed   runTree // the closed runs' live bits
 }
 
 const (
@@ -54,7 +51,7 @@ var before = func() (b [runWords]uint64) {
 func (r *recency) full() bool { return r.now == r.end }
 
 func (r *recency) bytes() uint64 {
-	return 8*uint64(cap(r.bitmap)+cap(r.later)) + 4*uint64(cap(r.right))
+	return 8*uint64(cap(r.bitmap)+cap(r.later)) + r.closed.bytes()
 }
 
 // reset makes live positions 1..live live and leaves room for about
@@ -66,21 +63,24 @@ func (r *recency) reset(live, spread uint32) {
 	r.bitmap = cleared(r.bitmap, int(n/64))
 	r.later = cleared(r.later, int(n/runBits))
 	r.end = uint32(n)
-	r.leaves = uint32(1) << bits.Len64(n/runBits-1)
-	r.right = cleared(r.right, int(r.leaves))
-	r.now, r.live, r.openLive = 1, 0, 0
-	for live > 0 {
-		live -= r.pushWord(live)
+	r.closed.reset(n / runBits)
+	r.now, r.live, r.openLive = 1, live, 0
+	r.putNext(live)
+}
+
+// putNext makes the next n positions live, and leaves live as it is.
+func (r *recency) putNext(n uint32) {
+	for n > 0 {
+		n -= r.putWord(n)
 	}
 }
 
-// pushWord is push of n, but not of more than a word has room for; it returns how many.
-func (r *recency) pushWord(n uint32) uint32 {
+// putWord is putNext, but not of more than a word has room for; it returns how many.
+func (r *recency) putWord(n uint32) uint32 {
 	w := r.now / 64
 	n = min(n, 64-r.now%64)
 	r.bitmap[w] |= (1<<n - 1) << (r.now % 64)
 	r.later[w/runWords] += before[w%runWords] * uint64(n)
-	r.live += n
 	r.openLive += n
 	r.now += n
 	if r.now%runBits == 0 {
@@ -91,7 +91,7 @@ func (r *recency) pushWord(n uint32) uint32 {
 
 // cleared returns n zeros, in the memory of s where that is large enough but
 // not wastefully so.
-func cleared[E uint32 | uint64](s []E, n int) []E {
+func cleared[E uint64 | treeNode](s []E, n int) []E {
 	if cap(s) < n || cap(s) > 2*n {
 		return make([]E, n)
 	}
@@ -150,7 +150,7 @@ func (r *recency) take(p uint32) uint32 {
 		r.openLive--
 		return n
 	}
-	return n + r.remove(run) + r.openLive
+	return n + r.closed.remove(run) + r.openLive
 }
 
 // uncount takes a word of the open run out of the sums and returns its bits;
@@ -191,21 +191,6 @@ func (r *recency) extend(n uint32, offsets []uint32) {
 	}
 }
 
-// remove takes one live bit out of a closed run and returns the number of
-// live bits in the closed runs after it.
-func (r *recency) remove(run uint32) uint32 {
-	var after uint32
-	right := r.right
-	for i := run + r.leaves; i > 1; i >>= 1 {
-		// Left child: the right one counts. Right child: one fewer there.
-		isRight := i & 1
-		n := &right[i>>1]
-		after += *n & (isRight - 1)
-		*n -= isRight
-	}
-	return after
-}
-
 // above is the number of live positions above the live position p.
 func (r *recency) above(p uint32) uint32 {
 	run, w := p>>runShift, p/64
@@ -213,40 +198,23 @@ func (r *recency) above(p uint32) uint32 {
 	if run == r.now>>runShift {
 		return n
 	}
-	for i := run + r.leaves; i > 1; i >>= 1 {
-		if i&1 == 0 {
-			n += r.right[i>>1]
-		}
-	}
-	return n + r.openLive
+	return n + r.closed.after(run) + r.openLive
 }
 
 // close enters the open run into the tree.
 func (r *recency) close(run uint32) {
-	for i := run + r.leaves; i > 1; i >>= 1 {
-		if i&1 == 1 {
-			r.right[i>>1] += r.openLive
-		}
-	}
+	r.closed.add(run, r.openLive)
 	r.openLive = 0
 }
 
 // nth returns the live position that has k live ones above it; k < live. No
 // branch depends on where that is, as none of them could be predicted.
 func (r *recency) nth(k uint32) uint32 {
-	run := r.now >> runShift
-	left := uint64(k)
+	run, left := r.now>>runShift, uint64(k)
 	if k >= r.openLive {
-		left -= uint64(r.openLive)
-		i := uint64(1)
-		for i < uint64(r.leaves) {
-			// Right if left < n, else left with left-n.
-			n := uint64(r.right[i])
-			_, isRight := bits.Sub64(left, n, 0)
-			i = 2*i + isRight
-			left -= n & (isRight - 1)
-		}
-		run = uint32(i) - r.leaves
+		var in uint32
+		run, in = r.closed.find(k - r.openLive)
+		left = uint64(in)
 	}
 	// Its word has at most left live bits after it, the ones before have more.
 	later, w := r.later[run], uint64(0)

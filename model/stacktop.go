@@ -146,19 +146,22 @@ func (o *Olken) touchBelow(dist, time []uint64) {
 			o.index.lookUpAgain(&t.known)
 		}
 		readOrder(&o.order, &slots, n)
-		for i := range n {
-			for ; gives < t.gives && t.given[gives].misses <= uint32(at+i); gives++ {
-				o.putBelow(&t.given[gives])
+		for i := 0; i < n; {
+			from := gives
+			for gives < t.gives && t.given[gives].misses <= uint32(at+i) {
+				gives++
 			}
-			slot, k := slots[i%batch], t.missed[at+i]
-			t.known[t.places[at+i]%topBlocks] = recentSlot{t.blocks[at+i], slot}
-			dist[k], time[k] = o.takeBelow(*slot, time[k], uint64(t.above[at+i]))
+			o.putBelow(t.given[from:gives])
+			end := n
+			if gives < t.gives {
+				end = min(n, int(t.given[gives].misses)-at)
+			}
+			o.takeBelow(slots[i:end], at+i, dist, time)
+			i = end
 		}
 		at += n
 	}
-	for ; gives < t.gives; gives++ {
-		o.putBelow(&t.given[gives])
-	}
+	o.putBelow(t.given[gives:t.gives])
 	t.misses, t.gives = 0, 0
 }
 
@@ -171,28 +174,41 @@ func (x *blockIndex) lookUpAgain(known *[topBlocks]recentSlot) {
 	}
 }
 
-// takeBelow takes the block of position p out of the order below the top, to be
-// touched at position now, and returns its distance, which is so many more, and
-// its time.
-func (o *Olken) takeBelow(p uint32, now, above uint64) (dist, time uint64) {
-	if p == coldPos {
-		o.order.live++
-		return Infinite, Infinite
+// takeBelow takes blocks out of the order below the top: those that were not found, from the
+// one of index first on. Nothing is given back between them.
+func (o *Olken) takeBelow(slots []*uint32, first int, dist, time []uint64) {
+	t := o.top
+	var below [batch]uint64
+	o.order.live += uint32(takeSlots(&o.order, slots, t.above[first:first+len(slots)], below[:len(slots)]))
+	for i, slot := range slots {
+		k := t.missed[first+i]
+		t.known[t.places[first+i]%topBlocks] = recentSlot{t.blocks[first+i], slot}
+		dist[k] = below[i%batch]
+		if o.order.untimed {
+			continue
+		}
+		if p := *slot; p == coldPos {
+			time[k] = Infinite
+		} else {
+			time[k] = o.order.sinceAt(p, uint32(time[k]))
+		}
 	}
-	if !o.order.untimed {
-		time = o.order.sinceAt(p, uint32(now))
-	}
-	return above + uint64(o.order.take(p)), time
 }
 
-// putBelow enters a block that was given back into the order below the top.
-func (o *Olken) putBelow(g *givenBlock) {
-	p := uint32(g.pos)
+// putBelow enters blocks that were given back into the order below the top.
+func (o *Olken) putBelow(given []givenBlock) {
 	if o.order.untimed {
-		p = o.order.now
+		for i := range given {
+			*o.top.known[given[i].place%topBlocks].slot = o.order.now + uint32(i)
+		}
+		o.order.putNext(uint32(len(given)))
+		return
 	}
-	o.order.put(p)
-	*o.top.known[g.place%topBlocks].slot = p
+	for i := range given {
+		g := &given[i]
+		o.order.put(uint32(g.pos))
+		*o.top.known[g.place%topBlocks].slot = uint32(g.pos)
+	}
 }
 
 // settle empties the top, so that index and order have all blocks.

@@ -36,3 +36,15 @@ func readBuckets(x *blockIndex, hashes []uint64)
 //
 //go:noescape
 func readOrder(o *timedOrder, slots *[batch]*uint32, n int)
+
+// takeSlots takes the positions that the slots hold out of the order, one after the other, and sets dist to how many live ones
+// were above each, and so many more as above says. For coldPos it sets Infinite; it returns how many those are. None may
+// be there twice. Slots, above and dist are of one length.
+//
+//go:noescape
+func takeSlots(o *timedOrder, slots []*uint32, above []uint8, dist []uint64) (cold int)
+
+// removeRun is runTree.remove.
+//
+//go:noescape
+func removeRun(t *runTree, run uint32) uint32

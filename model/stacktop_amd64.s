@@ -319,3 +319,129 @@ slot:
 
 read:
 	RET
+
+// LEVEL adds to CX what the node says that is child BX's of the level whose first AX points to, and takes one from
+// those before it; BX becomes the child of the level above. R11 is the nodes, R14 childrenBefore. See runTree.remove.
+#define LEVEL \
+	MOVL BX, R13 \
+	ANDL $15, R13 \
+	SHRL $4, BX \
+	MOVQ (AX), R15 \
+	ADDQ BX, R15 \
+	SHLQ $6, R15 \
+	ADDQ R11, R15 \
+	ADDL (R15)(R13*4), CX \
+	VMOVDQU32 (R15), Z0 \
+	SHLQ $6, R13 \
+	VPSUBD (R14)(R13*1), Z0, Z0 \
+	VMOVDQU32 Z0, (R15)
+
+// func removeRun(t *runTree, run uint32) uint32
+TEXT ·removeRun(SB), NOSPLIT, $0-20
+	MOVQ t+0(FP), R12
+	MOVL run+8(FP), BX
+	MOVQ runTree_nodes(R12), R11
+	LEAQ runTree_base(R12), AX
+	MOVQ runTree_levels(R12), DX
+	LEAQ (AX)(DX*8), DX
+	LEAQ ·childrenBefore(SB), R14
+	XORL CX, CX
+
+up:
+	LEVEL
+	ADDQ $8, AX
+	CMPQ AX, DX
+	JLT up
+	MOVL CX, ret+16(FP)
+	VZEROUPPER
+	RET
+
+// func takeSlots(o *timedOrder, slots []*uint32, above []uint8, dist []uint64) (cold int)
+TEXT ·takeSlots(SB), NOSPLIT, $24-88
+	MOVQ o+0(FP), R12
+	MOVQ slots_base+8(FP), SI
+	MOVQ slots_len+16(FP), DX
+	MOVQ above_base+32(FP), R8
+	MOVQ dist_base+56(FP), DI
+	MOVQ (timedOrder_recency+recency_bitmap)(R12), R9
+	MOVQ (timedOrder_recency+recency_later)(R12), R10
+	MOVQ (timedOrder_recency+recency_closed+runTree_nodes)(R12), R11
+	MOVQ $0, cold+80(FP)
+	MOVL (timedOrder_recency+recency_now)(R12), AX
+	SHRL $const_runShift, AX
+	MOVQ AX, open-8(SP)
+	MOVQ (timedOrder_recency+recency_closed+runTree_levels)(R12), AX
+	LEAQ (timedOrder_recency+recency_closed+runTree_base)(R12)(AX*8), AX
+	MOVQ AX, levels-16(SP)
+
+	// From -n to 0.
+	LEAQ (SI)(DX*8), SI
+	LEAQ (DI)(DX*8), DI
+	ADDQ DX, R8
+	NEGQ DX
+	JGE taken
+
+take:
+	MOVQ (SI)(DX*8), AX
+	MOVL (AX), AX
+	CMPL AX, $-1
+	JEQ cold
+
+	// The bits of its word that are above it, and its own. See recency.take.
+	MOVL AX, BX
+	SHRL $6, BX
+	MOVQ (R9)(BX*8), R13
+	SHRXQ AX, R13, CX
+	SHRQ $1, CX
+	POPCNTQ CX, CX
+	BTRQ AX, R13
+	MOVQ R13, (R9)(BX*8)
+
+	// Those of later words of the run.
+	MOVL BX, R15
+	ANDL $7, R15
+	SHRL $3, BX
+	MOVQ (R10)(BX*8), R13
+	LEAL (R15)(R15*8), AX
+	SHRXQ AX, R13, AX
+	ANDL $511, AX
+	ADDL AX, CX
+	LEAQ ·before(SB), AX
+	SUBQ (AX)(R15*8), R13
+	MOVQ R13, (R10)(BX*8)
+	CMPL BX, open-8(SP)
+	JEQ near
+	ADDL (timedOrder_recency+recency_openLive)(R12), CX
+
+	// Those of later runs. See runTree.remove.
+	LEAQ ·childrenBefore(SB), R14
+	LEAQ (timedOrder_recency+recency_closed+runTree_base)(R12), AX
+
+level:
+	LEVEL
+	ADDQ $8, AX
+	CMPQ AX, levels-16(SP)
+	JLT level
+
+next:
+	MOVBLZX (R8)(DX*1), AX
+	ADDQ AX, CX
+	MOVQ CX, (DI)(DX*8)
+	INCQ DX
+	JLT take
+
+taken:
+	VZEROUPPER
+	RET
+
+near:
+	DECL (timedOrder_recency+recency_openLive)(R12)
+	JMP next
+
+cold:
+	MOVQ $-1, (DI)(DX*8)
+	INCQ cold+80(FP)
+	INCQ DX
+	JLT take
+	VZEROUPPER
+	RET
