@@ -121,7 +121,7 @@ func (b *Bins) Len() int { return len(b.edges) }
 func (b *Bins) Index(v uint64) int {
 	k := binKey(v)
 	lo, hi := int(b.start[k]), int(b.start[k+1]) // edges[lo] <= v; v's bin is in lo..hi
-	for lo < hi {
+	for hi-lo > 1 {
 		mid := int(uint(lo+hi+1) >> 1)
 		if b.edges[mid] <= v {
 			lo = mid
@@ -129,7 +129,9 @@ func (b *Bins) Index(v uint64) int {
 			hi = mid - 1
 		}
 	}
-	return lo
+	// Of bins that are not finer than keys most are here at once. Which of the two it is cannot be foretold: no branch.
+	_, below := bits.Sub64(v, b.edges[hi], 0)
+	return hi - int(below)
 }
 
 // Lo is the smallest value of bin i.

@@ -143,15 +143,10 @@ func (c *ExactCounts) tally(runs []uint8, dists, times []uint64, before uint64) 
 
 // reuse counts a touch of a block that was touched before.
 func (c *ExactCounts) reuse(store uint8, time, dist uint64) {
-	c.dist[store].add(dist)
-	if time < smallValues {
-		c.time[store].small[time]++
-		c.windows.small[time] += dist + 1
-		return
-	}
-	i := c.windows.bins.Index(time)
-	c.time[store].bin[i].add(time)
-	c.windows.bin[i] += dist + 1
+	i, k := c.dist[store].bins.Index(dist), c.windows.bins.Index(time)
+	c.dist[store].addTo(i, dist)
+	c.time[store].addTo(k, time)
+	c.windows.addTo(k, time, dist+1)
 }
 
 // cold counts a block's first touch, which is the n-th of all touches.

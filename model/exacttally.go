@@ -24,21 +24,21 @@ func newTally(b *Bins) tally {
 
 // add counts v; Infinite is a cold access.
 func (t *tally) add(v uint64) {
-	if v < smallValues {
-		t.small[v]++
-		return
-	}
 	if v == Infinite {
 		t.cold++
 		return
 	}
-	t.bin[t.bins.Index(v)].add(v)
+	t.addTo(t.bins.Index(v), v)
 }
 
-func (b *tallyBin) add(v uint64) {
-	b.n++
+// addTo counts v, which is in bin i. Whether it is small cannot be foretold: it is added, or 0, to both.
+func (t *tally) addTo(i int, v uint64) {
+	_, small := bits.Sub64(v, smallValues, 0)
+	t.small[v&-small%smallValues] += small
+	b := &t.bin[i]
+	b.n += 1 - small
 	var carry uint64
-	b.sumL, carry = bits.Add64(b.sumL, v, 0)
+	b.sumL, carry = bits.Add64(b.sumL, v&(small-1), 0)
 	b.sumHi += carry
 }
 
@@ -145,6 +145,13 @@ type windowTally struct {
 
 func newWindowTally(b *Bins) windowTally {
 	return windowTally{b, make([]uint64, b.Len()), new([smallValues]uint64)}
+}
+
+// addTo adds the footprint of a window of the given length, which is in bin i, as tally.addTo does.
+func (w *windowTally) addTo(i int, length, footprint uint64) {
+	_, small := bits.Sub64(length, smallValues, 0)
+	w.small[length&-small%smallValues] += footprint & -small
+	w.bin[i] += footprint & (small - 1)
 }
 
 // merge adds what o has summed; their bins are the same.

@@ -127,6 +127,35 @@ func (r *recency) put(p uint32) {
 	r.advance()
 }
 
+// putAll is put of from more than each of the offsets, which increase.
+func (r *recency) putAll(offsets []uint32, from uint32) {
+	for len(offsets) > 0 {
+		last := offsets[0] + from
+		w := last / 64
+		word := uint64(1) << (last % 64)
+		n := 1
+		for ; n < len(offsets); n++ {
+			p := offsets[n] + from
+			if p/64 != w {
+				break
+			}
+			word |= 1 << (p % 64)
+			last = p
+		}
+		offsets = offsets[n:]
+		run := w / runWords
+		for k := r.now >> runShift; k < run; k++ {
+			r.close(k)
+		}
+		r.bitmap[w] |= word
+		r.later[run] += before[w%runWords] * uint64(n)
+		r.openLive += uint32(n)
+		if r.now = last + 1; r.now%runBits == 0 {
+			r.close(run)
+		}
+	}
+}
+
 // move replaces the live position p by position now and returns how many live
 // positions were above p. The bitmap must not be full.
 func (r *recency) move(p uint32) uint32 {
