@@ -79,9 +79,7 @@ func (r *recency) putNext(n uint32) {
 func (r *recency) putWord(n uint32) uint32 {
 	w := r.now / 64
 	n = min(n, 64-r.now%64)
-	r.bitmap[w] |= (1<<n - 1) << (r.now % 64)
-	r.later[w/runWords] += before[w%runWords] * uint64(n)
-	r.openLive += n
+	r.enter(w, (1<<n-1)<<(r.now%64), n)
 	r.now += n
 	if r.now%runBits == 0 {
 		r.close(w / runWords)
@@ -120,9 +118,7 @@ func (r *recency) advance() {
 
 // put makes position p live, which is now or after it, and leaves live as it is.
 func (r *recency) put(p uint32) {
-	for run := r.now >> runShift; run < p>>runShift; run++ {
-		r.close(run)
-	}
+	r.closeBefore(p)
 	r.now = p
 	r.advance()
 }
@@ -143,15 +139,10 @@ func (r *recency) putAll(offsets []uint32, from uint32) {
 			last = p
 		}
 		offsets = offsets[n:]
-		run := w / runWords
-		for k := r.now >> runShift; k < run; k++ {
-			r.close(k)
-		}
-		r.bitmap[w] |= word
-		r.later[run] += before[w%runWords] * uint64(n)
-		r.openLive += uint32(n)
+		r.closeBefore(last)
+		r.enter(w, word, uint32(n))
 		if r.now = last + 1; r.now%runBits == 0 {
-			r.close(run)
+			r.close(last >> runShift)
 		}
 	}
 }
@@ -193,9 +184,11 @@ func (r *recency) uncount(w uint32) uint64 {
 	return word
 }
 
-func (r *recency) recount(w uint32, word uint64) {
-	n := uint32(bits.OnesCount64(word))
-	r.bitmap[w] = word
+func (r *recency) recount(w uint32, word uint64) { r.enter(w, word, uint32(bits.OnesCount64(word))) }
+
+// enter makes the n bits of word live in a word of the open run that has none of them.
+func (r *recency) enter(w uint32, word uint64, n uint32) {
+	r.bitmap[w] |= word
 	r.later[w/runWords] += before[w%runWords] * uint64(n)
 	r.openLive += n
 }
@@ -203,21 +196,10 @@ func (r *recency) recount(w uint32, word uint64) {
 // extend hands out n positions at once and makes those live that are now+offset
 // for the offsets, which increase and are below n. There must be room for n.
 func (r *recency) extend(n uint32, offsets []uint32) {
-	run := r.now >> runShift
-	for _, offset := range offsets {
-		p := r.now + offset
-		for ; run < p>>runShift; run++ {
-			r.close(run)
-		}
-		w := p / 64
-		r.bitmap[w] |= 1 << (p % 64)
-		r.later[run] += before[w%runWords]
-		r.openLive++
-	}
-	r.now += n
-	for ; run < r.now>>runShift; run++ {
-		r.close(run)
-	}
+	end := r.now + n
+	r.putAll(offsets, r.now)
+	r.closeBefore(end)
+	r.now = end
 }
 
 // above is the number of live positions above the live position p.
@@ -228,6 +210,19 @@ func (r *recency) above(p uint32) uint32 {
 		return n
 	}
 	return n + r.closed.after(run) + r.openLive
+}
+
+// closeBefore closes the runs from the open one on that end before position p.
+func (r *recency) closeBefore(p uint32) {
+	if r.now>>runShift < p>>runShift { // here, so that the usual case is no call
+		r.closeRuns(p >> runShift)
+	}
+}
+
+func (r *recency) closeRuns(end uint32) {
+	for run := r.now >> runShift; run < end; run++ {
+		r.close(run)
+	}
 }
 
 // close enters the open run into the tree.
