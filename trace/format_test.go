@@ -591,13 +591,19 @@ func TestBlockOfAnotherVersion(t *testing.T) {
 	}
 }
 
-func TestMaxSizeKeepsTheNewest(t *testing.T) {
-	const maxSize = 4 * blockBytes
+// anywhere is loads of random addresses, which take the most room.
+func anywhere(n int) []model.Access {
 	rng := rand.New(rand.NewSource(7))
-	as := make([]model.Access, 6_000_000)
+	as := make([]model.Access, n)
 	for i := range as {
 		as[i] = model.Access{Addr: uint64(rng.Int63()), PC: 1, Thread: 1, Size: 8, Op: model.Load}
 	}
+	return as
+}
+
+func TestMaxSizeKeepsTheNewest(t *testing.T) {
+	const maxSize = 4 * blockBytes
+	as := anywhere(6_000_000)
 	b := write(t, as, Header{MaxSize: maxSize})
 	if len(b) > maxSize+1<<16 {
 		t.Errorf("%d bytes, want at most about %d", len(b), maxSize)
@@ -679,11 +685,7 @@ func TestFullDisk(t *testing.T) {
 // index: what is left is the newest, without a gap.
 func TestFullDiskAfterMaxSize(t *testing.T) {
 	const maxSize = 4 * blockBytes
-	rng := rand.New(rand.NewSource(7))
-	as := make([]model.Access, 9_000_000)
-	for i := range as {
-		as[i] = model.Access{Addr: uint64(rng.Int63()), PC: 1, Thread: 1, Size: 8, Op: model.Load}
-	}
+	as := anywhere(9_000_000)
 	for n := len(as) - 4*blockAccesses; n <= len(as); n += blockAccesses {
 		b := write(t, as[:n], Header{MaxSize: maxSize})
 		want, _ := readAll(t, open(t, b))

@@ -188,6 +188,9 @@ func (w *Writer) Close(s Summary) (Summary, error) {
 		(<-w.free).packer.close()
 	}
 	sort.Slice(w.live, func(i, j int) bool { return w.live[i].first < w.live[j].first })
+	if w.Err() != nil {
+		w.truncate(w.size.Load()) // if that fails, so does the index, or the file is read without it
+	}
 	whole, err := w.putIndex(s)
 	for err != nil {
 		w.fail(fmt.Errorf("trace index: %w", err))
@@ -201,8 +204,7 @@ func (w *Writer) Close(s Summary) (Summary, error) {
 
 // giveUp gives up the last block of the file.
 func (w *Writer) giveUp() bool {
-	t, ok := w.out.(interface{ Truncate(int64) error })
-	if !ok || len(w.live) == 0 {
+	if len(w.live) == 0 {
 		return false
 	}
 	last := 0
@@ -212,7 +214,7 @@ func (w *Writer) giveUp() bool {
 		}
 	}
 	at := w.live[last].offset
-	if t.Truncate(at) != nil {
+	if !w.truncate(at) {
 		return false
 	}
 	w.size.Store(at)
@@ -229,6 +231,12 @@ func (w *Writer) giveUp() bool {
 	return true
 }
 
+// truncate says whether the file ends there now, which not all media can.
+func (w *Writer) truncate(size int64) bool {
+	t, ok := w.out.(interface{ Truncate(int64) error })
+	return ok && t.Truncate(size) == nil
+}
+
 // putIndex writes the index and the trailer behind the blocks.
 func (w *Writer) putIndex(s Summary) (Summary, error) {
 	s.Partial = slices.Clone(s.Partial)
@@ -238,9 +246,6 @@ func (w *Writer) putIndex(s Summary) (Summary, error) {
 		s.Accesses = w.dropped
 		for _, b := range w.live {
 			s.Accesses += uint64(b.accesses)
-		}
-		if t, ok := w.out.(interface{ Truncate(int64) error }); ok {
-			t.Truncate(w.size.Load()) // if that fails, so does the index, or the file is read without it
 		}
 	}
 	s.Dropped = w.dropped
