@@ -49,7 +49,7 @@ generate:
 check-generate:
 	.ci/check-generate.sh
 
-demo: deps build
+demo: deps build engine
 	demo/demo.sh
 
 bench: build

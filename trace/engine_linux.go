@@ -164,6 +164,16 @@ func (cmd *Command) env() []string {
 	return env[:len(env):len(env)]
 }
 
+// getenv is the value of a variable of an environment as exec.Cmd hands it on: the last.
+func getenv(env []string, name string) (value string) {
+	for _, v := range env {
+		if found, ok := strings.CutPrefix(v, name+"="); ok {
+			value = found
+		}
+	}
+	return value
+}
+
 // valgrindCommand is the program under the valgrind tool, which leaves its
 // messages in tmp.
 func valgrindCommand(ctx context.Context, program, tmp, socket string, cmd Command, opt Options) (*exec.Cmd, error) {
@@ -223,6 +233,9 @@ func valgrindCommand(ctx context.Context, program, tmp, socket string, cmd Comma
 		env = append(env, "VALGRIND_LIB="+abs)
 	}
 	c := exec.CommandContext(ctx, filepath.Join(dir, toolName))
+	if getenv(env, "PATH") == os.Getenv("PATH") {
+		program = cmd.Args[0] // valgrind looks for it there itself, and passes the name on as the program's argv[0]
+	}
 	c.Args = append(append(args, "--", program), cmd.Args[1:]...)
 	c.Env = env
 	return c, nil
@@ -258,7 +271,12 @@ func qemuCommand(ctx context.Context, program, socket string, cmd Command, opt O
 		}
 		load += ",order=on"
 	}
-	c := exec.CommandContext(ctx, qemu, slices.Concat([]string{"-cpu", "max", "-plugin", load}, interpreted(program), cmd.Args[1:])...)
+	args := []string{"-cpu", "max", "-plugin", load}
+	run := interpreted(program)
+	if len(run) == 1 {
+		args = append(args, "-0", cmd.Args[0])
+	}
+	c := exec.CommandContext(ctx, qemu, slices.Concat(args, run, cmd.Args[1:])...)
 	c.Env = cmd.env()
 	return c, nil
 }
@@ -336,7 +354,7 @@ func run(ctx context.Context, cmd Command, opt Options, src source) (Result, err
 	c.Cancel = func() error { return c.Process.Signal(syscall.SIGTERM) }
 	c.WaitDelay = 10 * time.Second
 
-	e := &engine{src: src, skipper: opt.Skipper, most: opt.MaxProcesses, pids: map[int]bool{}, threads: opt.Kind == QEMU, ordered: opt.Ordered, buffers: bufferCount, bytes: bufferBytes}
+	e := &engine{src: src, skipper: opt.Skipper, most: opt.MaxProcesses, pids: map[int]bool{}, came: map[int]int{}, late: map[int]bool{}, over: make(chan struct{}), threads: opt.Kind == QEMU, ordered: opt.Ordered, buffers: bufferCount, bytes: bufferBytes}
 	if opt.Kind == QEMU {
 		e.buffers, e.bytes = threadBuffers, threadBytes
 	}
@@ -362,8 +380,10 @@ func run(ctx context.Context, cmd Command, opt Options, src source) (Result, err
 	if err := e.end(l, tmp); err != nil {
 		return res, fmt.Errorf("run: %w", err)
 	}
-	<-accepted
+	<-e.over
 	e.running.Wait()
+	l.Close() // what comes now goes on unrecorded
+	<-accepted
 	if e.ordered {
 		e.err = e.inOrder()
 	}
@@ -371,6 +391,16 @@ func run(ctx context.Context, cmd Command, opt Options, src source) (Result, err
 	res.Processes, res.RawBytes, res.Partial, res.Mappings = e.processes, e.raw, e.partial, e.mappings.all
 	if e.refused > 0 {
 		res.Partial = append(res.Partial, fmt.Sprintf("%d processes were not recorded: more than %d at a time", e.refused, e.most))
+	}
+	if opt.Children && !e.threads {
+		for pid, n := range e.came {
+			if n == 0 {
+				e.late[pid] = true
+			}
+		}
+	}
+	if len(e.late) > 0 {
+		res.Partial = append(res.Partial, fmt.Sprintf("%d processes were not recorded: they began after the program's end, or executed another one and were not seen since", len(e.late)))
 	}
 	state := c.ProcessState
 	if state == nil {
@@ -420,6 +450,10 @@ type engine struct {
 	bytes     int          // of each, without its tail
 	pids      map[int]bool // then, the processes
 
+	over chan struct{} // closed when all who connected before the program's end have been seen
+	came map[int]int   // by process: connections, less those that ended by executing another program
+	late map[int]bool  // processes that came after the program's end
+
 	room        uint64     // bytes of them
 	ordered     bool       // buffers are kept until all have ended
 	connections []*process // then, all of them
@@ -433,8 +467,9 @@ type engine struct {
 // endName is the address of the connection that comes after the program's.
 const endName = "end"
 
-// end lets accept return when it has seen every process that has connected so
-// far: connections are accepted in their order.
+// end lets accept see that the program has ended, after every process that has
+// connected so far: connections are accepted in their order. Later ones, of children that outlive it, are
+// turned away and go on unrecorded: they could come for ever, and one that nobody answers would wait for ever.
 func (e *engine) end(l *net.UnixListener, tmp string) error {
 	from := &net.UnixAddr{Name: filepath.Join(tmp, endName), Net: "unix"}
 	c, err := net.DialUnix("unix", from, l.Addr().(*net.UnixAddr))
@@ -453,9 +488,20 @@ func (e *engine) accept(l *net.UnixListener) {
 		}
 		if from := c.RemoteAddr(); from != nil && filepath.Base(from.String()) == endName {
 			c.Close()
-			return
+			close(e.over)
+			continue
 		}
+		pid := peer(c)
 		e.mu.Lock()
+		select {
+		case <-e.over:
+			e.late[pid] = true
+			e.mu.Unlock()
+			c.Close()
+			continue
+		default:
+		}
+		e.came[pid]++
 		full := e.now >= e.most
 		if full {
 			e.refused++
@@ -485,6 +531,20 @@ func (e *engine) accept(l *net.UnixListener) {
 			}
 		}()
 	}
+}
+
+// peer is the process at the other end of a connection.
+func peer(c *net.UnixConn) (pid int) {
+	raw, err := c.SyscallConn()
+	if err != nil {
+		return 0
+	}
+	_ = raw.Control(func(fd uintptr) { // it has been accepted just now, and cannot be closed
+		if cred, err := unix.GetsockoptUcred(int(fd), unix.SOL_SOCKET, unix.SO_PEERCRED); err == nil {
+			pid = int(cred.Pid)
+		}
+	})
+	return pid
 }
 
 // process is one connection: a program from its start or fork to its end or
@@ -662,6 +722,9 @@ func (e *engine) rest(p *process) error {
 	if !e.ordered {
 		e.mu.Lock()
 		e.killed(p)
+		if p.decoder.exec {
+			e.came[p.pid]--
+		}
 		e.mu.Unlock()
 	}
 	return nil

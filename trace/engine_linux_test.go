@@ -365,9 +365,10 @@ func TestGrepDiffersByItsMapsAlone(t *testing.T) {
 
 func TestProgramIsLeftAlone(t *testing.T) {
 	var out, errout bytes.Buffer
-	cmd := Command{Args: []string{"/bin/sh", "-c", "cat; echo err >&2; exit 7"}, Stdin: strings.NewReader("hello"), Stdout: &out, Stderr: &errout}
+	// $0 is argv[0]: the name that it was called by.
+	cmd := Command{Args: []string{"sh", "-c", "echo $0; cat; echo err >&2; exit 7"}, Stdin: strings.NewReader("hello"), Stdout: &out, Stderr: &errout}
 	_, res := accessesOf(t, cmd, Options{})
-	if out.String() != "hello" || errout.String() != "err\n" || res.ExitCode != 7 {
+	if out.String() != "sh\nhello" || errout.String() != "err\n" || res.ExitCode != 7 {
 		t.Errorf("stdout %q, stderr %q, %+v", &out, &errout, res)
 	}
 	if res.Processes != 1 {

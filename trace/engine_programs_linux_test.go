@@ -13,6 +13,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/rdx-profiler/rdx/model"
 )
@@ -156,6 +157,30 @@ func TestClosedPipe(t *testing.T) {
 	}
 }
 
+// While the program runs it is told how much has been recorded.
+func TestProgressOfRecording(t *testing.T) {
+	r, w, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	var accesses uint64
+	var size int64
+	told := 0
+	opt := RecordOptions{Options: Options{Engine: engineDir(t)}, Progress: func(a uint64, s int64) {
+		if told++; told == 1 {
+			accesses, size = a, s
+			w.Close() // what the program waits for
+		}
+	}}
+	path := filepath.Join(t.TempDir(), "t.rdt")
+	args := []string{"/bin/sh", "-c", "i=0; while [ $i -lt 50000 ]; do i=$((i+1)); done; read x"}
+	_, s, err := Record(context.Background(), path, Command{Args: args, Stdin: r}, opt)
+	if err != nil || told == 0 || accesses > s.Accesses || size == 0 {
+		t.Errorf("%v; told %d times, first of %d accesses and %d bytes; %d in the end", err, told, accesses, size, s.Accesses)
+	}
+}
+
 // The recording ends although the program goes on in ever new processes.
 func TestForksWithoutEnd(t *testing.T) {
 	r, w, err := os.Pipe()
@@ -178,6 +203,37 @@ func TestForksWithoutEnd(t *testing.T) {
 		t.Errorf("%+v", res)
 	}
 	t.Logf("%d processes recorded, %q", res.Processes, res.Partial)
+}
+
+// Programs that a child starts when the program has ended are not left to wait for an answer: they go on unrecorded, and
+// the result says so.
+func TestChildStartsProgramsAfterTheEnd(t *testing.T) {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	const programs = 10
+	done := filepath.Join(t.TempDir(), "done")
+	out, err := os.Create(filepath.Join(t.TempDir(), "out")) // a pipe would be waited for, and so the child
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer out.Close()
+	// The program is gone once it has been waited for.
+	script := `(while kill -0 $$ 2>/dev/null; do :; done; for i in 1 2 3 4 5 6 7 8 9 10; do /bin/echo $i; done; echo done >"$0") & exit 5`
+	res, err := Run(ctx, Command{Args: []string{"/bin/sh", "-c", script, done}, Stdout: out}, Options{Engine: engineDir(t), Children: true}, func([]model.Access) {})
+	if err != nil || res.ExitCode != 5 || ctx.Err() != nil {
+		t.Errorf("%v, %+v, %v", err, res, ctx.Err())
+	}
+	// The child, which is recorded, has ended.
+	said, err := os.ReadFile(out.Name())
+	if b, e := os.ReadFile(done); e != nil || err != nil || string(b) != "done\n" || strings.Count(string(said), "\n") != programs {
+		t.Errorf("the child has not come to its end: %q, %v, output %q, %v", b, e, said, err)
+	}
+	// The shell and its child; of each program a stream before exec and one after.
+	const all = 2 + 2*programs
+	if late := len(res.Partial) == 1 && strings.Contains(res.Partial[0], "after the program's end"); res.Processes < 2 || late == (res.Processes == all) || len(res.Partial) > 1 {
+		t.Errorf("%d of %d streams, %q", res.Processes, all, res.Partial)
+	}
+	t.Logf("%d of %d streams, %q", res.Processes, all, res.Partial)
 }
 
 // What is missing is named by the package that has it.

@@ -179,9 +179,9 @@ func TestQEMUOrderedRecording(t *testing.T) {
 
 func TestQEMUProgramIsLeftAlone(t *testing.T) {
 	var out, errout bytes.Buffer
-	cmd := Command{Args: []string{"/bin/sh", "-c", "cat; (exit 3); echo err >&2; kill -9 $$"}, Stdin: strings.NewReader("hello"), Stdout: &out, Stderr: &errout}
+	cmd := Command{Args: []string{"sh", "-c", "echo $0; cat; (exit 3); echo err >&2; kill -9 $$"}, Stdin: strings.NewReader("hello"), Stdout: &out, Stderr: &errout}
 	_, res := underQEMU(t, cmd, Options{})
-	if out.String() != "hello" || errout.String() != "err\n" || res.Signal != syscall.SIGKILL || res.Processes != 1 || len(res.Partial) == 0 {
+	if out.String() != "sh\nhello" || errout.String() != "err\n" || res.Signal != syscall.SIGKILL || res.Processes != 1 || len(res.Partial) == 0 {
 		t.Errorf("stdout %q, stderr %q, %+v", &out, &errout, res)
 	}
 	// the subshell is followed on request; cat, after its exec, is not seen

@@ -17,18 +17,28 @@ import (
 // accesses. finish waits for the program, or ends it if it was not read to
 // its end, and says what was missing and what code it had mapped.
 func (r *exactReport) runSource(ctx context.Context, args []string, opt trace.Options) (source model.TraceReader, finish func() (missing []string, mappings []*model.Mapping)) {
-	// An interrupt from the terminal reaches the program, which decides.
-	signal.Ignore(os.Interrupt)
+	resume := outliveInterrupt()
 	ctx, stop := signal.NotifyContext(ctx, syscall.SIGTERM)
 	live := trace.StartLive(ctx, programCommand(args), opt)
 	return live, func() ([]string, []*model.Mapping) {
 		live.Close()
 		stop()
-		signal.Reset(os.Interrupt)
+		resume()
 		res := live.Result()
 		r.ended = endError(args[0], res)
 		return res.Partial, res.Mappings
 	}
+}
+
+// outliveInterrupt lets rdx live on until restore is called when the terminal sends an interrupt, which reaches the
+// program too: that decides. It is caught and not ignored, as the program would inherit that.
+func outliveInterrupt() (restore func()) {
+	if signal.Ignored(os.Interrupt) {
+		return func() {}
+	}
+	caught := make(chan os.Signal, 1)
+	signal.Notify(caught, os.Interrupt)
+	return func() { signal.Stop(caught) }
 }
 
 func programCommand(args []string) trace.Command {
@@ -63,8 +73,7 @@ func endedHow(signal syscall.Signal, exitCode int) string {
 // open: the program waits for the sampler, which tells it how long it may go on
 // unseen.
 func (r *exactReport) runSampled(ctx context.Context, args []string, opt trace.Options, sink *sampledSink) (missing []string, err error) {
-	signal.Ignore(os.Interrupt)
-	defer signal.Reset(os.Interrupt)
+	defer outliveInterrupt()()
 	ctx, stop := signal.NotifyContext(ctx, syscall.SIGTERM)
 	defer stop()
 	opt.Skipper = sink
@@ -88,8 +97,7 @@ func (r *exactReport) runTouches(ctx context.Context, args []string, opt trace.O
 	if err != nil {
 		return nil, err
 	}
-	signal.Ignore(os.Interrupt)
-	defer signal.Reset(os.Interrupt)
+	defer outliveInterrupt()()
 	ctx, stop := signal.NotifyContext(ctx, syscall.SIGTERM)
 	defer stop()
 	var failed error

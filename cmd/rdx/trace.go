@@ -74,10 +74,8 @@ the program's.`,
 }
 
 func recordTrace(cmd *cobra.Command, output string, args []string, opt trace.RecordOptions, quiet bool) error {
-	// An interrupt from the terminal reaches the program too: it decides, and
-	// what it did until then is recorded. SIGTERM is passed on by rdx.
-	signal.Ignore(os.Interrupt)
-	defer signal.Reset(os.Interrupt)
+	// What the program did until an interrupt is recorded. SIGTERM is passed on by rdx.
+	defer outliveInterrupt()()
 	ctx, stop := signal.NotifyContext(cmd.Context(), syscall.SIGTERM)
 	defer stop()
 
@@ -87,10 +85,11 @@ func recordTrace(cmd *cobra.Command, output string, args []string, opt trace.Rec
 	start := time.Now()
 	terminal := isTerminal(os.Stderr)
 	if terminal && !quiet {
-		var before uint64
+		before := recorded{at: start}
 		opt.Progress = func(accesses uint64, size int64) {
-			fmt.Fprintf(os.Stderr, "\r\033[Krdx: %s accesses, %s/s, %s", siCount(float64(accesses)), siCount(float64(accesses-before)), siBytes(float64(size)))
-			before = accesses
+			now := recorded{time.Now(), accesses}
+			fmt.Fprint(os.Stderr, "\r\033[K", now.since(before, size))
+			before = now
 		}
 	}
 	res, s, err := trace.Record(ctx, output, trace.Command{Args: args, Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr}, opt)
@@ -114,6 +113,18 @@ func recordTrace(cmd *cobra.Command, output string, args []string, opt trace.Rec
 		fmt.Fprintln(os.Stderr, "rdx: warning: the recording is partial:", p)
 	}
 	return endError(args[0], res)
+}
+
+// recorded is how many accesses there were at some moment.
+type recorded struct {
+	at       time.Time
+	accesses uint64
+}
+
+// since is the line of progress: accesses so far, how many a second since before, and the size of the file in bytes.
+func (r recorded) since(before recorded, size int64) string {
+	rate := float64(r.accesses-before.accesses) / max(r.at.Sub(before.at).Seconds(), 1e-3)
+	return fmt.Sprintf("rdx: %s accesses, %s/s, %s", siCount(float64(r.accesses)), siCount(rate), siBytes(float64(size)))
 }
 
 // leaveProcessor leaves one of the processors that rdx may run on to the program, until

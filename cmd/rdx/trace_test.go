@@ -8,11 +8,13 @@ import (
 	"errors"
 	"os"
 	"os/exec"
+	"os/signal"
 	"path/filepath"
 	"runtime"
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/rdx-profiler/rdx/trace"
 )
@@ -78,6 +80,40 @@ func TestTraceRecordAndInfo(t *testing.T) {
 	}
 	if out, err := traceCmd("info", path); err == nil || !strings.Contains(out, "damage ") {
 		t.Errorf("cut short: error %v\n%s", err, out)
+	}
+}
+
+// The rate is of the time that has gone by since the line before, however long that was.
+func TestRecordProgress(t *testing.T) {
+	before := recorded{time.Unix(100, 0), 1_000_000}
+	for after, want := range map[time.Duration]string{
+		time.Second:            "rdx: 5.00M accesses, 4.00M/s, 3.00MiB",
+		4 * time.Second:        "rdx: 5.00M accesses, 1.00M/s, 3.00MiB",
+		500 * time.Millisecond: "rdx: 5.00M accesses, 8.00M/s, 3.00MiB",
+	} {
+		if got := (recorded{before.at.Add(after), 5_000_000}).since(before, 3<<20); got != want {
+			t.Errorf("after %v: %q, want %q", after, got, want)
+		}
+	}
+}
+
+// An interrupt ends the program unless it has chosen to ignore it, as without rdx.
+func TestInterruptReachesTheProgram(t *testing.T) {
+	engine := traceEngine(t)
+	if signal.Ignored(os.Interrupt) { // as what a shell starts by & has it
+		caught := make(chan os.Signal, 1)
+		signal.Notify(caught, os.Interrupt)
+		defer signal.Stop(caught)
+	}
+	program := []string{"--", "/bin/sh", "-c", "kill -INT $$; exit 3"}
+	for _, args := range [][]string{
+		{"trace", "record", "-q", "--engine", engine, "-o", filepath.Join(t.TempDir(), "t.rdt")},
+		{"exact", "--engine", engine}, {"exact", "--engine", engine, "--log2"}, {"exact", "--engine", engine, "--sampled=1e-4"},
+		{"exact", "--engine", engine, "--stack=private"},
+	} {
+		if _, err := rdxCmd(append(args, program...)...); exitCode(err) != 128+int(syscall.SIGINT) {
+			t.Errorf("%q: exit code %d (%v), want that of SIGINT", args, exitCode(err), err)
+		}
 	}
 }
 
