@@ -176,7 +176,7 @@ func sameStack(a, b *unwind.Snapshot) bool {
 
 // holdOften runs a program and holds it some hundred times.
 func holdOften(t *testing.T, source string, h *locating) {
-	target, _ := startReady(t, source)
+	target, _, _ := startReady(t, source)
 	defer target.Wait()
 	defer target.Process.Kill()
 	pid := target.Process.Pid

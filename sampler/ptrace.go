@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -137,7 +138,7 @@ func FindTarget(id int) (pid int, err error) {
 		return 0, fmt.Errorf("attach to process %d: %w", id, err)
 	}
 	// Without a program file it is no process of users; seizing will say so.
-	exe, err := os.Open(fmt.Sprintf("/proc/%d/exe", pid))
+	exe, err := os.Open(fmt.Sprintf("/proc/%d/exe", Living(pid)))
 	if err != nil {
 		return pid, nil
 	}
@@ -147,6 +148,25 @@ func FindTarget(id int) (pid int, err error) {
 		return 0, fmt.Errorf("attach to process %d: it is a 32-bit program, and rdx knows 64-bit code only", id)
 	}
 	return pid, nil
+}
+
+// Living is a thread of the process by whose number its memory and files are reached: pid itself, or if the first thread
+// has exited and others go on, one of these, for /proc/PID and process_vm_readv(2) are the first thread's, which has given them up.
+func Living(pid int) (tid int) {
+	if hasMemory(pid) {
+		return pid
+	}
+	tids, err := threadsOf(pid)
+	if i := slices.IndexFunc(tids, hasMemory); err == nil && i >= 0 {
+		return tids[i]
+	}
+	return pid
+}
+
+// hasMemory says whether a thread has memory: one that exits loses it some time before it is a zombie.
+func hasMemory(tid int) bool {
+	_, err := procStatus(tid, "VmSize")
+	return err == nil
 }
 
 // explainSeize says why a thread can't be traced, and what to do.
@@ -184,9 +204,8 @@ const wakeSignal = unix.SIGUSR2
 // the wake signal's handler and leaves the handler itself in place. That does nothing, for nobody
 // has asked to be notified: no goroutine is woken.
 type waker struct {
-	tid   int
-	timer uintptr // of every, with ticks
-	ticks bool
+	tid          int
+	ticks, alarm timer // of every and once
 }
 
 func newWaker(tid int) (*waker, error) {
@@ -215,30 +234,44 @@ func newWaker(tid int) (*waker, error) {
 func (w *waker) wake() { _ = unix.Tgkill(os.Getpid(), w.tid, wakeSignal) }
 
 // every has the kernel wake the thread each d, without any of Go's own having to run for it: see timer_create(2).
-func (w *waker) every(d time.Duration) error {
-	const sigevThreadID = 4
-	event := struct { // struct sigevent
-		value         uint64
-		signo, notify int32
-		tid           int32
-		_             [11]int32
-	}{signo: int32(wakeSignal), notify: sigevThreadID, tid: int32(w.tid)}
-	var id int32
-	if _, _, e := unix.Syscall(unix.SYS_TIMER_CREATE, unix.CLOCK_MONOTONIC, uintptr(unsafe.Pointer(&event)), uintptr(unsafe.Pointer(&id))); e != 0 {
-		return os.NewSyscallError("timer_create", e)
+func (w *waker) every(d time.Duration) error { return w.set(&w.ticks, d, d) }
+
+// once has it woken after d. What it was to be woken for so before is forgotten.
+func (w *waker) once(d time.Duration) error { return w.set(&w.alarm, d, 0) }
+
+// timer of the kernel; made is whether there is one.
+type timer struct {
+	id   uintptr
+	made bool
+}
+
+func (w *waker) set(t *timer, first, each time.Duration) error {
+	if !t.made {
+		const sigevThreadID = 4
+		event := struct { // struct sigevent
+			value         uint64
+			signo, notify int32
+			tid           int32
+			_             [11]int32
+		}{signo: int32(wakeSignal), notify: sigevThreadID, tid: int32(w.tid)}
+		var id int32
+		if _, _, e := unix.Syscall(unix.SYS_TIMER_CREATE, unix.CLOCK_MONOTONIC, uintptr(unsafe.Pointer(&event)), uintptr(unsafe.Pointer(&id))); e != 0 {
+			return os.NewSyscallError("timer_create", e)
+		}
+		*t = timer{uintptr(id), true}
 	}
-	w.timer, w.ticks = uintptr(id), true
-	each := unix.NsecToTimespec(d.Nanoseconds())
-	period := [2]unix.Timespec{each, each} // struct itimerspec
-	if _, _, e := unix.Syscall6(unix.SYS_TIMER_SETTIME, w.timer, 0, uintptr(unsafe.Pointer(&period)), 0, 0, 0); e != 0 {
+	period := [2]unix.Timespec{unix.NsecToTimespec(each.Nanoseconds()), unix.NsecToTimespec(first.Nanoseconds())} // struct itimerspec
+	if _, _, e := unix.Syscall6(unix.SYS_TIMER_SETTIME, t.id, 0, uintptr(unsafe.Pointer(&period)), 0, 0, 0); e != 0 {
 		return os.NewSyscallError("timer_settime", e)
 	}
 	return nil
 }
 
-// close ends what every began.
+// close ends what every and once began.
 func (w *waker) close() {
-	if w.ticks {
-		_, _, _ = unix.Syscall(unix.SYS_TIMER_DELETE, w.timer, 0, 0)
+	for _, t := range []timer{w.ticks, w.alarm} {
+		if t.made {
+			_, _, _ = unix.Syscall(unix.SYS_TIMER_DELETE, t.id, 0, 0)
+		}
 	}
 }

@@ -56,3 +56,24 @@ func TestSeizeOfEnded(t *testing.T) {
 		t.Errorf("of one that is gone: %v, want %v", err, unix.ESRCH)
 	}
 }
+
+// A process that has ended or never was has no living thread, and one that runs has its first.
+func TestLiving(t *testing.T) {
+	cmd := exec.Command("cat")
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	pid := cmd.Process.Pid
+	if tid := Living(pid); tid != pid {
+		t.Errorf("of %d, which runs: %d", pid, tid)
+	}
+	in.Close()
+	cmd.Wait()
+	if tid := Living(pid); tid != pid {
+		t.Errorf("of %d, which is gone: %d", pid, tid)
+	}
+}

@@ -23,6 +23,7 @@ type stepped struct {
 	pid    int
 	shared *Thread
 	l      *Locator
+	rand   *rand.Rand
 }
 
 func startStepped(t *testing.T, argv ...string) *stepped {
@@ -50,7 +51,9 @@ func startStepped(t *testing.T, argv ...string) *stepped {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := &stepped{t: t, k: k, pid: p.Pid, l: NewLocator()}
+	seed := uint64(time.Now().UnixNano())
+	t.Logf("seed %d", seed)
+	s := &stepped{t: t, k: k, pid: p.Pid, l: NewLocator(), rand: rand.New(rand.NewPCG(seed, 0))}
 	t.Cleanup(func() {
 		unix.Kill(s.pid, unix.SIGKILL)
 		for status := unix.WaitStatus(0); ; {
@@ -105,7 +108,7 @@ func (s *stepped) hold(after time.Duration) bool {
 // burst steps the held program for so many accesses.
 func (s *stepped) burst(accesses int) (*Steps, string) {
 	s.t.Helper()
-	b := s.l.Steps(s.pid, s.pid, 8, accesses, 8, time.Minute, rand.IntN)
+	b := s.l.Steps(s.pid, s.pid, 8, accesses, 8, time.Minute, s.rand.IntN)
 	s.shared.Hold = uint32(unix.SIGURG)
 	for {
 		stop, end, err := b.Next()
@@ -172,7 +175,7 @@ func TestStepsAsInterpreted(t *testing.T) {
 			ends, compared, traps, stops, instructions := make(map[string]int), 0, 0, 0, 0
 			var slow time.Duration
 			for range bursts {
-				if !s.hold(time.Duration(1000+rand.IntN(4000)) * time.Microsecond) {
+				if !s.hold(time.Duration(1000+s.rand.IntN(4000)) * time.Microsecond) {
 					if argv[0] == "gzip" {
 						break
 					}
@@ -182,7 +185,7 @@ func TestStepsAsInterpreted(t *testing.T) {
 				var point *Watchpoint
 				word := uint64(0)
 				if len(want) > 0 {
-					word = want[rand.IntN(min(len(want), each))].Addr &^ 7
+					word = want[s.rand.IntN(min(len(want), each))].Addr &^ 7
 					var err error
 					if point, err = s.k.Arm(s.pid, 0, word, 10000); err != nil {
 						t.Fatal(err)

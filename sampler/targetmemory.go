@@ -20,6 +20,7 @@ const samplePages = 96
 type targetMemory struct {
 	pid   int
 	pages int // that may still be read
+	gone  int // the pid that had no memory any more, 0: none
 	buf   [maxInst]byte
 
 	userfault userfault
@@ -28,7 +29,7 @@ type targetMemory struct {
 // read reads as much of len(b) bytes as is mapped, but nothing if part of them must not
 // be read.
 func (m *targetMemory) read(addr uint64, b []byte) (int, error) {
-	if m.userfault.allows(m.pid, addr, len(b)) < len(b) {
+	if m.allows(addr, len(b)) < len(b) {
 		return 0, errUserfault
 	}
 	return m.copy(addr, b)
@@ -37,16 +38,29 @@ func (m *targetMemory) read(addr uint64, b []byte) (int, error) {
 // readFirst reads as much of len(b) bytes, from the first on, as is mapped and may be
 // read.
 func (m *targetMemory) readFirst(addr uint64, b []byte) (int, error) {
-	if b = b[:m.userfault.allows(m.pid, addr, len(b))]; len(b) == 0 {
+	if b = b[:m.allows(addr, len(b))]; len(b) == 0 {
 		return 0, errUserfault
 	}
 	return m.copy(addr, b)
 }
 
+// allows says how many of the n bytes at addr may be read.
+func (m *targetMemory) allows(addr uint64, n int) int {
+	allowed := m.userfault.allows(m.pid, addr, n)
+	if allowed < n && m.userfault.empty {
+		m.gone = m.pid
+	}
+	return allowed
+}
+
 func (m *targetMemory) copy(addr uint64, b []byte) (int, error) {
-	return unix.ProcessVMReadv(m.pid,
+	n, err := unix.ProcessVMReadv(m.pid,
 		[]unix.Iovec{{Base: &b[0], Len: uint64(len(b))}},
 		[]unix.RemoteIovec{{Base: uintptr(addr), Len: len(b)}}, 0)
+	if err == unix.ESRCH {
+		m.gone = m.pid
+	}
+	return n, err
 }
 
 // ReadPage implements interp.Memory.

@@ -25,6 +25,7 @@ var errUserfault = errors.New("page to be provided by the target itself (userfau
 type userfault struct {
 	pid     int
 	pagemap *os.File // of the address space at the time it was opened
+	empty   bool     // the page looked for last was in no pagemap: there is no address space, or it is outside of it
 	scan    *fdScan  // of pid
 	scans   map[int]*fdScan
 }
@@ -84,6 +85,7 @@ const (
 // present looks the page up in /proc/PID/pagemap, see proc(5). A process that
 // has executed another program has another pagemap; the old one is empty.
 func (u *userfault) present(page uint64) bool {
+	u.empty = true
 	for range 2 {
 		if u.pagemap == nil {
 			var err error
@@ -94,6 +96,7 @@ func (u *userfault) present(page uint64) bool {
 		}
 		var entry [8]byte
 		if n, _ := u.pagemap.ReadAt(entry[:], int64(page*8)); n == len(entry) {
+			u.empty = false
 			return binary.NativeEndian.Uint64(entry[:])&(pagemapPresent|pagemapSwapped) != 0
 		}
 		u.close()

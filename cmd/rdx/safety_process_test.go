@@ -16,6 +16,8 @@ import (
 	"testing"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/rdx-profiler/rdx/model"
 )
 
@@ -456,10 +458,45 @@ func TestThousandThreads(t *testing.T) {
 	p.end()
 }
 
-func TestGoProgram(t *testing.T)    { sampled(t, 300, compile(t, "gosum")) }
-func TestSeccomp(t *testing.T)      { sampled(t, 200, compile(t, "seccomp")) }
-func TestNotDumpable(t *testing.T)  { sampled(t, 200, compile(t, "sum"), "2", "0", "nodump") }
-func TestLeaderExited(t *testing.T) { sampled(t, 200, compile(t, "sum"), "2", "0", "leaderexit") }
+func TestGoProgram(t *testing.T)   { sampled(t, 300, compile(t, "gosum")) }
+func TestSeccomp(t *testing.T)     { sampled(t, 200, compile(t, "seccomp")) }
+func TestNotDumpable(t *testing.T) { sampled(t, 200, compile(t, "sum"), "2", "0", "nodump") }
+
+// A process whose first thread has exited, before rdx comes or meanwhile, is read by another one: /proc/PID has neither
+// memory nor mappings then.
+func TestLeaderExited(t *testing.T) {
+	needRoot(t)
+	for _, when := range []string{"before", "meanwhile"} {
+		t.Run(when, func(t *testing.T) {
+			mode := map[string]string{"before": "leaderexit", "meanwhile": "leaderexits"}[when]
+			p := target(t, compile(t, "sum"), "2", "0", mode)
+			exited := func() bool { return strings.HasPrefix(procField(p.pid, "State"), "Z") }
+			var s *session
+			if when == "before" {
+				eventually(t, "the first thread exits", exited)
+				s = attach(t, p.pid, "-d", "2s")
+			} else {
+				s = attach(t, p.pid, "-d", "2s")
+				if err := unix.Tgkill(p.pid, p.pid, syscall.SIGUSR1); err != nil {
+					t.Fatal(err)
+				}
+				eventually(t, "the first thread exits", exited)
+			}
+			profile := s.profile()
+			holds, lost := countOf(profile, "holds"), countOf(profile, "lost: no access before unreadable page")
+			named := 0
+			for _, r := range profile.Records {
+				if m := r.Use[0].Mapping; m != nil && filepath.Base(m.File) == "sum" {
+					named++
+				}
+			}
+			if holds == 0 || lost > holds || named == 0 {
+				t.Errorf("%d of %d holds lost, %d of %d records in the program", lost, holds, named, len(profile.Records))
+			}
+			t.Logf("%d holds, %d lost, %d of %d records in the program; target: %s", holds, lost, named, len(profile.Records), p.end())
+		})
+	}
+}
 
 // -p with the number of a thread means its process.
 func TestAttachToThread(t *testing.T) {

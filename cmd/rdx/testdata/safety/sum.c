@@ -1,5 +1,6 @@
-// sum [THREADS [ROUNDS [nodump|leaderexit|calm]]]: checksums until the end
-// of input, or ROUNDS times.
+// sum [THREADS [ROUNDS [nodump|leaderexit|leaderexits|calm]]]: checksums until the end
+// of input, or ROUNDS times. With leaderexit the first thread ends before that, with leaderexits
+// when it gets SIGUSR1.
 #include "target.h"
 
 static atomic_int stop;
@@ -50,6 +51,12 @@ int main(int argc, char **argv)
 	begin();
 	if (!strcmp(mode, "nodump"))
 		prctl(PR_SET_DUMPABLE, 0);
+	int late = !strcmp(mode, "leaderexits"), got;
+	sigset_t told;
+	sigemptyset(&told);
+	sigaddset(&told, SIGUSR1);
+	if (late)
+		pthread_sigmask(SIG_BLOCK, &told, 0);
 	pthread_attr_t small;
 	pthread_attr_init(&small);
 	pthread_attr_setstacksize(&small, 256 << 10);
@@ -57,7 +64,9 @@ int main(int argc, char **argv)
 		if (pthread_create(&workers[i], &small, worker, 0))
 			die("create thread");
 	ready();
-	if (!strcmp(mode, "leaderexit")) {
+	if (late)
+		sigwait(&told, &got);
+	if (late || !strcmp(mode, "leaderexit")) {
 		spawn(finish, 0);
 		pthread_exit(0);
 	}
