@@ -7,20 +7,20 @@ import (
 	"gonum.org/v1/gonum/stat/distuv"
 )
 
-// othersRunning appends to others the threads of the group that run at the moment, beside t, which is held: those
+// othersRunning counts the threads of the group that run at the moment, beside t, which is held: those
 // that don't wait for anything, but not more than have a CPU then. The profiler itself may have taken another one's CPU just now, so
 // that who has one tells less. The process's CPU clock would need tens of milliseconds, for it learns of a thread that runs only
 // once a tick of the kernel (1 to 10 ms), and many processes do not live as long. ok is false for threads that are watched by CPU, who are too many to be asked.
-func (g *group) othersRunning(others []*thread, t *thread, cpus int, runs func(pid, tid int) bool) (_ []*thread, ok bool) {
+func (g *group) othersRunning(t *thread, cpus int, runs func(pid, tid int) bool) (n int, ok bool) {
 	if g.byCPU {
-		return others, false
+		return 0, false
 	}
 	for _, m := range g.members {
-		if len(others) < cpus-1 && m != t && runs(t.process.pid, m.tid) {
-			others = append(others, m)
+		if n < cpus-1 && m != t && runs(t.process.pid, m.tid) {
+			n++
 		}
 	}
-	return others, true
+	return n, true
 }
 
 // touchesBeside draws how many touches others make where they make that many on average: Poisson's, as no

@@ -27,6 +27,9 @@ type budget struct {
 	firstNS    float64 // holdNS as it was assumed
 	firstHolds uint64  // that have told better
 
+	copied      float64 // ns by which watched words slowed copying so far, see copying
+	copiedShare float64 // of the target's CPU time, as of the last update
+
 	lastCPU   uint64
 	lastCost  float64
 	lastHolds uint64
@@ -74,10 +77,13 @@ const (
 	minGap, maxGap = 500 * time.Microsecond, 20 * time.Millisecond
 )
 
+// forHolds is the share that copying leaves to holds.
+func (b *budget) forHolds() float64 { return b.target - min(b.copiedShare, copyingShare*b.target) }
+
 // gap between two ticks at which the budget pays for as many samples as there
 // should be.
 func (b *budget) gap() time.Duration {
-	perSample := (b.holdNS + b.ticks*b.tickNS) / b.target
+	perSample := (b.holdNS + b.ticks*b.tickNS) / b.forHolds()
 	return min(max(time.Duration(perSample/b.ticks), minGap), maxGap)
 }
 
@@ -118,7 +124,7 @@ func (b *budget) setFirst() {
 // acceptFirst is what is accepted of ticks at the first gap if a hold costs that much: as many as what
 // the ticks leave of the budget pays for.
 func (b *budget) acceptFirst(holdNS float64) float64 {
-	perTick := b.target * float64(b.firstGap())
+	perTick := b.forHolds() * float64(b.firstGap())
 	perTick -= min(b.tickNS, ticksShare*perTick)
 	return min(max(perTick/holdNS, minAccept), maxAccept)
 }
@@ -126,7 +132,7 @@ func (b *budget) acceptFirst(holdNS float64) float64 {
 // few says that a hold costs more than the CPU time of one look at the account pays for. Of so few
 // chance would make several in a session of seconds, where the budget pays for one or two. Where they
 // are many, it evens out.
-func (b *budget) few() bool { return b.next > b.target*float64(tickInterval) }
+func (b *budget) few() bool { return b.next > b.forHolds()*float64(tickInterval) }
 
 // accepted is the probability with which a tick becomes a candidate now. Where holds are few, none does until the next
 // one is paid in full; and then the sooner, for what is saved would else not be spent.
@@ -146,7 +152,7 @@ func (b *budget) waited(cpu uint64) string {
 		return ""
 	}
 	return fmt.Sprintf("each hold waited until the budget paid for it: one is taken to cost %v with what comes after it, and the whole budget pays for %.1f",
-		time.Duration(b.next).Round(10*time.Microsecond), b.target*float64(cpu)/b.next)
+		time.Duration(b.next).Round(10*time.Microsecond), b.forHolds()*float64(cpu)/b.next)
 }
 
 // held charges a hold that has just ended with what it is taken to cost, until the next update, and says whether
@@ -165,7 +171,8 @@ func (b *budget) trapped(traps, spent uint64) time.Duration {
 
 // update takes the state of the session so far and says whether accept has
 // changed. Cost is what the target's threads lose: the time they are held and
-// wait to run again, what they lose in cold caches after that, the traps and the ticks. Not
+// wait to run again, what they lose in cold caches after that, the traps and the ticks; and what watched words
+// slow their copying by, which is kept to its share by watching less. Not
 // what they lose in stops: to save that in samples would leave none of processes that live for
 // milliseconds.
 func (b *budget) update(cpu uint64, stats sampler.Stats, held, trapped time.Duration) bool {
@@ -175,10 +182,11 @@ func (b *budget) update(cpu uint64, stats sampler.Stats, held, trapped time.Dura
 		b.holdNS = ofHolds / float64(stats.Holds)
 	}
 	if cpu > 0 {
-		b.spent = cost / float64(cpu)
+		b.copiedShare = b.copied / float64(cpu)
+		b.spent = cost/float64(cpu) + b.copiedShare
 	}
 	before := b.accepted()
-	b.saved = b.target*float64(cpu) - cost
+	b.saved = b.forHolds()*float64(cpu) - cost
 	// What was assumed counts for no more than one of them.
 	b.next = (b.firstNS + ofHolds) / float64(1+stats.Holds)
 	if b.lastCPU == 0 && stats.Holds > b.firstHolds {
@@ -198,19 +206,20 @@ func (b *budget) judge(cpu uint64, cost float64, stats sampler.Stats) {
 	recent := (cost - b.lastCost) / float64(cpu-b.lastCPU)
 	// Wait for enough CPU time to judge by, but not where the first holds show that
 	// they cost a multiple of what was thought.
-	tooMuch := recent > 4*b.target && stats.Holds-b.lastHolds >= 2*judged
-	if !tooMuch && cpu-b.lastCPU < uint64(max(float64(200*time.Millisecond), judged*b.holdNS/b.target)) {
+	tooMuch := recent > 4*b.forHolds() && stats.Holds-b.lastHolds >= 2*judged
+	if !tooMuch && cpu-b.lastCPU < uint64(max(float64(200*time.Millisecond), judged*b.holdNS/b.forHolds())) {
 		return
 	}
 	b.lastCPU, b.lastCost, b.lastHolds = cpu, cost, stats.Holds
 	// Aim at the target over the run so far, not only from now on: what was spent
 	// beyond it is saved in the next seconds.
-	aim := b.target
+	share := b.forHolds()
+	aim := share
 	if b.few() {
 		aim *= fewAim // all of it can't be reached: the last is saved for the next hold
 	}
-	if over := cost - b.target*float64(cpu); over > 0 {
-		aim = max(b.target-over/float64(makeGood), 0.25*b.target)
+	if over := cost - share*float64(cpu); over > 0 {
+		aim = max(share-over/float64(makeGood), 0.25*share)
 	}
 	factor := min(max(aim/max(recent, 1e-6), 0.1), 2)
 	b.accept = min(max(b.accept*factor, minAccept), maxAccept)

@@ -236,6 +236,10 @@ func (s *Session) loadClock(clock sampler.Clock) error {
 	if s.tickCost, err = s.kernel.TickCost(); err != nil {
 		s.cfg.Log.Warn("the cost of a tick is assumed", zap.Error(err))
 	}
+	s.copying.copied = sampler.Copied
+	if s.copying.perByte, s.copying.unknown = s.cfg.copyCost(); s.copying.unknown != nil {
+		s.cfg.Log.Warn("whether watched words slow copying is not known, nor in the account", zap.Error(s.copying.unknown))
+	}
 	if s.cfg.MeasureRate && clock.Counted == nil {
 		if s.rates.stampNS, err = s.kernel.StampCost(); err != nil {
 			s.cfg.Log.Warn("the cost of a stamp is taken to be a tick's", zap.Error(err))

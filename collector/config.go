@@ -70,6 +70,8 @@ type Config struct {
 	stepLimit     time.Duration // likewise: of a burst of steps; sampler.StepLimit
 	// armLine watches a whole line by one debug register; nil where none can.
 	armLine armLine
+	// copyCost is sampler.CopyCost, or a test's.
+	copyCost func() (perByte float64, err error)
 }
 
 // AutoBurst reads ahead further than the clock resolves. A counter resolves some
@@ -108,6 +110,9 @@ func (c *Config) setDefaults() error {
 	set(&c.Overhead, defaultOverhead)
 	if c.stepLimit == 0 {
 		c.stepLimit = sampler.StepLimit
+	}
+	if c.copyCost == nil {
+		c.copyCost = sampler.CopyCost
 	}
 	if c.Slots == 0 {
 		c.Slots = sampler.NumSlots

@@ -23,7 +23,7 @@ func (s *Session) probeHeap(p *process) {
 	if first {
 		for _, path := range usualLibc {
 			// Which of them there are is the target's business.
-			_ = s.heap.Probe(p.pid, fmt.Sprintf("/proc/%d/root%s", p.pid, path))
+			_ = s.heap.Probe(p.via, fmt.Sprintf("/proc/%d/root%s", p.via, path))
 		}
 	}
 	p.probed = p.mappings
@@ -31,7 +31,7 @@ func (s *Session) probeHeap(p *process) {
 		if !strings.HasPrefix(m.File, "/") || m.file == nil {
 			continue
 		}
-		if err := s.heap.Probe(p.pid, fmt.Sprintf("/proc/self/fd/%d", m.file.Fd())); err != nil && s.heapFailed == nil && !gone(err) {
+		if err := s.heap.Probe(p.via, fmt.Sprintf("/proc/self/fd/%d", m.file.Fd())); err != nil && s.heapFailed == nil && !gone(err) {
 			s.heapFailed = err
 		}
 	}

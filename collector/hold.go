@@ -69,9 +69,11 @@ func (s *Session) LetGo() {
 			s.fail(err)
 		}
 	}
+	s.lookAtCopying(lookEvery)
 	s.findBlocks()
 	s.keepBeside()
 	s.locate.Tend()
+	s.followVia()
 	if s.groups() {
 		s.drain()
 		s.clearEnded()

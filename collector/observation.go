@@ -164,7 +164,10 @@ func (s *Session) pair(trap *sampler.Trap) {
 		return
 	}
 	if trap.Kind == sampler.TrapReuse || trap.Kind == sampler.TrapOther || trap.Kind == sampler.TrapBlind {
-		s.ended = append(s.ended, ended{t, int(trap.Slot), trap.Seq, o.soon > 0})
+		s.noteEnd(t, trap, o)
+	}
+	if trap.Kind == sampler.TrapReuse && w.single {
+		w.silent = time.Duration(trap.Time)
 	}
 	switch {
 	case trap.Kind == sampler.TrapUse && o.state == armed:
@@ -235,7 +238,7 @@ func (s *Session) pair(trap *sampler.Trap) {
 
 // accessing is the instruction that has trapped at o's datum.
 func (s *Session) accessing(o *observation, trap *sampler.Trap) sampler.Accessing {
-	return s.locate.Accessing(o.process.pid, trap.Ip, trap.Stack)
+	return s.locate.Accessing(o.process.via, trap.Ip, trap.Stack)
 }
 
 // between is the time from the use to a later trap.
@@ -260,37 +263,6 @@ func (s *Session) measure(o *observation, trap *sampler.Trap) {
 	o.smeared = s.smeared(s.clockBetween(o, trap), float64(trap.Traps-o.traps))
 	o.wall, o.end = s.wallSince(trap), float64(trap.Time)
 	s.over(o.stack, o.wall)
-}
-
-// ended is an observation whose watchpoints are not needed any more. Those in
-// other threads cost these threads traps until they are taken down.
-type ended struct {
-	t    *thread
-	slot int
-	seq  uint32
-	soon bool // its reuse was read ahead: nothing is looked at again
-}
-
-// clearEnded frees what is not needed any more. While a datum is looked at again that is
-// the other words of its line.
-func (s *Session) clearEnded() {
-	var again []ended
-	for len(s.ended) > 0 {
-		e := s.ended[0]
-		s.ended = s.ended[1:]
-		g := e.t.process.group
-		if g == nil || e.t.slots[e.slot].seq != e.seq {
-			continue
-		}
-		slot := &e.t.shared.Slots[e.slot]
-		if slot.State == sampler.SlotAgain && !e.soon && sampler.Monotonic()-time.Duration(slot.UseTime) < againWithin {
-			g.releaseLine(s, e.t, e.slot)
-			again = append(again, e)
-			continue
-		}
-		s.retire(e.t, e.slot)
-	}
-	s.ended = again
 }
 
 // outlived makes an observation that was cut off, as its thread or its memory is

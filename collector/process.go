@@ -17,6 +17,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/rdx-profiler/rdx/model"
+	"github.com/rdx-profiler/rdx/sampler"
 )
 
 // How often the mappings of a process are read again when an address was not
@@ -33,6 +34,7 @@ const (
 // the target is gone or lives in another mount namespace.
 type process struct {
 	pid       int
+	via       int       // its first thread, or if that has exited another one: whose /proc has memory and files
 	files     heldFiles // of all processes
 	command   string
 	mappings  []*mapping // by start address
@@ -46,9 +48,10 @@ type process struct {
 	came      int           // threads so far
 	spaces    spaces        // of its memory, for what is the same in other processes; the merger's
 	cpu       []cpuPoint
-	began     uint64   // CPU time when it was first seen, ns
-	ran       uint64   // since then, when last read
-	gone      uint64   // of it, that of threads which are no longer sampled, ns
+	began     uint64 // CPU time when it was first seen, ns
+	ran       uint64 // since then, when last read
+	gone      uint64 // of it, that of threads which are no longer sampled, ns
+	copies    copies
 	jit       *os.File // symbols of generated code, nil if there are none
 }
 
@@ -62,7 +65,8 @@ type mapping struct {
 }
 
 func newProcess(pid int, files heldFiles) *process {
-	p := &process{pid: pid, files: files}
+	now := sampler.Monotonic()
+	p := &process{pid: pid, via: pid, files: files, copies: copies{seen: now, read: now}}
 	p.began, _ = cpuTime(pid)
 	return p
 }
@@ -74,10 +78,30 @@ func (p *process) look() {
 	if p.looked() {
 		return
 	}
-	if b, err := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", p.pid)); err == nil {
+	p.via = sampler.Living(p.pid)
+	if b, err := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", p.via)); err == nil {
 		p.command = strings.TrimSpace(strings.ReplaceAll(string(b), "\x00", " "))
 	}
 	p.readMappings()
+}
+
+// followVia turns to a living thread where the one by which memory and files were reached has exited: a process
+// goes on without its first thread, but /proc/PID has neither then.
+func (s *Session) followVia() {
+	gone := s.locate.Gone()
+	if gone == 0 {
+		return
+	}
+	for _, p := range s.processes {
+		if p.via != gone {
+			continue
+		}
+		if via := sampler.Living(p.pid); via != gone {
+			s.locate.Forget(gone)
+			p.via = via
+			s.locate.Prepare(via)
+		}
+	}
 }
 
 func (p *process) looked() bool { return !p.read.IsZero() }
@@ -162,7 +186,7 @@ func (p *process) openJIT() {
 			}
 		}
 	}
-	if f, err := os.Open(fmt.Sprintf("/proc/%d/root/tmp/perf-%s.map", p.pid, inner)); err == nil {
+	if f, err := os.Open(fmt.Sprintf("/proc/%d/root/tmp/perf-%s.map", p.via, inner)); err == nil {
 		p.jit = f
 	}
 }
@@ -181,7 +205,7 @@ func findMapping(mappings []*mapping, pc uint64) *mapping {
 // is still named in the stacks of before.
 func (p *process) readMappings() {
 	p.read, p.unknown = time.Now(), false
-	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/maps", p.pid))
+	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/maps", p.via))
 	if err != nil || len(b) == 0 {
 		return // exited
 	}
@@ -219,7 +243,7 @@ func (p *process) open(mm model.Mapping) *mapping {
 	m := &mapping{Mapping: mm, code: new(code)}
 	switch {
 	case m.File == "[vdso]":
-		if mem, err := os.Open(fmt.Sprintf("/proc/%d/mem", p.pid)); err == nil {
+		if mem, err := os.Open(fmt.Sprintf("/proc/%d/mem", p.via)); err == nil {
 			image := make([]byte, m.Limit-m.Start)
 			if _, err := mem.ReadAt(image, int64(m.Start)); err == nil {
 				m.image = image
@@ -229,10 +253,10 @@ func (p *process) open(mm model.Mapping) *mapping {
 		}
 	case strings.HasPrefix(m.File, "/"):
 		// map_files leads to the very file that is mapped, deleted or not.
-		name := fmt.Sprintf("/proc/%d/map_files/%x-%x", p.pid, m.Start, m.Limit)
+		name := fmt.Sprintf("/proc/%d/map_files/%x-%x", p.via, m.Start, m.Limit)
 		f, err := p.files.hold(name)
 		if err != nil {
-			f, err = p.files.hold(fmt.Sprintf("/proc/%d/root%s", p.pid, m.File))
+			f, err = p.files.hold(fmt.Sprintf("/proc/%d/root%s", p.via, m.File))
 		}
 		if err == nil {
 			m.file, m.code = f, &f.code

@@ -146,6 +146,10 @@ func (s *Session) profile() (*model.Profile, error) {
 	cpu, stops := max(sum.cpu, s.ranTime()), s.stopped()
 	count("CPU time of the target, ns", s.ranTime())
 	count("stops besides holds", stops.n)
+	count("CPU time of the target with words watched, ns", uint64(s.copying.watched))
+	count("watchpoints given up, as they slowed copying", uint64(s.copying.givenUp))
+	count("samples not watched, as that would slow copying", hold*uint64(s.copying.passed))
+	count("processes that ended before it was known what they copied beside watched words", uint64(s.copying.unread))
 	count(model.CPUChildren, s.childrenTime())
 	count(model.CPUSampled, sum.cpu-sum.unheldTime())
 	count("lost: ticks throttled or without a free counter", sum.missed(s.gap))
@@ -169,7 +173,7 @@ func (s *Session) profile() (*model.Profile, error) {
 		fmt.Sprintf("overhead by the profiler's own account: %.2f%% of the target's CPU time; cold caches are taken to cost %.0f%% of the holds", 100*s.budget.spent, 100*s.budget.cold),
 		s.own.comment(cpu, s.budget.spent),
 	)
-	for _, said := range []string{s.budget.waited(cpu), stops.comment(cpu)} {
+	for _, said := range append(s.copying.comments(), s.budget.waited(cpu), stops.comment(cpu)) {
 		if said != "" {
 			p.Comments = append(p.Comments, said)
 		}

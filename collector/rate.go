@@ -243,7 +243,7 @@ func (s *Session) driveProbe(cpu uint64) {
 			p.point, p.planned, p.done = sampler.NewCheckpoint(), make(chan error, 1), make(chan replayed, 1)
 		}
 		p.state, p.process = planning, s.lastHeld
-		go func(pid int) { p.planned <- p.point.Plan(pid) }(p.process.pid)
+		go func(pid int) { p.planned <- p.point.Plan(pid) }(p.process.via)
 	case planning:
 		select {
 		case err := <-p.planned:

@@ -19,10 +19,10 @@ type reported struct {
 func (s *Session) report(t *thread, r *sampler.Trap) {
 	pc := r.Ip
 	if s.source.Reports() == sampler.AfterAccess {
-		pc = s.locate.Accessing(t.process.pid, pc, nil).PC
+		pc = s.locate.Accessing(t.process.via, pc, nil).PC
 	}
 	data := memrecord.DataSrc(r.DataSrc)
-	use := s.locate.Reported(t.process.pid, pc, r.Addr, data.Store && !data.Load)
+	use := s.locate.Reported(t.process.via, pc, r.Addr, data.Store && !data.Load)
 	o := &observation{
 		process: t.process,
 		tid:     t.tid,
@@ -68,8 +68,12 @@ func (s *Session) sampleReported(t *thread) {
 	s.timed++
 	// The stack is that of some instructions later; its leaf is the access.
 	s.locate.StackTop = t.shared.StackTop
-	o.useStack = s.stacks.add(t, o.pc, s.locate.HeldStack(t.process.pid, t.tid), o.addr)
+	o.useStack = s.stacks.add(t, o.pc, s.locate.HeldStack(t.process.via, t.tid), o.addr)
 	t.process.refresh()
+	if !s.mayWatch() {
+		s.loseObserved(o, "not watched, as that would slow copying")
+		return
+	}
 	slot := int(t.shared.HoldSlot)
 	if failed := s.arm(t, slot, r.word, sampler.SlotUsed, 0, 1, (*sampler.Kernel).Arm); failed != "" {
 		s.loseObserved(o, failed)

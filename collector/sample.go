@@ -36,14 +36,13 @@ func (s *Session) sample(t *thread) {
 		return
 	}
 	if g != nil {
-		var ok bool
 		s.together = 0
-		if s.running, ok = g.othersRunning(s.running[:0], t, s.cpus, sampler.Runs); ok {
-			s.together = 1 + float64(len(s.running))
+		if others, ok := g.othersRunning(t, s.cpus, sampler.Runs); ok {
+			s.together = 1 + float64(others)
 		}
 	}
 	start := sampler.Monotonic()
-	ahead, err := s.locate.Ahead(t.process.pid, t.tid, s.skips(), s.perHoldWanted(), s.burst, s.block(), s.rand.IntN)
+	ahead, err := s.locate.Ahead(t.process.via, t.tid, s.skips(), s.perHoldWanted(), s.burst, s.block(), s.rand.IntN)
 	s.reading.add(sampler.Monotonic() - start)
 	if err != nil {
 		s.decline(err)
@@ -59,7 +58,7 @@ func (s *Session) sample(t *thread) {
 	s.tally(t, &ahead)
 	s.beside.pending = s.beside.pending[:0]
 	// That no other thread comes in between can't be read ahead.
-	watch := t.shared.HoldSlot != sampler.NoSlot && (ahead.Reuse == 0 || g != nil && len(g.members) > 1)
+	watch := t.shared.HoldSlot != sampler.NoSlot && (ahead.Reuse == 0 || g != nil && len(g.members) > 1) && s.mayWatch()
 	for i := range ahead.Others {
 		s.readOnly(t, &ahead.Others[i], s.observe(t, &ahead.Others[i]))
 	}

@@ -77,6 +77,7 @@ type Session struct {
 	lastHeld    *process      // which a thread was held of last
 	calibrated  time.Duration // when the constant was measured last
 	budget      budget
+	copying     copying
 	reaccept    bool // the kernel is to be told what is accepted now
 	pairs       int
 	cpus        int           // online at the start
@@ -95,8 +96,7 @@ type Session struct {
 	pruned      int
 	feet        *footprints // of threads, when all is seen
 	beside      besides
-	together    float64   // threads of the process that ran in the hold at work; 0: not known
-	running     []*thread // of these, the others
+	together    float64 // threads of the process that ran in the hold at work; 0: not known
 	second      secondLooks
 	unsmeared   int
 	held        durations
@@ -403,8 +403,8 @@ func (s *Session) Close() error {
 func (s *Session) tick() {
 	s.drain()
 	s.recalibrate()
+	s.clearEnded()
 	if s.groups() {
-		s.clearEnded()
 		s.prune()
 		s.tendRegisters()
 	}
@@ -430,7 +430,10 @@ func (s *Session) tick() {
 		s.driveProbe(sum.cpu)
 	}
 	s.lookAtOwn()
-	if s.budget.update(max(sum.cpu, s.ranTime()), stats, s.held.sum-s.stepped.cpu+s.resumed(), s.budget.trapped(sum.traps+stats.OtherProcess, sum.spent)+s.stampCost()) {
+	s.settleCopying()
+	ran := max(sum.cpu, s.ranTime())
+	s.takeTurns(ran)
+	if s.budget.update(ran, stats, s.held.sum-s.stepped.cpu+s.resumed(), s.budget.trapped(sum.traps+stats.OtherProcess, sum.spent)+s.stampCost()) {
 		if err := s.kernel.SetAccept(s.budget.accepted()); err != nil {
 			s.fail(err)
 		}
@@ -484,6 +487,7 @@ func (s *Session) closeAll() {
 	for _, p := range s.processes {
 		p.readTime()
 	}
+	s.settleCopying()
 	for _, t := range s.threads {
 		s.dropThread(t)
 		if s.unread > 0 { // not before: what still traps until its slot is retired counts, too

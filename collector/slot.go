@@ -2,6 +2,7 @@ package collector
 
 import (
 	"errors"
+	"time"
 
 	"github.com/rdx-profiler/rdx/sampler"
 )
@@ -15,6 +16,10 @@ type watch struct {
 	// stamp traps where the thread goes on after a burst of steps: time is taken from
 	// there, as from a use.
 	stamp *sampler.Watchpoint
+	// single: a reuse is its last trap, and no thread but its own watches.
+	single bool
+	// since is when it was armed, silent, by sampler.Monotonic, too, when it took its last trap, 0 if it has more.
+	since, silent time.Duration
 }
 
 // arm watches word, or its line, in a slot, by way of open, for traps accesses of which the first skip do
@@ -44,7 +49,9 @@ func (s *Session) arm(t *thread, slot int, word uint64, state sampler.SlotState,
 	shared.Blind = 0
 	shared.AgainClock, shared.AgainTime = 0, 0
 	shared.State = state
-	t.slots[slot] = watch{point: point, seq: shared.Seq}
+	t.slots[slot] = watch{point: point, seq: shared.Seq, since: sampler.Monotonic(),
+		single: s.trapsAgain() == 0 && !s.halves && t.process.group == nil}
+	s.copying.points++
 	return ""
 }
 
@@ -59,9 +66,9 @@ func (s *Session) retire(t *thread, slot int) {
 		return
 	}
 	shared := &t.shared.Slots[slot]
-	var now reading
+	var clock reading
 	if shared.State == sampler.SlotUsed || shared.State == sampler.SlotArmed || s.halves && shared.AgainClock != 0 {
-		now = s.read(t, w)
+		clock = s.read(t, w)
 	}
 	if err := w.point.Close(); err != nil {
 		s.fail(err)
@@ -70,17 +77,23 @@ func (s *Session) retire(t *thread, slot int) {
 	if g := t.process.group; g != nil {
 		g.release(s, t, slot)
 	}
+	now := sampler.Monotonic()
 	// The traps it has seen are still to be read.
 	s.drain()
+	if w.silent > 0 {
+		now = w.silent
+	}
+	t.spans = append(t.spans, span{w.since, now})
+	s.copying.points--
 	switch {
 	case w.helper, w.obs == nil: // or could not be watched in all threads
 	case w.obs.half && w.obs.state == done:
-		s.censorPair(w.obs, now.since)
-		if age, ok := now.since(shared.AgainClock, w.obs.lag); ok {
+		s.censorPair(w.obs, clock.since)
+		if age, ok := clock.since(shared.AgainClock, w.obs.lag); ok {
 			s.endAgain(w.obs, age)
 		}
 	case shared.State == sampler.SlotUsed && w.obs.state == used:
-		if age, ok := now.since(shared.UseClock, w.obs.lag); !ok {
+		if age, ok := clock.since(shared.UseClock, w.obs.lag); !ok {
 			s.loseObserved(w.obs, "watchpoint clock not readable")
 		} else if shared.Blind&sampler.Blind != 0 {
 			s.loseObserved(w.obs, "not watched in all threads")

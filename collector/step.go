@@ -81,7 +81,7 @@ func (s *Session) beginSteps(t *thread) {
 	}
 	t.stepping = &stepping{}
 	t.stepping.by, t.stepping.cpu = t.watchedTime()
-	t.stepping.steps = s.locate.Steps(t.process.pid, t.tid, s.perHoldWanted(), s.burst, s.block(), s.cfg.stepLimit, s.rand.IntN)
+	t.stepping.steps = s.locate.Steps(t.process.via, t.tid, s.perHoldWanted(), s.burst, s.block(), s.cfg.stepLimit, s.rand.IntN)
 	s.step(t)
 }
 
@@ -154,7 +154,7 @@ func (s *Session) endSteps(t *thread, end string, next uint64) {
 		s.readOnly(t, &ahead.Others[i], s.observe(t, &ahead.Others[i]))
 	}
 	o := s.observe(t, &ahead.Followed)
-	if t.shared.HoldSlot == sampler.NoSlot || ahead.Reuse > 0 || next == 0 {
+	if t.shared.HoldSlot == sampler.NoSlot || ahead.Reuse > 0 || next == 0 || !s.mayWatch() {
 		s.readOnly(t, &ahead.Followed, o)
 		return
 	}

@@ -30,6 +30,7 @@ type thread struct {
 	ticks   uint64 // of shared.Ticks: likewise
 	passive uint64 // of shared.Unheld: likewise, in unheld
 	cpu     uint64 // ticked so far, in the source's unit: CPU time or accesses
+	spans   []span // in which a word was watched, and is not any more, until then
 	unheld  uint64 // of it, of ticks at which nothing could hold the thread
 	looked  uint64 // of shared.Ticks: when it was last seen whether the clock goes on
 	clockAt uint64 // the clock then
@@ -63,11 +64,14 @@ func (s *Session) ThreadStarted(pid, tid int) {
 		if s.groups() {
 			s.noteCPU(p, sampler.Monotonic()) // it may be gone after two holds
 		}
+		if s.isFirst(pid) {
+			s.copying.begin(p)
+		}
 		if s.isFirst(pid) || s.heap != nil {
 			p.look()
 		}
 		s.probeHeap(p)
-		s.locate.Prepare(pid)
+		s.locate.Prepare(p.via)
 	}
 	if err := s.addThread(p, tid); gone(err) {
 		s.losses["threads that ended before their first tick"]++
@@ -89,8 +93,9 @@ func (s *Session) isFirst(pid int) bool { return pid == s.cfg.PID || pid == s.ch
 // processEnded forgets a process, or the program that it was, but for what the
 // profile will name.
 func (s *Session) processEnded(p *process) {
+	s.copying.settle(p, sampler.Monotonic(), true)
 	delete(s.processes, p.pid)
-	s.locate.Forget(p.pid)
+	s.locate.Forget(p.via)
 	if p.looked() {
 		s.past = append(s.past, p)
 	} else {
@@ -145,6 +150,7 @@ func (s *Session) dropThread(t *thread) {
 	for i := range t.slots {
 		s.retire(t, i)
 	}
+	t.process.noteWatched(t, sampler.Monotonic())
 	if t.process.group != nil {
 		s.leave(t)
 	}
@@ -217,4 +223,7 @@ func (s *Session) Execed(pid int) {
 		s.processEnded(p)
 	}
 	s.ThreadStarted(pid, pid)
+	if p := s.processes[pid]; p != nil {
+		s.copying.begin(p) // the kernel goes on counting
+	}
 }

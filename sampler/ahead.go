@@ -63,6 +63,13 @@ func (l *Locator) Tend() {
 	}
 }
 
+// Gone is a pid that was read from since the last call and had no memory any more, 0 if there is none: its process has
+// ended or goes on without the thread of that number, see Living.
+func (l *Locator) Gone() (pid int) {
+	pid, l.memory.gone = l.memory.gone, 0
+	return pid
+}
+
 // Forget is for a process that has ended.
 func (l *Locator) Forget(pid int) { l.memory.userfault.forget(pid) }
 

@@ -2,9 +2,12 @@
 package sampler
 
 import (
+	"errors"
 	"fmt"
+	"math"
 	"runtime"
 	"testing"
+	"time"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
@@ -66,5 +69,61 @@ func watch(b *testing.B, watched bool, word uint64) {
 	}
 	if err != nil {
 		b.Fatal(err)
+	}
+}
+
+// The cost is none where copying takes as long as ever, or not so much longer that it can't be chance, else the
+// difference of the lower quartiles, whatever the slowest took.
+func TestCostOfByte(t *testing.T) {
+	us := func(v ...float64) (out []time.Duration) {
+		for _, v := range v {
+			out = append(out, time.Duration(v*1000))
+		}
+		return out
+	}
+	bare := us(90, 1, 1, 1, 1, 3, 2, 1)
+	for _, c := range []struct {
+		watched []time.Duration
+		want    float64
+	}{
+		{us(1, 1, 1, 1, 1, 1, 1, 50), 0},
+		{us(1.4, 1.4, 1.4, 1.4, 1.4, 1.4, 1.4, 50), 0},
+		{us(17, 17, 17, 17, 17, 17, 17, 999), 16},
+	} {
+		if got := costOfByte(bare, c.watched, 1000); math.Abs(got-c.want) > 1e-9 {
+			t.Errorf("bare %v, watched %v: %v ns, want %v", bare, c.watched, got, c.want)
+		}
+	}
+}
+
+// Whether a watched word slows copying is told without failing, and where nothing can be watched that is said, and not that there is no
+// cost.
+func TestCopyCost(t *testing.T) {
+	if unix.Geteuid() != 0 {
+		t.Skip("needs root, to watch")
+	}
+	runtime.LockOSThread() // CopyCost watches in this thread
+	defer runtime.UnlockOSThread()
+	start := time.Now()
+	cost, err := CopyCost()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Logf("a byte costs %.2f ns more, found in %v", cost, time.Since(start))
+	if cost < 0 || math.IsNaN(cost) {
+		t.Errorf("a byte costs %v ns", cost)
+	}
+	word := uint64(uintptr(unsafe.Pointer(&newWords()[0].word)))
+	for range NumSlots {
+		ev, err := openEvent(unix.Gettid(), word, wordSize, breakpointRW)
+		if errors.Is(err, unix.ENOSPC) {
+			break // another process has the others
+		} else if err != nil {
+			t.Fatal(err)
+		}
+		defer ev.Close()
+	}
+	if cost, err := CopyCost(); !errors.Is(err, ErrNoSlot) || cost != 0 {
+		t.Errorf("with all debug registers taken it costs %v ns, %v", cost, err)
 	}
 }

@@ -63,6 +63,9 @@ type Tracer struct {
 	tickEvery time.Duration
 	lastTick  time.Duration // by Monotonic
 
+	alarm   func() // nil unless Once was called, and has not called it
+	alarmAt time.Duration
+
 	awake time.Duration // by Monotonic: when the tracing thread last woke up for an event
 	woke  bool          // for the last event
 	maker int           // process that has made a thread last
@@ -146,14 +149,29 @@ func (t *Tracer) Every(d time.Duration, f func()) error {
 	return nil
 }
 
-// ticks calls what Every was given, if it is due. The timer's signal tells of it only where it finds the
+// Once has f called on the tracing thread after d, between two stops: at times later, if Every was called by no more than its period. What was
+// to be called so before and has not been is forgotten. Call it on the tracing thread.
+func (t *Tracer) Once(d time.Duration, f func()) error {
+	if err := t.wake.once(d); err != nil {
+		return fmt.Errorf("wake the tracing thread: %w", err)
+	}
+	t.alarm, t.alarmAt = f, Monotonic()+d
+	return nil
+}
+
+// ticks calls what Every and Once were given, if it is due. The timer's signal tells of it only where it finds the
 // thread in wait4: one that comes just before is made up for by the next event.
 func (t *Tracer) ticks() {
-	if t.tick == nil {
+	if t.tick == nil && t.alarm == nil {
 		return
 	}
+	now := Monotonic()
+	if f := t.alarm; f != nil && now >= t.alarmAt {
+		t.alarm = nil
+		f()
+	}
 	// A signal wakes nobody before its time, but the clock is read later each time.
-	if now := Monotonic(); now-t.lastTick >= t.tickEvery*9/10 {
+	if t.tick != nil && now-t.lastTick >= t.tickEvery*9/10 {
 		t.lastTick = now
 		t.tick()
 	}

@@ -2,6 +2,7 @@
 package sampler
 
 import (
+	"errors"
 	"os"
 	"os/exec"
 	"runtime"
@@ -211,6 +212,54 @@ func TestEvery(t *testing.T) {
 	}
 	if took := time.Since(begun); took < calls*each*9/10 {
 		t.Errorf("%d calls in %v, each %v after the other at least", calls, took, each*9/10)
+	}
+}
+
+// Once calls its function on the tracing thread, without any event of the target's, once and not too soon; and of two only the latter.
+func TestOnce(t *testing.T) {
+	tr := traced(t, "sleep", "1000")
+	defer tr.Detach()
+	const after, rounds = 5 * time.Millisecond, 20
+	type call struct {
+		tid  int
+		took time.Duration
+	}
+	var tracing, lost int
+	tr.Do(func() { tracing = unix.Gettid() })
+	for i := range rounds {
+		woken := false
+		calls := make(chan call, 2)
+		var err error
+		tr.Do(func() {
+			begun := Monotonic()
+			err = errors.Join(
+				tr.Once(time.Hour, func() { t.Error("called though another was to be") }),
+				tr.Once(after, func() { calls <- call{unix.Gettid(), Monotonic() - begun} }))
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		// The timer's signal is lost where it finds the thread awake: then the next event tells.
+		for begun := time.Now(); len(calls) == 0; time.Sleep(time.Millisecond) {
+			switch waited := time.Since(begun); {
+			case waited > 10*time.Second:
+				t.Fatalf("round %d: not called in 10 s", i)
+			case waited > time.Second && !woken:
+				woken = true
+				lost++
+				tr.wake.wake()
+			}
+		}
+		if c := <-calls; c.tid != tracing || c.took < after {
+			t.Fatalf("round %d: called after %v on thread %d, want %v on %d", i, c.took, c.tid, after, tracing)
+		}
+		tr.Do(func() {}) // it has returned
+		if len(calls) > 0 {
+			t.Fatalf("round %d: called twice", i)
+		}
+	}
+	if lost > rounds/2 {
+		t.Errorf("%d of %d wake-ups were lost", lost, rounds)
 	}
 }
 

@@ -134,7 +134,7 @@ func sample(p program, names, work []string, rate float64) error {
 // accounts are the profile's words about what it cost.
 func accounts(p *model.Profile) (out []string) {
 	for _, c := range p.Comments {
-		for _, about := range []string{"overhead by the profiler's own account", "the profiler's own CPU time", "thread held per sample", "stops at "} {
+		for _, about := range []string{"overhead by the profiler's own account", "copying slowed", "the profiler's own CPU time", "thread held per sample", "stops at "} {
 			if strings.HasPrefix(c, about) {
 				out = append(out, c)
 			}
