@@ -343,7 +343,8 @@ func (l *lab) try(code []byte) (ran bool, diff string) {
 		return false, ""
 	}
 	iterations := 1
-	if in.rep != 0 && isString(mnemonic(b[:])) { // one step is one iteration
+	// One step is one iteration. What gathers or scatters may be interrupted instead of faulting, when some elements are done.
+	if in.rep != 0 && isString(mnemonic(b[:])) || in.vsib {
 		iterations = 64
 	}
 	l.setVector(&r.Vector)
@@ -370,7 +371,7 @@ func (l *lab) try(code []byte) (ran bool, diff string) {
 	}
 	if end.Cause != InstructionLimit {
 		if sig == 0 {
-			return true, fmt.Sprintf("interpreter: %v %v, CPU: runs", end.Cause, end.Err)
+			return true, fmt.Sprintf("interpreter: %v %v, CPU: runs, to %#x\nbefore: %s", end.Cause, end.Err, native.RIP, describe(&r, &in))
 		}
 		return true, ""
 	}

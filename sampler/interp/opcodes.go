@@ -100,7 +100,7 @@ func (d *decoder) oneByte(op byte) {
 		stackSize()
 		d.modRM(1)
 		in.fn = popRM
-	case op == 0x90 && d.base == 0:
+	case op == 0x90 && (d.base == 0 || d.rep == 0xf3 && !amd): // with rep it is pause, for AMD not of r8
 		in.fn = nop
 	case op&0xf8 == 0x90:
 		in.rm, in.reg = op&7|d.base, RAX

@@ -5,6 +5,10 @@ func (d *decoder) twoByte(op byte) bool {
 	in := d.in
 	switch {
 	case op == 0x01:
+		if transactions && d.peek() == 0xd6 && d.pp == 0 {
+			d.byte()
+			in.fn = xtest
+		}
 		return true // xgetbv, rdtscp, swapgs, ...: not supported
 	case op == 0x05:
 		in.fn = enterKernel

@@ -25,7 +25,7 @@ type vecOp struct {
 	//   v           uses vvvv, which must be unused otherwise
 	//   vd          vvvv is the destination
 	//   fl          floating point: needs the default MXCSR
-	//   un          legacy encoding needs no alignment; al: every encoding does
+	//   un          legacy encoding needs no alignment (ua: of AMD's CPUs); al: every encoding does
 	//   l0 l1 l2    this vector length only; lx: not l0
 	//   nb          no broadcast
 	//   wh          memory is read whole, whatever the opmask; nk: no opmask
@@ -55,7 +55,7 @@ type vecEntry struct {
 
 	byW, scalar, tuple1, half, narrow   bool
 	imm, v, vd, fl                      bool
-	unaligned, aligned                  bool
+	unaligned, unalignedAMD, aligned    bool
 	noBcast, whole, any, noMask         bool
 	store, toMask                       bool
 	onlyMem, onlyReg, gpr, regGPR, vsib bool
@@ -150,6 +150,8 @@ func parseVecOp(row vecOp) (vecEntry, uint16) {
 			e.fl = true
 		case "un":
 			e.unaligned = true
+		case "ua":
+			e.unalignedAMD = true
 		case "al":
 			e.aligned = true
 		case "l0", "l1", "l2":
@@ -337,7 +339,7 @@ func (d *decoder) vectorEntry(e *vecEntry, op byte) {
 	bad = bad || d.z && (d.aaa == 0 || e.store && in.mem) || d.evex && e.noMask && (d.aaa != 0 || d.z)
 	bad = bad || e.regGPR && in.reg > 15
 	bad = bad || e.toMask && d.evex && (d.z || in.reg > 7)
-	in.aligned = e.aligned || in.legacy && in.size == 16 && !e.unaligned
+	in.aligned = e.aligned || in.legacy && in.size == 16 && !e.unaligned && !(e.unalignedAMD && amd)
 	if e.imm {
 		in.imm = uint64(d.byte())
 	}

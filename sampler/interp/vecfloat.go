@@ -238,17 +238,31 @@ func dotProduct[T number](d, a, b *Vec, in *inst) {
 				p[i] = fmul(x[l+i], y[l+i])
 			}
 		}
-		sum := fadd(p[0], p[1])
-		if per == 4 {
-			sum = fadd(sum, fadd(p[2], p[3]))
-		}
 		for i := range per {
 			z[l+i] = 0
 			if in.imm>>i&1 != 0 {
-				z[l+i] = sum
+				z[l+i] = dotSum(p, i, per)
 			}
 		}
 	}
+}
+
+// dotSum adds the products for element i. Which of several NaNs it is depends on the order, in which makers differ: AMD's has one
+// sum for all elements.
+func dotSum[T number](p [4]T, i, per int) T {
+	if amd {
+		i = 0
+	}
+	if per == 2 {
+		return fadd(p[i], p[i^1])
+	}
+	pair := func(i int) T {
+		if amd {
+			return fadd(p[i], p[i^1])
+		}
+		return fadd(p[i^1], p[i])
+	}
+	return fadd(pair(i), pair(i^2))
 }
 
 // roundMode rounds to an integer by the low bits of round's immediate.

@@ -1,0 +1,12 @@
+package interp
+
+func init() {
+	leaves, b, c, d := cpuid(0, 0)
+	name := [3]uint32{b, d, c}
+	amd = name == [3]uint32{0x68747541, 0x69746e65, 0x444d4163} || // AuthenticAMD
+		name == [3]uint32{0x6f677948, 0x6e65476e, 0x656e6975} // HygonGenuine
+	if leaves >= 7 {
+		_, b, _, _ := cpuid(7, 0)
+		transactions = b&(1<<11) != 0
+	}
+}
