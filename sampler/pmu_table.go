@@ -71,6 +71,9 @@ func (m Machine) intelParts() ([]corePart, error) {
 	}
 	pmus := devices(m.Sys)
 	if !slices.Contains(pmus, "cpu_core") {
+		if !slices.Contains(pmus, "cpu") {
+			return nil, errors.New("the kernel names no cpu (its hypervisor hides the PMU: use bare metal)")
+		}
 		return []corePart{{"cpu", core}}, nil
 	}
 	parts := []corePart{{"cpu_core", core}}

@@ -55,7 +55,7 @@ func (m Machine) pebsEvents(latency bool) ([]Precise, error) {
 	for _, p := range parts {
 		level, err := m.maxPrecise(p.pmu)
 		if err != nil {
-			return nil, err
+			return nil, fmt.Errorf("no PEBS: %w", err)
 		}
 		loads, aux := p.loads, uint16(0)
 		if latency || p.loads == p.latency {
@@ -64,7 +64,7 @@ func (m Machine) pebsEvents(latency bool) ([]Precise, error) {
 		for _, code := range []uint16{loads, p.stores} {
 			c, err := m.raw(Counted{}, []pmuCode{{p.pmu, code}})
 			if err != nil {
-				return nil, err
+				return nil, fmt.Errorf("no PEBS: %w", err)
 			}
 			e := pebsEvent(c.Events[0], level)
 			if code == loads && loads == p.latency {
@@ -93,7 +93,7 @@ func (m Machine) maxPrecise(pmu string) (int, error) {
 		}
 	}
 	if level < 1 || level > 3 {
-		return 0, fmt.Errorf("no PEBS: %s offers no precise events (a virtual machine? use bare metal)", pmu)
+		return 0, fmt.Errorf("%s offers no precise events (a virtual machine? use bare metal)", pmu)
 	}
 	return level, nil
 }

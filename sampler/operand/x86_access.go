@@ -109,7 +109,11 @@ func (in *X86Inst) push(r *X86Regs) Access {
 	return store(r.GPR[rsp]-uint64(in.stack), int(in.stack))
 }
 
-func (in *X86Inst) pop(sp uint64) Access { return load(sp, int(in.stack)) }
+func (in *X86Inst) pop(sp uint64) Access {
+	a := load(sp, int(in.stack))
+	a.Approx = in.part
+	return a
+}
 
 func (in *X86Inst) trim(a uint64) uint64 {
 	if in.addr32 {

@@ -25,7 +25,7 @@ package operand
 //	              also fix EVEX.W, unless W is given
 //	bN            the same, and the operand may be broadcast from one element
 //	nf            a mask does not suppress the access: the whole operand is read
-//	part          the CPU may fetch or store only part of the operand
+//	part          the CPU may fetch or store only part of the operand, or those of one maker do
 //	nm            no ModRM byte
 //	ib iw iz iv id  immediate: 1, 2, 2 or 4, 2, 4 or 8, 4 bytes
 //	>LETTERS      registers written: g ModRM.reg, b ModRM.rm, v VEX.vvvv, o opcode;
@@ -48,7 +48,8 @@ const (
 50-57 nm =push >s
 58-5f nm =pop >so
 63 W1 r:4 >g
-63 W0 np f3 f2 r:4 >g
+63 W0 np r:4 >g
+63 W0 f3 f2 r:4 part >g
 68 nm iz =push >s
 69 r:v iz >gf
 6a nm ib =push >s
@@ -329,7 +330,7 @@ ff /6 r:q =pushm >s
 93 np 66 f2 V L0 reg >g
 98,99 np 66 V L0 reg >f
 a0,a8 nm =push >s
-a1,a9 nm =pop >sF
+a1,a9 nm =pop part >sF
 a2 nm >acdn
 a3 r:v =bit >f
 ab,b3,bb rw:v =bit >bf
