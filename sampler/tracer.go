@@ -370,6 +370,9 @@ type Stops struct {
 	Woke uint64
 	// Served is how long it then took until the threads were let go.
 	Served time.Duration
+	// Stray is how many of them were by SIGTRAPs of watchpoints that the kernel did not know as such. The target
+	// does not see them.
+	Stray uint64
 }
 
 func (s *Stops) add(served time.Duration, woke bool) {
@@ -414,6 +417,11 @@ func (t *Tracer) stopped(tid int, status unix.WaitStatus) (accounted bool) {
 	case 0: // signal-delivery-stop
 		if steppedIntoHandler(tid, signal) {
 			t.handler.Repeats(tid)
+			_ = resume(tid, 0)
+			return false
+		}
+		if strayTrap(tid, signal) {
+			t.stops.Stray++
 			_ = resume(tid, 0)
 			return false
 		}

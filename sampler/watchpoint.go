@@ -93,6 +93,9 @@ func openBreakpoint(tid int, addr uint64, length int) (*perf.Event, error) {
 }
 
 func openEvent(tid int, addr uint64, length int, kind uint32) (*perf.Event, error) {
+	if err := surviveStrayTraps(); err != nil {
+		return nil, err
+	}
 	return perf.Open(&perf.Attr{
 		Label:          "rdx watchpoint", // spares a look-up
 		Type:           perf.BreakpointEvent,

@@ -4,10 +4,12 @@ package main_test
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"syscall"
 	"testing"
@@ -122,6 +124,24 @@ func TestHandlesURGAndWINCHAttachedOften(t *testing.T) {
 }
 
 func TestUsesSIGTRAP(t *testing.T) { sampled(t, 200, compile(t, "trap")) }
+
+// A hypervisor may lose what a watchpoint's exception was of. The kernel then sends a SIGTRAP, which a target that is watched must not see.
+func TestStrayTraps(t *testing.T) {
+	needRoot(t)
+	if runtime.GOARCH != "amd64" {
+		t.Skip("arm64 has no such exceptions")
+	}
+	stray := compile(t, "stray")
+	var status *exec.ExitError
+	if err := exec.Command(stray, "1").Run(); !errors.As(err, &status) || status.Sys().(syscall.WaitStatus).Signal() != syscall.SIGTRAP {
+		t.Fatalf("by itself it ends with %v, want SIGTRAP", err)
+	}
+	const traps = 500
+	p := rdx(t, "run", "-q", "--", stray, fmt.Sprint(traps)).profile()
+	if got := countOf(p, "traps of watchpoints that the kernel did not know as such, kept from the target"); got != traps {
+		t.Errorf("%d traps counted, want %d", got, traps)
+	}
+}
 
 // No signal can hold such threads: they are not sampled, or interrupted, and
 // nothing but what the target sends itself may ever be pending.

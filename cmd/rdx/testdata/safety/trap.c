@@ -1,4 +1,4 @@
-// trap: lives off SIGTRAP: raised, by int3 and by single-stepping itself.
+// trap: lives off SIGTRAP: raised, by int3 and int1, and by single-stepping itself.
 #include "target.h"
 
 static atomic_long traps, others;
@@ -26,8 +26,9 @@ int main(void)
 		long before = traps;
 		raise(SIGTRAP);
 		__asm__ volatile("int3");
-		if (traps != before + 2)
-			die("%ld traps of 2", traps - before);
+		__asm__ volatile(".byte 0xf1"); // int1
+		if (traps != before + 3)
+			die("%ld traps of 3", traps - before);
 		before = traps;
 		// The trap flag: a trap after each instruction until it is cleared.
 		__asm__ volatile("sub $128, %%rsp\n\tpushfq\n\torq $0x100, (%%rsp)\n\tpopfq\n\t"
