@@ -49,13 +49,13 @@ func PreciseAttr(e Event) unix.PerfEventAttr {
 func (m Machine) pebsEvents(latency bool) ([]Precise, error) {
 	parts, err := m.intelParts()
 	if err != nil {
-		return nil, fmt.Errorf("no PEBS: %w", err)
+		return nil, err
 	}
 	var out []Precise
 	for _, p := range parts {
 		level, err := m.maxPrecise(p.pmu)
 		if err != nil {
-			return nil, fmt.Errorf("no PEBS: %w", err)
+			return nil, err
 		}
 		loads, aux := p.loads, uint16(0)
 		if latency || p.loads == p.latency {
@@ -64,7 +64,7 @@ func (m Machine) pebsEvents(latency bool) ([]Precise, error) {
 		for _, code := range []uint16{loads, p.stores} {
 			c, err := m.raw(Counted{}, []pmuCode{{p.pmu, code}})
 			if err != nil {
-				return nil, fmt.Errorf("no PEBS: %w", err)
+				return nil, err
 			}
 			e := pebsEvent(c.Events[0], level)
 			if code == loads && loads == p.latency {

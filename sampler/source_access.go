@@ -39,7 +39,9 @@ func NewAccessSource(m Machine, name string, latency bool) (AccessSource, error)
 		events, err = m.ibsEvents()
 		s = AccessSourceOf(name, Operations, 1, minPMUGap, events)
 	case "pebs":
-		events, err = m.pebsEvents(latency)
+		if events, err = m.pebsEvents(latency); err != nil {
+			err = fmt.Errorf("no PEBS: %w", err)
+		}
 		s = AccessSourceOf(name, Accesses, 2, minPMUGap, events)
 	default:
 		return s, fmt.Errorf("no source %q", name)

@@ -10,9 +10,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A watchpoint's exception says in DR6 which register it is of. Under a hypervisor it has been seen to arrive without, a
-// few times in millions: in KVM's history are fixes of such losses (one of them: "Load DR6 with guest value only before entering .vcpu_run()
-// loop", Linux 6.14). The kernel then takes it for the instruction int1 and sends SIGTRAP, which would end the target. So would one that
+// A watchpoint's exception says in DR6 which register it is of. On a virtual machine SIGTRAPs have come, twice in one run of the tests, as the kernel
+// sends them where it does not: probably the hypervisor had lost it, of which KVM's history has fixes (one of them: "Load DR6 with guest value
+// only before entering .vcpu_run() loop", Linux 6.14). The kernel then takes it for the instruction int1 and sends SIGTRAP, which would end the target. So would one that
 // comes when its watchpoint has just been removed. The target must not see either, nor rdx, which watches words of its own.
 
 // si_code of SIGTRAP, see sigaction(2).

@@ -51,7 +51,7 @@ func TestMisalignedSHA(t *testing.T) {
 	})
 }
 
-// Which NaN becomes the sum of a dot product was measured: for Intel on Sapphire Rapids, for AMD on Zen 4.
+// Which NaN becomes the sum of a dot product was measured: for Intel on a Xeon with AMX, for AMD on Zen 4.
 func TestDotProductOfNaNs(t *testing.T) {
 	intel := map[int][4]int{ // by which products are NaNs
 		0b0001: {0, 0, 0, 0}, 0b0011: {1, 0, 1, 0}, 0b0101: {0, 0, 2, 2}, 0b0110: {1, 1, 2, 2}, 0b1011: {1, 0, 3, 3}, 0b1110: {1, 1, 3, 2}, 0b1111: {1, 0, 3, 2},

@@ -250,19 +250,16 @@ func dotProduct[T number](d, a, b *Vec, in *inst) {
 // dotSum adds the products for element i. Which of several NaNs it is depends on the order, in which makers differ: AMD's has one
 // sum for all elements.
 func dotSum[T number](p [4]T, i, per int) T {
-	if amd {
-		i = 0
-	}
 	if per == 2 {
+		if amd {
+			i = 0
+		}
 		return fadd(p[i], p[i^1])
 	}
-	pair := func(i int) T {
-		if amd {
-			return fadd(p[i], p[i^1])
-		}
-		return fadd(p[i^1], p[i])
+	if amd {
+		i = 1
 	}
-	return fadd(pair(i), pair(i^2))
+	return fadd(fadd(p[i^1], p[i]), fadd(p[i^3], p[i^2]))
 }
 
 // roundMode rounds to an integer by the low bits of round's immediate.

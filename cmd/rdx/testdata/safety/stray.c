@@ -1,7 +1,6 @@
 // stray N: is sent, N times, what the kernel sends for a debug exception without a reason: a SIGTRAP with the code TRAP_BRKPT where no
 // int1 was executed. It has no handler, so that the first one ends it.
 #include "target.h"
-#include <sys/syscall.h>
 
 int main(int argc, char **argv)
 {
