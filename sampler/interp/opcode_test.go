@@ -255,6 +255,7 @@ func (l *lab) registers(vector bool) Regs {
 		}
 		l.vec.MXCSR, l.vec.FCW = 0x1f80, 0x37f
 		l.fpu()
+		l.layout.clearMissing(&l.vec)
 	}
 	r.Vector = l.vec
 	return r
@@ -296,6 +297,7 @@ func (l *lab) aim(in *inst, r *Regs, code []byte) {
 				z[i] = uint64(uint32(l.rnd.IntN(200)-100)) | uint64(l.rnd.IntN(200)-100)<<32
 			}
 		}
+		l.layout.clearMissing(&l.vec)
 		r.Vector = l.vec
 	} else if in.index != noReg {
 		if in.index == in.base {

@@ -122,6 +122,23 @@ func (c *child) setVector(v *Vector) {
 	c.regset(unix.PTRACE_SETREGSET, b)
 }
 
+// clearMissing zeroes the registers and parts of registers that this CPU does not have, as Decode does.
+func (l XSAVELayout) clearMissing(v *Vector) {
+	for i := range v.Z {
+		switch {
+		case i >= 16 && l.Hi16 == 0:
+			v.Z[i] = Vec{}
+		case i < 16 && l.YMM == 0:
+			clear(v.Z[i][2:])
+		case i < 16 && l.ZMM == 0:
+			clear(v.Z[i][4:])
+		}
+	}
+	if l.Mask == 0 {
+		v.K = [8]uint64{}
+	}
+}
+
 // parts is XSTATE_BV with everything in the layout present.
 func (l XSAVELayout) parts() uint64 {
 	p := uint64(3)
