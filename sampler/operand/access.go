@@ -17,7 +17,8 @@ type Access struct {
 	// is the first. A string's others follow upwards, downwards with RFLAGS.DF.
 	Elements uint64
 	// Approx says that the extent is not exact: a CPU may touch fewer bytes
-	// (of the 16 that punpckl, unpckl and shift counts name, some fetch 8; the
+	// (of the 16 that punpckl, unpckl and shift counts name, some fetch 8; of the 32
+	// of vmovddup Zen 1 fetches bytes 0-7 and 16-23, which are all it needs; the
 	// end of an fxsave area; all lanes, when the mask is not known), or more: of
 	// a vector under a known mask the span of its active lanes is given, and
 	// some CPUs touch the inactive lanes beside it as well. Addr is touched,

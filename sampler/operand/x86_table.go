@@ -25,7 +25,7 @@ package operand
 //	              also fix EVEX.W, unless W is given
 //	bN            the same, and the operand may be broadcast from one element
 //	nf            a mask does not suppress the access: the whole operand is read
-//	part          the CPU may fetch or store only part of the operand, or those of one maker do
+//	part          some processors fetch or store only part of the operand
 //	nm            no ModRM byte
 //	ib iw iz iv id  immediate: 1, 2, 2 or 4, 2, 4 or 8, 4 bytes
 //	>LETTERS      registers written: g ModRM.reg, b ModRM.rm, v VEX.vvvv, o opcode;
@@ -208,7 +208,9 @@ ff /6 r:q =pushm >s
 12,16 np SVE L0 r:8
 12,16 66 SVE L0 mem r:8
 12,16 f3 SVE r:x
-12 f2 SVE r:dup
+12 f2 SV L0 r:dup
+12 f2 V L1 r:dup part
+12 f2 E r:dup
 13,17 np SVE L0 mem w:8
 13,17 66 SVE L0 mem w:8
 14 np SVE r:x b4 nf part
