@@ -2,7 +2,7 @@
 
 package model
 
-const haveFront = false
+var haveFront, haveAVX512 bool
 
 func findFirst(*[batch]missedBlock, int, []uint64, *[batch]*uint32, *[numRecent]recentSlot) int {
 	panic("there is no front")

@@ -5,12 +5,31 @@ import (
 	"testing"
 )
 
-// needFront skips where the processor has no AVX-512.
-func needFront(t testing.TB) {
-	t.Helper()
-	if !haveFront {
-		t.Skip("the processor has no AVX-512")
+// eachFront runs a test with what stackTop and its like are written in: AVX2, and AVX-512 where the processor has it.
+func eachFront(t *testing.T, test func(t *testing.T)) {
+	was := haveAVX512
+	defer func() { haveAVX512 = was }()
+	for _, set := range []struct {
+		name   string
+		have   bool
+		avx512 bool
+	}{{"AVX2", haveFront, false}, {"AVX-512", was, true}} {
+		t.Run(set.name, func(t *testing.T) {
+			if !set.have {
+				t.Skip("the processor has no " + set.name)
+			}
+			haveAVX512 = set.avx512
+			test(t)
+		})
 	}
+}
+
+// withoutFront runs a test as on a processor without AVX2.
+func withoutFront(t *testing.T, test func(t *testing.T)) {
+	front, avx512 := haveFront, haveAVX512
+	defer func() { haveFront, haveAVX512 = front, avx512 }()
+	haveFront, haveAVX512 = false, false
+	t.Run("without a front", test)
 }
 
 // plainOlken is an Olken without a front.
@@ -20,18 +39,16 @@ func plainOlken() *Olken {
 	return o
 }
 
-// eachOlken runs a test with and, if the processor has AVX-512, without a front.
+// eachOlken runs a test without and with a front, of what the processor has.
 func eachOlken(t *testing.T, test func(t *testing.T, newOlken func() *Olken)) {
-	t.Run("without a front", func(t *testing.T) { test(t, plainOlken) })
-	t.Run("with a front", func(t *testing.T) {
-		needFront(t)
-		test(t, NewOlken)
-	})
+	withoutFront(t, func(t *testing.T) { test(t, NewOlken) })
+	eachFront(t, func(t *testing.T) { test(t, NewOlken) })
 }
 
-// Needs AVX-512.
-func TestFindFirst(t *testing.T) {
-	needFront(t)
+// Needs AVX2 or AVX-512.
+func TestFindFirst(t *testing.T) { eachFront(t, testFindFirst) }
+
+func testFindFirst(t *testing.T) {
 	r := seededRand(t)
 	for range 2000 {
 		buckets := make([]indexBucket, 6)
@@ -75,9 +92,10 @@ func TestFindFirst(t *testing.T) {
 }
 
 // The front goes where it finds nothing, and comes back; results stay those
-// without it. Needs AVX-512.
-func TestFrontComesAndGoes(t *testing.T) {
-	needFront(t)
+// without it. Needs AVX2 or AVX-512.
+func TestFrontComesAndGoes(t *testing.T) { eachFront(t, testFrontComesAndGoes) }
+
+func testFrontComesAndGoes(t *testing.T) {
 	r := seededRand(t)
 	for _, untimed := range []bool{false, true} {
 		with, without := NewOlken(), plainOlken()
@@ -132,9 +150,10 @@ func TestFrontComesAndGoes(t *testing.T) {
 
 // The front before the merge goes and comes back, and is emptied when positions are
 // compacted. What it did not find is nowhere in its counts, with bins of one small value
-// or of many. Needs AVX-512.
-func TestParallelFront(t *testing.T) {
-	needFront(t)
+// or of many. Needs AVX2 or AVX-512.
+func TestParallelFront(t *testing.T) { eachFront(t, testParallelFront) }
+
+func testParallelFront(t *testing.T) {
 	r := seededRand(t)
 	var blocks []uint64
 	for range 3 {

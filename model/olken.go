@@ -17,7 +17,7 @@ var ErrTooManyBlocks = errors.New("exact stack: too many distinct blocks (consid
 // tree over last accesses is replaced by a bitmap over time with counts; when
 // that is full its live bits are moved together, which keeps their order.
 //
-// Where the processor has AVX-512, the blocks on top of the stack are kept as they are,
+// Where the processor has AVX2, the blocks on top of the stack are kept as they are,
 // see stackTop.
 //
 // The zero value is not usable; see NewOlken. An Olken is for one goroutine.

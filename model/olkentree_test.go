@@ -26,53 +26,51 @@ func (p plainRuns) find(k uint32) (run, left uint32) {
 	return 0, k
 }
 
-// Where there is AVX-512, it is tested, too.
 func TestRunTree(t *testing.T) {
+	t.Run("plain", func(t *testing.T) { testRunTree(t, (*runTree).plainRemove) })
+	eachFront(t, func(t *testing.T) { testRunTree(t, removeRun) })
+}
+
+func testRunTree(t *testing.T, remove func(*runTree, uint32) uint32) {
 	r := seededRand(t)
-	removes := map[string]func(*runTree, uint32) uint32{"plain": (*runTree).plainRemove}
-	if haveFront {
-		removes["by AVX-512"] = removeRun
-	}
 	var tree runTree // which is used again, larger and smaller
 	deepest := 0
-	for name, remove := range removes {
-		for _, runs := range []int{1, 2, 15, 16, 17, 255, 256, 257, 4097, 70_000, 300} {
-			tree.reset(uint64(runs))
-			deepest = max(deepest, tree.levels)
-			want := make(plainRuns, runs)
-			for range 300 {
-				run := uint32(r.IntN(runs))
-				if r.IntN(3) == 0 { // the ends of nodes
-					run = min(run&^(treeFan-1)+uint32(r.IntN(2))*(treeFan-1), uint32(runs-1))
-				}
-				if want[run] == 0 || r.IntN(3) == 0 {
-					n := uint32(r.IntN(runBits + 1))
-					tree.add(run, n)
-					want[run] += n
-				}
-				after := want.after(run)
-				if got := tree.after(run); got != after {
-					t.Fatalf("%s, %d runs: %d after run %d, want %d", name, runs, got, run, after)
-				}
-				if all := want.after(0) + want[0]; all > 0 {
-					k := r.Uint32N(all)
-					gotRun, got := tree.find(k)
-					if wantRun, left := want.find(k); gotRun != wantRun || got != left {
-						t.Fatalf("%s, %d runs: the one %d from the end is in run %d, %d there; want %d, %d", name, runs, k, gotRun, got, wantRun, left)
-					}
-				}
-				if want[run] > 0 {
-					want[run]--
-					if got := remove(&tree, run); got != after {
-						t.Fatalf("%s, %d runs: removed with %d after run %d, want %d", name, runs, got, run, after)
-					}
+	for _, runs := range []int{1, 2, 15, 16, 17, 255, 256, 257, 4097, 70_000, 300} {
+		tree.reset(uint64(runs))
+		deepest = max(deepest, tree.levels)
+		want := make(plainRuns, runs)
+		for range 300 {
+			run := uint32(r.IntN(runs))
+			if r.IntN(3) == 0 { // the ends of nodes
+				run = min(run&^(treeFan-1)+uint32(r.IntN(2))*(treeFan-1), uint32(runs-1))
+			}
+			if want[run] == 0 || r.IntN(3) == 0 {
+				n := uint32(r.IntN(runBits + 1))
+				tree.add(run, n)
+				want[run] += n
+			}
+			after := want.after(run)
+			if got := tree.after(run); got != after {
+				t.Fatalf("%d runs: %d after run %d, want %d", runs, got, run, after)
+			}
+			if all := want.after(0) + want[0]; all > 0 {
+				k := r.Uint32N(all)
+				gotRun, got := tree.find(k)
+				if wantRun, left := want.find(k); gotRun != wantRun || got != left {
+					t.Fatalf("%d runs: the one %d from the end is in run %d, %d there; want %d, %d", runs, k, gotRun, got, wantRun, left)
 				}
 			}
-			for range 50 { // nothing else was changed
-				run := uint32(r.IntN(runs))
-				if got := tree.after(run); got != want.after(run) {
-					t.Fatalf("%s, %d runs: in the end %d after run %d, want %d", name, runs, got, run, want.after(run))
+			if want[run] > 0 {
+				want[run]--
+				if got := remove(&tree, run); got != after {
+					t.Fatalf("%d runs: removed with %d after run %d, want %d", runs, got, run, after)
 				}
+			}
+		}
+		for range 50 { // nothing else was changed
+			run := uint32(r.IntN(runs))
+			if got := tree.after(run); got != want.after(run) {
+				t.Fatalf("%d runs: in the end %d after run %d, want %d", runs, got, run, want.after(run))
 			}
 		}
 	}
@@ -81,9 +79,10 @@ func TestRunTree(t *testing.T) {
 	}
 }
 
-// Needs AVX-512.
-func TestTakeSlots(t *testing.T) {
-	needFront(t)
+// Needs AVX2 or AVX-512.
+func TestTakeSlots(t *testing.T) { eachFront(t, testTakeSlots) }
+
+func testTakeSlots(t *testing.T) {
 	r := seededRand(t)
 	near, far, cold := 0, 0, 0
 	for range 100 {

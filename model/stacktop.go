@@ -47,7 +47,7 @@ type givenBlock struct {
 }
 
 const (
-	topBlocks = 64 // stacktop_amd64.s knows it
+	topBlocks = 64 // the assembly knows it
 	topKeep   = 40 // that stay when places are needed
 	topChunk  = 512
 	topAges   = 256
@@ -100,7 +100,7 @@ func (t *stackTop) makeRoom() {
 		t.giveBack(topKeep)
 	case t.age == topAges:
 		t.giveBack(t.held)
-	default: // two blocks of one tag
+	default: // two blocks of one tag, with AVX-512
 		t.giveBack(0)
 	}
 }

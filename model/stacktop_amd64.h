@@ -1,16 +1,26 @@
+// What stacktop_avx2_amd64.s and stacktop_avx512_amd64.s have in common: they include it, and define
+// the macros that look at many places at once, and the functions' names.
+//
+// In touchTop and countTop R12 is t, R15 the age of the next touch, R13 the misses, DX the index of the
+// touch, R8 how many are to be done. The tags and ages are in vector registers.
+//
+// LOADTOP loads tags and ages, and what else depends on the age.
+// FIND sets CX to the place of block BX, or of another one of its tag; carry if there is none. AX is the tag. It keeps what
+// MAKEYOUNGEST needs.
+// SEVERAL, after it, goes to clash where several blocks have the tag.
+// CLASH goes on there and where the place is another block's: to found with CX and what FIND leaves where the block is, to
+// absent as FIND if it is not there, or to unready.
+// COUNTYOUNGER sets AX to the number of blocks younger than that at CX.
+// MAKEYOUNGEST gives the place that was found the age of the next touch, ENTERPLACE the place at CX that age
+// and the tag AX: in vector registers only.
+// MATCH sets bits to which of the bucket's blocks is block, to 5 if none is.
+// TAKEONE takes one from those children of node R15 that (R14)(R13*1) tells.
+
 #include "go_asm.h"
 #include "textflag.h"
 
-// In both, Z0 to Z3 are the tags and Z4 the ages; R12 is t, R15 the age of the next
-// touch, R13 the misses, DX the index of the touch, R8 how many are to be done.
-
 #define START \
-	VMOVDQU32 stackTop_tags(R12), Z0 \
-	VMOVDQU32 (stackTop_tags+64)(R12), Z1 \
-	VMOVDQU32 (stackTop_tags+128)(R12), Z2 \
-	VMOVDQU32 (stackTop_tags+192)(R12), Z3 \
-	VMOVDQU8 stackTop_ages(R12), Z4 \
-	MOVQ stackTop_age(R12), R15 \
+	LOADTOP \
 	MOVL $256, AX \
 	SUBQ R15, AX \
 	ADDQ DX, AX \
@@ -19,31 +29,9 @@
 	MOVQ stackTop_misses(R12), R13 \
 	CMPQ DX, R8
 
-// FIND sets CX to the place of block BX and K1 to its bit; carry if it is not there. AX
-// and Z5 are its tag.
-#define FIND \
-	XORL AX, AX \
-	CRC32Q BX, AX \
-	ORL $1, AX \
-	VPBROADCASTD AX, Z5 \
-	VPCMPEQD Z5, Z0, K1 \
-	VPCMPEQD Z5, Z1, K2 \
-	VPCMPEQD Z5, Z2, K3 \
-	VPCMPEQD Z5, Z3, K4 \
-	KUNPCKWD K1, K2, K1 \
-	KUNPCKWD K3, K4, K3 \
-	KUNPCKDQ K1, K3, K1 \
-	KMOVQ K1, CX \
-	TZCNTQ CX, CX
-
-// YOUNGER sets AX to the number of blocks younger than that at CX, which becomes the youngest.
 #define YOUNGER \
-	VPBROADCASTB stackTop_ages(R12)(CX*1), Z6 \
-	VPBROADCASTB R15, Z7 \
-	VPCMPUB $6, Z6, Z4, K2 \
-	KMOVQ K2, AX \
-	POPCNTQ AX, AX \
-	VMOVDQU8 Z7, K1, Z4 \
+	COUNTYOUNGER \
+	MAKEYOUNGEST \
 	MOVB R15, stackTop_ages(R12)(CX*1) \
 	INCL R15
 
@@ -58,18 +46,7 @@
 	MOVQ BX, stackTop_keys(R12)(CX*8) \
 	MOVL AX, stackTop_tags(R12)(CX*4) \
 	MOVB R15, stackTop_ages(R12)(CX*1) \
-	MOVL $1, AX \
-	SHLQ CX, AX \
-	KMOVQ AX, K1 \
-	KSHIFTRQ $16, K1, K2 \
-	KSHIFTRQ $32, K1, K3 \
-	KSHIFTRQ $48, K1, K4 \
-	VMOVDQA32 Z5, K1, Z0 \
-	VMOVDQA32 Z5, K2, Z1 \
-	VMOVDQA32 Z5, K3, Z2 \
-	VMOVDQA32 Z5, K4, Z3 \
-	VPBROADCASTB R15, Z7 \
-	VMOVDQU8 Z7, K1, Z4 \
+	ENTERPLACE \
 	INCL R15
 
 // BUCKET sets DX to the bucket that hash BX belongs to in the index. See indexShard.first.
@@ -104,7 +81,7 @@
 	VZEROUPPER
 
 // func touchTop(t *stackTop, blocks []uint64, runs []uint8, dist, time []uint64, from int) int
-TEXT ·touchTop(SB), NOSPLIT, $0-120
+TEXT TOUCHTOP(SB), NOSPLIT, $0-120
 	MOVQ t+0(FP), R12
 	MOVQ blocks_base+8(FP), SI
 	MOVQ blocks_len+16(FP), R8
@@ -120,8 +97,11 @@ loop:
 	MOVQ (SI)(DX*8), BX
 	FIND
 	JCS miss
+	SEVERAL
 	CMPQ BX, stackTop_keys(R12)(CX*8)
-	JNE done
+	JNE clash
+
+hit:
 	YOUNGER
 	MOVQ AX, (R10)(DX*8)
 	MOVQ R9, AX
@@ -139,10 +119,14 @@ last:
 	JLT loop
 
 done:
+unready:
 	MOVQ R9, stackTop_next(R12)
 	END
 	MOVQ DX, ret+112(FP)
 	RET
+
+clash:
+	CLASH(hit, miss)
 
 miss:
 	MOVQ stackTop_held(R12), CX
@@ -155,7 +139,7 @@ miss:
 	JMP last
 
 // func countTop(t *stackTop, blocks []uint64, found *[topBlocks]uint64, from int) int
-TEXT ·countTop(SB), NOSPLIT, $0-56
+TEXT COUNTTOP(SB), NOSPLIT, $0-56
 	MOVQ t+0(FP), R12
 	MOVQ blocks_base+8(FP), SI
 	MOVQ blocks_len+16(FP), R8
@@ -168,8 +152,11 @@ next:
 	MOVQ (SI)(DX*8), BX
 	FIND
 	JCS absent
+	SEVERAL
 	CMPQ BX, stackTop_keys(R12)(CX*8)
-	JNE end
+	JNE clash
+
+hit:
 	YOUNGER
 	INCQ (R10)(AX*8)
 	INCQ DX
@@ -189,42 +176,16 @@ absent:
 	JLT next
 
 end:
+unready:
 	END
 	MOVQ DX, ret+48(FP)
 	RET
 
-// func sortTop(t *stackTop, keep int)
-TEXT ·sortTop(SB), NOSPLIT, $0-16
-	MOVQ t+0(FP), R12
-	MOVQ keep+8(FP), R8
-	MOVQ stackTop_held(R12), R9
-	VMOVDQU8 stackTop_ages(R12), Z4
-	XORL DX, DX
-	XORL DI, DI
-	CMPQ DX, R9
-	JGE sorted
-
-place:
-	MOVBLZX stackTop_order(R12)(DX*1), CX
-	VPBROADCASTB stackTop_ages(R12)(CX*1), Z6
-	VPCMPUB $6, Z6, Z4, K2
-	KMOVQ K2, AX
-	POPCNTQ AX, AX
-	MOVB CX, stackTop_sorted(R12)(AX*1)
-	MOVQ R8, BX
-	SUBQ AX, BX
-	CMOVQLT DI, BX // 0 for those given back
-	MOVB BX, stackTop_ages(R12)(CX*1)
-	INCQ DX
-	CMPQ DX, R9
-	JLT place
-
-sorted:
-	VZEROUPPER
-	RET
+clash:
+	CLASH(hit, absent)
 
 // func findNear(x *blockIndex, blocks, hashes []uint64, slots *[batch]*uint32, left *[batch]uint32) int
-TEXT ·findNear(SB), NOSPLIT, $0-80
+TEXT FINDNEAR(SB), NOSPLIT, $0-80
 	MOVQ x+0(FP), R12
 	MOVQ blocks_base+8(FP), SI
 	MOVQ blocks_len+16(FP), R8
@@ -239,11 +200,8 @@ TEXT ·findNear(SB), NOSPLIT, $0-80
 look:
 	MOVQ (DI)(CX*8), BX
 	BUCKET(R12)
-	VPBROADCASTQ (SI)(CX*8), Z0
-	VPCMPEQQ (DX), Z0, K1
-	KMOVB K1, AX
-	ORL $0x20, AX // what is behind the blocks is none
-	TZCNTL AX, AX
+	MOVQ (SI)(CX*8), BX
+	MATCH(BX, DX, AX, R9)
 	LEAQ indexBucket_pos(DX), BX // what points behind the bucket is no pointer for the collector
 	LEAQ indexBucket_pos(DX)(AX*4), R9
 	XORL R15, R15
@@ -265,61 +223,6 @@ looked:
 	VZEROUPPER
 	RET
 
-// func readBuckets(x *blockIndex, hashes []uint64)
-TEXT ·readBuckets(SB), NOSPLIT, $0-32
-	MOVQ x+0(FP), R12
-	MOVQ hashes_base+8(FP), DI
-	MOVQ hashes_len+16(FP), R8
-	XORL CX, CX
-	CMPQ CX, R8
-	JGE ahead
-
-bucket:
-	MOVQ (DI)(CX*8), BX
-	BUCKET(R12)
-	PREFETCHT0 (DX)
-	INCQ CX
-	CMPQ CX, R8
-	JLT bucket
-
-ahead:
-	RET
-
-// func readOrder(o *timedOrder, slots *[batch]*uint32, n int)
-TEXT ·readOrder(SB), NOSPLIT, $0-24
-	MOVQ o+0(FP), R12
-	MOVQ slots+8(FP), SI
-	MOVQ n+16(FP), R8
-	MOVQ (timedOrder_recency+recency_bitmap)(R12), R9
-	MOVQ (timedOrder_recency+recency_later)(R12), R10
-	MOVQ (timedOrder_clock+clock_old+timeList_low)(R12), R11
-	MOVL (timedOrder_clock+clock_base)(R12), R13
-	XORL DX, DX
-	TESTQ R11, R11
-	CMOVQEQ DX, R13 // no times
-	CMPQ DX, R8
-	JGE read
-
-slot:
-	MOVQ (SI)(DX*8), AX
-	MOVL (AX), AX
-	MOVL AX, BX
-	SHRL $6, BX
-	LEAQ (R9)(BX*8), CX
-	PREFETCHT0 (CX)
-	SHRL $3, BX
-	PREFETCHT0 (R10)(BX*8)
-	LEAQ -4(R11)(AX*4), DI
-	CMPL AX, R13
-	CMOVQCC CX, DI
-	PREFETCHT0 (DI)
-	INCQ DX
-	CMPQ DX, R8
-	JLT slot
-
-read:
-	RET
-
 // LEVEL adds to CX what the node says that is child BX's of the level whose first AX points to, and takes one from
 // those before it; BX becomes the child of the level above. R11 is the nodes, R14 childrenBefore. See runTree.remove.
 #define LEVEL \
@@ -331,13 +234,11 @@ read:
 	SHLQ $6, R15 \
 	ADDQ R11, R15 \
 	ADDL (R15)(R13*4), CX \
-	VMOVDQU32 (R15), Z0 \
 	SHLQ $6, R13 \
-	VPSUBD (R14)(R13*1), Z0, Z0 \
-	VMOVDQU32 Z0, (R15)
+	TAKEONE
 
 // func removeRun(t *runTree, run uint32) uint32
-TEXT ·removeRun(SB), NOSPLIT, $0-20
+TEXT REMOVERUN(SB), NOSPLIT, $0-20
 	MOVQ t+0(FP), R12
 	MOVL run+8(FP), BX
 	MOVQ runTree_nodes(R12), R11
@@ -357,7 +258,7 @@ up:
 	RET
 
 // func takeSlots(o *timedOrder, slots []*uint32, above []uint8, dist []uint64) (cold int)
-TEXT ·takeSlots(SB), NOSPLIT, $24-88
+TEXT TAKESLOTS(SB), NOSPLIT, $24-88
 	MOVQ o+0(FP), R12
 	MOVQ slots_base+8(FP), SI
 	MOVQ slots_len+16(FP), DX
@@ -443,5 +344,60 @@ cold:
 	INCQ cold+80(FP)
 	INCQ DX
 	JLT take
+	VZEROUPPER
+	RET
+
+// func findFirst(missed *[batch]missedBlock, n int, blocks []uint64, slots *[batch]*uint32, recent *[numRecent]recentSlot) int
+TEXT FINDFIRST(SB), NOSPLIT, $16-64
+	MOVQ missed+0(FP), SI
+	MOVQ n+8(FP), R8
+	MOVQ blocks_base+16(FP), DI
+	MOVQ slots+40(FP), R9
+	MOVQ recent+48(FP), R10
+	MOVQ SI, R11 // the next one that is left
+	LEAQ (R8)(R8*2), R8
+	LEAQ (SI)(R8*8), R8 // behind the last
+	CMPQ SI, R8
+	JGE found
+
+each:
+	MOVQ (SI), AX    // i
+	MOVQ 8(SI), R12  // hash
+	MOVQ 16(SI), BX  // bucket
+	MOVQ (DI)(AX*8), R13
+	MATCH(R13, BX, CX, DX)
+
+	// If it is not there, it is left, and what is recent is written to the frame.
+	MOVQ AX, (R11)
+	MOVQ R12, 8(R11)
+	MOVQ BX, 16(R11)
+	ANDL $4095, R12
+	SHLQ $4, R12
+	ADDQ R10, R12
+	CMPL CX, 60(BX)
+	LEAQ 40(BX)(CX*4), DX // its slot
+	LEAQ 40(BX), CX       // what points behind the bucket is no pointer for the collector
+	CMOVQCC CX, DX
+	LEAQ 24(R11), CX
+	CMOVQCC CX, R11
+	LEAQ room-16(SP), CX
+	CMOVQCC CX, R12
+	LEAQ 64(BX), CX
+	CMOVQCS BX, CX
+	PREFETCHT0 (CX) // the next bucket, where those may be that are left
+	MOVQ DX, (R9)(AX*8)
+	MOVQ R13, (R12)
+	MOVQ DX, 8(R12)
+	ADDQ $24, SI
+	CMPQ SI, R8
+	JLT each
+
+found:
+	SUBQ missed+0(FP), R11
+	MOVQ R11, AX
+	XORL DX, DX
+	MOVL $24, CX
+	DIVL CX
+	MOVQ AX, ret+56(FP)
 	VZEROUPPER
 	RET
