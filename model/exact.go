@@ -64,7 +64,7 @@ func NewExact(blockBytes int, bins *Bins) (*Exact, error) {
 func (e *Exact) Add(accesses []Access) error {
 	for len(accesses) > 0 {
 		var n int
-		n, accesses = e.split.fill(e.gran, accesses, e.blocks[:], e.runs[:], math.MaxInt)
+		n, _, accesses = e.split.fill(e.gran, accesses, e.blocks[:], e.runs[:], math.MaxInt)
 		if err := e.touch(e.blocks[:n], e.runs[:n]); err != nil {
 			return err
 		}
@@ -128,10 +128,7 @@ func (c *ExactCounts) tally(runs []uint8, dists, times []uint64, before uint64) 
 		run, t := runs[i], times[i]
 		store := run & 1
 		if t < smallValues {
-			// most; the distance is below the time
-			c.dist[store].small[d%smallValues]++
-			c.time[store].small[t]++
-			c.windows.small[t] += d + 1
+			c.smallReuse(store, t, d)
 		} else if d == Infinite {
 			c.cold(store, before+1)
 		} else {
@@ -139,6 +136,13 @@ func (c *ExactCounts) tally(runs []uint8, dists, times []uint64, before uint64) 
 		}
 		before += uint64(run>>1) + 1
 	}
+}
+
+// smallReuse is reuse after fewer than smallValues touches, as most are. The distance is below the time.
+func (c *ExactCounts) smallReuse(store uint8, time, dist uint64) {
+	c.dist[store].small[dist%smallValues]++
+	c.time[store].small[time%smallValues]++
+	c.windows.small[time%smallValues] += dist + 1
 }
 
 // reuse counts a touch of a block that was touched before.

@@ -258,7 +258,7 @@ func TestExactTouches(t *testing.T) {
 			rest = rest[len(part):]
 			var s splitter
 			touches := Touches{Blocks: make([]uint64, 3*len(part)), Runs: make([]uint8, 3*len(part))}
-			n, left := s.fill(e.gran, part, touches.Blocks, touches.Runs, math.MaxInt)
+			n, _, left := s.fill(e.gran, part, touches.Blocks, touches.Runs, math.MaxInt)
 			if len(left) > 0 {
 				t.Fatalf("%d accesses have more than %d touches", len(part), 3*len(part))
 			}

@@ -178,7 +178,7 @@ func testParallelFront(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if p.merge.front == nil {
+			if p.relay == nil {
 				t.Fatalf("%+v: no front", c)
 			}
 			for rest := accesses; len(rest) > 0; {
@@ -192,8 +192,8 @@ func testParallelFront(t *testing.T) {
 				t.Fatal(err)
 			}
 			sameExact(t, "with a front", want, p)
-			if m := &p.merge; m.baseTouch == 1 || m.front.pauses < 3 || m.front.off > 0 {
-				t.Errorf("%+v: touches are counted from %d, the front went %d times: the test does not test it", c, m.baseTouch, m.front.pauses)
+			if p.merge.order.baseTime == 0 || p.relay.pauses < 3 || p.relay.off > 0 {
+				t.Errorf("%+v: positions were moved together last at touch %d, the front went %d times: the test does not test it", c, p.merge.order.baseTime, p.relay.pauses)
 			}
 		}
 	}
@@ -202,23 +202,27 @@ func testParallelFront(t *testing.T) {
 // Of the stages that are ready the one is taken for which most pieces wait, of equals the furthest.
 func TestRelayNext(t *testing.T) {
 	for _, c := range []struct {
-		handed int
-		done   [relayStages]int
-		busy   int // -1: none
-		want   int
+		handed, begun int
+		unready       int // -1: none
+		done          [relayStages]int
+		busy          int // -1: none
+		want          int
 	}{
-		{0, [relayStages]int{}, -1, -1},
-		{1, [relayStages]int{}, -1, stageFront},
-		{1, [relayStages]int{}, stageFront, -1},
-		{6, [relayStages]int{4, 1, 0, 0}, -1, stageLocate},
-		{6, [relayStages]int{4, 1, 0, 0}, stageLocate, stageFront},
-		{6, [relayStages]int{6, 6, 1, 0}, stageCount, stageTally},
-		{4, [relayStages]int{3, 2, 1, 0}, -1, stageTally},
-		{4, [relayStages]int{4, 4, 4, 4}, -1, -1},
+		{0, 0, -1, [relayStages]int{}, -1, -1},
+		{1, 0, 0, [relayStages]int{}, -1, stageFront},
+		{1, 1, 0, [relayStages]int{}, -1, -1},
+		{1, 1, -1, [relayStages]int{}, -1, stageLocate},
+		{6, 4, -1, [relayStages]int{1, 0, 0}, -1, stageLocate},
+		{6, 4, 1, [relayStages]int{1, 0, 0}, -1, stageFront},
+		{6, 4, -1, [relayStages]int{1, 0, 0}, stageLocate, stageFront},
+		{6, 6, -1, [relayStages]int{6, 1, 0}, stageCount, stageTally},
+		{4, 3, -1, [relayStages]int{2, 1, 0}, -1, stageTally},
+		{4, 4, -1, [relayStages]int{4, 4, 4}, -1, -1},
 	} {
-		r := &relay{merge: &merger{front: &pieceFront{}}, handed: c.handed, done: c.done}
-		for range 6 {
-			r.pieces = append(r.pieces, &piece{})
+		r := &relay{merge: &merger{}, handed: c.handed, begun: c.begun, done: c.done}
+		r.merge.order.end = 1
+		for k := range 6 {
+			r.pieces, r.ready = append(r.pieces, &piece{}), append(r.ready, k != c.unready)
 		}
 		if c.busy >= 0 {
 			r.busy[c.busy] = true

@@ -34,25 +34,26 @@ import (
 // others are then merged touch by touch, as if each were a first touch: the
 // look-ups, the distances and the histograms of three pieces run side by side.
 // Where there is a front and not more than three jobs, all are merged so, but for
-// what the front finds, in a fourth stage ahead of those; see relay.
+// what fronts find, of which there is one for each job; see pieceFront and relay.
 //
 // Results are those of Exact, to the last touch. Memory is that of an Exact and
 // about 2 MB for each piece under way, of which there are four more than jobs, or with a front
 // 1 MB for each of eight more; the stream is not kept. Add and Finish are for one goroutine.
 type ParallelExact struct {
 	ExactCounts
-	jobs   int
-	split  splitter
-	filled *piece // being filled by Add
-	merge  merger
-	relay  *relay        // instead of the channels, if there is a front
-	spare  chan *piece   // free pieces
-	queue  chan *piece   // filled ones, in order
-	work   chan struct{} // one token for each processor in use
-	done   chan struct{} // closed when the merge has seen the last piece
-	pieces []*piece
-	ended  bool
-	err    error
+	jobs    int
+	split   splitter
+	filled  *piece      // being filled by Add
+	through *pieceFront // which it is taken through meanwhile, nil if that is done later or not at all
+	merge   merger
+	relay   *relay        // instead of the channels, if there is a front
+	spare   chan *piece   // free pieces
+	queue   chan *piece   // filled ones, in order
+	work    chan struct{} // one token for each processor in use
+	done    chan struct{} // closed when the merge has seen the last piece
+	pieces  []*piece
+	ended   bool
+	err     error
 
 	handed    uint
 	manyFirst atomic.Bool // see piece.manyFirst, of the piece that told
@@ -83,7 +84,7 @@ type ParallelConfig struct {
 	// not depend on it.
 	PieceTouches int
 
-	withoutFront bool // as without AVX-512
+	withoutFront bool // as without AVX2
 }
 
 // NewParallelExact returns an analysis with blocks of the given number of
@@ -107,6 +108,9 @@ func NewParallelExact(blockBytes int, bins *Bins, config ParallelConfig) (*Paral
 	n := config.Jobs + morePieces
 	if front {
 		n += morePieces
+		if config.Jobs == 1 {
+			n = 1 // nobody fills one meanwhile
+		}
 	}
 	p := &ParallelExact{
 		ExactCounts: c, jobs: config.Jobs,
@@ -127,14 +131,18 @@ func NewParallelExact(blockBytes int, bins *Bins, config ParallelConfig) (*Paral
 		x.counts, x.olken, x.ready = &counts, NewOlken(), make(chan struct{}, 1)
 		p.spare <- x
 	}
+	p.merge.init(&p.ExactCounts, config)
 	if front {
-		if p.merge.front, err = newPieceFront(blockBytes, bins); err != nil {
+		if p.merge.missed, err = newExactCounts(blockBytes, bins); err != nil {
 			return nil, err
 		}
-	}
-	p.merge.init(&p.ExactCounts, config, n)
-	if front {
-		p.relay = newRelay(&p.merge, p.pieces, config.Jobs)
+		fronts := make([]*pieceFront, config.Jobs)
+		for i := range fronts {
+			if fronts[i], err = newPieceFront(blockBytes, bins); err != nil {
+				return nil, err
+			}
+		}
+		p.relay = newRelay(&p.merge, p.pieces, fronts)
 	} else {
 		go p.run()
 	}
@@ -146,9 +154,14 @@ func NewParallelExact(blockBytes int, bins *Bins, config ParallelConfig) (*Paral
 func (p *ParallelExact) Add(accesses []Access) error {
 	for len(accesses) > 0 && p.err == nil {
 		x := p.piece()
-		var n int
-		n, accesses = p.split.fill(p.gran, accesses, x.blocks[x.n:], x.runs[x.n:], len(x.blocks)-x.touches)
-		x.add(n)
+		var n, touches int
+		if f := p.through; f != nil {
+			n, touches, accesses = p.split.fill(p.gran, accesses, f.newBlocks[:], f.newRuns[:], len(x.blocks)-x.touches)
+			f.touch(&x.top, f.newBlocks[:n], f.newRuns[:n])
+		} else {
+			n, touches, accesses = p.split.fill(p.gran, accesses, x.blocks[x.n:], x.runs[x.n:], len(x.blocks)-x.touches)
+		}
+		x.n, x.touches = x.n+n, x.touches+touches
 		if x.full() {
 			p.hand()
 		}
@@ -163,9 +176,16 @@ func (p *ParallelExact) AddTouches(t *Touches) error {
 	blocks, runs := t.Blocks, t.Runs
 	for len(blocks) > 0 && p.err == nil {
 		x := p.piece()
-		n := copy(x.blocks[x.n:], blocks)
-		copy(x.runs[x.n:], runs[:n])
-		n = x.add(n)
+		var n int
+		if f := p.through; f != nil {
+			n = x.add(runs[:min(len(runs), topChunk)])
+			f.touch(&x.top, blocks[:n], runs[:n])
+		} else {
+			at := x.n
+			n = x.add(runs[:min(len(runs), len(x.blocks)-at)])
+			copy(x.blocks[at:], blocks[:n])
+			copy(x.runs[at:], runs[:n])
+		}
 		blocks, runs = blocks[n:], runs[n:]
 		if x.full() {
 			p.hand()
@@ -178,11 +198,14 @@ func (p *ParallelExact) AddTouches(t *Touches) error {
 func (p *ParallelExact) piece() *piece {
 	if p.filled == nil {
 		if p.relay != nil {
-			p.filled = p.relay.take()
+			p.filled, p.through = p.relay.take()
 		} else {
 			p.filled = <-p.spare
 		}
 		p.filled.n, p.filled.touches = 0, 0
+		if p.through != nil {
+			p.through.begin(&p.filled.top)
+		}
 		p.err = p.filled.err
 	}
 	return p.filled
@@ -193,7 +216,10 @@ func (p *ParallelExact) hand() {
 	x := p.filled
 	p.filled = nil
 	if p.relay != nil {
-		p.relay.hand()
+		if p.through != nil {
+			p.through.end(&x.top)
+		}
+		p.relay.hand(p.through != nil)
 		return
 	}
 	x.whole = !p.merge.config.Approximate && p.handed%p.measureEvery != 0 && p.manyFirst.Load()
@@ -224,7 +250,10 @@ func (p *ParallelExact) Finish() error {
 	}
 	if p.relay != nil {
 		p.relay.finish()
-		p.merge.end()
+		for _, f := range p.relay.fronts {
+			f.addTo(&p.ExactCounts)
+		}
+		p.ExactCounts.add(&p.merge.missed)
 	} else {
 		close(p.queue)
 		<-p.done
@@ -267,7 +296,7 @@ func (p *ParallelExact) run() {
 		<-x.ready
 		if p.merge.full(x) {
 			counting.Wait()
-			p.merge.compact(x)
+			p.merge.compact()
 		}
 		p.merge.locate(x, p.work)
 		counting.Add(1)

@@ -15,15 +15,10 @@ type merger struct {
 	index   []blockIndex
 	own     [][]int32 // by table: the piece's first touches that are its
 	order   timedOrder
-	next    uint64 // position of the first touch of the piece located next
-	touched uint64 // in the pieces counted
-	// front is before the merge, if there is one. Touch baseTouch, counted from
-	// 1, has position basePosition.
-	front                   *pieceFront
-	known                   [topBlocks]recentSlot // by place in it, see stackTop
-	baseTouch, basePosition uint64
-	ahead                   uint64 // touches that may be between the front and the merge
-	asked                   bool   // the front was, to be empty
+	next    uint64                // position of the first touch of the piece located next
+	touched uint64                // in the pieces counted
+	known   [topBlocks]recentSlot // of the piece located, by place in its front, see stackTop
+	missed  ExactCounts           // of what fronts did not find
 	// pieceBlocks is the distinct blocks of the pieces located, added up.
 	pieceBlocks uint64
 	err         error // of the pieces located
@@ -41,7 +36,7 @@ const maxTables = 8
 // it moves none by more than a four-hundredth.
 const mergedBins = 256
 
-func (m *merger) init(counts *ExactCounts, config ParallelConfig, pieces int) {
+func (m *merger) init(counts *ExactCounts, config ParallelConfig) {
 	m.counts, m.config = counts, config
 	m.index = make([]blockIndex, min(max(config.Jobs/2, 1), maxTables))
 	m.own = make([][]int32, len(m.index))
@@ -49,12 +44,8 @@ func (m *merger) init(counts *ExactCounts, config ParallelConfig, pieces int) {
 		m.index[i].init()
 	}
 	m.order.least = 2 * uint32(config.PieceTouches+maxRun)
-	if m.front != nil {
-		m.ahead = uint64(pieces+1) * uint64(config.PieceTouches+maxRun)
-		m.order.least += 2 * uint32(m.ahead)
-	}
 	m.order.init()
-	m.rebase()
+	m.next = uint64(m.order.now)
 	if config.Approximate {
 		m.merged = [2]tally{newTally(LogBins(mergedBins)), newTally(LogBins(mergedBins))}
 	}
@@ -71,20 +62,13 @@ func (m *merger) bytes() uint64 {
 // full reports whether to compact before the piece. The approximate merge has
 // positions of its own, see locate.
 func (m *merger) full(x *piece) bool {
-	if m.front != nil {
-		return x.top.fresh
-	}
 	return !m.config.Approximate && m.next+uint64(x.touches) > uint64(m.order.end)
 }
 
-// compact makes room before the piece. All pieces located must have been counted.
-func (m *merger) compact(x *piece) {
+// compact makes room. All pieces located must have been counted.
+func (m *merger) compact() {
 	if m.err != nil {
 		return
-	}
-	if m.front != nil {
-		m.settle(&x.top)
-		m.asked = false
 	}
 	if m.order.live > maxLive {
 		m.err = ErrTooManyBlocks
@@ -101,13 +85,7 @@ func (m *merger) compact(x *piece) {
 		}
 		all.Wait()
 	})
-	m.rebase()
-}
-
-// rebase notes which position the next touch has.
-func (m *merger) rebase() {
 	m.next = uint64(m.order.now)
-	m.baseTouch, m.basePosition = m.order.elapsed()+1, m.next
 }
 
 // locate finds for each first touch of the piece where its block was touched
@@ -120,11 +98,6 @@ func (m *merger) locate(x *piece, work chan struct{}) {
 	}
 	if m.err != nil {
 		return
-	}
-	// The front is asked in time, and the piece that it was emptied for comes later.
-	if m.front != nil && !m.asked && m.next+m.ahead > uint64(m.order.end) {
-		m.front.wanted.Store(true)
-		m.asked = true
 	}
 	x.start = uint32(m.next)
 	m.next += uint64(x.touches)
@@ -149,8 +122,14 @@ func (m *merger) locate(x *piece, work chan struct{}) {
 	m.eachTable(work, func(table int) { m.locateIn(table, x) })
 }
 
-// eachTable does f for all tables of the index, as many at once as work allows.
+// eachTable does f for all tables of the index, as many at once as work allows, by itself if that is nil.
 func (m *merger) eachTable(work chan struct{}, f func(table int)) {
+	if work == nil {
+		for i := range m.index {
+			f(i)
+		}
+		return
+	}
 	var all sync.WaitGroup
 	for i := range m.index {
 		all.Go(func() {

@@ -1,5 +1,7 @@
 package model
 
+import "encoding/binary"
+
 // piece is a part of the stream that is analysed on its own.
 type piece struct {
 	n       int      // runs of touches
@@ -16,10 +18,11 @@ type piece struct {
 
 	// whole: not analysed on its own. Then prev is by run, and these are what
 	// the merge has found.
-	whole  bool
-	found  []uint64 // distances
-	before uint64   // touches before the piece
-	top    frontTop // of whole ones, if there is a front; prev is then by what it missed
+	whole   bool
+	found   []uint64 // distances
+	before  uint64   // touches before the piece
+	fronted bool     // a whole one that goes through a front; prev is then by what that missed
+	top     frontTop
 
 	first []firstTouch // in order
 	last  []uint32     // offsets of the last touches, in order
@@ -48,10 +51,15 @@ func (x *piece) manyFirst(jobs int) bool {
 	return 2*len(x.first) > x.n
 }
 
-// add takes as many of the next n runs as belong to the piece, and returns
+// add takes as many of the next runs as belong to the piece, and returns
 // their number.
-func (x *piece) add(n int) int {
-	for i, run := range x.runs[x.n : x.n+n] {
+func (x *piece) add(runs []uint8) int {
+	n := len(runs)
+	if all := touchesIn(runs); x.touches+all <= len(x.blocks) {
+		x.n, x.touches = x.n+n, x.touches+all
+		return n
+	}
+	for i, run := range runs {
 		if x.full() {
 			n = i
 			break
@@ -59,6 +67,26 @@ func (x *piece) add(n int) int {
 		x.touches += int(run>>1) + 1
 	}
 	x.n += n
+	return n
+}
+
+// touchesIn is how many touches the runs have, eight of them at once.
+func touchesIn(runs []uint8) int {
+	n := len(runs)
+	const evenBytes = 0x00ff00ff00ff00ff
+	for len(runs) >= 8 {
+		var more uint64 // touches after the first ones, in four numbers of 16 bits, which have room for 64 times eight runs
+		for at := min(len(runs)/8, 64); at > 0; at-- {
+			w := binary.LittleEndian.Uint64(runs) >> 1 & 0x7f7f7f7f7f7f7f7f
+			more += w&evenBytes + w>>8&evenBytes
+			runs = runs[8:]
+		}
+		n += int(more * 0x0001000100010001 >> 48)
+		more = 0
+	}
+	for _, run := range runs {
+		n += int(run >> 1)
+	}
 	return n
 }
 
@@ -76,10 +104,8 @@ func (x *piece) analyze() {
 		for i, d := range x.dists[:len(blocks)] {
 			run := runs[i]
 			more, store := uint32(run>>1), run&1
-			if t := x.times[i]; t < smallValues { // see ExactCounts.tally
-				x.counts.dist[store].small[d%smallValues]++
-				x.counts.time[store].small[t]++
-				x.counts.windows.small[t] += d + 1
+			if t := x.times[i]; t < smallValues {
+				x.counts.smallReuse(store, t, d)
 			} else if d == Infinite {
 				x.first = append(x.first, firstTouch{blocks[i], now, now + more, store})
 			} else {

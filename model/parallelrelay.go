@@ -2,59 +2,91 @@ package model
 
 import "sync"
 
-// relay takes pieces that are merged touch by touch through their stages. Every
-// stage takes one piece after the other, in their order, and stages of different
+// relay takes pieces that are merged touch by touch through their stages. Through the front
+// pieces go side by side, through the others one after the other in their order, and stages of different
 // pieces run side by side. Nobody owns a stage: the goroutine that adds touches and
 // jobs-1 others do what is ready, see next, so that none waits while there is
 // work, wherever most of it is, and there are not more of them than processors.
-// What adds touches also fills pieces, and does so before all else.
+// What adds touches also fills pieces, and does so before all else; while others have enough to do, it takes what it
+// fills through its front at once, as long as that is in its caches.
 type relay struct {
-	merge *merger
+	merge  *merger
+	fronts []*pieceFront // [0] is of what adds touches, which takes pieces through it while it fills them, too
 
 	mu     sync.Mutex
 	change sync.Cond
 	pieces []*piece // the i-th of the stream is pieces[i%len]
+	ready  []bool   // by piece: it can be located
 	handed int      // filled pieces
+	begun  int      // of them, those for which the front has at least begun, or that do without
 	done   [relayStages]int
 	busy   [relayStages]bool
+	off    int // so many pieces do without the front
+	pause  int // how many will when it is of no use for one: the more, the more often in a row it was of none
+	pauses int
 	idle   int // who wait for a change
 	ended  bool
 }
 
-// The stages, in the order in which a piece goes through them.
+// The stages that pieces go through in their order.
 const (
-	stageFront = iota
-	stageLocate
+	stageLocate = iota
 	stageCount
 	stageTally
 	relayStages
+	stageFront // before them
 )
 
-func newRelay(merge *merger, pieces []*piece, jobs int) *relay {
-	r := &relay{merge: merge, pieces: pieces}
+// mostPaused is for how many pieces the front pauses at most.
+const mostPaused = 16
+
+func newRelay(merge *merger, pieces []*piece, fronts []*pieceFront) *relay {
+	r := &relay{pause: 1, merge: merge, pieces: pieces, ready: make([]bool, len(pieces)), fronts: fronts}
 	r.change.L = &r.mu
-	for range jobs - 1 {
-		go r.help()
+	for _, f := range fronts[1:] {
+		go r.help(f)
 	}
 	return r
 }
 
-// take returns a piece to be filled.
-func (r *relay) take() *piece {
+// take returns a piece to be filled, and the front that it is to be taken through meanwhile, if any.
+func (r *relay) take() (*piece, *pieceFront) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for r.handed-r.done[stageTally] == len(r.pieces) {
-		r.step()
+		r.step(r.fronts[0])
 	}
-	return r.pieces[r.handed%len(r.pieces)]
+	x := r.pieces[r.handed%len(r.pieces)]
+	x.fronted = r.off == 0
+	r.off -= min(r.off, 1)
+	if x.fronted && (len(r.fronts) == 1 || r.handed-r.done[stageTally] >= 2*len(r.fronts)-1) {
+		return x, r.fronts[0]
+	}
+	return x, nil
 }
 
-// hand passes the piece on that take returned last.
-func (r *relay) hand() {
+// hand passes the piece on that take returned last. fronted says that it has been through the front.
+func (r *relay) hand(fronted bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	k := r.handed % len(r.pieces)
+	if x := r.pieces[k]; fronted {
+		r.fronted(x)
+	}
+	r.ready[k] = fronted || !r.pieces[k].fronted
 	r.handed++
 	r.wake()
+}
+
+// fronted notes that a piece has been through the front.
+func (r *relay) fronted(x *piece) {
+	if frontLeast*(x.n-len(x.top.blocks)) >= x.n {
+		r.pause = 1
+		return
+	}
+	r.off = r.pause
+	r.pause = min(2*r.pause, mostPaused)
+	r.pauses++
 }
 
 // finish returns when all pieces have been merged.
@@ -64,17 +96,17 @@ func (r *relay) finish() {
 	r.ended = true
 	r.wake()
 	for r.done[stageTally] < r.handed {
-		r.step()
+		r.step(r.fronts[0])
 	}
 	r.wake()
 }
 
 // help does what is ready until there is no more.
-func (r *relay) help() {
+func (r *relay) help(f *pieceFront) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for !r.ended || r.done[stageTally] < r.handed {
-		r.step()
+		r.step(f)
 	}
 }
 
@@ -86,12 +118,26 @@ func (r *relay) wake() {
 
 // step does a stage of a piece, or waits for a change if none is ready. The mutex
 // is held before and after it.
-func (r *relay) step() {
+func (r *relay) step(f *pieceFront) {
+	for r.begun < r.handed && r.ready[r.begun%len(r.pieces)] {
+		r.begun++
+	}
 	s := r.next()
 	if s < 0 {
 		r.idle++
 		r.change.Wait()
 		r.idle--
+		return
+	}
+	if s == stageFront {
+		k := r.begun % len(r.pieces)
+		r.begun++
+		r.mu.Unlock()
+		f.whole(r.pieces[k])
+		r.mu.Lock()
+		r.fronted(r.pieces[k])
+		r.ready[k] = true
+		r.wake()
 		return
 	}
 	x := r.pieces[r.done[s]%len(r.pieces)]
@@ -109,40 +155,45 @@ func (r *relay) step() {
 // the furthest: what it needs has just been in a cache.
 func (r *relay) next() int {
 	next, most := -1, 0
+	if n := r.handed - r.begun; n > 0 {
+		next, most = stageFront, n
+	}
 	for s := range relayStages {
-		if n := r.waiting(s); n >= most && r.ready(s) {
+		if n := r.waiting(s); n >= most && r.can(s) {
 			next, most = s, n
 		}
 	}
 	return next
 }
 
-// waiting is how many pieces have been through the stages before, and not through this one.
+// waiting is how many pieces have been through the stages before, or at least begun to, and not through this one.
 func (r *relay) waiting(s int) int {
 	if s == 0 {
-		return r.handed - r.done[0]
+		return r.begun - r.done[0]
 	}
 	return r.done[s-1] - r.done[s]
 }
 
-// ready is whether the next piece of a stage can be done.
-func (r *relay) ready(s int) bool {
+// can is whether the next piece of a stage can be done.
+func (r *relay) can(s int) bool {
 	if r.busy[s] || r.waiting(s) == 0 {
 		return false
 	}
+	if s != stageLocate {
+		return true
+	}
 	next := r.done[s]
+	k := next % len(r.pieces)
 	// Positions are compacted when nobody needs the old ones any more.
-	return s != stageLocate || !r.merge.full(r.pieces[next%len(r.pieces)]) || r.done[stageTally] == next
+	return r.ready[k] && (!r.merge.full(r.pieces[k]) || r.done[stageTally] == next)
 }
 
 func (r *relay) do(s int, x *piece) {
 	m := r.merge
 	switch s {
-	case stageFront:
-		m.front.touch(x)
 	case stageLocate:
 		if m.full(x) {
-			m.compact(x)
+			m.compact()
 		}
 		m.locate(x, nil)
 	case stageCount:

@@ -8,12 +8,8 @@ func (m *merger) locateWhole(x *piece, work chan struct{}) {
 	if cap(x.prev) < x.n {
 		x.prev = make([]uint32, len(x.blocks))
 	}
-	if m.front != nil {
+	if x.fronted {
 		m.locateTop(x)
-		if x.top.plain {
-			x.prev = x.prev[:x.n]
-			m.locateRuns(0, x) // it is the only one
-		}
 		return
 	}
 	x.prev = x.prev[:x.n]
@@ -60,13 +56,9 @@ func (m *merger) locateRuns(table int, x *piece) {
 // counted by tally.
 func (m *merger) countWhole(x *piece, elapsed uint64) {
 	x.before = elapsed
-	if m.front != nil {
-		if !x.top.plain {
-			m.countTop(x)
-			return
-		}
-		m.countGiven(x.top.settled)
-		m.order.extend(x.start-m.order.now, nil)
+	if x.fronted {
+		m.countTop(x)
+		return
 	}
 	if cap(x.found) < x.n {
 		x.found = make([]uint64, len(x.blocks))
@@ -85,7 +77,7 @@ func (m *merger) tally(x *piece) {
 	if x.err != nil {
 		return
 	}
-	if m.front != nil && !x.top.plain {
+	if x.fronted {
 		return // countTop has done it
 	}
 	now, before := x.start, x.before

@@ -76,7 +76,7 @@ func NewShards(blockBytes int, bins *Bins, c ShardsConfig) (*Shards, error) {
 func (s *Shards) Add(accesses []Access) error {
 	for len(accesses) > 0 {
 		var n int
-		n, accesses = s.split.fill(s.gran, accesses, s.blocks[:], s.runs[:], math.MaxInt)
+		n, _, accesses = s.split.fill(s.gran, accesses, s.blocks[:], s.runs[:], math.MaxInt)
 		if err := s.add(s.blocks[:n], s.runs[:n]); err != nil {
 			return err
 		}

@@ -8,9 +8,10 @@ type splitter struct {
 }
 
 // fill sets blocks and runs as in Touches, for as many as there is room for, or
-// until they have most touches. It returns their number and the accesses that
+// until they have most touches. It returns their number, that of their touches and the accesses that
 // are left, the first of them perhaps done in part.
-func (t *splitter) fill(g Granularity, accesses []Access, blocks []uint64, runs []uint8, most int) (n int, rest []Access) {
+func (t *splitter) fill(g Granularity, accesses []Access, blocks []uint64, runs []uint8, most int) (n, touches int, rest []Access) {
+	room := most
 	runs = runs[:len(blocks)]
 	f := filling{n: -1, run: maxRun<<1 - 2} // what is the first begins a run
 	for {
@@ -19,7 +20,7 @@ func (t *splitter) fill(g Granularity, accesses []Access, blocks []uint64, runs 
 			accesses, most = accesses[k:], most-k
 		}
 		if len(accesses) == 0 {
-			return f.n + 1, nil
+			return f.n + 1, room - most, nil
 		}
 		// One that spans blocks, or there is no room.
 		a := &accesses[0]
@@ -27,7 +28,7 @@ func (t *splitter) fill(g Granularity, accesses []Access, blocks []uint64, runs 
 		for b := first + t.done; ; b++ {
 			if f.n == len(blocks)-1 || most == 0 {
 				t.done = b - first
-				return f.n + 1, accesses
+				return f.n + 1, room - most, accesses
 			}
 			most--
 			store := oneIf(a.Op == Store)

@@ -66,8 +66,8 @@ func TestSplitter(t *testing.T) {
 				if r.IntN(2) == 0 {
 					most = 1 + r.IntN(100)
 				}
-				var n int
-				n, given = s.fill(g, given, blocks, runs, most)
+				var n, of int
+				n, of, given = s.fill(g, given, blocks, runs, most)
 				start := at
 				var wantBlocks []uint64
 				var wantRuns []uint8
@@ -85,6 +85,9 @@ func TestSplitter(t *testing.T) {
 					if blocks[k] == blocks[k-1] && runs[k-1]>>1 < maxRun-1 {
 						t.Fatalf("round %d: two runs of %x, the first of %d", round, blocks[k], runs[k-1]>>1)
 					}
+				}
+				if of != at-start {
+					t.Fatalf("round %d: %d touches, want %d", round, of, at-start)
 				}
 				if at-start > most || len(given) > 0 && n < len(blocks) && at-start < most {
 					t.Fatalf("round %d: %d touches of at most %d, room for %d, %d runs", round, at-start, most, len(blocks), n)
