@@ -463,11 +463,7 @@ func (p *live) run(code []byte, in *X86Inst, regs *X86Regs, want []Access, probe
 		p.skipped["mask in an MMX register"]++
 		return
 	}
-	switch {
-	case probe.Approx && in.part: // not the last byte, but still nothing beside the operand
-		hits &^= 2
-		expect &^= 2
-	case probe.Approx: // only the first byte is promised
+	if probe.Approx { // only the first byte is promised
 		hits &^= 6
 		expect &^= 6
 	}
