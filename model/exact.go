@@ -26,8 +26,8 @@ type Exact struct {
 // ExactCounts is what an exact analysis has found so far.
 type ExactCounts struct {
 	gran Granularity
-	time [2]tally // [1] for stores, [0] for all else
-	dist [2]tally
+	time tally
+	dist [2]tally // [1] for stores, [0] for all else
 	// For a block's first touch, the number of touches up to and including it.
 	first   tally
 	windows windowTally       // of reuses
@@ -39,9 +39,9 @@ func newExactCounts(blockBytes int, bins *Bins) (ExactCounts, error) {
 	if err != nil {
 		return ExactCounts{}, err
 	}
-	c := ExactCounts{gran: g, first: newTally(bins), windows: newWindowTally(bins)}
-	for op := range c.time {
-		c.time[op], c.dist[op] = newTally(bins), newTally(bins)
+	c := ExactCounts{gran: g, time: newTally(bins), first: newTally(bins), windows: newWindowTally(bins)}
+	for op := range c.dist {
+		c.dist[op] = newTally(bins)
 	}
 	return c, nil
 }
@@ -106,7 +106,7 @@ func (c *ExactCounts) repeated(t *Touches) {
 	}
 	for store, n := range t.Repeats {
 		c.dist[store].small[0] += n
-		c.time[store].small[1] += n
+		c.time.small[1] += n
 		c.windows.small[1] += n
 	}
 }
@@ -141,7 +141,7 @@ func (c *ExactCounts) tally(runs []uint8, dists, times []uint64, before uint64) 
 // smallReuse is reuse after fewer than smallValues touches, as most are. The distance is below the time.
 func (c *ExactCounts) smallReuse(store uint8, time, dist uint64) {
 	c.dist[store].small[dist%smallValues]++
-	c.time[store].small[time%smallValues]++
+	c.time.small[time%smallValues]++
 	c.windows.small[time%smallValues] += dist + 1
 }
 
@@ -149,14 +149,14 @@ func (c *ExactCounts) smallReuse(store uint8, time, dist uint64) {
 func (c *ExactCounts) reuse(store uint8, time, dist uint64) {
 	i, k := c.dist[store].bins.Index(dist), c.windows.bins.Index(time)
 	c.dist[store].addTo(i, dist)
-	c.time[store].addTo(k, time)
+	c.time.addTo(k, time)
 	c.windows.addTo(k, time, dist+1)
 }
 
 // cold counts a block's first touch, which is the n-th of all touches.
 func (c *ExactCounts) cold(store uint8, n uint64) {
 	c.dist[store].cold++
-	c.time[store].cold++
+	c.time.cold++
 	c.first.add(n)
 }
 
@@ -170,7 +170,7 @@ func (c *ExactCounts) Stores() uint64   { return c.ops[Store] }
 func (c *ExactCounts) BlockBytes() int { return c.gran.Bytes() }
 
 // Times is the histogram of reuse times, in touches, one entry a touch.
-func (c *ExactCounts) Times() *Hist { return tallied(&c.time[0], &c.time[1]) }
+func (c *ExactCounts) Times() *Hist { return tallied(&c.time) }
 
 // Distances is the histogram of stack distances, in blocks, one entry a touch.
 func (c *ExactCounts) Distances() *Hist { return tallied(&c.dist[0], &c.dist[1]) }
@@ -184,8 +184,8 @@ func (c *ExactCounts) StoreDistances() *Hist { return tallied(&c.dist[1]) }
 // add adds what o has found in another part of the stream, with the same
 // blocks and bins.
 func (c *ExactCounts) add(o *ExactCounts) {
-	for op := range c.time {
-		c.time[op].merge(&o.time[op])
+	c.time.merge(&o.time)
+	for op := range c.dist {
 		c.dist[op].merge(&o.dist[op])
 	}
 	c.first.merge(&o.first)
@@ -234,7 +234,7 @@ func (c *ExactCounts) footprint(o *timedOrder) []FootprintPoint {
 	last := newTally(bins)
 	o.each(func(p uint32) { last.add(n - o.at(p)) })
 	excess := make([]float64, bins.Len())
-	for _, t := range []*tally{&c.first, &last, &c.time[0], &c.time[1]} {
+	for _, t := range []*tally{&c.first, &last, &c.time} {
 		t.addExcess(excess)
 	}
 	var fp []FootprintPoint
@@ -259,12 +259,7 @@ func (e *Exact) WindowGap() float64 { return e.windowGap(e.Footprint()) }
 
 func (c *ExactCounts) windowGap(fp []FootprintPoint) float64 {
 	n, length := make([]float64, len(c.windows.bin)), make([]float64, len(c.windows.bin))
-	for op := range c.time {
-		c.time[op].each(func(i int, count uint64, sum float64) {
-			n[i] += float64(count)
-			length[i] += sum
-		})
-	}
+	c.time.each(func(i int, count uint64, sum float64) { n[i], length[i] = float64(count), sum })
 	var gap, reuses float64
 	c.windows.each(func(i int, sum float64) {
 		if n[i] == 0 {

@@ -11,6 +11,7 @@ type pieceFront struct {
 	// counts is of what was found, which needs nothing of the merge. What was not found is
 	// there as reuses after no time, see addTo.
 	counts     ExactCounts
+	absent     [2]uint64 // touches not found; [1] stores
 	dist, time [topChunk]uint64
 
 	// Touches to be taken through it, on their way.
@@ -107,6 +108,7 @@ func (f *pieceFront) touch(t *frontTop, blocks []uint64, runs []uint8) {
 	for i, k := range f.missed[:f.misses] {
 		offsets[i], missed[i] = uint32(time[k]), topMiss(runs[k]&1|f.above[i]<<1)
 		dist[k], time[k] = 0, 0
+		f.absent[runs[k]&1]++
 	}
 	f.misses, f.gives = 0, 0
 	f.counts.tally(runs, dist, time, 0)
@@ -132,11 +134,10 @@ func (f *pieceFront) whole(x *piece) {
 // addTo adds all that was counted to counts.
 func (f *pieceFront) addTo(counts *ExactCounts) {
 	c := &f.counts
-	for store := range c.time {
-		c.dist[store].small[0] -= c.time[store].small[0]
-		c.time[store].small[0] = 0
+	for store, n := range f.absent {
+		c.dist[store].small[0] -= n
 	}
-	c.windows.small[0] = 0
+	c.time.small[0], c.windows.small[0] = 0, 0
 	counts.add(c)
 }
 
