@@ -37,8 +37,8 @@ import (
 // what fronts find, of which there is one for each job; see pieceFront and relay.
 //
 // Results are those of Exact, to the last touch. Memory is that of an Exact and
-// about 2 MB for each piece under way, of which there are four more than jobs, or with a front
-// 1 MB for each of eight more; the stream is not kept. Add and Finish are for one goroutine.
+// about 2 MB for each piece under way, of which there are morePieces more than jobs, or with fronts
+// 1 MB for each of frontPieces more; the stream is not kept. Add and Finish are for one goroutine.
 type ParallelExact struct {
 	ExactCounts
 	jobs    int
@@ -66,9 +66,13 @@ type ParallelExact struct {
 // second-level cache.
 const pieceTouches = 1 << 15
 
-// morePieces are under way than there are jobs, and with a front, where a piece needs no stack of its own, twice
-// as many: while positions are compacted others can be filled and taken through the front.
-const morePieces = 4
+// morePieces are under way than there are jobs, and with fronts, where a piece needs no stack of its own, frontPieces
+// more: while positions are moved together or a table grows others can be filled and taken through fronts, and a program that runs
+// meanwhile makes its accesses in bursts.
+const (
+	morePieces  = 4
+	frontPieces = 24
+)
 
 // measureEvery is how many pieces there are to one that tells how many of its
 // touches are first touches.
@@ -107,7 +111,7 @@ func NewParallelExact(blockBytes int, bins *Bins, config ParallelConfig) (*Paral
 	front := haveFront && !config.withoutFront && !config.Approximate && config.Jobs < 4
 	n := config.Jobs + morePieces
 	if front {
-		n += morePieces
+		n = config.Jobs + frontPieces
 		if config.Jobs == 1 {
 			n = 1 // nobody fills one meanwhile
 		}

@@ -48,10 +48,18 @@ type givenBlock struct {
 
 const (
 	topBlocks = 64 // the assembly knows it
-	topKeep   = 40 // that stay when places are needed
 	topChunk  = 512
 	topAges   = 256
 )
+
+// topKeep is how many blocks stay when places are needed: the more, the more are found, and the more often they are sorted,
+// which takes AVX2 longer.
+func topKeep() int {
+	if haveAVX512 {
+		return 40
+	}
+	return 32
+}
 
 func (t *stackTop) clear() {
 	*t = stackTop{index: t.index}
@@ -97,7 +105,7 @@ func (t *stackTop) touch(blocks []uint64, runs []uint8, dist, time []uint64) {
 func (t *stackTop) makeRoom() {
 	switch {
 	case t.held == topBlocks:
-		t.giveBack(topKeep)
+		t.giveBack(topKeep())
 	case t.age == topAges:
 		t.giveBack(t.held)
 	default: // two blocks of one tag, with AVX-512
