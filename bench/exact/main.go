@@ -5,9 +5,9 @@
 // by others shows there), bytes per distinct block, and ratios. Two analyses
 // side by side that have nothing to do with each other show what two
 // processors of the machine can give at most. A table that grows and is new is of less weight the longer a stream is: they are as
-// long as those by which the goals' analysers were measured, unless -n says otherwise. An analyser with markers in C, see
-// markers/markers.c, shows what the goals of the bins of an octave come to on the
-// same machine and streams; it needs gcc.
+// long as those by which the goals' analysers were measured, unless -n says otherwise. Analysers in C, see
+// peers, of the kinds that the goals are of, show what those come to on the
+// same machine and streams; they need gcc.
 package main
 
 import (
@@ -202,9 +202,17 @@ func main() {
 		log.Fatal(err)
 	}
 	defer os.RemoveAll(dir)
-	peer, err := buildMarkers(dir)
-	if err != nil {
-		fmt.Fprintln(os.Stderr, "left out:", err)
+	var names, paths []string // of peers
+	for _, p := range peers {
+		if !match.MatchString(p.name) {
+			continue
+		}
+		path, err := buildPeer(dir, p.name, p.source)
+		if err != nil {
+			fmt.Fprintln(os.Stderr, "left out:", err)
+			continue
+		}
+		names, paths = append(names, p.name), append(paths, path)
 	}
 	t := tabwriter.NewWriter(os.Stdout, 0, 0, 2, ' ', tabwriter.AlignRight)
 	fmt.Fprintln(t, "stream\tanalysis\tM accesses/s\tCPUs\tbytes/block\tby goal\tby one goroutine\t")
@@ -222,18 +230,18 @@ func main() {
 		for i, b := range blocks {
 			accesses[i] = model.Access{Addr: b * model.LineBytes, Size: 8, Op: model.Op(1 + b%2)}
 		}
-		if name := "log2 bins by markers, C"; peer != "" && match.MatchString(name) {
-			m, err := startMarkers(peer, blocks)
+		stack := model.NewLog2Stack()
+		if err := stack.Touch(blocks); err != nil {
+			log.Fatal(err)
+		}
+		want := stack.Distances()
+		for i, path := range paths {
+			p, err := startPeer(path, blocks)
 			if err != nil {
 				log.Fatal(err)
 			}
-			stack := model.NewLog2Stack()
-			if err := stack.Touch(blocks); err != nil {
-				log.Fatal(err)
-			}
-			want := stack.Distances()
-			analyses = append(slices.Clip(analyses), analysis{name, func([]model.Access) (uint64, error) { return m.run(want) }, 1})
-			defer m.end() // it holds its stream till then
+			analyses = append(slices.Clip(analyses), analysis{names[i], func([]model.Access) (uint64, error) { return p.run(want) }, 1})
+			defer p.end() // it holds its stream till then
 		}
 		slices.Sort(blocks)
 		distinct := float64(len(slices.Compact(blocks)))

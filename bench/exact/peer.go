@@ -18,44 +18,53 @@ import (
 	"github.com/rdx-profiler/rdx/model"
 )
 
-//go:embed markers/markers.c
+//go:embed peers/markers.c
 var markersSource []byte
 
-// buildMarkers compiles the peer of the bins of an octave into the folder.
-func buildMarkers(dir string) (path string, err error) {
+//go:embed peers/fenwick.c
+var fenwickSource []byte
+
+// peers are other analysers, in C, by what they are called in the table.
+var peers = []struct {
+	name   string
+	source []byte
+}{{"distances and times by a Fenwick tree, C", fenwickSource}, {"log2 bins by markers, C", markersSource}}
+
+// buildPeer compiles a peer into the folder.
+func buildPeer(dir, name string, source []byte) (path string, err error) {
 	gcc, err := exec.LookPath("gcc")
 	if err != nil {
-		return "", fmt.Errorf("the analyser with markers in C: %w (consider: apt-get install gcc libc6-dev)", err)
+		return "", fmt.Errorf("%s: %w (consider: apt-get install gcc libc6-dev)", name, err)
 	}
-	path = filepath.Join(dir, "markers")
+	path = filepath.Join(dir, name)
 	build := exec.Command(gcc, "-O3", "-march=native", "-x", "c", "-o", path, "-")
-	build.Stdin = bytes.NewReader(markersSource)
+	build.Stdin = bytes.NewReader(source)
 	if out, err := build.CombinedOutput(); err != nil {
 		return "", fmt.Errorf("gcc: %w: %s", err, out)
 	}
 	return path, nil
 }
 
-// markers is the peer, which holds a stream.
-type markers struct {
+// peer is one that holds a stream.
+type peer struct {
 	cmd *exec.Cmd
 	in  io.WriteCloser
 	out *bufio.Reader
 }
 
-func startMarkers(path string, blocks []uint64) (*markers, error) {
-	m := &markers{cmd: exec.Command(path, strconv.Itoa(len(blocks)))}
-	m.cmd.Stderr = os.Stderr
-	in, err := m.cmd.StdinPipe()
+func startPeer(path string, blocks []uint64) (*peer, error) {
+	p := &peer{cmd: exec.Command(path, strconv.Itoa(len(blocks)))}
+	p.cmd.Stderr = os.Stderr
+	in, err := p.cmd.StdinPipe()
 	if err != nil {
 		return nil, err
 	}
-	out, err := m.cmd.StdoutPipe()
+	out, err := p.cmd.StdoutPipe()
 	if err != nil {
 		return nil, err
 	}
-	m.in, m.out = in, bufio.NewReader(out)
-	if err := m.cmd.Start(); err != nil {
+	p.in, p.out = in, bufio.NewReader(out)
+	if err := p.cmd.Start(); err != nil {
 		return nil, err
 	}
 	var raw []byte
@@ -68,15 +77,15 @@ func startMarkers(path string, blocks []uint64) (*markers, error) {
 			return nil, err
 		}
 	}
-	return m, nil
+	return p, nil
 }
 
 // run analyses the stream once. The distances must be those of a Log2Stack.
-func (m *markers) run(want *model.Hist) (bytes uint64, err error) {
-	if _, err := m.in.Write([]byte{'\n'}); err != nil {
+func (p *peer) run(want *model.Hist) (bytes uint64, err error) {
+	if _, err := p.in.Write([]byte{'\n'}); err != nil {
 		return 0, err
 	}
-	line, err := m.out.ReadString('\n')
+	line, err := p.out.ReadString('\n')
 	if err != nil {
 		return 0, err
 	}
@@ -99,4 +108,4 @@ func (m *markers) run(want *model.Hist) (bytes uint64, err error) {
 	return n[0], nil
 }
 
-func (m *markers) end() error { return errors.Join(m.in.Close(), m.cmd.Wait()) }
+func (p *peer) end() error { return errors.Join(p.in.Close(), p.cmd.Wait()) }
