@@ -6,15 +6,15 @@ import (
 	"io/fs"
 	"os"
 	"os/exec"
+	"strconv"
 	"syscall"
+
+	"golang.org/x/sys/unix"
 )
 
 // LaunchArg is the hidden first argument with which rdx starts itself to
 // become the target: main must call RunLaunched when it sees it.
 const LaunchArg = "__launch"
-
-// gate is the file descriptor on which the launched process waits.
-const gate = 3
 
 // Launched is a process that will run the target's program as soon as Go is
 // called: in between it can be seized, so that nothing of it is missed.
@@ -59,16 +59,27 @@ func Launch(command []string) (*Launched, error) {
 		return nil, fmt.Errorf("run %s: %w", command[0], err)
 	}
 	defer r.Close()
-	argv := append([]string{self, LaunchArg, path}, command...)
+	// The launched process waits at the first descriptor that the program does not inherit from whoever started us.
+	files := []uintptr{0, 1, 2}
+	for inherited(len(files)) {
+		files = append(files, uintptr(len(files)))
+	}
+	argv := append([]string{self, LaunchArg, strconv.Itoa(len(files)), path}, command...)
 	pid, err := syscall.ForkExec(self, argv, &syscall.ProcAttr{
 		Env:   os.Environ(),
-		Files: []uintptr{0, 1, 2, r.Fd()},
+		Files: append(files, r.Fd()),
 	})
 	if err != nil {
 		w.Close()
 		return nil, fmt.Errorf("run %s: %w", command[0], err)
 	}
 	return &Launched{pid, path, w}, nil
+}
+
+// inherited is whether what we start gets our descriptor fd.
+func inherited(fd int) bool {
+	flags, err := unix.FcntlInt(uintptr(fd), unix.F_GETFD, 0)
+	return err == nil && flags&unix.FD_CLOEXEC == 0
 }
 
 // Go lets the launched process run its program.
@@ -90,7 +101,12 @@ func (l *Launched) Abandon() {
 // RunLaunched becomes the target's program. args are those after LaunchArg.
 // It returns only if the program can't be run or the profiler is gone.
 func RunLaunched(args []string) error {
-	f := os.NewFile(gate, "gate")
+	gate, err := strconv.Atoi(args[0])
+	if err != nil {
+		return fmt.Errorf("launch: %w", err)
+	}
+	args = args[1:]
+	f := os.NewFile(uintptr(gate), "gate")
 	if n, err := f.Read(make([]byte, 1)); n != 1 {
 		return &NotRunError{args[1], fmt.Errorf("profiler is gone: %w", err)}
 	}

@@ -13,7 +13,7 @@ import (
 )
 
 func main() {
-	if len(os.Args) > 3 && os.Args[1] == sampler.LaunchArg {
+	if len(os.Args) > 4 && os.Args[1] == sampler.LaunchArg {
 		err := sampler.RunLaunched(os.Args[2:])
 		fmt.Fprintln(os.Stderr, "rdx:", err)
 		os.Exit(exitCode(err))

@@ -132,9 +132,13 @@ func TestRunReadsStdin(t *testing.T) {
 func TestRunTransparent(t *testing.T) {
 	needRoot(t)
 	const script = `ulimit -a; umask; pwd; nice; tty; ls -l /proc/self/fd | sed 's/.*[0-9] //' | grep -v -e pipe -e /proc; grep -E 'Sig(Blk|Ign|Cgt)|ShdPnd|NoNewPrivs|Seccomp|Cap' /proc/self/status; ps -o pgid= -p $$ | wc -w; env | grep -v '^_=' | sort`
-	plain := start(t, "sh", "-c", script)
+	// Files that are open beside the standard ones, as those of make's job server are.
+	const opened = `exec 3</dev/null 4>/dev/zero 7</etc/passwd; exec "$@"`
+	plain := start(t, "sh", "-c", opened, "sh", "sh", "-c", script)
 	plain.stdin.Close()
-	traced := run(t, "sh", "-c", script)
+	output := filepath.Join(t.TempDir(), "p.pb.gz")
+	argv := append([]string{"sh", "-c", opened, "sh", rdxPath(t), "run", "-o", output}, busy...)
+	traced := &session{start(t, append(argv, "--", "sh", "-c", script)...), output}
 	traced.stdin.Close()
 	for {
 		a, b := plain.line(), traced.line()
