@@ -70,16 +70,17 @@ func (r *relay) hand(fronted bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	k := r.handed % len(r.pieces)
-	if x := r.pieces[k]; fronted {
-		r.fronted(x)
+	if r.ready[k] = !r.pieces[k].fronted; fronted {
+		r.fronted(k)
 	}
-	r.ready[k] = fronted || !r.pieces[k].fronted
 	r.handed++
 	r.wake()
 }
 
-// fronted notes that a piece has been through the front.
-func (r *relay) fronted(x *piece) {
+// fronted notes that pieces[k] has been through the front.
+func (r *relay) fronted(k int) {
+	r.ready[k] = true
+	x := r.pieces[k]
 	if frontLeast*(x.n-len(x.top.blocks)) >= x.n {
 		r.pause = 1
 		return
@@ -135,8 +136,7 @@ func (r *relay) step(f *pieceFront) {
 		r.mu.Unlock()
 		f.whole(r.pieces[k])
 		r.mu.Lock()
-		r.fronted(r.pieces[k])
-		r.ready[k] = true
+		r.fronted(k)
 		r.wake()
 		return
 	}
