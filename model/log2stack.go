@@ -16,7 +16,7 @@ type Log2Stack struct {
 	// counts is by the bit length of the distance, which is the bin of LogBins(1);
 	// that of Infinite is 64.
 	counts [65]uint64
-	found  [topBlocks]uint64 // by distance, of what the front found
+	top    [topChunk]uint8 // distances on top
 
 	changes [log2Chunk]uint64 // without repetitions, which change nothing
 	runs    [log2Chunk]uint8  // all of one touch
@@ -74,11 +74,17 @@ func (s *Log2Stack) touchTop(blocks []uint64) {
 	o, t := s.olken, s.olken.top
 	n := len(blocks)
 	for done := 0; ; t.makeRoom() {
-		if done = countTop(t, blocks, &s.found, done); done == n {
+		if done = countTop(t, blocks, s.top[:n], done); done == n {
 			break
 		}
 	}
+	clear(s.top[n:])
+	addOctaves(&s.top, (*[topOctaves]uint64)(s.counts[:]))
+	s.counts[0] += uint64(n)
 	misses := t.misses
+	for _, d := range t.above[:misses] {
+		s.counts[bits.Len8(d)]--
+	}
 	o.touchBelow(s.dists[:misses], s.times[:misses])
 	for _, d := range s.dists[:misses] {
 		s.counts[bits.Len64(d)]++
@@ -93,18 +99,14 @@ func (s *Log2Stack) Repeat(n uint64) { s.counts[0] += n }
 // Distances is the histogram of stack distances on LogBins(1).
 func (s *Log2Stack) Distances() *Hist {
 	h := NewHist(LogBins(1))
-	counts := s.counts
-	for d, n := range s.found {
-		counts[bits.Len(uint(d))] += n
-	}
-	for k, n := range counts[:64] {
+	for k, n := range s.counts[:64] {
 		if n > 0 {
 			h.W[k] = float64(n)
 		}
 		h.N += int64(n)
 	}
-	h.Cold = float64(counts[64])
-	h.N += int64(counts[64])
+	h.Cold = float64(s.counts[64])
+	h.N += int64(s.counts[64])
 	return h
 }
 

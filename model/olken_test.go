@@ -286,7 +286,7 @@ func FuzzOlken(f *testing.F) {
 			for i := range blocks {
 				blocks[i] = uint64(int8(trace[i])) // both ends of the address space
 				if step%2 == 1 && trace[i] >= 128 {
-					blocks[i] = uint64(trace[i]-128) ^ sameTag
+					blocks[i] = uint64(trace[i]-128) + sameHash
 				}
 			}
 			dist, time := make([]uint64, n), make([]uint64, n)

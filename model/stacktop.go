@@ -1,20 +1,22 @@
 package model
 
-// stackTop is the top of an Olken's stack: the blocks touched last, which are compared
+// stackTop is the top of an Olken's stack: the blocks touched last, whose ages are compared
 // all at once. The order below has no bits for them: a block that is given back gets
 // there with the position of its last touch, which is after those of all that are
 // there. Most touches of programs end here, for a tenth of what a look-up and a
 // count cost.
 //
-// A block has a place, which it keeps, and an age, by which the distance of a touch is how
+// A block has a place, which it keeps and by its hash is found, and an age, by which the distance of a touch is how
 // many are younger. No touch waits for the one before it, but for its age. Places are given out
 // until none is free; then the oldest blocks are given back, many at a time.
 type stackTop struct {
-	// By place; 0 if it is free.
-	tags [topBlocks]uint32
-	ages [topBlocks]uint8 // the youngest has the highest
+	// By place.
+	ages [topBlocks]int8 // the youngest has the highest; freeAge if the place is free
 	keys [topBlocks]uint64
-	pos  [topBlocks]uint64 // of the last touch
+	pos  [topBlocks]uint64 // of the last touch; 0 if the place is free
+	// byHash is by the top bits of a block times topFactor where the block is that has them, of several the one touched last; topBlocks
+	// if none is held.
+	byHash [topHashes]uint8
 	// The block that was last looked up for the place, and where its position is kept in the index.
 	known [topBlocks]recentSlot
 	// order has the places: those of the held blocks in any order, then the free ones.
@@ -22,7 +24,7 @@ type stackTop struct {
 	sorted [topBlocks]uint8
 	held   int         // blocks
 	index  *blockIndex // of what is below
-	age    int         // of the next touch
+	age    int         // of the next touch, and that of freeAge is 0
 	next   uint64      // position of the next touch; unused while none are held
 
 	// Of the touches that were not found and not yet done: the block and its hash, the index of
@@ -48,23 +50,25 @@ type givenBlock struct {
 
 const (
 	topBlocks = 64 // the assembly knows it
+	topShift  = 52
+	topHashes = 1 << (64 - topShift)
+	topFactor = 0x9e3779b97f4a7c15
 	topChunk  = 512
 	topAges   = 256
+	freeAge   = -128
+	// topKeep is how many blocks stay when places are needed: the more, the more are found, and the more often they are sorted.
+	topKeep = 32
+	// topOctaves is how many bit lengths distances on top have.
+	topOctaves = 7
 )
-
-// topKeep is how many blocks stay when places are needed: the more, the more are found, and the more often they are sorted,
-// which takes AVX2 longer.
-func topKeep() int {
-	if haveAVX512 {
-		return 40
-	}
-	return 32
-}
 
 func (t *stackTop) clear() {
 	*t = stackTop{index: t.index}
 	for i := range t.order {
-		t.order[i] = uint8(i)
+		t.order[i], t.ages[i] = uint8(i), freeAge
+	}
+	for i := range t.byHash {
+		t.byHash[i] = topBlocks
 	}
 	t.age = 1
 }
@@ -103,14 +107,11 @@ func (t *stackTop) touch(blocks []uint64, runs []uint8, dist, time []uint64) {
 
 // makeRoom makes the top ready for the touch at which touchTop ended.
 func (t *stackTop) makeRoom() {
-	switch {
-	case t.held == topBlocks:
-		t.giveBack(topKeep())
-	case t.age == topAges:
-		t.giveBack(t.held)
-	default: // two blocks of one tag, with AVX-512
-		t.giveBack(0)
+	keep := t.held
+	if keep == topBlocks {
+		keep = topKeep
 	}
+	t.giveBack(keep)
 }
 
 // giveBack gives all back but the youngest.
@@ -121,8 +122,12 @@ func (t *stackTop) giveBack(keep int) {
 	sortTop(t, keep)
 	for i := t.held - 1; i >= keep; i-- {
 		place := t.sorted[i]
-		t.tags[place%topBlocks] = 0
+		at := &t.byHash[t.keys[place%topBlocks]*topFactor>>topShift]
+		if *at == place { // or a younger one of the same hash's
+			*at = topBlocks
+		}
 		t.given[t.gives] = givenBlock{t.pos[place%topBlocks], place, uint32(t.misses)}
+		t.pos[place%topBlocks] = 0
 		t.gives++
 	}
 	copy(t.order[:t.held], t.sorted[:t.held])

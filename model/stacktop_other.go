@@ -4,18 +4,8 @@ package model
 
 func touchTop(*stackTop, []uint64, []uint8, []uint64, []uint64, int) int { panic("there is no front") }
 
-func countTop(*stackTop, []uint64, *[topBlocks]uint64, int) int { panic("there is no front") }
+func countTop(*stackTop, []uint64, []uint8, int) int { panic("there is no front") }
 
 func sortTop(*stackTop, int) { panic("there is no front") }
 
-func findNear(*blockIndex, []uint64, []uint64, *[batch]*uint32, *[batch]uint32) int {
-	panic("there is no front")
-}
-
-func readBuckets(*blockIndex, []uint64) { panic("there is no front") }
-
-func readOrder(*timedOrder, *[batch]*uint32, int) { panic("there is no front") }
-
-func takeSlots(*timedOrder, []*uint32, []uint8, []uint64) int { panic("there is no front") }
-
-func removeRun(*runTree, uint32) uint32 { panic("there is no front") }
+func addOctaves(*[topChunk]uint8, *[topOctaves]uint64) { panic("there is no front") }

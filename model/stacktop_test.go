@@ -1,80 +1,61 @@
 package model
 
 import (
-	"hash/crc32"
 	"math/bits"
 	"math/rand/v2"
 	"slices"
 	"testing"
 )
 
-// sameTag is added to a block, by exclusive or, for another one of the same tag: the
-// polynomial of the checksum that tags are made of, the lowest bit first.
-const sameTag = 0x105ec76f1
+// sameHash is added to a block for another one of the same hash in the top: the inverse of topFactor, so that
+// the product goes up by one.
+var sameHash = func() uint64 {
+	x := uint64(topFactor)
+	for range 6 { // of correct low bits there are twice as many each time
+		x *= 2 - topFactor*x
+	}
+	return x
+}()
 
-// tagOf is a block's tag.
-func tagOf(b uint64) uint32 {
-	// The instruction has neither the inversion before nor that after.
-	return ^crc32.Update(^uint32(0), crc32.MakeTable(crc32.Castagnoli), []byte{
-		byte(b), byte(b >> 8), byte(b >> 16), byte(b >> 24), byte(b >> 32), byte(b >> 40), byte(b >> 48), byte(b >> 56)}) | 1
-}
-
-// find is where block b is, its tag if it isn't there, and whether the top is ready for a touch.
-func (t *stackTop) plainFind(b uint64) (place int, tag uint32, ready bool) {
-	tag = tagOf(b)
-	if !haveAVX512 { // then only 16 bits are compared, and several blocks may have one tag
-		tag &= 0xffff
-		for place := range t.tags {
-			if t.tags[place] == tag && t.keys[place] == b {
-				return place, tag, t.age < topAges
-			}
+// plainTouch is a touch of block b, which may be held, in a stackTop that is ready for it.
+func (t *stackTop) plainTouch(b uint64, i int) (place, younger int) {
+	place = -1
+	for p, a := range t.ages {
+		if a != freeAge && t.keys[p] == b {
+			place = p
 		}
-		return -1, tag, t.age < topAges && t.held < topBlocks
 	}
-	place = slices.Index(t.tags[:], tag)
-	if place < 0 {
-		return place, tag, t.age < topAges && t.held < topBlocks
-	}
-	return place, tag, t.age < topAges && t.keys[place] == b
-}
-
-// plainTouch is a touch of block b, which was found at a place or wasn't.
-func (t *stackTop) plainTouch(b uint64, place int, tag uint32) (at, younger int) {
 	if place < 0 {
 		place = int(t.order[t.held])
 		t.hashes[t.misses] = hashBlock(b)
 		t.blocks[t.misses], t.above[t.misses], t.places[t.misses] = b, uint8(t.held), uint8(place)
+		t.missed[t.misses] = uint32(i)
 		t.misses++
 		t.held++
-		t.tags[place], t.keys[place] = tag, b
-	} else {
-		for _, a := range t.ages {
-			if a > t.ages[place] {
-				younger++
-			}
+		t.keys[place] = b
+	}
+	for _, a := range t.ages {
+		if a > t.ages[place] {
+			younger++
 		}
 	}
-	t.ages[place] = uint8(t.age)
+	t.byHash[b*topFactor>>topShift] = uint8(place)
+	t.ages[place] = int8(t.age - 128)
 	t.age++
 	return place, younger
 }
+
+func (t *stackTop) ready() bool { return t.held < topBlocks && t.age < topAges }
 
 // plainTouchTop is touchTop as it is defined.
 func plainTouchTop(t *stackTop, blocks []uint64, runs []uint8, dist, time []uint64, from int) int {
 	for i, b := range blocks[from:] {
 		i += from
-		place, tag, ready := t.plainFind(b)
-		if !ready {
+		if !t.ready() {
 			return i
 		}
-		if place < 0 {
-			time[i] = t.next
-			t.missed[t.misses] = uint32(i)
-			place, _ = t.plainTouch(b, place, tag)
-		} else {
-			_, younger := t.plainTouch(b, place, tag)
-			dist[i], time[i] = uint64(younger), t.next-t.pos[place]
-		}
+		place, younger := t.plainTouch(b, i)
+		dist[i], time[i] = uint64(younger), t.next-t.pos[place]
 		t.pos[place] = t.next + uint64(runs[i]>>1)
 		t.next = t.pos[place] + 1
 	}
@@ -82,19 +63,14 @@ func plainTouchTop(t *stackTop, blocks []uint64, runs []uint8, dist, time []uint
 }
 
 // plainCountTop is countTop as it is defined.
-func plainCountTop(t *stackTop, blocks []uint64, found *[topBlocks]uint64, from int) int {
+func plainCountTop(t *stackTop, blocks []uint64, dist []uint8, from int) int {
 	for i, b := range blocks[from:] {
-		place, tag, ready := t.plainFind(b)
-		if !ready {
-			return from + i
+		i += from
+		if !t.ready() {
+			return i
 		}
-		if place < 0 {
-			t.missed[t.misses] = uint32(t.misses)
-			t.plainTouch(b, place, tag)
-		} else {
-			_, younger := t.plainTouch(b, place, tag)
-			found[younger]++
-		}
+		_, younger := t.plainTouch(b, t.misses)
+		dist[i] = uint8(younger)
 	}
 	return len(blocks)
 }
@@ -105,19 +81,57 @@ func plainSortTop(t *stackTop, keep int) {
 	slices.SortFunc(places, func(a, b uint8) int { return int(t.ages[b]) - int(t.ages[a]) })
 	copy(t.sorted[:], places)
 	for i, p := range places {
-		t.ages[p] = uint8(max(keep-i, 0))
+		t.ages[p] = int8(max(keep-i, 0) - 128)
+	}
+}
+
+// defined is t without what has no meaning.
+func (t stackTop) defined() stackTop {
+	clear(t.missed[t.misses:])
+	for p, a := range t.ages {
+		if a == freeAge {
+			t.keys[p] = 0
+		}
+	}
+	return t
+}
+
+// checkByHash checks byHash, and that what is not held is as a free place is.
+func (t *stackTop) checkByHash(tt *testing.T) {
+	tt.Helper()
+	var want [topHashes]uint8
+	for i := range want {
+		want[i] = topBlocks
+	}
+	held := 0
+	for p, a := range t.ages {
+		if a == freeAge {
+			if t.pos[p] != 0 {
+				tt.Fatalf("free place %d has position %d", p, t.pos[p])
+			}
+			continue
+		}
+		held++
+		h := t.keys[p] * topFactor >> topShift
+		if q := want[h]; q == topBlocks || t.ages[q] < a {
+			want[h] = uint8(p)
+		}
+	}
+	if held != t.held || want != t.byHash {
+		tt.Fatalf("%d are held, by their hashes at %v; want %d, %v", held, t.byHash, t.held, want)
 	}
 }
 
 // The assembly does what is defined, touch by touch, while the top is filled, sorted and
-// emptied. Needs AVX2 or AVX-512.
-func TestStackTop(t *testing.T) { eachFront(t, testStackTop) }
-
-func testStackTop(t *testing.T) {
+// emptied. Needs AVX2.
+func TestStackTop(t *testing.T) {
+	if !haveFront {
+		t.Skip("the processor has no AVX2")
+	}
 	r := seededRand(t)
 	var index blockIndex
 	index.init()
-	sorts, tags, aged := 0, 0, 0
+	sorts, hashes, aged := 0, 0, 0
 	for round := range 300 {
 		timed := round%2 == 0
 		a := stackTop{index: &index}
@@ -127,7 +141,7 @@ func testStackTop(t *testing.T) {
 		draw := func() uint64 {
 			b := (r.Uint64N(1+r.Uint64N(100)) - 3) * (high | 1)
 			if r.IntN(50) == 0 {
-				b ^= sameTag << r.UintN(20)
+				b += sameHash << r.UintN(10)
 			}
 			return b
 		}
@@ -141,25 +155,28 @@ func testStackTop(t *testing.T) {
 				blocks[i], runs[i] = draw(), uint8(r.Uint32())&(2*maxRun-1)
 			}
 			from := r.IntN(n + 1)
-			dist, time := make([]uint64, n), make([]uint64, n)
-			wantDist, wantTime := make([]uint64, n), make([]uint64, n)
-			var found, wantFound [topBlocks]uint64
+			dist, time, top := make([]uint64, n), make([]uint64, n), make([]uint8, n)
+			wantDist, wantTime, wantTop := make([]uint64, n), make([]uint64, n), make([]uint8, n)
 			b := a
 			var done, want int
 			if timed {
 				done, want = touchTop(&a, blocks, runs, dist, time, from), plainTouchTop(&b, blocks, runs, wantDist, wantTime, from)
 			} else {
-				done, want = countTop(&a, blocks, &found, from), plainCountTop(&b, blocks, &wantFound, from)
+				done, want = countTop(&a, blocks, top, from), plainCountTop(&b, blocks, wantTop, from)
 			}
-			if done != want || !slices.Equal(dist, wantDist) || !slices.Equal(time, wantTime) || found != wantFound {
-				t.Fatalf("timed %v: %d from %d to %d, distances %v, times %v, found %v; want to %d, %v, %v, %v", timed, n, from, done, dist, time, found, want, wantDist, wantTime, wantFound)
+			if done != want || !slices.Equal(dist, wantDist) || !slices.Equal(time, wantTime) || !slices.Equal(top, wantTop) {
+				t.Fatalf("timed %v: %d from %d to %d, distances %v %v, times %v; want to %d, %v %v, %v", timed, n, from, done, dist, top, time, want, wantDist, wantTop, wantTime)
 			}
-			if a != b {
+			if a.defined() != b.defined() {
 				t.Fatalf("timed %v: after %d touches %+v, want %+v", timed, done-from, a, b)
 			}
-			held := slices.DeleteFunc(slices.Sorted(slices.Values(a.tags[:])), func(tag uint32) bool { return tag == 0 })
-			if len(slices.Compact(held)) < a.held {
-				tags++
+			a.checkByHash(t)
+			held := map[uint64]bool{}
+			for _, p := range a.order[:a.held] {
+				held[a.keys[p]*topFactor>>topShift] = true
+			}
+			if len(held) < a.held {
+				hashes++
 			}
 			if done == n {
 				if r.IntN(2) == 0 {
@@ -167,27 +184,46 @@ func testStackTop(t *testing.T) {
 				}
 			} else if a.age == topAges {
 				aged++
-			} else if a.held < topBlocks {
-				tags++
 			}
 			keep := r.IntN(a.held + 1)
-			sortTop(&a, keep)
-			plainSortTop(&b, keep)
-			if a != b {
-				t.Fatalf("sorted, %d stay: %+v, want %+v", keep, a, b)
+			b, c := a, a
+			sortTop(&b, keep)
+			plainSortTop(&c, keep)
+			if b != c {
+				t.Fatalf("sorted, %d stay: %+v, want %+v", keep, b, c)
 			}
 			sorts++
-			if a.held > 0 {
-				for _, p := range a.sorted[keep:a.held] {
-					a.tags[p] = 0
-				}
-				copy(a.order[:a.held], a.sorted[:a.held])
-				a.held, a.age = keep, keep+1
+			a.giveBack(keep)
+			if a.held != keep && a.held > 0 {
+				t.Fatalf("%d are held, want %d", a.held, keep)
 			}
+			a.checkByHash(t)
 		}
 	}
-	if sorts < 300 || tags < 100 || aged < 20 {
-		t.Errorf("%d sorts, %d times two blocks of one tag, %d times no more ages: the test does not test them", sorts, tags, aged)
+	if sorts < 300 || hashes < 100 || aged < 20 {
+		t.Errorf("%d sorts, %d times two blocks of one hash, %d times no more ages: the test does not test them", sorts, hashes, aged)
+	}
+}
+
+// Needs AVX2.
+func TestAddOctaves(t *testing.T) {
+	if !haveFront {
+		t.Skip("the processor has no AVX2")
+	}
+	r := seededRand(t)
+	for range 100 {
+		var dist [topChunk]uint8
+		var got, want [topOctaves]uint64
+		kinds := 1 + r.IntN(topBlocks)
+		for i := range dist {
+			dist[i] = uint8(r.IntN(kinds))
+			want[bits.Len8(dist[i])]++
+		}
+		got[0] = topChunk
+		addOctaves(&dist, &got)
+		if got != want {
+			t.Fatalf("%v, want %v", got, want)
+		}
 	}
 }
 
@@ -250,21 +286,21 @@ func testFindNear(t *testing.T) {
 	}
 }
 
-// Blocks of one tag are told apart, and shards that grow while blocks are held move
+// Blocks of one hash are told apart, and shards that grow while blocks are held move
 // none of them. Needs AVX2 or AVX-512.
-func TestOlkenSameTags(t *testing.T) { eachFront(t, testOlkenSameTags) }
+func TestOlkenSameHashes(t *testing.T) { eachFront(t, testOlkenSameHashes) }
 
-func testOlkenSameTags(t *testing.T) {
+func testOlkenSameHashes(t *testing.T) {
 	r := seededRand(t)
-	if tagOf(77) != tagOf(77^sameTag) {
-		t.Fatal("the blocks have different tags: the test does not test it")
+	if b := uint64(77); b*topFactor>>topShift != (b+sameHash)*topFactor>>topShift {
+		t.Fatal("the blocks have different hashes: the test does not test it")
 	}
-	tagsOf := func(kinds uint64) func() uint64 {
-		return func() uint64 { return r.Uint64N(1+r.Uint64N(kinds)) ^ sameTag*r.Uint64N(2)<<r.UintN(3) }
+	hashesOf := func(kinds uint64) func() uint64 {
+		return func() uint64 { return r.Uint64N(1+r.Uint64N(kinds)) + sameHash*r.Uint64N(2)<<r.UintN(3) }
 	}
 	growing := uint64(0) // new blocks between those held
 	for name, draw := range map[string]func() uint64{
-		"few": tagsOf(10), "more": tagsOf(100), "many": tagsOf(10_000),
+		"few": hashesOf(10), "more": hashesOf(100), "many": hashesOf(10_000),
 		"growing": func() uint64 { growing += r.Uint64N(2); return growing - r.Uint64N(min(growing+1, 60)) },
 	} {
 		compareOlkens(t, name, r, 100_000, draw)
