@@ -5,7 +5,16 @@ import (
 	"testing"
 )
 
-// eachFront runs a test with what stackTop and its like are written in: AVX2, and AVX-512 where the processor has it.
+// needFront skips a test where there is no front.
+func needFront(t *testing.T) {
+	t.Helper()
+	if !haveFront {
+		t.Skip("the processor has no AVX2")
+	}
+}
+
+// eachFront runs a test with what is below the top in each instruction set that it is written in: AVX2, and AVX-512 where the
+// processor has it.
 func eachFront(t *testing.T, test func(t *testing.T)) {
 	was := haveAVX512
 	defer func() { haveAVX512 = was }()

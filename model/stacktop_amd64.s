@@ -37,7 +37,8 @@
 	VPBLENDVB Y6, Y2, Y1, Y1 \
 	VPSUBB Y3, Y2, Y2
 
-// START makes ready for what goes from touch AX on, R14 in all, and goes on to nothing if no touch can be done.
+// START makes ready for what goes from touch AX on, R14 in all, and goes on to nothing if no touch can be done. AX becomes what is added to R8 for the
+// index of a touch, SI where the blocks are by R8.
 #define START(nothing) \
 	MOVQ stackTop_misses(R12), R13 \
 	MOVQ stackTop_age(R12), R8 \
@@ -51,7 +52,7 @@
 	MOVQ R14, end-8(SP) \
 	MOVQ R13, R15 \
 	SUBQ stackTop_held(R12), R15 \
-	LEAQ 64(R15), CX \
+	LEAQ const_topBlocks(R15), CX \
 	MOVQ CX, full-16(SP) \
 	NEGQ R15 \
 	LEAQ stackTop_order(R12)(R15*1), R15 \
@@ -59,7 +60,9 @@
 	CMPQ R8, R14 \
 	JGE nothing \
 	CMPQ R13, CX \
-	JGE nothing
+	JGE nothing \
+	MOVQ blocks_base+8(FP), SI \
+	LEAQ (SI)(AX*8), SI
 
 // TOUCH touches block BX. The touch is listed as a miss in any case, and the next free place made ready: whether a block is there cannot be
 // foretold. CX is the place, DX the index in byHash. It goes on to clash if the block there is another one.
@@ -106,7 +109,7 @@
 	INCQ R13 \
 	JMP found
 
-// DONE writes down what has been done.
+// DONE writes down what has been done, sets R8 to the index of the next touch, and makes ready to LIST the misses from R9 to R13.
 #define DONE \
 	LEAQ 128(R8), CX \
 	MOVQ CX, stackTop_age(R12) \
@@ -114,9 +117,13 @@
 	SUBQ stackTop_misses(R12), CX \
 	ADDQ CX, stackTop_held(R12) \
 	ADDQ before-24(SP), R8 \
+	MOVQ blocks_base+8(FP), SI \
+	MOVQ stackTop_index(R12), R10 \
+	MOVQ stackTop_misses(R12), R9 \
+	MOVQ R13, stackTop_misses(R12) \
 	VZEROUPPER
 
-// LIST writes down what t says of miss R9, and has the bucket read that it belongs to. SI is the blocks, R10 the index.
+// LIST writes down what t says of miss R9, for its hash see hashBlock, and has the bucket read that it belongs to. SI is the blocks, R10 the index.
 #define LIST \
 	MOVL stackTop_missed(R12)(R9*4), AX \
 	ADDL before-24(SP), AX \
@@ -144,9 +151,6 @@ TEXT ·touchTop(SB), NOSPLIT, $24-120
 	MOVQ blocks_len+16(FP), R14
 	MOVQ from+104(FP), AX
 	START(done)
-	MOVQ before-24(SP), AX
-	MOVQ blocks_base+8(FP), SI
-	LEAQ (SI)(AX*8), SI
 	MOVQ runs_base+32(FP), DI
 	ADDQ AX, DI
 	MOVQ dist_base+56(FP), R10
@@ -176,10 +180,6 @@ placed:
 done:
 	DONE
 	MOVQ R8, ret+112(FP)
-	MOVQ blocks_base+8(FP), SI
-	MOVQ stackTop_index(R12), R10
-	MOVQ stackTop_misses(R12), R9
-	MOVQ R13, stackTop_misses(R12)
 	JMP all
 
 list:
@@ -200,9 +200,6 @@ TEXT ·countTop(SB), NOSPLIT, $24-72
 	MOVQ blocks_len+16(FP), R14
 	MOVQ from+56(FP), AX
 	START(end)
-	MOVQ before-24(SP), AX
-	MOVQ blocks_base+8(FP), SI
-	LEAQ (SI)(AX*8), SI
 	MOVQ dist_base+32(FP), R10
 	ADDQ AX, R10
 
@@ -218,10 +215,6 @@ there:
 end:
 	DONE
 	MOVQ R8, ret+64(FP)
-	MOVQ blocks_base+8(FP), SI
-	MOVQ stackTop_index(R12), R10
-	MOVQ stackTop_misses(R12), R9
-	MOVQ R13, stackTop_misses(R12)
 	JMP all
 
 list:
