@@ -87,19 +87,36 @@ func (p *process) fileDatum(r region, addr uint64) model.Data {
 	return model.Data{Kind: model.DataFile, Name: "file " + path.Base(r.file)}
 }
 
-// placeTries is how often the mappings are read again for an address that is in
+// placeReadings is how often the mappings are read again for an address that is in
 // none of them.
-const placeTries = 3
+const placeReadings = 3
 
-// placeData says where the data of recent observations lie, before the mappings
-// change.
-func (s *Session) placeData() {
+// findData says where the data sampled last lie, while the mappings and blocks are
+// those of the sample: soon others may have their place.
+func (s *Session) findData() {
+	for i := len(s.unplaced) - 1; i >= 0 && !s.unplaced[i].searched; i-- {
+		o := s.unplaced[i]
+		o.searched = true
+		o.data = o.process.datum(o.addr)
+		o.process.unknown = o.process.unknown || o.data.Kind == model.DataUnknown
+		o.placeBy = o.process.readings + placeReadings
+		s.findBlock(o)
+	}
+}
+
+// findDataAgain looks for those data that were in no mapping. One that is in none in
+// so many readings, or whose process has ended, is given up.
+func (s *Session) findDataAgain() {
+	s.findData()
 	var again []*observation
 	for _, o := range s.unplaced {
-		o.data = o.process.datum(o.addr)
-		if o.data.Kind == model.DataUnknown && o.tries < placeTries {
-			o.tries++
-			o.process.unknown = true
+		if o.data.Kind != model.DataUnknown {
+			continue
+		}
+		p := o.process
+		o.data = p.datum(o.addr)
+		if o.data.Kind == model.DataUnknown && p.readings < o.placeBy && s.processes[p.pid] == p {
+			p.unknown = true
 			again = append(again, o)
 		}
 	}

@@ -4,8 +4,12 @@ import (
 	"os"
 	"strings"
 	"testing"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/rdx-profiler/rdx/model"
+	"github.com/rdx-profiler/rdx/sampler"
 	"github.com/rdx-profiler/rdx/sampler/unwind"
 )
 
@@ -49,4 +53,93 @@ func TestHolder(t *testing.T) {
 			t.Errorf("%#x is in frame %d, want %d", addr, got, want)
 		}
 	}
+}
+
+// Where a datum lies is told by the mappings of its sample: by those read later something else
+// may lie there.
+func TestDatumUnmapped(t *testing.T) {
+	s, p := ownSession(t)
+	at := mapAnonymous(t)
+	addr := uint64(uintptr(at))
+	p.look()
+	o := &observation{process: p, addr: addr}
+	s.unplaced = append(s.unplaced, o)
+	s.LetGo()
+	f, err := os.Open("/proc/self/exe")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	if _, err := unix.MmapPtr(int(f.Fd()), 0, at, mappedSize, unix.PROT_READ, unix.MAP_PRIVATE|unix.MAP_FIXED); err != nil {
+		t.Fatal(err)
+	}
+	p.note(1)
+	p.refresh()
+	s.findDataAgain()
+	if now := p.datum(addr); now.Kind == model.DataAnonymous {
+		t.Fatal("the mapping has not changed")
+	}
+	if o.data.Kind != model.DataAnonymous {
+		t.Errorf("a datum in anonymous memory that a file has taken the place of after the sample is of kind %d", o.data.Kind)
+	}
+}
+
+// A datum that is in no mapping yet is looked for in mappings read since, however often it is asked for between.
+func TestDatumMappedSince(t *testing.T) {
+	s, p := ownSession(t)
+	p.look()
+	at := mapAnonymous(t)
+	addr := uint64(uintptr(at))
+	o := &observation{process: p, addr: addr}
+	s.unplaced = append(s.unplaced, o)
+	for range 2 * placeReadings {
+		s.findDataAgain()
+	}
+	if o.data.Kind != model.DataUnknown {
+		t.Fatalf("a datum that is not mapped yet is of kind %d", o.data.Kind)
+	}
+	p.refresh()
+	s.findDataAgain()
+	if o.data.Kind != model.DataAnonymous || len(s.unplaced) > 0 {
+		t.Errorf("once its mapping is read it is of kind %d, %d are looked for", o.data.Kind, len(s.unplaced))
+	}
+
+	// What is nowhere is given up, and so is what an ended process had.
+	s.unplaced = append(s.unplaced, &observation{process: p, addr: 1 << 60})
+	for range placeReadings {
+		s.findDataAgain()
+		if len(s.unplaced) != 1 || !p.unknown {
+			t.Fatalf("given up too early, or not asked for: %d, %v", len(s.unplaced), p.unknown)
+		}
+		p.readMappings()
+	}
+	s.findDataAgain()
+	s.unplaced = append(s.unplaced, &observation{process: newProcess(1, p.files), addr: 1 << 60})
+	s.findDataAgain()
+	if len(s.unplaced) > 0 {
+		t.Errorf("%d are looked for for good", len(s.unplaced))
+	}
+}
+
+// ownSession has this process for its only one.
+func ownSession(t *testing.T) (*Session, *process) {
+	p := newProcess(os.Getpid(), heldFiles{})
+	t.Cleanup(p.close)
+	return &Session{processes: map[int]*process{p.pid: p}, locate: sampler.NewLocator(), cfg: Config{Stack: OwnStack}}, p
+}
+
+const mappedSize = 1 << 20
+
+// mapAnonymous gives the address of mappedSize bytes of anonymous memory, apart from other such.
+func mapAnonymous(t *testing.T) unsafe.Pointer {
+	t.Helper()
+	b, err := unix.Mmap(-1, 0, 3*mappedSize, unix.PROT_NONE, unix.MAP_PRIVATE|unix.MAP_ANON)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { unix.Munmap(b) })
+	if err := unix.Mprotect(b[mappedSize:2*mappedSize], unix.PROT_READ|unix.PROT_WRITE); err != nil {
+		t.Fatal(err)
+	}
+	return unsafe.Pointer(&b[mappedSize])
 }

@@ -40,18 +40,13 @@ func (s *Session) probeHeap(p *process) {
 	}
 }
 
-// findBlocks looks up the blocks of the data sampled last, before they are freed
-// and their place taken by others.
-func (s *Session) findBlocks() {
+// findBlock looks up the block of a datum.
+func (s *Session) findBlock(o *observation) {
 	if s.heap == nil {
 		return
 	}
-	for i := len(s.unplaced) - 1; i >= 0 && !s.unplaced[i].searched; i-- {
-		o := s.unplaced[i]
-		o.searched = true
-		if b, ok := s.heap.Find(o.process.pid, o.addr); ok {
-			o.block = s.stacks.addSite(o.process, b.Stack) + 1
-		}
+	if b, ok := s.heap.Find(o.process.pid, o.addr); ok {
+		o.block = s.stacks.addSite(o.process, b.Stack) + 1
 	}
 }
 

@@ -70,7 +70,7 @@ func (s *Session) LetGo() {
 		}
 	}
 	s.lookAtCopying(lookEvery)
-	s.findBlocks()
+	s.findData()
 	s.keepBeside()
 	s.locate.Tend()
 	s.followVia()

@@ -61,9 +61,9 @@ type observation struct {
 	kind     model.Kind
 	addr     uint64 // of the datum, within the word watched
 	data     model.Data
-	tries    int              // to find data's mapping
+	placeBy  int              // process.readings at which data is given up if no mapping has it
 	block    int              // in stackTable: where data's block was allocated, plus one; 0: not known
-	searched bool             // for block
+	searched bool             // for data and block
 	use      *unwind.Snapshot // from the hold, until the use was seen
 	useStack int              // in stackTable
 	reuse    int

@@ -41,6 +41,7 @@ type process struct {
 	regions   []region   // of all memory, as last read
 	unknown   bool       // an address was not found since the last refresh
 	read      time.Time
+	readings  int // of the mappings
 	refreshIn time.Duration
 	pause     time.Duration // besides, for what the last reading took
 	probed    []*mapping    // as of the last look for allocators
@@ -205,6 +206,7 @@ func findMapping(mappings []*mapping, pc uint64) *mapping {
 // is still named in the stacks of before.
 func (p *process) readMappings() {
 	p.read, p.unknown = time.Now(), false
+	p.readings++
 	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/maps", p.via))
 	if err != nil || len(b) == 0 {
 		return // exited

@@ -352,7 +352,7 @@ func (s *Session) Wait(ctx context.Context) (*model.Profile, error) {
 	}
 	// Nothing but this goroutine is left.
 	s.drain()
-	s.placeData()
+	s.findDataAgain()
 	s.closeAside()
 	s.stacks.unwind(s.stacks.take(), true)
 	s.mergeLast()
@@ -408,6 +408,7 @@ func (s *Session) tick() {
 		s.prune()
 		s.tendRegisters()
 	}
+	s.findData()
 	for _, p := range s.processes {
 		p.refresh()
 		p.readTime()
@@ -416,7 +417,7 @@ func (s *Session) tick() {
 			s.noteCPU(p, sampler.Monotonic())
 		}
 	}
-	s.placeData()
+	s.findDataAgain()
 	stats, err := s.kernel.Stats()
 	if err != nil {
 		s.fail(err)
