@@ -13,31 +13,10 @@ func needFront(t *testing.T) {
 	}
 }
 
-// eachFront runs a test with what is below the top in each instruction set that it is written in: AVX2, and AVX-512 where the
-// processor has it.
-func eachFront(t *testing.T, test func(t *testing.T)) {
-	was := haveAVX512
-	defer func() { haveAVX512 = was }()
-	for _, set := range []struct {
-		name   string
-		have   bool
-		avx512 bool
-	}{{"AVX2", haveFront, false}, {"AVX-512", was, true}} {
-		t.Run(set.name, func(t *testing.T) {
-			if !set.have {
-				t.Skip("the processor has no " + set.name)
-			}
-			haveAVX512 = set.avx512
-			test(t)
-		})
-	}
-}
-
 // withoutFront runs a test as on a processor without AVX2.
 func withoutFront(t *testing.T, test func(t *testing.T)) {
-	front, avx512 := haveFront, haveAVX512
-	defer func() { haveFront, haveAVX512 = front, avx512 }()
-	haveFront, haveAVX512 = false, false
+	defer func(front bool) { haveFront = front }(haveFront)
+	haveFront = false
 	t.Run("without a front", test)
 }
 
@@ -51,13 +30,15 @@ func plainOlken() *Olken {
 // eachOlken runs a test without and with a front, of what the processor has.
 func eachOlken(t *testing.T, test func(t *testing.T, newOlken func() *Olken)) {
 	withoutFront(t, func(t *testing.T) { test(t, NewOlken) })
-	eachFront(t, func(t *testing.T) { test(t, NewOlken) })
+	t.Run("with a front", func(t *testing.T) {
+		needFront(t)
+		test(t, NewOlken)
+	})
 }
 
-// Needs AVX2 or AVX-512.
-func TestFindFirst(t *testing.T) { eachFront(t, testFindFirst) }
-
-func testFindFirst(t *testing.T) {
+// Needs AVX2.
+func TestFindFirst(t *testing.T) {
+	needFront(t)
 	r := seededRand(t)
 	for range 2000 {
 		buckets := make([]indexBucket, 6)
@@ -101,10 +82,9 @@ func testFindFirst(t *testing.T) {
 }
 
 // The front goes where it finds nothing, and comes back; results stay those
-// without it. Needs AVX2 or AVX-512.
-func TestFrontComesAndGoes(t *testing.T) { eachFront(t, testFrontComesAndGoes) }
-
-func testFrontComesAndGoes(t *testing.T) {
+// without it. Needs AVX2.
+func TestFrontComesAndGoes(t *testing.T) {
+	needFront(t)
 	r := seededRand(t)
 	for _, untimed := range []bool{false, true} {
 		with, without := NewOlken(), plainOlken()
@@ -159,10 +139,9 @@ func testFrontComesAndGoes(t *testing.T) {
 
 // The front before the merge goes and comes back, and is emptied when positions are
 // compacted. What it did not find is nowhere in its counts, with bins of one small value
-// or of many. Needs AVX2 or AVX-512.
-func TestParallelFront(t *testing.T) { eachFront(t, testParallelFront) }
-
-func testParallelFront(t *testing.T) {
+// or of many. Needs AVX2.
+func TestParallelFront(t *testing.T) {
+	needFront(t)
 	r := seededRand(t)
 	var blocks []uint64
 	for range 3 {

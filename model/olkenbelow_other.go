@@ -6,6 +6,10 @@ func findNear(*blockIndex, []uint64, []uint64, *[batch]*uint32, *[batch]uint32) 
 	panic("there is no front")
 }
 
+func findFirst(*[batch]missedBlock, int, []uint64, *[batch]*uint32, *[numRecent]recentSlot) int {
+	panic("there is no front")
+}
+
 func readBuckets(*blockIndex, []uint64) { panic("there is no front") }
 
 func readOrder(*timedOrder, *[batch]*uint32, int) { panic("there is no front") }

@@ -16,7 +16,7 @@ type treeNode [treeFan / 2]uint64
 
 const (
 	treeShift  = 4
-	treeFan    = 1 << treeShift // olkenbelow_amd64.h knows it
+	treeFan    = 1 << treeShift // olkenbelow_amd64.s knows it
 	treeLevels = (32 - runShift + treeShift - 1) / treeShift
 )
 

@@ -28,7 +28,10 @@ func (p plainRuns) find(k uint32) (run, left uint32) {
 
 func TestRunTree(t *testing.T) {
 	t.Run("plain", func(t *testing.T) { testRunTree(t, (*runTree).plainRemove) })
-	eachFront(t, func(t *testing.T) { testRunTree(t, removeRun) })
+	t.Run("AVX2", func(t *testing.T) {
+		needFront(t)
+		testRunTree(t, removeRun)
+	})
 }
 
 func testRunTree(t *testing.T, remove func(*runTree, uint32) uint32) {
@@ -79,10 +82,9 @@ func testRunTree(t *testing.T, remove func(*runTree, uint32) uint32) {
 	}
 }
 
-// Needs AVX2 or AVX-512.
-func TestTakeSlots(t *testing.T) { eachFront(t, testTakeSlots) }
-
-func testTakeSlots(t *testing.T) {
+// Needs AVX2.
+func TestTakeSlots(t *testing.T) {
+	needFront(t)
 	r := seededRand(t)
 	near, far, cold := 0, 0, 0
 	for range 100 {

@@ -237,10 +237,9 @@ func plainFindNear(x *blockIndex, blocks, hashes []uint64, slots *[batch]*uint32
 	return n
 }
 
-// Needs AVX2 or AVX-512.
-func TestFindNear(t *testing.T) { eachFront(t, testFindNear) }
-
-func testFindNear(t *testing.T) {
+// Needs AVX2.
+func TestFindNear(t *testing.T) {
+	needFront(t)
 	r := seededRand(t)
 	var x blockIndex
 	x.init()
@@ -283,10 +282,9 @@ func testFindNear(t *testing.T) {
 }
 
 // Blocks of one hash are told apart, and shards that grow while blocks are held move
-// none of them. Needs AVX2 or AVX-512.
-func TestOlkenSameHashes(t *testing.T) { eachFront(t, testOlkenSameHashes) }
-
-func testOlkenSameHashes(t *testing.T) {
+// none of them. Needs AVX2.
+func TestOlkenSameHashes(t *testing.T) {
+	needFront(t)
 	r := seededRand(t)
 	if b := uint64(77); b*topFactor>>topShift != (b+sameHash)*topFactor>>topShift {
 		t.Fatal("the blocks have different hashes: the test does not test it")

@@ -1,13 +1,30 @@
-// What olkenbelow_avx2_amd64.s and olkenbelow_avx512_amd64.s have in common: they include it, and define
-// the macros that look at many places at once, and the functions' names.
-//
-// MATCH sets bits to which of the bucket's blocks is block, to 5 if none is.
-// TAKEONE takes one from those children of node R15 that (R14)(R13*1) tells.
-
 #include "bucket_amd64.h"
 
+// MATCH sets bits to which of the bucket's blocks is block, to 5 if none is.
+#define MATCH(block, bucket, bits, spare) \
+	VMOVQ block, X0 \
+	VPBROADCASTQ X0, Y0 \
+	VPCMPEQQ (bucket), Y0, Y0 \
+	VMOVMSKPD Y0, bits \
+	XORL spare, spare \
+	CMPQ block, 32(bucket) \
+	SETEQ spare \
+	SHLL $4, spare \
+	ORL spare, bits \
+	ORL $0x20, bits \
+	TZCNTL bits, bits
+
+// TAKEONE takes one from those children of node R15 that (R14)(R13*1) tells.
+#define TAKEONE \
+	VMOVDQU (R15), Y0 \
+	VMOVDQU 32(R15), Y1 \
+	VPSUBD (R14)(R13*1), Y0, Y0 \
+	VPSUBD 32(R14)(R13*1), Y1, Y1 \
+	VMOVDQU Y0, (R15) \
+	VMOVDQU Y1, 32(R15)
+
 // func findNear(x *blockIndex, blocks, hashes []uint64, slots *[batch]*uint32, left *[batch]uint32) int
-TEXT FINDNEAR(SB), NOSPLIT, $0-80
+TEXT ·findNear(SB), NOSPLIT, $0-80
 	MOVQ x+0(FP), R12
 	MOVQ blocks_base+8(FP), SI
 	MOVQ blocks_len+16(FP), R8
@@ -60,7 +77,7 @@ looked:
 	TAKEONE
 
 // func removeRun(t *runTree, run uint32) uint32
-TEXT REMOVERUN(SB), NOSPLIT, $0-20
+TEXT ·removeRun(SB), NOSPLIT, $0-20
 	MOVQ t+0(FP), R12
 	MOVL run+8(FP), BX
 	MOVQ runTree_nodes(R12), R11
@@ -80,7 +97,7 @@ up:
 	RET
 
 // func takeSlots(o *timedOrder, slots []*uint32, above []uint8, dist []uint64) (cold int)
-TEXT TAKESLOTS(SB), NOSPLIT, $24-88
+TEXT ·takeSlots(SB), NOSPLIT, $24-88
 	MOVQ o+0(FP), R12
 	MOVQ slots_base+8(FP), SI
 	MOVQ slots_len+16(FP), DX
@@ -170,7 +187,7 @@ cold:
 	RET
 
 // func findFirst(missed *[batch]missedBlock, n int, blocks []uint64, slots *[batch]*uint32, recent *[numRecent]recentSlot) int
-TEXT FINDFIRST(SB), NOSPLIT, $16-64
+TEXT ·findFirst(SB), NOSPLIT, $16-64
 	MOVQ missed+0(FP), SI
 	MOVQ n+8(FP), R8
 	MOVQ blocks_base+16(FP), DI
@@ -222,4 +239,59 @@ found:
 	DIVL CX
 	MOVQ AX, ret+56(FP)
 	VZEROUPPER
+	RET
+
+// func readBuckets(x *blockIndex, hashes []uint64)
+TEXT ·readBuckets(SB), NOSPLIT, $0-32
+	MOVQ x+0(FP), R12
+	MOVQ hashes_base+8(FP), DI
+	MOVQ hashes_len+16(FP), R8
+	XORL CX, CX
+	CMPQ CX, R8
+	JGE ahead
+
+bucket:
+	MOVQ (DI)(CX*8), BX
+	BUCKET(R12)
+	PREFETCHT0 (DX)
+	INCQ CX
+	CMPQ CX, R8
+	JLT bucket
+
+ahead:
+	RET
+
+// func readOrder(o *timedOrder, slots *[batch]*uint32, n int)
+TEXT ·readOrder(SB), NOSPLIT, $0-24
+	MOVQ o+0(FP), R12
+	MOVQ slots+8(FP), SI
+	MOVQ n+16(FP), R8
+	MOVQ (timedOrder_recency+recency_bitmap)(R12), R9
+	MOVQ (timedOrder_recency+recency_later)(R12), R10
+	MOVQ (timedOrder_clock+clock_old+timeList_low)(R12), R11
+	MOVL (timedOrder_clock+clock_base)(R12), R13
+	XORL DX, DX
+	TESTQ R11, R11
+	CMOVQEQ DX, R13 // no times
+	CMPQ DX, R8
+	JGE read
+
+slot:
+	MOVQ (SI)(DX*8), AX
+	MOVL (AX), AX
+	MOVL AX, BX
+	SHRL $6, BX
+	LEAQ (R9)(BX*8), CX
+	PREFETCHT0 (CX)
+	SHRL $3, BX
+	PREFETCHT0 (R10)(BX*8)
+	LEAQ -4(R11)(AX*4), DI
+	CMPL AX, R13
+	CMOVQCC CX, DI
+	PREFETCHT0 (DI)
+	INCQ DX
+	CMPQ DX, R8
+	JLT slot
+
+read:
 	RET
