@@ -1,11 +1,20 @@
 // trap: lives off SIGTRAP: raised, by int3 and int1, and by single-stepping itself.
 #include "target.h"
 
-static atomic_long traps, others;
+#include <ucontext.h>
+
+static atomic_long traps, others, again;
 
 static void handler(int s, siginfo_t *info, void *context)
 {
+	greg_t *rip = &((ucontext_t *)context)->uc_mcontext.gregs[REG_RIP];
+
 	traps++;
+	// Some hypervisors give the address of int1 itself for that to return to, and so it would be done for ever.
+	if (info->si_code == TRAP_BRKPT && *(unsigned char *)*rip == 0xf1) {
+		++*rip;
+		again++;
+	}
 	if (info->si_code != SI_TKILL && info->si_code != SI_KERNEL && info->si_code != TRAP_BRKPT &&
 	    info->si_code != TRAP_TRACE)
 		others++;
@@ -40,6 +49,6 @@ int main(void)
 	}
 	if (others)
 		die("%ld traps of another kind", others);
-	printf("ok traps=%ld\n", (long)traps);
+	printf("ok traps=%ld, of int1 not got past alone %ld\n", (long)traps, (long)again);
 	return 0;
 }
