@@ -78,12 +78,15 @@ func (s *Log2Stack) touchTop(blocks []uint64) {
 			break
 		}
 	}
-	clear(s.top[n:])
-	addOctaves(&s.top, (*[topOctaves]uint64)(s.counts[:]))
-	s.counts[0] += uint64(n)
 	misses := t.misses
-	for _, d := range t.above[:misses] {
-		s.counts[bits.Len8(d)]--
+	clear(s.top[n:])
+	clear(t.above[misses:])
+	var above [topOctaves]uint64 // of what was not found
+	addOctaves(&s.top, (*[topOctaves]uint64)(s.counts[:]))
+	addOctaves(&t.above, &above)
+	s.counts[0] += uint64(n - misses)
+	for k, n := range above {
+		s.counts[k] -= n
 	}
 	o.touchBelow(s.dists[:misses], s.times[:misses])
 	for _, d := range s.dists[:misses] {

@@ -21,11 +21,11 @@ type stackTop struct {
 	known [topBlocks]recentSlot
 	// order has the places: those of the held blocks in any order, then the free ones.
 	order  [topBlocks]uint8
-	sorted [topBlocks]uint8
-	held   int         // blocks
-	index  *blockIndex // of what is below
-	age    int         // of the next touch, and that of freeAge is 0
-	next   uint64      // position of the next touch; unused while none are held
+	sorted [topBlocks + 8]uint8 // sortTop writes eight at a time
+	held   int                  // blocks
+	index  *blockIndex          // of what is below
+	age    int                  // of the next touch, and that of freeAge is 0
+	next   uint64               // position of the next touch; unused while none are held
 
 	// Of the touches that were not found and not yet done: the block and its hash, the index of
 	// the touch, the number of blocks then held, and the place that it got.
@@ -35,6 +35,7 @@ type stackTop struct {
 	above  [topChunk]uint8
 	places [topChunk]uint8
 	misses int
+	below  [batch]uint64 // distances of those that are being done
 	// Blocks given back and not yet below, the oldest first.
 	given [topChunk + topBlocks]givenBlock
 	gives int
@@ -122,10 +123,13 @@ func (t *stackTop) giveBack(keep int) {
 	sortTop(t, keep)
 	for i := t.held - 1; i >= keep; i-- {
 		place := t.sorted[i]
+		// Nothing there, or a younger one of the same hash: without a branch, as that cannot be foretold.
 		at := &t.byHash[t.keys[place%topBlocks]*topFactor>>topShift]
-		if *at == place { // or a younger one of the same hash's
-			*at = topBlocks
+		there := *at
+		if there == place {
+			there = topBlocks
 		}
+		*at = there
 		t.given[t.gives] = givenBlock{t.pos[place%topBlocks], place, uint32(t.misses)}
 		t.pos[place%topBlocks] = 0
 		t.gives++
@@ -190,17 +194,20 @@ func (x *blockIndex) lookUpAgain(known *[topBlocks]recentSlot) {
 // takeBelow takes blocks out of the order below the top: those that were not found, from the
 // one of index first on. Nothing is given back between them.
 func (o *Olken) takeBelow(slots []*uint32, first int, dist, time []uint64) {
-	t := o.top
-	var below [batch]uint64
-	o.order.live += uint32(takeSlots(&o.order, slots, t.above[first:first+len(slots)], below[:len(slots)]))
+	t, n := o.top, len(slots)
+	blocks, places, missed, below := t.blocks[first:][:n], t.places[first:][:n], t.missed[first:][:n], t.below[:n]
+	o.order.live += uint32(takeSlots(&o.order, slots, t.above[first:][:n], below))
 	for i, slot := range slots {
-		k := t.missed[first+i]
-		t.known[t.places[first+i]%topBlocks] = recentSlot{t.blocks[first+i], slot}
-		dist[k] = below[i%batch]
-		if o.order.untimed {
-			continue
-		}
-		if p := *slot; p == coldPos {
+		t.known[places[i]%topBlocks] = recentSlot{blocks[i], slot}
+	}
+	for i, k := range missed {
+		dist[k] = below[i]
+	}
+	if o.order.untimed {
+		return
+	}
+	for i, k := range missed {
+		if p := *slots[i]; p == coldPos {
 			time[k] = Infinite
 		} else {
 			time[k] = o.order.sinceAt(p, uint32(time[k]))

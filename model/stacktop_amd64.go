@@ -22,3 +22,17 @@ func sortTop(t *stackTop, keep int)
 //
 //go:noescape
 func addOctaves(dist *[topChunk]uint8, counts *[topOctaves]uint64)
+
+// eachOf[m] is the numbers of the bits that m has, one in each byte, the lowest first.
+var eachOf = func() (list [256]uint64) {
+	for m := range list {
+		n := 0
+		for bit := range uint64(8) {
+			if m>>bit&1 == 1 {
+				list[m] |= bit << (8 * n)
+				n++
+			}
+		}
+	}
+	return list
+}()

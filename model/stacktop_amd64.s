@@ -304,13 +304,22 @@ part:
 	VZEROUPPER
 	RET
 
+// EIGHT appends those of eight places from at on that R10 has a bit for, of which there are DX, to the list R13. R11 is eachOf.
+#define EIGHT(at) \
+	MOVBLZX R10, CX \
+	VMOVQ at(SI), X1 \
+	VMOVQ (R11)(CX*8), X2 \
+	VPSHUFB X2, X1, X1 \
+	VMOVQ X1, (R13)(DX*1) \
+	POPCNTL CX, CX \
+	ADDQ CX, DX \
+	SHRL $8, R10
+
 // func sortTop(t *stackTop, keep int)
 TEXT ·sortTop(SB), NOSPLIT, $256-16
 	MOVQ t+0(FP), R12
 	MOVQ keep+8(FP), R8
 	MOVQ stackTop_held(R12), R9
-	XORL DI, DI
-	XORL DX, DX
 
 	// The places by age, the youngest first; where none is it is -1.
 	VPCMPEQB Y15, Y15, Y15
@@ -323,48 +332,61 @@ TEXT ·sortTop(SB), NOSPLIT, $256-16
 	VMOVDQU Y15, places-64(SP)
 	VMOVDQU Y15, places-32(SP)
 	LEAQ places-256(SP), SI
-	CMPQ DX, R9
-	JGE sorted
+	XORL CX, CX
 
 place:
-	MOVBLZX stackTop_order(R12)(DX*1), CX
 	MOVBLZX stackTop_ages(R12)(CX*1), AX
 	XORL $127, AX // 255 less the age of which it is the byte
 	MOVB CX, (SI)(AX*1)
-	INCQ DX
-	CMPQ DX, R9
+	INCL CX
+	CMPL CX, $const_topBlocks
 	JLT place
+	MOVB $-1, 255(SI) // the free ones
+
+	// From the youngest on.
+	MOVL $const_topAges, AX
+	SUBQ stackTop_age(R12), AX
+	ANDL $-32, AX
+	ADDQ AX, SI
+	LEAQ ·eachOf(SB), R11
+	LEAQ stackTop_sorted(R12), R13
 	XORL DX, DX
-
-word:
-	VPCMPEQB (SI), Y15, Y0
-	VPCMPEQB 32(SI), Y15, Y1
-	VPMOVMSKB Y0, AX
-	VPMOVMSKB Y1, R10
-	SHLQ $32, R10
-	ORQ AX, R10
-	NOTQ R10
-	JMP more
-
-youngest:
-	TZCNTQ R10, AX
-	MOVBLZX (SI)(AX*1), CX
-	MOVB CX, stackTop_sorted(R12)(DX*1)
-	MOVQ R8, BX
-	SUBQ DX, BX
-	CMOVQLT DI, BX // 0 for those given back
-	SUBL $128, BX
-	MOVB BX, stackTop_ages(R12)(CX*1)
-	INCQ DX
-	BLSRQ R10, R10
-
-more:
-	TESTQ R10, R10
-	JNE youngest
-	ADDQ $64, SI
 	CMPQ DX, R9
-	JLT word
+	JGE sorted
+
+part:
+	VPCMPEQB (SI), Y15, Y0
+	VPMOVMSKB Y0, R10
+	NOTL R10
+	EIGHT(0)
+	EIGHT(8)
+	EIGHT(16)
+	EIGHT(24)
+	ADDQ $32, SI
+	CMPQ DX, R9
+	JLT part
 
 sorted:
+	VPABSB Y15, Y0
+	VPSLLW $7, Y0, Y0 // freeAge
+	VMOVDQU Y0, stackTop_ages(R12)
+	VMOVDQU Y0, (stackTop_ages+32)(R12)
+	CMPQ R8, R9
+	CMOVQGT R9, R8
+	MOVQ keep+8(FP), AX
+	SUBL $128, AX
+	XORL DX, DX
+	CMPQ DX, R8
+	JGE aged
+
+youngest:
+	MOVBLZX (R13)(DX*1), CX
+	MOVB AX, stackTop_ages(R12)(CX*1)
+	DECL AX
+	INCQ DX
+	CMPQ DX, R8
+	JLT youngest
+
+aged:
 	VZEROUPPER
 	RET
