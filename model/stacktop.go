@@ -21,7 +21,7 @@ type stackTop struct {
 	known [topBlocks]recentSlot
 	// order has the places: those of the held blocks in any order, then the free ones.
 	order  [topBlocks]uint8
-	sorted [topBlocks + 8]uint8 // sortTop writes eight at a time
+	sorted [topBlocks + 8]uint8 // room for eight more than are held, as sortTop writes them
 	held   int                  // blocks
 	index  *blockIndex          // of what is below
 	age    int                  // of the next touch, and that of freeAge is 0

@@ -13,7 +13,7 @@ func touchTop(t *stackTop, blocks []uint64, runs []uint8, dist, time []uint64, f
 func countTop(t *stackTop, blocks []uint64, dist []uint8, from int) int
 
 // sortTop sets sorted to the places held, the youngest's first, and gives the youngest keep the ages keep and down,
-// and the others that of a free place.
+// and the others that of a free place. keep is at most held.
 //
 //go:noescape
 func sortTop(t *stackTop, keep int)

@@ -341,9 +341,8 @@ place:
 	INCL CX
 	CMPL CX, $const_topBlocks
 	JLT place
-	MOVB $-1, 255(SI) // the free ones
 
-	// From the youngest on.
+	// From the youngest on. A free one is behind the oldest, if it gets into the list at all.
 	MOVL $const_topAges, AX
 	SUBQ stackTop_age(R12), AX
 	ANDL $-32, AX
@@ -371,10 +370,7 @@ sorted:
 	VPSLLW $7, Y0, Y0 // freeAge
 	VMOVDQU Y0, stackTop_ages(R12)
 	VMOVDQU Y0, (stackTop_ages+32)(R12)
-	CMPQ R8, R9
-	CMOVQGT R9, R8
-	MOVQ keep+8(FP), AX
-	SUBL $128, AX
+	LEAL -128(R8), AX
 	XORL DX, DX
 	CMPQ DX, R8
 	JGE aged
