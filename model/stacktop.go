@@ -123,7 +123,7 @@ func (t *stackTop) giveBack(keep int) {
 	sortTop(t, keep)
 	for i := t.held - 1; i >= keep; i-- {
 		place := t.sorted[i]
-		// Nothing there, or a younger one of the same hash: without a branch, as that cannot be foretold.
+		// A younger one of the same hash stays there. No branch: whether there is one cannot be foretold.
 		at := &t.byHash[t.keys[place%topBlocks]*topFactor>>topShift]
 		there := *at
 		if there == place {
@@ -197,10 +197,8 @@ func (o *Olken) takeBelow(slots []*uint32, first int, dist, time []uint64) {
 	t, n := o.top, len(slots)
 	blocks, places, missed, below := t.blocks[first:][:n], t.places[first:][:n], t.missed[first:][:n], t.below[:n]
 	o.order.live += uint32(takeSlots(&o.order, slots, t.above[first:][:n], below))
-	for i, slot := range slots {
-		t.known[places[i]%topBlocks] = recentSlot{blocks[i], slot}
-	}
 	for i, k := range missed {
+		t.known[places[i]%topBlocks] = recentSlot{blocks[i], slots[i]}
 		dist[k] = below[i]
 	}
 	if o.order.untimed {
