@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/rdx-profiler/rdx/model"
+	"github.com/rdx-profiler/rdx/sampler/safeopen"
 )
 
 // usualLibc are where programs have their allocator from that have just been
@@ -21,22 +22,34 @@ func (s *Session) probeHeap(p *process) {
 	}
 	first := p.probed == nil
 	if first {
-		for _, path := range usualLibc {
-			// Which of them there are is the target's business.
-			_ = s.heap.Probe(p.via, fmt.Sprintf("/proc/%d/root%s", p.via, path))
-		}
+		s.probeUsual(p)
 	}
 	p.probed = p.mappings
 	for _, m := range p.mappings {
 		if !strings.HasPrefix(m.File, "/") || m.file == nil {
 			continue
 		}
-		if err := s.heap.Probe(p.via, fmt.Sprintf("/proc/self/fd/%d", m.file.Fd())); err != nil && s.heapFailed == nil && !gone(err) {
+		if err := s.heap.Probe(p.via, m.file.File); err != nil && s.heapFailed == nil && !gone(err) {
 			s.heapFailed = err
 		}
 	}
 	if first {
 		p.readMappings() // as they are now: blocks from before the probes are told by nothing else
+	}
+}
+
+// probeUsual probes those of usualLibc that there are.
+func (s *Session) probeUsual(p *process) {
+	root, err := safeopen.Of(p.via)
+	if err != nil {
+		return // exited
+	}
+	defer root.Close()
+	for _, path := range usualLibc {
+		if f, err := root.Open(path, nil); err == nil {
+			_ = s.heap.Probe(p.via, f) // which of them there are is the target's business
+			f.Close()
+		}
 	}
 }
 

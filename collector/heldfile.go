@@ -9,6 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/rdx-profiler/rdx/sampler"
+	"github.com/rdx-profiler/rdx/sampler/safeopen"
 	"github.com/rdx-profiler/rdx/sampler/unwind"
 )
 
@@ -26,17 +27,35 @@ type heldFile struct {
 	code
 }
 
-// hold opens the file for one more mapping.
-func (h heldFiles) hold(name string) (*heldFile, error) {
-	f, err := os.Open(name)
+// hold opens the file that a link of /proc leads to for one more mapping.
+func (h heldFiles) hold(link string) (*heldFile, error) {
+	f, err := safeopen.Link(link)
 	if err != nil {
 		return nil, err
 	}
+	return h.keep(f)
+}
+
+// holdNamed opens it by the name that a process has it by.
+func (h heldFiles) holdNamed(pid int, name string) (*heldFile, error) {
+	root, err := safeopen.Of(pid)
+	if err != nil {
+		return nil, err
+	}
+	defer root.Close()
+	f, err := root.Open(name, nil)
+	if err != nil {
+		return nil, err
+	}
+	return h.keep(f)
+}
+
+func (h heldFiles) keep(f *os.File) (*heldFile, error) {
 	// What is held open keeps its numbers to itself, also when it is deleted.
 	var st unix.Stat_t
 	if err := unix.Fstat(int(f.Fd()), &st); err != nil {
 		f.Close()
-		return nil, fmt.Errorf("stat %s: %w", name, err)
+		return nil, fmt.Errorf("stat %s: %w", f.Name(), err)
 	}
 	id := fileID{uint64(st.Dev), st.Ino}
 	if held := h[id]; held != nil {

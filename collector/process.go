@@ -3,6 +3,7 @@ package collector
 import (
 	"bytes"
 	"debug/elf"
+	"errors"
 	"fmt"
 	"io"
 	"io/fs"
@@ -18,6 +19,7 @@ import (
 
 	"github.com/rdx-profiler/rdx/model"
 	"github.com/rdx-profiler/rdx/sampler"
+	"github.com/rdx-profiler/rdx/sampler/safeopen"
 )
 
 // How often the mappings of a process are read again when an address was not
@@ -54,6 +56,7 @@ type process struct {
 	gone      uint64 // of it, that of threads which are no longer sampled, ns
 	copies    copies
 	jit       *os.File // symbols of generated code, nil if there are none
+	jitError  error    // why not, of one that is there
 }
 
 type mapping struct {
@@ -187,8 +190,13 @@ func (p *process) openJIT() {
 			}
 		}
 	}
-	if f, err := os.Open(fmt.Sprintf("/proc/%d/root/tmp/perf-%s.map", p.via, inner)); err == nil {
-		p.jit = f
+	root, err := safeopen.Of(p.via)
+	if err != nil {
+		return // exited
+	}
+	defer root.Close()
+	if p.jit, err = root.Open("/tmp/perf-"+inner+".map", root.Owners()); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		p.jitError = err
 	}
 }
 
@@ -258,7 +266,7 @@ func (p *process) open(mm model.Mapping) *mapping {
 		name := fmt.Sprintf("/proc/%d/map_files/%x-%x", p.via, m.Start, m.Limit)
 		f, err := p.files.hold(name)
 		if err != nil {
-			f, err = p.files.hold(fmt.Sprintf("/proc/%d/root%s", p.via, m.File))
+			f, err = p.files.holdNamed(p.via, m.File)
 		}
 		if err == nil {
 			m.file, m.code = f, &f.code
@@ -322,6 +330,7 @@ func (*Binary) Close() error { return nil }
 // PerfMap returns the table of symbols that a JIT compiler of the target has
 // written, fs.ErrNotExist if there is none.
 func (s *Session) PerfMap() (io.ReadCloser, error) {
+	err := fs.ErrNotExist
 	for _, p := range s.allProcesses() {
 		if p.jit == nil {
 			p.openJIT()
@@ -329,6 +338,9 @@ func (s *Session) PerfMap() (io.ReadCloser, error) {
 		if p.jit != nil {
 			return io.NopCloser(io.NewSectionReader(p.jit, 0, math.MaxInt64)), nil
 		}
+		if p.jitError != nil {
+			err = p.jitError
+		}
 	}
-	return nil, fs.ErrNotExist
+	return nil, err
 }

@@ -7,6 +7,8 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+
+	"github.com/rdx-profiler/rdx/sampler/safeopen"
 )
 
 // A debugFile is a file of debug information that was split off.
@@ -61,11 +63,12 @@ func findDebugFile(f *elf.File, id, path string, dirs []string) *debugFile {
 }
 
 func openDebugFile(path string) *debugFile {
-	// The name may come from the target: opening a pipe would wait forever.
-	if fi, err := os.Stat(path); err != nil || !fi.Mode().IsRegular() {
+	root, err := safeopen.Own()
+	if err != nil {
 		return nil
 	}
-	file, err := os.Open(path)
+	defer root.Close()
+	file, err := root.Open(path, nil) // the name comes from the target
 	if err != nil {
 		return nil
 	}

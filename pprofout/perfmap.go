@@ -20,9 +20,18 @@ import (
 func readPerfMap(r io.Reader, pcs []uint64) ([]string, error) {
 	names := make([]string, len(pcs))
 	bad, firstBad := 0, 0
-	in := bufio.NewReaderSize(r, 1<<16)
+	in := bufio.NewReaderSize(io.LimitReader(r, mostPerfMap+1), mostPerfMapLine)
+	read := 0
 	for n := 1; ; n++ {
-		line, err := in.ReadString('\n')
+		b, err := in.ReadSlice('\n')
+		read += len(b)
+		if read > mostPerfMap {
+			return names, fmt.Errorf("it is longer than %d MiB, of which the rest is not read", mostPerfMap>>20)
+		}
+		if errors.Is(err, bufio.ErrBufferFull) {
+			return names, fmt.Errorf("line %d is longer than %d KiB: what follows is not read", n, mostPerfMapLine>>10)
+		}
+		line := string(b)
 		if strings.TrimSpace(line) != "" {
 			start, end, name, ok := parsePerfMapLine(line)
 			if !ok {
@@ -48,6 +57,13 @@ func readPerfMap(r io.Reader, pcs []uint64) ([]string, error) {
 	}
 	return names, nil
 }
+
+// Names of more than some kilobytes are no longer names, and maps of real
+// programs have some megabytes.
+const (
+	mostPerfMapLine = 64 << 10
+	mostPerfMap     = 512 << 20
+)
 
 func parsePerfMapLine(line string) (start, end uint64, name string, ok bool) {
 	first, rest, ok1 := strings.Cut(strings.TrimSpace(line), " ")

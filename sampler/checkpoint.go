@@ -297,6 +297,7 @@ var replayPiece = interp.Limit{Accesses: 512, Instructions: 1 << 16}
 // what lies where they point to. Where they are so more than once, at different numbers of accesses, it is
 // not known which it was.
 func (c *Checkpoint) Replay(stamps []Stamp) (r Replayed) {
+	c.files.reopen()
 	defer c.files.close()
 	m := c.machine
 	m.Start(&c.regs, c)

@@ -9,18 +9,29 @@ import (
 	"unsafe"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/rdx-profiler/rdx/sampler/safeopen"
 )
 
 // files are those that a replay reads: the regular ones that the process had open,
 // whose position was taken with the checkpoint, and those that the replay comes to
-// open itself. Each is opened once more, to read; nothing is written, and nothing of
-// the process changes.
+// open itself. Each is opened once more, to read, when nobody is held any more; nothing is
+// written, and nothing of the process changes.
 type files struct {
 	pid     int
 	regular []int // descriptors, as planned
 	used    map[int]bool
+	taken   []takenFile
 	open    map[int]*openFile
 	buf     []byte
+}
+
+// takenFile is a descriptor as it was at the checkpoint: where it stood, and in
+// what file.
+type takenFile struct {
+	fd   int
+	at   int64
+	file string
 }
 
 type openFile struct {
@@ -49,25 +60,36 @@ func (f *files) plan(pid int) error {
 		}
 		f.used[fd] = true
 		// The mode of the link is how the file is open: logs and lock files are not read.
-		var st, link unix.Stat_t
-		if len(f.regular) < mostFiles && unix.Lstat(f.path("fd", fd), &link) == nil && link.Mode&unix.S_IRUSR != 0 &&
-			unix.Stat(f.path("fd", fd), &st) == nil && st.Mode&unix.S_IFMT == unix.S_IFREG {
+		var link unix.Stat_t
+		if len(f.regular) < mostFiles && unix.Lstat(f.path("fd", fd), &link) == nil && link.Mode&unix.S_IRUSR != 0 && f.isRegular(fd) {
 			f.regular = append(f.regular, fd)
 		}
 	}
 	return nil
 }
 
+// isRegular does not ask a server: it may never answer.
+func (f *files) isRegular(fd int) bool {
+	var st unix.Statx_t
+	err := unix.Statx(unix.AT_FDCWD, f.path("fd", fd), unix.AT_STATX_DONT_SYNC, unix.STATX_TYPE, &st)
+	return err == nil && st.Mode&unix.S_IFMT == unix.S_IFREG
+}
+
 func (f *files) path(dir string, fd int) string { return fmt.Sprintf("/proc/%d/%s/%d", f.pid, dir, fd) }
 
-// take opens them and notes where they stand.
+// take notes where they stand. It opens none: a thread is held, and a file system
+// may take its time.
 func (f *files) take() {
 	f.close()
-	f.open = make(map[int]*openFile)
+	f.taken = f.taken[:0]
 	for _, fd := range f.regular {
-		info, err := os.ReadFile(f.path("fdinfo", fd))
+		file, err := os.Readlink(f.path("fd", fd))
 		if err != nil {
 			continue // closed meanwhile
+		}
+		info, err := os.ReadFile(f.path("fdinfo", fd))
+		if err != nil {
+			continue
 		}
 		if strings.Contains(string(info), "LEASE") {
 			continue // to open it would send the process a signal
@@ -77,14 +99,24 @@ func (f *files) take() {
 		if err != nil {
 			continue
 		}
-		if opened, err := openToRead(f.path("fd", fd)); err == nil {
-			f.open[fd] = &openFile{opened, at}
-		}
+		f.taken = append(f.taken, takenFile{fd, at, file})
 	}
 }
 
-func openToRead(name string) (*os.File, error) {
-	return os.OpenFile(name, os.O_RDONLY|unix.O_NONBLOCK|unix.O_NOATIME, 0)
+// reopen opens those that were taken, but for what the descriptor is not of any more.
+func (f *files) reopen() {
+	f.open = make(map[int]*openFile)
+	for _, t := range f.taken {
+		opened, err := safeopen.Link(f.path("fd", t.fd))
+		if err != nil {
+			continue
+		}
+		if file, err := os.Readlink(f.path("fd", t.fd)); err != nil || file != t.file {
+			opened.Close()
+			continue
+		}
+		f.open[t.fd] = &openFile{opened, t.at}
+	}
 }
 
 func (f *files) close() {
@@ -129,15 +161,15 @@ func (f *files) seek(fd int, offset int64, whence int) (result uint64, ok bool) 
 // would be broken by the process itself a moment later or before.
 func (f *files) openAt(m *machine, dir int, name uint64, flags int) (result uint64, ok bool) {
 	const harmless = unix.O_CLOEXEC | unix.O_NOCTTY | unix.O_NONBLOCK | unix.O_LARGEFILE | unix.O_NOFOLLOW
-	path, known := f.named(m, dir, name)
-	if !known || flags&^harmless != unix.O_RDONLY {
+	if flags&^harmless != unix.O_RDONLY {
 		return 0, false
 	}
-	var st unix.Stat_t
-	if unix.Stat(path, &st) != nil || st.Mode&unix.S_IFMT != unix.S_IFREG {
+	root, path, known := f.named(m, dir, name)
+	if !known {
 		return 0, false
 	}
-	opened, err := openToRead(path)
+	defer root.Close()
+	opened, err := root.Open(path, nil)
 	if err != nil {
 		return 0, false
 	}
@@ -149,22 +181,25 @@ func (f *files) openAt(m *machine, dir int, name uint64, flags int) (result uint
 	return uint64(fd), true
 }
 
-// named is where a file is that the process names, seen from here.
-func (f *files) named(m *machine, dir int, name uint64) (path string, ok bool) {
+// named is where a file is that the process names: below which of its directories.
+func (f *files) named(m *machine, dir int, name uint64) (root *safeopen.Root, path string, ok bool) {
 	var b [256]byte
 	if !m.Load(name, b[:]) {
-		return "", false
+		return nil, "", false
 	}
 	s, _, terminated := strings.Cut(string(b[:]), "\x00")
+	var err error
 	switch {
 	case !terminated || s == "":
-		return "", false
+		return nil, "", false
 	case strings.HasPrefix(s, "/"):
-		return fmt.Sprintf("/proc/%d/root%s", f.pid, s), true
+		root, err = safeopen.Of(f.pid)
 	case dir == unix.AT_FDCWD:
-		return fmt.Sprintf("/proc/%d/cwd/%s", f.pid, s), true
+		root, err = safeopen.Working(f.pid)
+	default:
+		return nil, "", false
 	}
-	return "", false
+	return root, s, err == nil
 }
 
 // closeFile does close(fd).
@@ -199,9 +234,16 @@ func (f *files) statAt(m *machine, dir int, name, addr uint64, flags int) (ok bo
 	if flags == unix.AT_EMPTY_PATH && m.Load(name, first[:]) && first[0] == 0 {
 		return f.stat(m, dir, addr)
 	}
-	path, known := f.named(m, dir, name)
-	var st unix.Stat_t
-	return known && flags == 0 && unix.Stat(path, &st) == nil && storeStat(m, addr, &st)
+	if flags != 0 {
+		return false
+	}
+	root, path, known := f.named(m, dir, name)
+	if !known {
+		return false
+	}
+	defer root.Close()
+	st, err := root.Stat(path)
+	return err == nil && storeStat(m, addr, &st)
 }
 
 func storeStat(m *machine, addr uint64, st *unix.Stat_t) (ok bool) {

@@ -87,18 +87,13 @@ func (h *HeapProbes) Close() error {
 	return h.obj.Close()
 }
 
-// Probe puts probes on the allocators that a file defines, in one process. path
-// is the file's as seen from here, or leads to it. A file without any is no error,
-// nor one that is probed already.
-func (h *HeapProbes) Probe(pid int, path string) error {
-	f, err := os.Open(path)
-	if err != nil {
-		return fmt.Errorf("heap probes: %w", err)
-	}
-	defer f.Close()
+// Probe puts probes on the allocators that a file defines, in one process. A file
+// without any is no error, nor one that is probed already.
+func (h *HeapProbes) Probe(pid int, f *os.File) error {
+	path := fmt.Sprintf("/proc/self/fd/%d", f.Fd()) // the very file, for the kernel, too
 	var stat unix.Stat_t
 	if err := unix.Fstat(int(f.Fd()), &stat); err != nil {
-		return fmt.Errorf("heap probes: %s: %w", path, err)
+		return fmt.Errorf("heap probes: %s: %w", f.Name(), err)
 	}
 	id := fileID{pid, stat.Dev, stat.Ino}
 	if h.probed[id] {
@@ -124,10 +119,10 @@ func (h *HeapProbes) Probe(pid int, path string) error {
 				continue
 			}
 			if err := h.open(pid, path, at, 0, p.entry); err != nil {
-				return fmt.Errorf("heap probes: %s in %s: %w", name, path, err)
+				return fmt.Errorf("heap probes: %s in %s: %w", name, f.Name(), err)
 			}
 			if err := h.open(pid, path, at, h.retprobe, p.exit); err != nil {
-				return fmt.Errorf("heap probes: return of %s in %s: %w", name, path, err)
+				return fmt.Errorf("heap probes: return of %s in %s: %w", name, f.Name(), err)
 			}
 		}
 	}
