@@ -3,7 +3,7 @@
 SHELL := /bin/bash
 export CGO_ENABLED := 0
 
-.PHONY: build engine test test-root test-vm generate check-generate lint demo bench accuracy paper deps clean
+.PHONY: build engine pyroscope test test-root test-vm generate check-generate lint demo bench accuracy paper deps clean
 
 build:
 	go build -trimpath -ldflags "-s -w" -o rdx ./cmd/rdx
@@ -14,6 +14,11 @@ build:
 engine:
 	$(MAKE) -C trace/valgrind
 	$(MAKE) -C trace/qemu
+
+# Grafana Pyroscope, the back end of rdx fleet, for its tests and the demonstration: from
+# the module proxy into the user's cache, once.
+pyroscope:
+	deploy/pyroscope/build.sh
 
 # Everything that can be tested on this machine; the closing line counts what
 # was skipped, and the lines before it say why.

@@ -174,6 +174,9 @@ type Record struct {
 
 	Observations int64   // how many observations this record sums
 	Accesses     float64 // how many of the program's accesses they stand for
+	// Squares is the sum of the squares of what independent ones of them stand for, where
+	// sessions of different weight were merged; 0: they are equal, see Profile.Squares.
+	Squares float64
 
 	// DataSource is where the uses found their data, "" if their source does
 	// not tell. What that cost is in Profile.Latencies.

@@ -25,6 +25,9 @@ func (p *Profile) Quotable() int {
 // independent is as how many independent observations a record's count: those
 // that were read ahead share their hold with others, see DesignEffect.
 func (p *Profile) independent(r *Record) float64 {
+	if r.Squares > 0 && r.Accesses > 0 {
+		return r.Accesses * r.Accesses / r.Squares
+	}
 	n := float64(max(r.Observations, 1))
 	if r.Exact {
 		n /= max(p.DesignEffect, 1)

@@ -25,6 +25,8 @@
 //	reuses/count          of those, reuses after Kaplan-Meier
 //	l1d_misses/count ...  of those, predicted misses, one per cache level
 //	stack_distance/bytes  model.Record.Distance
+//	squares/square_of_2_15  model.Record.Squares in units of 2^30; only where
+//	                      sessions of different weight were merged
 //	latency/cycles        cycles that the uses took, where their source tells;
 //	                      without such a source there is no such column
 //

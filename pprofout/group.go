@@ -51,7 +51,7 @@ func (e *encoder) add(r *model.Record) error {
 	if r.Observations < 0 {
 		return fmt.Errorf("%d observations: want 0 or more", r.Observations)
 	}
-	for _, w := range append([]float64{r.Accesses, r.Reuses, r.Distance}, r.Misses...) {
+	for _, w := range append([]float64{r.Accesses, r.Reuses, r.Distance, r.Squares}, r.Misses...) {
 		if math.IsNaN(w) || math.IsInf(w, 0) || w < 0 {
 			return fmt.Errorf("weight %v: want finite numbers >= 0", w)
 		}
@@ -114,6 +114,9 @@ func (e *encoder) add(r *model.Record) error {
 		sum.weights[2+i] += m
 	}
 	sum.weights[2+len(e.p.Caches)] += r.Distance
+	if e.squares {
+		sum.weights[3+len(e.p.Caches)] += e.p.Squares(r) / squareUnit
+	}
 	if mean, ok := r.MeanDistance(); ok {
 		reused := float64(r.Observations) * (r.Reuses / r.Accesses)
 		sum.reused += reused

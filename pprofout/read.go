@@ -167,6 +167,7 @@ type decoder struct {
 	column []int // of the file, per sample type of the profile
 	// latencies: the file has a column of them.
 	latencies bool
+	squares   bool // likewise
 
 	mappings map[uint64]*model.Mapping // by ID
 	frames   map[frameID]*model.Location
@@ -185,7 +186,8 @@ func (d *decoder) columns() error {
 		return slices.IndexFunc(d.in.SampleType, func(t *profile.ValueType) bool { return t.Type == want.Type && t.Unit == want.Unit })
 	}
 	d.latencies = index(latencyType) >= 0
-	for _, want := range sampleTypes(d.p.Caches, d.latencies) {
+	d.squares = index(squaresType) >= 0
+	for _, want := range sampleTypes(d.p.Caches, d.squares, d.latencies) {
 		i := index(want)
 		if i < 0 {
 			return fmt.Errorf("no sample type %s/%s", want.Type, want.Unit)
@@ -232,6 +234,9 @@ func (d *decoder) sample(s *profile.Sample, losses map[string]int64) error {
 		r.Misses = append(r.Misses, float64(value(i)))
 	}
 	r.Distance = float64(value(last))
+	if d.squares {
+		r.Squares = float64(value(last+1)) * squareUnit
+	}
 	r.DataSource = first(s.Label[sourceLabel])
 	r.Op = parseOp(first(s.Label[accessLabel]))
 	r.BelowResolution = first(s.Label[belowLabel]) == "true"

@@ -99,7 +99,8 @@ func encode(p *model.Profile, opts []Option) ([]byte, error) {
 	}
 	e := &encoder{p: p, bins: model.LogBins(p.BinsPerOctave), frames: map[frameKey]*profile.Location{},
 		byValue: map[string]*profile.Location{}, groups: map[string]*group{}, mappings: map[model.Mapping]*profile.Mapping{},
-		types: sampleTypes(p.Caches, len(p.Latencies) > 0)}
+		squares: slices.ContainsFunc(p.Records, func(r model.Record) bool { return r.Squares > 0 })}
+	e.types = sampleTypes(p.Caches, e.squares, len(p.Latencies) > 0)
 	for _, o := range opts {
 		o(e)
 	}
@@ -172,8 +173,8 @@ func check(p *model.Profile) error {
 }
 
 // sampleTypes names the columns of a profile with the given caches, and with
-// latencies or without.
-func sampleTypes(caches []model.Cache, latencies bool) []*profile.ValueType {
+// squares and latencies or without.
+func sampleTypes(caches []model.Cache, squares, latencies bool) []*profile.ValueType {
 	types := []*profile.ValueType{
 		{Type: "observations", Unit: "count"},
 		{Type: "accesses", Unit: "count"},
@@ -183,13 +184,22 @@ func sampleTypes(caches []model.Cache, latencies bool) []*profile.ValueType {
 		types = append(types, &profile.ValueType{Type: strings.ToLower(c.Level) + "_misses", Unit: "count"})
 	}
 	types = append(types, &profile.ValueType{Type: distance, Unit: "bytes"})
+	if squares {
+		types = append(types, squaresType)
+	}
 	if latencies {
 		types = append(types, latencyType)
 	}
 	return types
 }
 
-var latencyType = &profile.ValueType{Type: latency, Unit: "cycles"}
+var (
+	latencyType = &profile.ValueType{Type: latency, Unit: "cycles"}
+	squaresType = &profile.ValueType{Type: "squares", Unit: "square_of_2_15"}
+)
+
+// squareUnit is what one of the squares' column is, in accesses^2.
+const squareUnit = 1 << 30
 
 // An encoder collects one profile's samples. Locations get their IDs last, in
 // an order that depends on their content alone.
@@ -197,6 +207,7 @@ type encoder struct {
 	p          *model.Profile
 	bins       *model.Bins
 	useOmitted bool
+	squares    bool // a column of them
 	types      []*profile.ValueType
 
 	frames   map[frameKey]*profile.Location

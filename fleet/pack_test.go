@@ -1,0 +1,302 @@
+package fleet
+
+import (
+	"bytes"
+	"math"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/pprof/profile"
+
+	"github.com/rdx-profiler/rdx/model"
+	"github.com/rdx-profiler/rdx/pprofout"
+)
+
+func packs(t *testing.T, weight float64, windows ...made) [][]byte {
+	t.Helper()
+	var out [][]byte
+	for i, m := range windows {
+		b, err := Window{m.profile(), weight, time.Unix(1.8e9+60*int64(i), 0)}.Pack()
+		if err != nil {
+			t.Fatal(err)
+		}
+		out = append(out, b)
+	}
+	return out
+}
+
+var someWindows = []made{
+	{"checkout", .2, 1 << 12, 1, 600, nil}, {"checkout", .2, 1 << 12, 2, 600, nil}, {"checkout", .2, 1 << 12, 3, 400, nil},
+}
+
+func curve(t *testing.T, p *model.Profile) *model.Curve {
+	t.Helper()
+	c, err := p.MissRatios([]uint64{64, 512, 1 << 11, 1 << 14, 1 << 19}, model.CurveOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+// What comes out of packs is what the profiles themselves say, merged by pprof.
+func TestUnpackIsTheMerge(t *testing.T) {
+	got, err := Unpack(packs(t, 1, someWindows...), false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var files []*profile.Profile
+	for _, m := range someWindows {
+		var b bytes.Buffer
+		if err := pprofout.Write(&b, m.profile()); err != nil {
+			t.Fatal(err)
+		}
+		p, err := profile.Parse(&b)
+		if err != nil {
+			t.Fatal(err)
+		}
+		files = append(files, p)
+	}
+	merged, err := profile.Merge(files)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want, err := pprofout.Decode(merged)
+	if err == nil {
+		err = want.Derive()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	a, b := curve(t, want), curve(t, got)
+	for i := range a.Points {
+		if d := math.Abs(a.Points[i].MissRatio - b.Points[i].MissRatio); d > .003 {
+			t.Errorf("%d blocks: %v, from the profiles themselves %v", a.Points[i].Blocks, b.Points[i].MissRatio, a.Points[i].MissRatio)
+		}
+		if wa, wb := a.Points[i].High-a.Points[i].Low, b.Points[i].High-b.Points[i].Low; math.Abs(wa-wb) > .25*wa+.002 {
+			t.Errorf("%d blocks: a band of %v, from the profiles themselves %v", a.Points[i].Blocks, wb, wa)
+		}
+	}
+	if math.Abs(a.Observations/b.Observations-1) > .05 {
+		t.Errorf("worth %v observations, from the profiles themselves %v", b.Observations, a.Observations)
+	}
+	for _, name := range []string{"lost: thread blocks the hold signals", model.CPUSampled} {
+		if g, w := got.CountOf(name), want.CountOf(name); g != w {
+			t.Errorf("%s: %d, want %d", name, g, w)
+		}
+	}
+	if got.Duration != 3*time.Minute || math.Abs(got.Clock.Rate-1) > 1e-6 || math.Abs(got.Clock.Touches-1.1) > 1e-6 || math.Abs(got.Clock.Resolution-500) > 1e-6 {
+		t.Errorf("duration %v, clock %+v", got.Duration, got.Clock)
+	}
+	sum := func(p *model.Profile) (accesses float64, observations int64) {
+		for i := range p.Records {
+			accesses += p.Records[i].Accesses
+			observations += p.Records[i].Observations
+		}
+		return
+	}
+	ga, gn := sum(got)
+	wa, wn := sum(want)
+	if gn != wn || math.Abs(ga-wa) > 3 {
+		t.Errorf("%v accesses of %d observations, want %v of %d", ga, gn, wa, wn)
+	}
+}
+
+// A profile of a merge can be written and read again, bands and all.
+func TestUnpackedFile(t *testing.T) {
+	p, err := Unpack(packs(t, 40, someWindows...), false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var b bytes.Buffer
+	if err := pprofout.Write(&b, p); err != nil {
+		t.Fatal(err)
+	}
+	q, err := pprofout.Read(&b)
+	if err == nil {
+		err = q.Derive()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	x, y := curve(t, p), curve(t, q)
+	for i := range x.Points {
+		if math.Abs(x.Points[i].MissRatio-y.Points[i].MissRatio) > 1e-4 || math.Abs(x.Points[i].High-y.Points[i].High) > .002 {
+			t.Errorf("%+v, read again %+v", x.Points[i], y.Points[i])
+		}
+	}
+}
+
+// Windows that weigh differently are worth fewer observations than there are.
+func TestSquaresOfWeights(t *testing.T) {
+	all := append(packs(t, 1, someWindows[0]), packs(t, 100, someWindows[1])...)
+	p, err := Unpack(all, false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	one, err := Unpack(all[1:], false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n, m := curve(t, p).Observations, curve(t, one).Observations; n > 1.05*m || n < m {
+		t.Errorf("worth %v observations, the heavy window alone %v", n, m)
+	}
+}
+
+func TestBandsHoldTheTruth(t *testing.T) {
+	outside := 0
+	const rounds = 40
+	for seed := range uint64(rounds) {
+		m := made{"cart", .1, 1 << 14, 100 + seed, 800, nil}
+		p, err := Unpack(packs(t, 7, m), false)
+		if err != nil {
+			t.Fatal(err)
+		}
+		c, err := p.MissRatios([]uint64{1 << 12}, model.CurveOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		// Of so few, by so much more weighed: what a sample of 800 can say.
+		if q := c.Points[0]; q.Low > .1 || q.High < .1 {
+			outside++
+		}
+	}
+	if outside > 6 { // of 95 % bands 2 in 40; more than 6 in one of 300 runs
+		t.Errorf("%d of %d bands do not hold the truth", outside, rounds)
+	}
+}
+
+func TestMixIsRefused(t *testing.T) {
+	other := made{"checkout", .2, 1 << 12, 4, 100, []model.Cache{{Level: "L1d", Size: 48 << 10, Ways: 12, Line: 64}}}
+	all := append(packs(t, 1, someWindows...), packs(t, 1, other)...)
+	if _, err := Unpack(all, false); err == nil || !strings.Contains(err.Error(), "--mix") || !strings.Contains(err.Error(), "48 KiB") {
+		t.Errorf("two kinds of machines: %v", err)
+	}
+	p, err := Unpack(all, true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(strings.Join(p.Comments, "\n"), "2 kinds") {
+		t.Errorf("mixed without a word: %q", p.Comments)
+	}
+	if Config(someWindows[0].profile()) == Config(other.profile()) {
+		t.Error("caches that differ have the same label")
+	}
+}
+
+// Whatever a process calls itself, a pack is good for a server and for a terminal.
+func TestPackOfHostileNames(t *testing.T) {
+	p := someWindows[0].profile()
+	for i, name := range []string{"\x1b[31mred\x07", "\xff\xfe", strings.Repeat("x", 1<<20), "", "rdx/1?kind=reuse&time=5", "[reuse of]", "a\x00b"} {
+		p.Records[i].Use = []*model.Location{{Address: 1, Mapping: &model.Mapping{File: name, BuildID: name}, Lines: []model.Line{{Function: name, File: name}}}}
+	}
+	p.Counts = append(p.Counts, model.Count{Name: "lost: \x1b[31m&count=x", N: 5})
+	b, err := Window{p, 1, time.Unix(1.8e9, 0)}.Pack()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(b) > 100_000 {
+		t.Errorf("%d bytes", len(b))
+	}
+	q, err := Unpack([][]byte{b}, false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, r := range q.Records {
+		for _, l := range append(r.Use, r.Reuse...) {
+			for _, ln := range l.Lines {
+				if strings.ContainsAny(ln.Function+ln.File, "\x1b\x07\x00") {
+					t.Errorf("control characters in %q", ln.Function)
+				}
+			}
+		}
+	}
+	if _, err := (Window{p, 0, time.Now()}).Pack(); err == nil {
+		t.Error("a weight of 0 is packed")
+	}
+}
+
+// A window with more samples than a server takes is packed with shorter stacks, and says so.
+func TestPackOfManyStacks(t *testing.T) {
+	p := someWindows[0].profile()
+	base := p.Records[len(p.Records)-1]
+	main := base.Use[len(base.Use)-1]
+	for i := range mostSamples + 100 {
+		r := base
+		r.Use = []*model.Location{base.Use[0], main, {Address: uint64(i), Lines: []model.Line{{Function: "deep", Line: i}}}}
+		p.Records = append(p.Records, r)
+	}
+	for len(p.Records[0].Use) < 70 {
+		p.Records[0].Use = append(p.Records[0].Use, main)
+	}
+	b, err := Window{p, 1, time.Unix(1.8e9, 0)}.Pack()
+	if err != nil {
+		t.Fatal(err)
+	}
+	q, err := Unpack([][]byte{b}, false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if q.CountOf(cutCount) == 0 {
+		t.Error("stacks are cut without a word")
+	}
+	if len(q.Records) > mostSamples {
+		t.Errorf("%d records", len(q.Records))
+	}
+}
+
+func TestLaterFormats(t *testing.T) {
+	if _, err := parseTag("rdx/2?kind=reuse"); err == nil || !strings.Contains(err.Error(), "later") {
+		t.Errorf("format 2: %v", err)
+	}
+	v, err := parseTag(tagPrefix + "kind=reuse&time=5&flavour=new")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r, err := record(v); err != nil || r.Time != 5 {
+		t.Errorf("an unknown key: %+v, %v", r, err)
+	}
+}
+
+func FuzzTag(f *testing.F) {
+	f.Add(tagPrefix + "kind=reuse&time=5")
+	f.Add(tagPrefix + "head=1&block=64&bins=4&cache=L1d+32768+8+64")
+	f.Fuzz(func(t *testing.T, s string) {
+		v, err := parseTag(s)
+		if err != nil {
+			return
+		}
+		_, _ = record(v)
+		_, _ = parseHead(v)
+	})
+}
+
+func TestPeopleColumns(t *testing.T) {
+	b, err := Window{someWindows[0].profile(), 3, time.Unix(1.8e9, 0)}.People()
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := profile.Parse(bytes.NewReader(b))
+	if err != nil {
+		t.Fatal(err)
+	}
+	want, sum := 0.0, int64(0)
+	for _, r := range someWindows[0].profile().Records {
+		want += 3 * r.Misses[0]
+	}
+	column := -1
+	for i, c := range p.SampleType {
+		if c.Type == "l1d_misses" {
+			column = i
+		}
+	}
+	for _, s := range p.Sample {
+		sum += s.Value[column]
+		if len(s.Label)+len(s.NumLabel) > 0 {
+			t.Fatal("labels on samples become series")
+		}
+	}
+	if math.Abs(float64(sum)-want) > 1 {
+		t.Errorf("%d misses, want %v", sum, want)
+	}
+}

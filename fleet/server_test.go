@@ -1,0 +1,144 @@
+package fleet
+
+import (
+	"context"
+	"errors"
+	"math"
+	"testing"
+	"time"
+
+	"github.com/rdx-profiler/rdx/fleet/backend"
+	"github.com/rdx-profiler/rdx/model"
+)
+
+// startServers needs Pyroscope, which make pyroscope builds.
+func startServers(t *testing.T, nodes int, o backend.Options) []*backend.Server {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	all, err := backend.Start(ctx, t.TempDir(), nodes, o)
+	if errors.Is(err, backend.ErrNotBuilt) {
+		t.Skip(err)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { backend.Stop(all) })
+	return all
+}
+
+func client(t *testing.T, url string) *Client {
+	t.Helper()
+	c, err := NewClient(Access{Server: url}, 20*time.Second)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+// series of a window, as an agent pushes them.
+func series(t *testing.T, w Window, labels ...Label) []Series {
+	t.Helper()
+	raw, err := w.Pack()
+	if err != nil {
+		t.Fatal(err)
+	}
+	people, err := w.People()
+	if err != nil {
+		t.Fatal(err)
+	}
+	labels = append(labels, Label{ConfigLabel, Config(w.Profile)})
+	named := func(name string) []Label { return append([]Label{{"__name__", name}}, labels...) }
+	return []Series{{named(PeopleName), people}, {named(RawName), raw}}
+}
+
+// What the server merges is what a local merge of the same packs is, sums and curve.
+func TestServerMergesPacks(t *testing.T) { // needs Pyroscope
+	s := startServers(t, 1, backend.Options{})[0]
+	c := client(t, s.URL)
+	start := time.Now().Add(-20 * time.Minute).Truncate(time.Second)
+	var local [][]byte
+	for i, m := range someWindows {
+		w := Window{m.profile(), []float64{1, 3.5, 20}[i], start.Add(time.Duration(i) * time.Minute)}
+		labels := []Label{{"service_name", "checkout"}, {"host", []string{"a", "b", "a"}[i]}, {"version", []string{"41", "42", "42"}[i]}}
+		for range 2 { // what is sent again is not counted twice
+			if err := c.Push(t.Context(), series(t, w, labels...)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		b, err := w.Pack()
+		if err != nil {
+			t.Fatal(err)
+		}
+		local = append(local, b)
+	}
+	other := Window{made{"cart", .5, 1 << 16, 9, 300, nil}.profile(), 1, start}
+	if err := c.Push(t.Context(), series(t, other, Label{"service_name", "cart"}, Label{"host", "a"})); err != nil {
+		t.Fatal(err)
+	}
+	q := Query{Labels: []string{"service_name=checkout"}, From: start.Add(-time.Minute), To: time.Now()}
+	got, err := c.Profile(t.Context(), q)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want, err := Unpack(local, false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	same(t, got, want)
+
+	// A range too long for one query, and asked for by version.
+	q.From = time.Now().Add(-60 * time.Hour)
+	if got, err = c.Profile(t.Context(), q); err != nil {
+		t.Fatal(err)
+	}
+	same(t, got, want)
+	versions, err := c.Values(t.Context(), q, "version")
+	if err != nil || len(versions) != 2 || versions[0] != "41" || versions[1] != "42" {
+		t.Fatalf("versions %q: %v", versions, err)
+	}
+	if got, err = c.Profile(t.Context(), q.With("version", "41")); err != nil {
+		t.Fatal(err)
+	}
+	if want, err = Unpack(local[:1], false); err != nil {
+		t.Fatal(err)
+	}
+	same(t, got, want)
+	for _, r := range got.Records {
+		for _, l := range r.Use {
+			if l.Mapping == nil || l.Mapping.BuildID == "" {
+				t.Fatalf("no build ID came back: %+v", l)
+			}
+		}
+	}
+	_, err = c.Profile(t.Context(), q.With("version", "43"))
+	if _, ok := errors.AsType[*ErrEmpty](err); !ok {
+		t.Errorf("nothing to merge: %v", err)
+	}
+}
+
+// same checks sums exactly, and curves as far as sums decide them.
+func same(t *testing.T, got, want *model.Profile) {
+	t.Helper()
+	sums := func(p *model.Profile) (s [3]float64) {
+		for i := range p.Records {
+			r := &p.Records[i]
+			s[0] += float64(r.Observations)
+			s[1] += r.Accesses
+			s[2] += r.Squares
+		}
+		return s
+	}
+	if g, w := sums(got), sums(want); g != w {
+		t.Errorf("observations, accesses and squares %v, want %v", g, w)
+	}
+	if len(got.Records) != len(want.Records) || got.Duration != want.Duration || got.CountOf("lost: thread blocks the hold signals") != want.CountOf("lost: thread blocks the hold signals") {
+		t.Errorf("%d records in %v, want %d in %v", len(got.Records), got.Duration, len(want.Records), want.Duration)
+	}
+	a, b := curve(t, got), curve(t, want)
+	for i := range a.Points {
+		if x, y := a.Points[i], b.Points[i]; math.Abs(x.MissRatio-y.MissRatio) > 1e-9 || math.Abs(x.Low-y.Low) > 1e-9 || math.Abs(x.High-y.High) > 1e-9 {
+			t.Errorf("%+v, want %+v", x, y)
+		}
+	}
+}
