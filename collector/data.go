@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/rdx-profiler/rdx/model"
+	"github.com/rdx-profiler/rdx/sampler/objfile"
 )
 
 // region is a line of /proc/PID/maps.
@@ -166,7 +167,7 @@ func (dt dataTable) of(s *Session, o *observation, locations locationTable) *mod
 func (m *mapping) loadedAt(addr uint64) (uint64, bool) {
 	if m.loads == nil && m.file != nil {
 		m.loads = []elf.ProgHeader{}
-		if f, err := elf.NewFile(m.file); err == nil {
+		if f, err := objfile.Open(m.file); err == nil {
 			for _, p := range f.Progs {
 				if p.Type == elf.PT_LOAD {
 					m.loads = append(m.loads, p.ProgHeader)

@@ -81,7 +81,8 @@ func (h heldFiles) release(f *heldFile) {
 type code struct {
 	binary  io.ReaderAt // nil if there is none
 	table   *unwind.Table
-	noTable error // why there is none
+	noTable error  // why there is none
+	buildID string // "" if not yet looked for, noBuildID if there is none
 }
 
 // unwindTable is the unwind table of the code, nil if it has none.

@@ -19,6 +19,7 @@ import (
 
 	"github.com/rdx-profiler/rdx/model"
 	"github.com/rdx-profiler/rdx/sampler"
+	"github.com/rdx-profiler/rdx/sampler/objfile"
 	"github.com/rdx-profiler/rdx/sampler/safeopen"
 )
 
@@ -67,6 +68,27 @@ type mapping struct {
 
 	loads []elf.ProgHeader // of the file, for data; nil if not yet read
 }
+
+// identify gives the mapping the build ID of what is mapped, if that has one. A server may take its
+// time to give it: it is for the end of the session.
+func (m *mapping) identify() {
+	if m.BuildID != "" || m.code.binary == nil {
+		return
+	}
+	if m.code.buildID == "" {
+		m.code.buildID = noBuildID
+		if f, err := objfile.Open(m.code.binary); err == nil {
+			if id, err := objfile.BuildID(f); err == nil {
+				m.code.buildID = id
+			}
+		}
+	}
+	if m.code.buildID != noBuildID {
+		m.BuildID = m.code.buildID
+	}
+}
+
+const noBuildID = "-"
 
 func newProcess(pid int, files heldFiles) *process {
 	now := sampler.Monotonic()

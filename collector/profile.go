@@ -340,6 +340,7 @@ func (lt locationTable) stack(p *process, addresses []uint64) []*model.Location 
 		if l == nil {
 			l = &model.Location{Address: a}
 			if m := p.find(a); m != nil {
+				m.identify()
 				l.Mapping = &m.Mapping
 			}
 			lt[key] = l

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 
+	"github.com/rdx-profiler/rdx/sampler/objfile"
 	"github.com/rdx-profiler/rdx/sampler/safeopen"
 )
 
@@ -30,7 +31,7 @@ func findDebugFile(f *elf.File, id, path string, dirs []string) *debugFile {
 			if d == nil {
 				continue
 			}
-			if got, err := buildID(d.elf); err == nil && got == id {
+			if got, err := objfile.BuildID(d.elf); err == nil && got == id {
 				return d
 			}
 			d.Close()
@@ -72,7 +73,7 @@ func openDebugFile(path string) *debugFile {
 	if err != nil {
 		return nil
 	}
-	f, err := openELF(file)
+	f, err := objfile.Open(file)
 	if err != nil {
 		file.Close()
 		return nil
@@ -87,7 +88,7 @@ func debugLink(f *elf.File) (name string, sum uint32, ok bool) {
 	if s == nil {
 		return "", 0, false
 	}
-	data, err := s.Data()
+	data, err := objfile.Section(s, 1<<16)
 	if err != nil {
 		return "", 0, false
 	}

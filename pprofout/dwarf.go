@@ -11,6 +11,7 @@ import (
 	"slices"
 
 	"github.com/rdx-profiler/rdx/model"
+	"github.com/rdx-profiler/rdx/sampler/objfile"
 )
 
 // lookupDWARF finds functions, lines and inlined calls of sorted addresses
@@ -72,8 +73,8 @@ func loadDWARF(f *elf.File) (*dwarf.Data, []dwarf.Offset, error) {
 		if s == nil || s.Type == elf.SHT_NOBITS {
 			continue
 		}
-		if data[name], err = readSection(s); err != nil {
-			return nil, nil, fmt.Errorf("section %s: %w", s.Name, err)
+		if data[name], err = objfile.Section(s, mostDebug); err != nil {
+			return nil, nil, err
 		}
 	}
 	d, err := dwarf.New(data["abbrev"], nil, nil, data["info"], data["line"], nil, data["ranges"], data["str"])
@@ -88,22 +89,8 @@ func loadDWARF(f *elf.File) (*dwarf.Data, []dwarf.Offset, error) {
 	return d, unitRoots(data["info"], f.ByteOrder), nil
 }
 
-// readSection is Section.Data for large sections: that function, which does
-// not trust their sizes, needs up to three times their memory.
-func readSection(s *elf.Section) ([]byte, error) {
-	if s.Flags&elf.SHF_COMPRESSED != 0 || s.Size == 0 {
-		return s.Data()
-	}
-	var last [1]byte
-	if _, err := s.ReadAt(last[:], int64(s.Size)-1); err != nil {
-		return nil, fmt.Errorf("of %d bytes, is cut off: %w", s.Size, err)
-	}
-	data := make([]byte, s.Size)
-	if _, err := s.ReadAt(data, 0); err != nil && !errors.Is(err, io.EOF) {
-		return nil, err
-	}
-	return data, nil
-}
+// mostDebug bounds each section of debug information.
+const mostDebug = 2 << 30
 
 // unitRoots walks the headers of .debug_info (DWARF 5, section 7.5.1) to the
 // offsets of each unit's first entry. The package dwarf goes from unit to unit

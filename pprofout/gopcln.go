@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/rdx-profiler/rdx/model"
+	"github.com/rdx-profiler/rdx/sampler/objfile"
 )
 
 // lookupPCLN finds functions and lines in the table that the Go runtime needs
@@ -24,7 +25,7 @@ func lookupPCLN(f *elf.File, pcs []uint64, found map[uint64][]model.Line) error 
 	if table == nil || text == nil {
 		return nil
 	}
-	data, err := table.Data()
+	data, err := objfile.Section(table, mostDebug)
 	if err != nil {
 		return err
 	}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/rdx-profiler/rdx/model"
+	"github.com/rdx-profiler/rdx/sampler/objfile"
 )
 
 // An image is an ELF file and, where there is one, its separate debug file.
@@ -15,12 +16,12 @@ type image struct {
 }
 
 func openImage(r Binary, m *model.Mapping, debugDirs []string) (*image, error) {
-	f, err := openELF(r)
+	f, err := objfile.Open(r)
 	if err != nil {
 		return nil, err
 	}
-	id, err := buildID(f)
-	if err != nil && !errors.Is(err, errNoBuildID) {
+	id, err := objfile.BuildID(f)
+	if err != nil && !errors.Is(err, objfile.ErrNoBuildID) {
 		return nil, err
 	}
 	// A file that was replaced while the target ran would give wrong names.

@@ -20,6 +20,7 @@ import (
 	"time"
 
 	"github.com/rdx-profiler/rdx/model"
+	"github.com/rdx-profiler/rdx/sampler/objfile"
 )
 
 // files is a target whose mappings are files of this machine.
@@ -462,7 +463,7 @@ func TestSymbolizeLibc(t *testing.T) {
 		t.Skip("no Debian libc for amd64:", err)
 	}
 	defer f.Close()
-	id, err := buildID(f)
+	id, err := objfile.BuildID(f)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -580,12 +581,12 @@ func TestSymbolizeSeparateDebug(t *testing.T) {
 			place := filepath.Dir(bin)
 			switch by {
 			case "build ID":
-				f, err := os.Open(bin)
+				f, err := elf.Open(bin)
 				if err != nil {
 					t.Fatal(err)
 				}
 				defer f.Close()
-				id, err := BuildID(f)
+				id, err := objfile.BuildID(f)
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -881,57 +882,6 @@ func TestSymbolizeVDSO(t *testing.T) {
 			t.Errorf("got %+v, want %s", l, want[i])
 		}
 	}
-}
-
-func TestBuildID(t *testing.T) {
-	bin := compile(t, source(t, "prog.c", inlinedC), "gcc", "-Wl,--build-id=0xfeedbeef01")
-	id := func(path string) (string, error) {
-		f, err := os.Open(path)
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer f.Close()
-		return BuildID(f)
-	}
-	if got, err := id(bin); got != "feedbeef01" || err != nil {
-		t.Errorf("%q, %v", got, err)
-	}
-	// Without section headers, as in a memory image.
-	data, err := os.ReadFile(bin)
-	if err != nil {
-		t.Fatal(err)
-	}
-	clear(data[0x28:0x30]) // e_shoff
-	clear(data[0x3a:0x40]) // e_shentsize, e_shnum, e_shstrndx
-	if got, err := BuildID(bytes.NewReader(data)); got != "feedbeef01" || err != nil {
-		t.Errorf("without sections: %q, %v", got, err)
-	}
-	none := compile(t, source(t, "none.c", inlinedC), "gcc", "-Wl,--build-id=none")
-	if got, err := id(none); err == nil || !strings.Contains(err.Error(), "no build ID") {
-		t.Errorf("%q, %v", got, err)
-	}
-	if got, err := id("symbolize_test.go"); err == nil {
-		t.Errorf("%q of a text file", got)
-	}
-	need(t, "go")
-	src := source(t, "prog.go", "package main\nfunc main() {}\n")
-	goBin := compile(t, src, "go", "build", "-ldflags=-buildid=some/go/id -B none")
-	if got, err := id(goBin); got != fmt.Sprintf("%x", "some/go/id") || err != nil {
-		t.Errorf("Go's: %q, %v", got, err)
-	}
-}
-
-func FuzzBuildID(f *testing.F) {
-	self, err := os.Executable()
-	if err != nil {
-		f.Fatal(err)
-	}
-	data, err := os.ReadFile(self)
-	if err != nil {
-		f.Fatal(err)
-	}
-	f.Add(data[:4096])
-	f.Fuzz(func(t *testing.T, data []byte) { BuildID(bytes.NewReader(data)) })
 }
 
 // A damaged file gives a problem or wrong names, no panic and no endless loop.

@@ -16,6 +16,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/rdx-profiler/rdx/bpf"
+	"github.com/rdx-profiler/rdx/sampler/objfile"
 	"github.com/rdx-profiler/rdx/sampler/unwind"
 )
 
@@ -155,7 +156,7 @@ func (h *HeapProbes) open(pid int, path string, offset, config uint64, program *
 
 // functions are the file's by name, as offsets in the file.
 func functions(r io.ReaderAt) (map[string]uint64, error) {
-	f, err := elf.NewFile(r)
+	f, err := objfile.Open(r)
 	if err != nil {
 		return nil, err
 	}

@@ -8,6 +8,8 @@ import (
 	"io"
 	"slices"
 	"sort"
+
+	"github.com/rdx-profiler/rdx/sampler/objfile"
 )
 
 // A Table is the call frame information of one ELF file. Entries are read when
@@ -54,7 +56,7 @@ const maxCFI = 256 << 20
 // error if the file has none.
 func NewTable(r io.ReaderAt, arch *Arch) (t *Table, err error) {
 	defer recoverMalformed(&err)
-	f, err := elf.NewFile(r)
+	f, err := objfile.Open(r)
 	if err != nil {
 		return nil, fmt.Errorf("read unwind tables: %w", err)
 	}
@@ -103,8 +105,8 @@ func (t *Table) readHeader(f *elf.File) (found bool, err error) {
 		if p.Type != elf.PT_GNU_EH_FRAME || p.Filesz > maxCFI {
 			continue
 		}
-		b := make([]byte, p.Filesz)
-		if _, err := p.ReadAt(b, 0); err != nil {
+		b, err := objfile.Segment(p, maxCFI)
+		if err != nil {
 			return false, fmt.Errorf("read .eh_frame_hdr: %w", err)
 		}
 		c := &cursor{b: b, addr: p.Vaddr}
@@ -129,10 +131,7 @@ func (t *Table) readSection(f *elf.File, name string, eh bool) error {
 	if s == nil || s.Type == elf.SHT_NOBITS {
 		return nil
 	}
-	if s.Size > maxCFI {
-		return fmt.Errorf("read %s: %d bytes", name, s.Size)
-	}
-	data, err := s.Data()
+	data, err := objfile.Section(s, maxCFI)
 	if err != nil {
 		return fmt.Errorf("read %s: %w", name, err)
 	}

@@ -1,43 +1,18 @@
-package pprofout
+package objfile
 
 import (
 	"bytes"
 	"debug/elf"
 	"encoding/hex"
 	"errors"
-	"fmt"
-	"io"
 )
 
-// errNoBuildID: the file is in order, but was linked without a build ID.
-var errNoBuildID = errors.New("no build ID")
+// ErrNoBuildID: the file is in order, but was linked without a build ID.
+var ErrNoBuildID = errors.New("no build ID")
 
-// BuildID is the GNU build ID of an ELF file in hex, or for lack of it Go's.
-// It is an error if r is no ELF file or has neither.
-func BuildID(r io.ReaderAt) (string, error) {
-	f, err := openELF(r)
-	if err != nil {
-		return "", fmt.Errorf("build ID: %w", err)
-	}
-	id, err := buildID(f)
-	if err != nil {
-		return "", fmt.Errorf("build ID: %w", err)
-	}
-	return id, nil
-}
-
-// openELF is elf.NewFile, but a damaged file gives an error where that one
-// panics.
-func openELF(r io.ReaderAt) (f *elf.File, err error) {
-	defer func() {
-		if e := recover(); e != nil {
-			f, err = nil, fmt.Errorf("damaged ELF file: %v", e)
-		}
-	}()
-	return elf.NewFile(r)
-}
-
-func buildID(f *elf.File) (string, error) {
+// BuildID is the GNU build ID of an ELF file in hex, or for lack of it Go's. The error
+// is ErrNoBuildID if it has neither.
+func BuildID(f *elf.File) (string, error) {
 	var goID string
 	look := func(data []byte, align uint64) string {
 		gnu := ""
@@ -57,25 +32,24 @@ func buildID(f *elf.File) (string, error) {
 		if s.Type != elf.SHT_NOTE {
 			continue
 		}
-		if data, err := s.Data(); err == nil {
+		if data, err := Section(s, mostNotes); err == nil {
 			if id := look(data, s.Addralign); id != "" {
 				return id, nil
 			}
 		}
 	}
 	for _, p := range f.Progs {
-		if p.Type != elf.PT_NOTE || p.Filesz > 1<<20 {
+		if p.Type != elf.PT_NOTE {
 			continue
 		}
-		data := make([]byte, p.Filesz)
-		if _, err := io.ReadFull(p.Open(), data); err == nil {
+		if data, err := Segment(p, mostNotes); err == nil {
 			if id := look(data, p.Align); id != "" {
 				return id, nil
 			}
 		}
 	}
 	if goID == "" {
-		return "", errNoBuildID
+		return "", ErrNoBuildID
 	}
 	return goID, nil
 }
@@ -100,3 +74,5 @@ func eachNote(f *elf.File, data []byte, align uint64, do func(name string, typ u
 		data = data[min(pad(descAt+descLen), uint64(len(data))):]
 	}
 }
+
+const mostNotes = 1 << 20

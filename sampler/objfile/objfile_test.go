@@ -1,0 +1,95 @@
+// Compiles small programs with gcc and go; what is missing is skipped.
+package objfile
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+const program = "int main(void) { return 0; }\n"
+
+func source(t testing.TB, name, text string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), name)
+	if err := os.WriteFile(path, []byte(text), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// compile compiles a source and returns the path of the program.
+func compile(t testing.TB, src, compiler string, args ...string) string {
+	t.Helper()
+	if _, err := exec.LookPath(compiler); err != nil {
+		t.Skipf("no %s on this machine", compiler)
+	}
+	bin := strings.TrimSuffix(src, filepath.Ext(src))
+	if out, err := exec.Command(compiler, append(args, "-o", bin, src)...).CombinedOutput(); err != nil {
+		t.Fatalf("%s: %v\n%s", compiler, err, out)
+	}
+	return bin
+}
+
+func idOf(r io.ReaderAt) (string, error) {
+	f, err := Open(r)
+	if err != nil {
+		return "", err
+	}
+	return BuildID(f)
+}
+
+func TestBuildID(t *testing.T) {
+	bin := compile(t, source(t, "prog.c", program), "gcc", "-Wl,--build-id=0xfeedbeef01")
+	id := func(path string) (string, error) {
+		f, err := os.Open(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer f.Close()
+		return idOf(f)
+	}
+	if got, err := id(bin); got != "feedbeef01" || err != nil {
+		t.Errorf("%q, %v", got, err)
+	}
+	// Without section headers, as in a memory image.
+	data, err := os.ReadFile(bin)
+	if err != nil {
+		t.Fatal(err)
+	}
+	clear(data[0x28:0x30]) // e_shoff
+	clear(data[0x3a:0x40]) // e_shentsize, e_shnum, e_shstrndx
+	if got, err := idOf(bytes.NewReader(data)); got != "feedbeef01" || err != nil {
+		t.Errorf("without sections: %q, %v", got, err)
+	}
+	none := compile(t, source(t, "none.c", program), "gcc", "-Wl,--build-id=none")
+	if got, err := id(none); err == nil || !strings.Contains(err.Error(), "no build ID") {
+		t.Errorf("%q, %v", got, err)
+	}
+	if got, err := id("objfile_test.go"); err == nil {
+		t.Errorf("%q of a text file", got)
+	}
+	src := source(t, "prog.go", "package main\nfunc main() {}\n")
+	goBin := compile(t, src, "go", "build", "-ldflags=-buildid=some/go/id -B none")
+	if got, err := id(goBin); got != fmt.Sprintf("%x", "some/go/id") || err != nil {
+		t.Errorf("Go's: %q, %v", got, err)
+	}
+}
+
+func FuzzBuildID(f *testing.F) {
+	self, err := os.Executable()
+	if err != nil {
+		f.Fatal(err)
+	}
+	data, err := os.ReadFile(self)
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Add(data[:4096])
+	f.Fuzz(func(t *testing.T, data []byte) { idOf(bytes.NewReader(data)) })
+}
