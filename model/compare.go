@@ -27,26 +27,23 @@ func (q Point) Estimate() Estimate { return Estimate{q.MissRatio, q.Low, q.High}
 
 // PerAccess is the sum of a derived value over some of a profile's records,
 // per access of the program, with a band that is wrong with probability alpha.
-// accesses and observations are those of the whole profile, lost ones
-// excepted.
+// accesses and holds are those of the whole profile, lost ones excepted, see Holds.
 //
-// The number of observations behind the sum is taken as Poisson; if they
+// The number of holds behind the sum is taken as Poisson; if they
 // weigh differently, as one with the same mean and variance. What
 // Kaplan-Meier and the conversion add is left out.
-func (p *Profile) PerAccess(records []*Record, value func(*Record) float64, accesses float64, observations int64, alpha float64) Estimate {
-	if !(accesses > 0) || observations <= 0 {
+func (p *Profile) PerAccess(records []*Record, value func(*Record) float64, accesses float64, holds int64, alpha float64) Estimate {
+	if !(accesses > 0) || holds <= 0 {
 		return Estimate{}
 	}
-	var sum, squares float64
+	var sum float64
 	for _, r := range records {
-		v := value(r)
-		sum += v
-		squares += v * v / p.independent(r)
+		sum += value(r)
 	}
-	unit := accesses / p.Independent(observations) // what one more observation would weigh
+	unit := accesses / float64(holds) // what one more would weigh
 	k := 0.0
 	if sum > 0 {
-		unit = squares / sum
+		unit = p.clusterSums(records, value) / sum
 		k = sum / unit
 	}
 	low, high := garwood(k, alpha)

@@ -1,6 +1,7 @@
 package model
 
 import (
+	"errors"
 	"fmt"
 	"math"
 )
@@ -10,8 +11,7 @@ type Quote uint8
 
 const (
 	Quoted Quote = iota
-	// TooRare: below about 10/n, where n observations say only that it is
-	// small. High is still an upper bound.
+	// TooRare: what was seen says only that it is small. High is still an upper bound.
 	TooRare
 	// BelowResolution: reuses in a cache this small are faster than the clock
 	// can tell.
@@ -20,6 +20,8 @@ const (
 	// long enough to see such a cache fill: the ratio is an upper bound, Low counts as hits
 	// what was cut off and may be reused.
 	BeyondObservation
+	// RateUnknown: by the access rates that are possible the ratio may be anything between Low and High.
+	RateUnknown
 )
 
 func (q Quote) String() string {
@@ -32,6 +34,8 @@ func (q Quote) String() string {
 		return "below the clock's resolution"
 	case BeyondObservation:
 		return "beyond what was observed"
+	case RateUnknown:
+		return "not known without the access rate"
 	}
 	return "unknown"
 }
@@ -52,86 +56,87 @@ const Local = "local"
 var CurveModels = append([]string{Local}, ModelNames...)
 
 // CurveOptions say how a profile's miss ratio curve is made; the zero value is
-// Local, fully associative, 500 replicates.
+// Local, fully associative.
 type CurveOptions struct {
-	Model      string // of CurveModels, "" for Local
-	Ways       int    // 0 for fully associative; else Smith's correction
-	Replicates int    // of the bootstrap; 0 means 500
-	Seed       uint64 // of the bootstrap
+	Model string // of CurveModels, "" for Local
+	Ways  int    // 0 for fully associative; else Smith's correction
+
+	// certain leaves the conversion's error out of the bands: a test's, whose truth is converted, too.
+	certain bool
 }
 
 // Curve is a miss ratio curve.
 type Curve struct {
 	Points []Point
-	// Observations is how many equally weighted independent observations the
-	// profile is worth: (sum w)^2 / sum w^2.
-	Observations float64
+	// Holds is in how many independent places the program was looked at.
+	Holds int
 }
+
+const (
+	// quotable is how many clusters of equal weight must have missed for a number: R^2/V, where one
+	// standard error is 30 %.
+	quotable = 11
+	// conversionError is the standard error of a distance that was converted from a time, as the
+	// logarithm: TestConversionError.
+	conversionError = 0.10
+	// telling is by how much either end of a band may differ from the ratio, as a factor, for the
+	// ratio to be quoted although the rate is uncertain.
+	telling = 4
+)
 
 // MissRatios is the miss ratio curve at the given cache sizes, in blocks, with
 // 95 % confidence bands.
 //
-// The bands are BCa intervals of a bootstrap: each observation is drawn anew a
-// Poisson number of times, and Kaplan-Meier and the conversion are repeated.
-// They cover the chance of sampling. They do not cover the error of the
-// conversion itself (about half a point of miss ratio on real programs), of
-// the clock's rate, or dependence between observations. A point below 10/n is
-// marked, and its band is widened to that of a Poisson count. Where few observations
-// were followed until such a cache is full, see maybeReused, it reaches lower. With Local, the
-// bootstrap is that of SSX, as if all epochs were one, and its bands are moved,
-// see replicator.move.
+// The bands are those of a sample of holds: Fay and Feuer's, see gammaBand, with the variance by the
+// jackknife. They cover the chance of sampling, the error of the access rate and that of the
+// conversion to distances: each of the latter two as what the ratio would be in a cache as much smaller
+// or larger; and they are joined as independent errors (Zou and Donner 2008), but for a rate that is
+// assumed: over all that are possible the band reaches from end to end. Where few observations
+// were followed until such a cache is full, see maybeReused, it reaches lower. With Local the variance
+// is that of SSX, as if all epochs were one, in proportion.
+//
+// A ratio is quoted if some eleven holds of equal weight are behind it.
 //
 // It errs on an unknown model, a broken profile or one with no observations.
 func (p *Profile) MissRatios(sizes []uint64, o CurveOptions) (*Curve, error) {
-	e, err := p.estimate()
+	c, err := p.missRatios(sizes, o)
 	if err != nil {
 		return nil, fmt.Errorf("miss ratios: %w", err)
 	}
+	return c, nil
+}
+
+func (p *Profile) missRatios(sizes []uint64, o CurveOptions) (*Curve, error) {
+	e, err := p.estimate()
+	if err != nil {
+		return nil, err
+	}
 	if e.empty() {
-		return nil, fmt.Errorf("miss ratios: the profile has no observations")
+		return nil, errors.New("the profile has no observations")
 	}
 	if p.ExactDistances {
 		return p.exactCurve(e, sizes, o.Ways)
 	}
-	r, err := p.newReplicator(e, o)
+	conv, err := p.newConverter(e, o)
 	if err != nil {
-		return nil, fmt.Errorf("miss ratios: %w", err)
+		return nil, err
 	}
-	c := &Curve{Points: make([]Point, len(sizes)), Observations: e.effective()}
-	base := make([]float64, len(sizes))
-	if err := r.missRatios(base, e.mass, e.net, sizes); err != nil {
-		return nil, fmt.Errorf("miss ratios: %w", err)
+	x := &bander{p: p, e: e, conv: conv, sizes: sizes}
+	if err := x.measure(o); err != nil {
+		return nil, err
 	}
-	low, high, err := r.bands(base, func(out []float64, mass, net *Hist) error {
-		return r.missRatios(out, mass, net, sizes)
-	})
-	if err != nil {
-		return nil, fmt.Errorf("miss ratios: %w", err)
-	}
-	if r.local != nil {
-		better := make([]float64, len(sizes))
-		if err := r.localMissRatios(better, sizes); err != nil {
-			return nil, fmt.Errorf("miss ratios: %w", err)
-		}
-		r.move(base, low, high, better)
-	}
-	total := e.mass.Total()
+	c := &Curve{Points: make([]Point, len(sizes)), Holds: x.clusters}
 	seen, blind := p.sizesSeen(e)
 	late := e.maybeReused(sizes)
+	total := e.mass.Total()
 	for i, s := range sizes {
-		q := Point{Blocks: s, MissRatio: base[i], Low: min(low[i], base[i]), High: max(high[i], base[i]), Misses: base[i] * total}
-		q.Low = min(q.Low, max(0, base[i]-late[i]/total))
-		lo, hi := poissonBand(base[i]*c.Observations, c.Observations)
-		switch n := c.Observations; {
+		q := x.point(i)
+		q.Low = min(q.Low, max(0, q.MissRatio-late[i]/total))
+		switch {
 		case float64(s) <= blind:
-			q.Quote = BelowResolution
-			q.Low = 0
-		case float64(s) > seen && e.unfinished > 0 || late[i] > base[i]*total/2:
+			q.Quote, q.Low = BelowResolution, 0
+		case float64(s) > seen && e.unfinished > 0 || late[i] > q.MissRatio*total/2:
 			q.Quote = BeyondObservation
-			q.High = max(q.High, hi)
-		case base[i] < 10/n:
-			q.Quote = TooRare
-			q.Low, q.High = min(q.Low, lo), max(q.High, hi)
 		}
 		c.Points[i] = q
 	}
@@ -145,7 +150,7 @@ func (p *Profile) exactCurve(e *estimate, sizes []uint64, ways int) (*Curve, err
 	if err != nil {
 		return nil, fmt.Errorf("miss ratios: %w", err)
 	}
-	c := &Curve{Observations: e.effective()}
+	c := &Curve{Holds: int(p.Holds())}
 	for _, s := range sizes {
 		ratio := h.MissRatio(s)
 		if ways > 0 {

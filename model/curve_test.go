@@ -64,7 +64,7 @@ func TestBandsCover(t *testing.T) {
 		var in, all, inBins, allBins, below, above int
 		for run := range runs {
 			p := sampleProfile(rng, truth, 1000, func() float64 { return weight(rng) })
-			o := CurveOptions{Replicates: 200, Seed: uint64(run)}
+			o := CurveOptions{certain: true}
 			c, err := p.MissRatios(sizes, o)
 			if err != nil {
 				t.Fatal(err)
@@ -109,29 +109,6 @@ func TestBandsCover(t *testing.T) {
 	}
 }
 
-// A share that the stationary conversion hardly knows of has no ratio to widen
-// its band by, which must be neither that of next to nothing nor all there is.
-func TestBandsMoved(t *testing.T) {
-	p := sampleProfile(newRand(t, 31), population(), 1000, func() float64 { return 1000 })
-	e, err := p.estimate()
-	if err != nil {
-		t.Fatal(err)
-	}
-	r, err := p.newReplicator(e, CurveOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	base, low, high := []float64{1e-9, 0, 0.1}, []float64{0, 0, 0.08}, []float64{0.015, 0, 0.12}
-	r.move(base, low, high, []float64{0.02, 0.02, 0.2})
-	n := e.effective()
-	lo, hi := poissonBand(0.02*n, n)
-	wide := 0.02 * math.Sqrt2
-	for i, want := range [][2]float64{{min(lo, 0.02), max(hi, 0.035)}, {lo, hi}, {0.2 - wide, 0.2 + wide}} {
-		near(t, "lower end", low[i], want[0], 1e-6)
-		near(t, "upper end", high[i], want[1], 1e-6)
-	}
-}
-
 func TestCurveQuotes(t *testing.T) {
 	p := testProfile()
 	for range 970 {
@@ -147,7 +124,7 @@ func TestCurveQuotes(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	near(t, "observations", c.Observations, 1000, 1e-9)
+	near(t, "holds", float64(c.Holds), 1000, 1e-9)
 	for i, want := range []Quote{Quoted, Quoted, TooRare, BeyondObservation} {
 		q := c.Points[i]
 		t.Logf("%+v", q)
@@ -190,14 +167,14 @@ func TestCurveQuotes(t *testing.T) {
 	}
 }
 
-// The same seed gives the same band.
+// The same profile gives the same band.
 func TestCurveDeterministic(t *testing.T) {
 	p := sampleProfile(newRand(t, 32), population(), 300, func() float64 { return 1 })
-	a, err := p.MissRatios([]uint64{64}, CurveOptions{Seed: 5, Replicates: 50})
+	a, err := p.MissRatios([]uint64{64}, CurveOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	b, _ := p.MissRatios([]uint64{64}, CurveOptions{Seed: 5, Replicates: 50})
+	b, _ := p.MissRatios([]uint64{64}, CurveOptions{})
 	if a.Points[0] != b.Points[0] {
 		t.Errorf("%+v and %+v", a.Points[0], b.Points[0])
 	}
@@ -254,10 +231,14 @@ func TestSetAssociative(t *testing.T) {
 	}
 }
 
-func TestPoissonBand(t *testing.T) {
+func TestGarwood(t *testing.T) {
 	for _, c := range []struct{ k, low, high float64 }{{0, 0, 3.6889}, {1, .02532, 5.5716}, {10, 4.7954, 18.3904}} {
-		l, h := poissonBand(c.k, 1000)
-		near(t, "low", 1000*l, c.low, 1e-3)
-		near(t, "high", 1000*h, c.high, 1e-3)
+		l, h := garwood(c.k, 0.05)
+		near(t, "low", l, c.low, 1e-3)
+		near(t, "high", h, c.high, 1e-3)
+		// Of counts of equal weight the gamma band is the same.
+		l, h = gammaBand(c.k/1000, c.k/1e6, 1e-3)
+		near(t, "gamma low", 1000*l, c.low, 1e-3)
+		near(t, "gamma high", 1000*h, c.high, 1e-3)
 	}
 }

@@ -154,7 +154,7 @@ func TestProfileThreads(t *testing.T) {
 }
 
 // The bands of the time-local conversion cover the chance of sampling, though
-// the bootstrap is that of the stationary one. What they are to hold here is
+// their variance is that of the stationary one. What they are to hold here is
 // the mean over all samples: that the conversion errs is another matter.
 func TestBandsCoverLocal(t *testing.T) {
 	rng := newRand(t, 54)
@@ -169,10 +169,10 @@ func TestBandsCoverLocal(t *testing.T) {
 	sizes := []uint64{4, 16, 64, 256, 1024}
 	const runs = 100
 	points := make([][]Point, len(sizes))
-	for run := range runs {
+	for range runs {
 		p := &Profile{Block: 64, BinsPerOctave: 10}
 		profileOf(p, trace, 7, 1000, rng.IntN)
-		c, err := p.MissRatios(sizes, CurveOptions{Replicates: 200, Seed: uint64(run)})
+		c, err := p.MissRatios(sizes, CurveOptions{certain: true})
 		if err != nil {
 			t.Fatal(err)
 		}

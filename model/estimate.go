@@ -21,11 +21,35 @@ func newEndings(b *Bins) *endings {
 		ended: make([]float64, n)}
 }
 
-func (t *endings) reset() {
-	clear(t.reuse)
-	clear(t.invalid)
-	clear(t.cut)
-	t.cold = 0
+// less makes t all less a part of it.
+func (t *endings) less(all, part *endings) {
+	subtract(t.reuse, all.reuse, part.reuse)
+	subtract(t.invalid, all.invalid, part.invalid)
+	subtract(t.cut, all.cut, part.cut)
+	t.cold = remainder(all.cold, part.cold)
+}
+
+func subtract(to, all, part []float64) {
+	for i, w := range all {
+		to[i] = remainder(w, part[i])
+	}
+}
+
+// remainder is all less part, where what rounding leaves is nothing.
+func remainder(all, part float64) float64 {
+	if rest := all - part; rest > 1e-9*all {
+		return rest
+	}
+	return 0
+}
+
+// total is all weight.
+func (t *endings) total() float64 {
+	s := t.cold
+	for i, w := range t.reuse {
+		s += w + t.invalid[i] + t.cut[i]
+	}
+	return s
 }
 
 // add counts weight of a kind other than Lost.
@@ -84,6 +108,8 @@ type estimate struct {
 	groups  *epochGroups
 	strata  []*stratum
 	stratum []int // of each of groups
+	halves  *halfLines
+	reuse   []float64 // observed weight of reuses, of all strata
 }
 
 // stratum is the estimate from the records of one thread, or of all that have
@@ -127,7 +153,8 @@ func (p *Profile) estimate() (*estimate, error) {
 	b := LogBins(perOctave)
 	e := &estimate{bins: b, mass: NewHist(b), net: NewHist(b), groups: p.epochGroups()}
 	e.stratify(p)
-	reuse := make([]float64, b.Len()) // of all
+	e.reuse = make([]float64, b.Len())
+	e.halves = newHalfLines(b, p.firstHalf(b))
 	for k := range p.Records {
 		r := &p.Records[k]
 		if !(r.Accesses >= 0) || math.IsInf(r.Accesses, 0) {
@@ -150,11 +177,12 @@ func (p *Profile) estimate() (*estimate, error) {
 			s.seen.add(r.Kind, i, r.Accesses*share)
 			s.squares.add(r.Kind, i, each*share)
 			if r.Kind == Reuse {
-				reuse[i] += r.Accesses * share
+				e.reuse[i] += r.Accesses * share
 			}
 		})
+		e.halves.add(e, r, 1)
 	}
-	raise := e.halfRaise(p, reuse)
+	raise := e.halves.raise(e.reuse)
 	for _, s := range e.strata {
 		s.seen.raise = raise
 		s.solve()

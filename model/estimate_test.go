@@ -120,7 +120,7 @@ func TestCurveProperties(t *testing.T) {
 			q.Records[i].Accesses *= 7
 		}
 		for _, m := range CurveModels {
-			o := CurveOptions{Model: m, Replicates: 10}
+			o := CurveOptions{Model: m}
 			a, err := p.MissRatios(sizes, o)
 			if err != nil {
 				t.Fatal(err)

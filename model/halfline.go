@@ -26,17 +26,20 @@ func HalfLineSurvival(atB, half, pair float64) float64 {
 	return atB * math.Exp(-h4*min(2, max(1, h4/max(h2, 0))))
 }
 
-// halfRaise says for each bin how many times more often than it was seen a
-// block was touched, because some of p's reuses in reuse[i] are those of half a
-// block: the factors for raisedKaplanMeier, nil if all watched the whole.
-//
-// Half lines and pairs are at risk from the longest reading ahead on. Those
-// read less far ahead count as watched from where they ended: that their
-// hazard is raised, too, is what is right for them.
-func (e *estimate) halfRaise(p *Profile, reuse []float64) []float64 {
-	b := e.bins
-	half, pair := newEndings(b), newEndings(b)
-	seen := make([]float64, b.Len()) // weight of half lines' reuses
+// halfLines is what was seen of half lines: how halves and their pairs of words ended.
+type halfLines struct {
+	half, pair *endings
+	seen       []float64 // weight of halves' reuses, as it is in the whole's endings
+	first      int       // bin of the longest reading ahead, -1 if there is no half line
+}
+
+func newHalfLines(b *Bins, first int) *halfLines {
+	return &halfLines{half: newEndings(b), pair: newEndings(b), seen: make([]float64, b.Len()), first: first}
+}
+
+// firstHalf is the bin from which on halves are at risk, -1 where there are none: that of the
+// longest reading ahead.
+func (p *Profile) firstHalf(b *Bins) int {
 	var after uint64
 	halves := 0
 	for i := range p.Records {
@@ -46,48 +49,74 @@ func (e *estimate) halfRaise(p *Profile, reuse []float64) []float64 {
 		}
 	}
 	if halves == 0 {
-		return nil
+		return -1
 	}
 	first := b.Index(after + 1)
 	if b.Lo(first) < after+1 && first+1 < b.Len() {
 		first++
 	}
-	for i := range p.Records {
-		r := &p.Records[i]
-		if !r.Half {
-			continue
-		}
-		if r.Kind == Reuse {
-			// As they are in reuse: a part of it must not exceed the whole.
-			e.each(r, func(i int, share float64) { seen[i] += r.Accesses * share })
-		}
-		at := b.Index(max(r.Time, 1))
-		if at < first {
-			continue
-		}
-		half.add(r.Kind, at, r.Accesses)
-		pair.add(r.Pair, b.Index(max(r.PairTime, 1)), r.Accesses)
+	return first
+}
+
+// add takes a share of a record of half a line.
+func (h *halfLines) add(e *estimate, r *Record, share float64) {
+	if !r.Half {
+		return
 	}
-	// What another thread ended says no more about the halves.
-	for i, w := range half.invalid {
-		half.cut[i] += w
+	w := r.Accesses * share
+	if r.Kind == Reuse {
+		// As they are in the whole's reuses: a part of these must not exceed them.
+		e.each(r, func(i int, part float64) { h.seen[i] += w * part })
 	}
+	at := e.bins.Index(max(r.Time, 1))
+	if at < h.first {
+		return
+	}
+	kind := r.Kind
+	if kind == Invalidated {
+		kind = Censored // what another thread ended says no more about the halves
+	}
+	h.half.add(kind, at, w)
+	h.pair.add(r.Pair, e.bins.Index(max(r.PairTime, 1)), w)
+}
+
+// without is h less a part of it.
+func (h *halfLines) without(part *halfLines) *halfLines {
+	out := newHalfLines(h.half.bins, h.first)
+	out.half.less(h.half, part.half)
+	out.pair.less(h.pair, part.pair)
+	subtract(out.seen, h.seen, part.seen)
+	return out
+}
+
+// raise says for each bin how many times more often than it was seen a block was touched, because
+// some of the reuses in reuse[i] are those of half a block: the factors for raisedKaplanMeier, nil if
+// all watched the whole.
+//
+// Half lines and pairs are at risk from the longest reading ahead on. Those
+// read less far ahead count as watched from where they ended: that their
+// hazard is raised, too, is what is right for them.
+func (h *halfLines) raise(reuse []float64) []float64 {
+	if h.first < 0 {
+		return nil
+	}
+	b := h.half.bins
 	raise := make([]float64, b.Len())
 	r4, r2 := risk{}, risk{}
-	r4.n, r2.n = half.total(), pair.total()
+	r4.n, r2.n = h.half.total(), h.pair.total()
 	steepest, factor := 0.0, 1.0
 	known := false
-	for i := first; i < len(raise); i++ {
+	for i := h.first; i < len(raise); i++ {
 		before := r4.hazard
-		r4.pass(b, i, half.reuse[i], half.cut[i])
-		r2.pass(b, i, pair.reuse[i], pair.cut[i])
+		r4.pass(b, i, h.half.reuse[i], h.half.cut[i])
+		r2.pass(b, i, h.pair.reuse[i], h.pair.cut[i])
 		if step := r4.hazard - before; step > 0 && !math.IsInf(r4.hazard, 1) {
 			to := -math.Log(HalfLineSurvival(1, math.Exp(-r4.hazard), math.Exp(-r2.hazard)))
 			factor = max(0, to-steepest) / step
 			steepest = max(steepest, to)
 			if !known {
 				known = true
-				for j := range first {
+				for j := range h.first {
 					raise[j] = max(1, factor)
 				}
 			}
@@ -97,7 +126,7 @@ func (e *estimate) halfRaise(p *Profile, reuse []float64) []float64 {
 	for i, f := range raise {
 		share := 0.0
 		if reuse[i] > 0 {
-			share = min(1, seen[i]/reuse[i])
+			share = min(1, h.seen[i]/reuse[i])
 		}
 		raise[i] = 1 + share*(f-1)
 	}

@@ -2,6 +2,7 @@ package model
 
 import (
 	"fmt"
+	"math"
 
 	"gonum.org/v1/gonum/stat/distuv"
 )
@@ -31,71 +32,49 @@ func (p *Profile) StackBands(b *Bins, o CurveOptions) (*HistBand, error) {
 		}
 		return &HistBand{H: h, Low: h.W, High: h.W, ColdLow: h.Cold, ColdHigh: h.Cold}, nil
 	}
-	r, err := p.newReplicator(e, o)
+	c, err := p.newConverter(e, o)
 	if err != nil {
 		return nil, fmt.Errorf("stack distances: %w", err)
 	}
-	out := &HistBand{H: NewHist(b)}
-	if err := r.m.Reset(e.net); err != nil {
-		return nil, fmt.Errorf("stack distances: %w", err)
+	n := b.Len()
+	out := &HistBand{H: NewHist(b), Low: make([]float64, n), High: make([]float64, n)}
+	if out.H, err = p.Stacks(b); err != nil {
+		return nil, err
 	}
-	if err := r.m.Stacks(out.H, e.mass); err != nil {
-		return nil, fmt.Errorf("stack distances: %w", err)
-	}
-	n, total := b.Len(), out.H.Total()
-	base := make([]float64, n+1) // shares, the last one cold
-	for i, w := range out.H.W {
-		base[i] = w / total
-	}
-	base[n] = out.H.Cold / total
 	scratch := NewHist(b)
-	low, high, err := r.bands(base, func(share []float64, mass, net *Hist) error {
+	j := p.newJackknife(e)
+	variances, err := j.variances(n+1, func(share []float64, mass, net *Hist) error {
 		scratch.Reset()
-		if err := r.m.Reset(net); err != nil {
+		if err := c.m.Reset(net); err != nil {
 			return err
 		}
-		if err := r.m.Stacks(scratch, mass); err != nil {
+		if err := c.m.Stacks(scratch, mass); err != nil {
 			return err
 		}
 		total := mass.Total()
 		for i, w := range scratch.W {
 			share[i] = w / total
 		}
-		share[n] = scratch.Cold / total
+		share[n] = mass.Cold / total
 		return nil
 	})
 	if err != nil {
 		return nil, fmt.Errorf("stack distances: %w", err)
 	}
-	if r.local != nil {
-		out.H.Reset()
-		if err := r.local.stacks(out.H); err != nil {
-			return nil, fmt.Errorf("stack distances: %w", err)
+	total, unit := out.H.Total(), 1/e.effective()
+	wider := studentFactor(j.clusters)
+	band := func(w, variance float64) (low, high float64) {
+		if math.IsInf(variance, 1) {
+			return 0, total
 		}
-		out.H.addEndless(e.mass)
-		better := make([]float64, n+1)
-		for i, w := range out.H.W {
-			better[i] = w / total
-		}
-		better[n] = base[n]
-		r.move(base, low, high, better)
+		share := w / total
+		low, high = gammaBand(share, max(variance, share*unit/max(1, float64(j.clusters))), unit)
+		return max(0, share-(share-low)*wider) * total, min(1, share+(high-share)*wider) * total
 	}
-	for i := range low {
-		w := out.H.Cold
-		if i < n {
-			w = out.H.W[i]
-		}
-		// As for miss ratios: few observations make the bootstrap's band too
-		// narrow, none makes it a point.
-		l, h := low[i], high[i]
-		if eff := e.effective(); w/total < 10/eff {
-			pl, ph := poissonBand(w/total*eff, eff)
-			l, h = min(l, pl), max(h, ph)
-		}
-		low[i], high[i] = min(l*total, w), max(h*total, w)
+	for i, w := range out.H.W {
+		out.Low[i], out.High[i] = band(w, variances[i])
 	}
-	out.Low, out.High = low[:n], high[:n]
-	out.ColdLow, out.ColdHigh = low[n], high[n]
+	out.ColdLow, out.ColdHigh = band(out.H.Cold, variances[n])
 	return out, nil
 }
 
@@ -109,16 +88,6 @@ func (e *estimate) effective() float64 {
 		return 0
 	}
 	return w * w / w2
-}
-
-// poissonBand is the 95 % band of a ratio when k of n observations have the
-// property.
-func poissonBand(k, n float64) (low, high float64) {
-	if !(n > 0) {
-		return 0, 1
-	}
-	low, high = garwood(k, 0.05)
-	return min(1, low/n), min(1, high/n)
 }
 
 // garwood is the exact confidence band of the mean of a Poisson count of which

@@ -172,6 +172,10 @@ type Record struct {
 	PairTime uint64
 	Pair     Kind
 
+	// Hold numbers the hold that the use was read ahead in, among those of all profiles: what was
+	// seen in one hold is not independent. 0 where each observation has its own.
+	Hold uint64
+
 	Observations int64   // how many observations this record sums
 	Accesses     float64 // how many of the program's accesses they stand for
 	// Squares is the sum of the squares of what independent ones of them stand for, where
@@ -211,6 +215,9 @@ type Cache struct {
 	Line  int    // bytes
 }
 
+// AssumedRate is the RateSource of a rate that nobody has given or measured.
+const AssumedRate = "default"
+
 // Clock says what reuse times are measured in.
 type Clock struct {
 	Name string // "cpu-time", or the name of the PMU events counted
@@ -219,6 +226,9 @@ type Clock struct {
 	// access counter.
 	Rate       float64
 	RateSource string // "default", "flag", "measured"
+	// RateLow and RateHigh are the ends of the rate's 95 % interval, or where it is assumed of the
+	// rates that are possible; 0 where it is exact, as a count of accesses is.
+	RateLow, RateHigh float64
 	// Touches is how many blocks an access overlaps on average, 0 if that is not known. Reuse times
 	// are in touches, one for each block, and so are weights: as an exact trace is analysed.
 	Touches    float64

@@ -49,6 +49,10 @@ func (s *session) comments(digest []byte) []string {
 	add("clock.unit", p.Clock.Unit)
 	add("clock.rate", formatFloat(p.Clock.Rate))
 	add("clock.rate_source", p.Clock.RateSource)
+	if p.Clock.RateHigh > 0 {
+		add("clock.rate_low", formatFloat(p.Clock.RateLow))
+		add("clock.rate_high", formatFloat(p.Clock.RateHigh))
+	}
 	if p.Clock.Touches > 0 {
 		add("clock.touches", formatFloat(p.Clock.Touches))
 	}
@@ -162,6 +166,10 @@ func (s *session) set(key, v string) error {
 		p.Clock.Unit = v
 	case "clock.rate":
 		p.Clock.Rate, err = parseAmount(v)
+	case "clock.rate_low":
+		p.Clock.RateLow, err = parseAmount(v)
+	case "clock.rate_high":
+		p.Clock.RateHigh, err = parseAmount(v)
 	case "clock.rate_source":
 		p.Clock.RateSource = v
 	case "clock.touches":

@@ -44,6 +44,7 @@ const (
 	distance    = "stack_distance"
 	tidLabel    = "tid"
 	epochLabel  = "epoch"
+	holdLabel   = "hold"
 	stackLabel  = "stack"
 	endLabel    = "end_tid"
 	usedLabel   = "used_address"

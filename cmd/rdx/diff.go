@@ -155,7 +155,6 @@ func (r *diffReport) compareCaches(before, after *model.Profile, sizes []string,
 	if err != nil {
 		return err
 	}
-	o.Seed++ // the bands of two profiles are independent
 	b, err := newMissCurve(after, sizes, o)
 	if err != nil {
 		return err
@@ -222,7 +221,7 @@ func (r *diffReport) comparePairs(before, after *model.Profile, by string) error
 	}
 	estimate := func(i int, records []*model.Record, alpha float64) model.Estimate {
 		o := []*overview{r.Before, r.After}[i]
-		return []*model.Profile{before, after}[i].PerAccess(records, ms[i].value, o.Accesses, o.Observations, alpha)
+		return []*model.Profile{before, after}[i].PerAccess(records, ms[i].value, o.Accesses, []*model.Profile{before, after}[i].Holds(), alpha)
 	}
 	r.Total = changeOf(estimate(0, totals[0], 0.05), estimate(1, totals[1], 0.05))
 	r.All = len(grouped)

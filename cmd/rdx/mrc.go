@@ -31,9 +31,9 @@ In a private stack another thread's write makes the next access a miss at every
 size; in a shared one all threads' data take up room, and any of them brings
 data in for the others.
 
-The bands cover the chance of sampling, not the error of the model (about half a
-point of miss ratio on average) nor that of a guessed access rate. A ratio below ten
-in as many observations as there are is not given, only its upper bound.`,
+The bands cover the chance of sampling, the error of the conversion to distances
+and that of the access rate; where that is assumed, all rates that are possible.
+A ratio with too little behind it is not given, only its upper bound or its band.`,
 		Example: `  rdx mrc xz.pb.gz
   rdx mrc --sizes 32k,1m,32m --ways 8 xz.pb.gz
   rdx mrc --format svg before.pb.gz after.pb.gz > curves.svg`,
@@ -107,10 +107,10 @@ type mrcReport struct {
 
 // missCurve is one profile's.
 type missCurve struct {
-	File         string      `json:"file"`
-	Profile      *overview   `json:"profile"`
-	Observations float64     `json:"effective_observations"`
-	Points       []missPoint `json:"points"`
+	File    string      `json:"file"`
+	Profile *overview   `json:"profile"`
+	Holds   int         `json:"holds"` // independent places at which the program was looked at
+	Points  []missPoint `json:"points"`
 }
 
 // missPoint is one cache size. Without a ratio that may be quoted, Note says
@@ -161,7 +161,7 @@ func newMissCurve(p *model.Profile, sizes []string, o model.CurveOptions) (*miss
 	if err != nil {
 		return nil, err
 	}
-	c := &missCurve{Profile: survey(p), Observations: curve.Observations}
+	c := &missCurve{Profile: survey(p), Holds: curve.Holds}
 	for i, q := range curve.Points {
 		m := missPoint{Bytes: bytes[i], Blocks: q.Blocks, Low: q.Low, High: q.High, Note: q.Quote.String(), raw: q}
 		if q.Quote == model.Quoted {
@@ -247,7 +247,7 @@ func (c *missCurve) writeText(b *strings.Builder, r *mrcReport, utf8 bool) {
 		bar := q.raw.MissRatio
 		if q.MissRatio == nil {
 			ratio = "<" + percent(q.High, 1)
-			if q.raw.Quote == model.BelowResolution {
+			if q.raw.Quote == model.BelowResolution || q.raw.Quote == model.RateUnknown {
 				ratio = "?"
 			}
 			bar = 0

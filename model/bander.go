@@ -1,0 +1,176 @@
+package model
+
+import "math"
+
+// bander makes the bands of a curve.
+type bander struct {
+	p     *Profile
+	e     *estimate
+	conv  *converter
+	sizes []uint64
+
+	clusters  int
+	ratio     []float64
+	variance  []float64 // of ratio, by chance
+	unit      []float64 // what one more hold that misses would add to it
+	near, far []float64 // in caches smaller and larger by the conversion's error
+	slow      []float64 // at the lowest rate, by the stationary conversion as base is
+	fast      []float64 // at the highest
+	base      []float64
+}
+
+// measure fills all that the points are made of.
+func (x *bander) measure(o CurveOptions) error {
+	n := len(x.sizes)
+	grow := math.Exp(distanceError)
+	if o.certain {
+		grow = 1
+	}
+	at := make([]uint64, 0, 3*n)
+	for _, by := range []float64{1, 1 / grow, grow} {
+		for _, s := range x.sizes {
+			at = append(at, uint64(math.Round(float64(s)*by)))
+		}
+	}
+	best := make([]float64, 3*n)
+	if err := x.conv.best(best, at); err != nil {
+		return err
+	}
+	x.ratio, x.near, x.far = best[:n], best[n:2*n], best[2*n:]
+	x.base = make([]float64, n)
+	if err := x.conv.missRatios(x.base, x.e.mass, x.e.net, x.sizes); err != nil {
+		return err
+	}
+	j := x.p.newJackknife(x.e)
+	x.clusters = j.clusters
+	var err error
+	x.variance, err = j.variances(n, func(out []float64, mass, net *Hist) error {
+		return x.conv.missRatios(out, mass, net, x.sizes)
+	})
+	if err != nil {
+		return err
+	}
+	x.unit = x.p.heaviest(x.e, x.sizes)
+	for i, r := range x.ratio {
+		if x.base[i] > 0 && !math.IsInf(x.variance[i], 1) {
+			// As much of the ratio, whichever conversion made it.
+			by := min(max(r/x.base[i], 0.25), 4)
+			x.variance[i] *= by * by
+		}
+		if least := r * x.unit[i] / max(1, float64(j.clusters)); x.variance[i] < least {
+			x.variance[i] = least
+		}
+	}
+	x.slow, err = x.atRate(x.p.Clock.RateLow, o)
+	if err == nil {
+		x.fast, err = x.atRate(x.p.Clock.RateHigh, o)
+	}
+	return err
+}
+
+// distanceError is the end of the conversion's 95 % interval, as a logarithm.
+const distanceError = 1.96 * conversionError
+
+// atRate is the miss ratios by the stationary conversion if the clock had another rate; those of its own where
+// there is none.
+func (x *bander) atRate(rate float64, o CurveOptions) ([]float64, error) {
+	out := make([]float64, len(x.sizes))
+	if !(rate > 0) || !(x.p.Clock.Rate > 0) || rate == x.p.Clock.Rate {
+		copy(out, x.base)
+		return out, nil
+	}
+	q := x.p.atRate(rate / x.p.Clock.Rate)
+	e, err := q.estimate()
+	if err != nil {
+		return nil, err
+	}
+	return out, x.conv.missRatios(out, e.mass, e.net, x.sizes)
+}
+
+// atRate is the profile with all that was timed that many times as long in accesses.
+func (p *Profile) atRate(factor float64) *Profile {
+	q := *p
+	q.Records = make([]Record, len(p.Records))
+	copy(q.Records, p.Records)
+	scale := func(t, least uint64) uint64 {
+		return max(uint64(math.Round(float64(t)*factor)), least)
+	}
+	for i := range q.Records {
+		r := &q.Records[i]
+		if r.Exact {
+			continue
+		}
+		r.Time = scale(r.Time, r.After+1)
+		if r.Half {
+			r.PairTime = scale(r.PairTime, r.After+1)
+		}
+	}
+	return &q
+}
+
+// heaviest is, for each size, what the hold that weighs most would add to the miss ratio if all of
+// it missed that can: what was not seen reused by reading ahead, or not within so many blocks.
+func (p *Profile) heaviest(e *estimate, sizes []uint64) []float64 {
+	out := make([]float64, len(sizes))
+	total := e.mass.Total()
+	sums := map[uint64][]float64{}
+	for i := range p.Records {
+		r := &p.Records[i]
+		if !r.outcome() || !(r.Accesses > 0) {
+			continue
+		}
+		sum := sums[r.Hold]
+		if sum == nil || r.Hold == 0 {
+			sum = make([]float64, len(sizes))
+			sums[r.Hold] = sum
+		}
+		w := r.Accesses
+		if r.Hold == 0 {
+			w /= float64(p.clusters(r))
+		}
+		blocks, counted := r.counted()
+		for k, s := range sizes {
+			if !counted || blocks >= s {
+				sum[k] += w
+				out[k] = max(out[k], sum[k]/total)
+			}
+		}
+	}
+	return out
+}
+
+// point is that of size number i, but for what was not followed long enough.
+func (x *bander) point(i int) Point {
+	r := x.ratio[i]
+	q := Point{Blocks: x.sizes[i], MissRatio: r, Low: 0, High: 1, Misses: r * x.e.mass.Total()}
+	if v := x.variance[i]; !math.IsInf(v, 1) {
+		low, high := gammaBand(r, v, x.unit[i])
+		wider := studentFactor(x.clusters)
+		low, high = max(0, r-(r-low)*wider), min(1, r+(high-r)*wider)
+		below, above := x.rateReach(i)
+		q.Low, q.High = r-math.Hypot(r-low, r-min(r, x.far[i])), r+math.Hypot(high-r, max(r, x.near[i])-r)
+		if x.p.Clock.RateSource == AssumedRate {
+			q.Low, q.High = q.Low-below, q.High+above
+		} else {
+			q.Low, q.High = r-math.Hypot(r-q.Low, below), r+math.Hypot(q.High-r, above)
+		}
+	}
+	q.Low, q.High = min(r, max(0, q.Low)), max(r, min(1, q.High))
+	switch {
+	case !(r*r >= quotable*x.variance[i]):
+		q.Quote = TooRare
+	case q.High > telling*r || q.Low < r/telling:
+		q.Quote = RateUnknown
+	}
+	return q
+}
+
+// rateReach is by how much less and more the ratio would be at the ends of the rate's interval.
+func (x *bander) rateReach(i int) (below, above float64) {
+	ends := [2]float64{x.slow[i], x.fast[i]}
+	for _, end := range ends {
+		d := end - x.base[i]
+		below, above = max(below, -d), max(above, d)
+	}
+	return below, above
+}

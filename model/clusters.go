@@ -1,0 +1,89 @@
+package model
+
+import (
+	"math"
+	"math/rand/v2"
+)
+
+// The accesses of one hold lie close together and tell much the same, so that what is independent
+// is not the observation but the hold: errors are those of a sample of clusters. A record without
+// a Hold is as many clusters as it has independent observations, see Profile.independent.
+
+// clusterSums is the sum over clusters of the square of the sum of value over each one's records.
+func (p *Profile) clusterSums(records []*Record, value func(*Record) float64) (squares float64) {
+	holds := map[uint64]float64{}
+	for _, r := range records {
+		v := value(r)
+		if r.Hold == 0 {
+			squares += v * v / p.independent(r)
+		} else {
+			holds[r.Hold] += v
+		}
+	}
+	for _, v := range holds {
+		squares += v * v
+	}
+	return squares
+}
+
+// Holds is how many clusters the profile's outcomes were sampled in: what a "sample" is to a
+// statistician.
+func (p *Profile) Holds() int64 {
+	seen := map[uint64]bool{}
+	n := int64(0)
+	for i := range p.Records {
+		switch r := &p.Records[i]; {
+		case !r.outcome():
+		case r.Hold == 0:
+			n += p.clusters(r)
+		case !seen[r.Hold]:
+			seen[r.Hold] = true
+			n++
+		}
+	}
+	return n
+}
+
+// clusters is how many a record without a Hold stands for.
+func (p *Profile) clusters(r *Record) int64 { return max(1, int64(math.Round(p.independent(r)))) }
+
+// jackknifeGroups is into how many parts clusters are put, by chance: each is left out once.
+const jackknifeGroups = 48
+
+// clusterGroups puts each cluster into one of jackknifeGroups groups. f is called with
+// each record that has an outcome and the share of it that belongs to a group. It returns the number
+// of clusters.
+func (p *Profile) clusterGroups(f func(r *Record, group int, share float64)) (clusters int) {
+	rng := rand.New(rand.NewPCG(0x9e3779b97f4a7c15, uint64(len(p.Records)))) // the same profile, the same bands
+	of := map[uint64]int{}
+	draw := func() int {
+		clusters++
+		return rng.IntN(jackknifeGroups) // each by itself: evenly filled groups of like ones would differ too little
+	}
+	for i := range p.Records {
+		r := &p.Records[i]
+		if !r.outcome() {
+			continue
+		}
+		if r.Hold != 0 {
+			g, ok := of[r.Hold]
+			if !ok {
+				g = draw()
+				of[r.Hold] = g
+			}
+			f(r, g, 1)
+			continue
+		}
+		n := p.clusters(r)
+		var share [jackknifeGroups]float64
+		for range n {
+			share[draw()]++
+		}
+		for g, s := range share {
+			if s > 0 {
+				f(r, g, s/float64(n))
+			}
+		}
+	}
+	return clusters
+}

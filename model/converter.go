@@ -1,0 +1,75 @@
+package model
+
+import "fmt"
+
+// converter makes miss ratios and stack distances of an estimate's masses.
+type converter struct {
+	e      *estimate
+	local  *local // nil unless that is the model; m is then SSX
+	m      Model
+	ways   int
+	stacks *Hist
+}
+
+func (p *Profile) newConverter(e *estimate, o CurveOptions) (*converter, error) {
+	var l *local
+	var err error
+	if o.Model == "" || o.Model == Local {
+		if l, err = p.local(e); err != nil {
+			return nil, err
+		}
+		o.Model = ModelNames[0]
+	}
+	m, err := NewModel(o.Model)
+	if err != nil {
+		return nil, err
+	}
+	if o.Ways < 0 {
+		return nil, fmt.Errorf("%d ways", o.Ways)
+	}
+	return &converter{e: e, local: l, m: m, ways: o.Ways, stacks: NewHist(LogBins(20))}, nil
+}
+
+// missRatios fills out for the given sizes, as if all epochs were one.
+func (c *converter) missRatios(out []float64, mass, net *Hist, sizes []uint64) error {
+	if err := c.m.Reset(net); err != nil {
+		return err
+	}
+	if c.ways == 0 {
+		for i, s := range sizes {
+			out[i] = c.m.MissRatio(mass, s)
+		}
+		return nil
+	}
+	c.stacks.Reset()
+	if err := c.m.Stacks(c.stacks, mass); err != nil {
+		return err
+	}
+	for i, s := range sizes {
+		out[i] = SetAssociative(c.stacks, s, c.ways)
+	}
+	return nil
+}
+
+// best fills out for the given sizes, by epochs where that is the model.
+func (c *converter) best(out []float64, sizes []uint64) error {
+	switch {
+	case c.local == nil:
+		return c.missRatios(out, c.e.mass, c.e.net, sizes)
+	case c.ways > 0:
+		c.stacks.Reset()
+		if err := c.local.stacks(c.stacks); err != nil {
+			return err
+		}
+		c.stacks.addEndless(c.e.mass)
+		for i, s := range sizes {
+			out[i] = SetAssociative(c.stacks, s, c.ways)
+		}
+		return nil
+	}
+	c.local.missed(out, sizes)
+	for i := range out {
+		out[i] = (out[i] + c.e.mass.endless()) / c.e.mass.Total()
+	}
+	return nil
+}
