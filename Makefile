@@ -43,7 +43,7 @@ lint:
 	@out=$$(gofmt -l .); if [ -n "$$out" ]; then echo "gofmt: $$out"; exit 1; fi
 	go mod tidy -diff
 	go vet ./...
-	GOOS=darwin go build ./model ./pprofout
+	GOOS=darwin go build ./model ./exact ./pprofout
 	GOOS=linux GOARCH=arm64 go build ./...
 
 generate:
@@ -67,7 +67,7 @@ accuracy:
 # The papers' tables beside ours; those on real programs take minutes. The
 # conversions' are TestRealAccuracy and TestRealAccuracyLocal, that of recording the bench's first.
 paper: engine
-	RDX_LONG=1 go test -count=1 -timeout 90m -run 'Paper|TestRealAccuracy' -v ./model
+	RDX_LONG=1 go test -count=1 -timeout 90m -run 'Paper|TestRealAccuracy' -v ./model ./exact
 	bench/trace.sh
 
 # What make test and make demo use, from Debian or Ubuntu.

@@ -9,7 +9,7 @@ dir=$(mktemp -d)
 trap 'rm -rf "$dir"' EXIT
 go build -o "$dir/rdx" ./cmd/rdx
 go test -c -o "$dir/interp.test" ./sampler/interp
-cat bpf/*.o model/*.go > "$dir/in"
+cat bpf/*.o model/*.go exact/*.go > "$dir/in"
 for _ in 1 2 3 4 5; do cat "$dir/in" "$dir/in" > "$dir/in2"; mv "$dir/in2" "$dir/in"; done
 head -c "${RDX_BURST_BYTES:-48M}" "$dir/in" > "$dir/in2"
 one() { # ENGINE NAME COMMAND...

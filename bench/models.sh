@@ -26,7 +26,7 @@ END {
 	exit bad
 }'
 echo
-go test -run '^$' -bench '^BenchmarkGenerator' -benchtime 500x -count "${1:-10}" ./model | awk '
+go test -run '^$' -bench '^BenchmarkGenerator' -benchtime 500x -count "${1:-10}" ./exact | awk '
 /^BenchmarkGenerator/ {
 	m = $1; sub(/^BenchmarkGenerator/, "", m); sub(/-[0-9]+$/, "", m)
 	if (!(m in best)) order[++n] = m

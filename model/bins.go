@@ -149,14 +149,14 @@ func (b *Bins) Hi(i int) uint64 {
 // what was written as Mid changes nothing. It is Lo for an overflow bin.
 func (b *Bins) Mid(i int) uint64 {
 	lo := b.Lo(i)
-	if b.isOpen(i) {
+	if b.IsOpen(i) {
 		return lo
 	}
 	return lo + (b.Hi(i)-1-lo)/2
 }
 
 // isOpen says whether bin i is an overflow bin.
-func (b *Bins) isOpen(i int) bool { return b.open && i == len(b.edges)-1 }
+func (b *Bins) IsOpen(i int) bool { return b.open && i == len(b.edges)-1 }
 
 // Equal says whether two partitions are the same.
 func (b *Bins) Equal(o *Bins) bool {
@@ -182,7 +182,7 @@ func (b *Bins) span(i int) (lo, width float64) {
 	if l == 0 && h > 1 {
 		l = 1
 	}
-	if b.isOpen(i) {
+	if b.IsOpen(i) {
 		return float64(l), 1
 	}
 	return float64(l), float64(h - l)

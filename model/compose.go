@@ -106,8 +106,14 @@ func fillTime(programs []Corunner, blocks float64) float64 {
 	return hi
 }
 
+// FootprintPoint is the mean number of distinct blocks in a window.
+type FootprintPoint struct {
+	Window uint64  // touches
+	Blocks float64 // mean over all windows of this length
+}
+
 // FootprintCurve returns the footprint through the given points, as
-// Exact.Footprint has them, straight between them and flat after the last.
+// Analysis.Footprint has them, straight between them and flat after the last.
 func FootprintCurve(points []FootprintPoint) func(w float64) float64 {
 	return func(w float64) float64 {
 		// The first point at or after w.

@@ -51,73 +51,6 @@ func TestComposeClosedForm(t *testing.T) {
 	near(t, "half each", got[0].Blocks, 400, 1e-6)
 }
 
-// Predictions from the programs alone against an exact shared stack of their
-// streams interleaved.
-func TestComposeAgainstSharedStack(t *testing.T) {
-	const n = 400_000
-	r := seededRand(t)
-	law := func(l *DistanceLaw, err error) *DistanceLaw {
-		if err != nil {
-			t.Fatal(err)
-		}
-		return l
-	}
-	streams := [][]uint64{
-		mustGenerate(t, law(ZipfLaw(0.8, 3000)), 3000, 1, n),
-		mustGenerate(t, law(ExponentialLaw(0.002, 2000)), 2000, 2, n),
-		mustGenerate(t, law(NormalLaw(300, 200, 1000)), 1000, 3, n),
-	}
-	rates := []float64{1, 2, 0.5}
-	programs := make([]Corunner, len(streams))
-	for i, blocks := range streams {
-		e, err := NewExact(1, LogBins(20))
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, b := range blocks {
-			if err := e.Add([]Access{{Addr: b}}); err != nil {
-				t.Fatal(err)
-			}
-		}
-		programs[i] = Corunner{Rate: rates[i], Footprint: FootprintCurve(e.Footprint()), Cold: float64(e.Blocks()) / n}
-	}
-	// Interleave at random by rate, until one stream ends.
-	var accesses []Access
-	at := make([]int, len(streams))
-	for {
-		u := r.Float64() * 3.5
-		i := 0
-		for ; u > rates[i]; i++ {
-			u -= rates[i]
-		}
-		if at[i] == n {
-			break
-		}
-		accesses = append(accesses, Access{Addr: streams[i][at[i]]<<8 | uint64(i), Thread: int32(i)})
-		at[i]++
-	}
-	for _, c := range []uint64{50, 200, 500, 1000, 2000, 4000, 5900, 7000} {
-		shared, err := NewSharedStack(1)
-		if err != nil {
-			t.Fatal(err)
-		}
-		misses := make([]float64, len(streams))
-		if err := shared.Add(accesses, func(x *Touch) {
-			if x.Dist >= c {
-				misses[x.Thread]++
-			}
-		}); err != nil {
-			t.Fatal(err)
-		}
-		for i, got := range mustCompose(t, programs, float64(c)) {
-			measured := misses[i] / float64(at[i])
-			if math.Abs(got.MissRatio-measured) > 0.02 {
-				t.Errorf("%d blocks, program %d: miss ratio %.4f, measured %.4f", c, i, got.MissRatio, measured)
-			}
-		}
-	}
-}
-
 func TestComposeBadInput(t *testing.T) {
 	good := Corunner{Rate: 1, Footprint: cyclic(5)}
 	for name, f := range map[string]func() error{
@@ -172,7 +105,7 @@ func partitions(programs, units, least int, f func([]int)) {
 }
 
 func TestPartitionAgainstAll(t *testing.T) {
-	r := seededRand(t)
+	r := newRand(t, rand.Uint64())
 	for range 300 {
 		programs, units, least := 1+r.IntN(4), r.IntN(9), r.IntN(2)
 		if programs*least > units {
@@ -211,7 +144,7 @@ func TestPartitionAgainstAll(t *testing.T) {
 }
 
 func TestGroupAgainstAll(t *testing.T) {
-	r := seededRand(t)
+	r := newRand(t, rand.Uint64())
 	for range 20 {
 		n, caches, perCache := 1+r.IntN(5), 1+r.IntN(3), 1+r.IntN(4)
 		if caches*perCache < n {

@@ -69,7 +69,7 @@ func (c *converter) best(out []float64, sizes []uint64) error {
 	}
 	c.local.missed(out, sizes)
 	for i := range out {
-		out[i] = (out[i] + c.e.mass.endless()) / c.e.mass.Total()
+		out[i] = (out[i] + c.e.mass.Endless()) / c.e.mass.Total()
 	}
 	return nil
 }

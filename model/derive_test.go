@@ -99,7 +99,7 @@ func TestDeriveAddsUp(t *testing.T) {
 	for range 50 {
 		p := testProfile()
 		for range 1 + rng.IntN(300) {
-			r := rec(Kind(rng.IntN(int(numKinds))), 1+rng.Uint64N(1<<rng.IntN(20)), float64(rng.IntN(1000)))
+			r := rec(Kind(rng.IntN(int(NumKinds))), 1+rng.Uint64N(1<<rng.IntN(20)), float64(rng.IntN(1000)))
 			r.BelowResolution = rng.IntN(4) == 0
 			p.Records = append(p.Records, r)
 		}
@@ -163,7 +163,7 @@ func TestDeriveAfterBinning(t *testing.T) {
 	rng := newRand(t, 7)
 	p := testProfile()
 	for range 300 {
-		p.Records = append(p.Records, rec(Kind(rng.IntN(int(numKinds))), 1+rng.Uint64N(1<<rng.IntN(20)), 1))
+		p.Records = append(p.Records, rec(Kind(rng.IntN(int(NumKinds))), 1+rng.Uint64N(1<<rng.IntN(20)), 1))
 	}
 	q := *p
 	q.Records = append([]Record(nil), p.Records...)

@@ -209,7 +209,7 @@ func TestEpochsAddUp(t *testing.T) {
 	for range 30 {
 		p := testProfile()
 		for range 400 {
-			r := rec(Kind(rng.IntN(int(numKinds))), 1+rng.Uint64N(1<<rng.IntN(20)), float64(rng.IntN(1000)))
+			r := rec(Kind(rng.IntN(int(NumKinds))), 1+rng.Uint64N(1<<rng.IntN(20)), float64(rng.IntN(1000)))
 			r.TID, r.Epoch = rng.IntN(3), rng.IntN(4)
 			p.Records = append(p.Records, r)
 		}

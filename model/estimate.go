@@ -160,7 +160,7 @@ func (p *Profile) estimate() (*estimate, error) {
 		if !(r.Accesses >= 0) || math.IsInf(r.Accesses, 0) {
 			return nil, fmt.Errorf("record %d stands for %v accesses (weights are finite and not negative)", k, r.Accesses)
 		}
-		if r.Kind >= numKinds {
+		if r.Kind >= NumKinds {
 			return nil, fmt.Errorf("record %d is of unknown kind %d", k, r.Kind)
 		}
 		switch r.Kind {

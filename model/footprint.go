@@ -14,11 +14,11 @@ import (
 //
 // follow from it (A Higher Order Theory of Locality, MSPC 2012), and back:
 // integrating mr gives the lifetime. Here fp(w) = S(0) + ... + S(w-1), the
-// footprint of a program that goes on as the reuse times say; Exact.Footprint
+// footprint of a program that goes on as the reuse times say; Analysis.Footprint
 // has that of one finite trace.
 //
 // It is right where windows that end in a reuse are like all others; see
-// Exact.WindowGap for the number that says how far that holds.
+// Analysis.WindowGap for the number that says how far that holds.
 type Footprint struct {
 	s    survival
 	mass survival // of the accesses asked about, when not those of s

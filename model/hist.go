@@ -64,10 +64,10 @@ func (h *Hist) Finite() float64 {
 }
 
 // endless is the weight that has no finite value but is not lost.
-func (h *Hist) endless() float64 { return h.Cold + h.Censored + h.Invalidated + h.Pruned }
+func (h *Hist) Endless() float64 { return h.Cold + h.Censored + h.Invalidated + h.Pruned }
 
 // Total is the weight of all accesses counted, lost ones excepted.
-func (h *Hist) Total() float64 { return h.Finite() + h.endless() }
+func (h *Hist) Total() float64 { return h.Finite() + h.Endless() }
 
 // Merge adds o to h. Their bins must be equal.
 func (h *Hist) Merge(o *Hist) error {
@@ -123,7 +123,7 @@ func (h *Hist) Rebin(b *Bins) *Hist {
 			continue
 		}
 		lo, hi := h.Bins.Lo(i), h.Bins.Hi(i)
-		if h.Bins.isOpen(i) {
+		if h.Bins.IsOpen(i) {
 			hi = lo + 1
 		}
 		first, last := b.Index(lo), b.Index(hi-1)
@@ -149,7 +149,7 @@ func (h *Hist) Above(v uint64) float64 {
 		return 0
 	}
 	i := h.Bins.Index(v)
-	s := h.endless()
+	s := h.Endless()
 	for _, w := range h.W[i+1:] {
 		s += w
 	}
@@ -170,7 +170,7 @@ func (h *Hist) MissRatio(blocks uint64) float64 {
 }
 
 // check reports a weight that is negative, NaN or infinite.
-func (h *Hist) check() error {
+func (h *Hist) Check() error {
 	for i, w := range h.W {
 		if !(w >= 0) || math.IsInf(w, 0) {
 			return fmt.Errorf("histogram: bin %d has weight %v (weights are finite and not negative)", i, w)

@@ -23,7 +23,7 @@ func near(t testing.TB, what string, got, want, tol float64) {
 func randomHist(rng *rand.Rand, b *Bins, n int) *Hist {
 	h := NewHist(b)
 	for range n {
-		h.AddKind(Kind(rng.IntN(int(numKinds))), rng.Uint64()>>rng.IntN(64), float64(rng.IntN(100)))
+		h.AddKind(Kind(rng.IntN(int(NumKinds))), rng.Uint64()>>rng.IntN(64), float64(rng.IntN(100)))
 	}
 	return h
 }
@@ -46,7 +46,7 @@ func TestHistMerge(t *testing.T) {
 	for name, b := range allBins(t) {
 		whole, parts := NewHist(b), [3]*Hist{NewHist(b), NewHist(b), NewHist(b)}
 		for range 3000 {
-			k, v, w := Kind(rng.IntN(int(numKinds))), rng.Uint64()>>rng.IntN(64), float64(rng.IntN(100))
+			k, v, w := Kind(rng.IntN(int(NumKinds))), rng.Uint64()>>rng.IntN(64), float64(rng.IntN(100))
 			whole.AddKind(k, v, w)
 			parts[rng.IntN(3)].AddKind(k, v, w)
 		}

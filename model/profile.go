@@ -19,13 +19,13 @@ const (
 	// first. Such a record tells of accesses whose outcome, for the block
 	// itself, other records tell: sums over accesses leave it out.
 	FalseSharing
-	numKinds
+	NumKinds
 )
 
-var kindNames = [numKinds]string{"reuse", "cold", "censored", "invalidated", "pruned", "lost", "false_sharing"}
+var kindNames = [NumKinds]string{"reuse", "cold", "censored", "invalidated", "pruned", "lost", "false_sharing"}
 
 func (k Kind) String() string {
-	if k >= numKinds {
+	if k >= NumKinds {
 		return "unknown"
 	}
 	return kindNames[k]

@@ -1,12 +1,14 @@
 // Needs the traces of realtrace_test.go: valgrind and RDX_LONG=1.
 
-package model
+package model_test
 
 import (
 	"fmt"
 	"math"
 	"slices"
 	"testing"
+
+	"github.com/rdx-profiler/rdx/model"
 )
 
 // scores compares an estimated stack-distance histogram with the exact one:
@@ -14,9 +16,9 @@ import (
 // sizes of the l10 bins up to the number of blocks; all in percent.
 type scores struct{ l2, l10, mean, max float64 }
 
-func score(t testing.TB, exact, est *Hist, blocks int) (s scores) {
+func score(t testing.TB, exact, est *model.Hist, blocks int) (s scores) {
 	t.Helper()
-	e, err := Score(exact, est, uint64(blocks))
+	e, err := model.Score(exact, est, uint64(blocks))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -29,25 +31,25 @@ func (s scores) String() string {
 
 // realScores runs all models and the printed form of Shen's on the programs.
 func realScores(t *testing.T, perOctave int, line bool, check func(name string, ssx scores)) (names []string, mean []scores) {
-	names = append(append([]string(nil), ModelNames...), "shen as printed")
+	names = append(append([]string(nil), model.ModelNames...), "shen as printed")
 	mean = make([]scores, len(names))
 	t.Logf("l2/l10, mean/max miss-ratio error of %v", names)
 	for _, p := range realPrograms {
 		h := p.hists(t, line)
-		times := h.times.Rebin(LogBins(perOctave))
+		times := h.times.Rebin(model.LogBins(perOctave))
 		row := fmt.Sprintf("%-10s", h.name)
 		for i := range names {
-			var m Model = &Shen{Form: ShenPrinted}
-			if i < len(ModelNames) {
-				m, _ = NewModel(names[i])
+			var m model.Model = &model.Shen{Form: model.ShenPrinted}
+			if i < len(model.ModelNames) {
+				m, _ = model.NewModel(names[i])
 			}
-			if s, ok := m.(*Shen); ok {
+			if s, ok := m.(*model.Shen); ok {
 				s.N = float64(h.blocks)
 			}
 			if err := m.Reset(times); err != nil {
 				t.Fatal(err)
 			}
-			est := NewHist(h.dists.Bins)
+			est := model.NewHist(h.dists.Bins)
 			if err := m.Stacks(est, times); err != nil {
 				t.Fatal(err)
 			}
@@ -186,7 +188,7 @@ func TestRealOctaveEdges(t *testing.T) {
 			mean := 0.0
 			for j := range at {
 				b := octavesFrom(t, float64(j)/steps)
-				a, err := Accuracy(h.dists.Rebin(b), local.Rebin(b))
+				a, err := model.Accuracy(h.dists.Rebin(b), local.Rebin(b))
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -205,14 +207,14 @@ func TestRealOctaveEdges(t *testing.T) {
 }
 
 // octavesFrom are bins with edges at 2^(k+shift).
-func octavesFrom(t *testing.T, shift float64) *Bins {
+func octavesFrom(t *testing.T, shift float64) *model.Bins {
 	edges := []uint64{0}
 	for k := range 50 {
 		if e := uint64(math.Ceil(math.Exp2(float64(k) + shift))); e > edges[len(edges)-1] {
 			edges = append(edges, e)
 		}
 	}
-	b, err := EdgeBins(edges)
+	b, err := model.EdgeBins(edges)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -220,14 +222,14 @@ func octavesFrom(t *testing.T, shift float64) *Bins {
 }
 
 // timeLocal is the time-local conversion of a program's trace, cut into n epochs.
-func (p realProgram) timeLocal(t *testing.T, line bool, n int) *Hist {
+func (p realProgram) timeLocal(t *testing.T, line bool, n int) *model.Hist {
 	t.Helper()
 	h := p.hists(t, line)
 	trace := p.load(t).blocks(line)
-	epochs := make([]Epoch, n)
-	b, length := LogBins(10), (len(trace)+n-1)/n
+	epochs := make([]model.Epoch, n)
+	b, length := model.LogBins(10), (len(trace)+n-1)/n
 	for i := range epochs {
-		epochs[i] = Epoch{Length: float64(min(length, len(trace)-i*length)), Times: NewHist(b)}
+		epochs[i] = model.Epoch{Length: float64(min(length, len(trace)-i*length)), Times: model.NewHist(b)}
 	}
 	next := make([]int, h.blocks) // 1 + position of the next use
 	for i := len(trace) - 1; i >= 0; i-- {
@@ -235,15 +237,15 @@ func (p realProgram) timeLocal(t *testing.T, line bool, n int) *Hist {
 		if j := next[trace[i]]; j != 0 {
 			e.Add(uint64(j-1-i), 1)
 		} else {
-			e.AddKind(Cold, 0, 1)
+			e.AddKind(model.Cold, 0, 1)
 		}
 		next[trace[i]] = i + 1
 	}
-	x, err := NewTimeLocal(epochs)
+	x, err := model.NewTimeLocal(epochs)
 	if err != nil {
 		t.Fatal(err)
 	}
-	est := NewHist(h.dists.Bins)
+	est := model.NewHist(h.dists.Bins)
 	for i, e := range epochs {
 		if err := x.Stacks(est, i, e.Times); err != nil {
 			t.Fatal(err)
@@ -279,7 +281,7 @@ func TestRealSampled(t *testing.T) {
 	const n = 3000
 	for k, line := range []bool{false, true} {
 		t.Run(fmt.Sprintf("line=%v", line), func(t *testing.T) {
-			rng := newRand(t, 61)
+			rng := model.NewRand(t, 61)
 			mean, plain := make([]scores, len(sampledLeast)), make([]scores, len(sampledLeast))
 			for _, program := range realPrograms {
 				h := program.hists(t, line)
@@ -297,12 +299,12 @@ func TestRealSampled(t *testing.T) {
 				}
 				row := fmt.Sprintf("%-10s", program.name)
 				for j, want := range sampledLeast {
-					p := &Profile{Block: 64, BinsPerOctave: 10, Caches: []Cache{{Size: 32 << 10}}}
+					p := &model.Profile{Block: 64, BinsPerOctave: 10, Caches: []model.Cache{{Size: 32 << 10}}}
 					for i, u := range uses {
-						r := Record{Kind: Reuse, Time: u.time, Epoch: 1 + 200*i/len(trace), Observations: 1, Accesses: float64(len(trace)) / n}
+						r := model.Record{Kind: model.Reuse, Time: u.time, Epoch: 1 + 200*i/len(trace), Observations: 1, Accesses: float64(len(trace)) / n}
 						switch {
 						case u.time == 0:
-							r.Kind, r.Time = Censored, uint64(max(1, len(trace)-1-i))
+							r.Kind, r.Time = model.Censored, uint64(max(1, len(trace)-1-i))
 						case u.time <= uint64(want.ahead):
 							r.Exact, r.Distinct = true, u.distinct[j]
 						case want.ahead > 0:
@@ -310,14 +312,14 @@ func TestRealSampled(t *testing.T) {
 						}
 						p.Records = append(p.Records, r)
 					}
-					of := func(p *Profile) scores {
+					of := func(p *model.Profile) scores {
 						st, err := p.Stacks(h.dists.Bins)
 						if err != nil {
 							t.Fatal(err)
 						}
 						return score(t, h.dists, st, h.blocks)
 					}
-					s, w := of(p), of(withoutEpochs(p))
+					s, w := of(p), of(model.WithoutEpochs(p))
 					row += fmt.Sprintf("   %d ahead %v, without epochs %v", want.ahead, s, w)
 					mean[j].add(s, len(realPrograms))
 					plain[j].add(w, len(realPrograms))

@@ -1,6 +1,6 @@
 // Needs valgrind and the programs named in realPrograms; run with RDX_LONG=1. Traces are kept in $RDX_CACHE, or rdx in the user's cache folder: 600 MB, and minutes to make.
 
-package model
+package model_test
 
 import (
 	"bufio"
@@ -16,6 +16,9 @@ import (
 	"strings"
 	"sync"
 	"testing"
+
+	"github.com/rdx-profiler/rdx/exact"
+	"github.com/rdx-profiler/rdx/model"
 )
 
 // realProgram is a run of a Debian program on a small input, made so that its
@@ -288,8 +291,8 @@ func (p realProgram) record(t testing.TB, path string) {
 // realHists are what the tests need of a trace; one run makes them once.
 type realHists struct {
 	name   string
-	times  *Hist // on LogBins(100), to be rebinned
-	dists  *Hist
+	times  *model.Hist // on LogBins(100), to be rebinned
+	dists  *model.Hist
 	blocks int
 }
 
@@ -321,8 +324,8 @@ func (p realProgram) hists(t testing.TB, line bool) *realHists {
 
 // exactHists is by Olken, which other tests hold against the definition.
 func exactHists(t testing.TB, name string, trace []uint32) *realHists {
-	h := &realHists{name: name, times: NewHist(LogBins(100)), dists: NewHist(LogBins(100))}
-	o := NewOlken()
+	h := &realHists{name: name, times: model.NewHist(model.LogBins(100)), dists: model.NewHist(model.LogBins(100))}
+	o := exact.NewOlken()
 	var blocks, dist, time [4096]uint64
 	for len(trace) > 0 {
 		n := min(len(trace), len(blocks))
@@ -333,9 +336,9 @@ func exactHists(t testing.TB, name string, trace []uint32) *realHists {
 			t.Fatal(err)
 		}
 		for i, d := range dist[:n] {
-			if d == Infinite {
-				h.times.AddKind(Cold, 0, 1)
-				h.dists.AddKind(Cold, 0, 1)
+			if d == model.Infinite {
+				h.times.AddKind(model.Cold, 0, 1)
+				h.dists.AddKind(model.Cold, 0, 1)
 			} else {
 				h.times.Add(time[i], 1)
 				h.dists.Add(d, 1)

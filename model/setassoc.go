@@ -19,13 +19,13 @@ func SetAssociative(h *Hist, blocks uint64, ways int) float64 {
 		return 0
 	}
 	sets := float64(blocks) / float64(ways)
-	miss := h.endless()
+	miss := h.Endless()
 	for i, w := range h.W {
 		if w == 0 {
 			continue
 		}
 		lo, hi := float64(h.Bins.Lo(i)), float64(h.Bins.Hi(i))
-		if h.Bins.isOpen(i) {
+		if h.Bins.IsOpen(i) {
 			hi = lo + 1
 		}
 		n := min(hi-lo, exactWidth)

@@ -240,7 +240,7 @@ func (x *Shen) Stacks(dst, times *Hist) error {
 // MissRatio is the fraction of the given accesses that miss in a cache of the
 // given number of blocks.
 func (x *Shen) MissRatio(times *Hist, blocks uint64) float64 {
-	miss, total := times.endless(), times.Total()
+	miss, total := times.Endless(), times.Total()
 	if !(total > 0) {
 		return 0
 	}

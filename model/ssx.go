@@ -55,7 +55,7 @@ func (x *SSX) Reset(times *Hist) error {
 
 	// T, the mass above the bin, is summed from the top so that a small tail
 	// keeps its digits.
-	above := times.endless() / total
+	above := times.Endless() / total
 	for i := n - 1; i >= 0; i-- {
 		b := &x.bin[i]
 		b.lo, b.width = times.Bins.span(i)
@@ -254,7 +254,7 @@ func (s *spread) add(dst *Hist, weight float64) {
 // MissRatio is the fraction of the given accesses that miss in a fully
 // associative LRU cache of blocks blocks: O(bins).
 func (x *SSX) MissRatio(times *Hist, blocks uint64) float64 {
-	miss := times.endless()
+	miss := times.Endless()
 	total := miss
 	for i, w := range times.W {
 		if w > 0 {

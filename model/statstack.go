@@ -68,7 +68,7 @@ func missesBeyond(times *Hist, longest float64) float64 {
 		return 0
 	}
 	if math.IsInf(longest, 1) {
-		return times.endless() / total
+		return times.Endless() / total
 	}
 	return 1 - times.upTo(longest)/total
 }

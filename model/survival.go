@@ -34,7 +34,7 @@ func (s *survival) reset(times *Hist) error {
 		s.bin = make([]survivalBin, n)
 	}
 	s.bins, s.bin = times.Bins, s.bin[:n]
-	s.endless = times.endless() / total
+	s.endless = times.Endless() / total
 	above := s.endless
 	for i := n - 1; i >= 0; i-- {
 		b := &s.bin[i]
@@ -122,7 +122,7 @@ func (s *survival) fill(c float64) float64 {
 // checkTimes is the total weight of a histogram of reuse times, or an error if
 // it is empty, has broken weights or a reuse time of 0.
 func (h *Hist) checkTimes() (total float64, err error) {
-	if err := h.check(); err != nil {
+	if err := h.Check(); err != nil {
 		return 0, err
 	}
 	if total = h.Total(); !(total > 0) {

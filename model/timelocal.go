@@ -47,7 +47,7 @@ func NewTimeLocal(epochs []Epoch) (*TimeLocal, error) {
 		if !(e.Length > 0) || math.IsInf(e.Length, 0) {
 			return nil, fmt.Errorf("time-local conversion: epoch %d has a length of %v accesses", i, e.Length)
 		}
-		if err := e.Times.check(); err != nil {
+		if err := e.Times.Check(); err != nil {
 			return nil, fmt.Errorf("time-local conversion: epoch %d: %w", i, err)
 		}
 		if err := all.Merge(e.Times); err != nil {
@@ -73,7 +73,7 @@ func NewTimeLocal(epochs []Epoch) (*TimeLocal, error) {
 		for j := range shrunk.W {
 			shrunk.W[j] = mine*e.Times.W[j] + x.k/total*all.W[j]
 		}
-		shrunk.Cold = mine*e.Times.endless() + x.k/total*all.endless()
+		shrunk.Cold = mine*e.Times.Endless() + x.k/total*all.Endless()
 		if err := x.local[i].Reset(shrunk); err != nil {
 			return nil, fmt.Errorf("time-local conversion: epoch %d: %w", i, err)
 		}

@@ -17,7 +17,7 @@ import (
 
 // Drmemtrace reads an offline trace of DynamoRIO's drmemtrace: a directory of
 // one file per thread (or core), or one such file, after post-processing. It is
-// a model.TraceReader.
+// a AccessReader.
 //
 // Files end in .trace, .trace.gz or .trace.zip. Threads are put in order by
 // the timestamps in the trace, which come every few thousand instructions:
@@ -38,7 +38,7 @@ type Drmemtrace struct {
 	unread  []string // files of the directory that are traces in a form not read
 }
 
-var _ model.TraceReader = (*Drmemtrace)(nil)
+var _ AccessReader = (*Drmemtrace)(nil)
 
 // IsDrmemtrace reports whether path is a directory or a file that
 // OpenDrmemtrace is meant for.
@@ -248,7 +248,7 @@ func (d *Drmemtrace) end(s *drStream) {
 }
 
 // Record returns the access that Next has read. Lines there are none.
-func (d *Drmemtrace) Record() (*model.Access, *model.BadLine) { return &d.access, nil }
+func (d *Drmemtrace) Record() (*model.Access, *BadLine) { return &d.access, nil }
 
 // Err is the first error that ended a file, nil at the end of a whole trace.
 func (d *Drmemtrace) Err() error { return d.err }

@@ -8,7 +8,7 @@ import (
 )
 
 // Live is a program that runs under the engine, read access by access: a
-// model.TraceReader. The program waits while its accesses are not read.
+// AccessReader. The program waits while its accesses are not read.
 type Live struct {
 	cancel  context.CancelFunc
 	batches chan []model.Access
@@ -23,7 +23,7 @@ type Live struct {
 	whole []model.Access // of which batch is the rest
 }
 
-var _ model.BatchReader = (*Live)(nil)
+var _ BatchReader = (*Live)(nil)
 
 // liveBatches is how many batches are under way.
 const liveBatches = 4
@@ -90,7 +90,7 @@ func (l *Live) Next() bool {
 }
 
 // Record returns the access that Next has read. Lines there are none.
-func (l *Live) Record() (*model.Access, *model.BadLine) { return &l.batch[0], nil }
+func (l *Live) Record() (*model.Access, *BadLine) { return &l.batch[0], nil }
 
 // Err is why the engine failed; nil if it did not. Valid when Next has
 // returned false.

@@ -9,7 +9,7 @@ import (
 	"github.com/rdx-profiler/rdx/model"
 )
 
-// Source reads a trace access by access: a model.TraceReader. What Damage
+// Source reads a trace access by access: an AccessReader. What Damage
 // lists is an error at the end, unless Partial is set.
 type Source struct {
 	Partial bool // use what there is of a damaged trace
@@ -22,7 +22,7 @@ type Source struct {
 // NewSource reads from where the reader stands.
 func NewSource(r *Reader) *Source { return &Source{r: r} }
 
-var _ model.BatchReader = (*Source)(nil)
+var _ BatchReader = (*Source)(nil)
 
 // Next reads the next access and reports whether there is one.
 func (s *Source) Next() bool {
@@ -43,7 +43,7 @@ func (s *Source) NextBatch() []model.Access {
 }
 
 // Record returns the access that Next has read. Lines there are none.
-func (s *Source) Record() (*model.Access, *model.BadLine) { return &s.batch[0], nil }
+func (s *Source) Record() (*model.Access, *BadLine) { return &s.batch[0], nil }
 
 // Err is the error that ended reading, nil at the end of a whole trace.
 func (s *Source) Err() error {

@@ -27,6 +27,7 @@ import (
 	"text/tabwriter"
 	"time"
 
+	"github.com/rdx-profiler/rdx/exact"
 	"github.com/rdx-profiler/rdx/model"
 )
 
@@ -41,11 +42,11 @@ type stream struct {
 
 func zipf(exponent float64, blocks uint64) func(int) ([]uint64, error) {
 	return func(n int) ([]uint64, error) {
-		law, err := model.ZipfLaw(exponent, blocks)
+		law, err := exact.ZipfLaw(exponent, blocks)
 		if err != nil {
 			return nil, err
 		}
-		g, err := model.NewGenerator(law, blocks, 1)
+		g, err := exact.NewGenerator(law, blocks, 1)
 		if err != nil {
 			return nil, err
 		}
@@ -76,8 +77,8 @@ type analysis struct {
 	work float64 // times the stream is gone through
 }
 
-func exact(accesses []model.Access) (uint64, error) {
-	e, err := model.NewExact(model.LineBytes, model.LogBins(10))
+func sequential(accesses []model.Access) (uint64, error) {
+	e, err := exact.New(model.LineBytes, model.LogBins(10))
 	if err != nil {
 		return 0, err
 	}
@@ -86,7 +87,7 @@ func exact(accesses []model.Access) (uint64, error) {
 }
 
 func olken(accesses []model.Access) (uint64, error) {
-	o := model.NewOlken()
+	o := exact.NewOlken()
 	var blocks, dist, time [4096]uint64
 	for len(accesses) > 0 {
 		n := min(len(accesses), len(blocks))
@@ -103,7 +104,7 @@ func olken(accesses []model.Access) (uint64, error) {
 
 func parallel(jobs int) func([]model.Access) (uint64, error) {
 	return func(accesses []model.Access) (uint64, error) {
-		p, err := model.NewParallelExact(model.LineBytes, model.LogBins(10), model.ParallelConfig{Jobs: jobs})
+		p, err := exact.NewParallel(model.LineBytes, model.LogBins(10), exact.ParallelConfig{Jobs: jobs})
 		if err != nil {
 			return 0, err
 		}
@@ -116,7 +117,7 @@ func parallel(jobs int) func([]model.Access) (uint64, error) {
 }
 
 func log2(accesses []model.Access) (uint64, error) {
-	s := model.NewLog2Stack()
+	s := exact.NewLog2Stack()
 	var blocks [4096]uint64
 	for len(accesses) > 0 {
 		n := min(len(accesses), len(blocks))
@@ -131,9 +132,9 @@ func log2(accesses []model.Access) (uint64, error) {
 	return s.Bytes(), nil
 }
 
-func shards(c model.ShardsConfig) func([]model.Access) (uint64, error) {
+func shards(c exact.ShardsConfig) func([]model.Access) (uint64, error) {
 	return func(accesses []model.Access) (uint64, error) {
-		s, err := model.NewShards(model.LineBytes, model.LogBins(10), c)
+		s, err := exact.NewShards(model.LineBytes, model.LogBins(10), c)
 		if err != nil {
 			return 0, err
 		}
@@ -185,13 +186,13 @@ func main() {
 	cores := runtime.NumCPU()
 	analyses := []analysis{
 		{"Olken alone, distances and times", olken, 1},
-		{oneGoroutine, exact, 1},
+		{oneGoroutine, sequential, 1},
 		{"exact, 1 job", parallel(1), 1},
 		{"exact, 2 jobs", parallel(2), 1},
-		{"two exact ones side by side", twice(exact), 2},
+		{"two exact ones side by side", twice(sequential), 2},
 		{"log2 bins", log2, 1},
-		{"SHARDS, 1 %", shards(model.ShardsConfig{Rate: 0.01}), 1},
-		{"SHARDS, 8192 blocks", shards(model.ShardsConfig{Size: 8192}), 1},
+		{"SHARDS, 1 %", shards(exact.ShardsConfig{Rate: 0.01}), 1},
+		{"SHARDS, 8192 blocks", shards(exact.ShardsConfig{Size: 8192}), 1},
 	}
 	if cores > 2 {
 		analyses = append(analyses, analysis{fmt.Sprintf("exact, %d jobs", cores), parallel(cores), 1})
@@ -230,7 +231,7 @@ func main() {
 		for i, b := range blocks {
 			accesses[i] = model.Access{Addr: b * model.LineBytes, Size: 8, Op: model.Op(1 + b%2)}
 		}
-		stack := model.NewLog2Stack()
+		stack := exact.NewLog2Stack()
 		if err := stack.Touch(blocks); err != nil {
 			log.Fatal(err)
 		}

@@ -7,6 +7,7 @@ import (
 	"os"
 	"strings"
 
+	"github.com/rdx-profiler/rdx/exact"
 	"github.com/rdx-profiler/rdx/model"
 	"github.com/rdx-profiler/rdx/trace"
 )
@@ -77,7 +78,7 @@ const (
 func exactly(stack model.StackKind, file string) (*truth, error) {
 	x := &truth{Times: model.NewHist(model.LogBins(exactBins)), Distances: model.NewHist(model.LogBins(exactBins))}
 	threads := map[int32]bool{}
-	if err := eachTouch(stack, file, func(t *model.Touch) {
+	if err := eachTouch(stack, file, func(t *exact.Touch) {
 		x.Touches++
 		threads[t.Thread] = true
 	}, &x.Accesses); err != nil {
@@ -95,7 +96,7 @@ func exactly(stack model.StackKind, file string) (*truth, error) {
 		}
 		return n, epochs[thread][n]
 	}
-	err := eachTouch(stack, file, func(t *model.Touch) {
+	err := eachTouch(stack, file, func(t *exact.Touch) {
 		thread := t.Thread
 		if stack == model.StackShared {
 			thread = 0
@@ -134,17 +135,17 @@ func exactly(stack model.StackKind, file string) (*truth, error) {
 	return x, err
 }
 
-func eachTouch(stack model.StackKind, file string, f func(*model.Touch), accesses *float64) error {
+func eachTouch(stack model.StackKind, file string, f func(*exact.Touch), accesses *float64) error {
 	r, err := trace.OpenFile(file)
 	if err != nil {
 		return err
 	}
 	defer r.Close()
-	var stacks model.Stacks
+	var stacks exact.Stacks
 	if stack == model.StackPrivate {
-		stacks, err = model.NewPrivateStacks(model.WordBytes)
+		stacks, err = exact.NewPrivateStacks(model.WordBytes)
 	} else {
-		stacks, err = model.NewSharedStack(model.WordBytes)
+		stacks, err = exact.NewSharedStack(model.WordBytes)
 	}
 	if err != nil {
 		return err

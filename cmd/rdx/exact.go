@@ -121,7 +121,7 @@ instructions with its reuse times and stack distances, counted and not estimated
 			} else if touches, ok := sink.(touchSink); ok && program {
 				missing, err = r.runTouches(cmd.Context(), args, engine, touches)
 			} else {
-				var source model.TraceReader
+				var source trace.AccessReader
 				var finish func() ([]string, []*model.Mapping)
 				if program {
 					source, finish = r.runSource(cmd.Context(), args, engine)
@@ -191,9 +191,9 @@ const recordingMagic = "RDXTRACE"
 
 // openSource opens a trace of any format. finish closes it and says what was
 // missing from it.
-func openSource(path string, stdin io.Reader, partial bool) (source model.TraceReader, finish func() ([]string, []*model.Mapping), err error) {
+func openSource(path string, stdin io.Reader, partial bool) (source trace.AccessReader, finish func() ([]string, []*model.Mapping), err error) {
 	if path == "-" {
-		source, err = model.OpenTrace(stdin, path)
+		source, err = trace.OpenText(stdin, path)
 		return source, func() ([]string, []*model.Mapping) { return nil, nil }, err
 	}
 	if trace.IsDrmemtrace(path) {
@@ -208,7 +208,7 @@ func openSource(path string, stdin io.Reader, partial bool) (source model.TraceR
 		f.Close()
 		return openRecording(path, partial)
 	}
-	source, err = model.OpenTrace(f, path)
+	source, err = trace.OpenText(f, path)
 	if err != nil {
 		f.Close()
 		return nil, nil, err
@@ -216,7 +216,7 @@ func openSource(path string, stdin io.Reader, partial bool) (source model.TraceR
 	return source, func() ([]string, []*model.Mapping) { f.Close(); return nil, nil }, nil
 }
 
-func openDrmemtrace(path string, partial bool) (model.TraceReader, func() ([]string, []*model.Mapping), error) {
+func openDrmemtrace(path string, partial bool) (trace.AccessReader, func() ([]string, []*model.Mapping), error) {
 	d, err := trace.OpenDrmemtrace(path)
 	if err != nil {
 		return nil, nil, err
@@ -229,7 +229,7 @@ func openDrmemtrace(path string, partial bool) (model.TraceReader, func() ([]str
 	return d, finish, nil
 }
 
-func openRecording(path string, partial bool) (model.TraceReader, func() ([]string, []*model.Mapping), error) {
+func openRecording(path string, partial bool) (trace.AccessReader, func() ([]string, []*model.Mapping), error) {
 	f, err := trace.OpenFile(path)
 	if err != nil {
 		return nil, nil, err

@@ -16,7 +16,7 @@ import (
 // runSource runs a program under instrumentation and is the source of its
 // accesses. finish waits for the program, or ends it if it was not read to
 // its end, and says what was missing and what code it had mapped.
-func (r *exactReport) runSource(ctx context.Context, args []string, opt trace.Options) (source model.TraceReader, finish func() (missing []string, mappings []*model.Mapping)) {
+func (r *exactReport) runSource(ctx context.Context, args []string, opt trace.Options) (source trace.AccessReader, finish func() (missing []string, mappings []*model.Mapping)) {
 	resume := outliveInterrupt()
 	ctx, stop := signal.NotifyContext(ctx, syscall.SIGTERM)
 	live := trace.StartLive(ctx, programCommand(args), opt)

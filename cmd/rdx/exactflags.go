@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/rdx-profiler/rdx/exact"
 	"github.com/rdx-profiler/rdx/model"
 )
 
@@ -60,7 +61,7 @@ func (f *exactFlags) check(stack string, sizes []uint64) error {
 	for _, m := range []struct {
 		name string
 		set  bool
-	}{{"--log2", f.log2}, {"--shards", f.shards.value != model.ShardsConfig{}}, {"--sampled", f.sampled > 0}, {"--approximate", f.approximate != ""}} {
+	}{{"--log2", f.log2}, {"--shards", f.shards.value != exact.ShardsConfig{}}, {"--sampled", f.sampled > 0}, {"--approximate", f.approximate != ""}} {
 		if m.set {
 			modes = append(modes, m.name)
 		}
@@ -87,7 +88,7 @@ func (f *exactFlags) check(stack string, sizes []uint64) error {
 // shardsFlag is rate=R or size=N.
 type shardsFlag struct {
 	text  string
-	value model.ShardsConfig
+	value exact.ShardsConfig
 }
 
 func (f *shardsFlag) String() string { return f.text }
@@ -95,7 +96,7 @@ func (f *shardsFlag) Type() string   { return "rate=R|size=N" }
 
 func (f *shardsFlag) Set(s string) error {
 	key, value, _ := strings.Cut(s, "=")
-	c := model.ShardsConfig{}
+	c := exact.ShardsConfig{}
 	var err error
 	switch key {
 	case "rate":
@@ -108,7 +109,7 @@ func (f *shardsFlag) Set(s string) error {
 	if err != nil {
 		return fmt.Errorf("want a number after %s=", key)
 	}
-	if _, err := model.NewShards(1, model.LogBins(1), c); err != nil {
+	if _, err := exact.NewShards(1, model.LogBins(1), c); err != nil {
 		return err
 	}
 	f.text, f.value = s, c

@@ -9,14 +9,15 @@ import (
 	"strings"
 	"time"
 
+	"github.com/rdx-profiler/rdx/exact"
 	"github.com/rdx-profiler/rdx/model"
 	"github.com/rdx-profiler/rdx/pprofout"
 )
 
 // profileSink makes a profile of an exact analysis.
 type profileSink struct {
-	stacks model.Stacks
-	tally  *model.PairTally
+	stacks exact.Stacks
+	tally  *exact.PairTally
 	report exactReport // what is counted besides
 	cold   uint64
 }
@@ -32,14 +33,14 @@ func newExactProfile(path string, block, perOctave int, private bool, sizes []st
 	}
 	s := &profileSink{}
 	if private {
-		s.stacks, err = model.NewPrivateStacks(block)
+		s.stacks, err = exact.NewPrivateStacks(block)
 	} else {
-		s.stacks, err = model.NewSharedStack(block)
+		s.stacks, err = exact.NewSharedStack(block)
 	}
 	if err != nil {
 		return nil, err
 	}
-	s.tally, err = model.NewPairTally(block, perOctave, private, caches)
+	s.tally, err = exact.NewPairTally(block, perOctave, private, caches)
 	return s, err
 }
 
@@ -53,7 +54,7 @@ func (s *profileSink) add(a []model.Access) error {
 		}
 	}
 	s.report.Accesses += uint64(len(a))
-	return s.stacks.Add(a, func(t *model.Touch) {
+	return s.stacks.Add(a, func(t *exact.Touch) {
 		s.report.Touches++
 		if t.Kind == model.Cold {
 			s.cold++

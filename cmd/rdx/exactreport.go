@@ -66,8 +66,8 @@ type exactMiss struct {
 }
 
 // read analyses the trace to its end.
-func (r *exactReport) read(source model.TraceReader, sink exactSink, partial bool) error {
-	bad := func(b *model.BadLine) error {
+func (r *exactReport) read(source trace.AccessReader, sink exactSink, partial bool) error {
+	bad := func(b *trace.BadLine) error {
 		if !partial {
 			return fmt.Errorf("%w (consider: --partial, which skips such lines)", b)
 		}
@@ -122,12 +122,12 @@ func (r *exactReport) finish(sink exactSink) error {
 
 // reader returns a function that reads many accesses at a time; they are good
 // until its next call. At the end the error is io.EOF.
-func reader(source model.TraceReader, bad func(*model.BadLine) error) func() ([]model.Access, error) {
-	batches, ok := source.(model.BatchReader)
+func reader(source trace.AccessReader, bad func(*trace.BadLine) error) func() ([]model.Access, error) {
+	batches, ok := source.(trace.BatchReader)
 	if !ok {
 		buf := make([]model.Access, 4096)
 		return func() ([]model.Access, error) {
-			n, err := model.ReadAccesses(source, buf, bad)
+			n, err := trace.ReadAccesses(source, buf, bad)
 			return buf[:n], err
 		}
 	}

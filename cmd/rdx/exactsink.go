@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 
+	"github.com/rdx-profiler/rdx/exact"
 	"github.com/rdx-profiler/rdx/model"
 )
 
@@ -26,35 +27,35 @@ func newExactSink(r *exactReport, f *exactFlags, bins *model.Bins) (exactSink, e
 	case f.sampled > 0:
 		return newSampledSink(r, f, bins)
 	case r.Stack == "private":
-		p, err := model.NewPrivateStacks(r.Block)
+		p, err := exact.NewPrivateStacks(r.Block)
 		return &privateSink{stacks: p, times: model.NewHist(bins), distances: model.NewHist(bins), perThread: map[int32]uint64{}}, err
 	case f.log2:
 		g, err := model.NewGranularity(r.Block)
-		return &log2Sink{gran: g, stack: model.NewLog2Stack()}, err
-	case f.shards.value != model.ShardsConfig{}:
-		s, err := model.NewShards(r.Block, bins, f.shards.value)
+		return &log2Sink{gran: g, stack: exact.NewLog2Stack()}, err
+	case f.shards.value != exact.ShardsConfig{}:
+		s, err := exact.NewShards(r.Block, bins, f.shards.value)
 		return shardsSink{s}, err
 	case f.approximate != "" || f.jobs > 1:
-		c := model.ParallelConfig{Jobs: f.jobs, Approximate: f.approximate != "", Factor: f.approximate == "factor", PieceTouches: f.piece}
-		p, err := model.NewParallelExact(r.Block, bins, c)
+		c := exact.ParallelConfig{Jobs: f.jobs, Approximate: f.approximate != "", Factor: f.approximate == "factor", PieceTouches: f.piece}
+		p, err := exact.NewParallel(r.Block, bins, c)
 		return parallelSink{p, f.approximate}, err
 	}
-	e, err := model.NewExact(r.Block, bins)
+	e, err := exact.New(r.Block, bins)
 	return sharedSink{e}, err
 }
 
-type sharedSink struct{ *model.Exact }
+type sharedSink struct{ *exact.Analysis }
 
 func (s sharedSink) add(a []model.Access) error        { return s.Add(a) }
 func (s sharedSink) addTouches(t *model.Touches) error { return s.AddTouches(t) }
 
 func (s sharedSink) fill(r *exactReport) error {
-	r.fillExact(s.Exact)
+	r.fillExact(s.Analysis)
 	return nil
 }
 
 type parallelSink struct {
-	*model.ParallelExact
+	*exact.Parallel
 	approximate string
 }
 
@@ -71,7 +72,7 @@ func (s parallelSink) fill(r *exactReport) error {
 			r.Method += fmt.Sprintf(", effective factor %.3g", s.Factor())
 		}
 	}
-	r.fillExact(s.ParallelExact)
+	r.fillExact(s.Parallel)
 	return nil
 }
 
@@ -113,7 +114,7 @@ func (c *opCounts) fill(r *exactReport) {
 }
 
 type privateSink struct {
-	stacks           *model.PrivateStacks
+	stacks           *exact.PrivateStacks
 	times, distances *model.Hist
 	ops              opCounts
 	touches          uint64
@@ -123,7 +124,7 @@ type privateSink struct {
 
 func (s *privateSink) add(a []model.Access) error {
 	s.ops.add(a)
-	return s.stacks.Add(a, func(t *model.Touch) {
+	return s.stacks.Add(a, func(t *exact.Touch) {
 		s.touches++
 		s.times.AddKind(t.Kind, t.Time, 1)
 		s.distances.AddKind(t.Kind, t.Dist, 1)
@@ -143,7 +144,7 @@ func (s *privateSink) fill(r *exactReport) error {
 
 type log2Sink struct {
 	gran   model.Granularity
-	stack  *model.Log2Stack
+	stack  *exact.Log2Stack
 	ops    opCounts
 	blocks []uint64
 	n      uint64 // touches
@@ -187,7 +188,7 @@ func (s *log2Sink) fill(r *exactReport) error {
 	return nil
 }
 
-type shardsSink struct{ *model.Shards }
+type shardsSink struct{ *exact.Shards }
 
 func (s shardsSink) add(a []model.Access) error        { return s.Add(a) }
 func (s shardsSink) addTouches(t *model.Touches) error { return s.AddTouches(t) }
@@ -204,7 +205,7 @@ func (s shardsSink) fill(r *exactReport) error {
 }
 
 type sampledSink struct {
-	sampler          *model.ThreadSampler
+	sampler          *exact.ThreadSampler
 	rate             float64
 	ops              opCounts
 	times, distances *model.Hist
@@ -225,13 +226,13 @@ func (s *sampledSink) Skipped(n uint64) {
 }
 
 func newSampledSink(r *exactReport, f *exactFlags, bins *model.Bins) (exactSink, error) {
-	c := model.ThreadSamplerConfig{BlockBytes: r.Block, MeanGap: 1 / f.sampled, Seed: f.seed,
+	c := exact.ThreadSamplerConfig{BlockBytes: r.Block, MeanGap: 1 / f.sampled, Seed: f.seed,
 		Shared: r.Stack == "shared", Parallel: f.late, PruneAfter: f.pruneAfter, PruneQuantile: 0.99}
-	s, err := model.NewThreadSampler(c)
+	s, err := exact.NewThreadSampler(c)
 	return &sampledSink{sampler: s, rate: f.sampled, times: model.NewHist(bins), distances: model.NewHist(bins), kinds: map[model.Kind]int{}}, err
 }
 
-func (s *sampledSink) note(x *model.ThreadSample) {
+func (s *sampledSink) note(x *exact.ThreadSample) {
 	s.times.AddKind(x.Kind, x.Time, 1)
 	s.distances.AddKind(x.Kind, x.Dist, 1)
 	s.kinds[x.Kind]++

@@ -12,7 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/rdx-profiler/rdx/model"
+	"github.com/rdx-profiler/rdx/exact"
 )
 
 func newGenCmd() *cobra.Command {
@@ -69,7 +69,7 @@ func (g *genFlags) run(cmd *cobra.Command) error {
 	if err != nil {
 		return err
 	}
-	gen, err := model.NewGenerator(law, g.blocks, g.seed)
+	gen, err := exact.NewGenerator(law, g.blocks, g.seed)
 	if err != nil {
 		return err
 	}
@@ -96,7 +96,7 @@ func (g *genFlags) run(cmd *cobra.Command) error {
 }
 
 // law makes the law of the one flag that gives it.
-func (g *genFlags) law(stderr io.Writer, blockBytes int) (*model.DistanceLaw, error) {
+func (g *genFlags) law(stderr io.Writer, blockBytes int) (*exact.DistanceLaw, error) {
 	given := 0
 	for _, s := range []string{g.hist, g.normal, g.exp, g.zipf} {
 		if s != "" {
@@ -115,26 +115,26 @@ func (g *genFlags) law(stderr io.Writer, blockBytes int) (*model.DistanceLaw, er
 		if err != nil {
 			return nil, err
 		}
-		return model.NormalLaw(v[0], v[1], g.blocks)
+		return exact.NormalLaw(v[0], v[1], g.blocks)
 	case g.exp != "":
 		v, err := numbers("exp", g.exp, 1)
 		if err != nil {
 			return nil, err
 		}
-		return model.ExponentialLaw(v[0], g.blocks)
+		return exact.ExponentialLaw(v[0], g.blocks)
 	case g.zipf != "":
 		v, err := numbers("zipf", g.zipf, 1)
 		if err != nil {
 			return nil, err
 		}
-		return model.ZipfLaw(v[0], g.blocks)
+		return exact.ZipfLaw(v[0], g.blocks)
 	}
 	f, err := os.Open(g.hist)
 	if err != nil {
 		return nil, fmt.Errorf("open histogram: %w", err)
 	}
 	defer f.Close()
-	table, err := model.ReadLawTable(f, g.hist, blockBytes)
+	table, err := exact.ReadLawTable(f, g.hist, blockBytes)
 	if err != nil {
 		return nil, err
 	}
@@ -166,7 +166,7 @@ func numbers(flag, s string, n int) ([]float64, error) {
 	return v, nil
 }
 
-func (g *genFlags) write(w io.Writer, gen *model.Generator, blockBytes uint64) error {
+func (g *genFlags) write(w io.Writer, gen *exact.Generator, blockBytes uint64) error {
 	out := bufio.NewWriterSize(w, 1<<16)
 	blocks := make([]uint64, 4096)
 	line := []byte("0x")
