@@ -28,7 +28,7 @@ test: lint check-generate
 
 # Only what needs root, BPF, ptrace and watchpoints.
 test-root:
-	.ci/test.sh ./sampler ./collector ./cmd/...
+	.ci/test.sh ./sampler/... ./collector/... ./cmd/...
 
 # Boots Debian's kernels from 5.10 on, x86-64 and arm64, under QEMU and runs the
 # end-to-end tests in each; prints the tables of docs/kernels.md. Kernels are

@@ -7,6 +7,7 @@ import (
 
 	"github.com/rdx-profiler/rdx/model"
 	"github.com/rdx-profiler/rdx/sampler"
+	"github.com/rdx-profiler/rdx/sampler/ahead"
 )
 
 // After a hold the program runs slowly for a while: its caches are cold. By the
@@ -74,10 +75,10 @@ type secondLook struct {
 	native    float64 // ns
 	below     bool
 	smeared   float64
-	wall, end float64           // as observation's
-	by        sampler.Accessing // which it begins with
-	use       int               // its stack, in stackTable
-	reuse     int               // likewise, of its end
+	wall, end float64         // as observation's
+	by        ahead.Accessing // which it begins with
+	use       int             // its stack, in stackTable
+	reuse     int             // likewise, of its end
 
 	pairEnded  bool // of a half line: its pair of words was touched
 	pairNative float64
@@ -123,7 +124,7 @@ func (s *Session) lookAgain(o *observation, t *thread, trap *sampler.Trap) {
 
 // latest is the access that the interval to be taken begins with.
 type latest struct {
-	by    sampler.Accessing
+	by    ahead.Accessing
 	stack int    // in stackTable
 	traps uint32 // of its thread by then
 }

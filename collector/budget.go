@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/rdx-profiler/rdx/sampler"
+	"github.com/rdx-profiler/rdx/sampler/ahead"
 )
 
 // budget keeps the profiler's cost to a share of the target's CPU time by
@@ -111,7 +112,7 @@ func newBudget(target float64, c sampler.TwoTrap, unit string) budget {
 
 // expectSteps assumes a burst of steps of the first holds, not reading ahead.
 func (b *budget) expectSteps() {
-	b.holdNS = (1+b.cold)*float64(sampler.StepLimit) + 2*b.trapNS
+	b.holdNS = (1+b.cold)*float64(ahead.StepLimit) + 2*b.trapNS
 	b.setFirst()
 }
 

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/rdx-profiler/rdx/sampler"
+	"github.com/rdx-profiler/rdx/sampler/ptrace"
 )
 
 func TestCheckChoice(t *testing.T) {
@@ -39,7 +40,7 @@ func TestCheckChoice(t *testing.T) {
 func TestChooseInterrupt(t *testing.T) {
 	for source, want := range map[string]bool{Auto: true, Clock: true, PMU: true, PEBS: false, IBS: false} {
 		c := Config{PID: 1, Source: source, Interrupt: true}
-		if err := c.setDefaults(); (err == nil) != (want && sampler.MendsSyscalls) {
+		if err := c.setDefaults(); (err == nil) != (want && ptrace.MendsSyscalls) {
 			t.Errorf("interrupts with source %s: %v", source, err)
 		}
 	}

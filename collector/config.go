@@ -9,6 +9,8 @@ import (
 
 	"github.com/rdx-profiler/rdx/model"
 	"github.com/rdx-profiler/rdx/sampler"
+	"github.com/rdx-profiler/rdx/sampler/ahead"
+	"github.com/rdx-profiler/rdx/sampler/ptrace"
 )
 
 // Config of a session. The zero value of a field means its default.
@@ -109,7 +111,7 @@ func (c *Config) setDefaults() error {
 	}
 	set(&c.Overhead, defaultOverhead)
 	if c.stepLimit == 0 {
-		c.stepLimit = sampler.StepLimit
+		c.stepLimit = ahead.StepLimit
 	}
 	if c.copyCost == nil {
 		c.copyCost = sampler.CopyCost
@@ -156,7 +158,7 @@ func (c *Config) checkNumbers() error {
 		return fmt.Errorf("access rate %v is not between 0 and 1000 accesses per nanosecond", c.AccessRate)
 	case c.Gap != 0 && c.Gap < 2*sampler.MinGap:
 		return fmt.Errorf("gap %v is below %v", c.Gap, 2*sampler.MinGap)
-	case c.Interrupt && !sampler.MendsSyscalls:
+	case c.Interrupt && !ptrace.MendsSyscalls:
 		return errors.New("threads that block all signals can't be interrupted on this architecture, where an interrupted system call can't be made again")
 	case c.Interrupt && c.addresses():
 		return fmt.Errorf("with source %s threads can't be interrupted: the access reported is over by then (use --source pmu)", c.Source)

@@ -9,7 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/rdx-profiler/rdx/model"
-	"github.com/rdx-profiler/rdx/sampler"
+	"github.com/rdx-profiler/rdx/sampler/ahead"
 	"github.com/rdx-profiler/rdx/sampler/unwind"
 )
 
@@ -125,7 +125,7 @@ func TestDatumMappedSince(t *testing.T) {
 func ownSession(t *testing.T) (*Session, *process) {
 	p := newProcess(os.Getpid(), heldFiles{})
 	t.Cleanup(p.close)
-	return &Session{processes: map[int]*process{p.pid: p}, locate: sampler.NewLocator(), cfg: Config{Stack: OwnStack}}, p
+	return &Session{processes: map[int]*process{p.pid: p}, locate: ahead.NewLocator(), cfg: Config{Stack: OwnStack}}, p
 }
 
 const mappedSize = 1 << 20

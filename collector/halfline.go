@@ -3,6 +3,7 @@ package collector
 import (
 	"github.com/rdx-profiler/rdx/model"
 	"github.com/rdx-profiler/rdx/sampler"
+	"github.com/rdx-profiler/rdx/sampler/ahead"
 )
 
 // What Config.Granularity may say, besides Auto.
@@ -48,7 +49,7 @@ func (s *Session) chooseHalves() {
 // watchHalf watches the half line with the sampled word for o: until one of its
 // words is touched, and then its pair until that is. Each word traps once, and
 // once more for a second look, the sampled one for the use, too.
-func (s *Session) watchHalf(t *thread, ahead *sampler.Ahead, o *observation) {
+func (s *Session) watchHalf(t *thread, ahead *ahead.Ahead, o *observation) {
 	for _, part := range ahead.Half {
 		if part.Before > beforeMost {
 			s.loseObserved(o, "half line touched too often before the use")

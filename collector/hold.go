@@ -6,6 +6,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/rdx-profiler/rdx/sampler"
+	"github.com/rdx-profiler/rdx/sampler/ptrace"
 )
 
 // holdTimeout is after how long a hold that never came is given up: the
@@ -24,7 +25,7 @@ func (s *Session) Hold(tid int, signal unix.Signal) (ours, running bool) {
 	}
 	// Two signals of a kind become one while pending: the target's own was
 	// there first if it bears a sender, and is not ours to take away.
-	ours = signal == sampler.Interrupted || sampler.SentByKernel(tid)
+	ours = signal == ptrace.Interrupted || ptrace.SentByKernel(tid)
 	s.locate.InSyscall = true // for all we know
 	if t.stepping == nil {
 		t.since = s.tracer.StoppedSince(time.Duration(t.shared.HoldTime))
@@ -134,7 +135,7 @@ func (t *thread) undraw() {
 
 // interrupt holds a thread that no signal can.
 func (s *Session) interrupt(t *thread) {
-	if s.closing || t.shared.Hold != uint32(sampler.Interrupted) {
+	if s.closing || t.shared.Hold != uint32(ptrace.Interrupted) {
 		return
 	}
 	if !s.tracer.Interrupt(t.tid) {
@@ -158,14 +159,14 @@ func (s *Session) Pending() bool { return len(s.late) > 0 }
 type lateHolds map[int]uint64
 
 func (l lateHolds) expect(t *thread) {
-	if hold := unix.Signal(t.shared.Hold); hold != 0 && (hold != sampler.Interrupted || t.interrupted) {
+	if hold := unix.Signal(t.shared.Hold); hold != 0 && (hold != ptrace.Interrupted || t.interrupted) {
 		l[t.tid] |= bitOf(hold)
 	}
 }
 
 // bitOf is a signal's bit. Signals are 1 to 64, rdx's own less than that.
 func bitOf(signal unix.Signal) uint64 {
-	if signal == sampler.Interrupted {
+	if signal == ptrace.Interrupted {
 		return 1 // it must not be missed: what it came into is to be made again
 	}
 	return 1 << signal
@@ -174,7 +175,7 @@ func bitOf(signal unix.Signal) uint64 {
 // take says whether the signal is one of them, and no longer expects it.
 func (l lateHolds) take(tid int, signal unix.Signal) bool {
 	bit := bitOf(signal)
-	if l[tid]&bit == 0 || signal != sampler.Interrupted && !sampler.SentByKernel(tid) {
+	if l[tid]&bit == 0 || signal != ptrace.Interrupted && !ptrace.SentByKernel(tid) {
 		return false
 	}
 	if l[tid] &^= bit; l[tid] == 0 {

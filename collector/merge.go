@@ -6,7 +6,7 @@ import (
 	"slices"
 
 	"github.com/rdx-profiler/rdx/model"
-	"github.com/rdx-profiler/rdx/sampler"
+	"github.com/rdx-profiler/rdx/sampler/ahead"
 )
 
 // Threads of a program touch the same tables, constants and pointers to functions: what one
@@ -39,7 +39,7 @@ type heldBeside struct {
 	regions []region // of its memory, as of then; never changed
 	tid     int
 	nth     int // of the process's threads
-	touches []sampler.Touch
+	touches []ahead.Touch
 	uses    []besideUse
 }
 

@@ -5,7 +5,7 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/rdx-profiler/rdx/sampler"
+	"github.com/rdx-profiler/rdx/sampler/ahead"
 )
 
 // cycleStream is a thread that touches so many words of its own and then the common ones, which
@@ -16,10 +16,10 @@ func cycleStream(m *merger, tid, own, common int, store bool) *stream {
 	h := &heldBeside{process: p, tid: tid}
 	for range 20 {
 		for i := range own {
-			h.touches = append(h.touches, sampler.Touch{Block: uint64(1000*tid + i), Store: true})
+			h.touches = append(h.touches, ahead.Touch{Block: uint64(1000*tid + i), Store: true})
 		}
 		for i := range common {
-			h.touches = append(h.touches, sampler.Touch{Block: uint64(i), Store: store})
+			h.touches = append(h.touches, ahead.Touch{Block: uint64(i), Store: store})
 		}
 	}
 	linkTouches(h.touches)
@@ -29,7 +29,7 @@ func cycleStream(m *merger, tid, own, common int, store bool) *stream {
 }
 
 // linkTouches says of each touch which one of the block came before.
-func linkTouches(touches []sampler.Touch) {
+func linkTouches(touches []ahead.Touch) {
 	last := make(map[uint64]int)
 	for i := range touches {
 		touches[i].Before = -1
@@ -102,7 +102,7 @@ func TestMergeOfThree(t *testing.T) {
 // What lies in a program's files and heap is the same in all its processes, wherever they are; its anonymous memory is
 // each one's own, but for the rest of a file's data, which follows that.
 func TestPlaces(t *testing.T) {
-	at := func(base uint64) (*process, []sampler.Touch) {
+	at := func(base uint64) (*process, []ahead.Touch) {
 		p := &process{regions: []region{
 			{start: base, limit: base + 0x1000, file: "/bin/x"},
 			{start: base + 0x1000, limit: base + 0x3000, file: "/bin/x", writable: true},
@@ -111,14 +111,14 @@ func TestPlaces(t *testing.T) {
 			{start: base + 0x20000, limit: base + 0x21000, writable: true},
 			{start: base + 0x30000, limit: base + 0x31000, file: "[stack]", writable: true},
 		}}
-		var touches []sampler.Touch
+		var touches []ahead.Touch
 		for _, offset := range []uint64{0x2008, 0x3010, 0x8020, 0x20030, 0x30040, 0x50050} {
-			touches = append(touches, sampler.Touch{Block: (base + offset) / 8, Before: -1, Store: offset == 0x3010})
+			touches = append(touches, ahead.Touch{Block: (base + offset) / 8, Before: -1, Store: offset == 0x3010})
 		}
 		return p, touches
 	}
 	m := newMerger()
-	set := func(p *process, touches []sampler.Touch, tid, nth int) *stream {
+	set := func(p *process, touches []ahead.Touch, tid, nth int) *stream {
 		b := &stream{}
 		m.set(b, &heldBeside{process: p, regions: p.regions, tid: tid, nth: nth, touches: touches}, 8)
 		return b
@@ -169,19 +169,19 @@ func TestCompany(t *testing.T) {
 }
 
 // plainMerge is merge by sets of addresses, which in one process are its places.
-func plainMerge(r *rand.Rand, own []sampler.Touch, at, reuse int, others [][]sampler.Touch) merged {
-	any := func(of [][]sampler.Touch, is func(t sampler.Touch) bool) bool {
-		return slices.ContainsFunc(of, func(b []sampler.Touch) bool { return slices.ContainsFunc(b, is) })
+func plainMerge(r *rand.Rand, own []ahead.Touch, at, reuse int, others [][]ahead.Touch) merged {
+	any := func(of [][]ahead.Touch, is func(t ahead.Touch) bool) bool {
+		return slices.ContainsFunc(of, func(b []ahead.Touch) bool { return slices.ContainsFunc(b, is) })
 	}
 	stored := func(block uint64) bool {
-		return any(append([][]sampler.Touch{own}, others...), func(t sampler.Touch) bool { return t.Block == block && t.Store })
+		return any(append([][]ahead.Touch{own}, others...), func(t ahead.Touch) bool { return t.Block == block && t.Store })
 	}
 	next := make([]int, len(others))
 	for i := range next {
 		next[i] = r.IntN(len(others[i]))
 	}
 	datum := own[at].Block
-	m := merged{common: !stored(datum) && any(others, func(t sampler.Touch) bool { return t.Block == datum })}
+	m := merged{common: !stored(datum) && any(others, func(t ahead.Touch) bool { return t.Block == datum })}
 	byOwn, byOther := map[uint64]bool{datum: true}, map[uint64]bool{}
 	theirs := int(touchesBeside(r, float64(reuse*len(others))))
 	for mine := reuse - 1; mine >= 0; m.time++ {
@@ -226,7 +226,7 @@ func TestMergeAsPlain(t *testing.T) {
 				if r.IntN(3) == 0 {
 					block = uint64(0x800 + r.IntN(200))
 				}
-				h.touches = append(h.touches, sampler.Touch{Block: block, Store: r.IntN(20) == 0})
+				h.touches = append(h.touches, ahead.Touch{Block: block, Store: r.IntN(20) == 0})
 			}
 			linkTouches(h.touches)
 			for range 4 {
@@ -245,7 +245,7 @@ func TestMergeAsPlain(t *testing.T) {
 		var latest []int           // of all, in the merger's order
 		next := 0
 		for i, h := range all {
-			var company [][]sampler.Touch
+			var company [][]ahead.Touch
 			for _, k := range latest {
 				if all[k].tid != h.tid {
 					company = append(company, all[k].touches)
@@ -258,7 +258,7 @@ func TestMergeAsPlain(t *testing.T) {
 					}
 					continue
 				}
-				var others [][]sampler.Touch
+				var others [][]ahead.Touch
 				for range u.others {
 					others = append(others, company[plain.IntN(len(company))])
 				}
@@ -307,7 +307,7 @@ func TestMergeAsPlain(t *testing.T) {
 
 // Of holds that come faster than they are merged so many wait; the others are counted.
 func TestBesideWaits(t *testing.T) {
-	s := &Session{locate: sampler.NewLocator(), beside: newBesides(1)}
+	s := &Session{locate: ahead.NewLocator(), beside: newBesides(1)}
 	s.cfg.Stack = SharedStack
 	const more = 3
 	hold := func() {

@@ -6,6 +6,7 @@ import (
 
 	"github.com/rdx-profiler/rdx/model"
 	"github.com/rdx-profiler/rdx/sampler"
+	"github.com/rdx-profiler/rdx/sampler/ahead"
 	"github.com/rdx-profiler/rdx/sampler/unwind"
 )
 
@@ -90,7 +91,7 @@ type observation struct {
 
 	// What came after the reuse, if that was soon; and the reuse's access.
 	again     *secondLook
-	reuseBy   sampler.Accessing
+	reuseBy   ahead.Accessing
 	reuseSlot uint32
 	latest    *latest
 	first     *firstLook // what again has taken the place of; nil if it has not, or without a line
@@ -237,7 +238,7 @@ func (s *Session) pair(trap *sampler.Trap) {
 }
 
 // accessing is the instruction that has trapped at o's datum.
-func (s *Session) accessing(o *observation, trap *sampler.Trap) sampler.Accessing {
+func (s *Session) accessing(o *observation, trap *sampler.Trap) ahead.Accessing {
 	return s.locate.Accessing(o.process.via, trap.Ip, trap.Stack)
 }
 

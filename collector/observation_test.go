@@ -7,6 +7,7 @@ import (
 
 	"github.com/rdx-profiler/rdx/model"
 	"github.com/rdx-profiler/rdx/sampler"
+	"github.com/rdx-profiler/rdx/sampler/ahead"
 )
 
 // newPairing is a session with one thread and an armed observation in slot 0,
@@ -16,7 +17,7 @@ func newPairing() (*Session, *observation) {
 		byIndex:     make(map[uint32]*thread),
 		stacks:      newStackTable(),
 		losses:      make(map[string]int64),
-		locate:      sampler.NewLocator(),
+		locate:      ahead.NewLocator(),
 		clock:       sampler.CPUTime(),
 		calibration: sampler.TwoTrap{P10: 2900, P50: 3000, P90: 3100},
 	}
@@ -93,11 +94,11 @@ func TestTouches(t *testing.T) {
 	if s.setTime(&r, &observation{kind: model.Reuse, counted: 26}, perWall{}); r.Time != 26 || r.Native != 10 {
 		t.Errorf("26 touches read ahead: %+v", r)
 	}
-	wide := &observation{instead: 2, blocks: (sampler.Located{Addr: 0x1004, Size: 32}).Blocks(8)}
+	wide := &observation{instead: 2, blocks: (ahead.Located{Addr: 0x1004, Size: 32}).Blocks(8)}
 	if wide.touches() != 10 {
 		t.Errorf("an access to 5 words that stands for 2 counts as %v touches", wide.touches())
 	}
-	if n := (sampler.Located{Addr: 0x103f, Size: 2}).Blocks(64); n != 2 {
+	if n := (ahead.Located{Addr: 0x103f, Size: 2}).Blocks(64); n != 2 {
 		t.Errorf("an access across lines overlaps %d", n)
 	}
 	if c := s.clockModel(); c.Rate != 2 || c.Touches != 1.3 || c.TouchRate() != 2.6 {

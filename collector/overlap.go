@@ -5,6 +5,7 @@ import (
 
 	"github.com/rdx-profiler/rdx/model"
 	"github.com/rdx-profiler/rdx/sampler"
+	"github.com/rdx-profiler/rdx/sampler/ahead"
 )
 
 // A timer's samples are random moments of CPU time, and where nothing counts accesses it
@@ -23,7 +24,7 @@ type overlaps struct {
 }
 
 // noteOverlap takes what was read ahead in a hold.
-func (s *Session) noteOverlap(ahead *sampler.Ahead) {
+func (s *Session) noteOverlap(ahead *ahead.Ahead) {
 	o := &s.overlaps
 	o.latest = 0
 	if s.source.Unit() != sampler.Nanoseconds || s.clock.Counted != nil {

@@ -7,16 +7,17 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/rdx-profiler/rdx/sampler"
+	"github.com/rdx-profiler/rdx/sampler/ahead"
 )
 
 // A hold among accesses of four words each and one among accesses of one, of the same CPU
 // time: as many touches in each. So there are four of the narrow accesses for a wide one, 1.6
 // words an access, and a wide access that is sampled stands for as many touches as a narrow one.
 func TestOverlap(t *testing.T) {
-	wide, narrow := sampler.Located{Addr: 0x1000, Size: 32}, sampler.Located{Addr: 0x2000, Size: 8}
-	holds := []sampler.Ahead{
-		{Followed: sampler.Followed{Use: wide}, Accesses: 2000, Touches: 8000},
-		{Followed: sampler.Followed{Use: narrow}, Accesses: 500, Touches: 500},
+	wide, narrow := ahead.Located{Addr: 0x1000, Size: 32}, ahead.Located{Addr: 0x2000, Size: 8}
+	holds := []ahead.Ahead{
+		{Followed: ahead.Followed{Use: wide}, Accesses: 2000, Touches: 8000},
+		{Followed: ahead.Followed{Use: narrow}, Accesses: 500, Touches: 500},
 	}
 	after := func(source sampler.Source, clock sampler.Clock, r rates) (*Session, []float64) {
 		s := &Session{source: source, clock: clock, rates: r}
@@ -62,7 +63,7 @@ func TestOverlap(t *testing.T) {
 	}
 	// Where an instruction can't be read ahead, there is the one access that was decoded.
 	s = &Session{source: sampler.CPUClock{}, clock: sampler.CPUTime()}
-	if s.noteOverlap(&sampler.Ahead{Followed: sampler.Followed{Use: wide}}); s.overlaps.latest != 4 {
+	if s.noteOverlap(&ahead.Ahead{Followed: ahead.Followed{Use: wide}}); s.overlaps.latest != 4 {
 		t.Errorf("one access to four words: %v", s.overlaps.latest)
 	}
 }

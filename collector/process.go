@@ -20,6 +20,7 @@ import (
 	"github.com/rdx-profiler/rdx/model"
 	"github.com/rdx-profiler/rdx/sampler"
 	"github.com/rdx-profiler/rdx/sampler/objfile"
+	"github.com/rdx-profiler/rdx/sampler/ptrace"
 	"github.com/rdx-profiler/rdx/sampler/safeopen"
 )
 
@@ -104,7 +105,7 @@ func (p *process) look() {
 	if p.looked() {
 		return
 	}
-	p.via = sampler.Living(p.pid)
+	p.via = ptrace.Living(p.pid)
 	if b, err := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", p.via)); err == nil {
 		p.command = strings.TrimSpace(strings.ReplaceAll(string(b), "\x00", " "))
 	}
@@ -122,7 +123,7 @@ func (s *Session) followVia() {
 		if p.via != gone {
 			continue
 		}
-		if via := sampler.Living(p.pid); via != gone {
+		if via := ptrace.Living(p.pid); via != gone {
 			s.locate.Forget(gone)
 			p.via = via
 			s.locate.Prepare(via)

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/rdx-profiler/rdx/model"
-	"github.com/rdx-profiler/rdx/sampler"
+	"github.com/rdx-profiler/rdx/sampler/ptrace"
 )
 
 // profile turns what was seen into a profile: observations become records,
@@ -148,7 +148,7 @@ func (s *Session) profile() (*model.Profile, error) {
 	count("CPU time of the target, ns", s.ranTime())
 	count("stops besides holds", stops.n)
 	count("traps of watchpoints that the kernel did not know as such, kept from the target", s.tracer.Stops().Stray)
-	count("traps of rdx's own watchpoints that the kernel did not know as such", sampler.OwnStrayTraps())
+	count("traps of rdx's own watchpoints that the kernel did not know as such", ptrace.OwnStrayTraps())
 	count("CPU time of the target with words watched, ns", uint64(s.copying.watched))
 	count("watchpoints given up, as they slowed copying", uint64(s.copying.givenUp))
 	count("samples not watched, as that would slow copying", hold*uint64(s.copying.passed))

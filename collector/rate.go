@@ -13,6 +13,7 @@ import (
 
 	"github.com/rdx-profiler/rdx/model"
 	"github.com/rdx-profiler/rdx/sampler"
+	"github.com/rdx-profiler/rdx/sampler/ahead"
 )
 
 // Without a PMU nothing counts accesses, and nanoseconds must be turned into them
@@ -85,7 +86,7 @@ type probe struct {
 	process *process
 	thread  *thread
 	since   time.Duration
-	point   *sampler.Checkpoint
+	point   *ahead.Checkpoint
 	stamps  *sampler.Stamps
 	planned chan error
 	done    chan replayed
@@ -102,7 +103,7 @@ const (
 )
 
 type replayed struct {
-	sampler.Replayed
+	ahead.Replayed
 	process *process
 	stamps  []sampler.Stamp
 	took    time.Duration // CPU time
@@ -240,7 +241,7 @@ func (s *Session) driveProbe(cpu uint64) {
 			return
 		}
 		if p.point == nil {
-			p.point, p.planned, p.done = sampler.NewCheckpoint(), make(chan error, 1), make(chan replayed, 1)
+			p.point, p.planned, p.done = ahead.NewCheckpoint(), make(chan error, 1), make(chan replayed, 1)
 		}
 		p.state, p.process = planning, s.lastHeld
 		go func(pid int) { p.planned <- p.point.Plan(pid) }(p.process.via)
@@ -272,7 +273,7 @@ func (s *Session) driveProbe(cpu uint64) {
 }
 
 func (r *rates) failProbe(err error) {
-	var declined *sampler.Declined
+	var declined *ahead.Declined
 	if errors.As(err, &declined) {
 		r.fail(declined.Label())
 	} else {
@@ -401,7 +402,7 @@ func chooseStamps(r *replayed) (from, middle, last int, why string) {
 	}
 	for _, n := range r.Accesses[:last] {
 		if n > r.Accesses[last] {
-			return 0, 0, 0, sampler.Diverged
+			return 0, 0, 0, ahead.Diverged
 		}
 	}
 	from = r.nextTo(float64(r.stamps[last].Clock)/2, 0, last)

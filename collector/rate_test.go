@@ -15,6 +15,7 @@ import (
 
 	"github.com/rdx-profiler/rdx/bpf"
 	"github.com/rdx-profiler/rdx/sampler"
+	"github.com/rdx-profiler/rdx/sampler/ahead"
 )
 
 func TestRateSettles(t *testing.T) {
@@ -52,7 +53,7 @@ func TestRateSettles(t *testing.T) {
 // stamped is a replay with stamps at some microseconds, that were reached after so
 // many accesses, -1 where not.
 func stamped(end string, at ...int) *replayed {
-	r := &replayed{Replayed: sampler.Replayed{End: end}}
+	r := &replayed{Replayed: ahead.Replayed{End: end}}
 	for i := 0; i < len(at); i += 2 {
 		r.stamps = append(r.stamps, sampler.Stamp{RDXStamp: bpf.RDXStamp{Clock: uint64(at[i]) * 1000}})
 		r.Accesses = append(r.Accesses, at[i+1])
@@ -76,8 +77,8 @@ func TestChooseStamps(t *testing.T) {
 		{"too soon", stamped("system call 3", 400, 10, 800, 20, 1700, -1), 0, 0, 0, "system call 3"},
 		{"too short", stamped("system call 3", 1100, 10, 1200, 20, 1700, -1), 0, 0, 0, "system call 3"},
 		{"one", stamped("system call 3", 1100, 10, 1600, -1), 0, 0, 0, "system call 3"},
-		{"none", stamped(sampler.Diverged, 1100, -1, 1600, -1), 0, 0, 0, sampler.Diverged},
-		{"backwards", stamped("", 1100, 10, 1600, 30, 2200, 60, 3200, 40, 4400, 50), 0, 0, 0, sampler.Diverged},
+		{"none", stamped(ahead.Diverged, 1100, -1, 1600, -1), 0, 0, 0, ahead.Diverged},
+		{"backwards", stamped("", 1100, 10, 1600, 30, 2200, 60, 3200, 40, 4400, 50), 0, 0, 0, ahead.Diverged},
 	} {
 		from, middle, last, why := chooseStamps(c.r)
 		if why != c.why || why == "" && (from != c.from || middle != c.middle || last != c.last) {
@@ -123,8 +124,8 @@ func TestBetweenStamps(t *testing.T) {
 func TestProbeFails(t *testing.T) {
 	var r rates
 	r.probe.state = replaying
-	r.failProbe(&sampler.Declined{Reason: "more memory than can be copied"})
-	r.failProbe(&sampler.Declined{Reason: "more memory than can be copied"})
+	r.failProbe(&ahead.Declined{Reason: "more memory than can be copied"})
+	r.failProbe(&ahead.Declined{Reason: "more memory than can be copied"})
 	if r.failed["more memory than can be copied"] != 2 || r.probe.state != idle {
 		t.Errorf("%+v", r)
 	}

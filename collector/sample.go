@@ -6,6 +6,8 @@ import (
 
 	"github.com/rdx-profiler/rdx/model"
 	"github.com/rdx-profiler/rdx/sampler"
+	"github.com/rdx-profiler/rdx/sampler/ahead"
+	"github.com/rdx-profiler/rdx/sampler/ptrace"
 )
 
 // sample takes an access of the held thread: reads ahead for its reuse, and
@@ -37,7 +39,7 @@ func (s *Session) sample(t *thread) {
 	}
 	if g != nil {
 		s.together = 0
-		if others, ok := g.othersRunning(t, s.cpus, sampler.Runs); ok {
+		if others, ok := g.othersRunning(t, s.cpus, ptrace.Runs); ok {
 			s.together = 1 + float64(others)
 		}
 	}
@@ -50,7 +52,7 @@ func (s *Session) sample(t *thread) {
 	}
 	if s.locate.InSyscall {
 		s.inSyscall++
-		if t.shared.Hold == uint32(sampler.Interrupted) {
+		if t.shared.Hold == uint32(ptrace.Interrupted) {
 			s.loseHold("thread that blocks the hold signals in a system call")
 			return
 		}
@@ -84,7 +86,7 @@ func (s *Session) sample(t *thread) {
 
 // decline counts a hold that could not be read ahead of.
 func (s *Session) decline(err error) {
-	var declined *sampler.Declined
+	var declined *ahead.Declined
 	if errors.As(err, &declined) {
 		s.loseHold(declined.Label())
 	} else {
@@ -93,22 +95,22 @@ func (s *Session) decline(err error) {
 }
 
 // tally counts what was seen in a hold.
-func (s *Session) tally(t *thread, ahead *sampler.Ahead) {
-	s.ends[ahead.End]++
-	s.readAhead += ahead.Accesses
-	s.touched += ahead.Touches
-	s.noteOverlap(ahead)
+func (s *Session) tally(t *thread, found *ahead.Ahead) {
+	s.ends[found.End]++
+	s.readAhead += found.Accesses
+	s.touched += found.Touches
+	s.noteOverlap(found)
 	s.holdsUsed++
 	// Libraries of a program that just started are not known yet.
-	note := func(f *sampler.Followed) {
+	note := func(f *ahead.Followed) {
 		t.process.note(f.Use.PC)
 		if f.Reuse > 0 {
 			t.process.note(f.ReusePC)
 		}
 	}
-	note(&ahead.Followed)
-	for i := range ahead.Others {
-		note(&ahead.Others[i])
+	note(&found.Followed)
+	for i := range found.Others {
+		note(&found.Others[i])
 	}
 	t.process.refresh()
 }
@@ -166,7 +168,7 @@ func (s *Session) skips() []int {
 }
 
 // observe makes an observation of a sampled access.
-func (s *Session) observe(t *thread, f *sampler.Followed) *observation {
+func (s *Session) observe(t *thread, f *ahead.Followed) *observation {
 	if f.Reuse == 0 {
 		s.reached.add(f.After)
 	}
@@ -200,7 +202,7 @@ func (s *Session) observe(t *thread, f *sampler.Followed) *observation {
 
 // readOnly takes an access that is not watched, for what was read ahead of it:
 // its reuse, or that there is none so soon.
-func (s *Session) readOnly(t *thread, f *sampler.Followed, o *observation) {
+func (s *Session) readOnly(t *thread, f *ahead.Followed, o *observation) {
 	o.state = done
 	o.end = float64(sampler.Monotonic())
 	o.useStack = s.stacks.add(t, o.pc, f.Stack, o.addr)
@@ -216,7 +218,7 @@ func (s *Session) readOnly(t *thread, f *sampler.Followed, o *observation) {
 }
 
 // watchFor watches for an access's reuse in the slot the thread has won.
-func (s *Session) watchFor(t *thread, ahead *sampler.Ahead, o *observation) {
+func (s *Session) watchFor(t *thread, ahead *ahead.Ahead, o *observation) {
 	g := t.process.group
 	before, arm := ahead.Before, armLine((*sampler.Kernel).Arm)
 	if s.lines && !s.halves {
@@ -262,7 +264,7 @@ func (s *Session) watchFor(t *thread, ahead *sampler.Ahead, o *observation) {
 // notWatched takes an access that can't be watched in all threads for what was read ahead of it, like one
 // that found no slot: that it can't does not depend on its datum, and were it lost, only those
 // reused soon would be left.
-func (s *Session) notWatched(t *thread, ahead *sampler.Ahead, o *observation, why string) {
+func (s *Session) notWatched(t *thread, ahead *ahead.Ahead, o *observation, why string) {
 	s.losses[model.NotWatched+why] += int64(max(math.Round(o.times()), 1))
 	s.readOnly(t, &ahead.Followed, o)
 }

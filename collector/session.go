@@ -13,15 +13,17 @@ import (
 
 	"github.com/rdx-profiler/rdx/model"
 	"github.com/rdx-profiler/rdx/sampler"
+	"github.com/rdx-profiler/rdx/sampler/ahead"
+	"github.com/rdx-profiler/rdx/sampler/ptrace"
 )
 
 // Session is one profiling session from Start to Wait.
 type Session struct {
 	cfg       Config
 	kernel    *sampler.Kernel
-	tracer    *sampler.Tracer
+	tracer    *ptrace.Tracer
 	source    sampler.Source
-	locate    *sampler.Locator
+	locate    *ahead.Locator
 	placement sampler.Placement
 	rand      *rand.Rand
 	start     time.Time
@@ -130,7 +132,7 @@ func Start(cfg Config) (*Session, error) {
 		return nil, err
 	}
 	if cfg.PID != 0 {
-		pid, err := sampler.FindTarget(cfg.PID)
+		pid, err := ptrace.FindTarget(cfg.PID)
 		if err != nil {
 			return nil, err
 		}
@@ -141,7 +143,7 @@ func Start(cfg Config) (*Session, error) {
 	}
 	s := &Session{
 		cfg:       cfg,
-		locate:    sampler.NewLocator(),
+		locate:    ahead.NewLocator(),
 		rand:      rand.New(rand.NewPCG(cfg.Seed, 1)),
 		processes: make(map[int]*process),
 		files:     make(heldFiles),
@@ -196,7 +198,7 @@ func (s *Session) setUp() error {
 
 // hurry is undone by unhurry.
 func (s *Session) hurry() {
-	undo, err := sampler.Hurry()
+	undo, err := ptrace.Hurry()
 	if err != nil {
 		s.cfg.Log.Info("no priority over the target: slow beside very many busy threads", zap.Error(err))
 		return
@@ -210,7 +212,7 @@ func (s *Session) hurry() {
 
 // bePatient is undone by unhurry, too.
 func (s *Session) bePatient() {
-	undo, err := sampler.Patient()
+	undo, err := ptrace.Patient()
 	if err != nil {
 		s.cfg.Log.Info("own timers disturb the target", zap.Error(err))
 		return
@@ -246,7 +248,7 @@ func (s *Session) begin() error {
 	if err != nil {
 		return err
 	}
-	if s.tracer, err = sampler.NewTracer(s, s.cfg.Follow); err != nil {
+	if s.tracer, err = ptrace.NewTracer(s, s.cfg.Follow); err != nil {
 		return err
 	}
 	if s.onRequest, err = s.kernel.OnRequest(func() { s.tracer.Ask(s.drain) }, s.tracer.AskAgain); err != nil {
@@ -255,9 +257,9 @@ func (s *Session) begin() error {
 	}
 	s.start, s.own.before = time.Now(), ownTime()
 	pid := s.cfg.PID
-	var launched *sampler.Launched
+	var launched *ptrace.Launched
 	if pid == 0 {
-		if launched, err = sampler.Launch(s.cfg.Command); err != nil {
+		if launched, err = ptrace.Launch(s.cfg.Command); err != nil {
 			s.tracer.Detach()
 			s.onRequest()
 			return err

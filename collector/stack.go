@@ -6,6 +6,7 @@ import (
 
 	"github.com/rdx-profiler/rdx/model"
 	"github.com/rdx-profiler/rdx/sampler"
+	"github.com/rdx-profiler/rdx/sampler/ahead"
 	"github.com/rdx-profiler/rdx/sampler/unwind"
 )
 
@@ -67,7 +68,7 @@ func (st *stackTable) add(t *thread, pc uint64, s *unwind.Snapshot, addr uint64)
 }
 
 // addTrap is add for an access that has trapped.
-func (st *stackTable) addTrap(t *thread, by sampler.Accessing, trap *sampler.Trap, addr uint64) int {
+func (st *stackTable) addTrap(t *thread, by ahead.Accessing, trap *sampler.Trap, addr uint64) int {
 	n := st.add(t, by.PC, trap.Stack, addr)
 	st.waiting[len(st.waiting)-1].called = by.Called
 	return n

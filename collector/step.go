@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/rdx-profiler/rdx/sampler"
+	"github.com/rdx-profiler/rdx/sampler/ahead"
 )
 
 // What Config.BurstEngine may say.
@@ -36,7 +37,7 @@ func (c *Config) checkEngine() error {
 		return fmt.Errorf("unknown burst engine %q (want interpret or step)", c.BurstEngine)
 	case c.BurstEngine != Step:
 		return nil
-	case !sampler.CanStep:
+	case !ahead.CanStep:
 		return errors.New("burst engine step is for x86-64 only (use interpret)")
 	case c.Burst == 0:
 		return errors.New("burst engine step without a burst has nothing to do (choose a burst, or interpret)")
@@ -58,7 +59,7 @@ func (s *Session) steps() bool { return s.cfg.BurstEngine == Step }
 // stepping is a burst that a thread is making. All the while Thread.Hold is set, so that
 // no tick begins another hold.
 type stepping struct {
-	steps *sampler.Steps
+	steps *ahead.Steps
 	point *sampler.Watchpoint // where it stops next
 	cpu   uint64              // of the thread at the beginning, if an open watch tells
 	by    int                 // the slot that told, or -1
@@ -163,7 +164,7 @@ func (s *Session) endSteps(t *thread, end string, next uint64) {
 
 // watchOn watches for the reuse of a use that is over. The thread's next trap, at next, is
 // no access: it tells when time begins, as the trap of a use does that is still to come.
-func (s *Session) watchOn(t *thread, ahead *sampler.Ahead, next uint64, o *observation) {
+func (s *Session) watchOn(t *thread, ahead *ahead.Ahead, next uint64, o *observation) {
 	slot := int(t.shared.HoldSlot)
 	if failed := s.arm(t, slot, ahead.Word, sampler.SlotArmed, 0, 1+s.trapsAgain(), (*sampler.Kernel).Arm); failed != "" {
 		s.loseObserved(o, failed)

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/rdx-profiler/rdx/sampler"
+	"github.com/rdx-profiler/rdx/sampler/ptrace"
 )
 
 // A slot that was won and not used must be won by the next candidate again;
@@ -59,17 +60,17 @@ func TestUndraw(t *testing.T) {
 // not be waited for.
 func TestLateInterrupt(t *testing.T) {
 	late := make(lateHolds)
-	th := &thread{tid: 7, shared: &sampler.Thread{Hold: uint32(sampler.Interrupted)}}
+	th := &thread{tid: 7, shared: &sampler.Thread{Hold: uint32(ptrace.Interrupted)}}
 	late.expect(th)
 	if len(late) > 0 {
 		t.Errorf("waits for an interrupt that was not sent: %v", late)
 	}
 	th.interrupted = true
 	late.expect(th)
-	if !late.take(7, sampler.Interrupted) || len(late) > 0 {
+	if !late.take(7, ptrace.Interrupted) || len(late) > 0 {
 		t.Errorf("not taken: %v", late)
 	}
-	if late.take(7, sampler.Interrupted) {
+	if late.take(7, ptrace.Interrupted) {
 		t.Error("taken twice")
 	}
 }

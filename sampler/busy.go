@@ -4,13 +4,15 @@ import (
 	"bytes"
 	"fmt"
 	"strconv"
+
+	"github.com/rdx-profiler/rdx/sampler/proc"
 )
 
 // AllBusy says whether more threads want to run at the moment, the calling one not among them, than could if one of so many
 // processors were left idle. A thread that may not run everywhere can leave one idle all the same.
 func AllBusy(cpus int) (bool, error) {
 	var b [128]byte
-	avg, err := readProc("/proc/loadavg", b[:])
+	avg, err := proc.Read("/proc/loadavg", b[:])
 	if err != nil {
 		return false, fmt.Errorf("read how many threads run: %w", err)
 	}

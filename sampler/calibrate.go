@@ -3,7 +3,6 @@ package sampler
 import (
 	"errors"
 	"fmt"
-	"math"
 	"runtime"
 	"slices"
 	"sync/atomic"
@@ -11,6 +10,8 @@ import (
 	"unsafe"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/rdx-profiler/rdx/sampler/clock"
 )
 
 // TwoTrap is the time that two traps seem to be apart when nothing lies
@@ -208,28 +209,5 @@ func (k *Kernel) calibrateLimit(index uint32, t *Thread, n int) (float64, error)
 	return max(median[1]-median[0], 0), nil
 }
 
-// Monotonic is the clock of Trap.Time and Thread.HoldTime, CLOCK_MONOTONIC. It is read as Go does, without a system
-// call: while a thread is held it is asked for each page that is read.
-func Monotonic() time.Duration { return monotonic.at + time.Since(monotonic.start) }
-
-var monotonic = alignMonotonic()
-
-// aligned is a moment by Go's clock and by the kernel's, which run alike.
-type aligned struct {
-	start time.Time
-	at    time.Duration
-}
-
-// alignMonotonic has them less than a microsecond apart, if one of the attempts is not disturbed.
-func alignMonotonic() (best aligned) {
-	const attempts = 16
-	for shortest, n := time.Duration(math.MaxInt64), 0; n < attempts; n++ {
-		var ts unix.Timespec
-		start := time.Now()
-		_ = unix.ClockGettime(unix.CLOCK_MONOTONIC, &ts)
-		if took := time.Since(start); took < shortest {
-			shortest, best = took, aligned{start, time.Duration(ts.Nano()) - took/2}
-		}
-	}
-	return best
-}
+// Monotonic is the clock of Trap.Time and Thread.HoldTime.
+func Monotonic() time.Duration { return clock.Monotonic() }

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"os"
 	"strconv"
+
+	"github.com/rdx-profiler/rdx/sampler/proc"
 )
 
 // Copied is how many bytes the kernel has copied or cleared for a process, as far as it says: what it has read and written
@@ -14,7 +16,7 @@ import (
 func Copied(pid int) (uint64, error) {
 	fail := func(err error) (uint64, error) { return 0, fmt.Errorf("read what process %d copies: %w", pid, err) }
 	var b [1024]byte
-	io, err := readProc(fmt.Sprintf("/proc/%d/io", pid), b[:])
+	io, err := proc.Read(fmt.Sprintf("/proc/%d/io", pid), b[:])
 	if err != nil {
 		return fail(err)
 	}
@@ -22,7 +24,7 @@ func Copied(pid int) (uint64, error) {
 	if err != nil {
 		return fail(err)
 	}
-	stat, err := readProc(fmt.Sprintf("/proc/%d/stat", pid), b[:])
+	stat, err := proc.Read(fmt.Sprintf("/proc/%d/stat", pid), b[:])
 	if err != nil {
 		return fail(err)
 	}

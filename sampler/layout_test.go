@@ -202,7 +202,7 @@ func TestSampleLayoutsLive(t *testing.T) {
 // returns the whole record.
 func sampleOnce(t *testing.T, sampleType uint64, word *atomic.Uint64) []byte {
 	t.Helper()
-	attr := samplingAttr(Event{Type: unix.PERF_TYPE_BREAKPOINT, Config1: uint64(uintptr(unsafe.Pointer(word))), Config2: wordSize})
+	attr := samplingAttr(Event{Type: unix.PERF_TYPE_BREAKPOINT, Config1: uint64(uintptr(unsafe.Pointer(word))), Config2: WordSize})
 	attr.Bp_type = breakpointRW
 	attr.Sample, attr.Sample_type = 1, sampleType
 	fd, err := perfOpen(&attr, unix.Gettid(), -1)

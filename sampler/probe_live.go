@@ -8,6 +8,8 @@ import (
 	"strings"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/rdx-profiler/rdx/sampler/ptrace"
 )
 
 // Live is what the checks that try the kernel out found.
@@ -155,7 +157,7 @@ func seizeOnce(pid int, result chan<- error) {
 		runtime.UnlockOSThread()
 		return
 	}
-	if err := ptraceSeize(pid, 0); err != nil {
+	if err := ptrace.Seize(pid, 0); err != nil {
 		result <- fmt.Errorf("seize a child: %w", err)
 		return
 	}

@@ -27,7 +27,7 @@ func TestProbeWatchpoints(t *testing.T) {
 	if err := w.Usable(); err != nil {
 		t.Error(err)
 	}
-	if w.WholeLine != (w.WhyNot == "") || w.WholeLine && !slices.Contains(w.Lengths, lineSize) {
+	if w.WholeLine != (w.WhyNot == "") || w.WholeLine && !slices.Contains(w.Lengths, LineSize) {
 		t.Errorf("whole lines: %v, %q, lengths %v", w.WholeLine, w.WhyNot, w.Lengths)
 	}
 	// Nothing is left behind: a second look finds the same.

@@ -135,7 +135,7 @@ func (k *Kernel) ProbeWatchpoints() (Watchpoints, error) {
 		}
 	}
 	for w.Free < probeFree {
-		p, err := openBreakpoint(tid, addr+uint64(wordSize*w.Free), wordSize)
+		p, err := openBreakpoint(tid, addr+uint64(WordSize*w.Free), WordSize)
 		if errors.Is(err, unix.ENOSPC) {
 			break
 		} else if err != nil {
@@ -151,9 +151,9 @@ func (k *Kernel) ProbeWatchpoints() (Watchpoints, error) {
 // if not each of its words fires it once, or a word beside it does: a range that
 // a hypervisor cuts short would make reuses late, and nobody would know.
 func watchesLine(t *Thread, page []byte, armLine func(addr uint64, traps int) (*Watchpoint, error)) error {
-	words := unsafe.Slice((*atomic.Uint64)(unsafe.Pointer(&page[0])), 3*lineSize/wordSize)
+	words := unsafe.Slice((*atomic.Uint64)(unsafe.Pointer(&page[0])), 3*LineSize/WordSize)
 	// More traps than should come, for those that should not to be seen.
-	p, err := armLine(uint64(uintptr(unsafe.Pointer(&page[lineSize]))), 2*len(words))
+	p, err := armLine(uint64(uintptr(unsafe.Pointer(&page[LineSize]))), 2*len(words))
 	if errno, ok := errors.AsType[unix.Errno](err); ok {
 		return fmt.Errorf("the processor or its hypervisor offers no range breakpoints (%w)", errno)
 	} else if err != nil {
@@ -162,13 +162,13 @@ func watchesLine(t *Thread, page []byte, armLine func(addr uint64, traps int) (*
 	defer p.Close()
 	for i := range words {
 		want := uint32(0)
-		if i/(lineSize/wordSize) == 1 {
+		if i/(LineSize/WordSize) == 1 {
 			want = 1
 		}
 		before := t.Traps
 		touchWord(&words[i], 1)
 		if got := t.Traps - before; got != want {
-			return fmt.Errorf("a watchpoint on a whole line fires %d times at byte %d of it, want %d", got, i*wordSize-lineSize, want)
+			return fmt.Errorf("a watchpoint on a whole line fires %d times at byte %d of it, want %d", got, i*WordSize-LineSize, want)
 		}
 	}
 	return nil

@@ -79,7 +79,7 @@ func (k *Kernel) OpenRegister(cpu, slot int, writes bool) (*Register, error) {
 		Size:    uint32(unsafe.Sizeof(unix.PerfEventAttr{})),
 		Bp_type: breakpointRW,
 		Ext1:    parkedAt,
-		Ext2:    wordSize,
+		Ext2:    WordSize,
 		Sample:  1,
 		Bits:    unix.PerfBitDisabled | unix.PerfBitExcludeKernel | unix.PerfBitExcludeHv,
 	}}

@@ -13,7 +13,7 @@ import (
 // watching is an event that stands in for PEBS where there is none: it samples
 // every so many-th access to one word, after the access, with its address.
 func watching(word *uint64) Precise {
-	attr := PreciseAttr(Event{Type: unix.PERF_TYPE_BREAKPOINT, Config1: uint64(uintptr(unsafe.Pointer(word))), Config2: wordSize})
+	attr := PreciseAttr(Event{Type: unix.PERF_TYPE_BREAKPOINT, Config1: uint64(uintptr(unsafe.Pointer(word))), Config2: WordSize})
 	attr.Bp_type = breakpointRW
 	return Precise{Label: "a watched word", Attr: attr, Align: 1, After: true}
 }

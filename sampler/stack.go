@@ -54,9 +54,3 @@ func (k *Kernel) stackOf(t *bpf.RDXTrap) *unwind.Snapshot {
 	}
 	return sent.stack
 }
-
-// stackSize is how much to copy of a stack from its pointer up, if nothing
-// above top, 0 if that is not known, is of use.
-func stackSize(sp, top uint64) int {
-	return int(min(top-sp, MaxStack)) // no less than that where top is below
-}

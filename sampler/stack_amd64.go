@@ -17,24 +17,15 @@ func stackRegs(h *bpf.RDXStackHead) (regs unwind.Regs, sp uint64) {
 	return regs, r.Sp
 }
 
-// unwindRegs puts the machine's registers in the order of DWARF.
-func unwindRegs(r *registers) (regs unwind.Regs, sp uint64) {
-	g := &r.GPR
-	regs.PC = r.RIP
-	copy(regs.R[:], []uint64{g[interp.RAX], g[interp.RDX], g[interp.RCX], g[interp.RBX], g[interp.RSI], g[interp.RDI], g[interp.RBP], g[interp.RSP]})
-	copy(regs.R[8:], g[8:])
-	return regs, g[interp.RSP]
-}
-
-// stampNear are the registers that a stamp has the surroundings of.
-func stampNear(s *Stamp) [16]uint64 {
+// Pointers are the registers that a stamp has the surroundings of.
+func (s *Stamp) Pointers() [16]uint64 {
 	r := &s.Regs
 	return [16]uint64{r.R15, r.R14, r.R13, r.R12, r.Bp, r.Bx, r.R11, r.R10, r.R9, r.R8, r.Ax, r.Cx, r.Dx, r.Si, r.Di, r.Sp}
 }
 
-// stampStop is where the machine is to stop for a stamp. R11 does not count: a
+// Stop is where the machine is to stop for a stamp. R11 does not count: a
 // system call leaves all flags in it.
-func stampStop(s *Stamp) interp.Stop {
+func (s *Stamp) Stop() interp.Stop {
 	r := &s.Regs
 	to := interp.Stop{PC: r.Ip, Mask: 0xffff &^ (1 << interp.R11)}
 	copy(to.Regs[:], []uint64{r.Ax, r.Cx, r.Dx, r.Bx, r.Sp, r.Bp, r.Si, r.Di, r.R8, r.R9, r.R10, r.R11, r.R12, r.R13, r.R14, r.R15})

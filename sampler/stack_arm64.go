@@ -18,24 +18,16 @@ func stackRegs(h *bpf.RDXStackHead) (regs unwind.Regs, sp uint64) {
 	return regs, r.Sp
 }
 
-// unwindRegs puts the machine's registers in the order of DWARF.
-func unwindRegs(r *registers) (regs unwind.Regs, sp uint64) {
-	regs.PC = r.PC
-	copy(regs.R[:], r.X[:])
-	regs.R[31] = r.SP
-	return regs, r.SP
-}
-
-// stampNear are the registers that a stamp has the surroundings of.
-func stampNear(s *Stamp) (near [16]uint64) {
+// Pointers are the registers that a stamp has the surroundings of.
+func (s *Stamp) Pointers() (near [16]uint64) {
 	copy(near[:], s.Regs.Regs[:4])
 	copy(near[4:], s.Regs.Regs[19:30])
 	near[15] = s.Regs.Sp
 	return near
 }
 
-// stampStop is where the machine is to stop for a stamp.
-func stampStop(s *Stamp) interp.Stop {
+// Stop is where the machine is to stop for a stamp.
+func (s *Stamp) Stop() interp.Stop {
 	to := interp.Stop{PC: s.Regs.Pc, Mask: 1<<32 - 1}
 	copy(to.Regs[:], s.Regs.Regs[:])
 	to.Regs[31] = s.Regs.Sp

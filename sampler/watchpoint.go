@@ -7,17 +7,19 @@ import (
 	"github.com/cilium/ebpf"
 	"github.com/elastic/go-perf"
 	"golang.org/x/sys/unix"
+
+	"github.com/rdx-profiler/rdx/sampler/ptrace"
 )
 
 // ErrNoSlot says that all debug registers of the thread are taken, by rdx or
 // by someone else such as a debugger.
 var ErrNoSlot = errors.New("no free debug register")
 
-// wordSize is what a debug register watches: an aligned word; some of AMD's also
-// a lineSize.
+// WordSize is what a debug register watches: an aligned word; some of AMD's also
+// a LineSize.
 const (
-	wordSize     = 8
-	lineSize     = 64
+	WordSize     = 8
+	LineSize     = 64
 	breakpointX  = 4 // HW_BREAKPOINT_X
 	breakpointW  = 2 // HW_BREAKPOINT_W
 	breakpointRW = 3 // HW_BREAKPOINT_RW; x86 refuses to watch reads alone
@@ -37,13 +39,13 @@ type Watchpoint struct {
 // tid, which must be held, and hands each to the slot's program. The event
 // disables itself after the last.
 func (k *Kernel) Arm(tid, slot int, addr uint64, traps int) (*Watchpoint, error) {
-	return arm(k.obj.programs[trapProgram(slot)], tid, addr, wordSize, breakpointRW, traps)
+	return arm(k.obj.programs[trapProgram(slot)], tid, addr, WordSize, breakpointRW, traps)
 }
 
 // ArmLine is Arm for the whole cache line that addr is in, where
 // Watchpoints.WholeLine.
 func (k *Kernel) ArmLine(tid, slot int, addr uint64, traps int) (*Watchpoint, error) {
-	return arm(k.obj.programs[trapProgram(slot)], tid, addr&^(lineSize-1), lineSize, breakpointRW, traps)
+	return arm(k.obj.programs[trapProgram(slot)], tid, addr&^(LineSize-1), LineSize, breakpointRW, traps)
 }
 
 // ArmStep stops thread tid, which must be held, when it has come to the
@@ -54,13 +56,13 @@ func (k *Kernel) ArmStep(tid int, ip uint64) (*Watchpoint, error) {
 	if err != nil {
 		return nil, err
 	}
-	return arm(program, tid, ip, wordSize, breakpointX, 1)
+	return arm(program, tid, ip, WordSize, breakpointX, 1)
 }
 
 // ArmStamp has thread tid, which must be held, trap once before the instruction at
 // ip, as if that accessed what the slot watches: as its use, if it waits for one.
 func (k *Kernel) ArmStamp(tid, slot int, ip uint64) (*Watchpoint, error) {
-	return arm(k.obj.programs[trapProgram(slot)], tid, ip, wordSize, breakpointX, 1)
+	return arm(k.obj.programs[trapProgram(slot)], tid, ip, WordSize, breakpointX, 1)
 }
 
 // arm opens a watchpoint on thread tid.
@@ -93,7 +95,7 @@ func openBreakpoint(tid int, addr uint64, length int) (*perf.Event, error) {
 }
 
 func openEvent(tid int, addr uint64, length int, kind uint32) (*perf.Event, error) {
-	if err := surviveStrayTraps(); err != nil {
+	if err := ptrace.SurviveStrayTraps(); err != nil {
 		return nil, err
 	}
 	return perf.Open(&perf.Attr{

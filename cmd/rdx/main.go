@@ -9,12 +9,12 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/rdx-profiler/rdx/collector"
-	"github.com/rdx-profiler/rdx/sampler"
+	"github.com/rdx-profiler/rdx/sampler/ptrace"
 )
 
 func main() {
-	if len(os.Args) > 4 && os.Args[1] == sampler.LaunchArg {
-		err := sampler.RunLaunched(os.Args[2:])
+	if len(os.Args) > 4 && os.Args[1] == ptrace.LaunchArg {
+		err := ptrace.RunLaunched(os.Args[2:])
 		fmt.Fprintln(os.Stderr, "rdx:", err)
 		os.Exit(exitCode(err))
 	}
@@ -25,7 +25,7 @@ func main() {
 		// Beside a thousand busy threads each wait for a turn takes seconds, also
 		// that of a process to end: so this is not undone. If it can't be done, the
 		// session says so.
-		_, _ = sampler.Hurry()
+		_, _ = ptrace.Hurry()
 	}
 	if err := newRootCmd().Execute(); err != nil {
 		if !errors.Is(err, collector.ErrNotStarted) { // the launched process has said why
@@ -95,7 +95,7 @@ func exitCode(err error) int {
 	var exit exitError
 	var usage usageError
 	var config collector.BadConfig
-	var notRun *sampler.NotRunError
+	var notRun *ptrace.NotRunError
 	switch {
 	case errors.As(err, &exit):
 		return exit.code

@@ -1,0 +1,156 @@
+package ahead
+
+import (
+	"github.com/rdx-profiler/rdx/sampler"
+	"github.com/rdx-profiler/rdx/sampler/interp"
+)
+
+// accessLog is the accesses read ahead of one held thread, in order, and what
+// blocks they touch.
+type accessLog struct {
+	block   uint64 // bytes
+	all     []interp.Access
+	touches []blockTouch
+	first   []int // by access: index of the first of its touches
+	last    lastTouches
+	matched int    // so many of touches were looked at for reuses
+	wanted  []bool // by touch: there is a use at it
+}
+
+// blockTouch is one access's touch of one block.
+type blockTouch struct {
+	block uint64
+	at    int // index of the access
+	prev  int // index of the touch before of the block, or -1
+}
+
+// use is an access of the log whose reuse is looked for.
+type use struct {
+	candidate int    // its index among all uses
+	at        int    // index of the access
+	touch     int    // of that of word's block
+	word      uint64 // one that it touches
+	own       uint64 // the number of word's block
+	reuse     int    // index of the next access that touches that, or -1
+	again     int    // index of that touch
+}
+
+func (g *accessLog) reset(block int) {
+	g.block, g.all, g.touches, g.matched, g.wanted = uint64(block), g.all[:0], g.touches[:0], 0, g.wanted[:0]
+	g.first = g.first[:0]
+	g.last.reset()
+}
+
+// add appends the accesses of one run of the interpreter.
+func (g *accessLog) add(accesses []interp.Access) {
+	inst := int32(0)
+	if n := len(g.all); n > 0 {
+		inst = g.all[n-1].Inst + 1
+	}
+	for _, a := range accesses {
+		// The interpreter counts from 0 in each run.
+		a.Inst += inst
+		from, to := g.blocks(a)
+		g.first = append(g.first, len(g.touches))
+		for b := from; b <= to; b++ {
+			prev := g.last.swap(b, len(g.touches))
+			g.touches = append(g.touches, blockTouch{b, len(g.all), prev})
+		}
+		g.all = append(g.all, a)
+	}
+}
+
+// blocks are the numbers of the first and the last block an access touches.
+func (g *accessLog) blocks(a interp.Access) (from, to uint64) {
+	return a.Addr / g.block, (a.Addr + uint64(a.Size) - 1) / g.block
+}
+
+// use is the access at an index, by one of its blocks and a word that it touches there.
+func (g *accessLog) use(candidate, at int, pick func(n int) int) use {
+	a := g.all[at]
+	from, to := g.blocks(a)
+	own := from + uint64(pick(int(to-from)+1))
+	first, last := max(a.Addr, own*g.block)/sampler.WordSize, min(a.Addr+uint64(a.Size), (own+1)*g.block)-1
+	word := (first + uint64(pick(int(last/sampler.WordSize-first)+1))) * sampler.WordSize
+	touch := g.first[at] + int(own-from)
+	for len(g.wanted) <= touch {
+		g.wanted = append(g.wanted, false)
+	}
+	g.wanted[touch] = true
+	return use{candidate: candidate, at: at, touch: touch, word: word, own: own, reuse: -1}
+}
+
+// match looks for reuses among the accesses that are new: those by the use's own
+// instruction, which is one trap, and those up to burst accesses on. That others
+// were read on for makes no difference: what is found must not depend on it.
+func (g *accessLog) match(uses []use, burst int) {
+	for ; g.matched < len(g.touches); g.matched++ {
+		t := g.touches[g.matched]
+		if t.prev < 0 || t.prev >= len(g.wanted) || !g.wanted[t.prev] {
+			continue
+		}
+		for i := range uses {
+			u := &uses[i]
+			if u.touch == t.prev && (t.at-u.at <= burst || g.all[t.at].Inst == g.all[u.at].Inst) {
+				u.reuse, u.again = t.at, g.matched
+			}
+		}
+	}
+}
+
+// end is the index of the first touch after so many accesses behind one.
+func (g *accessLog) end(at, accesses int) int {
+	if at += accesses + 1; at < len(g.first) {
+		return g.first[at]
+	}
+	return len(g.touches)
+}
+
+// tell says of a use, in f, when its reuse came, or that none did within burst
+// accesses or as far as the log goes.
+func (g *accessLog) tell(u use, burst int, f *Followed) {
+	f.At = u.touch
+	if u.reuse >= 0 {
+		f.Reuse, f.Distinct = u.again-u.touch, g.distinct(u.touch, u.again)
+		f.After = f.Reuse
+		return
+	}
+	end := g.end(u.at, burst)
+	f.After, f.Distinct = end-1-u.touch, g.distinct(u.touch, end)
+}
+
+// Touch is an access's touch of a block.
+type Touch struct {
+	Block  uint64 // its number: the address of its first byte by its size
+	Before int32  // index of the block's touch before, -1 for its first
+	Store  bool
+}
+
+// touched appends the touches, one after the other.
+func (g *accessLog) touched(to []Touch) []Touch {
+	for _, t := range g.touches {
+		to = append(to, Touch{t.block, int32(t.prev), g.all[t.at].Store})
+	}
+	return to
+}
+
+// cut forgets all but the first n accesses. Nothing may be added after it.
+func (g *accessLog) cut(n int) {
+	if n >= len(g.all) {
+		return
+	}
+	g.touches, g.all = g.touches[:g.first[n]], g.all[:n]
+	g.first = g.first[:n]
+}
+
+// distinct is the stack distance of a reuse: how many blocks are touched from
+// touch from until its reuse, touch to, the used one among them.
+func (g *accessLog) distinct(from, to int) int {
+	n := 1
+	for _, t := range g.touches[from+1 : to] {
+		if t.prev <= from {
+			n++
+		}
+	}
+	return n
+}

@@ -1,0 +1,5 @@
+package ahead
+
+import "golang.org/x/sys/unix"
+
+const sysFstatAt = unix.SYS_NEWFSTATAT

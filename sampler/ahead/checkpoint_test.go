@@ -1,0 +1,106 @@
+package ahead
+
+import (
+	"os"
+	"slices"
+	"testing"
+
+	"github.com/rdx-profiler/rdx/bpf"
+	"github.com/rdx-profiler/rdx/sampler"
+)
+
+// stampAt is a stamp at some microseconds with a first register of its own.
+func stampAt(us, first uint64, near byte) sampler.Stamp {
+	s := sampler.Stamp{RDXStamp: bpf.RDXStamp{Clock: us * 1000}}
+	stampFirst(&s, first)
+	for i, addr := range s.Pointers() {
+		if addr == first {
+			s.Near[i][5] = near
+		}
+	}
+	return s
+}
+
+// memoryWith has one byte other than zero where the test's stamps have theirs.
+func memoryWith(near byte) func(uint64, []byte) bool {
+	return func(addr uint64, b []byte) bool {
+		clear(b)
+		if addr != 0 {
+			b[5] = near
+		}
+		return true
+	}
+}
+
+// A stamp is where the thread was once, with the memory near its registers; met twice
+// at different accesses, it tells nothing.
+func TestMeetings(t *testing.T) {
+	stamps := []sampler.Stamp{stampAt(500, 1, 0), stampAt(800, 2, 0), stampAt(1200, 1, 7), stampAt(1800, 3, 0), stampAt(2700, 4, 0), stampAt(2800, 4, 0)}
+	m := newMeetings(stamps)
+	if open := m.open(); len(open) != 4 {
+		t.Fatalf("%d stops are open, want 4: two stamps are the same", len(open))
+	}
+	m.at(0, 10, 100, memoryWith(0))
+	m.at(1, 20, 200, memoryWith(0))
+	m.at(0, 30, 300, memoryWith(7)) // the third, which has the first one's registers
+	m.at(3, 40, 400, memoryWith(1)) // none
+	if got, want := m.accesses(), []int{10, 20, 30, -1, -1, -1}; !slices.Equal(got, want) {
+		t.Errorf("%v, want %v", got, want)
+	}
+	if m.at(1, 20, 210, memoryWith(0)) {
+		t.Error("as many accesses: no matter which it was")
+	}
+	if !m.at(1, 50, 500, memoryWith(0)) {
+		t.Error("met again, and still open")
+	}
+	if got, want := m.accesses(), []int{10, -1, 30, -1, -1, -1}; !slices.Equal(got, want) {
+		t.Errorf("%v, want %v", got, want)
+	}
+}
+
+// A replay goes on until the last stamp must have come, and no further.
+func TestMeetingsFar(t *testing.T) {
+	m := newMeetings([]sampler.Stamp{stampAt(500, 1, 0), stampAt(1000, 2, 0)})
+	m.open()
+	if got := m.far(); got != perNS*1_000_000 {
+		t.Errorf("nothing met: %d instructions", got)
+	}
+	m.at(0, 10, 500_000, memoryWith(0))
+	if got := m.far(); got != 3*1_000_000 {
+		t.Errorf("one instruction a nanosecond: %d", got)
+	}
+	m.at(1, 20, 2_000_000, memoryWith(0))
+	if got := m.far(); got != beyond*2_000_000 {
+		t.Errorf("the last met after 2,000,000 instructions: %d", got)
+	}
+}
+
+// Of what is mapped, pages that are there are copied, and what was never touched of
+// anonymous memory is zero; what lies in no span is not the checkpoint's.
+func TestSpans(t *testing.T) {
+	var spans []span
+	for i, page := range []uint64{0x1000, 0x2000, 0x3000, 0x8000} {
+		spans = addPage(spans, page, uint64(i)*pageSize, 2*pageSize)
+	}
+	if want := []span{{0x1000, 0x2000, 0}, {0x3000, 0x1000, 0x2000}, {0x8000, 0x1000, 0x3000}}; !slices.Equal(spans, want) {
+		t.Fatalf("%v, want %v", spans, want)
+	}
+	for addr, at := range map[uint64]int64{0x1000: 0, 0x2fff: 0, 0x3000: 0x2000, 0x8000: 0x3000, 0x4000: -1, 0: -1, 0x9000: -1} {
+		if s, ok := find(spans, addr); ok != (at >= 0) || ok && s.at != uint64(at) {
+			t.Errorf("%#x: %v, %v", addr, s, ok)
+		}
+	}
+}
+
+// Plan finds this process's own memory, and ReadPage an untouched page as zero.
+func TestPlanOwnMemory(t *testing.T) {
+	c := NewCheckpoint()
+	if err := c.Plan(os.Getpid()); err == errLarge {
+		t.Skip("a Go process reserves more address space than is looked through")
+	} else if err != nil {
+		t.Fatal(err)
+	}
+	if len(c.spans) == 0 || len(c.zeros) == 0 {
+		t.Errorf("%d spans, %d zeros", len(c.spans), len(c.zeros))
+	}
+}

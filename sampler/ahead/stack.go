@@ -1,0 +1,62 @@
+package ahead
+
+import (
+	"slices"
+
+	"github.com/rdx-profiler/rdx/sampler"
+	"github.com/rdx-profiler/rdx/sampler/unwind"
+)
+
+// snapshot is the stack as the machine left it. The part that the burst has not stored to is the same in all
+// snapshots of a hold.
+func (l *Locator) snapshot() *unwind.Snapshot {
+	regs, sp := unwindRegs(&l.regs)
+	own := l.copyStack(sp) // what is not copied is told by the walk
+	n := l.machine.StoredTo(sp, len(own))
+	s := &unwind.Snapshot{Regs: regs, Stack: unwind.Stack{Base: sp, Data: slices.Clone(own[:n]), Above: own[n:]}}
+	l.machine.Overlay(sp, s.Stack.Data)
+	return s
+}
+
+// HeldStack is the call stack of a held thread from where it stands, nil if it
+// can't be read.
+func (l *Locator) HeldStack(pid, tid int) *unwind.Snapshot {
+	if l.readRegs(pid, tid, 0) != nil {
+		return nil
+	}
+	return l.heldStack()
+}
+
+// heldStack is HeldStack of the thread whose registers were read.
+func (l *Locator) heldStack() *unwind.Snapshot {
+	l.machine.Start(&l.regs, &l.memory)
+	return l.snapshot()
+}
+
+// belowStack is how much is copied below the stack pointer, on the same page:
+// what is read ahead may go deeper.
+const belowStack = 512
+
+// copyStack is the held thread's stack from sp up, not to be written to. It is read once a hold.
+func (l *Locator) copyStack(sp uint64) []byte {
+	if from := sp - l.stack.Base; from < uint64(len(l.stack.Data)) {
+		return l.stack.Data[from:]
+	}
+	base := max(sp-min(sp, belowStack), sp&^4095)
+	buf := make([]byte, int(sp-base)+stackSize(sp, l.StackTop))
+	n, err := l.memory.readFirst(base, buf)
+	if err != nil {
+		return nil
+	}
+	l.stack = unwind.Stack{Base: base, Data: buf[:n]}
+	if from := sp - base; from < uint64(n) {
+		return buf[from:n]
+	}
+	return nil
+}
+
+// stackSize is how much to copy of a stack from its pointer up, if nothing
+// above top, 0 if that is not known, is of use.
+func stackSize(sp, top uint64) int {
+	return int(min(top-sp, sampler.MaxStack)) // no less than that where top is below
+}

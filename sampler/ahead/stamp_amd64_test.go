@@ -1,0 +1,5 @@
+package ahead
+
+import "github.com/rdx-profiler/rdx/sampler"
+
+func stampFirst(s *sampler.Stamp, v uint64) { s.Regs.Ax = v }

@@ -1,5 +1,0 @@
-package sampler
-
-import "golang.org/x/sys/unix"
-
-const sysFstatAt = unix.SYS_NEWFSTATAT

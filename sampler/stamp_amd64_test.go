@@ -1,3 +1,0 @@
-package sampler
-
-func stampFirst(s *Stamp, v uint64) { s.Regs.Ax = v }
