@@ -257,8 +257,7 @@ func shortened(s string) string {
 // Push sends series. What was sent before, with the same labels and time, is not counted
 // twice.
 func (c *Client) Push(ctx context.Context, series []Series) error {
-	_, err := c.call(ctx, "/push.v1.PusherService/Push", pushRequest(series))
-	return err
+	return c.PushRequest(ctx, EncodePush(series))
 }
 
 // merge asks for the sum of one column. It is nil if there is nothing.
@@ -288,3 +287,12 @@ func (c *Client) Series(ctx context.Context, selector string, names []string, fr
 	})
 	return out, err
 }
+
+// PushRequest sends what EncodePush made.
+func (c *Client) PushRequest(ctx context.Context, request []byte) error {
+	_, err := c.call(ctx, "/push.v1.PusherService/Push", request)
+	return err
+}
+
+// EncodePush is a request with these series, to be kept and sent later.
+func EncodePush(series []Series) []byte { return pushRequest(series) }

@@ -9,15 +9,16 @@ import (
 
 	"github.com/google/pprof/profile"
 
+	"github.com/rdx-profiler/rdx/fleet/backend"
 	"github.com/rdx-profiler/rdx/model"
 	"github.com/rdx-profiler/rdx/pprofout"
 )
 
-func packs(t *testing.T, weight float64, windows ...made) [][]byte {
+func packs(t *testing.T, weight float64, windows ...backend.Made) [][]byte {
 	t.Helper()
 	var out [][]byte
 	for i, m := range windows {
-		b, err := Window{m.profile(), weight, time.Unix(1.8e9+60*int64(i), 0)}.Pack()
+		b, err := Window{m.Profile(), weight, time.Unix(1.8e9+60*int64(i), 0)}.Pack()
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -26,8 +27,8 @@ func packs(t *testing.T, weight float64, windows ...made) [][]byte {
 	return out
 }
 
-var someWindows = []made{
-	{"checkout", .2, 1 << 12, 1, 600, nil}, {"checkout", .2, 1 << 12, 2, 600, nil}, {"checkout", .2, 1 << 12, 3, 400, nil},
+var someWindows = []backend.Made{
+	{Name: "checkout", Share: .2, Lines: 1 << 12, Seed: 1, N: 600}, {Name: "checkout", Share: .2, Lines: 1 << 12, Seed: 2, N: 600}, {Name: "checkout", Share: .2, Lines: 1 << 12, Seed: 3, N: 400},
 }
 
 func curve(t *testing.T, p *model.Profile) *model.Curve {
@@ -48,7 +49,7 @@ func TestUnpackIsTheMerge(t *testing.T) {
 	var files []*profile.Profile
 	for _, m := range someWindows {
 		var b bytes.Buffer
-		if err := pprofout.Write(&b, m.profile()); err != nil {
+		if err := pprofout.Write(&b, m.Profile()); err != nil {
 			t.Fatal(err)
 		}
 		p, err := profile.Parse(&b)
@@ -150,7 +151,7 @@ func TestBandsHoldTheTruth(t *testing.T) {
 	outside := 0
 	const rounds = 40
 	for seed := range uint64(rounds) {
-		m := made{"cart", .1, 1 << 14, 100 + seed, 800, nil}
+		m := backend.Made{Name: "cart", Share: .1, Lines: 1 << 14, Seed: 100 + seed, N: 800}
 		p, err := Unpack(packs(t, 7, m), false)
 		if err != nil {
 			t.Fatal(err)
@@ -170,7 +171,7 @@ func TestBandsHoldTheTruth(t *testing.T) {
 }
 
 func TestMixIsRefused(t *testing.T) {
-	other := made{"checkout", .2, 1 << 12, 4, 100, []model.Cache{{Level: "L1d", Size: 48 << 10, Ways: 12, Line: 64}}}
+	other := backend.Made{Name: "checkout", Share: .2, Lines: 1 << 12, Seed: 4, N: 100, Caches: []model.Cache{{Level: "L1d", Size: 48 << 10, Ways: 12, Line: 64}}}
 	all := append(packs(t, 1, someWindows...), packs(t, 1, other)...)
 	if _, err := Unpack(all, false); err == nil || !strings.Contains(err.Error(), "--mix") || !strings.Contains(err.Error(), "48 KiB") {
 		t.Errorf("two kinds of machines: %v", err)
@@ -182,14 +183,14 @@ func TestMixIsRefused(t *testing.T) {
 	if !strings.Contains(strings.Join(p.Comments, "\n"), "2 kinds") {
 		t.Errorf("mixed without a word: %q", p.Comments)
 	}
-	if Config(someWindows[0].profile()) == Config(other.profile()) {
+	if Config(someWindows[0].Profile()) == Config(other.Profile()) {
 		t.Error("caches that differ have the same label")
 	}
 }
 
 // Whatever a process calls itself, a pack is good for a server and for a terminal.
 func TestPackOfHostileNames(t *testing.T) {
-	p := someWindows[0].profile()
+	p := someWindows[0].Profile()
 	for i, name := range []string{"\x1b[31mred\x07", "\xff\xfe", strings.Repeat("x", 1<<20), "", "rdx/1?kind=reuse&time=5", "[reuse of]", "a\x00b"} {
 		p.Records[i].Use = []*model.Location{{Address: 1, Mapping: &model.Mapping{File: name, BuildID: name}, Lines: []model.Line{{Function: name, File: name}}}}
 	}
@@ -221,7 +222,7 @@ func TestPackOfHostileNames(t *testing.T) {
 
 // A window with more samples than a server takes is packed with shorter stacks, and says so.
 func TestPackOfManyStacks(t *testing.T) {
-	p := someWindows[0].profile()
+	p := someWindows[0].Profile()
 	base := p.Records[len(p.Records)-1]
 	main := base.Use[len(base.Use)-1]
 	for i := range mostSamples + 100 {
@@ -275,7 +276,7 @@ func FuzzTag(f *testing.F) {
 }
 
 func TestPeopleColumns(t *testing.T) {
-	b, err := Window{someWindows[0].profile(), 3, time.Unix(1.8e9, 0)}.People()
+	b, err := Window{someWindows[0].Profile(), 3, time.Unix(1.8e9, 0)}.People()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -284,7 +285,7 @@ func TestPeopleColumns(t *testing.T) {
 		t.Fatal(err)
 	}
 	want, sum := 0.0, int64(0)
-	for _, r := range someWindows[0].profile().Records {
+	for _, r := range someWindows[0].Profile().Records {
 		want += 3 * r.Misses[0]
 	}
 	column := -1

@@ -53,7 +53,7 @@ type ErrEmpty struct {
 }
 
 func (e *ErrEmpty) Error() string {
-	return fmt.Sprintf("no profiles of rdx with %s from %s to %s (consider: rdx fleet top --by-service, a longer --since, the agents' /metrics)",
+	return fmt.Sprintf("no profiles of rdx with %s from %s to %s (consider: rdx fleet top --by-label service_name, a longer --since, the agents' /metrics)",
 		e.Selector, e.From.Format(time.DateTime), e.To.Format(time.DateTime))
 }
 

@@ -49,3 +49,8 @@ func (p *Profile) PerAccess(records []*Record, value func(*Record) float64, acce
 	low, high := garwood(k, alpha)
 	return Estimate{sum / accesses, low * unit / accesses, high * unit / accesses}
 }
+
+// Widened is the estimate with a band so many times as wide.
+func (e Estimate) Widened(by float64) Estimate {
+	return Estimate{e.Value, e.Value - by*(e.Value-e.Low), e.Value + by*(e.High-e.Value)}
+}

@@ -77,6 +77,7 @@ func (f *recordFlags) register(cmd *cobra.Command) {
 func newAttachCmd() *cobra.Command {
 	var f recordFlags
 	var pid int
+	var every time.Duration
 	cmd := &cobra.Command{
 		Use:   "attach -p PID",
 		Short: "Profile a running process",
@@ -84,16 +85,21 @@ func newAttachCmd() *cobra.Command {
 creates, and writes a profile when the duration is over, the process exits, or
 on Ctrl-C or SIGTERM. The process runs on, undisturbed.`,
 		Example: `  sudo rdx attach -p 1234 -d 10s
-  sudo rdx attach -p $(pidof sqlite3) -o sqlite.pb.gz --overhead 0.5`,
+  sudo rdx attach -p $(pidof sqlite3) -o sqlite.pb.gz --overhead 0.5
+  sudo rdx attach -p 1234 -d 10m --every 10s   # windows for rdx phases`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if pid <= 0 {
 				return usageError{errors.New("attach: name a process with -p PID")}
 			}
+			if cmd.Flags().Changed("every") {
+				return f.recordEvery(cmd, collector.Config{PID: pid}, every)
+			}
 			return f.record(cmd, collector.Config{PID: pid})
 		},
 	}
 	cmd.Flags().IntVarP(&pid, "pid", "p", 0, "process to attach to")
+	cmd.Flags().DurationVar(&every, "every", 0, "write a profile of its own for each so long part, numbered: rdx-0001.pb.gz and so on, for rdx phases")
 	f.register(cmd)
 	return cmd
 }
@@ -122,6 +128,38 @@ Its standard input, output and exit code are the program's own.`,
 	return cmd
 }
 
+// fill puts the flags of sampling into a configuration.
+func (f *recordFlags) fill(cfg *collector.Config) error {
+	cfg.Duration = f.duration
+	cfg.Overhead = f.overhead / 100
+	cfg.Gap = f.gap
+	cfg.AccessRate = f.rate
+	cfg.MeasureRate = f.measureRate
+	switch f.burst {
+	case "off":
+	case "auto":
+		cfg.Burst = collector.AutoBurst
+	default:
+		var err error
+		if cfg.Burst, err = strconv.Atoi(f.burst); err != nil || cfg.Burst < 0 {
+			return usageError{fmt.Errorf("--burst %s: want a number of accesses, off or auto", f.burst)}
+		}
+	}
+	cfg.BurstEngine = f.engine
+	cfg.Granularity = f.grain
+	cfg.Source = f.source
+	cfg.Latency = f.latency
+	cfg.Clock = f.clock
+	cfg.Stack = f.stack
+	cfg.Slots = f.slots
+	cfg.BinsPerOctave = f.bins
+	cfg.Follow = f.follow
+	cfg.Heap = f.heap
+	cfg.Interrupt = f.interrupt
+	cfg.Seed = f.seed
+	return nil
+}
+
 // record runs one session from attaching to the written profile.
 func (f *recordFlags) record(cmd *cobra.Command, cfg collector.Config) error {
 	// Find out now, not after the profile was taken.
@@ -141,32 +179,9 @@ func (f *recordFlags) record(cmd *cobra.Command, cfg collector.Config) error {
 	}
 	stderr := cmd.ErrOrStderr()
 	progress := newProgress(stderr, f.quiet)
-	cfg.Duration = f.duration
-	cfg.Overhead = f.overhead / 100
-	cfg.Gap = f.gap
-	cfg.AccessRate = f.rate
-	cfg.MeasureRate = f.measureRate
-	switch f.burst {
-	case "off":
-	case "auto":
-		cfg.Burst = collector.AutoBurst
-	default:
-		if cfg.Burst, err = strconv.Atoi(f.burst); err != nil || cfg.Burst < 0 {
-			return usageError{fmt.Errorf("--burst %s: want a number of accesses, off or auto", f.burst)}
-		}
+	if err := f.fill(&cfg); err != nil {
+		return err
 	}
-	cfg.BurstEngine = f.engine
-	cfg.Granularity = f.grain
-	cfg.Source = f.source
-	cfg.Latency = f.latency
-	cfg.Clock = f.clock
-	cfg.Stack = f.stack
-	cfg.Slots = f.slots
-	cfg.BinsPerOctave = f.bins
-	cfg.Follow = f.follow
-	cfg.Heap = f.heap
-	cfg.Interrupt = f.interrupt
-	cfg.Seed = f.seed
 	cfg.Caches = caches
 	cfg.Log = log
 	if !f.quiet {

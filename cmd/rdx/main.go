@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/rdx-profiler/rdx/agent"
 	"github.com/rdx-profiler/rdx/collector"
 	"github.com/rdx-profiler/rdx/sampler/ptrace"
 )
@@ -21,7 +22,7 @@ func main() {
 	if len(os.Args) == 3 && os.Args[1] == knownTargetArg {
 		os.Exit(runKnownTarget(os.Args[2]))
 	}
-	if len(os.Args) > 1 && os.Args[1] == "attach" {
+	if len(os.Args) > 1 && (os.Args[1] == "attach" || os.Args[1] == agent.SessionArg) {
 		// Beside a thousand busy threads each wait for a turn takes seconds, also
 		// that of a process to end: so this is not undone. If it can't be done, the
 		// session says so.
@@ -66,6 +67,10 @@ data went by, and so which cache sizes would have missed. Profiles are pprof fil
 		newPartitionCmd(),
 		newGroupCmd(),
 		newTraceCmd(),
+		newAgentCmd(),
+		newWindowCmd(),
+		newPhasesCmd(),
+		newFleetCmd(),
 	)
 	return root
 }

@@ -1,0 +1,62 @@
+package agent
+
+import "time"
+
+// Budget is the account of what sampling costs the machine: time in which threads are held,
+// CPU time of sessions and of the agent. It says how many sessions a period can have.
+type Budget struct {
+	Share float64 // of the machine's CPU time
+	CPUs  int
+	Most  int // sessions at once
+
+	allowed, spent time.Duration // since the start
+	perSession     time.Duration // what one is taken to cost
+	own            time.Duration // the agent itself, in a period
+}
+
+const (
+	// firstSession is assumed of a session until some have been seen: its start and its symbols.
+	firstSession = 700 * time.Millisecond
+	// Of what was not spent, or too much, so many periods' budget is remembered.
+	mostSaved, mostOwed = 5, 10
+)
+
+// Allow adds a period's budget.
+func (b *Budget) Allow(period time.Duration) {
+	all := time.Duration(b.Share * float64(b.CPUs) * float64(period))
+	b.allowed += all
+	if left := b.allowed - b.spent; left > (1+mostSaved)*all {
+		b.allowed = b.spent + (1+mostSaved)*all
+	} else if left < -mostOwed*all {
+		b.allowed = b.spent - mostOwed*all
+	}
+}
+
+// Session books one that has ended.
+func (b *Budget) Session(cost time.Duration) {
+	b.spent += cost
+	if b.perSession == 0 {
+		b.perSession = firstSession
+	}
+	b.perSession += (cost - b.perSession) / 8
+}
+
+// Own books the agent's own CPU time in a period.
+func (b *Budget) Own(cost time.Duration) {
+	b.spent += cost
+	b.own += (cost - b.own) / 4
+}
+
+// Spent is all so far.
+func (b *Budget) Spent() time.Duration { return b.spent }
+
+// Sessions is how many a period's budget pays for on average: it may be a tenth of one,
+// which is then one in ten periods, drawn by lot.
+func (b *Budget) Sessions() float64 {
+	per := b.perSession
+	if per == 0 {
+		per = firstSession
+	}
+	left := b.allowed - b.spent - b.own
+	return min(max(float64(left)/float64(per), 0), float64(b.Most))
+}

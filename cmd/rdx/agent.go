@@ -1,0 +1,122 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"os"
+	"os/signal"
+	"runtime/debug"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/sys/unix"
+
+	"github.com/rdx-profiler/rdx/agent"
+)
+
+func newAgentCmd() *cobra.Command {
+	var file, server, tokenFile, spool, listen, logLevel string
+	var overhead float64
+	var check bool
+	cmd := &cobra.Command{
+		Use:   "agent",
+		Short: "Sample every process of this machine, for ever, for a fleet's back end",
+		Long: `agent samples the processes of a machine, a few at a time, and sends what it finds to
+Grafana Pyroscope. All of it together, held threads, sessions and the agent itself, keeps
+to one budget, a percentage of the machine's CPU time. Each process is drawn with a
+probability that goes with its CPU time, and stands for one over it, so that sums over
+services and machines come out right. docs/fleet.md says what can be configured.
+
+A process that has RDX_PROFILE=off in its environment is never sampled. SIGHUP reads the
+configuration again; SIGTERM ends the agent within 5 seconds, with everything sent or
+kept in the spool.`,
+		Example: `  sudo rdx agent --server http://127.0.0.1:4040
+  sudo rdx agent --config /etc/rdx/agent.yaml
+  rdx agent --config /etc/rdx/agent.yaml --check   # only say what is wrong with it`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			read := func() (agent.Config, error) {
+				c := agent.Defaults()
+				if file != "" {
+					var err error
+					if c, err = agent.ReadConfig(file); err != nil {
+						return c, err
+					}
+				}
+				for _, f := range []struct {
+					name string
+					take func()
+				}{
+					{"server", func() { c.Server.Server = server }},
+					{"token-file", func() { c.Server.TokenFile = tokenFile }},
+					{"overhead", func() { c.Overhead = overhead }},
+					{"spool", func() { c.Spool.Dir = spool }},
+					{"listen", func() { c.Listen = listen }},
+					{"log-level", func() { c.LogLevel = logLevel }},
+				} {
+					if cmd.Flags().Changed(f.name) {
+						f.take()
+					}
+				}
+				return c, nil
+			}
+			c, err := read()
+			if err == nil && check {
+				err = c.Check()
+			}
+			if err != nil {
+				return usageError{err}
+			}
+			if check {
+				return nil
+			}
+			return runAgent(cmd.Context(), c, read)
+		},
+	}
+	fs := cmd.Flags()
+	fs.StringVar(&file, "config", "", "file with the configuration (YAML); flags win over it")
+	fs.StringVar(&server, "server", "", "URL of Pyroscope, such as http://127.0.0.1:4040")
+	fs.StringVar(&tokenFile, "token-file", "", "file with a bearer token")
+	fs.Float64Var(&overhead, "overhead", 1, "percent of the machine's CPU time that everything may cost together")
+	fs.StringVar(&spool, "spool", agent.Defaults().Spool.Dir, "folder in which windows wait for the server")
+	fs.StringVar(&listen, "listen", agent.Defaults().Listen, "where /metrics and /healthz are: an address of loopback, unix:PATH, or \"\" for nowhere")
+	fs.StringVar(&logLevel, "log-level", "info", "debug, info, warn or error")
+	fs.BoolVar(&check, "check", false, "read the configuration, say what is wrong with it, and end")
+	return cmd
+}
+
+func runAgent(ctx context.Context, c agent.Config, read func() (agent.Config, error)) error {
+	if err := c.Check(); err != nil {
+		return usageError{err}
+	}
+	log := agent.Logger(c.LogLevel)
+	defer log.Sync()
+	// Garbage is collected the sooner the nearer this comes.
+	debug.SetMemoryLimit(40 << 20)
+	a, err := agent.New(agent.Options{Config: c, Reload: read, Version: version(), Log: log})
+	if err != nil {
+		return err
+	}
+	ctx, stop := signal.NotifyContext(ctx, unix.SIGTERM, os.Interrupt)
+	defer stop()
+	reload := make(chan os.Signal, 1)
+	signal.Notify(reload, unix.SIGHUP)
+	defer signal.Stop(reload)
+	if err := a.Run(ctx, reload); err != nil && !errors.Is(err, context.Canceled) {
+		return err
+	}
+	return nil
+}
+
+// version is that of the module, or of the commit.
+func version() string {
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		return "unknown"
+	}
+	for _, s := range info.Settings {
+		if s.Key == "vcs.revision" {
+			return s.Value
+		}
+	}
+	return info.Main.Version
+}

@@ -1,0 +1,133 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"time"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/sys/unix"
+
+	"github.com/rdx-profiler/rdx/agent"
+	"github.com/rdx-profiler/rdx/collector"
+	"github.com/rdx-profiler/rdx/fleet"
+	"github.com/rdx-profiler/rdx/model"
+	"github.com/rdx-profiler/rdx/pprofout"
+)
+
+// newWindowCmd is one session of the agent, in a process of its own: the request on standard
+// input, the answer on standard output.
+func newWindowCmd() *cobra.Command {
+	return &cobra.Command{
+		Use:     agent.SessionArg,
+		Short:   "One session of rdx agent, which runs it",
+		Hidden:  true,
+		Example: "  rdx agent-window # asks for a request, and answers",
+		Args:    cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return runWindow(cmd.Context(), os.Stdin, os.Stdout)
+		},
+	}
+}
+
+func runWindow(ctx context.Context, in io.Reader, out io.Writer) error {
+	first()
+	d := json.NewDecoder(io.LimitReader(in, 1<<16))
+	var r agent.Request
+	if err := d.Decode(&r); err != nil {
+		return fmt.Errorf("read request: %w", err)
+	}
+	// The agent is a session's reason: when it is gone, so is the session. Signals are for the agent.
+	signal.Ignore(os.Interrupt, unix.SIGHUP)
+	signal.Ignore(jobControl...)
+	ctx, stop := signal.NotifyContext(ctx, unix.SIGTERM)
+	defer stop()
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	go func() {
+		_, _ = io.Copy(io.Discard, in)
+		cancel()
+	}()
+	res, people, raw, err := sampleWindow(ctx, r)
+	if err != nil {
+		return agent.WriteResult(out, agent.Result{Error: err.Error()}, nil, nil)
+	}
+	return agent.WriteResult(out, res, people, raw)
+}
+
+// first makes this process the one that the kernel ends when memory is short: a window is all that is lost.
+func first() {
+	_ = os.WriteFile("/proc/self/oom_score_adj", []byte("500"), 0o644)
+}
+
+func sampleWindow(ctx context.Context, r agent.Request) (res agent.Result, people, raw []byte, err error) {
+	caches, err := cacheSizes(nil)
+	if err != nil {
+		return res, nil, nil, err
+	}
+	var last collector.Progress
+	cfg := collector.Config{PID: r.PID, Duration: r.Duration, Overhead: r.Overhead, Burst: collector.AutoBurst, BurstEngine: collector.Interpret,
+		Granularity: collector.Auto, Source: collector.Auto, Clock: collector.Auto, Stack: collector.OwnStack, Caches: caches,
+		Progress: func(p collector.Progress) { last = p }}
+	same := func() error {
+		if p, err := (agent.Proc{Dir: "/proc"}).Process(r.PID); err == nil && p.Start != r.Start {
+			return errors.New("another process has its number by now")
+		}
+		return nil
+	}
+	if err := same(); err != nil {
+		return res, nil, nil, err
+	}
+	s, err := collector.Start(cfg)
+	if err != nil {
+		return res, nil, nil, err
+	}
+	defer s.Close()
+	if err := same(); err != nil { // a last look, now that it can't go away unseen
+		return res, nil, nil, err
+	}
+	started := time.Now()
+	p, err := s.Wait(ctx)
+	if p == nil {
+		return res, nil, nil, err
+	}
+	if _, failed := errors.AsType[collector.Failure](err); failed {
+		return res, nil, nil, err
+	}
+	early := ctx.Err() != nil && !s.Exit().Exited
+	sampled := time.Since(started)
+	res = agent.Result{Time: p.Start, Sampled: sampled, CPU: time.Duration(p.CountOf("CPU time of the target, ns")), Lost: map[string]int64{}, Clock: p.Clock.Name}
+	res.Held = time.Duration(last.Overhead * float64(res.CPU))
+	if err := p.Derive(); err != nil {
+		return res, nil, nil, err
+	}
+	if _, err := pprofout.Symbolize(p, binaries{s}); err != nil {
+		return res, nil, nil, err
+	}
+	for i := range p.Records {
+		if rec := &p.Records[i]; rec.Kind != model.Lost {
+			res.Observations += rec.Observations
+		}
+	}
+	for _, c := range p.Counts {
+		if len(c.Name) > len(lossPrefix) && c.Name[:len(lossPrefix)] == lossPrefix {
+			res.Lost[c.Name[len(lossPrefix):]] += c.N
+		}
+	}
+	// It stands for the period, of which this part was to be sampled.
+	part := r.Duration
+	if early {
+		part = max(sampled, time.Millisecond)
+	}
+	w := fleet.Window{Profile: p, Weight: r.Weight * float64(r.Period) / float64(part), Time: p.Start}
+	res.Config = fleet.Config(p)
+	if people, err = w.People(); err == nil {
+		raw, err = w.Pack()
+	}
+	return res, people, raw, err
+}
