@@ -358,7 +358,7 @@ func (a *Agent) eligible(all []candidate) (worth []candidate, states map[string]
 func (a *Agent) start(ctx context.Context, c candidate, probability float64) {
 	slack := max(3*time.Second, a.config.Period/15)
 	wait := rand.N(slack / 3)
-	request := Request{Key: c.Key, Duration: a.config.Period - slack, Overhead: a.config.TargetOverhead / 100, Weight: 1 / probability, Period: a.config.Period}
+	request := Request{Key: c.Key, Duration: a.config.Period - slack, Overhead: a.config.TargetOverhead / 100, Weight: 1 / probability, Period: a.config.Period, Host: a.namer.host}
 	a.running[c.Key] = c.labels
 	a.metrics.running.Set(float64(len(a.running)))
 	config, child, spool := a.config, a.child, a.spool

@@ -18,7 +18,7 @@ type Request struct {
 	// session stands for.
 	Weight float64
 	Period time.Duration
-	Follow bool
+	Host   string
 }
 
 // A Result is the head of a session's answer, on its standard output: a line of JSON, with both

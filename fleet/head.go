@@ -96,4 +96,6 @@ const (
 	sumRate       = "rate_x_observations_e6"
 	sumTouches    = "touches_x_observations_e6"
 	sumResolution = "resolution_x_observations_e6"
+	sumRateLow    = "rate_low_x_observations_e6"
+	sumRateHigh   = "rate_high_x_observations_e6"
 )

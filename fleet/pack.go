@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"fmt"
+	"hash/fnv"
 	"math"
 	"slices"
 	"strings"
@@ -43,9 +44,14 @@ type Window struct {
 	// Weight is how many like it the window stands for: 1 over the probability with which
 	// it was drawn, times its period over the part of it that was sampled.
 	Weight float64
+	// Drawn says that the process was drawn by lot. What is independent is then the
+	// window, else, where it was certain to be sampled, the hold.
+	Drawn bool
 	// Time is the window's, which a server knows it by: the same window sent again must
 	// have the same.
 	Time time.Time
+	// Name tells windows of one time apart, such as by host and process.
+	Name string
 }
 
 // Pack is the window as raw series, a gzip'd pprof profile.
@@ -94,7 +100,7 @@ func (w Window) pack(frames int) (*profile.Profile, error) {
 			return nil, fmt.Errorf("record %d stands for %v accesses and %d observations", i, r.Accesses, r.Observations)
 		}
 		n += r.Observations
-		stack := append(b.stack(r), b.pseudo(tagOf(r).String()))
+		stack := append(b.stack(r), b.pseudo(tagOf(r, w.group(r)).String()))
 		b.add(stack, float64(r.Observations), accesses, p.Squares(r)*w.Weight*w.Weight/squareUnit)
 	}
 	alone := func(frame string, v float64) {
@@ -111,6 +117,8 @@ func (w Window) pack(frames int) (*profile.Profile, error) {
 	millionths := float64(n) * 1e6
 	alone(tagPrefix+"sum="+sumDuration, float64(p.Duration))
 	alone(tagPrefix+"sum="+sumRate, p.Clock.Rate*millionths)
+	alone(tagPrefix+"sum="+sumRateLow, p.Clock.RateLow*millionths)
+	alone(tagPrefix+"sum="+sumRateHigh, p.Clock.RateHigh*millionths)
 	alone(tagPrefix+"sum="+sumTouches, p.Clock.Touches*millionths)
 	alone(tagPrefix+"sum="+sumResolution, p.Clock.Resolution*millionths)
 	if b.cut > 0 {
@@ -118,6 +126,24 @@ func (w Window) pack(frames int) (*profile.Profile, error) {
 	}
 	return b.profile()
 }
+
+// group is that of the jackknife which a record's cluster belongs to, by chance: the server adds
+// up groups, so that their differences are known of every merge.
+func (w Window) group(r *model.Record) int {
+	h := fnv.New64a()
+	fmt.Fprintf(h, "%d %s", w.Time.UnixNano(), w.Name)
+	if !w.Drawn {
+		fmt.Fprintf(h, " %d", r.Hold)
+		if r.Hold == 0 { // a cluster of its own
+			fmt.Fprintf(h, " %d %d %v %d", r.TID, r.Epoch, r.Accesses, r.Time)
+		}
+	}
+	return 1 + int(h.Sum64()>>32%PackGroups)
+}
+
+// PackGroups is into how many groups of the jackknife clusters are put. More would make bands
+// a little narrower, and merges larger.
+const PackGroups = 24
 
 // cutCount is how many stacks were too deep, or had to be shorter for there to be no more
 // samples than a server takes.

@@ -59,7 +59,7 @@ func TestServerMergesPacks(t *testing.T) { // needs Pyroscope
 	start := time.Now().Add(-20 * time.Minute).Truncate(time.Second)
 	var local [][]byte
 	for i, m := range someWindows {
-		w := Window{m.Profile(), []float64{1, 3.5, 20}[i], start.Add(time.Duration(i) * time.Minute)}
+		w := Window{Profile: m.Profile(), Weight: []float64{1, 3.5, 20}[i], Drawn: i == 2, Time: start.Add(time.Duration(i) * time.Minute)}
 		labels := []Label{{"service_name", "checkout"}, {"host", []string{"a", "b", "a"}[i]}, {"version", []string{"41", "42", "42"}[i]}}
 		for range 2 { // what is sent again is not counted twice
 			if err := c.Push(t.Context(), series(t, w, labels...)); err != nil {
@@ -72,7 +72,7 @@ func TestServerMergesPacks(t *testing.T) { // needs Pyroscope
 		}
 		local = append(local, b)
 	}
-	other := Window{backend.Made{Name: "cart", Share: .5, Lines: 1 << 16, Seed: 9, N: 300}.Profile(), 1, start}
+	other := Window{Profile: backend.Made{Name: "cart", Share: .5, Lines: 1 << 16, Seed: 9, N: 300}.Profile(), Weight: 1, Time: start}
 	if err := c.Push(t.Context(), series(t, other, Label{"service_name", "cart"}, Label{"host", "a"})); err != nil {
 		t.Fatal(err)
 	}

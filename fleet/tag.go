@@ -29,14 +29,15 @@ type tag struct {
 	half            bool
 	pair            model.Kind
 	pairTime        uint64
+	group           int
 }
 
 var packBins = model.LogBins(PackBins)
 
 func middle(v uint64) uint64 { return packBins.Mid(packBins.Index(v)) }
 
-func tagOf(r *model.Record) tag {
-	t := tag{kind: r.Kind, op: r.Op, stack: r.Stack}
+func tagOf(r *model.Record, group int) tag {
+	t := tag{kind: r.Kind, op: r.Op, stack: r.Stack, group: group}
 	if r.Kind == model.Cold || r.Kind == model.Lost {
 		return t
 	}
@@ -82,6 +83,7 @@ func (t tag) String() string {
 	number("time", t.time)
 	number("distinct", t.distinct)
 	number("after", t.after)
+	number("group", uint64(t.group))
 	if t.half {
 		v.Set("pair", t.pair.String())
 		number("pair_time", t.pairTime)
@@ -134,6 +136,13 @@ func record(v url.Values) (model.Record, error) {
 				return r, fmt.Errorf("%s %.40q is not a number", n.key, s)
 			}
 		}
+	}
+	if s := v.Get("group"); s != "" {
+		g, err := strconv.ParseUint(s, 10, 16)
+		if err != nil || g < 1 || g > model.JackknifeGroups {
+			return r, fmt.Errorf("group %.40q is not one of 1 to %d", s, model.JackknifeGroups)
+		}
+		r.Group = int(g)
 	}
 	if s := v.Get("pair"); s != "" {
 		r.Half = true

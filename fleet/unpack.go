@@ -157,6 +157,8 @@ func (u *Unpacker) Profile(start time.Time) (*model.Profile, error) {
 	p.Duration = time.Duration(min(sums[sumDuration], math.MaxInt64/2))
 	if observations > 0 {
 		p.Clock.Rate = sums[sumRate] / observations / 1e6
+		p.Clock.RateLow = sums[sumRateLow] / observations / 1e6
+		p.Clock.RateHigh = sums[sumRateHigh] / observations / 1e6
 		p.Clock.Touches = sums[sumTouches] / observations / 1e6
 		p.Clock.Resolution = sums[sumResolution] / observations / 1e6
 	}
@@ -208,6 +210,9 @@ func (u *Unpacker) addHeads(p *model.Profile, heads []weighedHead) error {
 			fmt.Fprintf(&b, "\n  %s=%s: %.0f windows, %s", ConfigLabel, n, configs[n].windows, configs[n].describe())
 		}
 		return fmt.Errorf("machines of %d kinds are in this range; take one by --label, or all by --mix:%s", len(names), b.String())
+	}
+	if strings.Contains(p.Clock.RateSource, model.AssumedRate) {
+		p.Clock.RateSource = model.AssumedRate // of some at least: the merge knows no more
 	}
 	p.Block, p.BinsPerOctave, p.Caches = first.block, first.bins, first.caches
 	p.Clock.Name, p.Clock.Unit = first.clock.Name, first.clock.Unit

@@ -125,7 +125,7 @@ func (p *Profile) missRatios(sizes []uint64, o CurveOptions) (*Curve, error) {
 	if err := x.measure(o); err != nil {
 		return nil, err
 	}
-	c := &Curve{Points: make([]Point, len(sizes)), Holds: x.clusters}
+	c := &Curve{Points: make([]Point, len(sizes)), Holds: int(p.Holds())}
 	seen, blind := p.sizesSeen(e)
 	late := e.maybeReused(sizes)
 	total := e.mass.Total()

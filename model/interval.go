@@ -37,6 +37,6 @@ func studentFactor(clusters int) float64 {
 	if clusters < 2 {
 		return math.Inf(1)
 	}
-	free := float64(min(clusters, jackknifeGroups) - 1)
+	free := float64(min(clusters, JackknifeGroups) - 1)
 	return distuv.StudentsT{Mu: 0, Sigma: 1, Nu: free}.Quantile(0.975) / distuv.UnitNormal.Quantile(0.975)
 }

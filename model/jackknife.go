@@ -9,7 +9,7 @@ import "math"
 type jackknife struct {
 	e        *estimate
 	clusters int
-	parts    [jackknifeGroups]*part
+	parts    [JackknifeGroups]*part
 }
 
 // part is what one group of clusters has seen.

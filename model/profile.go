@@ -175,6 +175,9 @@ type Record struct {
 	// Hold numbers the hold that the use was read ahead in, among those of all profiles: what was
 	// seen in one hold is not independent. 0 where each observation has its own.
 	Hold uint64
+	// Group is the part of the jackknife that the record's clusters were put into when sessions
+	// were packed to be merged, 1 to JackknifeGroups; 0: none yet. It takes the place of Hold.
+	Group int
 
 	Observations int64   // how many observations this record sums
 	Accesses     float64 // how many of the program's accesses they stand for

@@ -258,6 +258,9 @@ func (d *decoder) sample(s *profile.Sample, losses map[string]int64) error {
 	r.TID = int(first(s.NumLabel[tidLabel]))
 	r.Epoch = int(first(s.NumLabel[epochLabel]))
 	r.Hold = uint64(first(s.NumLabel[holdLabel]))
+	if g := first(s.NumLabel[groupLabel]); g > 0 && g <= model.JackknifeGroups {
+		r.Group = int(g)
+	}
 	if r.Stack, ok = model.ParseStackKind(cmp.Or(first(s.Label[stackLabel]), model.StackOwn.String())); !ok {
 		return fmt.Errorf("stack %.40q is not known", first(s.Label[stackLabel]))
 	}

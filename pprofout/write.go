@@ -45,6 +45,7 @@ const (
 	tidLabel    = "tid"
 	epochLabel  = "epoch"
 	holdLabel   = "hold"
+	groupLabel  = "group"
 	stackLabel  = "stack"
 	endLabel    = "end_tid"
 	usedLabel   = "used_address"
@@ -246,7 +247,7 @@ func (e *encoder) profile() (*profile.Profile, error) {
 
 	slices.SortFunc(e.order, func(a, b *group) int {
 		return cmp.Or(compareStacks(a.stack, b.stack), cmp.Compare(a.kind, b.kind), cmp.Compare(a.op, b.op),
-			cmp.Compare(a.tid, b.tid), cmp.Compare(a.epoch, b.epoch), cmp.Compare(a.stackKind, b.stackKind), cmp.Compare(a.end, b.end), cmp.Compare(a.used, b.used), cmp.Compare(a.wrote, b.wrote),
+			cmp.Compare(a.tid, b.tid), cmp.Compare(a.epoch, b.epoch), cmp.Compare(a.jackknife, b.jackknife), cmp.Compare(a.stackKind, b.stackKind), cmp.Compare(a.end, b.end), cmp.Compare(a.used, b.used), cmp.Compare(a.wrote, b.wrote),
 			cmp.Compare(a.time, b.time), cmp.Compare(a.native, b.native), cmp.Compare(a.distanceBin, b.distanceBin), compareBool(a.below, b.below), compareBool(a.exact, b.exact),
 			cmp.Compare(a.data, b.data), cmp.Compare(a.distinct, b.distinct), cmp.Compare(a.after, b.after), compareHalves(a.half, b.half), cmp.Compare(a.source, b.source), compareBool(a.latency, b.latency))
 	})

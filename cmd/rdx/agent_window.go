@@ -124,7 +124,8 @@ func sampleWindow(ctx context.Context, r agent.Request) (res agent.Result, peopl
 	if early {
 		part = max(sampled, time.Millisecond)
 	}
-	w := fleet.Window{Profile: p, Weight: r.Weight * float64(r.Period) / float64(part), Time: p.Start}
+	w := fleet.Window{Profile: p, Weight: r.Weight * float64(r.Period) / float64(part), Time: p.Start,
+		Drawn: r.Weight > 1, Name: fmt.Sprintf("%s %d %d", r.Host, r.PID, r.Start)}
 	res.Config = fleet.Config(p)
 	if people, err = w.People(); err == nil {
 		raw, err = w.Pack()

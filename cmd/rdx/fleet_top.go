@@ -113,7 +113,7 @@ func newFleetTop(p *model.Profile, by string, n int) (*fleetTop, error) {
 	}
 	t := &fleetTop{Profile: survey(p), By: m.name, metric: m}
 	share := func(records []*model.Record) band {
-		return band(p.PerAccess(records, m.value, t.Profile.Accesses, t.Profile.Observations, .05))
+		return band(p.PerAccess(records, m.value, t.Profile.Accesses, p.Holds(), .05))
 	}
 	found := pairs(p, m.value)
 	t.All = len(found)

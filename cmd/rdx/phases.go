@@ -72,11 +72,11 @@ type phasesReport struct {
 }
 
 type phaseWindow struct {
-	File         string    `json:"file"`
-	Start        time.Time `json:"start"`
-	Seconds      float64   `json:"seconds"`
-	Observations float64   `json:"effective_observations"`
-	Rate         float64   `json:"accesses_per_second"`
+	File    string    `json:"file"`
+	Start   time.Time `json:"start"`
+	Seconds float64   `json:"seconds"`
+	Holds   int       `json:"holds"`
+	Rate    float64   `json:"accesses_per_second"`
 	// Ratios are per size; Changed says of which the window differs from the phase before it.
 	Ratios  []band `json:"miss_ratios"`
 	Changed []bool `json:"changed"`
@@ -107,14 +107,13 @@ func newPhases(files []string, all []*model.Profile, sizes []string, o model.Cur
 	if len(sizes) == 0 {
 		return nil, usageError{fmt.Errorf("phases: the profiles name no caches (use --sizes)")}
 	}
-	for n, i := range order {
+	for _, i := range order {
 		p := all[i]
 		if p.Block != first.Block {
 			return nil, fmt.Errorf("%s and %s: blocks of %d and %d bytes", files[order[0]], files[i], first.Block, p.Block)
 		}
 		w := phaseWindow{File: files[i], Start: p.Start, Seconds: p.Duration.Seconds()}
 		if observed(p) {
-			o.Seed = uint64(n) // the bands of two windows are independent
 			c, err := newMissCurve(p, sizes, o)
 			if err != nil {
 				return nil, fmt.Errorf("%s: %w", files[i], err)
@@ -137,7 +136,7 @@ func newPhases(files []string, all []*model.Profile, sizes []string, o model.Cur
 }
 
 func (w *phaseWindow) add(p *model.Profile, c *missCurve) {
-	w.Observations = c.Observations
+	w.Holds = c.Holds
 	for _, q := range c.Points {
 		w.Ratios = append(w.Ratios, band(q.raw.Estimate()))
 	}
@@ -151,7 +150,7 @@ func (w *phaseWindow) add(p *model.Profile, c *missCurve) {
 	}
 	if q := pairs(p, m.value); len(q) > 0 {
 		w.Pair = q[0].Use.String() + " -> " + q[0].Reuse.String()
-		w.Share = band(p.PerAccess(q[0].records, m.value, c.Profile.Accesses, c.Profile.Observations, .05))
+		w.Share = band(p.PerAccess(q[0].records, m.value, c.Profile.Accesses, p.Holds(), .05))
 	}
 }
 
@@ -208,7 +207,7 @@ func (m *pooled) add(w *phaseWindow) {
 		n := len(w.Ratios)
 		m.sum, m.below, m.above = make([]float64, n), make([]float64, n), make([]float64, n)
 	}
-	n := max(w.Observations, 1e-9)
+	n := float64(max(w.Holds, 1))
 	m.n += n
 	for k, b := range w.Ratios {
 		m.sum[k] += n * b.Value
@@ -227,14 +226,14 @@ func (m *pooled) bands() []band {
 }
 
 func (r *phasesReport) rows() [][]string {
-	head := []string{"file", "start", "seconds", "effective_observations", "accesses_per_second"}
+	head := []string{"file", "start", "seconds", "holds", "accesses_per_second"}
 	for _, b := range r.Bytes {
 		s := whole(b)
 		head = append(head, "miss_ratio_"+s, "low_"+s, "high_"+s, "changed_"+s)
 	}
 	rows := [][]string{append(head, "top_pair", "top_pair_share", "top_pair_low", "top_pair_high")}
 	for _, w := range r.Windows {
-		row := []string{w.File, w.Start.Format(time.RFC3339Nano), number(w.Seconds), number(w.Observations), number(w.Rate)}
+		row := []string{w.File, w.Start.Format(time.RFC3339Nano), number(w.Seconds), strconv.Itoa(w.Holds), number(w.Rate)}
 		for k := range r.Bytes {
 			if len(w.Ratios) == 0 {
 				row = append(row, "", "", "", "")
@@ -251,7 +250,7 @@ func (r *phasesReport) rows() [][]string {
 func (r *phasesReport) text() string {
 	var b strings.Builder
 	b.WriteString("miss ratio, % of accesses; in brackets 95 % confidence; * changed by more than chance\n\n")
-	fmt.Fprintf(&b, "%-9s %5s %9s", "at", "worth", "accesses/s")
+	fmt.Fprintf(&b, "%-9s %5s %10s", "at", "holds", "accesses/s")
 	for _, l := range r.levels {
 		fmt.Fprintf(&b, " %-22s", l)
 	}
@@ -262,7 +261,7 @@ func (r *phasesReport) text() string {
 		if !w.Start.IsZero() {
 			at = siNanoseconds(float64(w.Start.Sub(start)))
 		}
-		fmt.Fprintf(&b, "%-9s %5.0f %9s", at, w.Observations, siCount(w.Rate))
+		fmt.Fprintf(&b, "%-9s %5d %10s", at, w.Holds, siCount(w.Rate))
 		if len(w.Ratios) == 0 {
 			b.WriteString("  no observations\n")
 			continue
