@@ -3,7 +3,7 @@ package interp
 // inst.flags
 const (
 	usesVector = 1 << iota // needs Machine.vec
-	usesFloat              // needs the default MXCSR
+	usesFloat              // depends on MXCSR
 	isLocked               // atomic read-modify-write
 )
 
@@ -23,6 +23,7 @@ const (
 type inst struct {
 	fn   func(*Machine, *inst)
 	kern kernel // vector: what the lanes compute
+	nat  *native
 	next uint64 // address of the next instruction
 	disp uint64 // displacement, the next instruction's address added if RIP-relative
 	imm  uint64 // immediate, sign-extended; the target of a direct jump

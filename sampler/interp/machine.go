@@ -33,6 +33,7 @@ type Machine struct {
 	done     int
 
 	stops Stops
+	stubs *stubs
 }
 
 // New returns a machine to be given a thread by Start.
@@ -141,18 +142,20 @@ func (m *Machine) loop(limit Limit) Cause {
 		m.pc = m.rip
 		m.accStart = len(m.acc)
 		in := m.fetch(m.rip)
+		fn := in.fn
 		if in.flags != 0 {
-			m.prepare(in, &limit)
+			fn = m.prepare(in, &limit)
 		}
 		m.rip = in.next
-		in.fn(m, in)
+		fn(m, in)
 		m.done++
 	}
 	return AccessesDone
 }
 
-// prepare does what few instructions need before they run.
-func (m *Machine) prepare(in *inst, limit *Limit) {
+// prepare does what few instructions need before they run, and says what runs
+// them.
+func (m *Machine) prepare(in *inst, limit *Limit) func(*Machine, *inst) {
 	if in.flags&isLocked != 0 && limit.StopLocked {
 		panic(Halt{Cause: Locked})
 	}
@@ -162,14 +165,19 @@ func (m *Machine) prepare(in *inst, limit *Limit) {
 		}
 		m.vecReady()
 	}
-	if in.flags&usesFloat != 0 {
-		if !m.fpOK {
-			panic(Halt{Cause: Unsupported, Err: errMXCSR})
-		}
-		if in.raise == nil && !in.sae {
-			m.exLost = true
-		}
+	if in.flags&usesFloat == 0 {
+		return in.fn
 	}
+	if in.nat != nil && m.nativeOK() {
+		return in.nat.run
+	}
+	if !m.fpOK {
+		panic(Halt{Cause: Unsupported, Err: errMXCSR})
+	}
+	if in.raise == nil && !in.sae {
+		m.exLost = true
+	}
+	return in.fn
 }
 
 var errMXCSR = errors.New("MXCSR asks for a rounding, flushing or exception mode that is not interpreted")

@@ -9,3 +9,6 @@ var transactions bool
 
 // xtest says that no transaction is open: no thread can be held in one, and none is begun by the interpreter.
 func xtest(m *Machine, _ *inst) { m.flags = m.flags&^arithFlags | FlagZF }
+
+// misalignment says that MXCSR has misalignedSSE.
+var misalignment bool

@@ -5,6 +5,10 @@ func init() {
 	name := [3]uint32{b, d, c}
 	amd = name == [3]uint32{0x68747541, 0x69746e65, 0x444d4163} || // AuthenticAMD
 		name == [3]uint32{0x6f677948, 0x6e65476e, 0x656e6975} // HygonGenuine
+	if most, _, _, _ := cpuid(1<<31, 0); most > 1<<31 {
+		_, _, c, _ := cpuid(1<<31+1, 0)
+		misalignment = c&(1<<7) != 0
+	}
 	if leaves >= 7 {
 		_, b, _, _ := cpuid(7, 0)
 		transactions = b&(1<<11) != 0

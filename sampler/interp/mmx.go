@@ -129,26 +129,33 @@ func (d *decoder) mmxConvert(op byte) {
 	default:
 		like, in.size, in.esz, in.msz = vecKey(1, map[byte]uint8{0x2c: 1, 0x2d: 3}[op], 0xe6), 16, 4, 8
 	}
-	in.kern, in.fn = vecTable()[like][0].kern, mmxToInts
+	e := &vecTable()[like][0]
+	in.kern, in.fn = e.kern, mmxToInts
 	if op == 0x2a {
 		in.fn = mmxFromInts
 	}
+	of := decoder{in: new(inst), opmap: uint8(like >> 10), pp: uint8(like >> 8 & 3)}
+	in.nat = of.native(e, byte(like))
+	in.nat.run = in.fn
 }
 
 // mmxFromInts leaves the x87 alone if the integers are in memory.
 func mmxFromInts(m *Machine, in *inst) {
 	b := Vec{m.mmxSource(in)}
+	z := &m.vec.Z[in.reg&15]
+	m.tmp = *z
+	m.lanes(in, &m.tmp, &b)
 	if !in.mem {
 		m.mmxState()
 	}
-	z := &m.vec.Z[in.reg&15]
-	m.tmp = *z
-	in.kern(&m.tmp, &b, &b, in)
 	copy(z.b()[:in.n], m.tmp.b()[:in.n])
 }
 
 func mmxToInts(m *Machine, in *inst) {
 	b := m.vec.Z[in.rm&15]
+	if in.size == 8 {
+		b[1] = 0
+	}
 	if in.mem {
 		a := m.ea(in)
 		if in.size == 16 && a%16 != 0 {
@@ -159,7 +166,7 @@ func mmxToInts(m *Machine, in *inst) {
 		m.Read(a, b.b()[:in.size])
 	}
 	m.tmp = Vec{}
-	in.kern(&m.tmp, &b, &b, in)
+	m.lanes(in, &m.tmp, &b)
 	m.mmxState().setMMX(in.reg, m.tmp[0])
 }
 

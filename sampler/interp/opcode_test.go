@@ -7,6 +7,7 @@ package interp
 import (
 	"bytes"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"math"
 	"math/rand/v2"
@@ -30,6 +31,7 @@ type lab struct {
 	*child
 	rnd  *rand.Rand
 	m    *Machine
+	both [2]*Machine // one with native instructions, one without
 	all  bool // the CPU has every extension that the interpreter has
 	lax  bool // the CPU ignores some reserved bits, see withoutReserved
 	kept int  // instructions that it ran in spite of reserved bits or LOCK
@@ -39,7 +41,8 @@ type lab struct {
 }
 
 func newLab(t *testing.T, rnd *rand.Rand) *lab {
-	l := &lab{child: start(t, nil, "/bin/true"), rnd: rnd, m: New(), all: everyExtension()}
+	l := &lab{child: start(t, nil, "/bin/true"), rnd: rnd, all: everyExtension(), both: [2]*Machine{New(), withoutNative()}}
+	l.m = l.both[0]
 	if !l.all {
 		t.Log("this CPU lacks some extensions: illegal instructions are not counted as disagreements")
 	}
@@ -65,6 +68,15 @@ func (l *lab) runs(code []byte) bool {
 		l.t.Fatalf("child died at % x", code)
 	}
 	return sig == 0
+}
+
+// withoutNative returns a machine that runs no instruction natively, as where the
+// system does not allow it.
+func withoutNative() *Machine {
+	m := New()
+	m.nativeOK()
+	m.stubs.err = errors.New("not allowed")
+	return m
 }
 
 // interpret runs one instruction from registers r.
@@ -262,6 +274,15 @@ func (l *lab) registers(vector bool) Regs {
 			}
 		}
 		l.vec.MXCSR, l.vec.FCW = 0x1f80, 0x37f
+		if l.m.nativeOK() && l.rnd.IntN(2) == 0 {
+			l.vec.MXCSR = l.rnd.Uint32() & 0xffff
+			if l.rnd.IntN(3) != 0 {
+				l.vec.MXCSR |= 0x1f80
+			}
+			if misalignment && l.rnd.IntN(4) == 0 {
+				l.vec.MXCSR |= misalignedSSE
+			}
+		}
 		l.fpu()
 		l.layout.clearMissing(&l.vec)
 	}
@@ -335,6 +356,7 @@ func (l *lab) try(code []byte) (ran bool, diff string) {
 	if decode(&in, codeBase, b[:]) != nil {
 		return false, ""
 	}
+	l.m = l.both[l.rnd.IntN(2)]
 	r := l.registers(true)
 	l.aim(&in, &r, b[:])
 

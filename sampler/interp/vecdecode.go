@@ -24,7 +24,8 @@ type vecOp struct {
 	//   imm         has an immediate byte
 	//   v           uses vvvv, which must be unused otherwise
 	//   vd          vvvv is the destination
-	//   fl          floating point: needs the default MXCSR
+	//   fl          floating point: depends on MXCSR
+	//   ef          the result is the arithmetic flags
 	//   un          legacy encoding needs no alignment (ua: of AMD's CPUs); al: every encoding does
 	//   l0 l1 l2    this vector length only; lx: not l0
 	//   nb          no broadcast
@@ -54,7 +55,7 @@ type vecEntry struct {
 	esz, msz, mem, div uint8
 
 	byW, scalar, tuple1, half, narrow   bool
-	imm, v, vd, fl                      bool
+	imm, v, vd, fl, setsFlags           bool
 	unaligned, unalignedAMD, aligned    bool
 	noBcast, whole, any, noMask         bool
 	store, toMask                       bool
@@ -148,6 +149,8 @@ func parseVecOp(row vecOp) (vecEntry, uint16) {
 			e.v, e.vd = true, true
 		case "fl":
 			e.fl = true
+		case "ef":
+			e.setsFlags = true
 		case "un":
 			e.unaligned = true
 		case "ua":
@@ -340,14 +343,18 @@ func (d *decoder) vectorEntry(e *vecEntry, op byte) {
 	bad = bad || e.regGPR && in.reg > 15
 	bad = bad || e.toMask && d.evex && (d.z || in.reg > 7)
 	in.aligned = e.aligned || in.legacy && in.size == 16 && !e.unaligned && !(e.unalignedAMD && amd)
+	in.relaxed = !e.aligned
 	if e.imm {
 		in.imm = uint64(d.byte())
 	}
 	in.fn, in.kern = e.fn, e.kern
 	in.raise, in.sae = e.raise, rounding
 	in.op = op
-	if rounding && d.ll != 0 && e.fl {
-		in.fn = nil // a rounding mode of its own
+	if e.fl {
+		in.nat = d.native(e, op)
+	}
+	if rounding && d.ll != 0 { // a rounding mode of its own
+		in.fn = vecNative
 	}
 	if bad || d.noSIB {
 		in.fn = undefined

@@ -104,8 +104,8 @@ var vecFloats = concat(
 		{"f3 0f c2", "lv", "d sc v imm fl", vecRVM, compareFloats[float32]}, {"f2 0f c2", "lv", "q sc v imm fl", vecRVM, compareFloats[float64]},
 		{"np 0f c2", "e0", "d v imm fl k", vecToMask, compareFloatMask[float32]}, {"66 0f c2", "e1", "q v imm fl k", vecToMask, compareFloatMask[float64]},
 		{"f3 0f c2", "e0", "d sc v imm fl k", vecToMask, compareFloatMask[float32]}, {"f2 0f c2", "e1", "q sc v imm fl k", vecToMask, compareFloatMask[float64]},
-		{"np 0f 2e", "lve0", "d sc fl nk", vecFlags, orderFlags[float32]}, {"66 0f 2e", "lve1", "q sc fl nk", vecFlags, orderFlags[float64]},
-		{"np 0f 2f", "lve0", "d sc fl nk", vecFlags, orderFlags[float32]}, {"66 0f 2f", "lve1", "q sc fl nk", vecFlags, orderFlags[float64]},
+		{"np 0f 2e", "lve0", "d sc fl ef nk", vecFlags, orderFlags[float32]}, {"66 0f 2e", "lve1", "q sc fl ef nk", vecFlags, orderFlags[float64]},
+		{"np 0f 2f", "lve0", "d sc fl ef nk", vecFlags, orderFlags[float32]}, {"66 0f 2f", "lve1", "q sc fl ef nk", vecFlags, orderFlags[float64]},
 
 		{"f2 0f 7c", "lv", "d v fl", vecRVM, horizontal(fadd[float32])}, {"66 0f 7c", "lv", "q v fl", vecRVM, horizontal(fadd[float64])},
 		{"f2 0f 7d", "lv", "d v fl", vecRVM, horizontal(fsub[float32])}, {"66 0f 7d", "lv", "q v fl", vecRVM, horizontal(fsub[float64])},

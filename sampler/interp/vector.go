@@ -18,6 +18,7 @@ type vecForm struct {
 	bcast   bool
 	legacy  bool // SSE encoding: bits above 128 stay
 	aligned bool // a misaligned operand faults
+	relaxed bool // unless misalignedSSE is set
 	scalar  bool // only element 0 is computed and masked
 	sae     bool // exceptions are suppressed
 	raise   raiser
@@ -95,7 +96,7 @@ func (m *Machine) vecSource(in *inst) *Vec {
 	if act == 0 && (in.any || !in.whole) {
 		return v
 	}
-	if in.aligned && a%uint64(in.size) != 0 {
+	if in.aligned && a%uint64(in.size) != 0 && !(in.relaxed && m.vec.MXCSR&misalignedSSE != 0) {
 		fault()
 	}
 	if in.k != 0 && !in.whole {
@@ -262,11 +263,7 @@ const misalignedSSE = 1 << 17
 
 func ldmxcsr(m *Machine, in *inst) {
 	v := uint32(m.rmOperand(in))
-	switch v >> 16 {
-	case 0:
-	case misalignedSSE >> 16:
-		panic(Halt{Cause: Unsupported, Err: errMXCSR})
-	default:
+	if v>>16 != 0 && !(misalignment && v>>16 == misalignedSSE>>16) {
 		fault()
 	}
 	m.vec.MXCSR, m.exLost = v, false
