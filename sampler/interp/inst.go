@@ -4,6 +4,7 @@ package interp
 const (
 	usesVector = 1 << iota // needs Machine.vec
 	usesFloat              // depends on MXCSR
+	usesX87                // depends on which x87 exceptions are masked
 	isLocked               // atomic read-modify-write
 )
 

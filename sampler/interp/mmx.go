@@ -184,10 +184,8 @@ func legacyRow(key uint16, group uint8) *vecEntry {
 // mmxState is the x87's as MMX instructions leave it: no register empty, the top
 // of the stack at 0.
 func (m *Machine) mmxState() *X87 {
+	m.noPending()
 	x := &m.vec.X87
-	if x.FSW&x87Summary != 0 {
-		panic(Halt{Cause: Unsupported})
-	}
 	x.FSW &^= 7 << 11
 	x.Valid = 0xff
 	return x

@@ -12,6 +12,7 @@ const (
 	unitSSE nativeUnit = iota
 	unitAVX
 	unitAVX512
+	unitX87
 )
 
 // native is a vector instruction as this processor runs it for the interpreter:
@@ -39,6 +40,7 @@ type nativeFrame struct {
 	host  uint32 // MXCSR of the interpreter
 	code  uintptr
 	ill   uint64 // not 0: the processor does not have the instruction
+	x87   [512]byte
 }
 
 var (

@@ -113,6 +113,8 @@ func (m *Machine) runNative(n *native, f *nativeFrame) (raised uint32) {
 		callAVX(f)
 	case n.unit == unitAVX512 && cpu.X86.HasAVX512BW:
 		callAVX512(f)
+	case n.unit == unitX87:
+		callX87(f)
 	default:
 		f.ill = 1
 	}
@@ -130,6 +132,9 @@ func callAVX(f *nativeFrame)
 
 //go:noescape
 func callAVX512(f *nativeFrame)
+
+//go:noescape
+func callX87(f *nativeFrame)
 
 // onIllegal handles SIGILL: a native instruction that the processor does not have
 // is left by way of skipIllegal, anything else is the Go runtime's.

@@ -13,6 +13,8 @@
 #define HOST 300(DI)
 #define CODE 304(DI)
 #define ILL 312(DI)
+#define X87 320(DI)
+#define X87MXCSR 344(DI)
 
 // What R13 holds while a native instruction runs, with its address in SI.
 #define MARK $0x2f6e61746976652f
@@ -67,6 +69,24 @@ TEXT ·callAVX512(SB), NOSPLIT, $16-8
 	VMOVDQU64 Z2, OP2
 	KMOVQ K0, K0SAVED
 	VZEROUPPER
+	RET
+
+// func callX87(f *nativeFrame)
+// Exceptions that are not masked are left pending by the instruction and end with
+// FNINIT: nothing waits for them.
+TEXT ·callX87(SB), NOSPLIT, $16-8
+	MOVQ f+0(FP), DI
+	STMXCSR X87MXCSR
+	FXRSTOR64 X87
+	PUSHFQ
+	POPQ AX
+	ANDQ $~0x8d5, AX
+	ORQ FLAGS, AX
+	PUSHQ AX
+	POPFQ
+	ENTER
+	FXSAVE64 X87
+	BYTE $0xdb; BYTE $0xe3 // fninit
 	RET
 
 // func illegalHandler() uintptr

@@ -20,7 +20,7 @@ func BenchmarkFloat(b *testing.B) {
 		for range 20 {
 			code += c.code
 		}
-		r, mem := target(b, code+fmt.Sprintf("e9%08x", bits.ReverseBytes32(uint32(-(len(code)/2 + 5)))))
+		r, mem := target(b, code+fmt.Sprintf("e9%08x", bits.ReverseBytes32(uint32(-(len(code)/2+5)))))
 		for i := range r.Vector.Z {
 			r.Vector.Z[i] = Vec{0x3ff3c0ca428c59fb, 0x3ff3c0ca428c59fb, 0x3ff3c0ca428c59fb, 0x3ff3c0ca428c59fb}
 		}

@@ -32,9 +32,9 @@ type lab struct {
 	rnd  *rand.Rand
 	m    *Machine
 	both [2]*Machine // one with native instructions, one without
-	all  bool // the CPU has every extension that the interpreter has
-	lax  bool // the CPU ignores some reserved bits, see withoutReserved
-	kept int  // instructions that it ran in spite of reserved bits or LOCK
+	all  bool        // the CPU has every extension that the interpreter has
+	lax  bool        // the CPU ignores some reserved bits, see withoutReserved
+	kept int         // instructions that it ran in spite of reserved bits or LOCK
 	data [dataSize]byte
 	base Regs
 	vec  Vector
@@ -211,7 +211,17 @@ func (l *lab) fpu() {
 			l.vec.FCW |= 2 << 8
 		}
 	}
+	unmask := uint16(0)
+	if l.m.nativeOK() && r.IntN(3) == 0 {
+		unmask = uint16(r.Uint32() & r.Uint32() & x87Masks)
+	}
+	l.vec.FCW &^= unmask
 	x.FSW, x.Valid = uint16(r.Uint32())&0x7f7f, uint8(r.Uint32()|r.Uint32()|r.Uint32())
+	if r.IntN(4) != 0 {
+		x.FSW &^= unmask
+	} else if x.FSW&unmask != 0 {
+		x.FSW |= x87Summary | 1<<15
+	}
 	for i := range x.R {
 		m, exp := l.word(), 16383+r.IntN(140)-70
 		switch r.IntN(10) {
@@ -433,6 +443,7 @@ func (l *lab) try(code []byte) (ran bool, diff string) {
 		after[mine.GPR[RSP]-dataBase+1] &^= 1 // TF, since the CPU steps
 		l.write(dataBase, after[:])
 	}
+	l.adoptPointers(mnemonic(b[:]), after[:])
 	for i := range dataSize / pageSize {
 		p := l.m.pages[dataBase/pageSize+uint64(i)]
 		want := after[i*pageSize:][:pageSize]
@@ -453,6 +464,22 @@ func (l *lab) try(code []byte) (ran bool, diff string) {
 		diff += "\nbefore: " + describe(&r, &in)
 	}
 	return true, diff
+}
+
+// adoptPointers takes from the CPU what the interpreter does not keep: where the
+// x87's last instruction and its operand were.
+func (l *lab) adoptPointers(name string, after []byte) {
+	from, to := uint64(12), uint64(24)
+	switch name {
+	case "fnstenv", "fnsave":
+	default:
+		return
+	}
+	for a := l.m.acc[0].Addr + from; a < l.m.acc[0].Addr+to; a++ {
+		if p := l.m.pages[a/pageSize]; p != nil && a-dataBase < dataSize {
+			p.data[a%pageSize] = after[a-dataBase]
+		}
+	}
 }
 
 // isString reports whether name is that of a string instruction; movsd and

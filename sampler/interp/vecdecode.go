@@ -10,7 +10,7 @@ import (
 
 // vecOp is one row of the vector opcode tables.
 type vecOp struct {
-	// code is prefix, map and opcode as in the manuals, "66 0f38 00", with
+	// code is prefix, map and opcode as in the manuals, "66 0f38 00", "np map5 58", with
 	// "/r" after it where modrm.reg is part of the opcode.
 	code string
 	// enc has l, v, e for the legacy, VEX and EVEX encodings, and after v or e
@@ -18,6 +18,7 @@ type vecOp struct {
 	enc string
 	// form is a list of:
 	//   b w d q x   element size (x: d or q by EVEX.W); d and q allow broadcast
+	//   h           16-bit floating point: as w, but allows broadcast; hb: so does msz
 	//   msz=N       element size of the memory operand if another
 	//   mem=N       bytes of the memory operand; /N: the vector length's Nth part
 	//   sc          scalar: a memory operand of one element, length ignored
@@ -26,6 +27,7 @@ type vecOp struct {
 	//   vd          vvvv is the destination
 	//   fl          floating point: depends on MXCSR
 	//   ef          the result is the arithmetic flags
+	//   dd          the destination must not be an operand
 	//   un          legacy encoding needs no alignment (ua: of AMD's CPUs); al: every encoding does
 	//   l0 l1 l2    this vector length only; lx: not l0
 	//   nb          no broadcast
@@ -41,7 +43,7 @@ type vecOp struct {
 	//   gr          reg is a general register
 	//   g           r/m is a general register or memory of its size
 	form string
-	fn   func(*Machine, *inst)
+	fn   func(*Machine, *inst) // nil: runs natively only
 	kern kernel
 }
 
@@ -56,6 +58,7 @@ type vecEntry struct {
 
 	byW, scalar, tuple1, half, narrow   bool
 	imm, v, vd, fl, setsFlags           bool
+	native, bcastHalf, distinct         bool
 	unaligned, unalignedAMD, aligned    bool
 	noBcast, whole, any, noMask         bool
 	store, toMask                       bool
@@ -70,7 +73,7 @@ func vecKey(opmap, pp, op uint8) uint16 {
 
 // vecTable is built beside the start of the program, which need not wait for it.
 var vecTable = sync.OnceValue(func() map[uint16][]vecEntry {
-	return buildVecTable(vecMoves, vecInts, vecShifts, vecShuffles, vecMasks, vecFloats, vecConverts, vecCrypto, vecStrings)
+	return buildVecTable(vecMoves, vecInts, vecShifts, vecShuffles, vecMasks, vecFloats, vecConverts, vecCrypto, vecStrings, vecNatives)
 })
 
 func init() { go vecTable() }
@@ -97,7 +100,7 @@ func parseVecOp(row vecOp) (vecEntry, uint16) {
 	}
 	op, err := strconv.ParseUint(code, 16, 8)
 	pp := strings.Index("np 66 f3 f2", f[0])
-	opmap := map[string]uint8{"0f": 1, "0f38": 2, "0f3a": 3}[f[1]]
+	opmap := map[string]uint8{"0f": 1, "0f38": 2, "0f3a": 3, "map5": 5, "map6": 6}[f[1]]
 	if err != nil || pp < 0 || opmap == 0 {
 		panic("opcode table: " + row.code)
 	}
@@ -127,6 +130,12 @@ func parseVecOp(row vecOp) (vecEntry, uint16) {
 			e.esz = 1
 		case "w":
 			e.esz = 2
+		case "h":
+			e.esz, e.bcastHalf = 2, true
+		case "hb":
+			e.bcastHalf = true
+		case "dd":
+			e.distinct = true
 		case "d":
 			e.esz = 4
 		case "q":
@@ -193,6 +202,9 @@ func parseVecOp(row vecOp) (vecEntry, uint16) {
 			panic("opcode table: " + row.code + ": " + w)
 		}
 	}
+	if e.native = row.fn == nil; e.native {
+		e.fn = vecNative
+	}
 	if e.esz == 0 {
 		panic("opcode table: no element size: " + row.code)
 	}
@@ -208,7 +220,7 @@ func parseVecOp(row vecOp) (vecEntry, uint16) {
 
 // vector decodes what is left: MMX, SSE, AVX, AVX-512 and opmask instructions.
 func (d *decoder) vector(op byte) {
-	if d.opmap == 0 || d.opmap > 3 {
+	if m := d.opmap; m == 0 || m > 3 && !(d.evex && (m == 5 || m == 6)) {
 		return
 	}
 	if d.vex && !d.evex && d.opmap == 1 && d.pp == 0 && op == 0x77 && d.vvvv == 0 {
@@ -291,7 +303,7 @@ func (d *decoder) vectorEntry(e *vecEntry, op byte) {
 	if d.evex && d.bc && !regForm {
 		in.bcast = true
 		in.size = in.msz
-		bad = in.msz < 4 || e.noBcast || e.scalar || e.tuple1 || e.store || e.mem != 0
+		bad = in.msz < 4 && !e.bcastHalf || e.noBcast || e.scalar || e.tuple1 || e.store || e.mem != 0
 	}
 	bad = bad || rounding && !e.fl
 	bad = bad || d.ll == 3 && !rounding && !e.scalar
@@ -350,7 +362,8 @@ func (d *decoder) vectorEntry(e *vecEntry, op byte) {
 	in.fn, in.kern = e.fn, e.kern
 	in.raise, in.sae = e.raise, rounding
 	in.op = op
-	if e.fl {
+	bad = bad || e.distinct && (in.dst == in.v || !in.mem && in.dst == in.rm)
+	if e.fl || e.native {
 		in.nat = d.native(e, op)
 	}
 	if rounding && d.ll != 0 { // a rounding mode of its own

@@ -100,6 +100,8 @@ var vecMoves = []vecOp{
 	{"66 0f38 2f", "v0", "q v m st", maskedSave, nil},
 	{"66 0f38 8c", "v", "x v m", maskedLoad, nil},
 	{"66 0f38 8e", "v", "x v m st", maskedSave, nil},
+	{"66 0f f7", "lv", "b r l0", maskmovdqu, nil},
+	{"f3 0f 2b", "l", "d sc m st", scalarSave, nil}, {"f2 0f 2b", "l", "q sc m st", scalarSave, nil}, // movnts of SSE4a
 }
 
 // scalarLoad clears the rest of the register.

@@ -270,14 +270,10 @@ func ldmxcsr(m *Machine, in *inst) {
 	m.vecReady()
 }
 
-// fldcw ends the burst if it would unmask an exception, which may be pending.
 func fldcw(m *Machine, in *inst) {
-	const masked, reserved = 0x3f, 0x40
-	v := uint16(m.rmOperand(in))
-	if v&masked != masked {
-		panic(Halt{Cause: Unsupported})
-	}
-	m.vec.FCW = v&0x1f3f | reserved
+	m.noPending()
+	m.setControl(uint16(m.load(m.ea(in), 2)))
+	m.settle()
 }
 
 func fnstcw(m *Machine, in *inst) { m.store(m.ea(in), 2, uint64(m.vec.FCW)) }

@@ -13,9 +13,7 @@ type X87 struct {
 	Valid uint8 // bit i: R[i] is not empty
 }
 
-// fpu decodes the x87's opcodes d8 to df. Transcendental functions, whose last
-// bits differ between CPUs, decimals, and what stores where the last
-// instruction was are not supported.
+// fpu decodes the x87's opcodes d8 to df.
 func (d *decoder) fpu(op byte) {
 	in := d.in
 	b := d.peek()
@@ -30,21 +28,37 @@ func (d *decoder) fpu(op byte) {
 			in.fn = one
 		}
 	}
-	if in.fn != nil {
-		in.flags |= usesVector
+	if in.fn == nil && (in.mem && x87Operand[in.op][g] != 0 || op == 0xd9 && x87Natives[b]) {
+		in.fn = x87Native
+	}
+	if in.mem && d.opsize && x87Operand[in.op][g] == 0 && g != 5 && g != 7 {
+		in.fn = nil // 16-bit environments
+	}
+	if in.fn == nil {
+		return
+	}
+	in.flags |= usesVector
+	if !x87Control[uint16(op)<<8|uint16(b)] && (!in.mem || x87Operand[in.op][g] != 0) {
+		in.flags |= usesX87
+		in.nat = d.x87Native(op, b)
 	}
 }
+
+// x87Control are the register forms that do the same whichever exceptions are masked.
+var x87Control = map[uint16]bool{0xd9d0: true, 0xdbe2: true, 0xdbe3: true, 0xdfe0: true}
+
+const x87Masks = 0x3f // in the control word
 
 type fpuTable [8][8]func(*Machine, *inst)
 
 var (
 	fpuMem = fpuTable{
 		{arithMem, arithMem, arithMem, arithMem, arithMem, arithMem, arithMem, arithMem},
-		{fldMem, nil, fstMem, fstMem, nil, fldcw, nil, fnstcw},
+		{fldMem, nil, fstMem, fstMem, fldenv, fldcw, fnstenv, fnstcw},
 		{arithMem, arithMem, arithMem, arithMem, arithMem, arithMem, arithMem, arithMem},
 		{fldMem, fistMem, fistMem, fistMem, nil, fldExt, nil, fstpExt},
 		{arithMem, arithMem, arithMem, arithMem, arithMem, arithMem, arithMem, arithMem},
-		{fldMem, fistMem, fstMem, fstMem, nil, nil, nil, fnstsw},
+		{fldMem, fistMem, fstMem, fstMem, frstor, nil, fnsave, fnstsw},
 		{arithMem, arithMem, arithMem, arithMem, arithMem, arithMem, arithMem, arithMem},
 		{fldMem, fistMem, fistMem, fistMem, nil, fldMem, nil, fistMem},
 	}
@@ -56,7 +70,7 @@ var (
 		{arithST, arithST, nil, nil, arithST, arithST, arithST, arithST},
 		{ffree, nil, fstST, fstST, fcom, fcom, nil, nil},
 		{arithST, arithST, nil, nil, arithST, arithST, arithST, arithST},
-		{nil, nil, nil, nil, nil, fcomi, fcomi, nil},
+		{ffreep, nil, nil, nil, nil, fcomi, fcomi, nil},
 	}
 	fpuOne = map[uint16]func(*Machine, *inst){
 		0xd9d0: fnop, 0xd9e0: fchs, 0xd9e1: fabs, 0xd9e4: ftst, 0xd9e5: fxam,
@@ -68,14 +82,14 @@ var (
 )
 
 // fpuState is the x87's state, of which C1 is cleared: it says how this instruction
-// rounds. With an exception unmasked or pending the burst ends.
+// rounds. With an exception pending the burst ends; with one that is not masked
+// x87Native runs, where it can.
 func (m *Machine) fpuState() *X87 {
-	const masked = 0x3f
-	x := &m.vec.X87
-	if m.vec.FCW&masked != masked || x.FSW&x87Summary != 0 {
-		panic(Halt{Cause: Unsupported})
+	m.noPending()
+	if m.vec.FCW&x87Masks != x87Masks {
+		panic(Halt{Cause: Unsupported, Err: errPending})
 	}
-	return x
+	return &m.vec.X87
 }
 
 func (x *X87) at(i uint8) uint8 { return (uint8(x.FSW>>11) + i) & 7 }
@@ -310,10 +324,16 @@ func ftst(m *Machine, _ *inst) {
 	}
 }
 
-func fxam(m *Machine, _ *inst) {
+// fxam: processors differ in what they call a denormal exponent with a normal
+// significand.
+func fxam(m *Machine, in *inst) {
 	x := m.fpuState()
 	r := x.at(0)
 	v := x.R[r].open()
+	if v.denormal && v.raw.M>>63 == 1 && m.nativeOK() {
+		x87Native(m, in)
+		return
+	}
 	x.FSW &^= x87C0 | x87C1 | x87C2 | x87C3
 	if v.neg {
 		x.FSW |= x87C1
@@ -489,17 +509,16 @@ func fturn(m *Machine, in *inst) {
 	}
 }
 
-func fnop(m *Machine, _ *inst) { m.fpuState() }
+func fnop(m *Machine, _ *inst) { m.noPending() }
 
-func fnclex(m *Machine, _ *inst) { m.fpuState().FSW &= 0x7f00 }
+func fnclex(m *Machine, _ *inst) { m.vec.X87.FSW &= 0x7f00 }
 
 func fninit(m *Machine, _ *inst) {
-	m.fpuState()
 	m.vec.FCW, m.vec.X87.FSW, m.vec.X87.Valid = 0x37f, 0, 0
 }
 
 func fnstsw(m *Machine, in *inst) {
-	sw := uint64(m.fpuState().FSW)
+	sw := uint64(m.vec.X87.FSW)
 	if in.mem {
 		m.store(m.ea(in), 2, sw)
 	} else {
@@ -675,7 +694,8 @@ func fprem(m *Machine, in *inst) {
 	case a.kind == f80Zero || b.kind == f80Inf:
 		v = a.raw
 	case a.exp-b.exp >= 64:
-		panic(Halt{Cause: Unsupported})
+		x87Native(m, in)
+		return
 	default:
 		v, q = remainder(a, b, nearest)
 	}
