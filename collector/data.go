@@ -2,6 +2,7 @@ package collector
 
 import (
 	"bufio"
+	"bytes"
 	"debug/elf"
 	"io"
 	"path"
@@ -10,35 +11,61 @@ import (
 	"strconv"
 	"strings"
 
+	"golang.org/x/sys/unix"
+
+	"github.com/rdx-profiler/rdx/collector/library"
 	"github.com/rdx-profiler/rdx/model"
-	"github.com/rdx-profiler/rdx/sampler/objfile"
 )
 
 // region is a line of /proc/PID/maps.
 type region struct {
 	start, limit, offset uint64
 	writable, executable bool
-	file                 string // "" for anonymous memory; "[heap]" and the like
+	key                  library.Key // of its file
+	file                 string      // "" for anonymous memory; "[heap]" and the like
 }
 
 func parseRegions(r io.Reader) []region {
 	var out []region
+	file := ""
 	for s := bufio.NewScanner(r); s.Scan(); {
-		// start-limit perms offset dev inode   path
-		f := strings.Fields(s.Text())
-		if len(f) < 5 || len(f[1]) < 4 {
+		// start-limit perms offset major:minor inode   path
+		next, rest, ok := parseRegion(s.Bytes())
+		if !ok {
 			continue
 		}
-		from, to, _ := strings.Cut(f[0], "-")
-		start, err1 := strconv.ParseUint(from, 16, 64)
-		limit, err2 := strconv.ParseUint(to, 16, 64)
-		offset, err3 := strconv.ParseUint(f[2], 16, 64)
-		if err1 != nil || err2 != nil || err3 != nil {
-			continue
+		if string(rest) != file { // most are those of the line before
+			file = string(rest)
 		}
-		out = append(out, region{start, limit, offset, f[1][1] == 'w', f[1][2] == 'x', strings.Join(f[5:], " ")})
+		next.file = file
+		out = append(out, next)
 	}
 	return out
+}
+
+func parseRegion(line []byte) (r region, file []byte, ok bool) {
+	var major, minor uint64
+	field := func(base int, until byte) uint64 {
+		i := bytes.IndexByte(line, until)
+		if i < 0 {
+			i = len(line)
+		}
+		n, err := strconv.ParseUint(string(line[:i]), base, 64)
+		ok = ok && err == nil
+		line = line[min(i+1, len(line)):]
+		return n
+	}
+	ok = true
+	r.start, r.limit = field(16, '-'), field(16, ' ')
+	if len(line) < 5 {
+		return r, nil, false
+	}
+	r.writable, r.executable = line[1] == 'w', line[2] == 'x'
+	line = line[5:]
+	r.offset = field(16, ' ')
+	major, minor = field(16, ':'), field(16, ' ')
+	r.key = library.Key{Device: unix.Mkdev(uint32(major), uint32(minor)), Inode: field(10, ' ')}
+	return r, bytes.TrimLeft(line, " "), ok
 }
 
 // regionOf returns the index of the region that holds an address.
@@ -77,9 +104,9 @@ func (p *process) datum(addr uint64) model.Data {
 // fileDatum is a datum in, or right behind, a region of a file: static if the
 // file is mapped as code, too, and loads anything at that address.
 func (p *process) fileDatum(r region, addr uint64) model.Data {
-	for _, m := range p.mappings {
-		if m.File != r.file {
-			continue
+	for _, m := range p.byFile[r.file] {
+		if !m.file.Ready() {
+			return model.Data{} // to be asked again
 		}
 		if at, ok := m.loadedAt(addr); ok {
 			return model.Data{Kind: model.DataStatic, Mapping: &m.Mapping, Address: at}
@@ -165,24 +192,15 @@ func (dt dataTable) of(s *Session, o *observation, locations locationTable) *mod
 
 // loadedAt turns an address of the process into one of the file.
 func (m *mapping) loadedAt(addr uint64) (uint64, bool) {
-	if m.loads == nil && m.file != nil {
-		m.loads = []elf.ProgHeader{}
-		if f, err := objfile.Open(m.file); err == nil {
-			for _, p := range f.Progs {
-				if p.Type == elf.PT_LOAD {
-					m.loads = append(m.loads, p.ProgHeader)
-				}
-			}
-		}
-	}
-	code := slices.IndexFunc(m.loads, func(p elf.ProgHeader) bool {
+	loads := m.file.Loads()
+	code := slices.IndexFunc(loads, func(p elf.ProgHeader) bool {
 		return p.Flags&elf.PF_X != 0 && m.Offset+pageSize > p.Off && m.Offset < p.Off+p.Filesz
 	})
 	if code < 0 {
 		return 0, false
 	}
-	at := addr - m.Start + m.Offset - m.loads[code].Off + m.loads[code].Vaddr
-	return at, slices.ContainsFunc(m.loads, func(p elf.ProgHeader) bool { return at >= p.Vaddr && at-p.Vaddr < p.Memsz })
+	at := addr - m.Start + m.Offset - loads[code].Off + loads[code].Vaddr
+	return at, slices.ContainsFunc(loads, func(p elf.ProgHeader) bool { return at >= p.Vaddr && at-p.Vaddr < p.Memsz })
 }
 
 const pageSize = 4096

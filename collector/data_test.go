@@ -8,6 +8,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/rdx-profiler/rdx/collector/library"
 	"github.com/rdx-profiler/rdx/model"
 	"github.com/rdx-profiler/rdx/sampler/ahead"
 	"github.com/rdx-profiler/rdx/sampler/unwind"
@@ -15,7 +16,7 @@ import (
 
 // A process's own data are where /proc says they are.
 func TestDatum(t *testing.T) {
-	p := newProcess(os.Getpid(), heldFiles{})
+	p := newProcess(os.Getpid(), library.New())
 	defer p.close()
 	p.look()
 	p.regions = parseRegions(strings.NewReader(`00400000-00401000 r--p 00000000 08:01 1    /none
@@ -114,7 +115,7 @@ func TestDatumMappedSince(t *testing.T) {
 		p.readMappings()
 	}
 	s.findDataAgain()
-	s.unplaced = append(s.unplaced, &observation{process: newProcess(1, p.files), addr: 1 << 60})
+	s.unplaced = append(s.unplaced, &observation{process: newProcess(1, p.library), addr: 1 << 60})
 	s.findDataAgain()
 	if len(s.unplaced) > 0 {
 		t.Errorf("%d are looked for for good", len(s.unplaced))
@@ -123,7 +124,7 @@ func TestDatumMappedSince(t *testing.T) {
 
 // ownSession has this process for its only one.
 func ownSession(t *testing.T) (*Session, *process) {
-	p := newProcess(os.Getpid(), heldFiles{})
+	p := newProcess(os.Getpid(), library.New())
 	t.Cleanup(p.close)
 	return &Session{processes: map[int]*process{p.pid: p}, locate: ahead.NewLocator(), cfg: Config{Stack: OwnStack}}, p
 }

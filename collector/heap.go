@@ -3,7 +3,7 @@ package collector
 import (
 	"fmt"
 	"slices"
-	"strings"
+	"sync"
 	"time"
 
 	"github.com/rdx-profiler/rdx/model"
@@ -14,40 +14,64 @@ import (
 // started: it is not mapped yet, but a probe may be put on a file before.
 var usualLibc = []string{"/lib/x86_64-linux-gnu/libc.so.6", "/lib/aarch64-linux-gnu/libc.so.6", "/lib64/libc.so.6", "/lib/ld-musl-x86_64.so.1", "/lib/ld-musl-aarch64.so.1"}
 
-// probeHeap puts probes on the allocators of all files that the process has
-// mapped as code since the last call.
-func (s *Session) probeHeap(p *process) {
-	if s.heap == nil || slices.Equal(p.probed, p.mappings) {
-		return
-	}
-	first := p.probed == nil
-	if first {
-		s.probeUsual(p)
-	}
-	p.probed = p.mappings
-	for _, m := range p.mappings {
-		if !strings.HasPrefix(m.File, "/") || m.file == nil {
-			continue
-		}
-		if err := s.heap.Probe(p.via, m.file.File); err != nil && s.heapFailed == nil && !gone(err) {
-			s.heapFailed = err
-		}
-	}
-	if first {
-		p.readMappings() // as they are now: blocks from before the probes are told by nothing else
+// heapWork is what the library's goroutines do about probes.
+type heapWork struct {
+	mu     sync.Mutex
+	failed error // the first failure to probe an allocator
+}
+
+func (w *heapWork) fail(err error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.failed == nil && err != nil && !gone(err) {
+		w.failed = err
 	}
 }
 
+func (w *heapWork) failure() error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.failed
+}
+
+// probeHeap has probes put on the allocators of all files that the process has
+// mapped as code since the last call.
+func (s *Session) probeHeap(p *process) {
+	if s.heap == nil {
+		return
+	}
+	if p.heapProbed.Swap(false) {
+		p.readMappings() // as they are now: blocks from before the probes are told by nothing else
+	}
+	if slices.Equal(p.probed, p.mappings) {
+		return
+	}
+	first := p.probed == nil
+	p.probed = p.mappings
+	via, mappings := p.via, p.mappings
+	s.library.Do(func() {
+		if first {
+			s.probeUsual(via)
+			defer p.heapProbed.Store(true)
+		}
+		for _, m := range mappings {
+			if m.file != nil && m.file.Err() == nil && m.file.Opened() != nil {
+				s.heapWork.fail(s.heap.Probe(via, m.file.Opened()))
+			}
+		}
+	})
+}
+
 // probeUsual probes those of usualLibc that there are.
-func (s *Session) probeUsual(p *process) {
-	root, err := safeopen.Of(p.via)
+func (s *Session) probeUsual(via int) {
+	root, err := safeopen.Of(via)
 	if err != nil {
 		return // exited
 	}
 	defer root.Close()
 	for _, path := range usualLibc {
 		if f, err := root.Open(path, nil); err == nil {
-			_ = s.heap.Probe(p.via, f) // which of them there are is the target's business
+			_ = s.heap.Probe(via, f) // which of them there are is the target's business
 			f.Close()
 		}
 	}
@@ -73,7 +97,7 @@ func (s *Session) heapComments(p *model.Profile, cpu uint64, count func(string, 
 	}
 	all, full, err := s.heap.Allocated()
 	if err == nil {
-		err = s.heapFailed
+		err = s.heapWork.failure()
 	}
 	if err != nil {
 		p.Comments = append(p.Comments, "allocations not all seen, because: "+err.Error())

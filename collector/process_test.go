@@ -4,10 +4,12 @@ import (
 	"os"
 	"strings"
 	"testing"
+	"time"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
 
+	"github.com/rdx-profiler/rdx/collector/library"
 	"github.com/rdx-profiler/rdx/model"
 )
 
@@ -38,11 +40,14 @@ zzzz-7f30 r-xp 0 fe:00 1 /x
 	}
 }
 
+// mapsOf are lines of /proc/PID/maps.
+func mapsOf(lines ...string) []region {
+	return parseRegions(strings.NewReader(strings.Join(lines, "\n")))
+}
+
 func TestMappingsFind(t *testing.T) {
-	p := &process{}
-	for _, m := range []model.Mapping{{Start: 0x3000, Limit: 0x4000}, {Start: 0x1000, Limit: 0x2000}} {
-		p.insert(&mapping{Mapping: m})
-	}
+	p := newProcess(os.Getpid(), library.New())
+	p.merge(mapsOf("1000-2000 r-xp 0 00:00 0", "3000-4000 r-xp 0 00:00 0"))
 	for pc, want := range map[uint64]uint64{0xfff: 0, 0x1000: 0x1000, 0x1fff: 0x1000, 0x2000: 0, 0x3800: 0x3000, 0x4000: 0} {
 		var got uint64
 		if m := p.find(pc); m != nil {
@@ -52,32 +57,44 @@ func TestMappingsFind(t *testing.T) {
 			t.Errorf("find %#x: mapping at %#x, want %#x", pc, got, want)
 		}
 	}
+	known := p.find(0x1000)
+	// What is gone is kept, and what is known stays what it is.
+	p.merge(mapsOf("1000-2000 r-xp 0 00:00 0", "5000-6000 r-xp 0 00:00 0"))
+	if p.find(0x1000) != known || p.find(0x3000) == nil || p.find(0x5000) == nil || len(p.mappings) != 3 {
+		t.Errorf("after a second reading: %+v", p.mappings)
+	}
 	// A new mapping takes the place of what it overlaps.
-	p.insert(&mapping{Mapping: model.Mapping{Start: 0x1800, Limit: 0x3800, File: "new"}})
-	if len(p.mappings) != 1 || p.find(0x2000).File != "new" {
-		t.Errorf("overlapping insert: %+v", p.mappings)
+	p.merge(mapsOf("1800-3800 r-xp 0 00:00 0"))
+	if len(p.mappings) != 2 || p.find(0x2000).Start != 0x1800 || p.find(0x1000) != nil || p.find(0x5000) == nil {
+		t.Errorf("overlapped: %+v", p.mappings)
 	}
 }
 
 // The process's own mappings are readable without privileges, by whatever
 // way to the file there is.
 func TestOwnProcess(t *testing.T) {
-	p := newProcess(os.Getpid(), heldFiles{})
+	p := newProcess(os.Getpid(), library.New())
 	defer p.close()
 	p.look()
-	if len(p.mappings) == 0 || p.command == "" {
+	if len(p.mappings) == 0 || p.facts == nil {
 		t.Fatalf("nothing known of ourselves: %+v", p)
 	}
 	p.note(1)
 	if !p.unknown {
 		t.Error("address 1 is taken for known")
 	}
+	if !p.library.Settle(10 * time.Second) {
+		t.Fatal("files are not open in 10 s")
+	}
+	if p.facts.Command() == "" {
+		t.Error("no command line")
+	}
 }
 
 // What is mapped after the mappings were first read, as libraries are by a program that has
 // just begun, is found as soon as it is asked for; what is in no mapping is not looked for each time.
 func TestMappedSince(t *testing.T) {
-	p := newProcess(os.Getpid(), heldFiles{})
+	p := newProcess(os.Getpid(), library.New())
 	defer p.close()
 	p.look()
 	f, err := os.Open("/proc/self/exe")

@@ -37,7 +37,7 @@ func (s *Session) profile() (*model.Profile, error) {
 		DesignEffect:  s.designEffect(),
 	}
 	if all := s.allProcesses(); len(all) > 0 {
-		p.Command = all[len(all)-1].command
+		p.Command = all[len(all)-1].facts.Command()
 	}
 	perCount := sum.perTally()
 	if s.clock.Counted != nil {

@@ -11,6 +11,7 @@ import (
 	"go.uber.org/zap"
 	"golang.org/x/sys/unix"
 
+	"github.com/rdx-profiler/rdx/collector/library"
 	"github.com/rdx-profiler/rdx/model"
 	"github.com/rdx-profiler/rdx/sampler"
 	"github.com/rdx-profiler/rdx/sampler/ahead"
@@ -50,15 +51,16 @@ type Session struct {
 	processes   map[int]*process
 	past        []*process // exited, or replaced by exec
 	unseenRan   uint64     // CPU time of those that are not kept in past, ns
-	files       heldFiles
+	library     *library.Library
+	owners      map[*model.Mapping]owned // of the mappings of the profile, when it is made
 	threads     map[int]*thread
 	byIndex     map[uint32]*thread
 	late        lateHolds
 	seen        []*observation
 	stacks      *stackTable
 	heap        *sampler.HeapProbes // nil if not asked for
-	heapFailed  error               // the first failure to probe an allocator
-	unplaced    []*observation      // whose data's mapping is not known yet
+	heapWork    heapWork
+	unplaced    []*observation // whose data's mapping is not known yet
 	losses      map[string]int64
 	ends        map[string]int64 // why reading ahead ended
 	inSyscall   int              // holds that came when the thread had entered a system call
@@ -146,7 +148,7 @@ func Start(cfg Config) (*Session, error) {
 		locate:    ahead.NewLocator(),
 		rand:      rand.New(rand.NewPCG(cfg.Seed, 1)),
 		processes: make(map[int]*process),
-		files:     make(heldFiles),
+		library:   library.New(),
 		threads:   make(map[int]*thread),
 		byIndex:   make(map[uint32]*thread),
 		late:      make(lateHolds),
@@ -283,6 +285,7 @@ func (s *Session) begin() error {
 		}
 	})
 	if launched != nil && err == nil {
+		s.waitForFiles()
 		err = launched.Go()
 	}
 	if err != nil {
@@ -353,6 +356,7 @@ func (s *Session) Wait(ctx context.Context) (*model.Profile, error) {
 		return nil, ErrNotStarted
 	}
 	// Nothing but this goroutine is left.
+	s.settleFiles()
 	s.drain()
 	s.findDataAgain()
 	s.closeAside()
@@ -394,9 +398,7 @@ func (s *Session) Signal(sig os.Signal) {
 // Close unloads the BPF programs and the target's files. Call it when the
 // profile has been symbolized.
 func (s *Session) Close() error {
-	for _, p := range s.allProcesses() {
-		p.close()
-	}
+	s.closeFiles()
 	s.unhurry()
 	return errors.Join(s.heap.Close(), s.kernel.Close())
 }

@@ -194,7 +194,10 @@ func (r *stackRequest) code(pc uint64) unwind.Code {
 		return unwind.Code{}
 	}
 	code := unwind.Code{Known: true}
-	if t := m.code.unwindTable(); t != nil {
+	if m.file == nil {
+		return code
+	}
+	if t := m.file.UnwindTable(); t != nil {
 		if addr, ok := t.Address(pc - m.Start + m.Offset); ok {
 			code.Table, code.PC = t, addr
 		}

@@ -59,7 +59,7 @@ func (s *Session) ThreadStarted(pid, tid int) {
 	}
 	p := s.processes[pid]
 	if p == nil {
-		p = newProcess(pid, s.files)
+		p = newProcess(pid, s.library)
 		s.processes[pid] = p
 		if s.groups() {
 			s.noteCPU(p, sampler.Monotonic()) // it may be gone after two holds
@@ -97,6 +97,7 @@ func (s *Session) processEnded(p *process) {
 	delete(s.processes, p.pid)
 	s.locate.Forget(p.via)
 	if p.looked() {
+		p.facts.End()
 		s.past = append(s.past, p)
 	} else {
 		s.unseenRan += p.total()

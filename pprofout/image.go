@@ -4,6 +4,7 @@ import (
 	"debug/elf"
 	"errors"
 	"fmt"
+	"io"
 
 	"github.com/rdx-profiler/rdx/model"
 	"github.com/rdx-profiler/rdx/sampler/objfile"
@@ -15,7 +16,7 @@ type image struct {
 	debug *debugFile // nil if there is none
 }
 
-func openImage(r Binary, m *model.Mapping, debugDirs []string) (*image, error) {
+func openImage(r io.ReaderAt, m *model.Mapping, debugDirs []string) (*image, error) {
 	f, err := objfile.Open(r)
 	if err != nil {
 		return nil, err

@@ -1,11 +1,9 @@
 package pprofout
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"slices"
 	"strings"
 
@@ -17,17 +15,19 @@ import (
 // Binaries opens what the target has mapped. Whoever implements it sees the
 // target's files even if it is gone or lives in another mount namespace.
 type Binaries interface {
-	// Open opens the file behind a mapping; for "[vdso]" its ELF image.
-	Open(m *model.Mapping) (Binary, error)
-	// PerfMap opens the target's /tmp/perf-PID.map, in which JIT compilers
-	// name their code. The error is fs.ErrNotExist if it has none.
-	PerfMap() (io.ReadCloser, error)
+	// Open returns the file behind a mapping; for "[vdso]" its ELF image. It stays open.
+	Open(m *model.Mapping) (io.ReaderAt, error)
+	// Generated returns, for each process that has any, the tables in which JIT compilers
+	// name their code, and whose a mapping is: an index into these, -1 if it is not known.
+	Generated() (tables []Generated, of func(*model.Mapping) int)
 }
 
-// Binary is an open ELF file.
-type Binary interface {
-	io.ReaderAt
-	io.Closer
+// Generated are the names of the generated code of one process.
+type Generated struct {
+	Process int
+	// Maps are perf maps, /tmp/perf-PID.map, and Dumps jitdumps, both the best first.
+	Maps, Dumps []io.ReaderAt
+	Err         error // why one that there is can't be read
 }
 
 // Stats says what Symbolize could and could not do.
@@ -44,7 +44,7 @@ type Stats struct {
 //
 // Sources, for each file: DWARF, in the file or in a separate debug file
 // found by build ID or .gnu_debuglink; Go's pclntab; the symbol tables; for
-// code without a file the perf map. What has no name keeps its address and
+// code without a file jitdumps and perf maps of its process. What has no name keeps its address and
 // build ID, so that pprof can find it later.
 //
 // All frames but a stack's leaf are return addresses and are looked up one
@@ -107,9 +107,7 @@ func (s *symbolizer) run(p *model.Profile, b Binaries) (Stats, error) {
 			jit = append(jit, t)
 		}
 	}
-	if err := s.perfMap(jit, b); err != nil {
-		s.problem("perf map", err)
-	}
+	s.generated(jit, b)
 
 	s.nameData(p, b)
 
@@ -203,7 +201,6 @@ func (s *symbolizer) withImage(m *model.Mapping, b Binaries, f func(*image) erro
 	if err != nil {
 		return err
 	}
-	defer r.Close()
 	img, err := openImage(r, m, s.debugDirs)
 	if err != nil {
 		return err
@@ -252,35 +249,12 @@ func oneLine(err error) error {
 	return errors.New(strings.ReplaceAll(err.Error(), "\n", "; "))
 }
 
-func (s *symbolizer) perfMap(targets []target, b Binaries) error {
-	if len(targets) == 0 {
-		return nil
-	}
-	r, err := b.PerfMap()
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
-	if err != nil {
-		return err
-	}
-	defer r.Close()
-	slices.SortFunc(targets, func(a, b target) int { return cmp.Compare(a.pc, b.pc) })
-	pcs := make([]uint64, len(targets))
-	for i, t := range targets {
-		pcs[i] = t.pc
-	}
-	names, err := readPerfMap(r, pcs)
-	for i, name := range names {
-		if name != "" {
-			targets[i].loc.Lines = []model.Line{{Function: name, SystemName: name}}
-		}
-	}
-	return err
-}
+// mostName bounds what a name of some bytes may be written out to: two to that power.
+const mostName = 14
 
 // display turns a name of the symbol table into one for people: C++ and Rust
 // names are demangled, without parameter types, which file and line make
 // needless.
 func display(name string) string {
-	return demangle.Filter(name, demangle.NoParams, demangle.NoEnclosingParams)
+	return demangle.Filter(name, demangle.NoParams, demangle.NoEnclosingParams, demangle.MaxLength(mostName))
 }

@@ -26,13 +26,15 @@ import (
 // files is a target whose mappings are files of this machine.
 type files struct{ perfMap string }
 
-func (files) Open(m *model.Mapping) (Binary, error) { return os.Open(m.File) }
+func (files) Open(m *model.Mapping) (io.ReaderAt, error) { return os.Open(m.File) }
 
-func (f files) PerfMap() (io.ReadCloser, error) {
-	if f.perfMap == "" {
-		return nil, fs.ErrNotExist
+func (f files) Generated() ([]Generated, func(*model.Mapping) int) {
+	return []Generated{{Process: 1, Maps: []io.ReaderAt{strings.NewReader(f.perfMap)}}}, func(m *model.Mapping) int {
+		if m == nil {
+			return -1
+		}
+		return 0
 	}
-	return io.NopCloser(strings.NewReader(f.perfMap)), nil
 }
 
 const inlinedC = `#include <stdio.h>
@@ -781,14 +783,14 @@ func TestSymbolizePerfMap(t *testing.T) {
 	if want := []string{"LazyCompile:*walk grid.js:10:3", "java.util.List::get", "with prefix", "", ""}; !slices.Equal(got, want) {
 		t.Errorf("names %q, want %q", got, want)
 	}
-	if stats.Functions != 3 || len(stats.Problems) != 1 || !strings.Contains(stats.Problems[0].Error(), "2 lines are not") || !strings.Contains(stats.Problems[0].Error(), "line 3") {
+	if stats.Functions != 3 || len(stats.Problems) != 2 || !strings.Contains(stats.Problems[0].Error(), "2 lines are not") || !strings.Contains(stats.Problems[0].Error(), "line 3") {
 		t.Errorf("stats %+v", stats)
 	}
 }
 
 type brokenBinaries struct{ files }
 
-func (brokenBinaries) Open(m *model.Mapping) (Binary, error) {
+func (brokenBinaries) Open(m *model.Mapping) (io.ReaderAt, error) {
 	if m.File == "gone" {
 		return nil, fs.ErrNotExist
 	}
@@ -801,7 +803,7 @@ func TestSymbolizeProblems(t *testing.T) {
 	}
 	p := &model.Profile{BinsPerOctave: 8, Records: []model.Record{{Kind: model.Cold, Use: []*model.Location{at("gone"), at("text"), at("[stack]")}, Observations: 1}}}
 	stats, err := Symbolize(p, brokenBinaries{})
-	if err != nil || stats.Locations != 3 || stats.Functions != 0 || len(stats.Problems) != 2 {
+	if err != nil || stats.Locations != 3 || stats.Functions != 0 || len(stats.Problems) != 3 {
 		t.Errorf("%v, stats %+v", err, stats)
 	}
 	p.Records[0].Use[1] = nil
@@ -835,7 +837,7 @@ type vdsoBinaries struct {
 	image memory
 }
 
-func (v vdsoBinaries) Open(*model.Mapping) (Binary, error) { return v.image, nil }
+func (v vdsoBinaries) Open(*model.Mapping) (io.ReaderAt, error) { return v.image, nil }
 
 func TestSymbolizeVDSO(t *testing.T) {
 	maps, err := os.ReadFile("/proc/self/maps")

@@ -10,6 +10,8 @@ import (
 	"runtime"
 	"strconv"
 	"strings"
+	"sync"
+	"time"
 	"unsafe"
 
 	"github.com/cilium/ebpf"
@@ -33,8 +35,10 @@ type HeapProbes struct {
 	obj      bpf.HeapObjects
 	pmu      uint32
 	retprobe uint64 // config
-	events   []int
-	probed   map[fileID]bool
+
+	mu     sync.Mutex // of what follows
+	events []int
+	probed map[fileID]bool
 }
 
 // MaxBlocks that are known at a time.
@@ -82,20 +86,33 @@ func (h *HeapProbes) Close() error {
 	if h == nil {
 		return nil
 	}
-	for _, fd := range h.events {
-		unix.Close(fd)
+	// A probing that never comes back, as the file system doesn't, is not waited for: the probes
+	// go with this process.
+	for tries := 0; tries < 100; tries++ {
+		if h.mu.TryLock() {
+			for _, fd := range h.events {
+				unix.Close(fd)
+			}
+			h.events = nil
+			h.mu.Unlock()
+			break
+		}
+		time.Sleep(10 * time.Millisecond)
 	}
 	return h.obj.Close()
 }
 
 // Probe puts probes on the allocators that a file defines, in one process. A file
-// without any is no error, nor one that is probed already.
+// without any is no error, nor one that is probed already. It reads the file and may have to
+// wait for that: any goroutine may call it but the one that holds threads.
 func (h *HeapProbes) Probe(pid int, f *os.File) error {
 	path := fmt.Sprintf("/proc/self/fd/%d", f.Fd()) // the very file, for the kernel, too
 	var stat unix.Stat_t
 	if err := unix.Fstat(int(f.Fd()), &stat); err != nil {
 		return fmt.Errorf("heap probes: %s: %w", f.Name(), err)
 	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
 	id := fileID{pid, stat.Dev, stat.Ino}
 	if h.probed[id] {
 		return nil

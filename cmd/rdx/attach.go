@@ -333,8 +333,28 @@ func cacheSizes(sizes []string) ([]model.Cache, error) {
 // binaries lets the symbolizer read what the session held on to.
 type binaries struct{ s *collector.Session }
 
-func (b binaries) Open(m *model.Mapping) (pprofout.Binary, error) { return b.s.Open(m) }
-func (b binaries) PerfMap() (io.ReadCloser, error)                { return b.s.PerfMap() }
+func (b binaries) Open(m *model.Mapping) (io.ReaderAt, error) {
+	f, err := b.s.Open(m)
+	if err != nil {
+		return nil, err
+	}
+	return f, nil
+}
+
+func (b binaries) Generated() ([]pprofout.Generated, func(*model.Mapping) int) {
+	found, of := b.s.Generated()
+	tables := make([]pprofout.Generated, len(found))
+	for i, g := range found {
+		tables[i] = pprofout.Generated{Process: g.Process, Err: g.Err}
+		for _, f := range g.Maps {
+			tables[i].Maps = append(tables[i].Maps, f)
+		}
+		for _, f := range g.Dumps {
+			tables[i].Dumps = append(tables[i].Dumps, f)
+		}
+	}
+	return tables, of
+}
 
 // progress shows a line about the session on a terminal.
 type progress struct {

@@ -12,6 +12,7 @@ import (
 	"github.com/rdx-profiler/rdx/exact"
 	"github.com/rdx-profiler/rdx/model"
 	"github.com/rdx-profiler/rdx/pprofout"
+	"github.com/rdx-profiler/rdx/sampler/safeopen"
 )
 
 // profileSink makes a profile of an exact analysis.
@@ -96,7 +97,11 @@ func (s *profileSink) write(path string, r *exactReport, start time.Time, mappin
 	if len(mappings) == 0 {
 		p.Comments = append(p.Comments, "symbols: the trace does not tell what code was mapped where, so that instructions are addresses")
 	}
-	stats, err := pprofout.Symbolize(p, mappedFiles{})
+	var opened []*os.File
+	stats, err := pprofout.Symbolize(p, mappedFiles{&opened})
+	for _, f := range opened {
+		f.Close()
+	}
 	if err != nil {
 		return err
 	}
@@ -116,15 +121,27 @@ func (s *profileSink) write(path string, r *exactReport, start time.Time, mappin
 const exactAccesses = "accesses of the program"
 
 // mappedFiles opens mappings by name: the program that had them has ended.
-type mappedFiles struct{}
+type mappedFiles struct{ opened *[]*os.File }
 
-func (mappedFiles) Open(m *model.Mapping) (pprofout.Binary, error) {
+func (f mappedFiles) Open(m *model.Mapping) (io.ReaderAt, error) {
 	if !strings.HasPrefix(m.File, "/") {
 		return nil, fmt.Errorf("open mapping %s: %w", m.File, fs.ErrNotExist)
 	}
-	return os.Open(m.File)
+	root, err := safeopen.Own()
+	if err != nil {
+		return nil, err
+	}
+	defer root.Close()
+	file, err := root.Open(m.File, nil)
+	if err != nil {
+		return nil, err
+	}
+	*f.opened = append(*f.opened, file)
+	return file, nil
 }
 
-func (mappedFiles) PerfMap() (io.ReadCloser, error) { return nil, fs.ErrNotExist }
+func (mappedFiles) Generated() ([]pprofout.Generated, func(*model.Mapping) int) {
+	return nil, func(*model.Mapping) int { return -1 }
+}
 
 var errChildrenProfile = usageError{errors.New("exact -o: a profile is of one program; leave --children out")}

@@ -3,11 +3,17 @@
 package main_test
 
 import (
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"strings"
+	"syscall"
 	"testing"
+	"time"
+
+	"github.com/rdx-profiler/rdx/model"
 )
 
 func buildIDOf(t *testing.T, file string) string {
@@ -57,6 +63,95 @@ func TestBuildIDs(t *testing.T) {
 			if m.BuildID == "" || filepath.Base(m.File) == "sum (deleted)" && m.BuildID != want {
 				t.Fatalf("mapping %+v, want build ID %s", m, want)
 			}
+		}
+	}
+}
+
+// useNames is the observations of a profile by the function of their use, and all of them.
+func useNames(p *model.Profile) (names map[string]int64, all int64) {
+	names = map[string]int64{}
+	for i := range p.Records {
+		r := &p.Records[i]
+		all += r.Observations
+		if len(r.Use) > 0 && len(r.Use[0].Lines) > 0 {
+			names[r.Use[0].Lines[0].Function] += r.Observations
+		}
+	}
+	return names, all
+}
+
+// assertNamed wants nine tenths of the observations to be in the function.
+func assertNamed(t *testing.T, p *model.Profile, function string) {
+	t.Helper()
+	names, all := useNames(p)
+	if all < 5 || names[function] < all*9/10 {
+		t.Errorf("of %d observations %v are in functions, want %s; %q", all, names, function, p.Comments)
+	}
+}
+
+// The program is the first to end, with the map it has had, and removes it or not.
+func TestJITEndsFirst(t *testing.T) {
+	needRoot(t)
+	for _, when := range []string{"", "gone"} {
+		p := target(t, compile(t, "jit"), "walk", "0", when)
+		s := attach(t, p.pid)
+		name := fmt.Sprintf("/tmp/perf-%d.map", p.pid)
+		time.Sleep(3 * time.Second) // of samples
+		p.end()
+		assertNamed(t, s.profile(), "walk")
+		os.Remove(name)
+	}
+}
+
+// The map is written when the session has begun: it is found when that ends, and when the program does.
+func TestJITLateMap(t *testing.T) {
+	needRoot(t)
+	for _, ends := range []bool{false, true} {
+		p := target(t, compile(t, "jit"), "walk", "0", "late")
+		t.Cleanup(func() { os.Remove(fmt.Sprintf("/tmp/perf-%d.map", p.pid)) })
+		s := attach(t, p.pid)
+		time.Sleep(3 * time.Second) // of samples
+		p.cmd.Process.Signal(syscall.SIGUSR1)
+		eventually(t, "the target writes its map", func() bool {
+			b, _ := os.ReadFile(fmt.Sprintf("/tmp/perf-%d.map", p.pid))
+			return len(b) > 0
+		})
+		var profile *model.Profile
+		if ends {
+			p.end()
+			profile = s.profile()
+		} else {
+			profile = s.stop()
+			p.end()
+		}
+		assertNamed(t, profile, "walk")
+	}
+}
+
+// Without a map the profile says what is missing, and what to do.
+func TestJITWithoutMap(t *testing.T) {
+	needRoot(t)
+	p := target(t, compile(t, "jit"), "walk", "0", "none")
+	profile := attach(t, p.pid, "-d", "1s").profile()
+	p.end()
+	if said := strings.Join(profile.Comments, "\n"); !strings.Contains(said, "no perf map") || !strings.Contains(said, "--perf-basic-prof") {
+		t.Errorf("nothing is said of perf maps:\n%s", said)
+	}
+}
+
+// Two processes have different code at one address: each has names of its own map.
+func TestJITOfEach(t *testing.T) {
+	needRoot(t)
+	jit := compile(t, "jit")
+	for _, at := range []string{"10000000", "0"} {
+		s := rdx(t, append(append([]string{"run", "--follow", "-d", "3s"}, busy...), "--", "sh", "-c",
+			fmt.Sprintf("exec 3<&0; %s alpha %s gone <&3 & %s beta %s gone <&3 & wait", jit, at, jit, at))...)
+		eventually(t, "the session ends", func() bool { _, err := os.Stat(s.output); return err == nil })
+		s.stdin.Close()
+		names, all := useNames(s.profile())
+		// The rest is what each does before: were all names of one map, there would be none of the other's.
+		if names["alpha"] < 10 || names["beta"] < 10 {
+			t.Errorf("at %s: of %d observations %v", at, all, names)
 		}
 	}
 }

@@ -83,14 +83,14 @@ func TestPlantedPerfMap(t *testing.T) {
 }
 
 // assertLaps wants that no lap of testdata/safety/jit.c, of half a millisecond, took so long that
-// it must have been stopped.
+// it must have been stopped, and not only have waited for a CPU.
 func assertLaps(t *testing.T, p *process) {
 	t.Helper()
 	var longest float64
 	if _, err := fmt.Sscanf(p.end(), "ok longest=%f", &longest); err != nil {
 		t.Fatal(err)
 	}
-	if most := 900 * time.Millisecond; longest > most.Seconds() {
+	if most := 5 * time.Second; longest > most.Seconds() {
 		t.Errorf("the target stood still for %.2f s", longest)
 	}
 }

@@ -20,6 +20,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 
 	"golang.org/x/sys/unix"
 )
@@ -35,10 +36,11 @@ func (r *Refused) Error() string { return r.Name + " is not read: " + r.Reason }
 // A Root is a directory below which names are looked up: no name, and no link on its
 // way, leads out of it.
 type Root struct {
-	fd      int
-	resolve uint64   // RESOLVE_ flags of openat2
-	owners  []uint32 // see Owners
-	prefix  string   // of names in messages
+	closing sync.RWMutex // held to read while the number is in use
+	fd      int          // -1 when closed
+	resolve uint64       // RESOLVE_ flags of openat2
+	owners  []uint32     // see Owners
+	prefix  string       // of names in messages
 }
 
 // Own is the root directory of this process.
@@ -76,8 +78,16 @@ func directory(pid int, link string, resolve uint64) (*Root, error) {
 // its own IDs, root, and the root of its user namespace.
 func (r *Root) Owners() []uint32 { return r.owners }
 
-// Close lets the directory go.
-func (r *Root) Close() error { return unix.Close(r.fd) }
+// Close lets the directory go, when no lookup is under way any more.
+func (r *Root) Close() error {
+	r.closing.Lock()
+	defer r.closing.Unlock()
+	fd := r.fd
+	if r.fd = -1; fd < 0 {
+		return fs.ErrClosed
+	}
+	return unix.Close(fd)
+}
 
 // Open opens a regular file to read. name is as the process itself would say it,
 // from its root. owners are those who may own the file, all if nil.
@@ -91,6 +101,21 @@ func (r *Root) Open(name string, owners []uint32) (*os.File, error) {
 	}
 	defer unix.Close(handle)
 	return open(handle, r.full(name), owners)
+}
+
+// Directory is a directory below this one, by a handle; it is the root of what is looked up
+// there.
+func (r *Root) Directory(name string) (*Root, error) {
+	handle, err := r.handle(name)
+	if err != nil {
+		return nil, err
+	}
+	var st unix.Stat_t
+	if err := unix.Fstat(handle, &st); err != nil || st.Mode&unix.S_IFMT != unix.S_IFDIR {
+		unix.Close(handle)
+		return nil, &Refused{r.full(name), "it is no directory"}
+	}
+	return &Root{fd: handle, resolve: unix.RESOLVE_IN_ROOT, owners: r.owners, prefix: r.full(name) + "/"}, nil
 }
 
 // Stat is what there is about a file of any kind.
@@ -113,6 +138,11 @@ func (r *Root) handle(name string) (int, error) {
 	how := unix.OpenHow{
 		Flags:   unix.O_PATH | unix.O_CLOEXEC,
 		Resolve: r.resolve | unix.RESOLVE_NO_MAGICLINKS,
+	}
+	r.closing.RLock()
+	defer r.closing.RUnlock()
+	if r.fd < 0 {
+		return 0, &fs.PathError{Op: "open", Path: r.full(name), Err: fs.ErrClosed}
 	}
 	handle, err := unix.Openat2(r.fd, name, &how)
 	// EAGAIN: something was renamed on the way, which could go on forever.
