@@ -135,7 +135,7 @@ func TestAccesses(t *testing.T) {
 		{"vmovdqu64 zmm", "62f1fe487f03", "store 0 64"},
 		{"movss", "f30f1003", "load 0 4"},
 		{"addsd", "f20f5803", "load 0 8"},
-		{"broadcast operand", "62f1fd585803", "load 0 8"},
+		{"broadcast operand", "62f1fd58d403", "load 0 8"},
 		{"masked load", "b80c000000 c5f892c8 62f17ec96f03", "load 8 8"},
 		{"masked store", "b811000000 c5f892c8 62f17e497f03", "store 0 20"},
 		{"masked store of nothing", "62f17e497f03", ""},

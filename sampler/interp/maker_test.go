@@ -22,7 +22,7 @@ func byMaker(t *testing.T, hexcode string, vector func(*Vector), check func(t *t
 				vector(&r.Vector)
 			}
 			r.GPR[8] = 1
-			m := New()
+			m := withoutNative()
 			m.Start(r, mem)
 			end := m.Run(Limit{Accesses: 9, Instructions: 1})
 			m.Regs(r)

@@ -158,7 +158,7 @@ func mmxToInts(m *Machine, in *inst) {
 	}
 	if in.mem {
 		a := m.ea(in)
-		if in.size == 16 && a%16 != 0 {
+		if in.size == 16 && a%16 != 0 && m.vec.MXCSR&misalignedSSE == 0 {
 			fault()
 		}
 		b = Vec{}
