@@ -1,20 +1,15 @@
 package collector
 
 import (
-	"bufio"
-	"bytes"
 	"debug/elf"
-	"io"
 	"path"
 	"slices"
 	"sort"
-	"strconv"
 	"strings"
-
-	"golang.org/x/sys/unix"
 
 	"github.com/rdx-profiler/rdx/collector/library"
 	"github.com/rdx-profiler/rdx/model"
+	"github.com/rdx-profiler/rdx/proc"
 )
 
 // region is a line of /proc/PID/maps.
@@ -25,47 +20,17 @@ type region struct {
 	file                 string      // "" for anonymous memory; "[heap]" and the like
 }
 
-func parseRegions(r io.Reader) []region {
+func parseRegions(maps []byte) []region {
 	var out []region
 	file := ""
-	for s := bufio.NewScanner(r); s.Scan(); {
-		// start-limit perms offset major:minor inode   path
-		next, rest, ok := parseRegion(s.Bytes())
-		if !ok {
-			continue
+	for m := range proc.Mappings(maps) {
+		if string(m.Name) != file { // most are those of the line before
+			file = string(m.Name)
 		}
-		if string(rest) != file { // most are those of the line before
-			file = string(rest)
-		}
-		next.file = file
-		out = append(out, next)
+		key := library.Key{Device: m.Device, Inode: m.Inode}
+		out = append(out, region{m.Start, m.Limit, m.Offset, m.Writable, m.Executable, key, file})
 	}
 	return out
-}
-
-func parseRegion(line []byte) (r region, file []byte, ok bool) {
-	var major, minor uint64
-	field := func(base int, until byte) uint64 {
-		i := bytes.IndexByte(line, until)
-		if i < 0 {
-			i = len(line)
-		}
-		n, err := strconv.ParseUint(string(line[:i]), base, 64)
-		ok = ok && err == nil
-		line = line[min(i+1, len(line)):]
-		return n
-	}
-	ok = true
-	r.start, r.limit = field(16, '-'), field(16, ' ')
-	if len(line) < 5 {
-		return r, nil, false
-	}
-	r.writable, r.executable = line[1] == 'w', line[2] == 'x'
-	line = line[5:]
-	r.offset = field(16, ' ')
-	major, minor = field(16, ':'), field(16, ' ')
-	r.key = library.Key{Device: unix.Mkdev(uint32(major), uint32(minor)), Inode: field(10, ' ')}
-	return r, bytes.TrimLeft(line, " "), ok
 }
 
 // regionOf returns the index of the region that holds an address.

@@ -2,7 +2,6 @@ package collector
 
 import (
 	"os"
-	"strings"
 	"testing"
 	"unsafe"
 
@@ -19,7 +18,7 @@ func TestDatum(t *testing.T) {
 	p := newProcess(os.Getpid(), library.New())
 	defer p.close()
 	p.look()
-	p.regions = parseRegions(strings.NewReader(`00400000-00401000 r--p 00000000 08:01 1    /none
+	p.regions = parseRegions([]byte(`00400000-00401000 r--p 00000000 08:01 1    /none
 10000000-10021000 rw-p 00000000 00:00 0                                  [heap]
 20000000-20010000 rw-p 00000000 00:00 0
 30000000-30001000 rw-s 00000000 08:01 9    /var/lib/a file

@@ -1,7 +1,6 @@
 package collector
 
 import (
-	"bytes"
 	"fmt"
 	"slices"
 	"sort"
@@ -88,7 +87,7 @@ func (p *process) readMappings() {
 			return // exited
 		}
 		if whole {
-			p.took(readMaps{parseRegions(bytes.NewReader(b)), time.Since(start)})
+			p.took(readMaps{parseRegions(b), time.Since(start)})
 			return
 		}
 		p.aside = mapsAside{many: true, came: make(chan readMaps, 1)}
@@ -101,7 +100,7 @@ func (p *process) readMappings() {
 	p.library.Do(func() {
 		start := time.Now()
 		b, _, _ := readUpTo(name, mapsMost)
-		regions := parseRegions(bytes.NewReader(b))
+		regions := parseRegions(b)
 		came <- readMaps{regions, time.Since(start)}
 	})
 }

@@ -23,7 +23,7 @@ not a line
 zzzz-7f30 r-xp 0 fe:00 1 /x
 7ffd00000000-7ffd00002000 r-xp 00000000 00:00 0                          [vdso]
 `
-	got := executable(parseRegions(strings.NewReader(maps)))
+	got := executable(parseRegions([]byte(maps)))
 	want := []model.Mapping{
 		{Start: 0x55d0c0002000, Limit: 0x55d0c0006000, Offset: 0x2000, File: "/usr/bin/a program"},
 		{Start: 0x7f1000000000, Limit: 0x7f1000001000},
@@ -42,7 +42,7 @@ zzzz-7f30 r-xp 0 fe:00 1 /x
 
 // mapsOf are lines of /proc/PID/maps.
 func mapsOf(lines ...string) []region {
-	return parseRegions(strings.NewReader(strings.Join(lines, "\n")))
+	return parseRegions([]byte(strings.Join(lines, "\n")))
 }
 
 func TestMappingsFind(t *testing.T) {

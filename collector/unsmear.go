@@ -5,6 +5,8 @@ import (
 	"slices"
 	"sort"
 
+	"gonum.org/v1/gonum/stat/distuv"
+
 	"github.com/rdx-profiler/rdx/model"
 )
 
@@ -119,7 +121,7 @@ func likelihoods(all []smeared, noise []float64, width float64, n int, edge func
 			near, far := o.time-hi-4*width, o.time-max(lo, o.least)+4*width
 			p := faint
 			for k := sort.SearchFloat64s(noise, near); k < len(noise) && noise[k] <= far; k++ {
-				p += (normalCDF((o.time-noise[k]-lo)/width) - normalCDF((o.time-noise[k]-hi)/width)) / (hi - lo) * width
+				p += (distuv.UnitNormal.CDF((o.time-noise[k]-lo)/width) - distuv.UnitNormal.CDF((o.time-noise[k]-hi)/width)) / (hi - lo) * width
 			}
 			out[i][j] = p
 		}
@@ -129,8 +131,6 @@ func likelihoods(all []smeared, noise []float64, width float64, n int, edge func
 	}
 	return out
 }
-
-func normalCDF(x float64) float64 { return math.Erfc(-x/math.Sqrt2) / 2 }
 
 // quantiles of the distribution at the middles of the observations' weights.
 func quantiles(all []smeared, g []float64, sum float64, edge func(float64) float64) []float64 {

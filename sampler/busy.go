@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"strconv"
 
-	"github.com/rdx-profiler/rdx/sampler/proc"
+	"github.com/rdx-profiler/rdx/proc"
 )
 
 // AllBusy says whether more threads want to run at the moment, the calling one not among them, than could if one of so many

@@ -6,7 +6,7 @@ import (
 	"os"
 	"strconv"
 
-	"github.com/rdx-profiler/rdx/sampler/proc"
+	"github.com/rdx-profiler/rdx/proc"
 )
 
 // Copied is how many bytes the kernel has copied or cleared for a process, as far as it says: what it has read and written

@@ -1,16 +1,12 @@
 package trace
 
 import (
-	"bufio"
-	"fmt"
-	"io"
-	"os"
+	"bytes"
 	"sort"
-	"strconv"
-	"strings"
 	"time"
 
 	"github.com/rdx-profiler/rdx/model"
+	"github.com/rdx-profiler/rdx/proc"
 )
 
 // mappingsEvery is how often a process's mappings are read: libraries come and
@@ -31,12 +27,11 @@ func (m *mappings) refresh(pid int) {
 		return
 	}
 	m.read = time.Now()
-	f, err := os.Open(fmt.Sprintf("/proc/%d/maps", pid))
+	maps, err := proc.ReadMappings(pid)
 	if err != nil {
 		return // exited
 	}
-	defer f.Close()
-	for _, n := range parseMappings(f) {
+	for _, n := range codeOfFiles(maps) {
 		if i := m.after(n.Start); i == len(m.all) || m.all[i].Start >= n.Limit {
 			m.all = append(m.all, nil)
 			copy(m.all[i+1:], m.all[i:])
@@ -50,22 +45,12 @@ func (m *mappings) after(a uint64) int {
 	return sort.Search(len(m.all), func(i int) bool { return m.all[i].Limit > a })
 }
 
-// parseMappings reads the executable mappings of files of a /proc/PID/maps.
-func parseMappings(r io.Reader) []*model.Mapping {
+// codeOfFiles are the executable mappings of files of a /proc/PID/maps.
+func codeOfFiles(maps []byte) []*model.Mapping {
 	var out []*model.Mapping
-	s := bufio.NewScanner(r)
-	for s.Scan() {
-		// start-limit perms offset dev inode path
-		f := strings.Fields(s.Text())
-		if len(f) < 6 || !strings.Contains(f[1], "x") || !strings.HasPrefix(f[5], "/") {
-			continue
-		}
-		from, to, _ := strings.Cut(f[0], "-")
-		start, err1 := strconv.ParseUint(from, 16, 64)
-		limit, err2 := strconv.ParseUint(to, 16, 64)
-		offset, err3 := strconv.ParseUint(f[2], 16, 64)
-		if err1 == nil && err2 == nil && err3 == nil {
-			out = append(out, &model.Mapping{Start: start, Limit: limit, Offset: offset, File: strings.Join(f[5:], " ")})
+	for m := range proc.Mappings(maps) {
+		if m.Executable && bytes.HasPrefix(m.Name, []byte("/")) {
+			out = append(out, &model.Mapping{Start: m.Start, Limit: m.Limit, Offset: m.Offset, File: string(m.Name)})
 		}
 	}
 	return out

@@ -1,7 +1,6 @@
 package ahead
 
 import (
-	"bytes"
 	"encoding/binary"
 	"fmt"
 	"math"
@@ -13,6 +12,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/rdx-profiler/rdx/proc"
 	"github.com/rdx-profiler/rdx/sampler"
 	"github.com/rdx-profiler/rdx/sampler/clock"
 	"github.com/rdx-profiler/rdx/sampler/interp"
@@ -95,24 +95,20 @@ const room = 1 << 20
 func (c *Checkpoint) scan() (total uint64, err error) {
 	c.spans, c.zeros = c.spans[:0], c.zeros[:0]
 	c.space.reset()
-	maps, err := os.ReadFile(fmt.Sprintf("/proc/%d/maps", c.pid))
+	maps, err := proc.ReadMappings(c.pid)
 	if err != nil {
 		return 0, fmt.Errorf("plan checkpoint: %w", err)
 	}
 	reach := uint64(0)
-	for line := range bytes.Lines(maps) {
-		start, line := parseHex(line)
-		limit, perms := parseHex(line)
-		c.space.add(start, limit, perms)
-		if !bytes.HasPrefix(perms, []byte("rw")) {
+	for m := range proc.Mappings(maps) {
+		c.space.add(m)
+		if !m.Readable || !m.Writable {
 			continue
 		}
-		if reach += limit - start; reach > scanMost {
+		if reach += m.Limit - m.Start; reach > scanMost {
 			return 0, errLarge
 		}
-		// perms offset dev inode: of anonymous memory that is 0.
-		anonymous := len(bytes.Fields(perms)) > 3 && string(bytes.Fields(perms)[3]) == "0"
-		if err := c.addPresent(start, limit, anonymous, &total); err != nil {
+		if err := c.addPresent(m.Start, m.Limit, m.Inode == 0, &total); err != nil {
 			return 0, err
 		}
 	}
@@ -122,21 +118,6 @@ func (c *Checkpoint) scan() (total uint64, err error) {
 // scanMost bounds the address space that is looked through in a hold: half a
 // millisecond.
 const scanMost = 256 << 20
-
-// parseHex reads a number and the character behind it.
-func parseHex(b []byte) (n uint64, rest []byte) {
-	for i, c := range b {
-		switch {
-		case '0' <= c && c <= '9':
-			n = n<<4 | uint64(c-'0')
-		case 'a' <= c && c <= 'f':
-			n = n<<4 | uint64(c-'a'+10)
-		default:
-			return n, b[i+1:]
-		}
-	}
-	return n, nil
-}
 
 // addPresent adds the pages from start to limit: to be copied those that are there,
 // and those of anonymous memory that the program has not touched as zero.

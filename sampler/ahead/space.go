@@ -1,9 +1,10 @@
 package ahead
 
 import (
-	"bytes"
 	"slices"
 	"sort"
+
+	"github.com/rdx-profiler/rdx/proc"
 )
 
 // A space is what is mapped in a process, and how that changes on a replay's way:
@@ -20,20 +21,20 @@ type extent struct{ start, limit uint64 }
 
 func (s *space) reset() { *s = space{mapped: s.mapped[:0], fresh: s.fresh[:0]} }
 
-// add adds a mapping, in order, as a line of /proc/pid/maps has it.
-func (s *space) add(start, limit uint64, line []byte) {
+// add adds a mapping, in order.
+func (s *space) add(m proc.Mapping) {
 	switch {
-	case s.above || bytes.HasSuffix(line, []byte("[stack]\n")):
+	case s.above || string(m.Name) == "[stack]":
 		s.above = true
 		return
-	case bytes.HasSuffix(line, []byte("[heap]\n")):
-		s.heap = extent{start, limit}
+	case string(m.Name) == "[heap]":
+		s.heap = extent{m.Start, m.Limit}
 	}
-	if last := len(s.mapped) - 1; last >= 0 && s.mapped[last].limit == start {
-		s.mapped[last].limit = limit
+	if last := len(s.mapped) - 1; last >= 0 && s.mapped[last].limit == m.Start {
+		s.mapped[last].limit = m.Limit
 		return
 	}
-	s.mapped = append(s.mapped, extent{start, limit})
+	s.mapped = append(s.mapped, extent{m.Start, m.Limit})
 }
 
 // isFresh says whether an address was mapped on the way.

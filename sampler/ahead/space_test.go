@@ -3,17 +3,19 @@ package ahead
 import (
 	"slices"
 	"testing"
+
+	"github.com/rdx-profiler/rdx/proc"
 )
 
 // made is a space with three mappings, a heap and a stack.
 func made() *space {
 	s := new(space)
-	s.add(0x10000, 0x20000, []byte("r-xp 0 0 0 /bin/prog\n"))
-	s.add(0x20000, 0x30000, []byte("rw-p 0 0 0 [heap]\n"))
-	s.add(0x100000, 0x110000, []byte("rw-p 0 0 0\n"))
-	s.add(0x114000, 0x120000, []byte("r-xp 0 0 0 /lib/ld.so\n"))
-	s.add(0x800000, 0x900000, []byte("rw-p 0 0 0 [stack]\n"))
-	s.add(0xf00000, 0xf01000, []byte("r-xp 0 0 0 [vdso]\n"))
+	s.add(proc.Mapping{Start: 0x10000, Limit: 0x20000, Name: []byte("/bin/prog")})
+	s.add(proc.Mapping{Start: 0x20000, Limit: 0x30000, Name: []byte("[heap]")})
+	s.add(proc.Mapping{Start: 0x100000, Limit: 0x110000})
+	s.add(proc.Mapping{Start: 0x114000, Limit: 0x120000, Name: []byte("/lib/ld.so")})
+	s.add(proc.Mapping{Start: 0x800000, Limit: 0x900000, Name: []byte("[stack]")})
+	s.add(proc.Mapping{Start: 0xf00000, Limit: 0xf01000, Name: []byte("[vdso]")})
 	return s
 }
 

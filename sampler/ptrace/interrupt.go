@@ -5,7 +5,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/rdx-profiler/rdx/sampler/proc"
+	"github.com/rdx-profiler/rdx/proc"
 )
 
 // Interrupted is the signal that a thread stopped by Tracer.Interrupt is said to

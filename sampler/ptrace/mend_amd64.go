@@ -3,7 +3,7 @@ package ptrace
 import (
 	"golang.org/x/sys/unix"
 
-	"github.com/rdx-profiler/rdx/sampler/proc"
+	"github.com/rdx-profiler/rdx/proc"
 )
 
 // Results of an interrupted system call as seen at a ptrace stop, from

@@ -9,7 +9,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/rdx-profiler/rdx/sampler/proc"
+	"github.com/rdx-profiler/rdx/proc"
 )
 
 // A process that is a zombie when it is to be seized may be gone when the reason is looked for: it is no kernel

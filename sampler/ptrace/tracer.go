@@ -14,7 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/rdx-profiler/rdx/sampler/clock"
-	"github.com/rdx-profiler/rdx/sampler/proc"
+	"github.com/rdx-profiler/rdx/proc"
 )
 
 // Handler is told what happens to the traced threads. All calls come from the
