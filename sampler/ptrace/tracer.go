@@ -13,8 +13,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/rdx-profiler/rdx/sampler/clock"
 	"github.com/rdx-profiler/rdx/proc"
+	"github.com/rdx-profiler/rdx/sampler/clock"
 )
 
 // Handler is told what happens to the traced threads. All calls come from the
