@@ -3,10 +3,14 @@
 SHELL := /bin/bash
 export CGO_ENABLED := 0
 
-.PHONY: build engine pyroscope test test-root test-vm generate check-generate lint demo bench accuracy paper deps clean
+.PHONY: build rdx-gpu engine pyroscope test test-root test-vm generate check-generate lint demo bench accuracy paper deps clean
 
 build:
 	go build -trimpath -ldflags "-s -w" -o rdx ./cmd/rdx
+
+# What rdx exact --gpu runs beside itself: it alone loads the system's OpenCL library.
+rdx-gpu:
+	go build -trimpath -ldflags "-s -w" -o rdx-gpu ./cmd/rdx-gpu
 
 # What rdx trace record and rdx exact -- PROGRAM run programs under: the valgrind
 # tool, for which the package valgrind has what it needs, and the plugin for
@@ -75,4 +79,4 @@ deps:
 	.ci/deps.sh
 
 clean:
-	rm -f rdx
+	rm -f rdx rdx-gpu

@@ -211,15 +211,20 @@ func (e *Analysis) Footprint() []model.FootprintPoint {
 }
 
 func (c *Counts) footprint(o *timedOrder) []model.FootprintPoint {
-	n, m := o.elapsed(), float64(o.live)
+	n := o.elapsed()
+	last := newTally(c.first.bins)
+	o.each(func(p uint32) { last.add(n - o.at(p)) })
+	return c.footprintOf(n, uint64(o.live), &last)
+}
+
+// footprintOf is the footprint of n touches of so many blocks; last has of each the touches from its last one on.
+func (c *Counts) footprintOf(n, blocks uint64, last *tally) []model.FootprintPoint {
 	if n == 0 {
 		return nil
 	}
-	bins := c.first.bins
-	last := newTally(bins)
-	o.each(func(p uint32) { last.add(n - o.at(p)) })
+	bins, m := c.first.bins, float64(blocks)
 	excess := make([]float64, bins.Len())
-	for _, t := range []*tally{&c.first, &last, &c.time} {
+	for _, t := range []*tally{&c.first, last, &c.time} {
 		t.addExcess(excess)
 	}
 	var fp []model.FootprintPoint

@@ -63,10 +63,10 @@ type Parallel struct {
 	measureEvery uint // pieces
 }
 
-// pieceTouches is the length of a piece in touches. Longer ones leave fewer
+// PieceTouches is the length of a piece in touches. Longer ones leave fewer
 // first touches to merge; shorter ones keep their tables in a processor's
 // second-level cache.
-const pieceTouches = 1 << 15
+const PieceTouches = 1 << 15
 
 // morePieces are under way than there are jobs, and with fronts, where a piece needs no stack of its own, frontPieces
 // more: while positions are moved together or a table grows others can be filled and taken through fronts, and a program that runs
@@ -101,7 +101,7 @@ func NewParallel(blockBytes int, bins *model.Bins, config ParallelConfig) (*Para
 		return nil, fmt.Errorf("parallel analysis: %d jobs, want 1 or more", config.Jobs)
 	}
 	if config.PieceTouches == 0 {
-		config.PieceTouches = pieceTouches
+		config.PieceTouches = PieceTouches
 	}
 	if config.PieceTouches < 1 || config.PieceTouches > 1<<24 {
 		return nil, fmt.Errorf("parallel analysis: pieces of %d touches, want 1 to %d", config.PieceTouches, 1<<24)

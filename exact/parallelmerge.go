@@ -201,21 +201,26 @@ func (m *merger) count(x *piece) {
 	}
 }
 
-// finish applies the effective factor to the distances of the approximate
-// merge: a distance above the number of blocks of the stream, which cannot be,
-// is multiplied by blocks/(blocks of each piece, added up).
+// finish adds what the approximate merge has found.
 func (m *merger) finish() {
 	if !m.config.Approximate {
 		return
 	}
-	blocks := float64(m.order.live)
 	factor := 1.0
 	if m.config.Factor && m.pieceBlocks > 0 {
-		factor = blocks / float64(m.pieceBlocks)
+		factor = float64(m.order.live) / float64(m.pieceBlocks)
 	}
-	for store := range m.merged {
-		t := &m.counts.dist[store]
-		m.merged[store].each(func(_ int, n uint64, sum float64) {
+	m.counts.addMerged(&m.merged, uint64(m.order.live), factor)
+}
+
+// addMerged applies the effective factor to the distances of the approximate
+// merge: a distance above the number of blocks of the stream, which cannot be,
+// is multiplied by blocks/(blocks of each piece, added up).
+func (c *Counts) addMerged(merged *[2]tally, streamBlocks uint64, factor float64) {
+	blocks := float64(streamBlocks)
+	for store := range merged {
+		t := &c.dist[store]
+		merged[store].each(func(_ int, n uint64, sum float64) {
 			d := sum / float64(n)
 			if d > blocks {
 				d *= factor

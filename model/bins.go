@@ -114,6 +114,9 @@ func (b *Bins) index() {
 	b.start[numKeys] = int32(len(b.edges) - 1)
 }
 
+// Edges has the lower edges of the bins. They are not to be changed.
+func (b *Bins) Edges() []uint64 { return b.edges }
+
 // Len is the number of bins.
 func (b *Bins) Len() int { return len(b.edges) }
 

@@ -45,6 +45,9 @@ A program is run under rdx's own valgrind tool, and its accesses are analysed as
 they happen; its output is its own, and the report comes after it. The exit code is
 the program's. Of one that crashes or is killed, what it did until then is reported.
 
+With --gpu a GPU analyses, through its OpenCL driver; --gpu=list shows which there
+are. The result is the same, to the last touch.
+
 With -o the answer is a profile in the form of rdx run's: each use -> reuse pair of
 instructions with its reuse times and stack distances, counted and not estimated.`,
 		Example: `  valgrind --tool=lackey --trace-mem=yes --log-file=ls.lk ls; rdx exact ls.lk
@@ -53,9 +56,13 @@ instructions with its reuse times and stack distances, counted and not estimated
   rdx exact --sampled 1e-4 --stack private -- xz -T4 -k file
   rdx exact --shards size=8192 huge.rdt
   rdx exact -o exact.pb.gz -- gzip -k file; rdx compare live.pb.gz exact.pb.gz
+  rdx exact --gpu=list; rdx exact --gpu huge.rdt
   rdx exact --block word --format csv trace.txt.gz > exact.csv
   rdx gen --zipf 1 -n 1000 -t 100000 | rdx exact -`,
 		Args: func(cmd *cobra.Command, args []string) error {
+			if how.gpu == gpuList {
+				return cobra.NoArgs(cmd, args)
+			}
 			if len(args) != 1 && (len(args) == 0 || cmd.ArgsLenAtDash() != 0) {
 				return usageError{fmt.Errorf("exact: name one trace, or - for standard input, or a program after --")}
 			}
@@ -64,6 +71,9 @@ instructions with its reuse times and stack distances, counted and not estimated
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := oneOf("format", format, reportFormats); err != nil {
 				return err
+			}
+			if how.gpu == gpuList {
+				return listGPUs(cmd.OutOrStdout(), format)
 			}
 			if err := oneOf("stack", stack, []string{"shared", "private"}); err != nil {
 				return err
@@ -90,12 +100,16 @@ instructions with its reuse times and stack distances, counted and not estimated
 			if err := how.check(stack, blocks); err != nil {
 				return err
 			}
-			sink, err := newExactSink(r, &how, binsWith(bins, bytes, r.sizes))
-			if err != nil {
-				return err
+			if how.gpu != "" && cmd.Flags().Changed("jobs") {
+				return usageError{fmt.Errorf("--jobs is for processors; leave it or --gpu out")}
 			}
+			var sink exactSink
 			var profile *profileSink
-			if output != "" {
+			if output == "" {
+				if sink, err = newExactSink(r, &how, binsWith(bins, bytes, r.sizes)); err != nil {
+					return err
+				}
+			} else {
 				if engine.Children {
 					return errChildrenProfile
 				}
@@ -104,10 +118,13 @@ instructions with its reuse times and stack distances, counted and not estimated
 						return usageError{fmt.Errorf("exact -o: a profile is exact; leave --%s out", other)}
 					}
 				}
-				if profile, err = newExactProfile(output, bytes, bins, stack == "private", caches); err != nil {
+				if profile, err = newExactProfile(output, bytes, bins, stack == "private", caches, &how); err != nil {
 					return err
 				}
 				sink = profile
+			}
+			if g, ok := sink.(onGPU); ok && how.gpu != "" {
+				defer g.close()
 			}
 			start := time.Now()
 			var missing []string
@@ -148,6 +165,9 @@ instructions with its reuse times and stack distances, counted and not estimated
 			}
 			if r.ended != nil { // on standard error it comes last
 				r.Warnings = append(r.Warnings, r.ended.Error())
+			}
+			if r.Device != "" {
+				fmt.Fprintln(cmd.ErrOrStderr(), "rdx: analysed on", r.Device)
 			}
 			if profile != nil {
 				err = profile.write(output, r, start, mappings, cmd.ErrOrStderr())

@@ -23,6 +23,8 @@ type exactFlags struct {
 	late        bool
 	pruneAfter  int
 	seed        uint64
+	gpu         string // a device, gpuFirst or gpuList; "" for none
+	gpuSegment  int
 }
 
 func (f *exactFlags) register(cmd *cobra.Command) {
@@ -35,6 +37,9 @@ func (f *exactFlags) register(cmd *cobra.Command) {
 	fs.IntVar(&f.pruneAfter, "prune-after", 100, "with --sampled: after so many samples give up those longer than 99 % of them; 0 never")
 	fs.Uint64Var(&f.seed, "seed", 1, "with --sampled: of the random choice")
 	fs.StringVar(&f.approximate, "approximate", "", "merge what jobs find as HP-RDA does: plain, or factor with its effective factor; for comparison, the exact merge is not slower")
+	fs.StringVar(&f.gpu, "gpu", "", "analyse on a GPU: the first, or =N or =a part of its name; =list shows them")
+	fs.Lookup("gpu").NoOptDefVal = gpuFirst
+	fs.IntVar(&f.gpuSegment, "gpu-segment", 0, "touches that a GPU analyses at once (default: what suits its memory); the exact result does not depend on it")
 	fs.IntVar(&f.piece, "piece", 0, "touches that a job analyses at once (default 32768); the exact result does not depend on it")
 }
 
@@ -71,6 +76,15 @@ func (f *exactFlags) check(stack string, sizes []uint64) error {
 	}
 	if stack == "private" && len(modes) > 0 && f.sampled == 0 {
 		return usageError{fmt.Errorf("%s is for --stack shared", modes[0])}
+	}
+	if f.gpu != "" && (f.sampled > 0 || f.shards.value != exact.ShardsConfig{}) {
+		return usageError{fmt.Errorf("%s is for processors, and fast there; leave it or --gpu out", modes[0])}
+	}
+	if f.gpuSegment < 0 || f.gpuSegment > 1<<24 {
+		return usageError{fmt.Errorf("--gpu-segment %d: want up to %d", f.gpuSegment, 1<<24)}
+	}
+	if f.gpuSegment > 0 && f.gpu == "" {
+		return usageError{fmt.Errorf("--gpu-segment is for --gpu")}
 	}
 	if f.late && f.sampled == 0 {
 		return usageError{fmt.Errorf("--late is for --sampled")}

@@ -17,14 +17,14 @@ import (
 
 // profileSink makes a profile of an exact analysis.
 type profileSink struct {
-	stacks exact.Stacks
+	stacks
 	tally  *exact.PairTally
 	report exactReport // what is counted besides
 	cold   uint64
 }
 
 // newExactProfile checks first what would only show at the end.
-func newExactProfile(path string, block, perOctave int, private bool, sizes []string) (*profileSink, error) {
+func newExactProfile(path string, block, perOctave int, private bool, sizes []string, how *exactFlags) (*profileSink, error) {
 	caches, err := cacheSizes(sizes)
 	if err != nil {
 		return nil, err
@@ -33,15 +33,10 @@ func newExactProfile(path string, block, perOctave int, private bool, sizes []st
 		return nil, err
 	}
 	s := &profileSink{}
-	if private {
-		s.stacks, err = exact.NewPrivateStacks(block)
-	} else {
-		s.stacks, err = exact.NewSharedStack(block)
-	}
-	if err != nil {
+	if s.tally, err = exact.NewPairTally(block, perOctave, private, caches); err != nil {
 		return nil, err
 	}
-	s.tally, err = exact.NewPairTally(block, perOctave, private, caches)
+	s.stacks, err = newStacks(block, private, how, s.touch)
 	return s, err
 }
 
@@ -55,16 +50,22 @@ func (s *profileSink) add(a []model.Access) error {
 		}
 	}
 	s.report.Accesses += uint64(len(a))
-	return s.stacks.Add(a, func(t *exact.Touch) {
-		s.report.Touches++
-		if t.Kind == model.Cold {
-			s.cold++
-		}
-		s.tally.Add(t)
-	})
+	return s.stacks.Add(a)
+}
+
+func (s *profileSink) touch(t *exact.Touch) {
+	s.report.Touches++
+	if t.Kind == model.Cold {
+		s.cold++
+	}
+	s.tally.Add(t)
 }
 
 func (s *profileSink) fill(r *exactReport) error {
+	if err := s.stacks.Finish(); err != nil {
+		return err
+	}
+	r.Device = s.device()
 	r.Accesses, r.Loads, r.Stores, r.Touches, r.Blocks = s.report.Accesses, s.report.Loads, s.report.Stores, s.report.Touches, s.cold
 	return nil
 }

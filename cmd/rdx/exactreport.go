@@ -16,6 +16,7 @@ type exactReport struct {
 	Method   string   `json:"method"`
 	Block    int      `json:"block_bytes"`
 	Stack    string   `json:"stack"`
+	Device   string   `json:"device,omitempty"` // that has analysed, if it is none of the processors
 	Accesses uint64   `json:"accesses"`
 	Loads    uint64   `json:"loads"`
 	Stores   uint64   `json:"stores"`

@@ -27,8 +27,12 @@ func newExactSink(r *exactReport, f *exactFlags, bins *model.Bins) (exactSink, e
 	case f.sampled > 0:
 		return newSampledSink(r, f, bins)
 	case r.Stack == "private":
-		p, err := exact.NewPrivateStacks(r.Block)
-		return &privateSink{stacks: p, times: model.NewHist(bins), distances: model.NewHist(bins), perThread: map[int32]uint64{}}, err
+		s := &privateSink{times: model.NewHist(bins), distances: model.NewHist(bins), perThread: map[int32]uint64{}}
+		var err error
+		s.stacks, err = newStacks(r.Block, true, f, s.touch)
+		return s, err
+	case f.gpu != "":
+		return newGPUSink(r, f, bins)
 	case f.log2:
 		g, err := model.NewGranularity(r.Block)
 		return &log2Sink{gran: g, stack: exact.NewLog2Stack()}, err
@@ -66,14 +70,20 @@ func (s parallelSink) fill(r *exactReport) error {
 	if err := s.Finish(); err != nil {
 		return err
 	}
-	if s.approximate != "" {
-		r.Method = "approximate merge"
-		if s.approximate == "factor" {
-			r.Method += fmt.Sprintf(", effective factor %.3g", s.Factor())
-		}
-	}
+	r.approximate(s.approximate, s.Factor)
 	r.fillExact(s.Parallel)
 	return nil
+}
+
+// approximate says how an approximate merge was done; "" is an exact one.
+func (r *exactReport) approximate(how string, factor func() float64) {
+	if how == "" {
+		return
+	}
+	r.Method = "approximate merge"
+	if how == "factor" {
+		r.Method += fmt.Sprintf(", effective factor %.3g", factor())
+	}
 }
 
 // fillExact sets what an analysis on one stack gives.
@@ -114,7 +124,7 @@ func (c *opCounts) fill(r *exactReport) {
 }
 
 type privateSink struct {
-	stacks           *exact.PrivateStacks
+	stacks
 	times, distances *model.Hist
 	ops              opCounts
 	touches          uint64
@@ -124,20 +134,25 @@ type privateSink struct {
 
 func (s *privateSink) add(a []model.Access) error {
 	s.ops.add(a)
-	return s.stacks.Add(a, func(t *exact.Touch) {
-		s.touches++
-		s.times.AddKind(t.Kind, t.Time, 1)
-		s.distances.AddKind(t.Kind, t.Dist, 1)
-		if t.Kind == model.Cold {
-			s.perThread[t.Thread]++
-			s.blocks = max(s.blocks, s.perThread[t.Thread])
-		}
-	})
+	return s.stacks.Add(a)
+}
+
+func (s *privateSink) touch(t *exact.Touch) {
+	s.touches++
+	s.times.AddKind(t.Kind, t.Time, 1)
+	s.distances.AddKind(t.Kind, t.Dist, 1)
+	if t.Kind == model.Cold {
+		s.perThread[t.Thread]++
+		s.blocks = max(s.blocks, s.perThread[t.Thread])
+	}
 }
 
 func (s *privateSink) fill(r *exactReport) error {
+	if err := s.stacks.Finish(); err != nil {
+		return err
+	}
 	s.ops.fill(r)
-	r.Touches, r.Blocks = s.touches, s.blocks
+	r.Touches, r.Blocks, r.Device = s.touches, s.blocks, s.device()
 	r.times, r.distances = s.times, s.distances
 	return nil
 }
@@ -181,9 +196,11 @@ func (s *log2Sink) addTouches(t *model.Touches) error {
 	return s.stack.Touch(t.Blocks)
 }
 
+const log2Method = "distances in bins of an octave"
+
 func (s *log2Sink) fill(r *exactReport) error {
 	s.ops.fill(r)
-	r.Method = "distances in bins of an octave"
+	r.Method = log2Method
 	r.Touches, r.Blocks, r.distances = s.n, s.stack.Blocks(), s.stack.Distances()
 	return nil
 }

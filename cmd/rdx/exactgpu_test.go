@@ -1,0 +1,166 @@
+// Needs go to build rdx-gpu and an OpenCL driver, as Debian's pocl-opencl-icd; recordings need gcc, make and valgrind, too.
+
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"testing"
+
+	"github.com/rdx-profiler/rdx/gpu"
+	"github.com/rdx-profiler/rdx/gpu/opencl"
+	"github.com/rdx-profiler/rdx/model"
+	"github.com/rdx-profiler/rdx/pprofout"
+)
+
+// withGPU builds rdx-gpu.
+func withGPU(t *testing.T) {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "rdx-gpu")
+	if out, err := exec.Command("go", "build", "-o", path, "../rdx-gpu").CombinedOutput(); err != nil {
+		t.Fatalf("build rdx-gpu: %v\n%s", err, out)
+	}
+	t.Setenv("RDX_GPU", path)
+	if _, err := gpu.List(); err != nil {
+		if !strings.Contains(err.Error(), opencl.NoLibrary) { // where there is one it must work
+			t.Fatal(err)
+		}
+		t.Skip("needs a device of OpenCL: ", err)
+	}
+}
+
+// sameOnGPU compares the report in JSON, but for the device, with one made on processors.
+func sameOnGPU(t *testing.T, args ...string) {
+	t.Helper()
+	args = append([]string{"exact", "--format", "json"}, args...)
+	var want, got map[string]any
+	for _, x := range []struct {
+		to   *map[string]any
+		args []string
+	}{{&want, args}, {&got, append(args, "--gpu", "--gpu-segment", "200000")}} {
+		out, errs, err := rdxErr(t, "", x.args...)
+		if err != nil {
+			t.Fatalf("rdx %q: %v\n%s", x.args, err, errs)
+		}
+		if err := json.Unmarshal([]byte(out), x.to); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if device, _ := got["device"].(string); device == "" {
+		t.Errorf("%q: the report names no device", args)
+	}
+	delete(got, "device")
+	if !reflect.DeepEqual(want, got) {
+		t.Errorf("rdx %q: the GPU says otherwise", args)
+	}
+}
+
+func sameProfileOnGPU(t *testing.T, args ...string) {
+	t.Helper()
+	var p [2]*model.Profile
+	for i, more := range [][]string{nil, {"--gpu", "--gpu-segment", "1000000"}} {
+		path := filepath.Join(t.TempDir(), "p.pb.gz")
+		mustRdx(t, "", append(append([]string{"exact", "-o", path}, args...), more...)...)
+		var err error
+		if p[i], err = pprofout.ReadFile(path); err != nil {
+			t.Fatal(err)
+		}
+		p[i].Start, p[i].Duration = p[0].Start, p[0].Duration
+	}
+	if !reflect.DeepEqual(p[0].Records, p[1].Records) || !reflect.DeepEqual(p[0].Counts, p[1].Counts) {
+		t.Errorf("rdx exact -o %q: the GPU's profile is another one", args)
+	}
+}
+
+func TestExactOnGPU(t *testing.T) {
+	withGPU(t)
+	out := mustRdx(t, "", "exact", "--gpu=list")
+	if !strings.Contains(out, "compute units") {
+		t.Errorf("list: %s", out)
+	}
+	var list struct{ Devices []gpu.Info }
+	if err := json.Unmarshal([]byte(mustRdx(t, "", "exact", "--gpu=list", "--format", "json")), &list); err != nil || len(list.Devices) == 0 || list.Devices[0].Memory == 0 {
+		t.Errorf("list: %v, %v", list, err)
+	}
+	plain := filepath.Join(t.TempDir(), "t.txt")
+	if err := os.WriteFile(plain, []byte(mustRdx(t, "", "gen", "--zipf", "1", "-n", "30000", "-t", "200000")), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	sameOnGPU(t, plain)
+	sameOnGPU(t, plain, "--log2")
+	sameOnGPU(t, plain, "--approximate", "factor", "--piece", "2048")
+	sameOnGPU(t, plain, "--approximate", "plain")
+	sameOnGPU(t, plain, "--sizes", "3K,100K", "--bins", "64", "--block", "4096")
+	for _, args := range [][]string{{"--jobs", "2"}, {"--shards", "rate=0.1"}, {"--sampled", "0.1"}} {
+		if _, _, err := rdxErr(t, "", append([]string{"exact", plain, "--gpu"}, args...)...); exitCode(err) != exitUsage {
+			t.Errorf("--gpu %q: %v", args, err)
+		}
+	}
+	for _, args := range [][]string{{"--gpu-segment", "5"}, {"--gpu", "--gpu-segment", "99999999"}} {
+		if _, _, err := rdxErr(t, "", append([]string{"exact", plain}, args...)...); exitCode(err) != exitUsage {
+			t.Errorf("%q: %v", args, err)
+		}
+	}
+	if _, _, err := rdxErr(t, "", "exact", "--gpu=list", plain); err == nil {
+		t.Error("a list of a trace")
+	}
+	// No profile where the GPU is not there, and it is said before anything is read.
+	path := filepath.Join(t.TempDir(), "none.pb.gz")
+	if out, errs, err := rdxErr(t, "", "exact", "--gpu=no such device", "-o", path, plain); err == nil || out != "" || errs != "" || strings.Contains(err.Error(), "\n") {
+		t.Errorf("%v, %q, %q", err, out, errs)
+	}
+	if _, err := os.Stat(path); err == nil {
+		t.Error("a partial file")
+	}
+}
+
+// Recordings of programs, a few with threads that write what others read: the report and the profile are those made on processors.
+func TestExactRecordingsOnGPU(t *testing.T) {
+	engine := traceEngine(t)
+	withGPU(t)
+	dir := t.TempDir()
+	text := filepath.Join(dir, "text")
+	source, err := os.ReadFile("/usr/include/elf.h")
+	if err != nil {
+		t.Skipf("needs a text: %v", err)
+	}
+	if err := os.WriteFile(text, bytes.Repeat(source[:6_000], 2), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, x := range []struct {
+		threads bool
+		argv    []string
+	}{
+		{false, []string{"gzip", "-kf", text}}, {false, []string{"bzip2", "-1kf", text}}, {true, []string{"xz", "-T3", "--block-size=8KiB", "-0", "-kf", text}},
+		{true, []string{"sort", "--parallel=4", "-S", "1M", "-o", "/dev/null", text}}, {false, []string{"mawk", "{ for (i = 1; i <= NF; i++) n[$i]++ }", text}},
+		{false, []string{"openssl", "dgst", "-out", "/dev/null", "-sha256", text}}, {false, []string{"sqlite3", ":memory:", "select count(*) from (select 1 union select 2) where 0"}},
+		{true, []string{"zstd", "-q", "-T2", "-1", "-f", "-o", text + ".zst", text}}, {false, []string{"grep", "-q", "no such line", text}}, {false, []string{"perl", "-ne", "$n{$_}++", text}},
+	} {
+		path, err := exec.LookPath(x.argv[0])
+		if err != nil {
+			t.Logf("%s is not installed, left out", x.argv[0])
+			continue
+		}
+		t.Run(x.argv[0], func(t *testing.T) {
+			recording := filepath.Join(dir, x.argv[0]+".rdt")
+			cmd := append([]string{"trace", "record", "-q", "--engine", engine, "-o", recording, "--", path}, x.argv[1:]...)
+			if out, err := rdxCmd(cmd...); err != nil && !errors.As(err, &exitError{}) {
+				t.Fatalf("%v\n%s", err, out)
+			}
+			if x.threads {
+				sameOnGPU(t, recording, "--stack", "private", "--block", "word")
+				sameProfileOnGPU(t, recording, "--stack", "private")
+			} else {
+				sameOnGPU(t, recording)
+				sameProfileOnGPU(t, recording, "--block", "word")
+			}
+			t.Logf("%s", strings.SplitN(mustRdx(t, "", "exact", recording), "\n", 2)[0])
+		})
+	}
+}
