@@ -8,6 +8,7 @@ type converter struct {
 	local  *local // nil unless that is the model; m is then SSX
 	m      Model
 	ways   int
+	most   uint64 // blocks that the program has, 0 if that is not known
 	stacks *Hist
 }
 
@@ -27,7 +28,7 @@ func (p *Profile) newConverter(e *estimate, o CurveOptions) (*converter, error) 
 	if o.Ways < 0 {
 		return nil, fmt.Errorf("%d ways", o.Ways)
 	}
-	return &converter{e: e, local: l, m: m, ways: o.Ways, stacks: NewHist(LogBins(20))}, nil
+	return &converter{e: e, local: l, m: m, ways: o.Ways, most: p.residentBlocks(), stacks: NewHist(LogBins(20))}, nil
 }
 
 // missRatios fills out for the given sizes, as if all epochs were one.
@@ -39,6 +40,7 @@ func (c *converter) missRatios(out []float64, mass, net *Hist, sizes []uint64) e
 		for i, s := range sizes {
 			out[i] = c.m.MissRatio(mass, s)
 		}
+		c.bound(out, mass, sizes)
 		return nil
 	}
 	c.stacks.Reset()
@@ -71,5 +73,15 @@ func (c *converter) best(out []float64, sizes []uint64) error {
 	for i := range out {
 		out[i] = (out[i] + c.e.mass.Endless()) / c.e.mass.Total()
 	}
+	c.bound(out, c.e.mass, sizes)
 	return nil
+}
+
+// bound has nothing but what is not reused miss in a cache that holds all the program has.
+func (c *converter) bound(out []float64, mass *Hist, sizes []uint64) {
+	for i, s := range sizes {
+		if c.most > 0 && s >= c.most {
+			out[i] = mass.Endless() / mass.Total()
+		}
+	}
 }

@@ -60,6 +60,9 @@ func (s *session) comments(digest []byte) []string {
 	add("period", formatFloat(p.Period))
 	add("block", strconv.Itoa(p.Block))
 	add("bins_per_octave", strconv.Itoa(p.BinsPerOctave))
+	if p.Resident > 0 {
+		add("resident", strconv.FormatInt(p.Resident, 10))
+	}
 	if p.DesignEffect > 1 {
 		add("design_effect", formatFloat(p.DesignEffect))
 	}
@@ -182,6 +185,8 @@ func (s *session) set(key, v string) error {
 		p.Block, err = strconv.Atoi(v)
 	case "bins_per_octave":
 		p.BinsPerOctave, err = strconv.Atoi(v)
+	case "resident":
+		p.Resident, err = strconv.ParseInt(v, 10, 64)
 	case "design_effect":
 		p.DesignEffect, err = parseAmount(v)
 	case "distances":
@@ -272,6 +277,7 @@ func combine(sessions []*session) (*model.Profile, error) {
 		p.Duration += h.Duration
 		p.Clock.Resolution = max(p.Clock.Resolution, h.Clock.Resolution)
 		p.BinsPerOctave = min(p.BinsPerOctave, h.BinsPerOctave)
+		p.Resident = max(p.Resident, h.Resident)
 		commands = appendNew(commands, h.Command)
 		sources = appendNew(sources, h.Source)
 		rateSources = appendNew(rateSources, h.Clock.RateSource)

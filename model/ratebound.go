@@ -1,0 +1,102 @@
+package model
+
+import "math"
+
+// A program can't have touched more than it has: where nothing counts accesses, its resident memory bounds
+// the rate that turns time into accesses, and no distance is beyond it.
+
+const (
+	// ceilingHolds have seen a reuse as long as the one by which the rate is bounded, or a longer one.
+	ceilingHolds = 3
+	// residentSlack is by how much memory that was resident at any time may be more than was seen.
+	residentSlack = 1.1
+)
+
+// residentBlocks is how many blocks the program has at most, 0 if that is not known.
+func (p *Profile) residentBlocks() uint64 {
+	return uint64(math.Ceil(float64(max(p.Resident, 0)) * residentSlack / float64(p.Block)))
+}
+
+// RateCeiling is the access rate at which the reuses that were timed would have more data between them than
+// the program has resident, by their mean distance; ok is false where no rate up to most does.
+func (p *Profile) RateCeiling(most float64) (rate float64, ok bool, err error) {
+	blocks, longest := float64(p.residentBlocks()), p.longReuse()
+	if blocks == 0 || longest == 0 || !(p.Clock.Rate > 0) {
+		return 0, false, nil
+	}
+	over := func(rate float64) (bool, error) {
+		factor := rate / p.Clock.Rate
+		e, err := p.atRate(factor).estimate()
+		if err != nil || e.empty() {
+			return false, err
+		}
+		var x SSX
+		if err := x.Reset(e.net); err != nil {
+			return false, err
+		}
+		mean, _ := x.Mean(uint64(float64(longest) * factor))
+		return mean > blocks, nil
+	}
+	if ok, err = over(most); !ok || err != nil {
+		return 0, false, err
+	}
+	low, high := 0.0, most
+	for range 40 {
+		mid := math.Sqrt(max(low, high/1e4) * high)
+		more, err := over(mid)
+		if err != nil {
+			return 0, false, err
+		}
+		if more {
+			high = mid
+		} else {
+			low = mid
+		}
+		if high < 1.01*low {
+			break
+		}
+	}
+	return high, true, nil
+}
+
+// longReuse is the longest reuse time that was timed in ceilingHolds holds, or exceeded; 0 if there is none.
+func (p *Profile) longReuse() uint64 {
+	var longest [ceilingHolds]uint64 // of different holds, in order
+	var holds [ceilingHolds]uint64
+	for i := range p.Records {
+		r := &p.Records[i]
+		if r.Kind != Reuse || r.Exact || r.BelowResolution {
+			continue
+		}
+		t, hold := r.Time, r.Hold
+		for k := range longest {
+			if hold != 0 && holds[k] == hold {
+				longest[k] = max(longest[k], t)
+				break
+			}
+			if t > longest[k] {
+				longest[k], t = t, longest[k]
+				holds[k], hold = hold, holds[k]
+			}
+		}
+	}
+	return longest[ceilingHolds-1]
+}
+
+// BoundRate has the rate, and the interval it lies in, no higher than the program's resident memory allows, and
+// says by what factor the rate was changed: 1 where it was not.
+func (p *Profile) BoundRate() (factor float64, err error) {
+	most := max(p.Clock.RateHigh, p.Clock.Rate)
+	ceiling, ok, err := p.RateCeiling(most)
+	if !ok || err != nil || p.Clock.RateHigh == 0 {
+		return 1, err
+	}
+	p.Clock.RateHigh = min(p.Clock.RateHigh, ceiling)
+	p.Clock.RateLow = min(p.Clock.RateLow, p.Clock.RateHigh)
+	if factor = p.Clock.RateHigh / p.Clock.Rate; factor >= 1 {
+		return 1, nil
+	}
+	*p = *p.atRate(factor)
+	p.Clock.Rate *= factor
+	return factor, nil
+}

@@ -1,0 +1,49 @@
+package model
+
+import "testing"
+
+// around is a profile of a list of so many lines, each touched twice, at a rate that is assumed: the second touch
+// comes at once, the first one lap later, in ns.
+func around(lines int, lap, rate float64) *Profile {
+	p := &Profile{Block: 64, BinsPerOctave: 16, Resident: int64(lines)*64 + 1<<20,
+		Clock: Clock{Unit: "nanoseconds", Rate: rate, RateSource: AssumedRate, RateLow: 0.01, RateHigh: 10}}
+	for h := range 200 {
+		p.Records = append(p.Records,
+			Record{Kind: Reuse, Exact: true, Time: 1, Distinct: 1, Hold: uint64(h + 1), Observations: 1, Accesses: 1},
+			Record{Kind: Reuse, Time: uint64(lap * rate), After: 2000, Distinct: 1000, Hold: uint64(h + 1), Observations: 1, Accesses: 1})
+	}
+	return p
+}
+
+// A list of 8 MiB at 0.1 accesses a nanosecond, where 1 is assumed: the laps would go through 80 MiB, which
+// the program does not have.
+func TestRateCeiling(t *testing.T) {
+	const lines = 1 << 17
+	p := around(lines, 2*lines/0.1, 1)
+	rate, ok, err := p.RateCeiling(10)
+	if err != nil || !ok {
+		t.Fatal(ok, err)
+	}
+	near(t, "ceiling", rate, 0.1*residentSlack*9/8, 0.01)
+	factor, err := p.BoundRate()
+	if err != nil {
+		t.Fatal(err)
+	}
+	near(t, "factor", factor, rate, 1e-9)
+	near(t, "rate", p.Clock.Rate, rate, 1e-9)
+	near(t, "highest", p.Clock.RateHigh, rate, 1e-9)
+	c, err := p.MissRatios([]uint64{1 << 9, 1 << 19}, CurveOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, want := range []float64{0.5, 0} {
+		near(t, "miss ratio", c.Points[i].MissRatio, want, 1e-6)
+	}
+	if q := c.Points[1]; q.High > 0.02 {
+		t.Errorf("a cache that holds all of it misses up to %v", q.High)
+	}
+	// Of a faster one the same memory says nothing.
+	if _, ok, err := around(lines, 2*lines/0.1, 0.001).RateCeiling(0.05); ok || err != nil {
+		t.Errorf("bounded though all of it is less than what is resident: %v", err)
+	}
+}
