@@ -9,10 +9,25 @@
 // first read it, and its own stores on top.
 //
 // A burst ends when the accesses asked for are done, at a system call, at an
-// instruction that is not supported or whose result cannot be known ahead
-// (rdtsc, cpuid, rdrand; so in the vDSO's clocks), and at anything that would
+// instruction whose result cannot be known ahead, as it depends on more than the
+// thread (rdtsc, cpuid, rdrand; so in the vDSO's clocks), and at anything that would
 // fault. The instruction it ended at has not been executed; Regs is the state
 // before it.
+//
+// What only computes does not end a burst. Floating point and what processors
+// differ in (estimates, transcendental functions, 16-bit floats) is run natively,
+// an instruction at a time: rewritten to fixed registers and a memory operand of
+// the interpreter's own, with the thread's MXCSR or x87 state, in memory that is
+// never writable and executable at once. MXCSR's exceptions are all masked
+// meanwhile, and one that the thread does not mask and that was raised ends the
+// burst, as it faults in the thread. An instruction that the processor refuses
+// raises SIGILL, whose handler, in front of the Go runtime's, leaves it: the burst
+// ends with a fault, as it does in the thread. Where the system allows no
+// executable memory the interpreter's own arithmetic takes its place, which knows
+// the default MXCSR only; what else needs it is unsupported, and End.Err says why.
+//
+// Not supported are AMX, FMA4, XOP, AVX10.2, transactions, and parts of the state
+// that are not among the vector registers (protection keys).
 //
 // What counts as an access: one per operand in memory, loads before stores; a
 // read-modify-write is two. A vector operand is one access of its full size, a
@@ -22,16 +37,15 @@
 // flushes, lea and nop with an operand are none.
 //
 // Known bias: another thread's stores after a page was copied are not seen;
-// write protection is not checked, since Memory tells nothing of it. The sticky
-// exception flags of MXCSR are exact for the usual arithmetic; after rarer
-// operations an instruction that reads them ends the burst. Undefined flags
+// write protection is not checked, since Memory tells nothing of it. Undefined flags
 // take some value, not always the CPU's; C1 of the x87 after fcomi and fcmov is
-// as on AMD's.
+// as on AMD's. Without native instructions the sticky exception flags of MXCSR are
+// exact for the usual arithmetic; after rarer operations an instruction that reads
+// them ends the burst.
 //
-// Of the x87 the transcendental functions are not supported, whose last bits
-// differ between CPUs, nor decimal numbers, nor what stores or loads the environment:
-// where the last instruction and its operand were is not kept. Like a SIMD
-// exception, one of the x87 that is not masked ends the burst.
+// Of the x87 it is not kept where the last instruction and its operand were: what
+// stores it stores zeros. An exception that is not masked ends the burst at the
+// next instruction that waits for it.
 //
 // Decoded instructions are kept between bursts by page. A page's bytes are read
 // again by the first instruction of every burst that runs there, and what was

@@ -13,4 +13,13 @@ func init() {
 		_, b, _, _ := cpuid(7, 0)
 		transactions = b&(1<<11) != 0
 	}
+	if _, _, c, _ := cpuid(1, 0); c&(1<<27) != 0 && leaves >= 0xd { // OSXSAVE
+		xsaveEnabled = xcr0()
+		for i := range xsaveParts {
+			size, at, c, _ := cpuid(0xd, uint32(i))
+			xsaveParts[i] = xsavePart{uint64(size), uint64(at), c&2 != 0}
+		}
+	}
 }
+
+func xcr0() uint64

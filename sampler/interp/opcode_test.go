@@ -323,7 +323,16 @@ func (l *lab) aim(in *inst, r *Regs, code []byte) {
 	if !in.mem || l.rnd.IntN(16) == 0 { // or the operand lies anywhere, mostly unmapped
 		return
 	}
-	to := spot() - in.disp
+	at := spot()
+	if strings.Contains(name, "xsave") || strings.Contains(name, "xrstor") {
+		if l.rnd.IntN(8) != 0 {
+			r.GPR[RAX], r.GPR[RDX] = r.GPR[RAX]&xsaveKnown, 0
+		}
+		if strings.Contains(name, "xrstor") {
+			l.saved(at)
+		}
+	}
+	to := at - in.disp
 	if name[:2] == "bt" && in.w > 0 { // a bit offset reaches far
 		r.GPR[in.reg&15] = uint64(l.rnd.IntN(8000) - 4000)
 	}
@@ -443,7 +452,7 @@ func (l *lab) try(code []byte) (ran bool, diff string) {
 		after[mine.GPR[RSP]-dataBase+1] &^= 1 // TF, since the CPU steps
 		l.write(dataBase, after[:])
 	}
-	l.adoptPointers(mnemonic(b[:]), after[:])
+	diff += l.adopt(mnemonic(b[:]), &r, after[:])
 	for i := range dataSize / pageSize {
 		p := l.m.pages[dataBase/pageSize+uint64(i)]
 		want := after[i*pageSize:][:pageSize]
@@ -466,20 +475,93 @@ func (l *lab) try(code []byte) (ran bool, diff string) {
 	return true, diff
 }
 
-// adoptPointers takes from the CPU what the interpreter does not keep: where the
-// x87's last instruction and its operand were.
-func (l *lab) adoptPointers(name string, after []byte) {
-	from, to := uint64(12), uint64(24)
-	switch name {
-	case "fnstenv", "fnsave":
-	default:
-		return
-	}
-	for a := l.m.acc[0].Addr + from; a < l.m.acc[0].Addr+to; a++ {
-		if p := l.m.pages[a/pageSize]; p != nil && a-dataBase < dataSize {
-			p.data[a%pageSize] = after[a-dataBase]
+// adopt takes from the CPU what the interpreter does not keep or what processors
+// may do as they like: where the x87's last instruction and its operand were, and how
+// much of the state an xsave stores. What the latter restores has to be the same.
+func (l *lab) adopt(name string, r *Regs, after []byte) (diff string) {
+	adopt := func(from, to uint64) {
+		for a := l.m.acc[0].Addr + from; a < l.m.acc[0].Addr+to; a++ {
+			if p := l.m.pages[a/pageSize]; p != nil && a-dataBase < dataSize {
+				p.data[a%pageSize] = after[a-dataBase]
+			}
 		}
 	}
+	if len(l.m.acc) == 0 {
+		return "" // not what the disassembler takes it for
+	}
+	switch name = strings.TrimSuffix(name, "64"); name {
+	case "fnstenv", "fnsave":
+		adopt(12, 24)
+	case "fxsave":
+		adopt(6, 24)
+	case "xsave", "xsavec", "xsaveopt":
+		area := l.m.acc[0].Addr - xsaveHeader // which is the first access
+		diff = l.restores(area, name == "xsavec", r, after)
+		l.m.acc[0].Addr = area
+		adopt(0, uint64(l.layout.Total))
+	}
+	return diff
+}
+
+// restores says how what the CPU has saved differs, once restored, from what there was.
+func (l *lab) restores(area uint64, compact bool, r *Regs, after []byte) string {
+	mem := pages{}
+	mem.put(dataBase, after)
+	parts := (r.GPR[RAX]&0xffffffff | r.GPR[RDX]<<32) & xsaveEnabled
+	header := mem[(area+xsaveHeader)&^pageMask][(area+xsaveHeader)&pageMask:]
+	le := binary.LittleEndian
+	le.PutUint64(header, le.Uint64(header)&parts)
+	clear(header[16:64])
+	if !compact {
+		clear(header[8:16]) // which is not stored
+	}
+	mem.put(codeBase, []byte{0x0f, 0xae, 0x2b}) // xrstor [rbx]
+	from := *r
+	from.GPR[RBX] = area
+	for i := range from.Vector.Z {
+		for j := range from.Vector.Z[i] {
+			from.Vector.Z[i][j] ^= 1
+		}
+	}
+	l.layout.clearMissing(&from.Vector)
+	m := New()
+	m.Start(&from, mem)
+	if end := m.Run(Limit{Accesses: 1 << 20, Instructions: 1}); end.Cause != InstructionLimit {
+		return fmt.Sprintf(" restore: %+v", end)
+	}
+	diff := ""
+	for part := saveSSE; part <= 7; part++ {
+		if parts>>part&1 == 0 {
+			continue
+		}
+		var want []uint64
+		r.Vector.words(part, func(w *uint64) { want = append(want, *w) })
+		m.vec.words(part, func(w *uint64) {
+			if *w != want[0] && diff == "" {
+				diff = fmt.Sprintf(" restored part %d: %#x, want %#x;", part, *w, want[0])
+			}
+			want = want[1:]
+		})
+	}
+	if parts&1 != 0 && (m.vec.X87 != r.Vector.X87 || m.vec.FCW != r.Vector.FCW) {
+		diff += fmt.Sprintf(" restored x87: %x, want %x;", m.vec.X87, r.Vector.X87)
+	}
+	return diff
+}
+
+// saved puts an area at a that xrstor and fxrstor may find valid.
+func (l *lab) saved(a uint64) {
+	b := l.data[a-dataBase:]
+	le := binary.LittleEndian
+	le.PutUint32(b[24:], l.rnd.Uint32()&0xffff)
+	le.PutUint16(b[2:], le.Uint16(b[2:])&0x7f00)
+	parts := l.rnd.Uint64() & xsaveEnabled & xsaveKnown
+	le.PutUint64(b[xsaveHeader:], parts)
+	clear(b[xsaveHeader+8 : xsaveExtended])
+	if l.rnd.IntN(2) == 0 {
+		le.PutUint64(b[xsaveHeader+8:], compacted|parts|l.rnd.Uint64()&xsaveEnabled&xsaveKnown)
+	}
+	l.write(dataBase, l.data[:])
 }
 
 // isString reports whether name is that of a string instruction; movsd and

@@ -5,11 +5,15 @@ func (d *decoder) twoByte(op byte) bool {
 	in := d.in
 	switch {
 	case op == 0x01:
-		if transactions && d.peek() == 0xd6 && d.pp == 0 {
+		switch {
+		case transactions && d.peek() == 0xd6 && d.pp == 0:
 			d.byte()
 			in.fn = xtest
+		case d.peek() == 0xd0 && d.pp == 0:
+			d.byte()
+			in.fn = xgetbv
 		}
-		return true // xgetbv, rdtscp, swapgs, ...: not supported
+		return true // rdtscp, swapgs, ...: not supported
 	case op == 0x05:
 		in.fn = enterKernel
 	case op == 0x0b:
@@ -108,8 +112,14 @@ func (d *decoder) twoByte(op byte) bool {
 			in.fn = undefined
 		}
 	case op == 0xc7:
+		if d.peek()>>3&7 == 4 && d.peek()>>6 != 3 && d.pp == 0 {
+			d.modRM(1)
+			in.flags |= usesVector
+			in.fn, in.op = xsave, 1
+			return true
+		}
 		if d.peek()>>3&7 != 1 || d.peek()>>6 == 3 {
-			return true // rdrand, rdseed, rdpid, xsavec, ...: not supported
+			return true // rdrand, rdseed, rdpid, xsaves, ...: not supported
 		}
 		d.modRM(1)
 		in.fn = cmpxchg8b
@@ -136,7 +146,8 @@ func (d *decoder) plain(r uint8) uint8 {
 	return r
 }
 
-// group15 decodes 0f ae: fences, cache flushes and access to the FS and GS base.
+// group15 decodes 0f ae: fences, cache flushes, access to the FS and GS base, and
+// what saves and restores vector registers.
 func (d *decoder) group15() bool {
 	in := d.in
 	b := d.peek()
@@ -152,6 +163,13 @@ func (d *decoder) group15() bool {
 	case !isReg && g == 7 && d.pp < 2, !isReg && d.pp == 1 && g == 6: // clflush, clflushopt, clwb
 		d.modRM(1)
 		in.fn = flushLine
+	case !isReg && d.pp == 0 && g != 2 && g != 3: // 7 is above
+		d.modRM(1)
+		in.flags |= usesVector
+		in.fn = [...]func(*Machine, *inst){0: fxsave, 1: fxrstor, 4: xsave, 5: xrstor, 6: xsave}[g]
+		if g == 6 {
+			in.op = 2 // xsaveopt
+		}
 	case !isReg && d.pp == 0 && g == 2:
 		d.modRM(1)
 		in.w = 4
