@@ -96,7 +96,7 @@ func TestReadDamaged(t *testing.T) {
 	}
 	for want, change := range map[string]func(p *profile.Profile){
 		`format "2" is not known`:         comment("rdx[ab] format=2"),
-		"comment 25":                      comment("rdx[ab] block=many"),
+		"comment 26":                      comment("rdx[ab] block=many"),
 		"is not a finite number >= 0":     comment("rdx[ab] period=NaN"),
 		"want level, size, ways and line": comment("rdx[ab] cache=L1"),
 		"invalid syntax":                  comment(`rdx[ab] command="x`),
