@@ -26,7 +26,6 @@ enum slot_state {
 	SLOT_ARMED, // waiting for the use
 	SLOT_USED,  // waiting for the reuse
 	SLOT_DONE,  // reuse seen; user space has not yet closed the event
-	SLOT_AGAIN, // reuse seen, and those after it are timed, too
 };
 
 // Others' traps at the datum are used up, or at the word of its line that a slot
@@ -40,15 +39,10 @@ struct slot {
 	__u32 skip;      // traps to let pass first
 	__u32 stacks;    // traps whose stack is wanted: bits 1 << TRAP_*
 	__u32 blind;     // what may be written unseen by now: bits BLIND and BLIND_WORD
-	__u32 again_traps; // thread.traps at again_clock
+	__u32 pad;
 	__u64 n;         // candidates since the slot was last free
 	__u64 use_clock; // clock at the use trap
 	__u64 use_time;  // bpf_ktime_get_ns at the end of the use trap
-	__u64 again_clock; // clock at the end of the latest reuse's trap, of a half line the first's; 0: not yet
-	__u64 again_spent; // thread.spent then
-	__u64 again_time; // bpf_ktime_get_ns then; 0: in a trap, or not yet
-	__u32 agains; // traps since the first reuse's
-	__u32 looks;  // of the intervals between these, those of again_skip or more
 };
 
 struct thread {
@@ -157,13 +151,10 @@ struct trap {
 	__u64 time; // bpf_ktime_get_ns
 	__u32 from;  // index into threads of who made the access
 	__u32 latency;  // of a TRAP_SAMPLE: cycles, 0 if not reported
-	__u64 wall; // ns since the end of the use trap, or where again is, of the one before this; not of a use
+	__u64 wall; // ns since the end of the use trap; not of a use
 	__u64 addr; // of the word watched; of a TRAP_SAMPLE, of its access
 	__u64 data_src; // of a TRAP_SAMPLE: perf_mem_data_src, 0 if the kernel does not say
 	__u32 event;    // of a TRAP_SAMPLE: which of the source's events
-	__u32 again_traps; // of again
-	__u64 again; // clock since slot.again_clock, less what the programs took; 0: this is the first
-	__u32 looks; // slot.looks, with this interval
 	__u32 pad;
 	__u64 spent; // thread.spent: of a use, when its clock was read, else before the trap
 };
@@ -288,13 +279,6 @@ __u32 hold_losers = 0;
 __u32 half_line = 0;
 __u32 interrupts = 0;     // user space interrupts threads that block the signals
 __u32 report_only = 0;    // pass on every access sampled, hold nobody: for a probe
-
-// A reuse sooner after the use than this, in ns, is followed by a watch for the
-// next ones: see again in collector. 0: none is.
-__u64 again_within = 0;
-__u64 again_skip = 0;   // intervals of less of the clock, two traps included, are passed over
-__u32 again_looks = 1;  // ends with so many others
-__u32 again_traps = 1;  // or so many in all
 
 static __u64 window_start, window_holds;
 
@@ -656,10 +640,7 @@ static __always_inline struct trap *reserve(struct bpf_perf_event_data *ctx, str
 	r->clock_lag = 0;
 	r->from = from;
 	r->data_src = 0;
-	r->latency = r->event = r->again_traps = 0;
-	r->again = 0;
-	r->looks = 0;
-	r->pad = 0;
+	r->latency = r->event = r->pad = 0;
 	r->spent = t->spent;
 	r->stack_bytes = stack_bytes;
 	return r;
@@ -681,7 +662,7 @@ static __always_inline void spend(struct thread *t, __u64 since)
 }
 
 // no_more_stacks ends the copying of stacks: only those of the use and of the
-// first two reuses are of use, and each costs the thread tens of microseconds.
+// first reuse are of use, and each costs the thread tens of microseconds.
 static __always_inline void no_more_stacks(struct thread *t, struct slot *slot)
 {
 	__u32 i;
@@ -690,31 +671,6 @@ static __always_inline void no_more_stacks(struct thread *t, struct slot *slot)
 	if (half_line)
 		for (i = 0; i < MAX_SLOTS; i++)
 			t->slots[i].stacks = 0;
-}
-
-// look_again says whether a word is watched on after a reuse, which so much time of the
-// clock after the one before it has come; 0: it is the first. Stacks are wanted of the
-// first reuse and of both ends of the last interval, for each costs the thread tens of
-// microseconds.
-static __always_inline void look_again(struct slot *slot, __u64 now, __u64 since)
-{
-	if (slot->state == SLOT_USED)
-		slot->agains = slot->looks = 0;
-	else if (slot->agains++, since >= again_skip)
-		slot->looks++;
-	slot->state = now - slot->use_time < again_within && slot->looks < again_looks && slot->agains < again_traps ?
-		      SLOT_AGAIN : SLOT_DONE;
-	if (slot->agains)
-		slot->stacks = slot->looks + 1 >= again_looks ? 1 << TRAP_REUSE : 0;
-}
-
-// since_again is the clock's time since the latest reuse, less what the programs took; 1 at
-// least. What user space adds for steps may have begun before it.
-static __always_inline __u64 since_again(const struct thread *t, const struct slot *slot, __u64 now)
-{
-	__u64 all = now - slot->again_clock, spent = t->spent - slot->again_spent;
-
-	return all > spent ? all - spent : 1;
 }
 
 // What a source reports of the access it sampled.
@@ -849,10 +805,10 @@ static __always_inline int trap(struct bpf_perf_event_data *ctx, __u32 s)
 	__u32 index;
 	struct thread *t = current_thread(&index);
 	struct group *g;
-	struct slot *slot, *first;
+	struct slot *slot;
 	struct trap *r;
 	struct clock clock;
-	__u64 began = bpf_ktime_get_ns(), since = 0;
+	__u64 began = bpf_ktime_get_ns();
 
 	if (!t) {
 		count(STAT_UNKNOWN);
@@ -889,46 +845,20 @@ static __always_inline int trap(struct bpf_perf_event_data *ctx, __u32 s)
 		slot->state = SLOT_USED; // last: another thread may end it
 		return 1;
 	case SLOT_USED:
-	case SLOT_AGAIN:
 		clock = read_clock(ctx, index);
-		first = half_line ? &t->slots[0] : slot;
-		if (slot->state == SLOT_USED) {
-			if (!half_line)
-				slot->n = 0;
-			else if (s < 2) // the pair is watched on after the half line
-				t->slots[0].n = 0;
-			g = group_of(t);
-			if (g)
-				g->slots[s].n = 0;
-		}
-		if (first->again_clock)
-			since = since_again(t, first, clock.value);
-		if (half_line)
-			slot->state = slot->state == SLOT_USED && began - first->use_time < again_within ? SLOT_AGAIN : SLOT_DONE;
-		else
-			look_again(slot, began, since);
+		if (!half_line)
+			slot->n = 0;
+		else if (s < 2) // the pair is watched on after the half line
+			t->slots[0].n = 0;
+		g = group_of(t);
+		if (g)
+			g->slots[s].n = 0;
+		slot->state = SLOT_DONE;
 		r = reserve(ctx, t, index, s, TRAP_REUSE, began, t, index);
-		if (r) {
-			if (since) {
-				r->again = since;
-				r->again_traps = t->traps - first->again_traps;
-				r->looks = slot->looks;
-				if (!half_line)
-					r->wall = began - slot->again_time;
-			}
+		if (r)
 			submit(r, clock);
-		}
-		slot->again_time = 0;
-		if (slot->state == SLOT_DONE || (half_line && first->again_clock))
-			no_more_stacks(t, slot);
+		no_more_stacks(t, slot);
 		spend(t, began);
-		if (slot->state == SLOT_AGAIN && !(half_line && first->again_clock)) {
-			first->again_spent = t->spent;
-			first->again_traps = t->traps;
-			clock = read_clock(ctx, index);
-			first->again_clock = clock.value;
-			first->again_time = bpf_ktime_get_ns();
-		}
 		return 1;
 	default:
 		count(STAT_EXTRA_TRAPS);
@@ -1073,9 +1003,6 @@ static __always_inline int other(struct bpf_perf_event_data *ctx, __u32 s)
 	}
 	m = g->slots[s].main & (MAX_SLOTS - 1);
 	slot = &o->slots[m];
-	// Whose datum another thread takes is not looked at again.
-	if (slot->state == SLOT_AGAIN && m == s && slot->again_time && (__s64)(now - slot->again_time) >= (__s64)use_cost)
-		slot->state = SLOT_DONE;
 	// The use's trap may have ended, on another CPU, since now.
 	if (slot->state != SLOT_USED || (__s64)(now - slot->use_time) < (__s64)use_cost) {
 		count(STAT_OTHER_EARLY);
@@ -1139,9 +1066,6 @@ static __always_inline void silent(struct bpf_perf_event_data *ctx, __u32 s)
 		blinded(slot, m, s);
 		return;
 	}
-	// Who else takes the datum is not seen any more: it is not looked at again.
-	if (slot->state == SLOT_AGAIN && m == s)
-		slot->state = SLOT_DONE;
 	// The owner's own trap is its reuse now.
 	if (slot->state != SLOT_USED || (m == s && current_thread(&index) && index == owner))
 		return;

@@ -32,21 +32,16 @@ type RDXGroup struct {
 }
 
 type RDXSlot struct {
-	_          structs.HostLayout
-	State      RDXSlotState
-	Seq        uint32
-	Skip       uint32
-	Stacks     uint32
-	Blind      uint32
-	AgainTraps uint32
-	N          uint64
-	UseClock   uint64
-	UseTime    uint64
-	AgainClock uint64
-	AgainSpent uint64
-	AgainTime  uint64
-	Agains     uint32
-	Looks      uint32
+	_        structs.HostLayout
+	State    RDXSlotState
+	Seq      uint32
+	Skip     uint32
+	Stacks   uint32
+	Blind    uint32
+	Pad      uint32
+	N        uint64
+	UseClock uint64
+	UseTime  uint64
 }
 
 type RDXSlotState uint32
@@ -56,7 +51,6 @@ const (
 	RDXSlotStateSLOT_ARMED RDXSlotState = 1
 	RDXSlotStateSLOT_USED  RDXSlotState = 2
 	RDXSlotStateSLOT_DONE  RDXSlotState = 3
-	RDXSlotStateSLOT_AGAIN RDXSlotState = 4
 )
 
 type RDXStack struct {
@@ -177,9 +171,6 @@ type RDXTrap struct {
 	Addr       uint64
 	DataSrc    uint64
 	Event      uint32
-	AgainTraps uint32
-	Again      uint64
-	Looks      uint32
 	Pad        uint32
 	Spent      uint64
 }
@@ -232,10 +223,6 @@ const (
 	RDXProgOnTrap2        = "on_trap2"
 	RDXProgOnTrap3        = "on_trap3"
 	RDXVarAccept          = "accept"
-	RDXVarAgainLooks      = "again_looks"
-	RDXVarAgainSkip       = "again_skip"
-	RDXVarAgainTraps      = "again_traps"
-	RDXVarAgainWithin     = "again_within"
 	RDXVarClockCounters   = "clock_counters"
 	RDXVarClockHybrid     = "clock_hybrid"
 	RDXVarCpuGroup        = "cpu_group"
@@ -336,10 +323,6 @@ type RDXMapSpecs struct {
 // It can be passed ebpf.CollectionSpec.Assign.
 type RDXVariableSpecs struct {
 	Accept          *ebpf.VariableSpec `ebpf:"accept"`
-	AgainLooks      *ebpf.VariableSpec `ebpf:"again_looks"`
-	AgainSkip       *ebpf.VariableSpec `ebpf:"again_skip"`
-	AgainTraps      *ebpf.VariableSpec `ebpf:"again_traps"`
-	AgainWithin     *ebpf.VariableSpec `ebpf:"again_within"`
 	ClockCounters   *ebpf.VariableSpec `ebpf:"clock_counters"`
 	ClockHybrid     *ebpf.VariableSpec `ebpf:"clock_hybrid"`
 	CpuGroup        *ebpf.VariableSpec `ebpf:"cpu_group"`
@@ -406,10 +389,6 @@ func (m *RDXMaps) Close() error {
 // It can be passed to LoadRDXObjects or ebpf.CollectionSpec.LoadAndAssign.
 type RDXVariables struct {
 	Accept          *ebpf.Variable `ebpf:"accept"`
-	AgainLooks      *ebpf.Variable `ebpf:"again_looks"`
-	AgainSkip       *ebpf.Variable `ebpf:"again_skip"`
-	AgainTraps      *ebpf.Variable `ebpf:"again_traps"`
-	AgainWithin     *ebpf.Variable `ebpf:"again_within"`
 	ClockCounters   *ebpf.Variable `ebpf:"clock_counters"`
 	ClockHybrid     *ebpf.Variable `ebpf:"clock_hybrid"`
 	CpuGroup        *ebpf.Variable `ebpf:"cpu_group"`

@@ -7,7 +7,7 @@ import (
 )
 
 // collectRegisters takes what a job has brought, if it is done.
-func (s *Session) collectRegisters() {
+func (s *watches) collectRegisters() {
 	select {
 	case j := <-s.registers.done:
 		s.registers.done = nil
@@ -17,7 +17,7 @@ func (s *Session) collectRegisters() {
 }
 
 // tendRegisters is called often, and begins a job when it is time.
-func (s *Session) tendRegisters() {
+func (s *watches) tendRegisters() {
 	r := s.registers
 	if r == nil {
 		return
@@ -34,33 +34,33 @@ func (s *Session) tendRegisters() {
 	}
 }
 
-func (s *Session) putRegisters(j *registerJob) {
+func (s *watches) putRegisters(j *registerJob) {
 	r := s.registers
 	if j.closed != nil {
-		s.fail(j.closed)
+		s.account.fail(j.closed)
 	}
 	if r.put(j) {
 		// What is waited for may have been written on the new CPU since it was last looked.
 		for slot := range s.byCPU.slots {
 			if w := &s.byCPU.slots[slot]; w.owner != nil {
-				s.vacate(w.owner.process.group, slot)
+				s.vacate(w.owner.group, slot)
 			}
 		}
 	}
 	if r.refused != nil && !r.told {
 		r.told = true
-		s.warnings = append(s.warnings, fmt.Sprintf("processes of more than %d threads are watched by debug registers of all CPUs, and some are taken: %v "+
+		s.account.warnings = append(s.account.warnings, fmt.Sprintf("processes of more than %d threads are watched by debug registers of all CPUs, and some are taken: %v "+
 			"(end debuggers, perf's mem: events and other profilers of the machine, or use --stack own; asked for again every %v; until then nothing is watched, only read ahead of)",
 			1+fewThreads, r.refused, registersEvery))
 	}
 }
 
 // many says whether so many other threads are watched by CPU.
-func (s *Session) many(others int) bool { return others > fewThreads && others > s.cpus }
+func (s *watches) many(others int) bool { return others > fewThreads && others > s.cpus }
 
 // expectMany takes the registers before the target is touched, if it has many threads
 // by now.
-func (s *Session) expectMany(pid int) error {
+func (s *watches) expectMany(pid int) error {
 	tasks, err := os.ReadDir(fmt.Sprintf("/proc/%d/task", pid))
 	if err != nil || !s.many(len(tasks)-1) {
 		return nil // Seize says what is wrong
@@ -78,7 +78,7 @@ func (s *Session) expectMany(pid int) error {
 // shareByCPU makes the slots that all processes of many threads share, for they share
 // the registers of the CPUs, and has these taken. All threads have so many fewer of
 // their own.
-func (s *Session) shareByCPU() error {
+func (s *watches) shareByCPU() error {
 	if s.byCPU != nil {
 		return nil
 	}
@@ -91,8 +91,8 @@ func (s *Session) shareByCPU() error {
 		return err
 	}
 	s.byCPU = &shares{number: number, shared: shared}
-	for _, p := range s.processes {
-		if g := p.group; g != nil && !g.byCPU {
+	for _, g := range s.groupOf {
+		if !g.byCPU {
 			for slot := s.registers.slots; slot < len(g.slots); slot++ {
 				s.vacate(g, slot)
 			}
@@ -103,7 +103,7 @@ func (s *Session) shareByCPU() error {
 }
 
 // watchByCPU has a group, which has got many threads, watched by CPU from here on.
-func (s *Session) watchByCPU(g *group) error {
+func (s *watches) watchByCPU(g *group) error {
 	for slot := range g.slots {
 		s.vacate(g, slot)
 	}

@@ -79,10 +79,6 @@ func (c *Config) checkChoice() error {
 // addresses says whether a source with addresses is asked for.
 func (c *Config) addresses() bool { return c.Source == PEBS || c.Source == IBS }
 
-// Rates assumed where nobody has said or measured how many accesses go with
-// a unit of the clock.
-const defaultPerInstruction = 0.35
-
 // unitsPerNS turns the gap, given as CPU time, into the source's unit. It need
 // only be of the right order.
 var unitsPerNS = map[string]float64{sampler.Nanoseconds: 1, sampler.Accesses: 1, sampler.Cycles: 2, sampler.Instructions: 2, sampler.Operations: 3}
@@ -159,13 +155,13 @@ func (s *Session) notes() []string {
 		}
 		out = append(out, note)
 	}
-	if s.cfg.Interrupt && s.source.Reports() != sampler.NoAccess {
+	if s.cfg.Interrupt && s.src.source.Reports() != sampler.NoAccess {
 		out = append(out, "--interrupt is without effect: the accesses that the source reports are over when the interrupt comes")
 	}
 	switch {
-	case s.halves:
+	case s.watches.halves:
 		out = append(out, "lines: watched by halves, because: "+s.points.WhyNot)
-	case s.lines:
+	case s.holds.lines:
 		out = append(out, "lines: watched whole")
 	}
 	return out
@@ -189,7 +185,7 @@ func oneLine(err error) error {
 
 // needs are the programs that the choice of a source may come to.
 func (s *Session) needs() sampler.Needs {
-	n := sampler.Needs{Others: s.groups(), Stamps: s.cfg.MeasureRate, Steps: s.steps()}
+	n := sampler.Needs{Others: s.watches.groups(), Stamps: s.cfg.MeasureRate, Steps: s.holds.steps()}
 	if given, ok := s.cfg.source.(sampler.AccessSource); ok {
 		n.Access = given.Events()
 		return n
@@ -207,11 +203,11 @@ func (s *Session) mayReport(name string) error {
 	switch {
 	case s.cfg.Source != Auto && s.cfg.Source != name:
 		return fmt.Errorf("%s is not asked for", name)
-	case s.groups():
+	case s.watches.groups():
 		return fmt.Errorf("with %s other threads can't be watched", name)
 	case s.cfg.Granularity == Line:
 		return fmt.Errorf("with %s lines can't be watched", name)
-	case s.steps():
+	case s.holds.steps():
 		return fmt.Errorf("with %s nothing can be stepped: the access is over", name)
 	}
 	return nil
@@ -222,38 +218,39 @@ func (s *Session) loadClock(clock sampler.Clock) error {
 	if s.kernel, err = sampler.LoadClock(s.cfg.Slots, clock, s.needs()); err != nil {
 		return err
 	}
+	s.wire()
 	s.points, err = s.kernel.ProbeWatchpoints()
 	if err == nil {
 		err = s.points.Usable()
 	}
 	if err == nil {
-		s.calibration, err = s.kernel.Calibrate(calibrations)
+		s.timing.calibration, err = s.kernel.Calibrate(calibrations)
 	}
 	if err != nil {
 		s.kernel.Close()
 		return fmt.Errorf("start session: %w", err)
 	}
-	if s.tickCost, err = s.kernel.TickCost(); err != nil {
+	if s.timing.tickCost, err = s.kernel.TickCost(); err != nil {
 		s.cfg.Log.Warn("the cost of a tick is assumed", zap.Error(err))
 	}
-	s.copying.copied = sampler.Copied
-	if s.copying.perByte, s.copying.unknown = s.cfg.copyCost(); s.copying.unknown != nil {
-		s.cfg.Log.Warn("whether watched words slow copying is not known, nor in the account", zap.Error(s.copying.unknown))
+	s.watches.copying.copied = sampler.Copied
+	if s.watches.copying.perByte, s.watches.copying.unknown = s.cfg.copyCost(); s.watches.copying.unknown != nil {
+		s.cfg.Log.Warn("whether watched words slow copying is not known, nor in the account", zap.Error(s.watches.copying.unknown))
 	}
 	if s.cfg.MeasureRate && clock.Counted == nil {
-		if s.rates.stampNS, err = s.kernel.StampCost(); err != nil {
+		if s.prober.StampNS, err = s.kernel.StampCost(); err != nil {
 			s.cfg.Log.Warn("the cost of a stamp is taken to be a tick's", zap.Error(err))
 		}
 	}
-	s.clock = clock
-	s.burst = s.cfg.Burst
-	if s.burst == AutoBurst {
-		s.burst = timedBurst
+	s.timing.clock = clock
+	s.holds.burst = s.cfg.Burst
+	if s.holds.burst == AutoBurst {
+		s.holds.burst = timedBurst
 		if clock.Counted != nil {
-			s.burst = countedBurst
+			s.holds.burst = countedBurst
 		}
-		if s.steps() {
-			s.burst = steppedBurst
+		if s.holds.steps() {
+			s.holds.burst = steppedBurst
 		}
 	}
 	return nil
@@ -286,7 +283,7 @@ func (s *Session) chooseSource() error {
 		}
 		source, err := try.open()
 		if err == nil {
-			s.whySource = errors.Join(why, s.whySource)
+			s.src.whySource = errors.Join(why, s.src.whySource)
 			s.setSource(source)
 			return nil
 		}
@@ -297,25 +294,25 @@ func (s *Session) chooseSource() error {
 
 // setSource makes it the session's, with the ticks that it can afford.
 func (s *Session) setSource(source sampler.Source) {
-	s.source = source
-	s.budget = newBudget(s.cfg.Overhead, s.calibration, source.Unit())
-	if s.steps() {
-		s.budget.expectSteps()
+	s.src.source = source
+	s.ticks.budget = newBudget(s.cfg.Overhead, s.timing.calibration, source.Unit())
+	if s.holds.steps() {
+		s.ticks.budget.expectSteps()
 	}
-	if !s.budget.counters && s.tickCost > 0 {
-		s.budget.tickNS = s.tickCost
-		s.budget.setFirst()
+	if !s.ticks.budget.counters && s.timing.tickCost > 0 {
+		s.ticks.budget.tickNS = s.timing.tickCost
+		s.ticks.budget.setFirst()
 	}
-	if s.rates.stampNS == 0 {
-		s.rates.stampNS = s.budget.tickNS
+	if s.prober.StampNS == 0 {
+		s.prober.StampNS = s.ticks.budget.tickNS
 	}
 	gap := s.cfg.Gap
 	if gap == 0 {
-		gap = s.budget.firstGap()
+		gap = s.ticks.budget.firstGap()
 	}
-	s.gap = float64(gap) * unitsPerNS[source.Unit()]
+	s.ticks.gap = float64(gap) * unitsPerNS[source.Unit()]
 	if s.cfg.gap != 0 {
-		s.gap = s.cfg.gap
+		s.ticks.gap = s.cfg.gap
 	}
 }
 
@@ -344,7 +341,7 @@ func (s *Session) counterSource() (sampler.Source, error) {
 		pmu := sampler.NewPMUSource(c)
 		err := pmu.Validate(s.kernel)
 		if err == nil {
-			s.whySource = why // why it is not the best counter
+			s.src.whySource = why // why it is not the best counter
 			return pmu, nil
 		}
 		why = errors.Join(why, err)

@@ -61,48 +61,15 @@ func TestChooseLines(t *testing.T) {
 	}
 }
 
-func session(source sampler.Source, clock sampler.Clock, rate float64) *Session {
-	s := &Session{source: source, clock: clock}
-	s.rates.settle(rate, clock)
-	return s
-}
-
 var (
 	accesses     = sampler.Counted{Unit: sampler.Accesses, Events: []sampler.Event{{Label: "loads"}, {Label: "stores"}}}
 	instructions = sampler.Counted{Unit: sampler.Instructions, Events: []sampler.Event{{Label: "instructions"}}}
 	cycles       = sampler.Counted{Unit: sampler.Cycles, Events: []sampler.Event{{Label: "cycles"}}}
 )
 
-// Whatever source and clock measure in, an observation's weight is accesses.
-func TestSourceRate(t *testing.T) {
-	sum := totals{cpu: 1e9, ticked: 4e8, clock: 3e9}
-	throttled := sum
-	throttled.counted, throttled.tally, throttled.tallied = 5e8, 9e8, 3e8 // of three threads in four
-	for _, tc := range []struct {
-		name   string
-		source sampler.Source
-		clock  sampler.Clock
-		sum    totals
-		want   float64
-	}{
-		{"both the clock", sampler.CPUClock{}, sampler.CPUTime(), sum, 2},
-		{"both accesses", sampler.NewPMUSource(accesses), sampler.CounterClock(accesses), sum, 1},
-		{"accesses by the clock", sampler.NewPMUSource(accesses), sampler.CPUTime(), sum, 1},
-		{"accesses by the clock, throttled", sampler.NewPMUSource(accesses), sampler.CPUTime(), throttled, 9e8 / 3e8},
-		{"accesses counted, clock sampled", sampler.CPUClock{}, sampler.CounterClock(accesses), sum, 3e9 / 4e8},
-		{"cycles sampled, instructions counted", sampler.NewPMUSource(cycles), sampler.CounterClock(instructions), sum, 2 * 3e9 / 4e8},
-		{"cycles sampled, no counter", sampler.NewPMUSource(cycles), sampler.CPUTime(), sum, 2 * 1e9 / 4e8},
-		{"cycles sampled, no counter, throttled", sampler.NewPMUSource(cycles), sampler.CPUTime(), throttled, 2 * 1e9 / 4e8},
-	} {
-		if got := session(tc.source, tc.clock, 2).sourceRate(tc.sum); got != tc.want {
-			t.Errorf("%s: %v accesses per unit, want %v", tc.name, got, tc.want)
-		}
-	}
-}
-
 func TestElapsed(t *testing.T) {
-	s := session(sampler.CPUClock{}, sampler.CPUTime(), 1)
-	s.calibration = sampler.TwoTrap{P10: 900, P50: 1000, P90: 1100}
+	s := (&Session{src: sourceState{source: sampler.CPUClock{}}, timing: timing{clock: sampler.CPUTime()}}).wire()
+	s.timing.calibration = sampler.TwoTrap{P10: 900, P50: 1000, P90: 1100}
 	for _, tc := range []struct {
 		diff   uint64
 		traps  float64
@@ -114,26 +81,23 @@ func TestElapsed(t *testing.T) {
 		{1_100, 1, 200, true},
 		{900, 1, 200, true},
 	} {
-		if native, below := s.elapsed(tc.diff, tc.traps); native != tc.native || below != tc.below {
+		if native, below := s.timing.elapsed(tc.diff, tc.traps); native != tc.native || below != tc.below {
 			t.Errorf("CPU time: %d after %v traps: %v, %v", tc.diff, tc.traps, native, below)
 		}
 	}
 	// An exact counter: adjacent accesses are one apart.
-	s = session(sampler.CPUClock{}, sampler.CounterClock(accesses), 1)
-	s.calibration = sampler.TwoTrap{P10: 1, P50: 1, P90: 1}
+	s = (&Session{src: sourceState{source: sampler.CPUClock{}}, timing: timing{clock: sampler.CounterClock(accesses)}}).wire()
+	s.timing.calibration = sampler.TwoTrap{P10: 1, P50: 1, P90: 1}
 	for _, diff := range []uint64{1, 2, 1000} {
-		if native, below := s.elapsed(diff, 1); native != float64(diff) || below {
+		if native, below := s.timing.elapsed(diff, 1); native != float64(diff) || below {
 			t.Errorf("counter: %d: %v, %v", diff, native, below)
 		}
-	}
-	if m := s.clockModel(); m.Unit != "accesses" || m.Rate != 1 || m.RateSource != "counted" || m.Name != "loads+stores" {
-		t.Errorf("%+v", m)
 	}
 }
 
 func TestNotes(t *testing.T) {
-	s := session(sampler.CPUClock{}, sampler.CPUTime(), 1)
-	s.whySource = errors.Join(errors.New("no counter"), errors.Join(errors.New("no cycles")))
+	s := (&Session{src: sourceState{source: sampler.CPUClock{}}, timing: timing{clock: sampler.CPUTime()}}).wire()
+	s.src.whySource = errors.Join(errors.New("no counter"), errors.Join(errors.New("no cycles")))
 	got := strings.Join(s.notes(), "|")
 	if want := "source: cpu-clock, because: no counter; no cycles|clock: cpu-time"; got != want {
 		t.Errorf("%q, want %q", got, want)

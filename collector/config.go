@@ -69,7 +69,7 @@ type Config struct {
 	gap    float64        // likewise, in the source's unit
 	// replayEagerly: a test's probes are followed on a busy machine, too, and all the time.
 	replayEagerly bool
-	stepLimit     time.Duration // likewise: of a burst of steps; sampler.StepLimit
+	stepLimit     time.Duration // likewise: of a burst of steps; ahead.StepLimit
 	// armLine watches a whole line by one debug register; nil where none can.
 	armLine armLine
 	// copyCost is sampler.CopyCost, or a test's.
@@ -89,11 +89,6 @@ const (
 
 // MaxBurst bounds how long reading ahead may hold a thread: milliseconds.
 const MaxBurst = 10000
-
-// DefaultAccessRate is assumed where nothing says how many accesses a
-// nanosecond of CPU time holds: about 3 GHz at one and a half
-// instructions a cycle, of which a quarter to a third touch memory.
-const DefaultAccessRate = 1.0
 
 const (
 	defaultOverhead = 0.01

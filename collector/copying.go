@@ -10,6 +10,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/rdx-profiler/rdx/collector/record"
+	"github.com/rdx-profiler/rdx/collector/target"
 	"github.com/rdx-profiler/rdx/model"
 	"github.com/rdx-profiler/rdx/sampler"
 )
@@ -39,6 +41,7 @@ type copying struct {
 	perByte float64                       // what one copied while a word is watched costs more, ns; 0 where that makes no difference or is not known
 	unknown error                         // why it is not
 	copied  func(pid int) (uint64, error) // sampler.Copied, or a test's
+	of      map[*target.Process]*copies   // that are being sampled
 
 	cpu, watched float64 // ns of CPU time that were looked at, and of these with words watched
 	bytes        float64 // copied while words were watched
@@ -99,17 +102,17 @@ func (t *thread) watchedSpans(now time.Duration) []span {
 }
 
 // noteWatched takes the time that a thread was watched in since its process was last settled.
-func (p *process) noteWatched(t *thread, now time.Duration) {
-	spans, c := t.watchedSpans(now), &p.copies
-	if p.group != nil {
-		c.spans = append(c.spans, spans...)
+func (c *copying) noteWatched(t *thread, now time.Duration) {
+	spans, k := t.watchedSpans(now), c.of[t.process]
+	if t.group != nil {
+		k.spans = append(k.spans, spans...)
 		return
 	}
 	// A thread copies as much as it runs: of so short a time its ticks don't tell, but of all its time.
 	weight := float64(t.cpu) + 1
-	if lasted := now - c.seen; lasted > 0 {
-		c.shares += weight * float64(union(spans, c.seen, now)) / float64(lasted)
-		c.weights += weight
+	if lasted := now - k.seen; lasted > 0 {
+		k.shares += weight * float64(union(spans, k.seen, now)) / float64(lasted)
+		k.weights += weight
 	}
 }
 
@@ -126,11 +129,11 @@ func (c *copies) share(now time.Duration) (share float64) {
 	return share
 }
 
-// settle takes into account what a process has run and copied since it last was: process.readTime and noteWatched for each of its threads come
+// settle takes into account what a process has run and copied since it last was: process.readTime, and noteWatched for each of its threads come
 // before. Of one that has ended what it copied is not known any more.
-func (c *copying) settle(p *process, now time.Duration, ended bool) {
-	k := &p.copies
-	share, lasted, ran := k.share(now), now-k.seen, p.total()
+func (c *copying) settle(p *target.Process, now time.Duration, ended bool) {
+	k := c.of[p]
+	share, lasted, ran := k.share(now), now-k.seen, p.Total()
 	c.cpu += float64(ran - k.ran)
 	c.watched += share * float64(ran-k.ran)
 	k.watched += share * float64(lasted)
@@ -138,7 +141,7 @@ func (c *copying) settle(p *process, now time.Duration, ended bool) {
 	if c.perByte == 0 || k.watched == 0 || now <= k.read {
 		return
 	}
-	bytes, err := c.copied(p.pid)
+	bytes, err := c.copied(p.PID)
 	if err != nil {
 		if ended {
 			c.unread++
@@ -153,13 +156,19 @@ func (c *copying) settle(p *process, now time.Duration, ended bool) {
 	k.bytes, k.read, k.watched = bytes, now, 0
 }
 
+// add begins to look at a process.
+func (c *copying) add(p *target.Process) {
+	now := sampler.Monotonic()
+	c.of[p] = &copies{seen: now, read: now}
+}
+
 // begin notes what a process has copied before it is looked at.
-func (c *copying) begin(p *process) {
+func (c *copying) begin(p *target.Process) {
 	if c.perByte == 0 {
 		return
 	}
 	var err error
-	if p.copies.bytes, err = c.copied(p.pid); err != nil {
+	if c.of[p].bytes, err = c.copied(p.PID); err != nil {
 		c.failed = err
 	}
 }
@@ -186,29 +195,30 @@ func (c *copying) turn(budget float64, cpu uint64) {
 // settleCopying is called at each tick, and at the end.
 func (s *Session) settleCopying() {
 	now := sampler.Monotonic()
-	for _, t := range s.threads {
-		t.process.noteWatched(t, now)
+	for _, t := range s.targets.threads {
+		s.watches.copying.noteWatched(t, now)
 	}
-	if s.byCPU != nil {
-		s.shareSpans()
+	if s.watches.byCPU != nil {
+		s.watches.shareSpans()
 	}
-	for _, p := range s.processes {
-		s.copying.settle(p, now, false)
+	for _, p := range s.targets.processes.Alive {
+		s.watches.copying.settle(p, now, false)
 	}
-	s.budget.copied = s.copying.cost
+	s.ticks.budget.copied = s.watches.copying.cost
 }
 
 // shareSpans has what is watched by CPU for one process watched in all that are, as it is.
-func (s *Session) shareSpans() {
+func (s *watches) shareSpans() {
 	var all []span
 	for pass := range 2 {
-		for _, p := range s.processes {
+		for p, g := range s.groupOf {
+			k := s.copying.of[p]
 			switch {
-			case p.group == nil || !p.group.byCPU:
+			case !g.byCPU:
 			case pass == 0:
-				all = append(all, p.copies.spans...)
+				all = append(all, k.spans...)
 			default:
-				p.copies.spans = slices.Clone(all)
+				k.spans = slices.Clone(all)
 			}
 		}
 	}
@@ -221,68 +231,68 @@ func (c *copying) limits(budget float64) bool {
 
 // lookAtCopying begins to look whether words still need to be watched, and may be.
 func (s *Session) lookAtCopying(after time.Duration) {
-	if s.copying.looking || s.copying.points == 0 || s.closing || !s.copying.limits(s.budget.target) {
+	if s.watches.copying.looking || s.watches.copying.points == 0 || s.closing || !s.watches.copying.limits(s.ticks.budget.target) {
 		return
 	}
-	s.copying.looking = true
+	s.watches.copying.looking = true
 	if err := s.tracer.Once(after, s.lookOnce); err != nil {
-		s.fail(err)
+		s.account.fail(err)
 	}
 }
 
 // lookOnce is one such look. It is a tick as far as watched words go.
 func (s *Session) lookOnce() {
-	s.copying.looking = false
+	s.watches.copying.looking = false
 	if s.closing {
 		return
 	}
 	began := sampler.Monotonic()
 	s.drain()
-	s.clearEnded()
-	for _, p := range s.processes {
-		p.readTime()
+	s.watches.clearEnded()
+	for _, p := range s.targets.processes.Alive {
+		p.ReadTime()
 	}
 	s.settleCopying()
-	s.takeTurns(s.ranTime())
+	s.takeTurns(s.targets.processes.Ran())
 	took := sampler.Monotonic() - began
 	s.lookAtCopying(max(lookEvery, time.Duration(float64(took)/lookShare)))
 }
 
 // takeTurns begins or ends a time in which nothing is watched.
 func (s *Session) takeTurns(cpu uint64) {
-	s.copying.turn(s.budget.target, cpu)
-	if !s.copying.paused {
+	s.watches.copying.turn(s.ticks.budget.target, cpu)
+	if !s.watches.copying.paused {
 		return
 	}
-	for _, t := range s.threads {
+	for _, t := range s.targets.threads {
 		if t.stepping == nil { // else its time is told by its watches; when the burst is over, by the next look
-			s.giveUp(t)
+			s.watches.giveUp(t)
 		}
 	}
 }
 
 // giveUp ends what a thread's slots watch: it is cut off there. The slots are free then.
-func (s *Session) giveUp(t *thread) {
+func (s *watches) giveUp(t *thread) {
 	for i := range t.slots {
 		w := &t.slots[i]
 		if w.point == nil || w.helper {
 			continue
 		}
 		o := w.obs
-		waits := o != nil && o.state == used
+		waits := o != nil && o.State == record.Used
 		s.retire(t, i)
-		if waits && o.state == done && o.kind == model.Censored {
+		if waits && o.State == record.Done && o.Kind == model.Censored {
 			s.copying.givenUp++
 		}
 		t.shared.Slots[i].N = 0
-		if g := t.process.group; g != nil {
+		if g := t.group; g != nil {
 			g.shared.Slots[i].N = 0
 		}
 	}
 }
 
 // mayWatch says whether a sample that has won a slot may be watched, and counts those that may not.
-func (s *Session) mayWatch() bool {
+func (s *watches) mayWatch() bool {
 	if s.copying.paused {
 		s.copying.passed++
 	}

@@ -14,6 +14,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/rdx-profiler/rdx/collector/record"
+	"github.com/rdx-profiler/rdx/collector/target"
 	"github.com/rdx-profiler/rdx/model"
 	"github.com/rdx-profiler/rdx/sampler"
 )
@@ -48,7 +50,7 @@ const ms = time.Millisecond
 
 // fakeCopying has a byte cost 0.5 ns more beside a watched word, and takes what process 7 has copied from bytes.
 func fakeCopying(bytes *uint64) copying {
-	return copying{perByte: .5, copied: func(pid int) (uint64, error) {
+	return copying{perByte: .5, of: make(map[*target.Process]*copies), copied: func(pid int) (uint64, error) {
 		if pid != 7 {
 			return 0, fs.ErrNotExist
 		}
@@ -82,14 +84,17 @@ func TestSettleCopying(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			bytes := uint64(5000)
 			cp := fakeCopying(&bytes)
-			p := &process{pid: 7, ran: 4e6, copies: copies{seen: 100 * ms, read: 100 * ms, bytes: 1000}}
-			if c.group {
-				p.group = new(group)
+			p := &target.Process{PID: 7, Ran: 4e6}
+			cp.of[p] = &copies{seen: 100 * ms, read: 100 * ms, bytes: 1000}
+			for _, th := range c.threads {
+				if th.process = p; c.group {
+					th.group = new(group)
+				}
 			}
 			const now = 200 * ms
 			for range 2 { // the second at the same moment, with nothing new
 				for _, th := range c.threads {
-					p.noteWatched(th, now)
+					cp.noteWatched(th, now)
 				}
 				cp.settle(p, now, false)
 			}
@@ -99,7 +104,7 @@ func TestSettleCopying(t *testing.T) {
 			}
 			// From here on nothing is watched, and nothing charged.
 			bytes += 1e9
-			p.ran += 1e6
+			p.Ran += 1e6
 			for _, th := range c.threads {
 				th.slots[2].point = nil
 			}
@@ -117,11 +122,14 @@ func TestSettleCopying(t *testing.T) {
 func TestSettleUnread(t *testing.T) {
 	bytes := uint64(0)
 	cp := fakeCopying(&bytes)
-	watched := func(pid int) *process {
-		return &process{pid: pid, copies: copies{spans: []span{{1 * ms, 2 * ms}}}}
+	with := func(pid int, k copies) *target.Process {
+		p := &target.Process{PID: pid}
+		cp.of[p] = &k
+		return p
 	}
+	watched := func(pid int) *target.Process { return with(pid, copies{spans: []span{{1 * ms, 2 * ms}}}) }
 	cp.settle(watched(8), 10*ms, false) // has not been reaped yet
-	cp.settle(&process{pid: 8}, 10*ms, true)
+	cp.settle(with(8, copies{}), 10*ms, true)
 	if cp.unread != 0 || cp.failed != nil {
 		t.Errorf("%d unread, %v", cp.unread, cp.failed)
 	}
@@ -217,43 +225,24 @@ func TestCopyingComments(t *testing.T) {
 	}
 }
 
-// What has ended is watched on for as long as it may still show something, and no longer.
-func TestLooksOn(t *testing.T) {
-	const soon, late, later = againWithin / 4, againWithin + ms, 2*againWithin + ms
-	half := func(state obsState, pair bool, again *secondLook) *observation {
-		return &observation{state: state, half: true, pairEnded: pair, again: again}
-	}
+// Half a line that was touched is watched on until its pair of words is.
+func TestWaitsForPair(t *testing.T) {
 	for _, c := range []struct {
-		name    string
-		halves  bool
-		state   sampler.SlotState
-		o       *observation
-		age     time.Duration
-		soon    bool
-		waits   bool // for its pair
-		looksOn bool
+		name   string
+		halves bool
+		o      *observation
+		waits  bool
 	}{
-		{name: "a word, over", state: sampler.SlotDone, o: &observation{state: done}, age: soon},
-		{name: "a word, looked at again", state: sampler.SlotAgain, o: &observation{state: done}, age: soon, looksOn: true},
-		{name: "a word, that was", state: sampler.SlotAgain, o: &observation{state: done}, age: late},
-		{name: "a word whose reuse was read ahead", state: sampler.SlotAgain, o: &observation{state: done}, age: soon, soon: true},
-		{name: "half a line whose pair is awaited", halves: true, o: half(done, false, nil), age: later, waits: true, looksOn: false},
-		{name: "half a line, soon", halves: true, o: half(done, true, nil), age: soon, looksOn: true},
-		{name: "half a line, later", halves: true, o: half(done, true, nil), age: late},
-		{name: "half a line, the second look's pair awaited", halves: true, o: half(done, true, &secondLook{}), age: late, looksOn: true},
-		{name: "half a line, no more", halves: true, o: half(done, true, &secondLook{}), age: later},
-		{name: "half a line, the second look over", halves: true, o: half(done, true, &secondLook{pairEnded: true}), age: late},
-		{name: "half a line, lost", halves: true, o: half(void, false, nil), age: soon},
+		{"a word, over", false, &observation{Observation: record.Observation{State: record.Done}}, false},
+		{"nothing", true, nil, false},
+		{"half a line, not touched", true, &observation{Observation: record.Observation{State: record.Used, Half: true}}, false},
+		{"half a line, its pair not touched", true, &observation{Observation: record.Observation{State: record.Done, Half: true}}, true},
+		{"half a line, its pair touched", true, &observation{Observation: record.Observation{State: record.Done, Half: true, PairEnded: true}}, false},
+		{"half a line, lost", true, &observation{Observation: record.Observation{State: record.Void, Half: true}}, false},
 	} {
-		th := &thread{shared: new(sampler.Thread), process: new(process)}
-		th.slots[0].obs = c.o
-		th.shared.Slots[0] = sampler.Slot{State: c.state, UseTime: uint64(sampler.Monotonic() - c.age)}
-		s := &Session{halves: c.halves}
-		if got := s.waitsForPair(c.o); got != c.waits {
+		s := (&Session{watches: watches{halves: c.halves}}).wire()
+		if got := s.watches.waitsForPair(c.o); got != c.waits {
 			t.Errorf("%s: waits for its pair: %v", c.name, got)
-		}
-		if got := s.looksOn(ended{t: th, soon: c.soon}); !c.waits && got != c.looksOn {
-			t.Errorf("%s: looks on: %v", c.name, got)
 		}
 	}
 }
@@ -318,7 +307,7 @@ func readerSession(t *testing.T, perByte float64, cfg Config, seen func(s *Sessi
 		t.Fatal(err)
 	}
 	if !enough {
-		t.Fatalf("not seen in a minute: %+v", s.copying)
+		t.Fatalf("not seen in a minute: %+v", s.watches.copying)
 	}
 	return s, p
 }
@@ -326,16 +315,14 @@ func readerSession(t *testing.T, perByte float64, cfg Config, seen func(s *Sessi
 // stillOpen is how many words are still watched after a look that have been touched again and have nothing to show any more.
 func stillOpen(s *Session) (n int) {
 	s.drain()
-	s.clearEnded()
-	for _, th := range s.threads {
+	s.watches.clearEnded()
+	for _, th := range s.targets.threads {
 		for i := range th.slots {
 			w := &th.slots[i]
-			if w.point == nil || w.obs == nil || w.helper || w.obs.state != done || s.waitsForPair(w.obs) {
+			if w.point == nil || w.obs == nil || w.helper || w.obs.State != record.Done || s.watches.waitsForPair(w.obs) {
 				continue
 			}
-			if sampler.Monotonic()-time.Duration(th.shared.Slots[i].UseTime) > 3*againWithin {
-				n++
-			}
+			n++
 		}
 	}
 	return n
@@ -350,23 +337,23 @@ func TestCopyingInAccount(t *testing.T) {
 			var copied uint64
 			stale := 0
 			s, p := readerSession(t, perByte, Config{Overhead: .3, Stack: stack}, func(s *Session) bool {
-				for pid := range s.processes {
+				for pid := range s.targets.processes.Alive {
 					if n, err := sampler.Copied(pid); err == nil {
 						copied = n
 					}
 				}
 				stale += stillOpen(s)
-				return s.copying.bytes > 1e6 && s.copying.cost > 0 && s.pairs >= 20
+				return s.watches.copying.bytes > 1e6 && s.watches.copying.cost > 0 && s.kept.pairs >= 20
 			})
-			c := &s.copying
+			c := &s.watches.copying
 			if c.bytes > 2*float64(copied) || math.Abs(c.cost-perByte*c.bytes) > 1e-6*c.cost || c.watched > c.cpu || c.failed != nil {
 				t.Errorf("%v bytes of %d, which cost %v ns, in %v of %v ns: %v", c.bytes, copied, c.cost, c.watched, c.cpu, c.failed)
 			}
 			if stale > 0 {
 				t.Errorf("%d times a word was still watched that had nothing to show any more", stale)
 			}
-			if s.budget.copied <= 0 || s.budget.copied > c.cost {
-				t.Errorf("%v ns of %v are in the account", s.budget.copied, c.cost)
+			if s.ticks.budget.copied <= 0 || s.ticks.budget.copied > c.cost {
+				t.Errorf("%v ns of %v are in the account", s.ticks.budget.copied, c.cost)
 			}
 			if n := countOf(p, "CPU time of the target with words watched, ns"); n == 0 || n > countOf(p, "CPU time of the target, ns") {
 				t.Errorf("words watched for %d of %d ns", n, countOf(p, "CPU time of the target, ns"))
@@ -374,9 +361,9 @@ func TestCopyingInAccount(t *testing.T) {
 		})
 	}
 	t.Run("no difference", func(t *testing.T) {
-		s, p := readerSession(t, 0, Config{Overhead: .3}, func(s *Session) bool { return s.copying.watched > 0 })
-		if s.copying.cost != 0 || s.copying.passed != 0 || s.copying.givenUp != 0 {
-			t.Errorf("%+v", s.copying)
+		s, p := readerSession(t, 0, Config{Overhead: .3}, func(s *Session) bool { return s.watches.copying.watched > 0 })
+		if s.watches.copying.cost != 0 || s.watches.copying.passed != 0 || s.watches.copying.givenUp != 0 {
+			t.Errorf("%+v", s.watches.copying)
 		}
 		if countOf(p, "CPU time of the target with words watched, ns") == 0 {
 			t.Error("no words watched")
@@ -392,26 +379,26 @@ func TestWatchTurns(t *testing.T) {
 			wrong, inPause := 0, 0.0
 			s, p := readerSession(t, 2, Config{Overhead: .3, Stack: stack}, func(s *Session) bool {
 				open := 0
-				for _, th := range s.threads {
+				for _, th := range s.targets.threads {
 					for _, w := range th.slots {
 						if w.point != nil {
 							open++
 						}
 					}
 				}
-				if open != s.copying.points || s.copying.paused && open > 0 {
+				if open != s.watches.copying.points || s.watches.copying.paused && open > 0 {
 					wrong++
 				}
-				if s.copying.paused && inPause == 0 { // the first that is met
-					inPause = s.copying.watched
+				if s.watches.copying.paused && inPause == 0 { // the first that is met
+					inPause = s.watches.copying.watched
 				}
-				return s.copying.passed > 0 && s.copying.watched > inPause && inPause > 0
+				return s.watches.copying.passed > 0 && s.watches.copying.watched > inPause && inPause > 0
 			})
 			if wrong > 0 {
 				t.Errorf("%d times a word was watched in a pause, or not counted", wrong)
 			}
-			if s.copying.points != 0 {
-				t.Errorf("%d watchpoints are open in the end", s.copying.points)
+			if s.watches.copying.points != 0 {
+				t.Errorf("%d watchpoints are open in the end", s.watches.copying.points)
 			}
 			if countOf(p, "samples not watched, as that would slow copying") == 0 {
 				t.Error("no sample was not watched")

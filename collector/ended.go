@@ -1,8 +1,7 @@
 package collector
 
 import (
-	"time"
-
+	"github.com/rdx-profiler/rdx/collector/record"
 	"github.com/rdx-profiler/rdx/sampler"
 )
 
@@ -12,13 +11,12 @@ type ended struct {
 	t    *thread
 	slot int
 	seq  uint32
-	soon bool // its reuse was read ahead: nothing is looked at again
 }
 
 // noteEnd has what o's slot watches freed by clearEnded, where that is worth it.
-func (s *Session) noteEnd(t *thread, trap *sampler.Trap, o *observation) {
-	switch e := (ended{t, int(trap.Slot), trap.Seq, o.soon > 0}); {
-	case t.process.group != nil:
+func (s *watches) noteEnd(t *thread, trap *sampler.Trap) {
+	switch e := (ended{t, int(trap.Slot), trap.Seq}); {
+	case t.group != nil:
 		s.ended = append(s.ended, e)
 	case s.copying.perByte > 0:
 		if s.halves {
@@ -28,10 +26,9 @@ func (s *Session) noteEnd(t *thread, trap *sampler.Trap, o *observation) {
 	}
 }
 
-// clearEnded frees what is not needed any more. While a datum is looked at again that is
-// the other words of its line.
-func (s *Session) clearEnded() {
-	var again []ended
+// clearEnded frees what is not needed any more.
+func (s *watches) clearEnded() {
+	var kept []ended
 	for len(s.ended) > 0 {
 		e := s.ended[0]
 		s.ended = s.ended[1:]
@@ -39,36 +36,16 @@ func (s *Session) clearEnded() {
 		if w.seq != e.seq || s.waitsForPair(w.obs) {
 			continue
 		}
-		if s.looksOn(e) {
-			if g := e.t.process.group; g != nil {
-				g.releaseLine(s, e.t, e.slot)
-			}
-			again = append(again, e)
+		if e.t.stepping != nil { // its watches tell the burst's time
+			kept = append(kept, e)
 			continue
 		}
 		s.retire(e.t, e.slot)
 	}
-	s.ended = again
+	s.ended = kept
 }
 
 // waitsForPair says of a half line that was touched whether its pair of words was not, whose first touch is another end.
-func (s *Session) waitsForPair(o *observation) bool {
-	return s.halves && o != nil && o.state == done && !o.pairEnded
-}
-
-// looksOn says whether what has ended may still show something.
-func (s *Session) looksOn(e ended) bool {
-	slot, o := &e.t.shared.Slots[e.slot], e.t.slots[e.slot].obs
-	age := sampler.Monotonic() - time.Duration(slot.UseTime)
-	switch {
-	case e.t.stepping != nil: // by the clock of its watches
-		return true
-	case !s.halves:
-		return slot.State == sampler.SlotAgain && !e.soon && age < againWithin
-	case o == nil || o.state != done:
-		return false
-	case o.again != nil && !o.again.pairEnded:
-		return age < 2*againWithin // half of these by the first look
-	}
-	return age < againWithin
+func (s *watches) waitsForPair(o *observation) bool {
+	return s.halves && o != nil && o.Half && o.State == record.Done && !o.PairEnded
 }

@@ -10,6 +10,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/rdx-profiler/rdx/collector/estimate"
+	"github.com/rdx-profiler/rdx/collector/record"
 	"github.com/rdx-profiler/rdx/model"
 	"github.com/rdx-profiler/rdx/sampler"
 )
@@ -22,12 +24,8 @@ const (
 	BothStacks   = "both"    // each sample is for one of the two, by chance
 )
 
-const (
-	lineBytes = 64
-	lineWords = lineBytes / 8
-	// fewThreads are watched each by itself; more by CPU, if that is less.
-	fewThreads = 16
-)
+// fewThreads are watched each by itself; more by CPU, if that is less.
+const fewThreads = 16
 
 // group is a process whose threads share their slots: what one of them used is
 // watched in the others, too.
@@ -35,7 +33,7 @@ type group struct {
 	*shares
 	members []*thread
 	byCPU   bool // watch CPUs instead of threads, from when there were many
-	written lineSeen
+	written estimate.LineSeen
 }
 
 // shares are the slots of a group, or of all those that are watched by CPU.
@@ -53,13 +51,14 @@ type groupWatch struct {
 }
 
 // groups says whether data are watched in all threads.
-func (s *Session) groups() bool { return s.cfg.Stack != OwnStack }
+func (s *watches) groups() bool { return s.cfg.Stack != OwnStack }
 
 // join takes a thread into its process's group; what is being watched is
 // watched in it, too, before its first instruction.
-func (s *Session) join(t *thread) error {
+func (s *watches) join(t *thread) error {
 	p := t.process
-	if p.group == nil {
+	g := s.groupOf[p]
+	if g == nil {
 		slots := s.cfg.Slots
 		if s.byCPU != nil {
 			slots = min(slots, cpuSlots)
@@ -68,10 +67,11 @@ func (s *Session) join(t *thread) error {
 		if err != nil {
 			return err
 		}
-		p.group = &group{shares: &shares{number: number, shared: shared}}
+		g = &group{shares: &shares{number: number, shared: shared}}
+		s.groupOf[p] = g
 	}
-	g := p.group
-	t.shared.Group, t.shared.Process = g.number, uint32(p.pid)
+	t.group = g
+	t.shared.Group, t.shared.Process = g.number, uint32(p.PID)
 	g.members = append(g.members, t)
 	if !g.byCPU && s.many(len(g.members)-1) {
 		err := s.watchByCPU(g)
@@ -89,29 +89,30 @@ func (s *Session) join(t *thread) error {
 			continue
 		}
 		o := w.owner.slots[w.main].obs
-		if o == nil || o.state == done || o.state == void {
+		if o == nil || o.State == record.Done || o.State == record.Void {
 			continue
 		}
-		if !s.watchOther(w, t.tid, slot, g.shared.Slots[slot].Addr, o.stack) {
+		if !s.watchOther(w, t.tid, slot, g.shared.Slots[slot].Addr, o.Stack) {
 			s.vacate(g, slot) // known up to here
 		}
 	}
 	return nil
 }
 
-func (s *Session) leave(t *thread) {
-	p := t.process
-	p.group.members = slices.DeleteFunc(p.group.members, func(m *thread) bool { return m == t })
-	if len(p.group.members) == 0 {
-		if !p.group.byCPU {
-			s.kernel.RemoveGroup(p.group.number)
+func (s *watches) leave(t *thread) {
+	g := t.group
+	t.group = nil
+	g.members = slices.DeleteFunc(g.members, func(m *thread) bool { return m == t })
+	if len(g.members) == 0 {
+		if !g.byCPU {
+			s.kernel.RemoveGroup(g.number)
 		}
-		p.group = nil
+		delete(s.groupOf, t.process)
 	}
 }
 
 // vacate ends what a slot of the group serves.
-func (s *Session) vacate(g *group, slot int) {
+func (s *watches) vacate(g *group, slot int) {
 	switch w := &g.slots[slot]; {
 	case w.owner == nil:
 	case w.main == slot:
@@ -129,14 +130,14 @@ func (g *group) occupy(slot int, t *thread) {
 }
 
 // closeOthers takes down the slot's watchpoints in other threads.
-func (s *Session) closeOthers(g *group, slot int) {
+func (s *watches) closeOthers(g *group, slot int) {
 	if g.byCPU && g.slots[slot].owner != nil {
 		// One that fails is given back and renewed, and counted.
 		_ = s.registers.park(slot)
 	}
 	for _, p := range g.slots[slot].points {
 		if err := p.Close(); err != nil {
-			s.fail(err)
+			s.account.fail(err)
 		}
 	}
 	g.slots[slot] = groupWatch{}
@@ -144,7 +145,7 @@ func (s *Session) closeOthers(g *group, slot int) {
 }
 
 // release frees all that serves the thread's slot.
-func (g *group) release(s *Session, t *thread, slot int) {
+func (g *group) release(s *watches, t *thread, slot int) {
 	g.releaseLine(s, t, slot)
 	if w := &g.slots[slot]; w.owner == t && w.main == slot {
 		s.closeOthers(g, slot)
@@ -153,7 +154,7 @@ func (g *group) release(s *Session, t *thread, slot int) {
 
 // releaseLine frees the slots that watch other words of the line of the datum in the
 // thread's slot.
-func (g *group) releaseLine(s *Session, t *thread, slot int) {
+func (g *group) releaseLine(s *watches, t *thread, slot int) {
 	for i := range g.slots {
 		if w := &g.slots[i]; i != slot && w.owner == t && w.main == slot {
 			s.cutBlind(g, t, slot, i)
@@ -165,15 +166,15 @@ func (g *group) releaseLine(s *Session, t *thread, slot int) {
 // watchOthers watches word, which t's slot is armed for, in all other threads,
 // and for a private stack as many other words of its line as slots are free. It says
 // why it can't watch the word, "" if it does.
-func (s *Session) watchOthers(t *thread, slot int, word uint64, o *observation) (failed string) {
-	g := t.process.group
-	if failed := s.watchGroup(g, t, slot, slot, word, o.stack); failed != "" {
+func (s *watches) watchOthers(t *thread, slot int, word uint64, o *observation) (failed string) {
+	g := t.group
+	if failed := s.watchGroup(g, t, slot, slot, word, o.Stack); failed != "" {
 		return failed
 	}
-	if o.stack != model.StackPrivate || len(g.members) < 2 {
+	if o.Stack != model.StackPrivate || len(g.members) < 2 {
 		return ""
 	}
-	o.lined = true
+	o.Lined = true
 	var free []int
 	for i := range int(g.shared.Num) {
 		if g.slots[i].owner == nil && (!g.byCPU || s.registers.missing(i) == "" && s.registers.writes[i]) {
@@ -185,42 +186,42 @@ func (s *Session) watchOthers(t *thread, slot int, word uint64, o *observation) 
 	}
 	// In random order: registers may be fewer than slots, and which words are watched then
 	// must not depend on where they are.
-	words := drawWords(s.rand, g.written.scores(wordAt(word)), len(free), word&^(lineBytes-1))
+	words := estimate.DrawWords(s.rand, g.written.Scores(estimate.WordAt(word)), len(free), word&^(estimate.LineBytes-1))
 	order := s.rand.Perm(len(words))
 	for n, i := range order {
-		if s.watchGroup(g, t, free[n], slot, words[i].addr, o.stack) != "" {
+		if s.watchGroup(g, t, free[n], slot, words[i].Addr, o.Stack) != "" {
 			s.closeOthers(g, free[n])
 			order = order[:n]
 			break
 		}
 	}
-	o.line = keepWords(words, order)
+	o.Line = estimate.KeepWords(words, order)
 	return ""
 }
 
 // cutWord notes that a word of a datum's line is not watched any more.
-func (s *Session) cutWord(g *group, slot int) {
+func (s *watches) cutWord(g *group, slot int) {
 	w := &g.slots[slot]
 	main := &w.owner.shared.Slots[w.main]
 	o := w.owner.slots[w.main].obs
-	if o == nil || main.State == sampler.SlotDone || main.State == sampler.SlotAgain {
+	if o == nil || main.State == sampler.SlotDone {
 		return
 	}
 	s.unwatched++
-	for i := range o.line {
-		if o.line[i].addr != g.shared.Slots[slot].Addr {
+	for i := range o.Line {
+		if o.Line[i].Addr != g.shared.Slots[slot].Addr {
 			continue
 		}
-		o.line[i].cutAt = 1
+		o.Line[i].CutAt = 1
 		if main.State == sampler.SlotUsed {
-			o.line[i].cutAt = max(float64(sampler.Monotonic())-float64(main.UseTime)-s.calibration.Cost, 1)
+			o.Line[i].CutAt = max(float64(sampler.Monotonic())-float64(main.UseTime)-s.timing.calibration.Cost, 1)
 		}
 	}
 }
 
 // watchGroup watches a word by a slot of the group for t's slot main, and says why it can't,
 // "" if it does.
-func (s *Session) watchGroup(g *group, t *thread, slot, main int, word uint64, stack model.StackKind) (failed string) {
+func (s *watches) watchGroup(g *group, t *thread, slot, main int, word uint64, stack model.StackKind) (failed string) {
 	w := &g.slots[slot]
 	*w = groupWatch{owner: t, main: main}
 	shared := &g.shared.Slots[slot]
@@ -230,8 +231,8 @@ func (s *Session) watchGroup(g *group, t *thread, slot, main int, word uint64, s
 	}
 	shared.Owner = t.index + 1
 	if g.byCPU {
-		// The owner's own accesses trap, too: those before the use, both ends, and what is looked at again.
-		own := int(t.shared.Slots[main].Skip) + 2 + s.trapsAgain()
+		// The owner's own accesses trap, too: those before the use, and both ends.
+		own := int(t.shared.Slots[main].Skip) + 2
 		if s.registers.move(slot, word, sampler.OtherLimit+own) != nil {
 			return registerFailed
 		}
@@ -247,7 +248,7 @@ func (s *Session) watchGroup(g *group, t *thread, slot, main int, word uint64, s
 
 // watchOther opens one watchpoint, and says whether it could: else what the slot watches is
 // not known in all threads.
-func (s *Session) watchOther(w *groupWatch, tid, slot int, word uint64, stack model.StackKind) bool {
+func (s *watches) watchOther(w *groupWatch, tid, slot int, word uint64, stack model.StackKind) bool {
 	p, err := s.kernel.ArmOther(tid, slot, word, stack == model.StackPrivate)
 	s.others++
 	switch {
@@ -263,8 +264,8 @@ func (s *Session) watchOther(w *groupWatch, tid, slot int, word uint64, stack mo
 
 // watchable says why a datum that a thread's hold has won a slot for can't be watched in
 // others, "" if it can.
-func (s *Session) watchable(t *thread) string {
-	if g := t.process.group; g != nil && g.byCPU {
+func (s *watches) watchable(t *thread) string {
+	if g := t.group; g != nil && g.byCPU {
 		s.collectRegisters()
 		return s.registers.missing(int(t.shared.HoldSlot))
 	}
@@ -273,9 +274,9 @@ func (s *Session) watchable(t *thread) string {
 
 // chooseStack says in which stack the next sample is observed.
 // In one that is watched by CPU what is watched goes by the slot: see registers.stack.
-func (s *Session) chooseStack(p *process) model.StackKind {
+func (s *watches) chooseStack(g *group) model.StackKind {
 	switch {
-	case p.group == nil:
+	case g == nil:
 		return model.StackOwn
 	case s.cfg.Stack == SharedStack, s.cfg.Stack == BothStacks && s.rand.IntN(2) == 0:
 		return model.StackShared

@@ -17,16 +17,3 @@ func TestParseCPUs(t *testing.T) {
 		}
 	}
 }
-
-// Between two points CPU time goes evenly, and beyond them as next to them.
-func TestCPUBetween(t *testing.T) {
-	p := &process{cpu: []cpuPoint{{0, 0}, {100, 200}, {200, 250}}}
-	for _, c := range []struct{ from, to, want float64 }{{0, 50, 100}, {50, 150, 125}, {100, 200, 50}, {200, 300, 50}, {-50, 0, 100}} {
-		if got := p.cpuBetween(c.from, c.to); got != c.want {
-			t.Errorf("from %v to %v: %v, want %v", c.from, c.to, got, c.want)
-		}
-	}
-	if got := new(process).cpuBetween(10, 30); got != 20 {
-		t.Errorf("without points: %v, want 20", got)
-	}
-}

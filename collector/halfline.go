@@ -1,6 +1,7 @@
 package collector
 
 import (
+	"github.com/rdx-profiler/rdx/collector/estimate"
 	"github.com/rdx-profiler/rdx/model"
 	"github.com/rdx-profiler/rdx/sampler"
 	"github.com/rdx-profiler/rdx/sampler/ahead"
@@ -11,8 +12,6 @@ const (
 	Word = "word"
 	Line = "line"
 )
-
-const wordBytes = 8
 
 // chooseLines says whether samples are of lines: the four words that a thread's
 // debug registers can watch are half of one, from which the model extrapolates
@@ -26,11 +25,11 @@ func (c *Config) chooseLines(reports sampler.Report) bool {
 }
 
 // block that counts as one datum, in bytes.
-func (s *Session) block() int {
+func (s *holds) block() int {
 	if s.lines {
-		return lineBytes
+		return estimate.LineBytes
 	}
-	return wordBytes
+	return estimate.WordBytes
 }
 
 // armLine watches the whole line that word is in, by one debug register.
@@ -43,33 +42,33 @@ func (s *Session) chooseHalves() {
 	if s.cfg.armLine == nil && s.points.WholeLine {
 		s.cfg.armLine = (*sampler.Kernel).ArmLine
 	}
-	s.halves = s.lines && s.cfg.armLine == nil
+	s.watches.halves = s.holds.lines && s.cfg.armLine == nil
 }
 
 // watchHalf watches the half line with the sampled word for o: until one of its
-// words is touched, and then its pair until that is. Each word traps once, and
-// once more for a second look, the sampled one for the use, too.
-func (s *Session) watchHalf(t *thread, ahead *ahead.Ahead, o *observation) {
-	for _, part := range ahead.Half {
+// words is touched, and then its pair until that is. Each word traps once,
+// the sampled one for the use, too.
+func (s *holds) watchHalf(t *thread, found *ahead.Ahead, o *observation) {
+	for _, part := range found.Half {
 		if part.Before > beforeMost {
-			s.loseObserved(o, "half line touched too often before the use")
+			s.account.loseObserved(&o.Observation, "half line touched too often before the use")
 			return
 		}
 	}
-	s.retire(t, 0)
-	if failed := s.arm(t, 0, ahead.Word, sampler.SlotArmed, ahead.Before, 2+ahead.Before+s.trapsAgain(), (*sampler.Kernel).Arm); failed != "" {
-		s.loseObserved(o, failed)
+	s.watches.retire(t, 0)
+	if failed := s.watches.arm(t, 0, found.Word, sampler.SlotArmed, found.Before, 2+found.Before, (*sampler.Kernel).Arm); failed != "" {
+		s.account.loseObserved(&o.Observation, failed)
 		return
 	}
-	o.half, o.pair, o.use = true, model.Censored, ahead.Stack
+	o.Half, o.Pair, o.use = true, model.Censored, found.Stack
 	t.shared.Slots[0].Stacks = sampler.TrapStacks
-	t.enterEpoch(o)
+	t.enterEpoch(&o.Observation)
 	t.slots[0].obs = o
-	for i, part := range ahead.Half[1:] {
-		if failed := s.arm(t, 1+i, part.Word, sampler.SlotUsed, part.Before, 1+part.Before+s.trapsAgain(), (*sampler.Kernel).Arm); failed != "" {
-			s.loseObserved(o, failed)
+	for i, part := range found.Half[1:] {
+		if failed := s.watches.arm(t, 1+i, part.Word, sampler.SlotUsed, part.Before, 1+part.Before, (*sampler.Kernel).Arm); failed != "" {
+			s.account.loseObserved(&o.Observation, failed)
 			t.slots[0].helper = true // of nothing any more
-			s.retire(t, 0)
+			s.watches.retire(t, 0)
 			return
 		}
 		t.slots[1+i].obs, t.slots[1+i].helper = o, true
@@ -77,20 +76,15 @@ func (s *Session) watchHalf(t *thread, ahead *ahead.Ahead, o *observation) {
 	}
 }
 
-// endPair notes when the pair was touched.
-func (o *observation) endPair(native float64) {
-	o.pair, o.pairEnded, o.pairNative = model.Reuse, true, native
-}
-
 // censorPair gives up the pair of a half line that was touched before; since is
 // reading.since, of a reading before the watchpoint was closed.
-func (s *Session) censorPair(o *observation, since func(use, lag uint64) (uint64, bool)) {
-	if o.pairEnded {
+func (s *watches) censorPair(o *observation, since func(use, lag uint64) (uint64, bool)) {
+	if o.PairEnded {
 		return
 	}
-	o.pairEnded, o.pairNative = true, o.native
+	o.PairEnded, o.PairNative = true, o.Native
 	if age, ok := since(o.useClock, o.lag); ok {
-		native, _ := s.elapsed(age, 1)
-		o.pairNative = max(native, o.native)
+		native, _ := s.timing.elapsed(age, 1)
+		o.PairNative = max(native, o.Native)
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/rdx-profiler/rdx/collector/target"
 	"github.com/rdx-profiler/rdx/model"
 	"github.com/rdx-profiler/rdx/sampler/safeopen"
 )
@@ -36,34 +37,34 @@ func (w *heapWork) failure() error {
 
 // probeHeap has probes put on the allocators of all files that the process has
 // mapped as code since the last call.
-func (s *Session) probeHeap(p *process) {
+func (s *targets) probeHeap(p *target.Process) {
 	if s.heap == nil {
 		return
 	}
-	if p.heapProbed.Swap(false) {
-		p.readMappings() // as they are now: blocks from before the probes are told by nothing else
+	if p.HeapProbed.Swap(false) {
+		p.ReadMappings() // as they are now: blocks from before the probes are told by nothing else
 	}
-	if slices.Equal(p.probed, p.mappings) {
+	if slices.Equal(s.probed[p], p.Mappings) {
 		return
 	}
-	first := p.probed == nil
-	p.probed = p.mappings
-	via, mappings := p.via, p.mappings
-	s.library.Do(func() {
+	first := s.probed[p] == nil
+	s.probed[p] = p.Mappings
+	via, mappings := p.Via, p.Mappings
+	s.processes.Do(func() {
 		if first {
 			s.probeUsual(via)
-			defer p.heapProbed.Store(true)
+			defer p.HeapProbed.Store(true)
 		}
 		for _, m := range mappings {
-			if m.file != nil && m.file.Err() == nil && m.file.Opened() != nil {
-				s.heapWork.fail(s.heap.Probe(via, m.file.Opened()))
+			if m.Held != nil && m.Held.Err() == nil && m.Held.Opened() != nil {
+				s.heapWork.fail(s.heap.Probe(via, m.Held.Opened()))
 			}
 		}
 	})
 }
 
 // probeUsual probes those of usualLibc that there are.
-func (s *Session) probeUsual(via int) {
+func (s *targets) probeUsual(via int) {
 	root, err := safeopen.Of(via)
 	if err != nil {
 		return // exited
@@ -78,12 +79,12 @@ func (s *Session) probeUsual(via int) {
 }
 
 // findBlock looks up the block of a datum.
-func (s *Session) findBlock(o *observation) {
+func (s *targets) findBlock(o *observation) {
 	if s.heap == nil {
 		return
 	}
-	if b, ok := s.heap.Find(o.process.pid, o.addr); ok {
-		o.block = s.stacks.addSite(o.process, b.Stack) + 1
+	if b, ok := s.heap.Find(o.Process.PID, o.Addr); ok {
+		o.Site = s.kept.stacks.AddSite(o.Process, b.Stack) + 1
 	}
 }
 
@@ -91,7 +92,7 @@ func (s *Session) findBlock(o *observation) {
 // machine (docs/safety.md).
 const probeCost = 4 * time.Microsecond
 
-func (s *Session) heapComments(p *model.Profile, cpu uint64, count func(string, uint64)) {
+func (s *targets) heapComments(p *model.Profile, cpu uint64, count func(string, uint64)) {
 	if s.heap == nil {
 		return
 	}

@@ -5,6 +5,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/rdx-profiler/rdx/collector/record"
 	"github.com/rdx-profiler/rdx/sampler"
 	"github.com/rdx-profiler/rdx/sampler/ptrace"
 )
@@ -13,10 +14,10 @@ import (
 // signal was taken away by somebody, or the thread sleeps.
 const holdTimeout = time.Second
 
-// Hold implements sampler.Handler: the thread is stopped before its next
+// Hold implements ptrace.Handler: the thread is stopped before its next
 // instruction.
 func (s *Session) Hold(tid int, signal unix.Signal) (ours, running bool) {
-	t := s.threads[tid]
+	t := s.targets.threads[tid]
 	if t == nil || t.shared.Hold != uint32(signal) {
 		if t != nil && t.stepping != nil {
 			s.interruptSteps(t)
@@ -33,12 +34,12 @@ func (s *Session) Hold(tid int, signal unix.Signal) (ours, running bool) {
 	}
 	switch {
 	case s.closing:
-	case t.stepping == nil && s.steps() && !ours:
-		s.loseHold("the target's own signal came first") // and may have a handler, which is not what comes next
+	case t.stepping == nil && s.holds.steps() && !ours:
+		s.holds.loseHold("the target's own signal came first") // and may have a handler, which is not what comes next
 	case t.stepping == nil:
 		s.sample(t)
 	case ours:
-		s.step(t)
+		s.holds.step(t)
 	default:
 		s.interruptSteps(t)
 		return false, !s.locate.InSyscall
@@ -53,50 +54,53 @@ func (s *Session) Hold(tid int, signal unix.Signal) (ours, running bool) {
 // endHold is called before a thread is let go.
 func (s *Session) endHold(t *thread) {
 	if err := s.placement.Note(int(t.shared.HoldCpu)); err != nil {
-		s.fail(err)
+		s.account.fail(err)
 	}
 	t.release()
 	now := sampler.Monotonic()
 	t.noteLetGo(now)
-	s.held.add(now - t.since)
-	s.reaccept = s.budget.held() || s.reaccept // told once the thread runs again
+	s.timing.held.add(now - t.since)
+	s.reaccept = s.ticks.budget.held() || s.reaccept // told once the thread runs again
 }
 
-// LetGo implements sampler.Handler.
+// LetGo implements ptrace.Handler.
 func (s *Session) LetGo() {
 	if s.reaccept {
 		s.reaccept = false
-		if err := s.kernel.SetAccept(s.budget.accepted()); err != nil {
-			s.fail(err)
+		if err := s.kernel.SetAccept(s.ticks.budget.accepted()); err != nil {
+			s.account.fail(err)
 		}
 	}
 	s.lookAtCopying(lookEvery)
-	s.findData()
-	s.keepBeside()
+	s.targets.findData()
+	if t := s.holds.mergeOf; t != nil && s.cfg.Stack != PrivateStack {
+		s.holds.merges.Keep(t.process, t.tid, t.nth, s.locate.Touched)
+	}
+	s.holds.mergeOf = nil
 	s.locate.Tend()
-	s.followVia()
-	if s.groups() {
+	s.targets.followVia()
+	if s.watches.groups() {
 		s.drain()
-		s.clearEnded()
+		s.watches.clearEnded()
 	}
 }
 
-// Repeats implements sampler.Handler: of the access about to be made again it
+// Repeats implements ptrace.Handler: of the access about to be made again it
 // can't be told whether its trap was of the use or will be.
 func (s *Session) Repeats(tid int) {
-	t := s.threads[tid]
+	t := s.targets.threads[tid]
 	if t == nil || t.shared.TrapSlot >= uint32(len(t.slots)) {
 		return
 	}
 	s.drain()
 	slot := int(t.shared.TrapSlot)
 	shared, o := &t.shared.Slots[slot], t.slots[slot].obs
-	if shared.State == sampler.SlotDone || o == nil || o.state == done || o.state == void {
+	if shared.State == sampler.SlotDone || o == nil || o.State == record.Done || o.State == record.Void {
 		return // it has gone silent
 	}
-	s.loseObserved(o, "signal handler between the trap of a use and the use")
+	s.account.loseObserved(&o.Observation, "signal handler between the trap of a use and the use")
 	shared.State, shared.N = sampler.SlotFree, 0
-	s.retire(t, slot)
+	s.watches.retire(t, slot)
 }
 
 // release lets on_sample go on with a thread that was held. A slot that won
@@ -112,10 +116,10 @@ func (t *thread) release() {
 		return
 	}
 	slot := &shared.Slots[shared.HoldSlot]
-	if slot.State == sampler.SlotFree || slot.State == sampler.SlotDone || slot.State == sampler.SlotAgain {
+	if slot.State == sampler.SlotFree || slot.State == sampler.SlotDone {
 		slot.N = 0
 		// In a group the slot may be another thread's, who has kept it.
-		if g := t.process.group; g != nil && g.slots[shared.HoldSlot].owner == nil {
+		if g := t.group; g != nil && g.slots[shared.HoldSlot].owner == nil {
 			g.shared.Slots[shared.HoldSlot].N = 0
 		}
 	}
@@ -140,17 +144,17 @@ func (s *Session) interrupt(t *thread) {
 	}
 	if !s.tracer.Interrupt(t.tid) {
 		t.shared.Hold = 0
-		s.loseHold("thread that blocks the hold signals in a system call")
+		s.holds.loseHold("thread that blocks the hold signals in a system call")
 		return
 	}
 	t.interrupted = true
 	// Up to now it ran.
 	now := sampler.Monotonic()
-	s.interrupts.add(now - time.Duration(t.shared.HoldTime))
+	s.timing.interrupts.add(now - time.Duration(t.shared.HoldTime))
 	t.shared.HoldTime = uint64(now)
 }
 
-// Pending implements sampler.Handler.
+// Pending implements ptrace.Handler.
 func (s *Session) Pending() bool { return len(s.late) > 0 }
 
 // lateHolds are the signals, as bits, that were sent to hold a thread which
@@ -192,6 +196,6 @@ func (t *thread) expireHold(s *Session) {
 	if t.shared.Hold != 0 && sampler.Monotonic()-time.Duration(t.shared.HoldTime) > holdTimeout {
 		s.late.expect(t)
 		t.shared.Hold, t.reported, t.interrupted = 0, nil, false
-		s.loseHold("hold did not stop the thread")
+		s.holds.loseHold("hold did not stop the thread")
 	}
 }

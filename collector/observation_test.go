@@ -5,6 +5,10 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/rdx-profiler/rdx/collector/callstack"
+	"github.com/rdx-profiler/rdx/collector/estimate"
+	"github.com/rdx-profiler/rdx/collector/record"
+	"github.com/rdx-profiler/rdx/collector/target"
 	"github.com/rdx-profiler/rdx/model"
 	"github.com/rdx-profiler/rdx/sampler"
 	"github.com/rdx-profiler/rdx/sampler/ahead"
@@ -13,19 +17,12 @@ import (
 // newPairing is a session with one thread and an armed observation in slot 0,
 // as after Hold; traps are fed by hand.
 func newPairing() (*Session, *observation) {
-	s := &Session{
-		byIndex:     make(map[uint32]*thread),
-		stacks:      newStackTable(),
-		losses:      make(map[string]int64),
-		locate:      ahead.NewLocator(),
-		clock:       sampler.CPUTime(),
-		calibration: sampler.TwoTrap{P10: 2900, P50: 3000, P90: 3100},
-	}
-	t := &thread{tid: 7, process: &process{pid: 1 << 30}, shared: new(sampler.Thread)}
-	o := &observation{process: t.process, tid: 7, pc: 0x1000, next: 0x1004, instead: 5}
-	t.enterEpoch(o)
+	s := (&Session{table: callstack.NewTable(), locate: ahead.NewLocator(), targets: targets{byIndex: make(map[uint32]*thread)}, account: account{losses: make(map[string]int64)}, timing: timing{clock: sampler.CPUTime(), calibration: sampler.TwoTrap{P10: 2900, P50: 3000, P90: 3100}}}).wire()
+	t := &thread{tid: 7, process: &target.Process{PID: 1 << 30}, shared: new(sampler.Thread)}
+	o := &observation{Observation: record.Observation{Process: t.process, TID: 7, PC: 0x1000, Stands: 5}, next: 0x1004}
+	t.enterEpoch(&o.Observation)
 	t.slots[0] = watch{seq: 1, obs: o}
-	s.byIndex[3] = t
+	s.targets.byIndex[3] = t
 	return s, o
 }
 
@@ -49,13 +46,13 @@ func TestPair(t *testing.T) {
 	s, o := newPairing()
 	s.pair(trapAt(use, 1000, 10, 0x1004))
 	s.pair(trapAt(reuse, 24_000, 11, 0x1004))
-	if o.state != done || o.kind != model.Reuse || s.pairs != 1 {
+	if o.State != record.Done || o.Kind != model.Reuse || s.kept.pairs != 1 {
 		t.Fatalf("%+v", o)
 	}
 	// One trap of another slot came in between, and cost as much as a pair.
-	if o.native != 23_000-3000 || o.below {
+	if o.Native != 23_000-3000 || o.BelowResolution {
 		// between counts the reuse's own trap: 11-10 = 1 constant
-		t.Errorf("reuse after %v ns", o.native)
+		t.Errorf("reuse after %v ns", o.Native)
 	}
 }
 
@@ -63,17 +60,18 @@ func TestPair(t *testing.T) {
 // other: it would only split records that are alike.
 func TestRecordsHaveWhatWasReadAhead(t *testing.T) {
 	s, o := newPairing()
-	s.rates.fixed = 1
-	o.after, o.distinct = 254, 40
+	e := estimate.NewStage(estimate.Input{Clock: s.timing.clock, Calibration: s.timing.calibration})
+	e.Rates.Fixed = 1
+	o.After, o.Distinct = 254, 40
 	s.pair(trapAt(use, 1000, 10, 0x1004))
 	s.pair(trapAt(reuse, 24_000, 11, 0x1004))
 	var r model.Record
-	if s.setTime(&r, o, perWall{}); r.After != 254 || r.Distinct != 40 || r.Exact || r.Time != 20_000 {
+	if e.SetTime(&r, &o.Observation, estimate.PerWall{}); r.After != 254 || r.Distinct != 40 || r.Exact || r.Time != 20_000 {
 		t.Errorf("%+v", r)
 	}
-	o.kind = model.Censored
+	o.Kind = model.Censored
 	r = model.Record{}
-	if s.setTime(&r, o, perWall{}); r.After != 0 || r.Distinct != 0 {
+	if e.SetTime(&r, &o.Observation, estimate.PerWall{}); r.After != 0 || r.Distinct != 0 {
 		t.Errorf("cut off: %+v", r)
 	}
 }
@@ -82,26 +80,26 @@ func TestRecordsHaveWhatWasReadAhead(t *testing.T) {
 // exact trace is analysed.
 func TestTouches(t *testing.T) {
 	s, o := newPairing()
-	s.rates.fixed = 2
-	s.readAhead, s.touched = 100, 130
+	e := estimate.NewStage(estimate.Input{Clock: s.timing.clock, Calibration: s.timing.calibration, Holds: []record.Hold{{Accesses: 100, Touches: 130}}})
+	e.Rates.Fixed = 2
 	s.pair(trapAt(use, 1000, 10, 0x1004))
 	s.pair(trapAt(reuse, 24_000, 11, 0x1004))
 	var r model.Record
-	if s.setTime(&r, o, perWall{}); r.Time != 52_000 || r.Native != 20_000 {
+	if e.SetTime(&r, &o.Observation, estimate.PerWall{}); r.Time != 52_000 || r.Native != 20_000 {
 		t.Errorf("20 us at 2 accesses of 1.3 words each a nanosecond: %+v", r)
 	}
 	r = model.Record{}
-	if s.setTime(&r, &observation{kind: model.Reuse, counted: 26}, perWall{}); r.Time != 26 || r.Native != 10 {
+	if e.SetTime(&r, &record.Observation{Kind: model.Reuse, Counted: 26}, estimate.PerWall{}); r.Time != 26 || r.Native != 10 {
 		t.Errorf("26 touches read ahead: %+v", r)
 	}
-	wide := &observation{instead: 2, blocks: (ahead.Located{Addr: 0x1004, Size: 32}).Blocks(8)}
-	if wide.touches() != 10 {
-		t.Errorf("an access to 5 words that stands for 2 counts as %v touches", wide.touches())
+	wide := &record.Observation{Stands: 2, Blocks: (ahead.Located{Addr: 0x1004, Size: 32}).Blocks(8)}
+	if wide.Touches() != 10 {
+		t.Errorf("an access to 5 words that stands for 2 counts as %v touches", wide.Touches())
 	}
 	if n := (ahead.Located{Addr: 0x103f, Size: 2}).Blocks(64); n != 2 {
 		t.Errorf("an access across lines overlaps %d", n)
 	}
-	if c := s.clockModel(); c.Rate != 2 || c.Touches != 1.3 || c.TouchRate() != 2.6 {
+	if c := e.ClockModel(); c.Rate != 2 || c.Touches != 1.3 || c.TouchRate() != 2.6 {
 		t.Errorf("%+v", c)
 	}
 }
@@ -110,8 +108,8 @@ func TestPairBelowResolution(t *testing.T) {
 	s, o := newPairing()
 	s.pair(trapAt(use, 1000, 10, 0x1004))
 	s.pair(trapAt(reuse, 4050, 11, 0x1004))
-	if !o.below || o.native != 200 {
-		t.Errorf("reuse after %v ns, below resolution %v; want the resolution, 200", o.native, o.below)
+	if !o.BelowResolution || o.Native != 200 {
+		t.Errorf("reuse after %v ns, below resolution %v; want the resolution, 200", o.Native, o.BelowResolution)
 	}
 }
 
@@ -119,8 +117,8 @@ func TestPairOtherTrapsBetween(t *testing.T) {
 	s, o := newPairing()
 	s.pair(trapAt(use, 1000, 10, 0x1004))
 	s.pair(trapAt(reuse, 101_000, 14, 0x1004))
-	if o.native != 100_000-4*3000 {
-		t.Errorf("reuse after %v ns with three other traps between", o.native)
+	if o.Native != 100_000-4*3000 {
+		t.Errorf("reuse after %v ns with three other traps between", o.Native)
 	}
 }
 
@@ -153,43 +151,43 @@ func TestPairLosses(t *testing.T) {
 		f(s)
 		// An observation that is lost is lost with all that it stands for, and once.
 		want := int64(1)
-		if o.state == void {
+		if o.State == record.Void {
 			want = 5
-			s.loseObserved(o, name)
+			s.account.loseObserved(&o.Observation, name)
 		}
-		if s.losses["lost: "+name] != want || o.state == done {
-			t.Errorf("%s: losses %v, state %v", name, s.losses, o.state)
+		if s.account.losses["lost: "+name] != want || o.State == record.Done {
+			t.Errorf("%s: losses %v, state %v", name, s.account.losses, o.State)
 		}
-		if o.state == void && o.epoch.accepted != 0 {
+		if o.State == record.Void && o.Epoch.Accepted != 0 {
 			t.Errorf("%s: the lost observation still has a weight", name)
 		}
 	}
 }
 
-// CPU time in which nothing could hold the thread is of no observation.
+// CPU time in which nothing could hold the thread is of no observed.
 func TestUnheld(t *testing.T) {
 	th := &thread{shared: new(sampler.Thread)}
 	th.shared.Sampled, th.shared.Ticks, th.shared.Unheld = 30, 3, 2
 	th.account()
-	if th.cpu != 30 || th.unheld != 20 || th.epoch.cpu != 10 {
-		t.Errorf("cpu %d, unheld %d, epoch %d, want 30, 20, 10", th.cpu, th.unheld, th.epoch.cpu)
+	if th.cpu != 30 || th.unheld != 20 || th.epoch.CPU != 10 {
+		t.Errorf("cpu %d, unheld %d, epoch %d, want 30, 20, 10", th.cpu, th.unheld, th.epoch.CPU)
 	}
 	// A tick that came between the readings is of the next call.
 	th.shared.Unheld++
 	th.account()
 	th.shared.Sampled, th.shared.Ticks = 40, 4
 	th.account()
-	if th.cpu != 40 || th.unheld != 30 || th.epoch.cpu != 10 {
-		t.Errorf("then cpu %d, unheld %d, epoch %d, want 40, 30, 10", th.cpu, th.unheld, th.epoch.cpu)
+	if th.cpu != 40 || th.unheld != 30 || th.epoch.CPU != 10 {
+		t.Errorf("then cpu %d, unheld %d, epoch %d, want 40, 30, 10", th.cpu, th.unheld, th.epoch.CPU)
 	}
-	s := &Session{gone: totals{cpu: 400, ticked: 40, unheld: 30}}
-	if got := s.gone.unheldTime(); got != 300 {
+	s := (&Session{ticks: tickPace{gone: estimate.Totals{CPU: 400, Ticked: 40, Unheld: 30}}}).wire()
+	if got := s.ticks.gone.UnheldTime(); got != 300 {
 		t.Errorf("unheld %d ns, want 300", got)
 	}
 	// All of it is not all but a nanosecond.
 	for cpu := uint64(1_000_000_007); cpu < 4_000_000_000; cpu += 30_000_001 {
-		sum := totals{cpu: cpu, ticked: float64(cpu) / 3, unheld: float64(cpu) / 3}
-		if got := sum.unheldTime(); got != cpu {
+		sum := estimate.Totals{CPU: cpu, Ticked: float64(cpu) / 3, Unheld: float64(cpu) / 3}
+		if got := sum.UnheldTime(); got != cpu {
 			t.Errorf("unheld %d ns of %d in which nothing could be held", got, cpu)
 		}
 	}
@@ -198,25 +196,25 @@ func TestUnheld(t *testing.T) {
 // A lost observation's CPU time goes to the others of its epoch.
 func TestEpochWeights(t *testing.T) {
 	th := &thread{shared: new(sampler.Thread)}
-	var all []*observation
-	for i := range epochHolds + 1 {
+	var all []*record.Observation
+	for i := range record.EpochHolds + 1 {
 		th.shared.Sampled += 20_000_000
 		th.account()
 		th.turnEpoch(nil)
-		o := &observation{instead: float64(i % 3)}
+		o := &record.Observation{Stands: float64(i % 3)}
 		th.enterEpoch(o)
 		all = append(all, o)
 	}
-	s := &Session{losses: make(map[string]int64)}
-	s.loseObserved(all[2], "")
-	s.loseObserved(all[2], "") // twice is once
-	if n := s.losses["lost: "]; n != 2 {
+	s := (&Session{account: account{losses: make(map[string]int64)}}).wire()
+	s.account.loseObserved(all[2], "")
+	s.account.loseObserved(all[2], "") // twice is once
+	if n := s.account.losses["lost: "]; n != 2 {
 		t.Errorf("%d lost, want the 2 that it stands for", n)
 	}
 	all = slices.Delete(all, 2, 3)
 	var sum float64
 	for _, o := range all {
-		sum += o.epoch.perObservation() * o.times()
+		sum += o.Epoch.PerObservation() * o.Times()
 	}
 	if want := float64(th.cpu); sum < 0.999*want || sum > 1.001*want {
 		t.Errorf("observations stand for %v ns of %v", sum, want)
@@ -227,14 +225,48 @@ func TestEpochWeights(t *testing.T) {
 func TestReportedLatency(t *testing.T) {
 	s, _ := newPairing()
 	s.rand = rand.New(rand.NewPCG(1, 1))
-	s.source = sampler.AccessSourceOf("given", sampler.Accesses, 1, 1, nil)
+	s.src.source = sampler.AccessSourceOf("given", sampler.Accesses, 1, 1, nil)
 	// PERF_MEM_OP_LOAD, and PERF_MEM_LVLNUM_L2 at its place in perf_mem_data_src.
 	const loadFromL2 = 2 | 2<<33
 	sample := trapOf(sampler.TrapSample)
 	sample.Addr, sample.Latency, sample.DataSrc = 0x5008, 14, loadFromL2
 	s.pair(trapAt(sample, 1000, 10, 0x1000))
-	r := s.byIndex[3].reported
-	if r == nil || r.obs.latency != 14 || r.obs.source != "L2" || r.obs.op != model.Load || r.word != 0x5008 {
+	r := s.targets.byIndex[3].reported
+	if r == nil || r.obs.Latency != 14 || r.obs.Source != "L2" || r.obs.Op != model.Load || r.word != 0x5008 {
 		t.Errorf("%+v", r)
+	}
+}
+
+// What the programs of traps in between took is no part of the time.
+func TestTrapsBetweenSpend(t *testing.T) {
+	s, o := newPairing()
+	first := trapAt(use, 1000, 10, 0x1004)
+	first.Spent = 700
+	s.pair(first)
+	last := trapAt(reuse, 101_000, 12, 0x1004)
+	last.Spent = 30_700
+	s.pair(last)
+	if o.Native != 100_000-2*3000-30_000 {
+		t.Errorf("reuse after %v ns", o.Native)
+	}
+}
+
+// What its thread or memory outlived is known to have no reuse; of half a line, and of
+// what has ended, nothing changes.
+func TestOutlived(t *testing.T) {
+	for _, c := range []struct {
+		o    record.Observation
+		want model.Kind
+	}{
+		{record.Observation{State: record.Done, Kind: model.Censored}, model.Cold},
+		{record.Observation{State: record.Done, Kind: model.Censored, Half: true}, model.Censored},
+		{record.Observation{State: record.Done, Kind: model.Reuse}, model.Reuse},
+		{record.Observation{State: record.Done, Kind: model.Pruned}, model.Pruned},
+		{record.Observation{State: record.Void, Kind: model.Censored}, model.Censored},
+	} {
+		s := (&Session{}).wire()
+		if s.account.outlived(&c.o); c.o.Kind != c.want || (s.account.never == 1) != (c.want == model.Cold) {
+			t.Errorf("%v, %d counted; want %v", c.o.Kind, s.account.never, c.want)
+		}
 	}
 }

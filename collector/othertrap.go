@@ -1,56 +1,58 @@
 package collector
 
 import (
+	"github.com/rdx-profiler/rdx/collector/estimate"
+	"github.com/rdx-profiler/rdx/collector/record"
 	"github.com/rdx-profiler/rdx/model"
 	"github.com/rdx-profiler/rdx/sampler"
 )
 
 // otherTrap takes a trap of another thread at what o's slot watches.
-func (s *Session) otherTrap(o *observation, trap *sampler.Trap) {
+func (s *watches) otherTrap(o *observation, trap *sampler.Trap) {
 	writer := func() int {
-		by := s.byIndex[trap.From]
-		if by == nil || by.tid != int(trap.Tid) { // has exited
-			by = &thread{process: o.process, index: noThread}
+		by := s.accessing(o, trap)
+		if t := s.threadAt(trap.From); t != nil && t.tid == int(trap.Tid) {
+			return s.kept.stacks.AddTrap(t, t.process, by, trap.Stack)
 		}
-		return s.stacks.addTrap(by, s.accessing(o, trap), trap, 0)
+		return s.kept.stacks.AddTrap(nil, o.Process, by, trap.Stack) // has exited
 	}
 	if trap.Kind == sampler.TrapLine {
-		for i := range o.line {
-			if w := &o.line[i]; w.addr == trap.Addr && w.seen == nil {
-				w.seen = &lineWrite{int(trap.Tid), trap.Ip, writer(), s.wallSince(trap)}
-				if g := o.process.group; g != nil {
-					g.written[wordAt(o.word)][wordAt(w.addr)]++
+		for i := range o.Line {
+			if w := &o.Line[i]; w.Addr == trap.Addr && w.Seen == nil {
+				w.Seen = &record.LineWrite{TID: int(trap.Tid), PC: trap.Ip, Stack: writer(), Wall: s.timing.wallSince(trap)}
+				if g := s.groupOf[o.Process]; g != nil {
+					g.written[estimate.WordAt(o.Word)][estimate.WordAt(w.Addr)]++
 				}
 			}
 		}
 		return
 	}
-	o.state, o.kind = done, model.Reuse
-	if o.stack == model.StackPrivate {
-		o.kind = model.Invalidated
+	o.State, o.Kind = record.Done, model.Reuse
+	if o.Stack == model.StackPrivate {
+		o.Kind = model.Invalidated
 	}
-	o.reuse, o.endTID = writer(), int(trap.Tid)
-	o.wall, o.end, o.counted = s.wallSince(trap), float64(trap.Time), 0
-	s.over(o.stack, o.wall)
-	s.pairs++
+	o.ReuseStack, o.EndTID = writer(), int(trap.Tid)
+	o.Wall, o.End, o.Counted = s.timing.wallSince(trap), float64(trap.Time), 0
+	s.over(o.Stack, o.Wall)
+	s.kept.pairs++
 }
 
 // blindTrap ends what was watched by a CPU's register that is silent now: it is cut off, at the wall
 // clock's time.
-func (s *Session) blindTrap(o *observation, trap *sampler.Trap) {
-	wall := s.wallSince(trap)
+func (s *watches) blindTrap(o *observation, trap *sampler.Trap) {
+	wall := s.timing.wallSince(trap)
 	if trap.Kind == sampler.TrapBlindLine {
 		s.cutLine(o, trap.Addr, wall)
 		return
 	}
-	o.state, o.kind, o.byWall = done, model.Censored, true
-	o.wall, o.end, o.counted = wall, float64(trap.Time), 0
+	o.State, o.Kind, o.ByWall = record.Done, model.Censored, true
+	o.Wall, o.End, o.Counted = wall, float64(trap.Time), 0
 	s.silenced++
 }
 
 // cutBlind notes whether of a word of the line of the datum in a thread's slot, watched by another
 // slot of the group, the watchpoints were used up before the use.
-func (s *Session) cutBlind(g *group, t *thread, slot, other int) {
+func (s *watches) cutBlind(g *group, t *thread, slot, other int) {
 	o := t.slots[slot].obs
 	if o == nil || t.shared.Slots[slot].Blind&sampler.BlindWord(other) == 0 {
 		return
@@ -60,10 +62,10 @@ func (s *Session) cutBlind(g *group, t *thread, slot, other int) {
 
 // cutLine notes that the word at addr of a datum's line, if nobody was seen to write it, was watched
 // until that long after the use, in ns of the wall clock, and no longer.
-func (s *Session) cutLine(o *observation, addr uint64, at float64) {
-	for i := range o.line {
-		if w := &o.line[i]; w.addr == addr && w.seen == nil && w.cutAt == 0 {
-			w.cutAt = at
+func (s *watches) cutLine(o *observation, addr uint64, at float64) {
+	for i := range o.Line {
+		if w := &o.Line[i]; w.Addr == addr && w.Seen == nil && w.CutAt == 0 {
+			w.CutAt = at
 			s.unwatched++
 		}
 	}
@@ -71,9 +73,6 @@ func (s *Session) cutLine(o *observation, addr uint64, at float64) {
 
 // wallSince is the time from the use to a trap, in ns, without what the use's
 // own trap took.
-func (s *Session) wallSince(trap *sampler.Trap) float64 {
+func (s *timing) wallSince(trap *sampler.Trap) float64 {
 	return max(float64(trap.Wall)-s.calibration.Cost, 1)
 }
-
-// noThread is no index of a thread.
-const noThread = ^uint32(0)

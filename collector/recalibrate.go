@@ -17,22 +17,19 @@ const (
 // machine moves.
 func (s *Session) recalibrate() {
 	now := sampler.Monotonic()
-	if s.calibrated == 0 {
-		s.calibrated = now
+	if s.timing.calibrated == 0 {
+		s.timing.calibrated = now
 	}
-	if now-s.calibrated < recalibrateEvery {
+	if now-s.timing.calibrated < recalibrateEvery {
 		return
 	}
-	s.calibrated = now
+	s.timing.calibrated = now
 	times, _, err := s.kernel.ImmediateReuses(recalibrations, s.pair)
 	if err != nil {
-		s.lose("constant of two traps not measured again")
+		s.account.lose("constant of two traps not measured again")
 		return
 	}
 	if len(times) > 0 {
-		s.calibration = s.calibration.Join(times)
-		if err := s.setAgain(); err != nil {
-			s.fail(err)
-		}
+		s.timing.calibration = s.timing.calibration.Join(times)
 	}
 }

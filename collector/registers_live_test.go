@@ -69,7 +69,7 @@ func TestMovesFail(t *testing.T) {
 	var s *Session
 	moved, failed, missing := 0, 0, 0
 	s, err = Start(Config{PID: cmd.Process.Pid, Source: Clock, Clock: CPUTime, Seed: 1, Stack: PrivateStack, Burst: AutoBurst, Overhead: .5, Gap: 200 * time.Microsecond, Progress: func(Progress) {
-		s.tracer.Do(func() { moved, failed = s.registers.moved, s.registers.failed })
+		s.tracer.Do(func() { moved, failed = s.watches.registers.moved, s.watches.registers.failed })
 		if moved >= 10 && failed >= 5 {
 			cancel()
 		}
@@ -80,7 +80,7 @@ func TestMovesFail(t *testing.T) {
 	defer s.Close()
 	opened, closed := 0, 0
 	s.tracer.Do(func() {
-		r := s.registers
+		r := s.watches.registers
 		open := r.open
 		for slot := range r.of {
 			for cpu, reg := range r.of[slot] {

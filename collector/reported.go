@@ -1,6 +1,7 @@
 package collector
 
 import (
+	"github.com/rdx-profiler/rdx/collector/record"
 	"github.com/rdx-profiler/rdx/model"
 	"github.com/rdx-profiler/rdx/sampler"
 	"github.com/rdx-profiler/rdx/sampler/memrecord"
@@ -18,24 +19,24 @@ type reported struct {
 // watchpoint to come waits for the reuse alone.
 func (s *Session) report(t *thread, r *sampler.Trap) {
 	pc := r.Ip
-	if s.source.Reports() == sampler.AfterAccess {
-		pc = s.locate.Accessing(t.process.via, pc, nil).PC
+	if s.src.source.Reports() == sampler.AfterAccess {
+		pc = s.locate.Accessing(t.process.Via, pc, nil).PC
 	}
 	data := memrecord.DataSrc(r.DataSrc)
-	use := s.locate.Reported(t.process.via, pc, r.Addr, data.Store && !data.Load)
-	o := &observation{
-		process: t.process,
-		tid:     t.tid,
-		op:      model.Load,
-		pc:      pc,
-		state:   used,
-		latency: r.Latency,
-	}
+	use := s.locate.Reported(t.process.Via, pc, r.Addr, data.Store && !data.Load)
+	o := &observation{Observation: record.Observation{
+		Process: t.process,
+		TID:     t.tid,
+		Op:      model.Load,
+		PC:      pc,
+		State:   record.Used,
+		Latency: r.Latency,
+	}}
 	if use.Store {
-		o.op = model.Store
+		o.Op = model.Store
 	}
 	if r.DataSrc != 0 {
-		o.source = data.Source()
+		o.Source = data.Source()
 	}
 	if t.counter == nil {
 		// CPU time is the watchpoint's own, and begins when it is armed.
@@ -43,7 +44,7 @@ func (s *Session) report(t *thread, r *sampler.Trap) {
 	}
 	o.useClock, o.lag, o.traps, o.spent = r.Clock, r.ClockLag, r.Traps, r.Spent
 	word := use.Word(s.rand.IntN(use.Words()))
-	o.addr, o.word = max(r.Addr, word), word
+	o.Addr, o.Word = max(r.Addr, word), word
 	t.reported = &reported{o, word, int(r.Event)}
 }
 
@@ -54,35 +55,35 @@ func (s *Session) sampleReported(t *thread) {
 	r := t.reported
 	t.reported = nil
 	if r == nil {
-		s.lose("report of the access dropped, ring full")
-		t.redraw(s)
+		s.account.lose("report of the access dropped, ring full")
+		t.redraw(&s.ticks)
 		return
 	}
 	t.account()
-	t.redrawOne(s, r.event)
+	t.redrawOne(&s.ticks, r.event)
 	o := r.obs
 	if o.lag == sampler.ClockFailed {
-		s.lose("clock not readable") // counted in BPF, too
+		s.account.lose("clock not readable") // counted in BPF, too
 		return
 	}
-	s.timed++
+	s.kept.timed++
 	// The stack is that of some instructions later; its leaf is the access.
 	s.locate.StackTop = t.shared.StackTop
-	o.useStack = s.stacks.add(t, o.pc, s.locate.HeldStack(t.process.via, t.tid), o.addr)
-	t.process.refresh()
-	if !s.mayWatch() {
-		s.loseObserved(o, "not watched, as that would slow copying")
+	o.UseStack = s.kept.stacks.Add(t, t.process, o.PC, s.locate.HeldStack(t.process.Via, t.tid), o.Addr)
+	t.process.Refresh()
+	if !s.watches.mayWatch() {
+		s.account.loseObserved(&o.Observation, "not watched, as that would slow copying")
 		return
 	}
 	slot := int(t.shared.HoldSlot)
-	if failed := s.arm(t, slot, r.word, sampler.SlotUsed, 0, 1, (*sampler.Kernel).Arm); failed != "" {
-		s.loseObserved(o, failed)
+	if failed := s.watches.arm(t, slot, r.word, sampler.SlotUsed, 0, 1, (*sampler.Kernel).Arm); failed != "" {
+		s.account.loseObserved(&o.Observation, failed)
 		return
 	}
 	t.shared.Slots[slot].UseClock = o.useClock
 	t.shared.Slots[slot].Stacks = sampler.TrapStacks
-	t.enterEpoch(o)
-	s.unplaced = append(s.unplaced, o)
+	t.enterEpoch(&o.Observation)
+	s.kept.unplaced = append(s.kept.unplaced, o)
 	t.slots[slot].obs = o
-	s.seen = append(s.seen, o)
+	s.kept.seen = append(s.kept.seen, &o.Observation)
 }

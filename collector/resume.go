@@ -22,7 +22,7 @@ func (t *thread) noteLetGo(now time.Duration) {
 
 // noteResume takes the trap of a use for when the thread ran again, if it had none
 // since it was let go. Half of what a trap costs lies before its time is taken.
-func (s *Session) noteResume(t *thread, trap *sampler.Trap) {
+func (s *timing) noteResume(t *thread, trap *sampler.Trap) {
 	if trap.Traps != t.letGoTraps+1 || trap.Holds != t.shared.Holds {
 		return
 	}
@@ -32,7 +32,7 @@ func (s *Session) noteResume(t *thread, trap *sampler.Trap) {
 
 // resumed is how long all holds' threads waited to run again: those without such a
 // trap waited as long as the others.
-func (s *Session) resumed() time.Duration {
+func (s *timing) resumed() time.Duration {
 	if s.resumes.last.n == 0 {
 		return 0
 	}

@@ -23,17 +23,17 @@ func TestNoteResume(t *testing.T) {
 		{"held again since", 5*ms + 61_500, 11, 2, -1},
 	} {
 		s, _ := newPairing()
-		s.calibration.Cost = 3000
-		th := s.byIndex[3]
+		s.timing.calibration.Cost = 3000
+		th := s.targets.byIndex[3]
 		th.shared.Traps, th.shared.Holds = 10, 3
 		th.noteLetGo(5 * time.Millisecond)
 		trap := trapAt(use, 1000, tc.traps, 0x1004)
 		trap.Time, trap.Holds = tc.time, tc.holds
 		s.pair(trap)
-		s.held.add(time.Millisecond)
-		s.held.add(time.Millisecond)
-		if want := max(tc.want, 0); s.resumed() != 2*want || (s.resumes.last.n > 0) != (tc.want >= 0) {
-			t.Errorf("%s: two holds' threads waited %v, %d noted; want %v each", tc.name, s.resumed(), s.resumes.last.n, tc.want)
+		s.timing.held.add(time.Millisecond)
+		s.timing.held.add(time.Millisecond)
+		if want := max(tc.want, 0); s.timing.resumed() != 2*want || (s.timing.resumes.last.n > 0) != (tc.want >= 0) {
+			t.Errorf("%s: two holds' threads waited %v, %d noted; want %v each", tc.name, s.timing.resumed(), s.timing.resumes.last.n, tc.want)
 		}
 	}
 }

@@ -11,114 +11,55 @@ import (
 	"go.uber.org/zap"
 	"golang.org/x/sys/unix"
 
-	"github.com/rdx-profiler/rdx/collector/library"
+	"github.com/rdx-profiler/rdx/collector/callstack"
+	"github.com/rdx-profiler/rdx/collector/estimate"
+	"github.com/rdx-profiler/rdx/collector/interleave"
 	"github.com/rdx-profiler/rdx/model"
 	"github.com/rdx-profiler/rdx/sampler"
 	"github.com/rdx-profiler/rdx/sampler/ahead"
 	"github.com/rdx-profiler/rdx/sampler/ptrace"
 )
 
-// Session is one profiling session from Start to Wait.
+// Session is one profiling session from Start to Wait. Each of its parts holds its own fields, and knows
+// of the others only what wire tells it.
 type Session struct {
-	cfg       Config
-	kernel    *sampler.Kernel
-	tracer    *ptrace.Tracer
-	source    sampler.Source
-	locate    *ahead.Locator
-	placement sampler.Placement
-	rand      *rand.Rand
-	start     time.Time
-	own       ownCost
-	end       time.Time
+	cfg    Config
+	kernel *sampler.Kernel
+	tracer *ptrace.Tracer
+	locate *ahead.Locator
+	rand   *rand.Rand
 
-	clock       sampler.Clock
-	calibration sampler.TwoTrap
-	gap         float64 // mean, in the source's unit
-	gone        totals
-	whyClock    error // why no better clock, nil if it is the best
-	whySource   error
-	replaced    []string // sources that failed in the course of the session
-	health      health
-	healthRan   health // by the time that threads ran, in user mode or not
-	healthDue   health // for ticks that are due
-	addressed   addressed
-	unweighed   uint64 // ns in which it can't be told what a throttled source missed
-	clockHealth clockHealth
-	unread      uint64 // ticks of threads whose clock does not go on, since one's did
-	timed       uint64 // uses whose time could be read
-	failed      bool   // the session can't go on
-	throttled   bool   // the user has been told that the source is
-	processes   map[int]*process
-	past        []*process // exited, or replaced by exec
-	unseenRan   uint64     // CPU time of those that are not kept in past, ns
-	library     *library.Library
-	owners      map[*model.Mapping]owned // of the mappings of the profile, when it is made
-	threads     map[int]*thread
-	byIndex     map[uint32]*thread
-	late        lateHolds
-	seen        []*observation
-	stacks      *stackTable
-	heap        *sampler.HeapProbes // nil if not asked for
-	heapWork    heapWork
-	unplaced    []*observation // whose data's mapping is not known yet
-	losses      map[string]int64
-	ends        map[string]int64 // why reading ahead ended
-	inSyscall   int              // holds that came when the thread had entered a system call
-	readAhead   int              // accesses
-	touched     int              // blocks that these overlap, added up
-	overlaps    overlaps
-	reading     durations // of reading ahead
-	reached     lengths   // of bursts without a reuse
-	stepped     stepTotals
-	burst       int
-	skip        []int   // of the accesses of a hold, see skips
-	holdsUsed   int     // holds of which accesses were read ahead
-	stoodFor    float64 // of these, without a reuse so soon, where another of the hold is watched
-	lines       bool    // samples are of lines
-	halves      bool    // watched by half, so that each takes all slots of its thread
-	points      sampler.Watchpoints
-	rates       rates
-	lastHeld    *process      // which a thread was held of last
-	calibrated  time.Duration // when the constant was measured last
-	budget      budget
-	copying     copying
-	reaccept    bool // the kernel is to be told what is accepted now
-	pairs       int
-	cpus        int           // online at the start
-	byCPU       *shares       // of processes that are watched by CPU, nil if there are none
-	registers   *registers    // of CPUs, likewise
-	silenced    int           // observations cut off, as other processes had used a CPU's traps up
-	ended       []ended       // not yet cleared
-	others      int           // watchpoints opened in other threads
-	never       int           // observations whose thread or memory was gone before a reuse
-	warnings    []string      // not yet in a Progress
-	latest      sampler.Stats // as of the last tick
-	aside       aside
-	unwatched   int            // words of lines given up for another datum
-	otherFailed error          // the last failure to watch another thread
-	took        [3]*model.Hist // by stack, wall time from use to end in ns
-	pruned      int
-	feet        *footprints // of threads, when all is seen
-	beside      besides
-	together    float64 // threads of the process that ran in the hold at work; 0: not known
-	second      secondLooks
-	unsmeared   int
-	held        durations
-	interrupts  durations // from ticks to the interrupts that hold
-	onRequest   func()    // ends it
-	tickCost    float64   // of the CPU clock, ns; 0: could not be measured
-	resumes     durations // waits to run again after a hold
-	wakes       durations // of the tracing thread, for a hold
-	trap        sampler.Trap
-	exit        ExitStatus
-	err         error // the first that ended the session early
-	attached    int   // threads seized at the start
-	unhurry     func()
-	attachTime  time.Duration
-	detachTime  time.Duration
-	child       int  // the process we started
-	launching   bool // until the launched process has become the target
-	closing     bool
+	// Of the tracing thread:
+	targets   targets
+	holds     holds
+	watches   watches
+	kept      observations
+	timing    timing
+	ticks     tickPace
+	src       sourceState
+	account   account
+	prober    prober
+	placement sampler.Placement
+	own       ownCost
+	late      lateHolds
+	trap      sampler.Trap
+	reaccept  bool          // the kernel is to be told what is accepted now
+	latest    sampler.Stats // as of the last tick
+	closing   bool
+
+	// Of the goroutine that waits for the session:
+	aside  aside
+	table  *callstack.Table
+	merger *interleave.Merger
+
+	// Of whoever starts and ends the session:
+	start, end time.Time
+	attachTime time.Duration
+	detachTime time.Duration
+	points     sampler.Watchpoints
+	whyClock   error  // why no better clock, nil if it is the best
+	onRequest  func() // ends it
+	unhurry    func()
 }
 
 // ExitStatus of the target, if it exited during the session.
@@ -143,21 +84,18 @@ func Start(cfg Config) (*Session, error) {
 		}
 		cfg.PID = pid
 	}
-	s := &Session{
-		cfg:       cfg,
-		locate:    ahead.NewLocator(),
-		rand:      rand.New(rand.NewPCG(cfg.Seed, 1)),
-		processes: make(map[int]*process),
-		library:   library.New(),
-		threads:   make(map[int]*thread),
-		byIndex:   make(map[uint32]*thread),
-		late:      make(lateHolds),
-		stacks:    newStackTable(),
-		losses:    make(map[string]int64),
-		ends:      make(map[string]int64),
-		aside:     newAside(),
-		beside:    newBesides(cfg.Seed),
-	}
+	s := (&Session{
+		cfg:     cfg,
+		locate:  ahead.NewLocator(),
+		rand:    rand.New(rand.NewPCG(cfg.Seed, 1)),
+		late:    make(lateHolds),
+		aside:   newAside(),
+		table:   callstack.NewTable(),
+		merger:  interleave.NewMerger(cfg.Seed),
+		targets: newTargets(),
+		watches: newWatches(),
+		account: account{losses: make(map[string]int64)},
+	}).wire()
 	if err := s.setUp(); err != nil {
 		s.unhurry()
 		return nil, err
@@ -176,23 +114,23 @@ func (s *Session) setUp() error {
 	}
 	err := s.chooseSource()
 	if err == nil {
-		s.lines = s.cfg.chooseLines(s.source.Reports())
+		s.holds.lines = s.cfg.chooseLines(s.src.source.Reports())
 		s.chooseHalves()
 		var cpus []int
-		if cpus, err = onlineCPUs(); err == nil && s.groups() {
-			err = s.kernel.SetUseCost(s.calibration.Cost)
+		if cpus, err = onlineCPUs(); err == nil && s.watches.groups() {
+			err = s.kernel.SetUseCost(s.timing.calibration.Cost)
 		}
-		s.cpus = len(cpus)
+		s.watches.cpus = len(cpus)
 		if err == nil && s.cfg.Heap {
-			s.heap, err = sampler.LoadHeapProbes()
+			s.targets.heap, err = sampler.LoadHeapProbes()
 		}
 		if err == nil {
 			err = s.begin()
 		}
 	}
 	if err != nil {
-		s.heap.Close()
-		err = errors.Join(err, s.registers.close())
+		s.targets.heap.Close()
+		err = errors.Join(err, s.watches.registers.close())
 		s.kernel.Close()
 	}
 	return err
@@ -234,18 +172,15 @@ func (s *Session) bePatient() {
 const collectAt = 32 << 20
 
 func (s *Session) begin() error {
-	err := errors.Join(s.kernel.SetAccept(s.budget.accepted()), s.kernel.SetHoldLimit(holdLimit))
-	if err == nil && s.halves {
+	err := errors.Join(s.kernel.SetAccept(s.ticks.budget.accepted()), s.kernel.SetHoldLimit(holdLimit))
+	if err == nil && s.watches.halves {
 		err = s.kernel.SetHalfLines()
 	}
 	if err == nil {
 		err = s.chooseHolds()
 	}
-	if err == nil {
-		err = s.setAgain()
-	}
-	if err == nil && s.groups() && s.cfg.PID != 0 {
-		err = s.expectMany(s.cfg.PID)
+	if err == nil && s.watches.groups() && s.cfg.PID != 0 {
+		err = s.watches.expectMany(s.cfg.PID)
 	}
 	if err != nil {
 		return err
@@ -267,8 +202,8 @@ func (s *Session) begin() error {
 			return err
 		}
 		pid = launched.PID
-		s.launching = true
-		s.child = pid
+		s.targets.launching = true
+		s.targets.child = pid
 	}
 	if launched != nil {
 		s.hurry() // not before, or the target would inherit the priority
@@ -276,16 +211,16 @@ func (s *Session) begin() error {
 	s.bePatient()
 	s.tracer.Do(func() {
 		seizing := time.Now()
-		if err = s.tracer.Seize(pid); err == nil && s.err != nil {
-			err = s.err
+		if err = s.tracer.Seize(pid); err == nil && s.account.err != nil {
+			err = s.account.err
 		}
-		s.attached, s.attachTime = len(s.threads), time.Since(seizing)
+		s.targets.attached, s.attachTime = len(s.targets.threads), time.Since(seizing)
 		if err != nil {
 			s.closeAll()
 		}
 	})
 	if launched != nil && err == nil {
-		s.waitForFiles()
+		s.targets.processes.WaitForFiles()
 		err = launched.Go()
 	}
 	if err != nil {
@@ -303,18 +238,18 @@ func (s *Session) begin() error {
 // by an interrupt, if that was asked for, unless the access is over by then.
 func (s *Session) chooseHolds() error {
 	var err error
-	if s.readsLosers() {
+	if s.holds.readsLosers() {
 		err = s.kernel.HoldLosers()
 	}
-	if s.cfg.Interrupt && s.source.Reports() == sampler.NoAccess {
+	if s.cfg.Interrupt && s.src.source.Reports() == sampler.NoAccess {
 		err = errors.Join(err, s.kernel.HoldByInterrupt())
 	}
 	return err
 }
 
 // readsLosers says whether samples that are not watched are of use.
-func (s *Session) readsLosers() bool {
-	return s.burst > 0 && s.source.Reports() == sampler.NoAccess
+func (s *holds) readsLosers() bool {
+	return s.burst > 0 && s.src.source.Reports() == sampler.NoAccess
 }
 
 // Wait samples until the duration is over, the context ends or the target
@@ -327,7 +262,7 @@ func (s *Session) Wait(ctx context.Context) (*model.Profile, error) {
 	}
 	s.tracer.Do(func() {
 		if err := s.tracer.Every(tickInterval, s.everyTick); err != nil {
-			s.fail(err)
+			s.account.fail(err)
 		}
 	})
 	for running := true; running; {
@@ -337,8 +272,8 @@ func (s *Session) Wait(ctx context.Context) (*model.Profile, error) {
 		case <-s.tracer.Done():
 			running = false
 		case a := <-s.aside.to:
-			s.stacks.unwind(a.stacks, false)
-			s.beside.mergeAll(a.holds, uint64(s.block()))
+			s.table.Unwind(a.stacks, false)
+			s.merger.MergeAll(a.holds, uint64(s.holds.block()))
 			s.aside.back <- a.asideWork
 			s.tell(a.progress)
 			running = !a.failed
@@ -349,21 +284,23 @@ func (s *Session) Wait(ctx context.Context) (*model.Profile, error) {
 	s.tracer.Detach()
 	s.onRequest()
 	s.detachTime = time.Since(s.end)
-	if err := s.registers.close(); err != nil {
-		s.fail(err)
+	if err := s.watches.registers.close(); err != nil {
+		s.account.fail(err)
 	}
-	if s.launching && s.exit.Exited {
+	if s.targets.launching && s.targets.exit.Exited {
 		return nil, ErrNotStarted
 	}
 	// Nothing but this goroutine is left.
-	s.settleFiles()
+	s.targets.processes.SettleFiles()
 	s.drain()
-	s.findDataAgain()
+	s.targets.findDataAgain()
 	s.closeAside()
-	s.stacks.unwind(s.stacks.take(), true)
-	s.mergeLast()
+	s.table.Unwind(s.kept.stacks.Take(), true)
+	left := s.holds.merges.Take()
+	s.merger.MergeAll(left, uint64(s.holds.block()))
+	s.holds.merges.Done(left)
 	p, err := s.profile()
-	return p, errors.Join(err, s.err)
+	return p, errors.Join(err, s.account.err)
 }
 
 // ErrNotStarted says that the launched process ended without becoming the
@@ -371,76 +308,76 @@ func (s *Session) Wait(ctx context.Context) (*model.Profile, error) {
 var ErrNotStarted = errors.New("the program could not be started")
 
 // Exit says how the target ended, if it did during the session.
-func (s *Session) Exit() ExitStatus { return s.exit }
+func (s *Session) Exit() ExitStatus { return s.targets.exit }
 
 // AwaitExit waits, after Wait, for a started program to exit, and says how it
 // did. A process that was attached to is not waited for.
 func (s *Session) AwaitExit() ExitStatus {
-	if s.exit.Exited || s.child == 0 {
-		return s.exit
+	if s.targets.exit.Exited || s.targets.child == 0 {
+		return s.targets.exit
 	}
 	var status unix.WaitStatus
-	_, err := unix.Wait4(s.child, &status, 0, nil)
+	_, err := unix.Wait4(s.targets.child, &status, 0, nil)
 	for err == unix.EINTR {
-		_, err = unix.Wait4(s.child, &status, 0, nil)
+		_, err = unix.Wait4(s.targets.child, &status, 0, nil)
 	}
-	s.exit = ExitStatus{err == nil, status}
-	return s.exit
+	s.targets.exit = ExitStatus{err == nil, status}
+	return s.targets.exit
 }
 
 // Signal passes a signal on to a started program that still runs.
 func (s *Session) Signal(sig os.Signal) {
-	if n, ok := sig.(unix.Signal); ok && s.child != 0 && !s.exit.Exited {
-		_ = unix.Kill(s.child, n)
+	if n, ok := sig.(unix.Signal); ok && s.targets.child != 0 && !s.targets.exit.Exited {
+		_ = unix.Kill(s.targets.child, n)
 	}
 }
 
 // Close unloads the BPF programs and the target's files. Call it when the
 // profile has been symbolized.
 func (s *Session) Close() error {
-	s.closeFiles()
+	s.targets.processes.Close()
 	s.unhurry()
-	return errors.Join(s.heap.Close(), s.kernel.Close())
+	return errors.Join(s.targets.heap.Close(), s.kernel.Close())
 }
 
 // tick does what need not be done while a thread is held.
 func (s *Session) tick() {
 	s.drain()
 	s.recalibrate()
-	s.clearEnded()
-	if s.groups() {
-		s.prune()
-		s.tendRegisters()
+	s.watches.clearEnded()
+	if s.watches.groups() {
+		s.watches.prune()
+		s.watches.tendRegisters()
 	}
-	s.findData()
-	for _, p := range s.processes {
-		p.refresh()
-		p.readTime()
-		s.probeHeap(p)
-		if s.groups() {
-			s.noteCPU(p, sampler.Monotonic())
+	s.targets.findData()
+	for _, p := range s.targets.processes.Alive {
+		p.Refresh()
+		p.ReadTime()
+		s.targets.probeHeap(p)
+		if s.watches.groups() {
+			p.NoteCPU(sampler.Monotonic())
 		}
 	}
-	s.findDataAgain()
+	s.targets.findDataAgain()
 	stats, err := s.kernel.Stats()
 	if err != nil {
-		s.fail(err)
+		s.account.fail(err)
 	}
-	for _, t := range s.threads {
+	for _, t := range s.targets.threads {
 		t.expireHold(s)
 	}
 	sum := s.total(false)
 	s.watch(sum, stats)
 	if s.hasProbes() {
-		s.driveProbe(sum.cpu)
+		s.driveProbe(sum.CPU)
 	}
 	s.lookAtOwn()
 	s.settleCopying()
-	ran := max(sum.cpu, s.ranTime())
+	ran := max(sum.CPU, s.targets.processes.Ran())
 	s.takeTurns(ran)
-	if s.budget.update(ran, stats, s.held.sum-s.stepped.cpu+s.resumed(), s.budget.trapped(sum.traps+stats.OtherProcess, sum.spent)+s.stampCost()) {
-		if err := s.kernel.SetAccept(s.budget.accepted()); err != nil {
-			s.fail(err)
+	if s.ticks.budget.update(ran, stats, s.timing.held.sum-s.holds.stepped.cpu+s.timing.resumed(), s.ticks.budget.trapped(sum.Traps+stats.OtherProcess, sum.Spent)+s.stampCost()) {
+		if err := s.kernel.SetAccept(s.ticks.budget.accepted()); err != nil {
+			s.account.fail(err)
 		}
 		s.regap(sum)
 	}
@@ -454,28 +391,28 @@ func (s *Session) tick() {
 // Of many threads each gets its new gap when it is held: to set it between two
 // ticks begins the gap anew, and if each runs little none would come to its end. Few
 // get it at once: they are held seldom where it is the ticks that cost too much.
-func (s *Session) regap(sum totals) {
+func (s *Session) regap(sum estimate.Totals) {
 	if s.cfg.Gap != 0 || s.cfg.gap != 0 {
 		return
 	}
 	perNS := 1.0
-	if s.source.Unit() != sampler.Nanoseconds && sum.cpu > 0 && sum.ticked > 0 {
-		perNS = sum.ticked / float64(sum.cpu)
+	if s.src.source.Unit() != sampler.Nanoseconds && sum.CPU > 0 && sum.Ticked > 0 {
+		perNS = sum.Ticked / float64(sum.CPU)
 	}
-	gap := float64(s.budget.gap()) * perNS
-	if ratio := gap / s.gap; ratio > 1/regapRatio && ratio < regapRatio {
+	gap := float64(s.ticks.budget.gap()) * perNS
+	if ratio := gap / s.ticks.gap; ratio > 1/regapRatio && ratio < regapRatio {
 		return
 	}
-	atOnce := s.threads
+	atOnce := s.targets.threads
 	if len(atOnce) > regapAtOnce {
 		atOnce = nil
 	}
 	for _, t := range atOnce {
-		s.cut(t)
+		s.ticks.cut(t)
 	}
-	s.gap = gap
+	s.ticks.gap = gap
 	for _, t := range atOnce {
-		t.redraw(s)
+		t.redraw(&s.ticks)
 	}
 }
 
@@ -489,22 +426,14 @@ const (
 func (s *Session) closeAll() {
 	s.closing = true
 	s.drain()
-	for _, p := range s.processes {
-		p.readTime()
+	for _, p := range s.targets.processes.Alive {
+		p.ReadTime()
 	}
 	s.settleCopying()
-	for _, t := range s.threads {
+	for _, t := range s.targets.threads {
 		s.dropThread(t)
-		if s.unread > 0 { // not before: what still traps until its slot is retired counts, too
-			s.loseTimes(t, t.wentOn)
+		if s.src.unread > 0 { // not before: what still traps until its slot is retired counts, too
+			s.kept.loseTimes(t, t.wentOn)
 		}
 	}
-}
-
-func (s *Session) allProcesses() []*process {
-	all := s.past
-	for _, p := range s.processes {
-		all = append(all, p)
-	}
-	return all
 }

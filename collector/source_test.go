@@ -22,6 +22,9 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/rdx-profiler/rdx/collector/estimate"
+	"github.com/rdx-profiler/rdx/collector/record"
+	"github.com/rdx-profiler/rdx/collector/target"
 	"github.com/rdx-profiler/rdx/model"
 	"github.com/rdx-profiler/rdx/sampler"
 )
@@ -247,7 +250,7 @@ func TestReportedAccesses(t *testing.T) {
 				}
 			}
 			// Nothing is read ahead of an access that is over.
-			if p.Block != wordBytes || strings.Contains(fmt.Sprint(p.Counts), "samples without a slot") {
+			if p.Block != estimate.WordBytes || strings.Contains(fmt.Sprint(p.Counts), "samples without a slot") {
 				t.Errorf("blocks of %d bytes; %v", p.Block, p.Counts)
 			}
 			if p.Source != "watched words" {
@@ -304,7 +307,7 @@ func TestWholeLines(t *testing.T) {
 			if all < 10 || float64(right) < .9*float64(all) {
 				t.Errorf("%d of %d reuses in the right place", right, all)
 			}
-			if p.Block != lineBytes || (halves == 0) != whole {
+			if p.Block != estimate.LineBytes || (halves == 0) != whole {
 				t.Errorf("blocks of %d bytes, %d halves", p.Block, halves)
 			}
 			if !strings.Contains(strings.Join(p.Comments, "\n"), says) {
@@ -432,8 +435,8 @@ const fewestTimed = 10
 // timedPairs is how many reuses were timed so far.
 func timedPairs(s *Session) (n int) {
 	s.tracer.Do(func() {
-		for _, o := range s.seen {
-			if o.state == done && o.kind == model.Reuse && o.counted == 0 {
+		for _, o := range s.kept.seen {
+			if o.State == record.Done && o.Kind == model.Reuse && o.Counted == 0 {
 				n++
 			}
 		}
@@ -485,7 +488,7 @@ func TestClockFails(t *testing.T) {
 							t.Error(err)
 						}
 					}
-					for _, th := range s.threads {
+					for _, th := range s.targets.threads {
 						if !tc.zero {
 							if err := th.counter.Close(); err != nil {
 								t.Error(err)
@@ -657,7 +660,7 @@ func TestClockTaken(t *testing.T) {
 	} {
 		busy, idle := &thread{tid: 1, shared: new(sampler.Thread)}, &thread{tid: 2, shared: new(sampler.Thread)}
 		clock := sampler.CounterClock(taskClock)
-		s := &Session{clock: clock, threads: map[int]*thread{1: busy, 2: idle}, losses: make(map[string]int64)}
+		s := (&Session{timing: timing{clock: clock}, targets: targets{threads: map[int]*thread{1: busy, 2: idle}}, account: account{losses: make(map[string]int64)}}).wire()
 		does := map[*thread]int{}
 		now := uint64(1000)
 		read := func(th *thread) (uint64, error) {
@@ -684,11 +687,11 @@ func TestClockTaken(t *testing.T) {
 		}
 		before := float64(sampler.Monotonic())
 		// Timed before, timed after, read ahead after, another thread's.
-		seen := []*observation{
-			{tid: 1, state: done, end: before - 1}, {tid: 1, state: done, end: math.MaxFloat64},
-			{tid: 1, state: done, end: math.MaxFloat64, counted: 5}, {tid: 3, state: done, end: math.MaxFloat64},
+		seen := []*record.Observation{
+			{TID: 1, State: record.Done, Sharing: record.Sharing{End: before - 1}}, {TID: 1, State: record.Done, Sharing: record.Sharing{End: math.MaxFloat64}},
+			{TID: 1, State: record.Done, Sharing: record.Sharing{End: math.MaxFloat64}, Counted: 5}, {TID: 3, State: record.Done, Sharing: record.Sharing{End: math.MaxFloat64}},
 		}
-		s.seen = seen
+		s.kept.seen = seen
 		busy.wentOn = time.Duration(before)
 		does[busy], does[idle] = tc.busy, tc.idle
 		var err error
@@ -701,7 +704,7 @@ func TestClockTaken(t *testing.T) {
 		}
 		stood := tc.busy == stands || tc.busy == falls
 		for i, lost := range []bool{false, stood, false, false} {
-			if (seen[i].state == void) != lost {
+			if (seen[i].State == record.Void) != lost {
 				t.Errorf("%s: observation %d lost: %v, want %v", tc.name, i, !lost, lost)
 			}
 		}
@@ -780,25 +783,26 @@ func TestSilentAtLongGaps(t *testing.T) {
 		{"all, long gaps", pmu, maxGap, true, ""},
 		{"no addresses, long gaps", pebs, maxGap, true, "--source pmu"},
 	} {
-		s := &Session{source: tc.source, cfg: Config{Source: PMU}, gap: float64(tc.gap), processes: map[int]*process{os.Getpid(): nil}}
-		sum, stats := totals{cpu: 5e9, counted: 5e9, ticked: 5e9}, sampler.Stats{}
+		s := (&Session{cfg: Config{Source: PMU}, src: sourceState{source: tc.source}, ticks: tickPace{gap: float64(tc.gap)}, targets: targets{processes: target.NewSet()}}).wire()
+		s.targets.processes.Add(os.Getpid())
+		sum, stats := estimate.Totals{CPU: 5e9, Counted: 5e9, Ticked: 5e9}, sampler.Stats{}
 		var ran time.Duration
-		for ; s.err == nil && ran < 5*time.Second; ran += tickInterval {
+		for ; s.account.err == nil && ran < 5*time.Second; ran += tickInterval {
 			s.watch(sum, stats)
-			s.health.at = s.health.at.Add(-tickInterval)
-			s.health.user -= tickInterval // all of it was in user mode
-			sum.cpu += uint64(tickInterval)
-			sum.counted += float64(tickInterval)
+			s.src.health.at = s.src.health.at.Add(-tickInterval)
+			s.src.health.user -= tickInterval // all of it was in user mode
+			sum.CPU += uint64(tickInterval)
+			sum.Counted += float64(tickInterval)
 			if tc.ticks {
-				stats.Ticks = uint64((sum.counted - 5e9) / s.gap)
-				sum.ticked = 5e9 + float64(stats.Ticks)*s.gap
+				stats.Ticks = uint64((sum.Counted - 5e9) / s.ticks.gap)
+				sum.Ticked = 5e9 + float64(stats.Ticks)*s.ticks.gap
 			}
 			if tc.source.Reports() != sampler.NoAccess {
 				stats.NoAddress = stats.Ticks
 			}
 		}
-		if (s.err == nil) != (tc.says == "") || s.err != nil && (!strings.Contains(s.err.Error(), tc.says) || ran > time.Second) {
-			t.Errorf("%s: after %v: %v, want %q", tc.name, ran, s.err, tc.says)
+		if (s.account.err == nil) != (tc.says == "") || s.account.err != nil && (!strings.Contains(s.account.err.Error(), tc.says) || ran > time.Second) {
+			t.Errorf("%s: after %v: %v, want %q", tc.name, ran, s.account.err, tc.says)
 		}
 	}
 }
@@ -812,19 +816,19 @@ func TestStarvedInKernel(t *testing.T) {
 		lag  float64 // share of the time that others have the counter
 		says string
 	}{{"taken", .95, "nmi_watchdog"}, {"half taken", .5, ""}, {"in the kernel all the time", 0, ""}} {
-		s := &Session{source: sampler.NewPMUSource(accesses), cfg: Config{Source: PMU}, gap: 1e6}
-		sum := totals{cpu: 5e9, counted: 3e9, ticked: 3e9} // so far all was well
+		s := (&Session{cfg: Config{Source: PMU}, src: sourceState{source: sampler.NewPMUSource(accesses)}, ticks: tickPace{gap: 1e6}, targets: targets{processes: target.NewSet()}}).wire()
+		sum := estimate.Totals{CPU: 5e9, Counted: 3e9, Ticked: 3e9} // so far all was well
 		const step = uint64(healthInterval)
 		var ran time.Duration
-		for s.err == nil && ran < 5*time.Second {
+		for s.account.err == nil && ran < 5*time.Second {
 			s.watch(sum, sampler.Stats{})
-			s.health.at = s.health.at.Add(-healthInterval)
-			sum.cpu += step
-			sum.shared += uint64(tc.lag * float64(step))
+			s.src.health.at = s.src.health.at.Add(-healthInterval)
+			sum.CPU += step
+			sum.Shared += uint64(tc.lag * float64(step))
 			ran += healthInterval
 		}
-		if (s.err == nil) != (tc.says == "") || s.err != nil && (!strings.Contains(s.err.Error(), tc.says) || ran > time.Second) {
-			t.Errorf("%s: after %v: %v, want %q", tc.name, ran, s.err, tc.says)
+		if (s.account.err == nil) != (tc.says == "") || s.account.err != nil && (!strings.Contains(s.account.err.Error(), tc.says) || ran > time.Second) {
+			t.Errorf("%s: after %v: %v, want %q", tc.name, ran, s.account.err, tc.says)
 		}
 	}
 }

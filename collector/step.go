@@ -54,7 +54,7 @@ func (c *Config) checkEngine() error {
 }
 
 // steps says whether bursts are made by steps.
-func (s *Session) steps() bool { return s.cfg.BurstEngine == Step }
+func (s *holds) steps() bool { return s.cfg.BurstEngine == Step }
 
 // stepping is a burst that a thread is making. All the while Thread.Hold is set, so that
 // no tick begins another hold.
@@ -72,17 +72,17 @@ type stepTotals struct {
 }
 
 // beginSteps begins a burst of the held thread.
-func (s *Session) beginSteps(t *thread) {
+func (s *holds) beginSteps(t *thread) {
 	for i := range t.slots {
 		w := &t.slots[i]
 		if w.stamp != nil && t.shared.Slots[i].State == sampler.SlotArmed {
-			s.retire(t, i) // it has never come to where it was to go on
+			s.watches.retire(t, i) // it has never come to where it was to go on
 		}
-		s.closeStamp(w)
+		s.watches.closeStamp(w)
 	}
 	t.stepping = &stepping{}
 	t.stepping.by, t.stepping.cpu = t.watchedTime()
-	t.stepping.steps = s.locate.Steps(t.process.via, t.tid, s.perHoldWanted(), s.burst, s.block(), s.cfg.stepLimit, s.rand.IntN)
+	t.stepping.steps = s.locate.Steps(t.process.Via, t.tid, s.perHoldWanted(), s.burst, s.block(), s.cfg.stepLimit, s.rand.IntN)
 	s.step(t)
 }
 
@@ -101,7 +101,7 @@ func (t *thread) watchedTime() (slot int, ns uint64) {
 
 // step is called at each stop of a burst, the first included: it has the thread go on to
 // the next one, or ends the burst.
-func (s *Session) step(t *thread) {
+func (s *holds) step(t *thread) {
 	p := t.stepping
 	s.closeStep(t)
 	s.locate.StackTop = t.shared.StackTop
@@ -123,7 +123,7 @@ func (s *Session) step(t *thread) {
 		if errors.Is(err, sampler.ErrNoSlot) {
 			end = sampler.ErrNoSlot.Error()
 		} else if !gone(err) {
-			s.fail(err)
+			s.account.fail(err)
 		}
 		p.steps.Refused()
 	}
@@ -132,7 +132,7 @@ func (s *Session) step(t *thread) {
 
 // endSteps takes what a burst has shown. The thread goes on at next, if that is known: then
 // it may be watched for one of the reuses that are still to come.
-func (s *Session) endSteps(t *thread, end string, next uint64) {
+func (s *holds) endSteps(t *thread, end string, next uint64) {
 	p := t.stepping
 	t.stepping = nil
 	if p.by >= 0 && t.slots[p.by].point != nil {
@@ -145,29 +145,29 @@ func (s *Session) endSteps(t *thread, end string, next uint64) {
 	s.reading.add(p.steps.Took())
 	s.stepped.stops += p.steps.Stops
 	s.stepped.instructions += p.steps.Instructions
-	ahead, err := p.steps.End(end)
+	found, err := p.steps.End(end)
 	if err != nil {
 		s.decline(err)
 		return
 	}
-	s.tally(t, &ahead)
-	for i := range ahead.Others {
-		s.readOnly(t, &ahead.Others[i], s.observe(t, &ahead.Others[i]))
+	s.tally(t, &found)
+	for i := range found.Others {
+		s.readOnly(t, &found.Others[i], s.observe(t, &found.Others[i]))
 	}
-	o := s.observe(t, &ahead.Followed)
-	if t.shared.HoldSlot == sampler.NoSlot || ahead.Reuse > 0 || next == 0 || !s.mayWatch() {
-		s.readOnly(t, &ahead.Followed, o)
+	o := s.observe(t, &found.Followed)
+	if t.shared.HoldSlot == sampler.NoSlot || found.Reuse > 0 || next == 0 || !s.watches.mayWatch() {
+		s.readOnly(t, &found.Followed, o)
 		return
 	}
-	s.watchOn(t, &ahead, next, o)
+	s.watchOn(t, &found, next, o)
 }
 
 // watchOn watches for the reuse of a use that is over. The thread's next trap, at next, is
 // no access: it tells when time begins, as the trap of a use does that is still to come.
-func (s *Session) watchOn(t *thread, ahead *ahead.Ahead, next uint64, o *observation) {
+func (s *holds) watchOn(t *thread, found *ahead.Ahead, next uint64, o *observation) {
 	slot := int(t.shared.HoldSlot)
-	if failed := s.arm(t, slot, ahead.Word, sampler.SlotArmed, 0, 1+s.trapsAgain(), (*sampler.Kernel).Arm); failed != "" {
-		s.loseObserved(o, failed)
+	if failed := s.watches.arm(t, slot, found.Word, sampler.SlotArmed, 0, 1, (*sampler.Kernel).Arm); failed != "" {
+		s.account.loseObserved(&o.Observation, failed)
 		return
 	}
 	w := &t.slots[slot]
@@ -175,33 +175,33 @@ func (s *Session) watchOn(t *thread, ahead *ahead.Ahead, next uint64, o *observa
 	var err error
 	if w.stamp, err = s.kernel.ArmStamp(t.tid, slot, next); err != nil {
 		if !errors.Is(err, sampler.ErrNoSlot) && !gone(err) {
-			s.fail(err)
+			s.account.fail(err)
 		}
-		s.loseObserved(o, "no breakpoint where the thread goes on")
-		s.retire(t, slot)
+		s.account.loseObserved(&o.Observation, "no breakpoint where the thread goes on")
+		s.watches.retire(t, slot)
 		return
 	}
-	t.enterEpoch(o)
-	o.use, o.next, o.lead, o.word = ahead.Stack, next, o.after, ahead.Word
+	t.enterEpoch(&o.Observation)
+	o.use, o.next, o.Lead, o.Word = found.Stack, next, o.After, found.Word
 	t.shared.Slots[slot].Stacks = sampler.TrapStacks
 }
 
 // closeStep takes the breakpoint of the last step away.
-func (s *Session) closeStep(t *thread) {
+func (s *holds) closeStep(t *thread) {
 	if p := t.stepping; p != nil && p.point != nil {
 		if err := p.point.Close(); err != nil {
-			s.fail(err)
+			s.account.fail(err)
 		}
 		p.point = nil
 	}
 }
 
-func (s *Session) closeStamp(w *watch) {
+func (s *watches) closeStamp(w *watch) {
 	if w.stamp == nil {
 		return
 	}
 	if err := w.stamp.Close(); err != nil {
-		s.fail(err)
+		s.account.fail(err)
 	}
 	w.stamp = nil
 }
@@ -212,7 +212,7 @@ func (s *Session) forgetSteps(t *thread) {
 	if t.stepping == nil {
 		return
 	}
-	s.closeStep(t)
+	s.holds.closeStep(t)
 	t.stepping = nil
 	if t.shared.HoldIp == 0 {
 		t.shared.Hold = 0
@@ -224,11 +224,11 @@ func (s *Session) interruptSteps(t *thread) { s.breakOff(t, t.stepping.steps.Sig
 
 // breakOff ends a burst on the way to its next stop.
 func (s *Session) breakOff(t *thread, end string) {
-	s.closeStep(t)
+	s.holds.closeStep(t)
 	if t.shared.HoldIp != 0 {
 		s.late.expect(t)
 	}
-	s.endSteps(t, end, 0)
+	s.holds.endSteps(t, end, 0)
 	s.endHold(t)
 }
 

@@ -185,13 +185,13 @@ func TestEnginesByConstruction(t *testing.T) {
 			}
 			// The observations of a hold lie in few rounds, so that it is the holds that are
 			// independent.
-			if s.holdsUsed < 40 {
-				t.Fatalf("%d holds; %v", s.holdsUsed, p.Counts)
+			if len(s.holds.made) < 40 {
+				t.Fatalf("%d holds; %v", len(s.holds.made), p.Counts)
 			}
 			if between > .05*all {
 				t.Errorf("%.3f of the accesses are not of the rounds", between/all)
 			}
-			tolerance := 4 * math.Sqrt(1./lapAccesses/float64(s.holdsUsed))
+			tolerance := 4 * math.Sqrt(1./lapAccesses/float64(len(s.holds.made)))
 			for time, ninths := range lapTimes {
 				if got, want := share[time]/all, ninths/lapAccesses; math.Abs(got-want) > tolerance {
 					t.Errorf("reuse time %d: share %.3f, want %.3f", time, got, want)
@@ -203,7 +203,7 @@ func TestEnginesByConstruction(t *testing.T) {
 					t.Errorf("reuse time %d, which no access has: share %.4f", time, share[time])
 				}
 			}
-			shares[engine], fewest = share, min(fewest, float64(s.holdsUsed))
+			shares[engine], fewest = share, min(fewest, float64(len(s.holds.made)))
 			if math.Abs(far/all-1./lapAccesses) > tolerance {
 				t.Errorf("%.3f is far, want %.3f", far/all, 1./lapAccesses)
 			}
@@ -218,7 +218,7 @@ func TestEnginesByConstruction(t *testing.T) {
 					bursts += c.N
 				}
 				if strings.HasPrefix(c.Name, "lost: ") {
-					bursts += c.N / int64(s.perHoldWanted())
+					bursts += c.N / int64(s.holds.perHoldWanted())
 				}
 			}
 			if holds := counts["holds"]; bursts > holds || bursts < holds-1 {

@@ -6,6 +6,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/rdx-profiler/rdx/collector/record"
+	"github.com/rdx-profiler/rdx/collector/target"
 	"github.com/rdx-profiler/rdx/model"
 	"github.com/rdx-profiler/rdx/sampler"
 )
@@ -18,7 +20,8 @@ const holdLimit = 3000
 type thread struct {
 	tid     int
 	nth     int // of its process's threads, as they came
-	process *process
+	process *target.Process
+	group   *group // of the process, nil unless its threads share slots
 	index   uint32
 	shared  *sampler.Thread // read and written with the kernel
 	ticker  *sampler.Ticker
@@ -39,7 +42,7 @@ type thread struct {
 	lookedAt, wentOn time.Duration
 	first            uint64 // what the first tick is to count for in cpu, 0 when it has come
 	passed           uint64 // of the gap after the first tick, when it was set
-	epoch            *epoch
+	epoch            *record.Epoch
 	// since is when it stopped for its hold, letGo when its last hold ended, letGoTraps how many traps it had then.
 	since      time.Duration
 	letGo      time.Duration
@@ -48,121 +51,129 @@ type thread struct {
 	interrupted bool
 	// reported is the access of the thread on hold, if its source tells.
 	reported *reported
+	dropped  bool // it is not sampled any more, and shared may be another's
 	// stepping is the burst that the thread makes, held again after each step; else nil.
 	stepping *stepping
 }
 
-// ThreadStarted implements sampler.Handler.
+// ThreadStarted implements ptrace.Handler.
 func (s *Session) ThreadStarted(pid, tid int) {
-	if s.closing || s.launching {
+	if s.closing || s.targets.launching {
 		return
 	}
-	p := s.processes[pid]
+	p := s.targets.processes.Alive[pid]
 	if p == nil {
-		p = newProcess(pid, s.library)
-		s.processes[pid] = p
-		if s.groups() {
-			s.noteCPU(p, sampler.Monotonic()) // it may be gone after two holds
+		p = s.targets.processes.Add(pid)
+		s.watches.copying.add(p)
+		if s.watches.groups() {
+			p.NoteCPU(sampler.Monotonic()) // it may be gone after two holds
 		}
-		if s.isFirst(pid) {
-			s.copying.begin(p)
+		if s.targets.isFirst(pid) {
+			s.watches.copying.begin(p)
 		}
-		if s.isFirst(pid) || s.heap != nil {
-			p.look()
+		if s.targets.isFirst(pid) || s.targets.heap != nil {
+			p.Look()
 		}
-		s.probeHeap(p)
-		s.locate.Prepare(p.via)
+		s.targets.probeHeap(p)
+		s.locate.Prepare(p.Via)
 	}
 	if err := s.addThread(p, tid); gone(err) {
-		s.losses["threads that ended before their first tick"]++
+		s.account.losses["threads that ended before their first tick"]++
 	} else if err != nil {
 		// One thread less is a loss, no thread at all an error.
-		s.losses["lost: thread not sampled"]++
-		if len(s.threads) == 0 {
-			s.fail(err)
+		s.account.losses["lost: thread not sampled"]++
+		if len(s.targets.threads) == 0 {
+			s.account.fail(err)
 		}
 	}
 }
 
-// ThreadMissed implements sampler.Handler.
-func (s *Session) ThreadMissed(int, error) { s.losses["lost: thread not sampled"]++ }
+// threadAt is the thread of an index in the kernel's tables, nil if it is gone.
+func (s *Session) threadAt(index uint32) *thread { return s.targets.byIndex[index] }
+
+// ThreadMissed implements ptrace.Handler.
+func (s *Session) ThreadMissed(int, error) { s.account.losses["lost: thread not sampled"]++ }
 
 // isFirst says whether the process is the one that was attached to, or started.
-func (s *Session) isFirst(pid int) bool { return pid == s.cfg.PID || pid == s.child }
+func (s *targets) isFirst(pid int) bool { return pid == s.cfg.PID || pid == s.child }
 
 // processEnded forgets a process, or the program that it was, but for what the
 // profile will name.
-func (s *Session) processEnded(p *process) {
-	s.copying.settle(p, sampler.Monotonic(), true)
-	delete(s.processes, p.pid)
-	s.locate.Forget(p.via)
-	if p.looked() {
-		p.facts.End()
-		s.past = append(s.past, p)
-	} else {
-		s.unseenRan += p.total()
-	}
+func (s *Session) processEnded(p *target.Process) {
+	s.watches.copying.settle(p, sampler.Monotonic(), true)
+	delete(s.watches.copying.of, p)
+	delete(s.targets.probed, p)
+	s.locate.Forget(p.Via)
+	s.targets.processes.Ended(p)
 }
 
 // gone says of an error that the thread has exited since.
 func gone(err error) bool { return errors.Is(err, unix.ESRCH) }
 
 // addThread begins to sample a thread.
-func (s *Session) addThread(p *process, tid int) error {
+func (s *Session) addThread(p *target.Process, tid int) error {
 	index, shared, err := s.kernel.AddThread(tid)
 	if err != nil {
 		return err
 	}
-	t := &thread{tid: tid, process: p, index: index, shared: shared, nth: p.came}
-	p.came++
+	t := &thread{tid: tid, process: p, index: index, shared: shared, nth: p.Came}
+	p.Came++
 	if s.drawsFirst() {
-		t.first, shared.First = uint64(s.gap), sampler.FirstDue
+		t.first, shared.First = uint64(s.ticks.gap), sampler.FirstDue
 	}
 	if t.counter, err = s.kernel.OpenCounter(index, tid); err != nil {
 		return errors.Join(err, s.kernel.RemoveThread(index))
 	}
-	if s.groups() {
-		if err := s.join(t); err != nil {
+	if s.watches.groups() {
+		if err := s.watches.join(t); err != nil {
 			return errors.Join(err, t.counter.Close(), s.kernel.RemoveThread(index))
 		}
 	}
 	if err := s.openTicker(t); err != nil {
-		if s.groups() {
-			s.leave(t)
+		if s.watches.groups() {
+			s.watches.leave(t)
 		}
 		return errors.Join(err, t.counter.Close(), s.kernel.RemoveThread(index))
 	}
-	s.threads[tid] = t
-	s.byIndex[index] = t
+	s.targets.threads[tid] = t
+	s.targets.byIndex[index] = t
 	return nil
+}
+
+// SetStackTop implements callstack.Thread.
+func (t *thread) SetStackTop(top uint64) {
+	if !t.dropped {
+		t.shared.StackTop = top
+	}
 }
 
 // dropThread ends the thread's observations and frees all it has.
 func (s *Session) dropThread(t *thread) {
-	s.addTotals(t, &s.gone, true)
-	t.epoch.to = t.marks(s.kernel)
-	t.process.gone += t.epoch.to.ran
+	s.addTotals(t, &s.ticks.gone, true)
+	t.epoch.To = t.marks(s.kernel)
+	t.process.Gone += t.epoch.To.Ran
 	if err := errors.Join(t.ticker.Close(), t.tally.Close()); err != nil {
-		s.fail(err)
+		s.account.fail(err)
 	}
 	s.forgetSteps(t)
 	s.late.expect(t) // no new one from here on
 	s.dropProbe(t)
 	for i := range t.slots {
-		s.retire(t, i)
+		s.watches.retire(t, i)
 	}
-	t.process.noteWatched(t, sampler.Monotonic())
-	if t.process.group != nil {
-		s.leave(t)
+	s.watches.copying.noteWatched(t, sampler.Monotonic())
+	if t.group != nil {
+		s.watches.leave(t)
 	}
 	if err := t.counter.Close(); err != nil {
-		s.fail(err)
+		s.account.fail(err)
 	}
 	if err := s.kernel.RemoveThread(t.index); err != nil {
-		s.fail(err)
+		s.account.fail(err)
 	}
-	delete(s.threads, t.tid)
-	delete(s.byIndex, t.index)
+	delete(s.targets.threads, t.tid)
+	delete(s.targets.byIndex, t.index)
+	t.dropped = true
 }
 
 // dropGone drops a thread that has ended, and with it the process's memory if so
@@ -174,13 +185,13 @@ func (s *Session) dropGone(t *thread, memory bool) {
 	}
 	s.dropThread(t)
 	for _, o := range waiting {
-		if o != nil && (memory || o.stack != model.StackShared) {
-			s.outlived(o)
+		if o != nil && (memory || o.Stack != model.StackShared) {
+			s.account.outlived(&o.Observation)
 		}
 	}
 }
 
-func (s *Session) threadsOf(p *process) (n int) {
+func (s *targets) threadsOf(p *target.Process) (n int) {
 	for _, t := range s.threads {
 		if t.process == p {
 			n++
@@ -189,42 +200,42 @@ func (s *Session) threadsOf(p *process) (n int) {
 	return n
 }
 
-// ThreadExited implements sampler.Handler.
+// ThreadExited implements ptrace.Handler.
 func (s *Session) ThreadExited(tid int, status unix.WaitStatus) {
-	if s.isFirst(tid) {
-		s.exit = ExitStatus{true, status}
+	if s.targets.isFirst(tid) {
+		s.targets.exit = ExitStatus{true, status}
 	}
-	if t := s.threads[tid]; t != nil {
-		if s.groups() {
-			s.noteCPU(t.process, sampler.Monotonic()) // of a process that lives for milliseconds there are few points
+	if t := s.targets.threads[tid]; t != nil {
+		if s.watches.groups() {
+			t.process.NoteCPU(sampler.Monotonic()) // of a process that lives for milliseconds there are few points
 		}
 		s.drain()
 		if t.shared.Ticks == 0 {
-			s.losses["threads that ended before their first tick"]++
+			s.account.losses["threads that ended before their first tick"]++
 		}
-		s.dropGone(t, s.threadsOf(t.process) == 1)
+		s.dropGone(t, s.targets.threadsOf(t.process) == 1)
 	}
-	if p := s.processes[tid]; p != nil {
+	if p := s.targets.processes.Alive[tid]; p != nil {
 		s.processEnded(p)
 	}
 	delete(s.late, tid)
 }
 
-// Execed implements sampler.Handler.
+// Execed implements ptrace.Handler.
 func (s *Session) Execed(pid int) {
-	s.launching = false
+	s.targets.launching = false
 	s.drain()
-	for _, t := range s.threads {
-		if t.process.pid == pid {
+	for _, t := range s.targets.threads {
+		if t.process.PID == pid {
 			s.dropGone(t, true)
 			delete(s.late, t.tid)
 		}
 	}
-	if p := s.processes[pid]; p != nil {
+	if p := s.targets.processes.Alive[pid]; p != nil {
 		s.processEnded(p)
 	}
 	s.ThreadStarted(pid, pid)
-	if p := s.processes[pid]; p != nil {
-		s.copying.begin(p) // the kernel goes on counting
+	if p := s.targets.processes.Alive[pid]; p != nil {
+		s.watches.copying.begin(p) // the kernel goes on counting
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"math/rand/v2"
 	"testing"
 
+	"github.com/rdx-profiler/rdx/collector/target"
 	"github.com/rdx-profiler/rdx/sampler"
 	"github.com/rdx-profiler/rdx/sampler/ptrace"
 )
@@ -21,7 +22,7 @@ func TestReleaseKeepsDrawFair(t *testing.T) {
 		shared := &sampler.Thread{Hold: 23, HoldSlot: 2}
 		shared.Slots[2] = sampler.Slot{State: state, N: 5}
 		shared.Slots[1] = sampler.Slot{State: sampler.SlotFree, N: 3}
-		(&thread{shared: shared, process: new(process)}).release()
+		(&thread{shared: shared, process: new(target.Process)}).release()
 		if shared.Slots[2].N != want || shared.Slots[1].N != 3 || shared.Hold != 0 || shared.Holds != 1 {
 			t.Errorf("state %v: %+v", state, shared)
 		}
@@ -35,7 +36,7 @@ func TestUndraw(t *testing.T) {
 	rng := rand.New(rand.NewPCG(9, 9))
 	var won [useful]int // who had the slot at the end
 	for range runs {
-		th := &thread{shared: new(sampler.Thread), process: new(process)}
+		th := &thread{shared: new(sampler.Thread), process: new(target.Process)}
 		slot, last := &th.shared.Slots[0], 0
 		for hold := range 20 * useful {
 			slot.N++ // as on_sample does
@@ -79,12 +80,12 @@ func TestLateInterrupt(t *testing.T) {
 // x is the probability that a gap is longer, over the mean gap.
 func TestFirstGap(t *testing.T) {
 	const n, gap = 200_000, 1e6
-	s := &Session{rand: rand.New(rand.NewPCG(1, 2)), gap: gap}
+	s := (&Session{rand: rand.New(rand.NewPCG(1, 2)), ticks: tickPace{gap: gap}}).wire()
 	var below [3]float64
 	at := [3]float64{0.1, 0.5, 1} // in gaps
 	sum := 0.0
 	for range n {
-		x := float64(s.drawFirst()) / gap
+		x := float64(s.ticks.drawFirst()) / gap
 		sum += x
 		for i := range at {
 			if x < at[i] {

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/rdx-profiler/rdx/collector/record"
 	"github.com/rdx-profiler/rdx/sampler"
 )
 
@@ -86,8 +87,8 @@ func (p *simulated) run(program []stretch, gap func() uint64, most int, seen fun
 // though the gaps' mean is a multiple of the loop's length.
 func TestThrottledSamples(t *testing.T) {
 	const loop, mean, most = 7, 700, 1000 // 5714 are due in a timer tick
-	s := &Session{rand: rand.New(rand.NewPCG(1, 2)), gap: mean}
-	s.budget.counters = true
+	s := (&Session{rand: rand.New(rand.NewPCG(1, 2)), ticks: tickPace{gap: mean}}).wire()
+	s.ticks.budget.counters = true
 	fixed := func() uint64 { return mean }
 	for _, tc := range []struct {
 		name string
@@ -95,8 +96,8 @@ func TestThrottledSamples(t *testing.T) {
 		most int
 		fair bool
 	}{
-		{"geometric", s.drawGap, math.MaxInt, true},
-		{"geometric, throttled", s.drawGap, most, true},
+		{"geometric", s.ticks.drawGap, math.MaxInt, true},
+		{"geometric, throttled", s.ticks.drawGap, most, true},
 		{"fixed", fixed, math.MaxInt, false}, // so that the test can tell
 	} {
 		var count [loop]float64
@@ -146,52 +147,52 @@ func TestThrottledWeights(t *testing.T) {
 		{"one, no count", phases, 1, 0, 1, [2]float64{.08, .12}, [2]float64{0, .2}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			s := &Session{rand: rand.New(rand.NewPCG(3, 4))}
-			s.budget.counters = true
+			s := (&Session{rand: rand.New(rand.NewPCG(3, 4))}).wire()
+			s.ticks.budget.counters = true
 			const rounds = 4
 			th := &thread{shared: new(sampler.Thread)}
 			var p simulated
-			var seen []*observation
+			var seen []*record.Observation
 			var inFirst []bool
 			first := func(access uint64) bool { return access/uint64(phase)%2 == 0 }
 			var ends, gap uint64
 			draw := func() uint64 {
 				ends += gap
-				s.gap = mean
+				s.ticks.gap = mean
 				if !first(p.access) {
-					s.gap *= tc.slow
+					s.ticks.gap *= tc.slow
 				}
-				gap = s.drawGap()
+				gap = s.ticks.drawGap()
 				return gap
 			}
-			now := func() marks {
-				return marks{clock: p.access, ran: uint64(p.ran), stops: p.stops, stopped: uint64(p.stopped)}
+			now := func() record.Marks {
+				return record.Marks{Clock: p.access, Ran: uint64(p.ran), Stops: p.stops, Stopped: uint64(p.stopped)}
 			}
 			p.run(slices.Repeat(tc.program, rounds), draw, tc.most, func(access uint64) {
 				th.shared.Sampled, th.shared.Ticks = ends, th.shared.Ticks+1
 				th.account()
-				if th.epoch.full(p.stops) {
-					th.epoch.to = now()
-					th.nextEpoch(th.epoch.to)
+				if th.epoch.Full(p.stops) {
+					th.epoch.To = now()
+					th.nextEpoch(th.epoch.To)
 				}
-				th.epoch.holds++
-				o := &observation{state: done}
+				th.epoch.Holds++
+				o := &record.Observation{State: record.Done}
 				th.enterEpoch(o)
 				seen, inFirst = append(seen, o), append(inFirst, first(access))
 			})
-			th.epoch.to = now()
+			th.epoch.To = now()
 			var samples, weight, sum float64
-			weighed := make(map[*epoch]uint64)
+			weighed := make(map[*record.Epoch]uint64)
 			for _, o := range seen {
-				if _, ok := weighed[o.epoch]; !ok {
-					weighed[o.epoch] = o.epoch.weigh(tc.perCount, tc.slow > 1)
+				if _, ok := weighed[o.Epoch]; !ok {
+					weighed[o.Epoch] = o.Epoch.Weigh(tc.perCount, tc.slow > 1)
 				}
 			}
 			for i, o := range seen {
-				sum += o.epoch.perObservation()
+				sum += o.Epoch.PerObservation()
 				if inFirst[i] {
 					samples++
-					weight += o.epoch.perObservation()
+					weight += o.Epoch.PerObservation()
 				}
 			}
 			var unknown uint64

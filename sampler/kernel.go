@@ -58,7 +58,6 @@ const (
 	SlotArmed = bpf.RDXSlotStateSLOT_ARMED // waits for the use
 	SlotUsed  = bpf.RDXSlotStateSLOT_USED  // waits for the reuse
 	SlotDone  = bpf.RDXSlotStateSLOT_DONE  // has seen both
-	SlotAgain = bpf.RDXSlotStateSLOT_AGAIN // has seen both, and waits for the next reuse
 
 	TrapUse   = bpf.RDXTrapKindTRAP_USE
 	TrapReuse = bpf.RDXTrapKindTRAP_REUSE
@@ -194,15 +193,6 @@ func (k *Kernel) HoldByInterrupt() error { return k.obj.Interrupts.Set(uint32(1)
 // SetHalfLines makes all slots of a thread serve one sample each: see half_line
 // in the programs.
 func (k *Kernel) SetHalfLines() error { return k.obj.HalfLine.Set(uint32(1)) }
-
-// SetAgain has a reuse that comes sooner after its use than that followed by a
-// watch for the next ones: Trap.Again. It ends with so many traps, or with that
-// many intervals, Trap.Looks, of skip or more between them; skip is in the clock's unit, with
-// what two traps take, and has no effect where lines are watched by halves: there one is enough.
-func (k *Kernel) SetAgain(within time.Duration, skip uint64, looks, traps int) error {
-	return errors.Join(k.obj.AgainWithin.Set(uint64(within)), k.obj.AgainSkip.Set(skip),
-		k.obj.AgainLooks.Set(uint32(looks)), k.obj.AgainTraps.Set(uint32(traps)))
-}
 
 // SetHoldLimit sets the most holds a second, over all threads.
 func (k *Kernel) SetHoldLimit(perSecond uint32) error {

@@ -1,0 +1,128 @@
+package callstack
+
+import (
+	"encoding/binary"
+	"slices"
+
+	"github.com/rdx-profiler/rdx/collector/target"
+	"github.com/rdx-profiler/rdx/model"
+	"github.com/rdx-profiler/rdx/sampler"
+	"github.com/rdx-profiler/rdx/sampler/unwind"
+)
+
+// Table holds every distinct call stack once. It belongs to whoever unwinds.
+type Table struct {
+	walker  *unwind.Walker
+	of      []int // by number of the request: index into stacks
+	holders []int // by number of the request: frame that holds the datum, or -1
+	ids     map[string]int
+	stacks  [][]uint64 // leaf first; the leaf is the accessing instruction
+	key     []byte
+	current *Request
+	ends    [unwind.NumEnds]int64
+}
+
+// NewTable is empty.
+func NewTable() *Table {
+	t := &Table{ids: make(map[string]int)}
+	t.walker = unwind.NewWalker(sampler.Arch, func(pc uint64) unwind.Code { return t.current.code(pc) })
+	return t
+}
+
+// Unwind walks the stacks. Those that are worth another try are marked so, if
+// there will be one.
+func (t *Table) Unwind(taken []Request, last bool) {
+	for i := range taken {
+		r := &taken[i]
+		t.current = r
+		frames, end := t.walker.Walk(r.snapshot)
+		if r.again = end == unwind.UnknownCode && !r.again && !last; r.again {
+			continue
+		}
+		if !r.site {
+			t.ends[end]++
+		}
+		r.end, r.top = end, frames[len(frames)-1].CFA
+		for len(t.of) <= r.number {
+			t.of = append(t.of, 0)
+			t.holders = append(t.holders, -1)
+		}
+		if r.called && len(frames) > 1 {
+			frames = frames[1:] // the stack before the call
+		}
+		t.of[r.number] = t.intern(r, frames)
+		t.holders[r.number] = holder(frames, r.snapshot.Stack.Base, r.addr)
+		r.snapshot = nil
+	}
+}
+
+// intern returns the index of a stack in the table.
+func (t *Table) intern(r *Request, frames []unwind.Frame) int {
+	t.key = binary.NativeEndian.AppendUint64(t.key[:0], uint64(r.process.PID))
+	t.key = binary.NativeEndian.AppendUint64(t.key, r.pc)
+	for _, f := range frames[1:] {
+		t.key = binary.NativeEndian.AppendUint64(t.key, f.PC)
+	}
+	if id, ok := t.ids[string(t.key)]; ok {
+		return id
+	}
+	stack := []uint64{r.pc}
+	for _, f := range frames[1:] {
+		stack = append(stack, f.PC)
+	}
+	t.stacks = append(t.stacks, stack)
+	t.ids[string(t.key)] = len(t.stacks) - 1
+	return len(t.stacks) - 1
+}
+
+// redZone is what x86-64 functions may use below the stack pointer.
+const redZone = 128
+
+// holder is the index of the frame that holds an address of the stack with its
+// pointer at sp, or -1.
+func holder(frames []unwind.Frame, sp, addr uint64) int {
+	if addr == 0 || addr < sp-redZone {
+		return -1
+	}
+	return slices.IndexFunc(frames, func(f unwind.Frame) bool { return addr < f.CFA })
+}
+
+// Counts are of all stacks, and of those cut short, by reason.
+func (t *Table) Counts() []model.Count {
+	all := model.Count{Name: "stacks"}
+	var counts []model.Count
+	for end, n := range t.ends {
+		all.N += n
+		if n > 0 && unwind.End(end) != unwind.Outermost {
+			counts = append(counts, model.Count{Name: "stacks cut short: " + unwind.End(end).String(), N: n})
+		}
+	}
+	return append(counts, all)
+}
+
+// Holder of a request's datum: the index of a frame, or -1.
+func (t *Table) Holder(number int) int { return t.holders[number] }
+
+// Stack of a request, leaf firt.
+func (t *Table) Stack(number int) []uint64 { return t.stacks[t.of[number]] }
+
+// code implements the walker's search.
+func (r *Request) code(pc uint64) unwind.Code {
+	m := target.FindMapping(r.mappings, pc)
+	if m == nil {
+		return unwind.Code{}
+	}
+	code := unwind.Code{Known: true}
+	if m.Held == nil {
+		return code
+	}
+	if u := m.Held.UnwindTable(); u != nil {
+		if addr, ok := u.Address(pc - m.Start + m.Offset); ok {
+			code.Table, code.PC = u, addr
+		}
+	}
+	return code
+}
+
+// ID is the same for requests of the same stack.
+func (t *Table) ID(number int) int { return t.of[number] }

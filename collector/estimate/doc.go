@@ -1,0 +1,6 @@
+// Package estimate makes a profile of what a session has seen: plain data, an Input, becomes
+// records with the weight that each stands for, its time in accesses, and the rate by which
+// times were turned into accesses.
+//
+// It touches neither the kernel nor the target, and belongs to one goroutine.
+package estimate

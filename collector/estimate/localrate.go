@@ -1,0 +1,156 @@
+package estimate
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/rdx-profiler/rdx/collector/record"
+	"github.com/rdx-profiler/rdx/model"
+)
+
+// fitLocal finds the local rates, and by them the mean over time: that over the
+// observations, for they are many, and of the probes, which are few, only
+// by how much they are faster than their code lets expect, the ratio estimator of two-phase
+// sampling (Cochran, Sampling Techniques, 12.8). Its error is that of three: of the holds' shares, of the ratio, and of
+// the blocks' rates.
+func (s *stage) fitLocal() {
+	r := &s.Rates
+	if len(r.Values) < FewestProbes || len(r.Legs) == 0 {
+		return
+	}
+	held := make([]map[record.CodeBlock]float64, min(len(r.Values), mostFolds))
+	for i := range held {
+		held[i] = make(map[record.CodeBlock]float64)
+	}
+	for _, o := range s.Seen {
+		if o.Placed() {
+			held[o.Hold*len(held)/(len(s.Holds)+1)][o.Code] += o.Times() / float64(s.PerHold)
+		}
+	}
+	r.local = fitLocal(r.Legs, held)
+	met := make(map[int]bool) // holds, by a probe anywhere in their code
+	for _, o := range s.Seen {
+		if _, ok := r.local.index[o.Code]; ok && o.Placed() {
+			met[o.Hold] = true
+		}
+	}
+	offs := make(map[record.CodeBlock]float64)
+	var time, sum, squares, off, unmet float64
+	for _, o := range s.Seen {
+		if o.Placed() {
+			w := o.Epoch.PerObservation() * o.Times()
+			perNS, wrong := r.local.at(o.Code)
+			time += w
+			if !met[o.Hold] {
+				unmet += w
+			}
+			sum += w * perNS
+			squares += w * perNS * perNS
+			off += w * perNS * wrong
+			offs[o.Code] += w * perNS * wrong
+		}
+	}
+	if time == 0 {
+		return
+	}
+	if r.unmet = unmet / time; r.local.firm == 0 {
+		return
+	}
+	explained := sum / time
+	ratio, ratioError := r.unexplained()
+	variance := max(squares/time-explained*explained, 0) / float64(max(len(s.Holds), 1))
+	r.explained, r.whole = explained, explained*ratio
+	r.localError = off / sum
+	blocksError := 0.0
+	for _, by := range offs {
+		blocksError = math.Hypot(blocksError, by/sum)
+	}
+	r.wholeError = math.Hypot(math.Hypot(math.Sqrt(variance)/explained, ratioError), blocksError)
+}
+
+// byCode says whether the access rates of the code are known.
+func (r *Rates) byCode() bool { return r.Source == "measured" && r.whole > 0 }
+
+// weighByCode has each observation stand for as many accesses as its code makes in
+// the time.
+func (s *stage) weighByCode() {
+	if !s.Rates.byCode() {
+		return
+	}
+	for _, o := range s.Seen {
+		if o.Placed() {
+			perNS, _ := s.Rates.local.at(o.Code)
+			o.Rate = perNS / s.Rates.explained
+		}
+	}
+}
+
+// unexplained is the ratio of the probes' rates to what their code lets expect, and its
+// standard error as a share of it.
+func (r *Rates) unexplained() (ratio, off float64) {
+	var found, expected []float64
+	last := -1
+	var ns, accesses, code float64
+	for _, x := range r.Legs {
+		if !x.Warm {
+			continue
+		}
+		if x.Probe != last {
+			found, expected, ns, accesses, code = append(found, 0), append(expected, 0), 0, 0, 0
+		}
+		last = x.Probe
+		ns += x.Ns
+		accesses += x.Accesses
+		for place, n := range x.Code {
+			perNS, _ := r.local.at(place)
+			code += n / perNS
+		}
+		found[len(found)-1], expected[len(found)-1] = accesses/ns, accesses/code
+	}
+	ratio = Mean(found) / Mean(expected)
+	for i := range found {
+		found[i] -= ratio * expected[i]
+	}
+	return ratio, deviation(found) / math.Sqrt(float64(len(found))) / (ratio * Mean(expected))
+}
+
+// deviation is the standard deviation of a sample, 0 of a single one.
+func deviation(values []float64) float64 {
+	m, squares := Mean(values), 0.0
+	for _, v := range values {
+		squares += square(v - m)
+	}
+	return math.Sqrt(squares / float64(max(len(values)-1, 1)))
+}
+
+// localComments says which rates were taken where.
+func (s *stage) localComments(p *model.Profile) {
+	l := s.Rates.local
+	if l == nil {
+		return
+	}
+	told := fmt.Sprintf("access rate, local: the times of %d legs of probes are foretold within %.0f%% by their code's blocks of %d bytes, within %.0f%% by the mean",
+		len(s.Rates.Legs), 100*l.timesOff, record.CodeBlockSize, 100*l.timesOffMean)
+	if l.firm == 0 {
+		p.Comments = append(p.Comments, told+", which is taken")
+		return
+	}
+	p.Comments = append(p.Comments, told, fmt.Sprintf("access rate, local: samples are weighted by the rates of their code, known to %.0f%% on average; the mean over time is then %.3g per ns",
+		100*s.Rates.localError, s.Rates.whole))
+	all, at := 0.0, make(map[record.CodeBlock]float64)
+	for _, o := range s.Seen {
+		if o.Rate > 0 {
+			w := o.Epoch.PerObservation() * o.Times()
+			at[o.Code] += w
+			all += w
+		}
+	}
+	for _, place := range sortedPlaces(at)[:min(len(at), 5)] {
+		perNS, off := l.at(place)
+		name := fmt.Sprintf("%#x", place.Number*record.CodeBlockSize)
+		if m := place.Process.Find(place.Number*record.CodeBlockSize + record.CodeBlockSize - 1); m != nil {
+			name = fmt.Sprintf("%s+%#x", m.File, place.Number*record.CodeBlockSize-m.Start+m.Offset)
+		}
+		p.Comments = append(p.Comments, fmt.Sprintf("access rate, local: %.3g per ns, standard error %.0f%%, at %s, %.0f%% of the time", perNS, 100*off, name, 100*at[place]/all))
+	}
+}

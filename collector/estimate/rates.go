@@ -1,0 +1,185 @@
+package estimate
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"time"
+
+	"gonum.org/v1/gonum/stat/distuv"
+
+	"github.com/rdx-profiler/rdx/model"
+	"github.com/rdx-profiler/rdx/sampler"
+)
+
+const (
+	// FewestProbes there must be for the rate to be theirs, and the largest standard error
+	// that it may have: the assumed one is off by as much, for programs make 0.1 to 6.
+	FewestProbes, largestError = 4, 0.8
+	// unmetFaster is how many times as fast as the mean code is taken to be that no probe came by, as one
+	// standard error: parts of bzip2 are 4 times as fast as others.
+	unmetFaster = 3
+)
+
+// DefaultAccessRate is assumed where nothing says how many accesses a
+// nanosecond of CPU time holds: about 3 GHz at one and a half
+// instructions a cycle, of which a quarter to a third touch memory.
+const DefaultAccessRate = 1.0
+
+// DefaultPerInstruction is assumed where instructions are counted.
+const DefaultPerInstruction = 0.35
+
+// Probes are what came of the probes of the access rate, in accesses per nanosecond.
+type Probes struct {
+	Values []float64
+	Later  []float64 // of the later part of what is timed, where it was reached
+	Before []float64 // of the part before it
+	Legs   []Leg
+	Held   time.Duration // by probes
+	// StampNS is what a stamp costs its thread.
+	StampNS float64
+	Failed  map[string]int
+	Busy    time.Duration // of replaying
+	Pending bool          // one was still being replayed at the end
+}
+
+// Rates are the access rates of a session.
+type Rates struct {
+	Probes
+	Fixed  float64 // if not measured
+	Source string
+
+	local *localRates // nil where the whole's mean is all that is known
+	// whole is the mean over time by way of the local rates, 0 without these, and wholeError
+	// its standard error as a share, but for unmet, the share of the time in holds in whose code no probe came by;
+	// localError is that of an observation's own. explained is the mean of the observations' own.
+	whole, wholeError, unmet, localError, explained float64
+}
+
+// Settle decides on the rate, in accesses per unit of the clock.
+func (r *Rates) Settle(flag float64, clock sampler.Clock) {
+	switch {
+	case clock.Unit == sampler.Accesses:
+		r.Fixed, r.Source = 1, "counted"
+	case flag > 0:
+		r.Fixed, r.Source = flag, "flag"
+	case clock.Unit == sampler.Instructions:
+		r.Fixed, r.Source = DefaultPerInstruction, "default"
+	case len(r.Values) >= FewestProbes && min(r.error(), r.RelativeError()) <= largestError:
+		r.Source = "measured"
+	default:
+		r.Fixed, r.Source = DefaultAccessRate, "default"
+	}
+}
+
+// Mean over the session's CPU time.
+func (r *Rates) Mean() float64 {
+	if r.Fixed > 0 {
+		return r.Fixed
+	}
+	return r.found()
+}
+
+// found is the mean over time by the probes; there must be one.
+func (r *Rates) found() float64 {
+	if r.whole > 0 {
+		return r.whole
+	}
+	return r.measured()
+}
+
+// measured is the mean of the probes' rates; there must be one.
+func (r *Rates) measured() float64 {
+	return Mean(r.Values)
+}
+
+func Mean(values []float64) float64 {
+	sum := 0.0
+	for _, v := range values {
+		sum += v
+	}
+	return sum / float64(len(values))
+}
+
+// Accesses in ns nanoseconds.
+func (r *Rates) Accesses(ns float64) float64 { return ns * r.Mean() }
+
+// error is the standard error of the mean over time, as a share of it, as far as probes tell.
+func (r *Rates) error() float64 {
+	if r.whole > 0 {
+		return r.wholeError
+	}
+	return r.RelativeError()
+}
+
+// fullError has besides what may be in phases that no probe has met.
+func (r *Rates) fullError() float64 { return math.Hypot(r.error(), r.unmet*(unmetFaster-1)) }
+
+// interval holds the mean over time in 95 of 100 sessions; it is as wide as a few probes leave it (Student's t).
+func (r *Rates) interval() (low, high float64) {
+	parts := len(r.Values)
+	if r.whole > 0 {
+		parts = min(parts, mostFolds)
+	}
+	factor := math.Exp(distuv.StudentsT{Sigma: 1, Nu: float64(parts - 1)}.Quantile(.975) * r.fullError())
+	return r.found() / factor, r.found() * factor
+}
+
+// RelativeError is the standard error of the probes' mean, as a share of it; NaN of a single
+// probe.
+func (r *Rates) RelativeError() float64 {
+	m, n := r.measured(), float64(len(r.Values))
+	squares := 0.0
+	for _, v := range r.Values {
+		squares += (v - m) * (v - m)
+	}
+	return math.Sqrt(squares/(n-1)/n) / m
+}
+
+// quantile of the probes' rates; there must be one.
+func (r *Rates) quantile(q float64) float64 {
+	slices.Sort(r.Values)
+	return r.Values[int(q*float64(len(r.Values)-1))]
+}
+
+// rateCounts says in the profile what became of the probes.
+func (s *stage) rateCounts(p *model.Profile) {
+	r := &s.Rates
+	count := func(name string, n int) {
+		if n > 0 {
+			p.Counts = append(p.Counts, model.Count{Name: name, N: int64(n)})
+		}
+	}
+	count("access rate: probes", len(r.Values))
+	for why, n := range r.Failed {
+		count("access rate: probes without a rate: "+why, n)
+	}
+	if r.Pending {
+		count("access rate: probes without a rate: session ended", 1)
+	}
+	if len(r.Values) > 1 {
+		low, high := r.interval()
+		found := fmt.Sprintf("access rate: %.3g per ns by %d probes, 95%% interval %.3g to %.3g, standard error %.0f%%", r.found(), len(r.Values), low, high, 100*r.fullError())
+		if r.unmet > 0 {
+			found += fmt.Sprintf("; no probe came by the code of %.0f%% of the time, which is taken to be %v times as fast, by one of its standard errors", 100*r.unmet, unmetFaster)
+		}
+		p.Comments = append(p.Comments, found)
+		p.Comments = append(p.Comments, fmt.Sprintf("access rate: the probes' are %.3g on average, quartiles %.3g to %.3g; they held threads for %v; a stamp costs %.1f µs",
+			r.measured(), r.quantile(.25), r.quantile(.75), r.Held.Round(time.Microsecond), r.StampNS/1000))
+	}
+	if r.Busy > 0 {
+		p.Comments = append(p.Comments, fmt.Sprintf("following probes took %v of CPU time, %.1f%% of the target's, beside it and at the lowest priority: that is not in the overhead",
+			r.Busy.Round(time.Millisecond), 100*float64(r.Busy)/float64(max(s.Ran, 1))))
+	}
+	if len(r.Later) > 1 {
+		p.Comments = append(p.Comments, fmt.Sprintf("access rate: %+.0f%% in the later half of what %d probes timed; were caches still cold after the hold it would be higher", 100*(Mean(r.Later)/Mean(r.Before)-1), len(r.Later)))
+	}
+	s.localComments(p)
+	if s.MeasuresRate && r.Source == "default" {
+		why := fmt.Sprintf("only %d probes found one, want %d", len(r.Values), FewestProbes)
+		if len(r.Values) >= FewestProbes {
+			why = fmt.Sprintf("the standard error of the measured one is above %.0f%%", 100*largestError)
+		}
+		p.Comments = append(p.Comments, "access rate: assumed; "+why)
+	}
+}

@@ -1,0 +1,177 @@
+package estimate
+
+import (
+	"math"
+	"math/rand/v2"
+
+	"github.com/rdx-profiler/rdx/collector/callstack"
+	"github.com/rdx-profiler/rdx/collector/record"
+	"github.com/rdx-profiler/rdx/model"
+	"github.com/rdx-profiler/rdx/sampler"
+)
+
+// Input is what a session has seen, as plain data.
+type Input struct {
+	Seen   []*record.Observation
+	Stacks *callstack.Table
+	Seed   uint64
+
+	Clock        sampler.Clock
+	Calibration  sampler.TwoTrap
+	Unit         string // of the source
+	Totals       Totals
+	Unweighed    uint64  // ns, so far, in which it can't be told what a throttled source missed
+	AccessRate   float64 // as given by the user, 0: not
+	Probes       Probes
+	MeasuresRate bool   // probes are made
+	Ran          uint64 // CPU time of the target, ns
+
+	Block    int           // that counts as one datum, in bytes
+	Stepped  bool          // bursts are made by steps
+	Shared   bool          // some observations are of a shared stack
+	PerHold  int           // observations wanted of a hold
+	Held     uint64        // how often threads were held
+	Holds    []record.Hold // of which accesses were read ahead
+	StoodFor float64       // observations of these, in whose place another of the hold is watched
+
+	Overlaps Overlaps
+}
+
+// stage makes a profile of a session. It belongs to one goroutine.
+type stage struct {
+	Input
+	Rates     Rates
+	rand      *rand.Rand
+	foot      *footprints // of threads, if there is a shared stack
+	unsmeared int
+	noSlot    int // samples in whose place others of the time are watched
+
+	readAhead int // accesses
+	touched   int // blocks that these overlap, added up
+}
+
+func NewStage(in Input) *stage {
+	s := &stage{Input: in, Rates: Rates{Probes: in.Probes}, rand: rand.New(rand.NewPCG(in.Seed, 3))}
+	for i := range in.Holds {
+		s.readAhead += in.Holds[i].Accesses
+		s.touched += in.Holds[i].Touches
+	}
+	return s
+}
+
+// Fill adds to the profile what was observed: observations become records, with what each stands
+// for, addresses locations.
+func Fill(p *model.Profile, in Input) {
+	s := NewStage(in)
+	perSource := s.settleRates() // accesses
+	p.Period = (s.Totals.Ticked - s.Totals.Unheld) * perSource / s.Rates.Mean() / float64(max(s.Held, 1))
+	p.Clock = s.ClockModel()
+	p.Block = s.Block
+	p.DesignEffect = s.designEffect()
+	s.setPaces(p)
+	s.unsmear()
+	dropped := s.addRecords(p, perSource)
+	p.JoinEpochs()
+	s.addCount(p, "reuses read ahead left out, as other threads came first where others of the same code were watched", uint64(dropped))
+	s.addCount(p, "samples without a slot, in whose place others of the time are watched", uint64(math.Round(float64(s.noSlot)+s.StoodFor)))
+	s.addCount(p, "source throttled without a clock that counts: weights do not make up for it, ns", s.Unweighed)
+	s.addCount(p, "timed reuses near the clock's resolution, placed by their distribution without the traps' noise", uint64(s.unsmeared))
+	s.rateCounts(p)
+	s.overlapComment(p)
+}
+
+func (s *stage) addCount(p *model.Profile, name string, n uint64) {
+	if n > 0 {
+		p.Counts = append(p.Counts, model.Count{Name: name, N: int64(n)})
+	}
+}
+
+// settleRates decides on the access rate, weighs the observations, and says how many accesses go with a unit
+// of the source.
+func (s *stage) settleRates() (perSource float64) {
+	s.fitLocal()
+	s.Rates.Settle(s.AccessRate, s.Clock)
+	s.weighByCode()
+	s.weighByOverlap()
+	perSource = s.sourceRate(s.Totals)
+	perCount := s.Totals.PerTally()
+	if s.Clock.Counted != nil {
+		perCount = s.Rates.Mean() / perSource
+	}
+	s.Unweighed += WeighEpochs(s.Seen, perCount, s.Unit == sampler.Nanoseconds)
+	return perSource
+}
+
+// addRecords makes the records, and says how many observations are left out as others stand for them.
+func (s *stage) addRecords(p *model.Profile, perSource float64) (dropped int) {
+	watched := s.watched()
+	m := recorder{stage: s, locations: make(locationTable), data: make(dataTable), byWall: s.accessesPerWall(s.Totals), lines: s.lineWeights(), perSource: perSource}
+	checks := s.checkWeights()
+	if s.Shared {
+		s.foot = s.footprints()
+	}
+	for _, o := range s.Seen {
+		if o.State != record.Done {
+			continue // counted as lost where it was lost
+		}
+		weight := o.Weight()
+		if w := watched[shareKey{o.Epoch, o.Stack}]; o.NoSlot && w.seen > 0 {
+			s.noSlot++
+			continue
+		} else if o.Counted == 0 {
+			weight *= w.each()
+		}
+		if weight *= checks.of(o); weight > 0 {
+			m.add(p, o, weight)
+		}
+	}
+	return checks.dropped
+}
+
+// recorder turns observations into records.
+type recorder struct {
+	*stage
+	locations locationTable
+	data      dataTable
+	byWall    PerWall
+	lines     *lineWeights
+	perSource float64 // accesses
+}
+
+// add takes an observation that stands for so much, in the source's unit.
+func (m *recorder) add(p *model.Profile, o *record.Observation, weight float64) {
+	r := model.Record{
+		Kind:         o.Kind,
+		Use:          m.locations.stack(o.Process, m.Stacks.Stack(o.UseStack)),
+		Op:           o.Op,
+		TID:          o.TID,
+		Data:         m.data.of(m.Stacks, o, m.locations),
+		Epoch:        o.Epoch.Number,
+		Observations: 1,
+		Accesses:     weight * m.perSource,
+	}
+	r.Stack, r.EndTID = o.Stack, o.EndTID
+	if o.EndTID != 0 {
+		r.Address, r.Written = o.Word, o.Word
+	}
+	m.SetTime(&r, o, m.byWall)
+	r.DataSource = o.Source
+	if o.Latency > 0 {
+		p.Latencies = append(p.Latencies, model.Latency{Use: r.Use, Op: r.Op, TID: r.TID, DataSource: o.Source, Cycles: float64(o.Latency) * r.Accesses})
+	}
+	if o.Kind == model.Reuse || o.Kind == model.Invalidated {
+		r.Reuse = m.locations.stack(o.Process, m.Stacks.Stack(o.ReuseStack))
+	}
+	p.Records = append(p.Records, r)
+	for i := range o.Line {
+		w := &o.Line[i]
+		if w.Seen == nil {
+			continue
+		}
+		p.Records = append(p.Records, model.Record{Kind: model.FalseSharing, Use: r.Use, Op: o.Op, TID: o.TID, Data: r.Data, Stack: o.Stack, Observations: 1,
+			Reuse: m.locations.stack(o.Process, m.Stacks.Stack(w.Seen.Stack)), EndTID: w.Seen.TID, Address: o.Word, Written: w.Addr,
+			Accesses: r.Accesses * m.lines.of(o, w),
+			Native:   uint64(math.Round(w.Seen.Wall * m.byWall.native)),
+			Time:     uint64(math.Round(max(w.Seen.Wall*m.byWall.accesses, 1)))})
+	}
+}

@@ -1,0 +1,57 @@
+package estimate
+
+import (
+	"github.com/rdx-profiler/rdx/collector/record"
+	"github.com/rdx-profiler/rdx/model"
+	"github.com/rdx-profiler/rdx/sampler"
+)
+
+// ClockModel is the clock as the profile states it.
+func (s *stage) ClockModel() model.Clock {
+	return model.Clock{
+		Name:       s.Clock.Name,
+		Unit:       s.Clock.Unit,
+		Rate:       s.Rates.Mean(),
+		Touches:    s.touchesPerAccess(),
+		RateSource: s.Rates.Source,
+		Resolution: s.Calibration.Resolution(),
+	}
+}
+
+// touchesIn is how many touches of blocks there are in so many units of the clock.
+func (s *stage) touchesIn(native float64) float64 {
+	n := s.Rates.Accesses(native)
+	if s.touched > 0 {
+		n *= s.touchesPerAccess()
+	}
+	return n
+}
+
+// touchesOf is how many there are in so many units of the clock at the observation's time.
+func (s *stage) touchesOf(o *record.Observation, native float64) float64 {
+	n := s.touchesIn(native)
+	if o.Pace > 0 {
+		n *= o.Pace
+	}
+	return n
+}
+
+// sourceRate is how many accesses go with a unit of the source: by the clock's
+// count, if there is one.
+func (s *stage) sourceRate(sum Totals) float64 {
+	switch {
+	case s.Unit == sampler.Accesses && sum.Tally > 0:
+		return 1 / sum.PerTally() // it counts accesses, too
+	case s.Unit == sampler.Accesses && sum.Counted > 0:
+		// More than were sampled if ticks were throttled, or gaps given up.
+		return sum.Counted / max(sum.Ticked, 1)
+	case s.Unit == sampler.Accesses:
+		return 1
+	case s.Unit == s.Clock.Unit:
+		return s.Rates.Mean()
+	case s.Clock.Counted == nil:
+		// Nanoseconds of CPU time to accesses, spread over the ticks.
+		return s.Rates.Mean() * float64(sum.CPU) / max(sum.Ticked, 1)
+	}
+	return s.Rates.Mean() * sum.Clock / max(sum.Ticked, 1)
+}

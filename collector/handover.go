@@ -1,0 +1,126 @@
+package collector
+
+import (
+	"time"
+
+	"github.com/rdx-profiler/rdx/collector/callstack"
+	"github.com/rdx-profiler/rdx/collector/interleave"
+	"github.com/rdx-profiler/rdx/sampler"
+)
+
+// Progress is what a waiting user wants to know.
+type Progress struct {
+	Elapsed  time.Duration
+	Threads  int
+	Samples  uint64  // threads held
+	Pairs    int     // uses whose reuse was seen
+	Overhead float64 // share that samples cost, without stops besides holds
+	// Warnings are what the user should know before the session is over, each once.
+	Warnings []string
+}
+
+// What can wait, stacks to unwind and holds to merge, is done aside, by the goroutine that waits for the session, a good deal at a time: each
+// time that it is woken takes some processor, perhaps the target's, as long as much of what there is to do.
+const (
+	asideEvery    = 500 * time.Millisecond
+	progressEvery = 200 * time.Millisecond // where somebody looks at it
+	// asideStacks are not left to wait: they take memory, and the first of a thread tells how
+	// much is to be copied of its later ones.
+	asideStacks = 64
+)
+
+// aside is what is handed over to that goroutine, one at a time, and what comes back from it.
+type aside struct {
+	to   chan handedOver
+	back chan asideWork
+	away bool // something was handed over and is not back
+	last time.Duration
+}
+
+type asideWork struct {
+	stacks []callstack.Request
+	holds  []interleave.Hold // to be merged
+}
+
+type handedOver struct {
+	asideWork
+	progress Progress
+	failed   bool // the session can't go on
+}
+
+func newAside() aside {
+	return aside{to: make(chan handedOver, 1), back: make(chan asideWork, 1)}
+}
+
+// everyTick is called on the tracing thread.
+func (s *Session) everyTick() {
+	if s.closing {
+		return
+	}
+	s.takeBack()
+	s.tick()
+	now := sampler.Monotonic()
+	if s.aside.away || !s.hasAside(now) {
+		return
+	}
+	s.aside.away, s.aside.last = true, now
+	s.aside.to <- handedOver{asideWork{s.kept.stacks.Take(), s.holds.merges.Take()}, s.progress(), s.account.failed}
+}
+
+// progress is what there is to tell now; warnings are told once.
+func (s *Session) progress() Progress {
+	p := Progress{
+		Elapsed:  time.Since(s.start),
+		Threads:  len(s.targets.threads),
+		Samples:  s.latest.Holds,
+		Pairs:    s.kept.pairs,
+		Overhead: s.ticks.budget.spent,
+		Warnings: s.account.warnings,
+	}
+	s.account.warnings = nil
+	return p
+}
+
+// hasAside says whether there is enough to be done to wake somebody for it.
+func (s *Session) hasAside(now time.Duration) bool {
+	switch n := s.kept.stacks.Waiting(); {
+	case s.account.failed, len(s.account.warnings) > 0, n >= asideStacks:
+		return true
+	default:
+		waited := now - s.aside.last
+		return n > 0 && waited >= asideEvery || s.cfg.Progress != nil && waited >= progressEvery
+	}
+}
+
+// closeAside is called when nothing runs any more: what nobody has begun with waits again.
+func (s *Session) closeAside() {
+	select {
+	case a := <-s.aside.to:
+		s.kept.stacks.Return(a.stacks)
+		s.holds.merges.Return(a.holds)
+		s.tell(a.progress)
+	default:
+		s.takeBack()
+	}
+	if len(s.account.warnings) > 0 {
+		s.tell(s.progress())
+	}
+}
+
+// takeBack takes what was handed over, if it is done.
+func (s *Session) takeBack() {
+	select {
+	case done := <-s.aside.back:
+		s.kept.stacks.Done(done.stacks)
+		s.holds.merges.Done(done.holds)
+		s.aside.away = false
+	default:
+	}
+}
+
+// tell calls the user's function.
+func (s *Session) tell(p Progress) {
+	if s.cfg.Progress != nil {
+		s.cfg.Progress(p)
+	}
+}

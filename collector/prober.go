@@ -1,0 +1,372 @@
+package collector
+
+import (
+	"errors"
+	"math"
+	"runtime"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/rdx-profiler/rdx/collector/estimate"
+	"github.com/rdx-profiler/rdx/collector/record"
+	"github.com/rdx-profiler/rdx/collector/target"
+	"github.com/rdx-profiler/rdx/sampler"
+	"github.com/rdx-profiler/rdx/sampler/ahead"
+)
+
+// Without a PMU nothing counts accesses, and nanoseconds must be turned into them
+// by a rate. A probe finds it: of a held thread a checkpoint is taken, the thread
+// is let go, and stamped some times within the next milliseconds. Then it
+// is interpreted, from the checkpoint, while it runs on: when it stands where
+// a stamp was made it has made as many accesses as it had made then. Two stamps
+// tell how many accesses it makes in how much time, exactly; and the first of them
+// is so long after the hold that caches and branch history are warm again.
+//
+// Holds begin at random moments of CPU time, so that the probes' mean is the mean
+// over time, which is what turns time into accesses.
+
+const (
+	// probeShare of the budget goes into probes.
+	probeShare = 0.2
+	// replayFirst and a replayShare of the time may go into interpreting, beside the
+	// target: the first probes tell most.
+	replayFirst, replayShare = 3 * time.Second, 0.15
+	// replayNice gives way to the target, and comes to an end on a busy machine, too.
+	replayNice = 19
+	// replayInstructions are to be interpreted for a probe, 0.5 to 0.8 s: code that is fast
+	// is followed less far. It has warm caches the sooner.
+	replayInstructions = 40e6
+	// A probe follows a thread for so long.
+	shortestLead, longestLead = 4 * time.Millisecond, 8 * time.Millisecond
+	// warmAfter a hold the time of a thread is taken.
+	warmAfter = time.Millisecond
+	// ownShare of the time between two stamps must be the thread's own.
+	ownShare = 0.8
+	// probeJitter is within what a probe is put off, by chance: it shall not keep step with the program.
+	probeJitter = 200 * time.Millisecond
+	// probeTimeout is when a probe whose thread does not get to its stamps is given up.
+	probeTimeout = time.Second
+)
+
+// prober finds access rates.
+type prober struct {
+	estimate.Probes
+	perNS    float64 // instructions a nanosecond, of the latest probes
+	probe    probe
+	stamps   int
+	lastHeld *target.Process // which a thread was held of last
+}
+
+// probe is the one at work.
+type probe struct {
+	state   probeState
+	process *target.Process
+	thread  *thread
+	since   time.Duration
+	point   *ahead.Checkpoint
+	stamps  *sampler.Stamps
+	planned chan error
+	done    chan replayed
+}
+
+type probeState uint8
+
+const (
+	idle probeState = iota
+	planning
+	ready
+	stamping
+	replaying
+)
+
+type replayed struct {
+	ahead.Replayed
+	process *target.Process
+	stamps  []sampler.Stamp
+	took    time.Duration // CPU time
+}
+
+// stampsAfter are the moments after a hold at which a thread is stamped. What is timed is
+// about the second half of the way to the last that was reached.
+func (r *prober) stampsAfter() []time.Duration {
+	lead := shortestLead
+	if r.perNS > 0 {
+		lead = min(max(time.Duration(replayInstructions/r.perNS), shortestLead), longestLead)
+	}
+	first := warmAfter + warmAfter/10 // the clock is without what the profiler took
+	var after []time.Duration
+	for _, part := range []float64{0, .2, .4, .7, 1} {
+		after = append(after, first+time.Duration(part*float64(lead-first)))
+	}
+	return after
+}
+
+// fail counts a probe that gave nothing.
+func (r *prober) fail(why string) {
+	if r.Failed == nil {
+		r.Failed = make(map[string]int)
+	}
+	r.Failed[why]++
+	r.probe.state = idle
+}
+
+// hasProbes says whether the session has any.
+func (s *Session) hasProbes() bool {
+	return s.cfg.MeasureRate && s.holds.burst > 0 && s.cfg.AccessRate == 0 && s.timing.clock.Counted == nil && s.src.source.Reports() == sampler.NoAccess
+}
+
+// stampCost is what probes cost the target, besides their holds.
+func (s *Session) stampCost() time.Duration {
+	return time.Duration(float64(s.prober.stamps) * s.prober.StampNS)
+}
+
+// driveProbe moves the probe on, between holds.
+func (s *Session) driveProbe(cpu uint64) {
+	p := &s.prober.probe
+	now := sampler.Monotonic()
+	switch p.state {
+	case idle:
+		cost := (1+s.ticks.budget.cold)*float64(s.prober.Held) + float64(s.stampCost())
+		replays := s.prober.Busy <= replayFirst+time.Duration(replayShare*float64(time.Since(s.start))) || s.cfg.replayEagerly
+		if s.prober.lastHeld == nil || !replays || cost > probeShare*s.ticks.budget.target*float64(cpu) {
+			return
+		}
+		if p.point == nil {
+			p.point, p.planned, p.done = ahead.NewCheckpoint(), make(chan error, 1), make(chan replayed, 1)
+		}
+		p.state, p.process = planning, s.prober.lastHeld
+		go func(pid int) { p.planned <- p.point.Plan(pid) }(p.process.Via)
+	case planning:
+		select {
+		case err := <-p.planned:
+			p.state, p.since = ready, now+time.Duration(s.rand.Int64N(int64(probeJitter)))
+			if err != nil {
+				s.prober.failProbe(err)
+			}
+		default:
+		}
+	case ready:
+		if now-p.since > probeTimeout {
+			p.state = idle // the process has not been held since: its pages are others by now
+		}
+	case stamping:
+		if p.stamps.All() || now-p.since > probeTimeout {
+			s.replay()
+		}
+	case replaying:
+		select {
+		case r := <-p.done:
+			s.prober.Busy += r.took
+			s.takeProbe(r)
+		default:
+		}
+	}
+}
+
+func (r *prober) failProbe(err error) {
+	var declined *ahead.Declined
+	if errors.As(err, &declined) {
+		r.fail(declined.Label())
+	} else {
+		r.fail("process not readable")
+	}
+}
+
+// wantProbe says whether this hold is to be a probe.
+func (s *Session) wantProbe(t *thread) bool {
+	s.prober.lastHeld = t.process
+	p := &s.prober.probe
+	return p.state == ready && p.process == t.process && sampler.Monotonic() >= p.since
+}
+
+// startProbe takes the held thread's checkpoint.
+func (s *Session) startProbe(t *thread) {
+	p := &s.prober.probe
+	start := sampler.Monotonic()
+	err := p.point.Take(s.locate, t.tid)
+	if err == nil {
+		after := s.prober.stampsAfter()
+		s.prober.stamps += len(after)
+		p.stamps, err = s.kernel.Stamps(t.index, t.tid, after)
+	}
+	s.prober.Held += sampler.Monotonic() - start
+	if err != nil {
+		s.prober.failProbe(err)
+		return
+	}
+	p.state, p.thread, p.since = stamping, t, start
+}
+
+// replay has the checkpoint interpreted, on a low priority.
+func (s *Session) replay() {
+	p := &s.prober.probe
+	stamps := p.stamps.Read()
+	if err := p.stamps.Close(); err != nil {
+		s.account.fail(err)
+	}
+	p.thread = nil
+	if len(stamps) == 0 || s.closing {
+		s.prober.fail("not run on in time")
+		return
+	}
+	p.state = replaying
+	nice := replayNice
+	if s.cfg.replayEagerly {
+		nice = 0
+	}
+	go func() {
+		runtime.LockOSThread() // which ends with the goroutine
+		_ = unix.Setpriority(unix.PRIO_PROCESS, unix.Gettid(), nice)
+		before := threadTime()
+		r := replayed{Replayed: p.point.Replay(stamps), process: p.process, stamps: stamps}
+		r.took = threadTime() - before
+		p.done <- r
+	}()
+}
+
+// threadTime is the CPU time of the calling OS thread.
+func threadTime() time.Duration { return clockTime(unix.CLOCK_THREAD_CPUTIME_ID) }
+
+func clockTime(clock int32) time.Duration {
+	var ts unix.Timespec
+	_ = unix.ClockGettime(clock, &ts)
+	return time.Duration(ts.Nano())
+}
+
+// dropProbe ends the stamps of a thread that is gone.
+func (s *Session) dropProbe(t *thread) {
+	p := &s.prober.probe
+	if p.state == stamping && p.thread == t {
+		s.replay()
+	}
+}
+
+// takeProbe takes what came of a probe.
+func (s *Session) takeProbe(r replayed) {
+	s.prober.probe.state = idle
+	if r.PerNS > 0 {
+		if s.prober.perNS == 0 {
+			s.prober.perNS = r.PerNS
+		}
+		s.prober.perNS = (s.prober.perNS + r.PerNS) / 2
+	}
+	from, middle, last, why := chooseStamps(&r)
+	if why != "" {
+		s.prober.fail(why)
+		return
+	}
+	rate, why := s.rateBetween(&r, from, last)
+	if why != "" {
+		s.prober.fail(why)
+		return
+	}
+	s.addLegs(&r, from)
+	s.prober.Values = append(s.prober.Values, rate)
+	if middle < 0 {
+		return
+	}
+	before, why1 := s.rateBetween(&r, from, middle)
+	later, why2 := s.rateBetween(&r, middle, last)
+	if why1 == "" && why2 == "" {
+		s.prober.Before, s.prober.Later = append(s.prober.Before, before), append(s.prober.Later, later)
+	}
+}
+
+// rateBetween is the rate between two stamps of a replay, or why it is not known.
+func (s *Session) rateBetween(r *replayed, from, to int) (rate float64, why string) {
+	ns, why := s.betweenStamps(&r.stamps[from], &r.stamps[to], to-from)
+	return float64(r.Accesses[to]-r.Accesses[from]) / ns, why
+}
+
+// chooseStamps chooses two of the stamps that were reached: the last, and of those after
+// which caches are warm the one next to the middle of the time until then; and between
+// these the one next to the middle, -1 if there is none.
+func chooseStamps(r *replayed) (from, middle, last int, why string) {
+	last = -1
+	for i, n := range r.Accesses {
+		if n >= 0 {
+			last = i
+		}
+	}
+	if last < 0 {
+		return 0, 0, 0, r.End
+	}
+	for _, n := range r.Accesses[:last] {
+		if n > r.Accesses[last] {
+			return 0, 0, 0, ahead.Diverged
+		}
+	}
+	from = r.nextTo(float64(r.stamps[last].Clock)/2, 0, last)
+	if from >= 0 && float64(r.stamps[from].Clock) <= 0.8*float64(r.stamps[last].Clock) {
+		return from, r.nextTo(float64(r.stamps[from].Clock+r.stamps[last].Clock)/2, from+1, last), last, ""
+	}
+	if r.End != "" {
+		return 0, 0, 0, r.End
+	}
+	return 0, 0, 0, "moments not told apart"
+}
+
+// nextTo is of the stamps in a range that were reached, not before caches are warm, the one next
+// to a moment; -1 if there is none.
+func (r *replayed) nextTo(clock float64, start, limit int) int {
+	next, off := -1, func(i int) float64 { return math.Abs(float64(r.stamps[i].Clock) - clock) }
+	for i := start; i < limit; i++ {
+		if r.Accesses[i] >= 0 && r.stamps[i].Clock >= uint64(warmAfter) && (next < 0 || off(i) < off(next)) {
+			next = i
+		}
+	}
+	return next
+}
+
+// betweenStamps is the time of the thread's own between two stamps, so many further
+// on: without what the stamps, ticks and traps took, by what one of them costs. Where that
+// is much it is not known well enough.
+func (s *Session) betweenStamps(a, b *sampler.Stamp, n int) (ns float64, why string) {
+	all := float64(b.Clock - a.Clock)
+	ns = all - s.prober.StampNS*float64(n) - s.ticks.budget.tickNS*float64(b.Ticks-a.Ticks) -
+		s.timing.calibration.Cost*float64(b.Traps-a.Traps) - float64(b.Spent-a.Spent)
+	switch {
+	case b.Holds != a.Holds:
+		return 0, "another hold came"
+	case ns < ownShare*all:
+		return 0, "too much time taken by traps"
+	}
+	return ns, ""
+}
+
+// addLegs takes the legs between the stamps of a replay that were reached
+// after a while; of those after the stamp warm caches are as warm as they get.
+func (s *Session) addLegs(r *replayed, warm int) {
+	from := -1
+	for i, n := range r.Accesses {
+		switch {
+		case n < 0 || r.stamps[i].Clock < uint64(warmAfter):
+			continue
+		case from < 0:
+		case r.stamps[i].Clock-r.stamps[from].Clock < estimate.ShortestLeg:
+			continue
+		default:
+			made := n - r.Accesses[from]
+			if ns, why := s.betweenStamps(&r.stamps[from], &r.stamps[i], i-from); why == "" && made > 0 {
+				s.prober.Legs = append(s.prober.Legs, estimate.Leg{
+					Probe: len(s.prober.Values), Warm: from >= warm, Ns: ns, Accesses: float64(made),
+					Code: r.codeBetween(r.Accesses[from], n),
+				})
+			}
+		}
+		from = i
+	}
+}
+
+// codeBetween are the accesses by block of code.
+func (r *replayed) codeBetween(from, to int) map[record.CodeBlock]float64 {
+	code, before := make(map[record.CodeBlock]float64), 0
+	for _, c := range r.Code {
+		if n := float64(min(c.Until, to) - max(before, from)); n > 0 {
+			code[record.CodeAt(r.process, c.PC)] += n
+		}
+		before = c.Until
+	}
+	return code
+}

@@ -1,0 +1,18 @@
+package record
+
+import (
+	"time"
+
+	"github.com/rdx-profiler/rdx/collector/target"
+)
+
+// Hold is one hold of a thread of which accesses were read ahead. Its observations have its
+// number, from 1, by its place among all.
+type Hold struct {
+	Process  *target.Process
+	TID      int
+	At       time.Duration // when the thread had stopped, by sampler.Monotonic
+	Accesses int           // read ahead
+	Touches  int           // of blocks by these
+	End      string        // why no more were
+}

@@ -1,0 +1,63 @@
+package collector
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/rdx-profiler/rdx/collector/record"
+	"github.com/rdx-profiler/rdx/collector/target"
+	"github.com/rdx-profiler/rdx/model"
+)
+
+// Threads that run beside a held one are those that wait for nothing, as far as there are CPUs.
+func TestOthersRunning(t *testing.T) {
+	p := &target.Process{PID: 7}
+	g := &group{}
+	for tid := range 5 {
+		g.members = append(g.members, &thread{tid: tid, process: p})
+	}
+	for name, c := range map[string]struct {
+		runs  []int
+		cpus  int
+		byCPU bool
+		want  int
+		known bool
+	}{
+		"nobody else":        {nil, 4, false, 0, true},
+		"itself, being held": {[]int{2}, 4, false, 0, true},
+		"two others":         {[]int{0, 4}, 4, false, 2, true},
+		"more than CPUs":     {[]int{0, 1, 3, 4}, 2, false, 1, true},
+		"too many to ask":    {[]int{0, 4}, 4, true, 0, false},
+	} {
+		g.byCPU = c.byCPU
+		got, known := g.othersRunning(g.members[2], c.cpus, func(pid, tid int) bool { return pid == 7 && slices.Contains(c.runs, tid) })
+		if got != c.want || known != c.known {
+			t.Errorf("%s: %v, %v, want %v, %v", name, got, known, c.want, c.known)
+		}
+	}
+}
+
+// The CPU time of a short interval goes by the threads that ran at the hold, where that is known; that of a
+// long one by the process's clock.
+func TestCPUUntil(t *testing.T) {
+	// One thread until 50 ms, two from then on.
+	p := &target.Process{CPU: []target.CPUPoint{{Wall: 0, CPU: 0}, {Wall: 50e6, CPU: 50e6}, {Wall: 100e6, CPU: 150e6}}}
+	for name, c := range map[string]struct {
+		o    record.Observation
+		want float64
+	}{
+		"short, two":               {record.Observation{Native: 1000, Sharing: record.Sharing{Threads: 2, Wall: 1000, End: 20e6}}, 2000},
+		"short, two, one waited":   {record.Observation{Native: 300, Sharing: record.Sharing{Threads: 2, Wall: 1000, End: 20e6}}, 1300},
+		"short, another ended it":  {record.Observation{EndTID: 2, Sharing: record.Sharing{Threads: 2, Wall: 1000, End: 20e6}}, 2000},
+		"short, not known":         {record.Observation{Native: 1000, Sharing: record.Sharing{Wall: 1000, End: 80e6}}, 2000},
+		"long, one all the time":   {record.Observation{Native: 10e6, Sharing: record.Sharing{Threads: 2, Wall: 10e6, End: 20e6}}, 10e6},
+		"long, two all the time":   {record.Observation{Native: 10e6, Sharing: record.Sharing{Threads: 1, Wall: 10e6, End: 80e6}}, 20e6},
+		"long, more than is known": {record.Observation{Native: 30e6, Sharing: record.Sharing{Wall: 30e6, End: 30e6}}, 30e6},
+		"nothing":                  {record.Observation{Sharing: record.Sharing{Threads: 2}}, 0},
+	} {
+		c.o.Process, c.o.Kind = p, model.Reuse
+		if got := c.o.ProcessCPU(true); got != c.want {
+			t.Errorf("%s: %v ns, want %v", name, got, c.want)
+		}
+	}
+}

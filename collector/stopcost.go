@@ -1,0 +1,40 @@
+package collector
+
+import (
+	"fmt"
+	"time"
+)
+
+// Stops that come with being traced are outside of the budget, which samples are
+// taken by: to save in samples what they take would leave none of processes that
+// live for milliseconds. The account has them, beside that of samples.
+
+// stopCost is how many stops there were and what they took.
+type stopCost struct {
+	n    uint64
+	took time.Duration
+}
+
+// noteWake is called at the beginning of a hold that is not a step.
+func (s *Session) noteWake(t *thread) {
+	if needed, ok := s.tracer.WokeAfter(time.Duration(t.shared.HoldTime)); ok {
+		s.timing.wakes.add(min(needed, mostResume))
+	}
+}
+
+// stopped is how long threads stood still in stops: while they were served, and
+// as long as for most holds (the median) to wake the tracing thread before, if it was to be, and to
+// run again afterwards. In a session without holds these two are not known and not in it.
+func (s *Session) stopped() stopCost {
+	stops := s.tracer.Stops()
+	return stopCost{stops.N, stops.Served + time.Duration(stops.Woke)*s.timing.wakes.quantile(.5) + time.Duration(stops.N)*s.timing.resumes.quantile(.5)}
+}
+
+// comment is the account's line about them, given the target's CPU time in ns; "" if there were none.
+func (c stopCost) comment(cpu uint64) string {
+	if c.n == 0 {
+		return ""
+	}
+	return fmt.Sprintf("stops at fork, exec, new threads, signals and ends of processes: %d, which took %v, %.2f%% of the target's CPU time, besides; --overhead does not bound them",
+		c.n, c.took.Round(time.Microsecond), 100*float64(c.took)/float64(max(cpu, 1)))
+}

@@ -1,0 +1,187 @@
+package target
+
+import (
+	"bytes"
+	"fmt"
+	"io/fs"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/rdx-profiler/rdx/collector/library"
+	"github.com/rdx-profiler/rdx/model"
+	"github.com/rdx-profiler/rdx/sampler/safeopen"
+)
+
+// Set are the processes of a target, one after the other or at once. It belongs to the tracing
+// thread; when that is done, to whoever makes the profile.
+type Set struct {
+	Alive   map[int]*Process // that are being sampled, by PID
+	past    []*Process       // exited, or replaced by exec
+	unseen  uint64           // CPU time of those that are not kept in past, ns
+	library *library.Library
+	owners  map[*model.Mapping]owned // of the mappings of the profile, when it is made
+}
+
+// NewSet is without processes.
+func NewSet() *Set {
+	return &Set{Alive: make(map[int]*Process), library: library.New()}
+}
+
+// Add begins a process.
+func (s *Set) Add(pid int) *Process {
+	p := New(pid, s.library)
+	s.Alive[pid] = p
+	return p
+}
+
+// Ended forgets a process, or the program that it was, but for what a profile will name.
+func (s *Set) Ended(p *Process) {
+	delete(s.Alive, p.PID)
+	if p.looked() {
+		p.Facts.End()
+		s.past = append(s.past, p)
+	} else {
+		s.unseen += p.Total()
+	}
+}
+
+// All are those alive and those that are kept.
+func (s *Set) All() []*Process {
+	all := slices.Clone(s.past)
+	for _, p := range s.Alive {
+		all = append(all, p)
+	}
+	return all
+}
+
+// Ran is the CPU time of the target's processes in ns, what they do in the
+// kernel included.
+func (s *Set) Ran() uint64 {
+	sum := s.unseen
+	for _, p := range s.All() {
+		sum += p.Total()
+	}
+	return sum
+}
+
+// Close lets all files go.
+func (s *Set) Close() {
+	for _, p := range s.All() {
+		p.close()
+	}
+	s.library.Close()
+}
+
+// UserTime is the CPU time of the target's processes in user mode, as far as
+// it can be read.
+func (s *Set) UserTime() time.Duration {
+	var sum time.Duration
+	for pid := range s.Alive {
+		sum += userTime(pid)
+	}
+	return sum
+}
+
+// clockTick is the unit of times in /proc, USER_HZ.
+const clockTick = 10 * time.Millisecond
+
+// userTime reads utime of /proc/PID/stat: the 12th field after the command,
+// which may hold anything but ends in the last parenthesis.
+func userTime(pid int) time.Duration {
+	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	if err != nil {
+		return 0
+	}
+	fields := strings.Fields(string(b[bytes.LastIndexByte(b, ')')+1:]))
+	if len(fields) < 12 {
+		return 0
+	}
+	n, _ := strconv.ParseInt(fields[11], 10, 64)
+	return time.Duration(n) * clockTick
+}
+
+// settleTime is how long the session's end waits for files that are not open yet.
+const settleTime = 2 * library.Patience
+
+// SettleFiles has what there is to be read of files by now.
+func (s *Set) SettleFiles() {
+	for _, p := range s.Alive {
+		p.TakeMappings()
+		if p.looked() {
+			p.Facts.Look()
+		}
+	}
+	s.library.Settle(settleTime)
+}
+
+// WaitForFiles is for what must be done before the target goes on, if it can be done soon.
+func (s *Set) WaitForFiles() { s.library.Settle(time.Second) }
+
+// Do has one of the library's goroutines do something about files.
+func (s *Set) Do(f func()) { s.library.Do(f) }
+
+// owner finds whose a mapping of the profile is.
+func (s *Set) owner(m *model.Mapping) (p *Process, own *Mapping) {
+	if s.owners == nil {
+		s.owners = make(map[*model.Mapping]owned)
+		for _, p := range s.All() {
+			for _, own := range p.Mappings {
+				s.owners[&own.Mapping] = owned{p, own}
+			}
+		}
+	}
+	o := s.owners[m]
+	return o.process, o.mapping
+}
+
+type owned struct {
+	process *Process
+	mapping *Mapping
+}
+
+// Open returns the file behind a mapping of the profile, as it was mapped.
+// It is valid until the session is closed.
+func (s *Set) Open(m *model.Mapping) (*library.File, error) {
+	_, own := s.owner(m)
+	switch {
+	case own == nil:
+		return nil, fmt.Errorf("open mapping %s: not one of this session", m.File)
+	case own.Held == nil:
+		return nil, fmt.Errorf("open mapping %s: %w", m.File, fs.ErrNotExist)
+	case own.Held.Err() != nil:
+		return nil, own.Held.Err()
+	}
+	return own.Held, nil
+}
+
+// Generated are the tables in which JIT compilers of one process have named their code.
+type Generated struct {
+	Process int
+	Maps    []*safeopen.File // perf maps, the best first
+	Dumps   []*library.File  // jitdumps
+	Err     error            // why one that there is can't be read
+}
+
+// Generated returns those of all processes, and the number among them of the process whose a
+// Mapping is, -1 if that is not known.
+func (s *Set) Generated() (tables []Generated, of func(*model.Mapping) int) {
+	number := make(map[*Process]int)
+	for _, p := range s.All() {
+		if !p.looked() {
+			continue
+		}
+		g := Generated{Process: p.PID}
+		g.Maps, g.Dumps, g.Err = p.Facts.Generated()
+		number[p] = len(tables)
+		tables = append(tables, g)
+	}
+	return tables, func(m *model.Mapping) int {
+		if p, _ := s.owner(m); p != nil {
+			return number[p]
+		}
+		return -1
+	}
+}

@@ -1,0 +1,90 @@
+package collector
+
+import (
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/rdx-profiler/rdx/collector/library"
+	"github.com/rdx-profiler/rdx/collector/target"
+	"github.com/rdx-profiler/rdx/model"
+	"github.com/rdx-profiler/rdx/sampler"
+	"github.com/rdx-profiler/rdx/sampler/ahead"
+	"github.com/rdx-profiler/rdx/sampler/ptrace"
+)
+
+// targets are the processes and threads that are sampled, and what the probes on their allocators
+// tell. It belongs to the tracing thread.
+type targets struct {
+	kept   *observations
+	cfg    *Config
+	locate *ahead.Locator
+
+	processes *target.Set
+	threads   map[int]*thread
+	byIndex   map[uint32]*thread
+	heap      *sampler.HeapProbes // nil if not asked for
+	heapWork  heapWork
+	probed    map[*target.Process][]*target.Mapping // as of the last look for allocators
+	exit      ExitStatus
+	child     int  // the process we started
+	launching bool // until the launched process has become the target
+	attached  int  // threads seized at the start
+}
+
+// newTargets has none.
+func newTargets() targets {
+	return targets{
+		processes: target.NewSet(),
+		probed:    make(map[*target.Process][]*target.Mapping),
+		threads:   make(map[int]*thread),
+		byIndex:   make(map[uint32]*thread),
+	}
+}
+
+// followVia turns to a living thread where the one by which memory and files were reached has exited: a process
+// goes on without its first thread, but /proc/PID has neither then.
+func (s *targets) followVia() {
+	gone := s.locate.Gone()
+	if gone == 0 {
+		return
+	}
+	for _, p := range s.processes.Alive {
+		if p.Via != gone {
+			continue
+		}
+		if via := ptrace.Living(p.PID); via != gone {
+			s.locate.Forget(gone)
+			p.Via = via
+			s.locate.Prepare(via)
+		}
+	}
+}
+
+// childrenTime is the CPU time in ns of the child processes of a program that was started and has exited, as
+// far as it has waited for them.
+func (s *targets) childrenTime() uint64 {
+	var ru unix.Rusage
+	if s.cfg.Follow || s.child == 0 || !s.exit.Exited || unix.Getrusage(unix.RUSAGE_CHILDREN, &ru) != nil {
+		return 0
+	}
+	// Its own is that of its last moment, and of the time before it was the program, besides.
+	all, own := uint64(ru.Utime.Nano()+ru.Stime.Nano()), s.processes.Ran()
+	if all < 2*own+uint64(childrenMatter) {
+		return 0
+	}
+	return all - own
+}
+
+// childrenMatter that ran for so long, and longer than the program.
+const childrenMatter = 300 * time.Millisecond
+
+// Open returns the file behind a mapping of the profile, as it was mapped.
+// It is valid until the session is closed.
+func (s *Session) Open(m *model.Mapping) (*library.File, error) { return s.targets.processes.Open(m) }
+
+// Generated returns the tables in which JIT compilers of the target's processes have named their code, and
+// the number among them of the process whose a mapping is, -1 if that is not known.
+func (s *Session) Generated() (tables []target.Generated, of func(*model.Mapping) int) {
+	return s.targets.processes.Generated()
+}

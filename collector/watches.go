@@ -1,0 +1,150 @@
+package collector
+
+import (
+	"errors"
+	"math/rand/v2"
+	"time"
+
+	"github.com/rdx-profiler/rdx/collector/record"
+	"github.com/rdx-profiler/rdx/collector/target"
+	"github.com/rdx-profiler/rdx/model"
+	"github.com/rdx-profiler/rdx/sampler"
+	"github.com/rdx-profiler/rdx/sampler/ahead"
+)
+
+// watches are the slots: what is armed, for whom, and what comes of it. It belongs to the tracing
+// thread.
+type watches struct {
+	account  *account
+	timing   *timing
+	kept     *observations
+	cfg      *Config
+	kernel   *sampler.Kernel
+	locate   *ahead.Locator
+	rand     *rand.Rand
+	drain    func() // reads what traps are waiting
+	threadAt func(index uint32) *thread
+
+	halves      bool // watched by half, so that each takes all slots of its thread
+	groupOf     map[*target.Process]*group
+	byCPU       *shares        // of processes that are watched by CPU, nil if there are none
+	registers   *registers     // of CPUs, likewise
+	silenced    int            // observations cut off, as other processes had used a CPU's traps up
+	ended       []ended        // not yet cleared
+	others      int            // watchpoints opened in other threads
+	otherFailed error          // the last failure to watch another thread
+	unwatched   int            // words of lines given up for another datum
+	took        [3]*model.Hist // by stack, wall time from use to end in ns
+	pruned      int
+	cpus        int // online at the start
+	copying     copying
+}
+
+// newWatches has none.
+func newWatches() watches {
+	return watches{groupOf: make(map[*target.Process]*group), copying: copying{of: make(map[*target.Process]*copies)}}
+}
+
+// watch is what a slot watches.
+type watch struct {
+	point  *sampler.Watchpoint
+	seq    uint32
+	obs    *observation
+	helper bool // watches a further word of slot 0's obs
+	// stamp traps where the thread goes on after a burst of steps: time is taken from
+	// there, as from a use.
+	stamp *sampler.Watchpoint
+	// single: a reuse is its last trap, and no thread but its own watches.
+	single bool
+	// since is when it was armed, silent, by sampler.Monotonic, too, when it took its last trap, 0 if it has more.
+	since, silent time.Duration
+}
+
+// arm watches word, or its line, in a slot, by way of open, for traps accesses of which the first skip do
+// not count. What failed, if anything did, is the caller's to count.
+func (s *watches) arm(t *thread, slot int, word uint64, state sampler.SlotState, skip, traps int, open armLine) (failed string) {
+	if g := t.group; g != nil {
+		s.vacate(g, slot)
+		g.occupy(slot, t)
+	}
+	s.retire(t, slot)
+	point, err := open(s.kernel, t.tid, slot, word, traps)
+	if err != nil && t.group != nil {
+		t.group.release(s, t, slot)
+	}
+	if errors.Is(err, sampler.ErrNoSlot) {
+		return sampler.ErrNoSlot.Error()
+	} else if err != nil {
+		if !gone(err) { // killed while held
+			s.account.fail(err)
+		}
+		return "watchpoint not armed"
+	}
+	shared := &t.shared.Slots[slot]
+	shared.Seq++
+	shared.Skip = uint32(skip)
+	shared.Stacks = 0
+	shared.Blind = 0
+	shared.State = state
+	t.slots[slot] = watch{point: point, seq: shared.Seq, since: sampler.Monotonic(),
+		single: !s.halves && t.group == nil}
+	s.copying.points++
+	return ""
+}
+
+// retire ends what the slot watches: a use still without its reuse becomes a
+// censored observation of the age it reached.
+//
+// In a group the thread may be running: the clock is read before and the state
+// looked at after the watchpoint is gone.
+func (s *watches) retire(t *thread, slot int) {
+	w := &t.slots[slot]
+	if w.point == nil {
+		return
+	}
+	shared := &t.shared.Slots[slot]
+	var clock reading
+	if shared.State == sampler.SlotUsed || shared.State == sampler.SlotArmed || s.waitsForPair(w.obs) {
+		clock = s.timing.read(t, w)
+	}
+	if err := w.point.Close(); err != nil {
+		s.account.fail(err)
+	}
+	s.closeStamp(w)
+	if g := t.group; g != nil {
+		g.release(s, t, slot)
+	}
+	now := sampler.Monotonic()
+	// The traps it has seen are still to be read.
+	s.drain()
+	if w.silent > 0 {
+		now = w.silent
+	}
+	t.spans = append(t.spans, span{w.since, now})
+	s.copying.points--
+	switch {
+	case w.helper, w.obs == nil: // or could not be watched in all threads
+	case w.obs.Half && w.obs.State == record.Done:
+		s.censorPair(w.obs, clock.since)
+	case shared.State == sampler.SlotUsed && w.obs.State == record.Used:
+		if age, ok := clock.since(shared.UseClock, w.obs.lag); !ok {
+			s.account.loseObserved(&w.obs.Observation, "watchpoint clock not readable")
+		} else if shared.Blind&sampler.Blind != 0 {
+			s.account.loseObserved(&w.obs.Observation, "not watched in all threads")
+		} else {
+			w.obs.censor(age, s.timing)
+			w.obs.PairNative = w.obs.Native
+			w.obs.End = float64(sampler.Monotonic())
+			w.obs.Wall = max(w.obs.End-float64(shared.UseTime)-s.timing.calibration.Cost, 1)
+		}
+	case shared.State == sampler.SlotArmed:
+		s.account.loseObserved(&w.obs.Observation, "use not seen")
+	}
+	shared.State = sampler.SlotFree
+	*w = watch{}
+	if s.halves && slot == 0 {
+		for i := 1; i < sampler.NumSlots; i++ {
+			s.retire(t, i)
+		}
+	}
+}
