@@ -3,11 +3,11 @@ package collector
 // account counts what was lost, and keeps the first error and what the user is to be told. It
 // belongs to the tracing thread.
 type account struct {
-	losses   map[string]int64
-	err      error    // the first that ended the session early
-	failed   bool     // the session can't go on
-	warnings []string // not yet in a Progress
-	never    int      // observations whose thread or memory was gone before a reuse
+	losses    map[string]int64
+	err       error    // the first that ended the session early
+	failed    bool     // the session can't go on
+	warnings  []string // not yet in a Progress
+	outlivedN int      // observations whose thread or memory was gone before a reuse
 }
 
 // fail remembers the first error; the session goes on with what it has.

@@ -310,9 +310,9 @@ func (s *Session) setSource(source sampler.Source) {
 	if gap == 0 {
 		gap = s.ticks.budget.firstGap()
 	}
-	s.ticks.gap = float64(gap) * unitsPerNS[source.Unit()]
+	s.ticks.meanGap = float64(gap) * unitsPerNS[source.Unit()]
 	if s.cfg.gap != 0 {
-		s.ticks.gap = s.cfg.gap
+		s.ticks.meanGap = s.cfg.gap
 	}
 }
 

@@ -36,8 +36,8 @@ const (
 	judgedBy = 200 * time.Millisecond
 )
 
-// copying is what watched words cost the target's copying. A nanosecond of CPU time is one of all threads together.
-type copying struct {
+// copyCost is what watched words cost the target's copying. A nanosecond of CPU time is one of all threads together.
+type copyCost struct {
 	perByte float64                       // what one copied while a word is watched costs more, ns; 0 where that makes no difference or is not known
 	unknown error                         // why it is not
 	copied  func(pid int) (uint64, error) // sampler.Copied, or a test's
@@ -102,7 +102,7 @@ func (t *thread) watchedSpans(now time.Duration) []span {
 }
 
 // noteWatched takes the time that a thread was watched in since its process was last settled.
-func (c *copying) noteWatched(t *thread, now time.Duration) {
+func (c *copyCost) noteWatched(t *thread, now time.Duration) {
 	spans, k := t.watchedSpans(now), c.of[t.process]
 	if t.group != nil {
 		k.spans = append(k.spans, spans...)
@@ -131,7 +131,7 @@ func (c *copies) share(now time.Duration) (share float64) {
 
 // settle takes into account what a process has run and copied since it last was: process.readTime, and noteWatched for each of its threads come
 // before. Of one that has ended what it copied is not known any more.
-func (c *copying) settle(p *target.Process, now time.Duration, ended bool) {
+func (c *copyCost) settle(p *target.Process, now time.Duration, ended bool) {
 	k := c.of[p]
 	share, lasted, ran := k.share(now), now-k.seen, p.Total()
 	c.cpu += float64(ran - k.ran)
@@ -157,13 +157,13 @@ func (c *copying) settle(p *target.Process, now time.Duration, ended bool) {
 }
 
 // add begins to look at a process.
-func (c *copying) add(p *target.Process) {
+func (c *copyCost) add(p *target.Process) {
 	now := sampler.Monotonic()
 	c.of[p] = &copies{seen: now, read: now}
 }
 
 // begin notes what a process has copied before it is looked at.
-func (c *copying) begin(p *target.Process) {
+func (c *copyCost) begin(p *target.Process) {
 	if c.perByte == 0 {
 		return
 	}
@@ -174,12 +174,12 @@ func (c *copying) begin(p *target.Process) {
 }
 
 // allowed is what copying may still be slowed by, in ns, of a target that ran for so many, below 0 what it was too much.
-func (c *copying) allowed(budget float64, cpu uint64) float64 {
+func (c *copyCost) allowed(budget float64, cpu uint64) float64 {
 	return copyingShare*budget*float64(cpu) - c.cost
 }
 
 // turn decides whether words may be watched from now on.
-func (c *copying) turn(budget float64, cpu uint64) {
+func (c *copyCost) turn(budget float64, cpu uint64) {
 	allowed, before := c.allowed(budget, cpu), c.paused
 	switch {
 	case allowed < 0:
@@ -225,7 +225,7 @@ func (s *watches) shareSpans() {
 }
 
 // limits says whether words may not be watched all the time, as far as is known.
-func (c *copying) limits(budget float64) bool {
+func (c *copyCost) limits(budget float64) bool {
 	return c.perByte > 0 && (c.watched < float64(judgedBy) || c.cost > copyingShare*budget*c.watched)
 }
 
@@ -300,7 +300,7 @@ func (s *watches) mayWatch() bool {
 }
 
 // comments are the account's lines about copying.
-func (c *copying) comments() []string {
+func (c *copyCost) comments() []string {
 	share := 100 * c.watched / max(c.cpu, 1)
 	watched := fmt.Sprintf("words were watched for %.1f%% of the target's CPU time", share)
 	switch {

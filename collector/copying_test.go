@@ -49,8 +49,8 @@ func TestUnion(t *testing.T) {
 const ms = time.Millisecond
 
 // fakeCopying has a byte cost 0.5 ns more beside a watched word, and takes what process 7 has copied from bytes.
-func fakeCopying(bytes *uint64) copying {
-	return copying{perByte: .5, of: make(map[*target.Process]*copies), copied: func(pid int) (uint64, error) {
+func fakeCopying(bytes *uint64) copyCost {
+	return copyCost{perByte: .5, of: make(map[*target.Process]*copies), copied: func(pid int) (uint64, error) {
 		if pid != 7 {
 			return 0, fs.ErrNotExist
 		}
@@ -176,7 +176,7 @@ func TestBudgetWithCopying(t *testing.T) {
 func TestWatchTurnsKeepShare(t *testing.T) {
 	const budget = .01
 	for _, slow := range []float64{0, .001, .0033, .005, .02, .1, .5} { // CPU time while words are watched
-		cp := copying{perByte: .5}
+		cp := copyCost{perByte: .5}
 		cpu, step := 0.0, float64(2*lookEvery) // two threads
 		for range 20_000 {
 			cpu += step
@@ -205,7 +205,7 @@ func TestWatchTurnsKeepShare(t *testing.T) {
 
 // The profile says how long words were watched, and what that cost, or that it costs nothing, or is not known.
 func TestCopyingComments(t *testing.T) {
-	watched := copying{cpu: 4e9, watched: 1e9, bytes: 3e7, cost: 15e6, pauses: 2}
+	watched := copyCost{cpu: 4e9, watched: 1e9, bytes: 3e7, cost: 15e6, pauses: 2}
 	for _, c := range []struct {
 		perByte float64
 		unknown error

@@ -22,34 +22,34 @@ type Progress struct {
 // What can wait, stacks to unwind and holds to merge, is done aside, by the goroutine that waits for the session, a good deal at a time: each
 // time that it is woken takes some processor, perhaps the target's, as long as much of what there is to do.
 const (
-	asideEvery    = 500 * time.Millisecond
+	handoverEvery = 500 * time.Millisecond
 	progressEvery = 200 * time.Millisecond // where somebody looks at it
-	// asideStacks are not left to wait: they take memory, and the first of a thread tells how
+	// handoverStacks are not left to wait: they take memory, and the first of a thread tells how
 	// much is to be copied of its later ones.
-	asideStacks = 64
+	handoverStacks = 64
 )
 
-// aside is what is handed over to that goroutine, one at a time, and what comes back from it.
-type aside struct {
+// handover is what is handed over to that goroutine, one at a time, and what comes back from it.
+type handover struct {
 	to   chan handedOver
-	back chan asideWork
+	back chan handoverWork
 	away bool // something was handed over and is not back
 	last time.Duration
 }
 
-type asideWork struct {
+type handoverWork struct {
 	stacks []callstack.Request
 	holds  []interleave.Hold // to be merged
 }
 
 type handedOver struct {
-	asideWork
+	handoverWork
 	progress Progress
 	failed   bool // the session can't go on
 }
 
-func newAside() aside {
-	return aside{to: make(chan handedOver, 1), back: make(chan asideWork, 1)}
+func newHandover() handover {
+	return handover{to: make(chan handedOver, 1), back: make(chan handoverWork, 1)}
 }
 
 // everyTick is called on the tracing thread.
@@ -60,11 +60,11 @@ func (s *Session) everyTick() {
 	s.takeBack()
 	s.tick()
 	now := sampler.Monotonic()
-	if s.aside.away || !s.hasAside(now) {
+	if s.handover.away || !s.hasWork(now) {
 		return
 	}
-	s.aside.away, s.aside.last = true, now
-	s.aside.to <- handedOver{asideWork{s.kept.stacks.Take(), s.holds.merges.Take()}, s.progress(), s.account.failed}
+	s.handover.away, s.handover.last = true, now
+	s.handover.to <- handedOver{handoverWork{s.kept.stacks.Take(), s.holds.merges.Take()}, s.progress(), s.account.failed}
 }
 
 // progress is what there is to tell now; warnings are told once.
@@ -81,21 +81,21 @@ func (s *Session) progress() Progress {
 	return p
 }
 
-// hasAside says whether there is enough to be done to wake somebody for it.
-func (s *Session) hasAside(now time.Duration) bool {
+// hasWork says whether there is enough to be done to wake somebody for it.
+func (s *Session) hasWork(now time.Duration) bool {
 	switch n := s.kept.stacks.Waiting(); {
-	case s.account.failed, len(s.account.warnings) > 0, n >= asideStacks:
+	case s.account.failed, len(s.account.warnings) > 0, n >= handoverStacks:
 		return true
 	default:
-		waited := now - s.aside.last
-		return n > 0 && waited >= asideEvery || s.cfg.Progress != nil && waited >= progressEvery
+		waited := now - s.handover.last
+		return n > 0 && waited >= handoverEvery || s.cfg.Progress != nil && waited >= progressEvery
 	}
 }
 
-// closeAside is called when nothing runs any more: what nobody has begun with waits again.
-func (s *Session) closeAside() {
+// closeHandover is called when nothing runs any more: what nobody has begun with waits again.
+func (s *Session) closeHandover() {
 	select {
-	case a := <-s.aside.to:
+	case a := <-s.handover.to:
 		s.kept.stacks.Return(a.stacks)
 		s.holds.merges.Return(a.holds)
 		s.tell(a.progress)
@@ -110,10 +110,10 @@ func (s *Session) closeAside() {
 // takeBack takes what was handed over, if it is done.
 func (s *Session) takeBack() {
 	select {
-	case done := <-s.aside.back:
+	case done := <-s.handover.back:
 		s.kept.stacks.Done(done.stacks)
 		s.holds.merges.Done(done.holds)
-		s.aside.away = false
+		s.handover.away = false
 	default:
 	}
 }

@@ -196,7 +196,7 @@ func (s *watches) measure(o *observation, trap *sampler.Trap) {
 func (s *account) outlived(o *record.Observation) {
 	if o.State == record.Done && o.Kind == model.Censored && !o.Half {
 		o.Kind = model.Cold
-		s.never++
+		s.outlivedN++
 	}
 }
 

@@ -18,7 +18,7 @@ import (
 // as after Hold; traps are fed by hand.
 func newPairing() (*Session, *observation) {
 	s := (&Session{table: callstack.NewTable(), locate: ahead.NewLocator(), targets: targets{byIndex: make(map[uint32]*thread)}, account: account{losses: make(map[string]int64)}, timing: timing{clock: sampler.CPUTime(), calibration: sampler.TwoTrap{P10: 2900, P50: 3000, P90: 3100}}}).wire()
-	t := &thread{tid: 7, process: &target.Process{PID: 1 << 30}, shared: new(sampler.Thread)}
+	t := &thread{tid: 7, process: target.NewSet().Add(1 << 30), shared: new(sampler.Thread)}
 	o := &observation{Observation: record.Observation{Process: t.process, TID: 7, PC: 0x1000, Stands: 5}, next: 0x1004}
 	t.enterEpoch(&o.Observation)
 	t.slots[0] = watch{seq: 1, obs: o}
@@ -265,8 +265,8 @@ func TestOutlived(t *testing.T) {
 		{record.Observation{State: record.Void, Kind: model.Censored}, model.Censored},
 	} {
 		s := (&Session{}).wire()
-		if s.account.outlived(&c.o); c.o.Kind != c.want || (s.account.never == 1) != (c.want == model.Cold) {
-			t.Errorf("%v, %d counted; want %v", c.o.Kind, s.account.never, c.want)
+		if s.account.outlived(&c.o); c.o.Kind != c.want || (s.account.outlivedN == 1) != (c.want == model.Cold) {
+			t.Errorf("%v, %d counted; want %v", c.o.Kind, s.account.outlivedN, c.want)
 		}
 	}
 }

@@ -9,9 +9,9 @@ import (
 	"github.com/rdx-profiler/rdx/sampler"
 )
 
-// ownCost is the profiler's own CPU time. Where a processor is idle it takes nothing from the target; where none is, it runs in
+// profilerCost is the profiler's own CPU time. Where a processor is idle it takes nothing from the target; where none is, it runs in
 // the place of somebody. The account of samples does not have it.
-type ownCost struct {
+type profilerCost struct {
 	before time.Duration // at the start of the session
 	total  time.Duration // since then, as last looked
 	full   time.Duration // of it, while no processor was idle
@@ -19,7 +19,7 @@ type ownCost struct {
 
 // look is to be called again and again. allBusy says whether no processor is idle now; the time since the last
 // look is taken to be like that.
-func (o *ownCost) look(now time.Duration, allBusy bool) {
+func (o *profilerCost) look(now time.Duration, allBusy bool) {
 	spent := now - o.before - o.total
 	o.total += spent
 	if allBusy {
@@ -27,20 +27,20 @@ func (o *ownCost) look(now time.Duration, allBusy bool) {
 	}
 }
 
-// ownTime is this process's CPU time.
-func ownTime() time.Duration { return clockTime(unix.CLOCK_PROCESS_CPUTIME_ID) }
+// profilerTime is this process's CPU time.
+func profilerTime() time.Duration { return clockTime(unix.CLOCK_PROCESS_CPUTIME_ID) }
 
-// lookAtOwn is called at each tick.
-func (s *Session) lookAtOwn() {
+// lookAtSelf is called at each tick.
+func (s *Session) lookAtSelf() {
 	busy, err := sampler.AllBusy(s.watches.cpus)
 	if err != nil {
 		s.account.fail(err)
 	}
-	s.own.look(ownTime(), busy)
+	s.self.look(profilerTime(), busy)
 }
 
 // comment says what it was, of a target that ran for so many ns, beside an account of that share.
-func (o *ownCost) comment(cpu uint64, account float64) string {
+func (o *profilerCost) comment(cpu uint64, account float64) string {
 	of := float64(max(cpu, 1))
 	return fmt.Sprintf("the profiler's own CPU time: %v, %.1f%% of the target's, %.0f%% of it while no processor was idle, so that with the account it is %.2f%% at most; symbols are still to come",
 		o.total.Round(time.Millisecond), 100*float64(o.total)/of, 100*float64(o.full)/float64(max(o.total, 1)), 100*(account+float64(o.full)/of))

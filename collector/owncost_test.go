@@ -7,7 +7,7 @@ import (
 )
 
 func TestOwnCost(t *testing.T) {
-	o := ownCost{before: time.Second}
+	o := profilerCost{before: time.Second}
 	for i, busy := range []bool{true, false, true, true} {
 		o.look(time.Second+time.Duration(i+1)*10*time.Millisecond, busy)
 	}

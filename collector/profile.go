@@ -31,7 +31,7 @@ func (s *Session) profile() (*model.Profile, error) {
 	if err != nil {
 		return nil, err
 	}
-	s.own.look(ownTime(), false) // the target is not traced any more
+	s.self.look(profilerTime(), false) // the target is not traced any more
 	sum := s.total(true)
 	p := &model.Profile{
 		Start:         s.start,
@@ -87,13 +87,13 @@ func (s *Session) profile() (*model.Profile, error) {
 	count("processes that ended before it was known what they copied beside watched words", uint64(s.watches.copying.unread))
 	count(model.CPUChildren, s.targets.childrenTime())
 	count(model.CPUSampled, sum.CPU-sum.UnheldTime())
-	count("lost: ticks throttled or without a free counter", sum.Missed(s.ticks.gap))
+	count("lost: ticks throttled or without a free counter", sum.Missed(s.ticks.meanGap))
 	count("accesses that the source did not count, throttled or without a counter", s.unsampled(sum))
 	count("ticks of the source in the kernel", stats.InKernel)
 	count("ticks of the source without a memory access", stats.NoMemory)
 	count("lost: access without an address", stats.NoAddress)
 	count("lost: threads whose counters could not be read", uint64(sum.Unclock))
-	count("observations that can have no reuse, their thread or memory being gone", uint64(s.account.never))
+	count("observations that can have no reuse, their thread or memory being gone", uint64(s.account.outlivedN))
 	count("source's counter shared with others, ns", sum.Shared)
 	s.countThrottles(p, sum, count)
 	p.Comments = append(p.Comments, s.notes()...)
@@ -103,7 +103,7 @@ func (s *Session) profile() (*model.Profile, error) {
 		fmt.Sprintf("two traps with nothing between: p10 %.0f, p50 %.0f, p90 %.0f %s; the constant is subtracted", s.timing.calibration.P10, s.timing.calibration.P50, s.timing.calibration.P90, s.timing.clock.Unit),
 		fmt.Sprintf("attached to %d threads in %v, detached in %v", s.targets.attached, s.attachTime.Round(time.Microsecond), s.detachTime.Round(time.Microsecond)),
 		fmt.Sprintf("overhead by the profiler's own account: %.2f%% of the target's CPU time; cold caches are taken to cost %.0f%% of the holds", 100*s.ticks.budget.spent, 100*s.ticks.budget.cold),
-		s.own.comment(cpu, s.ticks.budget.spent),
+		s.self.comment(cpu, s.ticks.budget.spent),
 	)
 	for _, said := range append(s.watches.copying.comments(), s.ticks.budget.waited(cpu), stops.comment(cpu)) {
 		if said != "" {

@@ -40,7 +40,7 @@ type Session struct {
 	account   account
 	prober    prober
 	placement sampler.Placement
-	own       ownCost
+	self      profilerCost
 	late      lateHolds
 	trap      sampler.Trap
 	reaccept  bool          // the kernel is to be told what is accepted now
@@ -48,9 +48,9 @@ type Session struct {
 	closing   bool
 
 	// Of the goroutine that waits for the session:
-	aside  aside
-	table  *callstack.Table
-	merger *interleave.Merger
+	handover handover
+	table    *callstack.Table
+	merger   *interleave.Merger
 
 	// Of whoever starts and ends the session:
 	start, end time.Time
@@ -85,16 +85,16 @@ func Start(cfg Config) (*Session, error) {
 		cfg.PID = pid
 	}
 	s := (&Session{
-		cfg:     cfg,
-		locate:  ahead.NewLocator(),
-		rand:    rand.New(rand.NewPCG(cfg.Seed, 1)),
-		late:    make(lateHolds),
-		aside:   newAside(),
-		table:   callstack.NewTable(),
-		merger:  interleave.NewMerger(cfg.Seed),
-		targets: newTargets(),
-		watches: newWatches(),
-		account: account{losses: make(map[string]int64)},
+		cfg:      cfg,
+		locate:   ahead.NewLocator(),
+		rand:     rand.New(rand.NewPCG(cfg.Seed, 1)),
+		late:     make(lateHolds),
+		handover: newHandover(),
+		table:    callstack.NewTable(),
+		merger:   interleave.NewMerger(cfg.Seed),
+		targets:  newTargets(),
+		watches:  newWatches(),
+		account:  account{losses: make(map[string]int64)},
 	}).wire()
 	if err := s.setUp(); err != nil {
 		s.unhurry()
@@ -192,7 +192,7 @@ func (s *Session) begin() error {
 		s.tracer.Detach()
 		return err
 	}
-	s.start, s.own.before = time.Now(), ownTime()
+	s.start, s.self.before = time.Now(), profilerTime()
 	pid := s.cfg.PID
 	var launched *ptrace.Launched
 	if pid == 0 {
@@ -271,10 +271,10 @@ func (s *Session) Wait(ctx context.Context) (*model.Profile, error) {
 			running = false
 		case <-s.tracer.Done():
 			running = false
-		case a := <-s.aside.to:
+		case a := <-s.handover.to:
 			s.table.Unwind(a.stacks, false)
 			s.merger.MergeAll(a.holds, uint64(s.holds.block()))
-			s.aside.back <- a.asideWork
+			s.handover.back <- a.handoverWork
 			s.tell(a.progress)
 			running = !a.failed
 		}
@@ -294,7 +294,7 @@ func (s *Session) Wait(ctx context.Context) (*model.Profile, error) {
 	s.targets.processes.SettleFiles()
 	s.drain()
 	s.targets.findDataAgain()
-	s.closeAside()
+	s.closeHandover()
 	s.table.Unwind(s.kept.stacks.Take(), true)
 	left := s.holds.merges.Take()
 	s.merger.MergeAll(left, uint64(s.holds.block()))
@@ -371,7 +371,7 @@ func (s *Session) tick() {
 	if s.hasProbes() {
 		s.driveProbe(sum.CPU)
 	}
-	s.lookAtOwn()
+	s.lookAtSelf()
 	s.settleCopying()
 	ran := max(sum.CPU, s.targets.processes.Ran())
 	s.takeTurns(ran)
@@ -400,7 +400,7 @@ func (s *Session) regap(sum estimate.Totals) {
 		perNS = sum.Ticked / float64(sum.CPU)
 	}
 	gap := float64(s.ticks.budget.gap()) * perNS
-	if ratio := gap / s.ticks.gap; ratio > 1/regapRatio && ratio < regapRatio {
+	if ratio := gap / s.ticks.meanGap; ratio > 1/regapRatio && ratio < regapRatio {
 		return
 	}
 	atOnce := s.targets.threads
@@ -410,7 +410,7 @@ func (s *Session) regap(sum estimate.Totals) {
 	for _, t := range atOnce {
 		s.ticks.cut(t)
 	}
-	s.ticks.gap = gap
+	s.ticks.meanGap = gap
 	for _, t := range atOnce {
 		t.redraw(&s.ticks)
 	}

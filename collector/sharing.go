@@ -19,10 +19,10 @@ const (
 
 // over notes how long an observation took, Infinite if it was pruned.
 func (s *watches) over(stack model.StackKind, wall float64) {
-	h := s.took[stack]
+	h := s.lasted[stack]
 	if h == nil {
 		h = model.NewHist(model.LogBins(10))
-		s.took[stack] = h
+		s.lasted[stack] = h
 	}
 	if wall == 0 {
 		h.AddKind(model.Pruned, 0, 1)
@@ -43,7 +43,7 @@ func (s *watches) prune() {
 			if o == nil || slot.State != sampler.SlotUsed {
 				continue
 			}
-			past := s.took[o.Stack]
+			past := s.lasted[o.Stack]
 			if past == nil || past.N < pruneAfter || past.Above(now-slot.UseTime) >= 1-pruneQuantile {
 				continue
 			}

@@ -191,11 +191,11 @@ func (s *Session) checkSource(sum estimate.Totals, stats sampler.Stats) (good ui
 	}
 	// Where gaps are long it takes more than one interval for ticks to be missed.
 	due := s.src.healthDue
-	if now.counted-due.counted < fewestDue*s.ticks.gap {
+	if now.counted-due.counted < fewestDue*s.ticks.meanGap {
 		return 0, nil
 	}
 	s.src.healthDue = now
-	return due.ran, due.silent(now, s.src.source, s.ticks.gap)
+	return due.ran, due.silent(now, s.src.source, s.ticks.meanGap)
 }
 
 // unreadable is the error of a clock whose counters others have.

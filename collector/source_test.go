@@ -783,7 +783,7 @@ func TestSilentAtLongGaps(t *testing.T) {
 		{"all, long gaps", pmu, maxGap, true, ""},
 		{"no addresses, long gaps", pebs, maxGap, true, "--source pmu"},
 	} {
-		s := (&Session{cfg: Config{Source: PMU}, src: sourceState{source: tc.source}, ticks: tickPace{gap: float64(tc.gap)}, targets: targets{processes: target.NewSet()}}).wire()
+		s := (&Session{cfg: Config{Source: PMU}, src: sourceState{source: tc.source}, ticks: tickPace{meanGap: float64(tc.gap)}, targets: targets{processes: target.NewSet()}}).wire()
 		s.targets.processes.Add(os.Getpid())
 		sum, stats := estimate.Totals{CPU: 5e9, Counted: 5e9, Ticked: 5e9}, sampler.Stats{}
 		var ran time.Duration
@@ -794,8 +794,8 @@ func TestSilentAtLongGaps(t *testing.T) {
 			sum.CPU += uint64(tickInterval)
 			sum.Counted += float64(tickInterval)
 			if tc.ticks {
-				stats.Ticks = uint64((sum.Counted - 5e9) / s.ticks.gap)
-				sum.Ticked = 5e9 + float64(stats.Ticks)*s.ticks.gap
+				stats.Ticks = uint64((sum.Counted - 5e9) / s.ticks.meanGap)
+				sum.Ticked = 5e9 + float64(stats.Ticks)*s.ticks.meanGap
 			}
 			if tc.source.Reports() != sampler.NoAccess {
 				stats.NoAddress = stats.Ticks
@@ -816,7 +816,7 @@ func TestStarvedInKernel(t *testing.T) {
 		lag  float64 // share of the time that others have the counter
 		says string
 	}{{"taken", .95, "nmi_watchdog"}, {"half taken", .5, ""}, {"in the kernel all the time", 0, ""}} {
-		s := (&Session{cfg: Config{Source: PMU}, src: sourceState{source: sampler.NewPMUSource(accesses)}, ticks: tickPace{gap: 1e6}, targets: targets{processes: target.NewSet()}}).wire()
+		s := (&Session{cfg: Config{Source: PMU}, src: sourceState{source: sampler.NewPMUSource(accesses)}, ticks: tickPace{meanGap: 1e6}, targets: targets{processes: target.NewSet()}}).wire()
 		sum := estimate.Totals{CPU: 5e9, Counted: 3e9, Ticked: 3e9} // so far all was well
 		const step = uint64(healthInterval)
 		var ran time.Duration

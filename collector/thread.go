@@ -119,7 +119,7 @@ func (s *Session) addThread(p *target.Process, tid int) error {
 	t := &thread{tid: tid, process: p, index: index, shared: shared, nth: p.Came}
 	p.Came++
 	if s.drawsFirst() {
-		t.first, shared.First = uint64(s.ticks.gap), sampler.FirstDue
+		t.first, shared.First = uint64(s.ticks.meanGap), sampler.FirstDue
 	}
 	if t.counter, err = s.kernel.OpenCounter(index, tid); err != nil {
 		return errors.Join(err, s.kernel.RemoveThread(index))

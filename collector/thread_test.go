@@ -80,7 +80,7 @@ func TestLateInterrupt(t *testing.T) {
 // x is the probability that a gap is longer, over the mean gap.
 func TestFirstGap(t *testing.T) {
 	const n, gap = 200_000, 1e6
-	s := (&Session{rand: rand.New(rand.NewPCG(1, 2)), ticks: tickPace{gap: gap}}).wire()
+	s := (&Session{rand: rand.New(rand.NewPCG(1, 2)), ticks: tickPace{meanGap: gap}}).wire()
 	var below [3]float64
 	at := [3]float64{0.1, 0.5, 1} // in gaps
 	sum := 0.0

@@ -87,7 +87,7 @@ func (p *simulated) run(program []stretch, gap func() uint64, most int, seen fun
 // though the gaps' mean is a multiple of the loop's length.
 func TestThrottledSamples(t *testing.T) {
 	const loop, mean, most = 7, 700, 1000 // 5714 are due in a timer tick
-	s := (&Session{rand: rand.New(rand.NewPCG(1, 2)), ticks: tickPace{gap: mean}}).wire()
+	s := (&Session{rand: rand.New(rand.NewPCG(1, 2)), ticks: tickPace{meanGap: mean}}).wire()
 	s.ticks.budget.counters = true
 	fixed := func() uint64 { return mean }
 	for _, tc := range []struct {
@@ -158,9 +158,9 @@ func TestThrottledWeights(t *testing.T) {
 			var ends, gap uint64
 			draw := func() uint64 {
 				ends += gap
-				s.ticks.gap = mean
+				s.ticks.meanGap = mean
 				if !first(p.access) {
-					s.ticks.gap *= tc.slow
+					s.ticks.meanGap *= tc.slow
 				}
 				gap = s.ticks.drawGap()
 				return gap

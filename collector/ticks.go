@@ -16,9 +16,9 @@ type tickPace struct {
 	account *account
 	rand    *rand.Rand
 
-	gap    float64 // mean, in the source's unit
-	gone   estimate.Totals
-	budget budget
+	meanGap float64 // mean, in the source's unit
+	gone    estimate.Totals
+	budget  budget
 }
 
 // holdsPerGap: setting a gap costs ten microseconds, and a gap kept for some
@@ -30,9 +30,9 @@ const holdsPerGap = 16
 // keeps the ticks out of step with the program's own periods.
 func (s *tickPace) drawGap() uint64 {
 	if s.budget.counters {
-		return uint64(min(max(s.rand.ExpFloat64(), 0.05), 6) * s.gap)
+		return uint64(min(max(s.rand.ExpFloat64(), 0.05), 6) * s.meanGap)
 	}
-	return uint64((leastGap + (mostGap-leastGap)*s.rand.Float64()) * s.gap)
+	return uint64((leastGap + (mostGap-leastGap)*s.rand.Float64()) * s.meanGap)
 }
 
 // drawsFirst says whether a thread's first gap is drawn in another way than the
@@ -50,7 +50,7 @@ func (s *Session) drawsFirst() bool {
 // x, at a place that is uniform in them.)
 func (s *tickPace) drawFirst() uint64 {
 	x := math.Sqrt(leastGap*leastGap + s.rand.Float64()*(mostGap*mostGap-leastGap*leastGap))
-	return uint64(s.rand.Float64() * x * s.gap)
+	return uint64(s.rand.Float64() * x * s.meanGap)
 }
 
 // A timer's gaps are uniform between these, in mean gaps.
@@ -94,7 +94,7 @@ func (t *thread) redraw(s *tickPace) {
 // cut accounts for periods that are given up before they end, or that have
 // only begun: what is counted in them makes no tick. They are one mean gap
 // long on average, with random gaps.
-func (s *tickPace) cut(t *thread) { s.gone.Cut += cutGaps * s.gap * float64(t.ticker.Len()) }
+func (s *tickPace) cut(t *thread) { s.gone.Cut += cutGaps * s.meanGap * float64(t.ticker.Len()) }
 
 const cutGaps = 2
 

@@ -34,15 +34,15 @@ type watches struct {
 	others      int            // watchpoints opened in other threads
 	otherFailed error          // the last failure to watch another thread
 	unwatched   int            // words of lines given up for another datum
-	took        [3]*model.Hist // by stack, wall time from use to end in ns
+	lasted      [3]*model.Hist // by stack, wall time from use to end in ns
 	pruned      int
 	cpus        int // online at the start
-	copying     copying
+	copying     copyCost
 }
 
 // newWatches has none.
 func newWatches() watches {
-	return watches{groupOf: make(map[*target.Process]*group), copying: copying{of: make(map[*target.Process]*copies)}}
+	return watches{groupOf: make(map[*target.Process]*group), copying: copyCost{of: make(map[*target.Process]*copies)}}
 }
 
 // watch is what a slot watches.
