@@ -432,6 +432,7 @@ func (s *Session) closeAll() {
 	s.settleCopying()
 	for _, t := range s.targets.threads {
 		s.dropThread(t)
+		s.tracer.Beat()
 		if s.src.unread > 0 { // not before: what still traps until its slot is retired counts, too
 			s.kept.loseTimes(t, t.wentOn)
 		}
