@@ -121,6 +121,10 @@ func TestStalledFileSystem(t *testing.T) {
 	start := time.Now()
 	s := attach(t, p.pid, "-d", "1s", "--heap")
 	eventually(t, "the file system is asked", func() bool { return fs.Asked() > 0 })
+	eventually(t, "the profile is written", func() bool { _, err := os.Stat(s.output); return err == nil })
+	eventually(t, "the target is free", func() bool { return procField(p.pid, "TracerPid") == "0" })
+	// The kernel keeps rdx itself, which has asked, until there is an answer.
+	fs.Close()
 	profile := s.profile()
 	t.Logf("%v, %d records; %q", time.Since(start), len(profile.Records), profile.Comments)
 	assertFree(t, p.pid)
