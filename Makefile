@@ -70,8 +70,8 @@ accuracy:
 
 # The papers' tables beside ours; those on real programs take minutes. The
 # conversions' are TestRealAccuracy and TestRealAccuracyLocal, that of recording the bench's first.
-paper: engine
-	RDX_LONG=1 go test -count=1 -timeout 90m -run 'Paper|TestRealAccuracy' -v ./model ./exact
+paper: engine rdx-gpu
+	RDX_LONG=1 RDX_GPU=$(CURDIR)/rdx-gpu go test -count=1 -timeout 90m -run 'Paper|TestRealAccuracy' -v ./model ./exact
 	bench/trace.sh
 
 # What make test and make demo use, from Debian or Ubuntu.

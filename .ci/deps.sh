@@ -8,7 +8,7 @@ for p in $packages "$@"; do
 done
 # OpenCL on processors, for what runs on GPUs: where it can't be had its tests are skipped.
 optional=
-for p in ocl-icd-libopencl1 pocl-opencl-icd; do
+for p in ocl-icd-libopencl1 pocl-opencl-icd oclgrind; do
 	dpkg-query -W -f '${Status}' "$p" 2>/dev/null | grep -q 'ok installed' || optional="$optional $p"
 done
 [ -z "$missing$optional" ] && exit 0

@@ -2,7 +2,6 @@ package collector
 
 import (
 	"errors"
-	"slices"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -96,9 +95,7 @@ func (s *Session) threadAt(index uint32) *thread { return s.targets.byIndex[inde
 func (s *Session) ThreadMissed(int, error) { s.account.losses["lost: thread not sampled"]++ }
 
 // isFirst says whether the process is the one that was attached to, or started.
-func (s *targets) isFirst(pid int) bool {
-	return pid == s.cfg.PID || pid == s.child || slices.Contains(s.cfg.Others, pid)
-}
+func (s *targets) isFirst(pid int) bool { return pid == s.cfg.PID || pid == s.child }
 
 // processEnded forgets a process, or the program that it was, but for what the
 // profile will name.
@@ -205,7 +202,7 @@ func (s *targets) threadsOf(p *target.Process) (n int) {
 
 // ThreadExited implements ptrace.Handler.
 func (s *Session) ThreadExited(tid int, status unix.WaitStatus) {
-	if tid == s.cfg.PID || tid == s.targets.child {
+	if s.targets.isFirst(tid) {
 		s.targets.exit = ExitStatus{true, status}
 	}
 	if t := s.targets.threads[tid]; t != nil {

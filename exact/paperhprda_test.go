@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/rdx-profiler/rdx/exact"
+	"github.com/rdx-profiler/rdx/gpu"
 	"github.com/rdx-profiler/rdx/model"
 	"github.com/rdx-profiler/rdx/trace"
 )
@@ -54,7 +55,11 @@ func TestPaperHPRDA(t *testing.T) {
 	engine, text, script := in.engine, in.text, in.script
 	cores := runtime.NumCPU()
 	bins := model.LogBins(1)
-	var programs, plainSum, factorSum, speedSum, wholeSum float64
+	var programs, plainSum, factorSum, speedSum, wholeSum, gpuSum float64
+	devices, noGPU := gpu.List()
+	if noGPU != nil {
+		t.Logf("no GPU: %v", noGPU)
+	}
 	for _, argv := range [][]string{
 		{"gzip", "-6", "-c", text}, {"bzip2", "-c", text}, {"xz", "-1", "-c", text}, {"sort", "--parallel=1", text},
 		{"/usr/bin/python3", "-I", "-S", script}, {"awk", `{ for (i = 1; i <= NF; i++) n[$i]++ } END { for (w in n) print w, n[w] }`, text},
@@ -108,6 +113,9 @@ func TestPaperHPRDA(t *testing.T) {
 		whole := (tracing + sequential).Seconds() / math.Max((tracing+parallel).Seconds(), 1e-9)
 		t.Logf("%-8s %8d accesses %7d lines: exact merge on %d cores %.2f times as fast, %.2f with tracing; error without, with factor: pieces of 2048 %.2f %%, %.2f %%; of 16384 %.2f %%, %.2f %%",
 			filepath.Base(argv[0]), len(accesses), e.Blocks(), cores, speed, whole, plain[0], factor[0], plain[1], factor[1])
+		if noGPU == nil {
+			gpuSum += onGPU(t, accesses, bins, want, plain[0], factor[0], sequential)
+		}
 		programs++
 		speedSum, wholeSum = speedSum+speed, wholeSum+whole
 		plainSum, factorSum = plainSum+plain[0], factorSum+factor[0]
@@ -117,6 +125,44 @@ func TestPaperHPRDA(t *testing.T) {
 	}
 	t.Logf("mean: %.2f times as fast, %.2f with tracing (paper, four cores: 3, 1.85; GPU: 19.6, 15.1); error %.2f %% without and %.2f %% with the factor (paper: 1.2, 0.37), 0 with the exact merge",
 		speedSum/programs, wholeSum/programs, plainSum/programs, factorSum/programs)
+	if noGPU == nil {
+		t.Logf("mean on %s (%s): %.2f times as fast as one core, transfers included (paper: 19.6)", devices[0].Name, devices[0].Kind, gpuSum/programs)
+	}
+}
+
+// onGPU does the same on a GPU: exact, and the approximate merge of pieces of 2048, whose errors are to be those that it
+// has on processors. It returns how many times as fast as the sequential analysis the exact one was.
+func onGPU(t *testing.T, accesses []model.Access, bins *model.Bins, want *model.Hist, plain, factor float64, sequential time.Duration) float64 {
+	t.Helper()
+	run := func(c gpu.Config) (*model.Hist, time.Duration) {
+		e, err := gpu.NewExact(model.LineBytes, bins, c)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer e.Close()
+		start := time.Now()
+		if err := e.Add(accesses); err != nil {
+			t.Fatal(err)
+		}
+		r, err := e.Result()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return r.Distances(), time.Since(start)
+	}
+	h, took := run(gpu.Config{})
+	if a, err := model.Accuracy(want, h); err != nil || a != 1 {
+		t.Errorf("the exact merge on the GPU has accuracy %v, %v", a, err)
+	}
+	for _, f := range []bool{false, true} {
+		h, _ := run(gpu.Config{Piece: 2048, Factor: f})
+		if err, same := binError(want, h), map[bool]float64{false: plain, true: factor}[f]; err != same {
+			t.Errorf("the approximate merge on the GPU, factor %v, has an error of %v %%, and %v %% on processors", f, err, same)
+		}
+	}
+	speed := sequential.Seconds() / took.Seconds()
+	t.Logf("         on the GPU: %.2f times as fast as one core, error 0; of the approximate merge the same errors", speed)
+	return speed
 }
 
 // binError is their measure: the mean over the bins of the difference of two

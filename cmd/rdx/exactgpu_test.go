@@ -120,7 +120,7 @@ func TestExactOnGPU(t *testing.T) {
 	}
 }
 
-// Recordings of programs, a few with threads that write what others read: the report and the profile are those made on processors.
+// Recordings of programs, some with threads: the report and the profile are those made on processors.
 func TestExactRecordingsOnGPU(t *testing.T) {
 	engine := traceEngine(t)
 	withGPU(t)
@@ -134,13 +134,20 @@ func TestExactRecordingsOnGPU(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, x := range []struct {
-		threads bool
+		stack   string
+		profile bool
 		argv    []string
 	}{
-		{false, []string{"gzip", "-kf", text}}, {false, []string{"bzip2", "-1kf", text}}, {true, []string{"xz", "-T3", "--block-size=8KiB", "-0", "-kf", text}},
-		{true, []string{"sort", "--parallel=4", "-S", "1M", "-o", "/dev/null", text}}, {false, []string{"mawk", "{ for (i = 1; i <= NF; i++) n[$i]++ }", text}},
-		{false, []string{"openssl", "dgst", "-out", "/dev/null", "-sha256", text}}, {false, []string{"sqlite3", ":memory:", "select count(*) from (select 1 union select 2) where 0"}},
-		{true, []string{"zstd", "-q", "-T2", "-1", "-f", "-o", text + ".zst", text}}, {false, []string{"grep", "-q", "no such line", text}}, {false, []string{"perl", "-ne", "$n{$_}++", text}},
+		{"shared", true, []string{"gzip", "-kf", text}},
+		{"shared", false, []string{"bzip2", "-1kf", text}},
+		{"private", true, []string{"xz", "-T3", "--block-size=4KiB", "-0", "-kf", text}},
+		{"private", false, []string{"sort", "--parallel=4", "-S", "1M", "-o", "/dev/null", text}},
+		{"shared", false, []string{"mawk", "{ for (i = 1; i <= NF; i++) n[$i]++ }", text}},
+		{"shared", false, []string{"openssl", "dgst", "-out", "/dev/null", "-sha256", text}},
+		{"shared", false, []string{"sqlite3", ":memory:", "select 1 where 0"}},
+		{"private", true, []string{"zstd", "-q", "-T2", "-1", "-f", "-o", text + ".zst", text}},
+		{"shared", false, []string{"grep", "-q", "no such line", text}},
+		{"shared", false, []string{"perl", "-ne", "$n{$_}++", text}},
 	} {
 		path, err := exec.LookPath(x.argv[0])
 		if err != nil {
@@ -153,12 +160,9 @@ func TestExactRecordingsOnGPU(t *testing.T) {
 			if out, err := rdxCmd(cmd...); err != nil && !errors.As(err, &exitError{}) {
 				t.Fatalf("%v\n%s", err, out)
 			}
-			if x.threads {
-				sameOnGPU(t, recording, "--stack", "private", "--block", "word")
-				sameProfileOnGPU(t, recording, "--stack", "private")
-			} else {
-				sameOnGPU(t, recording)
-				sameProfileOnGPU(t, recording, "--block", "word")
+			sameOnGPU(t, recording, "--stack", x.stack)
+			if x.profile {
+				sameProfileOnGPU(t, recording, "--stack", x.stack, "--block", "word")
 			}
 			t.Logf("%s", strings.SplitN(mustRdx(t, "", "exact", recording), "\n", 2)[0])
 		})

@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/rdx-profiler/rdx/model"
+	"github.com/rdx-profiler/rdx/pprofout"
 )
 
 func newTopCmd() *cobra.Command {
@@ -104,7 +105,7 @@ account for so many percent of all that are predicted for a cache.`,
 }
 
 func topInvalidations(w io.Writer, path string, n int, format string) error {
-	p, err := loadProfile(path)
+	p, err := pprofout.ReadFile(path)
 	if err != nil {
 		return err
 	}
@@ -129,17 +130,11 @@ func readProfile(path string) (*model.Profile, error) { return readOnStack(path,
 
 // readOnStack is readProfile for one kind of stack, "" for any.
 func readOnStack(path, stack string) (*model.Profile, error) {
-	p, err := loadProfile(path)
+	p, err := pprofout.ReadFile(path)
 	if err != nil {
 		return nil, err
 	}
-	return onStackOf(p, path, stack)
-}
-
-// onStackOf is readOnStack of a profile that was read.
-func onStackOf(p *model.Profile, path, stack string) (*model.Profile, error) {
-	p, err := onStack(p, stack)
-	if err != nil {
+	if p, err = onStack(p, stack); err != nil {
 		return nil, fmt.Errorf("%s: %w", path, err)
 	}
 	seen, reuses := 0.0, 0.0

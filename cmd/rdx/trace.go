@@ -169,19 +169,11 @@ func newTraceInfoCmd() *cobra.Command {
 			return nil
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
-			in, err := openInput(args[0], cmd.InOrStdin())
-			if err != nil {
-				return fmt.Errorf("trace: %w", err)
-			}
-			defer in.Close()
-			all, size, err := in.Seekable()
+			f, err := trace.OpenFile(args[0])
 			if err != nil {
 				return err
 			}
-			f, err := trace.NewReader(all, size)
-			if err != nil {
-				return fmt.Errorf("trace %s: %w", in.name, err)
-			}
+			defer f.Close()
 			i := traceInfo{Header: f.Header(), Summary: f.Summary(), Threads: f.Threads()}
 			for _, t := range i.Threads {
 				i.Accesses += t.Accesses

@@ -6,6 +6,9 @@ import (
 	"fmt"
 	mathbits "math/bits"
 	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
 	"reflect"
 	"slices"
 	"strings"
@@ -424,6 +427,120 @@ func TestInversions(t *testing.T) {
 	}
 }
 
+// racesEnv says that TestRaces has started the test that it runs.
+const racesEnv = "RDX_GPU_TEST_RACES"
+
+// All kernels once under Oclgrind, which is another implementation of OpenCL and sees what pocl's order of work-items hides:
+// races, and accesses beyond the end of a buffer.
+func TestRaces(t *testing.T) {
+	if os.Getenv(racesEnv) != "" {
+		everything(t)
+		return
+	}
+	const library = "/usr/lib/oclgrind/liboclgrind-rt-icd.so"
+	if _, err := os.Stat(library); err != nil {
+		t.Skip("needs oclgrind: ", err)
+	}
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, "oclgrind.icd"), []byte(library+"\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command(os.Args[0], "-test.run=^TestRaces$", "-test.v")
+	cmd.Env = append(os.Environ(), racesEnv+"=1", "OCL_ICD_VENDORS="+dir+"/", "OCLGRIND_DATA_RACES=1", "OCLGRIND_MAX_ERRORS=3")
+	out, err := cmd.CombinedOutput()
+	text := string(out)
+	if err != nil || !strings.Contains(text, "Oclgrind") || strings.Contains(text, "race at") || strings.Contains(text, "Invalid") || strings.Contains(text, "Kernel:") {
+		t.Errorf("%v:\n%s", err, text[:min(len(text), 3000)])
+	}
+}
+
+func everything(t *testing.T) {
+	ctx := openDevice(t)
+	t.Log(ctx.Device)
+	r := seeded(t)
+	bins := model.LogBins(10)
+	x := touchesOf(r, shapes["old and new"](r, 2600, 2600))
+	same(t, "exact", olken(t, bins, x), analyze(t, ctx, bins, Config{Segment: 2100}, x, 2600, false))
+	blocks := shapes["skewed"](r, 2100, 300)
+	one := blocks[:300]
+	dists, times := make([]uint64, len(one)), make([]uint64, len(one))
+	if err := exact.NewOlken().Touch(one, dists, times); err != nil {
+		t.Fatal(err)
+	}
+	a, err := NewAnalysis(ctx, Config{Edges: []uint64{0}, Segment: len(one), Each: func(d, x []uint64) error {
+		if !slices.Equal(d, dists) || !slices.Equal(x, times) {
+			t.Error("each: distances or times differ")
+		}
+		return nil
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := a.Add(one, make([]uint8, len(one))); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := a.Finish(); err != nil {
+		t.Fatal(err)
+	}
+	a.Close()
+	want, err := exact.NewParallel(model.LineBytes, bins, exact.ParallelConfig{Jobs: 1, Approximate: true, PieceTouches: 100})
+	if err != nil {
+		t.Fatal(err)
+	}
+	x = touchesOf(r, blocks)
+	if err := want.AddTouches(x); err != nil {
+		t.Fatal(err)
+	}
+	if err := want.Finish(); err != nil {
+		t.Fatal(err)
+	}
+	same(t, "approximate", want, analyze(t, ctx, bins, Config{Segment: len(blocks), PieceTouches: 100}, x, len(blocks), false))
+	countOnce(t, ctx, r, 300)
+}
+
+// countOnce checks counts of greater elements by going through all.
+func countOnce(t *testing.T, ctx *opencl.Context, r *rand.Rand, n int) {
+	t.Helper()
+	c, err := newCounter(ctx, n)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer ctx.FreeAll()
+	values := uint32(2 * n)
+	some := func() []uint32 { // each value once at most, or none
+		v := make([]uint32, n)
+		for i, p := range r.Perm(int(values))[:n] {
+			if r.IntN(5) > 0 {
+				v[i] = uint32(p) + 1
+			}
+		}
+		return v
+	}
+	counted, asked, greater := some(), some(), make([]uint32, n)
+	if err := c.count(counted, asked, values, greater); err != nil {
+		t.Fatal(err)
+	}
+	for i, q := range asked {
+		want := uint32(0)
+		for _, v := range counted[:i] {
+			if v > q {
+				want++
+			}
+		}
+		if q != 0 && greater[i] != want {
+			t.Fatalf("element %d of %d: %d greater ones before it, want %d", i, n, greater[i], want)
+		}
+	}
+}
+
+func TestCount(t *testing.T) {
+	ctx := openDevice(t)
+	r := seeded(t)
+	for _, n := range []int{1, 2, 5, 1000, 1023, 1024, 1025, 2048, 5000} {
+		countOnce(t, ctx, r, n)
+	}
+}
+
 // Any blocks, any runs, any segment.
 func FuzzAnalysis(f *testing.F) {
 	f.Add([]byte("abbcaabbcaXYZa"), uint16(3))
@@ -442,4 +559,26 @@ func FuzzAnalysis(f *testing.F) {
 		bins := model.LogBins(8)
 		same(t, "", olken(t, bins, x), analyze(t, ctx, bins, Config{Segment: int(segment) + 1}, x, 1000, false))
 	})
+}
+
+// What is known of runs as they are copied, whatever their number.
+func TestSummarize(t *testing.T) {
+	r := seeded(t)
+	for n := range 100 {
+		blocks, runs := made(n, func(int) uint64 { return r.Uint64() }), make([]uint8, n)
+		want := summary{0, ^uint64(0), uint64(n)}
+		for i := range runs {
+			runs[i] = uint8(r.UintN(128))
+			if n%3 == 0 {
+				runs[i] = 127
+			}
+			want.or |= blocks[i]
+			want.and &= blocks[i]
+			want.touches += uint64(runs[i] >> 1)
+		}
+		to := make([]uint64, n)
+		if got := summarize(to, blocks, runs); got != want || !slices.Equal(to, blocks) {
+			t.Fatalf("%d runs: %+v, want %+v", n, got, want)
+		}
+	}
 }

@@ -33,6 +33,15 @@ func List(api *opencl.API) ([]gpu.Info, error) {
 	return list, nil
 }
 
+// OpenNamed compiles the kernels for the device of a number or a part of a name, or for the first one that can be used.
+func OpenNamed(api *opencl.API, which string) (*opencl.Context, error) {
+	d, err := choose(api, which)
+	if err != nil {
+		return nil, err
+	}
+	return Open(d)
+}
+
 // choose is the device of a number or a part of a name; the first one that can be used if neither is given.
 func choose(api *opencl.API, which string) (*opencl.Device, error) {
 	all, err := api.Devices()
@@ -127,11 +136,7 @@ func (s *server) run(load func() (*opencl.API, error)) error {
 	if err != nil {
 		return err
 	}
-	d, err := choose(api, r.Start.Device)
-	if err != nil {
-		return err
-	}
-	ctx, err := Open(d)
+	ctx, err := OpenNamed(api, r.Start.Device)
 	if err != nil {
 		return err
 	}

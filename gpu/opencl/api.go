@@ -29,6 +29,7 @@ type API struct {
 	EnqueueWrite       func(queue, buf uintptr, wait uint32, at, size uintptr, from unsafe.Pointer, n uint32, after, event *uintptr) int32
 	EnqueueRead        func(queue, buf uintptr, wait uint32, at, size uintptr, to unsafe.Pointer, n uint32, after, event *uintptr) int32
 	EnqueueMap         func(queue, buf uintptr, wait uint32, flags uint64, at, size uintptr, n uint32, after, event *uintptr, code *int32) uintptr
+	EnqueueUnmap       func(queue, buf, p uintptr, n uint32, after, event *uintptr) int32
 	EnqueueKernel      func(queue, kernel uintptr, dims uint32, offset, global, local *uintptr, n uint32, after, event *uintptr) int32
 	Flush              func(queue uintptr) int32
 	Finish             func(queue uintptr) int32
@@ -78,7 +79,7 @@ func (a *API) functions() map[string]any {
 		"clCreateProgramWithSource": &a.CreateProgram, "clBuildProgram": &a.BuildProgram, "clGetProgramBuildInfo": &a.GetBuildInfo,
 		"clCreateKernel": &a.CreateKernel, "clSetKernelArg": &a.SetKernelArg,
 		"clCreateBuffer": &a.CreateBuffer, "clEnqueueWriteBuffer": &a.EnqueueWrite, "clEnqueueReadBuffer": &a.EnqueueRead,
-		"clEnqueueMapBuffer": &a.EnqueueMap, "clEnqueueNDRangeKernel": &a.EnqueueKernel,
+		"clEnqueueMapBuffer": &a.EnqueueMap, "clEnqueueUnmapMemObject": &a.EnqueueUnmap, "clEnqueueNDRangeKernel": &a.EnqueueKernel,
 		"clFlush": &a.Flush, "clFinish": &a.Finish, "clWaitForEvents": &a.WaitForEvents, "clReleaseEvent": &a.ReleaseEvent,
 		"clReleaseMemObject": &a.ReleaseMemObject, "clReleaseKernel": &a.ReleaseKernel, "clReleaseProgram": &a.ReleaseProgram,
 		"clReleaseCommandQueue": &a.ReleaseQueue, "clReleaseContext": &a.ReleaseContext,

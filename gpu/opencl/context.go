@@ -17,6 +17,7 @@ type Context struct {
 	queues  [2]uintptr
 	kernels map[string]uintptr
 	buffers map[uintptr]uint64
+	mapped  map[uintptr]uintptr // pinned ones: where
 	held    uint64
 	// Observe, if it is set, is told how long each kernel took. They do not overlap with anything then.
 	Observe func(kernel string, took time.Duration)
@@ -45,7 +46,7 @@ func (d *Device) Open(source, options string) (*Context, error) {
 	if why := d.Unfit(); why != "" {
 		return nil, fmt.Errorf("%s: %s (consider: another device of --gpu=list)", d, why)
 	}
-	c := &Context{Device: d, api: d.api, kernels: map[string]uintptr{}, buffers: map[uintptr]uint64{}}
+	c := &Context{Device: d, api: d.api, kernels: map[string]uintptr{}, buffers: map[uintptr]uint64{}, mapped: map[uintptr]uintptr{}}
 	if err := c.open(source, options); err != nil {
 		c.Close()
 		return nil, err
@@ -139,6 +140,7 @@ func (c *Context) Pinned(size uint64) ([]byte, error) {
 	if err := check(code, "clEnqueueMapBuffer"); err != nil {
 		return nil, err
 	}
+	c.mapped[b.mem] = p
 	// The driver's memory: the collector knows nothing of it and must not.
 	return unsafe.Slice(*(**byte)(unsafe.Pointer(&p)), size), nil
 }
@@ -241,8 +243,16 @@ func (c *Context) kernel(name string) (uintptr, error) {
 	return k, nil
 }
 
-// FreeAll gives all memory back, pinned one too.
+// FreeAll gives all memory back, pinned one too, when what uses it is done. A driver that fails in this has the memory back
+// with the context.
 func (c *Context) FreeAll() {
+	for mem, p := range c.mapped {
+		c.api.EnqueueUnmap(c.queues[Copy], mem, p, 0, nil, nil)
+	}
+	if len(c.mapped) > 0 {
+		c.api.Finish(c.queues[Copy])
+	}
+	c.mapped = map[uintptr]uintptr{}
 	for mem := range c.buffers {
 		c.api.ReleaseMemObject(mem)
 	}

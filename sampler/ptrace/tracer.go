@@ -61,8 +61,6 @@ type Tracer struct {
 	quit    bool
 
 	asked atomic.Pointer[func()]
-	pulse pulse
-	stuck func(why string) // what the guard does
 
 	tick      func() // nil unless Every was called
 	tickEvery time.Duration
@@ -90,14 +88,12 @@ func NewTracer(h Handler, follow bool) (*Tracer, error) {
 		calls:   make(chan func(), 1),
 		done:    make(chan struct{}),
 		threads: make(map[int]int),
-		stuck:   endProcess,
 	}
 	started := make(chan error)
 	go t.run(started)
 	if err := <-started; err != nil {
 		return nil, err
 	}
-	go t.guard()
 	return t, nil
 }
 
@@ -221,7 +217,6 @@ func (t *Tracer) Seize(pid int) error {
 			found = true
 			t.threads[tid] = pid
 			t.handler.ThreadStarted(pid, tid)
-			t.Beat()
 		}
 	}
 	return nil
@@ -277,8 +272,7 @@ func (t *Tracer) run(started chan<- error) {
 	defer close(t.done)
 	t.RealTime = Preempt() == nil
 	var err error
-	t.pulse.tid = unix.Gettid()
-	t.wake, err = newWaker(t.pulse.tid)
+	t.wake, err = newWaker(unix.Gettid())
 	started <- err
 	if err != nil {
 		return
@@ -293,7 +287,6 @@ func (t *Tracer) run(started chan<- error) {
 		select {
 		case f := <-t.calls:
 			f()
-			t.Beat()
 			continue
 		default:
 		}
@@ -302,10 +295,8 @@ func (t *Tracer) run(started chan<- error) {
 			continue
 		}
 		if !seized {
-			var f func()
-			t.await(func() { f = <-t.calls })
+			f := <-t.calls
 			f()
-			t.Beat()
 			continue
 		}
 		t.wait(0)
@@ -345,9 +336,7 @@ func (t *Tracer) drain() {
 func (t *Tracer) wait(flags int) bool {
 	var status unix.WaitStatus
 	before := clock.Monotonic()
-	var tid int
-	var err error
-	t.await(func() { tid, err = unix.Wait4(-1, &status, unix.WALL|flags, nil) })
+	tid, err := unix.Wait4(-1, &status, unix.WALL|flags, nil)
 	now := clock.Monotonic()
 	if t.woke = now-before > awakeLatency/10; t.woke {
 		t.awake = now
