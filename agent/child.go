@@ -82,7 +82,9 @@ func (c child) run(ctx context.Context, r Request) outcome {
 	if err == nil {
 		res, o.people, o.raw, err = readResult(out)
 	}
-	_, _ = io.Copy(io.Discard, io.LimitReader(out, 1<<20))
+	if err != nil {
+		_ = cmd.Process.Kill() // whatever it is about
+	}
 	waited := cmd.Wait()
 	stop()
 	o.Result = res
