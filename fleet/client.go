@@ -229,6 +229,25 @@ func (c *Client) call(ctx context.Context, method string, body []byte) ([]byte, 
 	return answer, nil
 }
 
+// ask is a query, tried again where a node of several may just have gone.
+func (c *Client) ask(ctx context.Context, method string, body []byte) ([]byte, error) {
+	const tries = 4
+	pause := 200 * time.Millisecond
+	for try := 1; ; try++ {
+		answer, err := c.call(ctx, "/querier.v1.QuerierService/"+method, body)
+		var e *StatusError
+		if err == nil || try == tries || !errors.As(err, &e) || e.Status < 500 || e.Foreign {
+			return answer, err
+		}
+		select {
+		case <-ctx.Done():
+			return nil, err
+		case <-time.After(pause):
+			pause *= 2
+		}
+	}
+}
+
 // statusError reads Connect's error, or whatever there is.
 func statusError(status int, answer []byte) error {
 	var e struct {
@@ -262,7 +281,7 @@ func (c *Client) Push(ctx context.Context, series []Series) error {
 
 // merge asks for the sum of one column. It is nil if there is nothing.
 func (c *Client) merge(ctx context.Context, typeID, selector string, from, to time.Time) (*profile.Profile, error) {
-	answer, err := c.call(ctx, "/querier.v1.QuerierService/SelectMergeProfile", mergeRequest(typeID, selector, from, to))
+	answer, err := c.ask(ctx, "SelectMergeProfile", mergeRequest(typeID, selector, from, to))
 	if err != nil || len(answer) == 0 {
 		return nil, err
 	}
@@ -277,7 +296,7 @@ func (c *Client) merge(ctx context.Context, typeID, selector string, from, to ti
 func (c *Client) Series(ctx context.Context, selector string, names []string, from, to time.Time) ([][]Label, error) {
 	var out [][]Label
 	err := split(from, to, func(from, to time.Time) error {
-		answer, err := c.call(ctx, "/querier.v1.QuerierService/Series", seriesRequest(selector, names, from, to))
+		answer, err := c.ask(ctx, "Series", seriesRequest(selector, names, from, to))
 		if err != nil {
 			return err
 		}

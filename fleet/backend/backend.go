@@ -128,7 +128,10 @@ func newServer(binary, dir string, port, grpc, gossip int, o Options) *Server {
 		args = append(args, "-memberlist.join="+j)
 	}
 	if o.Replicas > 0 {
-		args = append(args, "-distributor.replication-factor="+strconv.Itoa(o.Replicas))
+		// A query asks all nodes of both rings, and does without one that is gone only where there is more
+		// than one copy in each.
+		n := strconv.Itoa(o.Replicas)
+		args = append(args, "-distributor.replication-factor="+n, "-store-gateway.sharding-ring.replication-factor="+n)
 	}
 	return &Server{URL: fmt.Sprintf("http://%s:%d", loopback, port), Dir: dir, name: name, args: append(args, o.Args...)}
 }
