@@ -15,7 +15,7 @@ import (
 )
 
 // SessionArg is the hidden command with which rdx becomes a session.
-const SessionArg = "agent-window"
+const SessionArg = "__agent-window"
 
 // An outcome is what became of a session.
 type outcome struct {

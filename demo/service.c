@@ -2,7 +2,9 @@
  * around a ring of LINES cache lines, and misses in every cache that is smaller; the
  * others stay in sixteen lines.
  *
- *	service LINES EVERY [SECONDS]
+ *	service LINES EVERY [SECONDS [PERCENT]]
+ *
+ * It ends after so many seconds, 0 for never, and works so many percent of the time.
  */
 #include <stdint.h>
 #include <stdio.h>
@@ -42,7 +44,7 @@ int main(int argc, char **argv)
 	uint64_t every = argc > 2 ? strtoull(argv[2], 0, 0) : 10;
 	double seconds = argc > 3 ? atof(argv[3]) : 0;
 	if (lines < 1 || every < 1) {
-		fprintf(stderr, "usage: service LINES EVERY [SECONDS]\n");
+		fprintf(stderr, "usage: service LINES EVERY [SECONDS [PERCENT]]\n");
 		return 2;
 	}
 	struct line *ring = aligned_alloc(4096, (lines * sizeof *ring + 4095) / 4096 * 4096);
@@ -50,11 +52,21 @@ int main(int argc, char **argv)
 		return 1;
 	for (uint64_t i = 0; i < lines; i++)
 		ring[i].word = i;
+	double percent = argc > 4 ? atof(argv[4]) : 100;
 	time_t end = time(0) + (time_t)seconds;
 	uint64_t sum = stay(1000);
-	do
+	do {
+		struct timespec before, after;
+		clock_gettime(CLOCK_THREAD_CPUTIME_ID, &before);
 		sum += round_trip(ring, lines, every - 1);
-	while (!seconds || time(0) < end);
+		clock_gettime(CLOCK_THREAD_CPUTIME_ID, &after);
+		if (percent < 100) {
+			double worked = (after.tv_sec - before.tv_sec) * 1e9 + (after.tv_nsec - before.tv_nsec);
+			double rest = worked * (100 - percent) / percent;
+			struct timespec pause = {(time_t)(rest / 1e9), (long)(rest - 1e9 * (double)(time_t)(rest / 1e9))};
+			nanosleep(&pause, 0);
+		}
+	} while (!seconds || time(0) < end);
 	printf("%llu\n", (unsigned long long)sum);
 	return 0;
 }

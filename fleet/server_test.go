@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"math"
+	"net/http"
+	"strings"
 	"testing"
 	"time"
 
@@ -140,5 +142,29 @@ func same(t *testing.T, got, want *model.Profile) {
 		if x, y := a.Points[i], b.Points[i]; math.Abs(x.MissRatio-y.MissRatio) > 1e-9 || math.Abs(x.Low-y.Low) > 1e-9 || math.Abs(x.High-y.High) > 1e-9 {
 			t.Errorf("%+v, want %+v", x, y)
 		}
+	}
+}
+
+// What a server refuses, it says in words: a window of a clock that is wrong by hours.
+func TestServerRefuses(t *testing.T) { // needs Pyroscope
+	c := client(t, startServers(t, 1, backend.Options{})[0].URL)
+	p := someWindows[0].Profile()
+	for _, by := range []time.Duration{-2 * time.Hour, time.Hour} {
+		err := c.Push(t.Context(), series(t, Window{Profile: p, Weight: 1, Time: time.Now().Add(by)}, Label{"service_name", "x"}))
+		e, ok := errors.AsType[*StatusError](err)
+		if !ok || e.Status != http.StatusBadRequest || e.Foreign || !strings.Contains(e.Message, "ingestion window") {
+			t.Errorf("%v off: %v", by, err)
+		}
+	}
+	if err := c.Push(t.Context(), series(t, Window{Profile: p, Weight: 1, Time: time.Now()})); err != nil {
+		t.Errorf("without a service: %v", err)
+	}
+	err := c.PushRequest(t.Context(), []byte("garbage"))
+	if e, ok := errors.AsType[*StatusError](err); !ok || e.Status != http.StatusBadRequest {
+		t.Errorf("garbage: %v", err)
+	}
+	_, err = c.Profile(t.Context(), Query{Labels: []string{"a=~("}, From: time.Now().Add(-time.Hour), To: time.Now()})
+	if e, ok := errors.AsType[*StatusError](err); !ok || e.Status/100 != 4 && e.Status/100 != 5 {
+		t.Errorf("a bad expression: %v", err)
 	}
 }

@@ -27,7 +27,7 @@ func newWindowCmd() *cobra.Command {
 		Use:     agent.SessionArg,
 		Short:   "One session of rdx agent, which runs it",
 		Hidden:  true,
-		Example: "  rdx agent-window # asks for a request, and answers",
+		Example: "  rdx __agent-window # asks for a request, and answers",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return runWindow(cmd.Context(), os.Stdin, os.Stdout)
