@@ -12,8 +12,8 @@ import (
 // when it ends, the agent is gone, and the session has to be, too.
 type Request struct {
 	Key
-	Duration time.Duration
-	Overhead float64 // share of the process's CPU time
+	Duration time.Duration // from now on, in which all of it but the symbols must be done
+	Overhead float64       // share of the process's CPU time
 	// Weight is 1 over the probability with which the process was drawn; Period is what the
 	// session stands for.
 	Weight float64

@@ -70,8 +70,12 @@ func sampleWindow(ctx context.Context, r agent.Request) (res agent.Result, peopl
 	if err != nil {
 		return res, nil, nil, err
 	}
+	// It ends in time for the next draw, however long it takes to begin.
+	limited, cancel := context.WithTimeout(ctx, r.Duration)
+	defer cancel()
+	end := time.Now().Add(r.Duration)
 	var last collector.Progress
-	cfg := collector.Config{PID: r.PID, Duration: r.Duration, Overhead: r.Overhead, Burst: collector.AutoBurst, BurstEngine: collector.Interpret,
+	cfg := collector.Config{PID: r.PID, Overhead: r.Overhead, Burst: collector.AutoBurst, BurstEngine: collector.Interpret,
 		Granularity: collector.Auto, Source: collector.Auto, Clock: collector.Auto, Stack: collector.OwnStack, Caches: caches,
 		Progress: func(p collector.Progress) { last = p }}
 	same := func() error {
@@ -92,14 +96,13 @@ func sampleWindow(ctx context.Context, r agent.Request) (res agent.Result, peopl
 		return res, nil, nil, err
 	}
 	started := time.Now()
-	p, err := s.Wait(ctx)
+	p, err := s.Wait(limited)
 	if p == nil {
 		return res, nil, nil, err
 	}
 	if _, failed := errors.AsType[collector.Failure](err); failed {
 		return res, nil, nil, err
 	}
-	early := ctx.Err() != nil && !s.Exit().Exited
 	sampled := time.Since(started)
 	res = agent.Result{Time: p.Start, Sampled: sampled, CPU: time.Duration(p.CountOf("CPU time of the target, ns")), Lost: map[string]int64{}, Clock: p.Clock.Name}
 	res.Held = time.Duration(last.Overhead * float64(res.CPU))
@@ -119,11 +122,12 @@ func sampleWindow(ctx context.Context, r agent.Request) (res agent.Result, peopl
 			res.Lost[c.Name[len(lossPrefix):]] += c.N
 		}
 	}
-	// It stands for the period, of which this part was to be sampled.
-	part := r.Duration
-	if early {
-		part = max(sampled, time.Millisecond)
+	// It stands for the period, of which this part was sampled, or would have been.
+	part := sampled
+	if s.Exit().Exited {
+		part = end.Sub(started)
 	}
+	part = max(part, 100*time.Millisecond)
 	w := fleet.Window{Profile: p, Weight: r.Weight * float64(r.Period) / float64(part), Time: p.Start,
 		Drawn: r.Weight > 1, Name: fmt.Sprintf("%s %d %d", r.Host, r.PID, r.Start)}
 	res.Config = fleet.Config(p)
