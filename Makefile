@@ -3,7 +3,7 @@
 SHELL := /bin/bash
 export CGO_ENABLED := 0
 
-.PHONY: build rdx-gpu engine pyroscope test test-root test-vm generate check-generate lint demo bench accuracy paper deps clean
+.PHONY: build rdx-gpu engine pyroscope test test-root test-vm generate check-generate lint demo demo-fleet deb check-deploy bench accuracy paper deps clean
 
 build:
 	go build -trimpath -ldflags "-s -w" -o rdx ./cmd/rdx
@@ -60,6 +60,19 @@ check-generate:
 
 demo: deps build engine
 	demo/demo.sh
+
+# A fleet on this machine: Pyroscope, two agents, three services.
+demo-fleet: build
+	demo/fleet.sh
+
+# A Debian package, with the agent's unit.
+deb: build
+	deploy/deb.sh
+
+# What can be said of the unit and the manifests without systemd and Kubernetes.
+check-deploy:
+	systemd-analyze security --offline=true deploy/systemd/rdx-agent.service | tail -1
+	cd deploy/kubernetes/check && go run . ../rdx-agent.yaml
 
 bench: build
 	bench/run.sh

@@ -65,9 +65,12 @@ type Agent struct {
 	running map[Key]map[string]string // labels
 }
 
+// Ending is the time in which a signal ends all.
+const Ending = 5 * time.Second
+
 const (
 	agentMemory = 40 << 20
-	ending      = 5 * time.Second // in which a signal ends all
+	ending      = Ending
 	grace       = 20 * time.Second
 )
 

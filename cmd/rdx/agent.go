@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/signal"
 	"runtime/debug"
+	"time"
 
 	"github.com/spf13/cobra"
 	"golang.org/x/sys/unix"
@@ -98,6 +99,12 @@ func runAgent(ctx context.Context, c agent.Config, read func() (agent.Config, er
 	}
 	ctx, stop := signal.NotifyContext(ctx, unix.SIGTERM, os.Interrupt)
 	defer stop()
+	go func() { // whatever it hangs at
+		<-ctx.Done()
+		time.Sleep(agent.Ending)
+		log.Error("the agent did not end in time, and ends at once")
+		os.Exit(exitFailed)
+	}()
 	reload := make(chan os.Signal, 1)
 	signal.Notify(reload, unix.SIGHUP)
 	defer signal.Stop(reload)
