@@ -1,6 +1,7 @@
 package collector
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"time"
@@ -15,7 +16,11 @@ import (
 
 // Config of a session. The zero value of a field means its default.
 type Config struct {
-	PID     int      // attach to this process, or
+	PID    int   // attach to this process, or
+	Others []int // and to these
+	// Context ends Start where it is done before the first sample.
+	Context context.Context
+	Found   bool     // they were looked for: those that have ended since, or can't be traced, are left out
 	Command []string // start this one
 
 	Duration time.Duration // 0: until the target exits or the context ends
@@ -142,7 +147,7 @@ func (c *Config) checkNumbers() error {
 	case c.PID < 0:
 		return fmt.Errorf("%d is not a process number", c.PID)
 	case !(c.Overhead > 0 && c.Overhead <= 1):
-		return fmt.Errorf("overhead of %g %% is not above 0 and at most 100 %%", 100*c.Overhead)
+		return fmt.Errorf("overhead of %g %%: want more than 0 and at most 100", 100*c.Overhead)
 	case c.BinsPerOctave < 1:
 		return fmt.Errorf("%d bins per octave, want 1 or more", c.BinsPerOctave)
 	case c.Burst < AutoBurst || c.Burst > MaxBurst:

@@ -75,14 +75,9 @@ func Start(cfg Config) (*Session, error) {
 		return nil, err
 	}
 	if cfg.PID != 0 {
-		pid, err := ptrace.FindTarget(cfg.PID)
-		if err != nil {
+		if err := cfg.findTargets(); err != nil {
 			return nil, err
 		}
-		if pid == os.Getpid() {
-			return nil, errors.New("attach: a profiler cannot hold itself")
-		}
-		cfg.PID = pid
 	}
 	s := (&Session{
 		cfg:      cfg,
@@ -192,18 +187,21 @@ func (s *Session) begin() error {
 		s.tracer.Detach()
 		return err
 	}
+	if err := s.cfg.interrupted(); err != nil {
+		s.tracer.Detach()
+		s.onRequest()
+		return err
+	}
 	s.start, s.self.before = time.Now(), profilerTime()
-	pid := s.cfg.PID
 	var launched *ptrace.Launched
-	if pid == 0 {
+	if s.cfg.PID == 0 {
 		if launched, err = ptrace.Launch(s.cfg.Command); err != nil {
 			s.tracer.Detach()
 			s.onRequest()
 			return err
 		}
-		pid = launched.PID
 		s.targets.launching = true
-		s.targets.child = pid
+		s.targets.child = launched.PID
 	}
 	if launched != nil {
 		s.hurry() // not before, or the target would inherit the priority
@@ -211,7 +209,7 @@ func (s *Session) begin() error {
 	s.bePatient()
 	s.tracer.Do(func() {
 		seizing := time.Now()
-		if err = s.tracer.Seize(pid); err == nil && s.account.err != nil {
+		if err = s.seize(s.targets.child); err == nil && s.account.err != nil {
 			err = s.account.err
 		}
 		s.targets.attached, s.attachTime = len(s.targets.threads), time.Since(seizing)
@@ -221,7 +219,9 @@ func (s *Session) begin() error {
 	})
 	if launched != nil && err == nil {
 		s.targets.processes.WaitForFiles()
-		err = launched.Go()
+		if err = s.cfg.interrupted(); err == nil {
+			err = launched.Go()
+		}
 	}
 	if err != nil {
 		s.tracer.Detach()
@@ -432,6 +432,7 @@ func (s *Session) closeAll() {
 	s.settleCopying()
 	for _, t := range s.targets.threads {
 		s.dropThread(t)
+		s.tracer.Beat()
 		if s.src.unread > 0 { // not before: what still traps until its slot is retired counts, too
 			s.kept.loseTimes(t, t.wentOn)
 		}

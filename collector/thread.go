@@ -2,6 +2,7 @@ package collector
 
 import (
 	"errors"
+	"slices"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -95,7 +96,9 @@ func (s *Session) threadAt(index uint32) *thread { return s.targets.byIndex[inde
 func (s *Session) ThreadMissed(int, error) { s.account.losses["lost: thread not sampled"]++ }
 
 // isFirst says whether the process is the one that was attached to, or started.
-func (s *targets) isFirst(pid int) bool { return pid == s.cfg.PID || pid == s.child }
+func (s *targets) isFirst(pid int) bool {
+	return pid == s.cfg.PID || pid == s.child || slices.Contains(s.cfg.Others, pid)
+}
 
 // processEnded forgets a process, or the program that it was, but for what the
 // profile will name.
@@ -202,7 +205,7 @@ func (s *targets) threadsOf(p *target.Process) (n int) {
 
 // ThreadExited implements ptrace.Handler.
 func (s *Session) ThreadExited(tid int, status unix.WaitStatus) {
-	if s.targets.isFirst(tid) {
+	if tid == s.cfg.PID || tid == s.targets.child {
 		s.targets.exit = ExitStatus{true, status}
 	}
 	if t := s.targets.threads[tid]; t != nil {

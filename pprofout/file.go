@@ -6,12 +6,15 @@ import (
 	"os"
 	"path/filepath"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/rdx-profiler/rdx/model"
 )
 
 // WriteFile writes a profile to a file, all of it or nothing: to a temporary
 // file in the same directory, which is renamed once it is on the disk. What
-// is not a regular file, such as /dev/null or a pipe, is written to directly.
+// is not a regular file, such as /dev/null or a pipe, is written to directly, as is standard
+// output, named "-".
 func WriteFile(path string, p *model.Profile, opts ...Option) error {
 	if err := writeFile(path, p, opts); err != nil {
 		return fmt.Errorf("write profile: %w", err)
@@ -25,6 +28,10 @@ func writeFile(path string, p *model.Profile, opts []Option) (err error) {
 		return err
 	}
 
+	if path == "-" {
+		_, err := os.Stdout.Write(data)
+		return err
+	}
 	// A link stays a link: what it points to is replaced.
 	if real, err := filepath.EvalSymlinks(path); err == nil {
 		path = real
@@ -60,8 +67,14 @@ func writeFile(path string, p *model.Profile, opts []Option) (err error) {
 // CheckWritable says whether WriteFile could write to path as things are now:
 // better known before a profile is taken than after.
 func CheckWritable(path string) error {
-	if path == "" {
+	switch path {
+	case "":
 		return errors.New("write profile: no file name given")
+	case "-":
+		if _, err := unix.IoctlGetTermios(1, unix.TCGETS); err == nil {
+			return errors.New("write profile: standard output is a terminal, and profiles are binary: name a file, or send it on, as in -o - > rdx.pb.gz")
+		}
+		return nil
 	}
 	if real, err := filepath.EvalSymlinks(path); err == nil {
 		path = real

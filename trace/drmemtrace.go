@@ -43,8 +43,12 @@ var _ AccessReader = (*Drmemtrace)(nil)
 // IsDrmemtrace reports whether path is a directory or a file that
 // OpenDrmemtrace is meant for.
 func IsDrmemtrace(path string) bool {
-	if info, err := os.Stat(path); err != nil || info.IsDir() {
+	info, err := os.Stat(path)
+	if err != nil || info.IsDir() {
 		return err == nil
+	}
+	if !info.Mode().IsRegular() {
+		return false // a pipe, of which what is read here would be gone
 	}
 	f, err := os.Open(path)
 	if err != nil {

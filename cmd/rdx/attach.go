@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -76,29 +77,40 @@ func (f *recordFlags) register(cmd *cobra.Command) {
 
 func newAttachCmd() *cobra.Command {
 	var f recordFlags
-	var pid int
+	var of targets
 	var every time.Duration
 	cmd := &cobra.Command{
-		Use:   "attach -p PID",
-		Short: "Profile a running process",
-		Long: `attach samples a process that is already running, all its threads and those it
-creates, and writes a profile when the duration is over, the process exits, or
-on Ctrl-C or SIGTERM. The process runs on, undisturbed.`,
-		Example: `  sudo rdx attach -p 1234 -d 10s
-  sudo rdx attach -p $(pidof sqlite3) -o sqlite.pb.gz --overhead 0.5
+		Use:   "attach [flags] NAME|PID...",
+		Short: "Profile running processes",
+		Long: `attach samples processes that are already running, all their threads and those
+they create, and writes a profile when the duration is over, the processes exit,
+or on Ctrl-C or SIGTERM. The processes run on, undisturbed. A name stands for
+all processes of that name.`,
+		Example: `  sudo rdx attach 1234 -d 10s
+  sudo rdx attach sqlite3 -o sqlite.pb.gz --overhead 0.5
+  sudo rdx attach --tree 1234 -d 30s          # a process and all that it has started
+  sudo rdx attach --container 3f2a91c0d7b4 -d 30s
   sudo rdx attach -p 1234 -d 10m --every 10s   # windows for rdx phases`,
-		Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			if pid <= 0 {
-				return usageError{errors.New("attach: name a process with -p PID")}
+		Args: cobra.ArbitraryArgs,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			pids, named, err := of.find(args, os.DirFS("/proc"), "/sys/fs/cgroup")
+			if err != nil {
+				return err
 			}
+			for _, n := range named {
+				if !f.quiet {
+					fmt.Fprintln(cmd.ErrOrStderr(), "rdx:", n)
+				}
+			}
+			f.follow = f.follow || of.follows()
+			cfg := collector.Config{PID: pids[0], Others: pids[1:], Found: len(named) > 0 || of.follows()}
 			if cmd.Flags().Changed("every") {
-				return f.recordEvery(cmd, collector.Config{PID: pid}, every)
+				return f.recordEvery(cmd, cfg, every)
 			}
-			return f.record(cmd, collector.Config{PID: pid})
+			return f.record(cmd, cfg)
 		},
 	}
-	cmd.Flags().IntVarP(&pid, "pid", "p", 0, "process to attach to")
+	of.register(cmd)
 	cmd.Flags().DurationVar(&every, "every", 0, "write a profile of its own for each so long part, numbered: rdx-0001.pb.gz and so on, for rdx phases")
 	f.register(cmd)
 	return cmd
@@ -130,6 +142,19 @@ Its standard input, output and exit code are the program's own.`,
 
 // fill puts the flags of sampling into a configuration.
 func (f *recordFlags) fill(cfg *collector.Config) error {
+	// What is zero there means the default.
+	switch {
+	case !(f.overhead > 0 && f.overhead <= 100):
+		return usageError{fmt.Errorf("--overhead %g: want a percentage above 0 and at most 100", f.overhead)}
+	case f.bins < 1 || f.bins > 1000:
+		return usageError{fmt.Errorf("--bins %d: want 1 to 1000", f.bins)}
+	case f.slots < 0 || f.slots > sampler.NumSlots:
+		return usageError{fmt.Errorf("--slots %d: want 1 to %d", f.slots, sampler.NumSlots)}
+	case f.duration < 0:
+		return usageError{fmt.Errorf("--duration %v: want more than 0", f.duration)}
+	case cfg.Command != nil && f.output == "-":
+		return usageError{errors.New("run -o -: standard output is the program's: name a file")}
+	}
 	cfg.Duration = f.duration
 	cfg.Overhead = f.overhead / 100
 	cfg.Gap = f.gap
@@ -203,15 +228,19 @@ func (f *recordFlags) record(cmd *cobra.Command, cfg collector.Config) error {
 	if cfg.Command == nil {
 		signal.Ignore(jobControl...)
 	}
+	cfg.Context = ctx
 	s, err := collector.Start(cfg)
 	if err != nil {
-		return err
+		return interrupted(ctx, passed, err)
 	}
 	signal.Ignore(jobControl...)
 	defer s.Close()
 	p, err := s.Wait(ctx)
 	signal.Reset(jobControl...)
 	progress.done()
+	if errors.Is(err, collector.ErrNotStarted) && ctx.Err() != nil {
+		return interrupted(ctx, passed, collector.ErrInterrupted)
+	}
 	if errors.Is(err, collector.ErrNotStarted) {
 		return exitError{err, s.Exit().Status.ExitStatus()}
 	}
@@ -222,6 +251,7 @@ func (f *recordFlags) record(cmd *cobra.Command, cfg collector.Config) error {
 		// What was seen is written all the same.
 		p.Comments = append(p.Comments, "session ended early: "+err.Error())
 	}
+	explain(p, &cfg)
 	if err := f.finish(cmd, s, p); err != nil {
 		return err
 	}
@@ -241,6 +271,22 @@ func (f *recordFlags) record(cmd *cobra.Command, cfg collector.Config) error {
 	default:
 	}
 	return exitOf(cfg, s.AwaitExit())
+}
+
+// interrupted gives what was ended by a signal before it began the exit code that a shell has for it.
+func interrupted(ctx context.Context, passed <-chan os.Signal, err error) error {
+	if ctx.Err() == nil {
+		return err
+	}
+	code := 128 + int(unix.SIGINT)
+	select {
+	case s := <-passed:
+		if n, ok := s.(unix.Signal); ok {
+			code = 128 + int(n)
+		}
+	default:
+	}
+	return exitError{collector.ErrInterrupted, code}
 }
 
 var jobControl = []os.Signal{unix.SIGTSTP, unix.SIGTTIN, unix.SIGTTOU}

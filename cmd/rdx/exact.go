@@ -3,7 +3,6 @@ package main
 import (
 	"fmt"
 	"io"
-	"os"
 	"strconv"
 	"strings"
 	"syscall"
@@ -212,28 +211,28 @@ const recordingMagic = "RDXTRACE"
 // openSource opens a trace of any format. finish closes it and says what was
 // missing from it.
 func openSource(path string, stdin io.Reader, partial bool) (source trace.AccessReader, finish func() ([]string, []*model.Mapping), err error) {
-	if path == "-" {
-		source, err = trace.OpenText(stdin, path)
-		return source, func() ([]string, []*model.Mapping) { return nil, nil }, err
-	}
-	if trace.IsDrmemtrace(path) {
+	if path != "-" && trace.IsDrmemtrace(path) {
 		return openDrmemtrace(path, partial)
 	}
-	f, err := os.Open(path)
+	in, err := openInput(path, stdin)
 	if err != nil {
 		return nil, nil, fmt.Errorf("open trace: %w", err)
 	}
-	head := make([]byte, len(recordingMagic))
-	if _, err := f.ReadAt(head, 0); err == nil && string(head) == recordingMagic {
-		f.Close()
-		return openRecording(path, partial)
+	head, err := in.Peek(len(recordingMagic))
+	if err == nil && string(head) == recordingMagic {
+		file, size, err := in.Seekable()
+		if err != nil {
+			in.Close()
+			return nil, nil, err
+		}
+		return openRecording(file, size, in, partial)
 	}
-	source, err = trace.OpenText(f, path)
+	source, err = trace.OpenText(in, path)
 	if err != nil {
-		f.Close()
+		in.Close()
 		return nil, nil, err
 	}
-	return source, func() ([]string, []*model.Mapping) { f.Close(); return nil, nil }, nil
+	return source, func() ([]string, []*model.Mapping) { in.Close(); return nil, nil }, nil
 }
 
 func openDrmemtrace(path string, partial bool) (trace.AccessReader, func() ([]string, []*model.Mapping), error) {
@@ -249,15 +248,16 @@ func openDrmemtrace(path string, partial bool) (trace.AccessReader, func() ([]st
 	return d, finish, nil
 }
 
-func openRecording(path string, partial bool) (trace.AccessReader, func() ([]string, []*model.Mapping), error) {
-	f, err := trace.OpenFile(path)
+func openRecording(in io.ReaderAt, size int64, of *input, partial bool) (trace.AccessReader, func() ([]string, []*model.Mapping), error) {
+	f, err := trace.NewReader(in, size)
 	if err != nil {
-		return nil, nil, err
+		of.Close()
+		return nil, nil, fmt.Errorf("trace %s: %w", of.name, err)
 	}
-	s := trace.NewSource(f.Reader)
+	s := trace.NewSource(f)
 	s.Partial = partial
 	finish := func() ([]string, []*model.Mapping) {
-		defer f.Close()
+		defer of.Close()
 		var missing []string
 		for _, why := range f.Summary().Partial {
 			missing = append(missing, "the recording is not whole: "+why)

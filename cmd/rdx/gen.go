@@ -129,7 +129,7 @@ func (g *genFlags) law(stderr io.Writer, blockBytes int) (*exact.DistanceLaw, er
 		}
 		return exact.ZipfLaw(v[0], g.blocks)
 	}
-	f, err := os.Open(g.hist)
+	f, err := openInput(g.hist, os.Stdin)
 	if err != nil {
 		return nil, fmt.Errorf("open histogram: %w", err)
 	}

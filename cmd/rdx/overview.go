@@ -124,11 +124,9 @@ func (o *overview) warn(p *model.Profile, unnamed int64) {
 					most, n = reason, k
 				}
 			}
-			advice := "; profile longer"
-			if most == "thread blocks the hold signals" {
-				advice = "" // it has been given
-			}
-			add("nothing was observed: all %d samples were lost, most to %q%s", o.Lost, most, advice)
+			add("nothing was observed: all %d samples were lost, most to %q%s", o.Lost, most, lossAdvice(most))
+		case noSample(p) != "":
+			add("nothing was observed: %s", noSample(p))
 		case ran > 0 && ran < 100*time.Millisecond:
 			add("nothing was observed: the program ran for only %v of the time, it waits; profile it while it works, or longer", ran.Round(10*time.Microsecond))
 		default:
@@ -164,7 +162,13 @@ func (o *overview) warn(p *model.Profile, unnamed int64) {
 		add("%s of the observations were reused sooner than the clock can tell, %s: nothing is known about times below that", share(o.below), resolution(p))
 	}
 	if float64(o.Lost) > 0.01*(n+float64(o.Lost)) {
-		add("%s of the samples were lost: %s", percent(float64(o.Lost), n+float64(o.Lost)), o.topLosses(3))
+		advice := ""
+		for reason := range o.Losses {
+			if strings.Contains(reason, "debug register") {
+				advice = lossAdvice(reason)
+			}
+		}
+		add("%s of the samples were lost: %s%s", percent(float64(o.Lost), n+float64(o.Lost)), o.topLosses(3), advice)
 	}
 	if left, all := p.CountOf("blocks not kept, table full"), p.CountOf("blocks allocated"); float64(left) > 0.01*float64(all) {
 		add("%d of %d allocated blocks were not kept, too many being in use: data in them are told by their mapping alone", left, all)
@@ -183,7 +187,10 @@ func (o *overview) warn(p *model.Profile, unnamed int64) {
 		add("false sharing is not known: of none of %d observations another word of the line could be watched (with --stack both and many threads: use --stack private)", k)
 	}
 	if float64(unnamed) > 0.1*n {
-		add("%s of the uses have no function name: install debug packages for what is shown as file+offset", share(unnamed))
+		add("%s of the uses have no function name", share(unnamed))
+	}
+	for _, why := range namesMissing(p) {
+		add("%s", why)
 	}
 }
 

@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/rdx-profiler/rdx/sampler/safeopen/stallfs"
 )
 
 const nobody = 65534
@@ -93,4 +95,41 @@ func assertLaps(t *testing.T, p *process) {
 	if most := 5 * time.Second; longest > most.Seconds() {
 		t.Errorf("the target stood still for %.2f s", longest)
 	}
+}
+
+// The program's file system stops answering, as one whose server is gone: the target, which has what it needs in
+// memory, runs on, and the session comes to its end.
+func TestStalledFileSystem(t *testing.T) {
+	needRoot(t)
+	program, err := os.ReadFile(compile(t, "jit", "-static"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	fs, err := stallfs.Mount(dir, map[string][]byte{"jit": program})
+	if err != nil {
+		t.Skipf("needs fuse: %v", err)
+	}
+	defer fs.Close()
+	bin := filepath.Join(dir, "jit")
+	if _, err := os.ReadFile(bin); err != nil { // all of it is cached from now on
+		t.Fatal(err)
+	}
+	p := target(t, bin, "walk", "0", "none")
+	attach(t, p.pid, "-d", "300ms").profile() // what it runs is in memory
+	fs.Stall()
+	start := time.Now()
+	s := attach(t, p.pid, "-d", "1s", "--heap")
+	eventually(t, "the file system is asked", func() bool { return fs.Asked() > 0 })
+	eventually(t, "the profile is written", func() bool { _, err := os.Stat(s.output); return err == nil })
+	eventually(t, "the target is free", func() bool { return procField(p.pid, "TracerPid") == "0" })
+	// The kernel keeps rdx itself, which has asked, until there is an answer.
+	fs.Close()
+	profile := s.profile()
+	t.Logf("%v, %d records; %q", time.Since(start), len(profile.Records), profile.Comments)
+	assertFree(t, p.pid)
+	if said := strings.Join(profile.Comments, "\n"); !strings.Contains(said, "does not answer") {
+		t.Errorf("it is not said that the file system does not answer:\n%s", said)
+	}
+	assertLaps(t, p)
 }

@@ -127,8 +127,8 @@ func TestNoSuchProcess(t *testing.T) {
 		t.Fatal(err)
 	}
 	refuse(t, cmd.Process.Pid, "no such process")
-	refused(t, "-p PID", "attach")
-	refused(t, "-p PID", "attach", "-p", "-5")
+	refused(t, "name a process", "attach")
+	refused(t, "not a process number", "attach", "-p", "-5")
 	refused(t, "invalid argument", "attach", "-p", "x")
 }
 

@@ -7,11 +7,18 @@ import (
 	"github.com/rdx-profiler/rdx/model"
 )
 
-// printSummary says on one screen what was found and how to see more.
+// printSummary says on one screen what was found, and what to do next.
 func printSummary(w io.Writer, p *model.Profile, output string) error {
-	if err := writeOverview(w, survey(p)); err != nil {
+	o := survey(p)
+	if err := writeOverview(w, o); err != nil {
 		return err
 	}
-	_, err := fmt.Fprintf(w, "\nwrote %s; look at it with\n  rdx top %[1]s\n  rdx hist %[1]s\n  go tool pprof -http :0 %[1]s\n", output)
+	if output == "-" {
+		return nil
+	}
+	if _, err := fmt.Fprintf(w, "\nwrote %s\n", output); err != nil || o.Observations == 0 {
+		return err
+	}
+	_, err := fmt.Fprintf(w, "next: rdx top %s\nthen: rdx hist %[1]s, or go tool pprof -http :0 %[1]s\n", output)
 	return err
 }

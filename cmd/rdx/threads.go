@@ -3,6 +3,7 @@ package main
 import (
 	"cmp"
 	"fmt"
+	"io"
 	"slices"
 	"strconv"
 	"strings"
@@ -10,7 +11,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/rdx-profiler/rdx/model"
-	"github.com/rdx-profiler/rdx/pprofout"
 )
 
 func newThreadsCmd() *cobra.Command {
@@ -36,14 +36,26 @@ whom: profiles recorded with --stack private or both have it.`,
 			if n < 1 {
 				return usageError{fmt.Errorf("-n %d: want 1 or more", n)}
 			}
-			raw, err := pprofout.ReadFile(args[0])
+			in, err := openInput(args[0], cmd.InOrStdin())
+			if err != nil {
+				return err
+			}
+			defer in.Close()
+			all, size, err := in.Seekable()
+			if err != nil {
+				return err
+			}
+			raw, err := in.profile(io.NewSectionReader(all, 0, size))
 			if err != nil {
 				return err
 			}
 			if err := raw.Derive(); err != nil {
 				return fmt.Errorf("%s: %w", args[0], err)
 			}
-			p, err := readOnStack(args[0], stack)
+			p, err := in.profile(io.NewSectionReader(all, 0, size))
+			if err == nil {
+				p, err = onStackOf(p, args[0], stack)
+			}
 			if err != nil {
 				return err
 			}

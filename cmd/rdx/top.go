@@ -9,7 +9,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/rdx-profiler/rdx/model"
-	"github.com/rdx-profiler/rdx/pprofout"
 )
 
 func newTopCmd() *cobra.Command {
@@ -105,7 +104,7 @@ account for so many percent of all that are predicted for a cache.`,
 }
 
 func topInvalidations(w io.Writer, path string, n int, format string) error {
-	p, err := pprofout.ReadFile(path)
+	p, err := loadProfile(path)
 	if err != nil {
 		return err
 	}
@@ -130,11 +129,17 @@ func readProfile(path string) (*model.Profile, error) { return readOnStack(path,
 
 // readOnStack is readProfile for one kind of stack, "" for any.
 func readOnStack(path, stack string) (*model.Profile, error) {
-	p, err := pprofout.ReadFile(path)
+	p, err := loadProfile(path)
 	if err != nil {
 		return nil, err
 	}
-	if p, err = onStack(p, stack); err != nil {
+	return onStackOf(p, path, stack)
+}
+
+// onStackOf is readOnStack of a profile that was read.
+func onStackOf(p *model.Profile, path, stack string) (*model.Profile, error) {
+	p, err := onStack(p, stack)
+	if err != nil {
 		return nil, fmt.Errorf("%s: %w", path, err)
 	}
 	seen, reuses := 0.0, 0.0

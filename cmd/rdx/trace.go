@@ -169,11 +169,19 @@ func newTraceInfoCmd() *cobra.Command {
 			return nil
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
-			f, err := trace.OpenFile(args[0])
+			in, err := openInput(args[0], cmd.InOrStdin())
+			if err != nil {
+				return fmt.Errorf("trace: %w", err)
+			}
+			defer in.Close()
+			all, size, err := in.Seekable()
 			if err != nil {
 				return err
 			}
-			defer f.Close()
+			f, err := trace.NewReader(all, size)
+			if err != nil {
+				return fmt.Errorf("trace %s: %w", in.name, err)
+			}
 			i := traceInfo{Header: f.Header(), Summary: f.Summary(), Threads: f.Threads()}
 			for _, t := range i.Threads {
 				i.Accesses += t.Accesses

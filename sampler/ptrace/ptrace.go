@@ -15,6 +15,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/rdx-profiler/rdx/proc"
+	"github.com/rdx-profiler/rdx/sampler/safeopen"
 )
 
 // Seize attaches without stopping. A tracer that dies leaves its
@@ -104,7 +105,9 @@ func FindTarget(id int) (pid int, err error) {
 		return 0, fmt.Errorf("attach to process %d: %w", id, err)
 	}
 	// Without a program file it is no process of users; seizing will say so.
-	exe, err := os.Open(fmt.Sprintf("/proc/%d/exe", Living(pid)))
+	exe, err := safeopen.NewPatience(time.Second).Open(0, func() (*os.File, error) {
+		return safeopen.Link(fmt.Sprintf("/proc/%d/exe", Living(pid)))
+	})
 	if err != nil {
 		return pid, nil
 	}

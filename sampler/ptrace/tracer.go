@@ -61,6 +61,8 @@ type Tracer struct {
 	quit    bool
 
 	asked atomic.Pointer[func()]
+	pulse pulse
+	stuck func(why string) // what the guard does
 
 	tick      func() // nil unless Every was called
 	tickEvery time.Duration
@@ -88,12 +90,14 @@ func NewTracer(h Handler, follow bool) (*Tracer, error) {
 		calls:   make(chan func(), 1),
 		done:    make(chan struct{}),
 		threads: make(map[int]int),
+		stuck:   endProcess,
 	}
 	started := make(chan error)
 	go t.run(started)
 	if err := <-started; err != nil {
 		return nil, err
 	}
+	go t.guard()
 	return t, nil
 }
 
@@ -217,6 +221,7 @@ func (t *Tracer) Seize(pid int) error {
 			found = true
 			t.threads[tid] = pid
 			t.handler.ThreadStarted(pid, tid)
+			t.Beat()
 		}
 	}
 	return nil
@@ -272,7 +277,8 @@ func (t *Tracer) run(started chan<- error) {
 	defer close(t.done)
 	t.RealTime = Preempt() == nil
 	var err error
-	t.wake, err = newWaker(unix.Gettid())
+	t.pulse.tid = unix.Gettid()
+	t.wake, err = newWaker(t.pulse.tid)
 	started <- err
 	if err != nil {
 		return
@@ -287,6 +293,7 @@ func (t *Tracer) run(started chan<- error) {
 		select {
 		case f := <-t.calls:
 			f()
+			t.Beat()
 			continue
 		default:
 		}
@@ -295,8 +302,10 @@ func (t *Tracer) run(started chan<- error) {
 			continue
 		}
 		if !seized {
-			f := <-t.calls
+			var f func()
+			t.await(func() { f = <-t.calls })
 			f()
+			t.Beat()
 			continue
 		}
 		t.wait(0)
@@ -336,7 +345,9 @@ func (t *Tracer) drain() {
 func (t *Tracer) wait(flags int) bool {
 	var status unix.WaitStatus
 	before := clock.Monotonic()
-	tid, err := unix.Wait4(-1, &status, unix.WALL|flags, nil)
+	var tid int
+	var err error
+	t.await(func() { tid, err = unix.Wait4(-1, &status, unix.WALL|flags, nil) })
 	now := clock.Monotonic()
 	if t.woke = now-before > awakeLatency/10; t.woke {
 		t.awake = now

@@ -1,0 +1,182 @@
+package main
+
+import (
+	"cmp"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/rdx-profiler/rdx/collector"
+	"github.com/rdx-profiler/rdx/model"
+)
+
+// noSamplePrefix is how a comment begins that says why a profile has no observation.
+const noSamplePrefix = "no sample came: "
+
+const (
+	// busyFor is how long other processes are watched to see which of them work.
+	busyFor = 300 * time.Millisecond
+	// userHZ is the unit of times in /proc/PID/stat, on all of Linux's architectures here.
+	userHZ = 100
+)
+
+// whyNoSample measures why there is no observation, when there is none. root is /proc and /sys/fs/cgroup's parent.
+func whyNoSample(p *model.Profile, cfg *collector.Config, root fs.FS) string {
+	ran := time.Duration(p.CountOf("CPU time of the target, ns"))
+	var lost int64
+	for _, c := range p.Counts {
+		if strings.HasPrefix(c.Name, lossPrefix) {
+			lost += c.N
+		}
+	}
+	if len(p.Records) > 0 || lost > 0 || cfg.PID == 0 || p.Duration <= 0 {
+		return ""
+	}
+	pids := append([]int{cfg.PID}, cfg.Others...)
+	if ran > p.Duration/20 {
+		return "" // it has worked
+	}
+	used := fmt.Sprintf("the target used %v of CPU time in %v", ran.Round(10*time.Microsecond), p.Duration.Round(time.Millisecond))
+	for _, pid := range pids {
+		state := stateOf(root, pid)
+		switch {
+		case state == "T":
+			return fmt.Sprintf("process %d is stopped, by job control or SIGSTOP: kill -CONT %d lets it go on", pid, pid)
+		case frozen(root, pid):
+			return fmt.Sprintf("the control group of process %d is frozen, as by docker pause: thaw it first", pid)
+		}
+	}
+	if busy := busyChildren(root, pids); len(busy) > 0 {
+		var named []string
+		for _, b := range busy[:min(len(busy), 3)] {
+			named = append(named, fmt.Sprintf("%d (%s) %.0f%%", b.pid, b.name, 100*b.share))
+		}
+		return fmt.Sprintf("%s, but processes that it has started are busy: %s of a CPU; profile them too: rdx attach --tree %d", used, strings.Join(named, ", "), cfg.PID)
+	}
+	state := map[string]string{"S": ", it waits for something", "D": ", it waits for a disk or the like", "R": ", though it is ready to run: other programs have the CPUs", "I": ", it is idle"}[stateOf(root, cfg.PID)]
+	return used + state + ": profile it while it works"
+}
+
+// statOf is what stands behind the name in /proc/PID/stat, the state first.
+func statOf(root fs.FS, pid int) []string {
+	b, err := fs.ReadFile(root, fmt.Sprintf("proc/%d/stat", pid))
+	if err != nil {
+		return nil
+	}
+	s := string(b)
+	return strings.Fields(s[strings.LastIndexByte(s, ')')+1:])
+}
+
+func stateOf(root fs.FS, pid int) string {
+	if f := statOf(root, pid); len(f) > 0 {
+		return f[0]
+	}
+	return ""
+}
+
+// frozen says whether a process's control group, or one that it is in, is: of version 2.
+func frozen(root fs.FS, pid int) bool {
+	b, _ := fs.ReadFile(root, fmt.Sprintf("proc/%d/cgroup", pid))
+	for line := range strings.Lines(string(b)) {
+		if group, ok := strings.CutPrefix(strings.TrimSpace(line), "0::/"); ok {
+			events, _ := fs.ReadFile(root, filepath.Join("sys/fs/cgroup", group, "cgroup.events"))
+			return strings.Contains(string(events), "frozen 1")
+		}
+	}
+	return false
+}
+
+type busyProcess struct {
+	pid   int
+	name  string
+	share float64 // of a CPU
+}
+
+// busyChildren are the descendants of processes that work, the busiest first.
+func busyChildren(root fs.FS, pids []int) []busyProcess {
+	proc, err := fs.Sub(root, "proc")
+	if err != nil {
+		return nil
+	}
+	table, err := readProcesses(proc)
+	if err != nil {
+		return nil
+	}
+	ticks := func(pid int) int {
+		f := statOf(root, pid)
+		if len(f) < 13 {
+			return 0
+		}
+		user, _ := strconv.Atoi(f[11])
+		system, _ := strconv.Atoi(f[12])
+		return user + system
+	}
+	before := map[int]int{}
+	for _, pid := range table.trees(pids) {
+		if !slices.Contains(pids, pid) {
+			before[pid] = ticks(pid)
+		}
+	}
+	if len(before) == 0 {
+		return nil
+	}
+	start := time.Now()
+	time.Sleep(busyFor)
+	took := time.Since(start).Seconds()
+	var busy []busyProcess
+	for pid, was := range before {
+		if share := float64(ticks(pid)-was) / userHZ / took; share > .05 {
+			busy = append(busy, busyProcess{pid, table[pid].name, share})
+		}
+	}
+	slices.SortFunc(busy, func(a, b busyProcess) int { return cmp.Or(cmp.Compare(b.share, a.share), cmp.Compare(a.pid, b.pid)) })
+	return busy
+}
+
+// explain adds to a profile without observations why there are none.
+func explain(p *model.Profile, cfg *collector.Config) {
+	if why := whyNoSample(p, cfg, os.DirFS("/")); why != "" {
+		p.Comments = append(p.Comments, noSamplePrefix+why)
+	}
+}
+
+// noSample is what explain has found.
+func noSample(p *model.Profile) string {
+	for _, c := range p.Comments {
+		if why, ok := strings.CutPrefix(c, noSamplePrefix); ok {
+			return why
+		}
+	}
+	return ""
+}
+
+// lossAdvice is what to do about losses, by their reason.
+func lossAdvice(reason string) string {
+	switch {
+	case reason == "thread blocks the hold signals":
+		return "" // it has been given
+	case strings.Contains(reason, "debug register"):
+		return "; others use some of the processor's four, a debugger's watchpoints or another profiler: --slots 3, or fewer, leaves them theirs"
+	}
+	return "; profile longer"
+}
+
+// namesMissing are the reasons why code has no names, shortened for a summary.
+func namesMissing(p *model.Profile) (why []string) {
+	for _, c := range p.Comments {
+		rest, ok := strings.CutPrefix(c, "symbols: symbolize ")
+		if ok && (strings.Contains(rest, "without a name") || strings.Contains(rest, "not read") || strings.Contains(rest, "does not answer") || strings.Contains(rest, "inlined")) {
+			why = append(why, rest)
+		}
+	}
+	const most = 2
+	if n := len(why) - most; n > 0 {
+		why = append(why[:most], fmt.Sprintf("and %d reasons more, in the profile's comments (go tool pprof -comments)", n))
+	}
+	return why
+}

@@ -1,0 +1,71 @@
+package collector
+
+import (
+	"errors"
+	"os"
+	"slices"
+
+	"github.com/rdx-profiler/rdx/sampler/ptrace"
+)
+
+// ErrInterrupted says that the context was over before the first sample. A program that was to be
+// started has not been.
+var ErrInterrupted = errors.New("interrupted before the first sample")
+
+// interrupted says whether it is.
+func (c *Config) interrupted() error {
+	if c.Context != nil && c.Context.Err() != nil {
+		return ErrInterrupted
+	}
+	return nil
+}
+
+// findTargets replaces the numbers, which may be of threads, by those of their processes.
+func (c *Config) findTargets() error {
+	var found []int
+	var failed error
+	for _, id := range append([]int{c.PID}, c.Others...) {
+		pid, err := ptrace.FindTarget(id)
+		if err == nil && pid == os.Getpid() {
+			err = errors.New("attach: a profiler cannot hold itself")
+		}
+		if err != nil {
+			if failed = err; !c.Found {
+				return err
+			}
+			continue
+		}
+		if !slices.Contains(found, pid) {
+			found = append(found, pid)
+		}
+	}
+	if len(found) == 0 {
+		return failed
+	}
+	c.PID, c.Others = found[0], found[1:]
+	return nil
+}
+
+// seize attaches to the processes, or to the one that was started. Call it on the tracing thread.
+func (s *Session) seize(launched int) error {
+	if launched != 0 {
+		return s.tracer.Seize(launched)
+	}
+	var failed error
+	seized := 0
+	for _, pid := range append([]int{s.cfg.PID}, s.cfg.Others...) {
+		switch err := s.tracer.Seize(pid); {
+		case err == nil:
+			seized++
+		case !s.cfg.Found:
+			return err
+		default:
+			failed = err
+			s.account.losses["lost: process not attached to"]++
+		}
+	}
+	if seized == 0 {
+		return failed
+	}
+	return nil
+}
