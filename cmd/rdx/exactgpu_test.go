@@ -115,6 +115,10 @@ func TestExactOnGPU(t *testing.T) {
 	if out, errs, err := rdxErr(t, "", "exact", "--gpu=no such device", "-o", path, plain); err == nil || out != "" || errs != "" || strings.Contains(err.Error(), "\n") {
 		t.Errorf("%v, %q, %q", err, out, errs)
 	}
+	t.Setenv("RDX_GPU", "/bin/false")
+	if _, _, err := rdxErr(t, "", "exact", "--gpu", "-o", path, plain); err == nil || !strings.Contains(err.Error(), "(consider: ") {
+		t.Errorf("where rdx-gpu ends at once: %v", err)
+	}
 	if _, err := os.Stat(path); err == nil {
 		t.Error("a partial file")
 	}
@@ -140,7 +144,7 @@ func TestExactRecordingsOnGPU(t *testing.T) {
 	}{
 		{"shared", true, []string{"gzip", "-kf", text}},
 		{"shared", false, []string{"bzip2", "-1kf", text}},
-		{"private", true, []string{"xz", "-T3", "--block-size=4KiB", "-0", "-kf", text}},
+		{"private", false, []string{"xz", "-T3", "--block-size=4KiB", "-0", "-kf", text}},
 		{"private", false, []string{"sort", "--parallel=4", "-S", "1M", "-o", "/dev/null", text}},
 		{"shared", false, []string{"mawk", "{ for (i = 1; i <= NF; i++) n[$i]++ }", text}},
 		{"shared", false, []string{"openssl", "dgst", "-out", "/dev/null", "-sha256", text}},
