@@ -15,6 +15,13 @@ type accessLog struct {
 	last    lastTouches
 	matched int    // so many of touches were looked at for reuses
 	wanted  []bool // by touch: there is a use at it
+
+	linked     int     // so many of touches were looked at by link
+	classified int     // touches by the first accesses
+	reused     int     // of these
+	open       []int32 // those of these without a reuse, once closed
+	next       []int32 // by touch of these: that of the block's next touch, 0 if there is none
+	marks      fenwick
 }
 
 // blockTouch is one access's touch of one block.
@@ -26,18 +33,21 @@ type blockTouch struct {
 
 // use is an access of the log whose reuse is looked for.
 type use struct {
-	candidate int    // its index among all uses
-	at        int    // index of the access
-	touch     int    // of that of word's block
-	word      uint64 // one that it touches
-	own       uint64 // the number of word's block
-	reuse     int    // index of the next access that touches that, or -1
-	again     int    // index of that touch
+	candidate int     // its index among all uses
+	share     float64 // of all that were classified
+	at        int     // index of the access
+	touch     int     // of that of word's block
+	word      uint64  // one that it touches
+	own       uint64  // the number of word's block
+	reuse     int     // index of the next access that touches that, or -1
+	again     int     // index of that touch
+	distinct  int     // blocks touched from it until then, or until the end
 }
 
 func (g *accessLog) reset(block int) {
 	g.block, g.all, g.touches, g.matched, g.wanted = uint64(block), g.all[:0], g.touches[:0], 0, g.wanted[:0]
 	g.first = g.first[:0]
+	g.linked, g.classified, g.reused, g.open, g.next = 0, 0, 0, g.open[:0], g.next[:0]
 	g.last.reset()
 }
 
@@ -67,17 +77,23 @@ func (g *accessLog) blocks(a interp.Access) (from, to uint64) {
 
 // use is the access at an index, by one of its blocks and a word that it touches there.
 func (g *accessLog) use(candidate, at int, pick func(n int) int) use {
-	a := g.all[at]
-	from, to := g.blocks(a)
-	own := from + uint64(pick(int(to-from)+1))
-	first, last := max(a.Addr, own*g.block)/sampler.WordSize, min(a.Addr+uint64(a.Size), (own+1)*g.block)-1
-	word := (first + uint64(pick(int(last/sampler.WordSize-first)+1))) * sampler.WordSize
-	touch := g.first[at] + int(own-from)
-	for len(g.wanted) <= touch {
+	from, to := g.blocks(g.all[at])
+	u := g.useOf(g.first[at]+pick(int(to-from)+1), pick)
+	u.candidate = candidate
+	for len(g.wanted) <= u.touch {
 		g.wanted = append(g.wanted, false)
 	}
-	g.wanted[touch] = true
-	return use{candidate: candidate, at: at, touch: touch, word: word, own: own, reuse: -1}
+	g.wanted[u.touch] = true
+	return u
+}
+
+// useOf is that of a touch, by a word that it touches.
+func (g *accessLog) useOf(touch int, pick func(n int) int) use {
+	t := g.touches[touch]
+	a := g.all[t.at]
+	first, last := max(a.Addr, t.block*g.block)/sampler.WordSize, min(a.Addr+uint64(a.Size), (t.block+1)*g.block)-1
+	word := (first + uint64(pick(int(last/sampler.WordSize-first)+1))) * sampler.WordSize
+	return use{at: t.at, touch: touch, word: word, own: t.block, reuse: -1}
 }
 
 // match looks for reuses among the accesses that are new: those by the use's own

@@ -29,6 +29,9 @@ type Locator struct {
 	memory   targetMemory
 	operands []operand.Access
 	log      accessLog
+	started  registers       // where the last Read began
+	vector   vectorRegisters // likewise, once they were needed
+	watched  use             // that it chose
 	uses     []use
 	stops    []stop
 	stack    unwind.Stack // as read while the thread is held, empty before
@@ -74,53 +77,65 @@ func (l *Locator) Gone() (pid int) {
 // Forget is for a process that has ended.
 func (l *Locator) Forget(pid int) { l.memory.userfault.forget(pid) }
 
-// Ahead reads ahead of the held thread tid of process pid: to the accesses after
-// the next skips[i] ones each, and up to burst accesses on from each of them. Of
-// these it gives want, see choose. Where not so many can be read ahead, one of
-// those that can is taken instead. A reuse is that of an aligned block of so many
-// bytes. pick(n) chooses one of n. The error is a *Declined: the sample is lost.
-func (l *Locator) Ahead(pid, tid int, skips []int, want, burst, block int, pick func(n int) int) (Ahead, error) {
+// Window says how far is read ahead of a held thread: all touches of blocks by the First accesses
+// are classified, as reused or still open when reading ends, which is after Most accesses at the latest.
+type Window struct {
+	First, Most int
+	Block       int // bytes that are one datum, aligned
+}
+
+// Read reads ahead of the held thread tid of process pid, and chooses one of the touches that are open, each
+// as likely: that to be watched. Where none is open it is any. The thread is held meanwhile, so nothing is done here
+// that can be done when it runs again, by Tell. pick(n) chooses one of n. The error is a
+// *Declined: the sample is lost.
+func (l *Locator) Read(pid, tid int, w Window, pick func(n int) int) (Ahead, error) {
 	if err := l.readRegs(pid, tid, samplePages); err != nil {
 		return Ahead{}, err
 	}
-	start := l.regs
+	l.started = l.regs
 	l.machine.Start(&l.regs, &l.memory)
-	l.log.reset(block)
-	far := slices.Max(skips)
-	end, done := l.begin(far)
+	l.log.reset(w.Block)
+	end := l.readOn(w)
+	l.log.close(w.First)
 	if len(l.log.all) == 0 {
 		return l.operand(end, pick)
 	}
-	l.uses = l.uses[:0]
-	for i, skip := range skips {
-		if skip >= len(l.log.all) {
-			skip = pick(len(l.log.all))
-		}
-		l.uses = append(l.uses, l.log.use(i, skip, pick))
-	}
-	var cause string
-	if end.Cause != interp.AccessesDone {
-		cause = ending(end)
-		l.log.match(l.uses, burst)
+	u := l.log.choose(pick)
+	ahead := Ahead{Accesses: len(l.log.all), Touches: len(l.log.touches), Classified: l.log.classified, Open: len(l.log.open), End: ending(end)}
+	ahead.Followed = l.log.followed(&u)
+	ahead.Share = 1
+	if ahead.Open == 0 {
+		ahead.End = interp.AccessesDone.String() // whatever it was, nothing was in the way
 	} else {
-		cause = l.follow(burst, done)
+		ahead.Share = float64(ahead.Open) / float64(ahead.Classified)
+		ahead.Use.Next = l.reportedAt(ahead.Use.PC)
 	}
+	l.watched = u
+	_, sp := unwindRegs(&l.started)
+	l.copyStack(sp) // for Tell: it will be another one
+	l.countBefore(&ahead, u)
+	return ahead, nil
+}
 
-	var followed []Followed
-	followed, l.uses = choose(l.uses, want, pick)
-	l.regs = start
-	l.machine.Rewind(&l.regs)
-	if err := l.replay(followed); err != nil {
-		return Ahead{}, err
+// readAtOnce is how many accesses are read before it is looked whether it is enough.
+const readAtOnce = 64
+
+// readOn reads until all that is classified is reused, or the window's end.
+func (l *Locator) readOn(w Window) (end interp.End) {
+	for done := 0; len(l.log.all) < w.Most; {
+		n := min(readAtOnce, w.Most-len(l.log.all))
+		end = l.machine.Run(interp.Limit{Accesses: n, Instructions: min(firstInstructions+perAccess*n, aheadInstructions-done)})
+		done += end.Instructions
+		l.log.add(l.machine.Accesses())
+		if end.Cause != interp.AccessesDone || len(l.log.all) >= w.First && !l.log.anyOpen(w.First) {
+			break
+		}
 	}
-	for i, u := range l.uses {
-		l.log.tell(u, burst, &followed[i])
-	}
-	u := l.uses[0]
-	ahead := Ahead{Followed: followed[0], Others: followed[1:], Accesses: len(l.log.all), Touches: len(l.log.touches), End: cause}
-	if u.reuse >= 0 {
-		ahead.End = interp.AccessesDone.String()
-	}
+	return end
+}
+
+// countBefore says how many traps come before the use of what may be watched.
+func (l *Locator) countBefore(ahead *Ahead, u use) {
 	before := l.log.all[:u.at]
 	inst := l.log.all[u.at].Inst
 	ahead.Before = instructionsTouching(before, inst, ahead.Word, sampler.WordSize)
@@ -134,84 +149,41 @@ func (l *Locator) Ahead(pid, tid int, skips []int, want, burst, block int, pick 
 		}
 		part.Before = instructionsTouching(before, last, part.Word, sampler.WordSize)
 	}
-	return ahead, nil
 }
 
-// Touched appends all touches of blocks that the last call of Ahead has read ahead.
+// Tell says more of what the last Read has read, when the thread runs on: the call stack of the
+// access that it chose, which stands for all open ones, and of those whose reuse was read one for each octave of
+// stack distance, nearer ones together, each at random for all of its octave. By their shares they add up to all that
+// was classified. The error is a *Declined.
+func (l *Locator) Tell(pick func(n int) int) (watched Followed, others []Followed, err error) {
+	if len(l.log.all) == 0 {
+		return Followed{}, nil, nil // its operand was all there was
+	}
+	l.uses = append(l.uses[:0], l.watched)
+	if n := len(l.log.open); n > 0 {
+		l.uses[0].share = float64(n) / float64(l.log.classified)
+		l.uses[0].distinct = l.log.distinct(l.watched.touch, len(l.log.touches))
+	} else {
+		l.uses = l.uses[:0]
+	}
+	l.uses = l.log.byDistance(l.uses, pick)
+	followed := make([]Followed, len(l.uses))
+	for i := range l.uses {
+		followed[i] = l.log.followed(&l.uses[i])
+	}
+	l.regs = l.started
+	l.machine.Rewind(&l.regs)
+	if err := l.replay(followed); err != nil {
+		return Followed{}, nil, err
+	}
+	if len(l.log.open) == 0 {
+		return Followed{}, followed, nil
+	}
+	return followed[0], followed[1:], nil
+}
+
+// Touched appends all touches of blocks that the last call of Read has read ahead.
 func (l *Locator) Touched(to []Touch) []Touch { return l.log.touched(to) }
-
-// beginAtOnce is how many accesses begin reads before it looks at the budget.
-const beginAtOnce = 32
-
-// followAtOnce is how many accesses follow reads before it looks for reuses.
-const followAtOnce = 8
-
-// begin reads the accesses of which the uses are chosen: up to number far, or until half
-// of the budget is spent, as most of what there is to know lies behind them. It returns how
-// that ended, with AccessesDone if it can go on, after how many instructions.
-func (l *Locator) begin(far int) (end interp.End, done int) {
-	for n := 0; n <= far && (n == 0 || done < aheadInstructions/2 && l.memory.pages >= samplePages/2); n = len(l.log.all) {
-		end = l.machine.Run(limitFor(min(far+1-n, beginAtOnce)))
-		done += end.Instructions
-		l.log.add(l.machine.Accesses())
-		if end.Cause != interp.AccessesDone {
-			break
-		}
-	}
-	return end, done
-}
-
-// choose takes want of the uses, and says what share of all each stands
-// for. Most of what costs lies ahead, and much is known of all already: of those
-// without a reuse so far one at random comes first, to be watched, in the place of
-// all of them, however few; the others are random ones of those with a reuse.
-func choose(uses []use, want int, pick func(n int) int) (followed []Followed, chosen []use) {
-	soon := slices.Clone(uses)
-	soon = slices.DeleteFunc(soon, func(u use) bool { return u.reuse < 0 })
-	open := slices.DeleteFunc(slices.Clone(uses), func(u use) bool { return u.reuse >= 0 })
-	all := float64(len(open) + len(soon))
-	add := func(u use, share float64) {
-		chosen = append(chosen, u)
-		followed = append(followed, Followed{Candidate: u.candidate, Share: share})
-	}
-	if len(open) > 0 {
-		add(open[pick(len(open))], float64(len(open))/all)
-	}
-	n := min(max(want-len(chosen), 1), len(soon))
-	for i := range n {
-		j := i + pick(len(soon)-i)
-		soon[i], soon[j] = soon[j], soon[i]
-		add(soon[i], float64(len(soon))/all/float64(n))
-	}
-	return followed, chosen
-}
-
-// follow reads on until all uses have their reuses, or burst accesses behind
-// them, and says why it ended. So many instructions are done already.
-func (l *Locator) follow(burst, done int) string {
-	// The last use without a reuse says how far.
-	slices.SortFunc(l.uses, func(a, b use) int { return a.at - b.at })
-	for last := len(l.uses) - 1; ; {
-		l.log.match(l.uses, burst)
-		for last >= 0 && l.uses[last].reuse >= 0 {
-			last--
-		}
-		if last < 0 || len(l.log.all)-1-l.uses[last].at >= burst {
-			return interp.AccessesDone.String()
-		}
-		if done >= aheadInstructions {
-			return interp.InstructionLimit.String()
-		}
-		// Not one by one, for each run has a cost of its own; what comes behind the last reuse does no harm.
-		n := min(followAtOnce, l.uses[last].at+burst+1-len(l.log.all))
-		end := l.machine.Run(interp.Limit{Accesses: n, Instructions: perAccess * n})
-		done += end.Instructions
-		if len(l.machine.Accesses()) == 0 {
-			return ending(end)
-		}
-		l.log.add(l.machine.Accesses())
-	}
-}
 
 // ending says why reading ahead ended.
 func ending(end interp.End) string {
@@ -250,18 +222,10 @@ func (l *Locator) replay(to []Followed) error {
 			}
 			stack, first = l.snapshot(), from
 		}
-		f := &to[s.use]
 		if s.reuse {
-			f.ReusePC, f.ReuseStack = a.PC, stack
-			continue
-		}
-		f.Use = Located{Addr: a.Addr, Size: int(a.Size), Store: a.Store, PC: a.PC}
-		f.Word, f.Stack = l.uses[s.use].word, stack
-		if s.use == 0 { // the one that may be watched
-			if !l.runTo(&done, s.at+1) {
-				return errChanged
-			}
-			f.Use.Next = l.reportedAt(a.PC)
+			to[s.use].ReuseStack = stack
+		} else {
+			to[s.use].Stack = stack
 		}
 	}
 	return nil
@@ -321,7 +285,23 @@ func (l *Locator) readRegs(pid, tid, pages int) error {
 	}
 	l.memory.pid, l.memory.pages = pid, pages
 	l.stack = unwind.Stack{}
+	l.keepVector()
 	return nil
+}
+
+// keepVector has the vector registers read once, when they are first needed: Tell needs them again when the thread runs.
+func (l *Locator) keepVector() {
+	read, known := l.regs.LoadVector, false
+	l.regs.LoadVector = func(v *vectorRegisters) error {
+		if !known {
+			if err := read(&l.vector); err != nil {
+				return err
+			}
+			known = true
+		}
+		*v = l.vector
+		return nil
+	}
 }
 
 func touches(a interp.Access, addr, size uint64) bool {
@@ -358,7 +338,7 @@ func (l *Locator) operand(end interp.End, pick func(n int) int) (Ahead, error) {
 	}
 	use := Located{Addr: a.Addr, Size: a.Size, Store: a.Store, PC: programCounter(&l.regs), Next: next}
 	word := use.Word(pick(use.Words()))
-	ahead := Ahead{Followed: Followed{Use: use, Word: word, Stack: l.snapshot(), Share: 1}, Half: halfLine(word), End: ending(end)}
+	ahead := Ahead{Followed: Followed{Use: use, Word: word, Stack: l.snapshot(), Share: 1}, Half: halfLine(word), Classified: 1, Open: 1, End: ending(end)}
 	for i := range ahead.Half[1:] {
 		part := &ahead.Half[1+i]
 		for _, a := range l.operands {

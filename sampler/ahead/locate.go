@@ -12,7 +12,7 @@ type Located struct {
 	Size  int // bytes
 	Store bool
 	PC    uint64 // of the accessing instruction
-	Next  uint64 // where a trap reports it: behind it on x86-64, at it on arm64; of what may be watched
+	Next  uint64 // where a trap reports it: behind it on x86-64, at it on arm64; of what may be watched; 0: not known
 }
 
 // Words is the number of aligned words the access overlaps.
@@ -47,11 +47,14 @@ func reported(operands []operand.Access, addr uint64, store bool) Located {
 
 // Ahead is what reading ahead of a held thread has found.
 type Ahead struct {
-	// Followed is the access that may be watched: one, at random, of those whose
-	// reuse was not read ahead, if there are any. Others are further ones of the
-	// same hold, whose reuse was.
+	// Followed is the access that may be watched: one, at random, of those that are
+	// open, if there are any. It stands for all of them.
 	Followed
+	// Others are further ones of the same hold, where they were told of with it.
 	Others []Followed
+	// Classified is how many touches of blocks are known to be reused or to be open when reading ended, and Open how many
+	// of them are.
+	Classified, Open int
 	// Before is the number of instructions that touch Word before Use does:
 	// traps to let pass.
 	Before int
@@ -80,10 +83,8 @@ type Accessing struct {
 
 // Followed is a sampled access and what comes after it.
 type Followed struct {
-	// Candidate is which of the accesses that were asked for it is, and Share
-	// what part of all of them it stands for.
-	Candidate int
-	Share     float64
+	// Share is what part of what its hold tells of it stands for.
+	Share float64
 	// Use is the access, and Word one of the words it overlaps: of its blocks each is
 	// as likely.
 	Use  Located

@@ -9,8 +9,9 @@ import (
 )
 
 type (
-	machine   = interp.Machine
-	registers = interp.Regs
+	machine         = interp.Machine
+	registers       = interp.Regs
+	vectorRegisters = interp.Vector
 )
 
 func newMachine() *machine { return interp.New() }
@@ -37,11 +38,17 @@ func newCPU() cpu {
 
 func programCounter(r *registers) uint64 { return r.RIP }
 
-// reportedAt is where a trap reports the access to have been that the machine has
-// just made: behind the instruction.
-func (l *Locator) reportedAt(uint64) uint64 {
-	l.machine.Regs(&l.regs)
-	return l.regs.RIP
+// reportedAt is where a trap reports an access by the instruction at pc: behind it, 0 where it may jump.
+func (l *Locator) reportedAt(pc uint64) uint64 {
+	code, err := l.memory.code(pc)
+	if err != nil {
+		return 0
+	}
+	in, err := operand.DecodeX86(code)
+	if err != nil || in.Branch != operand.BranchNone {
+		return 0
+	}
+	return pc + uint64(in.Len)
 }
 
 // loadRegs reads the registers of a held thread.

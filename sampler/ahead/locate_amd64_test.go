@@ -5,8 +5,6 @@ import (
 	"bytes"
 	"encoding/binary"
 	"fmt"
-	"math"
-	"math/rand/v2"
 	"reflect"
 	"runtime"
 	"slices"
@@ -69,9 +67,8 @@ type locating struct {
 	holdsNothing
 	pid     int
 	locator *Locator
-	skip    int
 	found   chan error
-	look    func(tid int) error // in place of Ahead
+	look    func(tid int) error // in place of Read
 }
 
 func (l *locating) Hold(tid int, signal unix.Signal) (ours, running bool) {
@@ -82,8 +79,7 @@ func (l *locating) Hold(tid int, signal unix.Signal) (ours, running bool) {
 		l.found <- l.look(tid)
 		return true, !l.locator.InSyscall
 	}
-	l.skip = l.skip*5%257 + 1
-	_, err := l.locator.Ahead(l.pid, tid, []int{l.skip}, 1, 64, 8, func(n int) int { return n - 1 })
+	_, err := l.locator.Read(l.pid, tid, Window{First: 64, Most: 128, Block: 8}, func(n int) int { return n - 1 })
 	l.found <- err
 	return true, !l.locator.InSyscall
 }
@@ -91,77 +87,77 @@ func (l *locating) Hold(tid int, signal unix.Signal) (ours, running bool) {
 // Where there are fewer accesses ahead than wanted, one of those there are is
 // taken, wherever it is.
 func TestAheadOfSparseAccesses(t *testing.T) {
-	holdOften(t, sparse, &locating{locator: NewLocator(), skip: 7})
+	holdOften(t, sparse, &locating{locator: NewLocator()})
 }
 
-// Of several uses of one hold each is found as it is alone.
-func TestSeveralUses(t *testing.T) {
+// What is told of a hold when its thread runs on is what a reading of its own, told of while the thread
+// is held, says.
+func TestTell(t *testing.T) {
 	h := &locating{locator: NewLocator()}
-	one := NewLocator()
+	again := NewLocator()
 	first := func(int) int { return 0 }
-	r := rand.New(rand.NewPCG(3, 4))
 	reuses, steps, stacks, opens := 0, 0, 0, 0
-	const want = 6
+	var before func() error // of the hold before
 	h.look = func(tid int) error {
-		skips := make([]int, 16)
-		for i := range skips {
-			skips[i] = r.IntN(256)
+		if before != nil {
+			if err := before(); err != nil {
+				return err
+			}
 		}
-		block := 8 << (3 * r.IntN(2))
-		all, err := h.locator.Ahead(h.pid, tid, skips, want, 255, block, first)
+		w := Window{First: 100, Most: 300, Block: 8 << (3 * (opens % 2))}
+		ahead, err := again.Read(h.pid, tid, w, first)
 		if err != nil {
 			return err
 		}
-		if n := 1 + len(all.Others); n > want {
-			return fmt.Errorf("%d accesses, want %d at most", n, want)
+		watched, others, err := again.Tell(first)
+		if err != nil {
+			return err
 		}
-		alone, open := make([]Followed, len(skips)), 0
-		for i := range skips {
-			a, err := one.Ahead(h.pid, tid, skips[i:i+1], 1, 255, block, first)
+		told := append([]Followed{watched}, others...)
+		if _, err := h.locator.Read(h.pid, tid, w, first); err != nil {
+			return err
+		}
+		before = func() error {
+			watched, others, err := h.locator.Tell(first)
 			if err != nil {
 				return err
 			}
-			if alone[i] = a.Followed; a.Reuse == 0 {
-				open++
+			later := append([]Followed{watched}, others...)
+			if len(later) != len(told) {
+				return fmt.Errorf("%d told of, want %d", len(later), len(told))
 			}
-		}
-		var share float64
-		for i, f := range append([]Followed{all.Followed}, all.Others...) {
-			share += f.Share
-			if f.Reuse == 0 {
-				opens++
-				if i > 0 || f.Share != float64(open)/float64(len(skips)) {
-					return fmt.Errorf("use %d stands for %v of all, %d of which have no reuse", i, f.Share, open)
+			for i, f := range later {
+				want := told[i]
+				if f.Stack != nil && len(f.Stack.Stack.Data)+len(f.Stack.Stack.Above) > 0 { // not before it is known that there is no userfaultfd
+					stacks++
+				}
+				if !sameStack(f.Stack, want.Stack) || !sameStack(f.ReuseStack, want.ReuseStack) {
+					return fmt.Errorf("use %d has other stacks", i)
+				}
+				f.Stack, f.ReuseStack, want.Stack, want.ReuseStack = nil, nil, nil, nil
+				if f != want {
+					return fmt.Errorf("use %d is %+v, want %+v", i, f, want)
+				}
+				if f.Reuse > 0 {
+					reuses++
+					if f.Use.PC != f.ReusePC {
+						steps++
+					}
 				}
 			}
-			want := alone[f.Candidate]
-			if i > 0 {
-				want.Use.Next = 0
-			}
-			if f.Use != want.Use || f.Word != want.Word || f.Reuse != want.Reuse || f.Distinct != want.Distinct || f.ReusePC != want.ReusePC || f.After != want.After {
-				return fmt.Errorf("use %d after %d accesses is %+v, alone %+v", i, skips[f.Candidate], f, want)
-			}
-			if !sameStack(f.Stack, want.Stack) || !sameStack(f.ReuseStack, want.ReuseStack) {
-				return fmt.Errorf("use %d: other stacks than alone", i)
-			}
-			if len(f.Stack.Stack.Data)+len(f.Stack.Stack.Above) > 0 { // not before it is known that there is no userfaultfd
-				stacks++
-			}
-			if f.Reuse > 0 {
-				reuses++
-				if f.Use.PC != f.ReusePC {
-					steps++
-				}
-			}
+			return nil
 		}
-		if open > 0 != (all.Reuse == 0) || math.Abs(share-1) > 1e-9 {
-			return fmt.Errorf("%d of all are without a reuse, the one to be watched has one after %d; they stand for %v of all", open, all.Reuse, share)
+		if ahead.Open > 0 {
+			opens++
+			if watched.Word != ahead.Word || watched.Use.PC != ahead.Use.PC || watched.Share != ahead.Share || watched.Reuse != 0 {
+				return fmt.Errorf("told of %+v, to be watched is %+v", watched, ahead.Followed)
+			}
 		}
 		return nil
 	}
 	holdOften(t, mixed, h)
 	if reuses < 300 || steps < 30 || stacks < 300 || opens < 30 {
-		t.Errorf("%d reuses, %d of them by other instructions, %d stacks, %d without a reuse: too few to tell", reuses, steps, stacks, opens)
+		t.Errorf("%d reuses, %d of them by other instructions, %d stacks, %d holds with a use that is open: too few to tell", reuses, steps, stacks, opens)
 	}
 }
 

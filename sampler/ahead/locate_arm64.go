@@ -10,8 +10,9 @@ import (
 )
 
 type (
-	machine   = a64.Machine
-	registers = a64.Regs
+	machine         = a64.Machine
+	registers       = a64.Regs
+	vectorRegisters = a64.Vector
 )
 
 func newMachine() *machine { return a64.New() }

@@ -37,23 +37,30 @@ func (l *Locator) heldStack() *unwind.Snapshot {
 // what is read ahead may go deeper.
 const belowStack = 512
 
-// copyStack is the held thread's stack from sp up, not to be written to. It is read once a hold.
+// copyStack is the held thread's stack from sp up, not to be written to. It is read once a hold, for the thread may
+// run on before it is asked for again; what lies below what was read has been stored to by the burst, or is
+// of no meaning: it is zero.
 func (l *Locator) copyStack(sp uint64) []byte {
+	if l.stack.Data == nil {
+		base := max(sp-min(sp, belowStack), sp&^4095)
+		buf := make([]byte, int(sp-base)+stackSize(sp, l.StackTop))
+		n, err := l.memory.readFirst(base, buf)
+		if err != nil {
+			n = 0
+		}
+		l.stack = unwind.Stack{Base: base, Data: buf[:n]}
+	}
+	if below := l.stack.Base - sp; below < deepest {
+		return append(make([]byte, below), l.stack.Data...)
+	}
 	if from := sp - l.stack.Base; from < uint64(len(l.stack.Data)) {
 		return l.stack.Data[from:]
 	}
-	base := max(sp-min(sp, belowStack), sp&^4095)
-	buf := make([]byte, int(sp-base)+stackSize(sp, l.StackTop))
-	n, err := l.memory.readFirst(base, buf)
-	if err != nil {
-		return nil
-	}
-	l.stack = unwind.Stack{Base: base, Data: buf[:n]}
-	if from := sp - base; from < uint64(n) {
-		return buf[from:n]
-	}
 	return nil
 }
+
+// deepest is how far below what was read a burst's frames are believed to be on the same stack.
+const deepest = 64 << 10
 
 // stackSize is how much to copy of a stack from its pointer up, if nothing
 // above top, 0 if that is not known, is of use.

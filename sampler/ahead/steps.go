@@ -206,7 +206,7 @@ func (s *Steps) End(cause string) (Ahead, error) {
 	followed := make([]Followed, len(uses))
 	for i, u := range uses {
 		f, a := &followed[i], s.log.all[u.at]
-		f.Candidate, f.Share = i, 1/float64(len(uses))
+		f.Share = 1 / float64(len(uses))
 		f.Use = Located{Addr: a.Addr, Size: int(a.Size), Store: a.Store, PC: a.PC}
 		f.Word, f.Stack = u.word, s.stacks[u.candidate].use
 		s.log.tell(u, s.burst, f)

@@ -1,0 +1,134 @@
+package ahead
+
+import "math/bits"
+
+// link finds the reuses of the touches by the first accesses, among all that were added since it was last called.
+func (g *accessLog) link(first int) {
+	for ; g.linked < len(g.touches); g.linked++ {
+		t := g.touches[g.linked]
+		if t.at < first {
+			g.classified++
+			g.next = append(g.next, 0)
+		}
+		if t.prev >= 0 && t.prev < g.classified {
+			g.next[t.prev] = int32(g.linked) // the first one: each touch is before only one other
+			g.reused++
+		}
+	}
+}
+
+// anyOpen says whether of the touches by the first accesses one has not been reused so far.
+func (g *accessLog) anyOpen(first int) bool {
+	g.link(first)
+	return g.reused < g.classified
+}
+
+// close ends the log: what is not reused is open.
+func (g *accessLog) close(first int) {
+	g.link(first)
+	for i, next := range g.next {
+		if next == 0 {
+			g.open = append(g.open, int32(i))
+		}
+	}
+}
+
+// choose is the use that may be watched: one of the open ones, or of all where none is.
+func (g *accessLog) choose(pick func(n int) int) use {
+	if len(g.open) > 0 {
+		return g.useOf(int(g.open[pick(len(g.open))]), pick)
+	}
+	return g.reusedUse(pick(g.classified), 0, pick)
+}
+
+// reusedUse is the use of a touch whose reuse is known, with so many blocks until then.
+func (g *accessLog) reusedUse(touch, distinct int, pick func(n int) int) use {
+	u := g.useOf(touch, pick)
+	u.again, u.distinct = int(g.next[touch]), distinct
+	u.reuse = g.touches[u.again].at
+	return u
+}
+
+// followed is what the log tells of a use; of an open one the blocks until the end are counted by Tell.
+func (g *accessLog) followed(u *use) Followed {
+	a := g.all[u.at]
+	f := Followed{Use: Located{Addr: a.Addr, Size: int(a.Size), Store: a.Store, PC: a.PC}, Word: u.word, At: u.touch, Share: u.share, Distinct: u.distinct}
+	if u.reuse >= 0 {
+		f.Reuse, f.ReusePC = u.again-u.touch, g.all[u.reuse].PC
+		f.After = f.Reuse
+	} else {
+		f.After = len(g.touches) - 1 - u.touch
+	}
+	return f
+}
+
+// nearBlocks is how many blocks a reuse is from its use at most for them to be told of together: the smallest cache
+// holds eight times as many lines.
+const nearBlocks = 64
+
+// distances are the octaves in which reuses are told of: up to nearBlocks, and each twice as many.
+type distances [16]struct {
+	n, touch, distinct int
+}
+
+func distanceOf(distinct int) int {
+	return min(max(bits.Len(uint(distinct-1))-bits.Len(nearBlocks-1), 0), len(distances{})-1)
+}
+
+// byDistance appends a random one of the touches in each octave of stack distance, for all in it.
+func (g *accessLog) byDistance(to []use, pick func(n int) int) []use {
+	var octaves distances
+	g.marks.reset(len(g.touches))
+	for i, t := range g.touches {
+		if t.prev >= 0 {
+			if t.prev < g.classified {
+				distinct := 1 + g.marks.after(t.prev)
+				o := &octaves[distanceOf(distinct)]
+				if o.n++; pick(o.n) == 0 {
+					o.touch, o.distinct = t.prev, distinct
+				}
+			}
+			g.marks.add(t.prev, -1)
+		}
+		g.marks.add(i, 1)
+	}
+	for _, o := range octaves {
+		if o.n > 0 {
+			u := g.reusedUse(o.touch, o.distinct, pick)
+			u.share = float64(o.n) / float64(g.classified)
+			to = append(to, u)
+		}
+	}
+	return to
+}
+
+// fenwick counts marks at places by binary indexed partial sums (Fenwick, Software: Practice and Experience 24, 1994).
+type fenwick struct {
+	sums []int32
+	all  int
+}
+
+func (f *fenwick) reset(places int) {
+	f.all = 0
+	if cap(f.sums) < places+1 {
+		f.sums = make([]int32, 2*places+1)
+	}
+	f.sums = f.sums[:places+1]
+	clear(f.sums)
+}
+
+func (f *fenwick) add(place, n int) {
+	f.all += n
+	for i := place + 1; i < len(f.sums); i += i & -i {
+		f.sums[i] += int32(n)
+	}
+}
+
+// after is how many marks are behind a place.
+func (f *fenwick) after(place int) int {
+	upTo := 0
+	for i := place + 1; i > 0; i -= i & -i {
+		upTo += int(f.sums[i])
+	}
+	return f.all - upTo
+}
