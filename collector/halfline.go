@@ -51,7 +51,7 @@ func (s *Session) chooseHalves() {
 func (s *holds) watchHalf(t *thread, found *ahead.Ahead, o *observation) {
 	for _, part := range found.Half {
 		if part.Before > beforeMost {
-			s.account.loseObserved(&o.Observation, "half line touched too often before the use")
+			s.notWatched(o, touchedOften)
 			return
 		}
 	}

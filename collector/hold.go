@@ -71,6 +71,7 @@ func (s *Session) LetGo() {
 			s.account.fail(err)
 		}
 	}
+	s.holds.finish()
 	s.lookAtCopying(lookEvery)
 	s.targets.findData()
 	if t := s.holds.mergeOf; t != nil && s.cfg.Stack != PrivateStack {

@@ -102,7 +102,7 @@ func (s *watches) take(t *thread, trap *sampler.Trap) {
 	}
 	switch {
 	case trap.Kind == sampler.TrapUse && o.State == record.Armed:
-		if trap.Ip != o.next && trap.Ip != o.PC {
+		if o.next != 0 && trap.Ip != o.next && trap.Ip != o.PC {
 			// Another instruction came first: a signal handler, or code
 			// that changed under us.
 			s.account.loseObserved(&o.Observation, "use by another instruction")

@@ -92,7 +92,7 @@ func TestTouches(t *testing.T) {
 	if e.SetTime(&r, &record.Observation{Kind: model.Reuse, Counted: 26}, estimate.PerWall{}); r.Time != 26 || r.Native != 10 {
 		t.Errorf("26 touches read ahead: %+v", r)
 	}
-	wide := &record.Observation{Stands: 2, Blocks: (ahead.Located{Addr: 0x1004, Size: 32}).Blocks(8)}
+	wide := &record.Observation{Stands: 2, Overlap: 5}
 	if wide.Touches() != 10 {
 		t.Errorf("an access to 5 words that stands for 2 counts as %v touches", wide.Touches())
 	}

@@ -28,7 +28,7 @@ type holds struct {
 	rand    *rand.Rand
 	drain   func() // reads what traps are waiting
 
-	skip      []int         // of the accesses of a hold, see skips
+	untold    untold
 	made      []record.Hold // of which accesses were read ahead
 	overlaps  estimate.Overlaps
 	reading   durations // of reading ahead
@@ -77,7 +77,7 @@ func (s *Session) sample(t *thread) {
 		}
 	}
 	start := sampler.Monotonic()
-	found, err := s.locate.Ahead(t.process.Via, t.tid, s.holds.skips(), s.holds.perHoldWanted(), s.holds.burst, s.holds.block(), s.rand.IntN)
+	found, err := s.locate.Read(t.process.Via, t.tid, s.holds.window(), s.rand.IntN)
 	s.holds.reading.add(sampler.Monotonic() - start)
 	if err != nil {
 		s.holds.decline(err)
@@ -92,38 +92,85 @@ func (s *Session) sample(t *thread) {
 	}
 	s.holds.tally(t, &found)
 	s.holds.merges.Begin()
-	// That no other thread comes in between can't be read ahead.
-	watch := t.shared.HoldSlot != sampler.NoSlot && (found.Reuse == 0 || g != nil && len(g.members) > 1) && s.watches.mayWatch()
-	for i := range found.Others {
-		s.holds.readOnly(t, &found.Others[i], s.holds.observe(t, &found.Others[i]))
-	}
-	o := s.holds.observe(t, &found.Followed)
-	if g != nil && g.byCPU {
-		o.Stack = s.watches.registers.stack(int(t.shared.HoldDrawn))
-	}
-	if watch && found.Reuse == 0 {
-		s.holds.stoodFor += max(o.Times()-1, 0)
-	}
-	if s.watches.halves && g == nil && found.Reuse > 0 {
-		t.undraw()
-	}
-	if watch {
-		s.holds.watchFor(t, &found, o)
-	} else {
-		s.holds.readOnly(t, &found.Followed, o)
-	}
+	s.holds.choose(t, &found)
 	if s.holds.running > 1 {
 		s.holds.mergeOf = t
 	}
 }
 
-// noteOverlap takes what was read ahead in a hold.
-func (s *holds) noteOverlap(found *ahead.Ahead) {
-	if s.src.source.Unit() != sampler.Nanoseconds || s.timing.clock.Counted != nil {
-		s.overlaps.Latest = 0
+// choose watches the open access that reading ahead has chosen, if the thread has won a slot. In a group one that is not
+// open is watched, too: that no other thread comes in between can't be read ahead.
+func (s *holds) choose(t *thread, found *ahead.Ahead) {
+	s.untold = untold{thread: t, found: found}
+	g := t.group
+	others := g != nil && len(g.members) > 1
+	if found.Open == 0 && others {
+		found.Share = 1 / float64(s.perHoldWanted())
+	}
+	if s.watches.halves && g == nil && found.Open == 0 {
+		t.undraw()
+	}
+	if t.shared.HoldSlot == sampler.NoSlot || found.Open == 0 && !others || !s.watches.mayWatch() {
 		return
 	}
-	s.overlaps.Note(found.Use.Blocks(s.block()), found.Touches, found.Accesses)
+	o := s.observe(t, &found.Followed)
+	if g != nil && g.byCPU {
+		o.Stack = s.watches.registers.stack(int(t.shared.HoldDrawn))
+	}
+	if s.untold.watched = o; found.Open == 0 {
+		s.untold.checked = found.Share
+	}
+	s.watchFor(t, found, o)
+	if found.Open > 0 && s.untold.watched != nil {
+		s.stoodFor += max(o.Times()-1, 0)
+	}
+}
+
+// untold is a hold of which stacks and distances are still to be told, now that its thread runs.
+type untold struct {
+	thread  *thread
+	found   *ahead.Ahead
+	watched *observation // nil if nothing of it is
+	checked float64      // share of a reuse that is watched for other threads' sake
+}
+
+// finish takes what is left of a hold, when the thread has been let go.
+func (s *holds) finish() {
+	u := s.untold
+	s.untold = untold{}
+	if u.thread == nil {
+		return
+	}
+	open, others, err := s.locate.Tell(s.rand.IntN)
+	if err != nil {
+		s.decline(err)
+		return
+	}
+	t := u.thread
+	for i := range others {
+		others[i].Share *= 1 - u.checked
+		s.readOnly(t, &others[i], s.observe(t, &others[i]))
+		t.process.Note(others[i].ReusePC)
+	}
+	switch o := u.watched; {
+	case u.found.Accesses == 0 && o == nil: // its operand was all there was
+		s.readOnly(t, &u.found.Followed, s.observe(t, &u.found.Followed))
+	case u.found.Open == 0 || u.found.Accesses == 0:
+	case o == nil:
+		s.readOnly(t, &open, s.observe(t, &open))
+	default:
+		o.Distinct = open.Distinct
+		if o.State == record.Armed && o.use == nil {
+			o.use = open.Stack
+		}
+	}
+	t.process.Refresh()
+}
+
+// noteOverlap takes what was read ahead in a hold.
+func (s *holds) noteOverlap(found *ahead.Ahead) {
+	timed := s.src.source.Unit() == sampler.Nanoseconds && s.timing.clock.Counted == nil
+	s.overlaps.Note(found.Use.Blocks(s.block()), found.Touches, found.Accesses, timed)
 }
 
 // decline counts a hold that could not be read ahead of.
@@ -140,17 +187,7 @@ func (s *holds) decline(err error) {
 func (s *holds) tally(t *thread, found *ahead.Ahead) {
 	s.made = append(s.made, record.Hold{Process: t.process, TID: t.tid, At: t.since, Accesses: found.Accesses, Touches: found.Touches, End: found.End})
 	s.noteOverlap(found)
-	// Libraries of a program that just started are not known yet.
-	note := func(f *ahead.Followed) {
-		t.process.Note(f.Use.PC)
-		if f.Reuse > 0 {
-			t.process.Note(f.ReusePC)
-		}
-	}
-	note(&found.Followed)
-	for i := range found.Others {
-		note(&found.Others[i])
-	}
+	t.process.Note(found.Use.PC) // libraries of a program that just started are not known yet
 	t.process.Refresh()
 }
 
@@ -162,22 +199,9 @@ func (s *holds) readAhead() (n int) {
 	return n
 }
 
-// usesPerHold are so many because most of a hold's cost does not depend on
-// them, and few enough that those of a hold have not all the same to tell: they
-// lie within some hundred accesses.
+// usesPerHold is the unit in which what a hold tells is counted: the number of octaves of stack
+// distance that it typically has reuses in.
 const usesPerHold = 8
-
-// candidatesPerUse: the more accesses are looked at, the more holds find one whose
-// reuse is far, which tells of the caches beyond the first, but the further must be
-// read ahead. Of xz 28, 48 and 90 % of the holds find one with 1, 2 and 8, and a
-// budget pays for 67, 53 and 43 holds.
-const candidatesPerUse = 2
-
-// skipMost and skipWeighted bound how far on from the tick the accesses of a hold lie. A timer's
-// tick finds slow code, whose reuses are far: of the first 255 accesses of pigz 38 % are not reused
-// within 256, of 1023 27 %, as of all. Where samples are weighted by the rates of their code that
-// must be the code which the tick finds.
-const skipMost, skipWeighted = 1023, 255
 
 // perHoldWanted is how many observations a hold should give.
 func (s *holds) perHoldWanted() int {
@@ -190,28 +214,10 @@ func (s *holds) perHoldWanted() int {
 	return usesPerHold
 }
 
-// skips draws the accesses of a hold from which those to be observed are chosen.
-// They are random ones of those after the tick: a timer stops a thread most often
-// at slow accesses; some way on, the choice no longer depends on them.
-func (s *holds) skips() []int {
-	if s.skip == nil {
-		n := s.perHoldWanted()
-		if n > 1 {
-			n *= candidatesPerUse
-		}
-		s.skip = make([]int, n)
-	}
-	most := skipMost
-	if s.cfg.MeasureRate {
-		most = skipWeighted
-	}
-	most = min(most, s.burst)
-	for i := range s.skip {
-		if most > 0 {
-			s.skip[i] = s.rand.IntN(most)
-		}
-	}
-	return s.skip
+// window is how far is read ahead: of the first third it is known for twice as many accesses at least
+// whether they are reused.
+func (s *holds) window() ahead.Window {
+	return ahead.Window{First: (s.burst + 1) / 2, Most: s.burst + (s.burst+1)/2, Block: s.block()}
 }
 
 // observe makes an observation of a sampled access.
@@ -231,7 +237,6 @@ func (s *holds) observe(t *thread, f *ahead.Followed) *observation {
 		Stack:    s.watches.chooseStack(t.group),
 		Stands:   f.Share * float64(s.perHoldWanted()),
 		Hold:     len(s.made),
-		Blocks:   f.Use.Blocks(s.block()),
 		Code:     record.CodeAt(t.process, f.Use.PC),
 		Overlap:  s.overlaps.Latest,
 		Sharing:  record.Sharing{Threads: s.running},
@@ -271,7 +276,7 @@ func (s *holds) watchFor(t *thread, found *ahead.Ahead, o *observation) {
 		before, arm = found.LineBefore, s.cfg.armLine
 	}
 	if before > beforeMost {
-		s.account.loseObserved(&o.Observation, "word touched too often before the use")
+		s.notWatched(o, touchedOften)
 		return
 	}
 	if s.watches.halves {
@@ -280,11 +285,11 @@ func (s *holds) watchFor(t *thread, found *ahead.Ahead, o *observation) {
 	}
 	slot := int(t.shared.HoldSlot)
 	if why := s.watches.watchable(t); why != "" {
-		s.notWatched(t, found, o, why)
+		s.notWatched(o, why)
 		return
 	}
 	if failed := s.watches.arm(t, slot, found.Word, sampler.SlotArmed, before, 2+before, arm); failed == sampler.ErrNoSlot.Error() && g != nil {
-		s.notWatched(t, found, o, threadsRefused)
+		s.notWatched(o, threadsRefused)
 		return
 	} else if failed != "" {
 		s.account.loseObserved(&o.Observation, failed)
@@ -293,7 +298,7 @@ func (s *holds) watchFor(t *thread, found *ahead.Ahead, o *observation) {
 	if g != nil {
 		if why := s.watches.watchOthers(t, slot, found.Word, o); why != "" {
 			s.watches.retire(t, slot)
-			s.notWatched(t, found, o, why)
+			s.notWatched(o, why)
 			return
 		}
 	}
@@ -307,13 +312,15 @@ func (s *holds) watchFor(t *thread, found *ahead.Ahead, o *observation) {
 	t.slots[slot].obs = o
 }
 
-// notWatched takes an access that can't be watched in all threads for what was read ahead of it, like one
-// that found no slot: that it can't does not depend on its datum, and were it lost, only those
-// reused soon would be left.
-func (s *holds) notWatched(t *thread, found *ahead.Ahead, o *observation, why string) {
+// notWatched takes an access that can't be watched for what is read ahead of it, like one
+// that found no slot: were it lost, only those reused soon would be left.
+func (s *holds) notWatched(o *observation, why string) {
 	s.account.losses[model.NotWatched+why] += int64(max(math.Round(o.Times()), 1))
-	s.readOnly(t, &found.Followed, o)
+	s.untold.watched, s.untold.checked = nil, 0
 }
+
+// touchedOften: each touch before the use would be a trap.
+const touchedOften = "word touched too often before the use"
 
 // beforeMost bounds the traps a thread is charged with before the use.
 const beforeMost = 32

@@ -353,6 +353,7 @@ func (s *Session) tick() {
 	for _, p := range s.targets.processes.Alive {
 		p.Refresh()
 		p.ReadTime()
+		p.ReadResident()
 		s.targets.probeHeap(p)
 		if s.watches.groups() {
 			p.NoteCPU(sampler.Monotonic())
@@ -428,6 +429,7 @@ func (s *Session) closeAll() {
 	s.drain()
 	for _, p := range s.targets.processes.Alive {
 		p.ReadTime()
+		p.ReadResident()
 	}
 	s.settleCopying()
 	for _, t := range s.targets.threads {

@@ -16,24 +16,27 @@ import (
 
 // Overlaps are how many blocks an access overlaps, by hold.
 type Overlaps struct {
-	Latest   float64 // of the hold at work; 0: not known
-	perTouch float64 // accesses, summed over holds
-	holds    int
+	Latest   float64 // of the hold at work
+	perTouch float64 // accesses, summed over holds that came by time
+	holds    int     // of these
 }
 
-// Note takes what was read ahead in a hold, one of whose accesses overlaps that many blocks.
-func (o *Overlaps) Note(blocks, touches, accesses int) {
+// Note takes what was read ahead in a hold, one of whose accesses overlaps that many blocks; timed: it came at a
+// random moment of CPU time, and nothing counts accesses.
+func (o *Overlaps) Note(blocks, touches, accesses int, timed bool) {
 	if o.Latest = float64(blocks); accesses > 0 {
 		o.Latest = float64(touches) / float64(accesses)
 	}
-	o.perTouch += 1 / o.Latest
-	o.holds++
+	if timed {
+		o.perTouch += 1 / o.Latest
+		o.holds++
+	}
 }
 
-// weighByOverlap has each hold stand for as many touches, unless it is known how many
+// weighByOverlap has each hold that came by time stand for as many touches, unless it is known how many
 // accesses it stands for.
 func (s *stage) weighByOverlap() {
-	if s.Rates.byCode() {
+	if s.Rates.byCode() || s.Overlaps.holds == 0 {
 		return
 	}
 	for _, o := range s.Seen {

@@ -23,10 +23,8 @@ func TestOverlap(t *testing.T) {
 			use := holds[i].Use
 			s.readAhead += holds[i].Accesses
 			s.touched += holds[i].Touches
-			if blocks := use.Blocks(s.Block); !counted {
-				s.Overlaps.Note(blocks, holds[i].Touches, holds[i].Accesses)
-			}
-			s.Seen = append(s.Seen, &record.Observation{Stands: 8, Blocks: use.Blocks(s.Block), Overlap: s.Overlaps.Latest})
+			s.Overlaps.Note(use.Blocks(s.Block), holds[i].Touches, holds[i].Accesses, !counted)
+			s.Seen = append(s.Seen, &record.Observation{Stands: 8, Overlap: s.Overlaps.Latest})
 		}
 		s.weighByOverlap()
 		var touches []float64
@@ -60,7 +58,7 @@ func TestOverlap(t *testing.T) {
 	}
 	// Where an instruction can't be read ahead, there is the one access that was decoded.
 	var o Overlaps
-	if o.Note(wide.Blocks(WordBytes), 0, 0); o.Latest != 4 {
+	if o.Note(wide.Blocks(WordBytes), 0, 0, true); o.Latest != 4 {
 		t.Errorf("one access to four words: %v", o.Latest)
 	}
 }

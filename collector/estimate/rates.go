@@ -64,11 +64,11 @@ func (r *Rates) Settle(flag float64, clock sampler.Clock) {
 	case flag > 0:
 		r.Fixed, r.Source = flag, "flag"
 	case clock.Unit == sampler.Instructions:
-		r.Fixed, r.Source = DefaultPerInstruction, "default"
+		r.Fixed, r.Source = DefaultPerInstruction, model.AssumedRate
 	case len(r.Values) >= FewestProbes && min(r.error(), r.RelativeError()) <= largestError:
-		r.Source = "measured"
+		r.Source = measuredRate
 	default:
-		r.Fixed, r.Source = DefaultAccessRate, "default"
+		r.Fixed, r.Source = DefaultAccessRate, model.AssumedRate
 	}
 }
 
@@ -111,6 +111,24 @@ func (r *Rates) error() float64 {
 	}
 	return r.RelativeError()
 }
+
+// slowestRate and fastestRate are the access rates, per nanosecond, that programs are known to have: one that waits for
+// a crowded memory at each access, and one that makes two or three in each cycle.
+const slowestRate, fastestRate = 0.005, 10
+
+// reach is the interval of the mean rate, or of all rates that are possible; 0 where it is exact or given.
+func (r *Rates) reach() (low, high float64) {
+	switch r.Source {
+	case model.AssumedRate:
+		return slowestRate, fastestRate
+	case measuredRate:
+		return r.interval()
+	}
+	return 0, 0
+}
+
+// measuredRate is the model.Clock's RateSource of probes.
+const measuredRate = "measured"
 
 // fullError has besides what may be in phases that no probe has met.
 func (r *Rates) fullError() float64 { return math.Hypot(r.error(), r.unmet*(unmetFaster-1)) }

@@ -1,6 +1,7 @@
 package estimate
 
 import (
+	"fmt"
 	"math"
 	"math/rand/v2"
 
@@ -26,6 +27,7 @@ type Input struct {
 	MeasuresRate bool   // probes are made
 	Ran          uint64 // CPU time of the target, ns
 
+	Resident int64         // most memory that the target had, bytes
 	Block    int           // that counts as one datum, in bytes
 	Stepped  bool          // bursts are made by steps
 	Shared   bool          // some observations are of a shared stack
@@ -71,6 +73,7 @@ func Fill(p *model.Profile, in Input) {
 	s.setPaces(p)
 	s.unsmear()
 	dropped := s.addRecords(p, perSource)
+	s.boundRate(p)
 	p.JoinEpochs()
 	s.addCount(p, "reuses read ahead left out, as other threads came first where others of the same code were watched", uint64(dropped))
 	s.addCount(p, "samples without a slot, in whose place others of the time are watched", uint64(math.Round(float64(s.noSlot)+s.StoodFor)))
@@ -78,6 +81,19 @@ func Fill(p *model.Profile, in Input) {
 	s.addCount(p, "timed reuses near the clock's resolution, placed by their distribution without the traps' noise", uint64(s.unsmeared))
 	s.rateCounts(p)
 	s.overlapComment(p)
+}
+
+// boundRate has the resident memory bound the rate.
+func (s *stage) boundRate(p *model.Profile) {
+	p.Resident = s.Resident
+	factor, err := p.BoundRate()
+	switch {
+	case err != nil: // of a profile without an estimate nothing is bounded
+		p.Resident = 0
+		p.Comments = append(p.Comments, fmt.Sprintf("access rate: not bounded by the resident memory: %v", err))
+	case factor < 1:
+		p.Comments = append(p.Comments, fmt.Sprintf("access rate: bounded by the resident memory, %d bytes: at %.3g per ns reuses would have more data between them", p.Resident, p.Clock.Rate/factor))
+	}
 }
 
 func (s *stage) addCount(p *model.Profile, name string, n uint64) {
@@ -105,7 +121,7 @@ func (s *stage) settleRates() (perSource float64) {
 // addRecords makes the records, and says how many observations are left out as others stand for them.
 func (s *stage) addRecords(p *model.Profile, perSource float64) (dropped int) {
 	watched := s.watched()
-	m := recorder{stage: s, locations: make(locationTable), data: make(dataTable), byWall: s.accessesPerWall(s.Totals), lines: s.lineWeights(), perSource: perSource}
+	m := recorder{stage: s, locations: make(locationTable), data: make(dataTable), byWall: s.accessesPerWall(s.Totals), lines: s.lineWeights(), perSource: perSource, firstHold: s.rand.Uint64() >> 2}
 	checks := s.checkWeights()
 	if s.Shared {
 		s.foot = s.footprints()
@@ -128,6 +144,14 @@ func (s *stage) addRecords(p *model.Profile, perSource float64) (dropped int) {
 	return checks.dropped
 }
 
+// holdNumber is a hold's number among those of all profiles, 0 if it has none.
+func (m *recorder) holdNumber(hold int) uint64 {
+	if hold == 0 {
+		return 0
+	}
+	return m.firstHold + uint64(hold)
+}
+
 // recorder turns observations into records.
 type recorder struct {
 	*stage
@@ -136,6 +160,7 @@ type recorder struct {
 	byWall    PerWall
 	lines     *lineWeights
 	perSource float64 // accesses
+	firstHold uint64  // what holds are counted from, by chance
 }
 
 // add takes an observation that stands for so much, in the source's unit.
@@ -147,6 +172,7 @@ func (m *recorder) add(p *model.Profile, o *record.Observation, weight float64) 
 		TID:          o.TID,
 		Data:         m.data.of(m.Stacks, o, m.locations),
 		Epoch:        o.Epoch.Number,
+		Hold:         m.holdNumber(o.Hold),
 		Observations: 1,
 		Accesses:     weight * m.perSource,
 	}

@@ -8,7 +8,10 @@ import (
 
 // ClockModel is the clock as the profile states it.
 func (s *stage) ClockModel() model.Clock {
+	low, high := s.Rates.reach()
 	return model.Clock{
+		RateLow:    low,
+		RateHigh:   high,
 		Name:       s.Clock.Name,
 		Unit:       s.Clock.Unit,
 		Rate:       s.Rates.Mean(),

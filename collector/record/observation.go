@@ -31,7 +31,6 @@ type Observation struct {
 	// The use:
 	Op       model.Op
 	PC       uint64    // of the accessing instruction
-	Blocks   int       // that the access overlaps, one of which is sampled; 0: taken as one
 	Addr     uint64    // of the datum, within the word watched
 	Word     uint64    // that is watched, 0 if none is
 	Code     CodeBlock // of the access that was sampled; none if its source reports accesses
@@ -94,11 +93,10 @@ func (o *Observation) Times() float64 {
 	return o.Stands
 }
 
-// Touches is how many touches of blocks o counts for: an access to several blocks touches
-// each, and one at random is observed. And where accesses come faster a moment of CPU time
-// stands for more of them.
+// Touches is how many touches of blocks o counts for. Where accesses come faster, or overlap more blocks, a
+// moment of CPU time stands for more of them.
 func (o *Observation) Touches() float64 {
-	n := o.Times() * float64(max(o.Blocks, 1))
+	n := o.Times() * max(o.Overlap, 1)
 	if o.Rate > 0 {
 		n *= o.Rate
 	} else if o.Even > 0 {
