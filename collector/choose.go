@@ -185,7 +185,7 @@ func oneLine(err error) error {
 
 // needs are the programs that the choice of a source may come to.
 func (s *Session) needs() sampler.Needs {
-	n := sampler.Needs{Others: s.watches.groups(), Stamps: s.cfg.MeasureRate, Steps: s.holds.steps()}
+	n := sampler.Needs{Others: s.watches.groups(), Stamps: s.cfg.MeasureRate && s.cfg.AccessRate == 0 && s.cfg.Clock != PMU, Steps: s.holds.steps()}
 	if given, ok := s.cfg.source.(sampler.AccessSource); ok {
 		n.Access = given.Events()
 		return n

@@ -31,20 +31,18 @@ const (
 	probeShare = 0.2
 	// replayFirst and a replayShare of the time may go into interpreting, beside the
 	// target: the first probes tell most.
-	replayFirst, replayShare = 3 * time.Second, 0.15
-	// replayNice gives way to the target, and comes to an end on a busy machine, too.
-	replayNice = 19
-	// replayInstructions are to be interpreted for a probe, 0.5 to 0.8 s: code that is fast
+	replayFirst, replayShare = 300 * time.Millisecond, 0.025
+	// replayInstructions are to be interpreted for a probe, some 25 ms: code that is fast
 	// is followed less far. It has warm caches the sooner.
-	replayInstructions = 40e6
+	replayInstructions = 1.5e6
 	// A probe follows a thread for so long.
-	shortestLead, longestLead = 4 * time.Millisecond, 8 * time.Millisecond
+	shortestLead, longestLead = 400 * time.Microsecond, 2 * time.Millisecond
 	// warmAfter a hold the time of a thread is taken.
-	warmAfter = time.Millisecond
+	warmAfter = 80 * time.Microsecond
 	// ownShare of the time between two stamps must be the thread's own.
-	ownShare = 0.8
-	// probeJitter is within what a probe is put off, by chance: it shall not keep step with the program.
-	probeJitter = 200 * time.Millisecond
+	ownShare = 0.6
+	// stampsDue is when the stamps of a thread that runs have come.
+	stampsDue = 2 * time.Millisecond
 	// probeTimeout is when a probe whose thread does not get to its stamps is given up.
 	probeTimeout = time.Second
 )
@@ -96,7 +94,7 @@ func (r *prober) stampsAfter() []time.Duration {
 	}
 	first := warmAfter + warmAfter/10 // the clock is without what the profiler took
 	var after []time.Duration
-	for _, part := range []float64{0, .2, .4, .7, 1} {
+	for _, part := range []float64{0, .5, 1} {
 		after = append(after, first+time.Duration(part*float64(lead-first)))
 	}
 	return after
@@ -140,7 +138,7 @@ func (s *Session) driveProbe(cpu uint64) {
 	case planning:
 		select {
 		case err := <-p.planned:
-			p.state, p.since = ready, now+time.Duration(s.rand.Int64N(int64(probeJitter)))
+			p.state, p.since = ready, now
 			if err != nil {
 				s.prober.failProbe(err)
 			}
@@ -196,9 +194,20 @@ func (s *Session) startProbe(t *thread) {
 		return
 	}
 	p.state, p.thread, p.since = stamping, t, start
+	if err := s.tracer.Once(stampsDue, s.tendProbe); err != nil {
+		s.account.fail(err)
+	}
 }
 
-// replay has the checkpoint interpreted, on a low priority.
+// tendProbe begins the replay when the stamps are due: the sooner, the less has changed of what it has still to read.
+func (s *Session) tendProbe() {
+	s.drain()
+	if p := &s.prober.probe; p.state == stamping && p.stamps.All() {
+		s.replay()
+	}
+}
+
+// replay has the checkpoint interpreted.
 func (s *Session) replay() {
 	p := &s.prober.probe
 	stamps := p.stamps.Read()
@@ -211,15 +220,11 @@ func (s *Session) replay() {
 		return
 	}
 	p.state = replaying
-	nice := replayNice
-	if s.cfg.replayEagerly {
-		nice = 0
-	}
+	usual := s.prober.perNS
 	go func() {
-		runtime.LockOSThread() // which ends with the goroutine
-		_ = unix.Setpriority(unix.PRIO_PROCESS, unix.Gettid(), nice)
+		runtime.LockOSThread() // for its CPU time; it ends with the goroutine
 		before := threadTime()
-		r := replayed{Replayed: p.point.Replay(stamps), process: p.process, stamps: stamps}
+		r := replayed{Replayed: p.point.Replay(stamps, usual), process: p.process, stamps: stamps}
 		r.took = threadTime() - before
 		p.done <- r
 	}()

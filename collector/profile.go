@@ -19,7 +19,7 @@ func (s *Session) input(sum estimate.Totals, stats sampler.Stats) estimate.Input
 		Seen: s.kept.seen, Stacks: s.table, Seed: s.cfg.Seed,
 		Clock: s.timing.clock, Calibration: s.timing.calibration, Unit: s.src.source.Unit(), Totals: sum, Unweighed: s.src.unweighed,
 		AccessRate: s.cfg.AccessRate, Probes: s.prober.Probes, MeasuresRate: s.hasProbes(), Ran: s.targets.processes.Ran(),
-		Resident: s.targets.processes.Resident(), Block: s.holds.block(), Stepped: s.holds.steps(), Shared: s.cfg.Stack == SharedStack || s.cfg.Stack == BothStacks,
+		Resident: s.present, Block: s.holds.block(), Stepped: s.holds.steps(), Shared: s.cfg.Stack == SharedStack || s.cfg.Stack == BothStacks,
 		PerHold: s.holds.perHoldWanted(), Held: stats.Holds, Holds: s.holds.made, StoodFor: s.holds.stoodFor,
 		Overlaps: s.holds.overlaps,
 	}

@@ -217,7 +217,8 @@ func (s *holds) perHoldWanted() int {
 // window is how far is read ahead: of the first third it is known for twice as many accesses at least
 // whether they are reused.
 func (s *holds) window() ahead.Window {
-	return ahead.Window{First: (s.burst + 1) / 2, Most: s.burst + (s.burst+1)/2, Block: s.block()}
+	first := 1 + s.burst/2
+	return ahead.Window{First: first, Most: first + s.burst, Block: s.block()}
 }
 
 // observe makes an observation of a sampled access.

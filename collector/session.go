@@ -42,6 +42,7 @@ type Session struct {
 	placement sampler.Placement
 	self      profilerCost
 	late      lateHolds
+	memory    memory
 	trap      sampler.Trap
 	reaccept  bool          // the kernel is to be told what is accepted now
 	latest    sampler.Stats // as of the last tick
@@ -60,6 +61,7 @@ type Session struct {
 	whyClock   error  // why no better clock, nil if it is the best
 	onRequest  func() // ends it
 	unhurry    func()
+	present    int64 // memory that the target had at most, bytes
 }
 
 // ExitStatus of the target, if it exited during the session.
@@ -260,6 +262,7 @@ func (s *Session) Wait(ctx context.Context) (*model.Profile, error) {
 		ctx, cancel = context.WithTimeout(ctx, s.cfg.Duration-time.Since(s.start))
 		defer cancel()
 	}
+	s.memory = newMemory()
 	s.tracer.Do(func() {
 		if err := s.tracer.Every(tickInterval, s.everyTick); err != nil {
 			s.account.fail(err)
@@ -284,6 +287,7 @@ func (s *Session) Wait(ctx context.Context) (*model.Profile, error) {
 	s.tracer.Detach()
 	s.onRequest()
 	s.detachTime = time.Since(s.end)
+	s.present = s.memory.end(s.targets.processes)
 	if err := s.watches.registers.close(); err != nil {
 		s.account.fail(err)
 	}
@@ -353,13 +357,13 @@ func (s *Session) tick() {
 	for _, p := range s.targets.processes.Alive {
 		p.Refresh()
 		p.ReadTime()
-		p.ReadResident()
 		s.targets.probeHeap(p)
 		if s.watches.groups() {
 			p.NoteCPU(sampler.Monotonic())
 		}
 	}
 	s.targets.findDataAgain()
+	s.memory.tick(s.targets.processes)
 	stats, err := s.kernel.Stats()
 	if err != nil {
 		s.account.fail(err)
@@ -429,7 +433,6 @@ func (s *Session) closeAll() {
 	s.drain()
 	for _, p := range s.targets.processes.Alive {
 		p.ReadTime()
-		p.ReadResident()
 	}
 	s.settleCopying()
 	for _, t := range s.targets.threads {

@@ -294,8 +294,8 @@ type Profile struct {
 	Block         int // bytes that count as one datum: 8, 64, 4096
 	BinsPerOctave int // resolution with which times are written
 	Caches        []Cache
-	// Resident is the most memory, in bytes, that the target was seen to have resident, of all its processes; 0 if that is
-	// not known. No stack distance is beyond it.
+	// Resident is the most memory, in bytes, that the target's processes were seen to have touched, zero pages that were
+	// only read included; 0 if that is not known. No stack distance is beyond it.
 	Resident int64
 	// DesignEffect is how many of the observations that were read ahead tell as
 	// much as one independent one: those of one hold lie close together. 0 where

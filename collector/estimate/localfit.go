@@ -34,9 +34,9 @@ import (
 const (
 	// A leg shorter than this is joined to the next: what stamps and ticks
 	// take of it is not known well enough.
-	ShortestLeg = 400_000 // ns
-	// legNoise is the unit of times: 0.6 ms come out 15 % off.
-	legNoise = 14_000 // ns
+	ShortestLeg = 100_000 // ns
+	// legNoise is the unit of times: 0.3 ms come out 14 % off.
+	legNoise = 6_000 // ns
 	// Of so many legs at most the local rates are found, the latest ones.
 	mostLegs = 1000
 	// mostFolds are how many parts are left out, one after the other.

@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"github.com/rdx-profiler/rdx/collector/library"
-	"github.com/rdx-profiler/rdx/proc"
 	"github.com/rdx-profiler/rdx/sampler/ptrace"
 )
 
@@ -38,7 +37,6 @@ type Process struct {
 	CPU        []CPUPoint
 	began      uint64                // CPU time when it was first seen, ns
 	Ran        uint64                // since then, when last read
-	resident   int64                 // most memory that it had, bytes
 	Gone       uint64                // of it, that of threads which are no longer sampled, ns
 	byFile     map[string][]*Mapping // mappings of files, by name
 	aside      mapsAside
@@ -63,13 +61,6 @@ func (p *Process) Look() {
 }
 
 func (p *Process) looked() bool { return !p.read.IsZero() }
-
-// ReadResident reads how much memory the process has resident, and keeps the most that it had.
-func (p *Process) ReadResident() {
-	if now, ok := proc.Resident(p.PID); ok {
-		p.resident = max(p.resident, now)
-	}
-}
 
 // ReadTime reads how long all threads of the process have run.
 func (p *Process) ReadTime() {

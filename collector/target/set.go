@@ -57,17 +57,6 @@ func (s *Set) All() []*Process {
 	return all
 }
 
-// Resident is the most memory that the target's processes had, in bytes, added up; 0 if that of one is not known.
-func (s *Set) Resident() (sum int64) {
-	for _, p := range s.All() {
-		if p.resident == 0 {
-			return 0
-		}
-		sum += p.resident
-	}
-	return sum
-}
-
 // Ran is the CPU time of the target's processes in ns, what they do in the
 // kernel included.
 func (s *Set) Ran() uint64 {

@@ -1,6 +1,7 @@
 package ahead
 
 import (
+	"cmp"
 	"encoding/binary"
 	"fmt"
 	"math"
@@ -8,33 +9,32 @@ import (
 	"os"
 	"slices"
 	"sort"
-	"time"
 
 	"golang.org/x/sys/unix"
 
 	"github.com/rdx-profiler/rdx/proc"
 	"github.com/rdx-profiler/rdx/sampler"
-	"github.com/rdx-profiler/rdx/sampler/clock"
 	"github.com/rdx-profiler/rdx/sampler/interp"
 )
 
-// A Checkpoint is what a thread had when it was held: its registers, and the
-// pages that its process can write. With these the thread's way from there on
-// can be interpreted later, while it runs on: what the pages hold by then does
-// not matter. What can't be written is read when it is needed.
+// A Checkpoint is what a thread had when it was held: its registers, and of the pages
+// that its process can write those that its ways are likely to come by. With these the thread's way from there on
+// can be interpreted later, while it runs on. Other pages are read when the way comes to them: where the thread
+// has changed what it had read there, the way may become another one, which shows.
 //
 // Plan is for any goroutine, Take for the tracing thread, Replay again for any.
 type Checkpoint struct {
-	pid     int
-	spans   []span // in order, as zeros are
-	zeros   []span // anonymous pages that are not there yet
-	data    []byte
-	regs    registers
-	machine *machine
-	memory  targetMemory
-	files   files
-	space   space
-	pagemap *os.File
+	pid      int
+	writable []extent // of the process, in order
+	planned  []uint64 // pages to be copied, in order
+	spans    []span   // that were
+	data     []byte
+	heat     map[uint64]float64 // of writable pages: how often ways came by them, the last ones most
+	regs     registers
+	machine  *machine
+	memory   targetMemory
+	space    space
+	pagemap  *os.File
 }
 
 // span is pages that follow each other, copied to an offset of the data.
@@ -44,28 +44,30 @@ type span struct {
 }
 
 const (
-	// CheckpointMost is how much memory is copied of a held thread's process, some
-	// 0.2 ms a MB; of a larger one there is no checkpoint.
-	CheckpointMost = 32 << 20
-	// checkpointTime is when copying is given up.
-	checkpointTime = 7 * time.Millisecond
-	copyPiece      = 1 << 20
-	copyParts      = 512 // of IOV_MAX
+	// checkpointPages are copied of a held thread's process at most: a fifth of a millisecond.
+	checkpointPages = 256
+	// stackPages about the stack pointer are always.
+	stackPages = 4
+	// smallMapping is what is copied whole, as long as there is room: a program's variables.
+	smallMapping = 64 * pageSize
+	copyParts    = 512 // of IOV_MAX
+	// cooling is by how much what ways came by counts less with each new one.
+	cooling = 0.8
 )
 
 // NewCheckpoint returns a Checkpoint, to be used again and again.
-func NewCheckpoint() *Checkpoint { return &Checkpoint{machine: newMachine()} }
+func NewCheckpoint() *Checkpoint {
+	return &Checkpoint{machine: newMachine(), heat: make(map[uint64]float64), data: make([]byte, (checkpointPages+stackPages)*pageSize)}
+}
 
-var (
-	errLarge = &Declined{Reason: "more memory than can be copied"}
-	errSlow  = &Declined{Reason: "memory not copied in time"}
-	errMoved = &Declined{Reason: "memory unmapped meanwhile"}
-)
+var errMoved = &Declined{Reason: "memory unmapped meanwhile"}
 
-// Plan finds out whether a process's memory can be copied, and makes room for it.
-// It takes milliseconds, and holds nobody.
+// Plan chooses the pages that will be copied. It takes milliseconds, and holds nobody.
 func (c *Checkpoint) Plan(pid int) error {
-	c.pid = pid
+	if c.pid != pid {
+		c.pid = pid
+		clear(c.heat)
+	}
 	if c.pagemap != nil {
 		c.pagemap.Close()
 	}
@@ -73,78 +75,69 @@ func (c *Checkpoint) Plan(pid int) error {
 	if c.pagemap, err = os.Open(fmt.Sprintf("/proc/%d/pagemap", pid)); err != nil {
 		return fmt.Errorf("plan checkpoint: %w", err)
 	}
-	total, err := c.scan()
-	if err != nil {
-		return err
-	}
-	if uint64(len(c.data)) < total+room {
-		// Filled here, so that the thread need not be held while the kernel does.
-		c.data = make([]byte, total+total/4+room)
-		for i := 0; i < len(c.data); i += pageSize {
-			c.data[i] = 1
-		}
-	}
-	c.memory.userfault.of(pid)
-	return c.files.plan(pid)
-}
-
-// room for what a process takes between Plan and Take.
-const room = 1 << 20
-
-// scan finds the pages that the process can write and that are there.
-func (c *Checkpoint) scan() (total uint64, err error) {
-	c.spans, c.zeros = c.spans[:0], c.zeros[:0]
-	c.space.reset()
 	maps, err := proc.ReadMappings(c.pid)
 	if err != nil {
-		return 0, fmt.Errorf("plan checkpoint: %w", err)
+		return fmt.Errorf("plan checkpoint: %w", err)
 	}
-	reach := uint64(0)
-	for m := range proc.Mappings(maps) {
-		c.space.add(m)
-		if !m.Readable || !m.Writable {
-			continue
-		}
-		if reach += m.Limit - m.Start; reach > scanMost {
-			return 0, errLarge
-		}
-		if err := c.addPresent(m.Start, m.Limit, m.Inode == 0, &total); err != nil {
-			return 0, err
-		}
-	}
-	return total, nil
+	c.readMaps(maps)
+	c.choosePages()
+	c.memory.userfault.of(pid)
+	return nil
 }
 
-// scanMost bounds the address space that is looked through in a hold: half a
-// millisecond.
-const scanMost = 256 << 20
-
-// addPresent adds the pages from start to limit: to be copied those that are there,
-// and those of anonymous memory that the program has not touched as zero.
-func (c *Checkpoint) addPresent(start, limit uint64, anonymous bool, total *uint64) error {
-	var entries [8 * 512]byte
-	for at := start; at < limit; at += pageSize * 512 {
-		n := min((limit-at)/pageSize, 512)
-		if got, _ := c.pagemap.ReadAt(entries[:8*n], int64(at/pageSize*8)); got < int(8*n) {
-			return errMoved
+// readMaps takes what /proc/PID/maps says.
+func (c *Checkpoint) readMaps(maps []byte) {
+	c.writable = c.writable[:0]
+	c.space.reset()
+	for m := range proc.Mappings(maps) {
+		c.space.add(m)
+		if m.Readable && m.Writable {
+			c.writable = append(c.writable, extent{m.Start, m.Limit})
 		}
-		for i := range n {
-			entry, page := binary.NativeEndian.Uint64(entries[8*i:]), at+i*pageSize
-			switch {
-			case entry&pagemapPresent != 0:
-				c.spans = addPage(c.spans, page, *total, copyPiece)
-			case anonymous && entry&pagemapSwapped == 0:
-				c.zeros = addPage(c.zeros, page, 0, math.MaxUint64)
-				continue
-			default:
-				continue
-			}
-			if *total += pageSize; *total > CheckpointMost {
-				return errLarge
+	}
+}
+
+// choosePages plans those that ways came by, the hottest first, and as long as there is room small mappings.
+func (c *Checkpoint) choosePages() {
+	c.planned = c.planned[:0]
+	for page := range c.heat {
+		if c.isWritable(page) {
+			c.planned = append(c.planned, page)
+		} else {
+			delete(c.heat, page)
+		}
+	}
+	slices.SortFunc(c.planned, func(a, b uint64) int { return cmp.Or(cmp.Compare(c.heat[b], c.heat[a]), cmp.Compare(a, b)) })
+	c.planned = c.planned[:min(len(c.planned), checkpointPages)]
+	small := slices.Clone(c.writable)
+	slices.SortStableFunc(small, func(a, b extent) int { return cmp.Compare(a.limit-a.start, b.limit-b.start) })
+	chosen := make(map[uint64]bool, len(c.planned))
+	for _, page := range c.planned {
+		chosen[page] = true
+	}
+	for _, e := range small {
+		if e.limit-e.start > smallMapping {
+			break
+		}
+		for page := e.start; page < e.limit && len(c.planned) < checkpointPages; page += pageSize {
+			if !chosen[page] && c.present(page) {
+				c.planned = append(c.planned, page)
 			}
 		}
 	}
-	return nil
+	slices.Sort(c.planned)
+}
+
+func (c *Checkpoint) isWritable(addr uint64) bool {
+	i := sort.Search(len(c.writable), func(i int) bool { return c.writable[i].limit > addr })
+	return i < len(c.writable) && c.writable[i].start <= addr
+}
+
+// present says whether a page is there, in memory or swapped out: what is not is zero, and to read it would bring it in.
+func (c *Checkpoint) present(page uint64) bool {
+	var entry [8]byte
+	n, _ := c.pagemap.ReadAt(entry[:], int64(page/pageSize*8))
+	return n == len(entry) && binary.NativeEndian.Uint64(entry[:])&(pagemapPresent|pagemapSwapped) != 0
 }
 
 // addPage adds a page to the last span, which may have so many bytes, or as one of
@@ -183,33 +176,52 @@ func (c *Checkpoint) Take(l *Locator, tid int) error {
 		return &Declined{Reason: "registers not readable"}
 	}
 	c.regs.LoadVector = nil
-	start := clock.Monotonic()
-	total, err := c.scan()
-	if err != nil {
-		return err
-	}
-	if total > uint64(len(c.data)) {
-		return errLarge
-	}
-	c.files.take()
-	for from := 0; from < len(c.spans); {
-		if clock.Monotonic()-start > checkpointTime {
-			return errSlow
+	_, sp := unwindRegs(&c.regs)
+	c.layOut(sp)
+	return c.copyPages()
+}
+
+// layOut makes spans of what was planned and of the stack about sp.
+func (c *Checkpoint) layOut(sp uint64) {
+	pages := slices.Clip(c.planned)
+	for i := range uint64(stackPages) {
+		if page := sp&^(pageSize-1) + i*pageSize - pageSize; c.isWritable(page) {
+			pages = append(pages, page)
 		}
-		to, bytes := from, uint64(0)
-		var remote []unix.RemoteIovec
-		for ; to < len(c.spans) && to-from < copyParts && bytes < copyPiece; to++ {
-			s := c.spans[to]
-			remote = append(remote, unix.RemoteIovec{Base: uintptr(s.start), Len: int(s.bytes)})
+	}
+	slices.Sort(pages)
+	pages = slices.Compact(pages)
+	c.spans = c.spans[:0]
+	for i, page := range pages {
+		c.spans = addPage(c.spans, page, uint64(i)*pageSize, math.MaxUint64)
+	}
+}
+
+// copyPages copies the spans; those that are gone by now are left out.
+func (c *Checkpoint) copyPages() error {
+	kept := c.spans[:0]
+	for rest := c.spans; len(rest) > 0; {
+		var remote [copyParts]unix.RemoteIovec
+		part := rest[:min(len(rest), copyParts)]
+		bytes := uint64(0)
+		for i, s := range part {
+			remote[i] = unix.RemoteIovec{Base: uintptr(s.start), Len: int(s.bytes)}
 			bytes += s.bytes
 		}
-		at := c.spans[from].at
-		n, err := unix.ProcessVMReadv(c.pid, []unix.Iovec{{Base: &c.data[at], Len: bytes}}, remote, 0)
-		if err != nil || uint64(n) < bytes {
+		n, err := unix.ProcessVMReadv(c.pid, []unix.Iovec{{Base: &c.data[part[0].at], Len: bytes}}, remote[:len(part)], 0)
+		if err != nil && err != unix.EFAULT {
 			return errMoved
 		}
-		from = to
+		copied := 0
+		for left := uint64(max(n, 0)); copied < len(part) && part[copied].bytes <= left; copied++ {
+			left -= part[copied].bytes
+		}
+		kept = append(kept, part[:copied]...)
+		if rest = rest[copied:]; copied < len(part) {
+			rest = rest[1:]
+		}
 	}
+	c.spans = kept
 	return nil
 }
 
@@ -220,17 +232,20 @@ func (c *Checkpoint) ReadPage(addr uint64, buf *[4096]byte) error {
 		clear(buf[:])
 		return nil
 	}
+	writable := c.isWritable(addr)
+	if writable {
+		c.heat[addr]++
+	}
 	if s, ok := find(c.spans, addr); ok {
 		copy(buf[:], c.data[s.at+addr-s.start:])
 		return nil
 	}
-	if _, ok := find(c.zeros, addr); ok {
+	if writable && !c.present(addr) {
 		clear(buf[:])
 		return nil
 	}
 	c.memory.pid, c.memory.pages = c.pid, 1
-	err := c.memory.ReadPage(addr, buf)
-	return err
+	return c.memory.ReadPage(addr, buf)
 }
 
 // Replayed is what came of following a thread's way.
@@ -260,9 +275,9 @@ const (
 	// perNS bounds the instructions of a nanosecond: a thread that is not found where
 	// it was has gone another way.
 	perNS = 24
-	// mostReplayed instructions are interpreted, in two seconds or less; the stamps
+	// mostReplayed instructions are interpreted, in a tenth of a second or less; the stamps
 	// that lie beyond are not reached.
-	mostReplayed = 100e6
+	mostReplayed = 6e6
 	// beyond the last stamp it is followed by so much of the way, lest it comes to the
 	// same place again.
 	beyond = 1.1
@@ -279,12 +294,21 @@ var replayPiece = interp.Limit{Accesses: 512, Instructions: 1 << 16}
 // are in order: the thread was there if all its general registers are the same, and
 // what lies where they point to. Where they are so more than once, at different numbers of accesses, it is
 // not known which it was.
-func (c *Checkpoint) Replay(stamps []sampler.Stamp) (r Replayed) {
-	c.files.reopen()
-	defer c.files.close()
+//
+// usual is how many instructions a nanosecond other ways had, 0 if that is not known: where no stamp is met it is given up
+// the sooner.
+func (c *Checkpoint) Replay(stamps []sampler.Stamp, usual float64) (r Replayed) {
+	for page, heat := range c.heat {
+		if heat *= cooling; heat < 0.01 {
+			delete(c.heat, page)
+		} else {
+			c.heat[page] = heat
+		}
+	}
 	m := c.machine
 	m.Start(&c.regs, c)
 	met := newMeetings(stamps)
+	met.usual = usual
 	m.StopAt().Set(met.open())
 	for accesses := 0; ; {
 		end := m.Run(replayPiece)
@@ -295,7 +319,7 @@ func (c *Checkpoint) Replay(stamps []sampler.Stamp) (r Replayed) {
 		r.Instructions += end.Instructions
 		switch {
 		case end.Cause == interp.Arrived:
-			if met.at(m.StopAt().Which(), accesses, r.Instructions, m.Load) {
+			if met.at(m.StopAt().Which(), m.StopAt().Others() == 0, accesses, r.Instructions, m.Load) {
 				m.StopAt().Set(met.open())
 			}
 		case end.Cause == interp.Syscall && c.call(m):
@@ -318,6 +342,7 @@ func (c *Checkpoint) Replay(stamps []sampler.Stamp) (r Replayed) {
 
 // meetings are where a replay came to stamps.
 type meetings struct {
+	usual float64 // instructions a nanosecond, of other ways; 0 if that is not known
 	all   []meeting
 	which []int // of all, by the number of the machine's stop
 }
@@ -328,12 +353,16 @@ type meeting struct {
 	clock                  uint64
 	accesses, instructions int // when it was met first, or -1
 	several                bool
+	// like is when all but one of its registers were first met, or all with other things near them: what was read
+	// late may be another value by then; 0 if never. likes says that this was so at other numbers of accesses, too.
+	like, likeInstructions int
+	likes                  bool
 }
 
 func newMeetings(stamps []sampler.Stamp) *meetings {
 	m := new(meetings)
 	for i := range stamps {
-		m.all = append(m.all, meeting{stop: stamps[i].Stop(), stamp: &stamps[i], clock: stamps[i].Clock, accesses: -1})
+		m.all = append(m.all, meeting{stop: looseStop(&stamps[i]), stamp: &stamps[i], clock: stamps[i].Clock, accesses: -1})
 	}
 	for i := range m.all {
 		for j := range m.all {
@@ -343,6 +372,13 @@ func newMeetings(stamps []sampler.Stamp) *meetings {
 		}
 	}
 	return m
+}
+
+// looseStop is the stop of a stamp where one register may be another.
+func looseStop(s *sampler.Stamp) interp.Stop {
+	stop := s.Stop()
+	stop.Slack = 1
+	return stop
 }
 
 // open are the stops that may still be met.
@@ -358,63 +394,23 @@ func (m *meetings) open() []interp.Stop {
 	return out
 }
 
-// at notes that the machine's stop was met, and says whether others are open now. load
+// at notes that the machine's stop was met, in all registers or in all but one, and says whether others are open now. load
 // reads what lies near the registers then.
-func (m *meetings) at(stop, accesses, instructions int, load func(addr uint64, b []byte) bool) bool {
+func (m *meetings) at(stop int, all bool, accesses, instructions int, load func(addr uint64, b []byte) bool) (changed bool) {
 	first := &m.all[m.which[stop]]
 	for i := range m.all {
 		// Several may have the same registers.
-		if e := &m.all[i]; !e.several && e.stop == first.stop && nearStamp(e.stamp, load) {
+		switch e := &m.all[i]; {
+		case e.several || e.stop.PC != first.stop.PC || e.stop.Regs != first.stop.Regs:
+		case all && nearStamp(e.stamp, load):
 			return e.meet(accesses, instructions)
+		case e.like == 0:
+			e.like, e.likeInstructions = accesses, instructions
+		case e.like != accesses && !e.likes:
+			e.likes, e.stop.Slack, changed = true, 0, true
 		}
 	}
-	return false
-}
-
-func (e *meeting) meet(accesses, instructions int) bool {
-	if e.accesses < 0 {
-		e.accesses, e.instructions = accesses, instructions
-	}
-	e.several = e.accesses != accesses
-	return e.several
-}
-
-// far is after how many instructions the last stamp must have been met, if those
-// that were tell anything: code becomes faster in the course of it, not slower by
-// much.
-func (m *meetings) far() int {
-	last := &m.all[len(m.all)-1]
-	perNano := m.perNS()
-	switch {
-	case last.accesses >= 0 || last.several:
-		return int(max(beyond*perNano*float64(last.clock), 1))
-	case perNano > 0:
-		return int(min(3*perNano, perNS) * float64(last.clock))
-	}
-	return int(perNS * float64(last.clock))
-}
-
-// perNS is how many instructions a nanosecond had until the stamp before which it had
-// most, 0 if none was met.
-func (m *meetings) perNS() (most float64) {
-	for i := range m.all {
-		if e := &m.all[i]; e.accesses >= 0 && !e.several {
-			most = max(most, float64(e.instructions)/float64(e.clock))
-		}
-	}
-	return most
-}
-
-// accesses is how many had been made at each stamp, -1 where that is not known. In
-// order they must be.
-func (m *meetings) accesses() []int {
-	out := make([]int, len(m.all))
-	for i := range m.all {
-		if out[i] = m.all[i].accesses; m.all[i].several {
-			out[i] = -1
-		}
-	}
-	return out
+	return changed
 }
 
 // nearStamp says whether the memory that registers point to is what the stamp has. What
@@ -430,4 +426,67 @@ func nearStamp(s *sampler.Stamp, load func(addr uint64, b []byte) bool) bool {
 		}
 	}
 	return true
+}
+
+func (e *meeting) meet(accesses, instructions int) bool {
+	if e.accesses < 0 {
+		e.accesses, e.instructions = accesses, instructions
+	}
+	e.several = e.accesses != accesses
+	return e.several
+}
+
+// madeAt is after how many accesses and instructions the stamp was made, -1 where that is not known: where its registers were
+// met with what lay near them, or else, if there is but one such place, without.
+func (e *meeting) madeAt() (accesses, instructions int) {
+	switch {
+	case e.several:
+		return -1, -1
+	case e.accesses < 0 && e.like > 0 && !e.likes:
+		return e.like, e.likeInstructions
+	}
+	return e.accesses, e.instructions
+}
+
+// far is after how many instructions the last stamp must have been met, if those
+// that were tell anything: code becomes faster in the course of it, not slower by
+// much.
+func (m *meetings) far() int {
+	last := &m.all[len(m.all)-1]
+	perNano := 0.0
+	for i := range m.all {
+		if e := &m.all[i]; e.accesses >= 0 && !e.several {
+			perNano = max(perNano, float64(e.instructions)/float64(e.clock))
+		}
+	}
+	switch {
+	case last.accesses >= 0 || last.several:
+		return int(max(beyond*perNano*float64(last.clock), 1))
+	case perNano > 0:
+		return int(min(3*perNano, perNS) * float64(last.clock))
+	case m.usual > 0:
+		return int(min(6*m.usual, perNS) * float64(last.clock))
+	}
+	return int(perNS * float64(last.clock))
+}
+
+// perNS is how many instructions a nanosecond had until the stamp before which it had
+// most, 0 if it is not known of any.
+func (m *meetings) perNS() (most float64) {
+	for i := range m.all {
+		if accesses, instructions := m.all[i].madeAt(); accesses >= 0 {
+			most = max(most, float64(instructions)/float64(m.all[i].clock))
+		}
+	}
+	return most
+}
+
+// accesses is how many had been made at each stamp, -1 where that is not known. In
+// order they must be.
+func (m *meetings) accesses() []int {
+	out := make([]int, len(m.all))
+	for i := range m.all {
+		out[i], _ = m.all[i].madeAt()
+	}
+	return out
 }

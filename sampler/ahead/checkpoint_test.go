@@ -2,8 +2,10 @@ package ahead
 
 import (
 	"os"
+	"runtime"
 	"slices"
 	"testing"
+	"unsafe"
 
 	"github.com/rdx-profiler/rdx/bpf"
 	"github.com/rdx-profiler/rdx/sampler"
@@ -40,20 +42,20 @@ func TestMeetings(t *testing.T) {
 	if open := m.open(); len(open) != 4 {
 		t.Fatalf("%d stops are open, want 4: two stamps are the same", len(open))
 	}
-	m.at(0, 10, 100, memoryWith(0))
-	m.at(1, 20, 200, memoryWith(0))
-	m.at(0, 30, 300, memoryWith(7)) // the third, which has the first one's registers
-	m.at(3, 40, 400, memoryWith(1)) // none
-	if got, want := m.accesses(), []int{10, 20, 30, -1, -1, -1}; !slices.Equal(got, want) {
+	m.at(0, true, 10, 100, memoryWith(0))
+	m.at(1, true, 20, 200, memoryWith(0))
+	m.at(0, true, 30, 300, memoryWith(7)) // the third, which has the first one's registers
+	m.at(3, true, 40, 400, memoryWith(1)) // other things lie near it, and it is the only such place
+	if got, want := m.accesses(), []int{10, 20, 30, 40, -1, -1}; !slices.Equal(got, want) {
 		t.Errorf("%v, want %v", got, want)
 	}
-	if m.at(1, 20, 210, memoryWith(0)) {
+	if m.at(1, true, 20, 210, memoryWith(0)) {
 		t.Error("as many accesses: no matter which it was")
 	}
-	if !m.at(1, 50, 500, memoryWith(0)) {
+	if !m.at(1, true, 50, 500, memoryWith(0)) {
 		t.Error("met again, and still open")
 	}
-	if got, want := m.accesses(), []int{10, -1, 30, -1, -1, -1}; !slices.Equal(got, want) {
+	if got, want := m.accesses(), []int{10, -1, 30, 40, -1, -1}; !slices.Equal(got, want) {
 		t.Errorf("%v, want %v", got, want)
 	}
 }
@@ -65,11 +67,11 @@ func TestMeetingsFar(t *testing.T) {
 	if got := m.far(); got != perNS*1_000_000 {
 		t.Errorf("nothing met: %d instructions", got)
 	}
-	m.at(0, 10, 500_000, memoryWith(0))
+	m.at(0, true, 10, 500_000, memoryWith(0))
 	if got := m.far(); got != 3*1_000_000 {
 		t.Errorf("one instruction a nanosecond: %d", got)
 	}
-	m.at(1, 20, 2_000_000, memoryWith(0))
+	m.at(1, true, 20, 2_000_000, memoryWith(0))
 	if got := m.far(); got != beyond*2_000_000 {
 		t.Errorf("the last met after 2,000,000 instructions: %d", got)
 	}
@@ -92,15 +94,40 @@ func TestSpans(t *testing.T) {
 	}
 }
 
-// Plan finds this process's own memory, and ReadPage an untouched page as zero.
+// Plan chooses pages of this process's own memory that are there, those that ways came by first, and no more than
+// there is room for.
 func TestPlanOwnMemory(t *testing.T) {
 	c := NewCheckpoint()
-	if err := c.Plan(os.Getpid()); err == errLarge {
-		t.Skip("a Go process reserves more address space than is looked through")
-	} else if err != nil {
+	if err := c.Plan(os.Getpid()); err != nil {
 		t.Fatal(err)
 	}
-	if len(c.spans) == 0 || len(c.zeros) == 0 {
-		t.Errorf("%d spans, %d zeros", len(c.spans), len(c.zeros))
+	if n := len(c.planned); n == 0 || n > checkpointPages {
+		t.Fatalf("%d pages planned", n)
 	}
+	hot := make([]byte, 3*checkpointPages*pageSize)
+	first := (uint64(uintptr(unsafe.Pointer(&hot[0]))) + pageSize) &^ (pageSize - 1)
+	for i := range 2 * checkpointPages {
+		page := first + uint64(i)*pageSize
+		c.heat[page] = 1
+		if i%2 == 0 {
+			c.heat[page] = 2
+		}
+	}
+	if err := c.Plan(os.Getpid()); err != nil {
+		t.Fatal(err)
+	}
+	for i := range checkpointPages {
+		if page := first + uint64(2*i)*pageSize; !slices.Contains(c.planned, page) {
+			t.Fatalf("hot page number %d is not planned", i)
+		}
+	}
+	c.layOut(first + 100)
+	bytes := uint64(0)
+	for _, s := range c.spans {
+		bytes += s.bytes
+	}
+	if bytes > uint64(len(c.data)) || bytes < checkpointPages*pageSize {
+		t.Errorf("%d bytes laid out", bytes)
+	}
+	runtime.KeepAlive(hot)
 }

@@ -7,6 +7,8 @@ type Stop struct {
 	Regs [32]uint64
 	// Mask has a bit for each of Regs that counts.
 	Mask uint32
+	// Slack is how many of those may be others.
+	Slack int
 }
 
 // Stops end a Run, with Arrived, each time the thread comes to one of them.
@@ -15,6 +17,7 @@ type Stops struct {
 	mask   uint64 // a bit for each PC modulo 64
 	passed bool   // the last Run has ended here
 	which  int
+	others int
 }
 
 // Set replaces the stops. Those of a Machine are gone after Start.
@@ -28,6 +31,9 @@ func (s *Stops) Set(all []Stop) {
 // Which is the number of the one that ended the last Run.
 func (s *Stops) Which() int { return s.which }
 
+// Others is how many registers were not the stop's then.
+func (s *Stops) Others() int { return s.others }
+
 // At says whether there may be a stop at pc.
 func (s *Stops) At(pc uint64) bool { return s.mask>>(pc%64)&1 != 0 }
 
@@ -39,19 +45,25 @@ func (s *Stops) Arrived(pc uint64, regs []uint64) bool {
 		return false
 	}
 	for i := range s.all {
-		if s.all[i].PC == pc && s.all[i].is(regs) {
-			s.which, s.passed = i, true
+		if s.all[i].PC != pc {
+			continue
+		}
+		if others := s.all[i].others(regs); others <= s.all[i].Slack {
+			s.which, s.others, s.passed = i, others, true
 			return true
 		}
 	}
 	return false
 }
 
-func (s *Stop) is(regs []uint64) bool {
+// others counts the registers that are not the stop's, of no more than one too many.
+func (s *Stop) others(regs []uint64) (n int) {
 	for i := range s.Regs {
 		if s.Mask>>i&1 != 0 && s.Regs[i] != regs[i] {
-			return false
+			if n++; n > s.Slack {
+				break
+			}
 		}
 	}
-	return true
+	return n
 }

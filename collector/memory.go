@@ -1,0 +1,72 @@
+package collector
+
+import (
+	"github.com/rdx-profiler/rdx/collector/target"
+	"github.com/rdx-profiler/rdx/proc"
+)
+
+// memory is how much memory processes had at most. To look takes milliseconds, so that a goroutine of its own does, which
+// nobody waits for while a thread may be held.
+type memory struct {
+	most map[int]int64 // bytes, by PID; the goroutine's until it has ended
+	ask  chan []int
+	done chan struct{}
+	next int // ticks until it is asked again
+}
+
+// memoryTicks lie between two looks, but for the first ones.
+const memoryTicks = 20
+
+func newMemory() memory {
+	m := memory{most: make(map[int]int64), ask: make(chan []int, 1), done: make(chan struct{})}
+	go func() {
+		defer close(m.done)
+		for pids := range m.ask {
+			m.look(pids)
+		}
+	}()
+	return m
+}
+
+func (m *memory) look(pids []int) {
+	for _, pid := range pids {
+		if n, ok := proc.Present(pid); ok {
+			m.most[pid] = max(m.most[pid], n)
+		}
+	}
+}
+
+// tick asks for a look now and then, if none is under way.
+func (m *memory) tick(processes *target.Set) {
+	if m.next--; m.next > 0 {
+		return
+	}
+	m.next = memoryTicks
+	select {
+	case m.ask <- pidsOf(processes):
+	default:
+	}
+}
+
+func pidsOf(processes *target.Set) (pids []int) {
+	for _, p := range processes.Alive {
+		pids = append(pids, p.Via)
+	}
+	return pids
+}
+
+// end takes a last look, when no thread is held any more, and returns the most that the processes had, added up; 0
+// if that is not known of one.
+func (m *memory) end(processes *target.Set) (sum int64) {
+	close(m.ask)
+	<-m.done
+	for _, p := range processes.All() {
+		m.look([]int{p.Via})
+		n := m.most[p.Via]
+		if n == 0 {
+			return 0
+		}
+		sum += n
+	}
+	return sum
+}
