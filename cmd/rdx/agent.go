@@ -12,6 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/rdx-profiler/rdx/agent"
+	"github.com/rdx-profiler/rdx/report"
 )
 
 func newAgentCmd() *cobra.Command {
@@ -65,7 +66,7 @@ kept in the spool.`,
 				err = c.Check()
 			}
 			if err != nil {
-				return usageError{err}
+				return report.BadInput(err)
 			}
 			if check {
 				return nil
@@ -87,7 +88,7 @@ kept in the spool.`,
 
 func runAgent(ctx context.Context, c agent.Config, read func() (agent.Config, error)) error {
 	if err := c.Check(); err != nil {
-		return usageError{err}
+		return report.BadInput(err)
 	}
 	log := agent.Logger(c.LogLevel)
 	defer log.Sync()

@@ -18,6 +18,7 @@ import (
 	"github.com/rdx-profiler/rdx/fleet"
 	"github.com/rdx-profiler/rdx/model"
 	"github.com/rdx-profiler/rdx/pprofout"
+	"github.com/rdx-profiler/rdx/report"
 )
 
 // newWindowCmd is one session of the agent, in a process of its own: the request on standard
@@ -118,8 +119,8 @@ func sampleWindow(ctx context.Context, r agent.Request) (res agent.Result, peopl
 		}
 	}
 	for _, c := range p.Counts {
-		if len(c.Name) > len(lossPrefix) && c.Name[:len(lossPrefix)] == lossPrefix {
-			res.Lost[c.Name[len(lossPrefix):]] += c.N
+		if len(c.Name) > len(report.LossPrefix) && c.Name[:len(report.LossPrefix)] == report.LossPrefix {
+			res.Lost[c.Name[len(report.LossPrefix):]] += c.N
 		}
 	}
 	// It stands for the period, of which this part was sampled, or would have been.

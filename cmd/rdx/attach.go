@@ -19,6 +19,7 @@ import (
 	"github.com/rdx-profiler/rdx/collector"
 	"github.com/rdx-profiler/rdx/model"
 	"github.com/rdx-profiler/rdx/pprofout"
+	"github.com/rdx-profiler/rdx/report"
 	"github.com/rdx-profiler/rdx/sampler"
 )
 
@@ -126,7 +127,7 @@ Its standard input, output and exit code are the program's own.`,
 		Example: `  sudo rdx run -o xz.pb.gz -- xz -k -9 file`,
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) == 0 {
-				return usageError{errors.New("run: name a program after --")}
+				return report.BadInput(errors.New("run: name a program after --"))
 			}
 			return nil
 		},
@@ -145,15 +146,15 @@ func (f *recordFlags) fill(cfg *collector.Config) error {
 	// What is zero there means the default.
 	switch {
 	case !(f.overhead > 0 && f.overhead <= 100):
-		return usageError{fmt.Errorf("--overhead %g: want a percentage above 0 and at most 100", f.overhead)}
+		return report.BadInput(fmt.Errorf("--overhead %g: want a percentage above 0 and at most 100", f.overhead))
 	case f.bins < 1 || f.bins > 1000:
-		return usageError{fmt.Errorf("--bins %d: want 1 to 1000", f.bins)}
+		return report.BadInput(fmt.Errorf("--bins %d: want 1 to 1000", f.bins))
 	case f.slots < 0 || f.slots > sampler.NumSlots:
-		return usageError{fmt.Errorf("--slots %d: want 1 to %d", f.slots, sampler.NumSlots)}
+		return report.BadInput(fmt.Errorf("--slots %d: want 1 to %d", f.slots, sampler.NumSlots))
 	case f.duration < 0:
-		return usageError{fmt.Errorf("--duration %v: want more than 0", f.duration)}
+		return report.BadInput(fmt.Errorf("--duration %v: want more than 0", f.duration))
 	case cfg.Command != nil && f.output == "-":
-		return usageError{errors.New("run -o -: standard output is the program's: name a file")}
+		return report.BadInput(errors.New("run -o -: standard output is the program's: name a file"))
 	}
 	cfg.Duration = f.duration
 	cfg.Overhead = f.overhead / 100
@@ -167,7 +168,7 @@ func (f *recordFlags) fill(cfg *collector.Config) error {
 	default:
 		var err error
 		if cfg.Burst, err = strconv.Atoi(f.burst); err != nil || cfg.Burst < 0 {
-			return usageError{fmt.Errorf("--burst %s: want a number of accesses, off or auto", f.burst)}
+			return report.BadInput(fmt.Errorf("--burst %s: want a number of accesses, off or auto", f.burst))
 		}
 	}
 	cfg.BurstEngine = f.engine
@@ -311,14 +312,14 @@ func (f *recordFlags) finish(cmd *cobra.Command, s *collector.Session, p *model.
 	if f.quiet {
 		return nil
 	}
-	shown, err := onStack(p, "")
+	shown, err := report.OnStack(p, "")
 	if err == nil && shown != p {
 		err = shown.Derive()
 	}
 	if err != nil {
 		return err
 	}
-	return printSummary(cmd.ErrOrStderr(), shown, f.output)
+	return report.WriteSummary(cmd.ErrOrStderr(), shown, f.output)
 }
 
 // peakMemory of this process in KiB, 0 if unknown.
@@ -359,7 +360,7 @@ func cacheSizes(sizes []string) ([]model.Cache, error) {
 		for i, s := range sizes {
 			size, err := sampler.ParseSize(s)
 			if err != nil {
-				return nil, usageError{fmt.Errorf("--caches: %w", err)}
+				return nil, report.BadInput(fmt.Errorf("--caches: %w", err))
 			}
 			out = append(out, model.Cache{Level: fmt.Sprintf("C%d", i+1), Size: size})
 		}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/rdx-profiler/rdx/collector"
 	"github.com/rdx-profiler/rdx/pprofout"
+	"github.com/rdx-profiler/rdx/report"
 )
 
 // recordEvery runs sessions one after the other, and writes a profile of each. Between two the
@@ -20,7 +21,7 @@ import (
 // second.
 func (f *recordFlags) recordEvery(cmd *cobra.Command, cfg collector.Config, every time.Duration) error {
 	if every < time.Second {
-		return usageError{fmt.Errorf("--every %v: want 1s or more", every)}
+		return report.BadInput(fmt.Errorf("--every %v: want 1s or more", every))
 	}
 	caches, err := cacheSizes(f.caches)
 	if err != nil {

@@ -15,6 +15,7 @@ import (
 
 	"github.com/rdx-profiler/rdx/model"
 	"github.com/rdx-profiler/rdx/pprofout"
+	"github.com/rdx-profiler/rdx/report"
 )
 
 // laps is a trace of n walks over 1000 words by one instruction: all reuse
@@ -50,7 +51,7 @@ func sampled(rate float64) *model.Profile {
 	return p
 }
 
-func compareJSON(t *testing.T, args ...string) (c comparison) {
+func compareJSON(t *testing.T, args ...string) (c report.Comparison) {
 	t.Helper()
 	if err := json.Unmarshal([]byte(ok(t, append([]string{"compare", "--format", "json"}, args...)...)), &c); err != nil {
 		t.Fatal(err)
@@ -127,7 +128,12 @@ func TestComparePlaces(t *testing.T) {
 	wrong := demoFile(t, live)
 	const ratio = 42_001. / 102_000
 	// 1,100 observations leave no doubt which are the two worst.
-	want := []placeScore{{4096, ratio, .75, 1, 3, 10_000. / 32_000, 1}, {4096, ratio, .80, 2, 3, 1, 1}, {4096, ratio, .90, 2, 3, 1, 1}, {4096, ratio, .95, 2, 3, 1, 1}}
+	want := []report.PlaceScore{
+		{Cache: 4096, Ratio: ratio, Cover: .75, Places: 1, All: 3, Match: 10_000. / 32_000, Chance: 1},
+		{Cache: 4096, Ratio: ratio, Cover: .80, Places: 2, All: 3, Match: 1, Chance: 1},
+		{Cache: 4096, Ratio: ratio, Cover: .90, Places: 2, All: 3, Match: 1, Chance: 1},
+		{Cache: 4096, Ratio: ratio, Cover: .95, Places: 2, All: 3, Match: 1, Chance: 1},
+	}
 	c := compareJSON(t, "--cache", "4k", wrong, exact)
 	if len(c.Places) != len(want) {
 		t.Fatalf("%+v", c.Places)
@@ -164,8 +170,8 @@ func TestDrawMisses(t *testing.T) {
 	const times = 100_000
 	mean, all := 0.0, 0.0
 	for range times {
-		mean += model.WeightMatch(exact, drawMisses(r, []string{"a", "b"}, exact, 8, 1), 1) / times
-		drawn := drawMisses(r, []string{"a", "b"}, exact, 8, 4)
+		mean += model.WeightMatch(exact, report.DrawMisses(r, []string{"a", "b"}, exact, 8, 1), 1) / times
+		drawn := report.DrawMisses(r, []string{"a", "b"}, exact, 8, 4)
 		all += (drawn["a"] + drawn["b"]) / times
 	}
 	if want := (3 + 1./3) / 8; math.Abs(mean-want) > .005 || math.Abs(all-2) > .02 {
@@ -193,7 +199,7 @@ func TestCompareRefuses(t *testing.T) {
 		{[]string{"exact", "-", "--children", "-o", live}, "--children"},
 	} {
 		_, _, err := rdxErr(t, "", c.args...)
-		var usage usageError
+		var usage report.UsageError
 		if err == nil || !strings.Contains(err.Error(), c.want) || !errors.As(err, &usage) {
 			t.Errorf("%q: %v, want %q", c.args, err, c.want)
 		}
@@ -240,7 +246,7 @@ func TestExactProfileRoundTrip(t *testing.T) {
 			t.Errorf("%s: %v and %v cold, want %v and %v", name, h.got.Finite(), h.got.Cold, sum, h.want.Cold)
 		}
 	}
-	for i, c := range survey(p).Caches {
+	for i, c := range report.Survey(p).Caches {
 		if math.Abs(c.MissRatio-want.Misses[i].Ratio) > 1e-9 {
 			t.Errorf("%d bytes: miss ratio %v, want %v", c.Size, c.MissRatio, want.Misses[i].Ratio)
 		}
@@ -277,7 +283,7 @@ func TestExactProfileOfProgram(t *testing.T) {
 		}
 		var own float64
 		for _, r := range p.Records {
-			if placeOf(r.Use).Function == "turn" && r.Kind == model.Reuse && placeOf(r.Reuse).Function == "turn" && r.Distance >= 999*8*r.Reuses {
+			if report.PlaceOf(r.Use).Function == "turn" && r.Kind == model.Reuse && report.PlaceOf(r.Reuse).Function == "turn" && r.Distance >= 999*8*r.Reuses {
 				own += r.Reuses
 			}
 		}

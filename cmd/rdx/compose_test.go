@@ -11,6 +11,7 @@ import (
 
 	"github.com/rdx-profiler/rdx/model"
 	"github.com/rdx-profiler/rdx/pprofout"
+	"github.com/rdx-profiler/rdx/report"
 )
 
 // loopProfile writes the profile of a loop over so many lines, which makes
@@ -44,7 +45,7 @@ func TestComposeCommand(t *testing.T) {
 	// Loops of 640 KiB and 320 KiB: each fits in 1 MiB, both together do in
 	// 1 MiB but not in 768 KiB.
 	big, small := loopProfile(t, 10240, 1e6, 64), loopProfile(t, 5120, 1e6, 64)
-	r := fromJSON[composeReport](t, "compose", big, small, "--cache", "1m,768k")
+	r := fromJSON[report.ComposeReport](t, "compose", big, small, "--cache", "1m,768k")
 	if len(r.Rows) != 4 || r.Rates != "from the profiles" {
 		t.Fatalf("%+v", r)
 	}
@@ -61,7 +62,7 @@ func TestComposeCommand(t *testing.T) {
 		}
 	}
 	// If the small loop is much slower, it goes too.
-	r = fromJSON[composeReport](t, "compose", big, small, "--cache", "768k", "--rates", "10,1")
+	r = fromJSON[report.ComposeReport](t, "compose", big, small, "--cache", "768k", "--rates", "10,1")
 	if r.Rows[1].Shared < 0.98 || r.Rates != "given" {
 		t.Errorf("%+v", r)
 	}
@@ -85,7 +86,7 @@ func TestShortNames(t *testing.T) {
 		{[]string{"a/x", "b/y", "a/x"}, []string{"x", "y", "x"}},
 		{[]string{"a/x", "b/y", "b/x"}, []string{"a/x", "b/y", "b/x"}},
 	} {
-		names := shortNames(c.paths, itself)
+		names := report.ShortNames(c.paths, itself)
 		for i, p := range c.paths {
 			if names[p] != c.want[i] {
 				t.Errorf("%q: %q, want %q", p, names[p], c.want[i])
@@ -100,11 +101,11 @@ func TestCorunRates(t *testing.T) {
 	exact, guess := changedProfile(t, func(p *model.Profile) { p.ExactDistances = true }), changedProfile(t, func(p *model.Profile) { p.Clock.RateSource = "default" })
 	timed := loopProfile(t, 100, 5e6, 64)
 	for _, c := range []struct{ other, want string }{{exact, "taken as equal, as " + filepath.Base(exact)}, {guess, "1 of them is a guess"}} {
-		r := fromJSON[composeReport](t, "compose", timed, c.other, "--cache", "1m")
+		r := fromJSON[report.ComposeReport](t, "compose", timed, c.other, "--cache", "1m")
 		if !strings.Contains(r.Rates, c.want) || c.other == exact && r.Rows[0].Rate != r.Rows[1].Rate {
 			t.Errorf("%+v, want %q", r, c.want)
 		}
-		if r = fromJSON[composeReport](t, "compose", timed, c.other, "--cache", "1m", "--rates", "2,1"); r.Rates != "given" {
+		if r = fromJSON[report.ComposeReport](t, "compose", timed, c.other, "--cache", "1m", "--rates", "2,1"); r.Rates != "given" {
 			t.Errorf("%+v", r)
 		}
 	}
@@ -129,7 +130,7 @@ func TestPartitionCommand(t *testing.T) {
 	// 10 of 16 ways are just enough for the first, 5 for the second; the third
 	// fits nowhere.
 	a, b, c := loopProfile(t, 10000, 1e6, 64), loopProfile(t, 5000, 1e6, 64), loopProfile(t, 1e6, 1e6, 64)
-	r := fromJSON[partitionReport](t, "partition", a, b, c, "--cache", "1m", "--ways", "16")
+	r := fromJSON[report.PartitionReport](t, "partition", a, b, c, "--cache", "1m", "--ways", "16")
 	if r.Rows[0].Ways != 10 || r.Rows[1].Ways != 5 || r.Rows[2].Ways != 1 {
 		t.Errorf("%+v", r.Rows)
 	}
@@ -157,7 +158,7 @@ func TestGroupCommand(t *testing.T) {
 	// fast streams would push either of them out.
 	a, b := loopProfile(t, 8000, 1e6, 64), loopProfile(t, 8000, 1e6, 64)
 	stream, stream2 := loopProfile(t, 1e6, 2e6, 64), loopProfile(t, 1e6, 2e6, 64)
-	r := fromJSON[groupReport](t, "group", a, stream, b, stream2, "--cache", "1m", "--caches", "2")
+	r := fromJSON[report.GroupReport](t, "group", a, stream, b, stream2, "--cache", "1m", "--caches", "2")
 	of := map[string]int{}
 	for _, x := range r.Rows {
 		of[x.Program] = x.Group
@@ -209,7 +210,7 @@ func TestCorunErrors(t *testing.T) {
 			t.Errorf("rdx %q: %v, want %q", c.args, err, c.want)
 			continue
 		}
-		var usage usageError
+		var usage report.UsageError
 		if errors.As(err, &usage) != c.usage {
 			t.Errorf("rdx %q: %v: usage error is %v, want %v", c.args, err, !c.usage, c.usage)
 		}

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/rdx-profiler/rdx/model"
+	"github.com/rdx-profiler/rdx/report"
 )
 
 // blocked is the demo program after its column walk was blocked: that reuse
@@ -38,7 +39,7 @@ func TestDiffText(t *testing.T) {
 
 func TestDiffFinds(t *testing.T) {
 	a, b := demoFile(t, demoProfile(t)), demoFile(t, blocked(t))
-	var r diffReport
+	var r report.DiffReport
 	if err := json.Unmarshal([]byte(ok(t, "diff", "--by", "l2", "--format", "json", a, b)), &r); err != nil {
 		t.Fatal(err)
 	}
@@ -60,7 +61,7 @@ func TestDiffFinds(t *testing.T) {
 // A profile compared with itself has no change, and nothing is significant.
 func TestDiffSame(t *testing.T) {
 	path := demoFile(t, demoProfile(t))
-	var r diffReport
+	var r report.DiffReport
 	if err := json.Unmarshal([]byte(ok(t, "diff", "--format", "json", "--sizes", "64k,4m", path, path)), &r); err != nil {
 		t.Fatal(err)
 	}

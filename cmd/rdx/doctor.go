@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/rdx-profiler/rdx/collector"
+	"github.com/rdx-profiler/rdx/report"
 	"github.com/rdx-profiler/rdx/sampler"
 )
 
@@ -48,7 +49,7 @@ and 1 if not.`,
 			d := diagnose(cfg)
 			var err error
 			if asJSON {
-				err = writeJSON(cmd.OutOrStdout(), d)
+				err = report.WriteJSON(cmd.OutOrStdout(), d)
 			} else {
 				err = d.print(cmd.OutOrStdout())
 			}

@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/rdx-profiler/rdx/model"
+	"github.com/rdx-profiler/rdx/report"
 	"github.com/rdx-profiler/rdx/sampler"
 	"github.com/rdx-profiler/rdx/trace"
 )
@@ -63,22 +64,22 @@ instructions with its reuse times and stack distances, counted and not estimated
 				return cobra.NoArgs(cmd, args)
 			}
 			if len(args) != 1 && (len(args) == 0 || cmd.ArgsLenAtDash() != 0) {
-				return usageError{fmt.Errorf("exact: name one trace, or - for standard input, or a program after --")}
+				return report.BadInput(fmt.Errorf("exact: name one trace, or - for standard input, or a program after --"))
 			}
 			return nil
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := oneOf("format", format, reportFormats); err != nil {
+			if err := report.OneOf("format", format, report.Formats); err != nil {
 				return err
 			}
 			if how.gpu == gpuList {
 				return listGPUs(cmd.OutOrStdout(), format)
 			}
-			if err := oneOf("stack", stack, []string{"shared", "private"}); err != nil {
+			if err := report.OneOf("stack", stack, []string{"shared", "private"}); err != nil {
 				return err
 			}
 			if bins < 1 || bins > 64 {
-				return usageError{fmt.Errorf("--bins %d: want 1 to 64 per octave", bins)}
+				return report.BadInput(fmt.Errorf("--bins %d: want 1 to 64 per octave", bins))
 			}
 			bytes, err := blockBytes(block)
 			if err != nil {
@@ -88,7 +89,7 @@ instructions with its reuse times and stack distances, counted and not estimated
 			for _, s := range sizes {
 				n, err := sampler.ParseSize(s)
 				if err != nil {
-					return usageError{fmt.Errorf("--sizes: %w", err)}
+					return report.BadInput(fmt.Errorf("--sizes: %w", err))
 				}
 				r.sizes = append(r.sizes, uint64(n))
 			}
@@ -100,7 +101,7 @@ instructions with its reuse times and stack distances, counted and not estimated
 				return err
 			}
 			if how.gpu != "" && cmd.Flags().Changed("jobs") {
-				return usageError{fmt.Errorf("--jobs is for processors; leave it or --gpu out")}
+				return report.BadInput(fmt.Errorf("--jobs is for processors; leave it or --gpu out"))
 			}
 			var sink exactSink
 			var profile *profileSink
@@ -114,7 +115,7 @@ instructions with its reuse times and stack distances, counted and not estimated
 				}
 				for _, other := range []string{"log2", "shards", "sampled", "approximate"} {
 					if cmd.Flags().Changed(other) {
-						return usageError{fmt.Errorf("exact -o: a profile is exact; leave --%s out", other)}
+						return report.BadInput(fmt.Errorf("exact -o: a profile is exact; leave --%s out", other))
 					}
 				}
 				if profile, err = newExactProfile(output, bytes, bins, stack == "private", caches, &how); err != nil {
@@ -172,7 +173,7 @@ instructions with its reuse times and stack distances, counted and not estimated
 				err = profile.write(output, r, start, mappings, cmd.ErrOrStderr())
 			} else {
 				r.summarize()
-				err = writeReport(cmd.OutOrStdout(), format, r)
+				err = report.Write(cmd.OutOrStdout(), format, r)
 			}
 			if err != nil {
 				return err
@@ -291,7 +292,7 @@ func blockBytes(s string) (int, error) {
 		_, err = model.NewGranularity(n)
 	}
 	if err != nil {
-		return 0, usageError{fmt.Errorf("--block %q: want word, line, page or a power of two", s)}
+		return 0, report.BadInput(fmt.Errorf("--block %q: want word, line, page or a power of two", s))
 	}
 	return n, nil
 }

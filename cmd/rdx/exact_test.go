@@ -15,6 +15,7 @@ import (
 	"testing"
 
 	"github.com/rdx-profiler/rdx/model"
+	"github.com/rdx-profiler/rdx/report"
 	"github.com/rdx-profiler/rdx/trace"
 )
 
@@ -238,7 +239,7 @@ func TestExactBadTraces(t *testing.T) {
 			t.Errorf("rdx %q: error %v, output %q; want %q", c.args, err, out, c.want)
 			continue
 		}
-		var usage usageError
+		var usage report.UsageError
 		if errors.As(err, &usage) != c.usage {
 			t.Errorf("rdx %q: %v: usage error is %v, want %v", c.args, err, !c.usage, c.usage)
 		}
@@ -314,7 +315,7 @@ func TestGenUsage(t *testing.T) {
 		{"--zipf", "1", "-n", "5", "-t", "-5"}, {"--zipf", "1", "-n", "5", "-t", "5", "x"}, {"--block", "3", "--zipf", "1", "-n", "5", "-t", "5"},
 	} {
 		_, _, err := rdxErr(t, "", append([]string{"gen"}, args...)...)
-		var usage usageError
+		var usage report.UsageError
 		if !errors.As(err, &usage) {
 			t.Errorf("rdx gen %q: %v, want a usage error", args, err)
 		}

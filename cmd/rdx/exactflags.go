@@ -10,6 +10,7 @@ import (
 
 	"github.com/rdx-profiler/rdx/exact"
 	"github.com/rdx-profiler/rdx/model"
+	"github.com/rdx-profiler/rdx/report"
 )
 
 // exactFlags say how rdx exact analyses.
@@ -46,21 +47,21 @@ func (f *exactFlags) register(cmd *cobra.Command) {
 // check reports flags that do not go together. sizes are in blocks.
 func (f *exactFlags) check(stack string, sizes []uint64) error {
 	if f.jobs < 1 || f.jobs > 1024 {
-		return usageError{fmt.Errorf("--jobs %d: want 1 to 1024", f.jobs)}
+		return report.BadInput(fmt.Errorf("--jobs %d: want 1 to 1024", f.jobs))
 	}
 	if f.piece < 0 || f.piece > 1<<24 {
-		return usageError{fmt.Errorf("--piece %d: want up to %d", f.piece, 1<<24)}
+		return report.BadInput(fmt.Errorf("--piece %d: want up to %d", f.piece, 1<<24))
 	}
 	if f.approximate != "" {
-		if err := oneOf("approximate", f.approximate, []string{"plain", "factor"}); err != nil {
+		if err := report.OneOf("approximate", f.approximate, []string{"plain", "factor"}); err != nil {
 			return err
 		}
 	}
 	if !(f.sampled >= 0 && f.sampled <= 1) {
-		return usageError{fmt.Errorf("--sampled %v: want a share above 0 and up to 1", f.sampled)}
+		return report.BadInput(fmt.Errorf("--sampled %v: want a share above 0 and up to 1", f.sampled))
 	}
 	if f.pruneAfter < 0 {
-		return usageError{fmt.Errorf("--prune-after %d: want 0 or more", f.pruneAfter)}
+		return report.BadInput(fmt.Errorf("--prune-after %d: want 0 or more", f.pruneAfter))
 	}
 	var modes []string
 	for _, m := range []struct {
@@ -72,27 +73,27 @@ func (f *exactFlags) check(stack string, sizes []uint64) error {
 		}
 	}
 	if len(modes) > 1 {
-		return usageError{fmt.Errorf("%s: choose one of them", strings.Join(modes, " and "))}
+		return report.BadInput(fmt.Errorf("%s: choose one of them", strings.Join(modes, " and ")))
 	}
 	if stack == "private" && len(modes) > 0 && f.sampled == 0 {
-		return usageError{fmt.Errorf("%s is for --stack shared", modes[0])}
+		return report.BadInput(fmt.Errorf("%s is for --stack shared", modes[0]))
 	}
 	if f.gpu != "" && (f.sampled > 0 || f.shards.value != exact.ShardsConfig{}) {
-		return usageError{fmt.Errorf("%s is for processors, and fast there; leave it or --gpu out", modes[0])}
+		return report.BadInput(fmt.Errorf("%s is for processors, and fast there; leave it or --gpu out", modes[0]))
 	}
 	if f.gpuSegment < 0 || f.gpuSegment > 1<<24 {
-		return usageError{fmt.Errorf("--gpu-segment %d: want up to %d", f.gpuSegment, 1<<24)}
+		return report.BadInput(fmt.Errorf("--gpu-segment %d: want up to %d", f.gpuSegment, 1<<24))
 	}
 	if f.gpuSegment > 0 && f.gpu == "" {
-		return usageError{fmt.Errorf("--gpu-segment is for --gpu")}
+		return report.BadInput(fmt.Errorf("--gpu-segment is for --gpu"))
 	}
 	if f.late && f.sampled == 0 {
-		return usageError{fmt.Errorf("--late is for --sampled")}
+		return report.BadInput(fmt.Errorf("--late is for --sampled"))
 	}
 	if f.log2 {
 		for _, n := range sizes {
 			if n == 0 || n&(n-1) != 0 {
-				return usageError{fmt.Errorf("--sizes: with --log2 only sizes of a power of two of blocks are known")}
+				return report.BadInput(fmt.Errorf("--sizes: with --log2 only sizes of a power of two of blocks are known"))
 			}
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	"github.com/rdx-profiler/rdx/exact"
 	"github.com/rdx-profiler/rdx/gpu"
 	"github.com/rdx-profiler/rdx/model"
+	"github.com/rdx-profiler/rdx/report"
 )
 
 // Values of --gpu that are no device's.
@@ -136,14 +137,14 @@ func listGPUs(out io.Writer, format string) error {
 	if err != nil {
 		return err
 	}
-	return writeReport(out, format, gpuDevices{all})
+	return report.Write(out, format, gpuDevices{all})
 }
 
 type gpuDevices struct {
 	Devices []gpu.Info `json:"devices"`
 }
 
-func (d gpuDevices) rows() [][]string {
+func (d gpuDevices) Table() [][]string {
 	rows := [][]string{{"number", "name", "platform", "driver", "opencl", "kind", "compute_units", "memory_bytes", "largest_buffer_bytes", "segment_touches", "most_blocks", "unfit"}}
 	for _, x := range d.Devices {
 		rows = append(rows, []string{fmt.Sprint(x.Number), x.Name, x.Platform, x.Driver, x.Version, x.Kind, fmt.Sprint(x.Units), fmt.Sprint(x.Memory),
@@ -152,11 +153,11 @@ func (d gpuDevices) rows() [][]string {
 	return rows
 }
 
-func (d gpuDevices) text() string {
+func (d gpuDevices) Text() string {
 	s := ""
 	for _, x := range d.Devices {
 		s += fmt.Sprintf("%d  %s (%s)\n   %s, driver %s; %s, %d compute units\n   %s of memory: room for %s distinct blocks beside segments of %s touches\n",
-			x.Number, x.Name, x.Kind, x.Platform, x.Driver, x.Version, x.Units, siBytes(float64(x.Memory)), siCount(float64(x.Blocks)), siCount(float64(x.Segment)))
+			x.Number, x.Name, x.Kind, x.Platform, x.Driver, x.Version, x.Units, report.Bytes(float64(x.Memory)), report.Amount(float64(x.Blocks)), report.Amount(float64(x.Segment)))
 		if x.Unfit != "" {
 			s += "   cannot be used: " + x.Unfit + "\n"
 		}

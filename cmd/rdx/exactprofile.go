@@ -12,6 +12,7 @@ import (
 	"github.com/rdx-profiler/rdx/exact"
 	"github.com/rdx-profiler/rdx/model"
 	"github.com/rdx-profiler/rdx/pprofout"
+	"github.com/rdx-profiler/rdx/report"
 	"github.com/rdx-profiler/rdx/sampler/safeopen"
 )
 
@@ -88,7 +89,7 @@ func (s *profileSink) write(path string, r *exactReport, start time.Time, mappin
 		return l
 	})
 	p.Start, p.Duration, p.Command = start, time.Since(start), r.Trace
-	p.Counts = []model.Count{{Name: exactAccesses, N: int64(r.Accesses)}, {Name: "distinct blocks", N: int64(r.Blocks)}}
+	p.Counts = []model.Count{{Name: report.ExactAccesses, N: int64(r.Accesses)}, {Name: "distinct blocks", N: int64(r.Blocks)}}
 	if n := s.tally.Rare(); n > 0 {
 		p.Counts = append(p.Counts, model.Count{Name: "touches of rare pairs, whose places were forgotten", N: int64(n)})
 	}
@@ -113,13 +114,9 @@ func (s *profileSink) write(path string, r *exactReport, start time.Time, mappin
 		return err
 	}
 	_, err = fmt.Fprintf(stderr, "rdx: wrote %s: %s accesses, %s touches of %s blocks, %d kinds of use -> reuse\n", path,
-		siCount(float64(r.Accesses)), siCount(float64(r.Touches)), siCount(float64(r.Blocks)), len(p.Records))
+		report.Amount(float64(r.Accesses)), report.Amount(float64(r.Touches)), report.Amount(float64(r.Blocks)), len(p.Records))
 	return err
 }
-
-// exactAccesses counts in an exact profile what its touches, one for each
-// block an access overlaps, are more than.
-const exactAccesses = "accesses of the program"
 
 // mappedFiles opens mappings by name: the program that had them has ended.
 type mappedFiles struct{ opened *[]*os.File }
@@ -145,4 +142,4 @@ func (mappedFiles) Generated() ([]pprofout.Generated, func(*model.Mapping) int) 
 	return nil, func(*model.Mapping) int { return -1 }
 }
 
-var errChildrenProfile = usageError{errors.New("exact -o: a profile is of one program; leave --children out")}
+var errChildrenProfile = report.BadInput(errors.New("exact -o: a profile is of one program; leave --children out"))

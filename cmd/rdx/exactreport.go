@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/rdx-profiler/rdx/model"
+	"github.com/rdx-profiler/rdx/report"
 	"github.com/rdx-profiler/rdx/trace"
 )
 
@@ -189,7 +190,7 @@ func newExactHist(h *model.Hist) exactHist {
 
 // rows are one a number. In a histogram, from is the name of what has no place
 // in a bin; of a footprint it is the window, of a miss ratio the cache size in bytes.
-func (r *exactReport) rows() [][]string {
+func (r *exactReport) Table() [][]string {
 	rows := [][]string{{"quantity", "from", "to", "value"}}
 	for _, h := range []struct {
 		name string
@@ -199,7 +200,7 @@ func (r *exactReport) rows() [][]string {
 			continue
 		}
 		for _, b := range h.Bins {
-			rows = append(rows, []string{h.name, whole(b.From), whole(b.To), number(b.Touches)})
+			rows = append(rows, []string{h.name, report.Whole(b.From), report.Whole(b.To), report.Float(b.Touches)})
 		}
 		for _, m := range []struct {
 			name   string
@@ -209,28 +210,28 @@ func (r *exactReport) rows() [][]string {
 			{"cold", h.Cold, true}, {"invalidated", h.Invalidated, r.Stack == "private"}, {"pruned", h.Pruned, false}, {"censored", h.Censored, false},
 		} {
 			if m.always || m.weight > 0 {
-				rows = append(rows, []string{h.name, m.name, "", number(m.weight)})
+				rows = append(rows, []string{h.name, m.name, "", report.Float(m.weight)})
 			}
 		}
 	}
 	for _, p := range r.Footprint {
-		rows = append(rows, []string{"footprint", whole(p.Window), "", number(p.Blocks)})
+		rows = append(rows, []string{"footprint", report.Whole(p.Window), "", report.Float(p.Blocks)})
 	}
 	if r.WindowGap != nil {
-		rows = append(rows, []string{"reuse_window_gap", "", "", number(*r.WindowGap)})
+		rows = append(rows, []string{"reuse_window_gap", "", "", report.Float(*r.WindowGap)})
 	}
 	for _, m := range r.Misses {
-		rows = append(rows, []string{"miss_ratio", whole(m.Bytes), "", number(m.Ratio)})
+		rows = append(rows, []string{"miss_ratio", report.Whole(m.Bytes), "", report.Float(m.Ratio)})
 		if m.PlusMinus != nil {
-			rows = append(rows, []string{"miss_ratio_plus_minus", whole(m.Bytes), "", number(*m.PlusMinus)})
+			rows = append(rows, []string{"miss_ratio_plus_minus", report.Whole(m.Bytes), "", report.Float(*m.PlusMinus)})
 		}
 	}
 	return rows
 }
 
-func (r *exactReport) text() string {
+func (r *exactReport) Text() string {
 	var b strings.Builder
-	utf8 := hasUTF8()
+	utf8 := report.HasUTF8()
 	fmt.Fprintf(&b, "%s: %d accesses", r.Trace, r.Accesses)
 	if r.Loads+r.Stores > 0 {
 		fmt.Fprintf(&b, " (%d loads, %d stores)", r.Loads, r.Stores)
@@ -239,26 +240,26 @@ func (r *exactReport) text() string {
 	if r.Stack == "private" {
 		of = " in the thread with most"
 	}
-	fmt.Fprintf(&b, "\n%d blocks of %s touched", r.Touches, siBytes(float64(r.Block)))
+	fmt.Fprintf(&b, "\n%d blocks of %s touched", r.Touches, report.Bytes(float64(r.Block)))
 	if r.Blocks > 0 {
-		fmt.Fprintf(&b, ", %d distinct%s (%s)", r.Blocks, of, siBytes(float64(r.Blocks)*float64(r.Block)))
+		fmt.Fprintf(&b, ", %d distinct%s (%s)", r.Blocks, of, report.Bytes(float64(r.Blocks)*float64(r.Block)))
 	}
 	b.WriteString("\n")
 	if r.Method != "exact" {
 		b.WriteString(r.Method + "\n")
 	}
 	if r.times != nil {
-		r.writeHist(&b, "reuse time, in accesses to blocks", r.times, siCount, 1, utf8)
+		r.writeHist(&b, "reuse time, in accesses to blocks", r.times, report.Amount, 1, utf8)
 	}
-	r.writeHist(&b, "stack distance, in bytes of other data", r.distances, siBytes, float64(r.Block), utf8)
+	r.writeHist(&b, "stack distance, in bytes of other data", r.distances, report.Bytes, float64(r.Block), utf8)
 	r.writeFootprint(&b, utf8)
 	fmt.Fprintf(&b, "\n%9s %7s  of a fully associative LRU cache\n", "size", "misses")
 	for _, m := range r.Misses {
 		pm := ""
 		if m.PlusMinus != nil {
-			pm = fmt.Sprintf(" +-%6s", percent(*m.PlusMinus, 1))
+			pm = fmt.Sprintf(" +-%6s", report.Percent(*m.PlusMinus, 1))
 		}
-		fmt.Fprintf(&b, "%9s %7s%s  %s\n", siBytes(float64(m.Bytes)), percent(m.Ratio, 1), pm, barOf(m.Ratio, 1, 50, utf8))
+		fmt.Fprintf(&b, "%9s %7s%s  %s\n", report.Bytes(float64(m.Bytes)), report.Percent(m.Ratio, 1), pm, report.BarOf(m.Ratio, 1, 50, utf8))
 	}
 	return b.String()
 }
@@ -274,9 +275,9 @@ func (r *exactReport) writeFootprint(b *strings.Builder, utf8 bool) {
 		if bits.OnesCount64(p.Window) != 1 && p != whole {
 			continue
 		}
-		fmt.Fprintf(b, "%9s %9s  %s\n", siCount(float64(p.Window)), siBytes(p.Blocks*float64(r.Block)), barOf(p.Blocks, whole.Blocks, 58, utf8))
+		fmt.Fprintf(b, "%9s %9s  %s\n", report.Amount(float64(p.Window)), report.Bytes(p.Blocks*float64(r.Block)), report.BarOf(p.Blocks, whole.Blocks, 58, utf8))
 	}
-	fmt.Fprintf(b, "Windows that end in a reuse differ from these by %s on average: by so much the\nfootprint theory (rdx compose, rdx mrc --model footprint) is from holding exactly.\n", percent(*r.WindowGap, 1))
+	fmt.Fprintf(b, "Windows that end in a reuse differ from these by %s on average: by so much the\nfootprint theory (rdx compose, rdx mrc --model footprint) is from holding exactly.\n", report.Percent(*r.WindowGap, 1))
 }
 
 func (r *exactReport) writeHist(b *strings.Builder, title string, h *model.Hist, amount func(float64) string, unit float64, utf8 bool) {
@@ -295,7 +296,7 @@ func (r *exactReport) writeHist(b *strings.Builder, title string, h *model.Hist,
 	}
 	fmt.Fprintf(b, "\n%s\n", title)
 	row := func(label string, w float64) {
-		line := fmt.Sprintf("%-21s %7s  %s", label, percent(w, total), barOf(w/total, greatest/total, 49, utf8))
+		line := fmt.Sprintf("%-21s %7s  %s", label, report.Percent(w, total), report.BarOf(w/total, greatest/total, 49, utf8))
 		b.WriteString(strings.TrimRight(line, " ") + "\n")
 	}
 	for i := first; i >= 0 && i <= last; i++ {

@@ -5,6 +5,7 @@ import (
 
 	"github.com/rdx-profiler/rdx/exact"
 	"github.com/rdx-profiler/rdx/model"
+	"github.com/rdx-profiler/rdx/report"
 )
 
 // exactSink is one kind of analysis of a whole access stream.
@@ -211,7 +212,7 @@ func (s shardsSink) add(a []model.Access) error        { return s.Add(a) }
 func (s shardsSink) addTouches(t *model.Touches) error { return s.AddTouches(t) }
 
 func (s shardsSink) fill(r *exactReport) error {
-	r.Method = fmt.Sprintf("SHARDS: %d blocks sampled, %s of all, %d of %d touches", s.SampledBlocks(), percent(s.Rate(), 1), s.Sampled(), s.Touches())
+	r.Method = fmt.Sprintf("SHARDS: %d blocks sampled, %s of all, %d of %d touches", s.SampledBlocks(), report.Percent(s.Rate(), 1), s.Sampled(), s.Touches())
 	r.Accesses, r.Loads, r.Stores, r.Touches = s.Accesses(), s.Loads(), s.Stores(), s.Touches()
 	r.Blocks = uint64(s.Shards.Blocks() + 0.5)
 	r.distances, r.missRatio = s.Distances(), s.MissRatio
@@ -278,6 +279,6 @@ func (s *sampledSink) fill(r *exactReport) error {
 	r.Touches = c.Touches
 	r.times, r.distances = s.times, s.distances
 	r.Method = fmt.Sprintf("sampled: %d touches, 1 in %.6g; %s of the touches analysed; %d reused, %d pruned, %d open at the end",
-		c.Samples, 1/s.rate, percent(float64(c.Analyzed), float64(c.Touches)), s.kinds[model.Reuse], s.kinds[model.Pruned], s.kinds[model.Censored])
+		c.Samples, 1/s.rate, report.Percent(float64(c.Analyzed), float64(c.Touches)), s.kinds[model.Reuse], s.kinds[model.Pruned], s.kinds[model.Censored])
 	return nil
 }

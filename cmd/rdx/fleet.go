@@ -16,6 +16,7 @@ import (
 	"github.com/rdx-profiler/rdx/fleet"
 	"github.com/rdx-profiler/rdx/model"
 	"github.com/rdx-profiler/rdx/pprofout"
+	"github.com/rdx-profiler/rdx/report"
 )
 
 func newFleetCmd() *cobra.Command {
@@ -31,7 +32,7 @@ says so. docs/fleet.md says more.`,
   rdx fleet get --server http://127.0.0.1:4040 --service checkout -o merged.pb.gz`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) > 0 {
-				return usageError{fmt.Errorf("fleet: no command %q (see rdx fleet --help)", args[0])}
+				return report.BadInput(fmt.Errorf("fleet: no command %q (see rdx fleet --help)", args[0]))
 			}
 			return nil
 		},
@@ -79,32 +80,32 @@ func (f *fleetFlags) register(cmd *cobra.Command) {
 func (f *fleetFlags) open() (*fleet.Client, fleet.Query, error) {
 	q := fleet.Query{Labels: slices.Clone(f.labels), Mix: f.mix, To: f.now()}
 	if f.access.Server == "" {
-		return nil, q, usageError{errors.New("fleet: no --server")}
+		return nil, q, report.BadInput(errors.New("fleet: no --server"))
 	}
 	if f.service != "" {
 		q.Labels = append([]string{"service_name=" + f.service}, q.Labels...)
 	}
 	if _, err := fleet.Selector(q.Labels); err != nil {
-		return nil, q, usageError{fmt.Errorf("--label: %w", err)}
+		return nil, q, report.BadInput(fmt.Errorf("--label: %w", err))
 	}
 	var err error
 	if f.to != "" {
 		if q.To, err = time.Parse(time.RFC3339, f.to); err != nil {
-			return nil, q, usageError{fmt.Errorf("--to: %w", err)}
+			return nil, q, report.BadInput(fmt.Errorf("--to: %w", err))
 		}
 	}
 	q.From = q.To.Add(-f.since)
 	if f.from != "" {
 		if q.From, err = time.Parse(time.RFC3339, f.from); err != nil {
-			return nil, q, usageError{fmt.Errorf("--from: %w", err)}
+			return nil, q, report.BadInput(fmt.Errorf("--from: %w", err))
 		}
 	}
 	if !q.From.Before(q.To) {
-		return nil, q, usageError{fmt.Errorf("fleet: the range from %s to %s is empty (see --since, --from and --to)", q.From.Format(time.RFC3339), q.To.Format(time.RFC3339))}
+		return nil, q, report.BadInput(fmt.Errorf("fleet: the range from %s to %s is empty (see --since, --from and --to)", q.From.Format(time.RFC3339), q.To.Format(time.RFC3339)))
 	}
 	c, err := fleet.NewClient(f.access, f.timeout)
 	if err != nil {
-		return nil, q, usageError{err}
+		return nil, q, report.BadInput(err)
 	}
 	return c, q, nil
 }
@@ -120,7 +121,7 @@ func one(ctx context.Context, c *fleet.Client, q fleet.Query) (*model.Profile, e
 	if err != nil {
 		return nil, fmt.Errorf("fleet: %w", err)
 	}
-	if p, err = onStack(p, ""); err != nil {
+	if p, err = report.OnStack(p, ""); err != nil {
 		return nil, fmt.Errorf("fleet: %w", err)
 	}
 	return p, nil
@@ -152,17 +153,10 @@ func parts(ctx context.Context, c *fleet.Client, q fleet.Query, by string, each 
 			err = each(v, p)
 		}
 		if err != nil {
-			return fmt.Errorf("%s=%s: %w", by, printable(v), err)
+			return fmt.Errorf("%s=%s: %w", by, report.Printable(v), err)
 		}
 	}
 	return nil
-}
-
-// observed says whether there is anything to draw a curve of.
-func observed(p *model.Profile) bool {
-	return slices.ContainsFunc(p.Records, func(r model.Record) bool {
-		return r.Kind != model.Lost && r.Kind != model.FalseSharing && r.Accesses > 0
-	})
 }
 
 func newFleetMrcCmd() *cobra.Command {
@@ -182,7 +176,7 @@ windows of different machines have different weights.`,
   rdx fleet mrc --server http://127.0.0.1:4040 --service checkout --by version --format svg > curves.svg`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := oneOf("format", format, append([]string{"svg"}, reportFormats...)); err != nil {
+			if err := report.OneOf("format", format, append([]string{"svg"}, report.Formats...)); err != nil {
 				return err
 			}
 			options, err := curves.options()
@@ -195,9 +189,9 @@ windows of different machines have different weights.`,
 			}
 			ctx, stop := interruptible(cmd)
 			defer stop()
-			r := mrcReport{Model: options.Model, Ways: options.Ways}
+			r := report.MissRatios{Model: options.Model, Ways: options.Ways}
 			add := func(name string, p *model.Profile) error {
-				curve, err := newMissCurve(p, curves.sizes, options)
+				curve, err := report.NewMissCurve(p, curves.sizes, options)
 				if err != nil {
 					return err
 				}
@@ -207,8 +201,8 @@ windows of different machines have different weights.`,
 			}
 			if by != "" {
 				err = parts(ctx, c, q, by, func(value string, p *model.Profile) error {
-					if !observed(p) {
-						fmt.Fprintf(cmd.ErrOrStderr(), "rdx: %s=%s has no observations, and no curve\n", by, printable(value))
+					if !report.Observed(p) {
+						fmt.Fprintf(cmd.ErrOrStderr(), "rdx: %s=%s has no observations, and no curve\n", by, report.Printable(value))
 						return nil
 					}
 					return add(by+"="+value, p)
@@ -223,9 +217,9 @@ windows of different machines have different weights.`,
 				return err
 			}
 			if format == "svg" {
-				return r.writeSVG(cmd.OutOrStdout())
+				return r.WriteSVG(cmd.OutOrStdout())
 			}
-			return writeReport(cmd.OutOrStdout(), format, &r)
+			return report.Write(cmd.OutOrStdout(), format, &r)
 		},
 	}
 	f.register(cmd)
@@ -250,19 +244,19 @@ chance, as in rdx diff.`,
   rdx fleet diff --server http://127.0.0.1:4040 --service checkout --since 24h host=a host=b`,
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) != 2 {
-				return usageError{errors.New("fleet diff: name two labels, such as version=41 version=42")}
+				return report.BadInput(errors.New("fleet diff: name two labels, such as version=41 version=42"))
 			}
 			if _, err := fleet.Selector(args); err != nil {
-				return usageError{fmt.Errorf("fleet diff: %w", err)}
+				return report.BadInput(fmt.Errorf("fleet diff: %w", err))
 			}
 			return nil
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := oneOf("format", format, reportFormats); err != nil {
+			if err := report.OneOf("format", format, report.Formats); err != nil {
 				return err
 			}
 			if n < 1 {
-				return usageError{fmt.Errorf("-n %d: want 1 or more", n)}
+				return report.BadInput(fmt.Errorf("-n %d: want 1 or more", n))
 			}
 			options, err := curves.options()
 			if err != nil {
@@ -282,12 +276,12 @@ chance, as in rdx diff.`,
 					return err
 				}
 			}
-			d, err := newDiff(p[0], p[1], curves.sizes, options, by)
+			d, err := report.NewDiff(p[0], p[1], curves.sizes, options, by)
 			if err != nil {
 				return fmt.Errorf("%s and %s: %w", args[0], args[1], err)
 			}
 			d.Pairs = d.Pairs[:min(n, d.All)]
-			return writeReport(cmd.OutOrStdout(), format, d)
+			return report.Write(cmd.OutOrStdout(), format, d)
 		},
 	}
 	f.register(cmd)
@@ -317,7 +311,7 @@ range, numbered, for rdx phases.`,
 				return err
 			}
 			if every < 0 || every > 0 && every < time.Second {
-				return usageError{fmt.Errorf("--every %v: want 1s or more", every)}
+				return report.BadInput(fmt.Errorf("--every %v: want 1s or more", every))
 			}
 			if err := pprofout.CheckWritable(output); err != nil {
 				return err

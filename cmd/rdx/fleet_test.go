@@ -16,6 +16,7 @@ import (
 
 	"github.com/rdx-profiler/rdx/fleet"
 	"github.com/rdx-profiler/rdx/fleet/backend"
+	"github.com/rdx-profiler/rdx/report"
 )
 
 // fleetOf starts Pyroscope and pushes windows of three services from two hosts: cart has
@@ -87,7 +88,7 @@ func TestFleet(t *testing.T) { // needs Pyroscope
 		}
 		return []byte(out)
 	}
-	var curves mrcReport
+	var curves report.MissRatios
 	if err := json.Unmarshal(ask("mrc", "--by=version", "--service=cart", "--sizes=1m", "--format=json"), &curves); err != nil {
 		t.Fatal(err)
 	}
@@ -97,7 +98,7 @@ func TestFleet(t *testing.T) { // needs Pyroscope
 		}
 	}
 
-	var d diffReport
+	var d report.DiffReport
 	if err := json.Unmarshal(ask("diff", "--service=cart", "version=41", "version=42", "--format=json", "--sizes=1m", "--by=l2"), &d); err != nil {
 		t.Fatal(err)
 	}
@@ -121,14 +122,14 @@ func TestFleet(t *testing.T) { // needs Pyroscope
 		}
 	}
 
-	var top fleetTop
+	var top report.FleetTop
 	if err := json.Unmarshal(ask("top", "--service=checkout", "--by=l2", "--format=json"), &top); err != nil {
 		t.Fatal(err)
 	}
 	if p := top.Pairs[0]; top.Hosts != 2 || p.Use.Function != "checkout_walk" || p.Share.Low > .2 || p.Share.High < .2 || top.Places[0].Place.Function != "checkout_walk" {
 		t.Errorf("top: %d hosts, %+v", top.Hosts, p)
 	}
-	var labels fleetLabels
+	var labels report.FleetLabels
 	if err := json.Unmarshal(ask("top", "--by-label=service_name", "--by=l1d", "--format=json"), &labels); err != nil {
 		t.Fatal(err)
 	}
@@ -143,7 +144,7 @@ func TestFleet(t *testing.T) { // needs Pyroscope
 }
 
 // What get writes is read by the other commands, and says the same.
-func fleetFiles(t *testing.T, ask func(args ...string) []byte, curves mrcReport) {
+func fleetFiles(t *testing.T, ask func(args ...string) []byte, curves report.MissRatios) {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "cart.pb.gz")
 	ask("get", "--service=cart", "--label=version=42", "-o", path)
@@ -151,7 +152,7 @@ func fleetFiles(t *testing.T, ask func(args ...string) []byte, curves mrcReport)
 	if err != nil {
 		t.Fatal(err)
 	}
-	var local mrcReport
+	var local report.MissRatios
 	if err := json.Unmarshal([]byte(out), &local); err != nil {
 		t.Fatal(err)
 	}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/rdx-profiler/rdx/model"
+	"github.com/rdx-profiler/rdx/report"
 )
 
 // A loop over m words touches min(w, m) of them in w accesses.
@@ -18,7 +19,7 @@ func TestHistFootprint(t *testing.T) {
 	path := demoFile(t, p)
 	out := ok(t, "hist", "--kind", "footprint", "--format", "json", path)
 	var c struct {
-		Points []footprintPoint `json:"footprint"`
+		Points []report.FootprintPoint `json:"footprint"`
 	}
 	if err := json.Unmarshal([]byte(out), &c); err != nil {
 		t.Fatal(err)

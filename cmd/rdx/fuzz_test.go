@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/rdx-profiler/rdx/model"
+	"github.com/rdx-profiler/rdx/report"
 )
 
 // The values of flags that are more than a number or a word.
@@ -36,7 +37,7 @@ func FuzzFlagValues(f *testing.F) {
 			if _, err := model.NewGranularity(n); err != nil {
 				t.Errorf("--block %q: %v", s, err)
 			}
-		} else if !errors.As(err, new(usageError)) {
+		} else if !errors.As(err, new(report.UsageError)) {
 			t.Errorf("--block %q: %v is no usage error", s, err)
 		}
 		caches, err := cacheSizes(strings.Split(s, ","))

@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/rdx-profiler/rdx/exact"
+	"github.com/rdx-profiler/rdx/report"
 )
 
 func newGenCmd() *cobra.Command {
@@ -32,7 +33,7 @@ formula for the distances 0 to n-1.`,
   rdx exact --format csv real.lk > h.csv; rdx gen --hist h.csv -t 1000000 > like-real.txt`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) > 0 {
-				return usageError{fmt.Errorf("gen: argument %q is not known", args[0])}
+				return report.BadInput(fmt.Errorf("gen: argument %q is not known", args[0]))
 			}
 			return nil
 		},
@@ -63,7 +64,7 @@ func (g *genFlags) run(cmd *cobra.Command) error {
 		return err
 	}
 	if g.length == 0 {
-		return usageError{errors.New("gen: say how many accesses with -t")}
+		return report.BadInput(errors.New("gen: say how many accesses with -t"))
 	}
 	law, err := g.law(cmd.ErrOrStderr(), bytes)
 	if err != nil {
@@ -104,10 +105,10 @@ func (g *genFlags) law(stderr io.Writer, blockBytes int) (*exact.DistanceLaw, er
 		}
 	}
 	if given != 1 {
-		return nil, usageError{errors.New("gen: give one of --hist, --normal, --exp, --zipf")}
+		return nil, report.BadInput(errors.New("gen: give one of --hist, --normal, --exp, --zipf"))
 	}
 	if g.hist == "" && g.blocks == 0 {
-		return nil, usageError{errors.New("gen: say how many distinct blocks with -n")}
+		return nil, report.BadInput(errors.New("gen: say how many distinct blocks with -n"))
 	}
 	switch {
 	case g.normal != "":
@@ -140,10 +141,10 @@ func (g *genFlags) law(stderr io.Writer, blockBytes int) (*exact.DistanceLaw, er
 	}
 	if g.blocks > 0 {
 		if s := table.ShareFrom(g.blocks); s > 0 {
-			return nil, fmt.Errorf("%s: %s of the weight lies at distances of %d blocks or more (consider: a larger -n, or none)", g.hist, percent(s, 1), g.blocks)
+			return nil, fmt.Errorf("%s: %s of the weight lies at distances of %d blocks or more (consider: a larger -n, or none)", g.hist, report.Percent(s, 1), g.blocks)
 		}
 		if s := table.ColdShare(); s > 0 {
-			fmt.Fprintf(stderr, "rdx: note: with -n the first accesses are the first %d; the histogram's own (%s of it) are left out\n", g.blocks, percent(s, 1))
+			fmt.Fprintf(stderr, "rdx: note: with -n the first accesses are the first %d; the histogram's own (%s of it) are left out\n", g.blocks, report.Percent(s, 1))
 		}
 	}
 	return table.Law(g.blocks)
@@ -153,13 +154,13 @@ func (g *genFlags) law(stderr io.Writer, blockBytes int) (*exact.DistanceLaw, er
 func numbers(flag, s string, n int) ([]float64, error) {
 	parts := strings.Split(s, ",")
 	if len(parts) != n {
-		return nil, usageError{fmt.Errorf("--%s %q: want %d number(s)", flag, s, n)}
+		return nil, report.BadInput(fmt.Errorf("--%s %q: want %d number(s)", flag, s, n))
 	}
 	v := make([]float64, n)
 	for i, p := range parts {
 		x, err := strconv.ParseFloat(strings.TrimSpace(p), 64)
 		if err != nil || math.IsNaN(x) || math.IsInf(x, 0) {
-			return nil, usageError{fmt.Errorf("--%s: %q is not a finite number", flag, p)}
+			return nil, report.BadInput(fmt.Errorf("--%s: %q is not a finite number", flag, p))
 		}
 		v[i] = x
 	}

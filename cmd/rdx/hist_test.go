@@ -10,6 +10,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/rdx-profiler/rdx/model"
+	"github.com/rdx-profiler/rdx/report"
 )
 
 func TestHist(t *testing.T) {
@@ -56,7 +57,7 @@ func TestHistSums(t *testing.T) {
 	p := demoProfile(t)
 	path := demoFile(t, p)
 	for _, kind := range []string{"time", "stack"} {
-		var c chart
+		var c report.Chart
 		if err := json.Unmarshal([]byte(ok(t, "hist", "--kind", kind, "--format", "json", path)), &c); err != nil {
 			t.Fatal(err)
 		}
@@ -90,7 +91,7 @@ func TestHistBands(t *testing.T) {
 		p := demoProfile(t)
 		p.ExactDistances = exact
 		path := demoFile(t, p)
-		var c chart
+		var c report.Chart
 		if err := json.Unmarshal([]byte(ok(t, "hist", "--kind", "stack", "--format", "json", path)), &c); err != nil {
 			t.Fatal(err)
 		}
@@ -117,7 +118,7 @@ func TestHistBands(t *testing.T) {
 // censored ones go there too, for they were cut off before that time and
 // after the other.
 func TestHistPlaces(t *testing.T) {
-	var c chart
+	var c report.Chart
 	if err := json.Unmarshal([]byte(ok(t, "hist", "--format", "json", demoFile(t, demoProfile(t)))), &c); err != nil {
 		t.Fatal(err)
 	}
@@ -159,7 +160,7 @@ func TestBarOf(t *testing.T) {
 		{0, true, ""}, {1, true, "████"}, {0.5, true, "██"}, {0.001, true, "▏"}, {0.29, true, "█▏"},
 		{0, false, ""}, {1, false, "####"}, {0.001, false, "#"},
 	} {
-		if got := barOf(c.share, 1, 4, c.utf8); got != c.want {
+		if got := report.BarOf(c.share, 1, 4, c.utf8); got != c.want {
 			t.Errorf("barOf(%g, utf8 %t) = %q, want %q", c.share, c.utf8, got, c.want)
 		}
 	}
@@ -167,12 +168,12 @@ func TestBarOf(t *testing.T) {
 
 func TestQuantities(t *testing.T) {
 	for _, c := range []struct{ got, want string }{
-		{siCount(0), "0"}, {siCount(757), "757"}, {siCount(999.6), "1.00k"}, {siCount(1000), "1.00k"}, {siCount(149403), "149k"}, {siCount(1.5e6), "1.50M"},
-		{siCount(999999), "1.00M"}, {siCount(1e30), "1000000000000E"}, {siCount(0.5), "0.50"},
-		{siBytes(64), "64B"}, {siBytes(1 << 20), "1.00MiB"}, {siBytes(48 << 10), "48.0KiB"}, {siBytes(1023.9), "1.00KiB"},
-		{siNanoseconds(490), "490ns"}, {siNanoseconds(1e10), "10.0s"}, {siNanoseconds(97000), "97.0us"},
-		{percent(1, 3), "33.3%"}, {percent(1e-9, 1), "<0.1%"}, {percent(0, 1), "0.0%"}, {percent(1, 0), "-"},
-		{shorten("abcdefghij", 7), "ab...ij"}, {shorten("abc", 7), "abc"},
+		{report.Amount(0), "0"}, {report.Amount(757), "757"}, {report.Amount(999.6), "1.00k"}, {report.Amount(1000), "1.00k"}, {report.Amount(149403), "149k"}, {report.Amount(1.5e6), "1.50M"},
+		{report.Amount(999999), "1.00M"}, {report.Amount(1e30), "1000000000000E"}, {report.Amount(0.5), "0.50"},
+		{report.Bytes(64), "64B"}, {report.Bytes(1 << 20), "1.00MiB"}, {report.Bytes(48 << 10), "48.0KiB"}, {report.Bytes(1023.9), "1.00KiB"},
+		{report.Nanoseconds(490), "490ns"}, {report.Nanoseconds(1e10), "10.0s"}, {report.Nanoseconds(97000), "97.0us"},
+		{report.Percent(1, 3), "33.3%"}, {report.Percent(1e-9, 1), "<0.1%"}, {report.Percent(0, 1), "0.0%"}, {report.Percent(1, 0), "-"},
+		{report.Shorten("abcdefghij", 7), "ab...ij"}, {report.Shorten("abc", 7), "abc"},
 	} {
 		if c.got != c.want {
 			t.Errorf("got %q, want %q", c.got, c.want)

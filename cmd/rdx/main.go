@@ -10,6 +10,7 @@ import (
 
 	"github.com/rdx-profiler/rdx/agent"
 	"github.com/rdx-profiler/rdx/collector"
+	"github.com/rdx-profiler/rdx/report"
 	"github.com/rdx-profiler/rdx/sampler/ptrace"
 )
 
@@ -50,7 +51,7 @@ data went by, and so which cache sizes would have missed. Profiles are pprof fil
 		SilenceUsage:  true,
 		SilenceErrors: true,
 	}
-	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{err} })
+	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return report.BadInput(err) })
 	root.AddCommand(
 		newAttachCmd(),
 		newRunCmd(),
@@ -85,9 +86,6 @@ const (
 	exitNotFound = 127
 )
 
-// usageError is a call that is wrong in itself.
-type usageError struct{ error }
-
 // exitError carries the exit code of a program that was run.
 type exitError struct {
 	error
@@ -98,7 +96,7 @@ func (e exitError) Unwrap() error { return e.error }
 
 func exitCode(err error) int {
 	var exit exitError
-	var usage usageError
+	var usage report.UsageError
 	var config collector.BadConfig
 	var notRun *ptrace.NotRunError
 	switch {

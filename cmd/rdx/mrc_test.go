@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"github.com/rdx-profiler/rdx/model"
+	"github.com/rdx-profiler/rdx/report"
 )
 
 func TestMrcText(t *testing.T) {
@@ -33,9 +34,9 @@ func TestMrcFormats(t *testing.T) {
 	var report struct {
 		Curves []struct {
 			Profile struct {
-				Caches []cacheMisses `json:"caches"`
+				Caches []report.CacheMisses `json:"caches"`
 			} `json:"profile"`
-			Points []missPoint `json:"points"`
+			Points []report.MissPoint `json:"points"`
 		} `json:"curves"`
 	}
 	if err := json.Unmarshal([]byte(ok(t, "mrc", "--format", "json", path)), &report); err != nil {

@@ -13,10 +13,8 @@ import (
 
 	"github.com/rdx-profiler/rdx/collector"
 	"github.com/rdx-profiler/rdx/model"
+	"github.com/rdx-profiler/rdx/report"
 )
-
-// noSamplePrefix is how a comment begins that says why a profile has no observation.
-const noSamplePrefix = "no sample came: "
 
 const (
 	// busyFor is how long other processes are watched to see which of them work.
@@ -30,7 +28,7 @@ func whyNoSample(p *model.Profile, cfg *collector.Config, root fs.FS) string {
 	ran := time.Duration(p.CountOf("CPU time of the target, ns"))
 	var lost int64
 	for _, c := range p.Counts {
-		if strings.HasPrefix(c.Name, lossPrefix) {
+		if strings.HasPrefix(c.Name, report.LossPrefix) {
 			lost += c.N
 		}
 	}
@@ -141,42 +139,6 @@ func busyChildren(root fs.FS, pids []int) []busyProcess {
 // explain adds to a profile without observations why there are none.
 func explain(p *model.Profile, cfg *collector.Config) {
 	if why := whyNoSample(p, cfg, os.DirFS("/")); why != "" {
-		p.Comments = append(p.Comments, noSamplePrefix+why)
+		p.Comments = append(p.Comments, report.NoSamplePrefix+why)
 	}
-}
-
-// noSample is what explain has found.
-func noSample(p *model.Profile) string {
-	for _, c := range p.Comments {
-		if why, ok := strings.CutPrefix(c, noSamplePrefix); ok {
-			return why
-		}
-	}
-	return ""
-}
-
-// lossAdvice is what to do about losses, by their reason.
-func lossAdvice(reason string) string {
-	switch {
-	case reason == "thread blocks the hold signals":
-		return "" // it has been given
-	case strings.Contains(reason, "debug register"):
-		return "; others use some of the processor's four, a debugger's watchpoints or another profiler: --slots 3, or fewer, leaves them theirs"
-	}
-	return "; profile longer"
-}
-
-// namesMissing are the reasons why code has no names, shortened for a summary.
-func namesMissing(p *model.Profile) (why []string) {
-	for _, c := range p.Comments {
-		rest, ok := strings.CutPrefix(c, "symbols: symbolize ")
-		if ok && (strings.Contains(rest, "without a name") || strings.Contains(rest, "not read") || strings.Contains(rest, "does not answer") || strings.Contains(rest, "inlined")) {
-			why = append(why, rest)
-		}
-	}
-	const most = 2
-	if n := len(why) - most; n > 0 {
-		why = append(why[:most], fmt.Sprintf("and %d reasons more, in the profile's comments (go tool pprof -comments)", n))
-	}
-	return why
 }

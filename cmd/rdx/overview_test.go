@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/rdx-profiler/rdx/model"
+	"github.com/rdx-profiler/rdx/report"
 )
 
 // Of nothing no miss ratio is claimed; the reader is told why there is nothing, and what
@@ -18,7 +19,7 @@ func TestOverviewOfNothing(t *testing.T) {
 	} {
 		p := &model.Profile{Block: 8, Caches: []model.Cache{{Level: "L2", Size: 1 << 20}}, Counts: c}
 		var b strings.Builder
-		if err := writeOverview(&b, survey(p)); err != nil {
+		if err := report.WriteOverview(&b, report.Survey(p)); err != nil {
 			t.Fatal(err)
 		}
 		out := strings.Join(strings.Fields(b.String()), " ")
@@ -33,7 +34,7 @@ func TestOverviewOfNothing(t *testing.T) {
 func TestOverviewAdvice(t *testing.T) {
 	text := func(p *model.Profile) string {
 		var b strings.Builder
-		if err := writeOverview(&b, survey(p)); err != nil {
+		if err := report.WriteOverview(&b, report.Survey(p)); err != nil {
 			t.Fatal(err)
 		}
 		return strings.Join(strings.Fields(b.String()), " ")

@@ -13,6 +13,7 @@ import (
 	"github.com/rdx-profiler/rdx/fleet/backend"
 	"github.com/rdx-profiler/rdx/model"
 	"github.com/rdx-profiler/rdx/pprofout"
+	"github.com/rdx-profiler/rdx/report"
 )
 
 // windows are profiles of ten seconds each, of a program that has these shares of misses in a ring
@@ -33,7 +34,7 @@ func TestPhases(t *testing.T) {
 	files, all := windows(slices.Concat(repeat(.1, 8), repeat(.35, 6), repeat(.1, 7)), 400, 10)
 	slices.Reverse(all) // they are put in order
 	slices.Reverse(files)
-	r, err := newPhases(files, all, nil, model.CurveOptions{})
+	r, err := report.NewPhases(files, all, nil, model.CurveOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -56,7 +57,7 @@ func TestPhasesByChance(t *testing.T) {
 	const tables = 10
 	for k := range uint64(tables) {
 		files, all := windows(repeat(.15, 10), 300, 1000*k)
-		r, err := newPhases(files, all, []string{"1m"}, model.CurveOptions{})
+		r, err := report.NewPhases(files, all, []string{"1m"}, model.CurveOptions{})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -12,6 +12,8 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+
+	"github.com/rdx-profiler/rdx/report"
 )
 
 // targets are the processes that attach was told of.
@@ -33,7 +35,7 @@ func (t *targets) register(cmd *cobra.Command) {
 // follows says whether processes yet to come are meant, too.
 func (t *targets) follows() bool { return t.tree || t.cgroup != "" || t.container != "" }
 
-var errNoTarget = usageError{errors.New("attach: name a process, by number or by name: rdx attach 1234, rdx attach redis-server (or --cgroup PATH, --container ID)")}
+var errNoTarget = report.BadInput(errors.New("attach: name a process, by number or by name: rdx attach 1234, rdx attach redis-server (or --cgroup PATH, --container ID)"))
 
 // find returns the processes' numbers, without doubles, and the processes that were
 // named by name.
@@ -43,7 +45,7 @@ func (t *targets) find(args []string, proc fs.FS, cgroups string) (pids []int, b
 		for _, name := range strings.Fields(arg) {
 			if pid, err := strconv.Atoi(name); err == nil {
 				if pid <= 0 {
-					return nil, nil, usageError{fmt.Errorf("attach: %s is not a process number", name)}
+					return nil, nil, report.BadInput(fmt.Errorf("attach: %s is not a process number", name))
 				}
 				pids = append(pids, pid)
 				continue
@@ -207,7 +209,7 @@ func processesIn(flag, name, root string) ([]int, error) {
 		dir = filepath.Join(root, name)
 	}
 	if rel, err := filepath.Rel(root, dir); err != nil || strings.HasPrefix(rel, "..") {
-		return nil, usageError{fmt.Errorf("--cgroup %s: not below %s", name, root)}
+		return nil, report.BadInput(fmt.Errorf("--cgroup %s: not below %s", name, root))
 	}
 	var pids []int
 	err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
@@ -235,7 +237,7 @@ func processesIn(flag, name, root string) ([]int, error) {
 // ID, 64 hexadecimal digits, in the group's name.
 func containerGroup(id, root string) (string, error) {
 	if len(id) < 4 || strings.Trim(id, "0123456789abcdef") != "" {
-		return "", usageError{fmt.Errorf("--container %s: want an ID, or at least its first 4 digits (docker ps, crictl ps and podman ps show them)", id)}
+		return "", report.BadInput(fmt.Errorf("--container %s: want an ID, or at least its first 4 digits (docker ps, crictl ps and podman ps show them)", id))
 	}
 	var found []string
 	_ = filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {

@@ -14,6 +14,7 @@ import (
 
 	"github.com/rdx-profiler/rdx/model"
 	"github.com/rdx-profiler/rdx/pprofout"
+	"github.com/rdx-profiler/rdx/report"
 )
 
 // demoProfile is a program whose column walk reuses at 1e6 accesses and whose
@@ -124,7 +125,7 @@ func TestTopSums(t *testing.T) {
 		"observations": func(r *model.Record) float64 { return float64(r.Observations) },
 		"distance":     func(r *model.Record) float64 { return r.Distance },
 	} {
-		var got topList
+		var got report.Top
 		if err := json.Unmarshal([]byte(ok(t, "top", "--by", by, "-n", "100", "--format", "json", path)), &got); err != nil {
 			t.Fatal(err)
 		}
@@ -148,13 +149,13 @@ func TestTopSums(t *testing.T) {
 
 func TestTopMedians(t *testing.T) {
 	p := demoProfile(t)
-	var got topList
+	var got report.Top
 	if err := json.Unmarshal([]byte(ok(t, "top", "--by", "accesses", "--format", "json", demoFile(t, p))), &got); err != nil {
 		t.Fatal(err)
 	}
 	b := model.LogBins(p.BinsPerOctave)
 	mid := func(v uint64) uint64 { return b.Mid(b.Index(v)) }
-	byUse := map[string]*pair{}
+	byUse := map[string]*report.Pair{}
 	for _, q := range got.Pairs {
 		byUse[q.Use.Function+q.Reuse.Function] = q
 	}
@@ -173,10 +174,10 @@ func TestMedianRecord(t *testing.T) {
 	rs := []*model.Record{{Time: 9, Accesses: 1}, {Time: 1, Accesses: 1}, {Time: 5, Accesses: 1}, {Time: 100, Accesses: 4}}
 	weight := func(r *model.Record) float64 { return r.Accesses }
 	value := func(r *model.Record) float64 { return float64(r.Time) }
-	if m := medianRecord(rs, weight, value); m.Time != 100 {
+	if m := report.MedianRecord(rs, weight, value); m.Time != 100 {
 		t.Errorf("weighted median %d, want 100", m.Time)
 	}
-	if m := medianRecord(rs[:3], weight, value); m.Time != 5 {
+	if m := report.MedianRecord(rs[:3], weight, value); m.Time != 5 {
 		t.Errorf("median %d, want 5", m.Time)
 	}
 }

@@ -14,6 +14,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/rdx-profiler/rdx/report"
 	"github.com/rdx-profiler/rdx/sampler"
 	"github.com/rdx-profiler/rdx/trace"
 )
@@ -48,7 +49,7 @@ the program's.`,
   rdx trace info gzip.rdt`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 0 {
-				return usageError{errors.New("trace record: name a program to run, after --")}
+				return report.BadInput(errors.New("trace record: name a program to run, after --"))
 			}
 			return nil
 		},
@@ -56,7 +57,7 @@ the program's.`,
 			if maxSize != "" && maxSize != "0" {
 				n, err := sampler.ParseSize(maxSize)
 				if err != nil {
-					return usageError{fmt.Errorf("--max-size: %w", err)}
+					return report.BadInput(fmt.Errorf("--max-size: %w", err))
 				}
 				opt.MaxSize = int64(n)
 			}
@@ -106,8 +107,8 @@ func recordTrace(cmd *cobra.Command, output string, args []string, opt trace.Rec
 		}
 		kept := s.Accesses - s.Dropped
 		took := time.Since(start)
-		fmt.Fprintf(os.Stderr, "rdx: wrote %s: %s accesses of %d %s in %.1fs, %s, %.2f bytes per access\n", output, siCount(float64(kept)),
-			res.Processes, plural(res.Processes, "process", "processes"), took.Seconds(), siBytes(float64(size)), float64(size)/float64(max(kept, 1)))
+		fmt.Fprintf(os.Stderr, "rdx: wrote %s: %s accesses of %d %s in %.1fs, %s, %.2f bytes per access\n", output, report.Amount(float64(kept)),
+			res.Processes, plural(res.Processes, "process", "processes"), took.Seconds(), report.Bytes(float64(size)), float64(size)/float64(max(kept, 1)))
 	}
 	for _, p := range s.Partial {
 		fmt.Fprintln(os.Stderr, "rdx: warning: the recording is partial:", p)
@@ -124,7 +125,7 @@ type recorded struct {
 // since is the line of progress: accesses so far, how many a second since before, and the size of the file in bytes.
 func (r recorded) since(before recorded, size int64) string {
 	rate := float64(r.accesses-before.accesses) / max(r.at.Sub(before.at).Seconds(), 1e-3)
-	return fmt.Sprintf("rdx: %s accesses, %s/s, %s", siCount(float64(r.accesses)), siCount(rate), siBytes(float64(size)))
+	return fmt.Sprintf("rdx: %s accesses, %s/s, %s", report.Amount(float64(r.accesses)), report.Amount(rate), report.Bytes(float64(size)))
 }
 
 // leaveProcessor leaves one of the processors that rdx may run on to the program, until
@@ -164,7 +165,7 @@ func newTraceInfoCmd() *cobra.Command {
 		Example: `  rdx trace info --check gzip.rdt`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) != 1 {
-				return usageError{errors.New("trace info: name one recording")}
+				return report.BadInput(errors.New("trace info: name one recording"))
 			}
 			return nil
 		},
@@ -201,7 +202,7 @@ func newTraceInfoCmd() *cobra.Command {
 				i.Damage = append(i.Damage, d.String())
 			}
 			if asJSON {
-				return writeJSON(cmd.OutOrStdout(), i)
+				return report.WriteJSON(cmd.OutOrStdout(), i)
 			}
 			i.write(cmd.OutOrStdout())
 			if len(i.Damage) > 0 {
@@ -225,9 +226,9 @@ type traceInfo struct {
 }
 
 func (i *traceInfo) write(w io.Writer) {
-	fmt.Fprintf(w, "command   %s\n", printable(strings.Join(i.Header.Command, " ")))
+	fmt.Fprintf(w, "command   %s\n", report.Printable(strings.Join(i.Header.Command, " ")))
 	fmt.Fprintf(w, "start     %s\n", i.Header.Start.Format(time.RFC3339))
-	fmt.Fprintf(w, "engine    %s\n", printable(i.Header.Engine))
+	fmt.Fprintf(w, "engine    %s\n", report.Printable(i.Header.Engine))
 	if how := endedHow(syscall.Signal(i.Summary.Signal), i.Summary.ExitCode); how != "" {
 		fmt.Fprintf(w, "ended     %s\n", how)
 	}
@@ -239,7 +240,7 @@ func (i *traceInfo) write(w io.Writer) {
 		fmt.Fprintf(w, "thread    %d of process %d: %d accesses in %d blocks\n", t.ID, t.PID, t.Accesses, t.Blocks)
 	}
 	for _, p := range i.Summary.Partial {
-		fmt.Fprintf(w, "partial   %s\n", printable(p))
+		fmt.Fprintf(w, "partial   %s\n", report.Printable(p))
 	}
 	for _, d := range i.Damage {
 		fmt.Fprintf(w, "damage    %s\n", d)

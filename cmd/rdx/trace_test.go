@@ -16,6 +16,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/rdx-profiler/rdx/report"
 	"github.com/rdx-profiler/rdx/trace"
 )
 
@@ -136,7 +137,7 @@ func TestTraceRecordBadUse(t *testing.T) {
 		if err == nil || exitCode(err) != c.code {
 			t.Errorf("%q: exit code %d (%v), want %d", c.args, exitCode(err), err, c.code)
 		}
-		var u usageError
+		var u report.UsageError
 		if errors.As(err, &u) != (c.code == exitUsage) {
 			t.Errorf("%q: %v", c.args, err)
 		}

@@ -1,4 +1,4 @@
-package main
+package report
 
 import (
 	"fmt"
@@ -16,7 +16,7 @@ var covers = [...]float64{.75, .80, .90, .95}
 
 // A placeScore is how good a choice of places the live profile makes: as many as
 // the exact one needs for the share of its misses.
-type placeScore struct {
+type PlaceScore struct {
 	Cache  int64   `json:"cache_bytes"`
 	Ratio  float64 `json:"miss_ratio"` // exact, of accesses
 	Cover  float64 `json:"cover"`
@@ -29,9 +29,9 @@ type placeScore struct {
 // draws are how often as many observations are drawn for the mean of what chance leaves.
 const draws = 40
 
-// drawMisses counts by place the misses of n accesses drawn at random from those of which so many miss at each
+// DrawMisses counts by place the misses of n accesses drawn at random from those of which so many miss at each
 // place. keys are those of misses, in order.
-func drawMisses(r *rand.Rand, keys []string, misses map[string]float64, accesses float64, n int64) map[string]float64 {
+func DrawMisses(r *rand.Rand, keys []string, misses map[string]float64, accesses float64, n int64) map[string]float64 {
 	upTo := make([]float64, len(keys))
 	sum := 0.0
 	for i, k := range keys {
@@ -50,7 +50,7 @@ func drawMisses(r *rand.Rand, keys []string, misses map[string]float64, accesses
 
 // matchPlaces compares the places of the misses in each cache, by default those
 // of the live profile, which has so many observations.
-func matchPlaces(live, exact *model.Profile, observations int64, caches []string) ([]placeScore, error) {
+func matchPlaces(live, exact *model.Profile, observations int64, caches []string) ([]PlaceScore, error) {
 	var sizes []int64
 	for _, s := range caches {
 		size, err := cacheSize(live, s)
@@ -72,28 +72,28 @@ func matchPlaces(live, exact *model.Profile, observations int64, caches []string
 		k, _ := placeKey(stack)
 		return k
 	}
-	var out []placeScore
+	var out []PlaceScore
 	for _, size := range sizes {
 		var weights [2]map[string]float64
 		for i, p := range []*model.Profile{live, exact} {
 			var err error
 			if weights[i], err = model.MissWeights(p, size, key); err != nil {
-				return nil, usageError{fmt.Errorf("--cache: %w", err)}
+				return nil, BadInput(fmt.Errorf("--cache: %w", err))
 			}
 		}
 		misses := 0.0
 		for _, w := range weights[1] {
 			misses += w
 		}
-		scores := make([]placeScore, len(covers))
+		scores := make([]PlaceScore, len(covers))
 		for i, share := range covers {
 			n := len(model.Cover(weights[1], share))
-			scores[i] = placeScore{Cache: size, Ratio: misses / accesses, Cover: share, Places: n, All: len(weights[1]), Match: model.WeightMatch(weights[1], weights[0], n)}
+			scores[i] = PlaceScore{Cache: size, Ratio: misses / accesses, Cover: share, Places: n, All: len(weights[1]), Match: model.WeightMatch(weights[1], weights[0], n)}
 		}
 		keys := slices.Sorted(maps.Keys(weights[1]))
 		r := rand.New(rand.NewPCG(1, uint64(size))) // the same for the same profiles
 		for range draws {
-			drawn := drawMisses(r, keys, weights[1], accesses, observations)
+			drawn := DrawMisses(r, keys, weights[1], accesses, observations)
 			for i := range scores {
 				scores[i].Chance += model.WeightMatch(weights[1], drawn, scores[i].Places) / draws
 			}
@@ -103,7 +103,7 @@ func matchPlaces(live, exact *model.Profile, observations int64, caches []string
 	return out, nil
 }
 
-func writePlaces(b *strings.Builder, places []placeScore, observations int64) {
+func writePlaces(b *strings.Builder, places []PlaceScore, observations int64) {
 	if len(places) == 0 {
 		return
 	}
@@ -113,17 +113,17 @@ func writePlaces(b *strings.Builder, places []placeScore, observations int64) {
 	}
 	for i := 0; i < len(places); i += len(covers) {
 		of := places[i : i+len(covers)]
-		fmt.Fprintf(b, "\n%-32s", fmt.Sprintf("  %s, %s of accesses", siBytes(float64(of[0].Cache)), percent(of[0].Ratio, 1)))
+		fmt.Fprintf(b, "\n%-32s", fmt.Sprintf("  %s, %s of accesses", Bytes(float64(of[0].Cache)), Percent(of[0].Ratio, 1)))
 		for _, q := range of {
 			fmt.Fprintf(b, " %8d", q.Places)
 		}
 		fmt.Fprintf(b, "  of %d places\n%-32s", of[0].All, "  as many, by the live profile")
 		for _, q := range of {
-			fmt.Fprintf(b, " %8s", percent(q.Match, 1))
+			fmt.Fprintf(b, " %8s", Percent(q.Match, 1))
 		}
 		fmt.Fprintf(b, "  of the best choice's misses\n%-32s", "  by chance")
 		for _, q := range of {
-			fmt.Fprintf(b, " %8s", percent(q.Chance, 1))
+			fmt.Fprintf(b, " %8s", Percent(q.Chance, 1))
 		}
 		fmt.Fprintf(b, "  by %d observations drawn from the exact ones", observations)
 	}

@@ -1,4 +1,4 @@
-package main
+package report
 
 import (
 	"fmt"
@@ -12,20 +12,20 @@ import (
 // stretch of the program touches, by the stretch's length (Ding & Xiang).
 type footprintCurve struct {
 	Profile *overview        `json:"profile"`
-	Points  []footprintPoint `json:"footprint"`
+	Points  []FootprintPoint `json:"footprint"`
 
 	block float64
 }
 
-type footprintPoint struct {
+type FootprintPoint struct {
 	Window uint64  `json:"window_accesses"`
 	Blocks float64 `json:"blocks"`
 	Bytes  float64 `json:"bytes"`
 }
 
-// newFootprintCurve takes windows of perOctave lengths an octave, up to the
+// NewFootprintCurve takes windows of perOctave lengths an octave, up to the
 // longest time observed: nothing is known of longer ones.
-func newFootprintCurve(p *model.Profile, perOctave int) (*footprintCurve, error) {
+func NewFootprintCurve(p *model.Profile, perOctave int) (*footprintCurve, error) {
 	survival, err := p.Survival()
 	if err != nil {
 		return nil, err
@@ -37,7 +37,7 @@ func newFootprintCurve(p *model.Profile, perOctave int) (*footprintCurve, error)
 	if err := fp.Reset(survival); err != nil {
 		return nil, err
 	}
-	c := &footprintCurve{Profile: survey(p), block: float64(p.Block)}
+	c := &footprintCurve{Profile: Survey(p), block: float64(p.Block)}
 	longest := p.Longest()
 	for i := 0; ; i++ {
 		w := uint64(math.Round(math.Exp2(float64(i) / float64(perOctave))))
@@ -48,28 +48,28 @@ func newFootprintCurve(p *model.Profile, perOctave int) (*footprintCurve, error)
 			continue
 		}
 		blocks := fp.At(float64(w))
-		c.Points = append(c.Points, footprintPoint{w, blocks, blocks * c.block})
+		c.Points = append(c.Points, FootprintPoint{w, blocks, blocks * c.block})
 	}
 }
 
-func (c *footprintCurve) rows() [][]string {
+func (c *footprintCurve) Table() [][]string {
 	rows := [][]string{{"window_accesses", "blocks", "bytes"}}
 	for _, p := range c.Points {
-		rows = append(rows, []string{whole(p.Window), number(p.Blocks), number(p.Bytes)})
+		rows = append(rows, []string{Whole(p.Window), Float(p.Blocks), Float(p.Bytes)})
 	}
 	return rows
 }
 
-func (c *footprintCurve) text() string {
+func (c *footprintCurve) Text() string {
 	var b strings.Builder
-	writeOverview(&b, c.Profile)
+	WriteOverview(&b, c.Profile)
 	fmt.Fprintf(&b, "\nfootprint: data touched in a window of so many accesses, on average\n\n%10s %10s  %s\n", "window", "touched", "(bars: logarithm)")
-	scale, utf8 := 1.0, hasUTF8()
+	scale, utf8 := 1.0, HasUTF8()
 	if n := len(c.Points); n > 0 {
 		scale = math.Log2(1 + c.Points[n-1].Blocks)
 	}
 	for _, p := range c.Points {
-		fmt.Fprintf(&b, "%10s %10s  %s\n", siCount(float64(p.Window)), siBytes(p.Bytes), barOf(math.Log2(1+p.Blocks), scale, 55, utf8))
+		fmt.Fprintf(&b, "%10s %10s  %s\n", Amount(float64(p.Window)), Bytes(p.Bytes), BarOf(math.Log2(1+p.Blocks), scale, 55, utf8))
 	}
 	return b.String()
 }

@@ -1,4 +1,4 @@
-package main
+package report
 
 import (
 	"fmt"
@@ -7,10 +7,10 @@ import (
 	"github.com/rdx-profiler/rdx/model"
 )
 
-// printSummary says on one screen what was found, and what to do next.
-func printSummary(w io.Writer, p *model.Profile, output string) error {
-	o := survey(p)
-	if err := writeOverview(w, o); err != nil {
+// WriteSummary says on one screen what was found, and what to do next.
+func WriteSummary(w io.Writer, p *model.Profile, output string) error {
+	o := Survey(p)
+	if err := WriteOverview(w, o); err != nil {
 		return err
 	}
 	if output == "-" {

@@ -1,4 +1,4 @@
-package main
+package report
 
 import (
 	"cmp"
@@ -17,7 +17,7 @@ type place struct {
 	Line     int    `json:"line,omitempty"`
 }
 
-func placeOf(stack []*model.Location) place {
+func PlaceOf(stack []*model.Location) place {
 	if len(stack) == 0 {
 		return place{Function: "[no stack]"}
 	}
@@ -32,19 +32,19 @@ func placeOf(stack []*model.Location) place {
 }
 
 func (p place) String() string {
-	s := shorten(p.Function, 60)
+	s := Shorten(p.Function, 60)
 	if p.File != "" {
 		s += "  " + filepath.Base(p.File)
 		if p.Line > 0 {
 			s += fmt.Sprintf(":%d", p.Line)
 		}
 	}
-	return printable(s)
+	return Printable(s)
 }
 
 // A pair is all records between two places. Where no reuse was seen, its end
 // is a word such as [censored].
-type pair struct {
+type Pair struct {
 	Use          place   `json:"use"`
 	Reuse        place   `json:"reuse"`
 	Kind         string  `json:"kind"`
@@ -62,15 +62,15 @@ type pair struct {
 	records []*model.Record
 }
 
-// pairs groups a profile's records and sorts them by value, greatest first.
+// Pairs groups a profile's records and sorts them by value, greatest first.
 // Those without any value are left out.
-func pairs(p *model.Profile, value func(*model.Record) float64) []*pair {
+func Pairs(p *model.Profile, value func(*model.Record) float64) []*Pair {
 	type key struct {
 		use, reuse place
 		kind       model.Kind
 	}
-	byKey := map[key]*pair{}
-	var all []*pair
+	byKey := map[key]*Pair{}
+	var all []*Pair
 	total := 0.0
 	for i := range p.Records {
 		r := &p.Records[i]
@@ -78,16 +78,16 @@ func pairs(p *model.Profile, value func(*model.Record) float64) []*pair {
 		if r.Kind == model.Lost || r.Kind == model.FalseSharing || !(v > 0) {
 			continue
 		}
-		k := key{use: placeOf(r.Use), kind: r.Kind}
+		k := key{use: PlaceOf(r.Use), kind: r.Kind}
 		switch r.Kind {
 		case model.Reuse, model.Invalidated:
-			k.reuse = placeOf(r.Reuse)
+			k.reuse = PlaceOf(r.Reuse)
 		default:
 			k.reuse = place{Function: "[" + r.Kind.String() + "]"}
 		}
 		q := byKey[k]
 		if q == nil {
-			q = &pair{Use: k.use, Reuse: k.reuse, Kind: r.Kind.String()}
+			q = &Pair{Use: k.use, Reuse: k.reuse, Kind: r.Kind.String()}
 			byKey[k] = q
 			all = append(all, q)
 		}
@@ -96,7 +96,7 @@ func pairs(p *model.Profile, value func(*model.Record) float64) []*pair {
 		q.records = append(q.records, r)
 		total += v
 	}
-	slices.SortStableFunc(all, func(a, b *pair) int {
+	slices.SortStableFunc(all, func(a, b *Pair) int {
 		return cmp.Or(cmp.Compare(b.Value, a.Value), cmp.Compare(b.Observations, a.Observations), cmp.Compare(a.Use.Function, b.Use.Function), cmp.Compare(a.Use.Line, b.Use.Line))
 	})
 	sum := 0.0
@@ -108,27 +108,27 @@ func pairs(p *model.Profile, value func(*model.Record) float64) []*pair {
 	return all
 }
 
-func (q *pair) medians(p *model.Profile) {
+func (q *Pair) medians(p *model.Profile) {
 	weight := func(r *model.Record) float64 {
 		if r.Reuses > 0 {
 			return r.Reuses
 		}
 		return r.Accesses
 	}
-	r := medianRecord(q.records, weight, func(r *model.Record) float64 { return float64(r.Time) })
+	r := MedianRecord(q.records, weight, func(r *model.Record) float64 { return float64(r.Time) })
 	q.Time, q.BelowResolution = r.Time, r.BelowResolution
 	if p.Clock.Unit == "nanoseconds" && r.Kind != model.Cold {
-		native := medianRecord(q.records, weight, func(r *model.Record) float64 { return float64(r.Native) }).Native
+		native := MedianRecord(q.records, weight, func(r *model.Record) float64 { return float64(r.Native) }).Native
 		q.Nanoseconds = &native
 	}
 	distance := func(r *model.Record) float64 { d, _ := r.MeanDistance(); return d }
-	if d, ok := medianRecord(q.records, weight, distance).MeanDistance(); ok {
+	if d, ok := MedianRecord(q.records, weight, distance).MeanDistance(); ok {
 		q.Distance = &d
 	}
 }
 
-// medianRecord is the record at half the weight, sorted by value.
-func medianRecord(rs []*model.Record, weight, value func(*model.Record) float64) *model.Record {
+// MedianRecord is the record at half the weight, sorted by value.
+func MedianRecord(rs []*model.Record, weight, value func(*model.Record) float64) *model.Record {
 	rs = slices.Clone(rs)
 	slices.SortStableFunc(rs, func(a, b *model.Record) int { return cmp.Compare(value(a), value(b)) })
 	half := 0.0

@@ -1,4 +1,4 @@
-package main
+package report
 
 import (
 	"fmt"
@@ -7,18 +7,18 @@ import (
 	"unicode"
 )
 
-// siCount writes a number with three digits and a decimal suffix: 757, 1.50M.
-func siCount(f float64) string {
+// Amount writes a number with three digits and a decimal suffix: 757, 1.50M.
+func Amount(f float64) string {
 	return scaled(f, 1000, []string{"", "k", "M", "G", "T", "P", "E"})
 }
 
-// siBytes writes a number of bytes with a binary suffix: 64B, 1.50MiB.
-func siBytes(f float64) string {
+// Bytes writes a number of bytes with a binary suffix: 64B, 1.50MiB.
+func Bytes(f float64) string {
 	return scaled(f, 1024, []string{"B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"})
 }
 
-// siNanoseconds writes a time given in nanoseconds: 490ns, 1.50ms, 90.0s.
-func siNanoseconds(f float64) string {
+// Nanoseconds writes a time given in nanoseconds: 490ns, 1.50ms, 90.0s.
+func Nanoseconds(f float64) string {
 	return scaled(f, 1000, []string{"ns", "us", "ms", "s", "ks", "Ms", "Gs"})
 }
 
@@ -35,8 +35,8 @@ func scaled(f, base float64, units []string) string {
 	return fmt.Sprintf("%.*f%s", digits, f, units[i])
 }
 
-// percent writes part of whole; what is not zero never reads 0.0%.
-func percent(part, whole float64) string {
+// Percent writes part of whole; what is not zero never reads 0.0%.
+func Percent(part, whole float64) string {
 	if !(whole > 0) {
 		return "-"
 	}
@@ -47,8 +47,8 @@ func percent(part, whole float64) string {
 	return fmt.Sprintf("%.1f%%", p)
 }
 
-// shorten cuts the middle out of what is longer than n letters.
-func shorten(s string, n int) string {
+// Shorten cuts the middle out of what is longer than n letters.
+func Shorten(s string, n int) string {
 	r := []rune(s)
 	if len(r) <= n {
 		return s
@@ -57,9 +57,9 @@ func shorten(s string, n int) string {
 	return string(r[:n-3-tail]) + "..." + string(r[len(r)-tail:])
 }
 
-// printable replaces what a terminal would act on: names and command lines are
+// Printable replaces what a terminal would act on: names and command lines are
 // the target's, and rdx is often run by root.
-func printable(s string) string {
+func Printable(s string) string {
 	return strings.Map(func(r rune) rune {
 		if unicode.IsControl(r) || r == '\u202e' { // right-to-left override
 			return '?'
@@ -68,12 +68,12 @@ func printable(s string) string {
 	}, s)
 }
 
-// oneOf reports a flag value that is none of the words.
-func oneOf(flag, value string, words []string) error {
+// OneOf reports a flag value that is none of the words.
+func OneOf(flag, value string, words []string) error {
 	for _, w := range words {
 		if w == value {
 			return nil
 		}
 	}
-	return usageError{fmt.Errorf("--%s %q is not known: use one of %s", flag, value, strings.Join(words, ", "))}
+	return BadInput(fmt.Errorf("--%s %q is not known: use one of %s", flag, value, strings.Join(words, ", ")))
 }

@@ -1,4 +1,4 @@
-package main
+package report
 
 import (
 	"fmt"
@@ -13,10 +13,10 @@ import (
 // colors tell curves apart, also for the colour blind (Okabe & Ito).
 var colors = []string{"#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#000000"}
 
-// writeSVG draws all curves in one picture: cache size on a logarithmic axis,
+// WriteSVG draws all curves in one picture: cache size on a logarithmic axis,
 // miss ratio on a linear one, bands behind the lines. A curve is dashed where
 // its ratio is not to be quoted.
-func (r *mrcReport) writeSVG(w io.Writer) error {
+func (r *MissRatios) WriteSVG(w io.Writer) error {
 	const width, height, left, right, top, bottom = 760, 440, 64, 32, 20, 56
 	low, high, greatest, axis := math.Inf(1), 0.0, 0.0, 1.0
 	for _, c := range r.Curves {
@@ -46,7 +46,7 @@ func (r *mrcReport) writeSVG(w io.Writer) error {
 		fmt.Fprintf(&b, `<path d="M%d %.1fH%d" stroke="#ddd"/><text x="%d" y="%.1f" text-anchor="end">%.4g%%</text>`+"\n", left, y(v), width-right, left-6, y(v)+4, 100*v)
 	}
 	for s := math.Exp2(math.Ceil(math.Log2(low))); s <= high; s *= 4 {
-		fmt.Fprintf(&b, `<path d="M%.1f %dV%d" stroke="#eee"/><text x="%.1f" y="%d" text-anchor="middle">%s</text>`+"\n", x(s), top, height-bottom, x(s), height-bottom+18, strings.Replace(siBytes(s), ".00", "", 1))
+		fmt.Fprintf(&b, `<path d="M%.1f %dV%d" stroke="#eee"/><text x="%.1f" y="%d" text-anchor="middle">%s</text>`+"\n", x(s), top, height-bottom, x(s), height-bottom+18, strings.Replace(Bytes(s), ".00", "", 1))
 	}
 	marked := map[string]bool{}
 	for _, c := range r.Curves {
@@ -54,7 +54,7 @@ func (r *mrcReport) writeSVG(w io.Writer) error {
 			if q.cache != "" && !marked[q.cache] {
 				marked[q.cache] = true
 				at := x(float64(q.Bytes))
-				fmt.Fprintf(&b, `<path d="M%.1f %dV%d" stroke="#999" stroke-dasharray="2 3"/><text x="%.1f" y="%d" fill="#666">%s</text>`+"\n", at, top, height-bottom, at+3, top+12, html.EscapeString(printable(q.cache)))
+				fmt.Fprintf(&b, `<path d="M%.1f %dV%d" stroke="#999" stroke-dasharray="2 3"/><text x="%.1f" y="%d" fill="#666">%s</text>`+"\n", at, top, height-bottom, at+3, top+12, html.EscapeString(Printable(q.cache)))
 			}
 		}
 	}
@@ -78,9 +78,9 @@ func (r *mrcReport) writeSVG(w io.Writer) error {
 		}
 		name := c.File
 		if c.Profile.Command != "" {
-			name = fmt.Sprintf("%s (%s)", name, shorten(c.Profile.Command, 40))
+			name = fmt.Sprintf("%s (%s)", name, Shorten(c.Profile.Command, 40))
 		}
-		fmt.Fprintf(&b, `<text x="%d" y="%d" text-anchor="end" fill="%s">%s</text>`+"\n", width-right-6, top+30+16*i, color, html.EscapeString(printable(name)))
+		fmt.Fprintf(&b, `<text x="%d" y="%d" text-anchor="end" fill="%s">%s</text>`+"\n", width-right-6, top+30+16*i, color, html.EscapeString(Printable(name)))
 	}
 	ways := "fully associative"
 	if r.Ways > 0 {

@@ -1,4 +1,4 @@
-package main
+package report
 
 import (
 	"cmp"
@@ -38,8 +38,8 @@ type dataObject struct {
 // noData stands for records that say nothing of their data.
 const noData = "(not recorded)"
 
-func topData(p *model.Profile, m metric, n int) *dataList {
-	t := &dataList{Profile: survey(p), By: m.name, metric: m}
+func TopData(p *model.Profile, m metric, n int) *dataList {
+	t := &dataList{Profile: Survey(p), By: m.Name, metric: m}
 	byName := map[string]*dataObject{}
 	for i := range p.Records {
 		r := &p.Records[i]
@@ -58,7 +58,7 @@ func topData(p *model.Profile, m metric, n int) *dataList {
 			byName[name] = d
 			t.Objects = append(t.Objects, d)
 		}
-		v := m.value(r)
+		v := m.Value(r)
 		d.Value += v
 		d.Observations += r.Observations
 		d.Accesses += r.Accesses
@@ -76,33 +76,33 @@ func topData(p *model.Profile, m metric, n int) *dataList {
 		if t.Total > 0 {
 			d.Share, d.Cumulative = d.Value/t.Total, sum/t.Total
 		}
-		if q := pairs(d.part, m.value); len(q) > 0 {
+		if q := Pairs(d.part, m.Value); len(q) > 0 {
 			d.Use, d.Reuse = q[0].Use, q[0].Reuse
 		}
 	}
 	return t
 }
 
-func (t *dataList) text() string {
+func (t *dataList) Text() string {
 	var b strings.Builder
-	writeOverview(&b, t.Profile)
+	WriteOverview(&b, t.Profile)
 	fmt.Fprintf(&b, "\n%s: %s in all; %d of %d data objects\n\n", t.metric.title, t.metric.amount(t.Total), len(t.Objects), t.All)
 	fmt.Fprintf(&b, "%6s %6s %12s %5s %8s  %s\n", "share", "cum", t.By, "seen", "accesses", "data, its first pair")
 	for _, d := range t.Objects {
-		fmt.Fprintf(&b, "%6s %6s %12s %5d %8s  %s\n", percent(d.Share, 1), percent(d.Cumulative, 1), t.metric.amount(d.Value), d.Observations,
-			siCount(d.Accesses), printable(shorten(d.Data, 60)))
+		fmt.Fprintf(&b, "%6s %6s %12s %5d %8s  %s\n", Percent(d.Share, 1), Percent(d.Cumulative, 1), t.metric.amount(d.Value), d.Observations,
+			Amount(d.Accesses), Printable(Shorten(d.Data, 60)))
 		if d.Use.Function != "" {
-			fmt.Fprintf(&b, "%43s%s -> %s\n", "", shorten(d.Use.Function, 30), shorten(d.Reuse.Function, 30))
+			fmt.Fprintf(&b, "%43s%s -> %s\n", "", Shorten(d.Use.Function, 30), Shorten(d.Reuse.Function, 30))
 		}
 	}
 	return b.String()
 }
 
-func (t *dataList) rows() [][]string {
+func (t *dataList) Table() [][]string {
 	out := [][]string{{"data", t.By, "share", "cumulative_share", "observations", "accesses", "use_function", "reuse_function"}}
 	for _, d := range t.Objects {
-		out = append(out, []string{d.Data, number(d.Value), number(d.Share), number(d.Cumulative), strconv.FormatInt(d.Observations, 10),
-			number(d.Accesses), d.Use.Function, d.Reuse.Function})
+		out = append(out, []string{d.Data, Float(d.Value), Float(d.Share), Float(d.Cumulative), strconv.FormatInt(d.Observations, 10),
+			Float(d.Accesses), d.Use.Function, d.Reuse.Function})
 	}
 	return out
 }

@@ -1,4 +1,4 @@
-package main
+package report
 
 import (
 	"cmp"
@@ -57,7 +57,7 @@ func invalidations(p *model.Profile) (all []*invalidation, total float64) {
 		if r.Kind != model.Invalidated && r.Kind != model.FalseSharing {
 			continue
 		}
-		k := key{r.Kind, placeOf(r.Reuse), placeOf(r.Use)}
+		k := key{r.Kind, PlaceOf(r.Reuse), PlaceOf(r.Use)}
 		v := found[k]
 		line, end := r.Address&^(lineBytes-1), r.Address&^(lineBytes-1)+lineBytes
 		if v == nil {
@@ -99,7 +99,7 @@ func invalidations(p *model.Profile) (all []*invalidation, total float64) {
 func placesOf(stack []*model.Location) []place {
 	out := make([]place, len(stack))
 	for i := range stack {
-		out[i] = placeOf(stack[i:])
+		out[i] = PlaceOf(stack[i:])
 	}
 	return out
 }
@@ -114,7 +114,7 @@ type invalidationList struct {
 	Pairs    []*invalidation `json:"pairs"`
 }
 
-func newInvalidationList(p *model.Profile, n int) (*invalidationList, error) {
+func NewInvalidationList(p *model.Profile, n int) (*invalidationList, error) {
 	if !slices.Contains(p.StackKinds(), model.StackPrivate) {
 		return nil, fmt.Errorf("other threads' writes were not watched (record with rdx attach --stack private)")
 	}
@@ -126,7 +126,7 @@ func newInvalidationList(p *model.Profile, n int) (*invalidationList, error) {
 		return nil, err
 	}
 	all, total := invalidations(p)
-	l := &invalidationList{Profile: survey(private), Accesses: total, All: len(all), Pairs: all[:min(n, len(all))]}
+	l := &invalidationList{Profile: Survey(private), Accesses: total, All: len(all), Pairs: all[:min(n, len(all))]}
 	for _, v := range all {
 		if v.Kind == "true" {
 			l.True += v.Share
@@ -137,14 +137,14 @@ func newInvalidationList(p *model.Profile, n int) (*invalidationList, error) {
 	return l, nil
 }
 
-func (l *invalidationList) text() string {
+func (l *invalidationList) Text() string {
 	var b strings.Builder
-	writeOverview(&b, l.Profile)
+	WriteOverview(&b, l.Profile)
 	share := func(v float64) string {
 		if v == 0 { // none was seen, which few observations would not show
 			return l.Profile.share(v)
 		}
-		return percent(v, 1)
+		return Percent(v, 1)
 	}
 	falsely := share(l.False)
 	if l.Profile.FalseUnknown {
@@ -158,13 +158,13 @@ func (l *invalidationList) text() string {
 	b.WriteByte('\n')
 	fmt.Fprintf(&b, "%6s %8s %5s %-7s %s\n", "share", "accesses", "seen", "sharing", "writer -> reader")
 	for _, v := range l.Pairs {
-		fmt.Fprintf(&b, "%6s %8s %5d %-7s %s\n", percent(v.Share, 1), siCount(v.Accesses), v.Observations, v.Kind, path(v.WriterStack))
+		fmt.Fprintf(&b, "%6s %8s %5d %-7s %s\n", Percent(v.Share, 1), Amount(v.Accesses), v.Observations, v.Kind, path(v.WriterStack))
 		const indent = 30
 		fmt.Fprintf(&b, "%*s-> %s\n", indent, "", path(v.ReaderStack))
 		fmt.Fprintf(&b, "%*slines %#x-%#x, read at %s, written at %s; %d pairs of threads\n", indent, "", v.From, v.To, offsets(v.ReadAt), offsets(v.WrittenAt), v.Threads)
 		if len(v.Data) > 0 {
 			slices.Sort(v.Data)
-			fmt.Fprintf(&b, "%*sdata %s\n", indent, "", printable(shorten(strings.Join(v.Data, ", "), 100)))
+			fmt.Fprintf(&b, "%*sdata %s\n", indent, "", Printable(Shorten(strings.Join(v.Data, ", "), 100)))
 		}
 	}
 	return b.String()
@@ -182,7 +182,7 @@ func path(stack []place) string {
 		if i == 0 {
 			names = append(names, p.String())
 		} else {
-			names = append(names, printable(shorten(p.Function, 30)))
+			names = append(names, Printable(Shorten(p.Function, 30)))
 		}
 	}
 	return strings.Join(names, " < ")
@@ -196,12 +196,12 @@ func offsets(list []uint64) string {
 	return strings.Join(out, ",")
 }
 
-func (l *invalidationList) rows() [][]string {
+func (l *invalidationList) Table() [][]string {
 	out := [][]string{{"sharing", "writer_function", "writer_file", "writer_line", "reader_function", "reader_file", "reader_line",
 		"accesses", "share", "observations", "from", "to", "read_offsets", "written_offsets", "thread_pairs"}}
 	for _, v := range l.Pairs {
 		out = append(out, []string{v.Kind, v.Writer.Function, v.Writer.File, strconv.Itoa(v.Writer.Line), v.Reader.Function, v.Reader.File, strconv.Itoa(v.Reader.Line),
-			number(v.Accesses), number(v.Share), strconv.FormatInt(v.Observations, 10), fmt.Sprintf("%#x", v.From), fmt.Sprintf("%#x", v.To),
+			Float(v.Accesses), Float(v.Share), strconv.FormatInt(v.Observations, 10), fmt.Sprintf("%#x", v.From), fmt.Sprintf("%#x", v.To),
 			offsets(v.ReadAt), offsets(v.WrittenAt), strconv.Itoa(v.Threads)})
 	}
 	return out

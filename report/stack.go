@@ -1,4 +1,4 @@
-package main
+package report
 
 import (
 	"fmt"
@@ -8,10 +8,10 @@ import (
 	"github.com/rdx-profiler/rdx/model"
 )
 
-// onStack is what a profile says of one kind of stack, "" for the one it was
+// OnStack is what a profile says of one kind of stack, "" for the one it was
 // made for: of several the private one. What has nothing to be taken out stays
 // as it is, derived fields too.
-func onStack(p *model.Profile, stack string) (*model.Profile, error) {
+func OnStack(p *model.Profile, stack string) (*model.Profile, error) {
 	kinds := p.StackKinds()
 	names := make([]string, len(kinds))
 	for i, k := range kinds {

@@ -1,4 +1,4 @@
-package main
+package report
 
 import (
 	"fmt"
@@ -30,7 +30,7 @@ type overview struct {
 	Lost         int64            `json:"lost"`
 	Losses       map[string]int64 `json:"losses"`
 	Shares       model.Shares     `json:"shares"`
-	Caches       []cacheMisses    `json:"caches"`
+	Caches       []CacheMisses    `json:"caches"`
 	Warnings     []string         `json:"warnings"`
 	Remarks      []string         `json:"remarks"`
 
@@ -39,7 +39,7 @@ type overview struct {
 	exact       bool // the profile is of rdx exact
 }
 
-type cacheMisses struct {
+type CacheMisses struct {
 	Level     string  `json:"level"`
 	Size      int64   `json:"bytes"`
 	Misses    float64 `json:"misses"`
@@ -49,9 +49,9 @@ type cacheMisses struct {
 	UpperBound bool `json:"upper_bound"`
 }
 
-const lossPrefix = "lost: "
+const LossPrefix = "lost: "
 
-func survey(p *model.Profile) *overview {
+func Survey(p *model.Profile) *overview {
 	o := &overview{Command: p.Command, Start: p.Start, Seconds: p.Duration.Seconds(), Source: p.Source,
 		Clock: p.Clock.Name, ClockUnit: p.Clock.Unit, AccessRate: p.Clock.Rate, RateSource: p.Clock.RateSource,
 		Resolution: p.Clock.Resolution, Block: p.Block, Kinds: map[string]int64{}, Losses: map[string]int64{}, Remarks: p.Comments,
@@ -82,7 +82,7 @@ func survey(p *model.Profile) *overview {
 		}
 	}
 	for _, c := range p.Counts {
-		if reason, ok := strings.CutPrefix(c.Name, lossPrefix); ok {
+		if reason, ok := strings.CutPrefix(c.Name, LossPrefix); ok {
 			o.Lost += c.N
 			o.Losses[reason] += c.N
 		}
@@ -92,7 +92,7 @@ func survey(p *model.Profile) *overview {
 		maybe = make([]float64, len(p.Caches))
 	}
 	for k, c := range p.Caches {
-		m := cacheMisses{Level: c.Level, Size: c.Size, Misses: misses[k], UpperBound: maybe[k] > misses[k]/2}
+		m := CacheMisses{Level: c.Level, Size: c.Size, Misses: misses[k], UpperBound: maybe[k] > misses[k]/2}
 		if o.Accesses > 0 {
 			m.MissRatio = misses[k] / o.Accesses
 		}
@@ -134,13 +134,13 @@ func (o *overview) warn(p *model.Profile, unnamed int64) {
 		}
 		return
 	}
-	share := func(k int64) string { return percent(float64(k), n) }
+	share := func(k int64) string { return Percent(float64(k), n) }
 	if o.independent < 1000 {
 		of := ""
 		if o.independent < n {
 			of = fmt.Sprintf(", which tell as much as %.0f independent ones", o.independent)
 		}
-		add("only %d observations%s: differences below %s are chance; profile longer", o.Observations, of, percent(min(10/o.independent, 1), 1))
+		add("only %d observations%s: differences below %s are chance; profile longer", o.Observations, of, Percent(min(10/o.independent, 1), 1))
 	}
 	for _, c := range o.Caches {
 		if c.UpperBound {
@@ -156,7 +156,7 @@ func (o *overview) warn(p *model.Profile, unnamed int64) {
 		add("reuse was measured per %d bytes, cache lines have %d: expect fewer misses than predicted where neighbours are used together", p.Block, line)
 	}
 	if c := o.Kinds["censored"] + o.Kinds["pruned"]; float64(c) > 0.2*n {
-		add("%s of the observations were cut off before a reuse: what lies beyond the longest reuse seen, %s accesses, counts as never reused", share(c), siCount(float64(longestReuse(p))))
+		add("%s of the observations were cut off before a reuse: what lies beyond the longest reuse seen, %s accesses, counts as never reused", share(c), Amount(float64(longestReuse(p))))
 	}
 	if float64(o.below) > 0.1*n {
 		add("%s of the observations were reused sooner than the clock can tell, %s: nothing is known about times below that", share(o.below), resolution(p))
@@ -168,7 +168,7 @@ func (o *overview) warn(p *model.Profile, unnamed int64) {
 				advice = lossAdvice(reason)
 			}
 		}
-		add("%s of the samples were lost: %s%s", percent(float64(o.Lost), n+float64(o.Lost)), o.topLosses(3), advice)
+		add("%s of the samples were lost: %s%s", Percent(float64(o.Lost), n+float64(o.Lost)), o.topLosses(3), advice)
 	}
 	if left, all := p.CountOf("blocks not kept, table full"), p.CountOf("blocks allocated"); float64(left) > 0.01*float64(all) {
 		add("%d of %d allocated blocks were not kept, too many being in use: data in them are told by their mapping alone", left, all)
@@ -199,10 +199,10 @@ func (o *overview) warnUnheld(p *model.Profile) {
 	masked, waiting := float64(p.CountOf(model.CPUMasked)), float64(p.CountOf(model.CPUWaiting))
 	all := masked + waiting + float64(p.CountOf(model.CPUSampled))
 	if masked > 0.001*all {
-		o.Warnings = append(o.Warnings, fmt.Sprintf("%s of CPU time (%s) was not sampled, of threads that block all signals: --interrupt samples them, at a risk (docs/safety.md, item 13)", siNanoseconds(masked), percent(masked, all)))
+		o.Warnings = append(o.Warnings, fmt.Sprintf("%s of CPU time (%s) was not sampled, of threads that block all signals: --interrupt samples them, at a risk (docs/safety.md, item 13)", Nanoseconds(masked), Percent(masked, all)))
 	}
 	if waiting > 0.001*all {
-		o.Warnings = append(o.Warnings, fmt.Sprintf("%s of CPU time (%s) was not sampled, of threads that block all signals and had waited within 10 ms: to interrupt them would not be safe (docs/safety.md, item 13)", siNanoseconds(waiting), percent(waiting, all)))
+		o.Warnings = append(o.Warnings, fmt.Sprintf("%s of CPU time (%s) was not sampled, of threads that block all signals and had waited within 10 ms: to interrupt them would not be safe (docs/safety.md, item 13)", Nanoseconds(waiting), Percent(waiting, all)))
 	}
 }
 
@@ -228,9 +228,9 @@ func longestReuse(p *model.Profile) uint64 {
 
 // resolution is the clock's, in its unit and in accesses.
 func resolution(p *model.Profile) string {
-	accesses := siCount(p.Clock.Resolution*p.Clock.Rate) + " accesses"
+	accesses := Amount(p.Clock.Resolution*p.Clock.Rate) + " accesses"
 	if p.Clock.Unit == "nanoseconds" {
-		return siNanoseconds(p.Clock.Resolution) + " or " + accesses
+		return Nanoseconds(p.Clock.Resolution) + " or " + accesses
 	}
 	return accesses
 }
@@ -256,20 +256,20 @@ func (o *overview) topLosses(n int) string {
 	return strings.Join(reasons, ", ") + more
 }
 
-// writeOverview prints it on at most a screen of 80 columns.
-func writeOverview(w io.Writer, o *overview) error {
+// WriteOverview prints it on at most a screen of 80 columns.
+func WriteOverview(w io.Writer, o *overview) error {
 	var b strings.Builder
 	row := func(key, value string) { wrap(&b, fmt.Sprintf("%-13s", key), value) }
 	command := o.Command
 	if command == "" {
 		command = "(unknown)"
 	}
-	row("command", shorten(command, 300))
+	row("command", Shorten(command, 300))
 	when := ""
 	if !o.Start.IsZero() {
 		when = " from " + o.Start.Local().Format("2006-01-02 15:04:05")
 	}
-	row("duration", siNanoseconds(o.Seconds*1e9)+when)
+	row("duration", Nanoseconds(o.Seconds*1e9)+when)
 	clock := fmt.Sprintf("%s in %s", o.Clock, o.ClockUnit)
 	if o.ClockUnit != "accesses" {
 		clock += fmt.Sprintf(", %.3g accesses per %s (%s)", o.AccessRate, singular(o.ClockUnit), o.RateSource)
@@ -290,7 +290,7 @@ func writeOverview(w io.Writer, o *overview) error {
 	if o.Observations == 0 {
 		row("observations", fmt.Sprintf("none; lost %d", o.Lost))
 	} else {
-		row("observations", fmt.Sprintf("%d of %s accesses: %s; lost %d", o.Observations, siCount(o.Accesses), strings.Join(kinds, ", "), o.Lost))
+		row("observations", fmt.Sprintf("%d of %s accesses: %s; lost %d", o.Observations, Amount(o.Accesses), strings.Join(kinds, ", "), o.Lost))
 	}
 	if s := o.Shares; s.Exact > 0 {
 		how := "reading ahead"
@@ -298,13 +298,13 @@ func writeOverview(w io.Writer, o *overview) error {
 			how = "instrumentation"
 		}
 		row("rests on", fmt.Sprintf("%s counted by %s, %s timed, %s interpolated, %s never seen reused",
-			percent(s.Exact, 1), how, percent(s.Timed, 1), percent(s.Interpolated, 1), percent(s.Unseen, 1)))
+			Percent(s.Exact, 1), how, Percent(s.Timed, 1), Percent(s.Interpolated, 1), Percent(s.Unseen, 1)))
 	}
 	for _, c := range o.Caches {
 		if o.Observations == 0 {
 			break // they would say less than 100 %
 		}
-		row(fmt.Sprintf("%s %s", c.Level, siBytes(float64(c.Size))), fmt.Sprintf("%s of accesses predicted to miss", o.missRatio(c)))
+		row(fmt.Sprintf("%s %s", c.Level, Bytes(float64(c.Size))), fmt.Sprintf("%s of accesses predicted to miss", o.missRatio(c)))
 	}
 	for _, m := range o.Warnings {
 		wrap(&b, "! ", m)
@@ -333,12 +333,12 @@ func limits(remark string) bool {
 // share does not claim more than the number of observations allows.
 func (o *overview) share(v float64) string {
 	if least := 10 / max(o.independent, 10); v < least {
-		return "less than " + percent(least, 1)
+		return "less than " + Percent(least, 1)
 	}
-	return percent(v, 1)
+	return Percent(v, 1)
 }
 
-func (o *overview) missRatio(c cacheMisses) string {
+func (o *overview) missRatio(c CacheMisses) string {
 	share := o.share(c.MissRatio)
 	if c.UpperBound && !strings.HasPrefix(share, "less") {
 		return "at most " + share
@@ -365,7 +365,7 @@ func wrap(b *strings.Builder, prefix, text string) {
 			b.WriteByte(' ')
 			at++
 		}
-		b.WriteString(printable(word))
+		b.WriteString(Printable(word))
 		at += len(word)
 	}
 	b.WriteByte('\n')

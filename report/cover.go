@@ -1,4 +1,4 @@
-package main
+package report
 
 import (
 	"cmp"
@@ -30,13 +30,13 @@ type coverPlace struct {
 	Observations int64   `json:"observations"` // of records that end there, misses or not
 }
 
-// cover lists the places of the misses in a cache, such as 1m or the name of
+// Cover lists the places of the misses in a cache, such as 1m or the name of
 // a level.
-func cover(p *model.Profile, percent float64, cache string) (*coverList, error) {
+func Cover(p *model.Profile, percent float64, cache string) (*coverList, error) {
 	if !(percent > 0 && percent <= 100) {
-		return nil, usageError{fmt.Errorf("--cover %v: want a percentage above 0 and up to 100", percent)}
+		return nil, BadInput(fmt.Errorf("--cover %v: want a percentage above 0 and up to 100", percent))
 	}
-	c := &coverList{Profile: survey(p), Cover: percent / 100}
+	c := &coverList{Profile: Survey(p), Cover: percent / 100}
 	var err error
 	if c.Cache, err = cacheSize(p, cache); err != nil {
 		return nil, err
@@ -83,7 +83,7 @@ func cover(p *model.Profile, percent float64, cache string) (*coverList, error) 
 
 // placeKey is the place of a stack, and what tells it from others.
 func placeKey(stack []*model.Location) (string, place) {
-	l := placeOf(stack)
+	l := PlaceOf(stack)
 	return l.Function + "\x00" + l.File + "\x00" + fmt.Sprintf("%9d", l.Line), l
 }
 
@@ -98,32 +98,32 @@ func cacheSize(p *model.Profile, s string) (int64, error) {
 	}
 	n, err := sampler.ParseSize(s)
 	if err != nil {
-		return 0, usageError{fmt.Errorf("--cache: %w, or a level of the profile: %s", err, cmp.Or(strings.Join(levels, ", "), "it has none"))}
+		return 0, BadInput(fmt.Errorf("--cache: %w, or a level of the profile: %s", err, cmp.Or(strings.Join(levels, ", "), "it has none")))
 	}
 	return n, nil
 }
 
-func (c *coverList) text() string {
+func (c *coverList) Text() string {
 	var b strings.Builder
-	writeOverview(&b, c.Profile)
+	WriteOverview(&b, c.Profile)
 	fmt.Fprintf(&b, "\n%s of %s predicted misses of a %s cache (%s of the accesses) happen at %d of %d places\n\n",
-		percent(c.Cover, 1), siCount(c.Misses), siBytes(float64(c.Cache)), percent(c.Ratio, 1), len(c.Places), c.All)
+		Percent(c.Cover, 1), Amount(c.Misses), Bytes(float64(c.Cache)), Percent(c.Ratio, 1), len(c.Places), c.All)
 	if len(c.Places) > 0 {
 		fmt.Fprintf(&b, "%6s %6s %8s %5s  %s\n", "share", "cum", "misses", "seen", "place")
 	}
 	for _, q := range c.Places {
-		fmt.Fprintf(&b, "%6s %6s %8s %5d  %s\n", percent(q.Share, 1), percent(q.Cumulative, 1), siCount(q.Misses), q.Observations, q.place)
+		fmt.Fprintf(&b, "%6s %6s %8s %5d  %s\n", Percent(q.Share, 1), Percent(q.Cumulative, 1), Amount(q.Misses), q.Observations, q.place)
 	}
-	if c.seen < fewest {
+	if c.seen < Fewest {
 		fmt.Fprintf(&b, "\nonly %d observations stand behind this list, so shares are chance; try a smaller cache\n", c.seen)
 	}
 	return b.String()
 }
 
-func (c *coverList) rows() [][]string {
+func (c *coverList) Table() [][]string {
 	rows := [][]string{{"function", "file", "line", "misses", "share", "cumulative_share", "observations"}}
 	for _, q := range c.Places {
-		rows = append(rows, []string{q.Function, q.File, fmt.Sprint(q.Line), number(q.Misses), number(q.Share), number(q.Cumulative), fmt.Sprint(q.Observations)})
+		rows = append(rows, []string{q.Function, q.File, fmt.Sprint(q.Line), Float(q.Misses), Float(q.Share), Float(q.Cumulative), fmt.Sprint(q.Observations)})
 	}
 	return rows
 }

@@ -1,0 +1,47 @@
+package report
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/rdx-profiler/rdx/model"
+)
+
+// NoSamplePrefix is how a comment begins that says why a profile has no observation.
+const NoSamplePrefix = "no sample came: "
+
+// noSample is what explain has found.
+func noSample(p *model.Profile) string {
+	for _, c := range p.Comments {
+		if why, ok := strings.CutPrefix(c, NoSamplePrefix); ok {
+			return why
+		}
+	}
+	return ""
+}
+
+// lossAdvice is what to do about losses, by their reason.
+func lossAdvice(reason string) string {
+	switch {
+	case reason == "thread blocks the hold signals":
+		return "" // it has been given
+	case strings.Contains(reason, "debug register"):
+		return "; others use some of the processor's four, a debugger's watchpoints or another profiler: --slots 3, or fewer, leaves them theirs"
+	}
+	return "; profile longer"
+}
+
+// namesMissing are the reasons why code has no names, shortened for a summary.
+func namesMissing(p *model.Profile) (why []string) {
+	for _, c := range p.Comments {
+		rest, ok := strings.CutPrefix(c, "symbols: symbolize ")
+		if ok && (strings.Contains(rest, "without a name") || strings.Contains(rest, "not read") || strings.Contains(rest, "does not answer") || strings.Contains(rest, "inlined")) {
+			why = append(why, rest)
+		}
+	}
+	const most = 2
+	if n := len(why) - most; n > 0 {
+		why = append(why[:most], fmt.Sprintf("and %d reasons more, in the profile's comments (go tool pprof -comments)", n))
+	}
+	return why
+}

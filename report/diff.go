@@ -1,0 +1,241 @@
+package report
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/rdx-profiler/rdx/model"
+)
+
+// DiffReport is what rdx diff prints.
+type DiffReport struct {
+	Before *overview    `json:"before"`
+	After  *overview    `json:"after"`
+	Caches []diffCache  `json:"caches"`
+	By     string       `json:"by"`
+	All    int          `json:"pairs_in_all"`
+	Pairs  []*diffPair  `json:"pairs"`
+	Total  changedShare `json:"total"`
+
+	title string
+	notes []string
+}
+
+type band struct {
+	Value float64 `json:"value"`
+	Low   float64 `json:"low"`
+	High  float64 `json:"high"`
+}
+
+// A changedShare is a share of the accesses in both profiles.
+type changedShare struct {
+	Before      band `json:"before"`
+	After       band `json:"after"`
+	Change      band `json:"change"`
+	Significant bool `json:"significant"`
+}
+
+func changeOf(before, after model.Estimate) changedShare {
+	d := after.Minus(before)
+	return changedShare{band(before), band(after), band(d), d.Significant()}
+}
+
+type diffCache struct {
+	Level string `json:"level,omitempty"`
+	Bytes uint64 `json:"bytes"`
+	Note  string `json:"note,omitempty"` // why one of the ratios is not to be quoted
+	changedShare
+}
+
+type diffPair struct {
+	Use   string   `json:"use"`
+	Reuse string   `json:"reuse"`
+	Seen  [2]int64 `json:"observations"`
+	changedShare
+}
+
+func NewDiff(before, after *model.Profile, sizes []string, o model.CurveOptions, by string) (*DiffReport, error) {
+	if before.Block != after.Block {
+		return nil, fmt.Errorf("blocks of %d and %d bytes (profile both with the same block size)", before.Block, after.Block)
+	}
+	r := &DiffReport{Before: Survey(before), After: Survey(after), By: by}
+	if before.Clock.Name != after.Clock.Name || before.Clock.Rate != after.Clock.Rate {
+		r.notes = append(r.notes, fmt.Sprintf("the clocks differ, %s at %.3g and %s at %.3g accesses per unit: what looks like a change may be one of the clock",
+			before.Clock.Name, before.Clock.Rate, after.Clock.Name, after.Clock.Rate))
+	}
+	if err := r.compareCaches(before, after, sizes, o); err != nil {
+		return nil, err
+	}
+	return r, r.comparePairs(before, after, by)
+}
+
+// compareCaches compares the miss ratios at the given sizes, or those of both
+// profiles' caches, or the powers of four.
+func (r *DiffReport) compareCaches(before, after *model.Profile, sizes []string, o model.CurveOptions) error {
+	levels := map[uint64]string{}
+	for _, p := range []*model.Profile{before, after} {
+		for _, c := range p.Caches {
+			if s := uint64(max(c.Size, 0)); s >= uint64(p.Block) {
+				levels[s] = c.Level
+			}
+		}
+	}
+	if len(sizes) == 0 {
+		for s := range levels {
+			sizes = append(sizes, strconv.FormatUint(s, 10))
+		}
+		for s := uint64(16 << 10); len(levels) == 0 && s <= 64<<20; s *= 4 {
+			sizes = append(sizes, strconv.FormatUint(s, 10))
+		}
+	}
+	a, err := NewMissCurve(before, sizes, o)
+	if err != nil {
+		return err
+	}
+	b, err := NewMissCurve(after, sizes, o)
+	if err != nil {
+		return err
+	}
+	for i, q := range b.Points {
+		c := diffCache{Level: levels[q.Bytes], Bytes: q.Bytes, Note: q.Note, changedShare: changeOf(a.Points[i].raw.Estimate(), q.raw.Estimate())}
+		if c.Note == "" {
+			c.Note = a.Points[i].Note
+		}
+		r.Caches = append(r.Caches, c)
+	}
+	return nil
+}
+
+// comparePairs compares the share of the accesses that each pair of functions
+// has of the metric.
+func (r *DiffReport) comparePairs(before, after *model.Profile, by string) error {
+	type key struct{ use, reuse string }
+	type side struct {
+		records []*model.Record
+		seen    int64
+	}
+	grouped := map[key]*[2]side{}
+	var ms [2]metric
+	var err error
+	for i, p := range []*model.Profile{before, after} {
+		if ms[i], err = FindMetric(p, by); err != nil {
+			return err
+		}
+	}
+	if by == "misses" && ms[0].Name != ms[1].Name {
+		// The last level that is more than chance in one only: take the smaller.
+		small := 0
+		if after.Quotable() < before.Quotable() {
+			small = 1
+		}
+		if ms[1-small], err = FindMetric([]*model.Profile{before, after}[1-small], ms[small].Name); err != nil {
+			return err
+		}
+	}
+	if ms[0].unit != "count" {
+		return BadInput(fmt.Errorf("--by %s is no share of the accesses: use misses, reuses, accesses or a cache level", by))
+	}
+	r.By, r.title = ms[1].Name, ms[1].title
+	if ms[0].title != ms[1].title {
+		return fmt.Errorf("%s against %s (use --by)", ms[0].title, ms[1].title)
+	}
+	totals := [2][]*model.Record{}
+	for i, p := range []*model.Profile{before, after} {
+		for _, q := range Pairs(p, ms[i].Value) {
+			k := key{diffName(q.Use), diffName(q.Reuse)}
+			if q.Kind == "invalidated" {
+				k.reuse = "[invalidated by] " + k.reuse
+			}
+			g := grouped[k]
+			if g == nil {
+				g = &[2]side{}
+				grouped[k] = g
+			}
+			g[i].records = append(g[i].records, q.records...)
+			g[i].seen += q.Observations
+			totals[i] = append(totals[i], q.records...)
+		}
+	}
+	estimate := func(i int, records []*model.Record, alpha float64) model.Estimate {
+		o := []*overview{r.Before, r.After}[i]
+		return []*model.Profile{before, after}[i].PerAccess(records, ms[i].Value, o.Accesses, []*model.Profile{before, after}[i].Holds(), alpha)
+	}
+	r.Total = changeOf(estimate(0, totals[0], 0.05), estimate(1, totals[1], 0.05))
+	r.All = len(grouped)
+	for k, g := range grouped {
+		alpha := 0.05 / float64(r.All) // Bonferroni: one wrong star in 20 whole lists
+		p := &diffPair{Use: k.use, Reuse: k.reuse, Seen: [2]int64{g[0].seen, g[1].seen}}
+		p.changedShare = changeOf(estimate(0, g[0].records, alpha), estimate(1, g[1].records, alpha))
+		r.Pairs = append(r.Pairs, p)
+	}
+	slices.SortFunc(r.Pairs, func(a, b *diffPair) int {
+		return cmp.Or(cmp.Compare(math.Abs(b.Change.Value), math.Abs(a.Change.Value)), strings.Compare(a.Use, b.Use), strings.Compare(a.Reuse, b.Reuse))
+	})
+	return nil
+}
+
+// diffName is what a place is matched by.
+func diffName(p place) string { return Printable(Shorten(p.Function, 60)) }
+
+func (r *DiffReport) Table() [][]string {
+	rows := [][]string{{"what", "use", "reuse", "bytes", "before", "before_low", "before_high", "after", "after_low", "after_high",
+		"change", "change_low", "change_high", "significant", "note"}}
+	add := func(what, use, reuse, bytes string, c changedShare, note string) {
+		fields := []string{what, use, reuse, bytes}
+		for _, b := range []band{c.Before, c.After, c.Change} {
+			fields = append(fields, Float(b.Value), Float(b.Low), Float(b.High))
+		}
+		rows = append(rows, append(fields, strconv.FormatBool(c.Significant), note))
+	}
+	for _, c := range r.Caches {
+		add("miss ratio", "", "", Whole(c.Bytes), c.changedShare, c.Note)
+	}
+	add(r.title, "", "", "", r.Total, "")
+	for _, p := range r.Pairs {
+		add(r.title, p.Use, p.Reuse, "", p.changedShare, "")
+	}
+	return rows
+}
+
+func (r *DiffReport) Text() string {
+	var b strings.Builder
+	for _, side := range []struct {
+		name string
+		o    *overview
+	}{{"before", r.Before}, {"after", r.After}} {
+		command := side.o.Command
+		if command == "" {
+			command = "(unknown)"
+		}
+		wrap(&b, side.name, fmt.Sprintf("%s: %d observations of %s accesses in %s", Shorten(command, 200), side.o.Observations, Amount(side.o.Accesses), Nanoseconds(side.o.Seconds*1e9)))
+		for _, m := range side.o.Warnings {
+			wrap(&b, "! ", side.name+": "+m)
+		}
+	}
+	for _, m := range r.notes {
+		wrap(&b, "! ", m)
+	}
+	fmt.Fprintf(&b, "\nmiss ratio, %% of accesses; * where the change is not chance\n\n%15s %8s %8s %8s  %s\n", "", "before", "after", "change", "95 % confidence")
+	for _, c := range r.Caches {
+		b.WriteString(strings.TrimRight(fmt.Sprintf("%-5s %9s %s  %s", c.Level, Bytes(float64(c.Bytes)), c.changedShare, c.Note), " ") + "\n")
+	}
+	fmt.Fprintf(&b, "\n%s, %% of accesses; %d of %d use -> reuse pairs of functions\n\n%15s %8s %8s %8s  %s\n", r.title, len(r.Pairs), r.All, "seen", "before", "after", "change", "95 % confidence of all pairs at once")
+	fmt.Fprintf(&b, "%15s %s  all pairs\n", "", r.Total)
+	for _, p := range r.Pairs {
+		fmt.Fprintf(&b, "%15s %s  %s\n%62s-> %s\n", fmt.Sprintf("%d, %d", p.Seen[0], p.Seen[1]), p.changedShare, p.Use, "", p.Reuse)
+	}
+	return b.String()
+}
+
+// String is the columns before, after, change and its band.
+func (c changedShare) String() string {
+	star := " "
+	if c.Significant {
+		star = "*"
+	}
+	return fmt.Sprintf("%8.2f %8.2f %+8.2f%s [%+6.2f, %+6.2f]", 100*c.Before.Value, 100*c.After.Value, 100*c.Change.Value, star, 100*c.Change.Low, 100*c.Change.High)
+}

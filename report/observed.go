@@ -1,0 +1,18 @@
+package report
+
+import (
+	"slices"
+
+	"github.com/rdx-profiler/rdx/model"
+)
+
+// Observed says whether there is anything to draw a curve of.
+func Observed(p *model.Profile) bool {
+	return slices.ContainsFunc(p.Records, func(r model.Record) bool {
+		return r.Kind != model.Lost && r.Kind != model.FalseSharing && r.Accesses > 0
+	})
+}
+
+// ExactAccesses counts in an exact profile what its touches, one for each
+// block an access overlaps, are more than.
+const ExactAccesses = "accesses of the program"
