@@ -84,9 +84,9 @@ type Top struct {
 	All     int       `json:"pairs_in_all"`
 	Pairs   []*Pair   `json:"pairs"`
 
-	Metric metric
-	Few    int64  // observations behind the list, if they are too few
-	Other  string // flag that gives a better one
+	Metric metric `json:"-"`
+	Few    int64  `json:"-"` // observations behind the list, if they are too few
+	Other  string `json:"-"` // flag that gives a better one
 }
 
 func (t *Top) Text() string {
