@@ -11,6 +11,7 @@ import (
 	"github.com/rdx-profiler/rdx/sampler"
 	"github.com/rdx-profiler/rdx/sampler/ahead"
 	"github.com/rdx-profiler/rdx/sampler/ptrace"
+	"github.com/rdx-profiler/rdx/sampler/safeopen"
 )
 
 // targets are the processes and threads that are sampled, and what the probes on their allocators
@@ -82,6 +83,11 @@ const childrenMatter = 300 * time.Millisecond
 // Open returns the file behind a mapping of the profile, as it was mapped.
 // It is valid until the session is closed.
 func (s *Session) Open(m *model.Mapping) (*library.File, error) { return s.targets.processes.Open(m) }
+
+// OpenNamed opens a file by a name that the process of a mapping has it by, below its root.
+func (s *Session) OpenNamed(m *model.Mapping, name string) (*safeopen.File, error) {
+	return s.targets.processes.OpenNamed(m, name)
+}
 
 // Generated returns the tables in which JIT compilers of the target's processes have named their code, and
 // the number among them of the process whose a mapping is, -1 if that is not known.

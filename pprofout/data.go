@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/rdx-profiler/rdx/model"
+	"github.com/rdx-profiler/rdx/sampler/objfile"
 )
 
 // nameData names the records' data objects: static ones by symbol, those on
@@ -92,18 +93,18 @@ func nameData(img *image, data []*model.Data) error {
 	if img.debug != nil {
 		files = append(files, img.debug.elf)
 	}
-	var objects []elf.Symbol
+	var objects []objfile.Symbol
 	for _, f := range files {
-		for _, table := range []func() ([]elf.Symbol, error){f.Symbols, f.DynamicSymbols} {
-			syms, _ := table() // none is no error: the section has a name
-			for _, sym := range syms {
-				if elf.ST_TYPE(sym.Info) == elf.STT_OBJECT && sym.Section != elf.SHN_UNDEF && sym.Size > 0 && sym.Name != "" {
+		for _, table := range []elf.SectionType{elf.SHT_SYMTAB, elf.SHT_DYNSYM} {
+			syms, _ := objfile.Symbols(f, table, mostSymbols) // none is no error: the section has a name
+			for sym := range syms {
+				if sym.Type() == elf.STT_OBJECT && sym.Section != elf.SHN_UNDEF && sym.Size > 0 && sym.Name() != "" {
 					objects = append(objects, sym)
 				}
 			}
 		}
 	}
-	slices.SortStableFunc(objects, func(a, b elf.Symbol) int { return cmp.Compare(a.Value, b.Value) })
+	slices.SortStableFunc(objects, func(a, b objfile.Symbol) int { return cmp.Compare(a.Value, b.Value) })
 	for _, d := range data {
 		if name := objectAt(objects, d.Address); name != "" {
 			d.Name = name
@@ -119,8 +120,8 @@ func nameData(img *image, data []*model.Data) error {
 }
 
 // objectAt is the name of the symbol that holds an address, the last to begin.
-func objectAt(objects []elf.Symbol, addr uint64) string {
-	i, _ := slices.BinarySearchFunc(objects, addr+1, func(s elf.Symbol, addr uint64) int {
+func objectAt(objects []objfile.Symbol, addr uint64) string {
+	i, _ := slices.BinarySearchFunc(objects, addr+1, func(s objfile.Symbol, addr uint64) int {
 		if s.Value < addr {
 			return -1
 		}
@@ -129,7 +130,7 @@ func objectAt(objects []elf.Symbol, addr uint64) string {
 	// Objects hold others only in unions of the linker's; look back a little.
 	for k := i - 1; k >= 0 && k >= i-8; k-- {
 		if addr-objects[k].Value < objects[k].Size {
-			return display(objects[k].Name)
+			return display(objects[k].Name())
 		}
 	}
 	return ""

@@ -5,36 +5,39 @@ import (
 	"debug/elf"
 	"hash/crc32"
 	"io"
-	"os"
 	"path/filepath"
 
 	"github.com/rdx-profiler/rdx/sampler/objfile"
-	"github.com/rdx-profiler/rdx/sampler/safeopen"
 )
 
 // A debugFile is a file of debug information that was split off.
 type debugFile struct {
 	elf  *elf.File
-	file *os.File
+	file io.ReaderAt
 }
 
-func (d *debugFile) Close() { d.file.Close() }
+// A debugPlace opens debug files by name: below the target's root, or ours.
+type debugPlace interface {
+	Open(name string) (io.ReaderAt, error)
+}
+
+// debugDir is below which distributions put them.
+const debugDir = "/usr/lib/debug"
 
 // findDebugFile looks where gdb does (its manual, "Separate Debug Files"): by
 // build ID, then by the name in .gnu_debuglink beside the file, in .debug
-// below it and below the debug directories. One that does not belong to the
-// file is not taken. nil if there is none.
-func findDebugFile(f *elf.File, id, path string, dirs []string) *debugFile {
-	if len(id) > 2 {
-		for _, dir := range dirs {
-			d := openDebugFile(filepath.Join(dir, ".build-id", id[:2], id[2:]+".debug"))
+// below it and below the debug directory. The target's own root comes first. One that
+// does not belong to the file is not taken. nil if there is none.
+func findDebugFile(f *elf.File, id, path string, places []debugPlace) *debugFile {
+	for _, in := range places {
+		if len(id) > 2 {
+			d := openDebugFile(in, filepath.Join(debugDir, ".build-id", id[:2], id[2:]+".debug"))
 			if d == nil {
 				continue
 			}
 			if got, err := objfile.BuildID(d.elf); err == nil && got == id {
 				return d
 			}
-			d.Close()
 		}
 	}
 	name, sum, ok := debugLink(f)
@@ -42,40 +45,34 @@ func findDebugFile(f *elf.File, id, path string, dirs []string) *debugFile {
 		return nil
 	}
 	dir := filepath.Dir(path)
-	places := []string{filepath.Join(dir, name), filepath.Join(dir, ".debug", name)}
-	for _, d := range dirs {
-		places = append(places, filepath.Join(d, dir, name))
-	}
-	for _, place := range places {
-		if place == path {
-			continue
+	for _, in := range places {
+		for _, place := range []string{filepath.Join(dir, name), filepath.Join(dir, ".debug", name), filepath.Join(debugDir, dir, name)} {
+			if place == path {
+				continue
+			}
+			d := openDebugFile(in, place)
+			if d == nil {
+				continue
+			}
+			h := crc32.NewIEEE()
+			if _, err := io.Copy(h, io.NewSectionReader(d.file, 0, mostDebugFile)); err == nil && h.Sum32() == sum {
+				return d
+			}
 		}
-		d := openDebugFile(place)
-		if d == nil {
-			continue
-		}
-		h := crc32.NewIEEE()
-		if _, err := io.Copy(h, io.NewSectionReader(d.file, 0, 1<<62)); err == nil && h.Sum32() == sum {
-			return d
-		}
-		d.Close()
 	}
 	return nil
 }
 
-func openDebugFile(path string) *debugFile {
-	root, err := safeopen.Own()
-	if err != nil {
-		return nil
-	}
-	defer root.Close()
-	file, err := root.Open(path, nil) // the name comes from the target
+// mostDebugFile is how much is read of a file to see whether it belongs to another.
+const mostDebugFile = 8 << 30
+
+func openDebugFile(in debugPlace, path string) *debugFile {
+	file, err := in.Open(path) // the name comes from the target
 	if err != nil {
 		return nil
 	}
 	f, err := objfile.Open(file)
 	if err != nil {
-		file.Close()
 		return nil
 	}
 	return &debugFile{f, file}

@@ -1,6 +1,7 @@
 package pprofout
 
 import (
+	"cmp"
 	"debug/dwarf"
 	"debug/elf"
 	"encoding/binary"
@@ -25,23 +26,35 @@ func lookupDWARF(f *elf.File, pcs []uint64, found map[uint64][]model.Line) error
 		return err
 	}
 	broken, first := 0, error(nil)
+	done := make(map[uint64]bool)
+	limit := newTimeLimit(f)
 	r := d.Reader()
 	for _, root := range roots {
 		if len(pcs) == 0 {
 			break
+		}
+		if limit.over() {
+			return errTooLong
 		}
 		r.Seek(root)
 		cu, err := r.Next()
 		if err == nil && cu != nil && (cu.Tag == dwarf.TagCompileUnit || cu.Tag == dwarf.TagSkeletonUnit) {
 			var mine []uint64
 			mine, err = covered(d, cu, pcs)
+			mine = slices.DeleteFunc(mine, func(pc uint64) bool { return done[pc] })
 			if len(mine) > 0 {
-				u := unit{data: d, cu: cu, pcs: mine, rows: map[uint64]position{}, chains: map[uint64][]scope{}}
+				u := unit{limit: limit, data: d, cu: cu, pcs: mine, rows: map[uint64]position{}, chains: map[uint64][]scope{}}
 				err = errors.Join(err, u.lookup(found))
 				// Several units can claim an address: each that was compiled
 				// with a template or inline function of which the linker kept
 				// one copy.
-				pcs = slices.DeleteFunc(slices.Clone(pcs), func(pc uint64) bool { return len(u.chains[pc]) > 0 })
+				for pc := range u.chains {
+					done[pc] = true
+				}
+				if len(done) > len(pcs)/2 {
+					pcs = slices.DeleteFunc(slices.Clone(pcs), func(pc uint64) bool { return done[pc] })
+					clear(done)
+				}
 			}
 		}
 		if err != nil {
@@ -137,20 +150,18 @@ func covered(d *dwarf.Data, e *dwarf.Entry, pcs []uint64) ([]uint64, error) {
 	if err != nil {
 		return nil, err
 	}
+	ranges = slices.DeleteFunc(ranges, func(r [2]uint64) bool { return r[0] == 0 || r[0] >= r[1] }) // a function that the linker dropped
+	slices.SortFunc(ranges, func(a, b [2]uint64) int { return cmp.Compare(a[0], b[0]) })
 	var in []uint64
 	for _, r := range ranges {
-		if r[0] == 0 {
-			continue // a function that the linker dropped
+		if len(in) > 0 {
+			r[0] = max(r[0], in[len(in)-1]+1) // they may overlap
 		}
 		from, _ := slices.BinarySearch(pcs, r[0])
 		to, _ := slices.BinarySearch(pcs, r[1])
 		if from < to {
 			in = append(in, pcs[from:to]...)
 		}
-	}
-	if len(ranges) > 1 {
-		slices.Sort(in)
-		in = slices.Compact(in)
 	}
 	return in, nil
 }
@@ -168,6 +179,7 @@ type scope struct {
 
 // A unit is one compile unit and what is looked up in it.
 type unit struct {
+	limit  *timeLimit
 	data   *dwarf.Data
 	cu     *dwarf.Entry
 	pcs    []uint64 // sorted
@@ -225,6 +237,9 @@ func (u *unit) readLines() error {
 		} else if err != nil {
 			return err
 		}
+		if u.limit.tick() {
+			return errTooLong
+		}
 		if !inSequence {
 			dropped = row.Address == 0
 		} else if !dropped && prev.Address < row.Address {
@@ -272,6 +287,9 @@ func (u *unit) readFunctions(deep bool) error {
 		if err != nil || e == nil {
 			return err
 		}
+		if u.limit.tick() {
+			return errTooLong
+		}
 		switch e.Tag {
 		case 0:
 			depth--
@@ -288,7 +306,7 @@ func (u *unit) readFunctions(deep bool) error {
 				continue
 			}
 			if !deep {
-				if err := skip(r, e); err != nil {
+				if err := u.skip(r, e); err != nil {
 					return err
 				}
 				continue
@@ -296,7 +314,7 @@ func (u *unit) readFunctions(deep bool) error {
 		case dwarf.TagNamespace, dwarf.TagModule, dwarf.TagStructType, dwarf.TagClassType:
 		default:
 			if !deep {
-				if err := skip(r, e); err != nil {
+				if err := u.skip(r, e); err != nil {
 					return err
 				}
 				continue
@@ -337,6 +355,9 @@ func (u *unit) enter(r *dwarf.Reader, e *dwarf.Entry, pcs []uint64, outer []scop
 		if c == nil || c.Tag == 0 {
 			return nil
 		}
+		if u.limit.tick() {
+			return errTooLong
+		}
 		inside := pcs
 		outer := chain
 		switch c.Tag {
@@ -358,7 +379,7 @@ func (u *unit) enter(r *dwarf.Reader, e *dwarf.Entry, pcs []uint64, outer []scop
 			inside = nil
 		}
 		if len(inside) == 0 {
-			if err := skip(r, c); err != nil {
+			if err := u.skip(r, c); err != nil {
 				return err
 			}
 			continue
@@ -371,7 +392,7 @@ func (u *unit) enter(r *dwarf.Reader, e *dwarf.Entry, pcs []uint64, outer []scop
 
 // skip goes to the entry after e's children. dwarf's own function for it
 // recurses, as deep as the file says.
-func skip(r *dwarf.Reader, e *dwarf.Entry) error {
+func (u *unit) skip(r *dwarf.Reader, e *dwarf.Entry) error {
 	if !e.Children {
 		return nil
 	}
@@ -383,6 +404,9 @@ func skip(r *dwarf.Reader, e *dwarf.Entry) error {
 		c, err := r.Next()
 		if err != nil || c == nil {
 			return err
+		}
+		if u.limit.tick() {
+			return errTooLong
 		}
 		if c.Tag == 0 {
 			depth--

@@ -3,6 +3,7 @@ package pprofout
 import (
 	"debug/elf"
 	"debug/gosym"
+	"encoding/binary"
 	"fmt"
 	"strings"
 
@@ -37,12 +38,15 @@ func lookupPCLN(f *elf.File, pcs []uint64, found map[uint64][]model.Line) error 
 			start = v
 		}
 	}
-	if syms, err := f.Symbols(); err == nil {
-		for i := range syms {
-			if syms[i].Name == "runtime.text" {
-				start = syms[i].Value
+	if syms, err := objfile.Symbols(f, elf.SHT_SYMTAB, mostSymbols); err == nil {
+		for s := range syms {
+			if s.Type() != elf.STT_SECTION && s.Name() == "runtime.text" {
+				start = s.Value
 			}
 		}
+	}
+	if n, ok := functionsOf(data, f.ByteOrder); ok && n > uint64(len(data))/8 {
+		return fmt.Errorf("damaged: %d functions in %d bytes", n, len(data))
 	}
 	tab, err := gosym.NewTable(nil, gosym.NewLineTable(data, start))
 	if err != nil {
@@ -63,4 +67,18 @@ func lookupPCLN(f *elf.File, pcs []uint64, found map[uint64][]model.Line) error 
 		found[pc] = []model.Line{{Function: fn.Name, SystemName: fn.Name, File: file, Line: line, StartLine: startLine}}
 	}
 	return nil
+}
+
+// functionsOf is how many functions a table says that it has: debug/gosym believes it.
+func functionsOf(table []byte, order binary.ByteOrder) (n uint64, ok bool) {
+	if len(table) < 16 {
+		return 0, false
+	}
+	switch table[7] { // size of a pointer
+	case 4:
+		return uint64(order.Uint32(table[8:])), true
+	case 8:
+		return order.Uint64(table[8:]), true
+	}
+	return 0, false
 }

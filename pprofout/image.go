@@ -14,9 +14,11 @@ import (
 type image struct {
 	elf   *elf.File
 	debug *debugFile // nil if there is none
+	mini  *elf.File  // of .gnu_debugdata, nil likewise
+	noted error      // what could not be read of them
 }
 
-func openImage(r io.ReaderAt, m *model.Mapping, debugDirs []string) (*image, error) {
+func openImage(r io.ReaderAt, m *model.Mapping, places []debugPlace) (*image, error) {
 	f, err := objfile.Open(r)
 	if err != nil {
 		return nil, err
@@ -31,15 +33,12 @@ func openImage(r io.ReaderAt, m *model.Mapping, debugDirs []string) (*image, err
 	}
 	img := &image{elf: f}
 	if f.Section(".debug_info") == nil && f.Section(".zdebug_info") == nil {
-		img.debug = findDebugFile(f, id, m.File, debugDirs)
+		img.debug = findDebugFile(f, id, m.File, places)
+		if img.mini, img.noted = miniDebug(f); img.noted != nil {
+			img.noted = fmt.Errorf(".gnu_debugdata: %w", img.noted)
+		}
 	}
 	return img, nil
-}
-
-func (img *image) Close() {
-	if img.debug != nil {
-		img.debug.Close()
-	}
 }
 
 // vaddr turns an address of the target into one of the file: by way of the
@@ -66,7 +65,7 @@ func (img *image) vaddr(m *model.Mapping, addr uint64) (uint64, bool) {
 // sources that could not be used; what was found is valid beside it.
 func (img *image) lookup(pcs []uint64) (map[uint64][]model.Line, error) {
 	found := map[uint64][]model.Line{}
-	var errs []error
+	errs := []error{img.noted}
 	left := func() []uint64 {
 		var rest []uint64
 		for _, pc := range pcs {
@@ -93,25 +92,24 @@ func (img *image) lookup(pcs []uint64) (map[uint64][]model.Line, error) {
 			errs = append(errs, fmt.Errorf("Go's pclntab: %w", err))
 		}
 	}
+	if img.mini != nil {
+		files = append(files, img.mini)
+	}
 	for _, f := range files {
-		for _, table := range []func() ([]elf.Symbol, error){f.Symbols, f.DynamicSymbols} {
+		for _, table := range []elf.SectionType{elf.SHT_SYMTAB, elf.SHT_DYNSYM} {
 			rest := left()
 			if len(rest) == 0 {
 				break
 			}
-			syms, err := table()
-			if err != nil && !errors.Is(err, elf.ErrNoSymbols) {
+			syms, err := objfile.Symbols(f, table, mostSymbols)
+			if err != nil {
 				errs = append(errs, fmt.Errorf("symbols: %w", err))
 			}
 			lookupSymbols(f, syms, rest, found)
 		}
 	}
 	if n := len(left()); n > 0 {
-		if img.elf.Section(".gnu_debugdata") != nil {
-			errs = append(errs, fmt.Errorf("%d addresses without a name; the file's .gnu_debugdata is xz-compressed and not read: install its debug package", n))
-		} else {
-			errs = append(errs, fmt.Errorf("%d addresses without a name: no symbol covers them; install the debug package or let pprof symbolize later", n))
-		}
+		errs = append(errs, fmt.Errorf("%d addresses without a name: no symbol covers them; install the debug package or let pprof symbolize later", n))
 		for pc, l := range found {
 			if l[len(l)-1].Function == "" {
 				delete(found, pc) // a line without a function is no frame

@@ -22,6 +22,20 @@ type Binaries interface {
 	Generated() (tables []Generated, of func(*model.Mapping) int)
 }
 
+// TargetFiles are Binaries that also open files by names as the process of a mapping has them, below its root:
+// debug files of a container are in it. They stay open.
+type TargetFiles interface {
+	OpenNamed(m *model.Mapping, name string) (io.ReaderAt, error)
+}
+
+// belowRoot is the root of a mapping's process.
+type belowRoot struct {
+	TargetFiles
+	m *model.Mapping
+}
+
+func (r belowRoot) Open(name string) (io.ReaderAt, error) { return r.OpenNamed(r.m, name) }
+
 // Generated are the names of the generated code of one process.
 type Generated struct {
 	Process int
@@ -57,13 +71,15 @@ type Stats struct {
 // with the code that was seen, not with the size of the debug information.
 // That information is held in memory, one file's at a time.
 func Symbolize(p *model.Profile, b Binaries) (Stats, error) {
-	s := symbolizer{debugDirs: []string{"/usr/lib/debug"}}
+	host := &hostFiles{}
+	defer host.Close()
+	s := symbolizer{host: host}
 	return s.run(p, b)
 }
 
 type symbolizer struct {
-	debugDirs []string
-	stats     Stats
+	host  debugPlace // where debug files are besides the target's root; nil: nowhere
+	stats Stats
 }
 
 // A target is a location and the address to look up for it.
@@ -201,11 +217,17 @@ func (s *symbolizer) withImage(m *model.Mapping, b Binaries, f func(*image) erro
 	if err != nil {
 		return err
 	}
-	img, err := openImage(r, m, s.debugDirs)
+	var places []debugPlace
+	if t, ok := b.(TargetFiles); ok {
+		places = append(places, belowRoot{t, m})
+	}
+	if s.host != nil {
+		places = append(places, s.host)
+	}
+	img, err := openImage(r, m, places)
 	if err != nil {
 		return err
 	}
-	defer img.Close()
 	return f(img)
 }
 

@@ -37,6 +37,20 @@ func (f files) Generated() ([]Generated, func(*model.Mapping) int) {
 	}
 }
 
+// debugBelow has debug files in a directory, and beside the files.
+type debugBelow string
+
+func (d debugBelow) Open(name string) (io.ReaderAt, error) {
+	if rest, ok := strings.CutPrefix(name, debugDir); ok {
+		name = string(d) + rest
+	}
+	f, err := os.Open(name)
+	if err != nil {
+		return nil, err
+	}
+	return f, nil
+}
+
 const inlinedC = `#include <stdio.h>
 #include <stdlib.h>
 static volatile int sink;
@@ -486,7 +500,7 @@ func TestSymbolizeLibc(t *testing.T) {
 	const base = 0x7f0000000000
 	_, ms := mapped(t, libc, base)
 	want := addr2line(t, debug, pcs)
-	locs, stats := symbolizeAt(t, symbolizer{debugDirs: []string{"/usr/lib/debug"}}, ms, base, pcs)
+	locs, stats := symbolizeAt(t, symbolizer{host: debugBelow(debugDir)}, ms, base, pcs)
 	if len(stats.Problems) > 0 {
 		t.Errorf("problems %v", stats.Problems)
 	}
@@ -611,7 +625,7 @@ func TestSymbolizeSeparateDebug(t *testing.T) {
 					command(t, "mv", debug, to)
 				}
 			}
-			compare(t, symbolizer{debugDirs: []string{root}}, bin, whole, pcs, 3)
+			compare(t, symbolizer{host: debugBelow(root)}, bin, whole, pcs, 3)
 		})
 	}
 }

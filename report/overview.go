@@ -189,8 +189,10 @@ func (o *overview) warn(p *model.Profile, unnamed int64) {
 	if float64(unnamed) > 0.1*n {
 		add("%s of the uses have no function name", share(unnamed))
 	}
-	for _, why := range namesMissing(p) {
-		add("%s", why)
+	if float64(unnamed) > 0.02*n {
+		for _, why := range namesMissing(p) {
+			add("%s", why)
+		}
 	}
 }
 

@@ -388,6 +388,14 @@ func (b binaries) Open(m *model.Mapping) (io.ReaderAt, error) {
 	return f, nil
 }
 
+func (b binaries) OpenNamed(m *model.Mapping, name string) (io.ReaderAt, error) {
+	f, err := b.s.OpenNamed(m, name)
+	if err != nil {
+		return nil, err
+	}
+	return f, nil
+}
+
 func (b binaries) Generated() ([]pprofout.Generated, func(*model.Mapping) int) {
 	found, of := b.s.Generated()
 	tables := make([]pprofout.Generated, len(found))

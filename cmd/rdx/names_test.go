@@ -155,3 +155,25 @@ func TestJITOfEach(t *testing.T) {
 		}
 	}
 }
+
+// Time in the vdso counts as what it is: nearly nothing of it is lost.
+func TestVDSOTime(t *testing.T) {
+	needRoot(t)
+	p := target(t, compile(t, "clock"))
+	var observed, lost int64
+	bySessions(t, "samples", func() bool {
+		profile := attach(t, p.pid, "-d", "500ms").profile()
+		_, n := useNames(profile)
+		observed += n
+		for _, c := range profile.Counts {
+			if strings.HasPrefix(c.Name, "lost: ") {
+				lost += c.N
+			}
+		}
+		return observed+lost > 200
+	})
+	p.end()
+	if lost > observed/5 {
+		t.Errorf("%d lost of %d", lost, observed+lost)
+	}
+}

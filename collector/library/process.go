@@ -2,6 +2,7 @@ package library
 
 import (
 	"fmt"
+	"io/fs"
 	"os"
 	"regexp"
 	"strconv"
@@ -25,6 +26,7 @@ type Process struct {
 	command string
 	maps    []*safeopen.File // perf maps, the latest first
 	dumps   []*File          // jitdumps
+	named   []*safeopen.File // opened by name
 	noMap   error            // why a map that is there is not read
 }
 
@@ -214,14 +216,30 @@ func (p *Process) Generated() (maps []*safeopen.File, dumps []*File, err error) 
 func (p *Process) Close() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	for _, f := range p.maps {
+	for _, f := range append(p.maps, p.named...) {
 		f.Close()
 	}
-	p.maps = nil
+	p.maps, p.named = nil, nil
 	for _, r := range []*safeopen.Root{p.root, p.tmp} {
 		if r != nil {
 			go r.Close()
 		}
 	}
 	p.root, p.tmp = nil, nil
+}
+
+// OpenNamed opens a file by the name that the process has it by, as long as somebody there is left
+// to ask. It is the process's or root's.
+func (p *Process) OpenNamed(name string) (*safeopen.File, error) {
+	root := p.anyRoot()
+	if root == nil {
+		return nil, fs.ErrNotExist
+	}
+	f, err := p.l.patience.Open(0, func() (*os.File, error) { return root.Open(name, root.Owners()) })
+	if err == nil {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		p.named = append(p.named, f)
+	}
+	return f, err
 }

@@ -157,6 +157,15 @@ func (s *Set) Open(m *model.Mapping) (*library.File, error) {
 	return own.Held, nil
 }
 
+// OpenNamed opens a file by a name that the process of a mapping has it by.
+func (s *Set) OpenNamed(m *model.Mapping, name string) (*safeopen.File, error) {
+	p, _ := s.owner(m)
+	if p == nil || p.Facts == nil {
+		return nil, fs.ErrNotExist
+	}
+	return p.Facts.OpenNamed(name)
+}
+
 // Generated are the tables in which JIT compilers of one process have named their code.
 type Generated struct {
 	Process int

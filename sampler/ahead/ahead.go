@@ -75,7 +75,10 @@ func (l *Locator) Gone() (pid int) {
 }
 
 // Forget is for a process that has ended.
-func (l *Locator) Forget(pid int) { l.memory.userfault.forget(pid) }
+func (l *Locator) Forget(pid int) {
+	l.memory.userfault.forget(pid)
+	l.memory.vvars.forget(pid)
+}
 
 // Window says how far is read ahead of a held thread: all touches of blocks by the First accesses
 // are classified, as reused or still open when reading ends, which is after Most accesses at the latest.

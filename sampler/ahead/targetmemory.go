@@ -24,6 +24,7 @@ type targetMemory struct {
 	buf   [maxInst]byte
 
 	userfault userfault
+	vvars     vvars
 }
 
 // read reads as much of len(b) bytes as is mapped, but nothing if part of them must not
@@ -72,6 +73,9 @@ func (m *targetMemory) ReadPage(addr uint64, buf *[4096]byte) error {
 	n, err := m.read(addr, buf[:])
 	if err == nil && n < len(buf) {
 		err = errShort
+	}
+	if err != nil && err != errUserfault && m.vvars.read(m.pid, addr, buf[:]) == nil {
+		return nil
 	}
 	return err
 }

@@ -1,10 +1,12 @@
 package ahead
 
 import (
+	"bufio"
 	"bytes"
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"io"
 	"math"
 	"os"
 	"sync/atomic"
@@ -179,8 +181,15 @@ func (s *fdScan) lookAt(most int) (all bool) {
 // than most if there are more.
 func (s *fdScan) look(most int) (used bool, files int) {
 	dir, err := unix.Open(fmt.Sprintf("/proc/%d/fd", s.pid), unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+	if err == unix.EACCES || err == unix.EPERM {
+		// Another user's, and no CAP_DAC_READ_SEARCH: its mappings tell as well, but take longer.
+		if most < math.MaxInt {
+			return false, most + 1
+		}
+		return usesUserfault(s.pid), most
+	}
 	if err != nil {
-		return true, 0 // exits, or is none of ours to read
+		return true, 0 // exits
 	}
 	defer unix.Close(dir)
 	var entries [4096]byte
@@ -202,6 +211,36 @@ func (s *fdScan) look(most int) (used bool, files int) {
 			if n, err := unix.Readlinkat(dir, name, to[:]); err == nil && bytes.Contains(to[:n], []byte("userfaultfd")) {
 				return true, files
 			}
+		}
+	}
+}
+
+// usesUserfault says whether pages of a process are provided by userfaultfd, by the flags of its mappings
+// (proc_pid_smaps(5)), or whether that can't be told.
+func usesUserfault(pid int) bool {
+	f, err := os.Open(fmt.Sprintf("/proc/%d/smaps", pid))
+	if err != nil {
+		return true
+	}
+	defer f.Close()
+	return userfaultIn(f)
+}
+
+func userfaultIn(smaps io.Reader) bool {
+	in := bufio.NewReaderSize(smaps, 64<<10)
+	seen := false
+	for {
+		line, err := in.ReadSlice('\n')
+		if flags, ok := bytes.CutPrefix(line, []byte("VmFlags:")); ok {
+			seen = true
+			for _, f := range bytes.Fields(flags) {
+				if s := string(f); s == "um" || s == "uw" || s == "ui" {
+					return true
+				}
+			}
+		}
+		if err != nil && err != bufio.ErrBufferFull {
+			return !seen // a kernel that doesn't tell
 		}
 	}
 }
