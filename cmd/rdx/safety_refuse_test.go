@@ -77,6 +77,29 @@ func TestMissingCapabilities(t *testing.T) {
 		assertFree(t, p.pid)
 		p.end()
 	})
+	// Of another user's process, too: a sample is of use only if its memory can be read, and if it is known that
+	// it has no userfaultfd.
+	t.Run("only three, another user's", func(t *testing.T) {
+		p := target(t, "setpriv", "--reuid", "65534", "--regid", "65534", "--clear-groups", sum, "1")
+		caps := "-all,+bpf,+perfmon,+sys_ptrace"
+		var observed, lost int64
+		bySessions(t, "observations", func() bool {
+			profile := as(t, []string{"--bounding-set", caps, "--inh-caps", caps}, p.pid).profile()
+			assertFree(t, p.pid)
+			_, n := useNames(profile)
+			observed += n
+			for _, c := range profile.Counts {
+				if strings.HasPrefix(c.Name, "lost: ") {
+					lost += c.N
+				}
+			}
+			return observed > 50
+		})
+		if lost > observed {
+			t.Errorf("%d lost, %d observed", lost, observed)
+		}
+		p.end()
+	})
 }
 
 func TestUnwritableOutput(t *testing.T) {
