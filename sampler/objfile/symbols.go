@@ -79,3 +79,8 @@ func Symbols(f *elf.File, kind elf.SectionType, most uint64) (iter.Seq[Symbol], 
 		}
 	}, nil
 }
+
+// NewSymbol is a symbol of no file.
+func NewSymbol(value, size uint64, info byte, section elf.SectionIndex, name string) Symbol {
+	return Symbol{Value: value, Size: size, Info: info, Section: section, strings: []byte(name)}
+}

@@ -1,0 +1,278 @@
+// Needs: gcc, objcopy, strip and xz for packed symbols; else nothing. What a program's files may hold that others
+// tools do not read, and what they must not cost.
+package pprofout
+
+import (
+	"bytes"
+	"encoding/binary"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/rdx-profiler/rdx/model"
+	"github.com/rdx-profiler/rdx/sampler/objfile"
+)
+
+// Symbols packed by xz into a stripped program, as Fedora has them.
+func TestMiniDebug(t *testing.T) {
+	need(t, "gcc", "objcopy", "strip", "xz")
+	bin := compile(t, source(t, "prog.c", inlinedC), "gcc", "-O2")
+	pcs := functions(t, bin, isMine)
+	mini := bin + ".mini"
+	command(t, "objcopy", "-S", "--remove-section", ".comment", "--keep-symbol=hidden", "--keep-symbol=outer", "--keep-symbol=main", bin, mini)
+	command(t, "xz", mini)
+	command(t, "strip", bin)
+	command(t, "objcopy", "--add-section", ".gnu_debugdata="+mini+".xz", bin)
+	const base = 0x555555554000
+	_, ms := mapped(t, bin, base)
+	locs, stats := symbolizeAt(t, symbolizer{}, ms, base, pcs)
+	names := map[string]bool{}
+	for _, l := range locs {
+		if len(l.Lines) > 0 {
+			names[l.Lines[0].Function] = true
+		}
+	}
+	if !names["outer"] || !names["hidden"] {
+		t.Errorf("functions %v; %v", names, stats.Problems)
+	}
+}
+
+// What .gnu_debugdata asks for is bounded: memory for a dictionary, and bytes.
+func TestMiniDebugBounded(t *testing.T) {
+	need(t, "xz")
+	pack := func(size int, args ...string) []byte {
+		cmd := exec.Command("xz", append([]string{"-c"}, args...)...)
+		cmd.Stdin = io.LimitReader(blanks{}, int64(size))
+		out, err := cmd.Output()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return out
+	}
+	if err := checkXZ(pack(100, "--lzma2=dict=8MiB")); err != nil {
+		t.Error(err)
+	}
+	if err := checkXZ(pack(100, "--lzma2=dict=1GiB")); err == nil {
+		t.Error("a dictionary of 1 GiB is taken")
+	}
+	for _, b := range [][]byte{nil, make([]byte, 5), make([]byte, 100)} {
+		if err := checkXZ(b); err == nil {
+			t.Errorf("%d bytes are taken for packed ones", len(b))
+		}
+	}
+	if _, err := miniDebug(withSection(t, pack(200<<20, "-0"))); err == nil || !strings.Contains(err.Error(), "becomes more than") {
+		t.Errorf("200 MiB of zeros: %v", err)
+	}
+}
+
+type blanks struct{}
+
+func (blanks) Read(b []byte) (int, error) { clear(b); return len(b), nil }
+
+// withSection is an ELF file with such a .gnu_debugdata.
+func withSection(t *testing.T, content []byte) *elfFile {
+	t.Helper()
+	need(t, "gcc", "objcopy")
+	bin := compile(t, source(t, "packed.c", inlinedC), "gcc")
+	data := filepath.Join(t.TempDir(), "data")
+	if err := os.WriteFile(data, content, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	command(t, "objcopy", "--add-section", ".gnu_debugdata="+data, bin)
+	b, err := os.ReadFile(bin)
+	if err != nil {
+		t.Fatal(err)
+	}
+	f, err := objfile.Open(bytes.NewReader(b))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return f
+}
+
+// inRoot are the files of a target that is in a directory of its own.
+type inRoot struct {
+	files
+	root string
+}
+
+func (r inRoot) OpenNamed(_ *model.Mapping, name string) (io.ReaderAt, error) {
+	f, err := os.Open(r.root + name)
+	if err != nil {
+		return nil, err
+	}
+	return f, nil
+}
+
+// Debug files that are in the target's root alone.
+func TestDebugFileBelowRoot(t *testing.T) {
+	need(t, "gcc", "objcopy", "strip")
+	bin := compile(t, source(t, "prog.c", inlinedC), "gcc", "-g", "-O2", "-Wl,--build-id")
+	pcs := functions(t, bin, isMine)
+	b, err := os.ReadFile(bin)
+	if err != nil {
+		t.Fatal(err)
+	}
+	f, err := objfile.Open(bytes.NewReader(b))
+	if err != nil {
+		t.Fatal(err)
+	}
+	id, err := objfile.BuildID(f)
+	if err != nil {
+		t.Fatal(err)
+	}
+	root := t.TempDir()
+	place := filepath.Join(root, debugDir, ".build-id", id[:2])
+	if err := os.MkdirAll(place, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	command(t, "objcopy", "--only-keep-debug", bin, filepath.Join(place, id[2:]+".debug"))
+	command(t, "strip", bin)
+	const base = 0x555555554000
+	_, ms := mapped(t, bin, base)
+	p := &model.Profile{BinsPerOctave: 8}
+	for _, pc := range pcs {
+		p.Records = append(p.Records, model.Record{Kind: model.Cold, Use: []*model.Location{{Address: base + pc, Mapping: ms[0]}}, Observations: 1})
+	}
+	stats, err := Symbolize(p, inRoot{root: root})
+	if err != nil || stats.Lines == 0 {
+		t.Errorf("%v, %+v", err, stats)
+	}
+}
+
+// A jitdump by its specification.
+func TestReadJITDump(t *testing.T) {
+	var b bytes.Buffer
+	put := func(values ...any) {
+		for _, v := range values {
+			if s, ok := v.(string); ok {
+				b.WriteString(s + "\x00")
+			} else {
+				binary.Write(&b, binary.LittleEndian, v)
+			}
+		}
+	}
+	load := func(at, size, index uint64, name string) {
+		put(uint32(0), uint32(16+40+len(name)+1+int(size)), uint64(1), uint32(1), uint32(1), at, at, size, index, name, make([]byte, size))
+	}
+	put(uint32(0x4a695444), uint32(1), uint32(40), uint32(62), uint32(0), uint32(1), uint64(0), uint64(0))
+	load(0x1000, 0x100, 1, "first")
+	put(uint32(2), uint32(16+16+2*16+len("a.js")+1+2), uint64(1), uint64(0x2000), uint64(2), uint64(0x2000), uint32(7), uint32(0), "a.js", uint64(0x2010), uint32(9), uint32(0), "\xff")
+	load(0x2000, 0x100, 2, "second")
+	load(0x1080, 0x10, 3, "inside")                                                                                                          // in the place of a part of the first
+	put(uint32(1), uint32(16+48), uint64(1), uint32(1), uint32(1), uint64(0x3000), uint64(0x1000), uint64(0x3000), uint64(0x100), uint64(1)) // the first moves
+	put(uint32(99), uint32(20), uint64(1), uint32(5))                                                                                        // of a later version
+	b.WriteString("cut")
+	pcs := []uint64{0xfff, 0x1000, 0x1085, 0x1090, 0x2000, 0x2015, 0x2100, 0x3050}
+	lines, err := readJITDump(bytes.NewReader(b.Bytes()), pcs)
+	var got []string
+	for _, l := range lines {
+		s := ""
+		if len(l) > 0 {
+			s = fmt.Sprintf("%s %s:%d", l[0].Function, l[0].File, l[0].Line)
+		}
+		got = append(got, s)
+	}
+	want := []string{"", "first :0", "inside :0", "first :0", "second a.js:7", "second a.js:9", "", "first :0"}
+	if err != nil || !slices.Equal(got, want) {
+		t.Errorf("%v\n got %q\nwant %q", err, got, want)
+	}
+	for n := range b.Len() {
+		_, _ = readJITDump(bytes.NewReader(b.Bytes()[:n]), pcs)
+	}
+}
+
+func FuzzJITDump(f *testing.F) {
+	f.Add([]byte("DTiJ\x01\x00\x00\x00\x28\x00\x00\x00\x3e\x00\x00\x00\x00\x00\x00\x00\x01\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00"))
+	f.Fuzz(func(t *testing.T, b []byte) {
+		if lines, _ := readJITDump(bytes.NewReader(b), []uint64{1, 0x1000, 1 << 63}); len(lines) != 3 {
+			t.Errorf("%d lines", len(lines))
+		}
+	})
+}
+
+// FuzzSymbolize: whatever a file of some kilobytes holds, it costs neither 10 s nor a gigabyte.
+func FuzzSymbolize(f *testing.F) {
+	for _, flags := range [][]string{{"-O2", "-g"}, {"-O2", "-s"}, {"-O2", "-gdwarf-4"}} {
+		if _, err := exec.LookPath("gcc"); err == nil {
+			bin := compile(f, source(f, "p.c", "int main(int c, char**v) { return c; }\n"), "gcc", append(flags, "-nostartfiles", "-e", "main")...)
+			if b, err := os.ReadFile(bin); err == nil {
+				f.Add(b, uint64(0x1000))
+			}
+		}
+	}
+	f.Fuzz(func(t *testing.T, data []byte, pc uint64) {
+		m := &model.Mapping{Start: 0x10000, Limit: 0x10000 + 1<<24, File: "/x"}
+		p := &model.Profile{BinsPerOctave: 8}
+		for i := range uint64(16) {
+			p.Records = append(p.Records, model.Record{Kind: model.Cold, Use: []*model.Location{{Address: m.Start + (pc+i*97)%(1<<24), Mapping: m}}, Observations: 1})
+		}
+		start := time.Now()
+		if _, err := Symbolize(p, vdsoBinaries{image: memory{io.NewSectionReader(bytes.NewReader(data), 0, int64(len(data)))}}); err != nil {
+			t.Error(err)
+		}
+		if took := time.Since(start); took > 10*time.Second {
+			t.Errorf("%d bytes took %v", len(data), took)
+		}
+	})
+}
+
+// What a hundred times as many entries cost is about a hundred times as much, though each covers all addresses.
+func TestPerfMapGrows(t *testing.T) {
+	pcs := make([]uint64, 20000)
+	for i := range pcs {
+		pcs[i] = uint64(0x1000 + 16*i)
+	}
+	took := func(lines int) time.Duration {
+		var b strings.Builder
+		for i := range lines {
+			fmt.Fprintf(&b, "1000 100000 f%d\n", i)
+		}
+		start := processTime()
+		names, err := readPerfMap(strings.NewReader(b.String()), pcs)
+		if err != nil || names[len(names)-1] != fmt.Sprintf("f%d", lines-1) {
+			t.Fatalf("%v, %q", err, names[len(names)-1])
+		}
+		return processTime() - start
+	}
+	few, many := took(3000), took(300_000)
+	t.Logf("3,000 entries %v, 300,000 %v", few, many)
+	if many > 100*8*max(few, 2*time.Millisecond) {
+		t.Errorf("3,000 entries take %v, 300,000 %v", few, many)
+	}
+}
+
+// The same of a symbol table in which all symbols hold all addresses.
+func TestSymbolsGrow(t *testing.T) {
+	took := func(n int) time.Duration {
+		syms := func(yield func(objfile.Symbol) bool) {
+			for i := range n {
+				if !yield(namedSymbol(uint64(0x1000+i), 1<<40, i)) {
+					return
+				}
+			}
+		}
+		pcs := make([]uint64, n)
+		for i := range pcs {
+			pcs[i] = uint64(0x1000 + i*2)
+		}
+		start := processTime()
+		found := map[uint64][]model.Line{}
+		lookupSymbols(oneSection(), syms, pcs, found)
+		if len(found) != n {
+			t.Fatalf("%d of %d are named", len(found), n)
+		}
+		return processTime() - start
+	}
+	few, many := took(1000), took(100_000)
+	t.Logf("1,000 symbols and addresses %v, 100,000 %v", few, many)
+	if many > 100*8*max(few, 2*time.Millisecond) {
+		t.Errorf("1,000 symbols take %v, 100,000 %v", few, many)
+	}
+}
