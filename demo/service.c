@@ -4,7 +4,8 @@
  *
  *	service LINES EVERY [SECONDS [PERCENT]]
  *
- * It ends after so many seconds, 0 for never, and works so many percent of the time.
+ * It ends after so many seconds, 0 for never, and works so many percent of the time. With
+ * SERVICE_COUNT in its environment it prints how often it has been around, again and again.
  */
 #include <stdint.h>
 #include <stdio.h>
@@ -54,12 +55,17 @@ int main(int argc, char **argv)
 		ring[i].word = i;
 	double percent = argc > 4 ? atof(argv[4]) : 100;
 	time_t end = time(0) + (time_t)seconds;
-	uint64_t sum = stay(1000);
+	uint64_t sum = stay(1000), rounds = 0;
+	int count = getenv("SERVICE_COUNT") != 0;
 	do {
 		struct timespec before, after;
 		clock_gettime(CLOCK_THREAD_CPUTIME_ID, &before);
 		sum += round_trip(ring, lines, every - 1);
 		clock_gettime(CLOCK_THREAD_CPUTIME_ID, &after);
+		if (count && ++rounds % 64 == 0) {
+			printf("%llu\n", (unsigned long long)rounds);
+			fflush(stdout);
+		}
 		if (percent < 100) {
 			double worked = (after.tv_sec - before.tv_sec) * 1e9 + (after.tv_nsec - before.tv_nsec);
 			double rest = worked * (100 - percent) / percent;

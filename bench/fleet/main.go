@@ -3,6 +3,7 @@
 //
 //	go run ./bench/fleet -minutes 30 -processes 200 -kills 100
 //	go run ./bench/fleet -sizes rdx.pb.gz
+//	go run ./bench/fleet -cost 8 -period 60s
 //
 // Two agents, a and b, sample the services of one half of the machine each: checkout and
 // search, the same on both, and cart, of which b runs another version with more misses. Beside them
@@ -51,9 +52,22 @@ func main() {
 	flag.Float64Var(&o.overhead, "overhead", 1, "of each agent, percent of the machine")
 	flag.Uint64Var(&o.seed, "seed", uint64(time.Now().UnixNano()), "of what happens when")
 	of := flag.String("sizes", "", "only say what this profile takes as a window")
+	windows := flag.Int("windows", 1000, "with -sizes: that the server is to keep")
+	cost := flag.Int("cost", 0, "only measure what an agent costs, with so many turns with and without it")
 	flag.Parse()
+	if *cost > 0 {
+		if err := measureCost(o, *cost); err != nil {
+			fmt.Fprintln(os.Stderr, "bench/fleet:", err)
+			os.Exit(1)
+		}
+		return
+	}
 	if *of != "" {
-		if err := sizes(*of); err != nil {
+		err := sizes(*of)
+		if err == nil {
+			err = store(context.Background(), *of, *windows)
+		}
+		if err != nil {
 			fmt.Fprintln(os.Stderr, "bench/fleet:", err)
 			os.Exit(1)
 		}
