@@ -150,12 +150,12 @@ func onGPU(t *testing.T, accesses []model.Access, bins *model.Bins, want *model.
 		}
 		return r.Distances(), time.Since(start)
 	}
-	h, took := run(gpu.Config{})
+	h, took := run(gpu.Config{Device: "0"})
 	if a, err := model.Accuracy(want, h); err != nil || a != 1 {
 		t.Errorf("the exact merge on the GPU has accuracy %v, %v", a, err)
 	}
 	for _, f := range []bool{false, true} {
-		h, _ := run(gpu.Config{Piece: 2048, Factor: f})
+		h, _ := run(gpu.Config{Device: "0", Piece: 2048, Factor: f})
 		if err, same := binError(want, h), map[bool]float64{false: plain, true: factor}[f]; err != same {
 			t.Errorf("the approximate merge on the GPU, factor %v, has an error of %v %%, and %v %% on processors", f, err, same)
 		}

@@ -19,7 +19,7 @@ type Exact struct {
 
 // Config says how a GPU analyses.
 type Config struct {
-	Device  string // a number of the list, a part of a name, or "" for the first that can be used
+	Device  string // a number of the list, a part of a name, or "" for the first GPU that can be used
 	Segment int    // touches that are analysed at once; 0 is what suits the device. The exact result does not depend on it
 	// Untimed leaves out reuse times and footprint.
 	Untimed bool

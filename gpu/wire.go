@@ -36,7 +36,7 @@ type Request struct {
 // Start begins the analysis; it is the first request.
 type Start struct {
 	Protocol int
-	Device   string // a number of the list, a part of a name, or "" for the first
+	Device   string // a number of the list, a part of a name, or "" for the first GPU
 	Edges    []uint64
 	Untimed  bool
 	Segment  int // 0 is the device's default

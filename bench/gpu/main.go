@@ -26,7 +26,7 @@ import (
 )
 
 var (
-	which    = flag.String("device", "", "number or part of the name of the device")
+	which    = flag.String("device", "", "number or part of the name of the device; pocl's processor is 0")
 	millions = flag.Int("n", 50, "million touches of each stream")
 	rounds   = flag.Int("rounds", 3, "rounds, of which medians are shown")
 	segment  = flag.Int("segment", 0, "touches that the GPU analyses at once")

@@ -38,7 +38,7 @@ func (f *exactFlags) register(cmd *cobra.Command) {
 	fs.IntVar(&f.pruneAfter, "prune-after", 100, "with --sampled: after so many samples give up those longer than 99 % of them; 0 never")
 	fs.Uint64Var(&f.seed, "seed", 1, "with --sampled: of the random choice")
 	fs.StringVar(&f.approximate, "approximate", "", "merge what jobs find as HP-RDA does: plain, or factor with its effective factor; for comparison, the exact merge is not slower")
-	fs.StringVar(&f.gpu, "gpu", "", "analyse on a GPU: the first, or =N or =a part of its name; =list shows them")
+	fs.StringVar(&f.gpu, "gpu", "", "analyse on a GPU: the first one, or =N or =a part of its name; =list shows them")
 	fs.Lookup("gpu").NoOptDefVal = gpuFirst
 	fs.IntVar(&f.gpuSegment, "gpu-segment", 0, "touches that a GPU analyses at once (default: what suits its memory); the exact result does not depend on it")
 	fs.IntVar(&f.piece, "piece", 0, "touches that a job analyses at once (default 32768); the exact result does not depend on it")

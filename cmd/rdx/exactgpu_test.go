@@ -43,7 +43,7 @@ func sameOnGPU(t *testing.T, args ...string) {
 	for _, x := range []struct {
 		to   *map[string]any
 		args []string
-	}{{&want, args}, {&got, append(args, "--gpu", "--gpu-segment", "200000")}} {
+	}{{&want, args}, {&got, append(args, "--gpu=0", "--gpu-segment", "200000")}} {
 		out, errs, err := rdxErr(t, "", x.args...)
 		if err != nil {
 			t.Fatalf("rdx %q: %v\n%s", x.args, err, errs)
@@ -64,7 +64,7 @@ func sameOnGPU(t *testing.T, args ...string) {
 func sameProfileOnGPU(t *testing.T, args ...string) {
 	t.Helper()
 	var p [2]*model.Profile
-	for i, more := range [][]string{nil, {"--gpu", "--gpu-segment", "1000000"}} {
+	for i, more := range [][]string{nil, {"--gpu=0", "--gpu-segment", "1000000"}} {
 		path := filepath.Join(t.TempDir(), "p.pb.gz")
 		mustRdx(t, "", append(append([]string{"exact", "-o", path}, args...), more...)...)
 		var err error
@@ -109,6 +109,11 @@ func TestExactOnGPU(t *testing.T) {
 	}
 	if _, _, err := rdxErr(t, "", "exact", "--gpu=list", plain); err == nil {
 		t.Error("a list of a trace")
+	}
+	if list.Devices[0].Kind == "cpu" { // not without being named
+		if _, _, err := rdxErr(t, "", "exact", "--gpu", plain); err == nil || !strings.Contains(err.Error(), "there is no GPU") {
+			t.Errorf("--gpu where there is only a processor: %v", err)
+		}
 	}
 	// No profile where the GPU is not there, and it is said before anything is read.
 	path := filepath.Join(t.TempDir(), "none.pb.gz")

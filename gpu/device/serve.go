@@ -33,7 +33,7 @@ func List(api *opencl.API) ([]gpu.Info, error) {
 	return list, nil
 }
 
-// OpenNamed compiles the kernels for the device of a number or a part of a name, or for the first one that can be used.
+// OpenNamed compiles the kernels for the device of a number or a part of a name, or for the first GPU that can be used.
 func OpenNamed(api *opencl.API, which string) (*opencl.Context, error) {
 	d, err := choose(api, which)
 	if err != nil {
@@ -42,7 +42,7 @@ func OpenNamed(api *opencl.API, which string) (*opencl.Context, error) {
 	return Open(d)
 }
 
-// choose is the device of a number or a part of a name; the first one that can be used if neither is given.
+// choose is the device of a number or a part of a name; the first GPU that can be used if neither is given.
 func choose(api *opencl.API, which string) (*opencl.Device, error) {
 	all, err := api.Devices()
 	if err != nil {
@@ -50,11 +50,14 @@ func choose(api *opencl.API, which string) (*opencl.Device, error) {
 	}
 	if which == "" {
 		for _, d := range all {
-			if d.Unfit() == "" {
+			if d.Unfit() == "" && d.Kind != "cpu" {
 				return d, nil
 			}
 		}
-		return nil, fmt.Errorf("no device can be used, the first one, %s, as: %s (consider: rdx exact --gpu=list)", all[0], all[0].Unfit())
+		if why := all[0].Unfit(); why != "" {
+			return nil, fmt.Errorf("no device can be used, the first one, %s, as: %s (consider: rdx exact --gpu=list)", all[0], why)
+		}
+		return nil, fmt.Errorf("there is no GPU, only %s, which is a processor (consider: leaving --gpu out, which is faster there, or --gpu=0 to use it all the same)", all[0])
 	}
 	if n, err := strconv.Atoi(which); err == nil {
 		if n < 0 || n >= len(all) {
