@@ -7,8 +7,11 @@ package interp
 import (
 	"math/rand/v2"
 	"os"
+	"sort"
 	"testing"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 // kept is a memory that was read before, to tell the cost of reading pages
@@ -74,6 +77,73 @@ func BenchmarkBurst(b *testing.B) {
 		}
 		w.kill()
 		w.exited, w.mem = true, nil
+	}
+}
+
+// callMemory reads a process by process_vm_readv.
+type callMemory int
+
+func (p callMemory) ReadPage(addr uint64, buf *[4096]byte) error {
+	if p.ReadPages([]uint64{addr}, []*[4096]byte{buf}) == 0 {
+		return errNoPage
+	}
+	return nil
+}
+
+func (p callMemory) ReadPages(addrs []uint64, bufs []*[4096]byte) int {
+	var local [maxBatch]unix.Iovec
+	var to [maxBatch]unix.RemoteIovec
+	for i, a := range addrs {
+		local[i] = unix.Iovec{Base: &bufs[i][0], Len: pageSize}
+		to[i] = unix.RemoteIovec{Base: uintptr(a), Len: pageSize}
+	}
+	n, _ := unix.ProcessVMReadv(int(p), local[:len(addrs)], to[:len(addrs)], 0)
+	return max(n, 0) / pageSize
+}
+
+// BenchmarkHold reads ahead 2,047 accesses from where a program is from time to time,
+// once with its pages read ahead and once without.
+func BenchmarkHold(b *testing.B) {
+	rnd := rand.New(rand.NewPCG(1, 1))
+	all := programs(b, rnd)
+	for _, name := range []string{"xz", "gzip", "perl", "python3", "sqlite3"} {
+		if _, err := os.Stat(all[name][0]); err != nil {
+			continue
+		}
+		b.Run(name, func(b *testing.B) {
+			w := &walk{t: b, child: start(b, nil, all[name]...)}
+			machines := [2]*Machine{New(), New()}
+			var took [2][]float64
+			ahead, used := 0, 0
+			for b.Loop() {
+				for !w.away(2*time.Millisecond + time.Duration(rnd.Int64N(int64(5*time.Millisecond)))) {
+					w = &walk{t: b, child: start(b, nil, all[name]...)}
+				}
+				var r Regs
+				w.regs(&r)
+				r.LoadVector = func(v *Vector) error { w.vector(v); return nil }
+				first := rnd.IntN(2)
+				for _, i := range [2]int{first, 1 - first} {
+					m := machines[i]
+					begin := time.Now()
+					m.Start(&r, callMemory(w.pid))
+					if i == 1 {
+						ahead += m.Prefetch()
+					}
+					m.Run(Limit{Accesses: 2047, Instructions: 16384})
+					took[i] = append(took[i], float64(time.Since(begin).Nanoseconds())/1e3)
+				}
+				used += machines[0].used
+			}
+			for i, unit := range []string{"µs-one-by-one", "µs-read-ahead"} {
+				sort.Float64s(took[i])
+				b.ReportMetric(took[i][len(took[i])/2], unit)
+			}
+			b.ReportMetric(float64(ahead)/float64(b.N), "pages-ahead")
+			b.ReportMetric(float64(used)/float64(b.N), "pages")
+			w.kill()
+			w.exited, w.mem = true, nil
+		})
 	}
 }
 

@@ -30,6 +30,15 @@ func (c *CodePage[I]) At(offset uint64) *I {
 	return nil
 }
 
+// From returns the instruction decoded at an offset and those that were decoded
+// after it, which mostly follow it; nil if none was.
+func (c *CodePage[I]) From(offset uint64) []I {
+	if i := c.index[offset]; i != 0 {
+		return c.insts[i-1:]
+	}
+	return nil
+}
+
 // Add returns room for the instruction at an offset, to be decoded into.
 func (c *CodePage[I]) Add(offset uint64) *I {
 	var none I

@@ -39,7 +39,7 @@ type decoder struct {
 // ends inside the instruction.
 func decode(in *inst, rip uint64, b []byte) error {
 	d := decoder{in: in, b: b, rip: rip}
-	in.base, in.index = noReg, noReg
+	in.at, in.base, in.index = rip, noReg, noReg
 	d.instruction()
 	if d.short {
 		in.fn = undefined // longer than 15 bytes, unless the caller has more

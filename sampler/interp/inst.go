@@ -23,9 +23,8 @@ const (
 // inst is a decoded instruction.
 type inst struct {
 	fn   func(*Machine, *inst)
-	kern kernel // vector: what the lanes compute
-	nat  *native
-	next uint64 // address of the next instruction
+	at   uint64 // its address
+	next uint64 // that of the next instruction
 	disp uint64 // displacement, the next instruction's address added if RIP-relative
 	imm  uint64 // immediate, sign-extended; the target of a direct jump
 
@@ -40,6 +39,8 @@ type inst struct {
 	rep        uint8 // 0, 0xf3 or 0xf2
 	flags      uint8
 
+	kern kernel // vector: what the lanes compute
+	nat  *native
 	vecForm
 }
 

@@ -24,7 +24,7 @@ type Machine struct {
 
 	Pages
 	code   CodeCache[inst]
-	single inst
+	single [1]inst
 	window [16]byte
 
 	acc      []Access
@@ -132,16 +132,24 @@ func (m *Machine) Run(limit Limit) (end End) {
 }
 
 func (m *Machine) loop(limit Limit) Cause {
+	var run []inst // begins with the last instruction
 	for len(m.acc) < m.max {
 		if m.done >= limit.Instructions {
 			return InstructionLimit
 		}
-		if m.stops.At(m.rip) && m.stops.Arrived(m.rip, m.r[:]) {
+		rip := m.rip
+		if m.stops.At(rip) && m.stops.Arrived(rip, m.r[:]) {
 			return Arrived
 		}
-		m.pc = m.rip
+		m.pc = rip
 		m.accStart = len(m.acc)
-		in := m.fetch(m.rip)
+		// Mostly the one behind it is next; unless code was written to.
+		if len(run) > 1 && run[1].at == rip && m.code.Last != nil {
+			run = run[1:]
+		} else {
+			run = m.fetch(rip)
+		}
+		in := &run[0]
 		fn := in.fn
 		if in.flags != 0 {
 			fn = m.prepare(in, &limit)

@@ -16,7 +16,9 @@ type page struct {
 	num   uint64 // address / 4096
 	code  bool   // instructions of it have run in this burst
 	dirty bool
-	data  [pageSize]byte
+	// touched by the burst: what was read ahead may not be.
+	touched bool
+	data    [pageSize]byte
 	// read is what data was before the burst's first store, if dirty.
 	read *[pageSize]byte
 }
@@ -41,6 +43,7 @@ type Pages struct {
 	pages map[uint64]*page
 	pool  []*page
 	used  int
+	hints hints
 	// codeWritten is called when a page changes that Code was asked for.
 	codeWritten func(num uint64)
 }
@@ -56,6 +59,9 @@ func NewPages(codeWritten func(num uint64)) Pages {
 
 // Reset forgets all copies and stores; what comes is read from mem.
 func (m *Pages) Reset(mem Memory) {
+	if m.hints.learn {
+		m.hints.remember(m.pool[:m.used])
+	}
 	m.mem = mem
 	clear(m.pages)
 	m.used = 0
@@ -107,19 +113,23 @@ func (m *Pages) miss(num uint64) *page {
 		if m.used >= maxPages {
 			panic(Halt{Cause: MemoryLimit})
 		}
-		if m.used == len(m.pool) {
-			m.pool = append(m.pool, new(page))
-		}
-		p = m.pool[m.used]
+		p = m.room(0)
 		if err := m.mem.ReadPage(num*pageSize, &p.data); err != nil {
 			panic(Halt{Cause: Unreadable, Err: err})
 		}
-		m.used++
-		p.num, p.code, p.dirty = num, false, false
-		m.pages[num] = p
+		m.add(num)
 	}
+	p.touched = true
 	m.tlb[num%tlbSize] = p
 	return p
+}
+
+// add takes the first page of the pool that is not used, which has been filled.
+func (m *Pages) add(num uint64) {
+	p := m.pool[m.used]
+	m.used++
+	p.num, p.code, p.dirty, p.touched = num, false, false, false
+	m.pages[num] = p
 }
 
 // Peek reads n = 1, 2, 4 or 8 bytes.

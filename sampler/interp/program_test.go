@@ -110,9 +110,9 @@ func (w *walk) window(n int) bool {
 			}
 			continue
 		}
-		repeats := isString(mnemonic(code[:])) && w.m.fetch(before.RIP).rep != 0
+		repeats := isString(mnemonic(code[:])) && w.m.fetch(before.RIP)[0].rep != 0
 		if repeats && before.GPR[RCX] > 32 {
-			if !w.runTo(w.m.fetch(before.RIP).next, &sig) {
+			if !w.runTo(w.m.fetch(before.RIP)[0].next, &sig) {
 				return false
 			}
 		} else if !w.one(&sig) {
@@ -135,7 +135,7 @@ func (w *walk) window(n int) bool {
 		}
 		w.compared++
 		undefined := undefinedFlags(code[:], before.GPR[RCX]&0xff)
-		in := w.m.fetch(before.RIP)
+		in := &w.m.fetch(before.RIP)[0]
 		w.m.Regs(&mine)
 		if w.m.vecOK && (in.flags&usesVector != 0 || i%64 == 0) {
 			w.vector(&w.native.Vector)

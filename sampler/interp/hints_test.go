@@ -1,0 +1,134 @@
+package interp
+
+import (
+	"encoding/binary"
+	"slices"
+	"testing"
+)
+
+// batches is a memory that counts calls.
+type batches struct {
+	pages
+	one, many int
+	refused   uint64
+}
+
+func (b *batches) ReadPage(addr uint64, buf *[pageSize]byte) error {
+	b.one++
+	return b.pages.ReadPage(addr, buf)
+}
+
+func (b *batches) ReadPages(addrs []uint64, bufs []*[4096]byte) int {
+	b.many++
+	for i, a := range addrs {
+		if a == b.refused || b.pages.ReadPage(a, bufs[i]) != nil {
+			return i
+		}
+	}
+	return len(addrs)
+}
+
+// jumps is a thread that loads from pages of its own number, eight bytes of each.
+func jumps(t *testing.T, m *Machine, mem Memory, rsi uint64) (read int, values []uint64) {
+	r, _ := target(t, "")
+	r.GPR[RSI] = rsi
+	m.Start(r, mem)
+	read = m.Prefetch()
+	for range 20 {
+		if end := m.Run(Limit{Accesses: 1, Instructions: 4}); end.Cause != AccessesDone {
+			t.Fatalf("%+v", end)
+		}
+		values = append(values, m.r[RAX])
+	}
+	return read, values
+}
+
+// What a burst touched is read ahead in one call by the next, as it is by then, and
+// forgotten when it is no longer touched; what can't be read any more is left out.
+func TestPrefetch(t *testing.T) {
+	mem := &batches{pages: pages{}}
+	mem.put(codeBase, code(t, "48ad 4881c6f80f0000 ebf5")) // lodsq; add rsi, 4088; jmp
+	for i := range uint64(60) {
+		mem.put(dataBase+i*pageSize, binary.LittleEndian.AppendUint64(nil, i))
+	}
+	count := func(from uint64) (v []uint64) {
+		for i := range uint64(20) {
+			v = append(v, from+i)
+		}
+		return v
+	}
+	m := New()
+	if read, v := jumps(t, m, mem, dataBase); read != 0 || mem.one != 21 || mem.many != 0 || !slices.Equal(v, count(0)) {
+		t.Fatalf("first burst: %d read, %+v, %d", read, mem, v)
+	}
+	for range 4 {
+		jumps(t, m, mem, dataBase)
+	}
+	mem.one, mem.many = 0, 0
+	mem.put(dataBase+7*pageSize, []byte{77})
+	want := count(0)
+	want[7] = 77
+	if read, v := jumps(t, m, mem, dataBase); read != 21 || mem.one != 0 || mem.many != 1 || !slices.Equal(v, want) {
+		t.Fatalf("second burst: %d read, %d and %d calls, %d", read, mem.one, mem.many, v)
+	}
+	// Half of them and some more; one of these is gone.
+	mem.one, mem.many = 0, 0
+	mem.refused = dataBase + 5*pageSize
+	read, v := jumps(t, m, mem, dataBase+10*pageSize)
+	if read != 20 || mem.one != 10 || mem.many != 2 || !slices.Equal(v, count(10)) {
+		t.Fatalf("third burst: %d read, %d and %d calls, %d", read, mem.one, mem.many, v)
+	}
+	for range 40 {
+		jumps(t, m, mem, dataBase+30*pageSize)
+	}
+	if read, _ := jumps(t, m, mem, dataBase+30*pageSize); read != 21 || len(m.hints.all) != 21 || len(m.hints.index) != 21 {
+		t.Errorf("in the end %d read, %d remembered", read, len(m.hints.all))
+	}
+	// A burst without Prefetch neither reads ahead nor counts.
+	r, _ := target(t, "")
+	r.GPR[RSI] = dataBase
+	mem.one, mem.many = 0, 0
+	m.Start(r, mem)
+	m.Run(Limit{Accesses: 1, Instructions: 1})
+	if mem.many != 0 || mem.one != 2 {
+		t.Errorf("without Prefetch: %d calls and %d", mem.one, mem.many)
+	}
+	if read, _ := jumps(t, m, mem, dataBase+30*pageSize); read != 21 {
+		t.Errorf("after one without: %d read", read)
+	}
+	if m.Start(r, mem.pages); m.Prefetch() != 0 {
+		t.Error("a memory that reads pages one by one was read ahead")
+	}
+	scores := &hints{}
+	p := []*page{{num: 1, touched: true}}
+	for range 1000 {
+		scores.remember(p)
+	}
+	if scores.all[0].score < 240 {
+		t.Errorf("a page that every burst touches scores %d", scores.all[0].score)
+	}
+}
+
+// No page is read ahead beyond what the machine holds, nor remembered without bound.
+func TestPrefetchBounds(t *testing.T) {
+	mem := &batches{pages: pages{}}
+	mem.put(codeBase, code(t, "48ad 4881c6f80f0000 ebf5"))
+	for i := range uint64(3000) {
+		mem.put(dataBase+i*pageSize, []byte{1})
+	}
+	r, _ := target(t, "")
+	r.GPR[RSI] = dataBase
+	m := New()
+	for range 3 {
+		m.Start(r, mem)
+		if n := m.Prefetch(); n > maxBatch {
+			t.Errorf("%d pages read ahead", n)
+		}
+		if end := m.Run(Limit{Accesses: 2500, Instructions: 1e6}); end.Cause != AccessesDone {
+			t.Fatalf("%+v", end)
+		}
+	}
+	if len(m.hints.all) > maxHints {
+		t.Errorf("%d pages remembered", len(m.hints.all))
+	}
+}
