@@ -74,7 +74,7 @@ func (m *targetMemory) ReadPage(addr uint64, buf *[4096]byte) error {
 	if err == nil && n < len(buf) {
 		err = errShort
 	}
-	if err != nil && err != errUserfault && m.vvars.read(m.pid, addr, buf[:]) == nil {
+	if err != nil && m.vvars.read(m.pid, addr, buf[:]) == nil {
 		return nil
 	}
 	return err
