@@ -47,6 +47,7 @@ lint:
 	@out=$$(gofmt -l .); if [ -n "$$out" ]; then echo "gofmt: $$out"; exit 1; fi
 	go mod tidy -diff
 	go vet ./...
+	go test ./internal/layout
 	GOOS=darwin go build ./model ./exact ./pprofout
 	GOOS=linux GOARCH=arm64 go build ./...
 
