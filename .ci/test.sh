@@ -5,8 +5,8 @@
 set -uo pipefail
 log=$(mktemp)
 trap 'rm -f "$log"' EXIT
-go test -p 1 -count=1 -timeout 20m -v "$@" >"$log" 2>&1
-status=$?
+go test -p 1 -count=1 -timeout 20m -v "$@" 2>&1 | tee "$log" | grep --line-buffered -E '^(ok|FAIL|panic:|--- FAIL)'
+status=${PIPESTATUS[0]}
 awk '
 /^=== RUN/ { name = $3; text[name] = ""; current = name; next }
 /^=== (PAUSE|CONT|NAME)/ { current = $3; next }

@@ -44,9 +44,16 @@ type CacheMisses struct {
 	Size      int64   `json:"bytes"`
 	Misses    float64 `json:"misses"`
 	MissRatio float64 `json:"miss_ratio"`
+	// Low and High are the ends of the 95 % band, and Note why the ratio is not to be quoted, as of rdx mrc. Of several stacks
+	// together there is none.
+	Low  float64 `json:"low"`
+	High float64 `json:"high"`
+	Note string  `json:"note,omitempty"`
 	// UpperBound: too few observations were followed for as long as it takes to
 	// fill such a cache; half of the misses and more may be hits.
 	UpperBound bool `json:"upper_bound"`
+
+	quote model.Quote
 }
 
 const LossPrefix = "lost: "
@@ -96,12 +103,34 @@ func Survey(p *model.Profile) *overview {
 		if o.Accesses > 0 {
 			m.MissRatio = misses[k] / o.Accesses
 		}
+		m.Low, m.High = m.MissRatio, m.MissRatio
 		o.Caches = append(o.Caches, m)
 	}
+	o.band(p)
 	o.FalseUnknown = p.CountOf(model.FalseSharingUnknown) > 0 && o.Kinds[model.FalseSharing.String()] == 0
 	o.independent = p.Independent(o.Observations)
 	o.warn(p, unnamed)
 	return o
+}
+
+// band takes the ratios and bands of rdx mrc, where there is one stack: one number has one value.
+func (o *overview) band(p *model.Profile) {
+	if len(p.StackKinds()) > 1 || p.Block <= 0 || len(p.Caches) == 0 {
+		return
+	}
+	var sizes []uint64
+	for _, c := range p.Caches {
+		sizes = append(sizes, uint64(max(c.Size, 0))/uint64(p.Block))
+	}
+	curve, err := p.MissRatios(sizes, model.CurveOptions{})
+	if err != nil {
+		return // a profile without observations, of which other lines tell
+	}
+	for i, q := range curve.Points {
+		c := &o.Caches[i]
+		c.MissRatio, c.Low, c.High, c.Note = q.MissRatio, q.Low, q.High, q.Quote.String()
+		c.quote = q.Quote
+	}
 }
 
 // warn says in plain words what limits the figures.
@@ -306,7 +335,7 @@ func WriteOverview(w io.Writer, o *overview) error {
 		if o.Observations == 0 {
 			break // they would say less than 100 %
 		}
-		row(fmt.Sprintf("%s %s", c.Level, Bytes(float64(c.Size))), fmt.Sprintf("%s of accesses predicted to miss", o.missRatio(c)))
+		row(fmt.Sprintf("%s %s", c.Level, Bytes(float64(c.Size))), o.missRatio(c))
 	}
 	for _, m := range o.Warnings {
 		wrap(&b, "! ", m)
@@ -340,12 +369,19 @@ func (o *overview) share(v float64) string {
 	return Percent(v, 1)
 }
 
+// missRatio says in words what is known of a cache's.
 func (o *overview) missRatio(c CacheMisses) string {
-	share := o.share(c.MissRatio)
-	if c.UpperBound && !strings.HasPrefix(share, "less") {
-		return "at most " + share
+	low, ratio, high := Percent(c.Low, 1), Percent(c.MissRatio, 1), Percent(c.High, 1)
+	const missing = " of accesses predicted to miss"
+	switch {
+	case c.Low == c.High:
+		return ratio + missing
+	case c.quote == model.Quoted:
+		return fmt.Sprintf("%s%s, 95%% band %s to %s", ratio, missing, low, high)
+	case c.quote == model.RateUnknown:
+		return fmt.Sprintf("between %s and %s%s: the access rate is not known better", low, high, missing)
 	}
-	return share
+	return "at most " + high + missing
 }
 
 // wrap prints text after a prefix, in lines of at most 80 columns that begin
