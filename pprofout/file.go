@@ -6,8 +6,6 @@ import (
 	"os"
 	"path/filepath"
 
-	"golang.org/x/sys/unix"
-
 	"github.com/rdx-profiler/rdx/model"
 )
 
@@ -71,7 +69,7 @@ func CheckWritable(path string) error {
 	case "":
 		return errors.New("write profile: no file name given")
 	case "-":
-		if _, err := unix.IoctlGetTermios(1, unix.TCGETS); err == nil {
+		if isTerminal(1) {
 			return errors.New("write profile: standard output is a terminal, and profiles are binary: name a file, or send it on, as in -o - > rdx.pb.gz")
 		}
 		return nil
