@@ -1,6 +1,9 @@
 package model
 
-import "math"
+import (
+	"math"
+	"slices"
+)
 
 // bander makes the bands of a curve.
 type bander struct {
@@ -17,6 +20,7 @@ type bander struct {
 	slow      []float64 // at the lowest rate, by the stationary conversion as base is
 	fast      []float64 // at the highest
 	base      []float64
+	warm      []float64 // were what came soon after a hold as much faster as caches may have been cold
 }
 
 // measure fills all that the points are made of.
@@ -61,11 +65,43 @@ func (x *bander) measure(o CurveOptions) error {
 			x.variance[i] = least
 		}
 	}
-	x.slow, err = x.atRate(x.p.Clock.RateLow, o)
+	x.slow, err = x.atRate(x.p.Clock.RateLow)
 	if err == nil {
-		x.fast, err = x.atRate(x.p.Clock.RateHigh, o)
+		x.fast, err = x.atRate(x.p.Clock.RateHigh)
+	}
+	if err == nil {
+		x.warm, err = x.of(x.p.warmed())
 	}
 	return err
+}
+
+const (
+	// coldWithin is how long after a hold, in ns, caches and branch history may be cold on a virtual machine, and coldSlows by how
+	// much what comes so soon takes longer at most: of loops of microseconds first laps take 2.5 to 4 times as long.
+	coldWithin, coldSlows = 100_000, 4
+)
+
+// warmed is the profile with what was timed so soon after a hold as short as it may have been in warm caches.
+func (p *Profile) warmed() *Profile {
+	if p.Clock.Unit != "nanoseconds" {
+		return p
+	}
+	return p.scaled(func(r *Record) float64 {
+		if r.Native > coldWithin {
+			return 1
+		}
+		return 1. / coldSlows
+	})
+}
+
+// of is the miss ratios of such a profile by the stationary conversion.
+func (x *bander) of(q *Profile) ([]float64, error) {
+	e, err := q.estimate()
+	if err != nil {
+		return nil, err
+	}
+	out := make([]float64, len(x.sizes))
+	return out, x.conv.missRatios(out, e.mass, e.net, x.sizes)
 }
 
 // distanceError is the end of the conversion's 95 % interval, as a logarithm.
@@ -73,36 +109,31 @@ const distanceError = 1.96 * conversionError
 
 // atRate is the miss ratios by the stationary conversion if the clock had another rate; those of its own where
 // there is none.
-func (x *bander) atRate(rate float64, o CurveOptions) ([]float64, error) {
-	out := make([]float64, len(x.sizes))
+func (x *bander) atRate(rate float64) ([]float64, error) {
 	if !(rate > 0) || !(x.p.Clock.Rate > 0) || rate == x.p.Clock.Rate {
-		copy(out, x.base)
-		return out, nil
+		return x.base, nil
 	}
-	q := x.p.atRate(rate / x.p.Clock.Rate)
-	e, err := q.estimate()
-	if err != nil {
-		return nil, err
-	}
-	return out, x.conv.missRatios(out, e.mass, e.net, x.sizes)
+	return x.of(x.p.atRate(rate / x.p.Clock.Rate))
 }
 
 // atRate is the profile with all that was timed that many times as long in accesses.
 func (p *Profile) atRate(factor float64) *Profile {
+	return p.scaled(func(*Record) float64 { return factor })
+}
+
+// scaled is the profile with what was timed as many times as long in accesses as by says.
+func (p *Profile) scaled(by func(r *Record) float64) *Profile {
 	q := *p
-	q.Records = make([]Record, len(p.Records))
-	copy(q.Records, p.Records)
-	scale := func(t, least uint64) uint64 {
-		return max(uint64(math.Round(float64(t)*factor)), least)
-	}
+	q.Records = slices.Clone(p.Records)
 	for i := range q.Records {
 		r := &q.Records[i]
 		if r.Exact {
 			continue
 		}
-		r.Time = scale(r.Time, r.After+1)
-		if r.Half {
-			r.PairTime = scale(r.PairTime, r.After+1)
+		factor := by(r)
+		scale := func(t uint64) uint64 { return max(uint64(math.Round(float64(t)*factor)), r.After+1) }
+		if r.Time = scale(r.Time); r.Half {
+			r.PairTime = scale(r.PairTime)
 		}
 	}
 	return &q
@@ -149,6 +180,7 @@ func (x *bander) point(i int) Point {
 		low, high = max(0, r-(r-low)*wider), min(1, r+(high-r)*wider)
 		below, above := x.rateReach(i)
 		q.Low, q.High = r-math.Hypot(r-low, r-min(r, x.far[i])), r+math.Hypot(high-r, max(r, x.near[i])-r)
+		q.Low -= max(0, x.base[i]-x.warm[i])
 		if x.p.Clock.RateSource == AssumedRate {
 			q.Low, q.High = q.Low-below, q.High+above
 		} else {

@@ -129,7 +129,7 @@ func TestNoSuchProcess(t *testing.T) {
 	refuse(t, cmd.Process.Pid, "no such process")
 	refused(t, "name a process", "attach")
 	refused(t, "not a process number", "attach", "-p", "-5")
-	refused(t, "invalid argument", "attach", "-p", "x")
+	refused(t, "no process is named", "attach", "-p", "x")
 }
 
 // rdx knows 64-bit code only and says so.
