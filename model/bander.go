@@ -77,8 +77,8 @@ func (x *bander) measure(o CurveOptions) error {
 
 const (
 	// coldWithin is how long after a hold, in ns, caches and branch history may be cold on a virtual machine, and coldSlows by how
-	// much what comes so soon takes longer at most: of loops of microseconds first laps take 2.5 to 4 times as long.
-	coldWithin, coldSlows = 100_000, 4
+	// much what comes so soon takes longer at most: of loops of some microseconds first laps take 2.5 to 4 times as long.
+	coldWithin, coldSlows = 20_000, 4
 )
 
 // warmed is the profile with what was timed so soon after a hold as short as it may have been in warm caches.
