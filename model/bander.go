@@ -86,11 +86,15 @@ func (p *Profile) warmed() *Profile {
 	if p.Clock.Unit != "nanoseconds" {
 		return p
 	}
+	perNS := p.Clock.TouchRate()
 	return p.scaled(func(r *Record) float64 {
-		if r.Native > coldWithin {
-			return 1
+		native := float64(r.Native)
+		if native == 0 && perNS > 0 { // not every form of a profile keeps it
+			native = float64(r.Time) / perNS
 		}
-		return 1. / coldSlows
+		// In full up to a quarter of that time, and by less and less from there on.
+		cold := min(max(math.Log(coldWithin/max(native, 1))/math.Log(4), 0), 1)
+		return math.Pow(coldSlows, -cold)
 	})
 }
 

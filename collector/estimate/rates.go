@@ -130,8 +130,14 @@ func (r *Rates) reach() (low, high float64) {
 // measuredRate is the model.Clock's RateSource of probes.
 const measuredRate = "measured"
 
-// fullError has besides what may be in phases that no probe has met.
-func (r *Rates) fullError() float64 { return math.Hypot(r.error(), r.unmet*(unmetFaster-1)) }
+// fullError has besides what may be in phases that no probe has met, and what all probes have in common.
+func (r *Rates) fullError() float64 {
+	return math.Hypot(math.Hypot(r.error(), r.unmet*(unmetFaster-1)), probeError)
+}
+
+// probeError is the standard error that all probes share: what stamps take differs, and caches are not all warm after a tenth
+// of a millisecond.
+const probeError = 0.08
 
 // interval holds the mean over time in 95 of 100 sessions; it is as wide as a few probes leave it (Student's t).
 func (r *Rates) interval() (low, high float64) {
