@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 )
 
 // The vdso's data are found, in this process and in another one, and nothing else is taken for them.
@@ -35,6 +36,9 @@ func TestVVAR(t *testing.T) {
 	}
 	defer func() { other.Process.Kill(); other.Wait() }()
 	theirs := vvarOf(strconv.Itoa(other.Process.Pid))
+	for end := time.Now().Add(10 * time.Second); theirs.start == 0 && time.Now().Before(end); { // exec maps it after Start has returned
+		theirs = vvarOf(strconv.Itoa(other.Process.Pid))
+	}
 	if theirs.start == 0 {
 		t.Fatal("not found in another process")
 	}
