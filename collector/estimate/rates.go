@@ -132,7 +132,21 @@ const measuredRate = "measured"
 
 // fullError has besides what may be in phases that no probe has met, and what all probes have in common.
 func (r *Rates) fullError() float64 {
-	return math.Hypot(math.Hypot(r.error(), r.unmet*(unmetFaster-1)), probeError)
+	met := math.Hypot(r.error(), r.unmet*(unmetFaster-1))
+	return math.Hypot(math.Hypot(met, probeError), selective*r.failedShare())
+}
+
+// selective is the standard error, as a share, of a rate of which most probes have failed: what these would have found, as
+// of code between system calls, is not like the rest.
+const selective = 0.5
+
+// failedShare is how many of the probes gave no rate.
+func (r *Rates) failedShare() float64 {
+	failed := 0
+	for _, n := range r.Failed {
+		failed += n
+	}
+	return float64(failed) / float64(max(failed+len(r.Values), 1))
 }
 
 // probeError is the standard error that all probes share: what stamps take differs, and caches are not all warm after a tenth
