@@ -72,7 +72,7 @@ type Config struct {
 	source sampler.Source // a test's, instead of the one Source names
 	clock  *sampler.Clock // likewise
 	gap    float64        // likewise, in the source's unit
-	// replayEagerly: a test's probes are followed on a busy machine, too, and all the time.
+	// replayEagerly: a test's probes are followed all the time.
 	replayEagerly bool
 	stepLimit     time.Duration // likewise: of a burst of steps; ahead.StepLimit
 	// armLine watches a whole line by one debug register; nil where none can.
