@@ -294,6 +294,8 @@ type Profile struct {
 	Block         int // bytes that count as one datum: 8, 64, 4096
 	BinsPerOctave int // resolution with which times are written
 	Caches        []Cache
+	// Writer is the rdx that took it, as rdx version prints it; "" if that is not known.
+	Writer string
 	// Resident is the most memory, in bytes, that the target's processes were seen to have touched, zero pages that were
 	// only read included; 0 if that is not known. No stack distance is beyond it.
 	Resident int64

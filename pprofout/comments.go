@@ -38,6 +38,9 @@ func (s *session) comments(digest []byte) []string {
 	p := &s.head
 	var kv [][2]string
 	add := func(key, value string) { kv = append(kv, [2]string{key, quote(value)}) }
+	if p.Writer != "" {
+		add("writer", p.Writer)
+	}
 	add("format", formatVersion)
 	if !p.Start.IsZero() {
 		add("start", p.Start.UTC().Format(time.RFC3339Nano))
@@ -150,8 +153,10 @@ func (s *session) set(key, v string) error {
 	switch key {
 	case "format":
 		if v != formatVersion {
-			err = fmt.Errorf("format %q is not known to this version of rdx, which reads format %s", v, formatVersion)
+			err = fmt.Errorf("format %q%s is not known to this version of rdx, which reads format %s", v, writtenBy(p.Writer), formatVersion)
 		}
+	case "writer": // stands before all that another version may not read
+		p.Writer = v
 	case "start":
 		p.Start, err = time.Parse(time.RFC3339Nano, v)
 	case "duration":
@@ -214,6 +219,14 @@ func (s *session) set(key, v string) error {
 	return err
 }
 
+// writtenBy names the rdx that wrote a profile, if it is known.
+func writtenBy(writer string) string {
+	if writer == "" {
+		return ""
+	}
+	return ", of rdx " + writer + ","
+}
+
 // parseAmount reads a finite number that is not negative.
 func parseAmount(v string) (float64, error) {
 	f, err := strconv.ParseFloat(v, 64)
@@ -252,7 +265,7 @@ func combine(sessions []*session) (*model.Profile, error) {
 	p.Comments = nil
 	p.Duration = 0
 	counts := map[string]int64{}
-	var commands, sources, rateSources []string
+	var writers, commands, sources, rateSources []string
 	var weight, rate, touches, period, effect float64
 	minRate, maxRate := math.Inf(1), math.Inf(-1)
 	for _, s := range sessions {
@@ -278,6 +291,9 @@ func combine(sessions []*session) (*model.Profile, error) {
 		p.Clock.Resolution = max(p.Clock.Resolution, h.Clock.Resolution)
 		p.BinsPerOctave = min(p.BinsPerOctave, h.BinsPerOctave)
 		p.Resident = max(p.Resident, h.Resident)
+		if h.Writer != "" {
+			writers = appendNew(writers, h.Writer)
+		}
 		commands = appendNew(commands, h.Command)
 		sources = appendNew(sources, h.Source)
 		rateSources = appendNew(rateSources, h.Clock.RateSource)
@@ -299,6 +315,7 @@ func combine(sessions []*session) (*model.Profile, error) {
 		minRate, maxRate = min(minRate, h.Clock.Rate), max(maxRate, h.Clock.Rate)
 	}
 	if n := len(sessions); n > 1 {
+		p.Writer = strings.Join(writers, " + ")
 		p.Command = strings.Join(commands, " + ")
 		p.Source = strings.Join(sources, " + ")
 		p.Clock.RateSource = strings.Join(rateSources, " + ")

@@ -63,6 +63,7 @@
 // comments of merged profiles, which pprof would otherwise fold where they are
 // equal. Keys:
 //
+//	writer            the rdx that took it: version, commit, Go, platform, BPF objects
 //	format            1
 //	start, duration   RFC 3339 time; Go duration
 //	command, source   as in model.Profile
@@ -86,8 +87,8 @@
 // Read combines the sessions of a merged profile so: durations and counts add
 // up, the start is the earliest, the resolution the coarsest, bins the widest.
 // The clock's rate and the period are means weighted by observations; each
-// sample keeps the times it was written with. Commands, sources and rate
-// sources that differ are joined by " + ". Clocks, blocks or caches that differ are an
+// sample keeps the times it was written with. Writers, commands, sources and
+// rate sources that differ are joined by " + ". Clocks, blocks or caches that differ are an
 // error, since sums over them mean nothing.
 //
 // A count "lost: reason" is both a comment and a sample, the sample so that

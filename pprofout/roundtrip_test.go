@@ -45,7 +45,8 @@ func sampleProfile() *model.Profile {
 		return r
 	}
 	return &model.Profile{
-		Start: time.Date(2026, 3, 4, 5, 6, 7, 89, time.UTC), Duration: 10*time.Second + 5, Command: "matmul -n 1000",
+		Writer: "v0.1.0 (commit 0123456789ab, go1.26.0, linux/amd64, BPF 0123456789ab)",
+		Start:  time.Date(2026, 3, 4, 5, 6, 7, 89, time.UTC), Duration: 10*time.Second + 5, Command: "matmul -n 1000",
 		Source: "cpu-clock", Period: 1e6, Clock: clock, Block: 64, BinsPerOctave: 8,
 		Resident: 5 << 20, Caches: []model.Cache{{Level: "L1d", Size: 32 << 10, Ways: 8, Line: 64}, {Level: "L2", Size: 1 << 20, Ways: 16, Line: 64}},
 		Records: []model.Record{

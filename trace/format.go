@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"hash/crc32"
 	"io"
+	"strconv"
 	"time"
 
 	"github.com/rdx-profiler/rdx/model"
@@ -46,6 +47,7 @@ var crcTable = crc32.MakeTable(crc32.Castagnoli)
 
 // Header says what a trace is of.
 type Header struct {
+	Writer   string    `json:"writer,omitempty"`   // the rdx that recorded it, as rdx version prints it
 	Engine   string    `json:"engine"`             // what saw the accesses
 	Command  []string  `json:"command"`            // of the program
 	Start    time.Time `json:"start"`              // of the recording
@@ -177,14 +179,23 @@ func readFileHeader(in io.ReaderAt) (h Header, start int64, err error) {
 	case sum != want:
 		return h, 0, errors.New("header with a wrong checksum: damaged")
 	case version < fileVersion:
-		return h, 0, fmt.Errorf("from another version of rdx: in version %d of the format, this rdx reads version %d: record it anew, or read it with the rdx that wrote it", version, fileVersion)
+		return h, 0, fmt.Errorf("from another version of rdx%s: in version %d of the format, this rdx reads version %d: record it anew, or read it with the rdx that wrote it", writer(j), version, fileVersion)
 	case version > fileVersion:
-		return h, 0, fmt.Errorf("from another version of rdx: in version %d of the format, this rdx reads version %d: read it with a newer rdx", version, fileVersion)
+		return h, 0, fmt.Errorf("from another version of rdx%s: in version %d of the format, this rdx reads version %d: read it with a newer rdx", writer(j), version, fileVersion)
 	}
 	if err := json.Unmarshal(j, &h); err != nil {
 		return h, 0, fmt.Errorf("header: %w", err)
 	}
 	return h, int64(fileFixed) + int64(n), nil
+}
+
+// writer names the rdx of a header of any version, if it says.
+func writer(header []byte) string {
+	var h struct{ Writer string }
+	if json.Unmarshal(header, &h) != nil || h.Writer == "" {
+		return ""
+	}
+	return " (" + strconv.Quote(h.Writer) + ")"
 }
 
 // index is the payload of the index block.

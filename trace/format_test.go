@@ -538,7 +538,7 @@ func TestCutShort(t *testing.T) {
 }
 
 func TestNoTrace(t *testing.T) {
-	b := write(t, someAccesses(rand.New(rand.NewSource(6)), 100, 1), Header{})
+	b := write(t, someAccesses(rand.New(rand.NewSource(6)), 100, 1), Header{Writer: "v9 (x)"})
 	contents := b[fileFixed : fileFixed+int(binary.LittleEndian.Uint32(b[12:]))]
 	of := func(version uint32) []byte {
 		c := slices.Clone(b)
@@ -552,9 +552,9 @@ func TestNoTrace(t *testing.T) {
 	}
 	for want, b := range map[string][]byte{
 		"not an rdx trace": []byte("hello"),
-		"version 1 of the format, this rdx reads version 3: record it anew":           of(1),
-		"version 2 of the format, this rdx reads version 3: record it anew":           of(2),
-		"version 4 of the format, this rdx reads version 3: read it with a newer rdx": of(4),
+		`from another version of rdx ("v9 (x)"): in version 1 of the format, this rdx reads version 3: record it anew`: of(1),
+		"version 2 of the format, this rdx reads version 3: record it anew":                                            of(2),
+		"version 4 of the format, this rdx reads version 3: read it with a newer rdx":                                  of(4),
 		"unexpected EOF": b[:fileFixed+2],
 	} {
 		if _, err := NewReader(bytes.NewReader(b), int64(len(b))); err == nil || !strings.Contains(err.Error(), want) {

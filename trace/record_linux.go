@@ -10,7 +10,8 @@ import (
 // RecordOptions say how a recording is made.
 type RecordOptions struct {
 	Options
-	MaxSize int64 // bytes of the file, see NewWriter; 0 for no bound
+	MaxSize int64  // bytes of the file, see NewWriter; 0 for no bound
+	Writer  string // of the header
 	// Progress is called every second or so while the program runs.
 	Progress func(accesses uint64, size int64)
 }
@@ -29,7 +30,7 @@ func Record(ctx context.Context, path string, cmd Command, opt RecordOptions) (R
 	}
 	defer f.Close()
 	w, err := NewWriter(f, Header{
-		Engine: string(opt.Kind), Command: cmd.Args, Start: time.Now(),
+		Writer: opt.Writer, Engine: string(opt.Kind), Command: cmd.Args, Start: time.Now(),
 		MaxSize: opt.MaxSize, Children: opt.Children, Fast: opt.Fast,
 	})
 	if err != nil {

@@ -12,6 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/rdx-profiler/rdx/agent"
+	"github.com/rdx-profiler/rdx/internal/version"
 	"github.com/rdx-profiler/rdx/report"
 )
 
@@ -94,7 +95,7 @@ func runAgent(ctx context.Context, c agent.Config, read func() (agent.Config, er
 	defer log.Sync()
 	// Garbage is collected the sooner the nearer this comes.
 	debug.SetMemoryLimit(40 << 20)
-	a, err := agent.New(agent.Options{Config: c, Reload: read, Version: version(), Log: log})
+	a, err := agent.New(agent.Options{Config: c, Reload: read, Version: version.Get().String(), Log: log})
 	if err != nil {
 		return err
 	}
@@ -113,18 +114,4 @@ func runAgent(ctx context.Context, c agent.Config, read func() (agent.Config, er
 		return err
 	}
 	return nil
-}
-
-// version is that of the module, or of the commit.
-func version() string {
-	info, ok := debug.ReadBuildInfo()
-	if !ok {
-		return "unknown"
-	}
-	for _, s := range info.Settings {
-		if s.Key == "vcs.revision" {
-			return s.Value
-		}
-	}
-	return info.Main.Version
 }

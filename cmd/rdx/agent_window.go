@@ -16,6 +16,7 @@ import (
 	"github.com/rdx-profiler/rdx/agent"
 	"github.com/rdx-profiler/rdx/collector"
 	"github.com/rdx-profiler/rdx/fleet"
+	"github.com/rdx-profiler/rdx/internal/version"
 	"github.com/rdx-profiler/rdx/model"
 	"github.com/rdx-profiler/rdx/pprofout"
 	"github.com/rdx-profiler/rdx/report"
@@ -105,6 +106,7 @@ func sampleWindow(ctx context.Context, r agent.Request) (res agent.Result, peopl
 		return res, nil, nil, err
 	}
 	sampled := time.Since(started)
+	p.Writer = version.Get().String()
 	res = agent.Result{Time: p.Start, Sampled: sampled, CPU: time.Duration(p.CountOf("CPU time of the target, ns")), Lost: map[string]int64{}, Clock: p.Clock.Name}
 	res.Held = time.Duration(last.Overhead * float64(res.CPU))
 	if err := p.Derive(); err != nil {

@@ -17,6 +17,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/rdx-profiler/rdx/collector"
+	"github.com/rdx-profiler/rdx/internal/version"
 	"github.com/rdx-profiler/rdx/model"
 	"github.com/rdx-profiler/rdx/pprofout"
 	"github.com/rdx-profiler/rdx/report"
@@ -293,6 +294,7 @@ func interrupted(ctx context.Context, passed <-chan os.Signal, err error) error 
 var jobControl = []os.Signal{unix.SIGTSTP, unix.SIGTTIN, unix.SIGTTOU}
 
 func (f *recordFlags) finish(cmd *cobra.Command, s *collector.Session, p *model.Profile) error {
+	p.Writer = version.Get().String()
 	if err := p.Derive(); err != nil {
 		return err
 	}

@@ -11,12 +11,14 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/rdx-profiler/rdx/collector"
+	"github.com/rdx-profiler/rdx/internal/version"
 	"github.com/rdx-profiler/rdx/report"
 	"github.com/rdx-profiler/rdx/sampler"
 )
 
 // diagnosis is all that doctor finds.
 type diagnosis struct {
+	Version  version.Info    `json:"version"`
 	Usable   bool            `json:"usable"`
 	Checks   []sampler.Check `json:"checks"`
 	SelfTest *selfTest       `json:"self_test,omitempty"`
@@ -66,7 +68,7 @@ and 1 if not.`,
 }
 
 func diagnose(cfg collector.Config) diagnosis {
-	d := diagnosis{forced: forced(cfg)}
+	d := diagnosis{Version: version.Get(), forced: forced(cfg)}
 	machine := sampler.Machine{Proc: os.DirFS("/proc"), Sys: os.DirFS("/sys")}
 	d.Checks = machine.Checks()
 	live, found := sampler.ProbeLive(machine)

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/rdx-profiler/rdx/exact"
+	"github.com/rdx-profiler/rdx/internal/version"
 	"github.com/rdx-profiler/rdx/model"
 	"github.com/rdx-profiler/rdx/pprofout"
 	"github.com/rdx-profiler/rdx/report"
@@ -88,6 +89,7 @@ func (s *profileSink) write(path string, r *exactReport, start time.Time, mappin
 		}
 		return l
 	})
+	p.Writer = version.Get().String()
 	p.Start, p.Duration, p.Command = start, time.Since(start), r.Trace
 	p.Counts = []model.Count{{Name: report.ExactAccesses, N: int64(r.Accesses)}, {Name: "distinct blocks", N: int64(r.Blocks)}}
 	if n := s.tally.Rare(); n > 0 {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/rdx-profiler/rdx/agent"
 	"github.com/rdx-profiler/rdx/collector"
+	"github.com/rdx-profiler/rdx/internal/version"
 	"github.com/rdx-profiler/rdx/report"
 	"github.com/rdx-profiler/rdx/sampler/ptrace"
 )
@@ -48,9 +49,11 @@ data went by, and so which cache sizes would have missed. Profiles are pprof fil
   sudo rdx run -o xz.pb.gz -- xz -k -9 file
   rdx top xz.pb.gz                    # use -> reuse pairs by predicted misses
   go tool pprof -http :0 xz.pb.gz`,
+		Version:       version.Get().String(),
 		SilenceUsage:  true,
 		SilenceErrors: true,
 	}
+	root.SetVersionTemplate("rdx {{.Version}}\n")
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return report.BadInput(err) })
 	root.AddCommand(
 		newAttachCmd(),
@@ -72,6 +75,7 @@ data went by, and so which cache sizes would have missed. Profiles are pprof fil
 		newWindowCmd(),
 		newPhasesCmd(),
 		newFleetCmd(),
+		newVersionCmd(),
 	)
 	return root
 }

@@ -14,6 +14,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/rdx-profiler/rdx/internal/version"
 	"github.com/rdx-profiler/rdx/report"
 	"github.com/rdx-profiler/rdx/sampler"
 	"github.com/rdx-profiler/rdx/trace"
@@ -93,6 +94,7 @@ func recordTrace(cmd *cobra.Command, output string, args []string, opt trace.Rec
 			before = now
 		}
 	}
+	opt.Writer = version.Get().String()
 	res, s, err := trace.Record(ctx, output, trace.Command{Args: args, Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr}, opt)
 	if opt.Progress != nil {
 		fmt.Fprint(os.Stderr, "\r\033[K")
@@ -228,6 +230,9 @@ type traceInfo struct {
 func (i *traceInfo) write(w io.Writer) {
 	fmt.Fprintf(w, "command   %s\n", report.Printable(strings.Join(i.Header.Command, " ")))
 	fmt.Fprintf(w, "start     %s\n", i.Header.Start.Format(time.RFC3339))
+	if i.Header.Writer != "" {
+		fmt.Fprintf(w, "writer    %s\n", report.Printable(i.Header.Writer))
+	}
 	fmt.Fprintf(w, "engine    %s\n", report.Printable(i.Header.Engine))
 	if how := endedHow(syscall.Signal(i.Summary.Signal), i.Summary.ExitCode); how != "" {
 		fmt.Fprintf(w, "ended     %s\n", how)

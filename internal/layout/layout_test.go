@@ -17,6 +17,7 @@ const module = "github.com/rdx-profiler/rdx/"
 // stands for all below it, too. Commands, benchmarks and the tests' guest may import all.
 var mayImport = map[string][]string{
 	"model":             nil,
+	"internal/version":  {"bpf"},
 	"proc":              nil,
 	"bpf":               nil,
 	"exact":             {"model"},

@@ -1,0 +1,32 @@
+package main
+
+import (
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"github.com/rdx-profiler/rdx/internal/version"
+	"github.com/rdx-profiler/rdx/report"
+)
+
+func newVersionCmd() *cobra.Command {
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use:   "version",
+		Short: "Say which rdx this is: version, commit, Go and BPF objects",
+		Long: `version prints what this rdx was built from. Profiles, recordings and the agent
+carry the same line, so that a result can be traced to the code that made it.`,
+		Example: `  rdx version
+  rdx version --json`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if asJSON {
+				return report.WriteJSON(cmd.OutOrStdout(), version.Get())
+			}
+			_, err := fmt.Fprintln(cmd.OutOrStdout(), "rdx", version.Get())
+			return err
+		},
+	}
+	cmd.Flags().BoolVar(&asJSON, "json", false, "as JSON")
+	return cmd
+}
