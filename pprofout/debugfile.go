@@ -14,6 +14,7 @@ import (
 type debugFile struct {
 	elf  *elf.File
 	file io.ReaderAt
+	name string
 }
 
 // A debugPlace opens debug files by name: below the target's root, or ours.
@@ -75,7 +76,7 @@ func openDebugFile(in debugPlace, path string) *debugFile {
 	if err != nil {
 		return nil
 	}
-	return &debugFile{f, file}
+	return &debugFile{f, file, path}
 }
 
 // debugLink reads .gnu_debuglink: a file name, zeros up to a multiple of

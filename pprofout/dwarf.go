@@ -15,36 +15,57 @@ import (
 	"github.com/rdx-profiler/rdx/sampler/objfile"
 )
 
+// A debugSource is the debug information of a file, and where other files are that it refers to.
+type debugSource struct {
+	elf    *elf.File
+	names  []string // by which the file is known, for what lies beside it
+	places []debugPlace
+	limit  *timeLimit
+
+	data     *dwarf.Data
+	roots    []dwarf.Offset // of the units
+	sections map[string][]byte
+	order    binary.ByteOrder
+
+	lookedForAlt, lookedForPackage bool
+	alt                            *alternate
+	noAlt                          error // why it is not read, if something is in it
+	pack                           *dwoPackage
+	badPackage                     error
+}
+
 // lookupDWARF finds functions, lines and inlined calls of sorted addresses
 // from a file's debug information. A file that has none finds nothing.
 //
 // It looks at the root of every compile unit, and into those that hold an
 // address.
-func lookupDWARF(f *elf.File, pcs []uint64, found map[uint64][]model.Line) error {
-	d, roots, err := loadDWARF(f)
-	if d == nil || err != nil {
+func lookupDWARF(s *debugSource, pcs []uint64, found map[uint64][]model.Line) error {
+	s.limit = newTimeLimit(s.elf)
+	if err := s.load(); s.data == nil || err != nil {
 		return err
 	}
-	broken, first := 0, error(nil)
+	var damaged, apart failures
 	done := make(map[uint64]bool)
-	limit := newTimeLimit(f)
-	r := d.Reader()
-	for _, root := range roots {
+	r := s.data.Reader()
+	unnamed := 0 // by what is shared with other files
+	for _, root := range s.roots {
 		if len(pcs) == 0 {
 			break
 		}
-		if limit.over() {
+		if s.limit.over() {
 			return errTooLong
 		}
 		r.Seek(root)
 		cu, err := r.Next()
 		if err == nil && cu != nil && (cu.Tag == dwarf.TagCompileUnit || cu.Tag == dwarf.TagSkeletonUnit) {
 			var mine []uint64
-			mine, err = covered(d, cu, pcs)
+			mine, err = covered(s.data.Ranges, cu, pcs)
 			mine = slices.DeleteFunc(mine, func(pc uint64) bool { return done[pc] })
 			if len(mine) > 0 {
-				u := unit{limit: limit, data: d, cu: cu, pcs: mine, rows: map[uint64]position{}, chains: map[uint64][]scope{}}
+				u, errSplit := s.unit(root, cu, mine)
+				apart.add(errSplit)
 				err = errors.Join(err, u.lookup(found))
+				unnamed += u.unnamed
 				// Several units can claim an address: each that was compiled
 				// with a template or inline function of which the linker kept
 				// one copy.
@@ -58,48 +79,90 @@ func lookupDWARF(f *elf.File, pcs []uint64, found map[uint64][]model.Line) error
 			}
 		}
 		if err != nil {
-			if broken++; broken == 1 {
-				first = fmt.Errorf("compile unit at %#x: %w", root, err)
-			}
+			damaged.add(fmt.Errorf("compile unit at %#x: %w", root, err))
 		}
 	}
-	if broken > 1 {
-		return fmt.Errorf("%d damaged compile units, the first: %w", broken, first)
+	err := errors.Join(damaged.err("%d damaged compile units, the first: %w"),
+		apart.err("inlined calls are missing of %d compile units whose split debug information is not to be had, the first: %w"))
+	if unnamed > 0 {
+		err = errors.Join(err, fmt.Errorf("%d inlined calls without a name: %w", unnamed, s.noAlt))
 	}
-	return first
+	return err
 }
 
-// loadDWARF reads the sections that a look-up needs; those of variables and
-// their types' indexes, about half of the whole, stay on the disk. It returns
-// also where the units' root entries are. nil if there is nothing to read.
-func loadDWARF(f *elf.File) (*dwarf.Data, []dwarf.Offset, error) {
+// failures are several of one kind.
+type failures struct {
+	n     int
+	first error
+}
+
+func (f *failures) add(err error) {
+	if err == nil {
+		return
+	}
+	if f.n++; f.n == 1 {
+		f.first = err
+	}
+}
+
+func (f *failures) err(text string) error {
+	if f.n == 0 {
+		return nil
+	}
+	return fmt.Errorf(text, f.n, f.first)
+}
+
+// unit is what there is of a unit to look addresses up in: without functions if they were left in another file
+// that is not there, which the error says.
+func (s *debugSource) unit(root dwarf.Offset, cu *dwarf.Entry, pcs []uint64) (*unit, error) {
+	u := &unit{source: s, data: s.data, cu: cu, lineCU: cu, ranges: s.data.Ranges, pcs: pcs, rows: map[uint64]position{}, chains: map[uint64][]scope{}}
+	if splitName(cu) == "" {
+		return u, nil
+	}
+	half, err := s.split(root, cu)
+	if err != nil {
+		return u, err
+	}
+	u.data, u.cu = half.data, half.cu
+	u.ranges = func(e *dwarf.Entry) ([][2]uint64, error) { return half.ranges(e, s.order) }
+	return u, nil
+}
+
+// load reads the sections that a look-up needs; those of variables and
+// their types' indexes, about half of the whole, stay on the disk. data is
+// nil if there is nothing to read.
+func (s *debugSource) load() error {
+	f := s.elf
+	s.order = f.ByteOrder
 	if f.Section(".zdebug_info") != nil {
-		return nil, nil, errors.New("compressed in the way of before 2015, not read: see objcopy --decompress-debug-sections")
+		return errors.New("compressed in the way of before 2015, not read: see objcopy --decompress-debug-sections")
 	}
 	if s := f.Section(".debug_info"); s == nil || s.Type == elf.SHT_NOBITS {
-		return nil, nil, nil
+		return nil
 	}
 	var err error
-	data := map[string][]byte{}
+	s.sections = map[string][]byte{}
 	for _, name := range []string{"abbrev", "info", "line", "ranges", "str", "addr", "line_str", "str_offsets", "rnglists"} {
-		s := f.Section(".debug_" + name)
-		if s == nil || s.Type == elf.SHT_NOBITS {
+		sec := f.Section(".debug_" + name)
+		if sec == nil || sec.Type == elf.SHT_NOBITS {
 			continue
 		}
-		if data[name], err = objfile.Section(s, mostDebug); err != nil {
-			return nil, nil, err
+		if s.sections[name], err = objfile.Section(sec, mostDebug); err != nil {
+			return err
 		}
 	}
+	data := s.sections
 	d, err := dwarf.New(data["abbrev"], nil, nil, data["info"], data["line"], nil, data["ranges"], data["str"])
 	if err != nil {
-		return nil, nil, err
+		return err
 	}
 	for _, name := range []string{"addr", "line_str", "str_offsets", "rnglists"} {
 		if err := d.AddSection(".debug_"+name, data[name]); err != nil {
-			return nil, nil, err
+			return err
 		}
 	}
-	return d, unitRoots(data["info"], f.ByteOrder), nil
+	s.data, s.roots = d, unitRoots(data["info"], f.ByteOrder)
+	return nil
 }
 
 // mostDebug bounds each section of debug information.
@@ -145,8 +208,8 @@ func unitRoots(info []byte, order binary.ByteOrder) []dwarf.Offset {
 }
 
 // covered is those of the sorted addresses that lie in an entry's ranges.
-func covered(d *dwarf.Data, e *dwarf.Entry, pcs []uint64) ([]uint64, error) {
-	ranges, err := d.Ranges(e)
+func covered(rangesOf func(*dwarf.Entry) ([][2]uint64, error), e *dwarf.Entry, pcs []uint64) ([]uint64, error) {
+	ranges, err := rangesOf(e)
 	if err != nil {
 		return nil, err
 	}
@@ -179,13 +242,16 @@ type scope struct {
 
 // A unit is one compile unit and what is looked up in it.
 type unit struct {
-	limit  *timeLimit
-	data   *dwarf.Data
-	cu     *dwarf.Entry
-	pcs    []uint64 // sorted
-	files  []*dwarf.LineFile
-	rows   map[uint64]position
-	chains map[uint64][]scope // outermost first
+	source  *debugSource
+	data    *dwarf.Data
+	cu      *dwarf.Entry
+	lineCU  *dwarf.Entry // has the lines, in the source
+	ranges  func(*dwarf.Entry) ([][2]uint64, error)
+	pcs     []uint64 // sorted
+	files   []*dwarf.LineFile
+	rows    map[uint64]position
+	chains  map[uint64][]scope // outermost first
+	unnamed int                // inlined calls, their names being in a file that is not there
 }
 
 func (u *unit) lookup(found map[uint64][]model.Line) error {
@@ -210,8 +276,8 @@ func (u *unit) lookup(found map[uint64][]model.Line) error {
 			l := u.name(chain[i].entry)
 			l.File, l.Line = at.file, at.line
 			if l.Function == "" && i > 0 {
-				// Its name is in a file shared by several (dwz), not read here.
 				l.Function = "[inlined, name not found]"
+				u.unnamed++
 			}
 			lines = append(lines, l)
 			at = chain[i].call
@@ -223,7 +289,7 @@ func (u *unit) lookup(found map[uint64][]model.Line) error {
 
 // readLines runs the line number program once for all addresses.
 func (u *unit) readLines() error {
-	lr, err := u.data.LineReader(u.cu)
+	lr, err := u.source.data.LineReader(u.lineCU)
 	if err != nil || lr == nil {
 		return err
 	}
@@ -237,7 +303,7 @@ func (u *unit) readLines() error {
 		} else if err != nil {
 			return err
 		}
-		if u.limit.tick() {
+		if u.source.limit.tick() {
 			return errTooLong
 		}
 		if !inSequence {
@@ -263,7 +329,7 @@ func (u *unit) readLines() error {
 // the same.
 func (u *unit) mendName() {
 	name, _ := u.cu.Val(dwarf.AttrName).(string)
-	dir, _ := u.cu.Val(dwarf.AttrCompDir).(string)
+	dir, _ := u.lineCU.Val(dwarf.AttrCompDir).(string)
 	if !path.IsAbs(name) || dir == "" {
 		return
 	}
@@ -287,7 +353,7 @@ func (u *unit) readFunctions(deep bool) error {
 		if err != nil || e == nil {
 			return err
 		}
-		if u.limit.tick() {
+		if u.source.limit.tick() {
 			return errTooLong
 		}
 		switch e.Tag {
@@ -295,7 +361,7 @@ func (u *unit) readFunctions(deep bool) error {
 			depth--
 			continue
 		case dwarf.TagSubprogram:
-			in, err := covered(u.data, e, u.pcs)
+			in, err := covered(u.ranges, e, u.pcs)
 			if err != nil {
 				return err
 			}
@@ -355,14 +421,14 @@ func (u *unit) enter(r *dwarf.Reader, e *dwarf.Entry, pcs []uint64, outer []scop
 		if c == nil || c.Tag == 0 {
 			return nil
 		}
-		if u.limit.tick() {
+		if u.source.limit.tick() {
 			return errTooLong
 		}
 		inside := pcs
 		outer := chain
 		switch c.Tag {
 		case dwarf.TagInlinedSubroutine, dwarf.TagSubprogram:
-			if inside, err = covered(u.data, c, pcs); err != nil {
+			if inside, err = covered(u.ranges, c, pcs); err != nil {
 				return err
 			}
 			if c.Tag == dwarf.TagSubprogram {
@@ -371,7 +437,7 @@ func (u *unit) enter(r *dwarf.Reader, e *dwarf.Entry, pcs []uint64, outer []scop
 		case dwarf.TagLexDwarfBlock:
 			// A block without ranges of its own is still a parent.
 			if c.AttrField(dwarf.AttrLowpc) != nil || c.AttrField(dwarf.AttrRanges) != nil {
-				if inside, err = covered(u.data, c, pcs); err != nil {
+				if inside, err = covered(u.ranges, c, pcs); err != nil {
 					return err
 				}
 			}
@@ -405,7 +471,7 @@ func (u *unit) skip(r *dwarf.Reader, e *dwarf.Entry) error {
 		if err != nil || c == nil {
 			return err
 		}
-		if u.limit.tick() {
+		if u.source.limit.tick() {
 			return errTooLong
 		}
 		if c.Tag == 0 {
@@ -428,35 +494,37 @@ func (u *unit) callSite(e *dwarf.Entry) position {
 	return p
 }
 
-// name follows a function's entry to those that declare it.
+// name follows a function's entry to those that declare it, which may be in a file shared with others.
 func (u *unit) name(e *dwarf.Entry) model.Line {
 	var l model.Line
 	var plain string
+	data := u.data
+	text := func(attr dwarf.Attr) (string, bool) {
+		if s, ok := e.Val(attr).(string); ok {
+			return s, true
+		}
+		if off, ok := offsetIn(e, attr, dwarf.ClassStringAlt); ok {
+			if alt, err := u.source.alternate(); err == nil {
+				return alt.text(off), true
+			}
+		}
+		return "", false
+	}
 	const maxHops = 8 // out-of-line copy, abstract instance, declaration in a class
 	for range maxHops {
-		if s, ok := e.Val(dwarf.AttrLinkageName).(string); ok && l.SystemName == "" {
+		if s, ok := text(dwarf.AttrLinkageName); ok && l.SystemName == "" {
 			l.SystemName = s
 		}
-		if s, ok := e.Val(dwarf.AttrName).(string); ok && plain == "" {
+		if s, ok := text(dwarf.AttrName); ok && plain == "" {
 			plain = s
 		}
 		if n, ok := e.Val(dwarf.AttrDeclLine).(int64); ok && l.StartLine == 0 {
 			l.StartLine = int(n)
 		}
-		next, ok := e.Val(dwarf.AttrAbstractOrigin).(dwarf.Offset)
-		if !ok {
-			next, ok = e.Val(dwarf.AttrSpecification).(dwarf.Offset)
-		}
-		if !ok {
+		var ok bool
+		if data, e, ok = u.declaration(data, e); !ok {
 			break
 		}
-		r := u.data.Reader()
-		r.Seek(next)
-		decl, err := r.Next()
-		if err != nil || decl == nil {
-			break
-		}
-		e = decl
 	}
 	if l.SystemName == "" {
 		l.SystemName = plain
@@ -466,4 +534,29 @@ func (u *unit) name(e *dwarf.Entry) model.Line {
 		l.Function = plain // not mangled: another label for a C function, such as __GI_memcpy
 	}
 	return l
+}
+
+// declaration is the entry that one refers to for what it does not say itself, and the data that it is in.
+func (u *unit) declaration(data *dwarf.Data, e *dwarf.Entry) (*dwarf.Data, *dwarf.Entry, bool) {
+	for _, attr := range []dwarf.Attr{dwarf.AttrAbstractOrigin, dwarf.AttrSpecification} {
+		next, ok := e.Val(attr).(dwarf.Offset)
+		if off, shared := offsetIn(e, attr, dwarf.ClassReferenceAlt); shared {
+			alt, err := u.source.alternate()
+			if err != nil {
+				return data, e, false
+			}
+			data, next, ok = alt.data, dwarf.Offset(off), true
+		}
+		if !ok {
+			continue
+		}
+		r := data.Reader()
+		r.Seek(next)
+		decl, err := r.Next()
+		if err != nil || decl == nil {
+			return data, e, false
+		}
+		return data, decl, true
+	}
+	return data, e, false
 }

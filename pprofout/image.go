@@ -16,6 +16,9 @@ type image struct {
 	debug *debugFile // nil if there is none
 	mini  *elf.File  // of .gnu_debugdata, nil likewise
 	noted error      // what could not be read of them
+
+	names  []string // of the file and of its debug file
+	places []debugPlace
 }
 
 func openImage(r io.ReaderAt, m *model.Mapping, places []debugPlace) (*image, error) {
@@ -31,9 +34,11 @@ func openImage(r io.ReaderAt, m *model.Mapping, places []debugPlace) (*image, er
 	if m.BuildID != "" && id != "" && id != m.BuildID {
 		return nil, fmt.Errorf("build ID is %s, the target's is %s: the file was replaced since it was mapped", id, m.BuildID)
 	}
-	img := &image{elf: f}
+	img := &image{elf: f, names: []string{m.File}, places: places}
 	if f.Section(".debug_info") == nil && f.Section(".zdebug_info") == nil {
-		img.debug = findDebugFile(f, id, m.File, places)
+		if img.debug = findDebugFile(f, id, m.File, places); img.debug != nil {
+			img.names = append(img.names, img.debug.name)
+		}
 		if img.mini, img.noted = miniDebug(f); img.noted != nil {
 			img.noted = fmt.Errorf(".gnu_debugdata: %w", img.noted)
 		}
@@ -82,7 +87,7 @@ func (img *image) lookup(pcs []uint64) (map[uint64][]model.Line, error) {
 	}
 	for _, f := range files {
 		if rest := left(); len(rest) > 0 {
-			if err := lookupDWARF(f, rest, found); err != nil {
+			if err := lookupDWARF(&debugSource{elf: f, names: img.names, places: img.places}, rest, found); err != nil {
 				errs = append(errs, fmt.Errorf("DWARF: %w", err))
 			}
 		}

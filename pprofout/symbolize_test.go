@@ -433,10 +433,11 @@ func TestSymbolizeSharedTemplate(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer f.Close()
-	d, roots, err := loadDWARF(f)
-	if err != nil {
+	src := debugSource{elf: f}
+	if err := src.load(); err != nil {
 		t.Fatal(err)
 	}
+	d, roots := src.data, src.roots
 	claims := 0
 	for _, root := range roots {
 		r := d.Reader()
@@ -445,7 +446,7 @@ func TestSymbolizeSharedTemplate(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		in, err := covered(d, cu, pcs)
+		in, err := covered(d.Ranges, cu, pcs)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -36,6 +36,11 @@ func newTimeLimit(f *elf.File) *timeLimit {
 	return &timeLimit{end: processTime() + limitBase + time.Duration(float64(size)/(1<<20)*float64(limitPerMiB))}
 }
 
+// allow gives the time for so many bytes more.
+func (l *timeLimit) allow(size uint64) {
+	l.end += time.Duration(float64(min(size, mostDebug)) / (1 << 20) * float64(limitPerMiB))
+}
+
 // tick is for each small piece of work; it says whether there has been too much of it.
 func (l *timeLimit) tick() bool {
 	if l.ticks++; l.ticks%ticksPerLook != 0 {
