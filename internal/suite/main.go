@@ -1,0 +1,308 @@
+// Command suite runs go test on the packages named, shows how it goes, and closes with counts,
+// skips with their reasons, and the time that each part took.
+//
+// Packages that measure time or need watchpoints, of which a processor has four, run one after the
+// other. The rest runs beside them at the lowest priority.
+package main
+
+import (
+	"bufio"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"os/signal"
+	"runtime"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+)
+
+const module = "github.com/rdx-profiler/rdx/"
+
+// timed are the packages, with those below them, whose tests hold threads or measure time.
+var timed = []string{"sampler", "collector", "cmd/rdx", "agent", "fleet"}
+
+// pure are those below timed that do neither.
+var pure = []string{"sampler/interp", "sampler/operand", "sampler/unwind", "sampler/objfile", "sampler/memrecord", "sampler/safeopen", "collector/estimate", "collector/record"}
+
+func below(pkg string, of []string) bool {
+	pkg = strings.TrimPrefix(pkg, module)
+	return slices.ContainsFunc(of, func(p string) bool { return pkg == p || strings.HasPrefix(pkg, p+"/") })
+}
+
+// event is a line of go test -json.
+type event struct {
+	Action     string
+	Package    string
+	ImportPath string // of a build
+	Test       string
+	Elapsed    float64
+	Output     string
+}
+
+type name struct{ pkg, test string }
+
+// result is how a test or a package ended.
+type result struct {
+	name
+	seconds float64
+	text    string
+}
+
+// suite collects what the groups say.
+type suite struct {
+	mu       sync.Mutex
+	out      io.Writer
+	start    time.Time
+	packages int
+	ended    int
+	passed   int
+	last     time.Time // something was printed
+	running  map[name]time.Time
+	text     map[name]*strings.Builder
+	failed   []result
+	skipped  []result
+	tests    []result // that took a while
+	parts    []result
+	tally    map[string][2]int // of a package: tests, skips
+}
+
+func main() {
+	short := flag.Bool("short", false, "only what takes seconds and needs no root")
+	limit := flag.Duration("timeout", 30*time.Minute, "of a package's tests")
+	flag.Parse()
+	if err := run(flag.Args(), *short, *limit); err != nil {
+		fmt.Fprintln(os.Stderr, "tests:", err)
+		os.Exit(1)
+	}
+}
+
+func run(args []string, short bool, limit time.Duration) error {
+	out, err := exec.Command("go", append([]string{"list"}, args...)...).Output()
+	if err != nil {
+		var e *exec.ExitError
+		if errors.As(err, &e) {
+			err = fmt.Errorf("go list: %s", e.Stderr)
+		}
+		return err
+	}
+	packages := strings.Fields(string(out))
+	var groups [2][]string // timed, and the rest
+	for _, p := range packages {
+		if g := &groups[0]; !short && below(p, timed) && !below(p, pure) {
+			*g = append(*g, p)
+		} else {
+			groups[1] = append(groups[1], p)
+		}
+	}
+	// Of two that run side by side the longest begins.
+	slices.SortStableFunc(groups[0], func(a, b string) int { return strings.Compare(a, b) })
+	s := &suite{out: os.Stdout, start: time.Now(), packages: len(packages), running: map[name]time.Time{}, text: map[name]*strings.Builder{}, tally: map[string][2]int{}}
+	s.last = s.start
+	stop := make(chan os.Signal, 1)
+	signal.Notify(stop, os.Interrupt, syscall.SIGTERM) // go test ends by it, too; what is known is still said
+	done := make(chan struct{})
+	go s.tick(done)
+	var all sync.WaitGroup
+	errs := make([]error, len(groups))
+	for i, g := range groups {
+		if len(g) == 0 {
+			continue
+		}
+		argv := []string{"go", "test", "-json", "-count=1", "-timeout", limit.String()}
+		switch {
+		case short:
+			argv = append(argv, "-short")
+		case i == 0:
+			argv = append(argv, "-p", "1")
+		case len(groups[0]) > 0:
+			argv = append([]string{"nice", "-n", "19"}, append(argv, "-p", strconv.Itoa(max(1, runtime.NumCPU()/2)))...)
+		}
+		all.Go(func() { errs[i] = s.group(append(argv, g...)) })
+	}
+	all.Wait()
+	close(done)
+	s.close()
+	if len(s.failed) > 0 {
+		return fmt.Errorf("%d failed", len(s.failed))
+	}
+	return errors.Join(errs...)
+}
+
+// group runs one go test and reads what it says.
+func (s *suite) group(argv []string) error {
+	cmd := exec.Command(argv[0], argv[1:]...)
+	cmd.Stderr = os.Stderr
+	out, err := cmd.StdoutPipe()
+	if err == nil {
+		err = cmd.Start()
+	}
+	if err != nil {
+		return fmt.Errorf("start go test: %w", err)
+	}
+	in := bufio.NewReader(out)
+	for {
+		line, err := in.ReadBytes('\n')
+		if len(line) > 0 {
+			s.line(line)
+		}
+		if err != nil {
+			break
+		}
+	}
+	if err := cmd.Wait(); err != nil {
+		return fmt.Errorf("go test: %w", err)
+	}
+	return nil
+}
+
+func (s *suite) line(line []byte) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var e event
+	if json.Unmarshal(line, &e) != nil {
+		fmt.Fprintf(s.out, "%s", line)
+		return
+	}
+	n := name{e.Package, e.Test}
+	switch e.Action {
+	case "build-output":
+		fmt.Fprint(s.out, e.Output)
+	case "run":
+		s.running[n] = time.Now()
+	case "output":
+		if strings.HasPrefix(e.Output, "=== ") || strings.HasPrefix(strings.TrimSpace(e.Output), "--- ") {
+			return
+		}
+		b := s.text[n]
+		if b == nil {
+			b = &strings.Builder{}
+			s.text[n] = b
+		}
+		if b.Len() < 1<<16 {
+			b.WriteString(e.Output)
+		}
+	case "pass", "fail", "skip":
+		s.end(n, e)
+	}
+}
+
+// end counts a test or a package that has ended.
+func (s *suite) end(n name, e event) {
+	r := result{name: n, seconds: e.Elapsed}
+	if b := s.text[n]; b != nil {
+		r.text = b.String()
+	}
+	delete(s.text, n)
+	delete(s.running, n)
+	if n.test == "" {
+		s.endPackage(r, e.Action)
+		return
+	}
+	t := s.tally[n.pkg]
+	switch e.Action {
+	case "pass":
+		s.passed++
+		t[0]++
+	case "skip":
+		s.skipped = append(s.skipped, r)
+		t[1]++
+	case "fail":
+		s.failed = append(s.failed, r)
+		t[0]++
+		s.say("FAIL %s %s (%.1fs)\n%s", strings.TrimPrefix(n.pkg, module), n.test, r.seconds, r.text)
+	}
+	s.tally[n.pkg] = t
+	if r.seconds >= 1 && !strings.Contains(n.test, "/") {
+		s.tests = append(s.tests, r)
+	}
+}
+
+func (s *suite) endPackage(r result, action string) {
+	s.ended++
+	t := s.tally[r.pkg]
+	if t == [2]int{} && action != "fail" {
+		return // no tests
+	}
+	s.parts = append(s.parts, r)
+	says := "ok"
+	if action == "fail" {
+		says = "FAIL"
+		if !slices.ContainsFunc(s.failed, func(f result) bool { return f.pkg == r.pkg }) {
+			s.failed = append(s.failed, r) // it did not build, or ended at once
+		}
+		for n, b := range s.text { // of a panic: what ran
+			if n.pkg == r.pkg && n.test != "" {
+				r.text += b.String()
+			}
+		}
+	}
+	s.say("%-4s %-24s %6.1fs %4d tests %3d skipped\n", says, strings.TrimPrefix(r.pkg, module), r.seconds, t[0], t[1])
+	if action == "fail" {
+		fmt.Fprint(s.out, r.text)
+	}
+}
+
+// say prints a line behind how far it is.
+func (s *suite) say(format string, args ...any) {
+	s.last = time.Now()
+	fmt.Fprintf(s.out, "[%2d/%d %3dm%02ds] ", s.ended, s.packages, int(time.Since(s.start).Minutes()), int(time.Since(s.start).Seconds())%60)
+	fmt.Fprintf(s.out, format, args...)
+}
+
+// tick says what runs where nothing ends for a while.
+func (s *suite) tick(done <-chan struct{}) {
+	t := time.NewTicker(5 * time.Second)
+	defer t.Stop()
+	for {
+		select {
+		case <-done:
+			return
+		case <-t.C:
+		}
+		s.mu.Lock()
+		if time.Since(s.last) >= 30*time.Second {
+			var now []string
+			for n, since := range s.running {
+				if n.test != "" && !strings.Contains(n.test, "/") && time.Since(since) > time.Second {
+					now = append(now, fmt.Sprintf("%s %s (%.0fs)", strings.TrimPrefix(n.pkg, module), n.test, time.Since(since).Seconds()))
+				}
+			}
+			slices.Sort(now)
+			s.say("at %s\n", strings.Join(now, ", "))
+		}
+		s.mu.Unlock()
+	}
+}
+
+func (s *suite) close() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	slower := func(a, b result) int { return int(1000 * (b.seconds - a.seconds)) }
+	slices.SortFunc(s.parts, slower)
+	slices.SortFunc(s.tests, slower)
+	fmt.Fprintln(s.out, "\ntime by package:")
+	for _, r := range s.parts {
+		if r.seconds >= 1 {
+			fmt.Fprintf(s.out, "  %7.1fs %s\n", r.seconds, strings.TrimPrefix(r.pkg, module))
+		}
+	}
+	fmt.Fprintln(s.out, "slowest tests:")
+	for _, r := range s.tests[:min(15, len(s.tests))] {
+		fmt.Fprintf(s.out, "  %7.1fs %s %s\n", r.seconds, strings.TrimPrefix(r.pkg, module), r.test)
+	}
+	for _, r := range s.skipped {
+		fmt.Fprintf(s.out, "skipped %s %s: %s\n", strings.TrimPrefix(r.pkg, module), r.test, strings.Join(strings.Fields(r.text), " "))
+	}
+	for _, r := range s.failed {
+		fmt.Fprintf(s.out, "--- FAIL: %s %s\n%s", strings.TrimPrefix(r.pkg, module), r.test, r.text)
+	}
+	fmt.Fprintf(s.out, "%d passed, %d failed, %d skipped in %s\n", s.passed, len(s.failed), len(s.skipped), time.Since(s.start).Round(time.Second))
+}

@@ -1,0 +1,48 @@
+package main
+
+import (
+	"strings"
+	"testing"
+	"time"
+)
+
+// Whatever go test says is counted, and what failed and why is shown.
+func TestSuite(t *testing.T) {
+	var out strings.Builder
+	s := &suite{out: &out, start: time.Now(), packages: 3, running: map[name]time.Time{}, text: map[name]*strings.Builder{}, tally: map[string][2]int{}}
+	for line := range strings.Lines(`{"Action":"run","Package":"m/a","Test":"TestGood"}
+{"Action":"output","Package":"m/a","Test":"TestGood","Output":"=== RUN   TestGood\n"}
+{"Action":"output","Package":"m/a","Test":"TestGood","Output":"a remark\n"}
+{"Action":"pass","Package":"m/a","Test":"TestGood","Elapsed":2.5}
+{"Action":"output","Package":"m/a","Test":"TestRoot","Output":"    a_test.go:7: needs root\n"}
+{"Action":"skip","Package":"m/a","Test":"TestRoot","Elapsed":0}
+{"Action":"pass","Package":"m/a","Elapsed":3}
+{"Action":"output","Package":"m/b","Test":"TestBad","Output":"    b_test.go:9: 1, want 2\n"}
+{"Action":"fail","Package":"m/b","Test":"TestBad","Elapsed":0.1}
+{"Action":"fail","Package":"m/b","Elapsed":0.2}
+{"ImportPath":"m/c","Action":"build-output","Output":"c.go:1: syntax error\n"}
+{"Action":"output","Package":"m/c","Output":"FAIL\tm/c [build failed]\n"}
+{"Action":"fail","Package":"m/c","Elapsed":0}
+`) {
+		s.line([]byte(line))
+	}
+	s.close()
+	for _, want := range []string{"ok   m/a ", "1 tests   1 skipped", "2.5s m/a TestGood", "skipped m/a TestRoot: a_test.go:7: needs root",
+		"FAIL m/b TestBad (0.1s)\n    b_test.go:9: 1, want 2", "c.go:1: syntax error", "FAIL m/c ", "1 passed, 2 failed, 1 skipped"} {
+		if !strings.Contains(out.String(), want) {
+			t.Errorf("no %q in:\n%s", want, &out)
+		}
+	}
+	if strings.Contains(out.String(), "a remark") {
+		t.Error("what a test that passed has said is printed")
+	}
+}
+
+// Each package is in one of the two groups.
+func TestBelow(t *testing.T) {
+	for pkg, want := range map[string]bool{"sampler": true, "sampler/ptrace": true, "sampler/interp/a64": false, "collector/estimate": false, "cmd/rdx": true, "cmd/rdx-gpu": false, "model": false} {
+		if got := below(module+pkg, timed) && !below(module+pkg, pure); got != want {
+			t.Errorf("%s is timed: %v, want %v", pkg, got, want)
+		}
+	}
+}
