@@ -117,8 +117,8 @@ const (
 )
 
 // FindEngine looks for the built tool: in $RDX_ENGINE, or else beside the
-// running program in valgrind/, bin/valgrind/ and ../lib/rdx/valgrind/. Not in the
-// current directory: it may be somebody else's, and rdx run by root.
+// running program in valgrind/, bin/valgrind/ and ../lib/rdx/valgrind/, or else in
+// the user's own folder, see UserEngines. Not in the current directory: it may be somebody else's, and rdx run by root.
 func FindEngine() (dir string, err error) {
 	if dir := findFile("valgrind", toolName); dir != "" {
 		return dir, nil
@@ -126,7 +126,7 @@ func FindEngine() (dir string, err error) {
 	return "", errNotBuilt
 }
 
-var errNotBuilt = errors.New("instrumentation engine not built: run `make -C trace/valgrind` (needs the packages valgrind and gcc), or set RDX_ENGINE to its folder")
+var errNotBuilt = errors.New("instrumentation engine not built: run `rdx engine build valgrind` (needs the packages valgrind, gcc and make), or set RDX_ENGINE to its folder")
 
 // findFile looks where an engine of this kind may have been built.
 func findFile(kind, name string) (dir string) {
@@ -136,6 +136,9 @@ func findFile(kind, name string) (dir string) {
 	} else if exe, err := os.Executable(); err == nil {
 		d := filepath.Dir(exe)
 		dirs = append(dirs, filepath.Join(d, kind), filepath.Join(d, "bin", kind), filepath.Join(d, "../lib/rdx", kind))
+		if d := ownEngines(); d != "" {
+			dirs = append(dirs, filepath.Join(d, kind))
+		}
 	}
 	for _, d := range dirs {
 		if _, err := os.Stat(filepath.Join(d, name)); err == nil {
@@ -259,7 +262,7 @@ func qemuCommand(ctx context.Context, program, socket string, cmd Command, opt O
 		return nil, fmt.Errorf("run: %w", err)
 	}
 	if _, err := os.Stat(plugin); err != nil {
-		return nil, errors.New("instrumentation engine not built: run `make -C trace/qemu` (needs the package gcc), or set RDX_ENGINE to its folder")
+		return nil, errors.New("instrumentation engine not built: run `rdx engine build qemu` (needs the packages gcc and make), or set RDX_ENGINE to its folder")
 	}
 	load := "file=" + plugin + ",socket=" + socket
 	if opt.Children {
@@ -630,7 +633,7 @@ func (e *engine) hello(c *net.UnixConn) (*process, error) {
 	region := controlSize + e.buffers*(e.bytes+tailBytes)
 	version, size := binary.LittleEndian.Uint32(m[4:]), binary.LittleEndian.Uint64(m[8:])
 	if binary.LittleEndian.Uint32(m) != messageHello || version != streamVersion || size != uint64(region) {
-		return nil, fmt.Errorf("engine: version %d with %d bytes of buffers, this rdx reads version %d with %d: rebuild it (make -C trace/%s)",
+		return nil, fmt.Errorf("engine: version %d with %d bytes of buffers, this rdx reads version %d with %d: rebuild it (rdx engine build %s)",
 			version, size, streamVersion, region, e.kind())
 	}
 	p := &process{pid: int(binary.LittleEndian.Uint64(m[16:]))}

@@ -76,6 +76,7 @@ data went by, and so which cache sizes would have missed. Profiles are pprof fil
 		newPhasesCmd(),
 		newFleetCmd(),
 		newVersionCmd(),
+		newEngineCmd(),
 	)
 	return root
 }
