@@ -53,6 +53,7 @@ lint:
 
 generate:
 	cd bpf && go generate
+	cd web && go generate
 
 # Stale generated code is an error. Needs clang; the committed objects come
 # from the version named in bpf/gen.go, another one cannot be compared.

@@ -4,6 +4,7 @@
 # only be told, not compared.
 set -euo pipefail
 cd "$(dirname "$0")/.."
+.ci/check-web.sh
 want=$(cat bpf/clang-version)
 have=$(clang --version 2>/dev/null | sed -n 's/.*clang version \([0-9]*\).*/\1/p' || true)
 if [ -z "$have" ]; then

@@ -76,88 +76,14 @@ func (p *Profile) derive() error {
 	if p.ExactDistances {
 		return nil
 	}
-	var x *local
-	if !e.empty() {
-		if x, err = p.local(e); err != nil {
-			return fmt.Errorf("derive: %w", err)
-		}
-	}
-	// Per epoch, bin and what is known of the window's beginning, so that
-	// records that share them do not repeat the work.
-	sizes := p.cacheBlocks()
-	type place struct {
-		epoch, bin int
-		begin      beginning
-	}
-	type result struct {
-		distance float64
-		miss     []float64
-	}
-	known := map[place]*result{}
-	at := func(r *Record, i int) *result {
-		k := place{x.group(r), i, r.beginning()}
-		b := known[k]
-		if b == nil {
-			b = &result{miss: make([]float64, len(sizes))}
-			known[k] = b
-			x.spreads(k.epoch, i, k.begin, func(p *spread, share float64) {
-				b.distance += share * (p.c0 + p.c1) / 2
-				for k, s := range sizes {
-					b.miss[k] += share * (1 - p.below(float64(s)))
-				}
-			})
-		}
-		return b
+	d, err := p.newDeriver(e, p.cacheBlocks())
+	if err != nil {
+		return fmt.Errorf("derive: %w", err)
 	}
 	for n := range p.Records {
 		r := &p.Records[n]
-		r.Reuses, r.Distance = 0, 0
-		r.Misses = make([]float64, len(sizes))
-		if !r.outcome() {
-			continue
-		}
-		everywhere := 0.0 // weight that misses at every size
-		own := e.of(r)
-		switch r.Kind {
-		case Reuse:
-			perObservation := 0.0
-			if r.Accesses > 0 {
-				perObservation = float64(r.Observations) / r.Accesses * float64(p.Block)
-			}
-			if blocks, ok := r.counted(); ok {
-				r.Reuses = r.Accesses * own.grow[e.bins.Index(r.Time)]
-				r.Distance = r.Reuses * perObservation * float64(blocks)
-				for k, s := range sizes {
-					if blocks >= s {
-						r.Misses[k] = r.Reuses
-					}
-				}
-				break
-			}
-			e.each(r, func(i int, share float64) {
-				w := r.Accesses * share * own.grow[i]
-				if w == 0 {
-					return
-				}
-				b := at(r, i)
-				r.Reuses += w
-				r.Distance += w * perObservation * b.distance
-				for k, m := range b.miss {
-					r.Misses[k] += w * m
-				}
-			})
-		case Invalidated:
-			everywhere = r.Accesses * own.grow[e.bins.Index(max(r.Time, 1))]
-		case Cold:
-			everywhere = r.Accesses * own.never
-		case Censored, Pruned:
-			if e.bins.Index(max(r.Time, 1)) >= own.tail {
-				everywhere = r.Accesses * own.never
-			}
-		}
-		for k := range r.Misses {
-			r.Misses[k] += everywhere
-		}
+		r.Misses = make([]float64, len(d.sizes))
+		d.fill(r)
 	}
 	return nil
 }

@@ -60,6 +60,8 @@ data went by, and so which cache sizes would have missed. Profiles are pprof fil
 		newRunCmd(),
 		newDoctorCmd(),
 		newTopCmd(),
+		newWebCmd(),
+		newReportCmd(),
 		newThreadsCmd(),
 		newHistCmd(),
 		newMrcCmd(),

@@ -39,6 +39,7 @@ var mayImport = map[string][]string{
 	"fleet":             {"model"},
 	"agent":             {"fleet"},
 	"report":            {"model", "sampler"},
+	"web":               {"model", "report", "sampler", "pprofout", "fleet"},
 }
 
 // free may import all.

@@ -1,0 +1,176 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"os/signal"
+	"path/filepath"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/sys/unix"
+
+	"github.com/rdx-profiler/rdx/report"
+	"github.com/rdx-profiler/rdx/sampler"
+	"github.com/rdx-profiler/rdx/web"
+)
+
+// webFlags are those of all that shows pages.
+type webFlags struct {
+	listen  string
+	allowed []string
+	source  []string
+	sizes   []string
+}
+
+func (f *webFlags) register(cmd *cobra.Command) {
+	cmd.Flags().StringSliceVar(&f.source, "source", []string{"."}, "folders below which source may be read, of files that the profile's own line tables name; --source= for none")
+	cmd.Flags().StringSliceVar(&f.sizes, "sizes", nil, "cache sizes to be shown besides eight an octave and the machine's, such as 48k,1m")
+}
+
+func (f *webFlags) registerServer(cmd *cobra.Command) {
+	f.register(cmd)
+	cmd.Flags().StringVar(&f.listen, "listen", "127.0.0.1:0", "address and port to listen at; 0 is any free port. Whoever has the URL can see the profiles")
+	cmd.Flags().StringSliceVar(&f.allowed, "host", nil, "names by which a browser may call an address that is not loopback")
+}
+
+func (f *webFlags) options() (web.Options, error) {
+	var o web.Options
+	for _, s := range f.sizes {
+		n, err := sampler.ParseSize(s)
+		if err != nil {
+			return o, report.BadInput(fmt.Errorf("--sizes: %w", err))
+		}
+		o.Sizes = append(o.Sizes, uint64(max(n, 0)))
+	}
+	var folders []string
+	for _, s := range f.source {
+		if s != "" {
+			folders = append(folders, s)
+		}
+	}
+	var err error
+	o.Source, err = web.NewSource(folders)
+	return o, err
+}
+
+// webProfiles reads the files.
+func webProfiles(files []string) ([]web.Profile, error) {
+	names := report.ShortNames(files, func(f *string) string { return *f })
+	var out []web.Profile
+	for _, f := range files {
+		p, err := loadProfile(f)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, web.Profile{Name: names[f], Raw: p})
+	}
+	return out, nil
+}
+
+func newWebCmd() *cobra.Command {
+	var f webFlags
+	cmd := &cobra.Command{
+		Use:   "web FILE...",
+		Short: "Show profiles in a browser: curve, source, call stacks, pairs",
+		Long: `web serves pages that show profiles, and prints their URL. In it is a word that nobody
+can guess: who does not have it sees nothing. It listens at this machine's own
+address only, unless --listen says otherwise.
+
+On all pages a line in the miss ratio curve can be dragged to any cache size: source,
+call stacks, pairs and data follow. Several profiles can be switched between and compared.
+
+Source is read where the profile's line tables name a file below a folder of --source,
+which is the current one by default, and nowhere else.`,
+		Example: `  rdx web rdx.pb.gz
+  rdx web --source ~/src/app before.pb.gz after.pb.gz
+  ssh -L 8000:127.0.0.1:8000 host rdx web --listen 127.0.0.1:8000 rdx.pb.gz`,
+		Args: profiles(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			o, err := f.options()
+			if err != nil {
+				return err
+			}
+			all, err := webProfiles(args)
+			if err != nil {
+				return err
+			}
+			return f.serve(cmd.Context(), cmd.OutOrStdout(), web.NewServer(all, o))
+		},
+	}
+	f.registerServer(cmd)
+	return cmd
+}
+
+// serve shows pages until it is interrupted.
+func (f *webFlags) serve(ctx context.Context, out io.Writer, s *web.Server) error {
+	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, unix.SIGTERM, unix.SIGHUP)
+	defer stop()
+	l, err := net.Listen("tcp", f.listen)
+	if err != nil {
+		return fmt.Errorf("listen for browsers: %w (consider --listen 127.0.0.1:0)", err)
+	}
+	defer l.Close()
+	if _, err := fmt.Fprintf(out, "%s\n", s.URL(l.Addr())); err != nil {
+		return err
+	}
+	return s.Serve(ctx, l, f.allowed...)
+}
+
+func newReportCmd() *cobra.Command {
+	var f webFlags
+	var output string
+	cmd := &cobra.Command{
+		Use:   "report FILE...",
+		Short: "Write what rdx web shows as one file, to be mailed or kept",
+		Long: `report writes the pages of rdx web as one HTML file with all that they need inside. It
+opens in any browser from any place, and asks no network for anything. Source that
+the profile's lines name, below a folder of --source, is inside as well: look at it
+before you send it to others.`,
+		Example: `  rdx report -o report.html rdx.pb.gz
+  rdx report --source= -o report.html before.pb.gz after.pb.gz   # without source`,
+		Args: profiles(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			o, err := f.options()
+			if err != nil {
+				return err
+			}
+			all, err := webProfiles(args)
+			if err != nil {
+				return err
+			}
+			if output == "-" {
+				return web.WriteFile(cmd.OutOrStdout(), all, o)
+			}
+			return writeWhole(output, func(w io.Writer) error { return web.WriteFile(w, all, o) })
+		},
+	}
+	f.register(cmd)
+	cmd.Flags().StringVarP(&output, "output", "o", "rdx.html", "file to write; - for standard output")
+	return cmd
+}
+
+// writeWhole writes a file that is there in full or not at all.
+func writeWhole(name string, write func(w io.Writer) error) error {
+	tmp, err := os.CreateTemp(filepath.Dir(name), ".rdx-*")
+	if err != nil {
+		return err
+	}
+	defer os.Remove(tmp.Name())
+	err = write(tmp)
+	if err == nil {
+		err = tmp.Chmod(0o644)
+	}
+	if e := tmp.Close(); err == nil {
+		err = e
+	}
+	if err == nil {
+		err = os.Rename(tmp.Name(), name)
+	}
+	if err != nil {
+		return fmt.Errorf("write %s: %w", name, err)
+	}
+	return nil
+}

@@ -1,0 +1,5 @@
+package web
+
+import "net/http"
+
+func (s *Server) serveCode(w http.ResponseWriter, r *http.Request) { http.NotFound(w, r) }

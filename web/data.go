@@ -1,0 +1,466 @@
+package web
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/rdx-profiler/rdx/model"
+	"github.com/rdx-profiler/rdx/report"
+)
+
+// Data is all that the pages show of one profile, observed in one kind of stack. Sizes are bytes,
+// times accesses, weights accesses of the program.
+type Data struct {
+	File     string   `json:"file"`
+	Stack    string   `json:"stack"`
+	Stacks   []string `json:"stacks"`
+	Rows     []row    `json:"rows"` // what rdx prints above every list
+	Survey   any      `json:"survey"`
+	Exact    bool     `json:"exact"` // counted: there is no chance in it
+	Block    int      `json:"block"`
+	Unit     string   `json:"clock_unit"`
+	Accesses float64  `json:"accesses"`
+	Holds    int64    `json:"holds"`
+	Samples  int      `json:"samples"`
+
+	Sizes  []uint64   `json:"sizes"` // the grid
+	First  int        `json:"first"` // its index that pages begin with
+	Caches []cacheAt  `json:"caches"`
+	Curve  *curve     `json:"curve"`               // nil without observations
+	SVG    string     `json:"curve_svg,omitempty"` // as rdx mrc --format svg
+	Bands  countBands `json:"count_bands"`
+
+	Strings []string `json:"strings"`
+	Places  *places  `json:"places"`
+	Nodes   *nodes   `json:"nodes"`
+	Cells   cells    `json:"cells"`
+	Pairs   pairs    `json:"pairs"`
+	Objects objects  `json:"objects"`
+	ByPlace steps    `json:"place_squares"` // of Places
+
+	Threads       any `json:"threads"`       // as rdx threads --format json
+	Invalidations any `json:"invalidations"` // as rdx top --by invalidations; null where others' writes were not watched
+
+	Sites []site `json:"sites"`
+
+	SourceFiles []int32 `json:"source_files"` // strings that are the names of files whose source can be had
+	source      map[int32]string
+	sites       map[siteKey]int32
+}
+
+type row struct {
+	Key  string `json:"key"` // "!" for a warning
+	Text string `json:"text"`
+}
+
+type cacheAt struct {
+	Level string `json:"level"`
+	Bytes int64  `json:"bytes"`
+	At    int    `json:"at"` // in the grid, -1 where it holds no block
+}
+
+// curve is the miss ratio curve on the grid, as rdx mrc has it.
+type curve struct {
+	Ratio []float64 `json:"ratio"`
+	Low   []float64 `json:"low"`
+	High  []float64 `json:"high"`
+	Note  []string  `json:"note"` // why a ratio is not to be quoted
+}
+
+// countBands is Garwood's band of counts, for k in equal steps of its logarithm: the browser takes
+// from it the band of a sum with clusters' squares, as model.PerAccess does.
+type countBands struct {
+	Least   float64   `json:"least"`    // the first k
+	PerStep float64   `json:"per_step"` // factor from one k to the next
+	Low     []float64 `json:"low"`      // of k, as a factor
+	High    []float64 `json:"high"`
+	None    float64   `json:"none"` // the upper end for k = 0
+}
+
+// cells are the samples: all that was seen of one use stack, reuse stack and time.
+type cells struct {
+	Use      ints    `json:"use"`   // node
+	Reuse    ints    `json:"reuse"` // node; -1 where no reuse was seen
+	Pair     ints    `json:"pair"`
+	Object   ints    `json:"object"`
+	TID      ints    `json:"tid"`
+	EndTID   ints    `json:"end_tid"`
+	Epoch    ints    `json:"epoch"`
+	Op       ints    `json:"op"`    // 1 load, 2 store, 0 not known
+	Below    ints    `json:"below"` // 1: Time is an upper bound
+	UseAt    ints    `json:"use_at"`
+	ReuseAt  ints    `json:"reuse_at"` // sites of the leaves
+	Seen     doubles `json:"seen"`     // observations
+	Accesses doubles `json:"accesses"`
+	Reuses   doubles `json:"reuses"`
+	Time     doubles `json:"time"`
+	Native   doubles `json:"native"`
+	Distance doubles `json:"distance"` // mean, bytes; NaN where there is none
+	Total    doubles `json:"total"`    // sum of distances over observations, bytes
+	Misses   steps   `json:"misses"`
+}
+
+// pairs are use -> reuse pairs of places. They have their end in a reuse, an invalidating write, or
+// a kind.
+type pairs struct {
+	Use     ints  `json:"use"`   // place
+	Reuse   ints  `json:"reuse"` // place; -1 where no reuse was seen
+	Kind    ints  `json:"kind"`  // in Data.Strings
+	Squares steps `json:"squares"`
+}
+
+type objects struct {
+	Name    ints  `json:"name"`
+	Squares steps `json:"squares"`
+}
+
+// Options say what to make of a profile.
+type Options struct {
+	Sizes  []uint64 // of the grid besides its own, bytes
+	Source *Source  // nil: there is none
+}
+
+// Open is the profile as observed in one kind of stack, "" for the one that commands take; what its
+// writer has not derived is.
+func Open(raw *model.Profile, stack string) (*model.Profile, error) {
+	p, err := report.OnStack(raw, stack)
+	if err != nil {
+		return nil, err
+	}
+	seen, reuses := 0.0, 0.0
+	for i := range p.Records {
+		if r := &p.Records[i]; r.Kind == model.Reuse {
+			seen += r.Accesses
+			reuses += r.Reuses
+		}
+	}
+	if seen > 0 && reuses == 0 {
+		err = p.Derive()
+	}
+	return p, err
+}
+
+// New makes the data of a profile that was read; file is what it is called. The profile is not
+// changed and may be shared.
+func New(raw *model.Profile, file, stack string, o Options) (*Data, error) {
+	p, err := Open(raw, stack)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", file, err)
+	}
+	if p.Block <= 0 {
+		return nil, fmt.Errorf("%s: the profile does not tell its block size", file)
+	}
+	d := &Data{File: file, Exact: p.ExactDistances, Block: p.Block, Unit: p.Clock.Unit, Holds: p.Holds()}
+	for _, k := range raw.StackKinds() {
+		d.Stacks = append(d.Stacks, k.String())
+	}
+	if k := p.StackKinds(); len(k) == 1 {
+		d.Stack = k[0].String()
+	}
+	survey := report.Survey(p)
+	d.Survey, d.Accesses = survey, survey.Accesses
+	var text strings.Builder
+	if err := report.WriteOverview(&text, survey); err != nil {
+		return nil, err
+	}
+	d.Rows = rowsOf(text.String())
+	d.Sizes = grid(p, o.Sizes)
+	d.placeCaches(p)
+	if err := d.draw(p); err != nil {
+		return nil, fmt.Errorf("%s: %w", file, err)
+	}
+	if err := d.fill(p); err != nil {
+		return nil, fmt.Errorf("%s: %w", file, err)
+	}
+	d.Bands = newCountBands()
+	d.SVG = drawing(p, file)
+	d.share(raw, p)
+	if o.Source != nil {
+		d.findSource(o.Source)
+	}
+	return d, nil
+}
+
+// rowsOf takes an overview's text apart: keys are in its first columns, and lines that begin with blanks go on.
+func rowsOf(text string) []row {
+	const keys = 13
+	var rows []row
+	for line := range strings.Lines(text) {
+		line = strings.TrimRight(line, "\n")
+		switch {
+		case strings.TrimSpace(line) == "":
+		case strings.HasPrefix(line, "! "):
+			rows = append(rows, row{"!", line[2:]})
+		case len(rows) > 0 && strings.HasPrefix(line, "  "):
+			rows[len(rows)-1].Text += " " + strings.TrimSpace(line)
+		case len(line) > keys:
+			rows = append(rows, row{strings.TrimSpace(line[:keys]), line[keys:]})
+		}
+	}
+	return rows
+}
+
+// placeCaches finds the machine's caches in the grid. Pages begin with the largest whose misses are more than chance.
+func (d *Data) placeCaches(p *model.Profile) {
+	d.First = len(d.Sizes) / 2
+	for i, c := range p.Caches {
+		size := uint64(max(c.Size, 0))
+		at, ok := slices.BinarySearch(d.Sizes, size-size%uint64(p.Block))
+		if !ok {
+			at = -1
+		}
+		d.Caches = append(d.Caches, cacheAt{c.Level, c.Size, at})
+		if i == max(p.Quotable(), 0) && at >= 0 {
+			d.First = at
+		}
+	}
+}
+
+func (d *Data) draw(p *model.Profile) error {
+	if !report.Observed(p) {
+		return nil
+	}
+	blocks := d.blocks()
+	c, err := p.MissRatios(blocks, model.CurveOptions{})
+	if err != nil {
+		return err
+	}
+	d.Curve = &curve{}
+	for _, q := range c.Points {
+		d.Curve.Ratio = append(d.Curve.Ratio, q.MissRatio)
+		d.Curve.Low, d.Curve.High = append(d.Curve.Low, q.Low), append(d.Curve.High, q.High)
+		d.Curve.Note = append(d.Curve.Note, q.Quote.String())
+	}
+	return nil
+}
+
+// drawing is the curve as rdx mrc --format svg draws it, "" where there is none.
+func drawing(p *model.Profile, file string) string {
+	c, err := report.NewMissCurve(p, nil, model.CurveOptions{})
+	if err != nil {
+		return ""
+	}
+	c.File = file
+	r := report.MissRatios{Model: model.Local}
+	r.Curves = append(r.Curves, c)
+	var b strings.Builder
+	if r.WriteSVG(&b) != nil {
+		return ""
+	}
+	return b.String()
+}
+
+func (d *Data) blocks() []uint64 {
+	blocks := make([]uint64, len(d.Sizes))
+	for i, s := range d.Sizes {
+		blocks[i] = s / uint64(d.Block)
+	}
+	return blocks
+}
+
+// shown says whether a record is in the lists: rdx top has the same.
+func shown(r *model.Record) bool {
+	return r.Kind != model.Lost && r.Kind != model.FalseSharing && r.Accesses > 0
+}
+
+type pairKey struct {
+	use, reuse int32
+	kind       model.Kind
+}
+
+type siteKey struct {
+	mapping *model.Mapping
+	address uint64
+}
+
+// site is where an instruction is.
+type site struct {
+	Mapping string `json:"mapping"`
+	Build   string `json:"build_id"`
+	Offset  string `json:"offset"` // in the file, hexadecimal
+	Place   int32  `json:"place"`
+
+	m *model.Mapping
+	l *model.Location
+}
+
+func (d *Data) siteOf(stack []*model.Location, place int32) int32 {
+	if len(stack) == 0 || stack[0].Mapping == nil {
+		return -1
+	}
+	l := stack[0]
+	key := siteKey{l.Mapping, l.Address}
+	i, ok := d.sites[key]
+	if !ok {
+		i = int32(len(d.Sites))
+		d.sites[key] = i
+		m := l.Mapping
+		d.Sites = append(d.Sites, site{report.Printable(report.Shorten(m.File, longestName)), m.BuildID, fmt.Sprintf("%x", l.Address-m.Start+m.Offset), place, m, l})
+	}
+	return i
+}
+
+// fill makes cells, pairs, objects and all tables that they point to.
+func (d *Data) fill(p *model.Profile) error {
+	var n names
+	n.index("")
+	d.Places = &places{names: &n}
+	d.Nodes = newNodes(d.Places)
+	d.sites = map[siteKey]int32{}
+	pairOf, objectOf, endOf := map[pairKey]int32{}, map[string]int32{}, map[model.Kind]int32{}
+	for k := model.Reuse; k < model.NumKinds; k++ {
+		endOf[k] = n.index(k.String())
+	}
+	groups := &grouping{}
+	c := &d.Cells
+	err := p.MissesAt(d.blocks(), func(i int, misses []float64) {
+		r := &p.Records[i]
+		if !shown(r) {
+			return
+		}
+		use := d.Places.ofStack(r.Use)
+		c.Use, c.UseAt = append(c.Use, d.Nodes.index(r.Use)), append(c.UseAt, d.siteOf(r.Use, use))
+		key := pairKey{use, -1, r.Kind}
+		reuseNode, reuseAt := int32(-1), int32(-1)
+		if r.Kind == model.Reuse || r.Kind == model.Invalidated {
+			key.reuse = d.Places.ofStack(r.Reuse)
+			reuseNode, reuseAt = d.Nodes.index(r.Reuse), d.siteOf(r.Reuse, key.reuse)
+		}
+		c.Reuse, c.ReuseAt = append(c.Reuse, reuseNode), append(c.ReuseAt, reuseAt)
+		pair, ok := pairOf[key]
+		if !ok {
+			pair = int32(len(pairOf))
+			pairOf[key] = pair
+			d.Pairs.Use, d.Pairs.Reuse = append(d.Pairs.Use, use), append(d.Pairs.Reuse, key.reuse)
+			d.Pairs.Kind = append(d.Pairs.Kind, endOf[r.Kind])
+		}
+		c.Pair = append(c.Pair, pair)
+		name := "(not recorded)"
+		if r.Data != nil {
+			name = r.Data.Name
+		}
+		object, ok := objectOf[name]
+		if !ok {
+			object = int32(len(objectOf))
+			objectOf[name] = object
+			d.Objects.Name = append(d.Objects.Name, n.index(name))
+		}
+		c.Object = append(c.Object, object)
+		c.add(r)
+		d.useStored(r, misses)
+		c.Misses.add(misses)
+		where := use // the miss is at the reuse, or where none was seen at the use
+		if r.Kind == model.Reuse {
+			where = key.reuse
+		}
+		groups.add(r, pair, object, where)
+	})
+	if err != nil {
+		return err
+	}
+	d.Samples = len(c.Use)
+	if !d.Exact {
+		d.Pairs.Squares = groups.squares(p, &c.Misses, groups.pair, len(d.Pairs.Use), len(d.Sizes))
+		d.Objects.Squares = groups.squares(p, &c.Misses, groups.object, len(d.Objects.Name), len(d.Sizes))
+		d.ByPlace = groups.squares(p, &c.Misses, groups.place, len(d.Places.Function), len(d.Sizes))
+	}
+	d.Strings = n.list
+	return nil
+}
+
+// useStored takes the misses that the profile has at its own caches, in whole accesses: what
+// rdx top prints is what is in the file.
+func (d *Data) useStored(r *model.Record, misses []float64) {
+	for k, c := range d.Caches {
+		if c.At < 0 || k >= len(r.Misses) {
+			continue
+		}
+		misses[c.At] = r.Misses[k]
+	}
+}
+
+// add appends what needs no table.
+func (c *cells) add(r *model.Record) {
+	below := int32(0)
+	if r.BelowResolution {
+		below = 1
+	}
+	c.TID, c.EndTID, c.Epoch = append(c.TID, int32(r.TID)), append(c.EndTID, int32(r.EndTID)), append(c.Epoch, int32(r.Epoch))
+	c.Op, c.Below = append(c.Op, int32(r.Op)), append(c.Below, below)
+	c.Seen, c.Accesses, c.Reuses = append(c.Seen, float64(r.Observations)), append(c.Accesses, r.Accesses), append(c.Reuses, r.Reuses)
+	c.Time, c.Native, c.Total = append(c.Time, float64(r.Time)), append(c.Native, float64(r.Native)), append(c.Total, r.Distance)
+	distance, ok := r.MeanDistance()
+	if !ok {
+		distance = math.NaN()
+	}
+	c.Distance = append(c.Distance, distance)
+}
+
+// grouping is what each cell belongs to.
+type grouping struct {
+	records             []*model.Record
+	pair, object, place []int32
+}
+
+func (g *grouping) add(r *model.Record, pair, object, place int32) {
+	g.records = append(g.records, r)
+	g.pair, g.object, g.place = append(g.pair, pair), append(g.object, object), append(g.place, place)
+}
+
+// squares are the clusters' of each of n groups.
+func (g *grouping) squares(p *model.Profile, misses *steps, of []int32, n, sizes int) (out steps) {
+	order := make([]int, len(of))
+	for i := range order {
+		order[i] = i
+	}
+	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(of[a], of[b]) })
+	out.From = ints{0}
+	scratch := make([]float64, sizes)
+	for group := range int32(n) {
+		end := 0
+		for end < len(order) && of[order[end]] == group {
+			end++
+		}
+		mine := order[:end]
+		order = order[end:]
+		records := make([]*model.Record, len(mine))
+		for k, i := range mine {
+			records[k] = g.records[i]
+		}
+		out.add(p.ClusterSquares(records, sizes, func(k int) []float64 { return misses.values(mine[k], scratch) }))
+	}
+	return out
+}
+
+func newCountBands() countBands {
+	b := countBands{Least: 1.0 / 16, PerStep: math.Exp2(0.125)}
+	for k := b.Least; k < 1<<24; k *= b.PerStep {
+		low, high := model.CountBand(k)
+		b.Low, b.High = append(b.Low, low/k), append(b.High, high/k)
+	}
+	_, b.None = model.CountBand(0)
+	return b
+}
+
+// mostThreads and mostInvalidations are what pages list of each at most.
+const (
+	mostThreads       = 64
+	mostInvalidations = 500
+)
+
+// share fills what threads do to each other. Both lists derive, so they get copies.
+func (d *Data) share(raw, p *model.Profile) {
+	all := *raw
+	all.Records = slices.Clone(raw.Records)
+	if all.Derive() == nil {
+		d.Threads = report.NewThreadList(&all, p, mostThreads)
+	}
+	if slices.Contains(raw.StackKinds(), model.StackPrivate) {
+		if l, err := report.NewInvalidationList(&all, mostInvalidations); err == nil {
+			d.Invalidations = l
+		}
+	}
+}

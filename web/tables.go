@@ -1,0 +1,134 @@
+package web
+
+import (
+	"fmt"
+
+	"github.com/rdx-profiler/rdx/model"
+	"github.com/rdx-profiler/rdx/report"
+)
+
+// Names are strings, each kept once.
+type names struct {
+	of   map[string]int32
+	list []string
+}
+
+func (n *names) index(s string) int32 {
+	if i, ok := n.of[s]; ok {
+		return i
+	}
+	if n.of == nil {
+		n.of = map[string]int32{}
+	}
+	i := int32(len(n.list))
+	n.of[s] = i
+	n.list = append(n.list, report.Printable(report.Shorten(s, longestName)))
+	return i
+}
+
+// longestName is how many letters of a name pages have.
+const longestName = 1000
+
+// Places are the frames of stacks: a function with the line it was at, an inlined one by itself.
+type places struct {
+	Function ints `json:"function"` // in Data.Strings
+	File     ints `json:"file"`
+	Line     ints `json:"line"`
+
+	names *names
+	of    map[[3]int32]int32
+	at    map[*model.Location][]int32
+}
+
+func (t *places) index(function, file string, line int) int32 {
+	key := [3]int32{t.names.index(function), t.names.index(file), int32(line)}
+	i, ok := t.of[key]
+	if !ok {
+		if t.of == nil {
+			t.of = map[[3]int32]int32{}
+		}
+		i = int32(len(t.Function))
+		t.of[key] = i
+		t.Function, t.File, t.Line = append(t.Function, key[0]), append(t.File, key[1]), append(t.Line, key[2])
+	}
+	return i
+}
+
+// ofLocation are a location's, the innermost first.
+func (t *places) ofLocation(l *model.Location) []int32 {
+	if p := t.at[l]; p != nil {
+		return p
+	}
+	var p []int32
+	if len(l.Lines) == 0 {
+		p = []int32{t.ofStack([]*model.Location{l})}
+	}
+	for _, ln := range l.Lines {
+		p = append(p, t.index(ln.Function, ln.File, ln.Line))
+	}
+	if t.at == nil {
+		t.at = map[*model.Location][]int32{}
+	}
+	t.at[l] = p
+	return p
+}
+
+// ofStack is that of report.PlaceOf.
+func (t *places) ofStack(stack []*model.Location) int32 {
+	q := report.PlaceOf(stack)
+	return t.index(q.Function, q.File, q.Line)
+}
+
+// Nodes are call stacks as a tree. Node 0 is the root; a parent comes before its children.
+type nodes struct {
+	Parent ints `json:"parent"`
+	Place  ints `json:"place"`
+
+	places *places
+	of     map[[2]int32]int32
+}
+
+// Of deeper stacks the middle is left out.
+const (
+	deepest   = 512
+	rootwards = 64
+)
+
+func newNodes(t *places) *nodes {
+	return &nodes{places: t, of: map[[2]int32]int32{}, Parent: ints{-1}, Place: ints{t.index("[all]", "", 0)}}
+}
+
+func (n *nodes) child(parent, place int32) int32 {
+	key := [2]int32{parent, place}
+	i, ok := n.of[key]
+	if !ok {
+		i = int32(len(n.Parent))
+		n.of[key] = i
+		n.Parent, n.Place = append(n.Parent, parent), append(n.Place, place)
+	}
+	return i
+}
+
+// index is the node of a stack, leaf first.
+func (n *nodes) index(stack []*model.Location) int32 {
+	at := int32(0)
+	step := func(from, to int) { // from the root's side
+		for i := from; i >= to; i-- {
+			frames := n.places.ofLocation(stack[i])
+			for k := len(frames) - 1; k >= 0; k-- {
+				at = n.child(at, frames[k])
+			}
+		}
+	}
+	last := len(stack) - 1
+	if last < 0 {
+		return n.child(0, n.places.ofStack(nil))
+	}
+	if len(stack) > deepest {
+		step(last, last-rootwards+1)
+		at = n.child(at, n.places.index(fmt.Sprintf("[%d frames are left out]", len(stack)-deepest), "", 0))
+		last = deepest - rootwards - 1
+	}
+	step(last, 0)
+	return at
+}

@@ -1,0 +1,228 @@
+import { render } from "preact";
+import { useCallback, useEffect, useMemo, useRef, useState } from "preact/hooks";
+import "uplot/dist/uPlot.min.css";
+import "./style.css";
+import type { Ctx } from "./ctx";
+import { CurveChart, nearest, SizeBar } from "./curve";
+import { ask, forget, isFile, load, type Listing } from "./data";
+import { CodePage, ComparePage, ObjectsPage, Overview, PairsPage, ShareLink, ThreadsPage, TimePage } from "./pages";
+import { Pick } from "./parts";
+import { parse, type State, write } from "./state";
+import { View } from "./sums";
+
+const pages: [string, string, (p: { x: Ctx }) => preact.JSX.Element][] = [
+  ["overview", "Overview", Overview],
+  ["code", "Code", CodePage],
+  ["pairs", "Pairs", PairsPage],
+  ["data", "Data", ObjectsPage],
+  ["threads", "Threads", ThreadsPage],
+  ["time", "Time", TimePage],
+  ["compare", "Compare", ComparePage],
+];
+
+function useDark(): boolean {
+  const query = useMemo(() => matchMedia("(prefers-color-scheme: dark)"), []);
+  const [dark, setDark] = useState(query.matches);
+  useEffect(() => {
+    const on = () => setDark(query.matches);
+    query.addEventListener("change", on);
+    return () => query.removeEventListener("change", on);
+  }, [query]);
+  return dark;
+}
+
+function App() {
+  const [list, setList] = useState<Listing | null>(null);
+  const [s, setState] = useState<State>(() => parse(location.hash));
+  const [view, setView] = useState<View | null>(null);
+  const [other, setOther] = useState<View | null>(null);
+  const [error, setError] = useState("");
+  const now = useRef(s);
+  now.current = s;
+  const dark = useDark();
+  const timer = useRef(0);
+
+  const set = useCallback((change: Partial<State>, replace = false) => {
+    const next = { ...now.current, ...change };
+    // What is numbered by the profile means nothing in another.
+    if (("profile" in change && change.profile !== s.profile) || "stack" in change) Object.assign(next, { pair: -1, node: -1, tid: -1, object: -1, file: "" }, "profile" in change && !("stack" in change) ? { stack: "" } : {});
+    if (("side" in change && change.side !== now.current.side) || ("page" in change && change.page !== "code")) next.node = -1;
+    now.current = next;
+    setState(next);
+    // Browsers allow few changes of the address a second: while something is dragged it waits.
+    clearTimeout(timer.current);
+    if (replace) timer.current = window.setTimeout(() => history.replaceState(null, "", write(now.current)), 150);
+    else if (write(next) !== location.hash) history.pushState(null, "", write(next));
+  }, [s.profile]);
+
+  useEffect(() => {
+    const back = () => setState(parse(location.hash));
+    addEventListener("popstate", back);
+    addEventListener("hashchange", back);
+    return () => {
+      removeEventListener("popstate", back);
+      removeEventListener("hashchange", back);
+    };
+  }, []);
+
+  useEffect(() => {
+    let version = -1;
+    let again = 0;
+    const look = async () => {
+      try {
+        const l = await ask<Listing>("list");
+        if (l.version !== version) {
+          version = l.version;
+          forget();
+          setList(l);
+        }
+        if (l.live) again = window.setTimeout(() => (forget(), void look()), 1000);
+        else setList(l);
+      } catch (e) {
+        setError((e as Error).message);
+      }
+    };
+    void look();
+    return () => clearTimeout(again);
+  }, []);
+
+  const profile = list ? Math.min(Math.max(s.profile, 0), list.profiles.length - 1) : -1;
+  useEffect(() => {
+    if (!list || profile < 0) return;
+    let gone = false;
+    load(profile, s.stack).then(
+      (d) => {
+        if (gone) return;
+        setError("");
+        setView(new View(d));
+      },
+      (e: Error) => {
+        if (gone) return;
+        setError(e.message);
+        setView(null);
+      },
+    );
+    return () => {
+      gone = true;
+    };
+  }, [list, profile, s.stack]);
+
+  const otherProfile = list && s.other >= 0 && s.other < list.profiles.length && s.other !== profile ? s.other : -1;
+  useEffect(() => {
+    let gone = false;
+    setOther(null);
+    if (list && otherProfile >= 0) load(otherProfile, "").then((d) => !gone && setOther(new View(d)), () => undefined);
+    return () => {
+      gone = true;
+    };
+  }, [list, otherProfile]);
+
+  useEffect(() => {
+    const key = (e: KeyboardEvent) => {
+      const typing = e.target instanceof HTMLInputElement || e.target instanceof HTMLSelectElement;
+      if (e.ctrlKey || e.metaKey || e.altKey) return;
+      if (e.key === "/" && !typing) {
+        document.querySelector<HTMLInputElement>("#search")?.focus();
+        e.preventDefault();
+      } else if (e.key === "Escape" && e.target instanceof HTMLInputElement) e.target.blur();
+      else if (!typing && /^[1-7]$/.test(e.key)) set({ page: pages[Number(e.key) - 1][0] });
+      else if (!typing && (e.key === "[" || e.key === "]")) document.querySelector<HTMLInputElement>(".sizebar input[type=range]")?.dispatchEvent(new CustomEvent("step", { detail: e.key === "]" ? 1 : -1 }));
+    };
+    addEventListener("keydown", key);
+    return () => removeEventListener("keydown", key);
+  }, [set]);
+
+  if (!list) return <p class="none">{error || "reading …"}</p>;
+  if (list.profiles.length === 0) return <p class="none">{list.live ? "The first samples are being taken …" : "There is no profile."}</p>;
+  const page = pages.find(([id]) => id === s.page) ?? pages[0];
+  const named = list.profiles[profile];
+  const stacks = named.stacks;
+  const x: Ctx | null = view && {
+    list,
+    view,
+    other,
+    s: { ...s, profile, pair: s.pair < view.d.pairs.use.length ? s.pair : -1 },
+    set,
+    c: s.size > 0 ? nearest(view.d.sizes, s.size) : view.d.first,
+    f: { tid: s.tid, object: s.object < view.d.objects.name.length ? s.object : -1 },
+    dark,
+  };
+  const Page = page[2];
+  return (
+    <>
+      <a class="skip" href="#main" onClick={(e) => (e.preventDefault(), document.getElementById("main")?.focus())}>
+        to the page
+      </a>
+      <header class="top">
+        <h1>
+          <svg width="22" height="22" viewBox="0 0 22 22" aria-hidden="true">
+            <path class="mark1" d="M3 17 C 3 2, 19 2, 19 17" />
+            <circle cx="3" cy="17" r="2.6" />
+            <path class="mark2" d="M19 20 l -4 -6 l 8 0 z" />
+          </svg>
+          rdx
+        </h1>
+        {list.profiles.length > 1 ? (
+          <Pick label="profile" value={String(profile)} of={list.profiles.map((p, i) => [String(i), p.name])} onPick={(v) => set({ profile: Number(v) })} />
+        ) : (
+          <span class="command" title={named.command}>
+            {named.command || named.name}
+          </span>
+        )}
+        {stacks.length > 1 ? <Pick label="stack" value={s.stack || stacks[0]} of={stacks.map((k) => [k, k])} onPick={(v) => set({ stack: v === stacks[0] ? "" : v })} /> : null}
+        {list.live ? <span class="live">live</span> : null}
+        <Pick label="count" value={s.weight} of={[["misses", "misses"], ["accesses", "accesses"], ["seen", "observations"]]} onPick={(weight) => set({ weight })} />
+        <input id="search" type="search" placeholder="search  /" aria-label="search functions, files and data" value={s.q} onInput={(e) => set({ q: e.currentTarget.value }, true)} />
+        <ShareLink />
+        {list.pprof && !isFile() ? (
+          <a class="outside" href={`pprof/${profile}/`} target="_blank" rel="noopener">
+            pprof
+          </a>
+        ) : null}
+      </header>
+      <nav class="tabs" aria-label="pages">
+        {pages.map(([id, name]) => (
+          <a
+            key={id}
+            href={write({ ...s, page: id })}
+            aria-current={id === page[0] ? "page" : undefined}
+            onClick={(e) => {
+              if (e.ctrlKey || e.metaKey || e.shiftKey) return;
+              e.preventDefault();
+              set({ page: id });
+            }}
+          >
+            {name}
+          </a>
+        ))}
+        {x && (x.f.tid >= 0 || x.f.object >= 0) ? (
+          <span class="filters">
+            only
+            {x.f.tid >= 0 ? <button onClick={() => set({ tid: -1 })}>thread {x.f.tid} ×</button> : null}
+            {x.f.object >= 0 ? <button onClick={() => set({ object: -1 })}>{x.view.d.strings[x.view.d.objects.name[x.f.object]]} ×</button> : null}
+          </span>
+        ) : null}
+      </nav>
+      {error ? (
+        <p class="error" role="alert">
+          {error}
+        </p>
+      ) : null}
+      {x ? (
+        <>
+          <section class="size" aria-label="cache size">
+            {page[0] === "overview" || page[0] === "compare" ? null : <CurveChart x={x} height={104} />}
+            <SizeBar x={x} />
+          </section>
+          <main id="main" tabIndex={-1} data-page={page[0]}>
+            <Page x={x} />
+          </main>
+        </>
+      ) : error ? null : (
+        <p class="none">reading …</p>
+      )}
+    </>
+  );
+}
+
+render(<App />, document.getElementById("app")!);

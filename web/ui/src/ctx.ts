@@ -1,0 +1,15 @@
+import type { Listing } from "./data";
+import type { State } from "./state";
+import type { Filter, View } from "./sums";
+
+// Ctx is what every part of a page needs.
+export interface Ctx {
+  list: Listing;
+  view: View;
+  other: View | null;
+  s: State;
+  set: (change: Partial<State>, replace?: boolean) => void;
+  c: number; // index in the grid
+  f: Filter;
+  dark: boolean;
+}

@@ -1,0 +1,264 @@
+// What the server, or the file around this script, has: see the package web.
+
+export interface Listing {
+  version: number;
+  live: boolean;
+  pprof: boolean;
+  profiles: { name: string; command: string; start: string; stacks: string[] }[];
+}
+
+export interface Steps {
+  from: Int32Array;
+  at: Int32Array;
+  amount: Float32Array;
+}
+
+export interface Curve {
+  ratio: number[];
+  low: number[];
+  high: number[];
+  note: string[];
+}
+
+export interface Place {
+  function: string;
+  file: string;
+  line: number;
+}
+
+export interface ThreadRow {
+  tid: number;
+  threads: number;
+  accesses: number;
+  observations: number;
+  reuse_time_shares: number[];
+  not_reused_share: number;
+  invalidated_share: number;
+  falsely_shared_share: number;
+  miss_ratios: number[];
+}
+
+export interface Threads {
+  reuse_time_edges: number[];
+  caches: string[] | null;
+  threads_in_all: number;
+  threads: ThreadRow[] | null;
+  sharing: { writer_tid: number; reader_tid: number; accesses_invalidated: number; accesses_falsely_shared: number }[] | null;
+}
+
+export interface Invalidation {
+  kind: string;
+  writer: Place;
+  reader: Place;
+  accesses: number;
+  share: number;
+  observations: number;
+  thread_pairs: number;
+  data?: string[];
+  read_offsets: number[];
+  written_offsets: number[];
+}
+
+export interface Data {
+  file: string;
+  stack: string;
+  stacks: string[] | null;
+  rows: { key: string; text: string }[];
+  survey: {
+    command: string;
+    seconds: number;
+    source: string;
+    caches: { level: string; bytes: number; miss_ratio: number; low: number; high: number; note?: string }[] | null;
+    warnings: string[] | null;
+    remarks: string[] | null;
+    observations: number;
+    lost: number;
+    losses: Record<string, number>;
+  };
+  exact: boolean;
+  block: number;
+  clock_unit: string;
+  accesses: number;
+  holds: number;
+  samples: number;
+  sizes: number[];
+  first: number;
+  caches: { level: string; bytes: number; at: number }[] | null;
+  curve: Curve | null;
+  curve_svg?: string;
+  count_bands: { least: number; per_step: number; low: number[]; high: number[]; none: number };
+  strings: string[];
+  places: { function: Int32Array; file: Int32Array; line: Int32Array };
+  nodes: { parent: Int32Array; place: Int32Array };
+  cells: {
+    use: Int32Array;
+    reuse: Int32Array;
+    pair: Int32Array;
+    object: Int32Array;
+    tid: Int32Array;
+    end_tid: Int32Array;
+    epoch: Int32Array;
+    op: Int32Array;
+    below: Int32Array;
+    use_at: Int32Array;
+    reuse_at: Int32Array;
+    seen: Float64Array;
+    accesses: Float64Array;
+    reuses: Float64Array;
+    time: Float64Array;
+    native: Float64Array;
+    distance: Float64Array;
+    total: Float64Array;
+    misses: Steps;
+  };
+  pairs: { use: Int32Array; reuse: Int32Array; kind: Int32Array; squares: Steps };
+  objects: { name: Int32Array; squares: Steps };
+  place_squares: Steps;
+  threads: Threads | null;
+  invalidations: { true_share: number; false_share: number; pairs_in_all: number; pairs: Invalidation[] | null } | null;
+  sites: { mapping: string; build_id: string; offset: string; place: number }[] | null;
+  source_files: number[] | null;
+}
+
+interface Band {
+  value: number;
+  low: number;
+  high: number;
+}
+
+export interface Change {
+  before: Band;
+  after: Band;
+  change: Band;
+  significant: boolean;
+}
+
+export interface Diff {
+  caches: (Change & { level?: string; bytes: number; note?: string })[] | null;
+  by: string;
+  pairs_in_all: number;
+  pairs: (Change & { use: string; reuse: string; observations: [number, number] })[] | null;
+  total: Change;
+}
+
+export interface Phases {
+  bytes: number[];
+  windows: {
+    file: string;
+    start: string;
+    seconds: number;
+    holds: number;
+    accesses_per_second: number;
+    miss_ratios: Band[];
+    changed: boolean[];
+    top_pair: string;
+    top_pair_share_of_accesses: Band;
+  }[];
+}
+
+export interface Instruction {
+  offset: string;
+  text: string;
+  sites: number[];
+  file?: string;
+  line?: number;
+}
+
+// packed are the answers that a file has inside.
+let packed: Map<string, string> | null = null;
+
+function inside(): Map<string, string> {
+  if (!packed) {
+    packed = new Map();
+    for (const t of document.querySelectorAll<HTMLTemplateElement>("template.packed")) packed.set(t.dataset.id!, t.content.textContent!);
+  }
+  return packed;
+}
+
+export const isFile = (): boolean => inside().size > 0;
+
+const waiting = new Map<string, Promise<unknown>>();
+
+// ask gets an answer, once.
+export function ask<T>(id: string): Promise<T> {
+  let p = waiting.get(id);
+  if (!p) {
+    p = isFile() ? unpack(id) : over(id);
+    waiting.set(id, p);
+    p.catch(() => waiting.delete(id));
+  }
+  return p as Promise<T>;
+}
+
+// forget makes what was answered be asked for again.
+export const forget = (): void => waiting.clear();
+
+async function over(url: string): Promise<unknown> {
+  const r = await fetch(url);
+  if (!r.ok) throw new Error((await r.text()).trim());
+  return r.json();
+}
+
+// askWith asks with parameters that may contain anything.
+export function askWith<T>(path: string, parameters: Record<string, string>): Promise<T> {
+  const id = path + "?" + Object.entries(parameters).map(([k, v]) => `${k}=${v}`).join("&");
+  if (isFile()) return ask<T>(id);
+  let p = waiting.get(id);
+  if (!p) {
+    p = over(path + "?" + new URLSearchParams(parameters).toString());
+    waiting.set(id, p);
+    p.catch(() => waiting.delete(id));
+  }
+  return p as Promise<T>;
+}
+
+async function unpack(id: string): Promise<unknown> {
+  const text = inside().get(id);
+  if (text === undefined) throw new Error("this file does not have it inside: rdx web shows it");
+  const stream = new Blob([raw(text) as BlobPart]).stream().pipeThrough(new DecompressionStream("gzip"));
+  const v = await new Response(stream).json();
+  if (v && typeof v === "object" && "error" in v) throw new Error(String(v.error));
+  return v;
+}
+
+function raw(text: string): Uint8Array {
+  const s = atob(text);
+  const b = new Uint8Array(s.length);
+  for (let i = 0; i < s.length; i++) b[i] = s.charCodeAt(i);
+  return b;
+}
+
+type Json = Record<string, unknown>;
+
+const i32 = (t: unknown) => new Int32Array(raw((t as string) ?? "").buffer);
+const f32 = (t: unknown) => new Float32Array(raw((t as string) ?? "").buffer);
+const f64 = (t: unknown) => new Float64Array(raw((t as string) ?? "").buffer);
+
+function steps(t: unknown): Steps {
+  const s = t as Json;
+  return { from: i32(s.from), at: i32(s.at), amount: f32(s.amount) };
+}
+
+export async function load(profile: number, stack: string): Promise<Data> {
+  const d = await ask<Json>(`data?profile=${profile}&stack=${stack}`);
+  if (d.decoded) return d as unknown as Data;
+  const cells = d.cells as Json;
+  for (const k of Object.keys(cells)) {
+    if (k === "misses") cells[k] = steps(cells[k]);
+    else if (["seen", "accesses", "reuses", "time", "native", "distance", "total"].includes(k)) cells[k] = f64(cells[k]);
+    else cells[k] = i32(cells[k]);
+  }
+  for (const table of ["places", "nodes"]) {
+    const t = d[table] as Json;
+    for (const k of Object.keys(t)) t[k] = i32(t[k]);
+  }
+  const pairs = d.pairs as Json;
+  for (const k of ["use", "reuse", "kind"]) pairs[k] = i32(pairs[k]);
+  pairs.squares = steps(pairs.squares);
+  const objects = d.objects as Json;
+  objects.name = i32(objects.name);
+  objects.squares = steps(objects.squares);
+  d.place_squares = steps(d.place_squares);
+  d.decoded = true;
+  return d as unknown as Data;
+}

@@ -1,0 +1,138 @@
+// The table of pairs: metrics at the chosen size, sortable, filterable.
+
+import { useMemo, useState } from "preact/hooks";
+import type { Ctx } from "./ctx";
+import { amount, Bar, band, bytes, nanoseconds, percent, PlaceName, weightName } from "./parts";
+import type { Medians } from "./sums";
+
+type Column = "value" | "seen" | "time" | "native" | "distance" | "use" | "reuse";
+
+// matches says whether a search finds a pair: a part of a name, or of a file and line.
+export function matches(x: Ctx, pair: number, q: string): boolean {
+  if (q === "") return true;
+  const { d } = x.view;
+  const hit = (place: number): boolean => {
+    if (place < 0) return false;
+    const p = x.view.place(place);
+    return p.function.toLowerCase().includes(q) || `${p.file}:${p.line}`.toLowerCase().includes(q);
+  };
+  return hit(d.pairs.use[pair]) || hit(d.pairs.reuse[pair]) || x.view.kind(pair).includes(q);
+}
+
+const least = 100;
+
+export function PairTable({ x, caption, only, compact }: { x: Ctx; caption: string; only?: (pair: number) => boolean; compact?: boolean }) {
+  const { view, s, c, f } = x;
+  const { d } = view;
+  const [most, setMost] = useState(least);
+  const values = view.pairs(c, s.weight, f);
+  const total = view.total(c, s.weight, f);
+  const q = s.q.toLowerCase();
+  const [column, down] = (s.sort || "value-").endsWith("-") ? [(s.sort || "value-").slice(0, -1) as Column, true] : [s.sort as Column, false];
+  const all = useMemo(() => {
+    const list: number[] = [];
+    for (let i = 0; i < values.length; i++) if (values[i] > 0 && matches(x, i, q) && (!only || only(i))) list.push(i);
+    return list;
+  }, [values, q, only, view]);
+  const known = new Map<number, Medians>();
+  const medians = (i: number): Medians => {
+    let m = known.get(i);
+    if (!m) known.set(i, (m = view.medians(i, c, s.weight, f)));
+    return m;
+  };
+  const text = (i: number, end: boolean): string => (end ? view.endOf(i) : view.place(d.pairs.use[i])).function;
+  const key = (i: number): number => {
+    if (column === "seen") return medians(i).seen;
+    if (column === "time") return medians(i).time;
+    if (column === "native") return medians(i).native;
+    if (column === "distance") return medians(i).distance || 0;
+    return values[i];
+  };
+  const order = all.slice();
+  if (column === "use" || column === "reuse") order.sort((a, b) => (text(a, column === "reuse") < text(b, column === "reuse") ? -1 : 1) * (down ? -1 : 1));
+  else {
+    const keys = new Map(order.map((i) => [i, key(i)]));
+    order.sort((a, b) => (keys.get(a)! - keys.get(b)!) * (down ? -1 : 1) || a - b);
+  }
+  const shown = order.slice(0, most);
+  const head = (k: Column, name: string, title: string, kind = "") => (
+    <th scope="col" class={kind} aria-sort={column === k ? (down ? "descending" : "ascending") : "none"}>
+      <button title={title} onClick={() => x.set({ sort: column === k && down ? k : k + "-" })}>
+        {name}
+        <span aria-hidden="true">{column === k ? (down ? " ▾" : " ▴") : ""}</span>
+      </button>
+    </th>
+  );
+  const whole = f.tid < 0 && f.object < 0;
+  let cumulative = 0;
+  return (
+    <div class="scroll" tabIndex={0} role="region" aria-label={caption}>
+      <table class="pairs">
+        <caption class={compact ? "unseen" : ""}>
+          {caption}: {weightName(x)}, {amount(total)} in all; {order.length} of {d.pairs.use.length} use → reuse pairs
+        </caption>
+        <thead>
+          <tr>
+            {head("value", "share", "share of " + weightName(x), "num wide")}
+            {s.weight === "misses" ? <th scope="col" class="num">cum</th> : null}
+            <th scope="col" class="num">{s.weight === "seen" ? "observed" : s.weight}</th>
+            {s.weight === "misses" && !d.exact && whole ? (
+              <th scope="col" class="num" title="of all accesses, with the 95 % band that the number of independent places where it was seen leaves">
+                per access
+              </th>
+            ) : null}
+            {head("seen", "seen", "observations behind it", "num")}
+            {head("time", "accesses", "median accesses until the reuse", "num")}
+            {d.clock_unit === "nanoseconds" ? head("native", "time", "median CPU time until the reuse", "num") : null}
+            {head("distance", "distance", "median stack distance: other data in between", "num")}
+            {head("use", "use", "the place that used the datum")}
+            {head("reuse", "→ reuse", "the place that used it next")}
+          </tr>
+        </thead>
+        <tbody>
+          {shown.map((i) => {
+            const m = medians(i);
+            const kind = view.kind(i);
+            const bound = m.below ? "<" : kind === "censored" || kind === "pruned" ? ">" : "";
+            const cold = kind === "cold";
+            const v = values[i];
+            cumulative += v;
+            return (
+              <tr key={i} class={i === s.pair ? "chosen" : ""} data-pair={i} onClick={() => x.set({ pair: i === s.pair ? -1 : i, file: "" })}>
+                <td class="num wide">
+                  <Bar share={v / total} /> {percent(v, total)}
+                </td>
+                {s.weight === "misses" ? <td class="num">{column === "value" && down ? percent(cumulative, total) : ""}</td> : null}
+                <td class="num">{amount(v)}</td>
+                {s.weight === "misses" && !d.exact && whole ? (
+                  <td class="num">
+                    {percent(v, d.accesses)} <span class="band">{band(view.band(v, d.pairs.squares, i, c))}</span>
+                  </td>
+                ) : null}
+                <td class="num">{Math.round(m.seen)}</td>
+                <td class="num">{cold ? "-" : bound + amount(m.time)}</td>
+                {d.clock_unit === "nanoseconds" ? <td class="num">{cold ? "-" : bound + nanoseconds(m.native)}</td> : null}
+                <td class="num">{kind === "reuse" ? bytes(m.distance) : "-"}</td>
+                <td>
+                  <button class="link" aria-pressed={i === s.pair} onClick={(e) => (e.stopPropagation(), x.set({ pair: i === s.pair ? -1 : i, file: "" }))}>
+                    <PlaceName p={view.place(d.pairs.use[i])} />
+                  </button>
+                </td>
+                <td>
+                  {kind === "invalidated" ? <span class="kind">invalidated by </span> : null}
+                  <PlaceName p={view.endOf(i)} />
+                </td>
+              </tr>
+            );
+          })}
+        </tbody>
+      </table>
+      {order.length === 0 ? <p class="none">{q ? `Nothing is found for “${s.q}”.` : "No sample has any of it at this size."}</p> : null}
+      {order.length > most ? (
+        <button class="more" onClick={() => setMost(most * 4)}>
+          show more: {order.length - most} are left
+        </button>
+      ) : null}
+    </div>
+  );
+}
