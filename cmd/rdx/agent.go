@@ -22,7 +22,7 @@ func newAgentCmd() *cobra.Command {
 	var check bool
 	cmd := &cobra.Command{
 		Use:   "agent",
-		Short: "Sample every process of this machine, for ever, for a fleet's back end",
+		Short: "Sample every process of this machine, for a fleet's server",
 		Long: `agent samples the processes of a machine, a few at a time, and sends what it finds to
 Grafana Pyroscope. All of it together, held threads, sessions and the agent itself, keeps
 to one budget, a percentage of the machine's CPU time. Each process is drawn with a
@@ -34,7 +34,7 @@ configuration again; SIGTERM ends the agent within 5 seconds, with everything se
 kept in the spool.`,
 		Example: `  sudo rdx agent --server http://127.0.0.1:4040
   sudo rdx agent --config /etc/rdx/agent.yaml
-  rdx agent --config /etc/rdx/agent.yaml --check   # only say what is wrong with it`,
+  rdx agent --config /etc/rdx/agent.yaml --check   # what is wrong with it`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			read := func() (agent.Config, error) {

@@ -31,11 +31,11 @@ type diagnosis struct {
 var errUnusable = errors.New("doctor: rdx cannot profile here; the lines marked no say what to change")
 
 func newDoctorCmd() *cobra.Command {
-	var asJSON bool
+	var asJSON jsonFlag
 	var cfg collector.Config
 	cmd := &cobra.Command{
 		Use:   "doctor",
-		Short: "Say what this machine can do, and for what it can't, what to change",
+		Short: "Say what this machine can do, and what to change",
 		Long: `doctor tries out everything that rdx needs of the kernel and the processor, and
 ends with a short session on a program whose reuse times are known. Each line
 says what was found; where something is missing or less than it could be, what
@@ -48,9 +48,12 @@ and 1 if not.`,
 			if err := cfg.CheckChoice(); err != nil {
 				return err
 			}
+			json, err := asJSON.wanted()
+			if err != nil {
+				return err
+			}
 			d := diagnose(cfg)
-			var err error
-			if asJSON {
+			if json {
 				err = report.WriteJSON(cmd.OutOrStdout(), d)
 			} else {
 				err = d.print(cmd.OutOrStdout())
@@ -61,7 +64,7 @@ and 1 if not.`,
 			return err
 		},
 	}
-	cmd.Flags().BoolVar(&asJSON, "json", false, "print the findings as JSON")
+	asJSON.register(cmd)
 	cmd.Flags().StringVar(&cfg.Source, "source", collector.Auto, "source of the self-test: pebs, ibs, pmu, clock or auto")
 	cmd.Flags().StringVar(&cfg.Clock, "clock", collector.Auto, "clock of the self-test: pmu, cpu-time or auto")
 	return cmd

@@ -15,7 +15,7 @@ import (
 func newEngineCmd() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "engine",
-		Short: "Say which engines of exact and trace record are built, and build them",
+		Short: "Build the engines that exact and trace record use",
 		Long: `rdx exact and rdx trace record run programs under an engine: rdx's own tool for
 valgrind, or its plugin for QEMU, whose threads run in parallel. Both are built from
 sources that rdx has in it.`,
@@ -47,7 +47,7 @@ func newEngineBuildCmd() *cobra.Command {
 		Long: `build compiles the engines: for valgrind (packages valgrind, gcc and make) and for
 QEMU (packages qemu-user, gcc and make). Without an argument it builds both.`,
 		Example: `  rdx engine build
-  sudo rdx engine build valgrind -o /usr/local/lib/rdx   # for everyone, beside /usr/local/bin/rdx`,
+  sudo rdx engine build -o /usr/local/lib/rdx   # for all, if rdx is in ../bin`,
 		ValidArgs: []string{string(trace.Valgrind), string(trace.QEMU)},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			kinds := trace.Engines

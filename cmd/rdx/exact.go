@@ -25,7 +25,7 @@ func newExactCmd() *cobra.Command {
 	var how exactFlags
 	cmd := &cobra.Command{
 		Use:   "exact TRACE | exact -- PROGRAM [ARG...]",
-		Short: "Exact reuse times, stack distances, footprint and miss ratios of a trace or a program",
+		Short: "Find the exact answer, of a program or of a trace",
 		Long: `exact reads a trace of every access and prints what no sampling can get wrong:
 the histograms of reuse times and of stack distances, the footprint, and the miss
 ratio of fully associative LRU caches. - is standard input; gzip is unpacked.

@@ -26,10 +26,10 @@ func newFleetCmd() *cobra.Command {
 		Long: `fleet reads what agents (rdx agent) have sent to Grafana Pyroscope, merged over
 machines and time. Machines whose caches or clocks differ are not merged unless --mix
 says so. docs/fleet.md says more.`,
-		Example: `  rdx fleet top --server http://127.0.0.1:4040 --service checkout --since 1h
-  rdx fleet mrc --server http://127.0.0.1:4040 --service checkout --by version
-  rdx fleet diff --server http://127.0.0.1:4040 --service checkout version=41 version=42
-  rdx fleet get --server http://127.0.0.1:4040 --service checkout -o merged.pb.gz`,
+		Example: `  rdx fleet top --server http://pyro:4040 --service shop --since 1h
+  rdx fleet mrc --server http://pyro:4040 --service shop --by version
+  rdx fleet diff --server http://pyro:4040 --service shop version=41 version=42
+  rdx fleet get --server http://pyro:4040 --service shop -o merged.pb.gz`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) > 0 {
 				return report.BadInput(fmt.Errorf("fleet: no command %q (see rdx fleet --help)", args[0]))
@@ -172,8 +172,8 @@ it draws a curve for each value of a label.
 
 The bands come from the sum of the squares of what each observation stands for, as
 windows of different machines have different weights.`,
-		Example: `  rdx fleet mrc --server http://127.0.0.1:4040 --service checkout
-  rdx fleet mrc --server http://127.0.0.1:4040 --service checkout --by version --format svg > curves.svg`,
+		Example: `  rdx fleet mrc --server http://pyro:4040 --service shop
+  rdx fleet mrc --service shop --by version --format svg   # RDX_FLEET_SERVER`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := report.OneOf("format", format, append([]string{"svg"}, report.Formats...)); err != nil {
@@ -236,12 +236,12 @@ func newFleetDiffCmd() *cobra.Command {
 	var n int
 	cmd := &cobra.Command{
 		Use:   "diff LABEL=BEFORE LABEL=AFTER",
-		Short: "Compare two versions of a service, or any two labels, over all machines",
+		Short: "Compare two versions of a service, or any two labels",
 		Long: `diff shows what differs between two labels' merges: miss ratios, and use -> reuse pairs
 whose share of the accesses has changed, each with a band; a star marks what is more than
 chance, as in rdx diff.`,
-		Example: `  rdx fleet diff --server http://127.0.0.1:4040 --service checkout version=41 version=42
-  rdx fleet diff --server http://127.0.0.1:4040 --service checkout --since 24h host=a host=b`,
+		Example: `  rdx fleet diff --server http://pyro:4040 --service shop version=41 version=42
+  rdx fleet diff --service shop --since 24h host=a host=b`,
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) != 2 {
 				return report.BadInput(errors.New("fleet diff: name two labels, such as version=41 version=42"))
@@ -302,8 +302,8 @@ func newFleetGetCmd() *cobra.Command {
 		Long: `get merges what the agents have seen and writes it as a profile, which rdx top, mrc, diff
 and the others read, and go tool pprof. With --every it writes one for each part of the
 range, numbered, for rdx phases.`,
-		Example: `  rdx fleet get --server http://127.0.0.1:4040 --service checkout -o merged.pb.gz
-  rdx fleet get --server http://127.0.0.1:4040 --service checkout --every 10m -o day.pb.gz`,
+		Example: `  rdx fleet get --server http://pyro:4040 --service shop -o merged.pb.gz
+  rdx fleet get --service shop --every 10m -o day.pb.gz`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			c, q, err := f.open()

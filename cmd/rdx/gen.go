@@ -30,7 +30,8 @@ or what rdx exact --format csv or rdx hist --kind stack --format csv writes), or
 formula for the distances 0 to n-1.`,
 		Example: `  rdx gen --hist h.csv -n 500 -t 50000 > trace.txt
   rdx gen --normal 250,20 -n 500 -t 50000 --seed 7 | rdx exact -
-  rdx exact --format csv real.lk > h.csv; rdx gen --hist h.csv -t 1000000 > like-real.txt`,
+  rdx exact --format csv real.lk > h.csv
+  rdx gen --hist h.csv -t 1000000 > like-real.txt`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) > 0 {
 				return report.BadInput(fmt.Errorf("gen: argument %q is not known", args[0]))

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"strings"
 	"testing"
+	"unicode/utf8"
 
 	"github.com/spf13/cobra"
 )
@@ -43,6 +44,60 @@ func TestHelp(t *testing.T) {
 		}
 	}
 	visit(newRootCmd())
+}
+
+// Help is no wider than a terminal, and each command of rdx is in a group.
+func TestHelpWidth(t *testing.T) {
+	root := newRootCmd()
+	root.InitDefaultHelpCmd()
+	root.InitDefaultCompletionCmd()
+	for _, sub := range root.Commands() {
+		if sub.GroupID == "" && !sub.Hidden {
+			t.Errorf("%s is in no group", sub.Name())
+		}
+	}
+	for name, flags := range firstFlags {
+		found := false
+		var visit func(cmd *cobra.Command)
+		visit = func(cmd *cobra.Command) {
+			for _, sub := range cmd.Commands() {
+				visit(sub)
+			}
+			if cmd.CommandPath() != "rdx "+name {
+				return
+			}
+			found = true
+			for _, f := range flags {
+				if cmd.Flags().Lookup(f) == nil {
+					t.Errorf("%s has no flag --%s, which would come first", cmd.CommandPath(), f)
+				}
+			}
+		}
+		visit(root)
+		if !found {
+			t.Errorf("no command is called %s", name)
+		}
+	}
+	var visit func(cmd *cobra.Command)
+	visit = func(cmd *cobra.Command) {
+		for _, sub := range cmd.Commands() {
+			visit(sub)
+		}
+		if strings.HasPrefix(cmd.CommandPath(), "rdx completion") || cmd.Hidden {
+			return // cobra's own
+		}
+		var out bytes.Buffer
+		cmd.SetOut(&out)
+		if err := cmd.Help(); err != nil {
+			t.Fatal(err)
+		}
+		for line := range strings.Lines(out.String()) {
+			if n := utf8.RuneCountInString(strings.TrimSuffix(line, "\n")); n > helpWidth {
+				t.Errorf("%s --help has a line of %d columns: %s", cmd.CommandPath(), n, line)
+			}
+		}
+	}
+	visit(root)
 }
 
 // Shells complete rdx's commands by what rdx prints for them.

@@ -80,6 +80,7 @@ data went by, and so which cache sizes would have missed. Profiles are pprof fil
 		newVersionCmd(),
 		newEngineCmd(),
 	)
+	arrangeHelp(root)
 	return root
 }
 

@@ -12,7 +12,7 @@ func newPhasesCmd() *cobra.Command {
 	var format string
 	cmd := &cobra.Command{
 		Use:   "phases FILE...",
-		Short: "Show profiles of one program over time: miss ratios, access rate, top pairs",
+		Short: "Show how a program changes over time, profile by profile",
 		Long: `phases puts the windows of a program in a row, such as rdx attach --every or rdx fleet
 get --every writes them: for each its predicted miss ratios with 95 % bands, how many
 accesses a second it made, and the use -> reuse pair with the most misses. A star marks a

@@ -14,7 +14,7 @@ func newThreadsCmd() *cobra.Command {
 	var n int
 	cmd := &cobra.Command{
 		Use:   "threads FILE",
-		Short: "Show what each thread does, and which threads invalidate whose data",
+		Short: "Show what each thread does, and who invalidates whose data",
 		Long: `threads lists, for each thread, its accesses, how soon they are reused, how many are
 predicted to miss, and how many find that another thread has written the datum
 (true) or another word of its line (false) since. The matrix says who writes what

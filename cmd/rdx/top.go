@@ -17,7 +17,7 @@ func newTopCmd() *cobra.Command {
 	var cache string
 	cmd := &cobra.Command{
 		Use:   "top FILE",
-		Short: "List use -> reuse pairs by the misses they are predicted to cause",
+		Short: "List use -> reuse pairs by the misses they cause",
 		Long: `top shows where locality is lost: for each pair of a place that used data and
 the place that used it next, how many accesses of that kind are predicted to miss
 a cache, how long the reuse took and how much other data went by.

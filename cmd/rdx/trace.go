@@ -160,7 +160,8 @@ func plural(n int, one, many string) string {
 }
 
 func newTraceInfoCmd() *cobra.Command {
-	var check, asJSON bool
+	var check bool
+	var asJSON jsonFlag
 	cmd := &cobra.Command{
 		Use:     "info TRACE",
 		Short:   "Tell what a recording holds, and check it",
@@ -172,6 +173,10 @@ func newTraceInfoCmd() *cobra.Command {
 			return nil
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
+			json, err := asJSON.wanted()
+			if err != nil {
+				return err
+			}
 			in, err := openInput(args[0], cmd.InOrStdin())
 			if err != nil {
 				return fmt.Errorf("trace: %w", err)
@@ -203,7 +208,7 @@ func newTraceInfoCmd() *cobra.Command {
 			for _, d := range f.Damage() {
 				i.Damage = append(i.Damage, d.String())
 			}
-			if asJSON {
+			if json {
 				return report.WriteJSON(cmd.OutOrStdout(), i)
 			}
 			i.write(cmd.OutOrStdout())
@@ -214,7 +219,7 @@ func newTraceInfoCmd() *cobra.Command {
 		},
 	}
 	cmd.Flags().BoolVar(&check, "check", false, "read all of it")
-	cmd.Flags().BoolVar(&asJSON, "json", false, "as JSON")
+	asJSON.register(cmd)
 	return cmd
 }
 

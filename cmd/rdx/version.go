@@ -10,7 +10,7 @@ import (
 )
 
 func newVersionCmd() *cobra.Command {
-	var asJSON bool
+	var asJSON jsonFlag
 	cmd := &cobra.Command{
 		Use:   "version",
 		Short: "Say which rdx this is: version, commit, Go and BPF objects",
@@ -20,13 +20,17 @@ carry the same line, so that a result can be traced to the code that made it.`,
   rdx version --json`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if asJSON {
+			json, err := asJSON.wanted()
+			if err != nil {
+				return err
+			}
+			if json {
 				return report.WriteJSON(cmd.OutOrStdout(), version.Get())
 			}
-			_, err := fmt.Fprintln(cmd.OutOrStdout(), "rdx", version.Get())
+			_, err = fmt.Fprintln(cmd.OutOrStdout(), "rdx", version.Get())
 			return err
 		},
 	}
-	cmd.Flags().BoolVar(&asJSON, "json", false, "as JSON")
+	asJSON.register(cmd)
 	return cmd
 }

@@ -1,0 +1,25 @@
+package main
+
+import (
+	"github.com/spf13/cobra"
+
+	"github.com/rdx-profiler/rdx/report"
+)
+
+// jsonFlag is --format of a command that prints text or JSON, and --json, its short form.
+type jsonFlag struct {
+	format string
+	json   bool
+}
+
+func (f *jsonFlag) register(cmd *cobra.Command) {
+	cmd.Flags().StringVar(&f.format, "format", "text", "text or json")
+	cmd.Flags().BoolVar(&f.json, "json", false, "the same as --format json")
+}
+
+func (f *jsonFlag) wanted() (bool, error) {
+	if err := report.OneOf("format", f.format, []string{"text", "json"}); err != nil {
+		return false, err
+	}
+	return f.json || f.format == "json", nil
+}
