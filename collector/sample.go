@@ -185,7 +185,7 @@ func (s *holds) decline(err error) {
 
 // tally counts what was seen in a hold.
 func (s *holds) tally(t *thread, found *ahead.Ahead) {
-	s.made = append(s.made, record.Hold{Process: t.process, TID: t.tid, At: t.since, Accesses: found.Accesses, Touches: found.Touches, End: found.End})
+	s.made = append(s.made, record.Hold{Process: t.process, TID: t.tid, At: t.since, Accesses: found.Accesses, Touches: found.Touches, Instructions: found.Instructions, End: found.End})
 	s.noteOverlap(found)
 	t.process.Note(found.Use.PC) // libraries of a program that just started are not known yet
 	t.process.Refresh()

@@ -221,6 +221,10 @@ type Cache struct {
 // AssumedRate is the RateSource of a rate that nobody has given or measured.
 const AssumedRate = "default"
 
+// EstimatedRate is the RateSource of one that could not be measured: by the instructions that go with an access, and how many of
+// these a processor makes, it lies between RateLow and RateHigh.
+const EstimatedRate = "estimated"
+
 // Clock says what reuse times are measured in.
 type Clock struct {
 	Name string // "cpu-time", or the name of the PMU events counted
@@ -228,7 +232,7 @@ type Clock struct {
 	// Rate turns the native unit into accesses: accesses per unit. 1 for an
 	// access counter.
 	Rate       float64
-	RateSource string // "default", "flag", "measured"
+	RateSource string // "default", "estimated", "flag", "measured"
 	// RateLow and RateHigh are the ends of the rate's 95 % interval, or where it is assumed of the
 	// rates that are possible; 0 where it is exact, as a count of accesses is.
 	RateLow, RateHigh float64

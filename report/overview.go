@@ -177,7 +177,11 @@ func (o *overview) warn(p *model.Profile, unnamed int64) {
 			break
 		}
 	}
-	if strings.Contains(p.Clock.RateSource, "default") {
+	if strings.Contains(p.Clock.RateSource, model.EstimatedRate) && p.Clock.RateHigh > 0 {
+		add("the access rate could not be measured: by the instructions that were read ahead it is %.2g to %.2g per %s, which is in the bands; numbers of accesses and distances scale with it (see rdx attach --access-rate)",
+			p.Clock.RateLow, p.Clock.RateHigh, singular(p.Clock.Unit))
+	}
+	if strings.Contains(p.Clock.RateSource, model.AssumedRate) {
 		add("the access rate, %.3g per %s, is a default guess (see rdx attach --access-rate): all numbers of accesses, distances and misses scale with it",
 			p.Clock.Rate, singular(p.Clock.Unit))
 	}

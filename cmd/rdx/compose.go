@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/rdx-profiler/rdx/model"
 	"github.com/rdx-profiler/rdx/report"
 	"github.com/rdx-profiler/rdx/sampler"
 )
@@ -130,7 +131,7 @@ func (f *corunFlags) load(paths []string) (*report.CorunSet, error) {
 		if c.Rate <= 0 {
 			unknown = path
 		}
-		if strings.Contains(p.Clock.RateSource, "default") {
+		if strings.Contains(p.Clock.RateSource, model.AssumedRate) || strings.Contains(p.Clock.RateSource, model.EstimatedRate) {
 			guessed++
 		}
 		s.Programs = append(s.Programs, c)

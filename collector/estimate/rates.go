@@ -49,6 +49,10 @@ type Rates struct {
 	Fixed  float64 // if not measured
 	Source string
 
+	possible rateRange // by the instructions that were read ahead
+	settled  float64   // the mean over time, 0 if it is Fixed
+	likely   rateRange // it is, in 95 of 100 sessions
+
 	local *localRates // nil where the whole's mean is all that is known
 	// whole is the mean over time by way of the local rates, 0 without these, and wholeError
 	// its standard error as a share, but for unmet, the share of the time in holds in whose code no probe came by;
@@ -65,10 +69,16 @@ func (r *Rates) Settle(flag float64, clock sampler.Clock) {
 		r.Fixed, r.Source = flag, "flag"
 	case clock.Unit == sampler.Instructions:
 		r.Fixed, r.Source = DefaultPerInstruction, model.AssumedRate
-	case len(r.Values) >= FewestProbes && min(r.error(), r.RelativeError()) <= largestError:
-		r.Source = measuredRate
 	default:
-		r.Fixed, r.Source = DefaultAccessRate, model.AssumedRate
+		r.settled, r.likely = r.weighed()
+		switch {
+		case len(r.Values) >= FewestProbes && min(r.error(), r.RelativeError()) <= largestError:
+			r.Source = measuredRate
+		case r.settled > 0:
+			r.Source = estimatedRate
+		default:
+			r.Fixed, r.Source = DefaultAccessRate, model.AssumedRate
+		}
 	}
 }
 
@@ -77,7 +87,7 @@ func (r *Rates) Mean() float64 {
 	if r.Fixed > 0 {
 		return r.Fixed
 	}
-	return r.found()
+	return r.settled
 }
 
 // found is the mean over time by the probes; there must be one.
@@ -121,14 +131,14 @@ func (r *Rates) reach() (low, high float64) {
 	switch r.Source {
 	case model.AssumedRate:
 		return slowestRate, fastestRate
-	case measuredRate:
-		return r.interval()
+	case measuredRate, estimatedRate:
+		return r.likely.low, r.likely.high
 	}
 	return 0, 0
 }
 
-// measuredRate is the model.Clock's RateSource of probes.
-const measuredRate = "measured"
+// The model.Clock's RateSource: of probes, and of few or none by the instructions that were read ahead.
+const measuredRate, estimatedRate = "measured", model.EstimatedRate
 
 // fullError has besides what may be in phases that no probe has met, and what all probes have in common.
 func (r *Rates) fullError() float64 {
@@ -213,11 +223,15 @@ func (s *stage) rateCounts(p *model.Profile) {
 		p.Comments = append(p.Comments, fmt.Sprintf("access rate: %+.0f%% in the later half of what %d probes timed; were caches still cold after the hold it would be higher", 100*(Mean(r.Later)/Mean(r.Before)-1), len(r.Later)))
 	}
 	s.localComments(p)
-	if s.MeasuresRate && r.Source == "default" {
+	if r.possible.high > 0 && r.Fixed == 0 {
+		p.Comments = append(p.Comments, fmt.Sprintf("access rate: %.2g to %.2g per ns by the instructions and open accesses read ahead; with the probes %.3g, 95%% interval %.3g to %.3g",
+			r.possible.low, r.possible.high, r.settled, r.likely.low, r.likely.high))
+	}
+	if s.MeasuresRate && (r.Source == model.AssumedRate || r.Source == estimatedRate) {
 		why := fmt.Sprintf("only %d probes found one, want %d", len(r.Values), FewestProbes)
 		if len(r.Values) >= FewestProbes {
 			why = fmt.Sprintf("the standard error of the measured one is above %.0f%%", 100*largestError)
 		}
-		p.Comments = append(p.Comments, "access rate: assumed; "+why)
+		p.Comments = append(p.Comments, "access rate: "+map[bool]string{true: "assumed", false: "estimated"}[r.Source == model.AssumedRate]+"; "+why)
 	}
 }

@@ -106,6 +106,9 @@ func (s *stage) addCount(p *model.Profile, name string, n uint64) {
 // of the source.
 func (s *stage) settleRates() (perSource float64) {
 	s.fitLocal()
+	if s.Clock.Counted == nil {
+		s.Rates.possible = s.possibleRates()
+	}
 	s.Rates.Settle(s.AccessRate, s.Clock)
 	s.weighByCode()
 	s.weighByOverlap()

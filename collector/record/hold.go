@@ -14,5 +14,7 @@ type Hold struct {
 	At       time.Duration // when the thread had stopped, by sampler.Monotonic
 	Accesses int           // read ahead
 	Touches  int           // of blocks by these
-	End      string        // why no more were
+	// Instructions that were read for them.
+	Instructions int
+	End          string // why no more were
 }

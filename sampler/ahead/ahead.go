@@ -98,13 +98,13 @@ func (l *Locator) Read(pid, tid int, w Window, pick func(n int) int) (Ahead, err
 	l.started = l.regs
 	l.machine.Start(&l.regs, &l.memory)
 	l.log.reset(w.Block)
-	end := l.readOn(w)
+	end, instructions := l.readOn(w)
 	l.log.close(w.First)
 	if len(l.log.all) == 0 {
 		return l.operand(end, pick)
 	}
 	u := l.log.choose(pick)
-	ahead := Ahead{Accesses: len(l.log.all), Touches: len(l.log.touches), Classified: l.log.classified, Open: len(l.log.open), End: ending(end)}
+	ahead := Ahead{Accesses: len(l.log.all), Touches: len(l.log.touches), Instructions: instructions, Classified: l.log.classified, Open: len(l.log.open), End: ending(end)}
 	ahead.Followed = l.log.followed(&u)
 	ahead.Share = 1
 	if ahead.Open == 0 {
@@ -124,8 +124,8 @@ func (l *Locator) Read(pid, tid int, w Window, pick func(n int) int) (Ahead, err
 const readAtOnce = 64
 
 // readOn reads until all that is classified is reused, or the window's end.
-func (l *Locator) readOn(w Window) (end interp.End) {
-	for done := 0; len(l.log.all) < w.Most; {
+func (l *Locator) readOn(w Window) (end interp.End, done int) {
+	for len(l.log.all) < w.Most {
 		n := min(readAtOnce, w.Most-len(l.log.all))
 		end = l.machine.Run(interp.Limit{Accesses: n, Instructions: min(firstInstructions+perAccess*n, aheadInstructions-done)})
 		done += end.Instructions
@@ -134,7 +134,7 @@ func (l *Locator) readOn(w Window) (end interp.End) {
 			break
 		}
 	}
-	return end
+	return end, done
 }
 
 // countBefore says how many traps come before the use of what may be watched.

@@ -67,6 +67,8 @@ type Ahead struct {
 	// overlaps, added up: the unit of reuse times. An access to several blocks
 	// touches one after the other.
 	Accesses, Touches int
+	// Instructions that were interpreted for them, and maybe some more.
+	Instructions int
 	// End says why reading ahead ended: "accesses done" if nothing was in
 	// the way.
 	End string

@@ -1,0 +1,65 @@
+package estimate
+
+import (
+	"math"
+	"testing"
+
+	"github.com/rdx-profiler/rdx/collector/record"
+	"github.com/rdx-profiler/rdx/sampler"
+)
+
+// What is possible follows from the instructions of an access, and from how many accesses may wait.
+func TestPossibleRates(t *testing.T) {
+	s := NewStage(Input{Holds: []record.Hold{{Accesses: 1000, Instructions: 2000}, {Accesses: 1000, Instructions: 4000}, {}}})
+	for i := range 20 {
+		o := &record.Observation{Hold: 1 + i%2, Soon: 1}
+		if i == 0 {
+			o.Soon = 0
+		}
+		s.Seen = append(s.Seen, o)
+	}
+	got := s.possibleRates()
+	// An access has 2 or 4 instructions; one of 20 may wait.
+	if want := (0.5 + 0.25) / 2 * fastInstructions; math.Abs(got.high/want-1) > 1e-9 {
+		t.Errorf("fastest %g, want %g", got.high, want)
+	}
+	if want := 1 / (2/(0.5+0.25)/slowInstructions + farNS/20.); math.Abs(got.low/want-1) > 1e-9 {
+		t.Errorf("slowest %g, want %g", got.low, want)
+	}
+	if got := NewStage(Input{}).possibleRates(); got != (rateRange{}) {
+		t.Errorf("of nothing %v", got)
+	}
+}
+
+// Where probes are few or none the rate is what the instructions let expect, never a number without an
+// interval; where there are more it is theirs.
+func TestWeighedRates(t *testing.T) {
+	possible := rateRange{0.2, 4}
+	for _, c := range []struct {
+		name      string
+		values    []float64
+		possible  rateRange
+		source    string
+		low, high float64 // that the rate lies between
+		holds     []float64
+	}{
+		{"nothing", nil, rateRange{}, "default", 1, 1, nil},
+		{"instructions", nil, possible, "estimated", 0.89, 0.9, []float64{0.21, 3.9}},
+		{"one probe beside them", []float64{2}, possible, "estimated", 0.9, 2, []float64{0.5, 3}},
+		{"one that contradicts them", []float64{60}, possible, "estimated", 0.9, 60, []float64{0.9, 30}},
+		{"many probes", []float64{1.9, 2, 2.1, 2, 1.9, 2, 2.1, 2}, possible, "measured", 1.9, 2.1, []float64{1.9, 2.1}},
+		{"many that contradict them", []float64{19, 20, 21, 20, 19, 20, 21, 20}, possible, "measured", 19, 21, []float64{19, 21}},
+	} {
+		r := Rates{Probes: Probes{Values: c.values}, possible: c.possible}
+		r.Settle(0, sampler.CPUTime())
+		low, high := r.reach()
+		if r.Source != c.source || !(r.Mean() >= c.low && r.Mean() <= c.high) || !(low <= r.Mean() && r.Mean() <= high) {
+			t.Errorf("%s: %q, %.3g within [%.3g, %.3g]", c.name, r.Source, r.Mean(), low, high)
+		}
+		for _, x := range c.holds {
+			if x < low || x > high {
+				t.Errorf("%s: [%.3g, %.3g] does not hold %g", c.name, low, high, x)
+			}
+		}
+	}
+}
