@@ -24,6 +24,7 @@ type Olken struct {
 	top     *stackTop // nil if there is none
 	tooMany bool
 
+	moved   func(to *ranks)  // called when positions are moved together; nil if nobody needs to know
 	single  [topChunk]uint8  // runs of one touch
 	unasked [topChunk]uint64 // times that nobody asked for
 }
@@ -94,25 +95,30 @@ func (o *Olken) Touch(blocks, dist, time []uint64) error {
 // touch is Touch for runs of touches of one block, see Touches; dist and time
 // are those of the first touch of each.
 func (o *Olken) touch(blocks []uint64, runs []uint8, dist, time []uint64) error {
-	var slots [batch]*uint32
 	for len(blocks) > 0 {
 		if o.tooMany {
 			return ErrTooManyBlocks
 		}
-		var n int
-		if f := o.top; f != nil && f.off == 0 {
-			n = o.touchTop(blocks, runs, dist, time)
-		} else {
-			n = o.index.find(blocks[:min(len(blocks), batch)], &slots)
-			o.order.touch(slots[:n], runs[:n], dist[:n], time[:n])
-			if f != nil {
-				f.off -= min(f.off, n)
-			}
-		}
+		n := o.touchSome(blocks, runs, dist, time)
 		blocks, runs, dist, time = blocks[n:], runs[n:], dist[n:], time[n:]
 		o.makeRoom()
 	}
 	return nil
+}
+
+// touchSome is touch for the first of the runs, and returns their number. makeRoom must follow.
+func (o *Olken) touchSome(blocks []uint64, runs []uint8, dist, time []uint64) (n int) {
+	f := o.top
+	if f != nil && f.off == 0 {
+		return o.touchTop(blocks, runs, dist, time)
+	}
+	var slots [batch]*uint32
+	n = o.index.find(blocks[:min(len(blocks), batch)], &slots)
+	o.order.touch(slots[:n], runs[:n], dist[:n], time[:n])
+	if f != nil {
+		f.off -= min(f.off, n)
+	}
+	return n
 }
 
 // makeRoom leaves as many positions as touch and touchTop may need.
@@ -136,5 +142,10 @@ func (o *Olken) compact() {
 		o.tooMany = true
 		return
 	}
-	o.order.compact(o.index.renumber)
+	o.order.compact(func(to *ranks) {
+		o.index.renumber(to)
+		if o.moved != nil {
+			o.moved(to)
+		}
+	})
 }

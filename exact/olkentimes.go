@@ -14,6 +14,9 @@ type timedOrder struct {
 	clock
 	// untimed: nobody asks for times, and old is empty.
 	untimed bool
+	// keepUses: oldUses lists the positions below base of blocks that were touched again, in their order.
+	keepUses bool
+	oldUses  []uint32
 }
 
 // clock is when positions were handed out. Only a compaction changes it.
@@ -111,6 +114,7 @@ func (o *timedOrder) touchWord(slots []*uint32, runs []uint8, dist, time []uint6
 			if o.now = now; !o.untimed {
 				time[i] = o.since(p)
 			}
+			o.noteUse(p)
 			o.now = last
 			dist[i] = uint64(int(o.take(p)) + bits.OnesCount64(older) + bits.OnesCount64(newer))
 		}
@@ -126,6 +130,13 @@ func (o *timedOrder) touchWord(slots []*uint32, runs []uint8, dist, time []uint6
 		o.close(w / runWords)
 	}
 	return n
+}
+
+// noteUse notes that the block at position p was touched again.
+func (o *timedOrder) noteUse(p uint32) {
+	if o.keepUses && p < o.base {
+		o.oldUses = append(o.oldUses, p)
+	}
 }
 
 // compact moves the live positions together so that new ones fit. renumber is

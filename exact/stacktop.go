@@ -211,6 +211,7 @@ func (o *Olken) takeBelow(slots []*uint32, first int, dist, time []uint64) {
 			time[k] = model.Infinite
 		} else {
 			time[k] = o.order.sinceAt(p, uint32(time[k]))
+			o.order.noteUse(p)
 		}
 	}
 }

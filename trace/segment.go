@@ -44,6 +44,8 @@ type segment struct {
 	mostTouches int
 	ops         uint64 // loads, and stores from bit 32 on
 	simple      bool   // all accesses happen, if it is not stopped by a fault, and they are not many
+
+	placed *placedSegment // set by placer.place, of the thread seen last
 }
 
 const (

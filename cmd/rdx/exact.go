@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"strconv"
@@ -16,13 +17,18 @@ import (
 	"github.com/rdx-profiler/rdx/trace"
 )
 
+// exactOptions are the flags of rdx exact, with those of how in a part of their own.
+type exactOptions struct {
+	block, stack, format, output, report string
+	bins                                 int
+	partial, quiet                       bool
+	sizes, caches                        []string
+	engine                               trace.Options
+	how                                  exactFlags
+}
+
 func newExactCmd() *cobra.Command {
-	var block, stack, format, output string
-	var bins int
-	var partial bool
-	var sizes, caches []string
-	var engine trace.Options
-	var how exactFlags
+	var o exactOptions
 	cmd := &cobra.Command{
 		Use:   "exact TRACE | exact -- PROGRAM [ARG...]",
 		Short: "Find the exact answer, of a program or of a trace",
@@ -60,7 +66,7 @@ instructions with its reuse times and stack distances, counted and not estimated
   rdx exact --block word --format csv trace.txt.gz > exact.csv
   rdx gen --zipf 1 -n 1000 -t 100000 | rdx exact -`,
 		Args: func(cmd *cobra.Command, args []string) error {
-			if how.gpu == gpuList {
+			if o.how.gpu == gpuList {
 				return cobra.NoArgs(cmd, args)
 			}
 			if len(args) != 1 && (len(args) == 0 || cmd.ArgsLenAtDash() != 0) {
@@ -68,132 +74,186 @@ instructions with its reuse times and stack distances, counted and not estimated
 			}
 			return nil
 		},
-		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := report.OneOf("format", format, report.Formats); err != nil {
-				return err
-			}
-			if how.gpu == gpuList {
-				return listGPUs(cmd.OutOrStdout(), format)
-			}
-			if err := report.OneOf("stack", stack, []string{"shared", "private"}); err != nil {
-				return err
-			}
-			if bins < 1 || bins > 64 {
-				return report.BadInput(fmt.Errorf("--bins %d: want 1 to 64 per octave", bins))
-			}
-			bytes, err := blockBytes(block)
-			if err != nil {
-				return err
-			}
-			r := &exactReport{Trace: args[0], Method: "exact", Block: bytes, Stack: stack}
-			for _, s := range sizes {
-				n, err := sampler.ParseSize(s)
-				if err != nil {
-					return report.BadInput(fmt.Errorf("--sizes: %w", err))
-				}
-				r.sizes = append(r.sizes, uint64(n))
-			}
-			blocks := make([]uint64, len(r.sizes))
-			for i, n := range r.sizes {
-				blocks[i] = n / uint64(bytes)
-			}
-			if err := how.check(stack, blocks); err != nil {
-				return err
-			}
-			if how.gpu != "" && cmd.Flags().Changed("jobs") {
-				return report.BadInput(fmt.Errorf("--jobs is for processors; leave it or --gpu out"))
-			}
-			var sink exactSink
-			var profile *profileSink
-			if output == "" {
-				if sink, err = newExactSink(r, &how, binsWith(bins, bytes, r.sizes)); err != nil {
-					return err
-				}
-			} else {
-				if engine.Children {
-					return errChildrenProfile
-				}
-				for _, other := range []string{"log2", "shards", "sampled", "approximate"} {
-					if cmd.Flags().Changed(other) {
-						return report.BadInput(fmt.Errorf("exact -o: a profile is exact; leave --%s out", other))
-					}
-				}
-				if profile, err = newExactProfile(output, bytes, bins, stack == "private", caches, &how); err != nil {
-					return err
-				}
-				sink = profile
-			}
-			if g, ok := sink.(onGPU); ok && how.gpu != "" {
-				defer g.close()
-			}
-			start := time.Now()
-			var missing []string
-			var mappings []*model.Mapping
-			program := cmd.ArgsLenAtDash() == 0
-			if program {
-				r.Trace = strings.Join(args, " ")
-			}
-			if sampled, ok := sink.(*sampledSink); ok && program && !engine.Children && engine.Kind != trace.QEMU {
-				missing, err = r.runSampled(cmd.Context(), args, engine, sampled)
-			} else if touches, ok := sink.(touchSink); ok && program {
-				missing, err = r.runTouches(cmd.Context(), args, engine, touches)
-			} else {
-				var source trace.AccessReader
-				var finish func() ([]string, []*model.Mapping)
-				if program {
-					source, finish = r.runSource(cmd.Context(), args, engine)
-				} else if source, finish, err = openSource(args[0], cmd.InOrStdin(), partial); err != nil {
-					return err
-				}
-				recording, ok := source.(*trace.Source)
-				if touches, also := sink.(touchSink); ok && also {
-					err = r.readTouches(recording, touches)
-				} else {
-					err = r.read(source, sink, partial)
-				}
-				missing, mappings = finish()
-			}
-			r.Warnings = append(r.Warnings, missing...)
-			for _, w := range r.Warnings {
-				fmt.Fprintln(cmd.ErrOrStderr(), "rdx: warning:", w)
-			}
-			if err != nil && r.ended != nil {
-				return fmt.Errorf("%w; %w", err, r.ended)
-			}
-			if err != nil {
-				return notRunError(err)
-			}
-			if r.ended != nil { // on standard error it comes last
-				r.Warnings = append(r.Warnings, r.ended.Error())
-			}
-			if r.Device != "" {
-				fmt.Fprintln(cmd.ErrOrStderr(), "rdx: analysed on", r.Device)
-			}
-			if profile != nil {
-				err = profile.write(output, r, start, mappings, cmd.ErrOrStderr())
-			} else {
-				r.summarize()
-				err = report.Write(cmd.OutOrStdout(), format, r)
-			}
-			if err != nil {
-				return err
-			}
-			return r.ended
-		},
+		RunE: o.run,
 	}
-	cmd.Flags().StringVar(&block, "block", "line", "what counts as one datum: word (8 bytes), line (64), page (4096), or a number of bytes")
-	cmd.Flags().StringVar(&stack, "stack", "shared", "shared: one LRU stack for all threads; private: one each, with invalidation")
-	cmd.Flags().StringVar(&format, "format", "text", "text, json or csv")
-	cmd.Flags().IntVar(&bins, "bins", 10, "bins per octave in json and csv")
-	cmd.Flags().StringVarP(&output, "output", "o", "", "write a profile instead, as rdx run does, for rdx compare, top, hist and mrc")
-	cmd.Flags().StringSliceVar(&caches, "caches", nil, "with -o: cache sizes to count misses for (default: this machine's)")
-	cmd.Flags().StringSliceVar(&sizes, "sizes", nil, "cache sizes to give miss ratios for (default powers of two)")
-	cmd.Flags().BoolVar(&engine.Children, "children", false, "of a program: the processes it starts, too")
-	cmd.Flags().Var(engineFlag{&engine}, "engine", "of a program: valgrind; qemu, whose threads run in parallel; or the folder of a built valgrind tool (default: $RDX_ENGINE, or beside rdx)")
-	cmd.Flags().BoolVar(&engine.Ordered, "ordered", false, orderedUsage)
-	how.register(cmd)
-	cmd.Flags().BoolVar(&partial, "partial", false, "skip lines that cannot be read, and use what there is of a truncated trace")
+	o.register(cmd)
 	return cmd
+}
+
+func (o *exactOptions) register(cmd *cobra.Command) {
+	fs := cmd.Flags()
+	fs.StringVar(&o.block, "block", "line", "what counts as one datum: word (8 bytes), line (64), page (4096), or a number of bytes")
+	fs.StringVar(&o.stack, "stack", "shared", "shared: one LRU stack for all threads; private: one each, with invalidation")
+	fs.StringVar(&o.format, "format", "text", "text, json or csv")
+	fs.IntVar(&o.bins, "bins", 10, "bins per octave in json and csv")
+	fs.StringVarP(&o.output, "output", "o", "", "write a profile instead, as rdx run does, for rdx compare, top, hist and mrc; - is standard output")
+	fs.StringVar(&o.report, "report", "-", "file for the report, apart from what a program prints; - is standard output, /dev/fd/3 a descriptor")
+	fs.StringSliceVar(&o.caches, "caches", nil, "with -o: cache sizes to count misses for (default: this machine's)")
+	fs.StringSliceVar(&o.sizes, "sizes", nil, "cache sizes to give miss ratios for (default powers of two)")
+	fs.BoolVar(&o.engine.Children, "children", false, "of a program: the processes it starts, too")
+	fs.Var(engineFlag{&o.engine}, "engine", "of a program: valgrind; qemu, whose threads run in parallel; or the folder of a built valgrind tool (default: $RDX_ENGINE, or beside rdx)")
+	fs.BoolVar(&o.engine.Ordered, "ordered", false, orderedUsage)
+	o.how.register(cmd)
+	fs.BoolVar(&o.partial, "partial", false, "skip lines that cannot be read, and use what there is of a truncated trace")
+	fs.BoolVarP(&o.quiet, "quiet", "q", false, "say neither what was written nor which device has analysed; warnings stay")
+}
+
+// run does what the flags ask for.
+func (o *exactOptions) run(cmd *cobra.Command, args []string) error {
+	if err := report.OneOf("format", o.format, report.Formats); err != nil {
+		return err
+	}
+	if o.how.gpu == gpuList {
+		return listGPUs(cmd.OutOrStdout(), o.format)
+	}
+	r, err := o.newReport(cmd, args[0])
+	if err != nil {
+		return err
+	}
+	program := cmd.ArgsLenAtDash() == 0
+	if program {
+		r.Trace = strings.Join(args, " ")
+	}
+	if o.output == "-" && program {
+		return report.BadInput(errors.New("exact -o -: standard output is the program's, name a file"))
+	}
+	sink, profile, err := o.newSink(cmd, r)
+	if err != nil {
+		return err
+	}
+	if g, ok := sink.(onGPU); ok && o.how.gpu != "" {
+		defer g.close()
+	}
+	to, err := openReport(cmd, o.report)
+	if err != nil {
+		return err
+	}
+	defer to.discard()
+	start := time.Now()
+	missing, mappings, err := o.analyse(cmd, r, args, sink, program)
+	r.Warnings = append(r.Warnings, missing...)
+	for _, w := range r.Warnings {
+		fmt.Fprintln(cmd.ErrOrStderr(), "rdx: warning:", w)
+	}
+	switch {
+	case err != nil && r.ended != nil:
+		return fmt.Errorf("%w; %w", err, r.ended)
+	case err != nil:
+		return notRunError(err)
+	case r.ended != nil: // on standard error it comes last
+		r.Warnings = append(r.Warnings, r.ended.Error())
+	}
+	if r.Device != "" && !o.quiet {
+		fmt.Fprintln(cmd.ErrOrStderr(), "rdx: analysed on", r.Device)
+	}
+	if profile != nil {
+		err = writeProfile(profile.counted(), o.output, r, start, mappings)
+		if err == nil && !o.quiet {
+			fmt.Fprint(cmd.ErrOrStderr(), r.wrote(o.output, profile.counted()))
+		}
+	} else {
+		r.summarize()
+		if err = report.Write(to, o.format, r); err == nil {
+			err = to.commit()
+		}
+	}
+	if err != nil {
+		return err
+	}
+	return r.ended
+}
+
+// newReport checks the flags, and is the report as far as they make it.
+func (o *exactOptions) newReport(cmd *cobra.Command, name string) (*exactReport, error) {
+	if err := report.OneOf("stack", o.stack, []string{"shared", "private"}); err != nil {
+		return nil, err
+	}
+	if o.bins < 1 || o.bins > 64 {
+		return nil, report.BadInput(fmt.Errorf("--bins %d: want 1 to 64 per octave", o.bins))
+	}
+	bytes, err := blockBytes(o.block)
+	if err != nil {
+		return nil, err
+	}
+	r := &exactReport{Trace: name, Method: "exact", Block: bytes, Stack: o.stack}
+	for _, s := range o.sizes {
+		n, err := sampler.ParseSize(s)
+		if err != nil {
+			return nil, report.BadInput(fmt.Errorf("--sizes: %w", err))
+		}
+		r.sizes = append(r.sizes, uint64(n))
+	}
+	blocks := make([]uint64, len(r.sizes))
+	for i, n := range r.sizes {
+		blocks[i] = n / uint64(bytes)
+	}
+	if err := o.how.check(o.stack, blocks); err != nil {
+		return nil, err
+	}
+	if o.how.gpu != "" && cmd.Flags().Changed("jobs") {
+		return nil, report.BadInput(fmt.Errorf("--jobs is for processors; leave it or --gpu out"))
+	}
+	return r, nil
+}
+
+// newSink is the analysis that the flags ask for; profile is the same if it makes one.
+func (o *exactOptions) newSink(cmd *cobra.Command, r *exactReport) (sink exactSink, profile profileSink, err error) {
+	if o.output == "" {
+		sink, err = newExactSink(r, &o.how, binsWith(o.bins, r.Block, r.sizes))
+		return sink, nil, err
+	}
+	if o.engine.Children {
+		return nil, nil, errChildrenProfile
+	}
+	for _, other := range []string{"log2", "shards", "sampled", "approximate"} {
+		if cmd.Flags().Changed(other) {
+			return nil, nil, report.BadInput(fmt.Errorf("exact -o: a profile is exact; leave --%s out", other))
+		}
+	}
+	if o.report != "-" {
+		return nil, nil, report.BadInput(errors.New("exact -o: a profile takes the place of the report; leave --report out"))
+	}
+	profile, err = newExactProfile(o.output, r.Block, o.bins, o.stack == "private", o.caches, &o.how)
+	return profile, profile, err
+}
+
+// analyse gives the sink all accesses in the form that it needs.
+func (o *exactOptions) analyse(cmd *cobra.Command, r *exactReport, args []string, sink exactSink, program bool) (missing []string, mappings []*model.Mapping, err error) {
+	ctx := cmd.Context()
+	touches, isTouches := sink.(touchSink)
+	placed, isPlaced := sink.(placedSink)
+	if program {
+		sampled, ok := sink.(*sampledSink)
+		switch {
+		case ok && !o.engine.Children && o.engine.Kind != trace.QEMU:
+			missing, err = r.runSampled(ctx, args, o.engine, sampled)
+			return missing, nil, err
+		case isTouches:
+			missing, err = r.runTouches(ctx, args, o.engine, touches)
+			return missing, nil, err
+		case isPlaced:
+			return r.runPlaces(ctx, args, o.engine, placed)
+		}
+		source, finish := r.runSource(ctx, args, o.engine)
+		err = r.read(source, sink, o.partial)
+		missing, mappings = finish()
+		return missing, mappings, err
+	}
+	source, finish, err := openSource(args[0], cmd.InOrStdin(), o.partial)
+	if err != nil {
+		return nil, nil, err
+	}
+	recording, ok := source.(*trace.Source)
+	switch {
+	case ok && isTouches:
+		err = r.readTouches(recording, touches)
+	case ok && isPlaced:
+		err = r.readPlaces(recording, placed)
+	default:
+		err = r.read(source, sink, o.partial)
+	}
+	missing, mappings = finish()
+	return missing, mappings, err
 }
 
 // binsWith returns logarithmic bins with an edge at each cache size, which

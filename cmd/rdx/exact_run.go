@@ -93,27 +93,50 @@ func (r *exactReport) runSampled(ctx context.Context, args []string, opt trace.O
 // runTouches runs a program whose accesses are of interest only for the blocks
 // that they touch. It is ended when the analysis cannot go on.
 func (r *exactReport) runTouches(ctx context.Context, args []string, opt trace.Options, sink touchSink) (missing []string, err error) {
+	res, err := runBatches(ctx, r, args, sink.addTouches, func(ctx context.Context, gran model.Granularity, each func(*model.Touches)) (trace.Result, error) {
+		return trace.RunTouches(ctx, programCommand(args), opt, gran, each)
+	})
+	if err != nil {
+		return res.Partial, err
+	}
+	return res.Partial, r.finish(sink)
+}
+
+// runPlaces is runTouches for a sink that needs to know where in the program they are.
+func (r *exactReport) runPlaces(ctx context.Context, args []string, opt trace.Options, sink placedSink) (missing []string, mappings []*model.Mapping, err error) {
+	res, err := runBatches(ctx, r, args, sink.addPlaced, func(ctx context.Context, gran model.Granularity, each func(*model.PlacedTouches)) (trace.Result, error) {
+		return trace.RunPlaces(ctx, programCommand(args), opt, gran, false, each)
+	})
+	if err != nil {
+		return res.Partial, nil, err
+	}
+	return res.Partial, res.Mappings, r.finish(sink)
+}
+
+// runBatches runs a program and adds its accesses, batch by batch. It is ended when one can't be added.
+func runBatches[T any](ctx context.Context, r *exactReport, args []string, add func(T) error,
+	run func(context.Context, model.Granularity, func(T)) (trace.Result, error)) (trace.Result, error) {
 	gran, err := model.NewGranularity(r.Block)
 	if err != nil {
-		return nil, err
+		return trace.Result{}, err
 	}
 	defer outliveInterrupt()()
 	ctx, stop := signal.NotifyContext(ctx, syscall.SIGTERM)
 	defer stop()
 	var failed error
-	res, err := trace.RunTouches(ctx, programCommand(args), opt, gran, func(t *model.Touches) {
+	res, err := run(ctx, gran, func(t T) {
 		if failed != nil {
 			return
 		}
-		if failed = sink.addTouches(t); failed != nil {
+		if failed = add(t); failed != nil {
 			stop()
 		}
 	})
 	if err = errors.Join(err, failed); err != nil {
-		return res.Partial, err
+		return res, err
 	}
 	r.ended = endError(args[0], res)
-	return res.Partial, r.finish(sink)
+	return res, nil
 }
 
 const orderedUsage = "with --engine qemu, keep the order in which threads that run in parallel make their accesses; up to 264 million are held in memory"

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"math"
 	"os"
 	"path/filepath"
@@ -371,5 +372,56 @@ func TestExactRecording(t *testing.T) {
 	}
 	if out, errs, err = rdxErr(t, "", "exact", path, "--partial"); err != nil || !strings.Contains(errs, "could not be read") {
 		t.Errorf("a cut recording, --partial: %s%s%v", out, errs, err)
+	}
+}
+
+// The report goes where it is asked to, apart from what a program prints; a file is there whole or not at all.
+func TestExactReportFile(t *testing.T) {
+	dir := t.TempDir()
+	want := mustRdx(t, abbca, "exact", "-", "--format", "json")
+	path := filepath.Join(dir, "r.json")
+	out, errs, err := rdxErr(t, abbca, "exact", "-", "--format", "json", "--report", path)
+	got, rerr := os.ReadFile(path)
+	if err != nil || rerr != nil || out != "" || errs != "" || string(got) != want {
+		t.Errorf("%v, %v: printed %q, %q, in the file %q, want %q", err, rerr, out, errs, got, want)
+	}
+	link := filepath.Join(dir, "link")
+	if err := os.Symlink(path, link); err != nil {
+		t.Fatal(err)
+	}
+	mustRdx(t, abbca, "exact", "-", "--format", "csv", "--report", link)
+	if fi, err := os.Lstat(link); err != nil || fi.Mode()&os.ModeSymlink == 0 {
+		t.Errorf("a link became a file: %v, %v", fi, err)
+	}
+	r, w, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	fd, err := syscall.Dup(int(w.Fd())) // rdx closes it
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.Close()
+	mustRdx(t, abbca, "exact", "-", "--format", "json", "--report", fmt.Sprintf("/dev/fd/%d", fd))
+	if got, err := io.ReadAll(r); err != nil || string(got) != want {
+		t.Errorf("by a descriptor: %q, %v", got, err)
+	}
+	if _, _, err := rdxErr(t, "nonsense", "exact", "-", "--report", filepath.Join(dir, "none")); err == nil {
+		t.Error("nonsense is a trace")
+	}
+	for _, bad := range []string{dir, filepath.Join(dir, "no", "where"), "/dev/fd/900", "/dev/fd/x"} {
+		if out, _, err := rdxErr(t, abbca, "exact", "-", "--report", bad); err == nil || !strings.Contains(err.Error(), "write report") || out != "" {
+			t.Errorf("--report %s: %v %s", bad, err, out)
+		}
+	}
+	if left, err := filepath.Glob(filepath.Join(dir, "*")); err != nil || len(left) != 2 {
+		t.Errorf("files: %v, %v", left, err)
+	}
+	var usage report.UsageError
+	if _, _, err := rdxErr(t, abbca, "exact", "-", "-o", filepath.Join(dir, "p"), "--report", path); !errors.As(err, &usage) {
+		t.Errorf("-o and --report: %v", err)
+	}
+	if _, errs, err := rdxErr(t, abbca, "exact", "-", "-q", "-o", filepath.Join(dir, "p")); err != nil || errs != "" {
+		t.Errorf("-q: %q, %v", errs, err)
 	}
 }

@@ -18,15 +18,13 @@ import (
 )
 
 // profileSink makes a profile of an exact analysis.
-type profileSink struct {
-	stacks
-	tally  *exact.PairTally
-	report exactReport // what is counted besides
-	cold   uint64
+type profileSink interface {
+	exactSink
+	counted() *exact.PairTally
 }
 
 // newExactProfile checks first what would only show at the end.
-func newExactProfile(path string, block, perOctave int, private bool, sizes []string, how *exactFlags) (*profileSink, error) {
+func newExactProfile(path string, block, perOctave int, private bool, sizes []string, how *exactFlags) (profileSink, error) {
 	caches, err := cacheSizes(sizes)
 	if err != nil {
 		return nil, err
@@ -34,15 +32,52 @@ func newExactProfile(path string, block, perOctave int, private bool, sizes []st
 	if err := pprofout.CheckWritable(path); err != nil {
 		return nil, err
 	}
-	s := &profileSink{}
-	if s.tally, err = exact.NewPairTally(block, perOctave, private, caches); err != nil {
+	tally, err := exact.NewPairTally(block, perOctave, private, caches)
+	if err != nil {
 		return nil, err
 	}
+	if !private && how.gpu == "" {
+		p, err := exact.NewPairs(tally, how.jobs)
+		return &pairsSink{p, tally}, err
+	}
+	s := &stacksSink{tally: tally}
 	s.stacks, err = newStacks(block, private, how, s.touch)
 	return s, err
 }
 
-func (s *profileSink) add(a []model.Access) error {
+// placedSink is an exactSink that needs only the blocks that accesses touch and where in the program they do.
+type placedSink interface {
+	exactSink
+	addPlaced(*model.PlacedTouches) error
+}
+
+// pairsSink is a profile of a shared stack.
+type pairsSink struct {
+	*exact.Pairs
+	tally *exact.PairTally
+}
+
+func (s *pairsSink) counted() *exact.PairTally              { return s.tally }
+func (s *pairsSink) add(a []model.Access) error             { return s.Add(a) }
+func (s *pairsSink) addPlaced(t *model.PlacedTouches) error { return s.AddTouches(t) }
+
+func (s *pairsSink) fill(r *exactReport) error {
+	s.Finish()
+	r.Accesses, r.Loads, r.Stores, r.Touches, r.Blocks = s.Accesses(), s.Loads(), s.Stores(), s.Touches(), s.Blocks()
+	return nil
+}
+
+// stacksSink is a profile of stacks that tell of each touch.
+type stacksSink struct {
+	stacks
+	tally  *exact.PairTally
+	report exactReport // what is counted besides
+	cold   uint64
+}
+
+func (s *stacksSink) counted() *exact.PairTally { return s.tally }
+
+func (s *stacksSink) add(a []model.Access) error {
 	for i := range a {
 		switch a[i].Op {
 		case model.Load:
@@ -55,7 +90,7 @@ func (s *profileSink) add(a []model.Access) error {
 	return s.stacks.Add(a)
 }
 
-func (s *profileSink) touch(t *exact.Touch) {
+func (s *stacksSink) touch(t *exact.Touch) {
 	s.report.Touches++
 	if t.Kind == model.Cold {
 		s.cold++
@@ -63,7 +98,7 @@ func (s *profileSink) touch(t *exact.Touch) {
 	s.tally.Add(t)
 }
 
-func (s *profileSink) fill(r *exactReport) error {
+func (s *stacksSink) fill(r *exactReport) error {
 	if err := s.stacks.Finish(); err != nil {
 		return err
 	}
@@ -72,11 +107,11 @@ func (s *profileSink) fill(r *exactReport) error {
 	return nil
 }
 
-// write writes what was counted, with the symbols of the mappings if the source
+// writeProfile writes what was counted, with the symbols of the mappings if the source
 // was a program or a recording that has them.
-func (s *profileSink) write(path string, r *exactReport, start time.Time, mappings []*model.Mapping, stderr io.Writer) error {
+func writeProfile(tally *exact.PairTally, path string, r *exactReport, start time.Time, mappings []*model.Mapping) error {
 	locations := map[uint64]*model.Location{}
-	p := s.tally.Profile(func(pc uint64) *model.Location {
+	p := tally.Profile(func(pc uint64) *model.Location {
 		l := locations[pc]
 		if l == nil {
 			l = &model.Location{Address: pc}
@@ -92,7 +127,7 @@ func (s *profileSink) write(path string, r *exactReport, start time.Time, mappin
 	p.Writer = version.Get().String()
 	p.Start, p.Duration, p.Command = start, time.Since(start), r.Trace
 	p.Counts = []model.Count{{Name: report.ExactAccesses, N: int64(r.Accesses)}, {Name: "distinct blocks", N: int64(r.Blocks)}}
-	if n := s.tally.Rare(); n > 0 {
+	if n := tally.Rare(); n > 0 {
 		p.Counts = append(p.Counts, model.Count{Name: "touches of rare pairs, whose places were forgotten", N: int64(n)})
 	}
 	for _, w := range r.Warnings {
@@ -112,12 +147,16 @@ func (s *profileSink) write(path string, r *exactReport, start time.Time, mappin
 	for _, problem := range stats.Problems {
 		p.Comments = append(p.Comments, "symbols: "+problem.Error())
 	}
-	if err := pprofout.WriteFile(path, p); err != nil {
-		return err
+	return pprofout.WriteFile(path, p)
+}
+
+// wrote says what writeProfile has written.
+func (r *exactReport) wrote(path string, tally *exact.PairTally) string {
+	if path == "-" {
+		path = "the profile"
 	}
-	_, err = fmt.Fprintf(stderr, "rdx: wrote %s: %s accesses, %s touches of %s blocks, %d kinds of use -> reuse\n", path,
-		report.Amount(float64(r.Accesses)), report.Amount(float64(r.Touches)), report.Amount(float64(r.Blocks)), len(p.Records))
-	return err
+	return fmt.Sprintf("rdx: wrote %s: %s accesses, %s touches of %s blocks, %d kinds of use -> reuse\n", path,
+		report.Amount(float64(r.Accesses)), report.Amount(float64(r.Touches)), report.Amount(float64(r.Blocks)), tally.Kinds())
 }
 
 // mappedFiles opens mappings by name: the program that had them has ended.

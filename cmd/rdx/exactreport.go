@@ -111,6 +111,18 @@ func (r *exactReport) readTouches(source *trace.Source, sink touchSink) error {
 	return r.finish(sink)
 }
 
+// readPlaces is readTouches for a sink that needs to know where in the program they are.
+func (r *exactReport) readPlaces(source *trace.Source, sink placedSink) error {
+	gran, err := model.NewGranularity(r.Block)
+	if err != nil {
+		return err
+	}
+	if err := source.Places(gran, false, sink.addPlaced); err != nil {
+		return fmt.Errorf("%s: %w", r.Trace, err)
+	}
+	return r.finish(sink)
+}
+
 // finish takes the results of a trace that has ended.
 func (r *exactReport) finish(sink exactSink) error {
 	if err := sink.fill(r); err != nil {

@@ -63,7 +63,6 @@ var larger = map[string]bool{
 	"sampler/unwind evaluate":    true,
 	// To be cut.
 	"bench/trace run":          true,
-	"cmd/rdx newExactCmd":      true,
 	"sampler ProbeWatchpoints": true,
 	"trace run":                true,
 }
