@@ -136,6 +136,9 @@ func LoadClock(slots int, clock Clock, needs Needs) (*Kernel, error) {
 		k.counters.Close()
 		if errors.Is(err, os.ErrPermission) {
 			// Which of the objects was refused says nothing to the user.
+			if (Machine{Proc: os.DirFS("/proc")}).InUserNamespace() {
+				return nil, fmt.Errorf("load bpf: %w (%s)", unix.EPERM, userNamespaceRemedy)
+			}
 			return nil, fmt.Errorf("load bpf: %w (run as root, or with CAP_BPF, CAP_PERFMON and CAP_SYS_PTRACE, before Linux 5.11 CAP_SYS_RESOURCE too)", unix.EPERM)
 		}
 		if memlockErr != nil {

@@ -42,7 +42,11 @@ type Machine struct {
 
 // Checks are those that need only files to be read.
 func (m Machine) Checks() []Check {
-	return []Check{m.kernel(), m.rights(), m.btf(), m.paranoid(), m.ptraceScope(), m.namespace(), m.openFiles(), m.virtual(), m.caches(), m.sources()}
+	checks := []Check{m.kernel(), m.rights()}
+	if checks[1].Grade == Good {
+		checks = append(checks, m.moreRights())
+	}
+	return append(checks, m.btf(), m.paranoid(), m.ptraceScope(), m.namespace(), m.openFiles(), m.virtual(), m.caches(), m.sources())
 }
 
 func readLine(fsys fs.FS, name string) (string, error) {
@@ -60,11 +64,23 @@ func (m Machine) kernel() Check {
 
 // Capabilities that stand for root, see capabilities(7).
 const (
-	capSysPtrace = 19
-	capSysAdmin  = 21
-	capPerfmon   = 38
-	capBPF       = 39
+	capDACReadSearch     = 2
+	capSysPtrace         = 19
+	capSysAdmin          = 21
+	capSysNice           = 23
+	capPerfmon           = 38
+	capBPF               = 39
+	capCheckpointRestore = 40
 )
+
+// InUserNamespace says whether the capabilities of rdx count for what belongs to its user namespace alone: the
+// kernel asks for those of BPF and perf events in the first one, which has a fixed inode number (PROC_USER_INIT_INO).
+func (m Machine) InUserNamespace() bool {
+	link, err := fs.ReadLink(m.Proc, "self/ns/user")
+	return err == nil && link != "user:[4026531837]"
+}
+
+const userNamespaceRemedy = "run rdx as the host's root, outside of the user namespace: rootless containers and unshare -U have none of its rights"
 
 func (m Machine) rights() Check {
 	c := Check{Name: "rights", Needed: true}
@@ -73,6 +89,12 @@ func (m Machine) rights() Check {
 	if err != nil || err2 != nil {
 		c.Grade, c.Found = Missing, "capabilities not readable"
 		c.Remedy = "mount /proc, run as root"
+		return c
+	}
+	if m.InUserNamespace() {
+		c.Grade, c.Found = Missing, "those of a user namespace, which the kernel does not count here"
+		c.Consequence = "the kernel will refuse the BPF programs and the events"
+		c.Remedy = userNamespaceRemedy
 		return c
 	}
 	var lacks []string
@@ -87,10 +109,43 @@ func (m Machine) rights() Check {
 	if len(lacks) > 0 {
 		c.Grade, c.Found = Missing, "no "+strings.Join(lacks, ", ")
 		c.Consequence = "the kernel will refuse the BPF programs, the events or the hold"
-		c.Remedy = "run as root, or give the capabilities: setcap cap_bpf,cap_perfmon,cap_sys_ptrace+ep rdx"
+		c.Remedy = "run as root, or give the capabilities: setcap " + allRights + " rdx"
 		return c
 	}
 	c.Grade, c.Found = Good, "CAP_BPF, CAP_PERFMON and CAP_SYS_PTRACE, or their equals"
+	return c
+}
+
+// allRights are those that rdx has a use for, as setcap takes them.
+const allRights = "cap_bpf,cap_perfmon,cap_sys_ptrace,cap_dac_read_search,cap_checkpoint_restore,cap_sys_nice+ep"
+
+// moreRights are those without which a profile has less in it.
+func (m Machine) moreRights() Check {
+	c := good("further rights", "CAP_DAC_READ_SEARCH, CAP_CHECKPOINT_RESTORE and CAP_SYS_NICE, or their equals")
+	effective, _ := m.status("CapEff")
+	caps, err := strconv.ParseUint(effective, 16, 64)
+	if err != nil {
+		return Check{Name: c.Name, Grade: Degraded, Found: "capabilities not readable", Consequence: "unknown", Remedy: "mount /proc"}
+	}
+	var lacks, follows []string
+	for _, r := range []struct {
+		bit     int
+		name    string
+		follows string
+	}{
+		{capDACReadSearch, "CAP_DAC_READ_SEARCH", "other users' processes have no measured access rate, nor bounds by the memory they have, and files that only they can read give no names"},
+		{capCheckpointRestore, "CAP_CHECKPOINT_RESTORE", "programs that were replaced or deleted since they were started have no names"},
+		{capSysNice, "CAP_SYS_NICE", "threads are held longer on a busy machine"},
+	} {
+		if caps>>r.bit&1 == 0 && (r.bit != capCheckpointRestore || caps>>capSysAdmin&1 == 0) {
+			lacks, follows = append(lacks, r.name), append(follows, r.follows)
+		}
+	}
+	if len(lacks) > 0 {
+		c.Grade, c.Found = Degraded, "no "+strings.Join(lacks, ", ")
+		c.Consequence = strings.Join(follows, "; ")
+		c.Remedy = "run as root, or give the capabilities: setcap " + allRights + " rdx"
+	}
 	return c
 }
 

@@ -43,12 +43,20 @@ func TestMachineChecks(t *testing.T) {
 		{name: "healthy", alter: func(proc, sys fstest.MapFS) {}},
 		{"no rights", func(p, _ fstest.MapFS) { p["self/status"] = file("CapEff:\t0000000000000000\n") }, "rights", Missing, "setcap"},
 		{"bpf alone", func(p, _ fstest.MapFS) { p["self/status"] = file("CapEff:\t0000008000000000\n") }, "rights", Missing, "root"},
-		{"enough without root", func(p, _ fstest.MapFS) { p["self/status"] = file("CapEff:\t000000c000080000\n") }, "", "", ""},
+		{"enough without root", func(p, _ fstest.MapFS) { p["self/status"] = file("CapEff:\t000000c000080000\n") }, "further rights", Degraded, "access rate"},
+		{"all without root", func(p, _ fstest.MapFS) { p["self/status"] = file("CapEff:\t000001c000880004\n") }, "", "", ""},
+		{"no links to what is mapped", func(p, _ fstest.MapFS) { p["self/status"] = file("CapEff:\t000000c000880004\n") }, "further rights", Degraded, "replaced or deleted"},
+		{"no priority", func(p, _ fstest.MapFS) { p["self/status"] = file("CapEff:\t000001c000080004\n") }, "further rights", Degraded, "busy machine"},
+		{"user namespace", func(p, _ fstest.MapFS) {
+			p["self/ns/user"] = &fstest.MapFile{Data: []byte("user:[4026532448]"), Mode: fs.ModeSymlink}
+		}, "rights", Missing, "rootless"},
 		{"sys_admin does not trace", func(p, _ fstest.MapFS) { p["self/status"] = file("CapEff:\t0000000000200000\n") }, "rights", Missing, "cap_sys_ptrace"},
 		{"status garbled", func(p, _ fstest.MapFS) { p["self/status"] = file("CapEff:\tzz\n") }, "rights", Missing, "root"},
 		{"no BTF", func(_, s fstest.MapFS) { delete(s, "kernel/btf/vmlinux") }, "kernel types (BTF)", Missing, "CONFIG_DEBUG_INFO_BTF"},
 		{"no perf", func(p, _ fstest.MapFS) { delete(p, "sys/kernel/perf_event_paranoid") }, "perf_event_paranoid", Missing, "CONFIG_PERF_EVENTS"},
 		{"yama 3", func(p, _ fstest.MapFS) { p["sys/kernel/yama/ptrace_scope"] = file("3\n") }, "ptrace_scope", Missing, "boot"},
+		{"yama 0", func(p, _ fstest.MapFS) { p["sys/kernel/yama/ptrace_scope"] = file("0\n") }, "", "", ""},
+		{"yama 2", func(p, _ fstest.MapFS) { p["sys/kernel/yama/ptrace_scope"] = file("2\n") }, "", "", ""},
 		{"yama 1", func(p, _ fstest.MapFS) { p["sys/kernel/yama/ptrace_scope"] = file("1\n") }, "", "", ""},
 		{"container", func(p, _ fstest.MapFS) {
 			p["self/ns/pid"] = &fstest.MapFile{Data: []byte("pid:[4026532448]"), Mode: fs.ModeSymlink}

@@ -37,7 +37,7 @@ func whyNoSample(p *model.Profile, cfg *collector.Config, root fs.FS) string {
 	}
 	pids := append([]int{cfg.PID}, cfg.Others...)
 	if ran > p.Duration/20 {
-		return "" // it has worked
+		return whyNoHold(p, ran, cfg, root)
 	}
 	used := fmt.Sprintf("the target used %v of CPU time in %v", ran.Round(10*time.Microsecond), p.Duration.Round(time.Millisecond))
 	for _, pid := range pids {
@@ -58,6 +58,27 @@ func whyNoSample(p *model.Profile, cfg *collector.Config, root fs.FS) string {
 	}
 	state := map[string]string{"S": ", it waits for something", "D": ", it waits for a disk or the like", "R": ", though it is ready to run: other programs have the CPUs", "I": ", it is idle"}[stateOf(root, cfg.PID)]
 	return used + state + ": profile it while it works"
+}
+
+// whyNoHold is for a target that has worked.
+func whyNoHold(p *model.Profile, ran time.Duration, cfg *collector.Config, root fs.FS) string {
+	worked := fmt.Sprintf("the target used %v of CPU time", ran.Round(time.Millisecond))
+	for _, c := range p.Comments {
+		if why, ok := strings.CutPrefix(c, collector.BudgetWaits); ok {
+			return fmt.Sprintf("%s, and --overhead has not paid for a hold%s: profile longer, or with a larger --overhead", worked, why)
+		}
+	}
+	if f := statOf(root, cfg.PID); len(f) > 12 && p.CountOf("samples") == 0 {
+		user, _ := strconv.Atoi(f[11])
+		system, _ := strconv.Atoi(f[12])
+		if system > 9*user {
+			return worked + ", nearly all of it in the kernel, and rdx samples user code: profile longer, or look with perf at what it asks the kernel for"
+		}
+	}
+	if n := p.CountOf("samples"); n > 0 {
+		return fmt.Sprintf("%s, in which %d ticks fell, of which none was drawn: profile longer, or with a larger --overhead", worked, n)
+	}
+	return worked + ", in which no tick fell: profile longer"
 }
 
 // statOf is what stands behind the name in /proc/PID/stat, the state first.

@@ -104,7 +104,21 @@ func TestWhyNoSample(t *testing.T) {
 			t.Errorf("process %d: %q, want %q", pid, why, want)
 		}
 	}
-	if why := whyNoSample(idle(5*time.Second), &collector.Config{PID: 10}, root); why != "" {
-		t.Errorf("of one that has worked: %q", why)
+	// One that has worked.
+	root["proc/14/stat"] = &fstest.MapFile{Data: []byte("14 (in kernel) S 1 0 0 0 0 0 0 0 0 0 3 400 0")}
+	worked := idle(5 * time.Second)
+	if why := whyNoSample(worked, &collector.Config{PID: 14}, root); !strings.Contains(why, "in the kernel") {
+		t.Errorf("of one that works in the kernel: %q", why)
+	}
+	if why := whyNoSample(worked, &collector.Config{PID: 10}, root); !strings.Contains(why, "no tick fell") {
+		t.Errorf("of one without ticks: %q", why)
+	}
+	worked.Counts = append(worked.Counts, model.Count{Name: "samples", N: 44})
+	if why := whyNoSample(worked, &collector.Config{PID: 14}, root); !strings.Contains(why, "44 ticks") {
+		t.Errorf("of one with ticks alone: %q", why)
+	}
+	worked.Comments = []string{collector.BudgetWaits + ": one is taken to cost 33ms with what comes after it, and the whole budget pays for 0.2"}
+	if why := whyNoSample(worked, &collector.Config{PID: 14}, root); !strings.Contains(why, "one is taken to cost 33ms") || !strings.Contains(why, "--overhead has not paid for a hold") {
+		t.Errorf("of one that the budget was too small for: %q", why)
 	}
 }

@@ -9,6 +9,8 @@ import (
 	"io/fs"
 	"os"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/rdx-profiler/rdx/sampler"
 	"github.com/rdx-profiler/rdx/sampler/objfile"
 	"github.com/rdx-profiler/rdx/sampler/safeopen"
@@ -182,17 +184,14 @@ func (l *Library) open(k Key, at Place) (*safeopen.File, error) {
 	return f, err
 }
 
-// readMemory is for what no file has.
+// readMemory is for what no file has. /proc/PID/mem can be opened by few, and so is not.
 func readMemory(at Place) (io.ReaderAt, error) {
-	mem, err := os.Open(fmt.Sprintf("/proc/%d/mem", at.Via))
-	if err != nil {
-		return nil, err
-	}
-	defer mem.Close()
 	const most = 1 << 20
 	image := make([]byte, min(at.Limit-at.Start, most))
-	if _, err := mem.ReadAt(image, int64(at.Start)); err != nil {
-		return nil, err
+	local := []unix.Iovec{{Base: &image[0], Len: uint64(len(image))}}
+	n, err := unix.ProcessVMReadv(at.Via, local, []unix.RemoteIovec{{Base: uintptr(at.Start), Len: len(image)}}, 0)
+	if err != nil {
+		return nil, fmt.Errorf("read memory of process %d: %w", at.Via, err)
 	}
-	return bytes.NewReader(image), nil
+	return bytes.NewReader(image[:n]), nil
 }

@@ -1,0 +1,151 @@
+// Needs: root, bpf, watchpoint, gcc, setpriv, unshare; yama for one. With exactly which capabilities another user
+// can profile a process that is not theirs.
+package main_test
+
+import (
+	"encoding/json"
+	"os"
+	"os/exec"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/rdx-profiler/rdx/model"
+)
+
+// withCaps are setpriv's arguments for a user who is not root and has these capabilities alone.
+func withCaps(uid string, caps ...string) []string {
+	all := "-all"
+	for _, c := range caps {
+		all += ",+" + c
+	}
+	return []string{"--reuid", uid, "--regid", uid, "--clear-groups", "--inh-caps", all, "--ambient-caps", all, "--bounding-set", all}
+}
+
+var neededCaps, furtherCaps = []string{"bpf", "perfmon", "sys_ptrace"}, []string{"dac_read_search", "checkpoint_restore", "sys_nice"}
+
+func without(caps []string, c string) []string {
+	return slices.DeleteFunc(slices.Clone(caps), func(x string) bool { return x == c })
+}
+
+// Each of the three that rdx needs is needed, and is named where it is missing; the three suffice.
+func TestRightsOfAnotherUser(t *testing.T) {
+	needRoot(t)
+	needTool(t, "setpriv")
+	sum := compile(t, "sum")
+	p := target(t, "setpriv", "--reuid", "1234", "--regid", "1234", "--clear-groups", sum, "1")
+	defer p.end()
+	for _, c := range neededCaps {
+		refusedSession(t, "CAP_"+strings.ToUpper(c), as(t, withCaps("65534", without(neededCaps, c)...), p.pid))
+		assertFree(t, p.pid)
+	}
+	seen := func(caps ...string) *model.Profile {
+		var last *model.Profile
+		names := map[string]int64{}
+		bySessions(t, "observations with names", func() bool {
+			last = as(t, withCaps("65534", caps...), p.pid).profile()
+			assertFree(t, p.pid)
+			found, _ := useNames(last)
+			for n, k := range found {
+				names[n] += k
+			}
+			return names["worker"]+names["check_work"] > 20
+		})
+		return last
+	}
+	few := seen(neededCaps...)
+	if has := strings.Join(few.Comments, "\n"); !strings.Contains(has, "CAP_SYS_NICE") {
+		t.Error("without CAP_SYS_NICE the profile does not say what follows")
+	}
+	all := seen(append(slices.Clone(neededCaps), furtherCaps...)...)
+	if has := strings.Join(all.Comments, "\n"); strings.Contains(has, "CAP_SYS_NICE") {
+		t.Error("with CAP_SYS_NICE the profile says that it is missing")
+	}
+}
+
+// doctor says of exactly these capabilities what is so.
+func TestDoctorRights(t *testing.T) {
+	needRoot(t)
+	needTool(t, "setpriv", "unshare")
+	type report struct {
+		Usable bool `json:"usable"`
+		Checks []struct{ Name, Grade, Found, Consequence string }
+	}
+	doctor := func(argv ...string) (r report) {
+		out, _ := exec.Command(argv[0], append(argv[1:], rdxPath(t), "doctor", "--json")...).Output()
+		if err := json.Unmarshal(out, &r); err != nil {
+			t.Fatalf("%v: %v: %s", argv, err, out)
+		}
+		return r
+	}
+	grade := func(r report, name string) (grade, text string) {
+		for _, c := range r.Checks {
+			if c.Name == name {
+				return c.Grade, c.Found + "; " + c.Consequence
+			}
+		}
+		return "", ""
+	}
+	as := func(caps ...string) report {
+		return doctor(append([]string{"setpriv"}, withCaps("65534", caps...)...)...)
+	}
+	all := append(slices.Clone(neededCaps), furtherCaps...)
+	for _, c := range neededCaps {
+		r := as(without(all, c)...)
+		if g, text := grade(r, "rights"); r.Usable && c != "sys_ptrace" || g != "no" || !strings.Contains(text, "CAP_"+strings.ToUpper(c)) {
+			t.Errorf("without %s: usable %v, %s %q", c, r.Usable, g, text)
+		}
+	}
+	for _, c := range furtherCaps {
+		r := as(without(all, c)...)
+		if g, text := grade(r, "further rights"); g != "degraded" || !strings.Contains(text, "CAP_"+strings.ToUpper(c)) {
+			t.Errorf("without %s: %s %q", c, g, text)
+		}
+	}
+	if g, text := grade(as(all...), "further rights"); g != "ok" {
+		t.Errorf("with all: %s %q", g, text)
+	}
+	// Root of a user namespace has all capabilities, and none that counts.
+	if exec.Command("unshare", "-Ur", "true").Run() != nil {
+		t.Skip("no user namespaces here")
+	}
+	if r := doctor("unshare", "-Ur"); r.Usable {
+		t.Error("usable in a user namespace")
+	} else if g, text := grade(r, "rights"); g != "no" || !strings.Contains(text, "user namespace") {
+		t.Errorf("in a user namespace: %s %q", g, text)
+	}
+	out, err := exec.Command("unshare", "-Ur", rdxPath(t), "run", "-o", "/dev/null", "--", "true").CombinedOutput()
+	if err == nil || !strings.Contains(string(out), "outside of the user namespace") || strings.Count(string(out), "\n") != 1 {
+		t.Errorf("run in a user namespace: %v, %q", err, out)
+	}
+}
+
+// yama: 0 lets a user trace their own, 1 and 2 only with CAP_SYS_PTRACE. 3 can't be taken back, and is tried on no machine.
+func TestYama(t *testing.T) {
+	needRoot(t)
+	needTool(t, "setpriv")
+	const name = "/proc/sys/kernel/yama/ptrace_scope"
+	old, err := os.ReadFile(name)
+	if err != nil {
+		t.Skip("this kernel has no yama")
+	}
+	if strings.TrimSpace(string(old)) == "3" {
+		t.Skip("yama is at 3, for good")
+	}
+	defer os.WriteFile(name, old, 0)
+	p := target(t, "setpriv", "--reuid", "65534", "--regid", "65534", "--clear-groups", compile(t, "sum"), "1")
+	defer p.end()
+	for scope, mayOwn := range []bool{true, false, false} {
+		if err := os.WriteFile(name, []byte{byte('0' + scope)}, 0); err != nil {
+			t.Skip(err)
+		}
+		as(t, withCaps("1234", neededCaps...), p.pid).profile()
+		s := as(t, withCaps("65534", "bpf", "perfmon"), p.pid)
+		if mayOwn {
+			s.profile()
+		} else {
+			refusedSession(t, "ptrace_scope", s)
+		}
+		assertFree(t, p.pid)
+	}
+}
