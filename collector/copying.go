@@ -301,16 +301,15 @@ func (s *watches) mayWatch() bool {
 
 // comments are the account's lines about copying.
 func (c *copyCost) comments() []string {
-	share := 100 * c.watched / max(c.cpu, 1)
-	watched := fmt.Sprintf("words were watched for %.1f%% of the target's CPU time", share)
+	watched := "words were watched for " + ofTarget(1, c.watched, c.cpu) + " CPU time"
 	switch {
 	case c.unknown != nil:
 		return []string{watched + "; whether that slows copying is not known and not in the account, because: " + c.unknown.Error()}
 	case c.perByte == 0:
 		return []string{watched + ", which does not slow copying here"}
 	}
-	out := []string{fmt.Sprintf("copying slowed by watched words: %.2f%% of the target's CPU time, in the account: %s, which read, wrote and faulted in %.1f MB meanwhile, at %.2f ns a byte more; what a program copies by itself can't be seen",
-		100*c.cost/max(c.cpu, 1), watched, c.bytes/1e6, c.perByte)}
+	out := []string{fmt.Sprintf("copying slowed by watched words: %s CPU time, in the account: %s, which read, wrote and faulted in %.1f MB meanwhile, at %.2f ns a byte more; what a program copies by itself can't be seen",
+		ofTarget(2, c.cost, c.cpu), watched, c.bytes/1e6, c.perByte)}
 	if c.pauses > 0 {
 		out = append(out, fmt.Sprintf("to keep that to a third of the budget nothing was watched, only read ahead of, for a while: %d times", c.pauses))
 	}

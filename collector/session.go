@@ -435,11 +435,13 @@ func (s *Session) closeAll() {
 		p.ReadTime()
 	}
 	s.settleCopying()
+	standing := make(map[threadOf]time.Duration)
 	for _, t := range s.targets.threads {
 		s.dropThread(t)
 		s.tracer.Beat()
-		if s.src.unread > 0 { // not before: what still traps until its slot is retired counts, too
-			s.kept.loseTimes(t, t.wentOn)
+		if s.src.unread > 0 {
+			standing[t.of()] = t.wentOn
 		}
 	}
+	s.kept.loseTimes(standing) // not before: what still traps until its slot is retired counts, too
 }

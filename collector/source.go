@@ -8,6 +8,7 @@ import (
 
 	"github.com/rdx-profiler/rdx/collector/estimate"
 	"github.com/rdx-profiler/rdx/collector/record"
+	"github.com/rdx-profiler/rdx/collector/target"
 	"github.com/rdx-profiler/rdx/model"
 	"github.com/rdx-profiler/rdx/sampler"
 )
@@ -214,7 +215,7 @@ func (s *Session) clockFails(read func(*thread) (uint64, error)) error {
 		return nil // CPU time
 	}
 	var unread uint64
-	good, stands := false, false
+	good, standing := false, make(map[threadOf]time.Duration)
 	for _, t := range s.targets.threads {
 		ticks := t.shared.Ticks - t.looked
 		if ticks == 0 {
@@ -227,21 +228,22 @@ func (s *Session) clockFails(read func(*thread) (uint64, error)) error {
 		case err != nil:
 			unread += ticks
 		case now <= t.clockAt:
-			unread, stands = unread+ticks, true
-			s.kept.loseTimes(t, t.wentOn)
+			unread += ticks
+			standing[t.of()] = t.wentOn
 		default:
 			good = true
 			t.wentOn, t.lookedAt = t.lookedAt, sampler.Monotonic()
 		}
 		t.clockAt = now
 	}
+	s.kept.loseTimes(standing)
 	if s.src.unread += unread; good {
 		s.src.unread = 0
 	}
 	switch {
 	case s.src.unread < fewestReadings:
 		return nil
-	case stands:
+	case len(standing) > 0:
 		return fmt.Errorf("the clock %s counts nothing any more (the hypervisor fakes the PMU: use --clock cpu-time)", s.timing.clock.Name)
 	}
 	return s.unreadable()
@@ -253,11 +255,23 @@ func (s *timing) readClock(t *thread) (uint64, error) {
 	return now, err
 }
 
-// loseTimes gives up the thread's observations that were timed after a moment: its
-// clock stands still.
-func (s *observations) loseTimes(t *thread, since time.Duration) {
+// threadOf tells the threads of all times apart.
+type threadOf struct {
+	process *target.Process
+	tid     int
+}
+
+func (t *thread) of() threadOf { return threadOf{t.process, t.tid} }
+
+// loseTimes gives up the threads' observations that were timed after a moment, of each its own: their
+// clocks stand still.
+func (s *observations) loseTimes(since map[threadOf]time.Duration) {
+	if len(since) == 0 {
+		return
+	}
 	for _, o := range s.seen {
-		if o.Process == t.process && o.TID == t.tid && o.State == record.Done && o.Counted == 0 && o.End > float64(since) {
+		from, stood := since[threadOf{o.Process, o.TID}]
+		if stood && o.State == record.Done && o.Counted == 0 && o.End > float64(from) {
 			s.account.loseObserved(o, "clock stood still between use and reuse")
 		}
 	}

@@ -35,6 +35,6 @@ func (c stopCost) comment(cpu uint64) string {
 	if c.n == 0 {
 		return ""
 	}
-	return fmt.Sprintf("stops at fork, exec, new threads, signals and ends of processes: %d, which took %v, %.2f%% of the target's CPU time, besides; --overhead does not bound them",
-		c.n, c.took.Round(time.Microsecond), 100*float64(c.took)/float64(max(cpu, 1)))
+	return fmt.Sprintf("stops at fork, exec, new threads, signals and ends of processes: %d, which took %v, %s CPU time, besides; --overhead does not bound them",
+		c.n, c.took.Round(time.Microsecond), ofTarget(2, float64(c.took), float64(cpu)))
 }

@@ -24,6 +24,7 @@ type targets struct {
 	processes *target.Set
 	threads   map[int]*thread
 	byIndex   map[uint32]*thread
+	of        map[*target.Process]map[int]*thread // those of threads that are of it, by number
 	heap      *sampler.HeapProbes // nil if not asked for
 	heapWork  heapWork
 	probed    map[*target.Process][]*target.Mapping // as of the last look for allocators
@@ -40,6 +41,24 @@ func newTargets() targets {
 		probed:    make(map[*target.Process][]*target.Mapping),
 		threads:   make(map[int]*thread),
 		byIndex:   make(map[uint32]*thread),
+		of:        make(map[*target.Process]map[int]*thread),
+	}
+}
+
+// add and drop keep the threads that are sampled.
+func (s *targets) add(t *thread) {
+	s.threads[t.tid], s.byIndex[t.index] = t, t
+	if s.of[t.process] == nil {
+		s.of[t.process] = make(map[int]*thread, 1)
+	}
+	s.of[t.process][t.tid] = t
+}
+
+func (s *targets) drop(t *thread) {
+	delete(s.threads, t.tid)
+	delete(s.byIndex, t.index)
+	if delete(s.of[t.process], t.tid); len(s.of[t.process]) == 0 {
+		delete(s.of, t.process)
 	}
 }
 

@@ -138,8 +138,7 @@ func (s *Session) addThread(p *target.Process, tid int) error {
 		}
 		return errors.Join(err, t.counter.Close(), s.kernel.RemoveThread(index))
 	}
-	s.targets.threads[tid] = t
-	s.targets.byIndex[index] = t
+	s.targets.add(t)
 	return nil
 }
 
@@ -174,8 +173,7 @@ func (s *Session) dropThread(t *thread) {
 	if err := s.kernel.RemoveThread(t.index); err != nil {
 		s.account.fail(err)
 	}
-	delete(s.targets.threads, t.tid)
-	delete(s.targets.byIndex, t.index)
+	s.targets.drop(t)
 	t.dropped = true
 }
 
@@ -194,15 +192,6 @@ func (s *Session) dropGone(t *thread, memory bool) {
 	}
 }
 
-func (s *targets) threadsOf(p *target.Process) (n int) {
-	for _, t := range s.threads {
-		if t.process == p {
-			n++
-		}
-	}
-	return n
-}
-
 // ThreadExited implements ptrace.Handler.
 func (s *Session) ThreadExited(tid int, status unix.WaitStatus) {
 	if tid == s.cfg.PID || tid == s.targets.child {
@@ -216,7 +205,7 @@ func (s *Session) ThreadExited(tid int, status unix.WaitStatus) {
 		if t.shared.Ticks == 0 {
 			s.account.losses["threads that ended before their first tick"]++
 		}
-		s.dropGone(t, s.targets.threadsOf(t.process) == 1)
+		s.dropGone(t, len(s.targets.of[t.process]) == 1)
 	}
 	if p := s.targets.processes.Alive[tid]; p != nil {
 		s.processEnded(p)
@@ -228,13 +217,11 @@ func (s *Session) ThreadExited(tid int, status unix.WaitStatus) {
 func (s *Session) Execed(pid int) {
 	s.targets.launching = false
 	s.drain()
-	for _, t := range s.targets.threads {
-		if t.process.PID == pid {
+	if p := s.targets.processes.Alive[pid]; p != nil {
+		for _, t := range s.targets.of[p] {
 			s.dropGone(t, true)
 			delete(s.late, t.tid)
 		}
-	}
-	if p := s.targets.processes.Alive[pid]; p != nil {
 		s.processEnded(p)
 	}
 	s.ThreadStarted(pid, pid)

@@ -107,6 +107,9 @@ func (s *symbolizer) byAgreement(tables []Generated, targets []target) {
 	names := make(map[*model.Location][]model.Line)
 	differ := make(map[*model.Location]bool)
 	for i := range tables {
+		if len(tables[i].Maps)+len(tables[i].Dumps) == 0 {
+			continue
+		}
 		quiet := symbolizer{}
 		for l, lines := range quiet.tables(&tables[i], targets) {
 			if old, ok := names[l]; ok && !slices.Equal(old, lines) {

@@ -20,7 +20,7 @@ import (
 type Set struct {
 	Alive   map[int]*Process // that are being sampled, by PID
 	past    []*Process       // exited, or replaced by exec
-	unseen  uint64           // CPU time of those that are not kept in past, ns
+	ended   uint64           // CPU time of those that are not alive any more, ns
 	library *library.Library
 	owners  map[*model.Mapping]owned // of the mappings of the profile, when it is made
 }
@@ -40,11 +40,10 @@ func (s *Set) Add(pid int) *Process {
 // Ended forgets a process, or the program that it was, but for what a profile will name.
 func (s *Set) Ended(p *Process) {
 	delete(s.Alive, p.PID)
+	s.ended += p.Total()
 	if p.looked() {
 		p.Facts.End()
 		s.past = append(s.past, p)
-	} else {
-		s.unseen += p.Total()
 	}
 }
 
@@ -60,8 +59,8 @@ func (s *Set) All() []*Process {
 // Ran is the CPU time of the target's processes in ns, what they do in the
 // kernel included.
 func (s *Set) Ran() uint64 {
-	sum := s.unseen
-	for _, p := range s.All() {
+	sum := s.ended
+	for _, p := range s.Alive {
 		sum += p.Total()
 	}
 	return sum

@@ -20,7 +20,8 @@ const Interrupted = unix.Signal(65)
 // A thread that runs may be on its way into a system call: who then finds it there
 // has it made again.
 func (t *Tracer) Interrupt(tid int) (ok bool) {
-	return Runs(t.threads[tid], tid) && interrupt(tid) == nil
+	pid, _ := t.threads.process(tid)
+	return Runs(pid, tid) && interrupt(tid) == nil
 }
 
 // Runs says whether a thread runs, or would if it had a CPU.

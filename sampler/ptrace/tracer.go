@@ -57,7 +57,7 @@ type Tracer struct {
 	wake    *waker
 	calls   chan func()
 	done    chan struct{}
-	threads map[int]int // tid -> pid
+	threads tracees
 	quit    bool
 
 	asked atomic.Pointer[func()]
@@ -89,7 +89,7 @@ func NewTracer(h Handler, follow bool) (*Tracer, error) {
 		follow:  follow,
 		calls:   make(chan func(), 1),
 		done:    make(chan struct{}),
-		threads: make(map[int]int),
+		threads: newTracees(),
 		stuck:   endProcess,
 	}
 	started := make(chan error)
@@ -209,7 +209,7 @@ func (t *Tracer) Seize(pid int) error {
 			return fmt.Errorf("attach to process %d: %w", pid, err)
 		}
 		for _, tid := range tids {
-			if _, ok := t.threads[tid]; ok {
+			if _, ok := t.threads.process(tid); ok {
 				continue
 			}
 			if err := Seize(tid, options); err != nil {
@@ -219,7 +219,7 @@ func (t *Tracer) Seize(pid int) error {
 				return fmt.Errorf("attach to thread %d of process %d: %w", tid, pid, explainSeize(tid, err))
 			}
 			found = true
-			t.threads[tid] = pid
+			t.threads.add(tid, pid)
 			t.handler.ThreadStarted(pid, tid)
 			t.Beat()
 		}
@@ -286,8 +286,8 @@ func (t *Tracer) run(started chan<- error) {
 	defer t.wake.close()
 	seized := false
 	for !t.quit {
-		seized = seized || len(t.threads) > 0
-		if seized && len(t.threads) == 0 {
+		seized = seized || t.threads.len() > 0
+		if seized && t.threads.len() == 0 {
 			return
 		}
 		select {
@@ -334,7 +334,7 @@ const drainTimeout = time.Second
 // taken by us and not left pending.
 func (t *Tracer) drain() {
 	deadline := time.Now().Add(drainTimeout)
-	for t.handler.Pending() && time.Now().Before(deadline) && len(t.threads) > 0 {
+	for t.handler.Pending() && time.Now().Before(deadline) && t.threads.len() > 0 {
 		if !t.wait(unix.WNOHANG) {
 			time.Sleep(100 * time.Microsecond)
 		}
@@ -354,17 +354,17 @@ func (t *Tracer) wait(flags int) bool {
 	}
 	if err != nil || tid == 0 {
 		if err == unix.ECHILD {
-			clear(t.threads)
+			t.threads.clear()
 		}
 		return false
 	}
 	switch {
 	case status.Exited(), status.Signaled():
-		if pid, ok := t.threads[tid]; ok {
+		if pid, ok := t.threads.process(tid); ok {
 			if tid == pid {
 				t.stops.add(0, t.woke) // who waits for the process learns of it now
 			}
-			delete(t.threads, tid)
+			t.threads.remove(tid)
 			t.handler.ThreadExited(tid, status)
 		}
 	case status.Stopped():
@@ -460,7 +460,7 @@ func (t *Tracer) stopped(tid int, status unix.WaitStatus) (accounted bool) {
 			_ = ptraceListen(tid)
 			return true
 		}
-		if _, ok := t.threads[tid]; !ok {
+		if _, ok := t.threads.process(tid); !ok {
 			t.newcomer(tid)
 			return false
 		}
@@ -476,7 +476,7 @@ func (t *Tracer) stopped(tid int, status unix.WaitStatus) (accounted bool) {
 	case unix.PTRACE_EVENT_EXEC:
 		t.execed(tid)
 	case unix.PTRACE_EVENT_CLONE:
-		t.maker = t.threads[tid]
+		t.maker, _ = t.threads.process(tid)
 	}
 	// An error means the thread was killed meanwhile: its exit will be told.
 	_ = resume(tid, 0)
@@ -486,8 +486,8 @@ func (t *Tracer) stopped(tid int, status unix.WaitStatus) (accounted bool) {
 // newcomer is a thread in its first stop, before its first instruction.
 func (t *Tracer) newcomer(tid int) {
 	pid, err := t.ofMaker(tid)
-	if err == nil && (t.follow || t.traces(pid)) {
-		t.threads[tid] = pid
+	if err == nil && (t.follow || t.threads.any(pid)) {
+		t.threads.add(tid, pid)
 		t.handler.ThreadStarted(pid, tid)
 		_ = resume(tid, 0)
 		return
@@ -511,23 +511,10 @@ func (t *Tracer) ofMaker(tid int) (pid int, err error) {
 	return processOf(tid)
 }
 
-func (t *Tracer) traces(pid int) bool {
-	for _, p := range t.threads {
-		if p == pid {
-			return true
-		}
-	}
-	return false
-}
-
 // execed forgets the process's other threads, which are gone without a word;
 // the one that called exec now has the number of the process.
 func (t *Tracer) execed(pid int) {
-	for tid, p := range t.threads {
-		if p == pid {
-			delete(t.threads, tid)
-		}
-	}
-	t.threads[pid] = pid
+	t.threads.removeAll(pid)
+	t.threads.add(pid, pid)
 	t.handler.Execed(pid)
 }
