@@ -25,7 +25,7 @@ type targets struct {
 	threads   map[int]*thread
 	byIndex   map[uint32]*thread
 	of        map[*target.Process]map[int]*thread // those of threads that are of it, by number
-	heap      *sampler.HeapProbes // nil if not asked for
+	heap      *sampler.HeapProbes                 // nil if not asked for
 	heapWork  heapWork
 	probed    map[*target.Process][]*target.Mapping // as of the last look for allocators
 	exit      ExitStatus
