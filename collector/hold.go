@@ -71,7 +71,9 @@ func (s *Session) LetGo() {
 			s.account.fail(err)
 		}
 	}
-	s.holds.finish()
+	if told := s.holds.finish(); told != nil {
+		s.lookAt(told)
+	}
 	s.lookAtCopying(lookEvery)
 	s.targets.findData()
 	if t := s.holds.mergeOf; t != nil && s.cfg.Stack != PrivateStack {

@@ -134,17 +134,18 @@ type untold struct {
 	checked float64      // share of a reuse that is watched for other threads' sake
 }
 
-// finish takes what is left of a hold, when the thread has been let go.
-func (s *holds) finish() {
+// finish takes what is left of a hold, when the thread has been let go, and says which thread that was if it was
+// read ahead of.
+func (s *holds) finish() (told *thread) {
 	u := s.untold
 	s.untold = untold{}
 	if u.thread == nil {
-		return
+		return nil
 	}
 	open, others, err := s.locate.Tell(s.rand.IntN)
 	if err != nil {
 		s.decline(err)
-		return
+		return nil
 	}
 	t := u.thread
 	for i := range others {
@@ -165,6 +166,10 @@ func (s *holds) finish() {
 		}
 	}
 	t.process.Refresh()
+	if u.found.Accesses == 0 {
+		return nil
+	}
+	return t
 }
 
 // noteOverlap takes what was read ahead in a hold.

@@ -314,6 +314,9 @@ type Profile struct {
 	Records []Record
 	// Latencies are what uses cost whose source tells.
 	Latencies []Latency
-	Counts    []Count // sorted by name
-	Comments  []string
+	// Touches are how memory is touched, and Moments where time goes, as far as that is known.
+	Touches  []Touch
+	Moments  []Moment
+	Counts   []Count // sorted by name
+	Comments []string
 }

@@ -17,23 +17,30 @@ import (
 func (s *symbolizer) nameData(p *model.Profile, b Binaries) {
 	static := map[*model.Mapping][]*model.Data{}
 	var order []*model.Mapping
-	for i := range p.Records {
-		r := &p.Records[i]
-		d := r.Data
+	name := func(d *model.Data, use []*model.Location) {
 		if d == nil || d.Name != "" {
-			continue
+			return
 		}
 		if d.Kind == model.DataBlock {
 			d.Name = d.Describe(allocator(d.Site))
-			continue
+			return
 		}
-		d.Name = d.Describe(functionAt(r.Use, d.Frame))
+		d.Name = d.Describe(functionAt(use, d.Frame))
 		if d.Kind == model.DataStatic {
 			if static[d.Mapping] == nil {
 				order = append(order, d.Mapping)
 			}
 			static[d.Mapping] = append(static[d.Mapping], d)
 		}
+	}
+	for i := range p.Records {
+		name(p.Records[i].Data, p.Records[i].Use)
+	}
+	for i := range p.Touches {
+		name(p.Touches[i].Data, p.Touches[i].Use)
+	}
+	for i := range p.Moments {
+		name(p.Moments[i].Data, p.Moments[i].Stack)
 	}
 	for _, m := range order {
 		if err := s.staticData(m, static[m], b); err != nil {

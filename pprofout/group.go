@@ -30,6 +30,7 @@ type group struct {
 	half         halfWatch
 	source       string
 	latency      bool   // the cycles of uses instead of records
+	window       window // what windows show instead of records
 	loss         string // reason, for a count instead of records
 	data         string // object accessed, "" if not recorded
 	stack        []*profile.Location
@@ -170,6 +171,7 @@ func (e *encoder) group(g *group) *group {
 		key = binary.LittleEndian.AppendUint64(key, l.ID)
 	}
 	key = append(key, g.source...)
+	key = g.window.appendKey(key)
 	e.key = key
 	if sum := e.groups[string(key)]; sum != nil {
 		return sum
@@ -203,6 +205,8 @@ func (e *encoder) labels(g *group) []label {
 	case g.loss != "":
 		str(kindLabel, g.kind.String())
 		return out
+	case g.window.kind != "":
+		return g.window.labels(g)
 	case g.latency:
 		str(kindLabel, latency)
 		str(accessLabel, op)

@@ -168,6 +168,7 @@ type decoder struct {
 	// latencies: the file has a column of them.
 	latencies bool
 	squares   bool // likewise
+	windows   bool // likewise
 
 	mappings map[uint64]*model.Mapping // by ID
 	frames   map[frameID]*model.Location
@@ -187,7 +188,8 @@ func (d *decoder) columns() error {
 	}
 	d.latencies = index(latencyType) >= 0
 	d.squares = index(squaresType) >= 0
-	for _, want := range sampleTypes(d.p.Caches, d.squares, d.latencies) {
+	d.windows = index(windowTypes[0]) >= 0
+	for _, want := range sampleTypes(d.p.Caches, columns{d.squares, d.windows, d.latencies}) {
 		i := index(want)
 		if i < 0 {
 			return fmt.Errorf("no sample type %s/%s", want.Type, want.Unit)
@@ -200,7 +202,7 @@ func (d *decoder) columns() error {
 func (d *decoder) sample(s *profile.Sample, losses map[string]int64) error {
 	word := first(s.Label[kindLabel])
 	kind, ok := model.ParseKind(word)
-	if !ok && word != latency {
+	if !ok && word != latency && word != touchKind && word != cpuKind {
 		return fmt.Errorf("kind %.40q is not known", word)
 	}
 	for _, i := range d.column {
@@ -219,8 +221,11 @@ func (d *decoder) sample(s *profile.Sample, losses map[string]int64) error {
 	if len(stack) == 0 {
 		return fmt.Errorf("no locations")
 	}
-	if word == latency {
+	switch word {
+	case latency:
 		return d.useLatency(s)
+	case touchKind, cpuKind:
+		return d.window(word, s)
 	}
 	if name := frameName(stack[0]); kind == model.Lost && strings.HasPrefix(name, "["+lossPrefix) {
 		reason := strings.TrimSuffix(strings.TrimPrefix(name, "["+lossPrefix), "]")

@@ -157,22 +157,37 @@ func split(p *model.Profile) ([]target, error) {
 	var order []target
 	seen := map[*model.Location]bool{}
 	wanted := func(l *model.Location) bool { return l.Address != 0 && len(l.Lines) == 0 }
-	for i := range p.Records {
-		r := &p.Records[i]
-		stacks := [][]*model.Location{r.Use, r.Reuse}
-		if r.Data != nil {
-			stacks = append(stacks, r.Data.Site) // of which the leaf needs no name
+	look := func(what string, i int, data *model.Data, stacks ...[]*model.Location) error {
+		if data != nil {
+			stacks = append(stacks, data.Site) // of which the leaf needs no name
 		}
 		for _, stack := range stacks {
 			for j, l := range stack {
 				if l == nil {
-					return nil, fmt.Errorf("record %d has a nil frame", i)
+					return fmt.Errorf("%s %d has a nil frame", what, i)
 				}
 				if j > 0 && wanted(l) && !caller[l] {
 					caller[l] = true
 					order = append(order, target{l, l.Address - 1})
 				}
 			}
+		}
+		return nil
+	}
+	for i := range p.Records {
+		r := &p.Records[i]
+		if err := look("record", i, r.Data, r.Use, r.Reuse); err != nil {
+			return nil, err
+		}
+	}
+	for i := range p.Touches {
+		if err := look("touch", i, p.Touches[i].Data, p.Touches[i].Use); err != nil {
+			return nil, err
+		}
+	}
+	for i := range p.Moments {
+		if err := look("moment", i, p.Moments[i].Data, p.Moments[i].Stack); err != nil {
+			return nil, err
 		}
 	}
 	leaves := map[*model.Location]*model.Location{}
@@ -201,6 +216,12 @@ func split(p *model.Profile) ([]target, error) {
 	for i := range p.Records {
 		r := &p.Records[i]
 		r.Use, r.Reuse = leaf(r.Use), leaf(r.Reuse)
+	}
+	for i := range p.Touches {
+		p.Touches[i].Use = leaf(p.Touches[i].Use)
+	}
+	for i := range p.Moments {
+		p.Moments[i].Stack = leaf(p.Moments[i].Stack)
 	}
 	return order, nil
 }

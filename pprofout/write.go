@@ -102,7 +102,8 @@ func encode(p *model.Profile, opts []Option) ([]byte, error) {
 	e := &encoder{p: p, bins: model.LogBins(p.BinsPerOctave), frames: map[frameKey]*profile.Location{},
 		byValue: map[string]*profile.Location{}, groups: map[string]*group{}, mappings: map[model.Mapping]*profile.Mapping{},
 		squares: slices.ContainsFunc(p.Records, func(r model.Record) bool { return r.Squares > 0 })}
-	e.types = sampleTypes(p.Caches, e.squares, len(p.Latencies) > 0)
+	e.windows = hasWindows(p)
+	e.types = sampleTypes(p.Caches, columns{e.squares, e.windows, len(p.Latencies) > 0})
 	for _, o := range opts {
 		o(e)
 	}
@@ -115,6 +116,9 @@ func encode(p *model.Profile, opts []Option) ([]byte, error) {
 		if err := e.addLatency(&p.Latencies[i]); err != nil {
 			return nil, fmt.Errorf("latency %d: %w", i, err)
 		}
+	}
+	if err := e.addWindows(p); err != nil {
+		return nil, err
 	}
 	for _, c := range p.Counts {
 		if reason, ok := strings.CutPrefix(c.Name, lossPrefix); ok && c.N > 0 {
@@ -174,9 +178,11 @@ func check(p *model.Profile) error {
 	return nil
 }
 
-// sampleTypes names the columns of a profile with the given caches, and with
-// squares and latencies or without.
-func sampleTypes(caches []model.Cache, squares, latencies bool) []*profile.ValueType {
+// columns says which sample types a profile has that not all have.
+type columns struct{ squares, windows, latencies bool }
+
+// sampleTypes names the columns of a profile with the given caches.
+func sampleTypes(caches []model.Cache, has columns) []*profile.ValueType {
 	types := []*profile.ValueType{
 		{Type: "observations", Unit: "count"},
 		{Type: "accesses", Unit: "count"},
@@ -186,10 +192,13 @@ func sampleTypes(caches []model.Cache, squares, latencies bool) []*profile.Value
 		types = append(types, &profile.ValueType{Type: strings.ToLower(c.Level) + "_misses", Unit: "count"})
 	}
 	types = append(types, &profile.ValueType{Type: distance, Unit: "bytes"})
-	if squares {
+	if has.squares {
 		types = append(types, squaresType)
 	}
-	if latencies {
+	if has.windows {
+		types = append(types, windowTypes[:]...)
+	}
+	if has.latencies {
 		types = append(types, latencyType)
 	}
 	return types
@@ -210,6 +219,7 @@ type encoder struct {
 	bins       *model.Bins
 	useOmitted bool
 	squares    bool // a column of them
+	windows    bool // likewise, of what windows show
 	types      []*profile.ValueType
 
 	frames   map[frameKey]*profile.Location
@@ -249,7 +259,7 @@ func (e *encoder) profile() (*profile.Profile, error) {
 		return cmp.Or(compareStacks(a.stack, b.stack), cmp.Compare(a.kind, b.kind), cmp.Compare(a.op, b.op),
 			cmp.Compare(a.tid, b.tid), cmp.Compare(a.epoch, b.epoch), cmp.Compare(a.jackknife, b.jackknife), cmp.Compare(a.stackKind, b.stackKind), cmp.Compare(a.end, b.end), cmp.Compare(a.used, b.used), cmp.Compare(a.wrote, b.wrote),
 			cmp.Compare(a.time, b.time), cmp.Compare(a.native, b.native), cmp.Compare(a.distanceBin, b.distanceBin), compareBool(a.below, b.below), compareBool(a.exact, b.exact),
-			cmp.Compare(a.data, b.data), cmp.Compare(a.distinct, b.distinct), cmp.Compare(a.after, b.after), compareHalves(a.half, b.half), cmp.Compare(a.source, b.source), compareBool(a.latency, b.latency))
+			cmp.Compare(a.data, b.data), cmp.Compare(a.distinct, b.distinct), cmp.Compare(a.after, b.after), compareHalves(a.half, b.half), cmp.Compare(a.source, b.source), compareBool(a.latency, b.latency), a.window.compare(&b.window))
 	})
 	carries := make([]carry, len(out.SampleType))
 	for i, t := range out.SampleType {

@@ -31,17 +31,27 @@ func (dt dataTable) of(stacks *callstack.Table, o *record.Observation, locations
 	if d.Kind == model.DataStack {
 		return &d // named by the record's own stack
 	}
+	return dt.intern(stacks, o.Process, d, o.Site, locations)
+}
+
+// intern returns the one of its kind; site is where it was allocated, plus one, 0 if that is not known.
+func (dt dataTable) intern(stacks *callstack.Table, p *target.Process, d model.Data, site int, locations locationTable) *model.Data {
 	key := dataKey{kind: d.Kind, mapping: d.Mapping, name: d.Name, address: d.Address}
-	if o.Site > 0 {
-		key.process, key.site = o.Process, stacks.ID(o.Site-1)
+	if site > 0 {
+		key.process, key.site = p, stacks.ID(site-1)
 		d = model.Data{Kind: model.DataBlock}
 		key.kind = d.Kind
 	}
 	if dt[key] == nil {
-		if o.Site > 0 {
-			d.Site = locations.stack(o.Process, stacks.Stack(o.Site-1))
+		if site > 0 {
+			d.Site = locations.stack(p, stacks.Stack(site-1))
 		}
 		dt[key] = &d
 	}
 	return dt[key]
+}
+
+// at returns what a site's accesses touch.
+func (dt dataTable) at(stacks *callstack.Table, p *target.Process, x *record.Site, locations locationTable) *model.Data {
+	return dt.intern(stacks, p, x.Data, x.Block, locations)
 }

@@ -144,6 +144,7 @@ func (s *stage) addRecords(p *model.Profile, perSource float64) (dropped int) {
 			m.add(p, o, weight)
 		}
 	}
+	s.addTouches(p, &m)
 	return checks.dropped
 }
 

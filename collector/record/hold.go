@@ -16,5 +16,6 @@ type Hold struct {
 	Touches  int           // of blocks by these
 	// Instructions that were read for them.
 	Instructions int
-	End          string // why no more were
+	End          string  // why no more were
+	Window       *Window // how memory was touched; nil: not known
 }

@@ -35,6 +35,7 @@ type Locator struct {
 	uses     []use
 	stops    []stop
 	stack    unwind.Stack // as read while the thread is held, empty before
+	sights   sights       // for Seen
 	// InSyscall: the thread that was looked at last stands in a system call. Who
 	// has not looked yet may set it.
 	// A sample never does; but the signal that holds it is sent by an
@@ -125,10 +126,12 @@ const readAtOnce = 64
 
 // readOn reads until all that is classified is reused, or the window's end.
 func (l *Locator) readOn(w Window) (end interp.End, done int) {
+	l.sights.instructions = 0
 	for len(l.log.all) < w.Most {
 		n := min(readAtOnce, w.Most-len(l.log.all))
 		end = l.machine.Run(interp.Limit{Accesses: n, Instructions: min(firstInstructions+perAccess*n, aheadInstructions-done)})
 		done += end.Instructions
+		l.sights.instructions = done
 		l.log.add(l.machine.Accesses())
 		if end.Cause != interp.AccessesDone || len(l.log.all) >= w.First && !l.log.anyOpen(w.First) {
 			break

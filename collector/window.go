@@ -1,0 +1,83 @@
+package collector
+
+import (
+	"github.com/rdx-profiler/rdx/collector/record"
+	"github.com/rdx-profiler/rdx/model"
+	"github.com/rdx-profiler/rdx/sampler/ahead"
+)
+
+// patterns are the model's of what reading ahead tells.
+var patterns = map[ahead.Pattern]model.Manner{
+	ahead.Unknown: model.MannerUnknown, ahead.Strided: model.MannerStride, ahead.Gathered: model.MannerGather,
+	ahead.Chased: model.MannerChase, ahead.Random: model.MannerRandom,
+}
+
+// mostBlocks are looked up of a window: each takes a system call or two.
+const mostBlocks = 8
+
+// lookAt keeps how memory is touched in the window that was read ahead last, now that its thread runs.
+func (s *Session) lookAt(t *thread) {
+	seen := s.locate.Seen(s.rand.IntN)
+	w := &record.Window{Epoch: t.epoch, Instructions: seen.Instructions, Accesses: seen.Accesses, Counted: seen.Counted,
+		Chance: seen.Held.Chance, Streams: seen.Held.Streams}
+	look := looker{s, t, &seen, 0}
+	w.Sites = make([]record.Site, len(seen.Sites))
+	for i := range seen.Sites {
+		w.Sites[i] = look.site(&seen.Sites[i])
+	}
+	at := seen.Start.Regs.PC
+	switch h := &seen.Held; {
+	case h.Waits:
+		w.Wait = model.WaitMemory
+		w.Held = look.site(&ahead.Site{PC: h.PC, Pattern: h.Pattern, Stride: h.Stride, Addr: h.Addr, N: 1, Fetches: 1})
+		if d := at - h.PC; d < sameCode {
+			at = h.PC
+		}
+	case h.Known:
+		w.Wait = model.WaitNo
+	}
+	w.Stack = s.kept.stacks.Add(t, t.process, at, seen.Start, 0)
+	s.holds.made[len(s.holds.made)-1].Window = w
+}
+
+// sameCode is how many bytes an instruction may lie before another, of those that are run one after the other, to be of the same
+// function for all that is known.
+const sameCode = 64
+
+// looker looks at one window.
+type looker struct {
+	*Session
+	t      *thread
+	seen   *ahead.Seen
+	blocks int // looked up
+}
+
+// site says what a site's accesses touch.
+func (l *looker) site(from *ahead.Site) record.Site {
+	to := record.Site{PC: from.PC, Op: model.Load, Manner: patterns[from.Pattern], Stride: from.Stride,
+		Accesses: from.N, Fetches: from.Fetches, Used: from.Used, Written: from.Written}
+	if from.Store {
+		to.Op = model.Store
+	}
+	p := l.t.process
+	p.Note(from.PC)
+	if to.Data = p.Datum(from.Addr); onStack(from.Addr, l.seen, l.t.shared.StackTop) {
+		to.Data = model.Data{Kind: model.DataStack, Name: "stack"}
+	} else if l.targets.heap != nil && from.Fetches > 0 && l.blocks < mostBlocks {
+		l.blocks++
+		if b, ok := l.targets.heap.Find(p.PID, from.Addr); ok {
+			to.Block = l.kept.stacks.AddSite(p, b.Stack) + 1
+		}
+	}
+	return to
+}
+
+// belowPointer is how far below the stack's pointer what was read ahead may have gone.
+const belowPointer = 64 << 10
+
+// onStack says whether an address lies on the thread's own stack, as far as that was copied.
+func onStack(addr uint64, seen *ahead.Seen, top uint64) bool {
+	base := seen.Start.Stack.Base
+	end := max(top, base+uint64(len(seen.Start.Stack.Data)))
+	return addr >= base-belowPointer && addr < end
+}

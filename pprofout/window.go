@@ -1,0 +1,169 @@
+package pprofout
+
+import (
+	"cmp"
+	"encoding/binary"
+	"fmt"
+	"math"
+
+	"github.com/google/pprof/profile"
+
+	"github.com/rdx-profiler/rdx/model"
+)
+
+// Samples of what windows that were read ahead show stand beside those of the records, with columns of
+// their own: how an instruction touches memory, of kind touch, and where CPU time goes, of kind cpu.
+const (
+	touchKind    = "touch"
+	cpuKind      = "cpu"
+	patternLabel = "pattern"
+	strideLabel  = "step"
+	waitLabel    = "wait"
+	chanceLabel  = "chance"
+	streamsLabel = "streams"
+)
+
+// windowTypes are their columns.
+var windowTypes = [...]*profile.ValueType{
+	{Type: "windows", Unit: "count"},     // holds in which it was seen
+	{Type: "touches", Unit: "count"},     // accesses of the program
+	{Type: "fetches", Unit: "count"},     // of these, to lines not touched for long
+	{Type: "line_use", Unit: "bytes"},    // of these lines, touched
+	{Type: "write_backs", Unit: "count"}, // of these lines, written to
+	{Type: "cpu", Unit: nanoseconds},
+}
+
+func hasWindows(p *model.Profile) bool { return len(p.Touches)+len(p.Moments) > 0 }
+
+// window is what tells one such sample from others.
+type window struct {
+	kind            string // "" of other samples
+	pattern         model.Manner
+	stride          int64
+	wait            model.Wait
+	chance, streams int
+}
+
+func (w *window) appendKey(key []byte) []byte {
+	if w.kind == "" {
+		return key
+	}
+	key = append(key, w.kind...)
+	for _, v := range [...]int64{int64(w.pattern), w.stride, int64(w.wait), int64(w.chance), int64(w.streams)} {
+		key = binary.LittleEndian.AppendUint64(key, uint64(v))
+	}
+	return key
+}
+
+func (w *window) compare(o *window) int {
+	return cmp.Or(cmp.Compare(w.kind, o.kind), cmp.Compare(w.pattern, o.pattern), cmp.Compare(w.stride, o.stride), cmp.Compare(w.wait, o.wait),
+		cmp.Compare(w.chance, o.chance), cmp.Compare(w.streams, o.streams))
+}
+
+func (w *window) labels(g *group) []label {
+	out := []label{{key: kindLabel, text: w.kind}}
+	str := func(key, s string) {
+		if s != "" {
+			out = append(out, label{key: key, text: s})
+		}
+	}
+	num := func(key, unit string, v int64) { out = append(out, label{key: key, unit: unit, number: v}) }
+	if g.op != model.OpUnknown {
+		str(accessLabel, g.op.String())
+	}
+	str(dataLabel, g.data)
+	if w.kind == touchKind || w.wait == model.WaitMemory {
+		str(patternLabel, w.pattern.String())
+		if w.pattern == model.MannerStride {
+			num(strideLabel, "bytes", w.stride)
+		}
+	}
+	if w.kind == cpuKind {
+		str(waitLabel, w.wait.String())
+		num(tidLabel, tidLabel, int64(g.tid))
+		num(chanceLabel, "percent", int64(w.chance))
+		num(streamsLabel, "lines", int64(w.streams))
+	}
+	return out
+}
+
+// addWindows adds the samples of a profile.
+func (e *encoder) addWindows(p *model.Profile) error {
+	at := 3 + len(p.Caches)
+	if e.squares {
+		at++
+	}
+	for i := range p.Touches {
+		t := &p.Touches[i]
+		g := group{op: t.Op, data: dataName(t.Data), window: window{kind: touchKind, pattern: t.Manner, stride: t.Stride}}
+		if err := e.addWindow(&g, at, t.Use, float64(t.Windows), t.Accesses, t.Fetches, t.Used, t.Written); err != nil {
+			return fmt.Errorf("touch %d: %w", i, err)
+		}
+	}
+	for i := range p.Moments {
+		m := &p.Moments[i]
+		g := group{op: m.Op, tid: m.TID, data: dataName(m.Data), window: window{kind: cpuKind, pattern: m.Manner, stride: m.Stride, wait: m.Wait, chance: m.Chance, streams: m.Streams}}
+		if err := e.addWindow(&g, at, m.Stack, float64(m.Samples), 0, 0, 0, 0, m.Nanoseconds); err != nil {
+			return fmt.Errorf("moment %d: %w", i, err)
+		}
+	}
+	return nil
+}
+
+// addWindow adds values to the columns from number at on.
+func (e *encoder) addWindow(g *group, at int, stack []*model.Location, values ...float64) error {
+	for _, v := range values {
+		if math.IsNaN(v) || math.IsInf(v, 0) || v < 0 {
+			return fmt.Errorf("weight %v: want finite numbers >= 0", v)
+		}
+	}
+	if len(stack) == 0 {
+		return fmt.Errorf("no stack")
+	}
+	g.stack = e.appendStack(nil, stack)
+	sum := e.group(g)
+	for i, v := range values {
+		sum.weights[at+i] += v
+	}
+	return nil
+}
+
+func dataName(d *model.Data) string {
+	if d == nil {
+		return ""
+	}
+	return text(d.Name)
+}
+
+// window reads a sample of one of the two kinds.
+func (d *decoder) window(kind string, s *profile.Sample) error {
+	if !d.windows {
+		return fmt.Errorf("kind %s without the sample type %s/%s", kind, windowTypes[0].Type, windowTypes[0].Unit)
+	}
+	at := 4 + len(d.p.Caches)
+	if d.squares {
+		at++
+	}
+	value := func(i int) float64 { return float64(s.Value[d.column[at+i]]) }
+	pattern, ok := model.ParseManner(cmp.Or(first(s.Label[patternLabel]), model.MannerUnknown.String()))
+	if !ok {
+		return fmt.Errorf("pattern %.40q is not known", first(s.Label[patternLabel]))
+	}
+	var data *model.Data
+	if name := first(s.Label[dataLabel]); name != "" {
+		data = d.datum(name)
+	}
+	op, stride := parseOp(first(s.Label[accessLabel])), first(s.NumLabel[strideLabel])
+	if kind == touchKind {
+		d.p.Touches = append(d.p.Touches, model.Touch{Use: d.stack(s.Location), Op: op, Data: data, Manner: pattern, Stride: stride,
+			Windows: s.Value[d.column[at]], Accesses: value(1), Fetches: value(2), Used: value(3), Written: value(4)})
+		return nil
+	}
+	wait, ok := model.ParseWait(cmp.Or(first(s.Label[waitLabel]), model.WaitUnknown.String()))
+	if !ok {
+		return fmt.Errorf("wait %.40q is not known", first(s.Label[waitLabel]))
+	}
+	d.p.Moments = append(d.p.Moments, model.Moment{Stack: d.stack(s.Location), TID: int(first(s.NumLabel[tidLabel])), Wait: wait, Op: op, Data: data, Manner: pattern, Stride: stride,
+		Chance: int(first(s.NumLabel[chanceLabel])), Streams: int(first(s.NumLabel[streamsLabel])), Samples: s.Value[d.column[at]], Nanoseconds: value(5)})
+	return nil
+}

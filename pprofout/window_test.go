@@ -1,0 +1,136 @@
+package pprofout
+
+import (
+	"bytes"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/pprof/profile"
+
+	"github.com/rdx-profiler/rdx/model"
+)
+
+// windowProfile has touches and moments beside a record.
+func windowProfile() *model.Profile {
+	at := func(name string) []*model.Location {
+		return []*model.Location{{Address: 0x1000, Lines: []model.Line{{Function: name, SystemName: name, File: "f.c", Line: 3}}}}
+	}
+	table := &model.Data{Name: "table"}
+	return &model.Profile{
+		Duration: time.Second, Source: "cpu-clock", BinsPerOctave: 16, Block: 64,
+		Clock:   model.Clock{Name: "cpu-time", Unit: "nanoseconds", Rate: 1},
+		Caches:  []model.Cache{{Level: "L1d", Size: 32768, Ways: 8, Line: 64}},
+		Records: []model.Record{{Kind: model.Censored, Use: at("walk"), Op: model.Load, TID: 7, Observations: 1, Accesses: 5, Time: 9, Native: 9, Misses: []float64{5}}},
+		Touches: []model.Touch{
+			{Use: at("walk"), Op: model.Load, Data: table, Manner: model.MannerStride, Stride: -64, Windows: 3, Accesses: 1000, Fetches: 900, Used: 7200, Written: 0},
+			{Use: at("walk"), Op: model.Store, Manner: model.MannerChase, Windows: 1, Accesses: 10, Fetches: 10, Used: 80, Written: 10},
+		},
+		Moments: []model.Moment{
+			{Stack: at("walk"), TID: 7, Wait: model.WaitMemory, Op: model.Load, Data: table, Manner: model.MannerStride, Stride: -4096, Chance: 25, Streams: 3, Samples: 2, Nanoseconds: 5e6},
+			{Stack: at("other"), TID: 7, Wait: model.WaitNo, Chance: 1, Samples: 1, Nanoseconds: 1e6},
+		},
+	}
+}
+
+func TestWindowsRoundTrip(t *testing.T) {
+	p := windowProfile()
+	var file bytes.Buffer
+	if err := Write(&file, p); err != nil {
+		t.Fatal(err)
+	}
+	data := file.Bytes()
+	q, err := Read(bytes.NewReader(data))
+	if err != nil {
+		t.Fatal(err)
+	}
+	type touch struct {
+		name, data string
+		model.Touch
+	}
+	touches := func(p *model.Profile) (out []touch) {
+		for _, x := range p.Touches {
+			u := touch{name: x.Use[0].Lines[0].Function, Touch: x}
+			if x.Data != nil {
+				u.data = x.Data.Name
+			}
+			u.Use, u.Data = nil, nil
+			out = append(out, u)
+		}
+		return out
+	}
+	if got, want := touches(q), touches(p); !reflect.DeepEqual(got, want) {
+		t.Errorf("touches:\n%+v\nwant\n%+v", got, want)
+	}
+	if len(q.Moments) != 2 {
+		t.Fatalf("%d moments, want 2", len(q.Moments))
+	}
+	for _, m := range q.Moments {
+		want := p.Moments[0]
+		if m.Wait != model.WaitMemory {
+			want = p.Moments[1]
+		}
+		if m.Data != nil && m.Data.Name != want.Data.Name || m.Stack[0].Lines[0].Function != want.Stack[0].Lines[0].Function {
+			t.Errorf("moment of %v in %v", m.Data, m.Stack[0].Lines)
+		}
+		m.Stack, m.Data, want.Stack, want.Data = nil, nil, nil, nil
+		if !reflect.DeepEqual(m, want) {
+			t.Errorf("moment %+v, want %+v", m, want)
+		}
+	}
+	if len(q.Records) != 1 || q.Records[0].Accesses != 5 {
+		t.Errorf("records %+v", q.Records)
+	}
+
+	// Merged by pprof's rules all doubles.
+	one, err := profile.ParseData(data)
+	if err != nil {
+		t.Fatal(err)
+	}
+	merged, err := profile.Merge([]*profile.Profile{one, one.Copy()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	q, err = Decode(merged)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cpu, fetches := 0.0, 0.0
+	for _, m := range q.Moments {
+		cpu += m.Nanoseconds
+	}
+	for _, x := range q.Touches {
+		fetches += x.Fetches
+	}
+	if len(q.Moments) != 2 || len(q.Touches) != 2 || cpu != 12e6 || fetches != 2*910 {
+		t.Errorf("merged: %d moments of %v ns, %d touches with %v fetches", len(q.Moments), cpu, len(q.Touches), fetches)
+	}
+}
+
+func TestWindowsOfOtherFiles(t *testing.T) {
+	for label, want := range map[string]string{patternLabel: "pattern", waitLabel: "wait"} {
+		p := windowProfile()
+		var file bytes.Buffer
+		if err := Write(&file, p); err != nil {
+			t.Fatal(err)
+		}
+		in, err := profile.ParseData(file.Bytes())
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, s := range in.Sample {
+			if s.Label[label] != nil {
+				s.Label[label] = []string{"sideways"}
+			}
+		}
+		if _, err := Decode(in); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s=sideways: %v", label, err)
+		}
+	}
+	p := windowProfile()
+	p.Touches[0].Fetches = -1
+	if err := Write(&bytes.Buffer{}, p); err == nil {
+		t.Error("a negative weight was written")
+	}
+}

@@ -1,0 +1,314 @@
+package ahead
+
+import (
+	"slices"
+
+	"github.com/rdx-profiler/rdx/sampler"
+	"github.com/rdx-profiler/rdx/sampler/interp"
+	"github.com/rdx-profiler/rdx/sampler/unwind"
+)
+
+// Site is what one instruction did in a window that was read ahead, in one pattern. Its accesses are counted in the window's
+// middle third, before and behind which there is as much to look at.
+type Site struct {
+	PC      uint64
+	Store   bool
+	Pattern Pattern
+	Stride  int64  // of Strided
+	Addr    uint64 // one of its accesses, at random, a fetch if there is any
+	N       int    // accesses
+	Fetches int    // of these, to a line not touched in a third of the window before
+	Used    int    // bytes of these lines touched in the next third, added up
+	Written int    // of these lines
+}
+
+// Pattern is how an instruction's accesses follow each other.
+type Pattern uint8
+
+const (
+	Unknown  Pattern = iota // fewer than three of them
+	Strided                 // as far from the one before as that from its own, or as the next from this
+	Gathered                // address made of a value read in order
+	Chased                  // address made of a value read out of order
+	Random                  // none of these
+)
+
+// Seen is what a window that was read ahead shows of how memory is touched.
+type Seen struct {
+	Start        *unwind.Snapshot // where the thread was held
+	Instructions int
+	Accesses     int // in the window
+	Counted      int // of these, in its middle third
+	Sites        []Site
+	// Held says what the thread was held at.
+	Held Held
+}
+
+// Held is what an interrupt at a random moment found a thread at. A processor takes an interrupt when its oldest
+// instruction is done: one that waits for memory is right behind the thread then.
+type Held struct {
+	// Known: the window comes by there again.
+	Known bool
+	// Waits: right behind it an access fetches a line that no prefetcher foresees. PC is its instruction,
+	// and Pattern, Stride and Addr as of Site.
+	Waits   bool
+	PC      uint64
+	Pattern Pattern
+	Stride  int64
+	Addr    uint64
+	// Chance is at which share of all instructions of the window that is so, and Streams how many lines are fetched
+	// an instruction in strides that prefetchers follow.
+	Chance, Streams float64
+}
+
+// sights are the buffers of Seen, used again and again.
+type sights struct {
+	instructions int // run in the last Read
+	byPC         map[siteKey]int
+	runs         []run
+	of           []int32 // by access: index into runs
+	before       []int32 // by access: the one before of its run, or -1
+	after        []int32 // likewise, the next
+	visit        []int32 // by touch: index into visits
+	visits       []visit
+	sites        map[patternKey]int
+}
+
+type siteKey struct {
+	pc    uint64
+	store bool
+}
+
+// run is all accesses of one instruction in a window.
+type run struct {
+	siteKey
+	last    int32 // access
+	n, kept int   // accesses, and those that keep a stride
+	link    Pattern
+}
+
+// visit is a stay of a line: touches with no longer time between than a third of the window.
+type visit struct {
+	site    int // that it began with, -1 if not to be counted
+	mask    uint64
+	written bool
+}
+
+type patternKey struct {
+	run     int32
+	pattern Pattern
+	stride  int64
+}
+
+// Seen tells it of the last Read, when the thread runs on. Sites is valid until the next call.
+func (l *Locator) Seen(pick func(n int) int) Seen {
+	s := &l.sights
+	seen := Seen{Start: l.startSnapshot(), Instructions: s.instructions, Accesses: len(l.log.all)}
+	if len(l.log.all) == 0 {
+		return seen
+	}
+	s.index(l.log.all)
+	for i := range s.runs {
+		if r := &s.runs[i]; r.n >= 3 && r.kept < r.n {
+			r.link = l.linkOf(int32(i))
+		}
+	}
+	third := len(l.log.all) / 3
+	from, to := third, len(l.log.all)-third
+	seen.Counted = to - from
+	seen.Sites = l.tally(from, to, third, pick)
+	l.lookBehind(&seen.Held, third, pick)
+	return seen
+}
+
+// startSnapshot is the call stack where the thread was held.
+func (l *Locator) startSnapshot() *unwind.Snapshot {
+	regs, sp := unwindRegs(&l.started)
+	return &unwind.Snapshot{Regs: regs, Stack: unwind.Stack{Base: sp, Data: slices.Clone(l.copyStack(sp))}}
+}
+
+// index sorts the accesses by instruction.
+func (s *sights) index(all []interp.Access) {
+	if s.byPC == nil {
+		s.byPC, s.sites = make(map[siteKey]int), make(map[patternKey]int)
+	}
+	clear(s.byPC)
+	s.runs, s.of, s.before, s.after = s.runs[:0], s.of[:0], s.before[:0], s.after[:0]
+	for i := range all {
+		k := siteKey{all[i].PC, all[i].Store}
+		n, ok := s.byPC[k]
+		if !ok {
+			n = len(s.runs)
+			s.byPC[k] = n
+			s.runs = append(s.runs, run{siteKey: k, last: -1})
+		}
+		r := &s.runs[n]
+		s.of, s.before, s.after = append(s.of, int32(n)), append(s.before, r.last), append(s.after, -1)
+		if r.last >= 0 {
+			s.after[r.last] = int32(i)
+		}
+		r.last = int32(i)
+		r.n++
+	}
+	for i := range all {
+		if _, ok := s.stride(all, int32(i)); ok {
+			s.runs[s.of[i]].kept++
+		}
+	}
+}
+
+// stride is an access's, if it keeps one.
+func (s *sights) stride(all []interp.Access, i int32) (bytes int64, ok bool) {
+	step := func(from, to int32) int64 { return int64(all[to].Addr - all[from].Addr) }
+	before, after := s.before[i], s.after[i]
+	if before >= 0 && after >= 0 {
+		if d := step(before, i); d == step(i, after) {
+			return d, true
+		}
+	}
+	if before >= 0 && s.before[before] >= 0 {
+		if d := step(before, i); d == step(s.before[before], before) {
+			return d, true
+		}
+	}
+	if after >= 0 && s.after[after] >= 0 {
+		if d := step(i, after); d == step(after, s.after[after]) {
+			return d, true
+		}
+	}
+	return 0, false
+}
+
+// pattern is an access's.
+func (s *sights) pattern(all []interp.Access, i int32) (Pattern, int64) {
+	if d, ok := s.stride(all, i); ok {
+		return Strided, d
+	}
+	if r := &s.runs[s.of[i]]; r.n >= 3 {
+		return r.link, 0
+	}
+	return Unknown, 0
+}
+
+// tally counts the accesses from one to another by instruction and pattern, and what is touched of the lines that they
+// fetch.
+func (l *Locator) tally(from, to, third int, pick func(n int) int) []Site {
+	s, g := &l.sights, &l.log
+	clear(s.sites)
+	s.visit, s.visits = s.visit[:0], s.visits[:0]
+	lines := g.block == sampler.LineSize
+	var sites []Site
+	for t := range g.touches {
+		touch := &g.touches[t]
+		a := &g.all[touch.at]
+		v := int32(-1)
+		if touch.prev >= 0 && touch.at-g.touches[touch.prev].at < max(third, 1) {
+			v = s.visit[touch.prev]
+		}
+		counted := touch.at >= from && touch.at < to
+		first := g.first[touch.at] == t // of the access's
+		site := -1
+		if counted {
+			p, d := s.pattern(g.all, int32(touch.at))
+			k := patternKey{s.of[touch.at], p, d}
+			n, ok := s.sites[k]
+			if !ok {
+				n = len(sites)
+				s.sites[k] = n
+				sites = append(sites, Site{PC: a.PC, Store: a.Store, Pattern: p, Stride: d, Addr: a.Addr})
+			}
+			site = n
+			if first {
+				sites[n].N++
+			}
+			if sites[n].Fetches == 0 && first && pick(sites[n].N) == 0 {
+				sites[n].Addr = a.Addr
+			}
+		}
+		if v < 0 {
+			v = int32(len(s.visits))
+			s.visits = append(s.visits, visit{site: -1})
+			if counted && lines {
+				s.visits[v].site = site
+				if sites[site].Fetches++; pick(sites[site].Fetches) == 0 {
+					sites[site].Addr = max(a.Addr, touch.block*g.block)
+				}
+			}
+		}
+		s.visit = append(s.visit, v)
+		w := &s.visits[v]
+		w.mask |= touchedBytes(a, touch.block*g.block)
+		w.written = w.written || a.Store
+	}
+	for _, v := range s.visits {
+		if v.site >= 0 {
+			sites[v.site].Used += onesOf(v.mask)
+			if v.written {
+				sites[v.site].Written++
+			}
+		}
+	}
+	return sites
+}
+
+// heldBehind is how many instructions before an interrupted one may have ended with the one that was waited for:
+// as many as are retired at once.
+const heldBehind = 4
+
+// prefetched strides, in bytes, are followed by prefetchers: they stop at a page's end.
+const prefetched = 2048
+
+// waits says whether an access fetches a line in no stride that prefetchers follow.
+func (l *Locator) waits(i int32, third int) (waits bool, p Pattern, stride int64) {
+	if !l.fetches(i, third) {
+		return false, Unknown, 0
+	}
+	p, stride = l.sights.pattern(l.log.all, i)
+	return p != Strided || stride >= prefetched || stride <= -prefetched, p, stride
+}
+
+// fetches says whether an access fetches a line.
+func (l *Locator) fetches(i int32, third int) bool {
+	t := &l.log.touches[l.log.first[i]]
+	return t.prev < 0 || int(i)-l.log.touches[t.prev].at >= third
+}
+
+// lookBehind says what the thread was held at: where the window comes by there again it does the same, mostly.
+func (l *Locator) lookBehind(h *Held, third int, pick func(n int) int) {
+	s, all := &l.sights, l.log.all
+	first, last := int32(third), int32(len(all)-third)
+	covered, upTo, streams := int32(0), int32(0), 0
+	for i := first; i < last; i++ {
+		if waits, _, _ := l.waits(i, third); waits {
+			covered += all[i].Inst + heldBehind - max(all[i].Inst, upTo)
+			upTo = all[i].Inst + heldBehind
+		} else if l.fetches(i, third) {
+			streams++
+		}
+	}
+	if n := all[last-1].Inst - all[first].Inst; n > 0 {
+		h.Chance, h.Streams = min(float64(covered)/float64(n), 1), float64(streams)/float64(n)
+	}
+	ahead := all[0].Inst // instructions from where it was held
+	visits, found := 0, 0
+	for i := s.after[0]; i >= 0; i = s.after[i] {
+		if int(i) < third {
+			continue
+		}
+		visits++
+		for k := i - 1; k >= 0; k-- {
+			since := all[i].Inst - ahead - all[k].Inst
+			if since > heldBehind {
+				break
+			}
+			if waits, p, d := l.waits(k, third); waits && since >= 1 {
+				if found++; pick(found) == 0 {
+					h.PC, h.Pattern, h.Stride, h.Addr = all[k].PC, p, d, all[k].Addr
+				}
+				break
+			}
+		}
+	}
+	h.Known = visits > 0
+	h.Waits = visits > 0 && pick(visits) < found
+}

@@ -1,0 +1,147 @@
+package ahead
+
+import (
+	"encoding/binary"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/rdx-profiler/rdx/sampler/interp"
+)
+
+// plainMemory is a process's memory by page.
+type plainMemory map[uint64]*[4096]byte
+
+func (m plainMemory) ReadPage(addr uint64, buf *[4096]byte) error {
+	if p := m[addr]; p != nil {
+		*buf = *p
+	}
+	return nil
+}
+
+func (m plainMemory) store(addr, v uint64) {
+	page := addr &^ 4095
+	if m[page] == nil {
+		m[page] = new([4096]byte)
+	}
+	binary.LittleEndian.PutUint64(m[page][addr&4095:], v)
+}
+
+// window is a Locator that has read ahead the accesses of a loop over iterations.
+func window(mem plainMemory, iterations int, body func(i int, at func(pc, addr uint64, store bool))) *Locator {
+	l := NewLocator()
+	var regs registers
+	l.machine.Start(&regs, testMemory{mem})
+	l.log.reset(64)
+	inst := int32(0)
+	var all []interp.Access
+	for i := range iterations {
+		body(i, func(pc, addr uint64, store bool) {
+			all = append(all, interp.Access{PC: pc, Addr: addr, Size: 8, Inst: inst, Store: store})
+			inst += 2
+		})
+	}
+	l.log.add(all)
+	l.sights.instructions = int(inst)
+	return l
+}
+
+type testMemory struct{ plainMemory }
+
+// patternOf is that of most accesses of an instruction, and its site.
+func patternOf(t *testing.T, seen Seen, pc uint64) Site {
+	t.Helper()
+	var best Site
+	for _, s := range seen.Sites {
+		if s.PC == pc && s.N > best.N {
+			best = s
+		}
+	}
+	if best.N == 0 {
+		t.Fatalf("no site at %#x in %+v", pc, seen.Sites)
+	}
+	return best
+}
+
+func TestPatterns(t *testing.T) {
+	const n = 900
+	const table, pointers, nodes, list, big = 0x100000, 0x400000, 0x10000000, 0x20000000, 0x40000000
+	rng := rand.New(rand.NewPCG(1, 2))
+	mem := plainMemory{}
+	order, links := rng.Perm(n), rng.Perm(n)
+	for i := range n {
+		mem.store(table+8*uint64(i), uint64(order[i]))                        // indices, read in order
+		mem.store(pointers+8*uint64(i), nodes+192*uint64(order[i]))           // pointers, likewise
+		mem.store(list+192*uint64(links[i]), list+192*uint64(links[(i+1)%n])) // a list out of order
+		mem.store(nodes+192*uint64(i)+8, big+4096*uint64(rng.IntN(1<<18)))    // each node points elsewhere
+	}
+	node := uint64(list + 192*uint64(links[0]))
+	l := window(mem, n, func(i int, at func(pc, addr uint64, store bool)) {
+		at(1, 0x7000, false)                                                                                                         // the same place
+		at(2, table+8*uint64(i), false)                                                                                              // in order
+		at(3, big+24*uint64(order[i]), true)                                                                                         // a[b[i]].x = ...
+		at(4, pointers+8*uint64(i), false)                                                                                           // in order
+		at(5, nodes+192*uint64(order[i])+8, false)                                                                                   // p[i]->other
+		at(6, binary.LittleEndian.Uint64(mem[(nodes+192*uint64(order[i])+8)&^4095][(nodes+192*uint64(order[i])+8)&4095:])+16, false) // p[i]->other->x
+		at(7, node, false)                                                                                                           // p = p->next
+		node = binary.LittleEndian.Uint64(mem[node&^4095][node&4095:])
+		at(8, 0x90000000+8*uint64(rng.IntN(1<<27)), false) // anywhere
+		at(9, 0xf0000000+8192*uint64(i), false)            // down a column
+	})
+	seen := l.Seen(rng.IntN)
+	for _, c := range []struct {
+		pc      uint64
+		pattern Pattern
+		stride  int64
+		fetches bool
+		used    int // bytes a line
+	}{
+		{1, Strided, 0, false, 0}, {2, Strided, 8, true, 64}, {3, Gathered, 0, true, 0}, {4, Strided, 8, true, 64}, {5, Gathered, 0, true, 0},
+		{6, Chased, 0, true, 8}, {7, Chased, 0, true, 0}, {8, Random, 0, true, 8}, {9, Strided, 8192, true, 8},
+	} {
+		s := patternOf(t, seen, c.pc)
+		if s.Pattern != c.pattern || s.Stride != c.stride {
+			t.Errorf("instruction %d: pattern %d, stride %d, want %d and %d", c.pc, s.Pattern, s.Stride, c.pattern, c.stride)
+		}
+		if c.fetches != (s.Fetches > 0) {
+			t.Errorf("instruction %d: %d fetches", c.pc, s.Fetches)
+		}
+		if c.used > 0 && (s.Used < c.used*s.Fetches*9/10 || s.Used > c.used*s.Fetches) {
+			t.Errorf("instruction %d: %d bytes of %d lines, want %d each", c.pc, s.Used, s.Fetches, c.used)
+		}
+		if c.pc == 3 && s.Written != s.Fetches {
+			t.Errorf("%d of %d lines written", s.Written, s.Fetches)
+		}
+	}
+}
+
+// TestHeld: the thread was held behind the chase of a list, or where nothing is waited for.
+func TestHeld(t *testing.T) {
+	rng := rand.New(rand.NewPCG(3, 4))
+	mem := plainMemory{}
+	loop := func(first int) Seen {
+		steps := 0
+		l := window(mem, 400, func(i int, at func(pc, addr uint64, store bool)) {
+			for k := range 8 {
+				if steps++; steps <= first {
+					continue
+				}
+				if k == 3 {
+					at(3, 0x40000000+64*uint64(rng.IntN(1<<24)), false)
+				} else {
+					at(uint64(100+k), 0x7000+8*uint64(k), false)
+				}
+			}
+		})
+		return l.Seen(rng.IntN)
+	}
+	if h := loop(4).Held; !h.Known || !h.Waits || h.PC != 3 || h.Pattern != Random {
+		t.Errorf("behind the access that waits: %+v", h)
+	}
+	h := loop(7).Held
+	if !h.Known || h.Waits {
+		t.Errorf("three accesses later: %+v", h)
+	}
+	if want := float64(heldBehind) / 16; h.Chance < 0.9*want || h.Chance > 1.1*want {
+		t.Errorf("chance %v, want %v", h.Chance, want)
+	}
+}
