@@ -31,6 +31,7 @@ func (s *Session) Hold(tid int, signal unix.Signal) (ours, running bool) {
 	if t.stepping == nil {
 		t.since = s.tracer.StoppedSince(time.Duration(t.shared.HoldTime))
 		s.noteWake(t)
+		s.holds.stages.enter(t.since, sampler.Monotonic())
 	}
 	switch {
 	case s.closing:
@@ -60,6 +61,7 @@ func (s *Session) endHold(t *thread) {
 	now := sampler.Monotonic()
 	t.noteLetGo(now)
 	s.timing.held.add(now - t.since)
+	s.holds.stages.end(stageRest, now)
 	s.reaccept = s.ticks.budget.held() || s.reaccept // told once the thread runs again
 }
 

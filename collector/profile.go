@@ -119,6 +119,9 @@ func (s *Session) profile() (*model.Profile, error) {
 		p.Comments = append(p.Comments, "the tracing thread has no real-time priority (CAP_SYS_NICE): threads are held longer on a busy machine")
 	}
 	s.burstComments(p)
+	if said := s.holds.stages.comment(); said != "" {
+		p.Comments = append(p.Comments, said)
+	}
 	return p, nil
 }
 

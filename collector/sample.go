@@ -32,7 +32,8 @@ type holds struct {
 	made      []record.Hold // of which accesses were read ahead
 	overlaps  estimate.Overlaps
 	reading   durations // of reading ahead
-	reached   lengths   // of bursts without a reuse
+	stages    stages
+	reached   lengths // of bursts without a reuse
 	stepped   stepTotals
 	inSyscall int     // holds that came when the thread had entered a system call
 	stoodFor  float64 // of these, without a reuse so soon, where another of the hold is watched
@@ -77,8 +78,11 @@ func (s *Session) sample(t *thread) {
 		}
 	}
 	start := sampler.Monotonic()
+	s.holds.stages.end(stageBefore, start)
 	found, err := s.locate.Read(t.process.Via, t.tid, s.holds.window(), s.rand.IntN)
-	s.holds.reading.add(sampler.Monotonic() - start)
+	read := sampler.Monotonic()
+	s.holds.reading.add(read - start)
+	s.holds.stages.read(s.locate.Spent(), read)
 	if err != nil {
 		s.holds.decline(err)
 		return
@@ -93,6 +97,7 @@ func (s *Session) sample(t *thread) {
 	s.holds.tally(t, &found)
 	s.holds.merges.Begin()
 	s.holds.choose(t, &found)
+	s.holds.stages.end(stageArming, sampler.Monotonic())
 	if s.holds.running > 1 {
 		s.holds.mergeOf = t
 	}

@@ -3,8 +3,10 @@ package ahead
 import (
 	"errors"
 	"slices"
+	"time"
 
 	"github.com/rdx-profiler/rdx/sampler"
+	"github.com/rdx-profiler/rdx/sampler/clock"
 	"github.com/rdx-profiler/rdx/sampler/interp"
 	"github.com/rdx-profiler/rdx/sampler/operand"
 	"github.com/rdx-profiler/rdx/sampler/unwind"
@@ -36,6 +38,9 @@ type Locator struct {
 	stops    []stop
 	stack    unwind.Stack // as read while the thread is held, empty before
 	sights   sights       // for Seen
+	spare    []byte       // for the next hold's
+	spent    Spent
+	readOf   map[int]time.Duration // when a process was last read ahead of, by clock.Monotonic
 	// InSyscall: the thread that was looked at last stands in a system call. Who
 	// has not looked yet may set it.
 	// A sample never does; but the signal that holds it is sent by an
@@ -51,8 +56,22 @@ func NewLocator() *Locator {
 	return &Locator{
 		cpu:     newCPU(),
 		machine: newMachine(),
+		spare:   make([]byte, spareStack),
+		readOf:  make(map[int]time.Duration),
 	}
 }
+
+// Spent is where the time of a Read went.
+type Spent struct {
+	Registers, Prefetch, Interpreting, Matching, Choosing time.Duration
+	Pages                                                 time.Duration // reading them one by one, part of Interpreting
+	PageCalls                                             int           // of these
+	Prefetched                                            int           // pages that were read in one call at the beginning
+	Instructions                                          int
+}
+
+// Spent is that of the last Read.
+func (l *Locator) Spent() Spent { return l.spent }
 
 // Prepare begins to find out what of a process can be read at no risk, so that
 // it is known when a thread is held.
@@ -63,6 +82,10 @@ func (l *Locator) Prepare(pid int) {
 
 // Tend is to be called when the thread that was looked at runs again, for what takes too long while it is held.
 func (l *Locator) Tend() {
+	l.machine.Learn()
+	if l.spare == nil {
+		l.spare = make([]byte, spareStack)
+	}
 	if scan := l.memory.userfault.scan; scan != nil {
 		scan.tend()
 	}
@@ -79,6 +102,8 @@ func (l *Locator) Gone() (pid int) {
 func (l *Locator) Forget(pid int) {
 	l.memory.userfault.forget(pid)
 	l.memory.vvars.forget(pid)
+	l.machine.ForgetOwner(pid)
+	delete(l.readOf, pid)
 }
 
 // Window says how far is read ahead of a held thread: all touches of blocks by the First accesses
@@ -93,13 +118,20 @@ type Window struct {
 // that can be done when it runs again, by Tell. pick(n) chooses one of n. The error is a
 // *Declined: the sample is lost.
 func (l *Locator) Read(pid, tid int, w Window, pick func(n int) int) (Ahead, error) {
+	l.spent = Spent{}
+	began := clock.Monotonic()
 	if err := l.readRegs(pid, tid, samplePages); err != nil {
 		return Ahead{}, err
 	}
 	l.started = l.regs
+	registers := clock.Monotonic()
+	l.spent.Registers = registers - began
 	l.machine.Start(&l.regs, &l.memory)
+	l.prefetch(registers)
 	l.log.reset(w.Block)
 	end, instructions := l.readOn(w)
+	read := clock.Monotonic()
+	defer func() { l.spent.Choosing = clock.Monotonic() - read }()
 	l.log.close(w.First)
 	if len(l.log.all) == 0 {
 		return l.operand(end, pick)
@@ -121,19 +153,51 @@ func (l *Locator) Read(pid, tid int, w Window, pick func(n int) int) (Ahead, err
 	return ahead, nil
 }
 
+// prefetchWithin is how long ago a process must have been read ahead of for the pages that were read then to be read again
+// before it is known that the thread comes to them: what it has just used is still in memory, so that nobody waits for a disk.
+const prefetchWithin = 5 * time.Second
+
+// prefetch reads in one call what the bursts of late have read of this process, and the stack.
+func (l *Locator) prefetch(now time.Duration) {
+	pid := l.memory.pid
+	if now-l.readOf[pid] > prefetchWithin {
+		l.machine.ForgetOwner(pid)
+	}
+	l.readOf[pid] = now
+	_, sp := unwindRegs(&l.regs)
+	base, size := l.stackToCopy(sp)
+	l.memory.stackAt, l.memory.stack, l.memory.stackRead = base, l.spareFor(size), 0
+	l.spent.Prefetched = l.machine.Prefetch(pid)
+	l.memory.stack = nil
+	if n := l.memory.stackRead; n > 0 {
+		l.stack = unwind.Stack{Base: base, Data: l.spare[:n:n]}
+		l.spare = nil
+	}
+	l.spent.Prefetch = clock.Monotonic() - now
+}
+
 // readAtOnce is how many accesses are read before it is looked whether it is enough.
-const readAtOnce = 64
+const readAtOnce = 256
 
 // readOn reads until all that is classified is reused, or the window's end.
 func (l *Locator) readOn(w Window) (end interp.End, done int) {
 	l.sights.instructions = 0
+	from := clock.Monotonic()
+	l.memory.spent, l.memory.calls = 0, 0
+	defer func() { l.spent.Pages, l.spent.PageCalls = l.memory.spent, l.memory.calls }()
 	for len(l.log.all) < w.Most {
-		n := min(readAtOnce, w.Most-len(l.log.all))
+		n := min(max(readAtOnce, w.First-len(l.log.all)), w.Most-len(l.log.all))
 		end = l.machine.Run(interp.Limit{Accesses: n, Instructions: min(firstInstructions+perAccess*n, aheadInstructions-done)})
+		interpreted := clock.Monotonic()
 		done += end.Instructions
 		l.sights.instructions = done
 		l.log.add(l.machine.Accesses())
-		if end.Cause != interp.AccessesDone || len(l.log.all) >= w.First && !l.log.anyOpen(w.First) {
+		enough := len(l.log.all) >= w.First && !l.log.anyOpen(w.First)
+		matched := clock.Monotonic()
+		l.spent.Interpreting += interpreted - from
+		l.spent.Matching += matched - interpreted
+		l.spent.Instructions, from = done, matched
+		if end.Cause != interp.AccessesDone || enough {
 			break
 		}
 	}

@@ -42,13 +42,14 @@ const belowStack = 512
 // of no meaning: it is zero.
 func (l *Locator) copyStack(sp uint64) []byte {
 	if l.stack.Data == nil {
-		base := max(sp-min(sp, belowStack), sp&^4095)
-		buf := make([]byte, int(sp-base)+stackSize(sp, l.StackTop))
+		base, size := l.stackToCopy(sp)
+		buf := l.spareFor(size)
 		n, err := l.memory.readFirst(base, buf)
 		if err != nil {
 			n = 0
 		}
-		l.stack = unwind.Stack{Base: base, Data: buf[:n]}
+		l.stack = unwind.Stack{Base: base, Data: buf[:n:n]}
+		l.spare = nil
 	}
 	if below := l.stack.Base - sp; below < deepest {
 		return append(make([]byte, below), l.stack.Data...)
@@ -57,6 +58,23 @@ func (l *Locator) copyStack(sp uint64) []byte {
 		return l.stack.Data[from:]
 	}
 	return nil
+}
+
+// stackToCopy is what copyStack reads.
+func (l *Locator) stackToCopy(sp uint64) (base uint64, size int) {
+	base = max(sp-min(sp, belowStack), sp&^4095)
+	return base, int(sp-base) + stackSize(sp, l.StackTop)
+}
+
+// spareStack is as much as is ever copied of a stack.
+const spareStack = belowStack + sampler.MaxStack
+
+// spareFor is memory for a stack. That of the last hold may still be in use; a new one is made while nobody is held.
+func (l *Locator) spareFor(size int) []byte {
+	if l.spare == nil {
+		l.spare = make([]byte, spareStack)
+	}
+	return l.spare[:size]
 }
 
 // deepest is how far below what was read a burst's frames are believed to be on the same stack.

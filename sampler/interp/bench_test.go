@@ -128,7 +128,7 @@ func BenchmarkHold(b *testing.B) {
 					begin := time.Now()
 					m.Start(&r, callMemory(w.pid))
 					if i == 1 {
-						ahead += m.Prefetch()
+						ahead += m.Prefetch(1)
 					}
 					m.Run(Limit{Accesses: 2047, Instructions: 16384})
 					took[i] = append(took[i], float64(time.Since(begin).Nanoseconds())/1e3)

@@ -32,27 +32,35 @@ const (
 	hintKept   = 8
 )
 
-// hints are the pages that bursts have touched of late.
+// hints are the pages that bursts have touched of late, of one owner's.
 type hints struct {
 	all   []hint
 	index map[uint64]int32 // into all, by page
 	addrs []uint64
 	bufs  []*[pageSize]byte
-	// learn says that what the burst touches is to be remembered.
-	learn bool
 }
 
+// maxOwners bounds whose pages are remembered.
+const maxOwners = 64
+
 // Prefetch reads, in few calls, the pages that the burst is likely to need,
-// judged by the last bursts that began with Prefetch. It is for bursts that read far, to
-// be called after Start, and does nothing if their memory is not a BatchMemory. It
-// returns how many pages it has read.
-func (m *Pages) Prefetch() int {
-	h := &m.hints
+// judged by the last bursts of the same owner, such as a process, that began with Prefetch. It is
+// for bursts that read far, to be called after Start, and does nothing if their memory is not a
+// BatchMemory. It returns how many pages it has read.
+func (m *Pages) Prefetch(owner int) int {
 	mem, ok := m.mem.(BatchMemory)
 	if !ok {
 		return 0
 	}
-	h.learn = true
+	h := m.hints[owner]
+	if h == nil {
+		if len(m.hints) >= maxOwners {
+			clear(m.hints)
+		}
+		h = &hints{index: make(map[uint64]int32)}
+		m.hints[owner] = h
+	}
+	m.learns = h
 	h.addrs, h.bufs = h.addrs[:0], h.bufs[:0]
 	for _, e := range h.all {
 		if e.score >= hintWanted && len(h.addrs) < maxBatch && m.pages[e.num] == nil {
@@ -80,14 +88,27 @@ func (m *Pages) room(n int) *page {
 	return m.pool[m.used+n]
 }
 
+// Learn notes what a burst that began with Prefetch has touched. Reset does it too; but when Reset
+// comes a thread may be waiting.
+func (m *Pages) Learn() {
+	if m.learns != nil {
+		m.learns.remember(m.pool[:m.used])
+		m.learns = nil
+	}
+}
+
+// ForgetOwner forgets the pages of an owner's bursts.
+func (m *Pages) ForgetOwner(owner int) {
+	if m.hints[owner] == m.learns {
+		m.learns = nil
+	}
+	delete(m.hints, owner)
+}
+
 // remember notes what the burst has touched.
 func (h *hints) remember(touched []*page) {
-	h.learn = false
 	for i := range h.all {
 		h.all[i].score -= h.all[i].score >> hintDecay
-	}
-	if h.index == nil {
-		h.index = make(map[uint64]int32)
 	}
 	for _, p := range touched {
 		if !p.touched {

@@ -33,7 +33,7 @@ func jumps(t *testing.T, m *Machine, mem Memory, rsi uint64) (read int, values [
 	r, _ := target(t, "")
 	r.GPR[RSI] = rsi
 	m.Start(r, mem)
-	read = m.Prefetch()
+	read = m.Prefetch(1)
 	for range 20 {
 		if end := m.Run(Limit{Accesses: 1, Instructions: 4}); end.Cause != AccessesDone {
 			t.Fatalf("%+v", end)
@@ -81,8 +81,8 @@ func TestPrefetch(t *testing.T) {
 	for range 40 {
 		jumps(t, m, mem, dataBase+30*pageSize)
 	}
-	if read, _ := jumps(t, m, mem, dataBase+30*pageSize); read != 21 || len(m.hints.all) != 21 || len(m.hints.index) != 21 {
-		t.Errorf("in the end %d read, %d remembered", read, len(m.hints.all))
+	if read, _ := jumps(t, m, mem, dataBase+30*pageSize); read != 21 || len(m.hints[1].all) != 21 || len(m.hints[1].index) != 21 {
+		t.Errorf("in the end %d read, %d remembered", read, len(m.hints[1].all))
 	}
 	// A burst without Prefetch neither reads ahead nor counts.
 	r, _ := target(t, "")
@@ -96,10 +96,10 @@ func TestPrefetch(t *testing.T) {
 	if read, _ := jumps(t, m, mem, dataBase+30*pageSize); read != 21 {
 		t.Errorf("after one without: %d read", read)
 	}
-	if m.Start(r, mem.pages); m.Prefetch() != 0 {
+	if m.Start(r, mem.pages); m.Prefetch(1) != 0 {
 		t.Error("a memory that reads pages one by one was read ahead")
 	}
-	scores := &hints{}
+	scores := &hints{index: make(map[uint64]int32)}
 	p := []*page{{num: 1, touched: true}}
 	for range 1000 {
 		scores.remember(p)
@@ -121,14 +121,14 @@ func TestPrefetchBounds(t *testing.T) {
 	m := New()
 	for range 3 {
 		m.Start(r, mem)
-		if n := m.Prefetch(); n > maxBatch {
+		if n := m.Prefetch(1); n > maxBatch {
 			t.Errorf("%d pages read ahead", n)
 		}
 		if end := m.Run(Limit{Accesses: 2500, Instructions: 1e6}); end.Cause != AccessesDone {
 			t.Fatalf("%+v", end)
 		}
 	}
-	if len(m.hints.all) > maxHints {
-		t.Errorf("%d pages remembered", len(m.hints.all))
+	if len(m.hints[1].all) > maxHints {
+		t.Errorf("%d pages remembered", len(m.hints[1].all))
 	}
 }

@@ -43,7 +43,9 @@ type Pages struct {
 	pages map[uint64]*page
 	pool  []*page
 	used  int
-	hints hints
+	hints map[int]*hints // by owner
+	// learns is where what the burst touches is to be remembered, nil: nowhere.
+	learns *hints
 	// codeWritten is called when a page changes that Code was asked for.
 	codeWritten func(num uint64)
 }
@@ -54,14 +56,12 @@ var none = &page{num: ^uint64(0)}
 // NewPages returns memory to be used again and again. codeWritten is called
 // when a page, by its address / 4096, changes that Code was asked for.
 func NewPages(codeWritten func(num uint64)) Pages {
-	return Pages{pages: make(map[uint64]*page), codeWritten: codeWritten}
+	return Pages{pages: make(map[uint64]*page), hints: make(map[int]*hints), codeWritten: codeWritten}
 }
 
 // Reset forgets all copies and stores; what comes is read from mem.
 func (m *Pages) Reset(mem Memory) {
-	if m.hints.learn {
-		m.hints.remember(m.pool[:m.used])
-	}
+	m.Learn()
 	m.mem = mem
 	clear(m.pages)
 	m.used = 0

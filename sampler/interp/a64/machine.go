@@ -112,6 +112,15 @@ func (m *Machine) Store(addr uint64, b []byte) bool { return m.mem.Store(addr, b
 // asked for anew.
 func (m *Machine) Forget(start, limit uint64) { m.mem.Forget(start, limit) }
 
+// Prefetch reads the pages that the burst is likely to need, judged by the last ones of the same owner.
+func (m *Machine) Prefetch(owner int) int { return m.mem.Prefetch(owner) }
+
+// Learn notes what a burst that began with Prefetch has touched.
+func (m *Machine) Learn() { m.mem.Learn() }
+
+// ForgetOwner forgets the pages of an owner's bursts.
+func (m *Machine) ForgetOwner(owner int) { m.mem.ForgetOwner(owner) }
+
 // Load reads b from the burst's copies from outside of a run; false if that memory
 // can't be had.
 func (m *Machine) Load(addr uint64, b []byte) bool { return m.mem.Load(addr, b) }

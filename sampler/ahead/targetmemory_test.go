@@ -1,0 +1,67 @@
+package ahead
+
+import (
+	"bytes"
+	"testing"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+// Pages come in one call, up to the first that is not there, and the stack with them where all are; of a process that may
+// have a userfaultfd none does.
+func TestReadPages(t *testing.T) {
+	area, err := unix.Mmap(-1, 0, 5*pageSize, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE|unix.MAP_ANONYMOUS)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer unix.Munmap(area)
+	for i := range area {
+		area[i] = byte(i/pageSize + 1)
+	}
+	if err := unix.Mprotect(area[3*pageSize:4*pageSize], unix.PROT_NONE); err != nil {
+		t.Fatal(err)
+	}
+	at := uint64(uintptr(unsafe.Pointer(&area[0])))
+	m := &targetMemory{pid: unix.Getpid()}
+	m.userfault.pid, m.userfault.scan = m.pid, &fdScan{}
+	defer m.userfault.close()
+	m.userfault.scan.running.Store(true) // nobody looks
+	stack := make([]byte, 100)
+	for _, c := range []struct {
+		pages     []uint64
+		userfault bool
+		want      int
+		stack     int
+	}{
+		{[]uint64{0, 1, 4}, false, 3, 100}, // the first two are one piece of memory
+		{[]uint64{4, 2, 0}, false, 3, 100},
+		{[]uint64{1, 2, 3, 4}, false, 2, 0},
+		{[]uint64{3, 0}, false, 0, 0},
+		{[]uint64{0, 1}, true, 0, 0},
+	} {
+		m.userfault.scan.used.Store(c.userfault)
+		var addrs []uint64
+		var bufs []*[4096]byte
+		for _, p := range c.pages {
+			addrs, bufs = append(addrs, at+p*pageSize), append(bufs, new([4096]byte))
+		}
+		clear(stack)
+		m.stack, m.stackAt, m.stackRead = stack, at+4*pageSize-50+pageSize/2, 0
+		if c.stack > 0 {
+			m.stackAt = at + 2*pageSize - 50
+		}
+		n := m.ReadPages(addrs, bufs)
+		if n != c.want || m.stackRead != c.stack {
+			t.Errorf("%v, userfaultfd %v: %d pages and %d bytes of the stack, want %d and %d", c.pages, c.userfault, n, m.stackRead, c.want, c.stack)
+		}
+		for i := range n {
+			if want := byte(c.pages[i] + 1); bytes.Count(bufs[i][:], []byte{want}) != pageSize {
+				t.Errorf("%v: page %d is not what it was", c.pages, i)
+			}
+		}
+		if want := append(bytes.Repeat([]byte{2}, 50), bytes.Repeat([]byte{3}, 50)...); c.stack > 0 && !bytes.Equal(stack, want) {
+			t.Errorf("%v: stack %v", c.pages, stack)
+		}
+	}
+}
