@@ -12,7 +12,8 @@ import (
 // budget keeps the profiler's cost to a share of the target's CPU time by
 // the probability with which a sample becomes a candidate.
 type budget struct {
-	target float64 // share
+	target float64 // share of the target's CPU time
+	floor  floor
 	accept float64
 	spent  float64 // share so far
 	trapNS float64 // one trap
@@ -81,6 +82,11 @@ const (
 // forHolds is the share that copying leaves to holds.
 func (b *budget) forHolds() float64 { return b.target - min(b.copiedShare, copyingShare*b.target) }
 
+// paid is how many ns the budget pays for of a target that ran for so many.
+func (b *budget) paid(cpu uint64) float64 {
+	return b.floor.allows(cpu, b.target) * b.forHolds() / b.target
+}
+
 // gap between two ticks at which the budget pays for as many samples as there
 // should be.
 func (b *budget) gap() time.Duration {
@@ -98,7 +104,7 @@ func (b *budget) firstGap() time.Duration {
 }
 
 func newBudget(target float64, c sampler.TwoTrap, unit string) budget {
-	b := budget{target: target, trapNS: c.Cost, cold: coldShare, tickNS: timerTickNS, ticks: timerTicks}
+	b := budget{target: target, floor: floor{given: target}, trapNS: c.Cost, cold: coldShare, tickNS: timerTickNS, ticks: timerTicks}
 	if unit != sampler.Nanoseconds {
 		b.counters, b.tickNS, b.ticks, b.cold = true, counterTickNS, counterTicks, 0
 	}
@@ -156,7 +162,7 @@ func (b *budget) waited(cpu uint64) string {
 		return ""
 	}
 	return fmt.Sprintf(BudgetWaits+": one is taken to cost %v with what comes after it, and the whole budget pays for %.1f",
-		time.Duration(b.next).Round(10*time.Microsecond), b.forHolds()*float64(cpu)/b.next)
+		time.Duration(b.next).Round(10*time.Microsecond), b.paid(cpu)/b.next)
 }
 
 // held charges a hold that has just ended with what it is taken to cost, until the next update, and says whether
@@ -190,7 +196,7 @@ func (b *budget) update(cpu uint64, stats sampler.Stats, held, trapped time.Dura
 		b.spent = cost/float64(cpu) + b.copiedShare
 	}
 	before := b.accepted()
-	b.saved = b.forHolds()*float64(cpu) - cost
+	b.saved = b.paid(cpu) - cost
 	// What was assumed counts for no more than one of them.
 	b.next = (b.firstNS + ofHolds) / float64(1+stats.Holds)
 	if b.lastCPU == 0 && stats.Holds > b.firstHolds {
@@ -222,7 +228,7 @@ func (b *budget) judge(cpu uint64, cost float64, stats sampler.Stats) {
 	if b.few() {
 		aim *= fewAim // all of it can't be reached: the last is saved for the next hold
 	}
-	if over := cost - share*float64(cpu); over > 0 {
+	if over := cost - b.paid(cpu); over > 0 {
 		aim = max(share-over/float64(makeGood), 0.25*share)
 	}
 	factor := min(max(aim/max(recent, 1e-6), 0.1), 2)

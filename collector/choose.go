@@ -296,6 +296,7 @@ func (s *Session) chooseSource() error {
 func (s *Session) setSource(source sampler.Source) {
 	s.src.source = source
 	s.ticks.budget = newBudget(s.cfg.Overhead, s.timing.calibration, source.Unit())
+	s.ticks.budget.floor.share = s.cfg.Floor
 	if s.holds.steps() {
 		s.ticks.budget.expectSteps()
 	}

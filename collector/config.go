@@ -25,6 +25,7 @@ type Config struct {
 
 	Duration time.Duration // 0: until the target exits or the context ends
 	Overhead float64       // share of the target's CPU time the profiler may cost; 0.01
+	Floor    float64       // share of one CPU's time as it goes by that it may cost at least, up to a tenth of the target's CPU time; 0: none
 	Gap      time.Duration // mean CPU time between two ticks of a thread; 0: by the cost of a sample
 	Slots    int           // watchpoints a thread; 4, 3 with Step
 	Follow   bool          // new processes of the target too
@@ -146,6 +147,8 @@ func (c *Config) checkNumbers() error {
 		return errors.New("want either a process or a command")
 	case c.PID < 0:
 		return fmt.Errorf("%d is not a process number", c.PID)
+	case !(c.Floor >= 0 && c.Floor <= 1):
+		return fmt.Errorf("overhead floor of %g %%: want 0 to 100", 100*c.Floor)
 	case !(c.Overhead > 0 && c.Overhead <= 1):
 		return fmt.Errorf("overhead of %g %%: want more than 0 and at most 100", 100*c.Overhead)
 	case c.BinsPerOctave < 1:

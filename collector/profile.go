@@ -105,7 +105,7 @@ func (s *Session) profile() (*model.Profile, error) {
 		fmt.Sprintf("overhead by the profiler's own account: %.2f%% of the target's CPU time; cold caches are taken to cost %.0f%% of the holds", 100*s.ticks.budget.spent, 100*s.ticks.budget.cold),
 		s.self.comment(cpu, s.ticks.budget.spent),
 	)
-	for _, said := range append(s.watches.copying.comments(), s.ticks.budget.waited(cpu), stops.comment(cpu)) {
+	for _, said := range append(s.watches.copying.comments(), s.ticks.budget.waited(cpu), s.ticks.budget.floor.comment(cpu), stops.comment(cpu)) {
 		if said != "" {
 			p.Comments = append(p.Comments, said)
 		}

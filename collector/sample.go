@@ -224,12 +224,14 @@ func (s *holds) perHoldWanted() int {
 	return usesPerHold
 }
 
-// window is how far is read ahead: of the first third it is known for twice as many accesses at least
-// whether they are reused.
+// window is how far is read ahead: of the first ninth it is known for eight times as many accesses at least
+// whether they are reused. More of them would tell little more, for what one stretch of a program does is alike; holds do.
 func (s *holds) window() ahead.Window {
-	first := 1 + s.burst/2
+	first := 1 + s.burst/classifiedPart
 	return ahead.Window{First: first, Most: first + s.burst, Block: s.block()}
 }
+
+const classifiedPart = 8
 
 // observe makes an observation of a sampled access.
 func (s *holds) observe(t *thread, f *ahead.Followed) *observation {

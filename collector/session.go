@@ -379,6 +379,7 @@ func (s *Session) tick() {
 	s.lookAtSelf()
 	s.settleCopying()
 	ran := max(sum.CPU, s.targets.processes.Ran())
+	s.ticks.budget.target = s.ticks.budget.floor.look(ran, sampler.Monotonic())
 	s.takeTurns(ran)
 	if s.ticks.budget.update(ran, stats, s.timing.held.sum-s.holds.stepped.cpu+s.timing.resumed(), s.ticks.budget.trapped(sum.Traps+stats.OtherProcess, sum.Spent)+s.stampCost()) {
 		if err := s.kernel.SetAccept(s.ticks.budget.accepted()); err != nil {

@@ -29,6 +29,7 @@ type recordFlags struct {
 	output   string
 	duration time.Duration
 	overhead float64
+	floor    float64
 	gap      time.Duration
 	rate     float64
 
@@ -56,6 +57,7 @@ func (f *recordFlags) register(cmd *cobra.Command) {
 	fs.StringVarP(&f.output, "output", "o", "rdx.pb.gz", "profile to write")
 	fs.DurationVarP(&f.duration, "duration", "d", 0, "how long to sample (default: until the target exits, Ctrl-C or SIGTERM)")
 	fs.Float64Var(&f.overhead, "overhead", 1, "percent of the target's CPU time that rdx may cost")
+	fs.Float64Var(&f.floor, "overhead-floor", 0.2, "percent of one CPU's time as it goes by that rdx may cost a target that uses little of it, up to a tenth of what it uses, where that is more than --overhead; 0: no more than that")
 	fs.DurationVar(&f.gap, "gap", 0, "mean CPU time between two ticks of a thread, of which --overhead decides how many become samples (default: by what a sample and a tick cost)")
 	fs.Float64Var(&f.rate, "access-rate", 0, "accesses per nanosecond of CPU time, or per instruction if those are the clock; where no PMU counts accesses (default: as --measure-rate finds)")
 	fs.BoolVar(&f.measureRate, "measure-rate", true, "find the access rate by following the program from a few of its holds, while it runs on; where no PMU counts accesses (a fifth of the overhead, and up to 3 % of another CPU)")
@@ -148,6 +150,8 @@ func (f *recordFlags) fill(cfg *collector.Config) error {
 	switch {
 	case !(f.overhead > 0 && f.overhead <= 100):
 		return report.BadInput(fmt.Errorf("--overhead %g: want a percentage above 0 and at most 100", f.overhead))
+	case !(f.floor >= 0 && f.floor <= 100):
+		return report.BadInput(fmt.Errorf("--overhead-floor %g: want a percentage from 0 to 100", f.floor))
 	case f.bins < 1 || f.bins > 1000:
 		return report.BadInput(fmt.Errorf("--bins %d: want 1 to 1000", f.bins))
 	case f.slots < 0 || f.slots > sampler.NumSlots:
@@ -159,6 +163,7 @@ func (f *recordFlags) fill(cfg *collector.Config) error {
 	}
 	cfg.Duration = f.duration
 	cfg.Overhead = f.overhead / 100
+	cfg.Floor = f.floor / 100
 	cfg.Gap = f.gap
 	cfg.AccessRate = f.rate
 	cfg.MeasureRate = f.measureRate

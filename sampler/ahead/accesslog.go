@@ -1,6 +1,8 @@
 package ahead
 
 import (
+	"math/bits"
+
 	"github.com/rdx-profiler/rdx/sampler"
 	"github.com/rdx-profiler/rdx/sampler/interp"
 )
@@ -8,10 +10,11 @@ import (
 // accessLog is the accesses read ahead of one held thread, in order, and what
 // blocks they touch.
 type accessLog struct {
-	block   uint64 // bytes
+	block   uint64 // bytes, a power of two
+	shift   uint8  // its logarithm
 	all     []interp.Access
 	touches []blockTouch
-	first   []int // by access: index of the first of its touches
+	first   []int32 // by access: index of the first of its touches
 	last    lastTouches
 	matched int    // so many of touches were looked at for reuses
 	wanted  []bool // by touch: there is a use at it
@@ -27,8 +30,8 @@ type accessLog struct {
 // blockTouch is one access's touch of one block.
 type blockTouch struct {
 	block uint64
-	at    int // index of the access
-	prev  int // index of the touch before of the block, or -1
+	at    int32 // index of the access
+	prev  int32 // index of the touch before of the block, or -1
 }
 
 // use is an access of the log whose reuse is looked for.
@@ -46,7 +49,7 @@ type use struct {
 
 func (g *accessLog) reset(block int) {
 	g.block, g.all, g.touches, g.matched, g.wanted = uint64(block), g.all[:0], g.touches[:0], 0, g.wanted[:0]
-	g.first = g.first[:0]
+	g.first, g.shift = g.first[:0], uint8(bits.TrailingZeros64(g.block))
 	g.linked, g.classified, g.reused, g.open, g.next = 0, 0, 0, g.open[:0], g.next[:0]
 	g.last.reset()
 }
@@ -61,10 +64,10 @@ func (g *accessLog) add(accesses []interp.Access) {
 		// The interpreter counts from 0 in each run.
 		a.Inst += inst
 		from, to := g.blocks(a)
-		g.first = append(g.first, len(g.touches))
+		g.first = append(g.first, int32(len(g.touches)))
 		for b := from; b <= to; b++ {
 			prev := g.last.swap(b, len(g.touches))
-			g.touches = append(g.touches, blockTouch{b, len(g.all), prev})
+			g.touches = append(g.touches, blockTouch{b, int32(len(g.all)), int32(prev)})
 		}
 		g.all = append(g.all, a)
 	}
@@ -72,13 +75,13 @@ func (g *accessLog) add(accesses []interp.Access) {
 
 // blocks are the numbers of the first and the last block an access touches.
 func (g *accessLog) blocks(a interp.Access) (from, to uint64) {
-	return a.Addr / g.block, (a.Addr + uint64(a.Size) - 1) / g.block
+	return a.Addr >> (g.shift & 63), (a.Addr + uint64(a.Size) - 1) >> (g.shift & 63)
 }
 
 // use is the access at an index, by one of its blocks and a word that it touches there.
 func (g *accessLog) use(candidate, at int, pick func(n int) int) use {
 	from, to := g.blocks(g.all[at])
-	u := g.useOf(g.first[at]+pick(int(to-from)+1), pick)
+	u := g.useOf(int(g.first[at])+pick(int(to-from)+1), pick)
 	u.candidate = candidate
 	for len(g.wanted) <= u.touch {
 		g.wanted = append(g.wanted, false)
@@ -93,7 +96,7 @@ func (g *accessLog) useOf(touch int, pick func(n int) int) use {
 	a := g.all[t.at]
 	first, last := max(a.Addr, t.block*g.block)/sampler.WordSize, min(a.Addr+uint64(a.Size), (t.block+1)*g.block)-1
 	word := (first + uint64(pick(int(last/sampler.WordSize-first)+1))) * sampler.WordSize
-	return use{at: t.at, touch: touch, word: word, own: t.block, reuse: -1}
+	return use{at: int(t.at), touch: touch, word: word, own: t.block, reuse: -1}
 }
 
 // match looks for reuses among the accesses that are new: those by the use's own
@@ -102,13 +105,14 @@ func (g *accessLog) useOf(touch int, pick func(n int) int) use {
 func (g *accessLog) match(uses []use, burst int) {
 	for ; g.matched < len(g.touches); g.matched++ {
 		t := g.touches[g.matched]
-		if t.prev < 0 || t.prev >= len(g.wanted) || !g.wanted[t.prev] {
+		prev, at := int(t.prev), int(t.at)
+		if prev < 0 || prev >= len(g.wanted) || !g.wanted[prev] {
 			continue
 		}
 		for i := range uses {
 			u := &uses[i]
-			if u.touch == t.prev && (t.at-u.at <= burst || g.all[t.at].Inst == g.all[u.at].Inst) {
-				u.reuse, u.again = t.at, g.matched
+			if u.touch == prev && (at-u.at <= burst || g.all[at].Inst == g.all[u.at].Inst) {
+				u.reuse, u.again = at, g.matched
 			}
 		}
 	}
@@ -117,7 +121,7 @@ func (g *accessLog) match(uses []use, burst int) {
 // end is the index of the first touch after so many accesses behind one.
 func (g *accessLog) end(at, accesses int) int {
 	if at += accesses + 1; at < len(g.first) {
-		return g.first[at]
+		return int(g.first[at])
 	}
 	return len(g.touches)
 }
@@ -145,7 +149,7 @@ type Touch struct {
 // touched appends the touches, one after the other.
 func (g *accessLog) touched(to []Touch) []Touch {
 	for _, t := range g.touches {
-		to = append(to, Touch{t.block, int32(t.prev), g.all[t.at].Store})
+		to = append(to, Touch{t.block, t.prev, g.all[t.at].Store})
 	}
 	return to
 }
@@ -164,7 +168,7 @@ func (g *accessLog) cut(n int) {
 func (g *accessLog) distinct(from, to int) int {
 	n := 1
 	for _, t := range g.touches[from+1 : to] {
-		if t.prev <= from {
+		if int(t.prev) <= from {
 			n++
 		}
 	}

@@ -6,11 +6,11 @@ import "math/bits"
 func (g *accessLog) link(first int) {
 	for ; g.linked < len(g.touches); g.linked++ {
 		t := g.touches[g.linked]
-		if t.at < first {
+		if int(t.at) < first {
 			g.classified++
 			g.next = append(g.next, 0)
 		}
-		if t.prev >= 0 && t.prev < g.classified {
+		if t.prev >= 0 && int(t.prev) < g.classified {
 			g.next[t.prev] = int32(g.linked) // the first one: each touch is before only one other
 			g.reused++
 		}
@@ -45,7 +45,7 @@ func (g *accessLog) choose(pick func(n int) int) use {
 func (g *accessLog) reusedUse(touch, distinct int, pick func(n int) int) use {
 	u := g.useOf(touch, pick)
 	u.again, u.distinct = int(g.next[touch]), distinct
-	u.reuse = g.touches[u.again].at
+	u.reuse = int(g.touches[u.again].at)
 	return u
 }
 
@@ -81,14 +81,15 @@ func (g *accessLog) byDistance(to []use, pick func(n int) int) []use {
 	g.marks.reset(len(g.touches))
 	for i, t := range g.touches {
 		if t.prev >= 0 {
-			if t.prev < g.classified {
-				distinct := 1 + g.marks.after(t.prev)
+			prev := int(t.prev)
+			if prev < g.classified {
+				distinct := 1 + g.marks.after(prev)
 				o := &octaves[distanceOf(distinct)]
 				if o.n++; pick(o.n) == 0 {
-					o.touch, o.distinct = t.prev, distinct
+					o.touch, o.distinct = prev, distinct
 				}
 			}
-			g.marks.add(t.prev, -1)
+			g.marks.add(prev, -1)
 		}
 		g.marks.add(i, 1)
 	}

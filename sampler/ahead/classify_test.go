@@ -33,7 +33,7 @@ func TestClassify(t *testing.T) {
 		open, classified := map[int]bool{}, 0
 		octaves := map[int]int{}
 		for i, u := range g.touches {
-			if u.at >= first {
+			if int(u.at) >= first {
 				break
 			}
 			classified++

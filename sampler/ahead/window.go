@@ -202,14 +202,14 @@ func (l *Locator) tally(from, to, third int, pick func(n int) int) []Site {
 		touch := &g.touches[t]
 		a := &g.all[touch.at]
 		v := int32(-1)
-		if touch.prev >= 0 && touch.at-g.touches[touch.prev].at < max(third, 1) {
+		if touch.prev >= 0 && int(touch.at-g.touches[touch.prev].at) < max(third, 1) {
 			v = s.visit[touch.prev]
 		}
-		counted := touch.at >= from && touch.at < to
-		first := g.first[touch.at] == t // of the access's
+		counted := int(touch.at) >= from && int(touch.at) < to
+		first := int(g.first[touch.at]) == t // of the access's
 		site := -1
 		if counted {
-			p, d := s.pattern(g.all, int32(touch.at))
+			p, d := s.pattern(g.all, touch.at)
 			k := patternKey{s.of[touch.at], p, d}
 			n, ok := s.sites[k]
 			if !ok {
@@ -270,7 +270,7 @@ func (l *Locator) waits(i int32, third int) (waits bool, p Pattern, stride int64
 // fetches says whether an access fetches a line.
 func (l *Locator) fetches(i int32, third int) bool {
 	t := &l.log.touches[l.log.first[i]]
-	return t.prev < 0 || int(i)-l.log.touches[t.prev].at >= third
+	return t.prev < 0 || int(i-l.log.touches[t.prev].at) >= third
 }
 
 // lookBehind says what the thread was held at: where the window comes by there again it does the same, mostly.
