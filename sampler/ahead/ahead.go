@@ -82,7 +82,7 @@ func (l *Locator) Prepare(pid int) {
 
 // Tend is to be called when the thread that was looked at runs again, for what takes too long while it is held.
 func (l *Locator) Tend() {
-	l.machine.Learn()
+	l.machine.Drop()
 	if l.spare == nil {
 		l.spare = make([]byte, spareStack)
 	}

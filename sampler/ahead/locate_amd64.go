@@ -40,9 +40,13 @@ func programCounter(r *registers) uint64 { return r.RIP }
 
 // reportedAt is where a trap reports an access by the instruction at pc: behind it, 0 where it may jump.
 func (l *Locator) reportedAt(pc uint64) uint64 {
-	code, err := l.memory.code(pc)
-	if err != nil {
-		return 0
+	var b [maxInst]byte
+	code := b[:min(maxInst, pageSize-pc%pageSize)]
+	if len(code) < maxInst || !l.machine.Holds(pc) || !l.machine.Load(pc, code) { // else what was read ahead has it
+		var err error
+		if code, err = l.memory.code(pc); err != nil {
+			return 0
+		}
 	}
 	in, err := operand.DecodeX86(code)
 	if err != nil || in.Branch != operand.BranchNone {

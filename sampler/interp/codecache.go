@@ -53,7 +53,12 @@ type CodeCache[I any] struct {
 	pages map[uint64]*CodePage[I]
 	Last  *CodePage[I] // that Page returned last; nil if it must be looked up again
 	burst uint64
+	// recent are pages that were seen to be current in this burst, by the last bits of their number: a map takes
+	// several times as long.
+	recent [recentPages]*CodePage[I]
 }
+
+const recentPages = 64
 
 // NewCodeCache returns an empty one.
 func NewCodeCache[I any]() CodeCache[I] { return CodeCache[I]{pages: make(map[uint64]*CodePage[I])} }
@@ -80,15 +85,20 @@ func (cc *CodeCache[I]) Written(num uint64) {
 // first: the call is too dear for every instruction.
 func (cc *CodeCache[I]) Page(mem *Pages, addr uint64) *CodePage[I] {
 	num := addr / pageSize
+	if c := cc.recent[num%recentPages]; c != nil && c.Num == num && c.burst == cc.burst {
+		cc.Last = c
+		return c
+	}
 	c := cc.pages[num]
 	if c != nil && c.burst == cc.burst {
-		cc.Last = c
+		cc.Last, cc.recent[num%recentPages] = c, c
 		return c
 	}
 	b := mem.Code(addr)
 	if c == nil {
 		if len(cc.pages) >= maxCodePages {
 			clear(cc.pages)
+			clear(cc.recent[:])
 		}
 		c = &CodePage[I]{Num: num}
 		c.reset(b)
@@ -96,6 +106,6 @@ func (cc *CodeCache[I]) Page(mem *Pages, addr uint64) *CodePage[I] {
 	} else if !bytes.Equal(c.Bytes[:], b[:]) {
 		c.reset(b)
 	}
-	c.burst, cc.Last = cc.burst, c
+	c.burst, cc.Last, cc.recent[num%recentPages] = cc.burst, c, c
 	return c
 }

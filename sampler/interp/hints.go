@@ -1,5 +1,7 @@
 package interp
 
+import "slices"
+
 // BatchMemory is a Memory that can read several pages in one system call, which
 // costs a fraction of a call for each.
 type BatchMemory interface {
@@ -36,7 +38,7 @@ const (
 type hints struct {
 	all   []hint
 	index map[uint64]int32 // into all, by page
-	addrs []uint64
+	addrs []uint64         // of the pages that are to be read ahead
 	bufs  []*[pageSize]byte
 }
 
@@ -61,12 +63,9 @@ func (m *Pages) Prefetch(owner int) int {
 		m.hints[owner] = h
 	}
 	m.learns = h
-	h.addrs, h.bufs = h.addrs[:0], h.bufs[:0]
-	for _, e := range h.all {
-		if e.score >= hintWanted && len(h.addrs) < maxBatch && m.pages[e.num] == nil {
-			h.addrs = append(h.addrs, e.num*pageSize)
-			h.bufs = append(h.bufs, &m.room(len(h.bufs)).data)
-		}
+	h.bufs = h.bufs[:0]
+	for range h.addrs {
+		h.bufs = append(h.bufs, &m.room(len(h.bufs)).data)
 	}
 	base, done := m.used, 0
 	for failed := 0; done < len(h.addrs) && failed < 4; failed++ {
@@ -105,7 +104,8 @@ func (m *Pages) ForgetOwner(owner int) {
 	delete(m.hints, owner)
 }
 
-// remember notes what the burst has touched.
+// remember notes what the burst has touched, and what the next one is to read ahead: neighbours one after the other, for they
+// are looked up at once.
 func (h *hints) remember(touched []*page) {
 	for i := range h.all {
 		h.all[i].score -= h.all[i].score >> hintDecay
@@ -137,4 +137,11 @@ func (h *hints) remember(touched []*page) {
 		}
 		h.all = h.all[:last]
 	}
+	h.addrs = h.addrs[:0]
+	for _, e := range h.all {
+		if e.score >= hintWanted && len(h.addrs) < maxBatch {
+			h.addrs = append(h.addrs, e.num*pageSize)
+		}
+	}
+	slices.Sort(h.addrs)
 }

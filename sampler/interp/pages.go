@@ -56,13 +56,26 @@ var none = &page{num: ^uint64(0)}
 // NewPages returns memory to be used again and again. codeWritten is called
 // when a page, by its address / 4096, changes that Code was asked for.
 func NewPages(codeWritten func(num uint64)) Pages {
-	return Pages{pages: make(map[uint64]*page), hints: make(map[int]*hints), codeWritten: codeWritten}
+	p := Pages{pages: make(map[uint64]*page), hints: make(map[int]*hints), codeWritten: codeWritten}
+	for i := range p.tlb {
+		p.tlb[i] = none
+	}
+	return p
 }
 
 // Reset forgets all copies and stores; what comes is read from mem.
 func (m *Pages) Reset(mem Memory) {
-	m.Learn()
+	m.Drop()
 	m.mem = mem
+}
+
+// Drop forgets all copies and stores, and learns of those. Reset does it too, but when Reset comes a thread may be waiting.
+func (m *Pages) Drop() {
+	m.Learn()
+	if m.used == 0 && m.mem == nil {
+		return
+	}
+	m.mem = nil
 	clear(m.pages)
 	m.used = 0
 	for i := range m.tlb {

@@ -178,26 +178,47 @@ type waker struct {
 }
 
 func newWaker(tid int) (*waker, error) {
-	var act struct { // struct sigaction of the kernel
-		handler  uintptr
-		flags    uint64
-		restorer uintptr
-		mask     uint64
+	const saRestart, saNoStops = 0x10000000, 1 // SA_RESTART, SA_NOCLDSTOP
+	err := changeAction(wakeSignal, func(a *sigaction) error {
+		// Go's runtime has one from the start, but it is not bound to.
+		const none = 1 // SIG_DFL, SIG_IGN
+		if a.handler <= none {
+			return errors.New("it has no handler")
+		}
+		a.flags &^= saRestart
+		return nil
+	})
+	if err != nil {
+		return nil, fmt.Errorf("prepare wake-up signal: %w", err)
 	}
-	const saRestart = 0x10000000
-	if _, _, e := unix.RawSyscall6(unix.SYS_RT_SIGACTION, uintptr(wakeSignal), 0, uintptr(unsafe.Pointer(&act)), 8, 0, 0); e != 0 {
-		return nil, fmt.Errorf("prepare wake-up signal: %w", e)
-	}
-	// Go's runtime has one from the start, but it is not bound to.
-	const none = 1 // SIG_DFL, SIG_IGN
-	if act.handler <= none {
-		return nil, errors.New("prepare wake-up signal: it has no handler")
-	}
-	act.flags &^= saRestart
-	if _, _, e := unix.RawSyscall6(unix.SYS_RT_SIGACTION, uintptr(wakeSignal), uintptr(unsafe.Pointer(&act)), 0, 8, 0, 0); e != 0 {
-		return nil, fmt.Errorf("prepare wake-up signal: %w", e)
+	// At each stop of a thread the kernel would send one, too, whose handler runs while the thread waits: some 25 µs.
+	if err := changeAction(unix.SIGCHLD, func(a *sigaction) error { a.flags |= saNoStops; return nil }); err != nil {
+		return nil, fmt.Errorf("turn off SIGCHLD at stops: %w", err)
 	}
 	return &waker{tid: tid}, nil
+}
+
+// sigaction is the kernel's struct of that name.
+type sigaction struct {
+	handler  uintptr
+	flags    uint64
+	restorer uintptr
+	mask     uint64
+}
+
+// changeAction changes what this process does at a signal.
+func changeAction(signal unix.Signal, change func(*sigaction) error) error {
+	var act sigaction
+	if _, _, e := unix.RawSyscall6(unix.SYS_RT_SIGACTION, uintptr(signal), 0, uintptr(unsafe.Pointer(&act)), 8, 0, 0); e != 0 {
+		return e
+	}
+	if err := change(&act); err != nil {
+		return err
+	}
+	if _, _, e := unix.RawSyscall6(unix.SYS_RT_SIGACTION, uintptr(signal), uintptr(unsafe.Pointer(&act)), 0, 8, 0, 0); e != 0 {
+		return e
+	}
+	return nil
 }
 
 func (w *waker) wake() { _ = unix.Tgkill(os.Getpid(), w.tid, wakeSignal) }

@@ -115,8 +115,8 @@ func (m *Machine) Forget(start, limit uint64) { m.mem.Forget(start, limit) }
 // Prefetch reads the pages that the burst is likely to need, judged by the last ones of the same owner.
 func (m *Machine) Prefetch(owner int) int { return m.mem.Prefetch(owner) }
 
-// Learn notes what a burst that began with Prefetch has touched.
-func (m *Machine) Learn() { m.mem.Learn() }
+// Drop forgets what the last burst has read, and learns from it for Prefetch.
+func (m *Machine) Drop() { m.mem.Drop() }
 
 // ForgetOwner forgets the pages of an owner's bursts.
 func (m *Machine) ForgetOwner(owner int) { m.mem.ForgetOwner(owner) }
