@@ -218,6 +218,12 @@ type Cache struct {
 	Line  int    // bytes
 }
 
+// Cost is what an access costs that finds its data at one place, in ns.
+type Cost struct {
+	Waits   float64 // where the next address depends on it
+	Streams float64 // where lines are read in order
+}
+
 // AssumedRate is the RateSource of a rate that nobody has given or measured.
 const AssumedRate = "default"
 
@@ -314,6 +320,9 @@ type Profile struct {
 	Records []Record
 	// Latencies are what uses cost whose source tells.
 	Latencies []Latency
+	// Costs are what accesses cost on the machine, by where data were found: in the first of Caches, in each
+	// other, and behind the last. Empty if that is not known.
+	Costs []Cost
 	// Touches are how memory is touched, and Moments where time goes, as far as that is known.
 	Touches  []Touch
 	Moments  []Moment

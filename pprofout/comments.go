@@ -75,6 +75,9 @@ func (s *session) comments(digest []byte) []string {
 	for _, c := range p.Caches {
 		add("cache", fmt.Sprintf("%s %d %d %d", c.Level, c.Size, c.Ways, c.Line))
 	}
+	for _, c := range p.Costs {
+		add("cost", fmt.Sprintf("%.3g %.3g", c.Waits, c.Streams))
+	}
 	add("observations", strconv.FormatInt(s.observations, 10))
 	for _, c := range p.Counts {
 		add("count", fmt.Sprintf("%d %s", c.N, text(c.Name))) // text as in its sample
@@ -200,6 +203,12 @@ func (s *session) set(key, v string) error {
 		var c model.Cache
 		c, err = parseCache(v)
 		p.Caches = append(p.Caches, c)
+	case "cost":
+		var c model.Cost
+		if _, err = fmt.Sscanf(v, "%g %g", &c.Waits, &c.Streams); err == nil && !(c.Waits >= 0 && c.Streams >= 0) {
+			err = fmt.Errorf("want two times")
+		}
+		p.Costs = append(p.Costs, c)
 	case "observations":
 		s.observations, err = strconv.ParseInt(v, 10, 64)
 	case "count":

@@ -22,6 +22,8 @@ import (
 	"github.com/rdx-profiler/rdx/pprofout"
 	"github.com/rdx-profiler/rdx/report"
 	"github.com/rdx-profiler/rdx/sampler"
+	"github.com/rdx-profiler/rdx/sampler/cost"
+	"github.com/rdx-profiler/rdx/why"
 )
 
 // recordFlags are those of both attach and run.
@@ -300,6 +302,7 @@ var jobControl = []os.Signal{unix.SIGTSTP, unix.SIGTTIN, unix.SIGTTOU}
 
 func (f *recordFlags) finish(cmd *cobra.Command, s *collector.Session, p *model.Profile) error {
 	p.Writer = version.Get().String()
+	f.measureCosts(p)
 	if err := p.Derive(); err != nil {
 		return err
 	}
@@ -326,7 +329,29 @@ func (f *recordFlags) finish(cmd *cobra.Command, s *collector.Session, p *model.
 	if err != nil {
 		return err
 	}
-	return report.WriteSummary(cmd.ErrOrStderr(), shown, f.output)
+	if err := report.WriteSummary(cmd.ErrOrStderr(), shown, f.output, why.Analyze(shown).Says); err != nil {
+		return err
+	}
+	return nil
+}
+
+// measureCosts has the profile know what accesses cost on this machine. Without it less is told of where data come from.
+func (f *recordFlags) measureCosts(p *model.Profile) {
+	if len(p.Moments) == 0 {
+		return
+	}
+	var sizes []int64
+	for _, c := range p.Caches {
+		sizes = append(sizes, c.Size)
+	}
+	costs, err := cost.Measure(sizes)
+	if err != nil {
+		p.Comments = append(p.Comments, err.Error())
+		return
+	}
+	for _, c := range costs {
+		p.Costs = append(p.Costs, model.Cost(c))
+	}
 }
 
 // peakMemory of this process in KiB, 0 if unknown.

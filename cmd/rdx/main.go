@@ -60,6 +60,7 @@ data went by, and so which cache sizes would have missed. Profiles are pprof fil
 		newRunCmd(),
 		newDoctorCmd(),
 		newTopCmd(),
+		newWhyCmd(),
 		newWebCmd(),
 		newReportCmd(),
 		newThreadsCmd(),

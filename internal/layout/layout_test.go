@@ -39,6 +39,7 @@ var mayImport = map[string][]string{
 	"fleet":             {"model"},
 	"agent":             {"fleet"},
 	"report":            {"model", "sampler"},
+	"why":               {"model", "report"},
 	"web":               {"model", "report", "sampler", "pprofout", "fleet"},
 }
 

@@ -1,0 +1,113 @@
+// Package cost measures what an access costs on this machine, by where its data are found: one that the next
+// waits for, and one in a row that prefetchers follow. It takes some tens of milliseconds, and memory of a few
+// times the largest cache, which it gives back.
+package cost
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// Cost of an access to another line, in ns.
+type Cost struct {
+	Waits   float64 // where the next address depends on it
+	Streams float64 // where lines are read in order
+}
+
+const (
+	line = 64
+	// most is how much memory is used: a machine with larger caches tells less of its memory.
+	most = 256 << 20
+	// Each figure is the median of so many rounds of so many accesses.
+	rounds, perRound = 9, 4096
+)
+
+// Measure gives the cost of data in the first of the caches, whose sizes are given in bytes, in each other, and
+// behind the last: one more than there are caches.
+func Measure(sizes []int64) ([]Cost, error) {
+	if len(sizes) == 0 {
+		return nil, nil
+	}
+	var spans []int64
+	for i, s := range sizes {
+		within := s / 2
+		if i > 0 { // well beyond the one before
+			within = max(2*sizes[i-1], (sizes[i-1]+s)/4)
+		}
+		spans = append(spans, min(powerOfTwo(within), most))
+	}
+	spans = append(spans, min(powerOfTwo(2*sizes[len(sizes)-1]), most))
+	memory, err := unix.Mmap(-1, 0, int(slices.Max(spans)), unix.PROT_READ|unix.PROT_WRITE, unix.MAP_ANON|unix.MAP_PRIVATE)
+	if err != nil {
+		return nil, fmt.Errorf("measure what accesses cost: map memory: %w", err)
+	}
+	defer unix.Munmap(memory)
+	for i := 0; i < len(memory); i += 4096 {
+		memory[i] = 1 // else all pages are the one zero page
+		memory[i] = 0
+	}
+	var out []Cost
+	for _, span := range spans {
+		out = append(out, Cost{Waits: waits(memory[:span]), Streams: streams(memory[:span])})
+	}
+	return out, nil
+}
+
+// powerOfTwo is the largest up to n.
+func powerOfTwo(n int64) int64 {
+	p := int64(line)
+	for 2*p <= n {
+		p *= 2
+	}
+	return p
+}
+
+var sink uint64 // keeps the compiler from leaving the loads out
+
+// waits has each address depend on what was read before: a full-period congruential generator (Hull and Dobell,
+// SIAM Review 4, 1962) in which the zeros that are read are added.
+func waits(b []byte) float64 {
+	mask := uint64(len(b)/line - 1)
+	at := uint64(1)
+	return median(warmFor(b), func(n int) {
+		for range n {
+			at = (at*0x9e3779b1 + 0x3c6ef35f + uint64(b[at*line])) & mask
+		}
+		sink += at
+	})
+}
+
+// streams reads lines in order.
+func streams(b []byte) float64 {
+	at, sum := 0, uint64(0)
+	return median(warmFor(b), func(n int) {
+		for range n {
+			sum += uint64(b[at])
+			if at += line; at == len(b) {
+				at = 0
+			}
+		}
+		sink += sum
+	})
+}
+
+// warmFor is how many accesses bring all of b into a cache that holds it: none where it is too large for any.
+func warmFor(b []byte) int { return min(2*len(b)/line, mostWarm) }
+
+const mostWarm = 1 << 18
+
+// median of what an access takes in a round, in ns, after warm accesses.
+func median(warm int, f func(n int)) float64 {
+	f(warm)
+	var took []float64
+	for range rounds {
+		start := time.Now()
+		f(perRound)
+		took = append(took, float64(time.Since(start).Nanoseconds())/perRound)
+	}
+	slices.Sort(took)
+	return took[rounds/2]
+}

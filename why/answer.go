@@ -1,0 +1,186 @@
+package why
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/rdx-profiler/rdx/model"
+	"github.com/rdx-profiler/rdx/report"
+)
+
+// Answer is all that is told of a profile.
+type Answer struct {
+	Command  string    `json:"command"`
+	Verdict  Verdict   `json:"verdict"`
+	Traffic  []Traffic `json:"traffic"`
+	Spots    []*Spot   `json:"waits_at"`
+	Walks    []*Walk   `json:"touched"`
+	Findings []Finding `json:"findings"`
+	// Says is the verdict in one line.
+	Says string `json:"says"`
+	// Checked: the profile can tell whether something stands out. Without it no finding means nothing.
+	Checked bool `json:"checked"`
+}
+
+// Traffic is what goes between a cache and what lies behind it, in bytes a second of CPU time.
+type Traffic struct {
+	Level  string  `json:"level"`
+	Behind string  `json:"from"`
+	Fills  float64 `json:"fill_bytes_per_second"`
+	Low    float64 `json:"fill_low"`
+	High   float64 `json:"fill_high"`
+	Bound  bool    `json:"upper_bound"` // Fills is not known, High is
+	// WriteBacks of lines that were written to.
+	WriteBacks float64 `json:"write_back_bytes_per_second"`
+}
+
+// Analyze says why a profile's program misses, and what would help. The profile's derived fields must be filled.
+func Analyze(p *model.Profile) *Answer {
+	a := &Answer{Command: p.Command, Verdict: verdict(p)}
+	v := &a.Verdict
+	a.Traffic = traffic(p)
+	a.Walks = walks(p)
+	if v.Known {
+		a.Spots = spots(p, v)
+		v.Level = level(p, a.Spots)
+		if len(a.Spots) > 0 && a.Spots[0].Samples >= 3 {
+			v.Data, v.Place = most(a.Spots, func(s *Spot) string { return s.Data }), most(a.Spots, func(s *Spot) string { return s.Place })
+		}
+		a.Checked = true
+		a.Findings = findings(p, a)
+	}
+	a.Says = a.says()
+	return a
+}
+
+// most is the name that most of the waiting time has.
+func most(spots []*Spot, name func(*Spot) string) string {
+	sums, best := map[string]float64{}, ""
+	for _, s := range spots {
+		sums[name(s)] += s.Time.Value
+	}
+	for _, s := range spots {
+		if n := name(s); best == "" || sums[n] > sums[best] {
+			best = n
+		}
+	}
+	return best
+}
+
+// level is where most of the waiting time's data come from, by the reuses of the functions that wait.
+func level(p *model.Profile, spots []*Spot) string {
+	if len(p.Costs) != len(p.Caches)+1 {
+		return ""
+	}
+	at := map[string]bool{}
+	for _, s := range spots {
+		if s.Time.Value > 0.02 {
+			at[s.Function] = true
+		}
+	}
+	n := int64(0)
+	shares := levelShares(p, func(r *model.Record) bool {
+		fits := at[functionOf(r.Use)] || len(r.Reuse) > 0 && at[functionOf(r.Reuse)]
+		if fits {
+			n += r.Observations
+		}
+		return fits
+	})
+	if n < 3 {
+		return ""
+	}
+	best, sum := -1, 0.0
+	for i := 1; i < len(shares); i++ {
+		if t := shares[i] * p.Costs[i].Waits; t > sum {
+			best, sum = i, t
+		}
+	}
+	switch {
+	case best < 0:
+		return ""
+	case best < len(p.Caches):
+		return p.Caches[best].Level
+	}
+	return "memory"
+}
+
+// traffic is that of each cache, by the predicted misses and the share of fetched lines that are written to.
+func traffic(p *model.Profile) (out []Traffic) {
+	if len(p.Caches) == 0 || p.Block <= 0 {
+		return nil
+	}
+	seconds := float64(p.CountOf(model.CPUSampled)) / 1e9
+	if !(seconds > 0) {
+		return nil
+	}
+	var accesses, fetched, written float64
+	for i := range p.Records {
+		if r := &p.Records[i]; r.Kind != model.Lost && r.Kind != model.FalseSharing {
+			accesses += r.Accesses
+		}
+	}
+	for i := range p.Touches {
+		fetched += p.Touches[i].Fetches
+		written += p.Touches[i].Written
+	}
+	dirty := 0.0
+	if fetched > 0 {
+		dirty = written / fetched
+	}
+	var sizes []uint64
+	for _, c := range p.Caches {
+		sizes = append(sizes, uint64(max(c.Size, 0))/uint64(p.Block))
+	}
+	curve, err := p.MissRatios(sizes, model.CurveOptions{})
+	if err != nil {
+		return nil
+	}
+	per := accesses * float64(p.Block) / seconds
+	for i, q := range curve.Points {
+		t := Traffic{Level: p.Caches[i].Level, Behind: "memory", Fills: q.MissRatio * per, Low: q.Low * per, High: q.High * per, Bound: q.Quote != model.Quoted}
+		if i+1 < len(p.Caches) {
+			t.Behind = p.Caches[i+1].Level
+		}
+		t.WriteBacks = dirty * t.Fills
+		out = append(out, t)
+	}
+	return out
+}
+
+// says is the verdict in a line.
+func (a *Answer) says() string {
+	v := &a.Verdict
+	if !v.Known {
+		return "not known whether it is bound by memory: " + v.Why
+	}
+	about := fmt.Sprintf("%s of its CPU time (95%% band %s to %s)", percent(v.Memory.Value), percent(v.Memory.Low), percent(v.Memory.High))
+	switch {
+	case v.Memory.Low >= 0.3 || v.Memory.Value >= 0.5 && v.Memory.Low >= 0.2:
+		about = "bound by memory: it waits for data " + about
+	case v.Memory.High <= 0.25:
+		return "not bound by memory: it waits for data " + about
+	case v.Memory.Value < 0.1:
+		return "hardly bound by memory: it waits for data " + about
+	default:
+		about = "in part bound by memory: it waits for data " + about
+	}
+	if v.Level != "" {
+		about += ", mostly from " + v.Level
+	}
+	if v.Data != "" {
+		about += fmt.Sprintf(", most of it for %s, at %s", v.Data, strings.Join(strings.Fields(v.Place), " "))
+	}
+	return about
+}
+
+func percent(share float64) string { return fmt.Sprintf("%.0f%%", 100*share) }
+
+func countOf(n int64, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return fmt.Sprintf("%d %ss", n, what)
+}
+
+// perSecond writes a rate of bytes.
+func perSecond(bytes float64) string { return report.Bytes(bytes) + "/s" }

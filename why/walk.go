@@ -1,0 +1,143 @@
+package why
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/rdx-profiler/rdx/model"
+	"github.com/rdx-profiler/rdx/report"
+)
+
+// Walk is how one instruction, or several of a line of the source, touch memory.
+type Walk struct {
+	Place    string  `json:"place"`
+	Function string  `json:"function"`
+	File     string  `json:"file,omitempty"`
+	Line     int     `json:"line,omitempty"`
+	Op       string  `json:"access"`
+	Data     string  `json:"data"` // that most of it touches
+	Accesses float64 `json:"accesses"`
+	Fetches  float64 `json:"fetches"`
+	// Stride is the class of docs/patterns.md, Step the most frequent step in bytes and Kept the share
+	// of accesses that keep to the class.
+	Stride string  `json:"stride"`
+	Step   int64   `json:"step_bytes"`
+	Kept   float64 `json:"kept"`
+	// Waits: no prefetcher follows most of its fetches.
+	Waits bool `json:"waits"`
+	// Used is how many bytes of a fetched line are touched, as far as was read ahead, and Written the share of fetched lines
+	// that are written to.
+	Used    float64 `json:"line_use_bytes"`
+	Written float64 `json:"written_share"`
+	Windows int64   `json:"windows"` // holds that saw it, the most of its instructions
+
+	used, written, waiting float64
+	steps                  map[int64]float64
+	manners                map[model.Manner]float64
+	data                   map[string]float64
+}
+
+// walks are all places that touch memory, those that fetch most first.
+func walks(p *model.Profile) (out []*Walk) {
+	type key struct {
+		place string
+		op    model.Op
+	}
+	by := map[key]*Walk{}
+	for i := range p.Touches {
+		t := &p.Touches[i]
+		at := report.PlaceOf(t.Use)
+		k := key{at.String(), t.Op}
+		w := by[k]
+		if w == nil {
+			w = &Walk{Place: k.place, Function: at.Function, File: at.File, Line: at.Line, Op: t.Op.String(),
+				steps: map[int64]float64{}, manners: map[model.Manner]float64{}, data: map[string]float64{}}
+			by[k] = w
+			out = append(out, w)
+		}
+		w.Accesses += t.Accesses
+		w.Fetches += t.Fetches
+		w.used += t.Used
+		w.written += t.Written
+		w.Windows = max(w.Windows, t.Windows)
+		if t.Waits() {
+			w.waiting += t.Fetches
+		}
+		if t.Manner == model.MannerStride {
+			w.steps[t.Stride] += t.Accesses
+		} else {
+			w.manners[t.Manner] += t.Accesses
+		}
+		w.data[nameOf(t.Data)] += t.Fetches + 1e-6*t.Accesses
+	}
+	for _, w := range out {
+		w.settle()
+	}
+	slices.SortFunc(out, func(a, b *Walk) int {
+		return cmp.Or(cmp.Compare(b.Fetches, a.Fetches), cmp.Compare(b.Accesses, a.Accesses), cmp.Compare(a.Place, b.Place), cmp.Compare(a.Op, b.Op))
+	})
+	return out
+}
+
+const keptShare = 0.75 // as of docs/patterns.md
+
+// settle sums up.
+func (w *Walk) settle() {
+	if w.Fetches > 0 {
+		w.Used, w.Written = w.used/w.Fetches, w.written/w.Fetches
+		w.Waits = w.waiting > w.Fetches/2
+	}
+	best := -1.0
+	for name, n := range w.data {
+		if n > best || n == best && name < w.Data {
+			w.Data, best = name, n
+		}
+	}
+	type step struct {
+		bytes int64
+		n     float64
+	}
+	var steps []step
+	for b, n := range w.steps {
+		steps = append(steps, step{b, n})
+	}
+	slices.SortFunc(steps, func(a, b step) int { return cmp.Or(cmp.Compare(b.n, a.n), cmp.Compare(a.bytes, b.bytes)) })
+	known := w.Accesses - w.manners[model.MannerUnknown]
+	if !(known > 0) {
+		return
+	}
+	sum := 0.0
+	for i, s := range steps {
+		if sum += s.n; i == 0 {
+			w.Step = s.bytes
+		}
+		if sum >= keptShare*known && i < model.SeveralSteps {
+			w.Kept = sum / known
+			w.Stride = classOf(s.bytes)
+			if i > 0 {
+				w.Stride = model.StrideSeveral.String()
+			}
+			return
+		}
+	}
+	irregular := map[model.Stride]float64{model.StrideChase: w.manners[model.MannerChase], model.StrideGather: w.manners[model.MannerGather], model.StrideRandom: w.manners[model.MannerRandom]}
+	class, n := model.StrideRandom, 0.0
+	for _, c := range []model.Stride{model.StrideChase, model.StrideGather, model.StrideRandom} {
+		if irregular[c] > n {
+			class, n = c, irregular[c]
+		}
+	}
+	w.Stride, w.Kept = class.String(), n/known
+}
+
+func classOf(step int64) string {
+	switch {
+	case step == 0:
+		return model.StrideZero.String()
+	case step > -model.LineBytes && step < model.LineBytes:
+		return model.StrideWithin.String()
+	case step == -model.LineBytes || step == model.LineBytes:
+		return model.StrideLine.String()
+	}
+	return model.StrideLarger.String()
+}
