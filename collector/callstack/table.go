@@ -113,11 +113,12 @@ func (r *Request) code(pc uint64) unwind.Code {
 		return unwind.Code{}
 	}
 	code := unwind.Code{Known: true}
-	if m.Held == nil {
+	file, offset := m.Code()
+	if file == nil {
 		return code
 	}
-	if u := m.Held.UnwindTable(); u != nil {
-		if addr, ok := u.Address(pc - m.Start + m.Offset); ok {
+	if u := file.UnwindTable(); u != nil {
+		if addr, ok := u.Address(pc - m.Start + offset); ok {
 			code.Table, code.PC = u, addr
 		}
 	}

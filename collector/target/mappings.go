@@ -18,11 +18,14 @@ type Mapping struct {
 	model.Mapping
 	key  library.Key
 	Held *library.File // nil if there is none
+
+	origin *origin // of code without a file, nil if there is no file beside it
 }
 
 // Identify gives the mapping the build ID of what is mapped, if that has one. It may have to wait for that: it
 // is for the end of the session.
 func (m *Mapping) Identify() {
+	m.takeOrigin()
 	if m.Held != nil && m.BuildID == "" {
 		m.BuildID = m.Held.BuildID()
 	}
@@ -182,11 +185,11 @@ func (p *Process) merge(regions []Region) {
 		if len(old) > 0 && old[0].isOf(r) {
 			merged, old = append(merged, old[0]), old[1:]
 		} else {
-			merged = append(merged, p.open(r))
+			merged = append(merged, p.open(regions, i))
 		}
 		end := merged[len(merged)-1].Limit
 		for len(old) > 0 && old[0].Start < end {
-			p.library.Release(old[0].Held)
+			p.release(old[0])
 			old = old[1:]
 		}
 	}
@@ -207,10 +210,13 @@ func (m *Mapping) isOf(r *Region) bool {
 
 // open holds on to what is mapped. A mapping whose file can't be opened
 // keeps its addresses, without names.
-func (p *Process) open(r *Region) *Mapping {
+func (p *Process) open(regions []Region, i int) *Mapping {
+	r := &regions[i]
 	m := &Mapping{Mapping: model.Mapping{Start: r.Start, Limit: r.Limit, Offset: r.offset, File: r.File}, key: r.key}
 	at := library.Place{Via: p.Via, Start: r.Start, Limit: r.Limit, Name: r.File, In: p.Facts}
 	switch {
+	case mayBeRemapped(r.File):
+		p.lookForOrigin(m, regions, i)
 	case r.File == "[vdso]":
 		m.Held = p.library.Hold(library.VDSO(r.Limit-r.Start), at)
 	case strings.HasPrefix(r.File, "/") && r.key.Inode != 0:
@@ -222,9 +228,16 @@ func (p *Process) open(r *Region) *Mapping {
 	return m
 }
 
+func (p *Process) release(m *Mapping) {
+	p.library.Release(m.Held)
+	if m.origin != nil {
+		p.library.Release(m.origin.beside)
+	}
+}
+
 func (p *Process) close() {
 	for _, m := range p.Mappings {
-		p.library.Release(m.Held)
+		p.release(m)
 	}
 	if p.Facts != nil {
 		p.Facts.Close()
