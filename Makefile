@@ -48,6 +48,7 @@ lint:
 	go mod tidy -diff
 	go vet ./...
 	go test ./internal/layout
+	.ci/check-format.sh
 	GOOS=darwin go build ./model ./exact ./pprofout
 	GOOS=linux GOARCH=arm64 go build ./...
 

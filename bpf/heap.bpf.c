@@ -23,9 +23,9 @@ struct block_key {
 
 struct block {
 	__u64 base;
-	__u64 size; // 0: call without a block
-	__u64 time; // bpf_ktime_get_ns
-	__u64 out;  // where posix_memalign puts the address, 0 for the others
+	__u64 size;	       // 0: call without a block
+	__u64 time;	       // bpf_ktime_get_ns
+	__u64 out;	       // where posix_memalign puts the address, 0 for the others
 	struct user_regs regs; // at the entry
 	__u8 stack[BLOCK_STACK];
 };
@@ -60,7 +60,7 @@ struct {
 
 __u64 classes = 0;   // bits 1 << class of all blocks so far
 __u64 allocated = 0; // blocks seen; racing CPUs may lose some
-__u64 full = 0;      // of them, found no room
+__u64 full = 0;	     // of them, found no room
 
 #if defined(__TARGET_ARCH_x86)
 #define ARG1(r) ((r)->di)

@@ -18,7 +18,10 @@ struct user_regs {
 #define USER_SP(ctx) ((ctx)->regs.sp)
 #define USER_MODE(ctx) ((ctx)->regs.cs & 3)
 #define STEPPING(ctx) 0
-#define NEAR_REGS { 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 19 } // all general ones
+#define NEAR_REGS                                                    \
+	{                                                            \
+		0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 19 \
+	} // all general ones
 #elif defined(__TARGET_ARCH_arm64)
 struct user_regs {
 	__u64 regs[31], sp, pc, pstate;
@@ -29,7 +32,10 @@ struct user_regs {
 // A watchpoint fires before its access, over which the kernel then steps the
 // thread with its watchpoints off: set from the trap until the access is done.
 #define STEPPING(ctx) ((ctx)->regs.pstate >> 21 & 1) // SS
-#define NEAR_REGS { 0, 1, 2, 3, 19, 20, 21, 22, 23, 24, 25, 26, 27, 28, 29, 31 } // of x0 to x30, sp
+#define NEAR_REGS                                                          \
+	{                                                                  \
+		0, 1, 2, 3, 19, 20, 21, 22, 23, 24, 25, 26, 27, 28, 29, 31 \
+	} // of x0 to x30, sp
 #endif
 
 // As in uapi/linux/bpf_perf_event.h.
