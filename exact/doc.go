@@ -11,4 +11,13 @@
 //
 // It imports model alone, builds on any OS and needs no privileges; where the processor
 // has AVX2 some of it is assembly, with the same results.
+//
+// # For others to import
+//
+// Stable: Analysis, Parallel, Shards, the stacks, Generator and what they return. Functions and
+// types that only rdx's own front end has a use for, those of pieces, relays and pair tallies,
+// may change. Shapes: accesses come in slices of any length, in the stream's order, and are not
+// kept. Histograms have the bins they were made with; a first access is Cold. Errors: a block
+// size that is no power of two, an analyser that is given more blocks than it can count
+// (ErrTooManyBlocks), and memory that can't be had; after one of these its counts are not to be used.
 package exact

@@ -94,4 +94,11 @@
 // A count "lost: reason" is both a comment and a sample, the sample so that
 // every viewer shows it. Read takes the larger one: filtering drops samples,
 // merging a profile with itself doubles them.
+//
+// # For others to import
+//
+// Stable: Read, ReadFile, Write, WriteFile, Decode and the file format, which old profiles keep:
+// a new version reads them, and says so where it does not. Symbolize and what it takes may change. Units and
+// shapes are those of model.Profile. Errors name the file, and of a damaged profile the sample or comment; a
+// profile is written whole or not at all.
 package pprofout

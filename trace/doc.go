@@ -15,4 +15,14 @@
 // of a real machine. The program sees the processor that the engine shows it
 // (no AVX-512), and so may take other code paths than outside. String
 // instructions appear as one access per element.
+//
+// # For others to import
+//
+// Stable: Reader, File, Writer, the readers of others' traces, Record and Run. Engines and their
+// options may change. Units: addresses and sizes in bytes. Accesses are in the program's order,
+// a read-modify-write is two. Shapes: a batch is valid until the next call. Errors: a bad line
+// or a damaged block becomes a BadLine or a Damage, which the caller counts, and reading goes
+// on; what ends it is in Err, io.EOF where that is how it ends.
+//
+// Recording needs Linux and valgrind or QEMU. The readers build on any OS.
 package trace
