@@ -174,18 +174,6 @@ func plainFindFirst(missed *[batch]missedBlock, n int, blocks []uint64, slots *[
 	return left
 }
 
-// known is find for blocks that are in the table, which it leaves as it is.
-func (x *blockIndex) known(blocks []uint64, slots *[batch]*uint32) {
-	for i, b := range blocks {
-		h := hashBlock(b)
-		r := &x.recent[h%numRecent]
-		if r.block != b {
-			*r = recentSlot{b, x.shards[h>>(64-shardShift)].find(b, h)}
-		}
-		slots[i%batch] = r.slot
-	}
-}
-
 // missedBlock is one not among the recent ones.
 type missedBlock struct {
 	i      int

@@ -68,36 +68,11 @@ func (k *Kernel) ProbeWatchpoints() (Watchpoints, error) {
 	}
 	defer k.RemoveThread(index)
 
-	limited, again, revived := 0, 0, 0
-	for range probeArms {
-		before := t.Traps
-		p, err := k.Arm(tid, 0, addr, 1)
-		if errors.Is(err, ErrNoSlot) {
-			return w, fmt.Errorf("probe watchpoints: %w (others watch memory on all threads: end debuggers, perf's mem: events and other profilers)", err)
-		} else if err != nil {
-			return w, fmt.Errorf("probe watchpoints: %w", err)
-		}
-		touchWord(word, probeTouches)
-		first := t.Traps - before
-		err = p.event.Refresh(1)
-		touchWord(word, probeTouches)
-		second := t.Traps - before - first
-		limited += int(first)
-		if err == nil {
-			again += int(second)
-			if second == 0 {
-				err = startAgain(p.fd) // what is left of the second arming
-			} else if err = p.event.Refresh(1); err == nil {
-				err = startAgain(p.fd)
-			}
-		}
-		touchWord(word, probeTouches)
-		if third := t.Traps - before - first - second; err == nil {
-			revived += int(third)
-		}
-		p.Close()
+	tried, err := k.tryArming(tid, t, word)
+	if err != nil {
+		return w, err
 	}
-	if limited == 0 {
+	if tried.limited == 0 {
 		after, err := k.Stats()
 		if err != nil {
 			return w, err
@@ -118,15 +93,57 @@ func (k *Kernel) ProbeWatchpoints() (Watchpoints, error) {
 	if err := k.forget(); err != nil {
 		return w, err
 	}
-	w.TrapsPerArm = float64(limited) / probeArms
+	w.TrapsPerArm = float64(tried.limited) / probeArms
 	// A stray second report of one access is tolerated, as on arm64 under
 	// preemption; a limit that is ignored shows as ten.
 	w.LimitHonoured = w.TrapsPerArm < 1.5
-	w.Rearms = again > probeArms/2
+	w.Rearms = tried.again > probeArms/2
 	// Once each; one that did not go silent again would come ten times as often.
-	w.Revives = revived > probeArms/2 && revived < probeArms*3/2
+	w.Revives = tried.revived > probeArms/2 && tried.revived < probeArms*3/2
 	k.revives = w.Revives
 
+	return w, w.tryLengths(tid, addr)
+}
+
+// armings are the traps that came of so many armings of each kind.
+type armings struct{ limited, again, revived int }
+
+// tryArming arms a watchpoint anew, again when it has reached its limit, and once more.
+func (k *Kernel) tryArming(tid int, t *Thread, word *atomic.Uint64) (n armings, err error) {
+	addr := uint64(uintptr(unsafe.Pointer(word)))
+	for range probeArms {
+		before := t.Traps
+		p, err := k.Arm(tid, 0, addr, 1)
+		if errors.Is(err, ErrNoSlot) {
+			return n, fmt.Errorf("probe watchpoints: %w (others watch memory on all threads: end debuggers, perf's mem: events and other profilers)", err)
+		} else if err != nil {
+			return n, fmt.Errorf("probe watchpoints: %w", err)
+		}
+		touchWord(word, probeTouches)
+		first := t.Traps - before
+		err = p.event.Refresh(1)
+		touchWord(word, probeTouches)
+		second := t.Traps - before - first
+		n.limited += int(first)
+		if err == nil {
+			n.again += int(second)
+			if second == 0 {
+				err = startAgain(p.fd) // what is left of the second arming
+			} else if err = p.event.Refresh(1); err == nil {
+				err = startAgain(p.fd)
+			}
+		}
+		touchWord(word, probeTouches)
+		if third := t.Traps - before - first - second; err == nil {
+			n.revived += int(third)
+		}
+		p.Close()
+	}
+	return n, nil
+}
+
+// tryLengths opens breakpoints of all lengths, and as many at once as there are.
+func (w *Watchpoints) tryLengths(tid int, addr uint64) error {
 	// Lengths above a word are AMD's range breakpoints.
 	for length := 1; length <= probeBytes; length *= 2 {
 		if p, err := openBreakpoint(tid, addr, length); err == nil {
@@ -139,12 +156,12 @@ func (k *Kernel) ProbeWatchpoints() (Watchpoints, error) {
 		if errors.Is(err, unix.ENOSPC) {
 			break
 		} else if err != nil {
-			return w, fmt.Errorf("probe watchpoints: %w", err)
+			return fmt.Errorf("probe watchpoints: %w", err)
 		}
 		defer p.Close()
 		w.Free++
 	}
-	return w, nil
+	return nil
 }
 
 // watchesLine arms a watchpoint on the second of three lines, and says what is wrong

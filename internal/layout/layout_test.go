@@ -63,9 +63,8 @@ var larger = map[string]bool{
 	"sampler/interp vectorEntry": true,
 	"sampler/unwind evaluate":    true,
 	// To be cut.
-	"bench/trace run":          true,
-	"sampler ProbeWatchpoints": true,
-	"trace run":                true,
+	"bench/trace run": true,
+	"trace run":       true,
 }
 
 // under says whether a package is one of those named or below it.

@@ -14,7 +14,11 @@ type (
 	vectorRegisters = interp.Vector
 )
 
-func newMachine() *machine { return interp.New() }
+// newMachine has all that it needs before a thread is held.
+func newMachine() *machine {
+	interp.Prepare()
+	return interp.New()
+}
 
 // cpu is what a Locator keeps for x86-64.
 type cpu struct {

@@ -71,12 +71,13 @@ func vecKey(opmap, pp, op uint8) uint16 {
 	return uint16(opmap)<<10 | uint16(pp)<<8 | uint16(op)
 }
 
-// vecTable is built beside the start of the program, which need not wait for it.
+// vecTable is built when it is first needed, see Prepare.
 var vecTable = sync.OnceValue(func() map[uint16][]vecEntry {
 	return buildVecTable(vecMoves, vecInts, vecShifts, vecShuffles, vecMasks, vecFloats, vecConverts, vecCrypto, vecStrings, vecNatives)
 })
 
-func init() { go vecTable() }
+// Prepare builds the tables that decoding needs, in some milliseconds, so that no held thread waits for it.
+func Prepare() { vecTable() }
 
 func buildVecTable(tables ...[]vecOp) map[uint16][]vecEntry {
 	t := make(map[uint16][]vecEntry)
