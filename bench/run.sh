@@ -17,7 +17,7 @@ echo "== the same by CPU time alone"
 go run ./bench/overhead -flags "--source clock --clock cpu-time"
 echo
 echo "== what it costs to learn of a sample late, simulated"
-go run ./bench/hold
+go run ./bench/hold -late
 echo
 echo "== patterns of known reuse time"
 go run ./bench/patterns

@@ -237,12 +237,13 @@ func (b *budget) judge(cpu uint64, cost float64, stats sampler.Stats) {
 
 // durations keeps the last few thousand, for quantiles, and the sum of all.
 type durations struct {
-	sum  time.Duration
-	last lengths
+	sum, longest time.Duration
+	last         lengths
 }
 
 func (d *durations) add(v time.Duration) {
 	d.sum += v
+	d.longest = max(d.longest, v)
 	d.last.add(int(v))
 }
 

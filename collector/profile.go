@@ -98,7 +98,7 @@ func (s *Session) profile() (*model.Profile, error) {
 	s.countThrottles(p, sum, count)
 	p.Comments = append(p.Comments, s.notes()...)
 	p.Comments = append(p.Comments,
-		fmt.Sprintf("thread held per sample: p50 %v, p99 %v", s.timing.held.quantile(.5), s.timing.held.quantile(.99)),
+		fmt.Sprintf("thread held per sample: p50 %v, p99 %v, longest %v", s.timing.held.quantile(.5), s.timing.held.quantile(.99), s.timing.held.longest),
 		fmt.Sprintf("a tick costs %.1f µs, to run again after a hold %v", s.ticks.budget.tickNS/1000, s.timing.resumes.quantile(.5)),
 		fmt.Sprintf("two traps with nothing between: p10 %.0f, p50 %.0f, p90 %.0f %s; the constant is subtracted", s.timing.calibration.P10, s.timing.calibration.P50, s.timing.calibration.P90, s.timing.clock.Unit),
 		fmt.Sprintf("attached to %d threads in %v, detached in %v", s.targets.attached, s.attachTime.Round(time.Microsecond), s.detachTime.Round(time.Microsecond)),

@@ -1,165 +1,196 @@
-// Command hold prints what it costs a profiler to learn of a sampled access
-// late: reuses that come before its watchpoint are missed, and the next, longer
-// one is taken for the datum's. A source without a hold, such as Arm's SPE, is
-// tens of microseconds late; one that holds the thread at the sample, such as
-// PEBS, by the few instructions that its interrupt takes.
+// Command hold prints what a hold takes: for a few programs how long threads are held, where that time goes, and how many
+// holds 1 % of a CPU minute pays for, by the profiles' own accounts; with -before beside another rdx, by turns. With -redis
+// it prints what requests to a redis server take, by turns with rdx and without. With -late it prints what it costs a
+// profiler to learn of a sampled access late (late.go).
 //
-// It simulates streams of accesses, samples them at random and compares the
-// reuse times found with those of all accesses. Accuracy is
-// 1 - sum |R_i - R'_i| / 2 over bins of one octave.
+// Needs root, BPF, watchpoints, and the programs: xz, gzip, sqlite3, python3, redis-server.
 package main
 
 import (
+	"errors"
 	"flag"
 	"fmt"
-	"math/bits"
-	"math/rand/v2"
 	"os"
-	"sort"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/rdx-profiler/rdx/pprofout"
 )
 
-// pattern makes a stream of n accesses to numbered words.
-type pattern struct {
-	name string
-	make func(r *rand.Rand, n int) []int32
-}
-
-var patterns = []pattern{
-	{"one word again and again, then the next", func(_ *rand.Rand, n int) []int32 {
-		return each(n, func(i int) int32 { return int32(i / 16) })
-	}},
-	{"cyclic walk of 1,000 words", func(_ *rand.Rand, n int) []int32 {
-		return each(n, func(i int) int32 { return int32(i % 1000) })
-	}},
-	{"cyclic walk of 300,000 words", func(_ *rand.Rand, n int) []int32 {
-		return each(n, func(i int) int32 { return int32(i % 300_000) })
-	}},
-	{"random of 100,000 words", func(r *rand.Rand, n int) []int32 {
-		return each(n, func(int) int32 { return r.Int32N(100_000) })
-	}},
-	{"Zipf of 1,000,000 words, s = 1.1", func(r *rand.Rand, n int) []int32 {
-		z := rand.NewZipf(r, 1.1, 1, 1_000_000-1)
-		return each(n, func(int) int32 { return int32(z.Uint64()) })
-	}},
-	{"90 % of 64 words, 10 % a walk of 100,000", func(r *rand.Rand, n int) []int32 {
-		walk := int32(0)
-		return each(n, func(int) int32 {
-			if r.IntN(10) > 0 {
-				return r.Int32N(64)
-			}
-			walk = (walk + 1) % 100_000
-			return 64 + walk
-		})
-	}},
-}
-
-func each(n int, f func(i int) int32) []int32 {
-	out := make([]int32, n)
-	for i := range out {
-		out[i] = f(i)
-	}
-	return out
-}
-
-// delays in accesses; at one access a nanosecond 70,000 are the 70 µs that
-// user space takes from a sample to a watchpoint in a thread that runs on.
-var delays = []int{0, 10, 30, 100, 1000, 10_000, 70_000}
-
 func main() {
-	n := flag.Int("n", 4_000_000, "accesses of each stream")
-	samples := flag.Int("samples", 20_000, "of each stream")
-	seed := flag.Uint64("seed", 1, "of all random choices")
+	n := flag.Int("n", 4_000_000, "with -late: accesses of each stream")
+	samples := flag.Int("samples", 20_000, "with -late: of each stream")
+	seed := flag.Uint64("seed", 1, "with -late: of all random choices")
+	isLate := flag.Bool("late", false, "what it costs to learn of a sample late, simulated")
+	latency := flag.Bool("redis", false, "what requests to redis take with rdx and without")
+	b := bench{}
+	flag.StringVar(&b.rdx, "rdx", "bin/rdx", "rdx to measure")
+	flag.StringVar(&b.before, "before", "", "another rdx to measure beside it, by turns")
+	flag.DurationVar(&b.lasts, "lasts", 3*time.Second, "each session, or with -redis each window")
+	flag.IntVar(&b.rounds, "rounds", 3, "sessions of each rdx with each program, or with -redis windows")
+	flag.StringVar(&b.overhead, "overhead", "10", "percent; that many holds are seen sooner")
+	only := flag.String("only", "", "only these programs, separated by commas")
 	flag.Parse()
-	if *n < 2 || *samples < 1 {
-		fmt.Fprintln(os.Stderr, "hold: want at least 2 accesses and 1 sample")
+	if *isLate && (*n < 2 || *samples < 1) || b.rounds < 1 || b.lasts <= 0 {
+		fmt.Fprintln(os.Stderr, "hold: want at least 2 accesses, 1 sample, 1 round and a duration above 0")
 		os.Exit(2)
 	}
-	fmt.Print("| accuracy, late by accesses: |")
-	for _, d := range delays {
-		fmt.Printf(" %d |", d)
+	if *isLate {
+		late(*n, *samples, *seed)
+		return
 	}
-	fmt.Print("\n|---|")
-	for range delays {
-		fmt.Print("---|")
+	what := func() error { return b.table(strings.FieldsFunc(*only, func(r rune) bool { return r == ',' })) }
+	if *latency {
+		what = b.redis
 	}
-	fmt.Println()
-	for _, p := range patterns {
-		r := rand.New(rand.NewPCG(*seed, 1))
-		s := newStream(p.make(r, *n))
-		fmt.Printf("| %s |", p.name)
-		truth := s.all()
-		for _, d := range delays {
-			fmt.Printf(" %.1f %% |", 100*accuracy(truth, s.sampled(r, *samples, d)))
-		}
-		fmt.Println()
+	if err := what(); err != nil {
+		fmt.Fprintln(os.Stderr, "hold:", err)
+		os.Exit(1)
 	}
 }
 
-// stream knows where each word is accessed.
-type stream struct {
-	words []int32
-	at    [][]int32 // by word, in order
+type bench struct {
+	rdx, before, overhead string
+	lasts                 time.Duration
+	rounds                int
+	dir                   string
 }
 
-func newStream(words []int32) *stream {
-	s := &stream{words: words}
-	for i, w := range words {
-		for int(w) >= len(s.at) {
-			s.at = append(s.at, nil)
-		}
-		s.at[w] = append(s.at[w], int32(i))
-	}
-	return s
+// program runs for minutes if it is let.
+type program struct {
+	name string
+	args []string
 }
 
-// Times are counted in bins of one octave; the last is of those without reuse.
-type histogram [65]float64
-
-func bin(t int) int { return bits.Len(uint(t)) }
-
-const never = 64
-
-// all reuse times.
-func (s *stream) all() histogram {
-	var h histogram
-	for _, at := range s.at {
-		for i := 1; i < len(at); i++ {
-			h[bin(int(at[i]-at[i-1]))]++
-		}
-		if len(at) > 0 {
-			h[never]++
-		}
+func (b *bench) programs() ([]program, error) {
+	in := filepath.Join(b.dir, "in")
+	self, err := os.ReadFile(b.rdx) // something that is neither text nor random
+	if err == nil {
+		err = os.WriteFile(in, slices.Concat(self, self, self), 0o600)
 	}
-	return h
+	sql := "with recursive n(i) as (select 1 union all select i+1 from n where i < 200000000) select count(distinct i*7919%100003), sum(i) from n"
+	python := "d = {}\nfor i in range(10**9):\n    d[i*7919%200003] = d.get(i%50000, 0) + i\n"
+	return []program{
+		{"xz", []string{"xz", "-6", "-k", "-c", in}},
+		{"gzip", []string{"gzip", "-9", "-c", in, in, in, in}},
+		{"sqlite3", []string{"sqlite3", ":memory:", sql}},
+		{"python3", []string{"python3", "-c", python}},
+	}, err
 }
 
-// sampled is the times found by watching from delay accesses after each sample
-// on: longer and shorter ones with the same mean, as interrupts are.
-func (s *stream) sampled(r *rand.Rand, samples, delay int) histogram {
-	var h histogram
-	for range samples {
-		use := r.IntN(len(s.words))
-		from := use + int(float64(delay)*r.ExpFloat64())
-		at := s.at[s.words[use]]
-		next := sort.Search(len(at), func(i int) bool { return int(at[i]) > from })
-		if next == len(at) {
-			h[never]++
-		} else {
-			h[bin(int(at[next])-use)]++
-		}
-	}
-	return h
+// stages are the profile's, in its order.
+type seen struct {
+	held, held99, longest time.Duration
+	perMinute             float64 // holds that 1 % of a CPU minute pays for
+	stages                []string
 }
 
-func accuracy(a, b histogram) float64 {
-	var sumA, sumB, differ float64
-	for i := range a {
-		sumA += a[i]
-		sumB += b[i]
+func (b *bench) table(only []string) error {
+	var err error
+	if b.dir, err = os.MkdirTemp("", "rdx-hold"); err != nil {
+		return err
 	}
-	for i := range a {
-		d := a[i]/sumA - b[i]/sumB
-		differ += max(d, -d)
+	defer os.RemoveAll(b.dir)
+	all, err := b.programs()
+	if err != nil {
+		return err
 	}
-	return 1 - differ/2
+	fmt.Println("| program | rdx | held p50 / p99 / longest, µs | holds a CPU minute at 1 % | of a hold, µs at the median / p99 |")
+	fmt.Println("|---|---|---|---|---|")
+	for _, p := range all {
+		if len(only) > 0 && !slices.Contains(only, p.name) {
+			continue
+		}
+		var of [2][]seen
+		for range b.rounds {
+			for i, rdx := range []string{b.rdx, b.before} {
+				if rdx == "" {
+					continue
+				}
+				s, err := b.session(rdx, p)
+				if err != nil {
+					return fmt.Errorf("%s: %w", p.name, err)
+				}
+				of[i] = append(of[i], s)
+			}
+		}
+		for i, name := range []string{"this", "before"} {
+			if len(of[i]) > 0 {
+				row(p.name, name, of[i])
+			}
+		}
+	}
+	return nil
+}
+
+// row prints the medians of sessions, and the stages of the one whose holds were in the middle.
+func row(name, rdx string, all []seen) {
+	slices.SortFunc(all, func(a, b seen) int { return int(a.held - b.held) })
+	mid := all[len(all)/2]
+	longest := time.Duration(0)
+	for _, s := range all {
+		longest = max(longest, s.longest)
+	}
+	us := func(d time.Duration) string { return fmt.Sprintf("%.0f", float64(d)/1e3) }
+	fmt.Printf("| %s | %s | %s / %s / %s | %.0f | %s |\n", name, rdx, us(mid.held), us(mid.held99), us(longest), mid.perMinute, strings.Join(mid.stages, ", "))
+}
+
+// session has a program profiled, and reads the account.
+func (b *bench) session(rdx string, p program) (seen, error) {
+	cmd := exec.Command(p.args[0], p.args[1:]...)
+	if err := cmd.Start(); err != nil {
+		return seen{}, err
+	}
+	defer cmd.Wait()
+	defer cmd.Process.Kill()
+	time.Sleep(300 * time.Millisecond) // it has begun
+	out := filepath.Join(b.dir, "p.pb.gz")
+	if said, err := exec.Command(rdx, "attach", fmt.Sprint(cmd.Process.Pid), "-q", "-d", b.lasts.String(), "--overhead", b.overhead, "-o", out).CombinedOutput(); err != nil {
+		return seen{}, fmt.Errorf("%w: %s", err, said)
+	}
+	profile, err := pprofout.ReadFile(out)
+	if err != nil {
+		return seen{}, err
+	}
+	return account(profile.Comments, float64(profile.CountOf("holds")), float64(profile.CountOf("CPU time of the target, ns")))
+}
+
+// account reads what a profile says of its holds.
+func account(comments []string, holds, cpu float64) (s seen, err error) {
+	spent := 0.0
+	for _, c := range comments {
+		if rest, ok := strings.CutPrefix(c, "thread held per sample: "); ok {
+			for _, part := range strings.Split(rest, ", ") {
+				what, value, _ := strings.Cut(part, " ")
+				d, err := time.ParseDuration(value)
+				if err != nil {
+					return s, fmt.Errorf("%q: %w", c, err)
+				}
+				switch what {
+				case "p50":
+					s.held = d
+				case "p99":
+					s.held99 = d
+				case "longest":
+					s.longest = d
+				}
+			}
+		}
+		if rest, ok := strings.CutPrefix(c, "overhead by the profiler's own account: "); ok {
+			if _, err := fmt.Sscanf(rest, "%f%%", &spent); err != nil {
+				return s, fmt.Errorf("%q: %w", c, err)
+			}
+		}
+		if rest, ok := strings.CutPrefix(c, "of a hold, µs at the median/p99: "); ok {
+			s.stages = strings.Split(strings.ReplaceAll(rest, ";", ","), ", ")
+		}
+	}
+	if s.held == 0 || spent == 0 || cpu == 0 {
+		return s, errors.New("no hold in the account: a longer session (-lasts) or a larger budget (-overhead) is needed")
+	}
+	s.perMinute = holds / (cpu / 60e9) / spent
+	return s, nil
 }

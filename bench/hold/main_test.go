@@ -29,3 +29,18 @@ func TestSampled(t *testing.T) {
 		t.Errorf("accuracy of all in another bin is %v", got)
 	}
 }
+
+// What a profile says of its holds is read as it is written.
+func TestAccount(t *testing.T) {
+	s, err := account([]string{
+		"thread held per sample: p50 120.5µs, p99 1.5ms, longest 2ms",
+		"overhead by the profiler's own account: 2.00% of the target's CPU time; more",
+		"of a hold, µs at the median/p99: stop and wake-up 1.0/2.0, arming 3.0/4.0; 5 pages at once",
+	}, 300, 30e9)
+	if err != nil || s.held != 120500 || s.held99 != 1500000 || s.longest != 2000000 || s.perMinute != 300 || len(s.stages) != 3 {
+		t.Errorf("%+v, %v", s, err)
+	}
+	if _, err := account(nil, 1, 1); err == nil {
+		t.Error("an account without holds is taken")
+	}
+}
