@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"math"
 	"time"
+
+	"github.com/rdx-profiler/rdx/model"
 )
 
 // A target that uses little CPU time, such as a server that waits for requests, would have hardly any holds in a session
@@ -63,6 +65,6 @@ func (f *floor) comment(cpu uint64) string {
 	if f.raised < 0.1*f.given*float64(cpu) || cpu == 0 {
 		return ""
 	}
-	return fmt.Sprintf("the target used little CPU time: the budget was %.2f%% of it, not %.2f%%, to come to %.2f%% of one CPU (--overhead-floor)",
+	return fmt.Sprintf(model.BudgetRaised+": the budget was %.2f%% of it, not %.2f%%, to come to %.2f%% of one CPU (--overhead-floor)",
 		100*f.allowed/float64(cpu), 100*f.given, 100*f.share)
 }

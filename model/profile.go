@@ -279,6 +279,8 @@ const (
 	// FalseSharingUnknown is how many observations could have told of false sharing, where
 	// none did.
 	FalseSharingUnknown = "observations of whose line no other word could be watched, so that false sharing is not known"
+	// BudgetRaised begins the comment that the budget was more than its share of the CPU time.
+	BudgetRaised = "the target used little CPU time"
 )
 
 // CountOf is the number of that name, 0 if there is none.

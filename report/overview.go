@@ -229,8 +229,13 @@ func (o *overview) warn(p *model.Profile, unnamed int64) {
 	}
 }
 
-// warnUnheld says how much of the CPU time no sample could come from.
+// warnUnheld says how much of the CPU time no sample could come from, and whether more was spent than a share of it.
 func (o *overview) warnUnheld(p *model.Profile) {
+	for _, c := range p.Comments {
+		if strings.HasPrefix(c, model.BudgetRaised) {
+			o.Warnings = append(o.Warnings, c)
+		}
+	}
 	masked, waiting := float64(p.CountOf(model.CPUMasked)), float64(p.CountOf(model.CPUWaiting))
 	all := masked + waiting + float64(p.CountOf(model.CPUSampled))
 	if masked > 0.001*all {
