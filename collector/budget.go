@@ -19,6 +19,7 @@ type budget struct {
 	trapNS float64 // one trap
 	tickNS float64 // one tick
 	ticks  float64 // for every sample
+	gapNS  float64 // CPU time between two ticks; 0: not known
 	// counters: ticks are few, so that it is their own gaps that must be
 	// geometric.
 	counters bool
@@ -81,6 +82,12 @@ const (
 
 // forHolds is the share that copying leaves to holds.
 func (b *budget) forHolds() float64 { return b.target - min(b.copiedShare, copyingShare*b.target) }
+
+// aim sets what share of the target's CPU time the budget is from now on.
+func (b *budget) aim(share float64) {
+	b.accept = min(max(b.accept*share/b.target, minAccept), maxAccept)
+	b.target = share
+}
 
 // paid is how many ns the budget pays for of a target that ran for so many.
 func (b *budget) paid(cpu uint64) float64 {
@@ -180,8 +187,8 @@ func (b *budget) trapped(traps, spent uint64) time.Duration {
 }
 
 // update takes the state of the session so far and says whether accept has
-// changed. Cost is what the target's threads lose: the time they are held and
-// wait to run again, what they lose in cold caches after that, the traps and the ticks; and what watched words
+// changed. Cost is what the target's threads lose: the time they are held, what they lose in cold caches after
+// that, the ticks, and with the traps the time they wait to run again; and what watched words
 // slow their copying by, which is kept to its share by watching less. Not
 // what they lose in stops: to save that in samples would leave none of processes that live for
 // milliseconds.
@@ -205,7 +212,19 @@ func (b *budget) update(cpu uint64, stats sampler.Stats, held, trapped time.Dura
 		b.accept = b.acceptFirst(b.next)
 	}
 	b.judge(cpu, cost, stats)
+	b.acceptRaised()
 	return b.accepted() != before
+}
+
+// acceptRaised sets accept by what a hold costs where the floor is the budget: such a target runs so little that
+// a session is over before enough was spent to judge by.
+func (b *budget) acceptRaised() {
+	if b.target <= b.floor.given || b.gapNS == 0 {
+		return
+	}
+	b.accept = (b.forHolds()*b.gapNS - b.tickNS) / b.next
+	b.accept *= min(max(1+b.saved/(4*b.next), 0.25), 2) // what is left of what was allowed, or too much
+	b.accept = min(max(b.accept, minAccept), maxAccept)
 }
 
 // judge sets accept by what was spent since it last did.

@@ -2,6 +2,7 @@ package collector
 
 import (
 	"math"
+	"math/rand/v2"
 	"testing"
 	"time"
 
@@ -67,6 +68,11 @@ func TestPaid(t *testing.T) {
 	for i := range 100 {
 		b.target = b.floor.look(uint64(i)*5e6, time.Second+time.Duration(i)*100*time.Millisecond)
 	}
+	first := newBudget(0.01, sampler.TwoTrap{}, sampler.Nanoseconds)
+	accept := first.accept
+	if first.aim(0.04); math.Abs(first.accept-4*accept) > 1e-9 || first.target != 0.04 {
+		t.Errorf("four times the budget: %v of the ticks are accepted, not %v", first.accept, accept)
+	}
 	if math.Abs(b.target-0.04) > 0.001 {
 		t.Errorf("5 %% of a CPU: the budget is %v of its time", b.target)
 	}
@@ -74,5 +80,27 @@ func TestPaid(t *testing.T) {
 	all := b.floor.allows(495e6, b.target)
 	if got := b.paid(495e6); math.Abs(got-(1-copyingShare)*all) > 1e-6*all {
 		t.Errorf("holds get %v of %v", got, all)
+	}
+}
+
+// Where the floor is the budget, it is spent in the seconds that a session lasts: by a simulation of a target at 5 % of a CPU.
+func TestFloorIsSpent(t *testing.T) {
+	const tick, gap, hold = 100 * time.Millisecond, 10 * time.Millisecond, 700 * time.Microsecond
+	b := newBudget(0.01, sampler.TwoTrap{}, sampler.Nanoseconds)
+	b.floor.share, b.gapNS = 0.002, float64(gap)
+	r := rand.New(rand.NewPCG(1, 2))
+	var stats sampler.Stats
+	var cpu, next uint64
+	for at := time.Duration(0); at < 20*time.Second; at += tick {
+		for cpu += uint64(tick) / 20; next < cpu; next += uint64(gap) {
+			if stats.Ticks++; r.Float64() < b.accepted() {
+				stats.Holds++
+			}
+		}
+		b.aim(b.floor.look(cpu, time.Second+at))
+		b.update(cpu, stats, time.Duration(stats.Holds)*hold, 0)
+	}
+	if b.spent < 0.025 || b.spent > 0.045 {
+		t.Errorf("spent %.4f of the CPU time in %d holds, want 0.04", b.spent, stats.Holds)
 	}
 }

@@ -379,9 +379,14 @@ func (s *Session) tick() {
 	s.lookAtSelf()
 	s.settleCopying()
 	ran := max(sum.CPU, s.targets.processes.Ran())
-	s.ticks.budget.target = s.ticks.budget.floor.look(ran, sampler.Monotonic())
+	accepted := s.ticks.budget.accepted()
+	if s.src.source.Unit() == sampler.Nanoseconds {
+		s.ticks.budget.gapNS = s.ticks.meanGap
+	}
+	s.ticks.budget.aim(s.ticks.budget.floor.look(ran, sampler.Monotonic()))
 	s.takeTurns(ran)
-	if s.ticks.budget.update(ran, stats, s.timing.held.sum-s.holds.stepped.cpu+s.timing.resumed(), s.ticks.budget.trapped(sum.Traps+stats.OtherProcess, sum.Spent)+s.stampCost()) {
+	waits := s.timing.resumed() + s.stampCost() // which leave no caches cold
+	if s.ticks.budget.update(ran, stats, s.timing.held.sum-s.holds.stepped.cpu, s.ticks.budget.trapped(sum.Traps+stats.OtherProcess, sum.Spent)+waits) || s.ticks.budget.accepted() != accepted {
 		if err := s.kernel.SetAccept(s.ticks.budget.accepted()); err != nil {
 			s.account.fail(err)
 		}
