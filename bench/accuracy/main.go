@@ -36,10 +36,23 @@ func main() {
 	only := flag.String("only", "", "only the programs whose names begin with one of these, separated by commas")
 	blocks := flag.String("blocks", "word,line", "granularities")
 	flag.StringVar(&b.caches, "caches", "16k,32k,256k,1m", "whose misses are compared by place")
+	judge := flag.String("judge", "kernels,programs", "whose miss ratios are judged: kernels, programs; scores: the whole distributions' scores, as well")
+	sessions := flag.Int("sessions", 1, "sessions of each program whose miss ratios are judged")
+	wall := flag.Duration("wall", 60*time.Second, "how long each lasts")
 	steps := flag.String("steps", "exact,live", "what to do: exact, live")
 	flag.Parse()
 	b.extra, b.only = strings.Fields(*extra), strings.Split(*only, ",")
-	if err := b.run(strings.Split(*blocks, ","), *steps); err != nil {
+	err := b.prepare()
+	if err == nil {
+		err = b.judge(*judge, *sessions, *wall)
+	}
+	if err == nil && strings.Contains(*judge, "scores") {
+		err = b.run(strings.Split(*blocks, ","), *steps)
+	}
+	if b.made {
+		os.RemoveAll(b.dir)
+	}
+	if err != nil {
 		fmt.Fprintln(os.Stderr, "accuracy:", err)
 		os.Exit(1)
 	}
@@ -47,6 +60,7 @@ func main() {
 
 type bench struct {
 	rdx, dir    string
+	made        bool // dir is temporary
 	pairs       int
 	length      float64
 	extra, only []string
@@ -106,7 +120,29 @@ type scores struct {
 	MissMax  float64 `json:"miss_ratio_error_max"`
 }
 
-func (b *bench) run(blocks []string, steps string) error {
+// judge prints the table of miss ratios.
+func (b *bench) judge(whose string, sessions int, wall time.Duration) error {
+	for _, kind := range []struct {
+		name string
+		of   func(dir string) ([]program, error)
+	}{{"kernels", kernels}, {"programs", programs}} {
+		if !strings.Contains(whose, kind.name) {
+			continue
+		}
+		ps, err := kind.of(b.dir)
+		if err != nil {
+			return err
+		}
+		printMissHead()
+		if err := b.misses(ps, sessions, wall); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// prepare makes the work directory.
+func (b *bench) prepare() error {
 	var err error
 	if b.rdx, err = filepath.Abs(b.rdx); err != nil {
 		return err
@@ -115,11 +151,13 @@ func (b *bench) run(blocks []string, steps string) error {
 		if b.dir, err = os.MkdirTemp("", "accuracy"); err != nil {
 			return err
 		}
-		defer os.RemoveAll(b.dir)
+		b.made = true
 	}
-	if b.dir, err = filepath.Abs(b.dir); err != nil {
-		return err
-	}
+	b.dir, err = filepath.Abs(b.dir)
+	return err
+}
+
+func (b *bench) run(blocks []string, steps string) error {
 	ps, err := programs(b.dir)
 	if err != nil {
 		return err

@@ -1,0 +1,262 @@
+package main
+
+import (
+	"bytes"
+	"crypto/sha256"
+	_ "embed"
+	"encoding/csv"
+	"fmt"
+	"math"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/rdx-profiler/rdx/pprofout"
+)
+
+// What users read is judged here: miss ratios at three cache sizes by default flags, whether the band holds the exact
+// one, and how far off what is quoted is. The exact ratio is that of the steady state: of so many times the work
+// more than of less.
+
+//go:embed kernels/kernels.c
+var kernelSource []byte
+
+// cacheSizes are those whose miss ratios are judged.
+var (
+	cacheNames = []string{"32k", "1m", "32m"}
+	cacheBytes = []string{"32768", "1048576", "33554432"}
+)
+
+// kernelNames are the plain kernels of kernels.c.
+var kernelNames = []string{"set28k", "set36k", "set900k", "set1200k", "set24000k", "set40000k", "phases10us", "phases1000us", "phases30000us",
+	"sweep", "stencil", "records", "structures", "list", "column", "pages", "multiply", "blocked", "counters", "copy", "repcopy", "fill", "chains",
+	"tree", "sort", "heap", "gather", "turns", "ring", "never"}
+
+// forever is so many times the work that nobody waits for its end.
+const forever = 1_000_000_000
+
+// kernels are built in dir.
+func kernels(dir string) ([]program, error) {
+	source, binary := filepath.Join(dir, "kernels.c"), filepath.Join(dir, "kernels")
+	if err := os.WriteFile(source, kernelSource, 0o644); err != nil {
+		return nil, err
+	}
+	if out, err := exec.Command("gcc", "-O1", "-g", "-o", binary, source).CombinedOutput(); err != nil {
+		return nil, fmt.Errorf("build kernels: %w: %s", err, out)
+	}
+	var ps []program
+	for _, name := range kernelNames {
+		ps = append(ps, program{name: name, argv: func(n int) []string { return []string{binary, name, strconv.Itoa(n)} }, exact: 4, live: forever})
+	}
+	return ps, nil
+}
+
+// ratio is a miss ratio as rdx says it.
+type ratio struct {
+	exact, said, low, high float64 // said is NaN where only bounds are given
+	why                    string
+}
+
+func (r *ratio) held() bool   { return r.low <= r.exact && r.exact <= r.high }
+func (r *ratio) quoted() bool { return !math.IsNaN(r.said) }
+
+func (r *ratio) String() string {
+	mark := ""
+	if !r.held() {
+		mark = " **out**"
+	}
+	said := "-"
+	if r.quoted() {
+		said = fmt.Sprintf("%.3g", 100*r.said)
+	}
+	return fmt.Sprintf("%.3g / %s [%.2g, %.2g]%s", 100*r.exact, said, 100*r.low, 100*r.high, mark)
+}
+
+// judged is a session of a program.
+type judged struct {
+	program string
+	ratios  [3]ratio
+	holds   int64
+	rate    float64
+	low     float64
+	high    float64
+	source  string
+}
+
+// misses runs the sessions, prints their table, and the totals of kernels and of programs.
+func (b *bench) misses(ps []program, sessions int, wall time.Duration) error {
+	var all []judged
+	for _, p := range ps {
+		if p.stack != "" || !slices.ContainsFunc(b.only, func(s string) bool { return strings.HasPrefix(p.name, s) }) {
+			continue
+		}
+		exact, err := b.steady(p)
+		if err != nil {
+			return fmt.Errorf("%s: %w", p.name, err)
+		}
+		for range sessions {
+			j, err := b.session(p, exact, wall)
+			if err != nil {
+				return fmt.Errorf("%s: %w", p.name, err)
+			}
+			fmt.Printf("| %s | %v | %v | %v | %d | %.3g [%.2g, %.2g] %s |\n", j.program, &j.ratios[0], &j.ratios[1], &j.ratios[2], j.holds, j.rate, j.low, j.high, j.source)
+			all = append(all, j)
+		}
+	}
+	printTotals(all)
+	return nil
+}
+
+func printMissHead() {
+	fmt.Println("| program | 32 KiB: exact / said [band], % | 1 MiB | 32 MiB | holds | rate, accesses per ns [interval], by |\n|---|---|---|---|---|---|")
+}
+
+// printTotals are in how many sessions bands hold, and what is quoted and how well.
+func printTotals(all []judged) {
+	if len(all) == 0 {
+		return
+	}
+	fmt.Println("\n| cache | sessions | band holds | exact 0.3 % or more: sessions | of these quoted | median error of what is quoted | mean signed error | smallest ratio quoted |\n|---|---|---|---|---|---|---|---|")
+	for k, name := range cacheNames {
+		held, large, quoted, signed := 0, 0, 0, 0.0
+		least := math.Inf(1)
+		var off []float64
+		for i := range all {
+			r := &all[i].ratios[k]
+			if r.held() {
+				held++
+			}
+			if r.quoted() && r.said > 0 {
+				least = min(least, r.said)
+			}
+			if r.exact < .003 {
+				continue
+			}
+			if large++; r.quoted() {
+				quoted++
+				off = append(off, math.Abs(r.said/r.exact-1))
+				signed += r.said/r.exact - 1
+			}
+		}
+		median := math.NaN()
+		if slices.Sort(off); len(off) > 0 {
+			median = off[len(off)/2]
+		}
+		fmt.Printf("| %s | %d | %d (%.0f %%) | %d | %d | %.0f %% | %+.0f %% | %.2g %% |\n", name, len(all), held, 100*float64(held)/float64(len(all)), large, quoted, 100*median, 100*signed/float64(max(len(off), 1)), 100*least)
+	}
+	fmt.Println()
+}
+
+// steady is the exact miss ratios of what more work adds.
+func (b *bench) steady(p program) (out [3]float64, err error) {
+	less, few, err := b.exactMisses(p, p.exact/2)
+	if err != nil {
+		return out, err
+	}
+	more, many, err := b.exactMisses(p, p.exact)
+	if err != nil {
+		return out, err
+	}
+	for k := range out {
+		out[k] = max(0, (more[k]*many-less[k]*few)/(many-few))
+	}
+	return out, nil
+}
+
+// exactMisses is of n times the work: miss ratios, and how many touches of lines there were.
+func (b *bench) exactMisses(p program, n int) (ratios [3]float64, touches float64, err error) {
+	argv := p.argv(n)
+	key := sha256.Sum256([]byte(strings.Join(slices.Concat(argv, pinned, []string{string(kernelSource)}), "\x00")))
+	file := filepath.Join(b.dir, fmt.Sprintf("misses-%s-%d-%x.csv", strings.Fields(p.name)[0], n, key[:4]))
+	text, err := os.ReadFile(file)
+	if err != nil {
+		c := exec.Command("setarch", slices.Concat([]string{"-R", b.rdx, "exact", "-q", "--log2", "--sizes", strings.Join(cacheNames, ","), "--format", "csv", "--report", file, "--"}, argv)...)
+		c.Dir, c.Env = b.dir, pinned
+		if out, err := c.CombinedOutput(); err != nil {
+			return ratios, 0, fmt.Errorf("exact: %w: %.500s", err, out)
+		}
+		if text, err = os.ReadFile(file); err != nil {
+			return ratios, 0, err
+		}
+	}
+	rows, err := csv.NewReader(bytes.NewReader(text)).ReadAll()
+	if err != nil {
+		return ratios, 0, fmt.Errorf("%s: %w", file, err)
+	}
+	found := 0
+	for _, row := range rows {
+		v, err := strconv.ParseFloat(row[len(row)-1], 64)
+		switch {
+		case err != nil: // the head
+		case row[0] == "stack_distance":
+			touches += v
+		case row[0] == "miss_ratio":
+			if k := slices.Index(cacheBytes, row[1]); k >= 0 {
+				ratios[k] = v
+				found++
+			}
+		}
+	}
+	if found != len(ratios) || touches == 0 {
+		return ratios, 0, fmt.Errorf("%s is not what rdx exact --format csv prints", file)
+	}
+	return ratios, touches, nil
+}
+
+// session attaches to the program by default flags.
+func (b *bench) session(p program, exact [3]float64, wall time.Duration) (j judged, err error) {
+	argv := p.argv(p.live)
+	c := exec.Command("setarch", append([]string{"-R"}, argv...)...)
+	c.Dir, c.Env = b.dir, pinned
+	if err := c.Start(); err != nil {
+		return j, err
+	}
+	defer func() {
+		_ = c.Process.Kill() // it may have ended
+		_ = c.Wait()
+	}()
+	time.Sleep(time.Second) // what it does first is not its steady state
+	profile := filepath.Join(b.dir, "misses.pb.gz")
+	attach := slices.Concat([]string{"attach", "-q", "-p", strconv.Itoa(c.Process.Pid), "-d", wall.String(), "-o", profile}, b.extra)
+	if out, err := exec.Command(b.rdx, attach...).CombinedOutput(); err != nil {
+		return j, fmt.Errorf("rdx attach: %w: %.500s", err, out)
+	}
+	j.program = p.name
+	live, err := pprofout.ReadFile(profile)
+	if err != nil {
+		return j, err
+	}
+	j.holds, j.rate, j.low, j.high, j.source = live.CountOf("holds"), live.Clock.Rate, live.Clock.RateLow, live.Clock.RateHigh, live.Clock.RateSource
+	out, err := exec.Command(b.rdx, "mrc", "--sizes", strings.Join(cacheNames, ","), "--format", "csv", profile).Output()
+	if err != nil {
+		return j, said(err)
+	}
+	rows, err := csv.NewReader(bytes.NewReader(out)).ReadAll()
+	if err != nil {
+		return j, err
+	}
+	for _, row := range rows[1:] {
+		k := slices.Index(cacheBytes, row[1])
+		if k < 0 {
+			continue
+		}
+		r := ratio{exact: exact[k], said: math.NaN(), why: row[7]}
+		if row[3] != "" {
+			if r.said, err = strconv.ParseFloat(row[3], 64); err != nil {
+				return j, err
+			}
+		}
+		if r.low, err = strconv.ParseFloat(row[4], 64); err == nil {
+			r.high, err = strconv.ParseFloat(row[5], 64)
+		}
+		if err != nil {
+			return j, err
+		}
+		j.ratios[k] = r
+	}
+	return j, nil
+}
