@@ -162,7 +162,9 @@ func (b *bench) steady(p program) (out [3]float64, err error) {
 		return out, err
 	}
 	for k := range out {
-		out[k] = max(0, (more[k]*many-less[k]*few)/(many-few))
+		if out[k] = (more[k]*many - less[k]*few) / (many - few); out[k] < 1e-9 { // rounded
+			out[k] = 0
+		}
 	}
 	return out, nil
 }
