@@ -19,6 +19,8 @@ type bander struct {
 	near, far []float64 // in caches smaller and larger by the conversion's error
 	slow      []float64 // at the lowest rate, by the stationary conversion as base is
 	fast      []float64 // at the highest
+	still     []float64 // were no access waiting for its data
+	waiting   []float64 // were each waiting that may
 	base      []float64
 	warm      []float64 // were what came soon after a hold as much faster as caches may have been cold
 }
@@ -68,6 +70,12 @@ func (x *bander) measure(o CurveOptions) error {
 	x.slow, err = x.atRate(x.p.Clock.RateLow)
 	if err == nil {
 		x.fast, err = x.atRate(x.p.Clock.RateHigh)
+	}
+	if err == nil {
+		x.still, err = x.waits(0)
+	}
+	if err == nil {
+		x.waiting, err = x.waits(longestWait)
 	}
 	if err == nil {
 		x.warm, err = x.of(x.p.warmed())
@@ -201,12 +209,17 @@ func (x *bander) point(i int) Point {
 	return q
 }
 
-// rateReach is by how much less and more the ratio would be at the ends of the rate's interval.
+// rateReach is by how much less and more the ratio would be at the ends of the rate's interval, and of how long accesses
+// may wait.
 func (x *bander) rateReach(i int) (below, above float64) {
-	ends := [2]float64{x.slow[i], x.fast[i]}
-	for _, end := range ends {
+	for _, end := range [2]float64{x.slow[i], x.fast[i]} {
 		d := end - x.base[i]
 		below, above = max(below, -d), max(above, d)
 	}
-	return below, above
+	less, more := 0.0, 0.0
+	for _, end := range [2]float64{x.still[i], x.waiting[i]} {
+		d := end - x.base[i]
+		less, more = max(less, -d), max(more, d)
+	}
+	return math.Hypot(below, less), math.Hypot(above, more)
 }

@@ -175,6 +175,9 @@ type Record struct {
 	// Hold numbers the hold that the use was read ahead in, among those of all profiles: what was
 	// seen in one hold is not independent. 0 where each observation has its own.
 	Hold uint64
+	// Open is what share of the accesses that were read ahead in that hold had no reuse there; 0 where that is not
+	// known. What waits for its data is among them.
+	Open float64
 	// Group is the part of the jackknife that the record's clusters were put into when sessions
 	// were packed to be merged, 1 to JackknifeGroups; 0: none yet. It takes the place of Hold.
 	Group int
@@ -244,8 +247,11 @@ type Clock struct {
 	RateLow, RateHigh float64
 	// Touches is how many blocks an access overlaps on average, 0 if that is not known. Reuse times
 	// are in touches, one for each block, and so are weights: as an exact trace is analysed.
-	Touches    float64
-	Resolution float64 // native units below which two times cannot be told apart
+	Touches float64
+	// PlainNS and WaitNS are how long an access is taken to last, in ns, and how much longer one that is Open, where a hold
+	// stands for as many accesses as it would make in the time; 0 where how many these are is known better.
+	PlainNS, WaitNS float64
+	Resolution      float64 // native units below which two times cannot be told apart
 }
 
 // TouchRate turns the native unit into the unit of reuse times.

@@ -56,6 +56,10 @@ func (s *session) comments(digest []byte) []string {
 		add("clock.rate_low", formatFloat(p.Clock.RateLow))
 		add("clock.rate_high", formatFloat(p.Clock.RateHigh))
 	}
+	if p.Clock.WaitNS > 0 {
+		add("clock.plain_ns", formatFloat(p.Clock.PlainNS))
+		add("clock.wait_ns", formatFloat(p.Clock.WaitNS))
+	}
 	if p.Clock.Touches > 0 {
 		add("clock.touches", formatFloat(p.Clock.Touches))
 	}
@@ -183,6 +187,10 @@ func (s *session) set(key, v string) error {
 		p.Clock.RateHigh, err = parseAmount(v)
 	case "clock.rate_source":
 		p.Clock.RateSource = v
+	case "clock.plain_ns":
+		p.Clock.PlainNS, err = parseAmount(v)
+	case "clock.wait_ns":
+		p.Clock.WaitNS, err = parseAmount(v)
 	case "clock.touches":
 		p.Clock.Touches, err = parseAmount(v)
 	case "clock.resolution":
@@ -275,7 +283,8 @@ func combine(sessions []*session) (*model.Profile, error) {
 	p.Duration = 0
 	counts := map[string]int64{}
 	var writers, commands, sources, rateSources []string
-	var weight, rate, touches, period, effect float64
+	var weight, rate, rateLow, rateHigh, touches, plain, wait, period, effect float64
+	known := false // an interval of the rate
 	minRate, maxRate := math.Inf(1), math.Inf(-1)
 	for _, s := range sessions {
 		h := &s.head
@@ -319,6 +328,13 @@ func combine(sessions []*session) (*model.Profile, error) {
 		weight += w
 		rate += w * h.Clock.Rate
 		touches += w * h.Clock.Touches
+		plain += w * h.Clock.PlainNS
+		wait = max(wait, h.Clock.WaitNS)
+		if h.Clock.RateHigh > 0 {
+			rateLow, rateHigh, known = rateLow+w*h.Clock.RateLow, rateHigh+w*h.Clock.RateHigh, true
+		} else {
+			rateLow, rateHigh = rateLow+w*h.Clock.Rate, rateHigh+w*h.Clock.Rate
+		}
 		period += w * h.Period
 		effect += w * h.DesignEffect
 		minRate, maxRate = min(minRate, h.Clock.Rate), max(maxRate, h.Clock.Rate)
@@ -330,6 +346,10 @@ func combine(sessions []*session) (*model.Profile, error) {
 		p.Clock.RateSource = strings.Join(rateSources, " + ")
 		p.Period = period / weight
 		p.Clock.Touches = touches / weight
+		p.Clock.PlainNS, p.Clock.WaitNS = plain/weight, wait
+		if known { // each session's interval: what they have in common does not become less
+			p.Clock.RateLow, p.Clock.RateHigh = rateLow/weight, rateHigh/weight
+		}
 		p.DesignEffect = effect / weight
 		p.Comments = append(p.Comments, fmt.Sprintf("merged from %d sessions", n))
 		if minRate != maxRate {

@@ -18,7 +18,8 @@ type group struct {
 	op           model.Op
 	tid, epoch   int
 	hold         uint64
-	jackknife    int // group
+	open         uint64 // in millionths
+	jackknife    int    // group
 	stackKind    model.StackKind
 	end          int    // thread
 	used, wrote  uint64 // addresses
@@ -65,7 +66,7 @@ func (e *encoder) add(r *model.Record) error {
 	if _, ok := model.ParseKind(r.Kind.String()); !ok {
 		return fmt.Errorf("unknown kind %d", r.Kind)
 	}
-	g := group{kind: r.Kind, op: r.Op, tid: r.TID, epoch: r.Epoch, hold: r.Hold, jackknife: r.Group, stackKind: r.Stack, end: r.EndTID, used: r.Address, wrote: r.Written, source: text(r.DataSource)}
+	g := group{kind: r.Kind, op: r.Op, tid: r.TID, epoch: r.Epoch, hold: r.Hold, open: uint64(math.Round(1e6 * min(max(r.Open, 0), 1))), jackknife: r.Group, stackKind: r.Stack, end: r.EndTID, used: r.Address, wrote: r.Written, source: text(r.DataSource)}
 	if max(g.used, g.wrote) > math.MaxInt64 {
 		return fmt.Errorf("address %#x: want less than 2^63", max(g.used, g.wrote))
 	}
@@ -153,7 +154,7 @@ func (e *encoder) addLoss(reason string, n int64) {
 // group returns the sum with g's key, which is g if it is the first.
 func (e *encoder) group(g *group) *group {
 	key := e.key[:0]
-	for _, v := range [...]uint64{uint64(g.kind), uint64(g.op), uint64(g.tid), uint64(g.epoch), g.hold, uint64(g.jackknife), uint64(g.stackKind), uint64(g.end), g.used, g.wrote, g.time, g.native,
+	for _, v := range [...]uint64{uint64(g.kind), uint64(g.op), uint64(g.tid), uint64(g.epoch), g.hold, g.open, uint64(g.jackknife), uint64(g.stackKind), uint64(g.end), g.used, g.wrote, g.time, g.native,
 		uint64(g.distanceBin), g.distinct, g.after, uint64(g.half.pair), g.half.pairTime} {
 		key = binary.LittleEndian.AppendUint64(key, v)
 	}
@@ -234,6 +235,9 @@ func (e *encoder) labels(g *group) []label {
 	}
 	if g.hold != 0 {
 		num(holdLabel, holdLabel, int64(g.hold))
+	}
+	if g.open != 0 {
+		num(openLabel, openLabel, int64(g.open))
 	}
 	if g.jackknife != 0 {
 		num(groupLabel, groupLabel, int64(g.jackknife))

@@ -263,6 +263,7 @@ func (d *decoder) sample(s *profile.Sample, losses map[string]int64) error {
 	r.TID = int(first(s.NumLabel[tidLabel]))
 	r.Epoch = int(first(s.NumLabel[epochLabel]))
 	r.Hold = uint64(first(s.NumLabel[holdLabel]))
+	r.Open = min(max(float64(first(s.NumLabel[openLabel]))/1e6, 0), 1)
 	if g := first(s.NumLabel[groupLabel]); g > 0 && g <= model.JackknifeGroups {
 		r.Group = int(g)
 	}

@@ -45,6 +45,7 @@ const (
 	tidLabel    = "tid"
 	epochLabel  = "epoch"
 	holdLabel   = "hold"
+	openLabel   = "open" // millionths
 	groupLabel  = "group"
 	stackLabel  = "stack"
 	endLabel    = "end_tid"

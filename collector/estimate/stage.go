@@ -48,8 +48,9 @@ type stage struct {
 	unsmeared int
 	noSlot    int // samples in whose place others of the time are watched
 
-	readAhead int // accesses
-	touched   int // blocks that these overlap, added up
+	readAhead int     // accesses
+	touched   int     // blocks that these overlap, added up
+	plainNS   float64 // of an access that does not wait, where holds are weighed by how long they do
 }
 
 func NewStage(in Input) *stage {
@@ -112,6 +113,7 @@ func (s *stage) settleRates() (perSource float64) {
 	s.Rates.Settle(s.AccessRate, s.Clock)
 	s.weighByCode()
 	s.weighByOverlap()
+	s.weighByWaits()
 	perSource = s.sourceRate(s.Totals)
 	perCount := s.Totals.PerTally()
 	if s.Clock.Counted != nil {
@@ -177,6 +179,7 @@ func (m *recorder) add(p *model.Profile, o *record.Observation, weight float64) 
 		Data:         m.data.of(m.Stacks, o, m.locations),
 		Epoch:        o.Epoch.Number,
 		Hold:         m.holdNumber(o.Hold),
+		Open:         o.Open,
 		Observations: 1,
 		Accesses:     weight * m.perSource,
 	}

@@ -9,7 +9,13 @@ import (
 // ClockModel is the clock as the profile states it.
 func (s *stage) ClockModel() model.Clock {
 	low, high := s.Rates.reach()
+	wait := 0.0
+	if s.plainNS > 0 {
+		wait = openWait
+	}
 	return model.Clock{
+		PlainNS:    s.plainNS,
+		WaitNS:     wait,
 		RateLow:    low,
 		RateHigh:   high,
 		Name:       s.Clock.Name,

@@ -44,6 +44,8 @@ type Observation struct {
 	Rate    float64 // of accesses where it was sampled, by the mean over time; 0: not known
 	Pace    float64 // of the thread at that time, likewise
 	Overlap float64 // blocks that an access of its hold overlaps, on average; 0: not known
+	Fits    float64 // accesses that fit into the time of its hold, by the mean; 0: they are known, or not at all
+	Open    float64 // share of its hold's accesses without a reuse in what was read ahead, where Fits is
 	Even    float64 // what its accesses count, so that all holds stand for as many touches; 0: 1
 
 	// What was read ahead:
@@ -101,6 +103,9 @@ func (o *Observation) Touches() float64 {
 		n *= o.Rate
 	} else if o.Even > 0 {
 		n *= o.Even
+	}
+	if o.Fits > 0 {
+		n *= o.Fits
 	}
 	return n
 }

@@ -137,15 +137,6 @@ int main(int argc, char **argv)
 	} else if (IS("sort")) {
 		int n = 300000, *a = malloc(4 * n);
 		for (long r = 0; r < rounds; r++) { for (int i = 0; i < n; i++) a[i] = rnd(); qsort(a, n, 4, less); }
-	} else if (IS("heap")) { // a priority queue of 500,000 numbers: take the least, put in another
-		long n = 500000;
-		volatile long *h = calloc(n + 1, 8);
-		for (long i = 1; i <= n; i++) h[i] = i;
-		for (long r = 0; r < rounds * 100000; r++) {
-			long v = h[1] + rnd() % n, i = 1;
-			for (long c = 2; c <= n; c = 2 * i) { if (c < n && h[c + 1] < h[c]) c++; if (h[c] >= v) break; h[i] = h[c]; i = c; }
-			h[i] = v;
-		}
 	} else if (IS("gather")) { // by an array of random indices, from 4 MiB
 		long n = 1 << 19, s = 0;
 		volatile long *p = shuffled(n), *a = calloc(n, 8);
