@@ -39,7 +39,7 @@ func sampleProfile() *model.Profile {
 	jit := at(anon, 0x10010)
 	b := model.LogBins(8)
 	mid := func(v uint64) uint64 { return b.Mid(b.Index(v)) }
-	clock := model.Clock{Name: "cpu-time", Unit: "nanoseconds", Rate: 1.5, RateSource: "default", RateLow: 0.5, RateHigh: 8, Touches: 1.25, Resolution: 500}
+	clock := model.Clock{Name: "cpu-time", Unit: "nanoseconds", Rate: 1.5, RateSource: "default", RateLow: 0.5, RateHigh: 8, Touches: 1.25, PlainNS: 0.5, WaitNS: 12, Resolution: 500}
 	timed := func(r model.Record, ns uint64) model.Record {
 		r.Native, r.Time = mid(ns), mid(uint64(1.5*float64(ns)))
 		return r
@@ -50,7 +50,7 @@ func sampleProfile() *model.Profile {
 		Source: "cpu-clock", Period: 1e6, Clock: clock, Block: 64, BinsPerOctave: 8,
 		Resident: 5 << 20, Caches: []model.Cache{{Level: "L1d", Size: 32 << 10, Ways: 8, Line: 64}, {Level: "L2", Size: 1 << 20, Ways: 16, Line: 64}},
 		Records: []model.Record{
-			timed(model.Record{Kind: model.Reuse, Use: []*model.Location{inner, mainF}, Reuse: []*model.Location{store, mainF}, Op: model.Load, TID: 71, Epoch: 3, Hold: 1<<62 + 7, Exact: true, Distinct: 3,
+			timed(model.Record{Kind: model.Reuse, Use: []*model.Location{inner, mainF}, Reuse: []*model.Location{store, mainF}, Op: model.Load, TID: 71, Epoch: 3, Hold: 1<<62 + 7, Open: 0.125, Exact: true, Distinct: 3,
 				Observations: 3, Accesses: 4.5e6, Reuses: 5e6, Misses: []float64{2e6, 1e6}, Distance: 3e5}, 100000),
 			timed(model.Record{Kind: model.Reuse, Use: []*model.Location{inner, mainF}, Reuse: []*model.Location{inner, mainF}, Op: model.Store, TID: 72, BelowResolution: true,
 				After: 254, Distinct: 1 + mid(40), Observations: 7, Accesses: 1.05e7, Reuses: 1.05e7, Misses: []float64{0, 0}, Distance: 70}, 500),
