@@ -62,7 +62,7 @@ func allocator(site []*model.Location) string {
 				line = fmt.Sprintf(" %s:%d", path.Base(f.File), f.Line)
 			}
 		}
-		if i == 0 || strings.HasPrefix(function, "operator new") || strings.HasPrefix(function, "std::") || strings.HasPrefix(function, "__gnu_cxx::") {
+		if i == 0 || allocates(function) && i < len(site)-1 {
 			continue // the allocator itself
 		}
 		if names = append(names, function+line); len(names) == most {
@@ -73,6 +73,25 @@ func allocator(site []*model.Location) string {
 		return "an unknown function"
 	}
 	return strings.Join(names, " < ")
+}
+
+// wrappers are functions that only hand a call for memory on: as a block's name they say nothing.
+var wrappers = map[string]bool{"malloc": true, "calloc": true, "realloc": true, "xmalloc": true, "xcalloc": true, "xrealloc": true, "xzalloc": true, "xmemdup": true, "xstrdup": true, "strdup": true,
+	"zmalloc": true, "zcalloc": true, "zrealloc": true, "ztrymalloc_usable": true, "g_malloc": true, "g_malloc0": true, "g_realloc": true, "g_slice_alloc": true, "PyMem_Malloc": true,
+	"PyObject_Malloc": true, "_PyObject_Malloc": true, "PyMem_RawMalloc": true, "_PyMem_RawMalloc": true, "safe_malloc": true, "my_malloc": true, "checked_malloc": true, "emalloc": true, "ecalloc": true,
+	"aligned_alloc": true, "posix_memalign": true, "memalign": true, "av_malloc": true, "Allocate": true, "allocate": true, "alloc": true}
+
+// allocates says whether a function is an allocator or a wrapper of one, by its name.
+func allocates(function string) bool {
+	for _, start := range []string{"operator new", "std::", "void* std::", "__gnu_cxx::", "alloc::", "__rust_alloc", "__rustc", "hashbrown::raw::"} {
+		if strings.HasPrefix(function, start) {
+			return true
+		}
+	}
+	name, _, _ := strings.Cut(function, "(")
+	name, _, _ = strings.Cut(name, "<") // Allocate<double>
+	fields := strings.Fields(name)
+	return len(fields) > 0 && wrappers[strings.TrimLeft(fields[len(fields)-1], "*&")]
 }
 
 // functionAt is the function that has a frame: the outermost of those inlined

@@ -46,12 +46,16 @@ func Analyze(p *model.Profile) *Answer {
 		if len(a.Spots) > 0 && a.Spots[0].Samples >= 3 {
 			v.Data, v.Place = most(a.Spots, func(s *Spot) string { return s.Data }), most(a.Spots, func(s *Spot) string { return s.Place })
 		}
-		a.Checked = true
 		a.Findings = findings(p, a)
+		a.Checked = len(a.Findings) > 0 || v.Memory.High <= decided || v.Memory.Low >= paysLow
 	}
 	a.Says = a.says()
 	return a
 }
+
+// decided: of a program that waits for no more than that of its time, by the high end of the band, it is known
+// that nothing stands out.
+const decided = 0.5
 
 // most is the name that most of the waiting time has.
 func most(spots []*Spot, name func(*Spot) string) string {
@@ -155,6 +159,8 @@ func (a *Answer) says() string {
 	}
 	about := fmt.Sprintf("%s of its CPU time (95%% band %s to %s)", percent(v.Memory.Value), percent(v.Memory.Low), percent(v.Memory.High))
 	switch {
+	case v.Memory.High-v.Memory.Low > 0.6:
+		about = "perhaps bound by memory, " + countOf(v.Samples, "sample") + " can't tell: it waits for data " + about
 	case v.Memory.Low >= 0.3 || v.Memory.Value >= 0.5 && v.Memory.Low >= 0.2:
 		about = "bound by memory: it waits for data " + about
 	case v.Memory.High <= 0.25:

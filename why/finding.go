@@ -29,7 +29,7 @@ type Finding struct {
 const (
 	// leastTime is what a finding must cost at least, as a share of the CPU time, and leastSeen how many samples must
 	// stand behind it.
-	leastTime, leastSeen = 0.05, 4
+	leastTime, leastSeen = 0.05, 3
 	// pays is the share of time that waiting must have, by the low end of its band or in the middle, for anything to stand out.
 	pays, paysLow = 0.10, 0.03
 	mostFindings  = 8
@@ -53,13 +53,17 @@ func findings(p *model.Profile, a *Answer) []Finding {
 	return out[:min(len(out), mostFindings)]
 }
 
-// waiting are the places that wait: one finding for all of one function, data and pattern.
+// waiting are the places that wait: one finding for all of one function and its data, but that strides, which
+// are mended in another way, are one by themselves.
 func waiting(a *Answer) (out []Finding) {
-	type key struct{ function, data, rule string }
+	type key struct {
+		function, data string
+		strided        bool
+	}
 	by := map[key][]*Spot{}
 	var order []key
 	for _, s := range a.Spots {
-		k := key{s.Function, s.Data, s.Manner}
+		k := key{s.Function, s.Data, s.Manner == model.MannerStride.String()}
 		if by[k] == nil {
 			order = append(order, k)
 		}
@@ -68,20 +72,20 @@ func waiting(a *Answer) (out []Finding) {
 	for _, k := range order {
 		all := by[k]
 		var n int64
-		var cost Share
+		sum := 0.0
 		for _, s := range all {
 			n += s.Samples
-			cost.Value += s.Time.Value
+			sum += s.Time.Value
 		}
-		off := 1.96 * math.Sqrt((cost.Value*(1-cost.Value)+0.02)/(float64(a.Verdict.Samples)+4))
-		cost = band(cost.Value, off, off)
-		if n < leastSeen || cost.Value < leastTime {
+		cost := sampled(sum, float64(a.Verdict.Samples))
+		if n < leastSeen || cost.Value < leastTime || cost.Low < paysLow/2 {
 			continue
 		}
+		rule := most(all, func(s *Spot) string { return s.Manner })
 		first := all[0]
-		f := Finding{Rule: k.rule, Place: first.Place, File: first.File, Line: first.Line, Data: k.data, Cost: &cost, Samples: n, weight: cost.Value}
+		f := Finding{Rule: rule, Place: first.Place, File: first.File, Line: first.Line, Data: k.data, Cost: &cost, Samples: n, weight: cost.Value}
 		f.Evidence = append(f.Evidence, fmt.Sprintf("%s of %d samples of CPU time found it waiting for %s there", countOf(n, "sample"), a.Verdict.Samples, k.data))
-		switch k.rule {
+		switch rule {
 		case model.MannerStride.String():
 			describeStride(&f, all)
 		case model.MannerChase.String():

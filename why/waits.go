@@ -36,7 +36,7 @@ type Verdict struct {
 
 const (
 	// leastSamples of CPU time are needed for a verdict, and leastOwn for a function to have a share of its own.
-	leastSamples, leastOwn = 8, 8
+	leastSamples, leastOwn = 3, 8
 	// instructionsPerCycle of code that waits for nothing, and the least and most of its band.
 	instructionsPerCycle, fewPerCycle, manyPerCycle = 2.5, 1.2, 4
 	// assumedCycle in ns, where the machine's costs were not measured.
@@ -50,14 +50,14 @@ type group struct {
 	ns        float64
 }
 
-// waits is the share of waiting: what seems to wait, less what would by chance.
-func (g *group) waits() (share, variance float64) {
+// waits is the share of waiting: what seems to wait, less what would by chance. middle is that of its band.
+func (g *group) waits() (share, middle, variance float64) {
 	n := float64(g.n)
 	seem, chance := float64(g.memory)/n, g.chance/n
 	rest := max(1-chance, 0.02)
 	// Agresti and Coull's: two samples of each kind are added.
 	p := (float64(g.memory) + 2) / (n + 4)
-	return max(0, (seem-chance)/rest), p * (1 - p) / (n + 4) / (rest * rest)
+	return max(0, (seem-chance)/rest), (p - chance) / rest, p * (1 - p) / (n + 4) / (rest * rest)
 }
 
 // verdict is that of a profile.
@@ -110,18 +110,30 @@ func verdict(p *model.Profile) (v Verdict) {
 		groups = append(groups, pooled)
 	}
 	known := all - unknown
-	variance := 0.0
+	middle, variance := 0.0, 0.0
 	for _, g := range groups {
-		share, off := g.waits()
+		share, mid, off := g.waits()
 		v.Waits.Value += share * g.ns / known
+		middle += mid * g.ns / known
 		variance += off * (g.ns / known) * (g.ns / known)
 	}
-	v.Waits = band(v.Waits.Value, 1.96*math.Sqrt(variance), 1.96*math.Sqrt(variance))
+	v.Waits = around(v.Waits.Value, middle, 1.96*math.Sqrt(variance))
 	v.Streams = streams(p, all)
 	v.Memory = band(v.Waits.Value+v.Streams.Value, math.Hypot(v.Waits.Value-v.Waits.Low, v.Streams.Value-v.Streams.Low),
 		math.Hypot(v.Waits.High-v.Waits.Value, v.Streams.High-v.Streams.Value))
 	v.Known = true
 	return v
+}
+
+// around is a value with the band that lies around a middle, and holds the value.
+func around(value, middle, off float64) Share {
+	return band(value, max(0, value-(middle-off)), max(0, middle+off-value))
+}
+
+// sampled is the band of a share of so many samples (Agresti and Coull).
+func sampled(value, samples float64) Share {
+	p := (value*samples + 2) / (samples + 4)
+	return around(value, p, 1.96*math.Sqrt(p*(1-p)/(samples+4)))
 }
 
 func band(value, below, above float64) Share {
@@ -218,11 +230,10 @@ func spots(p *model.Profile, v *Verdict) (out []*Spot) {
 		step        int64
 	}
 	by := map[key]*Spot{}
-	waiting, all := 0.0, 0.0
+	waiting := 0.0
 	ns := map[*Spot]float64{}
 	for i := range p.Moments {
 		m := &p.Moments[i]
-		all += m.Nanoseconds
 		if m.Wait != model.WaitMemory {
 			continue
 		}
@@ -243,10 +254,7 @@ func spots(p *model.Profile, v *Verdict) (out []*Spot) {
 	}
 	for _, s := range out {
 		part := ns[s] / waiting
-		n := float64(v.Samples)
-		seen := ns[s] / all
-		off := 1.96 * math.Sqrt((seen*(1-seen)+1/n)/(n+4))
-		s.Time = band(part*v.Waits.Value, off, off)
+		s.Time = sampled(part*v.Waits.Value, float64(v.Samples))
 	}
 	slices.SortFunc(out, func(a, b *Spot) int {
 		return cmp.Or(cmp.Compare(b.Time.Value, a.Time.Value), cmp.Compare(a.Place, b.Place), cmp.Compare(a.Data, b.Data), cmp.Compare(a.Step, b.Step), cmp.Compare(a.Manner, b.Manner))

@@ -114,3 +114,23 @@ func TestSplit(t *testing.T) {
 		t.Errorf("%+v\n%s", a.Verdict, a.Text())
 	}
 }
+
+func TestAnnotate(t *testing.T) {
+	p := program(rand.New(rand.NewPCG(3, 1)), 40, 1, 0, model.MannerStride, 8192)
+	s, err := Annotate(p, "src/loop.c", strings.Repeat("x\n", 12))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if l := s.Lines[4]; l.Waits != 1 || l.Time != 1 || l.Stride != model.StrideLarger.String() || l.Step != 8192 || l.Used == nil || *l.Used != 8 {
+		t.Errorf("line 5: %+v", l)
+	}
+	if text := s.Text(); !strings.Contains(text, "100.0% 100.0%  8/64 8192") {
+		t.Error(text)
+	}
+	if _, err := Annotate(p, "other.c", "x"); err == nil || !strings.Contains(err.Error(), "loop.c") {
+		t.Errorf("another file: %v", err)
+	}
+	if s, err = Annotate(p, "loop.c", "one line"); err != nil || len(s.Lines) != 1 {
+		t.Errorf("a file cut short: %v", err)
+	}
+}

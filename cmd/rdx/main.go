@@ -61,6 +61,7 @@ data went by, and so which cache sizes would have missed. Profiles are pprof fil
 		newDoctorCmd(),
 		newTopCmd(),
 		newWhyCmd(),
+		newAnnotateCmd(),
 		newWebCmd(),
 		newReportCmd(),
 		newThreadsCmd(),

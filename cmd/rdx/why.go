@@ -11,7 +11,7 @@ func newWhyCmd() *cobra.Command {
 	var format string
 	cmd := &cobra.Command{
 		Use:   "why FILE",
-		Short: "Say why a program misses its caches, what that costs, and what would help",
+		Short: "Say why a program misses, what it costs, what would help",
 		Long: `why says whether the program is bound by memory: how much of its CPU time it waits
 for data, from which level, which data and where. Then the findings: what stands out,
 what it rests on, what to try, and what that would give. A finding that the profile does

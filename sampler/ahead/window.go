@@ -253,7 +253,7 @@ func (l *Locator) tally(from, to, third int, pick func(n int) int) []Site {
 
 // heldBehind is how many instructions before an interrupted one may have ended with the one that was waited for:
 // as many as are retired at once.
-const heldBehind = 4
+const heldBehind = 3
 
 // prefetched strides, in bytes, are followed by prefetchers: they stop at a page's end.
 const prefetched = 2048

@@ -1,0 +1,186 @@
+// cases CASE before|after SECONDS: runs one variant for so long and prints ns an item.
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+static double now(void) { return clock() / (double)CLOCKS_PER_SEC; }
+static uint64_t state = 88172645463325252u;
+static uint64_t rnd(void) { state ^= state << 13; state ^= state >> 7; state ^= state << 17; return state; }
+static volatile double keep;
+
+enum { N = 1024, ITEMS = 1 << 20 };
+static double *a, *b, *c;
+
+__attribute__((noinline)) static void matmul_before(void) {
+	for (int i = 0; i < N / 8; i++)
+		for (int j = 0; j < N; j++) {
+			double s = 0;
+			for (int k = 0; k < N; k++)
+				s += a[i * N + k] * b[k * N + j];
+			c[i * N + j] = s;
+		}
+}
+__attribute__((noinline)) static void matmul_after(void) {
+	for (int i = 0; i < N / 8; i++)
+		for (int k = 0; k < N; k++) {
+			double s = a[i * N + k];
+			for (int j = 0; j < N; j++)
+				c[i * N + j] += s * b[k * N + j];
+		}
+}
+
+struct particle { double x, y, z, vx, vy, vz, mass; char rest[72]; };
+static struct particle *particles;
+static double *masses;
+__attribute__((noinline)) static void split_before(void) {
+	double s = 0;
+	for (long i = 0; i < ITEMS; i++)
+		s += particles[i].mass;
+	keep += s;
+}
+__attribute__((noinline)) static void split_after(void) {
+	double s = 0;
+	for (long i = 0; i < ITEMS; i++)
+		s += masses[i];
+	keep += s;
+}
+
+struct node { struct node *next; long key, value, pad[5]; };
+static struct node *head;
+__attribute__((noinline)) static void list(void) {
+	long s = 0;
+	for (struct node *n = head; n; n = n->next)
+		s += n->value;
+	keep += s;
+}
+
+__attribute__((noinline)) static void column_before(void) {
+	double s = 0;
+	for (int j = 0; j < N; j++)
+		for (int i = 0; i < N; i++)
+			s += a[i * N + j];
+	keep += s;
+}
+__attribute__((noinline)) static void column_after(void) {
+	double s = 0;
+	for (int i = 0; i < N; i++)
+		for (int j = 0; j < N; j++)
+			s += a[i * N + j];
+	keep += s;
+}
+
+static struct node **buckets;
+static struct { long key, value; } *table;
+__attribute__((noinline)) static void hash_before(void) {
+	long s = 0;
+	uint64_t x = 1;
+	for (long i = 0; i < ITEMS; i++) {
+		x = x * 6364136223846793005u + 1442695040888963407u;
+		long key = x >> 44;
+		for (struct node *n = buckets[key & (ITEMS / 4 - 1)]; n; n = n->next)
+			if (n->key == key) {
+				s += n->value;
+				break;
+			}
+	}
+	keep += s;
+}
+__attribute__((noinline)) static void hash_after(void) {
+	long s = 0;
+	uint64_t x = 1;
+	for (long i = 0; i < ITEMS; i++) {
+		x = x * 6364136223846793005u + 1442695040888963407u;
+		long key = x >> 44;
+		for (long k = key & (2 * ITEMS - 1); table[k].key; k = (k + 1) & (2 * ITEMS - 1))
+			if (table[k].key == key + 1) {
+				s += table[k].value;
+				break;
+			}
+	}
+	keep += s;
+}
+
+enum { LONG = 8 << 20 };
+static float *u, *v;
+__attribute__((noinline)) static void scale(long from, long to) {
+	for (long i = from; i < to; i++)
+		u[i] = u[i] * 0.5f + v[i];
+}
+
+__attribute__((noinline)) static void offset(long from, long to) {
+	for (long i = from; i < to; i++)
+		v[i] = u[i] - v[i] * 0.25f;
+}
+static void fuse_before(void) {
+	scale(0, LONG);
+	offset(0, LONG);
+}
+static void fuse_after(void) {
+	for (long i = 0; i < LONG; i += 2048) {
+		scale(i, i + 2048);
+		offset(i, i + 2048);
+	}
+}
+
+static void prepare(int after) {
+	a = calloc(N * N, 8), b = calloc(N * N, 8), c = calloc(N * N, 8);
+	particles = calloc(ITEMS, sizeof *particles), masses = calloc(ITEMS, 8);
+	u = calloc(LONG, 4), v = calloc(LONG, 4);
+	for (int i = 0; i < N * N; i++)
+		a[i] = b[i] = i;
+	for (long i = 0; i < LONG; i++)
+		u[i] = v[i] = i;
+	for (long i = 0; i < ITEMS; i++) // else all is the one zero page
+		particles[i].mass = masses[i] = i;
+	struct node *nodes = calloc(ITEMS, sizeof *nodes);
+	long *order = malloc(ITEMS * sizeof *order);
+	for (long i = 0; i < ITEMS; i++)
+		order[i] = i;
+	for (long i = ITEMS - 1; !after && i > 0; i--) {
+		long j = rnd() % (i + 1), t = order[i];
+		order[i] = order[j], order[j] = t;
+	}
+	for (long i = 0; i < ITEMS; i++) {
+		nodes[order[i]].value = i;
+		nodes[order[i]].next = i + 1 < ITEMS ? &nodes[order[i + 1]] : NULL;
+	}
+	head = &nodes[order[0]];
+	buckets = calloc(ITEMS / 4, sizeof *buckets), table = calloc(2 * ITEMS, sizeof *table);
+	struct node *chained = calloc(ITEMS, sizeof *chained);
+	for (long i = 0; i < ITEMS; i++) {
+		struct node *n = &chained[order[i]];
+		*n = (struct node){.key = i, .value = i, .next = buckets[i & (ITEMS / 4 - 1)]};
+		buckets[i & (ITEMS / 4 - 1)] = n;
+		long k = i & (2 * ITEMS - 1);
+		while (table[k].key)
+			k = (k + 1) & (2 * ITEMS - 1);
+		table[k].key = i + 1, table[k].value = i;
+	}
+}
+
+int main(int argc, char **argv) {
+	static const struct { const char *name; void (*before)(void), (*after)(void); double items; } all[] = {
+		{"matmul", matmul_before, matmul_after, (double)N * N * N / 8}, {"split", split_before, split_after, ITEMS}, {"list", list, list, ITEMS},
+		{"column", column_before, column_after, (double)N * N}, {"hash", hash_before, hash_after, ITEMS}, {"fuse", fuse_before, fuse_after, LONG},
+	};
+	if (argc != 4)
+		return fprintf(stderr, "usage: cases CASE before|after SECONDS\n"), 2;
+	int after = !strcmp(argv[2], "after");
+	for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
+		if (strcmp(all[i].name, argv[1]))
+			continue;
+		prepare(after);
+		void (*run)(void) = after ? all[i].after : all[i].before;
+		run();
+		double start = now(), spent;
+		long times = 0;
+		do
+			run(), times++;
+		while ((spent = now() - start) < atof(argv[3]));
+		printf("%.3f\n", spent * 1e9 / times / all[i].items);
+		return 0;
+	}
+	return fprintf(stderr, "no such case\n"), 2;
+}

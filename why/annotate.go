@@ -1,0 +1,193 @@
+package why
+
+import (
+	"fmt"
+	"path"
+	"strconv"
+	"strings"
+
+	"github.com/rdx-profiler/rdx/model"
+	"github.com/rdx-profiler/rdx/report"
+)
+
+// Source is a file of the program with what is known of its lines.
+type Source struct {
+	File  string      `json:"file"` // as the profile names it
+	Lines []LineCosts `json:"lines"`
+	Level string      `json:"level"` // of the misses
+	// Stale says that the file was changed after the profile was made, so that lines may be others.
+	Stale bool `json:"stale,omitempty"`
+
+	text []string
+}
+
+// LineCosts is what one line of the source costs. What is not known of it is nil.
+type LineCosts struct {
+	Line   int      `json:"line"`
+	Misses float64  `json:"misses_share"` // of all predicted, of data used next here
+	Time   float64  `json:"time_share"`   // of the CPU time, as sampled
+	Waits  float64  `json:"wait_share"`   // of the CPU time, as sampled
+	Stride string   `json:"stride,omitempty"`
+	Step   int64    `json:"step_bytes,omitempty"`
+	Used   *float64 `json:"line_use_bytes,omitempty"`
+}
+
+// SourceFiles are the names of the files that a profile's code has lines in.
+func SourceFiles(p *model.Profile) (names []string) {
+	seen := map[string]bool{}
+	add := func(stack []*model.Location) {
+		if len(stack) > 0 && len(stack[0].Lines) > 0 {
+			if f := stack[0].Lines[0].File; f != "" && !seen[f] {
+				seen[f] = true
+				names = append(names, f)
+			}
+		}
+	}
+	for i := range p.Touches {
+		add(p.Touches[i].Use)
+	}
+	for i := range p.Moments {
+		add(p.Moments[i].Stack)
+	}
+	for i := range p.Records {
+		add(p.Records[i].Use)
+		add(p.Records[i].Reuse)
+	}
+	return names
+}
+
+// Annotate puts what a profile knows beside the lines of a file's text. file is its name, or the end of it, as
+// the profile has it.
+func Annotate(p *model.Profile, file, text string) (*Source, error) {
+	var found []string
+	for _, name := range SourceFiles(p) {
+		if name == file || path.Base(name) == path.Base(file) && (strings.HasSuffix(name, file) || strings.HasSuffix(file, name) || path.Base(file) == path.Base(name)) {
+			found = append(found, name)
+		}
+	}
+	if len(found) == 0 {
+		return nil, fmt.Errorf("the profile has no code of %s: it has %s", path.Base(file), listed(SourceFiles(p)))
+	}
+	in := func(stack []*model.Location) int {
+		if at := report.PlaceOf(stack); at.File != "" {
+			for _, name := range found {
+				if at.File == name {
+					return at.Line
+				}
+			}
+		}
+		return 0
+	}
+	s := &Source{File: found[0], text: strings.Split(strings.TrimSuffix(text, "\n"), "\n")}
+	s.Lines = make([]LineCosts, len(s.text))
+	for i := range s.Lines {
+		s.Lines[i].Line = i + 1
+	}
+	at := func(line int) *LineCosts {
+		if line < 1 || line > len(s.Lines) {
+			return &LineCosts{}
+		}
+		return &s.Lines[line-1]
+	}
+	value := missesIn(p)
+	sum := 0.0
+	for i := range p.Records {
+		r := &p.Records[i]
+		v := value(r)
+		sum += v
+		stack := r.Reuse
+		if len(stack) == 0 || r.Kind != model.Reuse {
+			stack = r.Use
+		}
+		if n := in(stack); n > 0 {
+			at(n).Misses += v
+		}
+	}
+	_, _, s.Level = missesAt(p, value)
+	all := 0.0
+	for i := range p.Moments {
+		m := &p.Moments[i]
+		all += m.Nanoseconds
+		if n := in(m.Stack); n > 0 {
+			at(n).Time += m.Nanoseconds
+			if m.Wait == model.WaitMemory {
+				at(n).Waits += m.Nanoseconds
+			}
+		}
+	}
+	for i := range s.Lines {
+		l := &s.Lines[i]
+		l.Misses, l.Time, l.Waits = l.Misses/max(sum, 1e-9), l.Time/max(all, 1e-9), l.Waits/max(all, 1e-9)
+	}
+	for _, w := range walks(p) { // the first of a line fetches most
+		for _, name := range found {
+			if l := at(w.Line); w.File == name && l.Stride == "" {
+				l.Stride, l.Step = w.Stride, w.Step
+				if w.Fetches > 0 {
+					used := w.Used
+					l.Used = &used
+				}
+			}
+		}
+	}
+	return s, nil
+}
+
+// missesIn are a record's in the largest cache of which the profile tells.
+func missesIn(p *model.Profile) func(*model.Record) float64 {
+	k := max(p.Quotable(), 0)
+	return func(r *model.Record) float64 {
+		if k >= len(r.Misses) {
+			return 0
+		}
+		return r.Misses[k]
+	}
+}
+
+func listed(names []string) string {
+	const most = 8
+	if len(names) == 0 {
+		return "no file names: its programs have no debug information"
+	}
+	more := ""
+	if len(names) > most {
+		names, more = names[:most], ", ..."
+	}
+	return strings.Join(names, ", ") + more
+}
+
+// Text is the source with a margin.
+func (s *Source) Text() string {
+	var b strings.Builder
+	if s.Stale {
+		b.WriteString("! the file was changed after the profile was made: lines may be others\n")
+	}
+	fmt.Fprintf(&b, "%s\n%7s %6s %6s %5s %-12s\n", report.Printable(s.File), s.Level+" miss", "time", "waits", "use", "stride")
+	for i, l := range s.Lines {
+		share := func(v float64) string {
+			if v == 0 {
+				return ""
+			}
+			return report.Percent(v, 1)
+		}
+		used, stride := "", l.Stride
+		if l.Used != nil {
+			used = fmt.Sprintf("%.0f/64", *l.Used)
+		}
+		switch stride {
+		case model.StrideWithin.String(), model.StrideLarger.String(), model.StrideLine.String():
+			stride = strconv.FormatInt(l.Step, 10)
+		}
+		b.WriteString(strings.TrimRight(fmt.Sprintf("%7s %6s %6s %5s %-12s %5d  %s", share(l.Misses), share(l.Time), share(l.Waits), used, stride, l.Line, report.Printable(strings.ReplaceAll(s.text[i], "\t", "    "))), " ") + "\n")
+	}
+	return b.String()
+}
+
+// Table has a row a line.
+func (s *Source) Table() [][]string {
+	rows := [][]string{{"line", "misses_share", "time_share", "wait_share", "stride", "step_bytes", "line_use_bytes"}}
+	for _, l := range s.Lines {
+		rows = append(rows, []string{strconv.Itoa(l.Line), report.Float(l.Misses), report.Float(l.Time), report.Float(l.Waits), l.Stride, strconv.FormatInt(l.Step, 10), report.FloatOr(l.Used)})
+	}
+	return rows
+}
