@@ -140,8 +140,12 @@ func traffic(p *model.Profile) (out []Traffic) {
 		return nil
 	}
 	per := accesses * float64(p.Block) / seconds
+	slow, fast := 1.0, 1.0 // by the access rate's interval
+	if c := &p.Clock; c.RateHigh > 0 && c.Rate > 0 {
+		slow, fast = min(c.RateLow/c.Rate, 1), max(c.RateHigh/c.Rate, 1)
+	}
 	for i, q := range curve.Points {
-		t := Traffic{Level: p.Caches[i].Level, Behind: "memory", Fills: q.MissRatio * per, Low: q.Low * per, High: q.High * per, Bound: q.Quote != model.Quoted}
+		t := Traffic{Level: p.Caches[i].Level, Behind: "memory", Fills: q.MissRatio * per, Low: q.Low * per * slow, High: q.High * per * fast, Bound: q.Quote != model.Quoted || fast > 4*slow}
 		if i+1 < len(p.Caches) {
 			t.Behind = p.Caches[i+1].Level
 		}
