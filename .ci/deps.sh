@@ -6,9 +6,9 @@ missing=
 for p in $packages "$@"; do
 	dpkg-query -W -f '${Status}' "$p" 2>/dev/null | grep -q 'ok installed' || missing="$missing $p"
 done
-# OpenCL on processors, for what runs on GPUs: where it can't be had its tests are skipped.
+# OpenCL on processors, for what runs on GPUs, and a browser and node for pages: where they can't be had their tests are skipped.
 optional=
-for p in ocl-icd-libopencl1 pocl-opencl-icd oclgrind; do
+for p in ocl-icd-libopencl1 pocl-opencl-icd oclgrind chromium nodejs npm; do
 	dpkg-query -W -f '${Status}' "$p" 2>/dev/null | grep -q 'ok installed' || optional="$optional $p"
 done
 [ -z "$missing$optional" ] && exit 0

@@ -18,16 +18,6 @@ func (c ints) MarshalText() ([]byte, error) {
 	return base64.StdEncoding.AppendEncode(nil, b), nil
 }
 
-type floats []float32
-
-func (c floats) MarshalText() ([]byte, error) {
-	b := make([]byte, 0, 4*len(c))
-	for _, v := range c {
-		b = binary.LittleEndian.AppendUint32(b, math.Float32bits(v))
-	}
-	return base64.StdEncoding.AppendEncode(nil, b), nil
-}
-
 type doubles []float64
 
 func (c doubles) MarshalText() ([]byte, error) {
@@ -42,9 +32,9 @@ func (c doubles) MarshalText() ([]byte, error) {
 // From[f+1]: entry (at, amount) is worth amount at all sizes with an index less than at. One that
 // misses everywhere has at = number of sizes.
 type steps struct {
-	From   ints   `json:"from"`
-	At     ints   `json:"at"`
-	Amount floats `json:"amount"`
+	From   ints    `json:"from"`
+	At     ints    `json:"at"`
+	Amount doubles `json:"amount"`
 }
 
 // add appends the function with these values on the grid.
@@ -52,13 +42,13 @@ func (s *steps) add(values []float64) {
 	if len(s.From) == 0 {
 		s.From = append(s.From, 0)
 	}
-	// The amounts are rounded, so each makes up for the rounding of those behind it.
+	// In the order in which they are summed up again: what was 0 is 0.
 	sum := 0.0
 	for i := len(values); i > 0; i-- {
-		if d := float32(values[i-1] - sum); d != 0 && math.Abs(float64(d)) > 1e-9*math.Abs(values[i-1]) {
+		if d := values[i-1] - sum; math.Abs(d) > 1e-12*math.Abs(values[i-1]) {
 			s.At = append(s.At, int32(i))
 			s.Amount = append(s.Amount, d)
-			sum += float64(d)
+			sum += d
 		}
 	}
 	s.From = append(s.From, int32(len(s.At)))
@@ -70,7 +60,7 @@ func (s *steps) values(f int, out []float64) []float64 {
 	sum, e := 0.0, s.From[f]
 	for i := len(out); i > 0; i-- {
 		if e < s.From[f+1] && s.At[e] == int32(i) {
-			sum += float64(s.Amount[e])
+			sum += s.Amount[e]
 			e++
 		}
 		out[i-1] = sum

@@ -1,11 +1,12 @@
 package web
 
 import (
-	"cmp"
+	"errors"
 	"fmt"
 	"math"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/rdx-profiler/rdx/model"
 	"github.com/rdx-profiler/rdx/report"
@@ -25,12 +26,12 @@ type Data struct {
 	Accesses float64  `json:"accesses"`
 	Holds    int64    `json:"holds"`
 	Samples  int      `json:"samples"`
+	Merged   int      `json:"merged"` // of those, how many small ones are shown together, by pairs
 
 	Sizes  []uint64   `json:"sizes"` // the grid
 	First  int        `json:"first"` // its index that pages begin with
 	Caches []cacheAt  `json:"caches"`
-	Curve  *curve     `json:"curve"`               // nil without observations
-	SVG    string     `json:"curve_svg,omitempty"` // as rdx mrc --format svg
+	Curve  *curve     `json:"curve"` // nil without observations
 	Bands  countBands `json:"count_bands"`
 
 	Strings []string `json:"strings"`
@@ -39,7 +40,6 @@ type Data struct {
 	Cells   cells    `json:"cells"`
 	Pairs   pairs    `json:"pairs"`
 	Objects objects  `json:"objects"`
-	ByPlace steps    `json:"place_squares"` // of Places
 
 	Threads       any `json:"threads"`       // as rdx threads --format json
 	Invalidations any `json:"invalidations"` // as rdx top --by invalidations; null where others' writes were not watched
@@ -160,28 +160,34 @@ func New(raw *model.Profile, file, stack string, o Options) (*Data, error) {
 	if k := p.StackKinds(); len(k) == 1 {
 		d.Stack = k[0].String()
 	}
-	survey := report.Survey(p)
-	d.Survey, d.Accesses = survey, survey.Accesses
-	var text strings.Builder
-	if err := report.WriteOverview(&text, survey); err != nil {
-		return nil, err
-	}
-	d.Rows = rowsOf(text.String())
 	d.Sizes = grid(p, o.Sizes)
 	d.placeCaches(p)
-	if err := d.draw(p); err != nil {
-		return nil, fmt.Errorf("%s: %w", file, err)
-	}
-	if err := d.fill(p); err != nil {
+	// None of these changes the profile, and none waits for another.
+	var errs [3]error
+	var all sync.WaitGroup
+	all.Go(func() { errs[0] = d.draw(p) })
+	all.Go(func() { errs[1] = d.survey(p) })
+	all.Go(func() { d.share(raw, p) })
+	errs[2] = d.fill(p)
+	all.Wait()
+	if err := errors.Join(errs[:]...); err != nil {
 		return nil, fmt.Errorf("%s: %w", file, err)
 	}
 	d.Bands = newCountBands()
-	d.SVG = drawing(p, file)
-	d.share(raw, p)
 	if o.Source != nil {
 		d.findSource(o.Source)
 	}
 	return d, nil
+}
+
+// survey fills what is said of the whole profile.
+func (d *Data) survey(p *model.Profile) error {
+	survey := report.Survey(p)
+	d.Survey, d.Accesses = survey, survey.Accesses
+	var text strings.Builder
+	err := report.WriteOverview(&text, survey)
+	d.Rows = rowsOf(text.String())
+	return err
 }
 
 // rowsOf takes an overview's text apart: keys are in its first columns, and lines that begin with blanks go on.
@@ -237,20 +243,22 @@ func (d *Data) draw(p *model.Profile) error {
 	return nil
 }
 
-// drawing is the curve as rdx mrc --format svg draws it, "" where there is none.
-func drawing(p *model.Profile, file string) string {
+// drawing is the curve as rdx mrc --format svg draws it.
+func drawing(raw *model.Profile, file, stack string) (string, error) {
+	p, err := Open(raw, stack)
+	if err != nil {
+		return "", err
+	}
 	c, err := report.NewMissCurve(p, nil, model.CurveOptions{})
 	if err != nil {
-		return ""
+		return "", err
 	}
 	c.File = file
 	r := report.MissRatios{Model: model.Local}
 	r.Curves = append(r.Curves, c)
 	var b strings.Builder
-	if r.WriteSVG(&b) != nil {
-		return ""
-	}
-	return b.String()
+	err = r.WriteSVG(&b)
+	return b.String(), err
 }
 
 func (d *Data) blocks() []uint64 {
@@ -303,6 +311,12 @@ func (d *Data) siteOf(stack []*model.Location, place int32) int32 {
 	return i
 }
 
+// Of more samples the smallest are merged: pages must stay quick.
+const (
+	mostCells = 200_000
+	mostPairs = 100_000
+)
+
 // fill makes cells, pairs, objects and all tables that they point to.
 func (d *Data) fill(p *model.Profile) error {
 	var n names
@@ -310,62 +324,22 @@ func (d *Data) fill(p *model.Profile) error {
 	d.Places = &places{names: &n}
 	d.Nodes = newNodes(d.Places)
 	d.sites = map[siteKey]int32{}
-	pairOf, objectOf, endOf := map[pairKey]int32{}, map[string]int32{}, map[model.Kind]int32{}
-	for k := model.Reuse; k < model.NumKinds; k++ {
-		endOf[k] = n.index(k.String())
-	}
-	groups := &grouping{}
-	c := &d.Cells
+	f := d.newFiller(p, &n)
 	err := p.MissesAt(d.blocks(), func(i int, misses []float64) {
-		r := &p.Records[i]
-		if !shown(r) {
-			return
+		if r := &p.Records[i]; shown(r) {
+			d.Samples++
+			d.useStored(r, misses)
+			f.add(r, misses)
 		}
-		use := d.Places.ofStack(r.Use)
-		c.Use, c.UseAt = append(c.Use, d.Nodes.index(r.Use)), append(c.UseAt, d.siteOf(r.Use, use))
-		key := pairKey{use, -1, r.Kind}
-		reuseNode, reuseAt := int32(-1), int32(-1)
-		if r.Kind == model.Reuse || r.Kind == model.Invalidated {
-			key.reuse = d.Places.ofStack(r.Reuse)
-			reuseNode, reuseAt = d.Nodes.index(r.Reuse), d.siteOf(r.Reuse, key.reuse)
-		}
-		c.Reuse, c.ReuseAt = append(c.Reuse, reuseNode), append(c.ReuseAt, reuseAt)
-		pair, ok := pairOf[key]
-		if !ok {
-			pair = int32(len(pairOf))
-			pairOf[key] = pair
-			d.Pairs.Use, d.Pairs.Reuse = append(d.Pairs.Use, use), append(d.Pairs.Reuse, key.reuse)
-			d.Pairs.Kind = append(d.Pairs.Kind, endOf[r.Kind])
-		}
-		c.Pair = append(c.Pair, pair)
-		name := "(not recorded)"
-		if r.Data != nil {
-			name = r.Data.Name
-		}
-		object, ok := objectOf[name]
-		if !ok {
-			object = int32(len(objectOf))
-			objectOf[name] = object
-			d.Objects.Name = append(d.Objects.Name, n.index(name))
-		}
-		c.Object = append(c.Object, object)
-		c.add(r)
-		d.useStored(r, misses)
-		c.Misses.add(misses)
-		where := use // the miss is at the reuse, or where none was seen at the use
-		if r.Kind == model.Reuse {
-			where = key.reuse
-		}
-		groups.add(r, pair, object, where)
 	})
 	if err != nil {
 		return err
 	}
-	d.Samples = len(c.Use)
+	f.flush()
 	if !d.Exact {
-		d.Pairs.Squares = groups.squares(p, &c.Misses, groups.pair, len(d.Pairs.Use), len(d.Sizes))
-		d.Objects.Squares = groups.squares(p, &c.Misses, groups.object, len(d.Objects.Name), len(d.Sizes))
-		d.ByPlace = groups.squares(p, &c.Misses, groups.place, len(d.Places.Function), len(d.Sizes))
+		g := &f.groups
+		d.Pairs.Squares = g.squares(p, g.pair, len(d.Pairs.Use), len(d.Sizes))
+		d.Objects.Squares = g.squares(p, g.object, len(d.Objects.Name), len(d.Sizes))
 	}
 	d.Strings = n.list
 	return nil
@@ -380,59 +354,6 @@ func (d *Data) useStored(r *model.Record, misses []float64) {
 		}
 		misses[c.At] = r.Misses[k]
 	}
-}
-
-// add appends what needs no table.
-func (c *cells) add(r *model.Record) {
-	below := int32(0)
-	if r.BelowResolution {
-		below = 1
-	}
-	c.TID, c.EndTID, c.Epoch = append(c.TID, int32(r.TID)), append(c.EndTID, int32(r.EndTID)), append(c.Epoch, int32(r.Epoch))
-	c.Op, c.Below = append(c.Op, int32(r.Op)), append(c.Below, below)
-	c.Seen, c.Accesses, c.Reuses = append(c.Seen, float64(r.Observations)), append(c.Accesses, r.Accesses), append(c.Reuses, r.Reuses)
-	c.Time, c.Native, c.Total = append(c.Time, float64(r.Time)), append(c.Native, float64(r.Native)), append(c.Total, r.Distance)
-	distance, ok := r.MeanDistance()
-	if !ok {
-		distance = math.NaN()
-	}
-	c.Distance = append(c.Distance, distance)
-}
-
-// grouping is what each cell belongs to.
-type grouping struct {
-	records             []*model.Record
-	pair, object, place []int32
-}
-
-func (g *grouping) add(r *model.Record, pair, object, place int32) {
-	g.records = append(g.records, r)
-	g.pair, g.object, g.place = append(g.pair, pair), append(g.object, object), append(g.place, place)
-}
-
-// squares are the clusters' of each of n groups.
-func (g *grouping) squares(p *model.Profile, misses *steps, of []int32, n, sizes int) (out steps) {
-	order := make([]int, len(of))
-	for i := range order {
-		order[i] = i
-	}
-	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(of[a], of[b]) })
-	out.From = ints{0}
-	scratch := make([]float64, sizes)
-	for group := range int32(n) {
-		end := 0
-		for end < len(order) && of[order[end]] == group {
-			end++
-		}
-		mine := order[:end]
-		order = order[end:]
-		records := make([]*model.Record, len(mine))
-		for k, i := range mine {
-			records[k] = g.records[i]
-		}
-		out.add(p.ClusterSquares(records, sizes, func(k int) []float64 { return misses.values(mine[k], scratch) }))
-	}
-	return out
 }
 
 func newCountBands() countBands {

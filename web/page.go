@@ -73,6 +73,14 @@ func WriteFile(w io.Writer, profiles []Profile, o Options) error {
 			if err := add(fmt.Sprintf("data?profile=%d&stack=%s", i, stack), d); err != nil {
 				return err
 			}
+			if svg, err := drawing(p.Raw, p.Name, stack); err == nil {
+				if err := add(fmt.Sprintf("svg?profile=%d&stack=%s", i, stack), svg); err != nil {
+					return err
+				}
+			}
+			if err := d.addCode(i, stack, o.Source, add); err != nil {
+				return err
+			}
 			if err := d.addFiles(i, o.Source, add); err != nil {
 				return err
 			}

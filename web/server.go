@@ -38,19 +38,19 @@ type Server struct {
 	version  int // of profiles
 	live     bool
 	made     map[string]*reply
-	pprof    map[int]http.Handler
+	pprof    map[int]map[string]http.Handler
+	sites    map[string][]site
 }
 
 // reply is an answer that is made once, with others waiting for it.
 type reply struct {
 	once sync.Once
 	body []byte
-	err  error
 }
 
 // NewServer makes a server for profiles.
 func NewServer(profiles []Profile, o Options) *Server {
-	return &Server{o: o, token: rand.Text(), profiles: profiles, made: map[string]*reply{}, pprof: map[int]http.Handler{}}
+	return &Server{o: o, token: rand.Text(), profiles: profiles, made: map[string]*reply{}, pprof: map[int]map[string]http.Handler{}, sites: map[string][]site{}}
 }
 
 // Set exchanges the profiles; live says that more will come.
@@ -59,7 +59,7 @@ func (s *Server) Set(profiles []Profile, live bool) {
 	defer s.mu.Unlock()
 	s.profiles, s.live = profiles, live
 	s.version++
-	s.made, s.pprof = map[string]*reply{}, map[int]http.Handler{}
+	s.made, s.pprof, s.sites = map[string]*reply{}, map[int]map[string]http.Handler{}, map[string][]site{}
 }
 
 // URL is where the pages are, for a server that listens at this address.
@@ -165,6 +165,8 @@ func (s *Server) route(w http.ResponseWriter, r *http.Request, path string) {
 		s.answer(w, r, "list", func() (any, error) { return s.list(), nil })
 	case path == "data":
 		s.serveData(w, r)
+	case path == "svg":
+		s.serveSVG(w, r)
 	case path == "diff":
 		s.serveDiff(w, r)
 	case path == "time":
@@ -236,19 +238,18 @@ func (s *Server) answer(w http.ResponseWriter, r *http.Request, key string, make
 	}
 	s.mu.Unlock()
 	a.once.Do(func() {
-		var v any
-		if v, a.err = make(); a.err == nil {
-			a.body, a.err = json.Marshal(v)
+		v, err := make()
+		if err == nil {
+			a.body, err = json.Marshal(v)
+		}
+		if err != nil { // that something can't be told is an answer, too
+			a.body, _ = json.Marshal(failure{err.Error()})
 		}
 	})
 	if key == "list" {
 		s.mu.Lock()
 		delete(s.made, key)
 		s.mu.Unlock()
-	}
-	if a.err != nil {
-		http.Error(w, a.err.Error(), http.StatusUnprocessableEntity)
-		return
 	}
 	w.Header().Set("Content-Type", "application/json")
 	if r.Method != http.MethodHead {
@@ -268,18 +269,47 @@ func (s *Server) profile(r *http.Request, name string) (*Profile, int, error) {
 	return &p, i, nil
 }
 
+// asked are a request's profile and stack.
+func (s *Server) asked(r *http.Request) (p *Profile, i int, stack string, err error) {
+	if p, i, err = s.profile(r, "profile"); err != nil {
+		return nil, 0, "", err
+	}
+	stack = r.URL.Query().Get("stack")
+	if _, ok := model.ParseStackKind(stack); !ok && stack != "" {
+		return nil, 0, "", errors.New("no such stack")
+	}
+	return p, i, stack, nil
+}
+
 func (s *Server) serveData(w http.ResponseWriter, r *http.Request) {
-	p, i, err := s.profile(r, "profile")
+	p, i, stack, err := s.asked(r)
 	if err != nil {
 		http.Error(w, err.Error(), http.StatusBadRequest)
 		return
 	}
-	stack := r.URL.Query().Get("stack")
-	if _, ok := model.ParseStackKind(stack); !ok && stack != "" {
-		http.Error(w, "no such stack", http.StatusBadRequest)
+	s.answer(w, r, fmt.Sprintf("data %d %s", i, stack), func() (any, error) {
+		d, err := New(p.Raw, p.Name, stack, s.o)
+		if err == nil {
+			s.keepSites(i, stack, d.Sites)
+		}
+		return d, err
+	})
+}
+
+// keepSites notes where instructions are, for those who ask for them.
+func (s *Server) keepSites(i int, stack string, sites []site) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.sites[fmt.Sprintf("%d %s", i, stack)] = sites
+}
+
+func (s *Server) serveSVG(w http.ResponseWriter, r *http.Request) {
+	p, i, stack, err := s.asked(r)
+	if err != nil {
+		http.Error(w, err.Error(), http.StatusBadRequest)
 		return
 	}
-	s.answer(w, r, fmt.Sprintf("data %d %s", i, stack), func() (any, error) { return New(p.Raw, p.Name, stack, s.o) })
+	s.answer(w, r, fmt.Sprintf("svg %d %s", i, stack), func() (any, error) { return drawing(p.Raw, p.Name, stack) })
 }
 
 func (s *Server) serveDiff(w http.ResponseWriter, r *http.Request) {
@@ -295,8 +325,8 @@ func (s *Server) serveDiff(w http.ResponseWriter, r *http.Request) {
 	http.Error(w, err.Error(), http.StatusBadRequest)
 }
 
-// mostPairs are what a comparison lists.
-const mostPairs = 500
+// mostChanges are what a comparison lists.
+const mostChanges = 500
 
 // diff is what rdx diff --format json prints.
 func diff(before, after *Profile) (any, error) {
@@ -312,7 +342,7 @@ func diff(before, after *Profile) (any, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%s and %s: %w", before.Name, after.Name, err)
 	}
-	d.Pairs = d.Pairs[:min(mostPairs, len(d.Pairs))]
+	d.Pairs = d.Pairs[:min(mostChanges, len(d.Pairs))]
 	return d, nil
 }
 

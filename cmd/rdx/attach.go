@@ -85,6 +85,7 @@ func newAttachCmd() *cobra.Command {
 	var f recordFlags
 	var of targets
 	var every time.Duration
+	var live bool
 	cmd := &cobra.Command{
 		Use:   "attach [flags] NAME|PID...",
 		Short: "Profile running processes",
@@ -96,7 +97,8 @@ all processes of that name.`,
   sudo rdx attach sqlite3 -o sqlite.pb.gz --overhead 0.5
   sudo rdx attach --tree 1234 -d 30s           # and all that it has started
   sudo rdx attach --container 3f2a91c0d7b4 -d 30s
-  sudo rdx attach -p 1234 -d 10m --every 10s   # windows for rdx phases`,
+  sudo rdx attach -p 1234 -d 10m --every 10s   # windows for rdx phases
+  sudo rdx attach -p 1234 --web               # live, in a browser`,
 		Args: cobra.ArbitraryArgs,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			pids, named, err := of.find(args, os.DirFS("/proc"), "/sys/fs/cgroup")
@@ -110,6 +112,12 @@ all processes of that name.`,
 			}
 			f.follow = f.follow || of.follows()
 			cfg := collector.Config{PID: pids[0], Others: pids[1:], Found: len(named) > 0 || of.follows()}
+			if live && cmd.Flags().Changed("every") {
+				return report.BadInput(errors.New("--web and --every do not go together: rdx web shows what --every has written"))
+			}
+			if live {
+				return f.recordLive(cmd, cfg)
+			}
 			if cmd.Flags().Changed("every") {
 				return f.recordEvery(cmd, cfg, every)
 			}
@@ -117,6 +125,7 @@ all processes of that name.`,
 		},
 	}
 	of.register(cmd)
+	cmd.Flags().BoolVar(&live, "web", false, "show in a browser what has been seen so far, as rdx web does; the session is then several short ones, of which the merge is shown and written")
 	cmd.Flags().DurationVar(&every, "every", 0, "write a profile of its own for each so long part, numbered: rdx-0001.pb.gz and so on, for rdx phases")
 	f.register(cmd)
 	return cmd

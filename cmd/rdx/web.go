@@ -1,7 +1,9 @@
 package main
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -12,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/sys/unix"
 
+	"github.com/rdx-profiler/rdx/model"
 	"github.com/rdx-profiler/rdx/report"
 	"github.com/rdx-profiler/rdx/sampler"
 	"github.com/rdx-profiler/rdx/web"
@@ -72,8 +75,10 @@ func webProfiles(files []string) ([]web.Profile, error) {
 
 func newWebCmd() *cobra.Command {
 	var f webFlags
+	var of fleetFlags
+	var by string
 	cmd := &cobra.Command{
-		Use:   "web FILE...",
+		Use:   "web FILE... | web --server URL",
 		Short: "Show profiles in a browser: curve, source, call stacks, pairs",
 		Long: `web serves pages that show profiles, and prints their URL. In it is a word that nobody
 can guess: who does not have it sees nothing. It listens at this machine's own
@@ -83,17 +88,31 @@ On all pages a line in the miss ratio curve can be dragged to any cache size: so
 call stacks, pairs and data follow. Several profiles can be switched between and compared.
 
 Source is read where the profile's line tables name a file below a folder of --source,
-which is the current one by default, and nowhere else.`,
+which is the current one by default, and nowhere else.
+
+Without a file it shows what a fleet's agents have sent to the server of --server, as
+rdx fleet asks for it; with --by a profile for each value of a label.`,
 		Example: `  rdx web rdx.pb.gz
   rdx web --source ~/src/app before.pb.gz after.pb.gz
+  rdx web --server http://127.0.0.1:4040 --service checkout --by version
   ssh -L 8000:127.0.0.1:8000 host rdx web --listen 127.0.0.1:8000 rdx.pb.gz`,
-		Args: profiles(1),
+		Args: cobra.ArbitraryArgs,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			o, err := f.options()
 			if err != nil {
 				return err
 			}
-			all, err := webProfiles(args)
+			var all []web.Profile
+			switch {
+			case len(args) > 0 && cmd.Flags().Changed("server"):
+				return report.BadInput(errors.New("web: name files or a --server, not both"))
+			case len(args) > 0:
+				all, err = webProfiles(args)
+			case of.access.Server == "":
+				return report.BadInput(errors.New("web: name a profile, such as rdx.pb.gz, or a --server"))
+			default:
+				all, err = fleetProfiles(cmd, &of, by)
+			}
 			if err != nil {
 				return err
 			}
@@ -101,7 +120,32 @@ which is the current one by default, and nowhere else.`,
 		},
 	}
 	f.registerServer(cmd)
+	of.register(cmd)
+	cmd.Flags().StringVar(&by, "by", "", "of --server: a profile for each value of this label, such as version")
 	return cmd
+}
+
+// fleetProfiles are what a fleet's server has.
+func fleetProfiles(cmd *cobra.Command, of *fleetFlags, by string) ([]web.Profile, error) {
+	c, q, err := of.open()
+	if err != nil {
+		return nil, err
+	}
+	ctx, stop := interruptible(cmd)
+	defer stop()
+	if by != "" {
+		var all []web.Profile
+		err := parts(ctx, c, q, by, func(value string, p *model.Profile) error {
+			all = append(all, web.Profile{Name: report.Printable(by + "=" + value), Raw: p})
+			return nil
+		})
+		return all, err
+	}
+	p, err := one(ctx, c, q)
+	if err != nil {
+		return nil, err
+	}
+	return []web.Profile{{Name: report.Printable(cmp.Or(of.service, "fleet")), Raw: p}}, nil
 }
 
 // serve shows pages until it is interrupted.

@@ -7,6 +7,7 @@ import { CurveChart, nearest, SizeBar } from "./curve";
 import { ask, forget, isFile, load, type Listing } from "./data";
 import { CodePage, ComparePage, ObjectsPage, Overview, PairsPage, ShareLink, ThreadsPage, TimePage } from "./pages";
 import { Pick } from "./parts";
+import * as rdxFormat from "./format";
 import { parse, type State, write } from "./state";
 import { View } from "./sums";
 
@@ -76,8 +77,7 @@ function App() {
           forget();
           setList(l);
         }
-        if (l.live) again = window.setTimeout(() => (forget(), void look()), 1000);
-        else setList(l);
+        if (l.live) again = window.setTimeout(() => (forget("list"), void look()), 1000);
       } catch (e) {
         setError((e as Error).message);
       }
@@ -94,7 +94,18 @@ function App() {
       (d) => {
         if (gone) return;
         setError("");
-        setView(new View(d));
+        const next = new View(d, profile);
+        setView((was) => {
+          // While samples come in, what is chosen gets other numbers.
+          const chosen = now.current;
+          if (was && was.number === profile && list.live) {
+            const pair = chosen.pair >= 0 && chosen.pair < was.d.pairs.use.length ? next.pairOf(was.keyOf(chosen.pair)) : -1;
+            const name = chosen.object >= 0 ? was.d.strings[was.d.objects.name[chosen.object]] : undefined;
+            const object = name === undefined ? -1 : next.d.objects.name.findIndex((i) => next.d.strings[i] === name);
+            if (pair !== chosen.pair || object !== chosen.object || chosen.node >= 0) queueMicrotask(() => set({ pair, object, node: -1 }, true));
+          }
+          return next;
+        });
       },
       (e: Error) => {
         if (gone) return;
@@ -107,11 +118,16 @@ function App() {
     };
   }, [list, profile, s.stack]);
 
+  // When the first picture is there, for a test that measures it.
+  useEffect(() => {
+    if (view && performance.getEntriesByName("rdx-shown").length === 0) requestAnimationFrame(() => performance.mark("rdx-shown"));
+  }, [view]);
+
   const otherProfile = list && s.other >= 0 && s.other < list.profiles.length && s.other !== profile ? s.other : -1;
   useEffect(() => {
     let gone = false;
     setOther(null);
-    if (list && otherProfile >= 0) load(otherProfile, "").then((d) => !gone && setOther(new View(d)), () => undefined);
+    if (list && otherProfile >= 0) load(otherProfile, "").then((d) => !gone && setOther(new View(d, otherProfile)), () => undefined);
     return () => {
       gone = true;
     };
@@ -214,7 +230,7 @@ function App() {
             {page[0] === "overview" || page[0] === "compare" ? null : <CurveChart x={x} height={104} />}
             <SizeBar x={x} />
           </section>
-          <main id="main" tabIndex={-1} data-page={page[0]}>
+          <main id="main" tabIndex={-1} data-page={page[0]} data-number={String(view!.number)} data-profile={view!.d.file}>
             <Page x={x} />
           </main>
         </>
@@ -226,3 +242,6 @@ function App() {
 }
 
 render(<App />, document.getElementById("app")!);
+
+// For a test that holds both ways to write numbers together.
+Object.assign(globalThis, { rdxFormat });

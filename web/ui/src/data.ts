@@ -10,7 +10,7 @@ export interface Listing {
 export interface Steps {
   from: Int32Array;
   at: Int32Array;
-  amount: Float32Array;
+  amount: Float64Array;
 }
 
 export interface Curve {
@@ -81,11 +81,11 @@ export interface Data {
   accesses: number;
   holds: number;
   samples: number;
+  merged: number;
   sizes: number[];
   first: number;
   caches: { level: string; bytes: number; at: number }[] | null;
   curve: Curve | null;
-  curve_svg?: string;
   count_bands: { least: number; per_step: number; low: number[]; high: number[]; none: number };
   strings: string[];
   places: { function: Int32Array; file: Int32Array; line: Int32Array };
@@ -113,7 +113,6 @@ export interface Data {
   };
   pairs: { use: Int32Array; reuse: Int32Array; kind: Int32Array; squares: Steps };
   objects: { name: Int32Array; squares: Steps };
-  place_squares: Steps;
   threads: Threads | null;
   invalidations: { true_share: number; false_share: number; pairs_in_all: number; pairs: Invalidation[] | null } | null;
   sites: { mapping: string; build_id: string; offset: string; place: number }[] | null;
@@ -191,12 +190,20 @@ export function ask<T>(id: string): Promise<T> {
 }
 
 // forget makes what was answered be asked for again.
-export const forget = (): void => waiting.clear();
+export const forget = (id?: string): void => {
+  if (id === undefined) waiting.clear();
+  else waiting.delete(id);
+};
 
 async function over(url: string): Promise<unknown> {
   const r = await fetch(url);
   if (!r.ok) throw new Error((await r.text()).trim());
-  return r.json();
+  return checked(await r.json());
+}
+
+function checked(v: unknown): unknown {
+  if (v && typeof v === "object" && "error" in v) throw new Error(String(v.error));
+  return v;
 }
 
 // askWith asks with parameters that may contain anything.
@@ -216,12 +223,12 @@ async function unpack(id: string): Promise<unknown> {
   const text = inside().get(id);
   if (text === undefined) throw new Error("this file does not have it inside: rdx web shows it");
   const stream = new Blob([raw(text) as BlobPart]).stream().pipeThrough(new DecompressionStream("gzip"));
-  const v = await new Response(stream).json();
-  if (v && typeof v === "object" && "error" in v) throw new Error(String(v.error));
-  return v;
+  return checked(await new Response(stream).json());
 }
 
 function raw(text: string): Uint8Array {
+  const quick = (Uint8Array as unknown as { fromBase64?: (t: string) => Uint8Array }).fromBase64;
+  if (quick) return quick.call(Uint8Array, text);
   const s = atob(text);
   const b = new Uint8Array(s.length);
   for (let i = 0; i < s.length; i++) b[i] = s.charCodeAt(i);
@@ -231,12 +238,11 @@ function raw(text: string): Uint8Array {
 type Json = Record<string, unknown>;
 
 const i32 = (t: unknown) => new Int32Array(raw((t as string) ?? "").buffer);
-const f32 = (t: unknown) => new Float32Array(raw((t as string) ?? "").buffer);
 const f64 = (t: unknown) => new Float64Array(raw((t as string) ?? "").buffer);
 
 function steps(t: unknown): Steps {
   const s = t as Json;
-  return { from: i32(s.from), at: i32(s.at), amount: f32(s.amount) };
+  return { from: i32(s.from), at: i32(s.at), amount: f64(s.amount) };
 }
 
 export async function load(profile: number, stack: string): Promise<Data> {
@@ -258,7 +264,6 @@ export async function load(profile: number, stack: string): Promise<Data> {
   const objects = d.objects as Json;
   objects.name = i32(objects.name);
   objects.squares = steps(objects.squares);
-  d.place_squares = steps(d.place_squares);
   d.decoded = true;
   return d as unknown as Data;
 }

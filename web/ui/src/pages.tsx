@@ -37,7 +37,7 @@ function Exports({ x }: { x: Ctx }) {
   };
   return (
     <span class="exports" role="group" aria-label="save the curve">
-      {d.curve_svg ? <button onClick={() => download("curve.svg", "image/svg+xml", d.curve_svg!)}>svg</button> : null}
+      <button onClick={() => void ask<string>(`svg?profile=${x.s.profile}&stack=${x.s.stack}`).then((t) => download("curve.svg", "image/svg+xml", t))}>svg</button>
       <button onClick={png}>png</button>
       <button onClick={csv}>csv</button>
     </span>
@@ -123,6 +123,7 @@ export function Overview({ x }: { x: Ctx }) {
         <ul class="chips">
           <li>{d.exact ? "counted, every access" : `${amount(d.holds)} independent looks`}</li>
           <li>{many(d.samples, "sample")}</li>
+          {d.merged ? <li>{amount(d.merged)} small ones shown together, by pairs</li> : null}
           <li>{many(d.pairs.use.length, "pair")}</li>
           <li>{many(d.objects.name.length, "data object")}</li>
           <li>{many(d.threads?.threads_in_all ?? 1, "thread")}</li>
@@ -289,7 +290,7 @@ function PairDetail({ x }: { x: Ctx }) {
         <button onClick={() => x.set({ page: "code", file: "" })}>show in source</button>
         <ShareLink />
       </header>
-      <div class="scroll" tabIndex={0} role="region" aria-label="details of the pair">
+      <div class="scroll" tabIndex={0} role="region" aria-label="details of the pair, to scroll">
         <h3>Stack distance: other data in between</h3>
         <DistanceHist x={x} cells={cells} />
         <p class="small">What is right of the line, {sizeName(view, c)}, misses. {amount(accesses)} accesses in all.</p>
@@ -361,7 +362,7 @@ export function ObjectsPage({ x }: { x: Ctx }) {
     .slice(0, 1000);
   return (
     <section class="pane" aria-label="data objects">
-      <div class="scroll" tabIndex={0} role="region" aria-label="data objects">
+      <div class="scroll" tabIndex={0} role="region" aria-label="data objects, to scroll">
         <table>
           <caption>
             data objects by {weightName(x)}, {amount(total)} in all; choose one to see its samples only
@@ -429,7 +430,7 @@ export function ThreadsPage({ x }: { x: Ctx }) {
   return (
     <div class="stackpage">
       <section class="card" aria-label="threads">
-        <div class="scroll" tabIndex={0} role="region" aria-label="threads">
+        <div class="scroll" tabIndex={0} role="region" aria-label="threads, to scroll">
           <table>
             <caption>threads: {t.threads_in_all} in all; choose one to see its samples only</caption>
             <thead>
@@ -486,7 +487,7 @@ export function ThreadsPage({ x }: { x: Ctx }) {
       <section class="card" aria-label="sharing">
         <h2>Who writes what whom</h2>
         {tids.length ? (
-          <div class="scroll" tabIndex={0} role="region" aria-label="sharing matrix">
+          <div class="scroll" tabIndex={0} role="region" aria-label="sharing matrix, to scroll">
             <table class="matrix">
               <caption>accesses of a reader that find the line gone by a writer: truly shared words, and below them falsely shared ones</caption>
               <thead>
@@ -519,7 +520,7 @@ export function ThreadsPage({ x }: { x: Ctx }) {
       </section>
       {d.invalidations?.pairs?.length ? (
         <section class="card" aria-label="invalidations">
-          <div class="scroll" tabIndex={0} role="region" aria-label="invalidations">
+          <div class="scroll" tabIndex={0} role="region" aria-label="invalidations, to scroll">
             <table>
               <caption>
                 invalidations: truly shared {percent(d.invalidations.true_share, 1)} of accesses, falsely {percent(d.invalidations.false_share, 1)}
@@ -588,15 +589,15 @@ export function TimePage({ x }: { x: Ctx }) {
     }
     const columns = mine.length ? Math.min(last - first + 1, 48) : 0;
     const rows: number[][] = []; // from never down to the shortest
-    const levels = 18;
-    const lowest = 6;
+    const levels = 30;
+    const lowest = 6; // 64 bytes
     for (let k = 0; k < levels + 1; k++) rows.push(new Array<number>(columns).fill(0));
     const total = new Array<number>(columns).fill(0);
     for (const i of mine) {
       const col = Math.min(columns - 1, Math.floor(((d.cells.epoch[i] - first) / (last - first + 1)) * columns));
       const dist = d.cells.distance[i];
       const w = Number.isNaN(dist) ? d.cells.accesses[i] : d.cells.reuses[i];
-      const r = Number.isNaN(dist) ? 0 : levels - Math.min(levels - 1, Math.max(0, Math.floor((Math.log2(Math.max(dist, 1)) - lowest) / 1.5)));
+      const r = Number.isNaN(dist) ? 0 : levels - Math.min(levels - 1, Math.max(0, Math.floor(Math.log2(Math.max(dist, 1)) - lowest)));
       rows[r][col] += w;
       total[col] += w;
     }
@@ -609,13 +610,15 @@ export function TimePage({ x }: { x: Ctx }) {
           Stack distance over the run <span class="hint">thread {map.tid}; each column is a stretch of its run, adding up to 100 %</span>
         </h2>
         {map.columns > 0 ? (
-          <div class="scroll" tabIndex={0} role="region" aria-label="heat map of stack distance over time">
+          <div class="scroll" tabIndex={0} role="region" aria-label="heat map of stack distance over time, to scroll">
             <table class="heatmap">
               <caption class="unseen">share of accesses by stack distance, from the first part of the run to the last</caption>
               <tbody>
                 {map.rows.map((r, k) => {
-                  const name = k === 0 ? "never" : bytes(2 ** (map.lowest + (map.levels - k) * 1.5)) + "…";
-                  return (
+                  const from = map.lowest + map.levels - k;
+                  const name = k === 0 ? "never reused" : k === map.levels ? "less than 128B" : `${bytes(2 ** from)} to ${bytes(2 ** (from + 1))}`;
+                  const used = map.rows.slice(1, k + 1).some((q) => q.some((v) => v > 0));
+                  return k > 0 && !used ? null : (
                     <tr key={k}>
                       <th scope="row">{name}</th>
                       {r.map((v, i) => {
@@ -637,7 +640,7 @@ export function TimePage({ x }: { x: Ctx }) {
         {!many ? <p class="none">Several profiles of one program, such as rdx attach --every 10s writes, are shown here one after the other.</p> : null}
         {error ? <p class="none">{error}</p> : null}
         {phases ? (
-          <div class="scroll" tabIndex={0} role="region" aria-label="windows">
+          <div class="scroll" tabIndex={0} role="region" aria-label="windows, to scroll">
             <table>
               <caption>miss ratios by window, with 95 % bands; a star marks a window that differs from the phase before it by more than chance</caption>
               <thead>
@@ -723,7 +726,7 @@ export function ComparePage({ x }: { x: Ctx }) {
       {error ? <p class="none">{error}</p> : null}
       {diff ? (
         <section class="card" aria-label="changes">
-          <div class="scroll" tabIndex={0} role="region" aria-label="changes">
+          <div class="scroll" tabIndex={0} role="region" aria-label="changes, to scroll">
             <table>
               <caption>miss ratios; a star marks a change that is more than chance</caption>
               <thead>

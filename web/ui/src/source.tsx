@@ -60,8 +60,9 @@ export function SourcePane({ x }: { x: Ctx }) {
     const g: Gutter = { here: new Map(), used: new Map() };
     const here = view.places(c, s.weight, f);
     const used = view.uses(c, s.weight, f);
+    const file = d.strings.indexOf(wanted);
     for (let i = 0; i < here.length; i++) {
-      if (d.strings[d.places.file[i]] !== wanted) continue;
+      if (d.places.file[i] !== file) continue;
       const line = d.places.line[i];
       if (here[i] > 0) g.here.set(line, (g.here.get(line) ?? 0) + here[i]);
       if (used[i] > 0) g.used.set(line, (g.used.get(line) ?? 0) + used[i]);
@@ -213,18 +214,21 @@ function Code({ x, gutter, file, error }: { x: Ctx; gutter: Gutter; file: string
   // The instruction to show: of the chosen pair's end, or where most is missed.
   const site = useMemo(() => {
     const v = view.cells(c, s.weight, f);
+    const of = file ? d.strings.indexOf(file) : -1;
     let best = -1;
     let most = 0;
     const reused = (i: number) => d.cells.reuse[i] >= 0;
-    const sum = new Map<number, number>();
+    const sum = new Float64Array((d.sites ?? []).length);
     for (let i = 0; i < view.n; i++) {
       if (s.pair >= 0 && d.cells.pair[i] !== s.pair) continue;
-      if (s.pair < 0 && file && d.strings[d.places.file[view.where[i]]] !== file) continue;
+      if (s.pair < 0 && of >= 0 && d.places.file[view.where[i]] !== of) continue;
       const k = reused(i) ? d.cells.reuse_at[i] : d.cells.use_at[i];
       if (k < 0) continue;
-      const t = (sum.get(k) ?? 0) + v[i];
-      sum.set(k, t);
-      if (t > most || best < 0) [best, most] = [k, t];
+      const t = (sum[k] += v[i]);
+      if (t > most || best < 0) {
+        best = k;
+        most = t;
+      }
     }
     return best;
   }, [view, s.pair, s.weight, f, file, d.exact ? 0 : c]);
@@ -245,14 +249,12 @@ function Code({ x, gutter, file, error }: { x: Ctx; gutter: Gutter; file: string
   }, [site, s.profile, s.stack, view]);
   const at = useMemo(() => {
     const v = view.cells(c, s.weight, f);
-    const here = new Map<number, number>();
-    const used = new Map<number, number>();
+    const here = new Float64Array((d.sites ?? []).length);
+    const used = new Float64Array(here.length);
     for (let i = 0; i < view.n; i++) {
       const to = d.cells.reuse[i] >= 0 ? d.cells.reuse_at[i] : d.cells.use_at[i];
-      if (v[i] > 0) {
-        here.set(to, (here.get(to) ?? 0) + v[i]);
-        used.set(d.cells.use_at[i], (used.get(d.cells.use_at[i]) ?? 0) + v[i]);
-      }
+      if (to >= 0) here[to] += v[i];
+      if (d.cells.use_at[i] >= 0) used[d.cells.use_at[i]] += v[i];
     }
     return { here, used };
   }, [view, c, s.weight, f]);
@@ -295,7 +297,7 @@ function Code({ x, gutter, file, error }: { x: Ctx; gutter: Gutter; file: string
         <caption class="unseen">instructions with {weightName(x)}</caption>
         <tbody>
           {code.list.map((k) => {
-            const sum = (m: Map<number, number>) => k.sites.reduce((t, i) => t + (m.get(i) ?? 0), 0);
+            const sum = (m: Float64Array) => k.sites.reduce((t, i) => t + m[i], 0);
             const v = sum(at.here);
             const u = sum(at.used);
             const isUse = k.sites.some((i) => ends.use.has(i));

@@ -58,7 +58,7 @@ export class View {
   readonly whereNode: Int32Array;
   private memo = new Map<string, unknown>();
 
-  constructor(d: Data) {
+  constructor(d: Data, readonly number: number) {
     this.d = d;
     this.n = d.cells.use.length;
     this.byPair = csr(d.cells.pair, d.pairs.use.length);
@@ -95,6 +95,18 @@ export class View {
   endOf(pair: number): Place {
     const r = this.d.pairs.reuse[pair];
     return r < 0 ? { function: "[" + this.kind(pair) + "]", file: "", line: 0 } : this.place(r);
+  }
+
+  // keyOf names a pair, in whatever profile.
+  keyOf(pair: number): string {
+    const name = (p: Place) => `${p.function}\n${p.file}\n${p.line}`;
+    return `${this.kind(pair)}\n${name(this.place(this.d.pairs.use[pair]))}\n${name(this.endOf(pair))}`;
+  }
+
+  // pairOf is the pair of that name, -1 if there is none.
+  pairOf(key: string): number {
+    for (let i = 0; i < this.d.pairs.use.length; i++) if (this.keyOf(i) === key) return i;
+    return -1;
   }
 
   // cells are all samples' weights that pass the filter.

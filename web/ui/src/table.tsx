@@ -19,7 +19,40 @@ export function matches(x: Ctx, pair: number, q: string): boolean {
   return hit(d.pairs.use[pair]) || hit(d.pairs.reuse[pair]) || x.view.kind(pair).includes(q);
 }
 
-const least = 100;
+const least = 50;
+
+// first are the n of a list with the greatest keys, or the smallest, in order: while a size is dragged there is no
+// time to sort all.
+function first(list: number[], keys: Float64Array, down: boolean, n: number): number[] {
+  const sign = down ? 1 : -1;
+  const before = (a: number, b: number): boolean => (keys[a] - keys[b]) * sign > 0 || (keys[a] === keys[b] && a < b);
+  const heap: number[] = []; // the last of those kept is on top
+  const sink = () => {
+    for (let i = 0; ; ) {
+      let k = 2 * i + 1;
+      if (k >= heap.length) return;
+      if (k + 1 < heap.length && before(heap[k], heap[k + 1])) k++;
+      if (!before(heap[i], heap[k])) return;
+      [heap[i], heap[k]] = [heap[k], heap[i]];
+      i = k;
+    }
+  };
+  for (const i of list) {
+    if (heap.length < n) {
+      heap.push(i);
+      for (let k = heap.length - 1; k > 0; ) {
+        const up = (k - 1) >> 1;
+        if (!before(heap[up], heap[k])) break;
+        [heap[up], heap[k]] = [heap[k], heap[up]];
+        k = up;
+      }
+    } else if (before(i, heap[0])) {
+      heap[0] = i;
+      sink();
+    }
+  }
+  return heap.sort((a, b) => (before(a, b) ? -1 : 1));
+}
 
 export function PairTable({ x, caption, only, compact }: { x: Ctx; caption: string; only?: (pair: number) => boolean; compact?: boolean }) {
   const { view, s, c, f } = x;
@@ -48,13 +81,14 @@ export function PairTable({ x, caption, only, compact }: { x: Ctx; caption: stri
     if (column === "distance") return medians(i).distance || 0;
     return values[i];
   };
-  const order = all.slice();
-  if (column === "use" || column === "reuse") order.sort((a, b) => (text(a, column === "reuse") < text(b, column === "reuse") ? -1 : 1) * (down ? -1 : 1));
-  else {
-    const keys = new Map(order.map((i) => [i, key(i)]));
-    order.sort((a, b) => (keys.get(a)! - keys.get(b)!) * (down ? -1 : 1) || a - b);
+  let shown: number[];
+  if (column === "use" || column === "reuse") {
+    shown = all.slice().sort((a, b) => (text(a, column === "reuse") < text(b, column === "reuse") ? -1 : 1) * (down ? -1 : 1)).slice(0, most);
+  } else {
+    const keys = column === "value" ? values : new Float64Array(values.length);
+    if (column !== "value") for (const i of all) keys[i] = key(i);
+    shown = first(all, keys, down, most);
   }
-  const shown = order.slice(0, most);
   const head = (k: Column, name: string, title: string, kind = "") => (
     <th scope="col" class={kind} aria-sort={column === k ? (down ? "descending" : "ascending") : "none"}>
       <button title={title} onClick={() => x.set({ sort: column === k && down ? k : k + "-" })}>
@@ -66,10 +100,10 @@ export function PairTable({ x, caption, only, compact }: { x: Ctx; caption: stri
   const whole = f.tid < 0 && f.object < 0;
   let cumulative = 0;
   return (
-    <div class="scroll" tabIndex={0} role="region" aria-label={caption}>
+    <div class="scroll" tabIndex={0} role="region" aria-label={caption + ", to scroll"}>
       <table class="pairs">
         <caption class={compact ? "unseen" : ""}>
-          {caption}: {weightName(x)}, {amount(total)} in all; {order.length} of {d.pairs.use.length} use → reuse pairs
+          {caption}: {weightName(x)}, {amount(total)} in all; {all.length} of {d.pairs.use.length} use → reuse pairs
         </caption>
         <thead>
           <tr>
@@ -127,10 +161,10 @@ export function PairTable({ x, caption, only, compact }: { x: Ctx; caption: stri
           })}
         </tbody>
       </table>
-      {order.length === 0 ? <p class="none">{q ? `Nothing is found for “${s.q}”.` : "No sample has any of it at this size."}</p> : null}
-      {order.length > most ? (
+      {all.length === 0 ? <p class="none">{q ? `Nothing is found for “${s.q}”.` : "No sample has any of it at this size."}</p> : null}
+      {all.length > most ? (
         <button class="more" onClick={() => setMost(most * 4)}>
-          show more: {order.length - most} are left
+          show more: {all.length - most} are left
         </button>
       ) : null}
     </div>

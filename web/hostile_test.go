@@ -1,0 +1,188 @@
+package web
+
+// Needs Chromium.
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/chromedp/chromedp"
+
+	"github.com/rdx-profiler/rdx/model"
+	"github.com/rdx-profiler/rdx/pprofout"
+)
+
+// hostile is a profile that has a script wherever it can have a text.
+func hostile() *model.Profile {
+	names := []string{
+		"<script>window.owned=1</script>", `"><img src=x onerror=window.owned=1>`, "</template></script><script>window.owned=1</script>",
+		"javascript:window.owned=1", "${window.owned=1}", "{{constructor.constructor('window.owned=1')()}}", "'-alert(1)-'", "__proto__", "constructor", "a\u202eb\x00\x1b[2J", "<svg onload=window.owned=1>",
+	}
+	p := renamed(names...)
+	p.Command = names[0]
+	p.Comments = append(p.Comments, names...)
+	for i := range p.Records {
+		r := &p.Records[i]
+		n := names[i%len(names)]
+		r.Use = []*model.Location{{Address: uint64(i), Mapping: &model.Mapping{Start: 0, Limit: 1 << 20, File: n, BuildID: n}, Lines: []model.Line{{Function: n, SystemName: n, File: n, Line: 1 + i%3}}}}
+		r.Data = &model.Data{Name: n}
+		r.TID = 1 + i%4
+		r.Stack = model.StackPrivate
+		if i%5 == 0 {
+			r.Kind, r.EndTID, r.Address, r.Written = model.Invalidated, 2, 64, 72
+		}
+	}
+	return p
+}
+
+// written is a profile as it is read from a file.
+func written(t *testing.T, p *model.Profile) *model.Profile {
+	t.Helper()
+	if err := p.Derive(); err != nil {
+		t.Fatal(err)
+	}
+	var b bytes.Buffer
+	if err := pprofout.Write(&b, p); err != nil {
+		t.Fatal(err)
+	}
+	out, err := pprofout.Read(&b)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return out
+}
+
+// TestHostileNames: what programs are called runs nowhere, neither from a server nor in a file.
+func TestHostileNames(t *testing.T) {
+	b := openBrowser(t)
+	owned := func() *model.Profile {
+		p := written(t, hostile())
+		p.Caches[0].Level = `L1d"><script>window.owned=1</script>` // no rdx writes that, but one may read it
+		return p
+	}
+	all := []Profile{{`<img src=x onerror=window.owned=1>`, owned()}, {"</script><script>window.owned=1</script>", owned()}}
+	name := filepath.Join(t.TempDir(), "report.html")
+	var file bytes.Buffer
+	if err := WriteFile(&file, all, Options{}); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(name, file.Bytes(), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	for _, url := range []string{serve(t, testSource(t), all...), "file://" + name} {
+		for _, page := range pagesOf {
+			b.show(url, "page="+page+"&profile=0&other=1&view=tree&pair=0&q=%3Cscript%3Ewindow.owned%3D1", page)
+			b.await("document.querySelector('main').textContent.length > 0")
+			var owned bool
+			b.eval("'owned' in window", &owned)
+			if owned {
+				t.Fatalf("%s: a name was run as a script", page)
+			}
+		}
+		if !strings.Contains(b.text("body"), "window.owned") {
+			t.Error("the names are not to be seen: nothing was tested")
+		}
+	}
+	b.clean()
+}
+
+// large is a profile of n samples that has some hundred places.
+func large(n, depth int) *model.Profile {
+	p := renamed()
+	rng := rand.New(rand.NewPCG(1, 2))
+	var locs []*model.Location
+	for i := range 400 {
+		f := fmt.Sprintf("function_%d", i)
+		locs = append(locs, &model.Location{Address: uint64(0x1000 + 16*i), Mapping: &model.Mapping{Start: 0x1000, Limit: 0x9000, File: "prog"},
+			Lines: []model.Line{{Function: f, SystemName: f, File: fmt.Sprintf("file%d.c", i%20), Line: 10 + i}}})
+	}
+	stack := func() []*model.Location {
+		s := []*model.Location{locs[rng.IntN(len(locs))]}
+		for k := range depth {
+			s = append(s, locs[(k*7+rng.IntN(2))%len(locs)])
+		}
+		return s
+	}
+	for i := range n {
+		t := uint64(1) << rng.IntN(28)
+		t += uint64(rng.IntN(int(t)))
+		r := model.Record{Kind: model.Reuse, Use: stack(), Reuse: stack(), TID: 1 + i%8, Epoch: i * 40 / n, Time: t, Native: t, Hold: uint64(i/4 + 1), Observations: 1, Accesses: float64(1000 + rng.IntN(9000))}
+		if t < 3000 {
+			r.Exact, r.Distinct = true, 1+t/3
+		}
+		p.Records = append(p.Records, r)
+	}
+	return p
+}
+
+// TestDeepStacks: ten thousand frames are a picture, too.
+func TestDeepStacks(t *testing.T) {
+	b := openBrowser(t)
+	p := large(40, 10_000)
+	b.show(serve(t, Options{}, Profile{"deep", p}), "page=code", "code")
+	b.await("document.querySelector('.flame canvas')")
+	if h := b.text(".contexts"); h == "" {
+		t.Error("no contexts")
+	}
+	b.clean()
+}
+
+// TestManySamples: a profile of 10^5 samples is shown, and can be dragged. How fast is told, and demanded where RDX_WEB_TIMES
+// is set: on a machine that is busy with other things it says nothing.
+func TestManySamples(t *testing.T) {
+	n := 100_000
+	if testing.Short() {
+		n = 10_000
+	}
+	b := openBrowser(t)
+	raw := written(t, large(n, 6))
+	start := time.Now()
+	url := serve(t, Options{}, Profile{"large", raw})
+	b.show(url, "page=overview", "overview")
+	b.await("document.querySelector('.curve canvas')")
+	opened := time.Since(start)
+	var first float64
+	b.eval("performance.getEntriesByName('rdx-shown')[0]?.startTime ?? -1", &first)
+	b.show(url, "page=code", "code")
+	b.await("document.querySelector('.flame canvas')")
+	// The browser's own frames while the size goes up and down.
+	var frames float64
+	ctx, cancel := context.WithTimeout(b.ctx, patience)
+	defer cancel()
+	b.eval("window.sizes = 0; window.frames60 = []; 0", nil)
+	err := chromedp.Run(ctx, chromedp.Evaluate(`new Promise((done) => {
+		const e = document.querySelector('.sizebar input[type=range]');
+		let i = 0, last = performance.now(), slow = [];
+		const begin = last;
+		const step = () => {
+			const now = performance.now();
+			slow.push(now - last);
+			last = now;
+			if (i++ >= 100 || now - begin > 8000) { slow.shift(); slow.sort((a, b) => a - b); done(slow[Math.floor(slow.length / 2)]); return; }
+			e.value = String(20 + (i * 7) % 80);
+			e.dispatchEvent(new Event('input', {bubbles: true}));
+			requestAnimationFrame(step);
+		};
+		requestAnimationFrame(step);
+	})`, &frames, awaitPromise))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Logf("%d samples: first picture %.0f ms after the page was asked for (%v with the test's own waits), dragging %.0f ms a frame", n, first, opened.Round(time.Millisecond), frames)
+	if os.Getenv("RDX_WEB_TIMES") != "" {
+		if first > 1000 {
+			t.Errorf("first picture after %.0f ms, at most 1000 may it take", first)
+		}
+		if frames > 1000.0/30 {
+			t.Errorf("%.0f ms a frame, 30 a second are demanded", frames)
+		}
+	}
+	b.clean()
+}

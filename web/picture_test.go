@@ -1,0 +1,36 @@
+package web
+
+// Needs Chromium.
+
+import (
+	"context"
+	"os"
+	"testing"
+
+	"github.com/chromedp/cdproto/emulation"
+	"github.com/chromedp/cdproto/page"
+	"github.com/chromedp/chromedp"
+)
+
+// TestPicture makes the documents' picture, see picture.sh.
+func TestPicture(t *testing.T) {
+	name := os.Getenv("RDX_WEB_PICTURE")
+	if name == "" {
+		t.Skip("makes docs/web.png only for web/picture.sh")
+	}
+	b := openBrowser(t)
+	url := serve(t, testSource(t), example(t, "words.pb.gz"), example(t, "bad.pb.gz"), example(t, "good.pb.gz"))
+	b.run(emulation.SetDeviceMetricsOverride(1280, 800, 1.5, false), page.BringToFront())
+	b.show(url, "page=code&profile=0", "code")
+	b.await("document.querySelector('.lines .code') && document.querySelector('.flame canvas')")
+	b.eval("[...document.querySelectorAll('table.pairs tbody tr')].find((r) => { const p = [...r.querySelectorAll('.place .loc')].map((e) => e.textContent); return p[0] !== p[1]; })?.click()", nil)
+	b.await("document.querySelector('tr.chosen') && document.querySelector('.arc path')")
+	var png []byte
+	b.run(chromedp.ActionFunc(func(ctx context.Context) (err error) {
+		png, err = page.CaptureScreenshot().WithFormat(page.CaptureScreenshotFormatPng).Do(ctx)
+		return err
+	}))
+	if err := os.WriteFile(name, png, 0o644); err != nil {
+		t.Fatal(err)
+	}
+}

@@ -1,0 +1,116 @@
+package web
+
+import (
+	"math"
+	"strings"
+	"testing"
+
+	"github.com/rdx-profiler/rdx/model"
+	"github.com/rdx-profiler/rdx/report"
+)
+
+// TestStored: at the machine's own caches the sums over pairs are what rdx top prints, and so is what
+// stands behind them.
+func TestStored(t *testing.T) {
+	for _, name := range []string{"bad.pb.gz", "good.pb.gz", "words.pb.gz"} {
+		x := example(t, name)
+		p, err := Open(x.Raw, "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		d, err := New(x.Raw, name, "", Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, c := range d.Caches {
+			m, err := report.FindMetric(p, strings.ToLower(c.Level))
+			if err != nil {
+				t.Fatal(err)
+			}
+			want, seen := 0.0, int64(0)
+			for _, q := range report.Pairs(p, m.Value) {
+				want += q.Value
+				seen += q.Observations
+			}
+			got, gotSeen := 0.0, int64(0)
+			out := make([]float64, len(d.Sizes))
+			for i := range d.Cells.Use {
+				if v := d.Cells.Misses.values(i, out)[c.At]; v > 0 {
+					got += v
+					gotSeen += int64(d.Cells.Seen[i])
+				}
+			}
+			if math.Abs(got-want) > 1e-6*want || gotSeen != seen {
+				t.Errorf("%s at %s: %g misses of %d observations, rdx top has %g of %d", name, c.Level, got, gotSeen, want, seen)
+			}
+		}
+	}
+}
+
+// TestSteps: steps give back what was put in.
+func TestSteps(t *testing.T) {
+	var s steps
+	all := [][]float64{{5, 5, 3, 3, 0}, {0, 0, 0, 0, 0}, {1e9, 1e9, 1e9, 1e9, 1e9}, {7, 6.5, 0, 0.25, 0.25}, {1, 0, 0, 0, 0}}
+	for _, v := range all {
+		s.add(v)
+	}
+	out := make([]float64, 5)
+	for f, v := range all {
+		for i, x := range s.values(f, out) {
+			if math.Abs(x-v[i]) > 1e-6*v[i] || v[i] == 0 && x != 0 {
+				t.Errorf("function %d: %v, want %v", f, out, v)
+			}
+		}
+	}
+}
+
+// TestSquares: bands of pairs are model.PerAccess's.
+func TestSquares(t *testing.T) {
+	x := example(t, "words.pb.gz")
+	p, err := Open(x.Raw, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	d, err := New(x.Raw, "words", "", Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, sq := make([]float64, len(d.Sizes)), make([]float64, len(d.Sizes))
+	accesses := 0.0
+	for i := range p.Records {
+		if p.Records[i].Kind != model.Lost {
+			accesses += p.Records[i].Accesses
+		}
+	}
+	compared := 0
+	for pair := range d.Pairs.Use {
+		for k, c := range d.Caches {
+			var records []*model.Record
+			sum := 0.0
+			cell := 0
+			for i := range p.Records {
+				if !shown(&p.Records[i]) {
+					continue
+				}
+				if int(d.Cells.Pair[cell]) == pair {
+					records = append(records, &p.Records[i])
+					sum += d.Cells.Misses.values(cell, out)[c.At]
+				}
+				cell++
+			}
+			if !(sum > 0) {
+				continue
+			}
+			want := p.PerAccess(records, func(r *model.Record) float64 { return r.Misses[k] }, accesses, p.Holds(), 0.05)
+			unit := d.Pairs.Squares.values(pair, sq)[c.At] / sum
+			low, high := model.CountBand(sum / unit)
+			if math.Abs(low*unit/accesses-want.Low) > 1e-4*want.Value || math.Abs(high*unit/accesses-want.High) > 1e-4*want.High {
+				t.Errorf("pair %d at %s: band %g to %g, PerAccess has %g to %g", pair, c.Level, low*unit/accesses, high*unit/accesses, want.Low, want.High)
+			}
+			compared++
+		}
+	}
+	if compared == 0 {
+		t.Error("nothing was compared")
+	}
+}
