@@ -32,7 +32,8 @@ const fewThreads = 16
 type group struct {
 	*shares
 	members []*thread
-	byCPU   bool // watch CPUs instead of threads, from when there were many
+	beside  []int // of these, the numbers of those that ran at the last hold
+	byCPU   bool  // watch CPUs instead of threads, from when there were many
 	written estimate.LineSeen
 }
 

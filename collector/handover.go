@@ -5,6 +5,7 @@ import (
 
 	"github.com/rdx-profiler/rdx/collector/callstack"
 	"github.com/rdx-profiler/rdx/collector/interleave"
+	"github.com/rdx-profiler/rdx/collector/sharing"
 	"github.com/rdx-profiler/rdx/sampler"
 )
 
@@ -40,6 +41,7 @@ type handover struct {
 type handoverWork struct {
 	stacks []callstack.Request
 	holds  []interleave.Hold // to be merged
+	joined []sharing.Hold    // to become windows
 }
 
 type handedOver struct {
@@ -64,7 +66,7 @@ func (s *Session) everyTick() {
 		return
 	}
 	s.handover.away, s.handover.last = true, now
-	s.handover.to <- handedOver{handoverWork{s.kept.stacks.Take(), s.holds.merges.Take()}, s.progress(), s.account.failed}
+	s.handover.to <- handedOver{handoverWork{s.kept.stacks.Take(), s.holds.merges.Take(), s.holds.windows.Take()}, s.progress(), s.account.failed}
 }
 
 // progress is what there is to tell now; warnings are told once.
@@ -98,6 +100,7 @@ func (s *Session) closeHandover() {
 	case a := <-s.handover.to:
 		s.kept.stacks.Return(a.stacks)
 		s.holds.merges.Return(a.holds)
+		s.holds.windows.Return(a.joined)
 		s.tell(a.progress)
 	default:
 		s.takeBack()
@@ -113,6 +116,7 @@ func (s *Session) takeBack() {
 	case done := <-s.handover.back:
 		s.kept.stacks.Done(done.stacks)
 		s.holds.merges.Done(done.holds)
+		s.holds.windows.Done(done.joined)
 		s.handover.away = false
 	default:
 	}

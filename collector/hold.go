@@ -82,6 +82,7 @@ func (s *Session) LetGo() {
 		s.holds.merges.Keep(t.process, t.tid, t.nth, s.locate.Touched)
 	}
 	s.holds.mergeOf = nil
+	s.holds.keepWindow()
 	s.locate.Tend()
 	s.targets.followVia()
 	if s.watches.groups() {

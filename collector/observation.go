@@ -137,7 +137,7 @@ func (s *watches) take(t *thread, trap *sampler.Trap) {
 	case (trap.Kind == sampler.TrapOther || trap.Kind == sampler.TrapBlind) && o.State == record.Armed:
 		s.account.loseObserved(&o.Observation, "record of the use dropped")
 	case others: // ended by now: two threads came at the same time
-	case trap.Kind == sampler.TrapReuse && o.State == record.Used && t.shared.Slots[trap.Slot].Blind&sampler.Blind != 0:
+	case trap.Kind == sampler.TrapReuse && o.State == record.Used && o.Stack != model.StackPrivate && t.shared.Slots[trap.Slot].Blind&sampler.Blind != 0:
 		s.account.loseObserved(&o.Observation, "not watched in all threads")
 	case trap.Kind == sampler.TrapReuse && o.State == record.Used && trap.ClockLag != o.lag:
 		s.account.loseObserved(&o.Observation, "clock stood still between use and reuse")
@@ -146,6 +146,7 @@ func (s *watches) take(t *thread, trap *sampler.Trap) {
 	case trap.Kind == sampler.TrapReuse && o.State == record.Used:
 		o.State = record.Done
 		o.Kind = model.Reuse
+		o.Blind = t.shared.Slots[trap.Slot].Blind&sampler.Blind != 0
 		o.ReuseStack = s.kept.stacks.AddTrap(t, t.process, s.accessing(o, trap), trap.Stack)
 		s.measure(o, trap)
 		s.kept.pairs++

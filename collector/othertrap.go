@@ -57,6 +57,7 @@ func (s *watches) cutBlind(g *group, t *thread, slot, other int) {
 	if o == nil || t.shared.Slots[slot].Blind&sampler.BlindWord(other) == 0 {
 		return
 	}
+	o.BlindLine = true
 	s.cutLine(o, g.shared.Slots[other].Addr, 1)
 }
 

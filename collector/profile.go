@@ -16,7 +16,7 @@ import (
 func (s *Session) input(sum estimate.Totals, stats sampler.Stats) estimate.Input {
 	s.prober.Probes.Pending = s.prober.probe.state == replaying
 	return estimate.Input{
-		Seen: s.kept.seen, Stacks: s.table, Seed: s.cfg.Seed,
+		Seen: s.kept.seen, Stacks: s.table, Seed: s.cfg.Seed, Windows: s.windows.Kept(),
 		Clock: s.timing.clock, Calibration: s.timing.calibration, Unit: s.src.source.Unit(), Totals: sum, Unweighed: s.src.unweighed,
 		AccessRate: s.cfg.AccessRate, Probes: s.prober.Probes, MeasuresRate: s.hasProbes(), Ran: s.targets.processes.Ran(),
 		Resident: s.present, Block: s.holds.block(), Stepped: s.holds.steps(), Shared: s.cfg.Stack == SharedStack || s.cfg.Stack == BothStacks,

@@ -8,10 +8,11 @@ func (g *group) othersRunning(t *thread, cpus int, runs func(pid, tid int) bool)
 	if g.byCPU {
 		return 0, false
 	}
+	g.beside = g.beside[:0]
 	for _, m := range g.members {
-		if n < cpus-1 && m != t && runs(t.process.PID, m.tid) {
-			n++
+		if m != t && runs(t.process.PID, m.tid) {
+			g.beside = append(g.beside, m.tid)
 		}
 	}
-	return n, true
+	return min(len(g.beside), max(cpus-1, 0)), true
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/rdx-profiler/rdx/collector/estimate"
 	"github.com/rdx-profiler/rdx/collector/interleave"
 	"github.com/rdx-profiler/rdx/collector/record"
+	"github.com/rdx-profiler/rdx/collector/sharing"
 	"github.com/rdx-profiler/rdx/model"
 	"github.com/rdx-profiler/rdx/sampler"
 	"github.com/rdx-profiler/rdx/sampler/ahead"
@@ -40,6 +41,8 @@ type holds struct {
 	running   float64 // threads of the process that ran in the hold at work; 0: not known
 	merges    interleave.Queue
 	mergeOf   *thread // in the last hold, if others of its process ran then
+	windows   sharing.Queue
+	opened    joinedWindow // what the last hold read ahead, if others may write it
 	burst     int
 	lines     bool // samples are of lines
 }
@@ -95,6 +98,7 @@ func (s *Session) sample(t *thread) {
 		}
 	}
 	s.holds.tally(t, &found)
+	s.holds.openWindow(t, &found)
 	s.holds.merges.Begin()
 	s.holds.choose(t, &found)
 	s.holds.stages.end(stageArming, sampler.Monotonic())
@@ -153,6 +157,9 @@ func (s *holds) finish() (told *thread) {
 		return nil
 	}
 	t := u.thread
+	if o := u.watched; o != nil {
+		s.tellLine(&o.Observation, &u.found.Followed)
+	}
 	for i := range others {
 		others[i].Share *= 1 - u.checked
 		s.readOnly(t, &others[i], s.observe(t, &others[i]))
@@ -268,6 +275,7 @@ func (s *holds) observe(t *thread, f *ahead.Followed) *observation {
 // its reuse, or that there is none so soon.
 func (s *holds) readOnly(t *thread, f *ahead.Followed, o *observation) {
 	o.State = record.Done
+	s.tellLine(&o.Observation, f)
 	o.End = float64(sampler.Monotonic())
 	o.UseStack = s.kept.stacks.Add(t, t.process, o.PC, f.Stack, o.Addr)
 	t.enterEpoch(&o.Observation)

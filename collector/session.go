@@ -14,6 +14,7 @@ import (
 	"github.com/rdx-profiler/rdx/collector/callstack"
 	"github.com/rdx-profiler/rdx/collector/estimate"
 	"github.com/rdx-profiler/rdx/collector/interleave"
+	"github.com/rdx-profiler/rdx/collector/sharing"
 	"github.com/rdx-profiler/rdx/model"
 	"github.com/rdx-profiler/rdx/sampler"
 	"github.com/rdx-profiler/rdx/sampler/ahead"
@@ -52,6 +53,7 @@ type Session struct {
 	handover handover
 	table    *callstack.Table
 	merger   *interleave.Merger
+	windows  *sharing.Windows
 
 	// Of whoever starts and ends the session:
 	start, end time.Time
@@ -89,6 +91,7 @@ func Start(cfg Config) (*Session, error) {
 		handover: newHandover(),
 		table:    callstack.NewTable(),
 		merger:   interleave.NewMerger(cfg.Seed),
+		windows:  sharing.NewWindows(cfg.Seed),
 		targets:  newTargets(),
 		watches:  newWatches(),
 		account:  account{losses: make(map[string]int64)},
@@ -277,6 +280,7 @@ func (s *Session) Wait(ctx context.Context) (*model.Profile, error) {
 		case a := <-s.handover.to:
 			s.table.Unwind(a.stacks, false)
 			s.merger.MergeAll(a.holds, uint64(s.holds.block()))
+			s.windows.Add(a.joined)
 			s.handover.back <- a.handoverWork
 			s.tell(a.progress)
 			running = !a.failed
@@ -303,6 +307,7 @@ func (s *Session) Wait(ctx context.Context) (*model.Profile, error) {
 	left := s.holds.merges.Take()
 	s.merger.MergeAll(left, uint64(s.holds.block()))
 	s.holds.merges.Done(left)
+	s.windows.Add(s.holds.windows.Take())
 	p, err := s.profile()
 	return p, errors.Join(err, s.account.err)
 }

@@ -129,7 +129,7 @@ func (s *watches) retire(t *thread, slot int) {
 	case shared.State == sampler.SlotUsed && w.obs.State == record.Used:
 		if age, ok := clock.since(shared.UseClock, w.obs.lag); !ok {
 			s.account.loseObserved(&w.obs.Observation, "watchpoint clock not readable")
-		} else if shared.Blind&sampler.Blind != 0 {
+		} else if w.obs.Blind = shared.Blind&sampler.Blind != 0; w.obs.Blind && w.obs.Stack != model.StackPrivate {
 			s.account.loseObserved(&w.obs.Observation, "not watched in all threads")
 		} else {
 			w.obs.censor(age, s.timing)

@@ -151,7 +151,7 @@ const cutCount = "stacks cut short for the fleet's back end"
 
 // kept says which counts matter to a reader of a merge.
 func kept(name string) bool {
-	return strings.HasPrefix(name, "lost: ") || strings.HasPrefix(name, "CPU time ") || strings.HasPrefix(name, model.NotWatched) || name == model.FalseSharingUnknown
+	return strings.HasPrefix(name, "lost: ") || strings.HasPrefix(name, "CPU time ") || strings.HasPrefix(name, model.NotWatched) || name == model.FalseSharingUnknown || name == model.JoinedHolds
 }
 
 func (w Window) people(frames int) (*profile.Profile, error) {
@@ -163,7 +163,7 @@ func (w Window) people(frames int) (*profile.Profile, error) {
 	b := newBuilder(w.Time, frames, columns...)
 	for i := range p.Records {
 		r := &p.Records[i]
-		if r.Kind == model.Lost || r.Kind == model.FalseSharing {
+		if r.Kind == model.Lost || r.Kind.Beside() {
 			continue
 		}
 		values := []float64{r.Reuses * w.Weight, r.Accesses * w.Weight}
@@ -227,6 +227,8 @@ func (b *builder) stack(r *model.Record) []*profile.Location {
 		out = append(b.part(out, r.Reuse), b.pseudo("[invalidation of]"))
 	case model.FalseSharing:
 		out = append(b.part(out, r.Reuse), b.pseudo("[false sharing with]"))
+	case model.TrueSharing:
+		out = append(b.part(out, r.Reuse), b.pseudo("[true sharing with]"))
 	default:
 		out = append(out, b.pseudo("["+r.Kind.String()+"]"))
 	}

@@ -240,7 +240,7 @@ type maker struct {
 }
 
 func (m *maker) fill(r *model.Record, stack []frame) {
-	two := r.Kind == model.Reuse || r.Kind == model.Invalidated || r.Kind == model.FalseSharing
+	two := r.Kind == model.Reuse || r.Kind == model.Invalidated || r.Kind == model.FalseSharing || r.Kind == model.TrueSharing
 	at := 0 // of the frame between the two
 	if two {
 		at = slices.IndexFunc(stack, func(f frame) bool { return f.file == "" && slices.Contains(between, f.name()) })
@@ -255,7 +255,7 @@ func (m *maker) fill(r *model.Record, stack []frame) {
 	}
 }
 
-var between = []string{"[reuse of]", "[invalidation of]", "[false sharing with]"}
+var between = []string{"[reuse of]", "[invalidation of]", "[false sharing with]", "[true sharing with]"}
 
 func (f frame) name() string {
 	if len(f.location.Line) == 0 || f.location.Line[0].Function == nil {

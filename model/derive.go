@@ -25,7 +25,7 @@ import (
 // Where reading ahead counted the different blocks of a window's beginning, only the rest
 // of it is the model's.
 //
-// Lost and FalseSharing records get zeros. Each
+// Lost records and those beside others get zeros. Each
 // kind of stack has an estimate of its own: where the profile has several, see OnStack.
 //
 // Known bias: that of SSX (an epoch is stationary) and of Kaplan-Meier, which

@@ -163,11 +163,10 @@ func (p *Profile) estimate() (*estimate, error) {
 		if r.Kind >= NumKinds {
 			return nil, fmt.Errorf("record %d is of unknown kind %d", k, r.Kind)
 		}
-		switch r.Kind {
-		case Lost:
+		if r.Kind == Lost {
 			e.mass.Lost += r.Accesses
-			continue
-		case FalseSharing:
+		}
+		if !r.outcome() {
 			continue
 		}
 		s := e.of(r)

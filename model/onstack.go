@@ -20,7 +20,7 @@ func (p *Profile) StackKinds() []StackKind {
 // OnStack is the profile as observed in one stack: the records of that stack,
 // their weights scaled so that they stand for as many accesses as the whole
 // profile, of which each sample was observed in one stack, chosen by chance.
-// FalseSharing records, of which none is the outcome of an access, are left
+// Records of which none is the outcome of an access, see Kind.Beside, are left
 // out, and so are derived fields. Locations, counts and comments are shared
 // with p.
 func (p *Profile) OnStack(kind StackKind) *Profile {
@@ -28,7 +28,7 @@ func (p *Profile) OnStack(kind StackKind) *Profile {
 	q.Records = nil
 	scale := p.StackScale(kind)
 	for _, r := range p.Records {
-		if r.Stack == kind && r.Kind != FalseSharing {
+		if r.Stack == kind && !r.Kind.Beside() {
 			r.Accesses *= scale
 			r.Reuses, r.Misses, r.Distance = 0, nil, 0
 			q.Records = append(q.Records, r)

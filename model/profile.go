@@ -15,14 +15,18 @@ const (
 	Invalidated             // another thread wrote the block first
 	Pruned                  // given up on purpose, see Record.Time for when
 	Lost                    // the profiler failed; nothing is known
-	// FalseSharing: another thread wrote elsewhere in the block's cache line
-	// first. Such a record tells of accesses whose outcome, for the block
-	// itself, other records tell: sums over accesses leave it out.
-	FalseSharing
+	// Records of the following kinds tell of the cache line of accesses whose outcome, for the
+	// block itself, other records tell: sums over accesses leave them out, see Kind.Beside.
+	FalseSharing   // another thread wrote the line first, where the thread itself does not touch it
+	TrueSharing    // another thread wrote the line first, where the thread touches it, too
+	UnknownSharing // whether another thread wrote the line first is not known
 	NumKinds
 )
 
-var kindNames = [NumKinds]string{"reuse", "cold", "censored", "invalidated", "pruned", "lost", "false_sharing"}
+// Beside says whether records of the kind are no outcome of an access.
+func (k Kind) Beside() bool { return k == FalseSharing || k == TrueSharing || k == UnknownSharing }
+
+var kindNames = [NumKinds]string{"reuse", "cold", "censored", "invalidated", "pruned", "lost", "false_sharing", "true_sharing", "unknown_sharing"}
 
 func (k Kind) String() string {
 	if k >= NumKinds {
@@ -211,7 +215,7 @@ func (r *Record) Estimated() float64 {
 }
 
 // outcome says whether the record tells how uses ended.
-func (r *Record) outcome() bool { return r.Kind != Lost && r.Kind != FalseSharing }
+func (r *Record) outcome() bool { return r.Kind != Lost && !r.Kind.Beside() }
 
 // Cache is one level of the cache hierarchy.
 type Cache struct {
@@ -282,6 +286,9 @@ const (
 	// NotWatched begins those of observations that could not be watched in all threads, so
 	// that only what was read ahead of them is known.
 	NotWatched = "not watched in all threads, but read ahead of: "
+	// JoinedHolds is how many holds were joined with those of other threads, by cache line: then the profile tells of lines
+	// that others write, and not of words alone.
+	JoinedHolds = "holds joined by line with those of other threads"
 	// FalseSharingUnknown is how many observations could have told of false sharing, where
 	// none did.
 	FalseSharingUnknown = "observations of whose line no other word could be watched, so that false sharing is not known"

@@ -7,7 +7,7 @@ func (p *Profile) Quotable() int {
 	seen := make([]float64, len(p.Caches)) // misses, in independent observations
 	for i := range p.Records {
 		r := &p.Records[i]
-		if r.Kind == Lost || r.Kind == FalseSharing || !(r.Accesses > 0) {
+		if !r.outcome() || !(r.Accesses > 0) {
 			continue
 		}
 		for c := range min(len(seen), len(r.Misses)) {

@@ -1,5 +1,7 @@
 package model
 
+import "math"
+
 // Shares says what a profile's estimate rests on, as shares of all its mass
 // that was not lost; they add up to 1.
 type Shares struct {
@@ -14,7 +16,7 @@ func (p *Profile) Shares() (s Shares) {
 	var all, reused float64
 	for i := range p.Records {
 		r := &p.Records[i]
-		if r.Kind == Lost {
+		if !r.outcome() {
 			continue
 		}
 		all += r.Accesses
@@ -33,4 +35,121 @@ func (p *Profile) Shares() (s Shares) {
 	s.Interpolated = max(0, reused/all-s.Exact-s.Timed)
 	s.Unseen = max(0, 1-s.Exact-s.Timed-s.Interpolated)
 	return s
+}
+
+// Sharing is how much of what was observed in private stacks finds its cache line written by another thread, as shares of
+// the accesses.
+type Sharing struct {
+	True    float64 `json:"true"`    // where the thread itself touches it
+	False   float64 `json:"false"`   // elsewhere in the line
+	Unknown float64 `json:"unknown"` // of these it is not known
+	// Low and High are the ends of the 95 % band of the first two: what is not known may be all, or nothing of it.
+	Low  float64 `json:"low"`
+	High float64 `json:"high"`
+	// ByLine is false for a profile that knows of words only: True are these, and there is no band.
+	ByLine bool `json:"by_line"`
+}
+
+// sharingError is the standard error, as a share, of what others take by what was read ahead of each: threads are
+// not as fast as each other, nor quite independent.
+const sharingError = 0.12
+
+// Sharing sums up the profile's records of lines. The band is that of a sample of holds, by leaving out one
+// of their parts after the other (the jackknife), see gammaBand.
+func (p *Profile) Sharing() Sharing {
+	var taken, unknown, all [JackknifeGroups + 1]float64
+	s := Sharing{ByLine: p.CountOf(JoinedHolds) > 0}
+	words := 0.0
+	for i := range p.Records {
+		r := &p.Records[i]
+		if r.Stack != StackPrivate || r.Kind == Lost {
+			continue
+		}
+		part := min(max(r.Group, 0), JackknifeGroups)
+		if part == 0 {
+			part = 1 + int(r.Hold%JackknifeGroups)
+		}
+		switch r.Kind {
+		case TrueSharing, FalseSharing:
+			taken[part] += r.Accesses
+			if r.Kind == TrueSharing {
+				s.True += r.Accesses
+			} else {
+				s.False += r.Accesses
+			}
+		case UnknownSharing:
+			unknown[part] += r.Accesses
+		default:
+			all[part] += r.Accesses
+			if r.Kind == Invalidated {
+				words += r.Estimated()
+			}
+		}
+	}
+	total := sum(all[:])
+	if !(total > 0) {
+		return Sharing{}
+	}
+	if !s.ByLine {
+		s.True = words
+	}
+	s.True, s.False, s.Unknown = s.True/total, s.False/total, sum(unknown[:])/total
+	s.Low, s.High = s.True+s.False, s.True+s.False
+	if s.ByLine {
+		s.setBand(taken[:], all[:], int(p.Holds()))
+	}
+	return s
+}
+
+func (s *Sharing) setBand(taken, all []float64, holds int) {
+	share, total, parts := sum(taken)/sum(all), sum(all), 0
+	var mean, squares, most float64
+	for i, a := range all {
+		if !(a > 0) {
+			continue
+		}
+		parts++
+		most = max(most, min(taken[i]/a, 1))
+		left := share
+		if a < total {
+			left = (sum(taken) - taken[i]) / (total - a)
+		}
+		mean += left
+		squares += left * left
+	}
+	n := float64(parts)
+	variance := max(0, squares/n-mean*mean/n/n) * (n - 1)
+	if share == 0 {
+		most = 1
+	}
+	variance += share * share * sharingError * sharingError
+	s.Low, s.High = gammaBand(share, variance, most/float64(max(holds, 1)))
+	s.High = min(s.High+s.Unknown, 1)
+}
+
+func sum(v []float64) (all float64) {
+	for _, x := range v {
+		all += x
+	}
+	return all
+}
+
+// SharedPerSecond is how many accesses a second those shares are: of all accesses of the program, or by the rates that are possible from
+// low to high, if the profile's rate is not exact.
+func (p *Profile) SharedPerSecond(share float64) (mean, low, high float64) {
+	all := 0.0
+	for i := range p.Records {
+		if r := &p.Records[i]; r.outcome() {
+			all += r.Accesses
+		}
+	}
+	if !(p.Duration > 0) {
+		return 0, 0, 0
+	}
+	mean = share * all / p.Duration.Seconds()
+	low, high = mean, mean
+	if c := &p.Clock; c.RateLow > 0 && c.Rate > 0 && !math.IsInf(c.RateHigh, 0) {
+		low, high = mean*c.RateLow/c.Rate, mean*c.RateHigh/c.Rate
+	}
+	return mean, low, high
 }

@@ -66,17 +66,19 @@ func pseudoFrame(k model.Kind) string {
 		return "[invalidation of]"
 	case model.FalseSharing:
 		return "[false sharing with]"
+	case model.TrueSharing:
+		return "[true sharing with]"
 	}
 	return "[" + k.String() + "]"
 }
 
 // twoStacks says whether records of a kind have a second stack.
 func twoStacks(k model.Kind) bool {
-	return k == model.Reuse || k == model.Invalidated || k == model.FalseSharing
+	return k == model.Reuse || k == model.Invalidated || k == model.FalseSharing || k == model.TrueSharing
 }
 
 // timed says whether records of a kind have a time.
-func timed(k model.Kind) bool { return k != model.Cold && k != model.Lost }
+func timed(k model.Kind) bool { return k != model.Cold && k != model.Lost && k != model.UnknownSharing }
 
 // Write writes a profile as a gzip'd pprof file, see the package
 // documentation for its form. Records that fall into one sample are summed.

@@ -46,15 +46,16 @@ func invalidations(p *model.Profile) (all []*invalidation, total float64) {
 	found := map[key]*invalidation{}
 	scale := p.StackScale(model.StackPrivate)
 	reads, writes, pairs := map[key]map[uint64]bool{}, map[key]map[uint64]bool{}, map[key]map[threads]bool{}
+	byWord := p.CountOf(model.JoinedHolds) == 0
 	for i := range p.Records {
 		r := &p.Records[i]
 		if r.Stack != model.StackPrivate || r.Kind == model.Lost {
 			continue
 		}
-		if r.Kind != model.FalseSharing {
+		if !r.Kind.Beside() {
 			total += scale * r.Accesses
 		}
-		if r.Kind != model.Invalidated && r.Kind != model.FalseSharing {
+		if !takes(r.Kind, byWord) {
 			continue
 		}
 		k := key{r.Kind, PlaceOf(r.Reuse), PlaceOf(r.Use)}
@@ -95,6 +96,11 @@ func invalidations(p *model.Profile) (all []*invalidation, total float64) {
 	return all, total
 }
 
+// takes says whether records of a kind tell of what another thread took: of words, where nothing tells of lines.
+func takes(k model.Kind, byWord bool) bool {
+	return k == model.FalseSharing || k == model.TrueSharing || k == model.Invalidated && byWord
+}
+
 // placesOf is a whole call stack.
 func placesOf(stack []*model.Location) []place {
 	out := make([]place, len(stack))
@@ -106,12 +112,14 @@ func placesOf(stack []*model.Location) []place {
 
 // invalidationList is what rdx top --by invalidations prints.
 type invalidationList struct {
-	Profile  *overview       `json:"profile"`
-	Accesses float64         `json:"accesses"`
-	True     float64         `json:"true_share"`
-	False    float64         `json:"false_share"`
-	All      int             `json:"pairs_in_all"`
-	Pairs    []*invalidation `json:"pairs"`
+	Profile  *overview         `json:"profile"`
+	Accesses float64           `json:"accesses"`
+	True     float64           `json:"true_share"`
+	False    float64           `json:"false_share"`
+	Sharing  model.Sharing     `json:"sharing"`
+	Findings []*sharingFinding `json:"findings"`
+	All      int               `json:"pairs_in_all"`
+	Pairs    []*invalidation   `json:"pairs"`
 }
 
 func NewInvalidationList(p *model.Profile, n int) (*invalidationList, error) {
@@ -126,7 +134,7 @@ func NewInvalidationList(p *model.Profile, n int) (*invalidationList, error) {
 		return nil, err
 	}
 	all, total := invalidations(p)
-	l := &invalidationList{Profile: Survey(private), Accesses: total, All: len(all), Pairs: all[:min(n, len(all))]}
+	l := &invalidationList{Profile: Survey(private), Accesses: total, Sharing: p.Sharing(), Findings: findings(p, all), All: len(all), Pairs: all[:min(n, len(all))]}
 	for _, v := range all {
 		if v.Kind == "true" {
 			l.True += v.Share
@@ -146,12 +154,10 @@ func (l *invalidationList) Text() string {
 		}
 		return Percent(v, 1)
 	}
-	falsely := share(l.False)
-	if l.Profile.FalseUnknown {
-		falsely = "an unknown share"
+	fmt.Fprintf(&b, "\n%s;\n%d of %d writer -> reader pairs\n", sharingSummary(l.Sharing, l.Profile.FalseUnknown, share), len(l.Pairs), l.All)
+	for _, f := range l.Findings {
+		fmt.Fprintf(&b, "\n%s sharing: %s\n", f.Kind, f.Text)
 	}
-	fmt.Fprintf(&b, "\n%s of the accesses find their datum written by another thread, %s another word of its line;\n%d of %d writer -> reader pairs\n",
-		share(l.True), falsely, len(l.Pairs), l.All)
 	if len(l.Pairs) == 0 {
 		return b.String()
 	}

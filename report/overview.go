@@ -107,7 +107,7 @@ func Survey(p *model.Profile) *overview {
 		o.Caches = append(o.Caches, m)
 	}
 	o.band(p)
-	o.FalseUnknown = p.CountOf(model.FalseSharingUnknown) > 0 && o.Kinds[model.FalseSharing.String()] == 0
+	o.FalseUnknown = p.CountOf(model.FalseSharingUnknown) > 0 && p.CountOf(model.JoinedHolds) == 0 && o.Kinds[model.FalseSharing.String()] == 0
 	o.independent = p.Independent(o.Observations)
 	o.warn(p, unnamed)
 	return o

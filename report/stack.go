@@ -31,7 +31,7 @@ func OnStack(p *model.Profile, stack string) (*model.Profile, error) {
 	case !slices.Contains(kinds, kind):
 		kind = kinds[0]
 	}
-	beside := slices.ContainsFunc(p.Records, func(r model.Record) bool { return r.Kind == model.FalseSharing })
+	beside := slices.ContainsFunc(p.Records, func(r model.Record) bool { return r.Kind.Beside() })
 	if len(kinds) == 1 && !beside {
 		return p, nil
 	}

@@ -83,10 +83,10 @@ func NewThreadList(raw, p *model.Profile, n int) *threadList {
 		}
 	}
 	scale := raw.StackScale(model.StackPrivate)
-	cells := map[[2]int]*sharingCell{}
+	cells, byWord := map[[2]int]*sharingCell{}, raw.CountOf(model.JoinedHolds) == 0
 	for i := range raw.Records {
 		r := &raw.Records[i]
-		if r.Kind != model.Invalidated && r.Kind != model.FalseSharing {
+		if !takes(r.Kind, byWord) {
 			continue
 		}
 		c := cells[[2]int{r.EndTID, r.TID}]
@@ -94,7 +94,7 @@ func NewThreadList(raw, p *model.Profile, n int) *threadList {
 			c = &sharingCell{Writer: r.EndTID, Reader: r.TID}
 			cells[[2]int{r.EndTID, r.TID}] = c
 		}
-		if r.Kind == model.Invalidated {
+		if r.Kind != model.FalseSharing {
 			c.True += scale * r.Estimated()
 		} else {
 			c.False += scale * r.Accesses
@@ -197,7 +197,7 @@ func (l *threadList) Text() string {
 	}
 	const most = 40
 	if len(l.Matrix) > 0 {
-		fmt.Fprintf(&b, "\n%10s    %-10s %18s %18s\n", "writer", "reader", "same word written", "other word of line")
+		fmt.Fprintf(&b, "\n%10s    %-10s %18s %18s\n", "writer", "reader", "true sharing", "false sharing")
 		for _, c := range l.Matrix[:min(len(l.Matrix), most)] {
 			fmt.Fprintf(&b, "%10d -> %-10d %18s %18s\n", c.Writer, c.Reader, Amount(c.True), Amount(c.False))
 		}

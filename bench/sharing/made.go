@@ -26,7 +26,7 @@ var made = []struct {
 }{
 	{kind: "pingpong", private: true, shared: true, invalidated: [2]float64{.5, .5}, foreign: [2]float64{.5, .5}},
 	{kind: "false", private: true, falsely: [2]float64{.5, .5}},
-	{kind: "wide", private: true, falsely: [2]float64{.5, .5}},
+	{kind: "wide", private: true, falsely: [2]float64{.5, 1. / 14}},
 	{kind: "readmostly", private: true, shared: true, invalidated: [2]float64{0, 1. / 8}, foreign: [2]float64{8. / 9, 1}},
 	{kind: "queue", private: true, shared: true, invalidated: [2]float64{0, 1}, foreign: [2]float64{1, 1}},
 	{kind: "private", private: true, shared: true},

@@ -18,6 +18,7 @@ type lineWeights struct {
 	bins    *model.Bins
 	watched []float64 // probability to be watched still, by wall time in ns
 	words   map[codePair]float64
+	blind   bool    // no other word of any line could be watched
 	scale   float64 // for data watched of whose line no other word was watched, there being no free slot
 }
 
@@ -45,7 +46,7 @@ func (s *stage) lineWeights() *lineWeights {
 		}
 	}
 	lw.scale = 1
-	if with > 0 {
+	if lw.blind = with == 0; with > 0 {
 		lw.scale = all / with
 	}
 	for _, o := range private {

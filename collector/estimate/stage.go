@@ -7,6 +7,7 @@ import (
 
 	"github.com/rdx-profiler/rdx/collector/callstack"
 	"github.com/rdx-profiler/rdx/collector/record"
+	"github.com/rdx-profiler/rdx/collector/sharing"
 	"github.com/rdx-profiler/rdx/model"
 	"github.com/rdx-profiler/rdx/sampler"
 )
@@ -37,6 +38,7 @@ type Input struct {
 	StoodFor float64       // observations of these, in whose place another of the hold is watched
 
 	Overlaps Overlaps
+	Windows  []*record.Stretch // what was read ahead of threads that may write each other's data
 }
 
 // stage makes a profile of a session. It belongs to one goroutine.
@@ -47,6 +49,7 @@ type stage struct {
 	foot      *footprints // of threads, if there is a shared stack
 	unsmeared int
 	noSlot    int // samples in whose place others of the time are watched
+	join      *sharing.Join
 
 	readAhead int     // accesses
 	touched   int     // blocks that these overlap, added up
@@ -54,7 +57,7 @@ type stage struct {
 }
 
 func NewStage(in Input) *stage {
-	s := &stage{Input: in, Rates: Rates{Probes: in.Probes}, rand: rand.New(rand.NewPCG(in.Seed, 3))}
+	s := &stage{Input: in, Rates: Rates{Probes: in.Probes}, rand: rand.New(rand.NewPCG(in.Seed, 3)), join: sharing.New(in.Windows)}
 	for i := range in.Holds {
 		s.readAhead += in.Holds[i].Accesses
 		s.touched += in.Holds[i].Touches
@@ -126,7 +129,7 @@ func (s *stage) settleRates() (perSource float64) {
 // addRecords makes the records, and says how many observations are left out as others stand for them.
 func (s *stage) addRecords(p *model.Profile, perSource float64) (dropped int) {
 	watched := s.watched()
-	m := recorder{stage: s, locations: make(locationTable), data: make(dataTable), byWall: s.accessesPerWall(s.Totals), lines: s.lineWeights(), perSource: perSource, firstHold: s.rand.Uint64() >> 2}
+	m := recorder{stage: s, seenAt: s.stacksByLeaf(), locations: make(locationTable), data: make(dataTable), byWall: s.accessesPerWall(s.Totals), lines: s.lineWeights(), perSource: perSource, firstHold: s.rand.Uint64() >> 2}
 	checks := s.checkWeights()
 	if s.Shared {
 		s.foot = s.footprints()
@@ -147,6 +150,7 @@ func (s *stage) addRecords(p *model.Profile, perSource float64) (dropped int) {
 		}
 	}
 	s.addTouches(p, &m)
+	m.addTaken(p)
 	return checks.dropped
 }
 
@@ -167,6 +171,8 @@ type recorder struct {
 	lines     *lineWeights
 	perSource float64 // accesses
 	firstHold uint64  // what holds are counted from, by chance
+	seenAt    map[leafKey]int
+	beyond    map[codeKey]*beyond
 }
 
 // add takes an observation that stands for so much, in the source's unit.
@@ -195,16 +201,6 @@ func (m *recorder) add(p *model.Profile, o *record.Observation, weight float64) 
 	if o.Kind == model.Reuse || o.Kind == model.Invalidated {
 		r.Reuse = m.locations.stack(o.Process, m.Stacks.Stack(o.ReuseStack))
 	}
+	m.divide(p, o, &r)
 	p.Records = append(p.Records, r)
-	for i := range o.Line {
-		w := &o.Line[i]
-		if w.Seen == nil {
-			continue
-		}
-		p.Records = append(p.Records, model.Record{Kind: model.FalseSharing, Use: r.Use, Op: o.Op, TID: o.TID, Data: r.Data, Stack: o.Stack, Observations: 1,
-			Reuse: m.locations.stack(o.Process, m.Stacks.Stack(w.Seen.Stack)), EndTID: w.Seen.TID, Address: o.Word, Written: w.Addr,
-			Accesses: r.Accesses * m.lines.of(o, w),
-			Native:   uint64(math.Round(w.Seen.Wall * m.byWall.native)),
-			Time:     uint64(math.Round(max(w.Seen.Wall*m.byWall.accesses, 1)))})
-	}
 }

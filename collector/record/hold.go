@@ -18,4 +18,5 @@ type Hold struct {
 	Instructions int
 	End          string  // why no more were
 	Window       *Window // how memory was touched; nil: not known
+	Joined       bool    // it was kept to be joined with those of other threads
 }

@@ -84,6 +84,9 @@ type Sharing struct {
 	Line      []LineWord    // other words of the line that are watched
 	Lined     bool          // they are, as far as slots and registers were free: other threads may write them
 	ByWall    bool          // cut off at a time known by the wall clock alone
+	LineSoon  int           // its thread's next touch of the line, after so many touches; 0: not as far as was read ahead
+	Blind     bool          // others' watchpoints were used up before the use: whether they wrote the word is not known
+	BlindLine bool          // likewise the rest of the line
 }
 
 // Times is how many observations o counts for, of those that its hold should have

@@ -142,16 +142,32 @@ func (g *accessLog) tell(u use, burst int, f *Followed) {
 // Touch is an access's touch of a block.
 type Touch struct {
 	Block  uint64 // its number: the address of its first byte by its size
+	PC     uint64 // of the accessing instruction
 	Before int32  // index of the block's touch before, -1 for its first
+	Inst   int32  // number of the instruction among those read ahead
 	Store  bool
 }
 
 // touched appends the touches, one after the other.
 func (g *accessLog) touched(to []Touch) []Touch {
 	for _, t := range g.touches {
-		to = append(to, Touch{t.block, t.prev, g.all[t.at].Store})
+		a := &g.all[t.at]
+		to = append(to, Touch{Block: t.block, PC: a.PC, Before: t.prev, Inst: a.Inst, Store: a.Store})
 	}
 	return to
+}
+
+// nextIn is after how many touches behind one any block of its aligned stretch of so many bytes is touched again, 0 if
+// none is as far as the log goes.
+func (g *accessLog) nextIn(touch int, bytes uint64) int {
+	blocks := bytes / g.block
+	of := g.touches[touch].block / blocks
+	for i := touch + 1; i < len(g.touches); i++ {
+		if g.touches[i].block/blocks == of {
+			return i - touch
+		}
+	}
+	return 0
 }
 
 // cut forgets all but the first n accesses. Nothing may be added after it.

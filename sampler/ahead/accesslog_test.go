@@ -102,7 +102,7 @@ func TestTouched(t *testing.T) {
 		{PC: 2, Addr: 0x10c, Size: 8, Store: true}, // two words
 		{PC: 3, Addr: 0x110, Size: 4},
 	})
-	want := []Touch{{0x20, -1, false}, {0x21, -1, true}, {0x22, -1, true}, {0x22, 2, false}}
+	want := []Touch{{Block: 0x20, PC: 1, Before: -1, Inst: 0}, {Block: 0x21, PC: 2, Before: -1, Inst: 0, Store: true}, {Block: 0x22, PC: 2, Before: -1, Inst: 0, Store: true}, {Block: 0x22, PC: 3, Before: 2, Inst: 0}}
 	if got := log.touched(nil); !slices.Equal(got, want) {
 		t.Errorf("%v, want %v", got, want)
 	}

@@ -255,6 +255,10 @@ func (l *Locator) Tell(pick func(n int) int) (watched Followed, others []Followe
 // Touched appends all touches of blocks that the last call of Read has read ahead.
 func (l *Locator) Touched(to []Touch) []Touch { return l.log.touched(to) }
 
+// NextInLine is after how many touches behind one, an index into Touched, its cache line is touched again, 0 if it is not
+// as far as the last call of Read has read ahead.
+func (l *Locator) NextInLine(touch int) int { return l.log.nextIn(touch, sampler.LineSize) }
+
 // ending says why reading ahead ended.
 func ending(end interp.End) string {
 	switch {

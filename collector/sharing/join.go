@@ -1,0 +1,503 @@
+package sharing
+
+import (
+	"cmp"
+	"math"
+	"slices"
+
+	"github.com/rdx-profiler/rdx/collector/record"
+	"github.com/rdx-profiler/rdx/collector/target"
+)
+
+// fewWindows of a thread tell little of it: it is taken for one of all others then.
+const fewWindows = 6
+
+// everybody, but the reader, in the place of a thread's number.
+const everybody = -1
+
+type lineKey struct {
+	process *target.Process
+	line    uint64
+}
+
+type threadKey struct {
+	process *target.Process
+	tid     int
+}
+
+// Join is what was read ahead of all threads, by line.
+type Join struct {
+	windows   []*record.Stretch
+	of        map[threadKey][]*record.Stretch
+	processes map[*target.Process][]int // their threads
+	lines     map[lineKey]*sharedLine   // that one thread writes and another touches
+	byHold    map[int]*record.Stretch
+	classes   map[codeKey]*class
+}
+
+// sharedLine is a line that one thread was seen to write and another one to touch.
+type sharedLine struct {
+	touched map[int]uint8 // words, by thread
+	threads map[int][]segment
+	writes  map[int][]Write // by thread
+	chances map[chanceKey]*chance
+}
+
+type chanceKey struct {
+	writer, reader int // the reader only where the writer is everybody
+	word           int // -1: any
+}
+
+// Write is an instruction's writes of a word of a line.
+type Write struct {
+	PC    uint64
+	Word  uint8
+	count int
+}
+
+// New joins windows.
+func New(windows []*record.Stretch) *Join {
+	j := &Join{windows: windows, of: make(map[threadKey][]*record.Stretch), processes: make(map[*target.Process][]int),
+		lines: make(map[lineKey]*sharedLine), byHold: make(map[int]*record.Stretch)}
+	type seen struct {
+		tid           int
+		many, written bool
+	}
+	all := make(map[lineKey]seen)
+	for _, w := range windows {
+		key := threadKey{w.Process, w.TID}
+		if len(j.of[key]) == 0 {
+			j.processes[w.Process] = append(j.processes[w.Process], w.TID)
+		}
+		j.of[key] = append(j.of[key], w)
+		j.byHold[w.Hold] = w
+		for touches := range runs(w) {
+			key := lineKey{w.Process, touches[0].Line}
+			s, ok := all[key]
+			s.many = s.many || ok && s.tid != w.TID
+			s.written = s.written || slices.ContainsFunc(touches, func(t record.LineTouch) bool { return t.Store })
+			s.tid = w.TID
+			all[key] = s
+		}
+	}
+	for _, w := range windows {
+		for touches := range runs(w) {
+			key := lineKey{w.Process, touches[0].Line}
+			if s := all[key]; s.many && s.written {
+				j.add(key, w, touches)
+			}
+		}
+	}
+	j.classify()
+	return j
+}
+
+// runs are a window's touches, line by line.
+func runs(w *record.Stretch) func(yield func([]record.LineTouch) bool) {
+	return func(yield func([]record.LineTouch) bool) {
+		for from := 0; from < len(w.Lines); {
+			to := from + 1
+			for to < len(w.Lines) && w.Lines[to].Line == w.Lines[from].Line {
+				to++
+			}
+			if !yield(w.Lines[from:to]) {
+				return
+			}
+			from = to
+		}
+	}
+}
+
+func (j *Join) add(key lineKey, w *record.Stretch, touches []record.LineTouch) {
+	l := j.lines[key]
+	if l == nil {
+		l = &sharedLine{touched: make(map[int]uint8), threads: make(map[int][]segment), writes: make(map[int][]Write), chances: make(map[chanceKey]*chance)}
+		j.lines[key] = l
+	}
+	l.threads[w.TID] = append(l.threads[w.TID], segment{w, touches})
+	for _, t := range touches {
+		l.touched[w.TID] |= 1 << t.Word
+		if !t.Store {
+			continue
+		}
+		all := l.writes[w.TID]
+		i := slices.IndexFunc(all, func(x Write) bool { return x.PC == w.PCs[t.PC] && x.Word == t.Word })
+		if i < 0 {
+			i = len(all)
+			all = append(all, Write{PC: w.PCs[t.PC], Word: t.Word})
+		}
+		all[i].count++
+		l.writes[w.TID] = all
+	}
+}
+
+// chance is that of a writer, or of everybody but the reader.
+func (j *Join) chance(p *target.Process, l *sharedLine, writer, reader, word int) *chance {
+	key := chanceKey{writer: writer, word: word}
+	if writer == everybody {
+		key.reader = reader
+	}
+	if c := l.chances[key]; c != nil {
+		return c
+	}
+	var windows []*record.Stretch
+	var segments []segment
+	for _, tid := range j.processes[p] {
+		if tid == writer || writer == everybody && tid != reader {
+			windows = append(windows, j.of[threadKey{p, tid}]...)
+			segments = append(segments, l.threads[tid]...)
+		}
+	}
+	c := none
+	if len(windows) > 0 {
+		c = newChance(windows, segments, func(t record.LineTouch) bool { return t.Store && (word < 0 || int(t.Word) == word) })
+	}
+	l.chances[key] = c
+	return c
+}
+
+// writer is one who may come between: a thread, or so many of those that little is known of.
+type writer struct {
+	tid     int
+	threads float64
+	share   float64 // of the time that it has a processor
+}
+
+// writers are those who ran beside the window's thread. ok is false if nothing was read ahead of some of them.
+func (j *Join) writers(w *record.Stretch) (out []writer, ok bool) {
+	rest := max(w.Running-1, 0)
+	share := 1.0
+	if w.Beside != nil {
+		rest, share = 0, w.Share
+		for _, tid := range w.Beside {
+			if len(j.of[threadKey{w.Process, tid}]) < fewWindows {
+				rest++
+				continue
+			}
+			out = append(out, writer{tid, 1, share})
+		}
+	}
+	if rest > 0 {
+		known := 0
+		for _, tid := range j.processes[w.Process] {
+			if tid != w.TID {
+				known += len(j.of[threadKey{w.Process, tid}])
+			}
+		}
+		if known < fewWindows {
+			return out, false
+		}
+		out = append(out, writer{everybody, rest, share})
+	}
+	return out, true
+}
+
+// within is each writer's chance to write the line, or a word of it, within so many instructions, and that of any of them.
+func (j *Join) within(w *record.Stretch, l *sharedLine, writers []writer, word int, span float64, each []float64) (any float64) {
+	free := 1.0
+	for i, x := range writers {
+		p := x.share * j.chance(w.Process, l, x.tid, w.TID, word).in(span)
+		each[i] = -math.Expm1(x.threads * math.Log1p(-min(p, 1-1e-12)))
+		free *= 1 - each[i]
+	}
+	return 1 - free
+}
+
+// Taken is how much of a window finds a line written by another thread.
+type Taken struct {
+	Line    uint64 // its number
+	Reader  uint64 // instruction
+	Read    uint8  // word
+	Writer  int    // thread
+	By      uint64 // its instruction
+	Written uint8
+	True    bool    // the reader touches that word, too
+	Unknown bool    // it is not known whether anybody writes the line
+	Share   float64 // of the touches that are classified
+	Soon    float64 // instructions from the touch to the thread's own next one, on average by share
+}
+
+// Later says of touches by an instruction of a process whose line does not come back as far as was read ahead how much the
+// windows tell of them.
+type Later func(p *target.Process, pc uint64) Beyond
+
+// Beyond is what windows tell of an instruction's touches whose line comes back later.
+type Beyond struct {
+	Joined bool      // of lines that others were seen to write
+	Class  bool      // of all lines, by how often others write any of them
+	After  []float64 // touches until lines come back, as far as that was timed
+}
+
+// from is where in a window a line is touched.
+type from struct {
+	pc   uint16
+	word uint8
+}
+
+// tally adds up what is taken of one line in a window.
+type tally struct {
+	by, span []float64 // by writer
+	unknown  float64   // touches
+	class    float64   // touches taken by the class's writers
+	after    float64   // instructions of these, added up
+}
+
+// of sums what is taken of a line's touches in a window.
+type of struct {
+	*Join
+	window  *record.Stretch
+	writers []writer
+	ok      bool
+	each    []float64
+	found   map[from]*tally
+}
+
+// Of is what others take from a window's thread.
+func (j *Join) Of(w *record.Stretch, later Later) (taken []Taken) {
+	if w.Classified == 0 {
+		return nil
+	}
+	o := of{Join: j, window: w}
+	o.writers, o.ok = j.writers(w)
+	o.each = make([]float64, len(o.writers))
+	for touches := range runs(w) {
+		l := j.lines[lineKey{w.Process, touches[0].Line}]
+		o.found = make(map[from]*tally)
+		for i := range touches {
+			t := &touches[i]
+			if !t.First {
+				break
+			}
+			if i+1 < len(touches) {
+				o.add(l, t, float64(touches[i+1].At-t.At), 1, 0)
+				continue
+			}
+			switch b := later(w.Process, w.PCs[t.PC]); {
+			case b.Class && (l == nil || !l.often(w.TID)):
+				o.addClass(j.classes[codeKey{w.Process, w.PCs[t.PC]}], t, b.After)
+			case (b.Joined || b.Class) && l.writtenBeside(w.TID):
+				o.addLater(l, t, b.After)
+			}
+		}
+		taken = append(taken, o.taken(l, touches[0].Line)...)
+	}
+	slices.SortFunc(taken, func(a, b Taken) int {
+		return cmp.Or(cmp.Compare(a.Line, b.Line), cmp.Compare(a.Reader, b.Reader), cmp.Compare(a.Read, b.Read), cmp.Compare(a.Writer, b.Writer), cmp.Compare(a.By, b.By), cmp.Compare(a.Written, b.Written))
+	})
+	return taken
+}
+
+// addLater adds a touch whose line does not come back in the window.
+func (o *of) addLater(l *sharedLine, t *record.LineTouch, after []float64) {
+	least := float64(o.window.Length) - float64(t.At)
+	perTouch := float64(o.window.Length) / float64(len(o.window.Lines))
+	n := 0
+	for _, a := range after {
+		if a*perTouch >= least {
+			n++
+		}
+	}
+	if n == 0 {
+		o.add(l, t, least, 1, 1)
+		return
+	}
+	for _, a := range after {
+		if span := a * perTouch; span >= least {
+			o.add(l, t, span, 1/float64(n), 0)
+		}
+	}
+}
+
+// often says whether enough is known of who writes the line, but for one.
+func (l *sharedLine) often(tid int) bool {
+	n := 0
+	for other := range l.writes {
+		if other != tid {
+			n += l.writing(other)
+		}
+	}
+	return n >= fewWindows
+}
+
+// addClass adds a touch by what is known of its class.
+func (o *of) addClass(c *class, t *record.LineTouch, after []float64) {
+	least := float64(o.window.Length) - float64(t.At)
+	perTouch := float64(o.window.Length) / float64(len(o.window.Lines))
+	key := from{t.PC, t.Word}
+	s := o.found[key]
+	if s == nil {
+		s = &tally{by: make([]float64, len(o.writers)), span: make([]float64, len(o.writers))}
+		o.found[key] = s
+	}
+	for _, a := range after {
+		span := max(a*perTouch, least)
+		p, most := c.in(span)
+		s.class += p / float64(len(after))
+		s.after += p / float64(len(after)) * span
+		s.unknown += (most - p) / float64(len(after))
+	}
+	if len(after) == 0 {
+		p, _ := c.in(least)
+		s.class += p
+		s.after += p * least
+		s.unknown += 1 - p
+	}
+}
+
+// add adds a touch, by so much, whose line comes back after so many instructions, or later: then of what is left the share
+// unknown is.
+func (o *of) add(l *sharedLine, t *record.LineTouch, span, weight, unknown float64) {
+	any := 0.0
+	if l != nil && span > 0 {
+		any = o.within(o.window, l, o.writers, -1, span, o.each)
+	}
+	if !o.ok {
+		unknown = 1
+	}
+	if unknown *= 1 - any; any == 0 && unknown == 0 {
+		return
+	}
+	key := from{t.PC, t.Word}
+	s := o.found[key]
+	if s == nil {
+		s = &tally{by: make([]float64, len(o.writers)), span: make([]float64, len(o.writers))}
+		o.found[key] = s
+	}
+	s.unknown += weight * unknown
+	all := 0.0
+	for _, p := range o.each {
+		all += p
+	}
+	if any > 0 {
+		for k, p := range o.each {
+			s.by[k] += weight * any * p / all
+			s.span[k] += weight * any * p / all * span
+		}
+	}
+}
+
+// taken is what was added up of a line.
+func (o *of) taken(l *sharedLine, line uint64) (taken []Taken) {
+	all := float64(o.window.Classified)
+	for key, s := range o.found {
+		t := Taken{Line: line, Reader: o.window.PCs[key.pc], Read: key.word}
+		if s.unknown > 0 {
+			x := t
+			x.Unknown, x.Share = true, s.unknown/all
+			taken = append(taken, x)
+		}
+		if s.class > 0 {
+			t := t
+			t.Share, t.Soon = s.class/all, s.after/s.class
+			taken = append(taken, o.classes[codeKey{o.window.Process, t.Reader}].byWrite(t)...)
+		}
+		for k := range o.writers {
+			if s.by[k] > 0 {
+				x := t
+				x.Share, x.Soon = s.by[k]/all, s.span[k]/s.by[k]
+				taken = append(taken, l.byWrite(x, o.writers[k].tid, o.window.TID, -1)...)
+			}
+		}
+	}
+	return taken
+}
+
+// byWrite divides what is taken of a class among those who write its lines.
+func (c *class) byWrite(t Taken) (out []Taken) {
+	for w, n := range c.writes {
+		x := t
+		x.Writer, x.By, x.Written, x.True = w.tid, w.pc, w.word, w.word == t.Read
+		x.Share *= n / c.written
+		out = append(out, x)
+	}
+	return out
+}
+
+// Told says whether an instruction's lines can be told of by how often others write any of them.
+func (j *Join) Told(p *target.Process, pc uint64) bool { return j.classes[codeKey{p, pc}].usable() }
+
+// Open is how much of a window's touches, by instruction, don't have their line back in it: of lines that others were seen
+// to write, and of others.
+func (j *Join) Open(w *record.Stretch, add func(pc uint64, joined bool, share float64)) {
+	if w.Classified == 0 {
+		return
+	}
+	for touches := range runs(w) {
+		if t := &touches[len(touches)-1]; t.First {
+			add(w.PCs[t.PC], j.lines[lineKey{w.Process, t.Line}].writtenBeside(w.TID), 1/float64(w.Classified))
+		}
+	}
+}
+
+// Joins says whether another thread was seen to write the line of an address.
+func (j *Join) Joins(p *target.Process, tid int, addr uint64) bool {
+	return j.lines[lineKey{p, addr / lineBytes}].writtenBeside(tid)
+}
+
+// writtenBeside says whether any thread but one was seen to write the line; l may be nil.
+func (l *sharedLine) writtenBeside(tid int) bool {
+	if l != nil {
+		for other := range l.writes {
+			if other != tid {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// byWrite divides what a writer takes among its instructions, those that write the word if there is one, by how often
+// each was seen.
+func (l *sharedLine) byWrite(t Taken, writer, reader, word int) (out []Taken) {
+	all := 0
+	each := func(f func(tid int, w Write)) {
+		for tid, writes := range l.writes {
+			for _, w := range writes {
+				if (tid == writer || writer == everybody && tid != reader) && (word < 0 || int(w.Word) == word) {
+					f(tid, w)
+				}
+			}
+		}
+	}
+	each(func(_ int, w Write) { all += w.count })
+	each(func(tid int, w Write) {
+		x := t
+		x.Writer, x.By, x.Written = tid, w.PC, w.Word
+		x.True = l.touched[reader]>>w.Word&1 != 0
+		x.Share *= float64(w.count) / float64(all)
+		out = append(out, x)
+	})
+	return out
+}
+
+// Lost is who writes the line of an observation's datum, or with word the datum itself, within so many touches of its
+// thread, and how likely; nil if nobody was seen to. ok is false if it is not known who ran beside it.
+func (j *Join) Lost(o *record.Observation, word bool, touches float64) (taken []Taken, ok bool) {
+	w := j.byHold[o.Hold]
+	if w == nil || len(w.Lines) == 0 {
+		return nil, false
+	}
+	writers, ok := j.writers(w)
+	addr := o.Addr / lineBytes
+	l := j.lines[lineKey{w.Process, addr}]
+	if l == nil {
+		return nil, ok
+	}
+	which := -1
+	if word {
+		which = int(o.Addr % lineBytes / wordBytes)
+	}
+	each := make([]float64, len(writers))
+	any := j.within(w, l, writers, which, touches*float64(w.Length)/float64(len(w.Lines)), each)
+	all := 0.0
+	for _, p := range each {
+		all += p
+	}
+	for k, p := range each {
+		if p > 0 {
+			t := Taken{Line: addr, Reader: o.PC, Read: uint8(o.Addr % lineBytes / wordBytes), Share: any * p / all}
+			taken = append(taken, l.byWrite(t, writers[k].tid, w.TID, which)...)
+		}
+	}
+	return taken, ok
+}

@@ -1,0 +1,198 @@
+package sharing
+
+import (
+	"math"
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"github.com/rdx-profiler/rdx/collector/record"
+	"github.com/rdx-profiler/rdx/collector/target"
+	"github.com/rdx-profiler/rdx/sampler/ahead"
+)
+
+// A made program's thread appends the touches of its next round; a round has instructions, of which inst is the first.
+type made func(r *rand.Rand, inst int32, to []ahead.Touch) (touches []ahead.Touch, instructions int32)
+
+func word(n uint64, inst int32, store bool) ahead.Touch {
+	return ahead.Touch{Block: n, PC: 0x1000 + n%8*2, Inst: inst, Store: store}
+}
+
+// own touches n words of the thread's own, an instruction each.
+func own(thread uint64, r *rand.Rand, n int, inst int32, to []ahead.Touch) []ahead.Touch {
+	for i := range n {
+		to = append(to, word(1<<20*(thread+1)+r.Uint64N(64), inst+int32(i), i%2 == 0))
+	}
+	return to
+}
+
+// run is what a thread touches in so many touches.
+func (m made) run(r *rand.Rand, touches int) []ahead.Touch {
+	var out []ahead.Touch
+	for inst := int32(0); len(out) < touches; {
+		var n int32
+		out, n = m(r, inst, out)
+		inst += n
+	}
+	return out
+}
+
+// truth is the share of touches that find their line written by another thread since the own last touch of it, of threads
+// that go on at one instruction a nanosecond from random moments of it.
+func truth(r *rand.Rand, threads [][]ahead.Touch) float64 {
+	type event struct {
+		at     float64
+		thread int
+		touch  *ahead.Touch
+	}
+	var all []event
+	end := math.Inf(1)
+	for i, touches := range threads {
+		begin := r.Float64() * 1000
+		for k := range touches {
+			all = append(all, event{begin + float64(touches[k].Inst), i, &touches[k]})
+		}
+		end = min(end, begin+float64(touches[len(touches)-1].Inst))
+	}
+	slices.SortStableFunc(all, func(a, b event) int { return int(math.Copysign(1, a.at-b.at)) })
+	type last struct {
+		gone [8]bool
+		by   [8]bool
+	}
+	lines := map[uint64]*last{}
+	n, gone := 0, 0
+	for _, e := range all {
+		if e.at > end {
+			break
+		}
+		l := lines[e.touch.Block/8]
+		if l == nil {
+			l = &last{}
+			lines[e.touch.Block/8] = l
+		}
+		if n++; l.gone[e.thread] && l.by[e.thread] {
+			gone++
+		}
+		l.gone[e.thread], l.by[e.thread] = false, true
+		if e.touch.Store {
+			for k := range l.gone {
+				l.gone[k] = l.gone[k] || k != e.thread
+			}
+		}
+	}
+	return float64(gone) / float64(n)
+}
+
+// windowsOf are so many of each thread's run, from random touches on.
+func windowsOf(r *rand.Rand, p *target.Process, threads [][]ahead.Touch, each int) []*record.Stretch {
+	const length, first = 3000, 1000
+	var out []*record.Stretch
+	for i, touches := range threads {
+		var beside []int
+		for k := range threads {
+			if k != i {
+				beside = append(beside, k+1)
+			}
+		}
+		for range each {
+			from := r.IntN(len(touches) - length)
+			part := slices.Clone(touches[from : from+length])
+			for k := range part {
+				part[k].Inst -= touches[from].Inst
+			}
+			h := Hold{Stretch: record.Stretch{Process: p, TID: i + 1, Hold: len(out) + 1, Beside: beside, Share: 1}, touches: part, classified: first}
+			out = append(out, h.window())
+		}
+	}
+	return out
+}
+
+const shared = 8 << 10 // word number of a line
+
+var madePrograms = []struct {
+	name    string
+	threads []made
+	falsely bool
+}{
+	{"neighbours in a bare loop", []made{increments(0, 0), increments(1, 0)}, true},
+	{"a counter in a bare loop", []made{increments(0, 0), increments(0, 0)}, false},
+	{"neighbours with work between", []made{increments(0, 40), increments(1, 40)}, true},
+	{"one fast, one slow", []made{increments(0, 10), increments(4, 300)}, true},
+	{"four threads", []made{increments(0, 60), increments(1, 60), increments(2, 60), increments(3, 60)}, true},
+	{"read by one, seldom written by another", []made{reads(20), increments(0, 700)}, false},
+	{"counters at random", []made{atRandom(0), atRandom(1)}, true},
+	{"nothing shared", []made{alone, alone}, false},
+}
+
+func increments(at uint64, work int) made {
+	thread := at
+	return func(r *rand.Rand, inst int32, to []ahead.Touch) ([]ahead.Touch, int32) {
+		to = append(own(thread, r, work, inst, to), word(shared+at, inst+int32(work), false), word(shared+at, inst+int32(work), true))
+		return to, int32(work) + 3
+	}
+}
+
+func reads(work int) made {
+	return func(r *rand.Rand, inst int32, to []ahead.Touch) ([]ahead.Touch, int32) {
+		to = append(own(7, r, work, inst, to), word(shared, inst+int32(work), false))
+		return to, int32(work) + 1
+	}
+}
+
+func atRandom(at uint64) made {
+	return func(r *rand.Rand, inst int32, to []ahead.Touch) ([]ahead.Touch, int32) {
+		to = own(at, r, 20, inst, to)
+		if r.IntN(4) == 0 {
+			to = append(to, word(shared+8*r.Uint64N(4)+at, inst+20, r.IntN(2) == 0))
+		}
+		return to, 21
+	}
+}
+
+func alone(r *rand.Rand, inst int32, to []ahead.Touch) ([]ahead.Touch, int32) {
+	return append(own(r.Uint64N(2)+20, r, 20, inst, to)[:len(to)], word(shared+900, inst, false)), 20
+}
+
+// never leaves what comes back later to watchpoints.
+func never(*target.Process, uint64) Beyond { return Beyond{} }
+
+// What others take is within a tenth of the share in the threads' own interleaving, and kinds are told apart.
+func TestTakenAsMade(t *testing.T) {
+	for _, c := range madePrograms {
+		t.Run(c.name, func(t *testing.T) {
+			r := rand.New(rand.NewPCG(1, 2))
+			p := &target.Process{}
+			want, n := 0.0, 5
+			var threads [][]ahead.Touch
+			for range n {
+				threads = threads[:0]
+				for _, m := range c.threads {
+					threads = append(threads, m.run(r, 40_000))
+				}
+				want += truth(r, threads) / float64(n)
+			}
+			windows := windowsOf(r, p, threads, 60)
+			j := New(windows)
+			true_, false_, unknown := 0.0, 0.0, 0.0
+			for _, w := range windows {
+				for _, x := range j.Of(w, never) {
+					switch share := x.Share / float64(len(windows)); {
+					case x.Unknown:
+						unknown += share
+					case x.True:
+						true_ += share
+					default:
+						false_ += share
+					}
+				}
+			}
+			t.Logf("true %.4f, false %.4f, want %.4f", true_, false_, want)
+			if got := true_ + false_; math.Abs(got-want) > 0.1*want {
+				t.Errorf("%.4f, want %.4f", got, want)
+			}
+			if c.falsely && true_ > 0 || !c.falsely && false_ > 0 || unknown > 0 {
+				t.Errorf("true %v, false %v, unknown %v", true_, false_, unknown)
+			}
+		})
+	}
+}

@@ -1,0 +1,131 @@
+package report
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/rdx-profiler/rdx/model"
+)
+
+// sharingFinding is what threads take from each other at one pair of places, in both directions, in plain words.
+type sharingFinding struct {
+	Kind   string   `json:"kind"` // true or false, of sharing
+	Places []place  `json:"places"`
+	Data   []string `json:"data,omitempty"`
+	Share  float64  `json:"share"`      // of all accesses
+	Rate   float64  `json:"per_second"` // transfers of a line
+	Low    float64  `json:"per_second_low"`
+	High   float64  `json:"per_second_high"`
+	Text   string   `json:"text"`
+
+	offsets map[place]map[uint64]bool
+}
+
+// mostFindings is how many are told of.
+const mostFindings = 5
+
+// findings groups pairs by what is shared, whoever writes.
+func findings(p *model.Profile, pairs []*invalidation) []*sharingFinding {
+	type key struct {
+		kind string
+		a, b place
+	}
+	byKey := map[key]*sharingFinding{}
+	var all []*sharingFinding
+	for _, v := range pairs {
+		a, b := v.Writer, v.Reader
+		if b.String() < a.String() {
+			a, b = b, a
+		}
+		f := byKey[key{v.Kind, a, b}]
+		if f == nil {
+			f = &sharingFinding{Kind: v.Kind, Places: []place{a}, offsets: map[place]map[uint64]bool{a: {}, b: {}}}
+			if a != b {
+				f.Places = append(f.Places, b)
+			}
+			byKey[key{v.Kind, a, b}] = f
+			all = append(all, f)
+		}
+		f.Share += v.Share
+		for _, o := range v.ReadAt {
+			f.offsets[v.Reader][o] = true
+		}
+		for _, o := range v.WrittenAt {
+			f.offsets[v.Writer][o] = true
+		}
+		for _, d := range v.Data {
+			if !slices.Contains(f.Data, d) {
+				f.Data = append(f.Data, d)
+			}
+		}
+	}
+	slices.SortStableFunc(all, func(a, b *sharingFinding) int { return cmp.Compare(b.Share, a.Share) })
+	all = all[:min(len(all), mostFindings)]
+	for _, f := range all {
+		f.Rate, f.Low, f.High = p.SharedPerSecond(f.Share)
+		f.Text = f.text()
+	}
+	return all
+}
+
+// text is the finding in words.
+func (f *sharingFinding) text() string {
+	slices.Sort(f.Data)
+	data := "data"
+	if len(f.Data) > 0 {
+		data = Printable(Shorten(strings.Join(f.Data, ", "), 60))
+	}
+	at := func(p place) string {
+		return p.String() + " at " + offsets(slices.Sorted(maps.Keys(f.offsets[p])))
+	}
+	who := at(f.Places[0])
+	if len(f.Places) > 1 {
+		who += " and " + at(f.Places[1])
+	}
+	cost := fmt.Sprintf("%s of accesses, %s", Percent(f.Share, 1), transfers(f.Rate, f.Low, f.High))
+	if f.Kind == "false" {
+		return fmt.Sprintf("%s: %s of one line are used by different threads: %s; pad or split them", data, who, cost)
+	}
+	return fmt.Sprintf("%s: %s, the same words, are used by several threads: %s; give each thread its own, or write less often", data, who, cost)
+}
+
+// transfers says how many lines a second go from one thread to another.
+func transfers(mean, low, high float64) string {
+	if low >= mean*0.999 && high <= mean*1.001 || high > 20*low {
+		return fmt.Sprintf("about %s transfers a second", perSecond(mean))
+	}
+	return fmt.Sprintf("%s transfers a second, between %s and %s", perSecond(mean), perSecond(low), perSecond(high))
+}
+
+func perSecond(n float64) string {
+	switch {
+	case n >= 1e6:
+		return fmt.Sprintf("%.3g million", n/1e6)
+	case n >= 1e3:
+		return fmt.Sprintf("%.3g thousand", n/1e3)
+	}
+	return fmt.Sprintf("%.0f", n)
+}
+
+// sharingSummary says how much is shared in all.
+func sharingSummary(s model.Sharing, falseUnknown bool, share func(float64) string) string {
+	if !s.ByLine {
+		falsely := share(s.False)
+		if falseUnknown {
+			falsely = "an unknown share"
+		}
+		return fmt.Sprintf("%s of the accesses find their datum written by another thread, %s another word of its line", share(s.True), falsely)
+	}
+	text := fmt.Sprintf("%s of the accesses find their line written by another thread, 95%% band %s to %s: true sharing %s, false sharing %s",
+		Percent(s.True+s.False, 1), Percent(s.Low, 1), Percent(s.High, 1), Percent(s.True, 1), Percent(s.False, 1))
+	if s.True+s.False == 0 {
+		text = fmt.Sprintf("less than %s of the accesses find their line written by another thread: none was seen", Percent(s.High, 1))
+	}
+	if s.Unknown > 0 {
+		text += fmt.Sprintf(";\nof %s of the accesses it is not known: the band covers all and none of them", Percent(s.Unknown, 1))
+	}
+	return text
+}
