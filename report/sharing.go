@@ -21,41 +21,38 @@ type sharingFinding struct {
 	High   float64  `json:"per_second_high"`
 	Text   string   `json:"text"`
 
-	offsets map[place]map[uint64]bool
+	offsets  map[place]map[uint64]bool
+	from, to uint64 // addresses of the lines
+}
+
+// note adds a place, and where in their lines it touches data.
+func (f *sharingFinding) note(p place, at []uint64) {
+	if f.offsets[p] == nil {
+		f.offsets[p] = map[uint64]bool{}
+		f.Places = append(f.Places, p)
+	}
+	for _, o := range at {
+		f.offsets[p][o] = true
+	}
 }
 
 // mostFindings is how many are told of.
 const mostFindings = 5
 
-// findings groups pairs by what is shared, whoever writes.
+// findings groups pairs by what is shared, whoever writes: those whose lines overlap.
 func findings(p *model.Profile, pairs []*invalidation) []*sharingFinding {
-	type key struct {
-		kind string
-		a, b place
-	}
-	byKey := map[key]*sharingFinding{}
 	var all []*sharingFinding
 	for _, v := range pairs {
-		a, b := v.Writer, v.Reader
-		if b.String() < a.String() {
-			a, b = b, a
+		i := slices.IndexFunc(all, func(f *sharingFinding) bool { return f.Kind == v.Kind && v.From < f.to && f.from < v.To })
+		if i < 0 {
+			i = len(all)
+			all = append(all, &sharingFinding{Kind: v.Kind, from: v.From, to: v.To, offsets: map[place]map[uint64]bool{}})
 		}
-		f := byKey[key{v.Kind, a, b}]
-		if f == nil {
-			f = &sharingFinding{Kind: v.Kind, Places: []place{a}, offsets: map[place]map[uint64]bool{a: {}, b: {}}}
-			if a != b {
-				f.Places = append(f.Places, b)
-			}
-			byKey[key{v.Kind, a, b}] = f
-			all = append(all, f)
-		}
+		f := all[i]
+		f.from, f.to = min(f.from, v.From), max(f.to, v.To)
 		f.Share += v.Share
-		for _, o := range v.ReadAt {
-			f.offsets[v.Reader][o] = true
-		}
-		for _, o := range v.WrittenAt {
-			f.offsets[v.Writer][o] = true
-		}
+		f.note(v.Reader, v.ReadAt)
+		f.note(v.Writer, v.WrittenAt)
 		for _, d := range v.Data {
 			if !slices.Contains(f.Data, d) {
 				f.Data = append(f.Data, d)
@@ -78,12 +75,18 @@ func (f *sharingFinding) text() string {
 	if len(f.Data) > 0 {
 		data = Printable(Shorten(strings.Join(f.Data, ", "), 60))
 	}
-	at := func(p place) string {
-		return p.String() + " at " + offsets(slices.Sorted(maps.Keys(f.offsets[p])))
+	const most = 4
+	var places []string
+	for i, p := range f.Places {
+		if i == most {
+			places = append(places, fmt.Sprintf("%d more", len(f.Places)-most))
+			break
+		}
+		places = append(places, p.String()+" at "+offsets(slices.Sorted(maps.Keys(f.offsets[p]))))
 	}
-	who := at(f.Places[0])
-	if len(f.Places) > 1 {
-		who += " and " + at(f.Places[1])
+	who := places[0]
+	if last := len(places) - 1; last > 0 {
+		who = strings.Join(places[:last], ", ") + " and " + places[last]
 	}
 	cost := fmt.Sprintf("%s of accesses, %s", Percent(f.Share, 1), transfers(f.Rate, f.Low, f.High))
 	if f.Kind == "false" {

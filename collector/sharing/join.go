@@ -184,7 +184,7 @@ func (j *Join) writers(w *record.Stretch) (out []writer, ok bool) {
 				known += len(j.of[threadKey{w.Process, tid}])
 			}
 		}
-		if known < fewWindows {
+		if known == 0 {
 			return out, false
 		}
 		out = append(out, writer{everybody, rest, share})
@@ -194,11 +194,17 @@ func (j *Join) writers(w *record.Stretch) (out []writer, ok bool) {
 
 // within is each writer's chance to write the line, or a word of it, within so many instructions, and that of any of them.
 func (j *Join) within(w *record.Stretch, l *sharedLine, writers []writer, word int, span float64, each []float64) (any float64) {
-	free := 1.0
+	free, mean, threads, share := 1.0, 0.0, 0.0, 1.0
 	for i, x := range writers {
-		p := x.share * j.chance(w.Process, l, x.tid, w.TID, word).in(span)
-		each[i] = -math.Expm1(x.threads * math.Log1p(-min(p, 1-1e-12)))
+		p := min(j.chance(w.Process, l, x.tid, w.TID, word).in(span), 1-1e-12)
+		each[i] = -math.Expm1(x.threads * math.Log1p(-p))
 		free *= 1 - each[i]
+		mean += x.threads * p
+		threads += x.threads
+		share = x.share
+	}
+	if share < 1 { // so many processors are for others: any of them has one, but not all do
+		free = math.Pow(1-mean/threads, share*threads)
 	}
 	return 1 - free
 }
