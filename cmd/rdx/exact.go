@@ -223,6 +223,7 @@ func (o *exactOptions) analyse(cmd *cobra.Command, r *exactReport, args []string
 	touches, isTouches := sink.(touchSink)
 	placed, isPlaced := sink.(placedSink)
 	if program {
+		warnEngine(cmd.ErrOrStderr(), args[0])
 		sampled, ok := sink.(*sampledSink)
 		switch {
 		case ok && !o.engine.Children && o.engine.Kind != trace.QEMU:

@@ -61,6 +61,8 @@ func endError(program string, res trace.Result) error {
 // endedHow is how a program ended, if not as it should.
 func endedHow(signal syscall.Signal, exitCode int) string {
 	switch {
+	case signal == syscall.SIGILL:
+		return signal.String() + " (the engine has no AVX-512: build the program without -march=native, or with -mno-avx512f)"
 	case signal != 0:
 		return signal.String()
 	case exitCode > 0:

@@ -95,6 +95,7 @@ func recordTrace(cmd *cobra.Command, output string, args []string, opt trace.Rec
 		}
 	}
 	opt.Writer = version.Get().String()
+	warnEngine(cmd.ErrOrStderr(), args[0])
 	res, s, err := trace.Record(ctx, output, trace.Command{Args: args, Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr}, opt)
 	if opt.Progress != nil {
 		fmt.Fprint(os.Stderr, "\r\033[K")
