@@ -35,6 +35,7 @@ int main(void)
 	move((char *)text, size, copy);
 	static long words[1 << 14];
 	begin();
+	ready();
 	while (!ended())
 		for (int i = 0; i < 100; i++)
 			walk_remapped(words, 1 << 14);
