@@ -40,5 +40,4 @@ check split 'split|block' 1.5
 check list 'chase|scattered|random' 3
 check column 'stride' 2
 check hash 'chase|random|scattered' 1.3
-check fuse 'fuse|block' 1.1
 exit $failed
