@@ -3,10 +3,14 @@
 SHELL := /bin/bash
 export CGO_ENABLED := 0
 
-.PHONY: build rdx-gpu engine pyroscope test test-root test-vm generate check-generate lint demo demo-fleet deb check-deploy bench accuracy paper deps clean
+.PHONY: build rdx-gpu engine pyroscope test test-short test-root test-vm generate check-generate lint demo demo-fleet release check-release check-deploy bench accuracy paper deps clean
+
+# What rdx version says, where git knows it.
+stamp := -X github.com/rdx-profiler/rdx/internal/version.release=$(shell git describe --tags --dirty --match 'v[0-9]*' 2>/dev/null) \
+	-X github.com/rdx-profiler/rdx/internal/version.commit=$(shell git rev-parse HEAD 2>/dev/null)
 
 build:
-	go build -trimpath -ldflags "-s -w" -o rdx ./cmd/rdx
+	go build -trimpath -ldflags "-s -w $(stamp)" -o rdx ./cmd/rdx
 
 # What rdx exact --gpu runs beside itself: it alone loads the system's OpenCL library.
 rdx-gpu:
@@ -30,12 +34,16 @@ test: lint check-generate
 	-$(MAKE) -s engine # without it, what needs it is skipped
 	.ci/test.sh ./...
 
+# What a contributor runs first: under two minutes, and no root.
+test-short:
+	.ci/test.sh -short ./...
+
 # Only what needs root, BPF, ptrace and watchpoints.
 test-root:
 	.ci/test.sh ./sampler/... ./collector/... ./cmd/...
 
 # Boots Debian's kernels from 5.10 on, x86-64 and arm64, under QEMU and runs the
-# end-to-end tests in each; prints the tables of docs/kernels.md. Kernels are
+# end-to-end tests in each; prints the tables of docs/reference/kernels.md. Kernels are
 # kept in ~/.cache/rdx-vm.
 test-vm:
 	vm/run.sh
@@ -49,6 +57,7 @@ lint:
 	go vet ./...
 	go test ./internal/layout
 	.ci/check-format.sh
+	.ci/lint.sh
 	GOOS=darwin go build ./model ./exact ./pprofout
 	GOOS=linux GOARCH=arm64 go build ./...
 
@@ -68,9 +77,12 @@ demo: deps build engine
 demo-fleet: build
 	demo/fleet.sh
 
-# A Debian package, with the agent's unit.
-deb: build
-	deploy/deb.sh
+# What a release has, in dist/: static binaries, packages, an image, SBOMs and checksums; and its test.
+release:
+	deploy/release.sh
+
+check-release:
+	deploy/check-release.sh
 
 # What can be said of the unit and the manifests without systemd and Kubernetes.
 check-deploy:
@@ -80,7 +92,7 @@ check-deploy:
 bench: build
 	bench/run.sh
 
-# Live profiles against the exact answer: the table of docs/accuracy.md.
+# Live profiles against the exact answer: the table of docs/explanation/accuracy.md.
 accuracy:
 	bench/accuracy.sh
 
@@ -95,4 +107,4 @@ deps:
 	.ci/deps.sh
 
 clean:
-	rm -f rdx rdx-gpu
+	rm -rf rdx rdx-gpu dist

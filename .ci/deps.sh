@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Installs what building, testing and the demo need and is missing.
 set -euo pipefail
-packages="gcc g++ make mawk perl-base zstd libc6-dev binutils dwz clang-format binutils-aarch64-linux-gnu libc6-arm64-cross libstdc++6-arm64-cross clang llvm llvm-dev libbpf-dev linux-libc-dev xz-utils bzip2 gzip sqlite3 openssl python3 luajit stress-ng strace gdb valgrind qemu-user elfutils file procps util-linux"
+packages="gcc g++ make mawk perl-base zstd libc6-dev binutils dwz clang-format binutils-aarch64-linux-gnu libc6-arm64-cross libstdc++6-arm64-cross clang llvm llvm-dev libbpf-dev linux-libc-dev xz-utils bzip2 gzip sqlite3 openssl python3 luajit stress-ng strace gdb valgrind qemu-user elfutils shellcheck file procps util-linux"
 missing=
 for p in $packages "$@"; do
 	dpkg-query -W -f '${Status}' "$p" 2>/dev/null | grep -q 'ok installed' || missing="$missing $p"

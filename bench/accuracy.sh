@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Prints the table of docs/accuracy.md: live profiles without a PMU against the
+# Prints the table of docs/explanation/accuracy.md: live profiles without a PMU against the
 # exact answer, on real programs. See bench/accuracy/main.go. Needs root and a
 # quiet machine; exact runs take some 20 minutes, live ones as much again for
 # each pair of runs asked for. DIR keeps exact profiles from one call to the next.

@@ -2,7 +2,7 @@
 # How far bursts get and what they cost, by both engines: for a few programs the
 # accesses that a use is followed for without a reuse, the share of bursts ended by each cause, and
 # how long threads were held; and nanoseconds an instruction, interpreted, in
-# steps, and single-stepped by ptrace. Needs root; prints the table of docs/reading-ahead.md.
+# steps, and single-stepped by ptrace. Needs root; prints the table of docs/explanation/reading-ahead.md.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 dir=$(mktemp -d)

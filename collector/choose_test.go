@@ -64,7 +64,6 @@ func TestChooseLines(t *testing.T) {
 var (
 	accesses     = sampler.Counted{Unit: sampler.Accesses, Events: []sampler.Event{{Label: "loads"}, {Label: "stores"}}}
 	instructions = sampler.Counted{Unit: sampler.Instructions, Events: []sampler.Event{{Label: "instructions"}}}
-	cycles       = sampler.Counted{Unit: sampler.Cycles, Events: []sampler.Event{{Label: "cycles"}}}
 )
 
 func TestElapsed(t *testing.T) {

@@ -46,7 +46,7 @@ type Config struct {
 	MeasureRate bool
 
 	// Interrupt has threads that block all signals held by PTRACE_INTERRUPT, which
-	// may cut a transfer short: docs/safety.md, item 13. Else they are not sampled.
+	// may cut a transfer short: docs/explanation/safety.md, item 13. Else they are not sampled.
 	Interrupt bool
 
 	// Stack is OwnStack, PrivateStack, SharedStack or BothStacks; OwnStack.

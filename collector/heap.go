@@ -89,7 +89,7 @@ func (s *targets) findBlock(o *observation) {
 }
 
 // probeCost is what both probes of a call take: two exceptions, on a virtual
-// machine (docs/safety.md).
+// machine (docs/explanation/safety.md).
 const probeCost = 4 * time.Microsecond
 
 func (s *targets) heapComments(p *model.Profile, cpu uint64, count func(string, uint64)) {

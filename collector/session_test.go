@@ -19,6 +19,9 @@ import (
 
 func needRoot(t *testing.T) {
 	t.Helper()
+	if testing.Short() {
+		t.Skip("takes a while, and -short was asked for")
+	}
 	if os.Geteuid() != 0 {
 		t.Skip("needs root, for BPF and ptrace")
 	}

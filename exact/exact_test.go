@@ -236,6 +236,9 @@ func BenchmarkExactZipfLines(b *testing.B) {
 // What is added as touches, and counted on another goroutine, is what an Analysis
 // finds access by access.
 func TestExactTouches(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes a while, and -short was asked for")
+	}
 	r := seededRand(t)
 	bins := model.LogBins(10)
 	for name, stream := range testStreams(r, 100_000, 4000) {

@@ -143,6 +143,9 @@ func TestFrontComesAndGoes(t *testing.T) {
 // compacted. What it did not find is nowhere in its counts, with bins of one small value
 // or of many. Needs AVX2.
 func TestParallelFront(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes a while, and -short was asked for")
+	}
 	needFront(t)
 	r := seededRand(t)
 	var blocks []uint64

@@ -49,7 +49,12 @@ func sameLog2(t *testing.T, name string, blocks []uint64, s *Log2Stack) {
 	}
 }
 
-func TestLog2Stack(t *testing.T) { eachOlken(t, testLog2Stack) }
+func TestLog2Stack(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes a while, and -short was asked for")
+	}
+	eachOlken(t, testLog2Stack)
+}
 
 func testLog2Stack(t *testing.T, newOlken func() *Olken) {
 	r := seededRand(t)

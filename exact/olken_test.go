@@ -99,7 +99,12 @@ func testOlkenAgainstBrute(t *testing.T, newOlken func() *Olken) {
 
 // Streams long enough for several compactions and sizes, whose answer is
 // known without a walk.
-func TestOlkenClosedForm(t *testing.T) { eachOlken(t, testOlkenClosedForm) }
+func TestOlkenClosedForm(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes a while, and -short was asked for")
+	}
+	eachOlken(t, testOlkenClosedForm)
+}
 
 func testOlkenClosedForm(t *testing.T, newOlken func() *Olken) {
 	const length = 1 << 20
@@ -129,6 +134,9 @@ func testOlkenClosedForm(t *testing.T, newOlken func() *Olken) {
 }
 
 func TestOlkenTimesOptional(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes a while, and -short was asked for")
+	}
 	r := seededRand(t)
 	for name, blocks := range testStreams(r, 100000, 20000) {
 		a, b := make([]uint64, len(blocks)), make([]uint64, len(blocks))
@@ -153,7 +161,12 @@ func TestOlkenTooManyBlocks(t *testing.T) {
 	}
 }
 
-func TestOlkenMemory(t *testing.T) { eachOlken(t, testOlkenMemory) }
+func TestOlkenMemory(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes a while, and -short was asked for")
+	}
+	eachOlken(t, testOlkenMemory)
+}
 
 func testOlkenMemory(t *testing.T, newOlken func() *Olken) {
 	const n = 3_000_000
@@ -232,7 +245,12 @@ func TestTimeList(t *testing.T) {
 
 // Runs of touches of one block, as AddTouches has them, give the first touch
 // of each what it has touch by touch.
-func TestOlkenRuns(t *testing.T) { eachOlken(t, testOlkenRuns) }
+func TestOlkenRuns(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes a while, and -short was asked for")
+	}
+	eachOlken(t, testOlkenRuns)
+}
 
 func testOlkenRuns(t *testing.T, newOlken func() *Olken) {
 	r := seededRand(t)

@@ -38,6 +38,9 @@ func pairsStreams(rng *rand.Rand) map[string][]model.Access {
 
 // Pairs counts what a PairTally of a SharedStack does, with any number of jobs.
 func TestPairsAgainstStack(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes a while, and -short was asked for")
+	}
 	rng := newRand(t, 73)
 	caches := []model.Cache{{Level: "L1d", Size: 3000}, {Level: "L2", Size: 1 << 20}}
 	for name, accesses := range pairsStreams(rng) {

@@ -11,6 +11,9 @@ import (
 // A tally's profile holds the very histograms of the exact analysis, and each
 // pair, time, distance and miss of a brute-force walk.
 func TestPairTallyAgainstBrute(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes a while, and -short was asked for")
+	}
 	rng := newRand(t, 71)
 	accesses := randomAccesses(rng, 20000, 4000)
 	for i := range accesses {

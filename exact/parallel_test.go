@@ -64,6 +64,9 @@ func asAccesses(r *rand.Rand, blocks []uint64) []model.Access {
 }
 
 func TestParallelIsExact(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes a while, and -short was asked for")
+	}
 	r := seededRand(t)
 	bins := model.LogBins(10)
 	for name, blocks := range testStreams(r, 60_000, 9000) {
@@ -85,6 +88,9 @@ func TestParallelIsExact(t *testing.T) {
 
 // Pieces that are merged touch by touch, alone and among others.
 func TestParallelWholePieces(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes a while, and -short was asked for")
+	}
 	r := seededRand(t)
 	bins := model.LogBins(10)
 	for name, blocks := range testStreams(r, 60_000, 9000) {
@@ -119,6 +125,9 @@ func TestParallelWholePieces(t *testing.T) {
 
 // Accesses that span many blocks, more than a piece holds among them.
 func TestParallelWideAccesses(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes a while, and -short was asked for")
+	}
 	r := seededRand(t)
 	bins := model.LogBins(4)
 	accesses := randomAccesses(r, 5000, 300_000)

@@ -23,6 +23,9 @@ func mustShards(t testing.TB, c ShardsConfig, accesses []model.Access) *Shards {
 
 // At a rate of 1 nothing is estimated.
 func TestShardsOfAll(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes a while, and -short was asked for")
+	}
 	r := seededRand(t)
 	for name, blocks := range testStreams(r, 60_000, 3000) {
 		accesses := asAccesses(r, blocks)
@@ -58,6 +61,9 @@ func zipfStream(t testing.TB, seed uint64, n int) []model.Access {
 // Errors against the exact miss ratios, and how often they are within what the
 // estimate says of itself.
 func TestShardsAgainstExact(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes a while, and -short was asked for")
+	}
 	const n = 400_000
 	streams := map[string]func(seed uint64) []model.Access{
 		"zipf": func(seed uint64) []model.Access { return zipfStream(t, seed, n) },

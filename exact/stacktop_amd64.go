@@ -24,6 +24,8 @@ func sortTop(t *stackTop, keep int)
 func addOctaves(dist *[topChunk]uint8, counts *[topOctaves]uint64)
 
 // eachOf[m] is the numbers of the bits that m has, one in each byte, the lowest first.
+//
+//lint:ignore U1000 the assembly uses it
 var eachOf = func() (list [256]uint64) {
 	for m := range list {
 		n := 0

@@ -14,6 +14,9 @@ import (
 // once. With two copies of each a push needs both, so that windows of some series are refused until the
 // node is back: these stay in an agent's spool. With three two are enough, and all are taken.
 func TestNodeIsKilled(t *testing.T) { // needs Pyroscope
+	if testing.Short() {
+		t.Skip("takes a while, and -short was asked for")
+	}
 	for _, replicas := range []int{2, 3} {
 		killNode(t, replicas)
 	}

@@ -43,6 +43,9 @@ func curve(t *testing.T, p *model.Profile) *model.Curve {
 
 // What comes out of packs is what the profiles themselves say, merged by pprof.
 func TestUnpackIsTheMerge(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes a while, and -short was asked for")
+	}
 	got, err := Unpack(packs(t, 1, someWindows...), false)
 	if err != nil {
 		t.Fatal(err)
@@ -149,6 +152,9 @@ func TestSquaresOfWeights(t *testing.T) {
 }
 
 func TestBandsHoldTheTruth(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes a while, and -short was asked for")
+	}
 	outside := 0
 	const rounds = 40
 	for seed := range uint64(rounds) {
@@ -174,6 +180,9 @@ func TestBandsHoldTheTruth(t *testing.T) {
 // Where processes differ and were drawn by lot, the bands hold the mean of all of them: what is
 // independent is the window. As long as holds are taken for it, they don't.
 func TestBandsOfDrawnWindows(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes a while, and -short was asked for")
+	}
 	r := rand.New(rand.NewPCG(7, 8))
 	outside := [2]int{}
 	const rounds, windows, truth = 30, 20, .15
@@ -214,6 +223,9 @@ func TestBandsOfDrawnWindows(t *testing.T) {
 }
 
 func TestMixIsRefused(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes a while, and -short was asked for")
+	}
 	other := backend.Made{Name: "checkout", Share: .2, Lines: 1 << 12, Seed: 4, N: 100, Caches: []model.Cache{{Level: "L1d", Size: 48 << 10, Ways: 12, Line: 64}}}
 	all := append(packs(t, 1, someWindows...), packs(t, 1, other)...)
 	if _, err := Unpack(all, false); err == nil || !strings.Contains(err.Error(), "--mix") || !strings.Contains(err.Error(), "48 KiB") {
@@ -265,6 +277,9 @@ func TestPackOfHostileNames(t *testing.T) {
 
 // A window with more samples than a server takes is packed with shorter stacks, and says so.
 func TestPackOfManyStacks(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes a while, and -short was asked for")
+	}
 	p := someWindows[0].Profile()
 	base := p.Records[len(p.Records)-1]
 	main := base.Use[len(base.Use)-1]

@@ -56,6 +56,9 @@ func series(t *testing.T, w Window, labels ...Label) []Series {
 
 // What the server merges is what a local merge of the same packs is, sums and curve.
 func TestServerMergesPacks(t *testing.T) { // needs Pyroscope
+	if testing.Short() {
+		t.Skip("takes a while, and -short was asked for")
+	}
 	s := startServers(t, 1, backend.Options{})[0]
 	c := client(t, s.URL)
 	start := time.Now().Add(-20 * time.Minute).Truncate(time.Second)
@@ -147,6 +150,9 @@ func same(t *testing.T, got, want *model.Profile) {
 
 // What a server refuses, it says in words: a window of a clock that is wrong by hours.
 func TestServerRefuses(t *testing.T) { // needs Pyroscope
+	if testing.Short() {
+		t.Skip("takes a while, and -short was asked for")
+	}
 	c := client(t, startServers(t, 1, backend.Options{})[0].URL)
 	p := someWindows[0].Profile()
 	for _, by := range []time.Duration{-2 * time.Hour, time.Hour} {

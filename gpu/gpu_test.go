@@ -157,6 +157,9 @@ func inParts(r *rand.Rand, accesses []model.Access, add func([]model.Access) err
 }
 
 func TestExact(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes a while, and -short was asked for")
+	}
 	needDevice(t)
 	r := seeded(t)
 	bins := model.LogBins(10).With([]uint64{77, 5000})
@@ -199,6 +202,9 @@ type stacks interface {
 
 // Each touch of both kinds of stacks, their holes and invalidations among them.
 func TestStacks(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes a while, and -short was asked for")
+	}
 	needDevice(t)
 	r := seeded(t)
 	for round := range 10 {
@@ -250,6 +256,9 @@ func TestStacks(t *testing.T) {
 
 // A driver that fails is one line with what to do, wherever it fails.
 func TestFaults(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes a while, and -short was asked for")
+	}
 	needDevice(t)
 	r := seeded(t)
 	accesses := randomAccesses(r, 200_000, 1, 1_000_000, 0.3)
@@ -316,6 +325,9 @@ func TestNoGPUProgram(t *testing.T) {
 
 // Devices are named by number and by a part of the name.
 func TestChoose(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes a while, and -short was asked for")
+	}
 	needDevice(t)
 	list, err := gpu.List()
 	if err != nil {

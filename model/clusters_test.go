@@ -39,6 +39,9 @@ func clustered(rng *rand.Rand, holds int, far func() float64) *Profile {
 // Where what a hold tells goes together, bands still hold the truth in 93 to 97 of a hundred, also
 // where few holds see anything far.
 func TestBandsCoverClusters(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes a while, and -short was asked for")
+	}
 	rng := newRand(t, 91)
 	for _, c := range []struct {
 		name        string

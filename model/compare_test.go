@@ -9,6 +9,9 @@ import (
 // Of differences between profiles of one program, 5 % are called significant,
 // and a real difference is found.
 func TestPerAccessSignificance(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes a while, and -short was asked for")
+	}
 	rng := newRand(t, 51)
 	const runs, observations = 2000, 2000
 	misses := func(r *Record) float64 { return r.Misses[0] }

@@ -25,6 +25,9 @@ func generate(t testing.TB, law *exact.DistanceLaw, n, seed uint64, length int) 
 // Predictions from the programs alone against an exact shared stack of their
 // streams interleaved.
 func TestComposeAgainstSharedStack(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes a while, and -short was asked for")
+	}
 	const n = 400_000
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)

@@ -77,7 +77,7 @@ const (
 	// standard error is 30 %.
 	quotable = 11
 	// conversionError is taken for the standard error of a distance that was converted from a time, as the
-	// logarithm: docs/conversion.md has how far conversions of whole programs are off.
+	// logarithm: docs/explanation/conversion.md has how far conversions of whole programs are off.
 	conversionError = 0.10
 	// telling is by how much either end of a band may differ from the ratio, as a factor, for the
 	// ratio to be quoted although the rate is uncertain.

@@ -44,6 +44,9 @@ func population() *Hist {
 // 95 % bands hold the truth about 95 times in 100, for the miss ratio and for
 // the bins of the histogram, with equal weights and with unequal ones.
 func TestBandsCover(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes a while, and -short was asked for")
+	}
 	truth := population()
 	var x SSX
 	if err := x.Reset(truth); err != nil {

@@ -8,6 +8,9 @@ import (
 // Whatever a session records, its profile is derived: no weight comes out
 // negative, and what is estimated adds up to what was observed.
 func TestDeriveAnyRecords(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes a while, and -short was asked for")
+	}
 	rng := newRand(t, 61)
 	long := func() uint64 { return uint64(math.Exp2(rng.Float64() * 30)) }
 	for round := range 3000 {

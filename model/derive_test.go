@@ -95,6 +95,9 @@ func TestDeriveInvalidated(t *testing.T) {
 // The sum over records of what Derive fills in is what the histograms say,
 // whatever the mixture, and it scales with the weights.
 func TestDeriveAddsUp(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes a while, and -short was asked for")
+	}
 	rng := newRand(t, 6)
 	for range 50 {
 		p := testProfile()

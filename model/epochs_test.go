@@ -157,6 +157,9 @@ func TestProfileThreads(t *testing.T) {
 // their variance is that of the stationary one. What they are to hold here is
 // the mean over all samples: that the conversion errs is another matter.
 func TestBandsCoverLocal(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes a while, and -short was asked for")
+	}
 	rng := newRand(t, 54)
 	trace := make([]uint64, 400_000)
 	for i := range trace {

@@ -75,6 +75,9 @@ func TestStrataDiffer(t *testing.T) {
 
 // Threads that are all alike, half of their observations cut off, must not lose by being told apart.
 func TestStrataAlike(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes a while, and -short was asked for")
+	}
 	rng := newRand(t, 72)
 	const runs, threads = 40, 8
 	truth := func(x float64) float64 { return 0.05 + 0.95*math.Exp(-x/2e3) }
@@ -107,6 +110,9 @@ func TestStrataAlike(t *testing.T) {
 // Whatever the profile, miss ratios fall with the size of the cache, by every
 // model, and depend on weights only relative to each other.
 func TestCurveProperties(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes a while, and -short was asked for")
+	}
 	rng := newRand(t, 73)
 	sizes := []uint64{1, 2, 3, 5, 8, 16, 30, 64, 100, 256, 1000, 4096, 1 << 16, 1 << 20}
 	for range 5 {

@@ -20,6 +20,9 @@ func TestHalfLine(t *testing.T) {
 // pairs that are given up soon after the half line was hit. The histogram of
 // the whole lines must come out.
 func TestHalfLineProfile(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes a while, and -short was asked for")
+	}
 	rng := newRand(t, 43)
 	const burst, n, scale = 63, 60000, 3000.0
 	for _, c := range []struct {

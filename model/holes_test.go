@@ -13,6 +13,9 @@ import (
 // times: invalidated blocks leave holes that others fill (Schuff et al.,
 // section 3.2).
 func TestPrivateConversionFillsHoles(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes a while, and -short was asked for")
+	}
 	for _, c := range []struct {
 		blocks int
 		writes float64

@@ -51,6 +51,9 @@ var table3 = []struct {
 }
 
 func TestPaperTable3(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes a while, and -short was asked for")
+	}
 	const blocks, length, seeds = 500, 50_000, 10
 	one := LinearBins(1, length)
 	forms := []struct {

@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// Stride is how an instruction walks through memory: docs/patterns.md has the definitions, which
+// Stride is how an instruction walks through memory: docs/explanation/patterns.md has the definitions, which
 // all that says a stride follows.
 type Stride uint8
 

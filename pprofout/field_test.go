@@ -45,6 +45,9 @@ func TestMiniDebug(t *testing.T) {
 
 // What .gnu_debugdata asks for is bounded: memory for a dictionary, and bytes.
 func TestMiniDebugBounded(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes a while, and -short was asked for")
+	}
 	need(t, "xz")
 	pack := func(size int, args ...string) []byte {
 		cmd := exec.Command("xz", append([]string{"-c"}, args...)...)

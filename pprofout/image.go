@@ -94,7 +94,7 @@ func (img *image) lookup(pcs []uint64) (map[uint64][]model.Line, error) {
 	}
 	if rest := left(); len(rest) > 0 {
 		if err := lookupPCLN(img.elf, rest, found); err != nil {
-			errs = append(errs, fmt.Errorf("Go's pclntab: %w", err))
+			errs = append(errs, fmt.Errorf("pclntab: %w", err))
 		}
 	}
 	if img.mini != nil {

@@ -163,6 +163,9 @@ func TestFiltered(t *testing.T) {
 
 // The tool itself, not only its library.
 func TestPprofTool(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes a while, and -short was asked for")
+	}
 	goTool, err := exec.LookPath("go")
 	if err != nil {
 		t.Skip("no go command to run go tool pprof with")
@@ -214,9 +217,12 @@ func runPprof(t *testing.T, goTool, dir string, args ...string) string {
 	return string(out)
 }
 
-// What docs/sources.md promises of latencies, with the tool itself: where
+// What docs/explanation/sources.md promises of latencies, with the tool itself: where
 // cycles are lost, and on data from where.
 func TestPprofToolLatency(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes a while, and -short was asked for")
+	}
 	goTool, err := exec.LookPath("go")
 	if err != nil {
 		t.Skip("no go command to run go tool pprof with")

@@ -64,6 +64,9 @@ func TestReadErrors(t *testing.T) {
 // the error says where reading failed, within the file. What pprof's reader finds
 // to be no message is found here, and nothing that it reads.
 func TestReadErrorsGiveTheByte(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes a while, and -short was asked for")
+	}
 	_, out := write(t, sampleProfile())
 	var raw bytes.Buffer
 	if err := out.WriteUncompressed(&raw); err != nil {

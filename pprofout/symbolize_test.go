@@ -344,6 +344,9 @@ func isMine(name string) bool {
 }
 
 func TestSymbolizeC(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes a while, and -short was asked for")
+	}
 	for name, args := range map[string][]string{
 		"pie":        {"-g", "-O2", "-pie", "-fPIE"},
 		"non-pie":    {"-g", "-O2", "-no-pie"},

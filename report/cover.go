@@ -103,6 +103,8 @@ func cacheSize(p *model.Profile, s string) (int64, error) {
 	return n, nil
 }
 
+func (c *coverList) overviews() []*overview { return []*overview{c.Profile} }
+
 func (c *coverList) Text() string {
 	var b strings.Builder
 	WriteOverview(&b, c.Profile)

@@ -94,6 +94,8 @@ func (b band) String() string {
 	return fmt.Sprintf("%7.3f [%6.3f, %6.3f]", 100*b.Value, 100*b.Low, 100*b.High)
 }
 
+func (t *FleetTop) overviews() []*overview { return []*overview{t.Profile} }
+
 func (t *FleetTop) Text() string {
 	var b strings.Builder
 	WriteOverview(&b, t.Profile)

@@ -60,6 +60,8 @@ func (c *footprintCurve) Table() [][]string {
 	return rows
 }
 
+func (c *footprintCurve) overviews() []*overview { return []*overview{c.Profile} }
+
 func (c *footprintCurve) Text() string {
 	var b strings.Builder
 	WriteOverview(&b, c.Profile)

@@ -174,6 +174,8 @@ func (c *Chart) rawShare(k model.Kind) float64 {
 	return c.raw[k] / sum
 }
 
+func (c *Chart) overviews() []*overview { return []*overview{c.Profile} }
+
 func (c *Chart) Text() string {
 	var b strings.Builder
 	WriteOverview(&b, c.Profile)

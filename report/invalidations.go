@@ -145,6 +145,8 @@ func NewInvalidationList(p *model.Profile, n int) (*invalidationList, error) {
 	return l, nil
 }
 
+func (l *invalidationList) overviews() []*overview { return []*overview{l.Profile} }
+
 func (l *invalidationList) Text() string {
 	var b strings.Builder
 	WriteOverview(&b, l.Profile)

@@ -128,6 +128,13 @@ func (r *MissRatios) Table() [][]string {
 	return rows
 }
 
+func (r *MissRatios) overviews() (all []*overview) {
+	for _, c := range r.Curves {
+		all = append(all, c.Profile)
+	}
+	return all
+}
+
 func (r *MissRatios) Text() string {
 	var b strings.Builder
 	for i, c := range r.Curves {

@@ -34,6 +34,9 @@ type overview struct {
 	Warnings     []string         `json:"warnings"`
 	Remarks      []string         `json:"remarks"`
 
+	// Full says that the text has all of it: without, it is two lines and the first warnings.
+	Full bool `json:"-"`
+
 	below       int64 // observations
 	independent float64
 	exact       bool // the profile is of rdx exact
@@ -186,13 +189,13 @@ func (o *overview) warn(p *model.Profile, unnamed int64) {
 			p.Clock.Rate, singular(p.Clock.Unit))
 	}
 	if line := lineSize(p); line > p.Block {
-		add("reuse was measured per %d bytes, cache lines have %d: expect fewer misses than predicted where neighbours are used together", p.Block, line)
+		add("reuse was measured per %d bytes, cache lines have %d: expect fewer misses than predicted where neighbours are used together (--granularity line)", p.Block, line)
 	}
 	if c := o.Kinds["censored"] + o.Kinds["pruned"]; float64(c) > 0.2*n {
-		add("%s of the observations were cut off before a reuse: what lies beyond the longest reuse seen, %s accesses, counts as never reused", share(c), Amount(float64(longestReuse(p))))
+		add("%s of the observations were cut off before a reuse: what lies beyond the longest reuse seen, %s accesses, counts as never reused; profile longer", share(c), Amount(float64(longestReuse(p))))
 	}
 	if float64(o.below) > 0.1*n {
-		add("%s of the observations were reused sooner than the clock can tell, %s: nothing is known about times below that", share(o.below), resolution(p))
+		add("%s of the observations were reused sooner than the clock can tell, %s: nothing is known about times below that (--burst reads further ahead)", share(o.below), resolution(p))
 	}
 	if float64(o.Lost) > 0.01*(n+float64(o.Lost)) {
 		advice := ""
@@ -204,11 +207,11 @@ func (o *overview) warn(p *model.Profile, unnamed int64) {
 		add("%s of the samples were lost: %s%s", Percent(float64(o.Lost), n+float64(o.Lost)), o.topLosses(3), advice)
 	}
 	if left, all := p.CountOf("blocks not kept, table full"), p.CountOf("blocks allocated"); float64(left) > 0.01*float64(all) {
-		add("%d of %d allocated blocks were not kept, too many being in use: data in them are told by their mapping alone", left, all)
+		add("%d of %d allocated blocks were not kept, too many being in use: data in them are told by their mapping alone; profile for a shorter time", left, all)
 	}
 	for _, c := range p.Counts {
 		if strings.Contains(c.Name, "cut short") && float64(c.N) > 0.05*n {
-			add("%d %s: callers are missing", c.N, c.Name)
+			add("%d %s: callers are missing; build with -fno-omit-frame-pointer or unwind tables", c.N, c.Name)
 		}
 	}
 	for _, c := range p.Counts {
@@ -220,7 +223,7 @@ func (o *overview) warn(p *model.Profile, unnamed int64) {
 		add("false sharing is not known: of none of %d observations another word of the line could be watched (with --stack both and many threads: use --stack private)", k)
 	}
 	if float64(unnamed) > 0.1*n {
-		add("%s of the uses have no function name", share(unnamed))
+		add("%s of the uses have no function name: install debug packages, or build with -g", share(unnamed))
 	}
 	if float64(unnamed) > 0.02*n {
 		for _, why := range namesMissing(p) {
@@ -239,10 +242,10 @@ func (o *overview) warnUnheld(p *model.Profile) {
 	masked, waiting := float64(p.CountOf(model.CPUMasked)), float64(p.CountOf(model.CPUWaiting))
 	all := masked + waiting + float64(p.CountOf(model.CPUSampled))
 	if masked > 0.001*all {
-		o.Warnings = append(o.Warnings, fmt.Sprintf("%s of CPU time (%s) was not sampled, of threads that block all signals: --interrupt samples them, at a risk (docs/safety.md, item 13)", Nanoseconds(masked), Percent(masked, all)))
+		o.Warnings = append(o.Warnings, fmt.Sprintf("%s of CPU time (%s) was not sampled, of threads that block all signals: --interrupt samples them, at a risk (docs/explanation/safety.md, item 13)", Nanoseconds(masked), Percent(masked, all)))
 	}
 	if waiting > 0.001*all {
-		o.Warnings = append(o.Warnings, fmt.Sprintf("%s of CPU time (%s) was not sampled, of threads that block all signals and had waited within 10 ms: to interrupt them would not be safe (docs/safety.md, item 13)", Nanoseconds(waiting), Percent(waiting, all)))
+		o.Warnings = append(o.Warnings, fmt.Sprintf("%s of CPU time (%s) was not sampled, of threads that block all signals and had waited within 10 ms: to interrupt them would not be safe (docs/explanation/safety.md, item 13)", Nanoseconds(waiting), Percent(waiting, all)))
 	}
 }
 
@@ -296,10 +299,95 @@ func (o *overview) topLosses(n int) string {
 	return strings.Join(reasons, ", ") + more
 }
 
-// WriteOverview prints it on at most a screen of 80 columns.
+// mostWarnings of an overview that is not full.
+const mostWarnings = 3
+
+// WriteOverview prints it in 80 columns: in two lines and the first warnings, or all of it.
 func WriteOverview(w io.Writer, o *overview) error {
 	var b strings.Builder
-	row := func(key, value string) { wrap(&b, fmt.Sprintf("%-13s", key), value) }
+	if o.Full {
+		o.writeFull(&b)
+	} else {
+		o.writeBrief(&b)
+	}
+	warnings := slices.Clone(o.Warnings)
+	for _, m := range o.Remarks {
+		if limits(m) {
+			warnings = append(warnings, m)
+		}
+	}
+	left := 0
+	if !o.Full && len(warnings) > mostWarnings {
+		left = len(warnings) - mostWarnings
+		warnings = warnings[:mostWarnings]
+	}
+	for _, m := range warnings {
+		wrap(&b, "! ", m)
+	}
+	if left > 0 {
+		fmt.Fprintf(&b, "! and %d more: -v\n", left)
+	}
+	_, err := io.WriteString(w, b.String())
+	return err
+}
+
+// writeBrief says in a line what was seen of what, and in another what it is predicted to miss.
+func (o *overview) writeBrief(b *strings.Builder) {
+	command := o.Command
+	if command == "" {
+		command = "(unknown)"
+	}
+	seen := "nothing observed"
+	if o.Observations > 0 {
+		seen = fmt.Sprintf("%d observations of %s accesses", o.Observations, Amount(o.Accesses))
+	}
+	seen = fmt.Sprintf(" for %s: %s, %d lost", Nanoseconds(o.Seconds*1e9), seen, o.Lost)
+	wrap(b, "", Shorten(command, max(80-len(seen), 16))+seen)
+	if o.Observations == 0 {
+		return // they would say less than 100 %
+	}
+	var caches []string
+	for _, c := range o.Caches {
+		caches = append(caches, fmt.Sprintf("%s %s", c.Level, o.shortRatio(c)))
+	}
+	if len(caches) > 0 {
+		stack := ""
+		if o.Stack != "" {
+			stack = o.Stack + " stack, "
+		}
+		wrap(b, "", stack+"predicted to miss "+strings.Join(caches, ", "))
+	}
+}
+
+// shortRatio is missRatio in a word or two.
+func (o *overview) shortRatio(c CacheMisses) string {
+	low, ratio, high := Percent(c.Low, 1), Percent(c.MissRatio, 1), Percent(c.High, 1)
+	switch {
+	case c.Low == c.High:
+		return ratio
+	case c.quote == model.Quoted:
+		return fmt.Sprintf("%s [%s, %s]", ratio, strings.TrimSuffix(low, "%"), strings.TrimSuffix(high, "%"))
+	case c.quote == model.RateUnknown:
+		return low + " to " + high
+	}
+	return "at most " + high
+}
+
+// A detailed report begins with overviews.
+type detailed interface{ overviews() []*overview }
+
+// Detail has a report say all of what it knows of its profiles.
+func Detail(r Report) {
+	if d, ok := r.(detailed); ok {
+		for _, o := range d.overviews() {
+			o.Full = true
+		}
+	}
+}
+
+// writeFull says all but the warnings.
+func (o *overview) writeFull(b *strings.Builder) {
+	row := func(key, value string) { wrap(b, fmt.Sprintf("%-13s", key), value) }
 	command := o.Command
 	if command == "" {
 		command = "(unknown)"
@@ -346,16 +434,6 @@ func WriteOverview(w io.Writer, o *overview) error {
 		}
 		row(fmt.Sprintf("%s %s", c.Level, Bytes(float64(c.Size))), o.missRatio(c))
 	}
-	for _, m := range o.Warnings {
-		wrap(&b, "! ", m)
-	}
-	for _, m := range o.Remarks {
-		if limits(m) {
-			wrap(&b, "! ", m)
-		}
-	}
-	_, err := io.WriteString(w, b.String())
-	return err
 }
 
 // limits says whether a remark is about what the figures are worth. The

@@ -8,9 +8,11 @@ import (
 	"github.com/rdx-profiler/rdx/model"
 )
 
-// WriteSummary says on one screen what was found, and what to do next.
-func WriteSummary(w io.Writer, p *model.Profile, output, verdict string) error {
+// WriteSummary says what was found, in full or in two lines and the first warnings, and what to do
+// next.
+func WriteSummary(w io.Writer, p *model.Profile, output, verdict string, full bool) error {
 	o := Survey(p)
+	o.Full = full
 	if err := WriteOverview(w, o); err != nil {
 		return err
 	}
@@ -24,9 +26,10 @@ func WriteSummary(w io.Writer, p *model.Profile, output, verdict string) error {
 	if output == "-" {
 		return nil
 	}
-	if _, err := fmt.Fprintf(w, "\nwrote %s\n", output); err != nil || o.Observations == 0 {
-		return err
+	next := ""
+	if o.Observations > 0 {
+		next = "; next: rdx why " + output + ", rdx top " + output
 	}
-	_, err := fmt.Fprintf(w, "next: rdx why %s\nthen: rdx top %[1]s, rdx hist %[1]s, or go tool pprof -http :0 %[1]s\n", output)
+	_, err := fmt.Fprintf(w, "wrote %s%s\n", output, next)
 	return err
 }

@@ -164,6 +164,8 @@ func (t *oneThread) name() string {
 	return strconv.Itoa(t.TID)
 }
 
+func (l *threadList) overviews() []*overview { return []*overview{l.Profile} }
+
 func (l *threadList) Text() string {
 	var b strings.Builder
 	WriteOverview(&b, l.Profile)

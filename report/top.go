@@ -2,6 +2,7 @@ package report
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -87,7 +88,10 @@ type Top struct {
 	Metric metric `json:"-"`
 	Few    int64  `json:"-"` // observations behind the list, if they are too few
 	Other  string `json:"-"` // flag that gives a better one
+	hidden string // level whose first pair is not in the list
 }
+
+func (t *Top) overviews() []*overview { return []*overview{t.Profile} }
 
 func (t *Top) Text() string {
 	var b strings.Builder
@@ -128,7 +132,30 @@ func (t *Top) Text() string {
 	if t.Few > 0 {
 		fmt.Fprintf(&b, "\nonly %d observations stand behind this list, so shares are chance; try %s\n", t.Few, t.Other)
 	}
+	if t.hidden != "" {
+		fmt.Fprintf(&b, "\n%s misses come from elsewhere: --by %s\n", t.hidden, strings.ToLower(t.hidden))
+	}
 	return b.String()
+}
+
+// Hide looks for a cache level of p that a twentieth and more of the accesses miss, and whose first pair
+// the list does not have: to be called when its pairs are final.
+func (t *Top) Hide(p *model.Profile) {
+	for _, c := range t.Profile.Caches {
+		if c.quote != model.Quoted || c.Low < 0.05 || strings.EqualFold(c.Level, t.By) {
+			continue
+		}
+		m, err := FindMetric(p, strings.ToLower(c.Level))
+		if err != nil {
+			continue
+		}
+		first := Pairs(p, m.Value)
+		if len(first) == 0 || first[0].Observations < Fewest || slices.ContainsFunc(t.Pairs, func(q *Pair) bool { return q.Use == first[0].Use && q.Reuse == first[0].Reuse }) {
+			continue
+		}
+		t.hidden = c.Level
+		return
+	}
 }
 
 func (t *Top) Table() [][]string {

@@ -83,9 +83,14 @@ func TopData(p *model.Profile, m metric, n int) *dataList {
 	return t
 }
 
+func (t *dataList) overviews() []*overview { return []*overview{t.Profile} }
+
 func (t *dataList) Text() string {
 	var b strings.Builder
 	WriteOverview(&b, t.Profile)
+	if len(t.Objects) > 0 && (t.Objects[0].Data == "heap" || t.Objects[0].Data == "anonymous memory") && t.Objects[0].Share > 0.1 {
+		wrap(&b, "! ", fmt.Sprintf("%s leads: rdx attach --heap (or run --heap) tells data by where they were allocated", t.Objects[0].Data))
+	}
 	fmt.Fprintf(&b, "\n%s: %s in all; %d of %d data objects\n\n", t.metric.title, t.metric.amount(t.Total), len(t.Objects), t.All)
 	fmt.Fprintf(&b, "%6s %6s %12s %5s %8s  %s\n", "share", "cum", t.By, "seen", "accesses", "data, its first pair")
 	for _, d := range t.Objects {

@@ -14,5 +14,8 @@ func TestCalibrate(t *testing.T) {
 		t.Fatal(err)
 	}
 	s, err := k.Stats()
+	if err != nil {
+		t.Fatal(err)
+	}
 	t.Logf("%+v stats %+v", c, s)
 }

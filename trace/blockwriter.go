@@ -19,7 +19,7 @@ type writtenSegment struct {
 	short  uint16    // the same if its entries are short, else 0
 }
 
-// blockWriter encodes the entries of one thread, see docs/trace-format.md.
+// blockWriter encodes the entries of one thread, see docs/reference/trace-format.md.
 type blockWriter struct {
 	streamKey
 	pid      int32

@@ -12,6 +12,9 @@ import (
 
 // An engine is built from what rdx has in it, and found where nobody else can have put it.
 func TestBuildEngine(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes a while, and -short was asked for")
+	}
 	if runtime.GOARCH != "amd64" {
 		t.Skip("engines are for x86-64")
 	}

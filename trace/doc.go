@@ -4,7 +4,7 @@
 //
 // Run hands the accesses on as they happen; Record writes them to an .rdt
 // file; OpenFile reads one. What counts as an access is defined in
-// docs/access-model.md.
+// docs/reference/access-model.md.
 //
 // Lifetime: the engine lives as long as the program it runs. Readers hold one
 // decoded block per thread; recordings of any length are read in bounded

@@ -23,7 +23,7 @@ import (
 // the timestamps in the trace, which come every few thousand instructions:
 // between two of them the order of different threads' accesses is not in the
 // trace. Accesses are the loads and stores of user mode; prefetches, flushes
-// and the kernel's accesses are left out. See docs/trace-formats.md.
+// and the kernel's accesses are left out. See docs/reference/trace-formats.md.
 type Drmemtrace struct {
 	Partial bool // a damaged file ends, the others go on
 

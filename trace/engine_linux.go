@@ -68,7 +68,7 @@ type Options struct {
 	// memory holds orderedBytes.
 	Ordered bool
 	// Fast leaves out loads whose result the program overwrites unread within
-	// one superblock; see docs/access-model.md.
+	// one superblock; see docs/reference/access-model.md.
 	Fast bool
 
 	// Skipper says which accesses need not be seen; nil if all are to be. It is

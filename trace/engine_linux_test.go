@@ -36,6 +36,9 @@ var buildEngine = sync.OnceValues(func() (string, error) {
 // engineDir builds the engine, or skips if this machine lacks what it needs.
 func engineDir(t testing.TB) string {
 	t.Helper()
+	if testing.Short() {
+		t.Skip("takes a while, and -short was asked for")
+	}
 	for _, f := range []string{"gcc", "make", "valgrind"} {
 		if _, err := exec.LookPath(f); err != nil {
 			t.Skipf("needs %s: %v", f, err)

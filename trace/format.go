@@ -13,7 +13,7 @@ import (
 	"github.com/rdx-profiler/rdx/model"
 )
 
-// The .rdt file, all numbers little-endian; docs/trace-format.md explains it.
+// The .rdt file, all numbers little-endian; docs/reference/trace-format.md explains it.
 //
 //	file    = magic, version, length and checksum of the header, header (JSON),
 //	          then blocks; the last block is the index, and the last 16 bytes

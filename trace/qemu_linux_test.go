@@ -34,6 +34,9 @@ var buildPlugin = sync.OnceValues(func() (string, error) {
 // pluginDir builds the plugin, or skips if this machine lacks what it needs.
 func pluginDir(t testing.TB) string {
 	t.Helper()
+	if testing.Short() {
+		t.Skip("takes a while, and -short was asked for")
+	}
 	for _, f := range []string{"gcc", "make", "qemu-x86_64"} {
 		if _, err := exec.LookPath(f); err != nil {
 			t.Skipf("needs %s: %v", f, err)

@@ -7,7 +7,7 @@
 # with RDX_VM_PATTERNS=1 (likewise) how programs of known reuse times come out.
 # RDX_VM_JOBS guests run at a time: as many as there are CPUs, if memory allows.
 set -uo pipefail
-cd "$(dirname "$0")/.."
+cd "$(dirname "$0")/.." || exit
 matrix=${*:-5.10-amd64 6.1-amd64 6.12-amd64 6.16-amd64 6.19-amd64 7.3-amd64 5.10-arm64 6.1-arm64 6.12-arm64 6.16-arm64 6.19-arm64 7.3-arm64}
 for tool in qemu-system-x86_64 qemu-system-aarch64 cpio dpkg-deb; do
 	if ! command -v $tool >/dev/null; then

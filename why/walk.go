@@ -18,7 +18,7 @@ type Walk struct {
 	Data     string  `json:"data"` // that most of it touches
 	Accesses float64 `json:"accesses"`
 	Fetches  float64 `json:"fetches"`
-	// Stride is the class of docs/patterns.md, Step the most frequent step in bytes and Kept the share
+	// Stride is the class of docs/explanation/patterns.md, Step the most frequent step in bytes and Kept the share
 	// of accesses that keep to the class.
 	Stride string  `json:"stride"`
 	Step   int64   `json:"step_bytes"`
@@ -79,7 +79,7 @@ func walks(p *model.Profile) (out []*Walk) {
 	return out
 }
 
-const keptShare = 0.75 // as of docs/patterns.md
+const keptShare = 0.75 // as of docs/explanation/patterns.md
 
 // settle sums up.
 func (w *Walk) settle() {

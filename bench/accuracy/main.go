@@ -1,5 +1,5 @@
 // Command accuracy scores live profiles without a PMU against the exact answer
-// on real programs from Debian, and prints the table of docs/accuracy.md.
+// on real programs from Debian, and prints the table of docs/explanation/accuracy.md.
 //
 // Needs root, bpf, watchpoints, the instrumentation engine (make engine) and
 // the programs. Each program does the same work again and again in one
@@ -70,10 +70,8 @@ type bench struct {
 // A result is a row of the table.
 type result struct {
 	program, block string
-	observations   int64
 	scores         comparison
-	drift          float64 // l2 between the exact answers of two lengths
-	rate, rateTrue float64
+	drift          float64   // l2 between the exact answers of two lengths
 	overhead       []float64 // ratios of times with and without
 	lasted, cpu    time.Duration
 	holds          int64

@@ -33,7 +33,7 @@ func (p program) flags() []string {
 }
 
 // pinned is the environment of all runs: what would move a comparison between
-// the exact engine and the bare machine is fixed (docs/access-model.md).
+// the exact engine and the bare machine is fixed (docs/reference/access-model.md).
 var pinned = []string{
 	"PATH=/usr/bin:/bin", "LC_ALL=C", "HOME=/nonexistent", "PYTHONHASHSEED=0", "PERL_HASH_SEED=0", "PYTHONDONTWRITEBYTECODE=1",
 	"GLIBC_TUNABLES=glibc.cpu.x86_rep_movsb_threshold=1000000000:glibc.cpu.x86_rep_stosb_threshold=1000000000:glibc.cpu.hwcaps=-AVX512F,-AVX512VL,-AVX512BW,-AVX512CD",

@@ -1,5 +1,5 @@
 // Command fleet runs agents against Grafana Pyroscope under load and faults, and prints what
-// docs/fleet.md quotes. It needs root, BPF, watchpoints, gcc and make pyroscope.
+// docs/how-to/fleet.md quotes. It needs root, BPF, watchpoints, gcc and make pyroscope.
 //
 //	go run ./bench/fleet -minutes 30 -processes 200 -kills 100
 //	go run ./bench/fleet -sizes rdx.pb.gz

@@ -64,7 +64,7 @@ func each(n int, f func(i int) int32) []int32 {
 // user space takes from a sample to a watchpoint in a thread that runs on.
 var delays = []int{0, 10, 30, 100, 1000, 10_000, 70_000}
 
-// late prints the table of docs/sources.md.
+// late prints the table of docs/explanation/sources.md.
 func late(n, samples int, seed uint64) {
 	fmt.Print("| accuracy, late by accesses: |")
 	for _, d := range delays {

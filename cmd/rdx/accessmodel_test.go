@@ -17,6 +17,9 @@ import (
 // with lock and without, calls, accesses that straddle words and lines, and string instructions: each
 // pair that it finds, and its time, is one of those that there are in a turn of the loop.
 func TestLiveAccessModel(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes a while, and -short was asked for")
+	}
 	needRoot(t)
 	needTool(t, "gcc", "make", "valgrind")
 	if _, err := os.Stat("/usr/include/valgrind/pub_tool_basics.h"); err != nil {

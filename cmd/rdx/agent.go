@@ -27,7 +27,7 @@ func newAgentCmd() *cobra.Command {
 Grafana Pyroscope. All of it together, held threads, sessions and the agent itself, keeps
 to one budget, a percentage of the machine's CPU time. Each process is drawn with a
 probability that goes with its CPU time, and stands for one over it, so that sums over
-services and machines come out right. docs/fleet.md says what can be configured.
+services and machines come out right. docs/how-to/fleet.md says what can be configured.
 
 A process that has RDX_PROFILE=off in its environment is never sampled. SIGHUP reads the
 configuration again; SIGTERM ends the agent within 5 seconds, with everything sent or

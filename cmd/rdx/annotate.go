@@ -21,7 +21,7 @@ func newAnnotateCmd() *cobra.Command {
 		Long: `annotate prints a source file with what a profile knows of each line: its share of the
 predicted misses, of the CPU time, and of that the time in which a thread was found waiting
 for data there; how many of a fetched line's 64 bytes are used; and the stride, in bytes
-or as a word (docs/patterns.md). An empty margin means that nothing was seen there.`,
+or as a word (docs/explanation/patterns.md). An empty margin means that nothing was seen there.`,
 		Example: `  rdx annotate rdx.pb.gz matmul.c`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) != 2 {

@@ -64,7 +64,7 @@ func (f *recordFlags) register(cmd *cobra.Command) {
 	fs.Float64Var(&f.rate, "access-rate", 0, "accesses per nanosecond of CPU time, or per instruction if those are the clock; where no PMU counts accesses (default: as --measure-rate finds)")
 	fs.BoolVar(&f.measureRate, "measure-rate", true, "find the access rate by following the program from a few of its holds, while it runs on; where no PMU counts accesses (a fifth of the overhead, and up to 3 % of another CPU)")
 	fs.StringVar(&f.burst, "burst", "auto", "accesses to read ahead of each sample: a number, off, or auto for as many as the clock can't time")
-	fs.StringVar(&f.engine, "burst-engine", collector.Interpret, "how: interpret (on copies; the thread stays where it is), or step (the thread makes the accesses itself, stopped at every few instructions, auto for 30 accesses, words only; it is held for up to 5 ms, so that --overhead allows few; docs/reading-ahead.md)")
+	fs.StringVar(&f.engine, "burst-engine", collector.Interpret, "how: interpret (on copies; the thread stays where it is), or step (the thread makes the accesses itself, stopped at every few instructions, auto for 30 accesses, words only; it is held for up to 5 ms, so that --overhead allows few; docs/explanation/reading-ahead.md)")
 	fs.StringVar(&f.grain, "granularity", collector.Auto, "what counts as one datum: line (64 bytes; half of it is watched, by all of a thread's watchpoints, and the rest extrapolated), word (8 bytes), or auto for lines where rdx reads ahead (not with pebs and ibs)")
 	fs.StringVar(&f.source, "source", collector.Auto, "what picks the samples: pebs or ibs (Intel's and AMD's own samples of accesses, with address), pmu (the processor's counter of loads and stores), clock (CPU time) or auto, the best that works")
 	fs.BoolVar(&f.latency, "latency", false, "with pebs, sample loads by the load-latency event where no other reports latencies; it prefers slow loads (the profile's column latency)")
@@ -73,11 +73,11 @@ func (f *recordFlags) register(cmd *cobra.Command) {
 	fs.IntVar(&f.slots, "slots", 0, "watchpoints per thread, 1 to 4; fewer leave some to a debugger (default 4, 3 with --burst-engine step)")
 	fs.IntVar(&f.bins, "bins", 16, "bins per octave of the reuse times written")
 	fs.BoolVar(&f.follow, "follow", false, "profile processes the target starts, too")
-	fs.BoolVar(&f.heap, "heap", false, "tell data in the heap by where they were allocated (top --by data): puts probes on malloc and its kin, which change the target's copy of their code and make each call dearer (docs/safety.md)")
-	fs.BoolVar(&f.interrupt, "interrupt", false, "sample threads that block all signals, too, by interrupting them; that may cut short a transfer to a pipe or socket that they begin just then (docs/safety.md, item 13); without it their CPU time is counted as not sampled")
+	fs.BoolVar(&f.heap, "heap", false, "tell data in the heap by where they were allocated (top --by data): puts probes on malloc and its kin, which change the target's copy of their code and make each call dearer (docs/explanation/safety.md)")
+	fs.BoolVar(&f.interrupt, "interrupt", false, "sample threads that block all signals, too, by interrupting them; that may cut short a transfer to a pipe or socket that they begin just then (docs/explanation/safety.md, item 13); without it their CPU time is counted as not sampled")
 	fs.Uint64Var(&f.seed, "seed", 0, "of rdx's random choices outside the kernel (default: by the clock)")
 	fs.StringSliceVar(&f.caches, "caches", nil, "cache sizes to predict misses for, smallest first (default: this machine's), e.g. 48K,1M,32M")
-	fs.BoolVarP(&f.verbose, "verbose", "v", false, "log what rdx does to standard error")
+	fs.BoolVarP(&f.verbose, "verbose", "v", false, "say all of what is known of the profile, and log what rdx does")
 	fs.BoolVarP(&f.quiet, "quiet", "q", false, "print neither progress nor summary")
 }
 
@@ -338,7 +338,7 @@ func (f *recordFlags) finish(cmd *cobra.Command, s *collector.Session, p *model.
 	if err != nil {
 		return err
 	}
-	if err := report.WriteSummary(cmd.ErrOrStderr(), shown, f.output, why.Analyze(shown).Says); err != nil {
+	if err := report.WriteSummary(cmd.ErrOrStderr(), shown, f.output, why.Analyze(shown).Says, f.verbose); err != nil {
 		return err
 	}
 	return nil

@@ -252,7 +252,7 @@ func TestExactProfileRoundTrip(t *testing.T) {
 		}
 	}
 	// The other commands read it.
-	for _, args := range [][]string{{"top", path}, {"hist", "--kind", "stack", path}, {"mrc", path}, {"diff", path, path}} {
+	for _, args := range [][]string{{"top", "-v", path}, {"hist", "-v", "--kind", "stack", path}, {"mrc", "-v", path}, {"diff", path, path}} {
 		if out := ok(t, args...); args[0] != "diff" && !strings.Contains(out, "% counted by instrumentation, 0.0% timed") {
 			t.Errorf("rdx %s does not say that nothing was timed:\n%s", args[0], out)
 		}
@@ -262,6 +262,9 @@ func TestExactProfileRoundTrip(t *testing.T) {
 // Of a program the profile has functions, and pairs that a profile of the
 // same file can be matched with; and so has that of its recording.
 func TestExactProfileOfProgram(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes a while, and -short was asked for")
+	}
 	t.Setenv("RDX_ENGINE", traceEngine(t))
 	dir := t.TempDir()
 	bin := filepath.Join(dir, "known")

@@ -15,6 +15,9 @@ import (
 )
 
 func TestDoctor(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes a while, and -short was asked for")
+	}
 	k, err := sampler.Load(1, sampler.Needs{})
 	if err != nil {
 		t.Skip("needs root and bpf:", err)
@@ -66,6 +69,9 @@ func TestDoctorPrint(t *testing.T) {
 // A source or clock that is asked for and not there: doctor says so of this
 // choice alone, and how to get one that works.
 func TestDoctorForced(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes a while, and -short was asked for")
+	}
 	k, err := sampler.Load(1, sampler.Needs{})
 	if err != nil {
 		t.Skip("needs root and bpf:", err)

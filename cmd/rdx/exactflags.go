@@ -31,6 +31,7 @@ type exactFlags struct {
 func (f *exactFlags) register(cmd *cobra.Command) {
 	fs := cmd.Flags()
 	fs.IntVar(&f.jobs, "jobs", runtime.NumCPU(), "processors to use for a shared stack; the result does not depend on it")
+	fs.Lookup("jobs").DefValue = "all"
 	fs.BoolVar(&f.log2, "log2", false, "count distances in bins of an octave only: faster, without reuse times and footprint")
 	fs.Var(&f.shards, "shards", "estimate from a sample of blocks, in bounded memory: rate=0.01, or size=8192 blocks")
 	fs.Float64Var(&f.sampled, "sampled", 0, "measure only this share of the accesses, at random, such as 1e-6 (Schuff's sampler)")

@@ -79,6 +79,9 @@ func sameProfileOnGPU(t *testing.T, args ...string) {
 }
 
 func TestExactOnGPU(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes a while, and -short was asked for")
+	}
 	withGPU(t)
 	out := mustRdx(t, "", "exact", "--gpu=list")
 	if !strings.Contains(out, "compute units") {
@@ -131,6 +134,9 @@ func TestExactOnGPU(t *testing.T) {
 
 // Recordings of programs, some with threads: the report and the profile are those made on processors.
 func TestExactRecordingsOnGPU(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes a while, and -short was asked for")
+	}
 	engine := traceEngine(t)
 	withGPU(t)
 	dir := t.TempDir()

@@ -25,7 +25,7 @@ func newFleetCmd() *cobra.Command {
 		Short: "Ask what the agents of a fleet have found",
 		Long: `fleet reads what agents (rdx agent) have sent to Grafana Pyroscope, merged over
 machines and time. Machines whose caches or clocks differ are not merged unless --mix
-says so. docs/fleet.md says more.`,
+says so. docs/how-to/fleet.md says more.`,
 		Example: `  rdx fleet top --server http://pyro:4040 --service shop --since 1h
   rdx fleet mrc --server http://pyro:4040 --service shop --by version
   rdx fleet diff --server http://pyro:4040 --service shop version=41 version=42
@@ -219,11 +219,12 @@ windows of different machines have different weights.`,
 			if format == "svg" {
 				return r.WriteSVG(cmd.OutOrStdout())
 			}
-			return report.Write(cmd.OutOrStdout(), format, &r)
+			return write(cmd, format, &r)
 		},
 	}
 	f.register(cmd)
 	curves.register(cmd)
+	detailFlag(cmd)
 	cmd.Flags().StringVar(&by, "by", "", "a curve for each value of this label, such as version or host")
 	cmd.Flags().StringVar(&format, "format", "text", "text, csv, json or svg")
 	return cmd
@@ -281,7 +282,7 @@ chance, as in rdx diff.`,
 				return fmt.Errorf("%s and %s: %w", args[0], args[1], err)
 			}
 			d.Pairs = d.Pairs[:min(n, d.All)]
-			return report.Write(cmd.OutOrStdout(), format, d)
+			return write(cmd, format, d)
 		},
 	}
 	f.register(cmd)

@@ -42,7 +42,7 @@ instead, such as services, versions or hosts.`,
 					return err
 				}
 				l.Sort(n)
-				return report.Write(cmd.OutOrStdout(), format, l)
+				return write(cmd, format, l)
 			}
 			p, err := one(ctx, c, q)
 			if err != nil {
@@ -57,10 +57,11 @@ instead, such as services, versions or hosts.`,
 				return fmt.Errorf("fleet: %w", err)
 			}
 			t.Hosts = len(hosts)
-			return report.Write(cmd.OutOrStdout(), format, t)
+			return write(cmd, format, t)
 		},
 	}
 	f.register(cmd)
+	detailFlag(cmd)
 	cmd.Flags().StringVar(&by, "by", "misses", "what to sort by: misses (of the largest cache for which they are more than chance), reuses, accesses, or a cache level such as l1d, l2, l3")
 	cmd.Flags().StringVar(&label, "by-label", "", "list the values of this label instead of pairs")
 	cmd.Flags().IntVarP(&n, "number", "n", 10, "how many to show")

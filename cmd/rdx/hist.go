@@ -45,15 +45,16 @@ the chance of sampling, each bin by itself.`,
 				if err != nil {
 					return fmt.Errorf("%s: %w", args[0], err)
 				}
-				return report.Write(cmd.OutOrStdout(), format, c)
+				return write(cmd, format, c)
 			}
 			c, err := report.NewChart(p, kind, bins)
 			if err != nil {
 				return fmt.Errorf("%s: %w", args[0], err)
 			}
-			return report.Write(cmd.OutOrStdout(), format, c)
+			return write(cmd, format, c)
 		},
 	}
+	detailFlag(cmd)
 	cmd.Flags().StringVar(&kind, "kind", "time", "time: until the reuse; stack: stack distance, the other data in between; footprint: data touched in a window of accesses")
 	cmd.Flags().IntVar(&bins, "bins", 1, "bins per octave")
 	cmd.Flags().StringVar(&format, "format", "text", "text, json or csv")

@@ -184,8 +184,8 @@ func TestQuantities(t *testing.T) {
 // What no sample could come from is told first, in one line, with what to do.
 func TestUnheldTold(t *testing.T) {
 	for name, want := range map[string]string{
-		model.CPUMasked:  "! 3.00s of CPU time (75.0%) was not sampled, of threads that block all signals: --interrupt samples them, at a risk (docs/safety.md, item 13)",
-		model.CPUWaiting: "! 3.00s of CPU time (75.0%) was not sampled, of threads that block all signals and had waited within 10 ms: to interrupt them would not be safe (docs/safety.md, item 13)",
+		model.CPUMasked:  "! 3.00s of CPU time (75.0%) was not sampled, of threads that block all signals: --interrupt samples them, at a risk (docs/explanation/safety.md, item 13)",
+		model.CPUWaiting: "! 3.00s of CPU time (75.0%) was not sampled, of threads that block all signals and had waited within 10 ms: to interrupt them would not be safe (docs/explanation/safety.md, item 13)",
 	} {
 		p := demoProfile(t)
 		p.Counts = append(p.Counts, model.Count{Name: model.CPUSampled, N: 1e9}, model.Count{Name: name, N: 3e9})

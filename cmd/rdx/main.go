@@ -81,6 +81,7 @@ data went by, and so which cache sizes would have missed. Profiles are pprof fil
 		newFleetCmd(),
 		newVersionCmd(),
 		newEngineCmd(),
+		newDocsCmd(),
 	)
 	arrangeHelp(root)
 	return root

@@ -63,11 +63,12 @@ A ratio with too little behind it is not given, only its upper bound or its band
 			if format == "svg" {
 				return r.WriteSVG(cmd.OutOrStdout())
 			}
-			return report.Write(cmd.OutOrStdout(), format, &r)
+			return write(cmd, format, &r)
 		},
 	}
 	f.register(cmd)
 	cmd.Flags().StringVar(&format, "format", "text", "text, csv, json or svg")
+	detailFlag(cmd)
 	cmd.Flags().StringVar(&stack, "stack", "", "of a profile of several threads: own, private or shared, as it was recorded (default: private, if there is that)")
 	return cmd
 }

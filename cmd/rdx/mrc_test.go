@@ -19,7 +19,7 @@ import (
 func TestMrcText(t *testing.T) {
 	out := ok(t, "mrc", demoFile(t, demoProfile(t)))
 	t.Log("\n" + out)
-	for _, want := range []string{"1160 of 1.16G accesses", "fully associative, 64-byte blocks, model local", "L1d    32.0KiB        ?", "L2     1.00MiB    56.9%"} {
+	for _, want := range []string{"1160 observations of 1.16G accesses", "fully associative, 64-byte blocks, model local", "L1d    32.0KiB        ?", "L2     1.00MiB    56.9%"} {
 		if !strings.Contains(out, want) {
 			t.Errorf("no %q in\n%s", want, out)
 		}
@@ -159,7 +159,7 @@ func TestFewFollowedIsSaid(t *testing.T) {
 	if err := p.Derive(); err != nil {
 		t.Fatal(err)
 	}
-	out := ok(t, "mrc", demoFile(t, p))
+	out := ok(t, "mrc", "-v", demoFile(t, p))
 	for _, want := range []string{"L2 1.00MiB   at most ", "too few of the accesses not reused soon were watched until", "beyond what was observed"} {
 		if !strings.Contains(out, want) {
 			t.Errorf("no %q in\n%s", want, out)

@@ -53,6 +53,9 @@ func TestPhases(t *testing.T) {
 
 // Of twenty tables without a change about one has a star, of ten hardly more than two.
 func TestPhasesByChance(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes a while, and -short was asked for")
+	}
 	wrong := 0
 	const tables = 10
 	for k := range uint64(tables) {

@@ -40,6 +40,9 @@ func built() string { return os.Getenv("RDX_TEST_DIR") }
 
 func needRoot(t *testing.T) {
 	t.Helper()
+	if testing.Short() {
+		t.Skip("takes a while, and -short was asked for")
+	}
 	if os.Geteuid() != 0 {
 		t.Skip("needs root")
 	}

@@ -55,9 +55,10 @@ whom: profiles recorded with --stack private or both have it.`,
 			if err != nil {
 				return err
 			}
-			return report.Write(cmd.OutOrStdout(), format, report.NewThreadList(raw, p, n))
+			return write(cmd, format, report.NewThreadList(raw, p, n))
 		},
 	}
+	detailFlag(cmd)
 	cmd.Flags().IntVarP(&n, "number", "n", 20, "how many threads to show, those with most accesses first; the others are summed")
 	cmd.Flags().StringVar(&stack, "stack", "", "own, private or shared, as it was recorded (default: private, if there is that)")
 	cmd.Flags().StringVar(&format, "format", "text", "text, json or csv")

@@ -87,7 +87,7 @@ func TestTopInvalidations(t *testing.T) {
 		t.Errorf("no invalidation:\n%s", out)
 	}
 	for stack, want := range map[string]string{"private": "stack        private: what", "shared": "stack        shared: a reuse"} {
-		if out := ok(t, "mrc", "--stack", stack, file); !strings.Contains(out, want) {
+		if out := ok(t, "mrc", "-v", "--stack", stack, file); !strings.Contains(out, want) {
 			t.Errorf("no %q:\n%s", want, out)
 		}
 	}
@@ -113,7 +113,7 @@ func TestFalseSharingUnknown(t *testing.T) {
 	p.Counts = append(p.Counts, model.Count{Name: model.FalseSharingUnknown, N: 10})
 	file := demoFile(t, p)
 	for command, want := range map[string]string{"top --by invalidations": "an unknown share another word of its line", "threads": " 0.0% ?"} {
-		out := strings.Join(strings.Fields(ok(t, append(strings.Fields(command), file)...)), " ")
+		out := strings.Join(strings.Fields(ok(t, append(strings.Fields(command), "-v", file)...)), " ")
 		if !strings.Contains(out, want) || !strings.Contains(out, "false sharing is not known") {
 			t.Errorf("%s: no %q in %s", command, want, out)
 		}

@@ -2,7 +2,6 @@ package main
 
 import (
 	"fmt"
-	"io"
 
 	"github.com/spf13/cobra"
 
@@ -48,7 +47,7 @@ account for so many percent of all that are predicted for a cache.`,
 				return report.BadInput(fmt.Errorf("-n %d: want 1 or more", n))
 			}
 			if by == "invalidations" {
-				return topInvalidations(cmd.OutOrStdout(), args[0], n, format)
+				return topInvalidations(cmd, args[0], n, format)
 			}
 			p, err := readProfile(args[0])
 			if err != nil {
@@ -67,14 +66,14 @@ account for so many percent of all that are predicted for a cache.`,
 				if err != nil {
 					return err
 				}
-				return report.Write(cmd.OutOrStdout(), format, c)
+				return write(cmd, format, c)
 			}
 			if by == "data" {
 				m, err := report.FindMetric(p, "misses")
 				if err != nil {
 					return err
 				}
-				return report.Write(cmd.OutOrStdout(), format, report.TopData(p, m, n))
+				return write(cmd, format, report.TopData(p, m, n))
 			}
 			m, err := report.FindMetric(p, by)
 			if err != nil {
@@ -91,9 +90,13 @@ account for so many percent of all that are predicted for a cache.`,
 				t.Few, t.Other = seen, report.BetterBy(p)
 			}
 			t.Pairs = t.Pairs[:min(n, t.All)]
-			return report.Write(cmd.OutOrStdout(), format, t)
+			if by == "misses" {
+				t.Hide(p)
+			}
+			return write(cmd, format, t)
 		},
 	}
+	detailFlag(cmd)
 	cmd.Flags().StringVar(&by, "by", "misses", "what to sort by: misses (of the largest cache for which they are more than chance), reuses, accesses, observations, distance, invalidations (writer -> reader pairs of threads), or a cache level such as l1d, l2, l3; data lists data objects instead of pairs, by misses")
 	cmd.Flags().IntVarP(&n, "number", "n", 10, "how many pairs to show")
 	cmd.Flags().StringVar(&format, "format", "text", "text, json or csv")
@@ -102,7 +105,7 @@ account for so many percent of all that are predicted for a cache.`,
 	return cmd
 }
 
-func topInvalidations(w io.Writer, path string, n int, format string) error {
+func topInvalidations(cmd *cobra.Command, path string, n int, format string) error {
 	p, err := loadProfile(path)
 	if err != nil {
 		return err
@@ -111,7 +114,7 @@ func topInvalidations(w io.Writer, path string, n int, format string) error {
 	if err != nil {
 		return fmt.Errorf("%s: %w", path, err)
 	}
-	return report.Write(w, format, l)
+	return write(cmd, format, l)
 }
 
 // oneFile is the argument check of commands that read one profile.

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/csv"
 	"encoding/json"
+	"fmt"
 	"math"
 	"os"
 	"path/filepath"
@@ -85,7 +86,12 @@ func ok(t *testing.T, args ...string) string {
 }
 
 func TestTop(t *testing.T) {
-	out := ok(t, "top", demoFile(t, demoProfile(t)))
+	brief := ok(t, "top", demoFile(t, demoProfile(t)))
+	if lines := strings.Split(brief, "\n"); !strings.HasPrefix(lines[0], "matmul -n 1000 for 10.0s: 1160 observations of 1.16G accesses, 205 lost") ||
+		!strings.HasPrefix(lines[1], "predicted to miss L1d ") || !strings.HasPrefix(lines[2], "! ") {
+		t.Errorf("not two lines and the first warnings:\n%s", brief)
+	}
+	out := ok(t, "top", "-v", demoFile(t, demoProfile(t)))
 	for _, want := range []string{
 		"command      matmul -n 1000\n",
 		"duration     10.0s from",
@@ -282,5 +288,31 @@ func TestTopLongNames(t *testing.T) {
 		if utf8.RuneCountInString(l) > 160 {
 			t.Errorf("line of %d letters: %s", len(l), l)
 		}
+	}
+}
+
+// Where one level's misses lead, that another level's come from elsewhere is said.
+func TestTopHidden(t *testing.T) {
+	var trace strings.Builder
+	walk := func(base, lines, laps int, pc string) {
+		for range laps {
+			for i := range lines {
+				fmt.Fprintf(&trace, "%d R 8 1 %s\n", base+64*i, pc)
+			}
+		}
+	}
+	walk(1<<30, 1<<16, 2, "0x2000") // 4 MiB: misses both
+	walk(1<<20, 1<<10, 200, "0x1000")
+	dir := t.TempDir()
+	in, out := filepath.Join(dir, "t.txt"), filepath.Join(dir, "t.pb.gz")
+	if err := os.WriteFile(in, []byte(trace.String()), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	ok(t, "exact", "-o", out, "--caches", "32k,1m", in)
+	if text := ok(t, "top", "-n", "1", out); !strings.Contains(text, "C1 misses come from elsewhere: --by c1\n") {
+		t.Errorf("no hint at the first level:\n%s", text)
+	}
+	if text := ok(t, "top", "--by", "c1", out); strings.Contains(text, "elsewhere") {
+		t.Errorf("a hint at what is shown:\n%s", text)
 	}
 }

@@ -41,7 +41,7 @@ func newTraceRecordCmd() *cobra.Command {
 		Long: `record runs a program under rdx's own valgrind tool and writes all loads and
 stores of all its threads: thread, pc, address, size. The program needs no
 recompiling; it runs several times slower, and its output is its own. What
-counts as an access is in docs/access-model.md.
+counts as an access is in docs/reference/access-model.md.
 
 A file that would grow beyond --max-size keeps the newest accesses. A program
 that crashes or is killed leaves a recording that says so. The exit code is

@@ -22,6 +22,9 @@ import (
 
 func traceEngine(t *testing.T) string {
 	t.Helper()
+	if testing.Short() {
+		t.Skip("takes a while, and -short was asked for")
+	}
 	for _, f := range []string{"gcc", "make", "valgrind"} {
 		if _, err := exec.LookPath(f); err != nil {
 			t.Skipf("needs %s: %v", f, err)
@@ -52,6 +55,9 @@ func rdxCmd(args ...string) (out string, err error) {
 }
 
 func TestTraceRecordAndInfo(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes a while, and -short was asked for")
+	}
 	engine := traceEngine(t)
 	path := filepath.Join(t.TempDir(), "t.rdt")
 	if _, err := traceCmd("record", "-q", "--engine", engine, "-o", path, "--", "/bin/sh", "-c", "exit 3"); exitCode(err) != 3 {
@@ -119,6 +125,9 @@ func TestInterruptReachesTheProgram(t *testing.T) {
 }
 
 func TestTraceRecordBadUse(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes a while, and -short was asked for")
+	}
 	engine := traceEngine(t)
 	path := filepath.Join(t.TempDir(), "t.rdt")
 	for _, c := range []struct {
@@ -146,6 +155,9 @@ func TestTraceRecordBadUse(t *testing.T) {
 
 // A program analysed as it runs gives what its recording gives.
 func TestExactOfARun(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes a while, and -short was asked for")
+	}
 	engine := traceEngine(t)
 	path := filepath.Join(t.TempDir(), "t.rdt")
 	known := filepath.Join(t.TempDir(), "known")
@@ -269,6 +281,9 @@ func recordingProcessors(t *testing.T, engine string, processors int) (during, a
 }
 
 func TestRecordingLeavesAProcessor(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes a while, and -short was asked for")
+	}
 	engine := traceEngine(t)
 	for processors, want := range map[int]int{1: 1, 2: 1, 5: 4} {
 		if during, after := recordingProcessors(t, engine, processors); during != want || after != processors {

@@ -174,7 +174,7 @@ opens in any browser from any place, and asks no network for anything. Source th
 the profile's lines name, below a folder of --source, is inside as well: look at it
 before you send it to others.`,
 		Example: `  rdx report -o report.html rdx.pb.gz
-  rdx report --source= -o report.html before.pb.gz after.pb.gz   # without source`,
+  rdx report --source= before.pb.gz after.pb.gz   # without source`,
 		Args: profiles(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			o, err := f.options()

@@ -122,6 +122,9 @@ func simulate(p population, rng *rand.Rand, slots int, gap, end float64, burst f
 // weights it does not where the slots are busy in one phase and free in the
 // other.
 func TestPolicyOnPopulations(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes a while, and -short was asked for")
+	}
 	const seed, burst, gap, end = 11, 255, 20_000, 4e9
 	short := exponential(100)
 	for _, c := range []struct {

@@ -64,6 +64,9 @@ func drawn(r *rand.Rand, phases []codePhase, probes, holds int) *stage {
 // The interval stated holds the true mean over time in about 95 of 100 sessions, also where a phase
 // of a tenth of the time makes several times as many accesses, and most sessions' probes are few or none in it.
 func TestRateInterval(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes a while, and -short was asked for")
+	}
 	const draws = 50
 	for _, c := range []struct {
 		name   string

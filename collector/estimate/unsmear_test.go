@@ -35,6 +35,9 @@ func apart(a, b map[int]float64) (d float64) {
 // A known population with noise comes out nearer to the truth than without noise taken out.
 // A smooth one is not made spiky: that would be in wrong octaves.
 func TestUnsmear(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes a while, and -short was asked for")
+	}
 	const least, spread, draws = 700, 2000, 400
 	for _, c := range []struct {
 		name string

@@ -1,5 +1,5 @@
 // Package device computes exact reuse times and stack distances on a GPU: see
-// docs/gpu.md for the algorithm and what it costs.
+// docs/explanation/gpu.md for the algorithm and what it costs.
 package device
 
 import (

@@ -195,6 +195,9 @@ var edges = []int{1, 2, 7, 8, 9, 127, 128, 129, 255, 256, 257, 2047, 2048, 2049,
 
 // Thousands of streams of all shapes, their lengths and the segments' random or at an edge.
 func TestAgainstOlken(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes a while, and -short was asked for")
+	}
 	ctx := openDevice(t)
 	r := seeded(t)
 	bins := []*model.Bins{model.LogBins(10), model.LogBins(1), model.LogBins(10).With([]uint64{0, 3, 5000, 5001, 70000}), model.LinearBins(100, 7)}
@@ -240,6 +243,9 @@ func TestEdges(t *testing.T) {
 
 // Footprints that grow beyond what was allocated, many segments, and bins that work-groups do not count for themselves.
 func TestLong(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes a while, and -short was asked for")
+	}
 	ctx := openDevice(t)
 	r := seeded(t)
 	for name, bins := range map[string]*model.Bins{"uniform": model.LogBins(10), "old and new": model.LogBins(64)} {
@@ -354,6 +360,9 @@ func TestEach(t *testing.T) {
 
 // The approximate merge has the results of the one on processors.
 func TestApproximate(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes a while, and -short was asked for")
+	}
 	ctx := openDevice(t)
 	r := seeded(t)
 	bins := model.LogBins(10)
@@ -383,6 +392,9 @@ func TestApproximate(t *testing.T) {
 
 // Each element's count of greater ones before it, by a Fenwick tree, up to where all levels of nodes are in use.
 func TestInversions(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes a while, and -short was asked for")
+	}
 	ctx := openDevice(t)
 	r := seeded(t)
 	defer ctx.FreeAll()

@@ -1,4 +1,4 @@
-// The kernels of package device, in OpenCL C 1.2 without extensions. See docs/gpu.md for what
+// The kernels of package device, in OpenCL C 1.2 without extensions. See docs/explanation/gpu.md for what
 // they compute; names of arrays are those of analysis.go.
 //
 // All work-groups are of WG work-items. Those with barriers take a tile of TILE elements, EACH

@@ -32,6 +32,16 @@ var timed = []string{"sampler", "collector", "cmd/rdx", "agent", "fleet"}
 // pure are those below timed that do neither.
 var pure = []string{"sampler/interp", "sampler/operand", "sampler/unwind", "sampler/objfile", "sampler/memrecord", "sampler/safeopen", "collector/estimate", "collector/record"}
 
+// long are those that -short leaves out, with those below them.
+var long = []string{"gpu", "vm"}
+
+// commands is the package of which only some tests need watchpoints: the others, whose names begin
+// so, run beside them.
+const (
+	commands     = "cmd/rdx"
+	commandsPure = "^Test(Exact|Trace|Compare|Fleet|Phases|Compose|Group|Partition|Gen|Diff|Mrc|Hist|Top)"
+)
+
 func below(pkg string, of []string) bool {
 	pkg = strings.TrimPrefix(pkg, module)
 	return slices.ContainsFunc(of, func(p string) bool { return pkg == p || strings.HasPrefix(pkg, p+"/") })
@@ -94,6 +104,10 @@ func run(args []string, short bool, limit time.Duration) error {
 		return err
 	}
 	packages := strings.Fields(string(out))
+	if short {
+		packages = slices.DeleteFunc(packages, func(p string) bool { return below(p, long) })
+		fmt.Printf("-short: without what takes a while or needs root, and without %s\n", strings.Join(long, ", "))
+	}
 	var groups [2][]string // timed, and the rest
 	for _, p := range packages {
 		if g := &groups[0]; !short && below(p, timed) && !below(p, pure) {
@@ -102,8 +116,6 @@ func run(args []string, short bool, limit time.Duration) error {
 			groups[1] = append(groups[1], p)
 		}
 	}
-	// Of two that run side by side the longest begins.
-	slices.SortStableFunc(groups[0], func(a, b string) int { return strings.Compare(a, b) })
 	s := &suite{out: os.Stdout, start: time.Now(), packages: len(packages), running: map[name]time.Time{}, text: map[name]*strings.Builder{}, tally: map[string][2]int{}}
 	s.last = s.start
 	stop := make(chan os.Signal, 1)
@@ -112,20 +124,16 @@ func run(args []string, short bool, limit time.Duration) error {
 	go s.tick(done)
 	var all sync.WaitGroup
 	errs := make([]error, len(groups))
-	for i, g := range groups {
-		if len(g) == 0 {
-			continue
-		}
-		argv := []string{"go", "test", "-json", "-count=1", "-timeout", limit.String()}
-		switch {
-		case short:
-			argv = append(argv, "-short")
-		case i == 0:
-			argv = append(argv, "-p", "1")
-		case len(groups[0]) > 0:
-			argv = append([]string{"nice", "-n", "19"}, append(argv, "-p", strconv.Itoa(max(1, runtime.NumCPU()/2)))...)
-		}
-		all.Go(func() { errs[i] = s.group(append(argv, g...)) })
+	jobs := jobsOf(groups, short, limit)
+	if slices.Contains(groups[0], module+commands) {
+		s.packages++ // cmd/rdx ends twice
+	}
+	for i, jobs := range jobs {
+		all.Go(func() {
+			for _, argv := range jobs {
+				errs[i] = errors.Join(errs[i], s.group(argv))
+			}
+		})
 	}
 	all.Wait()
 	close(done)
@@ -134,6 +142,31 @@ func run(args []string, short bool, limit time.Duration) error {
 		return fmt.Errorf("%d failed", len(s.failed))
 	}
 	return errors.Join(errs...)
+}
+
+// jobsOf are the calls of go test of each group, one after the other.
+func jobsOf(groups [2][]string, short bool, limit time.Duration) (jobs [2][][]string) {
+	argv := []string{"go", "test", "-json", "-count=1", "-timeout", limit.String()}
+	if short {
+		return [2][][]string{1: {slices.Concat(argv, []string{"-short"}, groups[1])}}
+	}
+	beside := slices.Concat([]string{"nice", "-n", "19"}, argv, []string{"-p", strconv.Itoa(max(1, runtime.NumCPU()/2))})
+	switch {
+	case len(groups[0]) == 0:
+		jobs[1] = append(jobs[1], slices.Concat(argv, groups[1]))
+		return jobs
+	case len(groups[1]) > 0:
+		jobs[1] = append(jobs[1], slices.Concat(beside, groups[1]))
+	}
+	rest := slices.DeleteFunc(slices.Clone(groups[0]), func(p string) bool { return p == module+commands })
+	if len(rest) > 0 {
+		jobs[0] = append(jobs[0], slices.Concat(argv, []string{"-p", "1"}, rest))
+	}
+	if len(rest) < len(groups[0]) {
+		jobs[0] = append(jobs[0], slices.Concat(argv, []string{"-skip", commandsPure, module + commands}))
+		jobs[1] = append(jobs[1], slices.Concat(beside, []string{"-run", commandsPure, module + commands}))
+	}
+	return jobs
 }
 
 // group runs one go test and reads what it says.
@@ -228,6 +261,7 @@ func (s *suite) end(n name, e event) {
 func (s *suite) endPackage(r result, action string) {
 	s.ended++
 	t := s.tally[r.pkg]
+	delete(s.tally, r.pkg)
 	if t == [2]int{} && action != "fail" {
 		return // no tests
 	}

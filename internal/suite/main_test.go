@@ -46,3 +46,21 @@ func TestBelow(t *testing.T) {
 		}
 	}
 }
+
+// Each test of the commands runs once, in one group or the other; other packages' names have no part in it.
+func TestJobs(t *testing.T) {
+	jobs := jobsOf([2][]string{{module + "sampler", module + "cmd/rdx"}, {module + "model"}}, false, time.Minute)
+	if len(jobs[0]) != 2 || len(jobs[1]) != 2 {
+		t.Fatalf("%q", jobs)
+	}
+	has := func(argv []string, want ...string) bool {
+		return strings.Contains(strings.Join(argv, " "), strings.Join(want, " "))
+	}
+	if has(jobs[0][0], "-skip") || !has(jobs[0][0], module+"sampler") || has(jobs[0][0], "cmd/rdx") ||
+		!has(jobs[0][1], "-skip", commandsPure, module+"cmd/rdx") || !has(jobs[1][1], "-run", commandsPure, module+"cmd/rdx") || !has(jobs[1][0], "nice", "-n", "19") {
+		t.Errorf("%q", jobs)
+	}
+	if jobs := jobsOf([2][]string{nil, {module + "cmd/rdx"}}, true, time.Minute); len(jobs[0]) > 0 || len(jobs[1]) != 1 || !has(jobs[1][0], "-short", module+"cmd/rdx") {
+		t.Errorf("-short: %q", jobs)
+	}
+}

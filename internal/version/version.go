@@ -12,8 +12,9 @@ import (
 	"github.com/rdx-profiler/rdx/bpf"
 )
 
-// release is set by the linker for a release: -X .../internal/version.release=v1.2.3.
-var release string
+// release and commit are set by the linker, as make build and make release do: -X
+// .../internal/version.release=v1.2.3. What is not set is what the Go tool has recorded.
+var release, commit string
 
 // unknown stands for what the build did not record.
 const unknown = "unknown"
@@ -31,12 +32,12 @@ type Info struct {
 // Get is this rdx.
 var Get = sync.OnceValue(func() Info {
 	info, _ := debug.ReadBuildInfo()
-	return of(info, release)
+	return of(info, release, commit)
 })
 
 // of reads what the Go tool recorded; info may be nil.
-func of(info *debug.BuildInfo, release string) Info {
-	i := Info{Version: release, Commit: unknown, Go: runtime.Version(), Platform: runtime.GOOS + "/" + runtime.GOARCH, BPF: bpf.Digest()[:12]}
+func of(info *debug.BuildInfo, release, commit string) Info {
+	i := Info{Version: release, Commit: commit, Go: runtime.Version(), Platform: runtime.GOOS + "/" + runtime.GOARCH, BPF: bpf.Digest()[:12]}
 	if info != nil {
 		if i.Version == "" && info.Main.Version != "" {
 			i.Version = info.Main.Version
@@ -44,7 +45,9 @@ func of(info *debug.BuildInfo, release string) Info {
 		for _, s := range info.Settings {
 			switch s.Key {
 			case "vcs.revision":
-				i.Commit = s.Value
+				if i.Commit == "" {
+					i.Commit = s.Value
+				}
 			case "vcs.modified":
 				i.Modified = s.Value == "true"
 			}
@@ -52,6 +55,9 @@ func of(info *debug.BuildInfo, release string) Info {
 	}
 	if i.Version == "" {
 		i.Version = unknown
+	}
+	if i.Commit == "" {
+		i.Commit = unknown
 	}
 	return i
 }

@@ -87,6 +87,9 @@ func atMark(t *testing.T, m *Machine, rnd *rand.Rand, argv ...string) *walk {
 // TestFastMath reads ahead over a whole computation, from its begin to its end,
 // and compares all that it has left with what the program has when it gets there.
 func TestFastMath(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes a while, and -short was asked for")
+	}
 	rnd := seeded(t)
 	fast := compileFloatWork(t, "-O3", "-ffast-math", "-march=native")
 	sse := compileFloatWork(t, "-O3", "-ffast-math")

@@ -138,13 +138,19 @@ func callX87(f *nativeFrame)
 
 // onIllegal handles SIGILL: a native instruction that the processor does not have
 // is left by way of skipIllegal, anything else is the Go runtime's.
+//
+//lint:ignore U1000 the assembly uses it
 func onIllegal()
+
+//lint:ignore U1000 the assembly uses it
 func skipIllegal()
 
 // illegalHandler is onIllegal's address.
 func illegalHandler() uintptr
 
 // nextIllegal is the handler that onIllegal stands in front of.
+//
+//lint:ignore U1000 the assembly uses it
 var nextIllegal uintptr
 
 // catchIllegal puts onIllegal in front of the Go runtime's handler.

@@ -359,6 +359,9 @@ func (w *walk) report(windows int) float64 {
 // a time, in windows spread over the run, and compares registers, flags, the
 // vector state and what every store left in memory.
 func TestPrograms(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes a while, and -short was asked for")
+	}
 	rnd := seeded(t)
 	each, length := 2*time.Second, 1500
 	if long() {
@@ -421,6 +424,9 @@ func TestPrograms(t *testing.T) {
 // TestBursts reads ahead from where programs happen to be and logs how far it
 // gets, what ends it and what it costs.
 func TestBursts(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes a while, and -short was asked for")
+	}
 	rnd := seeded(t)
 	stops := 15
 	if long() {

@@ -30,6 +30,9 @@ const (
 )
 
 func TestARM64AgainstDisassemblers(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes a while, and -short was asked for")
+	}
 	const seed = 22
 	t.Logf("seed %d", seed)
 	exe := buildLLVMOracle(t)
@@ -223,7 +226,7 @@ func expectARM64(l disasmLine, name, operands string, r *ARM64Regs) (expected, e
 		}
 	}
 	for i, part := range strings.Split(m[2], ", ") {
-		word, amount, scaled := strings.Cut(part, " #")
+		word, _, _ := strings.Cut(part, " #")
 		switch {
 		case part == "":
 		case part[0] == '#':
@@ -239,6 +242,8 @@ func expectARM64(l disasmLine, name, operands string, r *ARM64Regs) (expected, e
 			}
 			mod, shift := "", uint64(0)
 			if parts := strings.Split(m[2], ", "); len(parts) > 1 {
+				var amount string
+				var scaled bool
 				mod, amount, scaled = strings.Cut(parts[1], " #")
 				if scaled {
 					shift, err = strconv.ParseUint(amount, 0, 8)

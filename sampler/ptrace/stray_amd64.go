@@ -54,7 +54,11 @@ var ownStrayTraps uint64
 func OwnStrayTraps() uint64 { return atomic.LoadUint64(&ownStrayTraps) }
 
 // strayHandler counts the signal and returns, and strayReturn leaves it. Go's runtime would end the process.
+//
+//lint:ignore U1000 the assembly uses it
 func strayHandler()
+
+//lint:ignore U1000 the assembly uses it
 func strayReturn()
 
 // strayEntries are their addresses.

@@ -2,7 +2,7 @@
 /*
  * A valgrind tool that writes every data access of a program into buffers
  * shared with rdx. It prints nothing of its own. See stream.h for what is
- * written and docs/access-model.md for what counts as an access.
+ * written and docs/reference/access-model.md for what counts as an access.
  */
 #include "instrument.h"
 #include "stream.h"

@@ -532,6 +532,9 @@ func seeded(t testing.TB) *rand.Rand {
 // which are compared at their ends. RDX_LONG=1 takes RDX_PROGRAM_TIME for each program, a minute if
 // that is not set; RDX_CPU is another CPU for QEMU.
 func TestPrograms(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes a while, and -short was asked for")
+	}
 	rnd := seeded(t)
 	each, length := 1500*time.Millisecond, 800
 	if long() {

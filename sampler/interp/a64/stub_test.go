@@ -182,10 +182,6 @@ const (
 	stubFPCR = 67
 )
 
-func (s *stub) regs(r *Regs) bool {
-	return parseGeneral(s.ask("g"), r)
-}
-
 // parseGeneral reads a reply to g.
 func parseGeneral(hexed string, r *Regs) bool {
 	b, err := hex.DecodeString(hexed)

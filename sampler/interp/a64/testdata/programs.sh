@@ -14,6 +14,7 @@ mkdir -p "$cache/debs" "$root"
 cd "$cache/debs"
 packages="libc6 libgcc-s1 libstdc++6 libcrypt1 zlib1g libbz2-1.0 liblzma5 libzstd1 liblz4-1 libxxhash0 libssl3 libsqlite3-0 libreadline8 libtinfo6 libexpat1 libffi8
 	xz-utils gzip bzip2 zstd mawk perl-base openssl sqlite3 python3.11-minimal libpython3.11-minimal libpython3.11-stdlib"
+# shellcheck disable=SC2046,SC2086 # words
 apt-get download -qq $(printf '%s:arm64 ' $packages) >&2
 for deb in *.deb; do
 	dpkg-deb -x "$deb" "$root"
