@@ -16,7 +16,7 @@ var commandGroups = []struct {
 	commands  []string
 }{
 	{"sample", "Profile a program:", []string{"attach", "run", "doctor"}},
-	{"read", "Read a profile:", []string{"top", "hist", "mrc", "threads", "phases", "diff", "web", "report", "why", "advise"}},
+	{"read", "Read a profile:", []string{"top", "hist", "mrc", "threads", "phases", "diff", "annotate", "web", "report", "why", "advise"}},
 	{"exact", "Exact answers:", []string{"exact", "trace", "compare", "gen", "engine"}},
 	{"share", "Programs that share a cache:", []string{"compose", "partition", "group"}},
 	{"fleet", "Every machine of a fleet:", []string{"agent", "fleet"}},
