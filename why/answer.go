@@ -119,7 +119,7 @@ func traffic(p *model.Profile) (out []Traffic) {
 	}
 	var accesses, fetched, written float64
 	for i := range p.Records {
-		if r := &p.Records[i]; r.Kind != model.Lost && r.Kind != model.FalseSharing {
+		if r := &p.Records[i]; r.Kind != model.Lost && !r.Kind.Beside() {
 			accesses += r.Accesses
 		}
 	}

@@ -192,7 +192,7 @@ func (a *Answer) inOrder(place string) bool {
 func missesAt(p *model.Profile, value func(*model.Record) float64) (sum, accesses float64, level string) {
 	for i := range p.Records {
 		r := &p.Records[i]
-		if r.Kind != model.Lost && r.Kind != model.FalseSharing {
+		if r.Kind != model.Lost && !r.Kind.Beside() {
 			sum += value(r)
 			accesses += r.Accesses
 		}
@@ -291,6 +291,7 @@ func capacity(p *model.Profile) (out []Finding) {
 // sharing finds false sharing, where threads were watched for it.
 func sharing(p *model.Profile) []Finding {
 	var false_, all float64
+	scale := p.StackScale(model.StackPrivate)
 	var n int64
 	var worst *model.Record
 	for i := range p.Records {
@@ -300,8 +301,8 @@ func sharing(p *model.Profile) []Finding {
 			if n += r.Observations; worst == nil || r.Accesses > worst.Accesses {
 				worst = r
 			}
-		} else if r.Kind != model.Lost {
-			all += r.Accesses
+		} else if r.Kind != model.Lost && !r.Kind.Beside() {
+			all += r.Accesses / scale
 		}
 	}
 	if n < leastSeen || false_ < 0.01*all {
