@@ -23,3 +23,16 @@ func (f *jsonFlag) wanted() (bool, error) {
 	}
 	return f.json || f.format == "json", nil
 }
+
+// detailFlag is -v of commands that read a profile.
+func detailFlag(cmd *cobra.Command) {
+	cmd.Flags().BoolP("verbose", "v", false, "say all of what is known of the profile: clock, rate, what it rests on, each warning")
+}
+
+// write prints a report, with all that is known of its profiles if -v asks for it.
+func write(cmd *cobra.Command, format string, r report.Report) error {
+	if v, err := cmd.Flags().GetBool("verbose"); err == nil && v {
+		report.Detail(r)
+	}
+	return report.Write(cmd.OutOrStdout(), format, r)
+}
