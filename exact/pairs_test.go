@@ -95,7 +95,7 @@ type flatRecord struct {
 }
 
 func sortedRecords(t *PairTally) (all []flatRecord) {
-	for r := range t.Records(func(pc uint64) *model.Location { return &model.Location{Address: pc} }) {
+	for _, r := range t.Profile(func(pc uint64) *model.Location { return &model.Location{Address: pc} }).Records {
 		f := flatRecord{use: r.Use[0].Address, kind: r.Kind, op: r.Op, tid: r.TID, time: r.Time, distance: r.Distance, n: r.Accesses, misses1: r.Misses[0], miss2: r.Misses[1]}
 		if r.Reuse != nil {
 			f.reuse = r.Reuse[0].Address

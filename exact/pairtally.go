@@ -2,6 +2,7 @@ package exact
 
 import (
 	"iter"
+	"slices"
 
 	"github.com/rdx-profiler/rdx/model"
 )
@@ -139,68 +140,122 @@ func (p *PairTally) Head() *model.Profile {
 func (p *PairTally) Profile(locate func(pc uint64) *model.Location) *model.Profile {
 	out := p.Head()
 	misses := make([]float64, p.Kinds()*len(p.caches))
-	for r := range p.Records(locate) {
-		own := misses[:len(p.caches):len(p.caches)]
-		misses = misses[len(own):]
-		copy(own, r.Misses)
-		x := *r
-		x.Misses = own
-		out.Records = append(out.Records, x)
+	parts := p.Parts(locate)
+	for i := range parts.Uses {
+		for r := range parts.Records(i) {
+			own := misses[:len(p.caches):len(p.caches)]
+			misses = misses[len(own):]
+			copy(own, r.Misses)
+			x := *r
+			x.Misses = own
+			out.Records = append(out.Records, x)
+		}
 	}
 	return out
 }
 
-// Records are those of Profile. Each is valid until the next.
-func (p *PairTally) Records(locate func(pc uint64) *model.Location) iter.Seq[*model.Record] {
+// PairParts are the records of a PairTally by the instructions of their uses.
+type PairParts struct {
+	Uses []*model.Location
+	// All are the uses and reuses, each one once.
+	All []*model.Location
+
+	tally  *PairTally
+	stacks [][]*model.Location // by place
+	places [][]uint32          // by use: those that are it
+	order  []uint32            // cells by the place of their use
+	starts []uint32            // in order, by place
+}
+
+// Parts puts what was counted in order. Nothing must be counted after it.
+func (p *PairTally) Parts(locate func(pc uint64) *model.Location) *PairParts {
+	out := &PairParts{tally: p, stacks: make([][]*model.Location, len(p.places)), starts: make([]uint32, len(p.places)+1)}
+	number := map[*model.Location]int{}
+	stack := map[*model.Location][]*model.Location{}
+	for i, at := range p.places {
+		var l *model.Location
+		if i == rarePlace {
+			l = &model.Location{Lines: []model.Line{{Function: "[rare pairs]", SystemName: "[rare pairs]"}}}
+		} else {
+			l = locate(at.PC)
+		}
+		if stack[l] == nil {
+			number[l], stack[l] = len(out.Uses), []*model.Location{l}
+			out.Uses, out.places = append(out.Uses, l), append(out.places, nil)
+			if i != rarePlace {
+				out.All = append(out.All, l)
+			}
+		}
+		out.stacks[i] = stack[l]
+		out.places[number[l]] = append(out.places[number[l]], uint32(i))
+	}
+	for i := range p.cells {
+		if c := &p.cells[i]; c.n != 0 {
+			out.starts[c.key.use()+1]++
+		}
+	}
+	for i := range p.places {
+		out.starts[i+1] += out.starts[i]
+	}
+	next := slices.Clone(out.starts)
+	out.order = make([]uint32, p.used)
+	for i := range p.cells {
+		if c := &p.cells[i]; c.n != 0 {
+			at := &next[c.key.use()]
+			out.order[*at] = uint32(i)
+			*at++
+		}
+	}
+	return out
+}
+
+// Records are those of a use. Each is valid until the next.
+func (o *PairParts) Records(use int) iter.Seq[*model.Record] {
 	return func(yield func(*model.Record) bool) {
-		stacks := make([][]*model.Location, len(p.places))
-		stacks[rarePlace] = []*model.Location{{Lines: []model.Line{{Function: "[rare pairs]", SystemName: "[rare pairs]"}}}}
-		at := func(place uint32) []*model.Location {
-			if stacks[place] == nil {
-				stacks[place] = []*model.Location{locate(p.places[place].PC)}
-			}
-			return stacks[place]
-		}
-		misses := make([]float64, len(p.caches))
-		record := func(kind model.Kind, place uint32, n uint64) model.Record {
-			use := p.places[place]
-			return model.Record{Kind: kind, Use: at(place), Op: use.Op, TID: int(use.Thread), Exact: kind == model.Reuse,
-				Observations: int64(n), Accesses: float64(n), Misses: misses}
-		}
-		for i := range p.cells {
-			c := &p.cells[i]
-			if c.n == 0 {
-				continue
-			}
-			r := record(c.key.kind(), c.key.use(), c.n)
-			if r.Kind == model.Reuse {
-				r.Reuse = at(c.key.reuse())
-				r.Time = p.times.Mid(c.key.time())
-				r.Native = r.Time
-				r.Reuses = r.Accesses
-				r.Distance = float64(c.distances) * float64(p.block)
-			}
-			for k, cache := range p.caches {
-				misses[k] = 0
-				if r.Kind != model.Reuse || p.dists.Lo(c.key.dist()) >= cacheBlocks(cache, p.block) {
-					misses[k] = r.Accesses
+		var r model.Record
+		misses := make([]float64, len(o.tally.caches))
+		for _, place := range o.places[use] {
+			for _, cell := range o.order[o.starts[place]:o.starts[place+1]] {
+				o.reuse(&r, &o.tally.cells[cell], misses)
+				if !yield(&r) {
+					return
 				}
 			}
-			if !yield(&r) {
-				return
+			if n := o.tally.cold[place]; n > 0 {
+				o.record(&r, model.Cold, place, n, misses)
+				if !yield(&r) {
+					return
+				}
 			}
 		}
-		for i, n := range p.cold {
-			if n == 0 {
-				continue
-			}
-			r := record(model.Cold, uint32(i), n)
-			for k := range misses {
-				misses[k] = r.Accesses
-			}
-			if !yield(&r) {
-				return
-			}
+	}
+}
+
+// record is one that misses in all caches.
+func (o *PairParts) record(r *model.Record, kind model.Kind, place uint32, n uint64, misses []float64) {
+	use := o.tally.places[place]
+	*r = model.Record{Kind: kind, Use: o.stacks[place], Op: use.Op, TID: int(use.Thread), Exact: kind == model.Reuse,
+		Observations: int64(n), Accesses: float64(n), Misses: misses}
+	for k := range misses {
+		misses[k] = r.Accesses
+	}
+}
+
+// reuse is the record of a cell.
+func (o *PairParts) reuse(r *model.Record, c *pairCell, misses []float64) {
+	p := o.tally
+	o.record(r, c.key.kind(), c.key.use(), c.n, misses)
+	if r.Kind != model.Reuse {
+		return
+	}
+	r.Reuse = o.stacks[c.key.reuse()]
+	r.Time = p.times.Mid(c.key.time())
+	r.Native = r.Time
+	r.Reuses = r.Accesses
+	r.Distance = float64(c.distances) * float64(p.block)
+	for k, cache := range p.caches {
+		if p.dists.Lo(c.key.dist()) < cacheBlocks(cache, p.block) {
+			misses[k] = 0
 		}
 	}
 }

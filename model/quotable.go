@@ -1,12 +1,24 @@
 package model
 
+import "iter"
+
 // Quotable is the index of the largest cache with predicted misses worth
 // looking at: with at least 10 independent observations behind them, below which
 // a miss ratio is chance. It is -1 if there is none. Derive must have run.
 func (p *Profile) Quotable() int {
+	return p.QuotableOf(func(yield func(*Record) bool) {
+		for i := range p.Records {
+			if !yield(&p.Records[i]) {
+				return
+			}
+		}
+	})
+}
+
+// QuotableOf is Quotable for records that are not in the profile.
+func (p *Profile) QuotableOf(records iter.Seq[*Record]) int {
 	seen := make([]float64, len(p.Caches)) // misses, in independent observations
-	for i := range p.Records {
-		r := &p.Records[i]
+	for r := range records {
 		if !r.outcome() || !(r.Accesses > 0) {
 			continue
 		}

@@ -99,14 +99,7 @@ func (e *encoder) add(r *model.Record) error {
 		g.distanceBin = e.bins.Index(uint64(math.Round(mean / float64(max(e.p.Block, 1)))))
 	}
 
-	if twoStacks(r.Kind) {
-		g.stack = e.appendStack(g.stack, r.Reuse)
-	}
-	if !twoStacks(r.Kind) || !e.useOmitted {
-		g.stack = append(g.stack, e.pseudo(pseudoFrame(r.Kind)))
-		g.stack = e.appendStack(g.stack, r.Use)
-	}
-
+	g.stack = e.stacks(r)
 	sum := e.group(&g)
 	if r.Observations > math.MaxInt64-sum.observations {
 		return fmt.Errorf("observations add up to more than %d", int64(math.MaxInt64))
@@ -127,6 +120,18 @@ func (e *encoder) add(r *model.Record) error {
 		sum.distance += reused * mean
 	}
 	return nil
+}
+
+// stacks are those of a record, as one.
+func (e *encoder) stacks(r *model.Record) (stack []*profile.Location) {
+	if twoStacks(r.Kind) {
+		stack = e.appendStack(stack, r.Reuse)
+	}
+	if !twoStacks(r.Kind) || !e.useOmitted {
+		stack = append(stack, e.pseudo(pseudoFrame(r.Kind)))
+		stack = e.appendStack(stack, r.Use)
+	}
+	return stack
 }
 
 // addLatency puts cycles at the use that took them, in a sample of their own.

@@ -7,6 +7,7 @@ import (
 	"crypto/sha256"
 	"encoding/binary"
 	"fmt"
+	"hash"
 	"io"
 	"math"
 	"regexp"
@@ -109,6 +110,9 @@ func encode(p *model.Profile, opts []Option) ([]byte, error) {
 	e.types = sampleTypes(p.Caches, columns{e.squares, e.windows, len(p.Latencies) > 0})
 	for _, o := range opts {
 		o(e)
+	}
+	if e.parts != nil {
+		return e.encodeParts()
 	}
 	for i := range p.Records {
 		if err := e.add(&p.Records[i]); err != nil {
@@ -221,8 +225,9 @@ type encoder struct {
 	p          *model.Profile
 	bins       *model.Bins
 	useOmitted bool
-	squares    bool // a column of them
-	windows    bool // likewise, of what windows show
+	parts      *Parts // of what records come in; nil if they are p's
+	squares    bool   // a column of them
+	windows    bool   // likewise, of what windows show
 	types      []*profile.ValueType
 
 	frames   map[frameKey]*profile.Location
@@ -236,6 +241,22 @@ type encoder struct {
 // profile numbers what was collected and turns weights into integers. It has
 // everything but the samples, which are e.order.
 func (e *encoder) profile() (*profile.Profile, error) {
+	out, err := e.head()
+	if err != nil {
+		return nil, err
+	}
+	t := newTotals(out)
+	e.sort()
+	for _, g := range e.order {
+		if err := t.add(g); err != nil {
+			return nil, err
+		}
+	}
+	return out, e.comment(out, t)
+}
+
+// head numbers what was collected; the profile has neither samples nor comments.
+func (e *encoder) head() (*profile.Profile, error) {
 	p := e.p
 	out := &profile.Profile{
 		SampleType:    e.types,
@@ -243,7 +264,11 @@ func (e *encoder) profile() (*profile.Profile, error) {
 		PeriodType:    &profile.ValueType{Type: "accesses", Unit: "count"},
 	}
 	out.DefaultSampleType = "reuses"
-	if c := p.Quotable(); c >= 0 {
+	quotable := p.Quotable
+	if e.parts != nil {
+		quotable = func() int { return p.QuotableOf(e.parts.all()) }
+	}
+	if c := quotable(); c >= 0 {
 		out.DefaultSampleType = out.SampleType[3+c].Type
 	}
 	if p.Clock.Unit == nanoseconds {
@@ -257,44 +282,65 @@ func (e *encoder) profile() (*profile.Profile, error) {
 	}
 	out.Period = int64(math.Round(p.Period))
 	e.number(out)
+	return out, nil
+}
 
+// sort puts the groups into the order in which they are written, once locations are numbered.
+func (e *encoder) sort() {
 	slices.SortFunc(e.order, func(a, b *group) int {
 		return cmp.Or(compareStacks(a.stack, b.stack), cmp.Compare(a.kind, b.kind), cmp.Compare(a.op, b.op),
 			cmp.Compare(a.tid, b.tid), cmp.Compare(a.epoch, b.epoch), cmp.Compare(a.jackknife, b.jackknife), cmp.Compare(a.stackKind, b.stackKind), cmp.Compare(a.end, b.end), cmp.Compare(a.used, b.used), cmp.Compare(a.wrote, b.wrote),
 			cmp.Compare(a.time, b.time), cmp.Compare(a.native, b.native), cmp.Compare(a.distanceBin, b.distanceBin), compareBool(a.below, b.below), compareBool(a.exact, b.exact),
 			cmp.Compare(a.data, b.data), cmp.Compare(a.distinct, b.distinct), cmp.Compare(a.after, b.after), compareHalves(a.half, b.half), cmp.Compare(a.source, b.source), compareBool(a.latency, b.latency), a.window.compare(&b.window))
 	})
-	carries := make([]carry, len(out.SampleType))
-	for i, t := range out.SampleType {
-		carries[i].column = t.Type
-	}
-	digest := sha256.New()
-	for _, g := range e.order {
-		if g.observations > math.MaxInt64-carries[0].total {
-			return nil, carries[0].overflow()
-		}
-		carries[0].total += g.observations
-		g.values = append(g.values, g.observations)
-		for i, w := range g.weights {
-			n, err := carries[i+1].next(w)
-			if err != nil {
-				return nil, err
-			}
-			g.values = append(g.values, n)
-		}
-		g.weights = nil
-		for _, l := range g.stack {
-			binary.Write(digest, binary.LittleEndian, l.ID)
-		}
-		binary.Write(digest, binary.LittleEndian, g.values)
-	}
+}
 
-	s := session{head: *p, observations: carries[0].total, useOmitted: e.useOmitted}
-	s.head.Counts = slices.Clone(p.Counts)
-	sortCounts(s.head.Counts)
-	out.Comments = s.comments(digest.Sum(nil))
-	if err := out.CheckValid(); err != nil {
-		return nil, err
+// totals are of the groups so far, in their order.
+type totals struct {
+	carries []carry
+	digest  hash.Hash
+	buf     []byte // of what is digested, reused
+}
+
+func newTotals(out *profile.Profile) *totals {
+	t := &totals{carries: make([]carry, len(out.SampleType)), digest: sha256.New()}
+	for i, typ := range out.SampleType {
+		t.carries[i].column = typ.Type
 	}
-	return out, nil
+	return t
+}
+
+// add turns the weights of a group into integers.
+func (t *totals) add(g *group) error {
+	if g.observations > math.MaxInt64-t.carries[0].total {
+		return t.carries[0].overflow()
+	}
+	t.carries[0].total += g.observations
+	g.values = append(make([]int64, 0, len(t.carries)), g.observations)
+	for i, w := range g.weights {
+		n, err := t.carries[i+1].next(w)
+		if err != nil {
+			return err
+		}
+		g.values = append(g.values, n)
+	}
+	g.weights = nil
+	t.buf = t.buf[:0]
+	for _, l := range g.stack {
+		t.buf = binary.LittleEndian.AppendUint64(t.buf, l.ID)
+	}
+	for _, v := range g.values {
+		t.buf = binary.LittleEndian.AppendUint64(t.buf, uint64(v))
+	}
+	t.digest.Write(t.buf)
+	return nil
+}
+
+// comment sets the comments, which tell of all that is no sample.
+func (e *encoder) comment(out *profile.Profile, t *totals) error {
+	s := session{head: *e.p, observations: t.carries[0].total, useOmitted: e.useOmitted}
+	s.head.Counts = slices.Clone(e.p.Counts)
+	sortCounts(s.head.Counts)
+	out.Comments = s.comments(t.digest.Sum(nil))
+	return out.CheckValid()
 }

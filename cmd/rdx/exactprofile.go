@@ -111,7 +111,7 @@ func (s *stacksSink) fill(r *exactReport) error {
 // was a program or a recording that has them.
 func writeProfile(tally *exact.PairTally, path string, r *exactReport, start time.Time, mappings []*model.Mapping) error {
 	locations := map[uint64]*model.Location{}
-	p := tally.Profile(func(pc uint64) *model.Location {
+	p, parts := tally.Head(), tally.Parts(func(pc uint64) *model.Location {
 		l := locations[pc]
 		if l == nil {
 			l = &model.Location{Address: pc}
@@ -137,7 +137,12 @@ func writeProfile(tally *exact.PairTally, path string, r *exactReport, start tim
 		p.Comments = append(p.Comments, "symbols: the trace does not tell what code was mapped where, so that instructions are addresses")
 	}
 	var opened []*os.File
-	stats, err := pprofout.Symbolize(p, mappedFiles{&opened})
+	// Of the records symbolizing needs the instructions alone.
+	named := &model.Profile{Records: []model.Record{}}
+	for _, l := range parts.All {
+		named.Records = append(named.Records, model.Record{Use: []*model.Location{l}})
+	}
+	stats, err := pprofout.Symbolize(named, mappedFiles{&opened})
 	for _, f := range opened {
 		f.Close()
 	}
@@ -147,7 +152,7 @@ func writeProfile(tally *exact.PairTally, path string, r *exactReport, start tim
 	for _, problem := range stats.Problems {
 		p.Comments = append(p.Comments, "symbols: "+problem.Error())
 	}
-	return pprofout.WriteFile(path, p)
+	return pprofout.WriteFile(path, p, pprofout.WithParts(&pprofout.Parts{Uses: parts.Uses, Records: parts.Records}))
 }
 
 // wrote says what writeProfile has written.

@@ -1,0 +1,120 @@
+package pprofout
+
+import (
+	"bytes"
+	"compress/gzip"
+	"errors"
+	"fmt"
+	"iter"
+	"maps"
+	"slices"
+
+	"github.com/rdx-profiler/rdx/model"
+)
+
+// Parts are the records of a profile in parts, of which one at a time is in memory: the exact
+// profile of a large program has millions.
+type Parts struct {
+	// Uses are the instructions of the uses, each one once. All stacks are of one frame.
+	Uses []*model.Location
+	// Records are those of Uses[i], the same ones whenever it is called. Each need be valid until the next only.
+	Records func(i int) iter.Seq[*model.Record]
+}
+
+// all are the records of all parts.
+func (p *Parts) all() iter.Seq[*model.Record] {
+	return func(yield func(*model.Record) bool) {
+		for i := range p.Uses {
+			for r := range p.Records(i) {
+				if !yield(r) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// WithParts gives a profile's records, in the place of Profile.Records.
+func WithParts(p *Parts) Option { return func(e *encoder) { e.parts = p } }
+
+// encodeParts is encode for records in parts. A file's samples are ordered by their last frames, which are the uses:
+// so the samples of each part follow each other.
+func (e *encoder) encodeParts() ([]byte, error) {
+	p := e.p
+	if len(p.Records) > 0 || len(p.Latencies) > 0 || e.windows || e.useOmitted {
+		return nil, errors.New("records in parts: there are others, too, or no uses")
+	}
+	for i := range e.parts.Uses {
+		for r := range e.parts.Records(i) {
+			if len(r.Use) != 1 || r.Use[0] != e.parts.Uses[i] || r.Squares > 0 {
+				return nil, errors.New("records in parts: one is of another part")
+			}
+			e.stacks(r)
+		}
+	}
+	out, err := e.head()
+	if err != nil {
+		return nil, err
+	}
+	t := newTotals(out)
+	// What comments say is not known yet, but where the other texts are does not depend on it.
+	if err := e.comment(out, t); err != nil {
+		return nil, err
+	}
+	var rest, file bytes.Buffer
+	if err := out.WriteUncompressed(&rest); err != nil {
+		return nil, err
+	}
+	samples := newSampleWriter(rest.Bytes())
+	known := maps.Clone(samples.index)
+	z := gzip.NewWriter(&file)
+	for _, i := range e.partsInOrder() {
+		e.groups, e.order = map[string]*group{}, nil
+		for r := range e.parts.Records(i) {
+			if err := e.add(r); err != nil {
+				return nil, fmt.Errorf("record: %w", err)
+			}
+		}
+		e.sort()
+		for _, g := range e.order {
+			if err := t.add(g); err != nil {
+				return nil, err
+			}
+			z.Write(samples.encode(g, e.labels(g)))
+		}
+	}
+	if err := e.comment(out, t); err != nil {
+		return nil, err
+	}
+	rest.Reset()
+	if err := out.WriteUncompressed(&rest); err != nil {
+		return nil, err
+	}
+	last := newSampleWriter(rest.Bytes()).index
+	for s, at := range known {
+		if to, ok := last[s]; ok && to != at || len(last) != len(known) {
+			return nil, errors.New("records in parts: texts have moved")
+		}
+	}
+	z.Write(rest.Bytes())
+	z.Write(samples.texts)
+	if err := z.Close(); err != nil {
+		return nil, err
+	}
+	return file.Bytes(), nil
+}
+
+// partsInOrder are the indices of the parts in the order of their uses' numbers.
+func (e *encoder) partsInOrder() (order []int) {
+	for i := range e.parts.Uses {
+		order = append(order, i)
+	}
+	id := make([]uint64, len(order))
+	for i, l := range e.parts.Uses {
+		if f := e.frames[frameKey{l, true}]; f != nil { // nil: it has no records
+			id[i] = f.ID
+		}
+	}
+	slices.SortFunc(order, func(a, b int) int { return int(id[a]) - int(id[b]) })
+	return order
+}
