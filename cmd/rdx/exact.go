@@ -21,7 +21,7 @@ import (
 type exactOptions struct {
 	block, stack, format, output, report string
 	bins                                 int
-	partial, quiet                       bool
+	partial, quiet, patterns             bool
 	sizes, caches                        []string
 	engine                               trace.Options
 	how                                  exactFlags
@@ -54,6 +54,9 @@ the program's. Of one that crashes or is killed, what it did until then is repor
 With --gpu a GPU analyses, through its OpenCL driver; --gpu=list shows which there
 are. The result is the same, to the last touch.
 
+With --patterns the report is of each instruction: its stride, how much of the lines
+that it fetches is used, and its traffic at the sizes of this machine's caches.
+
 With -o the answer is a profile in the form of rdx run's: each use -> reuse pair of
 instructions with its reuse times and stack distances, counted and not estimated.`,
 		Example: `  valgrind --tool=lackey --trace-mem=yes --log-file=ls.lk ls; rdx exact ls.lk
@@ -62,6 +65,7 @@ instructions with its reuse times and stack distances, counted and not estimated
   rdx exact --sampled 1e-4 --stack private -- xz -T4 -k file
   rdx exact --shards size=8192 huge.rdt
   rdx exact -o exact.pb.gz -- gzip -k file; rdx compare live.pb.gz exact.pb.gz
+  rdx exact --patterns --report patterns.json --format json -- gzip -k file
   rdx exact --gpu=list; rdx exact --gpu huge.rdt
   rdx exact --block word --format csv trace.txt.gz > exact.csv
   rdx gen --zipf 1 -n 1000 -t 100000 | rdx exact -`,
@@ -88,7 +92,8 @@ func (o *exactOptions) register(cmd *cobra.Command) {
 	fs.IntVar(&o.bins, "bins", 10, "bins per octave in json and csv")
 	fs.StringVarP(&o.output, "output", "o", "", "write a profile instead, as rdx run does, for rdx compare, top, hist and mrc; - is standard output")
 	fs.StringVar(&o.report, "report", "-", "file for the report, apart from what a program prints; - is standard output, /dev/fd/3 a descriptor")
-	fs.StringSliceVar(&o.caches, "caches", nil, "with -o: cache sizes to count misses for (default: this machine's)")
+	fs.BoolVar(&o.patterns, "patterns", false, "tell of each instruction its stride, line use and traffic instead (docs/patterns.md)")
+	fs.StringSliceVar(&o.caches, "caches", nil, "with -o and --patterns: cache sizes to count misses for (default: this machine's)")
 	fs.StringSliceVar(&o.sizes, "sizes", nil, "cache sizes to give miss ratios for (default powers of two)")
 	fs.BoolVar(&o.engine.Children, "children", false, "of a program: the processes it starts, too")
 	fs.Var(engineFlag{&o.engine}, "engine", "of a program: valgrind; qemu, whose threads run in parallel; or the folder of a built valgrind tool (default: $RDX_ENGINE, or beside rdx)")
@@ -146,7 +151,15 @@ func (o *exactOptions) run(cmd *cobra.Command, args []string) error {
 	if r.Device != "" && !o.quiet {
 		fmt.Fprintln(cmd.ErrOrStderr(), "rdx: analysed on", r.Device)
 	}
-	if profile != nil {
+	if p, ok := sink.(*patternsSink); ok {
+		var patterns *patternReport
+		if patterns, err = newPatternReport(p, r, mappings); err == nil {
+			err = report.Write(to, o.format, patterns)
+		}
+		if err == nil {
+			err = to.commit()
+		}
+	} else if profile != nil {
 		err = writeProfile(profile.counted(), o.output, r, start, mappings)
 		if err == nil && !o.quiet {
 			fmt.Fprint(cmd.ErrOrStderr(), r.wrote(o.output, profile.counted()))
@@ -198,6 +211,13 @@ func (o *exactOptions) newReport(cmd *cobra.Command, name string) (*exactReport,
 
 // newSink is the analysis that the flags ask for; profile is the same if it makes one.
 func (o *exactOptions) newSink(cmd *cobra.Command, r *exactReport) (sink exactSink, profile profileSink, err error) {
+	if o.patterns {
+		if o.output != "" || len(o.sizes) > 0 {
+			return nil, nil, report.BadInput(errors.New("--patterns is a report of its own; leave -o and --sizes out, and name cache sizes with --caches"))
+		}
+		sink, err = newPatternsSink(o, r)
+		return sink, nil, err
+	}
 	if o.output == "" {
 		sink, err = newExactSink(r, &o.how, binsWith(o.bins, r.Block, r.sizes))
 		return sink, nil, err

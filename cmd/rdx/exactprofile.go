@@ -49,6 +49,7 @@ func newExactProfile(path string, block, perOctave int, private bool, sizes []st
 type placedSink interface {
 	exactSink
 	addPlaced(*model.PlacedTouches) error
+	masks() bool // whether it needs to know the bytes that they touch
 }
 
 // pairsSink is a profile of a shared stack.
@@ -59,6 +60,7 @@ type pairsSink struct {
 
 func (s *pairsSink) counted() *exact.PairTally              { return s.tally }
 func (s *pairsSink) add(a []model.Access) error             { return s.Add(a) }
+func (s *pairsSink) masks() bool                            { return false }
 func (s *pairsSink) addPlaced(t *model.PlacedTouches) error { return s.AddTouches(t) }
 
 func (s *pairsSink) fill(r *exactReport) error {
@@ -110,8 +112,31 @@ func (s *stacksSink) fill(r *exactReport) error {
 // writeProfile writes what was counted, with the symbols of the mappings if the source
 // was a program or a recording that has them.
 func writeProfile(tally *exact.PairTally, path string, r *exactReport, start time.Time, mappings []*model.Mapping) error {
+	p, parts := tally.Head(), tally.Parts(locator(mappings))
+	p.Writer = version.Get().String()
+	p.Start, p.Duration, p.Command = start, time.Since(start), r.Trace
+	p.Counts = []model.Count{{Name: report.ExactAccesses, N: int64(r.Accesses)}, {Name: "distinct blocks", N: int64(r.Blocks)}}
+	if n := tally.Rare(); n > 0 {
+		p.Counts = append(p.Counts, model.Count{Name: "touches of rare pairs, whose places were forgotten", N: int64(n)})
+	}
+	for _, w := range r.Warnings {
+		p.Comments = append(p.Comments, "session ended early: "+w)
+	}
+	// Of the records symbolizing needs the instructions alone.
+	named := &model.Profile{}
+	for _, l := range parts.All {
+		named.Records = append(named.Records, model.Record{Use: []*model.Location{l}})
+	}
+	if err := nameLocations(named, &p.Comments, len(mappings) == 0); err != nil {
+		return err
+	}
+	return pprofout.WriteFile(path, p, pprofout.WithParts(&pprofout.Parts{Uses: parts.Uses, Records: parts.Records}))
+}
+
+// locator gives each instruction a location of its own, in its mapping.
+func locator(mappings []*model.Mapping) func(pc uint64) *model.Location {
 	locations := map[uint64]*model.Location{}
-	p, parts := tally.Head(), tally.Parts(func(pc uint64) *model.Location {
+	return func(pc uint64) *model.Location {
 		l := locations[pc]
 		if l == nil {
 			l = &model.Location{Address: pc}
@@ -123,36 +148,7 @@ func writeProfile(tally *exact.PairTally, path string, r *exactReport, start tim
 			locations[pc] = l
 		}
 		return l
-	})
-	p.Writer = version.Get().String()
-	p.Start, p.Duration, p.Command = start, time.Since(start), r.Trace
-	p.Counts = []model.Count{{Name: report.ExactAccesses, N: int64(r.Accesses)}, {Name: "distinct blocks", N: int64(r.Blocks)}}
-	if n := tally.Rare(); n > 0 {
-		p.Counts = append(p.Counts, model.Count{Name: "touches of rare pairs, whose places were forgotten", N: int64(n)})
 	}
-	for _, w := range r.Warnings {
-		p.Comments = append(p.Comments, "session ended early: "+w)
-	}
-	if len(mappings) == 0 {
-		p.Comments = append(p.Comments, "symbols: the trace does not tell what code was mapped where, so that instructions are addresses")
-	}
-	var opened []*os.File
-	// Of the records symbolizing needs the instructions alone.
-	named := &model.Profile{Records: []model.Record{}}
-	for _, l := range parts.All {
-		named.Records = append(named.Records, model.Record{Use: []*model.Location{l}})
-	}
-	stats, err := pprofout.Symbolize(named, mappedFiles{&opened})
-	for _, f := range opened {
-		f.Close()
-	}
-	if err != nil {
-		return err
-	}
-	for _, problem := range stats.Problems {
-		p.Comments = append(p.Comments, "symbols: "+problem.Error())
-	}
-	return pprofout.WriteFile(path, p, pprofout.WithParts(&pprofout.Parts{Uses: parts.Uses, Records: parts.Records}))
 }
 
 // wrote says what writeProfile has written.
