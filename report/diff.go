@@ -67,10 +67,22 @@ func NewDiff(before, after *model.Profile, sizes []string, o model.CurveOptions,
 		r.notes = append(r.notes, fmt.Sprintf("the clocks differ, %s at %.3g and %s at %.3g accesses per unit: what looks like a change may be one of the clock",
 			before.Clock.Name, before.Clock.Rate, after.Clock.Name, after.Clock.Rate))
 	}
+	if a, b := cacheList(before), cacheList(after); a != b && a != "" && b != "" {
+		r.notes = append(r.notes, fmt.Sprintf("the profiles count misses for different caches, %s and %s: the table has all of these sizes, but of pairs the misses of one cache are compared with those of another (profile both with the same --caches)", a, b))
+	}
 	if err := r.compareCaches(before, after, sizes, o); err != nil {
 		return nil, err
 	}
 	return r, r.comparePairs(before, after, by)
+}
+
+// cacheList names a profile's caches with their sizes.
+func cacheList(p *model.Profile) string {
+	var all []string
+	for _, c := range p.Caches {
+		all = append(all, c.Level+" "+Bytes(float64(c.Size)))
+	}
+	return strings.Join(all, ", ")
 }
 
 // compareCaches compares the miss ratios at the given sizes, or those of both

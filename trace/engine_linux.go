@@ -341,32 +341,11 @@ func run(ctx context.Context, cmd Command, opt Options, src source) (Result, err
 	}
 	defer l.Close()
 
-	var c *exec.Cmd
-	switch opt.Kind {
-	case "", Valgrind:
-		c, err = valgrindCommand(ctx, program, tmp, l.Addr().String(), cmd, opt)
-	case QEMU:
-		c, err = qemuCommand(ctx, program, l.Addr().String(), cmd, opt)
-	default:
-		err = fmt.Errorf("engine %q: want %s or %s", opt.Kind, Valgrind, QEMU)
-	}
+	c, err := engineCommand(ctx, program, tmp, l.Addr().String(), cmd, opt)
 	if err != nil {
 		return res, err
 	}
-	c.Dir, c.Stdin, c.Stdout, c.Stderr = cmd.Dir, cmd.Stdin, cmd.Stdout, cmd.Stderr
-	c.Cancel = func() error { return c.Process.Signal(syscall.SIGTERM) }
-	c.WaitDelay = 10 * time.Second
-
-	e := &engine{src: src, skipper: opt.Skipper, most: opt.MaxProcesses, pids: map[int]bool{}, came: map[int]int{}, late: map[int]bool{}, over: make(chan struct{}), threads: opt.Kind == QEMU, ordered: opt.Ordered, buffers: bufferCount, bytes: bufferBytes}
-	if opt.Kind == QEMU {
-		e.buffers, e.bytes = threadBuffers, threadBytes
-	}
-	if opt.Ordered {
-		e.buffers, e.room = orderedBuffers, cmp.Or(opt.room, orderedBytes)
-	}
-	if e.most == 0 {
-		e.most = 256
-	}
+	e := newEngine(src, opt)
 	if err := c.Start(); err != nil {
 		return res, fmt.Errorf("run: %w", err)
 	}
@@ -391,11 +370,62 @@ func run(ctx context.Context, cmd Command, opt Options, src source) (Result, err
 		e.err = e.inOrder()
 	}
 
+	e.result(&res, c.ProcessState, opt.Children)
+	if c.ProcessState == nil {
+		return res, fmt.Errorf("run: %w", werr)
+	}
+	if ctx.Err() != nil {
+		res.Partial = append(res.Partial, "stopped before the program's end")
+	}
+	if e.err != nil {
+		return res, e.err
+	}
+	if e.processes == 0 {
+		return res, fmt.Errorf("run %s: the engine did not start (%v): %s", program, c.ProcessState, logText(tmp))
+	}
+	return res, nil
+}
+
+// engineCommand is the program under the engine that opt names, ready to be started.
+func engineCommand(ctx context.Context, program, tmp, socket string, cmd Command, opt Options) (c *exec.Cmd, err error) {
+	switch opt.Kind {
+	case "", Valgrind:
+		c, err = valgrindCommand(ctx, program, tmp, socket, cmd, opt)
+	case QEMU:
+		c, err = qemuCommand(ctx, program, socket, cmd, opt)
+	default:
+		err = fmt.Errorf("engine %q: want %s or %s", opt.Kind, Valgrind, QEMU)
+	}
+	if err != nil {
+		return nil, err
+	}
+	c.Dir, c.Stdin, c.Stdout, c.Stderr = cmd.Dir, cmd.Stdin, cmd.Stdout, cmd.Stderr
+	c.Cancel = func() error { return c.Process.Signal(syscall.SIGTERM) }
+	c.WaitDelay = 10 * time.Second
+	return c, nil
+}
+
+func newEngine(src source, opt Options) *engine {
+	e := &engine{src: src, skipper: opt.Skipper, most: opt.MaxProcesses, pids: map[int]bool{}, came: map[int]int{}, late: map[int]bool{}, over: make(chan struct{}), threads: opt.Kind == QEMU, ordered: opt.Ordered, buffers: bufferCount, bytes: bufferBytes}
+	if opt.Kind == QEMU {
+		e.buffers, e.bytes = threadBuffers, threadBytes
+	}
+	if opt.Ordered {
+		e.buffers, e.room = orderedBuffers, cmp.Or(opt.room, orderedBytes)
+	}
+	if e.most == 0 {
+		e.most = 256
+	}
+	return e
+}
+
+// result sets how the program ended, and what became of its accesses. A state of nil is not known.
+func (e *engine) result(res *Result, state *os.ProcessState, children bool) {
 	res.Processes, res.RawBytes, res.Partial, res.Mappings = e.processes, e.raw, e.partial, e.mappings.all
 	if e.refused > 0 {
 		res.Partial = append(res.Partial, fmt.Sprintf("%d processes were not recorded: more than %d at a time", e.refused, e.most))
 	}
-	if opt.Children && !e.threads {
+	if children && !e.threads {
 		for pid, n := range e.came {
 			if n == 0 {
 				e.late[pid] = true
@@ -405,25 +435,14 @@ func run(ctx context.Context, cmd Command, opt Options, src source) (Result, err
 	if len(e.late) > 0 {
 		res.Partial = append(res.Partial, fmt.Sprintf("%d processes were not recorded: they began after the program's end, or executed another one and were not seen since", len(e.late)))
 	}
-	state := c.ProcessState
 	if state == nil {
-		return res, fmt.Errorf("run: %w", werr)
+		return
 	}
 	ws := state.Sys().(syscall.WaitStatus)
 	res.ExitCode = state.ExitCode()
 	if ws.Signaled() {
 		res.Signal = ws.Signal()
 	}
-	if ctx.Err() != nil {
-		res.Partial = append(res.Partial, "stopped before the program's end")
-	}
-	if e.err != nil {
-		return res, e.err
-	}
-	if e.processes == 0 {
-		return res, fmt.Errorf("run %s: the engine did not start (%v): %s", program, state, logText(tmp))
-	}
-	return res, nil
 }
 
 // logText is what valgrind had to say.

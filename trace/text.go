@@ -73,10 +73,41 @@ func OpenText(r io.Reader, name string) (AccessReader, error) {
 	}
 	// An error of Peek will come again when the lines are read.
 	head, _ := b.Peek(maxLine)
+	if err := notText(head); err != nil {
+		return nil, fmt.Errorf("%s: %w", name, err)
+	}
 	if looksLikeLackey(head) {
 		return NewLackeyReader(b, name), nil
 	}
 	return NewPlainReader(b, name), nil
+}
+
+// packers are how files of compressors begin that are not unpacked here, and what unpacks them.
+var packers = []struct{ magic, tool string }{
+	{"\xfd7zXZ\x00", "xz"}, {"\x28\xb5\x2f\xfd", "zstd"}, {"BZh", "bzip2"}, {"\x04\x22\x4d\x18", "lz4"}, {"\x1f\x8b", "gzip"},
+}
+
+// notText says what a file that begins like this is, if it cannot be a trace in text.
+func notText(head []byte) error {
+	for _, p := range packers {
+		if bytes.HasPrefix(head, []byte(p.magic)) {
+			return fmt.Errorf("compressed by %s, which is not read here (consider: %s -dc FILE | rdx exact -)", p.tool, p.tool)
+		}
+	}
+	if bytes.HasPrefix(head, []byte(fileMagic)) {
+		return errors.New("a recording that was compressed: it is read at several places at once (consider: gzip -d FILE)")
+	}
+	head = head[:min(len(head), 512)]
+	odd := 0
+	for _, c := range head {
+		if c < ' ' && !bytes.ContainsRune([]byte("\t\n\r\f\v"), rune(c)) || c >= 0x7f {
+			odd++
+		}
+	}
+	if len(head) > 0 && 4*odd > len(head) {
+		return errors.New("neither text nor a recording: a trace is what rdx trace record or lackey writes, or one access a line")
+	}
+	return nil
 }
 
 // truncated makes plain what an early end of a compressed file means.

@@ -317,3 +317,28 @@ func BenchmarkLackeyReader(b *testing.B) {
 		}
 	}
 }
+
+// What is no text is said to be that, and what unpacks it, instead of a line of it being shown.
+func TestOpenTextRefusesBinary(t *testing.T) {
+	packed := func(s string) string {
+		var b bytes.Buffer
+		z := gzip.NewWriter(&b)
+		io.WriteString(z, s)
+		z.Close()
+		return b.String()
+	}
+	for _, c := range []struct{ data, want string }{
+		{"\xfd7zXZ\x00\x00\x04", "xz -dc"}, {"\x28\xb5\x2f\xfd\x84", "zstd -dc"}, {"BZh91AY&SY", "bzip2 -dc"}, {packed(packed("8\n")), "gzip -dc"},
+		{packed("RDXTRACE\x03\x00"), "gzip -d"}, {"\x7fELF\x02\x01\x01\x00\x00\x00\x00\x00", "neither text"}, {packed("\x12Q\x0a\x04\x01\x02\x03\x04"), "neither text"},
+	} {
+		_, err := OpenText(strings.NewReader(c.data), "x")
+		if err == nil || !strings.Contains(err.Error(), c.want) || strings.ContainsAny(err.Error(), "\x00\xfd\n") {
+			t.Errorf("%q: %v, want %q", c.data, err, c.want)
+		}
+	}
+	for _, text := range []string{"", "8\n", "# größer\n0x10 R 8\n", packed("8 W\n")} {
+		if _, err := OpenText(strings.NewReader(text), "x"); err != nil {
+			t.Errorf("%q: %v", text, err)
+		}
+	}
+}

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -57,5 +58,22 @@ func TestExactPatterns(t *testing.T) {
 		if !errors.As(err, &usage) {
 			t.Errorf("%q: %v, want a usage error", bad, err)
 		}
+	}
+}
+
+// Of profiles for different caches diff says so: the misses of pairs are not those of one cache.
+func TestDiffOfOtherCaches(t *testing.T) {
+	dir := t.TempDir()
+	in := mustRdx(t, "", "gen", "--zipf", "1", "-n", "500", "-t", "20000")
+	for name, caches := range map[string]string{"a": "1K,8K", "b": "2K,8K", "c": "1K,8K"} {
+		mustRdx(t, in, "exact", "-", "-q", "-o", filepath.Join(dir, name), "--caches", caches)
+	}
+	const said = "for different caches, C1 1.00KiB, C2 8.00KiB and C1 2.00KiB, C2 8.00KiB"
+	flat := func(s string) string { return strings.Join(strings.Fields(s), " ") }
+	if out := flat(mustRdx(t, "", "diff", filepath.Join(dir, "a"), filepath.Join(dir, "b"))); !strings.Contains(out, said) {
+		t.Errorf("diff of other caches:\n%s", out)
+	}
+	if out := flat(mustRdx(t, "", "diff", filepath.Join(dir, "a"), filepath.Join(dir, "c"))); strings.Contains(out, "different caches") {
+		t.Errorf("diff of the same caches:\n%s", out)
 	}
 }

@@ -64,7 +64,6 @@ var larger = map[string]bool{
 	"sampler/unwind evaluate":    true,
 	// To be cut.
 	"bench/trace run": true,
-	"trace run":       true,
 }
 
 // under says whether a package is one of those named or below it.
