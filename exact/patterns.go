@@ -10,7 +10,7 @@ import (
 )
 
 // Patterns tells of each instruction of a whole access stream its stride, of the lines that it fetches how much is used,
-// and its traffic, for fully associative LRU caches of some sizes: docs/patterns.md. Threads share one stack.
+// and its traffic, for fully associative LRU caches of some sizes: docs/explanation/patterns.md. Threads share one stack.
 //
 // Memory is that of an Olken, 23 bytes a line more and 16 for each cache, and some 350 bytes an instruction. A Patterns is for
 // one goroutine.

@@ -266,7 +266,7 @@ func (t Traffic) Bytes() float64 { return (t.Fills + t.WriteBacks) * LineBytes }
 // Add adds other traffic.
 func (t *Traffic) Add(o Traffic) { t.Fills += o.Fills; t.WriteBacks += o.WriteBacks }
 
-// Pattern is how one instruction touches memory, in one direction: see docs/patterns.md.
+// Pattern is how one instruction touches memory, in one direction: see docs/explanation/patterns.md.
 type Pattern struct {
 	Use      []*Location // leaf first
 	Op       Op

@@ -92,7 +92,7 @@ func (o *exactOptions) register(cmd *cobra.Command) {
 	fs.IntVar(&o.bins, "bins", 10, "bins per octave in json and csv")
 	fs.StringVarP(&o.output, "output", "o", "", "write a profile instead, as rdx run does, for rdx compare, top, hist and mrc; - is standard output")
 	fs.StringVar(&o.report, "report", "-", "file for the report, apart from what a program prints; - is standard output, /dev/fd/3 a descriptor")
-	fs.BoolVar(&o.patterns, "patterns", false, "tell of each instruction its stride, line use and traffic instead (docs/patterns.md)")
+	fs.BoolVar(&o.patterns, "patterns", false, "tell of each instruction its stride, line use and traffic instead (docs/explanation/patterns.md)")
 	fs.StringSliceVar(&o.caches, "caches", nil, "with -o and --patterns: cache sizes to count misses for (default: this machine's)")
 	fs.StringSliceVar(&o.sizes, "sizes", nil, "cache sizes to give miss ratios for (default powers of two)")
 	fs.BoolVar(&o.engine.Children, "children", false, "of a program: the processes it starts, too")
