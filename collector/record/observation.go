@@ -44,9 +44,9 @@ type Observation struct {
 	Rate    float64 // of accesses where it was sampled, by the mean over time; 0: not known
 	Pace    float64 // of the thread at that time, likewise
 	Overlap float64 // blocks that an access of its hold overlaps, on average; 0: not known
-	Fits    float64 // accesses that fit into the time of its hold, by the mean; 0: they are known, or not at all
-	Open    float64 // share of its hold's accesses without a reuse in what was read ahead, where Fits is
 	Even    float64 // what its accesses count, so that all holds stand for as many touches; 0: 1
+
+	Waits
 
 	// What was read ahead:
 	Soon     int  // its thread's reuse time in accesses, whoever ended it; 0: there was none
@@ -73,6 +73,12 @@ type Observation struct {
 	EndTID int // of another thread that ended it, else 0
 
 	Sharing
+}
+
+// Waits are of an observation's hold, where nothing tells how many accesses it stands for.
+type Waits struct {
+	Fits float64 // accesses that fit into its time, by the mean; 0: they are known, or not at all
+	Open float64 // share of its accesses without a reuse in what was read ahead
 }
 
 // Sharing is the rest of an observation where other threads are watched, too.
