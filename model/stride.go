@@ -265,20 +265,3 @@ func (t Traffic) Bytes() float64 { return (t.Fills + t.WriteBacks) * LineBytes }
 
 // Add adds other traffic.
 func (t *Traffic) Add(o Traffic) { t.Fills += o.Fills; t.WriteBacks += o.WriteBacks }
-
-// Pattern is how one instruction touches memory, in one direction: see docs/explanation/patterns.md.
-type Pattern struct {
-	Use      []*Location // leaf first
-	Op       Op
-	TID      int     // 0: of all threads
-	Data     *Data   // nil if that is not known
-	Accesses float64 // that it stands for; of the program, not of the sample
-	Stride   Stride
-	Step     int64   // bytes; the most frequent one, 0 where there is none
-	Kept     float64 // share of the steps that keep to the class
-	// Prefetched: hardware prefetchers cover it, see Strides.Prefetched.
-	Prefetched bool
-	// By Profile.Caches, of the lines that this instruction has fetched; nil if not known.
-	LineUse []LineUse
-	Traffic []Traffic
-}

@@ -6,6 +6,7 @@ package cost
 import (
 	"fmt"
 	"slices"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -65,7 +66,7 @@ func powerOfTwo(n int64) int64 {
 	return p
 }
 
-var sink uint64 // keeps the compiler from leaving the loads out
+var sink atomic.Uint64 // keeps the compiler from leaving the loads out
 
 // waits has each address depend on what was read before: a full-period congruential generator (Hull and Dobell,
 // SIAM Review 4, 1962) in which the zeros that are read are added.
@@ -76,7 +77,7 @@ func waits(b []byte) float64 {
 		for range n {
 			at = (at*0x9e3779b1 + 0x3c6ef35f + uint64(b[at*line])) & mask
 		}
-		sink += at
+		sink.Add(at)
 	})
 }
 
@@ -90,7 +91,7 @@ func streams(b []byte) float64 {
 				at = 0
 			}
 		}
-		sink += sum
+		sink.Add(sum)
 	})
 }
 
