@@ -198,6 +198,16 @@ func kindOf(t sharing.Taken) model.Kind {
 	return model.FalseSharing
 }
 
+// isBlind says whether others may have written the observation's word unseen, and what was read ahead knows nobody
+// who does: then it is not known how its reuse ended.
+func (m *recorder) isBlind(o *record.Observation, r *model.Record) bool {
+	if !o.Blind || o.Stack != model.StackPrivate || r.Kind != model.Reuse && r.Kind != model.Censored {
+		return false
+	}
+	taken, ok := m.join.Lost(o, true, float64(r.Time))
+	return !ok || len(taken) == 0
+}
+
 // divide takes from a reuse of a word that others may write first what they do: where no trap can tell it, as the
 // reuse was read ahead or others' watchpoints were used up.
 func (m *recorder) divide(p *model.Profile, o *record.Observation, r *model.Record) {

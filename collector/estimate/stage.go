@@ -48,7 +48,8 @@ type stage struct {
 	rand      *rand.Rand
 	foot      *footprints // of threads, if there is a shared stack
 	unsmeared int
-	noSlot    int // samples in whose place others of the time are watched
+	blind     int64 // observations whose word others may have written unseen
+	noSlot    int   // samples in whose place others of the time are watched
 	join      *sharing.Join
 
 	readAhead int     // accesses
@@ -77,6 +78,7 @@ func Fill(p *model.Profile, in Input) {
 	s.setPaces(p)
 	s.unsmear()
 	dropped := s.addRecords(p, perSource)
+	s.addCount(p, "lost: not watched in all threads", uint64(s.blind))
 	s.boundRate(p)
 	p.JoinEpochs()
 	s.addCount(p, "reuses read ahead left out, as other threads came first where others of the same code were watched", uint64(dropped))
@@ -200,6 +202,10 @@ func (m *recorder) add(p *model.Profile, o *record.Observation, weight float64) 
 	}
 	if o.Kind == model.Reuse || o.Kind == model.Invalidated {
 		r.Reuse = m.locations.stack(o.Process, m.Stacks.Stack(o.ReuseStack))
+	}
+	if m.isBlind(o, &r) {
+		m.blind += int64(max(math.Round(o.Times()), 1))
+		return
 	}
 	m.divide(p, o, &r)
 	p.Records = append(p.Records, r)
