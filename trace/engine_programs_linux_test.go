@@ -240,11 +240,11 @@ func TestChildStartsProgramsAfterTheEnd(t *testing.T) {
 func TestEngineMissing(t *testing.T) {
 	t.Setenv("RDX_ENGINE", t.TempDir())
 	_, err := Run(context.Background(), Command{Args: []string{"/bin/true"}}, Options{}, func([]model.Access) {})
-	if err == nil || !strings.Contains(err.Error(), "packages valgrind and gcc") {
+	if err == nil || !strings.Contains(err.Error(), "packages valgrind, gcc") {
 		t.Errorf("error %v", err)
 	}
 	_, err = Run(context.Background(), Command{Args: []string{"/bin/true"}}, Options{Engine: t.TempDir()}, func([]model.Access) {})
-	if err == nil || !strings.Contains(err.Error(), "packages valgrind and gcc") {
+	if err == nil || !strings.Contains(err.Error(), "packages valgrind, gcc") {
 		t.Errorf("error %v", err)
 	}
 	dir := engineDir(t)
