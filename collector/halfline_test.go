@@ -15,8 +15,25 @@ import (
 func TestLines(t *testing.T) {
 	needRoot(t)
 	const words = 300_000
+	pattern := compilePattern(t)
+	const sessions = 3 // of one alone chance makes one or two points
+	mean := 0.0
+	for range sessions {
+		mean += lineAccuracy(t, pattern, words) / sessions
+	}
+	// Were the other half left out it would be 0.70, with its hazard twice what it is 0.75, and 0.87 or 0.88 with 1.4 or 0.7
+	// times as much, before chance. A lap takes milliseconds, of which caches that are cold after a hold make little: 0.90 to 0.93
+	// where holds take 1 ms, and 0.75 to 0.80 with a tenth of the words.
+	if mean < 0.9 {
+		t.Errorf("accuracy %.3f, the mean of %d sessions", mean, sessions)
+	}
+}
+
+// lineAccuracy is the accuracy of a session's reuse times of lines.
+func lineAccuracy(t *testing.T, pattern string, words float64) float64 {
+	t.Helper()
 	// At a rate of one access a nanosecond, times are in nanoseconds.
-	p, _, ns := profilePattern(t, compilePattern(t), Config{Burst: AutoBurst, AccessRate: 1, Overhead: 0.4}, 0, "spaced", fmt.Sprint(words), "24")
+	p, _, ns := profilePattern(t, pattern, Config{Burst: AutoBurst, AccessRate: 1, Overhead: 0.4}, 0, "spaced", fmt.Sprint(int(words)), "24")
 	times, err := p.Times()
 	if err != nil {
 		t.Fatal(err)
@@ -41,10 +58,8 @@ func TestLines(t *testing.T) {
 		}
 	}
 	t.Logf("accuracy %.3f, %d half lines and %d pairs touched again; %v %v", a, halves, pairs, p.Counts, p.Comments)
-	// Were the other half left out it would be 0.70, with its hazard twice what it is 0.75, and 0.87 or 0.88 with 1.4 or 0.7
-	// times as much, before chance. A lap takes milliseconds, of which caches that are cold after a hold make little: 0.925 where
-	// holds took 1 ms, beside other work, and 0.75 to 0.80 with a tenth of the words.
-	if p.Block != 64 || a < 0.9 || halves < 50 || pairs == 0 || pairs == halves {
-		t.Errorf("block %d, accuracy %.3f, %d half lines, %d pairs", p.Block, a, halves, pairs)
+	if p.Block != 64 || halves < 50 || pairs == 0 || pairs == halves {
+		t.Errorf("block %d, %d half lines, %d pairs", p.Block, halves, pairs)
 	}
+	return a
 }
