@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -52,9 +53,18 @@ type recordFlags struct {
 	caches      []string
 	verbose     bool
 	quiet       bool
+
+	costs func([]int64) ([]cost.Cost, error) // what accesses cost here, measured once
 }
 
 func (f *recordFlags) register(cmd *cobra.Command) {
+	var once sync.Once
+	var costs []cost.Cost
+	var failed error
+	f.costs = func(sizes []int64) ([]cost.Cost, error) {
+		once.Do(func() { costs, failed = cost.Measure(sizes) })
+		return costs, failed
+	}
 	fs := cmd.Flags()
 	fs.StringVarP(&f.output, "output", "o", "rdx.pb.gz", "profile to write")
 	fs.DurationVarP(&f.duration, "duration", "d", 0, "how long to sample (default: until the target exits, Ctrl-C or SIGTERM)")
@@ -353,7 +363,7 @@ func (f *recordFlags) measureCosts(p *model.Profile) {
 	for _, c := range p.Caches {
 		sizes = append(sizes, c.Size)
 	}
-	costs, err := cost.Measure(sizes)
+	costs, err := f.costs(sizes)
 	if err != nil {
 		p.Comments = append(p.Comments, err.Error())
 		return
