@@ -195,6 +195,7 @@ type deriver struct {
 	// Per epoch, bin and what is known of the window's beginning, so that
 	// records that share them do not repeat the work.
 	known   map[derivedPlace]*derivedBin
+	most    uint64 // blocks that the program has at most, 0 if that is not known
 	scratch []float64
 }
 
@@ -213,12 +214,20 @@ type derivedBin struct {
 }
 
 func (p *Profile) newDeriver(e *estimate, sizes []uint64) (*deriver, error) {
-	d := &deriver{p: p, e: e, sizes: sizes, known: map[derivedPlace]*derivedBin{}, scratch: make([]float64, len(sizes))}
+	d := &deriver{p: p, e: e, sizes: sizes, known: map[derivedPlace]*derivedBin{}, most: p.residentBlocks(), scratch: make([]float64, len(sizes))}
 	var err error
 	if !e.empty() && !p.ExactDistances {
 		d.x, err = p.local(e)
 	}
 	return d, err
+}
+
+// within is a distance, in blocks, that is no more than the program has.
+func (d *deriver) within(distance float64) float64 {
+	if d.most == 0 {
+		return distance
+	}
+	return min(distance, float64(d.most))
 }
 
 func (d *deriver) at(r *Record, i int) *derivedBin {
@@ -230,10 +239,12 @@ func (d *deriver) at(r *Record, i int) *derivedBin {
 	d.known[k] = b
 	clear(d.scratch)
 	d.x.spreads(k.epoch, i, k.begin, func(p *spread, share float64) {
-		b.distance += share * (p.c0 + p.c1) / 2
+		b.distance += share * d.within((p.c0+p.c1)/2)
 		b.whole += share
 		for k, s := range d.sizes {
-			d.scratch[k] += share * (1 - p.below(float64(s)))
+			if d.most == 0 || s < d.most {
+				d.scratch[k] += share * (1 - p.below(float64(s)))
+			}
 		}
 	})
 	to := len(d.scratch)

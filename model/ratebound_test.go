@@ -47,3 +47,23 @@ func TestRateCeiling(t *testing.T) {
 		t.Errorf("bounded though all of it is less than what is resident: %v", err)
 	}
 }
+
+// No reuse has more data between its ends than the program has, nor misses where all of them fit, whatever the rate says.
+func TestDistancesAreResident(t *testing.T) {
+	const lines = 1 << 17
+	p := around(lines, 2*lines/0.1, 1)
+	p.Caches = []Cache{{Size: 32 << 10}, {Size: 64 << 20}}
+	if err := p.Derive(); err != nil {
+		t.Fatal(err)
+	}
+	for i := range p.Records {
+		r := &p.Records[i]
+		if r.Exact {
+			continue
+		}
+		d, ok := r.MeanDistance()
+		if !ok || d < 1<<20 || d > residentSlack*float64(p.Resident)+64 || !(r.Misses[0] > 0) || r.Misses[1] != 0 {
+			t.Fatalf("%.0f bytes between, misses %v; the program has %d", d, r.Misses, p.Resident)
+		}
+	}
+}
