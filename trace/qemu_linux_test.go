@@ -218,7 +218,7 @@ func TestQEMUBadEnds(t *testing.T) {
 		t.Errorf("full disk: error %v, want ENOSPC", err)
 	}
 	dir := pluginDir(t)
-	if _, err := Run(context.Background(), Command{Args: []string{"/bin/true"}}, Options{Kind: QEMU, Engine: t.TempDir()}, nil); err == nil || !strings.Contains(err.Error(), "needs the package gcc") {
+	if _, err := Run(context.Background(), Command{Args: []string{"/bin/true"}}, Options{Kind: QEMU, Engine: t.TempDir()}, nil); err == nil || !strings.Contains(err.Error(), "needs the packages gcc") {
 		t.Errorf("no plugin: error %v", err)
 	}
 	t.Setenv("PATH", t.TempDir())
