@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"slices"
 
+	"github.com/rdx-profiler/rdx/collector/record"
 	"github.com/rdx-profiler/rdx/collector/target"
 	"github.com/rdx-profiler/rdx/model"
 )
@@ -152,6 +153,16 @@ func (r *Rates) within() float64 {
 	return squares / time
 }
 
+// through is how many holds, of so many, come while something takes that long, in ns. An epoch of which no tick
+// was counted does not tell: then it is all.
+func through(native float64, e *record.Epoch, holds int) int {
+	perHold := float64(e.CPU) / float64(max(e.Holds, 1)) // ns
+	if !(native < perHold*float64(holds)) {
+		return holds
+	}
+	return int(math.Round(native / perHold))
+}
+
 // setPaces gives the observations the pace of their time, after weighByCode.
 func (s *stage) setPaces(p *model.Profile) {
 	type threadKey struct {
@@ -209,8 +220,7 @@ func (s *stage) setPaces(p *model.Profile) {
 		}
 		c := threads[threadKey{o.Process, o.TID}]
 		at, _ := slices.BinarySearchFunc(c.moments, o.Hold, func(m *heldAt, hold int) int { return cmp.Compare(m.number, hold) })
-		perHold := float64(o.Epoch.CPU) / float64(max(o.Epoch.Holds, 1)) // ns
-		through := min(int(math.Round(o.Native/perHold)), len(c.rates))  // holds, while it takes place
+		through := through(o.Native, o.Epoch, len(c.rates))
 		if !best.none || best.alone && through == 0 {
 			o.Pace = c.between(at-best.span, at+best.span+through)
 		}

@@ -165,3 +165,16 @@ func TestPaceOfOne(t *testing.T) {
 	}
 	(&stage{}).setPaces(new(model.Profile))
 }
+
+// An epoch may have had holds and no tick, as one of a thread that is held by interrupts: no time divided by none.
+func TestThrough(t *testing.T) {
+	for _, c := range []struct {
+		native float64
+		cpu    uint64
+		want   int
+	}{{0, 1000, 0}, {140, 1000, 1}, {160, 1000, 2}, {1e30, 1000, 7}, {0, 0, 7}, {5, 0, 7}, {math.Inf(1), 0, 7}} {
+		if got := through(c.native, &record.Epoch{CPU: c.cpu, Holds: 10}, 7); got != c.want {
+			t.Errorf("%v ns where 10 holds come in %d: %d, want %d", c.native, c.cpu, got, c.want)
+		}
+	}
+}
