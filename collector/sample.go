@@ -168,6 +168,8 @@ func (s *holds) finish() (told *thread) {
 	switch o := u.watched; {
 	case u.found.Accesses == 0 && o == nil: // its operand was all there was
 		s.readOnly(t, &u.found.Followed, s.observe(t, &u.found.Followed))
+	case u.found.Open == 0 && u.found.Accesses > 0 && o != nil:
+		o.Distinct = s.locate.WatchedDistinct()
 	case u.found.Open == 0 || u.found.Accesses == 0:
 	case o == nil:
 		s.readOnly(t, &open, s.observe(t, &open))

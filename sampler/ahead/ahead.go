@@ -252,6 +252,10 @@ func (l *Locator) Tell(pick func(n int) int) (watched Followed, others []Followe
 	return followed[0], followed[1:], nil
 }
 
+// WatchedDistinct is how many different blocks are touched from the access that the last Read has chosen until its reuse, of
+// one whose reuse was read: what takes too long while the thread is held.
+func (l *Locator) WatchedDistinct() int { return l.log.distinct(l.watched.touch, l.watched.again) }
+
 // Touched appends all touches of blocks that the last call of Read has read ahead.
 func (l *Locator) Touched(to []Touch) []Touch { return l.log.touched(to) }
 
