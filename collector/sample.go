@@ -233,14 +233,15 @@ func (s *holds) perHoldWanted() int {
 	return usesPerHold
 }
 
-// window is how far is read ahead: of the first ninth it is known for eight times as many accesses at least
-// whether they are reused. More of them would tell little more, for what one stretch of a program does is alike; holds do.
+// window is how far is read ahead: of the first third it is known for twice as many accesses at least whether they
+// are reused. Fewer would be what the tick fell into, time and again, where code that waits and code that does not
+// take turns: TestTicksFindSlowCode.
 func (s *holds) window() ahead.Window {
 	first := 1 + s.burst/classifiedPart
 	return ahead.Window{First: first, Most: first + s.burst, Block: s.block()}
 }
 
-const classifiedPart = 8
+const classifiedPart = 2
 
 // observe makes an observation of a sampled access.
 func (s *holds) observe(t *thread, f *ahead.Followed) *observation {
