@@ -225,7 +225,7 @@ func (x *bander) rateReach(i int) (below, above float64) {
 }
 
 // longestWait is how long an access waits for its data at most, in ns, as a mean: for memory, one after the other.
-const longestWait = 80
+const longestWait = 300
 
 // waits is the miss ratios by the stationary conversion if an open access waited so long, in ns. A timer finds
 // code that waits too often, and each hold stands for as many accesses as fit into its time.

@@ -6,7 +6,7 @@ import "testing"
 // waits. The band holds the true miss ratio whether it waits for no time, for the third cache or for memory.
 func TestBandOfWaits(t *testing.T) {
 	const assumed = 12
-	for _, wait := range []float64{0, 3, 30, 80} {
+	for _, wait := range []float64{0, 3, 30, 80, 250} {
 		p := &Profile{Block: 64, Clock: Clock{Unit: "nanoseconds", Rate: 1, RateSource: "flag", PlainNS: 1, WaitNS: assumed}}
 		for h := range 400 {
 			r := Record{Kind: Reuse, Hold: uint64(h + 1), Observations: 1, Exact: true, Time: 4, Distinct: 3, Accesses: 1000}

@@ -10,7 +10,7 @@ const (
 	// to six in each cycle.
 	slowInstructions, fastInstructions = 1, 20
 	// farNS is what an access that was not read to be reused waits at most.
-	farNS = 100
+	farNS = 300
 )
 
 // rateRange is a 95 % interval of the rate, in accesses per nanosecond; none if high is 0.
