@@ -237,11 +237,9 @@ func (s *holds) perHoldWanted() int {
 // are reused. Fewer would be what the tick fell into, time and again, where code that waits and code that does not
 // take turns: TestTicksFindSlowCode.
 func (s *holds) window() ahead.Window {
-	first := 1 + s.burst/classifiedPart
+	first := 1 + s.burst/2
 	return ahead.Window{First: first, Most: first + s.burst, Block: s.block()}
 }
-
-const classifiedPart = 2
 
 // observe makes an observation of a sampled access.
 func (s *holds) observe(t *thread, f *ahead.Followed) *observation {

@@ -65,11 +65,16 @@ func NewPairs(tally *PairTally, jobs int) (*Pairs, error) {
 
 // Add analyses the next accesses. The only error is ErrTooManyBlocks.
 func (p *Pairs) Add(accesses []model.Access) error {
+	return eachPlaced(p.split, &p.batch, accesses, p.AddTouches)
+}
+
+// eachPlaced cuts accesses into touches with their places, and gives them to f by batches.
+func eachPlaced(split *model.Placer, batch *model.PlacedTouches, accesses []model.Access, f func(*model.PlacedTouches) error) error {
 	for len(accesses) > 0 {
 		n := min(len(accesses), 4096)
-		p.split.Begin(&p.batch)
-		p.split.Add(accesses[:n])
-		if err := p.AddTouches(&p.batch); err != nil {
+		split.Begin(batch)
+		split.Add(accesses[:n])
+		if err := f(batch); err != nil {
 			return err
 		}
 		accesses = accesses[n:]

@@ -65,16 +65,7 @@ func NewPatterns(sizes []int64) (*Patterns, error) {
 
 // Add analyses the next accesses. The only error is ErrTooManyBlocks.
 func (p *Patterns) Add(accesses []model.Access) error {
-	for len(accesses) > 0 {
-		n := min(len(accesses), 4096)
-		p.split.Begin(&p.batch)
-		p.split.Add(accesses[:n])
-		if err := p.AddTouches(&p.batch); err != nil {
-			return err
-		}
-		accesses = accesses[n:]
-	}
-	return nil
+	return eachPlaced(p.split, &p.batch, accesses, p.AddTouches)
 }
 
 // AddTouches is Add for accesses that were cut into touches of lines, with masks, all by one Placer.

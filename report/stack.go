@@ -8,6 +8,25 @@ import (
 	"github.com/rdx-profiler/rdx/model"
 )
 
+// Ready is OnStack, with what the profile's writer has not derived.
+func Ready(raw *model.Profile, stack string) (*model.Profile, error) {
+	p, err := OnStack(raw, stack)
+	if err != nil {
+		return nil, err
+	}
+	seen, reuses := 0.0, 0.0
+	for i := range p.Records {
+		if r := &p.Records[i]; r.Kind == model.Reuse {
+			seen += r.Accesses
+			reuses += r.Reuses
+		}
+	}
+	if seen > 0 && reuses == 0 {
+		err = p.Derive()
+	}
+	return p, err
+}
+
 // OnStack is what a profile says of one kind of stack, "" for the one it was
 // made for: of several the private one. What has nothing to be taken out stays
 // as it is, derived fields too.

@@ -2,7 +2,6 @@ package trace
 
 import (
 	"context"
-	"sync/atomic"
 
 	"github.com/rdx-profiler/rdx/model"
 )
@@ -21,22 +20,7 @@ func RunPlaces(ctx context.Context, cmd Command, opt Options, blocks model.Granu
 // Places reads all that is left as RunPlaces does: each is called on another goroutine. Its first error ends the reading.
 func (s *Source) Places(blocks model.Granularity, masks bool, each func(*model.PlacedTouches) error) error {
 	t := newPlacer(blocks, masks)
-	var failed atomic.Pointer[error]
-	end := t.start(func(b *model.PlacedTouches) {
-		if failed.Load() == nil {
-			if err := each(b); err != nil {
-				failed.Store(&err)
-			}
-		}
-	})
-	for s.err == nil && failed.Load() == nil {
-		_, _, s.err = s.r.advance(func(b *blockReader) (int, error) { return b.place(t) })
-	}
-	end()
-	if err := failed.Load(); err != nil {
-		return *err
-	}
-	return s.Err()
+	return readBatches(s, t.start, func(b *blockReader) (int, error) { return b.place(t) }, each)
 }
 
 // place is next for the places of the accesses.
@@ -63,8 +47,7 @@ type placer struct {
 	shift    uint
 	batch    *model.PlacedTouches
 	accesses []model.Access // of an entry that is not plain
-	full     chan *model.PlacedTouches
-	spare    chan *model.PlacedTouches
+	pipe[*model.PlacedTouches]
 }
 
 // placedAccess is a plainAccess of a thread, with the number of its place.
@@ -85,10 +68,7 @@ type placedSegment struct {
 
 func newPlacer(blocks model.Granularity, masks bool) *placer {
 	t := &placer{Placer: model.NewPlacer(blocks, masks), gran: blocks, shift: blocks.Shift(),
-		full: make(chan *model.PlacedTouches, touchBatches), spare: make(chan *model.PlacedTouches, touchBatches)}
-	for range touchBatches {
-		t.spare <- &model.PlacedTouches{}
-	}
+		pipe: newPipe(func() *model.PlacedTouches { return &model.PlacedTouches{} })}
 	t.take()
 	return t
 }
@@ -97,22 +77,7 @@ func (t *placer) open(int) (sink, error) { return t, nil }
 
 func (t *placer) after(f func()) { f() }
 
-// start calls each with the batches on another goroutine, until end is called.
-func (t *placer) start(each func(*model.PlacedTouches)) (end func()) {
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		for b := range t.full {
-			each(b)
-			t.spare <- b
-		}
-	}()
-	return func() {
-		t.flush()
-		close(t.full)
-		<-done
-	}
-}
+func (t *placer) start(each func(*model.PlacedTouches)) (end func()) { return t.hand(each, t.flush) }
 
 func (t *placer) take() {
 	t.batch = <-t.spare

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"sync/atomic"
 
 	"github.com/rdx-profiler/rdx/model"
 )
@@ -60,20 +59,5 @@ func (s *Source) Err() error {
 // is called on another goroutine. Its first error ends the reading.
 func (s *Source) Touches(blocks model.Granularity, each func(*model.Touches) error) error {
 	t := newToucher(blocks)
-	var failed atomic.Pointer[error]
-	end := t.start(func(b *model.Touches) {
-		if failed.Load() == nil {
-			if err := each(b); err != nil {
-				failed.Store(&err)
-			}
-		}
-	})
-	for s.err == nil && failed.Load() == nil {
-		_, _, s.err = s.r.advance(func(b *blockReader) (int, error) { return b.touch(t) })
-	}
-	end()
-	if err := failed.Load(); err != nil {
-		return *err
-	}
-	return s.Err()
+	return readBatches(s, t.start, func(b *blockReader) (int, error) { return b.touch(t) }, each)
 }

@@ -19,22 +19,7 @@ func RunTouches(ctx context.Context, cmd Command, opt Options, blocks model.Gran
 	return res, err
 }
 
-// start calls each with the batches on another goroutine, until end is called.
-func (t *toucher) start(each func(*model.Touches)) (end func()) {
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		for b := range t.full {
-			each(b)
-			t.spare <- b
-		}
-	}()
-	return func() {
-		t.flush()
-		close(t.full)
-		<-done
-	}
-}
+func (t *toucher) start(each func(*model.Touches)) (end func()) { return t.hand(each, t.flush) }
 
 // toucher hands touches on in batches.
 type toucher struct {
@@ -52,8 +37,7 @@ type toucher struct {
 	// those; loads, and stores from bit 32 on.
 	ops, extra uint64
 	alone      [1]*segment
-	full       chan *model.Touches
-	spare      chan *model.Touches
+	pipe[*model.Touches]
 
 	accesses []model.Access // of an entry that is not plain
 }
@@ -66,12 +50,9 @@ const (
 )
 
 func newToucher(blocks model.Granularity) *toucher {
-	t := &toucher{gran: blocks, full: make(chan *model.Touches, touchBatches), spare: make(chan *model.Touches, touchBatches)}
+	t := &toucher{gran: blocks, pipe: newPipe(func() *model.Touches { return &model.Touches{} })}
 	for t.shift = 0; 1<<t.shift < blocks.Bytes(); {
 		t.shift++
-	}
-	for range touchBatches {
-		t.spare <- &model.Touches{}
 	}
 	t.take()
 	return t

@@ -320,7 +320,7 @@ func TestNumbers(t *testing.T) {
 	all := []Profile{example(t, "bad.pb.gz"), example(t, "words.pb.gz")}
 	url := serve(t, testSource(t), all...)
 	for i, x := range all {
-		p, err := Open(x.Raw, "")
+		p, err := report.Ready(x.Raw, "")
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -413,7 +413,7 @@ func TestDrag(t *testing.T) {
 	b.await("location.hash.includes('size=')")
 	var size int64
 	b.eval("Number(new URLSearchParams(location.hash.slice(1)).get('size'))", &size)
-	p, err := Open(x.Raw, "")
+	p, err := report.Ready(x.Raw, "")
 	if err != nil {
 		t.Fatal(err)
 	}

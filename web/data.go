@@ -123,30 +123,10 @@ type Options struct {
 	Source *Source  // nil: there is none
 }
 
-// Open is the profile as observed in one kind of stack, "" for the one that commands take; what its
-// writer has not derived is.
-func Open(raw *model.Profile, stack string) (*model.Profile, error) {
-	p, err := report.OnStack(raw, stack)
-	if err != nil {
-		return nil, err
-	}
-	seen, reuses := 0.0, 0.0
-	for i := range p.Records {
-		if r := &p.Records[i]; r.Kind == model.Reuse {
-			seen += r.Accesses
-			reuses += r.Reuses
-		}
-	}
-	if seen > 0 && reuses == 0 {
-		err = p.Derive()
-	}
-	return p, err
-}
-
 // New makes the data of a profile that was read; file is what it is called. The profile is not
 // changed and may be shared.
 func New(raw *model.Profile, file, stack string, o Options) (*Data, error) {
-	p, err := Open(raw, stack)
+	p, err := report.Ready(raw, stack)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", file, err)
 	}
@@ -245,7 +225,7 @@ func (d *Data) draw(p *model.Profile) error {
 
 // drawing is the curve as rdx mrc --format svg draws it.
 func drawing(raw *model.Profile, file, stack string) (string, error) {
-	p, err := Open(raw, stack)
+	p, err := report.Ready(raw, stack)
 	if err != nil {
 		return "", err
 	}

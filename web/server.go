@@ -330,11 +330,11 @@ const mostChanges = 500
 
 // diff is what rdx diff --format json prints.
 func diff(before, after *Profile) (any, error) {
-	a, err := Open(before.Raw, "")
+	a, err := report.Ready(before.Raw, "")
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", before.Name, err)
 	}
-	b, err := Open(after.Raw, "")
+	b, err := report.Ready(after.Raw, "")
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", after.Name, err)
 	}
@@ -361,7 +361,7 @@ func phases(profiles []Profile) (any, error) {
 	var names []string
 	var all []*model.Profile
 	for _, p := range profiles {
-		x, err := Open(p.Raw, "")
+		x, err := report.Ready(p.Raw, "")
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", p.Name, err)
 		}

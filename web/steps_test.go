@@ -14,7 +14,7 @@ import (
 func TestStored(t *testing.T) {
 	for _, name := range []string{"bad.pb.gz", "good.pb.gz", "words.pb.gz"} {
 		x := example(t, name)
-		p, err := Open(x.Raw, "")
+		p, err := report.Ready(x.Raw, "")
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -67,7 +67,7 @@ func TestSteps(t *testing.T) {
 // TestSquares: bands of pairs are model.PerAccess's.
 func TestSquares(t *testing.T) {
 	x := example(t, "words.pb.gz")
-	p, err := Open(x.Raw, "")
+	p, err := report.Ready(x.Raw, "")
 	if err != nil {
 		t.Fatal(err)
 	}

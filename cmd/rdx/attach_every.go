@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -12,6 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/rdx-profiler/rdx/collector"
+	"github.com/rdx-profiler/rdx/model"
 	"github.com/rdx-profiler/rdx/pprofout"
 	"github.com/rdx-profiler/rdx/report"
 )
@@ -43,45 +45,58 @@ func (f *recordFlags) recordEvery(cmd *cobra.Command, cfg collector.Config, ever
 	defer stop()
 	signal.Ignore(jobControl...)
 	defer signal.Reset(jobControl...)
-	start, written := time.Now(), 0
+	written := 0
+	err = f.sessions(ctx, cfg, every/20, func(int) time.Duration { return every }, func(n int, s *collector.Session, p *model.Profile, err error) error {
+		progress.done()
+		if p == nil {
+			return err
+		}
+		if err != nil {
+			p.Comments = append(p.Comments, "session ended early: "+err.Error())
+		}
+		g := *f
+		g.output, g.quiet = numbered(f.output, n), true
+		written++
+		return errors.Join(g.finish(cmd, s, p), onlyFailure(err))
+	})
+	if err != nil {
+		return err
+	}
+	if !f.quiet {
+		fmt.Fprintf(stderr, "rdx: %d profiles written, %s to %s (rdx phases shows them over time)\n", written, numbered(f.output, 1), numbered(f.output, written))
+	}
+	return nil
+}
+
+// sessions runs sessions one after the other until it is time or the process has ended: the nth, from 1, lasts as long
+// as length says, and none less than least. took gets what came of each; its error ends them.
+func (f *recordFlags) sessions(ctx context.Context, cfg collector.Config, least time.Duration, length func(n int) time.Duration,
+	took func(n int, s *collector.Session, p *model.Profile, err error) error) error {
+	start, some := time.Now(), false
 	for n := 1; ctx.Err() == nil; n++ {
-		left := every
+		left := length(n)
 		if f.duration > 0 {
 			left = min(left, f.duration-time.Since(start))
 		}
-		if left < every/20 {
+		if left < least {
 			break
 		}
 		cfg.Duration = left
 		s, err := collector.Start(cfg)
 		if err != nil {
-			if written > 0 && unix.Kill(cfg.PID, 0) != nil {
+			if some && unix.Kill(cfg.PID, 0) != nil {
 				break // it has ended between two windows
 			}
 			return err
 		}
 		p, err := s.Wait(ctx)
-		progress.done()
 		exited := s.Exit().Exited
-		if p != nil {
-			if err != nil {
-				p.Comments = append(p.Comments, "session ended early: "+err.Error())
-			}
-			g := *f
-			g.output, g.quiet = numbered(f.output, n), true
-			err = errors.Join(g.finish(cmd, s, p), onlyFailure(err))
-			written++
-		}
+		some = some || p != nil
+		err = took(n, s, p, err)
 		s.Close()
-		if err != nil {
+		if err != nil || exited {
 			return err
 		}
-		if exited {
-			break
-		}
-	}
-	if !f.quiet {
-		fmt.Fprintf(stderr, "rdx: %d profiles written, %s to %s (rdx phases shows them over time)\n", written, numbered(f.output, 1), numbered(f.output, written))
 	}
 	return nil
 }

@@ -140,21 +140,9 @@ func readOnStack(path, stack string) (*model.Profile, error) {
 
 // onStackOf is readOnStack of a profile that was read.
 func onStackOf(p *model.Profile, path, stack string) (*model.Profile, error) {
-	p, err := report.OnStack(p, stack)
+	p, err := report.Ready(p, stack)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", path, err)
-	}
-	seen, reuses := 0.0, 0.0
-	for i := range p.Records {
-		if r := &p.Records[i]; r.Kind == model.Reuse {
-			seen += r.Accesses
-			reuses += r.Reuses
-		}
-	}
-	if seen > 0 && reuses == 0 {
-		if err := p.Derive(); err != nil {
-			return nil, fmt.Errorf("%s: %w", path, err)
-		}
 	}
 	return p, nil
 }

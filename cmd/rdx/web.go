@@ -310,46 +310,25 @@ func (f *recordFlags) windows(cmd *cobra.Command, cfg collector.Config, ctx cont
 	defer os.RemoveAll(dir)
 	g := *f
 	g.output, g.quiet = filepath.Join(dir, "window.pb.gz"), true
-	start := time.Now()
-	for window := firstWindow; ctx.Err() == nil; window = min(2*window, longestWindow) {
-		left := window
-		if f.duration > 0 {
-			left = min(left, f.duration-time.Since(start))
-		}
-		if left < firstWindow/20 {
-			break
-		}
-		cfg.Duration = left
-		s, err := collector.Start(cfg)
-		if err != nil {
-			if all != nil && unix.Kill(cfg.PID, 0) != nil {
-				break // it has ended between two windows
-			}
-			return all, err
-		}
-		p, err := s.Wait(ctx)
-		exited := s.Exit().Exited
+	length := func(n int) time.Duration { return min(firstWindow<<min(n-1, 8), longestWindow) }
+	err = f.sessions(ctx, cfg, firstWindow/20, length, func(_ int, s *collector.Session, p *model.Profile, err error) error {
 		err = onlyFailure(err)
-		if p != nil {
-			if e := g.finish(cmd, s, p); e != nil {
-				err = errors.Join(err, e)
-			} else if one, e := readPprof(g.output); e != nil {
-				err = errors.Join(err, e)
-			} else if all, e = joined(all, one); e != nil {
-				err = errors.Join(err, e)
-			} else {
-				err = errors.Join(err, show(all))
-			}
+		if p == nil {
+			return err
 		}
-		s.Close()
-		if err != nil {
-			return all, err
+		if e := g.finish(cmd, s, p); e != nil {
+			return errors.Join(err, e)
 		}
-		if exited {
-			break
+		one, e := readPprof(g.output)
+		if e != nil {
+			return errors.Join(err, e)
 		}
-	}
-	return all, nil
+		if all, e = joined(all, one); e != nil {
+			return errors.Join(err, e)
+		}
+		return errors.Join(err, show(all))
+	})
+	return all, err
 }
 
 func readPprof(name string) (*profile.Profile, error) {

@@ -69,7 +69,7 @@ func (s *stage) fitLocal() {
 }
 
 // byCode says whether the access rates of the code are known.
-func (r *Rates) byCode() bool { return r.Source == "measured" && r.whole > 0 }
+func (r *Rates) byCode() bool { return r.Source == measuredRate && r.whole > 0 }
 
 // weighByCode has each observation stand for as many accesses as its code makes in
 // the time.

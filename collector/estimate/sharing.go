@@ -198,32 +198,33 @@ func kindOf(t sharing.Taken) model.Kind {
 	return model.FalseSharing
 }
 
-// isBlind says whether others may have written the observation's word unseen, and what was read ahead knows nobody
-// who does: then it is not known how its reuse ended.
-func (m *recorder) isBlind(o *record.Observation, r *model.Record) bool {
-	if !o.Blind || o.Stack != model.StackPrivate || r.Kind != model.Reuse && r.Kind != model.Censored {
-		return false
+// divide takes from a reuse of a word that others may write first what they do: where no trap can tell it, as the
+// reuse was read ahead or others' watchpoints were used up. known is false where others may have written the word unseen and
+// what was read ahead knows nobody who does: then it is not known how its reuse ended.
+func (m *recorder) divide(p *model.Profile, o *record.Observation, r *model.Record) (known bool) {
+	reuse := r.Kind == model.Reuse && !o.Checked && (o.Soon > 0 || o.Blind)
+	blind := o.Blind && (r.Kind == model.Reuse || r.Kind == model.Censored)
+	if o.Stack != model.StackPrivate || !reuse && !blind {
+		return true
 	}
 	taken, ok := m.join.Lost(o, true, float64(r.Time))
-	return !ok || len(taken) == 0
-}
-
-// divide takes from a reuse of a word that others may write first what they do: where no trap can tell it, as the
-// reuse was read ahead or others' watchpoints were used up.
-func (m *recorder) divide(p *model.Profile, o *record.Observation, r *model.Record) {
-	if o.Stack != model.StackPrivate || r.Kind != model.Reuse || o.Checked || o.Soon == 0 && !o.Blind {
-		return
+	if blind && (!ok || len(taken) == 0) {
+		return false
 	}
-	taken, _ := m.join.Lost(o, true, float64(r.Time))
+	if !reuse {
+		return true
+	}
+	whole := r.Accesses
 	for _, t := range taken {
 		x := *r
-		x.Kind, x.Accesses, x.Observations, x.Exact, x.Distinct, x.After = model.Invalidated, r.Accesses*t.Share, 0, false, 0, 0
+		x.Kind, x.Accesses, x.Observations, x.Exact, x.Distinct, x.After = model.Invalidated, whole*t.Share, 0, false, 0, 0
 		x.Reuse, x.EndTID = m.stackAt(o.Process, t.Writer, t.By), t.Writer
 		x.Address = o.Addr &^ (WordBytes - 1)
 		x.Written = x.Address
-		defer func() { r.Accesses = max(r.Accesses-x.Accesses, 0) }()
+		r.Accesses = max(r.Accesses-x.Accesses, 0)
 		p.Records = append(p.Records, x)
 	}
+	return true
 }
 
 // partOf is the part of the jackknife that a hold belongs to.

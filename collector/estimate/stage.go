@@ -203,10 +203,9 @@ func (m *recorder) add(p *model.Profile, o *record.Observation, weight float64) 
 	if o.Kind == model.Reuse || o.Kind == model.Invalidated {
 		r.Reuse = m.locations.stack(o.Process, m.Stacks.Stack(o.ReuseStack))
 	}
-	if m.isBlind(o, &r) {
+	if !m.divide(p, o, &r) {
 		m.blind += int64(max(math.Round(o.Times()), 1))
 		return
 	}
-	m.divide(p, o, &r)
 	p.Records = append(p.Records, r)
 }
