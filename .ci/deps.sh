@@ -9,6 +9,7 @@ done
 # OpenCL on processors, for what runs on GPUs, and a browser and node for pages: where they can't be had their tests are skipped.
 optional=
 for p in ocl-icd-libopencl1 pocl-opencl-icd oclgrind chromium nodejs npm; do
+	command -v "$p" >/dev/null && continue # node of another maker brings npm and conflicts with Debian's
 	dpkg-query -W -f '${Status}' "$p" 2>/dev/null | grep -q 'ok installed' || optional="$optional $p"
 done
 [ -z "$missing$optional" ] && exit 0
@@ -17,4 +18,7 @@ sudo=
 export DEBIAN_FRONTEND=noninteractive
 $sudo apt-get update -qq
 [ -z "$missing" ] || $sudo apt-get install -y -qq --no-install-recommends $missing >/dev/null
-[ -z "$optional" ] || $sudo apt-get install -y -qq --no-install-recommends $optional >/dev/null || echo "deps: not installed:$optional"
+# One by one, so that one that can't be installed does not keep the others away.
+for p in $optional; do
+	$sudo apt-get install -y -qq --no-install-recommends "$p" >/dev/null || echo "deps: not installed: $p"
+done
