@@ -1,7 +1,5 @@
 package collector
 
-import "github.com/rdx-profiler/rdx/model"
-
 // placeReadings is how often the mappings are read again for an address that is in
 // none of them.
 const placeReadings = 3
@@ -12,8 +10,8 @@ func (s *targets) findData() {
 	for i := len(s.kept.unplaced) - 1; i >= 0 && !s.kept.unplaced[i].searched; i-- {
 		o := s.kept.unplaced[i]
 		o.searched = true
-		o.Data = o.Process.Datum(o.Addr)
-		o.Process.Unknown = o.Process.Unknown || o.Data.Kind == model.DataUnknown
+		o.placed = o.Process.Place(o.Addr, &o.Data)
+		o.Process.Unknown = o.Process.Unknown || !o.placed
 		o.dataBy = o.Process.Readings + placeReadings
 		s.findBlock(o)
 	}
@@ -25,12 +23,12 @@ func (s *targets) findDataAgain() {
 	s.findData()
 	var again []*observation
 	for _, o := range s.kept.unplaced {
-		if o.Data.Kind != model.DataUnknown {
+		if o.placed {
 			continue
 		}
 		p := o.Process
-		o.Data = p.Datum(o.Addr)
-		if o.Data.Kind == model.DataUnknown && p.Readings < o.dataBy && s.processes.Alive[p.PID] == p {
+		o.placed = p.Place(o.Addr, &o.Data)
+		if !o.placed && p.Readings < o.dataBy && s.processes.Alive[p.PID] == p {
 			p.Unknown = true
 			again = append(again, o)
 		}

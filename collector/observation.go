@@ -37,6 +37,7 @@ type observation struct {
 
 	dataBy   int  // Process.Readings at which its data is given up if no mapping has it
 	searched bool // for data and block
+	placed   bool // its data's mapping is known
 }
 
 // loseObserved counts an observation as lost, once, and all that it stands for.

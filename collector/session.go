@@ -302,6 +302,7 @@ func (s *Session) Wait(ctx context.Context) (*model.Profile, error) {
 	s.targets.processes.SettleFiles()
 	s.drain()
 	s.targets.findDataAgain()
+	s.targets.processes.NameData()
 	s.closeHandover()
 	s.table.Unwind(s.kept.stacks.Take(), true)
 	left := s.holds.merges.Take()

@@ -23,13 +23,13 @@ func (s *Session) lookAt(t *thread) {
 	look := looker{s, t, &seen, 0}
 	w.Sites = make([]record.Site, len(seen.Sites))
 	for i := range seen.Sites {
-		w.Sites[i] = look.site(&seen.Sites[i])
+		look.site(&seen.Sites[i], &w.Sites[i])
 	}
 	at := seen.Start.Regs.PC
 	switch h := &seen.Held; {
 	case h.Waits:
 		w.Wait = model.WaitMemory
-		w.Held = look.site(&ahead.Site{PC: h.PC, Pattern: h.Pattern, Stride: h.Stride, Addr: h.Addr, N: 1, Fetches: 1})
+		look.site(&ahead.Site{PC: h.PC, Pattern: h.Pattern, Stride: h.Stride, Addr: h.Addr, N: 1, Fetches: 1}, &w.Held)
 		if d := at - h.PC; d < sameCode {
 			at = h.PC
 		}
@@ -53,23 +53,25 @@ type looker struct {
 }
 
 // site says what a site's accesses touch.
-func (l *looker) site(from *ahead.Site) record.Site {
-	to := record.Site{PC: from.PC, Op: model.Load, Manner: patterns[from.Pattern], Stride: from.Stride,
+func (l *looker) site(from *ahead.Site, to *record.Site) {
+	*to = record.Site{PC: from.PC, Op: model.Load, Manner: patterns[from.Pattern], Stride: from.Stride,
 		Accesses: from.N, Fetches: from.Fetches, Used: from.Used, Written: from.Written}
 	if from.Store {
 		to.Op = model.Store
 	}
 	p := l.t.process
 	p.Note(from.PC)
-	if to.Data = p.Datum(from.Addr); onStack(from.Addr, l.seen, l.t.shared.StackTop) {
+	if onStack(from.Addr, l.seen, l.t.shared.StackTop) {
 		to.Data = model.Data{Kind: model.DataStack, Name: "stack"}
-	} else if l.targets.heap != nil && from.Fetches > 0 && l.blocks < mostBlocks {
+		return
+	}
+	p.Place(from.Addr, &to.Data)
+	if l.targets.heap != nil && from.Fetches > 0 && l.blocks < mostBlocks {
 		l.blocks++
 		if b, ok := l.targets.heap.Find(p.PID, from.Addr); ok {
 			to.Block = l.kept.stacks.AddSite(p, b.Stack) + 1
 		}
 	}
-	return to
 }
 
 // belowPointer is how far below the stack's pointer what was read ahead may have gone.

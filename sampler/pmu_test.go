@@ -250,14 +250,16 @@ func TestPlausible(t *testing.T) {
 	for _, tc := range []struct {
 		unit string
 		per  float64
+		slow float64
 		ok   bool
 	}{
-		{Accesses, 2, true}, {Accesses, 2.15, true}, {Accesses, 0, false}, {Accesses, 1, false}, {Accesses, 3, false},
-		{Instructions, 7, true}, {Instructions, 0, false}, {Instructions, 1, false},
-		{Cycles, 1.5, true}, {Cycles, 0, false},
+		{Accesses, 2, 2, true}, {Accesses, 2.15, 1.9, true}, {Accesses, 0, 0, false}, {Accesses, 1, 1, false}, {Accesses, 3, 3, false},
+		{Accesses, 2, 17, false}, {Accesses, .4, 2, false}, // nanoseconds
+		{Instructions, 7, 40, true}, {Instructions, 0, 0, false}, {Instructions, 1, 40, false},
+		{Cycles, 1.5, 50, true}, {Cycles, 0, 0, false},
 	} {
 		c := Counted{Unit: tc.unit, Events: []Event{{Label: "x"}}}
-		if err := c.plausible(tc.per); (err == nil) != tc.ok {
+		if err := c.plausible(tc.per, tc.slow); (err == nil) != tc.ok {
 			t.Errorf("%v %s a round: %v", tc.per, tc.unit, err)
 		}
 	}

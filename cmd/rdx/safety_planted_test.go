@@ -111,15 +111,12 @@ func TestStalledFileSystem(t *testing.T) {
 		t.Skipf("needs fuse: %v", err)
 	}
 	defer fs.Close()
-	bin := filepath.Join(dir, "jit")
-	if _, err := os.ReadFile(bin); err != nil { // all of it is cached from now on
-		t.Fatal(err)
-	}
-	p := target(t, bin, "walk", "0", "none")
+	// This process serves the files, and so has others touch them; all of it is cached from now on.
+	p := target(t, "sh", "-c", `cat "$0" >/dev/null && exec "$0" "$@"`, filepath.Join(dir, "jit"), "walk", "0", "none")
 	attach(t, p.pid, "-d", "300ms").profile() // what it runs is in memory
 	fs.Stall()
 	start := time.Now()
-	s := attach(t, p.pid, "-d", "1s", "--heap")
+	s := attach(t, p.pid, "-d", "4s", "--heap") // for a hold in the file's code
 	eventually(t, "the file system is asked", func() bool { return fs.Asked() > 0 })
 	eventually(t, "the profile is written", func() bool { _, err := os.Stat(s.output); return err == nil })
 	eventually(t, "the target is free", func() bool { return procField(p.pid, "TracerPid") == "0" })

@@ -41,43 +41,103 @@ func RegionOf(regions []Region, addr uint64) (int, bool) {
 
 // Datum says what lies at an address. Frames of the thread's own stack are told
 // by unwinding, not here.
-func (p *Process) Datum(addr uint64) model.Data {
+func (p *Process) Datum(addr uint64) (d model.Data) {
+	if u, ok := p.lookUp(addr); ok && !u.tell(&d) {
+		u.tellWithout(&d)
+	}
+	return d
+}
+
+// Place has to say what lies at an address, by the mappings as they are now: at once, or, where that depends
+// on a file that is not open yet, when it is, by NameData. False if the address is in no mapping.
+func (p *Process) Place(addr uint64, to *model.Data) bool {
+	u, ok := p.lookUp(addr)
+	if ok && !u.tell(to) {
+		u.to = to
+		p.unnamed = append(p.unnamed, u)
+	}
+	return ok
+}
+
+// NameData tells what Place could not, as far as files are open by now. At the end of a session those that are not
+// never will be.
+func (p *Process) NameData(end bool) {
+	left := p.unnamed[:0]
+	for _, u := range p.unnamed {
+		switch {
+		case u.tell(u.to):
+		case end:
+			u.tellWithout(u.to)
+		default:
+			left = append(left, u)
+		}
+	}
+	clear(p.unnamed[len(left):])
+	p.unnamed = left
+}
+
+// unnamed is a datum of which the mapping is known, but perhaps not yet what its file has there.
+type unnamed struct {
+	addr   uint64
+	known  model.Data // if it is in none of a file's
+	file   string     // "" if it is known
+	of     []*Mapping // the file's code
+	behind bool       // it lies behind the file's region: its .bss, or something else
+	to     *model.Data
+}
+
+func (p *Process) lookUp(addr uint64) (u unnamed, ok bool) {
 	i, ok := RegionOf(p.Regions, addr)
 	if !ok {
-		return model.Data{}
+		return unnamed{}, false
 	}
-	r := p.Regions[i]
+	r := &p.Regions[i]
+	u = unnamed{addr: addr, known: model.Data{Kind: model.DataAnonymous}}
 	switch {
 	case r.File == "[heap]":
-		return model.Data{Kind: model.DataHeap}
+		u.known = model.Data{Kind: model.DataHeap}
 	case r.File == "[stack]":
-		return model.Data{Kind: model.DataOtherStack}
+		u.known = model.Data{Kind: model.DataOtherStack}
 	case strings.HasPrefix(r.File, "/"):
-		return p.fileDatum(r, addr)
+		u.file = r.File
 	case r.File == "" && i > 0 && p.Regions[i-1].Limit == r.Start && p.Regions[i-1].Writable && strings.HasPrefix(p.Regions[i-1].File, "/"):
 		// What a file has no bytes for, its .bss, lies behind its data. An
 		// anonymous mapping of other origin may lie there, too.
-		if d := p.fileDatum(p.Regions[i-1], addr); d.Kind == model.DataStatic {
-			return d
-		}
+		u.file, u.behind = p.Regions[i-1].File, true
 	case strings.HasPrefix(r.File, "[") && !strings.HasPrefix(r.File, "[anon"):
-		return model.Data{Kind: model.DataFile, Name: r.File}
+		u.known = model.Data{Kind: model.DataFile, Name: r.File}
 	}
-	return model.Data{Kind: model.DataAnonymous}
+	u.of = p.byFile[u.file]
+	return u, true
 }
 
-// fileDatum is a datum in, or right behind, a region of a file: static if the
-// file is mapped as code, too, and loads anything at that address.
-func (p *Process) fileDatum(r Region, addr uint64) model.Data {
-	for _, m := range p.byFile[r.File] {
-		if !m.Held.Ready() {
-			return model.Data{} // to be asked again
-		}
-		if at, ok := m.loadedAt(addr); ok {
-			return model.Data{Kind: model.DataStatic, Mapping: &m.Mapping, Address: at}
-		}
+// tell says what it is: static if the file is mapped as code, too, and loads anything at that
+// address. False as long as the file is not open.
+func (u *unnamed) tell(to *model.Data) bool {
+	if u.file == "" {
+		*to = u.known
+		return true
 	}
-	return model.Data{Kind: model.DataFile, Name: "file " + path.Base(r.File)}
+	unread := false
+	for _, m := range u.of {
+		if !m.Held.Ready() {
+			return false
+		}
+		if at, ok := m.loadedAt(u.addr); ok {
+			*to = model.Data{Kind: model.DataStatic, Mapping: &m.Mapping, Address: at}
+			return true
+		}
+		unread = unread || m.Held.Err() != nil
+	}
+	if *to = u.known; !u.behind || unread {
+		u.tellWithout(to)
+	}
+	return true
+}
+
+// tellWithout goes by the mapping alone.
+func (u *unnamed) tellWithout(to *model.Data) {
+	*to = model.Data{Kind: model.DataFile, Name: "file " + path.Base(u.file)}
 }
 
 // loadedAt turns an address of the process into one of the file.

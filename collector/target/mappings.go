@@ -43,6 +43,7 @@ func (p *Process) Note(addresses ...uint64) {
 
 // Refresh reads the mappings again if an address was missing in them.
 func (p *Process) Refresh() {
+	p.NameData(false)
 	if p.TakeMappings(); !p.Unknown || p.aside.away || time.Since(p.read) < max(p.refreshIn, p.pause) {
 		return
 	}

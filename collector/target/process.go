@@ -40,6 +40,7 @@ type Process struct {
 	Gone       uint64                // of it, that of threads which are no longer sampled, ns
 	byFile     map[string][]*Mapping // mappings of files, by name
 	aside      mapsAside
+	unnamed    []unnamed // data that wait for their file
 }
 
 func New(pid int, l *library.Library) *Process {

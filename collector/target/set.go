@@ -116,6 +116,13 @@ func (s *Set) SettleFiles() {
 	s.library.Settle(settleTime)
 }
 
+// NameData has every datum named that was placed, now that there is no more to come of files.
+func (s *Set) NameData() {
+	for _, p := range s.All() {
+		p.NameData(true)
+	}
+}
+
 // WaitForFiles is for what must be done before the target goes on, if it can be done soon.
 func (s *Set) WaitForFiles() { s.library.Settle(time.Second) }
 

@@ -62,6 +62,9 @@ func TestStalledFileSystem(t *testing.T) {
 	if n, err := f.ReadAt(b[:], 4); n != len(b) || err != nil || string(b[:4]) != "rdx " {
 		t.Fatalf("%d, %v, %q", n, err, b)
 	}
+	if n := fs.Polled(); n > 0 {
+		t.Errorf("the poller has asked for the file %d times: while there is no answer nothing of rdx runs", n)
+	}
 	fs.Stall()
 	start := time.Now()
 	soon(t, "open", func() {

@@ -182,6 +182,12 @@ func open(handle int, name string, owners []uint32) (*os.File, error) {
 	if err != nil {
 		return nil, &fs.PathError{Op: "open", Path: name, Err: err}
 	}
+	// Go's poller would ask the file system of one that does not block, and the whole program would
+	// stand still until there is an answer. What is regular is not waited for once it is open.
+	if err := unix.SetNonblock(fd, false); err != nil {
+		unix.Close(fd)
+		return nil, &fs.PathError{Op: "fcntl", Path: name, Err: err}
+	}
 	return os.NewFile(uintptr(fd), name), nil
 }
 

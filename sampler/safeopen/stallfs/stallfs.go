@@ -21,13 +21,14 @@ type FS struct {
 	files   [][]byte
 	stalled atomic.Bool
 	asked   atomic.Int64
+	polled  atomic.Int64
 	served  sync.WaitGroup
 }
 
 const (
 	opLookup, opForget, opGetattr, opOpen, opRead, opStatfs, opRelease = 1, 2, 3, 14, 15, 17, 18
 	opFlush, opInit, opOpendir, opReleasedir, opAccess, opInterrupt    = 25, 26, 27, 29, 34, 36
-	opDestroy, opBatchForget                                           = 38, 42
+	opDestroy, opPoll, opBatchForget                                   = 38, 40, 42
 
 	root      = 1
 	firstFile = 2
@@ -60,6 +61,9 @@ func (fs *FS) Stall() { fs.stalled.Store(true) }
 // Asked is how many requests were not answered.
 func (fs *FS) Asked() int { return int(fs.asked.Load()) }
 
+// Polled is how often somebody wanted to know whether a file can be read without waiting.
+func (fs *FS) Polled() int { return int(fs.polled.Load()) }
+
 // Close ends all requests with an error and unmounts.
 func (fs *FS) Close() error {
 	err := unix.Unmount(fs.Dir, unix.MNT_FORCE|unix.MNT_DETACH)
@@ -79,6 +83,9 @@ func (fs *FS) serve() {
 			return
 		}
 		op := binary.NativeEndian.Uint32(buf[4:])
+		if op == opPoll {
+			fs.polled.Add(1)
+		}
 		if fs.stalled.Load() {
 			if op != opForget && op != opInterrupt && op != opBatchForget {
 				fs.asked.Add(1)
