@@ -1,9 +1,11 @@
 package collector
 
+import "github.com/rdx-profiler/rdx/model"
+
 // account counts what was lost, and keeps the first error and what the user is to be told. It
 // belongs to the tracing thread.
 type account struct {
-	losses    map[string]int64
+	losses    map[model.CountName]int64
 	err       error    // the first that ended the session early
 	failed    bool     // the session can't go on
 	warnings  []string // not yet in a Progress
@@ -30,9 +32,9 @@ func (s *account) abort(err error) {
 }
 
 // lose counts a sample that did not become an observation.
-func (s *account) lose(reason string) { s.losses["lost: "+reason]++ }
+func (s *account) lose(why model.Reason) { s.losses[model.LostBecause.Of(why)]++ }
 
 // loseHold counts the samples of a hold that gave none.
-func (s *holds) loseHold(reason string) {
-	s.account.losses["lost: "+reason] += int64(s.perHoldWanted())
+func (s *holds) loseHold(why model.Reason) {
+	s.account.losses[model.LostBecause.Of(why)] += int64(s.perHoldWanted())
 }

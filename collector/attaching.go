@@ -5,6 +5,7 @@ import (
 	"os"
 	"slices"
 
+	"github.com/rdx-profiler/rdx/model"
 	"github.com/rdx-profiler/rdx/sampler/ptrace"
 )
 
@@ -61,7 +62,7 @@ func (s *Session) seize(launched int) error {
 			return err
 		default:
 			failed = err
-			s.account.losses["lost: process not attached to"]++
+			s.account.lose(model.NotAttached)
 		}
 	}
 	if seized == 0 {

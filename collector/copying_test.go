@@ -355,8 +355,8 @@ func TestCopyingInAccount(t *testing.T) {
 			if s.ticks.budget.copied <= 0 || s.ticks.budget.copied > c.cost {
 				t.Errorf("%v ns of %v are in the account", s.ticks.budget.copied, c.cost)
 			}
-			if n := countOf(p, "CPU time of the target with words watched, ns"); n == 0 || n > countOf(p, "CPU time of the target, ns") {
-				t.Errorf("words watched for %d of %d ns", n, countOf(p, "CPU time of the target, ns"))
+			if n := countOf(p, model.CPUWatched); n == 0 || n > countOf(p, model.CPUTarget) {
+				t.Errorf("words watched for %d of %d ns", n, countOf(p, model.CPUTarget))
 			}
 		})
 	}
@@ -365,7 +365,7 @@ func TestCopyingInAccount(t *testing.T) {
 		if s.watches.copying.cost != 0 || s.watches.copying.passed != 0 || s.watches.copying.givenUp != 0 {
 			t.Errorf("%+v", s.watches.copying)
 		}
-		if countOf(p, "CPU time of the target with words watched, ns") == 0 {
+		if countOf(p, model.CPUWatched) == 0 {
 			t.Error("no words watched")
 		}
 	})
@@ -400,7 +400,7 @@ func TestWatchTurns(t *testing.T) {
 			if s.watches.copying.points != 0 {
 				t.Errorf("%d watchpoints are open in the end", s.watches.copying.points)
 			}
-			if countOf(p, "samples not watched, as that would slow copying") == 0 {
+			if countOf(p, model.WatchesPassed) == 0 {
 				t.Error("no sample was not watched")
 			}
 			censored := int64(0)
@@ -409,14 +409,14 @@ func TestWatchTurns(t *testing.T) {
 					censored += r.Observations
 				}
 			}
-			if n := countOf(p, "watchpoints given up, as they slowed copying"); n > censored {
+			if n := countOf(p, model.WatchesGivenUp); n > censored {
 				t.Errorf("%d given up, %d cut off", n, censored)
 			}
 		})
 	}
 }
 
-func countOf(p *model.Profile, name string) (n int64) {
+func countOf(p *model.Profile, name model.CountName) (n int64) {
 	for _, c := range p.Counts {
 		if c.Name == name {
 			n += c.N

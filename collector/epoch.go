@@ -2,6 +2,7 @@ package collector
 
 import (
 	"github.com/rdx-profiler/rdx/collector/record"
+	"github.com/rdx-profiler/rdx/model"
 	"github.com/rdx-profiler/rdx/sampler"
 )
 
@@ -58,6 +59,6 @@ func (s *Session) openTally(t *thread) {
 	}
 	var err error
 	if t.tally, err = sampler.OpenTally(*c, t.tid); err != nil && !gone(err) {
-		s.account.losses["threads of which nothing counts what a throttled source misses"]++
+		s.account.losses[model.ThreadsUncounted]++
 	}
 }

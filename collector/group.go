@@ -167,7 +167,7 @@ func (g *group) releaseLine(s *watches, t *thread, slot int) {
 // watchOthers watches word, which t's slot is armed for, in all other threads,
 // and for a private stack as many other words of its line as slots are free. It says
 // why it can't watch the word, "" if it does.
-func (s *watches) watchOthers(t *thread, slot int, word uint64, o *observation) (failed string) {
+func (s *watches) watchOthers(t *thread, slot int, word uint64, o *observation) (failed model.Reason) {
 	g := t.group
 	if failed := s.watchGroup(g, t, slot, slot, word, o.Stack); failed != "" {
 		return failed
@@ -222,7 +222,7 @@ func (s *watches) cutWord(g *group, slot int) {
 
 // watchGroup watches a word by a slot of the group for t's slot main, and says why it can't,
 // "" if it does.
-func (s *watches) watchGroup(g *group, t *thread, slot, main int, word uint64, stack model.StackKind) (failed string) {
+func (s *watches) watchGroup(g *group, t *thread, slot, main int, word uint64, stack model.StackKind) (failed model.Reason) {
 	w := &g.slots[slot]
 	*w = groupWatch{owner: t, main: main}
 	shared := &g.shared.Slots[slot]
@@ -235,13 +235,13 @@ func (s *watches) watchGroup(g *group, t *thread, slot, main int, word uint64, s
 		// The owner's own accesses trap, too: those before the use, and both ends.
 		own := int(t.shared.Slots[main].Skip) + 2
 		if s.registers.move(slot, word, sampler.OtherLimit+own) != nil {
-			return registerFailed
+			return model.RegisterFailed
 		}
 		return ""
 	}
 	for _, m := range g.members {
 		if m != t && !s.watchOther(w, m.tid, slot, word, stack) {
-			return threadsRefused
+			return model.ThreadsRefused
 		}
 	}
 	return ""
@@ -265,7 +265,7 @@ func (s *watches) watchOther(w *groupWatch, tid, slot int, word uint64, stack mo
 
 // watchable says why a datum that a thread's hold has won a slot for can't be watched in
 // others, "" if it can.
-func (s *watches) watchable(t *thread) string {
+func (s *watches) watchable(t *thread) model.Reason {
 	if g := t.group; g != nil && g.byCPU {
 		s.collectRegisters()
 		return s.registers.missing(int(t.shared.HoldSlot))

@@ -51,7 +51,7 @@ func (s *Session) chooseHalves() {
 func (s *holds) watchHalf(t *thread, found *ahead.Ahead, o *observation) {
 	for _, part := range found.Half {
 		if part.Before > beforeMost {
-			s.notWatched(o, touchedOften)
+			s.notWatched(o, model.TouchedOften)
 			return
 		}
 	}

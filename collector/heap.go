@@ -92,7 +92,7 @@ func (s *targets) findBlock(o *observation) {
 // machine (docs/explanation/safety.md).
 const probeCost = 4 * time.Microsecond
 
-func (s *targets) heapComments(p *model.Profile, cpu uint64, count func(string, uint64)) {
+func (s *targets) heapComments(p *model.Profile, cpu uint64, count func(model.CountName, uint64)) {
 	if s.heap == nil {
 		return
 	}
@@ -105,6 +105,6 @@ func (s *targets) heapComments(p *model.Profile, cpu uint64, count func(string, 
 	}
 	p.Comments = append(p.Comments, fmt.Sprintf("probes on the allocators: %d calls, by an estimate of %v each %.1f%% of the sampled CPU time, beside the overhead",
 		all, probeCost, 100*float64(all)*float64(probeCost)/float64(max(cpu, 1))))
-	count("blocks allocated", all)
-	count("blocks not kept, table full", full)
+	count(model.BlocksAllocated, all)
+	count(model.BlocksNotKept, full)
 }

@@ -6,6 +6,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/rdx-profiler/rdx/collector/record"
+	"github.com/rdx-profiler/rdx/model"
 	"github.com/rdx-profiler/rdx/sampler"
 	"github.com/rdx-profiler/rdx/sampler/ptrace"
 )
@@ -36,7 +37,7 @@ func (s *Session) Hold(tid int, signal unix.Signal) (ours, running bool) {
 	switch {
 	case s.closing:
 	case t.stepping == nil && s.holds.steps() && !ours:
-		s.holds.loseHold("the target's own signal came first") // and may have a handler, which is not what comes next
+		s.holds.loseHold(model.SignalOfTarget) // and may have a handler, which is not what comes next
 	case t.stepping == nil:
 		s.sample(t)
 	case ours:
@@ -104,7 +105,7 @@ func (s *Session) Repeats(tid int) {
 	if shared.State == sampler.SlotDone || o == nil || o.State == record.Done || o.State == record.Void {
 		return // it has gone silent
 	}
-	s.account.loseObserved(&o.Observation, "signal handler between the trap of a use and the use")
+	s.account.loseObserved(&o.Observation, model.HandlerBetween)
 	shared.State, shared.N = sampler.SlotFree, 0
 	s.watches.retire(t, slot)
 }
@@ -150,7 +151,7 @@ func (s *Session) interrupt(t *thread) {
 	}
 	if !s.tracer.Interrupt(t.tid) {
 		t.shared.Hold = 0
-		s.holds.loseHold("thread that blocks the hold signals in a system call")
+		s.holds.loseHold(model.SignalsInSyscall)
 		return
 	}
 	t.interrupted = true
@@ -202,6 +203,6 @@ func (t *thread) expireHold(s *Session) {
 	if t.shared.Hold != 0 && sampler.Monotonic()-time.Duration(t.shared.HoldTime) > holdTimeout {
 		s.late.expect(t)
 		t.shared.Hold, t.reported, t.interrupted = 0, nil, false
-		s.holds.loseHold("hold did not stop the thread")
+		s.holds.loseHold(model.HoldWithoutStop)
 	}
 }

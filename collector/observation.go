@@ -41,12 +41,12 @@ type observation struct {
 }
 
 // loseObserved counts an observation as lost, once, and all that it stands for.
-func (s *account) loseObserved(o *record.Observation, reason string) {
+func (s *account) loseObserved(o *record.Observation, why model.Reason) {
 	if o.State == record.Void {
 		return
 	}
 	o.State = record.Void
-	s.losses["lost: "+reason] += int64(max(math.Round(o.Times()), 1))
+	s.losses[model.LostBecause.Of(why)] += int64(max(math.Round(o.Times()), 1))
 	if o.Epoch != nil { // it had been entered
 		o.Epoch.Accepted -= o.Times()
 	}
@@ -70,7 +70,7 @@ func (s *Session) drain() {
 func (s *Session) pair(trap *sampler.Trap) {
 	t := s.targets.byIndex[trap.Index]
 	if t == nil || trap.Slot >= uint32(len(t.slots)) {
-		s.account.lose("trap of a thread that is gone")
+		s.account.lose(model.TrapOfGoneThread)
 		return
 	}
 	switch trap.Kind {
@@ -92,7 +92,7 @@ func (s *watches) take(t *thread, trap *sampler.Trap) {
 	blind := trap.Kind == sampler.TrapBlind || trap.Kind == sampler.TrapBlindLine
 	others := trap.Kind == sampler.TrapOther || trap.Kind == sampler.TrapLine || blind
 	if o == nil || w.seq != trap.Seq || !others && t.tid != int(trap.Tid) {
-		s.account.lose("trap of a watchpoint that is gone")
+		s.account.lose(model.TrapOfGoneWatch)
 		return
 	}
 	if trap.Kind == sampler.TrapReuse || trap.Kind == sampler.TrapOther || trap.Kind == sampler.TrapBlind {
@@ -106,11 +106,11 @@ func (s *watches) take(t *thread, trap *sampler.Trap) {
 		if o.next != 0 && trap.Ip != o.next && trap.Ip != o.PC {
 			// Another instruction came first: a signal handler, or code
 			// that changed under us.
-			s.account.loseObserved(&o.Observation, "use by another instruction")
+			s.account.loseObserved(&o.Observation, model.UseElsewhere)
 			return
 		}
 		if trap.ClockLag == sampler.ClockFailed {
-			s.account.loseObserved(&o.Observation, "clock not readable") // counted in BPF, too
+			s.account.loseObserved(&o.Observation, model.ClockUnread) // counted in BPF, too
 			return
 		}
 		s.kept.timed++
@@ -136,14 +136,14 @@ func (s *watches) take(t *thread, trap *sampler.Trap) {
 			s.otherTrap(o, trap)
 		}
 	case (trap.Kind == sampler.TrapOther || trap.Kind == sampler.TrapBlind) && o.State == record.Armed:
-		s.account.loseObserved(&o.Observation, "record of the use dropped")
+		s.account.loseObserved(&o.Observation, model.UseDropped)
 	case others: // ended by now: two threads came at the same time
 	case trap.Kind == sampler.TrapReuse && o.State == record.Used && o.Stack != model.StackPrivate && t.shared.Slots[trap.Slot].Blind&sampler.Blind != 0:
-		s.account.loseObserved(&o.Observation, "not watched in all threads")
+		s.account.loseObserved(&o.Observation, model.NotInAllThreads)
 	case trap.Kind == sampler.TrapReuse && o.State == record.Used && trap.ClockLag != o.lag:
-		s.account.loseObserved(&o.Observation, "clock stood still between use and reuse")
+		s.account.loseObserved(&o.Observation, model.ClockStood)
 	case trap.Kind == sampler.TrapReuse && o.State == record.Used && trap.Clock < o.useClock:
-		s.account.loseObserved(&o.Observation, "clock ran backwards between use and reuse")
+		s.account.loseObserved(&o.Observation, model.ClockBackwards)
 	case trap.Kind == sampler.TrapReuse && o.State == record.Used:
 		o.State = record.Done
 		o.Kind = model.Reuse
@@ -160,7 +160,7 @@ func (s *watches) take(t *thread, trap *sampler.Trap) {
 			o.EndPair(max(native, o.Native))
 		}
 	case trap.Kind == sampler.TrapReuse && o.State == record.Armed:
-		s.account.loseObserved(&o.Observation, "record of the use dropped")
+		s.account.loseObserved(&o.Observation, model.UseDropped)
 	}
 }
 

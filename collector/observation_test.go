@@ -17,7 +17,7 @@ import (
 // newPairing is a session with one thread and an armed observation in slot 0,
 // as after Hold; traps are fed by hand.
 func newPairing() (*Session, *observation) {
-	s := (&Session{table: callstack.NewTable(), locate: ahead.NewLocator(), targets: targets{byIndex: make(map[uint32]*thread)}, account: account{losses: make(map[string]int64)}, timing: timing{clock: sampler.CPUTime(), calibration: sampler.TwoTrap{P10: 2900, P50: 3000, P90: 3100}}}).wire()
+	s := (&Session{table: callstack.NewTable(), locate: ahead.NewLocator(), targets: targets{byIndex: make(map[uint32]*thread)}, account: account{losses: make(map[model.CountName]int64)}, timing: timing{clock: sampler.CPUTime(), calibration: sampler.TwoTrap{P10: 2900, P50: 3000, P90: 3100}}}).wire()
 	t := &thread{tid: 7, process: target.NewSet().Add(1 << 30), shared: new(sampler.Thread)}
 	o := &observation{Observation: record.Observation{Process: t.process, TID: 7, PC: 0x1000, Stands: 5}, next: 0x1004}
 	t.enterEpoch(&o.Observation)
@@ -123,25 +123,25 @@ func TestPairOtherTrapsBetween(t *testing.T) {
 }
 
 func TestPairLosses(t *testing.T) {
-	for name, f := range map[string]func(*Session){
-		"use by another instruction": func(s *Session) { s.pair(trapAt(use, 1, 1, 0x2000)) },
-		"record of the use dropped":  func(s *Session) { s.pair(trapAt(reuse, 1, 1, 0x1004)) },
-		"clock ran backwards between use and reuse": func(s *Session) {
+	for name, f := range map[model.Reason]func(*Session){
+		model.UseElsewhere: func(s *Session) { s.pair(trapAt(use, 1, 1, 0x2000)) },
+		model.UseDropped:   func(s *Session) { s.pair(trapAt(reuse, 1, 1, 0x1004)) },
+		model.ClockBackwards: func(s *Session) {
 			s.pair(trapAt(use, 1000, 1, 0x1004))
 			s.pair(trapAt(reuse, 999, 2, 0x1004))
 		},
-		"clock stood still between use and reuse": func(s *Session) {
+		model.ClockStood: func(s *Session) {
 			s.pair(trapAt(use, 1000, 1, 0x1004))
 			after := trapAt(reuse, 2000, 2, 0x1004)
 			after.ClockLag = 1
 			s.pair(after)
 		},
-		"trap of a watchpoint that is gone": func(s *Session) {
+		model.TrapOfGoneWatch: func(s *Session) {
 			trap := trapAt(use, 1, 1, 0x1004)
 			trap.Seq = 9
 			s.pair(trap)
 		},
-		"trap of a thread that is gone": func(s *Session) {
+		model.TrapOfGoneThread: func(s *Session) {
 			trap := trapAt(use, 1, 1, 0x1004)
 			trap.Index = 4
 			s.pair(trap)
@@ -155,7 +155,7 @@ func TestPairLosses(t *testing.T) {
 			want = 5
 			s.account.loseObserved(&o.Observation, name)
 		}
-		if s.account.losses["lost: "+name] != want || o.State == record.Done {
+		if s.account.losses[model.LostBecause.Of(name)] != want || o.State == record.Done {
 			t.Errorf("%s: losses %v, state %v", name, s.account.losses, o.State)
 		}
 		if o.State == record.Void && o.Epoch.Accepted != 0 {
@@ -205,10 +205,10 @@ func TestEpochWeights(t *testing.T) {
 		th.enterEpoch(o)
 		all = append(all, o)
 	}
-	s := (&Session{account: account{losses: make(map[string]int64)}}).wire()
+	s := (&Session{account: account{losses: make(map[model.CountName]int64)}}).wire()
 	s.account.loseObserved(all[2], "")
 	s.account.loseObserved(all[2], "") // twice is once
-	if n := s.account.losses["lost: "]; n != 2 {
+	if n := s.account.losses[model.LostBecause.Of("")]; n != 2 {
 		t.Errorf("%d lost, want the 2 that it stands for", n)
 	}
 	all = slices.Delete(all, 2, 3)

@@ -11,6 +11,7 @@ import (
 	"github.com/rdx-profiler/rdx/collector/estimate"
 	"github.com/rdx-profiler/rdx/collector/record"
 	"github.com/rdx-profiler/rdx/collector/target"
+	"github.com/rdx-profiler/rdx/model"
 	"github.com/rdx-profiler/rdx/sampler"
 	"github.com/rdx-profiler/rdx/sampler/ahead"
 )
@@ -101,9 +102,9 @@ func (r *prober) stampsAfter() []time.Duration {
 }
 
 // fail counts a probe that gave nothing.
-func (r *prober) fail(why string) {
+func (r *prober) fail(why model.Reason) {
 	if r.Failed == nil {
-		r.Failed = make(map[string]int)
+		r.Failed = make(map[model.Reason]int)
 	}
 	r.Failed[why]++
 	r.probe.state = idle
@@ -165,9 +166,9 @@ func (s *Session) driveProbe(cpu uint64) {
 func (r *prober) failProbe(err error) {
 	var declined *ahead.Declined
 	if errors.As(err, &declined) {
-		r.fail(declined.Label())
+		r.fail(model.Reason(declined.Label()))
 	} else {
-		r.fail("process not readable")
+		r.fail(model.ProbeUnreadable)
 	}
 }
 
@@ -216,7 +217,7 @@ func (s *Session) replay() {
 	}
 	p.thread = nil
 	if len(stamps) == 0 || s.closing {
-		s.prober.fail("not run on in time")
+		s.prober.fail(model.ProbeNotRun)
 		return
 	}
 	p.state = replaying
@@ -279,7 +280,7 @@ func (s *Session) takeProbe(r replayed) {
 }
 
 // rateBetween is the rate between two stamps of a replay, or why it is not known.
-func (s *Session) rateBetween(r *replayed, from, to int) (rate float64, why string) {
+func (s *Session) rateBetween(r *replayed, from, to int) (rate float64, why model.Reason) {
 	ns, why := s.betweenStamps(&r.stamps[from], &r.stamps[to], to-from)
 	return float64(r.Accesses[to]-r.Accesses[from]) / ns, why
 }
@@ -287,7 +288,7 @@ func (s *Session) rateBetween(r *replayed, from, to int) (rate float64, why stri
 // chooseStamps chooses two of the stamps that were reached: the last, and of those after
 // which caches are warm the one next to the middle of the time until then; and between
 // these the one next to the middle, -1 if there is none.
-func chooseStamps(r *replayed) (from, middle, last int, why string) {
+func chooseStamps(r *replayed) (from, middle, last int, why model.Reason) {
 	last = -1
 	for i, n := range r.Accesses {
 		if n >= 0 {
@@ -295,7 +296,7 @@ func chooseStamps(r *replayed) (from, middle, last int, why string) {
 		}
 	}
 	if last < 0 {
-		return 0, 0, 0, r.End
+		return 0, 0, 0, model.Reason(r.End)
 	}
 	for _, n := range r.Accesses[:last] {
 		if n > r.Accesses[last] {
@@ -307,9 +308,9 @@ func chooseStamps(r *replayed) (from, middle, last int, why string) {
 		return from, r.nextTo(float64(r.stamps[from].Clock+r.stamps[last].Clock)/2, from+1, last), last, ""
 	}
 	if r.End != "" {
-		return 0, 0, 0, r.End
+		return 0, 0, 0, model.Reason(r.End)
 	}
-	return 0, 0, 0, "moments not told apart"
+	return 0, 0, 0, model.ProbeMoments
 }
 
 // nextTo is of the stamps in a range that were reached, not before caches are warm, the one next
@@ -327,15 +328,15 @@ func (r *replayed) nextTo(clock float64, start, limit int) int {
 // betweenStamps is the time of the thread's own between two stamps, so many further
 // on: without what the stamps, ticks and traps took, by what one of them costs. Where that
 // is much it is not known well enough.
-func (s *Session) betweenStamps(a, b *sampler.Stamp, n int) (ns float64, why string) {
+func (s *Session) betweenStamps(a, b *sampler.Stamp, n int) (ns float64, why model.Reason) {
 	all := float64(b.Clock - a.Clock)
 	ns = all - s.prober.StampNS*float64(n) - s.ticks.budget.tickNS*float64(b.Ticks-a.Ticks) -
 		s.timing.calibration.Cost*float64(b.Traps-a.Traps) - float64(b.Spent-a.Spent)
 	switch {
 	case b.Holds != a.Holds:
-		return 0, "another hold came"
+		return 0, model.ProbeAnotherHold
 	case ns < ownShare*all:
-		return 0, "too much time taken by traps"
+		return 0, model.ProbeTraps
 	}
 	return ns, ""
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/rdx-profiler/rdx/bpf"
 	"github.com/rdx-profiler/rdx/collector/estimate"
+	"github.com/rdx-profiler/rdx/model"
 	"github.com/rdx-profiler/rdx/sampler"
 	"github.com/rdx-profiler/rdx/sampler/ahead"
 )
@@ -64,14 +65,14 @@ func TestChooseStamps(t *testing.T) {
 		name               string
 		r                  *replayed
 		from, middle, last int
-		why                string
+		why                model.Reason
 	}{
 		{"all", stamped("", 1100, 10, 1600, 20, 2200, 30, 3200, 40, 4400, 50), 2, 3, 4, ""},
 		{"ended by a system call", stamped("system call 3", 1100, 10, 1600, 20, 2300, 30, 3200, -1, 4400, -1), 0, 1, 2, ""},
 		{"the one in the middle not told apart", stamped("", 1100, 10, 1600, 20, 2200, -1, 3200, 40, 4400, 50), 1, 3, 4, ""},
 		{"the last not told apart", stamped("", 1100, 10, 1600, 20, 2200, 30, 3200, 40, 4400, -1), 1, 2, 3, ""},
 		{"two", stamped("", 1100, 10, 1600, -1, 2200, -1, 3200, -1, 4400, 50), 0, -1, 4, ""},
-		{"none in the middle", stamped("", 1100, -1, 1600, -1, 2200, -1, 4000, 40, 4400, 50), 0, 0, 0, "moments not told apart"},
+		{"none in the middle", stamped("", 1100, -1, 1600, -1, 2200, -1, 4000, 40, 4400, 50), 0, 0, 0, model.ProbeMoments},
 		{"too soon", stamped("system call 3", 40, 10, 70, 20, 1700, -1), 0, 0, 0, "system call 3"},
 		{"too short", stamped("system call 3", 1100, 10, 1200, 20, 1700, -1), 0, 0, 0, "system call 3"},
 		{"one", stamped("system call 3", 1100, 10, 1600, -1), 0, 0, 0, "system call 3"},
@@ -113,7 +114,7 @@ func TestBetweenStamps(t *testing.T) {
 		t.Errorf("most of the time was taken by traps, and %v are left", ns)
 	}
 	b.Holds++
-	if _, why := s.betweenStamps(a, b, 2); why != "another hold came" {
+	if _, why := s.betweenStamps(a, b, 2); why != model.ProbeAnotherHold {
 		t.Errorf("a hold came between: %q", why)
 	}
 }

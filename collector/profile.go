@@ -1,6 +1,7 @@
 package collector
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -44,57 +45,53 @@ func (s *Session) profile() (*model.Profile, error) {
 		p.Command = all[len(all)-1].Facts.Command()
 	}
 	estimate.Fill(p, s.input(sum, stats))
-	count := func(name string, n uint64) {
-		if n > 0 {
-			p.Counts = append(p.Counts, model.Count{Name: name, N: int64(n)})
-		}
-	}
+	count := p.AddCount
 	hold := uint64(s.holds.perHoldWanted()) // samples
-	count("lost: thread blocks the hold signals", hold*stats.SignalBlocked)
-	count("lost: thread blocks the hold signals, and has waited within 10 ms", hold*stats.Waits)
+	count(model.LostBecause.Of(model.SignalsBlocked), hold*stats.SignalBlocked)
+	count(model.LostBecause.Of(model.SignalsWaited), hold*stats.Waits)
 	if s.cfg.Interrupt {
 		count(model.CPUWaiting, sum.UnheldTime())
 	} else {
 		count(model.CPUMasked, sum.UnheldTime())
 	}
-	count("holds by interrupt", stats.Interrupts)
-	count("ticks passed over until a new thread had its gap", stats.FirstAgain)
-	count("lost: hold signal not sent", hold*stats.SignalFailed)
-	count("lost: too many holds a second", hold*stats.Throttled)
-	count("lost: trap record dropped, ring full", stats.RingFull)
-	count("lost: trap without a time", stats.ClockFailed)
+	count(model.HoldInterrupts, stats.Interrupts)
+	count(model.TicksPassedOver, stats.FirstAgain)
+	count(model.LostBecause.Of(model.SignalNotSent), hold*stats.SignalFailed)
+	count(model.LostBecause.Of(model.HoldsTooMany), hold*stats.Throttled)
+	count(model.LostBecause.Of(model.TrapDropped), stats.RingFull)
+	count(model.LostBecause.Of(model.TrapWithoutTime), stats.ClockFailed)
 	for name, n := range s.account.losses {
 		count(name, uint64(n))
 	}
-	count("samples", stats.Ticks)
-	count("candidates", stats.Candidates)
-	count("candidates that lost the draw for a slot", stats.Losers)
-	count("candidates of a thread on hold", stats.HoldPending)
-	count("holds", stats.Holds)
-	count("traps nobody waited for", stats.ExtraTraps)
-	count("events of threads already gone", stats.Unknown)
-	count("ticks while stepping over a watchpoint", stats.Stepping)
-	count("stacks not copied at a trap", stats.StackLost)
+	count(model.Samples, stats.Ticks)
+	count(model.Candidates, stats.Candidates)
+	count(model.DrawLost, stats.Losers)
+	count(model.HeldAlready, stats.HoldPending)
+	count(model.Holds, stats.Holds)
+	count(model.TrapsUnawaited, stats.ExtraTraps)
+	count(model.EventsUnknown, stats.Unknown)
+	count(model.TicksStepping, stats.Stepping)
+	count(model.StacksNotCopied, stats.StackLost)
 	p.Counts = append(p.Counts, s.table.Counts()...)
 	cpu, stops := max(sum.CPU, s.targets.processes.Ran()), s.stopped()
-	count("CPU time of the target, ns", s.targets.processes.Ran())
-	count("stops besides holds", stops.n)
-	count("traps of watchpoints that the kernel did not know as such, kept from the target", s.tracer.Stops().Stray)
-	count("traps of rdx's own watchpoints that the kernel did not know as such", ptrace.OwnStrayTraps())
-	count("CPU time of the target with words watched, ns", uint64(s.watches.copying.watched))
-	count("watchpoints given up, as they slowed copying", uint64(s.watches.copying.givenUp))
-	count("samples not watched, as that would slow copying", hold*uint64(s.watches.copying.passed))
-	count("processes that ended before it was known what they copied beside watched words", uint64(s.watches.copying.unread))
+	count(model.CPUTarget, s.targets.processes.Ran())
+	count(model.OtherStops, stops.n)
+	count(model.TrapsStray, s.tracer.Stops().Stray)
+	count(model.TrapsStrayOfRdx, ptrace.OwnStrayTraps())
+	count(model.CPUWatched, uint64(s.watches.copying.watched))
+	count(model.WatchesGivenUp, uint64(s.watches.copying.givenUp))
+	count(model.WatchesPassed, hold*uint64(s.watches.copying.passed))
+	count(model.CopiesUnread, uint64(s.watches.copying.unread))
 	count(model.CPUChildren, s.targets.childrenTime())
 	count(model.CPUSampled, sum.CPU-sum.UnheldTime())
-	count("lost: ticks throttled or without a free counter", sum.Missed(s.ticks.meanGap))
-	count("accesses that the source did not count, throttled or without a counter", s.unsampled(sum))
-	count("ticks of the source in the kernel", stats.InKernel)
-	count("ticks of the source without a memory access", stats.NoMemory)
-	count("lost: access without an address", stats.NoAddress)
-	count("lost: threads whose counters could not be read", uint64(sum.Unclock))
-	count("observations that can have no reuse, their thread or memory being gone", uint64(s.account.outlivedN))
-	count("source's counter shared with others, ns", sum.Shared)
+	count(model.LostBecause.Of(model.TicksMissed), sum.Missed(s.ticks.meanGap))
+	count(model.SourceUncounted, s.unsampled(sum))
+	count(model.TicksInKernel, stats.InKernel)
+	count(model.TicksNoMemory, stats.NoMemory)
+	count(model.LostBecause.Of(model.NoAddress), stats.NoAddress)
+	count(model.LostBecause.Of(model.CountersUnread), uint64(sum.Unclock))
+	count(model.NoReuseLeft, uint64(s.account.outlivedN))
+	count(model.SourceShared, sum.Shared)
 	s.countThrottles(p, sum, count)
 	p.Comments = append(p.Comments, s.notes()...)
 	p.Comments = append(p.Comments,
@@ -135,23 +132,14 @@ func (s *Session) burstComments(p *model.Profile) {
 		p.Comments = append(p.Comments, fmt.Sprintf("read ahead: %v at the median, %v at p99; without a reuse as far as %d accesses at the median, %d at p10",
 			s.holds.reading.quantile(.5), s.holds.reading.quantile(.99), s.holds.reached.quantile(.5), s.holds.reached.quantile(.1)))
 	}
-	for _, c := range []struct {
-		name string
-		n    int
-	}{
-		{"accesses read ahead", s.holds.readAhead()},
-		{"holds that came in a system call", s.holds.inSyscall},
-	} {
-		if c.n > 0 {
-			p.Counts = append(p.Counts, model.Count{Name: c.name, N: int64(c.n)})
-		}
-	}
-	ends := make(map[string]int64)
+	p.AddCount(model.ReadAhead, uint64(s.holds.readAhead()))
+	p.AddCount(model.HoldsInSyscall, uint64(s.holds.inSyscall))
+	ends := make(map[model.Reason]int64)
 	for i := range s.holds.made {
-		ends[s.holds.made[i].End]++
+		ends[model.Reason(s.holds.made[i].End)]++
 	}
 	for end, n := range ends {
-		p.Counts = append(p.Counts, model.Count{Name: "bursts ended: " + end, N: n})
+		p.Counts = append(p.Counts, model.Count{Name: model.BurstEnded.Of(end), N: n})
 	}
-	slices.SortFunc(p.Counts, func(a, b model.Count) int { return strings.Compare(a.Name, b.Name) })
+	slices.SortFunc(p.Counts, func(a, b model.Count) int { return cmp.Compare(a.Name, b.Name) })
 }

@@ -3,6 +3,7 @@ package collector
 import (
 	"time"
 
+	"github.com/rdx-profiler/rdx/model"
 	"github.com/rdx-profiler/rdx/sampler"
 )
 
@@ -26,7 +27,7 @@ func (s *Session) recalibrate() {
 	s.timing.calibrated = now
 	times, _, err := s.kernel.ImmediateReuses(recalibrations, s.pair)
 	if err != nil {
-		s.account.lose("constant of two traps not measured again")
+		s.account.lose(model.ConstantUnknown)
 		return
 	}
 	if len(times) > 0 {

@@ -56,14 +56,6 @@ func registersOf(k *sampler.Kernel) openRegister {
 	return func(cpu, slot int, writes bool) (register, error) { return k.OpenRegister(cpu, slot, writes) }
 }
 
-// Why a datum is not watched in all threads.
-const (
-	registersAwaited = "debug registers of the CPUs still to be had"
-	registersRefused = "debug registers of a CPU taken by another process"
-	registerFailed   = "debug register of a CPU could not be moved"
-	threadsRefused   = "debug registers of a thread taken by another process"
-)
-
 func newRegisters(open openRegister, slots int, stack string) *registers {
 	r := &registers{open: open, slots: min(cpuSlots, slots), both: stack == BothStacks}
 	for i := range r.of {
@@ -165,16 +157,16 @@ func (r *registers) drop(slot, cpu int, reg register) {
 }
 
 // missing says why a slot watches nothing, "" if it does.
-func (r *registers) missing(slot int) string {
+func (r *registers) missing(slot int) model.Reason {
 	switch {
 	case !r.asked:
-		return registersAwaited
+		return model.RegistersAwaited
 	case r.cpus != nil && len(r.of[slot]) == len(r.cpus):
 		return ""
 	case r.refused == nil:
-		return registerFailed // and is not renewed yet
+		return model.RegisterFailed // and is not renewed yet
 	}
-	return registersRefused
+	return model.RegistersRefused
 }
 
 // move has the slot's registers watch the word for so many traps each. If one can't,

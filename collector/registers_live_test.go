@@ -101,7 +101,7 @@ func TestMovesFail(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	missing = int(p.CountOf(model.NotWatched + registerFailed))
+	missing = int(p.CountOf(model.NotWatched.Of(model.RegisterFailed)))
 	t.Logf("%d moved, %d failed, %d not watched for it; %d opened, %d closed; %v", moved, failed, missing, opened, closed, p.Comments)
 	if moved < 10 || failed < 5 {
 		t.Errorf("%d moved, %d failed", moved, failed)

@@ -89,7 +89,7 @@ func TestRegistersKept(t *testing.T) {
 	} {
 		c := &fakeCPUs{online: []int{0, 2, 3}}
 		r := newRegisters(c.open, sampler.NumSlots, stack)
-		if why := r.missing(0); why != registersAwaited {
+		if why := r.missing(0); why != model.RegistersAwaited {
 			t.Errorf("before any was asked for: %q", why)
 		}
 		if c.tend(t, r) {
@@ -140,7 +140,7 @@ func TestRegistersRefused(t *testing.T) {
 	r := newRegisters(c.open, sampler.NumSlots, BothStacks)
 	for range 3 {
 		c.tend(t, r)
-		if a, b := r.missing(0), r.missing(1); a != "" || b != registersRefused || !errors.Is(r.refused, sampler.ErrNoSlot) {
+		if a, b := r.missing(0), r.missing(1); a != "" || b != model.RegistersRefused || !errors.Is(r.refused, sampler.ErrNoSlot) {
 			t.Fatalf("slots: %q, %q; %v", a, b, r.refused)
 		}
 	}
@@ -165,7 +165,7 @@ func TestRegisterMoveFails(t *testing.T) {
 	if cpus := c.watching(64); len(cpus) > 0 || broken.closed > 0 || len(c.had) != 4 {
 		t.Errorf("watched on CPUs %v; closed %d times in the hold; %d taken", cpus, broken.closed, len(c.had))
 	}
-	if why := r.missing(1); why != registerFailed {
+	if why := r.missing(1); why != model.RegisterFailed {
 		t.Errorf("after a move that failed: %q", why)
 	}
 	if r.missing(0) != "" {

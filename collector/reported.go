@@ -55,7 +55,7 @@ func (s *Session) sampleReported(t *thread) {
 	r := t.reported
 	t.reported = nil
 	if r == nil {
-		s.account.lose("report of the access dropped, ring full")
+		s.account.lose(model.ReportDropped)
 		t.redraw(&s.ticks)
 		return
 	}
@@ -63,7 +63,7 @@ func (s *Session) sampleReported(t *thread) {
 	t.redrawOne(&s.ticks, r.event)
 	o := r.obs
 	if o.lag == sampler.ClockFailed {
-		s.account.lose("clock not readable") // counted in BPF, too
+		s.account.lose(model.ClockUnread) // counted in BPF, too
 		return
 	}
 	s.kept.timed++
@@ -72,7 +72,7 @@ func (s *Session) sampleReported(t *thread) {
 	o.UseStack = s.kept.stacks.Add(t, t.process, o.PC, s.locate.HeldStack(t.process.Via, t.tid), o.Addr)
 	t.process.Refresh()
 	if !s.watches.mayWatch() {
-		s.account.loseObserved(&o.Observation, "not watched, as that would slow copying")
+		s.account.loseObserved(&o.Observation, model.SlowsCopying)
 		return
 	}
 	slot := int(t.shared.HoldSlot)

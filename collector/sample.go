@@ -93,7 +93,7 @@ func (s *Session) sample(t *thread) {
 	if s.locate.InSyscall {
 		s.holds.inSyscall++
 		if t.shared.Hold == uint32(ptrace.Interrupted) {
-			s.holds.loseHold("thread that blocks the hold signals in a system call")
+			s.holds.loseHold(model.SignalsInSyscall)
 			return
 		}
 	}
@@ -196,9 +196,9 @@ func (s *holds) noteOverlap(found *ahead.Ahead) {
 func (s *holds) decline(err error) {
 	var declined *ahead.Declined
 	if errors.As(err, &declined) {
-		s.loseHold(declined.Label())
+		s.loseHold(model.Reason(declined.Label()))
 	} else {
-		s.loseHold("held thread not readable")
+		s.loseHold(model.HeldUnreadable)
 	}
 }
 
@@ -298,7 +298,7 @@ func (s *holds) watchFor(t *thread, found *ahead.Ahead, o *observation) {
 		before, arm = found.LineBefore, s.cfg.armLine
 	}
 	if before > beforeMost {
-		s.notWatched(o, touchedOften)
+		s.notWatched(o, model.TouchedOften)
 		return
 	}
 	if s.watches.halves {
@@ -310,8 +310,8 @@ func (s *holds) watchFor(t *thread, found *ahead.Ahead, o *observation) {
 		s.notWatched(o, why)
 		return
 	}
-	if failed := s.watches.arm(t, slot, found.Word, sampler.SlotArmed, before, 2+before, arm); failed == sampler.ErrNoSlot.Error() && g != nil {
-		s.notWatched(o, threadsRefused)
+	if failed := s.watches.arm(t, slot, found.Word, sampler.SlotArmed, before, 2+before, arm); failed == model.NoRegister && g != nil {
+		s.notWatched(o, model.ThreadsRefused)
 		return
 	} else if failed != "" {
 		s.account.loseObserved(&o.Observation, failed)
@@ -336,13 +336,10 @@ func (s *holds) watchFor(t *thread, found *ahead.Ahead, o *observation) {
 
 // notWatched takes an access that can't be watched for what is read ahead of it, like one
 // that found no slot: were it lost, only those reused soon would be left.
-func (s *holds) notWatched(o *observation, why string) {
-	s.account.losses[model.NotWatched+why] += int64(max(math.Round(o.Times()), 1))
+func (s *holds) notWatched(o *observation, why model.Reason) {
+	s.account.losses[model.NotWatched.Of(why)] += int64(max(math.Round(o.Times()), 1))
 	s.untold.watched, s.untold.checked = nil, 0
 }
-
-// touchedOften: each touch before the use would be a trap.
-const touchedOften = "word touched too often before the use"
 
 // beforeMost bounds the traps a thread is charged with before the use.
 const beforeMost = 32

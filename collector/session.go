@@ -94,7 +94,7 @@ func Start(cfg Config) (*Session, error) {
 		windows:  sharing.NewWindows(cfg.Seed),
 		targets:  newTargets(),
 		watches:  newWatches(),
-		account:  account{losses: make(map[string]int64)},
+		account:  account{losses: make(map[model.CountName]int64)},
 	}).wire()
 	if err := s.setUp(); err != nil {
 		s.unhurry()

@@ -112,7 +112,7 @@ func TestKnownPattern(t *testing.T) {
 					}
 				}
 				for _, c := range p.Counts {
-					if strings.HasPrefix(c.Name, "lost: ") {
+					if model.LostBecause.Has(c.Name) {
 						lost += c.N
 					}
 				}

@@ -86,7 +86,7 @@ func (s *observations) lined() (lined, not int) {
 	return lined, not
 }
 
-func (s *Session) sharingComments(p *model.Profile, stats sampler.Stats, count func(string, uint64)) {
+func (s *Session) sharingComments(p *model.Profile, stats sampler.Stats, count func(model.CountName, uint64)) {
 	if !s.watches.groups() {
 		return
 	}
@@ -98,16 +98,16 @@ func (s *Session) sharingComments(p *model.Profile, stats sampler.Stats, count f
 	if s.watches.otherFailed != nil {
 		p.Comments = append(p.Comments, "not watched in all threads, because: "+s.watches.otherFailed.Error())
 	}
-	count("traps in other threads", stats.OtherTraps)
-	count("traps in other threads before the use or after the end", stats.OtherEarly)
-	count("traps in other processes at the same address", stats.OtherProcess)
-	count("words of lines no longer watched for a new datum's sake", uint64(s.watches.unwatched))
-	count("watchpoints pruned", uint64(s.watches.pruned))
-	count("observations cut off, as the traps of a CPU were used up", uint64(s.watches.silenced))
+	count(model.TrapsElsewhere, stats.OtherTraps)
+	count(model.TrapsEarly, stats.OtherEarly)
+	count(model.TrapsOtherSpaces, stats.OtherProcess)
+	count(model.WordsUnwatched, uint64(s.watches.unwatched))
+	count(model.WatchesPruned, uint64(s.watches.pruned))
+	count(model.CutOff, uint64(s.watches.silenced))
 	switch lined, not := s.kept.lined(); {
 	case lined == 0:
 		count(model.FalseSharingUnknown, uint64(not))
 	default:
-		count("observations of whose line no other word was watched, for which others stand", uint64(not))
+		count(model.LinesUnwatched, uint64(not))
 	}
 }

@@ -272,7 +272,7 @@ func (s *observations) loseTimes(since map[threadOf]time.Duration) {
 	for _, o := range s.seen {
 		from, stood := since[threadOf{o.Process, o.TID}]
 		if stood && o.State == record.Done && o.Counted == 0 && o.End > float64(from) {
-			s.account.loseObserved(o, "clock stood still between use and reuse")
+			s.account.loseObserved(o, model.ClockStood)
 		}
 	}
 }
@@ -280,10 +280,10 @@ func (s *observations) loseTimes(since map[threadOf]time.Duration) {
 // countThrottles says in the profile how often and how long the kernel had
 // stopped the source. What it still lets through is as random as before, and has the
 // weight of what was missed, see weigh.
-func (s *Session) countThrottles(p *model.Profile, sum estimate.Totals, count func(string, uint64)) {
-	count("threads of which it can't be told whether their source was throttled", uint64(sum.Blind))
-	count("times the kernel throttled the source", sum.Throttles)
-	count("source throttled by the kernel, ns at most", sum.Stopped)
+func (s *Session) countThrottles(p *model.Profile, sum estimate.Totals, count func(model.CountName, uint64)) {
+	count(model.ThreadsBlind, uint64(sum.Blind))
+	count(model.SourceThrottles, sum.Throttles)
+	count(model.SourceThrottled, sum.Stopped)
 	if sum.Throttles > 0 {
 		p.Comments = append(p.Comments, fmt.Sprintf("source %s: %d times, up to the next timer tick each", unthrottle, sum.Throttles))
 	}
@@ -317,7 +317,7 @@ func (s *Session) fallBack(why error, good uint64) {
 		s.ticks.gone.Tally, s.ticks.gone.Tallied = 0, 0
 	}
 	good = min(good, s.ticks.gone.CPU)
-	s.account.losses["CPU time without a source, ns"] += int64(s.ticks.gone.CPU - good)
+	s.account.losses[model.CPUNoSource] += int64(s.ticks.gone.CPU - good)
 	s.ticks.gone.CPU = good
 	perUnit := float64(s.ticks.gone.CPU) / max(s.ticks.gone.Ticked, 1)
 	s.ticks.gone.Ticked *= perUnit
@@ -339,7 +339,7 @@ func (s *Session) fallBack(why error, good uint64) {
 	for _, t := range s.targets.threads {
 		t.nextEpoch(t.marks(s.kernel))
 		if err := s.openTicker(t); err != nil {
-			s.account.losses["lost: thread not sampled"]++
+			s.account.lose(model.ThreadNotSampled)
 		}
 	}
 }

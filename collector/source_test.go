@@ -250,7 +250,7 @@ func TestReportedAccesses(t *testing.T) {
 				}
 			}
 			// Nothing is read ahead of an access that is over.
-			if p.Block != estimate.WordBytes || strings.Contains(fmt.Sprint(p.Counts), "samples without a slot") {
+			if p.Block != estimate.WordBytes || p.CountOf(model.NoSlot) > 0 {
 				t.Errorf("blocks of %d bytes; %v", p.Block, p.Counts)
 			}
 			if p.Source != "watched words" {
@@ -329,7 +329,7 @@ func TestTimeSampled(t *testing.T) {
 	}
 	ran := processTime(t, w.cmd.Process.Pid) - before
 	for _, c := range p.Counts {
-		if c.Name != "CPU time sampled, ns" {
+		if c.Name != model.CPUSampled {
 			continue
 		}
 		t.Logf("%v sampled, in a session of %v; the program ran for %v", time.Duration(c.N), lasts, ran)
@@ -585,7 +585,7 @@ func TestSourceFails(t *testing.T) {
 				}
 			}
 			for _, c := range p.Counts {
-				if strings.HasPrefix(c.Name, "lost: ") {
+				if model.LostBecause.Has(c.Name) {
 					lost += c.N
 				}
 			}
@@ -602,7 +602,7 @@ func TestSourceFails(t *testing.T) {
 				weight += r.Accesses
 			}
 			for _, c := range p.Counts {
-				if c.Name == "CPU time sampled, ns" {
+				if c.Name == model.CPUSampled {
 					cpu = float64(c.N)
 				}
 			}
@@ -660,7 +660,7 @@ func TestClockTaken(t *testing.T) {
 	} {
 		busy, idle := &thread{tid: 1, shared: new(sampler.Thread)}, &thread{tid: 2, shared: new(sampler.Thread)}
 		clock := sampler.CounterClock(taskClock)
-		s := (&Session{timing: timing{clock: clock}, targets: targets{threads: map[int]*thread{1: busy, 2: idle}}, account: account{losses: make(map[string]int64)}}).wire()
+		s := (&Session{timing: timing{clock: clock}, targets: targets{threads: map[int]*thread{1: busy, 2: idle}}, account: account{losses: make(map[model.CountName]int64)}}).wire()
 		does := map[*thread]int{}
 		now := uint64(1000)
 		read := func(th *thread) (uint64, error) {

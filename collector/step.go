@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/rdx-profiler/rdx/model"
 	"github.com/rdx-profiler/rdx/sampler"
 	"github.com/rdx-profiler/rdx/sampler/ahead"
 )
@@ -177,7 +178,7 @@ func (s *holds) watchOn(t *thread, found *ahead.Ahead, next uint64, o *observati
 		if !errors.Is(err, sampler.ErrNoSlot) && !gone(err) {
 			s.account.fail(err)
 		}
-		s.account.loseObserved(&o.Observation, "no breakpoint where the thread goes on")
+		s.account.loseObserved(&o.Observation, model.NoBreakpoint)
 		s.watches.retire(t, slot)
 		return
 	}

@@ -210,18 +210,16 @@ func TestEnginesByConstruction(t *testing.T) {
 			t.Logf("%d observations; far %.3f, of it %.2f timed, in place %.2f of a round of %.2f ns, as was %.2f of the program's time; %v; %v", n, far/all, timed/far, right/timed, roundNS, steady, share, p.Counts)
 			t.Log(p.Comments)
 			// Each hold is one burst: ticks in the course of it hold nobody.
-			counts := make(map[string]int64)
 			bursts := int64(0)
 			for _, c := range p.Counts {
-				counts[c.Name] = c.N
-				if strings.HasPrefix(c.Name, "bursts ended: ") {
+				if model.BurstEnded.Has(c.Name) {
 					bursts += c.N
 				}
-				if strings.HasPrefix(c.Name, "lost: ") {
+				if model.LostBecause.Has(c.Name) {
 					bursts += c.N / int64(s.holds.perHoldWanted())
 				}
 			}
-			if holds := counts["holds"]; bursts > holds || bursts < holds-1 {
+			if holds := p.CountOf(model.Holds); bursts > holds || bursts < holds-1 {
 				t.Errorf("%d holds, %d bursts", holds, bursts)
 			}
 			if timed < .7*far {

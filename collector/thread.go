@@ -79,10 +79,10 @@ func (s *Session) ThreadStarted(pid, tid int) {
 		s.locate.Prepare(p.Via)
 	}
 	if err := s.addThread(p, tid); gone(err) {
-		s.account.losses["threads that ended before their first tick"]++
+		s.account.losses[model.ThreadsNeverTick]++
 	} else if err != nil {
 		// One thread less is a loss, no thread at all an error.
-		s.account.losses["lost: thread not sampled"]++
+		s.account.lose(model.ThreadNotSampled)
 		if len(s.targets.threads) == 0 {
 			s.account.fail(err)
 		}
@@ -93,7 +93,7 @@ func (s *Session) ThreadStarted(pid, tid int) {
 func (s *Session) threadAt(index uint32) *thread { return s.targets.byIndex[index] }
 
 // ThreadMissed implements ptrace.Handler.
-func (s *Session) ThreadMissed(int, error) { s.account.losses["lost: thread not sampled"]++ }
+func (s *Session) ThreadMissed(int, error) { s.account.lose(model.ThreadNotSampled) }
 
 // isFirst says whether the process is the one that was attached to, or started.
 func (s *targets) isFirst(pid int) bool {
@@ -203,7 +203,7 @@ func (s *Session) ThreadExited(tid int, status unix.WaitStatus) {
 		}
 		s.drain()
 		if t.shared.Ticks == 0 {
-			s.account.losses["threads that ended before their first tick"]++
+			s.account.losses[model.ThreadsNeverTick]++
 		}
 		s.dropGone(t, len(s.targets.of[t.process]) == 1)
 	}

@@ -62,7 +62,7 @@ type watch struct {
 
 // arm watches word, or its line, in a slot, by way of open, for traps accesses of which the first skip do
 // not count. What failed, if anything did, is the caller's to count.
-func (s *watches) arm(t *thread, slot int, word uint64, state sampler.SlotState, skip, traps int, open armLine) (failed string) {
+func (s *watches) arm(t *thread, slot int, word uint64, state sampler.SlotState, skip, traps int, open armLine) (failed model.Reason) {
 	if g := t.group; g != nil {
 		s.vacate(g, slot)
 		g.occupy(slot, t)
@@ -73,12 +73,12 @@ func (s *watches) arm(t *thread, slot int, word uint64, state sampler.SlotState,
 		t.group.release(s, t, slot)
 	}
 	if errors.Is(err, sampler.ErrNoSlot) {
-		return sampler.ErrNoSlot.Error()
+		return model.NoRegister
 	} else if err != nil {
 		if !gone(err) { // killed while held
 			s.account.fail(err)
 		}
-		return "watchpoint not armed"
+		return model.NotArmed
 	}
 	shared := &t.shared.Slots[slot]
 	shared.Seq++
@@ -128,9 +128,9 @@ func (s *watches) retire(t *thread, slot int) {
 		s.censorPair(w.obs, clock.since)
 	case shared.State == sampler.SlotUsed && w.obs.State == record.Used:
 		if age, ok := clock.since(shared.UseClock, w.obs.lag); !ok {
-			s.account.loseObserved(&w.obs.Observation, "watchpoint clock not readable")
+			s.account.loseObserved(&w.obs.Observation, model.WatchClockUnread)
 		} else if w.obs.Blind = shared.Blind&sampler.Blind != 0; w.obs.Blind && w.obs.Stack != model.StackPrivate {
-			s.account.loseObserved(&w.obs.Observation, "not watched in all threads")
+			s.account.loseObserved(&w.obs.Observation, model.NotInAllThreads)
 		} else {
 			w.obs.censor(age, s.timing)
 			w.obs.PairNative = w.obs.Native
@@ -138,7 +138,7 @@ func (s *watches) retire(t *thread, slot int) {
 			w.obs.Wall = max(w.obs.End-float64(shared.UseTime)-s.timing.calibration.Cost, 1)
 		}
 	case shared.State == sampler.SlotArmed:
-		s.account.loseObserved(&w.obs.Observation, "use not seen")
+		s.account.loseObserved(&w.obs.Observation, model.UseNotSeen)
 	}
 	shared.State = sampler.SlotFree
 	*w = watch{}

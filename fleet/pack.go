@@ -111,7 +111,7 @@ func (w Window) pack(frames int) (*profile.Profile, error) {
 	alone(headOf(p).String(), 1)
 	for _, c := range p.Counts {
 		if kept(c.Name) {
-			alone(tagPrefix+"count="+urlText(c.Name), float64(c.N))
+			alone(tagPrefix+"count="+urlText(string(c.Name)), float64(c.N))
 		}
 	}
 	millionths := float64(n) * 1e6
@@ -122,7 +122,7 @@ func (w Window) pack(frames int) (*profile.Profile, error) {
 	alone(tagPrefix+"sum="+sumTouches, p.Clock.Touches*millionths)
 	alone(tagPrefix+"sum="+sumResolution, p.Clock.Resolution*millionths)
 	if b.cut > 0 {
-		alone(tagPrefix+"count="+urlText(cutCount), float64(b.cut))
+		alone(tagPrefix+"count="+urlText(string(model.StacksShortened)), float64(b.cut))
 	}
 	return b.profile()
 }
@@ -145,13 +145,9 @@ func (w Window) group(r *model.Record) int {
 // a little narrower, and merges larger.
 const PackGroups = 24
 
-// cutCount is how many stacks were too deep, or had to be shorter for there to be no more
-// samples than a server takes.
-const cutCount = "stacks cut short for the fleet's back end"
-
 // kept says which counts matter to a reader of a merge.
-func kept(name string) bool {
-	return strings.HasPrefix(name, "lost: ") || strings.HasPrefix(name, "CPU time ") || strings.HasPrefix(name, model.NotWatched) || name == model.FalseSharingUnknown || name == model.JoinedHolds
+func kept(name model.CountName) bool {
+	return model.LostBecause.Has(name) || name.IsCPUTime() || model.NotWatched.Has(name) || name == model.FalseSharingUnknown || name == model.JoinedHolds
 }
 
 func (w Window) people(frames int) (*profile.Profile, error) {
@@ -177,10 +173,10 @@ func (w Window) people(frames int) (*profile.Profile, error) {
 		b.add(b.stack(r), values...)
 	}
 	for _, c := range p.Counts {
-		if strings.HasPrefix(c.Name, "lost: ") && c.N > 0 {
+		if model.LostBecause.Has(c.Name) && c.N > 0 {
 			values := make([]float64, len(columns))
 			values[1] = float64(c.N)
-			b.add([]*profile.Location{b.pseudo("[" + c.Name + "]")}, values...)
+			b.add([]*profile.Location{b.pseudo("[" + string(c.Name) + "]")}, values...)
 		}
 	}
 	return b.profile()

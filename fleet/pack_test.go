@@ -85,7 +85,7 @@ func TestUnpackIsTheMerge(t *testing.T) {
 	if math.Abs(float64(a.Holds)/float64(b.Holds)-1) > .05 {
 		t.Errorf("worth %v holds, from the profiles themselves %v", b.Holds, a.Holds)
 	}
-	for _, name := range []string{"lost: thread blocks the hold signals", model.CPUSampled} {
+	for _, name := range []model.CountName{model.LostBecause.Of(model.SignalsBlocked), model.CPUSampled} {
 		if g, w := got.CountOf(name), want.CountOf(name); g != w {
 			t.Errorf("%s: %d, want %d", name, g, w)
 		}
@@ -249,7 +249,7 @@ func TestPackOfHostileNames(t *testing.T) {
 	for i, name := range []string{"\x1b[31mred\x07", "\xff\xfe", strings.Repeat("x", 1<<20), "", "rdx/1?kind=reuse&time=5", "[reuse of]", "a\x00b"} {
 		p.Records[i].Use = []*model.Location{{Address: 1, Mapping: &model.Mapping{File: name, BuildID: name}, Lines: []model.Line{{Function: name, File: name}}}}
 	}
-	p.Counts = append(p.Counts, model.Count{Name: "lost: \x1b[31m&count=x", N: 5})
+	p.Counts = append(p.Counts, model.Count{Name: model.LostBecause.Of("\x1b[31m&count=x"), N: 5})
 	b, err := Window{Profile: p, Weight: 1, Time: time.Unix(1.8e9, 0)}.Pack()
 	if err != nil {
 		t.Fatal(err)
@@ -299,7 +299,7 @@ func TestPackOfManyStacks(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if q.CountOf(cutCount) == 0 {
+	if q.CountOf(model.StacksShortened) == 0 {
 		t.Error("stacks are cut without a word")
 	}
 	if len(q.Records) > mostSamples {

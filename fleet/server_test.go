@@ -137,7 +137,7 @@ func same(t *testing.T, got, want *model.Profile) {
 	if g, w := sums(got), sums(want); g != w {
 		t.Errorf("observations, accesses and squares %v, want %v", g, w)
 	}
-	if len(got.Records) != len(want.Records) || got.Duration != want.Duration || got.CountOf("lost: thread blocks the hold signals") != want.CountOf("lost: thread blocks the hold signals") {
+	if len(got.Records) != len(want.Records) || got.Duration != want.Duration || got.CountOf(model.LostBecause.Of(model.SignalsBlocked)) != want.CountOf(model.LostBecause.Of(model.SignalsBlocked)) {
 		t.Errorf("%d records in %v, want %d in %v", len(got.Records), got.Duration, len(want.Records), want.Duration)
 	}
 	a, b := curve(t, got), curve(t, want)

@@ -137,7 +137,7 @@ func (u *Unpacker) Profile(start time.Time) (*model.Profile, error) {
 		case v.Get("sum") != "":
 			sums[v.Get("sum")] += n
 		case v.Get("count") != "":
-			p.Counts = append(p.Counts, model.Count{Name: v.Get("count"), N: whole(n)})
+			p.Counts = append(p.Counts, model.Count{Name: model.CountName(v.Get("count")), N: whole(n)})
 		case v.Get("kind") != "":
 			r, err := record(v)
 			if err != nil {

@@ -266,45 +266,8 @@ func (c *Clock) TouchRate() float64 {
 	return c.Rate
 }
 
-// Count is a number of events that did not become an observation, or that
-// the reader must know of, with a name such as "lost: no free debug register".
-type Count struct {
-	Name string `json:"name"`
-	N    int64  `json:"n"`
-}
-
-// Names of counts that more than one package knows.
-const (
-	// CPUSampled is the CPU time that the samples were drawn from, in
-	// nanoseconds; the other two are what they could not be drawn from.
-	CPUSampled = "CPU time sampled, ns"
-	CPUMasked  = "CPU time not sampled, of threads that block all signals, ns"
-	CPUWaiting = "CPU time not sampled, of threads that block all signals and have waited within 10 ms, ns"
-	// CPUChildren is the CPU time of child processes of a program that was started, in
-	// nanoseconds, where they are not followed.
-	CPUChildren = "CPU time of child processes, which were not followed, ns"
-	// NotWatched begins those of observations that could not be watched in all threads, so
-	// that only what was read ahead of them is known.
-	NotWatched = "not watched in all threads, but read ahead of: "
-	// JoinedHolds is how many holds were joined with those of other threads, by cache line: then the profile tells of lines
-	// that others write, and not of words alone.
-	JoinedHolds = "holds joined by line with those of other threads"
-	// FalseSharingUnknown is how many observations could have told of false sharing, where
-	// none did.
-	FalseSharingUnknown = "observations of whose line no other word could be watched, so that false sharing is not known"
-	// BudgetRaised begins the comment that the budget was more than its share of the CPU time.
-	BudgetRaised = "the target used little CPU time"
-)
-
-// CountOf is the number of that name, 0 if there is none.
-func (p *Profile) CountOf(name string) int64 {
-	for _, c := range p.Counts {
-		if c.Name == name {
-			return c.N
-		}
-	}
-	return 0
-}
+// BudgetRaised begins the comment that the budget was more than its share of the CPU time.
+const BudgetRaised = "the target used little CPU time"
 
 // Profile is one profiling session, or several merged. It is all that is
 // written and all that any later analysis needs.

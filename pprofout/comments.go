@@ -1,6 +1,7 @@
 package pprofout
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
@@ -84,7 +85,7 @@ func (s *session) comments(digest []byte) []string {
 	}
 	add("observations", strconv.FormatInt(s.observations, 10))
 	for _, c := range p.Counts {
-		add("count", fmt.Sprintf("%d %s", c.N, text(c.Name))) // text as in its sample
+		add("count", fmt.Sprintf("%d %s", c.N, text(string(c.Name)))) // text as in its sample
 	}
 	if s.useOmitted {
 		add("use", "omitted")
@@ -221,7 +222,7 @@ func (s *session) set(key, v string) error {
 		s.observations, err = strconv.ParseInt(v, 10, 64)
 	case "count":
 		n, name, ok := strings.Cut(v, " ")
-		c := model.Count{Name: name}
+		c := model.Count{Name: model.CountName(name)}
 		if c.N, err = strconv.ParseInt(n, 10, 64); err == nil && (!ok || c.N < 0) {
 			err = fmt.Errorf("want a number and a name")
 		}
@@ -281,7 +282,7 @@ func combine(sessions []*session) (*model.Profile, error) {
 	p.Counts = nil
 	p.Comments = nil
 	p.Duration = 0
-	counts := map[string]int64{}
+	counts := map[model.CountName]int64{}
 	var writers, commands, sources, rateSources []string
 	var weight, rate, rateLow, rateHigh, touches, plain, wait, period, effect float64
 	known := false // an interval of the rate
@@ -366,7 +367,7 @@ func combine(sessions []*session) (*model.Profile, error) {
 }
 
 func sortCounts(c []model.Count) {
-	slices.SortFunc(c, func(a, b model.Count) int { return strings.Compare(a.Name, b.Name) })
+	slices.SortFunc(c, func(a, b model.Count) int { return cmp.Compare(a.Name, b.Name) })
 }
 
 func appendNew(list []string, s string) []string {

@@ -151,7 +151,7 @@ func (e *encoder) addLatency(l *model.Latency) error {
 
 func (e *encoder) addLoss(reason string, n int64) {
 	g := group{kind: model.Lost, loss: reason}
-	g.stack = []*profile.Location{e.pseudo("[" + lossPrefix + reason + "]")}
+	g.stack = []*profile.Location{e.pseudo("[" + string(model.LostBecause) + reason + "]")}
 	sum := e.group(&g)
 	sum.observations += n
 }

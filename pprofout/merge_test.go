@@ -77,7 +77,7 @@ func TestMergeRuns(t *testing.T) {
 	want.Start = b.Start
 	want.Duration = a.Duration + b.Duration
 	want.Command = "matmul -n 1000 + matmul -n 2000"
-	want.Counts = []model.Count{{Name: "lost: no free debug register", N: 10}, {Name: "truncated stacks", N: 20}}
+	want.Counts = []model.Count{{Name: model.LostBecause.Of(model.NoRegister), N: 10}, {Name: "truncated stacks", N: 20}}
 	want.Comments = append(want.Comments, "merged from 2 sessions")
 	diff(t, got, want)
 
@@ -94,7 +94,7 @@ func TestMergeKeepsEqualCounts(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := []model.Count{{Name: "lost: no free debug register", N: 10}, {Name: "truncated stacks", N: 34}}
+	want := []model.Count{{Name: model.LostBecause.Of(model.NoRegister), N: 10}, {Name: "truncated stacks", N: 34}}
 	if !slices.Equal(got.Counts, want) {
 		t.Errorf("counts %v, want %v", got.Counts, want)
 	}
@@ -201,7 +201,7 @@ func TestPprofTool(t *testing.T) {
 	want := sampleProfile()
 	double(want)
 	want.Duration *= 2
-	want.Counts = []model.Count{{Name: "lost: no free debug register", N: 10}, {Name: "truncated stacks", N: 34}}
+	want.Counts = []model.Count{{Name: model.LostBecause.Of(model.NoRegister), N: 10}, {Name: "truncated stacks", N: 34}}
 	want.Comments = append(want.Comments, "merged from 2 sessions")
 	diff(t, got, want)
 }

@@ -143,7 +143,7 @@ func decode(in *profile.Profile, samples func(yield func([]*profile.Sample) erro
 	if err := d.columns(); err != nil {
 		return nil, notRdx("%v", err)
 	}
-	losses, i := map[string]int64{}, 0
+	losses, i := map[model.CountName]int64{}, 0
 	err = samples(func(part []*profile.Sample) error {
 		for _, s := range part {
 			if err := d.sample(s, losses); err != nil {
@@ -199,7 +199,7 @@ func (d *decoder) columns() error {
 	return nil
 }
 
-func (d *decoder) sample(s *profile.Sample, losses map[string]int64) error {
+func (d *decoder) sample(s *profile.Sample, losses map[model.CountName]int64) error {
 	word := first(s.Label[kindLabel])
 	kind, ok := model.ParseKind(word)
 	if !ok && word != latency && word != touchKind && word != cpuKind {
@@ -227,9 +227,8 @@ func (d *decoder) sample(s *profile.Sample, losses map[string]int64) error {
 	case touchKind, cpuKind:
 		return d.window(word, s)
 	}
-	if name := frameName(stack[0]); kind == model.Lost && strings.HasPrefix(name, "["+lossPrefix) {
-		reason := strings.TrimSuffix(strings.TrimPrefix(name, "["+lossPrefix), "]")
-		losses[lossPrefix+reason] += n
+	if name := lossOf(frameName(stack[0])); kind == model.Lost && name != "" {
+		losses[name] += n
 		return nil
 	}
 
@@ -388,8 +387,17 @@ func (d *decoder) mapping(m *profile.Mapping) *model.Mapping {
 	return d.mappings[m.ID]
 }
 
+// lossOf is the count of a loss that a pseudo frame stands for, "" if it is another's.
+func lossOf(frame string) model.CountName {
+	name, ok := strings.CutPrefix(frame, "[")
+	if !ok || !model.LostBecause.Has(model.CountName(name)) {
+		return ""
+	}
+	return model.CountName(strings.TrimSuffix(name, "]"))
+}
+
 // addLosses raises the counts that comments gave to what the samples say.
-func (d *decoder) addLosses(losses map[string]int64) {
+func (d *decoder) addLosses(losses map[model.CountName]int64) {
 	for name, n := range losses {
 		i := slices.IndexFunc(d.p.Counts, func(c model.Count) bool { return c.Name == name })
 		if i < 0 {

@@ -62,7 +62,7 @@ func sampleProfile() *model.Profile {
 			{Kind: model.Cold, Use: []*model.Location{inner}, Op: model.Load, TID: 71, Observations: 1, Accesses: 1.5e6, Misses: []float64{1.5e6, 1.5e6}},
 			{Kind: model.Lost, Use: []*model.Location{inner}, Op: model.Load, TID: 71, Observations: 1, Accesses: 1.5e6, Misses: []float64{0, 0}},
 		},
-		Counts:   []model.Count{{Name: "lost: no free debug register", N: 5}, {Name: "truncated stacks", N: 17}},
+		Counts:   []model.Count{{Name: model.LostBecause.Of(model.NoRegister), N: 5}, {Name: "truncated stacks", N: 17}},
 		Comments: []string{"a remark", "rdx[00] block=8", "two\nlines"},
 	}
 }
@@ -487,7 +487,7 @@ func TestWriteErrors(t *testing.T) {
 func TestForeignBytes(t *testing.T) {
 	p := sampleProfile()
 	p.Command = "prog \xff\x00 \"x\"\n"
-	p.Counts = []model.Count{{Name: "lost: \xff", N: 1}}
+	p.Counts = []model.Count{{Name: model.LostBecause.Of("\xff"), N: 1}}
 	p.Records[0].Use[0].Lines[0].Function = "f\xff"
 	b, out := write(t, p)
 	for _, f := range out.Function {

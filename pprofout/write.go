@@ -29,7 +29,6 @@ type Option func(*encoder)
 func WithoutUse() Option { return func(e *encoder) { e.useOmitted = true } }
 
 const (
-	lossPrefix  = "lost: "
 	kindLabel   = "kind"
 	accessLabel = "access"
 	clockLabel  = "clock"
@@ -128,8 +127,8 @@ func encode(p *model.Profile, opts []Option) ([]byte, error) {
 		return nil, err
 	}
 	for _, c := range p.Counts {
-		if reason, ok := strings.CutPrefix(c.Name, lossPrefix); ok && c.N > 0 {
-			e.addLoss(reason, c.N)
+		if reason, ok := model.LostBecause.Why(c.Name); ok && c.N > 0 {
+			e.addLoss(string(reason), c.N)
 		}
 	}
 	e.groups = nil // the order has them

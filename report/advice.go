@@ -21,11 +21,11 @@ func noSample(p *model.Profile) string {
 }
 
 // lossAdvice is what to do about losses, by their reason.
-func lossAdvice(reason string) string {
+func lossAdvice(reason model.Reason) string {
 	switch {
-	case reason == "thread blocks the hold signals":
+	case reason == model.SignalsBlocked:
 		return "" // it has been given
-	case strings.Contains(reason, "debug register"):
+	case reason.NeedsRegister():
 		return "; others use some of the processor's four, a debugger's watchpoints or another profiler: --slots 3, or fewer, leaves them theirs"
 	}
 	return "; profile longer"

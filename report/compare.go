@@ -111,7 +111,7 @@ func scoresOf(live, exact *model.Profile) (scorePair, error) {
 // of it.
 func (c *Comparison) compareRates(live, exact *model.Profile, work float64) error {
 	cpu := live.CountOf(model.CPUSampled) + live.CountOf(model.CPUMasked) + live.CountOf(model.CPUWaiting)
-	accesses := exact.CountOf(ExactAccesses)
+	accesses := exact.CountOf(model.ExactAccesses)
 	if live.Clock.Unit != "nanoseconds" || cpu == 0 || accesses == 0 || !(live.Clock.Rate > 0) {
 		return nil
 	}

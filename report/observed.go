@@ -12,7 +12,3 @@ func Observed(p *model.Profile) bool {
 		return r.Kind != model.Lost && !r.Kind.Beside() && r.Accesses > 0
 	})
 }
-
-// ExactAccesses counts in an exact profile what its touches, one for each
-// block an access overlaps, are more than.
-const ExactAccesses = "accesses of the program"

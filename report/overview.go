@@ -1,6 +1,7 @@
 package report
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"slices"
@@ -12,27 +13,27 @@ import (
 
 // An overview is what a reader must know of a profile before its details.
 type overview struct {
-	Command      string           `json:"command"`
-	Start        time.Time        `json:"start,omitzero"`
-	Seconds      float64          `json:"seconds"`
-	Source       string           `json:"source"`
-	Clock        string           `json:"clock"`
-	ClockUnit    string           `json:"clock_unit"`
-	AccessRate   float64          `json:"accesses_per_clock_unit"`
-	RateSource   string           `json:"access_rate_source"`
-	Resolution   float64          `json:"resolution_clock_units"`
-	Block        int              `json:"block_bytes"`
-	Stack        string           `json:"stack,omitempty"` // that the figures are of: private or shared
-	FalseUnknown bool             `json:"false_sharing_unknown,omitempty"`
-	Accesses     float64          `json:"accesses"` // that the observations stand for
-	Observations int64            `json:"observations"`
-	Kinds        map[string]int64 `json:"observations_by_kind"`
-	Lost         int64            `json:"lost"`
-	Losses       map[string]int64 `json:"losses"`
-	Shares       model.Shares     `json:"shares"`
-	Caches       []CacheMisses    `json:"caches"`
-	Warnings     []string         `json:"warnings"`
-	Remarks      []string         `json:"remarks"`
+	Command      string                 `json:"command"`
+	Start        time.Time              `json:"start,omitzero"`
+	Seconds      float64                `json:"seconds"`
+	Source       string                 `json:"source"`
+	Clock        string                 `json:"clock"`
+	ClockUnit    string                 `json:"clock_unit"`
+	AccessRate   float64                `json:"accesses_per_clock_unit"`
+	RateSource   string                 `json:"access_rate_source"`
+	Resolution   float64                `json:"resolution_clock_units"`
+	Block        int                    `json:"block_bytes"`
+	Stack        string                 `json:"stack,omitempty"` // that the figures are of: private or shared
+	FalseUnknown bool                   `json:"false_sharing_unknown,omitempty"`
+	Accesses     float64                `json:"accesses"` // that the observations stand for
+	Observations int64                  `json:"observations"`
+	Kinds        map[string]int64       `json:"observations_by_kind"`
+	Lost         int64                  `json:"lost"`
+	Losses       map[model.Reason]int64 `json:"losses"`
+	Shares       model.Shares           `json:"shares"`
+	Caches       []CacheMisses          `json:"caches"`
+	Warnings     []string               `json:"warnings"`
+	Remarks      []string               `json:"remarks"`
 
 	// Full says that the text has all of it: without, it is two lines and the first warnings.
 	Full bool `json:"-"`
@@ -59,12 +60,10 @@ type CacheMisses struct {
 	quote model.Quote
 }
 
-const LossPrefix = "lost: "
-
 func Survey(p *model.Profile) *overview {
 	o := &overview{Command: p.Command, Start: p.Start, Seconds: p.Duration.Seconds(), Source: p.Source,
 		Clock: p.Clock.Name, ClockUnit: p.Clock.Unit, AccessRate: p.Clock.Rate, RateSource: p.Clock.RateSource,
-		Resolution: p.Clock.Resolution, Block: p.Block, Kinds: map[string]int64{}, Losses: map[string]int64{}, Remarks: p.Comments,
+		Resolution: p.Clock.Resolution, Block: p.Block, Kinds: map[string]int64{}, Losses: map[model.Reason]int64{}, Remarks: p.Comments,
 		Shares: p.Shares(), exact: p.ExactDistances}
 	if kinds := p.StackKinds(); len(kinds) == 1 && kinds[0] != model.StackOwn {
 		o.Stack = kinds[0].String()
@@ -75,7 +74,7 @@ func Survey(p *model.Profile) *overview {
 		r := &p.Records[i]
 		if r.Kind == model.Lost {
 			o.Lost += r.Observations
-			o.Losses["end not known"] += r.Observations
+			o.Losses[model.EndUnknown] += r.Observations
 			continue
 		}
 		o.Observations += r.Observations
@@ -92,7 +91,7 @@ func Survey(p *model.Profile) *overview {
 		}
 	}
 	for _, c := range p.Counts {
-		if reason, ok := strings.CutPrefix(c.Name, LossPrefix); ok {
+		if reason, ok := model.LostBecause.Why(c.Name); ok {
 			o.Lost += c.N
 			o.Losses[reason] += c.N
 		}
@@ -146,11 +145,11 @@ func (o *overview) warn(p *model.Profile, unnamed int64) {
 		add("child processes ran for %v, and were not profiled: --follow profiles them, too", children.Round(time.Millisecond))
 	}
 	if o.Observations == 0 {
-		switch ran := time.Duration(p.CountOf("CPU time of the target, ns")); {
+		switch ran := time.Duration(p.CountOf(model.CPUTarget)); {
 		case children > 0 && o.Lost == 0:
 			add("nothing was observed: the program itself ran for only %v of the time", ran.Round(10*time.Microsecond))
 		case o.Lost > 0:
-			most, n := "", int64(0)
+			most, n := model.Reason(""), int64(0)
 			for reason, k := range o.Losses {
 				if k > n || k == n && reason < most {
 					most, n = reason, k
@@ -200,22 +199,22 @@ func (o *overview) warn(p *model.Profile, unnamed int64) {
 	if float64(o.Lost) > 0.01*(n+float64(o.Lost)) {
 		advice := ""
 		for reason := range o.Losses {
-			if strings.Contains(reason, "debug register") {
+			if reason.NeedsRegister() {
 				advice = lossAdvice(reason)
 			}
 		}
 		add("%s of the samples were lost: %s%s", Percent(float64(o.Lost), n+float64(o.Lost)), o.topLosses(3), advice)
 	}
-	if left, all := p.CountOf("blocks not kept, table full"), p.CountOf("blocks allocated"); float64(left) > 0.01*float64(all) {
+	if left, all := p.CountOf(model.BlocksNotKept), p.CountOf(model.BlocksAllocated); float64(left) > 0.01*float64(all) {
 		add("%d of %d allocated blocks were not kept, too many being in use: data in them are told by their mapping alone; profile for a shorter time", left, all)
 	}
 	for _, c := range p.Counts {
-		if strings.Contains(c.Name, "cut short") && float64(c.N) > 0.05*n {
+		if (model.StackCut.Has(c.Name) || c.Name == model.StacksShortened) && float64(c.N) > 0.05*n {
 			add("%d %s: callers are missing; build with -fno-omit-frame-pointer or unwind tables", c.N, c.Name)
 		}
 	}
 	for _, c := range p.Counts {
-		if why, ok := strings.CutPrefix(c.Name, model.NotWatched); ok && float64(c.N) > 0.01*n {
+		if why, ok := model.NotWatched.Why(c.Name); ok && float64(c.N) > 0.01*n {
 			add("%d observations were not watched in all threads: %s; whether others came before a reuse that was read ahead is known the less", c.N, why)
 		}
 	}
@@ -279,24 +278,25 @@ func resolution(p *model.Profile) string {
 }
 
 func (o *overview) topLosses(n int) string {
-	var reasons []string
+	var reasons []model.Reason
 	for r := range o.Losses {
 		reasons = append(reasons, r)
 	}
-	slices.SortFunc(reasons, func(a, b string) int {
+	slices.SortFunc(reasons, func(a, b model.Reason) int {
 		if d := o.Losses[b] - o.Losses[a]; d != 0 {
 			return int(min(max(d, -1), 1))
 		}
-		return strings.Compare(a, b)
+		return cmp.Compare(a, b)
 	})
 	more := ""
 	if len(reasons) > n {
 		reasons, more = reasons[:n], ", ..."
 	}
+	said := make([]string, len(reasons))
 	for i, r := range reasons {
-		reasons[i] = fmt.Sprintf("%s (%d)", r, o.Losses[r])
+		said[i] = fmt.Sprintf("%s (%d)", r, o.Losses[r])
 	}
-	return strings.Join(reasons, ", ") + more
+	return strings.Join(said, ", ") + more
 }
 
 // mostWarnings of an overview that is not full.

@@ -312,7 +312,7 @@ func count(file string) (int64, error) {
 		return 0, err
 	}
 	for _, c := range p.Counts {
-		if c.Name == "accesses of the program" {
+		if c.Name == model.ExactAccesses {
 			return c.N, nil
 		}
 	}
@@ -342,7 +342,7 @@ func (r *result) account(file string) error {
 	if err != nil {
 		return err
 	}
-	r.lasted, r.cpu, r.holds = p.Duration, time.Duration(p.CountOf("CPU time of the target, ns")), p.CountOf("holds")
+	r.lasted, r.cpu, r.holds = p.Duration, time.Duration(p.CountOf(model.CPUTarget)), p.CountOf(model.Holds)
 	for _, c := range p.Comments {
 		if rest, ok := strings.CutPrefix(c, "overhead by the profiler's own account: "); ok {
 			r.said, _, _ = strings.Cut(rest, " of the target's CPU time")

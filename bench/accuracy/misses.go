@@ -15,6 +15,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/rdx-profiler/rdx/model"
 	"github.com/rdx-profiler/rdx/pprofout"
 )
 
@@ -260,7 +261,7 @@ func (b *bench) session(p program, exact [3]float64, wall time.Duration) (j judg
 	if err != nil {
 		return j, err
 	}
-	j.holds, j.rate, j.low, j.high, j.source = live.CountOf("holds"), live.Clock.Rate, live.Clock.RateLow, live.Clock.RateHigh, live.Clock.RateSource
+	j.holds, j.rate, j.low, j.high, j.source = live.CountOf(model.Holds), live.Clock.Rate, live.Clock.RateLow, live.Clock.RateHigh, live.Clock.RateSource
 	out, err := exec.Command(b.rdx, "mrc", "--sizes", strings.Join(cacheNames, ","), "--format", "csv", profile).Output()
 	if err != nil {
 		return j, said(err)

@@ -17,6 +17,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/rdx-profiler/rdx/model"
 	"github.com/rdx-profiler/rdx/pprofout"
 )
 
@@ -155,7 +156,7 @@ func (b *bench) session(rdx string, p program) (seen, error) {
 	if err != nil {
 		return seen{}, err
 	}
-	return account(profile.Comments, float64(profile.CountOf("holds")), float64(profile.CountOf("CPU time of the target, ns")))
+	return account(profile.Comments, float64(profile.CountOf(model.Holds)), float64(profile.CountOf(model.CPUTarget)))
 }
 
 // account reads what a profile says of its holds.

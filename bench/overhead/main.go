@@ -22,6 +22,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/rdx-profiler/rdx/model"
 	"github.com/rdx-profiler/rdx/pprofout"
 )
 
@@ -272,7 +273,7 @@ func read(path string) (seconds float64, pairs int64, lost float64, said string,
 		}
 	}
 	for _, c := range p.Counts {
-		if strings.HasPrefix(c.Name, "lost: ") {
+		if model.LostBecause.Has(c.Name) {
 			gone += c.N
 		}
 	}

@@ -128,7 +128,7 @@ func one(p pattern, rdx, bin, dir string, seconds float64, extra []string) error
 	l.endless = max(l.endless, 0) // less is rounding
 	var lost int64
 	for _, c := range prof.Counts {
-		if strings.HasPrefix(c.Name, "lost: ") {
+		if model.LostBecause.Has(c.Name) {
 			lost += c.N
 		}
 	}

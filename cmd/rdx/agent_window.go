@@ -19,7 +19,6 @@ import (
 	"github.com/rdx-profiler/rdx/internal/version"
 	"github.com/rdx-profiler/rdx/model"
 	"github.com/rdx-profiler/rdx/pprofout"
-	"github.com/rdx-profiler/rdx/report"
 )
 
 // newWindowCmd is one session of the agent, in a process of its own: the request on standard
@@ -107,7 +106,7 @@ func sampleWindow(ctx context.Context, r agent.Request) (res agent.Result, peopl
 	}
 	sampled := time.Since(started)
 	p.Writer = version.Get().String()
-	res = agent.Result{Time: p.Start, Sampled: sampled, CPU: time.Duration(p.CountOf("CPU time of the target, ns")), Lost: map[string]int64{}, Clock: p.Clock.Name}
+	res = agent.Result{Time: p.Start, Sampled: sampled, CPU: time.Duration(p.CountOf(model.CPUTarget)), Lost: map[string]int64{}, Clock: p.Clock.Name}
 	res.Held = time.Duration(last.Overhead * float64(res.CPU))
 	if err := p.Derive(); err != nil {
 		return res, nil, nil, err
@@ -121,8 +120,8 @@ func sampleWindow(ctx context.Context, r agent.Request) (res agent.Result, peopl
 		}
 	}
 	for _, c := range p.Counts {
-		if len(c.Name) > len(report.LossPrefix) && c.Name[:len(report.LossPrefix)] == report.LossPrefix {
-			res.Lost[c.Name[len(report.LossPrefix):]] += c.N
+		if why, ok := model.LostBecause.Why(c.Name); ok {
+			res.Lost[string(why)] += c.N
 		}
 	}
 	// It stands for the period, of which this part was sampled, or would have been.

@@ -12,6 +12,7 @@ import (
 
 	"github.com/rdx-profiler/rdx/collector"
 	"github.com/rdx-profiler/rdx/internal/version"
+	"github.com/rdx-profiler/rdx/model"
 	"github.com/rdx-profiler/rdx/report"
 	"github.com/rdx-profiler/rdx/sampler"
 )
@@ -168,7 +169,8 @@ func lossList(t *selfTest) string {
 		if i > 0 {
 			out += ", "
 		}
-		out += fmt.Sprintf("%s (%d)", l.Name[len("lost: "):], l.N)
+		why, _ := model.LostBecause.Why(l.Name)
+		out += fmt.Sprintf("%s (%d)", why, l.N)
 	}
 	return out
 }

@@ -126,7 +126,7 @@ func TestSelfTestJudge(t *testing.T) {
 			{Kind: model.Censored, Native: 1400, Observations: 10}, // its reuse may have come in time
 			{Kind: model.Censored, Native: 1500, Observations: 2},  // not
 		},
-		Counts: []model.Count{{Name: "holds", N: 12}, {Name: "lost: a", N: 2}, {Name: "lost: b", N: 1}, {Name: "samples", N: 99}},
+		Counts: []model.Count{{Name: model.Holds, N: 12}, {Name: model.LostBecause.Of("a"), N: 2}, {Name: model.LostBecause.Of("b"), N: 1}, {Name: model.Samples, N: 99}},
 	}
 	s := selfTest{Expected: 1000}
 	s.judge(p)

@@ -115,9 +115,9 @@ func writeProfile(tally *exact.PairTally, path string, r *exactReport, start tim
 	p, parts := tally.Head(), tally.Parts(locator(mappings))
 	p.Writer = version.Get().String()
 	p.Start, p.Duration, p.Command = start, time.Since(start), r.Trace
-	p.Counts = []model.Count{{Name: report.ExactAccesses, N: int64(r.Accesses)}, {Name: "distinct blocks", N: int64(r.Blocks)}}
+	p.Counts = []model.Count{{Name: model.ExactAccesses, N: int64(r.Accesses)}, {Name: model.ExactBlocks, N: int64(r.Blocks)}}
 	if n := tally.Rare(); n > 0 {
-		p.Counts = append(p.Counts, model.Count{Name: "touches of rare pairs, whose places were forgotten", N: int64(n)})
+		p.Counts = append(p.Counts, model.Count{Name: model.ExactForgotten, N: int64(n)})
 	}
 	for _, w := range r.Warnings {
 		p.Comments = append(p.Comments, "session ended early: "+w)

@@ -27,7 +27,7 @@ func TestHeapSites(t *testing.T) {
 	right, wrong := map[string]int64{}, map[string]int64{}
 	bySessions(t, "all four kinds of blocks", func() bool {
 		profile := attach(t, p.pid, "--heap", "-d", "2s", "--overhead", "10").profile()
-		if countOf(profile, "blocks allocated") == 0 {
+		if countOf(profile, model.BlocksAllocated) == 0 {
 			t.Fatalf("no allocation was seen: %v", profile.Comments)
 		}
 		for i := range profile.Records {

@@ -183,7 +183,7 @@ func TestQuantities(t *testing.T) {
 
 // What no sample could come from is told first, in one line, with what to do.
 func TestUnheldTold(t *testing.T) {
-	for name, want := range map[string]string{
+	for name, want := range map[model.CountName]string{
 		model.CPUMasked:  "! 3.00s of CPU time (75.0%) was not sampled, of threads that block all signals: --interrupt samples them, at a risk (docs/explanation/safety.md, item 13)",
 		model.CPUWaiting: "! 3.00s of CPU time (75.0%) was not sampled, of threads that block all signals and had waited within 10 ms: to interrupt them would not be safe (docs/explanation/safety.md, item 13)",
 	} {

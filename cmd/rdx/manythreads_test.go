@@ -67,12 +67,12 @@ func registersIn(t *testing.T, p *model.Profile) (r byCPU) {
 func unwatched(p *model.Profile) (lost, of int) {
 	for _, c := range p.Counts {
 		switch {
-		case c.Name == "lost: not watched in all threads":
+		case c.Name == model.LostBecause.Of(model.NotInAllThreads):
 			lost += int(c.N)
 			of += int(c.N)
-		case strings.HasPrefix(c.Name, model.NotWatched): // and read ahead of: it has a record
+		case model.NotWatched.Has(c.Name): // and read ahead of: it has a record
 			lost += int(c.N)
-		case strings.HasPrefix(c.Name, "lost: "):
+		case model.LostBecause.Has(c.Name):
 			of += int(c.N)
 		}
 	}
@@ -95,7 +95,7 @@ func TestManyThreadsPrivate(t *testing.T) {
 		profile := attach(t, p.pid, "--stack", "both", "-d", "1s").profile()
 		assertFree(t, p.pid)
 		n, all := unwatched(profile)
-		if n*20 > all && strings.Contains(strings.Join(profile.Comments, "\n"), "no free debug register") {
+		if n*20 > all && strings.Contains(strings.Join(profile.Comments, "\n"), string(model.NoRegister)) {
 			t.Logf("%d of %d observations lost to another process that has debug registers taken; once more", n, all)
 			needCPURegisters(t)
 			return false
@@ -115,8 +115,8 @@ func TestManyThreadsPrivate(t *testing.T) {
 	p = target(t, compile(t, "churn"))
 	profile := attach(t, p.pid, "--stack", "both", "-d", "1s").profile()
 	assertUntraced(t, p.pid)
-	t.Logf("%d holds; target: %s", countOf(profile, "holds"), p.end())
-	if countOf(profile, "lost: thread not sampled") > 0 || countOf(profile, "threads that ended before their first tick") == 0 {
+	t.Logf("%d holds; target: %s", countOf(profile, model.Holds), p.end())
+	if countOf(profile, model.LostBecause.Of(model.ThreadNotSampled)) > 0 || countOf(profile, model.ThreadsNeverTick) == 0 {
 		t.Errorf("%v", profile.Counts)
 	}
 }
@@ -208,7 +208,7 @@ func TestHoldsTakeNoRegisters(t *testing.T) {
 		r := registersIn(t, profile)
 		words += r.words
 		for _, p := range []*model.Profile{own, profile} {
-			t.Logf("%+v; %d holds; %s", r, countOf(p, "holds"), commentOf(p, "thread held per sample"))
+			t.Logf("%+v; %d holds; %s", r, countOf(p, model.Holds), commentOf(p, "thread held per sample"))
 		}
 		if lost, _ := unwatched(profile); lost > 0 {
 			needCPURegisters(t) // another process had some
@@ -287,7 +287,7 @@ func TestRegistersTaken(t *testing.T) {
 		}
 		profile := readProfile(t, output)
 		said := s.stderr.String()
-		lost := countOf(profile, model.NotWatched+"debug registers of a CPU taken by another process")
+		lost := countOf(profile, model.NotWatched.Of(model.RegistersRefused))
 		r := registersIn(t, profile)
 		t.Logf("%d not watched, %+v; %s", lost, r, said)
 		if before, _, _ := strings.Cut(said, "observations "); !strings.Contains(before, "end debuggers") || !strings.Contains(before, "--stack own") {
@@ -318,8 +318,8 @@ func TestTrapsUsedUp(t *testing.T) {
 				t.Fatalf("%v by thread %d", r.Kind, r.EndTID)
 			}
 		}
-		cut += countOf(profile, "observations cut off, as the traps of a CPU were used up")
-		t.Logf("%d cut off; %d words; %d traps of other processes", cut, registersIn(t, profile).words, countOf(profile, "traps in other processes at the same address"))
+		cut += countOf(profile, model.CutOff)
+		t.Logf("%d cut off; %d words; %d traps of other processes", cut, registersIn(t, profile).words, countOf(profile, model.TrapsOtherSpaces))
 		return cut > 0
 	})
 	assertFree(t, p.pid)

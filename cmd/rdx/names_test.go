@@ -166,7 +166,7 @@ func TestVDSOTime(t *testing.T) {
 		_, n := useNames(profile)
 		observed += n
 		for _, c := range profile.Counts {
-			if strings.HasPrefix(c.Name, "lost: ") {
+			if model.LostBecause.Has(c.Name) {
 				lost += c.N
 			}
 		}

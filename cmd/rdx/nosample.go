@@ -27,14 +27,8 @@ const (
 
 // whyNoSample measures why there is no observation, when there is none. root is /proc and /sys/fs/cgroup's parent.
 func whyNoSample(p *model.Profile, cfg *collector.Config, root fs.FS) string {
-	ran := time.Duration(p.CountOf("CPU time of the target, ns"))
-	var lost int64
-	for _, c := range p.Counts {
-		if strings.HasPrefix(c.Name, report.LossPrefix) {
-			lost += c.N
-		}
-	}
-	if len(p.Records) > 0 || lost > 0 || cfg.PID == 0 || p.Duration <= 0 {
+	ran := time.Duration(p.CountOf(model.CPUTarget))
+	if len(p.Records) > 0 || p.Lost() > 0 || cfg.PID == 0 || p.Duration <= 0 {
 		return ""
 	}
 	pids := append([]int{cfg.PID}, cfg.Others...)
@@ -70,14 +64,14 @@ func whyNoHold(p *model.Profile, ran time.Duration, cfg *collector.Config, root 
 			return fmt.Sprintf("%s, and --overhead has not paid for a hold%s: profile longer, or with a larger --overhead", worked, why)
 		}
 	}
-	if f := statOf(root, cfg.PID); len(f) > 12 && p.CountOf("samples") == 0 {
+	if f := statOf(root, cfg.PID); len(f) > 12 && p.CountOf(model.Samples) == 0 {
 		user, _ := strconv.Atoi(f[11])
 		system, _ := strconv.Atoi(f[12])
 		if system > 9*user {
 			return worked + ", nearly all of it in the kernel, and rdx samples user code: profile longer, or look with perf at what it asks the kernel for"
 		}
 	}
-	if n := p.CountOf("samples"); n > 0 {
+	if n := p.CountOf(model.Samples); n > 0 {
 		return fmt.Sprintf("%s, in which %d ticks fell, of which none was drawn: profile longer, or with a larger --overhead", worked, n)
 	}
 	return worked + ", in which no tick fell: profile longer"

@@ -12,10 +12,10 @@ import (
 // to do.
 func TestOverviewOfNothing(t *testing.T) {
 	for want, c := range map[string][]model.Count{
-		"ran for only 4ms of the time, it waits":            {{Name: "CPU time of the target, ns", N: 4e6}},
-		"--follow profiles them, too":                       {{Name: "CPU time of the target, ns", N: 4e6}, {Name: model.CPUChildren, N: 4e9}},
-		"all 3 samples were lost, most to \"use not seen\"": {{Name: "CPU time of the target, ns", N: 4e6}, {Name: "lost: use not seen", N: 3}},
-		"a larger --overhead":                               {{Name: "CPU time of the target, ns", N: 4e9}},
+		"ran for only 4ms of the time, it waits":            {{Name: model.CPUTarget, N: 4e6}},
+		"--follow profiles them, too":                       {{Name: model.CPUTarget, N: 4e6}, {Name: model.CPUChildren, N: 4e9}},
+		"all 3 samples were lost, most to \"use not seen\"": {{Name: model.CPUTarget, N: 4e6}, {Name: model.LostBecause.Of(model.UseNotSeen), N: 3}},
+		"a larger --overhead":                               {{Name: model.CPUTarget, N: 4e9}},
 	} {
 		p := &model.Profile{Block: 8, Caches: []model.Cache{{Level: "L2", Size: 1 << 20}}, Counts: c}
 		var b strings.Builder
@@ -39,13 +39,13 @@ func TestOverviewAdvice(t *testing.T) {
 		}
 		return strings.Join(strings.Fields(b.String()), " ")
 	}
-	out := text(&model.Profile{Block: 8, Counts: []model.Count{{Name: model.CPUMasked, N: 4e9}, {Name: "lost: thread blocks the hold signals", N: 3}}})
-	if !strings.Contains(out, `most to "thread blocks the hold signals"`) || !strings.Contains(out, "--interrupt samples them") || strings.Contains(out, "profile longer") {
+	out := text(&model.Profile{Block: 8, Counts: []model.Count{{Name: model.CPUMasked, N: 4e9}, {Name: model.LostBecause.Of(model.SignalsBlocked), N: 3}}})
+	if !strings.Contains(out, `most to "`+string(model.SignalsBlocked)+`"`) || !strings.Contains(out, "--interrupt samples them") || strings.Contains(out, "profile longer") {
 		t.Errorf("signals blocked: %s", out)
 	}
 	use := []*model.Location{{Address: 1}}
 	p := &model.Profile{Block: 8, BinsPerOctave: 16, Records: []model.Record{{Kind: model.Reuse, Use: use, Reuse: use, Time: 1, Native: 1, Observations: 10, Accesses: 10}},
-		Counts: []model.Count{{Name: "blocks allocated", N: 1000}, {Name: "blocks not kept, table full", N: 400}}}
+		Counts: []model.Count{{Name: model.BlocksAllocated, N: 1000}, {Name: model.BlocksNotKept, N: 400}}}
 	if out := text(p); !strings.Contains(out, "400 of 1000 allocated blocks were not kept") || !strings.Contains(out, "0 lost") {
 		t.Errorf("blocks not kept: %s", out)
 	}

@@ -46,7 +46,7 @@ func assertSeen(t *testing.T, p *model.Profile, threads int, share float64, name
 	}
 	var lost int64
 	for _, c := range p.Counts {
-		if strings.HasPrefix(c.Name, "lost: ") {
+		if model.LostBecause.Has(c.Name) {
 			lost += c.N
 		}
 	}
@@ -70,14 +70,14 @@ func assertSeenBoth(t *testing.T, p *model.Profile, threads int, share float64, 
 	}
 	var counted, unwatched int64
 	for _, c := range p.Counts {
-		if strings.HasPrefix(c.Name, "lost: ") {
+		if model.LostBecause.Has(c.Name) {
 			counted += c.N
 		}
-		if strings.HasPrefix(c.Name, model.NotWatched) {
+		if model.NotWatched.Has(c.Name) {
 			unwatched += c.N
 		}
 	}
-	t.Logf("%d observations, %d private and %d shared, of %d threads, %.0f %% in %v; %d holds, lost %d, read ahead only %d", n, private, shared, of, 100*named, names, p.CountOf("holds"), counted, unwatched)
+	t.Logf("%d observations, %d private and %d shared, of %d threads, %.0f %% in %v; %d holds, lost %d, read ahead only %d", n, private, shared, of, 100*named, names, p.CountOf(model.Holds), counted, unwatched)
 	if n < 100 || private < 20 || shared < 20 || of < threads || named < share {
 		t.Errorf("want 100 observations of %d threads, 20 of each stack, %.0f %% in %v: %v", threads, 100*share, names, p.Counts)
 	}
@@ -202,7 +202,7 @@ func TestRealStressNG(t *testing.T) {
 			profile := readProfile(t, s.output)
 			n, threads, _ := seen(profile)
 			t.Logf("%s, --stack %s: %d observations of %d threads; %v", stressors, stack, n, threads, profile.Counts)
-			if n == 0 || profile.CountOf("lost: thread not sampled") > 0 {
+			if n == 0 || profile.CountOf(model.LostBecause.Of(model.ThreadNotSampled)) > 0 {
 				t.Errorf("%s, --stack %s: nothing or not all threads seen: %v", stressors, stack, profile.Counts)
 			}
 		}

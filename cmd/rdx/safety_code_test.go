@@ -64,7 +64,7 @@ func assertNear(t *testing.T, p *process, says string) {
 	holds := 0
 	var near, all float64
 	attachUntil(t, p.pid, func(profile *model.Profile) bool {
-		holds += countOf(profile, "holds")
+		holds += countOf(profile, model.Holds)
 		for i := range profile.Records {
 			if r := &profile.Records[i]; r.Kind == model.Reuse || r.Kind == model.Censored {
 				all += r.Accesses // a hold has fewer records of what is reused at once than of octaves
@@ -96,8 +96,8 @@ func TestPatchedMeanwhile(t *testing.T) {
 	p := target(t, compile(t, "selfmod"), "other")
 	holds, noticed := 0, 0
 	attachUntil(t, p.pid, func(profile *model.Profile) bool {
-		holds += countOf(profile, "holds")
-		noticed += countOf(profile, "lost: use by another instruction")
+		holds += countOf(profile, model.Holds)
+		noticed += countOf(profile, model.LostBecause.Of(model.UseElsewhere))
 		return holds >= 200 && noticed > 0
 	})
 	t.Logf("%d holds, %d uses by another instruction; target: %s", holds, noticed, p.end())
@@ -119,7 +119,7 @@ func TestWritesNothing(t *testing.T) {
 		t.Fatalf("exit code %d", code)
 	}
 	assertFree(t, p.pid)
-	holds := countOf(readProfile(t, output), "holds")
+	holds := countOf(readProfile(t, output), model.Holds)
 	b, err := os.ReadFile(calls)
 	if err != nil {
 		t.Fatal(err)

@@ -8,6 +8,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/rdx-profiler/rdx/model"
 )
 
 // signalRounds attaches n times to a target that checks its own work and
@@ -133,7 +135,7 @@ func TestTargetKilled(t *testing.T) {
 		began, ran := cpuTime(t, p.pid), time.Duration(r.IntN(60_000))*time.Microsecond
 		eventually(t, "the target runs", func() bool { return cpuTime(t, p.pid)-began > ran })
 		p.cmd.Process.Kill()
-		if countOf(s.profile(), "holds") == 0 {
+		if countOf(s.profile(), model.Holds) == 0 {
 			empty++
 		}
 	}

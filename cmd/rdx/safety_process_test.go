@@ -19,6 +19,8 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/rdx-profiler/rdx/model"
+	"github.com/rdx-profiler/rdx/sampler/ahead"
+	"github.com/rdx-profiler/rdx/sampler/interp"
 )
 
 // refused expects rdx to end with a one-line error that contains want, and to
@@ -51,7 +53,7 @@ func attachable(t *testing.T, pid int) {
 	bySessions(t, "samples", func() bool {
 		p := attach(t, pid, "-d", "300ms").profile()
 		assertFree(t, pid)
-		holds += countOf(p, "holds")
+		holds += countOf(p, model.Holds)
 		return holds > 20 && len(p.Records) > 0
 	})
 	t.Logf("%d samples", holds)
@@ -149,7 +151,7 @@ func TestRun32Bit(t *testing.T) {
 		t.Fatalf("exit code %d: %s", code, s.stderr.String())
 	}
 	p := readProfile(t, s.output)
-	if len(p.Records) > 0 || countOf(p, "lost: 32-bit code") == 0 {
+	if len(p.Records) > 0 || countOf(p, model.LostBecause.Of("32-bit code")) == 0 {
 		t.Errorf("%d records, counts %v", len(p.Records), p.Counts)
 	}
 }
@@ -257,10 +259,10 @@ func TestExecChain(t *testing.T) {
 			t.Errorf("target says %q", line)
 		}
 		p := readProfile(t, s.output)
-		if countOf(p, "holds") == 0 {
+		if countOf(p, model.Holds) == 0 {
 			t.Error("no samples")
 		}
-		t.Logf("%d samples, %d records", countOf(p, "holds"), len(p.Records))
+		t.Logf("%d samples, %d records", countOf(p, model.Holds), len(p.Records))
 	}
 }
 
@@ -293,7 +295,7 @@ func TestExecSetuid(t *testing.T) {
 		t.Errorf("target says %q, want euid=0", line)
 	}
 	profile := s.profile()
-	t.Logf("%d samples", countOf(profile, "holds"))
+	t.Logf("%d samples", countOf(profile, model.Holds))
 }
 
 func TestForkHeavy(t *testing.T) { sampled(t, 200, compile(t, "fork")) }
@@ -302,7 +304,7 @@ func TestForkFollow(t *testing.T) {
 	p := target(t, compile(t, "fork"))
 	profile := attach(t, p.pid, "--follow", "-d", "1s").profile()
 	assertFree(t, p.pid)
-	t.Logf("%d samples; target: %s", countOf(profile, "holds"), p.end())
+	t.Logf("%d samples; target: %s", countOf(profile, model.Holds), p.end())
 }
 
 // Ten thousand threads come and go while rdx attaches and detaches.
@@ -316,7 +318,7 @@ func TestThreadChurn(t *testing.T) {
 	holds := 0
 	for range n {
 		profile := attach(t, p.pid, "-d", "400ms").profile()
-		holds += countOf(profile, "holds")
+		holds += countOf(profile, model.Holds)
 		assertUntraced(t, p.pid)
 	}
 	end := p.end()
@@ -344,10 +346,10 @@ func TestStorm(t *testing.T) {
 		t.Fatalf("exit code %d: %s", code, p.stderr.String())
 	}
 	profile := readProfile(t, output)
-	ended, ticks := countOf(profile, "threads that ended before their first tick"), countOf(profile, "samples")
+	ended, ticks := countOf(profile, model.ThreadsNeverTick), countOf(profile, model.Samples)
 	t.Logf("%d threads ended before their first tick, %d ticks: %v", ended, ticks, profile.Counts)
 	// The ticks are mostly those of the program itself.
-	if ended+ticks < children || ended < children*9/10 || countOf(profile, "lost: thread not sampled") > 0 {
+	if ended+ticks < children || ended < children*9/10 || countOf(profile, model.LostBecause.Of(model.ThreadNotSampled)) > 0 {
 		t.Errorf("%d of %d threads ended before their first tick, %d ticks: %v", ended, children, ticks, profile.Counts)
 	}
 }
@@ -370,7 +372,7 @@ func runTimed(t *testing.T, args ...string) (profile *model.Profile, ns float64)
 func TestShortChildrenTime(t *testing.T) {
 	needRoot(t)
 	profile, ns := runTimed(t, "--follow", "--", compile(t, "children"), "60", "8000000")
-	got := float64(profile.CountOf("CPU time of the target, ns"))
+	got := float64(profile.CountOf(model.CPUTarget))
 	t.Logf("%.0f ms of %.0f", got/1e6, ns/1e6)
 	// What a process does before it is seen, and while it exits, is one part in some.
 	if got < .9*ns || got > 1.1*ns {
@@ -391,15 +393,15 @@ func TestShortThreads(t *testing.T) {
 		{400, 2_400_000},
 	} {
 		profile, ns := runTimed(t, "--gap", "2ms", "--overhead", "1", compile(t, "short"), fmt.Sprint(c.threads), fmt.Sprint(c.life))
-		ticks, want := float64(countOf(profile, "samples")), ns/gap
+		ticks, want := float64(countOf(profile, model.Samples)), ns/gap
 		// A thread has one tick more or less than the mean has it, no more.
 		sigma := math.Sqrt(float64(c.threads) / 4)
 		t.Logf("%d threads of %.1f gaps: %.0f ticks, want %.0f, standard deviation %.0f; %d passed over; CPU time %.2f s, sampled %.2f s", c.threads, float64(c.life)/gap, ticks, want, sigma,
-			countOf(profile, "ticks passed over until a new thread had its gap"), ns/1e9, float64(countOf(profile, "CPU time sampled, ns"))/1e9)
+			countOf(profile, model.TicksPassedOver), ns/1e9, float64(countOf(profile, model.CPUSampled))/1e9)
 		if math.Abs(ticks-want) > 4*sigma+0.05*want {
 			t.Errorf("%.0f ticks, want %.0f", ticks, want)
 		}
-		if sampled := float64(countOf(profile, "CPU time sampled, ns")); math.Abs(sampled-ns) > 4*sigma*gap+0.05*ns {
+		if sampled := float64(countOf(profile, model.CPUSampled)); math.Abs(sampled-ns) > 4*sigma*gap+0.05*ns {
 			t.Errorf("%.3g ns of CPU time sampled, want %.3g", sampled, ns)
 		}
 	}
@@ -414,9 +416,9 @@ func TestLittleEach(t *testing.T) {
 	bySessions(t, "a hundred ticks", func() bool {
 		profile := attach(t, p.pid, "-d", "1500ms", "--gap", "8ms", "--overhead", "5").profile()
 		assertFree(t, p.pid)
-		ran += float64(profile.CountOf("CPU time of the target, ns"))
+		ran += float64(profile.CountOf(model.CPUTarget))
 		sampled += float64(profile.CountOf(model.CPUSampled))
-		ticks += float64(profile.CountOf("samples"))
+		ticks += float64(profile.CountOf(model.Samples))
 		t.Logf("%.2f s, of which %.2f s sampled in %.0f ticks; %q", ran/1e9, sampled/1e9, ticks, profile.Comments)
 		return ticks >= 100
 	})
@@ -450,8 +452,8 @@ func TestThousandThreads(t *testing.T) {
 		s.cmd.Process.Signal(syscall.SIGQUIT) // a stack dump
 	}
 	profile := s.profile()
-	t.Logf("attached in %v, profile written in %v, %d samples", attached, time.Since(begin), countOf(profile, "holds"))
-	if countOf(profile, "holds") == 0 {
+	t.Logf("attached in %v, profile written in %v, %d samples", attached, time.Since(begin), countOf(profile, model.Holds))
+	if countOf(profile, model.Holds) == 0 {
 		t.Error("no samples")
 	}
 	assertFree(t, p.pid)
@@ -483,7 +485,7 @@ func TestLeaderExited(t *testing.T) {
 				eventually(t, "the first thread exits", exited)
 			}
 			profile := s.profile()
-			holds, lost := countOf(profile, "holds"), countOf(profile, "lost: no access before unreadable page")
+			holds, lost := countOf(profile, model.Holds), countOf(profile, model.LostBecause.Of(model.Reason(ahead.NoAccessBefore+interp.Unreadable.String())))
 			named := 0
 			for _, r := range profile.Records {
 				if m := r.Use[0].Mapping; m != nil && filepath.Base(m.File) == "sum" {
@@ -515,7 +517,7 @@ func TestNoFreeDebugRegister(t *testing.T) {
 	s := startAttach(t, p.pid, "-d", "1s")
 	profile := s.profile()
 	// Reuses that were read ahead need no register.
-	if countOf(profile, "lost: no free debug register") == 0 {
+	if countOf(profile, model.LostBecause.Of(model.NoRegister)) == 0 {
 		t.Errorf("%d records, counts %v", len(profile.Records), profile.Counts)
 	}
 	assertUntraced(t, p.pid)

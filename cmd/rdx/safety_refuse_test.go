@@ -14,6 +14,8 @@ import (
 	"testing"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/rdx-profiler/rdx/model"
 )
 
 // as runs rdx attach with setpriv's arguments before it, in a folder that
@@ -71,7 +73,7 @@ func TestMissingCapabilities(t *testing.T) {
 		p := target(t, sum, "1")
 		caps := "-all,+bpf,+perfmon,+sys_ptrace"
 		s := as(t, []string{"--bounding-set", caps, "--inh-caps", caps}, p.pid)
-		if n := countOf(s.profile(), "holds"); n == 0 {
+		if n := countOf(s.profile(), model.Holds); n == 0 {
 			t.Error("no samples")
 		}
 		assertFree(t, p.pid)
@@ -89,7 +91,7 @@ func TestMissingCapabilities(t *testing.T) {
 			_, n := useNames(profile)
 			observed += n
 			for _, c := range profile.Counts {
-				if strings.HasPrefix(c.Name, "lost: ") {
+				if model.LostBecause.Has(c.Name) {
 					lost += c.N
 				}
 			}
@@ -281,7 +283,7 @@ func TestNoDebugRegisterAnywhere(t *testing.T) {
 		t.Skip("needs all debug registers of a CPU: some process of this machine has some (a debugger, or another rdx)")
 	}
 	refuse(t, p.pid, "no free debug register (others watch memory on all threads: end debuggers")
-	refused(t, "no free debug register", "run", "--", "true")
+	refused(t, string(model.NoRegister), "run", "--", "true")
 	assertUntraced(t, p.pid)
 	p.end()
 }

@@ -205,7 +205,7 @@ func TestRunInterrupted(t *testing.T) {
 					t.Errorf("target says %q", line)
 				}
 			}
-			if p := readProfile(t, s.output); countOf(p, "holds") == 0 {
+			if p := readProfile(t, s.output); countOf(p, model.Holds) == 0 {
 				t.Error("no samples")
 			}
 		})

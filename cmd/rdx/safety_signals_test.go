@@ -38,7 +38,7 @@ func TestBlockingCallsMasked(t *testing.T) {
 	p := target(t, compile(t, "block"), "masked")
 	profile := attach(t, p.pid, "-d", "1s").profile()
 	assertUnsampled(t, profile, model.CPUMasked, 1)
-	if n := countOf(profile, "holds"); n > 0 {
+	if n := countOf(profile, model.Holds); n > 0 {
 		t.Errorf("%d holds", n)
 	}
 	assertFree(t, p.pid)
@@ -49,11 +49,11 @@ func TestBlockingCallsMasked(t *testing.T) {
 
 // assertUnsampled wants at least that share of the CPU time to be counted under
 // the name, but for a tick that is under way when the counts are read.
-func assertUnsampled(t *testing.T, profile *model.Profile, name string, share float64) {
+func assertUnsampled(t *testing.T, profile *model.Profile, name model.CountName, share float64) {
 	t.Helper()
 	masked, sampled := profile.CountOf(name), profile.CountOf(model.CPUSampled)
 	t.Logf("%v sampled, %v not", time.Duration(sampled), time.Duration(masked))
-	tick := 1.25 * float64(masked+sampled) / float64(max(countOf(profile, "samples"), 1))
+	tick := 1.25 * float64(masked+sampled) / float64(max(countOf(profile, model.Samples), 1))
 	if all := float64(masked + sampled); all == 0 || float64(masked) < share*all-tick {
 		t.Errorf("%d ns of CPU time sampled, %d not, want %g not: %v", sampled, masked, share, profile.Counts)
 	}
@@ -67,10 +67,10 @@ func TestBlockingCallsMaskedInterrupted(t *testing.T) {
 	interrupts, left := 0, 0
 	for range 4 {
 		profile := attach(t, p.pid, "--interrupt", "-d", "700ms").profile()
-		interrupts += countOf(profile, "holds by interrupt")
-		left += countOf(profile, "lost: thread blocks the hold signals, and has waited within 10 ms")
-		if n := countOf(profile, "holds"); n != countOf(profile, "holds by interrupt") {
-			t.Errorf("%d holds, %d by interrupt", n, countOf(profile, "holds by interrupt"))
+		interrupts += countOf(profile, model.HoldInterrupts)
+		left += countOf(profile, model.LostBecause.Of(model.SignalsWaited))
+		if n := countOf(profile, model.Holds); n != countOf(profile, model.HoldInterrupts) {
+			t.Errorf("%d holds, %d by interrupt", n, countOf(profile, model.HoldInterrupts))
 		}
 		assertUnsampled(t, profile, model.CPUWaiting, 0.01)
 		assertFree(t, p.pid)
@@ -138,7 +138,7 @@ func TestStrayTraps(t *testing.T) {
 	}
 	const traps = 500
 	p := rdx(t, "run", "-q", "--", stray, fmt.Sprint(traps)).profile()
-	if got := countOf(p, "traps of watchpoints that the kernel did not know as such, kept from the target"); got != traps {
+	if got := countOf(p, model.TrapsStray); got != traps {
 		t.Errorf("%d traps counted, want %d", got, traps)
 	}
 }
@@ -152,8 +152,8 @@ func TestBlocksAllSignals(t *testing.T) {
 	assertUnsampled(t, profile, model.CPUMasked, 1)
 	assertFree(t, p.pid)
 	profile = attach(t, p.pid, "--interrupt", "-d", "1s").profile()
-	lost := countOf(profile, "lost: thread blocks the hold signals, and has waited within 10 ms")
-	if n := countOf(profile, "holds by interrupt"); n != countOf(profile, "holds") || n+lost == 0 {
+	lost := countOf(profile, model.LostBecause.Of(model.SignalsWaited))
+	if n := countOf(profile, model.HoldInterrupts); n != countOf(profile, model.Holds) || n+lost == 0 {
 		t.Errorf("%d holds by interrupt, %d lost: %v", n, lost, profile.Counts)
 	}
 	assertFree(t, p.pid)
@@ -177,14 +177,14 @@ func TestMaskedWorkers(t *testing.T) {
 	t.Run("left alone", func(t *testing.T) {
 		profile, seen := maskedWorkers(t)
 		assertUnsampled(t, profile, model.CPUMasked, 0.5)
-		if len(seen) > 0 || countOf(profile, "holds by interrupt") > 0 {
+		if len(seen) > 0 || countOf(profile, model.HoldInterrupts) > 0 {
 			t.Errorf("observations by worker: %v, counts %v", seen, profile.Counts)
 		}
 	})
 	t.Run("interrupted", func(t *testing.T) {
 		profile, seen := maskedWorkers(t, "--interrupt")
-		t.Logf("%d interrupts; observations by worker: %v", countOf(profile, "holds by interrupt"), seen)
-		if countOf(profile, "holds by interrupt") < 50 || len(seen) != 2 {
+		t.Logf("%d interrupts; observations by worker: %v", countOf(profile, model.HoldInterrupts), seen)
+		if countOf(profile, model.HoldInterrupts) < 50 || len(seen) != 2 {
 			t.Errorf("%v", profile.Counts)
 		}
 	})

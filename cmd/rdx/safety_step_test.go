@@ -9,6 +9,9 @@ import (
 	"strconv"
 	"syscall"
 	"testing"
+
+	"github.com/rdx-profiler/rdx/model"
+	"github.com/rdx-profiler/rdx/sampler/ahead"
 )
 
 var bySteps = []string{"--burst-engine", "step"}
@@ -31,8 +34,8 @@ func TestStepKilledWhen(t *testing.T) {
 	holds, ran := 0, 0.0 // s
 	bySessions(t, "a second of the target's time", func() bool {
 		profile := attach(t, p.pid, append(bySteps, "-d", "2s")...).profile()
-		holds += countOf(profile, "holds")
-		ran += float64(profile.CountOf("CPU time of the target, ns")) / 1e9
+		holds += countOf(profile, model.Holds)
+		ran += float64(profile.CountOf(model.CPUTarget)) / 1e9
 		t.Logf("%d holds in %.2f s; %v", holds, ran, profile.Comments)
 		return ran > 1
 	})
@@ -77,7 +80,7 @@ func TestStepRestartable(t *testing.T) {
 		t.Fatalf("target says %q", line)
 	}
 	profile := attach(t, p.pid, append(bySteps, "-d", "2s")...).profile()
-	if n := countOf(profile, "bursts ended: restartable sequence") + countOf(profile, "lost: no access before restartable sequence"); n < 5 {
+	if n := countOf(profile, model.BurstEnded.Of(ahead.EndRestarted)) + countOf(profile, model.LostBecause.Of(ahead.NoAccessBefore+ahead.EndRestarted)); n < 5 {
 		t.Errorf("%d bursts ended in a sequence: %v", n, profile.Counts)
 	}
 	assertFree(t, p.pid)

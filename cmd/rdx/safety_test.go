@@ -340,7 +340,7 @@ func readProfile(t *testing.T, path string) *model.Profile {
 	return p
 }
 
-func countOf(p *model.Profile, name string) int { return int(p.CountOf(name)) }
+func countOf(p *model.Profile, name model.CountName) int { return int(p.CountOf(name)) }
 
 // sampleUntil attaches again and again until rdx has held the target's
 // threads n times.
@@ -352,7 +352,7 @@ func sampleUntil(t *testing.T, pid, n int, args ...string) (holds int) {
 		}
 		s := attach(t, pid, append([]string{"-d", "500ms"}, args...)...)
 		p := s.profile()
-		holds += countOf(p, "holds")
+		holds += countOf(p, model.Holds)
 		assertFree(t, pid)
 	}
 	return holds

@@ -149,7 +149,7 @@ func runSelfTest(cfg collector.Config, probe func(pid int)) (*selfTest, error) {
 // or was still without one later than that. One given up before, for its slot
 // went to another sample, is neither.
 func (t *selfTest) judge(p *model.Profile) {
-	var right, censored, all, lost, holds float64
+	var right, censored, all, lost float64
 	var times []float64
 	for _, r := range p.Records {
 		n := float64(r.Observations)
@@ -168,14 +168,12 @@ func (t *selfTest) judge(p *model.Profile) {
 		}
 	}
 	for _, c := range p.Counts {
-		if strings.HasPrefix(c.Name, "lost:") {
+		if model.LostBecause.Has(c.Name) {
 			lost += float64(c.N)
 			t.Losses = append(t.Losses, c)
 		}
-		if c.Name == "holds" {
-			holds = float64(c.N)
-		}
 	}
+	holds := float64(p.CountOf(model.Holds))
 	if all > censored {
 		t.Right = right / (all - censored)
 		t.Censored = censored / all

@@ -90,7 +90,7 @@ func TestFindTargets(t *testing.T) {
 
 func TestWhyNoSample(t *testing.T) {
 	idle := func(ran time.Duration) *model.Profile {
-		return &model.Profile{Duration: 10 * time.Second, Counts: []model.Count{{Name: "CPU time of the target, ns", N: int64(ran)}}}
+		return &model.Profile{Duration: 10 * time.Second, Counts: []model.Count{{Name: model.CPUTarget, N: int64(ran)}}}
 	}
 	root := procOf("proc/",
 		[6]string{"10", "waits", "1", "waits", "S", "0"},
@@ -113,7 +113,7 @@ func TestWhyNoSample(t *testing.T) {
 	if why := whyNoSample(worked, &collector.Config{PID: 10}, root); !strings.Contains(why, "no tick fell") {
 		t.Errorf("of one without ticks: %q", why)
 	}
-	worked.Counts = append(worked.Counts, model.Count{Name: "samples", N: 44})
+	worked.Counts = append(worked.Counts, model.Count{Name: model.Samples, N: 44})
 	if why := whyNoSample(worked, &collector.Config{PID: 14}, root); !strings.Contains(why, "44 ticks") {
 		t.Errorf("of one with ticks alone: %q", why)
 	}

@@ -34,7 +34,7 @@ func demoProfile(t *testing.T) *model.Profile {
 		Clock: model.Clock{Name: "cpu-time", Unit: "nanoseconds", Rate: 2, RateSource: "default", Resolution: 500},
 		Block: 64, BinsPerOctave: 16,
 		Caches: []model.Cache{{Level: "L1d", Size: 32 << 10, Ways: 8, Line: 64}, {Level: "L2", Size: 1 << 20, Ways: 16, Line: 64}},
-		Counts: []model.Count{{Name: "lost: no free debug register", N: 200}, {Name: "samples", N: 5000}},
+		Counts: []model.Count{{Name: model.LostBecause.Of(model.NoRegister), N: 200}, {Name: model.Samples, N: 5000}},
 	}
 	add := func(n int, kind model.Kind, use, reuse *model.Location, ns uint64, below bool) {
 		r := model.Record{Kind: kind, Use: []*model.Location{use, root}, Op: model.Load, TID: 7, Native: ns, Time: 2 * ns, BelowResolution: below,
@@ -268,7 +268,7 @@ func TestControlCharacters(t *testing.T) {
 	p.Command = "\x1b]0;owned\x07 a\nb"
 	p.Records[0].Use[0].Lines[0].Function = "f\x1b[2J\ng"
 	p.Records[0].Use[0].Lines[0].File = "/x/\x1b[31m.c"
-	p.Counts[0].Name = "lost: \x1b[2J"
+	p.Counts[0].Name = model.LostBecause.Of("\x1b[2J")
 	p.Clock.Name = "clock\x1b"
 	p.Comments = []string{"session ended early: \x1b[2J"}
 	path := demoFile(t, p)

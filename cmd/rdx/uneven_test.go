@@ -5,6 +5,8 @@ import (
 	"math"
 	"testing"
 	"time"
+
+	"github.com/rdx-profiler/rdx/model"
 )
 
 // A timer finds slow accesses; those that are looked at lie so far behind that it makes no
@@ -17,7 +19,7 @@ func TestTicksFindSlowCode(t *testing.T) {
 	far, all, holds := 0.0, 0.0, 0
 	for end := time.Now().Add(samplesWithin); holds < enough; {
 		p := rdx(t, "run", "-q", "--granularity", "word", "--overhead", "30", "--", bin, "2").profile()
-		holds += countOf(p, "holds")
+		holds += countOf(p, model.Holds)
 		for i := range p.Records {
 			r := &p.Records[i]
 			if r.Kind.Beside() {

@@ -89,12 +89,12 @@ func holder(frames []unwind.Frame, sp, addr uint64) int {
 
 // Counts are of all stacks, and of those cut short, by reason.
 func (t *Table) Counts() []model.Count {
-	all := model.Count{Name: "stacks"}
+	all := model.Count{Name: model.Stacks}
 	var counts []model.Count
 	for end, n := range t.ends {
 		all.N += n
 		if n > 0 && unwind.End(end) != unwind.Outermost {
-			counts = append(counts, model.Count{Name: "stacks cut short: " + unwind.End(end).String(), N: n})
+			counts = append(counts, model.Count{Name: model.StackCut.Of(model.Reason(unwind.End(end).String())), N: n})
 		}
 	}
 	return append(counts, all)

@@ -38,7 +38,7 @@ type Probes struct {
 	Held   time.Duration // by probes
 	// StampNS is what a stamp costs its thread.
 	StampNS float64
-	Failed  map[string]int
+	Failed  map[model.Reason]int
 	Busy    time.Duration // of replaying
 	Pending bool          // one was still being replayed at the end
 }
@@ -193,17 +193,12 @@ func (r *Rates) quantile(q float64) float64 {
 // rateCounts says in the profile what became of the probes.
 func (s *stage) rateCounts(p *model.Profile) {
 	r := &s.Rates
-	count := func(name string, n int) {
-		if n > 0 {
-			p.Counts = append(p.Counts, model.Count{Name: name, N: int64(n)})
-		}
-	}
-	count("access rate: probes", len(r.Values))
+	p.AddCount(model.RateProbes, uint64(len(r.Values)))
 	for why, n := range r.Failed {
-		count("access rate: probes without a rate: "+why, n)
+		p.AddCount(model.ProbeWithout.Of(why), uint64(n))
 	}
 	if r.Pending {
-		count("access rate: probes without a rate: session ended", 1)
+		p.AddCount(model.ProbeWithout.Of(model.ProbeUnended), 1)
 	}
 	if len(r.Values) > 1 {
 		low, high := r.interval()

@@ -272,7 +272,7 @@ func (m *recorder) addTaken(p *model.Profile) {
 	}
 	// A hold tells of both stacks, but counts as its observations do.
 	scale := m.perSource * joined / kept * private / all
-	m.addCount(p, model.JoinedHolds, uint64(len(m.Windows)))
+	p.AddCount(model.JoinedHolds, uint64(len(m.Windows)))
 	m.setBeyond(weights, scale)
 	m.addLines(p)
 	sums := make(map[takenKey]*takenSum)

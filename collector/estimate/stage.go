@@ -78,13 +78,13 @@ func Fill(p *model.Profile, in Input) {
 	s.setPaces(p)
 	s.unsmear()
 	dropped := s.addRecords(p, perSource)
-	s.addCount(p, "lost: not watched in all threads", uint64(s.blind))
+	p.AddCount(model.LostBecause.Of(model.NotInAllThreads), uint64(s.blind))
 	s.boundRate(p)
 	p.JoinEpochs()
-	s.addCount(p, "reuses read ahead left out, as other threads came first where others of the same code were watched", uint64(dropped))
-	s.addCount(p, "samples without a slot, in whose place others of the time are watched", uint64(math.Round(float64(s.noSlot)+s.StoodFor)))
-	s.addCount(p, "source throttled without a clock that counts: weights do not make up for it, ns", s.Unweighed)
-	s.addCount(p, "timed reuses near the clock's resolution, placed by their distribution without the traps' noise", uint64(s.unsmeared))
+	p.AddCount(model.ReusesLeftOut, uint64(dropped))
+	p.AddCount(model.NoSlot, uint64(math.Round(float64(s.noSlot)+s.StoodFor)))
+	p.AddCount(model.SourceUnweighed, s.Unweighed)
+	p.AddCount(model.Unsmeared, uint64(s.unsmeared))
 	s.rateCounts(p)
 	s.overlapComment(p)
 }
@@ -99,12 +99,6 @@ func (s *stage) boundRate(p *model.Profile) {
 		p.Comments = append(p.Comments, fmt.Sprintf("access rate: not bounded by the resident memory: %v", err))
 	case factor < 1:
 		p.Comments = append(p.Comments, fmt.Sprintf("access rate: bounded by the resident memory, %d bytes: at %.3g per ns reuses would have more data between them", p.Resident, p.Clock.Rate/factor))
-	}
-}
-
-func (s *stage) addCount(p *model.Profile, name string, n uint64) {
-	if n > 0 {
-		p.Counts = append(p.Counts, model.Count{Name: name, N: int64(n)})
 	}
 }
 

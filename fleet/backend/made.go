@@ -37,7 +37,7 @@ func (m Made) Profile() *model.Profile {
 	p := &model.Profile{Start: time.Unix(1.8e9, 0), Duration: time.Minute, Command: m.Name, Source: "cpu-clock", Period: 1e6,
 		Clock: model.Clock{Name: "cpu-time", Unit: "nanoseconds", Rate: 1, RateSource: "default", Touches: 1.1, Resolution: 500},
 		Block: 64, BinsPerOctave: 16, Caches: m.Caches,
-		Counts: []model.Count{{Name: "lost: thread blocks the hold signals", N: 3}, {Name: model.CPUSampled, N: 6e10}, {Name: "holds", N: 17}}}
+		Counts: []model.Count{{Name: model.LostBecause.Of(model.SignalsBlocked), N: 3}, {Name: model.CPUSampled, N: 6e10}, {Name: model.Holds, N: 17}}}
 	for i := range m.N {
 		rec := model.Record{Op: model.Load, TID: 100 + i%3, Observations: 1, Accesses: 1e6 * (1 + r.Float64())}
 		if r.Float64() < m.Share {

@@ -84,6 +84,12 @@ func owner(pkg string) string {
 // eachFile parses the files of rdx that are no tests.
 func eachFile(t *testing.T, f func(fset *token.FileSet, name string, file *ast.File)) {
 	t.Helper()
+	eachSource(t, false, f)
+}
+
+// eachSource parses the files of rdx, those of tests if asked to.
+func eachSource(t *testing.T, tests bool, f func(fset *token.FileSet, name string, file *ast.File)) {
+	t.Helper()
 	root := filepath.Join("..", "..")
 	fset := token.NewFileSet()
 	err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
@@ -96,7 +102,7 @@ func eachFile(t *testing.T, f func(fset *token.FileSet, name string, file *ast.F
 			}
 			return nil
 		}
-		if !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") {
+		if !strings.HasSuffix(path, ".go") || !tests && strings.HasSuffix(path, "_test.go") {
 			return nil
 		}
 		file, err := parser.ParseFile(fset, path, nil, parser.SkipObjectResolution)

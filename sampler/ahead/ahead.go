@@ -403,7 +403,7 @@ func instructionsTouching(accesses []interp.Access, inst int32, addr, size uint6
 // known what it touches, not what comes of it.
 func (l *Locator) operand(end interp.End, pick func(n int) int) (Ahead, error) {
 	if end.Cause != interp.Unsupported {
-		return Ahead{}, &Declined{Reason: "no access before " + end.Cause.String()}
+		return Ahead{}, &Declined{Reason: NoAccessBefore + end.Cause.String()}
 	}
 	l.machine.Regs(&l.regs)
 	next, err := l.decodeOperands(end.Op)

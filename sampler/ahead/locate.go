@@ -137,6 +137,9 @@ type Declined struct {
 	Op     string // the instruction, if that is the reason
 }
 
+// NoAccessBefore begins the reason where something else came before an access.
+const NoAccessBefore = "no access before "
+
 // Label names the loss for a counter.
 func (d *Declined) Label() string {
 	if d.Op != "" {

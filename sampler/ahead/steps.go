@@ -74,7 +74,7 @@ const (
 	endOperands  = "operands not known"
 	endSelf      = "loop of one instruction"
 	endString    = "string instruction beyond the burst"
-	endRestarted = "restartable sequence"
+	EndRestarted = "restartable sequence"
 )
 
 const (
@@ -121,7 +121,7 @@ func (s *Steps) Next() (stop uint64, end string, err error) {
 	}
 	switch {
 	case s.restartable():
-		return 0, s.tear(endRestarted), nil
+		return 0, s.tear(EndRestarted), nil
 	case s.confirmed >= s.burst:
 		return 0, interp.AccessesDone.String(), nil
 	case clock.Monotonic()-s.begun > s.limit:
@@ -190,7 +190,7 @@ func (s *Steps) End(cause string) (Ahead, error) {
 		return u.at >= s.confirmed || u.candidate == s.want && s.confirmed > s.first
 	})
 	if len(uses) == 0 {
-		return Ahead{}, &Declined{Reason: "no access before " + cause}
+		return Ahead{}, &Declined{Reason: NoAccessBefore + cause}
 	}
 	for i := range uses {
 		if uses[i].reuse >= s.confirmed {

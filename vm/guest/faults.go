@@ -170,11 +170,11 @@ func throttled(flags []string) (string, error) {
 	var stopped, ticks int64
 	for _, c := range p.Counts {
 		switch c.Name {
-		case "source throttled without a clock that counts: weights do not make up for it, ns":
+		case model.SourceUnweighed:
 			return "", fmt.Errorf("of %v it is not known what was missed", time.Duration(c.N))
-		case "times the kernel throttled the source":
+		case model.SourceThrottles:
 			stopped = c.N
-		case "samples":
+		case model.Samples:
 			ticks = c.N
 		}
 	}

@@ -15,6 +15,9 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/rdx-profiler/rdx/model"
+	"github.com/rdx-profiler/rdx/sampler/interp"
 )
 
 // rowMark begins the lines that the host looks for on the console.
@@ -83,11 +86,8 @@ type doctor struct {
 		Lost             float64 `json:"lost_share"`
 		Resolution       float64
 		Source, Clock    struct{ Name string }
-		Counts           []struct {
-			Name string
-			N    int64
-		}
-		Held time.Duration `json:"held_p50_ns"`
+		Counts           []model.Count
+		Held             time.Duration `json:"held_p50_ns"`
 	} `json:"self_test"`
 	Watchpoints *struct {
 		Free   int
@@ -108,14 +108,14 @@ type doctor struct {
 func (d *doctor) stopped() float64 {
 	var all, stopped float64
 	for _, c := range d.Test.Counts {
-		end, ok := strings.CutPrefix(c.Name, "bursts ended: ")
+		end, ok := model.BurstEnded.Why(c.Name)
 		if !ok {
 			continue
 		}
 		fmt.Println(c.Name, c.N)
 		all += float64(c.N)
 		switch end {
-		case "accesses done", "instruction limit", "page budget spent":
+		case model.Reason(interp.AccessesDone.String()), model.Reason(interp.InstructionLimit.String()), model.Reason(interp.MemoryLimit.String()):
 		default:
 			stopped += float64(c.N)
 		}

@@ -85,7 +85,7 @@ func many() error {
 	for _, c := range p.Counts {
 		fmt.Println(c.Name, c.N)
 	}
-	traps := p.CountOf("traps in other threads")
+	traps := p.CountOf(model.TrapsElsewhere)
 	if taken == 0 || taken != 2*cpus || words < 2*fewestForeign || traps < int64(words) {
 		return fmt.Errorf("%d debug registers of %d CPUs were taken and moved to %d words, where the other thread trapped %d times", taken, cpus, words, traps)
 	}

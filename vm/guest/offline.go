@@ -11,6 +11,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/rdx-profiler/rdx/model"
 	"github.com/rdx-profiler/rdx/pprofout"
 )
 
@@ -79,9 +80,9 @@ func offlined(flags []string) ([]string, error) {
 	}
 	var sampled, lost, seen int64
 	for _, c := range p.Counts {
-		if c.Name == "CPU time sampled, ns" {
+		if c.Name == model.CPUSampled {
 			sampled = c.N
-		} else if strings.HasPrefix(c.Name, "lost: ") {
+		} else if model.LostBecause.Has(c.Name) {
 			lost += c.N
 		}
 	}

@@ -17,6 +17,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/rdx-profiler/rdx/model"
 	"github.com/rdx-profiler/rdx/pprofout"
 )
 
@@ -145,9 +146,9 @@ func usesSeen(path string) (share, interrupted float64, err error) {
 	}
 	for _, c := range p.Counts {
 		switch c.Name {
-		case "lost: use not seen":
+		case model.LostBecause.Of(model.UseNotSeen):
 			missed = c.N
-		case "lost: signal handler between the trap of a use and the use":
+		case model.LostBecause.Of(model.HandlerBetween):
 			between = c.N
 		}
 	}

@@ -7,10 +7,10 @@ import (
 	"os/exec"
 	"runtime"
 	"strconv"
-	"strings"
 
 	"github.com/rdx-profiler/rdx/model"
 	"github.com/rdx-profiler/rdx/pprofout"
+	"github.com/rdx-profiler/rdx/sampler/interp"
 )
 
 // fewestDone is the share of bursts of steps that must come to their end: the rest may be
@@ -34,9 +34,9 @@ func steps() error {
 	var done, all int64
 	for _, c := range p.Counts {
 		fmt.Println(c.Name, c.N)
-		if end, ok := strings.CutPrefix(c.Name, "bursts ended: "); ok {
+		if end, ok := model.BurstEnded.Why(c.Name); ok {
 			all += c.N
-			if end == "accesses done" {
+			if end == model.Reason(interp.AccessesDone.String()) {
 				done += c.N
 			}
 		}
