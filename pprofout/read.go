@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"compress/gzip"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
@@ -21,6 +22,9 @@ import (
 // cannot take all memory.
 const maxSize = 1 << 30
 
+// leastSample is less than what a sample takes in a profile of rdx, in bytes.
+const leastSample = 40
+
 // Read reads a profile that Write wrote, or several such merged by pprof's
 // rules. Derived fields are those of the file.
 //
@@ -31,7 +35,8 @@ func Read(r io.Reader) (*model.Profile, error) {
 	if err != nil {
 		return nil, err
 	}
-	p, err := readParts(splitSamples(data))
+	rest, samples := splitSamples(data)
+	p, err := readSamples(data, rest, samples)
 	if err != nil {
 		// Whatever it was: bytes that are no message are the cause.
 		if at, what := brokenAt(data, 0, wireProfile); what != "" {
@@ -41,27 +46,36 @@ func Read(r io.Reader) (*model.Profile, error) {
 	return p, err
 }
 
-// readParts reads a profile by its parts, see splitSamples.
-func readParts(rest []byte, parts [][]byte) (*model.Profile, error) {
+// readSamples reads a profile whose samples are taken out, see splitSamples.
+func readSamples(data, rest []byte, samples int) (*model.Profile, error) {
 	in, err := parse(rest)
 	if err != nil {
 		return nil, err
 	}
-	return decode(in, func(yield func([]*profile.Sample) error) error {
-		if err := yield(in.Sample); err != nil { // of an unusual encoding
-			return err
-		}
-		for _, part := range parts {
-			in, err := parse(slices.Concat(rest, part))
+	// Hostile ones have many that are too small to be any.
+	d, err := newDecoder(in, len(in.Sample)+min(samples, len(data)/leastSample))
+	if err != nil {
+		return nil, err
+	}
+	if err := d.parsed(in.Sample); err != nil { // of an unusual encoding
+		return nil, err
+	}
+	r := newSampleReader(in, rest)
+	var s sample
+	for len(data) > 0 {
+		n := fieldSize(data)
+		if data[0] == sampleField {
+			err := r.read(data[:n], &s)
 			if err != nil {
-				return err
+				return nil, notRdx("no pprof data: sample %d: %v", d.samples, err)
 			}
-			if err := yield(in.Sample); err != nil {
-				return err
+			if err := d.add(&s); err != nil {
+				return nil, err
 			}
 		}
-		return nil
-	})
+		data = data[n:]
+	}
+	return d.finish(), nil
 }
 
 func parse(data []byte) (*profile.Profile, error) {
@@ -114,12 +128,18 @@ func unpack(r io.Reader) (data []byte, where string, err error) {
 
 // Decode is Read for a profile that is parsed already.
 func Decode(in *profile.Profile) (*model.Profile, error) {
-	return decode(in, func(yield func([]*profile.Sample) error) error { return yield(in.Sample) })
+	d, err := newDecoder(in, len(in.Sample))
+	if err != nil {
+		return nil, err
+	}
+	if err := d.parsed(in.Sample); err != nil {
+		return nil, err
+	}
+	return d.finish(), nil
 }
 
-// decode reads the samples that come in parts. They may point to locations of
-// their own, which are those of in by their IDs.
-func decode(in *profile.Profile, samples func(yield func([]*profile.Sample) error) error) (*model.Profile, error) {
+// newDecoder is for that many samples of a profile of which all else is in.
+func newDecoder(in *profile.Profile, samples int) (*decoder, error) {
 	sessions, other, err := parseComments(in.Comments)
 	if err != nil {
 		return nil, notRdx("%v", err)
@@ -139,32 +159,51 @@ func decode(in *profile.Profile, samples func(yield func([]*profile.Sample) erro
 	if in.DurationNanos > 0 {
 		p.Duration = time.Duration(in.DurationNanos) // merging adds it up
 	}
-	d := decoder{p: p, in: in, mappings: map[uint64]*model.Mapping{}, frames: map[frameID]*model.Location{}, data: map[string]*model.Data{}}
+	d := &decoder{p: p, in: in, sessions: sessions, mappings: map[uint64]*model.Mapping{}, frames: map[frameID]*model.Location{},
+		single: map[frameID][]*model.Location{}, stacks: map[string][]*model.Location{}, data: map[string]*model.Data{}, losses: map[model.CountName]int64{}}
 	if err := d.columns(); err != nil {
 		return nil, notRdx("%v", err)
 	}
-	losses, i := map[model.CountName]int64{}, 0
-	err = samples(func(part []*profile.Sample) error {
-		for _, s := range part {
-			if err := d.sample(s, losses); err != nil {
-				return notRdx("sample %d: %v", i, err)
-			}
-			i++
+	p.Records = make([]model.Record, 0, samples)
+	d.misses = make([]float64, 0, samples*len(p.Caches))
+	return d, nil
+}
+
+// parsed adds samples that are parsed.
+func (d *decoder) parsed(samples []*profile.Sample) error {
+	var s sample
+	for _, from := range samples {
+		s.set(from)
+		if err := d.add(&s); err != nil {
+			return err
 		}
-		return nil
-	})
-	if err != nil {
-		return nil, err
 	}
-	d.addLosses(losses)
-	d.compareTotals(sessions)
-	return p, nil
+	return nil
+}
+
+func (d *decoder) add(s *sample) error {
+	if err := d.sample(s); err != nil {
+		return notRdx("sample %d: %v", d.samples, err)
+	}
+	d.samples++
+	return nil
+}
+
+func (d *decoder) finish() *model.Profile {
+	if len(d.p.Records) == 0 {
+		d.p.Records = nil
+	}
+	d.addLosses(d.losses)
+	d.compareTotals(d.sessions)
+	return d.p
 }
 
 type decoder struct {
-	p      *model.Profile
-	in     *profile.Profile
-	column []int // of the file, per sample type of the profile
+	p        *model.Profile
+	in       *profile.Profile
+	sessions []*session
+	samples  int   // so far
+	column   []int // of the file, per sample type of the profile
 	// latencies: the file has a column of them.
 	latencies bool
 	squares   bool // likewise
@@ -172,8 +211,14 @@ type decoder struct {
 
 	mappings map[uint64]*model.Mapping // by ID
 	frames   map[frameID]*model.Location
-	data     map[string]*model.Data
-	total    int64 // observations
+	// Stacks are kept once: of one frame and of several, by the numbers of their locations.
+	single map[frameID][]*model.Location
+	stacks map[string][]*model.Location
+	key    []byte
+	data   map[string]*model.Data
+	misses []float64 // of the records, that they have parts of
+	losses map[model.CountName]int64
+	total  int64 // observations
 }
 
 type frameID struct {
@@ -199,25 +244,25 @@ func (d *decoder) columns() error {
 	return nil
 }
 
-func (d *decoder) sample(s *profile.Sample, losses map[model.CountName]int64) error {
-	word := first(s.Label[kindLabel])
+func (d *decoder) sample(s *sample) error {
+	word := s.text(ofKind)
 	kind, ok := model.ParseKind(word)
 	if !ok && word != latency && word != touchKind && word != cpuKind {
 		return fmt.Errorf("kind %.40q is not known", word)
 	}
 	for _, i := range d.column {
-		if v := s.Value[i]; v < 0 {
+		if v := s.values[i]; v < 0 {
 			return fmt.Errorf("value %d of %s is negative: the difference of two profiles is not a profile", v, d.in.SampleType[i].Type)
 		}
 	}
-	value := func(i int) int64 { return s.Value[d.column[i]] }
+	value := func(i int) int64 { return s.values[d.column[i]] }
 	n := value(0)
 	if n > math.MaxInt64-d.total {
 		return fmt.Errorf("observations add up to more than %d", int64(math.MaxInt64))
 	}
 	d.total += n
 
-	stack := s.Location
+	stack := s.stack
 	if len(stack) == 0 {
 		return fmt.Errorf("no locations")
 	}
@@ -228,51 +273,49 @@ func (d *decoder) sample(s *profile.Sample, losses map[model.CountName]int64) er
 		return d.window(word, s)
 	}
 	if name := lossOf(frameName(stack[0])); kind == model.Lost && name != "" {
-		losses[name] += n
+		d.losses[name] += n
 		return nil
 	}
 
 	r := model.Record{Kind: kind, Observations: n, Accesses: float64(value(1)), Reuses: float64(value(2))}
 	last := 3 + len(d.p.Caches)
-	for i := 3; i < last; i++ {
-		r.Misses = append(r.Misses, float64(value(i)))
-	}
+	r.Misses = d.missesOf(s)
 	r.Distance = float64(value(last))
 	if d.squares {
 		r.Squares = float64(value(last+1)) * squareUnit
 	}
-	r.DataSource = first(s.Label[sourceLabel])
-	r.Op = parseOp(first(s.Label[accessLabel]))
-	r.BelowResolution = first(s.Label[belowLabel]) == "true"
-	r.Exact = first(s.Label[exactLabel]) == "true"
-	if name := first(s.Label[dataLabel]); name != "" {
+	r.DataSource = s.text(ofSource)
+	r.Op = parseOp(s.text(ofAccess))
+	r.BelowResolution = s.text(ofBelow) == "true"
+	r.Exact = s.text(ofExact) == "true"
+	if name := s.text(ofData); name != "" {
 		r.Data = d.datum(name)
 	}
-	if n := first(s.NumLabel[distinct]); n > 0 {
+	if n := s.number(ofDistinct); n > 0 {
 		r.Distinct = uint64(n)
 	}
-	r.After = uint64(max(0, first(s.NumLabel[readAhead])))
-	if word := first(s.Label[pairLabel]); word != "" {
+	r.After = uint64(max(0, s.number(ofReadAhead)))
+	if word := s.text(ofPair); word != "" {
 		r.Half = true
 		if r.Pair, ok = model.ParseKind(word); !ok {
 			return fmt.Errorf("pair %.40q is not known", word)
 		}
-		r.PairTime = uint64(max(0, first(s.NumLabel[pairTime])))
+		r.PairTime = uint64(max(0, s.number(ofPairTime)))
 	}
-	r.TID = int(first(s.NumLabel[tidLabel]))
-	r.Epoch = int(first(s.NumLabel[epochLabel]))
-	r.Hold = uint64(first(s.NumLabel[holdLabel]))
-	r.Open = min(max(float64(first(s.NumLabel[openLabel]))/1e6, 0), 1)
-	if g := first(s.NumLabel[groupLabel]); g > 0 && g <= model.JackknifeGroups {
+	r.TID = int(s.number(ofTID))
+	r.Epoch = int(s.number(ofEpoch))
+	r.Hold = uint64(s.number(ofHold))
+	r.Open = min(max(float64(s.number(ofOpen))/1e6, 0), 1)
+	if g := s.number(ofGroup); g > 0 && g <= model.JackknifeGroups {
 		r.Group = int(g)
 	}
-	if r.Stack, ok = model.ParseStackKind(cmp.Or(first(s.Label[stackLabel]), model.StackOwn.String())); !ok {
-		return fmt.Errorf("stack %.40q is not known", first(s.Label[stackLabel]))
+	if r.Stack, ok = model.ParseStackKind(cmp.Or(s.text(ofStack), model.StackOwn.String())); !ok {
+		return fmt.Errorf("stack %.40q is not known", s.text(ofStack))
 	}
-	r.EndTID = int(first(s.NumLabel[endLabel]))
-	r.Address, r.Written = uint64(first(s.NumLabel[usedLabel])), uint64(first(s.NumLabel[writeLabel]))
+	r.EndTID = int(s.number(ofEnd))
+	r.Address, r.Written = uint64(s.number(ofUsed)), uint64(s.number(ofWritten))
 
-	t, native := first(s.NumLabel[reuseTime]), first(s.NumLabel[cpuTime])
+	t, native := s.number(ofReuseTime), s.number(ofCPUTime)
 	if t < 0 || native < 0 {
 		return fmt.Errorf("negative time")
 	}
@@ -296,14 +339,28 @@ func (d *decoder) sample(s *profile.Sample, losses map[model.CountName]int64) er
 	return nil
 }
 
+// missesOf are a sample's in each cache.
+func (d *decoder) missesOf(s *sample) []float64 {
+	n := len(d.p.Caches)
+	if n == 0 {
+		return nil
+	}
+	d.misses = slices.Grow(d.misses, n)
+	from := len(d.misses)
+	for _, i := range d.column[3 : 3+n] {
+		d.misses = append(d.misses, float64(s.values[i]))
+	}
+	return d.misses[from:len(d.misses):len(d.misses)]
+}
+
 // useLatency reads a sample of cycles that uses took.
-func (d *decoder) useLatency(s *profile.Sample) error {
+func (d *decoder) useLatency(s *sample) error {
 	if !d.latencies {
 		return fmt.Errorf("cycles without the sample type %s/%s", latencyType.Type, latencyType.Unit)
 	}
-	l := model.Latency{Use: d.stack(s.Location), TID: int(first(s.NumLabel[tidLabel])), DataSource: first(s.Label[sourceLabel]),
-		Cycles: float64(s.Value[d.column[len(d.column)-1]])}
-	l.Op = parseOp(first(s.Label[accessLabel]))
+	l := model.Latency{Use: d.stack(s.stack), TID: int(s.number(ofTID)), DataSource: s.text(ofSource),
+		Cycles: float64(s.values[d.column[len(d.column)-1]])}
+	l.Op = parseOp(s.text(ofAccess))
 	d.p.Latencies = append(d.p.Latencies, l)
 	return nil
 }
@@ -334,13 +391,6 @@ func (d *decoder) native(t uint64) uint64 {
 	return uint64(min(math.Round(float64(t)/rate), math.MaxInt64))
 }
 
-func first[T any](v []T) (zero T) {
-	if len(v) == 0 {
-		return zero
-	}
-	return v[0]
-}
-
 // frameName is the name of a pseudo-frame, "" for a location of the program.
 func frameName(l *profile.Location) string {
 	if l.Address != 0 || l.Mapping != nil || len(l.Line) != 1 {
@@ -349,16 +399,41 @@ func frameName(l *profile.Location) string {
 	return l.Line[0].Function.Name
 }
 
+// stack is that of locations, leaf first, the same one for the same ones: it is not to be changed.
 func (d *decoder) stack(locs []*profile.Location) []*model.Location {
-	var stack []*model.Location
-	for i, l := range locs {
-		k := frameID{l.ID, i == 0}
-		if d.frames[k] == nil {
-			d.frames[k] = d.location(l, i == 0)
-		}
-		stack = append(stack, d.frames[k])
+	if len(locs) == 0 {
+		return nil
 	}
-	return stack
+	if len(locs) == 1 {
+		k := frameID{locs[0].ID, true}
+		s := d.single[k]
+		if s == nil {
+			s = []*model.Location{d.frame(locs[0], true)}
+			d.single[k] = s
+		}
+		return s
+	}
+	d.key = d.key[:0]
+	for _, l := range locs {
+		d.key = binary.AppendUvarint(d.key, l.ID)
+	}
+	s := d.stacks[string(d.key)]
+	if s == nil {
+		s = make([]*model.Location, len(locs))
+		for i, l := range locs {
+			s[i] = d.frame(l, i == 0)
+		}
+		d.stacks[string(d.key)] = s
+	}
+	return s
+}
+
+func (d *decoder) frame(l *profile.Location, leaf bool) *model.Location {
+	k := frameID{l.ID, leaf}
+	if d.frames[k] == nil {
+		d.frames[k] = d.location(l, leaf)
+	}
+	return d.frames[k]
 }
 
 func (d *decoder) location(l *profile.Location, leaf bool) *model.Location {

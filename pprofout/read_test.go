@@ -131,11 +131,11 @@ func TestReadDamaged(t *testing.T) {
 	}
 }
 
-// Samples that are read a part at a time are those of the whole, wherever in
+// Samples that are decoded here are those of the whole, wherever in
 // the file they are, and share locations and mappings.
-func TestReadInParts(t *testing.T) {
+func TestReadSamples(t *testing.T) {
 	p := sampleProfile()
-	const many = 20000
+	const many = 2000
 	for i := range many {
 		r := p.Records[i%3]
 		r.TID = 1000 + i
@@ -150,9 +150,17 @@ func TestReadInParts(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	rest, parts := splitSamples(raw.Bytes())
-	if len(parts) < 2 {
-		t.Fatalf("%d parts: nothing is tested", len(parts))
+	rest, samples := splitSamples(raw.Bytes())
+	var parts [][]byte
+	for left := raw.Bytes(); len(left) > 0; {
+		n := fieldSize(left)
+		if left[0] == sampleField {
+			parts = append(parts, left[:n])
+		}
+		left = left[n:]
+	}
+	if len(parts) != samples || samples != len(out.Sample) {
+		t.Fatalf("%d samples, %d are counted, of %d", len(parts), samples, len(out.Sample))
 	}
 	backwards := slices.Clone(parts)
 	slices.Reverse(backwards)
@@ -162,7 +170,7 @@ func TestReadInParts(t *testing.T) {
 		"between":       slices.Concat(parts[0], rest, slices.Concat(parts[1:]...)),
 	} {
 		if !reflect.DeepEqual(read(t, data), want) {
-			t.Errorf("%s: read in parts, another profile", name)
+			t.Errorf("%s: another profile", name)
 		}
 	}
 	got := read(t, slices.Concat(rest, slices.Concat(backwards...)))
@@ -176,7 +184,16 @@ func TestReadInParts(t *testing.T) {
 		}
 	}
 	if len(locations) > 10 {
-		t.Errorf("%d locations: those of each part are others", len(locations))
+		t.Errorf("%d locations: those of each sample are others", len(locations))
+	}
+
+	// The exact profile of a large program has millions of samples: no one takes memory of its own.
+	if n := testing.AllocsPerRun(2, func() { read(t, raw.Bytes()) }); n > float64(samples)/2 {
+		t.Errorf("%v allocations for %d samples", n, samples)
+	}
+	// Samples too small to be any take no memory in advance.
+	if _, err := Read(bytes.NewReader(append(slices.Clone(rest), bytes.Repeat([]byte{sampleField, 0}, 1<<20)...))); err == nil || !strings.Contains(err.Error(), "0 values") {
+		t.Errorf("a million samples of nothing: %v", err)
 	}
 
 	// A number of a field in more bytes than it takes is allowed.

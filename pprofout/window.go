@@ -136,7 +136,7 @@ func dataName(d *model.Data) string {
 }
 
 // window reads a sample of one of the two kinds.
-func (d *decoder) window(kind string, s *profile.Sample) error {
+func (d *decoder) window(kind string, s *sample) error {
 	if !d.windows {
 		return fmt.Errorf("kind %s without the sample type %s/%s", kind, windowTypes[0].Type, windowTypes[0].Unit)
 	}
@@ -144,26 +144,26 @@ func (d *decoder) window(kind string, s *profile.Sample) error {
 	if d.squares {
 		at++
 	}
-	value := func(i int) float64 { return float64(s.Value[d.column[at+i]]) }
-	pattern, ok := model.ParseManner(cmp.Or(first(s.Label[patternLabel]), model.MannerUnknown.String()))
+	value := func(i int) float64 { return float64(s.values[d.column[at+i]]) }
+	pattern, ok := model.ParseManner(cmp.Or(s.text(ofPattern), model.MannerUnknown.String()))
 	if !ok {
-		return fmt.Errorf("pattern %.40q is not known", first(s.Label[patternLabel]))
+		return fmt.Errorf("pattern %.40q is not known", s.text(ofPattern))
 	}
 	var data *model.Data
-	if name := first(s.Label[dataLabel]); name != "" {
+	if name := s.text(ofData); name != "" {
 		data = d.datum(name)
 	}
-	op, stride := parseOp(first(s.Label[accessLabel])), first(s.NumLabel[strideLabel])
+	op, stride := parseOp(s.text(ofAccess)), s.number(ofStride)
 	if kind == touchKind {
-		d.p.Touches = append(d.p.Touches, model.Touch{Use: d.stack(s.Location), Op: op, Data: data, Manner: pattern, Stride: stride,
-			Windows: s.Value[d.column[at]], Accesses: value(1), Fetches: value(2), Used: value(3), Written: value(4)})
+		d.p.Touches = append(d.p.Touches, model.Touch{Use: d.stack(s.stack), Op: op, Data: data, Manner: pattern, Stride: stride,
+			Windows: s.values[d.column[at]], Accesses: value(1), Fetches: value(2), Used: value(3), Written: value(4)})
 		return nil
 	}
-	wait, ok := model.ParseWait(cmp.Or(first(s.Label[waitLabel]), model.WaitUnknown.String()))
+	wait, ok := model.ParseWait(cmp.Or(s.text(ofWait), model.WaitUnknown.String()))
 	if !ok {
-		return fmt.Errorf("wait %.40q is not known", first(s.Label[waitLabel]))
+		return fmt.Errorf("wait %.40q is not known", s.text(ofWait))
 	}
-	d.p.Moments = append(d.p.Moments, model.Moment{Stack: d.stack(s.Location), TID: int(first(s.NumLabel[tidLabel])), Wait: wait, Op: op, Data: data, Manner: pattern, Stride: stride,
-		Chance: int(first(s.NumLabel[chanceLabel])), Streams: int(first(s.NumLabel[streamsLabel])), Samples: s.Value[d.column[at]], Nanoseconds: value(5)})
+	d.p.Moments = append(d.p.Moments, model.Moment{Stack: d.stack(s.stack), TID: int(s.number(ofTID)), Wait: wait, Op: op, Data: data, Manner: pattern, Stride: stride,
+		Chance: int(s.number(ofChance)), Streams: int(s.number(ofStreams)), Samples: s.values[d.column[at]], Nanoseconds: value(5)})
 	return nil
 }

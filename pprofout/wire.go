@@ -117,13 +117,20 @@ func (f wireField) takes(typ uint64) bool {
 	return typ == wireVarint || f.list && typ == wireBytes
 }
 
-// splitSamples takes the samples, field 2, out of an encoded profile, in parts
-// each of which makes a profile together with the rest. pprof's form of a
-// sample takes some 3 KB, 40 times its encoding, and the exact profile of a large
-// program has a million: so not all of them are to be parsed at a time. A part
-// is at least four times the rest, which is parsed once more for each. What is
-// broken goes to the end of one of them.
-func splitSamples(data []byte) (rest []byte, parts [][]byte) {
+// splitSamples tells how many samples, field 2, an encoded profile has, and what it has besides. Samples whose
+// field has a number in more bytes than it takes are among that, and so is what is broken.
+func splitSamples(data []byte) (rest []byte, samples int) {
+	size := 0
+	for left := data; len(left) > 0; {
+		n := fieldSize(left)
+		if left[0] == sampleField {
+			samples++
+		} else {
+			size += n
+		}
+		left = left[n:]
+	}
+	rest = make([]byte, 0, size)
 	for left := data; len(left) > 0; {
 		n := fieldSize(left)
 		if left[0] != sampleField {
@@ -131,18 +138,7 @@ func splitSamples(data []byte) (rest []byte, parts [][]byte) {
 		}
 		left = left[n:]
 	}
-	size := max(1<<20, 4*len(rest))
-	var part []byte
-	for left := data; len(left) > 0; {
-		n := fieldSize(left)
-		if left[0] == sampleField {
-			part = append(part, left[:n]...)
-		}
-		if left = left[n:]; len(part) > 0 && (len(part) >= size || len(left) == 0) {
-			parts, part = append(parts, part), nil
-		}
-	}
-	return rest, parts
+	return rest, samples
 }
 
 // fieldSize is that of the first field of a message, its number included, in
