@@ -24,8 +24,10 @@ type budget struct {
 	// geometric.
 	counters bool
 
-	cold   float64 // share of a hold's time that goes in cold caches after it
-	holdNS float64 // one hold and its traps
+	cold    float64 // share of a hold's time that goes in cold caches after it, where afterNS is not known
+	afterNS float64 // what a hold costs after its end, measured; 0: not known
+	holdNS  float64 // one hold and its traps
+	forced  float64 // what is accepted whatever it costs, below 0: that is for the budget
 
 	firstNS    float64 // holdNS as it was assumed
 	firstHolds uint64  // that have told better
@@ -50,11 +52,9 @@ const (
 	// Ticks for every sample: the more, the nearer the gaps between samples
 	// are to geometric ones.
 	timerTicks, counterTicks = 4, 1.5
-	// coldShare is what the program loses after a hold, in caches and branch history
-	// that are cold, as a share of the hold. It is the one cost that is assumed: on a
-	// virtual machine without a PMU gzip's work per second of CPU time fell by about as
-	// much as the time it was held, at budgets of 0.5 to 3 %. Where there is a PMU a
-	// hold is much shorter, and nothing of the kind was found.
+	// coldShare is what the program is taken to lose after a hold, in caches and branch history
+	// that are cold, as a share of the hold, where it was not measured: more than was ever
+	// found. Where there is a PMU a hold is much shorter, and nothing of the kind was found.
 	coldShare = 1
 	// judged is how many holds the budget is to pay for between two looks at what was
 	// spent: of fewer, chance would steer it.
@@ -111,11 +111,11 @@ func (b *budget) firstGap() time.Duration {
 }
 
 func newBudget(target float64, c sampler.TwoTrap, unit string) budget {
-	b := budget{target: target, floor: floor{given: target}, trapNS: c.Cost, cold: coldShare, tickNS: timerTickNS, ticks: timerTicks}
+	b := budget{target: target, forced: -1, floor: floor{given: target}, trapNS: c.Cost, cold: coldShare, tickNS: timerTickNS, ticks: timerTicks}
 	if unit != sampler.Nanoseconds {
 		b.counters, b.tickNS, b.ticks, b.cold = true, counterTickNS, counterTicks, 0
 	}
-	b.holdNS = (1+b.cold)*firstHoldNS + 2*c.Cost
+	b.holdNS = b.charge(1, firstHoldNS) + 2*c.Cost
 	if unit == sampler.Operations {
 		b.ticks /= memoryShare
 	}
@@ -125,8 +125,29 @@ func newBudget(target float64, c sampler.TwoTrap, unit string) budget {
 
 // expectSteps assumes a burst of steps of the first holds, not reading ahead.
 func (b *budget) expectSteps() {
-	b.holdNS = (1+b.cold)*float64(ahead.StepLimit) + 2*b.trapNS
+	b.holdNS = b.charge(1, ahead.StepLimit) + 2*b.trapNS
 	b.setFirst()
+}
+
+// measured has holds charged with what they cost after their end, in ns, as it was measured.
+func (b *budget) measured(after float64) {
+	b.holdNS -= b.charge(1, firstHoldNS)
+	b.afterNS, b.cold = after, 0
+	b.holdNS += b.charge(1, firstHoldNS)
+	b.setFirst()
+}
+
+// charge is what so many holds cost their threads, which took held altogether.
+func (b *budget) charge(holds uint64, held time.Duration) float64 {
+	return (1+b.cold)*float64(held) + b.afterNS*float64(holds)
+}
+
+// afterHolds is the account's remark on it.
+func (b *budget) afterHolds() string {
+	if b.afterNS > 0 {
+		return fmt.Sprintf("a hold costs %.0f µs after its end (--hold-cost, or as measured on this machine)", b.afterNS/1000)
+	}
+	return fmt.Sprintf("cold caches are taken to cost %.0f%% of the holds", 100*b.cold)
 }
 
 // setFirst sets what is accepted of the first ticks.
@@ -152,6 +173,8 @@ func (b *budget) few() bool { return b.next > b.forHolds()*float64(tickInterval)
 // one is paid in full; and then the sooner, for what is saved would else not be spent.
 func (b *budget) accepted() float64 {
 	switch {
+	case b.forced >= 0:
+		return b.forced
 	case !b.few():
 		return b.accept
 	case b.saved < holdsVary*b.next:
@@ -193,7 +216,7 @@ func (b *budget) trapped(traps, spent uint64) time.Duration {
 // what they lose in stops: to save that in samples would leave none of processes that live for
 // milliseconds.
 func (b *budget) update(cpu uint64, stats sampler.Stats, held, trapped time.Duration) bool {
-	ofHolds := (1+b.cold)*float64(held) + float64(trapped)
+	ofHolds := b.charge(stats.Holds, held) + float64(trapped)
 	cost := ofHolds + b.tickNS*float64(stats.Ticks+stats.FirstAgain)
 	if stats.Holds > 0 {
 		b.holdNS = ofHolds / float64(stats.Holds)

@@ -297,8 +297,14 @@ func (s *Session) setSource(source sampler.Source) {
 	s.src.source = source
 	s.ticks.budget = newBudget(s.cfg.Overhead, s.timing.calibration, source.Unit())
 	s.ticks.budget.floor.share = s.cfg.Floor
+	if s.cfg.HoldCost > 0 && !s.ticks.budget.counters {
+		s.ticks.budget.measured(float64(s.cfg.HoldCost))
+	}
 	if s.holds.steps() {
 		s.ticks.budget.expectSteps()
+	}
+	if s.cfg.turns != nil {
+		s.ticks.budget.forced = 0
 	}
 	if !s.ticks.budget.counters && s.timing.tickCost > 0 {
 		s.ticks.budget.tickNS = s.timing.tickCost

@@ -26,6 +26,8 @@ type Config struct {
 	Duration time.Duration // 0: until the target exits or the context ends
 	Overhead float64       // share of the target's CPU time the profiler may cost; 0.01
 	Floor    float64       // share of one CPU's time as it goes by that it may cost at least, up to a tenth of the target's CPU time; 0: none
+	// HoldCost is what a hold costs a thread after its end, as MeasureHoldCost finds; 0: it is taken to be as much as it was held.
+	HoldCost time.Duration
 	Gap      time.Duration // mean CPU time between two ticks of a thread; 0: by the cost of a sample
 	Slots    int           // watchpoints a thread; 4, 3 with Step
 	Follow   bool          // new processes of the target too
@@ -75,6 +77,7 @@ type Config struct {
 	gap    float64        // likewise, in the source's unit
 	// replayEagerly: a test's probes are followed all the time.
 	replayEagerly bool
+	turns         *turns        // those of MeasureHoldCost
 	stepLimit     time.Duration // likewise: of a burst of steps; ahead.StepLimit
 	// armLine watches a whole line by one debug register; nil where none can.
 	armLine armLine
@@ -165,6 +168,8 @@ func (c *Config) checkNumbers() error {
 		return errors.New("threads that block all signals can't be interrupted on this architecture, where an interrupted system call can't be made again")
 	case c.Interrupt && c.addresses():
 		return fmt.Errorf("with source %s threads can't be interrupted: the access reported is over by then (use --source pmu)", c.Source)
+	case c.HoldCost < 0:
+		return fmt.Errorf("hold cost %v is negative", c.HoldCost)
 	case c.Duration < 0:
 		return fmt.Errorf("duration %v is negative", c.Duration)
 	}

@@ -54,6 +54,7 @@ type prober struct {
 	perNS    float64 // instructions a nanosecond, of the latest probes
 	probe    probe
 	stamps   int
+	taken    uint64          // holds for probes
 	lastHeld *target.Process // which a thread was held of last
 }
 
@@ -126,7 +127,7 @@ func (s *Session) driveProbe(cpu uint64) {
 	now := sampler.Monotonic()
 	switch p.state {
 	case idle:
-		cost := (1+s.ticks.budget.cold)*float64(s.prober.Held) + float64(s.stampCost())
+		cost := s.ticks.budget.charge(s.prober.taken, s.prober.Held) + float64(s.stampCost())
 		replays := s.prober.Busy <= replayFirst+time.Duration(replayShare*float64(time.Since(s.start))) || s.cfg.replayEagerly
 		if s.prober.lastHeld == nil || !replays || cost > probeShare*s.ticks.budget.target*float64(cpu) {
 			return
@@ -189,6 +190,7 @@ func (s *Session) startProbe(t *thread) {
 		s.prober.stamps += len(after)
 		p.stamps, err = s.kernel.Stamps(t.index, t.tid, after)
 	}
+	s.prober.taken++
 	s.prober.Held += sampler.Monotonic() - start
 	if err != nil {
 		s.prober.failProbe(err)

@@ -99,7 +99,7 @@ func (s *Session) profile() (*model.Profile, error) {
 		fmt.Sprintf("a tick costs %.1f µs, to run again after a hold %v", s.ticks.budget.tickNS/1000, s.timing.resumes.quantile(.5)),
 		fmt.Sprintf("two traps with nothing between: p10 %.0f, p50 %.0f, p90 %.0f %s; the constant is subtracted", s.timing.calibration.P10, s.timing.calibration.P50, s.timing.calibration.P90, s.timing.clock.Unit),
 		fmt.Sprintf("attached to %d threads in %v, detached in %v", s.targets.attached, s.attachTime.Round(time.Microsecond), s.detachTime.Round(time.Microsecond)),
-		fmt.Sprintf("overhead by the profiler's own account: %.2f%% of the target's CPU time; cold caches are taken to cost %.0f%% of the holds", 100*s.ticks.budget.spent, 100*s.ticks.budget.cold),
+		fmt.Sprintf("overhead by the profiler's own account: %.2f%% of the target's CPU time; %s", 100*s.ticks.budget.spent, s.ticks.budget.afterHolds()),
 		s.self.comment(cpu, s.ticks.budget.spent),
 	)
 	for _, said := range append(s.watches.copying.comments(), s.ticks.budget.waited(cpu), s.ticks.budget.floor.comment(cpu), stops.comment(cpu)) {

@@ -391,6 +391,11 @@ func (s *Session) tick() {
 	}
 	s.ticks.budget.aim(s.ticks.budget.floor.look(ran, sampler.Monotonic()))
 	s.takeTurns(ran)
+	if s.cfg.turns != nil {
+		s.takeTurn(stats, s.ticks.budget.trapped(sum.Traps+stats.OtherProcess, sum.Spent))
+		s.latest = stats
+		return
+	}
 	waits := s.timing.resumed() + s.stampCost() // which leave no caches cold
 	if s.ticks.budget.update(ran, stats, s.timing.held.sum-s.holds.stepped.cpu, s.ticks.budget.trapped(sum.Traps+stats.OtherProcess, sum.Spent)+waits) || s.ticks.budget.accepted() != accepted {
 		if err := s.kernel.SetAccept(s.ticks.budget.accepted()); err != nil {

@@ -79,6 +79,9 @@ func sampleWindow(ctx context.Context, r agent.Request) (res agent.Result, peopl
 	cfg := collector.Config{PID: r.PID, Overhead: r.Overhead, Burst: collector.AutoBurst, BurstEngine: collector.Interpret,
 		Granularity: collector.Auto, Source: collector.Auto, Clock: collector.Auto, Stack: collector.OwnStack, Caches: caches,
 		Progress: func(p collector.Progress) { last = p }}
+	if _, c, known := keptHoldCost(); known {
+		cfg.HoldCost = c.After
+	}
 	same := func() error {
 		if p, err := (agent.Proc{Dir: "/proc"}).Process(r.PID); err == nil && p.Start != r.Start {
 			return errors.New("another process has its number by now")

@@ -33,6 +33,7 @@ type recordFlags struct {
 	duration time.Duration
 	overhead float64
 	floor    float64
+	holdCost time.Duration
 	gap      time.Duration
 	rate     float64
 
@@ -70,6 +71,7 @@ func (f *recordFlags) register(cmd *cobra.Command) {
 	fs.DurationVarP(&f.duration, "duration", "d", 0, "how long to sample (default: until the target exits, Ctrl-C or SIGTERM)")
 	fs.Float64Var(&f.overhead, "overhead", 1, "percent of the target's CPU time that rdx may cost")
 	fs.Float64Var(&f.floor, "overhead-floor", 0.2, "percent of one CPU's time as it goes by that rdx may cost a target that uses little of it, up to a tenth of what it uses, where that is more than --overhead; 0: no more than that")
+	fs.DurationVar(&f.holdCost, "hold-cost", 0, "CPU time that a hold costs the target after its end; where the source is the clock (default: as measured once on this machine, in five seconds, and kept in $RDX_CACHE, /var/cache/rdx or the user's cache folder; else as long as it was held)")
 	fs.DurationVar(&f.gap, "gap", 0, "mean CPU time between two ticks of a thread, of which --overhead decides how many become samples (default: by what a sample and a tick cost)")
 	fs.Float64Var(&f.rate, "access-rate", 0, "accesses per nanosecond of CPU time, or per instruction if those are the clock; where no PMU counts accesses (default: as --measure-rate finds)")
 	fs.BoolVar(&f.measureRate, "measure-rate", true, "find the access rate by following the program from a few of its holds, while it runs on; where no PMU counts accesses (a fifth of the overhead, and up to 3 % of another CPU)")
@@ -173,6 +175,8 @@ func (f *recordFlags) fill(cfg *collector.Config) error {
 		return report.BadInput(fmt.Errorf("--overhead %g: want a percentage above 0 and at most 100", f.overhead))
 	case !(f.floor >= 0 && f.floor <= 100):
 		return report.BadInput(fmt.Errorf("--overhead-floor %g: want a percentage from 0 to 100", f.floor))
+	case f.holdCost < 0:
+		return report.BadInput(fmt.Errorf("--hold-cost %v: want 0 or more", f.holdCost))
 	case f.bins < 1 || f.bins > 1000:
 		return report.BadInput(fmt.Errorf("--bins %d: want 1 to 1000", f.bins))
 	case f.slots < 0 || f.slots > sampler.NumSlots:
@@ -213,6 +217,52 @@ func (f *recordFlags) fill(cfg *collector.Config) error {
 	return nil
 }
 
+// costOfHolds is what a hold costs after its end: as given, as kept, or measured now; 0 where none of these is to be had.
+func (f *recordFlags) costOfHolds(cmd *cobra.Command) time.Duration {
+	if f.holdCost > 0 || f.source != collector.Auto && f.source != collector.Clock || f.engine == collector.Step || f.burst == "off" {
+		return f.holdCost
+	}
+	kept, c, known := keptHoldCost()
+	if known || kept == nil {
+		return c.After
+	}
+	if _, err := (sampler.Machine{Proc: os.DirFS("/proc"), Sys: os.DirFS("/sys")}).AccessEvents(); err == nil && f.source == collector.Auto {
+		return 0 // a counter will be the source
+	}
+	say := func(format string, args ...any) {
+		if !f.quiet {
+			fmt.Fprintf(cmd.ErrOrStderr(), "rdx: "+format+"\n", args...)
+		}
+	}
+	say("what a hold costs on this machine is measured, once, in five seconds (--hold-cost sets it)")
+	c, err := collector.MeasureHoldCost(cmd.Context())
+	if err == nil {
+		busy := ""
+		if c.Busy {
+			busy = " (the machine is busy: it will be measured again in an hour)"
+		}
+		say("a hold costs %v ± %v after its end%s", c.After.Round(time.Microsecond), c.Error.Round(time.Microsecond), busy)
+		err = kept.Write(c)
+	}
+	if err != nil {
+		say("%v", err)
+	}
+	return c.After
+}
+
+// busyKept is how long what was measured on a busy machine is taken to hold.
+const busyKept = time.Hour
+
+// keptHoldCost is what was measured here before; kept is nil where nothing can be kept.
+func keptHoldCost() (kept *cost.Kept, c collector.HoldCost, known bool) {
+	kept, err := cost.Keep("hold-cost", version.Get().String())
+	if err != nil {
+		return nil, c, false
+	}
+	known = kept.Read(&c) && !(c.Busy && kept.Age() > busyKept)
+	return kept, c, known
+}
+
 // record runs one session from attaching to the written profile.
 func (f *recordFlags) record(cmd *cobra.Command, cfg collector.Config) error {
 	// Find out now, not after the profile was taken.
@@ -235,6 +285,7 @@ func (f *recordFlags) record(cmd *cobra.Command, cfg collector.Config) error {
 	if err := f.fill(&cfg); err != nil {
 		return err
 	}
+	cfg.HoldCost = f.costOfHolds(cmd)
 	cfg.Caches = caches
 	cfg.Log = log
 	if !f.quiet {

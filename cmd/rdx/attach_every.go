@@ -35,6 +35,7 @@ func (f *recordFlags) recordEvery(cmd *cobra.Command, cfg collector.Config, ever
 	if err := f.fill(&cfg); err != nil {
 		return err
 	}
+	cfg.HoldCost = f.costOfHolds(cmd)
 	cfg.Caches, cfg.Log = caches, zap.NewNop()
 	stderr := cmd.ErrOrStderr()
 	progress := newProgress(stderr, f.quiet)

@@ -24,6 +24,9 @@ func main() {
 	if len(os.Args) == 3 && os.Args[1] == knownTargetArg {
 		os.Exit(runKnownTarget(os.Args[2]))
 	}
+	if len(os.Args) == 2 && os.Args[1] == collector.CountingArg {
+		os.Exit(collector.RunCounting())
+	}
 	if len(os.Args) > 1 && (os.Args[1] == "attach" || os.Args[1] == agent.SessionArg) {
 		// Beside a thousand busy threads each wait for a turn takes seconds, also
 		// that of a process to end: so this is not undone. If it can't be done, the

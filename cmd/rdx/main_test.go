@@ -23,6 +23,7 @@ func TestMain(m *testing.M) {
 		os.Exit(1)
 	}
 	os.Setenv("RDX_TEST_DIR", dir)
+	os.Setenv("RDX_CACHE", os.DevNull) // sessions measure nothing that they can't keep
 	code := m.Run()
 	os.RemoveAll(dir)
 	os.Exit(code)

@@ -243,6 +243,7 @@ func (f *recordFlags) recordLive(cmd *cobra.Command, cfg collector.Config) error
 	if err := f.fill(&cfg); err != nil {
 		return err
 	}
+	cfg.HoldCost = f.costOfHolds(cmd)
 	cfg.Caches, cfg.Log = caches, zap.NewNop()
 	stderr := cmd.ErrOrStderr()
 	pages := webFlags{listen: "127.0.0.1:0", source: []string{"."}}
