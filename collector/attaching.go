@@ -4,6 +4,7 @@ import (
 	"errors"
 	"os"
 	"slices"
+	"time"
 
 	"github.com/rdx-profiler/rdx/model"
 	"github.com/rdx-profiler/rdx/sampler/ptrace"
@@ -45,6 +46,21 @@ func (c *Config) findTargets() error {
 	}
 	c.PID, c.Others = found[0], found[1:]
 	return nil
+}
+
+// prepareTime bounds what a target with a hundred gigabytes takes.
+const prepareTime = time.Second
+
+// prepare finds out what can be read of the targets at no risk, before they are traced: as long as that is not known,
+// and the user may not look whether pages are there, samples would be lost.
+func (s *Session) prepare() {
+	if s.cfg.PID == 0 {
+		return
+	}
+	end := time.Now().Add(prepareTime)
+	for _, pid := range append([]int{s.cfg.PID}, s.cfg.Others...) {
+		s.locate.Await(ptrace.Living(pid), time.Until(end))
+	}
 }
 
 // seize attaches to the processes, or to the one that was started. Call it on the tracing thread.

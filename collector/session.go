@@ -212,6 +212,7 @@ func (s *Session) begin() error {
 		s.hurry() // not before, or the target would inherit the priority
 	}
 	s.bePatient()
+	s.prepare()
 	s.tracer.Do(func() {
 		seizing := time.Now()
 		if err = s.seize(s.targets.child); err == nil && s.account.err != nil {

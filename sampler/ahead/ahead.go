@@ -80,6 +80,15 @@ func (l *Locator) Prepare(pid int) {
 	l.memory.userfault.scan.userfault()
 }
 
+// Await prepares, and waits until it is known, at most so long. It is for one that is not traced yet.
+func (l *Locator) Await(pid int, most time.Duration) {
+	l.Prepare(pid)
+	select {
+	case <-l.memory.userfault.scan.known:
+	case <-time.After(most):
+	}
+}
+
 // Tend is to be called when the thread that was looked at runs again, for what takes too long while it is held.
 func (l *Locator) Tend() {
 	l.machine.Drop()

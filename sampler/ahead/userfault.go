@@ -9,6 +9,7 @@ import (
 	"io"
 	"math"
 	"os"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -118,6 +119,8 @@ type fdScan struct {
 	next    atomic.Int64  // Monotonic
 	few     atomic.Bool   // files, the last time
 	due     time.Duration // Monotonic: since when tend has been left to look; 0: it need not
+	known   chan struct{} // closed when it is
+	tell    sync.Once
 }
 
 const (
@@ -126,7 +129,7 @@ const (
 )
 
 func newFDScan(pid int) *fdScan {
-	s := &fdScan{pid: pid}
+	s := &fdScan{pid: pid, known: make(chan struct{})}
 	s.used.Store(true) // as long as it is not known
 	return s
 }
@@ -171,6 +174,7 @@ func (s *fdScan) lookAt(most int) (all bool) {
 		return false
 	}
 	s.used.Store(used)
+	s.tell.Do(func() { close(s.known) })
 	end := clock.Monotonic()
 	// A hundredth of one CPU at most.
 	s.next.Store(int64(end + max(fdScanInterval, 100*(end-start))))

@@ -156,3 +156,15 @@ func TestScanTended(t *testing.T) {
 		cmd.Wait()
 	}
 }
+
+// Before a process is traced it is waited for that it is known whether it has a userfaultfd: none has, and so all of it
+// can be read from the first hold on, even if nobody may look which pages are there.
+func TestAwait(t *testing.T) {
+	l := NewLocator()
+	for range 2 {
+		l.Await(os.Getpid(), 10*time.Second)
+		if scan := l.memory.userfault.scan; scan.used.Load() || scan.next.Load() == 0 {
+			t.Fatal("it is not known yet")
+		}
+	}
+}
