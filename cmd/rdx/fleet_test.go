@@ -78,6 +78,12 @@ var services = []struct {
 	{backend.Made{Name: "search", Share: .05, Lines: 1 << 12, N: 500}, "42"},
 }
 
+// leavesOut says whether a value lies outside of a band of twice the width. What is put together is drawn by the time at
+// which the windows are made, so that of bands of 95 % one in twenty does not hold the truth, and of such wide ones one in ten thousand.
+func leavesOut(low, value, high, want float64) bool {
+	return want < value-2*(value-low) || want > value+2*(high-value)
+}
+
 func TestFleet(t *testing.T) { // needs Pyroscope
 	server := "--server=" + fleetOf(t)
 	ask := func(args ...string) []byte {
@@ -93,7 +99,7 @@ func TestFleet(t *testing.T) { // needs Pyroscope
 		t.Fatal(err)
 	}
 	for i, want := range []float64{.1, .3} {
-		if q := curves.Curves[i].Points[0]; q.Low > want || q.High < want || q.High-q.Low > .3*want {
+		if q := curves.Curves[i].Points[0]; leavesOut(q.Low, *q.MissRatio, q.High, want) || q.High-q.Low > .3*want {
 			t.Errorf("%s: %+v, want %v", curves.Curves[i].File, q, want)
 		}
 	}
@@ -102,7 +108,7 @@ func TestFleet(t *testing.T) { // needs Pyroscope
 	if err := json.Unmarshal(ask("diff", "--service=cart", "version=41", "version=42", "--format=json", "--sizes=1m", "--by=l2"), &d); err != nil {
 		t.Fatal(err)
 	}
-	if c := d.Caches[0].Change; !d.Caches[0].Significant || c.Low > .2 || c.High < .2 {
+	if c := d.Caches[0].Change; !d.Caches[0].Significant || leavesOut(c.Low, c.Value, c.High, .2) {
 		t.Errorf("cart has changed by .2: %+v", d.Caches[0])
 	}
 	if len(d.Pairs) == 0 || !d.Pairs[0].Significant || !strings.Contains(d.Pairs[0].Use, "cart_walk") {
@@ -112,12 +118,12 @@ func TestFleet(t *testing.T) { // needs Pyroscope
 		t.Fatal(err)
 	}
 	for _, c := range d.Caches {
-		if c.Significant {
+		if c := c.Change; leavesOut(c.Low, c.Value, c.High, 0) {
 			t.Errorf("search has not changed: %+v", c)
 		}
 	}
 	for _, p := range d.Pairs {
-		if p.Significant {
+		if p := p.Change; leavesOut(p.Low, p.Value, p.High, 0) {
 			t.Errorf("search has not changed: %+v", p)
 		}
 	}
@@ -126,7 +132,7 @@ func TestFleet(t *testing.T) { // needs Pyroscope
 	if err := json.Unmarshal(ask("top", "--service=checkout", "--by=l2", "--format=json"), &top); err != nil {
 		t.Fatal(err)
 	}
-	if p := top.Pairs[0]; top.Hosts != 2 || p.Use.Function != "checkout_walk" || p.Share.Low > .2 || p.Share.High < .2 || top.Places[0].Place.Function != "checkout_walk" {
+	if p := top.Pairs[0]; top.Hosts != 2 || p.Use.Function != "checkout_walk" || leavesOut(p.Share.Low, p.Share.Value, p.Share.High, .2) || top.Places[0].Place.Function != "checkout_walk" {
 		t.Errorf("top: %d hosts, %+v", top.Hosts, p)
 	}
 	var labels report.FleetLabels

@@ -14,7 +14,9 @@ import (
 func TestTicksFindSlowCode(t *testing.T) {
 	needRoot(t)
 	bin := compile(t, "uneven", "-O1", "-g")
-	const enough = 1000     // holds: if eight uses of each are independent, 0.025 is seven standard deviations
+	// Holds: if eight uses of each are independent, 0.025 is seven standard deviations of so many. Beside other work
+	// there are fewer; of the fewest, as many deviations still leave out the 6 %.
+	const enough, fewest = 1000, 400
 	const want = 31.0 / 304 // its own accesses, each function's return and main's four
 	far, all, holds := 0.0, 0.0, 0
 	for end := time.Now().Add(samplesWithin); holds < enough; {
@@ -30,12 +32,17 @@ func TestTicksFindSlowCode(t *testing.T) {
 				far += r.Accesses
 			}
 		}
-		if time.Now().After(end) {
+		if time.Now().Before(end) {
+			continue
+		}
+		if holds < fewest {
 			t.Fatalf("%d holds in %v: %v", holds, samplesWithin, p.Counts)
 		}
+		break
 	}
+	margin := .025 * math.Sqrt(max(1, float64(enough)/float64(holds)))
 	t.Logf("%.3f of the accesses are far's, by construction %.3f (%d holds)", far/all, want, holds)
-	if math.Abs(far/all-want) > 0.025 {
-		t.Errorf("%.3f of the accesses are far's, want %.3f within 0.025", far/all, want)
+	if math.Abs(far/all-want) > margin {
+		t.Errorf("%.3f of the accesses are far's, want %.3f within %.3f", far/all, want, margin)
 	}
 }
