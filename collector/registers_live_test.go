@@ -101,6 +101,7 @@ func TestMovesFail(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	checkRecords(t, p)
 	missing = int(p.CountOf(model.NotWatched.Of(model.RegisterFailed)))
 	t.Logf("%d moved, %d failed, %d not watched for it; %d opened, %d closed; %v", moved, failed, missing, opened, closed, p.Comments)
 	if moved < 10 || failed < 5 {

@@ -30,6 +30,16 @@ func needRoot(t *testing.T) {
 	}
 }
 
+// checkRecords wants no record to have a part that its kind does not have.
+func checkRecords(t *testing.T, p *model.Profile) {
+	t.Helper()
+	for i := range p.Records {
+		if err := p.Records[i].Check(); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
 func compilePattern(t *testing.T) string {
 	t.Helper()
 	bin := filepath.Join(t.TempDir(), "pattern")
@@ -72,6 +82,7 @@ func profilePattern(t *testing.T, bin string, cfg Config, probes int, args ...st
 	if err != nil {
 		t.Fatal(err)
 	}
+	checkRecords(t, p)
 	if ctx.Err() != nil {
 		cmd.Process.Kill()
 	}

@@ -234,8 +234,8 @@ func (o *PairParts) Records(use int) iter.Seq[*model.Record] {
 // record is one that misses in all caches.
 func (o *PairParts) record(r *model.Record, kind model.Kind, place uint32, n uint64, misses []float64) {
 	use := o.tally.places[place]
-	*r = model.Record{Kind: kind, Use: o.stacks[place], Op: use.Op, TID: int(use.Thread), Exact: kind == model.Reuse,
-		Observations: int64(n), Accesses: float64(n), Misses: misses}
+	*r = model.Record{Kind: kind, Use: o.stacks[place], Op: use.Op, TID: int(use.Thread), Timing: model.Timing{Exact: kind == model.Reuse},
+		Weight: model.Weight{Observations: int64(n), Accesses: float64(n)}, Derived: model.Derived{Misses: misses}}
 	for k := range misses {
 		misses[k] = r.Accesses
 	}

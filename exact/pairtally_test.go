@@ -186,7 +186,7 @@ func TestExactCurve(t *testing.T) {
 }
 
 func TestAtRate(t *testing.T) {
-	p := &model.Profile{Clock: model.Clock{Rate: 0.5}, Records: []model.Record{{Time: 10}, {Time: 10, Exact: true}, {Half: true, After: 90, Time: 200, PairTime: 300}}}
+	p := &model.Profile{Clock: model.Clock{Rate: 0.5}, Records: []model.Record{{Timing: model.Timing{Time: 10}}, {Timing: model.Timing{Time: 10, Exact: true}}, {HalfLine: model.HalfLine{Half: true, PairTime: 300}, Lookahead: model.Lookahead{After: 90}, Timing: model.Timing{Time: 200}}}}
 	q := p.AtRate(2)
 	if q.Records[0].Time != 40 || q.Records[1].Time != 10 || q.Clock.Rate != 2 || p.Records[0].Time != 10 || p.Clock.Rate != 0.5 {
 		t.Errorf("%+v of %+v", q, p)

@@ -15,7 +15,7 @@ func TestBeginningTellsReusesApart(t *testing.T) {
 	p := &Profile{Block: 64, BinsPerOctave: 10}
 	for range 2000 {
 		small := rng.IntN(2) == 0
-		r := Record{Kind: Reuse, Time: time, After: after, Distinct: 21, Observations: 1, Accesses: 1}
+		r := Record{Kind: Reuse, Timing: Timing{Time: time}, Lookahead: Lookahead{After: after, Distinct: 21}, Weight: Weight{Observations: 1, Accesses: 1}}
 		if !small {
 			r.Distinct = 255
 		}
@@ -23,7 +23,7 @@ func TestBeginningTellsReusesApart(t *testing.T) {
 	}
 	// Others of their surroundings: most accesses are to a block used 20 ago.
 	for range 20000 {
-		p.Records = append(p.Records, Record{Kind: Reuse, Time: 20, Exact: true, Distinct: 20, Observations: 1, Accesses: 1})
+		p.Records = append(p.Records, Record{Kind: Reuse, Timing: Timing{Time: 20, Exact: true}, Lookahead: Lookahead{Distinct: 20}, Weight: Weight{Observations: 1, Accesses: 1}})
 	}
 	with, err := p.Stacks(LogBins(1))
 	if err != nil {

@@ -20,14 +20,14 @@ func clustered(rng *rand.Rand, holds int, far func() float64) *Profile {
 			}
 		}
 		if open < classified {
-			p.Records = append(p.Records, Record{Kind: Reuse, Exact: true, Time: 3, Distinct: 3, Hold: uint64(h + 1),
-				Observations: 1, Accesses: float64(classified - open)})
+			p.Records = append(p.Records, Record{Kind: Reuse, Timing: Timing{Exact: true, Time: 3}, Lookahead: Lookahead{Distinct: 3}, Cluster: Cluster{Hold: uint64(h + 1)},
+				Weight: Weight{Observations: 1, Accesses: float64(classified - open)}})
 		}
 		if open == 0 {
 			continue
 		}
 		// Half of the far ones come before 10^5 accesses, half not before 10^6.
-		r := Record{Kind: Reuse, Time: 20_000 + rng.Uint64N(50_000), After: 1000, Distinct: 40, Hold: uint64(h + 1), Observations: 1, Accesses: float64(open)}
+		r := Record{Kind: Reuse, Timing: Timing{Time: 20_000 + rng.Uint64N(50_000)}, Lookahead: Lookahead{After: 1000, Distinct: 40}, Cluster: Cluster{Hold: uint64(h + 1)}, Weight: Weight{Observations: 1, Accesses: float64(open)}}
 		if rng.IntN(2) == 0 {
 			r.Kind, r.Time, r.Distinct = Censored, 4_000_000, 0
 		}
@@ -92,14 +92,14 @@ func TestBandsCoverClusters(t *testing.T) {
 func TestClustersOfRecords(t *testing.T) {
 	one, many := &Profile{Block: 64}, &Profile{Block: 64}
 	for i := range 400 {
-		r := Record{Kind: Reuse, Exact: true, Time: 2, Distinct: 2, Observations: 1, Accesses: 10, Hold: uint64(i + 1)}
+		r := Record{Kind: Reuse, Timing: Timing{Exact: true, Time: 2}, Lookahead: Lookahead{Distinct: 2}, Weight: Weight{Observations: 1, Accesses: 10}, Cluster: Cluster{Hold: uint64(i + 1)}}
 		if i%10 == 0 {
 			r.Time, r.Distinct = 5000, 3000
 		}
 		one.Records = append(one.Records, r)
 	}
 	for _, n := range []int64{360, 40} {
-		r := Record{Kind: Reuse, Exact: true, Time: 2, Distinct: 2, Observations: n, Accesses: 10 * float64(n)}
+		r := Record{Kind: Reuse, Timing: Timing{Exact: true, Time: 2}, Lookahead: Lookahead{Distinct: 2}, Weight: Weight{Observations: n, Accesses: 10 * float64(n)}}
 		if n == 40 {
 			r.Time, r.Distinct = 5000, 3000
 		}

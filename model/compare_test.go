@@ -21,7 +21,7 @@ func TestPerAccessSignificance(t *testing.T) {
 		n := distuv.Poisson{Lambda: lambda, Src: rng}.Rand()
 		for range int(n) {
 			w := 500 + 1000*rng.Float64()
-			records = append(records, &Record{Observations: 1, Misses: []float64{w}})
+			records = append(records, &Record{Weight: Weight{Observations: 1}, Derived: Derived{Misses: []float64{w}}})
 		}
 		return new(Profile).PerAccess(records, misses, observations*1000, observations, 0.05)
 	}
@@ -48,7 +48,7 @@ func TestPerAccess(t *testing.T) {
 	none := new(Profile).PerAccess(nil, nil, 1e6, 1000, 0.05)
 	near(t, "nothing seen", none.Value, 0, 0)
 	near(t, "but up to", none.High, 0.0036889, 1e-6)
-	ten := new(Profile).PerAccess([]*Record{{Observations: 10, Misses: []float64{1e4}}}, func(r *Record) float64 { return r.Misses[0] }, 1e6, 1000, 0.05)
+	ten := new(Profile).PerAccess([]*Record{{Weight: Weight{Observations: 10}, Derived: Derived{Misses: []float64{1e4}}}}, func(r *Record) float64 { return r.Misses[0] }, 1e6, 1000, 0.05)
 	near(t, "ten", ten.Value, 0.01, 1e-12)
 	near(t, "low", ten.Low, 0.0047954, 1e-6)
 	near(t, "high", ten.High, 0.0183904, 1e-6)

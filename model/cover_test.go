@@ -34,10 +34,10 @@ func TestCover(t *testing.T) {
 func TestMissWeights(t *testing.T) {
 	at := func(a uint64) []*Location { return []*Location{{Address: a}} }
 	p := &Profile{Block: 64, BinsPerOctave: 16, Records: []Record{
-		{Kind: Reuse, Use: at(1), Reuse: at(2), Time: 100, Observations: 500, Accesses: 500},
-		{Kind: Reuse, Use: at(3), Reuse: at(4), Time: 20_000, Observations: 480, Accesses: 480},
-		{Kind: Cold, Use: at(5), Observations: 20, Accesses: 20},
-		{Kind: Lost, Use: at(6), Observations: 1000, Accesses: 1000},
+		{Kind: Reuse, Use: at(1), Ending: Ending{Reuse: at(2)}, Timing: Timing{Time: 100}, Weight: Weight{Observations: 500, Accesses: 500}},
+		{Kind: Reuse, Use: at(3), Ending: Ending{Reuse: at(4)}, Timing: Timing{Time: 20_000}, Weight: Weight{Observations: 480, Accesses: 480}},
+		{Kind: Cold, Use: at(5), Weight: Weight{Observations: 20, Accesses: 20}},
+		{Kind: Lost, Use: at(6), Weight: Weight{Observations: 1000, Accesses: 1000}},
 	}}
 	key := func(s []*Location) uint64 { return s[0].Address }
 	w, err := MissWeights(p, 1000*64, key)

@@ -18,7 +18,7 @@ func sampleProfile(rng *rand.Rand, population *Hist, n int, weight func() float6
 			i++
 		}
 		cut := uint64(math.Exp(rng.Float64()*8) * 3000)
-		r := Record{Kind: Censored, Time: cut, Observations: 1, Accesses: weight()}
+		r := Record{Kind: Censored, Timing: Timing{Time: cut}, Weight: Weight{Observations: 1, Accesses: weight()}}
 		if i < len(population.W) {
 			lo, width := population.Bins.span(i)
 			if t := uint64(lo) + rng.Uint64N(uint64(width)); t <= cut {

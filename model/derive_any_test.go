@@ -17,7 +17,7 @@ func TestDeriveAnyRecords(t *testing.T) {
 		p := &Profile{Block: 64, BinsPerOctave: 32, Caches: []Cache{{Size: 32 << 10}}}
 		all := 0.0
 		for range 1 + rng.IntN(200) {
-			r := Record{Observations: 1, TID: 1 + rng.IntN(2), Epoch: rng.IntN(4), Accesses: rng.ExpFloat64() * 1e7, Time: long()}
+			r := Record{Weight: Weight{Observations: 1, Accesses: rng.ExpFloat64() * 1e7}, TID: 1 + rng.IntN(2), Epoch: rng.IntN(4), Timing: Timing{Time: long()}}
 			switch rng.IntN(4) {
 			case 0:
 				r.Kind, r.Exact = Reuse, true

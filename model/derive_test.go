@@ -12,7 +12,7 @@ func testProfile(records ...Record) *Profile {
 }
 
 func rec(k Kind, time uint64, accesses float64) Record {
-	return Record{Kind: k, Time: time, Observations: 1, Accesses: accesses}
+	return Record{Kind: k, Timing: Timing{Time: time}, Weight: Weight{Observations: 1, Accesses: accesses}}
 }
 
 // A loop over M blocks: every reuse has stack distance M-1.

@@ -12,7 +12,7 @@ func profileOf(p *Profile, trace []uint64, tid, n int, pick func(n int) int) {
 	}
 	for range n {
 		i := pick(len(trace))
-		r := Record{Kind: Cold, TID: tid, Epoch: 1 + i*200/len(trace), Observations: 1, Accesses: float64(len(trace)) / float64(n)}
+		r := Record{Kind: Cold, TID: tid, Epoch: 1 + i*200/len(trace), Weight: Weight{Observations: 1, Accesses: float64(len(trace)) / float64(n)}}
 		if next[i] != 0 {
 			r.Kind, r.Time = Reuse, uint64(next[i]-1-i)
 		}

@@ -12,7 +12,7 @@ import (
 func observe(p *Profile, rng *rand.Rand, tid, n int, reuse, cutoff, cold float64) {
 	for i := range n {
 		t, c := 1+reuse*rng.ExpFloat64(), 1+cutoff*rng.ExpFloat64()
-		r := Record{Kind: Reuse, Time: uint64(t), TID: tid, Epoch: 1 + 4*i/n, Observations: 1, Accesses: 1000}
+		r := Record{Kind: Reuse, Timing: Timing{Time: uint64(t)}, TID: tid, Epoch: 1 + 4*i/n, Weight: Weight{Observations: 1, Accesses: 1000}}
 		if rng.Float64() < cold || c < t {
 			r.Kind, r.Time = Censored, uint64(c)
 		}

@@ -60,7 +60,7 @@ func TestHalfLineProfile(t *testing.T) {
 			if rng.Float64() < c.early {
 				after = rng.Uint64N(burst)
 			}
-			r := Record{Kind: Reuse, Observations: 1, Accesses: 1, Exact: true, Time: first(8)}
+			r := Record{Kind: Reuse, Weight: Weight{Observations: 1, Accesses: 1}, Timing: Timing{Exact: true, Time: first(8)}}
 			if r.Time > after {
 				until, pairUntil := uint64(1<<40), uint64(1<<40)
 				if c.cut > 0 {
@@ -73,7 +73,7 @@ func TestHalfLineProfile(t *testing.T) {
 					}
 					return Censored, until
 				}
-				r = Record{Observations: 1, Accesses: 1, Half: true, After: after}
+				r = Record{Weight: Weight{Observations: 1, Accesses: 1}, HalfLine: HalfLine{Half: true}, Lookahead: Lookahead{After: after}}
 				r.Kind, r.Time = end(first(4), until)
 				r.Pair, r.PairTime = end(first(2), pairUntil)
 			}
@@ -100,8 +100,8 @@ func TestHalfLineProfile(t *testing.T) {
 // distance 1 in the histogram, and misses in a cache of one block.
 func TestCountedDistance(t *testing.T) {
 	p := &Profile{Block: 64, BinsPerOctave: 16, Caches: []Cache{{Level: "C1", Size: 64}, {Level: "C2", Size: 128}}, Records: []Record{
-		{Kind: Reuse, Exact: true, Time: 100, Distinct: 2, Observations: 3, Accesses: 30},
-		{Kind: Reuse, Exact: true, Time: 100, Distinct: 61, Observations: 1, Accesses: 10},
+		{Kind: Reuse, Timing: Timing{Exact: true, Time: 100}, Lookahead: Lookahead{Distinct: 2}, Weight: Weight{Observations: 3, Accesses: 30}},
+		{Kind: Reuse, Timing: Timing{Exact: true, Time: 100}, Lookahead: Lookahead{Distinct: 61}, Weight: Weight{Observations: 1, Accesses: 10}},
 	}}
 	if err := p.Derive(); err != nil {
 		t.Fatal(err)

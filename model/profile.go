@@ -127,96 +127,6 @@ type Latency struct {
 	Cycles     float64
 }
 
-// Record is what was seen of one use, or of several alike.
-//
-// The derived fields are filled in by Derive and are zero before it.
-type Record struct {
-	Kind  Kind
-	Use   []*Location // call stack of the use, leaf first
-	Reuse []*Location // of the reuse, or of the invalidating write
-	Op    Op          // of the use
-	Data  *Data       // what the use accessed; nil if that was not recorded
-	TID   int
-	// Epoch numbers the stretches of the thread's run, in order: uses of one
-	// epoch are of about the same time. 0 if that is not known.
-	Epoch int
-	Stack StackKind
-
-	// EndTID is the thread of the reuse or write, if it is not TID, else 0.
-	EndTID int
-	// Address of the word used, and of the word that EndTID wrote; 0 where no
-	// other thread had to do with it.
-	Address, Written uint64
-
-	// Time is the reuse time in accesses for Reuse and Invalidated, and for
-	// Censored and Pruned the age at which the observation ended.
-	Time uint64
-	// Native is Time in the unit of the profile's clock.
-	Native uint64
-	// BelowResolution: the reuse came sooner than the clock can tell; Time
-	// and Native are then upper bounds.
-	BelowResolution bool
-	// Exact: Time was counted by reading ahead, not timed.
-	Exact bool
-	// Distinct is the number of different blocks touched from the use to just
-	// before the reuse, the block itself among them, where that was counted:
-	// the stack distance is one less. Where the reuse came after what was read
-	// ahead (not Exact), it is that number from the use on for the After accesses
-	// behind it. 0 where nothing was counted.
-	Distinct uint64
-	// After is how many accesses behind the use were read ahead without a
-	// reuse; 0 where the reuse was among them, or nothing was read ahead.
-	After uint64
-
-	// Half: after the After accesses only half of the block was watched, four
-	// words with the one that was used among them. Time is that of the half. Pair says how the aligned
-	// two words with the used one ended, Reuse or Censored, and PairTime when;
-	// see HalfLineSurvival.
-	Half     bool
-	PairTime uint64
-	Pair     Kind
-
-	// Hold numbers the hold that the use was read ahead in, among those of all profiles: what was
-	// seen in one hold is not independent. 0 where each observation has its own.
-	Hold uint64
-	// Open is what share of the accesses that were read ahead in that hold had no reuse there; 0 where that is not
-	// known. What waits for its data is among them.
-	Open float64
-	// Group is the part of the jackknife that the record's clusters were put into when sessions
-	// were packed to be merged, 1 to JackknifeGroups; 0: none yet. It takes the place of Hold.
-	Group int
-
-	Observations int64   // how many observations this record sums
-	Accesses     float64 // how many of the program's accesses they stand for
-	// Squares is the sum of the squares of what independent ones of them stand for, where
-	// sessions of different weight were merged; 0: they are equal, see Profile.Squares.
-	Squares float64
-
-	// DataSource is where the uses found their data, "" if their source does
-	// not tell. What that cost is in Profile.Latencies.
-	DataSource string
-
-	Reuses   float64   // derived: accesses with this reuse after Kaplan-Meier
-	Misses   []float64 // derived: of those, predicted misses per Profile.Caches
-	Distance float64   // derived: sum of stack distance over Observations after Kaplan-Meier, in bytes
-}
-
-// Estimated is how many accesses a record of Reuse or Invalidated stands for after
-// Kaplan-Meier, once derived; of one that was invalidated without any cache to
-// miss in it is Accesses, as of all others.
-func (r *Record) Estimated() float64 {
-	switch {
-	case r.Kind == Reuse:
-		return r.Reuses
-	case r.Kind == Invalidated && len(r.Misses) > 0:
-		return r.Misses[0]
-	}
-	return r.Accesses
-}
-
-// outcome says whether the record tells how uses ended.
-func (r *Record) outcome() bool { return r.Kind != Lost && !r.Kind.Beside() }
-
 // Cache is one level of the cache hierarchy.
 type Cache struct {
 	Level string // "L1d", "L2", "L3"
@@ -306,14 +216,4 @@ type Profile struct {
 	Moments  []Moment
 	Counts   []Count // sorted by name
 	Comments []string
-}
-
-// MeanDistance is the mean stack distance of the record's reuses, in bytes;
-// ok is false if it has none. It undoes the weighting of Distance, which is
-// per observation while Reuses is per access.
-func (r *Record) MeanDistance() (bytes float64, ok bool) {
-	if r.Kind != Reuse || !(r.Reuses > 0) || !(r.Accesses > 0) || r.Observations <= 0 {
-		return 0, false
-	}
-	return r.Distance / r.Reuses * (r.Accesses / float64(r.Observations)), true
 }

@@ -14,8 +14,8 @@ func TestQuotable(t *testing.T) {
 		{[]float64{0, 0, 0}, -1},
 	} {
 		p := Profile{Caches: caches, Records: []Record{
-			{Observations: 1000, Accesses: 1000, Misses: c.misses},
-			{Kind: Lost, Observations: 1e6, Accesses: 1e6},
+			{Weight: Weight{Observations: 1000, Accesses: 1000}, Derived: Derived{Misses: c.misses}},
+			{Kind: Lost, Weight: Weight{Observations: 1e6, Accesses: 1e6}},
 		}}
 		if got := p.Quotable(); got != c.want {
 			t.Errorf("misses %v: cache %d, want %d", c.misses, got, c.want)

@@ -9,8 +9,8 @@ func around(lines int, lap, rate float64) *Profile {
 		Clock: Clock{Unit: "nanoseconds", Rate: rate, RateSource: AssumedRate, RateLow: 0.01, RateHigh: 10}}
 	for h := range 200 {
 		p.Records = append(p.Records,
-			Record{Kind: Reuse, Exact: true, Time: 1, Distinct: 1, Hold: uint64(h + 1), Observations: 1, Accesses: 1},
-			Record{Kind: Reuse, Time: uint64(lap * rate), After: 2000, Distinct: 1000, Hold: uint64(h + 1), Observations: 1, Accesses: 1})
+			Record{Kind: Reuse, Timing: Timing{Exact: true, Time: 1}, Lookahead: Lookahead{Distinct: 1}, Cluster: Cluster{Hold: uint64(h + 1)}, Weight: Weight{Observations: 1, Accesses: 1}},
+			Record{Kind: Reuse, Timing: Timing{Time: uint64(lap * rate)}, Lookahead: Lookahead{After: 2000, Distinct: 1000}, Cluster: Cluster{Hold: uint64(h + 1)}, Weight: Weight{Observations: 1, Accesses: 1}})
 	}
 	return p
 }

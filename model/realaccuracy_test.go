@@ -301,7 +301,7 @@ func TestRealSampled(t *testing.T) {
 				for j, want := range sampledLeast {
 					p := &model.Profile{Block: 64, BinsPerOctave: 10, Caches: []model.Cache{{Size: 32 << 10}}}
 					for i, u := range uses {
-						r := model.Record{Kind: model.Reuse, Time: u.time, Epoch: 1 + 200*i/len(trace), Observations: 1, Accesses: float64(len(trace)) / n}
+						r := model.Record{Kind: model.Reuse, Timing: model.Timing{Time: u.time}, Epoch: 1 + 200*i/len(trace), Weight: model.Weight{Observations: 1, Accesses: float64(len(trace)) / n}}
 						switch {
 						case u.time == 0:
 							r.Kind, r.Time = model.Censored, uint64(max(1, len(trace)-1-i))

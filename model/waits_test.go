@@ -9,7 +9,7 @@ func TestBandOfWaits(t *testing.T) {
 	for _, wait := range []float64{0, 3, 30, 80, 250} {
 		p := &Profile{Block: 64, Clock: Clock{Unit: "nanoseconds", Rate: 1, RateSource: "flag", PlainNS: 1, WaitNS: assumed}}
 		for h := range 400 {
-			r := Record{Kind: Reuse, Hold: uint64(h + 1), Observations: 1, Exact: true, Time: 4, Distinct: 3, Accesses: 1000}
+			r := Record{Kind: Reuse, Cluster: Cluster{Hold: uint64(h + 1)}, Weight: Weight{Observations: 1, Accesses: 1000}, Timing: Timing{Exact: true, Time: 4}, Lookahead: Lookahead{Distinct: 3}}
 			if h%2 == 0 {
 				r.Open = .1
 				r.Accesses = 1000 / (1 + .1*assumed) * .9

@@ -18,8 +18,8 @@ func Example() {
 		Clock:  model.Clock{Name: "cpu-time", Unit: "nanoseconds", Rate: 2, RateSource: "flag"},
 		Caches: []model.Cache{{Level: "L1d", Size: 32 << 10, Ways: 8, Line: 64}},
 		Records: []model.Record{{
-			Kind: model.Reuse, Use: at("fill", 10), Reuse: at("sum", 20),
-			Time: 1000, Native: 500, Observations: 3, Accesses: 3e6,
+			Kind: model.Reuse, Use: at("fill", 10), Ending: model.Ending{Reuse: at("sum", 20)},
+			Timing: model.Timing{Time: 1000, Native: 500}, Weight: model.Weight{Observations: 3, Accesses: 3e6},
 		}},
 	}
 	var file bytes.Buffer

@@ -141,7 +141,7 @@ func TestDebugFileBelowRoot(t *testing.T) {
 	_, ms := mapped(t, bin, base)
 	p := &model.Profile{BinsPerOctave: 8}
 	for _, pc := range pcs {
-		p.Records = append(p.Records, model.Record{Kind: model.Cold, Use: []*model.Location{{Address: base + pc, Mapping: ms[0]}}, Observations: 1})
+		p.Records = append(p.Records, model.Record{Kind: model.Cold, Use: []*model.Location{{Address: base + pc, Mapping: ms[0]}}, Weight: model.Weight{Observations: 1}})
 	}
 	stats, err := Symbolize(p, inRoot{root: root})
 	if err != nil || stats.Lines == 0 {
@@ -214,7 +214,7 @@ func FuzzSymbolize(f *testing.F) {
 		m := &model.Mapping{Start: 0x10000, Limit: 0x10000 + 1<<24, File: "/x"}
 		p := &model.Profile{BinsPerOctave: 8}
 		for i := range uint64(16) {
-			p.Records = append(p.Records, model.Record{Kind: model.Cold, Use: []*model.Location{{Address: m.Start + (pc+i*97)%(1<<24), Mapping: m}}, Observations: 1})
+			p.Records = append(p.Records, model.Record{Kind: model.Cold, Use: []*model.Location{{Address: m.Start + (pc+i*97)%(1<<24), Mapping: m}}, Weight: model.Weight{Observations: 1}})
 		}
 		start := time.Now()
 		if _, err := Symbolize(p, vdsoBinaries{image: memory{io.NewSectionReader(bytes.NewReader(data), 0, int64(len(data)))}}); err != nil {

@@ -76,7 +76,7 @@ func (e *encoder) add(r *model.Record) error {
 	if r.Data != nil {
 		g.data = text(r.Data.Name)
 	}
-	if timed(r.Kind) {
+	if r.Kind.Parts().Timed {
 		g.below, g.exact = r.BelowResolution, r.Exact
 		if r.Distinct > 0 {
 			// The distance, one less, stays in its bin, and so in its octave.
@@ -124,10 +124,10 @@ func (e *encoder) add(r *model.Record) error {
 
 // stacks are those of a record, as one.
 func (e *encoder) stacks(r *model.Record) (stack []*profile.Location) {
-	if twoStacks(r.Kind) {
+	if r.Kind.Parts().Ended {
 		stack = e.appendStack(stack, r.Reuse)
 	}
-	if !twoStacks(r.Kind) || !e.useOmitted {
+	if !r.Kind.Parts().Ended || !e.useOmitted {
 		stack = append(stack, e.pseudo(pseudoFrame(r.Kind)))
 		stack = e.appendStack(stack, r.Use)
 	}
@@ -255,7 +255,7 @@ func (e *encoder) labels(g *group) []label {
 		num(usedLabel, "address", int64(g.used))
 		num(writeLabel, "address", int64(g.wrote))
 	}
-	if timed(g.kind) {
+	if g.kind.Parts().Timed {
 		num(reuseTime, "accesses", int64(g.time))
 		if e.p.Clock.Unit == nanoseconds {
 			num(cpuTime, nanoseconds, int64(g.native))

@@ -29,7 +29,7 @@ func TestPartsAreTheWhole(t *testing.T) {
 		parts := make([][]model.Record, len(places))
 		for range n {
 			use := rng.IntN(len(places) - 1) // one has none
-			r := model.Record{Use: places[use : use+1], Op: model.Op(rng.IntN(3)), TID: rng.IntN(3), Observations: int64(1 + rng.IntN(9)), Misses: []float64{0, 0}}
+			r := model.Record{Use: places[use : use+1], Op: model.Op(rng.IntN(3)), TID: rng.IntN(3), Weight: model.Weight{Observations: int64(1 + rng.IntN(9))}, Derived: model.Derived{Misses: []float64{0, 0}}}
 			r.Accesses = float64(r.Observations)
 			if rng.IntN(5) == 0 {
 				r.Kind = model.Cold

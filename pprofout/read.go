@@ -277,7 +277,7 @@ func (d *decoder) sample(s *sample) error {
 		return nil
 	}
 
-	r := model.Record{Kind: kind, Observations: n, Accesses: float64(value(1)), Reuses: float64(value(2))}
+	r := model.Record{Kind: kind, Weight: model.Weight{Observations: n, Accesses: float64(value(1))}, Derived: model.Derived{Reuses: float64(value(2))}}
 	last := 3 + len(d.p.Caches)
 	r.Misses = d.missesOf(s)
 	r.Distance = float64(value(last))
@@ -320,15 +320,15 @@ func (d *decoder) sample(s *sample) error {
 		return fmt.Errorf("negative time")
 	}
 	r.Time, r.Native = uint64(t), uint64(native)
-	if d.p.Clock.Unit != nanoseconds && timed(kind) {
+	if d.p.Clock.Unit != nanoseconds && kind.Parts().Timed {
 		r.Native = d.native(r.Time)
 	}
 
 	marker := slices.IndexFunc(stack, func(l *profile.Location) bool { return frameName(l) == pseudoFrame(kind) })
 	switch {
-	case twoStacks(kind) && marker < 0:
+	case kind.Parts().Ended && marker < 0:
 		r.Reuse = d.stack(stack)
-	case twoStacks(kind):
+	case kind.Parts().Ended:
 		r.Reuse, r.Use = d.stack(stack[:marker]), d.stack(stack[marker+1:])
 	case marker == 0:
 		r.Use = d.stack(stack[1:])

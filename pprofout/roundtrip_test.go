@@ -50,17 +50,17 @@ func sampleProfile() *model.Profile {
 		Source: "cpu-clock", Period: 1e6, Clock: clock, Block: 64, BinsPerOctave: 8,
 		Resident: 5 << 20, Caches: []model.Cache{{Level: "L1d", Size: 32 << 10, Ways: 8, Line: 64}, {Level: "L2", Size: 1 << 20, Ways: 16, Line: 64}},
 		Records: []model.Record{
-			timed(model.Record{Kind: model.Reuse, Use: []*model.Location{inner, mainF}, Reuse: []*model.Location{store, mainF}, Op: model.Load, TID: 71, Epoch: 3, Hold: 1<<62 + 7, Open: 0.125, Exact: true, Distinct: 3,
-				Observations: 3, Accesses: 4.5e6, Reuses: 5e6, Misses: []float64{2e6, 1e6}, Distance: 3e5}, 100000),
-			timed(model.Record{Kind: model.Reuse, Use: []*model.Location{inner, mainF}, Reuse: []*model.Location{inner, mainF}, Op: model.Store, TID: 72, BelowResolution: true,
-				After: 254, Distinct: 1 + mid(40), Observations: 7, Accesses: 1.05e7, Reuses: 1.05e7, Misses: []float64{0, 0}, Distance: 70}, 500),
-			timed(model.Record{Kind: model.Censored, Use: []*model.Location{memcpy, mainF}, Op: model.Load, TID: 71, Observations: 2, Accesses: 3e6, Misses: []float64{3e6, 3e6},
-				Half: true, After: 255, Pair: model.Censored, PairTime: mid(1.35e9)}, 9e8),
-			timed(model.Record{Kind: model.Pruned, Use: []*model.Location{jit}, TID: 71, Observations: 1, Accesses: 1.5e6, Misses: []float64{0, 0}}, 7e6),
-			timed(model.Record{Kind: model.Invalidated, Use: []*model.Location{store, mainF}, Reuse: []*model.Location{memcpy, mainF}, Op: model.Store, TID: 72,
-				Observations: 1, Accesses: 1.5e6, Misses: []float64{1.5e6, 1.5e6}}, 7e6),
-			{Kind: model.Cold, Use: []*model.Location{inner}, Op: model.Load, TID: 71, Observations: 1, Accesses: 1.5e6, Misses: []float64{1.5e6, 1.5e6}},
-			{Kind: model.Lost, Use: []*model.Location{inner}, Op: model.Load, TID: 71, Observations: 1, Accesses: 1.5e6, Misses: []float64{0, 0}},
+			timed(model.Record{Kind: model.Reuse, Use: []*model.Location{inner, mainF}, Ending: model.Ending{Reuse: []*model.Location{store, mainF}}, Op: model.Load, TID: 71, Epoch: 3, Cluster: model.Cluster{Hold: 1<<62 + 7, Open: 0.125}, Timing: model.Timing{Exact: true}, Lookahead: model.Lookahead{Distinct: 3},
+				Weight: model.Weight{Observations: 3, Accesses: 4.5e6}, Derived: model.Derived{Reuses: 5e6, Misses: []float64{2e6, 1e6}, Distance: 3e5}}, 100000),
+			timed(model.Record{Kind: model.Reuse, Use: []*model.Location{inner, mainF}, Ending: model.Ending{Reuse: []*model.Location{inner, mainF}}, Op: model.Store, TID: 72, Timing: model.Timing{BelowResolution: true},
+				Lookahead: model.Lookahead{After: 254, Distinct: 1 + mid(40)}, Weight: model.Weight{Observations: 7, Accesses: 1.05e7}, Derived: model.Derived{Reuses: 1.05e7, Misses: []float64{0, 0}, Distance: 70}}, 500),
+			timed(model.Record{Kind: model.Censored, Use: []*model.Location{memcpy, mainF}, Op: model.Load, TID: 71, Weight: model.Weight{Observations: 2, Accesses: 3e6}, Derived: model.Derived{Misses: []float64{3e6, 3e6}},
+				HalfLine: model.HalfLine{Half: true, Pair: model.Censored, PairTime: mid(1.35e9)}, Lookahead: model.Lookahead{After: 255}}, 9e8),
+			timed(model.Record{Kind: model.Pruned, Use: []*model.Location{jit}, TID: 71, Weight: model.Weight{Observations: 1, Accesses: 1.5e6}, Derived: model.Derived{Misses: []float64{0, 0}}}, 7e6),
+			timed(model.Record{Kind: model.Invalidated, Use: []*model.Location{store, mainF}, Ending: model.Ending{Reuse: []*model.Location{memcpy, mainF}}, Op: model.Store, TID: 72,
+				Weight: model.Weight{Observations: 1, Accesses: 1.5e6}, Derived: model.Derived{Misses: []float64{1.5e6, 1.5e6}}}, 7e6),
+			{Kind: model.Cold, Use: []*model.Location{inner}, Op: model.Load, TID: 71, Weight: model.Weight{Observations: 1, Accesses: 1.5e6}, Derived: model.Derived{Misses: []float64{1.5e6, 1.5e6}}},
+			{Kind: model.Lost, Use: []*model.Location{inner}, Op: model.Load, TID: 71, Weight: model.Weight{Observations: 1, Accesses: 1.5e6}, Derived: model.Derived{Misses: []float64{0, 0}}},
 		},
 		Counts:   []model.Count{{Name: model.LostBecause.Of(model.NoRegister), N: 5}, {Name: "truncated stacks", N: 17}},
 		Comments: []string{"a remark", "rdx[00] block=8", "two\nlines"},
@@ -270,7 +270,7 @@ func TestRoundTripRandom(t *testing.T) {
 		want := map[string]total{}
 		for range rng.IntN(200) {
 			r := base[rng.IntN(len(base))]
-			if timed(r.Kind) {
+			if r.Kind.Parts().Timed {
 				r.Time = uint64(math.Exp(rng.Float64() * 40))
 				r.Native = uint64(math.Exp(rng.Float64() * 40))
 			}
@@ -279,7 +279,7 @@ func TestRoundTripRandom(t *testing.T) {
 			r.Reuses = r.Accesses * rng.Float64()
 			r.Misses = []float64{r.Reuses, r.Reuses / 2}
 			p.Records = append(p.Records, r)
-			if !timed(r.Kind) {
+			if !r.Kind.Parts().Timed {
 				r.Time, r.Native = 0, 0
 			}
 			k := fmt.Sprint(r.Kind, r.Op, r.TID, r.Epoch, b.Index(r.Time), b.Index(r.Native), r.BelowResolution, r.Exact)
@@ -332,6 +332,11 @@ func TestGolden(t *testing.T) {
 }
 
 func testGolden(t *testing.T, path string, p *model.Profile) {
+	for i := range p.Records {
+		if err := p.Records[i].Check(); err != nil {
+			t.Error(err)
+		}
+	}
 	_, out := write(t, p)
 	got := out.String()
 	if *update {
@@ -389,7 +394,7 @@ func TestHeader(t *testing.T) {
 func TestReturnAddresses(t *testing.T) {
 	both := &model.Location{Address: 0x1234, Mapping: &model.Mapping{Start: 0x1000, Limit: 0x2000, File: "x"}}
 	p := &model.Profile{BinsPerOctave: 8, Records: []model.Record{
-		{Kind: model.Reuse, Use: []*model.Location{both, both}, Reuse: []*model.Location{both, both}, Observations: 1, Accesses: 1}}}
+		{Kind: model.Reuse, Use: []*model.Location{both, both}, Ending: model.Ending{Reuse: []*model.Location{both, both}}, Weight: model.Weight{Observations: 1, Accesses: 1}}}}
 	b, out := write(t, p)
 	var got []uint64
 	for _, l := range out.Sample[0].Location {
@@ -406,7 +411,7 @@ func TestWithoutUse(t *testing.T) {
 	b, _ := write(t, p, WithoutUse())
 	got := read(t, b)
 	for i := range p.Records {
-		if twoStacks(p.Records[i].Kind) {
+		if p.Records[i].Kind.Parts().Ended {
 			p.Records[i].Use = nil
 		}
 	}
@@ -417,7 +422,7 @@ func TestWithoutUse(t *testing.T) {
 func TestAnonymousMappings(t *testing.T) {
 	a := &model.Location{Address: 0x1010, Mapping: &model.Mapping{Start: 0x1000, Limit: 0x2000}}
 	c := &model.Location{Address: 0x5010, Mapping: &model.Mapping{Start: 0x5000, Limit: 0x6000}}
-	p := &model.Profile{BinsPerOctave: 8, Records: []model.Record{{Kind: model.Cold, Use: []*model.Location{a, c}, Observations: 1}}}
+	p := &model.Profile{BinsPerOctave: 8, Records: []model.Record{{Kind: model.Cold, Use: []*model.Location{a, c}, Weight: model.Weight{Observations: 1}}}}
 	_, out := write(t, p)
 	got, err := Decode(out.Compact())
 	if err != nil {

@@ -12,9 +12,9 @@ func TestRoundTripSharing(t *testing.T) {
 	p := sampleProfile()
 	base := p.Records[0]
 	for _, r := range []model.Record{
-		{Kind: model.Invalidated, Stack: model.StackPrivate, TID: 71, EndTID: 72, Address: 0x7f0000001008, Written: 0x7f0000001008},
-		{Kind: model.FalseSharing, Stack: model.StackPrivate, TID: 71, EndTID: 72, Address: 0x7f0000001008, Written: 0x7f0000001030},
-		{Kind: model.Reuse, Stack: model.StackShared, TID: 71, EndTID: 73, Address: 0x7f0000001008, Written: 0x7f0000001008},
+		{Kind: model.Invalidated, Stack: model.StackPrivate, TID: 71, Ending: model.Ending{EndTID: 72, Address: 0x7f0000001008, Written: 0x7f0000001008}},
+		{Kind: model.FalseSharing, Stack: model.StackPrivate, TID: 71, Ending: model.Ending{EndTID: 72, Address: 0x7f0000001008, Written: 0x7f0000001030}},
+		{Kind: model.Reuse, Stack: model.StackShared, TID: 71, Ending: model.Ending{EndTID: 73, Address: 0x7f0000001008, Written: 0x7f0000001008}},
 		{Kind: model.Reuse, Stack: model.StackShared, TID: 71},
 	} {
 		r.Use, r.Reuse, r.Observations, r.Accesses, r.Time, r.Native = base.Use, base.Reuse, 1, 1e6, base.Time, base.Native

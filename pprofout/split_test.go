@@ -224,7 +224,7 @@ func FuzzSplit(f *testing.F) {
 		p := programs[int(which)%len(programs)]
 		profile := &model.Profile{BinsPerOctave: 8}
 		for _, pc := range p.pcs {
-			profile.Records = append(profile.Records, model.Record{Kind: model.Cold, Use: []*model.Location{{Address: 0x10000 + pc, Mapping: p.ms[0]}}, Observations: 1})
+			profile.Records = append(profile.Records, model.Record{Kind: model.Cold, Use: []*model.Location{{Address: 0x10000 + pc, Mapping: p.ms[0]}}, Weight: model.Weight{Observations: 1}})
 		}
 		start := processTime()
 		s := symbolizer{host: fromMemory{p.ending, data}}

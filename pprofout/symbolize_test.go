@@ -296,7 +296,7 @@ func symbolizeAt(t testing.TB, s symbolizer, ms []*model.Mapping, base uint64, p
 		}
 		l := &model.Location{Address: base + pc, Mapping: in}
 		locs = append(locs, l)
-		p.Records = append(p.Records, model.Record{Kind: model.Cold, Use: []*model.Location{l}, Observations: 1})
+		p.Records = append(p.Records, model.Record{Kind: model.Cold, Use: []*model.Location{l}, Weight: model.Weight{Observations: 1}})
 	}
 	stats, err := s.run(p, files{})
 	if err != nil {
@@ -576,7 +576,7 @@ func TestSymbolizeStripped(t *testing.T) {
 	if stats.Functions != len(exported) || stats.Lines != 0 || len(stats.Problems) != 1 || !strings.Contains(stats.Problems[0].Error(), "addresses without a name: no symbol covers them") {
 		t.Errorf("stats %+v", stats)
 	}
-	p := &model.Profile{BinsPerOctave: 8, Records: []model.Record{{Kind: model.Cold, Use: locs, Observations: 1}}}
+	p := &model.Profile{BinsPerOctave: 8, Records: []model.Record{{Kind: model.Cold, Use: locs, Weight: model.Weight{Observations: 1}}}}
 	_, out := write(t, p)
 	if m := out.Mapping[0]; m.HasFunctions || m.HasLineNumbers || m.BuildID == "" {
 		t.Errorf("the mapping claims to be symbolized, or lacks its build ID: %+v", m)
@@ -673,7 +673,7 @@ func TestSymbolizeCallers(t *testing.T) {
 	p := &model.Profile{BinsPerOctave: 8}
 	for _, pc := range pcs {
 		l := &model.Location{Address: base + pc, Mapping: ms[0]}
-		p.Records = append(p.Records, model.Record{Kind: model.Reuse, Use: []*model.Location{l, l}, Reuse: []*model.Location{l}, Observations: 1})
+		p.Records = append(p.Records, model.Record{Kind: model.Reuse, Use: []*model.Location{l, l}, Ending: model.Ending{Reuse: []*model.Location{l}}, Weight: model.Weight{Observations: 1}})
 	}
 	stats, err := Symbolize(p, files{})
 	if err != nil {
@@ -758,7 +758,7 @@ func TestSymbolizeGo(t *testing.T) {
 			for pc := range want {
 				stack = append(stack, &model.Location{Address: pc, Mapping: ms[0]})
 			}
-			p.Records = []model.Record{{Kind: model.Cold, Use: stack, Observations: 1}}
+			p.Records = []model.Record{{Kind: model.Cold, Use: stack, Weight: model.Weight{Observations: 1}}}
 			stats, err := Symbolize(p, files{})
 			if err != nil || len(stats.Problems) > 0 {
 				t.Fatalf("%v, problems %v", err, stats.Problems)
@@ -783,7 +783,7 @@ func TestSymbolizePerfMap(t *testing.T) {
 	anon := &model.Mapping{Start: 0x7f0000000000, Limit: 0x7f0000010000}
 	at := func(addr uint64) *model.Location { return &model.Location{Address: addr, Mapping: anon} }
 	use := []*model.Location{at(0x7f0000000100), at(0x7f0000000200), at(0x7f0000000300), at(0x7f0000000400), {Address: 0x10}}
-	p := &model.Profile{BinsPerOctave: 8, Records: []model.Record{{Kind: model.Cold, Use: use, Observations: 1}}}
+	p := &model.Profile{BinsPerOctave: 8, Records: []model.Record{{Kind: model.Cold, Use: use, Weight: model.Weight{Observations: 1}}}}
 	stats, err := Symbolize(p, files{"7f0000000100 80 old code\n7f0000000100 80 LazyCompile:*walk grid.js:10:3\n" +
 		"broken\n\n7f0000000180 80 java.util.List::get\n0x7f0000000280 0x80 with prefix\n7f00000003ff zz x\n"})
 	if err != nil {
@@ -819,7 +819,7 @@ func TestSymbolizeProblems(t *testing.T) {
 	at := func(file string) *model.Location {
 		return &model.Location{Address: 0x1100, Mapping: &model.Mapping{Start: 0x1000, Limit: 0x2000, File: file}}
 	}
-	p := &model.Profile{BinsPerOctave: 8, Records: []model.Record{{Kind: model.Cold, Use: []*model.Location{at("gone"), at("text"), at("[stack]")}, Observations: 1}}}
+	p := &model.Profile{BinsPerOctave: 8, Records: []model.Record{{Kind: model.Cold, Use: []*model.Location{at("gone"), at("text"), at("[stack]")}, Weight: model.Weight{Observations: 1}}}}
 	stats, err := Symbolize(p, brokenBinaries{})
 	if err != nil || stats.Locations != 3 || stats.Functions != 0 || len(stats.Problems) != 3 {
 		t.Errorf("%v, stats %+v", err, stats)
@@ -887,7 +887,7 @@ func TestSymbolizeVDSO(t *testing.T) {
 	var want []string
 	for _, s := range syms {
 		if elf.ST_TYPE(s.Info) == elf.STT_FUNC && elf.ST_BIND(s.Info) == elf.STB_GLOBAL && s.Size > 0 {
-			p.Records = append(p.Records, model.Record{Use: []*model.Location{{Address: m.Start + s.Value + s.Size/2, Mapping: m}}, Kind: model.Cold, Observations: 1})
+			p.Records = append(p.Records, model.Record{Use: []*model.Location{{Address: m.Start + s.Value + s.Size/2, Mapping: m}}, Kind: model.Cold, Weight: model.Weight{Observations: 1}})
 			want = append(want, s.Name)
 		}
 	}
@@ -930,7 +930,7 @@ func TestSymbolizeDamaged(t *testing.T) {
 			}
 			p := &model.Profile{BinsPerOctave: 8}
 			for _, pc := range pcs {
-				p.Records = append(p.Records, model.Record{Kind: model.Cold, Use: []*model.Location{{Address: base + pc, Mapping: ms[0]}}, Observations: 1})
+				p.Records = append(p.Records, model.Record{Kind: model.Cold, Use: []*model.Location{{Address: base + pc, Mapping: ms[0]}}, Weight: model.Weight{Observations: 1}})
 			}
 			if _, err := Symbolize(p, vdsoBinaries{image: memory{io.NewSectionReader(bytes.NewReader(data), 0, int64(len(data)))}}); err != nil {
 				t.Error(err)

@@ -22,7 +22,7 @@ func windowProfile() *model.Profile {
 		Duration: time.Second, Source: "cpu-clock", BinsPerOctave: 16, Block: 64,
 		Clock:   model.Clock{Name: "cpu-time", Unit: "nanoseconds", Rate: 1},
 		Caches:  []model.Cache{{Level: "L1d", Size: 32768, Ways: 8, Line: 64}},
-		Records: []model.Record{{Kind: model.Censored, Use: at("walk"), Op: model.Load, TID: 7, Observations: 1, Accesses: 5, Time: 9, Native: 9, Misses: []float64{5}}},
+		Records: []model.Record{{Kind: model.Censored, Use: at("walk"), Op: model.Load, TID: 7, Weight: model.Weight{Observations: 1, Accesses: 5}, Timing: model.Timing{Time: 9, Native: 9}, Derived: model.Derived{Misses: []float64{5}}}},
 		Touches: []model.Touch{
 			{Use: at("walk"), Op: model.Load, Data: table, Manner: model.MannerStride, Stride: -64, Windows: 3, Accesses: 1000, Fetches: 900, Used: 7200, Written: 0},
 			{Use: at("walk"), Op: model.Store, Manner: model.MannerChase, Windows: 1, Accesses: 10, Fetches: 10, Used: 80, Written: 10},

@@ -72,14 +72,6 @@ func pseudoFrame(k model.Kind) string {
 	return "[" + k.String() + "]"
 }
 
-// twoStacks says whether records of a kind have a second stack.
-func twoStacks(k model.Kind) bool {
-	return k == model.Reuse || k == model.Invalidated || k == model.FalseSharing || k == model.TrueSharing
-}
-
-// timed says whether records of a kind have a time.
-func timed(k model.Kind) bool { return k != model.Cold && k != model.Lost && k != model.UnknownSharing }
-
 // Write writes a profile as a gzip'd pprof file, see the package
 // documentation for its form. Records that fall into one sample are summed.
 //

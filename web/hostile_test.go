@@ -113,7 +113,7 @@ func large(n, depth int) *model.Profile {
 	for i := range n {
 		t := uint64(1) << rng.IntN(28)
 		t += uint64(rng.IntN(int(t)))
-		r := model.Record{Kind: model.Reuse, Use: stack(), Reuse: stack(), TID: 1 + i%8, Epoch: i * 40 / n, Time: t, Native: t, Hold: uint64(i/4 + 1), Observations: 1, Accesses: float64(1000 + rng.IntN(9000))}
+		r := model.Record{Kind: model.Reuse, Use: stack(), Ending: model.Ending{Reuse: stack()}, TID: 1 + i%8, Epoch: i * 40 / n, Timing: model.Timing{Time: t, Native: t}, Cluster: model.Cluster{Hold: uint64(i/4 + 1)}, Weight: model.Weight{Observations: 1, Accesses: float64(1000 + rng.IntN(9000))}}
 		if t < 3000 {
 			r.Exact, r.Distinct = true, 1+t/3
 		}

@@ -90,8 +90,8 @@ func renamed(files ...string) *model.Profile {
 		l := &model.Location{Address: uint64(0x1000 + i*16), Mapping: &model.Mapping{Start: 0x1000, Limit: 0x9000, File: f},
 			Lines: []model.Line{{Function: "f", SystemName: "f", File: f, Line: 1}}}
 		for k := range 40 {
-			p.Records = append(p.Records, model.Record{Kind: model.Reuse, Use: []*model.Location{l}, Reuse: []*model.Location{l}, TID: 1,
-				Time: uint64(100 << (k % 10)), Native: uint64(100 << (k % 10)), Hold: uint64(k + 1), Observations: 1, Accesses: 1000})
+			p.Records = append(p.Records, model.Record{Kind: model.Reuse, Use: []*model.Location{l}, Ending: model.Ending{Reuse: []*model.Location{l}}, TID: 1,
+				Timing: model.Timing{Time: uint64(100 << (k % 10)), Native: uint64(100 << (k % 10))}, Cluster: model.Cluster{Hold: uint64(k + 1)}, Weight: model.Weight{Observations: 1, Accesses: 1000}})
 		}
 	}
 	return p

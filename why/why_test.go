@@ -108,7 +108,7 @@ func TestSplit(t *testing.T) {
 	for i := range p.Moments {
 		p.Moments[i].Streams = 250
 	}
-	p.Records = []model.Record{{Kind: model.Censored, Use: at("loop", 5), Observations: 5, Accesses: 100, Misses: []float64{100, 100}, Time: 9}}
+	p.Records = []model.Record{{Kind: model.Censored, Use: at("loop", 5), Weight: model.Weight{Observations: 5, Accesses: 100}, Derived: model.Derived{Misses: []float64{100, 100}}, Timing: model.Timing{Time: 9}}}
 	a := Analyze(p)
 	if len(a.Findings) != 1 || a.Findings[0].Rule != "split" || a.Verdict.Streams.Value < .5 {
 		t.Errorf("%+v\n%s", a.Verdict, a.Text())

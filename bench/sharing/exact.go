@@ -116,7 +116,7 @@ func exactly(stack model.StackKind, file string) (*truth, error) {
 		if r.Float64()*x.Touches >= perfectSamples {
 			return
 		}
-		s := model.Record{Kind: t.Kind, TID: int(thread), Epoch: n + 1, Stack: stack, Observations: 1, Accesses: 1}
+		s := model.Record{Kind: t.Kind, TID: int(thread), Epoch: n + 1, Stack: stack, Weight: model.Weight{Observations: 1, Accesses: 1}}
 		if t.Kind == model.Reuse {
 			s.Time = t.Time
 			if t.Time <= readAhead {

@@ -45,8 +45,8 @@ func sampled(rate float64) *model.Profile {
 		Clock:  model.Clock{Name: "cpu-time", Unit: "nanoseconds", Rate: rate, RateSource: "measured"},
 		Counts: []model.Count{{Name: model.CPUSampled, N: 100_000 / 2}}}
 	p.Records = []model.Record{
-		{Kind: model.Reuse, Use: use, Reuse: use, Time: uint64(500 * rate), Native: 500, Observations: 990, Accesses: 99000},
-		{Kind: model.Censored, Use: use, Time: uint64(1000 * rate), Native: 1000, Observations: 10, Accesses: 1000},
+		{Kind: model.Reuse, Use: use, Ending: model.Ending{Reuse: use}, Timing: model.Timing{Time: uint64(500 * rate), Native: 500}, Weight: model.Weight{Observations: 990, Accesses: 99000}},
+		{Kind: model.Censored, Use: use, Timing: model.Timing{Time: uint64(1000 * rate), Native: 1000}, Weight: model.Weight{Observations: 10, Accesses: 1000}},
 	}
 	return p
 }
@@ -123,7 +123,7 @@ func TestComparePlaces(t *testing.T) {
 	for i, n := range []int64{500, 100, 500} {
 		at := []*model.Location{{Address: uint64(4096 * (i + 1))}}
 		time := []uint64{1000, 3200, 1}[i]
-		live.Records = append(live.Records, model.Record{Kind: model.Reuse, Use: at, Reuse: at, Time: time, Native: time, Observations: n, Accesses: float64(100 * n)})
+		live.Records = append(live.Records, model.Record{Kind: model.Reuse, Use: at, Ending: model.Ending{Reuse: at}, Timing: model.Timing{Time: time, Native: time}, Weight: model.Weight{Observations: n, Accesses: float64(100 * n)}})
 	}
 	wrong := demoFile(t, live)
 	const ratio = 42_001. / 102_000

@@ -23,7 +23,7 @@ func loopProfile(t *testing.T, lines uint64, rate float64, block int) string {
 	p := &model.Profile{
 		Start: time.Date(2026, 3, 4, 5, 6, 7, 0, time.UTC), Duration: 10 * time.Second, Command: "loop", Source: "ibs", Period: 1e6,
 		Clock: model.Clock{Name: "accesses", Unit: "accesses", Rate: 1, RateSource: "measured"}, Block: block, BinsPerOctave: 64,
-		Records: []model.Record{{Kind: model.Reuse, Use: at, Reuse: at, Op: model.Load, TID: 1, Time: lines, Native: lines, Observations: 1000, Accesses: 10 * rate}},
+		Records: []model.Record{{Kind: model.Reuse, Use: at, Ending: model.Ending{Reuse: at}, Op: model.Load, TID: 1, Timing: model.Timing{Time: lines, Native: lines}, Weight: model.Weight{Observations: 1000, Accesses: 10 * rate}}},
 	}
 	path := filepath.Join(t.TempDir(), "loop.pb.gz")
 	if err := pprofout.WriteFile(path, p); err != nil {

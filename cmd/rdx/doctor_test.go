@@ -120,11 +120,11 @@ func TestDoctorBadChoice(t *testing.T) {
 func TestSelfTestJudge(t *testing.T) {
 	p := &model.Profile{
 		Records: []model.Record{
-			{Kind: model.Reuse, Native: 1000, Observations: 6},
-			{Kind: model.Reuse, Native: 1400, Observations: 1},     // within half an octave
-			{Kind: model.Reuse, Native: 1500, Observations: 1},     // not
-			{Kind: model.Censored, Native: 1400, Observations: 10}, // its reuse may have come in time
-			{Kind: model.Censored, Native: 1500, Observations: 2},  // not
+			{Kind: model.Reuse, Timing: model.Timing{Native: 1000}, Weight: model.Weight{Observations: 6}},
+			{Kind: model.Reuse, Timing: model.Timing{Native: 1400}, Weight: model.Weight{Observations: 1}},     // within half an octave
+			{Kind: model.Reuse, Timing: model.Timing{Native: 1500}, Weight: model.Weight{Observations: 1}},     // not
+			{Kind: model.Censored, Timing: model.Timing{Native: 1400}, Weight: model.Weight{Observations: 10}}, // its reuse may have come in time
+			{Kind: model.Censored, Timing: model.Timing{Native: 1500}, Weight: model.Weight{Observations: 2}},  // not
 		},
 		Counts: []model.Count{{Name: model.Holds, N: 12}, {Name: model.LostBecause.Of("a"), N: 2}, {Name: model.LostBecause.Of("b"), N: 1}, {Name: model.Samples, N: 99}},
 	}

@@ -15,7 +15,7 @@ import (
 func TestHistFootprint(t *testing.T) {
 	const m = 1024
 	p := &model.Profile{Duration: time.Second, Block: 8, BinsPerOctave: 64, Clock: model.Clock{Unit: "accesses", Rate: 1},
-		Records: []model.Record{{Kind: model.Reuse, Time: m, Observations: 100, Accesses: 1e6}}}
+		Records: []model.Record{{Kind: model.Reuse, Timing: model.Timing{Time: m}, Weight: model.Weight{Observations: 100, Accesses: 1e6}}}}
 	path := demoFile(t, p)
 	out := ok(t, "hist", "--kind", "footprint", "--format", "json", path)
 	var c struct {

@@ -44,7 +44,7 @@ func TestOverviewAdvice(t *testing.T) {
 		t.Errorf("signals blocked: %s", out)
 	}
 	use := []*model.Location{{Address: 1}}
-	p := &model.Profile{Block: 8, BinsPerOctave: 16, Records: []model.Record{{Kind: model.Reuse, Use: use, Reuse: use, Time: 1, Native: 1, Observations: 10, Accesses: 10}},
+	p := &model.Profile{Block: 8, BinsPerOctave: 16, Records: []model.Record{{Kind: model.Reuse, Use: use, Ending: model.Ending{Reuse: use}, Timing: model.Timing{Time: 1, Native: 1}, Weight: model.Weight{Observations: 10, Accesses: 10}}},
 		Counts: []model.Count{{Name: model.BlocksAllocated, N: 1000}, {Name: model.BlocksNotKept, N: 400}}}
 	if out := text(p); !strings.Contains(out, "400 of 1000 allocated blocks were not kept") || !strings.Contains(out, "0 lost") {
 		t.Errorf("blocks not kept: %s", out)

@@ -19,7 +19,7 @@ func sharingProfile(t *testing.T) string {
 		return []*model.Location{{Address: 0x1000, Lines: []model.Line{{Function: name, SystemName: name, File: "s.c", Line: 7}}}}
 	}
 	add := func(stack model.StackKind, kind model.Kind, tid, end int, accesses float64) {
-		r := model.Record{Kind: kind, Stack: stack, TID: tid, EndTID: end, Use: at("reader"), Time: 1000, Native: 1000, Observations: 10, Accesses: accesses}
+		r := model.Record{Kind: kind, Stack: stack, TID: tid, Ending: model.Ending{EndTID: end}, Use: at("reader"), Timing: model.Timing{Time: 1000, Native: 1000}, Weight: model.Weight{Observations: 10, Accesses: accesses}}
 		if kind != model.Censored {
 			r.Reuse = at("writer")
 		}
@@ -109,7 +109,7 @@ func TestMrcStack(t *testing.T) {
 // is not known, and nobody says that there is none.
 func TestFalseSharingUnknown(t *testing.T) {
 	p := demoProfile(t)
-	p.Records = []model.Record{{Kind: model.Reuse, Stack: model.StackPrivate, TID: 1, Time: 1000, Native: 1000, Observations: 10, Accesses: 4000}}
+	p.Records = []model.Record{{Kind: model.Reuse, Stack: model.StackPrivate, TID: 1, Timing: model.Timing{Time: 1000, Native: 1000}, Weight: model.Weight{Observations: 10, Accesses: 4000}}}
 	p.Counts = append(p.Counts, model.Count{Name: model.FalseSharingUnknown, N: 10})
 	file := demoFile(t, p)
 	for command, want := range map[string]string{"top --by invalidations": "an unknown share another word of its line", "threads": " 0.0% ?"} {

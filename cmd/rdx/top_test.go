@@ -37,8 +37,8 @@ func demoProfile(t *testing.T) *model.Profile {
 		Counts: []model.Count{{Name: model.LostBecause.Of(model.NoRegister), N: 200}, {Name: model.Samples, N: 5000}},
 	}
 	add := func(n int, kind model.Kind, use, reuse *model.Location, ns uint64, below bool) {
-		r := model.Record{Kind: kind, Use: []*model.Location{use, root}, Op: model.Load, TID: 7, Native: ns, Time: 2 * ns, BelowResolution: below,
-			Observations: int64(n), Accesses: 1e6 * float64(n)}
+		r := model.Record{Kind: kind, Use: []*model.Location{use, root}, Op: model.Load, TID: 7, Timing: model.Timing{Native: ns, Time: 2 * ns, BelowResolution: below},
+			Weight: model.Weight{Observations: int64(n), Accesses: 1e6 * float64(n)}}
 		if reuse != nil {
 			r.Reuse = []*model.Location{reuse, root}
 		}
@@ -177,7 +177,7 @@ func TestTopMedians(t *testing.T) {
 }
 
 func TestMedianRecord(t *testing.T) {
-	rs := []*model.Record{{Time: 9, Accesses: 1}, {Time: 1, Accesses: 1}, {Time: 5, Accesses: 1}, {Time: 100, Accesses: 4}}
+	rs := []*model.Record{{Timing: model.Timing{Time: 9}, Weight: model.Weight{Accesses: 1}}, {Timing: model.Timing{Time: 1}, Weight: model.Weight{Accesses: 1}}, {Timing: model.Timing{Time: 5}, Weight: model.Weight{Accesses: 1}}, {Timing: model.Timing{Time: 100}, Weight: model.Weight{Accesses: 4}}}
 	weight := func(r *model.Record) float64 { return r.Accesses }
 	value := func(r *model.Record) float64 { return float64(r.Time) }
 	if m := report.MedianRecord(rs, weight, value); m.Time != 100 {

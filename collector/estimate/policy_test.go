@@ -105,7 +105,7 @@ func simulate(p population, rng *rand.Rand, slots int, gap, end float64, burst f
 		if weigh && o.NoSlot && w.seen > 0 {
 			continue
 		}
-		r := model.Record{Kind: o.Kind, Time: uint64(o.Native), Exact: o.Counted > 0, Observations: 1, Accesses: 1}
+		r := model.Record{Kind: o.Kind, Timing: model.Timing{Time: uint64(o.Native), Exact: o.Counted > 0}, Weight: model.Weight{Observations: 1, Accesses: 1}}
 		if weigh {
 			r.Accesses = o.Epoch.PerObservation()
 			if o.Counted == 0 {

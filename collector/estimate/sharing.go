@@ -165,7 +165,7 @@ func (m *recorder) addLine(p *model.Profile, o *record.Observation, accesses flo
 	m.SetTime(&r, o, m.byWall)
 	add := func(kind model.Kind, share float64) *model.Record {
 		p.Records = append(p.Records, model.Record{Kind: kind, Use: m.locations.stack(o.Process, m.Stacks.Stack(o.UseStack)), Op: o.Op, TID: o.TID,
-			Data: m.data.of(m.Stacks, o, m.locations), Stack: o.Stack, Observations: 1, Group: m.partOf(o.Hold), Address: o.Addr &^ (WordBytes - 1), Accesses: accesses * share})
+			Data: m.data.of(m.Stacks, o, m.locations), Stack: o.Stack, Weight: model.Weight{Observations: 1, Accesses: accesses * share}, Cluster: model.Cluster{Group: m.partOf(o.Hold)}, Ending: model.Ending{Address: o.Addr &^ (WordBytes - 1)}})
 		return &p.Records[len(p.Records)-1]
 	}
 	switch {
@@ -323,8 +323,8 @@ func (m *recorder) addSums(p *model.Profile, sums map[takenKey]*takenSum) {
 	for _, k := range order {
 		s := sums[k]
 		addr := k.line*LineBytes + uint64(k.read)*WordBytes
-		r := model.Record{Kind: k.kind, Use: m.stackAt(k.process, k.tid, k.reader), TID: k.tid, EndTID: k.writer,
-			Stack: model.StackPrivate, Observations: int64(s.holds), Group: k.part, Accesses: s.accesses, Address: addr, Data: m.datumAt(k.process, addr)}
+		r := model.Record{Kind: k.kind, Use: m.stackAt(k.process, k.tid, k.reader), TID: k.tid, Ending: model.Ending{EndTID: k.writer, Address: addr},
+			Stack: model.StackPrivate, Weight: model.Weight{Observations: int64(s.holds), Accesses: s.accesses}, Cluster: model.Cluster{Group: k.part}, Data: m.datumAt(k.process, addr)}
 		if k.kind == model.UnknownSharing {
 			p.Records = append(p.Records, r)
 			continue

@@ -174,16 +174,14 @@ type recorder struct {
 // add takes an observation that stands for so much, in the source's unit.
 func (m *recorder) add(p *model.Profile, o *record.Observation, weight float64) {
 	r := model.Record{
-		Kind:         o.Kind,
-		Use:          m.locations.stack(o.Process, m.Stacks.Stack(o.UseStack)),
-		Op:           o.Op,
-		TID:          o.TID,
-		Data:         m.data.of(m.Stacks, o, m.locations),
-		Epoch:        o.Epoch.Number,
-		Hold:         m.holdNumber(o.Hold),
-		Open:         o.Open,
-		Observations: 1,
-		Accesses:     weight * m.perSource,
+		Kind:    o.Kind,
+		Use:     m.locations.stack(o.Process, m.Stacks.Stack(o.UseStack)),
+		Op:      o.Op,
+		TID:     o.TID,
+		Data:    m.data.of(m.Stacks, o, m.locations),
+		Epoch:   o.Epoch.Number,
+		Cluster: model.Cluster{Hold: m.holdNumber(o.Hold), Open: o.Open},
+		Weight:  model.Weight{Observations: 1, Accesses: weight * m.perSource},
 	}
 	r.Stack, r.EndTID = o.Stack, o.EndTID
 	if o.EndTID != 0 {

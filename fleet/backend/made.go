@@ -39,7 +39,7 @@ func (m Made) Profile() *model.Profile {
 		Block: 64, BinsPerOctave: 16, Caches: m.Caches,
 		Counts: []model.Count{{Name: model.LostBecause.Of(model.SignalsBlocked), N: 3}, {Name: model.CPUSampled, N: 6e10}, {Name: model.Holds, N: 17}}}
 	for i := range m.N {
-		rec := model.Record{Op: model.Load, TID: 100 + i%3, Observations: 1, Accesses: 1e6 * (1 + r.Float64())}
+		rec := model.Record{Op: model.Load, TID: 100 + i%3, Weight: model.Weight{Observations: 1, Accesses: 1e6 * (1 + r.Float64())}}
 		if r.Float64() < m.Share {
 			rec.Kind, rec.Use, rec.Reuse = model.Reuse, []*model.Location{walk, mainF}, []*model.Location{walk, mainF}
 			// One in share goes around: so many others lie between.
