@@ -122,6 +122,8 @@ const (
 	// JoinedHolds is how many holds were joined with those of other threads, by cache line: then
 	// the profile tells of lines that others write, and not of words alone.
 	JoinedHolds CountName = "holds joined by line with those of other threads"
+	// TurnHolds is of how many of these the threads wait for each other, by what they take from each other.
+	TurnHolds CountName = "holds joined by line of threads that wait for each other"
 	// FalseSharingUnknown is how many observations could have told of false sharing, where
 	// none did.
 	FalseSharingUnknown CountName = "observations of whose line no other word could be watched, so that false sharing is not known"

@@ -46,6 +46,8 @@ type Sharing struct {
 	// Low and High are the ends of the 95 % band of the first two: what is not known may be all, or nothing of it.
 	Low  float64 `json:"low"`
 	High float64 `json:"high"`
+	// Turns is the share of the first two that is of threads that wait for each other, by turns or a lock.
+	Turns float64 `json:"turns"`
 	// ByLine is false for a profile that knows of words only: True are these, and there is no band.
 	ByLine bool `json:"by_line"`
 }
@@ -54,11 +56,18 @@ type Sharing struct {
 // not as fast as each other, nor quite independent.
 const sharingError = 0.12
 
+// turnsError is that of threads that wait for each other: who of them comes next, and what they do while they wait, is
+// not seen where each is read ahead of alone.
+const turnsError = 0.35
+
 // Sharing sums up the profile's records of lines. The band is that of a sample of holds, by leaving out one
 // of their parts after the other (the jackknife), see gammaBand.
 func (p *Profile) Sharing() Sharing {
 	var taken, unknown, all [JackknifeGroups + 1]float64
 	s := Sharing{ByLine: p.CountOf(JoinedHolds) > 0}
+	if s.ByLine {
+		s.Turns = min(float64(p.CountOf(TurnHolds))/float64(p.CountOf(JoinedHolds)), 1)
+	}
 	words := 0.0
 	for i := range p.Records {
 		r := &p.Records[i]
@@ -122,7 +131,8 @@ func (s *Sharing) setBand(taken, all []float64, holds int) {
 	if share == 0 {
 		most = 1
 	}
-	variance += share * share * sharingError * sharingError
+	model := sharingError + (turnsError-sharingError)*s.Turns
+	variance += share * share * model * model
 	s.Low, s.High = gammaBand(share, variance, most/float64(max(holds, 1)))
 	s.High = min(s.High+s.Unknown, 1)
 }

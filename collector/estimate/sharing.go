@@ -276,9 +276,16 @@ func (m *recorder) addTaken(p *model.Profile) {
 	m.setBeyond(weights, scale)
 	m.addLines(p)
 	sums := make(map[takenKey]*takenSum)
+	var taken, turns float64
 	for _, w := range m.Windows {
 		weight := weights[w.Hold-1] * scale
 		for _, t := range m.join.Of(w, m.later) {
+			if !t.Unknown {
+				taken += weight * t.Share
+				if t.Turns {
+					turns += weight * t.Share
+				}
+			}
 			key := takenKey{process: w.Process, tid: w.TID, writer: t.Writer, reader: t.Reader, by: t.By, kind: kindOf(t), part: m.partOf(w.Hold), read: t.Read, written: t.Written, line: t.Line}
 			s := sums[key]
 			if s == nil {
@@ -289,6 +296,9 @@ func (m *recorder) addTaken(p *model.Profile) {
 			s.soon += weight * t.Share * t.Soon
 			s.holds++
 		}
+	}
+	if turns > 0 {
+		p.AddCount(model.TurnHolds, uint64(math.Ceil(turns/taken*float64(len(m.Windows)))))
 	}
 	m.addSums(p, sums)
 }

@@ -34,32 +34,37 @@ var none = &chance{}
 // newChance takes the windows of the thread, of which segments have touched the line. Of these, writes
 // says which count.
 func newChance(windows []*record.Stretch, segments []segment, writes func(record.LineTouch) bool) *chance {
-	c := &chance{within: make([]float64, len(spans))}
-	any := false
+	at := make(map[*record.Stretch][]int)
 	for _, s := range segments {
-		var at []int
 		for _, t := range s.touches {
-			if writes(t) && (len(at) == 0 || at[len(at)-1] != int(t.At)) {
-				at = append(at, int(t.At))
+			if of := at[s.window]; writes(t) && (len(of) == 0 || of[len(of)-1] != int(t.At)) {
+				at[s.window] = append(of, int(t.At))
 			}
 		}
-		if len(at) > 0 {
+	}
+	return chanceOf(windows, func(w *record.Stretch) (writes []int, length int) { return at[w], w.Length })
+}
+
+// chanceOf takes windows of a thread, of each of which of says when it writes and how long it is.
+func chanceOf(windows []*record.Stretch, of func(w *record.Stretch) (writes []int, length int)) *chance {
+	c := &chance{within: make([]float64, len(spans))}
+	any, all := false, 0
+	for _, w := range windows {
+		at, length := of(w)
+		all += length
+		if len(at) > 0 && length > 0 {
 			any = true
-			c.add(at, s.window.Length)
+			c.add(at, length)
 		}
 	}
 	if !any {
 		return none
 	}
-	length := 0
-	for _, w := range windows {
-		length += w.Length
-	}
 	for i := range c.within {
 		c.within[i] /= float64(len(windows))
 	}
 	// Beyond what windows show writes are taken to come by chance.
-	mean := length / len(windows)
+	mean := max(all/len(windows), 1)
 	i := min(sort.SearchInts(spans, mean), len(spans)-1)
 	c.last = math.Log1p(-min(c.within[i], 1-1e-9)) / float64(spans[i])
 	for j := i + 1; j < len(spans); j++ {

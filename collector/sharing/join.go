@@ -33,6 +33,19 @@ type Join struct {
 	lines     map[lineKey]*sharedLine   // that one thread writes and another touches
 	byHold    map[int]*record.Stretch
 	classes   map[codeKey]*class
+
+	waits     map[int]*wait // by hold, of windows that end as their thread waits
+	idle      map[int]*wait // those in which it does nothing else
+	waiting   map[threadKey]bool
+	perTurn   map[*target.Process]float64 // what is taken
+	turns     map[threadKey]turns
+	alternate map[alternateKey]float64
+	locks     map[wordKey]bool // by which threads may keep each other out
+	inWindow  map[int][]wordKey
+	sections  map[sectionKey][]section
+	guards    map[guardKey]int // writes
+
+	lockChances map[lockedKey]*chance
 }
 
 // sharedLine is a line that one thread was seen to write and another one to touch.
@@ -57,8 +70,11 @@ type Write struct {
 
 // New joins windows.
 func New(windows []*record.Stretch) *Join {
-	j := &Join{windows: windows, of: make(map[threadKey][]*record.Stretch), processes: make(map[*target.Process][]int),
-		lines: make(map[lineKey]*sharedLine), byHold: make(map[int]*record.Stretch)}
+	j := &Join{of: make(map[threadKey][]*record.Stretch), processes: make(map[*target.Process][]int),
+		lines: make(map[lineKey]*sharedLine), byHold: make(map[int]*record.Stretch),
+		perTurn: make(map[*target.Process]float64)}
+	windows = j.cutWaits(windows)
+	j.windows = windows
 	type seen struct {
 		tid           int
 		many, written bool
@@ -89,6 +105,9 @@ func New(windows []*record.Stretch) *Join {
 		}
 	}
 	j.classify()
+	j.setTurns()
+	j.setAlternate()
+	j.setLocks()
 	return j
 }
 
@@ -194,9 +213,14 @@ func (j *Join) writers(w *record.Stretch) (out []writer, ok bool) {
 
 // within is each writer's chance to write the line, or a word of it, within so many instructions, and that of any of them.
 func (j *Join) within(w *record.Stretch, l *sharedLine, writers []writer, word int, span float64, each []float64) (any float64) {
+	return ofWriters(writers, func(tid int) float64 { return j.chance(w.Process, l, tid, w.TID, word).in(span) }, each)
+}
+
+// ofWriters is the chance of any of them, and each one's.
+func ofWriters(writers []writer, chance func(tid int) float64, each []float64) (any float64) {
 	free, mean, threads, share := 1.0, 0.0, 0.0, 1.0
 	for i, x := range writers {
-		p := min(j.chance(w.Process, l, x.tid, w.TID, word).in(span), 1-1e-12)
+		p := min(chance(x.tid), 1-1e-12)
 		each[i] = -math.Expm1(x.threads * math.Log1p(-p))
 		free *= 1 - each[i]
 		mean += x.threads * p
@@ -219,6 +243,7 @@ type Taken struct {
 	Written uint8
 	True    bool    // the reader touches that word, too
 	Unknown bool    // it is not known whether anybody writes the line
+	Turns   bool    // these threads wait for each other, or may: they are not independent
 	Share   float64 // of the touches that are classified
 	Soon    float64 // instructions from the touch to the thread's own next one, on average by share
 }
@@ -260,14 +285,16 @@ type of struct {
 
 // Of is what others take from a window's thread.
 func (j *Join) Of(w *record.Stretch, later Later) (taken []Taken) {
-	if w.Classified == 0 {
+	if w = j.byHold[w.Hold]; w.Classified == 0 {
 		return nil
 	}
 	o := of{Join: j, window: w}
 	o.writers, o.ok = j.writers(w)
 	o.each = make([]float64, len(o.writers))
+	waits := j.waits[w.Hold] != nil
 	for touches := range runs(w) {
-		l := j.lines[lineKey{w.Process, touches[0].Line}]
+		key := lineKey{w.Process, touches[0].Line}
+		l := j.lines[key]
 		o.found = make(map[from]*tally)
 		for i := range touches {
 			t := &touches[i]
@@ -275,8 +302,15 @@ func (j *Join) Of(w *record.Stretch, later Later) (taken []Taken) {
 				break
 			}
 			if i+1 < len(touches) {
-				o.add(l, t, float64(touches[i+1].At-t.At), 1, 0)
+				if lock, span, ok := j.locked(w, l, key, t.At, touches[i+1].At); ok {
+					o.addLocked(lock, t, span)
+				} else {
+					o.add(l, t, float64(touches[i+1].At-t.At), 1, 0)
+				}
 				continue
+			}
+			if waits && l.writtenBeside(w.TID) {
+				continue // it has handed over
 			}
 			switch b := later(w.Process, w.PCs[t.PC]); {
 			case b.Class && (l == nil || !l.often(w.TID)):
@@ -285,7 +319,16 @@ func (j *Join) Of(w *record.Stretch, later Later) (taken []Taken) {
 				o.addLater(l, t, b.After)
 			}
 		}
-		taken = append(taken, o.taken(l, touches[0].Line)...)
+		found := o.taken(l, touches[0].Line)
+		for i := range found {
+			found[i].Turns = waits || j.byTurns(w, l, key)
+		}
+		taken = append(taken, found...)
+	}
+	if waits {
+		taken = j.handedOver(w, taken)
+	} else if j.idle[w.Hold] != nil {
+		taken = j.idles(w, taken, later)
 	}
 	slices.SortFunc(taken, func(a, b Taken) int {
 		return cmp.Or(cmp.Compare(a.Line, b.Line), cmp.Compare(a.Reader, b.Reader), cmp.Compare(a.Read, b.Read), cmp.Compare(a.Writer, b.Writer), cmp.Compare(a.By, b.By), cmp.Compare(a.Written, b.Written))
@@ -357,6 +400,11 @@ func (o *of) add(l *sharedLine, t *record.LineTouch, span, weight, unknown float
 	if l != nil && span > 0 {
 		any = o.within(o.window, l, o.writers, -1, span, o.each)
 	}
+	o.note(t, any, span, weight, unknown)
+}
+
+// note adds a touch that is taken with a probability, of each in proportion.
+func (o *of) note(t *record.LineTouch, any, span, weight, unknown float64) {
 	if !o.ok {
 		unknown = 1
 	}
@@ -425,12 +473,17 @@ func (j *Join) Told(p *target.Process, pc uint64) bool { return j.classes[codeKe
 // Open is how much of a window's touches, by instruction, don't have their line back in it: of lines that others were seen
 // to write, and of others.
 func (j *Join) Open(w *record.Stretch, add func(pc uint64, joined bool, share float64)) {
-	if w.Classified == 0 {
+	if w = j.byHold[w.Hold]; w.Classified == 0 {
 		return
 	}
+	waits := j.waits[w.Hold] != nil
 	for touches := range runs(w) {
 		if t := &touches[len(touches)-1]; t.First {
-			add(w.PCs[t.PC], j.lines[lineKey{w.Process, t.Line}].writtenBeside(w.TID), 1/float64(w.Classified))
+			joined := j.lines[lineKey{w.Process, t.Line}].writtenBeside(w.TID)
+			if waits && joined {
+				continue // told of by the turns
+			}
+			add(w.PCs[t.PC], joined, 1/float64(w.Classified))
 		}
 	}
 }
