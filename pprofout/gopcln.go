@@ -1,10 +1,12 @@
 package pprofout
 
 import (
+	"bytes"
 	"debug/elf"
-	"debug/gosym"
 	"encoding/binary"
+	"errors"
 	"fmt"
+	"sort"
 	"strings"
 
 	"github.com/rdx-profiler/rdx/model"
@@ -45,40 +47,144 @@ func lookupPCLN(f *elf.File, pcs []uint64, found map[uint64][]model.Line) error 
 			}
 		}
 	}
-	if n, ok := functionsOf(data, f.ByteOrder); ok && n > uint64(len(data))/8 {
-		return fmt.Errorf("damaged: %d functions in %d bytes", n, len(data))
-	}
-	tab, err := gosym.NewTable(nil, gosym.NewLineTable(data, start))
+	tab, err := newPCLN(data, f.ByteOrder, start)
 	if err != nil {
 		return err
 	}
-	if len(tab.Funcs) == 0 {
-		return fmt.Errorf("holds no functions: written by a version of Go that is not known here")
-	}
+	tab.limit = newTimeLimit(f)
 	for _, pc := range pcs {
-		file, line, fn := tab.PCToLine(pc)
-		if fn == nil || pc >= fn.End {
-			continue
+		if l, ok := tab.line(pc); ok {
+			found[pc] = []model.Line{l}
 		}
-		startLine := 0
-		if _, n, _ := tab.PCToLine(fn.Entry); n <= line {
-			startLine = n
+		if tab.limit.is {
+			return errTooLong
 		}
-		found[pc] = []model.Line{{Function: fn.Name, SystemName: fn.Name, File: file, Line: line, StartLine: startLine}}
 	}
 	return nil
 }
 
-// functionsOf is how many functions a table says that it has: debug/gosym believes it.
-func functionsOf(table []byte, order binary.ByteOrder) (n uint64, ok bool) {
-	if len(table) < 16 {
-		return 0, false
+// pcln is a function table (runtime/symtab.go, cmd/link/internal/ld/pcln.go). debug/gosym reads all names of one
+// at once, and names may overlap: those of 600 kB are five gigabytes then. This reads what is asked for.
+type pcln struct {
+	order                       binary.ByteOrder
+	version                     int    // of Go: 12, 116 or 118
+	pointer, field              uint64 // bytes of a pointer, and of what functions are listed by
+	quantum                     uint64
+	start                       uint64 // what addresses are from
+	n                           uint64 // functions
+	functions, data, names, pcs []byte
+	units, files                []byte
+	limit                       *timeLimit
+}
+
+var errUnknownPCLN = errors.New("written by a version of Go that is not known here")
+
+func newPCLN(b []byte, order binary.ByteOrder, start uint64) (*pcln, error) {
+	if len(b) < 16 || b[4] != 0 || b[5] != 0 || b[7] != 4 && b[7] != 8 {
+		return nil, errUnknownPCLN
 	}
-	switch table[7] { // size of a pointer
-	case 4:
-		return uint64(order.Uint32(table[8:])), true
-	case 8:
-		return order.Uint64(table[8:]), true
+	t := &pcln{order: order, quantum: uint64(b[6]), pointer: uint64(b[7]), field: uint64(b[7])}
+	word := func(n uint64) uint64 { return t.word(tail(b, 8+n*t.pointer), t.pointer) }
+	part := func(n uint64) []byte { return tail(b, word(n)) }
+	t.n = word(0)
+	switch order.Uint32(b) {
+	case 0xfffffffb:
+		t.version, t.data, t.names, t.pcs = 12, b, b, b
+		t.functions = tail(b, 8+t.pointer)
+		t.files = tail(b, t.word(tail(t.functions, (2*t.n+1)*t.field), 4))
+	case 0xfffffffa:
+		t.version, t.names, t.units, t.files, t.pcs, t.data = 116, part(2), part(3), part(4), part(5), part(6)
+		t.functions = t.data
+	case 0xfffffff0, 0xfffffff1:
+		t.version, t.names, t.units, t.files, t.pcs, t.data = 118, part(3), part(4), part(5), part(6), part(7)
+		t.functions, t.field, t.start = t.data, 4, start
+	default:
+		return nil, errUnknownPCLN
 	}
-	return 0, false
+	if t.n == 0 || t.n > uint64(len(t.functions))/(2*t.field) {
+		return nil, fmt.Errorf("damaged: %d functions in %d bytes", t.n, len(b))
+	}
+	return t, nil
+}
+
+// tail of some bytes, none if it begins behind them.
+func tail(b []byte, from uint64) []byte { return b[min(from, uint64(len(b))):] }
+
+// word is 0 if there are not enough bytes.
+func (t *pcln) word(b []byte, size uint64) uint64 {
+	switch {
+	case uint64(len(b)) < size:
+		return 0
+	case size == 4:
+		return uint64(t.order.Uint32(b))
+	default:
+		return t.order.Uint64(b)
+	}
+}
+
+// entry of a function, or the end of the last.
+func (t *pcln) entry(i uint64) uint64 {
+	return t.word(tail(t.functions, 2*i*t.field), t.field) + t.start
+}
+
+func (t *pcln) line(pc uint64) (l model.Line, ok bool) {
+	i := uint64(sort.Search(int(t.n)+1, func(i int) bool { return t.entry(uint64(i)) > pc }))
+	if i == 0 || i > t.n {
+		return l, false
+	}
+	f := tail(t.data, t.word(tail(t.functions, (2*(i-1)+1)*t.field), t.field))
+	first := t.pointer // of the function's words
+	if t.version >= 118 {
+		first = 4
+	}
+	word := func(n uint64) uint64 { return t.word(tail(f, first+(n-1)*4), 4) }
+	entry := t.word(f, first) + t.start
+	l.Function = upToZero(t.names, word(1))
+	l.SystemName = l.Function
+	l.Line = int(t.value(word(6), entry, pc))
+	if n := int(t.value(word(6), entry, entry)); n <= l.Line {
+		l.StartLine = n
+	}
+	file := t.value(word(5), entry, pc)
+	switch {
+	case t.version == 12 && file > 0:
+		l.File = upToZero(t.data, t.word(tail(t.files, 4*uint64(file)), 4))
+	case t.version > 12 && file >= 0:
+		if at := t.word(tail(t.units, 4*(word(8)+uint64(file))), 4); at != 1<<32-1 {
+			l.File = upToZero(t.files, at)
+		}
+	}
+	return l, l.Function != ""
+}
+
+// value is what a table of steps has for an address, -1 if nothing.
+func (t *pcln) value(at, pc, target uint64) int32 {
+	b := tail(t.pcs, at)
+	value := int32(-1)
+	for first := true; !t.limit.tick(); first = false {
+		up, n := binary.Uvarint(b)
+		b = b[max(n, 0):]
+		if n <= 0 || up == 0 && !first {
+			break
+		}
+		far, n := binary.Uvarint(b)
+		if b = b[max(n, 0):]; n <= 0 {
+			break
+		}
+		value += int32(uint32(up>>1) ^ -uint32(up&1))
+		if pc += far * t.quantum; target < pc {
+			return value
+		}
+	}
+	return -1
+}
+
+// upToZero is the text at a place.
+func upToZero(b []byte, at uint64) string {
+	b = tail(b, at)
+	b = b[:min(len(b), mostPerfMapName)]
+	if end := bytes.IndexByte(b, 0); end >= 0 {
+		b = b[:end]
+	}
+	return string(b)
 }
