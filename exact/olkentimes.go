@@ -53,11 +53,15 @@ func (o *timedOrder) at(p uint32) uint64 {
 
 // since is the number of accesses from the one that got live position p to
 // the one that gets position now.
-func (o *timedOrder) since(p uint32) uint64 {
-	if p >= o.base {
-		return uint64(o.now - p)
+func (o *timedOrder) since(p uint32) uint64 { return o.sinceAt(p, o.now) }
+
+// sinceAt is since at a time at which position now was the next to be handed
+// out, but not before the last compaction.
+func (c *clock) sinceAt(p, now uint32) uint64 {
+	if p >= c.base {
+		return uint64(now - p)
 	}
-	return o.elapsed() - o.old.at(p-1)
+	return c.baseTime + uint64(now-c.base) - c.old.at(p-1)
 }
 
 // touch moves the blocks whose positions the slots hold to the top, one after
@@ -77,18 +81,7 @@ func (o *timedOrder) touch(slots []*uint32, runs []uint8, dist, time []uint64) {
 // accessed just before, and cost no branch.
 func (o *timedOrder) touchWord(slots []*uint32, runs []uint8, dist, time []uint64) int {
 	now := o.now
-	w := (now + uint32(runs[0]>>1)) / 64
-	if w > now/64 {
-		o.extend(w*64-now, nil)
-	}
-	// Only words of the open run can be changed like this, and only positions
-	// from the base on, which is a word's first, are times.
-	first := max(w&^(runWords-1), w-1, o.base/64)
-	var older uint64 // the word before
-	if first < w {
-		older = o.uncount(first)
-	}
-	newer := o.uncount(w)
+	w, first, older, newer := o.openWords(runs[0])
 	from, width := first*64, w*64+64-first*64
 	runs, dist, time = runs[:len(slots)], dist[:len(slots)], time[:len(slots)]
 	n := len(slots)
@@ -102,8 +95,7 @@ func (o *timedOrder) touchWord(slots []*uint32, runs []uint8, dist, time []uint6
 		*slot = last
 		if p-from < width { // not for coldPos
 			s := p - w*64 + 64 // 64 and above: in newer
-			above := max(s, 63) - 63
-			dist[i] = uint64(bits.OnesCount64(older>>(s+1)) + bits.OnesCount64(newer>>above))
+			dist[i] = above(older, newer, s)
 			time[i] = uint64(now - p)
 			older &^= 1 << s
 			newer &^= 1 << (s - 64) // nothing if s is below
@@ -121,6 +113,27 @@ func (o *timedOrder) touchWord(slots []*uint32, runs []uint8, dist, time []uint6
 		newer |= 1 << (last % 64)
 		now = last + 1
 	}
+	o.closeWords(w, first, older, newer, now)
+	return n
+}
+
+// openWords takes the word that a run ends in and the one before out of the sums. first is w
+// where there is none before: only words of the open run can be changed like this, and only
+// positions from the base on, which is a word's first, are times.
+func (o *timedOrder) openWords(run uint8) (w, first uint32, older, newer uint64) {
+	w = (o.now + uint32(run>>1)) / 64
+	if w > o.now/64 {
+		o.extend(w*64-o.now, nil)
+	}
+	first = max(w&^(runWords-1), w-1, o.base/64)
+	if first < w {
+		older = o.uncount(first)
+	}
+	return w, first, older, o.uncount(w)
+}
+
+// closeWords puts them back as they are now, with the position to be handed out next.
+func (o *timedOrder) closeWords(w, first uint32, older, newer uint64, now uint32) {
 	if first < w {
 		o.recount(first, older)
 	}
@@ -129,7 +142,11 @@ func (o *timedOrder) touchWord(slots []*uint32, runs []uint8, dist, time []uint6
 	if now%runBits == 0 {
 		o.close(w / runWords)
 	}
-	return n
+}
+
+// above is how many positions of the two words are above s, which counts from the older one's first.
+func above(older, newer uint64, s uint32) uint64 {
+	return uint64(bits.OnesCount64(older>>(s+1)) + bits.OnesCount64(newer>>(max(s, 63)-63)))
 }
 
 // noteUse notes that the block at position p was touched again.

@@ -107,16 +107,7 @@ func (m *merger) tally(x *piece) {
 // for none. It finds no times.
 func (o *timedOrder) distances(prev []uint32, runs []uint8, dist []uint64) int {
 	now := o.now
-	w := (now + uint32(runs[0]>>1)) / 64
-	if w > now/64 {
-		o.extend(w*64-now, nil)
-	}
-	first := max(w&^(runWords-1), w-1, o.base/64)
-	var older uint64 // the word before
-	if first < w {
-		older = o.uncount(first)
-	}
-	newer := o.uncount(w)
+	w, first, older, newer := o.openWords(runs[0])
 	from, width := first*64, w*64+64-first*64
 	runs, dist = runs[:len(prev)], dist[:len(prev)]
 	n := len(prev)
@@ -128,8 +119,7 @@ func (o *timedOrder) distances(prev []uint32, runs []uint8, dist []uint64) int {
 		}
 		if p-from < width { // not for coldPos
 			s := p - w*64 + 64 // 64 and above: in newer
-			above := max(s, 63) - 63
-			dist[i] = uint64(bits.OnesCount64(older>>(s+1)) + bits.OnesCount64(newer>>above))
+			dist[i] = above(older, newer, s)
 			older &^= 1 << s
 			newer &^= 1 << (s - 64) // nothing if s is below
 		} else if p == coldPos {
@@ -142,22 +132,6 @@ func (o *timedOrder) distances(prev []uint32, runs []uint8, dist []uint64) int {
 		newer |= 1 << (last % 64)
 		now = last + 1
 	}
-	if first < w {
-		o.recount(first, older)
-	}
-	o.recount(w, newer)
-	o.now = now
-	if now%runBits == 0 {
-		o.close(w / runWords)
-	}
+	o.closeWords(w, first, older, newer, now)
 	return n
-}
-
-// sinceAt is since at a time at which position now was the next to be handed
-// out, but not before the last compaction.
-func (c *clock) sinceAt(p, now uint32) uint64 {
-	if p >= c.base {
-		return uint64(now - p)
-	}
-	return c.baseTime + uint64(now-c.base) - c.old.at(p-1)
 }
