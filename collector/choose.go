@@ -10,6 +10,8 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/rdx-profiler/rdx/sampler"
+	"github.com/rdx-profiler/rdx/sampler/ahead"
+	"github.com/rdx-profiler/rdx/sampler/pipeline"
 )
 
 // What Config.Source and Config.Clock may say.
@@ -243,6 +245,9 @@ func (s *Session) loadClock(clock sampler.Clock) error {
 		}
 	}
 	s.timing.clock = clock
+	if ahead.CanForetell && clock.Counted == nil && s.cfg.AccessRate == 0 {
+		s.holds.pipeline = pipeline.New(s.cfg.pipelineCosts())
+	}
 	s.holds.burst = s.cfg.Burst
 	if s.holds.burst == AutoBurst {
 		s.holds.burst = timedBurst

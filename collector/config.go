@@ -11,6 +11,7 @@ import (
 	"github.com/rdx-profiler/rdx/model"
 	"github.com/rdx-profiler/rdx/sampler"
 	"github.com/rdx-profiler/rdx/sampler/ahead"
+	"github.com/rdx-profiler/rdx/sampler/pipeline"
 	"github.com/rdx-profiler/rdx/sampler/ptrace"
 )
 
@@ -65,7 +66,11 @@ type Config struct {
 	// prefers slow loads.
 	Latency bool
 
-	Caches        []model.Cache
+	Caches []model.Cache
+	// Costs are what accesses cost on this machine, in each of Caches and behind the last, and Cycle what a cycle takes, in ns; nil and 0:
+	// usual ones are taken.
+	Costs         []model.Cost
+	Cycle         float64
 	BinsPerOctave int // 16
 
 	Log *zap.Logger
@@ -174,4 +179,13 @@ func (c *Config) checkNumbers() error {
 		return fmt.Errorf("duration %v is negative", c.Duration)
 	}
 	return nil
+}
+
+// pipelineCosts are those for the model of the processor.
+func (c *Config) pipelineCosts() pipeline.Costs {
+	var waits, rows []float64
+	for _, cost := range c.Costs {
+		waits, rows = append(waits, cost.Waits), append(rows, cost.Streams)
+	}
+	return pipeline.Of(c.Cycle, waits, rows)
 }

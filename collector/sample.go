@@ -12,6 +12,7 @@ import (
 	"github.com/rdx-profiler/rdx/model"
 	"github.com/rdx-profiler/rdx/sampler"
 	"github.com/rdx-profiler/rdx/sampler/ahead"
+	"github.com/rdx-profiler/rdx/sampler/pipeline"
 	"github.com/rdx-profiler/rdx/sampler/ptrace"
 )
 
@@ -44,7 +45,8 @@ type holds struct {
 	windows   sharing.Queue
 	opened    joinedWindow // what the last hold read ahead, if others may write it
 	burst     int
-	lines     bool // samples are of lines
+	pipeline  *pipeline.Model // nil where nothing is to be foretold
+	lines     bool            // samples are of lines
 }
 
 // sample takes an access of the held thread: reads ahead for its reuse, and

@@ -37,7 +37,13 @@ func (s *Session) lookAt(t *thread) {
 		w.Wait = model.WaitNo
 	}
 	w.Stack = s.kept.stacks.Add(t, t.process, at, seen.Start, 0)
-	s.holds.made[len(s.holds.made)-1].Window = w
+	made := &s.holds.made[len(s.holds.made)-1]
+	made.Window = w
+	if s.holds.pipeline != nil {
+		if times, ok := s.locate.Foretell(s.holds.pipeline); ok {
+			made.Times = &times
+		}
+	}
 }
 
 // sameCode is how many bytes an instruction may lie before another, of those that are run one after the other, to be of the same

@@ -23,6 +23,7 @@ type bander struct {
 	waiting   []float64 // were each waiting that may
 	base      []float64
 	warm      []float64 // were what came soon after a hold as much faster as caches may have been cold
+	cool      []float64 // were it not, or by less
 }
 
 // measure fills all that the points are made of.
@@ -72,21 +73,30 @@ func (x *bander) measure(o CurveOptions) error {
 		x.fast, err = x.atRate(x.p.Clock.RateHigh)
 	}
 	if err == nil {
-		x.still, err = x.waits(0)
+		x.still, err = x.waits(x.p.Clock.waitAtLeast())
 	}
 	if err == nil {
-		x.waiting, err = x.waits(longestWait)
+		x.waiting, err = x.waits(x.p.Clock.waitAtMost())
 	}
-	if err == nil {
+	x.cool = x.base
+	switch {
+	case err != nil:
+	case x.p.Clock.ColdNS > 0:
+		if x.warm, err = x.of(x.p.colder(coldWithin)); err == nil {
+			x.cool, err = x.of(x.p.colder(1 / coldWithin))
+		}
+	default:
 		x.warm, err = x.of(x.p.warmed())
 	}
 	return err
 }
 
 const (
-	// coldWithin is how long after a hold, in ns, caches and branch history may be cold on a virtual machine, and coldSlows by how
+	// coldFor is how long after a hold, in ns, caches and branch history may be cold on a virtual machine, and coldSlows by how
 	// much what comes so soon takes longer at most: of loops of some microseconds first laps take 2.5 to 4 times as long.
-	coldWithin, coldSlows = 20_000, 4
+	coldFor, coldSlows = 20_000, 4
+	// coldWithin is the factor within which Clock.ColdNS is right, with 95 %.
+	coldWithin = 1.65
 )
 
 // warmed is the profile with what was timed so soon after a hold as short as it may have been in warm caches.
@@ -101,8 +111,20 @@ func (p *Profile) warmed() *Profile {
 			native = float64(r.Time) / perNS
 		}
 		// In full up to a quarter of that time, and by less and less from there on.
-		cold := min(max(math.Log(coldWithin/max(native, 1))/math.Log(4), 0), 1)
+		cold := min(max(math.Log(coldFor/max(native, 1))/math.Log(4), 0), 1)
 		return math.Pow(coldSlows, -cold)
+	})
+}
+
+// colder is the profile were what blocks cost that are fetched again after a hold so many times what was taken for it.
+func (p *Profile) colder(times float64) *Profile {
+	perNS := p.Clock.TouchRate()
+	return p.scaled(func(r *Record) float64 {
+		before := float64(r.Native) * perNS // with nothing taken out
+		if before <= float64(r.Time) {
+			return 1
+		}
+		return math.Pow(float64(r.Time)/before, times-1)
 	})
 }
 
@@ -192,7 +214,9 @@ func (x *bander) point(i int) Point {
 		low, high = max(0, r-(r-low)*wider), min(1, r+(high-r)*wider)
 		below, above := x.rateReach(i)
 		q.Low, q.High = r-math.Hypot(r-low, r-min(r, x.far[i])), r+math.Hypot(high-r, max(r, x.near[i])-r)
-		q.Low -= max(0, x.base[i]-x.warm[i])
+		if x.p.Clock.ColdNS == 0 {
+			q.Low -= max(0, x.base[i]-x.warm[i])
+		}
 		if x.p.Clock.RateSource == AssumedRate {
 			q.Low, q.High = q.Low-below, q.High+above
 		} else {
@@ -221,11 +245,30 @@ func (x *bander) rateReach(i int) (below, above float64) {
 		d := end - x.base[i]
 		less, more = max(less, -d), max(more, d)
 	}
-	return math.Hypot(below, less), math.Hypot(above, more)
+	below, above = math.Hypot(below, less), math.Hypot(above, more)
+	if x.p.Clock.ColdNS > 0 {
+		below, above = math.Hypot(below, max(0, x.base[i]-x.warm[i])), math.Hypot(above, max(0, x.cool[i]-x.base[i]))
+	}
+	return below, above
 }
 
 // longestWait is how long an access waits for its data at most, in ns, as a mean: for memory, one after the other.
 const longestWait = 300
+
+// waitAtLeast and waitAtMost are the ends of how long an open access waits.
+func (c *Clock) waitAtLeast() float64 {
+	if c.WaitWithin > 0 {
+		return c.WaitNS / c.WaitWithin
+	}
+	return 0
+}
+
+func (c *Clock) waitAtMost() float64 {
+	if c.WaitWithin > 0 {
+		return c.WaitNS * c.WaitWithin
+	}
+	return longestWait
+}
 
 // waits is the miss ratios by the stationary conversion if an open access waited so long, in ns. A timer finds
 // code that waits too often, and each hold stands for as many accesses as fit into its time.

@@ -112,7 +112,7 @@ func (p *Profile) missRatios(sizes []uint64, o CurveOptions) (*Curve, error) {
 		return nil, err
 	}
 	if e.empty() {
-		return nil, errors.New("the profile has no observations")
+		return nil, errNoObservations
 	}
 	if p.ExactDistances {
 		return p.exactCurve(e, sizes, o.Ways)
@@ -142,6 +142,8 @@ func (p *Profile) missRatios(sizes []uint64, o CurveOptions) (*Curve, error) {
 	}
 	return c, nil
 }
+
+var errNoObservations = errors.New("the profile has no observations")
 
 // exactCurve needs no model and has no chance in it: its bands are points.
 // Within a bin of the profile distances are taken as uniform.

@@ -165,7 +165,11 @@ type Clock struct {
 	// PlainNS and WaitNS are how long an access is taken to last, in ns, and how much longer one that is Open, where a hold
 	// stands for as many accesses as it would make in the time; 0 where how many these are is known better.
 	PlainNS, WaitNS float64
-	Resolution      float64 // native units below which two times cannot be told apart
+	// WaitWithin is the factor within which WaitNS is known, with 95 %; 0: not at all.
+	WaitWithin float64
+	// ColdNS is what was taken out of timed reuses for each block that was fetched again after a hold, in ns; 0: nothing.
+	ColdNS     float64
+	Resolution float64 // native units below which two times cannot be told apart
 }
 
 // TouchRate turns the native unit into the unit of reuse times.

@@ -61,6 +61,12 @@ func (s *session) comments(digest []byte) []string {
 		add("clock.plain_ns", formatFloat(p.Clock.PlainNS))
 		add("clock.wait_ns", formatFloat(p.Clock.WaitNS))
 	}
+	if p.Clock.WaitWithin > 0 {
+		add("clock.wait_within", formatFloat(p.Clock.WaitWithin))
+	}
+	if p.Clock.ColdNS > 0 {
+		add("clock.cold_ns", formatFloat(p.Clock.ColdNS))
+	}
 	if p.Clock.Touches > 0 {
 		add("clock.touches", formatFloat(p.Clock.Touches))
 	}
@@ -192,6 +198,10 @@ func (s *session) set(key, v string) error {
 		p.Clock.PlainNS, err = parseAmount(v)
 	case "clock.wait_ns":
 		p.Clock.WaitNS, err = parseAmount(v)
+	case "clock.wait_within":
+		p.Clock.WaitWithin, err = parseAmount(v)
+	case "clock.cold_ns":
+		p.Clock.ColdNS, err = parseAmount(v)
 	case "clock.touches":
 		p.Clock.Touches, err = parseAmount(v)
 	case "clock.resolution":
@@ -284,8 +294,8 @@ func combine(sessions []*session) (*model.Profile, error) {
 	p.Duration = 0
 	counts := map[model.CountName]int64{}
 	var writers, commands, sources, rateSources []string
-	var weight, rate, rateLow, rateHigh, touches, plain, wait, period, effect float64
-	known := false // an interval of the rate
+	var weight, rate, rateLow, rateHigh, touches, plain, wait, within, cold, period, effect float64
+	known, unknown := false, false // an interval of the rate, and how long accesses wait
 	minRate, maxRate := math.Inf(1), math.Inf(-1)
 	for _, s := range sessions {
 		h := &s.head
@@ -331,6 +341,9 @@ func combine(sessions []*session) (*model.Profile, error) {
 		touches += w * h.Clock.Touches
 		plain += w * h.Clock.PlainNS
 		wait = max(wait, h.Clock.WaitNS)
+		cold += w * h.Clock.ColdNS
+		within = max(within, h.Clock.WaitWithin)
+		unknown = unknown || h.Clock.WaitNS > 0 && h.Clock.WaitWithin == 0
 		if h.Clock.RateHigh > 0 {
 			rateLow, rateHigh, known = rateLow+w*h.Clock.RateLow, rateHigh+w*h.Clock.RateHigh, true
 		} else {
@@ -348,6 +361,9 @@ func combine(sessions []*session) (*model.Profile, error) {
 		p.Period = period / weight
 		p.Clock.Touches = touches / weight
 		p.Clock.PlainNS, p.Clock.WaitNS = plain/weight, wait
+		if p.Clock.ColdNS, p.Clock.WaitWithin = cold/weight, within; unknown {
+			p.Clock.WaitWithin = 0
+		}
 		if known { // each session's interval: what they have in common does not become less
 			p.Clock.RateLow, p.Clock.RateHigh = rateLow/weight, rateHigh/weight
 		}

@@ -55,7 +55,8 @@ type recordFlags struct {
 	verbose     bool
 	quiet       bool
 
-	costs func([]int64) ([]cost.Cost, error) // what accesses cost here, measured once
+	costs       func([]int64) ([]cost.Cost, error) // what accesses cost here, measured once
+	costsFailed error
 }
 
 func (f *recordFlags) register(cmd *cobra.Command) {
@@ -287,6 +288,7 @@ func (f *recordFlags) record(cmd *cobra.Command, cfg collector.Config) error {
 	}
 	cfg.HoldCost = f.costOfHolds(cmd)
 	cfg.Caches = caches
+	f.measureCosts(&cfg)
 	cfg.Log = log
 	if !f.quiet {
 		cfg.Progress = progress.show
@@ -372,7 +374,9 @@ var jobControl = []os.Signal{unix.SIGTSTP, unix.SIGTTIN, unix.SIGTTOU}
 
 func (f *recordFlags) finish(cmd *cobra.Command, s *collector.Session, p *model.Profile) error {
 	p.Writer = version.Get().String()
-	f.measureCosts(p)
+	if f.costsFailed != nil {
+		p.Comments = append(p.Comments, f.costsFailed.Error())
+	}
 	if err := p.Derive(); err != nil {
 		return err
 	}
@@ -405,23 +409,19 @@ func (f *recordFlags) finish(cmd *cobra.Command, s *collector.Session, p *model.
 	return nil
 }
 
-// measureCosts has the profile know what accesses cost on this machine. Without it less is told of where data come from.
-func (f *recordFlags) measureCosts(p *model.Profile) {
-	if len(p.Moments) == 0 {
-		return
-	}
+// measureCosts has the session know what accesses cost on this machine. Without it less is told of where data come from, and of
+// how fast code is.
+func (f *recordFlags) measureCosts(cfg *collector.Config) {
 	var sizes []int64
-	for _, c := range p.Caches {
+	for _, c := range cfg.Caches {
 		sizes = append(sizes, c.Size)
 	}
-	costs, err := f.costs(sizes)
-	if err != nil {
-		p.Comments = append(p.Comments, err.Error())
-		return
-	}
+	var costs []cost.Cost
+	costs, f.costsFailed = f.costs(sizes)
 	for _, c := range costs {
-		p.Costs = append(p.Costs, model.Cost(c))
+		cfg.Costs = append(cfg.Costs, model.Cost(c))
 	}
+	cfg.Cycle = cost.Cycle()
 }
 
 // peakMemory of this process in KiB, 0 if unknown.

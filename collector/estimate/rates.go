@@ -218,6 +218,9 @@ func (s *stage) rateCounts(p *model.Profile) {
 		p.Comments = append(p.Comments, fmt.Sprintf("access rate: %+.0f%% in the later half of what %d probes timed; were caches still cold after the hold it would be higher", 100*(Mean(r.Later)/Mean(r.Before)-1), len(r.Later)))
 	}
 	s.localComments(p)
+	if s.foretold != nil {
+		p.Comments = append(p.Comments, s.foretold.comment())
+	}
 	if r.possible.high > 0 && r.Fixed == 0 {
 		p.Comments = append(p.Comments, fmt.Sprintf("access rate: %.2g to %.2g per ns by the instructions and open accesses read ahead; with the probes %.3g, 95%% interval %.3g to %.3g",
 			r.possible.low, r.possible.high, r.settled, r.likely.low, r.likely.high))

@@ -92,7 +92,7 @@ func (s *stage) SetTime(r *model.Record, o *record.Observation, byWall PerWall) 
 		r.Native = uint64(math.Round(float64(o.Counted) / s.touchesOf(o, 1)))
 		return
 	}
-	timed := uint64(math.Round(s.touchesOf(o, o.Native))) + uint64(o.Lead)
+	timed := uint64(math.Round(s.timedTouches(o, o.Native))) + uint64(o.Lead)
 	// It was read ahead that there is no reuse so soon.
 	least := uint64(o.After) + 1
 	r.Native = uint64(math.Round(o.Native + float64(o.Lead)/s.touchesOf(o, 1)))
@@ -103,7 +103,7 @@ func (s *stage) SetTime(r *model.Record, o *record.Observation, byWall PerWall) 
 	}
 	if o.Half {
 		r.Half, r.After, r.Pair = true, uint64(o.After), o.Pair
-		r.PairTime = max(uint64(math.Round(s.touchesOf(o, o.PairNative))), least)
+		r.PairTime = max(uint64(math.Round(s.timedTouches(o, o.PairNative))), least)
 	}
 }
 

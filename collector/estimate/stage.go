@@ -51,10 +51,12 @@ type stage struct {
 	blind     int64 // observations whose word others may have written unseen
 	noSlot    int   // samples in whose place others of the time are watched
 	join      *sharing.Join
+	foretold  *foretold // nil where no model tells how fast the code is
 
 	readAhead int     // accesses
 	touched   int     // blocks that these overlap, added up
 	plainNS   float64 // of an access that does not wait, where holds are weighed by how long they do
+	waitNS    float64 // and how much longer one that is open takes
 }
 
 func NewStage(in Input) *stage {
@@ -70,6 +72,12 @@ func NewStage(in Input) *stage {
 // for, addresses locations.
 func Fill(p *model.Profile, in Input) {
 	s := NewStage(in)
+	s.foretold = s.findForetold(p)
+	s.fill(p)
+}
+
+// fill adds what was observed.
+func (s *stage) fill(p *model.Profile) {
 	perSource := s.settleRates() // accesses
 	p.Period = (s.Totals.Ticked - s.Totals.Unheld) * perSource / s.Rates.Mean() / float64(max(s.Held, 1))
 	p.Clock = s.ClockModel()
@@ -107,7 +115,9 @@ func (s *stage) boundRate(p *model.Profile) {
 func (s *stage) settleRates() (perSource float64) {
 	s.fitLocal()
 	if s.Clock.Counted == nil {
-		s.Rates.possible = s.possibleRates()
+		if s.Rates.possible = s.possibleRates(); s.foretold != nil {
+			s.Rates.possible = s.foretold.reach()
+		}
 	}
 	s.Rates.Settle(s.AccessRate, s.Clock)
 	s.weighByCode()

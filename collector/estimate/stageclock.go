@@ -9,13 +9,15 @@ import (
 // ClockModel is the clock as the profile states it.
 func (s *stage) ClockModel() model.Clock {
 	low, high := s.Rates.reach()
-	wait := 0.0
-	if s.plainNS > 0 {
-		wait = openWait
+	within := 0.0
+	if s.foretold != nil && s.plainNS > 0 {
+		within = waitWithin
 	}
 	return model.Clock{
 		PlainNS:    s.plainNS,
-		WaitNS:     wait,
+		WaitNS:     s.waitNS,
+		WaitWithin: within,
+		ColdNS:     s.coldNS(),
 		RateLow:    low,
 		RateHigh:   high,
 		Name:       s.Clock.Name,

@@ -29,6 +29,10 @@ func (s *stage) weighByWaits() {
 	if s.Rates.byCode() || !s.timed() {
 		return
 	}
+	if s.foretold != nil {
+		s.weighByForetold()
+		return
+	}
 	windows := s.windowTimes()
 	var rates, plain, n float64 // over the holds, which came at random moments
 	for _, w := range windows {
@@ -43,7 +47,20 @@ func (s *stage) weighByWaits() {
 			o.Open = w.open
 		}
 	}
-	s.plainNS = plain / n
+	s.plainNS, s.waitNS = plain/n, openWait
+}
+
+// weighByForetold has each hold stand for as many accesses as the model foretells.
+func (s *stage) weighByForetold() {
+	f := s.foretold
+	mean, _ := f.rate()
+	for _, o := range s.Seen {
+		if w, ok := f.windows[o.Hold]; ok {
+			o.Fits = 1 / f.took(w, 1) / mean
+			o.Open = w.open
+		}
+	}
+	s.plainNS, s.waitNS = f.plain()
 }
 
 // timed says whether holds came by time and nothing counts accesses.

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/rdx-profiler/rdx/collector/target"
+	"github.com/rdx-profiler/rdx/sampler/pipeline"
 )
 
 // Hold is one hold of a thread of which accesses were read ahead. Its observations have its
@@ -16,7 +17,8 @@ type Hold struct {
 	Touches  int           // of blocks by these
 	// Instructions that were read for them.
 	Instructions int
-	End          string  // why no more were
-	Window       *Window // how memory was touched; nil: not known
-	Joined       bool    // it was kept to be joined with those of other threads
+	End          string          // why no more were
+	Window       *Window         // how memory was touched; nil: not known
+	Times        *pipeline.Times // how long the processor is foretold to take for it; nil: not known
+	Joined       bool            // it was kept to be joined with those of other threads
 }

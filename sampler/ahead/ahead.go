@@ -38,9 +38,10 @@ type Locator struct {
 	stops    []stop
 	stack    unwind.Stack // as read while the thread is held, empty before
 	sights   sights       // for Seen
-	spare    []byte       // for the next hold's
-	spent    Spent
-	readOf   map[int]time.Duration // when a process was last read ahead of, by clock.Monotonic
+	foretelling
+	spare  []byte // for the next hold's
+	spent  Spent
+	readOf map[int]time.Duration // when a process was last read ahead of, by clock.Monotonic
 	// InSyscall: the thread that was looked at last stands in a system call. Who
 	// has not looked yet may set it.
 	// A sample never does; but the signal that holds it is sent by an

@@ -95,6 +95,22 @@ func streams(b []byte) float64 {
 	})
 }
 
+// Cycle is how long a cycle of the core takes as it runs now, in ns: multiplications that wait for each other take three each on all
+// of them.
+func Cycle() float64 {
+	const multiply = 3
+	x, by := uint64(3), sink.Load()|1 // a constant would be multiplied in one go
+	return median(perRound, func(n int) {
+		for range n {
+			x *= by
+			x *= by
+			x *= by
+			x *= by
+		}
+		sink.Add(x)
+	}) / (4 * multiply)
+}
+
 // warmFor is how many accesses bring all of b into a cache that holds it: none where it is too large for any.
 func warmFor(b []byte) int { return min(2*len(b)/line, mostWarm) }
 

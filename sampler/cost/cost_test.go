@@ -20,3 +20,10 @@ func TestMeasure(t *testing.T) {
 		t.Errorf("an access to memory waits %.1f ns, to the first cache %.1f", costs[3].Waits, costs[0].Waits)
 	}
 }
+
+// A cycle is that of a core of 0.8 to 6.5 GHz.
+func TestCycle(t *testing.T) {
+	if c := Cycle(); c < 1/6.5 || c > 1/0.8 {
+		t.Errorf("a cycle of %.3f ns", c)
+	}
+}

@@ -32,6 +32,9 @@ type Machine struct {
 	max      int // of the current Run
 	done     int
 
+	follows bool
+	path    []uint64 // instructions of the current Run, if it is followed
+
 	stops Stops
 	stubs *stubs
 }
@@ -103,6 +106,13 @@ func (m *Machine) Return(result uint64) {
 // next Run.
 func (m *Machine) Accesses() []Access { return m.acc }
 
+// Follow has Runs keep the addresses of their instructions, for Path.
+func (m *Machine) Follow(on bool) { m.follows = on }
+
+// Path is the addresses of the instructions of the last Run, in order, the one that ended it among them. The slice is valid until
+// the next Run.
+func (m *Machine) Path() []uint64 { return m.path }
+
 // Instructions touch memory before they change registers, so that after a Halt
 // the state is that before the instruction, or for a string instruction between two
 // iterations.
@@ -111,7 +121,7 @@ func fault() { panic(Halt{Cause: Fault}) }
 // Run interprets until a limit or the end of the burst is reached. After
 // AccessesDone and InstructionLimit another Run goes on from there.
 func (m *Machine) Run(limit Limit) (end End) {
-	m.acc = m.acc[:0]
+	m.acc, m.path = m.acc[:0], m.path[:0]
 	m.accStart, m.done, m.max = 0, 0, limit.Accesses
 	defer func() {
 		end.Instructions = m.done
@@ -140,6 +150,9 @@ func (m *Machine) loop(limit Limit) Cause {
 		rip := m.rip
 		if m.stops.At(rip) && m.stops.Arrived(rip, m.r[:]) {
 			return Arrived
+		}
+		if m.follows {
+			m.path = append(m.path, rip)
 		}
 		m.pc = rip
 		m.accStart = len(m.acc)

@@ -1,0 +1,72 @@
+package estimate
+
+import (
+	"math"
+
+	"github.com/rdx-profiler/rdx/collector/record"
+	"github.com/rdx-profiler/rdx/model"
+)
+
+// What was watched runs on in caches that have gone cold while its thread was held: lines that were near are fetched again from
+// the last cache. A reuse that takes t then has come after n accesses with
+//
+//	t = n/rate + w fp(n),
+//
+// where fp(n) is how many blocks n accesses touch, and w what fetching one of them again takes on average.
+type coldCaches struct {
+	each     float64 // w, in ns
+	perNS    float64 // touches
+	footfall *model.SSX
+}
+
+// coldShare of a fetch from the last cache is what a line costs that is touched again after a hold: some are still in the second cache
+// or were not in the first before.
+const coldShare = 0.6
+
+// newColdCaches is of the profile as it would be; nil where it does not tell.
+func (s *stage) newColdCaches(q *model.Profile, f *foretold) *coldCaches {
+	fp, err := q.Footprint()
+	if err != nil {
+		return nil
+	}
+	return &coldCaches{each: coldShare * f.coldLine(), perNS: q.Clock.TouchRate(), footfall: fp}
+}
+
+// warm is how many touches came in so many ns after a hold. before is the number that follows from the rate alone.
+func (c *coldCaches) warm(ns, before float64) float64 {
+	if c == nil || !(ns > 0) || !(before > 1) {
+		return before
+	}
+	perNS := before / ns
+	low, high := 0.0, before
+	for range 40 {
+		n := (low + high) / 2
+		blocks, _ := c.footfall.Mean(uint64(math.Round(max(n, 1))))
+		if n/perNS+c.each*blocks > ns {
+			high = n
+		} else {
+			low = n
+		}
+		if high-low < 0.01*high {
+			break
+		}
+	}
+	return high
+}
+
+// timedTouches is how many touches of blocks an observation was timed to take.
+func (s *stage) timedTouches(o *record.Observation, native float64) float64 {
+	n := s.touchesOf(o, native)
+	if s.foretold == nil || o.Stack != model.StackOwn {
+		return n
+	}
+	return s.foretold.cold.warm(native, n)
+}
+
+// coldNS is what a line that is fetched again after a hold is taken to cost, 0 where nothing is taken for it.
+func (s *stage) coldNS() float64 {
+	if s.foretold == nil || s.foretold.cold == nil {
+		return 0
+	}
+	return s.foretold.cold.each
+}

@@ -1,0 +1,212 @@
+package estimate
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/rdx-profiler/rdx/collector/record"
+	"github.com/rdx-profiler/rdx/model"
+	"github.com/rdx-profiler/rdx/sampler/pipeline"
+)
+
+// What was read ahead of each hold was passed through a model of the processor, which tells how long it takes for each level
+// that the lines come from which it had not touched before. How many come from where follows from the miss ratios, and these
+// from the rate: they are found in turn.
+
+const (
+	// modelError is the standard error of the model's rates, as a logarithm: of twelve programs, docs/explanation/accuracy.md.
+	modelError = 0.35
+	// missesWithin is the factor within which the miss ratios are taken to be known in 95 of 100 sessions.
+	missesWithin = 2
+	// waitWithin is that within which the waits of open accesses are.
+	waitWithin = 2.5
+	// turns are made until rate and misses agree.
+	turns = 3
+)
+
+// origins is what part of the accesses finds its line in the second cache, the third and memory.
+type origins [pipeline.Levels - 1]float64
+
+// foretold is what the model says.
+type foretold struct {
+	windows map[int]foretoldWindow // by hold
+	open    float64                // share of accesses without a reuse in what was read ahead, over the time
+	origins origins
+	cold    *coldCaches
+}
+
+// foretoldWindow is one hold's.
+type foretoldWindow struct {
+	times *pipeline.Times
+	open  float64 // share of its accesses without a reuse in what was read ahead
+}
+
+// took is how long an access takes, in ns, where misses are so many times what they are taken to be.
+func (f *foretold) took(w foretoldWindow, times float64) float64 {
+	var from [pipeline.Levels - 1]float64
+	if f.open > 0 && w.times.Cold > 0 {
+		// What is not reused soon was mostly not used a short while ago: a hold's part in the misses is that in what is open.
+		open := w.open / f.open * float64(w.times.Accesses) / float64(w.times.Cold)
+		for i, share := range f.origins {
+			from[i] = times * share * open
+		}
+	}
+	return w.times.Took(from) / float64(w.times.Accesses)
+}
+
+// near is how long it takes if nothing is waited for.
+func (w foretoldWindow) near() float64 { return w.times.Near / float64(w.times.Accesses) }
+
+// newForetold is of the holds for which the model told, nil if there are none.
+func (s *stage) newForetold() *foretold {
+	f := &foretold{windows: make(map[int]foretoldWindow)}
+	for hold, w := range s.windowTimes() {
+		if t := s.Holds[hold-1].Times; t != nil && t.Accesses > 0 && t.Near > 0 {
+			f.windows[hold] = foretoldWindow{t, w.open}
+		}
+	}
+	if len(f.windows) < leastForetold {
+		return nil
+	}
+	return f
+}
+
+// leastForetold holds there must be.
+const leastForetold = 8
+
+// settle takes the miss ratios found so far, and says what follows for the mean over time.
+func (f *foretold) settle(b origins) {
+	f.origins = b
+	for range turns { // the mean of what is open goes by accesses, which go by it
+		var open, accesses float64
+		for _, w := range f.windows {
+			rate := 1 / f.took(w, 1)
+			open, accesses = open+rate*w.open, accesses+rate
+		}
+		f.open = open / accesses
+	}
+}
+
+// rate is the mean over time, in accesses per ns, with its standard error as a logarithm.
+func (f *foretold) rate() (mean, off float64) {
+	var sum, squares, more, less float64
+	n := float64(len(f.windows))
+	for _, w := range f.windows {
+		r := 1 / f.took(w, 1)
+		sum, squares = sum+r, squares+r*r
+		more, less = more+1/f.took(w, missesWithin), less+1/f.took(w, 1.0/missesWithin)
+	}
+	mean = sum / n
+	chance := math.Sqrt(max(squares/n-mean*mean, 0)/n) / mean
+	misses := math.Log(less/more) / (2 * 1.96)
+	return mean, math.Hypot(math.Hypot(chance, misses), modelError)
+}
+
+// reach is the rate's 95 % interval.
+func (f *foretold) reach() rateRange {
+	mean, off := f.rate()
+	by := math.Exp(1.96 * off)
+	return rateRange{mean / by, mean * by}
+}
+
+// plain and wait are the mean time of an access that does not wait, and how much longer one that is open takes.
+func (f *foretold) plain() (plain, wait float64) {
+	var near, waits, open, n float64
+	for _, w := range f.windows {
+		took := f.took(w, 1)
+		near, n = near+w.near()/took, n+1/took
+		waits, open = waits+(took-w.near())/took, open+w.open/took
+	}
+	if open > 0 {
+		wait = waits / open
+	}
+	return near / n, wait
+}
+
+// coldLine is how much longer it takes if each line that was not touched before comes from the last cache, by line.
+func (f *foretold) coldLine() float64 {
+	var more, lines float64
+	for _, w := range f.windows {
+		rate := 1 / f.took(w, 1) / float64(w.times.Accesses)
+		more, lines = more+rate*w.times.Far[pipeline.Levels-3][1], lines+rate*float64(w.times.Cold)
+	}
+	if lines == 0 {
+		return 0
+	}
+	return more / lines
+}
+
+// findOrigins makes the profile as it would be, and says from where its lines come then.
+func findOrigins(p *model.Profile, block int) (b origins, ok bool) {
+	if len(p.Caches) == 0 {
+		return b, false
+	}
+	var sizes []uint64
+	for i := range b { // where there are fewer caches, what would come from the missing ones comes from memory
+		sizes = append(sizes, uint64(p.Caches[min(i, len(p.Caches)-1)].Size)/uint64(block))
+	}
+	ratios, err := p.PlainMissRatios(sizes)
+	if err != nil {
+		return b, false
+	}
+	last := min(len(p.Caches), len(b)) - 1
+	for i := range b {
+		switch {
+		case i < last:
+			b[i] = max(ratios[i]-ratios[i+1], 0)
+		case i == len(b)-1:
+			b[i] = ratios[last]
+		}
+	}
+	return b, true
+}
+
+// findForetold finds rate and misses in turn, nil where there is no model or the rate is known.
+func (s *stage) findForetold(p *model.Profile) *foretold {
+	if !s.timed() || s.AccessRate > 0 {
+		return nil
+	}
+	f := s.newForetold()
+	if f == nil {
+		return nil
+	}
+	f.settle(origins{0.02, 0.005, 0.002}) // as of many programs
+	for range turns {
+		q := s.draft(p, f)
+		b, ok := findOrigins(q, s.Block)
+		if !ok {
+			break
+		}
+		f.settle(b)
+		f.cold = s.newColdCaches(q, f)
+	}
+	return f
+}
+
+// draft is the profile as it would be by what is foretold.
+func (s *stage) draft(p *model.Profile, f *foretold) *model.Profile {
+	in := s.Input
+	in.Seen = make([]*record.Observation, len(s.Seen))
+	for i, o := range s.Seen {
+		seen := *o
+		in.Seen[i] = &seen
+	}
+	d := NewStage(in)
+	d.foretold = f
+	q := &model.Profile{Caches: p.Caches, BinsPerOctave: p.BinsPerOctave, Resident: s.Resident}
+	d.fill(q)
+	return q
+}
+
+// comment says what the model told.
+func (f *foretold) comment() string {
+	var cold, accesses, instructions, missed float64
+	for _, w := range f.windows {
+		cold, accesses = cold+float64(w.times.Cold), accesses+float64(w.times.Accesses)
+		instructions, missed = instructions+float64(w.times.Instructions), missed+float64(w.times.Missed)
+	}
+	mean, off := f.rate()
+	return fmt.Sprintf("access rate: a model of the processor foretells %.3g per ns, standard error %.0f%%, from %d windows of %.0f instructions and %.0f accesses, %.1f%% of them to further lines, with %.0f branches foretold wrongly; of the accesses %.2f%% find their line in the second cache, %.2f%% in the third, %.2f%% in memory",
+		mean, 100*off, len(f.windows), instructions/float64(len(f.windows)), accesses/float64(len(f.windows)), 100*cold/accesses, missed/float64(len(f.windows)),
+		100*f.origins[0], 100*f.origins[1], 100*f.origins[2])
+}

@@ -1,0 +1,146 @@
+package pipeline
+
+import "math/bits"
+
+// What a core has room for: those of the last ten years have 4 to 8 a cycle and 200 to 500.
+const (
+	width      = 5.0 // instructions that enter in a cycle
+	room       = 256 // that are under way
+	fills      = 16  // lines that the first cache waits for
+	storeRoom  = 56  // stores that wait for their lines
+	firstWait  = 4.0 // cycles that the first cache takes, or a store whose word is read again
+	mispredict = 15.0
+	// atOnce is how many accesses of one instruction go by themselves: strings, gathers.
+	atOnce = 2
+)
+
+// board is a core in one of the cases: where lines come from that were not touched before. Times are in cycles.
+type board struct {
+	level int // they come from, 0: the first cache
+	every uint64
+	wait  float64 // for one of them
+	row   float64 // between two in a row
+
+	ready   [numStates]float64
+	retired [room]float64
+	n       int     // instructions
+	entered float64 // the last one
+	done    float64 // all up to the last one
+	fetch   float64 // when fetching goes on after a branch that was foretold wrongly
+	unit    float64 // when what divides is free
+	missing [fills]float64
+	misses  int
+	left    [storeRoom]float64
+	stores  int
+	rows    float64 // when the next line of a row is there
+
+	stored  []float64 // by word
+	arrives []float64 // by line
+}
+
+// touch is an access, with what all boards know of it.
+type touch struct {
+	word, line int32
+	store      bool
+	cold       bool // its line was not touched before
+	row        bool // it follows one of which it is known
+	draw       uint64
+}
+
+func (b *board) reset() {
+	*b = board{level: b.level, every: b.every, wait: b.wait, row: b.row, stored: b.stored[:0], arrives: b.arrives[:0]}
+}
+
+// room for so many words and lines.
+func (b *board) grow(words, lines int) {
+	for len(b.stored) < words {
+		b.stored = append(b.stored, 0)
+	}
+	for len(b.arrives) < lines {
+		b.arrives = append(b.arrives, 0)
+	}
+}
+
+// latest is when all registers of a set are there.
+func (b *board) latest(set registers, t float64) float64 {
+	for s := uint64(set); s != 0; s &= s - 1 {
+		t = max(t, b.ready[bits.TrailingZeros64(s)%numStates])
+	}
+	return t
+}
+
+// pass takes an instruction with its accesses. missed: it is a branch that was foretold wrongly.
+func (b *board) pass(o *operation, accesses []touch, missed bool) {
+	slot := b.n % room
+	b.n++
+	enter := max(b.entered+1/width, b.retired[slot], b.fetch)
+	if more := len(accesses) - atOnce; more > 0 {
+		enter += float64(more) / 2
+	}
+	start := b.latest(o.reads, enter)
+	if len(accesses) > 0 {
+		from := b.latest(o.address, enter)
+		for i := range accesses {
+			if a := &accesses[i]; !a.store {
+				start = max(start, b.load(a, from))
+			}
+		}
+	}
+	if o.busy > 0 {
+		start = max(start, b.unit)
+		b.unit = start + float64(o.busy)
+	}
+	end := start + float64(o.latency)
+	for i := range accesses {
+		if a := &accesses[i]; a.store {
+			if at := b.left[b.stores%storeRoom]; at > enter {
+				enter = at
+			}
+			b.store(a, end, b.latest(o.address, enter))
+		}
+	}
+	for s := uint64(o.writes); s != 0; s &= s - 1 {
+		b.ready[bits.TrailingZeros64(s)%numStates] = end
+	}
+	b.entered = enter
+	b.done = max(b.done, end)
+	b.retired[slot] = b.done
+	if missed {
+		b.fetch = end + mispredict
+	}
+}
+
+// fill is when the line of an access is there, that is asked for at t.
+func (b *board) fill(a *touch, t float64) float64 {
+	if !a.cold {
+		return max(t, b.arrives[a.line])
+	}
+	switch {
+	case b.level == 0 || a.draw%b.every != 0:
+	case a.row:
+		b.rows = max(b.rows, t-b.wait) + b.row // it was asked for long before, but one comes after the other
+		t = max(t, b.rows)
+	default:
+		slot := b.misses % fills
+		b.misses++
+		t = max(t, b.missing[slot]) + b.wait
+		b.missing[slot] = t
+	}
+	b.arrives[a.line] = t
+	return t
+}
+
+func (b *board) load(a *touch, t float64) float64 {
+	return max(t, b.stored[a.word], b.fill(a, t)) + firstWait
+}
+
+// store leaves in order, when its line is there.
+func (b *board) store(a *touch, end, address float64) {
+	b.stored[a.word] = end
+	last := b.left[(b.stores+storeRoom-1)%storeRoom]
+	b.left[b.stores%storeRoom] = max(last+1, end, b.fill(a, address))
+	b.stores++
+}
+
+// took is how long it all was.
+func (b *board) took() float64 { return max(b.done, b.entered) }
