@@ -8,10 +8,10 @@ const (
 	room       = 256 // that are under way
 	fills      = 16  // lines that the first cache waits for
 	storeRoom  = 56  // stores that wait for their lines
+	ports      = 2.5 // accesses in a cycle
+	queued     = 16  // that wait for one
 	firstWait  = 4.0 // cycles that the first cache takes, or a store whose word is read again
 	mispredict = 15.0
-	// atOnce is how many accesses of one instruction go by themselves: strings, gathers.
-	atOnce = 2
 )
 
 // board is a core in one of the cases: where lines come from that were not touched before. Times are in cycles.
@@ -28,6 +28,7 @@ type board struct {
 	done    float64 // all up to the last one
 	fetch   float64 // when fetching goes on after a branch that was foretold wrongly
 	unit    float64 // when what divides is free
+	port    float64 // when one for accesses is free
 	missing [fills]float64
 	misses  int
 	left    [storeRoom]float64
@@ -74,8 +75,9 @@ func (b *board) pass(o *operation, accesses []touch, missed bool) {
 	slot := b.n % room
 	b.n++
 	enter := max(b.entered+1/width, b.retired[slot], b.fetch)
-	if more := len(accesses) - atOnce; more > 0 {
-		enter += float64(more) / 2
+	if n := float64(len(accesses)); n > 0 {
+		b.port = max(b.port, enter) + n/ports
+		enter = max(enter, b.port-max(queued, n)/ports)
 	}
 	start := b.latest(o.reads, enter)
 	if len(accesses) > 0 {

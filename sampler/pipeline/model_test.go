@@ -89,8 +89,8 @@ func TestWaits(t *testing.T) {
 		fewShare float64 // of the time from memory if one in eight is
 	}{
 		{"a chase", chase, far, 100, 1, 1.0 / 8},
-		{"independent", load, far, 99.0 / fills, 0.05, 0.2},
-		{"a row", load, row, 4, 0.05, 0.2},
+		{"independent", load, far, 99.0 / fills, 0.1, 0.2},
+		{"a row", load, row, 4, 0.1, 0.2},
 		{"a chase of few lines", chase, near, 1.4, 1, 1},
 	} {
 		path, code := loop(laps, c.inst)
