@@ -15,7 +15,6 @@ import (
 // where fp(n) is how many blocks n accesses touch, and w what fetching one of them again takes on average.
 type coldCaches struct {
 	each     float64 // w, in ns
-	perNS    float64 // touches
 	footfall *model.SSX
 }
 
@@ -29,7 +28,7 @@ func (s *stage) newColdCaches(q *model.Profile, f *foretold) *coldCaches {
 	if err != nil {
 		return nil
 	}
-	return &coldCaches{each: coldShare * f.coldLine(), perNS: q.Clock.TouchRate(), footfall: fp}
+	return &coldCaches{each: coldShare * f.coldLine(), footfall: fp}
 }
 
 // warm is how many touches came in so many ns after a hold. before is the number that follows from the rate alone.

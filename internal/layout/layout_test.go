@@ -33,6 +33,7 @@ var mayImport = map[string][]string{
 	"sampler/memrecord": nil,
 	"sampler/objfile":   nil,
 	"sampler/operand":   nil,
+	"sampler/pipeline":  nil,
 	"sampler/safeopen":  nil,
 	"collector":         {"model", "proc", "sampler"},
 	"pprofout":          {"model", "sampler/objfile", "sampler/safeopen"},

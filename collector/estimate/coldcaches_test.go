@@ -1,0 +1,34 @@
+package estimate
+
+import (
+	"math"
+	"testing"
+
+	"github.com/rdx-profiler/rdx/model"
+)
+
+// A program that touches its 1000 blocks one after the other, each twice: n touches overlap n/2 blocks. Where a block costs 3 ns
+// more after a hold and a touch takes 1, n touches take n + 1.5 n, up to the 1000.
+func TestColdCaches(t *testing.T) {
+	p := &model.Profile{Block: 64, Clock: model.Clock{Unit: "nanoseconds", Rate: 1}, BinsPerOctave: 32}
+	p.Records = append(p.Records,
+		model.Record{Kind: model.Reuse, Timing: model.Timing{Time: 1}, Weight: model.Weight{Accesses: 1000, Observations: 1000}},
+		model.Record{Kind: model.Reuse, Timing: model.Timing{Time: 1999}, Weight: model.Weight{Accesses: 1000, Observations: 1000}})
+	fp, err := p.Footprint()
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := &coldCaches{each: 3, footfall: fp}
+	for _, want := range []float64{100, 1000} {
+		if got := c.warm(2.5*want, 2.5*want); math.Abs(got-want) > 0.04*want {
+			t.Errorf("%.0f ns: %.0f touches, want %.0f", 2.5*want, got, want)
+		}
+	}
+	// Long reuses are as good as not changed: all blocks are fetched once.
+	if got := c.warm(1e6, 1e6); math.Abs(got-(1e6-3000)) > 0.01e6 {
+		t.Errorf("1 ms: %.0f touches", got)
+	}
+	if got := (*coldCaches)(nil).warm(10, 20); got != 20 {
+		t.Errorf("without: %v", got)
+	}
+}
