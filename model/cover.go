@@ -51,16 +51,25 @@ func MissWeights[K comparable](p *Profile, bytes int64, key func(stack []*Locati
 
 // exactMisses are those of an exact profile's record in a cache of that many bytes.
 func (r *Record) exactMisses(block int, bytes int64) float64 {
+	weight, n := r.exactReach(block, []uint64{uint64(bytes / int64(block))})
+	return weight * float64(n)
+}
+
+// exactReach says of how many of some sizes, in blocks and increasing, an exact profile's record misses in, and its
+// misses there.
+func (r *Record) exactReach(block int, sizes []uint64) (weight float64, n int) {
 	if !r.outcome() {
-		return 0
+		return 0, 0
 	}
 	if r.Kind != Reuse {
-		return r.Accesses
+		return r.Accesses, len(sizes)
 	}
-	if mean, ok := r.MeanDistance(); ok && int64(math.Round(mean/float64(block))) >= bytes/int64(block) {
-		return r.Reuses
+	mean, ok := r.MeanDistance()
+	if !ok {
+		return 0, 0
 	}
-	return 0
+	n, _ = slices.BinarySearch(sizes, uint64(math.Round(mean/float64(block)))+1)
+	return r.Reuses, n
 }
 
 // Cover is the fewest keys that make up the share of all weight, from 0 to 1,

@@ -148,9 +148,9 @@ var errNoObservations = errors.New("the profile has no observations")
 // exactCurve needs no model and has no chance in it: its bands are points.
 // Within a bin of the profile distances are taken as uniform.
 func (p *Profile) exactCurve(e *estimate, sizes []uint64, ways int) (*Curve, error) {
-	h, err := p.Stacks(e.bins)
+	h, err := p.stacks(e, e.bins)
 	if err != nil {
-		return nil, fmt.Errorf("miss ratios: %w", err)
+		return nil, err
 	}
 	c := &Curve{Holds: int(p.Holds())}
 	for _, s := range sizes {

@@ -107,6 +107,10 @@ func (p *Profile) Stacks(b *Bins) (*Hist, error) {
 	if err != nil {
 		return nil, fmt.Errorf("stack distances: %w", err)
 	}
+	return p.stacks(e, b)
+}
+
+func (p *Profile) stacks(e *estimate, b *Bins) (*Hist, error) {
 	h := NewHist(b)
 	if p.ExactDistances {
 		p.addExact(h)
@@ -258,16 +262,9 @@ func (d *deriver) at(r *Record, i int) *derivedBin {
 	return b
 }
 
-// fill sets what is derived of one record, whose Misses have len(sizes). Of exact profiles the
-// other fields stay.
+// fill sets what is derived of one record, whose Misses have len(sizes).
 func (d *deriver) fill(r *Record) {
 	clear(r.Misses)
-	if d.p.ExactDistances {
-		for k, s := range d.sizes {
-			r.Misses[k] = r.exactMisses(d.p.Block, int64(s)*int64(d.p.Block))
-		}
-		return
-	}
 	r.Reuses, r.Distance = 0, 0
 	if !r.outcome() {
 		return
@@ -329,6 +326,21 @@ func (d *deriver) fillReuse(r *Record) {
 // are exact, as MissWeights counts them. misses is of len(sizes), decreases, and is not to be
 // kept. Records that tell no outcome have none. As Derive, it is for profiles of one kind of stack.
 func (p *Profile) MissesAt(sizes []uint64, f func(i int, misses []float64)) error {
+	misses := make([]float64, len(sizes))
+	if p.ExactDistances {
+		if err := p.check(); err != nil {
+			return fmt.Errorf("misses: %w", err)
+		}
+		for i := range p.Records {
+			weight, n := p.Records[i].exactReach(p.Block, sizes)
+			for k := range misses[:n] {
+				misses[k] = weight
+			}
+			clear(misses[n:])
+			f(i, misses)
+		}
+		return nil
+	}
 	e, err := p.estimate()
 	if err != nil {
 		return fmt.Errorf("misses: %w", err)
@@ -337,7 +349,6 @@ func (p *Profile) MissesAt(sizes []uint64, f func(i int, misses []float64)) erro
 	if err != nil {
 		return fmt.Errorf("misses: %w", err)
 	}
-	misses := make([]float64, len(sizes))
 	for i := range p.Records {
 		r := p.Records[i]
 		r.Misses = misses

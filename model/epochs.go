@@ -29,17 +29,32 @@ type epochGroups struct {
 	of    map[epochKey]int // the group of each epoch
 	first []epochKey       // of each group, in order; {} of the shared one
 	rest  int              // number of the shared group, -1 if there is none
+	// The epoch looked for last and its group: records of one follow each other.
+	last      epochKey
+	lastGroup int
+	looked    bool
 }
 
 func (p *Profile) epochGroups() *epochGroups {
 	seen := map[epochKey]float64{} // independent observations
 	all := 0.0
+	var last epochKey // records of one follow each other
+	sum := 0.0
 	for i := range p.Records {
 		if r := &p.Records[i]; r.outcome() {
 			n := p.independent(r)
-			seen[epochOf(r)] += n
+			if k := epochOf(r); k != last {
+				if sum > 0 {
+					seen[last] = sum
+				}
+				last, sum = k, seen[k]
+			}
+			sum += n
 			all += n
 		}
+	}
+	if sum > 0 {
+		seen[last] = sum
 	}
 	keys := make([]epochKey, 0, len(seen))
 	for k := range seen {
@@ -83,7 +98,12 @@ func (p *Profile) epochGroups() *epochGroups {
 	return g
 }
 
-func (g *epochGroups) group(r *Record) int { return g.of[epochOf(r)] }
+func (g *epochGroups) group(r *Record) int {
+	if k := epochOf(r); !g.looked || k != g.last {
+		g.last, g.lastGroup, g.looked = k, g.of[k], true
+	}
+	return g.lastGroup
+}
 
 // epochOf is the epoch that a record belongs to. All threads share the one
 // shared stack, and their epochs have nothing to do with each other.

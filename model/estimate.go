@@ -142,9 +142,26 @@ func (e *estimate) seen() (w float64) {
 // times are binned.
 const defaultPerOctave = 32
 
-func (p *Profile) estimate() (*estimate, error) {
+// check says whether records can be worked with.
+func (p *Profile) check() error {
 	if p.Block <= 0 {
-		return nil, fmt.Errorf("the profile has a block size of %d bytes (8, 64 or 4096 are usual)", p.Block)
+		return fmt.Errorf("the profile has a block size of %d bytes (8, 64 or 4096 are usual)", p.Block)
+	}
+	for k := range p.Records {
+		r := &p.Records[k]
+		if !(r.Accesses >= 0) || math.IsInf(r.Accesses, 0) {
+			return fmt.Errorf("record %d stands for %v accesses (weights are finite and not negative)", k, r.Accesses)
+		}
+		if r.Kind >= NumKinds {
+			return fmt.Errorf("record %d is of unknown kind %d", k, r.Kind)
+		}
+	}
+	return nil
+}
+
+func (p *Profile) estimate() (*estimate, error) {
+	if err := p.check(); err != nil {
+		return nil, err
 	}
 	perOctave := p.BinsPerOctave
 	if perOctave <= 0 {
@@ -157,12 +174,6 @@ func (p *Profile) estimate() (*estimate, error) {
 	e.halves = newHalfLines(b, p.firstHalf(b))
 	for k := range p.Records {
 		r := &p.Records[k]
-		if !(r.Accesses >= 0) || math.IsInf(r.Accesses, 0) {
-			return nil, fmt.Errorf("record %d stands for %v accesses (weights are finite and not negative)", k, r.Accesses)
-		}
-		if r.Kind >= NumKinds {
-			return nil, fmt.Errorf("record %d is of unknown kind %d", k, r.Kind)
-		}
 		if r.Kind == Lost {
 			e.mass.Lost += r.Accesses
 		}

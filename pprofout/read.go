@@ -160,7 +160,7 @@ func newDecoder(in *profile.Profile, samples int) (*decoder, error) {
 		p.Duration = time.Duration(in.DurationNanos) // merging adds it up
 	}
 	d := &decoder{p: p, in: in, sessions: sessions, mappings: map[uint64]*model.Mapping{}, frames: map[frameID]*model.Location{},
-		single: map[frameID][]*model.Location{}, stacks: map[string][]*model.Location{}, data: map[string]*model.Data{}, losses: map[model.CountName]int64{}}
+		single: make([][]*model.Location, len(in.Location)+1), stacks: map[string][]*model.Location{}, data: map[string]*model.Data{}, losses: map[model.CountName]int64{}}
 	if err := d.columns(); err != nil {
 		return nil, notRdx("%v", err)
 	}
@@ -212,7 +212,7 @@ type decoder struct {
 	mappings map[uint64]*model.Mapping // by ID
 	frames   map[frameID]*model.Location
 	// Stacks are kept once: of one frame and of several, by the numbers of their locations.
-	single map[frameID][]*model.Location
+	single [][]*model.Location // by number, of those that are not large
 	stacks map[string][]*model.Location
 	key    []byte
 	data   map[string]*model.Data
@@ -404,14 +404,11 @@ func (d *decoder) stack(locs []*profile.Location) []*model.Location {
 	if len(locs) == 0 {
 		return nil
 	}
-	if len(locs) == 1 {
-		k := frameID{locs[0].ID, true}
-		s := d.single[k]
-		if s == nil {
-			s = []*model.Location{d.frame(locs[0], true)}
-			d.single[k] = s
+	if id := locs[0].ID; len(locs) == 1 && id < uint64(len(d.single)) {
+		if d.single[id] == nil {
+			d.single[id] = []*model.Location{d.frame(locs[0], true)}
 		}
-		return s
+		return d.single[id]
 	}
 	d.key = d.key[:0]
 	for _, l := range locs {

@@ -45,8 +45,11 @@ type sharingCell struct {
 }
 
 // NewThreadList makes the list of profile p on one stack; raw is all of it.
-func NewThreadList(raw, p *model.Profile, n int) *threadList {
-	l := &threadList{Profile: Survey(p), Edges: []uint64{0, 100, 10_000, 1_000_000, 100_000_000}}
+func NewThreadList(raw, p *model.Profile, n int) *threadList { return Survey(p).Threads(raw, p, n) }
+
+// Threads is NewThreadList for a profile that the overview is of.
+func (o *overview) Threads(raw, p *model.Profile, n int) *threadList {
+	l := &threadList{Profile: o, Edges: []uint64{0, 100, 10_000, 1_000_000, 100_000_000}}
 	for _, c := range p.Caches {
 		l.Caches = append(l.Caches, c.Level)
 	}

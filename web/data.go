@@ -146,8 +146,7 @@ func New(raw *model.Profile, file, stack string, o Options) (*Data, error) {
 	var errs [3]error
 	var all sync.WaitGroup
 	all.Go(func() { errs[0] = d.draw(p) })
-	all.Go(func() { errs[1] = d.survey(p) })
-	all.Go(func() { d.share(raw, p) })
+	all.Go(func() { errs[1] = d.survey(raw, p) })
 	errs[2] = d.fill(p)
 	all.Wait()
 	if err := errors.Join(errs[:]...); err != nil {
@@ -160,9 +159,10 @@ func New(raw *model.Profile, file, stack string, o Options) (*Data, error) {
 	return d, nil
 }
 
-// survey fills what is said of the whole profile.
-func (d *Data) survey(p *model.Profile) error {
+// survey fills what is said of the whole profile, and of its threads.
+func (d *Data) survey(raw, p *model.Profile) error {
 	survey := report.Survey(p)
+	d.share(raw, func(all *model.Profile) any { return survey.Threads(all, p, mostThreads) })
 	d.Survey, d.Accesses = survey, survey.Accesses
 	var text strings.Builder
 	err := report.WriteOverview(&text, survey)
@@ -307,9 +307,9 @@ func (d *Data) fill(p *model.Profile) error {
 	f := d.newFiller(p, &n)
 	err := p.MissesAt(d.blocks(), func(i int, misses []float64) {
 		if r := &p.Records[i]; shown(r) {
-			d.Samples++
 			d.useStored(r, misses)
 			f.add(r, misses)
+			d.Samples++
 		}
 	})
 	if err != nil {
@@ -352,14 +352,18 @@ const (
 	mostInvalidations = 500
 )
 
-// share fills what threads do to each other. Both lists derive, so they get copies.
-func (d *Data) share(raw, p *model.Profile) {
-	all := *raw
-	all.Records = slices.Clone(raw.Records)
-	if all.Derive() == nil {
-		d.Threads = report.NewThreadList(&all, p, mostThreads)
+// share fills what threads do to each other.
+func (d *Data) share(raw *model.Profile, threads func(all *model.Profile) any) {
+	all, kinds := *raw, raw.StackKinds()
+	derived := all.ExactDistances && len(kinds) < 2 // nothing is changed
+	if !derived {
+		all.Records = slices.Clone(raw.Records)
+		derived = all.Derive() == nil
 	}
-	if slices.Contains(raw.StackKinds(), model.StackPrivate) {
+	if derived {
+		d.Threads = threads(&all)
+	}
+	if slices.Contains(kinds, model.StackPrivate) {
 		if l, err := report.NewInvalidationList(&all, mostInvalidations); err == nil {
 			d.Invalidations = l
 		}

@@ -12,15 +12,19 @@ import (
 type filler struct {
 	d         *Data
 	names     *names
-	pairOf    map[pairKey]int32
-	objectOf  map[string]int32
+	pairOf    map[pairKey]int32 // its index in Data.Pairs
+	last      pairKey           // the one looked for last: records of one follow each other
+	lastPair  int32
+	objectOf  map[*model.Data]int32
+	objects   map[string]int32
 	endOf     [model.NumKinds]int32
 	groups    grouping
-	own       float64             // records of fewer accesses are merged
-	ownPair   float64             // and pairs of fewer
-	accesses  map[pairKey]float64 // of pairs, where there are too many
+	own       float64 // records of fewer accesses are merged
+	small     []bool  // where there are too many: whether a shown record's pair is a small one
 	merged    map[mergedKey]*mergedCell
 	mergedRow []mergedKey // in the order that they came in
+	row       *mergedCell // the one added to last, and its key
+	rowKey    mergedKey
 }
 
 type mergedKey struct {
@@ -31,14 +35,14 @@ type mergedKey struct {
 // mergedCell is small samples alike.
 type mergedCell struct {
 	sum    model.Record
-	misses []float64
-	times  float64 // weighted sums
+	misses []float64 // to where they are 0
+	times  float64   // weighted sums
 	native float64
 	far    float64
 }
 
 func (d *Data) newFiller(p *model.Profile, n *names) *filler {
-	f := &filler{d: d, names: n, pairOf: map[pairKey]int32{}, objectOf: map[string]int32{}, merged: map[mergedKey]*mergedCell{}}
+	f := &filler{d: d, names: n, pairOf: map[pairKey]int32{}, objectOf: map[*model.Data]int32{}, objects: map[string]int32{}, merged: map[mergedKey]*mergedCell{}}
 	for k := model.Reuse; k < model.NumKinds; k++ {
 		f.endOf[k] = n.index(k.String())
 	}
@@ -53,21 +57,43 @@ func (d *Data) newFiller(p *model.Profile, n *names) *filler {
 	}
 	slices.Sort(weights)
 	f.own = weights[len(weights)-mostCells/2] + 1e-9
-	f.accesses = map[pairKey]float64{}
-	for i := range p.Records {
-		if r := &p.Records[i]; shown(r) {
-			f.accesses[f.key(r)] += r.Accesses
-		}
-	}
-	if len(f.accesses) > mostPairs {
-		weights = weights[:0]
-		for _, w := range f.accesses {
-			weights = append(weights, w)
-		}
-		slices.Sort(weights)
-		f.ownPair = weights[len(weights)-mostPairs] + 1e-9
-	}
+	f.findSmall(p, len(weights))
 	return f
+}
+
+// findSmall says which of the shown records are of pairs that are to be one, if there are too many.
+func (f *filler) findSmall(p *model.Profile, shownRecords int) {
+	numbers, of := map[pairKey]int32{}, make([]int32, 0, shownRecords)
+	var accesses []float64 // by number
+	var last pairKey
+	at := int32(-1)
+	for i := range p.Records {
+		r := &p.Records[i]
+		if !shown(r) {
+			continue
+		}
+		if k := f.key(r); at < 0 || k != last {
+			n, ok := numbers[k]
+			if !ok {
+				n = int32(len(accesses))
+				numbers[k] = n
+				accesses = append(accesses, 0)
+			}
+			last, at = k, n
+		}
+		accesses[at] += r.Accesses
+		of = append(of, at)
+	}
+	if len(accesses) <= mostPairs {
+		return
+	}
+	sorted := slices.Clone(accesses)
+	slices.Sort(sorted)
+	least := sorted[len(sorted)-mostPairs] + 1e-9
+	f.small = make([]bool, len(of))
+	for i, n := range of {
+		f.small[i] = accesses[n] < least
+	}
 }
 
 func (f *filler) key(r *model.Record) pairKey {
@@ -78,14 +104,17 @@ func (f *filler) key(r *model.Record) pairKey {
 	return k
 }
 
-// pair is the number of a record's pair. Those of too little are one.
+// pair is the number of the next shown record's pair. Those of too little are one.
 func (f *filler) pair(k pairKey) int32 {
-	if f.ownPair > 0 && f.accesses[k] < f.ownPair {
+	if f.small != nil && f.small[f.d.Samples] {
 		other := f.d.Places.index("[small pairs]", "", 0)
 		k = pairKey{other, -1, k.kind}
 		if k.kind == model.Reuse || k.kind == model.Invalidated {
 			k.reuse = other
 		}
+	}
+	if len(f.pairOf) > 0 && k == f.last {
+		return f.lastPair
 	}
 	i, ok := f.pairOf[k]
 	if !ok {
@@ -94,20 +123,25 @@ func (f *filler) pair(k pairKey) int32 {
 		q := &f.d.Pairs
 		q.Use, q.Reuse, q.Kind = append(q.Use, k.use), append(q.Reuse, k.reuse), append(q.Kind, f.endOf[k.kind])
 	}
+	f.last, f.lastPair = k, i
 	return i
 }
 
 func (f *filler) object(r *model.Record) int32 {
+	i, ok := f.objectOf[r.Data]
+	if ok {
+		return i
+	}
 	name := "(not recorded)"
 	if r.Data != nil {
 		name = r.Data.Name
 	}
-	i, ok := f.objectOf[name]
-	if !ok {
-		i = int32(len(f.objectOf))
-		f.objectOf[name] = i
+	if i, ok = f.objects[name]; !ok {
+		i = int32(len(f.objects))
+		f.objects[name] = i
 		f.d.Objects.Name = append(f.d.Objects.Name, f.names.index(name))
 	}
+	f.objectOf[r.Data] = i
 	return i
 }
 
@@ -140,11 +174,14 @@ func (f *filler) add(r *model.Record, misses []float64) {
 func (f *filler) merge(r *model.Record, pair, object int32, misses []float64) {
 	f.d.Merged++
 	k := mergedKey{pair, object, r.TID}
-	m := f.merged[k]
-	if m == nil {
-		m = &mergedCell{sum: model.Record{Kind: r.Kind, TID: r.TID}, misses: make([]float64, len(misses))}
-		f.merged[k] = m
-		f.mergedRow = append(f.mergedRow, k)
+	m := f.row
+	if m == nil || k != f.rowKey {
+		if m = f.merged[k]; m == nil {
+			m = &mergedCell{sum: model.Record{Kind: r.Kind, TID: r.TID}}
+			f.merged[k] = m
+			f.mergedRow = append(f.mergedRow, k)
+		}
+		f.row, f.rowKey = m, k
 	}
 	m.sum.Observations += r.Observations
 	m.sum.Accesses += r.Accesses
@@ -155,7 +192,14 @@ func (f *filler) merge(r *model.Record, pair, object int32, misses []float64) {
 	if far, ok := r.MeanDistance(); ok {
 		m.far += r.Reuses * far
 	}
-	for i, v := range misses {
+	n := len(misses)
+	for n > 0 && misses[n-1] == 0 {
+		n--
+	}
+	for len(m.misses) < n {
+		m.misses = append(m.misses, 0)
+	}
+	for i, v := range misses[:n] {
 		m.misses[i] += v
 	}
 }
@@ -163,6 +207,7 @@ func (f *filler) merge(r *model.Record, pair, object int32, misses []float64) {
 // flush makes cells of what was merged, whose stacks are the pair's places.
 func (f *filler) flush() {
 	c, d := &f.d.Cells, f.d
+	misses := make([]float64, len(d.Sizes))
 	for _, k := range f.mergedRow {
 		m, pair := f.merged[k], k.pair
 		small := d.Nodes.child(0, d.Places.index("[small samples]", "", 0))
@@ -177,7 +222,9 @@ func (f *filler) flush() {
 		c.Reuse, c.ReuseAt = append(c.Reuse, node), append(c.ReuseAt, -1)
 		c.Pair, c.Object = append(c.Pair, pair), append(c.Object, k.object)
 		c.add(&m.sum, m.times/m.sum.Accesses, m.native/m.sum.Accesses, distance)
-		c.Misses.add(m.misses)
+		clear(misses)
+		copy(misses, m.misses)
+		c.Misses.add(misses)
 	}
 }
 

@@ -38,6 +38,7 @@ type places struct {
 	names *names
 	of    map[[3]int32]int32
 	at    map[*model.Location][]int32
+	leaf  map[*model.Location]int32
 }
 
 func (t *places) index(function, file string, line int) int32 {
@@ -73,10 +74,22 @@ func (t *places) ofLocation(l *model.Location) []int32 {
 	return p
 }
 
-// ofStack is that of report.PlaceOf.
+// ofStack is that of report.PlaceOf, which goes by the leaf.
 func (t *places) ofStack(stack []*model.Location) int32 {
-	q := report.PlaceOf(stack)
-	return t.index(q.Function, q.File, q.Line)
+	if len(stack) == 0 {
+		q := report.PlaceOf(nil)
+		return t.index(q.Function, q.File, q.Line)
+	}
+	i, ok := t.leaf[stack[0]]
+	if !ok {
+		q := report.PlaceOf(stack[:1])
+		i = t.index(q.Function, q.File, q.Line)
+		if t.leaf == nil {
+			t.leaf = map[*model.Location]int32{}
+		}
+		t.leaf[stack[0]] = i
+	}
+	return i
 }
 
 // Nodes are call stacks as a tree. Node 0 is the root; a parent comes before its children.
@@ -86,6 +99,13 @@ type nodes struct {
 
 	places *places
 	of     map[[2]int32]int32
+	stacks map[stackID]int32
+}
+
+// stackID is of a slice that does not change, which stacks of a profile that was read are.
+type stackID struct {
+	first **model.Location
+	n     int
 }
 
 // Of deeper stacks the middle is left out.
@@ -95,7 +115,7 @@ const (
 )
 
 func newNodes(t *places) *nodes {
-	return &nodes{places: t, of: map[[2]int32]int32{}, Parent: ints{-1}, Place: ints{t.index("[all]", "", 0)}}
+	return &nodes{places: t, of: map[[2]int32]int32{}, stacks: map[stackID]int32{}, Parent: ints{-1}, Place: ints{t.index("[all]", "", 0)}}
 }
 
 func (n *nodes) child(parent, place int32) int32 {
@@ -111,6 +131,19 @@ func (n *nodes) child(parent, place int32) int32 {
 
 // index is the node of a stack, leaf first.
 func (n *nodes) index(stack []*model.Location) int32 {
+	if len(stack) == 0 {
+		return n.add(stack)
+	}
+	k := stackID{&stack[0], len(stack)}
+	i, ok := n.stacks[k]
+	if !ok {
+		i = n.add(stack)
+		n.stacks[k] = i
+	}
+	return i
+}
+
+func (n *nodes) add(stack []*model.Location) int32 {
 	at := int32(0)
 	step := func(from, to int) { // from the root's side
 		for i := from; i >= to; i-- {
