@@ -19,7 +19,7 @@ const mostBlocks = 8
 func (s *Session) lookAt(t *thread) {
 	seen := s.locate.Seen(s.rand.IntN)
 	w := &record.Window{Epoch: t.epoch, Instructions: seen.Instructions, Accesses: seen.Accesses, Counted: seen.Counted,
-		Chance: seen.Held.Chance, Streams: seen.Held.Streams}
+		Near: seen.Held.Near, Chases: seen.Held.Chases, Apart: seen.Held.Apart, Streams: seen.Held.Streams}
 	look := looker{s, t, &seen, 0}
 	w.Sites = make([]record.Site, len(seen.Sites))
 	for i := range seen.Sites {

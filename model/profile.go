@@ -139,6 +139,7 @@ type Cache struct {
 type Cost struct {
 	Waits   float64 // where the next address depends on it
 	Streams float64 // where lines are read in order
+	Apart   float64 // where no address depends on another, and no prefetcher foresees it; 0: not measured
 }
 
 // AssumedRate is the RateSource of a rate that nobody has given or measured.

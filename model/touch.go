@@ -74,7 +74,7 @@ type Wait uint8
 
 const (
 	WaitUnknown Wait = iota
-	WaitNo           // no instruction right behind it fetches a line that no prefetcher foresees
+	WaitNo           // no instruction right behind it fetches a line
 	WaitMemory       // one does
 	numWaits
 )
@@ -98,6 +98,16 @@ func ParseWait(s string) (w Wait, ok bool) {
 	return 0, false
 }
 
+// MomentRates say what is fetched around a moment. All are rounded, so that like moments are one.
+type MomentRates struct {
+	// Near is how many times as often, in percent, such an instruction has fetches right behind it as a random one of
+	// those around: 100 if that is not known. A fetch counts by how long it is waited for.
+	Near int
+	// Chases, Apart and Streams are lines fetched in a thousand instructions: each at an address that the one before has
+	// to come for; at others that no prefetcher foresees; and in strides that prefetchers follow.
+	Chases, Apart, Streams int
+}
+
 // Moment is a sum over samples of CPU time: threads held at random moments of it.
 type Moment struct {
 	// Stack is where they were held, leaf first: the leaf is the access that is waited for, if there is one.
@@ -109,10 +119,7 @@ type Moment struct {
 	Data   *Data
 	Manner Manner
 	Stride int64
-	// Chance is at how many percent of the instructions around a thread would seem to wait by chance, and Streams
-	// how many lines are fetched a thousand instructions in strides that prefetchers follow. Both are rounded, so that
-	// like moments are one.
-	Chance, Streams int
+	MomentRates
 
 	Samples     int64
 	Nanoseconds float64 // of CPU time that they stand for

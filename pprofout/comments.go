@@ -87,7 +87,7 @@ func (s *session) comments(digest []byte) []string {
 		add("cache", fmt.Sprintf("%s %d %d %d", c.Level, c.Size, c.Ways, c.Line))
 	}
 	for _, c := range p.Costs {
-		add("cost", fmt.Sprintf("%.3g %.3g", c.Waits, c.Streams))
+		add("cost", fmt.Sprintf("%.3g %.3g %.3g", c.Waits, c.Streams, c.Apart))
 	}
 	add("observations", strconv.FormatInt(s.observations, 10))
 	for _, c := range p.Counts {
@@ -224,9 +224,7 @@ func (s *session) set(key, v string) error {
 		p.Caches = append(p.Caches, c)
 	case "cost":
 		var c model.Cost
-		if _, err = fmt.Sscanf(v, "%g %g", &c.Waits, &c.Streams); err == nil && !(c.Waits >= 0 && c.Streams >= 0) {
-			err = fmt.Errorf("want two times")
-		}
+		c, err = parseCost(v)
 		p.Costs = append(p.Costs, c)
 	case "observations":
 		s.observations, err = strconv.ParseInt(v, 10, 64)
@@ -391,4 +389,22 @@ func appendNew(list []string, s string) []string {
 		return list
 	}
 	return append(list, s)
+}
+
+// parseCost reads what an access costs; a writer may not know the third time.
+func parseCost(v string) (c model.Cost, err error) {
+	fields := strings.Fields(v)
+	to := [...]*float64{&c.Waits, &c.Streams, &c.Apart}
+	if len(fields) != 2 && len(fields) != len(to) {
+		return c, fmt.Errorf("want two or three times")
+	}
+	for i, f := range fields {
+		if *to[i], err = strconv.ParseFloat(f, 64); err == nil && !(*to[i] >= 0) {
+			err = fmt.Errorf("time %s: want 0 or more", f)
+		}
+		if err != nil {
+			return c, err
+		}
+	}
+	return c, nil
 }

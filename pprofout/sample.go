@@ -37,14 +37,16 @@ const (
 	ofPattern
 	ofStride
 	ofWait
-	ofChance
+	ofNear
+	ofChases
+	ofApart
 	ofStreams
 	numLabels
 )
 
 var labelNames = [numLabels]string{kindLabel, accessLabel, belowLabel, exactLabel, dataLabel, pairLabel, pairTime, readAhead, distinct, reuseTime, cpuTime,
 	tidLabel, epochLabel, holdLabel, openLabel, groupLabel, stackLabel, endLabel, usedLabel, writeLabel, sourceLabel, patternLabel, strideLabel, waitLabel,
-	chanceLabel, streamsLabel}
+	nearLabel, chasesLabel, apartLabel, streamsLabel}
 
 // A sample is one of pprof's, as far as a reader minds: of each label the first text and the first number.
 type sample struct {

@@ -19,7 +19,9 @@ const (
 	patternLabel = "pattern"
 	strideLabel  = "step"
 	waitLabel    = "wait"
-	chanceLabel  = "chance"
+	nearLabel    = "near"
+	chasesLabel  = "chases"
+	apartLabel   = "apart"
 	streamsLabel = "streams"
 )
 
@@ -37,11 +39,11 @@ func hasWindows(p *model.Profile) bool { return len(p.Touches)+len(p.Moments) > 
 
 // window is what tells one such sample from others.
 type window struct {
-	kind            string // "" of other samples
-	pattern         model.Manner
-	stride          int64
-	wait            model.Wait
-	chance, streams int
+	kind    string // "" of other samples
+	pattern model.Manner
+	stride  int64
+	wait    model.Wait
+	rates   model.MomentRates
 }
 
 func (w *window) appendKey(key []byte) []byte {
@@ -49,7 +51,7 @@ func (w *window) appendKey(key []byte) []byte {
 		return key
 	}
 	key = append(key, w.kind...)
-	for _, v := range [...]int64{int64(w.pattern), w.stride, int64(w.wait), int64(w.chance), int64(w.streams)} {
+	for _, v := range [...]int64{int64(w.pattern), w.stride, int64(w.wait), int64(w.rates.Near), int64(w.rates.Chases), int64(w.rates.Apart), int64(w.rates.Streams)} {
 		key = binary.LittleEndian.AppendUint64(key, uint64(v))
 	}
 	return key
@@ -57,7 +59,7 @@ func (w *window) appendKey(key []byte) []byte {
 
 func (w *window) compare(o *window) int {
 	return cmp.Or(cmp.Compare(w.kind, o.kind), cmp.Compare(w.pattern, o.pattern), cmp.Compare(w.stride, o.stride), cmp.Compare(w.wait, o.wait),
-		cmp.Compare(w.chance, o.chance), cmp.Compare(w.streams, o.streams))
+		cmp.Compare(w.rates.Near, o.rates.Near), cmp.Compare(w.rates.Chases, o.rates.Chases), cmp.Compare(w.rates.Apart, o.rates.Apart), cmp.Compare(w.rates.Streams, o.rates.Streams))
 }
 
 func (w *window) labels(g *group) []label {
@@ -81,8 +83,10 @@ func (w *window) labels(g *group) []label {
 	if w.kind == cpuKind {
 		str(waitLabel, w.wait.String())
 		num(tidLabel, tidLabel, int64(g.tid))
-		num(chanceLabel, "percent", int64(w.chance))
-		num(streamsLabel, "lines", int64(w.streams))
+		num(nearLabel, "percent", int64(w.rates.Near))
+		num(chasesLabel, "lines", int64(w.rates.Chases))
+		num(apartLabel, "lines", int64(w.rates.Apart))
+		num(streamsLabel, "lines", int64(w.rates.Streams))
 	}
 	return out
 }
@@ -102,7 +106,7 @@ func (e *encoder) addWindows(p *model.Profile) error {
 	}
 	for i := range p.Moments {
 		m := &p.Moments[i]
-		g := group{op: m.Op, tid: m.TID, data: dataName(m.Data), window: window{kind: cpuKind, pattern: m.Manner, stride: m.Stride, wait: m.Wait, chance: m.Chance, streams: m.Streams}}
+		g := group{op: m.Op, tid: m.TID, data: dataName(m.Data), window: window{kind: cpuKind, pattern: m.Manner, stride: m.Stride, wait: m.Wait, rates: m.MomentRates}}
 		if err := e.addWindow(&g, at, m.Stack, float64(m.Samples), 0, 0, 0, 0, m.Nanoseconds); err != nil {
 			return fmt.Errorf("moment %d: %w", i, err)
 		}
@@ -163,7 +167,8 @@ func (d *decoder) window(kind string, s *sample) error {
 	if !ok {
 		return fmt.Errorf("wait %.40q is not known", s.text(ofWait))
 	}
+	rates := model.MomentRates{Near: int(s.number(ofNear)), Chases: int(s.number(ofChases)), Apart: int(s.number(ofApart)), Streams: int(s.number(ofStreams))}
 	d.p.Moments = append(d.p.Moments, model.Moment{Stack: d.stack(s.stack), TID: int(s.number(ofTID)), Wait: wait, Op: op, Data: data, Manner: pattern, Stride: stride,
-		Chance: int(s.number(ofChance)), Streams: int(s.number(ofStreams)), Samples: s.values[d.column[at]], Nanoseconds: value(5)})
+		MomentRates: rates, Samples: s.values[d.column[at]], Nanoseconds: value(5)})
 	return nil
 }

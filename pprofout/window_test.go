@@ -28,8 +28,8 @@ func windowProfile() *model.Profile {
 			{Use: at("walk"), Op: model.Store, Manner: model.MannerChase, Windows: 1, Accesses: 10, Fetches: 10, Used: 80, Written: 10},
 		},
 		Moments: []model.Moment{
-			{Stack: at("walk"), TID: 7, Wait: model.WaitMemory, Op: model.Load, Data: table, Manner: model.MannerStride, Stride: -4096, Chance: 25, Streams: 3, Samples: 2, Nanoseconds: 5e6},
-			{Stack: at("other"), TID: 7, Wait: model.WaitNo, Chance: 1, Samples: 1, Nanoseconds: 1e6},
+			{Stack: at("walk"), TID: 7, Wait: model.WaitMemory, Op: model.Load, Data: table, Manner: model.MannerStride, Stride: -4096, MomentRates: model.MomentRates{Near: 125, Chases: 5, Apart: 2, Streams: 3}, Samples: 2, Nanoseconds: 5e6},
+			{Stack: at("other"), TID: 7, Wait: model.WaitNo, MomentRates: model.MomentRates{Near: 100}, Samples: 1, Nanoseconds: 1e6},
 		},
 	}
 }

@@ -20,6 +20,8 @@ type DiffReport struct {
 	All    int          `json:"pairs_in_all"`
 	Pairs  []*diffPair  `json:"pairs"`
 	Total  changedShare `json:"total"`
+	// Waits is the share of CPU time that misses are waited for, before and after; nil where that is not known.
+	Waits [2]*band `json:"waits"`
 
 	title string
 	notes []string
@@ -55,7 +57,34 @@ type diffPair struct {
 	Use   string   `json:"use"`
 	Reuse string   `json:"reuse"`
 	Seen  [2]int64 `json:"observations"`
+	// Waits are the shares of CPU time that the pair's misses are waited for; nil where that is not known.
+	Waits [2]*float64 `json:"waits"`
 	changedShare
+	records [2][]*model.Record
+}
+
+// Waiting is what is known of the time that a profile's program waits: the share of its CPU time, with a band, and
+// each record's.
+type Waiting struct {
+	Value, Low, High float64
+	Of               func(*model.Record) float64
+}
+
+// AddWaits puts time beside the misses. What is nil is not known.
+func (r *DiffReport) AddWaits(of [2]*Waiting) {
+	for i, w := range of {
+		if w == nil {
+			continue
+		}
+		r.Waits[i] = &band{w.Value, w.Low, w.High}
+		for _, q := range r.Pairs {
+			sum := 0.0
+			for _, x := range q.records[i] {
+				sum += w.Of(x)
+			}
+			q.Waits[i] = &sum
+		}
+	}
 }
 
 func NewDiff(before, after *model.Profile, sizes []string, o model.CurveOptions, by string) (*DiffReport, error) {
@@ -180,7 +209,7 @@ func (r *DiffReport) comparePairs(before, after *model.Profile, by string) error
 	r.All = len(grouped)
 	for k, g := range grouped {
 		alpha := 0.05 / float64(r.All) // Bonferroni: one wrong star in 20 whole lists
-		p := &diffPair{Use: k.use, Reuse: k.reuse, Seen: [2]int64{g[0].seen, g[1].seen}}
+		p := &diffPair{Use: k.use, Reuse: k.reuse, Seen: [2]int64{g[0].seen, g[1].seen}, records: [2][]*model.Record{g[0].records, g[1].records}}
 		p.changedShare = changeOf(estimate(0, g[0].records, alpha), estimate(1, g[1].records, alpha))
 		r.Pairs = append(r.Pairs, p)
 	}
@@ -195,20 +224,26 @@ func diffName(p place) string { return Printable(Shorten(p.Function, 60)) }
 
 func (r *DiffReport) Table() [][]string {
 	rows := [][]string{{"what", "use", "reuse", "bytes", "before", "before_low", "before_high", "after", "after_low", "after_high",
-		"change", "change_low", "change_high", "significant", "note"}}
-	add := func(what, use, reuse, bytes string, c changedShare, note string) {
+		"change", "change_low", "change_high", "significant", "note", "waits_before", "waits_after"}}
+	add := func(what, use, reuse, bytes string, c changedShare, note string, waits [2]*float64) {
 		fields := []string{what, use, reuse, bytes}
 		for _, b := range []band{c.Before, c.After, c.Change} {
 			fields = append(fields, Float(b.Value), Float(b.Low), Float(b.High))
 		}
-		rows = append(rows, append(fields, strconv.FormatBool(c.Significant), note))
+		rows = append(rows, append(fields, strconv.FormatBool(c.Significant), note, FloatOr(waits[0]), FloatOr(waits[1])))
 	}
 	for _, c := range r.Caches {
-		add("miss ratio", "", "", Whole(c.Bytes), c.changedShare, c.Note)
+		add("miss ratio", "", "", Whole(c.Bytes), c.changedShare, c.Note, [2]*float64{})
 	}
-	add(r.title, "", "", "", r.Total, "")
+	all := [2]*float64{}
+	for i, w := range r.Waits {
+		if w != nil {
+			all[i] = &w.Value
+		}
+	}
+	add(r.title, "", "", "", r.Total, "", all)
 	for _, p := range r.Pairs {
-		add(r.title, p.Use, p.Reuse, "", p.changedShare, "")
+		add(r.title, p.Use, p.Reuse, "", p.changedShare, "", p.Waits)
 	}
 	return rows
 }
@@ -231,14 +266,32 @@ func (r *DiffReport) Text() string {
 	for _, m := range r.notes {
 		wrap(&b, "! ", m)
 	}
+	if a, z := r.Waits[0], r.Waits[1]; a != nil && z != nil {
+		wrap(&b, "waits", fmt.Sprintf("for data %.0f%% of the CPU time before (95%% band %.0f to %.0f), %.0f%% after (%.0f to %.0f)",
+			100*a.Value, 100*a.Low, 100*a.High, 100*z.Value, 100*z.Low, 100*z.High))
+	}
 	fmt.Fprintf(&b, "\nmiss ratio, %% of accesses; * where the change is not chance\n\n%15s %8s %8s %8s  %s\n", "", "before", "after", "change", "95 % confidence")
 	for _, c := range r.Caches {
 		b.WriteString(strings.TrimRight(fmt.Sprintf("%-5s %9s %s  %s", c.Level, Bytes(float64(c.Bytes)), c.changedShare, c.Note), " ") + "\n")
 	}
-	fmt.Fprintf(&b, "\n%s, %% of accesses; %d of %d use -> reuse pairs of functions\n\n%15s %8s %8s %8s  %s\n", r.title, len(r.Pairs), r.All, "seen", "before", "after", "change", "95 % confidence of all pairs at once")
-	fmt.Fprintf(&b, "%15s %s  all pairs\n", "", r.Total)
+	head := ""
+	waits := func(before, after *float64) string { return "" }
+	if r.Waits != [2]*band{} {
+		head = fmt.Sprintf(" %13s", "waits, % time")
+		waits = func(before, after *float64) string {
+			return fmt.Sprintf(" %6s %6s", shareOr(before), shareOr(after))
+		}
+	}
+	all := func(i int) *float64 {
+		if r.Waits[i] == nil {
+			return nil
+		}
+		return &r.Waits[i].Value
+	}
+	fmt.Fprintf(&b, "\n%s, %% of accesses; %d of %d use -> reuse pairs of functions\n\n%15s %8s %8s %8s  %-16s%s\n", r.title, len(r.Pairs), r.All, "seen", "before", "after", "change", "95 % for all", head)
+	fmt.Fprintf(&b, "%15s %s%s  all pairs\n", "", r.Total, waits(all(0), all(1)))
 	for _, p := range r.Pairs {
-		fmt.Fprintf(&b, "%15s %s  %s\n%62s-> %s\n", fmt.Sprintf("%d, %d", p.Seen[0], p.Seen[1]), p.changedShare, p.Use, "", p.Reuse)
+		fmt.Fprintf(&b, "%15s %s%s  %s\n%*s-> %s\n", fmt.Sprintf("%d, %d", p.Seen[0], p.Seen[1]), p.changedShare, waits(p.Waits[0], p.Waits[1]), p.Use, 62+len(head), "", p.Reuse)
 	}
 	return b.String()
 }
@@ -250,4 +303,12 @@ func (c changedShare) String() string {
 		star = "*"
 	}
 	return fmt.Sprintf("%8.2f %8.2f %+8.2f%s [%+6.2f, %+6.2f]", 100*c.Before.Value, 100*c.After.Value, 100*c.Change.Value, star, 100*c.Change.Low, 100*c.Change.High)
+}
+
+// shareOr is a share in percent, or a dash.
+func shareOr(v *float64) string {
+	if v == nil {
+		return "-"
+	}
+	return fmt.Sprintf("%.1f", 100**v)
 }

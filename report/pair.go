@@ -58,6 +58,10 @@ type Pair struct {
 	Nanoseconds     *uint64  `json:"median_reuse_time_ns,omitempty"` // nil unless the clock counts them
 	BelowResolution bool     `json:"below_resolution"`               // the median is an upper bound
 	Distance        *float64 `json:"median_stack_distance_bytes"`    // nil where there is no reuse
+	// Misses are its shares of each level's, and Waits the share of CPU time that it is waited for; nil where that is not
+	// asked for, or not known.
+	Misses []float64 `json:"misses_shares,omitempty"`
+	Waits  *float64  `json:"time_share,omitempty"`
 
 	records []*model.Record
 }

@@ -17,10 +17,18 @@ type metric struct {
 
 // amount of it for people.
 func (m metric) amount(v float64) string {
-	if m.unit == "bytes" {
+	switch m.unit {
+	case "bytes":
 		return Bytes(v)
+	case "share":
+		return Percent(v, 1)
 	}
 	return Amount(v)
+}
+
+// TimeMetric ranks by the time that is waited for misses, of which each record has a share of the CPU time.
+func TimeMetric(waits func(*model.Record) float64) metric {
+	return metric{"time", "estimated time that misses are waited for", "share", waits}
 }
 
 func FindMetric(p *model.Profile, by string) (metric, error) {
@@ -30,7 +38,7 @@ func FindMetric(p *model.Profile, by string) (metric, error) {
 		{"observations", "observations", "count", func(r *model.Record) float64 { return float64(r.Observations) }},
 		{"distance", "total stack distance", "bytes", func(r *model.Record) float64 { return r.Distance }},
 	}
-	words := []string{"misses", "data", "reuses", "accesses", "observations", "distance", "invalidations"}
+	words := []string{"time", "traffic", "misses", "data", "reuses", "accesses", "observations", "distance", "invalidations"}
 	for i, c := range p.Caches {
 		ms = append(ms, metric{strings.ToLower(c.Level), fmt.Sprintf("predicted %s misses", c.Level), "count", func(r *model.Record) float64 {
 			if i >= len(r.Misses) {
@@ -85,49 +93,97 @@ type Top struct {
 	All     int       `json:"pairs_in_all"`
 	Pairs   []*Pair   `json:"pairs"`
 
-	Metric metric `json:"-"`
-	Few    int64  `json:"-"` // observations behind the list, if they are too few
-	Other  string `json:"-"` // flag that gives a better one
-	hidden string // level whose first pair is not in the list
+	// Levels are those of the pairs' shares.
+	Levels []string `json:"levels,omitempty"`
+
+	Metric metric    `json:"-"`
+	Few    int64     `json:"-"` // observations behind the list, if they are too few
+	Other  string    `json:"-"` // flag that gives a better one
+	Once   OncePairs `json:"seen_once"`
+	hidden string    // level whose first pair is not in the list
 }
 
 func (t *Top) overviews() []*overview { return []*overview{t.Profile} }
 
+// Columns gives the pairs their shares of each level's misses, and of the time if waits is not nil. Pairs of a sampled profile
+// that were seen once come behind the others: they may be chance.
+func (t *Top) Columns(p *model.Profile, waits func(*model.Record) float64) {
+	for _, c := range p.Caches {
+		t.Levels = append(t.Levels, c.Level)
+	}
+	all := make([]float64, len(p.Caches))
+	for i := range p.Records {
+		if r := &p.Records[i]; r.Kind != model.Lost && !r.Kind.Beside() {
+			for k, m := range r.Misses {
+				all[k] += m
+			}
+		}
+	}
+	for _, q := range t.Pairs {
+		q.Misses = make([]float64, len(all))
+		time := 0.0
+		for _, r := range q.records {
+			for k, m := range r.Misses {
+				q.Misses[k] += m / max(all[k], 1e-9)
+			}
+			if waits != nil {
+				time += waits(r)
+			}
+		}
+		if waits != nil {
+			q.Waits = &time
+		}
+	}
+	if p.ExactDistances {
+		return
+	}
+	slices.SortStableFunc(t.Pairs, func(a, b *Pair) int { return once(a) - once(b) })
+	for _, q := range t.Pairs {
+		t.Once.add(q)
+	}
+}
+
+// once is 1 of a pair that was seen no more often.
+func once(q *Pair) int {
+	if q.Observations == 1 {
+		return 1
+	}
+	return 0
+}
+
+// OncePairs are pairs that were seen once each.
+type OncePairs struct {
+	Pairs int     `json:"pairs"`
+	Share float64 `json:"share"`
+}
+
+func (o *OncePairs) add(q *Pair) {
+	if once(q) == 1 {
+		o.Pairs++
+		o.Share += q.Share
+	}
+}
+
+// Cut leaves the first n pairs.
+func (t *Top) Cut(n int) { t.Pairs = t.Pairs[:min(n, len(t.Pairs))] }
+
 func (t *Top) Text() string {
 	var b strings.Builder
 	WriteOverview(&b, t.Profile)
-	fmt.Fprintf(&b, "\n%s: %s in all; %d of %d use -> reuse pairs\n\n", t.Metric.title, t.Metric.amount(t.Total), len(t.Pairs), t.All)
+	shown := t.Pairs
+	if t.Once.Pairs > 0 {
+		shown = slices.DeleteFunc(slices.Clone(t.Pairs), func(q *Pair) bool { return once(q) == 1 })
+	}
+	fmt.Fprintf(&b, "\n%s: %s in all; %d of %d use -> reuse pairs\n\n", t.Metric.title, t.Metric.amount(t.Total), len(shown), t.All)
 	if t.All == 0 {
 		fmt.Fprintf(&b, "nothing to list; try %s\n", t.Other)
 		return b.String()
 	}
-	fmt.Fprintf(&b, "%6s %6s %8s %5s %8s %8s %8s  %s\n", "", "", "", "", "median", "median", "median", "use")
-	fmt.Fprintf(&b, "%6s %6s %8s %5s %8s %8s %8s  %s\n", "share", "cum", t.By, "seen", "accesses", "time", "distance", "-> reuse")
-	for _, q := range t.Pairs {
-		bound := "" // what the median is a bound of
-		switch {
-		case q.BelowResolution:
-			bound = "<"
-		case q.Kind == "censored" || q.Kind == "pruned":
-			bound = ">"
-		}
-		accesses, native, distance := "-", "-", "-"
-		if q.Kind != "cold" {
-			accesses = bound + Amount(float64(q.Time))
-		}
-		if q.Nanoseconds != nil {
-			native = bound + Nanoseconds(float64(*q.Nanoseconds))
-		}
-		if q.Distance != nil {
-			distance = Bytes(*q.Distance)
-		}
-		fmt.Fprintf(&b, "%6s %6s %8s %5d %8s %8s %8s  %s\n", Percent(q.Share, 1), Percent(q.Cumulative, 1), t.Metric.amount(q.Value), q.Observations,
-			accesses, native, distance, q.Use)
-		end := "-> "
-		if q.Kind == "invalidated" {
-			end = "invalidated by "
-		}
-		fmt.Fprintf(&b, "%57s%s%s\n", "", end, q.Reuse)
+	if len(shown) > 0 {
+		t.rows(&b, shown)
+	}
+	if n := t.Once; n.Pairs > 0 {
+		fmt.Fprintf(&b, "%d pairs, %s of it in all, were seen once each, which may be chance: --format csv has them\n", n.Pairs, Percent(n.Share, 1))
 	}
 	if t.Few > 0 {
 		fmt.Fprintf(&b, "\nonly %d observations stand behind this list, so shares are chance; try %s\n", t.Few, t.Other)
@@ -136,6 +192,41 @@ func (t *Top) Text() string {
 		fmt.Fprintf(&b, "\n%s misses come from elsewhere: --by %s\n", t.hidden, strings.ToLower(t.hidden))
 	}
 	return b.String()
+}
+
+// rows has the pairs, two lines each. A level that is sorted by has no column of its own.
+func (t *Top) rows(b *strings.Builder, pairs []*Pair) {
+	head, levels := fmt.Sprintf("%6s %6s %8s", "share", "cum", t.By), ""
+	if t.Metric.unit == "share" {
+		head = fmt.Sprintf("%6s %6s", t.By, "cum")
+	}
+	hasLevel := func(k int) bool { return !strings.EqualFold(t.Levels[k], t.By) }
+	for k, l := range t.Levels {
+		if hasLevel(k) {
+			levels += fmt.Sprintf(" %6s", l)
+		}
+	}
+	head += levels + fmt.Sprintf(" %5s %8s", "seen", "distance")
+	fmt.Fprintf(b, "%s  use\n%*s  -> reuse\n", head, len(head), "")
+	for _, q := range pairs {
+		row := fmt.Sprintf("%6s %6s %8s", Percent(q.Share, 1), Percent(q.Cumulative, 1), t.Metric.amount(q.Value))
+		if t.Metric.unit == "share" {
+			row = fmt.Sprintf("%6s %6s", t.Metric.amount(q.Value), t.Metric.amount(q.Cumulative*t.Total))
+		}
+		for k := range t.Levels {
+			if hasLevel(k) {
+				row += fmt.Sprintf(" %6s", Percent(q.Misses[k], 1))
+			}
+		}
+		distance, end := "-", "-> "
+		if q.Distance != nil {
+			distance = Bytes(*q.Distance)
+		}
+		if q.Kind == "invalidated" {
+			end = "invalidated by "
+		}
+		fmt.Fprintf(b, "%s %5d %8s  %s\n%*s  %s%s\n", row, q.Observations, distance, q.Use, len(head), "", end, q.Reuse)
+	}
 }
 
 // Hide looks for a cache level of p that a twentieth and more of the accesses miss, and whose first pair
@@ -160,7 +251,10 @@ func (t *Top) Hide(p *model.Profile) {
 
 func (t *Top) Table() [][]string {
 	rows := [][]string{{"kind", "use_function", "use_file", "use_line", "reuse_function", "reuse_file", "reuse_line", t.By, "share", "cumulative_share",
-		"observations", "median_reuse_time_accesses", "median_reuse_time_ns", "below_resolution", "median_stack_distance_bytes"}}
+		"observations", "median_reuse_time_accesses", "median_reuse_time_ns", "below_resolution", "median_stack_distance_bytes", "time_share"}}
+	for _, l := range t.Levels {
+		rows[0] = append(rows[0], strings.ToLower(l)+"_misses_share")
+	}
 	for _, q := range t.Pairs {
 		ns := ""
 		if q.Nanoseconds != nil {
@@ -168,7 +262,10 @@ func (t *Top) Table() [][]string {
 		}
 		rows = append(rows, []string{q.Kind, q.Use.Function, q.Use.File, strconv.Itoa(q.Use.Line), q.Reuse.Function, q.Reuse.File, strconv.Itoa(q.Reuse.Line),
 			Float(q.Value), Float(q.Share), Float(q.Cumulative), strconv.FormatInt(q.Observations, 10),
-			Whole(q.Time), ns, strconv.FormatBool(q.BelowResolution), FloatOr(q.Distance)})
+			Whole(q.Time), ns, strconv.FormatBool(q.BelowResolution), FloatOr(q.Distance), FloatOr(q.Waits)})
+		for _, m := range q.Misses {
+			rows[len(rows)-1] = append(rows[len(rows)-1], Float(m))
+		}
 	}
 	return rows
 }

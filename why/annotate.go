@@ -110,14 +110,20 @@ func Annotate(p *model.Profile, file, text string) (*Source, error) {
 		all += m.Nanoseconds
 		if n := in(m.Stack); n > 0 {
 			at(n).Time += m.Nanoseconds
-			if m.Wait == model.WaitMemory {
-				at(n).Waits += m.Nanoseconds
+		}
+	}
+	if v := verdict(p); v.Known {
+		for _, w := range spots(p, &v) {
+			for _, name := range found {
+				if w.File == name {
+					at(w.Line).Waits += w.Time.Value
+				}
 			}
 		}
 	}
 	for i := range s.Lines {
 		l := &s.Lines[i]
-		l.Misses, l.Time, l.Waits = l.Misses/max(sum, 1e-9), l.Time/max(all, 1e-9), l.Waits/max(all, 1e-9)
+		l.Misses, l.Time = l.Misses/max(sum, 1e-9), l.Time/max(all, 1e-9)
 	}
 	for _, w := range walks(p) { // the first of a line fetches most
 		for _, name := range found {

@@ -63,6 +63,9 @@ func waiting(a *Answer) (out []Finding) {
 	by := map[key][]*Spot{}
 	var order []key
 	for _, s := range a.Spots {
+		if s.inOrder {
+			continue // other rules' business
+		}
 		k := key{s.Function, s.Data, s.Manner == model.MannerStride.String()}
 		if by[k] == nil {
 			order = append(order, k)
@@ -71,10 +74,10 @@ func waiting(a *Answer) (out []Finding) {
 	}
 	for _, k := range order {
 		all := by[k]
-		var n int64
+		n, behind := all[0].Samples, int64(0)
 		sum := 0.0
 		for _, s := range all {
-			n += s.Samples
+			behind += s.Behind
 			sum += s.Time.Value
 		}
 		cost := sampled(sum, float64(a.Verdict.Samples))
@@ -84,7 +87,7 @@ func waiting(a *Answer) (out []Finding) {
 		rule := most(all, func(s *Spot) string { return s.Manner })
 		first := all[0]
 		f := Finding{Rule: rule, Place: first.Place, File: first.File, Line: first.Line, Data: k.data, Cost: &cost, Samples: n, weight: cost.Value}
-		f.Evidence = append(f.Evidence, fmt.Sprintf("%s of %d samples of CPU time found it waiting for %s there", countOf(n, "sample"), a.Verdict.Samples, k.data))
+		f.Evidence = append(f.Evidence, fmt.Sprintf("%d of %s of CPU time are in %s, of these %d right behind such an access", n, countOf(a.Verdict.Samples, "sample"), k.function, behind))
 		switch rule {
 		case model.MannerStride.String():
 			describeStride(&f, all)

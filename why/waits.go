@@ -2,6 +2,7 @@ package why
 
 import (
 	"cmp"
+	"maps"
 	"math"
 	"slices"
 
@@ -32,59 +33,28 @@ type Verdict struct {
 	Level string `json:"level,omitempty"`
 	Data  string `json:"data,omitempty"` // that is waited for most
 	Place string `json:"place,omitempty"`
+
+	functions map[string]float64 // the share of each's time that it waits
 }
 
 const (
 	// leastSamples of CPU time are needed for a verdict, and leastOwn for a function to have a share of its own.
 	leastSamples, leastOwn = 3, 8
-	// instructionsPerCycle of code that waits for nothing, and the least and most of its band.
-	instructionsPerCycle, fewPerCycle, manyPerCycle = 2.5, 1.2, 4
-	// assumedCycle in ns, where the machine's costs were not measured.
-	assumedCycle = 0.35
 )
-
-// group is moments that have a share of waits together.
-type group struct {
-	n, memory int64 // samples of which it is known, and that seem to wait
-	chance    float64
-	ns        float64
-}
-
-// waits is the share of waiting: what seems to wait, less what would by chance. middle is that of its band.
-func (g *group) waits() (share, middle, variance float64) {
-	n := float64(g.n)
-	seem, chance := float64(g.memory)/n, g.chance/n
-	rest := max(1-chance, 0.02)
-	// Agresti and Coull's: two samples of each kind are added.
-	p := (float64(g.memory) + 2) / (n + 4)
-	return max(0, (seem-chance)/rest), (p - chance) / rest, p * (1 - p) / (n + 4) / (rest * rest)
-}
 
 // verdict is that of a profile.
 func verdict(p *model.Profile) (v Verdict) {
-	byFunction := map[string]*group{}
-	pooled, all := &group{}, 0.0
-	unknown := 0.0
+	groups := map[string]*group{}
+	all := 0.0
 	for i := range p.Moments {
 		m := &p.Moments[i]
 		v.Samples += m.Samples
 		all += m.Nanoseconds
-		if m.Wait == model.WaitUnknown {
-			unknown += m.Nanoseconds
-			continue
-		}
 		name := functionOf(m.Stack)
-		g := byFunction[name]
-		if g == nil {
-			g = &group{}
-			byFunction[name] = g
+		if groups[name] == nil {
+			groups[name] = &group{functions: map[string]bool{name: true}}
 		}
-		g.n += m.Samples
-		g.chance += float64(m.Samples) * float64(m.Chance) / 100
-		g.ns += m.Nanoseconds
-		if m.Wait == model.WaitMemory {
-			g.memory += m.Samples
-		}
+		groups[name].add(m)
 	}
 	v.CPU = all / 1e9
 	switch {
@@ -94,87 +64,65 @@ func verdict(p *model.Profile) (v Verdict) {
 	case v.Samples < leastSamples:
 		v.Why = "only " + countOf(v.Samples, "sample") + " of CPU time, want " + countOf(leastSamples, "sample") + ": profile longer, or with more --overhead"
 		return v
-	case unknown > all/2:
-		v.Why = "where most threads were held, the program does not come by again in what was read ahead"
-		return v
 	}
-	var groups []*group
-	for _, g := range byFunction {
-		if g.n >= leastOwn {
-			groups = append(groups, g)
-			continue
+	v.functions = map[string]float64{}
+	c := costsOf(p)
+	mean, squares := 0.0, 0.0
+	var below, above [2]float64 // offsets of the band: sums, and sums of squares
+	for _, g := range pooled(groups) {
+		share := g.ns / all
+		e := g.estimate(p, c)
+		for name := range g.functions {
+			v.functions[name] = e.Value
 		}
-		pooled.n, pooled.memory, pooled.chance, pooled.ns = pooled.n+g.n, pooled.memory+g.memory, pooled.chance+g.chance, pooled.ns+g.ns
+		mean += share * e.Value
+		squares += share * e.Value * e.Value
+		v.Streams.Value += share * e.Value * e.inOrder
+		low, high := share*(e.Value-e.Low), share*(e.High-e.Value)
+		below[0], below[1] = below[0]+low, below[1]+low*low
+		above[0], above[1] = above[0]+high, above[1]+high*high
 	}
-	if pooled.n > 0 {
-		groups = append(groups, pooled)
-	}
-	known := all - unknown
-	middle, variance := 0.0, 0.0
-	for _, g := range groups {
-		share, mid, off := g.waits()
-		v.Waits.Value += share * g.ns / known
-		middle += mid * g.ns / known
-		variance += off * (g.ns / known) * (g.ns / known)
-	}
-	v.Waits = around(v.Waits.Value, middle, 1.96*math.Sqrt(variance))
-	v.Streams = streams(p, all)
-	v.Memory = band(v.Waits.Value+v.Streams.Value, math.Hypot(v.Waits.Value-v.Waits.Low, v.Streams.Value-v.Streams.Low),
-		math.Hypot(v.Waits.High-v.Waits.Value, v.Streams.High-v.Streams.Value))
+	// What is wrong with the machine's costs is wrong in all functions, what is chance is not. Which functions were
+	// sampled is chance, too.
+	drawn := (squares - mean*mean) / float64(v.Samples)
+	off := func(o [2]float64) float64 { return math.Sqrt((o[0]*o[0]+o[1])/2 + 1.96*1.96*max(drawn, 0)) }
+	v.Memory = band(mean, off(below), off(above))
+	part := v.Streams.Value / max(mean, 1e-9)
+	scaled := func(by float64) Share { return Share{v.Memory.Value * by, v.Memory.Low * by, v.Memory.High * by} }
+	v.Streams, v.Waits = scaled(part), scaled(1-part)
 	v.Known = true
 	return v
 }
 
-// around is a value with the band that lies around a middle, and holds the value.
-func around(value, middle, off float64) Share {
-	return band(value, max(0, value-(middle-off)), max(0, middle+off-value))
+// pooled are the groups with enough samples, in the order of their names, and one of all others.
+func pooled(groups map[string]*group) (out []*group) {
+	rest := &group{functions: map[string]bool{}}
+	for _, name := range slices.Sorted(maps.Keys(groups)) {
+		g := groups[name]
+		if g.n >= leastOwn {
+			out = append(out, g)
+			continue
+		}
+		rest.n, rest.ns = rest.n+g.n, rest.ns+g.ns
+		rest.moments = append(rest.moments, g.moments...)
+		rest.functions[name] = true
+	}
+	if rest.n > 0 {
+		out = append(out, rest)
+	}
+	return out
 }
 
 // sampled is the band of a share of so many samples (Agresti and Coull).
 func sampled(value, samples float64) Share {
 	p := (value*samples + 2) / (samples + 4)
-	return around(value, p, 1.96*math.Sqrt(p*(1-p)/(samples+4)))
+	off := 1.96 * math.Sqrt(p*(1-p)/(samples+4))
+	return band(value, max(0, value-(p-off)), max(0, p+off-value))
 }
 
 func band(value, below, above float64) Share {
 	value = min(max(value, 0), 1)
 	return Share{value, max(value-below, 0), min(value+above, 1)}
-}
-
-// streams is the share of time in which lines are awaited that come in order: where as many are fetched an instruction as
-// come more slowly than the instructions run. Samples that wait for other data have been counted.
-func streams(p *model.Profile, all float64) Share {
-	each := streamCost(p)
-	cycle := assumedCycle
-	if len(p.Costs) > 0 {
-		cycle = min(max(p.Costs[0].Waits/5, 0.15), 1) // four or five cycles is what the first cache takes
-	}
-	at := func(perCycle float64) float64 {
-		sum := 0.0
-		for i := range p.Moments {
-			m := &p.Moments[i]
-			lines := float64(m.Streams) / 1000 * each
-			if m.Wait == model.WaitMemory || !(lines > 0) {
-				continue
-			}
-			sum += m.Nanoseconds / all * max(0, 1-cycle/perCycle/lines)
-		}
-		return sum
-	}
-	return Share{at(instructionsPerCycle), at(fewPerCycle), at(manyPerCycle)}
-}
-
-// streamCost is what a line takes that comes in order, in ns, by where the profile's misses find their data.
-func streamCost(p *model.Profile) float64 {
-	if len(p.Costs) != len(p.Caches)+1 {
-		return 0
-	}
-	levels := levelShares(p, func(*model.Record) bool { return true })
-	sum := 0.0
-	for i, s := range levels {
-		sum += s * p.Costs[i].Streams
-	}
-	return sum
 }
 
 // levelShares are the shares of fetches that find their data in the first cache, each other, and behind
@@ -218,49 +166,70 @@ type Spot struct {
 	Manner   string `json:"pattern"`
 	Step     int64  `json:"step_bytes,omitempty"`
 	// Time is the share of CPU time that it waits, with its band.
-	Time    Share `json:"time"`
+	Time Share `json:"time"`
+	// Samples of CPU time that are its function's, and Behind how many found the thread right behind such an access.
 	Samples int64 `json:"samples"`
+	Behind  int64 `json:"behind"`
+
+	inOrder bool // prefetchers follow it
 }
 
-// spots are the places that wait, the longest first.
+// spots are the places that wait, the longest first: what a function waits is its fetches', by what such a fetch costs.
 func spots(p *model.Profile, v *Verdict) (out []*Spot) {
 	type key struct {
 		place, data string
 		manner      model.Manner
 		step        int64
 	}
-	by := map[key]*Spot{}
-	waiting := 0.0
-	ns := map[*Spot]float64{}
+	c := costsOf(p)
+	time, samples, behind := map[string]float64{}, map[string]int64{}, map[key]int64{}
+	all, serial := 0.0, map[string]bool{}
 	for i := range p.Moments {
 		m := &p.Moments[i]
-		if m.Wait != model.WaitMemory {
+		name := functionOf(m.Stack)
+		all += m.Nanoseconds
+		time[name] += m.Nanoseconds
+		samples[name] += m.Samples
+		serial[name] = serial[name] || m.Chases > m.Apart
+		if m.Wait == model.WaitMemory {
+			behind[key{place: report.PlaceOf(m.Stack).String(), data: nameOf(m.Data), manner: m.Manner}] += m.Samples
+		}
+	}
+	by, cost, ofFunction := map[key]*Spot{}, map[*Spot]float64{}, map[string]float64{}
+	for i := range p.Touches {
+		t := &p.Touches[i]
+		at := report.PlaceOf(t.Use)
+		weight := t.Fetches * c.each(t, serial[at.Function])
+		if !(weight > 0) {
 			continue
 		}
-		waiting += m.Nanoseconds
-		at := report.PlaceOf(m.Stack)
-		k := key{place: at.String(), data: nameOf(m.Data), manner: m.Manner}
-		if m.Manner == model.MannerStride {
-			k.step = m.Stride
+		k := key{place: at.String(), data: nameOf(t.Data), manner: t.Manner}
+		if t.Manner == model.MannerStride {
+			k.step = t.Stride
 		}
 		s := by[k]
 		if s == nil {
-			s = &Spot{Place: k.place, Function: at.Function, File: at.File, Line: at.Line, Data: k.data, Manner: m.Manner.String(), Step: k.step}
+			s = &Spot{Place: k.place, Function: at.Function, File: at.File, Line: at.Line, Data: k.data, Manner: t.Manner.String(), Step: k.step, Samples: samples[at.Function], inOrder: !t.Waits()}
+			k.step = 0
+			s.Behind = behind[k]
 			by[k] = s
 			out = append(out, s)
 		}
-		s.Samples += m.Samples
-		ns[s] += m.Nanoseconds
+		cost[s] += weight
+		ofFunction[at.Function] += weight
 	}
 	for _, s := range out {
-		part := ns[s] / waiting
-		s.Time = sampled(part*v.Waits.Value, float64(v.Samples))
+		s.Time = sampled(cost[s]/ofFunction[s.Function]*v.functions[s.Function]*time[s.Function]/all, float64(v.Samples))
 	}
+	out = slices.DeleteFunc(out, func(s *Spot) bool { return s.Time.Value < leastSpot })
 	slices.SortFunc(out, func(a, b *Spot) int {
 		return cmp.Or(cmp.Compare(b.Time.Value, a.Time.Value), cmp.Compare(a.Place, b.Place), cmp.Compare(a.Data, b.Data), cmp.Compare(a.Step, b.Step), cmp.Compare(a.Manner, b.Manner))
 	})
 	return out
 }
+
+// leastSpot is the least share of the time that a place is told for.
+const leastSpot = 0.001
 
 func nameOf(d *model.Data) string {
 	if d == nil || d.Name == "" {

@@ -7,6 +7,7 @@ import (
 
 	"github.com/rdx-profiler/rdx/model"
 	"github.com/rdx-profiler/rdx/report"
+	"github.com/rdx-profiler/rdx/why"
 )
 
 func newDiffCmd() *cobra.Command {
@@ -24,7 +25,9 @@ star among many is not chance.
 
 Pairs are matched by the names of their functions, as lines move from version to
 version. Shares are of all accesses, so runs of different length compare; a program
-that makes fewer accesses shows that in its totals only.`,
+that makes fewer accesses shows that in its totals only. Beside the misses stands
+what share of the CPU time each pair is waited for, where the profiles tell: a
+program that became faster may miss in more of the accesses that are left.`,
 		Example: `  rdx diff before.pb.gz after.pb.gz
   rdx diff --by l2 -n 20 before.pb.gz after.pb.gz
   rdx diff --sizes 32k,1m --format json before.pb.gz after.pb.gz`,
@@ -55,6 +58,13 @@ that makes fewer accesses shows that in its totals only.`,
 			if err != nil {
 				return fmt.Errorf("%s and %s: %w", args[0], args[1], err)
 			}
+			var waits [2]*report.Waiting
+			for i := range p {
+				if v, of := why.Analyze(p[i]).Verdict, why.RecordTime(p[i]); of != nil {
+					waits[i] = &report.Waiting{Value: v.Memory.Value, Low: v.Memory.Low, High: v.Memory.High, Of: of}
+				}
+			}
+			d.AddWaits(waits)
 			d.Pairs = d.Pairs[:min(n, d.All)]
 			return report.Write(cmd.OutOrStdout(), format, d)
 		},

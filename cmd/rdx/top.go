@@ -7,6 +7,7 @@ import (
 
 	"github.com/rdx-profiler/rdx/model"
 	"github.com/rdx-profiler/rdx/report"
+	"github.com/rdx-profiler/rdx/why"
 )
 
 func newTopCmd() *cobra.Command {
@@ -16,10 +17,12 @@ func newTopCmd() *cobra.Command {
 	var cache string
 	cmd := &cobra.Command{
 		Use:   "top FILE",
-		Short: "List use -> reuse pairs by the misses they cause",
+		Short: "List use -> reuse pairs by the time and the misses they cost",
 		Long: `top shows where locality is lost: for each pair of a place that used data and
-the place that used it next, how many accesses of that kind are predicted to miss
-a cache, how long the reuse took and how much other data went by.
+the place that used it next, what share of the CPU time it is waited for, its part
+of the predicted misses of each cache, and how much other data went by. It is sorted
+by time, or by misses where the profile does not tell where time goes. Pairs that
+were seen once each are not listed, as they may be chance.
 
 A reuse in brackets was not seen: [cold] is the first access to the datum, or the
 last, as its thread or process ended, [censored] one that was watched to the end
@@ -30,12 +33,16 @@ recorded with --stack private or both: who wrote the datum before its user came
 back to it (true sharing), and who wrote another word of its line (false sharing,
 scaled up by the share of the line that was watched).
 
+--by traffic lists the places, and the data objects, that bring most bytes a second
+into each cache, with the band of those that come from memory.
+
 With --cover it lists the places where misses happen instead: the fewest that
 account for so many percent of all that are predicted for a cache.`,
 		Example: `  rdx top rdx.pb.gz
   rdx top --by l1d -n 30 rdx.pb.gz
   rdx top --cover 90 --cache 1m rdx.pb.gz
   rdx top --by data rdx.pb.gz
+  rdx top --by traffic rdx.pb.gz
   rdx top --by invalidations xz.pb.gz
   rdx top --by distance --format csv rdx.pb.gz > pairs.csv`,
 		Args: oneFile,
@@ -68,41 +75,62 @@ account for so many percent of all that are predicted for a cache.`,
 				}
 				return write(cmd, format, c)
 			}
-			if by == "data" {
-				m, err := report.FindMetric(p, "misses")
-				if err != nil {
-					return err
-				}
-				return write(cmd, format, report.TopData(p, m, n))
-			}
-			m, err := report.FindMetric(p, by)
+			r, err := topBy(p, by, n, cmd.Flags().Changed("by"))
 			if err != nil {
 				return err
 			}
-			t := &report.Top{Profile: report.Survey(p), By: m.Name, Pairs: report.Pairs(p, m.Value), Metric: m}
-			t.All = len(t.Pairs)
-			seen := int64(0)
-			for _, q := range t.Pairs {
-				t.Total += q.Value
-				seen += q.Observations
-			}
-			if seen < report.Fewest {
-				t.Few, t.Other = seen, report.BetterBy(p)
-			}
-			t.Pairs = t.Pairs[:min(n, t.All)]
-			if by == "misses" {
-				t.Hide(p)
-			}
-			return write(cmd, format, t)
+			return write(cmd, format, r)
 		},
 	}
 	detailFlag(cmd)
-	cmd.Flags().StringVar(&by, "by", "misses", "what to sort by: misses (of the largest cache for which they are more than chance), reuses, accesses, observations, distance, invalidations (writer -> reader pairs of threads), or a cache level such as l1d, l2, l3; data lists data objects instead of pairs, by misses")
+	cmd.Flags().StringVar(&by, "by", "time", "what to sort by: time (that is waited), traffic (bytes a second, by place and by data), misses (of the largest cache for which they are more than chance), reuses, accesses, observations, distance, invalidations (writer -> reader pairs of threads), or a cache level such as l1d, l2, l3; data lists data objects instead of pairs, by misses")
 	cmd.Flags().IntVarP(&n, "number", "n", 10, "how many pairs to show")
 	cmd.Flags().StringVar(&format, "format", "text", "text, json or csv")
 	cmd.Flags().Float64Var(&share, "cover", 90, "list the fewest places that account for this percentage of the misses of --cache")
 	cmd.Flags().StringVar(&cache, "cache", "", "of --cover: a size such as 1m, or a level of the profile such as l2")
 	return cmd
+}
+
+// topBy is the list of a profile by a metric, which the user may have asked for.
+func topBy(p *model.Profile, by string, n int, asked bool) (report.Report, error) {
+	waits := why.RecordTime(p)
+	switch {
+	case by == "traffic":
+		return report.NewTrafficList(p, n)
+	case by == "time" && waits == nil && asked:
+		return nil, report.BadInput(fmt.Errorf("--by time: the profile does not tell where time goes: %s; use --by misses", why.Analyze(p).Verdict.Why))
+	case by == "time" && waits == nil:
+		by = "misses"
+	case by == "data":
+		m, err := report.FindMetric(p, "misses")
+		if err != nil {
+			return nil, err
+		}
+		return report.TopData(p, m, n), nil
+	}
+	m := report.TimeMetric(waits)
+	if by != "time" {
+		var err error
+		if m, err = report.FindMetric(p, by); err != nil {
+			return nil, err
+		}
+	}
+	t := &report.Top{Profile: report.Survey(p), By: m.Name, Pairs: report.Pairs(p, m.Value), Metric: m}
+	t.All = len(t.Pairs)
+	seen := int64(0)
+	for _, q := range t.Pairs {
+		t.Total += q.Value
+		seen += q.Observations
+	}
+	if seen < report.Fewest {
+		t.Few, t.Other = seen, report.BetterBy(p)
+	}
+	t.Columns(p, waits)
+	t.Cut(n)
+	if by == "misses" || by == "time" {
+		t.Hide(p)
+	}
+	return t, nil
 }
 
 func topInvalidations(cmd *cobra.Command, path string, n int, format string) error {

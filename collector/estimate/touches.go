@@ -70,12 +70,12 @@ func (s *stage) addTouches(p *model.Profile, m *recorder) {
 }
 
 type momentKey struct {
-	process         *target.Process
-	stack, tid      int
-	chance, streams int
-	data            *model.Data
-	pattern         model.Manner
-	stride          int64
+	process    *target.Process
+	stack, tid int
+	rates      model.MomentRates
+	data       *model.Data
+	pattern    model.Manner
+	stride     int64
 }
 
 // addMoment adds where a hold found its thread, which stands for so much CPU time, if samples are drawn by that.
@@ -84,7 +84,8 @@ func (s *stage) addMoment(p *model.Profile, m *recorder, known map[momentKey]int
 		return
 	}
 	w := h.Window
-	key := momentKey{process: h.Process, stack: s.Stacks.ID(w.Stack), tid: h.TID, chance: rounded(100 * w.Chance), streams: rounded(1000 * w.Streams),
+	rates := model.MomentRates{Near: rounded(100 * w.Near), Chases: rounded(1000 * w.Chases), Apart: rounded(1000 * w.Apart), Streams: rounded(1000 * w.Streams)}
+	key := momentKey{process: h.Process, stack: s.Stacks.ID(w.Stack), tid: h.TID, rates: rates,
 		pattern: w.Held.Manner, stride: w.Held.Stride}
 	if w.Wait == model.WaitMemory {
 		key.data = m.data.at(m.Stacks, h.Process, &w.Held, m.locations)
@@ -94,7 +95,7 @@ func (s *stage) addMoment(p *model.Profile, m *recorder, known map[momentKey]int
 		n = len(p.Moments)
 		known[key] = n
 		p.Moments = append(p.Moments, model.Moment{Stack: m.locations.stack(h.Process, s.Stacks.Stack(w.Stack)), TID: h.TID, Wait: w.Wait, Op: w.Held.Op,
-			Data: key.data, Manner: key.pattern, Stride: key.stride, Chance: key.chance, Streams: key.streams})
+			Data: key.data, Manner: key.pattern, Stride: key.stride, MomentRates: rates})
 	}
 	p.Moments[n].Samples++
 	p.Moments[n].Nanoseconds += ns

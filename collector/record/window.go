@@ -13,12 +13,11 @@ type Window struct {
 	Counted      int // of these, that the sites are of
 	Sites        []Site
 
-	// Held is what the thread was held at, of which Accesses is 1; Wait says whether it waits for memory, Chance at which
-	// share of all instructions it would seem so by chance, and Streams how many lines are fetched an instruction in strides that
-	// prefetchers follow.
-	Held            Site
-	Wait            model.Wait
-	Chance, Streams float64
+	// Held is what the thread was held at, of which Accesses is 1; Wait says whether it waits for memory, and the others are
+	// as of ahead.Held.
+	Held                         Site
+	Wait                         model.Wait
+	Near, Chases, Apart, Streams float64
 }
 
 // Site is what one instruction did in a window in one pattern.

@@ -38,8 +38,8 @@ type origin struct {
 }
 
 // linkOf says where the addresses of an instruction come from that keep no stride: whether they are a multiple
-// of what the same load had read each time before, plus a constant.
-func (l *Locator) linkOf(n int32) Pattern {
+// of what the same load had read each time before, plus a constant. from is the load's run.
+func (l *Locator) linkOf(n int32) (found Pattern, from int32) {
 	s, all := &l.sights, l.log.all
 	var origins []origin
 	at := s.runs[n].last
@@ -52,18 +52,20 @@ func (l *Locator) linkOf(n int32) Pattern {
 		}
 		at = s.before[at]
 	}
-	found := Random
+	found = Random
 	for i := range origins {
 		o := &origins[i]
 		if !o.linear() {
 			continue
 		}
 		if q := &s.runs[o.run]; o.run != n && 2*q.kept >= q.n {
-			return Gathered
+			return Gathered, o.run
 		}
-		found = Chased
+		if found != Chased || o.run == n { // itself before others
+			found, from = Chased, o.run
+		}
 	}
-	return found
+	return found, from
 }
 
 // addOrigins adds what the loads before access at have read.

@@ -49,16 +49,18 @@ type Seen struct {
 type Held struct {
 	// Known: the window comes by there again.
 	Known bool
-	// Waits: right behind it an access fetches a line that no prefetcher foresees. PC is its instruction,
-	// and Pattern, Stride and Addr as of Site.
+	// Waits: right behind it an access fetches a line. PC is its instruction, and Pattern, Stride and Addr as
+	// of Site.
 	Waits   bool
 	PC      uint64
 	Pattern Pattern
 	Stride  int64
 	Addr    uint64
-	// Chance is at which share of all instructions of the window that is so, and Streams how many lines are fetched
-	// an instruction in strides that prefetchers follow.
-	Chance, Streams float64
+	// Near is how many times as often as of a random instruction of the window that is so; 1 if not known.
+	Near float64
+	// Chases, Apart and Streams are how many lines are fetched an instruction: at addresses that the fetch before of the
+	// same instructions has to come for, at others that no prefetcher foresees, and in strides that it follows.
+	Chases, Apart, Streams float64
 }
 
 // sights are the buffers of Seen, used again and again.
@@ -85,6 +87,7 @@ type run struct {
 	last    int32 // access
 	n, kept int   // accesses, and those that keep a stride
 	link    Pattern
+	from    int32 // of Chased: the run that reads what its addresses are made of
 }
 
 // visit is a stay of a line: touches with no longer time between than a third of the window.
@@ -110,7 +113,7 @@ func (l *Locator) Seen(pick func(n int) int) Seen {
 	s.index(l.log.all)
 	for i := range s.runs {
 		if r := &s.runs[i]; r.n >= 3 && r.kept < r.n {
-			r.link = l.linkOf(int32(i))
+			r.link, r.from = l.linkOf(int32(i))
 		}
 	}
 	third := len(l.log.all) / 3
@@ -258,57 +261,169 @@ const heldBehind = 3
 // prefetched strides, in bytes, are followed by prefetchers: they stop at a page's end.
 const prefetched = 2048
 
-// waits says whether an access fetches a line in no stride that prefetchers follow.
-func (l *Locator) waits(i int32, third int) (waits bool, p Pattern, stride int64) {
-	if !l.fetches(i, third) {
-		return false, Unknown, 0
+// fetchKind says what becomes of a fetch.
+type fetchKind uint8
+
+const (
+	noFetch    fetchKind = iota
+	streamed             // in a stride that prefetchers follow
+	byItself             // may be on the way together with others
+	inSequence           // can't begin before the one before it has come
+	fetchKinds
+)
+
+// fetchWeight is about how long the thread stands at a fetch of a kind, against others: a line comes from memory in
+// 100 ns, in a tenth of that where ten are on the way, and in a twentieth or thirtieth where lines come in order.
+var fetchWeight = [fetchKinds]float64{streamed: 0.04, byItself: 0.1, inSequence: 1}
+
+// kindOf says whether an access fetches a line, and how.
+func (l *Locator) kindOf(i int32, third int) (k fetchKind, p Pattern, stride int64) {
+	t := &l.log.touches[l.log.first[i]]
+	if t.prev >= 0 && int(i-l.log.touches[t.prev].at) < third {
+		return noFetch, Unknown, 0
 	}
 	p, stride = l.sights.pattern(l.log.all, i)
-	return p != Strided || stride >= prefetched || stride <= -prefetched, p, stride
+	switch {
+	case p == Strided && stride < prefetched && stride > -prefetched:
+		return streamed, p, stride
+	case p == Chased && l.sights.cyclic(l.sights.of[i]):
+		return inSequence, p, stride
+	}
+	return byItself, p, stride
 }
 
-// fetches says whether an access fetches a line.
-func (l *Locator) fetches(i int32, third int) bool {
-	t := &l.log.touches[l.log.first[i]]
-	return t.prev < 0 || int(i-l.log.touches[t.prev].at) >= third
+// cyclic says whether a run's addresses are made, at last, of what it or one that it goes back to has read itself, as in
+// p = p->next.
+func (s *sights) cyclic(n int32) bool {
+	const steps = 4
+	at := n
+	for range steps {
+		r := &s.runs[at]
+		if r.link != Chased {
+			return false
+		}
+		if r.from == at {
+			return true
+		}
+		if at = r.from; at == n {
+			return true
+		}
+	}
+	return false
 }
 
 // lookBehind says what the thread was held at: where the window comes by there again it does the same, mostly.
 func (l *Locator) lookBehind(h *Held, third int, pick func(n int) int) {
 	s, all := &l.sights, l.log.all
 	first, last := int32(third), int32(len(all)-third)
-	covered, upTo, streams := int32(0), int32(0), 0
+	h.Near = 1
+	var fetched [fetchKinds]float64
+	weight := 0.0
 	for i := first; i < last; i++ {
-		if waits, _, _ := l.waits(i, third); waits {
-			covered += all[i].Inst + heldBehind - max(all[i].Inst, upTo)
-			upTo = all[i].Inst + heldBehind
-		} else if l.fetches(i, third) {
-			streams++
-		}
+		k, _, _ := l.kindOf(i, third)
+		fetched[k]++
+		weight += fetchWeight[k]
 	}
-	if n := all[last-1].Inst - all[first].Inst; n > 0 {
-		h.Chance, h.Streams = min(float64(covered)/float64(n), 1), float64(streams)/float64(n)
+	n := float64(all[last-1].Inst - all[first].Inst)
+	if !(n > 0) {
+		return
 	}
+	h.Streams, h.Apart, h.Chases = fetched[streamed]/n, fetched[byItself]/n, fetched[inSequence]/n
 	ahead := all[0].Inst // instructions from where it was held
-	visits, found := 0, 0
+	visits, found, near := 0, 0, 0.0
+	walker := l.walkerBehind(third)
 	for i := s.after[0]; i >= 0; i = s.after[i] {
-		if int(i) < third {
+		if int(i) < third || !walker.like(l, i, all[i].Inst-ahead) {
 			continue
 		}
 		visits++
-		for k := i - 1; k >= 0; k-- {
-			since := all[i].Inst - ahead - all[k].Inst
-			if since > heldBehind {
-				break
-			}
-			if waits, p, d := l.waits(k, third); waits && since >= 1 {
-				if found++; pick(found) == 0 {
-					h.PC, h.Pattern, h.Stride, h.Addr = all[k].PC, p, d, all[k].Addr
-				}
-				break
-			}
+		if w := l.behind(h, i, all[i].Inst-ahead, third, func() bool { found++; return pick(found) == 0 }); w > 0 {
+			near += w
 		}
 	}
 	h.Known = visits > 0
 	h.Waits = visits > 0 && pick(visits) < found
+	if visits > 0 && weight > 0 {
+		h.Near = near / float64(visits) / (heldBehind * weight / n)
+	}
+}
+
+// walker is a run right behind the place where the thread was held that goes in order through lines. At one in several
+// visits it comes to a new line. Which of these the hold was is known, as its address is a step before its next.
+type walker struct {
+	run  int32 // -1: there is none
+	step int64
+	new  bool // the hold was one that came to a new line
+}
+
+// walkerBehind finds it at the first visit that counts.
+func (l *Locator) walkerBehind(third int) walker {
+	s, all := &l.sights, l.log.all
+	i := s.after[0]
+	for i >= 0 && int(i) < third {
+		i = s.after[i]
+	}
+	if i < 0 {
+		return walker{run: -1}
+	}
+	at := all[i].Inst - all[0].Inst
+	for k := i - 1; k >= 0 && at-all[k].Inst <= heldBehind; k-- {
+		d, ok := s.stride(all, k)
+		n := s.of[k]
+		if at-all[k].Inst < 1 || !ok || d == 0 || d <= -sampler.LineSize || d >= sampler.LineSize || 4*s.runs[n].kept < 3*s.runs[n].n {
+			continue
+		}
+		first := k
+		for s.before[first] >= 0 {
+			first = s.before[first]
+		}
+		w := walker{run: n, step: d}
+		w.new = w.newLine(all[first].Addr - uint64(d))
+		return w
+	}
+	return walker{run: -1}
+}
+
+// newLine says whether an address is in another line than that a step before.
+func (w *walker) newLine(addr uint64) bool {
+	return addr/sampler.LineSize != (addr-uint64(w.step))/sampler.LineSize
+}
+
+// like says whether a visit of the instruction at, before access i, is one as the hold was.
+func (w *walker) like(l *Locator, i, at int32) bool {
+	if w.run < 0 {
+		return true
+	}
+	all := l.log.all
+	for k := i - 1; k >= 0 && at-all[k].Inst <= heldBehind; k-- {
+		if l.sights.of[k] == w.run {
+			return w.newLine(all[k].Addr) == w.new
+		}
+	}
+	return true
+}
+
+// behind is the weight of the fetches right behind the instruction at, before access i, and puts the heaviest into h
+// if it is to be taken.
+func (l *Locator) behind(h *Held, i, at int32, third int, take func() bool) (weight float64) {
+	all := l.log.all
+	heaviest := 0.0
+	var of Held
+	for k := i - 1; k >= 0; k-- {
+		since := at - all[k].Inst
+		if since > heldBehind {
+			break
+		}
+		kind, p, d := l.kindOf(k, third)
+		if w := fetchWeight[kind]; since >= 1 && w > 0 {
+			if weight += w; w > heaviest {
+				heaviest = w
+				of = Held{PC: all[k].PC, Pattern: p, Stride: d, Addr: all[k].Addr}
+			}
+		}
+	}
+	if heaviest > 0 && take() {
+		h.PC, h.Pattern, h.Stride, h.Addr = of.PC, of.Pattern, of.Stride, of.Addr
+	}
+	return weight
 }

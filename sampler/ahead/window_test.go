@@ -134,14 +134,74 @@ func TestHeld(t *testing.T) {
 		})
 		return l.Seen(rng.IntN)
 	}
-	if h := loop(4).Held; !h.Known || !h.Waits || h.PC != 3 || h.Pattern != Random {
+	const often = 16.0 / heldBehind // of 16 instructions so many have the fetch right behind them
+	if h := loop(4).Held; !h.Known || !h.Waits || h.PC != 3 || h.Pattern != Random || h.Near < 0.95*often || h.Near > 1.05*often {
 		t.Errorf("behind the access that waits: %+v", h)
 	}
 	h := loop(7).Held
-	if !h.Known || h.Waits {
+	if !h.Known || h.Waits || h.Near != 0 {
 		t.Errorf("three accesses later: %+v", h)
 	}
-	if want := float64(heldBehind) / 16; h.Chance < 0.9*want || h.Chance > 1.1*want {
-		t.Errorf("chance %v, want %v", h.Chance, want)
+	if h.Apart < 0.95/16 || h.Apart > 1.05/16 || h.Chases != 0 || h.Streams != 0 {
+		t.Errorf("fetches: %+v, want one in 16 instructions", h)
+	}
+}
+
+// TestFetchKinds: a list, look-ups through a table of pointers, and an array.
+func TestFetchKinds(t *testing.T) {
+	const n, nodes, table = 900, 0x10000000, 0x40000000
+	rng := rand.New(rand.NewPCG(5, 6))
+	mem := plainMemory{}
+	order := rng.Perm(n)
+	for i := range n {
+		mem.store(nodes+192*uint64(order[i]), nodes+192*uint64(order[(i+1)%n]))
+		mem.store(table+4096*uint64(i), nodes+192*uint64(order[i])+64)
+	}
+	read := func(addr uint64) uint64 { return binary.LittleEndian.Uint64(mem[addr&^4095][addr&4095:]) }
+	node := uint64(nodes)
+	list := window(mem, n, func(i int, at func(pc, addr uint64, store bool)) {
+		at(1, node+8, false) // n->value
+		at(2, node, false)   // n = n->next
+		node = read(node)
+	}).Seen(rng.IntN).Held
+	if list.Chases < 0.2 || list.Apart > 0.02 || list.Streams > 0 {
+		t.Errorf("a list: %+v, want a fetch in sequence every four instructions", list)
+	}
+	lookups := window(mem, n, func(i int, at func(pc, addr uint64, store bool)) {
+		slot := table + 4096*uint64(rng.IntN(n))
+		at(1, slot, false)       // p = table[random]
+		at(2, read(slot), false) // p->value
+	}).Seen(rng.IntN).Held
+	if lookups.Chases > 0 || lookups.Apart < 0.1 {
+		t.Errorf("look-ups: %+v, want fetches that do not wait for each other", lookups)
+	}
+	array := window(mem, n, func(i int, at func(pc, addr uint64, store bool)) { at(1, table+64*uint64(i), false) }).Seen(rng.IntN).Held
+	if array.Chases > 0 || array.Apart > 0 || array.Streams < 0.4 {
+		t.Errorf("an array: %+v", array)
+	}
+}
+
+// TestWalkerHeld: a loop through words in order, held behind the first word of a line and behind another.
+func TestWalkerHeld(t *testing.T) {
+	rng := rand.New(rand.NewPCG(7, 8))
+	for _, c := range []struct {
+		first int
+		near  float64
+	}{{1, 16. / heldBehind}, {3, 0}} {
+		skipped := false
+		h := window(plainMemory{}, 900, func(i int, at func(pc, addr uint64, store bool)) {
+			if i < c.first-1 {
+				return
+			}
+			if !skipped { // it was just made
+				skipped = true
+			} else {
+				at(1, 0x40000000+8*uint64(i), false)
+			}
+			at(2, 0x7000, true)
+		}).Seen(rng.IntN).Held
+		if c.near == 0 && h.Near != 0 || c.near > 0 && h.Near < c.near {
+			t.Errorf("behind word %d: %+v, want near %.1f", c.first-1, h, c.near)
+		}
 	}
 }

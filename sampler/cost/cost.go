@@ -1,5 +1,5 @@
 // Package cost measures what an access costs on this machine, by where its data are found: one that the next
-// waits for, and one in a row that prefetchers follow. It takes some tens of milliseconds, and memory of a few
+// waits for, one of many that go on at a time, and one in a row that prefetchers follow. It takes some tens of milliseconds, and memory of a few
 // times the largest cache, which it gives back.
 package cost
 
@@ -16,6 +16,7 @@ import (
 type Cost struct {
 	Waits   float64 // where the next address depends on it
 	Streams float64 // where lines are read in order
+	Apart   float64 // where no address depends on another, and no prefetcher foresees it
 }
 
 const (
@@ -52,7 +53,7 @@ func Measure(sizes []int64) ([]Cost, error) {
 	}
 	var out []Cost
 	for _, span := range spans {
-		out = append(out, Cost{Waits: waits(memory[:span]), Streams: streams(memory[:span])})
+		out = append(out, Cost{Waits: waits(memory[:span]), Streams: streams(memory[:span]), Apart: apart(memory[:span])})
 	}
 	return out, nil
 }
@@ -78,6 +79,19 @@ func waits(b []byte) float64 {
 			at = (at*0x9e3779b1 + 0x3c6ef35f + uint64(b[at*line])) & mask
 		}
 		sink.Add(at)
+	})
+}
+
+// apart has the same addresses as waits, but none that depends on what was read.
+func apart(b []byte) float64 {
+	mask := uint64(len(b)/line - 1)
+	at, sum := uint64(1), uint64(0)
+	return median(warmFor(b), func(n int) {
+		for range n {
+			at = (at*0x9e3779b1 + 0x3c6ef35f) & mask
+			sum += uint64(b[at*line])
+		}
+		sink.Add(sum)
 	})
 }
 

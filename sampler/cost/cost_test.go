@@ -12,7 +12,7 @@ func TestMeasure(t *testing.T) {
 		t.Fatalf("%d costs, want 4", len(costs))
 	}
 	for i, c := range costs {
-		if !(c.Waits > 0 && c.Waits < 5000 && c.Streams > 0 && c.Streams < c.Waits*4) {
+		if !(c.Waits > 0 && c.Waits < 5000 && c.Streams > 0 && c.Streams < c.Waits*4 && c.Apart > 0 && c.Apart < c.Waits*4) {
 			t.Errorf("level %d: %+v", i, c)
 		}
 	}

@@ -1,0 +1,275 @@
+package why
+
+import (
+	"math"
+	"slices"
+
+	"github.com/rdx-profiler/rdx/model"
+)
+
+// How much of its time a function waits is estimated from two things. Each window that was read ahead tells how many
+// lines are fetched for how many instructions, and this machine's costs what both take: within a factor, as it is not
+// known how many instructions it makes in a cycle and how many fetches go on at a time. And a sample of CPU time falls right behind
+// fetches the more often, the more of the time they are waited for. The first is the prior of the second, and the estimate
+// the mean of the posterior, with the band that leaves out a fortieth on each side.
+
+// group is moments whose share of waiting is estimated together.
+type group struct {
+	n         int64
+	ns        float64
+	moments   []*model.Moment
+	functions map[string]bool
+}
+
+func (g *group) add(m *model.Moment) {
+	g.n += m.Samples
+	g.ns += m.Nanoseconds
+	g.moments = append(g.moments, m)
+}
+
+// costs are what a line costs more than one in the first cache, in ns, by where data are found; and what else takes time.
+type costs struct {
+	chased, apart, streamed []float64
+	cycle                   float64
+}
+
+// assumedCosts are a server's, where a profile has none of its own.
+var assumedCosts = []model.Cost{{Waits: 2.2, Streams: 0.6, Apart: 1.5}, {Waits: 5, Streams: 0.8, Apart: 1.6}, {Waits: 20, Streams: 1.5, Apart: 3}, {Waits: 100, Streams: 3, Apart: 9}}
+
+func costsOf(p *model.Profile) (c costs) {
+	all := p.Costs
+	if len(all) != len(p.Caches)+1 || len(all) < 2 {
+		all = nil
+		for i := range p.Caches {
+			all = append(all, assumedCosts[min(i, len(assumedCosts)-2)])
+		}
+		all = append(all, assumedCosts[len(assumedCosts)-1])
+	}
+	// The chain that was measured has a load, a multiplication and two more, some nine cycles in all.
+	c.cycle = min(max(all[0].Waits/9, 0.18), 0.7)
+	for i, x := range all {
+		apart, first := x.Apart, all[0].Apart
+		if apart == 0 { // a writer that has not measured it
+			apart, first = x.Waits/12, all[0].Waits/12
+		}
+		c.chased = append(c.chased, max(x.Waits-all[0].Waits, 0))
+		if i == 0 {
+			c.apart, c.streamed = append(c.apart, 0), append(c.streamed, 0)
+			continue
+		}
+		c.apart = append(c.apart, max(apart-first/2, apart/2)) // the first's is its instructions' time mostly
+		c.streamed = append(c.streamed, x.Streams)
+	}
+	return c
+}
+
+// each is what a fetch costs more than one in the first cache, behind the last: to weigh fetches of one function.
+func (c *costs) each(t *model.Touch, serial bool) float64 {
+	last := len(c.chased) - 1
+	switch {
+	case !t.Waits():
+		return c.streamed[last] / 2 // mostly they have come before
+	case t.Manner == model.MannerChase && serial:
+		return c.chased[last]
+	}
+	return c.apart[last]
+}
+
+// shareEstimate is the share of time that a group waits.
+type shareEstimate struct {
+	Share
+	inOrder float64 // of that, for lines that come in order
+}
+
+// scenario is what is not known of a machine's way to run code.
+type scenario struct{ perCycle, overlap, latency, weight float64 }
+
+// scenarios are combinations of instructions in a cycle, of how much longer independent fetches take than where nothing is
+// done but that, and of how far off the latency is.
+func scenarios(off float64) (out []scenario) {
+	for _, a := range [][2]float64{{0.6, 0.1}, {1, 0.2}, {1.6, 0.3}, {2.5, 0.25}, {4, 0.15}} {
+		for _, b := range [][2]float64{{0.8, 0.25}, {1.2, 0.35}, {2, 0.25}, {4, 0.15}} {
+			for _, l := range [][2]float64{{-1.2, 0.25}, {0, 0.5}, {1.2, 0.25}} {
+				out = append(out, scenario{a[0], b[0], math.Exp(off * l[0]), a[1] * b[1] * l[1]})
+			}
+		}
+	}
+	return out
+}
+
+const (
+	cells      = 200  // of the grid of shares
+	spread     = 0.35 // of a scenario's, in the logarithm of waiting to running
+	openMinded = 0.02 // of the prior is even
+	skid       = 0.05 // of samples are found elsewhere than the processor should stop
+)
+
+// estimate is that of a group.
+func (g *group) estimate(p *model.Profile, c costs) (e shareEstimate) {
+	levels, off := g.levels(p)
+	var prior [cells]float64
+	for i := range prior {
+		prior[i] = openMinded / cells
+	}
+	var total, inOrder float64
+	for _, s := range scenarios(off) {
+		share, order := g.expected(&c, levels, s)
+		total += s.weight * share
+		inOrder += s.weight * order
+		spreadOver(&prior, share, (1-openMinded)*s.weight)
+	}
+	if total > 0 {
+		e.inOrder = inOrder / total
+	}
+	var log [cells]float64
+	best := math.Inf(-1)
+	fallen := g.fallen()
+	for i := range log {
+		log[i] = fallen[i] + math.Log(prior[i])
+		best = max(best, log[i])
+	}
+	sum := 0.0
+	for i := range log {
+		log[i] = math.Exp(log[i] - best)
+		sum += log[i]
+		e.Value += log[i] * float64(i) / (cells - 1) // ends at 0 and 1
+	}
+	e.Value /= sum
+	part := 0.0
+	e.High = 1
+	for i := range log {
+		before := part
+		part += log[i] / sum
+		if before < 0.025 {
+			e.Low = float64(i) / cells
+		}
+		if before < 0.975 {
+			e.High = float64(i+1) / cells
+		}
+	}
+	e.Low, e.High = min(e.Low, e.Value), max(e.High, e.Value)
+	return e
+}
+
+// crowded is how many times as often as at others samples fall where fetches are near, of code that does not wait: what
+// takes long there may be something else, such as a division by what is fetched. Each with its probability.
+var crowded = [][2]float64{{1, 0.35}, {1.5, 0.25}, {2.2, 0.2}, {3.3, 0.12}, {5, 0.08}}
+
+// fallen is the logarithm of the likelihood of where samples fell, by the share of waiting.
+func (g *group) fallen() (log [cells]float64) {
+	near, chance := 0.0, 0.0
+	for _, x := range g.moments {
+		if x.Near > 0 {
+			near += float64(x.Samples)
+			chance += float64(x.Samples) * min(100/float64(x.Near), 1)
+		}
+	}
+	if near > 0 {
+		chance /= near
+	}
+	var parts [cells][]float64
+	for _, c := range crowded {
+		often := c[0]
+		if chance > 0 {
+			often = min(often, 1/chance)
+		}
+		others := 1.0
+		if chance < 1 {
+			others = max((1-chance*often)/(1-chance), 0.05)
+		}
+		for i := range log {
+			m := (float64(i) + 0.5) / cells
+			sum := math.Log(c[1])
+			for _, x := range g.moments {
+				waits, runs := (1-skid)*float64(x.Near)/100+skid, others
+				if x.Near > 0 {
+					runs = often
+				}
+				sum += float64(x.Samples) * math.Log(m*waits+(1-m)*runs)
+			}
+			parts[i] = append(parts[i], sum)
+		}
+	}
+	for i := range log {
+		most := slices.Max(parts[i])
+		for _, v := range parts[i] {
+			log[i] += math.Exp(v - most)
+		}
+		log[i] = most + math.Log(log[i])
+	}
+	return log
+}
+
+// spreadOver adds weight to the cells around a share.
+func spreadOver(to *[cells]float64, share, weight float64) {
+	const end = 0.5 / cells
+	at := logit(min(max(share, end), 1-end))
+	before := 0.0
+	for i := range to {
+		upTo := 1.0
+		if i < cells-1 {
+			upTo = math.Erfc(-(logit(float64(i+1)/cells)-at)/spread/math.Sqrt2) / 2
+		}
+		to[i] += weight * (upTo - before)
+		before = upTo
+	}
+}
+
+func logit(p float64) float64 { return math.Log(p / (1 - p)) }
+
+// expected is the share of time that a group's windows let expect, and what of it is for lines in order.
+func (g *group) expected(c *costs, levels []float64, s scenario) (share, inOrder float64) {
+	var chased, apart, streamed float64
+	for i, p := range levels {
+		chased += p * c.chased[i]
+		apart += p * c.apart[i]
+		streamed += p * c.streamed[i]
+	}
+	chased, apart, streamed = chased*s.latency, apart*s.latency*s.overlap, streamed*s.latency
+	const loadCycles = 5
+	for _, m := range g.moments {
+		links := float64(m.Chases) / 1000
+		runs := max(c.cycle/s.perCycle, links*loadCycles*c.cycle)
+		waits := links*chased + float64(m.Apart)/1000*apart
+		order := max(0, float64(m.Streams)/1000*streamed-runs-waits)
+		all := runs + waits + order
+		share += m.Nanoseconds / g.ns * (waits + order) / all
+		inOrder += m.Nanoseconds / g.ns * order / all
+	}
+	return share, inOrder
+}
+
+// levels are the shares of a group's fetches that find their data in the first cache, each other, and behind the last; and
+// how far off, relatively, that makes the mean latency.
+func (g *group) levels(p *model.Profile) (shares []float64, off float64) {
+	n := int64(0)
+	own := levelShares(p, func(r *model.Record) bool {
+		fits := g.functions[functionOf(r.Use)] || len(r.Reuse) > 0 && g.functions[functionOf(r.Reuse)]
+		if fits {
+			n += r.Observations
+		}
+		return fits
+	})
+	all := levelShares(p, func(*model.Record) bool { return true })
+	const least = 3 // observations that the whole counts for
+	mean, square, total := 0.0, 0.0, 0.0
+	shares = make([]float64, len(own))
+	for i := range own {
+		shares[i] = (own[i]*float64(n) + all[i]*least) / (float64(n) + least)
+		total += shares[i]
+	}
+	if !(total > 0) { // nothing was seen of where data come from
+		for i := range shares {
+			shares[i] = 1 / float64(len(shares))
+		}
+	}
+	c := costsOf(p)
+	for i, s := range shares {
+		mean += s * c.chased[i]
+		square += s * c.chased[i] * c.chased[i]
+	}
+	if !(mean > 0) {
+		return shares, 0.5
+	}
+	return shares, math.Sqrt(0.2*0.2 + (square/(mean*mean)-1)/float64(n+least))
+}
