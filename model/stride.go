@@ -136,6 +136,17 @@ func (s *Strides) Frequent() []Step {
 	return all[:min(len(all), SeveralSteps)]
 }
 
+// Kept is those of the Frequent steps that are no chance: two and more, and one in 16 at least.
+func (s *Strides) Kept() []Step {
+	all := s.Frequent()
+	for i, x := range all {
+		if x.N < 2 || x.N*MinSteps < s.Steps {
+			return all[:i]
+		}
+	}
+	return all
+}
+
 // Origins says of how many accesses of an instruction it is known where their addresses come from:
 // FromValue of them from a value that was loaded before, and FromChain of those from a value that
 // was itself loaded at an address that came from a loaded value.

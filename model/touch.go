@@ -1,13 +1,15 @@
 package model
 
+import "math"
+
 // Manner says how the accesses of one instruction follow each other.
 type Manner uint8
 
 const (
 	// MannerUnknown: too few accesses in a row were seen to tell.
 	MannerUnknown Manner = iota
-	// MannerStride: as far from the access before as that is from the one before it, or as the
-	// next is from this: Touch.Stride, 0 for the same place.
+	// MannerStride: a step from the access before that is one of the instruction's frequent ones: Touch.Stride, 0 for the
+	// same place.
 	MannerStride
 	// MannerGather: the address is made of a value that was itself read in order, as in a[b[i]].
 	MannerGather
@@ -41,6 +43,35 @@ func ParseManner(s string) (p Manner, ok bool) {
 // follows it. A stride within a page is followed.
 func (t *Touch) Waits() bool {
 	return t.Manner > MannerStride || t.Manner == MannerStride && (t.Stride >= prefetched || t.Stride <= -prefetched)
+}
+
+// StrideOf is the class of the accesses of an instruction, or of several together; the most frequent step; and the share that keeps
+// to the class. It is what an exact stream's steps would be classed as.
+func StrideOf(touches []*Touch) (class Stride, step int64, kept float64) {
+	var s Strides
+	var from Origins
+	for _, t := range touches {
+		n := uint64(math.Round(t.Accesses))
+		switch t.Manner {
+		case MannerUnknown:
+			continue
+		case MannerStride:
+			s.Add(t.Stride, n)
+			continue
+		case MannerChase:
+			from.FromChain += n
+			from.FromValue += n
+		case MannerGather:
+			from.FromValue += n
+		}
+		from.Known += n
+		s.Steps += n
+	}
+	class, kept = s.Class(from)
+	if f := s.Frequent(); len(f) > 0 {
+		step = f[0].Bytes
+	}
+	return class, step, kept
 }
 
 // prefetched: strides below half a page are followed by the prefetchers of today's processors, which

@@ -32,8 +32,7 @@ type Walk struct {
 	Windows int64   `json:"windows"` // holds that saw it, the most of its instructions
 
 	used, written, waiting float64
-	steps                  map[int64]float64
-	manners                map[model.Manner]float64
+	touches                []*model.Touch
 	data                   map[string]float64
 }
 
@@ -50,8 +49,7 @@ func walks(p *model.Profile) (out []*Walk) {
 		k := key{at.String(), t.Op}
 		w := by[k]
 		if w == nil {
-			w = &Walk{Place: k.place, Function: at.Function, File: at.File, Line: at.Line, Op: t.Op.String(),
-				steps: map[int64]float64{}, manners: map[model.Manner]float64{}, data: map[string]float64{}}
+			w = &Walk{Place: k.place, Function: at.Function, File: at.File, Line: at.Line, Op: t.Op.String(), data: map[string]float64{}}
 			by[k] = w
 			out = append(out, w)
 		}
@@ -63,11 +61,7 @@ func walks(p *model.Profile) (out []*Walk) {
 		if t.Waits() {
 			w.waiting += t.Fetches
 		}
-		if t.Manner == model.MannerStride {
-			w.steps[t.Stride] += t.Accesses
-		} else {
-			w.manners[t.Manner] += t.Accesses
-		}
+		w.touches = append(w.touches, t)
 		w.data[nameOf(t.Data)] += t.Fetches + 1e-6*t.Accesses
 	}
 	for _, w := range out {
@@ -78,8 +72,6 @@ func walks(p *model.Profile) (out []*Walk) {
 	})
 	return out
 }
-
-const keptShare = 0.75 // as of docs/explanation/patterns.md
 
 // settle sums up.
 func (w *Walk) settle() {
@@ -93,51 +85,7 @@ func (w *Walk) settle() {
 			w.Data, best = name, n
 		}
 	}
-	type step struct {
-		bytes int64
-		n     float64
-	}
-	var steps []step
-	for b, n := range w.steps {
-		steps = append(steps, step{b, n})
-	}
-	slices.SortFunc(steps, func(a, b step) int { return cmp.Or(cmp.Compare(b.n, a.n), cmp.Compare(a.bytes, b.bytes)) })
-	known := w.Accesses - w.manners[model.MannerUnknown]
-	if !(known > 0) {
-		return
-	}
-	sum := 0.0
-	for i, s := range steps {
-		if sum += s.n; i == 0 {
-			w.Step = s.bytes
-		}
-		if sum >= keptShare*known && i < model.SeveralSteps {
-			w.Kept = sum / known
-			w.Stride = classOf(s.bytes)
-			if i > 0 {
-				w.Stride = model.StrideSeveral.String()
-			}
-			return
-		}
-	}
-	irregular := map[model.Stride]float64{model.StrideChase: w.manners[model.MannerChase], model.StrideGather: w.manners[model.MannerGather], model.StrideRandom: w.manners[model.MannerRandom]}
-	class, n := model.StrideRandom, 0.0
-	for _, c := range []model.Stride{model.StrideChase, model.StrideGather, model.StrideRandom} {
-		if irregular[c] > n {
-			class, n = c, irregular[c]
-		}
-	}
-	w.Stride, w.Kept = class.String(), n/known
-}
-
-func classOf(step int64) string {
-	switch {
-	case step == 0:
-		return model.StrideZero.String()
-	case step > -model.LineBytes && step < model.LineBytes:
-		return model.StrideWithin.String()
-	case step == -model.LineBytes || step == model.LineBytes:
-		return model.StrideLine.String()
-	}
-	return model.StrideLarger.String()
+	var class model.Stride
+	class, w.Step, w.Kept = model.StrideOf(w.touches)
+	w.Stride = class.String()
 }

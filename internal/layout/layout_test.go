@@ -26,7 +26,7 @@ var mayImport = map[string][]string{
 	"gpu":               {"exact", "model"},
 	"sampler":           {"bpf", "proc"},
 	"sampler/ptrace":    {"proc", "sampler/clock", "sampler/safeopen"},
-	"sampler/ahead":     {"proc", "sampler"},
+	"sampler/ahead":     {"model", "proc", "sampler"},
 	"sampler/interp":    {"sampler/operand"},
 	"sampler/unwind":    {"sampler/objfile"},
 	"sampler/clock":     nil,

@@ -3,6 +3,7 @@ package ahead
 import (
 	"slices"
 
+	"github.com/rdx-profiler/rdx/model"
 	"github.com/rdx-profiler/rdx/sampler"
 	"github.com/rdx-profiler/rdx/sampler/interp"
 	"github.com/rdx-profiler/rdx/sampler/unwind"
@@ -27,7 +28,7 @@ type Pattern uint8
 
 const (
 	Unknown  Pattern = iota // fewer than three of them
-	Strided                 // as far from the one before as that from its own, or as the next from this
+	Strided                 // a step from the one before that is one of the instruction's frequent ones
 	Gathered                // address made of a value read in order
 	Chased                  // address made of a value read out of order
 	Random                  // none of these
@@ -86,6 +87,8 @@ type run struct {
 	siteKey
 	last    int32 // access
 	n, kept int   // accesses, and those that keep a stride
+	steps   model.Strides
+	strides []model.Step // the frequent ones
 	link    Pattern
 	from    int32 // of Chased: the run that reads what its addresses are made of
 }
@@ -149,9 +152,13 @@ func (s *sights) index(all []interp.Access) {
 		s.of, s.before, s.after = append(s.of, int32(n)), append(s.before, r.last), append(s.after, -1)
 		if r.last >= 0 {
 			s.after[r.last] = int32(i)
+			r.steps.Add(int64(all[i].Addr-all[r.last].Addr), 1)
 		}
 		r.last = int32(i)
 		r.n++
+	}
+	for i := range s.runs {
+		s.runs[i].strides = s.runs[i].steps.Kept()
 	}
 	for i := range all {
 		if _, ok := s.stride(all, int32(i)); ok {
@@ -160,22 +167,18 @@ func (s *sights) index(all []interp.Access) {
 	}
 }
 
-// stride is an access's, if it keeps one.
+// stride is the step to an access, or of a run's first that from it, if it is one of its run's frequent ones.
 func (s *sights) stride(all []interp.Access, i int32) (bytes int64, ok bool) {
-	step := func(from, to int32) int64 { return int64(all[to].Addr - all[from].Addr) }
-	before, after := s.before[i], s.after[i]
-	if before >= 0 && after >= 0 {
-		if d := step(before, i); d == step(i, after) {
-			return d, true
-		}
+	from, to := s.before[i], i
+	if from < 0 {
+		from, to = i, s.after[i]
 	}
-	if before >= 0 && s.before[before] >= 0 {
-		if d := step(before, i); d == step(s.before[before], before) {
-			return d, true
-		}
+	if to < 0 {
+		return 0, false
 	}
-	if after >= 0 && s.after[after] >= 0 {
-		if d := step(i, after); d == step(after, s.after[after]) {
+	d := int64(all[to].Addr - all[from].Addr)
+	for _, f := range s.runs[s.of[i]].strides {
+		if f.Bytes == d {
 			return d, true
 		}
 	}
