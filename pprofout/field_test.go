@@ -4,12 +4,14 @@ package pprofout
 
 import (
 	"bytes"
+	"debug/elf"
 	"encoding/binary"
 	"fmt"
 	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -64,14 +66,79 @@ func TestMiniDebugBounded(t *testing.T) {
 	if err := checkXZ(pack(100, "--lzma2=dict=1GiB")); err == nil {
 		t.Error("a dictionary of 1 GiB is taken")
 	}
-	for _, b := range [][]byte{nil, make([]byte, 5), make([]byte, 100)} {
+	for _, b := range [][]byte{nil, make([]byte, 5)} {
 		if err := checkXZ(b); err == nil {
 			t.Errorf("%d bytes are taken for packed ones", len(b))
 		}
 	}
+	// Each block has a dictionary of its own.
+	blocks := pack(1000, "--block-size=100", "--lzma2=dict=8MiB")
+	if err := checkXZ(blocks); err != nil {
+		t.Error(err)
+	}
+	filter := []byte{0x21, 1, 22} // 8 MiB
+	if n := bytes.Count(blocks, filter); n != 10 {
+		t.Fatalf("%d blocks", n)
+	}
+	blocks[bytes.LastIndex(blocks, filter)+2] = 36 // 1 GiB
+	if err := checkXZ(blocks); err == nil {
+		t.Error("a dictionary of 1 GiB is taken in the last block")
+	}
 	if _, err := miniDebug(withSection(t, pack(200<<20, "-0"))); err == nil || !strings.Contains(err.Error(), "becomes more than") {
 		t.Errorf("200 MiB of zeros: %v", err)
 	}
+}
+
+// FuzzXZ: what is packed costs neither much time nor memory.
+func FuzzXZ(f *testing.F) {
+	if _, err := exec.LookPath("xz"); err != nil {
+		f.Skip("no xz")
+	}
+	for _, args := range [][]string{nil, {"--block-size=100"}, {"-9e"}} {
+		cmd := exec.Command("xz", append([]string{"-c"}, args...)...)
+		cmd.Stdin = strings.NewReader(strings.Repeat("some text ", 50))
+		b, err := cmd.Output()
+		if err != nil {
+			f.Fatal(err)
+		}
+		f.Add(b)
+	}
+	f.Fuzz(func(t *testing.T, b []byte) {
+		start := processTime()
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		_, _ = unpackXZ(b)
+		runtime.ReadMemStats(&after)
+		if took, n := processTime()-start, after.TotalAlloc-before.TotalAlloc; took > 10*time.Second || n > 1<<30 {
+			t.Errorf("%d bytes take %v and %d bytes of memory", len(b), took, n)
+		}
+	})
+}
+
+// FuzzAltLink: whatever names the file that shares debug information, it is only looked for.
+func FuzzAltLink(f *testing.F) {
+	bin := compile(f, source(f, "p.c", oneFunction), "gcc", "-g", "-O2", "-shared", "-fPIC", "-nostdlib", "-Wl,--build-id=none")
+	image, err := os.ReadFile(bin)
+	if err != nil {
+		f.Fatal(err)
+	}
+	e, err := objfile.Open(bytes.NewReader(image))
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Add([]byte("/usr/lib/debug/.dwz/x\x00\x01\x02\x03"))
+	f.Add([]byte("../../etc/passwd\x00ab"))
+	f.Fuzz(func(t *testing.T, link []byte) {
+		e.Sections = append(e.Sections[:len(e.Sections):len(e.Sections)], &elf.Section{
+			SectionHeader: elf.SectionHeader{Name: ".gnu_debugaltlink", Type: elf.SHT_PROGBITS, Size: uint64(len(link)), FileSize: uint64(len(link))},
+			ReaderAt:      bytes.NewReader(link),
+		})
+		defer func() { e.Sections = e.Sections[:len(e.Sections)-1] }()
+		s := &debugSource{elf: e, names: []string{"/bin/x"}, limit: newTimeLimit(e), places: []debugPlace{fromMemory{"", image}}}
+		if _, err := s.alternate(); err == nil {
+			t.Errorf("%q: a file without a build ID is taken", link)
+		}
+	})
 }
 
 type blanks struct{}

@@ -31,6 +31,14 @@ func miniDebug(f *elf.File) (*elf.File, error) {
 	if err != nil {
 		return nil, err
 	}
+	data, err := unpackXZ(packed)
+	if err != nil {
+		return nil, err
+	}
+	return objfile.Open(bytes.NewReader(data))
+}
+
+func unpackXZ(packed []byte) ([]byte, error) {
 	if err := checkXZ(packed); err != nil {
 		return nil, err
 	}
@@ -46,32 +54,71 @@ func miniDebug(f *elf.File) (*elf.File, error) {
 	if int64(len(data)) > most {
 		return nil, fmt.Errorf("of %d bytes, becomes more than %d", len(packed), most)
 	}
-	return objfile.Open(bytes.NewReader(data))
+	return data, nil
 }
 
-// checkXZ looks at what the first block's header (xz file format, section 3.1) says of
-// the dictionary: the decompressor takes that much memory.
+// checkXZ looks at what each block's header (xz file format, section 3.1) says of
+// the dictionary: the decompressor takes that much memory. What is no block ends it.
 func checkXZ(b []byte) error {
-	const streamHeader, lzma2 = 12, 0x21
+	const streamHeader = 12
 	if len(b) < streamHeader+8 {
 		return errors.New("cut off")
 	}
-	block := b[streamHeader:]
-	flags, at := block[1], 2
+	check := 0 // bytes behind each block
+	if kind := b[7] & 15; kind > 0 {
+		check = 4 << ((kind - 1) / 3)
+	}
+	for b = b[streamHeader:]; len(b) > 0 && b[0] != 0; {
+		header := (int(b[0]) + 1) * 4
+		if header > len(b) {
+			return errors.New("cut off")
+		}
+		if err := checkBlock(b[:header]); err != nil {
+			return err
+		}
+		size := chunks(b[header:])
+		b = b[min(header+(size+3)&^3+check, len(b)):]
+	}
+	return nil
+}
+
+func checkBlock(header []byte) error {
+	const lzma2 = 0x21
+	flags, at := header[1], 2
 	for _, present := range []bool{flags&0x40 != 0, flags&0x80 != 0} { // sizes
-		for present && at < len(block) && block[at]&0x80 != 0 {
+		for present && at < len(header) && header[at]&0x80 != 0 {
 			at++
 		}
 		if present {
 			at++
 		}
 	}
-	if flags&3 != 0 || at+2 >= len(block) || block[at] != lzma2 || block[at+1] != 1 {
+	if flags&3 != 0 || at+2 >= len(header) || header[at] != lzma2 || header[at+1] != 1 {
 		return errors.New("packed by another filter than lzma2")
 	}
-	bits := uint(block[at+2])
+	bits := uint(header[at+2])
 	if bits > 40 || (2|uint64(bits&1))<<(bits/2+11) > miniDictionary {
 		return fmt.Errorf("its dictionary is larger than %d MiB", miniDictionary>>20)
 	}
 	return nil
+}
+
+// chunks is how many bytes the chunks of a block take (LZMA2), at most those that there are.
+func chunks(b []byte) int {
+	at := 0
+	for at < len(b) && b[at] != 0 {
+		size := 3
+		if b[at] >= 0x80 {
+			size = 5
+		}
+		if at+size > len(b) {
+			return len(b)
+		}
+		data := int(b[at+size-2])<<8 + int(b[at+size-1]) + 1
+		if b[at] >= 0xc0 {
+			size++ // properties
+		}
+		at += size + data
+	}
+	return min(at+1, len(b))
 }
