@@ -3,7 +3,7 @@
 SHELL := /bin/bash
 export CGO_ENABLED := 0
 
-.PHONY: build rdx-gpu engine pyroscope test test-short test-root test-vm generate check-generate lint demo demo-fleet release check-release check-deploy bench accuracy paper deps clean
+.PHONY: build rdx-gpu engine pyroscope test test-short test-root test-vm mutants generate check-generate lint demo demo-fleet release check-release check-deploy bench accuracy paper deps clean
 
 # What rdx version says, where git knows it.
 stamp := -X github.com/rdx-profiler/rdx/internal/version.release=$(shell git describe --tags --dirty --match 'v[0-9]*' 2>/dev/null) \
@@ -50,6 +50,10 @@ test-vm:
 	RDX_VM_FAULTS=1 vm/run.sh 5.10-arm64 6.12-arm64 7.3-arm64
 	RDX_VM_PATTERNS=1 vm/run.sh 5.10-arm64 6.12-arm64 7.3-arm64
 	RDX_VM_CPUS=2 vm/run.sh 5.10-amd64 7.3-amd64 5.10-arm64 6.12-arm64 7.3-arm64
+
+# Takes mends back one at a time, and wants a test to fail each time: some minutes, root.
+mutants:
+	go run ./internal/mutants
 
 lint:
 	@out=$$(gofmt -l .); if [ -n "$$out" ]; then echo "gofmt: $$out"; exit 1; fi

@@ -19,6 +19,7 @@ var mayImport = map[string][]string{
 	"model":             nil,
 	"internal/version":  {"bpf"},
 	"internal/suite":    nil,
+	"internal/mutants":  nil,
 	"proc":              nil,
 	"bpf":               nil,
 	"exact":             {"model"},
