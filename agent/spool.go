@@ -21,7 +21,7 @@ type Spool struct {
 	dir   string
 	size  int64
 	age   time.Duration
-	clock func() time.Time
+	clock func() time.Duration // that nobody sets
 
 	mu      sync.Mutex
 	files   []spooled // oldest first
@@ -34,6 +34,7 @@ type spooled struct {
 	name string
 	at   time.Time // of the window
 	size int64
+	till time.Duration // by the spool's clock: a clock that is set makes no window old
 }
 
 // Why a window was dropped.
@@ -58,7 +59,8 @@ func openSpool(c SpoolConfig, dropped func(reason string, n int)) (*Spool, error
 	if err := os.MkdirAll(c.Dir, 0o700); err != nil {
 		return nil, fmt.Errorf("open spool: %w", err)
 	}
-	s := &Spool{dir: c.Dir, size: int64(c.Size), age: c.Age, clock: time.Now, dropped: dropped}
+	began := time.Now()
+	s := &Spool{dir: c.Dir, size: int64(c.Size), age: c.Age, clock: func() time.Duration { return time.Since(began) }, dropped: dropped}
 	entries, err := os.ReadDir(c.Dir)
 	if err != nil {
 		return nil, fmt.Errorf("open spool: %w", err)
@@ -80,7 +82,8 @@ func openSpool(c SpoolConfig, dropped func(reason string, n int)) (*Spool, error
 			if err != nil || err2 != nil || !fi.Mode().IsRegular() {
 				continue // none of ours
 			}
-			s.files = append(s.files, spooled{name, time.Unix(0, n), fi.Size()})
+			at := time.Unix(0, n)
+			s.files = append(s.files, spooled{name, at, fi.Size(), s.age - max(began.Sub(at), 0)})
 			s.bytes += fi.Size()
 		}
 	}
@@ -119,7 +122,7 @@ func (s *Spool) Put(at time.Time, request []byte) error {
 	if err := writeRenamed(filepath.Join(s.dir, name), request); err != nil {
 		return fmt.Errorf("spool: %w", err)
 	}
-	f := spooled{name, at, n}
+	f := spooled{name, at, n, s.clock() + s.age}
 	i, _ := slices.BinarySearchFunc(s.files, f, func(a, b spooled) int { return cmp.Or(a.at.Compare(b.at), strings.Compare(a.name, b.name)) })
 	s.files = slices.Insert(s.files, i, f)
 	s.bytes += n
@@ -180,12 +183,11 @@ func (s *Spool) Expire() {
 
 func (s *Spool) expire() {
 	now := s.clock()
-	for i := 0; i < len(s.files); {
-		if now.Sub(s.files[i].at) <= s.age {
-			break // they are in order
+	for i := len(s.files) - 1; i >= 0; i-- {
+		if now > s.files[i].till {
+			s.remove(i)
+			s.dropped(dropOld, 1)
 		}
-		s.remove(i)
-		s.dropped(dropOld, 1)
 	}
 }
 

@@ -75,7 +75,7 @@ func TestSpool(t *testing.T) {
 	if err := s.Put(now, []byte("old")); err != nil {
 		t.Fatal(err)
 	}
-	s.clock = func() time.Time { return now.Add(61 * time.Minute) }
+	s.clock = func() time.Duration { return 61 * time.Minute }
 	if name, _ := s.Oldest(); name != "" || lost[dropOld] != 1 {
 		t.Errorf("%q is left after an hour, dropped %v", name, lost)
 	}
@@ -197,7 +197,8 @@ func TestPusher(t *testing.T) {
 func TestServerGoneForAnHour(t *testing.T) {
 	s, lost := testSpool(t, SpoolConfig{Dir: t.TempDir(), Size: 1000, Age: time.Hour})
 	now := time.Now()
-	s.clock = func() time.Time { return now }
+	start := now
+	s.clock = func() time.Duration { return now.Sub(start) }
 	p := newPusher(s, newMetrics("test"), zap.NewNop(), &answers{list: []error{errors.New("no route to host")}})
 	ctx, cancel := context.WithCancel(t.Context())
 	tries, put := 0, 0
@@ -240,4 +241,35 @@ func value(t *testing.T, m *metrics, name, label string) float64 {
 		}
 	}
 	return 0
+}
+
+// A clock that is set, by a day forth or back, makes no window old, and the order in which they are sent stays that of their times. One
+// that waits on disk is as old as the clock says when the agent starts, but never younger than new.
+func TestSpoolClockIsSet(t *testing.T) {
+	c := SpoolConfig{Dir: t.TempDir(), Size: 1000, Age: time.Hour}
+	s, lost := testSpool(t, c)
+	var passed time.Duration
+	s.clock = func() time.Duration { return passed }
+	now := time.Now()
+	for i, set := range []time.Duration{24 * time.Hour, 0, -24 * time.Hour} {
+		if err := s.Put(now.Add(set), []byte{byte(i)}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	passed = 59 * time.Minute
+	if _, b := s.Oldest(); len(b) != 1 || b[0] != 2 || len(lost) > 0 {
+		t.Errorf("%v is next, dropped %v", b, lost)
+	}
+	again, lostAgain := testSpool(t, c)
+	if n, _ := again.Held(); n != 2 || lostAgain[dropOld] != 1 {
+		t.Errorf("%d are held by the next agent, dropped %v", n, lostAgain)
+	}
+	again.clock = func() time.Duration { return 61 * time.Minute }
+	if again.Expire(); lostAgain[dropOld] != 3 {
+		t.Errorf("one of a time to come never gets old: %v", lostAgain)
+	}
+	passed = 61 * time.Minute
+	if s.Expire(); lost[dropOld] != 3 {
+		t.Errorf("after an hour %v are dropped", lost)
+	}
 }

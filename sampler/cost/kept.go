@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math"
 	"os"
 	"path/filepath"
 	"strings"
@@ -64,13 +65,16 @@ func (k *Kept) Read(v any) bool {
 	return err == nil && json.Unmarshal(b, &f) == nil && f.Of == k.of && json.Unmarshal(f.Value, v) == nil
 }
 
-// Age is how long ago it was written.
+// Age is how long ago it was written. If that is yet to come the clock has been set since, and it may be of any age.
 func (k *Kept) Age() time.Duration {
 	info, err := os.Stat(filepath.Join(k.dir, k.name))
 	if err != nil {
 		return 0
 	}
-	return time.Since(info.ModTime())
+	if age := time.Since(info.ModTime()); age >= 0 {
+		return age
+	}
+	return math.MaxInt64
 }
 
 // Write keeps it; whoever reads meanwhile sees it whole or not at all.
