@@ -20,7 +20,7 @@ type Log2Stack struct {
 	// counts is by the bit length of the distance, which is the bin of LogBins(1);
 	// that of Infinite is 64.
 	counts [65]uint64
-	top    [topChunk]uint8 // distances on top
+	top    [vectorChunk]uint8 // distances on top
 
 	changes [log2Chunk]uint64 // without repetitions, which change nothing
 	runs    [log2Chunk]uint8  // all of one touch
@@ -44,9 +44,9 @@ func (s *Log2Stack) Touch(blocks []uint64) error {
 		s.last = ^blocks[0]
 	}
 	for len(blocks) > 0 {
-		if f := s.olken.top; f != nil && f.off == 0 && !s.olken.tooMany {
-			part := blocks[:min(len(blocks), topChunk)]
-			s.touchTop(part)
+		if f := s.olken.vectors; f != nil && f.off == 0 && !s.olken.tooMany {
+			part := blocks[:min(len(blocks), vectorChunk)]
+			s.touchVector(part)
 			s.last = part[len(part)-1]
 			blocks = blocks[len(part):]
 			continue
@@ -72,21 +72,21 @@ func (s *Log2Stack) Touch(blocks []uint64) error {
 	return nil
 }
 
-// touchTop is Touch of up to topChunk blocks where the top is kept. A repetition
+// touchVector is Touch of up to vectorChunk blocks where the top is kept. A repetition
 // costs no more there than to leave it out.
-func (s *Log2Stack) touchTop(blocks []uint64) {
-	o, t := s.olken, s.olken.top
+func (s *Log2Stack) touchVector(blocks []uint64) {
+	o, t := s.olken, s.olken.vectors
 	n := len(blocks)
 	for done := 0; ; t.makeRoom() {
-		if done = countTop(t, blocks, s.top[:n], done); done == n {
+		if done = countVector(t, blocks, s.top[:n], done); done == n {
 			break
 		}
 	}
 	misses := t.misses
 	clear(s.top[n:])
 	clear(t.above[misses:])
-	var above [topOctaves]uint64 // of what was not found
-	addOctaves(&s.top, (*[topOctaves]uint64)(s.counts[:]))
+	var above [vectorOctaves]uint64 // of what was not found
+	addOctaves(&s.top, (*[vectorOctaves]uint64)(s.counts[:]))
 	addOctaves(&t.above, &above)
 	s.counts[0] += uint64(n - misses)
 	for k, n := range above {

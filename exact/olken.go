@@ -15,18 +15,18 @@ var ErrTooManyBlocks = errors.New("exact stack: too many distinct blocks (consid
 // that is full its live bits are moved together, which keeps their order.
 //
 // Where the processor has AVX2, the blocks on top of the stack are kept as they are,
-// see stackTop.
+// see vectorStack.
 //
 // The zero value is not usable; see NewOlken. An Olken is for one goroutine.
 type Olken struct {
 	index   blockIndex
 	order   timedOrder
-	top     *stackTop // nil if there is none
+	vectors *vectorStack // nil if there is none
 	tooMany bool
 
-	moved   func(to *ranks)  // called when positions are moved together; nil if nobody needs to know
-	single  [topChunk]uint8  // runs of one touch
-	unasked [topChunk]uint64 // times that nobody asked for
+	moved   func(to *ranks)     // called when positions are moved together; nil if nobody needs to know
+	single  [vectorChunk]uint8  // runs of one touch
+	unasked [vectorChunk]uint64 // times that nobody asked for
 }
 
 const (
@@ -43,9 +43,9 @@ func NewOlken() *Olken {
 	o.index.init()
 	o.order.least = batch * maxRun
 	o.order.init()
-	if haveFront {
-		o.top = &stackTop{index: &o.index}
-		o.top.clear()
+	if haveAVX2 {
+		o.vectors = &vectorStack{index: &o.index}
+		o.vectors.clear()
 	}
 	return o
 }
@@ -54,8 +54,8 @@ func NewOlken() *Olken {
 func (o *Olken) Reset() {
 	o.index.clear()
 	o.order.init()
-	if o.top != nil {
-		o.top.clear()
+	if o.vectors != nil {
+		o.vectors.clear()
 	}
 	o.tooMany = false
 }
@@ -79,7 +79,7 @@ func (o *Olken) Bytes() uint64 { return o.index.bytes() + o.order.bytes() }
 // time undefined.
 func (o *Olken) Touch(blocks, dist, time []uint64) error {
 	for len(blocks) > 0 {
-		n := min(len(blocks), topChunk)
+		n := min(len(blocks), vectorChunk)
 		times := o.unasked[:n]
 		if time != nil {
 			times, time = time[:n], time[n:]
@@ -108,9 +108,9 @@ func (o *Olken) touch(blocks []uint64, runs []uint8, dist, time []uint64) error 
 
 // touchSome is touch for the first of the runs, and returns their number. makeRoom must follow.
 func (o *Olken) touchSome(blocks []uint64, runs []uint8, dist, time []uint64) (n int) {
-	f := o.top
+	f := o.vectors
 	if f != nil && f.off == 0 {
-		return o.touchTop(blocks, runs, dist, time)
+		return o.touchVector(blocks, runs, dist, time)
 	}
 	var slots [batch]*uint32
 	n = o.index.find(blocks[:min(len(blocks), batch)], &slots)
@@ -121,7 +121,7 @@ func (o *Olken) touchSome(blocks []uint64, runs []uint8, dist, time []uint64) (n
 	return n
 }
 
-// makeRoom leaves as many positions as touch and touchTop may need.
+// makeRoom leaves as many positions as touch and touchVector may need.
 func (o *Olken) makeRoom() {
 	if o.order.end-o.position() < batch*maxRun {
 		o.settle()

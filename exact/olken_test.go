@@ -297,7 +297,7 @@ func FuzzOlken(f *testing.F) {
 	f.Fuzz(func(t *testing.T, trace []byte, step uint8) {
 		o := NewOlken()
 		if step >= 100 {
-			o.top = nil
+			o.vectors = nil
 		}
 		var brute bruteStack
 		for len(trace) > 0 {

@@ -116,7 +116,7 @@ func (x *blockIndex) find(blocks []uint64, slots *[batch]*uint32) int {
 		read ^= m.bucket.n
 	}
 	x.read = read
-	if haveFront {
+	if haveAVX2 {
 		misses = findFirst(&missed, misses, blocks, slots, &x.recent)
 	} else {
 		misses = plainFindFirst(&missed, misses, blocks, slots, &x.recent)
@@ -224,8 +224,8 @@ func (s *indexShard) find(b, h uint64) *uint32 {
 func (s *indexShard) resize(size int) {
 	old := s.buckets
 	s.buckets = make([]indexBucket, size)
-	places := size * bucketBlocks
-	s.max = places - places/8
+	capacity := size * bucketBlocks
+	s.max = capacity - capacity/8
 	for i := range old {
 		p := &old[i]
 		for k, b := range p.blocks[:p.n] {

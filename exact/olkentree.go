@@ -59,7 +59,7 @@ func (t *runTree) add(run, n uint32) {
 
 // remove takes one live position out of a run and returns the number of those in the runs after it.
 func (t *runTree) remove(run uint32) uint32 {
-	if haveFront {
+	if haveAVX2 {
 		return removeRun(t, run)
 	}
 	return t.plainRemove(run)

@@ -31,7 +31,7 @@ func (p plainRuns) find(k uint32) (run, left uint32) {
 func TestRunTree(t *testing.T) {
 	t.Run("plain", func(t *testing.T) { testRunTree(t, (*runTree).plainRemove) })
 	t.Run("AVX2", func(t *testing.T) {
-		needFront(t)
+		needAVX2(t)
 		testRunTree(t, removeRun)
 	})
 }
@@ -86,7 +86,7 @@ func testRunTree(t *testing.T, remove func(*runTree, uint32) uint32) {
 
 // Needs AVX2.
 func TestTakeSlots(t *testing.T) {
-	needFront(t)
+	needAVX2(t)
 	r := seededRand(t)
 	near, far, cold := 0, 0, 0
 	for range 100 {
@@ -110,7 +110,7 @@ func TestTakeSlots(t *testing.T) {
 			dist, want := make([]uint64, n), make([]uint64, n)
 			wantCold := 0
 			for i := range slots {
-				above[i], slots[i] = uint8(r.IntN(topBlocks)), &positions[i]
+				above[i], slots[i] = uint8(r.IntN(vectorBlocks)), &positions[i]
 				if len(held) == 0 || r.IntN(8) == 0 {
 					positions[i], want[i] = coldPos, model.Infinite
 					wantCold++

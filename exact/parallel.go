@@ -35,20 +35,20 @@ import (
 // little and costs as much as all the rest. One piece in measureEvery tells; the
 // others are then merged touch by touch, as if each were a first touch: the
 // look-ups, the distances and the histograms of three pieces run side by side.
-// Where there is a front and not more than three jobs, all are merged so, but for
-// what fronts find, of which there is one for each job; see pieceFront and relay.
+// Where there is a filter and not more than three jobs, all are merged so, but for
+// what filters find, of which there is one for each job; see pieceFilter and relay.
 //
 // Results are those of Analysis, to the last touch. Memory is that of an Analysis and
-// about 2 MB for each piece under way, of which there are morePieces more than jobs, or with fronts
-// 1 MB for each of frontPieces more; the stream is not kept. Add and Finish are for one goroutine.
+// about 2 MB for each piece under way, of which there are morePieces more than jobs, or with filters
+// 1 MB for each of filterPieces more; the stream is not kept. Add and Finish are for one goroutine.
 type Parallel struct {
 	Counts
 	jobs    int
 	split   splitter
-	filled  *piece      // being filled by Add
-	through *pieceFront // which it is taken through meanwhile, nil if that is done later or not at all
+	filled  *piece       // being filled by Add
+	through *pieceFilter // which it is taken through meanwhile, nil if that is done later or not at all
 	merge   merger
-	relay   *relay        // instead of the channels, if there is a front
+	relay   *relay        // instead of the channels, if there is a filter
 	spare   chan *piece   // free pieces
 	queue   chan *piece   // filled ones, in order
 	work    chan struct{} // one token for each processor in use
@@ -68,12 +68,12 @@ type Parallel struct {
 // second-level cache.
 const PieceTouches = 1 << 15
 
-// morePieces are under way than there are jobs, and with fronts, where a piece needs no stack of its own, frontPieces
-// more: while positions are moved together or a table grows others can be filled and taken through fronts, and a program that runs
+// morePieces are under way than there are jobs, and with filters, where a piece needs no stack of its own, filterPieces
+// more: while positions are moved together or a table grows others can be filled and taken through filters, and a program that runs
 // meanwhile makes its accesses in bursts.
 const (
-	morePieces  = 4
-	frontPieces = 24
+	morePieces   = 4
+	filterPieces = 24
 )
 
 // measureEvery is how many pieces there are to one that tells how many of its
@@ -82,7 +82,7 @@ const measureEvery = 16
 
 // ParallelConfig says how a Parallel works.
 type ParallelConfig struct {
-	Jobs int // processors to use, 1 or more; what calls Add is on one of them if there is a front
+	Jobs int // processors to use, 1 or more; what calls Add is on one of them if there is a filter
 	// Approximate merges by formula 1 of the paper instead of exactly; Factor
 	// then applies the effective factor, formulas 2 and 3.
 	Approximate, Factor bool
@@ -90,7 +90,7 @@ type ParallelConfig struct {
 	// not depend on it.
 	PieceTouches int
 
-	withoutFront bool // as without AVX2
+	withoutFilter bool // as without AVX2
 }
 
 // NewParallel returns an analysis with blocks of the given number of
@@ -110,10 +110,10 @@ func NewParallel(blockBytes int, bins *model.Bins, config ParallelConfig) (*Para
 	if err != nil {
 		return nil, err
 	}
-	front := haveFront && !config.withoutFront && !config.Approximate && config.Jobs < 4
+	filter := haveAVX2 && !config.withoutFilter && !config.Approximate && config.Jobs < 4
 	n := config.Jobs + morePieces
-	if front {
-		n = config.Jobs + frontPieces
+	if filter {
+		n = config.Jobs + filterPieces
 		if config.Jobs == 1 {
 			n = 1 // nobody fills one meanwhile
 		}
@@ -126,7 +126,7 @@ func NewParallel(blockBytes int, bins *model.Bins, config ParallelConfig) (*Para
 	for range n {
 		x := &piece{blocks: make([]uint64, config.PieceTouches), runs: make([]uint8, config.PieceTouches)}
 		p.pieces = append(p.pieces, x)
-		if front {
+		if filter {
 			x.counts, x.whole = &p.Counts, true
 			continue
 		}
@@ -138,17 +138,17 @@ func NewParallel(blockBytes int, bins *model.Bins, config ParallelConfig) (*Para
 		p.spare <- x
 	}
 	p.merge.init(&p.Counts, config)
-	if front {
+	if filter {
 		if p.merge.missed, err = newCounts(blockBytes, bins); err != nil {
 			return nil, err
 		}
-		fronts := make([]*pieceFront, config.Jobs)
-		for i := range fronts {
-			if fronts[i], err = newPieceFront(blockBytes, bins); err != nil {
+		filters := make([]*pieceFilter, config.Jobs)
+		for i := range filters {
+			if filters[i], err = newPieceFilter(blockBytes, bins); err != nil {
 				return nil, err
 			}
 		}
-		p.relay = newRelay(&p.merge, p.pieces, fronts)
+		p.relay = newRelay(&p.merge, p.pieces, filters)
 	} else {
 		go p.run()
 	}
@@ -163,7 +163,7 @@ func (p *Parallel) Add(accesses []model.Access) error {
 		var n, touches int
 		if f := p.through; f != nil {
 			n, touches, accesses = p.split.fill(p.gran, accesses, f.newBlocks[:], f.newRuns[:], len(x.blocks)-x.touches)
-			f.touch(&x.top, f.newBlocks[:n], f.newRuns[:n])
+			f.touch(&x.output, f.newBlocks[:n], f.newRuns[:n])
 		} else {
 			n, touches, accesses = p.split.fill(p.gran, accesses, x.blocks[x.n:], x.runs[x.n:], len(x.blocks)-x.touches)
 		}
@@ -184,8 +184,8 @@ func (p *Parallel) AddTouches(t *model.Touches) error {
 		x := p.piece()
 		var n int
 		if f := p.through; f != nil {
-			n = x.add(runs[:min(len(runs), topChunk)])
-			f.touch(&x.top, blocks[:n], runs[:n])
+			n = x.add(runs[:min(len(runs), vectorChunk)])
+			f.touch(&x.output, blocks[:n], runs[:n])
 		} else {
 			at := x.n
 			n = x.add(runs[:min(len(runs), len(x.blocks)-at)])
@@ -210,7 +210,7 @@ func (p *Parallel) piece() *piece {
 		}
 		p.filled.n, p.filled.touches = 0, 0
 		if p.through != nil {
-			p.through.begin(&p.filled.top)
+			p.through.begin(&p.filled.output)
 		}
 		p.err = p.filled.err
 	}
@@ -223,7 +223,7 @@ func (p *Parallel) hand() {
 	p.filled = nil
 	if p.relay != nil {
 		if p.through != nil {
-			p.through.end(&x.top)
+			p.through.end(&x.output)
 		}
 		p.relay.hand(p.through != nil)
 		return
@@ -256,7 +256,7 @@ func (p *Parallel) Finish() error {
 	}
 	if p.relay != nil {
 		p.relay.finish()
-		for _, f := range p.relay.fronts {
+		for _, f := range p.relay.filters {
 			f.addTo(&p.Counts)
 		}
 		p.Counts.add(&p.merge.missed)

@@ -79,7 +79,7 @@ func TestParallelIsExact(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, c := range []ParallelConfig{{Jobs: 1}, {Jobs: 2, PieceTouches: 1000}, {Jobs: 3, PieceTouches: 4096}, {Jobs: 8, PieceTouches: 7777},
-			{Jobs: 1, withoutFront: true}, {Jobs: 2, PieceTouches: 1000, withoutFront: true}} {
+			{Jobs: 1, withoutFilter: true}, {Jobs: 2, PieceTouches: 1000, withoutFilter: true}} {
 			got := mustParallel(t, model.LineBytes, bins, c, accesses, 1+r.IntN(5000))
 			sameExact(t, fmt.Sprintf("%s, %+v", name, c), want, got)
 		}
@@ -102,7 +102,7 @@ func TestParallelWholePieces(t *testing.T) {
 		if err := want.Add(accesses); err != nil {
 			t.Fatal(err)
 		}
-		for _, c := range []ParallelConfig{{Jobs: 1, withoutFront: true}, {Jobs: 2, PieceTouches: 1000, withoutFront: true}, {Jobs: 5, PieceTouches: 333}} {
+		for _, c := range []ParallelConfig{{Jobs: 1, withoutFilter: true}, {Jobs: 2, PieceTouches: 1000, withoutFilter: true}, {Jobs: 5, PieceTouches: 333}} {
 			for _, every := range []uint{2, 1 << 30} {
 				p, err := NewParallel(model.LineBytes, bins, c)
 				if err != nil {

@@ -17,10 +17,10 @@ type merger struct {
 	index   []blockIndex
 	own     [][]int32 // by table: the piece's first touches that are its
 	order   timedOrder
-	next    uint64                // position of the first touch of the piece located next
-	touched uint64                // in the pieces counted
-	known   [topBlocks]recentSlot // of the piece located, by place in its front, see stackTop
-	missed  Counts                // of what fronts did not find
+	next    uint64                   // position of the first touch of the piece located next
+	touched uint64                   // in the pieces counted
+	known   [vectorBlocks]recentSlot // of the piece located, by lane in its filter, see vectorStack
+	missed  Counts                   // of what filters did not find
 	// pieceBlocks is the distinct blocks of the pieces located, added up.
 	pieceBlocks uint64
 	err         error // of the pieces located

@@ -22,11 +22,11 @@ type piece struct {
 
 	// whole: not analysed on its own. Then prev is by run, and these are what
 	// the merge has found.
-	whole   bool
-	found   []uint64 // distances
-	before  uint64   // touches before the piece
-	fronted bool     // a whole one that goes through a front; prev is then by what that missed
-	top     frontTop
+	whole    bool
+	found    []uint64 // distances
+	before   uint64   // touches before the piece
+	filtered bool     // a whole one that goes through a filter; prev is then by what that missed
+	output   filterOutput
 
 	first []firstTouch // in order
 	last  []uint32     // offsets of the last touches, in order

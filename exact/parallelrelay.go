@@ -2,26 +2,26 @@ package exact
 
 import "sync"
 
-// relay takes pieces that are merged touch by touch through their stages. Through the front
+// relay takes pieces that are merged touch by touch through their stages. Through the filter
 // pieces go side by side, through the others one after the other in their order, and stages of different
 // pieces run side by side. Nobody owns a stage: the goroutine that adds touches and
 // jobs-1 others do what is ready, see next, so that none waits while there is
 // work, wherever most of it is, and there are not more of them than processors.
 // What adds touches also fills pieces, and does so before all else; while others have enough to do, it takes what it
-// fills through its front at once, as long as that is in its caches.
+// fills through its filter at once, as long as that is in its caches.
 type relay struct {
-	merge  *merger
-	fronts []*pieceFront // [0] is of what adds touches, which takes pieces through it while it fills them, too
+	merge   *merger
+	filters []*pieceFilter // [0] is of what adds touches, which takes pieces through it while it fills them, too
 
 	mu     sync.Mutex
 	change sync.Cond
 	pieces []*piece // the i-th of the stream is pieces[i%len]
 	ready  []bool   // by piece: it can be located
 	handed int      // filled pieces
-	begun  int      // of them, those for which the front has at least begun, or that do without
+	begun  int      // of them, those for which the filter has at least begun, or that do without
 	done   [relayStages]int
 	busy   [relayStages]bool
-	off    int // so many pieces do without the front
+	off    int // so many pieces do without the filter
 	pause  int // how many will when it is of no use for one: the more, the more often in a row it was of none
 	pauses int
 	idle   int // who wait for a change
@@ -34,54 +34,54 @@ const (
 	stageCount
 	stageTally
 	relayStages
-	stageFront // before them
+	stageFilter // before them
 )
 
-// mostPaused is for how many pieces the front pauses at most.
+// mostPaused is for how many pieces the filter pauses at most.
 const mostPaused = 16
 
-func newRelay(merge *merger, pieces []*piece, fronts []*pieceFront) *relay {
-	r := &relay{pause: 1, merge: merge, pieces: pieces, ready: make([]bool, len(pieces)), fronts: fronts}
+func newRelay(merge *merger, pieces []*piece, filters []*pieceFilter) *relay {
+	r := &relay{pause: 1, merge: merge, pieces: pieces, ready: make([]bool, len(pieces)), filters: filters}
 	r.change.L = &r.mu
-	for _, f := range fronts[1:] {
+	for _, f := range filters[1:] {
 		go r.help(f)
 	}
 	return r
 }
 
-// take returns a piece to be filled, and the front that it is to be taken through meanwhile, if any.
-func (r *relay) take() (*piece, *pieceFront) {
+// take returns a piece to be filled, and the filter that it is to be taken through meanwhile, if any.
+func (r *relay) take() (*piece, *pieceFilter) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for r.handed-r.done[stageTally] == len(r.pieces) {
-		r.step(r.fronts[0])
+		r.step(r.filters[0])
 	}
 	x := r.pieces[r.handed%len(r.pieces)]
-	x.fronted = r.off == 0
+	x.filtered = r.off == 0
 	r.off -= min(r.off, 1)
-	if x.fronted && (len(r.fronts) == 1 || r.handed-r.done[stageTally] >= 2*len(r.fronts)-1) {
-		return x, r.fronts[0]
+	if x.filtered && (len(r.filters) == 1 || r.handed-r.done[stageTally] >= 2*len(r.filters)-1) {
+		return x, r.filters[0]
 	}
 	return x, nil
 }
 
-// hand passes the piece on that take returned last. fronted says that it has been through the front.
-func (r *relay) hand(fronted bool) {
+// hand passes the piece on that take returned last. filtered says that it has been through the filter.
+func (r *relay) hand(filtered bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	k := r.handed % len(r.pieces)
-	if r.ready[k] = !r.pieces[k].fronted; fronted {
-		r.fronted(k)
+	if r.ready[k] = !r.pieces[k].filtered; filtered {
+		r.filtered(k)
 	}
 	r.handed++
 	r.wake()
 }
 
-// fronted notes that pieces[k] has been through the front.
-func (r *relay) fronted(k int) {
+// filtered notes that pieces[k] has been through the filter.
+func (r *relay) filtered(k int) {
 	r.ready[k] = true
 	x := r.pieces[k]
-	if frontLeast*(x.n-len(x.top.blocks)) >= x.n {
+	if trialShare*(x.n-len(x.output.blocks)) >= x.n {
 		r.pause = 1
 		return
 	}
@@ -97,13 +97,13 @@ func (r *relay) finish() {
 	r.ended = true
 	r.wake()
 	for r.done[stageTally] < r.handed {
-		r.step(r.fronts[0])
+		r.step(r.filters[0])
 	}
 	r.wake()
 }
 
 // help does what is ready until there is no more.
-func (r *relay) help(f *pieceFront) {
+func (r *relay) help(f *pieceFilter) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for !r.ended || r.done[stageTally] < r.handed {
@@ -119,7 +119,7 @@ func (r *relay) wake() {
 
 // step does a stage of a piece, or waits for a change if none is ready. The mutex
 // is held before and after it.
-func (r *relay) step(f *pieceFront) {
+func (r *relay) step(f *pieceFilter) {
 	for r.begun < r.handed && r.ready[r.begun%len(r.pieces)] {
 		r.begun++
 	}
@@ -130,13 +130,13 @@ func (r *relay) step(f *pieceFront) {
 		r.idle--
 		return
 	}
-	if s == stageFront {
+	if s == stageFilter {
 		k := r.begun % len(r.pieces)
 		r.begun++
 		r.mu.Unlock()
 		f.whole(r.pieces[k])
 		r.mu.Lock()
-		r.fronted(k)
+		r.filtered(k)
 		r.wake()
 		return
 	}
@@ -156,7 +156,7 @@ func (r *relay) step(f *pieceFront) {
 func (r *relay) next() int {
 	next, most := -1, 0
 	if n := r.handed - r.begun; n > 0 {
-		next, most = stageFront, n
+		next, most = stageFilter, n
 	}
 	for s := range relayStages {
 		if n := r.waiting(s); n >= most && r.can(s) {

@@ -12,8 +12,8 @@ func (m *merger) locateWhole(x *piece, work chan struct{}) {
 	if cap(x.prev) < x.n {
 		x.prev = make([]uint32, len(x.blocks))
 	}
-	if x.fronted {
-		m.locateTop(x)
+	if x.filtered {
+		m.locateFiltered(x)
 		return
 	}
 	x.prev = x.prev[:x.n]
@@ -60,8 +60,8 @@ func (m *merger) locateRuns(table int, x *piece) {
 // counted by tally.
 func (m *merger) countWhole(x *piece, elapsed uint64) {
 	x.before = elapsed
-	if x.fronted {
-		m.countTop(x)
+	if x.filtered {
+		m.countFiltered(x)
 		return
 	}
 	if cap(x.found) < x.n {
@@ -81,8 +81,8 @@ func (m *merger) tally(x *piece) {
 	if x.err != nil {
 		return
 	}
-	if x.fronted {
-		return // countTop has done it
+	if x.filtered {
+		return // countVector has done it
 	}
 	now, before := x.start, x.before
 	clock := m.order.clock // what lies beside it is written meanwhile

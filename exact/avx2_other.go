@@ -2,4 +2,4 @@
 
 package exact
 
-var haveFront bool
+var haveAVX2 bool

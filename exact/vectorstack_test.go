@@ -7,63 +7,63 @@ import (
 	"testing"
 )
 
-// sameHash is added to a block for another one of the same hash in the top: the inverse of topFactor, so that
+// sameHash is added to a block for another one of the same hash in the top: the inverse of vectorFactor, so that
 // the product goes up by one.
 var sameHash = func() uint64 {
-	x := uint64(topFactor)
+	x := uint64(vectorFactor)
 	for range 6 { // of correct low bits there are twice as many each time
-		x *= 2 - topFactor*x
+		x *= 2 - vectorFactor*x
 	}
 	return x
 }()
 
-// plainTouch is a touch of block b, which may be held, in a stackTop that is ready for it.
-func (t *stackTop) plainTouch(b uint64, i int) (place, younger int) {
-	place = -1
+// plainTouch is a touch of block b, which may be held, in a vectorStack that is ready for it.
+func (t *vectorStack) plainTouch(b uint64, i int) (lane, younger int) {
+	lane = -1
 	for p, a := range t.ages {
 		if a != freeAge && t.keys[p] == b {
-			place = p
+			lane = p
 		}
 	}
-	if place < 0 {
-		place = int(t.order[t.held])
+	if lane < 0 {
+		lane = int(t.order[t.held])
 		t.hashes[t.misses] = hashBlock(b)
-		t.blocks[t.misses], t.above[t.misses], t.places[t.misses] = b, uint8(t.held), uint8(place)
+		t.blocks[t.misses], t.above[t.misses], t.lanes[t.misses] = b, uint8(t.held), uint8(lane)
 		t.missed[t.misses] = uint32(i)
 		t.misses++
 		t.held++
-		t.keys[place] = b
+		t.keys[lane] = b
 	}
 	for _, a := range t.ages {
-		if a > t.ages[place] {
+		if a > t.ages[lane] {
 			younger++
 		}
 	}
-	t.byHash[b*topFactor>>topShift] = uint8(place)
-	t.ages[place] = int8(t.age - 128)
+	t.byHash[b*vectorFactor>>vectorShift] = uint8(lane)
+	t.ages[lane] = int8(t.age - 128)
 	t.age++
-	return place, younger
+	return lane, younger
 }
 
-func (t *stackTop) ready() bool { return t.held < topBlocks && t.age < topAges }
+func (t *vectorStack) ready() bool { return t.held < vectorBlocks && t.age < vectorAges }
 
-// plainTouchTop is touchTop as it is defined.
-func plainTouchTop(t *stackTop, blocks []uint64, runs []uint8, dist, time []uint64, from int) int {
+// plainTouchVector is touchVector as it is defined.
+func plainTouchVector(t *vectorStack, blocks []uint64, runs []uint8, dist, time []uint64, from int) int {
 	for i, b := range blocks[from:] {
 		i += from
 		if !t.ready() {
 			return i
 		}
-		place, younger := t.plainTouch(b, i)
-		dist[i], time[i] = uint64(younger), t.next-t.pos[place]
-		t.pos[place] = t.next + uint64(runs[i]>>1)
-		t.next = t.pos[place] + 1
+		lane, younger := t.plainTouch(b, i)
+		dist[i], time[i] = uint64(younger), t.next-t.pos[lane]
+		t.pos[lane] = t.next + uint64(runs[i]>>1)
+		t.next = t.pos[lane] + 1
 	}
 	return len(blocks)
 }
 
-// plainCountTop is countTop as it is defined.
-func plainCountTop(t *stackTop, blocks []uint64, dist []uint8, from int) int {
+// plainCountVector is countVector as it is defined.
+func plainCountVector(t *vectorStack, blocks []uint64, dist []uint8, from int) int {
 	for i, b := range blocks[from:] {
 		i += from
 		if !t.ready() {
@@ -75,18 +75,18 @@ func plainCountTop(t *stackTop, blocks []uint64, dist []uint8, from int) int {
 	return len(blocks)
 }
 
-// plainSortTop is sortTop as it is defined.
-func plainSortTop(t *stackTop, keep int) {
-	places := slices.Clone(t.order[:t.held])
-	slices.SortFunc(places, func(a, b uint8) int { return int(t.ages[b]) - int(t.ages[a]) })
-	copy(t.sorted[:], places)
-	for i, p := range places {
+// plainSortVector is sortVector as it is defined.
+func plainSortVector(t *vectorStack, keep int) {
+	lanes := slices.Clone(t.order[:t.held])
+	slices.SortFunc(lanes, func(a, b uint8) int { return int(t.ages[b]) - int(t.ages[a]) })
+	copy(t.sorted[:], lanes)
+	for i, p := range lanes {
 		t.ages[p] = int8(max(keep-i, 0) - 128)
 	}
 }
 
 // defined is t without what has no meaning.
-func (t stackTop) defined() stackTop {
+func (t vectorStack) defined() vectorStack {
 	clear(t.missed[t.misses:])
 	for p, a := range t.ages {
 		if a == freeAge {
@@ -96,24 +96,24 @@ func (t stackTop) defined() stackTop {
 	return t
 }
 
-// checkByHash checks byHash, and that what is not held is as a free place is.
-func (t *stackTop) checkByHash(tt *testing.T) {
+// checkByHash checks byHash, and that what is not held is as a free lane is.
+func (t *vectorStack) checkByHash(tt *testing.T) {
 	tt.Helper()
-	var want [topHashes]uint8
+	var want [vectorHashes]uint8
 	for i := range want {
-		want[i] = topBlocks
+		want[i] = vectorBlocks
 	}
 	held := 0
 	for p, a := range t.ages {
 		if a == freeAge {
 			if t.pos[p] != 0 {
-				tt.Fatalf("free place %d has position %d", p, t.pos[p])
+				tt.Fatalf("free lane %d has position %d", p, t.pos[p])
 			}
 			continue
 		}
 		held++
-		h := t.keys[p] * topFactor >> topShift
-		if q := want[h]; q == topBlocks || t.ages[q] < a {
+		h := t.keys[p] * vectorFactor >> vectorShift
+		if q := want[h]; q == vectorBlocks || t.ages[q] < a {
 			want[h] = uint8(p)
 		}
 	}
@@ -124,15 +124,15 @@ func (t *stackTop) checkByHash(tt *testing.T) {
 
 // The assembly does what is defined, touch by touch, while the top is filled, sorted and
 // emptied. Needs AVX2.
-func TestStackTop(t *testing.T) {
-	needFront(t)
+func TestVectorStack(t *testing.T) {
+	needAVX2(t)
 	r := seededRand(t)
 	var index blockIndex
 	index.init()
 	sorts, hashes, aged := 0, 0, 0
 	for round := range 300 {
 		timed := round%2 == 0
-		a := stackTop{index: &index}
+		a := vectorStack{index: &index}
 		a.clear()
 		a.next = r.Uint64N(1 << 32)
 		high := r.Uint64() << 40 // blocks that differ in either half
@@ -146,8 +146,8 @@ func TestStackTop(t *testing.T) {
 		if round%5 == 0 { // nothing but those
 			draw = func() uint64 { return r.Uint64N(20) }
 		}
-		for a.gives < len(a.given)-topBlocks && a.misses < topChunk/2 {
-			n := r.IntN(topChunk - a.misses)
+		for a.evictions < len(a.evicted)-vectorBlocks && a.misses < vectorChunk/2 {
+			n := r.IntN(vectorChunk - a.misses)
 			blocks, runs := make([]uint64, n), make([]uint8, n)
 			for i := range blocks {
 				blocks[i], runs[i] = draw(), uint8(r.Uint32())&(2*maxRun-1)
@@ -158,9 +158,9 @@ func TestStackTop(t *testing.T) {
 			b := a
 			var done, want int
 			if timed {
-				done, want = touchTop(&a, blocks, runs, dist, time, from), plainTouchTop(&b, blocks, runs, wantDist, wantTime, from)
+				done, want = touchVector(&a, blocks, runs, dist, time, from), plainTouchVector(&b, blocks, runs, wantDist, wantTime, from)
 			} else {
-				done, want = countTop(&a, blocks, top, from), plainCountTop(&b, blocks, wantTop, from)
+				done, want = countVector(&a, blocks, top, from), plainCountVector(&b, blocks, wantTop, from)
 			}
 			if done != want || !slices.Equal(dist, wantDist) || !slices.Equal(time, wantTime) || !slices.Equal(top, wantTop) {
 				t.Fatalf("timed %v: %d from %d to %d, distances %v %v, times %v; want to %d, %v %v, %v", timed, n, from, done, dist, top, time, want, wantDist, wantTop, wantTime)
@@ -171,7 +171,7 @@ func TestStackTop(t *testing.T) {
 			a.checkByHash(t)
 			held := map[uint64]bool{}
 			for _, p := range a.order[:a.held] {
-				held[a.keys[p]*topFactor>>topShift] = true
+				held[a.keys[p]*vectorFactor>>vectorShift] = true
 			}
 			if len(held) < a.held {
 				hashes++
@@ -180,20 +180,20 @@ func TestStackTop(t *testing.T) {
 				if r.IntN(2) == 0 {
 					continue
 				}
-			} else if a.age == topAges {
+			} else if a.age == vectorAges {
 				aged++
 			}
 			keep := r.IntN(a.held + 1)
 			b, c := a, a
-			sortTop(&b, keep)
-			plainSortTop(&c, keep)
+			sortVector(&b, keep)
+			plainSortVector(&c, keep)
 			clear(b.sorted[b.held:]) // has no meaning
 			clear(c.sorted[c.held:])
 			if b != c {
 				t.Fatalf("sorted, %d stay: %+v, want %+v", keep, b, c)
 			}
 			sorts++
-			a.giveBack(keep)
+			a.evict(keep)
 			if a.held != keep {
 				t.Fatalf("%d are held, want %d", a.held, keep)
 			}
@@ -207,17 +207,17 @@ func TestStackTop(t *testing.T) {
 
 // Needs AVX2.
 func TestAddOctaves(t *testing.T) {
-	needFront(t)
+	needAVX2(t)
 	r := seededRand(t)
 	for range 100 {
-		var dist [topChunk]uint8
-		var got, want [topOctaves]uint64
-		kinds := 1 + r.IntN(topBlocks)
+		var dist [vectorChunk]uint8
+		var got, want [vectorOctaves]uint64
+		kinds := 1 + r.IntN(vectorBlocks)
 		for i := range dist {
 			dist[i] = uint8(r.IntN(kinds))
 			want[bits.Len8(dist[i])]++
 		}
-		got[0] = topChunk
+		got[0] = vectorChunk
 		addOctaves(&dist, &got)
 		if got != want {
 			t.Fatalf("%v, want %v", got, want)
@@ -241,7 +241,7 @@ func plainFindNear(x *blockIndex, blocks, hashes []uint64, slots *[batch]*uint32
 
 // Needs AVX2.
 func TestFindNear(t *testing.T) {
-	needFront(t)
+	needAVX2(t)
 	r := seededRand(t)
 	var x blockIndex
 	x.init()
@@ -286,9 +286,9 @@ func TestFindNear(t *testing.T) {
 // Blocks of one hash are told apart, and shards that grow while blocks are held move
 // none of them. Needs AVX2.
 func TestOlkenSameHashes(t *testing.T) {
-	needFront(t)
+	needAVX2(t)
 	r := seededRand(t)
-	if b := uint64(77); b*topFactor>>topShift != (b+sameHash)*topFactor>>topShift {
+	if b := uint64(77); b*vectorFactor>>vectorShift != (b+sameHash)*vectorFactor>>vectorShift {
 		t.Fatal("the blocks have different hashes: the test does not test it")
 	}
 	hashesOf := func(kinds uint64) func() uint64 {

@@ -7,40 +7,40 @@ import (
 	"github.com/rdx-profiler/rdx/model"
 )
 
-// needFront skips a test where there is no front.
-func needFront(t *testing.T) {
+// needAVX2 skips a test where there is none.
+func needAVX2(t *testing.T) {
 	t.Helper()
-	if !haveFront {
+	if !haveAVX2 {
 		t.Skip("the processor has no AVX2")
 	}
 }
 
-// withoutFront runs a test as on a processor without AVX2.
-func withoutFront(t *testing.T, test func(t *testing.T)) {
-	defer func(front bool) { haveFront = front }(haveFront)
-	haveFront = false
-	t.Run("without a front", test)
+// withoutFilter runs a test as on a processor without AVX2.
+func withoutFilter(t *testing.T, test func(t *testing.T)) {
+	defer func(filter bool) { haveAVX2 = filter }(haveAVX2)
+	haveAVX2 = false
+	t.Run("without a filter", test)
 }
 
-// plainOlken is an Olken without a front.
+// plainOlken is an Olken without a vector stack.
 func plainOlken() *Olken {
 	o := NewOlken()
-	o.top = nil
+	o.vectors = nil
 	return o
 }
 
-// eachOlken runs a test without and with a front, of what the processor has.
+// eachOlken runs a test without and with a vector stack, of what the processor has.
 func eachOlken(t *testing.T, test func(t *testing.T, newOlken func() *Olken)) {
-	withoutFront(t, func(t *testing.T) { test(t, NewOlken) })
-	t.Run("with a front", func(t *testing.T) {
-		needFront(t)
+	withoutFilter(t, func(t *testing.T) { test(t, NewOlken) })
+	t.Run("with a filter", func(t *testing.T) {
+		needAVX2(t)
 		test(t, NewOlken)
 	})
 }
 
 // Needs AVX2.
 func TestFindFirst(t *testing.T) {
-	needFront(t)
+	needAVX2(t)
 	r := seededRand(t)
 	for range 2000 {
 		buckets := make([]indexBucket, 6)
@@ -83,10 +83,10 @@ func TestFindFirst(t *testing.T) {
 	}
 }
 
-// The front goes where it finds nothing, and comes back; results stay those
+// The vector stack goes where it finds nothing, and comes back; results stay those
 // without it. Needs AVX2.
-func TestFrontComesAndGoes(t *testing.T) {
-	needFront(t)
+func TestFilterComesAndGoes(t *testing.T) {
+	needAVX2(t)
 	r := seededRand(t)
 	for _, untimed := range []bool{false, true} {
 		with, without := NewOlken(), plainOlken()
@@ -119,13 +119,13 @@ func TestFrontComesAndGoes(t *testing.T) {
 			}
 		}
 		for range 3 {
-			phase(2*frontTrial, func() uint64 { return r.Uint64N(50_000) })
-			if with.top.off == 0 {
-				t.Errorf("untimed %v: the front is there where it is of no use", untimed)
+			phase(2*trialTouches, func() uint64 { return r.Uint64N(50_000) })
+			if with.vectors.off == 0 {
+				t.Errorf("untimed %v: the filter is there where it is of no use", untimed)
 			}
-			phase(frontPause+frontTrial, func() uint64 { return r.Uint64N(1 + r.Uint64N(60)) })
-			if with.top.off > 0 { // it may be empty, after a compaction
-				t.Errorf("untimed %v: the front is not back", untimed)
+			phase(trialPause+trialTouches, func() uint64 { return r.Uint64N(1 + r.Uint64N(60)) })
+			if with.vectors.off > 0 { // it may be empty, after a compaction
+				t.Errorf("untimed %v: the filter is not back", untimed)
 			}
 		}
 		if !untimed {
@@ -139,21 +139,21 @@ func TestFrontComesAndGoes(t *testing.T) {
 	}
 }
 
-// The front before the merge goes and comes back, and is emptied when positions are
+// The filter before the merge goes and comes back, and is emptied when positions are
 // compacted. What it did not find is nowhere in its counts, with bins of one small value
 // or of many. Needs AVX2.
-func TestParallelFront(t *testing.T) {
+func TestParallelFilter(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes a while, and -short was asked for")
 	}
-	needFront(t)
+	needAVX2(t)
 	r := seededRand(t)
 	var blocks []uint64
 	for range 3 {
-		for range 4 * frontTrial {
+		for range 4 * trialTouches {
 			blocks = append(blocks, r.Uint64N(50_000))
 		}
-		for range 2 * frontPause {
+		for range 2 * trialPause {
 			blocks = append(blocks, r.Uint64N(1+r.Uint64N(60)), 7) // runs, too, of which a piece has any number
 		}
 	}
@@ -172,7 +172,7 @@ func TestParallelFront(t *testing.T) {
 				t.Fatal(err)
 			}
 			if p.relay == nil {
-				t.Fatalf("%+v: no front", c)
+				t.Fatalf("%+v: no filter", c)
 			}
 			for rest := accesses; len(rest) > 0; {
 				n := min(1+r.IntN(5000), len(rest))
@@ -184,9 +184,9 @@ func TestParallelFront(t *testing.T) {
 			if err := p.Finish(); err != nil {
 				t.Fatal(err)
 			}
-			sameExact(t, "with a front", want, p)
+			sameExact(t, "with a filter", want, p)
 			if p.merge.order.baseTime == 0 || p.relay.pauses < 3 || p.relay.off > 0 {
-				t.Errorf("%+v: positions were moved together last at touch %d, the front went %d times: the test does not test it", c, p.merge.order.baseTime, p.relay.pauses)
+				t.Errorf("%+v: positions were moved together last at touch %d, the filter went %d times: the test does not test it", c, p.merge.order.baseTime, p.relay.pauses)
 			}
 		}
 	}
@@ -202,12 +202,12 @@ func TestRelayNext(t *testing.T) {
 		want          int
 	}{
 		{0, 0, -1, [relayStages]int{}, -1, -1},
-		{1, 0, 0, [relayStages]int{}, -1, stageFront},
+		{1, 0, 0, [relayStages]int{}, -1, stageFilter},
 		{1, 1, 0, [relayStages]int{}, -1, -1},
 		{1, 1, -1, [relayStages]int{}, -1, stageLocate},
 		{6, 4, -1, [relayStages]int{1, 0, 0}, -1, stageLocate},
-		{6, 4, 1, [relayStages]int{1, 0, 0}, -1, stageFront},
-		{6, 4, -1, [relayStages]int{1, 0, 0}, stageLocate, stageFront},
+		{6, 4, 1, [relayStages]int{1, 0, 0}, -1, stageFilter},
+		{6, 4, -1, [relayStages]int{1, 0, 0}, stageLocate, stageFilter},
 		{6, 6, -1, [relayStages]int{6, 1, 0}, stageCount, stageTally},
 		{4, 3, -1, [relayStages]int{2, 1, 0}, -1, stageTally},
 		{4, 4, -1, [relayStages]int{4, 4, 4}, -1, -1},

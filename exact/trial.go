@@ -1,9 +1,9 @@
 package exact
 
 const (
-	frontTrial = 1 << 12 // touches after which it is seen how many were found
-	frontLeast = 4       // one in so many makes it worth while
-	frontPause = 16 * frontTrial
+	trialTouches = 1 << 12 // touches after which it is seen how many were found
+	trialShare   = 4       // one in so many makes it worth while
+	trialPause   = 16 * trialTouches
 )
 
 // trial tells whether it is worth while to keep the top of a stack: of tried touches, found
@@ -15,15 +15,15 @@ type trial struct {
 
 // useless is whether too few touches are found.
 func (t *trial) useless() bool {
-	if t.tried < frontTrial {
+	if t.tried < trialTouches {
 		return false
 	}
-	few := t.found < t.tried/frontLeast
+	few := t.found < t.tried/trialShare
 	t.tried, t.found = 0, 0
 	return few
 }
 
 func (t *trial) pause() {
-	t.off = frontPause
+	t.off = trialPause
 	t.pauses++
 }

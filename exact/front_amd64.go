@@ -1,6 +1,0 @@
-package exact
-
-import "golang.org/x/sys/cpu"
-
-// haveFront is whether stackTop and what is below it can run here.
-var haveFront = cpu.X86.HasAVX2 && cpu.X86.HasBMI1 && cpu.X86.HasBMI2 && cpu.X86.HasSSE42 && cpu.X86.HasPOPCNT
