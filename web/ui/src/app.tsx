@@ -94,7 +94,7 @@ function App() {
       (d) => {
         if (gone) return;
         setError("");
-        const next = new View(d, profile);
+        const next = new View(d, profile, s.stack);
         setView((was) => {
           // While samples come in, what is chosen gets other numbers.
           const chosen = now.current;
@@ -127,7 +127,7 @@ function App() {
   useEffect(() => {
     let gone = false;
     setOther(null);
-    if (list && otherProfile >= 0) load(otherProfile, "").then((d) => !gone && setOther(new View(d, otherProfile)), () => undefined);
+    if (list && otherProfile >= 0) load(otherProfile, "").then((d) => !gone && setOther(new View(d, otherProfile, "")), () => undefined);
     return () => {
       gone = true;
     };

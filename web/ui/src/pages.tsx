@@ -37,7 +37,7 @@ function Exports({ x }: { x: Ctx }) {
   };
   return (
     <span class="exports" role="group" aria-label="save the curve">
-      <button onClick={() => void ask<string>(`svg?profile=${x.s.profile}&stack=${x.s.stack}`).then((t) => download("curve.svg", "image/svg+xml", t))}>svg</button>
+      <button onClick={() => void ask<string>(`svg?profile=${x.view.number}&stack=${x.view.onStack}`).then((t) => download("curve.svg", "image/svg+xml", t))}>svg</button>
       <button onClick={png}>png</button>
       <button onClick={csv}>csv</button>
     </span>
@@ -489,7 +489,7 @@ export function ThreadsPage({ x }: { x: Ctx }) {
         {tids.length ? (
           <div class="scroll" tabIndex={0} role="region" aria-label="sharing matrix, to scroll">
             <table class="matrix">
-              <caption>accesses of a reader that find the line gone by a writer: truly shared words, and below them falsely shared ones</caption>
+              <caption>accesses of a reader that find the line gone by a writer: true sharing / false sharing</caption>
               <thead>
                 <tr>
                   <th scope="col">writer ↓ reader →</th>

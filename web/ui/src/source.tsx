@@ -47,14 +47,14 @@ export function SourcePane({ x }: { x: Ctx }) {
     setText(null);
     setError("");
     if (!wanted || !has) return;
-    askWith<Text>("source", { profile: String(s.profile), file: wanted }).then(
+    askWith<Text>("source", { profile: String(view.number), file: wanted }).then(
       (t) => !gone && setText(t),
       (e: Error) => !gone && setError(e.message),
     );
     return () => {
       gone = true;
     };
-  }, [wanted, has, s.profile, view]);
+  }, [wanted, has, view]);
 
   const gutter = useMemo((): Gutter => {
     const g: Gutter = { here: new Map(), used: new Map() };
@@ -239,14 +239,14 @@ function Code({ x, gutter, file, error }: { x: Ctx; gutter: Gutter; file: string
       setCode(null);
       return;
     }
-    askWith<Instruction[]>("code", { profile: String(s.profile), stack: s.stack, site: String(site) }).then(
+    askWith<Instruction[]>("code", { profile: String(view.number), stack: view.onStack, site: String(site) }).then(
       (list) => !gone && setCode({ site, list }),
       (e: Error) => !gone && (setCode(null), setWhy(e.message)),
     );
     return () => {
       gone = true;
     };
-  }, [site, s.profile, s.stack, view]);
+  }, [site, view]);
   const at = useMemo(() => {
     const v = view.cells(c, s.weight, f);
     const here = new Float64Array((d.sites ?? []).length);

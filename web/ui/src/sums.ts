@@ -58,7 +58,8 @@ export class View {
   readonly whereNode: Int32Array;
   private memo = new Map<string, unknown>();
 
-  constructor(d: Data, readonly number: number) {
+  // It is of the profile of that number on that stack, as they were asked for.
+  constructor(d: Data, readonly number: number, readonly onStack: string) {
     this.d = d;
     this.n = d.cells.use.length;
     this.byPair = csr(d.cells.pair, d.pairs.use.length);

@@ -1,0 +1,154 @@
+package web
+
+// Needs Chromium; TestInstructions gcc.
+
+import (
+	"debug/elf"
+	"encoding/json"
+	"fmt"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/rdx-profiler/rdx/model"
+	"github.com/rdx-profiler/rdx/report"
+	"github.com/rdx-profiler/rdx/sampler/objfile"
+)
+
+// TestSharing: the matrix of a profile of four threads that share lines, recorded with --stack both, has rdx threads' numbers, and
+// the list below it rdx top --by invalidations'.
+func TestSharing(t *testing.T) {
+	b := openBrowser(t)
+	x := example(t, "sharing.pb.gz")
+	b.show(serve(t, testSource(t), x), "page=threads", "threads")
+	b.await("document.querySelector('table.matrix tbody td')")
+	raw := *x.Raw
+	raw.Records = slices.Clone(x.Raw.Records)
+	if err := raw.Derive(); err != nil {
+		t.Fatal(err)
+	}
+	p, err := report.Ready(x.Raw, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var list struct {
+		Sharing []struct {
+			Writer int     `json:"writer_tid"`
+			Reader int     `json:"reader_tid"`
+			True   float64 `json:"accesses_invalidated"`
+			False  float64 `json:"accesses_falsely_shared"`
+		}
+	}
+	text, err := json.Marshal(report.NewThreadList(&raw, p, mostThreads))
+	if err == nil {
+		err = json.Unmarshal(text, &list)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	var cells map[string]string
+	b.eval(`(() => { const m = document.querySelector('table.matrix'), to = [...m.querySelectorAll('thead th')].slice(1).map((e) => e.textContent.trim());
+		return Object.fromEntries([...m.querySelectorAll('tbody tr')].flatMap((r) => [...r.querySelectorAll('td')].map((c, i) => [r.querySelector('th').textContent.trim() + ' ' + to[i], c.textContent.trim()]))); })()`, &cells)
+	if len(list.Sharing) < 6 || len(cells) != 16 {
+		t.Fatalf("rdx threads has %d pairs of threads, the page %d: too few to see anything", len(list.Sharing), len(cells))
+	}
+	for _, s := range list.Sharing {
+		at := fmt.Sprintf("%d %d", s.Writer, s.Reader)
+		if want := report.Amount(s.True) + " / " + report.Amount(s.False); cells[at] != want {
+			t.Errorf("%s: the page has %q, rdx threads %q", at, cells[at], want)
+		}
+	}
+	l, err := report.NewInvalidationList(&raw, 5)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var said []string
+	b.eval("[...document.querySelectorAll('section[aria-label=invalidations] tbody tr')].map((r) => r.textContent)", &said)
+	for i, v := range l.Pairs {
+		if want := report.Percent(v.Share, 1) + report.Amount(v.Accesses) + fmt.Sprint(v.Observations) + v.Kind; i >= len(said) || !strings.HasPrefix(said[i], want) {
+			t.Errorf("line %d of the invalidations: %q, want %q", i, said, want)
+		}
+	}
+	b.accessible("sharing")
+	b.shoot("sharing")
+	b.clean()
+}
+
+// TestInstructions: where there is no source the pane has the instructions of the program, by its build ID, with the misses of
+// each. Of another build it has none and says so.
+func TestInstructions(t *testing.T) {
+	gcc, err := exec.LookPath("gcc")
+	if err != nil {
+		t.Skip("needs gcc: ", err)
+	}
+	dir := t.TempDir()
+	prog := filepath.Join(dir, "prog")
+	text := "long table[100];\n__attribute__((noinline)) long walk(long i) { return table[i % 100]++ + table[(i + 7) % 100]; }\nint main(int n, char **a) { return (int)walk(n); }\n"
+	cmd := exec.Command(gcc, "-O1", "-g0", "-Wl,--build-id=sha1", "-x", "c", "-o", prog, "-")
+	cmd.Stdin = strings.NewReader(text)
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("gcc: %v\n%s", err, out)
+	}
+	p := ofProgram(t, prog, "walk")
+	source, err := NewSource([]string{dir})
+	if err != nil {
+		t.Fatal(err)
+	}
+	other := ofProgram(t, prog, "walk")
+	for i := range other.Records {
+		other.Records[i].Use[0].Mapping.BuildID = strings.Repeat("ab", 20)
+	}
+	b := openBrowser(t)
+	url := serve(t, Options{Source: source}, Profile{"same", written(t, p)}, Profile{"other", written(t, other)})
+	b.show(url, "page=code", "code")
+	b.await("document.querySelector('.lines[aria-label=instructions] tbody tr')")
+	b.click("table.pairs tbody tr")
+	b.await("document.querySelector('.lines tr.end')")
+	if s := b.text(".lines[aria-label=instructions]"); !strings.Contains(s, "ret") || !strings.Contains(s, "prog") {
+		t.Errorf("instructions: %.500s", s)
+	}
+	b.accessible("instructions")
+	b.shoot("instructions")
+	b.show(url, "page=code&profile=1", "code")
+	b.click("table.pairs tbody tr")
+	b.await("document.body.textContent.includes('its build ID is another')")
+	b.clean()
+}
+
+// ofProgram is a profile of some instructions of a program's function.
+func ofProgram(t *testing.T, name, function string) *model.Profile {
+	t.Helper()
+	f, err := elf.Open(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	id, err := objfile.BuildID(f)
+	if err != nil {
+		t.Fatal(err)
+	}
+	symbols, err := f.Symbols()
+	if err != nil {
+		t.Fatal(err)
+	}
+	k := slices.IndexFunc(symbols, func(s elf.Symbol) bool { return s.Name == function })
+	seg := slices.IndexFunc(f.Progs, func(s *elf.Prog) bool { return s.Type == elf.PT_LOAD && s.Flags&elf.PF_X != 0 })
+	if k < 0 || seg < 0 {
+		t.Fatalf("%s has no %s", name, function)
+	}
+	const base = 0x400000
+	s := f.Progs[seg]
+	m := &model.Mapping{Start: base, Limit: base + s.Memsz, Offset: s.Off, File: name, BuildID: id}
+	p := renamed()
+	var stacks [][]*model.Location
+	for i := range 3 {
+		stacks = append(stacks, []*model.Location{{Address: base + symbols[k].Value - s.Vaddr + 4*uint64(i), Mapping: m}})
+	}
+	for i := range 60 {
+		p.Records = append(p.Records, model.Record{Kind: model.Reuse, Use: stacks[i%3], Ending: model.Ending{Reuse: stacks[(i+1)%3]}, TID: 1,
+			Timing: model.Timing{Time: uint64(1000 << (i % 8)), Native: uint64(1000 << (i % 8))}, Cluster: model.Cluster{Hold: uint64(i + 1)}, Weight: model.Weight{Observations: 1, Accesses: 1000}})
+	}
+	return p
+}
