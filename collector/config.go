@@ -74,6 +74,8 @@ type Config struct {
 	BinsPerOctave int // 16
 
 	Log *zap.Logger
+	// Look is the size of a cache, in bytes, of whose miss ratio Progress tells now and then how well it is known; 0: none.
+	Look int64
 	// Progress is called about ten times a second, from the session's loop.
 	Progress func(Progress)
 

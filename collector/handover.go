@@ -4,8 +4,10 @@ import (
 	"time"
 
 	"github.com/rdx-profiler/rdx/collector/callstack"
+	"github.com/rdx-profiler/rdx/collector/estimate"
 	"github.com/rdx-profiler/rdx/collector/interleave"
 	"github.com/rdx-profiler/rdx/collector/sharing"
+	"github.com/rdx-profiler/rdx/model"
 	"github.com/rdx-profiler/rdx/sampler"
 )
 
@@ -16,6 +18,8 @@ type Progress struct {
 	Samples  uint64  // threads held
 	Pairs    int     // uses whose reuse was seen
 	Overhead float64 // share that samples cost, without stops besides holds
+	// Known is the miss ratio at Config.Look as far as it is known; nil: not looked at since the last time.
+	Known *model.Point
 	// Warnings are what the user should know before the session is over, each once.
 	Warnings []string
 }
@@ -32,10 +36,11 @@ const (
 
 // handover is what is handed over to that goroutine, one at a time, and what comes back from it.
 type handover struct {
-	to   chan handedOver
-	back chan handoverWork
-	away bool // something was handed over and is not back
-	last time.Duration
+	to     chan handedOver
+	back   chan handoverWork
+	away   bool // something was handed over and is not back
+	last   time.Duration
+	looked time.Duration // when something was given to be looked at
 }
 
 type handoverWork struct {
@@ -47,7 +52,8 @@ type handoverWork struct {
 type handedOver struct {
 	handoverWork
 	progress Progress
-	failed   bool // the session can't go on
+	seen     *estimate.Input // to be looked at; nil: not now
+	failed   bool            // the session can't go on
 }
 
 func newHandover() handover {
@@ -66,7 +72,7 @@ func (s *Session) everyTick() {
 		return
 	}
 	s.handover.away, s.handover.last = true, now
-	s.handover.to <- handedOver{handoverWork{s.kept.stacks.Take(), s.holds.merges.Take(), s.holds.windows.Take()}, s.progress(), s.account.failed}
+	s.handover.to <- handedOver{handoverWork{s.kept.stacks.Take(), s.holds.merges.Take(), s.holds.windows.Take()}, s.progress(), s.toLookAt(now), s.account.failed}
 }
 
 // progress is what there is to tell now; warnings are told once.

@@ -283,6 +283,7 @@ func (s *Session) Wait(ctx context.Context) (*model.Profile, error) {
 			s.merger.MergeAll(a.holds, uint64(s.holds.block()))
 			s.windows.Add(a.joined)
 			s.handover.back <- a.handoverWork
+			a.progress.Known = s.lookAtSeen(a.seen)
 			s.tell(a.progress)
 			running = !a.failed
 		}

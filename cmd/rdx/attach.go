@@ -55,6 +55,9 @@ type recordFlags struct {
 	verbose     bool
 	quiet       bool
 
+	until      string // how well a miss ratio is to be known
+	untilCache string
+
 	costs       func([]int64) ([]cost.Cost, error) // what accesses cost here, measured once
 	costsFailed error
 }
@@ -70,6 +73,8 @@ func (f *recordFlags) register(cmd *cobra.Command) {
 	fs := cmd.Flags()
 	fs.StringVarP(&f.output, "output", "o", "rdx.pb.gz", "profile to write")
 	fs.DurationVarP(&f.duration, "duration", "d", 0, "how long to sample (default: until the target exits, Ctrl-C or SIGTERM)")
+	fs.StringVar(&f.until, "until", "", "end when the miss ratio at the second cache, or at --cache, is known within so many percent of it, and say meanwhile how well it is")
+	fs.StringVar(&f.untilCache, "cache", "", "with --until, the size of the cache, such as 1M")
 	fs.Float64Var(&f.overhead, "overhead", 1, "percent of the target's CPU time that rdx may cost")
 	fs.Float64Var(&f.floor, "overhead-floor", 0.2, "percent of one CPU's time as it goes by that rdx may cost a target that uses little of it, up to a tenth of what it uses, where that is more than --overhead; 0: no more than that")
 	fs.DurationVar(&f.holdCost, "hold-cost", 0, "CPU time that a hold costs the target after its end; where the source is the clock (default: as measured once on this machine, in five seconds, and kept in $RDX_CACHE, /var/cache/rdx or the user's cache folder; else as long as it was held)")
@@ -108,6 +113,7 @@ or on Ctrl-C or SIGTERM. The processes run on, undisturbed. A name stands for
 all processes of that name.`,
 		Example: `  sudo rdx attach 1234 -d 10s
   sudo rdx attach sqlite3 -o sqlite.pb.gz --overhead 0.5
+  sudo rdx attach 1234 --until 20%             # ends when misses at L2 are known so well
   sudo rdx attach --tree 1234 -d 30s           # and all that it has started
   sudo rdx attach --container 3f2a91c0d7b4 -d 30s
   sudo rdx attach -p 1234 -d 10m --every 10s   # windows for rdx phases
@@ -290,8 +296,9 @@ func (f *recordFlags) record(cmd *cobra.Command, cfg collector.Config) error {
 	cfg.Caches = caches
 	f.measureCosts(&cfg)
 	cfg.Log = log
-	if !f.quiet {
-		cfg.Progress = progress.show
+	until, err := f.readUntil(&cfg)
+	if err != nil {
+		return err
 	}
 
 	// From here on Ctrl-C ends the session, not the program. What nohup or a
@@ -309,6 +316,9 @@ func (f *recordFlags) record(cmd *cobra.Command, cfg collector.Config) error {
 	if cfg.Command == nil {
 		signal.Ignore(jobControl...)
 	}
+	ctx, known := context.WithCancel(ctx)
+	defer known()
+	cfg.Progress = progress.watch(&until, known)
 	cfg.Context = ctx
 	s, err := collector.Start(cfg)
 	if err != nil {
@@ -319,6 +329,9 @@ func (f *recordFlags) record(cmd *cobra.Command, cfg collector.Config) error {
 	p, err := s.Wait(ctx)
 	signal.Reset(jobControl...)
 	progress.done()
+	if said := until.String(); said != "" && !f.quiet {
+		fmt.Fprintln(stderr, "rdx:", said)
+	}
 	if errors.Is(err, collector.ErrNotStarted) && ctx.Err() != nil {
 		return interrupted(ctx, passed, collector.ErrInterrupted)
 	}
@@ -535,7 +548,8 @@ func isTerminal(f *os.File) bool {
 	return err == nil
 }
 
-func (p *progress) show(s collector.Progress) {
+// show shows it, and what else is to be said now.
+func (p *progress) show(s collector.Progress, more string) {
 	for _, warning := range s.Warnings {
 		if p.warnings != nil {
 			p.done()
@@ -546,12 +560,50 @@ func (p *progress) show(s collector.Progress) {
 		return
 	}
 	p.shown = true
-	fmt.Fprintf(p.w, "\r%7.1fs  %d threads  %d samples  %d pairs  overhead %.2f%%  (Ctrl-C ends)\x1b[K",
-		s.Elapsed.Seconds(), s.Threads, s.Samples, s.Pairs, 100*s.Overhead)
+	if more == "" {
+		more = fmt.Sprintf("%d pairs  overhead %.2f%%  (Ctrl-C ends)", s.Pairs, 100*s.Overhead)
+	}
+	fmt.Fprintf(p.w, "\r%7.1fs  %d threads  %d samples  %s\x1b[K", s.Elapsed.Seconds(), s.Threads, s.Samples, more)
+}
+
+// watch shows what a session tells, and calls known when a miss ratio is known well enough.
+func (p *progress) watch(until *report.Until, known func()) func(collector.Progress) {
+	return func(s collector.Progress) {
+		if until.See(s.Elapsed, s.Known) {
+			known()
+		}
+		p.show(s, until.String())
+	}
 }
 
 func (p *progress) done() {
 	if p.shown {
 		fmt.Fprint(p.w, "\r\x1b[K")
 	}
+}
+
+// readUntil reads --until and --cache.
+func (f *recordFlags) readUntil(cfg *collector.Config) (u report.Until, err error) {
+	switch {
+	case f.until == "" && f.untilCache != "":
+		err = errors.New("--cache says at which cache --until is to be met: name that, too, as in --until 20%")
+	case f.until == "":
+		return u, nil
+	case cfg.Stack != collector.OwnStack && cfg.Stack != "":
+		err = fmt.Errorf("--until goes with --stack %s only: leave out one of the two", collector.OwnStack)
+	default:
+		u.Within, err = report.ParseUntil(f.until)
+	}
+	if err == nil && f.untilCache != "" {
+		if u.Size, err = sampler.ParseSize(f.untilCache); err != nil {
+			err = fmt.Errorf("--cache: %w", err)
+		}
+	} else if n := len(cfg.Caches); n > 0 {
+		u.Size = cfg.Caches[min(1, n-1)].Size
+	}
+	if err != nil {
+		return u, report.BadInput(err)
+	}
+	cfg.Look = u.Size
+	return u, nil
 }

@@ -40,7 +40,7 @@ func (f *recordFlags) recordEvery(cmd *cobra.Command, cfg collector.Config, ever
 	stderr := cmd.ErrOrStderr()
 	progress := newProgress(stderr, f.quiet)
 	if !f.quiet {
-		cfg.Progress = progress.show
+		cfg.Progress = func(p collector.Progress) { progress.show(p, "") }
 	}
 	ctx, stop := signal.NotifyContext(cmd.Context(), unix.SIGTERM, unix.SIGHUP, os.Interrupt)
 	defer stop()

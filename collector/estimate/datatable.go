@@ -22,6 +22,9 @@ type dataKey struct {
 // of returns an observation's. What lies in the frames of its stack has been
 // found by unwinding that; the first thread's stack has a name of its own.
 func (dt dataTable) of(stacks *callstack.Table, o *record.Observation, locations locationTable) *model.Data {
+	if dt == nil {
+		return nil
+	}
 	d := o.Data
 	if frame := stacks.Holder(o.UseStack); frame >= 0 {
 		d = model.Data{Kind: model.DataStack, Frame: frame}

@@ -192,9 +192,9 @@ func (s *stage) draft(p *model.Profile, f *foretold) *model.Profile {
 		in.Seen[i] = &seen
 	}
 	d := NewStage(in)
-	d.foretold = f
+	d.foretold, d.bare = f, true
 	q := &model.Profile{Caches: p.Caches, BinsPerOctave: p.BinsPerOctave, Resident: s.Resident}
-	d.fill(q)
+	d.fillRecords(q)
 	return q
 }
 

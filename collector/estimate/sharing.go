@@ -25,6 +25,9 @@ type leafKey struct {
 // stacksByLeaf are numbers of call stacks that were seen at an instruction.
 func (s *stage) stacksByLeaf() map[leafKey]int {
 	out := make(map[leafKey]int)
+	if s.bare {
+		return out
+	}
 	for _, o := range s.Seen {
 		if o.State != record.Done {
 			continue
@@ -46,7 +49,7 @@ func (s *stage) stacksByLeaf() map[leafKey]int {
 func (m *recorder) stackAt(p *target.Process, tid int, pc uint64) []*model.Location {
 	for _, tid := range []int{tid, 0} {
 		if n, ok := m.seenAt[leafKey{p, tid, pc}]; ok {
-			return m.locations.stack(p, m.Stacks.Stack(n))
+			return m.stack(p, n)
 		}
 	}
 	return m.locations.stack(p, []uint64{pc})
@@ -164,7 +167,7 @@ func (m *recorder) addLine(p *model.Profile, o *record.Observation, accesses flo
 	var r model.Record
 	m.SetTime(&r, o, m.byWall)
 	add := func(kind model.Kind, share float64) *model.Record {
-		p.Records = append(p.Records, model.Record{Kind: kind, Use: m.locations.stack(o.Process, m.Stacks.Stack(o.UseStack)), Op: o.Op, TID: o.TID,
+		p.Records = append(p.Records, model.Record{Kind: kind, Use: m.stack(o.Process, o.UseStack), Op: o.Op, TID: o.TID,
 			Data: m.data.of(m.Stacks, o, m.locations), Stack: o.Stack, Weight: model.Weight{Observations: 1, Accesses: accesses * share}, Cluster: model.Cluster{Group: m.partOf(o.Hold)}, Ending: model.Ending{Address: o.Addr &^ (WordBytes - 1)}})
 		return &p.Records[len(p.Records)-1]
 	}
@@ -174,7 +177,7 @@ func (m *recorder) addLine(p *model.Profile, o *record.Observation, accesses flo
 		return
 	case o.Kind == model.Invalidated:
 		x := add(model.TrueSharing, 1)
-		x.Reuse, x.EndTID, x.Written, x.Native, x.Time = m.locations.stack(o.Process, m.Stacks.Stack(o.ReuseStack)), o.EndTID, o.Word, r.Native, r.Time
+		x.Reuse, x.EndTID, x.Written, x.Native, x.Time = m.stack(o.Process, o.ReuseStack), o.EndTID, o.Word, r.Native, r.Time
 	}
 	for i := range o.Line {
 		w := &o.Line[i]
@@ -182,7 +185,7 @@ func (m *recorder) addLine(p *model.Profile, o *record.Observation, accesses flo
 			continue
 		}
 		x := add(model.FalseSharing, m.lines.of(o, w))
-		x.Reuse, x.EndTID, x.Written = m.locations.stack(o.Process, m.Stacks.Stack(w.Seen.Stack)), w.Seen.TID, w.Addr
+		x.Reuse, x.EndTID, x.Written = m.stack(o.Process, w.Seen.Stack), w.Seen.TID, w.Addr
 		x.Native = uint64(math.Round(w.Seen.Wall * m.byWall.native))
 		x.Time = uint64(math.Round(max(w.Seen.Wall*m.byWall.accesses, 1)))
 	}

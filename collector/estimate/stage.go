@@ -8,6 +8,7 @@ import (
 	"github.com/rdx-profiler/rdx/collector/callstack"
 	"github.com/rdx-profiler/rdx/collector/record"
 	"github.com/rdx-profiler/rdx/collector/sharing"
+	"github.com/rdx-profiler/rdx/collector/target"
 	"github.com/rdx-profiler/rdx/model"
 	"github.com/rdx-profiler/rdx/sampler"
 )
@@ -52,6 +53,7 @@ type stage struct {
 	noSlot    int   // samples in whose place others of the time are watched
 	join      *sharing.Join
 	foretold  *foretold // nil where no model tells how fast the code is
+	bare      bool      // without call stacks, data and how memory is touched
 
 	readAhead int     // accesses
 	touched   int     // blocks that these overlap, added up
@@ -78,6 +80,19 @@ func Fill(p *model.Profile, in Input) {
 
 // fill adds what was observed.
 func (s *stage) fill(p *model.Profile) {
+	dropped := s.fillRecords(p)
+	p.AddCount(model.LostBecause.Of(model.NotInAllThreads), uint64(s.blind))
+	p.AddCount(model.ReusesLeftOut, uint64(dropped))
+	p.AddCount(model.NoSlot, uint64(math.Round(float64(s.noSlot)+s.StoodFor)))
+	p.AddCount(model.SourceUnweighed, s.Unweighed)
+	p.AddCount(model.Unsmeared, uint64(s.unsmeared))
+	s.rateCounts(p)
+	s.overlapComment(p)
+}
+
+// fillRecords adds the records and what turns their times into accesses, and says how many observations are left out
+// as others stand for them.
+func (s *stage) fillRecords(p *model.Profile) (dropped int) {
 	perSource := s.settleRates() // accesses
 	p.Period = (s.Totals.Ticked - s.Totals.Unheld) * perSource / s.Rates.Mean() / float64(max(s.Held, 1))
 	p.Clock = s.ClockModel()
@@ -85,16 +100,10 @@ func (s *stage) fill(p *model.Profile) {
 	p.DesignEffect = s.designEffect()
 	s.setPaces(p)
 	s.unsmear()
-	dropped := s.addRecords(p, perSource)
-	p.AddCount(model.LostBecause.Of(model.NotInAllThreads), uint64(s.blind))
+	dropped = s.addRecords(p, perSource)
 	s.boundRate(p)
 	p.JoinEpochs()
-	p.AddCount(model.ReusesLeftOut, uint64(dropped))
-	p.AddCount(model.NoSlot, uint64(math.Round(float64(s.noSlot)+s.StoodFor)))
-	p.AddCount(model.SourceUnweighed, s.Unweighed)
-	p.AddCount(model.Unsmeared, uint64(s.unsmeared))
-	s.rateCounts(p)
-	s.overlapComment(p)
+	return dropped
 }
 
 // boundRate has the resident memory bound the rate.
@@ -136,6 +145,9 @@ func (s *stage) settleRates() (perSource float64) {
 func (s *stage) addRecords(p *model.Profile, perSource float64) (dropped int) {
 	watched := s.watched()
 	m := recorder{stage: s, seenAt: s.stacksByLeaf(), locations: make(locationTable), data: make(dataTable), byWall: s.accessesPerWall(s.Totals), lines: s.lineWeights(), perSource: perSource, firstHold: s.rand.Uint64() >> 2}
+	if s.bare {
+		m.locations, m.data = nil, nil
+	}
 	checks := s.checkWeights()
 	if s.Shared {
 		s.foot = s.footprints()
@@ -155,8 +167,10 @@ func (s *stage) addRecords(p *model.Profile, perSource float64) (dropped int) {
 			m.add(p, o, weight)
 		}
 	}
-	s.addTouches(p, &m)
-	m.addTaken(p)
+	if !s.bare {
+		s.addTouches(p, &m)
+		m.addTaken(p)
+	}
 	return checks.dropped
 }
 
@@ -181,11 +195,19 @@ type recorder struct {
 	beyond    map[codeKey]*beyond
 }
 
+// stack is that of a number in Stacks.
+func (m *recorder) stack(p *target.Process, n int) []*model.Location {
+	if m.bare {
+		return nil // it may not be unwound yet
+	}
+	return m.locations.stack(p, m.Stacks.Stack(n))
+}
+
 // add takes an observation that stands for so much, in the source's unit.
 func (m *recorder) add(p *model.Profile, o *record.Observation, weight float64) {
 	r := model.Record{
 		Kind:    o.Kind,
-		Use:     m.locations.stack(o.Process, m.Stacks.Stack(o.UseStack)),
+		Use:     m.stack(o.Process, o.UseStack),
 		Op:      o.Op,
 		TID:     o.TID,
 		Data:    m.data.of(m.Stacks, o, m.locations),
@@ -203,7 +225,7 @@ func (m *recorder) add(p *model.Profile, o *record.Observation, weight float64) 
 		p.Latencies = append(p.Latencies, model.Latency{Use: r.Use, Op: r.Op, TID: r.TID, DataSource: o.Source, Cycles: float64(o.Latency) * r.Accesses})
 	}
 	if o.Kind == model.Reuse || o.Kind == model.Invalidated {
-		r.Reuse = m.locations.stack(o.Process, m.Stacks.Stack(o.ReuseStack))
+		r.Reuse = m.stack(o.Process, o.ReuseStack)
 	}
 	if !m.divide(p, o, &r) {
 		m.blind += int64(max(math.Round(o.Times()), 1))

@@ -1,7 +1,8 @@
-// rates.c chain|chase|loads: makes accesses at a rate that depends on what its instructions wait for, and says at its end
+// rates.c chain|chase|loads|far [SECONDS]: makes accesses at a rate that depends on what its instructions wait for, and says at its end
 // how many accesses a nanosecond of CPU time it made.
 #include <stdint.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
@@ -49,11 +50,28 @@ static double loads(void)
 	return 4000000;
 }
 
+// As chase, through 8 MiB, a line each: of two accesses one is to another line.
+static double far(void)
+{
+	enum { lines = 8 << 20 >> 6 };
+	static uint64_t list[lines][8];
+	void **p = (void **)list;
+	if (!list[0][0])
+		for (int i = 0; i < lines; i++)
+			list[i][0] = (uint64_t)list[(i * 5 + 1) & (lines - 1)];
+	for (int i = 0; i < 100000; i++) {
+		words[0] += (uint64_t)p[1];
+		p = *p;
+	}
+	return 400000;
+}
+
 int main(int argc, char **argv)
 {
-	double (*run)(void) = argc < 2 ? chain : !strcmp(argv[1], "chase") ? chase : !strcmp(argv[1], "loads") ? loads : chain;
+	double (*run)(void) = argc < 2 ? chain : !strcmp(argv[1], "chase") ? chase : !strcmp(argv[1], "loads") ? loads : !strcmp(argv[1], "far") ? far : chain;
+	double ns = argc > 2 ? strtod(argv[2], 0) * 1e9 : 1e9;
 	double accesses = 0, from = cpu();
-	while (cpu() - from < 1e9)
+	while (cpu() - from < ns)
 		accesses += run();
 	printf("%.6f\n", accesses / (cpu() - from));
 	return 0;

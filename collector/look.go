@@ -1,0 +1,45 @@
+package collector
+
+import (
+	"time"
+
+	"github.com/rdx-profiler/rdx/collector/estimate"
+	"github.com/rdx-profiler/rdx/model"
+	"github.com/rdx-profiler/rdx/sampler"
+)
+
+// While a session runs it is looked, where Config.Look asks for it, how well a miss ratio is known by now. The tracing thread makes a
+// copy of what it has seen, and the goroutine that waits for the session estimates.
+
+const (
+	lookFirst = time.Second
+	// lookGrows is by which share of the time so far it is looked again: what is known grows with the root of it.
+	lookGrows = 0.15
+)
+
+// toLookAt is a copy of what was seen so far, if it is time for a look. It is called on the tracing thread.
+func (s *Session) toLookAt(now time.Duration) *estimate.Input {
+	begun := sampler.Monotonic() - time.Since(s.start)
+	if s.cfg.Look == 0 || now-s.handover.looked < max(lookFirst, time.Duration(lookGrows*float64(now-begun))) {
+		return nil
+	}
+	s.handover.looked = now
+	in := s.input(s.total(true), s.latest)
+	in.Windows = nil // the other goroutine's
+	in.Resident = 0  // not known yet
+	in = in.Apart()
+	return &in
+}
+
+// lookAtSeen is how well the miss ratio is known by what was seen, nil where it is not at all.
+func (s *Session) lookAtSeen(in *estimate.Input) *model.Point {
+	if in == nil {
+		return nil
+	}
+	p := estimate.Look(*in, s.cfg.Caches, s.cfg.BinsPerOctave)
+	c, err := p.MissRatios([]uint64{max(uint64(s.cfg.Look)/uint64(p.Block), 1)}, model.CurveOptions{})
+	if err != nil {
+		return nil // nothing was seen yet
+	}
+	return &c.Points[0]
+}
