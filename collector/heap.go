@@ -103,7 +103,7 @@ func (s *targets) heapComments(p *model.Profile, cpu uint64, count func(model.Co
 	if err != nil {
 		p.Comments = append(p.Comments, "allocations not all seen, because: "+err.Error())
 	}
-	p.Comments = append(p.Comments, fmt.Sprintf("probes on the allocators: %d calls, by an estimate of %v each %.1f%% of the sampled CPU time, beside the overhead",
+	p.Comments = append(p.Comments, fmt.Sprintf(model.HeapProbed+"%d calls, by an estimate of %v each %.1f%% of the sampled CPU time, beside the overhead",
 		all, probeCost, 100*float64(all)*float64(probeCost)/float64(max(cpu, 1))))
 	count(model.BlocksAllocated, all)
 	count(model.BlocksNotKept, full)

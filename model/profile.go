@@ -181,6 +181,9 @@ func (c *Clock) TouchRate() float64 {
 	return c.Rate
 }
 
+// HeapProbed begins the comment that allocators were probed.
+const HeapProbed = "probes on the allocators: "
+
 // BudgetRaised begins the comment that the budget was more than its share of the CPU time.
 const BudgetRaised = "the target used little CPU time"
 

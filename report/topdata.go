@@ -89,7 +89,11 @@ func (t *dataList) Text() string {
 	var b strings.Builder
 	WriteOverview(&b, t.Profile)
 	if len(t.Objects) > 0 && (t.Objects[0].Data == "heap" || t.Objects[0].Data == "anonymous memory") && t.Objects[0].Share > 0.1 {
-		wrap(&b, "! ", fmt.Sprintf("%s leads: rdx attach --heap (or run --heap) tells data by where they were allocated", t.Objects[0].Data))
+		how := "rdx attach --heap (or run --heap) tells data by where they were allocated"
+		if slices.ContainsFunc(t.Profile.Remarks, func(c string) bool { return strings.HasPrefix(c, model.HeapProbed) }) {
+			how = "it was allocated before rdx was there, or by no allocator that is probed: rdx run --heap sees all from the start"
+		}
+		wrap(&b, "! ", fmt.Sprintf("%s leads: %s", t.Objects[0].Data, how))
 	}
 	fmt.Fprintf(&b, "\n%s: %s in all; %d of %d data objects\n\n", t.metric.title, t.metric.amount(t.Total), len(t.Objects), t.All)
 	fmt.Fprintf(&b, "%6s %6s %12s %5s %8s  %s\n", "share", "cum", t.By, "seen", "accesses", "data, its first pair")

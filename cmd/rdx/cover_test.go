@@ -46,11 +46,14 @@ func TestTopCover(t *testing.T) {
 	if out := ok(t, "top", "--cover", "90", "--cache", "1m", path); !strings.Contains(out, "happen at 1 of ") || !strings.Contains(out, "matmul.c:23") {
 		t.Error(out)
 	}
+	if last, l2 := get("--cover", "100"), get("--cover", "100", "--cache", "l2"); last.Cache != l2.Cache || last.Misses != l2.Misses {
+		t.Errorf("without a cache %+v, of the last %+v", last, l2)
+	}
 	if out := ok(t, "top", "--cache", "1m", "--format", "csv", path); !strings.HasPrefix(out, "function,file,line,misses") {
 		t.Error(out)
 	}
 	for _, args := range [][]string{
-		{"--cover", "90"}, {"--cover", "0", "--cache", "1m"}, {"--cover", "101", "--cache", "1m"}, {"--cache", "l9"}, {"--cache", "1m", "--by", "l2"}, {"--cache", "1"},
+		{"--cover", "0", "--cache", "1m"}, {"--cover", "101", "--cache", "1m"}, {"--cache", "l9"}, {"--cache", "1m", "--by", "l2"}, {"--cache", "1"},
 	} {
 		if out, err := rdx(t, append([]string{"top", path}, args...)...); err == nil {
 			t.Errorf("%q: no error: %s", args, out)

@@ -116,12 +116,12 @@ func (d *diagnosis) selfTest(cfg collector.Config) *selfTest {
 			c.Remedy = "leave it out: rdx doctor says then what rdx takes by itself, and why"
 		}
 	case t.Pairs < minPairs:
-		c.Grade, c.Found = sampler.Missing, fmt.Sprintf("only %d reuse pairs in %v, %.0f%% of the samples lost", t.Pairs, selfTestDuration, 100*t.Lost)
+		c.Grade, c.Found = sampler.Missing, fmt.Sprintf("only %d reuse pairs in %v, %.0f%% of the samples lost", t.Pairs, t.Duration, 100*t.Lost)
 		c.Consequence = "a profile would be empty"
 		c.Remedy = "mend what is missing above; the losses: " + lossList(t)
 	default:
 		c.Found = fmt.Sprintf("%d reuse pairs in %v, %.1f%% within half an octave of the truth (median %.0f of %.0f %s), %.1f%% given up before, %.1f%% lost; threads held p50 %v, p99 %v",
-			t.Pairs, selfTestDuration, 100*t.Right, t.Median, t.Expected, t.Unit, 100*t.Censored, 100*t.Lost, t.HeldP50, t.HeldP99)
+			t.Pairs, t.Duration, 100*t.Right, t.Median, t.Expected, t.Unit, 100*t.Censored, 100*t.Lost, t.HeldP50, t.HeldP99)
 		if t.Right < .9 || t.Lost > .05 {
 			c.Grade = sampler.Degraded
 			c.Consequence = "profiles will be that far off"

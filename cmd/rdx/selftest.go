@@ -21,6 +21,7 @@ import (
 // selfTest is a short session on a program whose reuse time is known.
 type selfTest struct {
 	Words      int              `json:"words"`          // touched in turn
+	Duration   time.Duration    `json:"duration_ns"`    // of the session
 	Expected   float64          `json:"expected"`       // reuse time in the clock's unit
 	Unit       string           `json:"unit"`           //
 	Median     float64          `json:"median"`         // of the measured reuse times
@@ -43,6 +44,7 @@ type selfTest struct {
 
 const (
 	selfTestDuration = 2 * time.Second
+	selfTestLongest  = 18 * time.Second // beside other work the program has a CPU only now and then
 	selfTestOverhead = 0.2
 	minPairs         = 20
 )
@@ -94,16 +96,25 @@ func (t *knownTarget) stop() (float64, error) {
 	return strconv.ParseFloat(median, 64)
 }
 
-// runSelfTest profiles the known target with cfg and compares. The target is
-// seen by probe, too, before the session starts.
-func runSelfTest(cfg collector.Config, probe func(pid int)) (*selfTest, error) {
+// runSelfTest profiles the known target with cfg and compares: for longer, if that was too short to tell anything. The
+// target is seen by probe, too, before the first session starts.
+func runSelfTest(cfg collector.Config, probe func(pid int)) (t *selfTest, err error) {
+	for cfg.Duration = selfTestDuration; cfg.Duration <= selfTestLongest; cfg.Duration *= 3 {
+		if t, err = selfTestOf(cfg, probe); err != nil || t.Pairs >= minPairs {
+			break
+		}
+		probe = func(int) {}
+	}
+	return t, err
+}
+
+func selfTestOf(cfg collector.Config, probe func(pid int)) (*selfTest, error) {
 	target, err := startKnownTarget(selfTestWords)
 	if err != nil {
 		return nil, err
 	}
 	probe(target.cmd.Process.Pid)
 	cfg.PID = target.cmd.Process.Pid
-	cfg.Duration = selfTestDuration
 	cfg.Overhead = selfTestOverhead
 	cfg.Granularity = collector.Word // what is known of the target
 	// A kernel that can't count leaves the figure out.
@@ -123,6 +134,7 @@ func runSelfTest(cfg collector.Config, probe func(pid int)) (*selfTest, error) {
 	}
 	t := &selfTest{
 		Words:      selfTestWords,
+		Duration:   cfg.Duration,
 		Unit:       p.Clock.Unit,
 		Resolution: p.Clock.Resolution,
 		HeldP50:    s.HoldTime(.5),

@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -61,8 +62,11 @@ account for so many percent of all that are predicted for a cache.`,
 				return err
 			}
 			if cmd.Flags().Changed("cover") || cmd.Flags().Changed("cache") {
+				if n := len(p.Caches); cache == "" && n > 0 {
+					cache = strings.ToLower(p.Caches[n-1].Level)
+				}
 				if cache == "" {
-					return report.BadInput(fmt.Errorf("--cover: name a cache too, such as --cache 1m or --cache l2"))
+					return report.BadInput(fmt.Errorf("--cover: the profile has no caches: name one too, such as --cache 1m"))
 				}
 				for _, other := range []string{"by", "number"} {
 					if cmd.Flags().Changed(other) {
@@ -87,7 +91,7 @@ account for so many percent of all that are predicted for a cache.`,
 	cmd.Flags().IntVarP(&n, "number", "n", 10, "how many pairs to show")
 	cmd.Flags().StringVar(&format, "format", "text", "text, json or csv")
 	cmd.Flags().Float64Var(&share, "cover", 90, "list the fewest places that account for this percentage of the misses of --cache")
-	cmd.Flags().StringVar(&cache, "cache", "", "of --cover: a size such as 1m, or a level of the profile such as l2")
+	cmd.Flags().StringVar(&cache, "cache", "", "of --cover: a size such as 1m, or a level of the profile such as l2; by default its last")
 	return cmd
 }
 

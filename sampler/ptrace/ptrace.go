@@ -138,6 +138,13 @@ func hasMemory(tid int) bool {
 	return err == nil
 }
 
+// mayTrace says whether this process has CAP_SYS_PTRACE.
+func mayTrace() bool {
+	text, err := proc.Status(os.Getpid(), "CapEff")
+	caps, e := strconv.ParseUint(text, 16, 64)
+	return err == nil && e == nil && caps>>unix.CAP_SYS_PTRACE&1 != 0
+}
+
 // explainSeize says why a thread can't be traced, and what to do.
 func explainSeize(tid int, err error) error {
 	if !errors.Is(err, unix.EPERM) {
@@ -161,6 +168,9 @@ func explainSeize(tid int, err error) error {
 	}
 	if _, e := proc.Status(tid, "VmSize"); e != nil {
 		return errors.New("it is a kernel thread, which has no memory accesses of its own to sample")
+	}
+	if mayTrace() {
+		return fmt.Errorf("%w (rdx has CAP_SYS_PTRACE, and the kernel refuses all the same: it protects this process, as it may process 1, those of another user namespace, and by ptrace_scope 3 of /proc/sys/kernel/yama or a security module others)", err)
 	}
 	return fmt.Errorf("%w (run as root, or with CAP_SYS_PTRACE; see also /proc/sys/kernel/yama/ptrace_scope)", err)
 }

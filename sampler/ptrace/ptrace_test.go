@@ -39,6 +39,14 @@ func TestSeizeOfEnded(t *testing.T) {
 	}
 }
 
+// Who has the right that it takes is not told to get it: some kernels protect process 1 from everybody.
+func TestSeizeOfProtected(t *testing.T) {
+	err := explainSeize(1, unix.EPERM)
+	if !errors.Is(err, unix.EPERM) || strings.Contains(err.Error(), "run as root") == mayTrace() {
+		t.Errorf("CAP_SYS_PTRACE %v: %v", mayTrace(), err)
+	}
+}
+
 // A process that has ended or never was has no living thread, and one that runs has its first.
 func TestLiving(t *testing.T) {
 	cmd := exec.Command("cat")
