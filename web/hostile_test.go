@@ -4,16 +4,12 @@ package web
 
 import (
 	"bytes"
-	"context"
 	"fmt"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
-
-	"github.com/chromedp/chromedp"
 
 	"github.com/rdx-profiler/rdx/model"
 	"github.com/rdx-profiler/rdx/pprofout"
@@ -134,55 +130,38 @@ func TestDeepStacks(t *testing.T) {
 	b.clean()
 }
 
-// TestManySamples: a profile of 10^5 samples is shown, and can be dragged. How fast is told, and demanded where RDX_WEB_TIMES
-// is set: on a machine that is busy with other things it says nothing.
-func TestManySamples(t *testing.T) {
-	n := 100_000
-	if testing.Short() {
-		n = 10_000
+// TestHostileFiles: call stacks that go round in circles make pages, and a file that was cut off anywhere gives one line that says
+// so.
+func TestHostileFiles(t *testing.T) {
+	p := large(200, 0)
+	var ring []*model.Location
+	for _, r := range p.Records[:5] {
+		ring = append(ring, r.Use[0])
 	}
-	b := openBrowser(t)
-	raw := written(t, large(n, 6))
-	start := time.Now()
-	url := serve(t, Options{}, Profile{"large", raw})
-	b.show(url, "page=overview", "overview")
-	b.await("document.querySelector('.curve canvas')")
-	opened := time.Since(start)
-	var first float64
-	b.eval("performance.getEntriesByName('rdx-shown')[0]?.startTime ?? -1", &first)
-	b.show(url, "page=code", "code")
-	b.await("document.querySelector('.flame canvas')")
-	// The browser's own frames while the size goes up and down.
-	var frames float64
-	ctx, cancel := context.WithTimeout(b.ctx, patience)
-	defer cancel()
-	b.eval("window.sizes = 0; window.frames60 = []; 0", nil)
-	err := chromedp.Run(ctx, chromedp.Evaluate(`new Promise((done) => {
-		const e = document.querySelector('.sizebar input[type=range]');
-		let i = 0, last = performance.now(), slow = [];
-		const begin = last;
-		const step = () => {
-			const now = performance.now();
-			slow.push(now - last);
-			last = now;
-			if (i++ >= 100 || now - begin > 8000) { slow.shift(); slow.sort((a, b) => a - b); done(slow[Math.floor(slow.length / 2)]); return; }
-			e.value = String(20 + (i * 7) % 80);
-			e.dispatchEvent(new Event('input', {bubbles: true}));
-			requestAnimationFrame(step);
-		};
-		requestAnimationFrame(step);
-	})`, &frames, awaitPromise))
-	if err != nil {
+	ring[0].Lines = append(ring[0].Lines, ring[0].Lines[0], ring[0].Lines[0]) // inlined into itself
+	for i := range p.Records {
+		for range 400 {
+			p.Records[i].Use = append(p.Records[i].Use, ring...)
+		}
+	}
+	all := []Profile{{"ring", written(t, p)}}
+	var page bytes.Buffer
+	if err := WriteFile(&page, all, Options{}); err != nil || !strings.Contains(page.String(), "</html>") {
+		t.Errorf("stacks in circles: %v, %d bytes", err, page.Len())
+	}
+	for _, sub := range []string{"", "top", "flamegraph"} {
+		if code, body, _ := get(t, serve(t, Options{}, all...)+"pprof/0/"+sub, nil); code != 200 {
+			t.Errorf("pprof/0/%s: %d %.100s", sub, code, body)
+		}
+	}
+	var file bytes.Buffer
+	if err := pprofout.Write(&file, all[0].Raw); err != nil {
 		t.Fatal(err)
 	}
-	t.Logf("%d samples: first picture %.0f ms after the page was asked for (%v with the test's own waits), dragging %.0f ms a frame", n, first, opened.Round(time.Millisecond), frames)
-	if os.Getenv("RDX_WEB_TIMES") != "" {
-		if first > 1000 {
-			t.Errorf("first picture after %.0f ms, at most 1000 may it take", first)
-		}
-		if frames > 1000.0/30 {
-			t.Errorf("%.0f ms a frame, 30 a second are demanded", frames)
+	for i := range 50 {
+		at := file.Len() * i / 50
+		if _, err := pprofout.Read(bytes.NewReader(file.Bytes()[:at])); err == nil || strings.Contains(err.Error(), "\n") || !strings.Contains(err.Error(), "not an rdx profile") {
+			t.Errorf("cut off at byte %d: %v", at, err)
 		}
 	}
-	b.clean()
 }

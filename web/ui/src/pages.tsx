@@ -6,6 +6,7 @@ import type { Ctx } from "./ctx";
 import { CurveChart, said, sizeName } from "./curve";
 import { ask, type Change, type Diff, type Phases } from "./data";
 import { amount, Bar, band, bytes, DistanceHist, nanoseconds, percent, Pick, PlaceName, weightName } from "./parts";
+import { first, positive } from "./sums";
 import { SourcePane } from "./source";
 import { PairTable } from "./table";
 
@@ -51,23 +52,23 @@ export function Overview({ x }: { x: Ctx }) {
   const facts = d.rows.filter((r) => r.key !== "!" && !(d.caches ?? []).some((k) => r.key.startsWith(k.level + " ")));
   const values = view.pairs(c, "misses", f);
   const total = view.total(c, "misses", f);
-  const top = useMemo(() => Array.from(values.keys()).filter((i) => values[i] > 0).sort((a, b) => values[b] - values[a]).slice(0, 8), [values]);
+  const top = useMemo(() => first(positive(values), values, true, 8), [values]);
   const places = view.places(c, "misses", f);
   const here = useMemo(() => {
-    const by = new Map<number, { place: number; value: number; most: number }>();
+    // Places of one function together, by its name's number.
+    const sum = new Float64Array(d.strings.length);
+    const best = new Int32Array(d.strings.length).fill(-1);
     for (let i = 0; i < places.length; i++) {
       if (!(places[i] > 0)) continue;
       const fn = d.places.function[i];
-      const was = by.get(fn);
-      if (!was) by.set(fn, { place: i, value: places[i], most: places[i] });
-      else {
-        was.value += places[i];
-        if (places[i] > was.most) [was.place, was.most] = [i, places[i]];
-      }
+      sum[fn] += places[i];
+      if (best[fn] < 0 || places[i] > places[best[fn]]) best[fn] = i;
     }
-    return [...by.values()].sort((a, b) => b.value - a.value).slice(0, 8);
+    return first(positive(sum), sum, true, 8).map((fn) => ({ place: best[fn], value: sum[fn] }));
   }, [places]);
-  const perSecond = d.survey.seconds > 0 ? (total * d.block) / d.survey.seconds : NaN;
+  // Under instrumentation a program takes long for other reasons than its own.
+  const timed = d.survey.seconds > 0 && !d.exact;
+  const perSecond = timed ? (total * d.block) / d.survey.seconds : NaN;
   return (
     <div class="overview">
       <section class="card big" aria-label="miss ratio curve">
@@ -109,7 +110,7 @@ export function Overview({ x }: { x: Ctx }) {
                     {d.exact ? "counted" : `${percent(d.curve.low[k.at], 1)} to ${percent(d.curve.high[k.at], 1)}`}
                     {note ? <div class="note">{note}</div> : null}
                   </td>
-                  <td class="num">{note || !(d.survey.seconds > 0) ? "-" : bytes((misses * d.block) / d.survey.seconds) + "/s"}</td>
+                  <td class="num">{note || !timed ? "-" : bytes((misses * d.block) / d.survey.seconds) + "/s"}</td>
                 </tr>
               );
             })}

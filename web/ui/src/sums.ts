@@ -28,6 +28,46 @@ export function csr(of: Int32Array, n: number): { from: Int32Array; list: Int32A
   return { from, list };
 }
 
+// first are the n of a list with the greatest keys, or the smallest, in order: while a size is dragged there is no
+// time to sort all.
+export function first(list: Iterable<number>, keys: Float64Array, down: boolean, n: number): number[] {
+  const sign = down ? 1 : -1;
+  const before = (a: number, b: number): boolean => (keys[a] - keys[b]) * sign > 0 || (keys[a] === keys[b] && a < b);
+  const heap: number[] = []; // the last of those kept is on top
+  const sink = () => {
+    for (let i = 0; ; ) {
+      let k = 2 * i + 1;
+      if (k >= heap.length) return;
+      if (k + 1 < heap.length && before(heap[k], heap[k + 1])) k++;
+      if (!before(heap[i], heap[k])) return;
+      [heap[i], heap[k]] = [heap[k], heap[i]];
+      i = k;
+    }
+  };
+  for (const i of list) {
+    if (heap.length < n) {
+      heap.push(i);
+      for (let k = heap.length - 1; k > 0; ) {
+        const up = (k - 1) >> 1;
+        if (!before(heap[up], heap[k])) break;
+        [heap[up], heap[k]] = [heap[k], heap[up]];
+        k = up;
+      }
+    } else if (before(i, heap[0])) {
+      heap[0] = i;
+      sink();
+    }
+  }
+  return heap.sort((a, b) => (before(a, b) ? -1 : 1));
+}
+
+// positive are the indices of what is more than 0.
+export function positive(values: Float64Array): number[] {
+  const list: number[] = [];
+  for (let i = 0; i < values.length; i++) if (values[i] > 0) list.push(i);
+  return list;
+}
+
 export interface Medians {
   time: number;
   native: number;
