@@ -111,3 +111,20 @@ func TestGlossaryHasTheWords(t *testing.T) {
 		}
 	}
 }
+
+// A pair that was seen once, however much it stands for, is not listed among others, and it is said how much that is.
+func TestPairsSeenOnce(t *testing.T) {
+	p := demoProfile(t)
+	at := &model.Location{Address: 0x400200, Mapping: p.Records[0].Use[0].Mapping, Lines: []model.Line{{Function: "lucky", SystemName: "lucky"}}}
+	r := model.Record{Kind: model.Reuse, Use: []*model.Location{at}, Op: model.Load, TID: 7,
+		Timing: model.Timing{Native: 500000, Time: 1000000}, Weight: model.Weight{Observations: 1, Accesses: 1e9}}
+	r.Reuse = []*model.Location{at}
+	p.Records = append(p.Records, r)
+	if err := p.Derive(); err != nil {
+		t.Fatal(err)
+	}
+	out := ok(t, "top", demoFile(t, p))
+	if strings.Contains(out, "lucky") || !strings.Contains(out, "were seen once each, which may be chance") && !strings.Contains(out, "was seen once, which may be chance") {
+		t.Error(out)
+	}
+}

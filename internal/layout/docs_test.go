@@ -175,3 +175,42 @@ func TestReadme(t *testing.T) {
 		t.Errorf("README.md has %d lines, want 120 at most", n)
 	}
 }
+
+// A test that a document names as what keeps a statement is there.
+func TestTestsAreThere(t *testing.T) {
+	root := filepath.Join("..", "..")
+	var tests strings.Builder
+	var docs []string
+	err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
+		switch n := d.Name(); {
+		case err != nil:
+			return err
+		case d.IsDir() && path != root && (strings.HasPrefix(n, ".") || n == "node_modules" || n == "bin"):
+			return filepath.SkipDir
+		case strings.HasSuffix(n, ".md"):
+			docs = append(docs, path)
+		case strings.HasSuffix(n, "_test.go"):
+			text, err := os.ReadFile(path)
+			if err != nil {
+				return err
+			}
+			tests.Write(text)
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	rx := regexp.MustCompile("`((?:Test|Fuzz)[A-Z]\\w*)`")
+	for _, path := range docs {
+		text, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, m := range rx.FindAllStringSubmatch(string(text), -1) {
+			if !strings.Contains(tests.String(), "\nfunc "+m[1]) {
+				t.Errorf("%s: there is no %s", path, m[1])
+			}
+		}
+	}
+}
