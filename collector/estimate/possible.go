@@ -75,8 +75,12 @@ func (r *Rates) weighed() (rate float64, reach rateRange) {
 		}
 		m0, e0 := r.possible.middle(), r.possible.spread()
 		apart := math.Abs(m-m0) / math.Hypot(e, e0)
-		if apart > 2 && n >= FewestProbes {
-			break
+		switch {
+		case apart <= 2:
+		case n >= FewestProbes:
+			return math.Exp(m), interval(m, e)
+		case n == 1 && r.modelled: // it may have been taken while the processor was somebody else's
+			return math.Exp(m0), interval(m0, aside*e0)
 		}
 		w, w0 := 1/(e*e), 1/(e0*e0)
 		m, e = (w*m+w0*m0)/(w+w0), max(apart, 1)/math.Sqrt(w+w0)
@@ -85,5 +89,13 @@ func (r *Rates) weighed() (rate float64, reach rateRange) {
 	default:
 		return 0, reach
 	}
-	return math.Exp(m), rateRange{math.Exp(m - 1.96*e), math.Exp(m + 1.96*e)}
+	return math.Exp(m), interval(m, e)
+}
+
+// aside is by how much less what is possible is believed where the only probe contradicts it.
+const aside = 1.5
+
+// interval of 95 % is that of a logarithm with a standard error.
+func interval(m, e float64) rateRange {
+	return rateRange{math.Exp(m - 1.96*e), math.Exp(m + 1.96*e)}
 }

@@ -39,18 +39,20 @@ func TestWeighedRates(t *testing.T) {
 		name      string
 		values    []float64
 		possible  rateRange
+		modelled  bool
 		source    string
 		low, high float64 // that the rate lies between
 		holds     []float64
 	}{
-		{"nothing", nil, rateRange{}, "default", 1, 1, nil},
-		{"instructions", nil, possible, "estimated", 0.89, 0.9, []float64{0.21, 3.9}},
-		{"one probe beside them", []float64{2}, possible, "estimated", 0.9, 2, []float64{0.5, 3}},
-		{"one that contradicts them", []float64{60}, possible, "estimated", 0.9, 60, []float64{0.9, 30}},
-		{"many probes", []float64{1.9, 2, 2.1, 2, 1.9, 2, 2.1, 2}, possible, "measured", 1.9, 2.1, []float64{1.9, 2.1}},
-		{"many that contradict them", []float64{19, 20, 21, 20, 19, 20, 21, 20}, possible, "measured", 19, 21, []float64{19, 21}},
+		{"nothing", nil, rateRange{}, false, "default", 1, 1, nil},
+		{"instructions", nil, possible, false, "estimated", 0.89, 0.9, []float64{0.21, 3.9}},
+		{"one probe beside them", []float64{2}, possible, false, "estimated", 0.9, 2, []float64{0.5, 3}},
+		{"one that contradicts them", []float64{60}, possible, false, "estimated", 0.9, 60, []float64{0.9, 30}},
+		{"one that contradicts the model", []float64{0.01}, rateRange{2, 8}, true, "estimated", 3.9, 4.1, []float64{1.5, 11}},
+		{"many probes", []float64{1.9, 2, 2.1, 2, 1.9, 2, 2.1, 2}, possible, false, "measured", 1.9, 2.1, []float64{1.9, 2.1}},
+		{"many that contradict them", []float64{19, 20, 21, 20, 19, 20, 21, 20}, possible, false, "measured", 19, 21, []float64{19, 21}},
 	} {
-		r := Rates{Probes: Probes{Values: c.values}, possible: c.possible}
+		r := Rates{Probes: Probes{Values: c.values}, possible: c.possible, modelled: c.modelled}
 		r.Settle(0, sampler.CPUTime())
 		low, high := r.reach()
 		if r.Source != c.source || !(r.Mean() >= c.low && r.Mean() <= c.high) || !(low <= r.Mean() && r.Mean() <= high) {

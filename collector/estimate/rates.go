@@ -49,7 +49,8 @@ type Rates struct {
 	Fixed  float64 // if not measured
 	Source string
 
-	possible rateRange // by the instructions that were read ahead
+	possible rateRange // by the instructions that were read ahead, or by the model of the processor
+	modelled bool      // by that
 	settled  float64   // the mean over time, 0 if it is Fixed
 	likely   rateRange // it is, in 95 of 100 sessions
 

@@ -125,7 +125,7 @@ func (s *stage) settleRates() (perSource float64) {
 	s.fitLocal()
 	if s.Clock.Counted == nil {
 		if s.Rates.possible = s.possibleRates(); s.foretold != nil {
-			s.Rates.possible = s.foretold.reach()
+			s.Rates.possible, s.Rates.modelled = s.foretold.reach(), true
 		}
 	}
 	s.Rates.Settle(s.AccessRate, s.Clock)
