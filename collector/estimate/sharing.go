@@ -78,7 +78,7 @@ const (
 	// mostBlind is up to which share of watches may be blind for the others to stand for them.
 	mostBlind = 0.2
 	// trapsBetween is how many traps a time must be as long as for traps to tell who came in it: each delays its thread.
-	trapsBetween = 10
+	trapsBetween = 3
 )
 
 // fewWatched is how many watches of an instruction's data are too few to go by.

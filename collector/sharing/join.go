@@ -34,9 +34,10 @@ type Join struct {
 	byHold    map[int]*record.Stretch
 	classes   map[codeKey]*class
 
-	waits     map[int]*wait // by hold, of windows that end as their thread waits
-	idle      map[int]*wait // those in which it does nothing else
-	waiting   map[threadKey]bool
+	waits     map[int]*wait               // by hold, of windows that end as their thread waits
+	idle      map[int]*wait               // those in which it does nothing else
+	waiting   map[threadKey]float64       // how many of these a thread has
+	blocked   map[*target.Process]bool    // whether any of its threads waits all along
 	perTurn   map[*target.Process]float64 // what is taken
 	turns     map[threadKey]turns
 	alternate map[alternateKey]float64

@@ -19,6 +19,7 @@ const (
 	// seenOfTurn is by how much a turn is longer than what is left of it when it is held: twice as long at a random moment,
 	// and no longer if the others' lead has it begin with the hold.
 	seenOfTurn = 1.5
+	fewWaits   = 0.1 // share of a thread's windows that end in a wait for it not to be as if it took turns
 )
 
 // wordKey is a word of a process.
@@ -63,18 +64,20 @@ func (s wordWriters) byOthers(tid int) bool { return s.several || s.tid != tid }
 
 // cutWaits ends windows where their threads only wait. One that waits all along stays as it is.
 func (j *Join) cutWaits(windows []*record.Stretch) (out []*record.Stretch) {
-	j.waits, j.idle, j.waiting = make(map[int]*wait), make(map[int]*wait), make(map[threadKey]bool)
+	j.blocked = make(map[*target.Process]bool)
+	j.waits, j.idle, j.waiting = make(map[int]*wait), make(map[int]*wait), make(map[threadKey]float64)
 	written := writtenWords(windows)
 	for _, w := range windows {
 		switch x := waitOf(w, written); {
 		case x == nil:
 		case x.begins > 0:
 			j.waits[w.Hold] = x
-			j.waiting[threadKey{w.Process, w.TID}] = true
+			j.waiting[threadKey{w.Process, w.TID}]++
 			w = until(w, x.begins)
 			x.touches = len(w.Lines)
 		default:
 			j.idle[w.Hold] = x
+			j.blocked[w.Process] = true
 		}
 		out = append(out, w)
 	}
@@ -138,19 +141,20 @@ func until(w *record.Stretch, at int) *record.Stretch {
 	return &cut
 }
 
-// turns are what is known of those of a thread: touches in one, instructions, and for how many windows each tells that it is
-// told from.
+// turns are what is known of those of a thread: touches in one and while it waits for the next, and for how many windows each
+// tells that it is told from.
 type turns struct {
-	touches, length float64
+	touches, waited float64
 	whole           bool // only whole ones tell
 	each            float64
 }
 
-// setTurns goes by the turns that were seen from their beginning, if these are enough: of the others only the last part is known.
+// setTurns goes by the turns that were seen from their beginning, if these are enough: of the others only the last part is known. As
+// holds come at random, as many begin in a wait as it takes of the time.
 func (j *Join) setTurns() {
 	j.turns = make(map[threadKey]turns)
 	for key := range j.waiting {
-		var all, whole turns
+		var all, whole, length, waits float64
 		n, wholes := 0.0, 0.0
 		for _, w := range j.of[key] {
 			x := j.waits[w.Hold]
@@ -158,64 +162,22 @@ func (j *Join) setTurns() {
 				continue
 			}
 			n++
-			all.touches += float64(x.touches)
-			all.length += float64(x.begins)
+			all += float64(x.touches)
+			length += float64(x.begins)
+			waits += x.each
 			if x.whole {
 				wholes++
-				whole.touches += float64(x.touches)
-				whole.length += float64(x.begins)
+				whole += float64(x.touches)
 			}
 		}
+		t := turns{seenOfTurn * all / n, 0, false, 1}
 		if wholes >= fewWindows {
-			j.turns[key] = turns{whole.touches / wholes, whole.length / wholes, true, n / wholes}
-		} else {
-			j.turns[key] = turns{seenOfTurn * all.touches / n, seenOfTurn * all.length / n, false, 1}
+			t = turns{whole / wholes, 0, true, n / wholes}
 		}
+		share := (wholes + 0.5) / (n + 1)
+		t.waited = t.touches * share / (1 - share) * (length / max(all, 1)) / (waits / n)
+		j.turns[key] = t
 	}
-}
-
-// waited is how many touches a thread makes while it waits as that of the window does: until others write what it waits for.
-func (j *Join) waited(w *record.Stretch) float64 {
-	x := j.waits[w.Hold]
-	l := j.lines[x.word.lineKey]
-	if l == nil {
-		return 0
-	}
-	rate := 0.0 // of their writes, by instruction
-	for _, tid := range j.processes[w.Process] {
-		if tid == w.TID {
-			continue
-		}
-		writes, length := 0.0, 0.0
-		for _, s := range l.threads[tid] {
-			last := int32(-1)
-			for _, t := range s.touches {
-				if t.Store && t.Word == x.word.word && t.At != last {
-					writes++
-					last = t.At
-				}
-			}
-		}
-		windows := j.of[threadKey{w.Process, tid}]
-		seen, cut := 0.0, 0.0
-		for _, v := range windows {
-			length += float64(v.Length)
-			if y := j.waits[v.Hold]; y != nil {
-				cut++
-				seen += float64(y.begins)
-			}
-		}
-		if cut > 0 { // of what was seen of turns as much is missing
-			length += cut*j.turns[threadKey{w.Process, tid}].length - seen
-		}
-		if length > 0 {
-			rate += writes / length
-		}
-	}
-	if rate == 0 {
-		return 0
-	}
-	return 1 / rate / max(x.each, 1e-3)
 }
 
 // setAlternate works out, of the lines that an instruction of a thread touches, how often others write them for each time that it
@@ -225,7 +187,7 @@ func (j *Join) setAlternate() {
 	touched, written := make(map[alternateKey]float64), make(map[alternateKey]float64)
 	for key, l := range j.lines {
 		for tid, segments := range l.threads {
-			if !j.waiting[threadKey{key.process, tid}] {
+			if j.waiting[threadKey{key.process, tid}] == 0 {
 				continue
 			}
 			by := 0.0
@@ -270,7 +232,7 @@ func (j *Join) byTurns(w *record.Stretch, l *sharedLine, key lineKey) bool {
 		}
 	}
 	for tid := range l.writes {
-		if j.waiting[threadKey{w.Process, tid}] {
+		if key := (threadKey{w.Process, tid}); j.waiting[key] >= fewWaits*float64(len(j.of[key])) {
 			return true
 		}
 	}
@@ -281,7 +243,7 @@ func (j *Join) byTurns(w *record.Stretch, l *sharedLine, key lineKey) bool {
 // it waits for. The wait is not in the window, but takes its part of the touches.
 func (j *Join) handedOver(w *record.Stretch, taken []Taken) []Taken {
 	x, turn := j.waits[w.Hold], j.turns[threadKey{w.Process, w.TID}]
-	all := turn.touches + j.waited(w)
+	all := turn.touches + turn.waited
 	for i := range taken {
 		taken[i].Share *= turn.touches / all
 	}
@@ -289,6 +251,7 @@ func (j *Join) handedOver(w *record.Stretch, taken []Taken) []Taken {
 		return taken
 	}
 	all /= turn.each
+	handed := 0.0
 	for touches := range runs(w) {
 		l := j.lines[lineKey{w.Process, touches[0].Line}]
 		if touches[0].Line == x.word.line || !l.writtenBeside(w.TID) {
@@ -296,11 +259,16 @@ func (j *Join) handedOver(w *record.Stretch, taken []Taken) []Taken {
 		}
 		t := &touches[len(touches)-1]
 		if p := j.alternate[alternateKey{w.Process, w.TID, w.PCs[t.PC]}]; p > 0 {
+			handed += p / all
 			taken = append(taken, l.byWrite(Taken{Line: t.Line, Reader: w.PCs[t.PC], Read: t.Word, Turns: true, Share: p / all, Soon: float64(w.Length)}, everybody, w.TID, -1)...)
 		}
 	}
 	if l := j.lines[x.word.lineKey]; l != nil {
+		handed += 1 / all
 		taken = append(taken, l.byWrite(Taken{Line: x.word.line, Reader: x.pc, Read: x.word.word, Turns: true, Share: 1 / all, Soon: x.each}, everybody, w.TID, int(x.word.word))...)
+	}
+	if j.blocked[w.Process] { // it may be that it waits as long only as others have no processor
+		taken = append(taken, Taken{Line: x.word.line, Reader: x.pc, Read: x.word.word, Unknown: true, Share: handed * turn.waited / turn.touches})
 	}
 	return taken
 }
@@ -322,9 +290,6 @@ func (j *Join) idles(w *record.Stretch, taken []Taken, later Later) []Taken {
 		}
 		of = min(of/max(n, 1), 1)
 		j.perTurn[w.Process] = of
-	}
-	if len(w.Beside) == 0 {
-		return taken
 	}
 	for _, t := range taken {
 		of -= t.Share

@@ -272,7 +272,7 @@ func TestTurns(t *testing.T) {
 			if math.Abs(all-want) > mostOff*want {
 				t.Errorf("%.4f, want %.4f", all, want)
 			}
-			if turns < all || falsely > 0 || unknown > 0 {
+			if turns < all || falsely > 0 || unknown > 0 && len(j.idle) == 0 {
 				t.Errorf("%.4f of %.4f by turns, %.4f false, %.4f unknown", turns, all, falsely, unknown)
 			}
 		})
