@@ -8,7 +8,7 @@
 // are compared to each other: nothing can agree with one of them better than they do.
 //
 // With -made it compares the shares of invalidated, falsely shared and foreign
-// accesses to what programs were made for.
+// accesses to what programs were made for, with -kinds what is taken of lines.
 package main
 
 import (
@@ -39,6 +39,7 @@ var (
 	windows    = flag.Duration("windows", 0, "with -long: attach to one process -runs times for so long, by turns with as long without, and compare how dear its progress is, instead of running it as a whole with rdx and without; -seconds says nothing then")
 	stacks     = flag.String("stack", "both", "private, shared or both")
 	keep       = flag.String("keep", "", "folder for recordings and profiles, which are used again if they are there")
+	byKinds    = flag.Int("kinds", 0, "instead, so many sessions of -seconds of each of the programs that share lines or don't, in testdata/kinds.c")
 	byMade     = flag.Bool("made", false, "instead, programs whose sharing is known by construction, each run for -seconds")
 )
 
@@ -68,6 +69,9 @@ func main() {
 }
 
 func compareAll() error {
+	if *byKinds > 0 {
+		return compareKinds(*seconds, *byKinds)
+	}
 	if *byMade {
 		return compareMade(*seconds)
 	}
