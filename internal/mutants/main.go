@@ -39,12 +39,19 @@ func run(args []string) error {
 	}
 	defer os.RemoveAll(tmp)
 	killed, survived, skipped := 0, 0, 0
+	passes := make(map[string]bool) // tests, with all mends
 	for i := range mutants {
 		m := &mutants[i]
 		if !which.MatchString(m.file) && !which.MatchString(m.test) {
 			continue
 		}
 		start := time.Now()
+		if name := m.folder() + " " + m.test; !passes[name] {
+			if out, failed := m.testWith(""); failed {
+				return fmt.Errorf("%s: the test fails with the mend, too: %s", m, out)
+			}
+			passes[name] = true
+		}
 		end, err := m.try(tmp)
 		if err != nil {
 			return fmt.Errorf("%s: %w", m, err)
@@ -115,20 +122,25 @@ func (m *mutant) try(tmp string) (end string, err error) {
 	if err != nil {
 		return "", err
 	}
-	name := "^" + strings.ReplaceAll(m.test, "/", "$/^") + "$"
-	cmd := exec.Command("go", "test", "-count=1", "-v", "-vet=off", "-timeout=4m", "-run", name, "./"+m.folder())
-	// Tests build rdx by themselves.
-	cmd.Env = append(os.Environ(), "GOFLAGS=-overlay="+overlay)
-	out, failed := cmd.CombinedOutput()
+	out, failed := m.testWith("-overlay=" + overlay)
 	first, _, _ := strings.Cut(m.test, "/")
 	switch {
 	case !bytes.Contains(out, []byte("=== RUN   "+first)):
 		return "", fmt.Errorf("it does not build, or there is no such test: %s", out)
-	case failed != nil:
+	case failed:
 		return "killed", nil
 	case bytes.Contains(out, []byte("--- SKIP: "+first)):
 		return "skipped", nil
 	default:
 		return "survived", nil
 	}
+}
+
+// testWith runs the test with flags of the go command. Tests build rdx by themselves, and so get them, too.
+func (m *mutant) testWith(flags string) (out []byte, failed bool) {
+	name := "^" + strings.ReplaceAll(m.test, "/", "$/^") + "$"
+	cmd := exec.Command("go", "test", "-count=1", "-v", "-vet=off", "-timeout=4m", "-run", name, "./"+m.folder())
+	cmd.Env = append(os.Environ(), "GOFLAGS="+flags)
+	out, err := cmd.CombinedOutput()
+	return out, err != nil
 }
