@@ -97,7 +97,7 @@ func (u *Until) String() string {
 	if p.Quote != model.Quoted {
 		return said + fmt.Sprintf("below %.3g%% so far", 100*p.High)
 	}
-	said += fmt.Sprintf("%.2g%% [%.2g, %.3g], within %.0f%%", 100*p.MissRatio, 100*p.Low, 100*p.High, 100*halfBand(p))
+	said += fmt.Sprintf("%.2g%% [%.2g, %.2g], within %.0f%%", 100*p.MissRatio, 100*p.Low, 100*p.High, 100*halfBand(p))
 	if u.enough() {
 		return said
 	}

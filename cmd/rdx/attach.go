@@ -113,7 +113,7 @@ or on Ctrl-C or SIGTERM. The processes run on, undisturbed. A name stands for
 all processes of that name.`,
 		Example: `  sudo rdx attach 1234 -d 10s
   sudo rdx attach sqlite3 -o sqlite.pb.gz --overhead 0.5
-  sudo rdx attach 1234 --until 20%             # ends when misses at L2 are known so well
+  sudo rdx attach 1234 --until 20%             # until L2 misses are known so
   sudo rdx attach --tree 1234 -d 30s           # and all that it has started
   sudo rdx attach --container 3f2a91c0d7b4 -d 30s
   sudo rdx attach -p 1234 -d 10m --every 10s   # windows for rdx phases
