@@ -23,7 +23,8 @@ import (
 	"github.com/rdx-profiler/rdx/model"
 )
 
-// faultEnv is a fault of the driver, "function:n:code" for the n-th call of it, of the program that stands in for rdx-gpu.
+// faultEnv is a fault of the driver of the program that stands in for rdx-gpu: "function:n:code" for the n-th call of it,
+// "memory:bytes" for a device that has no more, "source" for kernels that no compiler takes. cmd/rdx's tests use it, too.
 const faultEnv = "RDX_GPU_TEST_FAULT"
 
 // TestMain is rdx-gpu where the tests start it.
@@ -50,7 +51,14 @@ func serve() error {
 			return opencl.Load("libNoOpenCL.so.1")
 		}
 		api, err := opencl.Load(opencl.Libraries...)
-		if err == nil && fault != "" {
+		bytes, small := strings.CutPrefix(fault, "memory:")
+		switch {
+		case err != nil || fault == "":
+		case small:
+			err = shrink(api, bytes)
+		case fault == "source":
+			spoil(api)
+		default:
 			err = breakAPI(api, fault)
 		}
 		return api, err
@@ -71,6 +79,30 @@ func serve() error {
 		return err
 	}
 	return device.Serve(load, shared, os.Stdin, os.Stdout)
+}
+
+// shrink makes devices have no more memory.
+func shrink(api *opencl.API, bytes string) error {
+	most, err := strconv.ParseUint(bytes, 10, 64)
+	real := api.GetDeviceInfo
+	api.GetDeviceInfo = func(id uintptr, param uint32, size uintptr, value unsafe.Pointer, got *uintptr) int32 {
+		code := real(id, param, size, value, got)
+		if param == 0x101F && size == 8 && value != nil { // CL_DEVICE_GLOBAL_MEM_SIZE
+			*(*uint64)(value) = most
+		}
+		return code
+	}
+	return err
+}
+
+// spoil has the compiler given another text.
+func spoil(api *opencl.API) {
+	real := api.CreateProgram
+	api.CreateProgram = func(ctx uintptr, n uint32, text **byte, length *uintptr, code *int32) uintptr {
+		other := []byte("__kernel void broken(__global int *a) { a[0] = no_such_name; }\n")
+		first, size := &other[0], uintptr(len(other))
+		return real(ctx, n, &first, &size, code)
+	}
 }
 
 // breakAPI makes the n-th call of a function fail, or crash if the code is "crash".
@@ -268,6 +300,9 @@ func TestFaults(t *testing.T) {
 		{"GetDeviceIDs:2:-2", "CL_DEVICE_NOT_AVAILABLE"},
 		{"CreateContext:1:-6", "CL_OUT_OF_HOST_MEMORY"},
 		{"BuildProgram:1:-11", "another version of the driver"},
+		{"source", "no_such_name"}, // the compiler's own words
+		{"memory:2000000", "distinct blocks"},
+		{"memory:100000", "segments of 20000 touches need"},
 		{"CreateKernel:3:-5", "clCreateKernel"},
 		{"CreateBuffer:1:-4", "a smaller --gpu-segment"},
 		{"CreateBuffer:20:-4", "a device with more memory"},

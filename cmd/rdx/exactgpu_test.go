@@ -132,6 +132,47 @@ func TestExactOnGPU(t *testing.T) {
 	}
 }
 
+// Whatever fails in the middle is one line with what to do, and leaves no file, nor changes one that was there.
+func TestExactGPUFaults(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes a while, and -short was asked for")
+	}
+	withGPU(t)
+	// The tests of package gpu stand in for rdx-gpu, with a driver that fails.
+	broken := filepath.Join(t.TempDir(), "gpu.test")
+	if out, err := exec.Command("go", "test", "-c", "-o", broken, "../../gpu").CombinedOutput(); err != nil {
+		t.Fatalf("build the tests of gpu: %v\n%s", err, out)
+	}
+	t.Setenv("RDX_GPU", broken)
+	dir := t.TempDir()
+	plain, there := filepath.Join(dir, "t.txt"), filepath.Join(dir, "there.pb.gz")
+	if err := os.WriteFile(plain, []byte(mustRdx(t, "", "gen", "--zipf", "1", "-n", "30000", "-t", "200000")), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(there, []byte("was there"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	mustRdx(t, "", "exact", "--gpu=0", "--gpu-segment", "20000", plain) // without a fault it works
+	for fault, want := range map[string]string{"nolibrary": "install the package", "source": "no_such_name", "memory:2500000": "blocks beside segments of",
+		"EnqueueKernel:100:-5": "the device may be lost", "EnqueueRead:3:-4": "more memory", "WaitForEvents:4:-14": "may be lost", "EnqueueKernel:60:crash": "crashed"} {
+		t.Setenv("RDX_GPU_TEST_FAULT", fault)
+		for _, more := range [][]string{nil, {"-o", filepath.Join(dir, "none.pb.gz")}, {"-o", there}} {
+			args := append([]string{"exact", "--gpu=0", "--gpu-segment", "20000", plain}, more...)
+			out, _, err := rdxErr(t, "", args...)
+			if err == nil || out != "" || strings.Contains(err.Error(), "\n") || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), "(consider: ") {
+				t.Errorf("%s: rdx %q: %v, want one line with %q and a remedy; printed: %.200q", fault, more, err, want, out)
+			}
+		}
+	}
+	files, err := os.ReadDir(dir)
+	if err != nil || len(files) != 2 {
+		t.Errorf("%v, %v: a file was left", files, err)
+	}
+	if b, err := os.ReadFile(there); err != nil || string(b) != "was there" {
+		t.Errorf("a profile that was there is now %.100q, %v", b, err)
+	}
+}
+
 // Recordings of programs, some with threads: the report and the profile are those made on processors.
 func TestExactRecordingsOnGPU(t *testing.T) {
 	if testing.Short() {
