@@ -82,6 +82,7 @@ func sampleWindow(ctx context.Context, r agent.Request) (res agent.Result, peopl
 	if _, c, known := keptHoldCost(); known {
 		cfg.HoldCost = c.After
 	}
+	costsKnown := keptCosts(&cfg)
 	same := func() error {
 		if p, err := (agent.Proc{Dir: "/proc"}).Process(r.PID); err == nil && p.Start != r.Start {
 			return errors.New("another process has its number by now")
@@ -109,6 +110,9 @@ func sampleWindow(ctx context.Context, r agent.Request) (res agent.Result, peopl
 	}
 	sampled := time.Since(started)
 	p.Writer = version.Get().String()
+	if !costsKnown {
+		p.Comments = append(p.Comments, "what accesses cost on this machine was not measured, so that usual costs are taken: rdx attach measures and keeps them")
+	}
 	res = agent.Result{Time: p.Start, Sampled: sampled, CPU: time.Duration(p.CountOf(model.CPUTarget)), Lost: map[string]int64{}, Clock: p.Clock.Name}
 	res.Held = time.Duration(last.Overhead * float64(res.CPU))
 	if err := p.Derive(); err != nil {

@@ -10,7 +10,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -58,18 +57,10 @@ type recordFlags struct {
 	until      string // how well a miss ratio is to be known
 	untilCache string
 
-	costs       func([]int64) ([]cost.Cost, error) // what accesses cost here, measured once
-	costsFailed error
+	costsFailed error // to measure what accesses cost
 }
 
 func (f *recordFlags) register(cmd *cobra.Command) {
-	var once sync.Once
-	var costs []cost.Cost
-	var failed error
-	f.costs = func(sizes []int64) ([]cost.Cost, error) {
-		once.Do(func() { costs, failed = cost.Measure(sizes) })
-		return costs, failed
-	}
 	fs := cmd.Flags()
 	fs.StringVarP(&f.output, "output", "o", "rdx.pb.gz", "profile to write")
 	fs.DurationVarP(&f.duration, "duration", "d", 0, "how long to sample (default: until the target exits, Ctrl-C or SIGTERM)")
@@ -294,8 +285,8 @@ func (f *recordFlags) record(cmd *cobra.Command, cfg collector.Config) error {
 	}
 	cfg.HoldCost = f.costOfHolds(cmd)
 	cfg.Caches = caches
-	f.measureCosts(&cfg)
 	cfg.Log = log
+	f.costsFailed = measureCosts(&cfg)
 	until, err := f.readUntil(&cfg)
 	if err != nil {
 		return err
@@ -422,19 +413,57 @@ func (f *recordFlags) finish(cmd *cobra.Command, s *collector.Session, p *model.
 	return nil
 }
 
-// measureCosts has the session know what accesses cost on this machine. Without it less is told of where data come from, and of
-// how fast code is.
-func (f *recordFlags) measureCosts(cfg *collector.Config) {
-	var sizes []int64
-	for _, c := range cfg.Caches {
-		sizes = append(sizes, c.Size)
+// accessCosts is what accesses and a cycle cost on a machine, by the sizes of its caches.
+type accessCosts struct {
+	Sizes []int64
+	Costs []cost.Cost
+	Cycle float64
+}
+
+// costsKept is how long they are taken to hold: neighbours on the machine come and go.
+const costsKept = 10 * time.Minute
+
+// keptCosts has the session know what accesses cost on this machine, if that was measured since it has its processor: for
+// those who may not take the memory to measure it.
+func keptCosts(cfg *collector.Config) (known bool) {
+	var c accessCosts
+	kept, err := cost.Keep("access-cost", version.Get().String())
+	if known = err == nil && kept.Read(&c); known {
+		c.tell(cfg)
 	}
-	var costs []cost.Cost
-	costs, f.costsFailed = f.costs(sizes)
-	for _, c := range costs {
+	return known
+}
+
+func (c *accessCosts) tell(cfg *collector.Config) {
+	for _, c := range c.Costs {
 		cfg.Costs = append(cfg.Costs, model.Cost(c))
 	}
-	cfg.Cycle = cost.Cycle()
+	cfg.Cycle = c.Cycle
+}
+
+// measureCosts has the session know what accesses cost on this machine: as kept, or measured now. Without it less is told
+// of where data come from, and of how fast code is.
+func measureCosts(cfg *collector.Config) error {
+	var c accessCosts
+	var sizes []int64
+	for _, cache := range cfg.Caches {
+		sizes = append(sizes, cache.Size)
+	}
+	kept, err := cost.Keep("access-cost", version.Get().String())
+	if err != nil || !kept.Read(&c) || kept.Age() > costsKept || !slices.Equal(c.Sizes, sizes) {
+		costs, failed := cost.Measure(sizes)
+		if failed != nil {
+			return failed
+		}
+		if c = (accessCosts{sizes, costs, cost.Cycle()}); err == nil {
+			err = kept.Write(c)
+		}
+	}
+	c.tell(cfg)
+	if err != nil {
+		cfg.Log.Warn("what accesses cost is not kept, and measured each time", zap.Error(err))
+	}
+	return nil
 }
 
 // peakMemory of this process in KiB, 0 if unknown.
