@@ -76,23 +76,19 @@ func level(p *model.Profile, spots []*Spot) string {
 	if len(p.Costs) != len(p.Caches)+1 {
 		return ""
 	}
-	at := map[string]bool{}
+	from := sumLevels(p)
+	all := levelSum{misses: make([]float64, len(p.Caches))}
+	added := map[string]bool{}
 	for _, s := range spots {
-		if s.Time.Value > 0.02 {
-			at[s.Function] = true
+		if f := from.of[s.Function]; f != nil && s.Time.Value > 0.02 && !added[s.Function] {
+			added[s.Function] = true
+			all.add(f.n, f.fetches, f.misses)
 		}
 	}
-	n := int64(0)
-	shares := levelShares(p, func(r *model.Record) bool {
-		fits := at[functionOf(r.Use)] || len(r.Reuse) > 0 && at[functionOf(r.Reuse)]
-		if fits {
-			n += r.Observations
-		}
-		return fits
-	})
-	if n < 3 {
+	if all.n < 3 {
 		return ""
 	}
+	shares := all.shares()
 	best, sum := -1, 0.0
 	for i := 1; i < len(shares); i++ {
 		if t := shares[i] * p.Costs[i].Waits; t > sum {

@@ -38,17 +38,16 @@ const (
 // findings are those that matter, the most costly first: none of a program that does not wait for memory.
 func findings(p *model.Profile, a *Answer) []Finding {
 	v := &a.Verdict
+	out := sharing(p) // what it costs is not in the verdict: such lines are touched again and again
 	if v.Memory.Value < pays || v.Memory.Low < paysLow {
-		return nil
+		return out
 	}
-	var out []Finding
 	out = append(out, waiting(a)...)
 	out = append(out, split(a)...)
 	pairs := report.Pairs(p, farMisses(p))
 	out = append(out, fuse(p, a, pairs)...)
 	out = append(out, again(p, a, pairs)...)
 	out = append(out, capacity(p)...)
-	out = append(out, sharing(p)...)
 	slices.SortStableFunc(out, func(a, b Finding) int { return cmp.Compare(b.weight, a.weight) })
 	return out[:min(len(out), mostFindings)]
 }

@@ -105,8 +105,8 @@ const (
 )
 
 // estimate is that of a group.
-func (g *group) estimate(p *model.Profile, c costs) (e shareEstimate) {
-	levels, off := g.levels(p)
+func (g *group) estimate(from *levelSums, c costs) (e shareEstimate) {
+	levels, off := g.levels(from, &c)
 	var prior [cells]float64
 	for i := range prior {
 		prior[i] = openMinded / cells
@@ -153,7 +153,7 @@ func (g *group) estimate(p *model.Profile, c costs) (e shareEstimate) {
 
 // crowded is how many times as often as at others samples fall where fetches are near, of code that does not wait: what
 // takes long there may be something else, such as a division by what is fetched. Each with its probability.
-var crowded = [][2]float64{{1, 0.35}, {1.5, 0.25}, {2.2, 0.2}, {3.3, 0.12}, {5, 0.08}}
+var crowded = [][2]float64{{1, 0.55}, {1.3, 0.27}, {1.7, 0.14}, {2.5, 0.035}, {4, 0.005}}
 
 // fallen is the logarithm of the likelihood of where samples fell, by the share of waiting.
 func (g *group) fallen() (log [cells]float64) {
@@ -241,16 +241,14 @@ func (g *group) expected(c *costs, levels []float64, s scenario) (share, inOrder
 
 // levels are the shares of a group's fetches that find their data in the first cache, each other, and behind the last; and
 // how far off, relatively, that makes the mean latency.
-func (g *group) levels(p *model.Profile) (shares []float64, off float64) {
-	n := int64(0)
-	own := levelShares(p, func(r *model.Record) bool {
-		fits := g.functions[functionOf(r.Use)] || len(r.Reuse) > 0 && g.functions[functionOf(r.Reuse)]
-		if fits {
-			n += r.Observations
+func (g *group) levels(from *levelSums, c *costs) (shares []float64, off float64) {
+	sum := levelSum{misses: make([]float64, len(from.all.misses))}
+	for name := range g.functions {
+		if f := from.of[name]; f != nil {
+			sum.add(f.n, f.fetches, f.misses)
 		}
-		return fits
-	})
-	all := levelShares(p, func(*model.Record) bool { return true })
+	}
+	n, own, all := sum.n, sum.shares(), from.all.shares()
 	const least = 3 // observations that the whole counts for
 	mean, square, total := 0.0, 0.0, 0.0
 	shares = make([]float64, len(own))
@@ -263,7 +261,6 @@ func (g *group) levels(p *model.Profile) (shares []float64, off float64) {
 			shares[i] = 1 / float64(len(shares))
 		}
 	}
-	c := costsOf(p)
 	for i, s := range shares {
 		mean += s * c.chased[i]
 		square += s * c.chased[i] * c.chased[i]

@@ -66,12 +66,12 @@ func verdict(p *model.Profile) (v Verdict) {
 		return v
 	}
 	v.functions = map[string]float64{}
-	c := costsOf(p)
+	c, from := costsOf(p), sumLevels(p)
 	mean, squares := 0.0, 0.0
 	var below, above [2]float64 // offsets of the band: sums, and sums of squares
 	for _, g := range pooled(groups) {
 		share := g.ns / all
-		e := g.estimate(p, c)
+		e := g.estimate(from, c)
 		for name := range g.functions {
 			v.functions[name] = e.Value
 		}
@@ -125,32 +125,69 @@ func band(value, below, above float64) Share {
 	return Share{value, max(value-below, 0), min(value+above, 1)}
 }
 
-// levelShares are the shares of fetches that find their data in the first cache, each other, and behind
-// the last, by the records that fit: of uses that were not reused as far as was read ahead.
-func levelShares(p *model.Profile, fits func(*model.Record) bool) []float64 {
-	misses := make([]float64, len(p.Caches)+1)
-	all := 0.0
-	for i := range p.Records {
-		r := &p.Records[i]
-		if r.Exact || len(r.Misses) != len(p.Caches) || !fits(r) {
-			continue
-		}
-		all += max(r.Estimated(), r.Misses[0])
-		for k, m := range r.Misses {
-			misses[k] += m
-		}
+// levelSum says how far fetches go, by records of uses that were not reused as far as was read ahead.
+type levelSum struct {
+	n       int64 // observations
+	fetches float64
+	misses  []float64 // of these, in each cache
+}
+
+func (l *levelSum) add(n int64, fetches float64, misses []float64) {
+	l.n += n
+	l.fetches += fetches
+	for k, m := range misses {
+		l.misses[k] += m
 	}
-	out := make([]float64, len(p.Caches)+1)
-	if !(all > 0) {
+}
+
+// shares are those of fetches that find their data in the first cache, each other, and behind the last.
+func (l *levelSum) shares() []float64 {
+	out := make([]float64, len(l.misses)+1)
+	if !(l.fetches > 0) {
 		return out
 	}
-	before := all
-	for k := range p.Caches {
-		out[k] = max(0, before-misses[k]) / all
-		before = min(before, misses[k])
+	before := l.fetches
+	for k, m := range l.misses {
+		out[k] = max(0, before-m) / l.fetches
+		before = min(before, m)
 	}
-	out[len(p.Caches)] = before / all
+	out[len(l.misses)] = before / l.fetches
 	return out
+}
+
+// levelSums are of all records, and of those whose use or reuse is in a function.
+type levelSums struct {
+	all levelSum
+	of  map[string]*levelSum
+}
+
+func sumLevels(p *model.Profile) *levelSums {
+	s := &levelSums{levelSum{misses: make([]float64, len(p.Caches))}, map[string]*levelSum{}}
+	for i := range p.Records {
+		r := &p.Records[i]
+		if r.Exact || r.Kind == model.Lost || r.Kind.Beside() || len(p.Caches) == 0 || len(r.Misses) != len(p.Caches) {
+			continue
+		}
+		fetches := max(r.Estimated(), r.Misses[0])
+		s.all.add(r.Observations, fetches, r.Misses)
+		use := functionOf(r.Use)
+		s.function(use).add(r.Observations, fetches, r.Misses)
+		if len(r.Reuse) > 0 {
+			if reuse := functionOf(r.Reuse); reuse != use {
+				s.function(reuse).add(r.Observations, fetches, r.Misses)
+			}
+		}
+	}
+	return s
+}
+
+func (s *levelSums) function(name string) *levelSum {
+	f := s.of[name]
+	if f == nil {
+		f = &levelSum{misses: make([]float64, len(s.all.misses))}
+		s.of[name] = f
+	}
+	return f
 }
 
 // functionOf is that of a stack's leaf.

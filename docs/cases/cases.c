@@ -1,4 +1,5 @@
 // cases CASE before|after SECONDS: runs one variant for so long and prints ns an item.
+#include <pthread.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -125,6 +126,29 @@ static void fuse_after(void) {
 	}
 }
 
+// Two threads that count, each in a counter of its own: in one line, or in lines of their own.
+enum { TURNS = 1 << 22 };
+static struct { long n; char pad[120]; } apart[2] __attribute__((aligned(128)));
+static struct { long n; } together[2] __attribute__((aligned(128)));
+__attribute__((noinline)) static void *count_together(void *which) {
+	for (long i = 0; i < TURNS; i++)
+		__atomic_fetch_add(&together[(long)which].n, 1, __ATOMIC_RELAXED);
+	return NULL;
+}
+__attribute__((noinline)) static void *count_apart(void *which) {
+	for (long i = 0; i < TURNS; i++)
+		__atomic_fetch_add(&apart[(long)which].n, 1, __ATOMIC_RELAXED);
+	return NULL;
+}
+static void both(void *(*count)(void *)) {
+	pthread_t other;
+	pthread_create(&other, NULL, count, (void *)1);
+	count((void *)0);
+	pthread_join(other, NULL);
+}
+static void sharing_before(void) { both(count_together); }
+static void sharing_after(void) { both(count_apart); }
+
 static void prepare(int after) {
 	a = calloc(N * N, 8), b = calloc(N * N, 8), c = calloc(N * N, 8);
 	particles = calloc(ITEMS, sizeof *particles), masses = calloc(ITEMS, 8);
@@ -165,6 +189,7 @@ int main(int argc, char **argv) {
 	static const struct { const char *name; void (*before)(void), (*after)(void); double items; } all[] = {
 		{"matmul", matmul_before, matmul_after, (double)N * N * N / 8}, {"split", split_before, split_after, ITEMS}, {"list", list, list, ITEMS},
 		{"column", column_before, column_after, (double)N * N}, {"hash", hash_before, hash_after, ITEMS}, {"fuse", fuse_before, fuse_after, LONG},
+		{"sharing", sharing_before, sharing_after, 2.0 * TURNS},
 	};
 	if (argc != 4)
 		return fprintf(stderr, "usage: cases CASE before|after SECONDS\n"), 2;
