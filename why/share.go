@@ -106,17 +106,21 @@ const (
 
 // estimate is that of a group.
 func (g *group) estimate(from *levelSums, c costs) (e shareEstimate) {
-	levels, off := g.levels(from, &c)
+	levels, off, n := g.levels(from, &c)
+	open := openMinded
+	if far := max(1-levels[0], 1/float64(n+1)); far < open { // what is in the first cache is not waited for
+		open = max(far*far/openMinded, 1e-6)
+	}
 	var prior [cells]float64
 	for i := range prior {
-		prior[i] = openMinded / cells
+		prior[i] = open / cells
 	}
 	var total, inOrder float64
 	for _, s := range scenarios(off) {
 		share, order := g.expected(&c, levels, s)
 		total += s.weight * share
 		inOrder += s.weight * order
-		spreadOver(&prior, share, (1-openMinded)*s.weight)
+		spreadOver(&prior, share, (1-open)*s.weight)
 	}
 	if total > 0 {
 		e.inOrder = inOrder / total
@@ -241,14 +245,15 @@ func (g *group) expected(c *costs, levels []float64, s scenario) (share, inOrder
 
 // levels are the shares of a group's fetches that find their data in the first cache, each other, and behind the last; and
 // how far off, relatively, that makes the mean latency.
-func (g *group) levels(from *levelSums, c *costs) (shares []float64, off float64) {
+func (g *group) levels(from *levelSums, c *costs) (shares []float64, off float64, n int64) {
 	sum := levelSum{misses: make([]float64, len(from.all.misses))}
 	for name := range g.functions {
 		if f := from.of[name]; f != nil {
 			sum.add(f.n, f.fetches, f.misses)
 		}
 	}
-	n, own, all := sum.n, sum.shares(), from.all.shares()
+	n = sum.n
+	own, all := sum.shares(), from.all.shares()
 	const least = 3 // observations that the whole counts for
 	mean, square, total := 0.0, 0.0, 0.0
 	shares = make([]float64, len(own))
@@ -256,7 +261,9 @@ func (g *group) levels(from *levelSums, c *costs) (shares []float64, off float64
 		shares[i] = (own[i]*float64(n) + all[i]*least) / (float64(n) + least)
 		total += shares[i]
 	}
-	if !(total > 0) { // nothing was seen of where data come from
+	if !(total > 0) && from.seen { // all was reused soon
+		shares[0] = 1
+	} else if !(total > 0) { // nothing was seen of where data come from
 		for i := range shares {
 			shares[i] = 1 / float64(len(shares))
 		}
@@ -266,7 +273,7 @@ func (g *group) levels(from *levelSums, c *costs) (shares []float64, off float64
 		square += s * c.chased[i] * c.chased[i]
 	}
 	if !(mean > 0) {
-		return shares, 0.5
+		return shares, 0.5, n
 	}
-	return shares, math.Sqrt(0.2*0.2 + (square/(mean*mean)-1)/float64(n+least))
+	return shares, math.Sqrt(0.2*0.2 + (square/(mean*mean)-1)/float64(n+least)), n
 }

@@ -125,7 +125,10 @@ func band(value, below, above float64) Share {
 	return Share{value, max(value-below, 0), min(value+above, 1)}
 }
 
-// levelSum says how far fetches go, by records of uses that were not reused as far as was read ahead.
+// leastFar is after how many accesses a reuse that was read ahead counts as a fetch: about a third of what is read ahead.
+const leastFar = 500
+
+// levelSum says how far fetches go, by records of uses that were not reused soon.
 type levelSum struct {
 	n       int64 // observations
 	fetches float64
@@ -157,15 +160,16 @@ func (l *levelSum) shares() []float64 {
 
 // levelSums are of all records, and of those whose use or reuse is in a function.
 type levelSums struct {
-	all levelSum
-	of  map[string]*levelSum
+	all  levelSum
+	seen bool // there are records at all
+	of   map[string]*levelSum
 }
 
 func sumLevels(p *model.Profile) *levelSums {
-	s := &levelSums{levelSum{misses: make([]float64, len(p.Caches))}, map[string]*levelSum{}}
+	s := &levelSums{all: levelSum{misses: make([]float64, len(p.Caches))}, seen: len(p.Records) > 0, of: map[string]*levelSum{}}
 	for i := range p.Records {
 		r := &p.Records[i]
-		if r.Exact || r.Kind == model.Lost || r.Kind.Beside() || len(p.Caches) == 0 || len(r.Misses) != len(p.Caches) {
+		if r.Exact && r.Time < leastFar || r.Kind == model.Lost || r.Kind.Beside() || len(p.Caches) == 0 || len(r.Misses) != len(p.Caches) {
 			continue
 		}
 		fetches := max(r.Estimated(), r.Misses[0])

@@ -159,3 +159,16 @@ func TestAnnotate(t *testing.T) {
 		t.Errorf("a file cut short: %v", err)
 	}
 }
+
+// TestVerdictInFirstCache: fetches that are all read ahead to come from the first cache are not waited for, wherever samples fall.
+func TestVerdictInFirstCache(t *testing.T) {
+	p := program(rand.New(rand.NewPCG(1, 6)), 98, .9, .3, 1, model.MannerGather, 0)
+	for i := range p.Moments {
+		p.Moments[i].Apart, p.Moments[i].Near = 45, 215
+	}
+	p.Records = []model.Record{{Kind: model.Reuse, Use: at("loop", 5), Ending: model.Ending{Reuse: at("loop", 5)}, Weight: model.Weight{Observations: 200, Accesses: 1e6},
+		Derived: model.Derived{Misses: []float64{0, 0}, Reuses: 1e6}, Timing: model.Timing{Time: 1000, Exact: true}}}
+	if a := Analyze(p); a.Verdict.Memory.High > .2 || len(a.Findings) > 0 {
+		t.Errorf("%+v\n%s", a.Verdict, a.Text())
+	}
+}
