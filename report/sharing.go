@@ -127,6 +127,9 @@ func sharingSummary(s model.Sharing, falseUnknown bool, share func(float64) stri
 	if s.True+s.False == 0 {
 		text = fmt.Sprintf("less than %s of the accesses find their line written by another thread: none was seen", Percent(s.High, 1))
 	}
+	if s.Turns > 0.5 {
+		text += ";\nmost of it is of threads that wait for each other: who of them comes next is not seen, and the band is wider for that"
+	}
 	if s.Unknown > 0 {
 		text += fmt.Sprintf(";\nof %s of the accesses it is not known: the band covers all and none of them", Percent(s.Unknown, 1))
 	}

@@ -47,6 +47,9 @@ func (s *stage) stacksByLeaf() map[leafKey]int {
 
 // stackAt is a call stack that the thread was seen with at an instruction, or another thread, or the instruction alone.
 func (m *recorder) stackAt(p *target.Process, tid int, pc uint64) []*model.Location {
+	if m.bare {
+		return nil
+	}
 	for _, tid := range []int{tid, 0} {
 		if n, ok := m.seenAt[leafKey{p, tid, pc}]; ok {
 			return m.stack(p, n)

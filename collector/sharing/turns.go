@@ -273,6 +273,17 @@ func (j *Join) handedOver(w *record.Stretch, taken []Taken) []Taken {
 	return taken
 }
 
+// idlers is how many threads of a process were seen to wait all along.
+func (j *Join) idlers(p *target.Process) int {
+	threads := make(map[int]bool)
+	for hold := range j.idle {
+		if w := j.byHold[hold]; w.Process == p {
+			threads[w.TID] = true
+		}
+	}
+	return len(threads)
+}
+
 // idles adds what is not known of a window in which its thread waits all along: whether for one that has no processor just now, and
 // else would take turns with it as in the process's windows that have any.
 func (j *Join) idles(w *record.Stretch, taken []Taken, later Later) []Taken {
@@ -288,7 +299,12 @@ func (j *Join) idles(w *record.Stretch, taken []Taken, later Later) []Taken {
 				}
 			}
 		}
-		of = min(of/max(n, 1), 1)
+		switch {
+		case n > 0:
+			of = min(of/n, 1)
+		case j.idlers(w.Process) > 1: // for each other, and nothing is known of what they do then
+			of = 1
+		}
 		j.perTurn[w.Process] = of
 	}
 	for _, t := range taken {

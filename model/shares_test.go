@@ -1,0 +1,32 @@
+package model
+
+import "testing"
+
+// Of threads that wait for each other the band is wider, by as much as is theirs.
+func TestSharingOfTurns(t *testing.T) {
+	width := func(turns uint64) float64 {
+		p := &Profile{}
+		for hold := range uint64(64) {
+			use := Record{Stack: StackPrivate, Kind: Reuse}
+			use.Observations, use.Accesses, use.Hold = 8, 98, hold+1
+			taken := Record{Stack: StackPrivate, Kind: TrueSharing}
+			taken.Observations, taken.Accesses = 1, 2
+			taken.Group = 1 + int(hold%JackknifeGroups)
+			p.Records = append(p.Records, use, taken)
+		}
+		p.AddCount(JoinedHolds, 64)
+		p.AddCount(TurnHolds, turns)
+		s := p.Sharing()
+		if want := float64(turns) / 64; s.Turns != want {
+			t.Errorf("%v of %d holds by turns", s.Turns, turns)
+		}
+		if share := s.True; share < s.Low || share > s.High {
+			t.Errorf("%v is not in [%v, %v]", share, s.Low, s.High)
+		}
+		return (s.High - s.Low) / s.True
+	}
+	none, half, all := width(0), width(32), width(64)
+	if !(none < half && half < all) || all < 2*turnsError {
+		t.Errorf("bands of %v, %v and %v of the share", none, half, all)
+	}
+}
