@@ -62,7 +62,8 @@ lint:
 	go test ./internal/layout
 	.ci/check-format.sh
 	.ci/lint.sh
-	GOOS=darwin go build ./model ./exact ./pprofout
+	GOOS=darwin go build ./model ./exact ./trace ./pprofout
+	GOOS=windows go build ./model ./exact ./trace ./pprofout
 	GOOS=linux GOARCH=arm64 go build ./...
 
 generate:

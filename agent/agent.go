@@ -55,14 +55,14 @@ type Agent struct {
 	rand    *rand.Rand
 	child   child
 
-	known   map[Key]time.Duration // CPU time at the last draw
-	busy    time.Duration         // of the machine, then
-	own     time.Duration         // of the agent, then
-	uptime  uint64                // ticks, then
-	peak    int64                 // memory of a session, bytes
-	wg      sync.WaitGroup
-	ended   chan outcome
-	running map[Key]map[string]string // labels
+	known    map[Key]time.Duration // CPU time at the last draw
+	busy     time.Duration         // of the machine, then
+	agentCPU time.Duration         // of the agent, then
+	uptime   uint64                // ticks, then
+	peak     int64                 // memory of a session, bytes
+	wg       sync.WaitGroup
+	ended    chan outcome
+	running  map[Key]map[string]string // labels
 }
 
 // Ending is the time in which a signal ends all.
@@ -316,9 +316,9 @@ func (a *Agent) bookOwn() {
 		return
 	}
 	now := time.Duration(ru.Utime.Nano() + ru.Stime.Nano())
-	a.budget.Own(now - a.own)
-	a.metrics.spent.WithLabelValues("agent").Add((now - a.own).Seconds())
-	a.own = now
+	a.budget.Agent(now - a.agentCPU)
+	a.metrics.spent.WithLabelValues("agent").Add((now - a.agentCPU).Seconds())
+	a.agentCPU = now
 }
 
 // states a process can be in, all of which are shown, 0 or not.
@@ -424,8 +424,8 @@ func (a *Agent) settle(o outcome) {
 	labels := a.running[o.Key]
 	delete(a.running, o.Key)
 	a.metrics.running.Set(float64(len(a.running)))
-	a.budget.Session(o.own + o.Held)
-	a.metrics.spent.WithLabelValues("sessions").Add(o.own.Seconds())
+	a.budget.Session(o.cpu + o.Held)
+	a.metrics.spent.WithLabelValues("sessions").Add(o.cpu.Seconds())
 	a.metrics.spent.WithLabelValues("holds").Add(o.Held.Seconds())
 	a.childMemory(o.memory)
 	switch {
@@ -456,7 +456,7 @@ func (a *Agent) settle(o outcome) {
 	for reason, n := range o.Lost {
 		a.metrics.lost.WithLabelValues(lossReason(reason)).Add(float64(n))
 	}
-	a.log.Debug("a session has ended", zap.Any("labels", maps.Clone(labels)), zap.Int64("observations", o.Observations), zap.Duration("own", o.own), zap.Duration("held", o.Held), zap.Int64("memory", o.memory))
+	a.log.Debug("a session has ended", zap.Any("labels", maps.Clone(labels)), zap.Int64("observations", o.Observations), zap.Duration("own", o.cpu), zap.Duration("held", o.Held), zap.Int64("memory", o.memory))
 }
 
 func (a *Agent) childMemory(peak int64) {

@@ -107,7 +107,7 @@ func TestChild(t *testing.T) {
 			start := time.Now()
 			o := c.run(t.Context(), Request{Key: Key{PID: 1}, Weight: 2})
 			if want == "" {
-				if o.err != nil || len(o.raw) == 0 || len(o.people) == 0 || o.Observations != 50 || o.own == 0 || o.memory == 0 {
+				if o.err != nil || len(o.raw) == 0 || len(o.people) == 0 || o.Observations != 50 || o.cpu == 0 || o.memory == 0 {
 					t.Errorf("%+v: %v", o.Result, o.err)
 				}
 				return
@@ -115,8 +115,8 @@ func TestChild(t *testing.T) {
 			if o.err == nil || !strings.Contains(o.err.Error(), want) || strings.Contains(o.err.Error(), "\n") {
 				t.Errorf("%v, want %q", o.err, want)
 			}
-			if took := time.Since(start); took > 30*time.Second {
-				t.Errorf("%v", took)
+			if elapsed := time.Since(start); elapsed > 30*time.Second {
+				t.Errorf("%v", elapsed)
 			}
 		})
 	}
@@ -344,8 +344,8 @@ func TestAgent(t *testing.T) {
 	r.config = &good
 	r.reload <- unix.SIGHUP
 	eventually(t, "a good one is taken", func() bool { return strings.Contains(r.log.String(), "read again") })
-	if took := r.stop(t); took > ending {
-		t.Errorf("it took %v to end", took)
+	if elapsed := r.stop(t); elapsed > ending {
+		t.Errorf("it took %v to end", elapsed)
 	}
 	if log := r.log.String(); strings.Contains(log, secretToken) || !strings.Contains(log, "the agent has ended") {
 		t.Errorf("log: %s", log)
@@ -373,8 +373,8 @@ func TestAgentEndsInTime(t *testing.T) {
 		return len(m)
 	}
 	eventually(t, "its mark is on disk", func() bool { return marks() == 1 })
-	if took := r.stop(t); took > ending {
-		t.Errorf("it took %v to end", took)
+	if elapsed := r.stop(t); elapsed > ending {
+		t.Errorf("it took %v to end", elapsed)
 	}
 	if files, _ := filepath.Glob(filepath.Join(r.config.Spool.Dir, "*"+spoolSuffix)); len(files) != 1 || marks() != 0 {
 		t.Errorf("%d windows in the spool, %d marks", len(files), marks())
@@ -395,8 +395,8 @@ func TestAgentEndsWedgedSessions(t *testing.T) {
 		_, text := r.get(t, "/metrics")
 		return strings.Contains(text, "rdx_agent_sessions_running 1")
 	})
-	if took := r.stop(t); took > ending {
-		t.Errorf("it took %v to end", took)
+	if elapsed := r.stop(t); elapsed > ending {
+		t.Errorf("it took %v to end", elapsed)
 	}
 }
 

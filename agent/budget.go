@@ -11,7 +11,7 @@ type Budget struct {
 
 	allowed, spent time.Duration // since the start
 	perSession     time.Duration // what one is taken to cost
-	own            time.Duration // the agent itself, in a period
+	agentCost      time.Duration // the agent itself, in a period
 }
 
 const (
@@ -41,10 +41,10 @@ func (b *Budget) Session(cost time.Duration) {
 	b.perSession += (cost - b.perSession) / 8
 }
 
-// Own books the agent's own CPU time in a period.
-func (b *Budget) Own(cost time.Duration) {
+// Agent books the agent's own CPU time in a period.
+func (b *Budget) Agent(cost time.Duration) {
 	b.spent += cost
-	b.own += (cost - b.own) / 4
+	b.agentCost += (cost - b.agentCost) / 4
 }
 
 // Spent is all so far.
@@ -57,6 +57,6 @@ func (b *Budget) Sessions() float64 {
 	if per == 0 {
 		per = firstSession
 	}
-	left := b.allowed - b.spent - b.own
+	left := b.allowed - b.spent - b.agentCost
 	return min(max(float64(left)/float64(per), 0), float64(b.Most))
 }

@@ -22,7 +22,7 @@ type outcome struct {
 	Request
 	Result
 	people, raw []byte
-	own         time.Duration // CPU time of the session's process
+	cpu         time.Duration // CPU time of the session's process
 	memory      int64         // its most, bytes
 	err         error
 	killed      string // why the agent has killed it
@@ -88,7 +88,7 @@ func (c child) run(ctx context.Context, r Request) outcome {
 	waited := cmd.Wait()
 	stop()
 	o.Result = res
-	o.own = cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime()
+	o.cpu = cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime()
 	if ru, ok := cmd.ProcessState.SysUsage().(*syscall.Rusage); ok {
 		o.memory = ru.Maxrss << 10
 	}

@@ -210,7 +210,7 @@ func (r Proc) Details(pid int, variables ...string) (*Details, error) {
 // isSelf says whether a process runs this program's file. Others are not looked at: they may lie where
 // that takes for ever.
 func (r Proc) isSelf(pid int, exe string) bool {
-	if own, err := os.Readlink("/proc/self/exe"); err != nil || strings.TrimSuffix(own, " (deleted)") != exe {
+	if self, err := os.Readlink("/proc/self/exe"); err != nil || strings.TrimSuffix(self, " (deleted)") != exe {
 		return false
 	}
 	a, err := os.Stat(r.path(pid, "exe"))

@@ -52,8 +52,8 @@ func TestHostileProcess(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if took := time.Since(start); took > 2*time.Second {
-		t.Errorf("it took %v", took)
+	if elapsed := time.Since(start); elapsed > 2*time.Second {
+		t.Errorf("it took %v", elapsed)
 	}
 	if d.Exe != path || d.Self || d.EnvUnread != nil || d.Env[c.OptOut] != "off" {
 		t.Errorf("exe %q, self %v, environment %v, %q", d.Exe, d.Self, d.EnvUnread, d.Env[c.OptOut])

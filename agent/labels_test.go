@@ -200,9 +200,9 @@ func TestStat(t *testing.T) {
 	if err != nil || p.Name != "a) S (b\n" || p.PID != 77 || p.Parent != 12 || p.CPU != 2*time.Second || p.Threads != 9 || p.Start != 4242 || p.Kernel {
 		t.Errorf("%+v: %v", p, err)
 	}
-	own, err := Proc{"/proc"}.Process(os.Getpid())
-	if err != nil || own.PID != os.Getpid() || own.Start == 0 {
-		t.Errorf("own: %+v, %v", own, err)
+	self, err := Proc{"/proc"}.Process(os.Getpid())
+	if err != nil || self.PID != os.Getpid() || self.Start == 0 {
+		t.Errorf("own: %+v, %v", self, err)
 	}
 	if kthreadd, err := (Proc{"/proc"}).Process(2); err == nil && kthreadd.Name == "kthreadd" && !kthreadd.Kernel {
 		t.Error("kthreadd is no kernel thread")

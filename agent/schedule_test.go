@@ -122,7 +122,7 @@ func TestBudgetIsKept(t *testing.T) {
 			for range n {
 				b.Session(cost)
 			}
-			b.Own(100 * time.Millisecond)
+			b.Agent(100 * time.Millisecond)
 		}
 		share := float64(b.Spent()) / float64(2*periods*time.Minute)
 		if share > .0101 || cost > 500*time.Millisecond && share < .0095 {

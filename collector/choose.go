@@ -235,9 +235,9 @@ func (s *Session) loadClock(clock sampler.Clock) error {
 	if s.timing.tickCost, err = s.kernel.TickCost(); err != nil {
 		s.cfg.Log.Warn("the cost of a tick is assumed", zap.Error(err))
 	}
-	s.watches.copying.copied = sampler.Copied
-	if s.watches.copying.perByte, s.watches.copying.unknown = s.cfg.copyCost(); s.watches.copying.unknown != nil {
-		s.cfg.Log.Warn("whether watched words slow copying is not known, nor in the account", zap.Error(s.watches.copying.unknown))
+	s.watches.copyCost.copied = sampler.Copied
+	if s.watches.copyCost.perByte, s.watches.copyCost.unknown = s.cfg.copyCost(); s.watches.copyCost.unknown != nil {
+		s.cfg.Log.Warn("whether watched words slow copying is not known, nor in the account", zap.Error(s.watches.copyCost.unknown))
 	}
 	if s.cfg.MeasureRate && clock.Counted == nil {
 		if s.prober.StampNS, err = s.kernel.StampCost(); err != nil {

@@ -19,7 +19,7 @@ func (t *thread) marks(k *sampler.Kernel) record.Marks {
 	if t.ticker != nil {
 		// What can't be read is counted where the totals are.
 		_, m.Ran, _, _ = t.ticker.Count()
-		m.Stops, m.Stopped, _, _ = t.ticker.Throttled()
+		m.Throttles, m.Stopped, _, _ = t.ticker.Throttled()
 	}
 	return m
 }
@@ -29,8 +29,8 @@ func (t *thread) turnEpoch(k *sampler.Kernel) {
 	if t.epoch == nil {
 		t.nextEpoch(record.Marks{})
 	} else if t.epoch.Holds >= record.EpochHolds {
-		stops, _, _, _ := t.ticker.Throttled()
-		if t.epoch.Full(stops) {
+		throttles, _, _, _ := t.ticker.Throttled()
+		if t.epoch.Full(throttles) {
 			t.account() // up to the reading
 			t.epoch.To = t.marks(k)
 			t.nextEpoch(t.epoch.To)

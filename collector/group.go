@@ -32,7 +32,7 @@ const fewThreads = 16
 type group struct {
 	*shares
 	members []*thread
-	beside  []int // of these, the numbers of those that ran at the last hold
+	running []int // of these, the numbers of those that ran at the last hold
 	byCPU   bool  // watch CPUs instead of threads, from when there were many
 	written estimate.LineSeen
 }
@@ -233,8 +233,8 @@ func (s *watches) watchGroup(g *group, t *thread, slot, main int, word uint64, s
 	shared.Owner = t.index + 1
 	if g.byCPU {
 		// The owner's own accesses trap, too: those before the use, and both ends.
-		own := int(t.shared.Slots[main].Skip) + 2
-		if s.registers.move(slot, word, sampler.OtherLimit+own) != nil {
+		ownTraps := int(t.shared.Slots[main].Skip) + 2
+		if s.registers.move(slot, word, sampler.OtherLimit+ownTraps) != nil {
 			return model.RegisterFailed
 		}
 		return ""
@@ -328,11 +328,11 @@ func (g *group) othersRunning(t *thread, cpus int, runs func(pid, tid int) bool)
 	if g.byCPU {
 		return 0, false
 	}
-	g.beside = g.beside[:0]
+	g.running = g.running[:0]
 	for _, m := range g.members {
 		if m != t && runs(t.process.PID, m.tid) {
-			g.beside = append(g.beside, m.tid)
+			g.running = append(g.running, m.tid)
 		}
 	}
-	return min(len(g.beside), max(cpus-1, 0)), true
+	return min(len(g.running), max(cpus-1, 0)), true
 }

@@ -28,8 +28,8 @@ func (s *holds) openWindow(t *thread, found *ahead.Ahead) {
 	if g.byCPU {
 		w.Running = t.process.Running(float64(t.since))
 	} else {
-		w.Beside = append(make([]int, 0, len(g.beside)), g.beside...)
-		w.Share = processorShare(t.tid, w.Beside, s.watches.cpus, allowedCPUs)
+		w.Others = append(make([]int, 0, len(g.running)), g.running...)
+		w.Share = processorShare(t.tid, w.Others, s.watches.cpus, allowedCPUs)
 	}
 	s.opened = w
 }
@@ -51,9 +51,9 @@ func (s *holds) tellLine(o *record.Observation, f *ahead.Followed) {
 
 // processorShare is for how much of the time each of the threads beside tid has a processor, if all want one: those
 // that may run on no more than the same one never have it while tid does.
-func processorShare(tid int, beside []int, online int, allowed func(tid int) (unix.CPUSet, error)) float64 {
+func processorShare(tid int, running []int, online int, allowed func(tid int) (unix.CPUSet, error)) float64 {
 	var all unix.CPUSet
-	for _, id := range append(slices.Clone(beside), tid) {
+	for _, id := range append(slices.Clone(running), tid) {
 		set, err := allowed(id)
 		if err != nil {
 			continue // has exited
@@ -63,7 +63,7 @@ func processorShare(tid int, beside []int, online int, allowed func(tid int) (un
 		}
 	}
 	cpus := min(all.Count(), online)
-	return min(float64(max(cpus-1, 0))/float64(max(len(beside), 1)), 1)
+	return min(float64(max(cpus-1, 0))/float64(max(len(running), 1)), 1)
 }
 
 func allowedCPUs(tid int) (set unix.CPUSet, err error) {

@@ -23,7 +23,7 @@ func TestOwnCost(t *testing.T) {
 			t.Errorf("of %d ns: %s", cpu, c)
 		}
 	}
-	if c := (stopCost{n: 3, took: time.Second}).comment(1); !strings.Contains(c, "1s, more than 10 times the target's CPU time") {
+	if c := (stopCost{n: 3, heldFor: time.Second}).comment(1); !strings.Contains(c, "1s, more than 10 times the target's CPU time") {
 		t.Error(c)
 	}
 }

@@ -84,7 +84,7 @@ type replayed struct {
 	ahead.Replayed
 	process *target.Process
 	stamps  []sampler.Stamp
-	took    time.Duration // CPU time
+	cpuTime time.Duration // CPU time
 }
 
 // stampsAfter are the moments after a hold at which a thread is stamped. What is timed is
@@ -157,7 +157,7 @@ func (s *Session) driveProbe(cpu uint64) {
 	case replaying:
 		select {
 		case r := <-p.done:
-			s.prober.Busy += r.took
+			s.prober.Busy += r.cpuTime
 			s.takeProbe(r)
 		default:
 		}
@@ -228,7 +228,7 @@ func (s *Session) replay() {
 		runtime.LockOSThread() // for its CPU time; it ends with the goroutine
 		before := threadTime()
 		r := replayed{Replayed: p.point.Replay(stamps, usual), process: p.process, stamps: stamps}
-		r.took = threadTime() - before
+		r.cpuTime = threadTime() - before
 		p.done <- r
 	}()
 }

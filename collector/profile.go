@@ -74,15 +74,15 @@ func (s *Session) profile() (*model.Profile, error) {
 	count(model.TicksStepping, stats.Stepping)
 	count(model.StacksNotCopied, stats.StackLost)
 	p.Counts = append(p.Counts, s.table.Counts()...)
-	cpu, stops := max(sum.CPU, s.targets.processes.Ran()), s.stopped()
+	cpu, stopped := max(sum.CPU, s.targets.processes.Ran()), s.stopped()
 	count(model.CPUTarget, s.targets.processes.Ran())
-	count(model.OtherStops, stops.n)
+	count(model.OtherStops, stopped.n)
 	count(model.TrapsStray, s.tracer.Stops().Stray)
 	count(model.TrapsStrayOfRdx, ptrace.OwnStrayTraps())
-	count(model.CPUWatched, uint64(s.watches.copying.watched))
-	count(model.WatchesGivenUp, uint64(s.watches.copying.givenUp))
-	count(model.WatchesPassed, hold*uint64(s.watches.copying.passed))
-	count(model.CopiesUnread, uint64(s.watches.copying.unread))
+	count(model.CPUWatched, uint64(s.watches.copyCost.watched))
+	count(model.WatchesGivenUp, uint64(s.watches.copyCost.givenUp))
+	count(model.WatchesPassed, hold*uint64(s.watches.copyCost.passed))
+	count(model.CopiesUnread, uint64(s.watches.copyCost.unread))
 	count(model.CPUChildren, s.targets.childrenTime())
 	count(model.CPUSampled, sum.CPU-sum.UnheldTime())
 	count(model.LostBecause.Of(model.TicksMissed), sum.Missed(s.ticks.meanGap))
@@ -103,7 +103,7 @@ func (s *Session) profile() (*model.Profile, error) {
 		fmt.Sprintf("overhead by the profiler's own account: %.2f%% of the target's CPU time; %s", 100*s.ticks.budget.spent, s.ticks.budget.afterHolds()),
 		s.self.comment(cpu, s.ticks.budget.spent),
 	)
-	for _, said := range append(s.watches.copying.comments(), s.ticks.budget.waited(cpu), s.ticks.budget.floor.comment(cpu), stops.comment(cpu)) {
+	for _, said := range append(s.watches.copyCost.comments(), s.ticks.budget.waited(cpu), s.ticks.budget.floor.comment(cpu), stopped.comment(cpu)) {
 		if said != "" {
 			p.Comments = append(p.Comments, said)
 		}
@@ -127,8 +127,8 @@ func (s *Session) profile() (*model.Profile, error) {
 func (s *Session) burstComments(p *model.Profile) {
 	if s.holds.steps() && s.holds.reading.last.n > 0 {
 		p.Comments = append(p.Comments, fmt.Sprintf("burst engine: step; %d threads moved on by %d steps of %.1f instructions, %.1f accesses, %v each: %v a burst at the median, %v at p99; without a reuse as far as %d accesses at the median, %d at p10",
-			s.holds.reading.last.n, s.holds.stepped.stops, float64(s.holds.stepped.instructions)/float64(max(s.holds.stepped.stops, 1)), float64(s.holds.readAhead())/float64(max(s.holds.stepped.stops, 1)),
-			s.holds.reading.sum/time.Duration(max(s.holds.stepped.stops, 1)), s.holds.reading.quantile(.5), s.holds.reading.quantile(.99), s.holds.reached.quantile(.5), s.holds.reached.quantile(.1)))
+			s.holds.reading.last.n, s.holds.stepped.steps, float64(s.holds.stepped.instructions)/float64(max(s.holds.stepped.steps, 1)), float64(s.holds.readAhead())/float64(max(s.holds.stepped.steps, 1)),
+			s.holds.reading.sum/time.Duration(max(s.holds.stepped.steps, 1)), s.holds.reading.quantile(.5), s.holds.reading.quantile(.99), s.holds.reached.quantile(.5), s.holds.reached.quantile(.1)))
 	} else if s.holds.burst > 0 && s.holds.reading.last.n > 0 {
 		p.Comments = append(p.Comments, fmt.Sprintf("read ahead: %v at the median, %v at p99; without a reuse as far as %d accesses at the median, %d at p10",
 			s.holds.reading.quantile(.5), s.holds.reading.quantile(.99), s.holds.reached.quantile(.5), s.holds.reached.quantile(.1)))

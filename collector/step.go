@@ -68,7 +68,7 @@ type stepping struct {
 
 // stepTotals are for the budget and the user.
 type stepTotals struct {
-	stops, instructions int
+	steps, instructions int
 	cpu                 time.Duration // that is in Thread.Spent, too
 }
 
@@ -143,8 +143,8 @@ func (s *holds) endSteps(t *thread, end string, next uint64) {
 			s.stepped.cpu += time.Duration(now - p.cpu)
 		}
 	}
-	s.reading.add(p.steps.Took())
-	s.stepped.stops += p.steps.Stops
+	s.reading.add(p.steps.Elapsed())
+	s.stepped.steps += p.steps.Steps
 	s.stepped.instructions += p.steps.Instructions
 	found, err := p.steps.End(end)
 	if err != nil {
@@ -235,7 +235,7 @@ func (s *Session) breakOff(t *thread, end string) {
 
 // loseSteps ends a burst whose thread has not come to its next stop for long. It runs.
 func (s *Session) loseSteps(t *thread) bool {
-	if t.stepping == nil || t.stepping.steps.Took() < stepTimeout {
+	if t.stepping == nil || t.stepping.steps.Elapsed() < stepTimeout {
 		return false
 	}
 	t.stepping.by = -1 // its time can't be read while it runs

@@ -63,7 +63,7 @@ int main(int argc, char **argv)
 const (
 	lapAccesses = 9
 	lapWords    = 65536
-	lapTook     = 32768 // the most times it keeps
+	lapTime     = 32768 // the most times it keeps
 )
 
 // lapTimed is the times kept in the file, in ns a round.
@@ -115,7 +115,7 @@ func TestEnginesByConstruction(t *testing.T) {
 				t.Fatalf("compile: %v: %s", err, out)
 			}
 			file := filepath.Join(t.TempDir(), "times")
-			if err := os.WriteFile(file, make([]byte, 8*(lapTook+1)), 0o600); err != nil {
+			if err := os.WriteFile(file, make([]byte, 8*(lapTime+1)), 0o600); err != nil {
 				t.Fatal(err)
 			}
 			cmd := exec.Command(bin, file)

@@ -11,8 +11,8 @@ import (
 
 // stopCost is how many stops there were and what they took.
 type stopCost struct {
-	n    uint64
-	took time.Duration
+	n       uint64
+	heldFor time.Duration
 }
 
 // noteWake is called at the beginning of a hold that is not a step.
@@ -26,8 +26,8 @@ func (s *Session) noteWake(t *thread) {
 // as long as for most holds (the median) to wake the tracing thread before, if it was to be, and to
 // run again afterwards. In a session without holds these two are not known and not in it.
 func (s *Session) stopped() stopCost {
-	stops := s.tracer.Stops()
-	return stopCost{stops.N, stops.Served + time.Duration(stops.Woke)*s.timing.wakes.quantile(.5) + time.Duration(stops.N)*s.timing.resumes.quantile(.5)}
+	counted := s.tracer.Stops()
+	return stopCost{counted.N, counted.Served + time.Duration(counted.Woke)*s.timing.wakes.quantile(.5) + time.Duration(counted.N)*s.timing.resumes.quantile(.5)}
 }
 
 // comment is the account's line about them, given the target's CPU time in ns; "" if there were none.
@@ -36,5 +36,5 @@ func (c stopCost) comment(cpu uint64) string {
 		return ""
 	}
 	return fmt.Sprintf("stops at fork, exec, new threads, signals and ends of processes: %d, which took %v, %s CPU time, besides; --overhead does not bound them",
-		c.n, c.took.Round(time.Microsecond), ofTarget(2, float64(c.took), float64(cpu)))
+		c.n, c.heldFor.Round(time.Microsecond), ofTarget(2, float64(c.heldFor), float64(cpu)))
 }

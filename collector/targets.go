@@ -89,11 +89,11 @@ func (s *targets) childrenTime() uint64 {
 		return 0
 	}
 	// Its own is that of its last moment, and of the time before it was the program, besides.
-	all, own := uint64(ru.Utime.Nano()+ru.Stime.Nano()), s.processes.Ran()
-	if all < 2*own+uint64(childrenMatter) {
+	all, program := uint64(ru.Utime.Nano()+ru.Stime.Nano()), s.processes.Ran()
+	if all < 2*program+uint64(childrenMatter) {
 		return 0
 	}
-	return all - own
+	return all - program
 }
 
 // childrenMatter that ran for so long, and longer than the program.

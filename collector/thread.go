@@ -65,12 +65,12 @@ func (s *Session) ThreadStarted(pid, tid int) {
 	p := s.targets.processes.Alive[pid]
 	if p == nil {
 		p = s.targets.processes.Add(pid)
-		s.watches.copying.add(p)
+		s.watches.copyCost.add(p)
 		if s.watches.groups() {
 			p.NoteCPU(sampler.Monotonic()) // it may be gone after two holds
 		}
 		if s.targets.isFirst(pid) {
-			s.watches.copying.begin(p)
+			s.watches.copyCost.begin(p)
 		}
 		if s.targets.isFirst(pid) || s.targets.heap != nil {
 			p.Look()
@@ -103,8 +103,8 @@ func (s *targets) isFirst(pid int) bool {
 // processEnded forgets a process, or the program that it was, but for what the
 // profile will name.
 func (s *Session) processEnded(p *target.Process) {
-	s.watches.copying.settle(p, sampler.Monotonic(), true)
-	delete(s.watches.copying.of, p)
+	s.watches.copyCost.settle(p, sampler.Monotonic(), true)
+	delete(s.watches.copyCost.of, p)
 	delete(s.targets.probed, p)
 	s.locate.Forget(p.Via)
 	s.targets.processes.Ended(p)
@@ -163,7 +163,7 @@ func (s *Session) dropThread(t *thread) {
 	for i := range t.slots {
 		s.watches.retire(t, i)
 	}
-	s.watches.copying.noteWatched(t, sampler.Monotonic())
+	s.watches.copyCost.noteWatched(t, sampler.Monotonic())
 	if t.group != nil {
 		s.watches.leave(t)
 	}
@@ -226,6 +226,6 @@ func (s *Session) Execed(pid int) {
 	}
 	s.ThreadStarted(pid, pid)
 	if p := s.targets.processes.Alive[pid]; p != nil {
-		s.watches.copying.begin(p) // the kernel goes on counting
+		s.watches.copyCost.begin(p) // the kernel goes on counting
 	}
 }

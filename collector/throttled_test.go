@@ -20,11 +20,11 @@ type stretch struct {
 
 // simulated is a program in the course of being sampled.
 type simulated struct {
-	access  uint64  // done
-	now     float64 // ns
-	ran     float64 // of these
-	stops   uint64
-	stopped float64 // ns, as the kernel's records tell: sleep included
+	access    uint64  // done
+	now       float64 // ns
+	ran       float64 // of these
+	throttles uint64
+	stopped   float64 // ns, as the kernel's records tell: sleep included
 }
 
 // timerTick in ns, HZ=250.
@@ -64,7 +64,7 @@ func (p *simulated) run(program []stretch, gap func() uint64, most int, seen fun
 				p.access = uint64(math.Round(done))
 				if ticks++; ticks >= most {
 					stopped, since = true, p.now
-					p.stops++
+					p.throttles++
 				}
 				seen(p.access)
 			}
@@ -166,12 +166,12 @@ func TestThrottledWeights(t *testing.T) {
 				return gap
 			}
 			now := func() record.Marks {
-				return record.Marks{Clock: p.access, Ran: uint64(p.ran), Stops: p.stops, Stopped: uint64(p.stopped)}
+				return record.Marks{Clock: p.access, Ran: uint64(p.ran), Throttles: p.throttles, Stopped: uint64(p.stopped)}
 			}
 			p.run(slices.Repeat(tc.program, rounds), draw, tc.most, func(access uint64) {
 				th.shared.Sampled, th.shared.Ticks = ends, th.shared.Ticks+1
 				th.account()
-				if th.epoch.Full(p.stops) {
+				if th.epoch.Full(p.throttles) {
 					th.epoch.To = now()
 					th.nextEpoch(th.epoch.To)
 				}

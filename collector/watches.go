@@ -37,12 +37,12 @@ type watches struct {
 	lasted      [3]*model.Hist // by stack, wall time from use to end in ns
 	pruned      int
 	cpus        int // online at the start
-	copying     copyCost
+	copyCost    copyCost
 }
 
 // newWatches has none.
 func newWatches() watches {
-	return watches{groupOf: make(map[*target.Process]*group), copying: copyCost{of: make(map[*target.Process]*copies)}}
+	return watches{groupOf: make(map[*target.Process]*group), copyCost: copyCost{of: make(map[*target.Process]*copies)}}
 }
 
 // watch is what a slot watches.
@@ -88,7 +88,7 @@ func (s *watches) arm(t *thread, slot int, word uint64, state sampler.SlotState,
 	shared.State = state
 	t.slots[slot] = watch{point: point, seq: shared.Seq, since: sampler.Monotonic(),
 		single: !s.halves && t.group == nil}
-	s.copying.points++
+	s.copyCost.points++
 	return ""
 }
 
@@ -121,7 +121,7 @@ func (s *watches) retire(t *thread, slot int) {
 		now = w.silent
 	}
 	t.spans = append(t.spans, span{w.since, now})
-	s.copying.points--
+	s.copyCost.points--
 	switch {
 	case w.helper, w.obs == nil: // or could not be watched in all threads
 	case w.obs.Half && w.obs.State == record.Done:

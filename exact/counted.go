@@ -157,12 +157,12 @@ func (e *CountedAnalysis) Footprint() []model.FootprintPoint {
 	return e.footprintOf(e.touches, e.blocks, &e.last)
 }
 
-// WindowGap is Analysis.WindowGap; not a number for an approximate merge.
-func (e *CountedAnalysis) WindowGap() float64 {
+// WindowError is Analysis.WindowError; not a number for an approximate merge.
+func (e *CountedAnalysis) WindowError() float64 {
 	if e.approximate {
 		return math.NaN()
 	}
-	return e.windowGap(e.Footprint())
+	return e.windowError(e.Footprint())
 }
 
 // Factor is Parallel.Factor.

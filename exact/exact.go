@@ -240,29 +240,29 @@ func (c *Counts) footprintOf(n, blocks uint64, last *tally) []model.FootprintPoi
 	return append(fp, model.FootprintPoint{Window: n, Blocks: m})
 }
 
-// WindowGap is how far the footprint theory is from being right for this
+// WindowError is how far the footprint theory is from being right for this
 // stream. It needs windows that end in a reuse to touch as many blocks, rfp(l),
 // as all windows of their length, fp(l) (Ding & Xiang, theorem 1); the gap is
 // the mean of |rfp(l) - fp(l)| / fp(l) over all reuses, taken bin by bin: 0
 // where the theory is exact, or where nothing is reused.
-func (e *Analysis) WindowGap() float64 { return e.windowGap(e.Footprint()) }
+func (e *Analysis) WindowError() float64 { return e.windowError(e.Footprint()) }
 
-func (c *Counts) windowGap(fp []model.FootprintPoint) float64 {
+func (c *Counts) windowError(fp []model.FootprintPoint) float64 {
 	n, length := make([]float64, len(c.windows.bin)), make([]float64, len(c.windows.bin))
 	c.time.each(func(i int, count uint64, sum float64) { n[i], length[i] = float64(count), sum })
-	var gap, reuses float64
+	var difference, reuses float64
 	c.windows.each(func(i int, sum float64) {
 		if n[i] == 0 {
 			return
 		}
 		all := footprintAt(fp, length[i]/n[i])
-		gap += n[i] * math.Abs(sum/n[i]-all) / all
+		difference += n[i] * math.Abs(sum/n[i]-all) / all
 		reuses += n[i]
 	})
 	if reuses == 0 {
 		return 0
 	}
-	return gap / reuses
+	return difference / reuses
 }
 
 // footprintAt is the footprint of a window of w touches, between points by a

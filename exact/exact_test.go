@@ -286,13 +286,13 @@ func TestExactTouches(t *testing.T) {
 			StoreDistances() *model.Hist
 			Distances() *model.Hist
 			Footprint() []model.FootprintPoint
-			WindowGap() float64
+			WindowError() float64
 		}
 		for how, got := range map[string]results{"touches": e, "parallel": parallel} {
 			if got.Loads() != want.Loads() || got.Stores() != want.Stores() || got.Touches() != want.Touches() || got.Blocks() != want.Blocks() ||
 				!slices.Equal(got.Times().W, want.Times().W) || !slices.Equal(got.Distances().W, want.Distances().W) ||
 				!slices.Equal(got.StoreDistances().W, want.StoreDistances().W) ||
-				!slices.Equal(got.Footprint(), want.Footprint()) || got.WindowGap() != want.WindowGap() {
+				!slices.Equal(got.Footprint(), want.Footprint()) || got.WindowError() != want.WindowError() {
 				t.Errorf("%s, %s: not what an Analysis finds", name, how)
 			}
 		}

@@ -63,13 +63,13 @@ func TestPaperFootprintExamples(t *testing.T) {
 	// The reuse windows: "yz" only, of length 2 and footprint 2, as all
 	// windows of that length: the condition holds for it. In "abbb" both are
 	// "b", of length 1.
-	near(t, "wxyzy: gap", exact.WindowGap(), 0, 1e-12)
-	near(t, "abbb: gap", exactOf(t, letters("abbb"), model.LinearBins(1, 9)).WindowGap(), 0, 1e-12)
+	near(t, "wxyzy: gap", exact.WindowError(), 0, 1e-12)
+	near(t, "abbb: gap", exactOf(t, letters("abbb"), model.LinearBins(1, 9)).WindowError(), 0, 1e-12)
 	// In "abba" one window is "b", the other "abb", of 2 blocks as is "bba".
-	near(t, "abba: gap", exactOf(t, letters("abba"), model.LinearBins(1, 9)).WindowGap(), 0, 1e-12)
+	near(t, "abba: gap", exactOf(t, letters("abba"), model.LinearBins(1, 9)).WindowError(), 0, 1e-12)
 	// In "abaccca" the windows are "ab" (2 blocks), "c" twice and "accc" (2);
 	// those of 2 have (2+2+2+1+1+2)/6, those of 4 have (3+3+2+2)/4.
-	near(t, "abaccca: gap", exactOf(t, letters("abaccca"), model.LinearBins(1, 9)).WindowGap(), ((2-10./6)/(10./6)+0+0+(2.5-2)/2.5)/4, 1e-12)
+	near(t, "abaccca: gap", exactOf(t, letters("abaccca"), model.LinearBins(1, 9)).WindowError(), ((2-10./6)/(10./6)+0+0+(2.5-2)/2.5)/4, 1e-12)
 }
 
 // In a stationary trace the footprint of the reuse times alone is that of the
@@ -121,15 +121,15 @@ func TestFootprintTheory(t *testing.T) {
 		near(t, "rd", rd.W[c]/times.Total(), x.MissRatio(times, c)-x.MissRatio(times, c+1), 1e-9)
 	}
 	// The reuse-window condition nearly holds here and fails on a sawtooth.
-	gap := func(trace []uint64) float64 { return exactOf(t, trace, model.LogBins(10)).WindowGap() }
-	random := gap(trace)
+	windowError := func(trace []uint64) float64 { return exactOf(t, trace, model.LogBins(10)).WindowError() }
+	random := windowError(trace)
 	saw := make([]uint64, 8000)
 	for i := range saw {
 		if saw[i] = uint64(i % 200); i/200%2 == 1 {
 			saw[i] = 199 - saw[i]
 		}
 	}
-	sawtooth := gap(saw)
+	sawtooth := windowError(saw)
 	t.Logf("reuse-window gap: random %.4f, sawtooth %.4f", random, sawtooth)
 	if random > 0.05 || sawtooth < 0.2 {
 		t.Errorf("gap: random %v, sawtooth %v", random, sawtooth)

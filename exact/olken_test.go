@@ -379,25 +379,25 @@ func testOlkenLastAccesses(t *testing.T, newOlken func() *Olken) {
 func TestRecencyPutAll(t *testing.T) {
 	r := seededRand(t)
 	var one, all recency
-	for _, gap := range []uint32{1, 3, 64, 700} {
+	for _, step := range []uint32{1, 3, 64, 700} {
 		one.reset(r.Uint32N(2000), 8)
 		all.reset(one.live, 8)
-		for one.end-one.now > 64*gap {
+		for one.end-one.now > 64*step {
 			from := one.now - r.Uint32N(2)*one.now - r.Uint32N(2)<<31 // below 0, too
 			offsets := make([]uint32, r.IntN(40))
 			p := one.now - 1
 			for i := range offsets {
-				p += 1 + r.Uint32N(gap)
+				p += 1 + r.Uint32N(step)
 				offsets[i] = p - from
 				one.put(p)
 			}
 			all.putAll(offsets, from)
 			if one.now != all.now || one.openLive != all.openLive {
-				t.Fatalf("gap %d: now %d, open %d, want %d, %d", gap, all.now, all.openLive, one.now, one.openLive)
+				t.Fatalf("gap %d: now %d, open %d, want %d, %d", step, all.now, all.openLive, one.now, one.openLive)
 			}
 		}
 		if !slices.Equal(one.bitmap, all.bitmap) || !slices.Equal(one.later, all.later) || !slices.Equal(one.closed.nodes, all.closed.nodes) {
-			t.Errorf("gap %d: bits or their sums differ", gap)
+			t.Errorf("gap %d: bits or their sums differ", step)
 		}
 	}
 }

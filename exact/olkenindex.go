@@ -59,11 +59,11 @@ func (x *blockIndex) init() {
 // 0 itself, which is of a block that belongs elsewhere.
 func (x *blockIndex) forget() {
 	clear(x.recent[:])
-	own, other := hashBlock(0)%numRecent, uint64(1)
-	for hashBlock(other)%numRecent == own {
+	slot, other := hashBlock(0)%numRecent, uint64(1)
+	for hashBlock(other)%numRecent == slot {
 		other++
 	}
-	x.recent[own].block = other
+	x.recent[slot].block = other
 }
 
 // clear empties the table and keeps its memory.

@@ -9,16 +9,16 @@ import (
 // pairKey says which touches are counted together: those of a pair of places whose
 // times, distances and kinds are in the same bins.
 type pairKey struct {
-	places uint64 // use<<32 | reuse
-	bins   uint64 // kind<<32 | time<<16 | distance
+	pair uint64 // use<<32 | reuse
+	bins uint64 // kind<<32 | time<<16 | distance
 }
 
 func newPairKey(use, reuse uint32, kind model.Kind, time, dist int) pairKey {
 	return pairKey{uint64(use)<<32 | uint64(reuse), uint64(kind)<<32 | uint64(uint16(time))<<16 | uint64(uint16(dist))}
 }
 
-func (k pairKey) use() uint32      { return uint32(k.places >> 32) }
-func (k pairKey) reuse() uint32    { return uint32(k.places) }
+func (k pairKey) use() uint32      { return uint32(k.pair >> 32) }
+func (k pairKey) reuse() uint32    { return uint32(k.pair) }
 func (k pairKey) kind() model.Kind { return model.Kind(k.bins >> 32) }
 func (k pairKey) time() int        { return int(k.bins >> 16 & 0xffff) }
 func (k pairKey) dist() int        { return int(k.bins & 0xffff) }
@@ -50,7 +50,7 @@ func newPairCells(limit int) pairCells {
 }
 
 func (k pairKey) hash() uint64 {
-	return (k.places*0x9e3779b97f4a7c15 ^ k.bins) * 0xd6e8feb86659fd93
+	return (k.pair*0x9e3779b97f4a7c15 ^ k.bins) * 0xd6e8feb86659fd93
 }
 
 // add counts n touches, whose distances sum to that.
@@ -119,7 +119,7 @@ func (p *pairCells) forgetRare() {
 		}
 		if c.n < least && c.key.use() != rarePlace {
 			p.rare += c.n
-			c.key.places = rarePlace
+			c.key.pair = rarePlace
 		}
 		p.add(c.key, c.n, c.distances)
 	}

@@ -143,11 +143,11 @@ func (p *PairTally) Profile(locate func(pc uint64) *model.Location) *model.Profi
 	parts := p.Parts(locate)
 	for i := range parts.Uses {
 		for r := range parts.Records(i) {
-			own := misses[:len(p.caches):len(p.caches)]
-			misses = misses[len(own):]
-			copy(own, r.Misses)
+			sums := misses[:len(p.caches):len(p.caches)]
+			misses = misses[len(sums):]
+			copy(sums, r.Misses)
 			x := *r
-			x.Misses = own
+			x.Misses = sums
 			out.Records = append(out.Records, x)
 		}
 	}

@@ -29,11 +29,11 @@ func firstAccesses(t *testing.T, engine string, n int, argv ...string) ([]model.
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
 	start := time.Now()
-	var took time.Duration
+	var elapsed time.Duration
 	_, err := trace.Run(ctx, trace.Command{Args: argv, Env: []string{"PATH=/usr/bin:/bin", "LC_ALL=C"}}, trace.Options{Engine: engine}, func(batch []model.Access) {
 		if len(all) < n {
 			all = append(all, batch[:min(len(batch), n-len(all))]...)
-			if took = time.Since(start); len(all) == n {
+			if elapsed = time.Since(start); len(all) == n {
 				cancel()
 			}
 		}
@@ -41,7 +41,7 @@ func firstAccesses(t *testing.T, engine string, n int, argv ...string) ([]model.
 	if err != nil && !errors.Is(err, context.Canceled) && len(all) < n {
 		t.Fatalf("%q: %v", argv, err)
 	}
-	return all, took
+	return all, elapsed
 }
 
 // HP-RDA's figures 10 to 14 on programs of this machine, lines: speed-up over
@@ -150,7 +150,7 @@ func onGPU(t *testing.T, accesses []model.Access, bins *model.Bins, want *model.
 		}
 		return r.Distances(), time.Since(start)
 	}
-	h, took := run(gpu.Config{Device: "0"})
+	h, elapsed := run(gpu.Config{Device: "0"})
 	if a, err := model.Accuracy(want, h); err != nil || a != 1 {
 		t.Errorf("the exact merge on the GPU has accuracy %v, %v", a, err)
 	}
@@ -160,7 +160,7 @@ func onGPU(t *testing.T, accesses []model.Access, bins *model.Bins, want *model.
 			t.Errorf("the approximate merge on the GPU, factor %v, has an error of %v %%, and %v %% on processors", f, err, same)
 		}
 	}
-	speed := sequential.Seconds() / took.Seconds()
+	speed := sequential.Seconds() / elapsed.Seconds()
 	t.Logf("         on the GPU: %.2f times as fast as one core, error 0; of the approximate merge the same errors", speed)
 	return speed
 }

@@ -336,12 +336,12 @@ func (p *Parallel) Footprint() []model.FootprintPoint {
 	return p.footprint(&p.merge.order)
 }
 
-// WindowGap is Analysis.WindowGap; not a number for an approximate merge.
-func (p *Parallel) WindowGap() float64 {
+// WindowError is Analysis.WindowError; not a number for an approximate merge.
+func (p *Parallel) WindowError() float64 {
 	if p.merge.config.Approximate {
 		return math.NaN()
 	}
-	return p.windowGap(p.Footprint())
+	return p.windowError(p.Footprint())
 }
 
 // Factor is the effective factor of the paper's formula 3, for an approximate

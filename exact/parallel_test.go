@@ -50,7 +50,7 @@ func sameExact(t *testing.T, what string, want *Analysis, got *Parallel) {
 	if !reflect.DeepEqual(want.Footprint(), got.Footprint()) {
 		t.Errorf("%s: footprints differ", what)
 	}
-	if a, b := want.WindowGap(), got.WindowGap(); a != b {
+	if a, b := want.WindowError(), got.WindowError(); a != b {
 		t.Errorf("%s: window gap %v, want %v", what, b, a)
 	}
 }

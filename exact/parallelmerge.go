@@ -15,7 +15,7 @@ type merger struct {
 	config ParallelConfig
 	// Blocks are cut by their hash into one table for each of a few jobs.
 	index   []blockIndex
-	own     [][]int32 // by table: the piece's first touches that are its
+	chosen  [][]int32 // by table: the piece's first touches that are its
 	order   timedOrder
 	next    uint64                   // position of the first touch of the piece located next
 	touched uint64                   // in the pieces counted
@@ -41,7 +41,7 @@ const mergedBins = 256
 func (m *merger) init(counts *Counts, config ParallelConfig) {
 	m.counts, m.config = counts, config
 	m.index = make([]blockIndex, min(max(config.Jobs/2, 1), maxTables))
-	m.own = make([][]int32, len(m.index))
+	m.chosen = make([][]int32, len(m.index))
 	for i := range m.index {
 		m.index[i].init()
 	}
@@ -145,17 +145,17 @@ func (m *merger) eachTable(work chan struct{}, f func(table int)) {
 
 func (m *merger) locateIn(table int, x *piece) {
 	tables := uint64(len(m.index))
-	own := m.own[table][:0]
+	chosen := m.chosen[table][:0]
 	for i := range x.first {
 		// The index uses the hash's ends.
 		if tables == 1 || hashBlock(x.first[i].block)>>20%tables == uint64(table) {
-			own = append(own, int32(i))
+			chosen = append(chosen, int32(i))
 		}
 	}
-	m.own[table] = own
-	block := func(i int) uint64 { return x.first[own[i]].block }
-	eachSlot(&m.index[table], len(own), block, func(i int, slot *uint32) {
-		k := own[i]
+	m.chosen[table] = chosen
+	block := func(i int) uint64 { return x.first[chosen[i]].block }
+	eachSlot(&m.index[table], len(chosen), block, func(i int, slot *uint32) {
+		k := chosen[i]
 		f := &x.first[k]
 		x.prev[k] = *slot
 		if m.config.Approximate {

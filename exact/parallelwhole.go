@@ -26,14 +26,14 @@ func (m *merger) locateRuns(table int, x *piece) {
 	tables := uint64(len(m.index))
 	index := &m.index[table]
 	var blocks [batch]uint64
-	var own, last [batch]uint32 // runs, and the positions of their last touches
+	var numbers, last [batch]uint32 // runs, and the positions of their last touches
 	var slots [batch]*uint32
 	n := 0
 	flush := func() {
 		for at := 0; at < n; {
 			k := index.find(blocks[at:n], &slots)
 			for i := range k {
-				x.prev[own[at+i]] = *slots[i]
+				x.prev[numbers[at+i]] = *slots[i]
 				*slots[i] = last[at+i]
 			}
 			at += k
@@ -48,7 +48,7 @@ func (m *merger) locateRuns(table int, x *piece) {
 		if tables > 1 && hashBlock(b)>>20%tables != uint64(table) { // as in locateIn
 			continue
 		}
-		blocks[n%batch], own[n%batch], last[n%batch] = b, uint32(i), end
+		blocks[n%batch], numbers[n%batch], last[n%batch] = b, uint32(i), end
 		if n++; n == batch {
 			flush()
 		}

@@ -15,13 +15,13 @@ import (
 // Memory is that of an Olken, 23 bytes a line more and 16 for each cache, and some 350 bytes an instruction. A Patterns is for
 // one goroutine.
 type Patterns struct {
-	lines  []uint64 // of the caches
-	olken  *Olken
-	index  blockIndex // line -> its number
-	stays  []lineStay // those of a line follow each other, one for each cache
-	last   []uint64   // by line: runs until the last one of it
-	runs   uint64
-	places []placePattern
+	lines   []uint64 // of the caches
+	olken   *Olken
+	index   blockIndex // line -> its number
+	stays   []lineStay // those of a line follow each other, one for each cache
+	last    []uint64   // by line: runs until the last one of it
+	runs    uint64
+	byPlace []placePattern
 
 	accesses, loads, stores uint64
 	split                   *model.Placer
@@ -52,7 +52,7 @@ func NewPatterns(sizes []int64) (*Patterns, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &Patterns{olken: NewOlken(), split: model.NewPlacer(g, true), places: make([]placePattern, 1)}
+	p := &Patterns{olken: NewOlken(), split: model.NewPlacer(g, true), byPlace: make([]placePattern, 1)}
 	p.index.init()
 	for _, s := range sizes {
 		if s < model.LineBytes {
@@ -77,7 +77,7 @@ func (p *Patterns) AddTouches(t *model.PlacedTouches) error {
 	p.loads += t.Ops[model.Load]
 	p.stores += t.Ops[model.Store]
 	for _, at := range t.New {
-		p.places = append(p.places, placePattern{place: at, use: make([]model.LineUse, len(p.lines)), traffic: make([]model.Traffic, len(p.lines))})
+		p.byPlace = append(p.byPlace, placePattern{place: at, use: make([]model.LineUse, len(p.lines)), traffic: make([]model.Traffic, len(p.lines))})
 	}
 	k := 0
 	for at := 0; at < len(t.Blocks); at += exactChunk {
@@ -96,7 +96,7 @@ func (p *Patterns) AddTouches(t *model.PlacedTouches) error {
 }
 
 // run does the touches of one line that follow each other; the first has that distance.
-func (p *Patterns) run(line, dist uint64, places []uint32, masks []uint64) {
+func (p *Patterns) run(line, dist uint64, byPlace []uint32, masks []uint64) {
 	number := p.index.slot(line)
 	if *number == coldPos {
 		p.last = append(p.last, 0)
@@ -108,13 +108,13 @@ func (p *Patterns) run(line, dist uint64, places []uint32, masks []uint64) {
 	stays := p.stays[int(*number-1)*len(p.lines):][:len(p.lines)]
 	for c := range stays {
 		if dist >= p.lines[c] { // Infinite, too
-			p.fetch(&stays[c], c, places[0]&^model.Continued)
+			p.fetch(&stays[c], c, byPlace[0]&^model.Continued)
 		}
 	}
 	var touched uint64
 	stored := false
-	for i, number := range places {
-		at := &p.places[number&^model.Continued]
+	for i, number := range byPlace {
+		at := &p.byPlace[number&^model.Continued]
 		touched |= masks[i]
 		stored = stored || at.place.Op == model.Store
 		if number&model.Continued != 0 {
@@ -136,7 +136,7 @@ func (p *Patterns) run(line, dist uint64, places []uint32, masks []uint64) {
 func (p *Patterns) fetch(s *lineStay, c int, by uint32) {
 	p.end(s, c, true)
 	*s = lineStay{by: by}
-	p.places[by].traffic[c].Fills++
+	p.byPlace[by].traffic[c].Fills++
 }
 
 // end ends a stay, if there is one; gone says that the line has left the cache.
@@ -144,7 +144,7 @@ func (p *Patterns) end(s *lineStay, c int, gone bool) {
 	if s.by == 0 {
 		return
 	}
-	at := &p.places[s.by]
+	at := &p.byPlace[s.by]
 	at.use[c].Add(model.LineUse{Stays: 1, Bytes: float64(bits.OnesCount64(s.touched))})
 	if gone && s.stored {
 		at.traffic[c].WriteBacks++
@@ -192,8 +192,8 @@ func (p *Patterns) Result() (all []InstructionPattern, dirty []uint64) {
 		op model.Op
 	}
 	at := map[key]int{}
-	for i := range p.places[1:] {
-		x := &p.places[i+1]
+	for i := range p.byPlace[1:] {
+		x := &p.byPlace[i+1]
 		k := key{x.place.PC, x.place.Op}
 		n, ok := at[k]
 		if !ok {

@@ -64,19 +64,19 @@ func (s *PrivateStacks) Threads() int { return len(s.all) }
 // Add implements Stacks.
 func (s *PrivateStacks) Add(accesses []model.Access, f func(*Touch)) error {
 	var t Touch
-	var own *privateStack
+	var stack *privateStack
 	for i := range accesses {
 		a := &accesses[i]
-		if own == nil || own.thread != a.Thread {
-			own = s.stackOf(a.Thread)
+		if stack == nil || stack.thread != a.Thread {
+			stack = s.stackOf(a.Thread)
 		}
 		b, last := s.gran.Span(a)
 		for ; ; b++ {
 			t = Touch{Block: b, PC: a.PC, Thread: a.Thread, Op: a.Op}
-			if err := own.touch(&t); err != nil {
+			if err := stack.touch(&t); err != nil {
 				return err
 			}
-			s.share(own, b, a.Op == model.Store)
+			s.share(stack, b, a.Op == model.Store)
 			f(&t)
 			if b == last {
 				break
@@ -87,21 +87,21 @@ func (s *PrivateStacks) Add(accesses []model.Access, f func(*Touch)) error {
 }
 
 func (s *PrivateStacks) stackOf(thread int32) *privateStack {
-	own := s.threads[thread]
-	if own == nil {
-		own = &privateStack{thread: thread, number: uint32(len(s.all))}
-		own.index.init()
-		own.order.init()
-		s.threads[thread] = own
-		s.all = append(s.all, own)
+	stack := s.threads[thread]
+	if stack == nil {
+		stack = &privateStack{thread: thread, number: uint32(len(s.all))}
+		stack.index.init()
+		stack.order.init()
+		s.threads[thread] = stack
+		s.all = append(s.all, stack)
 	}
-	return own
+	return stack
 }
 
 // share notes that own now holds b, and if it was a write that nobody else does.
-func (s *PrivateStacks) share(own *privateStack, b uint64, write bool) {
+func (s *PrivateStacks) share(stack *privateStack, b uint64, write bool) {
 	holder := s.holders.slot(b)
-	me := own.number + 1
+	me := stack.number + 1
 	switch {
 	case *holder == me:
 	case *holder == coldPos:
@@ -110,7 +110,7 @@ func (s *PrivateStacks) share(own *privateStack, b uint64, write bool) {
 		*holder = manyHolders
 	case *holder == manyHolders:
 		for _, other := range s.all {
-			if other != own {
+			if other != stack {
 				other.invalidate(b)
 			}
 		}

@@ -269,7 +269,7 @@ func parallelProgram(r *rand.Rand, shape string, threads, perThread, maxRun int)
 		n := min(perThread-done, 3*part)
 		done += n
 		for th := range threads {
-			own := uint64(th) * part
+			base := uint64(th) * part
 			stack := uint64(1<<20 + th*1000)
 			add := func(b uint64, op model.Op, pc uint64) {
 				p[th] = append(p[th], model.Access{Addr: b * model.LineBytes, Size: 8, Thread: int32(th), Op: op, PC: pc})
@@ -280,7 +280,7 @@ func parallelProgram(r *rand.Rand, shape string, threads, perThread, maxRun int)
 				case i%3 > 0: // locals, and a little further up the stack
 					add(stack+uint64(20*r.Float64()*r.Float64()), model.Op(1+r.IntN(2)), 1)
 				case shape == "stencil":
-					at := own + x/3%part
+					at := base + x/3%part
 					if x%30 == 0 {
 						at = (at + part) % (part * uint64(threads)) // the neighbour's part
 						add(at, model.Load, 2)
@@ -301,10 +301,10 @@ func parallelProgram(r *rand.Rand, shape string, threads, perThread, maxRun int)
 					} else if r.IntN(4) > 0 {
 						add(b, model.Load, 6)
 					} else {
-						add(own+1<<23+uint64(r.IntN(600)), model.Op(1+r.IntN(2)), 7)
+						add(base+1<<23+uint64(r.IntN(600)), model.Op(1+r.IntN(2)), 7)
 					}
 				default: // apart
-					add(own+1<<24+uint64(part*r.Float64()*r.Float64()), model.Op(1+r.IntN(2)), 8)
+					add(base+1<<24+uint64(part*r.Float64()*r.Float64()), model.Op(1+r.IntN(2)), 8)
 				}
 			}
 		}

@@ -6,7 +6,7 @@ package exact
 type sampleStacks struct {
 	private *PrivateStacks
 	shared  bool
-	own     *privateStack            // that of the thread that runs
+	running *privateStack            // that of the thread that runs
 	open    map[uint64][]*openSample // by block, of each stack at most one; oldest first
 	ending  []*openSample
 }
@@ -27,7 +27,7 @@ func (s *sampleStacks) trim() {
 	}
 	if blocks > trimBlocks {
 		s.private.reset()
-		s.own = nil
+		s.running = nil
 	}
 }
 
@@ -35,19 +35,19 @@ func (s *sampleStacks) stackOf(thread int) *privateStack {
 	if s.shared {
 		thread = 0
 	}
-	if s.own == nil || s.own.thread != int32(thread) {
-		s.own = s.private.stackOf(int32(thread))
+	if s.running == nil || s.running.thread != int32(thread) {
+		s.running = s.private.stackOf(int32(thread))
 	}
-	return s.own
+	return s.running
 }
 
 // touch brings a block to the top of the thread's stack.
 func (s *sampleStacks) touch(thread int, b uint64, write bool) error {
-	own := s.stackOf(thread)
+	running := s.stackOf(thread)
 	t := Touch{Block: b}
-	err := own.touch(&t)
+	err := running.touch(&t)
 	if !s.shared {
-		s.private.share(own, b, write)
+		s.private.share(running, b, write)
 	}
 	return err
 }
@@ -87,6 +87,6 @@ func (s *sampleStacks) forget(x *openSample) {
 
 // above is the number of blocks and holes above an open sample's.
 func (s *sampleStacks) above(x *openSample) uint64 {
-	own := s.stackOf(x.owner)
-	return uint64(own.order.above(*own.index.slot(x.Block)))
+	running := s.stackOf(x.owner)
+	return uint64(running.order.above(*running.index.slot(x.Block)))
 }

@@ -159,7 +159,7 @@ func (w Window) people(frames int) (*profile.Profile, error) {
 	b := newBuilder(w.Time, frames, columns...)
 	for i := range p.Records {
 		r := &p.Records[i]
-		if r.Kind == model.Lost || r.Kind.Beside() {
+		if r.Kind == model.Lost || r.Kind.OfLine() {
 			continue
 		}
 		values := []float64{r.Reuses * w.Weight, r.Accesses * w.Weight}

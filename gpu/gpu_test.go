@@ -218,7 +218,7 @@ func TestExact(t *testing.T) {
 		"counts": {[5]uint64{want.Accesses(), want.Loads(), want.Stores(), want.Touches(), want.Blocks()}, [5]uint64{got.Accesses(), got.Loads(), got.Stores(), got.Touches(), got.Blocks()}},
 		"times":  {want.Times(), got.Times()}, "distances": {want.Distances(), got.Distances()},
 		"loads": {want.LoadDistances(), got.LoadDistances()}, "stores": {want.StoreDistances(), got.StoreDistances()},
-		"footprint": {want.Footprint(), got.Footprint()}, "gap": {want.WindowGap(), got.WindowGap()},
+		"footprint": {want.Footprint(), got.Footprint()}, "gap": {want.WindowError(), got.WindowError()},
 	} {
 		if !reflect.DeepEqual(pair[0], pair[1]) {
 			t.Errorf("%s: %v, want %v", name, pair[1], pair[0])

@@ -60,16 +60,16 @@ func (s *PrivateStacks) Threads() int { return len(s.all) }
 func (s *PrivateStacks) Add(accesses []model.Access) error {
 	for i := range accesses {
 		a := &accesses[i]
-		own := s.threads[a.Thread]
-		if own == nil {
-			own = &privateStack{thread: a.Thread, number: uint32(len(s.all)), now: 1, start: 1}
-			s.threads[a.Thread] = own
-			s.all = append(s.all, own)
+		stack := s.threads[a.Thread]
+		if stack == nil {
+			stack = &privateStack{thread: a.Thread, number: uint32(len(s.all)), now: 1, start: 1}
+			s.threads[a.Thread] = stack
+			s.all = append(s.all, stack)
 		}
 		for b, last := s.gran.Span(a); ; b++ {
-			t := privateTouch{block: b, pc: a.PC, op: a.Op, stack: own.number, number: uint32(len(own.asked))}
-			own.touch(&t)
-			s.share(own, b, a.Op == model.Store)
+			t := privateTouch{block: b, pc: a.PC, op: a.Op, stack: stack.number, number: uint32(len(stack.asked))}
+			stack.touch(&t)
+			s.share(stack, b, a.Op == model.Store)
 			if s.touches = append(s.touches, t); len(s.touches) == s.segment {
 				if err := s.flush(); err != nil {
 					return err
@@ -84,9 +84,9 @@ func (s *PrivateStacks) Add(accesses []model.Access) error {
 }
 
 // share notes that own holds b now, and if it was a write that nobody else does.
-func (s *PrivateStacks) share(own *privateStack, b uint64, write bool) {
+func (s *PrivateStacks) share(stack *privateStack, b uint64, write bool) {
 	holder := &s.holders.slot(b).pos
-	me := own.number + 1
+	me := stack.number + 1
 	switch {
 	case *holder == me:
 	case *holder == 0:
@@ -95,7 +95,7 @@ func (s *PrivateStacks) share(own *privateStack, b uint64, write bool) {
 		*holder = manyHolders
 	case *holder == manyHolders:
 		for _, other := range s.all {
-			if other != own {
+			if other != stack {
 				other.invalidate(b)
 			}
 		}

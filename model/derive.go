@@ -49,19 +49,19 @@ func (p *Profile) Derive() error {
 		return p.derive()
 	}
 	for _, kind := range kinds {
-		var own []int
+		var numbers []int
 		q := *p
 		q.Records = nil
 		for i, r := range p.Records {
 			if r.Stack == kind {
-				own = append(own, i)
+				numbers = append(numbers, i)
 				q.Records = append(q.Records, r)
 			}
 		}
 		if err := q.derive(); err != nil {
 			return err
 		}
-		for i, k := range own {
+		for i, k := range numbers {
 			p.Records[k] = q.Records[i]
 		}
 	}
@@ -270,17 +270,17 @@ func (d *deriver) fill(r *Record) {
 		return
 	}
 	everywhere := 0.0 // weight that misses at every size
-	own := d.e.of(r)
+	numbers := d.e.of(r)
 	switch r.Kind {
 	case Reuse:
 		d.fillReuse(r)
 	case Invalidated:
-		everywhere = r.Accesses * own.grow[d.e.bins.Index(max(r.Time, 1))]
+		everywhere = r.Accesses * numbers.grow[d.e.bins.Index(max(r.Time, 1))]
 	case Cold:
-		everywhere = r.Accesses * own.never
+		everywhere = r.Accesses * numbers.endless
 	case Censored, Pruned:
-		if d.e.bins.Index(max(r.Time, 1)) >= own.tail {
-			everywhere = r.Accesses * own.never
+		if d.e.bins.Index(max(r.Time, 1)) >= numbers.tail {
+			everywhere = r.Accesses * numbers.endless
 		}
 	}
 	for k := range r.Misses {
@@ -289,13 +289,13 @@ func (d *deriver) fill(r *Record) {
 }
 
 func (d *deriver) fillReuse(r *Record) {
-	own := d.e.of(r)
+	numbers := d.e.of(r)
 	perObservation := 0.0
 	if r.Accesses > 0 {
 		perObservation = float64(r.Observations) / r.Accesses * float64(d.p.Block)
 	}
 	if blocks, ok := r.counted(); ok {
-		r.Reuses = r.Accesses * own.grow[d.e.bins.Index(r.Time)]
+		r.Reuses = r.Accesses * numbers.grow[d.e.bins.Index(r.Time)]
 		r.Distance = r.Reuses * perObservation * float64(blocks)
 		for k, s := range d.sizes {
 			if blocks >= s {
@@ -305,7 +305,7 @@ func (d *deriver) fillReuse(r *Record) {
 		return
 	}
 	d.e.each(r, func(i int, share float64) {
-		w := r.Accesses * share * own.grow[i]
+		w := r.Accesses * share * numbers.grow[i]
 		if w == 0 {
 			return
 		}

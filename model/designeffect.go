@@ -11,7 +11,7 @@ type Clustered struct {
 
 const (
 	fewestClusters = 10 // to tell how alike their members are
-	fewestBeside   = 10 // observations on each side of a threshold
+	fewestEachSide = 10 // observations on each side of a threshold
 )
 
 // DesignEffect is how many observations of clusters tell as much as one
@@ -45,7 +45,7 @@ func DesignEffect(clusters [][]Clustered) float64 {
 			}
 			longer += of[i]
 		}
-		if min(longer, all-longer) < fewestBeside {
+		if min(longer, all-longer) < fewestEachSide {
 			continue
 		}
 		share, squares := longer/all, 0.0

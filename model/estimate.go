@@ -117,7 +117,7 @@ type estimate struct {
 type stratum struct {
 	mass, net *Hist     // see endings.solve
 	grow      []float64 // per bin, estimated weight per observed weight
-	never     float64   // the same for cold records and cut-offs from bin tail on
+	endless   float64   // the same for cold records and cut-offs from bin tail on
 	tail      int
 	// unfinished is the part of mass.Cold that was cut off, not seen cold.
 	unfinished float64
@@ -268,9 +268,9 @@ func (s *stratum) solve() {
 		s.tail, cut = last, s.seen.cut[last]
 	}
 	if keep := cut + s.seen.cold; keep > 0 {
-		s.never = s.mass.Cold / keep
+		s.endless = s.mass.Cold / keep
 	}
-	s.unfinished = s.never * cut
+	s.unfinished = s.endless * cut
 }
 
 // each calls f with the bins in which the record's time can lie and the share

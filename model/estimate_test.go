@@ -54,7 +54,7 @@ func pooled(p *Profile) *Profile {
 func TestStrataDiffer(t *testing.T) {
 	rng := newRand(t, 71)
 	const runs = 40
-	var apart, together float64
+	var apart, joint float64
 	for range runs {
 		p := testProfile()
 		observe(p, rng, 1, 1500, 200, 1e5, 0.05)
@@ -65,11 +65,11 @@ func TestStrataDiffer(t *testing.T) {
 		a, _ := survivalError(t, p, truth)
 		b, _ := survivalError(t, pooled(p), truth)
 		apart += a / runs
-		together += b / runs
+		joint += b / runs
 	}
-	t.Logf("mean error of S: by threads %.4f, pooled %.4f", apart, together)
-	if apart > 0.015 || together < 2*apart {
-		t.Errorf("mean error of S by threads %.4f, pooled %.4f: want at most 0.015 and half", apart, together)
+	t.Logf("mean error of S: by threads %.4f, pooled %.4f", apart, joint)
+	if apart > 0.015 || joint < 2*apart {
+		t.Errorf("mean error of S by threads %.4f, pooled %.4f: want at most 0.015 and half", apart, joint)
 	}
 }
 
@@ -82,7 +82,7 @@ func TestStrataAlike(t *testing.T) {
 	const runs, threads = 40, 8
 	truth := func(x float64) float64 { return 0.05 + 0.95*math.Exp(-x/2e3) }
 	for _, ended := range []int{100, 220, 400} {
-		var apart, together, bias float64
+		var apart, joint, bias float64
 		strata := 0
 		for range runs {
 			p := testProfile()
@@ -97,12 +97,12 @@ func TestStrataAlike(t *testing.T) {
 			a, s := survivalError(t, p, truth)
 			b, _ := survivalError(t, pooled(p), truth)
 			apart += a / runs
-			together += b / runs
+			joint += b / runs
 			bias += s / runs
 		}
-		t.Logf("%3d ended each, %.1f strata: mean error of S by threads %.4f (bias %+.4f), pooled %.4f", ended, float64(strata)/runs, apart, bias, together)
-		if apart > 1.1*together+0.001 {
-			t.Errorf("%d ended each: mean error of S by threads %.4f, pooled %.4f", ended, apart, together)
+		t.Logf("%3d ended each, %.1f strata: mean error of S by threads %.4f (bias %+.4f), pooled %.4f", ended, float64(strata)/runs, apart, bias, joint)
+		if apart > 1.1*joint+0.001 {
+			t.Errorf("%d ended each: mean error of S by threads %.4f, pooled %.4f", ended, apart, joint)
 		}
 	}
 }

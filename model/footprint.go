@@ -18,7 +18,7 @@ import (
 // has that of one finite trace.
 //
 // It is right where windows that end in a reuse are like all others; see
-// Analysis.WindowGap for the number that says how far that holds.
+// Analysis.WindowError for the number that says how far that holds.
 type Footprint struct {
 	s    survival
 	mass survival // of the accesses asked about, when not those of s

@@ -26,10 +26,10 @@ func TestHalfLineProfile(t *testing.T) {
 	rng := newRand(t, 43)
 	const burst, n, scale = 63, 60000, 3000.0
 	for _, c := range []struct {
-		name     string
-		together float64 // share of lines whose words are used together
-		early    float64 // share of bursts that end early
-		cut      float64 // rate of giving up, in units of the words' rate
+		name      string
+		pairShare float64 // share of lines whose words are used together
+		early     float64 // share of bursts that end early
+		cut       float64 // rate of giving up, in units of the words' rate
 	}{
 		{"independent", 0, 0, 0},
 		{"together", 1, 0, 0},
@@ -40,11 +40,11 @@ func TestHalfLineProfile(t *testing.T) {
 		p := &Profile{Block: 64, BinsPerOctave: 16}
 		truth := NewHist(LogBins(16))
 		for range n {
-			together := rng.Float64() < c.together
+			pairShare := rng.Float64() < c.pairShare
 			var at [8]float64 // when each word of the line is next touched
 			for w := range at {
 				at[w] = 1 + math.Floor(rng.ExpFloat64()*scale)
-				if together {
+				if pairShare {
 					at[w] = at[0]
 				}
 			}

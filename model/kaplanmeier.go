@@ -5,7 +5,7 @@ import "math"
 // KaplanMeier estimates how observations that were cut off would have ended.
 //
 // event[i] and cutoff[i] are the weights of the observations that ended in
-// bin i and that were given up there; never is the weight of those known not
+// bin i and that were given up there; endless is the weight of those known not
 // to end. It fills mass[i] with the estimated weight of all that end in bin i
 // and returns the rest, the weight that outlives the last event; mass and
 // rest add up to all the weight given. mass may be event itself.
@@ -20,15 +20,15 @@ import "math"
 // It is unbiased when being cut off says nothing about how long the
 // observation would have gone on. Cut-offs that come with program phases
 // break that.
-func KaplanMeier(mass []float64, bins *Bins, event, cutoff []float64, never float64) (rest float64) {
-	return raisedKaplanMeier(mass, bins, event, cutoff, never, nil)
+func KaplanMeier(mass []float64, bins *Bins, event, cutoff []float64, endless float64) (rest float64) {
+	return raisedKaplanMeier(mass, bins, event, cutoff, endless, nil)
 }
 
 // raisedKaplanMeier is KaplanMeier where the events seen in bin i are those of
 // a part only: the hazard of the whole is raise[i] times theirs. A nil raise is
 // all ones.
-func raisedKaplanMeier(mass []float64, bins *Bins, event, cutoff []float64, never float64, raise []float64) (rest float64) {
-	risk := never
+func raisedKaplanMeier(mass []float64, bins *Bins, event, cutoff []float64, endless float64, raise []float64) (rest float64) {
+	risk := endless
 	for i := range event {
 		risk += event[i] + cutoff[i]
 	}

@@ -37,7 +37,7 @@ func TestKaplanMeierRedistributes(t *testing.T) {
 		b := LinearBins(1, 30)
 		n := b.Len()
 		ev, cut, mass := make([]float64, n), make([]float64, n), make([]float64, n)
-		total, never := 0.0, float64(rng.IntN(3))
+		total, endless := 0.0, float64(rng.IntN(3))
 		for range 1 + rng.IntN(60) {
 			v, w := 1+rng.IntN(29), 1+rng.Float64()
 			if rng.IntN(2) == 0 {
@@ -47,8 +47,8 @@ func TestKaplanMeierRedistributes(t *testing.T) {
 			}
 			total += w
 		}
-		total += never
-		e, c, nv := append([]float64(nil), ev...), append([]float64(nil), cut...), never
+		total += endless
+		e, c, nv := append([]float64(nil), ev...), append([]float64(nil), cut...), endless
 		for i := range n {
 			later := nv
 			for j := i + 1; j < n; j++ {
@@ -69,7 +69,7 @@ func TestKaplanMeierRedistributes(t *testing.T) {
 		for _, w := range c {
 			wantRest += w
 		}
-		rest := KaplanMeier(mass, b, ev, cut, never)
+		rest := KaplanMeier(mass, b, ev, cut, endless)
 		sum := rest
 		for i := range mass {
 			near(t, "mass", mass[i], e[i], 1e-9)

@@ -16,15 +16,15 @@ const (
 	Pruned                  // given up on purpose, see Record.Time for when
 	Lost                    // the profiler failed; nothing is known
 	// Records of the following kinds tell of the cache line of accesses whose outcome, for the
-	// block itself, other records tell: sums over accesses leave them out, see Kind.Beside.
+	// block itself, other records tell: sums over accesses leave them out, see Kind.OfLine.
 	FalseSharing   // another thread wrote the line first, where the thread itself does not touch it
 	TrueSharing    // another thread wrote the line first, where the thread touches it, too
 	UnknownSharing // whether another thread wrote the line first is not known
 	NumKinds
 )
 
-// Beside says whether records of the kind are no outcome of an access.
-func (k Kind) Beside() bool { return k == FalseSharing || k == TrueSharing || k == UnknownSharing }
+// OfLine says whether records of the kind are no outcome of an access.
+func (k Kind) OfLine() bool { return k == FalseSharing || k == TrueSharing || k == UnknownSharing }
 
 var kindNames = [NumKinds]string{"reuse", "cold", "censored", "invalidated", "pruned", "lost", "false_sharing", "true_sharing", "unknown_sharing"}
 

@@ -142,7 +142,7 @@ func (r *Record) Estimated() float64 {
 }
 
 // outcome says whether the record tells how uses ended.
-func (r *Record) outcome() bool { return r.Kind != Lost && !r.Kind.Beside() }
+func (r *Record) outcome() bool { return r.Kind != Lost && !r.Kind.OfLine() }
 
 // MeanDistance is the mean stack distance of the record's reuses, in bytes;
 // ok is false if it has none. It undoes the weighting of Distance, which is

@@ -153,12 +153,12 @@ type beginning struct{ time, blocks uint64 }
 // has for the beginning can be taken out, mean and variance, and what was counted put
 // in its place.
 func (x *TimeLocal) spreads(e, i int, begin beginning, f func(p *spread, share float64)) {
-	const places = 2 // positions in an epoch at which its uses are taken to be
+	const positions = 2 // positions in an epoch at which its uses are taken to be
 	b := &x.local[e].bin[i]
 	n := x.local[e].pieces(i)
 	step := b.width / float64(n)
-	for place := range places {
-		s := x.start[e] + x.epochs[e].Length*(float64(place)+0.5)/places
+	for place := range positions {
+		s := x.start[e] + x.epochs[e].Length*(float64(place)+0.5)/positions
 		inside := !x.follows(e+1) || s+b.lo+b.width <= x.start[e+1]
 		for k := range n {
 			p := x.local[e].piece(i, k, n)
@@ -180,7 +180,7 @@ func (x *TimeLocal) spreads(e, i int, begin beginning, f func(p *spread, share f
 				c, v := x.local[e].moments(float64(begin.time))
 				p.begin(float64(begin.blocks), c, v)
 			}
-			f(&p, 1/float64(n*places))
+			f(&p, 1/float64(n*positions))
 		}
 	}
 }

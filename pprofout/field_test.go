@@ -109,8 +109,8 @@ func FuzzXZ(f *testing.F) {
 		runtime.ReadMemStats(&before)
 		_, _ = unpackXZ(b)
 		runtime.ReadMemStats(&after)
-		if took, n := processTime()-start, after.TotalAlloc-before.TotalAlloc; took > 10*time.Second || n > 1<<30 {
-			t.Errorf("%d bytes take %v and %d bytes of memory", len(b), took, n)
+		if elapsed, n := processTime()-start, after.TotalAlloc-before.TotalAlloc; elapsed > 10*time.Second || n > 1<<30 {
+			t.Errorf("%d bytes take %v and %d bytes of memory", len(b), elapsed, n)
 		}
 	})
 }
@@ -287,8 +287,8 @@ func FuzzSymbolize(f *testing.F) {
 		if _, err := Symbolize(p, vdsoBinaries{image: memory{io.NewSectionReader(bytes.NewReader(data), 0, int64(len(data)))}}); err != nil {
 			t.Error(err)
 		}
-		if took := time.Since(start); took > 10*time.Second {
-			t.Errorf("%d bytes took %v", len(data), took)
+		if elapsed := time.Since(start); elapsed > 10*time.Second {
+			t.Errorf("%d bytes took %v", len(data), elapsed)
 		}
 	})
 }
@@ -299,7 +299,7 @@ func TestPerfMapGrows(t *testing.T) {
 	for i := range pcs {
 		pcs[i] = uint64(0x1000 + 16*i)
 	}
-	took := func(lines int) time.Duration {
+	elapsed := func(lines int) time.Duration {
 		var b strings.Builder
 		for i := range lines {
 			fmt.Fprintf(&b, "1000 100000 f%d\n", i)
@@ -311,7 +311,7 @@ func TestPerfMapGrows(t *testing.T) {
 		}
 		return processTime() - start
 	}
-	few, many := took(3000), took(300_000)
+	few, many := elapsed(3000), elapsed(300_000)
 	t.Logf("3,000 entries %v, 300,000 %v", few, many)
 	if many > 100*8*max(few, 2*time.Millisecond) {
 		t.Errorf("3,000 entries take %v, 300,000 %v", few, many)
@@ -320,7 +320,7 @@ func TestPerfMapGrows(t *testing.T) {
 
 // The same of a symbol table in which all symbols hold all addresses.
 func TestSymbolsGrow(t *testing.T) {
-	took := func(n int) time.Duration {
+	elapsed := func(n int) time.Duration {
 		syms := func(yield func(objfile.Symbol) bool) {
 			for i := range n {
 				if !yield(namedSymbol(uint64(0x1000+i), 1<<40, i)) {
@@ -340,7 +340,7 @@ func TestSymbolsGrow(t *testing.T) {
 		}
 		return processTime() - start
 	}
-	few, many := took(1000), took(100_000)
+	few, many := elapsed(1000), elapsed(100_000)
 	t.Logf("1,000 symbols and addresses %v, 100,000 %v", few, many)
 	if many > 100*8*max(few, 2*time.Millisecond) {
 		t.Errorf("1,000 symbols take %v, 100,000 %v", few, many)

@@ -106,10 +106,10 @@ func TestPCLNNamesOverlap(t *testing.T) {
 	if _, ok := tab.line(0x1000 + 16*n); ok {
 		t.Error("an address behind the last function is named")
 	}
-	took := processTime() - start
-	t.Logf("%d bytes: %v", len(table), took)
-	if took > time.Second {
-		t.Errorf("%d bytes take %v", len(table), took)
+	elapsed := processTime() - start
+	t.Logf("%d bytes: %v", len(table), elapsed)
+	if elapsed > time.Second {
+		t.Errorf("%d bytes take %v", len(table), elapsed)
 	}
 }
 
@@ -131,8 +131,8 @@ func FuzzPCLN(f *testing.F) {
 		for i := range uint64(16) {
 			tab.line(pc + i*i)
 		}
-		if took := processTime() - start; took > 4*time.Second {
-			t.Errorf("%d bytes take %v", len(b), took)
+		if elapsed := processTime() - start; elapsed > 4*time.Second {
+			t.Errorf("%d bytes take %v", len(b), elapsed)
 		}
 	})
 }

@@ -21,7 +21,7 @@ func (h *hostFiles) Open(name string) (io.ReaderAt, error) {
 		h.patience = safeopen.NewPatience(3 * time.Second)
 	}
 	f, err := h.patience.Open(0, func() (*os.File, error) {
-		root, err := safeopen.Own()
+		root, err := safeopen.OfProcess()
 		if err != nil {
 			return nil, err
 		}

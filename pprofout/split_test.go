@@ -231,8 +231,8 @@ func FuzzSplit(f *testing.F) {
 		if _, err := s.run(profile, vdsoBinaries{image: memory{io.NewSectionReader(bytes.NewReader(p.image), 0, int64(len(p.image)))}}); err != nil {
 			t.Error(err)
 		}
-		if took := processTime() - start; took > 10*time.Second {
-			t.Errorf("%d bytes took %v", len(data), took)
+		if elapsed := processTime() - start; elapsed > 10*time.Second {
+			t.Errorf("%d bytes took %v", len(data), elapsed)
 		}
 	})
 }

@@ -5,8 +5,6 @@ import (
 	"errors"
 	"strings"
 	"time"
-
-	"golang.org/x/sys/unix"
 )
 
 // errTooLong: the file's debug information takes longer to read than any of its size should.
@@ -53,11 +51,4 @@ func (l *timeLimit) tick() bool {
 func (l *timeLimit) over() bool {
 	l.is = l.is || processTime() > l.end
 	return l.is
-}
-
-// processTime is the CPU time of this process.
-func processTime() time.Duration {
-	var ts unix.Timespec
-	_ = unix.ClockGettime(unix.CLOCK_PROCESS_CPUTIME_ID, &ts)
-	return time.Duration(ts.Nano())
 }

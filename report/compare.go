@@ -12,16 +12,16 @@ import (
 
 // Comparison is what rdx compare prints. Shares and errors are fractions.
 type Comparison struct {
-	Live   *overview    `json:"live"`
-	Exact  *overview    `json:"exact"`
-	Scores scorePair    `json:"scores"`
-	Rate   *rateScore   `json:"access_rate,omitempty"` // nil where accesses were counted
-	Pairs  pairScore    `json:"pairs"`
-	Places []PlaceScore `json:"places"`
-	Never  [2]float64   `json:"never_reused"` // of accesses: live, exact
-	Cut    float64      `json:"live_cut_off"` // of the live observations
-	Lost   float64      `json:"live_lost"`    // of the live samples
-	Bars   []octaveBar  `json:"stack_distance"`
+	Live      *overview    `json:"live"`
+	Exact     *overview    `json:"exact"`
+	Scores    scorePair    `json:"scores"`
+	Rate      *rateScore   `json:"access_rate,omitempty"` // nil where accesses were counted
+	Pairs     pairScore    `json:"pairs"`
+	Places    []PlaceScore `json:"places"`
+	NotReused [2]float64   `json:"never_reused"` // of accesses: live, exact
+	Cut       float64      `json:"live_cut_off"` // of the live observations
+	Lost      float64      `json:"live_lost"`    // of the live samples
+	Bars      []octaveBar  `json:"stack_distance"`
 }
 
 type scorePair struct {
@@ -152,7 +152,7 @@ func (c *Comparison) draw(live, exact *model.Profile) error {
 		if h[i], err = p.Stacks(model.LogBins(1)); err != nil {
 			return err
 		}
-		c.Never[i] = h[i].Cold / h[i].Total()
+		c.NotReused[i] = h[i].Cold / h[i].Total()
 	}
 	last := 0
 	for i := range h[0].W {
@@ -206,8 +206,8 @@ func (c *Comparison) writeCSV(w io.Writer) error {
 		row(fmt.Sprintf("places_matched_%.0f", 100*q.Cover), strconv.FormatInt(q.Cache, 10), "", q.Match)
 		row(fmt.Sprintf("places_matched_by_chance_%.0f", 100*q.Cover), strconv.FormatInt(q.Cache, 10), "", q.Chance)
 	}
-	row("never_reused", "", "", c.Never[0])
-	row("never_reused_exact", "", "", c.Never[1])
+	row("never_reused", "", "", c.NotReused[0])
+	row("never_reused_exact", "", "", c.NotReused[1])
 	row("live_cut_off", "", "", c.Cut)
 	row("live_lost", "", "", c.Lost)
 	for _, b := range c.Bars {
@@ -261,13 +261,13 @@ func (c *Comparison) writeText(w io.Writer, utf8 bool) error {
 		b.WriteByte('\n')
 	}
 	fmt.Fprintf(&b, "%-32s %8s  by %s\n", fmt.Sprintf("weight of the first %d pairs", c.Pairs.N), Percent(c.Pairs.Match, 1), c.Pairs.By)
-	fmt.Fprintf(&b, "%-32s %8s  exactly %s\n", "never reused", Percent(c.Never[0], 1), Percent(c.Never[1], 1))
+	fmt.Fprintf(&b, "%-32s %8s  exactly %s\n", "never reused", Percent(c.NotReused[0], 1), Percent(c.NotReused[1], 1))
 	fmt.Fprintf(&b, "%-32s %8s  of the live observations; lost %s\n", "cut off before a reuse", Percent(c.Cut, 1), Percent(c.Lost, 1))
 	writePlaces(&b, c.Places, c.Live.Observations)
 
 	const width = 21
 	fmt.Fprintf(&b, "\nstack distance, share of accesses\n\n%-21s %-29s  %s\n", "", "live", "exact")
-	greatest := max(c.Never[0], c.Never[1])
+	greatest := max(c.NotReused[0], c.NotReused[1])
 	for _, q := range c.Bars {
 		greatest = max(greatest, q.Live, q.Exact)
 	}
@@ -279,7 +279,7 @@ func (c *Comparison) writeText(w io.Writer, utf8 bool) error {
 	for _, q := range c.Bars {
 		draw(fmt.Sprintf("%9s - %9s", Bytes(float64(q.From)), Bytes(float64(q.To))), q.Live, q.Exact)
 	}
-	draw("never seen reused", c.Never[0], c.Never[1])
+	draw("never seen reused", c.NotReused[0], c.NotReused[1])
 	_, err := io.WriteString(w, b.String())
 	return err
 }

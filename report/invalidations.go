@@ -52,7 +52,7 @@ func invalidations(p *model.Profile) (all []*invalidation, total float64) {
 		if r.Stack != model.StackPrivate || r.Kind == model.Lost {
 			continue
 		}
-		if !r.Kind.Beside() {
+		if !r.Kind.OfLine() {
 			total += scale * r.Accesses
 		}
 		if !takes(r.Kind, byWord) {

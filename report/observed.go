@@ -9,6 +9,6 @@ import (
 // Observed says whether there is anything to draw a curve of.
 func Observed(p *model.Profile) bool {
 	return slices.ContainsFunc(p.Records, func(r model.Record) bool {
-		return r.Kind != model.Lost && !r.Kind.Beside() && r.Accesses > 0
+		return r.Kind != model.Lost && !r.Kind.OfLine() && r.Accesses > 0
 	})
 }

@@ -79,7 +79,7 @@ func Pairs(p *model.Profile, value func(*model.Record) float64) []*Pair {
 	for i := range p.Records {
 		r := &p.Records[i]
 		v := value(r)
-		if r.Kind == model.Lost || r.Kind.Beside() || !(v > 0) {
+		if r.Kind == model.Lost || r.Kind.OfLine() || !(v > 0) {
 			continue
 		}
 		k := key{use: PlaceOf(r.Use), kind: r.Kind}

@@ -50,8 +50,8 @@ func OnStack(p *model.Profile, stack string) (*model.Profile, error) {
 	case !slices.Contains(kinds, kind):
 		kind = kinds[0]
 	}
-	beside := slices.ContainsFunc(p.Records, func(r model.Record) bool { return r.Kind.Beside() })
-	if len(kinds) == 1 && !beside {
+	lines := slices.ContainsFunc(p.Records, func(r model.Record) bool { return r.Kind.OfLine() })
+	if len(kinds) == 1 && !lines {
 		return p, nil
 	}
 	return p.OnStack(kind), nil

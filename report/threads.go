@@ -17,7 +17,7 @@ type oneThread struct {
 	Accesses     float64   `json:"accesses"`
 	Observations int64     `json:"observations"`
 	Times        []float64 `json:"reuse_time_shares"` // by the bins of threadList.Edges
-	Never        float64   `json:"not_reused_share"`  // cold, or not within the time it was watched
+	NotReused    float64   `json:"not_reused_share"`  // cold, or not within the time it was watched
 	True         float64   `json:"invalidated_share"`
 	False        float64   `json:"falsely_shared_share"`
 	Misses       []float64 `json:"miss_ratios"` // by cache
@@ -149,12 +149,12 @@ func (t *oneThread) finish() {
 	}
 	t.False = t.falseWeight / t.Accesses
 	t.True /= t.Accesses
-	t.Never = 1 - t.True
+	t.NotReused = 1 - t.True
 	for i := range t.Times {
 		t.Times[i] /= t.Accesses
-		t.Never -= t.Times[i]
+		t.NotReused -= t.Times[i]
 	}
-	t.Never = max(t.Never, 0)
+	t.NotReused = max(t.NotReused, 0)
 	for i := range t.Misses {
 		t.Misses[i] /= t.Accesses
 	}
@@ -191,7 +191,7 @@ func (l *threadList) Text() string {
 		if l.Profile.FalseUnknown {
 			falsely = "?"
 		}
-		for _, v := range slices.Concat(t.Times, []float64{t.Never, t.True}) {
+		for _, v := range slices.Concat(t.Times, []float64{t.NotReused, t.True}) {
 			fmt.Fprintf(&b, " %7s", Percent(v, 1))
 		}
 		fmt.Fprintf(&b, " %7s", falsely)
@@ -225,7 +225,7 @@ func (l *threadList) Table() [][]string {
 	out := [][]string{head}
 	for _, t := range l.Threads {
 		row := []string{strconv.Itoa(t.TID), strconv.Itoa(t.Threads), Float(t.Accesses), strconv.FormatInt(t.Observations, 10)}
-		for _, v := range slices.Concat(t.Times, []float64{t.Never, t.True, t.False}, t.Misses) {
+		for _, v := range slices.Concat(t.Times, []float64{t.NotReused, t.True, t.False}, t.Misses) {
 			row = append(row, Float(v))
 		}
 		out = append(out, row)

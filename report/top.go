@@ -113,7 +113,7 @@ func (t *Top) Columns(p *model.Profile, waits func(*model.Record) float64) {
 	}
 	all := make([]float64, len(p.Caches))
 	for i := range p.Records {
-		if r := &p.Records[i]; r.Kind != model.Lost && !r.Kind.Beside() {
+		if r := &p.Records[i]; r.Kind != model.Lost && !r.Kind.OfLine() {
 			for k, m := range r.Misses {
 				all[k] += m
 			}

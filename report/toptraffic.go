@@ -46,7 +46,7 @@ func NewTrafficList(p *model.Profile, n int) (*trafficList, error) {
 	byPlace, byData := map[string]*trafficPart{}, map[string]*trafficPart{}
 	for i := range p.Records {
 		r := &p.Records[i]
-		if r.Kind == model.Lost || r.Kind.Beside() || len(r.Misses) != len(p.Caches) || !(r.Misses[0] > 0) {
+		if r.Kind == model.Lost || r.Kind.OfLine() || len(r.Misses) != len(p.Caches) || !(r.Misses[0] > 0) {
 			continue
 		}
 		stack := r.Use

@@ -43,21 +43,21 @@ func CopyCost() (perByte float64, err error) {
 		return fail(errors.Join(err, fmt.Errorf("wrote %d of %d bytes", n, len(buf))))
 	}
 	word := uint64(uintptr(unsafe.Pointer(&newWords()[0].word)))
-	var took [2][]time.Duration // bare, watched
+	var elapsed [2][]time.Duration // bare, watched
 	for range copyRounds {
-		for watched := range took {
+		for watched := range elapsed {
 			one, err := readOnce(fd, buf, watched == 1, word)
 			if err != nil {
 				return fail(err)
 			}
-			took[watched] = append(took[watched], one)
+			elapsed[watched] = append(elapsed[watched], one)
 		}
 	}
-	return costOfByte(took[0], took[1], len(buf)), nil
+	return costOfByte(elapsed[0], elapsed[1], len(buf)), nil
 }
 
 // readOnce is how long it takes to read buf's length, with the word watched or not, once it has been read so before.
-func readOnce(fd int, buf []byte, watched bool, word uint64) (took time.Duration, err error) {
+func readOnce(fd int, buf []byte, watched bool, word uint64) (elapsed time.Duration, err error) {
 	if watched {
 		ev, err := openEvent(unix.Gettid(), word, WordSize, breakpointRW)
 		if errors.Is(err, unix.ENOSPC) {
@@ -73,12 +73,12 @@ func readOnce(fd int, buf []byte, watched bool, word uint64) (took time.Duration
 	for range 2 {
 		start := Monotonic()
 		n, err := unix.Pread(fd, buf, 0)
-		took = Monotonic() - start
+		elapsed = Monotonic() - start
 		if err != nil || n < len(buf) {
 			return 0, errors.Join(err, fmt.Errorf("read %d of %d bytes", n, len(buf)))
 		}
 	}
-	return took, nil
+	return elapsed, nil
 }
 
 // costOfByte is the difference of the lower quartiles by the bytes, 0 if it may be chance. It sorts both.

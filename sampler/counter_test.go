@@ -37,8 +37,8 @@ func TestCounterClockManyThreads(t *testing.T) {
 				c.Events = append(c.Events, c.Events[0])
 			}
 			k := loadWith(t, c)
-			places := 2*runtime.NumCPU() + 3
-			for range places {
+			count := 2*runtime.NumCPU() + 3
+			for range count {
 				// Take a place that stays in use.
 				if _, _, err := k.AddThread(unix.Getpid()); err != nil {
 					t.Fatal(err)

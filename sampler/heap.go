@@ -118,7 +118,7 @@ func (h *HeapProbes) Probe(pid int, f *os.File) error {
 		return nil
 	}
 	h.probed[id] = true
-	places, err := functions(f)
+	offsets, err := functions(f)
 	if err != nil {
 		return nil // no program: a file that is mapped as code for other ends
 	}
@@ -132,7 +132,7 @@ func (h *HeapProbes) Probe(pid int, f *os.File) error {
 		{h.obj.OnPosixMemalign, h.obj.OnReturn, []string{"posix_memalign"}},
 	} {
 		for _, name := range p.names {
-			at, ok := places[name]
+			at, ok := offsets[name]
 			if !ok {
 				continue
 			}

@@ -43,8 +43,8 @@ func (p *Placement) Note(cpu int) error {
 	if !mostly {
 		return nil
 	}
-	own, err := currentCPU()
-	if err != nil || own != cpu {
+	current, err := currentCPU()
+	if err != nil || current != cpu {
 		return err
 	}
 	if !p.known {

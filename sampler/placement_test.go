@@ -17,24 +17,24 @@ func TestPlacement(t *testing.T) {
 	if all.Count() < 2 {
 		t.Skip("needs two CPUs")
 	}
-	own, err := currentCPU()
+	current, err := currentCPU()
 	if err != nil {
 		t.Fatal(err)
 	}
 	var only unix.CPUSet
-	only.Set(own)
+	only.Set(current)
 	if err := unix.SchedSetaffinity(0, &only); err != nil {
 		t.Fatal(err)
 	}
 	// With one CPU allowed there is nowhere to go.
 	var confined Placement
 	for range 3 * placementWindow {
-		if err := confined.Note(own); err != nil {
+		if err := confined.Note(current); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if now, _ := currentCPU(); now != own {
-		t.Errorf("left the only CPU allowed, %d, for %d", own, now)
+	if now, _ := currentCPU(); now != current {
+		t.Errorf("left the only CPU allowed, %d, for %d", current, now)
 	}
 	if err := unix.SchedSetaffinity(0, &all); err != nil {
 		t.Fatal(err)
@@ -44,9 +44,9 @@ func TestPlacement(t *testing.T) {
 	gone.allowed.Set(maxCPUs - 1)
 	for range 3 * placementWindow {
 		cpu, _ := currentCPU()
-		gone.allowed.Clear(own)
+		gone.allowed.Clear(current)
 		gone.allowed.Set(cpu)
-		own = cpu
+		current = cpu
 		if err := gone.Note(cpu); err != nil {
 			t.Fatal(err)
 		}

@@ -115,8 +115,8 @@ func (p *PMU) Names() []string { return slices.Sorted(maps.Keys(p.events)) }
 // name of one of the PMU's own events. A term without a value is 1.
 func (p *PMU) Event(terms string) (Event, error) {
 	e := Event{Label: p.Name + "/" + terms + "/", Type: p.Type}
-	if own, ok := p.events[terms]; ok {
-		terms = own
+	if named, ok := p.events[terms]; ok {
+		terms = named
 	}
 	words := [3]*uint64{&e.Config, &e.Config1, &e.Config2}
 	for term := range strings.SplitSeq(terms, ",") {

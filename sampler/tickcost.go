@@ -87,13 +87,13 @@ func (k *Kernel) interruptCost(of string, most float64, begin func(index uint32,
 		if err != nil {
 			return fail(err)
 		}
-		took := spin(n)
+		elapsed := spin(n)
 		came, err := end()
 		if err != nil {
 			return fail(err)
 		}
 		if came > 0 {
-			ticked = append(ticked, took)
+			ticked = append(ticked, elapsed)
 			ticks += came
 		}
 	}

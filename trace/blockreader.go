@@ -67,7 +67,7 @@ type blockReader struct {
 	nfaults uint64
 	faultAt int
 
-	own []uint64 // one entry, not short: its words are from the second on
+	oneEntry []uint64 // one entry, not short: its words are from the second on
 }
 
 // openBlock reads a block's dictionary. The sections must stay unchanged.
@@ -119,7 +119,7 @@ func openBlock(info blockInfo, s [blockSections]section) (*blockReader, error) {
 		states += max(int(words)-1, 0)
 	}
 	r.states = make([]wordState, states)
-	r.own = make([]uint64, 2+maxSites)
+	r.oneEntry = make([]uint64, 2+maxSites)
 	r.nextFault()
 	return r, nil
 }
@@ -143,13 +143,13 @@ func (r *blockReader) run() (first uint64, err error) {
 		return 0, io.EOF
 	}
 	r.nruns--
-	gap := r.runs.next()
+	skipped := r.runs.next()
 	r.left = r.runs.next()
 	if r.runs.bad || r.left > r.entries {
 		return 0, errBlock
 	}
 	r.entries -= r.left
-	r.at += gap
+	r.at += skipped
 	return r.at, nil
 }
 
@@ -162,7 +162,7 @@ func (r *blockReader) next(dst []model.Access) (int, error) {
 		if err != nil {
 			return 0, err
 		}
-		k := g.expand(dst[n:], r.own, reached, r.thread)
+		k := g.expand(dst[n:], r.oneEntry, reached, r.thread)
 		if err := r.leave(k); err != nil {
 			return 0, err
 		}
@@ -179,7 +179,7 @@ func (r *blockReader) touch(t *toucher) (int, error) {
 		if err != nil {
 			return 0, err
 		}
-		k := t.one(g, r.own[:1+g.words], reached, r.thread)
+		k := t.one(g, r.oneEntry[:1+g.words], reached, r.thread)
 		if err := r.leave(k); err != nil {
 			return 0, err
 		}
@@ -188,7 +188,7 @@ func (r *blockReader) touch(t *toucher) (int, error) {
 	return n, nil
 }
 
-// enter decodes an entry into r.own and tells how many of its sites were reached.
+// enter decodes an entry into r.oneEntry and tells how many of its sites were reached.
 func (r *blockReader) enter() (g *segment, reached int, err error) {
 	if g, err = r.decode(); err != nil {
 		return nil, 0, err
@@ -220,7 +220,7 @@ func (r *blockReader) leave(k int) error {
 // sizeMask has what a difference of so many bytes keeps of 8.
 var sizeMask = [valueRoom + 1]uint64{0, 1<<8 - 1, 1<<16 - 1, 1<<24 - 1, 1<<32 - 1, 1<<40 - 1, 1<<48 - 1, 1<<56 - 1, 1<<64 - 1}
 
-// decode decodes one entry's segment and its words into r.own.
+// decode decodes one entry's segment and its words into r.oneEntry.
 func (r *blockReader) decode() (*segment, error) {
 	id := r.segments[r.previous].next
 	code := r.codes[r.entry/2] >> (r.entry % 2 * 4) & 15
@@ -254,9 +254,9 @@ func (r *blockReader) decode() (*segment, error) {
 		r.firsts = r.firsts[size:]
 	}
 	g.first.last += g.first.stride
-	r.own[1] = g.first.last
+	r.oneEntry[1] = g.first.last
 	states := r.states[g.states:][:more]
-	own := r.own[2:][:more]
+	entry := r.oneEntry[2:][:more]
 	values, word := r.values, r.word
 	for i := range states {
 		size := int(r.sizes[word/2] >> (word % 2 * 4) & 15)
@@ -270,7 +270,7 @@ func (r *blockReader) decode() (*segment, error) {
 			values = values[size:]
 		}
 		s.last += s.stride
-		own[i] = s.last
+		entry[i] = s.last
 	}
 	r.values, r.word = values, word
 	return g.segment, nil

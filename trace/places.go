@@ -1,21 +1,6 @@
 package trace
 
-import (
-	"context"
-
-	"github.com/rdx-profiler/rdx/model"
-)
-
-// RunPlaces is RunTouches for analyses that need to know of each touch where in the program it was made. masks asks
-// for masks.
-func RunPlaces(ctx context.Context, cmd Command, opt Options, blocks model.Granularity, masks bool, each func(*model.PlacedTouches)) (Result, error) {
-	t := newPlacer(blocks, masks)
-	end := t.start(each)
-	opt.Skipper, opt.online = nil, true
-	res, err := run(ctx, cmd, opt, t)
-	end()
-	return res, err
-}
+import "github.com/rdx-profiler/rdx/model"
 
 // Places reads all that is left as RunPlaces does: each is called on another goroutine. Its first error ends the reading.
 func (s *Source) Places(blocks model.Granularity, masks bool, each func(*model.PlacedTouches) error) error {
@@ -31,7 +16,7 @@ func (r *blockReader) place(t *placer) (int, error) {
 		if err != nil {
 			return 0, err
 		}
-		k := t.one(g, r.own[:1+g.words], reached, r.thread)
+		k := t.one(g, r.oneEntry[:1+g.words], reached, r.thread)
 		if err := r.leave(k); err != nil {
 			return 0, err
 		}

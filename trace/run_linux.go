@@ -41,3 +41,27 @@ func (s batchSkipper) Skipped(n uint64) {
 	s.batches.flush()
 	s.Skipper.Skipped(n)
 }
+
+// RunTouches is Run for analyses that need to know no more of an access than
+// which blocks it touches, which takes a fraction of the time. each is called
+// on another goroutine than the one that reads what the engine has written.
+// There is no Options.Skipper.
+func RunTouches(ctx context.Context, cmd Command, opt Options, blocks model.Granularity, each func(*model.Touches)) (Result, error) {
+	t := newToucher(blocks)
+	end := t.start(each)
+	opt.Skipper, opt.online = nil, true
+	res, err := run(ctx, cmd, opt, t)
+	end()
+	return res, err
+}
+
+// RunPlaces is RunTouches for analyses that need to know of each touch where in the program it was made. masks asks
+// for masks.
+func RunPlaces(ctx context.Context, cmd Command, opt Options, blocks model.Granularity, masks bool, each func(*model.PlacedTouches)) (Result, error) {
+	t := newPlacer(blocks, masks)
+	end := t.start(each)
+	opt.Skipper, opt.online = nil, true
+	res, err := run(ctx, cmd, opt, t)
+	end()
+	return res, err
+}

@@ -1,23 +1,6 @@
 package trace
 
-import (
-	"context"
-
-	"github.com/rdx-profiler/rdx/model"
-)
-
-// RunTouches is Run for analyses that need to know no more of an access than
-// which blocks it touches, which takes a fraction of the time. each is called
-// on another goroutine than the one that reads what the engine has written.
-// There is no Options.Skipper.
-func RunTouches(ctx context.Context, cmd Command, opt Options, blocks model.Granularity, each func(*model.Touches)) (Result, error) {
-	t := newToucher(blocks)
-	end := t.start(each)
-	opt.Skipper, opt.online = nil, true
-	res, err := run(ctx, cmd, opt, t)
-	end()
-	return res, err
-}
+import "github.com/rdx-profiler/rdx/model"
 
 func (t *toucher) start(each func(*model.Touches)) (end func()) { return t.hand(each, t.flush) }
 

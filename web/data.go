@@ -251,7 +251,7 @@ func (d *Data) blocks() []uint64 {
 
 // shown says whether a record is in the lists: rdx top has the same.
 func shown(r *model.Record) bool {
-	return r.Kind != model.Lost && !r.Kind.Beside() && r.Accesses > 0
+	return r.Kind != model.Lost && !r.Kind.OfLine() && r.Accesses > 0
 }
 
 type pairKey struct {

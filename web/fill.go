@@ -10,21 +10,21 @@ import (
 
 // filler takes a profile's records into cells.
 type filler struct {
-	d         *Data
-	names     *names
-	pairOf    map[pairKey]int32 // its index in Data.Pairs
-	last      pairKey           // the one looked for last: records of one follow each other
-	lastPair  int32
-	objectOf  map[*model.Data]int32
-	objects   map[string]int32
-	endOf     [model.NumKinds]int32
-	groups    grouping
-	own       float64 // records of fewer accesses are merged
-	small     []bool  // where there are too many: whether a shown record's pair is a small one
-	merged    map[mergedKey]*mergedCell
-	mergedRow []mergedKey // in the order that they came in
-	row       *mergedCell // the one added to last, and its key
-	rowKey    mergedKey
+	d             *Data
+	names         *names
+	pairOf        map[pairKey]int32 // its index in Data.Pairs
+	last          pairKey           // the one looked for last: records of one follow each other
+	lastPair      int32
+	objectOf      map[*model.Data]int32
+	objects       map[string]int32
+	endOf         [model.NumKinds]int32
+	groups        grouping
+	leastAccesses float64 // records of fewer accesses are merged
+	small         []bool  // where there are too many: whether a shown record's pair is a small one
+	merged        map[mergedKey]*mergedCell
+	mergedRow     []mergedKey // in the order that they came in
+	row           *mergedCell // the one added to last, and its key
+	rowKey        mergedKey
 }
 
 type mergedKey struct {
@@ -56,7 +56,7 @@ func (d *Data) newFiller(p *model.Profile, n *names) *filler {
 		return f
 	}
 	slices.Sort(weights)
-	f.own = weights[len(weights)-mostCells/2] + 1e-9
+	f.leastAccesses = weights[len(weights)-mostCells/2] + 1e-9
 	f.findSmall(p, len(weights))
 	return f
 }
@@ -151,7 +151,7 @@ func (f *filler) add(r *model.Record, misses []float64) {
 	if !f.d.Exact {
 		f.groups.add(r, pair, object, misses)
 	}
-	if r.Accesses < f.own {
+	if r.Accesses < f.leastAccesses {
 		f.merge(r, pair, object, misses)
 		return
 	}

@@ -115,7 +115,7 @@ func traffic(p *model.Profile) (out []Traffic) {
 	}
 	var accesses, fetched, written float64
 	for i := range p.Records {
-		if r := &p.Records[i]; r.Kind != model.Lost && !r.Kind.Beside() {
+		if r := &p.Records[i]; r.Kind != model.Lost && !r.Kind.OfLine() {
 			accesses += r.Accesses
 		}
 	}

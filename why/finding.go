@@ -194,7 +194,7 @@ func (a *Answer) inOrder(place string) bool {
 func missesAt(p *model.Profile, value func(*model.Record) float64) (sum, accesses float64, level string) {
 	for i := range p.Records {
 		r := &p.Records[i]
-		if r.Kind != model.Lost && !r.Kind.Beside() {
+		if r.Kind != model.Lost && !r.Kind.OfLine() {
 			sum += value(r)
 			accesses += r.Accesses
 		}
@@ -303,7 +303,7 @@ func sharing(p *model.Profile) []Finding {
 			if n += r.Observations; worst == nil || r.Accesses > worst.Accesses {
 				worst = r
 			}
-		} else if r.Kind != model.Lost && !r.Kind.Beside() {
+		} else if r.Kind != model.Lost && !r.Kind.OfLine() {
 			all += r.Accesses / scale
 		}
 	}

@@ -75,7 +75,7 @@ func missCosts(p *model.Profile) *missCost {
 
 // of is what a record's misses cost, in ns.
 func (m *missCost) of(r *model.Record) (ns float64) {
-	if r.Kind == model.Lost || r.Kind.Beside() || len(r.Misses)+1 != len(m.apart) {
+	if r.Kind == model.Lost || r.Kind.OfLine() || len(r.Misses)+1 != len(m.apart) {
 		return 0
 	}
 	kind := m.kinds[report.PlaceOf(missedAt(r)).String()]

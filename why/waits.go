@@ -169,7 +169,7 @@ func sumLevels(p *model.Profile) *levelSums {
 	s := &levelSums{all: levelSum{misses: make([]float64, len(p.Caches))}, seen: len(p.Records) > 0, of: map[string]*levelSum{}}
 	for i := range p.Records {
 		r := &p.Records[i]
-		if r.Exact && r.Time < leastFar || r.Kind == model.Lost || r.Kind.Beside() || len(p.Caches) == 0 || len(r.Misses) != len(p.Caches) {
+		if r.Exact && r.Time < leastFar || r.Kind == model.Lost || r.Kind.OfLine() || len(p.Caches) == 0 || len(r.Misses) != len(p.Caches) {
 			continue
 		}
 		fetches := max(r.Estimated(), r.Misses[0])

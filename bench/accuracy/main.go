@@ -93,14 +93,14 @@ type comparison struct {
 	Live struct {
 		Observations int64 `json:"observations"`
 	} `json:"live"`
-	Places []places   `json:"places"`
-	Never  [2]float64 `json:"never_reused"`
-	Cut    float64    `json:"live_cut_off"`
-	Lost   float64    `json:"live_lost"`
+	Places    []placeScores `json:"places"`
+	NotReused [2]float64    `json:"never_reused"`
+	Cut       float64       `json:"live_cut_off"`
+	Lost      float64       `json:"live_lost"`
 }
 
-// places are as of rdx compare: for a cache and a share of its misses.
-type places struct {
+// placeScores are as of rdx compare: for a cache and a share of its misses.
+type placeScores struct {
 	Cache  int64   `json:"cache_bytes"`
 	Ratio  float64 `json:"miss_ratio"`
 	Cover  float64 `json:"cover"`

@@ -185,7 +185,7 @@ func (b *bench) steady(p program) (out [3]float64, touches float64, err error) {
 // without rdx.
 func (b *bench) bareRate(p program, accesses float64) (float64, error) {
 	const runs = 5
-	var took []float64
+	var elapsed []float64
 	for range runs {
 		var ns [2]float64
 		for i, n := range []int{p.exact / 2, p.exact} {
@@ -197,10 +197,10 @@ func (b *bench) bareRate(p program, accesses float64) (float64, error) {
 			}
 			ns[i] = float64(c.ProcessState.UserTime() + c.ProcessState.SystemTime())
 		}
-		took = append(took, ns[1]-ns[0])
+		elapsed = append(elapsed, ns[1]-ns[0])
 	}
-	slices.Sort(took)
-	return accesses / max(took[runs/2], 1), nil
+	slices.Sort(elapsed)
+	return accesses / max(elapsed[runs/2], 1), nil
 }
 
 // exactMisses is of n times the work: miss ratios, and how many touches of lines there were.

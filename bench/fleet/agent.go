@@ -74,8 +74,8 @@ func (a *agent) stop(sig unix.Signal) {
 	start := time.Now()
 	_ = a.cmd.Process.Signal(sig)
 	_ = a.cmd.Wait()
-	if took := time.Since(start); took > 5*time.Second {
-		fmt.Printf("FAIL: agent %s took %v to end by %v\n", a.host, took, sig)
+	if elapsed := time.Since(start); elapsed > 5*time.Second {
+		fmt.Printf("FAIL: agent %s took %v to end by %v\n", a.host, elapsed, sig)
 	}
 	for k, v := range a.latest {
 		a.total[k] += v

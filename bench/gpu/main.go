@@ -131,22 +131,22 @@ func recorded(path string) (all []*model.Touches, err error) {
 type found struct {
 	times, distances *model.Hist
 	footprint        []model.FootprintPoint
-	gap              float64
+	windowError      float64
 }
 
 type analysis interface {
 	Times() *model.Hist
 	Distances() *model.Hist
 	Footprint() []model.FootprintPoint
-	WindowGap() float64
+	WindowError() float64
 }
 
-func all(a analysis) *found { return &found{a.Times(), a.Distances(), a.Footprint(), a.WindowGap()} }
+func all(a analysis) *found { return &found{a.Times(), a.Distances(), a.Footprint(), a.WindowError()} }
 
 // way is a way to analyse; start is what is not measured of it.
 type way struct {
 	name string
-	run  func(in []*model.Touches) (start, took time.Duration, result *found, err error)
+	run  func(in []*model.Touches) (start, elapsed time.Duration, result *found, err error)
 }
 
 func measure(name string, in []*model.Touches) {
@@ -155,7 +155,7 @@ func measure(name string, in []*model.Touches) {
 		touches += float64(len(t.Blocks)) + float64(t.Repeats[0]+t.Repeats[1])
 	}
 	ways := []way{{"one core", oneCore}, {fmt.Sprintf("%d cores", runtime.NumCPU()), cores}, {"GPU, by rdx-gpu", byProgram}, {"GPU, in this process", within(false)}, {"GPU, octaves only", within(true)}}
-	took := make([][]time.Duration, len(ways))
+	elapsed := make([][]time.Duration, len(ways))
 	starts := make([]time.Duration, len(ways))
 	var want *found
 	for range *rounds {
@@ -164,7 +164,7 @@ func measure(name string, in []*model.Touches) {
 			if err != nil {
 				log.Fatalf("%s, %s: %v", name, w.name, err)
 			}
-			took[i], starts[i] = append(took[i], t), start
+			elapsed[i], starts[i] = append(elapsed[i], t), start
 			if want == nil {
 				want = got
 			} else if got != nil && !reflect.DeepEqual(want, got) {
@@ -175,7 +175,7 @@ func measure(name string, in []*model.Touches) {
 	fmt.Printf("%s: %.1f million touches\n", name, touches/1e6)
 	out := tabwriter.NewWriter(os.Stdout, 0, 0, 2, ' ', tabwriter.AlignRight)
 	fmt.Fprintln(out, "\tmillion touches a second\tby one core\tby all cores\tstart, s\t")
-	median := func(i int) float64 { slices.Sort(took[i]); return took[i][len(took[i])/2].Seconds() }
+	median := func(i int) float64 { slices.Sort(elapsed[i]); return elapsed[i][len(elapsed[i])/2].Seconds() }
 	one, many := median(0), median(1)
 	for i, w := range ways {
 		fmt.Fprintf(out, "%s\t%.1f\t%.2f\t%.2f\t%.2f\t\n", w.name, touches/1e6/median(i), one/median(i), many/median(i), starts[i].Seconds())
@@ -187,7 +187,7 @@ func measure(name string, in []*model.Touches) {
 	fmt.Println()
 }
 
-func oneCore(in []*model.Touches) (start, took time.Duration, result *found, err error) {
+func oneCore(in []*model.Touches) (start, elapsed time.Duration, result *found, err error) {
 	begun := time.Now()
 	e, err := exact.New(model.LineBytes, bins)
 	if err != nil {
@@ -198,11 +198,11 @@ func oneCore(in []*model.Touches) (start, took time.Duration, result *found, err
 			return 0, 0, nil, err
 		}
 	}
-	took = time.Since(begun)
-	return 0, took, all(e), nil
+	elapsed = time.Since(begun)
+	return 0, elapsed, all(e), nil
 }
 
-func cores(in []*model.Touches) (start, took time.Duration, result *found, err error) {
+func cores(in []*model.Touches) (start, elapsed time.Duration, result *found, err error) {
 	begun := time.Now()
 	p, err := exact.NewParallel(model.LineBytes, bins, exact.ParallelConfig{Jobs: runtime.NumCPU()})
 	if err != nil {
@@ -216,11 +216,11 @@ func cores(in []*model.Touches) (start, took time.Duration, result *found, err e
 	if err := p.Finish(); err != nil {
 		return 0, 0, nil, err
 	}
-	took = time.Since(begun)
-	return 0, took, all(p), nil
+	elapsed = time.Since(begun)
+	return 0, elapsed, all(p), nil
 }
 
-func byProgram(in []*model.Touches) (start, took time.Duration, result *found, err error) {
+func byProgram(in []*model.Touches) (start, elapsed time.Duration, result *found, err error) {
 	begun := time.Now()
 	e, err := gpu.NewExact(model.LineBytes, bins, gpu.Config{Device: *which, Segment: *segment})
 	if err != nil {
@@ -237,13 +237,13 @@ func byProgram(in []*model.Touches) (start, took time.Duration, result *found, e
 	if err != nil {
 		return 0, 0, nil, err
 	}
-	took = time.Since(begun)
-	return start, took, all(r), nil
+	elapsed = time.Since(begun)
+	return start, elapsed, all(r), nil
 }
 
 // within does the same without rdx-gpu; untimed counts distances by octave and nothing else.
-func within(untimed bool) func(in []*model.Touches) (start, took time.Duration, result *found, err error) {
-	return func(in []*model.Touches) (start, took time.Duration, result *found, err error) {
+func within(untimed bool) func(in []*model.Touches) (start, elapsed time.Duration, result *found, err error) {
+	return func(in []*model.Touches) (start, elapsed time.Duration, result *found, err error) {
 		begun := time.Now()
 		ctx, err := open()
 		if err != nil {
@@ -263,15 +263,15 @@ func within(untimed bool) func(in []*model.Touches) (start, took time.Duration, 
 		if err != nil {
 			return 0, 0, nil, err
 		}
-		took = time.Since(begun)
+		elapsed = time.Since(begun)
 		if untimed {
-			return start, took, nil, nil
+			return start, elapsed, nil, nil
 		}
 		r, err := exact.NewCountedAnalysis(model.LineBytes, b, counted, without, false)
 		if err != nil {
 			return 0, 0, nil, err
 		}
-		return start, took, all(r), nil
+		return start, elapsed, all(r), nil
 	}
 }
 
@@ -311,20 +311,20 @@ func kernels(in []*model.Touches, touches float64) error {
 	if err != nil {
 		return err
 	}
-	took := map[string]time.Duration{}
+	elapsed := map[string]time.Duration{}
 	var sum time.Duration
-	ctx.Observe = func(kernel string, d time.Duration) { took[kernel] += d; sum += d }
+	ctx.Observe = func(kernel string, d time.Duration) { elapsed[kernel] += d; sum += d }
 	if _, _, err := run(a, in); err != nil {
 		return err
 	}
 	var names []string
-	for name := range took {
+	for name := range elapsed {
 		names = append(names, name)
 	}
-	sort.Slice(names, func(i, j int) bool { return took[names[i]] > took[names[j]] })
+	sort.Slice(names, func(i, j int) bool { return elapsed[names[i]] > elapsed[names[j]] })
 	fmt.Printf("kernels one at a time: %.1f million touches a second, ns a touch:", touches/1e6/sum.Seconds())
 	for _, name := range names {
-		fmt.Printf(" %s %.2f", name, float64(took[name].Nanoseconds())/touches)
+		fmt.Printf(" %s %.2f", name, float64(elapsed[name].Nanoseconds())/touches)
 	}
 	fmt.Println()
 	return nil

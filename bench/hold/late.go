@@ -109,7 +109,7 @@ type histogram [65]float64
 
 func bin(t int) int { return bits.Len(uint(t)) }
 
-const never = 64
+const notReused = 64
 
 // all reuse times.
 func (s *stream) all() histogram {
@@ -119,7 +119,7 @@ func (s *stream) all() histogram {
 			h[bin(int(at[i]-at[i-1]))]++
 		}
 		if len(at) > 0 {
-			h[never]++
+			h[notReused]++
 		}
 	}
 	return h
@@ -135,7 +135,7 @@ func (s *stream) sampled(r *rand.Rand, samples, delay int) histogram {
 		at := s.at[s.words[use]]
 		next := sort.Search(len(at), func(i int) bool { return int(at[i]) > from })
 		if next == len(at) {
-			h[never]++
+			h[notReused]++
 		} else {
 			h[bin(int(at[next])-use)]++
 		}

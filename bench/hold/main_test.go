@@ -11,7 +11,7 @@ func TestSampled(t *testing.T) {
 	// Every word is touched again after exactly 100 accesses.
 	s := newStream(each(100_000, func(i int) int32 { return int32(i % 100) }))
 	truth := s.all()
-	if truth[bin(100)] != 100_000-100 || truth[never] != 100 {
+	if truth[bin(100)] != 100_000-100 || truth[notReused] != 100 {
 		t.Fatalf("%v", truth)
 	}
 	if got := accuracy(truth, s.sampled(r, 1000, 0)); got < .99 {

@@ -14,8 +14,8 @@ import (
 
 // requests are what a client saw in some time, one request after the other.
 type requests struct {
-	took []time.Duration
-	in   time.Duration
+	latencies []time.Duration
+	in        time.Duration
 }
 
 // redis has one client make small requests, one after the other, by turns with rdx at its default budget and without.
@@ -63,7 +63,7 @@ func (b *bench) redis() error {
 				return fmt.Errorf("rdx: %w", err)
 			}
 		}
-		all[with].took, all[with].in = append(all[with].took, r.took...), all[with].in+r.in
+		all[with].latencies, all[with].in = append(all[with].latencies, r.latencies...), all[with].in+r.in
 	}
 	for i, name := range []string{"bare", "with rdx"} {
 		fmt.Println(all[i].row(name))
@@ -72,9 +72,9 @@ func (b *bench) redis() error {
 }
 
 func (r *requests) row(name string) string {
-	slices.Sort(r.took)
-	at := func(q float64) float64 { return float64(r.took[int(q*float64(len(r.took)-1))]) / 1e3 }
-	return fmt.Sprintf("| %s | %.0f | %.1f | %.1f | %.1f | %.0f µs |", name, float64(len(r.took))/r.in.Seconds(), at(.5), at(.99), at(.999), at(1))
+	slices.Sort(r.latencies)
+	at := func(q float64) float64 { return float64(r.latencies[int(q*float64(len(r.latencies)-1))]) / 1e3 }
+	return fmt.Sprintf("| %s | %.0f | %.1f | %.1f | %.1f | %.0f µs |", name, float64(len(r.latencies))/r.in.Seconds(), at(.5), at(.99), at(.999), at(1))
 }
 
 // request makes requests until the time is over: of ten one sets a key, the others get one, of 10,000.
@@ -82,7 +82,7 @@ func request(c net.Conn, lasts time.Duration) (r requests, err error) {
 	in := bufio.NewReader(c)
 	var out []byte
 	for began := time.Now(); r.in < lasts; {
-		n := len(r.took)
+		n := len(r.latencies)
 		key := fmt.Sprintf("k%04d", n*7919%10000)
 		if n%10 == 0 {
 			out = fmt.Appendf(out[:0], "*3\r\n$3\r\nSET\r\n$5\r\n%s\r\n$5\r\nvalue\r\n", key)
@@ -97,7 +97,7 @@ func request(c net.Conn, lasts time.Duration) (r requests, err error) {
 			return r, err
 		}
 		now := time.Now()
-		r.took, r.in = append(r.took, now.Sub(sent)), now.Sub(began)
+		r.latencies, r.in = append(r.latencies, now.Sub(sent)), now.Sub(began)
 	}
 	return r, nil
 }

@@ -73,7 +73,7 @@ func (f *recordFlags) recordEvery(cmd *cobra.Command, cfg collector.Config, ever
 // sessions runs sessions one after the other until it is time or the process has ended: the nth, from 1, lasts as long
 // as length says, and none less than least. took gets what came of each; its error ends them.
 func (f *recordFlags) sessions(ctx context.Context, cfg collector.Config, least time.Duration, length func(n int) time.Duration,
-	took func(n int, s *collector.Session, p *model.Profile, err error) error) error {
+	ended func(n int, s *collector.Session, p *model.Profile, err error) error) error {
 	start, some := time.Now(), false
 	for n := 1; ctx.Err() == nil; n++ {
 		left := length(n)
@@ -94,7 +94,7 @@ func (f *recordFlags) sessions(ctx context.Context, cfg collector.Config, least 
 		p, err := s.Wait(ctx)
 		exited := s.Exit().Exited
 		some = some || p != nil
-		err = took(n, s, p, err)
+		err = ended(n, s, p, err)
 		s.Close()
 		if err != nil || exited {
 			return err

@@ -71,7 +71,7 @@ func TestCompare(t *testing.T) {
 	if c.Rate == nil || c.Rate.Error != 0 || c.Rate.True != 2 || c.Rate.AtTrue != c.Scores {
 		t.Errorf("rate %+v", c.Rate)
 	}
-	if c.Pairs.Match != 1 || math.Abs(c.Never[0]-0.01) > 1e-9 || math.Abs(c.Never[1]-0.01) > 1e-9 || c.Cut != 0.01 || c.Lost != 0 {
+	if c.Pairs.Match != 1 || math.Abs(c.NotReused[0]-0.01) > 1e-9 || math.Abs(c.NotReused[1]-0.01) > 1e-9 || c.Cut != 0.01 || c.Lost != 0 {
 		t.Errorf("%+v", c)
 	}
 
@@ -284,14 +284,14 @@ func TestExactProfileOfProgram(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		var own float64
+		var ownStack float64
 		for _, r := range p.Records {
 			if report.PlaceOf(r.Use).Function == "turn" && r.Kind == model.Reuse && report.PlaceOf(r.Reuse).Function == "turn" && r.Distance >= 999*8*r.Reuses {
-				own += r.Reuses
+				ownStack += r.Reuses
 			}
 		}
-		if own != 499_000 {
-			t.Errorf("of %s: %v reuses by turn of turn's words, want 499000", of[0], own)
+		if ownStack != 499_000 {
+			t.Errorf("of %s: %v reuses by turn of turn's words, want 499000", of[0], ownStack)
 		}
 	}
 }

@@ -76,11 +76,11 @@ func TestExactCommand(t *testing.T) {
 	}
 	// Of the reuse windows, b and abbc, each touches what all windows of its
 	// length do; in a c a b b the window a c does not.
-	if r.WindowGap == nil || *r.WindowGap != 0 {
-		t.Errorf("reuse-window gap %v, want 0", r.WindowGap)
+	if r.WindowError == nil || *r.WindowError != 0 {
+		t.Errorf("reuse-window gap %v, want 0", r.WindowError)
 	}
-	if r := exactJSON(t, "0 R 8\n128 R 8\n0 R 8\n64 R 8\n64 R 8\n"); math.Abs(*r.WindowGap-(2/1.75-1)/2) > 1e-12 {
-		t.Errorf("reuse-window gap %v, want %v", *r.WindowGap, (2/1.75-1)/2)
+	if r := exactJSON(t, "0 R 8\n128 R 8\n0 R 8\n64 R 8\n64 R 8\n"); math.Abs(*r.WindowError-(2/1.75-1)/2) > 1e-12 {
+		t.Errorf("reuse-window gap %v, want %v", *r.WindowError, (2/1.75-1)/2)
 	}
 	if r := exactJSON(t, abbca, "--sizes", "192,1m"); len(r.Misses) != 2 || r.Misses[0] != (exactMiss{Bytes: 192, Ratio: 0.6}) || r.Misses[1].Ratio != 0.6 {
 		t.Errorf("--sizes: %+v", r.Misses)

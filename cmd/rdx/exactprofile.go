@@ -167,7 +167,7 @@ func (f mappedFiles) Open(m *model.Mapping) (io.ReaderAt, error) {
 	if !strings.HasPrefix(m.File, "/") {
 		return nil, fmt.Errorf("open mapping %s: %w", m.File, fs.ErrNotExist)
 	}
-	root, err := safeopen.Own()
+	root, err := safeopen.OfProcess()
 	if err != nil {
 		return nil, err
 	}

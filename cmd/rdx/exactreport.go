@@ -31,8 +31,8 @@ type exactReport struct {
 	Footprint []exactFootprint `json:"footprint,omitempty"` // of the shared stack
 	// How far windows that end in a reuse touch more or less than all windows
 	// of their length; the footprint theory takes them as equal.
-	WindowGap *float64    `json:"reuse_window_gap,omitempty"`
-	Misses    []exactMiss `json:"miss_ratio"`
+	WindowError *float64    `json:"reuse_window_gap,omitempty"`
+	Misses      []exactMiss `json:"miss_ratio"`
 
 	ended            error // of a program that was run, nil if its exit code is 0
 	sizes            []uint64
@@ -229,8 +229,8 @@ func (r *exactReport) Table() [][]string {
 	for _, p := range r.Footprint {
 		rows = append(rows, []string{"footprint", report.Whole(p.Window), "", report.Float(p.Blocks)})
 	}
-	if r.WindowGap != nil {
-		rows = append(rows, []string{"reuse_window_gap", "", "", report.Float(*r.WindowGap)})
+	if r.WindowError != nil {
+		rows = append(rows, []string{"reuse_window_gap", "", "", report.Float(*r.WindowError)})
 	}
 	for _, m := range r.Misses {
 		rows = append(rows, []string{"miss_ratio", report.Whole(m.Bytes), "", report.Float(m.Ratio)})
@@ -289,7 +289,7 @@ func (r *exactReport) writeFootprint(b *strings.Builder, utf8 bool) {
 		}
 		fmt.Fprintf(b, "%9s %9s  %s\n", report.Amount(float64(p.Window)), report.Bytes(p.Blocks*float64(r.Block)), report.BarOf(p.Blocks, whole.Blocks, 58, utf8))
 	}
-	fmt.Fprintf(b, "Windows that end in a reuse differ from these by %s on average: by so much the\nfootprint theory (rdx compose, rdx mrc --model footprint) is from holding exactly.\n", report.Percent(*r.WindowGap, 1))
+	fmt.Fprintf(b, "Windows that end in a reuse differ from these by %s on average: by so much the\nfootprint theory (rdx compose, rdx mrc --model footprint) is from holding exactly.\n", report.Percent(*r.WindowError, 1))
 }
 
 func (r *exactReport) writeHist(b *strings.Builder, title string, h *model.Hist, amount func(float64) string, unit float64, utf8 bool) {

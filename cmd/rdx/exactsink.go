@@ -97,7 +97,7 @@ func (r *exactReport) fillExact(e interface {
 	Times() *model.Hist
 	Distances() *model.Hist
 	Footprint() []model.FootprintPoint
-	WindowGap() float64
+	WindowError() float64
 }) {
 	r.Accesses, r.Loads, r.Stores, r.Touches, r.Blocks = e.Accesses(), e.Loads(), e.Stores(), e.Touches(), e.Blocks()
 	r.times, r.distances = e.Times(), e.Distances()
@@ -105,8 +105,8 @@ func (r *exactReport) fillExact(e interface {
 		r.Footprint = append(r.Footprint, exactFootprint(p))
 	}
 	if r.Footprint != nil {
-		gap := e.WindowGap()
-		r.WindowGap = &gap
+		windowError := e.WindowError()
+		r.WindowError = &windowError
 	}
 }
 

@@ -217,12 +217,12 @@ func TestHoldsTakeNoRegisters(t *testing.T) {
 	p := target(t, compile(t, "sum"), "1000", "0", "calm")
 	words := 0
 	bySessions(t, "eight words watched", func() bool {
-		own := attach(t, p.pid, "--stack", "own", "-d", "1s").profile()
+		ownStack := attach(t, p.pid, "--stack", "own", "-d", "1s").profile()
 		profile := attach(t, p.pid, "--stack", "private", "-d", "2s").profile()
 		assertUntraced(t, p.pid)
 		r := registersIn(t, profile)
 		words += r.words
-		for _, p := range []*model.Profile{own, profile} {
+		for _, p := range []*model.Profile{ownStack, profile} {
 			t.Logf("%+v; %d holds; %s", r, countOf(p, model.Holds), commentOf(p, "thread held per sample"))
 		}
 		if lost, _ := unwatched(profile); lost > 0 {

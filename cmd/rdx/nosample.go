@@ -144,9 +144,9 @@ func busyChildren(root fs.FS, pids []int) []busyProcess {
 	start := time.Now()
 	for range busyLooks { // on a busy machine they have a turn now and then
 		time.Sleep(busyFor)
-		took := time.Since(start).Seconds()
+		seconds := time.Since(start).Seconds()
 		for pid, was := range before {
-			if share := float64(ticks(pid)-was) / userHZ / took; share > .05 {
+			if share := float64(ticks(pid)-was) / userHZ / seconds; share > .05 {
 				busy = append(busy, busyProcess{pid, table[pid].name, share})
 			}
 		}

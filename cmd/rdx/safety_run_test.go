@@ -76,11 +76,11 @@ func TestRunEndsAtOnce(t *testing.T) {
 	p := s.profile()
 	// A tick every 100 µs at most of the few milliseconds that the program takes, and
 	// eight samples of each hold.
-	took := time.Duration(p.CountOf(model.CPUSampled))
-	if most := 8 * int(1+took/(100*time.Microsecond)); len(p.Records) > most || took > 20*time.Millisecond {
-		t.Errorf("%d records of %v, want %d at most", len(p.Records), took, most)
+	sampled := time.Duration(p.CountOf(model.CPUSampled))
+	if most := 8 * int(1+sampled/(100*time.Microsecond)); len(p.Records) > most || sampled > 20*time.Millisecond {
+		t.Errorf("%d records of %v, want %d at most", len(p.Records), sampled, most)
 	}
-	t.Logf("%d records of %v", len(p.Records), took)
+	t.Logf("%d records of %v", len(p.Records), sampled)
 	if out, err := exec.Command(rdxPath(t), "top", s.output).CombinedOutput(); err != nil {
 		t.Errorf("rdx top of it: %v: %s", err, out)
 	}

@@ -109,9 +109,9 @@ func recordTrace(cmd *cobra.Command, output string, args []string, opt trace.Rec
 			size = st.Size()
 		}
 		kept := s.Accesses - s.Dropped
-		took := time.Since(start)
+		elapsed := time.Since(start)
 		fmt.Fprintf(os.Stderr, "rdx: wrote %s: %s accesses of %d %s in %.1fs, %s, %.2f bytes per access\n", output, report.Amount(float64(kept)),
-			res.Processes, plural(res.Processes, "process", "processes"), took.Seconds(), report.Bytes(float64(size)), float64(size)/float64(max(kept, 1)))
+			res.Processes, plural(res.Processes, "process", "processes"), elapsed.Seconds(), report.Bytes(float64(size)), float64(size)/float64(max(kept, 1)))
 	}
 	for _, p := range s.Partial {
 		fmt.Fprintln(os.Stderr, "rdx: warning: the recording is partial:", p)

@@ -24,7 +24,7 @@ func TestTicksFindSlowCode(t *testing.T) {
 		holds += countOf(p, model.Holds)
 		for i := range p.Records {
 			r := &p.Records[i]
-			if r.Kind.Beside() {
+			if r.Kind.OfLine() {
 				continue // tells of no access's outcome
 			}
 			all += r.Accesses

@@ -94,9 +94,9 @@ func (p *footprint) at(n float64) float64 {
 	return p.curve.At(n)
 }
 
-// beside is how many different blocks one of the other threads of o's process touches in n
+// ofOthers is how many different blocks one of the other threads of o's process touches in n
 // touches, on average.
-func (f *footprints) beside(o *record.Observation, n float64) float64 {
+func (f *footprints) ofOthers(o *record.Observation, n float64) float64 {
 	var blocks, weight float64
 	for _, t := range f.threads[o.Process] {
 		if t.tid == o.TID {

@@ -72,7 +72,7 @@ func TestFootprintOfUnfinished(t *testing.T) {
 	}
 	// Ten words, of which each is touched again after ten touches of ten, and each second one of
 	// another that is not.
-	if got := s.footprints().beside(&record.Observation{Process: p, TID: 2}, 100); got < 54.9 || got > 55.1 {
+	if got := s.footprints().ofOthers(&record.Observation{Process: p, TID: 2}, 100); got < 54.9 || got > 55.1 {
 		t.Errorf("%v blocks in 100 touches, want 10 + 90/2", got)
 	}
 }

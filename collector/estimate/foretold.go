@@ -41,8 +41,8 @@ type foretoldWindow struct {
 	open  float64 // share of its accesses without a reuse in what was read ahead
 }
 
-// took is how long an access takes, in ns, where misses are so many times what they are taken to be.
-func (f *foretold) took(w foretoldWindow, times float64) float64 {
+// perAccess is how long an access takes, in ns, where misses are so many times what they are taken to be.
+func (f *foretold) perAccess(w foretoldWindow, times float64) float64 {
 	var from [pipeline.Levels - 1]float64
 	if f.open > 0 && w.times.Cold > 0 {
 		// What is not reused soon was mostly not used a short while ago: a hold's part in the misses is that in what is open.
@@ -51,7 +51,7 @@ func (f *foretold) took(w foretoldWindow, times float64) float64 {
 			from[i] = times * share * open
 		}
 	}
-	return w.times.Took(from) / float64(w.times.Accesses)
+	return w.times.Elapsed(from) / float64(w.times.Accesses)
 }
 
 // near is how long it takes if nothing is waited for.
@@ -80,7 +80,7 @@ func (f *foretold) settle(b origins) {
 	for range turns { // the mean of what is open goes by accesses, which go by it
 		var open, accesses float64
 		for _, w := range f.windows {
-			rate := 1 / f.took(w, 1)
+			rate := 1 / f.perAccess(w, 1)
 			open, accesses = open+rate*w.open, accesses+rate
 		}
 		f.open = open / accesses
@@ -92,9 +92,9 @@ func (f *foretold) rate() (mean, off float64) {
 	var sum, squares, more, less float64
 	n := float64(len(f.windows))
 	for _, w := range f.windows {
-		r := 1 / f.took(w, 1)
+		r := 1 / f.perAccess(w, 1)
 		sum, squares = sum+r, squares+r*r
-		more, less = more+1/f.took(w, missesWithin), less+1/f.took(w, 1.0/missesWithin)
+		more, less = more+1/f.perAccess(w, missesWithin), less+1/f.perAccess(w, 1.0/missesWithin)
 	}
 	mean = sum / n
 	chance := math.Sqrt(max(squares/n-mean*mean, 0)/n) / mean
@@ -113,9 +113,9 @@ func (f *foretold) reach() rateRange {
 func (f *foretold) plain() (plain, wait float64) {
 	var near, waits, open, n float64
 	for _, w := range f.windows {
-		took := f.took(w, 1)
-		near, n = near+w.near()/took, n+1/took
-		waits, open = waits+(took-w.near())/took, open+w.open/took
+		perAccess := f.perAccess(w, 1)
+		near, n = near+w.near()/perAccess, n+1/perAccess
+		waits, open = waits+(perAccess-w.near())/perAccess, open+w.open/perAccess
 	}
 	if open > 0 {
 		wait = waits / open
@@ -127,7 +127,7 @@ func (f *foretold) plain() (plain, wait float64) {
 func (f *foretold) coldLine() float64 {
 	var more, lines float64
 	for _, w := range f.windows {
-		rate := 1 / f.took(w, 1) / float64(w.times.Accesses)
+		rate := 1 / f.perAccess(w, 1) / float64(w.times.Accesses)
 		more, lines = more+rate*w.times.Far[pipeline.Levels-3][1], lines+rate*float64(w.times.Cold)
 	}
 	if lines == 0 {

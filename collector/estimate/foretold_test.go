@@ -25,7 +25,7 @@ func TestForetoldRate(t *testing.T) {
 	// The third's accesses are a share s = r/(4+r) of all, of which a tenth is open; of these all that come from memory.
 	f.settle(origins{0, 0, 0.01})
 	rate, off := f.rate()
-	third := 1 / f.took(f.windows[3], 1)
+	third := 1 / f.perAccess(f.windows[3], 1)
 	if want := (4 + third) / 3; math.Abs(rate-want) > 1e-9 {
 		t.Errorf("%v per ns, want %v", rate, want)
 	}

@@ -19,7 +19,7 @@ func TestDrawWords(t *testing.T) {
 	for n := 1; n <= 3; n++ {
 		const draws = 20000
 		times, both := map[uint64]float64{}, 0.0
-		probability, together := map[uint64]float64{}, 0.0
+		probability, bothDrawn := map[uint64]float64{}, 0.0
 		for range draws {
 			words := DrawWords(r, scores, n, 0x1000)
 			if len(words) != n {
@@ -31,7 +31,7 @@ func TestDrawWords(t *testing.T) {
 				for j, v := range words {
 					if w.Addr == 0x1028 && v.Addr == 0x1030 {
 						both++
-						together = w.Both[j]
+						bothDrawn = w.Both[j]
 					}
 					if i == j && w.Both[j] != w.Drawn {
 						t.Fatalf("word %d with itself: %v, want %v", i, w.Both[j], w.Drawn)
@@ -49,7 +49,7 @@ func TestDrawWords(t *testing.T) {
 			sum += p
 			near("one", times[addr]/draws, p)
 		}
-		near("two", both/draws, together)
+		near("two", both/draws, bothDrawn)
 		if math.Abs(sum-float64(n)) > 1e-9 || probability[0x1010] != 0 {
 			t.Errorf("%d words: probabilities add up to %v; of the word used: %v", n, sum, probability[0x1010])
 		}

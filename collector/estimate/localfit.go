@@ -76,11 +76,11 @@ type localRates struct {
 
 // codeFit is what the blocks' times are found from.
 type codeFit struct {
-	legs   [][]blockCount  // accesses
-	times  []float64       // of each leg, ns
-	probes []int           // of each leg
-	took   map[int]float64 // by each probe's legs, ns
-	held   [][]float64     // holds, by fold and block
+	legs    [][]blockCount  // accesses
+	times   []float64       // of each leg, ns
+	probes  []int           // of each leg
+	probeNS map[int]float64 // by each probe's legs, ns
+	held    [][]float64     // holds, by fold and block
 }
 
 type blockCount struct {
@@ -113,8 +113,8 @@ func (f *codeFit) fit(without int, firm float64) (r fitted) {
 		for _, c := range f.legs[i] {
 			made += c.n
 			// A probe is one moment, however long it was followed.
-			perNS[c.block] += c.n / f.took[probe]
-			squares[c.block] += square(c.n/f.times[i]) * f.times[i] / f.took[probe]
+			perNS[c.block] += c.n / f.probeNS[probe]
+			squares[c.block] += square(c.n/f.times[i]) * f.times[i] / f.probeNS[probe]
 		}
 	}
 	mean := time / made
@@ -220,10 +220,10 @@ func (f *codeFit) foretold(i int, ns []float64) (t float64) {
 func fitLocal(legs []Leg, held []map[record.CodeBlock]float64) *localRates {
 	legs = legs[max(len(legs)-mostLegs, 0):]
 	folds := len(held)
-	f := codeFit{held: make([][]float64, folds), took: make(map[int]float64)}
+	f := codeFit{held: make([][]float64, folds), probeNS: make(map[int]float64)}
 	l := &localRates{index: make(map[record.CodeBlock]int)}
 	for i := range legs {
-		f.took[legs[i].Probe] += legs[i].Ns
+		f.probeNS[legs[i].Probe] += legs[i].Ns
 		var made []blockCount
 		for _, place := range sortedPlaces(legs[i].Code) {
 			b, ok := l.index[place]

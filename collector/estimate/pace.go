@@ -47,8 +47,8 @@ func (c *course) between(first, last int) float64 {
 	return (c.upTo[last+1] - c.upTo[first]) / float64(last+1-first)
 }
 
-// beside is that of the holds around i, without its own.
-func (c *course) beside(i, span int) float64 {
+// around is that of the holds around i, without its own.
+func (c *course) around(i, span int) float64 {
 	first, last := max(i-span, 0), min(i+span, len(c.rates)-1)
 	return (c.upTo[last+1] - c.upTo[first] - c.rates[i]) / float64(last-first)
 }
@@ -92,7 +92,7 @@ func foretell(courses []*course) (best pacing) {
 			for i, r := range c.rates {
 				foretold := whole
 				if len(c.rates) > 1 {
-					foretold = math.Log(c.beside(i, span))
+					foretold = math.Log(c.around(i, span))
 				}
 				left += square(math.Log(r) - foretold)
 			}
@@ -127,8 +127,8 @@ func choosePace(courses []*course, within float64) pacing {
 		}
 	}
 	// One hold's code would foretell another's in the same milliseconds so well.
-	if own := 2 * within * float64(best.n); own < best.left {
-		best.span, best.left, best.alone = 0, own, true
+	if alone := 2 * within * float64(best.n); alone < best.left {
+		best.span, best.left, best.alone = 0, alone, true
 	}
 	return best
 }

@@ -32,7 +32,7 @@ func mixed(p float64, short, long func(r *rand.Rand) float64) func(r *rand.Rand)
 	}
 }
 
-func never(*rand.Rand) float64 { return 0 }
+func unburst(*rand.Rand) float64 { return 0 }
 
 // simulate samples the population as on_sample and sample do: a slot is drawn,
 // given to its n-th candidate with probability 1/n, and needed only if
@@ -135,7 +135,7 @@ func TestPolicyOnPopulations(t *testing.T) {
 	}{
 		{population{"steady", 1e9, [2]func(*rand.Rand) float64{mixed(.8, short, exponential(1e6)), mixed(.8, short, exponential(1e6))}}, sampler.NumSlots, .96, false},
 		{population{"steady, lines", 1e9, [2]func(*rand.Rand) float64{mixed(.9, short, exponential(1e5)), mixed(.9, short, exponential(1e5))}}, 1, .95, false},
-		{population{"a third never", 1e9, [2]func(*rand.Rand) float64{mixed(.67, short, never), mixed(.67, short, never)}}, sampler.NumSlots, .94, false},
+		{population{"a third never", 1e9, [2]func(*rand.Rand) float64{mixed(.67, short, unburst), mixed(.67, short, unburst)}}, sampler.NumSlots, .94, false},
 		{population{"phases", 4e8, [2]func(*rand.Rand) float64{short, mixed(.5, short, exponential(1e7))}}, sampler.NumSlots, .94, true},
 		{population{"phases, lines", 4e8, [2]func(*rand.Rand) float64{short, mixed(.5, short, exponential(1e6))}}, 1, .94, true},
 	} {

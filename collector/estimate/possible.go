@@ -80,7 +80,7 @@ func (r *Rates) weighed() (rate float64, reach rateRange) {
 		case n >= FewestProbes:
 			return math.Exp(m), interval(m, e)
 		case n == 1 && r.modelled: // it may have been taken while the processor was somebody else's
-			return math.Exp(m0), interval(m0, aside*e0)
+			return math.Exp(m0), interval(m0, contradicted*e0)
 		}
 		w, w0 := 1/(e*e), 1/(e0*e0)
 		m, e = (w*m+w0*m0)/(w+w0), max(apart, 1)/math.Sqrt(w+w0)
@@ -92,8 +92,8 @@ func (r *Rates) weighed() (rate float64, reach rateRange) {
 	return math.Exp(m), interval(m, e)
 }
 
-// aside is by how much less what is possible is believed where the only probe contradicts it.
-const aside = 1.5
+// contradicted is by how much less what is possible is believed where the only probe contradicts it.
+const contradicted = 1.5
 
 // interval of 95 % is that of a logarithm with a standard error.
 func interval(m, e float64) rateRange {

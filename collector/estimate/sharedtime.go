@@ -37,30 +37,30 @@ func (s *stage) setSharedTime(r *model.Record, o *record.Observation, w PerWall)
 		return
 	}
 	if o.Counted > 0 && o.Kind == model.Reuse || o.NoSlot {
-		together := o.Threads
-		if together == 0 {
-			together = o.Process.Running(o.End)
+		running := o.Threads
+		if running == 0 {
+			running = o.Process.Running(o.End)
 		}
-		others := TouchesBeside(s.rand, float64(o.Counted)*(together-1))
+		others := TouchesOfOthers(s.rand, float64(o.Counted)*(running-1))
 		r.Exact = true
 		r.Time = uint64(o.Counted) + uint64(others)
 		if o.Kind == model.Reuse && o.Distinct > 0 {
-			threads := max(together-1, 1)
-			beside := threads * s.foot.beside(o, others/threads)
-			r.Distinct = uint64(o.Distinct) + uint64(math.Round(beside))
+			threads := max(running-1, 1)
+			distinct := threads * s.foot.ofOthers(o, others/threads)
+			r.Distinct = uint64(o.Distinct) + uint64(math.Round(distinct))
 		}
 		r.Native = uint64(math.Round(float64(r.Time) / s.touchesIn(1)))
 		return
 	}
-	together := 1.0 // threads running
+	running := 1.0 // threads running
 	cpu := o.ProcessCPU(s.Clock.Counted == nil)
 	if o.Wall > 0 {
-		together = cpu / o.Wall
+		running = cpu / o.Wall
 	}
 	res := s.Calibration.Resolution()
 	below := o.Kind == model.Reuse && o.Wall < res
 	if below {
-		cpu = res * together // an upper bound, as for a thread's own
+		cpu = res * running // an upper bound, as for a thread's own
 	}
 	r.Native = max(uint64(math.Round(cpu*w.native)), 1)
 	timed := uint64(math.Round(s.touchesIn(float64(r.Native))))
@@ -70,9 +70,9 @@ func (s *stage) setSharedTime(r *model.Record, o *record.Observation, w PerWall)
 	r.BelowResolution = below && timed > least
 }
 
-// TouchesBeside draws how many touches others make where they make that many on average: Poisson's, as no
+// TouchesOfOthers draws how many touches others make where they make that many on average: Poisson's, as no
 // thread waits for another's next access. Of ten touches there may be twice as many, or none.
-func TouchesBeside(r *rand.Rand, mean float64) float64 {
+func TouchesOfOthers(r *rand.Rand, mean float64) float64 {
 	if mean == 0 {
 		return 0
 	}

@@ -257,7 +257,7 @@ func (m *recorder) addTaken(p *model.Profile) {
 	weights := m.holdWeights()
 	private, all := 0.0, 0.0
 	for i := range p.Records {
-		if r := &p.Records[i]; r.Kind != model.Lost && !r.Kind.Beside() {
+		if r := &p.Records[i]; r.Kind != model.Lost && !r.Kind.OfLine() {
 			all += r.Accesses
 			if r.Stack == model.StackPrivate {
 				private += r.Accesses

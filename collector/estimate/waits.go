@@ -56,7 +56,7 @@ func (s *stage) weighByForetold() {
 	mean, _ := f.rate()
 	for _, o := range s.Seen {
 		if w, ok := f.windows[o.Hold]; ok {
-			o.Fits = 1 / f.took(w, 1) / mean
+			o.Fits = 1 / f.perAccess(w, 1) / mean
 			o.Open = w.open
 		}
 	}

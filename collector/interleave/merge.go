@@ -39,12 +39,12 @@ func (m *Merger) MergeAll(holds []Hold, block uint64) {
 }
 
 func (m *Merger) mergeHold(h *Hold, block uint64) {
-	own := m.spare
-	if m.spare = nil; own == nil {
-		own = &stream{}
+	held := m.spare
+	if m.spare = nil; held == nil {
+		held = &stream{}
 	}
-	m.set(own, h, block)
-	company := m.company(own)
+	m.set(held, h, block)
+	company := m.company(held)
 	for i := range h.uses {
 		u := &h.uses[i]
 		if len(company) == 0 {
@@ -54,26 +54,26 @@ func (m *Merger) mergeHold(h *Hold, block uint64) {
 		for range u.others {
 			m.others = append(m.others, company[m.rand.IntN(len(company))])
 		}
-		u.merged = m.merge(own, u.at, u.reuse, m.others)
+		u.merged = m.merge(held, u.at, u.reuse, m.others)
 	}
-	if len(own.touches) == 0 {
-		m.spare = own
+	if len(held.touches) == 0 {
+		m.spare = held
 		return
 	}
 	if len(m.kept) < keptStreams {
-		m.kept = append(m.kept, own)
+		m.kept = append(m.kept, held)
 		return
 	}
-	m.spare, m.kept[m.next] = m.kept[m.next], own
+	m.spare, m.kept[m.next] = m.kept[m.next], held
 	m.next = (m.next + 1) % keptStreams
 }
 
 // company are the streams that may go with one.
-func (m *Merger) company(own *stream) []*stream {
+func (m *Merger) company(held *stream) []*stream {
 	for _, sameProcess := range []bool{true, false} {
 		var out []*stream
 		for _, k := range m.kept {
-			if k.goesWith(own, sameProcess) {
+			if k.goesWith(held, sameProcess) {
 				out = append(out, k)
 			}
 		}
@@ -93,15 +93,15 @@ const (
 
 // merge is what becomes of a use, touch number at of own, whose reuse comes after so many touches, among those of
 // others, which are as fast and begin anywhere.
-func (m *Merger) merge(own *stream, at, reuse int, others []*stream) *record.Interleaving {
+func (m *Merger) merge(held *stream, at, reuse int, others []*stream) *record.Interleaving {
 	m.begin()
 	m.from = m.from[:0]
 	for _, o := range others {
 		m.from = append(m.from, m.rand.IntN(len(o.touches)))
 		m.noteStored(o)
 	}
-	m.noteStored(own)
-	datum := own.touches[at]
+	m.noteStored(held)
+	datum := held.touches[at]
 	out := &record.Interleaving{Distinct: 1}
 	out.Common = m.note(datum, byOwner) == 0 && slices.ContainsFunc(others, func(o *stream) bool { return slices.Contains(o.distinct, datum) })
 	see := func(p uint32, by uint8) {
@@ -110,12 +110,12 @@ func (m *Merger) merge(own *stream, at, reuse int, others []*stream) *record.Int
 			out.Distinct++
 		}
 	}
-	theirs := int(estimate.TouchesBeside(m.rand, float64(reuse*len(others))))
+	theirs := int(estimate.TouchesOfOthers(m.rand, float64(reuse*len(others))))
 	for last := at + reuse; at < last; out.Time++ {
 		// The reuse comes after all others.
 		if before := last - at - 1; theirs == 0 || m.rand.IntN(before+theirs) < before {
 			if at++; at < last {
-				see(own.touches[at], byOwner)
+				see(held.touches[at], byOwner)
 			}
 			continue
 		}

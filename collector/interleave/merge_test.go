@@ -13,12 +13,12 @@ import (
 
 // cycleStream is a thread that touches so many words of its own and then the common ones, which
 // it writes or not, again and again.
-func cycleStream(m *Merger, tid, own, common int, store bool) *stream {
+func cycleStream(m *Merger, tid, private, common int, store bool) *stream {
 	p := &target.Process{}
 	m.spaces[p] = &spaces{private: 1} // the same for all
 	h := &Hold{process: p, tid: tid}
 	for range 20 {
-		for i := range own {
+		for i := range private {
 			h.touches = append(h.touches, ahead.Touch{Block: uint64(1000*tid + i), Store: true})
 		}
 		for i := range common {
@@ -47,8 +47,8 @@ func linkTouches(touches []ahead.Touch) {
 // these once, and what both touch comes again at the other's next visit. Where one writes them it
 // is taken to be as with words of their own.
 func TestMerge(t *testing.T) {
-	const own, common, draws = 60, 60, 2000
-	const cycle = own + common
+	const private, common, draws = 60, 60, 2000
+	const cycle = private + common
 	for name, c := range map[string]struct {
 		use    int // in its cycle
 		store  bool
@@ -56,13 +56,13 @@ func TestMerge(t *testing.T) {
 		time   [2]float64 // mean
 		blocks [2]int
 	}{
-		"a word of its own":          {use: 10, sooner: [2]float64{0, 0}, time: [2]float64{238, 242}, blocks: [2]int{cycle + 10, cycle + own}},
-		"a common word":              {use: own + 10, sooner: [2]float64{.95, .98}, time: [2]float64{112, 128}, blocks: [2]int{1, cycle + own}},
-		"a common word, written":     {use: own + 10, store: true, sooner: [2]float64{0, 0}, time: [2]float64{238, 242}, blocks: [2]int{cycle + 70, 2 * cycle}},
+		"a word of its own":          {use: 10, sooner: [2]float64{0, 0}, time: [2]float64{238, 242}, blocks: [2]int{cycle + 10, cycle + private}},
+		"a common word":              {use: private + 10, sooner: [2]float64{.95, .98}, time: [2]float64{112, 128}, blocks: [2]int{1, cycle + private}},
+		"a common word, written":     {use: private + 10, store: true, sooner: [2]float64{0, 0}, time: [2]float64{238, 242}, blocks: [2]int{cycle + 70, 2 * cycle}},
 		"of its own, common written": {use: 10, store: true, sooner: [2]float64{0, 0}, time: [2]float64{238, 242}, blocks: [2]int{cycle + 70, 2 * cycle}},
 	} {
 		with := NewMerger(1)
-		a, b := cycleStream(with, 1, own, common, c.store), cycleStream(with, 2, own, common, c.store)
+		a, b := cycleStream(with, 1, private, common, c.store), cycleStream(with, 2, private, common, c.store)
 		var sooner, time float64
 		for range draws {
 			m := with.merge(a, 5*cycle+c.use, cycle, []*stream{b})
@@ -154,14 +154,14 @@ func TestCompany(t *testing.T) {
 	of := func(p *target.Process, program string, tid, nth int) *stream {
 		return &stream{process: p, program: program, tid: tid, nth: nth}
 	}
-	own, other := of(p, "/x", 1, 0), of(p, "/x", 2, 1)
+	private, other := of(p, "/x", 1, 0), of(p, "/x", 2, 1)
 	elsewhere, same, stranger := of(q, "/x", 4, 1), of(q, "/x", 3, 0), of(r, "/y", 6, 1)
-	b := &Merger{kept: []*stream{own, elsewhere, same, stranger}}
-	if got := b.company(own); len(got) != 1 || got[0] != elsewhere {
+	b := &Merger{kept: []*stream{private, elsewhere, same, stranger}}
+	if got := b.company(private); len(got) != 1 || got[0] != elsewhere {
 		t.Errorf("%v, want the other thread of another process", got)
 	}
 	b.kept = append(b.kept, other)
-	if got := b.company(own); len(got) != 1 || got[0] != other {
+	if got := b.company(private); len(got) != 1 || got[0] != other {
 		t.Errorf("%v, want the other thread of its process", got)
 	}
 	if got := b.company(stranger); len(got) != 0 {
@@ -170,25 +170,25 @@ func TestCompany(t *testing.T) {
 }
 
 // plainMerge is merge by sets of addresses, which in one process are its places.
-func plainMerge(r *rand.Rand, own []ahead.Touch, at, reuse int, others [][]ahead.Touch) record.Interleaving {
+func plainMerge(r *rand.Rand, private []ahead.Touch, at, reuse int, others [][]ahead.Touch) record.Interleaving {
 	any := func(of [][]ahead.Touch, is func(t ahead.Touch) bool) bool {
 		return slices.ContainsFunc(of, func(b []ahead.Touch) bool { return slices.ContainsFunc(b, is) })
 	}
 	stored := func(block uint64) bool {
-		return any(append([][]ahead.Touch{own}, others...), func(t ahead.Touch) bool { return t.Block == block && t.Store })
+		return any(append([][]ahead.Touch{private}, others...), func(t ahead.Touch) bool { return t.Block == block && t.Store })
 	}
 	next := make([]int, len(others))
 	for i := range next {
 		next[i] = r.IntN(len(others[i]))
 	}
-	datum := own[at].Block
+	datum := private[at].Block
 	m := record.Interleaving{Common: !stored(datum) && any(others, func(t ahead.Touch) bool { return t.Block == datum })}
 	byOwn, byOther := map[uint64]bool{datum: true}, map[uint64]bool{}
-	theirs := int(estimate.TouchesBeside(r, float64(reuse*len(others))))
+	theirs := int(estimate.TouchesOfOthers(r, float64(reuse*len(others))))
 	for mine := reuse - 1; mine >= 0; m.Time++ {
 		if theirs == 0 || r.IntN(mine+theirs) < mine {
 			if mine--; mine >= 0 {
-				byOwn[own[at+reuse-1-mine].Block] = true
+				byOwn[private[at+reuse-1-mine].Block] = true
 			}
 			continue
 		}

@@ -28,10 +28,10 @@ type Epoch struct {
 
 // Marks are what goes on of a thread while its source is stopped.
 type Marks struct {
-	Clock, Lag     uint64 // of a clock that counts, or the tally in its place
-	Unread         bool   // it could not be read
-	Ran            uint64 // ns
-	Stops, Stopped uint64 // how often the source was, and for how many ns at most
+	Clock, Lag         uint64 // of a clock that counts, or the tally in its place
+	Unread             bool   // it could not be read
+	Ran                uint64 // ns
+	Throttles, Stopped uint64 // how often the source was, and for how many ns at most
 }
 
 // PerObservation is what one observation stands for, in the source's unit.
@@ -61,9 +61,9 @@ func (e *Epoch) Weigh(perCount float64, timed bool) (unknown uint64) {
 }
 
 // Full says whether the epoch ends, when the source has been stopped so often.
-func (e *Epoch) Full(stops uint64) bool {
-	throttled := stops > e.Before
-	return e.Holds >= EpochHolds && (!throttled || stops-e.From.Stops >= epochStops || e.Holds >= mostHolds)
+func (e *Epoch) Full(throttles uint64) bool {
+	throttled := throttles > e.Before
+	return e.Holds >= EpochHolds && (!throttled || throttles-e.From.Throttles >= epochStops || e.Holds >= mostHolds)
 }
 
 // Enter counts the observation in the epoch.
@@ -74,10 +74,10 @@ func (e *Epoch) Enter(o *Observation) {
 
 // Next is the one that follows, which begins at now; the first of a thread follows nil.
 func (e *Epoch) Next(now Marks) *Epoch {
-	next := &Epoch{Number: 1, From: now, Before: now.Stops}
+	next := &Epoch{Number: 1, From: now, Before: now.Throttles}
 	if e != nil {
 		next.Number += e.Number
-		next.Before = e.From.Stops
+		next.Before = e.From.Throttles
 	}
 	return next
 }

@@ -132,9 +132,9 @@ const threadsWithin = time.Millisecond
 
 // ProcessCPU is how long all threads of the process ran from the observation's use to its end, in ns. own says
 // that its native time is the thread's CPU time.
-func (o *Observation) ProcessCPU(own bool) float64 {
+func (o *Observation) ProcessCPU(byCPUTime bool) float64 {
 	ran := o.Wall // by the thread itself
-	if own = own && o.EndTID == 0; own {
+	if byCPUTime = byCPUTime && o.EndTID == 0; byCPUTime {
 		ran = min(o.Native, o.Wall)
 	}
 	switch {
@@ -142,7 +142,7 @@ func (o *Observation) ProcessCPU(own bool) float64 {
 		return 0
 	case o.Threads > 0 && o.Wall <= float64(threadsWithin):
 		return ran + (o.Threads-1)*o.Wall
-	case !own:
+	case !byCPUTime:
 		ran = 0
 	}
 	return max(o.Process.CPUBetween(o.End-o.Wall, o.End), ran)

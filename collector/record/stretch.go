@@ -12,11 +12,11 @@ type Stretch struct {
 	Length, Classified int
 	Lines              []LineTouch // by line, and those of a line in order
 	PCs                []uint64    // of the instructions
-	// Beside are the other threads that did not wait for anything when it was held; nil if that is not known, and then
+	// Others are the other threads that did not wait for anything when it was held; nil if that is not known, and then
 	// Running is how many threads of the process ran at a time, its own among them.
-	Beside  []int
+	Others  []int
 	Running float64
-	// Share is for how much of the time each of those beside has a processor.
+	// Share is for how much of the time each of the others has a processor.
 	Share float64
 }
 

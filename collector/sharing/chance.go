@@ -77,13 +77,13 @@ func chanceOf(windows []*record.Stretch, of func(w *record.Stretch) (writes []in
 // the window in which one falls. A span that has hardly any place goes by one half as long.
 func (c *chance) add(at []int, length int) {
 	missed := func(span int) float64 {
-		places, free, last := length-span+1, 0, -1
+		starts, free, last := length-span+1, 0, -1
 		for _, a := range at {
 			free += max(0, a-span-last)
 			last = a
 		}
 		free += max(0, length-span-last)
-		return float64(free) / float64(places)
+		return float64(free) / float64(starts)
 	}
 	half := max(length/2, 1)
 	atHalf := missed(half)

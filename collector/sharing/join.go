@@ -187,9 +187,9 @@ type writer struct {
 func (j *Join) writers(w *record.Stretch) (out []writer, ok bool) {
 	rest := max(w.Running-1, 0)
 	share := 1.0
-	if w.Beside != nil {
+	if w.Others != nil {
 		rest, share = 0, w.Share
-		for _, tid := range w.Beside {
+		for _, tid := range w.Others {
 			if len(j.of[threadKey{w.Process, tid}]) < fewWindows {
 				rest++
 				continue
@@ -310,13 +310,13 @@ func (j *Join) Of(w *record.Stretch, later Later) (taken []Taken) {
 				}
 				continue
 			}
-			if waits && l.writtenBeside(w.TID) {
+			if waits && l.writtenByOthers(w.TID) {
 				continue // it has handed over
 			}
 			switch b := later(w.Process, w.PCs[t.PC]); {
 			case b.Class && (l == nil || !l.often(w.TID)):
 				o.addClass(j.classes[codeKey{w.Process, w.PCs[t.PC]}], t, b.After)
-			case (b.Joined || b.Class) && l.writtenBeside(w.TID):
+			case (b.Joined || b.Class) && l.writtenByOthers(w.TID):
 				o.addLater(l, t, b.After)
 			}
 		}
@@ -480,7 +480,7 @@ func (j *Join) Open(w *record.Stretch, add func(pc uint64, joined bool, share fl
 	waits := j.waits[w.Hold] != nil
 	for touches := range runs(w) {
 		if t := &touches[len(touches)-1]; t.First {
-			joined := j.lines[lineKey{w.Process, t.Line}].writtenBeside(w.TID)
+			joined := j.lines[lineKey{w.Process, t.Line}].writtenByOthers(w.TID)
 			if waits && joined {
 				continue // told of by the turns
 			}
@@ -491,11 +491,11 @@ func (j *Join) Open(w *record.Stretch, add func(pc uint64, joined bool, share fl
 
 // Joins says whether another thread was seen to write the line of an address.
 func (j *Join) Joins(p *target.Process, tid int, addr uint64) bool {
-	return j.lines[lineKey{p, addr / lineBytes}].writtenBeside(tid)
+	return j.lines[lineKey{p, addr / lineBytes}].writtenByOthers(tid)
 }
 
-// writtenBeside says whether any thread but one was seen to write the line; l may be nil.
-func (l *sharedLine) writtenBeside(tid int) bool {
+// writtenByOthers says whether any thread but one was seen to write the line; l may be nil.
+func (l *sharedLine) writtenByOthers(tid int) bool {
 	if l != nil {
 		for other := range l.writes {
 			if other != tid {

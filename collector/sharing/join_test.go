@@ -19,7 +19,7 @@ func word(n uint64, inst int32, store bool) ahead.Touch {
 }
 
 // own touches n words of the thread's own, an instruction each.
-func own(thread uint64, r *rand.Rand, n int, inst int32, to []ahead.Touch) []ahead.Touch {
+func privately(thread uint64, r *rand.Rand, n int, inst int32, to []ahead.Touch) []ahead.Touch {
 	for i := range n {
 		to = append(to, word(1<<20*(thread+1)+r.Uint64N(64), inst+int32(i), i%2 == 0))
 	}
@@ -88,10 +88,10 @@ func windowsOf(r *rand.Rand, p *target.Process, threads [][]ahead.Touch, each in
 	const length, first = 3000, 1000
 	var out []*record.Stretch
 	for i, touches := range threads {
-		var beside []int
+		var others []int
 		for k := range threads {
 			if k != i {
-				beside = append(beside, k+1)
+				others = append(others, k+1)
 			}
 		}
 		for range each {
@@ -100,7 +100,7 @@ func windowsOf(r *rand.Rand, p *target.Process, threads [][]ahead.Touch, each in
 			for k := range part {
 				part[k].Inst -= touches[from].Inst
 			}
-			h := Hold{Stretch: record.Stretch{Process: p, TID: i + 1, Hold: len(out) + 1, Beside: beside, Share: 1}, touches: part, classified: first}
+			h := Hold{Stretch: record.Stretch{Process: p, TID: i + 1, Hold: len(out) + 1, Others: others, Share: 1}, touches: part, classified: first}
 			out = append(out, h.window())
 		}
 	}
@@ -127,21 +127,21 @@ var madePrograms = []struct {
 func increments(at uint64, work int) made {
 	thread := at
 	return func(r *rand.Rand, inst int32, to []ahead.Touch) ([]ahead.Touch, int32) {
-		to = append(own(thread, r, work, inst, to), word(shared+at, inst+int32(work), false), word(shared+at, inst+int32(work), true))
+		to = append(privately(thread, r, work, inst, to), word(shared+at, inst+int32(work), false), word(shared+at, inst+int32(work), true))
 		return to, int32(work) + 3
 	}
 }
 
 func reads(work int) made {
 	return func(r *rand.Rand, inst int32, to []ahead.Touch) ([]ahead.Touch, int32) {
-		to = append(own(7, r, work, inst, to), word(shared, inst+int32(work), false))
+		to = append(privately(7, r, work, inst, to), word(shared, inst+int32(work), false))
 		return to, int32(work) + 1
 	}
 }
 
 func atRandom(at uint64) made {
 	return func(r *rand.Rand, inst int32, to []ahead.Touch) ([]ahead.Touch, int32) {
-		to = own(at, r, 20, inst, to)
+		to = privately(at, r, 20, inst, to)
 		if r.IntN(4) == 0 {
 			to = append(to, word(shared+8*r.Uint64N(4)+at, inst+20, r.IntN(2) == 0))
 		}
@@ -150,11 +150,11 @@ func atRandom(at uint64) made {
 }
 
 func alone(r *rand.Rand, inst int32, to []ahead.Touch) ([]ahead.Touch, int32) {
-	return append(own(r.Uint64N(2)+20, r, 20, inst, to)[:len(to)], word(shared+900, inst, false)), 20
+	return append(privately(r.Uint64N(2)+20, r, 20, inst, to)[:len(to)], word(shared+900, inst, false)), 20
 }
 
 // never leaves what comes back later to watchpoints.
-func never(*target.Process, uint64) Beyond { return Beyond{} }
+func nobody(*target.Process, uint64) Beyond { return Beyond{} }
 
 // What others take is within a tenth of the share in the threads' own interleaving, and kinds are told apart.
 func TestTakenAsMade(t *testing.T) {
@@ -175,7 +175,7 @@ func TestTakenAsMade(t *testing.T) {
 			j := New(windows)
 			true_, false_, unknown := 0.0, 0.0, 0.0
 			for _, w := range windows {
-				for _, x := range j.Of(w, never) {
+				for _, x := range j.Of(w, nobody) {
 					switch share := x.Share / float64(len(windows)); {
 					case x.Unknown:
 						unknown += share

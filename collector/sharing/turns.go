@@ -254,7 +254,7 @@ func (j *Join) handedOver(w *record.Stretch, taken []Taken) []Taken {
 	handed := 0.0
 	for touches := range runs(w) {
 		l := j.lines[lineKey{w.Process, touches[0].Line}]
-		if touches[0].Line == x.word.line || !l.writtenBeside(w.TID) {
+		if touches[0].Line == x.word.line || !l.writtenByOthers(w.TID) {
 			continue
 		}
 		t := &touches[len(touches)-1]

@@ -230,13 +230,13 @@ func runTurns(r *rand.Rand, p *target.Process, programs [][]operation, each int)
 				read = append(read, ahead.Touch{Block: word, PC: pc + uint64(held)<<20, Inst: inst, Store: store})
 			})
 		}
-		var beside []int
+		var others []int
 		for k := range threads {
 			if k != held {
-				beside = append(beside, k+1)
+				others = append(others, k+1)
 			}
 		}
-		h := Hold{Stretch: record.Stretch{Process: p, TID: held + 1, Hold: len(windows) + 1, Beside: beside, Share: 1}, touches: read, classified: first}
+		h := Hold{Stretch: record.Stretch{Process: p, TID: held + 1, Hold: len(windows) + 1, Others: others, Share: 1}, touches: read, classified: first}
 		windows = append(windows, h.window())
 	}
 	return share, windows
@@ -253,7 +253,7 @@ func TestTurns(t *testing.T) {
 			j := New(windows)
 			var all, turns, falsely, unknown float64
 			for _, w := range windows {
-				for _, x := range j.Of(w, never) {
+				for _, x := range j.Of(w, nobody) {
 					share := x.Share / float64(len(windows))
 					switch {
 					case x.Unknown:

@@ -44,7 +44,7 @@ func (p *Process) Note(addresses ...uint64) {
 // Refresh reads the mappings again if an address was missing in them.
 func (p *Process) Refresh() {
 	p.NameData(false)
-	if p.TakeMappings(); !p.Unknown || p.aside.away || time.Since(p.read) < max(p.refreshIn, p.pause) {
+	if p.TakeMappings(); !p.Unknown || p.reader.away || time.Since(p.read) < max(p.refreshIn, p.pause) {
 		return
 	}
 	p.ReadMappings()
@@ -68,8 +68,8 @@ const (
 	mapsMost = 256 << 20
 )
 
-// mapsAside is the reading of the mappings of a process that has very many.
-type mapsAside struct {
+// mapsReader is the reading of the mappings of a process that has very many.
+type mapsReader struct {
 	many bool // have been found
 	away bool // a reading is under way
 	came chan readMaps
@@ -77,7 +77,7 @@ type mapsAside struct {
 
 type readMaps struct {
 	regions []Region
-	took    time.Duration
+	elapsed time.Duration
 }
 
 // ReadMappings reads them, or has them read.
@@ -85,22 +85,22 @@ func (p *Process) ReadMappings() {
 	start := time.Now()
 	p.read, p.Unknown = start, false
 	name := fmt.Sprintf("/proc/%d/maps", p.Via)
-	if !p.aside.many {
+	if !p.reader.many {
 		b, whole, err := readUpTo(name, mapsAtOnce)
 		if err != nil || len(b) == 0 {
 			return // exited
 		}
 		if whole {
-			p.took(readMaps{parseRegions(b), time.Since(start)})
+			p.accept(readMaps{parseRegions(b), time.Since(start)})
 			return
 		}
-		p.aside = mapsAside{many: true, came: make(chan readMaps, 1)}
+		p.reader = mapsReader{many: true, came: make(chan readMaps, 1)}
 	}
-	if p.aside.away {
+	if p.reader.away {
 		return
 	}
-	p.aside.away = true
-	came := p.aside.came
+	p.reader.away = true
+	came := p.reader.came
 	p.library.Do(func() {
 		start := time.Now()
 		b, _, _ := readUpTo(name, mapsMost)
@@ -109,25 +109,25 @@ func (p *Process) ReadMappings() {
 	})
 }
 
-// TakeMappings takes what was read aside, if it has come.
+// TakeMappings takes what another goroutine has read, if it has come.
 func (p *Process) TakeMappings() {
-	if !p.aside.away {
+	if !p.reader.away {
 		return
 	}
 	select {
-	case r := <-p.aside.came:
-		p.aside.away = false
+	case r := <-p.reader.came:
+		p.reader.away = false
 		if len(r.regions) > 0 {
 			start := time.Now()
 			p.read = start
-			p.took(readMaps{r.regions, r.took + time.Since(start)})
+			p.accept(readMaps{r.regions, r.elapsed + time.Since(start)})
 		}
 	default:
 	}
 }
 
-// took takes the mappings that were read.
-func (p *Process) took(r readMaps) {
+// accept takes the mappings that were read.
+func (p *Process) accept(r readMaps) {
 	start := time.Now()
 	p.Readings++
 	if p.Readings > 1 && slices.Equal(p.Regions, r.regions) {
@@ -140,7 +140,7 @@ func (p *Process) took(r readMaps) {
 		return // a program that has just begun has no libraries yet
 	}
 	// A process may have very many mappings. A reading that others came into is soon forgotten.
-	p.pause = min(100*(r.took+time.Since(start)), lastRefresh)
+	p.pause = min(100*(r.elapsed+time.Since(start)), lastRefresh)
 }
 
 // readUpTo reads the beginning of a file of /proc; whole says that there is no more.
@@ -232,7 +232,7 @@ func (p *Process) open(regions []Region, i int) *Mapping {
 func (p *Process) release(m *Mapping) {
 	p.library.Release(m.Held)
 	if m.origin != nil {
-		p.library.Release(m.origin.beside)
+		p.library.Release(m.origin.neighbour)
 	}
 }
 

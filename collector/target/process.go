@@ -39,7 +39,7 @@ type Process struct {
 	Ran        uint64                // since then, when last read
 	Gone       uint64                // of it, that of threads which are no longer sampled, ns
 	byFile     map[string][]*Mapping // mappings of files, by name
-	aside      mapsAside
+	reader     mapsReader
 	unnamed    []unnamed // data that wait for their file
 }
 

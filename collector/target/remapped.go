@@ -14,8 +14,8 @@ import (
 // origin is what anonymous code was copied from: programs move their text to huge pages by putting anonymous memory with
 // the same bytes in the place of their file.
 type origin struct {
-	beside *library.File // the file of a mapping beside it
-	found  atomic.Pointer[copiedFrom]
+	neighbour *library.File // the file of a mapping beside it
+	found     atomic.Pointer[copiedFrom]
 }
 
 type copiedFrom struct {
@@ -34,8 +34,8 @@ const (
 	nearestBytes    = 4 << 30
 )
 
-// fileBeside is the region of a file next to one, before it first.
-func fileBeside(regions []Region, i int) *Region {
+// neighbourFile is the region of a file next to one, before it first.
+func neighbourFile(regions []Region, i int) *Region {
 	isFile := func(r *Region) bool {
 		return r.key.Inode != 0 && strings.HasPrefix(r.File, "/") && !mayBeRemapped(r.File)
 	}
@@ -52,7 +52,7 @@ func fileBeside(regions []Region, i int) *Region {
 // lookForOrigin has it found out what a region of code without a file is a copy of: the file beside it, if that has
 // the very bytes there.
 func (p *Process) lookForOrigin(m *Mapping, regions []Region, i int) {
-	n := fileBeside(regions, i)
+	n := neighbourFile(regions, i)
 	if n == nil {
 		return
 	}
@@ -60,16 +60,16 @@ func (p *Process) lookForOrigin(m *Mapping, regions []Region, i int) {
 	if file == nil {
 		return
 	}
-	m.origin = &origin{beside: file}
-	via, beside := p.Via, *n
+	m.origin = &origin{neighbour: file}
+	via, neighbour := p.Via, *n
 	from, to, o := m.Start, m.Limit, m.origin
 	p.library.Do(func() {
 		if file.Err() != nil {
 			return
 		}
-		for _, place := range placesIn(file.Loads(), &beside, from, to) {
+		for _, place := range placesIn(file.Loads(), &neighbour, from, to) {
 			if sameBytes(via, from, min(to, from+place.end-place.off), file, place.off) {
-				o.found.Store(&copiedFrom{place.off, beside.File})
+				o.found.Store(&copiedFrom{place.off, neighbour.File})
 				return
 			}
 		}
@@ -81,12 +81,12 @@ type place struct{ off, end uint64 }
 
 // placesIn are where in a file the code of a region may be, if the whole file is mapped at the distance at which the
 // region beside it is. Segments share pages at their edges, so that it may be a part of either.
-func placesIn(loads []elf.ProgHeader, beside *Region, from, to uint64) (all []place) {
+func placesIn(loads []elf.ProgHeader, neighbour *Region, from, to uint64) (all []place) {
 	for _, l := range loads {
-		if beside.offset+pageSize <= l.Off || beside.offset >= l.Off+l.Filesz {
+		if neighbour.offset+pageSize <= l.Off || neighbour.offset >= l.Off+l.Filesz {
 			continue
 		}
-		bias := beside.Start - (l.Vaddr + beside.offset - l.Off)
+		bias := neighbour.Start - (l.Vaddr + neighbour.offset - l.Off)
 		for _, x := range loads {
 			first := bias + x.Vaddr&^(pageSize-1)
 			if x.Flags&elf.PF_X != 0 && first <= from && from < bias+x.Vaddr+x.Filesz && to > from {
@@ -134,7 +134,7 @@ func sameBytes(pid int, from, to uint64, file *library.File, off uint64) bool {
 func (m *Mapping) Code() (file *library.File, offset uint64) {
 	if m.Held == nil && m.origin != nil {
 		if o := m.origin.found.Load(); o != nil {
-			return m.origin.beside, o.offset
+			return m.origin.neighbour, o.offset
 		}
 	}
 	return m.Held, m.Offset
@@ -146,7 +146,7 @@ func (m *Mapping) takeOrigin() {
 		return
 	}
 	if o := m.origin.found.Load(); o != nil {
-		m.Held, m.Offset, m.File = m.origin.beside, o.offset, o.name
+		m.Held, m.Offset, m.File = m.origin.neighbour, o.offset, o.name
 		m.origin = nil
 	}
 }

@@ -21,17 +21,17 @@ func TestPlacesIn(t *testing.T) {
 		{Type: elf.PT_LOAD, Flags: elf.PF_R | elf.PF_W, Off: 0x55a0, Vaddr: 0x75a0, Filesz: 0x100},
 	}
 	const bias = 0x7f0000000000
-	for _, beside := range []Region{
+	for _, neighbour := range []Region{
 		{Start: bias, Limit: bias + 0x1000},
 		{Start: bias + 0x7000, Limit: bias + 0x8000, offset: 0x5000},
 	} {
-		if got := placesIn(loads, &beside, bias+0x1000, bias+0x7000); !slices.Contains(got, place{0, 0x55a0}) {
-			t.Errorf("beside %#x: %#x; want 0 to 0x55a0 among them", beside.Start, got)
+		if got := placesIn(loads, &neighbour, bias+0x1000, bias+0x7000); !slices.Contains(got, place{0, 0x55a0}) {
+			t.Errorf("beside %#x: %#x; want 0 to 0x55a0 among them", neighbour.Start, got)
 		}
-		if got := placesIn(loads, &beside, bias+0x3000, bias+0x4000); !slices.Contains(got, place{0x2000, 0x55a0}) {
+		if got := placesIn(loads, &neighbour, bias+0x3000, bias+0x4000); !slices.Contains(got, place{0x2000, 0x55a0}) {
 			t.Errorf("a part: %#x", got)
 		}
-		if got := placesIn(loads, &beside, bias+0x9000, bias+0xa000); len(got) > 0 {
+		if got := placesIn(loads, &neighbour, bias+0x9000, bias+0xa000); len(got) > 0 {
 			t.Errorf("code behind the file is taken for the file's: %#x", got)
 		}
 	}

@@ -130,12 +130,12 @@ func (s *Set) WaitForFiles() { s.library.Settle(time.Second) }
 func (s *Set) Do(f func()) { s.library.Do(f) }
 
 // owner finds whose a mapping of the profile is.
-func (s *Set) owner(m *model.Mapping) (p *Process, own *Mapping) {
+func (s *Set) owner(m *model.Mapping) (p *Process, mapping *Mapping) {
 	if s.owners == nil {
 		s.owners = make(map[*model.Mapping]owned)
 		for _, p := range s.All() {
-			for _, own := range p.Mappings {
-				s.owners[&own.Mapping] = owned{p, own}
+			for _, mapping := range p.Mappings {
+				s.owners[&mapping.Mapping] = owned{p, mapping}
 			}
 		}
 	}
@@ -151,16 +151,16 @@ type owned struct {
 // Open returns the file behind a mapping of the profile, as it was mapped.
 // It is valid until the session is closed.
 func (s *Set) Open(m *model.Mapping) (*library.File, error) {
-	_, own := s.owner(m)
+	_, mapping := s.owner(m)
 	switch {
-	case own == nil:
+	case mapping == nil:
 		return nil, fmt.Errorf("open mapping %s: not one of this session", m.File)
-	case own.Held == nil:
+	case mapping.Held == nil:
 		return nil, fmt.Errorf("open mapping %s: %w", m.File, fs.ErrNotExist)
-	case own.Held.Err() != nil:
-		return nil, own.Held.Err()
+	case mapping.Held.Err() != nil:
+		return nil, mapping.Held.Err()
 	}
-	return own.Held, nil
+	return mapping.Held, nil
 }
 
 // OpenNamed opens a file by a name that the process of a mapping has it by.

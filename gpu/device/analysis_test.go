@@ -104,7 +104,7 @@ type result interface {
 	LoadDistances() *model.Hist
 	StoreDistances() *model.Hist
 	Footprint() []model.FootprintPoint
-	WindowGap() float64
+	WindowError() float64
 }
 
 func same(t testing.TB, what string, want, got result) {
@@ -131,7 +131,7 @@ func same(t testing.TB, what string, want, got result) {
 	if !reflect.DeepEqual(want.Footprint(), got.Footprint()) {
 		t.Errorf("%s: footprints differ", what)
 	}
-	if a, b := want.WindowGap(), got.WindowGap(); a != b && !(a != a && b != b) {
+	if a, b := want.WindowError(), got.WindowError(); a != b && !(a != a && b != b) {
 		t.Errorf("%s: window gap %v, want %v", what, b, a)
 	}
 }

@@ -20,7 +20,7 @@ type Context struct {
 	mapped  map[uintptr]uintptr // pinned ones: where
 	held    uint64
 	// Observe, if it is set, is told how long each kernel took. They do not overlap with anything then.
-	Observe func(kernel string, took time.Duration)
+	Observe func(kernel string, elapsed time.Duration)
 }
 
 // The queues of a context.

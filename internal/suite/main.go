@@ -150,13 +150,13 @@ func jobsOf(groups [2][]string, short bool, limit time.Duration) (jobs [2][][]st
 	if short {
 		return [2][][]string{1: {slices.Concat(argv, []string{"-short"}, groups[1])}}
 	}
-	beside := slices.Concat([]string{"nice", "-n", "19"}, argv, []string{"-p", strconv.Itoa(max(1, runtime.NumCPU()/2))})
+	others := slices.Concat([]string{"nice", "-n", "19"}, argv, []string{"-p", strconv.Itoa(max(1, runtime.NumCPU()/2))})
 	switch {
 	case len(groups[0]) == 0:
 		jobs[1] = append(jobs[1], slices.Concat(argv, groups[1]))
 		return jobs
 	case len(groups[1]) > 0:
-		jobs[1] = append(jobs[1], slices.Concat(beside, groups[1]))
+		jobs[1] = append(jobs[1], slices.Concat(others, groups[1]))
 	}
 	rest := slices.DeleteFunc(slices.Clone(groups[0]), func(p string) bool { return p == module+commands })
 	if len(rest) > 0 {
@@ -164,7 +164,7 @@ func jobsOf(groups [2][]string, short bool, limit time.Duration) (jobs [2][][]st
 	}
 	if len(rest) < len(groups[0]) {
 		jobs[0] = append(jobs[0], slices.Concat(argv, []string{"-skip", commandsPure, module + commands}))
-		jobs[1] = append(jobs[1], slices.Concat(beside, []string{"-run", commandsPure, module + commands}))
+		jobs[1] = append(jobs[1], slices.Concat(others, []string{"-run", commandsPure, module + commands}))
 	}
 	return jobs
 }

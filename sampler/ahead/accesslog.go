@@ -41,7 +41,7 @@ type use struct {
 	at        int     // index of the access
 	touch     int     // of that of word's block
 	word      uint64  // one that it touches
-	own       uint64  // the number of word's block
+	block     uint64  // the number of word's block
 	reuse     int     // index of the next access that touches that, or -1
 	again     int     // index of that touch
 	distinct  int     // blocks touched from it until then, or until the end
@@ -96,7 +96,7 @@ func (g *accessLog) useOf(touch int, pick func(n int) int) use {
 	a := g.all[t.at]
 	first, last := max(a.Addr, t.block*g.block)/sampler.WordSize, min(a.Addr+uint64(a.Size), (t.block+1)*g.block)-1
 	word := (first + uint64(pick(int(last/sampler.WordSize-first)+1))) * sampler.WordSize
-	return use{at: int(t.at), touch: touch, word: word, own: t.block, reuse: -1}
+	return use{at: int(t.at), touch: touch, word: word, block: t.block, reuse: -1}
 }
 
 // match looks for reuses among the accesses that are new: those by the use's own

@@ -44,21 +44,21 @@ func TestAccessLog(t *testing.T) {
 		for _, u := range uses {
 			seen := map[uint64]bool{}
 			reuse := -1
-			if from, to := g.blocks(g.all[u.at]); u.own < from || u.own > to || u.word/g.block != u.own || !touches(g.all[u.at], u.word, sampler.WordSize) {
-				t.Fatalf("word %#x in block %d of an access at %#x", u.word, u.own, g.all[u.at].Addr)
+			if from, to := g.blocks(g.all[u.at]); u.block < from || u.block > to || u.word/g.block != u.block || !touches(g.all[u.at], u.word, sampler.WordSize) {
+				t.Fatalf("word %#x in block %d of an access at %#x", u.word, u.block, g.all[u.at].Addr)
 			}
 			time := 0 // in touches
 			for at := u.at; at < len(g.all) && reuse < 0; at++ {
 				from, to := g.blocks(g.all[at])
 				if at == u.at {
-					from = u.own + 1 // those after the use's own
+					from = u.block + 1 // those after the use's own
 				}
-				if at > u.at && from <= u.own && u.own <= to && at-u.at > 60 && g.all[at].Inst != g.all[u.at].Inst {
+				if at > u.at && from <= u.block && u.block <= to && at-u.at > 60 && g.all[at].Inst != g.all[u.at].Inst {
 					break
 				}
 				for b := from; b <= to && reuse < 0; b++ {
 					time++
-					if b == u.own {
+					if b == u.block {
 						reuse = at
 					} else {
 						seen[b] = true
@@ -80,7 +80,7 @@ func TestAccessLog(t *testing.T) {
 			for at := u.at; at <= end; at++ {
 				from, to := g.blocks(g.all[at])
 				if at == u.at {
-					from = u.own + 1
+					from = u.block + 1
 				}
 				for b := from; b <= to; b++ {
 					seen[b] = true

@@ -109,12 +109,12 @@ type fenwick struct {
 	all  int
 }
 
-func (f *fenwick) reset(places int) {
+func (f *fenwick) reset(size int) {
 	f.all = 0
-	if cap(f.sums) < places+1 {
-		f.sums = make([]int32, 2*places+1)
+	if cap(f.sums) < size+1 {
+		f.sums = make([]int32, 2*size+1)
 	}
-	f.sums = f.sums[:places+1]
+	f.sums = f.sums[:size+1]
 	clear(f.sums)
 }
 

@@ -11,9 +11,9 @@ import (
 // snapshots of a hold.
 func (l *Locator) snapshot() *unwind.Snapshot {
 	regs, sp := unwindRegs(&l.regs)
-	own := l.copyStack(sp) // what is not copied is told by the walk
-	n := l.machine.StoredTo(sp, len(own))
-	s := &unwind.Snapshot{Regs: regs, Stack: unwind.Stack{Base: sp, Data: slices.Clone(own[:n]), Above: own[n:]}}
+	stack := l.copyStack(sp) // what is not copied is told by the walk
+	n := l.machine.StoredTo(sp, len(stack))
+	s := &unwind.Snapshot{Regs: regs, Stack: unwind.Stack{Base: sp, Data: slices.Clone(stack[:n]), Above: stack[n:]}}
 	l.machine.Overlay(sp, s.Stack.Data)
 	return s
 }

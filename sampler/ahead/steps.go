@@ -50,9 +50,9 @@ type Steps struct {
 	onStack   *unwind.Snapshot // where the thread stands, nil: not taken yet
 	begun     time.Duration
 	limit     time.Duration
-	// Stops is how often the thread was stopped, the hold not counted, and Instructions
+	// Steps is how often the thread was stopped, the hold not counted, and Instructions
 	// what it did.
-	Stops, Instructions int
+	Steps, Instructions int
 }
 
 type seenStacks struct{ use, reuse *unwind.Snapshot }
@@ -108,7 +108,7 @@ func (s *Steps) Next() (stop uint64, end string, err error) {
 		return 0, s.tear(interp.Syscall.String()), nil // it may be made again
 	}
 	if s.started {
-		s.Stops++
+		s.Steps++
 		switch {
 		case programCounter(&s.l.regs) != s.stop:
 			return 0, s.tear(endElsewhere), nil
@@ -248,7 +248,7 @@ func (s *Steps) wants(accesses []interp.Access) bool {
 		}
 		from, to := s.log.blocks(a)
 		for _, u := range s.uses {
-			if u.reuse < 0 && from <= u.own && u.own <= to {
+			if u.reuse < 0 && from <= u.block && u.block <= to {
 				return true
 			}
 		}
@@ -287,5 +287,5 @@ func (s *Steps) Refused() {
 	s.torn = true
 }
 
-// Took is how long the burst has taken so far.
-func (s *Steps) Took() time.Duration { return clock.Monotonic() - s.begun }
+// Elapsed is how long the burst has taken so far.
+func (s *Steps) Elapsed() time.Duration { return clock.Monotonic() - s.begun }

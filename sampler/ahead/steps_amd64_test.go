@@ -173,7 +173,7 @@ func TestStepsAsInterpreted(t *testing.T) {
 	} {
 		t.Run(argv[0], func(t *testing.T) {
 			s := startStepped(t, argv...)
-			ends, compared, traps, stops, instructions := make(map[string]int), 0, 0, 0, 0
+			ends, compared, traps, steps, instructions := make(map[string]int), 0, 0, 0, 0
 			var slow time.Duration
 			for range bursts {
 				if !s.hold(time.Duration(1000+s.rand.IntN(4000)) * time.Microsecond) {
@@ -197,7 +197,7 @@ func TestStepsAsInterpreted(t *testing.T) {
 				b, end := s.burst(each)
 				slow += sampler.Monotonic() - start
 				ends[end]++
-				stops += b.Stops
+				steps += b.Steps
 				instructions += b.Instructions
 				log := b.log.all[:b.confirmed]
 				if len(want) < len(log) && (stopped.Cause == interp.AccessesDone || stopped.Cause == interp.InstructionLimit) {
@@ -237,7 +237,7 @@ func TestStepsAsInterpreted(t *testing.T) {
 					point.Close()
 				}
 			}
-			t.Logf("%d accesses compared, %d traps; %d stops of %v, %.2f instructions each; ends %v", compared, traps, stops, slow/time.Duration(max(stops, 1)), float64(instructions)/float64(max(stops, 1)), ends)
+			t.Logf("%d accesses compared, %d traps; %d stops of %v, %.2f instructions each; ends %v", compared, traps, steps, slow/time.Duration(max(steps, 1)), float64(instructions)/float64(max(steps, 1)), ends)
 			if compared < 5*bursts {
 				t.Error("too few")
 			}

@@ -63,13 +63,13 @@ func (v *vvars) forget(pid int) { delete(v.of, pid) }
 
 // read reads a page of a process's.
 func (v *vvars) read(pid int, addr uint64, buf []byte) error {
-	own := ownVVAR()
+	pages := ownVVAR()
 	theirs, known := v.of[pid]
 	if !known {
 		theirs = vvarOf(fmt.Sprint(pid))
 		mine, err1 := os.Readlink("/proc/self/ns/time")
 		other, err2 := os.Readlink(fmt.Sprintf("/proc/%d/ns/time", pid))
-		if theirs.limit-theirs.start != own.limit-own.start || mine != other || (err1 == nil) != (err2 == nil) {
+		if theirs.limit-theirs.start != pages.limit-pages.start || mine != other || (err1 == nil) != (err2 == nil) {
 			theirs = extent{}
 		}
 		if v.of == nil {
@@ -80,7 +80,7 @@ func (v *vvars) read(pid int, addr uint64, buf []byte) error {
 	if addr < theirs.start || addr+uint64(len(buf)) > theirs.limit {
 		return errVVAR
 	}
-	return copyOwn(buf, own.start+addr-theirs.start)
+	return copyOwn(buf, pages.start+addr-theirs.start)
 }
 
 // copyOwn copies memory of this process, which may not be there: pages of clocks that

@@ -13,21 +13,21 @@ import (
 
 // The vdso's data are found, in this process and in another one, and nothing else is taken for them.
 func TestVVAR(t *testing.T) {
-	own := ownVVAR()
-	if own.start == 0 {
+	pages := ownVVAR()
+	if pages.start == 0 {
 		t.Skip("this kernel maps no [vvar]")
 	}
 	var v vvars
 	var b [4096]byte
-	if err := v.read(os.Getpid(), own.start, b[:]); err != nil || bytes.Equal(b[:], make([]byte, len(b))) {
+	if err := v.read(os.Getpid(), pages.start, b[:]); err != nil || bytes.Equal(b[:], make([]byte, len(b))) {
 		t.Fatalf("%v, or all zero", err)
 	}
-	for _, addr := range []uint64{own.start - 4096, own.limit, 0} {
+	for _, addr := range []uint64{pages.start - 4096, pages.limit, 0} {
 		if err := v.read(os.Getpid(), addr, b[:]); err == nil {
-			t.Errorf("%#x was read, which is not in %+v", addr, own)
+			t.Errorf("%#x was read, which is not in %+v", addr, pages)
 		}
 	}
-	for addr := own.start; addr < own.limit; addr += 4096 {
+	for addr := pages.start; addr < pages.limit; addr += 4096 {
 		_ = v.read(os.Getpid(), addr, b[:]) // not all need be there, but none may crash
 	}
 	other := exec.Command("sleep", "60")

@@ -27,8 +27,8 @@ func alignMonotonic() (best aligned) {
 		var ts unix.Timespec
 		start := time.Now()
 		_ = unix.ClockGettime(unix.CLOCK_MONOTONIC, &ts)
-		if took := time.Since(start); took < shortest {
-			shortest, best = took, aligned{start, time.Duration(ts.Nano()) - took/2}
+		if elapsed := time.Since(start); elapsed < shortest {
+			shortest, best = elapsed, aligned{start, time.Duration(ts.Nano()) - elapsed/2}
 		}
 	}
 	return best

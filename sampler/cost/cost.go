@@ -133,12 +133,12 @@ const mostWarm = 1 << 18
 // median of what an access takes in a round, in ns, after warm accesses.
 func median(warm int, f func(n int)) float64 {
 	f(warm)
-	var took []float64
+	var times []float64
 	for range rounds {
 		start := time.Now()
 		f(perRound)
-		took = append(took, float64(time.Since(start).Nanoseconds())/perRound)
+		times = append(times, float64(time.Since(start).Nanoseconds())/perRound)
 	}
-	slices.Sort(took)
-	return took[rounds/2]
+	slices.Sort(times)
+	return times[rounds/2]
 }

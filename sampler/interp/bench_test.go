@@ -113,7 +113,7 @@ func BenchmarkHold(b *testing.B) {
 		b.Run(name, func(b *testing.B) {
 			w := &walk{t: b, child: start(b, nil, all[name]...)}
 			machines := [2]*Machine{New(), New()}
-			var took [2][]float64
+			var elapsed [2][]float64
 			ahead, used := 0, 0
 			for b.Loop() {
 				for !w.away(2*time.Millisecond + time.Duration(rnd.Int64N(int64(5*time.Millisecond)))) {
@@ -131,13 +131,13 @@ func BenchmarkHold(b *testing.B) {
 						ahead += m.Prefetch(1)
 					}
 					m.Run(Limit{Accesses: 2047, Instructions: 16384})
-					took[i] = append(took[i], float64(time.Since(begin).Nanoseconds())/1e3)
+					elapsed[i] = append(elapsed[i], float64(time.Since(begin).Nanoseconds())/1e3)
 				}
 				used += machines[0].used
 			}
 			for i, unit := range []string{"µs-one-by-one", "µs-read-ahead"} {
-				sort.Float64s(took[i])
-				b.ReportMetric(took[i][len(took[i])/2], unit)
+				sort.Float64s(elapsed[i])
+				b.ReportMetric(elapsed[i][len(elapsed[i])/2], unit)
 			}
 			b.ReportMetric(float64(ahead)/float64(b.N), "pages-ahead")
 			b.ReportMetric(float64(used)/float64(b.N), "pages")

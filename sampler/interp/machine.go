@@ -35,7 +35,7 @@ type Machine struct {
 	follows bool
 	path    []uint64 // instructions of the current Run, if it is followed
 
-	stops Stops
+	stops StopSet
 	stubs *stubs
 }
 
@@ -87,7 +87,7 @@ func (m *Machine) Regs(regs *Regs) {
 }
 
 // StopAt are the places where Runs end, with Arrived.
-func (m *Machine) StopAt() *Stops { return &m.stops }
+func (m *Machine) StopAt() *StopSet { return &m.stops }
 
 // Called is the system call that Run has ended at.
 func (m *Machine) Called() (number uint64, args [6]uint64) {

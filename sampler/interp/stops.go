@@ -11,8 +11,8 @@ type Stop struct {
 	Slack int
 }
 
-// Stops end a Run, with Arrived, each time the thread comes to one of them.
-type Stops struct {
+// A StopSet ends a Run, with Arrived, each time the thread comes to one of them.
+type StopSet struct {
 	all    []Stop
 	mask   uint64 // a bit for each PC modulo 64
 	passed bool   // the last Run has ended here
@@ -21,7 +21,7 @@ type Stops struct {
 }
 
 // Set replaces the stops. Those of a Machine are gone after Start.
-func (s *Stops) Set(all []Stop) {
+func (s *StopSet) Set(all []Stop) {
 	s.all, s.mask, s.passed = append(s.all[:0], all...), 0, false
 	for i := range all {
 		s.mask |= 1 << (all[i].PC % 64)
@@ -29,17 +29,17 @@ func (s *Stops) Set(all []Stop) {
 }
 
 // Which is the number of the one that ended the last Run.
-func (s *Stops) Which() int { return s.which }
+func (s *StopSet) Which() int { return s.which }
 
 // Others is how many registers were not the stop's then.
-func (s *Stops) Others() int { return s.others }
+func (s *StopSet) Others() int { return s.others }
 
 // At says whether there may be a stop at pc.
-func (s *Stops) At(pc uint64) bool { return s.mask>>(pc%64)&1 != 0 }
+func (s *StopSet) At(pc uint64) bool { return s.mask>>(pc%64)&1 != 0 }
 
 // Arrived says whether there is one with these registers that the last Run has not
 // ended at.
-func (s *Stops) Arrived(pc uint64, regs []uint64) bool {
+func (s *StopSet) Arrived(pc uint64, regs []uint64) bool {
 	if s.passed {
 		s.passed = false
 		return false

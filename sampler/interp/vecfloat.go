@@ -286,21 +286,21 @@ func roundScale[T number](d, a, b *Vec, in *inst) {
 	roundLanes[T](d, a, b, in, int(in.imm>>4&15))
 }
 
-func roundLanes[T number](d, a, b *Vec, in *inst, places int) {
+func roundLanes[T number](d, a, b *Vec, in *inst, fraction int) {
 	if in.scalar {
 		*d = *a
 	}
 	y, z := floats[T](b), floats[T](d)
 	for i := range in.lanes() {
 		x := y[i]
-		s := math.Ldexp(float64(x), places)
+		s := math.Ldexp(float64(x), fraction)
 		switch {
 		case x != x:
 			z[i] = quiet(x)
 		case math.IsInf(s, 0):
 			z[i] = x // too large to have a fraction
 		default:
-			z[i] = T(math.Ldexp(roundMode(s, in.imm), -places))
+			z[i] = T(math.Ldexp(roundMode(s, in.imm), -fraction))
 		}
 	}
 }

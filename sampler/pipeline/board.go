@@ -144,5 +144,5 @@ func (b *board) store(a *touch, end, address float64) {
 	b.stores++
 }
 
-// took is how long it all was.
-func (b *board) took() float64 { return max(b.done, b.entered) }
+// elapsed is how long it all was.
+func (b *board) elapsed() float64 { return max(b.done, b.entered) }

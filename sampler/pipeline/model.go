@@ -31,8 +31,8 @@ type Times struct {
 	Far [Levels - 1][len(shares)]float64
 }
 
-// Took is the time if such shares of the cold lines come from the second cache, the third, and memory.
-func (t *Times) Took(from [Levels - 1]float64) float64 {
+// Elapsed is the time if such shares of the cold lines come from the second cache, the third, and memory.
+func (t *Times) Elapsed(from [Levels - 1]float64) float64 {
 	ns := t.Near
 	for i, far := range t.Far {
 		share := min(max(from[i], 0), 1)
@@ -115,10 +115,10 @@ func (m *Model) Foretell(path []uint64, accesses []Access, code func(pc uint64) 
 		}
 	}
 	t.Accesses = at
-	t.Near = m.boards[0].took() * m.costs.Cycle
+	t.Near = m.boards[0].elapsed() * m.costs.Cycle
 	for i := range t.Far {
 		for k := range shares {
-			t.Far[i][k] = max(m.boards[1+i*len(shares)+k].took()*m.costs.Cycle-t.Near, 0)
+			t.Far[i][k] = max(m.boards[1+i*len(shares)+k].elapsed()*m.costs.Cycle-t.Near, 0)
 		}
 	}
 	return t

@@ -99,11 +99,11 @@ func TestWaits(t *testing.T) {
 		if got := per(took.Near); math.Abs(got-c.nearNS) > 0.15*c.nearNS {
 			t.Errorf("%s: %.2f ns an access from the first cache, want %.2f", c.name, got, c.nearNS)
 		}
-		memory := per(took.Took([Levels - 1]float64{0, 0, 1}))
+		memory := per(took.Elapsed([Levels - 1]float64{0, 0, 1}))
 		if math.Abs(memory-c.memory) > 0.15*c.memory {
 			t.Errorf("%s: %.2f ns an access from memory, want %.2f", c.name, memory, c.memory)
 		}
-		if few := per(took.Took([Levels - 1]float64{0, 0, 1.0 / 8})); few > c.nearNS+c.memory*c.fewShare*1.5 {
+		if few := per(took.Elapsed([Levels - 1]float64{0, 0, 1.0 / 8})); few > c.nearNS+c.memory*c.fewShare*1.5 {
 			t.Errorf("%s: %.2f ns an access if one in eight comes from memory", c.name, few)
 		}
 	}

@@ -212,8 +212,8 @@ func TestEvery(t *testing.T) {
 			t.Fatalf("%d calls in 10 s, want one each %v", i, each)
 		}
 	}
-	if took := time.Since(begun); took < calls*each*9/10 {
-		t.Errorf("%d calls in %v, each %v after the other at least", calls, took, each*9/10)
+	if elapsed := time.Since(begun); elapsed < calls*each*9/10 {
+		t.Errorf("%d calls in %v, each %v after the other at least", calls, elapsed, each*9/10)
 	}
 }
 
@@ -223,8 +223,8 @@ func TestOnce(t *testing.T) {
 	defer tr.Detach()
 	const after, rounds = 5 * time.Millisecond, 20
 	type call struct {
-		tid  int
-		took time.Duration
+		tid     int
+		elapsed time.Duration
 	}
 	var tracing, lost int
 	tr.Do(func() { tracing = unix.Gettid() })
@@ -252,8 +252,8 @@ func TestOnce(t *testing.T) {
 				tr.wake.wake()
 			}
 		}
-		if c := <-calls; c.tid != tracing || c.took < after {
-			t.Fatalf("round %d: called after %v on thread %d, want %v on %d", i, c.took, c.tid, after, tracing)
+		if c := <-calls; c.tid != tracing || c.elapsed < after {
+			t.Fatalf("round %d: called after %v on thread %d, want %v on %d", i, c.elapsed, c.tid, after, tracing)
 		}
 		tr.Do(func() {}) // it has returned
 		if len(calls) > 0 {

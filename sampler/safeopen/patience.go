@@ -8,8 +8,6 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
-
-	"golang.org/x/sys/unix"
 )
 
 // ErrStalled: the file system has not answered in time. It is not asked again.
@@ -75,9 +73,9 @@ func (p *Patience) Open(known uint64, open func() (*os.File, error)) (*File, err
 	var late atomic.Bool
 	ok := p.within(func() {
 		f, err := open()
-		var st unix.Stat_t
+		var id identity
 		if err == nil {
-			if err = unix.Fstat(int(f.Fd()), &st); err != nil {
+			if id, err = identify(f); err != nil {
 				f.Close()
 			}
 		}
@@ -87,7 +85,7 @@ func (p *Patience) Open(known uint64, open func() (*os.File, error)) (*File, err
 		case late.Load():
 			f.Close()
 		default:
-			opened <- &File{patience: p, file: f, Device: uint64(st.Dev), Inode: st.Ino, Size: st.Size}
+			opened <- &File{patience: p, file: f, Device: id.device, Inode: id.inode, Size: id.size}
 		}
 	})
 	if !ok {

@@ -78,8 +78,8 @@ func TestStalledFileSystem(t *testing.T) {
 		}
 	})
 	// From now on it is known.
-	if took := time.Since(start); took < 2*each {
-		t.Errorf("given up after %v", took)
+	if elapsed := time.Since(start); elapsed < 2*each {
+		t.Errorf("given up after %v", elapsed)
 	}
 	start = time.Now()
 	for range 100 {
@@ -90,8 +90,8 @@ func TestStalledFileSystem(t *testing.T) {
 			t.Errorf("open again: %v", err)
 		}
 	}
-	if took := time.Since(start); took > 5*time.Second {
-		t.Errorf("a file system that is known to stall was waited for, for %v", took)
+	if elapsed := time.Since(start); elapsed > 5*time.Second {
+		t.Errorf("a file system that is known to stall was waited for, for %v", elapsed)
 	}
 	if fs.Asked() == 0 {
 		t.Error("the file system was asked for nothing")

@@ -25,8 +25,8 @@ type Root struct {
 	prefix  string       // of names in messages
 }
 
-// Own is the root directory of this process.
-func Own() (*Root, error) {
+// OfProcess is the root directory of this process.
+func OfProcess() (*Root, error) {
 	fd, err := unix.Open("/", unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
 	if err != nil {
 		return nil, &fs.PathError{Op: "open", Path: "/", Err: err}

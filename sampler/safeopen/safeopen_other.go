@@ -10,8 +10,8 @@ import (
 // A Root is the root directory, where profiles of other machines are read: there is no target here whose names could do harm.
 type Root struct{}
 
-// Own is the root directory.
-func Own() (*Root, error) { return &Root{}, nil }
+// OfProcess is the root directory.
+func OfProcess() (*Root, error) { return &Root{}, nil }
 
 // Open opens a regular file to read; owners are not looked at.
 func (r *Root) Open(name string, owners []uint32) (*os.File, error) {

@@ -87,7 +87,7 @@ func TestPlanted(t *testing.T) {
 
 // Below the true root: magic links of /proc, its endless files, devices.
 func TestKernelsFiles(t *testing.T) {
-	root, err := Own()
+	root, err := OfProcess()
 	must(t, err)
 	defer root.Close()
 	for name, want := range map[string]string{

@@ -135,16 +135,16 @@ func (t *Table) readSection(f *elf.File, name string, eh bool) error {
 	if err != nil {
 		return fmt.Errorf("read %s: %w", name, err)
 	}
-	own := section{data, s.Addr, eh}
+	frame := section{data, s.Addr, eh}
 	number := len(t.frames)
-	t.frames = append(t.frames, own)
+	t.frames = append(t.frames, frame)
 	for c := (&cursor{b: data, addr: s.Addr}); !c.done(); {
 		at := c.pos
 		body, id, idAt, long := entry(c)
-		if body == nil || own.isCIE(id, long) {
+		if body == nil || frame.isCIE(id, long) {
 			continue
 		}
-		e, err := t.cie(own.cieAddr(id, idAt), own)
+		e, err := t.cie(frame.cieAddr(id, idAt), frame)
 		if err != nil {
 			continue // an augmentation that is not known; others may be
 		}

@@ -12,18 +12,18 @@ type Stack struct {
 // Load reads the 8 bytes at an address.
 func (s *Stack) Load(addr uint64) (uint64, bool) {
 	const size = 8
-	off, own := addr-s.Base, uint64(len(s.Data))
+	off, copied := addr-s.Base, uint64(len(s.Data))
 	switch {
-	case off < own && own-off >= size:
+	case off < copied && copied-off >= size:
 		return binary.LittleEndian.Uint64(s.Data[off:]), true
-	case off < own: // both
+	case off < copied: // both
 		var b [size]byte
 		if n := copy(b[:], s.Data[off:]); copy(b[n:], s.Above) < size-n {
 			return 0, false
 		}
 		return binary.LittleEndian.Uint64(b[:]), true
 	}
-	if off -= own; off > uint64(len(s.Above)) || uint64(len(s.Above))-off < size {
+	if off -= copied; off > uint64(len(s.Above)) || uint64(len(s.Above))-off < size {
 		return 0, false
 	}
 	return binary.LittleEndian.Uint64(s.Above[off:]), true

@@ -92,7 +92,7 @@ func many() error {
 	if runtime.GOARCH == "amd64" {
 		return nil
 	}
-	var private, shared, own int64
+	var private, shared, ownStack int64
 	for _, r := range p.Records {
 		switch {
 		case r.Kind == model.Invalidated:
@@ -100,12 +100,12 @@ func many() error {
 		case r.Kind == model.Reuse && r.EndTID != 0:
 			shared += r.Observations
 		case r.Kind == model.Reuse && !r.Exact: // not read ahead
-			own += r.Observations
+			ownStack += r.Observations
 		}
 	}
 	// What else the threads touch, to take turns, is their own.
-	if private < fewestForeign || shared < fewestForeign || own > (private+shared)/3 {
-		return fmt.Errorf("%d words were written by the other thread, %d touched first by it, %d not", private, shared, own)
+	if private < fewestForeign || shared < fewestForeign || ownStack > (private+shared)/3 {
+		return fmt.Errorf("%d words were written by the other thread, %d touched first by it, %d not", private, shared, ownStack)
 	}
 	return nil
 }

@@ -35,7 +35,7 @@ type Machine struct {
 	max      int // of the current Run
 	done     int
 
-	stops interp.Stops
+	stops interp.StopSet
 }
 
 // New returns a machine to be given a thread by Start.
@@ -89,7 +89,7 @@ func (m *Machine) Regs(regs *Regs) {
 }
 
 // StopAt are the places where Runs end, with Arrived.
-func (m *Machine) StopAt() *interp.Stops { return &m.stops }
+func (m *Machine) StopAt() *interp.StopSet { return &m.stops }
 
 // Called is the system call that Run has ended at.
 func (m *Machine) Called() (number uint64, args [6]uint64) {

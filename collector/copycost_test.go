@@ -307,7 +307,7 @@ func readerSession(t *testing.T, perByte float64, cfg Config, seen func(s *Sessi
 		t.Fatal(err)
 	}
 	if !enough {
-		t.Fatalf("not seen in a minute: %+v", s.watches.copying)
+		t.Fatalf("not seen in a minute: %+v", s.watches.copyCost)
 	}
 	return s, p
 }
@@ -343,9 +343,9 @@ func TestCopyingInAccount(t *testing.T) {
 					}
 				}
 				stale += stillOpen(s)
-				return s.watches.copying.bytes > 1e6 && s.watches.copying.cost > 0 && s.kept.pairs >= 20
+				return s.watches.copyCost.bytes > 1e6 && s.watches.copyCost.cost > 0 && s.kept.pairs >= 20
 			})
-			c := &s.watches.copying
+			c := &s.watches.copyCost
 			if c.bytes > 2*float64(copied) || math.Abs(c.cost-perByte*c.bytes) > 1e-6*c.cost || c.watched > c.cpu || c.failed != nil {
 				t.Errorf("%v bytes of %d, which cost %v ns, in %v of %v ns: %v", c.bytes, copied, c.cost, c.watched, c.cpu, c.failed)
 			}
@@ -361,9 +361,9 @@ func TestCopyingInAccount(t *testing.T) {
 		})
 	}
 	t.Run("no difference", func(t *testing.T) {
-		s, p := readerSession(t, 0, Config{Overhead: .3}, func(s *Session) bool { return s.watches.copying.watched > 0 })
-		if s.watches.copying.cost != 0 || s.watches.copying.passed != 0 || s.watches.copying.givenUp != 0 {
-			t.Errorf("%+v", s.watches.copying)
+		s, p := readerSession(t, 0, Config{Overhead: .3}, func(s *Session) bool { return s.watches.copyCost.watched > 0 })
+		if s.watches.copyCost.cost != 0 || s.watches.copyCost.passed != 0 || s.watches.copyCost.givenUp != 0 {
+			t.Errorf("%+v", s.watches.copyCost)
 		}
 		if countOf(p, model.CPUWatched) == 0 {
 			t.Error("no words watched")
@@ -386,19 +386,19 @@ func TestWatchTurns(t *testing.T) {
 						}
 					}
 				}
-				if open != s.watches.copying.points || s.watches.copying.paused && open > 0 {
+				if open != s.watches.copyCost.points || s.watches.copyCost.paused && open > 0 {
 					wrong++
 				}
-				if s.watches.copying.paused && inPause == 0 { // the first that is met
-					inPause = s.watches.copying.watched
+				if s.watches.copyCost.paused && inPause == 0 { // the first that is met
+					inPause = s.watches.copyCost.watched
 				}
-				return s.watches.copying.passed > 0 && s.watches.copying.watched > inPause && inPause > 0
+				return s.watches.copyCost.passed > 0 && s.watches.copyCost.watched > inPause && inPause > 0
 			})
 			if wrong > 0 {
 				t.Errorf("%d times a word was watched in a pause, or not counted", wrong)
 			}
-			if s.watches.copying.points != 0 {
-				t.Errorf("%d watchpoints are open in the end", s.watches.copying.points)
+			if s.watches.copyCost.points != 0 {
+				t.Errorf("%d watchpoints are open in the end", s.watches.copyCost.points)
 			}
 			if countOf(p, model.WatchesPassed) == 0 {
 				t.Error("no sample was not watched")

@@ -150,9 +150,9 @@ func (c *copyCost) settle(p *target.Process, now time.Duration, ended bool) {
 		}
 		return
 	}
-	beside := float64(bytes-min(k.bytes, bytes)) * k.watched / float64(now-k.read)
-	c.bytes += beside
-	c.cost += beside * c.perByte
+	copied := float64(bytes-min(k.bytes, bytes)) * k.watched / float64(now-k.read)
+	c.bytes += copied
+	c.cost += copied * c.perByte
 	k.bytes, k.read, k.watched = bytes, now, 0
 }
 
@@ -196,15 +196,15 @@ func (c *copyCost) turn(budget float64, cpu uint64) {
 func (s *Session) settleCopying() {
 	now := sampler.Monotonic()
 	for _, t := range s.targets.threads {
-		s.watches.copying.noteWatched(t, now)
+		s.watches.copyCost.noteWatched(t, now)
 	}
 	if s.watches.byCPU != nil {
 		s.watches.shareSpans()
 	}
 	for _, p := range s.targets.processes.Alive {
-		s.watches.copying.settle(p, now, false)
+		s.watches.copyCost.settle(p, now, false)
 	}
-	s.ticks.budget.copied = s.watches.copying.cost
+	s.ticks.budget.copied = s.watches.copyCost.cost
 }
 
 // shareSpans has what is watched by CPU for one process watched in all that are, as it is.
@@ -212,7 +212,7 @@ func (s *watches) shareSpans() {
 	var all []span
 	for pass := range 2 {
 		for p, g := range s.groupOf {
-			k := s.copying.of[p]
+			k := s.copyCost.of[p]
 			switch {
 			case !g.byCPU:
 			case pass == 0:
@@ -231,10 +231,10 @@ func (c *copyCost) limits(budget float64) bool {
 
 // lookAtCopying begins to look whether words still need to be watched, and may be.
 func (s *Session) lookAtCopying(after time.Duration) {
-	if s.watches.copying.looking || s.watches.copying.points == 0 || s.closing || !s.watches.copying.limits(s.ticks.budget.target) {
+	if s.watches.copyCost.looking || s.watches.copyCost.points == 0 || s.closing || !s.watches.copyCost.limits(s.ticks.budget.target) {
 		return
 	}
-	s.watches.copying.looking = true
+	s.watches.copyCost.looking = true
 	if err := s.tracer.Once(after, s.lookOnce); err != nil {
 		s.account.fail(err)
 	}
@@ -242,7 +242,7 @@ func (s *Session) lookAtCopying(after time.Duration) {
 
 // lookOnce is one such look. It is a tick as far as watched words go.
 func (s *Session) lookOnce() {
-	s.watches.copying.looking = false
+	s.watches.copyCost.looking = false
 	if s.closing {
 		return
 	}
@@ -254,14 +254,14 @@ func (s *Session) lookOnce() {
 	}
 	s.settleCopying()
 	s.takeTurns(s.targets.processes.Ran())
-	took := sampler.Monotonic() - began
-	s.lookAtCopying(max(lookEvery, time.Duration(float64(took)/lookShare)))
+	elapsed := sampler.Monotonic() - began
+	s.lookAtCopying(max(lookEvery, time.Duration(float64(elapsed)/lookShare)))
 }
 
 // takeTurns begins or ends a time in which nothing is watched.
 func (s *Session) takeTurns(cpu uint64) {
-	s.watches.copying.turn(s.ticks.budget.target, cpu)
-	if !s.watches.copying.paused {
+	s.watches.copyCost.turn(s.ticks.budget.target, cpu)
+	if !s.watches.copyCost.paused {
 		return
 	}
 	for _, t := range s.targets.threads {
@@ -282,7 +282,7 @@ func (s *watches) giveUp(t *thread) {
 		waits := o != nil && o.State == record.Used
 		s.retire(t, i)
 		if waits && o.State == record.Done && o.Kind == model.Censored {
-			s.copying.givenUp++
+			s.copyCost.givenUp++
 		}
 		t.shared.Slots[i].N = 0
 		if g := t.group; g != nil {
@@ -293,10 +293,10 @@ func (s *watches) giveUp(t *thread) {
 
 // mayWatch says whether a sample that has won a slot may be watched, and counts those that may not.
 func (s *watches) mayWatch() bool {
-	if s.copying.paused {
-		s.copying.passed++
+	if s.copyCost.paused {
+		s.copyCost.passed++
 	}
-	return !s.copying.paused
+	return !s.copyCost.paused
 }
 
 // comments are the account's lines about copying.
