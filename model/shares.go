@@ -134,7 +134,7 @@ func (s *Sharing) setBand(taken, all []float64, holds int) {
 	model := sharingError + (turnsError-sharingError)*s.Turns
 	variance += share * share * model * model
 	s.Low, s.High = gammaBand(share, variance, most/float64(max(holds, 1)))
-	s.High = min(s.High+s.Unknown, 1)
+	s.High = min(s.High+s.Unknown*(1+2*turnsError*s.Turns), 1) // of turns it is itself an estimate
 }
 
 func sum(v []float64) (all float64) {
