@@ -221,13 +221,18 @@ func (l *Locator) countBefore(ahead *Ahead, u use) {
 	ahead.Before = instructionsTouching(before, inst, ahead.Word, sampler.WordSize)
 	ahead.LineBefore = instructionsTouching(before, inst, ahead.Word&^(sampler.LineSize-1), sampler.LineSize)
 	ahead.Half = halfLine(ahead.Word)
-	for i := range ahead.Half {
-		part := &ahead.Half[i]
-		last := inst
-		if i > 0 {
-			last++
+	ahead.Half[0].Before = ahead.Before
+	// The use's own instruction touches other words, too, if it is wider than one.
+	through := l.log.all
+	for i := range through[u.at:] {
+		if through[int(u.at)+i].Inst > inst {
+			through = through[:int(u.at)+i]
+			break
 		}
-		part.Before = instructionsTouching(before, last, part.Word, sampler.WordSize)
+	}
+	for i := range ahead.Half[1:] {
+		part := &ahead.Half[1+i]
+		part.Before = instructionsTouching(through, inst+1, part.Word, sampler.WordSize)
 	}
 }
 

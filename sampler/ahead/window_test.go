@@ -205,3 +205,18 @@ func TestWalkerHeld(t *testing.T) {
 		}
 	}
 }
+
+// TestCountBeforeWide: a use of 16 bytes traps in both of its words, and only what comes later is a reuse of the other one.
+func TestCountBeforeWide(t *testing.T) {
+	l := NewLocator()
+	const line = 0x10000
+	l.log.reset(64)
+	l.log.add([]interp.Access{{PC: 1, Addr: line + 16, Size: 16, Inst: 0}, {PC: 2, Addr: line + 32, Size: 16, Inst: 1}, {PC: 3, Addr: line + 32, Size: 16, Inst: 2, Store: true},
+		{PC: 4, Addr: line + 40, Size: 8, Inst: 5}})
+	var a Ahead
+	a.Word = line + 32
+	l.countBefore(&a, use{at: 2})
+	if a.Before != 1 || a.Half[0].Before != 1 || a.Half[1].Word != line+40 || a.Half[1].Before != 2 || a.Half[2].Before != 0 {
+		t.Errorf("%d traps before the use, of the half line's words %+v; want 1, and 2 of the word beside it", a.Before, a.Half)
+	}
+}
