@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -34,10 +35,11 @@ func (b *browser) inTime(what string, got, most float64) {
 	}
 }
 
-// dragged moves the size for that long by the mouse, and returns how long a frame took at the median, in ms, by the
-// browser's own trace.
-func (b *browser) dragged(length time.Duration) float64 {
+// dragged moves the size for that long by the mouse, and returns how long a frame took on average, in ms, by the browser's own
+// trace, and how much CPU time of the tab's process, in all threads.
+func (b *browser) dragged(length time.Duration) (frame, cpu float64) {
 	b.t.Helper()
+	pid, _ := b.tab()
 	var drawn []float64 // ms
 	done := make(chan struct{})
 	ctx, stop := context.WithCancel(b.ctx)
@@ -64,6 +66,7 @@ func (b *browser) dragged(length time.Duration) float64 {
 	at := func(kind input.MouseType, f float64) chromedp.Action {
 		return input.DispatchMouseEvent(kind, r.X+f*r.W, r.Y+r.H/2).WithButton(input.Left).WithButtons(1).WithClickCount(1)
 	}
+	before := cpuOf(pid)
 	b.run(at(input.MousePressed, 0.1), tracing.Start().WithTraceConfig(&tracing.TraceConfig{IncludedCategories: []string{"devtools.timeline.frame", "disabled-by-default-devtools.timeline.frame"}}))
 	for i, end := 0, time.Now().Add(length); time.Now().Before(end); i++ {
 		b.run(at(input.MouseMoved, 0.1+0.8*math.Abs(math.Sin(float64(i)/40))))
@@ -75,13 +78,27 @@ func (b *browser) dragged(length time.Duration) float64 {
 		b.t.Fatal("the browser gives no trace")
 	}
 	if len(drawn) < 3 { // another browser's names, or a machine too busy to tell
-		return math.NaN()
+		return math.NaN(), math.NaN()
 	}
-	return (drawn[len(drawn)-1] - drawn[0]) / float64(len(drawn)-1)
+	frames := float64(len(drawn) - 1)
+	return (drawn[len(drawn)-1] - drawn[0]) / frames, (cpuOf(pid) - before) / frames
 }
 
-// memory is how much the largest of the browser's tabs has taken at most, in bytes.
-func (b *browser) memory() (most int64) {
+// cpuOf is the CPU time of a process so far, in ms; proc(5) counts it in hundredths of a second.
+func cpuOf(pid int64) float64 {
+	stat, _ := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	_, rest, _ := strings.Cut(string(stat), ") ")
+	f := strings.Fields(rest)
+	if len(f) < 13 {
+		return math.NaN()
+	}
+	user, _ := strconv.Atoi(f[11])
+	system, _ := strconv.Atoi(f[12])
+	return 10 * float64(user+system)
+}
+
+// tab is the process of the largest of the browser's tabs, and how much memory it has taken at most, in bytes.
+func (b *browser) tab() (pid, most int64) {
 	b.t.Helper()
 	var all []*systeminfo.ProcessInfo
 	b.run(chromedp.ActionFunc(func(ctx context.Context) (err error) {
@@ -96,14 +113,16 @@ func (b *browser) memory() (most int64) {
 		for line := range strings.Lines(string(status)) {
 			var kb int64
 			if _, err := fmt.Sscanf(line, "VmHWM: %d kB", &kb); err == nil {
-				most = max(most, kb<<10)
+				if kb<<10 > most {
+					pid, most = p.ID, kb<<10
+				}
 			}
 		}
 	}
 	if most == 0 {
 		b.t.Fatal("the browser tells of no tab")
 	}
-	return most
+	return pid, most
 }
 
 // shown opens the overview and returns how long after it was asked for it was there, in ms.
@@ -126,8 +145,11 @@ func TestManySamples(t *testing.T) {
 	first := b.shown(url)
 	b.show(url, "page=code", "code")
 	b.await("document.querySelector('.flame canvas')")
-	frame := b.dragged(3 * time.Second)
-	t.Logf("%d samples: first picture %.0f ms after the page was asked for, dragging %.1f ms a frame, %d MB", n, first, frame, b.memory()>>20)
+	pid, _ := b.tab()
+	opened := cpuOf(pid)
+	frame, cpu := b.dragged(3 * time.Second)
+	_, memory := b.tab()
+	t.Logf("%d samples: first picture %.0f ms after the page was asked for, two pages take %.0f ms of the tab's CPU time; dragging %.1f ms a frame, %.1f ms of CPU time; %d MB", n, first, opened, frame, cpu, memory>>20)
 	b.inTime("first picture", first, 1000)
 	b.inTime("a frame", frame, 1000.0/30)
 	b.clean()
@@ -155,7 +177,7 @@ func TestMillionSamples(t *testing.T) {
 	get(t, url+"data?profile=0&stack=", nil) // however long that takes
 	b.show(url, "page=pairs", "pairs")
 	b.await("document.querySelectorAll('table.pairs tbody tr').length === 50")
-	memory := b.memory()
+	_, memory := b.tab()
 	t.Logf("%d MB", memory>>20)
 	if memory > 1<<30 {
 		t.Errorf("the browser took %d MB", memory>>20)
@@ -243,9 +265,12 @@ func TestPython(t *testing.T) {
 	b.await("document.body.textContent.includes('Nothing is found')")
 	b.show(url, "page=code", "code")
 	b.await("document.querySelector('.flame canvas')")
-	frame := b.dragged(3 * time.Second)
-	memory := b.memory()
-	t.Logf("%d samples: read in %v, first picture %.0f ms after the page was asked for, dragging %.1f ms a frame, %d MB in the browser", len(raw.Records), read.Round(time.Millisecond), first, frame, memory>>20)
+	pid, _ := b.tab()
+	opened := cpuOf(pid)
+	frame, cpu := b.dragged(3 * time.Second)
+	_, memory := b.tab()
+	t.Logf("%d samples: read in %v, first picture %.0f ms after the page was asked for, all pages take %.0f ms of the tab's CPU time; dragging %.1f ms a frame, %.1f ms of CPU time; %d MB in the browser",
+		len(raw.Records), read.Round(time.Millisecond), first, opened, frame, cpu, memory>>20)
 	if memory > 1<<30 {
 		t.Errorf("the browser took %d MB", memory>>20)
 	}
