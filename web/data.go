@@ -162,6 +162,7 @@ func New(raw *model.Profile, file, stack string, o Options) (*Data, error) {
 // survey fills what is said of the whole profile, and of its threads.
 func (d *Data) survey(raw, p *model.Profile) error {
 	survey := report.Survey(p)
+	survey.Full = true
 	d.share(raw, func(all *model.Profile) any { return survey.Threads(all, p, mostThreads) })
 	d.Survey, d.Accesses = survey, survey.Accesses
 	var text strings.Builder

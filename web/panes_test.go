@@ -22,7 +22,8 @@ import (
 func TestSharing(t *testing.T) {
 	b := openBrowser(t)
 	x := example(t, "sharing.pb.gz")
-	b.show(serve(t, testSource(t), x), "page=threads", "threads")
+	url := serve(t, testSource(t), x)
+	b.show(url, "page=threads", "threads")
 	b.await("document.querySelector('table.matrix tbody td')")
 	raw := *x.Raw
 	raw.Records = slices.Clone(x.Raw.Records)
@@ -73,6 +74,11 @@ func TestSharing(t *testing.T) {
 	}
 	b.accessible("sharing")
 	b.shoot("sharing")
+	// The curve of the other stack is drawn beside.
+	b.show(url, "page=overview&beside=shared", "overview")
+	b.await("document.querySelector('.legend').textContent.includes('private stack') && document.querySelector('.legend').textContent.includes('shared stack')")
+	b.accessible("stacks")
+	b.shoot("stacks")
 	b.clean()
 }
 

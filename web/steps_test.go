@@ -47,6 +47,26 @@ func TestStored(t *testing.T) {
 	}
 }
 
+// TestRows: what was measured is told in full, each line under its name.
+func TestRows(t *testing.T) {
+	d, err := New(example(t, "sharing.pb.gz").Raw, "sharing", "", Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	keys := map[string]string{}
+	for _, r := range d.Rows {
+		if r.Key != "!" {
+			keys[r.Key] = r.Text
+		} else if strings.Contains(r.Text, ": -v") {
+			t.Errorf("warnings are left out: %q", r.Text)
+		}
+	}
+	if keys["command"] != "./sharing 25" || !strings.HasPrefix(keys["duration"], "25.1s from ") || !strings.HasPrefix(keys["clock"], "cpu-time") ||
+		!strings.HasPrefix(keys["stack"], "private: ") || !strings.HasPrefix(keys["observations"], "987 of ") || !strings.Contains(keys["rests on"], "never seen reused") {
+		t.Errorf("%q", keys)
+	}
+}
+
 // TestSteps: steps give back what was put in.
 func TestSteps(t *testing.T) {
 	var s steps

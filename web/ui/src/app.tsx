@@ -46,7 +46,7 @@ function App() {
   const set = useCallback((change: Partial<State>, replace = false) => {
     const next = { ...now.current, ...change };
     // What is numbered by the profile means nothing in another.
-    if (("profile" in change && change.profile !== s.profile) || "stack" in change) Object.assign(next, { pair: -1, node: -1, tid: -1, object: -1, file: "" }, "profile" in change && !("stack" in change) ? { stack: "" } : {});
+    if (("profile" in change && change.profile !== s.profile) || "stack" in change) Object.assign(next, { pair: -1, node: -1, tid: -1, object: -1, file: "" }, "profile" in change && !("stack" in change) ? { stack: "", beside: "" } : {});
     if (("side" in change && change.side !== now.current.side) || ("page" in change && change.page !== "code")) next.node = -1;
     now.current = next;
     setState(next);
@@ -124,14 +124,18 @@ function App() {
   }, [view]);
 
   const otherProfile = list && s.other >= 0 && s.other < list.profiles.length && s.other !== profile ? s.other : -1;
+  const ofProfile = list && profile >= 0 ? list.profiles[profile].stacks : [];
+  const beside = ofProfile.length > 1 && ofProfile.includes(s.beside) && s.beside !== (s.stack || ofProfile[0]) ? s.beside : "";
   useEffect(() => {
     let gone = false;
     setOther(null);
-    if (list && otherProfile >= 0) load(otherProfile, "").then((d) => !gone && setOther(new View(d, otherProfile, "")), () => undefined);
+    const ask = (number: number, stack: string) => void load(number, stack).then((d) => !gone && setOther(new View(d, number, stack)), () => undefined);
+    if (list && otherProfile >= 0) ask(otherProfile, "");
+    else if (list && profile >= 0 && beside) ask(profile, beside);
     return () => {
       gone = true;
     };
-  }, [list, otherProfile]);
+  }, [list, otherProfile, profile, beside]);
 
   useEffect(() => {
     const key = (e: KeyboardEvent) => {
@@ -186,6 +190,7 @@ function App() {
           </span>
         )}
         {stacks.length > 1 ? <Pick label="stack" value={s.stack || stacks[0]} of={stacks.map((k) => [k, k])} onPick={(v) => set({ stack: v === stacks[0] ? "" : v })} /> : null}
+        {stacks.length > 1 ? <Pick label="beside" value={beside} of={[["", "none"], ...stacks.filter((k) => k !== (s.stack || stacks[0])).map((k): [string, string] => [k, k])]} onPick={(v) => set({ beside: v })} /> : null}
         {list.live ? <span class="live">live</span> : null}
         <Pick label="count" value={s.weight} of={[["misses", "misses"], ["accesses", "accesses"], ["seen", "observations"]]} onPick={(weight) => set({ weight })} />
         <input id="search" type="search" placeholder="search  /" aria-label="search functions, files and data" value={s.q} onInput={(e) => set({ q: e.currentTarget.value }, true)} />

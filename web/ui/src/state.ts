@@ -5,6 +5,7 @@ export interface State {
   profile: number;
   other: number; // to compare with; -1: none
   stack: string;
+  beside: string; // another stack, whose curve is drawn beside; "": none
   size: number; // bytes; 0: the profile's
   weight: "misses" | "accesses" | "seen";
   side: "miss" | "use" | "reuse";
@@ -23,6 +24,7 @@ export const initial: State = {
   profile: 0,
   other: -1,
   stack: "",
+  beside: "",
   size: 0,
   weight: "misses",
   side: "miss",
