@@ -187,6 +187,11 @@ func run(rdx string, before recorder, rounds, size int, only bool) error {
 	if err := lackey(engine, launcher, this.record(rdt), rdt, small, rounds); err != nil {
 		return err
 	}
+	return programs(t, this, launcher, big, mid, small, rdt, rounds)
+}
+
+// programs is how much recording slows programs down, and how large their recordings are.
+func programs(t *tabwriter.Writer, this recorder, launcher, big, mid, small, rdt string, rounds int) error {
 	fmt.Fprintf(t, "recorded\taccesses\tbytes per access\tbare s\trecorded s\tslowdown\tM accesses/s\t\n")
 	for _, p := range [][]string{
 		{"/bin/gzip", "-6", "-c", mid},

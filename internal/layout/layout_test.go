@@ -56,7 +56,7 @@ const (
 	mostLines  = 100 // of a function
 )
 
-// larger are the functions and types that are tables, or are still to be cut. An entry that is
+// larger are the functions and types that are tables. An entry that is
 // not needed any more is an error.
 var larger = map[string]bool{
 	// Decoder tables.
@@ -65,8 +65,6 @@ var larger = map[string]bool{
 	"sampler/interp parseVecOp":  true,
 	"sampler/interp vectorEntry": true,
 	"sampler/unwind evaluate":    true,
-	// To be cut.
-	"bench/trace run": true,
 }
 
 // under says whether a package is one of those named or below it.
