@@ -5,7 +5,6 @@ import (
 
 	"github.com/chromedp/cdproto/emulation"
 	"github.com/chromedp/cdproto/network"
-	"github.com/chromedp/cdproto/runtime"
 )
 
 func setScheme(ctx context.Context, scheme string) error {
@@ -13,5 +12,3 @@ func setScheme(ctx context.Context, scheme string) error {
 }
 
 func goOffline(ctx context.Context) error { return network.OverrideNetworkState(true, 0, 0, 0).Do(ctx) }
-
-func awaitPromise(p *runtime.EvaluateParams) *runtime.EvaluateParams { return p.WithAwaitPromise(true) }

@@ -79,10 +79,7 @@ func awaits(w uint64, good func(s *stepper, v int64) bool) operation {
 		}
 		touch(w, false)
 		v := m.get(w)
-		if good(s, v) {
-			return true
-		}
-		return false
+		return good(s, v)
 	}
 }
 

@@ -8,7 +8,6 @@ import (
 // code lays instructions one after the other.
 type code struct {
 	bytes map[uint64][]byte
-	next  map[uint64]uint64
 }
 
 func (c *code) at(pc uint64) []byte {
