@@ -232,6 +232,7 @@ func (s *Session) loadClock(clock sampler.Clock) error {
 		s.kernel.Close()
 		return fmt.Errorf("start session: %w", err)
 	}
+	s.watches.moves = s.points.Moves && !s.watches.groups() && !s.holds.steps()
 	if s.timing.tickCost, err = s.kernel.TickCost(); err != nil {
 		s.cfg.Log.Warn("the cost of a tick is assumed", zap.Error(err))
 	}

@@ -29,6 +29,7 @@ type thread struct {
 	counter *sampler.Counter // nil if the clock is CPU time
 	tally   *sampler.Tally   // for weights, where no clock counts; nil likewise if none could be had
 	slots   [sampler.NumSlots]watch
+	parked  [sampler.NumSlots]*sampler.Watchpoint // kept for the slot's next datum
 
 	read    uint64 // of shared.Sampled: already in cpu
 	ticks   uint64 // of shared.Ticks: likewise
@@ -163,6 +164,7 @@ func (s *Session) dropThread(t *thread) {
 	for i := range t.slots {
 		s.watches.retire(t, i)
 	}
+	s.watches.closeParked(t)
 	s.watches.copyCost.noteWatched(t, sampler.Monotonic())
 	if t.group != nil {
 		s.watches.leave(t)

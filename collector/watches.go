@@ -25,6 +25,7 @@ type watches struct {
 	drain    func() // reads what traps are waiting
 	threadAt func(index uint32) *thread
 
+	moves       bool // watchpoints are kept and moved where they can be
 	halves      bool // watched by half, so that each takes all slots of its thread
 	groupOf     map[*target.Process]*group
 	byCPU       *shares        // of processes that are watched by CPU, nil if there are none
@@ -68,7 +69,10 @@ func (s *watches) arm(t *thread, slot int, word uint64, state sampler.SlotState,
 		g.occupy(slot, t)
 	}
 	s.retire(t, slot)
-	point, err := open(s.kernel, t.tid, slot, word, traps)
+	point, err := s.again(t, slot, word, traps), error(nil)
+	if point == nil {
+		point, err = open(s.kernel, t.tid, slot, word, traps)
+	}
 	if err != nil && t.group != nil {
 		t.group.release(s, t, slot)
 	}
@@ -92,6 +96,45 @@ func (s *watches) arm(t *thread, slot int, word uint64, state sampler.SlotState,
 	return ""
 }
 
+// putAway ends what a watchpoint watches, and keeps it for the slot's next datum where that is sooner than to open one.
+// Where other threads' data are watched, too, or a burst's steps stop the thread, they need the registers.
+func (s *watches) putAway(t *thread, slot int, point *sampler.Watchpoint) error {
+	if s.moves && t.group == nil && t.parked[slot] == nil && point.Park() == nil {
+		t.parked[slot] = point
+		return nil
+	}
+	return point.Close()
+}
+
+// again moves the watchpoint that was kept for a slot to a word; nil if there is none, or it can't be.
+func (s *watches) again(t *thread, slot int, word uint64, traps int) *sampler.Watchpoint {
+	point := t.parked[slot]
+	if point == nil {
+		return nil
+	}
+	t.parked[slot] = nil
+	if point.Move(word, traps) == nil {
+		return point
+	}
+	if err := point.Close(); err != nil {
+		s.account.fail(err)
+	}
+	return nil
+}
+
+// closeParked frees the registers that were kept for a thread.
+func (s *watches) closeParked(t *thread) {
+	for slot, point := range t.parked {
+		if point == nil {
+			continue
+		}
+		t.parked[slot] = nil
+		if err := point.Close(); err != nil {
+			s.account.fail(err)
+		}
+	}
+}
+
 // retire ends what the slot watches: a use still without its reuse becomes a
 // censored observation of the age it reached.
 //
@@ -107,7 +150,7 @@ func (s *watches) retire(t *thread, slot int) {
 	if shared.State == sampler.SlotUsed || shared.State == sampler.SlotArmed || s.waitsForPair(w.obs) {
 		clock = s.timing.read(t, w)
 	}
-	if err := w.point.Close(); err != nil {
+	if err := s.putAway(t, slot, w.point); err != nil {
 		s.account.fail(err)
 	}
 	s.closeStamp(w)

@@ -59,14 +59,14 @@ func CopyCost() (perByte float64, err error) {
 // readOnce is how long it takes to read buf's length, with the word watched or not, once it has been read so before.
 func readOnce(fd int, buf []byte, watched bool, word uint64) (elapsed time.Duration, err error) {
 	if watched {
-		ev, err := openEvent(unix.Gettid(), word, WordSize, breakpointRW)
+		ev, err := openBreakpoint(unix.Gettid(), word, WordSize, breakpointRW)
 		if errors.Is(err, unix.ENOSPC) {
 			return 0, ErrNoSlot
 		} else if err != nil {
 			return 0, err
 		}
 		defer ev.Close()
-		if err := ev.Enable(); err != nil {
+		if err := ev.ioctl(unix.PERF_EVENT_IOC_ENABLE, 0); err != nil {
 			return 0, err
 		}
 	}

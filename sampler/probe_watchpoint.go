@@ -25,6 +25,8 @@ type Watchpoints struct {
 	Rearms bool `json:"rearms"`
 	// Revives: one does whose period is set anew besides.
 	Revives bool `json:"revives"`
+	// Moves: one that is parked can be moved, and traps there as often as it is asked to, and nowhere else.
+	Moves bool `json:"moves"`
 	// TrapsPerArm is the mean number of traps an event armed for one takes
 	// when the word is touched again and again.
 	TrapsPerArm float64 `json:"traps_per_arm"`
@@ -101,7 +103,10 @@ func (k *Kernel) ProbeWatchpoints() (Watchpoints, error) {
 	// Once each; one that did not go silent again would come ten times as often.
 	w.Revives = tried.revived > probeArms/2 && tried.revived < probeArms*3/2
 	k.revives = w.Revives
-
+	w.Moves, err = k.tryMoving(tid, t, page)
+	if err = errors.Join(err, k.forget()); err != nil {
+		return w, err
+	}
 	return w, w.tryLengths(tid, addr)
 }
 
@@ -121,7 +126,7 @@ func (k *Kernel) tryArming(tid int, t *Thread, word *atomic.Uint64) (n armings, 
 		}
 		touchWord(word, probeTouches)
 		first := t.Traps - before
-		err = p.event.Refresh(1)
+		err = p.refresh(1)
 		touchWord(word, probeTouches)
 		second := t.Traps - before - first
 		n.limited += int(first)
@@ -129,7 +134,7 @@ func (k *Kernel) tryArming(tid int, t *Thread, word *atomic.Uint64) (n armings, 
 			n.again += int(second)
 			if second == 0 {
 				err = startAgain(p.fd) // what is left of the second arming
-			} else if err = p.event.Refresh(1); err == nil {
+			} else if err = p.refresh(1); err == nil {
 				err = startAgain(p.fd)
 			}
 		}
@@ -142,17 +147,48 @@ func (k *Kernel) tryArming(tid int, t *Thread, word *atomic.Uint64) (n armings, 
 	return n, nil
 }
 
+// tryMoving moves a watchpoint to and fro, with a trap left of the last place and with none left, and says whether each
+// time it trapped where it was, as often as it was to, nowhere else, and not while it was parked.
+func (k *Kernel) tryMoving(tid int, t *Thread, page []byte) (moves bool, err error) {
+	words := unsafe.Slice((*atomic.Uint64)(unsafe.Pointer(&page[0])), 2)
+	trapsOf := func(word, touches int) int {
+		before := t.Traps
+		touchWord(&words[word], touches)
+		return int(t.Traps - before)
+	}
+	at, traps := 0, 2
+	p, err := k.Arm(tid, 0, uint64(uintptr(unsafe.Pointer(&words[at]))), traps)
+	if err != nil {
+		return false, fmt.Errorf("probe watchpoints: %w", err)
+	}
+	defer p.Close()
+	for i := range probeArms / 2 {
+		touches, want := probeTouches, traps
+		if i%2 == 0 {
+			touches, want = 1, 1
+		}
+		if trapsOf(1-at, probeTouches) != 0 || trapsOf(at, touches) != want || p.Park() != nil || trapsOf(at, 1)+trapsOf(1-at, 1) != 0 {
+			return false, nil
+		}
+		at, traps = 1-at, 1+i/2%2
+		if p.Move(uint64(uintptr(unsafe.Pointer(&words[at]))), traps) != nil {
+			return false, nil
+		}
+	}
+	return true, nil
+}
+
 // tryLengths opens breakpoints of all lengths, and as many at once as there are.
 func (w *Watchpoints) tryLengths(tid int, addr uint64) error {
 	// Lengths above a word are AMD's range breakpoints.
 	for length := 1; length <= probeBytes; length *= 2 {
-		if p, err := openBreakpoint(tid, addr, length); err == nil {
+		if p, err := openBreakpoint(tid, addr, length, breakpointRW); err == nil {
 			w.Lengths = append(w.Lengths, length)
 			p.Close()
 		}
 	}
 	for w.Free < probeFree {
-		p, err := openBreakpoint(tid, addr+uint64(WordSize*w.Free), WordSize)
+		p, err := openBreakpoint(tid, addr+uint64(WordSize*w.Free), WordSize, breakpointRW)
 		if errors.Is(err, unix.ENOSPC) {
 			break
 		} else if err != nil {

@@ -1,11 +1,13 @@
 package sampler
 
 import (
+	"encoding/binary"
 	"errors"
 	"fmt"
+	"os"
+	"unsafe"
 
 	"github.com/cilium/ebpf"
-	"github.com/elastic/go-perf"
 	"golang.org/x/sys/unix"
 
 	"github.com/rdx-profiler/rdx/sampler/ptrace"
@@ -25,14 +27,15 @@ const (
 	breakpointRW = 3 // HW_BREAKPOINT_RW; x86 refuses to watch reads alone
 )
 
-// Watchpoint is one armed debug register of one thread.
+// Watchpoint is one debug register of one thread, armed or parked.
 //
-// Every arming opens a fresh event: kernels from 6.16 on never fire a
-// breakpoint event again once its limit was reached (kernel 6.11 to 6.14
-// ignore the limit unless the program returns 1, as on_trap does).
+// To open an event and attach its program takes some ten times as long as to move one that is there. One that has come
+// to its limit needs more than enabling to trap again, see Watchpoints.Rearms and Revives; and kernels 6.11 to 6.14 ignore
+// the limit unless the program returns 1, as on_trap does.
 type Watchpoint struct {
-	event *perf.Event
 	fd    int
+	attr  unix.PerfEventAttr
+	asked uint64 // traps that it was armed for altogether
 }
 
 // Arm watches the aligned word at addr for the next traps accesses of thread
@@ -70,58 +73,126 @@ func arm(program *ebpf.Program, tid int, addr uint64, length int, kind uint32, t
 	if kind != breakpointX && addr%uint64(length) != 0 {
 		return nil, fmt.Errorf("arm watchpoint: address %#x is not aligned to %d", addr, length)
 	}
-	ev, err := openEvent(tid, addr, length, kind)
+	w, err := openBreakpoint(tid, addr, length, kind)
 	if errors.Is(err, unix.ENOSPC) {
 		return nil, fmt.Errorf("arm watchpoint: %w", ErrNoSlot)
 	} else if err != nil {
 		return nil, fmt.Errorf("arm watchpoint at %#x in thread %d: %w", addr, tid, err)
 	}
-	w := &Watchpoint{event: ev}
-	if w.fd, err = ev.FD(); err == nil {
-		if err = ev.SetBPF(uint32(program.FD())); err == nil {
-			err = ev.Refresh(traps)
-		}
+	if err = w.ioctl(unix.PERF_EVENT_IOC_SET_BPF, uintptr(program.FD())); err == nil {
+		err = w.refresh(traps)
 	}
 	if err != nil {
-		ev.Close()
+		w.Close()
 		return nil, fmt.Errorf("arm watchpoint at %#x in thread %d: %w", addr, tid, err)
 	}
 	return w, nil
 }
 
 // openBreakpoint opens the event of a watchpoint of length bytes, disabled.
-func openBreakpoint(tid int, addr uint64, length int) (*perf.Event, error) {
-	return openEvent(tid, addr, length, breakpointRW)
-}
-
-func openEvent(tid int, addr uint64, length int, kind uint32) (*perf.Event, error) {
+func openBreakpoint(tid int, addr uint64, length int, kind uint32) (*Watchpoint, error) {
 	if err := ptrace.SurviveStrayTraps(); err != nil {
 		return nil, err
 	}
-	return perf.Open(&perf.Attr{
-		Label:          "rdx watchpoint", // spares a look-up
-		Type:           perf.BreakpointEvent,
-		BreakpointType: kind,
-		Config1:        addr,
-		Config2:        uint64(length),
-		Sample:         1,
-		CountFormat:    perf.CountFormat{Enabled: true},
-		Options: perf.Options{
-			Disabled:          true,
-			ExcludeKernel:     true,
-			ExcludeHypervisor: true,
-		},
-	}, tid, perf.AnyCPU, nil)
+	w := &Watchpoint{attr: unix.PerfEventAttr{
+		Type:        unix.PERF_TYPE_BREAKPOINT,
+		Size:        uint32(unsafe.Sizeof(unix.PerfEventAttr{})),
+		Bp_type:     kind,
+		Ext1:        addr,
+		Ext2:        uint64(length),
+		Sample:      1,
+		Read_format: unix.PERF_FORMAT_TOTAL_TIME_ENABLED,
+		Bits:        unix.PerfBitDisabled | unix.PerfBitExcludeKernel | unix.PerfBitExcludeHv,
+	}}
+	var err error
+	w.fd, err = unix.PerfEventOpen(&w.attr, tid, -1, -1, unix.PERF_FLAG_FD_CLOEXEC)
+	if err != nil {
+		return nil, os.NewSyscallError("perf_event_open", err)
+	}
+	return w, nil
 }
 
-// Age is the thread's CPU time since the arming, in nanoseconds.
-func (w *Watchpoint) Age() (uint64, error) {
-	c, err := w.event.ReadCount()
-	if err != nil {
-		return 0, fmt.Errorf("read watchpoint clock: %w", err)
+func (w *Watchpoint) ioctl(request uint, arg uintptr) error {
+	if _, _, errno := unix.Syscall(unix.SYS_IOCTL, uintptr(w.fd), uintptr(request), arg); errno != 0 {
+		return errno
 	}
-	return uint64(c.Enabled), nil
+	return nil
+}
+
+// refresh lets so many more traps come.
+func (w *Watchpoint) refresh(traps int) error {
+	if err := w.ioctl(unix.PERF_EVENT_IOC_REFRESH, uintptr(traps)); err != nil {
+		return err
+	}
+	w.asked += uint64(traps)
+	return nil
+}
+
+// read gives how often it has trapped, and for how long of the thread's CPU time it was armed, in nanoseconds.
+func (w *Watchpoint) read() (traps, armed uint64, err error) {
+	var buf [16]byte
+	n, err := unix.Read(w.fd, buf[:])
+	if err == nil && n < len(buf) {
+		err = ErrNotRunning
+	}
+	if err != nil {
+		return 0, 0, fmt.Errorf("read watchpoint clock: %w", err)
+	}
+	return binary.NativeEndian.Uint64(buf[:]), binary.NativeEndian.Uint64(buf[8:]), nil
+}
+
+// Age is the thread's CPU time that it was armed for since it was opened, in nanoseconds.
+func (w *Watchpoint) Age() (uint64, error) {
+	_, armed, err := w.read()
+	return armed, err
+}
+
+// Park ends the watch, but keeps the debug register for the next. When it returns no trap comes any more.
+func (w *Watchpoint) Park() error {
+	if err := w.ioctl(unix.PERF_EVENT_IOC_DISABLE, 0); err != nil {
+		return fmt.Errorf("park watchpoint: %w", err)
+	}
+	return nil
+}
+
+// ErrNotMoved says that a parked watchpoint can't be used again for as many traps as asked: close it, and arm another.
+var ErrNotMoved = errors.New("watchpoint has other traps left than asked for")
+
+// Move has a parked watchpoint, whose thread must be held, watch at addr for the next traps accesses, as many bytes as
+// before, aligned. Only where Watchpoints.Moves.
+//
+// An event's limit can only be raised: what is left of the last one counts.
+func (w *Watchpoint) Move(addr uint64, traps int) error {
+	done, _, err := w.read()
+	if err != nil {
+		return err
+	}
+	left := int64(w.asked - done)
+	if left < 0 || left > int64(traps) {
+		return ErrNotMoved
+	}
+	w.attr.Ext1 = addr &^ (w.attr.Ext2 - 1)
+	if err := w.ioctl(unix.PERF_EVENT_IOC_MODIFY_ATTRIBUTES, uintptr(unsafe.Pointer(&w.attr))); err != nil {
+		return fmt.Errorf("move watchpoint to %#x: %w", addr, err)
+	}
+	if more := traps - int(left); more > 0 {
+		err = w.refresh(more)
+	} else {
+		err = w.ioctl(unix.PERF_EVENT_IOC_ENABLE, 0)
+	}
+	if err == nil && left == 0 {
+		err = startAgain(w.fd)
+	}
+	if err != nil {
+		return fmt.Errorf("move watchpoint to %#x: %w", addr, err)
+	}
+	return nil
 }
 
 // Close frees the debug register.
-func (w *Watchpoint) Close() error { return w.event.Close() }
+func (w *Watchpoint) Close() error {
+	if err := unix.Close(w.fd); err != nil {
+		return fmt.Errorf("close watchpoint: %w", err)
+	}
+	return nil
+}
