@@ -57,6 +57,7 @@ func (s *holds) watchHalf(t *thread, found *ahead.Ahead, o *observation) {
 	}
 	s.watches.retire(t, 0)
 	if failed := s.watches.arm(t, 0, found.Word, sampler.SlotArmed, found.Before, 2+found.Before, (*sampler.Kernel).Arm); failed != "" {
+		s.settle()
 		s.account.loseObserved(&o.Observation, failed)
 		return
 	}
@@ -66,6 +67,7 @@ func (s *holds) watchHalf(t *thread, found *ahead.Ahead, o *observation) {
 	t.slots[0].obs = o
 	for i, part := range found.Half[1:] {
 		if failed := s.watches.arm(t, 1+i, part.Word, sampler.SlotUsed, part.Before, 1+part.Before, (*sampler.Kernel).Arm); failed != "" {
+			s.settle()
 			s.account.loseObserved(&o.Observation, failed)
 			t.slots[0].helper = true // of nothing any more
 			s.watches.retire(t, 0)

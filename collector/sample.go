@@ -112,7 +112,7 @@ func (s *Session) sample(t *thread) {
 // choose watches the open access that reading ahead has chosen, if the thread has won a slot. In a group one that is not
 // open is watched, too: that no other thread comes in between can't be read ahead.
 func (s *holds) choose(t *thread, found *ahead.Ahead) {
-	s.untold = untold{thread: t, found: found}
+	s.untold = untold{thread: t, found: found, settled: found.Touches > 0}
 	g := t.group
 	others := g != nil && len(g.members) > 1
 	if found.Open == 0 && others {
@@ -132,9 +132,33 @@ func (s *holds) choose(t *thread, found *ahead.Ahead) {
 		s.untold.checked = found.Share
 	}
 	s.watchFor(t, found, o)
-	if found.Open > 0 && s.untold.watched != nil {
-		s.stoodFor += max(o.Times()-1, 0)
+}
+
+// settle tells what part of its hold an access that may be watched stands for. That is done when its thread runs, or sooner
+// where it is lost.
+func (s *holds) settle() {
+	u := &s.untold
+	if u.settled {
+		return
 	}
+	u.settled = true
+	s.locate.Settle(u.found)
+	if u.found.Touches > 0 {
+		s.made[len(s.made)-1].Touches = u.found.Touches
+		s.noteOverlap(u.found)
+	}
+	s.opened.classified = u.found.Classified
+	o := u.watched
+	if o == nil || u.found.Touches == 0 {
+		return
+	}
+	before := o.Times()
+	o.After, o.Overlap = u.found.After, s.overlaps.Latest
+	o.Stands = u.found.Share * float64(s.perHoldWanted())
+	if o.Epoch != nil {
+		o.Epoch.Accepted += o.Times() - before
+	}
+	s.reached.add(o.After)
 }
 
 // untold is a hold of which stacks and distances are still to be told, now that its thread runs.
@@ -143,15 +167,20 @@ type untold struct {
 	found   *ahead.Ahead
 	watched *observation // nil if nothing of it is
 	checked float64      // share of a reuse that is watched for other threads' sake
+	settled bool         // found says what it stands for
 }
 
 // finish takes what is left of a hold, when the thread has been let go, and says which thread that was if it was
 // read ahead of.
 func (s *holds) finish() (told *thread) {
+	if s.untold.thread == nil {
+		return nil
+	}
+	s.settle()
 	u := s.untold
 	s.untold = untold{}
-	if u.thread == nil {
-		return nil
+	if u.found.Open > 0 && u.watched != nil {
+		s.stoodFor += max(u.watched.Times()-1, 0)
 	}
 	open, others, err := s.locate.Tell(s.rand.IntN)
 	if err != nil {
@@ -207,7 +236,9 @@ func (s *holds) decline(err error) {
 // tally counts what was seen in a hold.
 func (s *holds) tally(t *thread, found *ahead.Ahead) {
 	s.made = append(s.made, record.Hold{Process: t.process, TID: t.tid, At: t.since, Accesses: found.Accesses, Touches: found.Touches, Instructions: found.Instructions, End: found.End})
-	s.noteOverlap(found)
+	if found.Touches > 0 || found.Accesses == 0 { // else it is not known yet
+		s.noteOverlap(found)
+	}
 	t.process.Note(found.Use.PC) // libraries of a program that just started are not known yet
 	t.process.Refresh()
 }
@@ -245,7 +276,7 @@ func (s *holds) window() ahead.Window {
 
 // observe makes an observation of a sampled access.
 func (s *holds) observe(t *thread, f *ahead.Followed) *observation {
-	if f.Reuse == 0 {
+	if f.Reuse == 0 && f.After > 0 { // else settle says how far
 		s.reached.add(f.After)
 	}
 	o := &observation{Observation: record.Observation{
@@ -316,6 +347,7 @@ func (s *holds) watchFor(t *thread, found *ahead.Ahead, o *observation) {
 		s.notWatched(o, model.ThreadsRefused)
 		return
 	} else if failed != "" {
+		s.settle()
 		s.account.loseObserved(&o.Observation, failed)
 		return
 	}
@@ -339,6 +371,7 @@ func (s *holds) watchFor(t *thread, found *ahead.Ahead, o *observation) {
 // notWatched takes an access that can't be watched for what is read ahead of it, like one
 // that found no slot: were it lost, only those reused soon would be left.
 func (s *holds) notWatched(o *observation, why model.Reason) {
+	s.settle()
 	s.account.losses[model.NotWatched.Of(why)] += int64(max(math.Round(o.Times()), 1))
 	s.untold.watched, s.untold.checked = nil, 0
 }

@@ -25,6 +25,8 @@ type accessLog struct {
 	open       []int32 // those of these without a reuse, once closed
 	next       []int32 // by touch of these: that of the block's next touch, 0 if there is none
 	marks      fenwick
+	indexed    int // so many of all are in touches
+	lined      []interp.Access
 }
 
 // blockTouch is one access's touch of one block.
@@ -52,10 +54,17 @@ func (g *accessLog) reset(block int) {
 	g.first, g.shift = g.first[:0], uint8(bits.TrailingZeros64(g.block))
 	g.linked, g.classified, g.reused, g.open, g.next = 0, 0, 0, g.open[:0], g.next[:0]
 	g.last.reset()
+	g.indexed = 0
 }
 
-// add appends the accesses of one run of the interpreter.
+// add appends the accesses of one run of the interpreter, and what they touch.
 func (g *accessLog) add(accesses []interp.Access) {
+	g.keep(accesses)
+	g.index()
+}
+
+// keep appends the accesses alone: index is to be called before anything is asked of what they touch.
+func (g *accessLog) keep(accesses []interp.Access) {
 	inst := int32(0)
 	if n := len(g.all); n > 0 {
 		inst = g.all[n-1].Inst + 1
@@ -63,13 +72,38 @@ func (g *accessLog) add(accesses []interp.Access) {
 	for _, a := range accesses {
 		// The interpreter counts from 0 in each run.
 		a.Inst += inst
-		from, to := g.blocks(a)
+		g.all = append(g.all, a)
+	}
+}
+
+// index finds what the accesses touch.
+func (g *accessLog) index() {
+	for ; g.indexed < len(g.all); g.indexed++ {
+		from, to := g.blocks(g.all[g.indexed])
 		g.first = append(g.first, int32(len(g.touches)))
 		for b := from; b <= to; b++ {
 			prev := g.last.swap(b, len(g.touches))
-			g.touches = append(g.touches, blockTouch{b, int32(len(g.all)), int32(prev)})
+			g.touches = append(g.touches, blockTouch{b, int32(g.indexed), int32(prev)})
 		}
-		g.all = append(g.all, a)
+	}
+}
+
+// wordOf is one of the words of a block that an access touches.
+func (g *accessLog) wordOf(a *interp.Access, block uint64, pick func(n int) int) uint64 {
+	first, last := max(a.Addr, block*g.block)/sampler.WordSize, min(a.Addr+uint64(a.Size), (block+1)*g.block)-1
+	return (first + uint64(pick(int(last/sampler.WordSize-first)+1))) * sampler.WordSize
+}
+
+// touching appends the accesses up to one that overlap so many bytes at addr.
+func (g *accessLog) touching(upTo int, addr, size uint64) []interp.Access {
+	g.lined = g.lined[:0]
+	for all := g.all[:upTo]; ; {
+		i := reuseOf(all, addr, size)
+		if i < 0 {
+			return g.lined
+		}
+		g.lined = append(g.lined, all[i])
+		all = all[i+1:]
 	}
 }
 
@@ -93,10 +127,7 @@ func (g *accessLog) use(candidate, at int, pick func(n int) int) use {
 // useOf is that of a touch, by a word that it touches.
 func (g *accessLog) useOf(touch int, pick func(n int) int) use {
 	t := g.touches[touch]
-	a := g.all[t.at]
-	first, last := max(a.Addr, t.block*g.block)/sampler.WordSize, min(a.Addr+uint64(a.Size), (t.block+1)*g.block)-1
-	word := (first + uint64(pick(int(last/sampler.WordSize-first)+1))) * sampler.WordSize
-	return use{at: int(t.at), touch: touch, word: word, block: t.block, reuse: -1}
+	return use{at: int(t.at), touch: touch, word: g.wordOf(&g.all[t.at], t.block, pick), own: t.block, reuse: -1}
 }
 
 // match looks for reuses among the accesses that are new: those by the use's own

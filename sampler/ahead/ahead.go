@@ -34,6 +34,9 @@ type Locator struct {
 	started  registers       // where the last Read began
 	vector   vectorRegisters // likewise, once they were needed
 	watched  use             // that it chose
+	witness  witness
+	first    int  // accesses to be classified, of the last Read
+	settled  bool // they are
 	uses     []use
 	stops    []stop
 	stack    unwind.Stack // as read while the thread is held, empty before
@@ -139,24 +142,33 @@ func (l *Locator) Read(pid, tid int, w Window, pick func(n int) int) (Ahead, err
 	l.machine.Start(&l.regs, &l.memory)
 	l.prefetch(registers)
 	l.log.reset(w.Block)
-	end, instructions := l.readOn(w)
+	l.witness.reset()
+	l.first, l.settled, l.watched = w.First, false, use{}
+	end, instructions, open := l.readOn(w, pick)
 	read := clock.Monotonic()
 	defer func() { l.spent.Choosing = clock.Monotonic() - read }()
-	l.log.close(w.First)
 	if len(l.log.all) == 0 {
 		return l.operand(end, pick)
 	}
-	u := l.log.choose(pick)
-	ahead := Ahead{Accesses: len(l.log.all), Touches: len(l.log.touches), Instructions: instructions, Classified: l.log.classified, Open: len(l.log.open), End: ending(end)}
-	ahead.Followed = l.log.followed(&u)
-	ahead.Share = 1
-	if ahead.Open == 0 {
-		ahead.End = interp.AccessesDone.String() // whatever it was, nothing was in the way
+	ahead := Ahead{Accesses: len(l.log.all), Instructions: instructions, End: ending(end)}
+	var u use
+	if open && !l.witness.tired {
+		u = l.witness.use(&l.log, pick)
+		ahead.Open = 1 // or more: see Settle
 	} else {
-		ahead.Share = float64(ahead.Open) / float64(ahead.Classified)
-		ahead.Use.Next = l.reportedAt(ahead.Use.PC)
+		l.settle()
+		u = l.log.choose(pick)
 	}
 	l.watched = u
+	ahead.Followed = l.log.followed(&u)
+	if ahead.After = 0; l.settled {
+		l.Settle(&ahead)
+	}
+	if open {
+		ahead.Use.Next = l.reportedAt(ahead.Use.PC)
+	} else {
+		ahead.End = interp.AccessesDone.String() // whatever it was, nothing was in the way
+	}
 	_, sp := unwindRegs(&l.started)
 	l.copyStack(sp) // for Tell: it will be another one
 	l.countBefore(&ahead, u)
@@ -189,8 +201,37 @@ func (l *Locator) prefetch(now time.Duration) {
 // readAtOnce is how many accesses are read before it is looked whether it is enough.
 const readAtOnce = 256
 
-// readOn reads until all that is classified is reused, or the window's end.
-func (l *Locator) readOn(w Window) (end interp.End, done int) {
+// settle classifies what the last Read has read.
+func (l *Locator) settle() {
+	if l.settled {
+		return
+	}
+	l.settled = true
+	l.log.index()
+	l.log.close(l.first)
+	if u := &l.watched; u.touch < 0 {
+		from, _ := l.log.blocks(l.log.all[u.at])
+		u.touch = int(l.log.first[u.at]) + int(u.own-from)
+	}
+}
+
+// Settle says in what the last Read has returned how many touches are classified and open, and so what part the watched one
+// stands for: what need not be known while the thread is held.
+func (l *Locator) Settle(found *Ahead) {
+	if len(l.log.all) == 0 {
+		return // its operand was all there was
+	}
+	l.settle()
+	found.Touches, found.Classified, found.Open = len(l.log.touches), l.log.classified, len(l.log.open)
+	found.Share = 1
+	if found.Open > 0 {
+		found.Share = float64(found.Open) / float64(found.Classified)
+		found.At, found.After = l.watched.touch, len(l.log.touches)-1-l.watched.touch
+	}
+}
+
+// readOn reads until all that is classified is reused, or the window's end, and says whether something is open there.
+func (l *Locator) readOn(w Window, pick func(n int) int) (end interp.End, done int, open bool) {
 	l.sights.instructions = 0
 	from := clock.Monotonic()
 	l.memory.spent, l.memory.calls = 0, 0
@@ -201,25 +242,51 @@ func (l *Locator) readOn(w Window) (end interp.End, done int) {
 		interpreted := clock.Monotonic()
 		done += end.Instructions
 		l.sights.instructions = done
-		l.log.add(l.machine.Accesses())
-		enough := len(l.log.all) >= w.First && !l.log.anyOpen(w.First)
+		l.log.keep(l.machine.Accesses())
+		ended := end.Cause != interp.AccessesDone
+		enough := false
+		if len(l.log.all) >= w.First || ended {
+			open = l.anyOpen(pick)
+			enough = !open
+		}
 		matched := clock.Monotonic()
 		l.spent.Interpreting += interpreted - from
 		l.spent.Matching += matched - interpreted
 		l.spent.Instructions, from = done, matched
-		if end.Cause != interp.AccessesDone || enough {
+		if ended || enough {
 			break
 		}
 	}
-	return end, done
+	return end, done, open
+}
+
+// anyOpen says whether of the touches by the first accesses one has not been reused so far: then it is the witness, unless
+// that is tired.
+func (l *Locator) anyOpen(pick func(n int) int) (open bool) {
+	if len(l.log.all) == 0 {
+		return false
+	}
+	w := &l.witness
+	if !w.begun {
+		w.begin(&l.log, l.first, pick)
+	}
+	if !w.tired {
+		open = w.stands(&l.log, pick)
+	}
+	if w.tired {
+		l.log.index()
+		open = l.log.anyOpen(l.first)
+	}
+	return open
 }
 
 // countBefore says how many traps come before the use of what may be watched.
 func (l *Locator) countBefore(ahead *Ahead, u use) {
-	before := l.log.all[:u.at]
+	line := ahead.Word &^ (sampler.LineSize - 1)
+	before := l.log.touching(u.at, line, sampler.LineSize)
 	inst := l.log.all[u.at].Inst
 	ahead.Before = instructionsTouching(before, inst, ahead.Word, sampler.WordSize)
-	ahead.LineBefore = instructionsTouching(before, inst, ahead.Word&^(sampler.LineSize-1), sampler.LineSize)
+	ahead.LineBefore = instructionsTouching(before, inst, line, sampler.LineSize)
 	ahead.Half = halfLine(ahead.Word)
 	ahead.Half[0].Before = ahead.Before
 	// The use's own instruction touches other words, too, if it is wider than one.
@@ -244,6 +311,7 @@ func (l *Locator) Tell(pick func(n int) int) (watched Followed, others []Followe
 	if len(l.log.all) == 0 {
 		return Followed{}, nil, nil // its operand was all there was
 	}
+	l.settle()
 	l.uses = append(l.uses[:0], l.watched)
 	if n := len(l.log.open); n > 0 {
 		l.uses[0].share = float64(n) / float64(l.log.classified)

@@ -109,6 +109,7 @@ func TestTell(t *testing.T) {
 		if err != nil {
 			return err
 		}
+		again.Settle(&ahead)
 		watched, others, err := again.Tell(first)
 		if err != nil {
 			return err
