@@ -179,6 +179,11 @@ func (s *holds) finish() (told *thread) {
 	s.settle()
 	u := s.untold
 	s.untold = untold{}
+	if err := s.locate.Unchanged(); err != nil {
+		s.discard(&u)
+		s.decline(err)
+		return nil
+	}
 	if u.found.Open > 0 && u.watched != nil {
 		s.stoodFor += max(u.watched.Times()-1, 0)
 	}
@@ -215,6 +220,25 @@ func (s *holds) finish() (told *thread) {
 		return nil
 	}
 	return t
+}
+
+// discard takes a hold back of which nothing was told yet.
+func (s *holds) discard(u *untold) {
+	s.made = s.made[:len(s.made)-1]
+	s.mergeOf, s.opened = nil, joinedWindow{}
+	o := u.watched
+	if o == nil {
+		return
+	}
+	o.State = record.Void
+	if o.Epoch != nil {
+		o.Epoch.Accepted -= o.Times()
+	}
+	for i := range u.thread.slots {
+		if u.thread.slots[i].obs == o {
+			s.watches.retire(u.thread, i)
+		}
+	}
 }
 
 // noteOverlap takes what was read ahead in a hold.

@@ -215,6 +215,17 @@ func (l *Locator) settle() {
 	}
 }
 
+// Unchanged is to be called when the thread runs on: code that the last Read had from earlier ones, to hold it no longer than need
+// be, was still so. The error is a *Declined: what was read is not to be used.
+func (l *Locator) Unchanged() error {
+	if l.machine.Unchanged() {
+		return nil
+	}
+	return errKept
+}
+
+var errKept = &Declined{Reason: "code had changed since it was last read"}
+
 // Settle says in what the last Read has returned how many touches are classified and open, and so what part the watched one
 // stands for: what need not be known while the thread is held.
 func (l *Locator) Settle(found *Ahead) {

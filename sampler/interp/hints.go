@@ -40,7 +40,16 @@ type hints struct {
 	index map[uint64]int32 // into all, by page
 	addrs []uint64         // of the pages that are to be read ahead
 	bufs  []*[pageSize]byte
+	// code are pages that instructions of earlier bursts were of, as they were then: of these the burst begins with
+	// copies of ours, and it is looked afterwards whether they still were so. kept are those of them that are to be read
+	// ahead; changed those that were not: they are read each time.
+	code    map[uint64]*[pageSize]byte
+	kept    []uint64
+	changed map[uint64]bool
 }
+
+// maxKept bounds the pages with code that are kept of an owner.
+const maxKept = 128
 
 // maxOwners bounds whose pages are remembered.
 const maxOwners = 64
@@ -48,7 +57,8 @@ const maxOwners = 64
 // Prefetch reads, in few calls, the pages that the burst is likely to need,
 // judged by the last bursts of the same owner, such as a process, that began with Prefetch. It is
 // for bursts that read far, to be called after Start, and does nothing if their memory is not a
-// BatchMemory. It returns how many pages it has read.
+// BatchMemory. Code that earlier bursts have read is not read again: Unchanged has to say afterwards that it was as it is. It
+// returns how many pages it has read.
 func (m *Pages) Prefetch(owner int) int {
 	mem, ok := m.mem.(BatchMemory)
 	if !ok {
@@ -59,10 +69,16 @@ func (m *Pages) Prefetch(owner int) int {
 		if len(m.hints) >= maxOwners {
 			clear(m.hints)
 		}
-		h = &hints{index: make(map[uint64]int32)}
+		h = &hints{index: make(map[uint64]int32), code: make(map[uint64]*[pageSize]byte), changed: make(map[uint64]bool)}
 		m.hints[owner] = h
 	}
 	m.learns = h
+	for _, num := range h.kept {
+		p := m.room(0)
+		p.data = *h.code[num]
+		m.add(num)
+		p.kept = true
+	}
 	h.bufs = h.bufs[:0]
 	for range h.addrs {
 		h.bufs = append(h.bufs, &m.room(len(h.bufs)).data)
@@ -77,6 +93,47 @@ func (m *Pages) Prefetch(owner int) int {
 		done += n + 1 // the next one can't be read
 	}
 	return m.used - base
+}
+
+// Unchanged says whether the pages that the burst had from earlier ones are what the memory holds, as far as it can be read,
+// and forgets those that are not. It is to be called while nothing but the burst has run, or soon after.
+func (m *Pages) Unchanged() bool {
+	mem, ok := m.mem.(BatchMemory)
+	h := m.learns
+	if !ok || h == nil {
+		return true
+	}
+	h.addrs, h.bufs = h.addrs[:0], h.bufs[:0] // learned anew when the burst is over
+	for _, p := range m.pool[:m.used] {
+		if p.kept && p.touched && h.code[p.num] != nil {
+			h.addrs = append(h.addrs, p.num*pageSize)
+		}
+	}
+	for range h.addrs {
+		h.bufs = append(h.bufs, &m.room(len(h.bufs)).data)
+	}
+	same := true
+	for done := 0; done < len(h.addrs); {
+		n := mem.ReadPages(h.addrs[done:], h.bufs[done:])
+		for i := done; i < done+n; i++ {
+			num := h.addrs[i] / pageSize
+			if *h.code[num] != *h.bufs[i] {
+				same = false
+				h.keepNever(num)
+			}
+		}
+		if done += n; done < len(h.addrs) { // one that can't be read, or not in this way
+			h.keepNever(h.addrs[done] / pageSize)
+			done++
+		}
+	}
+	return same
+}
+
+// keepNever has a page read each time.
+func (h *hints) keepNever(num uint64) {
+	h.changed[num] = true
+	delete(h.code, num)
 }
 
 // room is the n-th page of the pool that is not used.
@@ -124,6 +181,10 @@ func (h *hints) remember(touched []*page) {
 			h.index[p.num] = i
 		}
 		h.all[i].score += hintGain
+		if p.code && !p.dirty && !p.kept && len(h.code) < maxKept && !h.changed[p.num] {
+			b := p.data
+			h.code[p.num] = &b
+		}
 	}
 	for i := 0; i < len(h.all); {
 		if h.all[i].score >= hintKept {
@@ -131,15 +192,20 @@ func (h *hints) remember(touched []*page) {
 			continue
 		}
 		delete(h.index, h.all[i].num)
+		delete(h.code, h.all[i].num)
 		last := len(h.all) - 1
 		if h.all[i] = h.all[last]; i != last {
 			h.index[h.all[i].num] = int32(i)
 		}
 		h.all = h.all[:last]
 	}
-	h.addrs = h.addrs[:0]
+	h.addrs, h.kept = h.addrs[:0], h.kept[:0]
 	for _, e := range h.all {
-		if e.score >= hintWanted && len(h.addrs) < maxBatch {
+		switch {
+		case e.score < hintWanted:
+		case h.code[e.num] != nil:
+			h.kept = append(h.kept, e.num)
+		case len(h.addrs) < maxBatch:
 			h.addrs = append(h.addrs, e.num*pageSize)
 		}
 	}

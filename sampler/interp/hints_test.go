@@ -68,20 +68,20 @@ func TestPrefetch(t *testing.T) {
 	mem.put(dataBase+7*pageSize, []byte{77})
 	want := count(0)
 	want[7] = 77
-	if read, v := jumps(t, m, mem, dataBase); read != 21 || mem.one != 0 || mem.many != 1 || !slices.Equal(v, want) {
+	if read, v := jumps(t, m, mem, dataBase); read != 20 || mem.one != 0 || mem.many != 1 || !slices.Equal(v, want) {
 		t.Fatalf("second burst: %d read, %d and %d calls, %d", read, mem.one, mem.many, v)
 	}
 	// Half of them and some more; one of these is gone.
 	mem.one, mem.many = 0, 0
 	mem.refused = dataBase + 5*pageSize
 	read, v := jumps(t, m, mem, dataBase+10*pageSize)
-	if read != 20 || mem.one != 10 || mem.many != 2 || !slices.Equal(v, count(10)) {
+	if read != 19 || mem.one != 10 || mem.many != 2 || !slices.Equal(v, count(10)) {
 		t.Fatalf("third burst: %d read, %d and %d calls, %d", read, mem.one, mem.many, v)
 	}
 	for range 40 {
 		jumps(t, m, mem, dataBase+30*pageSize)
 	}
-	if read, _ := jumps(t, m, mem, dataBase+30*pageSize); read != 21 || len(m.hints[1].all) != 21 || len(m.hints[1].index) != 21 {
+	if read, _ := jumps(t, m, mem, dataBase+30*pageSize); read != 20 || len(m.hints[1].all) != 21 || len(m.hints[1].index) != 21 {
 		t.Errorf("in the end %d read, %d remembered", read, len(m.hints[1].all))
 	}
 	// A burst without Prefetch neither reads ahead nor counts.
@@ -93,7 +93,7 @@ func TestPrefetch(t *testing.T) {
 	if mem.many != 0 || mem.one != 2 {
 		t.Errorf("without Prefetch: %d calls and %d", mem.one, mem.many)
 	}
-	if read, _ := jumps(t, m, mem, dataBase+30*pageSize); read != 21 {
+	if read, _ := jumps(t, m, mem, dataBase+30*pageSize); read != 20 {
 		t.Errorf("after one without: %d read", read)
 	}
 	if m.Start(r, mem.pages); m.Prefetch(1) != 0 {
@@ -130,5 +130,57 @@ func TestPrefetchBounds(t *testing.T) {
 	}
 	if len(m.hints[1].all) > maxHints {
 		t.Errorf("%d pages remembered", len(m.hints[1].all))
+	}
+}
+
+// Code is not read again, and it is seen afterwards where it had changed; then it is read each time.
+func TestKeptCode(t *testing.T) {
+	mem := &batches{pages: pages{}}
+	program := "48ad 4881c6f80f0000 ebf5" // lodsq; add rsi, 4088; jmp
+	mem.put(codeBase, code(t, program))
+	for i := range uint64(60) {
+		mem.put(dataBase+i*pageSize, binary.LittleEndian.AppendUint64(nil, i))
+	}
+	m := New()
+	burst := func() (read int, same bool) {
+		read, _ = jumps(t, m, mem, dataBase)
+		return read, m.Unchanged()
+	}
+	for i := range 8 {
+		read, same := burst()
+		if !same {
+			t.Errorf("burst %d: code is said to have changed", i)
+		}
+		if want := 20; i > 5 && read != want { // the data
+			t.Errorf("burst %d: %d pages read ahead, want %d", i, read, want)
+		}
+	}
+	mem.one = 0
+	burst()
+	if mem.one != 0 {
+		t.Errorf("%d pages are read one by one", mem.one)
+	}
+	mem.put(codeBase, code(t, "48ad 4881c6f80f0000 90 ebf4"))
+	if _, same := burst(); same {
+		t.Error("code has changed, and nobody sees it")
+	}
+	for range 8 {
+		read, same := burst()
+		if !same || read > 21 {
+			t.Errorf("%d pages read, %v", read, same)
+		}
+	}
+	if read, _ := burst(); read != 21 {
+		t.Errorf("%d pages are read, want the code's, too", read)
+	}
+	// Of code that can't be looked at again nothing is kept.
+	m = New()
+	mem.put(codeBase, code(t, program))
+	for range 8 {
+		burst()
+	}
+	mem.refused = codeBase
+	if _, same := burst(); !same || len(m.hints[1].code) != 0 || !m.hints[1].changed[codeBase/pageSize] {
+		t.Errorf("%v, %d pages kept", same, len(m.hints[1].code))
 	}
 }

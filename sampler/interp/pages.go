@@ -18,6 +18,7 @@ type page struct {
 	dirty bool
 	// touched by the burst: what was read ahead may not be.
 	touched bool
+	kept    bool // a copy of an earlier burst's, of which it is still to be looked whether it was right
 	data    [pageSize]byte
 	// read is what data was before the burst's first store, if dirty.
 	read *[pageSize]byte
@@ -141,7 +142,7 @@ func (m *Pages) miss(num uint64) *page {
 func (m *Pages) add(num uint64) {
 	p := m.pool[m.used]
 	m.used++
-	p.num, p.code, p.dirty, p.touched = num, false, false, false
+	p.num, p.code, p.dirty, p.touched, p.kept = num, false, false, false, false
 	m.pages[num] = p
 }
 
