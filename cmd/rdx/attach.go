@@ -241,6 +241,11 @@ func (f *recordFlags) costOfHolds(cmd *cobra.Command) time.Duration {
 		}
 		say("a hold costs %v ± %v after its end%s", c.After.Round(time.Microsecond), c.Error.Round(time.Microsecond), busy)
 		err = kept.Write(c)
+	} else {
+		c = collector.HoldCost{Busy: true} // nothing is known for now
+	}
+	if errors.Is(err, collector.ErrHoldCost) {
+		err = errors.Join(err, kept.Write(c))
 	}
 	if err != nil {
 		say("%v", err)

@@ -3,7 +3,6 @@ package main_test
 
 import (
 	"encoding/json"
-	"errors"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -29,23 +28,24 @@ func TestHoldCostIsKept(t *testing.T) {
 	}
 	const measures = "what a hold costs on this machine is measured"
 	first := session()
+	if !strings.Contains(first, measures) {
+		t.Skip("a counter is the source here")
+	}
 	kept, err := os.ReadFile(filepath.Join(dir, "hold-cost.json"))
 	if err != nil {
-		// A counter is the source here, or the machine is too busy: then it says so and the session goes on.
-		if strings.Contains(first, measures) && !strings.Contains(first, collector.ErrHoldCost.Error()) {
-			t.Fatalf("%v, after: %s", err, first)
-		}
-		t.Logf("nothing kept: %v, after: %s", errors.Unwrap(err), first)
-		return
-	}
-	if !strings.Contains(first, measures) {
-		t.Errorf("it does not say why it waits: %s", first)
+		t.Fatalf("%v, after: %s", err, first)
 	}
 	var f struct{ Value collector.HoldCost }
-	if err := json.Unmarshal(kept, &f); err != nil || f.Value.After < time.Microsecond || f.Value.After > time.Millisecond || f.Value.Holds < 100 {
-		t.Errorf("%v, %s", err, kept)
+	if err := json.Unmarshal(kept, &f); err != nil {
+		t.Fatalf("%v, %s", err, kept)
 	}
 	t.Logf("%s", kept)
+	switch failed := strings.Contains(first, collector.ErrHoldCost.Error()); {
+	case failed && (!f.Value.Busy || f.Value.After != 0):
+		t.Errorf("it could not be measured, and this is kept: %s", kept)
+	case !failed && (f.Value.After < time.Microsecond || f.Value.After > time.Millisecond || f.Value.Holds < 10):
+		t.Errorf("what is kept can't be: %s", kept)
+	}
 	if again := session(); strings.Contains(again, measures) {
 		t.Errorf("it is measured again: %s", again)
 	}
