@@ -85,6 +85,7 @@ type Kernel struct {
 	// cpuTraps is what is left to each Register; revives: startAgain works here.
 	cpuTraps cpuTraps
 	revives  bool
+	rearms   bool // Watchpoints.Rearms
 	reader   *ringbuf.Reader
 	record   ringbuf.Record
 	stacks   map[slotOf]sentStack // whose traps are still to be read

@@ -102,7 +102,7 @@ func (k *Kernel) ProbeWatchpoints() (Watchpoints, error) {
 	w.Rearms = tried.again > probeArms/2
 	// Once each; one that did not go silent again would come ten times as often.
 	w.Revives = tried.revived > probeArms/2 && tried.revived < probeArms*3/2
-	k.revives = w.Revives
+	k.revives, k.rearms = w.Revives, w.Rearms
 	w.Moves, err = k.tryMoving(tid, t, page)
 	if err = errors.Join(err, k.forget()); err != nil {
 		return w, err
@@ -147,8 +147,8 @@ func (k *Kernel) tryArming(tid int, t *Thread, word *atomic.Uint64) (n armings, 
 	return n, nil
 }
 
-// tryMoving moves a watchpoint to and fro, with a trap left of the last place and with none left, and says whether each
-// time it trapped where it was, as often as it was to, nowhere else, and not while it was parked.
+// tryMoving moves a watchpoint to and fro, with a trap left of the last place, and with none left where that may be, and says
+// whether each time it trapped where it was, as often as it was to, nowhere else, and not while it was parked.
 func (k *Kernel) tryMoving(tid int, t *Thread, page []byte) (moves bool, err error) {
 	words := unsafe.Slice((*atomic.Uint64)(unsafe.Pointer(&page[0])), 2)
 	trapsOf := func(word, touches int) int {
@@ -164,13 +164,13 @@ func (k *Kernel) tryMoving(tid int, t *Thread, page []byte) (moves bool, err err
 	defer p.Close()
 	for i := range probeArms / 2 {
 		touches, want := probeTouches, traps
-		if i%2 == 0 {
+		if i%2 == 0 || !k.rearms {
 			touches, want = 1, 1
 		}
 		if trapsOf(1-at, probeTouches) != 0 || trapsOf(at, touches) != want || p.Park() != nil || trapsOf(at, 1)+trapsOf(1-at, 1) != 0 {
 			return false, nil
 		}
-		at, traps = 1-at, 1+i/2%2
+		at, traps = 1-at, 2+i/2%2
 		if p.Move(uint64(uintptr(unsafe.Pointer(&words[at]))), traps) != nil {
 			return false, nil
 		}

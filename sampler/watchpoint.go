@@ -33,22 +33,31 @@ const (
 // to its limit needs more than enabling to trap again, see Watchpoints.Rearms and Revives; and kernels 6.11 to 6.14 ignore
 // the limit unless the program returns 1, as on_trap does.
 type Watchpoint struct {
-	fd    int
-	attr  unix.PerfEventAttr
-	asked uint64 // traps that it was armed for altogether
+	fd     int
+	attr   unix.PerfEventAttr
+	asked  uint64 // traps that it was armed for altogether
+	rearms bool   // Watchpoints.Rearms
 }
 
 // Arm watches the aligned word at addr for the next traps accesses of thread
 // tid, which must be held, and hands each to the slot's program. The event
 // disables itself after the last.
 func (k *Kernel) Arm(tid, slot int, addr uint64, traps int) (*Watchpoint, error) {
-	return arm(k.obj.programs[trapProgram(slot)], tid, addr, WordSize, breakpointRW, traps)
+	return k.armData(tid, slot, addr, WordSize, traps)
+}
+
+func (k *Kernel) armData(tid, slot int, addr uint64, length, traps int) (*Watchpoint, error) {
+	w, err := arm(k.obj.programs[trapProgram(slot)], tid, addr, length, breakpointRW, traps)
+	if err == nil {
+		w.rearms = k.rearms
+	}
+	return w, err
 }
 
 // ArmLine is Arm for the whole cache line that addr is in, where
 // Watchpoints.WholeLine.
 func (k *Kernel) ArmLine(tid, slot int, addr uint64, traps int) (*Watchpoint, error) {
-	return arm(k.obj.programs[trapProgram(slot)], tid, addr&^(LineSize-1), LineSize, breakpointRW, traps)
+	return k.armData(tid, slot, addr&^(LineSize-1), LineSize, traps)
 }
 
 // ArmStep stops thread tid, which must be held, when it has come to the
@@ -156,19 +165,20 @@ func (w *Watchpoint) Park() error {
 }
 
 // ErrNotMoved says that a parked watchpoint can't be used again for as many traps as asked: close it, and arm another.
-var ErrNotMoved = errors.New("watchpoint has other traps left than asked for")
+var ErrNotMoved = errors.New("watchpoint has taken all its traps, or more are left than asked for")
 
 // Move has a parked watchpoint, whose thread must be held, watch at addr for the next traps accesses, as many bytes as
 // before, aligned. Only where Watchpoints.Moves.
 //
-// An event's limit can only be raised: what is left of the last one counts.
+// An event's limit can only be raised: what is left of the last one counts. One that has come to it is stopped on kernels
+// from 6.16 on, and of a thread that does not run nothing starts it: neither enabling it nor a new period.
 func (w *Watchpoint) Move(addr uint64, traps int) error {
 	done, _, err := w.read()
 	if err != nil {
 		return err
 	}
 	left := int64(w.asked - done)
-	if left < 0 || left > int64(traps) {
+	if left < 0 || left > int64(traps) || left == 0 && !w.rearms {
 		return ErrNotMoved
 	}
 	w.attr.Ext1 = addr &^ (w.attr.Ext2 - 1)
@@ -179,9 +189,6 @@ func (w *Watchpoint) Move(addr uint64, traps int) error {
 		err = w.refresh(more)
 	} else {
 		err = w.ioctl(unix.PERF_EVENT_IOC_ENABLE, 0)
-	}
-	if err == nil && left == 0 {
-		err = startAgain(w.fd)
 	}
 	if err != nil {
 		return fmt.Errorf("move watchpoint to %#x: %w", addr, err)

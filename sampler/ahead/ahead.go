@@ -33,14 +33,18 @@ type Locator struct {
 	log      accessLog
 	started  registers       // where the last Read began
 	vector   vectorRegisters // likewise, once they were needed
-	watched  use             // that it chose
-	witness  witness
-	first    int  // accesses to be classified, of the last Read
-	settled  bool // they are
-	uses     []use
-	stops    []stop
-	stack    unwind.Stack // as read while the thread is held, empty before
-	sights   sights       // for Seen
+	// tid is whose registers are read, loader loadVector, made once.
+	tid        int
+	vectorRead bool
+	loader     func(*vectorRegisters) error
+	watched    use // that it chose
+	witness    witness
+	first      int  // accesses to be classified, of the last Read
+	settled    bool // they are
+	uses       []use
+	stops      []stop
+	stack      unwind.Stack // as read while the thread is held, empty before
+	sights     sights       // for Seen
 	foretelling
 	spare  []byte // for the next hold's
 	spent  Spent
@@ -57,12 +61,14 @@ type Locator struct {
 
 // NewLocator returns a Locator, to be used again and again.
 func NewLocator() *Locator {
-	return &Locator{
+	l := &Locator{
 		cpu:     newCPU(),
 		machine: newMachine(),
 		spare:   make([]byte, spareStack),
 		readOf:  make(map[int]time.Duration),
 	}
+	l.loader = l.loadVector
+	return l
 }
 
 // Spent is where the time of a Read went.
@@ -457,23 +463,20 @@ func (l *Locator) readRegs(pid, tid, pages int) error {
 	}
 	l.memory.pid, l.memory.pages = pid, pages
 	l.stack = unwind.Stack{}
-	l.keepVector()
+	l.tid, l.vectorRead, l.regs.LoadVector = tid, false, l.loader
 	return nil
 }
 
-// keepVector has the vector registers read once, when they are first needed: Tell needs them again when the thread runs.
-func (l *Locator) keepVector() {
-	read, known := l.regs.LoadVector, false
-	l.regs.LoadVector = func(v *vectorRegisters) error {
-		if !known {
-			if err := read(&l.vector); err != nil {
-				return err
-			}
-			known = true
+// loadVector reads the vector registers once, when they are first needed: Tell needs them again when the thread runs.
+func (l *Locator) loadVector(v *vectorRegisters) error {
+	if !l.vectorRead {
+		if err := l.readVectorOf(l.tid, &l.vector); err != nil {
+			return err
 		}
-		*v = l.vector
-		return nil
+		l.vectorRead = true
 	}
+	*v = l.vector
+	return nil
 }
 
 func touches(a interp.Access, addr, size uint64) bool {

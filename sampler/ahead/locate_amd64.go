@@ -74,8 +74,12 @@ func (l *Locator) loadRegs(tid int) error {
 		pr.R8, pr.R9, pr.R10, pr.R11, pr.R12, pr.R13, pr.R14, pr.R15}
 	r.RIP, r.Flags = pr.Rip, pr.Eflags
 	r.FSBase, r.GSBase = pr.Fs_base, pr.Gs_base
-	r.LoadVector = func(v *interp.Vector) error { return readVector(tid, l.layout, l.xsave, v) }
 	return nil
+}
+
+// readVectorOf reads the vector registers of a held thread.
+func (l *Locator) readVectorOf(tid int, v *interp.Vector) error {
+	return readVector(tid, l.layout, l.xsave, v)
 }
 
 // userCS is the code segment of 64-bit user code.

@@ -65,14 +65,16 @@ func (l *Locator) loadRegs(tid int) error {
 	if ptrace.ReadRegset(tid, ntARMTLS, unsafe.Pointer(&r.TPIDR), unsafe.Sizeof(r.TPIDR)) != nil {
 		return &Declined{Reason: "registers not readable"}
 	}
-	r.LoadVector = func(v *a64.Vector) error {
-		var fp userFP
-		if err := ptrace.ReadRegset(tid, ntPRFPReg, unsafe.Pointer(&fp), unsafe.Sizeof(fp)); err != nil {
-			return err
-		}
-		v.V, v.FPSR, v.FPCR = fp.v, fp.fpsr, fp.fpcr
-		return nil
+	return nil
+}
+
+// readVectorOf reads the vector registers of a held thread.
+func (l *Locator) readVectorOf(tid int, v *a64.Vector) error {
+	var fp userFP
+	if err := ptrace.ReadRegset(tid, ntPRFPReg, unsafe.Pointer(&fp), unsafe.Sizeof(fp)); err != nil {
+		return err
 	}
+	v.V, v.FPSR, v.FPCR = fp.v, fp.fpsr, fp.fpcr
 	return nil
 }
 

@@ -115,6 +115,9 @@ func (m *Machine) Forget(start, limit uint64) { m.mem.Forget(start, limit) }
 // Prefetch reads the pages that the burst is likely to need, judged by the last ones of the same owner.
 func (m *Machine) Prefetch(owner int) int { return m.mem.Prefetch(owner) }
 
+// Unchanged says whether code that the burst had from earlier ones is what the memory holds.
+func (m *Machine) Unchanged() bool { return m.mem.Unchanged() }
+
 // Drop forgets what the last burst has read, and learns from it for Prefetch.
 func (m *Machine) Drop() { m.mem.Drop() }
 
