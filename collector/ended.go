@@ -6,7 +6,7 @@ import (
 )
 
 // ended is an observation whose watchpoints are not needed any more. Those in
-// other threads cost these threads traps until they are taken down, and all slow copying where that is so.
+// other threads cost these threads traps until they are taken down, and all slow copying where that is so; and what is taken down before the next hold need not be in it.
 type ended struct {
 	t    *thread
 	slot int
@@ -18,7 +18,7 @@ func (s *watches) noteEnd(t *thread, trap *sampler.Trap) {
 	switch e := (ended{t, int(trap.Slot), trap.Seq}); {
 	case t.group != nil:
 		s.ended = append(s.ended, e)
-	case s.copyCost.perByte > 0:
+	case s.copying.perByte > 0 || s.moves:
 		if s.halves {
 			e.slot, e.seq = 0, t.slots[0].seq // which the others go with
 		}

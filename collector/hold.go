@@ -27,6 +27,7 @@ func (s *Session) Hold(tid int, signal unix.Signal) (ours, running bool) {
 	}
 	// Two signals of a kind become one while pending: the target's own was
 	// there first if it bears a sender, and is not ours to take away.
+	s.watches.holding = true
 	ours = signal == ptrace.Interrupted || ptrace.SentByKernel(tid)
 	s.locate.InSyscall = true // for all we know
 	if t.stepping == nil {
@@ -68,6 +69,7 @@ func (s *Session) endHold(t *thread) {
 
 // LetGo implements ptrace.Handler.
 func (s *Session) LetGo() {
+	s.watches.holding = false
 	if s.reaccept {
 		s.reaccept = false
 		if err := s.kernel.SetAccept(s.ticks.budget.accepted()); err != nil {
@@ -76,6 +78,7 @@ func (s *Session) LetGo() {
 	}
 	if told := s.holds.finish(); told != nil {
 		s.lookAt(told)
+		s.watches.renew(told)
 	}
 	s.lookAtCopying(lookEvery)
 	s.targets.findData()

@@ -26,6 +26,7 @@ type watches struct {
 	threadAt func(index uint32) *thread
 
 	moves       bool // watchpoints are kept and moved where they can be
+	holding     bool // a thread is held: what can wait does
 	halves      bool // watched by half, so that each takes all slots of its thread
 	groupOf     map[*target.Process]*group
 	byCPU       *shares        // of processes that are watched by CPU, nil if there are none
@@ -99,11 +100,23 @@ func (s *watches) arm(t *thread, slot int, word uint64, state sampler.SlotState,
 // putAway ends what a watchpoint watches, and keeps it for the slot's next datum where that is sooner than to open one.
 // Where other threads' data are watched, too, or a burst's steps stop the thread, they need the registers.
 func (s *watches) putAway(t *thread, slot int, point *sampler.Watchpoint) error {
-	if s.moves && t.group == nil && t.parked[slot] == nil && point.Park() == nil {
-		t.parked[slot] = point
-		return nil
+	if !s.moves || t.group != nil || t.parked[slot] != nil || point.Park() != nil {
+		return point.Close()
 	}
-	return point.Close()
+	if t.parked[slot] = point; !s.holding {
+		s.renew(t)
+	}
+	return nil
+}
+
+// renew has the watchpoints that are kept for a thread, which runs, ready to be moved. Where that fails the next is opened
+// when it is needed.
+func (s *watches) renew(t *thread) {
+	for slot, point := range t.parked {
+		if point != nil {
+			t.parked[slot], _ = s.kernel.Renew(point, t.tid, slot)
+		}
+	}
 }
 
 // again moves the watchpoint that was kept for a slot to a word; nil if there is none, or it can't be.

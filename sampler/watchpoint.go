@@ -178,7 +178,7 @@ func (w *Watchpoint) Move(addr uint64, traps int) error {
 		return err
 	}
 	left := int64(w.asked - done)
-	if left < 0 || left > int64(traps) || left == 0 && !w.rearms {
+	if left < 0 || left > int64(traps) || left == 0 && w.spent() {
 		return ErrNotMoved
 	}
 	w.attr.Ext1 = addr &^ (w.attr.Ext2 - 1)
@@ -194,6 +194,30 @@ func (w *Watchpoint) Move(addr uint64, traps int) error {
 		return fmt.Errorf("move watchpoint to %#x: %w", addr, err)
 	}
 	return nil
+}
+
+// spent says of one without traps left whether it can't be used again.
+func (w *Watchpoint) spent() bool { return w.asked > 0 && !w.rearms }
+
+// Renew gives a watchpoint of thread tid's slot that can be moved instead of one that is parked: that one itself, if it can be.
+// The thread may run.
+func (k *Kernel) Renew(w *Watchpoint, tid, slot int) (*Watchpoint, error) {
+	if done, _, err := w.read(); err == nil && (done < w.asked || !w.spent()) {
+		return w, nil
+	}
+	if err := w.Close(); err != nil {
+		return nil, err
+	}
+	fresh, err := openBreakpoint(tid, parkedAt, int(w.attr.Ext2), w.attr.Bp_type)
+	if err != nil {
+		return nil, fmt.Errorf("renew watchpoint in thread %d: %w", tid, err)
+	}
+	fresh.rearms = w.rearms
+	if err := fresh.ioctl(unix.PERF_EVENT_IOC_SET_BPF, uintptr(k.obj.programs[trapProgram(slot)].FD())); err != nil {
+		fresh.Close()
+		return nil, fmt.Errorf("renew watchpoint in thread %d: attach program: %w", tid, err)
+	}
+	return fresh, nil
 }
 
 // Close frees the debug register.

@@ -56,13 +56,11 @@ func TestWatchpointMoves(t *testing.T) {
 			if err := w.Move(addr(1), asked); !errors.Is(err, ErrNotMoved) {
 				t.Fatalf("after its last trap: %v", err)
 			}
-			w.Close()
-			if w, err = k.Arm(int(thread.Tid), 0, addr(1), 1); err != nil {
+			if w, err = k.Renew(w, int(thread.Tid), 0); err != nil {
 				t.Fatal(err)
 			}
-			if err := w.Park(); err != nil {
-				t.Fatal(err)
-			}
+		} else if same, err := k.Renew(w, int(thread.Tid), 0); err != nil || same != w {
+			t.Fatalf("one that can be moved is renewed, %v", err)
 		}
 		if err := w.Move(addr(1), asked); err != nil {
 			t.Fatal(err)
