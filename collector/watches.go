@@ -183,7 +183,7 @@ func (s *watches) retire(t *thread, slot int) {
 	case w.obs.Half && w.obs.State == record.Done:
 		s.censorPair(w.obs, clock.since)
 	case shared.State == sampler.SlotUsed && w.obs.State == record.Used:
-		if age, ok := clock.since(shared.UseClock, w.obs.lag); !ok {
+		if age, ok := clock.since(w.obs.useClock, w.obs.lag); !ok {
 			s.account.loseObserved(&w.obs.Observation, model.WatchClockUnread)
 		} else if w.obs.Blind = shared.Blind&sampler.Blind != 0; w.obs.Blind && w.obs.Stack != model.StackPrivate {
 			s.account.loseObserved(&w.obs.Observation, model.NotInAllThreads)

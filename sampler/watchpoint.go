@@ -37,6 +37,7 @@ type Watchpoint struct {
 	attr   unix.PerfEventAttr
 	asked  uint64 // traps that it was armed for altogether
 	rearms bool   // Watchpoints.Rearms
+	before uint64 // ns that it was armed for before it was moved last
 }
 
 // Arm watches the aligned word at addr for the next traps accesses of thread
@@ -150,11 +151,14 @@ func (w *Watchpoint) read() (traps, armed uint64, err error) {
 	return binary.NativeEndian.Uint64(buf[:]), binary.NativeEndian.Uint64(buf[8:]), nil
 }
 
-// Age is the thread's CPU time that it was armed for since it was opened, in nanoseconds.
+// Age is the thread's CPU time since it was armed, or moved last, in nanoseconds.
 func (w *Watchpoint) Age() (uint64, error) {
 	_, armed, err := w.read()
-	return armed, err
+	return armed - w.before, err
 }
+
+// AgeAt is Age when a trap's record gave that clock of CPU time, which goes on when it is moved.
+func (w *Watchpoint) AgeAt(clock uint64) uint64 { return clock - w.before }
 
 // Park ends the watch, but keeps the debug register for the next. When it returns no trap comes any more.
 func (w *Watchpoint) Park() error {
@@ -173,7 +177,7 @@ var ErrNotMoved = errors.New("watchpoint has taken all its traps, or more are le
 // An event's limit can only be raised: what is left of the last one counts. One that has come to it is stopped on kernels
 // from 6.16 on, and of a thread that does not run nothing starts it: neither enabling it nor a new period.
 func (w *Watchpoint) Move(addr uint64, traps int) error {
-	done, _, err := w.read()
+	done, armed, err := w.read()
 	if err != nil {
 		return err
 	}
@@ -193,6 +197,7 @@ func (w *Watchpoint) Move(addr uint64, traps int) error {
 	if err != nil {
 		return fmt.Errorf("move watchpoint to %#x: %w", addr, err)
 	}
+	w.before = armed
 	return nil
 }
 

@@ -36,7 +36,18 @@ func TestWatchpointMoves(t *testing.T) {
 		touchWord(&words[i].word, touches)
 		return int(thread.Traps - before)
 	}
+	threadTime := func(t *testing.T) uint64 {
+		var ts unix.Timespec
+		if err := unix.ClockGettime(unix.CLOCK_THREAD_CPUTIME_ID, &ts); err != nil {
+			t.Fatal(err)
+		}
+		return uint64(ts.Nano())
+	}
 	w, err := k.Arm(int(thread.Tid), 0, addr(0), 3)
+	opened := threadTime(t)
+	const least = 50_000
+	for threadTime(t) < opened+2*least {
+	}
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -68,6 +79,9 @@ func TestWatchpointMoves(t *testing.T) {
 		age, err := w.Age()
 		if err != nil {
 			t.Fatal(err)
+		}
+		if now := threadTime(t) - opened; age > now-least {
+			t.Errorf("just moved, and armed for %d ns of the %d since it was opened", age, now)
 		}
 		if i == 1 { // with traps left
 			asked--
