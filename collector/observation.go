@@ -95,7 +95,7 @@ func (s *watches) take(t *thread, trap *sampler.Trap) {
 		s.account.lose(model.TrapOfGoneWatch)
 		return
 	}
-	if t.counter == nil && !others && trap.ClockLag != sampler.ClockFailed {
+	if t.counter == nil && w.point != nil && !others && trap.ClockLag != sampler.ClockFailed {
 		// The words of half a line have each a clock of its own, which is to begin at the same moment.
 		trap.Clock = w.point.AgeAt(trap.Clock)
 	}
