@@ -18,7 +18,7 @@ func (s *watches) noteEnd(t *thread, trap *sampler.Trap) {
 	switch e := (ended{t, int(trap.Slot), trap.Seq}); {
 	case t.group != nil:
 		s.ended = append(s.ended, e)
-	case s.copying.perByte > 0 || s.moves:
+	case s.copyCost.perByte > 0 || s.moves:
 		if s.halves {
 			e.slot, e.seq = 0, t.slots[0].seq // which the others go with
 		}

@@ -127,7 +127,7 @@ func (g *accessLog) use(candidate, at int, pick func(n int) int) use {
 // useOf is that of a touch, by a word that it touches.
 func (g *accessLog) useOf(touch int, pick func(n int) int) use {
 	t := g.touches[touch]
-	return use{at: int(t.at), touch: touch, word: g.wordOf(&g.all[t.at], t.block, pick), own: t.block, reuse: -1}
+	return use{at: int(t.at), touch: touch, word: g.wordOf(&g.all[t.at], t.block, pick), block: t.block, reuse: -1}
 }
 
 // match looks for reuses among the accesses that are new: those by the use's own

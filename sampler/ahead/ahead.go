@@ -217,7 +217,7 @@ func (l *Locator) settle() {
 	l.log.close(l.first)
 	if u := &l.watched; u.touch < 0 {
 		from, _ := l.log.blocks(l.log.all[u.at])
-		u.touch = int(l.log.first[u.at]) + int(u.own-from)
+		u.touch = int(l.log.first[u.at]) + int(u.block-from)
 	}
 }
 

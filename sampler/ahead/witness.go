@@ -72,7 +72,7 @@ func (w *witness) stands(g *accessLog, pick func(n int) int) bool {
 // use is that of the touch, whose index is still to be told, by a word of its block.
 func (w *witness) use(g *accessLog, pick func(n int) int) use {
 	a := &g.all[w.now.at]
-	return use{at: int(w.now.at), touch: -1, word: g.wordOf(a, w.now.block, pick), own: w.now.block, reuse: -1}
+	return use{at: int(w.now.at), touch: -1, word: g.wordOf(a, w.now.block, pick), block: w.now.block, reuse: -1}
 }
 
 // reuseOf is the index of the first access that touches the block of so many bytes at start, -1 if none does.

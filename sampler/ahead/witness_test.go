@@ -49,7 +49,7 @@ func TestWitness(t *testing.T) {
 			}
 			seen[w.now]++
 			u := w.use(&g, r.IntN)
-			if a := g.all[u.at]; u.own != w.now.block || !touches(a, u.word, 8) || u.word/uint64(block) != u.own {
+			if a := g.all[u.at]; u.block != w.now.block || !touches(a, u.word, 8) || u.word/uint64(block) != u.block {
 				t.Fatalf("%+v is used by %+v", a, u)
 			}
 		}
