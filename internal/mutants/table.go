@@ -49,16 +49,12 @@ var mutants = []mutant{
 		"	for _, in := range places {\n		if len(id) > 2 {", "	for _, in := range places[min(1, len(places)):] {\n		if len(id) > 2 {", "TestDebugFileBelowRoot", ""},
 
 	// What a first-time user types.
-	{"Ctrl-C is not heard while run starts", "collector/session.go",
-		"		if err = s.cfg.interrupted(); err == nil {\n			err = launched.Go()\n", "		if err == nil {\n			err = launched.Go()\n", "TestInterruptedStart", "cmd/rdx"},
 	{"a process's children are not found", "cmd/rdx/targets.go",
 		"children[p.parent] = append(children[p.parent], pid)", "children[pid] = append(children[pid], pid)", "TestFindTargets", ""},
 	{"pidof's answer is one process", "cmd/rdx/targets.go",
 		"for _, name := range strings.Fields(arg) {", "for _, name := range strings.Fields(arg)[:1] {", "TestFindTargets", ""},
 	{"a stopped target is not told of", "cmd/rdx/nosample.go",
 		`case state == "T":`, `case state == "t":`, "TestWhyNoSample", ""},
-	{"what was peeked at of a pipe is lost", "cmd/rdx/input.go",
-		"n, err := io.Copy(f, in.Reader)", "n, err := io.Copy(f, in.file)", "TestTraceFromPipe", ""},
 	{"a target that uses no CPU time is told of in per cents", "collector/owncost.go",
 		"case spent > sane*cpu:", "case spent > 1e30*cpu:", "TestOwnCost", ""},
 
