@@ -50,7 +50,7 @@ var mutants = []mutant{
 
 	// What a first-time user types.
 	{"a process's children are not found", "cmd/rdx/targets.go",
-		"children[p.parent] = append(children[p.parent], pid)", "children[pid] = append(children[pid], pid)", "TestFindTargets", ""},
+		"children[p.parent] = append(children[p.parent], pid)", "children[-p.parent] = append(children[-p.parent], pid)", "TestFindTargets", ""},
 	{"pidof's answer is one process", "cmd/rdx/targets.go",
 		"for _, name := range strings.Fields(arg) {", "for _, name := range strings.Fields(arg)[:1] {", "TestFindTargets", ""},
 	{"a stopped target is not told of", "cmd/rdx/nosample.go",
