@@ -4,6 +4,7 @@ import (
 	"math"
 	"testing"
 
+	"github.com/rdx-profiler/rdx/collector/record"
 	"github.com/rdx-profiler/rdx/model"
 )
 
@@ -30,5 +31,15 @@ func TestColdCaches(t *testing.T) {
 	}
 	if got := (*coldCaches)(nil).warm(10, 20); got != 20 {
 		t.Errorf("without: %v", got)
+	}
+}
+
+// What can have no reuse any more has no time.
+func TestColdHasNoTime(t *testing.T) {
+	var r model.Record
+	s := NewStage(Input{})
+	s.SetTime(&r, &record.Observation{State: record.Done, Kind: model.Cold, Native: 1000, Counted: 3}, PerWall{})
+	if r.Time != 0 || r.Native != 0 || r.Exact {
+		t.Errorf("%+v", r.Timing)
 	}
 }

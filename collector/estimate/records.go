@@ -63,9 +63,11 @@ func (s *stage) designEffect() float64 {
 	return model.DesignEffect(holds)
 }
 
-// SetTime gives a record its time in accesses and in the clock's unit.
+// SetTime gives a record its time in accesses and in the clock's unit; none to what can have no reuse any more.
 func (s *stage) SetTime(r *model.Record, o *record.Observation, byWall PerWall) {
 	switch {
+	case o.Kind == model.Cold:
+		return
 	case o.Stack == model.StackShared:
 		s.setSharedTime(r, o, byWall)
 		return
