@@ -191,7 +191,7 @@ func (s *stage) draft(p *model.Profile, f *foretold) *model.Profile {
 		seen := *o
 		in.Seen[i] = &seen
 	}
-	d := NewStage(in)
+	d := newStage(in, s.join)
 	d.foretold, d.bare = f, true
 	q := &model.Profile{Caches: p.Caches, BinsPerOctave: p.BinsPerOctave, Resident: s.Resident}
 	d.fillRecords(q)

@@ -61,8 +61,11 @@ type stage struct {
 	waitNS    float64 // and how much longer one that is open takes
 }
 
-func NewStage(in Input) *stage {
-	s := &stage{Input: in, Rates: Rates{Probes: in.Probes}, rand: rand.New(rand.NewPCG(in.Seed, 3)), join: sharing.New(in.Windows)}
+func NewStage(in Input) *stage { return newStage(in, sharing.New(in.Windows)) }
+
+// newStage is NewStage with the windows joined before.
+func newStage(in Input, join *sharing.Join) *stage {
+	s := &stage{Input: in, Rates: Rates{Probes: in.Probes}, rand: rand.New(rand.NewPCG(in.Seed, 3)), join: join}
 	for i := range in.Holds {
 		s.readAhead += in.Holds[i].Accesses
 		s.touched += in.Holds[i].Touches

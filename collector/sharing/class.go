@@ -1,7 +1,9 @@
 package sharing
 
 import (
+	"maps"
 	"math"
+	"slices"
 
 	"github.com/rdx-profiler/rdx/collector/record"
 	"github.com/rdx-profiler/rdx/collector/target"
@@ -17,6 +19,7 @@ type class struct {
 	length         float64 // of windows, in instructions, added up by touch
 	writes         map[classWrite]float64
 	written        float64
+	most           []classWrite // of writes, see foremost
 }
 
 // classWrite is one who writes such lines.
@@ -67,7 +70,7 @@ func (c *class) add(j *Join, w *record.Stretch, l *sharedLine, writers []writer)
 	}
 	rate, noise := 0.0, 0.0
 	for _, x := range writers {
-		for _, tid := range j.processes[w.Process] {
+		for _, tid := range l.tids() {
 			if tid != x.tid && (x.tid != everybody || tid == w.TID) {
 				continue
 			}
@@ -91,13 +94,16 @@ func (c *class) add(j *Join, w *record.Stretch, l *sharedLine, writers []writer)
 }
 
 // others is how many windows there are of the threads beside a window's.
-func (j *Join) others(w *record.Stretch) (n float64) {
-	for _, tid := range j.processes[w.Process] {
-		if tid != w.TID {
-			n += float64(len(j.of[threadKey{w.Process, tid}]))
-		}
+func (j *Join) others(w *record.Stretch) float64 {
+	return float64(j.read[w.Process] - len(j.of[threadKey{w.Process, w.TID}]))
+}
+
+// tids are the threads that were seen to touch the line, in order.
+func (l *sharedLine) tids() []int {
+	if len(l.sorted) != len(l.threads) {
+		l.sorted = slices.Sorted(maps.Keys(l.threads))
 	}
-	return n
+	return l.sorted
 }
 
 // writing is in how many of a thread's windows it writes the line.

@@ -30,6 +30,7 @@ type Join struct {
 	windows   []*record.Stretch
 	of        map[threadKey][]*record.Stretch
 	processes map[*target.Process][]int // their threads
+	read      map[*target.Process]int   // their windows
 	lines     map[lineKey]*sharedLine   // that one thread writes and another touches
 	byHold    map[int]*record.Stretch
 	classes   map[codeKey]*class
@@ -53,6 +54,8 @@ type Join struct {
 type sharedLine struct {
 	touched map[int]uint8 // words, by thread
 	threads map[int][]segment
+	sorted  []int           // the keys of these
+	most    []threadWrite   // of everybody, see writesOf
 	writes  map[int][]Write // by thread
 	chances map[chanceKey]*chance
 }
@@ -71,7 +74,7 @@ type Write struct {
 
 // New joins windows.
 func New(windows []*record.Stretch) *Join {
-	j := &Join{of: make(map[threadKey][]*record.Stretch), processes: make(map[*target.Process][]int),
+	j := &Join{of: make(map[threadKey][]*record.Stretch), processes: make(map[*target.Process][]int), read: make(map[*target.Process]int),
 		lines: make(map[lineKey]*sharedLine), byHold: make(map[int]*record.Stretch),
 		perTurn: make(map[*target.Process]float64)}
 	windows = j.cutWaits(windows)
@@ -87,6 +90,7 @@ func New(windows []*record.Stretch) *Join {
 			j.processes[w.Process] = append(j.processes[w.Process], w.TID)
 		}
 		j.of[key] = append(j.of[key], w)
+		j.read[w.Process]++
 		j.byHold[w.Hold] = w
 		for touches := range runs(w) {
 			key := lineKey{w.Process, touches[0].Line}
@@ -198,13 +202,7 @@ func (j *Join) writers(w *record.Stretch) (out []writer, ok bool) {
 		}
 	}
 	if rest > 0 {
-		known := 0
-		for _, tid := range j.processes[w.Process] {
-			if tid != w.TID {
-				known += len(j.of[threadKey{w.Process, tid}])
-			}
-		}
-		if known == 0 {
+		if j.others(w) == 0 {
 			return out, false
 		}
 		out = append(out, writer{everybody, rest, share})
@@ -459,10 +457,14 @@ func (o *of) taken(l *sharedLine, line uint64) (taken []Taken) {
 
 // byWrite divides what is taken of a class among those who write its lines.
 func (c *class) byWrite(t Taken) (out []Taken) {
-	for w, n := range c.writes {
+	all := 0.0
+	for _, w := range c.foremost() {
+		all += c.writes[w]
+	}
+	for _, w := range c.foremost() {
 		x := t
 		x.Writer, x.By, x.Written, x.True = w.tid, w.pc, w.word, w.word == t.Read
-		x.Share *= n / c.written
+		x.Share *= c.writes[w] / all
 		out = append(out, x)
 	}
 	return out
@@ -510,19 +512,17 @@ func (l *sharedLine) writtenByOthers(tid int) bool {
 // each was seen.
 func (l *sharedLine) byWrite(t Taken, writer, reader, word int) (out []Taken) {
 	all := 0
-	each := func(f func(tid int, w Write)) {
-		for tid, writes := range l.writes {
-			for _, w := range writes {
-				if (tid == writer || writer == everybody && tid != reader) && (word < 0 || int(w.Word) == word) {
-					f(tid, w)
-				}
+	each := func(f func(threadWrite)) {
+		for _, w := range l.writesOf(writer) {
+			if w.tid != reader && (word < 0 || int(w.Word) == word) {
+				f(w)
 			}
 		}
 	}
-	each(func(_ int, w Write) { all += w.count })
-	each(func(tid int, w Write) {
+	each(func(w threadWrite) { all += w.count })
+	each(func(w threadWrite) {
 		x := t
-		x.Writer, x.By, x.Written = tid, w.PC, w.Word
+		x.Writer, x.By, x.Written = w.tid, w.PC, w.Word
 		x.True = l.touched[reader]>>w.Word&1 != 0
 		x.Share *= float64(w.count) / float64(all)
 		out = append(out, x)

@@ -1,6 +1,7 @@
 package sharing
 
 import (
+	"cmp"
 	"slices"
 
 	"github.com/rdx-profiler/rdx/collector/record"
@@ -11,6 +12,9 @@ import (
 
 // mostGuarded is which share of the writes of a line must be in sections of a lock for it to guard the line.
 const mostGuarded = 0.9
+
+// mostLocks are used in a window of some thousand accesses: where more words look like locks they are data that are added to.
+const mostLocks = 64
 
 // section is between the taking and the giving of a lock.
 type section struct{ from, to int32 }
@@ -59,6 +63,14 @@ func (j *Join) setLocks() {
 			}
 		}
 	}
+	for hold, words := range j.inWindow {
+		if len(words) > mostLocks {
+			for _, word := range words {
+				delete(j.sections, sectionKey{hold, word})
+			}
+			delete(j.inWindow, hold)
+		}
+	}
 	for key, l := range j.lines {
 		for tid, segments := range l.threads {
 			for _, s := range segments {
@@ -93,13 +105,10 @@ func (j *Join) countGuards(line lineKey, tid, hold int, at int32) {
 	}
 }
 
+// within says whether one of the sections, which are in order and apart, has all from one moment to another.
 func within(sections []section, from, to int32) bool {
-	for _, s := range sections {
-		if s.from <= from && to <= s.to {
-			return true
-		}
-	}
-	return false
+	i, _ := slices.BinarySearchFunc(sections, from, func(s section, at int32) int { return cmp.Compare(s.to, at) })
+	return i < len(sections) && sections[i].from <= from && to <= sections[i].to
 }
 
 // atOnce are the words that an instruction both reads and writes.

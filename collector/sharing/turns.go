@@ -191,7 +191,7 @@ func (j *Join) setAlternate() {
 				continue
 			}
 			by := 0.0
-			for _, other := range j.processes[key.process] {
+			for _, other := range l.tids() {
 				if other != tid {
 					by += float64(l.writing(other)) / float64(len(j.of[threadKey{key.process, other}]))
 				}
