@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"math"
 
-	"github.com/rdx-profiler/rdx/collector/record"
 	"github.com/rdx-profiler/rdx/model"
 	"github.com/rdx-profiler/rdx/sampler/pipeline"
 )
@@ -185,13 +184,7 @@ func (s *stage) findForetold(p *model.Profile) *foretold {
 
 // draft is the profile as it would be by what is foretold.
 func (s *stage) draft(p *model.Profile, f *foretold) *model.Profile {
-	in := s.Input
-	in.Seen = make([]*record.Observation, len(s.Seen))
-	for i, o := range s.Seen {
-		seen := *o
-		in.Seen[i] = &seen
-	}
-	d := newStage(in, s.join)
+	d := newStage(s.Input.Apart(), s.join)
 	d.foretold, d.bare = f, true
 	q := &model.Profile{Caches: p.Caches, BinsPerOctave: p.BinsPerOctave, Resident: s.Resident}
 	d.fillRecords(q)

@@ -19,7 +19,8 @@ func Look(in Input, caches []model.Cache, binsPerOctave int) *model.Profile {
 	return p
 }
 
-// Apart is a copy of what the session goes on to change, for a Look by another goroutine.
+// Apart is a copy of what estimating changes, and what a session goes on to change: for a draft, and for a Look by another
+// goroutine.
 func (in Input) Apart() Input {
 	epochs := make(map[*record.Epoch]*record.Epoch)
 	seen := make([]*record.Observation, len(in.Seen))

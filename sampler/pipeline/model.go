@@ -36,7 +36,7 @@ func (t *Times) Elapsed(from [Levels - 1]float64) float64 {
 	ns := t.Near
 	for i, far := range t.Far {
 		share := min(max(from[i], 0), 1)
-		const few = 1.0 / 8
+		few := 1 / float64(shares[0])
 		switch {
 		case share <= few:
 			ns += far[0] * share / few
