@@ -133,6 +133,8 @@ type Cache struct {
 	Size  int64  // bytes
 	Ways  int    // 0 if unknown
 	Line  int    // bytes
+	// Assumed: neither the kernel nor the processor tells the size, as on some virtual machines.
+	Assumed bool
 }
 
 // Cost is what an access costs that finds its data at one place, in ns.

@@ -85,6 +85,9 @@ func (s *session) comments(digest []byte) []string {
 	}
 	for _, c := range p.Caches {
 		add("cache", fmt.Sprintf("%s %d %d %d", c.Level, c.Size, c.Ways, c.Line))
+		if c.Assumed {
+			add("cache.assumed", c.Level)
+		}
 	}
 	for _, c := range p.Costs {
 		add("cost", fmt.Sprintf("%.3g %.3g %.3g", c.Waits, c.Streams, c.Apart))
@@ -222,6 +225,10 @@ func (s *session) set(key, v string) error {
 		var c model.Cache
 		c, err = parseCache(v)
 		p.Caches = append(p.Caches, c)
+	case "cache.assumed":
+		for i := range p.Caches {
+			p.Caches[i].Assumed = p.Caches[i].Assumed || p.Caches[i].Level == v
+		}
 	case "cost":
 		var c model.Cost
 		c, err = parseCost(v)

@@ -179,8 +179,13 @@ func (o *overview) warn(p *model.Profile, unnamed int64) {
 			break
 		}
 	}
+	for _, c := range p.Caches {
+		if c.Assumed {
+			add("this machine does not tell the size of %s: %s is assumed; if you know it, name all sizes with --caches, or read rdx mrc, which has every size", c.Level, Bytes(float64(c.Size)))
+		}
+	}
 	if strings.Contains(p.Clock.RateSource, model.EstimatedRate) && p.Clock.RateHigh > 0 {
-		add("the access rate could not be measured: by the instructions that were read ahead it is %.2g to %.2g per %s, which is in the bands; numbers of accesses and distances scale with it (see rdx attach --access-rate)",
+		add("the access rate could not be measured: by a model of the processor it is %.2g to %.2g per %s, which is in the bands; numbers of accesses and distances scale with it (see rdx attach --access-rate)",
 			p.Clock.RateLow, p.Clock.RateHigh, singular(p.Clock.Unit))
 	}
 	if strings.Contains(p.Clock.RateSource, model.AssumedRate) {

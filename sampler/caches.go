@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/klauspost/cpuid/v2"
 )
 
 // Cache is one level of a CPU's data caches.
@@ -16,11 +18,42 @@ type Cache struct {
 	Size  int64  // bytes
 	Ways  int    // 0 if unknown
 	Line  int    // bytes
+	// Assumed: neither the kernel nor the processor tells the size, as on some virtual machines.
+	Assumed bool
 }
 
-// Caches reads the data caches of the first CPU from sysfs (os.DirFS("/sys")),
-// smallest first. A CPU of which the kernel knows none is an error.
+// Caches are the data caches of the first CPU, smallest first: those that the kernel names in sysfs
+// (os.DirFS("/sys")), or else those that the processor tells itself, with usual sizes for what it does not tell.
 func Caches(sys fs.FS) ([]Cache, error) {
+	out, err := sysfsCaches(sys)
+	if errors.Is(err, fs.ErrNotExist) {
+		told := cpuid.CPU.Cache
+		return toldCaches(told.L1D, told.L2, told.L3), nil
+	}
+	return out, err
+}
+
+// toldCaches are those that the processor tells: sizes in bytes, not above 0 where it does not.
+func toldCaches(l1d, l2, l3 int) []Cache {
+	out := []Cache{
+		{Level: "L1d", Size: 32 << 10, Line: 64},
+		{Level: "L2", Size: 1 << 20, Line: 64},
+		{Level: "L3", Size: 32 << 20, Line: 64}, // as on most servers, for each group of cores
+	}
+	for i, size := range []int{l1d, l2, l3} {
+		if out[i].Assumed = size <= 0; !out[i].Assumed {
+			out[i].Size = int64(size)
+		}
+	}
+	for i := 1; i < len(out); i++ { // an assumed one is not smaller than one that is known
+		if out[i].Assumed && out[i].Size <= out[i-1].Size {
+			out[i].Size = 2 * out[i-1].Size
+		}
+	}
+	return out
+}
+
+func sysfsCaches(sys fs.FS) ([]Cache, error) {
 	const dir = "devices/system/cpu/cpu0/cache"
 	entries, err := fs.ReadDir(sys, dir)
 	if err != nil {

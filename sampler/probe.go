@@ -309,9 +309,17 @@ func (m Machine) caches() Check {
 			Consequence: "rdx does not know for which sizes to predict misses",
 			Remedy:      "name them: rdx attach --caches 48K,1M,32M"}
 	}
-	var all []string
+	var all, assumed []string
 	for _, c := range caches {
 		all = append(all, c.Level+" "+sizeString(c.Size))
+		if c.Assumed {
+			assumed = append(assumed, c.Level)
+		}
+	}
+	if len(assumed) > 0 {
+		return Check{Name: "caches", Grade: Degraded, Found: strings.Join(all, ", "),
+			Consequence: "this machine does not tell the size of " + strings.Join(assumed, " and ") + ": a usual one is assumed",
+			Remedy:      "name the sizes, if you know them: rdx attach --caches 48K,1M,32M"}
 	}
 	return good("caches", "%s", strings.Join(all, ", "))
 }
