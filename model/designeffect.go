@@ -72,17 +72,41 @@ func DesignEffect(clusters [][]Clustered) float64 {
 // equally weighted ones a merge is worth.
 func (p *Profile) Squares(r *Record) float64 { return r.Accesses * r.Accesses / p.independent(r) }
 
-// SetDesignEffect sets it from the records' squares, of a profile that was merged by them.
+// SetDesignEffect works it out from the records: from their holds, or, where sessions were packed to be merged, from
+// what is left of these, their squares. What has neither keeps what it has.
 func (p *Profile) SetDesignEffect() {
 	var n, sum, squares float64
+	holds := map[uint64]int{}
+	var clusters [][]Clustered
 	for i := range p.Records {
-		if r := &p.Records[i]; r.outcome() {
+		r := &p.Records[i]
+		if !r.outcome() {
+			continue
+		}
+		if r.Squares > 0 {
 			n += float64(r.Observations)
 			sum += r.Accesses
-			squares += p.Squares(r)
+			squares += r.Squares
 		}
+		if r.Hold == 0 || r.Observations == 0 {
+			continue
+		}
+		c, ok := holds[r.Hold]
+		if !ok {
+			c = len(clusters)
+			holds[r.Hold] = c
+			clusters = append(clusters, nil)
+		}
+		o := Clustered{Time: math.MaxUint64, Times: float64(r.Observations)}
+		if r.Kind == Reuse && r.Exact {
+			o.Time = r.Time
+		}
+		clusters[c] = append(clusters[c], o)
 	}
-	if squares > 0 && sum > 0 {
+	switch {
+	case squares > 0 && sum > 0:
 		p.DesignEffect = max(1, n/(sum*sum/squares))
+	case len(clusters) > 0:
+		p.DesignEffect = DesignEffect(clusters)
 	}
 }

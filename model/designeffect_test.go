@@ -56,6 +56,38 @@ func TestDesignEffectFew(t *testing.T) {
 	}
 }
 
+// Holds of four observations of one time tell as much as one each, and the same as a record of all four.
+func TestSetDesignEffect(t *testing.T) {
+	of := func(hold uint64, n int64, squares float64) Record {
+		return Record{Kind: Reuse, Timing: Timing{Time: 1 + 1000*(hold%2), Exact: true}, Cluster: Cluster{Hold: hold},
+			Weight: Weight{Observations: n, Accesses: float64(n), Squares: squares}}
+	}
+	var single, summed, merged, alone []Record
+	for hold := range uint64(400) {
+		for range 4 {
+			single = append(single, of(hold+1, 1, 0))
+		}
+		summed = append(summed, of(hold+1, 4, 0))
+		merged = append(merged, of(0, 4, 8))
+		alone = append(alone, of(0, 4, 0))
+	}
+	for _, c := range []struct {
+		name    string
+		records []Record
+		want    float64
+	}{
+		{"one by one", single, 4},
+		{"summed", summed, 4},
+		{"merged, squares of twice as many as there are", merged, 2},
+		{"each its own hold", alone, 3}, // what it had
+	} {
+		p := &Profile{Records: c.records, DesignEffect: 3}
+		if p.SetDesignEffect(); math.Abs(p.DesignEffect/c.want-1) > 0.01 {
+			t.Errorf("%s: %v, want %v", c.name, p.DesignEffect, c.want)
+		}
+	}
+}
+
 func repeat(n int, c []Clustered) (out [][]Clustered) {
 	for range n {
 		out = append(out, c)

@@ -208,8 +208,8 @@ type Profile struct {
 	// only read included; 0 if that is not known. No stack distance is beyond it.
 	Resident int64
 	// DesignEffect is how many of the observations that were read ahead tell as
-	// much as one independent one: those of one hold lie close together. 0 where
-	// each has its own hold.
+	// much as one independent one: those of one hold lie close together. It is
+	// worked out from the records, see SetDesignEffect; 0 where each has its own hold.
 	DesignEffect float64
 	// ExactDistances: the records' distances and misses were counted access by
 	// access, not derived from their times, and stay as they are.

@@ -77,9 +77,6 @@ func (s *session) comments(digest []byte) []string {
 	if p.Resident > 0 {
 		add("resident", strconv.FormatInt(p.Resident, 10))
 	}
-	if p.DesignEffect > 1 {
-		add("design_effect", formatFloat(p.DesignEffect))
-	}
 	if p.ExactDistances {
 		add("distances", "exact")
 	}
@@ -217,7 +214,7 @@ func (s *session) set(key, v string) error {
 		p.BinsPerOctave, err = strconv.Atoi(v)
 	case "resident":
 		p.Resident, err = strconv.ParseInt(v, 10, 64)
-	case "design_effect":
+	case "design_effect": // of profiles whose samples have no hold
 		p.DesignEffect, err = parseAmount(v)
 	case "distances":
 		p.ExactDistances = v == "exact"

@@ -195,6 +195,7 @@ func (d *decoder) finish() *model.Profile {
 	}
 	d.addLosses(d.losses)
 	d.compareTotals(d.sessions)
+	d.p.SetDesignEffect()
 	return d.p
 }
 

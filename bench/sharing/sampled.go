@@ -150,7 +150,7 @@ func middle(v []float64) float64 { return (v[(len(v)-1)/2] + v[len(v)/2]) / 2 }
 func join(all []*model.Profile) *model.Profile {
 	const threads = 1 << 22 // Linux has no more at a time
 	out := *all[0]
-	out.Records, out.DesignEffect, out.Clock.Touches = nil, 0, 0
+	out.Records, out.Clock.Touches = nil, 0
 	for i, p := range all {
 		for _, r := range p.Records {
 			r.TID += i * threads
@@ -159,9 +159,9 @@ func join(all []*model.Profile) *model.Profile {
 			}
 			out.Records = append(out.Records, r)
 		}
-		out.DesignEffect += p.DesignEffect / float64(len(all))
 		out.Clock.Touches += p.Clock.Touches / float64(len(all))
 	}
+	out.SetDesignEffect()
 	return &out
 }
 

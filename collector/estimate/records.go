@@ -47,22 +47,6 @@ func (s *stage) watched() map[shareKey]slotShare {
 	return shares
 }
 
-// designEffect is that of the observations of a hold.
-func (s *stage) designEffect() float64 {
-	holds := make([][]model.Clustered, len(s.Holds))
-	for _, o := range s.Seen {
-		if o.State != record.Done || o.Hold == 0 {
-			continue
-		}
-		c := model.Clustered{Time: math.MaxUint64, Times: o.Times()}
-		if o.Kind == model.Reuse && o.Counted > 0 {
-			c.Time = uint64(o.Counted)
-		}
-		holds[o.Hold-1] = append(holds[o.Hold-1], c)
-	}
-	return model.DesignEffect(holds)
-}
-
 // SetTime gives a record its time in accesses and in the clock's unit; none to what can have no reuse any more.
 func (s *stage) SetTime(r *model.Record, o *record.Observation, byWall PerWall) {
 	switch {

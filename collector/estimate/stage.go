@@ -100,10 +100,10 @@ func (s *stage) fillRecords(p *model.Profile) (dropped int) {
 	p.Period = (s.Totals.Ticked - s.Totals.Unheld) * perSource / s.Rates.Mean() / float64(max(s.Held, 1))
 	p.Clock = s.ClockModel()
 	p.Block = s.Block
-	p.DesignEffect = s.designEffect()
 	s.setPaces(p)
 	s.unsmear()
 	dropped = s.addRecords(p, perSource)
+	p.SetDesignEffect()
 	s.boundRate(p)
 	p.JoinEpochs()
 	return dropped
