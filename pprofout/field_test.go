@@ -11,7 +11,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"runtime"
+	"runtime/metrics"
 	"slices"
 	"strings"
 	"testing"
@@ -104,15 +104,22 @@ func FuzzXZ(f *testing.F) {
 		f.Add(b)
 	}
 	f.Fuzz(func(t *testing.T, b []byte) {
-		start := processTime()
-		var before, after runtime.MemStats
-		runtime.ReadMemStats(&before)
-		_, _ = unpackXZ(b)
-		runtime.ReadMemStats(&after)
-		if elapsed, n := processTime()-start, after.TotalAlloc-before.TotalAlloc; elapsed > 10*time.Second || n > 1<<30 {
-			t.Errorf("%d bytes take %v and %d bytes of memory", len(b), elapsed, n)
-		}
+		bounded(t, len(b), func() { _, _ = unpackXZ(b) })
 	})
+}
+
+// bounded runs f, which reads so many bytes, and wants it to cost neither ten seconds nor a gigabyte in all.
+func bounded(t *testing.T, size int, f func()) {
+	t.Helper()
+	allocated := []metrics.Sample{{Name: "/gc/heap/allocs:bytes"}}
+	metrics.Read(allocated)
+	before, start := allocated[0].Value.Uint64(), processTime()
+	f()
+	elapsed := processTime() - start
+	metrics.Read(allocated)
+	if n := allocated[0].Value.Uint64() - before; elapsed > 10*time.Second || n > 1<<30 {
+		t.Errorf("%d bytes take %v and %d bytes of memory", size, elapsed, n)
+	}
 }
 
 // FuzzAltLink: whatever names the file that shares debug information, it is only looked for.
@@ -135,9 +142,11 @@ func FuzzAltLink(f *testing.F) {
 		})
 		defer func() { e.Sections = e.Sections[:len(e.Sections)-1] }()
 		s := &debugSource{elf: e, names: []string{"/bin/x"}, limit: newTimeLimit(e), places: []debugPlace{fromMemory{"", image}}}
-		if _, err := s.alternate(); err == nil {
-			t.Errorf("%q: a file without a build ID is taken", link)
-		}
+		bounded(t, len(link), func() {
+			if _, err := s.alternate(); err == nil {
+				t.Errorf("%q: a file without a build ID is taken", link)
+			}
+		})
 	})
 }
 
@@ -216,8 +225,8 @@ func TestDebugFileBelowRoot(t *testing.T) {
 	}
 }
 
-// A jitdump by its specification.
-func TestReadJITDump(t *testing.T) {
+// madeJITDump is a jitdump by its specification.
+func madeJITDump() []byte {
 	var b bytes.Buffer
 	put := func(values ...any) {
 		for _, v := range values {
@@ -239,8 +248,13 @@ func TestReadJITDump(t *testing.T) {
 	put(uint32(1), uint32(16+48), uint64(1), uint32(1), uint32(1), uint64(0x3000), uint64(0x1000), uint64(0x3000), uint64(0x100), uint64(1)) // the first moves
 	put(uint32(99), uint32(20), uint64(1), uint32(5))                                                                                        // of a later version
 	b.WriteString("cut")
+	return b.Bytes()
+}
+
+func TestReadJITDump(t *testing.T) {
+	b := madeJITDump()
 	pcs := []uint64{0xfff, 0x1000, 0x1085, 0x1090, 0x2000, 0x2015, 0x2100, 0x3050}
-	lines, err := readJITDump(bytes.NewReader(b.Bytes()), pcs)
+	lines, err := readJITDump(bytes.NewReader(b), pcs)
 	var got []string
 	for _, l := range lines {
 		s := ""
@@ -253,17 +267,20 @@ func TestReadJITDump(t *testing.T) {
 	if err != nil || !slices.Equal(got, want) {
 		t.Errorf("%v\n got %q\nwant %q", err, got, want)
 	}
-	for n := range b.Len() {
-		_, _ = readJITDump(bytes.NewReader(b.Bytes()[:n]), pcs)
+	for n := range b {
+		_, _ = readJITDump(bytes.NewReader(b[:n]), pcs)
 	}
 }
 
 func FuzzJITDump(f *testing.F) {
+	f.Add(madeJITDump())
 	f.Add([]byte("DTiJ\x01\x00\x00\x00\x28\x00\x00\x00\x3e\x00\x00\x00\x00\x00\x00\x00\x01\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00"))
 	f.Fuzz(func(t *testing.T, b []byte) {
-		if lines, _ := readJITDump(bytes.NewReader(b), []uint64{1, 0x1000, 1 << 63}); len(lines) != 3 {
-			t.Errorf("%d lines", len(lines))
-		}
+		bounded(t, len(b), func() {
+			if lines, _ := readJITDump(bytes.NewReader(b), []uint64{1, 0x1000, 0x2015, 1 << 63}); len(lines) != 4 {
+				t.Errorf("%d lines", len(lines))
+			}
+		})
 	})
 }
 
@@ -283,13 +300,11 @@ func FuzzSymbolize(f *testing.F) {
 		for i := range uint64(16) {
 			p.Records = append(p.Records, model.Record{Kind: model.Cold, Use: []*model.Location{{Address: m.Start + (pc+i*97)%(1<<24), Mapping: m}}, Weight: model.Weight{Observations: 1}})
 		}
-		start := time.Now()
-		if _, err := Symbolize(p, vdsoBinaries{image: memory{io.NewSectionReader(bytes.NewReader(data), 0, int64(len(data)))}}); err != nil {
-			t.Error(err)
-		}
-		if elapsed := time.Since(start); elapsed > 10*time.Second {
-			t.Errorf("%d bytes took %v", len(data), elapsed)
-		}
+		bounded(t, len(data), func() {
+			if _, err := Symbolize(p, vdsoBinaries{image: memory{io.NewSectionReader(bytes.NewReader(data), 0, int64(len(data)))}}); err != nil {
+				t.Error(err)
+			}
+		})
 	})
 }
 

@@ -122,17 +122,15 @@ func FuzzPCLN(f *testing.F) {
 		f.Add(b, uint64(0x1010))
 	}
 	f.Fuzz(func(t *testing.T, b []byte, pc uint64) {
-		tab, err := newPCLN(b, binary.LittleEndian, 0x1000)
-		if err != nil {
-			return
-		}
-		start := processTime()
-		tab.limit = newTimeLimit(&elf.File{})
-		for i := range uint64(16) {
-			tab.line(pc + i*i)
-		}
-		if elapsed := processTime() - start; elapsed > 4*time.Second {
-			t.Errorf("%d bytes take %v", len(b), elapsed)
-		}
+		bounded(t, len(b), func() {
+			tab, err := newPCLN(b, binary.LittleEndian, 0x1000)
+			if err != nil {
+				return
+			}
+			tab.limit = newTimeLimit(&elf.File{})
+			for i := range uint64(16) {
+				tab.line(pc + i*i)
+			}
+		})
 	})
 }

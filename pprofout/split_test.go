@@ -11,7 +11,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/rdx-profiler/rdx/model"
 )
@@ -226,13 +225,11 @@ func FuzzSplit(f *testing.F) {
 		for _, pc := range p.pcs {
 			profile.Records = append(profile.Records, model.Record{Kind: model.Cold, Use: []*model.Location{{Address: 0x10000 + pc, Mapping: p.ms[0]}}, Weight: model.Weight{Observations: 1}})
 		}
-		start := processTime()
-		s := symbolizer{host: fromMemory{p.ending, data}}
-		if _, err := s.run(profile, vdsoBinaries{image: memory{io.NewSectionReader(bytes.NewReader(p.image), 0, int64(len(p.image)))}}); err != nil {
-			t.Error(err)
-		}
-		if elapsed := processTime() - start; elapsed > 10*time.Second {
-			t.Errorf("%d bytes took %v", len(data), elapsed)
-		}
+		bounded(t, len(data), func() {
+			s := symbolizer{host: fromMemory{p.ending, data}}
+			if _, err := s.run(profile, vdsoBinaries{image: memory{io.NewSectionReader(bytes.NewReader(p.image), 0, int64(len(p.image)))}}); err != nil {
+				t.Error(err)
+			}
+		})
 	})
 }

@@ -947,9 +947,11 @@ func TestSymbolizeDamaged(t *testing.T) {
 func FuzzPerfMap(f *testing.F) {
 	f.Add("7f0000000100 80 name\nx\nffffffffffffffff 2 y\n")
 	f.Fuzz(func(t *testing.T, text string) {
-		names, err := readPerfMap(strings.NewReader(text), []uint64{1, 0x10, 0x7f0000000100, 1 << 63})
-		if len(names) != 4 || err != nil && strings.Contains(err.Error(), "\n") {
-			t.Errorf("%q, %v", names, err)
-		}
+		bounded(t, len(text), func() {
+			names, err := readPerfMap(strings.NewReader(text), []uint64{1, 0x10, 0x7f0000000100, 1 << 63})
+			if len(names) != 4 || err != nil && strings.Contains(err.Error(), "\n") {
+				t.Errorf("%q, %v", names, err)
+			}
+		})
 	})
 }

@@ -8,8 +8,10 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime/metrics"
 	"strings"
 	"testing"
+	"time"
 )
 
 const program = "int main(void) { return 0; }\n"
@@ -81,15 +83,31 @@ func TestBuildID(t *testing.T) {
 	}
 }
 
+// FuzzBuildID: an identifier is not longer than the file, and costs neither ten seconds nor a gigabyte.
 func FuzzBuildID(f *testing.F) {
-	self, err := os.Executable()
-	if err != nil {
-		f.Fatal(err)
+	for _, flags := range []string{"-Wl,--build-id=0xfeedbeef01", "-Wl,--build-id=none"} {
+		bin := compile(f, source(f, "p.c", "int main(void) { return 0; }\n"), "gcc", flags, "-nostdlib", "-static", "-e", "main", "-s")
+		data, err := os.ReadFile(bin)
+		if err != nil {
+			f.Fatal(err)
+		}
+		f.Add(bytes.Clone(data))
+		clear(data[0x28:0x30]) // e_shoff
+		clear(data[0x3a:0x40]) // e_shentsize, e_shnum, e_shstrndx
+		f.Add(data)
 	}
-	data, err := os.ReadFile(self)
-	if err != nil {
-		f.Fatal(err)
-	}
-	f.Add(data[:4096])
-	f.Fuzz(func(t *testing.T, data []byte) { idOf(bytes.NewReader(data)) })
+	f.Fuzz(func(t *testing.T, data []byte) {
+		allocated := []metrics.Sample{{Name: "/gc/heap/allocs:bytes"}}
+		metrics.Read(allocated)
+		before, start := allocated[0].Value.Uint64(), time.Now()
+		id, err := idOf(bytes.NewReader(data))
+		elapsed := time.Since(start)
+		metrics.Read(allocated)
+		if n := allocated[0].Value.Uint64() - before; elapsed > 10*time.Second || n > 1<<30 {
+			t.Errorf("%d bytes take %v and %d bytes of memory", len(data), elapsed, n)
+		}
+		if err == nil && (id == "" || len(id) > 2*len(data)) {
+			t.Errorf("%d bytes have the identifier %q", len(data), id)
+		}
+	})
 }
