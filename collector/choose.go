@@ -9,6 +9,7 @@ import (
 	"go.uber.org/zap"
 	"golang.org/x/sys/unix"
 
+	"github.com/rdx-profiler/rdx/model"
 	"github.com/rdx-profiler/rdx/sampler"
 	"github.com/rdx-profiler/rdx/sampler/ahead"
 	"github.com/rdx-profiler/rdx/sampler/pipeline"
@@ -72,6 +73,8 @@ func (c *Config) checkChoice() error {
 		return fmt.Errorf("with source %s other threads can't be watched: their accesses come before the watchpoints (use --source pmu)", c.Source)
 	case !slices.Contains([]string{Auto, PEBS, IBS, PMU, Clock}, c.Source):
 		return fmt.Errorf("unknown source %q (want auto, pebs, ibs, pmu or clock)", c.Source)
+	case c.Unwatched && c.watchpointsFor() != "":
+		return fmt.Errorf("%s needs watchpoints (leave --unwatched out)", c.watchpointsFor())
 	case c.Clock != Auto && c.Clock != CPUTime && c.Clock != PMU:
 		return fmt.Errorf("unknown clock %q (want auto, cpu-time or pmu)", c.Clock)
 	}
@@ -161,6 +164,8 @@ func (s *Session) notes() []string {
 		out = append(out, "--interrupt is without effect: the accesses that the source reports are over when the interrupt comes")
 	}
 	switch {
+	case s.watches.none != nil:
+		out = append(out, model.NothingWatched+", because: "+s.watches.none.Error())
 	case s.watches.halves:
 		out = append(out, "lines: watched by halves, because: "+s.points.WhyNot)
 	case s.holds.lines:
@@ -203,6 +208,8 @@ func (s *Session) needs() sampler.Needs {
 // mayReport says why a source with addresses does not come into question.
 func (s *Session) mayReport(name string) error {
 	switch {
+	case s.watches.none != nil:
+		return fmt.Errorf("%s needs watchpoints: %w", name, s.watches.none)
 	case s.cfg.Source != Auto && s.cfg.Source != name:
 		return fmt.Errorf("%s is not asked for", name)
 	case s.watches.groups():
@@ -221,14 +228,7 @@ func (s *Session) loadClock(clock sampler.Clock) error {
 		return err
 	}
 	s.wire()
-	s.points, err = s.kernel.ProbeWatchpoints()
-	if err == nil {
-		err = s.points.Usable()
-	}
-	if err == nil {
-		s.timing.calibration, err = s.kernel.Calibrate(calibrations)
-	}
-	if err != nil {
+	if err = s.tryWatchpoints(); err != nil {
 		s.kernel.Close()
 		return fmt.Errorf("start session: %w", err)
 	}
@@ -258,8 +258,57 @@ func (s *Session) loadClock(clock sampler.Clock) error {
 		if s.holds.steps() {
 			s.holds.burst = steppedBurst
 		}
+		if s.watches.none != nil {
+			s.holds.burst = unwatchedBurst
+		}
 	}
 	return nil
+}
+
+// tryWatchpoints finds out what watchpoints do here, and what they cost. Where there are none, reading ahead goes on without, if
+// nothing else is asked for.
+func (s *Session) tryWatchpoints() (err error) {
+	if s.watches.none = s.cfg.unwatched(); s.watches.none != nil {
+		return nil
+	}
+	s.points, err = s.kernel.ProbeWatchpoints()
+	if errors.Is(err, sampler.ErrNoWatchpoints) {
+		if needs := s.cfg.watchpointsFor(); needs != "" {
+			return fmt.Errorf("%s needs watchpoints: %w", needs, err)
+		}
+		s.watches.none = err
+		return nil
+	}
+	if err == nil {
+		err = s.points.Usable()
+	}
+	if err == nil {
+		s.timing.calibration, err = s.kernel.Calibrate(calibrations)
+	}
+	return err
+}
+
+// unwatched is why nothing is to be watched, nil if it is not asked for.
+func (c *Config) unwatched() error {
+	if !c.Unwatched {
+		return nil
+	}
+	return errors.New("it was asked for (--unwatched)")
+}
+
+// watchpointsFor is what is asked for that can't be had by reading ahead alone, "" if it all can.
+func (c *Config) watchpointsFor() string {
+	switch {
+	case c.Stack != OwnStack:
+		return "--stack " + c.Stack
+	case c.BurstEngine == Step:
+		return "--burst-engine " + Step
+	case c.Burst == 0:
+		return "--burst off"
+	case c.addresses():
+		return "--source " + c.Source
+	}
+	return ""
 }
 
 // chooseSource takes the best source that works.

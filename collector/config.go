@@ -28,11 +28,12 @@ type Config struct {
 	Overhead float64       // share of the target's CPU time the profiler may cost; 0.01
 	Floor    float64       // share of one CPU's time as it goes by that it may cost at least, up to a tenth of the target's CPU time; 0: none
 	// HoldCost is what a hold costs a thread after its end, as MeasureHoldCost finds; 0: it is taken to be as much as it was held.
-	HoldCost time.Duration
-	Gap      time.Duration // mean CPU time between two ticks of a thread; 0: by the cost of a sample
-	Slots    int           // watchpoints a thread; 4, 3 with Step
-	Follow   bool          // new processes of the target too
-	Seed     uint64        // of all random draws outside the kernel; 0: by the clock
+	HoldCost  time.Duration
+	Gap       time.Duration // mean CPU time between two ticks of a thread; 0: by the cost of a sample
+	Slots     int           // watchpoints a thread; 4, 3 with Step
+	Unwatched bool          // nothing is watched, only read ahead of; so it is, too, where a machine has no watchpoints
+	Follow    bool          // new processes of the target too
+	Seed      uint64        // of all random draws outside the kernel; 0: by the clock
 
 	// Burst is how many accesses are read ahead of each sample: 0 for none,
 	// AutoBurst for as many as the clock can't time.
@@ -101,10 +102,12 @@ const (
 	AutoBurst    = -1
 	timedBurst   = 2047 // one less than an edge of all bins
 	countedBurst = 63
+	// unwatchedBurst is for where nothing is known of what lies beyond: as far as a hold of a millisecond or two reaches.
+	unwatchedBurst = 16383
 )
 
-// MaxBurst bounds how long reading ahead may hold a thread: milliseconds.
-const MaxBurst = 10000
+// MaxBurst bounds how long reading ahead may hold a thread: some milliseconds.
+const MaxBurst = 65535
 
 const (
 	defaultOverhead = 0.01

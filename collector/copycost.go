@@ -291,8 +291,11 @@ func (s *watches) giveUp(t *thread) {
 	}
 }
 
-// mayWatch says whether a sample that has won a slot may be watched, and counts those that may not.
+// mayWatch says whether a sample that has won a slot may be watched, and counts those that may not for a while.
 func (s *watches) mayWatch() bool {
+	if s.none != nil {
+		return false
+	}
 	if s.copyCost.paused {
 		s.copyCost.passed++
 	}

@@ -17,6 +17,9 @@ const (
 // recalibrate follows the constant of two traps, which other load on the
 // machine moves.
 func (s *Session) recalibrate() {
+	if s.watches.none != nil {
+		return
+	}
 	now := sampler.Monotonic()
 	if s.timing.calibrated == 0 {
 		s.timing.calibrated = now

@@ -290,12 +290,19 @@ func (s *holds) perHoldWanted() int {
 	return usesPerHold
 }
 
+// unwatchedInstructions are allowed an access, on average, where nothing is watched.
+const unwatchedInstructions = 5
+
 // window is how far is read ahead: of the first third it is known for twice as many accesses at least whether they
 // are reused. Fewer would be what the tick fell into, time and again, where code that waits and code that does not
 // take turns: TestTicksFindSlowCode.
 func (s *holds) window() ahead.Window {
 	first := 1 + s.burst/2
-	return ahead.Window{First: first, Most: first + s.burst, Block: s.block()}
+	w := ahead.Window{First: first, Most: first + s.burst, Block: s.block()}
+	if s.watches.none != nil {
+		w.Instructions = unwatchedInstructions * w.Most
+	}
+	return w
 }
 
 // observe makes an observation of a sampled access.

@@ -186,6 +186,9 @@ func (c *Clock) TouchRate() float64 {
 // HeapProbed begins the comment that allocators were probed.
 const HeapProbed = "probes on the allocators: "
 
+// NothingWatched begins the comment that all was learned by reading ahead.
+const NothingWatched = "no reuse was watched for"
+
 // BudgetRaised begins the comment that the budget was more than its share of the CPU time.
 const BudgetRaised = "the target used little CPU time"
 

@@ -239,7 +239,10 @@ func (o *overview) warn(p *model.Profile, unnamed int64) {
 // warnUnheld says how much of the CPU time no sample could come from, and whether more was spent than a share of it.
 func (o *overview) warnUnheld(p *model.Profile) {
 	for _, c := range p.Comments {
-		if strings.HasPrefix(c, model.BudgetRaised) {
+		switch {
+		case strings.HasPrefix(c, model.NothingWatched):
+			o.Warnings = append(o.Warnings, c+"; what was not reused as far as was read ahead may hit or miss in any larger cache, and ratios there are bounds (--burst reads further ahead, and holds threads for longer)")
+		case strings.HasPrefix(c, model.BudgetRaised):
 			o.Warnings = append(o.Warnings, c)
 		}
 	}

@@ -38,7 +38,11 @@ func ProbeLive(m Machine) ([]Check, Live) {
 	checks := []Check{loaded}
 
 	w, err := k.ProbeWatchpoints()
-	if err != nil {
+	if errors.Is(err, ErrNoWatchpoints) {
+		return append(checks, Check{Name: "watchpoints", Grade: Degraded, Found: "none: " + ErrNoWatchpoints.Error(),
+			Consequence: "reuses are seen as far as rdx reads ahead; miss ratios of larger caches are bounds, and sharing can't be seen",
+			Remedy:      "use another kind of virtual machine, or bare metal; rdx exact needs no watchpoints"}), live
+	} else if err != nil {
 		return append(checks, Check{Name: "watchpoints", Grade: Missing, Needed: true, Found: err.Error(),
 			Consequence: "no reuse can be seen", Remedy: remedyIn(err)}), live
 	}

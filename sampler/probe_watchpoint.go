@@ -36,6 +36,10 @@ type Watchpoints struct {
 var ErrForeignIDs = errors.New("the kernel knows rdx's threads by other numbers: rdx runs in a PID namespace of its own " +
 	"(in a container: use the host's, docker run --pid=host or hostPID: true)")
 
+// ErrNoWatchpoints says that this machine has none, whatever its kernel believes.
+var ErrNoWatchpoints = errors.New("a watched word was touched and the watchpoint did not fire " +
+	"(an emulator or hypervisor without debug registers? see its settings)")
+
 const (
 	probeArms    = 50
 	probeTouches = 10
@@ -82,8 +86,7 @@ func (k *Kernel) ProbeWatchpoints() (Watchpoints, error) {
 		if after.Unknown > unknown.Unknown {
 			return w, fmt.Errorf("probe watchpoints: %w", ErrForeignIDs)
 		}
-		return w, errors.New("probe watchpoints: a watched word was touched and the watchpoint did not fire " +
-			"(an emulator or hypervisor without debug registers? see its settings)")
+		return w, fmt.Errorf("probe watchpoints: %w", ErrNoWatchpoints)
 	}
 	if err := watchesLine(t, page, func(addr uint64, traps int) (*Watchpoint, error) {
 		return k.ArmLine(tid, 0, addr, traps)

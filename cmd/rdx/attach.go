@@ -38,6 +38,7 @@ type recordFlags struct {
 
 	measureRate bool
 	burst       string
+	unwatched   bool
 	engine      string
 	grain       string
 	source      string
@@ -79,6 +80,7 @@ func (f *recordFlags) register(cmd *cobra.Command) {
 	fs.BoolVar(&f.latency, "latency", false, "with pebs, sample loads by the load-latency event where no other reports latencies; it prefers slow loads (the profile's column latency)")
 	fs.StringVar(&f.clock, "clock", collector.Auto, "what reuse times are measured in: pmu (loads and stores counted, or instructions), cpu-time or auto")
 	fs.StringVar(&f.stack, "stack", collector.OwnStack, "where a reuse is looked for: own (in the thread itself), private (other threads' writes invalidate), shared (a reuse is any thread's) or both (each sample for one of the two)")
+	fs.BoolVar(&f.unwatched, "unwatched", false, "watch for no reuse, only read ahead, as on machines without watchpoints: takes no debug register, and ratios at large caches are bounds")
 	fs.IntVar(&f.slots, "slots", 0, "watchpoints per thread, 1 to 4; fewer leave some to a debugger (default 4, 3 with --burst-engine step)")
 	fs.IntVar(&f.bins, "bins", 16, "bins per octave of the reuse times written")
 	fs.BoolVar(&f.follow, "follow", false, "profile processes the target starts, too")
@@ -207,6 +209,7 @@ func (f *recordFlags) fill(cfg *collector.Config) error {
 	cfg.Clock = f.clock
 	cfg.Stack = f.stack
 	cfg.Slots = f.slots
+	cfg.Unwatched = f.unwatched
 	cfg.BinsPerOctave = f.bins
 	cfg.Follow = f.follow
 	cfg.Heap = f.heap

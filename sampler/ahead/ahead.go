@@ -130,6 +130,8 @@ func (l *Locator) Forget(pid int) {
 type Window struct {
 	First, Most int
 	Block       int // bytes that are one datum, aligned
+	// Instructions that it may take, 0 for as many as usual.
+	Instructions int
 }
 
 // Read reads ahead of the held thread tid of process pid, and chooses one of the touches that are open, each
@@ -250,12 +252,13 @@ func (l *Locator) Settle(found *Ahead) {
 // readOn reads until all that is classified is reused, or the window's end, and says whether something is open there.
 func (l *Locator) readOn(w Window, pick func(n int) int) (end interp.End, done int, open bool) {
 	l.sights.instructions = 0
+	most := max(w.Instructions, aheadInstructions)
 	from := clock.Monotonic()
 	l.memory.spent, l.memory.calls = 0, 0
 	defer func() { l.spent.Pages, l.spent.PageCalls = l.memory.spent, l.memory.calls }()
 	for len(l.log.all) < w.Most {
 		n := min(max(readAtOnce, w.First-len(l.log.all)), w.Most-len(l.log.all))
-		end = l.machine.Run(interp.Limit{Accesses: n, Instructions: min(firstInstructions+perAccess*n, aheadInstructions-done)})
+		end = l.machine.Run(interp.Limit{Accesses: n, Instructions: min(firstInstructions+perAccess*n, most-done)})
 		interpreted := clock.Monotonic()
 		done += end.Instructions
 		l.sights.instructions = done
