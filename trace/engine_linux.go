@@ -289,6 +289,9 @@ func qemuCommand(ctx context.Context, program, socket string, cmd Command, opt O
 func interpreted(program string) []string {
 	argv := []string{program}
 	for range 4 { // as often as the kernel does
+		if isProgram(argv[0]) != nil {
+			break
+		}
 		f, err := os.Open(argv[0])
 		if err != nil {
 			break
@@ -311,6 +314,14 @@ func interpreted(program string) []string {
 	return argv
 }
 
+// isProgram says why a file can be none: opening a pipe would wait for whoever writes to it.
+func isProgram(path string) error {
+	if fi, err := os.Stat(path); err == nil && !fi.Mode().IsRegular() {
+		return fmt.Errorf("%s is no regular file, and so no program", path)
+	}
+	return nil
+}
+
 // source makes the sink for one process.
 type source interface {
 	open(pid int) (sink, error)
@@ -327,6 +338,9 @@ func run(ctx context.Context, cmd Command, opt Options, src source) (Result, err
 		return res, errors.New("run: no program given")
 	}
 	program, err := exec.LookPath(cmd.Args[0])
+	if err == nil {
+		err = isProgram(interpreted(program)[0])
+	}
 	if err != nil {
 		return res, fmt.Errorf("run: %w", err)
 	}

@@ -346,3 +346,33 @@ func TestSkippedAccessesAreCounted(t *testing.T) {
 		t.Errorf("seed %d: %d accesses seen, %d in all, of %d", seed, s.seen, s.at, len(s.all))
 	}
 }
+
+// A pipe that may be executed, or interprets a script, is not opened: that would wait for whoever writes to it.
+func TestPipeAsProgram(t *testing.T) {
+	dir := t.TempDir()
+	pipe, script := filepath.Join(dir, "pipe"), filepath.Join(dir, "script")
+	if err := syscall.Mkfifo(pipe, 0o755); err != nil {
+		t.Skip(err)
+	}
+	if err := os.WriteFile(script, []byte("#!"+pipe+"\n"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	for _, program := range []string{pipe, script} {
+		done := make(chan error, 1)
+		go func() {
+			_, err := Run(context.Background(), Command{Args: []string{program}}, Options{Engine: dir}, func([]model.Access) {})
+			done <- err
+		}()
+		select {
+		case err := <-done:
+			if err == nil || !strings.Contains(err.Error(), pipe+" is no regular file") {
+				t.Errorf("%s: %v", program, err)
+			}
+		case <-time.After(20 * time.Second):
+			t.Errorf("%s: it is waited for", program)
+			if f, err := os.OpenFile(pipe, os.O_RDWR, 0); err == nil { // what waits goes on
+				f.Close()
+			}
+		}
+	}
+}

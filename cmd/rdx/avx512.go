@@ -32,6 +32,9 @@ func warnEngine(w io.Writer, program string) {
 
 // avx512Code counts the instructions of a program that only AVX-512 has, and says where the first is.
 func avx512Code(path string) (n int, in string) {
+	if fi, err := os.Stat(path); err != nil || !fi.Mode().IsRegular() {
+		return 0, "" // which will be said, too; to open a pipe is to wait
+	}
 	r, err := os.Open(path)
 	if err != nil {
 		return 0, ""

@@ -3,12 +3,15 @@ package main
 
 import (
 	"bytes"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"runtime"
 	"strings"
+	"syscall"
 	"testing"
+	"time"
 )
 
 func TestAVX512Warning(t *testing.T) {
@@ -38,6 +41,21 @@ func TestAVX512Warning(t *testing.T) {
 		if c.warns && !strings.Contains(c.flags, "-s") && !strings.Contains(said.String(), "in add_all") {
 			t.Errorf("%s: %q does not say where", c.flags, said.String())
 		}
+	}
+	// A pipe is not opened, which would wait for whoever writes to it.
+	pipe := filepath.Join(t.TempDir(), "pipe")
+	if err := syscall.Mkfifo(pipe, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	done := make(chan struct{})
+	go func() {
+		warnEngine(io.Discard, pipe)
+		close(done)
+	}()
+	select {
+	case <-done:
+	case <-time.After(10 * time.Second):
+		t.Error("a pipe is waited for")
 	}
 	// Programs that everybody has.
 	for _, name := range []string{"/bin/ls", "/usr/bin/sort", "/usr/bin/python3", "/usr/bin/perl"} {

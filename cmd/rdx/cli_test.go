@@ -150,44 +150,27 @@ func TestTraceFromPipe(t *testing.T) {
 	}
 }
 
-// Ctrl-C while a program is being started: it has not run, or it has and ends by the signal; never is it left to run
-// unprofiled, with a good exit code.
+// Ctrl-C while a program is being started, which goes to all of the terminal's processes at once: it has not run, or it
+// has and ends by the signal; never is it left to run unprofiled, with a good exit code.
 func TestInterruptedStart(t *testing.T) {
 	needRoot(t)
-	mark := filepath.Join(t.TempDir(), "ran")
 	for i := range 12 {
-		s := start(t, rdxPath(t), "run", "-q", "-o", filepath.Join(t.TempDir(), "p.pb.gz"), "--", "sh", "-c", "echo x >>"+mark+"; exec sleep 60")
-		time.Sleep(time.Duration(i) * 40 * time.Millisecond)
-		syscall.Kill(s.pid, syscall.SIGINT)
+		cmd := exec.Command(rdxPath(t), "run", "-q", "-o", filepath.Join(t.TempDir(), "p.pb.gz"), "--", "sleep", "60")
+		cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+		s := startCmd(t, cmd)
+		time.Sleep(time.Duration(i) * 40 * time.Millisecond) // any moment will do
+		syscall.Kill(-s.pid, syscall.SIGINT)
 		began := time.Now()
 		done := make(chan int, 1)
 		go func() { done <- s.wait() }()
-		for ended := false; !ended; {
-			select {
-			case code := <-done:
-				if ended = true; code == 0 {
-					t.Errorf("after %d ms: exit code 0: %s", i*40, s.stderr.String())
-				}
-			case <-time.After(100 * time.Millisecond):
-				if time.Since(began) > 20*time.Second {
-					syscall.Kill(s.pid, syscall.SIGKILL)
-					t.Fatalf("after %d ms: still there %v after Ctrl-C", i*40, time.Since(began))
-				}
-				interruptChildren(s.pid) // Ctrl-C goes to the program, too, which may have begun meanwhile
+		select {
+		case code := <-done:
+			if code == 0 {
+				t.Errorf("after %d ms: exit code 0: %s", i*40, s.stderr.String())
 			}
-		}
-	}
-}
-
-// interruptChildren sends SIGINT to the children of all threads of a process.
-func interruptChildren(pid int) {
-	files, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", pid))
-	for _, file := range files {
-		children, _ := os.ReadFile(file) // the thread may be gone
-		for _, c := range strings.Fields(string(children)) {
-			if n, err := strconv.Atoi(c); err == nil {
-				syscall.Kill(n, syscall.SIGINT)
-			}
+		case <-time.After(20 * time.Second):
+			syscall.Kill(-s.pid, syscall.SIGKILL)
+			t.Fatalf("after %d ms: still there %v after Ctrl-C", i*40, time.Since(began))
 		}
 	}
 }

@@ -58,6 +58,15 @@ var mutants = []mutant{
 	{"a target that uses no CPU time is told of in per cents", "collector/owncost.go",
 		"case spent > sane*cpu:", "case spent > 1e30*cpu:", "TestOwnCost", ""},
 
+	{"a trace in a pipe loses what its format was told by", "trace/drmemtrace.go",
+		"if !info.Mode().IsRegular() {", "if info.IsDir() {", "TestTraceFromPipe", "cmd/rdx"},
+	{"Ctrl-C while a program is launched is swallowed", "collector/session.go",
+		"		if err = s.cfg.interrupted(); err == nil {\n			err = launched.Go()", "		if err = s.cfg.interrupted(); err == nil || true {\n			err = launched.Go()", "TestInterruptedBeforeStart", "cmd/rdx"},
+	{"Ctrl-C before a program is launched is swallowed", "collector/session.go",
+		"	if err := s.cfg.interrupted(); err != nil {\n		s.tracer.Detach()", "	if err := s.cfg.interrupted(); err != nil && s.tracer == nil {\n		s.tracer.Detach()", "TestInterruptedBeforeStart", "cmd/rdx"},
+	{"a pipe that may be executed is opened", "trace/engine_linux.go",
+		"if fi, err := os.Stat(path); err == nil && !fi.Mode().IsRegular() {", "if fi, err := os.Stat(path); err == nil && fi.IsDir() {", "TestPipeAsProgram", ""},
+
 	// Rights, and counters.
 	{"a process is traced before it is known what can be read of it", "sampler/ahead/ahead.go",
 		"	l.Prepare(pid)\n	select {\n	case <-l.memory.userfault.scan.known:\n	case <-time.After(most):\n	}\n", "	l.memory.userfault.of(pid)\n	_ = most\n	_ = time.After\n", "TestAwait", ""},
