@@ -15,7 +15,8 @@ type sharingFinding struct {
 	Kind   string   `json:"kind"` // true or false, of sharing
 	Places []place  `json:"places"`
 	Data   []string `json:"data,omitempty"`
-	Share  float64  `json:"share"`      // of all accesses
+	Share  float64  `json:"share"` // of all accesses
+	Seen   int64    `json:"observations"`
 	Rate   float64  `json:"per_second"` // transfers of a line
 	Low    float64  `json:"per_second_low"`
 	High   float64  `json:"per_second_high"`
@@ -39,6 +40,12 @@ func (f *sharingFinding) note(p place, at []uint64) {
 // mostFindings is how many are told of.
 const mostFindings = 5
 
+// SharingFindings are what threads take from each other, the most first. The profile has its records of lines still, see OnStack.
+func SharingFindings(p *model.Profile) []*sharingFinding {
+	pairs, _ := invalidations(p)
+	return findings(p, pairs)
+}
+
 // findings groups pairs by what is shared, whoever writes: those whose lines overlap.
 func findings(p *model.Profile, pairs []*invalidation) []*sharingFinding {
 	var all []*sharingFinding
@@ -51,6 +58,7 @@ func findings(p *model.Profile, pairs []*invalidation) []*sharingFinding {
 		f := all[i]
 		f.from, f.to = min(f.from, v.From), max(f.to, v.To)
 		f.Share += v.Share
+		f.Seen += v.Observations
 		f.note(v.Reader, v.ReadAt)
 		f.note(v.Writer, v.WrittenAt)
 		for _, d := range v.Data {

@@ -35,9 +35,13 @@ type Traffic struct {
 }
 
 // Analyze says why a profile's program misses, and what would help. The profile's derived fields must be filled.
-func Analyze(p *model.Profile) *Answer {
+func Analyze(p *model.Profile) *Answer { return AnalyzeWith(p, p) }
+
+// AnalyzeWith takes the profile's records of lines from the whole profile, of which p is what was observed in one stack.
+func AnalyzeWith(p, whole *model.Profile) *Answer {
 	a := &Answer{Command: p.Command, Verdict: verdict(p)}
 	v := &a.Verdict
+	a.Findings = sharing(whole) // what it costs is not in the verdict: such lines are touched again and again
 	a.Traffic = traffic(p)
 	a.Walks = walks(p)
 	if v.Known {
@@ -46,7 +50,7 @@ func Analyze(p *model.Profile) *Answer {
 		if len(a.Spots) > 0 && a.Spots[0].Samples >= 3 {
 			v.Data, v.Place = most(a.Spots, func(s *Spot) string { return s.Data }), most(a.Spots, func(s *Spot) string { return s.Place })
 		}
-		a.Findings = findings(p, a)
+		a.Findings = append(a.Findings, findings(p, a)...)
 		a.Checked = len(a.Findings) > 0 || v.Memory.High <= decided || v.Memory.Low >= paysLow
 	}
 	a.Says = a.says()

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strings"
 
 	"github.com/rdx-profiler/rdx/model"
 	"github.com/rdx-profiler/rdx/report"
@@ -38,11 +39,10 @@ const (
 // findings are those that matter, the most costly first: none of a program that does not wait for memory.
 func findings(p *model.Profile, a *Answer) []Finding {
 	v := &a.Verdict
-	out := sharing(p) // what it costs is not in the verdict: such lines are touched again and again
 	if v.Memory.Value < pays || v.Memory.Low < paysLow {
-		return out
+		return nil
 	}
-	out = append(out, waiting(a)...)
+	out := waiting(a)
 	out = append(out, split(a)...)
 	pairs := report.Pairs(p, farMisses(p))
 	out = append(out, fuse(p, a, pairs)...)
@@ -290,29 +290,21 @@ func capacity(p *model.Profile) (out []Finding) {
 	return out
 }
 
-// sharing finds false sharing, where threads were watched for it.
-func sharing(p *model.Profile) []Finding {
-	var false_, all float64
-	scale := p.StackScale(model.StackPrivate)
-	var n int64
-	var worst *model.Record
-	for i := range p.Records {
-		r := &p.Records[i]
-		if r.Kind == model.FalseSharing {
-			false_ += r.Accesses
-			if n += r.Observations; worst == nil || r.Accesses > worst.Accesses {
-				worst = r
-			}
-		} else if r.Kind != model.Lost && !r.Kind.OfLine() {
-			all += r.Accesses / scale
+// leastShared is which share of the accesses must find their line gone for a finding.
+const leastShared = 0.01
+
+// sharing finds what threads take from each other, where they were watched for it: false sharing, and what several write.
+func sharing(whole *model.Profile) (out []Finding) {
+	for _, f := range report.SharingFindings(whole) {
+		if f.Seen < leastSeen || f.Share < leastShared {
+			continue
 		}
+		x := Finding{Rule: "sharing", Title: "false sharing: threads write to different data in one line", Place: f.Places[0].String(), File: f.Places[0].File, Line: f.Places[0].Line, Data: strings.Join(f.Data, ", "), Samples: f.Seen, weight: 1,
+			Evidence: []string{f.Text}, Try: "give each thread's data lines of their own: pad or align them to 64 bytes, or to 128"}
+		if f.Kind != "false" {
+			x.Title, x.Try = "threads write the same data", "give each thread its own and add them up seldom, or take a lock for longer pieces of work"
+		}
+		out = append(out, x)
 	}
-	if n < leastSeen || false_ < 0.01*all {
-		return nil
-	}
-	at := report.PlaceOf(worst.Use)
-	return []Finding{{Rule: "sharing", Title: "false sharing: threads write to different data in one line", Place: at.String(), File: at.File, Line: at.Line, Data: nameOf(worst.Data), Samples: n, weight: 1,
-		Evidence: []string{fmt.Sprintf("the line of %s of accesses is written elsewhere by another thread before its next use, %s observed", report.Percent(false_, all), countOf(n, "time")),
-			fmt.Sprintf("most by %s", report.PlaceOf(worst.Reuse))},
-		Try: "give each thread's data lines of their own: pad or align them to 64 bytes, or to 128"}}
+	return out
 }

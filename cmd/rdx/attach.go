@@ -415,7 +415,7 @@ func (f *recordFlags) finish(cmd *cobra.Command, s *collector.Session, p *model.
 	if err != nil {
 		return err
 	}
-	if err := report.WriteSummary(cmd.ErrOrStderr(), shown, f.output, why.Analyze(shown).Says, f.verbose); err != nil {
+	if err := report.WriteSummary(cmd.ErrOrStderr(), shown, f.output, why.AnalyzeWith(shown, p).Says, f.verbose); err != nil {
 		return err
 	}
 	return nil

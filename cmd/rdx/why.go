@@ -26,11 +26,15 @@ access that was waited for. How memory is touched is told by what was read ahead
 			if err := report.OneOf("format", format, report.Formats); err != nil {
 				return err
 			}
-			p, err := readProfile(args[0])
+			whole, err := loadProfile(args[0])
 			if err != nil {
 				return err
 			}
-			return report.Write(cmd.OutOrStdout(), format, why.Analyze(p))
+			p, err := onStackOf(whole, args[0], "")
+			if err != nil {
+				return err
+			}
+			return report.Write(cmd.OutOrStdout(), format, why.AnalyzeWith(p, whole))
 		},
 	}
 	cmd.Flags().StringVar(&format, "format", "text", "text, json or csv")

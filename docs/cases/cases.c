@@ -1,10 +1,13 @@
 // cases CASE before|after SECONDS: runs one variant for so long and prints ns an item.
+#define _GNU_SOURCE
 #include <pthread.h>
+#include <sched.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 static double now(void) { return clock() / (double)CLOCKS_PER_SEC; }
 static uint64_t state = 88172645463325252u;
@@ -126,28 +129,65 @@ static void fuse_after(void) {
 	}
 }
 
-// Two threads that count, each in a counter of its own: in one line, or in lines of their own.
-enum { TURNS = 1 << 22 };
-static struct { long n; char pad[120]; } apart[2] __attribute__((aligned(128)));
-static struct { long n; } together[2] __attribute__((aligned(128)));
-__attribute__((noinline)) static void *count_together(void *which) {
-	for (long i = 0; i < TURNS; i++)
-		__atomic_fetch_add(&together[(long)which].n, 1, __ATOMIC_RELAXED);
+// Two threads that count, each in counters of its own: in one line, or in lines of their own. The time of an item is that of rounds
+// in which both were at work all along: on a machine with other work one of them has no processor now and then, and takes nothing.
+enum { ROUND = 20000 };
+struct counts { volatile long n[4]; };
+static struct { struct counts c; char pad[256 - sizeof(struct counts)]; } apart[2] __attribute__((aligned(256)));
+static struct counts together[2] __attribute__((aligned(64)));
+static volatile struct { long n, pad[31]; } rounds[2] __attribute__((aligned(256)));
+static volatile int over;
+struct counting { pthread_t thread; int which, cpu; struct counts *counts; double both; };
+__attribute__((noinline)) static void count(struct counts *c) {
+	for (long i = 0; i < ROUND; i++) // a lookup's hits, its misses, and their sizes
+		__atomic_fetch_add(&c->n[i & 1], 1, __ATOMIC_RELAXED), c->n[2 + (i & 1)] += i;
+}
+static double by(clockid_t clock) {
+	struct timespec t;
+	clock_gettime(clock, &t);
+	return t.tv_sec + t.tv_nsec * 1e-9;
+}
+static int later(const void *a, const void *b) { return (*(double *)a > *(double *)b) - (*(double *)a < *(double *)b); }
+static void *counts(void *arg) {
+	struct counting *c = arg;
+	static double times[2][1 << 16];
+	double *t = times[c->which];
+	long n = 0;
+	cpu_set_t set;
+	CPU_ZERO(&set);
+	CPU_SET(c->cpu, &set);
+	pthread_setaffinity_np(pthread_self(), sizeof set, &set);
+	while (!over) {
+		long other = rounds[!c->which].n;
+		double begin = by(CLOCK_MONOTONIC), own = by(CLOCK_THREAD_CPUTIME_ID);
+		count(c->counts);
+		own = by(CLOCK_THREAD_CPUTIME_ID) - own;
+		if (n < 1 << 16 && rounds[!c->which].n > other && own > 0.9 * (by(CLOCK_MONOTONIC) - begin))
+			t[n++] = own;
+		rounds[c->which].n++;
+	}
+	qsort(t, n, sizeof *t, later);
+	c->both = n ? t[n / 2] * 1e9 / ROUND : 0;
 	return NULL;
 }
-__attribute__((noinline)) static void *count_apart(void *which) {
-	for (long i = 0; i < TURNS; i++)
-		__atomic_fetch_add(&apart[(long)which].n, 1, __ATOMIC_RELAXED);
-	return NULL;
+static double sharing(int after, double seconds) {
+	struct counting all[2];
+	cpu_set_t may;
+	sched_getaffinity(0, sizeof may, &may);
+	for (int i = 0, cpu = -1; i < 2; i++) {
+		for (cpu++; cpu < CPU_SETSIZE && !CPU_ISSET(cpu, &may);)
+			cpu++;
+		if (cpu == CPU_SETSIZE)
+			return fprintf(stderr, "sharing takes two processors\n"), 0;
+		all[i] = (struct counting){.which = i, .cpu = cpu, .counts = after ? &apart[i].c : &together[i]};
+		pthread_create(&all[i].thread, NULL, counts, &all[i]);
+	}
+	usleep(seconds * 1e6);
+	over = 1;
+	for (int i = 0; i < 2; i++)
+		pthread_join(all[i].thread, NULL);
+	return (all[0].both + all[1].both) / 2;
 }
-static void both(void *(*count)(void *)) {
-	pthread_t other;
-	pthread_create(&other, NULL, count, (void *)1);
-	count((void *)0);
-	pthread_join(other, NULL);
-}
-static void sharing_before(void) { both(count_together); }
-static void sharing_after(void) { both(count_apart); }
 
 static void prepare(int after) {
 	a = calloc(N * N, 8), b = calloc(N * N, 8), c = calloc(N * N, 8);
@@ -189,11 +229,12 @@ int main(int argc, char **argv) {
 	static const struct { const char *name; void (*before)(void), (*after)(void); double items; } all[] = {
 		{"matmul", matmul_before, matmul_after, (double)N * N * N / 8}, {"split", split_before, split_after, ITEMS}, {"list", list, list, ITEMS},
 		{"column", column_before, column_after, (double)N * N}, {"hash", hash_before, hash_after, ITEMS}, {"fuse", fuse_before, fuse_after, LONG},
-		{"sharing", sharing_before, sharing_after, 2.0 * TURNS},
 	};
 	if (argc != 4)
 		return fprintf(stderr, "usage: cases CASE before|after SECONDS\n"), 2;
 	int after = !strcmp(argv[2], "after");
+	if (!strcmp(argv[1], "sharing"))
+		return printf("%.3f\n", sharing(after, atof(argv[3]))), 0;
 	for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
 		if (strcmp(all[i].name, argv[1]))
 			continue;

@@ -59,5 +59,5 @@ check column 'stride' 2
 check hash 'chase|random|scattered' 1.3
 check fuse 'fuse' 1.2
 check pointers 'gather|chase' 2
-check sharing 'sharing' 1.5 --stack private
+check sharing 'sharing' 2 --stack private --overhead 1 -d 50s
 exit $failed
