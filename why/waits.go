@@ -5,6 +5,7 @@ import (
 	"maps"
 	"math"
 	"slices"
+	"strings"
 
 	"github.com/rdx-profiler/rdx/model"
 	"github.com/rdx-profiler/rdx/report"
@@ -167,22 +168,35 @@ type levelSums struct {
 
 func sumLevels(p *model.Profile) *levelSums {
 	s := &levelSums{all: levelSum{misses: make([]float64, len(p.Caches))}, seen: len(p.Records) > 0, of: map[string]*levelSum{}}
+	unwatched := slices.ContainsFunc(p.Comments, func(c string) bool { return strings.HasPrefix(c, model.NothingWatched) })
 	for i := range p.Records {
 		r := &p.Records[i]
 		if r.Exact && r.Time < leastFar || r.Kind == model.Lost || r.Kind.OfLine() || len(p.Caches) == 0 || len(r.Misses) != len(p.Caches) {
 			continue
 		}
-		fetches := max(r.Estimated(), r.Misses[0])
-		s.all.add(r.Observations, fetches, r.Misses)
+		fetches, misses, n := max(r.Estimated(), r.Misses[0]), r.Misses, r.Observations
+		if r.Kind == model.Censored && unwatched {
+			misses, n = anywhere(fetches, len(misses)), 0
+		}
+		s.all.add(n, fetches, misses)
 		use := functionOf(r.Use)
-		s.function(use).add(r.Observations, fetches, r.Misses)
+		s.function(use).add(n, fetches, misses)
 		if len(r.Reuse) > 0 {
 			if reuse := functionOf(r.Reuse); reuse != use {
-				s.function(reuse).add(r.Observations, fetches, r.Misses)
+				s.function(reuse).add(n, fetches, misses)
 			}
 		}
 	}
 	return s
+}
+
+// anywhere are the misses of fetches of which nothing is known: their data are as likely in each cache and behind the last.
+func anywhere(fetches float64, caches int) []float64 {
+	out := make([]float64, caches)
+	for k := range out {
+		out[k] = fetches * float64(caches-k) / float64(caches+1)
+	}
+	return out
 }
 
 func (s *levelSums) function(name string) *levelSum {
