@@ -9,6 +9,8 @@ import (
 	"testing"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/rdx-profiler/rdx/internal/needs"
 )
 
 // software counts nanoseconds, and stands in for a hardware counter: what it
@@ -30,6 +32,7 @@ func loadWith(t *testing.T, c Counted) *Kernel {
 // The trap handler must read each thread's own counter, whatever the thread's
 // place in the table: there are more places than CPUs.
 func TestCounterClockManyThreads(t *testing.T) {
+	needs.Watchpoints(t)
 	for i, name := range []string{"one", "two", "three"} {
 		t.Run(name, func(t *testing.T) {
 			c := software()
@@ -62,6 +65,7 @@ func TestCounterClockManyThreads(t *testing.T) {
 // Without its counter a thread has no clock: that is counted, and no pair is
 // made of it.
 func TestCounterClockMissing(t *testing.T) {
+	needs.Watchpoints(t)
 	k := loadWith(t, software())
 	k.clock = CPUTime() // so that Calibrate opens no counter
 	if two, err := k.Calibrate(20); err == nil {

@@ -1,9 +1,14 @@
 // Needs: root, bpf, watchpoint.
 package sampler
 
-import "testing"
+import (
+	"testing"
+
+	"github.com/rdx-profiler/rdx/internal/needs"
+)
 
 func TestCalibrate(t *testing.T) {
+	needs.Watchpoints(t)
 	k, err := Load(4, Needs{})
 	if err != nil {
 		t.Fatal(err)

@@ -19,6 +19,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/rdx-profiler/rdx/internal/needs"
 	"github.com/rdx-profiler/rdx/sampler/memrecord"
 )
 
@@ -174,6 +175,7 @@ func TestSampleLayouts(t *testing.T) {
 
 // The kernel that the test runs on writes the same.
 func TestSampleLayoutsLive(t *testing.T) {
+	needs.Watchpoints(t)
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 	word := &newWords()[0].word

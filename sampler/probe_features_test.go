@@ -5,10 +5,13 @@ import (
 	"os"
 	"strings"
 	"testing"
+
+	"github.com/rdx-profiler/rdx/internal/needs"
 )
 
 // What is tried out must be what the kernel's symbol table says is there.
 func TestProbeFeatures(t *testing.T) {
+	needs.Watchpoints(t)
 	k, err := Load(1, Needs{})
 	if err != nil {
 		t.Skip("needs root and bpf:", err)

@@ -8,9 +8,12 @@ import (
 	"testing"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/rdx-profiler/rdx/internal/needs"
 )
 
 func TestProbeWatchpoints(t *testing.T) {
+	needs.Watchpoints(t)
 	k, err := Load(NumSlots, Needs{})
 	if err != nil {
 		t.Skip("needs root and bpf:", err)
@@ -39,6 +42,7 @@ func TestProbeWatchpoints(t *testing.T) {
 
 // A range that is cut short to a word, or is refused, is no whole line.
 func TestWatchesLine(t *testing.T) {
+	needs.Watchpoints(t)
 	k, err := Load(1, Needs{})
 	if err != nil {
 		t.Skip("needs root and bpf:", err)

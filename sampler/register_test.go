@@ -10,6 +10,8 @@ import (
 	"unsafe"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/rdx-profiler/rdx/internal/needs"
 )
 
 // openRegister waits for one, as long as another process has debug registers taken.
@@ -56,6 +58,7 @@ func pinned(t *testing.T) int {
 // for: no more for what was left before, also when it had been used up, and never where it
 // was before, nor while it is parked.
 func TestRegister(t *testing.T) {
+	needs.Watchpoints(t)
 	k, err := Load(NumSlots, Needs{Others: true})
 	if err != nil {
 		t.Skip("needs root and bpf:", err)
@@ -127,6 +130,7 @@ func TestRegister(t *testing.T) {
 // Needs: root, bpf, watchpoint. Of a kernel that can't start an event again a register that is spent is an
 // error, not a watch that sees nothing.
 func TestRegisterSpent(t *testing.T) {
+	needs.Watchpoints(t)
 	k, err := Load(NumSlots, Needs{Others: true})
 	if err != nil {
 		t.Skip("needs root and bpf:", err)

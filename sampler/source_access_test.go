@@ -8,6 +8,8 @@ import (
 	"unsafe"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/rdx-profiler/rdx/internal/needs"
 )
 
 // watching is an event that stands in for PEBS where there is none: it samples
@@ -21,6 +23,7 @@ func watching(word *uint64) Precise {
 // The program finds the address of a sample, its call stack and the clock, and
 // the probe judges them, on events whose every sample is known.
 func TestAccessSourceOnWatchedWords(t *testing.T) {
+	needs.Watchpoints(t)
 	k, err := Load(NumSlots, Needs{Access: 2})
 	if err != nil {
 		t.Skip("needs root and bpf:", err)

@@ -8,10 +8,13 @@ import (
 	"unsafe"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/rdx-profiler/rdx/internal/needs"
 )
 
 // What is left of a place counts for the next, and never for more traps than were asked for there.
 func TestWatchpointMoves(t *testing.T) {
+	needs.Watchpoints(t)
 	k, err := Load(1, Needs{})
 	if err != nil {
 		t.Fatal(err)

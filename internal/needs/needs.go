@@ -1,0 +1,55 @@
+// Package needs skips tests of what a machine does not have, and says so.
+package needs
+
+import (
+	"encoding/binary"
+	"fmt"
+	"runtime"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+// Watchpoints skips the test where a hardware watchpoint does not fire, as on virtual machines whose hypervisor keeps the debug
+// registers to itself. What can't be opened, for want of rights or of a free register, is for the test to meet.
+func Watchpoints(t testing.TB) {
+	t.Helper()
+	if err := silent(); err != nil {
+		t.Skip("needs watchpoints: ", err)
+	}
+}
+
+// silent says that a watchpoint could be had, and did not fire.
+var silent = sync.OnceValue(func() error {
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	page, err := unix.Mmap(-1, 0, unix.Getpagesize(), unix.PROT_READ|unix.PROT_WRITE, unix.MAP_ANON|unix.MAP_PRIVATE)
+	if err != nil {
+		return nil
+	}
+	defer unix.Munmap(page)
+	word := (*atomic.Uint64)(unsafe.Pointer(&page[0]))
+	const readOrWrite, touches = 3, 100
+	attr := unix.PerfEventAttr{Type: unix.PERF_TYPE_BREAKPOINT, Bp_type: readOrWrite, Ext1: uint64(uintptr(unsafe.Pointer(word))), Ext2: 8,
+		Bits: unix.PerfBitExcludeKernel | unix.PerfBitExcludeHv}
+	attr.Size = uint32(unsafe.Sizeof(attr))
+	fd, err := unix.PerfEventOpen(&attr, 0, -1, -1, unix.PERF_FLAG_FD_CLOEXEC)
+	if err != nil {
+		return nil
+	}
+	defer unix.Close(fd)
+	for range touches {
+		word.Add(1)
+	}
+	var count [8]byte
+	if n, err := unix.Read(fd, count[:]); err != nil || n != len(count) {
+		return nil
+	}
+	if binary.NativeEndian.Uint64(count[:]) > 0 {
+		return nil
+	}
+	return fmt.Errorf("one was set on a word that was touched %d times, and did not fire: its hypervisor or emulator has none", touches)
+})
