@@ -12,4 +12,6 @@
 // Nothing that a process says of itself is trusted: names, environments and paths of
 // control groups are cleaned and bounded, and the number of series that they can make is,
 // too (labels.go).
+//
+// The package is rdx's own and may change.
 package agent

@@ -12,4 +12,6 @@
 // Known bias: samples fall on user-mode CPU time (or accesses, with a PMU), so
 // what a thread does in the kernel is not seen; an access that cannot be
 // decoded is counted but leaves its instruction underrepresented.
+//
+// The package is rdx's own and may change.
 package collector

@@ -28,4 +28,6 @@
 // A tag begins with the version of the format. Keys that a reader does not know are
 // passed over, so that a later version can add some; one that gives a known key another
 // meaning needs another version, which an older reader refuses.
+//
+// The package is rdx's own and may change.
 package fleet

@@ -1,6 +1,8 @@
 // Package gpu has exact analyses done by a GPU: it starts rdx-gpu, a program of its own that alone knows the GPU's
 // driver, and speaks to it. Touches go through memory that both have mapped, and all else through pipes. When the driver
 // crashes, rdx-gpu is gone and this process has an error.
+//
+// The package is rdx's own and may change.
 package gpu
 
 import (

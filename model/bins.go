@@ -158,7 +158,7 @@ func (b *Bins) Mid(i int) uint64 {
 	return lo + (b.Hi(i)-1-lo)/2
 }
 
-// isOpen says whether bin i is an overflow bin.
+// IsOpen says whether bin i is an overflow bin.
 func (b *Bins) IsOpen(i int) bool { return b.open && i == len(b.edges)-1 }
 
 // Equal says whether two partitions are the same.

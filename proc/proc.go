@@ -1,4 +1,6 @@
 // Package proc reads what the kernel tells of processes in /proc.
+//
+// The package is rdx's own and may change.
 package proc
 
 import (

@@ -10,4 +10,6 @@
 // Names and paths in a profile are the profiled program's, which may be hostile. They reach the
 // pages as JSON and are put there as text, never as markup, under a content security policy that
 // runs no script but the bundle.
+//
+// The package is rdx's own and may change.
 package web

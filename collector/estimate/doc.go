@@ -3,4 +3,6 @@
 // times were turned into accesses.
 //
 // It touches neither the kernel nor the target, and belongs to one goroutine.
+//
+// The package is rdx's own and may change.
 package estimate

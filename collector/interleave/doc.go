@@ -8,4 +8,6 @@
 //
 // That is wrong of data that they take turns at, under a lock: these are written by one at least.
 // What either was seen to write is taken to be each one's own here, and left to watchpoints.
+//
+// The package is rdx's own and may change.
 package interleave

@@ -4,6 +4,8 @@
 // the library waits for neither, least of all the thread that holds the target's.
 //
 // All names come from the target, see sampler/safeopen.
+//
+// The package is rdx's own and may change.
 package library
 
 import (

@@ -8,4 +8,6 @@
 // Theory, 1962, chapter 5), taken from the windows themselves, without a law of its own.
 //
 // Threads that wait for each other are not independent. One that does not run when another is held writes nothing soon.
+//
+// The package is rdx's own and may change.
 package sharing

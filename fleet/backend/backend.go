@@ -1,5 +1,7 @@
 // Package backend runs Grafana Pyroscope on loopback, for tests, benchmarks and the
 // demonstration. deploy/pyroscope/build.sh builds it.
+//
+// The package is rdx's own and may change.
 package backend
 
 import (

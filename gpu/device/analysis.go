@@ -1,5 +1,7 @@
 // Package device computes exact reuse times and stack distances on a GPU: see
 // docs/explanation/gpu.md for the algorithm and what it costs.
+//
+// The package is rdx's own and may change.
 package device
 
 import (

@@ -1,6 +1,8 @@
 // Package opencl speaks to a GPU through the system's OpenCL library, without
 // cgo: the library is opened when a program runs, and its kernels are source that the
 // device's driver compiles. It has what package device needs of OpenCL 1.2.
+//
+// The package is rdx's own and may change.
 package opencl
 
 import (

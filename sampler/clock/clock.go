@@ -1,4 +1,6 @@
 // Package clock reads the clock that the kernel stamps events with.
+//
+// The package is rdx's own and may change.
 package clock
 
 import (

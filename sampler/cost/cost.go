@@ -1,6 +1,8 @@
 // Package cost measures what an access costs on this machine, by where its data are found: one that the next
 // waits for, one of many that go on at a time, and one in a row that prefetchers follow. It takes some tens of milliseconds, and memory of a few
 // times the largest cache, which it gives back.
+//
+// The package is rdx's own and may change.
 package cost
 
 import (

@@ -51,4 +51,6 @@
 // again by the first instruction of every burst that runs there, and what was
 // decoded is dropped if they changed, so code that was patched, unmapped or
 // compiled anew is noticed without help from the caller.
+//
+// The package is rdx's own and may change.
 package interp

@@ -5,6 +5,8 @@
 //
 // Unknown encodings are never guessed: they are zero values with a name of
 // their own (LevelUnknown), or an error with the offset of the byte.
+//
+// The package is rdx's own and may change.
 package memrecord
 
 // Level is where the data of an access came from.

@@ -2,6 +2,8 @@
 // any other: whoever built the program, or the image of its container, may have put
 // anything in them. What a file says of its own sizes is believed only as far as there
 // are bytes, and what is decompressed is bounded by what it is made of.
+//
+// The package is rdx's own and may change.
 package objfile
 
 import (

@@ -34,4 +34,6 @@
 // Known limits: far transfers, port I/O, the XSAVE family, AMX, APX, XOP
 // and system instructions are declined on x86-64, SVE and SME on arm64. Page
 // walks, shadow stacks and instruction fetch are not accesses here.
+//
+// The package is rdx's own and may change.
 package operand

@@ -10,6 +10,8 @@
 //
 // A lookup and a read can still wait for a file system that doesn't answer (NFS, FUSE). No
 // flag prevents that: call none of this where a thread is held.
+//
+// The package is rdx's own and may change.
 package safeopen
 
 // Refused says why a file that is there was not opened.

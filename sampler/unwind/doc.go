@@ -9,4 +9,6 @@
 //
 // The formats are those of the DWARF 5 standard, section 6.4, and the Linux
 // Standard Base, "Exception Frames". x86-64 and arm64 are known.
+//
+// The package is rdx's own and may change.
 package unwind

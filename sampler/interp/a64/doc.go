@@ -29,4 +29,6 @@
 // What such pointers lead to is the same; their upper bits are not, for who compares
 // them. Atomic and ordered accesses that are not aligned end the burst, as not all CPUs
 // make them.
+//
+// The package is rdx's own and may change.
 package a64

@@ -1,6 +1,8 @@
 // Package stallfs mounts, for tests, a file system that stops answering: what a network
 // file system does whose server is gone. It speaks just enough of FUSE
 // (linux/fuse.h, version 7.31) to serve some files that can be read and executed.
+//
+// The package is rdx's own and may change.
 package stallfs
 
 import (
