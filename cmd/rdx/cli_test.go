@@ -154,11 +154,31 @@ func TestTraceFromPipe(t *testing.T) {
 // has and ends by the signal; never is it left to run unprofiled, with a good exit code.
 func TestInterruptedStart(t *testing.T) {
 	needRoot(t)
-	for i := range 12 {
-		cmd := exec.Command(rdxPath(t), "run", "-q", "-o", filepath.Join(t.TempDir(), "p.pb.gz"), "--", "sleep", "60")
+	begun, kept := filepath.Join(t.TempDir(), "begun"), t.TempDir()
+	begin := func() *process {
+		cmd := exec.Command(rdxPath(t), "run", "-q", "-o", filepath.Join(t.TempDir(), "p.pb.gz"), "--", "sh", "-c", "echo x >"+begun+"; exec sleep 60")
 		cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-		s := startCmd(t, cmd)
-		time.Sleep(time.Duration(i) * 40 * time.Millisecond) // any moment will do
+		cmd.Env = append(os.Environ(), "RDX_CACHE="+kept)
+		return startCmd(t, cmd)
+	}
+	// How long it takes here until the program begins, when costs have been measured.
+	var took time.Duration
+	for range 2 {
+		os.Remove(begun)
+		start := time.Now()
+		s := begin()
+		for _, err := os.Stat(begun); err != nil && time.Since(start) < time.Minute; _, err = os.Stat(begun) {
+			time.Sleep(time.Millisecond)
+		}
+		took = time.Since(start)
+		syscall.Kill(-s.pid, syscall.SIGINT)
+		s.wait()
+	}
+	const moments = 16
+	for i := range moments {
+		s := begin()
+		after := took * time.Duration(i) / (moments - 4)
+		time.Sleep(after)
 		syscall.Kill(-s.pid, syscall.SIGINT)
 		began := time.Now()
 		done := make(chan int, 1)
@@ -166,11 +186,11 @@ func TestInterruptedStart(t *testing.T) {
 		select {
 		case code := <-done:
 			if code == 0 {
-				t.Errorf("after %d ms: exit code 0: %s", i*40, s.stderr.String())
+				t.Errorf("after %v of %v: exit code 0: %s", after, took, s.stderr.String())
 			}
 		case <-time.After(20 * time.Second):
 			syscall.Kill(-s.pid, syscall.SIGKILL)
-			t.Fatalf("after %d ms: still there %v after Ctrl-C", i*40, time.Since(began))
+			t.Fatalf("after %v of %v: still there %v after Ctrl-C", after, took, time.Since(began))
 		}
 	}
 }

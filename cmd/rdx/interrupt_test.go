@@ -1,4 +1,4 @@
-// Needs: root, bpf, watchpoint.
+// Needs: root, bpf.
 package main
 
 import (
@@ -36,7 +36,7 @@ func TestInterruptedBeforeStart(t *testing.T) {
 	for n := range looks + 1 {
 		ctx := &endsAfter{Context: t.Context()}
 		ctx.left.Store(int32(n))
-		s, err := collector.Start(collector.Config{Command: []string{"touch", mark}, Context: ctx, Source: collector.Clock, Overhead: .01, Seed: 1})
+		s, err := collector.Start(collector.Config{Command: []string{"touch", mark}, Context: ctx, Source: collector.Clock, Burst: collector.AutoBurst, Overhead: .01, Seed: 1})
 		if err == nil {
 			_, err = s.Wait(t.Context())
 			s.Close()
