@@ -290,8 +290,12 @@ func (s *holds) perHoldWanted() int {
 	return usesPerHold
 }
 
-// unwatchedInstructions are allowed an access, on average, where nothing is watched.
-const unwatchedInstructions = 5
+// Where nothing is watched, an access is allowed so many instructions, on average, and a hold so many pages: two thirds of them are more
+// lines than a first cache has.
+const (
+	unwatchedInstructions = 5
+	unwatchedPages        = 1280
+)
 
 // window is how far is read ahead: of the first third it is known for twice as many accesses at least whether they
 // are reused. Fewer would be what the tick fell into, time and again, where code that waits and code that does not
@@ -300,7 +304,7 @@ func (s *holds) window() ahead.Window {
 	first := 1 + s.burst/2
 	w := ahead.Window{First: first, Most: first + s.burst, Block: s.block()}
 	if s.watches.none != nil {
-		w.Instructions = unwatchedInstructions * w.Most
+		w.Instructions, w.Pages = unwatchedInstructions*w.Most, unwatchedPages
 	}
 	return w
 }

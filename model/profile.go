@@ -2,6 +2,7 @@ package model
 
 import (
 	"slices"
+	"strings"
 	"time"
 )
 
@@ -191,6 +192,11 @@ const NothingWatched = "no reuse was watched for"
 
 // BudgetRaised begins the comment that the budget was more than its share of the CPU time.
 const BudgetRaised = "the target used little CPU time"
+
+// Unwatched says whether all was learned by reading ahead.
+func (p *Profile) Unwatched() bool {
+	return slices.ContainsFunc(p.Comments, func(c string) bool { return strings.HasPrefix(c, NothingWatched) })
+}
 
 // Profile is one profiling session, or several merged. It is all that is
 // written and all that any later analysis needs.

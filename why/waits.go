@@ -5,7 +5,6 @@ import (
 	"maps"
 	"math"
 	"slices"
-	"strings"
 
 	"github.com/rdx-profiler/rdx/model"
 	"github.com/rdx-profiler/rdx/report"
@@ -168,7 +167,7 @@ type levelSums struct {
 
 func sumLevels(p *model.Profile) *levelSums {
 	s := &levelSums{all: levelSum{misses: make([]float64, len(p.Caches))}, seen: len(p.Records) > 0, of: map[string]*levelSum{}}
-	unwatched := slices.ContainsFunc(p.Comments, func(c string) bool { return strings.HasPrefix(c, model.NothingWatched) })
+	unwatched := p.Unwatched()
 	for i := range p.Records {
 		r := &p.Records[i]
 		if r.Exact && r.Time < leastFar || r.Kind == model.Lost || r.Kind.OfLine() || len(p.Caches) == 0 || len(r.Misses) != len(p.Caches) {

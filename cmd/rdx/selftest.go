@@ -32,7 +32,9 @@ type selfTest struct {
 	Losses     []model.Count    `json:"losses,omitempty"`
 	Counts     []model.Count    `json:"counts,omitempty"`
 	Comments   []string         `json:"comments,omitempty"`
-	Resolution float64          `json:"resolution"` // of the clock, in Unit
+	Resolution float64          `json:"resolution"`          // of the clock, in Unit
+	ReadAhead  int64            `json:"read_ahead"`          // accesses
+	Unwatched  bool             `json:"unwatched,omitempty"` // nothing is watched here, so that there are no pairs
 	Source     collector.Choice `json:"source"`
 	Clock      collector.Choice `json:"clock"`
 	HeldP50    time.Duration    `json:"held_p50_ns"`
@@ -100,7 +102,7 @@ func (t *knownTarget) stop() (float64, error) {
 // target is seen by probe, too, before the first session starts.
 func runSelfTest(cfg collector.Config, probe func(pid int)) (t *selfTest, err error) {
 	for cfg.Duration = selfTestDuration; cfg.Duration <= selfTestLongest; cfg.Duration *= 3 {
-		if t, err = selfTestOf(cfg, probe); err != nil || t.Pairs >= minPairs {
+		if t, err = selfTestOf(cfg, probe); err != nil || t.Pairs >= minPairs || t.Unwatched && t.ReadAhead > 0 {
 			break
 		}
 		probe = func(int) {}
@@ -152,6 +154,7 @@ func selfTestOf(cfg collector.Config, probe func(pid int)) (*selfTest, error) {
 		t.Expected = selfTestWords * walkInstructions
 	}
 	t.Counts, t.Comments = p.Counts, p.Comments
+	t.ReadAhead, t.Unwatched = p.CountOf(model.ReadAhead), p.Unwatched()
 	t.judge(p)
 	return t, nil
 }

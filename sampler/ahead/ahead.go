@@ -130,8 +130,8 @@ func (l *Locator) Forget(pid int) {
 type Window struct {
 	First, Most int
 	Block       int // bytes that are one datum, aligned
-	// Instructions that it may take, 0 for as many as usual.
-	Instructions int
+	// Instructions that it may take, and Pages that it may copy, 0 for as many as usual.
+	Instructions, Pages int
 }
 
 // Read reads ahead of the held thread tid of process pid, and chooses one of the touches that are open, each
@@ -141,7 +141,7 @@ type Window struct {
 func (l *Locator) Read(pid, tid int, w Window, pick func(n int) int) (Ahead, error) {
 	l.spent = Spent{}
 	began := clock.Monotonic()
-	if err := l.readRegs(pid, tid, samplePages); err != nil {
+	if err := l.readRegs(pid, tid, max(w.Pages, samplePages)); err != nil {
 		return Ahead{}, err
 	}
 	l.started = l.regs

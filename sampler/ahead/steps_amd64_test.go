@@ -13,6 +13,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/rdx-profiler/rdx/internal/needs"
 	"github.com/rdx-profiler/rdx/sampler"
 	"github.com/rdx-profiler/rdx/sampler/interp"
 )
@@ -32,6 +33,7 @@ func startStepped(t *testing.T, argv ...string) *stepped {
 	if unix.Geteuid() != 0 {
 		t.Skip("needs root, for BPF")
 	}
+	needs.Watchpoints(t)
 	path, err := exec.LookPath(argv[0])
 	if err != nil {
 		t.Skipf("needs %s", argv[0])
