@@ -16,6 +16,7 @@ import (
 
 	"github.com/rdx-profiler/rdx/collector/record"
 	"github.com/rdx-profiler/rdx/collector/target"
+	"github.com/rdx-profiler/rdx/internal/needs"
 	"github.com/rdx-profiler/rdx/model"
 	"github.com/rdx-profiler/rdx/sampler"
 )
@@ -331,6 +332,7 @@ func stillOpen(s *Session) (n int) {
 // A program that only reads has what that costs more beside watched words in the account, which is what it read of the time that words
 // were watched, and nothing where a watched word makes no difference.
 func TestCopyingInAccount(t *testing.T) {
+	needs.Watchpoints(t)
 	for _, stack := range []string{OwnStack, BothStacks} {
 		t.Run(stack, func(t *testing.T) {
 			const perByte = 1e-6 // so little that it is never too much
@@ -374,6 +376,7 @@ func TestCopyingInAccount(t *testing.T) {
 // Where copying would cost many times its share, words are watched by turns: none is in a pause, some are after it, and what
 // is given up is cut off, and counted.
 func TestWatchTurns(t *testing.T) {
+	needs.Watchpoints(t)
 	for _, stack := range []string{OwnStack, BothStacks} {
 		t.Run(stack, func(t *testing.T) {
 			wrong, inPause := 0, 0.0

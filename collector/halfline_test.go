@@ -6,6 +6,7 @@ import (
 	"math"
 	"testing"
 
+	"github.com/rdx-profiler/rdx/internal/needs"
 	"github.com/rdx-profiler/rdx/model"
 )
 
@@ -13,6 +14,7 @@ import (
 // random places of it: the line is not touched for a share x of a lap with
 // probability (1-x)^7.
 func TestLines(t *testing.T) {
+	needs.Watchpoints(t)
 	needRoot(t)
 	const words = 300_000
 	pattern := compilePattern(t)

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/rdx-profiler/rdx/collector/record"
+	"github.com/rdx-profiler/rdx/internal/needs"
 	"github.com/rdx-profiler/rdx/model"
 )
 
@@ -88,6 +89,7 @@ int main(int argc, char **argv)
 // Half of the program's time goes into each of two loops, one far faster. With local rates the
 // shares of reuses are those of accesses, without they are those of time.
 func TestLocalRate(t *testing.T) {
+	needs.Watchpoints(t)
 	needRoot(t)
 	bin := filepath.Join(t.TempDir(), "tworates")
 	cc := exec.Command("gcc", "-O1", "-o", bin, "-x", "c", "-")

@@ -12,6 +12,7 @@ import (
 
 	"github.com/rdx-profiler/rdx/bpf"
 	"github.com/rdx-profiler/rdx/collector/estimate"
+	"github.com/rdx-profiler/rdx/internal/needs"
 	"github.com/rdx-profiler/rdx/model"
 	"github.com/rdx-profiler/rdx/sampler"
 	"github.com/rdx-profiler/rdx/sampler/ahead"
@@ -198,6 +199,7 @@ int main(int argc, char **argv)
 
 // The program knows its own rate: probes must find it, or leave it open.
 func TestKnownRate(t *testing.T) {
+	needs.Watchpoints(t)
 	needRoot(t)
 	bin := filepath.Join(t.TempDir(), "steady")
 	cc := exec.Command("gcc", "-O1", "-o", bin, "-x", "c", "-")

@@ -12,6 +12,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/rdx-profiler/rdx/internal/needs"
 	"github.com/rdx-profiler/rdx/model"
 )
 
@@ -39,6 +40,7 @@ func (f *flaky) Close() error {
 // Needs: root, bpf, watchpoint, gcc. Where registers can't be moved the session goes on: what they should have watched counts as not
 // watched, for that reason, and they are renewed and given back.
 func TestMovesFail(t *testing.T) {
+	needs.Watchpoints(t)
 	needRoot(t)
 	bin := filepath.Join(t.TempDir(), "sum")
 	if out, err := exec.Command("gcc", "-O2", "-pthread", "-o", bin, "../cmd/rdx/testdata/safety/sum.c", "-lrt").CombinedOutput(); err != nil {

@@ -14,6 +14,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/rdx-profiler/rdx/internal/needs"
 	"github.com/rdx-profiler/rdx/model"
 )
 
@@ -100,6 +101,7 @@ func profilePattern(t *testing.T, bin string, cfg Config, probes int, args ...st
 // session must find it, whatever the machine's speed. (In shuffled order a lap
 // of less than some milliseconds takes longer after a hold, when caches are cold.)
 func TestKnownPattern(t *testing.T) {
+	needs.Watchpoints(t)
 	needRoot(t)
 	bin := compilePattern(t)
 	for _, burst := range []int{0, timedBurst} {

@@ -25,6 +25,7 @@ import (
 	"github.com/rdx-profiler/rdx/collector/estimate"
 	"github.com/rdx-profiler/rdx/collector/record"
 	"github.com/rdx-profiler/rdx/collector/target"
+	"github.com/rdx-profiler/rdx/internal/needs"
 	"github.com/rdx-profiler/rdx/model"
 	"github.com/rdx-profiler/rdx/sampler"
 )
@@ -197,6 +198,7 @@ var taskClock = sampler.Counted{Unit: sampler.Cycles, Events: []sampler.Event{{L
 // the address in the sample to the reuse in the profile nothing else differs.
 // Two of them sample two words of different reuse times, one read, one written.
 func TestReportedAccesses(t *testing.T) {
+	needs.Watchpoints(t)
 	counter := sampler.CounterClock(taskClock)
 	for _, clock := range []sampler.Clock{sampler.CPUTime(), counter} {
 		t.Run(clock.Name, func(t *testing.T) {
@@ -273,6 +275,7 @@ func stackString(stack []*model.Location) string {
 // the line is watched is all that differs. Where there are no such watchpoints
 // lines are watched by halves, and the profile says why.
 func TestWholeLines(t *testing.T) {
+	needs.Watchpoints(t)
 	for _, whole := range []bool{true, false} {
 		t.Run(fmt.Sprint(whole), func(t *testing.T) {
 			w := startWalker(t, "-DSTRIDE=8")
@@ -402,6 +405,7 @@ func failing(t *testing.T, w *walker, cfg Config, since func() moment, says ...s
 // What stands still because others have its counter, and what is throttled:
 // found out and named with the remedy, in a running session.
 func TestSourceStarves(t *testing.T) {
+	needs.Watchpoints(t)
 	timer := sampler.Precise{Label: "timer", Align: 1, Attr: sampler.PreciseAttr(sampler.Event{Type: unix.PERF_TYPE_SOFTWARE, Config: unix.PERF_COUNT_SW_TASK_CLOCK})}
 	// Of twenty groups that should take turns there is one, which has a counter
 	// a twentieth of the time, then.
@@ -448,6 +452,7 @@ func timedPairs(s *Session) (n int) {
 // those that a hypervisor fakes, ends the session, whether the source goes on or stops, too.
 // None of the times by it is kept.
 func TestClockFails(t *testing.T) {
+	needs.Watchpoints(t)
 	for _, tc := range []struct {
 		name      string
 		zero, all bool
@@ -526,6 +531,7 @@ func TestClockFails(t *testing.T) {
 }
 
 func TestSourceFails(t *testing.T) {
+	needs.Watchpoints(t)
 	software := func(label string, config uint64) sampler.Counted {
 		return sampler.Counted{Unit: sampler.Accesses, Events: []sampler.Event{{Label: label, Type: unix.PERF_TYPE_SOFTWARE, Config: config}}}
 	}

@@ -17,6 +17,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/rdx-profiler/rdx/internal/needs"
 	"github.com/rdx-profiler/rdx/model"
 )
 
@@ -104,6 +105,7 @@ var lapTimes = map[uint64]float64{1: 1, 2: 1, 5: 1, 4: 1, 7: 1, 8: 1, 9: 2}
 // watchpoint, which begins after the use with the one and at the use with the
 // other, finds it in time.
 func TestEnginesByConstruction(t *testing.T) {
+	needs.Watchpoints(t)
 	shares, fewest := make(map[string]map[uint64]float64), math.Inf(1)
 	for _, engine := range []string{Interpret, Step} {
 		t.Run(engine, func(t *testing.T) {
