@@ -3,7 +3,7 @@
 SHELL := /bin/bash
 export CGO_ENABLED := 0
 
-.PHONY: build rdx-gpu engine pyroscope test test-short test-root test-vm mutants generate check-generate lint demo demo-fleet release check-release check-deploy bench accuracy paper deps clean
+.PHONY: build rdx-gpu engine pyroscope test test-short test-root test-vm mutants generate check-generate lint demo demo-fleet release check-release check-deploy bench accuracy coverage paper deps clean
 
 # What rdx version says, where git knows it.
 stamp := -X github.com/rdx-profiler/rdx/internal/version.release=$(shell git describe --tags --dirty --match 'v[0-9]*' 2>/dev/null) \
@@ -100,6 +100,11 @@ bench: build
 # Live profiles against the exact answer: the table of docs/explanation/accuracy.md.
 accuracy:
 	bench/accuracy.sh
+
+# How often bands hold, by sessions simulated from recorded streams: hours, or minutes by
+# bench/accuracy.sh -judge coverage,programs -repetitions 100.
+coverage:
+	bench/accuracy.sh -judge coverage,kernels,programs
 
 # The papers' tables beside ours; those on real programs take minutes. The
 # conversions' are TestRealAccuracy and TestRealAccuracyLocal, that of recording the bench's first.

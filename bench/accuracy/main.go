@@ -36,12 +36,21 @@ func main() {
 	only := flag.String("only", "", "only the programs whose names begin with one of these, separated by commas")
 	blocks := flag.String("blocks", "word,line", "granularities")
 	flag.StringVar(&b.caches, "caches", "16k,32k,256k,1m", "whose misses are compared by place")
-	judge := flag.String("judge", "kernels,programs", "whose miss ratios are judged: kernels, programs; scores: the whole distributions' scores, as well")
+	judge := flag.String("judge", "kernels,programs", "whose miss ratios are judged: kernels, programs; scores: the whole distributions' scores, as well; coverage: how often bands hold, by simulation (-judge coverage,kernels,programs)")
+	flag.IntVar(&b.sim.repetitions, "repetitions", 1000, "simulated sessions of each stream and setting")
+	flag.IntVar(&b.sim.skip, "skip", 40_000_000, "touches of lines that are left out before a stream")
+	flag.IntVar(&b.sim.long, "touches", 20_000_000, "touches of lines in a stream")
+	settings := flag.String("settings", "", "only the simulated settings that have this in their names")
 	sessions := flag.Int("sessions", 1, "sessions of each program whose miss ratios are judged")
 	wall := flag.Duration("wall", 60*time.Second, "how long each lasts")
 	steps := flag.String("steps", "exact,live", "what to do: exact, live")
 	flag.Parse()
 	b.extra, b.only = strings.Fields(*extra), strings.Split(*only, ",")
+	for _, c := range simulated {
+		if strings.Contains(c.String(), *settings) {
+			b.sim.settings = append(b.sim.settings, c)
+		}
+	}
 	err := b.prepare()
 	if err == nil {
 		err = b.judge(*judge, *sessions, *wall)
@@ -65,6 +74,7 @@ type bench struct {
 	length      float64
 	extra, only []string
 	caches      string
+	sim         simulation
 }
 
 // A result is a row of the table.
@@ -130,6 +140,12 @@ func (b *bench) judge(whose string, sessions int, wall time.Duration) error {
 		ps, err := kind.of(b.dir)
 		if err != nil {
 			return err
+		}
+		if strings.Contains(whose, "coverage") {
+			if err := b.cover(ps); err != nil {
+				return err
+			}
+			continue
 		}
 		printMissHead()
 		if err := b.misses(ps, sessions, wall); err != nil {

@@ -1,0 +1,309 @@
+package coverage
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+
+	"github.com/rdx-profiler/rdx/collector/callstack"
+	"github.com/rdx-profiler/rdx/collector/estimate"
+	"github.com/rdx-profiler/rdx/collector/record"
+	"github.com/rdx-profiler/rdx/collector/target"
+	"github.com/rdx-profiler/rdx/model"
+	"github.com/rdx-profiler/rdx/sampler"
+)
+
+// Setting is how sessions are drawn.
+type Setting struct {
+	Clock Clocking
+	Holds int
+	// Halves: only half of a line can be watched.
+	Halves bool
+	// KnownRate: the user has given it.
+	KnownRate bool
+}
+
+func (c Setting) String() string {
+	out := fmt.Sprintf("%d holds by %v", c.Holds, c.Clock)
+	if c.Halves {
+		out += ", half lines"
+	}
+	if c.KnownRate {
+		out += ", rate given"
+	}
+	return out
+}
+
+const (
+	// gap is how long holds are apart on average, in ns, or accesses.
+	gap = 20e6
+	// trapPair is what two traps take by themselves, in ns, of which about trapNoise varies.
+	trapPair, trapNoise = 3000, 250
+	// modelOff is the standard deviation of the logarithm of what the processor's model is off by, in a program, and
+	// windowOff that of one window about it.
+	modelOff, windowOff = 0.35, 0.2
+	// coldOff is that of what lines cost that are touched again after a hold, and coldShare what they cost of the
+	// last cache's wait. There are no more of them than the second cache has.
+	coldOff, coldShare, coldLines = 0.25, 0.6, 1 << 14
+	// countedOn: so many accesses after a hold lines are counted one by one, from there on as many as on average.
+	countedOn = 1 << 13
+)
+
+// drawn is a session being drawn.
+type drawn struct {
+	*Stream
+	Setting
+	rng   *rand.Rand
+	clock *clock
+	in    estimate.Input
+	epoch *record.Epoch
+	slots []slot
+	off   float64 // of the processor's model
+	cold  float64 // ns a line touched for the first time after a hold takes more
+}
+
+// slot watches one touch.
+type slot struct {
+	n     float64 // holds that have drawn for it since it was free
+	watch *watch
+}
+
+// watch is of an observation in the works.
+type watch struct {
+	o          *record.Observation
+	use, reuse int     // touches
+	useAt      float64 // the clock
+	more       float64 // what cold lines add, and the noise of traps
+	pair       float64 // when its pair of words is touched; of half lines
+}
+
+// noise is what two traps take, but for the constant.
+func (d *drawn) noise() float64 {
+	if d.Clock == ByAccesses {
+		return 0
+	}
+	return trapNoise * (d.rng.NormFloat64() + 0.5*d.rng.ExpFloat64() - 0.5)
+}
+
+// Draw draws a session, and gives its profile as far as miss ratios go.
+func (s *Stream) Draw(c Setting, rng *rand.Rand) *model.Profile {
+	d := &drawn{Stream: s, Setting: c, rng: rng, clock: &s.clocks[c.Clock], epoch: new(record.Epoch).Next(record.Marks{})}
+	d.slots = make([]slot, sampler.NumSlots)
+	if c.Halves {
+		d.slots = d.slots[:1]
+	}
+	d.begin()
+	process := &target.Process{PID: 1}
+	t := rng.Float64() * d.clock.lap
+	for range c.Holds {
+		gone := gap * rng.ExpFloat64()
+		t += gone
+		p := d.clock.find(t)
+		d.finish(p, t)
+		if d.epoch.Full(0) {
+			d.epoch = d.epoch.Next(record.Marks{})
+		}
+		d.epoch.Holds++
+		d.epoch.CPU += uint64(gone)
+		d.epoch.Weighed = true
+		d.in.Totals.Ticked += gone
+		d.hold(process, p, t)
+	}
+	t += gap
+	d.finish(d.clock.find(t), t)
+	for i := range d.slots {
+		d.censor(&d.slots[i], t)
+	}
+	d.in.Held = uint64(c.Holds)
+	d.end()
+	var caches []model.Cache
+	for i, size := range Sizes {
+		caches = append(caches, model.Cache{Level: fmt.Sprintf("L%d", i+1), Size: size, Line: lineBytes})
+	}
+	return estimate.Look(d.in, caches, 32)
+}
+
+// begin sets up what is known before.
+func (d *drawn) begin() {
+	d.in = estimate.Input{Stacks: callstack.NewTable(), Seed: d.rng.Uint64(), Block: lineBytes, PerHold: perHold, Resident: d.resident,
+		Clock: sampler.CPUTime(), Unit: sampler.Nanoseconds}
+	if d.Clock == ByAccesses {
+		d.in.Clock, d.in.Unit = sampler.Clock{Name: "accesses", Unit: sampler.Accesses, Counted: new(sampler.Counted)}, sampler.Accesses
+		return
+	}
+	var times []float64
+	for range 400 {
+		times = append(times, d.noise())
+	}
+	c := &d.in.Calibration
+	c.P10, c.P50, c.P90 = quantile(times, .1), quantile(times, .5), quantile(times, .9)
+	for i := range times {
+		times[i] += trapPair
+	}
+	c.P10, c.P50, c.P90, c.Times, c.N, c.Cost = c.P10+trapPair, c.P50+trapPair, c.P90+trapPair, times, len(times), trapPair
+	d.off = math.Exp(modelOff * d.rng.NormFloat64())
+	d.cold = coldShare * waits[2] * meanAlone * math.Exp(coldOff*d.rng.NormFloat64())
+}
+
+// end fills in the totals.
+func (d *drawn) end() {
+	n := &d.in.Totals
+	n.CPU = uint64(n.Ticked)
+	if d.Clock == ByAccesses {
+		n.Counted, n.Clock = n.Ticked, n.Ticked
+	} else if d.KnownRate {
+		d.in.AccessRate = float64(len(d.next)) / d.clock.lap
+	}
+}
+
+// hold reads ahead at touch p, at time t, and watches what wins a slot.
+func (d *drawn) hold(process *target.Process, p int, t float64) {
+	w := d.read(p, d.rng)
+	h := record.Hold{Process: process, TID: 1, Accesses: w.length, Touches: w.length, Instructions: 3 * w.length}
+	if d.Clock == ByTime {
+		h.Times = d.foretold(&w, d.off*math.Exp(windowOff*d.rng.NormFloat64()))
+	}
+	d.in.Holds = append(d.in.Holds, h)
+	d.in.Overlaps.Note(1, w.length, w.length, d.Clock == ByTime)
+	slot := &d.slots[d.rng.IntN(len(d.slots))]
+	slot.n++
+	won := d.rng.Float64()*slot.n < 1
+	for i := range w.octaves {
+		if x := &w.octaves[i]; x.n > 0 {
+			o := d.observe(process, float64(x.n)/float64(w.first))
+			o.State, o.Kind, o.After, o.Soon, o.Counted, o.Distinct = record.Done, model.Reuse, x.after, x.after, x.after, x.distinct
+		}
+	}
+	switch {
+	case w.open == 0 && d.Halves:
+		slot.n-- // it does not draw
+	case w.open == 0 && won && slot.watch == nil:
+		slot.n = 0
+	case w.open > 0:
+		o := d.observe(process, float64(w.open)/float64(w.first))
+		o.After, o.Distinct = w.from+w.length-1-w.chosen, w.distinct
+		if !won {
+			o.State, o.Kind, o.NoSlot, o.Counted = record.Done, model.Censored, true, o.After+1
+			return
+		}
+		d.in.StoodFor += max(o.Times()-1, 0)
+		d.censor(slot, t)
+		d.arm(slot, o, &w)
+	}
+}
+
+// observe enters an observation that stands for a share of what its hold tells.
+func (d *drawn) observe(process *target.Process, share float64) *record.Observation {
+	o := &record.Observation{Process: process, TID: 1, Op: model.Load, Stack: model.StackOwn, Stands: share * perHold, Hold: len(d.in.Holds),
+		Overlap: d.in.Overlaps.Latest}
+	d.epoch.Enter(o)
+	d.in.Seen = append(d.in.Seen, o)
+	return o
+}
+
+// arm has a slot watch the window's chosen touch.
+func (d *drawn) arm(slot *slot, o *record.Observation, w *window) {
+	x := &watch{o: o, use: w.chosen, useAt: d.clock.at(w.chosen)}
+	x.reuse, x.pair = d.after(w.chosen), math.Inf(1)
+	if d.Halves {
+		d.armHalf(x)
+	}
+	x.more = d.noise() + d.coldTime(w, x.use, x.reuse)
+	slot.watch = x
+}
+
+// armHalf finds when the half of the line is touched that has one of the used words, and when the pair.
+func (d *drawn) armHalf(x *watch) {
+	x.o.Half, x.o.Pair = true, model.Censored
+	used := d.words[d.at(x.use)]
+	word := d.rng.IntN(8)
+	for used>>word&1 == 0 {
+		word = (word + 1) % 8
+	}
+	pair := uint8(3) << (word &^ 1)
+	half := uint8(15) << (word &^ 3)
+	for d.words[d.at(x.reuse)]&half == 0 && x.reuse-x.use < mostLaps*len(d.next) {
+		x.reuse = d.after(x.reuse)
+	}
+	p := x.reuse
+	for d.words[d.at(p)]&pair == 0 && p-x.use < mostLaps*len(d.next) {
+		p = d.after(p)
+	}
+	x.pair = d.clock.at(p) - x.useAt
+}
+
+// mostLaps bounds the search for a word that nobody but the use touches.
+const mostLaps = 8
+
+// coldTime is how much longer it takes from the use to a touch since caches have gone cold while the thread was held.
+func (d *drawn) coldTime(w *window, use, until int) float64 {
+	if d.cold == 0 {
+		return 0
+	}
+	end := min(until, w.from+countedOn)
+	before, all := 0, 0 // lines touched until the use, and until the end
+	for q := w.from; q < end; q++ {
+		next := d.after(q)
+		if next >= end {
+			all++
+		}
+		if q < use && next >= use {
+			before++
+		}
+	}
+	lines := float64(all - before)
+	if until > end {
+		lines += d.footprint.At(float64(until-w.from)) - d.footprint.At(float64(end-w.from))
+	}
+	return d.cold * min(lines, coldLines)
+}
+
+// finish ends the watches whose touch comes before p, at time t.
+func (d *drawn) finish(p int, t float64) {
+	for i := range d.slots {
+		slot := &d.slots[i]
+		x := slot.watch
+		if x == nil {
+			continue
+		}
+		switch {
+		case x.o.Half && x.useAt+x.pair <= t: // all its words have trapped that tell something
+			d.reused(x)
+			x.o.Pair, x.o.PairNative = model.Reuse, max(x.pair+x.more, x.o.Native)
+		case !x.o.Half && x.reuse < p:
+			d.reused(x)
+		default:
+			continue
+		}
+		slot.n, slot.watch = 0, nil
+	}
+}
+
+// reused notes a reuse.
+func (d *drawn) reused(x *watch) {
+	o := x.o
+	o.State, o.Kind = record.Done, model.Reuse
+	o.Smeared = d.clock.at(x.reuse) - x.useAt + x.more
+	o.Native = o.Smeared
+	if least := max(d.in.Calibration.Resolution(), 1); o.Native < least {
+		o.Native, o.BelowResolution = least, true
+	}
+}
+
+// censor gives up what a slot watches at time t.
+func (d *drawn) censor(slot *slot, t float64) {
+	x := slot.watch
+	if x == nil {
+		return
+	}
+	slot.watch = nil
+	age := t - x.useAt
+	age += d.cold * min(d.footprint.At(age*float64(len(d.next))/d.clock.lap), coldLines)
+	if x.o.Half && d.clock.at(x.reuse) <= t {
+		d.reused(x)
+		x.o.PairNative = max(age, x.o.Native)
+		return
+	}
+	o := x.o
+	o.State, o.Kind, o.Native, o.PairNative = record.Done, model.Censored, age, age
+}
