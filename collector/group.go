@@ -33,7 +33,9 @@ type group struct {
 	*shares
 	members []*thread
 	running []int // of these, the numbers of those that ran at the last hold
-	byCPU   bool  // watch CPUs instead of threads, from when there were many
+	apart   []int // of these, those that were on another CPU than the held one
+	parts   map[int]served
+	byCPU   bool // watch CPUs instead of threads, from when there were many
 	written estimate.LineSeen
 }
 
@@ -324,14 +326,26 @@ func parseCPUs(list string) ([]int, error) {
 // that don't wait for anything, but not more than have a CPU then. The profiler itself may have taken another one's CPU just now, so
 // that who has one tells less. The process's CPU clock would need tens of milliseconds, for it learns of a thread that runs only
 // once a tick of the kernel (1 to 10 ms), and many processes do not live as long. ok is false for threads that are watched by CPU, who are too many to be asked.
-func (g *group) othersRunning(t *thread, cpus int, runs func(pid, tid int) bool) (n int, ok bool) {
+func (g *group) othersRunning(t *thread, cpus int, runsOn func(pid, tid int) (cpu int, runs bool)) (n int, ok bool) {
 	if g.byCPU {
 		return 0, false
 	}
-	g.running = g.running[:0]
+	g.running, g.apart = g.running[:0], g.apart[:0]
+	own := -1
 	for _, m := range g.members {
-		if m != t && runs(t.process.PID, m.tid) {
-			g.running = append(g.running, m.tid)
+		if m == t {
+			continue
+		}
+		cpu, runs := runsOn(t.process.PID, m.tid)
+		if !runs {
+			continue
+		}
+		if len(g.running) == 0 {
+			own, _ = runsOn(t.process.PID, t.tid)
+		}
+		g.running = append(g.running, m.tid)
+		if cpu != own || cpu < 0 {
+			g.apart = append(g.apart, m.tid)
 		}
 	}
 	return min(len(g.running), max(cpus-1, 0)), true

@@ -1,12 +1,18 @@
 package collector
 
 import (
+	"bytes"
+	"fmt"
 	"slices"
+	"strconv"
+	"time"
 
 	"golang.org/x/sys/unix"
 
 	"github.com/rdx-profiler/rdx/collector/estimate"
 	"github.com/rdx-profiler/rdx/collector/record"
+	"github.com/rdx-profiler/rdx/proc"
+	"github.com/rdx-profiler/rdx/sampler"
 	"github.com/rdx-profiler/rdx/sampler/ahead"
 )
 
@@ -14,6 +20,7 @@ import (
 type joinedWindow struct {
 	record.Stretch
 	classified int
+	group      *group // of its thread, where these are few
 }
 
 // openWindow notes who ran beside a thread that was read ahead of, if others may write what it touches.
@@ -29,7 +36,11 @@ func (s *holds) openWindow(t *thread, found *ahead.Ahead) {
 		w.Running = t.process.Running(float64(t.since))
 	} else {
 		w.Others = append(make([]int, 0, len(g.running)), g.running...)
-		w.Share = processorShare(t.tid, w.Others, s.watches.cpus, allowedCPUs)
+		own, served := processorShare(t.tid, w.Others, s.watches.cpus, allowedCPUs), g.served()
+		if w.Share = min(own, served); own > 0 && len(w.Others) > 0 {
+			w.Late = 1 - w.Share/own
+		}
+		w.group = g
 	}
 	s.opened = w
 }
@@ -38,8 +49,77 @@ func (s *holds) openWindow(t *thread, found *ahead.Ahead) {
 func (s *holds) keepWindow() {
 	if w := &s.opened; w.Process != nil {
 		s.windows.Keep(w.Stretch, w.classified, s.locate.Touched)
+		if w.group != nil {
+			w.group.notePart(w.Process.PID, sampler.Monotonic(), readSchedstat)
+		}
 		*w = joinedWindow{}
 	}
+}
+
+// servedWithin is for how long it is added up how much of the time that a thread wants a processor it has one.
+const servedWithin = 100 * time.Millisecond
+
+// served is that of a thread.
+type served struct {
+	read      time.Duration
+	ran, late uint64 // ns
+	share     float64
+}
+
+// served is for how much of the time that they want one those that ran at the last hold have a processor beside it, on average:
+// none who was on the same. 1 where it is not known.
+func (g *group) served() float64 {
+	sum := 0.0
+	for _, tid := range g.apart {
+		if s, ok := g.parts[tid]; ok {
+			sum += s.share
+		} else {
+			sum++
+		}
+	}
+	return sum / float64(max(len(g.running), 1))
+}
+
+// notePart reads it anew, while no thread is held.
+func (g *group) notePart(pid int, now time.Duration, read func(pid, tid int) (ran, late uint64, err error)) {
+	parts := make(map[int]served, len(g.members))
+	for _, m := range g.members {
+		s, ok := g.parts[m.tid]
+		if ok && now < s.read+servedWithin {
+			parts[m.tid] = s
+			continue
+		}
+		ran, late, err := read(pid, m.tid)
+		if err != nil {
+			continue // has exited, or the kernel does not tell
+		}
+		switch wanted := ran - s.ran + late - s.late; {
+		case !ok:
+			s = served{ran: ran, late: late, share: 1}
+		case wanted >= uint64(servedWithin/20):
+			s = served{ran: ran, late: late, share: float64(ran-s.ran) / float64(wanted)}
+		}
+		s.read = now
+		parts[m.tid] = s
+	}
+	g.parts = parts
+}
+
+// readSchedstat says how long a thread had a processor, and how long it waited for one.
+func readSchedstat(pid, tid int) (ran, late uint64, err error) {
+	var b [96]byte
+	text, err := proc.Read(fmt.Sprintf("/proc/%d/task/%d/schedstat", pid, tid), b[:])
+	if err != nil {
+		return 0, 0, err
+	}
+	fields := bytes.Fields(text)
+	if len(fields) < 2 {
+		return 0, 0, fmt.Errorf("schedstat of thread %d: %q", tid, text)
+	}
+	if ran, err = strconv.ParseUint(string(fields[0]), 10, 64); err == nil {
+		late, err = strconv.ParseUint(string(fields[1]), 10, 64)
+	}
+	return ran, late, err
 }
 
 // tellLine says when the thread itself comes back to an access's line, which is sooner than to the word.

@@ -3,6 +3,7 @@ package collector
 import (
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/rdx-profiler/rdx/collector/record"
 	"github.com/rdx-profiler/rdx/collector/target"
@@ -30,11 +31,41 @@ func TestOthersRunning(t *testing.T) {
 		"too many to ask":    {[]int{0, 4}, 4, true, 0, false},
 	} {
 		g.byCPU = c.byCPU
-		got, known := g.othersRunning(g.members[2], c.cpus, func(pid, tid int) bool { return pid == 7 && slices.Contains(c.runs, tid) })
+		got, known := g.othersRunning(g.members[2], c.cpus, func(pid, tid int) (cpu int, runs bool) {
+			return tid % 2, pid == 7 && slices.Contains(c.runs, tid)
+		})
+		for _, tid := range g.apart {
+			if tid%2 == 0 {
+				t.Errorf("%s: thread %d is on the held one's CPU", name, tid)
+			}
+		}
 		if got != c.want || known != c.known {
 			t.Errorf("%s: %v, %v, want %v, %v", name, got, known, c.want, c.known)
 		}
 	}
+}
+
+// How much of the time a thread has a processor is what it ran of what it wanted to, lately; one on the held one's has none.
+func TestServed(t *testing.T) {
+	p := &target.Process{PID: 7}
+	g := &group{members: []*thread{{tid: 1, process: p}, {tid: 2, process: p}}, running: []int{1, 2}, apart: []int{1}}
+	at := map[int][2]uint64{1: {}, 2: {}}
+	read := func(_, tid int) (ran, late uint64, err error) { return at[tid][0], at[tid][1], nil }
+	note := func(now time.Duration, want float64) {
+		t.Helper()
+		g.notePart(7, now, read)
+		if got := g.served(); got != want {
+			t.Errorf("at %v: %v, want %v", now, got, want)
+		}
+	}
+	note(time.Second, 0.5) // not known yet: it has one all along
+	at[1] = [2]uint64{30e6, 90e6}
+	note(time.Second+servedWithin/2, 0.5)
+	note(2*time.Second, 0.25/2)
+	at[1] = [2]uint64{31e6, 90e6}
+	note(3*time.Second, 0.25/2) // it hardly wanted one
+	at[1] = [2]uint64{70e6, 90e6}
+	note(4*time.Second, 0.5)
 }
 
 // The CPU time of a short interval goes by the threads that ran at the hold, where that is known; that of a

@@ -78,7 +78,7 @@ func (s *Session) sample(t *thread) {
 	}
 	if g != nil {
 		s.holds.running = 0
-		if others, ok := g.othersRunning(t, s.watches.cpus, ptrace.Runs); ok {
+		if others, ok := g.othersRunning(t, s.watches.cpus, ptrace.RunsOn); ok {
 			s.holds.running = 1 + float64(others)
 		}
 	}

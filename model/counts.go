@@ -124,6 +124,8 @@ const (
 	JoinedHolds CountName = "holds joined by line with those of other threads"
 	// TurnHolds is of how many of these the threads wait for each other, by what they take from each other.
 	TurnHolds CountName = "holds joined by line of threads that wait for each other"
+	// LateHolds is of how many of these the others had no processor as other programs had it.
+	LateHolds CountName = "holds joined by line while other programs had the other threads' processors"
 	// FalseSharingUnknown is how many observations could have told of false sharing, where
 	// none did.
 	FalseSharingUnknown CountName = "observations of whose line no other word could be watched, so that false sharing is not known"

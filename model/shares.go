@@ -48,6 +48,8 @@ type Sharing struct {
 	High float64 `json:"high"`
 	// Turns is the share of the first two that is of threads that wait for each other, by turns or a lock.
 	Turns float64 `json:"turns"`
+	// Served is for how much of the time that the threads wanted a processor, and the program had any for them, they had one.
+	Served float64 `json:"served"`
 	// ByLine is false for a profile that knows of words only: True are these, and there is no band.
 	ByLine bool `json:"by_line"`
 }
@@ -66,7 +68,9 @@ func (p *Profile) Sharing() Sharing {
 	var taken, unknown, all [JackknifeGroups + 1]float64
 	s := Sharing{ByLine: p.CountOf(JoinedHolds) > 0}
 	if s.ByLine {
-		s.Turns = min(float64(p.CountOf(TurnHolds))/float64(p.CountOf(JoinedHolds)), 1)
+		joined := float64(p.CountOf(JoinedHolds))
+		s.Turns = min(float64(p.CountOf(TurnHolds))/joined, 1)
+		s.Served = max(1-float64(p.CountOf(LateHolds))/joined, 0)
 	}
 	words := 0.0
 	for i := range p.Records {
@@ -135,7 +139,14 @@ func (s *Sharing) setBand(taken, all []float64, holds int) {
 	variance += share * share * model * model
 	s.Low, s.High = gammaBand(share, variance, most/float64(max(holds, 1)))
 	s.High = min(s.High+s.Unknown*(1+2*turnsError*s.Turns), 1) // of turns it is itself an estimate
+	if s.Served < mostlyServed {                               // whether they had one at the same times is not seen: never, or always
+		s.Low, s.High = 0, min(s.High/max(s.Served, leastServed), 1)
+	}
 }
+
+// Threads that had a processor for less than mostlyServed of the time may never have been at work at once. Below leastServed
+// it is not told how much more they take when they are.
+const mostlyServed, leastServed = 0.8, 0.05
 
 func sum(v []float64) (all float64) {
 	for _, x := range v {

@@ -2,6 +2,31 @@ package model
 
 import "testing"
 
+// Where other programs have the processors it is not known whether threads ever work at once.
+func TestSharingOfLateThreads(t *testing.T) {
+	band := func(late uint64) (low, high float64) {
+		p := &Profile{}
+		for hold := range uint64(64) {
+			use := Record{Stack: StackPrivate, Kind: Reuse}
+			use.Observations, use.Accesses, use.Hold = 8, 98, hold+1
+			taken := Record{Stack: StackPrivate, Kind: FalseSharing}
+			taken.Observations, taken.Accesses, taken.Group = 1, 2, 1+int(hold%JackknifeGroups)
+			p.Records = append(p.Records, use, taken)
+		}
+		p.AddCount(JoinedHolds, 64)
+		p.AddCount(LateHolds, late)
+		s := p.Sharing()
+		return s.Low, s.High
+	}
+	low, high := band(6)
+	if plain, _ := band(0); low != plain || low == 0 {
+		t.Errorf("from %v where they hardly wait for one, from %v where they don't", low, plain)
+	}
+	if l, h := band(48); l != 0 || h < 3.9*high || h > 4.1*high {
+		t.Errorf("[%v, %v] with a quarter of the time, [%v, %v] with nearly all", l, h, low, high)
+	}
+}
+
 // Of threads that wait for each other the band is wider, by as much as is theirs.
 func TestSharingOfTurns(t *testing.T) {
 	width := func(turns uint64) float64 {

@@ -66,10 +66,15 @@ func compareKinds(seconds float64, sessions int) error {
 		if err != nil {
 			return err
 		}
+		var touches, taken float64
 		for range sessions {
 			out := filepath.Join(dir, "p.pb.gz")
-			if _, err := run("run", "-q", "--stack", "private", "--overhead", *overhead, "-o", out, "--", program, k.name, fmt.Sprint(math.Ceil(seconds))); err != nil {
+			counted, err := run("run", "-q", "--stack", "private", "--overhead", *overhead, "-o", out, "--", program, k.name, fmt.Sprint(math.Ceil(seconds)))
+			if err != nil {
 				return err
+			}
+			if _, err := fmt.Sscan(string(counted), &touches, &taken); err == nil { // of this run
+				truth = taken / touches
 			}
 			text, err := run("top", "--by", "invalidations", "--format", "json", out)
 			if err != nil {

@@ -255,6 +255,7 @@ type takenSum struct {
 // addTaken adds what others take of lines that their threads come back to soon.
 func (m *recorder) addTaken(p *model.Profile) {
 	weights := m.holdWeights()
+	m.weighWaits(weights)
 	private, all := 0.0, 0.0
 	for i := range p.Records {
 		if r := &p.Records[i]; r.Kind != model.Lost && !r.Kind.OfLine() {
@@ -279,6 +280,11 @@ func (m *recorder) addTaken(p *model.Profile) {
 	// A hold tells of both stacks, but counts as its observations do.
 	scale := m.perSource * joined / kept * private / all
 	p.AddCount(model.JoinedHolds, uint64(len(m.Windows)))
+	late := 0.0
+	for _, w := range m.Windows {
+		late += w.Late
+	}
+	p.AddCount(model.LateHolds, uint64(math.Round(late)))
 	m.setBeyond(weights, scale)
 	m.addLines(p)
 	sums := make(map[takenKey]*takenSum)
@@ -363,6 +369,43 @@ func (m *recorder) datumAt(p *target.Process, addr uint64) *model.Data {
 		m.data[key] = &d
 	}
 	return m.data[key]
+}
+
+// weighWaits has a hold that came while its thread waited stand for as many touches as a wait makes, in a process where any did:
+// what was read ahead of it shows the turn that came next, and it was weighed by that.
+func (m *recorder) weighWaits(weights []float64) {
+	if !m.timed() {
+		return
+	}
+	windows := m.windowTimes()
+	perTouch := func(hold int) float64 {
+		if m.foretold != nil {
+			if w, ok := m.foretold.windows[hold]; ok {
+				return m.foretold.perAccess(w, 1)
+			}
+		}
+		if w, ok := windows[hold]; ok {
+			return w.all()
+		}
+		return 1
+	}
+	m.join.SetPaces(perTouch)
+	type sum struct{ before, after float64 }
+	sums := make(map[*target.Process]*sum)
+	for _, w := range m.Windows {
+		s := sums[w.Process]
+		if s == nil {
+			s = &sum{}
+			sums[w.Process] = s
+		}
+		s.before += weights[w.Hold-1]
+		s.after += weights[w.Hold-1] * perTouch(w.Hold) * m.join.Pace(w.Hold)
+	}
+	for _, w := range m.Windows {
+		if s := sums[w.Process]; m.join.Waits(w.Process) && s.after > 0 {
+			weights[w.Hold-1] *= perTouch(w.Hold) * m.join.Pace(w.Hold) * s.before / s.after
+		}
+	}
 }
 
 // holdWeights is for how much each hold's observations stand, as if all had been kept, in the source's unit.

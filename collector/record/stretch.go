@@ -18,6 +18,8 @@ type Stretch struct {
 	Running float64
 	// Share is for how much of the time each of the others has a processor.
 	Share float64
+	// Late is how much less that is as other programs have them.
+	Late float64
 }
 
 // LineTouch is a touch of a word.

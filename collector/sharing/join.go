@@ -35,11 +35,12 @@ type Join struct {
 	byHold    map[int]*record.Stretch
 	classes   map[codeKey]*class
 
-	waits     map[int]*wait               // by hold, of windows that end as their thread waits
-	idle      map[int]*wait               // those in which it does nothing else
-	waiting   map[threadKey]float64       // how many of these a thread has
-	blocked   map[*target.Process]bool    // whether any of its threads waits all along
-	perTurn   map[*target.Process]float64 // what is taken
+	waits     map[int]*wait         // by hold, of windows that end as their thread waits
+	idle      map[int]*wait         // those in which it does nothing else
+	waiting   map[threadKey]float64 // how many of these a thread has
+	pace      map[int]pace          // by hold
+	threads   map[threadKey]*held
+	waiters   map[*target.Process]bool
 	turns     map[threadKey]turns
 	alternate map[alternateKey]float64
 	locks     map[wordKey]bool // by which threads may keep each other out
@@ -75,8 +76,7 @@ type Write struct {
 // New joins windows.
 func New(windows []*record.Stretch) *Join {
 	j := &Join{of: make(map[threadKey][]*record.Stretch), processes: make(map[*target.Process][]int), read: make(map[*target.Process]int),
-		lines: make(map[lineKey]*sharedLine), byHold: make(map[int]*record.Stretch),
-		perTurn: make(map[*target.Process]float64)}
+		lines: make(map[lineKey]*sharedLine), byHold: make(map[int]*record.Stretch)}
 	windows = j.cutWaits(windows)
 	j.windows = windows
 	type seen struct {
@@ -110,9 +110,10 @@ func New(windows []*record.Stretch) *Join {
 		}
 	}
 	j.classify()
-	j.setTurns()
 	j.setAlternate()
+	j.setTurns()
 	j.setLocks()
+	j.SetPaces(nil)
 	return j
 }
 
@@ -226,8 +227,9 @@ func ofWriters(writers []writer, chance func(tid int) float64, each []float64) (
 		threads += x.threads
 		share = x.share
 	}
-	if share < 1 { // so many processors are for others: any of them has one, but not all do
-		free = math.Pow(1-mean/threads, share*threads)
+	if share < 1 { // so many have a processor, for longer than the span, and the others do nothing in it
+		whole, part := math.Modf(share * threads)
+		free = math.Pow(1-mean/threads, whole) * (1 - part*mean/threads)
 	}
 	return 1 - free
 }
@@ -287,6 +289,10 @@ func (j *Join) Of(w *record.Stretch, later Later) (taken []Taken) {
 	if w = j.byHold[w.Hold]; w.Classified == 0 {
 		return nil
 	}
+	w, by := j.showing(w)
+	if w == nil || w.Classified == 0 {
+		return nil
+	}
 	o := of{Join: j, window: w}
 	o.writers, o.ok = j.writers(w)
 	o.each = make([]float64, len(o.writers))
@@ -326,8 +332,9 @@ func (j *Join) Of(w *record.Stretch, later Later) (taken []Taken) {
 	}
 	if waits {
 		taken = j.handedOver(w, taken)
-	} else if j.idle[w.Hold] != nil {
-		taken = j.idles(w, taken, later)
+	}
+	for i := range taken {
+		taken[i].Share *= by
 	}
 	slices.SortFunc(taken, func(a, b Taken) int {
 		return cmp.Or(cmp.Compare(a.Line, b.Line), cmp.Compare(a.Reader, b.Reader), cmp.Compare(a.Read, b.Read), cmp.Compare(a.Writer, b.Writer), cmp.Compare(a.By, b.By), cmp.Compare(a.Written, b.Written))

@@ -35,6 +35,7 @@ type wait struct {
 	word    wordKey
 	pc      uint64  // that reads it
 	each    float64 // instructions between two touches of the wait
+	tail    int     // touches of it
 	whole   bool    // it begins with the end of a wait: the turn is whole
 }
 
@@ -64,7 +65,6 @@ func (s wordWriters) byOthers(tid int) bool { return s.several || s.tid != tid }
 
 // cutWaits ends windows where their threads only wait. One that waits all along stays as it is.
 func (j *Join) cutWaits(windows []*record.Stretch) (out []*record.Stretch) {
-	j.blocked = make(map[*target.Process]bool)
 	j.waits, j.idle, j.waiting = make(map[int]*wait), make(map[int]*wait), make(map[threadKey]float64)
 	written := writtenWords(windows)
 	for _, w := range windows {
@@ -77,7 +77,6 @@ func (j *Join) cutWaits(windows []*record.Stretch) (out []*record.Stretch) {
 			x.touches = len(w.Lines)
 		default:
 			j.idle[w.Hold] = x
-			j.blocked[w.Process] = true
 		}
 		out = append(out, w)
 	}
@@ -113,16 +112,26 @@ func waitOf(w *record.Stretch, written map[wordKey]wordWriters) *wait {
 	if n := len(order) - first; n < fewestWaits || x.pc == 0 {
 		return nil
 	}
+	x.tail = len(order) - first
+	x.each = float64(w.Length) / float64(len(order))
 	if first == 0 {
 		return &x
 	}
 	if x.begins = int(w.Lines[order[first]].At); x.begins == 0 {
 		return nil
 	}
-	head := &w.Lines[order[0]]
-	head0 := wordKey{lineKey{w.Process, head.Line}, head.Word}
-	x.whole = !head.Store && slices.Contains(words, head0) && written[head0].byOthers(w.TID)
-	x.each = float64(w.Length-x.begins) / float64(len(order)-first)
+	for _, i := range order[:len(words)] { // what it is told to stop by is read between two looks at the word
+		t := &w.Lines[i]
+		key := wordKey{lineKey{w.Process, t.Line}, t.Word}
+		if t.Store || !slices.Contains(words, key) {
+			break
+		}
+		if written[key].byOthers(w.TID) {
+			x.whole = true
+			break
+		}
+	}
+	x.each = float64(w.Length-x.begins) / float64(x.tail)
 	return &x
 }
 
@@ -141,21 +150,17 @@ func until(w *record.Stretch, at int) *record.Stretch {
 	return &cut
 }
 
-// turns are what is known of those of a thread: touches in one and while it waits for the next, and for how many windows each
-// tells that it is told from.
+// turns are what is known of those of a thread: touches in one, and what others take in and behind one.
 type turns struct {
-	touches, waited float64
+	touches, handed float64
 	whole           bool // only whole ones tell
-	each            float64
 }
 
-// setTurns goes by the turns that were seen from their beginning, if these are enough: of the others only the last part is known. As
-// holds come at random, as many begin in a wait as it takes of the time.
+// setTurns goes by the turns that were seen from their beginning, if these are enough: of the others only the last part is known.
 func (j *Join) setTurns() {
 	j.turns = make(map[threadKey]turns)
 	for key := range j.waiting {
-		var all, whole, length, waits float64
-		n, wholes := 0.0, 0.0
+		var all, whole, handed, n, wholes float64
 		for _, w := range j.of[key] {
 			x := j.waits[w.Hold]
 			if x == nil {
@@ -163,19 +168,16 @@ func (j *Join) setTurns() {
 			}
 			n++
 			all += float64(x.touches)
-			length += float64(x.begins)
-			waits += x.each
+			handed += j.handed(w)
 			if x.whole {
 				wholes++
 				whole += float64(x.touches)
 			}
 		}
-		t := turns{seenOfTurn * all / n, 0, false, 1}
+		t := turns{touches: max(seenOfTurn*all/n, 1), handed: handed / n}
 		if wholes >= fewWindows {
-			t = turns{whole / wholes, 0, true, n / wholes}
+			t.touches, t.whole = max(whole/wholes, 1), true
 		}
-		share := (wholes + 0.5) / (n + 1)
-		t.waited = t.touches * share / (1 - share) * (length / max(all, 1)) / (waits / n)
 		j.turns[key] = t
 	}
 }
@@ -239,19 +241,34 @@ func (j *Join) byTurns(w *record.Stretch, l *sharedLine, key lineKey) bool {
 	return slices.ContainsFunc(j.inWindow[w.Hold], func(lock wordKey) bool { return j.guarded(w, l, key, lock) })
 }
 
+// handed is how many of the lines that a turn leaves behind, and of the word that it waits for then, others take.
+func (j *Join) handed(w *record.Stretch) (n float64) {
+	x := j.waits[w.Hold]
+	for touches := range runs(w) {
+		if l := j.lines[lineKey{w.Process, touches[0].Line}]; touches[0].Line != x.word.line && l.writtenByOthers(w.TID) {
+			n += j.alternate[alternateKey{w.Process, w.TID, w.PCs[touches[len(touches)-1].PC]}]
+		}
+	}
+	return n + j.seenToChange(w)
+}
+
+// seenToChange is how often the word that a window's thread waits for is found written before its next turn: once by each
+// of the others.
+func (j *Join) seenToChange(w *record.Stretch) (n float64) {
+	if l := j.lines[j.waits[w.Hold].word.lineKey]; l != nil {
+		for tid, writes := range l.writes {
+			if tid != w.TID && slices.ContainsFunc(writes, func(x Write) bool { return x.Word == j.waits[w.Hold].word.word }) {
+				n++
+			}
+		}
+	}
+	return n
+}
+
 // handedOver adds to what is taken in a window that ends with its thread's turn what others take of what it leaves behind, and what
-// it waits for. The wait is not in the window, but takes its part of the touches.
+// it waits for.
 func (j *Join) handedOver(w *record.Stretch, taken []Taken) []Taken {
-	x, turn := j.waits[w.Hold], j.turns[threadKey{w.Process, w.TID}]
-	all := turn.touches + turn.waited
-	for i := range taken {
-		taken[i].Share *= turn.touches / all
-	}
-	if turn.whole && !x.whole {
-		return taken
-	}
-	all /= turn.each
-	handed := 0.0
+	x, all := j.waits[w.Hold], j.turns[threadKey{w.Process, w.TID}].touches
 	for touches := range runs(w) {
 		l := j.lines[lineKey{w.Process, touches[0].Line}]
 		if touches[0].Line == x.word.line || !l.writtenByOthers(w.TID) {
@@ -259,59 +276,11 @@ func (j *Join) handedOver(w *record.Stretch, taken []Taken) []Taken {
 		}
 		t := &touches[len(touches)-1]
 		if p := j.alternate[alternateKey{w.Process, w.TID, w.PCs[t.PC]}]; p > 0 {
-			handed += p / all
 			taken = append(taken, l.byWrite(Taken{Line: t.Line, Reader: w.PCs[t.PC], Read: t.Word, Turns: true, Share: p / all, Soon: float64(w.Length)}, everybody, w.TID, -1)...)
 		}
 	}
 	if l := j.lines[x.word.lineKey]; l != nil {
-		handed += 1 / all
-		taken = append(taken, l.byWrite(Taken{Line: x.word.line, Reader: x.pc, Read: x.word.word, Turns: true, Share: 1 / all, Soon: x.each}, everybody, w.TID, int(x.word.word))...)
-	}
-	if j.blocked[w.Process] { // it may be that it waits as long only as others have no processor
-		taken = append(taken, Taken{Line: x.word.line, Reader: x.pc, Read: x.word.word, Unknown: true, Share: handed * turn.waited / turn.touches})
-	}
-	return taken
-}
-
-// idlers is how many threads of a process were seen to wait all along.
-func (j *Join) idlers(p *target.Process) int {
-	threads := make(map[int]bool)
-	for hold := range j.idle {
-		if w := j.byHold[hold]; w.Process == p {
-			threads[w.TID] = true
-		}
-	}
-	return len(threads)
-}
-
-// idles adds what is not known of a window in which its thread waits all along: whether for one that has no processor just now, and
-// else would take turns with it as in the process's windows that have any.
-func (j *Join) idles(w *record.Stretch, taken []Taken, later Later) []Taken {
-	x := j.idle[w.Hold]
-	of, ok := j.perTurn[w.Process]
-	if !ok {
-		n := 0.0
-		for _, v := range j.windows {
-			if v.Process == w.Process && j.waits[v.Hold] != nil {
-				n++
-				for _, t := range j.Of(v, later) {
-					of += t.Share
-				}
-			}
-		}
-		switch {
-		case n > 0:
-			of = min(of/n, 1)
-		case j.idlers(w.Process) > 1: // for each other, and nothing is known of what they do then
-			of = 1
-		}
-		j.perTurn[w.Process] = of
-	}
-	for _, t := range taken {
-		of -= t.Share
-	}
-	if of > 0 {
-		taken = append(taken, Taken{Line: x.word.line, Reader: x.pc, Read: x.word.word, Unknown: true, Share: of})
+		taken = append(taken, l.byWrite(Taken{Line: x.word.line, Reader: x.pc, Read: x.word.word, Turns: true, Share: j.seenToChange(w) / all, Soon: x.each}, everybody, w.TID, int(x.word.word))...)
 	}
 	return taken
 }

@@ -9,8 +9,9 @@ import (
 // form is how an instruction goes about its operands.
 type form struct {
 	latency, busy uint8
-	keeps         bool // it reads what it writes first
-	noResult      bool // its first operand is only read
+	stops         uint8 // cycles in which nothing behind it enters
+	keeps         bool  // it reads what it writes first
+	noResult      bool  // its first operand is only read
 	setsFlags     bool
 	readsFlags    bool
 	clears        bool // to zero, where its sources are one register
@@ -41,6 +42,7 @@ const (
 	root      = 18
 	locked    = 18
 	fence     = 30
+	pause     = 80 // 40 to 140
 	slowX87   = 60
 	stringCmp = 10
 )
@@ -137,8 +139,10 @@ func (f *form) timing(name string) {
 		f.latency = 2
 	case isOneOf(name, "CMPXCHG", "CMPXCHG8B", "CMPXCHG16B", "XADD"):
 		f.latency = 5
-	case hasAny(name, "FENCE"), isOneOf(name, "PAUSE", "LDMXCSR", "STMXCSR"):
+	case hasAny(name, "FENCE"), isOneOf(name, "LDMXCSR", "STMXCSR"):
 		f.latency = fence
+	case isOneOf(name, "PAUSE"):
+		f.stops = pause
 	case begins(name, "MOV") || isOneOf(name, "LEA", "POP", "PUSH", "LDDQU"):
 		f.latency = move
 	}

@@ -53,6 +53,7 @@ func TestCyclesOfALap(t *testing.T) {
 		{"multiplications in a chain", [][]byte{mulRAX}, 3},
 		{"independent additions", addNext, 1},
 		{"vectors in a chain", [][]byte{mulAVX}, 4},
+		{"a pause lets nothing behind it enter", [][]byte{{0xf3, 0x90}, addEAX, addEAX}, pause + 3/width},
 		{"a chain that is cut", [][]byte{mulAVX, zeroXMM}, 2 / width},
 	} {
 		const laps = 1000

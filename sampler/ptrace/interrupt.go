@@ -1,7 +1,9 @@
 package ptrace
 
 import (
+	"bytes"
 	"fmt"
+	"strconv"
 
 	"golang.org/x/sys/unix"
 
@@ -29,6 +31,24 @@ func Runs(pid, tid int) bool {
 	var b [128]byte
 	state, err := proc.Read(fmt.Sprintf("/proc/%d/task/%d/syscall", pid, tid), b[:])
 	return err == nil && string(state) == "running\n"
+}
+
+// RunsOn says likewise, and on which CPU it is, or was last.
+func RunsOn(pid, tid int) (cpu int, runs bool) {
+	var b [512]byte
+	text, err := proc.Read(fmt.Sprintf("/proc/%d/task/%d/stat", pid, tid), b[:])
+	if err != nil {
+		return -1, false
+	}
+	fields := bytes.Fields(text[bytes.LastIndexByte(text, ')')+1:])
+	const state, processor = 0, 36
+	if len(fields) <= processor {
+		return -1, false
+	}
+	if cpu, err = strconv.Atoi(string(fields[processor])); err != nil {
+		cpu = -1
+	}
+	return cpu, string(fields[state]) == "R"
 }
 
 func interrupt(tid int) error {

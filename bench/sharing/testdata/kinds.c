@@ -6,6 +6,9 @@
 // every access whether another thread wrote its line since the own last access. How many were made, how many found
 // it so, and how many of these a word that the thread touches itself is printed. Every access in a loop goes through
 // macros for that.
+//
+// Else threads that wait for each other count themselves, by the values that they see, what they touch and find gone, and that
+// is printed: how long they spin depends on who else has the processors.
 #include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
@@ -25,7 +28,8 @@ static word table[THREADS][TABLE] ALIGNED;
 static word *block[2];
 static const long constants[TABLE] = {1, 2, 3};
 static word stop ALIGNED; // in a line of its own
-struct me { long i, rounds, seen, seen2; int t; };
+struct me { long i, rounds, seen, data, touches, taken; int t; };
+static struct { long touches, taken; } sums[THREADS];
 
 #ifdef ORDERED
 static void touch(volatile void *p, int store, int yields);
@@ -34,13 +38,18 @@ static void touch(volatile void *p, int store, int yields);
 #define INC(x) ({ touch(&(x), 0, 1); touch(&(x), 1, 0); (x)++; })
 #define ADD(x, d) ({ touch(&(x), 0, 1); touch(&(x), 1, 0); long was_ = (x); (x) = was_ + (d); was_; })
 #define CAS(x, from, to) ({ touch(&(x), 0, 1); touch(&(x), 1, 0); int is_ = (x) == (from); if (is_) (x) = (to); is_; })
+#define NOTE(touched, gone) ((void)0)
 #else
 #define GET(x) (x)
 #define PUT(x, v) ((x) = (v))
 #define INC(x) ((x)++)
 #define ADD(x, d) atomic_fetch_add((_Atomic long *)&(x), d)
 #define CAS(x, from, to) ({ long e_ = (from); atomic_compare_exchange_strong((_Atomic long *)&(x), &e_, to); })
+#define NOTE(touched, gone) (m.touches += (touched), m.taken += (gone))
 #endif
+// SEE notes a read of a word that changes whenever another thread writes it.
+#define SEE(x, touched) ({ long v_ = GET(x); NOTE(touched, v_ != m.seen); m.seen = v_; v_; })
+#define SUMS do { sums[t].touches = m.touches; sums[t].taken = m.taken; } while (0)
 
 #define GO (m.rounds++, !GET(stop))
 #define KIND(name) static __attribute__((noinline, noclone)) void name(int t)
@@ -76,49 +85,60 @@ COUNTER(beside_b, 10, shared.w[4])
 KIND(config_a) { BEGIN; while (GO) { WORK(10); m.i += GET(shared.w[0]); } }
 KIND(config_b) { BEGIN; while (GO) { WORK(200); INC(shared.w[0]); } }
 
-// A reference is taken and given back.
-#define REFCOUNT(name, out) KIND(name) { BEGIN; while (GO) { ADD(shared.w[0], 1); WORK(out); ADD(shared.w[0], -1); WORK(out); } }
+// A reference is taken and given back. Above it is how often, by which each sees whether the other came in between.
+#define OFTEN (1L << 20)
+#define REFER(by) do { long v_ = ADD(shared.w[0], OFTEN + (by)) / OFTEN; NOTE(0, m.seen && v_ != m.seen); m.seen = v_ + 1; } while (0)
+#define REFCOUNT(name, out) KIND(name) { BEGIN; while (GO) { NOTE(1 + 4 * (out) + 4, 0); REFER(1); WORK(out); REFER(-1); WORK(out); } SUMS; }
 REFCOUNT(refcount_a, 15)
 REFCOUNT(refcount_b, 15)
 REFCOUNT(refhot_a, 2)
 REFCOUNT(refhot_b, 2)
 
-// A spin lock. What it guards is in its line, or in another.
-#define LOCK do { while (GET(shared.w[0]) || !CAS(shared.w[0], 0, 1)) __builtin_ia32_pause(); } while (0)
-#define UNLOCK PUT(shared.w[0], 0)
-#define SPIN(name, out, in) KIND(name) { BEGIN; while (GO) { WORK(out); LOCK; for (int k = 0; k < in; k++) INC(shared.w[1 + k % 7]); UNLOCK; } }
-#define SPINDATA(name, out, in) KIND(name) { BEGIN; while (GO) { WORK(out); LOCK; for (int k = 0; k < in; k++) INC(other.w[k & 7]); UNLOCK; } }
-SPIN(spin_a, 60, 3)
-SPIN(spin_b, 60, 3)
-SPINDATA(spindata_a, 40, 12)
-SPINDATA(spindata_b, 40, 12)
-SPINDATA(spinhot_a, 4, 20)
-SPINDATA(spinhot_b, 4, 20)
+// A spin lock. What it guards is in its line, or in another. That another thread took it and gave it back since is seen by the data.
+#define LOCK do { long gone_ = m.taken; for (;;) { \
+	long v_ = SEE(shared.w[0], 1); \
+	if (!v_) { int got_ = CAS(shared.w[0], 0, 1); NOTE(2, !got_); m.seen = 1; if (got_) break; } \
+	__builtin_ia32_pause(); } gone = m.taken - gone_; } while (0)
+#define UNLOCK do { PUT(shared.w[0], 0); m.seen = 0; NOTE(1, 0); } while (0)
+#define SECTION(name, out, in, at, of, apart) KIND(name) { BEGIN; long gone; while (GO) { NOTE(1 + 2 * (out) + 2 * (in), 0); WORK(out); LOCK; \
+	long d = GET(at(0)); PUT(at(0), d + 1); NOTE(0, d != m.data ? (apart) + !gone : 0); m.data = d + ((in) + (of) - 1) / (of); \
+	for (int k = 1; k < in; k++) { INC(at(k)); } UNLOCK; } SUMS; }
+#define INLINE(k) shared.w[1 + (k) % 7]
+#define APART(k) other.w[(k) & 7]
+SECTION(spin_a, 60, 3, INLINE, 7, 0)
+SECTION(spin_b, 60, 3, INLINE, 7, 0)
+SECTION(spindata_a, 40, 12, APART, 8, 1)
+SECTION(spindata_b, 40, 12, APART, 8, 1)
+SECTION(spinhot_a, 4, 20, APART, 8, 1)
+SECTION(spinhot_b, 4, 20, APART, 8, 1)
 
 // A ticket lock serves in order.
-#define TICKETS(name) KIND(name) { BEGIN; while (GO) { WORK(20); long mine = ADD(shared.w[0], 1); while (GET(head.w[0]) != mine) __builtin_ia32_pause(); \
-	for (int k = 0; k < 6; k++) { INC(other.w[k]); } PUT(head.w[0], mine + 1); } }
+#define TICKETS(name) KIND(name) { BEGIN; long mine = -1, was; while (GO) { NOTE(1 + 40 + 2 + 12 + 1, 0); WORK(20); was = mine; mine = ADD(shared.w[0], 1); \
+	while (SEE(head.w[0], 1) != mine) { __builtin_ia32_pause(); } NOTE(0, mine != was + 1 ? 2 : 0); \
+	for (int k = 0; k < 6; k++) { INC(other.w[k]); } PUT(head.w[0], mine + 1); m.seen = mine + 1; } SUMS; }
 TICKETS(ticket_a)
 TICKETS(ticket_b)
 
 // Strict turns: who has the turn works on what both share.
-#define TURN(name, mine, of, out, n) KIND(name) { BEGIN; while (GO) { long v; while ((v = GET(shared.w[0])) % of != mine && !stop) __builtin_ia32_pause(); \
-	for (int k = 0; k < n; k++) { INC(other.w[k & 7]); } WORK(out); PUT(shared.w[0], v + 1); } }
+#define TURN(name, mine, of, out, n) KIND(name) { BEGIN; while (GO) { long v; while ((v = SEE(shared.w[0], 1)) % of != mine && !stop) { NOTE(1, 0); __builtin_ia32_pause(); } \
+	NOTE(1 + 2 * (n) + 2 * (out) + 1, m.rounds > 1); for (int k = 0; k < n; k++) { INC(other.w[k & 7]); } WORK(out); PUT(shared.w[0], v + 1); m.seen = v + 1; } SUMS; }
 TURN(turns_a, 0, 2, 20, 8)
 TURN(turns_b, 1, 2, 20, 8)
 TURN(turnslong_a, 0, 2, 500, 32)
 TURN(turnslong_b, 1, 2, 500, 32)
 
 // One fills a buffer, the other reads it.
-#define AWAIT(good) while (!(good) && !stop) __builtin_ia32_pause()
-KIND(buffer_a) { BEGIN; while (GO) { AWAIT(GET(shared.w[0]) == 0);
-	for (int k = 0; k < BUFFER; k++) { PUT(big[k].w[0], m.i); PUT(big[k].w[1], m.i); } PUT(shared.w[0], 1); WORK(10); } }
-KIND(buffer_b) { BEGIN; while (GO) { AWAIT(GET(shared.w[0]) == 1);
-	for (int k = 0; k < BUFFER; k++) { m.i += GET(big[k].w[0]); m.i += GET(big[k].w[1]); } PUT(shared.w[0], 0); WORK(10); } }
+#define AWAIT(good) while (!(good) && !stop) { NOTE(1, 0); __builtin_ia32_pause(); }
+KIND(buffer_a) { BEGIN; while (GO) { AWAIT(SEE(shared.w[0], 1) == 0); NOTE(1 + 2 * BUFFER + 1 + 20, 0);
+	for (int k = 0; k < BUFFER; k++) { PUT(big[k].w[0], m.i); PUT(big[k].w[1], m.i); } PUT(shared.w[0], 1); m.seen = 1; WORK(10); } SUMS; }
+KIND(buffer_b) { BEGIN; while (GO) { AWAIT(SEE(shared.w[0], 1) == 1); NOTE(1 + 2 * BUFFER + 1 + 20, m.rounds > 1 ? BUFFER : 0);
+	for (int k = 0; k < BUFFER; k++) { m.i += GET(big[k].w[0]); m.i += GET(big[k].w[1]); } PUT(shared.w[0], 0); m.seen = 0; WORK(10); } SUMS; }
 
 // A ring of lines, filled by one and emptied by the other.
-KIND(queue_a) { BEGIN; long at = 0; while (GO) { WORK(10); AWAIT(at - GET(head.w[0]) < RING); PUT(ring[at % RING].w[0], m.i); at++; PUT(tail.w[0], at); } }
-KIND(queue_b) { BEGIN; long at = 0; while (GO) { WORK(10); AWAIT(at < GET(tail.w[0])); m.i += GET(ring[at % RING].w[0]); at++; PUT(head.w[0], at); } }
+KIND(queue_a) { BEGIN; long at = 0; while (GO) { WORK(10); AWAIT(at - SEE(head.w[0], 1) < RING); NOTE(1 + 20 + 2, 0);
+	PUT(ring[at % RING].w[0], m.i); at++; PUT(tail.w[0], at); } SUMS; }
+KIND(queue_b) { BEGIN; long at = 0; while (GO) { WORK(10); AWAIT(at < SEE(tail.w[0], 1)); NOTE(1 + 20 + 2, at >= RING);
+	m.i += GET(ring[at % RING].w[0]); at++; PUT(head.w[0], at); } SUMS; }
 
 // Workers take the next job and note its result; eight results lie in a line.
 #define POOL(name) KIND(name) { BEGIN; while (GO) { long j = ADD(shared.w[0], 1); WORK(30); PUT(results[j % RESULTS / 8].w[j & 7], m.i); } }
@@ -246,14 +266,19 @@ static void *run(void *n) { kind->work[(intptr_t)n]((intptr_t)n); return 0; }
 
 static void all(int n, int seconds)
 {
+	long touches = 0, taken = 0;
 	signal(SIGALRM, end);
 	alarm(seconds);
 	pthread_t t[THREADS];
 	for (int i = 0; i < n; i++)
 		if (pthread_create(&t[i], 0, run, (void *)(intptr_t)i))
 			exit(1);
-	for (int i = 0; i < n; i++)
+	for (int i = 0; i < n; i++) {
 		pthread_join(t[i], 0);
+		touches += sums[i].touches, taken += sums[i].taken;
+	}
+	if (touches)
+		printf("%ld %ld\n", touches, taken);
 }
 #endif
 
