@@ -198,7 +198,7 @@ func (p *PairTally) addBatch(b *pairBatch) {
 		}
 		more := int(run >> 1)
 		for _, next := range places[1 : more+1] {
-			p.add(pairKey{uint64(now)<<32 | uint64(next), again}, 1, 0)
+			p.count(pairKey{uint64(now)<<32 | uint64(next), again}, 0)
 			now = next
 		}
 		places = places[more+1:]

@@ -2,7 +2,6 @@ package exact
 
 import (
 	"iter"
-	"slices"
 
 	"github.com/rdx-profiler/rdx/model"
 )
@@ -78,13 +77,13 @@ func (p *PairTally) Add(t *Touch) {
 	case model.Reuse:
 		p.reused(use, now, t.Time, t.Dist)
 	default:
-		p.add(newPairKey(use, 0, t.Kind, 0, 0), 1, 0)
+		p.count(newPairKey(use, 0, t.Kind, 0, 0), 0)
 	}
 }
 
 // reused counts a reuse.
 func (p *PairTally) reused(use, now uint32, time, dist uint64) {
-	p.add(newPairKey(use, now, model.Reuse, p.times.Index(time), p.dists.Index(dist)), 1, dist)
+	p.count(newPairKey(use, now, model.Reuse, p.times.Index(time), p.dists.Index(dist)), dist)
 }
 
 // newPlaces makes places known; they get the next numbers.
@@ -109,10 +108,14 @@ func (p *PairTally) placeOf(at model.Place) uint32 {
 }
 
 // Rare is how many touches are counted without the places of their pair.
-func (p *PairTally) Rare() uint64 { return p.rare }
+func (p *PairTally) Rare() uint64 {
+	p.settle()
+	return p.rare
+}
 
 // Kinds is how many records there are.
 func (p *PairTally) Kinds() int {
+	p.settle()
 	n := p.used
 	for _, c := range p.cold {
 		if c > 0 {
@@ -163,12 +166,12 @@ type PairParts struct {
 	tally  *PairTally
 	stacks [][]*model.Location // by place
 	places [][]uint32          // by use: those that are it
-	order  []uint32            // cells by the place of their use
-	starts []uint32            // in order, by place
+	starts []uint32            // of the cells, by the place of their use
 }
 
 // Parts puts what was counted in order. Nothing must be counted after it.
 func (p *PairTally) Parts(locate func(pc uint64) *model.Location) *PairParts {
+	p.settle()
 	out := &PairParts{tally: p, stacks: make([][]*model.Location, len(p.places)), starts: make([]uint32, len(p.places)+1)}
 	number := map[*model.Location]int{}
 	stack := map[*model.Location][]*model.Location{}
@@ -189,22 +192,11 @@ func (p *PairTally) Parts(locate func(pc uint64) *model.Location) *PairParts {
 		out.stacks[i] = stack[l]
 		out.places[number[l]] = append(out.places[number[l]], uint32(i))
 	}
-	for i := range p.cells {
-		if c := &p.cells[i]; c.n != 0 {
-			out.starts[c.key.use()+1]++
-		}
+	for i := range p.sorted() {
+		out.starts[p.cells[i].key.use()+1]++
 	}
 	for i := range p.places {
 		out.starts[i+1] += out.starts[i]
-	}
-	next := slices.Clone(out.starts)
-	out.order = make([]uint32, p.used)
-	for i := range p.cells {
-		if c := &p.cells[i]; c.n != 0 {
-			at := &next[c.key.use()]
-			out.order[*at] = uint32(i)
-			*at++
-		}
 	}
 	return out
 }
@@ -215,8 +207,9 @@ func (o *PairParts) Records(use int) iter.Seq[*model.Record] {
 		var r model.Record
 		misses := make([]float64, len(o.tally.caches))
 		for _, place := range o.places[use] {
-			for _, cell := range o.order[o.starts[place]:o.starts[place+1]] {
-				o.reuse(&r, &o.tally.cells[cell], misses)
+			cells := o.tally.cells[o.starts[place]:o.starts[place+1]]
+			for i := range cells {
+				o.reuse(&r, &cells[i], misses)
 				if !yield(&r) {
 					return
 				}

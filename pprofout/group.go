@@ -55,9 +55,11 @@ func (e *encoder) add(r *model.Record) error {
 	if r.Observations < 0 {
 		return fmt.Errorf("%d observations: want 0 or more", r.Observations)
 	}
-	for _, w := range append([]float64{r.Accesses, r.Reuses, r.Distance, r.Squares}, r.Misses...) {
-		if math.IsNaN(w) || math.IsInf(w, 0) || w < 0 {
-			return fmt.Errorf("weight %v: want finite numbers >= 0", w)
+	for _, weights := range [...][]float64{{r.Accesses, r.Reuses, r.Distance, r.Squares}, r.Misses} {
+		for _, w := range weights {
+			if math.IsNaN(w) || math.IsInf(w, 0) || w < 0 {
+				return fmt.Errorf("weight %v: want finite numbers >= 0", w)
+			}
 		}
 	}
 	if n := len(r.Misses); n != 0 && n != len(e.p.Caches) {
@@ -124,6 +126,17 @@ func (e *encoder) add(r *model.Record) error {
 
 // stacks are those of a record, as one.
 func (e *encoder) stacks(r *model.Record) (stack []*profile.Location) {
+	short := len(r.Use) == 1 && len(r.Reuse) < 2
+	var key shortStack
+	if short {
+		key = shortStack{kind: r.Kind, use: r.Use[0]}
+		if len(r.Reuse) > 0 {
+			key.reuse = r.Reuse[0]
+		}
+		if key == e.before {
+			return e.beforeIs
+		}
+	}
 	if r.Kind.Parts().Ended {
 		stack = e.appendStack(stack, r.Reuse)
 	}
@@ -131,7 +144,16 @@ func (e *encoder) stacks(r *model.Record) (stack []*profile.Location) {
 		stack = append(stack, e.pseudo(pseudoFrame(r.Kind)))
 		stack = e.appendStack(stack, r.Use)
 	}
+	if short {
+		e.before, e.beforeIs = key, stack
+	}
 	return stack
+}
+
+// shortStack is what makes a stack of two frames at most.
+type shortStack struct {
+	kind       model.Kind
+	use, reuse *model.Location
 }
 
 // addLatency puts cycles at the use that took them, in a sample of their own.
@@ -158,6 +180,9 @@ func (e *encoder) addLoss(reason string, n int64) {
 
 // group returns the sum with g's key, which is g if it is the first.
 func (e *encoder) group(g *group) *group {
+	if e.parts != nil {
+		return e.groupOfPart(g)
+	}
 	key := e.key[:0]
 	for _, v := range [...]uint64{uint64(g.kind), uint64(g.op), uint64(g.tid), uint64(g.epoch), g.hold, g.open, uint64(g.jackknife), uint64(g.stackKind), uint64(g.end), g.used, g.wrote, g.time, g.native,
 		uint64(g.distanceBin), g.distinct, g.after, uint64(g.half.pair), g.half.pairTime} {
@@ -189,14 +214,55 @@ func (e *encoder) group(g *group) *group {
 	return &sum
 }
 
+// groupOfPart is a sum of its own, in memory that was used before: mergeAlike finds those of one key, which costs less than
+// looking for each.
+func (e *encoder) groupOfPart(g *group) *group {
+	if len(e.order) == cap(e.order) {
+		e.order = append(e.order, nil)[:len(e.order)]
+	}
+	e.order = e.order[:len(e.order)+1]
+	at := &e.order[len(e.order)-1]
+	if *at == nil {
+		*at = &group{weights: make([]float64, len(e.types)-1), values: make([]int64, 0, len(e.types))}
+	}
+	sum := *at
+	weights, values := sum.weights, sum.values
+	clear(weights)
+	*sum = *g
+	sum.weights, sum.values = weights, values
+	return sum
+}
+
+// mergeAlike makes one of the groups of a part that have the same key, which follow each other.
+func (e *encoder) mergeAlike() {
+	n := 0
+	for i, g := range e.order {
+		if n == 0 || compareGroups(e.order[n-1], g) != 0 {
+			e.order[n], e.order[i] = g, e.order[n]
+			n++
+			continue
+		}
+		to := e.order[n-1]
+		to.observations += g.observations
+		to.reused += g.reused
+		to.distance += g.distance
+		for k, w := range g.weights {
+			to.weights[k] += w
+		}
+	}
+	e.order = e.order[:n]
+}
+
 // A label says something of a sample: a text, or a number with its unit.
 type label struct {
 	key, text, unit string
 	number          int64
 }
 
-func (e *encoder) labels(g *group) []label {
-	var out []label
+// labels are those of a group, until the next call.
+func (e *encoder) labels(g *group) (out []label) {
+	out = e.label[:0]
+	defer func() { e.label = out }()
 	str := func(key, s string) {
 		if s != "" {
 			out = append(out, label{key: key, text: s})

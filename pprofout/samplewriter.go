@@ -9,6 +9,12 @@ type sampleWriter struct {
 	index map[string]uint64 // of a text in the profile's table
 	texts []byte            // encoded: those that the samples have added to the table
 	buf   [3][]byte         // of a sample, a part of it and a label, reused
+	known [64]knownText     // some of index: labels have the same texts again and again
+}
+
+type knownText struct {
+	text string
+	at   uint64
 }
 
 // newSampleWriter returns one for the samples of a profile of which all else is
@@ -52,6 +58,17 @@ func (w *sampleWriter) encode(g *group, labels []label) []byte {
 
 // text is the place of a text in the table, where it is put if it is new.
 func (w *sampleWriter) text(s string) uint64 {
+	if s == "" {
+		return w.put(s)
+	}
+	k := &w.known[(uint(len(s))*8+uint(s[0])+uint(s[len(s)-1]))%uint(len(w.known))]
+	if k.text != s {
+		*k = knownText{s, w.put(s)}
+	}
+	return k.at
+}
+
+func (w *sampleWriter) put(s string) uint64 {
 	i, ok := w.index[s]
 	if !ok {
 		i = uint64(len(w.index))

@@ -226,7 +226,10 @@ type encoder struct {
 	mappings map[model.Mapping]*profile.Mapping
 	groups   map[string]*group
 	order    []*group
-	key      []byte // of the group looked for, reused
+	key      []byte  // of the group looked for, reused
+	label    []label // of the group written, reused
+	before   shortStack
+	beforeIs []*profile.Location // the stack of before
 }
 
 // profile numbers what was collected and turns weights into integers. It has
@@ -242,6 +245,7 @@ func (e *encoder) profile() (*profile.Profile, error) {
 		if err := t.add(g); err != nil {
 			return nil, err
 		}
+		g.weights = nil
 	}
 	return out, e.comment(out, t)
 }
@@ -277,13 +281,21 @@ func (e *encoder) head() (*profile.Profile, error) {
 }
 
 // sort puts the groups into the order in which they are written, once locations are numbered.
-func (e *encoder) sort() {
-	slices.SortFunc(e.order, func(a, b *group) int {
-		return cmp.Or(compareStacks(a.stack, b.stack), cmp.Compare(a.kind, b.kind), cmp.Compare(a.op, b.op),
-			cmp.Compare(a.tid, b.tid), cmp.Compare(a.epoch, b.epoch), cmp.Compare(a.jackknife, b.jackknife), cmp.Compare(a.stackKind, b.stackKind), cmp.Compare(a.end, b.end), cmp.Compare(a.used, b.used), cmp.Compare(a.wrote, b.wrote),
-			cmp.Compare(a.time, b.time), cmp.Compare(a.native, b.native), cmp.Compare(a.distanceBin, b.distanceBin), compareBool(a.below, b.below), compareBool(a.exact, b.exact),
-			cmp.Compare(a.data, b.data), cmp.Compare(a.distinct, b.distinct), cmp.Compare(a.after, b.after), compareHalves(a.half, b.half), cmp.Compare(a.source, b.source), compareBool(a.latency, b.latency), a.window.compare(&b.window))
-	})
+func (e *encoder) sort() { slices.SortFunc(e.order, compareGroups) }
+
+func compareGroups(a, b *group) int {
+	if c := compareStacks(a.stack, b.stack); c != 0 {
+		return c
+	}
+	if a.kind != b.kind || a.op != b.op || a.tid != b.tid {
+		return cmp.Or(cmp.Compare(a.kind, b.kind), cmp.Compare(a.op, b.op), cmp.Compare(a.tid, b.tid))
+	}
+	if c := cmp.Or(cmp.Compare(a.epoch, b.epoch), cmp.Compare(a.jackknife, b.jackknife), cmp.Compare(a.stackKind, b.stackKind), cmp.Compare(a.end, b.end), cmp.Compare(a.used, b.used), cmp.Compare(a.wrote, b.wrote),
+		cmp.Compare(a.time, b.time), cmp.Compare(a.native, b.native), cmp.Compare(a.distanceBin, b.distanceBin)); c != 0 {
+		return c
+	}
+	return cmp.Or(compareBool(a.below, b.below), compareBool(a.exact, b.exact),
+		cmp.Compare(a.data, b.data), cmp.Compare(a.distinct, b.distinct), cmp.Compare(a.after, b.after), compareHalves(a.half, b.half), cmp.Compare(a.source, b.source), compareBool(a.latency, b.latency), a.window.compare(&b.window))
 }
 
 // totals are of the groups so far, in their order.
@@ -307,7 +319,10 @@ func (t *totals) add(g *group) error {
 		return t.carries[0].overflow()
 	}
 	t.carries[0].total += g.observations
-	g.values = append(make([]int64, 0, len(t.carries)), g.observations)
+	if g.values == nil {
+		g.values = make([]int64, 0, len(t.carries))
+	}
+	g.values = append(g.values[:0], g.observations)
 	for i, w := range g.weights {
 		n, err := t.carries[i+1].next(w)
 		if err != nil {
@@ -315,7 +330,6 @@ func (t *totals) add(g *group) error {
 		}
 		g.values = append(g.values, n)
 	}
-	g.weights = nil
 	t.buf = t.buf[:0]
 	for _, l := range g.stack {
 		t.buf = binary.LittleEndian.AppendUint64(t.buf, l.ID)
