@@ -10,7 +10,7 @@ import (
 // they end, the reuse time and the stack distance, and makes a Profile of
 // them: what a sampled profile estimates, without chance.
 //
-// Memory is 43 to 86 bytes a combination, of which there are at most 2 million: when
+// Memory is 43 to 86 bytes a combination, of which there are at most 2 million, and half a megabyte: when
 // there are too many, the rarer half of them loses its places and counts for
 // [rare pairs]. The histograms stay exact. A PairTally is for one goroutine.
 type PairTally struct {

@@ -23,6 +23,9 @@ func (s *symbolizer) nameData(p *model.Profile, b Binaries) {
 		}
 		if d.Kind == model.DataBlock {
 			d.Name = d.Describe(allocator(d.Site))
+			if v := s.nameVariable(d.Site, b); v != "" {
+				d.Name = v + ", " + d.Name
+			}
 			return
 		}
 		d.Name = d.Describe(functionAt(use, d.Frame))
@@ -114,23 +117,32 @@ func (s *symbolizer) staticData(m *model.Mapping, data []*model.Data, b Binaries
 	return s.withImage(m, b, func(img *image) error { return nameData(img, data) })
 }
 
-func nameData(img *image, data []*model.Data) error {
+// objects are the symbols of a file's static data, in the order of their addresses.
+func (img *image) objects() []objfile.Symbol {
+	if img.hasStatic {
+		return img.static
+	}
+	img.hasStatic = true
 	files := []*elf.File{img.elf}
 	if img.debug != nil {
 		files = append(files, img.debug.elf)
 	}
-	var objects []objfile.Symbol
 	for _, f := range files {
 		for _, table := range []elf.SectionType{elf.SHT_SYMTAB, elf.SHT_DYNSYM} {
 			syms, _ := objfile.Symbols(f, table, mostSymbols) // none is no error: the section has a name
 			for sym := range syms {
 				if sym.Type() == elf.STT_OBJECT && sym.Section != elf.SHN_UNDEF && sym.Size > 0 && sym.Name() != "" {
-					objects = append(objects, sym)
+					img.static = append(img.static, sym)
 				}
 			}
 		}
 	}
-	slices.SortStableFunc(objects, func(a, b objfile.Symbol) int { return cmp.Compare(a.Value, b.Value) })
+	slices.SortStableFunc(img.static, func(a, b objfile.Symbol) int { return cmp.Compare(a.Value, b.Value) })
+	return img.static
+}
+
+func nameData(img *image, data []*model.Data) error {
+	objects := img.objects()
 	for _, d := range data {
 		if name := objectAt(objects, d.Address); name != "" {
 			d.Name = name

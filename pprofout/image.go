@@ -17,7 +17,12 @@ type image struct {
 	mini  *elf.File  // of .gnu_debugdata, nil likewise
 	noted error      // what could not be read of them
 
-	names  []string // of the file and of its debug file
+	names []string // of the file and of its debug file
+
+	static    []objfile.Symbol // see objects
+	hasStatic bool
+	variables *debugSource // see assigned
+
 	places []debugPlace
 }
 

@@ -80,7 +80,12 @@ func Symbolize(p *model.Profile, b Binaries) (Stats, error) {
 type symbolizer struct {
 	host  debugPlace // where debug files are besides the target's root; nil: nowhere
 	stats Stats
+
+	kept  map[fileKey]*image // by nameVariable; nil for what can't be read
+	sites int                // that it was asked for
 }
+
+type fileKey struct{ file, buildID string }
 
 // A target is a location and the address to look up for it.
 type target struct {
@@ -95,7 +100,6 @@ func (s *symbolizer) run(p *model.Profile, b Binaries) (Stats, error) {
 	}
 	s.stats.Locations = len(targets)
 
-	type fileKey struct{ file, buildID string }
 	files := map[fileKey][]target{}
 	var order []fileKey
 	var jit []target

@@ -97,6 +97,24 @@ func scenarios(off float64) (out []scenario) {
 	return out
 }
 
+// misplaced is what share of the fetches that a cache should have may come from the next one all the same: caches are not
+// fully associative, prefetchers and the kernel push lines out, and pages need translations. Each with its probability.
+var misplaced = [][2]float64{{0, 0.6}, {0.05, 0.2}, {0.2, 0.13}, {0.5, 0.07}}
+
+// farther moves a share of what each level but the last has to the next one.
+func farther(levels []float64, share float64) []float64 {
+	out := slices.Clone(levels)
+	for i := range len(levels) - 1 {
+		moved := levels[i] * share
+		if i > 0 {
+			moved /= 4 // a larger cache has more ways, and fewer lines of others in it
+		}
+		out[i] -= moved
+		out[i+1] += moved
+	}
+	return out
+}
+
 const (
 	cells      = 200  // of the grid of shares
 	spread     = 0.35 // of a scenario's, in the logarithm of waiting to running
@@ -116,11 +134,14 @@ func (g *group) estimate(from *levelSums, c costs) (e shareEstimate) {
 		prior[i] = open / cells
 	}
 	var total, inOrder float64
-	for _, s := range scenarios(off) {
-		share, order := g.expected(&c, levels, s)
-		total += s.weight * share
-		inOrder += s.weight * order
-		spreadOver(&prior, share, (1-open)*s.weight)
+	for _, m := range misplaced {
+		levels := farther(levels, m[0])
+		for _, s := range scenarios(off) {
+			share, order := g.expected(&c, levels, s)
+			total += m[1] * s.weight * share
+			inOrder += m[1] * s.weight * order
+			spreadOver(&prior, share, m[1]*(1-open)*s.weight)
+		}
 	}
 	if total > 0 {
 		e.inOrder = inOrder / total

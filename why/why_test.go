@@ -172,3 +172,17 @@ func TestVerdictInFirstCache(t *testing.T) {
 		t.Errorf("%+v\n%s", a.Verdict, a.Text())
 	}
 }
+
+// TestVerdictOfBlockedMultiply: its blocks fit the first cache, by a model that is fully associative. That 5 % of its time is
+// waiting all the same, the band holds, and it is no wide one.
+func TestVerdictOfBlockedMultiply(t *testing.T) {
+	p := program(rand.New(rand.NewPCG(2, 6)), 98, .05, .3, 1, model.MannerStride, 8)
+	for i := range p.Moments {
+		p.Moments[i].Apart = 50
+	}
+	p.Records = []model.Record{{Kind: model.Reuse, Use: at("loop", 5), Ending: model.Ending{Reuse: at("loop", 5)}, Weight: model.Weight{Observations: 400, Accesses: 1e6},
+		Derived: model.Derived{Misses: []float64{2000, 500}, Reuses: 1e6}, Timing: model.Timing{Time: 1000, Exact: true}}}
+	if m := verdict(p).Memory; m.Low > .05 || m.High < .05 || m.High > .3 {
+		t.Errorf("%+v, want a band with 0.05, up to 0.3 at most", m)
+	}
+}

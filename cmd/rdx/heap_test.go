@@ -24,6 +24,7 @@ func TestHeapSites(t *testing.T) {
 		"use_grown":   "make_grown blocks.c:26 < main",
 		"use_aligned": "make_aligned blocks.c:27 < main",
 	}
+	variables := map[string]bool{}
 	right, wrong := map[string]int64{}, map[string]int64{}
 	bySessions(t, "all four kinds of blocks", func() bool {
 		profile := attach(t, p.pid, "--heap", "-d", "2s", "--overhead", "10").profile()
@@ -40,15 +41,22 @@ func TestHeapSites(t *testing.T) {
 			if !ok {
 				continue
 			}
-			if strings.HasPrefix(r.Data.Name, "heap block of "+site) {
+			// The variable may be named before it.
+			if strings.Contains(r.Data.Name, "heap block of "+site) {
 				right[function] += r.Observations
+				if v, _, ok := strings.Cut(r.Data.Name, ", heap block of "); ok {
+					variables[function+" "+v] = true
+				}
 			} else {
 				wrong[r.Data.Name+" in "+function] += r.Observations
 			}
 		}
 		return min(right["use_list"], right["use_cleared"], right["use_grown"], right["use_aligned"]) >= 20
 	})
-	t.Logf("right: %v, others: %v; target: %s", right, wrong, p.end())
+	t.Logf("right: %v, others: %v, variables: %v; target: %s", right, wrong, variables, p.end())
+	if !variables["use_list n"] || variables["use_list p"] {
+		t.Errorf("variables %v, want that of make_list and none of the wrapper", variables)
+	}
 	var all, off int64
 	for _, n := range right {
 		all += n

@@ -1,0 +1,126 @@
+// verdict KERNEL BLOCKS SECONDS: runs a kernel on data of BLOCKS times what the first cache holds easily, for so long, and prints
+// the ns of CPU time that an item takes. The instructions are the same whatever the size: what an item takes more than
+// with data in the first cache, it waits for memory.
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+static double now(void) { return clock() / (double)CLOCKS_PER_SEC; }
+static uint64_t state = 88172645463325252u;
+static uint64_t rnd(void) { state ^= state << 13; state ^= state >> 7; state ^= state << 17; return state; }
+static volatile double keep;
+
+enum { B = 24, SMALL = 16 << 10 };
+static double *a, *b, *c;
+static long n; // of rows, or items
+
+// One block of B x B after the other, as blocked multiplication has it; blocks are of rows of n.
+__attribute__((noinline)) static long blocked(void)
+{
+	for (long ii = 0; ii < n; ii += B)
+		for (long kk = 0; kk < n; kk += B)
+			for (long jj = 0; jj < n; jj += B)
+				for (long i = ii; i < ii + B; i++)
+					for (long k = kk; k < kk + B; k++) {
+						double s = a[i * n + k];
+						for (long j = jj; j < jj + B; j++)
+							c[i * n + j] += s * b[k * n + j];
+					}
+	return n * n * n;
+}
+__attribute__((noinline)) static long unblocked(void)
+{
+	long rows = n > 64 ? n / 64 : n;
+	for (long i = 0; i < rows; i++)
+		for (long j = 0; j < n; j++) {
+			double s = 0;
+			for (long k = 0; k < n; k++)
+				s += a[i * n + k] * b[k * n + j];
+			c[i * n + j] = s;
+		}
+	return rows * n * n;
+}
+struct node { struct node *next; long value, pad[6]; };
+static struct node *head;
+__attribute__((noinline)) static long list(void)
+{
+	long s = 0;
+	for (struct node *x = head; x; x = x->next)
+		s += x->value;
+	keep += s;
+	return n;
+}
+static uint32_t *table;
+__attribute__((noinline)) static long lookups(void)
+{
+	uint64_t x = 88172645463325252u, s = 0;
+	for (long i = 0; i < 1 << 16; i++) {
+		x = x * 6364136223846793005u + 1442695040888963407u;
+		s += table[(x >> 33) & (n - 1)];
+	}
+	keep += s;
+	return 1 << 16;
+}
+__attribute__((noinline)) static long compute(void)
+{
+	uint64_t x = 88172645463325252u;
+	for (long i = 0; i < 1 << 18; i++)
+		x = (x ^ x >> 29) * 6364136223846793005u + i;
+	keep += x;
+	return 1 << 18;
+}
+
+static void matrices(long rows)
+{
+	n = rows;
+	a = calloc(n * n, 8), b = calloc(n * n, 8), c = calloc(n * n, 8);
+	for (long i = 0; i < n * n; i++)
+		a[i] = b[i] = i % 7;
+}
+
+int main(int argc, char **argv)
+{
+	if (argc != 4)
+		return 2;
+	long by = atol(argv[2]);
+	double seconds = atof(argv[3]);
+	long (*kernel)(void) = compute;
+	if (!strcmp(argv[1], "blocked")) {
+		matrices(B * by);
+		kernel = blocked;
+	} else if (!strcmp(argv[1], "unblocked")) {
+		matrices(B * by);
+		kernel = unblocked;
+	} else if (!strcmp(argv[1], "list")) {
+		n = by * SMALL / sizeof(struct node);
+		struct node *all = calloc(n, sizeof *all);
+		long *order = calloc(n, sizeof *order);
+		for (long i = 0; i < n; i++)
+			order[i] = i;
+		for (long i = n - 1; i > 0; i--) {
+			long k = rnd() % (i + 1), o = order[i];
+			order[i] = order[k], order[k] = o;
+		}
+		for (long i = 0; i < n; i++) {
+			all[order[i]].value = i;
+			all[order[i]].next = i + 1 < n ? &all[order[i + 1]] : 0;
+		}
+		head = &all[order[0]];
+		kernel = list;
+	} else if (!strcmp(argv[1], "lookups")) {
+		n = by * SMALL / 4;
+		table = calloc(n, 4);
+		for (long i = 0; i < n; i++)
+			table[i] = i;
+		kernel = lookups;
+	}
+	kernel();
+	double start = now(), items = 0;
+	while (now() - start < seconds)
+		for (double upTo = items + 1e6; items < upTo;) // clock takes time, too
+			items += kernel();
+	printf("%.4f\n", (now() - start) * 1e9 / items);
+	return 0;
+}

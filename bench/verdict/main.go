@@ -1,0 +1,122 @@
+// Command verdict holds the verdict of rdx why against programs of which it is known by construction how much of their time waits
+// for memory: the same instructions with data in the first cache, and on data many times as large. It prints both, whether the
+// band holds the truth, and how many findings there are.
+//
+// Needs root, bpf, gcc and a quiet machine.
+package main
+
+import (
+	"encoding/json"
+	"flag"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// kernels are those of verdict.c, with how many times the first cache's size their data are.
+var kernels = []struct {
+	name  string
+	times string
+}{{"compute", "1"}, {"blocked", "32"}, {"unblocked", "43"}, {"lookups", "4096"}, {"list", "4096"}}
+
+func main() {
+	rdx := flag.String("rdx", "./rdx", "rdx to test")
+	seconds := flag.Int("seconds", 8, "of each session")
+	rounds := flag.Int("rounds", 3, "times that each is timed; the median counts")
+	overhead := flag.String("overhead", "5", "of each session")
+	only := flag.String("only", "", "kernels, separated by commas")
+	flag.Parse()
+	if err := run(*rdx, *overhead, *only, *seconds, *rounds); err != nil {
+		fmt.Fprintln(os.Stderr, "verdict:", err)
+		os.Exit(1)
+	}
+}
+
+func run(rdx, overhead, only string, seconds, rounds int) error {
+	dir, err := os.MkdirTemp("", "verdict")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(dir)
+	bin := filepath.Join(dir, "verdict")
+	if out, err := exec.Command("gcc", "-O2", "-g", "-o", bin, "bench/verdict/kernels/verdict.c").CombinedOutput(); err != nil {
+		return fmt.Errorf("compile verdict.c: %w: %s", err, out)
+	}
+	fmt.Printf("%-10s %8s %8s %8s %6s %-14s %-5s %s\n", "kernel", "in cache", "large", "waits", "said", "band", "holds", "samples, findings")
+	for _, k := range kernels {
+		if only != "" && !slices.Contains(strings.Split(only, ","), k.name) {
+			continue
+		}
+		var in, out []float64
+		for range rounds {
+			for _, x := range []struct {
+				times string
+				to    *[]float64
+			}{{"1", &in}, {k.times, &out}} {
+				text, err := exec.Command(bin, k.name, x.times, "1").Output()
+				if err != nil {
+					return fmt.Errorf("%s: %w", k.name, err)
+				}
+				ns, err := strconv.ParseFloat(strings.TrimSpace(string(text)), 64)
+				if err != nil {
+					return fmt.Errorf("%s: %w", k.name, err)
+				}
+				*x.to = append(*x.to, ns)
+			}
+		}
+		slices.Sort(in)
+		slices.Sort(out)
+		fast, slow := in[rounds/2], out[rounds/2]
+		truth := max(0, 1-fast/slow)
+		a, err := session(rdx, bin, dir, k.name, k.times, overhead, seconds)
+		if err != nil {
+			return fmt.Errorf("%s: %w", k.name, err)
+		}
+		v := a.Verdict
+		if !v.Known {
+			fmt.Printf("%-10s %8.3f %8.3f %7.1f%% not known: %s\n", k.name, fast, slow, 100*truth, v.Why)
+			continue
+		}
+		holds := "yes"
+		if truth < v.Memory.Low || truth > v.Memory.High {
+			holds = "NO"
+		}
+		fmt.Printf("%-10s %8.3f %8.3f %7.1f%% %5.1f%% %5.1f to %5.1f %-5s %d, %d\n", k.name, fast, slow, 100*truth, 100*v.Memory.Value, 100*v.Memory.Low, 100*v.Memory.High, holds, v.Samples, len(a.Findings))
+	}
+	return nil
+}
+
+type answer struct {
+	Verdict struct {
+		Known   bool
+		Why     string
+		Samples int64
+		Memory  struct{ Value, Low, High float64 }
+	}
+	Findings []struct{ Rule string }
+}
+
+// session is what rdx why says of a kernel.
+func session(rdx, bin, dir, kernel, times, overhead string, seconds int) (a answer, err error) {
+	target := exec.Command(bin, kernel, times, "1000")
+	if err := target.Start(); err != nil {
+		return a, err
+	}
+	defer target.Wait()
+	defer target.Process.Kill()
+	time.Sleep(2 * time.Second) // it prepares its data
+	file := filepath.Join(dir, "p.pb.gz")
+	if out, err := exec.Command(rdx, "attach", "-q", "-p", strconv.Itoa(target.Process.Pid), "-d", fmt.Sprintf("%ds", seconds), "--overhead", overhead, "-o", file).CombinedOutput(); err != nil {
+		return a, fmt.Errorf("attach: %w: %s", err, out)
+	}
+	out, err := exec.Command(rdx, "why", "--format", "json", file).Output()
+	if err != nil {
+		return a, fmt.Errorf("why: %w", err)
+	}
+	return a, json.Unmarshal(out, &a)
+}
