@@ -40,9 +40,9 @@ type pairCells struct {
 	used  int
 	rare  uint64 // touches that lost their places
 
-	// front has the cells of a few keys, by their hash, those counted last: most touches are of them, and they fit into a
+	// hot has the cells of a few keys, by their hash, those counted last: most touches are of them, and they fit into a
 	// cache together. What they count is added to the others when another takes their place.
-	front []pairCell
+	hot   []pairCell
 	away  pairsAway
 	ahead uint64 // so that what is read ahead is read
 }
@@ -55,14 +55,14 @@ type pairsAway struct {
 }
 
 const (
-	frontCells = 13 // as a power of two
+	hotCells   = 13 // as a power of two
 	maxCells   = 1 << 21
 	rarePlace  = 0
 	firstCells = 12 // as a power of two
 )
 
 func newPairCells(limit int) pairCells {
-	return pairCells{limit: limit, cells: make([]pairCell, 1<<firstCells), shift: 64 - firstCells, front: make([]pairCell, 1<<frontCells)}
+	return pairCells{limit: limit, cells: make([]pairCell, 1<<firstCells), shift: 64 - firstCells, hot: make([]pairCell, 1<<hotCells)}
 }
 
 func (k pairKey) hash() uint64 {
@@ -96,7 +96,7 @@ func (p *pairCells) addHashed(k pairKey, hash, n, distances uint64) {
 // count counts a touch at that distance.
 func (p *pairCells) count(k pairKey, distance uint64) {
 	hash := k.hash()
-	c := &p.front[hash>>(64-frontCells)]
+	c := &p.hot[hash>>(64-hotCells)]
 	if c.other(k) == 0 {
 		c.n++
 		c.distances += distance
@@ -133,11 +133,11 @@ func (p *pairCells) enterAway() {
 	}
 }
 
-// settle empties the front.
+// settle empties hot.
 func (p *pairCells) settle() {
 	p.enterAway()
-	for i := range p.front {
-		if c := &p.front[i]; c.n > 0 {
+	for i := range p.hot {
+		if c := &p.hot[i]; c.n > 0 {
 			p.add(c.key, c.n, c.distances)
 			*c = pairCell{}
 		}
