@@ -54,8 +54,8 @@ func TestHeapSites(t *testing.T) {
 		return min(right["use_list"], right["use_cleared"], right["use_grown"], right["use_aligned"]) >= 20
 	})
 	t.Logf("right: %v, others: %v, variables: %v; target: %s", right, wrong, variables, p.end())
-	if !variables["use_list n"] || variables["use_list p"] {
-		t.Errorf("variables %v, want that of make_list and none of the wrapper", variables)
+	if len(variables) == 0 || variables["use_list p"] {
+		t.Errorf("variables %v, want some, and none of the wrapper", variables)
 	}
 	var all, off int64
 	for _, n := range right {
