@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/rdx-profiler/rdx/internal/needs"
 	"github.com/rdx-profiler/rdx/model"
 )
 
@@ -26,6 +27,7 @@ func outer(stack []*model.Location) []string {
 // A program built without frame pointers that touches known data in known
 // functions: every pair must have its whole stacks, and the datum its name.
 func TestDataAndStacks(t *testing.T) {
+	needs.Watchpoints(t)
 	needRoot(t)
 	needTool(t, "gcc")
 	s := run(t, compile(t, "places"), "2")

@@ -9,12 +9,14 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/rdx-profiler/rdx/internal/needs"
 	"github.com/rdx-profiler/rdx/model"
 )
 
 // With --heap a datum is known by the code that allocated it, whichever
 // allocator that called.
 func TestHeapSites(t *testing.T) {
+	needs.Watchpoints(t)
 	needRoot(t)
 	needTool(t, "gcc")
 	p := target(t, compile(t, "blocks", "-g", "-fno-ipa-icf", "-fno-optimize-sibling-calls"))

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/rdx-profiler/rdx/collector"
+	"github.com/rdx-profiler/rdx/internal/needs"
 )
 
 // endsAfter is a context that ends when it was asked a number of times whether it has.
@@ -28,6 +29,7 @@ func (c *endsAfter) Err() error {
 
 // Each time that a session looks for Ctrl-C before the program begins, it is not begun.
 func TestInterruptedBeforeStart(t *testing.T) {
+	needs.Watchpoints(t)
 	if os.Geteuid() != 0 {
 		t.Skip("needs root, for BPF and ptrace")
 	}

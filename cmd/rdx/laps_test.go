@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/rdx-profiler/rdx/internal/needs"
 	"github.com/rdx-profiler/rdx/model"
 )
 
@@ -15,6 +16,7 @@ import (
 // times as long: whatever the stack, not more than what bands allow for, and not less than they should. A session measures what two traps take before it begins, and the laps are shorter than that:
 // if the machine is slow just then, all of the session's times are too short. So it is the middle one of nine sessions that counts.
 func TestReusesAfterHold(t *testing.T) {
+	needs.Watchpoints(t)
 	needRoot(t)
 	bin := compile(t, "laps", "-O1")
 	const sessions, fewest, perNS = 9, 30, 4 // accesses assumed: what is read ahead is less than a lap

@@ -14,6 +14,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/rdx-profiler/rdx/internal/needs"
 	"github.com/rdx-profiler/rdx/model"
 )
 
@@ -100,6 +101,7 @@ func unwatched(p *model.Profile) (lost, of int) {
 // Needs: root, bpf, watchpoint, gcc. Many threads are watched by CPU; nothing of that is left behind, and threads
 // that come and go while they are watched lose nothing.
 func TestManyThreadsPrivate(t *testing.T) {
+	needs.Watchpoints(t)
 	needRoot(t)
 	needCPURegisters(t)
 	p := target(t, compile(t, "sum"), "40")
@@ -142,6 +144,7 @@ const idleThreads = "20"
 // Needs: root, bpf, watchpoint, gcc. Watched by CPU, what is invalidated is the same, and false sharing is seen, too: one
 // other word of a line is watched, at a time at which no other datum is.
 func TestPrivateStackByCPU(t *testing.T) {
+	needs.Watchpoints(t)
 	needRoot(t)
 	needCPURegisters(t)
 	for _, c := range []privateCase{
@@ -157,6 +160,7 @@ func TestPrivateStackByCPU(t *testing.T) {
 // Needs: root, bpf, watchpoint, gcc. With both stacks one register of each CPU is for private ones and one for shared: a sample is for that
 // which it has drawn, and both are as by themselves. That false sharing is not known is said.
 func TestBothStacksByCPU(t *testing.T) {
+	needs.Watchpoints(t)
 	needRoot(t)
 	needCPURegisters(t)
 	var private, shared shares
@@ -187,6 +191,7 @@ func TestBothStacksByCPU(t *testing.T) {
 // Needs: root, bpf, watchpoint, gcc. Two processes of many threads share the registers: what is found is the same for each, as no thread of the one counts
 // as another thread of the other.
 func TestTwoProcessesByCPU(t *testing.T) {
+	needs.Watchpoints(t)
 	needRoot(t)
 	needCPURegisters(t)
 	bin := compile(t, "sharing", "-O1", "-g", "-fno-omit-frame-pointer")
@@ -212,6 +217,7 @@ func TestTwoProcessesByCPU(t *testing.T) {
 // Needs: root, bpf, watchpoint, gcc. The registers of CPUs are taken once, not while threads are held: as many as there are CPUs and
 // slots, however many words they watch, and with a thousand threads, too.
 func TestHoldsTakeNoRegisters(t *testing.T) {
+	needs.Watchpoints(t)
 	needRoot(t)
 	needCPURegisters(t)
 	p := target(t, compile(t, "sum"), "1000", "0", "calm")
@@ -283,6 +289,7 @@ func cpuTime(t *testing.T, pid int) time.Duration {
 // Needs: root, bpf, watchpoint, gcc. While another process has its thread's registers taken a CPU's can't be had: the user is told at once what to
 // do, samples are not watched for that reason, and when the registers are free they are taken.
 func TestRegistersTaken(t *testing.T) {
+	needs.Watchpoints(t)
 	needRoot(t)
 	needCPURegisters(t)
 	runtime.LockOSThread()
@@ -322,6 +329,7 @@ func TestRegistersTaken(t *testing.T) {
 // Needs: root, bpf, watchpoint, gcc. Another process at the same addresses uses up the traps of a CPU: what is waited for is cut off
 // there, for nobody knows who writes it next, and nothing of that process counts as sharing.
 func TestTrapsUsedUp(t *testing.T) {
+	needs.Watchpoints(t)
 	needRoot(t)
 	needCPURegisters(t)
 	p := target(t, compile(t, "twins"))
@@ -345,6 +353,7 @@ func TestTrapsUsedUp(t *testing.T) {
 // be watched: false sharing comes out as it is all the same, for those that can't be watched are not taken for
 // ones that nobody writes.
 func TestFalseSharingFewRegisters(t *testing.T) {
+	needs.Watchpoints(t)
 	needRoot(t)
 	bin := compile(t, "sharing", "-O1", "-g", "-fno-omit-frame-pointer")
 	// It outlasts all that the judgement may take.

@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/rdx-profiler/rdx/internal/needs"
 	"github.com/rdx-profiler/rdx/model"
 )
 
@@ -87,6 +88,7 @@ func assertSeenBoth(t *testing.T, p *model.Profile, threads int, share float64, 
 }
 
 func TestRealOpenMP(t *testing.T) {
+	needs.Watchpoints(t)
 	needRoot(t)
 	needTool(t, "gcc")
 	bin := filepath.Join(t.TempDir(), "openmp")
@@ -110,6 +112,7 @@ func TestRealOpenMP(t *testing.T) {
 }
 
 func TestRealJava(t *testing.T) {
+	needs.Watchpoints(t)
 	needRoot(t)
 	needTool(t, "java", "javac", "jcmd")
 	dir := t.TempDir()
@@ -132,6 +135,7 @@ func TestRealJava(t *testing.T) {
 }
 
 func TestRealNode(t *testing.T) {
+	needs.Watchpoints(t)
 	needRoot(t)
 	needTool(t, "node")
 	script, err := filepath.Abs("testdata/real/work.js")
@@ -186,6 +190,7 @@ func TestRealSort(t *testing.T) {
 
 // stress-ng checks its own work, and says so by its exit code.
 func TestRealStressNG(t *testing.T) {
+	needs.Watchpoints(t)
 	needRoot(t)
 	needTool(t, "stress-ng")
 	for _, stressors := range []string{

@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/rdx-profiler/rdx/internal/needs"
 	"github.com/rdx-profiler/rdx/model"
 )
 
@@ -91,6 +92,7 @@ func assertNear(t *testing.T, p *process, says string) {
 // Another thread changes the code that a held thread is about to run. Where the use is then made by another
 // instruction than was read ahead, it is lost, and said so; the program goes on as if nothing had been.
 func TestPatchedMeanwhile(t *testing.T) {
+	needs.Watchpoints(t)
 	needRoot(t)
 	needX86(t)
 	p := target(t, compile(t, "selfmod"), "other")

@@ -18,6 +18,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/rdx-profiler/rdx/internal/needs"
 	"github.com/rdx-profiler/rdx/model"
 	"github.com/rdx-profiler/rdx/sampler/ahead"
 	"github.com/rdx-profiler/rdx/sampler/interp"
@@ -512,6 +513,7 @@ func TestAttachToThread(t *testing.T) {
 // The target has taken all debug registers: counted, and its own watchpoints
 // work on.
 func TestNoFreeDebugRegister(t *testing.T) {
+	needs.Watchpoints(t)
 	needRoot(t)
 	p := target(t, compile(t, "debugregs"))
 	s := startAttach(t, p.pid, "-d", "1s")

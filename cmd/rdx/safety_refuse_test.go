@@ -15,6 +15,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/rdx-profiler/rdx/internal/needs"
 	"github.com/rdx-profiler/rdx/model"
 )
 
@@ -266,6 +267,7 @@ func TestPerfEventParanoid(t *testing.T) {
 
 // Debug registers that others have on every CPU are nobody else's.
 func TestNoDebugRegisterAnywhere(t *testing.T) {
+	needs.Watchpoints(t)
 	needRoot(t)
 	p := target(t, compile(t, "sum"), "1")
 	rdxPath(t) // built before they are taken

@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/rdx-profiler/rdx/internal/needs"
 	"github.com/rdx-profiler/rdx/model"
 )
 
@@ -127,6 +128,7 @@ func TestUsesSIGTRAP(t *testing.T) { sampled(t, 200, compile(t, "trap")) }
 
 // A hypervisor may lose what a watchpoint's exception was of. The kernel then sends a SIGTRAP, which a target that is watched must not see.
 func TestStrayTraps(t *testing.T) {
+	needs.Watchpoints(t)
 	needRoot(t)
 	if runtime.GOARCH != "amd64" {
 		t.Skip("arm64 has no such exceptions")

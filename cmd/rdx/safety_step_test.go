@@ -10,6 +10,7 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/rdx-profiler/rdx/internal/needs"
 	"github.com/rdx-profiler/rdx/model"
 	"github.com/rdx-profiler/rdx/sampler/ahead"
 )
@@ -19,16 +20,19 @@ var bySteps = []string{"--burst-engine", "step"}
 // The thread is about to go to its next stop, on the way, has come there, or is held there
 // when rdx is killed: it goes on, and no signal is left.
 func TestStepKilled(t *testing.T) {
+	needs.Watchpoints(t)
 	signalRounds(t, 20, syscall.SIGKILL, killed, bySteps...)
 }
 
 func TestStepEnded(t *testing.T) {
+	needs.Watchpoints(t)
 	signalRounds(t, 10, syscall.SIGINT, whole(syscall.SIGINT), bySteps...)
 }
 
 // How much of their time the threads of the two tests above are in bursts: of what they run for, as others may have the
 // processors.
 func TestStepKilledWhen(t *testing.T) {
+	needs.Watchpoints(t)
 	needRoot(t)
 	p := target(t, compile(t, "sum"), "3")
 	holds, ran := 0, 0.0 // s
@@ -48,6 +52,7 @@ func TestStepKilledWhen(t *testing.T) {
 // Targets that notice a signal that is not theirs, one that is lost, a flag that was
 // changed, or a system call that was interrupted.
 func TestStepSignals(t *testing.T) {
+	needs.Watchpoints(t)
 	needRoot(t)
 	n := 20
 	if long {
@@ -69,6 +74,7 @@ func TestStepSignals(t *testing.T) {
 // A thread that is stopped in a restartable sequence goes on elsewhere: that is the end of the burst,
 // and no more than that.
 func TestStepRestartable(t *testing.T) {
+	needs.Watchpoints(t)
 	needRoot(t)
 	path := compile(t, "rseq")
 	p := start(t, path)
@@ -89,6 +95,7 @@ func TestStepRestartable(t *testing.T) {
 
 // What steps can't do is refused, not done in another way.
 func TestStepRefused(t *testing.T) {
+	needs.Watchpoints(t)
 	needRoot(t)
 	self := strconv.Itoa(os.Getpid())
 	for _, tc := range []struct{ says, flags string }{

@@ -5,12 +5,14 @@ import (
 	"testing"
 	"time"
 
+	"github.com/rdx-profiler/rdx/internal/needs"
 	"github.com/rdx-profiler/rdx/model"
 )
 
 // What another thread brings between a use and a reuse that were read ahead is what that thread
 // touches, and not as much as the first one does.
 func TestSharedDistances(t *testing.T) {
+	needs.Watchpoints(t)
 	needRoot(t)
 	bin := compile(t, "cycles", "-O1", "-g", "-fno-omit-frame-pointer")
 	const far, near, fewest = 700, 4, 100
@@ -74,6 +76,7 @@ func TestSharedDistances(t *testing.T) {
 // Two threads in cycles of 60 words that both read and 60 of each one's own: in one stack of both no word
 // is further away than these 180, and the common ones come again sooner than each thread's own, at the other's visit.
 func TestSharedCommonWords(t *testing.T) {
+	needs.Watchpoints(t)
 	needRoot(t)
 	bin := compile(t, "common", "-O1", "-g", "-fno-omit-frame-pointer")
 	const half, fewest = 60, 200

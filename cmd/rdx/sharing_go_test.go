@@ -5,12 +5,14 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/rdx-profiler/rdx/internal/needs"
 	"github.com/rdx-profiler/rdx/model"
 )
 
 // Goroutines that are locked to OS threads share as those do: what is invalidated and what is falsely shared is told
 // within five points, with the functions of both ends.
 func TestGoSharing(t *testing.T) {
+	needs.Watchpoints(t)
 	needRoot(t)
 	bin := compile(t, "gosharing")
 	for _, c := range []struct {

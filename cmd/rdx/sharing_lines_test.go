@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/rdx-profiler/rdx/internal/needs"
 	"github.com/rdx-profiler/rdx/model"
 )
 
@@ -63,6 +64,7 @@ const fewestLineHolds = 30
 // nothing is said. Where every round is the same, so is the share: of three touches, one of stop and two of the counter, the
 // first of the counter finds its line gone.
 func TestLinesTaken(t *testing.T) {
+	needs.Watchpoints(t)
 	needRoot(t)
 	if runtime.NumCPU() < 2 {
 		t.Skip("one processor: no two threads work at the same time")

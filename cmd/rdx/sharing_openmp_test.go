@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/rdx-profiler/rdx/internal/needs"
 	"github.com/rdx-profiler/rdx/model"
 )
 
@@ -15,6 +16,7 @@ const stacks = 0x7000_0000_0000
 // OpenMP's threads work at the same time, and both run the same code: what it shares is
 // told, and what it does not, too.
 func TestOpenMPSharing(t *testing.T) {
+	needs.Watchpoints(t)
 	needRoot(t)
 	t.Setenv("OMP_NUM_THREADS", "2")
 	t.Setenv("OMP_WAIT_POLICY", "passive")

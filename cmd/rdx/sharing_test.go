@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/rdx-profiler/rdx/internal/needs"
 	"github.com/rdx-profiler/rdx/model"
 )
 
@@ -186,6 +187,7 @@ func (c *privateCase) judge(t *testing.T, drawn float64, args ...string) {
 
 // Each function's share of invalidated uses and false sharing, and the writers.
 func TestPrivateStack(t *testing.T) {
+	needs.Watchpoints(t)
 	needRoot(t)
 	for _, c := range []privateCase{
 		{kind: "pingpong", a: .5, b: .5},
@@ -201,6 +203,7 @@ func TestPrivateStack(t *testing.T) {
 
 // In a shared stack the other thread's access is a reuse like any.
 func TestSharedStack(t *testing.T) {
+	needs.Watchpoints(t)
 	needRoot(t)
 	for _, c := range []struct {
 		kind string

@@ -6,10 +6,13 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/rdx-profiler/rdx/internal/needs"
 )
 
 // Needs: root, bpf, watchpoint, gcc. Every command of the tutorial does what it says there.
 func TestTutorial(t *testing.T) {
+	needs.Watchpoints(t)
 	needRoot(t)
 	needTool(t, "gcc")
 	page, err := os.ReadFile("../../docs/tutorial.md")

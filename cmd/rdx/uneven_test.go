@@ -6,12 +6,14 @@ import (
 	"testing"
 	"time"
 
+	"github.com/rdx-profiler/rdx/internal/needs"
 	"github.com/rdx-profiler/rdx/model"
 )
 
 // A timer finds slow accesses; those that are looked at lie so far behind that it makes no
 // difference. Of the next 255 accesses far's would be 6 %.
 func TestTicksFindSlowCode(t *testing.T) {
+	needs.Watchpoints(t)
 	needRoot(t)
 	bin := compile(t, "uneven", "-O1", "-g")
 	// Holds: if eight uses of each are independent, 0.025 is seven standard deviations of so many. Beside other work

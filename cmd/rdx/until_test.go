@@ -5,11 +5,14 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/rdx-profiler/rdx/internal/needs"
 )
 
 // A list through 8 MiB misses at 1 MiB at one of four accesses: a session of ten minutes ends as soon as that is known within half
 // of it, and says so.
 func TestUntil(t *testing.T) {
+	needs.Watchpoints(t)
 	needRoot(t)
 	p := start(t, compile(t, "rates", "-O2"), "far", "600")
 	s := rdx(t, "attach", "-p", strconv.Itoa(p.pid), "--until", "50%", "--cache", "1M", "--overhead", "20", "-d", "10m")
