@@ -36,10 +36,7 @@ func (s *holds) openWindow(t *thread, found *ahead.Ahead) {
 		w.Running = t.process.Running(float64(t.since))
 	} else {
 		w.Others = append(make([]int, 0, len(g.running)), g.running...)
-		own, served := processorShare(t.tid, w.Others, s.watches.cpus, allowedCPUs), g.served()
-		if w.Share = min(own, served); own > 0 && len(w.Others) > 0 {
-			w.Late = 1 - w.Share/own
-		}
+		w.Share, w.Late = besideOthers(processorShare(t.tid, w.Others, s.watches.cpus, allowedCPUs), g.served())
 		w.group = g
 	}
 	s.opened = w
@@ -54,6 +51,20 @@ func (s *holds) keepWindow() {
 		}
 		*w = joinedWindow{}
 	}
+}
+
+// seldom is for how much of the time threads at least have a processor that may have one: who was on the held one's may have come to
+// another before and behind it.
+const seldom = 0.05
+
+// besideOthers is for how much of the time threads have a processor beside a held one, of which their own process would leave them so
+// much and other programs so much, and how much less that is by these.
+func besideOthers(own, served float64) (share, late float64) {
+	if own <= 0 {
+		return 0, 0
+	}
+	share = min(own, served)
+	return max(share, seldom*own), 1 - share/own
 }
 
 // servedWithin is for how long it is added up how much of the time that a thread wants a processor it has one.
