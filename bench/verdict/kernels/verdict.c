@@ -65,9 +65,10 @@ __attribute__((noinline)) static long lookups(void)
 }
 __attribute__((noinline)) static long compute(void)
 {
+	static uint64_t few[64];
 	uint64_t x = 88172645463325252u;
 	for (long i = 0; i < 1 << 18; i++)
-		x = (x ^ x >> 29) * 6364136223846793005u + i;
+		x = (x ^ x >> 29) * 6364136223846793005u + ++few[i & 63];
 	keep += x;
 	return 1 << 18;
 }
