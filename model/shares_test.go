@@ -4,14 +4,15 @@ import "testing"
 
 // Where other programs have the processors it is not known whether threads ever work at once.
 func TestSharingOfLateThreads(t *testing.T) {
+	taken := 2.0
 	band := func(late uint64) (low, high float64) {
 		p := &Profile{}
 		for hold := range uint64(64) {
 			use := Record{Stack: StackPrivate, Kind: Reuse}
 			use.Observations, use.Accesses, use.Hold = 8, 98, hold+1
-			taken := Record{Stack: StackPrivate, Kind: FalseSharing}
-			taken.Observations, taken.Accesses, taken.Group = 1, 2, 1+int(hold%JackknifeGroups)
-			p.Records = append(p.Records, use, taken)
+			gone := Record{Stack: StackPrivate, Kind: FalseSharing}
+			gone.Observations, gone.Accesses, gone.Group = 1, taken, 1+int(hold%JackknifeGroups)
+			p.Records = append(p.Records, use, gone)
 		}
 		p.AddCount(JoinedHolds, 64)
 		p.AddCount(LateHolds, late)
@@ -24,6 +25,11 @@ func TestSharingOfLateThreads(t *testing.T) {
 	}
 	if l, h := band(48); l != 0 || h < 3.9*high || h > 4.1*high {
 		t.Errorf("[%v, %v] with a quarter of the time, [%v, %v] with nearly all", l, h, low, high)
+	}
+	taken = 0
+	_, high = band(0)
+	if _, h := band(48); h != high {
+		t.Errorf("none is seen: up to %v with a quarter of the time, %v with all", h, high)
 	}
 }
 
