@@ -76,9 +76,9 @@ const (
 	// quotable is how many clusters of equal weight must have missed for a number: R^2/V, where one
 	// standard error is 30 %.
 	quotable = 11
-	// conversionError is taken for the standard error of a distance that was converted from a time, as the
-	// logarithm: docs/explanation/conversion.md has how far conversions of whole programs are off.
-	conversionError = 0.10
+	// conversionError is the standard error of a distance that was converted from a time, as the logarithm: root
+	// mean square over sizes of simulated sessions of recorded programs, docs/explanation/accuracy.md.
+	conversionError = 0.25
 	// telling is by how much either end of a band may differ from the ratio, as a factor, for the
 	// ratio to be quoted although the rate is uncertain.
 	telling = 4

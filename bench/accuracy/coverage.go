@@ -51,8 +51,18 @@ func (b *bench) recording(p program) coverage.Recording {
 		Command: trace.Command{Args: argv, Env: pinned, Dir: b.dir}, Options: trace.Options{Engine: filepath.Join(filepath.Dir(b.rdx), "valgrind")}}
 }
 
+// singleThreaded are programs that run with several threads elsewhere.
+var singleThreaded = []program{
+	{name: "zstd -3", exact: 20, argv: func(n int) []string {
+		return append([]string{"zstd", "-3", "--single-thread", "-q", "-c"}, repeat("text2m", n)...)
+	}},
+}
+
 // cover prints the table of the programs' streams.
 func (b *bench) cover(ps []program) error {
+	if ps[0].live != forever {
+		ps = append(slices.Clone(ps), singleThreaded...)
+	}
 	var off []float64
 	sums := coverage.NewTotals()
 	fmt.Println("| stream | sessions | cache | exact, % | band holds, % | too low / too high | quoted, % | median error of these | bias |\n|---|---|---|---|---|---|---|---|---|")

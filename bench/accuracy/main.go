@@ -40,14 +40,14 @@ func main() {
 	flag.IntVar(&b.sim.repetitions, "repetitions", 1000, "simulated sessions of each stream and setting")
 	flag.IntVar(&b.sim.skip, "skip", 40_000_000, "touches of lines that are left out before a stream")
 	flag.IntVar(&b.sim.long, "touches", 20_000_000, "touches of lines in a stream")
-	settings := flag.String("settings", "", "only the simulated settings that have this in their names")
+	settings := flag.String("settings", "", "only these simulated settings, by their names, separated by semicolons")
 	sessions := flag.Int("sessions", 1, "sessions of each program whose miss ratios are judged")
 	wall := flag.Duration("wall", 60*time.Second, "how long each lasts")
 	steps := flag.String("steps", "exact,live", "what to do: exact, live")
 	flag.Parse()
 	b.extra, b.only = strings.Fields(*extra), strings.Split(*only, ",")
 	for _, c := range simulated {
-		if strings.Contains(c.String(), *settings) {
+		if *settings == "" || slices.Contains(strings.Split(*settings, ";"), c.String()) {
 			b.sim.settings = append(b.sim.settings, c)
 		}
 	}

@@ -87,6 +87,33 @@ func TestWindow(t *testing.T) {
 	}
 }
 
+// In a program that touches many lines for a while and then few for a while, as many lines come between a use and its reuse as in
+// the former, and the conversion takes the mean of both: that is in the bands.
+func TestCoverageOfPhases(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes a while, and -short was asked for")
+	}
+	rng := rand.New(rand.NewPCG(3, 3))
+	s := made(t, 4_000_000, func(i int) (addr, pc uint64) {
+		if i%400_000 < 130_000 {
+			return uint64(i%100) * lineBytes, 1
+		}
+		return 1<<30 + rng.Uint64N(20_000)*lineBytes, 2
+	})
+	const sessions = 6
+	tallies, err := s.Run(Setting{Clock: ByAccesses, Holds: 6000}, sessions, runtime.GOMAXPROCS(0), 5)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for k := range tallies {
+		x := &tallies[k]
+		t.Logf("%d KiB: %v", Sizes[k]>>10, x)
+		if x.Held() < 1 {
+			t.Errorf("%d KiB: bands hold the exact ratio in %.0f %% of the sessions", Sizes[k]>>10, 100*x.Held())
+		}
+	}
+}
+
 // Needs valgrind, the engine (make engine) and gcc. What users get holds the truth in simulated sessions of recorded kernels; the
 // long form is make coverage.
 func TestCoverage(t *testing.T) {
