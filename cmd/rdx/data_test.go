@@ -115,6 +115,7 @@ func TestDataAndStacks(t *testing.T) {
 // A call traps at the entry of what it calls, a return behind the call: neither
 // must be taken for the instruction that ends there, nor lose or double a frame.
 func TestStacksOfCalls(t *testing.T) {
+	needs.Watchpoints(t)
 	needRoot(t)
 	needTool(t, "gcc")
 	p := run(t, compile(t, "calls"), "2", "--burst", "off", "--granularity", "word").profile()
