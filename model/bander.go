@@ -228,7 +228,7 @@ func (x *bander) point(i int) Point {
 	case !(r*r >= quotable*x.variance[i]):
 		q.Quote = TooRare
 	case q.High > telling*r || q.Low < r/telling:
-		q.Quote = RateUnknown
+		q.Quote = TooWide
 	}
 	return q
 }

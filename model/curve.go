@@ -20,8 +20,8 @@ const (
 	// long enough to see such a cache fill: the ratio is an upper bound, Low counts as hits
 	// what was cut off and may be reused.
 	BeyondObservation
-	// RateUnknown: by the access rates that are possible the ratio may be anything between Low and High.
-	RateUnknown
+	// TooWide: the access rate, or the conversion of times, is known too roughly: the ratio may be anything between Low and High.
+	TooWide
 )
 
 func (q Quote) String() string {
@@ -34,8 +34,8 @@ func (q Quote) String() string {
 		return "below the clock's resolution"
 	case BeyondObservation:
 		return "beyond what was observed"
-	case RateUnknown:
-		return "not known without the access rate"
+	case TooWide:
+		return "known too roughly to quote"
 	}
 	return "unknown"
 }
@@ -80,7 +80,7 @@ const (
 	// mean square over sizes of simulated sessions of recorded programs, docs/explanation/accuracy.md.
 	conversionError = 0.25
 	// telling is by how much either end of a band may differ from the ratio, as a factor, for the
-	// ratio to be quoted although the rate is uncertain.
+	// ratio to be quoted although rate and conversion are uncertain.
 	telling = 4
 )
 

@@ -166,7 +166,7 @@ func (c *missCurve) writeText(b *strings.Builder, r *MissRatios, utf8 bool) {
 		bar := q.raw.MissRatio
 		if q.MissRatio == nil {
 			ratio = "<" + Percent(q.High, 1)
-			if q.raw.Quote == model.BelowResolution || q.raw.Quote == model.RateUnknown {
+			if q.raw.Quote == model.BelowResolution || q.raw.Quote == model.TooWide {
 				ratio = "?"
 			}
 			bar = 0

@@ -375,7 +375,7 @@ func (o *overview) shortRatio(c CacheMisses) string {
 		return ratio
 	case c.quote == model.Quoted:
 		return fmt.Sprintf("%s [%s, %s]", ratio, strings.TrimSuffix(low, "%"), strings.TrimSuffix(high, "%"))
-	case c.quote == model.RateUnknown:
+	case c.quote == model.TooWide:
 		return low + " to " + high
 	}
 	return "at most " + high
@@ -473,8 +473,8 @@ func (o *overview) missRatio(c CacheMisses) string {
 		return ratio + missing
 	case c.quote == model.Quoted:
 		return fmt.Sprintf("%s%s, 95%% band %s to %s", ratio, missing, low, high)
-	case c.quote == model.RateUnknown:
-		return fmt.Sprintf("between %s and %s%s: the access rate is not known better", low, high, missing)
+	case c.quote == model.TooWide:
+		return fmt.Sprintf("between %s and %s%s: rate and distances are not known better", low, high, missing)
 	}
 	return "at most " + high + missing
 }
