@@ -55,7 +55,8 @@ chroot "$root" rdx version
 chroot "$root" rdx agent --config /etc/rdx/agent.yaml --check
 for f in usr/share/man/man1/rdx-attach.1.gz usr/share/bash-completion/completions/rdx usr/lib/systemd/system/rdx-agent.service; do test -s "$root/$f"; done
 chroot "$root" rdx doctor
-chroot "$root" rdx run -d 3s -o /tmp/p.pb.gz -- md5sum /dev/zero
+# run ends with its program, so that one is run that ends.
+chroot "$root" timeout 120 rdx run -o /tmp/p.pb.gz -- awk 'BEGIN { for (i = 0; i < 40000000; i++) s += i; print s }'
 chroot "$root" rdx top /tmp/p.pb.gz
 chroot "$root" dpkg --purge rdx >/dev/null
 files >"$tmp/after"
