@@ -12,13 +12,12 @@ import (
 
 // Tally is what became of many sessions of a stream at one size of a cache.
 type Tally struct {
-	Exact         float64
-	Sessions      int
-	Below, Above  int // bands that lie below the exact ratio, and above
-	Quoted        int
-	errors        []float64 // of what was quoted, as a share of the ratio
-	signed, width float64   // of all
-	ratios        []float64
+	Exact        float64
+	Sessions     int
+	Below, Above int // bands that lie below the exact ratio, and above
+	Quoted       int
+	errors       []float64 // of what was quoted, as a share of the ratio
+	signed       float64   // of all
 }
 
 // Held is in what share of the sessions the band held the exact ratio.
