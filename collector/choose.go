@@ -276,7 +276,7 @@ func (s *Session) tryWatchpoints() (err error) {
 		if needs := s.cfg.watchpointsFor(); needs != "" {
 			return fmt.Errorf("%s needs watchpoints: %w", needs, err)
 		}
-		s.watches.none = err
+		s.watches.none = errors.New("watchpoints do not fire on this machine, as its hypervisor or emulator has none")
 		return nil
 	}
 	if err == nil {

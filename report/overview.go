@@ -241,7 +241,7 @@ func (o *overview) warnUnheld(p *model.Profile) {
 	for _, c := range p.Comments {
 		switch {
 		case strings.HasPrefix(c, model.NothingWatched) && o.Observations > 0:
-			o.Warnings = append(o.Warnings, c+"; what was not reused as far as was read ahead may hit or miss in any larger cache, and ratios there are bounds (--burst reads further ahead, and holds threads for longer)")
+			o.Warnings = append(o.Warnings, c+": ratios of caches that hold more than was read ahead are bounds (--burst reads further, and holds threads for longer)")
 		case strings.HasPrefix(c, model.BudgetRaised):
 			o.Warnings = append(o.Warnings, c)
 		}

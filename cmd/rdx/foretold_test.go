@@ -21,7 +21,7 @@ func TestForetoldRate(t *testing.T) {
 		t.Run(loop, func(t *testing.T) {
 			var off []float64
 			for range 3 {
-				s := rdx(t, "run", "-q", "--measure-rate=false", "--overhead", "5", "--", bin, loop)
+				s := rdx(t, "run", "-q", "--measure-rate=false", "--overhead", "5", "--", bin, loop, "3")
 				p := s.profile()
 				want, err := strconv.ParseFloat(s.line(), 64)
 				if err != nil {

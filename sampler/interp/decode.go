@@ -42,7 +42,7 @@ func decode(in *inst, rip uint64, b []byte) error {
 	in.at, in.base, in.index = rip, noReg, noReg
 	d.instruction()
 	if d.short {
-		in.fn = undefined // longer than 15 bytes, unless the caller has more
+		in.fn, in.nat = undefined, nil // longer than 15 bytes, unless the caller has more
 		return errShort
 	}
 	in.next = rip + uint64(d.pos)
@@ -52,7 +52,7 @@ func decode(in *inst, rip uint64, b []byte) error {
 	if d.lock {
 		in.flags |= isLocked
 		if in.fn != nil && !(d.lockable && in.mem) {
-			in.fn = undefined
+			in.fn, in.nat = undefined, nil
 		}
 	}
 	if in.fn == nil {
@@ -196,7 +196,7 @@ func (d *decoder) escape() {
 
 func (d *decoder) vexPrefix(b byte) {
 	if d.rex != 0 || d.has66 || d.rep != 0 || d.lock {
-		d.in.fn = undefined
+		d.in.fn, d.in.nat = undefined, nil
 		return
 	}
 	d.vex = true
@@ -221,13 +221,13 @@ func (d *decoder) vexPrefix(b byte) {
 
 func (d *decoder) evexPrefix() {
 	if d.rex != 0 || d.has66 || d.rep != 0 || d.lock {
-		d.in.fn = undefined
+		d.in.fn, d.in.nat = undefined, nil
 		return
 	}
 	d.vex, d.evex = true, true
 	p0, p1, p2 := d.byte(), d.byte(), d.byte()
 	if p0&8 != 0 || p1&4 == 0 {
-		d.in.fn = undefined
+		d.in.fn, d.in.nat = undefined, nil
 		return
 	}
 	d.r = ^p0>>7&1<<3 | ^p0>>4&1<<4

@@ -186,7 +186,7 @@ func (m *Machine) prepare(in *inst, limit *Limit) func(*Machine, *inst) {
 		}
 		m.vecReady()
 	}
-	if in.flags&usesX87 != 0 && m.vec.FCW&x87Masks != x87Masks && m.nativeOK() {
+	if in.nat != nil && in.flags&usesX87 != 0 && m.vec.FCW&x87Masks != x87Masks && m.nativeOK() {
 		return x87Native
 	}
 	if in.flags&usesFloat == 0 {

@@ -19,12 +19,14 @@ const (
 // the same one, with register 0 as modrm.reg, 1 as vvvv, 2 as modrm.rm, k1 as its
 // opmask, and its memory operand at rdx; and a return.
 type native struct {
-	code  [16]byte
-	entry *vecEntry
-	run   func(*Machine, *inst)
-	unit  nativeUnit
-	at    uintptr // where it lies among the machine's stubs
-	epoch uint32  // of the stubs in which it lies there
+	code    [16]byte
+	entry   *vecEntry
+	run     func(*Machine, *inst)
+	unit    nativeUnit
+	sae     bool    // it suppresses all exceptions
+	reduces bool    // it raises no underflow, however small its results
+	at      uintptr // where it lies among the machine's stubs
+	epoch   uint32  // of the stubs in which it lies there
 }
 
 // nativeFrame is what a native instruction finds in the registers and leaves in

@@ -102,7 +102,13 @@ func (m *Machine) runNative(n *native, f *nativeFrame) (raised uint32) {
 		}
 	}
 	f.mxcsr = m.vec.MXCSR&modes | masked
-	if m.vec.MXCSR&underflowMask == 0 {
+	switch {
+	case m.vec.MXCSR&underflowMask != 0:
+	case n.sae:
+		f.mxcsr &^= underflowMask // it is not raised, but whether it is masked makes a difference
+	case n.reduces:
+		f.mxcsr &^= flushToZero // which is done only where underflow is masked
+	default:
 		f.mxcsr |= flushToZero // then a tiny result raises underflow even if it is exact, as it does where that is not masked
 	}
 	f.code, f.ill = n.at, 0

@@ -366,12 +366,14 @@ func (d *decoder) vectorEntry(e *vecEntry, op byte) {
 	bad = bad || e.distinct && (in.dst == in.v || !in.mem && in.dst == in.rm)
 	if e.fl || e.native {
 		in.nat = d.native(e, op)
+		const reduce = 0x56 // and 0x57
+		in.nat.sae, in.nat.reduces = rounding, d.opmap == 3 && op&^1 == reduce
 	}
 	if rounding && d.ll != 0 { // a rounding mode of its own
 		in.fn = vecNative
 	}
 	if bad || d.noSIB {
-		in.fn = undefined
+		in.fn, in.nat = undefined, nil
 	}
 }
 

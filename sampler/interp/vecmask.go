@@ -19,7 +19,7 @@ var vecMasks = []vecOp{
 	{"f3 0f38 38", "e", "x r nk", maskToVec, nil},
 	{"f3 0f38 2a", "e1", "q r nk", broadcastMask, nil}, {"f3 0f38 3a", "e0", "d r nk", broadcastMask, nil},
 
-	{"f2 0f38 68", "e", "x v nk wh", intersect, nil},
+	{"f2 0f38 68", "e", "x v nk wh k", intersect, nil},
 	{"66 0f38 65", "e", "x v", vecBlend, nil}, {"66 0f38 64", "e", "x v", vecBlend, nil},
 	{"66 0f38 66", "e0", "b v", vecBlend, nil}, {"66 0f38 66", "e1", "w v", vecBlend, nil},
 	{"66 0f38 8a", "e", "x t1 st", compress, nil}, {"66 0f38 8b", "e", "x t1 st", compress, nil},
