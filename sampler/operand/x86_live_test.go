@@ -18,6 +18,8 @@ import (
 	"unsafe"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/rdx-profiler/rdx/internal/needs"
 )
 
 const (
@@ -36,6 +38,7 @@ const (
 // registers that changed must be among those predicted, and the instruction
 // pointer must be where length, target and condition say.
 func TestX86OnCPU(t *testing.T) {
+	needs.Watchpoints(t)
 	const seed = 24
 	t.Logf("seed %d", seed)
 	keepOneIn := 16
