@@ -373,7 +373,7 @@ func runTimed(t *testing.T, args ...string) (profile *model.Profile, ns float64)
 // The CPU time of processes that live shorter than rdx looks is counted, too, and that of the last tenth of a second.
 func TestShortChildrenTime(t *testing.T) {
 	needRoot(t)
-	profile, ns := runTimed(t, "--follow", "--", compile(t, "children"), "30", "20000000")
+	profile, ns := runTimed(t, "--follow", "--", compile(t, "children"), "20", "40000000")
 	got := float64(profile.CountOf(model.CPUTarget))
 	t.Logf("%.0f ms of %.0f", got/1e6, ns/1e6)
 	// What a process does before it is seen, and while it exits, is one part in some.
