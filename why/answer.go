@@ -77,7 +77,7 @@ func most(spots []*Spot, name func(*Spot) string) string {
 
 // level is where most of the waiting time's data come from, by the reuses of the functions that wait.
 func level(p *model.Profile, spots []*Spot) string {
-	if len(p.Costs) != len(p.Caches)+1 {
+	if len(p.Costs) != len(p.Caches)+1 || p.Unwatched() {
 		return ""
 	}
 	from := sumLevels(p)

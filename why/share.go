@@ -101,6 +101,39 @@ func scenarios(off float64) (out []scenario) {
 // fully associative, prefetchers and the kernel push lines out, and pages need translations. Each with its probability.
 var misplaced = [][2]float64{{0, 0.6}, {0.05, 0.2}, {0.2, 0.13}, {0.5, 0.07}}
 
+// unknown is the share of a group's fetches of which nobody watched where they find their data.
+func (g *group) unknown(from *levelSums) float64 {
+	fetches, unknown := 0.0, 0.0
+	for name := range g.functions {
+		if f := from.of[name]; f != nil {
+			fetches, unknown = fetches+f.fetches, unknown+f.unknown
+		}
+	}
+	if fetches+unknown == 0 {
+		fetches, unknown = from.all.fetches, from.all.unknown
+	}
+	if unknown == 0 {
+		return 0
+	}
+	return unknown / (fetches + unknown)
+}
+
+// placed are the levels that an unknown share of the fetches may add up to: all of it may be in any one of them, each as likely.
+func placed(levels []float64, unknown float64) (out [][]float64) {
+	if unknown == 0 {
+		return [][]float64{levels}
+	}
+	for i := range levels {
+		at := make([]float64, len(levels))
+		for k, l := range levels {
+			at[k] = l * (1 - unknown)
+		}
+		at[i] += unknown
+		out = append(out, at)
+	}
+	return out
+}
+
 // farther moves a share of what each level but the last has to the next one.
 func farther(levels []float64, share float64) []float64 {
 	out := slices.Clone(levels)
@@ -125,8 +158,9 @@ const (
 // estimate is that of a group.
 func (g *group) estimate(from *levelSums, c costs) (e shareEstimate) {
 	levels, off, n := g.levels(from, &c)
+	unknown := g.unknown(from)
 	open := openMinded
-	if far := max(1-levels[0], 1/float64(n+1)); far < open { // what is in the first cache is not waited for
+	if far := max(1-levels[0], 1/float64(n+1), unknown); far < open { // what is in the first cache is not waited for
 		open = max(far*far/openMinded, 1e-6)
 	}
 	var prior [cells]float64
@@ -134,13 +168,16 @@ func (g *group) estimate(from *levelSums, c costs) (e shareEstimate) {
 		prior[i] = open / cells
 	}
 	var total, inOrder float64
-	for _, m := range misplaced {
-		levels := farther(levels, m[0])
-		for _, s := range scenarios(off) {
-			share, order := g.expected(&c, levels, s)
-			total += m[1] * s.weight * share
-			inOrder += m[1] * s.weight * order
-			spreadOver(&prior, share, m[1]*(1-open)*s.weight)
+	placements := placed(levels, unknown)
+	for _, levels := range placements {
+		for _, m := range misplaced {
+			levels, weight := farther(levels, m[0]), m[1]/float64(len(placements))
+			for _, s := range scenarios(off) {
+				share, order := g.expected(&c, levels, s)
+				total += weight * s.weight * share
+				inOrder += weight * s.weight * order
+				spreadOver(&prior, share, weight*(1-open)*s.weight)
+			}
 		}
 	}
 	if total > 0 {

@@ -133,6 +133,7 @@ type levelSum struct {
 	n       int64 // observations
 	fetches float64
 	misses  []float64 // of these, in each cache
+	unknown float64   // fetches, besides, of which nothing is known: nothing was watched
 }
 
 func (l *levelSum) add(n int64, fetches float64, misses []float64) {
@@ -173,29 +174,21 @@ func sumLevels(p *model.Profile) *levelSums {
 		if r.Exact && r.Time < leastFar || r.Kind == model.Lost || r.Kind.OfLine() || len(p.Caches) == 0 || len(r.Misses) != len(p.Caches) {
 			continue
 		}
-		fetches, misses, n := max(r.Estimated(), r.Misses[0]), r.Misses, r.Observations
+		fetches, use := max(r.Estimated(), r.Misses[0]), functionOf(r.Use)
 		if r.Kind == model.Censored && unwatched {
-			misses, n = anywhere(fetches, len(misses)), 0
+			s.all.unknown += fetches
+			s.function(use).unknown += fetches
+			continue
 		}
-		s.all.add(n, fetches, misses)
-		use := functionOf(r.Use)
-		s.function(use).add(n, fetches, misses)
+		s.all.add(r.Observations, fetches, r.Misses)
+		s.function(use).add(r.Observations, fetches, r.Misses)
 		if len(r.Reuse) > 0 {
 			if reuse := functionOf(r.Reuse); reuse != use {
-				s.function(reuse).add(n, fetches, misses)
+				s.function(reuse).add(r.Observations, fetches, r.Misses)
 			}
 		}
 	}
 	return s
-}
-
-// anywhere are the misses of fetches of which nothing is known: their data are as likely in each cache and behind the last.
-func anywhere(fetches float64, caches int) []float64 {
-	out := make([]float64, caches)
-	for k := range out {
-		out[k] = fetches * float64(caches-k) / float64(caches+1)
-	}
-	return out
 }
 
 func (s *levelSums) function(name string) *levelSum {

@@ -186,3 +186,22 @@ func TestVerdictOfBlockedMultiply(t *testing.T) {
 		t.Errorf("%+v, want a band with 0.05, up to 0.3 at most", m)
 	}
 }
+
+// TestVerdictUnwatched: where nobody watched, data may come from anywhere. The band has what each place would make of it, however
+// many holds say the same, and no level is named.
+func TestVerdictUnwatched(t *testing.T) {
+	rng := rand.New(rand.NewPCG(3, 9))
+	for _, share := range []float64{.1, .5, .9} {
+		p := program(rng, 20, share, .3, 1, model.MannerChase, 0)
+		p.Comments = append(p.Comments, model.NothingWatched+", because: it was asked for")
+		p.Records[0].Observations = 1000
+		v := verdict(p)
+		t.Logf("%v: %+v", share, v.Memory)
+		if v.Memory.Low > share || v.Memory.High < share {
+			t.Errorf("%+v, want a band with %v", v.Memory, share)
+		}
+		if l := level(p, nil); l != "" {
+			t.Errorf("from %s", l)
+		}
+	}
+}
