@@ -42,7 +42,7 @@ func decode(in *inst, rip uint64, b []byte) error {
 	in.at, in.base, in.index = rip, noReg, noReg
 	d.instruction()
 	if d.short {
-		in.fn, in.nat = undefined, nil // longer than 15 bytes, unless the caller has more
+		in.refuse() // longer than 15 bytes, unless the caller has more
 		return errShort
 	}
 	in.next = rip + uint64(d.pos)
@@ -52,7 +52,7 @@ func decode(in *inst, rip uint64, b []byte) error {
 	if d.lock {
 		in.flags |= isLocked
 		if in.fn != nil && !(d.lockable && in.mem) {
-			in.fn, in.nat = undefined, nil
+			in.refuse()
 		}
 	}
 	if in.fn == nil {
@@ -64,6 +64,9 @@ func decode(in *inst, rip uint64, b []byte) error {
 func unsupported(*Machine, *inst) { panic(Halt{Cause: Unsupported}) }
 
 func undefined(*Machine, *inst) { fault() }
+
+// refuse has an instruction fault, as the CPU does, also where it would be run natively.
+func (in *inst) refuse() { in.fn, in.nat = undefined, nil }
 
 func (d *decoder) byte() byte {
 	if d.pos >= len(d.b) {
@@ -196,7 +199,7 @@ func (d *decoder) escape() {
 
 func (d *decoder) vexPrefix(b byte) {
 	if d.rex != 0 || d.has66 || d.rep != 0 || d.lock {
-		d.in.fn, d.in.nat = undefined, nil
+		d.in.refuse()
 		return
 	}
 	d.vex = true
@@ -221,13 +224,13 @@ func (d *decoder) vexPrefix(b byte) {
 
 func (d *decoder) evexPrefix() {
 	if d.rex != 0 || d.has66 || d.rep != 0 || d.lock {
-		d.in.fn, d.in.nat = undefined, nil
+		d.in.refuse()
 		return
 	}
 	d.vex, d.evex = true, true
 	p0, p1, p2 := d.byte(), d.byte(), d.byte()
 	if p0&8 != 0 || p1&4 == 0 {
-		d.in.fn, d.in.nat = undefined, nil
+		d.in.refuse()
 		return
 	}
 	d.r = ^p0>>7&1<<3 | ^p0>>4&1<<4

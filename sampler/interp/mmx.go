@@ -48,7 +48,7 @@ func (d *decoder) mmx(op byte) bool {
 		}
 		e := legacyRow(key, group)
 		if e == nil || e.vd && isMem {
-			in.fn, in.nat = undefined, nil
+			in.refuse()
 			break
 		}
 		in.op, in.esz, in.kern = uint8(shape), e.esz, e.kern
@@ -75,7 +75,7 @@ func (d *decoder) mmx(op byte) bool {
 	case d.pp == 0 && key == 0x17f, d.pp == 0 && key == 0x1e7 && isMem:
 		in.fn = mmxSave
 	case d.pp == 0 && key == 0x1e7:
-		in.fn, in.nat = undefined, nil
+		in.refuse()
 	case d.pp == 0 && key == 0x170:
 		in.kern, in.fn, imm = mmxShuffleWords, mmxRM, true
 	case d.pp == 0 && key == 0x30f:

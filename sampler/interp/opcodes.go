@@ -91,7 +91,7 @@ func (d *decoder) oneByte(op byte) {
 		in.seg = segNone
 		in.fn = lea
 		if !in.mem {
-			in.fn, in.nat = undefined, nil
+			in.refuse()
 		}
 	case op == 0x8f:
 		if d.peek()>>3&7 != 0 {

@@ -17,7 +17,7 @@ func (d *decoder) twoByte(op byte) bool {
 	case op == 0x05:
 		in.fn = enterKernel
 	case op == 0x0b:
-		in.fn, in.nat = undefined, nil
+		in.refuse()
 	case op == 0x0d, op == 0x18, op >= 0x19 && op <= 0x1f:
 		// Prefetch, endbr64, the shadow stack's rdssp (which is a nop
 		// without one) and nops with an operand.
@@ -109,7 +109,7 @@ func (d *decoder) twoByte(op byte) bool {
 		d.modRM(1)
 		in.fn = movRMReg
 		if !in.mem {
-			in.fn, in.nat = undefined, nil
+			in.refuse()
 		}
 	case op == 0xc7:
 		if d.peek()>>3&7 == 4 && d.peek()>>6 != 3 && d.pp == 0 {
@@ -197,7 +197,7 @@ func (d *decoder) threeByte38(op byte) bool {
 			in.fn = movbeStore
 		}
 		if !in.mem {
-			in.fn, in.nat = undefined, nil
+			in.refuse()
 		}
 	case op == 0xf6 && (d.pp == 1 || d.pp == 2):
 		d.modRM(1)
@@ -213,7 +213,7 @@ func (d *decoder) threeByte38(op byte) bool {
 		d.modRM(1)
 		in.fn = movRMReg
 		if !in.mem {
-			in.fn, in.nat = undefined, nil
+			in.refuse()
 		}
 	default:
 		return false

@@ -373,7 +373,7 @@ func (d *decoder) vectorEntry(e *vecEntry, op byte) {
 		in.fn = vecNative
 	}
 	if bad || d.noSIB {
-		in.fn, in.nat = undefined, nil
+		in.refuse()
 	}
 }
 
