@@ -65,8 +65,8 @@ func allocator(site []*model.Location) string {
 				line = fmt.Sprintf(" %s:%d", path.Base(f.File), f.Line)
 			}
 		}
-		if i == 0 || allocates(function) && i < len(site)-1 {
-			continue // the allocator itself
+		if handsOn(site, i, function) {
+			continue
 		}
 		if names = append(names, function+line); len(names) == most {
 			break
@@ -76,6 +76,12 @@ func allocator(site []*model.Location) string {
 		return "an unknown function"
 	}
 	return strings.Join(names, " < ")
+}
+
+// handsOn says whether a frame of an allocation's stack, which has that function, is the allocator itself or a wrapper of it. The
+// outermost frame is none: something must be named.
+func handsOn(site []*model.Location, i int, function string) bool {
+	return i == 0 || allocates(function) && i < len(site)-1
 }
 
 // wrappers are functions that only hand a call for memory on: as a block's name they say nothing.

@@ -244,6 +244,33 @@ func (c *cursor) uleb() uint64 {
 	return v
 }
 
+// sleb reads a signed LEB128 number.
+func (c *cursor) sleb() (v int64) {
+	for shift := 0; ; shift += 7 {
+		b := c.skip(1)
+		if c.err != nil {
+			return 0
+		}
+		if shift < 64 {
+			v |= int64(b[0]&0x7f) << shift
+		}
+		if b[0] < 0x80 {
+			if b[0]&0x40 != 0 && shift+7 < 64 {
+				v |= -1 << (shift + 7)
+			}
+			return v
+		}
+	}
+}
+
+// address reads one of eight bytes, 0 if there are fewer.
+func (c *cursor) address(order binary.ByteOrder) uint64 {
+	if b := c.skip(8); c.err == nil {
+		return order.Uint64(b)
+	}
+	return 0
+}
+
 func (c *cursor) skip(n int) []byte {
 	if n > len(c.b) {
 		c.fail()
@@ -430,12 +457,7 @@ func (c *cursor) rangeList(base uint64, order binary.ByteOrder) (out [][2]uint64
 
 // rangeList5 reads one of DWARF 5 (section 7.25).
 func (c *cursor) rangeList5(base uint64, addrs []byte, order binary.ByteOrder) (out [][2]uint64, err error) {
-	addr := func() uint64 {
-		if b := c.skip(8); c.err == nil {
-			return order.Uint64(b)
-		}
-		return 0
-	}
+	addr := func() uint64 { return c.address(order) }
 	indexed := func() uint64 {
 		i := c.uleb()
 		if i >= uint64(len(addrs))/8 {

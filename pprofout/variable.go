@@ -1,12 +1,10 @@
 package pprofout
 
 import (
-	"bytes"
 	"debug/dwarf"
 	"debug/elf"
 	"encoding/binary"
 	"fmt"
-	"io"
 	"slices"
 
 	"golang.org/x/arch/x86/x86asm"
@@ -180,8 +178,9 @@ func (u *unit) holds(v *dwarf.Entry, base []byte, at *result) bool {
 		if len(e) < 2 || e[0] != opFrame || len(base) == 0 {
 			return false
 		}
-		offset, n := sleb(e[1:])
-		if n != len(e)-1 {
+		c := cursor{b: e[1:]}
+		offset := c.sleb()
+		if c.err != nil || len(c.b) > 0 {
 			return false
 		}
 		switch {
@@ -189,8 +188,8 @@ func (u *unit) holds(v *dwarf.Entry, base []byte, at *result) bool {
 			offset += 16 // behind what the call and the prologue have pushed
 		case base[0] == opReg6 && len(base) == 1:
 		case base[0] == opBreg6:
-			more, _ := sleb(base[1:])
-			offset += more
+			c := cursor{b: base[1:]}
+			offset += c.sleb()
 		default:
 			return false
 		}
@@ -248,15 +247,8 @@ func (u *unit) locations(f *dwarf.Field) (out []location) {
 
 // locationList reads one of DWARF 5 (section 7.7.3).
 func (u *unit) locationList(data []byte, base uint64) (out []location) {
-	r := bytes.NewReader(data)
-	number := func() uint64 { v, _ := binary.ReadUvarint(r); return v }
-	address := func() (v uint64) {
-		var b [8]byte
-		if _, err := io.ReadFull(r, b[:]); err == nil {
-			v = u.source.order.Uint64(b[:])
-		}
-		return v
-	}
+	c := cursor{b: data}
+	number, address := c.uleb, func() uint64 { return c.address(u.source.order) }
 	indexed := func() uint64 {
 		first, _ := u.cu.Val(dwarf.AttrAddrBase).(int64)
 		all, i := u.source.sections["addr"], number()
@@ -266,12 +258,12 @@ func (u *unit) locationList(data []byte, base uint64) (out []location) {
 		return 0
 	}
 	for len(out) < 1000 {
-		kind, err := r.ReadByte()
-		if err != nil {
+		kind := c.skip(1)
+		if c.err != nil {
 			return out
 		}
 		var l location
-		switch kind {
+		switch kind[0] {
 		case 0:
 			return out
 		case 1:
@@ -304,11 +296,10 @@ func (u *unit) locationList(data []byte, base uint64) (out []location) {
 			return out
 		}
 		n := number()
-		if n > uint64(r.Len()) {
+		if n > uint64(len(c.b)) {
 			return out
 		}
-		l.code = make([]byte, n)
-		r.Read(l.code)
+		l.code = slices.Clone(c.skip(int(n)))
 		out = append(out, l)
 	}
 	return out
@@ -334,23 +325,6 @@ func oldLocationList(data []byte, order binary.ByteOrder, base uint64) (out []lo
 		data = data[2+n:]
 	}
 	return out
-}
-
-func sleb(data []byte) (v int64, n int) {
-	shift := uint(0)
-	for n < len(data) && n < 10 {
-		b := data[n]
-		n++
-		v |= int64(b&0x7f) << shift
-		shift += 7
-		if b&0x80 == 0 {
-			if b&0x40 != 0 && shift < 64 {
-				v |= -1 << shift
-			}
-			break
-		}
-	}
-	return v, n
 }
 
 // section is one of debug information that few ask for; empty if there is none or it can't be read.
@@ -469,8 +443,11 @@ func (s *symbolizer) nameVariable(site []*model.Location, b Binaries) (name stri
 		return ""
 	}
 	for i, l := range site {
-		wraps := len(l.Lines) > 0 && allocates(l.Lines[0].Function) && i < len(site)-1 // as in allocator
-		if i == 0 || wraps || l.Mapping == nil || !isFile(l.Mapping.File) {
+		function := ""
+		if len(l.Lines) > 0 {
+			function = l.Lines[0].Function
+		}
+		if handsOn(site, i, function) || l.Mapping == nil || !isFile(l.Mapping.File) {
 			continue
 		}
 		returned := false

@@ -176,6 +176,6 @@ func FuzzAssigned(f *testing.F) {
 		u := &unit{source: &f, cu: &dwarf.Entry{}}
 		u.locationList(list, 0x1000)
 		oldLocationList(list, binary.LittleEndian, 0x1000)
-		sleb(list)
+		(&cursor{b: list}).sleb()
 	})
 }
