@@ -86,7 +86,7 @@ func level(p *model.Profile, spots []*Spot) string {
 	for _, s := range spots {
 		if f := from.of[s.Function]; f != nil && s.Time.Value > 0.02 && !added[s.Function] {
 			added[s.Function] = true
-			all.add(f.n, f.fetches, f.misses)
+			all.join(f)
 		}
 	}
 	if all.n < 3 {

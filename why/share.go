@@ -101,23 +101,6 @@ func scenarios(off float64) (out []scenario) {
 // fully associative, prefetchers and the kernel push lines out, and pages need translations. Each with its probability.
 var misplaced = [][2]float64{{0, 0.6}, {0.05, 0.2}, {0.2, 0.13}, {0.5, 0.07}}
 
-// unknown is the share of a group's fetches of which nobody watched where they find their data.
-func (g *group) unknown(from *levelSums) float64 {
-	fetches, unknown := 0.0, 0.0
-	for name := range g.functions {
-		if f := from.of[name]; f != nil {
-			fetches, unknown = fetches+f.fetches, unknown+f.unknown
-		}
-	}
-	if fetches+unknown == 0 {
-		fetches, unknown = from.all.fetches, from.all.unknown
-	}
-	if unknown == 0 {
-		return 0
-	}
-	return unknown / (fetches + unknown)
-}
-
 // placed are the levels that an unknown share of the fetches may add up to: all of it may be in any one of them, each as likely.
 func placed(levels []float64, unknown float64) (out [][]float64) {
 	if unknown == 0 {
@@ -157,8 +140,7 @@ const (
 
 // estimate is that of a group.
 func (g *group) estimate(from *levelSums, c costs) (e shareEstimate) {
-	levels, off, n := g.levels(from, &c)
-	unknown := g.unknown(from)
+	levels, unknown, off, n := g.levels(from, &c)
 	open := openMinded
 	if far := max(1-levels[0], 1/float64(n+1), unknown); far < open { // what is in the first cache is not waited for
 		open = max(far*far/openMinded, 1e-6)
@@ -301,16 +283,23 @@ func (g *group) expected(c *costs, levels []float64, s scenario) (share, inOrder
 	return share, inOrder
 }
 
-// levels are the shares of a group's fetches that find their data in the first cache, each other, and behind the last; and
-// how far off, relatively, that makes the mean latency.
-func (g *group) levels(from *levelSums, c *costs) (shares []float64, off float64, n int64) {
+// levels are the shares of a group's fetches that find their data in the first cache, each other, and behind the last; of what
+// share nobody watched where; and how far off, relatively, that makes the mean latency.
+func (g *group) levels(from *levelSums, c *costs) (shares []float64, unknown, off float64, n int64) {
 	sum := levelSum{misses: make([]float64, len(from.all.misses))}
 	for name := range g.functions {
 		if f := from.of[name]; f != nil {
-			sum.add(f.n, f.fetches, f.misses)
+			sum.join(f)
 		}
 	}
 	n = sum.n
+	whose := &sum
+	if sum.fetches+sum.unknown == 0 {
+		whose = &from.all
+	}
+	if whose.unknown > 0 {
+		unknown = whose.unknown / (whose.fetches + whose.unknown)
+	}
 	own, all := sum.shares(), from.all.shares()
 	const least = 3 // observations that the whole counts for
 	mean, square, total := 0.0, 0.0, 0.0
@@ -331,7 +320,7 @@ func (g *group) levels(from *levelSums, c *costs) (shares []float64, off float64
 		square += s * c.chased[i] * c.chased[i]
 	}
 	if !(mean > 0) {
-		return shares, 0.5, n
+		return shares, unknown, 0.5, n
 	}
-	return shares, math.Sqrt(0.2*0.2 + (square/(mean*mean)-1)/float64(n+least)), n
+	return shares, unknown, math.Sqrt(0.2*0.2 + (square/(mean*mean)-1)/float64(n+least)), n
 }

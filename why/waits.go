@@ -144,6 +144,12 @@ func (l *levelSum) add(n int64, fetches float64, misses []float64) {
 	}
 }
 
+// join adds another's.
+func (l *levelSum) join(o *levelSum) {
+	l.add(o.n, o.fetches, o.misses)
+	l.unknown += o.unknown
+}
+
 // shares are those of fetches that find their data in the first cache, each other, and behind the last.
 func (l *levelSum) shares() []float64 {
 	out := make([]float64, len(l.misses)+1)
