@@ -16,6 +16,7 @@ import (
 	"testing"
 
 	"github.com/rdx-profiler/rdx/exact"
+	"github.com/rdx-profiler/rdx/internal/needs"
 	"github.com/rdx-profiler/rdx/model"
 	"github.com/rdx-profiler/rdx/trace"
 )
@@ -161,15 +162,7 @@ func programInputs(t *testing.T, n int) inputs {
 	if os.Getenv("RDX_LONG") == "" {
 		t.Skip("takes minutes: set RDX_LONG=1")
 	}
-	built, err := filepath.Abs("../bin/valgrind")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Setenv("RDX_ENGINE", built)
-	engine, err := trace.FindEngine()
-	if err != nil {
-		t.Skip(err)
-	}
+	engine := needs.Engine(t, "..")
 	dir := t.TempDir()
 	in := inputs{engine, dir, filepath.Join(dir, "in"), filepath.Join(dir, "in.py")}
 	if err := os.WriteFile(in.text, words(n), 0o644); err != nil {

@@ -9,6 +9,7 @@ import (
 	"runtime"
 	"testing"
 
+	"github.com/rdx-profiler/rdx/internal/needs"
 	"github.com/rdx-profiler/rdx/model"
 	"github.com/rdx-profiler/rdx/trace"
 )
@@ -120,15 +121,7 @@ func TestCoverage(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes a while, and -short was asked for")
 	}
-	built, err := filepath.Abs("../../bin/valgrind")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Setenv("RDX_ENGINE", built)
-	engine, err := trace.FindEngine()
-	if err != nil {
-		t.Skip(err)
-	}
+	engine := needs.Engine(t, "../..")
 	binary := filepath.Join(t.TempDir(), "kernels")
 	if out, err := exec.Command("gcc", "-O1", "-g", "-o", binary, "../accuracy/kernels/kernels.c").CombinedOutput(); err != nil {
 		t.Skipf("gcc can't build the kernels: %v: %s", err, out)

@@ -18,7 +18,7 @@ const module = "github.com/rdx-profiler/rdx/"
 var mayImport = map[string][]string{
 	"model":             nil,
 	"internal/version":  {"bpf"},
-	"internal/needs":    nil,
+	"internal/needs":    {"trace"},
 	"internal/suite":    nil,
 	"internal/mutants":  nil,
 	"proc":              nil,

@@ -4,6 +4,7 @@ package needs
 import (
 	"encoding/binary"
 	"fmt"
+	"path/filepath"
 	"runtime"
 	"sync"
 	"sync/atomic"
@@ -11,6 +12,8 @@ import (
 	"unsafe"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/rdx-profiler/rdx/trace"
 )
 
 // Watchpoints skips the test where a hardware watchpoint does not fire, as on virtual machines whose hypervisor keeps the debug
@@ -20,6 +23,22 @@ func Watchpoints(t testing.TB) {
 	if err := silent(); err != nil {
 		t.Skip("needs watchpoints: ", err)
 	}
+}
+
+// Engine is the folder of the engine that make engine has built, which lies in bin below the root; without one the test
+// is skipped.
+func Engine(t testing.TB, root string) string {
+	t.Helper()
+	built, err := filepath.Abs(filepath.Join(root, "bin", "valgrind"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("RDX_ENGINE", built)
+	engine, err := trace.FindEngine()
+	if err != nil {
+		t.Skip(err)
+	}
+	return engine
 }
 
 // silent says that a watchpoint could be had, and did not fire.
