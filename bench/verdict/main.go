@@ -15,7 +15,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 )
 
 // kernels are those of verdict.c, with how many times the first cache's size their data are.
@@ -104,12 +103,18 @@ type answer struct {
 // session is what rdx why says of a kernel.
 func session(rdx, bin, dir, kernel, times, overhead string, seconds int) (a answer, err error) {
 	target := exec.Command(bin, kernel, times, "1000")
+	said, err := target.StderrPipe()
+	if err != nil {
+		return a, err
+	}
 	if err := target.Start(); err != nil {
 		return a, err
 	}
 	defer target.Wait()
 	defer target.Process.Kill()
-	time.Sleep(2 * time.Second) // it prepares its data
+	if _, err := said.Read(make([]byte, 1)); err != nil {
+		return a, fmt.Errorf("wait for its data: %w", err)
+	}
 	file := filepath.Join(dir, "p.pb.gz")
 	if out, err := exec.Command(rdx, "attach", "-q", "-p", strconv.Itoa(target.Process.Pid), "-d", fmt.Sprintf("%ds", seconds), "--overhead", overhead, "-o", file).CombinedOutput(); err != nil {
 		return a, fmt.Errorf("attach: %w: %s", err, out)
