@@ -268,7 +268,8 @@ func (s *Session) loadClock(clock sampler.Clock) error {
 // tryWatchpoints finds out what watchpoints do here, and what they cost. Where there are none, reading ahead goes on without, if
 // nothing else is asked for.
 func (s *Session) tryWatchpoints() (err error) {
-	if s.watches.none = s.cfg.unwatched(); s.watches.none != nil {
+	if s.cfg.Unwatched {
+		s.watches.none = errors.New("it was asked for (--unwatched)")
 		return nil
 	}
 	s.points, err = s.kernel.ProbeWatchpoints()
@@ -286,14 +287,6 @@ func (s *Session) tryWatchpoints() (err error) {
 		s.timing.calibration, err = s.kernel.Calibrate(calibrations)
 	}
 	return err
-}
-
-// unwatched is why nothing is to be watched, nil if it is not asked for.
-func (c *Config) unwatched() error {
-	if !c.Unwatched {
-		return nil
-	}
-	return errors.New("it was asked for (--unwatched)")
 }
 
 // watchpointsFor is what is asked for that can't be had by reading ahead alone, "" if it all can.

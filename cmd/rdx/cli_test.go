@@ -167,9 +167,7 @@ func TestInterruptedStart(t *testing.T) {
 		os.Remove(begun)
 		start := time.Now()
 		s := begin()
-		for _, err := os.Stat(begun); err != nil && time.Since(start) < time.Minute; _, err = os.Stat(begun) {
-			time.Sleep(time.Millisecond)
-		}
+		eventually(t, "the program begins", func() bool { _, err := os.Stat(begun); return err == nil })
 		took = time.Since(start)
 		syscall.Kill(-s.pid, syscall.SIGINT)
 		s.wait()

@@ -118,7 +118,7 @@ func (d *diagnosis) selfTest(cfg collector.Config) *selfTest {
 			c.Consequence = "a session with " + d.forced + " does not work here"
 			c.Remedy = "leave it out: rdx doctor says then what rdx takes by itself, and why"
 		}
-	case t.Unwatched && t.ReadAhead > 0:
+	case t.onlyRead():
 		c.Found = fmt.Sprintf("%d accesses read ahead in %v, none watched; threads held p50 %v, p99 %v", t.ReadAhead, t.Duration, t.HeldP50, t.HeldP99)
 	case t.Pairs < minPairs:
 		c.Grade, c.Found = sampler.Missing, fmt.Sprintf("only %d reuse pairs in %v, %.0f%% of the samples lost", t.Pairs, t.Duration, 100*t.Lost)

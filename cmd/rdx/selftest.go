@@ -98,11 +98,14 @@ func (t *knownTarget) stop() (float64, error) {
 	return strconv.ParseFloat(median, 64)
 }
 
+// onlyRead says whether it read ahead, and that is all there is to see here.
+func (t *selfTest) onlyRead() bool { return t.Unwatched && t.ReadAhead > 0 }
+
 // runSelfTest profiles the known target with cfg and compares: for longer, if that was too short to tell anything. The
 // target is seen by probe, too, before the first session starts.
 func runSelfTest(cfg collector.Config, probe func(pid int)) (t *selfTest, err error) {
 	for cfg.Duration = selfTestDuration; cfg.Duration <= selfTestLongest; cfg.Duration *= 3 {
-		if t, err = selfTestOf(cfg, probe); err != nil || t.Pairs >= minPairs || t.Unwatched && t.ReadAhead > 0 {
+		if t, err = selfTestOf(cfg, probe); err != nil || t.Pairs >= minPairs || t.onlyRead() {
 			break
 		}
 		probe = func(int) {}
