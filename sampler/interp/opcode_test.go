@@ -152,17 +152,20 @@ func everyExtension() bool {
 	return b&ebx == ebx && c&ecx == ecx && a&(1<<4) != 0
 }
 
-// lacksNewer reports whether code is of an extension that not every CPU with all of these has, and that this one lacks: VP2INTERSECT,
-// and IFMA in VEX's encoding.
-func lacksNewer(code []byte) bool {
-	const vp2intersect, avxIFMA, vex3 = 1 << 8, 1 << 23, 0xc4
+// lacksExtension reports whether code is of an extension that not every CPU with AVX-512 has, and that this one lacks:
+// VP2INTERSECT, IFMA in VEX's encoding, and AMD's SSE4a.
+func lacksExtension(code []byte) bool {
+	const vp2intersect, avxIFMA, vex3, sse4a = 1 << 8, 1 << 23, 0xc4, 1 << 6
 	_, _, _, d := cpuid(7, 0)
 	a, _, _, _ := cpuid(7, 1)
+	_, _, c, _ := cpuid(1<<31+1, 0)
 	switch name := mnemonic(code); {
 	case strings.HasPrefix(name, "vp2intersect"):
 		return d&vp2intersect == 0
 	case strings.HasPrefix(name, "vpmadd52"):
 		return a&avxIFMA == 0 && slices.Contains(code[:legacyPrefixes(code)+1], vex3)
+	case name == "movntss" || name == "movntsd":
+		return c&sse4a == 0
 	}
 	return false
 }
@@ -448,7 +451,7 @@ func (l *lab) try(code []byte) (ran bool, diff string) {
 		if mine.RIP != in.next && l.ReadPage(mine.RIP&^pageMask, &page) != nil {
 			return true, "" // the fault is that of the next instruction
 		}
-		if sig == syscall.SIGILL && (!l.all || lacksNewer(b[:])) {
+		if sig == syscall.SIGILL && (!l.all || lacksExtension(b[:])) {
 			return false, ""
 		}
 		return true, fmt.Sprintf("interpreter: runs, CPU: %v", sig)

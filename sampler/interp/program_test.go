@@ -148,9 +148,13 @@ func (w *walk) window(n int) bool {
 		}
 		if strings.HasPrefix(mnemonic(code[:]), "xsave") { // how much it stores is the CPU's choice
 			area := w.m.acc[0].Addr - xsaveHeader
+			// Total counts all parts that the CPU has: the area may be shorter, and end the stack.
 			b := make([]byte, w.layout.Total)
-			w.read(area, b)
-			w.m.Write(area, b)
+			n, err := w.mem.ReadAt(b, int64(area))
+			if n < xsaveExtended {
+				w.t.Fatalf("read xsave area %#x: %v", area, err)
+			}
+			w.m.Store(area, b[:n])
 		} else if len(w.m.acc) < 1000 {
 			for _, a := range w.m.acc {
 				if a.Store {
