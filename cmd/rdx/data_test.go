@@ -118,7 +118,7 @@ func TestStacksOfCalls(t *testing.T) {
 	needs.Watchpoints(t)
 	needRoot(t)
 	needTool(t, "gcc")
-	p := run(t, compile(t, "calls"), "2", "--burst", "off", "--granularity", "word").profile()
+	p := rdx(t, append(append([]string{"run"}, busy...), "--burst", "off", "--granularity", "word", "--", compile(t, "calls"), "2")...).profile()
 	seen := map[string]int{}
 	wrong := 0
 	for _, r := range p.Records {
