@@ -1,6 +1,7 @@
 package pprofout
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"os"
@@ -60,6 +61,16 @@ func writeFile(path string, p *model.Profile, opts []Option) (err error) {
 		return named(path, err)
 	}
 	return os.Rename(f.Name(), path)
+}
+
+// Reread is what Read gives of p once it is written: times are of bins, weights whole numbers, and records that the file
+// can't tell apart are one.
+func Reread(p *model.Profile, opts ...Option) (*model.Profile, error) {
+	data, err := encode(p, opts)
+	if err != nil {
+		return nil, fmt.Errorf("write profile: %w", err)
+	}
+	return Read(bytes.NewReader(data))
 }
 
 // CheckWritable says whether WriteFile could write to path as things are now:

@@ -27,8 +27,12 @@ func (m metric) amount(v float64) string {
 }
 
 // TimeMetric ranks by the time that is waited for misses, of which each record has a share of the CPU time.
-func TimeMetric(waits func(*model.Record) float64) metric {
-	return metric{"time", "estimated time that misses are waited for", "share", waits}
+func TimeMetric(waits *Waiting) metric {
+	m := metric{Name: "time", title: "estimated time that misses are waited for", unit: "share"}
+	if waits != nil {
+		m.Value = waits.Of
+	}
+	return m
 }
 
 func FindMetric(p *model.Profile, by string) (metric, error) {
@@ -90,8 +94,11 @@ type Top struct {
 	Profile *overview `json:"profile"`
 	By      string    `json:"by"`
 	Total   float64   `json:"total"`
-	All     int       `json:"pairs_in_all"`
-	Pairs   []*Pair   `json:"pairs"`
+	// Band is that of the total, and Elsewhere what of it is no pair's; nil unless the pairs are by time.
+	Band      *band    `json:"total_band,omitempty"`
+	Elsewhere *float64 `json:"elsewhere,omitempty"`
+	All       int      `json:"pairs_in_all"`
+	Pairs     []*Pair  `json:"pairs"`
 
 	// Levels are those of the pairs' shares.
 	Levels []string `json:"levels,omitempty"`
@@ -103,11 +110,23 @@ type Top struct {
 	hidden string    // level whose first pair is not in the list
 }
 
+// OfAll makes the total the time that the verdict has, of which the pairs have their shares: what functions wait of which there
+// are no records is elsewhere. To be called when all pairs are there.
+func (t *Top) OfAll(w *Waiting) {
+	sum := 0.0
+	for _, q := range t.Pairs {
+		sum += q.Value
+		q.Share, q.Cumulative = q.Value/w.Value, sum/w.Value
+	}
+	elsewhere := max(w.Value-sum, 0)
+	t.Total, t.Band, t.Elsewhere = w.Value, &band{w.Value, w.Low, w.High}, &elsewhere
+}
+
 func (t *Top) overviews() []*overview { return []*overview{t.Profile} }
 
 // Columns gives the pairs their shares of each level's misses, and of the time if waits is not nil. Pairs of a sampled profile
 // that were seen once come behind the others: they may be chance.
-func (t *Top) Columns(p *model.Profile, waits func(*model.Record) float64) {
+func (t *Top) Columns(p *model.Profile, waits *Waiting) {
 	for _, c := range p.Caches {
 		t.Levels = append(t.Levels, c.Level)
 	}
@@ -127,7 +146,7 @@ func (t *Top) Columns(p *model.Profile, waits func(*model.Record) float64) {
 				q.Misses[k] += m / max(all[k], 1e-9)
 			}
 			if waits != nil {
-				time += waits(r)
+				time += waits.Of(r)
 			}
 		}
 		if waits != nil {
@@ -174,7 +193,11 @@ func (t *Top) Text() string {
 	if t.Once.Pairs > 0 {
 		shown = slices.DeleteFunc(slices.Clone(t.Pairs), func(q *Pair) bool { return once(q) == 1 })
 	}
-	fmt.Fprintf(&b, "\n%s: %s in all; %d of %d use -> reuse pairs\n\n", t.Metric.title, t.Metric.amount(t.Total), len(shown), t.All)
+	total := t.Metric.amount(t.Total)
+	if t.Band != nil {
+		total += fmt.Sprintf(" (95%% band %s to %s)", t.Metric.amount(t.Band.Low), t.Metric.amount(t.Band.High))
+	}
+	fmt.Fprintf(&b, "\n%s: %s in all; %d of %d use -> reuse pairs\n\n", t.Metric.title, total, len(shown), t.All)
 	if t.All == 0 {
 		fmt.Fprintf(&b, "nothing to list; try %s\n", t.Other)
 		return b.String()
@@ -184,6 +207,9 @@ func (t *Top) Text() string {
 	}
 	if n := t.Once; n.Pairs > 0 {
 		fmt.Fprintf(&b, "%d pairs, %s of it in all, were seen once each, which may be chance: --format csv has them\n", n.Pairs, Percent(n.Share, 1))
+	}
+	if t.Elsewhere != nil && *t.Elsewhere >= 0.0005 {
+		fmt.Fprintf(&b, "%s of the time is waited in functions of whose data no reuse or end was observed\n", Percent(*t.Elsewhere, 1))
 	}
 	if t.Few > 0 {
 		fmt.Fprintf(&b, "\nonly %d observations stand behind this list, so shares are chance; try %s\n", t.Few, t.Other)

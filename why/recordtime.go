@@ -5,31 +5,46 @@ import (
 	"github.com/rdx-profiler/rdx/report"
 )
 
-// RecordTime gives each record the share of the CPU time that its misses are waited for: what a function waits is shared out
-// to the misses that happen there, by what they cost. It is nil where the profile does not tell how long that is.
-func RecordTime(p *model.Profile) func(*model.Record) float64 {
+// Waiting is how much of the time the program waits, as the verdict has it, and each record's part: what a function waits is
+// shared out to the misses that happen there, by what they cost. Where none is seen to miss, all that did not come back soon
+// may have, and has it. What a function waits that has no such record either is no record's. It is nil where the profile
+// does not tell how long that is.
+func Waiting(p *model.Profile) *report.Waiting {
 	v := verdict(p)
 	if !v.Known || len(p.Caches) == 0 {
 		return nil
 	}
 	m := missCosts(p)
-	cost, waits := map[string]float64{}, map[string]float64{}
+	cost, late, waits := map[string]float64{}, map[string]float64{}, map[string]float64{}
 	for i := range p.Records {
 		r := &p.Records[i]
-		cost[functionOf(missedAt(r))] += m.of(r)
+		f := functionOf(missedAt(r))
+		cost[f] += m.of(r)
+		late[f] += cameLate(r)
 	}
 	for i := range p.Moments {
 		x := &p.Moments[i]
 		f := functionOf(x.Stack)
 		waits[f] += x.Nanoseconds / (v.CPU * 1e9) * v.functions[f]
 	}
-	return func(r *model.Record) float64 {
+	return &report.Waiting{Value: v.Memory.Value, Low: v.Memory.Low, High: v.Memory.High, Of: func(r *model.Record) float64 {
 		f := functionOf(missedAt(r))
-		if !(cost[f] > 0) {
-			return 0
+		switch {
+		case cost[f] > 0:
+			return m.of(r) / cost[f] * waits[f]
+		case late[f] > 0:
+			return cameLate(r) / late[f] * waits[f]
 		}
-		return m.of(r) / cost[f] * waits[f]
+		return 0
+	}}
+}
+
+// cameLate is how many accesses a record stands for whose datum did not come back among those read ahead.
+func cameLate(r *model.Record) float64 {
+	if r.Kind == model.Lost || r.Kind.OfLine() || r.Exact && r.Time < leastFar {
+		return 0
 	}
+	return r.Estimated()
 }
 
 // missedAt is the stack that waits for a record's datum: its reuse, or where none was seen the use, which stands for others.

@@ -205,3 +205,31 @@ func TestVerdictUnwatched(t *testing.T) {
 		}
 	}
 }
+
+// TestWaitingIsTheVerdicts: the records have what the verdict says, function by function: by their misses; where none is seen to
+// miss, by what came back late; and what a function without any record waits is nobody's.
+func TestWaitingIsTheVerdicts(t *testing.T) {
+	p := program(rand.New(rand.NewPCG(4, 4)), 60, .6, .3, 1, model.MannerChase, 0)
+	for i := range p.Moments {
+		name := []string{"loop", "late", "unseen"}[i%3]
+		p.Moments[i].Stack = at(name, 9)
+	}
+	hit := model.Record{Kind: model.Reuse, Use: at("loop", 5), Ending: model.Ending{Reuse: at("late", 7)}, Weight: model.Weight{Observations: 9, Accesses: 500},
+		Derived: model.Derived{Misses: []float64{0, 0}, Reuses: 500}, Timing: model.Timing{Time: leastFar, Exact: true}}
+	soon := hit
+	soon.Time = 3
+	p.Records = append(p.Records, hit, soon)
+	v, w := verdict(p), Waiting(p)
+	if w.Value != v.Memory.Value || w.Low != v.Memory.Low || w.High != v.Memory.High {
+		t.Errorf("%+v, the verdict %+v", w, v.Memory)
+	}
+	for i, name := range []string{"loop", "late", ""} {
+		want := 0.0
+		if name != "" {
+			want = v.functions[name] / 3
+		}
+		if got := w.Of(&p.Records[i]); math.Abs(got-want) > 1e-9 || name != "" && !(want > 0) {
+			t.Errorf("record %d: %v, want %v", i, got, want)
+		}
+	}
+}

@@ -408,17 +408,16 @@ func (f *recordFlags) finish(cmd *cobra.Command, s *collector.Session, p *model.
 	if f.quiet {
 		return nil
 	}
-	shown, err := report.OnStack(p, "")
-	if err == nil && shown != p {
-		err = shown.Derive()
-	}
+	// Of what is written, so that every view of the file has the same figures.
+	whole, err := pprofout.Reread(p)
 	if err != nil {
 		return err
 	}
-	if err := report.WriteSummary(cmd.ErrOrStderr(), shown, f.output, why.AnalyzeWith(shown, p).Says, f.verbose); err != nil {
+	shown, err := report.Ready(whole, "")
+	if err != nil {
 		return err
 	}
-	return nil
+	return report.WriteSummary(cmd.ErrOrStderr(), shown, f.output, why.AnalyzeWith(shown, whole).Says, f.verbose)
 }
 
 // accessCosts is what accesses and a cycle cost on a machine, by the sizes of its caches.

@@ -4,6 +4,7 @@ package main_test
 import (
 	"encoding/json"
 	"os/exec"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -144,4 +145,39 @@ func TestStacksOfCalls(t *testing.T) {
 	if wrong > 0 || seen["main"] < 20 {
 		t.Errorf("%d stacks are wrong; leaves %v", wrong, seen)
 	}
+}
+
+// TestSummaryIsTheFiles: what a session says at its end is what the file says, number by number.
+func TestSummaryIsTheFiles(t *testing.T) {
+	needRoot(t)
+	needTool(t, "gcc")
+	p := target(t, compile(t, "blocks", "-g", "-fno-ipa-icf", "-fno-optimize-sibling-calls"))
+	s := rdx(t, "attach", "-p", strconv.Itoa(p.pid), "-d", "2s", "--overhead", "10")
+	if code := s.wait(); code != 0 {
+		t.Fatalf("exit code %d: %s", code, s.stderr.String())
+	}
+	said := s.stderr.String()
+	verdict, _, _ := strings.Cut(said[max(strings.Index(said, "verdict "), 0):], "wrote ")
+	of := func(command string) string {
+		out, err := exec.Command(rdxPath(t), command, s.output).Output()
+		if err != nil {
+			t.Fatalf("%s: %v", command, err)
+		}
+		return string(out)
+	}
+	top, why := of("top"), strings.ToLower(strings.Join(strings.Fields(of("why")), " "))
+	lines := 0
+	for line := range strings.Lines(top) {
+		if line == "\n" {
+			break
+		}
+		lines++
+		if !strings.Contains(said, line) {
+			t.Errorf("top says, and the summary does not: %s\n%s", line, said)
+		}
+	}
+	if says := strings.ToLower(strings.Join(strings.Fields(verdict)[1:], " ")); lines < 2 || !strings.Contains(why, strings.TrimSuffix(says, ".")) {
+		t.Errorf("%d lines; the verdict %q is not in:\n%s", lines, says, why)
+	}
+	t.Logf("%s\ntarget: %s", said, p.end())
 }

@@ -60,9 +60,7 @@ program that became faster may miss in more of the accesses that are left.`,
 			}
 			var waits [2]*report.Waiting
 			for i := range p {
-				if v, of := why.Analyze(p[i]).Verdict, why.RecordTime(p[i]); of != nil {
-					waits[i] = &report.Waiting{Value: v.Memory.Value, Low: v.Memory.Low, High: v.Memory.High, Of: of}
-				}
+				waits[i] = why.Waiting(p[i])
 			}
 			d.AddWaits(waits)
 			d.Pairs = d.Pairs[:min(n, d.All)]

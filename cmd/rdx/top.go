@@ -97,7 +97,7 @@ account for so many percent of all that are predicted for a cache.`,
 
 // topBy is the list of a profile by a metric, which the user may have asked for.
 func topBy(p *model.Profile, by string, n int, asked bool) (report.Report, error) {
-	waits := why.RecordTime(p)
+	waits := why.Waiting(p)
 	switch {
 	case by == "traffic":
 		return report.NewTrafficList(p, n)
@@ -128,6 +128,9 @@ func topBy(p *model.Profile, by string, n int, asked bool) (report.Report, error
 	}
 	if seen < report.Fewest {
 		t.Few, t.Other = seen, report.BetterBy(p)
+	}
+	if by == "time" {
+		t.OfAll(waits)
 	}
 	t.Columns(p, waits)
 	t.Cut(n)
