@@ -31,7 +31,7 @@ var kinds = []struct {
 // sharingFound is what rdx top --by invalidations says.
 type sharingFound struct {
 	Sharing struct {
-		True, False, Unknown, Low, High, Turns float64
+		True, False, Unknown, Low, High, Turns, Served float64
 	}
 	Pairs []struct {
 		Kind           string
@@ -56,7 +56,7 @@ func compareKinds(seconds float64, sessions int) error {
 			return fmt.Errorf("compile %s: %w: %s", kindsSource, err, out)
 		}
 	}
-	fmt.Printf("%-10s %8s %30s  %s\n", "kind", "truth", "found, %: true, false, unknown", "band, of the truth, first pair")
+	fmt.Printf("%-10s %8s %30s  %s\n", "kind", "truth", "found, %: true, false, unknown", "band, of the truth, had a processor, first pair")
 	var shared, alone kindScore
 	for _, k := range kinds {
 		if !strings.Contains(k.name, *only) {
@@ -133,5 +133,5 @@ func (c *kindScore) add(name string, truth float64, truly bool, found *sharingFo
 	if got > 0 && truly == (s.True > s.False) {
 		c.kind++
 	}
-	fmt.Printf("%-10s %8.3f %8.3f: %6.3f %6.3f %6.3f  [%.3f, %.3f] x %.2f %s\n", name, 100*truth, 100*got, 100*s.True, 100*s.False, 100*s.Unknown, 100*s.Low, 100*s.High, got/truth, pair)
+	fmt.Printf("%-10s %8.3f %8.3f: %6.3f %6.3f %6.3f  [%.3f, %.3f] x %.2f %.2f %s\n", name, 100*truth, 100*got, 100*s.True, 100*s.False, 100*s.Unknown, 100*s.Low, 100*s.High, got/truth, s.Served, pair)
 }

@@ -179,7 +179,11 @@ func (m *recorder) addLine(p *model.Profile, o *record.Observation, accesses flo
 		add(model.UnknownSharing, 1)
 		return
 	case o.Kind == model.Invalidated:
-		x := add(model.TrueSharing, 1)
+		kind := model.TrueSharing
+		if m.join.Apart(o.Process, o.TID, o.Word, m.Stacks.Stack(o.ReuseStack)[0]) {
+			kind = model.FalseSharing
+		}
+		x := add(kind, 1)
 		x.Reuse, x.EndTID, x.Written, x.Native, x.Time = m.stack(o.Process, o.ReuseStack), o.EndTID, o.Word, r.Native, r.Time
 	}
 	for i := range o.Line {
@@ -344,14 +348,14 @@ func (m *recorder) addSums(p *model.Profile, sums map[takenKey]*takenSum) {
 	})
 	for _, k := range order {
 		s := sums[k]
-		addr := k.line*LineBytes + uint64(k.read)*WordBytes
+		addr := k.line*LineBytes + uint64(k.read)
 		r := model.Record{Kind: k.kind, Use: m.stackAt(k.process, k.tid, k.reader), TID: k.tid, Ending: model.Ending{EndTID: k.writer, Address: addr},
 			Stack: model.StackPrivate, Weight: model.Weight{Observations: int64(s.holds), Accesses: s.accesses}, Cluster: model.Cluster{Group: k.part}, Data: m.datumAt(k.process, addr)}
 		if k.kind == model.UnknownSharing {
 			p.Records = append(p.Records, r)
 			continue
 		}
-		r.Reuse, r.Written = m.stackAt(k.process, k.writer, k.by), k.line*LineBytes+uint64(k.written)*WordBytes
+		r.Reuse, r.Written = m.stackAt(k.process, k.writer, k.by), k.line*LineBytes+uint64(k.written)
 		r.Time = max(uint64(math.Round(s.soon/s.accesses)), 1)
 		r.Native = uint64(math.Round(float64(r.Time) / m.touchesIn(1)))
 		p.Records = append(p.Records, r)

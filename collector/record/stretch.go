@@ -22,12 +22,13 @@ type Stretch struct {
 	Late float64
 }
 
-// LineTouch is a touch of a word.
+// LineTouch is a touch of a word, or of some of its bytes.
 type LineTouch struct {
 	Line  uint64 // its number: the address by LineBytes
 	At    int32  // number of the instruction
 	PC    uint16 // its place in Stretch.PCs
 	Word  uint8  // of the line
+	Bytes uint8  // of the word, as bits
 	Store bool
 	// First says that it is one of those classified.
 	First bool

@@ -24,9 +24,9 @@ type class struct {
 
 // classWrite is one who writes such lines.
 type classWrite struct {
-	tid  int
-	pc   uint64
-	word uint8
+	tid         int
+	pc          uint64
+	word, bytes uint8
 }
 
 // mostApart is in how much of a class nobody may run beside for it to be told by chance.
@@ -83,7 +83,7 @@ func (c *class) add(j *Join, w *record.Stretch, l *sharedLine, writers []writer)
 			rate += n * by
 			noise += n * by * by
 			for _, wr := range l.writes[tid] {
-				c.writes[classWrite{tid, wr.PC, wr.Word}] += float64(wr.count) * by
+				c.writes[classWrite{tid, wr.PC, wr.Word, wr.Bytes}] += float64(wr.count) * by
 				c.written += float64(wr.count) * by
 			}
 		}

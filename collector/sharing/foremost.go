@@ -31,7 +31,7 @@ func (l *sharedLine) writesOf(writer int) (out []threadWrite) {
 			}
 		}
 		slices.SortFunc(l.most, func(a, b threadWrite) int {
-			return cmp.Or(cmp.Compare(b.count, a.count), cmp.Compare(a.tid, b.tid), cmp.Compare(a.PC, b.PC), cmp.Compare(a.Word, b.Word))
+			return cmp.Or(cmp.Compare(b.count, a.count), cmp.Compare(a.tid, b.tid), cmp.Compare(a.PC, b.PC), cmp.Compare(a.Word, b.Word), cmp.Compare(a.Bytes, b.Bytes))
 		})
 		l.most = l.most[:min(len(l.most), mostWriters)]
 	}
@@ -43,7 +43,7 @@ func (c *class) foremost() []classWrite {
 	if c.most == nil {
 		c.most = slices.Collect(maps.Keys(c.writes))
 		slices.SortFunc(c.most, func(a, b classWrite) int {
-			return cmp.Or(cmp.Compare(c.writes[b], c.writes[a]), cmp.Compare(a.tid, b.tid), cmp.Compare(a.pc, b.pc), cmp.Compare(a.word, b.word))
+			return cmp.Or(cmp.Compare(c.writes[b], c.writes[a]), cmp.Compare(a.tid, b.tid), cmp.Compare(a.pc, b.pc), cmp.Compare(a.word, b.word), cmp.Compare(a.bytes, b.bytes))
 		})
 		c.most = c.most[:min(len(c.most), mostWriters)]
 	}

@@ -3,6 +3,7 @@ package sharing
 import (
 	"cmp"
 	"math"
+	"math/bits"
 	"slices"
 
 	"github.com/rdx-profiler/rdx/collector/record"
@@ -53,7 +54,7 @@ type Join struct {
 
 // sharedLine is a line that one thread was seen to write and another one to touch.
 type sharedLine struct {
-	touched map[int]uint8 // words, by thread
+	touched map[int]uint64 // bytes, by thread, as bits
 	threads map[int][]segment
 	sorted  []int           // the keys of these
 	most    []threadWrite   // of everybody, see writesOf
@@ -66,12 +67,19 @@ type chanceKey struct {
 	word           int // -1: any
 }
 
-// Write is an instruction's writes of a word of a line.
+// Write is an instruction's writes of a word of a line, or of some of its bytes.
 type Write struct {
 	PC    uint64
 	Word  uint8
+	Bytes uint8
 	count int
 }
+
+// inLine are bytes of a word of a line, as bits.
+func inLine(word, bytes uint8) uint64 { return uint64(bytes) << (word * wordBytes) }
+
+// offset is where in its line the first of a word's bytes is.
+func offset(word, bytes uint8) uint8 { return word*wordBytes + uint8(bits.TrailingZeros8(bytes)) }
 
 // New joins windows.
 func New(windows []*record.Stretch) *Join {
@@ -136,20 +144,20 @@ func runs(w *record.Stretch) func(yield func([]record.LineTouch) bool) {
 func (j *Join) add(key lineKey, w *record.Stretch, touches []record.LineTouch) {
 	l := j.lines[key]
 	if l == nil {
-		l = &sharedLine{touched: make(map[int]uint8), threads: make(map[int][]segment), writes: make(map[int][]Write), chances: make(map[chanceKey]*chance)}
+		l = &sharedLine{touched: make(map[int]uint64), threads: make(map[int][]segment), writes: make(map[int][]Write), chances: make(map[chanceKey]*chance)}
 		j.lines[key] = l
 	}
 	l.threads[w.TID] = append(l.threads[w.TID], segment{w, touches})
 	for _, t := range touches {
-		l.touched[w.TID] |= 1 << t.Word
+		l.touched[w.TID] |= inLine(t.Word, t.Bytes)
 		if !t.Store {
 			continue
 		}
 		all := l.writes[w.TID]
-		i := slices.IndexFunc(all, func(x Write) bool { return x.PC == w.PCs[t.PC] && x.Word == t.Word })
+		i := slices.IndexFunc(all, func(x Write) bool { return x.PC == w.PCs[t.PC] && x.Word == t.Word && x.Bytes == t.Bytes })
 		if i < 0 {
 			i = len(all)
-			all = append(all, Write{PC: w.PCs[t.PC], Word: t.Word})
+			all = append(all, Write{PC: w.PCs[t.PC], Word: t.Word, Bytes: t.Bytes})
 		}
 		all[i].count++
 		l.writes[w.TID] = all
@@ -238,11 +246,11 @@ func ofWriters(writers []writer, chance func(tid int) float64, each []float64) (
 type Taken struct {
 	Line    uint64 // its number
 	Reader  uint64 // instruction
-	Read    uint8  // word
+	Read    uint8  // offset
 	Writer  int    // thread
 	By      uint64 // its instruction
 	Written uint8
-	True    bool    // the reader touches that word, too
+	True    bool    // the reader touches what is written there, too
 	Unknown bool    // it is not known whether anybody writes the line
 	Turns   bool    // these threads wait for each other, or may: they are not independent
 	Share   float64 // of the touches that are classified
@@ -262,8 +270,8 @@ type Beyond struct {
 
 // from is where in a window a line is touched.
 type from struct {
-	pc   uint16
-	word uint8
+	pc          uint16
+	word, bytes uint8
 }
 
 // tally adds up what is taken of one line in a window.
@@ -378,7 +386,7 @@ func (l *sharedLine) often(tid int) bool {
 func (o *of) addClass(c *class, t *record.LineTouch, after []float64) {
 	least := float64(o.window.Length) - float64(t.At)
 	perTouch := float64(o.window.Length) / float64(len(o.window.Lines))
-	key := from{t.PC, t.Word}
+	key := from{t.PC, t.Word, t.Bytes}
 	s := o.found[key]
 	if s == nil {
 		s = &tally{by: make([]float64, len(o.writers)), span: make([]float64, len(o.writers))}
@@ -417,7 +425,7 @@ func (o *of) note(t *record.LineTouch, any, span, weight, unknown float64) {
 	if unknown *= 1 - any; any == 0 && unknown == 0 {
 		return
 	}
-	key := from{t.PC, t.Word}
+	key := from{t.PC, t.Word, t.Bytes}
 	s := o.found[key]
 	if s == nil {
 		s = &tally{by: make([]float64, len(o.writers)), span: make([]float64, len(o.writers))}
@@ -440,7 +448,7 @@ func (o *of) note(t *record.LineTouch, any, span, weight, unknown float64) {
 func (o *of) taken(l *sharedLine, line uint64) (taken []Taken) {
 	all := float64(o.window.Classified)
 	for key, s := range o.found {
-		t := Taken{Line: line, Reader: o.window.PCs[key.pc], Read: key.word}
+		t := Taken{Line: line, Reader: o.window.PCs[key.pc], Read: offset(key.word, key.bytes)}
 		if s.unknown > 0 {
 			x := t
 			x.Unknown, x.Share = true, s.unknown/all
@@ -449,7 +457,7 @@ func (o *of) taken(l *sharedLine, line uint64) (taken []Taken) {
 		if s.class > 0 {
 			t := t
 			t.Share, t.Soon = s.class/all, s.after/s.class
-			taken = append(taken, o.classes[codeKey{o.window.Process, t.Reader}].byWrite(t)...)
+			taken = append(taken, o.classes[codeKey{o.window.Process, t.Reader}].byWrite(t, inLine(key.word, key.bytes))...)
 		}
 		for k := range o.writers {
 			if s.by[k] > 0 {
@@ -462,15 +470,15 @@ func (o *of) taken(l *sharedLine, line uint64) (taken []Taken) {
 	return taken
 }
 
-// byWrite divides what is taken of a class among those who write its lines.
-func (c *class) byWrite(t Taken) (out []Taken) {
+// byWrite divides what is taken of a class among those who write its lines. touched are the bytes that the reader touches.
+func (c *class) byWrite(t Taken, touched uint64) (out []Taken) {
 	all := 0.0
 	for _, w := range c.foremost() {
 		all += c.writes[w]
 	}
 	for _, w := range c.foremost() {
 		x := t
-		x.Writer, x.By, x.Written, x.True = w.tid, w.pc, w.word, w.word == t.Read
+		x.Writer, x.By, x.Written, x.True = w.tid, w.pc, offset(w.word, w.bytes), inLine(w.word, w.bytes)&touched != 0
 		x.Share *= c.writes[w] / all
 		out = append(out, x)
 	}
@@ -503,6 +511,24 @@ func (j *Join) Joins(p *target.Process, tid int, addr uint64) bool {
 	return j.lines[lineKey{p, addr / lineBytes}].writtenByOthers(tid)
 }
 
+// Apart says whether an instruction that writes a word writes, as far as was seen, none of the bytes that a reader touches there.
+func (j *Join) Apart(p *target.Process, reader int, addr, by uint64) bool {
+	l, word := j.lines[lineKey{p, addr / lineBytes}], uint8(addr%lineBytes/wordBytes)
+	if l == nil {
+		return false
+	}
+	written := uint64(0)
+	for _, writes := range l.writes {
+		for _, w := range writes {
+			if w.PC == by && w.Word == word {
+				written |= inLine(w.Word, w.Bytes)
+			}
+		}
+	}
+	touched := l.touched[reader] & inLine(word, math.MaxUint8)
+	return written != 0 && touched != 0 && written&touched == 0
+}
+
 // writtenByOthers says whether any thread but one was seen to write the line; l may be nil.
 func (l *sharedLine) writtenByOthers(tid int) bool {
 	if l != nil {
@@ -529,8 +555,8 @@ func (l *sharedLine) byWrite(t Taken, writer, reader, word int) (out []Taken) {
 	each(func(w threadWrite) { all += w.count })
 	each(func(w threadWrite) {
 		x := t
-		x.Writer, x.By, x.Written = w.tid, w.PC, w.Word
-		x.True = l.touched[reader]>>w.Word&1 != 0
+		x.Writer, x.By, x.Written = w.tid, w.PC, offset(w.Word, w.Bytes)
+		x.True = l.touched[reader]&inLine(w.Word, w.Bytes) != 0
 		x.Share *= float64(w.count) / float64(all)
 		out = append(out, x)
 	})
@@ -562,7 +588,7 @@ func (j *Join) Lost(o *record.Observation, word bool, touches float64) (taken []
 	}
 	for k, p := range each {
 		if p > 0 {
-			t := Taken{Line: addr, Reader: o.PC, Read: uint8(o.Addr % lineBytes / wordBytes), Share: any * p / all}
+			t := Taken{Line: addr, Reader: o.PC, Read: uint8(o.Addr % lineBytes), Share: any * p / all}
 			taken = append(taken, l.byWrite(t, writers[k].tid, w.TID, which)...)
 		}
 	}

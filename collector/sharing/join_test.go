@@ -15,7 +15,7 @@ import (
 type made func(r *rand.Rand, inst int32, to []ahead.Touch) (touches []ahead.Touch, instructions int32)
 
 func word(n uint64, inst int32, store bool) ahead.Touch {
-	return ahead.Touch{Block: n, PC: 0x1000 + n%8*2, Inst: inst, Store: store}
+	return ahead.Touch{Block: n, PC: 0x1000 + n%8*2, Inst: inst, Store: store, Bytes: 0xff}
 }
 
 // own touches n words of the thread's own, an instruction each.
@@ -118,6 +118,8 @@ var madePrograms = []struct {
 	{"a counter in a bare loop", []made{increments(0, 0), increments(0, 0)}, false},
 	{"neighbours with work between", []made{increments(0, 40), increments(1, 40)}, true},
 	{"one fast, one slow", []made{increments(0, 10), increments(4, 300)}, true},
+	{"halves of a word", []made{part(0x0f, increments(0, 40)), part(0xf0, increments(1, 40))}, true},
+	{"a half of a word and all of it", []made{part(0x0f, increments(0, 40)), part(0xff, increments(1, 40))}, false},
 	{"four threads", []made{increments(0, 60), increments(1, 60), increments(2, 60), increments(3, 60)}, true},
 	{"read by one, seldom written by another", []made{reads(20), increments(0, 700)}, false},
 	{"counters at random", []made{atRandom(0), atRandom(1)}, true},
@@ -129,6 +131,20 @@ func increments(at uint64, work int) made {
 	return func(r *rand.Rand, inst int32, to []ahead.Touch) ([]ahead.Touch, int32) {
 		to = append(privately(thread, r, work, inst, to), word(shared+at, inst+int32(work), false), word(shared+at, inst+int32(work), true))
 		return to, int32(work) + 3
+	}
+}
+
+// part has only some bytes of one shared word touched.
+func part(bytes uint8, m made) made {
+	return func(r *rand.Rand, inst int32, to []ahead.Touch) ([]ahead.Touch, int32) {
+		from := len(to)
+		to, n := m(r, inst, to)
+		for i := range to[from:] {
+			if to[from+i].Block/8 == shared/8 {
+				to[from+i].Block, to[from+i].Bytes = shared, bytes
+			}
+		}
+		return to, n
 	}
 }
 

@@ -112,7 +112,7 @@ func (h *Hold) window() *record.Stretch {
 			numbers[t.PC] = pc
 			w.PCs = append(w.PCs, t.PC)
 		}
-		w.Lines = append(w.Lines, record.LineTouch{Line: t.Block / lineWords, At: t.Inst, PC: pc, Word: uint8(t.Block % lineWords), Store: t.Store, First: i < h.classified})
+		w.Lines = append(w.Lines, record.LineTouch{Line: t.Block / lineWords, At: t.Inst, PC: pc, Word: uint8(t.Block % lineWords), Bytes: t.Bytes, Store: t.Store, First: i < h.classified})
 		w.Length = max(w.Length, int(t.Inst)+1)
 	}
 	w.Classified = h.classified

@@ -247,7 +247,7 @@ func runTurns(r *rand.Rand, p *target.Process, programs [][]operation, each int,
 		var read []ahead.Touch
 		for len(read) < length {
 			s.step(over, func(word, pc uint64, inst int32, store bool) {
-				read = append(read, ahead.Touch{Block: word, PC: pc + uint64(held)<<20, Inst: inst, Store: store})
+				read = append(read, ahead.Touch{Block: word, PC: pc + uint64(held)<<20, Inst: inst, Store: store, Bytes: 0xff})
 			})
 		}
 		var others []int

@@ -177,15 +177,26 @@ type Touch struct {
 	Before int32  // index of the block's touch before, -1 for its first
 	Inst   int32  // number of the instruction among those read ahead
 	Store  bool
+	Bytes  uint8 // that it touches of a block that is a word, as bits; all of a larger one
 }
 
 // touched appends the touches, one after the other.
 func (g *accessLog) touched(to []Touch) []Touch {
 	for _, t := range g.touches {
 		a := &g.all[t.at]
-		to = append(to, Touch{Block: t.block, PC: a.PC, Before: t.prev, Inst: a.Inst, Store: a.Store})
+		to = append(to, Touch{Block: t.block, PC: a.PC, Before: t.prev, Inst: a.Inst, Store: a.Store, Bytes: g.bytesOf(a, t.block)})
 	}
 	return to
+}
+
+// bytesOf are the bytes of a block, if it is a word, that an access touches.
+func (g *accessLog) bytesOf(a *interp.Access, block uint64) uint8 {
+	const all = 1<<sampler.WordSize - 1
+	if g.block != sampler.WordSize {
+		return all
+	}
+	from, to := max(a.Addr, block*g.block), min(a.Addr+uint64(a.Size), (block+1)*g.block)
+	return uint8(all >> (sampler.WordSize - (to - from)) << (from - block*g.block))
 }
 
 // nextIn is after how many touches behind one any block of its aligned stretch of so many bytes is touched again, 0 if

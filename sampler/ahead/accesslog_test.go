@@ -93,7 +93,7 @@ func TestAccessLog(t *testing.T) {
 	}
 }
 
-// Touched are all blocks in order, each with whether it was stored to, and At says which one a use is.
+// Touched are all blocks in order, each with whether it was stored to and which of its bytes, and At says which one a use is.
 func TestTouched(t *testing.T) {
 	var log accessLog
 	log.reset(8)
@@ -102,7 +102,8 @@ func TestTouched(t *testing.T) {
 		{PC: 2, Addr: 0x10c, Size: 8, Store: true}, // two words
 		{PC: 3, Addr: 0x110, Size: 4},
 	})
-	want := []Touch{{Block: 0x20, PC: 1, Before: -1, Inst: 0}, {Block: 0x21, PC: 2, Before: -1, Inst: 0, Store: true}, {Block: 0x22, PC: 2, Before: -1, Inst: 0, Store: true}, {Block: 0x22, PC: 3, Before: 2, Inst: 0}}
+	want := []Touch{{Block: 0x20, PC: 1, Before: -1, Inst: 0, Bytes: 0xff}, {Block: 0x21, PC: 2, Before: -1, Inst: 0, Store: true, Bytes: 0xf0},
+		{Block: 0x22, PC: 2, Before: -1, Inst: 0, Store: true, Bytes: 0x0f}, {Block: 0x22, PC: 3, Before: 2, Inst: 0, Bytes: 0x0f}}
 	if got := log.touched(nil); !slices.Equal(got, want) {
 		t.Errorf("%v, want %v", got, want)
 	}
