@@ -34,6 +34,8 @@ type Ending struct {
 	// Address of the word used, and of the word that EndTID wrote; 0 where no
 	// other thread had to do with it.
 	Address, Written uint64
+	// Member and WrittenMember say which of a struct's these are, as "hits of struct stats"; "" if that is not known.
+	Member, WrittenMember string
 }
 
 // Timing is when a use ended.

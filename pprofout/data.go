@@ -163,8 +163,16 @@ func nameData(img *image, data []*model.Data) error {
 	return nil
 }
 
-// objectAt is the name of the symbol that holds an address, the last to begin.
+// objectAt is the name of the symbol that holds an address.
 func objectAt(objects []objfile.Symbol, addr uint64) string {
+	if object, ok := objectOf(objects, addr); ok {
+		return display(object.Name())
+	}
+	return ""
+}
+
+// objectOf is the symbol that holds an address, the last to begin.
+func objectOf(objects []objfile.Symbol, addr uint64) (_ objfile.Symbol, ok bool) {
 	i, _ := slices.BinarySearchFunc(objects, addr+1, func(s objfile.Symbol, addr uint64) int {
 		if s.Value < addr {
 			return -1
@@ -174,8 +182,8 @@ func objectAt(objects []objfile.Symbol, addr uint64) string {
 	// Objects hold others only in unions of the linker's; look back a little.
 	for k := i - 1; k >= 0 && k >= i-8; k-- {
 		if addr-objects[k].Value < objects[k].Size {
-			return display(objects[k].Name())
+			return objects[k], true
 		}
 	}
-	return ""
+	return objfile.Symbol{}, false
 }

@@ -38,7 +38,8 @@
 // block was watched, model.Record.Half: how its pair of words ended); with a unit reuse_time (accesses), cpu_time (nanoseconds, only where that is the
 // clock's unit), stack_distance (bytes, the mean of the sample), tid,
 // stack (private or shared, unless only the thread itself was watched), end_tid, used_address and
-// written_address (where another thread ended the observation, or wrote elsewhere in the line),
+// written_address (where another thread ended the observation, or wrote elsewhere in the line), used_member and written_member (which of a
+// struct's lie there, where known),
 // group (of the jackknife, of profiles that were merged by a fleet's back end),
 // epoch (the stretch of the thread's run, in order, if known; merging makes equal numbers of a thread one),
 // distinct (blocks, where they were counted: until the reuse if the sample is exact, else in what was read ahead),

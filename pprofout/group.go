@@ -21,10 +21,11 @@ type group struct {
 	open         uint64 // in millionths
 	jackknife    int    // group
 	stackKind    model.StackKind
-	end          int    // thread
-	used, wrote  uint64 // addresses
-	time, native uint64 // middles of bins
-	distanceBin  int    // where distances are exact
+	end          int       // thread
+	used, wrote  uint64    // addresses
+	members      [2]string // at these
+	time, native uint64    // middles of bins
+	distanceBin  int       // where distances are exact
 	below, exact bool
 	distinct     uint64 // one more than the middle of a bin
 	after        uint64
@@ -68,7 +69,7 @@ func (e *encoder) add(r *model.Record) error {
 	if _, ok := model.ParseKind(r.Kind.String()); !ok {
 		return fmt.Errorf("unknown kind %d", r.Kind)
 	}
-	g := group{kind: r.Kind, op: r.Op, tid: r.TID, epoch: r.Epoch, hold: r.Hold, open: uint64(math.Round(1e6 * min(max(r.Open, 0), 1))), jackknife: r.Group, stackKind: r.Stack, end: r.EndTID, used: r.Address, wrote: r.Written, source: text(r.DataSource)}
+	g := group{kind: r.Kind, op: r.Op, tid: r.TID, epoch: r.Epoch, hold: r.Hold, open: uint64(math.Round(1e6 * min(max(r.Open, 0), 1))), jackknife: r.Group, stackKind: r.Stack, end: r.EndTID, used: r.Address, wrote: r.Written, members: [2]string{text(r.Member), text(r.WrittenMember)}, source: text(r.DataSource)}
 	if max(g.used, g.wrote) > math.MaxInt64 {
 		return fmt.Errorf("address %#x: want less than 2^63", max(g.used, g.wrote))
 	}
@@ -195,8 +196,10 @@ func (e *encoder) group(g *group) *group {
 			key = append(key, 0)
 		}
 	}
-	key = append(key, g.data...)
-	key = append(key, 0)
+	for _, name := range [...]string{g.data, g.members[0], g.members[1]} {
+		key = append(key, name...)
+		key = append(key, 0)
+	}
 	// The reason of a loss is in its one frame.
 	for _, l := range g.stack {
 		key = binary.LittleEndian.AppendUint64(key, l.ID)
@@ -320,6 +323,8 @@ func (e *encoder) labels(g *group) (out []label) {
 		num(endLabel, tidLabel, int64(g.end))
 		num(usedLabel, "address", int64(g.used))
 		num(writeLabel, "address", int64(g.wrote))
+		str(memberLabel, g.members[0])
+		str(writtenMemberLabel, g.members[1])
 	}
 	if g.kind.Parts().Timed {
 		num(reuseTime, "accesses", int64(g.time))

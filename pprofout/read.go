@@ -315,6 +315,7 @@ func (d *decoder) sample(s *sample) error {
 	}
 	r.EndTID = int(s.number(ofEnd))
 	r.Address, r.Written = uint64(s.number(ofUsed)), uint64(s.number(ofWritten))
+	r.Member, r.WrittenMember = s.text(ofMember), s.text(ofWrittenMember)
 
 	t, native := s.number(ofReuseTime), s.number(ofCPUTime)
 	if t < 0 || native < 0 {

@@ -33,6 +33,8 @@ const (
 	ofEnd
 	ofUsed
 	ofWritten
+	ofMember
+	ofWrittenMember
 	ofSource
 	ofPattern
 	ofStride
@@ -45,7 +47,7 @@ const (
 )
 
 var labelNames = [numLabels]string{kindLabel, accessLabel, belowLabel, exactLabel, dataLabel, pairLabel, pairTime, readAhead, distinct, reuseTime, cpuTime,
-	tidLabel, epochLabel, holdLabel, openLabel, groupLabel, stackLabel, endLabel, usedLabel, writeLabel, sourceLabel, patternLabel, strideLabel, waitLabel,
+	tidLabel, epochLabel, holdLabel, openLabel, groupLabel, stackLabel, endLabel, usedLabel, writeLabel, memberLabel, writtenMemberLabel, sourceLabel, patternLabel, strideLabel, waitLabel,
 	nearLabel, chasesLabel, apartLabel, streamsLabel}
 
 // A sample is one of pprof's, as far as a reader minds: of each label the first text and the first number.

@@ -130,6 +130,7 @@ func (s *symbolizer) run(p *model.Profile, b Binaries) (Stats, error) {
 	s.generated(jit, b)
 
 	s.nameData(p, b)
+	s.nameMembers(p, b)
 
 	for _, t := range targets {
 		if len(t.loc.Lines) > 0 {

@@ -111,6 +111,7 @@ func wholeRegister(r x86asm.Reg) uint8 {
 type scopeOf struct {
 	variables []*dwarf.Entry
 	base      []byte // an expression
+	low       uint64 // where the innermost function begins, 0 if that is not known
 }
 
 // variables are those of the functions and blocks that hold an address.
@@ -151,6 +152,7 @@ func (u *unit) collect(r *dwarf.Reader, pc []uint64, within bool, to *scopeOf, n
 			inside = true
 			if base, ok := c.Val(dwarf.AttrFrameBase).([]byte); ok && enters {
 				to.base = base
+				to.low, _ = c.Val(dwarf.AttrLowpc).(uint64)
 			}
 		case dwarf.TagNamespace, dwarf.TagModule, dwarf.TagStructType, dwarf.TagClassType:
 			enters = !within
@@ -383,18 +385,7 @@ func (img *image) assigned(pc uint64) (name string, returned bool) {
 	if at.static != 0 {
 		return objectAt(img.objects(), at.static), false
 	}
-	file := img.elf
-	if img.debug != nil {
-		file = img.debug.elf
-	}
-	s := img.variables
-	if s == nil {
-		s = &debugSource{elf: file, names: img.names, places: img.places, limit: newTimeLimit(file)}
-		if s.load() != nil {
-			s.data = nil
-		}
-		img.variables = s
-	}
+	s := img.debugInfo()
 	if s.data == nil {
 		return "", false
 	}

@@ -29,31 +29,33 @@ type Option func(*encoder)
 func WithoutUse() Option { return func(e *encoder) { e.useOmitted = true } }
 
 const (
-	kindLabel   = "kind"
-	accessLabel = "access"
-	clockLabel  = "clock"
-	belowLabel  = "below_resolution"
-	exactLabel  = "exact"
-	dataLabel   = "data"
-	pairLabel   = "pair"
-	pairTime    = "pair_time"
-	readAhead   = "read_ahead"
-	distinct    = "distinct"
-	reuseTime   = "reuse_time"
-	cpuTime     = "cpu_time"
-	distance    = "stack_distance"
-	tidLabel    = "tid"
-	epochLabel  = "epoch"
-	holdLabel   = "hold"
-	openLabel   = "open" // millionths
-	groupLabel  = "group"
-	stackLabel  = "stack"
-	endLabel    = "end_tid"
-	usedLabel   = "used_address"
-	writeLabel  = "written_address"
-	sourceLabel = "data_source"
-	latency     = "latency"
-	nanoseconds = "nanoseconds"
+	kindLabel          = "kind"
+	accessLabel        = "access"
+	clockLabel         = "clock"
+	belowLabel         = "below_resolution"
+	exactLabel         = "exact"
+	dataLabel          = "data"
+	pairLabel          = "pair"
+	pairTime           = "pair_time"
+	readAhead          = "read_ahead"
+	distinct           = "distinct"
+	reuseTime          = "reuse_time"
+	cpuTime            = "cpu_time"
+	distance           = "stack_distance"
+	tidLabel           = "tid"
+	epochLabel         = "epoch"
+	holdLabel          = "hold"
+	openLabel          = "open" // millionths
+	groupLabel         = "group"
+	stackLabel         = "stack"
+	endLabel           = "end_tid"
+	usedLabel          = "used_address"
+	writeLabel         = "written_address"
+	memberLabel        = "used_member"
+	writtenMemberLabel = "written_member"
+	sourceLabel        = "data_source"
+	latency            = "latency"
+	nanoseconds        = "nanoseconds"
 )
 
 // pseudoFrame is the frame that stands between reuse and use, or before the
@@ -295,7 +297,7 @@ func compareGroups(a, b *group) int {
 		return c
 	}
 	return cmp.Or(compareBool(a.below, b.below), compareBool(a.exact, b.exact),
-		cmp.Compare(a.data, b.data), cmp.Compare(a.distinct, b.distinct), cmp.Compare(a.after, b.after), compareHalves(a.half, b.half), cmp.Compare(a.source, b.source), compareBool(a.latency, b.latency), a.window.compare(&b.window))
+		cmp.Compare(a.data, b.data), cmp.Compare(a.distinct, b.distinct), cmp.Compare(a.after, b.after), compareHalves(a.half, b.half), cmp.Compare(a.source, b.source), cmp.Compare(a.members[0], b.members[0]), cmp.Compare(a.members[1], b.members[1]), compareBool(a.latency, b.latency), a.window.compare(&b.window))
 }
 
 // totals are of the groups so far, in their order.

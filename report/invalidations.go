@@ -30,9 +30,12 @@ type invalidation struct {
 	ReadAt       []uint64 `json:"read_offsets"`
 	WrittenAt    []uint64 `json:"written_offsets"` // in their lines, bytes
 	Threads      int      `json:"thread_pairs"`
-	Data         []string `json:"data,omitempty"` // objects that the reader used, where known
+	Data         []string `json:"data,omitempty"`         // objects that the reader used, where known
+	Read         []string `json:"read_members,omitempty"` // of structs, where known
+	Written      []string `json:"written_members,omitempty"`
 
 	heaviest float64
+	lines    map[uint64]bool // addresses
 }
 
 // invalidations of a profile, those with most accesses first, and all accesses
@@ -62,7 +65,7 @@ func invalidations(p *model.Profile) (all []*invalidation, total float64) {
 		v := found[k]
 		line, end := r.Address&^(lineBytes-1), r.Address&^(lineBytes-1)+lineBytes
 		if v == nil {
-			v = &invalidation{Kind: "true", Writer: k.writer, Reader: k.reader, From: line}
+			v = &invalidation{Kind: "true", Writer: k.writer, Reader: k.reader, From: line, lines: map[uint64]bool{}}
 			if r.Kind == model.FalseSharing {
 				v.Kind = "false"
 			}
@@ -73,11 +76,13 @@ func invalidations(p *model.Profile) (all []*invalidation, total float64) {
 		v.Accesses += scale * r.Estimated()
 		v.Observations += r.Observations
 		v.From, v.To = min(v.From, line), max(v.To, end)
+		v.lines[line] = true
 		reads[k][r.Address%lineBytes], writes[k][r.Written%lineBytes] = true, true
 		pairs[k][threads{r.TID, r.EndTID}] = true
-		if r.Data != nil && !slices.Contains(v.Data, r.Data.Name) {
-			v.Data = append(v.Data, r.Data.Name)
+		if r.Data != nil {
+			v.Data = with(v.Data, r.Data.Name)
 		}
+		v.Read, v.Written = with(v.Read, r.Member), with(v.Written, r.WrittenMember)
 		if w := r.Estimated(); w > v.heaviest {
 			v.heaviest = w
 			v.WriterStack, v.ReaderStack = placesOf(r.Reuse), placesOf(r.Use)
@@ -94,6 +99,14 @@ func invalidations(p *model.Profile) (all []*invalidation, total float64) {
 		return cmp.Or(cmp.Compare(b.Accesses, a.Accesses), cmp.Compare(a.Writer.String(), b.Writer.String()), cmp.Compare(a.Reader.String(), b.Reader.String()))
 	})
 	return all, total
+}
+
+// with is a list with a name that is not yet in it.
+func with(list []string, name string) []string {
+	if name == "" || slices.Contains(list, name) {
+		return list
+	}
+	return append(list, name)
 }
 
 // takes says whether records of a kind tell of what another thread took: of words, where nothing tells of lines.
@@ -173,6 +186,9 @@ func (l *invalidationList) Text() string {
 		if len(v.Data) > 0 {
 			slices.Sort(v.Data)
 			fmt.Fprintf(&b, "%*sdata %s\n", indent, "", Printable(Shorten(strings.Join(v.Data, ", "), 100)))
+		}
+		if len(v.Read)+len(v.Written) > 0 {
+			fmt.Fprintf(&b, "%*sreads %s, written %s\n", indent, "", members(v.Read), members(v.Written))
 		}
 	}
 	return b.String()

@@ -12,18 +12,29 @@ import (
 
 // sharingFinding is what threads take from each other at one pair of places, in both directions, in plain words.
 type sharingFinding struct {
-	Kind   string   `json:"kind"` // true or false, of sharing
-	Places []place  `json:"places"`
-	Data   []string `json:"data,omitempty"`
-	Share  float64  `json:"share"` // of all accesses
-	Seen   int64    `json:"observations"`
-	Rate   float64  `json:"per_second"` // transfers of a line
-	Low    float64  `json:"per_second_low"`
-	High   float64  `json:"per_second_high"`
-	Text   string   `json:"text"`
+	Kind    string   `json:"kind"` // true or false, of sharing
+	Places  []place  `json:"places"`
+	Data    []string `json:"data,omitempty"`
+	Members []string `json:"members,omitempty"` // of structs
+	Share   float64  `json:"share"`             // of all accesses
+	Seen    int64    `json:"observations"`
+	Rate    float64  `json:"per_second"` // transfers of a line
+	Low     float64  `json:"per_second_low"`
+	High    float64  `json:"per_second_high"`
+	Text    string   `json:"text"`
 
-	offsets  map[place]map[uint64]bool
-	from, to uint64 // addresses of the lines
+	offsets map[place]map[uint64]bool
+	lines   map[uint64]bool // addresses
+}
+
+// touches says whether any of the lines is one of the finding's.
+func (f *sharingFinding) touches(lines map[uint64]bool) bool {
+	for l := range lines {
+		if f.lines[l] {
+			return true
+		}
+	}
+	return false
 }
 
 // note adds a place, and where in their lines it touches data.
@@ -37,8 +48,10 @@ func (f *sharingFinding) note(p place, at []uint64) {
 	}
 }
 
-// mostFindings is how many are told of.
-const mostFindings = 5
+const (
+	mostFindings   = 5    // are told of
+	leastTransfers = 1000 // a second: at 100 ns each, a ten thousandth of a processor's time
+)
 
 // SharingFindings are what threads take from each other, the most first. The profile has its records of lines still, see OnStack.
 func SharingFindings(p *model.Profile) []*sharingFinding {
@@ -46,25 +59,27 @@ func SharingFindings(p *model.Profile) []*sharingFinding {
 	return findings(p, pairs)
 }
 
-// findings groups pairs by what is shared, whoever writes: those whose lines overlap.
+// findings groups pairs by what is shared, whoever writes: those that have a line in common. What is taken so seldom that it costs nothing
+// is none.
 func findings(p *model.Profile, pairs []*invalidation) []*sharingFinding {
 	var all []*sharingFinding
 	for _, v := range pairs {
-		i := slices.IndexFunc(all, func(f *sharingFinding) bool { return f.Kind == v.Kind && v.From < f.to && f.from < v.To })
+		i := slices.IndexFunc(all, func(f *sharingFinding) bool { return f.Kind == v.Kind && f.touches(v.lines) })
 		if i < 0 {
 			i = len(all)
-			all = append(all, &sharingFinding{Kind: v.Kind, from: v.From, to: v.To, offsets: map[place]map[uint64]bool{}})
+			all = append(all, &sharingFinding{Kind: v.Kind, lines: map[uint64]bool{}, offsets: map[place]map[uint64]bool{}})
 		}
 		f := all[i]
-		f.from, f.to = min(f.from, v.From), max(f.to, v.To)
+		maps.Copy(f.lines, v.lines)
 		f.Share += v.Share
 		f.Seen += v.Observations
 		f.note(v.Reader, v.ReadAt)
 		f.note(v.Writer, v.WrittenAt)
 		for _, d := range v.Data {
-			if !slices.Contains(f.Data, d) {
-				f.Data = append(f.Data, d)
-			}
+			f.Data = with(f.Data, d)
+		}
+		for _, m := range slices.Concat(v.Read, v.Written) {
+			f.Members = with(f.Members, m)
 		}
 	}
 	slices.SortStableFunc(all, func(a, b *sharingFinding) int { return cmp.Compare(b.Share, a.Share) })
@@ -73,7 +88,7 @@ func findings(p *model.Profile, pairs []*invalidation) []*sharingFinding {
 		f.Rate, f.Low, f.High = p.SharedPerSecond(f.Share)
 		f.Text = f.text()
 	}
-	return all
+	return slices.DeleteFunc(all, func(f *sharingFinding) bool { return p.Duration > 0 && f.Rate < leastTransfers })
 }
 
 // text is the finding in words.
@@ -82,6 +97,9 @@ func (f *sharingFinding) text() string {
 	data := "data"
 	if len(f.Data) > 0 {
 		data = Printable(Shorten(strings.Join(f.Data, ", "), 60))
+	}
+	if len(f.Members) > 0 {
+		data = members(f.Members) + " (" + data + ")"
 	}
 	const most = 4
 	var places []string
@@ -101,6 +119,39 @@ func (f *sharingFinding) text() string {
 		return fmt.Sprintf("%s: %s of one line are used by different threads: %s; pad or split them", data, who, cost)
 	}
 	return fmt.Sprintf("%s: %s, the same words, are used by several threads: %s; give each thread its own, or write less often", data, who, cost)
+}
+
+// members are names as pprofout gives them, "a of struct s", those of one struct together: "a and b of struct s".
+func members(names []string) string {
+	if len(names) == 0 {
+		return "data"
+	}
+	const most = 5
+	of := map[string][]string{}
+	var order []string
+	for _, n := range names {
+		member, in, _ := strings.Cut(n, " of ")
+		if of[in] == nil {
+			order = append(order, in)
+		}
+		of[in] = append(of[in], member)
+	}
+	var out []string
+	for _, in := range order {
+		list := slices.Sorted(slices.Values(of[in]))
+		if n := len(list); n > most {
+			list = append(list[:most], fmt.Sprintf("%d more", n-most))
+		}
+		text := list[0]
+		if last := len(list) - 1; last > 0 {
+			text = strings.Join(list[:last], ", ") + " and " + list[last]
+		}
+		if in != "" {
+			text += " of " + in
+		}
+		out = append(out, text)
+	}
+	return Printable(Shorten(strings.Join(out, "; "), 100))
 }
 
 // transfers says how many lines a second go from one thread to another.

@@ -1,0 +1,390 @@
+package pprofout
+
+import (
+	"debug/dwarf"
+	"debug/elf"
+	"fmt"
+	"strings"
+
+	"golang.org/x/arch/x86/x86asm"
+
+	"github.com/rdx-profiler/rdx/model"
+)
+
+// nameMembers says what threads take from each other: which members of which struct. That is by the type of the variable, where the
+// datum is static and the unit of the instruction declares it, or else by that of the pointer that the instruction goes by.
+func (s *symbolizer) nameMembers(p *model.Profile, b Binaries) {
+	type side struct {
+		pc      *model.Location
+		mapping *model.Mapping // of static data
+		addr    uint64
+	}
+	known := map[side]string{}
+	name := func(stack []*model.Location, d *model.Data, behind uint64) string {
+		if len(stack) == 0 || stack[0].Mapping == nil || !isFile(stack[0].Mapping.File) {
+			return ""
+		}
+		k := side{pc: stack[0]}
+		if d != nil && d.Kind == model.DataStatic && d.Mapping.File == k.pc.Mapping.File {
+			k.mapping, k.addr = d.Mapping, d.Address+behind
+		}
+		if member, ok := known[k]; ok || len(known) >= mostMembers {
+			return member
+		}
+		known[k] = ""
+		s.withKept(k.pc.Mapping, b, func(img *image) error {
+			if pc, ok := img.vaddr(k.pc.Mapping, k.pc.Address); ok {
+				known[k] = img.member(pc, k.addr)
+			}
+			return nil
+		})
+		return known[k]
+	}
+	for i := range p.Records {
+		if r := &p.Records[i]; r.Kind == model.TrueSharing || r.Kind == model.FalseSharing {
+			r.Member, r.WrittenMember = name(r.Use, r.Data, 0), name(r.Reuse, r.Data, r.Written-r.Address)
+		}
+	}
+}
+
+// mostMembers are looked up of a profile: each takes walking a unit.
+const mostMembers = 2000
+
+// unitAt is the unit that holds an address of the file; nil if none is known, or it is split from the file.
+func (img *image) unitAt(pc uint64) *unit {
+	s := img.debugInfo()
+	if s.data == nil {
+		return nil
+	}
+	for _, root := range s.roots {
+		r := s.data.Reader()
+		r.Seek(root)
+		cu, err := r.Next()
+		if err != nil || cu == nil || cu.Tag != dwarf.TagCompileUnit || splitName(cu) != "" {
+			continue
+		}
+		if in, err := covered(s.data.Ranges, cu, []uint64{pc}); err == nil && len(in) > 0 {
+			if u, err := s.unit(root, cu, []uint64{pc}); err == nil {
+				return u
+			}
+		}
+	}
+	return nil
+}
+
+// debugInfo is the file's, for what is asked of single addresses.
+func (img *image) debugInfo() *debugSource {
+	if img.variables == nil {
+		file := img.elf
+		if img.debug != nil {
+			file = img.debug.elf
+		}
+		s := &debugSource{elf: file, names: img.names, places: img.places, limit: newTimeLimit(file)}
+		if s.load() != nil {
+			s.data = nil
+		}
+		img.variables = s
+	}
+	return img.variables
+}
+
+// member names what the instruction at pc touches: a member of a struct, or an element of an array, "" if that is not to be seen. addr is
+// that of static data, else 0.
+func (img *image) member(pc, addr uint64) string {
+	u := img.unitAt(pc)
+	if u == nil {
+		return ""
+	}
+	scope, err := u.variables(pc)
+	if err != nil {
+		return ""
+	}
+	if addr != 0 {
+		if object, ok := objectOf(img.objects(), addr); ok {
+			if v := u.static(scope.variables, object.Value, object.Name()); v != nil {
+				return memberOf(u.typeOf(v), display(u.name(v).Function), int64(addr-object.Value))
+			}
+		}
+	}
+	if img.elf.Machine != elf.EM_X86_64 {
+		return ""
+	}
+	t, offset := u.operand(img, pc, scope)
+	return memberOf(t, "", offset)
+}
+
+// static finds the variable that begins at an address, in a scope or outside of functions. Another unit's has no address here.
+func (u *unit) static(scope []*dwarf.Entry, addr uint64, symbol string) (found *dwarf.Entry) {
+	is := func(v *dwarf.Entry) bool {
+		if at, ok := u.addressOf(v); ok {
+			return at == addr
+		}
+		link, _ := v.Val(dwarf.AttrLinkageName).(string)
+		name, _ := v.Val(dwarf.AttrName).(string)
+		return v.Val(dwarf.AttrLocation) == nil && (link == symbol || link == "" && name == symbol)
+	}
+	for _, v := range scope {
+		if is(v) {
+			return v
+		}
+	}
+	r := u.data.Reader()
+	r.Seek(u.cu.Offset)
+	if e, err := r.Next(); err != nil || e == nil || !e.Children {
+		return nil
+	}
+	for depth := 0; depth >= 0 && !u.source.limit.tick(); {
+		e, err := r.Next()
+		switch {
+		case err != nil || e == nil:
+			return nil
+		case e.Tag == 0:
+			depth--
+		case e.Tag == dwarf.TagVariable && is(e):
+			return e
+		case e.Tag == dwarf.TagNamespace && e.Children:
+			depth++
+		default:
+			if u.skip(r, e) != nil {
+				return nil
+			}
+		}
+	}
+	return nil
+}
+
+// addressOf is where a variable is that has one place.
+func (u *unit) addressOf(v *dwarf.Entry) (addr uint64, ok bool) {
+	const opAddr, opAddrx = 0x03, 0xa1
+	e, _ := v.Val(dwarf.AttrLocation).([]byte)
+	switch {
+	case len(e) == 9 && e[0] == opAddr:
+		return u.source.order.Uint64(e[1:]), true
+	case len(e) > 1 && e[0] == opAddrx:
+		c := cursor{b: e[1:]}
+		first, _ := u.cu.Val(dwarf.AttrAddrBase).(int64)
+		all, i := u.source.section(u.source.elf, "addr"), c.uleb()
+		if at := uint64(first) + 8*i; c.err == nil && i < 1<<32 && at+8 <= uint64(len(all)) {
+			return u.source.order.Uint64(all[at:]), true
+		}
+	}
+	return 0, false
+}
+
+// typeOf is a variable's type, nil if it can't be read.
+func (u *unit) typeOf(v *dwarf.Entry) dwarf.Type {
+	data := u.data
+	const maxHops = 8 // of origins
+	for range maxHops {
+		if off, ok := v.Val(dwarf.AttrType).(dwarf.Offset); ok {
+			t, err := data.Type(off)
+			if err != nil {
+				return nil
+			}
+			return t
+		}
+		var ok bool
+		if data, v, ok = u.declaration(data, v); !ok {
+			return nil
+		}
+	}
+	return nil
+}
+
+// operand finds the type that the pointer points to by which the instruction at pc goes, and how far behind that it goes.
+func (u *unit) operand(img *image, pc uint64, scope scopeOf) (t dwarf.Type, offset int64) {
+	const longest = 16 // bytes
+	i, err := x86asm.Decode(img.code(pc, longest), 64)
+	if err != nil {
+		return nil, 0
+	}
+	at := result{}
+	for _, a := range i.Args {
+		if m, ok := a.(x86asm.Mem); ok && m.Index == 0 && m.Segment == 0 {
+			if r, ok := x86Register(m.Base); ok {
+				at, offset = img.loaded(scope.low, pc, m.Base), m.Disp
+				at.kept = []keptIn{{r, 0, pc}}
+				break
+			}
+		}
+	}
+	if at.kept == nil {
+		return nil, 0
+	}
+	if at.static != 0 {
+		if object, ok := objectOf(img.objects(), at.static); ok && object.Value == at.static {
+			if v := u.static(scope.variables, object.Value, object.Name()); v != nil {
+				return pointee(u.typeOf(v)), offset
+			}
+		}
+	}
+	for k := len(scope.variables) - 1; k >= 0; k-- { // the innermost first
+		v := scope.variables[k]
+		if u.inRegister(v, at.kept[0].register, pc) || len(at.slots) > 0 && u.holds(v, scope.base, &at) {
+			if t := pointee(u.typeOf(v)); t != nil {
+				return t, offset
+			}
+		}
+	}
+	return nil, 0
+}
+
+// inRegister says whether a variable is in a register while the program is at pc.
+func (u *unit) inRegister(v *dwarf.Entry, register uint8, pc uint64) bool {
+	const opReg0 = 0x50
+	f := v.AttrField(dwarf.AttrLocation)
+	if f == nil {
+		return false
+	}
+	if e, ok := f.Val.([]byte); ok {
+		return len(e) == 1 && e[0] == opReg0+register
+	}
+	for _, l := range u.locations(f) {
+		if l.from <= pc && pc < l.to && len(l.code) == 1 && l.code[0] == opReg0+register {
+			return true
+		}
+	}
+	return false
+}
+
+// loaded follows a function's code, from its beginning to pc, for where a register has last been loaded from: a slot of the frame, or
+// static data.
+func (img *image) loaded(low, pc uint64, register x86asm.Reg) (from result) {
+	const mostCode = 1 << 16
+	if low == 0 || low > pc || pc-low > mostCode {
+		return from
+	}
+	want, _ := x86Register(register)
+	code := img.code(low, int(pc-low))
+	for at := low; at < pc && len(code) > 0; {
+		i, err := x86asm.Decode(code, 64)
+		if err != nil || i.Len == 0 {
+			return result{}
+		}
+		at += uint64(i.Len)
+		code = code[i.Len:]
+		to, ok := i.Args[0].(x86asm.Reg)
+		if !ok || wholeRegister(to) != want || i.Op == x86asm.CMP || i.Op == x86asm.TEST || i.Op == x86asm.PUSH {
+			continue
+		}
+		from = result{}
+		if m, ok := i.Args[1].(x86asm.Mem); ok && i.Op == x86asm.MOV && m.Index == 0 && m.Segment == 0 {
+			switch m.Base {
+			case x86asm.RIP:
+				from.static = at + uint64(m.Disp)
+			case x86asm.RBP:
+				from.slots = []int64{m.Disp}
+			}
+		}
+	}
+	return from
+}
+
+// plain is a type without its names and qualifiers, and the last of the names.
+func plain(t dwarf.Type) (_ dwarf.Type, name string) {
+	const maxHops = 16
+	for range maxHops {
+		switch x := t.(type) {
+		case *dwarf.TypedefType:
+			t, name = x.Type, x.Name
+		case *dwarf.QualType:
+			t = x.Type
+		default:
+			return t, name
+		}
+	}
+	return nil, ""
+}
+
+// pointee is what a pointer's type points to, nil if it is none.
+func pointee(t dwarf.Type) dwarf.Type {
+	t, _ = plain(t)
+	if p, ok := t.(*dwarf.PtrType); ok {
+		return p.Type
+	}
+	return nil
+}
+
+// memberOf names what lies at an offset of a variable of a type: "hits of struct stats", or an element of a small array, "sum[1]".
+func memberOf(t dwarf.Type, variable string, offset int64) string {
+	const (
+		mostLevels   = 8
+		mostElements = 128 // bytes, of an array whose elements are told apart
+	)
+	path, of := "", ""
+	for range mostLevels {
+		inner, name := plain(t)
+		switch x := inner.(type) {
+		case *dwarf.ArrayType:
+			size := int64(0)
+			if x.Type != nil {
+				size = x.Type.Size()
+			}
+			if size <= 0 || offset < 0 || x.Count > 0 && offset >= x.Count*size {
+				return inType(path, of)
+			}
+			if _, scalar := scalarOf(x.Type); scalar || of != "" {
+				if x.Count > 0 && x.Count*size <= mostElements {
+					path += fmt.Sprintf("[%d]", offset/size)
+				} else {
+					path += "[]"
+				}
+			}
+			t, offset = x.Type, offset%size
+		case *dwarf.StructType:
+			if of == "" {
+				switch {
+				case x.StructName != "":
+					of = x.Kind + " " + x.StructName
+				case name != "":
+					of = name
+				case variable != "":
+					of = variable
+				default:
+					of = x.Kind
+				}
+			}
+			f := fieldAt(x, offset)
+			if x.Kind == "union" || f == nil {
+				return inType(path, of)
+			}
+			if f.Name != "" {
+				path += "." + f.Name
+			}
+			t, offset = f.Type, offset-f.ByteOffset
+		default:
+			if of == "" && path != "" && variable != "" {
+				return variable + path
+			}
+			return inType(path, of)
+		}
+	}
+	return inType(path, of)
+}
+
+func inType(path, of string) string {
+	if path = strings.TrimPrefix(path, "."); path == "" || of == "" {
+		return ""
+	}
+	return path + " of " + of
+}
+
+// scalarOf says whether a type has no parts.
+func scalarOf(t dwarf.Type) (dwarf.Type, bool) {
+	t, _ = plain(t)
+	switch t.(type) {
+	case *dwarf.ArrayType, *dwarf.StructType:
+		return t, false
+	}
+	return t, true
+}
+
+// fieldAt is the member of a struct that an offset is in.
+func fieldAt(s *dwarf.StructType, offset int64) *dwarf.StructField {
+	for _, f := range s.Field {
+		if size := f.Type.Size(); offset >= f.ByteOffset && offset < f.ByteOffset+max(size, 1) {
+			return f
+		}
+	}
+	return nil
+}
