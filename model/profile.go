@@ -143,6 +143,18 @@ type Cost struct {
 	Waits   float64 // where the next address depends on it
 	Streams float64 // where lines are read in order
 	Apart   float64 // where no address depends on another, and no prefetcher foresees it; 0: not measured
+	// Within is how many bytes of data a program can go through and still find them there; 0: as many as the cache has.
+	Within int64
+}
+
+// FoundWithin is how many bytes of data a program can go through and still find them at what the machine's cache of
+// this number costs: its size, or less.
+func (p *Profile) FoundWithin(cache int) int64 {
+	size := p.Caches[cache].Size
+	if cache < len(p.Costs) && p.Costs[cache].Within > 0 {
+		return min(size, p.Costs[cache].Within)
+	}
+	return size
 }
 
 // AssumedRate is the RateSource of a rate that nobody has given or measured.

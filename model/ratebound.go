@@ -18,12 +18,14 @@ func (p *Profile) residentBlocks() uint64 {
 }
 
 // RateCeiling is the access rate at which the reuses that were timed would have more data between them than
-// the program has resident, by their mean distance; ok is false where no rate up to most does.
+// the program has resident, by the low end of the 95 % band of their mean distance; ok is false where no rate up to
+// most does.
 func (p *Profile) RateCeiling(most float64) (rate float64, ok bool, err error) {
 	blocks, longest := float64(p.residentBlocks()), p.longReuse()
 	if blocks == 0 || longest == 0 || !(p.Clock.Rate > 0) {
 		return 0, false, nil
 	}
+	least := math.Exp(-1.96 * math.Hypot(p.meanError(longest), conversionError))
 	over := func(rate float64) (bool, error) {
 		factor := rate / p.Clock.Rate
 		e, err := p.atRate(factor).estimate()
@@ -35,7 +37,7 @@ func (p *Profile) RateCeiling(most float64) (rate float64, ok bool, err error) {
 			return false, err
 		}
 		mean, _ := x.Mean(uint64(float64(longest) * factor))
-		return mean > blocks, nil
+		return least*mean > blocks, nil
 	}
 	if ok, err = over(most); !ok || err != nil {
 		return 0, false, err
@@ -57,6 +59,47 @@ func (p *Profile) RateCeiling(most float64) (rate float64, ok bool, err error) {
 		}
 	}
 	return high, true, nil
+}
+
+// meanError is the standard error, as a share, of the mean distance of reuses of that time, as chance has it: the
+// distance is the mean over accesses of their time to reuse, but at most that (Xiang et al., ASPLOS 2013, average
+// footprint), and holds are independent of each other.
+func (p *Profile) meanError(longest uint64) float64 {
+	type sum struct{ times, accesses float64 }
+	holds := make(map[uint64]*sum)
+	var all sum
+	mean := func() float64 { return all.times / all.accesses }
+	for i := range p.Records {
+		r := &p.Records[i]
+		if !r.outcome() || r.Accesses == 0 {
+			continue
+		}
+		y := r.Accesses * float64(min(r.Time, longest))
+		all.times, all.accesses = all.times+y, all.accesses+r.Accesses
+		if r.Hold == 0 {
+			continue
+		}
+		if holds[r.Hold] == nil {
+			holds[r.Hold] = &sum{}
+		}
+		holds[r.Hold].times += y
+		holds[r.Hold].accesses += r.Accesses
+	}
+	if !(all.times > 0) {
+		return 0
+	}
+	squares := 0.0
+	for i := range p.Records { // those of many holds
+		if r := &p.Records[i]; r.outcome() && r.Accesses > 0 && r.Hold == 0 {
+			off := float64(min(r.Time, longest)) - mean()
+			squares += r.Accesses * r.Accesses / p.independent(r) * off * off
+		}
+	}
+	for _, h := range holds {
+		off := h.times - mean()*h.accesses
+		squares += off * off
+	}
+	return math.Sqrt(squares) / all.times
 }
 
 // longReuse is the longest reuse time that was timed in ceilingHolds holds, or exceeded; 0 if there is none.

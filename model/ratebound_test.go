@@ -1,6 +1,10 @@
 package model
 
-import "testing"
+import (
+	"math"
+	"slices"
+	"testing"
+)
 
 // around is a profile of a list of so many lines, each touched twice, at a rate that is assumed: the second touch
 // comes at once, the first one lap later, in ns.
@@ -24,7 +28,7 @@ func TestRateCeiling(t *testing.T) {
 	if err != nil || !ok {
 		t.Fatal(ok, err)
 	}
-	near(t, "ceiling", rate, 0.1*residentSlack*9/8, 0.01)
+	near(t, "ceiling", rate, 0.1*residentSlack*9/8*math.Exp(distanceError), 0.01)
 	factor, err := p.BoundRate()
 	if err != nil {
 		t.Fatal(err)
@@ -45,6 +49,29 @@ func TestRateCeiling(t *testing.T) {
 	// Of a faster one the same memory says nothing.
 	if _, ok, err := around(lines, 2*lines/0.1, 0.001).RateCeiling(0.05); ok || err != nil {
 		t.Errorf("bounded though all of it is less than what is resident: %v", err)
+	}
+}
+
+// The fewer holds have met a long reuse, the less it bounds the rate.
+func TestRateCeilingOfFew(t *testing.T) {
+	const lines = 1 << 17
+	ceiling := func(holds int) float64 { // of as many accesses, met in so many holds of 200
+		p := around(lines, 2*lines/0.1, 1)
+		p.Records = slices.DeleteFunc(p.Records, func(r Record) bool { return !r.Exact && r.Hold > uint64(holds) })
+		for i := range p.Records {
+			if r := &p.Records[i]; !r.Exact {
+				r.Accesses = 4 / float64(holds)
+			}
+		}
+		rate, ok, err := p.RateCeiling(1000)
+		if err != nil || !ok {
+			t.Fatal(ok, err)
+		}
+		return rate
+	}
+	few, many := ceiling(4), ceiling(100)
+	if few < 1.5*many || few > 3.5*many {
+		t.Errorf("4 holds bound the rate by %.3g, 100 by %.3g", few, many)
 	}
 }
 

@@ -87,7 +87,11 @@ func (s *session) comments(digest []byte) []string {
 		}
 	}
 	for _, c := range p.Costs {
-		add("cost", fmt.Sprintf("%.3g %.3g %.3g", c.Waits, c.Streams, c.Apart))
+		cost := fmt.Sprintf("%.3g %.3g %.3g", c.Waits, c.Streams, c.Apart)
+		if c.Within > 0 {
+			cost += fmt.Sprintf(" %d", c.Within)
+		}
+		add("cost", cost)
 	}
 	add("observations", strconv.FormatInt(s.observations, 10))
 	for _, c := range p.Counts {
@@ -395,12 +399,18 @@ func appendNew(list []string, s string) []string {
 	return append(list, s)
 }
 
-// parseCost reads what an access costs; a writer may not know the third time.
+// parseCost reads what an access costs; a writer may not know the third time, nor up to where it holds.
 func parseCost(v string) (c model.Cost, err error) {
 	fields := strings.Fields(v)
+	if len(fields) == 4 {
+		if c.Within, err = strconv.ParseInt(fields[3], 10, 64); err != nil || c.Within < 0 {
+			return c, fmt.Errorf("bytes %s: want a whole number, 0 or more", fields[3])
+		}
+		fields = fields[:3]
+	}
 	to := [...]*float64{&c.Waits, &c.Streams, &c.Apart}
 	if len(fields) != 2 && len(fields) != len(to) {
-		return c, fmt.Errorf("want two or three times")
+		return c, fmt.Errorf("want two or three times, and bytes")
 	}
 	for i, f := range fields {
 		if *to[i], err = strconv.ParseFloat(f, 64); err == nil && !(*to[i] >= 0) {

@@ -93,9 +93,10 @@ func level(p *model.Profile, spots []*Spot) string {
 		return ""
 	}
 	shares := all.shares()
+	costs := placedCosts(p)
 	best, sum := -1, 0.0
 	for i := 1; i < len(shares); i++ {
-		if t := shares[i] * p.Costs[i].Waits; t > sum {
+		if t := shares[i] * costs[i].Waits; t > sum {
 			best, sum = i, t
 		}
 	}

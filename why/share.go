@@ -37,7 +37,7 @@ type costs struct {
 var assumedCosts = []model.Cost{{Waits: 2.2, Streams: 0.6, Apart: 1.5}, {Waits: 5, Streams: 0.8, Apart: 1.6}, {Waits: 20, Streams: 1.5, Apart: 3}, {Waits: 100, Streams: 3, Apart: 9}}
 
 func costsOf(p *model.Profile) (c costs) {
-	all := p.Costs
+	all := placedCosts(p)
 	if len(all) != len(p.Caches)+1 || len(all) < 2 {
 		all = nil
 		for i := range p.Caches {
@@ -61,6 +61,26 @@ func costsOf(p *model.Profile) (c costs) {
 		c.streamed = append(c.streamed, x.Streams)
 	}
 	return c
+}
+
+// placedCosts are the profile's. What the last cache has of data farther apart than it is fast for costs as much as memory: it
+// is taken to be the same part of its data everywhere.
+func placedCosts(p *model.Profile) []model.Cost {
+	last := len(p.Caches) - 1
+	if len(p.Costs) != last+2 || last < 1 || p.FoundWithin(last) == p.Caches[last].Size || p.Block <= 0 {
+		return p.Costs
+	}
+	blocks := func(bytes int64) uint64 { return uint64(bytes) / uint64(p.Block) }
+	ratios, err := p.PlainMissRatios([]uint64{blocks(p.Caches[last-1].Size), blocks(p.FoundWithin(last)), blocks(p.Caches[last].Size)})
+	if err != nil || !(ratios[0] > ratios[2]) {
+		return p.Costs
+	}
+	far := min(max((ratios[1]-ratios[2])/(ratios[0]-ratios[2]), 0), 1)
+	all := slices.Clone(p.Costs)
+	near, memory := all[last], all[last+1]
+	all[last] = model.Cost{Waits: near.Waits + far*(memory.Waits-near.Waits), Streams: near.Streams + far*(memory.Streams-near.Streams),
+		Apart: near.Apart + far*(memory.Apart-near.Apart)}
+	return all
 }
 
 // each is what a fetch costs more than one in the first cache, behind the last: to weigh fetches of one function.

@@ -142,7 +142,7 @@ func findOrigins(p *model.Profile, block int) (b origins, ok bool) {
 	}
 	var sizes []uint64
 	for i := range b { // where there are fewer caches, what would come from the missing ones comes from memory
-		sizes = append(sizes, uint64(p.Caches[min(i, len(p.Caches)-1)].Size)/uint64(block))
+		sizes = append(sizes, uint64(p.FoundWithin(min(i, len(p.Caches)-1)))/uint64(block))
 	}
 	ratios, err := p.PlainMissRatios(sizes)
 	if err != nil {
@@ -186,7 +186,7 @@ func (s *stage) findForetold(p *model.Profile) *foretold {
 func (s *stage) draft(p *model.Profile, f *foretold) *model.Profile {
 	d := newStage(s.Input.Apart(), s.join)
 	d.foretold, d.bare = f, true
-	q := &model.Profile{Caches: p.Caches, BinsPerOctave: p.BinsPerOctave, Resident: s.Resident}
+	q := &model.Profile{Caches: p.Caches, Costs: p.Costs, BinsPerOctave: p.BinsPerOctave, Resident: s.Resident}
 	d.fillRecords(q)
 	return q
 }

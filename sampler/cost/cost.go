@@ -7,6 +7,7 @@ package cost
 
 import (
 	"fmt"
+	"math"
 	"slices"
 	"sync/atomic"
 	"time"
@@ -19,12 +20,17 @@ type Cost struct {
 	Waits   float64 // where the next address depends on it
 	Streams float64 // where lines are read in order
 	Apart   float64 // where no address depends on another, and no prefetcher foresees it
+	// Within is how many bytes of data a program can go through and still find them there; 0: as many as the cache has.
+	// Behind it they take as long as from memory: a cache's far slices do, and a virtual machine may have a part of it only.
+	Within int64
 }
 
 const (
 	line = 64
 	// most is how much memory is used: a machine with larger caches tells less of its memory.
 	most = 256 << 20
+	// mostReach is up to where the last cache's is sought: it takes as long as all the rest.
+	mostReach = 64 << 20
 	// Each figure is the median of so many rounds of so many accesses.
 	rounds, perRound = 9, 4096
 )
@@ -53,11 +59,43 @@ func Measure(sizes []int64) ([]Cost, error) {
 		memory[i] = 1 // else all pages are the one zero page
 		memory[i] = 0
 	}
-	var out []Cost
-	for _, span := range spans {
-		out = append(out, Cost{Waits: waits(memory[:span]), Streams: streams(memory[:span]), Apart: apart(memory[:span])})
+	all := make([]Cost, len(spans))
+	last := len(sizes) - 1
+	all[last+1] = measure(memory[:spans[last+1]], 0)
+	if last > 0 {
+		took := func(span int64) float64 { return waits(memory[:span], int(span/line)) }
+		spans[last], all[last].Within = reach(took, spans[last], sizes[last-1], sizes[last], all[last+1].Waits)
 	}
-	return out, nil
+	for i, span := range spans[:last+1] {
+		within := all[i].Within
+		all[i] = measure(memory[:span], int(span/line))
+		all[i].Within = within
+	}
+	return all, nil
+}
+
+func measure(b []byte, warm int) Cost {
+	return Cost{Waits: waits(b, warm), Streams: streams(b, warm), Apart: apart(b, warm)}
+}
+
+// reach finds up to which span the last cache has the data, by how long an access took there: less than the geometric mean of what it takes
+// right behind the cache before, and far, in memory. span is where such data are well within, the given one if all are.
+func reach(took func(span int64) float64, span, before, size int64, far float64) (inside, within int64) {
+	first := powerOfTwo(2 * before)
+	near := 0.0
+	for s := first; s <= min(size/2, mostReach); s *= 2 {
+		now := took(s)
+		if s == first {
+			if near = now; far < 2*near {
+				break // it is no faster than memory, or memory as fast
+			}
+		}
+		if now > math.Sqrt(near*far) {
+			within = s / 2
+			return max(min(span, within/2), first), within
+		}
+	}
+	return span, 0
 }
 
 // powerOfTwo is the largest up to n.
@@ -71,12 +109,12 @@ func powerOfTwo(n int64) int64 {
 
 var sink atomic.Uint64 // keeps the compiler from leaving the loads out
 
-// waits has each address depend on what was read before: a full-period congruential generator (Hull and Dobell,
+// waits, after warm accesses that bring the data to where they stay, has each address depend on what was read before: a full-period congruential generator (Hull and Dobell,
 // SIAM Review 4, 1962) in which the zeros that are read are added.
-func waits(b []byte) float64 {
+func waits(b []byte, warm int) float64 {
 	mask := uint64(len(b)/line - 1)
 	at := uint64(1)
-	return median(warmFor(b), func(n int) {
+	return median(warm, func(n int) {
 		for range n {
 			at = (at*0x9e3779b1 + 0x3c6ef35f + uint64(b[at*line])) & mask
 		}
@@ -85,10 +123,10 @@ func waits(b []byte) float64 {
 }
 
 // apart has the same addresses as waits, but none that depends on what was read.
-func apart(b []byte) float64 {
+func apart(b []byte, warm int) float64 {
 	mask := uint64(len(b)/line - 1)
 	at, sum := uint64(1), uint64(0)
-	return median(warmFor(b), func(n int) {
+	return median(warm, func(n int) {
 		for range n {
 			at = (at*0x9e3779b1 + 0x3c6ef35f) & mask
 			sum += uint64(b[at*line])
@@ -98,9 +136,9 @@ func apart(b []byte) float64 {
 }
 
 // streams reads lines in order.
-func streams(b []byte) float64 {
+func streams(b []byte, warm int) float64 {
 	at, sum := 0, uint64(0)
-	return median(warmFor(b), func(n int) {
+	return median(warm, func(n int) {
 		for range n {
 			sum += uint64(b[at])
 			if at += line; at == len(b) {
@@ -126,11 +164,6 @@ func Cycle() float64 {
 		sink.Add(x)
 	}) / (4 * multiply)
 }
-
-// warmFor is how many accesses bring all of b into a cache that holds it: none where it is too large for any.
-func warmFor(b []byte) int { return min(2*len(b)/line, mostWarm) }
-
-const mostWarm = 1 << 18
 
 // median of what an access takes in a round, in ns, after warm accesses.
 func median(warm int, f func(n int)) float64 {
