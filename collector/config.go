@@ -68,9 +68,9 @@ type Config struct {
 	Latency bool
 
 	Caches []model.Cache
-	// Costs are what accesses cost on this machine, in each of Caches and behind the last, and Cycle what a cycle takes, in ns; nil and 0:
+	// CostsOn are what accesses cost on this machine, on data of several sizes, and Cycle what a cycle takes, in ns; nil and 0:
 	// usual ones are taken.
-	Costs         []model.Cost
+	CostsOn       []model.Cost
 	Cycle         float64
 	BinsPerOctave int // 16
 
@@ -189,7 +189,7 @@ func (c *Config) checkNumbers() error {
 // pipelineCosts are those for the model of the processor.
 func (c *Config) pipelineCosts() pipeline.Costs {
 	var waits, rows []float64
-	for _, cost := range c.Costs {
+	for _, cost := range model.CostsByLevel(c.CostsOn, c.Caches) {
 		waits, rows = append(waits, cost.Waits), append(rows, cost.Streams)
 	}
 	return pipeline.Of(c.Cycle, waits, rows)

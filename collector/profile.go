@@ -40,7 +40,8 @@ func (s *Session) profile() (*model.Profile, error) {
 		Source:        strings.Join(append(slices.Clone(s.src.replaced), s.src.source.Name()), ", then "),
 		BinsPerOctave: s.cfg.BinsPerOctave,
 		Caches:        s.cfg.Caches,
-		Costs:         s.cfg.Costs,
+		Costs:         model.CostsByLevel(s.cfg.CostsOn, s.cfg.Caches),
+		CostsOn:       s.cfg.CostsOn,
 	}
 	if all := s.targets.processes.All(); len(all) > 0 {
 		p.Command = all[len(all)-1].Facts.Command()

@@ -138,15 +138,6 @@ type Cache struct {
 	Assumed bool
 }
 
-// Cost is what an access costs that finds its data at one place, in ns.
-type Cost struct {
-	Waits   float64 // where the next address depends on it
-	Streams float64 // where lines are read in order
-	Apart   float64 // where no address depends on another, and no prefetcher foresees it; 0: not measured
-	// Within is how many bytes of data a program can go through and still find them there; 0: as many as the cache has.
-	Within int64
-}
-
 // FoundWithin is how many bytes of data a program can go through and still find them at what the machine's cache of
 // this number costs: its size, or less.
 func (p *Profile) FoundWithin(cache int) int64 {
@@ -242,6 +233,8 @@ type Profile struct {
 	// Costs are what accesses cost on the machine, by where data were found: in the first of Caches, in each
 	// other, and behind the last. Empty if that is not known.
 	Costs []Cost
+	// CostsOn are what they cost on data of several sizes, in the order of these. Empty likewise.
+	CostsOn []Cost
 	// Touches are how memory is touched, and Moments where time goes, as far as that is known.
 	Touches  []Touch
 	Moments  []Moment

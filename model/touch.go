@@ -1,6 +1,9 @@
 package model
 
-import "math"
+import (
+	"fmt"
+	"math"
+)
 
 // Manner says how the accesses of one instruction follow each other.
 type Manner uint8
@@ -137,6 +140,9 @@ type MomentRates struct {
 	// Chases, Apart and Streams are lines fetched in a thousand instructions: each at an address that the one before has
 	// to come for; at others that no prefetcher foresees; and in strides that prefetchers follow.
 	Chases, Apart, Streams int
+	// Runs is how many ns a thousand instructions take if all lines are in the first cache, by a model of the processor: 0 if
+	// that is not known.
+	Runs int
 }
 
 // Moment is a sum over samples of CPU time: threads held at random moments of it.
@@ -154,4 +160,90 @@ type Moment struct {
 
 	Samples     int64
 	Nanoseconds float64 // of CPU time that they stand for
+}
+
+// Cost is what an access costs that finds its data at one place, in ns.
+type Cost struct {
+	Bytes   int64   // of the data that it was measured on, all used before any is used again; 0: a whole level's
+	Waits   float64 // where the next address depends on it
+	Streams float64 // where lines are read in order
+	Apart   float64 // where no address depends on another, and no prefetcher foresees it; 0: not measured
+	// Within is, of a level, how many bytes of data a program can go through and still find them there; 0: as many as it has.
+	Within int64
+}
+
+// CostsByLevel are those in each cache and behind the last, each the geometric mean of what was measured there; nil where nothing
+// was. Of the last cache that is up to where it is nearer to its fastest than to memory, by factors: its far slices may not be, and
+// a virtual machine may have a part of it only.
+func CostsByLevel(on []Cost, caches []Cache) (out []Cost) {
+	if len(on) == 0 || len(caches) == 0 {
+		return nil
+	}
+	from := int64(0)
+	for i := range len(caches) + 1 {
+		to := int64(math.MaxInt64)
+		if i < len(caches) {
+			to = caches[i].Size
+		}
+		var sum Cost
+		n, within := 0.0, int64(0)
+		last := on[0] // for a level on whose sizes nothing was measured: of the nearest below
+		for _, c := range on {
+			if c.Bytes < from {
+				last = c
+			}
+			if c.Bytes < from || c.Bytes >= to {
+				continue
+			}
+			if far := on[len(on)-1].Waits; i == len(caches)-1 && n > 0 && c.Waits*c.Waits > math.Exp(sum.Waits/n)*far {
+				within = halfWay(last.Bytes, c.Bytes)
+				break
+			}
+			last = c
+			sum.Waits += math.Log(c.Waits)
+			sum.Streams += math.Log(c.Streams)
+			sum.Apart += math.Log(c.Apart)
+			n++
+		}
+		if n > 0 {
+			last = Cost{Waits: math.Exp(sum.Waits / n), Streams: math.Exp(sum.Streams / n), Apart: math.Exp(sum.Apart / n)}
+		}
+		last.Bytes, last.Within = 0, within
+		out = append(out, last)
+		from = to
+	}
+	return out
+}
+
+// halfWay is between two sizes, by factors.
+func halfWay(a, b int64) int64 { return int64(math.Sqrt(float64(a) * float64(b))) }
+
+// CostSteps are caches, real ones and steps of them, between which data cost what was measured: one cost for each, and one
+// behind the last.
+func (p *Profile) CostSteps() (steps []Cache, costs []Cost) {
+	if len(p.CostsOn) == 0 || len(p.Caches) == 0 {
+		return p.Caches, p.Costs
+	}
+	levels := CostsByLevel(p.CostsOn, p.Caches)
+	from := int64(0)
+	for i, cache := range p.Caches {
+		var within []Cost
+		for _, c := range p.CostsOn {
+			if c.Bytes >= from && c.Bytes < cache.Size {
+				within = append(within, c)
+			}
+		}
+		if len(within) == 0 {
+			within = levels[i : i+1]
+		}
+		for k, c := range within {
+			step := cache
+			if k+1 < len(within) {
+				step = Cache{Level: fmt.Sprintf("%s/%d", cache.Level, k+1), Size: halfWay(c.Bytes, within[k+1].Bytes), Line: cache.Line}
+			}
+			steps, costs = append(steps, step), append(costs, c)
+		}
+		from = cache.Size
+	}
+	return steps, append(costs, levels[len(levels)-1])
 }

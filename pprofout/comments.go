@@ -93,6 +93,9 @@ func (s *session) comments(digest []byte) []string {
 		}
 		add("cost", cost)
 	}
+	for _, c := range p.CostsOn {
+		add("cost_on", fmt.Sprintf("%d %.3g %.3g %.3g", c.Bytes, c.Waits, c.Streams, c.Apart))
+	}
 	add("observations", strconv.FormatInt(s.observations, 10))
 	for _, c := range p.Counts {
 		add("count", fmt.Sprintf("%d %s", c.N, text(string(c.Name)))) // text as in its sample
@@ -234,6 +237,13 @@ func (s *session) set(key, v string) error {
 		var c model.Cost
 		c, err = parseCost(v)
 		p.Costs = append(p.Costs, c)
+	case "cost_on":
+		size, times, _ := strings.Cut(v, " ")
+		var c model.Cost
+		if c, err = parseCost(times); err == nil {
+			c.Bytes, err = strconv.ParseInt(size, 10, 64)
+		}
+		p.CostsOn = append(p.CostsOn, c)
 	case "observations":
 		s.observations, err = strconv.ParseInt(v, 10, 64)
 	case "count":

@@ -43,12 +43,13 @@ const (
 	ofChases
 	ofApart
 	ofStreams
+	ofRuns
 	numLabels
 )
 
 var labelNames = [numLabels]string{kindLabel, accessLabel, belowLabel, exactLabel, dataLabel, pairLabel, pairTime, readAhead, distinct, reuseTime, cpuTime,
 	tidLabel, epochLabel, holdLabel, openLabel, groupLabel, stackLabel, endLabel, usedLabel, writeLabel, memberLabel, writtenMemberLabel, sourceLabel, patternLabel, strideLabel, waitLabel,
-	nearLabel, chasesLabel, apartLabel, streamsLabel}
+	nearLabel, chasesLabel, apartLabel, streamsLabel, runsLabel}
 
 // A sample is one of pprof's, as far as a reader minds: of each label the first text and the first number.
 type sample struct {

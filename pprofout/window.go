@@ -23,6 +23,7 @@ const (
 	chasesLabel  = "chases"
 	apartLabel   = "apart"
 	streamsLabel = "streams"
+	runsLabel    = "runs"
 )
 
 // windowTypes are their columns.
@@ -87,6 +88,7 @@ func (w *window) labels(g *group) []label {
 		num(chasesLabel, "lines", int64(w.rates.Chases))
 		num(apartLabel, "lines", int64(w.rates.Apart))
 		num(streamsLabel, "lines", int64(w.rates.Streams))
+		num(runsLabel, "nanoseconds", int64(w.rates.Runs))
 	}
 	return out
 }
@@ -167,7 +169,7 @@ func (d *decoder) window(kind string, s *sample) error {
 	if !ok {
 		return fmt.Errorf("wait %.40q is not known", s.text(ofWait))
 	}
-	rates := model.MomentRates{Near: int(s.number(ofNear)), Chases: int(s.number(ofChases)), Apart: int(s.number(ofApart)), Streams: int(s.number(ofStreams))}
+	rates := model.MomentRates{Near: int(s.number(ofNear)), Chases: int(s.number(ofChases)), Apart: int(s.number(ofApart)), Streams: int(s.number(ofStreams)), Runs: int(s.number(ofRuns))}
 	d.p.Moments = append(d.p.Moments, model.Moment{Stack: d.stack(s.stack), TID: int(s.number(ofTID)), Wait: wait, Op: op, Data: data, Manner: pattern, Stride: stride,
 		MomentRates: rates, Samples: s.values[d.column[at]], Nanoseconds: value(5)})
 	return nil

@@ -22,13 +22,14 @@ func windowProfile() *model.Profile {
 		Duration: time.Second, Source: "cpu-clock", BinsPerOctave: 16, Block: 64,
 		Clock:   model.Clock{Name: "cpu-time", Unit: "nanoseconds", Rate: 1},
 		Caches:  []model.Cache{{Level: "L1d", Size: 32768, Ways: 8, Line: 64}},
+		CostsOn: []model.Cost{{Bytes: 16384, Waits: 2.2, Streams: 0.5, Apart: 0.7}, {Bytes: 1 << 28, Waits: 301, Streams: 5.6, Apart: 24}},
 		Records: []model.Record{{Kind: model.Censored, Use: at("walk"), Op: model.Load, TID: 7, Weight: model.Weight{Observations: 1, Accesses: 5}, Timing: model.Timing{Time: 9, Native: 9}, Derived: model.Derived{Misses: []float64{5}}}},
 		Touches: []model.Touch{
 			{Use: at("walk"), Op: model.Load, Data: table, Manner: model.MannerStride, Stride: -64, Windows: 3, Accesses: 1000, Fetches: 900, Used: 7200, Written: 0},
 			{Use: at("walk"), Op: model.Store, Manner: model.MannerChase, Windows: 1, Accesses: 10, Fetches: 10, Used: 80, Written: 10},
 		},
 		Moments: []model.Moment{
-			{Stack: at("walk"), TID: 7, Wait: model.WaitMemory, Op: model.Load, Data: table, Manner: model.MannerStride, Stride: -4096, MomentRates: model.MomentRates{Near: 125, Chases: 5, Apart: 2, Streams: 3}, Samples: 2, Nanoseconds: 5e6},
+			{Stack: at("walk"), TID: 7, Wait: model.WaitMemory, Op: model.Load, Data: table, Manner: model.MannerStride, Stride: -4096, MomentRates: model.MomentRates{Near: 125, Chases: 5, Apart: 2, Streams: 3, Runs: 170}, Samples: 2, Nanoseconds: 5e6},
 			{Stack: at("other"), TID: 7, Wait: model.WaitNo, MomentRates: model.MomentRates{Near: 100}, Samples: 1, Nanoseconds: 1e6},
 		},
 	}

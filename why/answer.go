@@ -75,13 +75,27 @@ func most(spots []*Spot, name func(*Spot) string) string {
 	return best
 }
 
-// level is where most of the waiting time's data come from, by the reuses of the functions that wait.
-func level(p *model.Profile, spots []*Spot) string {
+// level is where most of the waiting time's data come from, by the reuses of the functions that wait; "" if that is not known, as
+// where it is another at another rate of accesses that may be.
+func level(p *model.Profile, spots []*Spot) (name string) {
 	if len(p.Costs) != len(p.Caches)+1 || p.Unwatched() {
 		return ""
 	}
-	from := sumLevels(p)
-	all := levelSum{misses: make([]float64, len(p.Caches))}
+	e := evidenceOf(p)
+	for i, r := range e.rates {
+		switch at := e.level(p, spots, r.levels); {
+		case i == 0:
+			name = at
+		case at != name:
+			return ""
+		}
+	}
+	return name
+}
+
+// level is that by what one rate makes of the profile.
+func (e *evidence) level(p *model.Profile, spots []*Spot, from *levelSums) string {
+	all := levelSum{misses: make([]float64, len(from.all.misses))}
 	added := map[string]bool{}
 	for _, s := range spots {
 		if f := from.of[s.Function]; f != nil && s.Time.Value > 0.02 && !added[s.Function] {
@@ -93,20 +107,19 @@ func level(p *model.Profile, spots []*Spot) string {
 		return ""
 	}
 	shares := all.shares()
-	costs := placedCosts(p)
-	best, sum := -1, 0.0
+	steps, costs := p.CostSteps()
+	best, sum := "", 0.0
+	waits := map[string]float64{}
 	for i := 1; i < len(shares); i++ {
-		if t := shares[i] * costs[i].Waits; t > sum {
-			best, sum = i, t
+		name := "memory"
+		if i < len(steps) {
+			name, _, _ = strings.Cut(steps[i].Level, "/")
+		}
+		if waits[name] += shares[i] * costs[i].Waits; name != steps[0].Level && waits[name] > sum {
+			best, sum = name, waits[name]
 		}
 	}
-	switch {
-	case best < 0:
-		return ""
-	case best < len(p.Caches):
-		return p.Caches[best].Level
-	}
-	return "memory"
+	return best
 }
 
 // traffic is that of each cache, by the predicted misses and the share of fetched lines that are written to.

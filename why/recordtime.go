@@ -58,12 +58,17 @@ func missedAt(r *model.Record) []*model.Location {
 // missCost is what misses cost, by place.
 type missCost struct {
 	costs
-	kinds  map[string][]float64 // of the costs
+	misses map[*model.Record][]float64 // by the steps of the costs
+	kinds  map[string][]float64        // of the costs
 	serial map[string]bool
 }
 
 func missCosts(p *model.Profile) *missCost {
-	m := &missCost{costs: costsOf(p), kinds: map[string][]float64{}, serial: map[string]bool{}}
+	e := evidenceOf(p)
+	m := &missCost{costs: e.costs, misses: map[*model.Record][]float64{}, kinds: map[string][]float64{}, serial: map[string]bool{}}
+	for i := range p.Records {
+		m.misses[&p.Records[i]] = e.middle.Records[i].Misses
+	}
 	for i := range p.Moments {
 		if x := &p.Moments[i]; x.Chases > x.Apart {
 			m.serial[functionOf(x.Stack)] = true
@@ -90,16 +95,17 @@ func missCosts(p *model.Profile) *missCost {
 
 // of is what a record's misses cost, in ns.
 func (m *missCost) of(r *model.Record) (ns float64) {
-	if r.Kind == model.Lost || r.Kind.OfLine() || len(r.Misses)+1 != len(m.apart) {
+	misses := m.misses[r]
+	if r.Kind == model.Lost || r.Kind.OfLine() || len(misses)+1 != len(m.apart) {
 		return 0
 	}
 	kind := m.kinds[report.PlaceOf(missedAt(r)).String()]
 	if kind == nil {
 		kind = m.apart
 	}
-	for k, n := range r.Misses {
-		if k+1 < len(r.Misses) {
-			n -= r.Misses[k+1] // they find their data in the next cache
+	for k, n := range misses {
+		if k+1 < len(misses) {
+			n -= misses[k+1] // they find their data in the next step
 		}
 		ns += max(n, 0) * kind[k+1]
 	}

@@ -27,6 +27,67 @@ func (g *group) add(m *model.Moment) {
 	g.moments = append(g.moments, m)
 }
 
+// evidence is where a profile's data are found, and what that costs, in steps as fine as they were measured. Where the access
+// rate is known roughly, so are distances: it has that for several rates.
+type evidence struct {
+	costs
+	middle *model.Profile // with the misses of each step
+	rates  []rated
+}
+
+// rated is what one rate makes of the profile, and how likely it is.
+type rated struct {
+	levels *levelSums
+	weight float64
+}
+
+// rateFactors are how far from the middle of its interval the rate is, as a share of the half of it, by factors: 1 is its 95 % end.
+var rateFactors = [][2]float64{{0, 0.5}, {-1.2 / 1.96, 0.25}, {1.2 / 1.96, 0.25}}
+
+func evidenceOf(p *model.Profile) *evidence {
+	e := &evidence{costs: costsOf(p), middle: p}
+	steps, _ := p.CostSteps()
+	clock := &p.Clock
+	spread := clock.RateLow > 0 && clock.RateHigh > 1.1*clock.RateLow && !math.IsInf(clock.RateHigh, 1)
+	if p.ExactDistances || len(p.CostsOn) == 0 && !spread {
+		e.rates = []rated{{sumLevels(p), 1}}
+		return e
+	}
+	for _, f := range rateFactors {
+		rate := clock.Rate
+		switch {
+		case f[0] < 0:
+			rate *= math.Pow(min(clock.RateLow/rate, 1), -f[0])
+		case f[0] > 0:
+			rate *= math.Pow(max(clock.RateHigh/rate, 1), f[0])
+		}
+		if f[0] != 0 && !spread {
+			continue
+		}
+		q := p.AtRate(rate)
+		if q.Caches = steps; q.Derive() != nil { // what a profile that was derived before can't fail at
+			continue
+		}
+		if f[0] == 0 {
+			e.middle = q
+		}
+		e.rates = append(e.rates, rated{sumLevels(q), f[1]})
+	}
+	if len(e.rates) == 0 { // nothing is known of where data are
+		q := *p
+		q.Caches, q.Records = steps, nil
+		e.rates = []rated{{sumLevels(&q), 1}}
+	}
+	total := 0.0
+	for _, r := range e.rates {
+		total += r.weight
+	}
+	for i := range e.rates {
+		e.rates[i].weight /= total
+	}
+	return e
+}
+
 // costs are what a line costs more than one in the first cache, in ns, by where data are found; and what else takes time.
 type costs struct {
 	chased, apart, streamed []float64
@@ -37,8 +98,8 @@ type costs struct {
 var assumedCosts = []model.Cost{{Waits: 2.2, Streams: 0.6, Apart: 1.5}, {Waits: 5, Streams: 0.8, Apart: 1.6}, {Waits: 20, Streams: 1.5, Apart: 3}, {Waits: 100, Streams: 3, Apart: 9}}
 
 func costsOf(p *model.Profile) (c costs) {
-	all := placedCosts(p)
-	if len(all) != len(p.Caches)+1 || len(all) < 2 {
+	_, all := p.CostSteps()
+	if len(all) < 2 || len(p.CostsOn) == 0 && len(all) != len(p.Caches)+1 {
 		all = nil
 		for i := range p.Caches {
 			all = append(all, assumedCosts[min(i, len(assumedCosts)-2)])
@@ -63,26 +124,6 @@ func costsOf(p *model.Profile) (c costs) {
 	return c
 }
 
-// placedCosts are the profile's. What the last cache has of data farther apart than it is fast for costs as much as memory: it
-// is taken to be the same part of its data everywhere.
-func placedCosts(p *model.Profile) []model.Cost {
-	last := len(p.Caches) - 1
-	if len(p.Costs) != last+2 || last < 1 || p.FoundWithin(last) == p.Caches[last].Size || p.Block <= 0 {
-		return p.Costs
-	}
-	blocks := func(bytes int64) uint64 { return uint64(bytes) / uint64(p.Block) }
-	ratios, err := p.PlainMissRatios([]uint64{blocks(p.Caches[last-1].Size), blocks(p.FoundWithin(last)), blocks(p.Caches[last].Size)})
-	if err != nil || !(ratios[0] > ratios[2]) {
-		return p.Costs
-	}
-	far := min(max((ratios[1]-ratios[2])/(ratios[0]-ratios[2]), 0), 1)
-	all := slices.Clone(p.Costs)
-	near, memory := all[last], all[last+1]
-	all[last] = model.Cost{Waits: near.Waits + far*(memory.Waits-near.Waits), Streams: near.Streams + far*(memory.Streams-near.Streams),
-		Apart: near.Apart + far*(memory.Apart-near.Apart)}
-	return all
-}
-
 // each is what a fetch costs more than one in the first cache, behind the last: to weigh fetches of one function.
 func (c *costs) each(t *model.Touch, serial bool) float64 {
 	last := len(c.chased) - 1
@@ -102,15 +143,19 @@ type shareEstimate struct {
 }
 
 // scenario is what is not known of a machine's way to run code.
-type scenario struct{ perCycle, overlap, latency, weight float64 }
+type scenario struct{ perCycle, slower, overlap, latency, weight float64 }
 
-// scenarios are combinations of instructions in a cycle, of how much longer independent fetches take than where nothing is
+// speeds are how many instructions are made in a cycle, where no model of the processor tells, how many times as long they take
+// as it says where one does, and how likely that is: its error is 0.35 of the logarithm (docs/explanation/accuracy.md).
+var speeds = [][3]float64{{0.6, 1.9, 0.1}, {1, 1.3, 0.2}, {1.6, 1, 0.3}, {2.5, 0.8, 0.25}, {4, 0.6, 0.15}}
+
+// scenarios are combinations of speeds, of how much longer independent fetches take than where nothing is
 // done but that, and of how far off the latency is.
 func scenarios(off float64) (out []scenario) {
-	for _, a := range [][2]float64{{0.6, 0.1}, {1, 0.2}, {1.6, 0.3}, {2.5, 0.25}, {4, 0.15}} {
+	for _, a := range speeds {
 		for _, b := range [][2]float64{{0.8, 0.25}, {1.2, 0.35}, {2, 0.25}, {4, 0.15}} {
 			for _, l := range [][2]float64{{-1.2, 0.25}, {0, 0.5}, {1.2, 0.25}} {
-				out = append(out, scenario{a[0], b[0], math.Exp(off * l[0]), a[1] * b[1] * l[1]})
+				out = append(out, scenario{a[0], a[1], b[0], math.Exp(off * l[0]), a[2] * b[1] * l[1]})
 			}
 		}
 	}
@@ -159,10 +204,15 @@ const (
 )
 
 // estimate is that of a group.
-func (g *group) estimate(from *levelSums, c costs) (e shareEstimate) {
-	levels, unknown, off, n := g.levels(from, &c)
+func (g *group) estimate(from *evidence) (e shareEstimate) {
+	c := &from.costs
+	far := 0.0
+	for _, r := range from.rates {
+		levels, unknown, _, n := g.levels(r.levels, c)
+		far = max(far, 1-levels[0], 1/float64(n+1), unknown)
+	}
 	open := openMinded
-	if far := max(1-levels[0], 1/float64(n+1), unknown); far < open { // what is in the first cache is not waited for
+	if far < open { // what is in the first cache is not waited for
 		open = max(far*far/openMinded, 1e-6)
 	}
 	var prior [cells]float64
@@ -170,15 +220,18 @@ func (g *group) estimate(from *levelSums, c costs) (e shareEstimate) {
 		prior[i] = open / cells
 	}
 	var total, inOrder float64
-	placements := placed(levels, unknown)
-	for _, levels := range placements {
-		for _, m := range misplaced {
-			levels, weight := farther(levels, m[0]), m[1]/float64(len(placements))
-			for _, s := range scenarios(off) {
-				share, order := g.expected(&c, levels, s)
-				total += weight * s.weight * share
-				inOrder += weight * s.weight * order
-				spreadOver(&prior, share, weight*(1-open)*s.weight)
+	for _, r := range from.rates {
+		levels, unknown, off, _ := g.levels(r.levels, c)
+		placements := placed(levels, unknown)
+		for _, levels := range placements {
+			for _, m := range misplaced {
+				levels, weight := farther(levels, m[0]), r.weight*m[1]/float64(len(placements))
+				for _, s := range scenarios(off) {
+					share, order := g.expected(c, levels, s)
+					total += weight * s.weight * share
+					inOrder += weight * s.weight * order
+					spreadOver(&prior, share, weight*(1-open)*s.weight)
+				}
 			}
 		}
 	}
@@ -215,9 +268,10 @@ func (g *group) estimate(from *levelSums, c costs) (e shareEstimate) {
 	return e
 }
 
-// crowded is how many times as often as at others samples fall where fetches are near, of code that does not wait: what
-// takes long there may be something else, such as a division by what is fetched. Each with its probability.
-var crowded = [][2]float64{{1, 0.55}, {1.3, 0.27}, {1.7, 0.14}, {2.5, 0.035}, {4, 0.005}}
+// crowded is how many times as often as chance says samples fall where fetches are near, of code that does not wait: what
+// takes long may be something else there, such as a division by what is fetched, or elsewhere, such as a chain of additions; and
+// where all else is done while one waits, all fall there. Each with its probability.
+var crowded = [][2]float64{{1, 0.38}, {1.3, 0.18}, {1 / 1.3, 0.14}, {1.7, 0.12}, {1 / 1.7, 0.06}, {2.5, 0.05}, {1 / 2.5, 0.02}, {math.Inf(1), 0.05}}
 
 // fallen is the logarithm of the likelihood of where samples fell, by the share of waiting.
 func (g *group) fallen() (log [cells]float64) {
@@ -234,12 +288,10 @@ func (g *group) fallen() (log [cells]float64) {
 	var parts [cells][]float64
 	for _, c := range crowded {
 		often := c[0]
-		if chance > 0 {
-			often = min(often, 1/chance)
-		}
+		often = min(often, 1/max(chance, 1e-9))
 		others := 1.0
 		if chance < 1 {
-			others = max((1-chance*often)/(1-chance), 0.05)
+			others = max((1-chance*often)/(1-chance), 0)
 		}
 		for i := range log {
 			m := (float64(i) + 0.5) / cells
@@ -249,6 +301,7 @@ func (g *group) fallen() (log [cells]float64) {
 				if x.Near > 0 {
 					runs = often
 				}
+				runs = (1-skid)*runs + skid
 				sum += float64(x.Samples) * math.Log(m*waits+(1-m)*runs)
 			}
 			parts[i] = append(parts[i], sum)
@@ -294,6 +347,9 @@ func (g *group) expected(c *costs, levels []float64, s scenario) (share, inOrder
 	for _, m := range g.moments {
 		links := float64(m.Chases) / 1000
 		runs := max(c.cycle/s.perCycle, links*loadCycles*c.cycle)
+		if m.Runs > 0 {
+			runs = float64(m.Runs) / 1000 * s.slower
+		}
 		waits := links*chased + float64(m.Apart)/1000*apart
 		order := max(0, float64(m.Streams)/1000*streamed-runs-waits)
 		all := runs + waits + order

@@ -66,19 +66,19 @@ func verdict(p *model.Profile) (v Verdict) {
 		return v
 	}
 	v.functions = map[string]float64{}
-	c, from := costsOf(p), sumLevels(p)
+	e := evidenceOf(p)
 	mean, squares := 0.0, 0.0
 	var below, above [2]float64 // offsets of the band: sums, and sums of squares
 	for _, g := range pooled(groups) {
 		share := g.ns / all
-		e := g.estimate(from, c)
+		s := g.estimate(e)
 		for name := range g.functions {
-			v.functions[name] = e.Value
+			v.functions[name] = s.Value
 		}
-		mean += share * e.Value
-		squares += share * e.Value * e.Value
-		v.Streams.Value += share * e.Value * e.inOrder
-		low, high := share*(e.Value-e.Low), share*(e.High-e.Value)
+		mean += share * s.Value
+		squares += share * s.Value * s.Value
+		v.Streams.Value += share * s.Value * s.inOrder
+		low, high := share*(s.Value-s.Low), share*(s.High-s.Value)
 		below[0], below[1] = below[0]+low, below[1]+low*low
 		above[0], above[1] = above[0]+high, above[1]+high*high
 	}

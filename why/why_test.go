@@ -164,7 +164,7 @@ func TestAnnotate(t *testing.T) {
 func TestVerdictInFirstCache(t *testing.T) {
 	p := program(rand.New(rand.NewPCG(1, 6)), 98, .9, .3, 1, model.MannerGather, 0)
 	for i := range p.Moments {
-		p.Moments[i].Apart, p.Moments[i].Near = 45, 215
+		p.Moments[i].Apart, p.Moments[i].Near, p.Moments[i].Runs = 45, 215, 250
 	}
 	p.Records = []model.Record{{Kind: model.Reuse, Use: at("loop", 5), Ending: model.Ending{Reuse: at("loop", 5)}, Weight: model.Weight{Observations: 200, Accesses: 1e6},
 		Derived: model.Derived{Misses: []float64{0, 0}, Reuses: 1e6}, Timing: model.Timing{Time: 1000, Exact: true}}}
@@ -231,5 +231,72 @@ func TestWaitingIsTheVerdicts(t *testing.T) {
 		if got := w.Of(&p.Records[i]); math.Abs(got-want) > 1e-9 || name != "" && !(want > 0) {
 			t.Errorf("record %d: %v, want %v", i, got, want)
 		}
+	}
+}
+
+// TestVerdictOfSmallLoop: where nothing but the look-up takes time, all samples fall behind it whether it waits or not. That
+// says nothing, and what the windows let expect is believed: more samples don't pull it down.
+func TestVerdictOfSmallLoop(t *testing.T) {
+	for _, samples := range []int{20, 400} {
+		p := program(rand.New(rand.NewPCG(5, 5)), samples, .99, .36, 1, model.MannerRandom, 0)
+		for i := range p.Moments {
+			m := &p.Moments[i]
+			m.Wait, m.Near, m.Apart, m.Runs = model.WaitMemory, 280, 110, 170
+		}
+		waits := .11 * costsOf(p).apart[2]
+		want := waits / (waits + .17)
+		if m := verdict(p).Memory; math.Abs(m.Value-want) > .15 || m.Low > want || m.High < want {
+			t.Errorf("%d samples: %+v, want %.2f", samples, m, want)
+		}
+	}
+}
+
+// TestVerdictAtRoughRate: where the access rate is known within a factor of two, and with it whether data are in the second cache,
+// the band has both, and no level is named.
+func TestVerdictAtRoughRate(t *testing.T) {
+	p := program(rand.New(rand.NewPCG(5, 7)), 100, .5, .3, 1, model.MannerRandom, 0)
+	p.Clock = model.Clock{Unit: "nanoseconds", Rate: .1, RateLow: .05, RateHigh: .2}
+	// As many accesses ago as the second cache has lines, each to another one.
+	p.Records = nil
+	for range 20 {
+		p.Records = append(p.Records, model.Record{Kind: model.Reuse, Use: at("loop", 5), Ending: model.Ending{Reuse: at("loop", 5)},
+			Weight: model.Weight{Observations: 5, Accesses: 1e5}, Timing: model.Timing{Time: 14000, Native: 140000}})
+	}
+	if err := p.Derive(); err != nil {
+		t.Fatal(err)
+	}
+	rough := verdict(p).Memory
+	named := level(p, nil)
+	p.Clock.RateLow, p.Clock.RateHigh = .1, .1
+	if sharp := verdict(p).Memory; rough.High-rough.Low <= sharp.High-sharp.Low || named != "" {
+		t.Errorf("roughly %+v, from %q; well known %+v", rough, named, sharp)
+	}
+}
+
+// TestVerdictByDistance: in a cache so large that its far end costs five times what its near end does, it matters how much data
+// are used in between.
+func TestVerdictByDistance(t *testing.T) {
+	var got []float64
+	for _, lines := range []uint64{8000, 400_000} {
+		p := program(rand.New(rand.NewPCG(5, 8)), 60, .5, .3, 1, model.MannerRandom, 0)
+		p.Caches[1].Size = 64 << 20
+		p.CostsOn = []model.Cost{{Bytes: 16 << 10, Waits: 2, Streams: .5, Apart: .7}, {Bytes: 128 << 10, Waits: 10, Streams: .6, Apart: 2}, {Bytes: 512 << 10, Waits: 10, Streams: .6, Apart: 2},
+			{Bytes: 32 << 20, Waits: 50, Streams: 2, Apart: 10}, {Bytes: 128 << 20, Waits: 90, Streams: 6, Apart: 15}}
+		p.Costs = model.CostsByLevel(p.CostsOn, p.Caches)
+		for i := range p.Moments {
+			p.Moments[i].Wait, p.Moments[i].Near, p.Moments[i].Apart, p.Moments[i].Runs = model.WaitUnknown, 100, 100, 300
+		}
+		p.Records = []model.Record{{Kind: model.Reuse, Use: at("loop", 5), Ending: model.Ending{Reuse: at("loop", 5)}, Weight: model.Weight{Observations: 200, Accesses: 1e6},
+			Timing: model.Timing{Time: lines, Exact: true}}}
+		if err := p.Derive(); err != nil {
+			t.Fatal(err)
+		}
+		got = append(got, verdict(p).Memory.Value)
+		if l := level(p, nil); l != "" && l != "L2" {
+			t.Errorf("from %q", l)
+		}
+	}
+	if got[0] > .6 || got[1] < .7 {
+		t.Errorf("waits %.2f, want less where the data are near", got)
 	}
 }

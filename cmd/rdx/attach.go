@@ -420,10 +420,10 @@ func (f *recordFlags) finish(cmd *cobra.Command, s *collector.Session, p *model.
 	return report.WriteSummary(cmd.ErrOrStderr(), shown, f.output, why.AnalyzeWith(shown, whole).Says, f.verbose)
 }
 
-// accessCosts is what accesses and a cycle cost on a machine, by the sizes of its caches.
+// accessCosts is what accesses and a cycle cost on a machine with caches of these sizes.
 type accessCosts struct {
 	Sizes []int64
-	Costs []cost.Cost
+	On    []cost.Cost
 	Cycle float64
 }
 
@@ -434,7 +434,7 @@ const costsKept = 10 * time.Minute
 // those who may not take the memory to measure it.
 func keptCosts(cfg *collector.Config) (known bool) {
 	var c accessCosts
-	kept, err := cost.Keep("access-cost", version.Get().String())
+	kept, err := cost.Keep("access-costs", version.Get().String())
 	if known = err == nil && kept.Read(&c); known {
 		c.tell(cfg)
 	}
@@ -442,8 +442,8 @@ func keptCosts(cfg *collector.Config) (known bool) {
 }
 
 func (c *accessCosts) tell(cfg *collector.Config) {
-	for _, c := range c.Costs {
-		cfg.Costs = append(cfg.Costs, model.Cost(c))
+	for _, c := range c.On {
+		cfg.CostsOn = append(cfg.CostsOn, model.Cost{Bytes: c.Bytes, Waits: c.Waits, Streams: c.Streams, Apart: c.Apart})
 	}
 	cfg.Cycle = c.Cycle
 }
@@ -456,7 +456,7 @@ func measureCosts(cfg *collector.Config) error {
 	for _, cache := range cfg.Caches {
 		sizes = append(sizes, cache.Size)
 	}
-	kept, err := cost.Keep("access-cost", version.Get().String())
+	kept, err := cost.Keep("access-costs", version.Get().String())
 	if err != nil || !kept.Read(&c) || kept.Age() > costsKept || !slices.Equal(c.Sizes, sizes) {
 		costs, failed := cost.Measure(sizes)
 		if failed != nil {

@@ -85,6 +85,9 @@ func (s *stage) addMoment(p *model.Profile, m *recorder, known map[momentKey]int
 	}
 	w := h.Window
 	rates := model.MomentRates{Near: rounded(100 * w.Near), Chases: rounded(1000 * w.Chases), Apart: rounded(1000 * w.Apart), Streams: rounded(1000 * w.Streams)}
+	if t := h.Times; t != nil && t.Instructions > 0 {
+		rates.Runs = rounded(1000 * t.Near / float64(t.Instructions))
+	}
 	key := momentKey{process: h.Process, stack: s.Stacks.ID(w.Stack), tid: h.TID, rates: rates,
 		pattern: w.Held.Manner, stride: w.Held.Stride}
 	if w.Wait == model.WaitMemory {

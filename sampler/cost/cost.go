@@ -7,7 +7,7 @@ package cost
 
 import (
 	"fmt"
-	"math"
+	"math/bits"
 	"slices"
 	"sync/atomic"
 	"time"
@@ -17,39 +17,40 @@ import (
 
 // Cost of an access to another line, in ns.
 type Cost struct {
+	Bytes   int64   // of the data that it was measured on, all of which is used before any is used again
 	Waits   float64 // where the next address depends on it
 	Streams float64 // where lines are read in order
 	Apart   float64 // where no address depends on another, and no prefetcher foresees it
-	// Within is how many bytes of data a program can go through and still find them there; 0: as many as the cache has.
-	// Behind it they take as long as from memory: a cache's far slices do, and a virtual machine may have a part of it only.
-	Within int64
 }
 
 const (
 	line = 64
 	// most is how much memory is used: a machine with larger caches tells less of its memory.
 	most = 256 << 20
-	// mostReach is up to where the last cache's is sought: it takes as long as all the rest.
-	mostReach = 64 << 20
 	// Each figure is the median of so many rounds of so many accesses.
 	rounds, perRound = 9, 4096
+	// step is how many times as large the next data are, within one cache: a large one costs more the more of it is used, as
+	// addresses have to be translated, and other cores' parts of it are farther.
+	step = 4
 )
 
-// Measure gives the cost of data in the first of the caches, whose sizes are given in bytes, in each other, and
-// behind the last: one more than there are caches.
-func Measure(sizes []int64) ([]Cost, error) {
+// Measure gives the cost of data of several sizes, in each of the caches, whose sizes are given in bytes, and behind the last.
+func Measure(sizes []int64) (out []Cost, err error) {
 	if len(sizes) == 0 {
 		return nil, nil
 	}
 	var spans []int64
 	for i, s := range sizes {
-		within := s / 2
-		if i > 0 { // well beyond the one before
-			within = max(2*sizes[i-1], (sizes[i-1]+s)/4)
+		if i == 0 {
+			spans = append(spans, powerOfTwo(s/2))
+			continue
 		}
-		spans = append(spans, min(powerOfTwo(within), most))
+		for span := 2 * powerOfTwo(sizes[i-1]); span < s && span <= most; span *= step {
+			spans = append(spans, span)
+		}
 	}
 	spans = append(spans, min(powerOfTwo(2*sizes[len(sizes)-1]), most))
+	spans = slices.Compact(spans)
 	memory, err := unix.Mmap(-1, 0, int(slices.Max(spans)), unix.PROT_READ|unix.PROT_WRITE, unix.MAP_ANON|unix.MAP_PRIVATE)
 	if err != nil {
 		return nil, fmt.Errorf("measure what accesses cost: map memory: %w", err)
@@ -59,43 +60,12 @@ func Measure(sizes []int64) ([]Cost, error) {
 		memory[i] = 1 // else all pages are the one zero page
 		memory[i] = 0
 	}
-	all := make([]Cost, len(spans))
-	last := len(sizes) - 1
-	all[last+1] = measure(memory[:spans[last+1]], 0)
-	if last > 0 {
-		took := func(span int64) float64 { return waits(memory[:span], int(span/line)) }
-		spans[last], all[last].Within = reach(took, spans[last], sizes[last-1], sizes[last], all[last+1].Waits)
+	for _, span := range spans {
+		w := walk{b: memory[:span], mask: uint64(span/line - 1)}
+		w.streams(2 * len(w.b) / line) // into the cache that holds it, if one does
+		out = append(out, Cost{span, median(w.waits), median(w.streams), median(w.apart)})
 	}
-	for i, span := range spans[:last+1] {
-		within := all[i].Within
-		all[i] = measure(memory[:span], int(span/line))
-		all[i].Within = within
-	}
-	return all, nil
-}
-
-func measure(b []byte, warm int) Cost {
-	return Cost{Waits: waits(b, warm), Streams: streams(b, warm), Apart: apart(b, warm)}
-}
-
-// reach finds up to which span the last cache has the data, by how long an access took there: less than the geometric mean of what it takes
-// right behind the cache before, and far, in memory. span is where such data are well within, the given one if all are.
-func reach(took func(span int64) float64, span, before, size int64, far float64) (inside, within int64) {
-	first := powerOfTwo(2 * before)
-	near := 0.0
-	for s := first; s <= min(size/2, mostReach); s *= 2 {
-		now := took(s)
-		if s == first {
-			if near = now; far < 2*near {
-				break // it is no faster than memory, or memory as fast
-			}
-		}
-		if now > math.Sqrt(near*far) {
-			within = s / 2
-			return max(min(span, within/2), first), within
-		}
-	}
-	return span, 0
+	return out, nil
 }
 
 // powerOfTwo is the largest up to n.
@@ -109,44 +79,47 @@ func powerOfTwo(n int64) int64 {
 
 var sink atomic.Uint64 // keeps the compiler from leaving the loads out
 
-// waits, after warm accesses that bring the data to where they stay, has each address depend on what was read before: a full-period congruential generator (Hull and Dobell,
-// SIAM Review 4, 1962) in which the zeros that are read are added.
-func waits(b []byte, warm int) float64 {
-	mask := uint64(len(b)/line - 1)
-	at := uint64(1)
-	return median(warm, func(n int) {
-		for range n {
-			at = (at*0x9e3779b1 + 0x3c6ef35f + uint64(b[at*line])) & mask
-		}
-		sink.Add(at)
-	})
+// A walk goes through memory, each time on from where it was.
+type walk struct {
+	b    []byte
+	mask uint64 // of the number of a line
+	at   uint64
 }
 
-// apart has the same addresses as waits, but none that depends on what was read.
-func apart(b []byte, warm int) float64 {
-	mask := uint64(len(b)/line - 1)
-	at, sum := uint64(1), uint64(0)
-	return median(warm, func(n int) {
-		for range n {
-			at = (at*0x9e3779b1 + 0x3c6ef35f) & mask
-			sum += uint64(b[at*line])
-		}
-		sink.Add(sum)
-	})
+// waits has each address depend on what was read before: a full-period congruential generator (Hull and Dobell,
+// SIAM Review 4, 1962) in which the zeros that are read are added.
+func (w *walk) waits(n int) {
+	at := w.at
+	for range n {
+		at = (at*0x9e3779b1 + 0x3c6ef35f + uint64(w.b[at*line])) & w.mask
+	}
+	w.at = at
+	sink.Add(at)
+}
+
+// apart goes to all lines, too. Each address is made of the number of the access alone, so that as many are on the way as the
+// processor has room for.
+func (w *walk) apart(n int) {
+	half := bits.Len64(w.mask) / 2
+	at, sum := w.at, uint64(0)
+	for range n {
+		i := at * 0x9e3779b1 & w.mask
+		sum += uint64(w.b[(i^i>>half)*line])
+		at++
+	}
+	w.at = at & w.mask
+	sink.Add(sum)
 }
 
 // streams reads lines in order.
-func streams(b []byte, warm int) float64 {
-	at, sum := 0, uint64(0)
-	return median(warm, func(n int) {
-		for range n {
-			sum += uint64(b[at])
-			if at += line; at == len(b) {
-				at = 0
-			}
-		}
-		sink.Add(sum)
-	})
+func (w *walk) streams(n int) {
+	at, sum := w.at, uint64(0)
+	for range n {
+		sum += uint64(w.b[at*line])
+		at = (at + 1) & w.mask
+	}
+	w.at = at
+	sink.Add(sum)
 }
 
 // Cycle is how long a cycle of the core takes as it runs now, in ns: multiplications that wait for each other take three each on all
@@ -154,7 +127,7 @@ func streams(b []byte, warm int) float64 {
 func Cycle() float64 {
 	const multiply = 3
 	x, by := uint64(3), sink.Load()|1 // a constant would be multiplied in one go
-	return median(perRound, func(n int) {
+	return median(func(n int) {
 		for range n {
 			x *= by
 			x *= by
@@ -165,9 +138,8 @@ func Cycle() float64 {
 	}) / (4 * multiply)
 }
 
-// median of what an access takes in a round, in ns, after warm accesses.
-func median(warm int, f func(n int)) float64 {
-	f(warm)
+// median of what an access takes in a round, in ns.
+func median(f func(n int)) float64 {
 	var times []float64
 	for range rounds {
 		start := time.Now()
