@@ -28,8 +28,8 @@ import (
 // over time, which is what turns time into accesses.
 
 const (
-	// probeShare of the budget goes into probes.
-	probeShare = 0.2
+	// probeShare of the budget goes into probes; of a program where fewer than one in oneOf finds a rate, less.
+	probeShare, oneOf = 0.2, 8
 	// replayFirst and a replayShare of the time may go into interpreting, beside the
 	// target: the first probes tell most.
 	replayFirst, replayShare = 300 * time.Millisecond, 0.025
@@ -111,6 +111,15 @@ func (r *prober) fail(why model.Reason) {
 	r.probe.state = idle
 }
 
+// share of the budget that probes may have: what does not succeed is tried more and more seldom.
+func (r *prober) share() float64 {
+	tried := len(r.Values)
+	for _, n := range r.Failed {
+		tried += n
+	}
+	return probeShare * min(1, oneOf*float64(len(r.Values)+1)/float64(tried+1))
+}
+
 // hasProbes says whether the session has any.
 func (s *Session) hasProbes() bool {
 	return s.cfg.MeasureRate && s.holds.burst > 0 && s.cfg.AccessRate == 0 && s.timing.clock.Counted == nil && s.src.source.Reports() == sampler.NoAccess
@@ -129,7 +138,7 @@ func (s *Session) driveProbe(cpu uint64) {
 	case idle:
 		cost := s.ticks.budget.charge(s.prober.taken, s.prober.Held) + float64(s.stampCost())
 		replays := s.prober.Busy <= replayFirst+time.Duration(replayShare*float64(time.Since(s.start))) || s.cfg.replayEagerly
-		if s.prober.lastHeld == nil || !replays || cost > probeShare*s.ticks.budget.target*float64(cpu) {
+		if s.prober.lastHeld == nil || !replays || cost > s.prober.share()*s.ticks.budget.target*float64(cpu) {
 			return
 		}
 		if p.point == nil {

@@ -50,6 +50,22 @@ func TestRateSettles(t *testing.T) {
 	}
 }
 
+// Probes that find nothing have less and less of the budget, and none is kept from trying.
+func TestProbeShare(t *testing.T) {
+	share := func(found, failed int) float64 {
+		r := prober{Probes: estimate.Probes{Values: make([]float64, found), Failed: map[model.Reason]int{model.ProbeUnreadable: failed}}}
+		return r.share()
+	}
+	for _, c := range []struct {
+		found, failed int
+		want          float64
+	}{{0, 0, probeShare}, {0, 7, probeShare}, {6, 17, probeShare}, {0, 31, probeShare / 4}, {0, 799, probeShare / 100}, {1, 63, probeShare / 4}} {
+		if got := share(c.found, c.failed); math.Abs(got/c.want-1) > 0.02 {
+			t.Errorf("%d found, %d without: %.4f of the budget, want %.4f", c.found, c.failed, got, c.want)
+		}
+	}
+}
+
 // stamped is a replay with stamps at some microseconds, that were reached after so
 // many accesses, -1 where not.
 func stamped(end string, at ...int) *replayed {

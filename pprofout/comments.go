@@ -86,12 +86,11 @@ func (s *session) comments(digest []byte) []string {
 			add("cache.assumed", c.Level)
 		}
 	}
-	for _, c := range p.Costs {
-		cost := fmt.Sprintf("%.3g %.3g %.3g", c.Waits, c.Streams, c.Apart)
+	for i, c := range p.Costs {
+		add("cost", fmt.Sprintf("%.3g %.3g %.3g", c.Waits, c.Streams, c.Apart))
 		if c.Within > 0 {
-			cost += fmt.Sprintf(" %d", c.Within)
+			add("cost.within", fmt.Sprintf("%d %d", i, c.Within))
 		}
-		add("cost", cost)
 	}
 	for _, c := range p.CostsOn {
 		add("cost_on", fmt.Sprintf("%d %.3g %.3g %.3g", c.Bytes, c.Waits, c.Streams, c.Apart))
@@ -244,6 +243,8 @@ func (s *session) set(key, v string) error {
 			c.Bytes, err = strconv.ParseInt(size, 10, 64)
 		}
 		p.CostsOn = append(p.CostsOn, c)
+	case "cost.within":
+		err = parseWithin(v, p.Costs)
 	case "observations":
 		s.observations, err = strconv.ParseInt(v, 10, 64)
 	case "count":
@@ -409,18 +410,26 @@ func appendNew(list []string, s string) []string {
 	return append(list, s)
 }
 
-// parseCost reads what an access costs; a writer may not know the third time, nor up to where it holds.
+// parseWithin reads up to how many bytes of data a cost holds, and its number.
+func parseWithin(v string, costs []model.Cost) error {
+	number, bytes, _ := strings.Cut(v, " ")
+	i, err := strconv.Atoi(number)
+	if err != nil || i < 0 || i >= len(costs) {
+		return fmt.Errorf("want the number of a cost before it, and bytes")
+	}
+	costs[i].Within, err = strconv.ParseInt(bytes, 10, 64)
+	if err == nil && costs[i].Within < 0 {
+		err = fmt.Errorf("%s bytes: want 0 or more", bytes)
+	}
+	return err
+}
+
+// parseCost reads what an access costs; a writer may not know the third time.
 func parseCost(v string) (c model.Cost, err error) {
 	fields := strings.Fields(v)
-	if len(fields) == 4 {
-		if c.Within, err = strconv.ParseInt(fields[3], 10, 64); err != nil || c.Within < 0 {
-			return c, fmt.Errorf("bytes %s: want a whole number, 0 or more", fields[3])
-		}
-		fields = fields[:3]
-	}
 	to := [...]*float64{&c.Waits, &c.Streams, &c.Apart}
 	if len(fields) != 2 && len(fields) != len(to) {
-		return c, fmt.Errorf("want two or three times, and bytes")
+		return c, fmt.Errorf("want two or three times")
 	}
 	for i, f := range fields {
 		if *to[i], err = strconv.ParseFloat(f, 64); err == nil && !(*to[i] >= 0) {

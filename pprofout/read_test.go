@@ -100,11 +100,12 @@ func TestReadDamaged(t *testing.T) {
 	for want, change := range map[string]func(p *profile.Profile){
 		`format "2" is not known`:         comment("rdx[ab] format=2"),
 		`format "3", of rdx v9 (x),`:      func(p *profile.Profile) { p.Comments = append(p.Comments, "rdx[ab] writer=v9 (x)", "rdx[ab] format=3") },
-		"comment 33":                      comment("rdx[ab] block=many"),
+		"comment 34":                      comment("rdx[ab] block=many"),
 		"is not a finite number >= 0":     comment("rdx[ab] period=NaN"),
 		"want level, size, ways and line": comment("rdx[ab] cache=L1"),
 		"invalid syntax":                  comment(`rdx[ab] command="x`),
 		"want a number and a name":        comment("rdx[ab] count=5"),
+		"want the number of a cost":       comment("rdx[ab] cost.within=9 5"),
 		"negative duration":               comment("rdx[ab] duration=-1s"),
 		"no sample type l2_misses/count":  func(p *profile.Profile) { p.SampleType[4].Type = "x" },
 		`kind "x" is not known`:           func(p *profile.Profile) { p.Sample[1].Label["kind"] = []string{"x"} },
