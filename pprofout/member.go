@@ -323,7 +323,7 @@ func memberOf(t dwarf.Type, variable string, offset int64) string {
 			if size <= 0 || offset < 0 || x.Count > 0 && offset >= x.Count*size {
 				return inType(path, of)
 			}
-			if _, scalar := scalarOf(x.Type); scalar || of != "" {
+			if of != "" || !structs(x.Type) {
 				if x.Count > 0 && x.Count*size <= mostElements {
 					path += fmt.Sprintf("[%d]", offset/size)
 				} else {
@@ -369,14 +369,19 @@ func inType(path, of string) string {
 	return path + " of " + of
 }
 
-// scalarOf says whether a type has no parts.
-func scalarOf(t dwarf.Type) (dwarf.Type, bool) {
-	t, _ = plain(t)
-	switch t.(type) {
-	case *dwarf.ArrayType, *dwarf.StructType:
-		return t, false
+// structs says whether a type is a struct, or an array of them.
+func structs(t dwarf.Type) bool {
+	const mostLevels = 8
+	for range mostLevels {
+		t, _ = plain(t)
+		a, ok := t.(*dwarf.ArrayType)
+		if !ok {
+			break
+		}
+		t = a.Type
 	}
-	return t, true
+	_, ok := t.(*dwarf.StructType)
+	return ok
 }
 
 // fieldAt is the member of a struct that an offset is in.

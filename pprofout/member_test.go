@@ -26,6 +26,7 @@ static struct stats many[1000];
 named one;
 long sum[4];
 static long table[4096];
+int grid[4][3];
 struct node { struct node *next; int a, b; };
 struct node *first;
 long use(long n) {
@@ -35,6 +36,7 @@ long use(long n) {
 	many[n].hits = kept.high;
 	table[n & 4095]++;
 	sum[n & 3]++;
+	grid[n & 3][n % 3]++;
 	return many[n & 7].hits + table[n] + sum[n & 1];
 }
 void through(struct stats *s) { s->hits = 1; }
@@ -103,7 +105,7 @@ func checkMembers(t *testing.T, bin string) {
 	}{
 		{"st", 0, "hits of struct stats"}, {"st", 12, "of[0].high of struct stats"}, {"st", 24, "of[2].low of struct stats"}, {"st", 32, "at of struct stats"},
 		{"st", 40, ""}, {"many", 48*7 + 32, "at of struct stats"}, {"one", 0, "lock of named"}, {"one", 9, "name[1] of named"},
-		{"sum", 24, "sum[3]"}, {"table", 80, "table[]"}, {"kept", 4, "high of struct inner"},
+		{"sum", 24, "sum[3]"}, {"table", 80, "table[]"}, {"grid", 20, "grid[1][2]"}, {"kept", 4, "high of struct inner"},
 	} {
 		v, _ := at(c.variable)
 		if got := img.member(use+4, v+c.offset); got != c.want {

@@ -21,6 +21,7 @@ type sharingFinding struct {
 	Rate    float64  `json:"per_second"` // transfers of a line
 	Low     float64  `json:"per_second_low"`
 	High    float64  `json:"per_second_high"`
+	Most    bool     `json:"most"` // as many as the lines can make
 	Text    string   `json:"text"`
 
 	offsets map[place]map[uint64]bool
@@ -51,6 +52,9 @@ func (f *sharingFinding) note(p place, at []uint64) {
 const (
 	mostFindings   = 5    // are told of
 	leastTransfers = 1000 // a second: at 100 ns each, a ten thousandth of a processor's time
+	// mostTransfers is how many a second a line can make: each takes 50 ns or more. What threads would take beyond that, were each
+	// access to wait for the one before, they do while they have the line, and so seldom find it gone.
+	mostTransfers = 20e6
 )
 
 // SharingFindings are what threads take from each other, the most first. The profile has its records of lines still, see OnStack.
@@ -86,6 +90,9 @@ func findings(p *model.Profile, pairs []*invalidation) []*sharingFinding {
 	all = all[:min(len(all), mostFindings)]
 	for _, f := range all {
 		f.Rate, f.Low, f.High = p.SharedPerSecond(f.Share)
+		if most := mostTransfers * float64(len(f.lines)); f.Rate > most {
+			f.Most, f.Rate, f.Low, f.High = true, most, min(f.Low, most), most
+		}
 		f.Text = f.text()
 	}
 	return slices.DeleteFunc(all, func(f *sharingFinding) bool { return p.Duration > 0 && f.Rate < leastTransfers })
@@ -115,6 +122,9 @@ func (f *sharingFinding) text() string {
 		who = strings.Join(places[:last], ", ") + " and " + places[last]
 	}
 	cost := fmt.Sprintf("%s of accesses, %s", Percent(f.Share, 1), transfers(f.Rate, f.Low, f.High))
+	if f.Most {
+		cost = fmt.Sprintf("%s of accesses by how they follow each other, as often as a line can move (up to %s times a second)", Percent(f.Share, 1), perSecond(f.Rate))
+	}
 	if f.Kind == "false" {
 		return fmt.Sprintf("%s: %s of one line are used by different threads: %s; pad or split them", data, who, cost)
 	}

@@ -1,6 +1,7 @@
 package report
 
 import (
+	"math"
 	"strings"
 	"testing"
 	"time"
@@ -30,6 +31,13 @@ func TestSharingFindings(t *testing.T) {
 	found := SharingFindings(p)
 	if len(found) != 2 {
 		t.Fatalf("%d findings, want 2", len(found))
+	}
+	if f := found[0]; f.Most || math.Abs(f.Rate-18000) > 1 {
+		t.Errorf("%+v", f)
+	}
+	p.Duration = time.Microsecond
+	if f := SharingFindings(p)[0]; !f.Most || f.Rate != mostTransfers || !strings.Contains(f.Text, "as often as a line can move") {
+		t.Errorf("%+v", f)
 	}
 	for i, want := range []string{"x and y of struct pair (data): ", "a and z of struct far (data): "} {
 		if !strings.HasPrefix(found[i].Text, want) {

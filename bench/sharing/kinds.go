@@ -25,7 +25,7 @@ var kinds = []struct {
 	{"spin", true, true}, {"spindata", true, true}, {"spinhot", true, true}, {"ticket", true, true}, {"turns", true, true}, {"turnslong", true, true},
 	{"buffer", true, true}, {"queue", true, true}, {"pool", true, true},
 	{"padded", false, false}, {"own", false, false}, {"halves", false, false}, {"readonly", false, false}, {"once", false, false}, {"ownlock", false, false},
-	{"ownatomic", false, false}, {"copies", false, false}, {"onstack", false, false}, {"tls", false, false}, {"blocks", false, false}, {"input", false, false},
+	{"ownatomic", false, false}, {"copies", false, false}, {"onstack", false, false}, {"tls", false, false}, {"blocks", false, false}, {"input", false, false}, {"swap", false, false},
 }
 
 // sharingFound is what rdx top --by invalidations says.
@@ -33,7 +33,8 @@ type sharingFound struct {
 	Sharing struct {
 		True, False, Unknown, Low, High, Turns, Served float64
 	}
-	Pairs []struct {
+	Findings []struct{} // in plain words
+	Pairs    []struct {
 		Kind           string
 		Writer, Reader struct{ Function string }
 	}
@@ -124,7 +125,7 @@ func (c *kindScore) add(name string, truth float64, truly bool, found *sharingFo
 	if in {
 		c.inBand++
 	}
-	if in && truth > 0 || math.Abs(got-truth) <= 0.3*truth {
+	if in && truth > 0 || math.Abs(got-truth) <= 0.3*truth || truth == 0 && len(found.Findings) == 0 {
 		c.near++
 	}
 	if ok {

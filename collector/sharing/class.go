@@ -74,15 +74,20 @@ func (c *class) add(j *Join, w *record.Stretch, l *sharedLine, writers []writer)
 			if tid != x.tid && (x.tid != everybody || tid == w.TID) {
 				continue
 			}
-			windows := float64(len(j.of[threadKey{w.Process, tid}]))
+			near := j.near(threadKey{w.Process, tid}, w.Hold)
+			windows := float64(len(near))
 			if x.tid == everybody {
 				windows = j.others(w)
 			}
 			by := x.share * x.threads / windows
-			n := float64(l.writing(tid))
+			writes, n := l.writes[tid], float64(l.writing(tid))
+			if j.phased[w.Process] {
+				segments := segmentsIn(l.threads[tid], near)
+				writes, n = writesIn(segments), float64(writing(segments))
+			}
 			rate += n * by
 			noise += n * by * by
-			for _, wr := range l.writes[tid] {
+			for _, wr := range writes {
 				c.writes[classWrite{tid, wr.PC, wr.Word, wr.Bytes}] += float64(wr.count) * by
 				c.written += float64(wr.count) * by
 			}
@@ -93,9 +98,17 @@ func (c *class) add(j *Join, w *record.Stretch, l *sharedLine, writers []writer)
 	c.chance += noise
 }
 
-// others is how many windows there are of the threads beside a window's.
-func (j *Join) others(w *record.Stretch) float64 {
-	return float64(j.read[w.Process] - len(j.of[threadKey{w.Process, w.TID}]))
+// others is how many windows there are of the threads beside a window's, near it where only these count.
+func (j *Join) others(w *record.Stretch) (n float64) {
+	if !j.phased[w.Process] {
+		return float64(j.read[w.Process] - len(j.of[threadKey{w.Process, w.TID}]))
+	}
+	for _, tid := range j.processes[w.Process] {
+		if tid != w.TID {
+			n += float64(len(j.near(threadKey{w.Process, tid}, w.Hold)))
+		}
+	}
+	return n
 }
 
 // tids are the threads that were seen to touch the line, in order.
@@ -107,8 +120,10 @@ func (l *sharedLine) tids() []int {
 }
 
 // writing is in how many of a thread's windows it writes the line.
-func (l *sharedLine) writing(tid int) (n int) {
-	for _, s := range l.threads[tid] {
+func (l *sharedLine) writing(tid int) (n int) { return writing(l.threads[tid]) }
+
+func writing(segments []segment) (n int) {
+	for _, s := range segments {
 		for _, t := range s.touches {
 			if t.Store {
 				n++

@@ -50,6 +50,8 @@ type Join struct {
 	guards    map[guardKey]int // writes
 
 	lockChances map[lockedKey]*chance
+
+	phased map[*target.Process]bool // what threads touch changes over time: see phases.go
 }
 
 // sharedLine is a line that one thread was seen to write and another one to touch.
@@ -63,8 +65,9 @@ type sharedLine struct {
 }
 
 type chanceKey struct {
-	writer, reader int // the reader only where the writer is everybody
+	writer, reader int // the reader only where the writer is everybody, or windows near one of its holds count
 	word           int // -1: any
+	near           int // hold, where only windows near it count, else 0
 }
 
 // Write is an instruction's writes of a word of a line, or of some of its bytes.
@@ -85,6 +88,7 @@ func offset(word, bytes uint8) uint8 { return word*wordBytes + uint8(bits.Traili
 func New(windows []*record.Stretch) *Join {
 	j := &Join{of: make(map[threadKey][]*record.Stretch), processes: make(map[*target.Process][]int), read: make(map[*target.Process]int),
 		lines: make(map[lineKey]*sharedLine), byHold: make(map[int]*record.Stretch)}
+	windows = slices.SortedStableFunc(slices.Values(windows), func(a, b *record.Stretch) int { return cmp.Compare(a.Hold, b.Hold) })
 	windows = j.cutWaits(windows)
 	j.windows = windows
 	type seen struct {
@@ -117,6 +121,7 @@ func New(windows []*record.Stretch) *Join {
 			}
 		}
 	}
+	j.setPhased()
 	j.classify()
 	j.setAlternate()
 	j.setTurns()
@@ -153,21 +158,28 @@ func (j *Join) add(key lineKey, w *record.Stretch, touches []record.LineTouch) {
 		if !t.Store {
 			continue
 		}
-		all := l.writes[w.TID]
-		i := slices.IndexFunc(all, func(x Write) bool { return x.PC == w.PCs[t.PC] && x.Word == t.Word && x.Bytes == t.Bytes })
-		if i < 0 {
-			i = len(all)
-			all = append(all, Write{PC: w.PCs[t.PC], Word: t.Word, Bytes: t.Bytes})
-		}
-		all[i].count++
-		l.writes[w.TID] = all
+		l.writes[w.TID] = count(l.writes[w.TID], w, &t)
 	}
 }
 
-// chance is that of a writer, or of everybody but the reader.
-func (j *Join) chance(p *target.Process, l *sharedLine, writer, reader, word int) *chance {
+// count adds a store to a list.
+func count(all []Write, w *record.Stretch, t *record.LineTouch) []Write {
+	i := slices.IndexFunc(all, func(x Write) bool { return x.PC == w.PCs[t.PC] && x.Word == t.Word && x.Bytes == t.Bytes })
+	if i < 0 {
+		i = len(all)
+		all = append(all, Write{PC: w.PCs[t.PC], Word: t.Word, Bytes: t.Bytes})
+	}
+	all[i].count++
+	return all
+}
+
+// chance is that of a writer, or of everybody but the reader, at the time of a hold.
+func (j *Join) chance(p *target.Process, l *sharedLine, writer, reader, word, hold int) *chance {
 	key := chanceKey{writer: writer, word: word}
-	if writer == everybody {
+	if j.phased[p] {
+		key.near = hold
+	}
+	if writer == everybody || j.phased[p] {
 		key.reader = reader
 	}
 	if c := l.chances[key]; c != nil {
@@ -177,8 +189,14 @@ func (j *Join) chance(p *target.Process, l *sharedLine, writer, reader, word int
 	var segments []segment
 	for _, tid := range j.processes[p] {
 		if tid == writer || writer == everybody && tid != reader {
-			windows = append(windows, j.of[threadKey{p, tid}]...)
-			segments = append(segments, l.threads[tid]...)
+			if !j.phased[p] {
+				windows = append(windows, j.of[threadKey{p, tid}]...)
+				segments = append(segments, l.threads[tid]...)
+				continue
+			}
+			near := j.beside(p, l, tid, reader, hold)
+			windows = append(windows, near...)
+			segments = append(segments, segmentsIn(l.threads[tid], near)...)
 		}
 	}
 	c := none
@@ -221,7 +239,7 @@ func (j *Join) writers(w *record.Stretch) (out []writer, ok bool) {
 
 // within is each writer's chance to write the line, or a word of it, within so many instructions, and that of any of them.
 func (j *Join) within(w *record.Stretch, l *sharedLine, writers []writer, word int, span float64, each []float64) (any float64) {
-	return ofWriters(writers, func(tid int) float64 { return j.chance(w.Process, l, tid, w.TID, word).in(span) }, each)
+	return ofWriters(writers, func(tid int) float64 { return j.chance(w.Process, l, tid, w.TID, word, w.Hold).in(span) }, each)
 }
 
 // ofWriters is the chance of any of them, and each one's.
@@ -463,7 +481,7 @@ func (o *of) taken(l *sharedLine, line uint64) (taken []Taken) {
 			if s.by[k] > 0 {
 				x := t
 				x.Share, x.Soon = s.by[k]/all, s.span[k]/s.by[k]
-				taken = append(taken, l.byWrite(x, o.writers[k].tid, o.window.TID, -1)...)
+				taken = append(taken, o.byWrite(o.window, l, x, o.writers[k].tid, -1)...)
 			}
 		}
 	}
@@ -543,10 +561,14 @@ func (l *sharedLine) writtenByOthers(tid int) bool {
 
 // byWrite divides what a writer takes among its instructions, those that write the word if there is one, by how often
 // each was seen.
-func (l *sharedLine) byWrite(t Taken, writer, reader, word int) (out []Taken) {
-	all := 0
+func (j *Join) byWrite(window *record.Stretch, l *sharedLine, t Taken, writer, word int) (out []Taken) {
+	all, reader := 0, window.TID
+	writes, touched := l.writesOf(writer), l.touched[reader]
+	if j.phased[window.Process] {
+		writes, touched = j.writesNear(window, l, writer), l.touchedIn(window)
+	}
 	each := func(f func(threadWrite)) {
-		for _, w := range l.writesOf(writer) {
+		for _, w := range writes {
 			if w.tid != reader && (word < 0 || int(w.Word) == word) {
 				f(w)
 			}
@@ -556,7 +578,7 @@ func (l *sharedLine) byWrite(t Taken, writer, reader, word int) (out []Taken) {
 	each(func(w threadWrite) {
 		x := t
 		x.Writer, x.By, x.Written = w.tid, w.PC, offset(w.Word, w.Bytes)
-		x.True = l.touched[reader]&inLine(w.Word, w.Bytes) != 0
+		x.True = touched&inLine(w.Word, w.Bytes) != 0
 		x.Share *= float64(w.count) / float64(all)
 		out = append(out, x)
 	})
@@ -589,7 +611,7 @@ func (j *Join) Lost(o *record.Observation, word bool, touches float64) (taken []
 	for k, p := range each {
 		if p > 0 {
 			t := Taken{Line: addr, Reader: o.PC, Read: uint8(o.Addr % lineBytes), Share: any * p / all}
-			taken = append(taken, l.byWrite(t, writers[k].tid, w.TID, which)...)
+			taken = append(taken, j.byWrite(w, l, t, writers[k].tid, which)...)
 		}
 	}
 	return taken, ok

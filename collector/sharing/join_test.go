@@ -189,6 +189,9 @@ func TestTakenAsMade(t *testing.T) {
 			}
 			windows := windowsOf(r, p, threads, 60)
 			j := New(windows)
+			if j.phased[p] {
+				t.Error("taken to change over time")
+			}
 			true_, false_, unknown := 0.0, 0.0, 0.0
 			for _, w := range windows {
 				for _, x := range j.Of(w, nobody) {
@@ -210,5 +213,43 @@ func TestTakenAsMade(t *testing.T) {
 				t.Errorf("true %v, false %v, unknown %v", true_, false_, unknown)
 			}
 		})
+	}
+}
+
+// Work that moves from thread to thread, as goroutines do, is shared with nobody; what two such count beside each other is
+// falsely shared, though each thread has written both.
+func TestTakenInPhases(t *testing.T) {
+	r := rand.New(rand.NewPCG(3, 4))
+	p := &target.Process{}
+	work := [2][]ahead.Touch{increments(0, 40).run(r, 40_000), increments(1, 40).run(r, 40_000)}
+	want := truth(r, [][]ahead.Touch{work[0], work[1]})
+	const length, first, holds, phase = 3000, 1000, 240, 20
+	var windows []*record.Stretch
+	for hold := range holds {
+		thread := hold % 2
+		touches := work[(thread+hold/phase)%2]
+		from := r.IntN(len(touches) - length)
+		part := slices.Clone(touches[from : from+length])
+		for k := range part {
+			part[k].Inst -= touches[from].Inst
+		}
+		h := Hold{Stretch: record.Stretch{Process: p, TID: thread + 1, Hold: hold + 1, Others: []int{2 - thread}, Share: 1}, touches: part, classified: first}
+		windows = append(windows, h.window())
+	}
+	j := New(windows)
+	truly, falsely := 0.0, 0.0
+	for _, w := range windows {
+		for _, x := range j.Of(w, nobody) {
+			if x.True {
+				truly += x.Share / holds
+			} else {
+				falsely += x.Share / holds
+			}
+		}
+	}
+	t.Logf("true %.4f, false %.4f, want false %.4f", truly, falsely, want)
+	// At a phase's end windows of the other phase count, for what both touch.
+	if math.Abs(truly+falsely-want) > 0.1*want || truly > 0.2*want {
+		t.Errorf("true %.4f, false %.4f, want false %.4f", truly, falsely, want)
 	}
 }

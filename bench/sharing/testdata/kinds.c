@@ -184,12 +184,22 @@ BLOCKS(blocks_b)
 KIND(input_a) { BEGIN; while (GO) { long s = 0; for (int k = 0; k < 64; k++) s += GET(*(word *)&constants[k + (m.rounds & 63) * 64]); PUT(padded[t].w[m.rounds & 7], s); } }
 KIND(input_b) { BEGIN; while (GO) { long s = 0; for (int k = 0; k < 64; k++) s += GET(*(word *)&constants[k + (m.rounds & 63) * 64]); PUT(padded[t].w[m.rounds & 7], s); } }
 
+// Both have the same data, but never at once: they swap them ten times a second.
+#ifdef ORDERED
+#define PHASE (m.rounds >> 12)
+#else
+#define PHASE (__builtin_ia32_rdtsc() >> 28)
+#endif
+#define SWAP(name) KIND(name) { BEGIN; while (GO) { word *mine = table[(PHASE + t) & 1]; for (int k = 0; k < 20; k++) { m.i = m.i * 1103515245 + 12345; INC(mine[(m.i >> 8) & 255]); } } }
+SWAP(swap_a)
+SWAP(swap_b)
+
 #define TWO(name) { #name, { name##_a, name##_b } }
 #define FOUR(name) { #name, { name##_a, name##_b, name##_c, name##_d } }
 static const struct kind { const char *name; void (*work[4])(int); } kinds[] = {
 	TWO(bare), TWO(near), TWO(same), TWO(far), FOUR(stats), TWO(heap), TWO(uneven), TWO(array), TWO(beside),
 	TWO(config), TWO(refcount), TWO(refhot), TWO(spin), TWO(spindata), TWO(spinhot), TWO(ticket), TWO(turns), TWO(turnslong), TWO(buffer), TWO(queue), FOUR(pool),
-	TWO(padded), TWO(own), TWO(halves), TWO(readonly), TWO(once), TWO(ownlock), TWO(ownatomic), TWO(copies), TWO(onstack), TWO(tls), TWO(blocks), TWO(input),
+	TWO(padded), TWO(own), TWO(halves), TWO(readonly), TWO(once), TWO(ownlock), TWO(ownatomic), TWO(copies), TWO(onstack), TWO(tls), TWO(blocks), TWO(input), TWO(swap),
 };
 
 static const struct kind *kind;
