@@ -194,7 +194,7 @@ func (j *Join) chance(p *target.Process, l *sharedLine, writer, reader, word, ho
 				segments = append(segments, l.threads[tid]...)
 				continue
 			}
-			near := j.beside(p, l, tid, reader, hold)
+			near := j.whileTouched(p, l, tid, reader, hold)
 			windows = append(windows, near...)
 			segments = append(segments, segmentsIn(l.threads[tid], near)...)
 		}

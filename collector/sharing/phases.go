@@ -25,7 +25,7 @@ const (
 
 // setPhased finds the processes of which what threads touch changes over time.
 func (j *Join) setPhased() {
-	type sums struct{ together, expected, most, windows float64 }
+	type sums struct{ alike, expected, most, windows float64 }
 	all := make(map[threadKey]*sums)
 	place := make(map[int]int) // of a hold among its thread's
 	for _, windows := range j.of {
@@ -42,7 +42,7 @@ func (j *Join) setPhased() {
 				s = &sums{windows: n}
 				all[thread] = s
 			}
-			var touching, together [lineWords]float64
+			var touching, again [lineWords]float64
 			last, before := -1, uint8(0)
 			for _, seg := range segments { // in order
 				words, at := uint8(0), place[seg.window.Hold]
@@ -52,14 +52,14 @@ func (j *Join) setPhased() {
 				for w := range lineWords {
 					touching[w] += float64(words >> w & 1)
 					if at == last+1 {
-						together[w] += float64(words & before >> w & 1)
+						again[w] += float64(words & before >> w & 1)
 					}
 				}
 				last, before = at, words
 			}
 			for w, m := range touching {
 				if m >= fewTouching && m <= nearlyAll*n {
-					s.together += together[w]
+					s.alike += again[w]
 					s.expected += m * (m - 1) / n
 					s.most += m - 1 - m*(m-1)/n
 				}
@@ -68,7 +68,7 @@ func (j *Join) setPhased() {
 	}
 	j.phased = make(map[*target.Process]bool)
 	for thread, s := range all {
-		if s.most > 0 && (s.together-s.expected)/s.most > max(mostAlike, surelyAlike/math.Sqrt(s.windows)) {
+		if s.most > 0 && (s.alike-s.expected)/s.most > max(mostAlike, surelyAlike/math.Sqrt(s.windows)) {
 			j.phased[thread.process] = true
 		}
 	}
@@ -85,9 +85,9 @@ func (j *Join) near(key threadKey, hold int) []*record.Stretch {
 	return all[from : from+nearWindows]
 }
 
-// beside are the windows of a writer near a hold that are between two of the reader in both of which it touches the line: what was
+// whileTouched are the windows of a writer near a hold that are between two of the reader in both of which it touches the line: what was
 // read ahead just before or after it has moved on is of another phase. All near it if there are none.
-func (j *Join) beside(p *target.Process, l *sharedLine, writer, reader, hold int) (out []*record.Stretch) {
+func (j *Join) whileTouched(p *target.Process, l *sharedLine, writer, reader, hold int) (out []*record.Stretch) {
 	near := j.near(threadKey{p, writer}, hold)
 	of, touching := j.of[threadKey{p, reader}], l.threads[reader]
 	touches := func(w *record.Stretch) bool {
@@ -135,7 +135,7 @@ func (j *Join) writesNear(w *record.Stretch, l *sharedLine, writer int) (out []t
 		if tid != writer && (writer != everybody || tid == w.TID) {
 			continue
 		}
-		for _, x := range writesIn(segmentsIn(l.threads[tid], j.beside(w.Process, l, tid, w.TID, w.Hold))) {
+		for _, x := range writesIn(segmentsIn(l.threads[tid], j.whileTouched(w.Process, l, tid, w.TID, w.Hold))) {
 			out = append(out, threadWrite{tid, x})
 		}
 	}
