@@ -76,8 +76,9 @@ const (
 	firstHoldNS          = 1_000_000
 	minAccept, maxAccept = 0.001, 1.0
 	ticksShare           = 0.25
-	// Ticks are no further apart and no closer than this.
-	minGap, maxGap = 500 * time.Microsecond, 20 * time.Millisecond
+	// Ticks are no further apart and no closer than this; a timer's where holds wait until they are paid for no further than
+	// fewGap: there each costs a share of a hold.
+	minGap, maxGap, fewGap = 500 * time.Microsecond, 20 * time.Millisecond, 50 * time.Millisecond
 )
 
 // forHolds is the share that copying leaves to holds.
@@ -98,7 +99,11 @@ func (b *budget) paid(cpu uint64) float64 {
 // should be.
 func (b *budget) gap() time.Duration {
 	perSample := (b.holdNS + b.ticks*b.tickNS) / b.forHolds()
-	return min(max(time.Duration(perSample/b.ticks), minGap), maxGap)
+	most := maxGap
+	if b.few() && !b.counters {
+		most = fewGap
+	}
+	return min(max(time.Duration(perSample/b.ticks), minGap), most)
 }
 
 // firstGap is that of a thread until its first hold, of which ticks must not take

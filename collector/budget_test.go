@@ -149,6 +149,21 @@ func TestFirstGapCost(t *testing.T) {
 	}
 }
 
+// Where each hold waits until it is paid, a timer's ticks are farther apart: between two holds as few as are needed.
+func TestGapOfFewHolds(t *testing.T) {
+	for _, c := range []struct {
+		unit   string
+		holdNS float64
+		want   time.Duration
+	}{{sampler.Nanoseconds, 2_000_000, fewGap}, {sampler.Nanoseconds, 900_000, maxGap}, {sampler.Accesses, 9_000_000, maxGap}} {
+		b := newBudget(0.01, sampler.TwoTrap{P50: 3000}, c.unit)
+		b.holdNS, b.next = c.holdNS, c.holdNS
+		if got := b.gap(); got != c.want {
+			t.Errorf("holds of %v ns by %s: a tick each %v, want %v", c.holdNS, c.unit, got, c.want)
+		}
+	}
+}
+
 func TestDurations(t *testing.T) {
 	var d durations
 	if d.quantile(.5) != 0 {

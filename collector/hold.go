@@ -64,11 +64,22 @@ func (s *Session) endHold(t *thread) {
 	t.noteLetGo(now)
 	s.timing.held.add(now - t.since)
 	s.holds.stages.end(stageRest, now)
+	s.heldOn = int(t.shared.HoldCpu)
 	s.reaccept = s.ticks.budget.held() || s.reaccept // told once the thread runs again
 }
 
 // LetGo implements ptrace.Handler.
 func (s *Session) LetGo() {
+	if s.self.busy {
+		if err := s.placement.StepAside(s.heldOn); err != nil {
+			s.account.fail(err)
+		}
+		defer func() {
+			if err := s.placement.Return(); err != nil {
+				s.account.fail(err)
+			}
+		}()
+	}
 	s.watches.holding = false
 	if s.reaccept {
 		s.reaccept = false

@@ -15,6 +15,7 @@ type profilerCost struct {
 	before time.Duration // at the start of the session
 	total  time.Duration // since then, as last looked
 	full   time.Duration // of it, while no processor was idle
+	busy   bool          // none was, when it was looked last
 }
 
 // look is to be called again and again. allBusy says whether no processor is idle now; the time since the last
@@ -22,7 +23,7 @@ type profilerCost struct {
 func (o *profilerCost) look(now time.Duration, allBusy bool) {
 	spent := now - o.before - o.total
 	o.total += spent
-	if allBusy {
+	if o.busy = allBusy; allBusy {
 		o.full += spent
 	}
 }

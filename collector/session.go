@@ -45,6 +45,7 @@ type Session struct {
 	late      lateHolds
 	memory    memory
 	trap      sampler.Trap
+	heldOn    int           // CPU of the thread that was held last
 	reaccept  bool          // the kernel is to be told what is accepted now
 	latest    sampler.Stats // as of the last tick
 	closing   bool

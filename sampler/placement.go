@@ -20,6 +20,8 @@ type Placement struct {
 	seen    int
 	same    [maxCPUs]uint16 // holds of late by CPU
 	known   bool
+	now     unix.CPUSet // where it may run, once known
+	away    bool        // stepped off a CPU
 }
 
 const (
@@ -47,20 +49,55 @@ func (p *Placement) Note(cpu int) error {
 	if err != nil || current != cpu {
 		return err
 	}
+	others, err := p.leave(cpu)
+	if err == nil && others != nil {
+		p.now = *others
+	}
+	return err
+}
+
+// leave has the tracing thread run anywhere else than on a CPU: on those, nil if there are none.
+func (p *Placement) leave(cpu int) (others *unix.CPUSet, err error) {
 	if !p.known {
 		if err := unix.SchedGetaffinity(0, &p.allowed); err != nil {
-			return fmt.Errorf("read the tracing thread's CPUs: %w", err)
+			return nil, fmt.Errorf("read the tracing thread's CPUs: %w", err)
 		}
-		p.known = true
+		p.known, p.now = true, p.allowed
 	}
-	others := p.allowed
-	others.Clear(cpu)
-	if others.Count() == 0 {
-		return nil
+	set := p.allowed
+	set.Clear(cpu)
+	if set.Count() == 0 {
+		return nil, nil
 	}
 	// EINVAL: none of the others is online any more.
-	if err := unix.SchedSetaffinity(0, &others); err != nil && !errors.Is(err, unix.EINVAL) {
-		return fmt.Errorf("move the tracing thread off CPU %d: %w", cpu, err)
+	if err := unix.SchedSetaffinity(0, &set); errors.Is(err, unix.EINVAL) {
+		return nil, nil
+	} else if err != nil {
+		return nil, fmt.Errorf("move the tracing thread off CPU %d: %w", cpu, err)
+	}
+	return &set, nil
+}
+
+// StepAside is to be called when a thread was let go, where all CPUs are busy: it has the tracing thread, which runs before all
+// others, leave that thread's CPU, if it is there, for as long as there is something left to be done for the hold. Return
+// undoes it.
+func (p *Placement) StepAside(cpu int) error {
+	if current, err := currentCPU(); err != nil || current != cpu {
+		return err
+	}
+	others, err := p.leave(cpu)
+	p.away = others != nil
+	return err
+}
+
+// Return lets the tracing thread run again where it could before StepAside.
+func (p *Placement) Return() error {
+	if !p.away {
+		return nil
+	}
+	p.away = false
+	if err := unix.SchedSetaffinity(0, &p.now); err != nil && !errors.Is(err, unix.EINVAL) {
+		return fmt.Errorf("let the tracing thread run where it could: %w", err)
 	}
 	return nil
 }

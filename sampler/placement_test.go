@@ -63,3 +63,46 @@ func TestPlacement(t *testing.T) {
 	}
 	t.Error("stays on the CPU of the threads it holds")
 }
+
+// A thread that was let go has its CPU for itself while the rest is done, and the tracing thread may run there again afterwards.
+func TestStepAside(t *testing.T) {
+	runtime.LockOSThread() // and never unlocked: its CPUs change
+	var all, after unix.CPUSet
+	if err := unix.SchedGetaffinity(0, &all); err != nil {
+		t.Fatal(err)
+	}
+	if all.Count() < 2 {
+		t.Skip("needs two CPUs")
+	}
+	var p Placement
+	cpu, err := currentCPU()
+	if err != nil {
+		t.Fatal(err)
+	}
+	// It may be elsewhere by now: until it is there when asked.
+	for range 100 {
+		if err := p.StepAside(cpu); err != nil {
+			t.Fatal(err)
+		}
+		if p.away {
+			break
+		}
+		cpu, _ = currentCPU()
+	}
+	if now, _ := currentCPU(); now == cpu || !p.away {
+		t.Errorf("still on CPU %d, away %v", now, p.away)
+	}
+	if err := p.Return(); err != nil {
+		t.Fatal(err)
+	}
+	if err := unix.SchedGetaffinity(0, &after); err != nil || after != all || p.away {
+		t.Errorf("may run on %v after it, not on %v (%v)", after, all, err)
+	}
+	if err := p.Return(); err != nil {
+		t.Fatal(err)
+	}
+	// On other CPUs than the thread's it stays.
+	if err := p.StepAside(maxCPUs - 1); err != nil || p.away {
+		t.Errorf("left for a CPU that it was not on, %v", err)
+	}
+}
