@@ -101,6 +101,8 @@ type Touch struct {
 	// Used is how many bytes of the fetched lines were touched as far as was read ahead, added up, and Written
 	// how many of the lines were written to.
 	Used, Written float64
+	// Member says which of a struct's members it touches, as "next of struct node"; "" if that is not known.
+	Member string
 }
 
 // Wait says what a thread did at a random moment.

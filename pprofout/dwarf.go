@@ -24,6 +24,7 @@ type debugSource struct {
 
 	data     *dwarf.Data
 	roots    []dwarf.Offset // of the units
+	units    []unitRange    // see findUnits
 	sections map[string][]byte
 	order    binary.ByteOrder
 

@@ -1,9 +1,11 @@
 package pprofout
 
 import (
+	"cmp"
 	"debug/dwarf"
 	"debug/elf"
 	"fmt"
+	"slices"
 	"strings"
 
 	"golang.org/x/arch/x86/x86asm"
@@ -11,7 +13,7 @@ import (
 	"github.com/rdx-profiler/rdx/model"
 )
 
-// nameMembers says what threads take from each other: which members of which struct. That is by the type of the variable, where the
+// nameMembers says what threads take from each other, and what instructions fetch: which members of which struct. That is by the type of the variable, where the
 // datum is static and the unit of the instruction declares it, or else by that of the pointer that the instruction goes by.
 func (s *symbolizer) nameMembers(p *model.Profile, b Binaries) {
 	type side struct {
@@ -45,6 +47,19 @@ func (s *symbolizer) nameMembers(p *model.Profile, b Binaries) {
 			r.Member, r.WrittenMember = name(r.Use, r.Data, 0), name(r.Reuse, r.Data, r.Written-r.Address)
 		}
 	}
+	// Those that fetch most first: not all may be named.
+	var order []*model.Touch
+	for i := range p.Touches {
+		if t := &p.Touches[i]; t.Fetches > 0 {
+			order = append(order, t)
+		}
+	}
+	slices.SortStableFunc(order, func(a, b *model.Touch) int { return cmp.Compare(b.Fetches, a.Fetches) })
+	for _, t := range order {
+		if m := name(t.Use, t.Data, 0); strings.Contains(m, " of ") { // an array's element is no member
+			t.Member = m
+		}
+	}
 }
 
 // mostMembers are looked up of a profile: each takes walking a unit.
@@ -56,20 +71,51 @@ func (img *image) unitAt(pc uint64) *unit {
 	if s.data == nil {
 		return nil
 	}
+	if s.units == nil {
+		s.findUnits()
+	}
+	i, _ := slices.BinarySearchFunc(s.units, pc+1, func(u unitRange, pc uint64) int { return cmp.Compare(u.from, pc) })
+	if i == 0 || pc >= s.units[i-1].to {
+		return nil
+	}
+	u, err := s.unit(s.units[i-1].root, s.units[i-1].cu, []uint64{pc})
+	if err != nil {
+		return nil
+	}
+	return u
+}
+
+// unitRange is a part of a unit's code.
+type unitRange struct {
+	from, to uint64
+	root     dwarf.Offset
+	cu       *dwarf.Entry
+}
+
+// findUnits finds whose code is where.
+func (s *debugSource) findUnits() {
+	s.units = []unitRange{}
 	for _, root := range s.roots {
 		r := s.data.Reader()
 		r.Seek(root)
 		cu, err := r.Next()
+		if s.limit.tick() {
+			return
+		}
 		if err != nil || cu == nil || cu.Tag != dwarf.TagCompileUnit || splitName(cu) != "" {
 			continue
 		}
-		if in, err := covered(s.data.Ranges, cu, []uint64{pc}); err == nil && len(in) > 0 {
-			if u, err := s.unit(root, cu, []uint64{pc}); err == nil {
-				return u
+		ranges, err := s.data.Ranges(cu)
+		if err != nil {
+			continue
+		}
+		for _, r := range ranges {
+			if r[0] > 0 && r[0] < r[1] { // else a function that the linker dropped
+				s.units = append(s.units, unitRange{r[0], r[1], root, cu})
 			}
 		}
 	}
-	return nil
+	slices.SortStableFunc(s.units, func(a, b unitRange) int { return cmp.Compare(a.from, b.from) })
 }
 
 // debugInfo is the file's, for what is asked of single addresses.

@@ -52,7 +52,7 @@ func (w *window) appendKey(key []byte) []byte {
 		return key
 	}
 	key = append(key, w.kind...)
-	for _, v := range [...]int64{int64(w.pattern), w.stride, int64(w.wait), int64(w.rates.Near), int64(w.rates.Chases), int64(w.rates.Apart), int64(w.rates.Streams)} {
+	for _, v := range [...]int64{int64(w.pattern), w.stride, int64(w.wait), int64(w.rates.Near), int64(w.rates.Chases), int64(w.rates.Apart), int64(w.rates.Streams), int64(w.rates.Runs)} {
 		key = binary.LittleEndian.AppendUint64(key, uint64(v))
 	}
 	return key
@@ -60,7 +60,7 @@ func (w *window) appendKey(key []byte) []byte {
 
 func (w *window) compare(o *window) int {
 	return cmp.Or(cmp.Compare(w.kind, o.kind), cmp.Compare(w.pattern, o.pattern), cmp.Compare(w.stride, o.stride), cmp.Compare(w.wait, o.wait),
-		cmp.Compare(w.rates.Near, o.rates.Near), cmp.Compare(w.rates.Chases, o.rates.Chases), cmp.Compare(w.rates.Apart, o.rates.Apart), cmp.Compare(w.rates.Streams, o.rates.Streams))
+		cmp.Compare(w.rates.Near, o.rates.Near), cmp.Compare(w.rates.Chases, o.rates.Chases), cmp.Compare(w.rates.Apart, o.rates.Apart), cmp.Compare(w.rates.Streams, o.rates.Streams), cmp.Compare(w.rates.Runs, o.rates.Runs))
 }
 
 func (w *window) labels(g *group) []label {
@@ -81,6 +81,7 @@ func (w *window) labels(g *group) []label {
 			num(strideLabel, "bytes", w.stride)
 		}
 	}
+	str(memberLabel, g.members[0])
 	if w.kind == cpuKind {
 		str(waitLabel, w.wait.String())
 		num(tidLabel, tidLabel, int64(g.tid))
@@ -101,7 +102,7 @@ func (e *encoder) addWindows(p *model.Profile) error {
 	}
 	for i := range p.Touches {
 		t := &p.Touches[i]
-		g := group{op: t.Op, data: dataName(t.Data), window: window{kind: touchKind, pattern: t.Manner, stride: t.Stride}}
+		g := group{op: t.Op, data: dataName(t.Data), members: [2]string{text(t.Member)}, window: window{kind: touchKind, pattern: t.Manner, stride: t.Stride}}
 		if err := e.addWindow(&g, at, t.Use, float64(t.Windows), t.Accesses, t.Fetches, t.Used, t.Written); err != nil {
 			return fmt.Errorf("touch %d: %w", i, err)
 		}
@@ -162,7 +163,7 @@ func (d *decoder) window(kind string, s *sample) error {
 	op, stride := parseOp(s.text(ofAccess)), s.number(ofStride)
 	if kind == touchKind {
 		d.p.Touches = append(d.p.Touches, model.Touch{Use: d.stack(s.stack), Op: op, Data: data, Manner: pattern, Stride: stride,
-			Windows: s.values[d.column[at]], Accesses: value(1), Fetches: value(2), Used: value(3), Written: value(4)})
+			Windows: s.values[d.column[at]], Accesses: value(1), Fetches: value(2), Used: value(3), Written: value(4), Member: s.text(ofMember)})
 		return nil
 	}
 	wait, ok := model.ParseWait(cmp.Or(s.text(ofWait), model.WaitUnknown.String()))

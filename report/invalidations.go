@@ -188,7 +188,7 @@ func (l *invalidationList) Text() string {
 			fmt.Fprintf(&b, "%*sdata %s\n", indent, "", Printable(Shorten(strings.Join(v.Data, ", "), 100)))
 		}
 		if len(v.Read)+len(v.Written) > 0 {
-			fmt.Fprintf(&b, "%*sreads %s, written %s\n", indent, "", members(v.Read), members(v.Written))
+			fmt.Fprintf(&b, "%*sreads %s, written %s\n", indent, "", Members(v.Read), Members(v.Written))
 		}
 	}
 	return b.String()

@@ -106,7 +106,7 @@ func (f *sharingFinding) text() string {
 		data = Printable(Shorten(strings.Join(f.Data, ", "), 60))
 	}
 	if len(f.Members) > 0 {
-		data = members(f.Members) + " (" + data + ")"
+		data = Members(f.Members) + " (" + data + ")"
 	}
 	const most = 4
 	var places []string
@@ -131,8 +131,8 @@ func (f *sharingFinding) text() string {
 	return fmt.Sprintf("%s: %s, the same words, are used by several threads: %s; give each thread its own, or write less often", data, who, cost)
 }
 
-// members are names as pprofout gives them, "a of struct s", those of one struct together: "a and b of struct s".
-func members(names []string) string {
+// Members are names as pprofout gives them, "a of struct s", those of one struct together: "a and b of struct s".
+func Members(names []string) string {
 	if len(names) == 0 {
 		return "data"
 	}

@@ -129,8 +129,30 @@ func (f *Finding) addUse(a *Answer) {
 	for _, w := range a.Walks {
 		if w.Place == f.Place && w.Fetches > 0 && w.Windows >= 2 && w.Used > 0 {
 			f.Evidence = append(f.Evidence, fmt.Sprintf("%.0f of 64 bytes of a fetched line are used while it is looked at", w.Used))
-			return
+			break
 		}
+	}
+	f.addMembers(a)
+}
+
+// addMembers says which members of structs are fetched, by all instructions of the finding's function.
+func (f *Finding) addMembers(a *Answer) {
+	var all []string
+	function := ""
+	for _, w := range a.Walks {
+		if w.Place == f.Place {
+			function = w.Function
+		}
+	}
+	for _, w := range a.Walks {
+		for _, m := range w.Members {
+			if w.Function == function && !slices.Contains(all, m) {
+				all = append(all, m)
+			}
+		}
+	}
+	if len(all) > 0 {
+		f.Evidence = append(f.Evidence, "fetched there: "+report.Members(all))
 	}
 }
 
@@ -162,6 +184,7 @@ func split(a *Answer) (out []Finding) {
 		f := Finding{Rule: "split", Title: fmt.Sprintf("little of each line is used: %.0f of 64 bytes, in steps of %d", w.Used, step), Place: w.Place, File: w.File, Line: w.Line,
 			Data: w.Data, Samples: w.Windows, weight: cost, Cost: &c}
 		f.Evidence = []string{fmt.Sprintf("%s of all lines that are fetched come here, in steps of %d bytes, %.0f bytes used of each", percent(w.Fetches/fetches), step, w.Used)}
+		f.addMembers(a)
 		f.Try = "keep the members that this loop uses in arrays of their own (structure of arrays), or split the structure into a hot and a cold part"
 		f.Gives = fmt.Sprintf("as many items with %.1f times fewer lines", 64/max(w.Used, 1))
 		out = append(out, f)

@@ -30,6 +30,8 @@ type Walk struct {
 	Used    float64 `json:"line_use_bytes"`
 	Written float64 `json:"written_share"`
 	Windows int64   `json:"windows"` // holds that saw it, the most of its instructions
+	// Members are those of structs that it fetches, where the debug information tells.
+	Members []string `json:"members,omitempty"`
 
 	used, written, waiting float64
 	touches                []*model.Touch
@@ -60,6 +62,9 @@ func walks(p *model.Profile) (out []*Walk) {
 		w.Windows = max(w.Windows, t.Windows)
 		if t.Waits() {
 			w.waiting += t.Fetches
+		}
+		if t.Member != "" && !slices.Contains(w.Members, t.Member) {
+			w.Members = append(w.Members, t.Member)
 		}
 		w.touches = append(w.touches, t)
 		w.data[nameOf(t.Data)] += t.Fetches + 1e-6*t.Accesses

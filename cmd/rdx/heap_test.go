@@ -14,7 +14,7 @@ import (
 )
 
 // With --heap a datum is known by the code that allocated it, whichever
-// allocator that called.
+// allocator that called; and a struct's member by the pointer that an instruction goes by.
 func TestHeapSites(t *testing.T) {
 	needs.Watchpoints(t)
 	needRoot(t)
@@ -26,7 +26,7 @@ func TestHeapSites(t *testing.T) {
 		"use_grown":   "make_grown blocks.c:26 < main",
 		"use_aligned": "make_aligned blocks.c:27 < main",
 	}
-	variables := map[string]bool{}
+	variables, members := map[string]bool{}, map[string]bool{}
 	right, wrong := map[string]int64{}, map[string]int64{}
 	bySessions(t, "all four kinds of blocks", func() bool {
 		profile := attach(t, p.pid, "--heap", "-d", "2s", "--overhead", "10").profile()
@@ -53,11 +53,24 @@ func TestHeapSites(t *testing.T) {
 				wrong[r.Data.Name+" in "+function] += r.Observations
 			}
 		}
+		for i := range profile.Touches {
+			if t := &profile.Touches[i]; t.Member != "" {
+				members[outer(t.Use)[0]+" "+t.Member] = true
+			}
+		}
 		return min(right["use_list"], right["use_cleared"], right["use_grown"], right["use_aligned"]) >= 20
 	})
 	t.Logf("right: %v, others: %v, variables: %v; target: %s", right, wrong, variables, p.end())
 	if len(variables) == 0 || variables["use_list p"] {
 		t.Errorf("variables %v, want some, and none of the wrapper", variables)
+	}
+	for m := range members {
+		if !strings.HasPrefix(m, "use_list ") || !strings.HasSuffix(m, " of struct node") {
+			t.Errorf("members %v, want those of struct node in use_list alone", members)
+		}
+	}
+	if !members["use_list v[3] of struct node"] && !members["use_list next of struct node"] {
+		t.Errorf("members %v, want those that use_list touches", members)
 	}
 	var all, off int64
 	for _, n := range right {
