@@ -2,6 +2,7 @@ package why
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/rdx-profiler/rdx/model"
@@ -20,6 +21,8 @@ type Answer struct {
 	Says string `json:"says"`
 	// Checked: the profile can tell whether something stands out. Without it no finding means nothing.
 	Checked bool `json:"checked"`
+	// Unwatched is how many threads worked of which nobody watched what they take from each other; 0 if there is but one.
+	Unwatched int `json:"threads_not_watched"`
 }
 
 // Traffic is what goes between a cache and what lies behind it, in bytes a second of CPU time.
@@ -53,8 +56,33 @@ func AnalyzeWith(p, whole *model.Profile) *Answer {
 		a.Findings = append(a.Findings, findings(p, a)...)
 		a.Checked = len(a.Findings) > 0 || v.Memory.High <= decided || v.Memory.Low >= paysLow
 	}
+	a.Unwatched = unwatched(whole)
 	a.Says = a.says()
 	return a
+}
+
+// unwatched are the threads that each made a twentieth of the accesses or more, where other threads' writes were not watched.
+func unwatched(p *model.Profile) (n int) {
+	const leastWork = 0.05
+	if slices.Contains(p.StackKinds(), model.StackPrivate) {
+		return 0
+	}
+	of, all := map[int]float64{}, 0.0
+	for i := range p.Records {
+		if r := &p.Records[i]; r.Kind != model.Lost {
+			of[r.TID] += r.Accesses
+			all += r.Accesses
+		}
+	}
+	for _, accesses := range of {
+		if accesses >= leastWork*all && accesses > 0 {
+			n++
+		}
+	}
+	if n < 2 {
+		return 0
+	}
+	return n
 }
 
 // decided: of a program that waits for no more than that of its time, by the high end of the band, it is known

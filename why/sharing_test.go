@@ -28,3 +28,23 @@ func TestSharingOfAStack(t *testing.T) {
 		t.Errorf("%+v", a.Findings)
 	}
 }
+
+// Of several threads that nobody watched for what they take from each other it is said.
+func TestUnwatchedThreads(t *testing.T) {
+	record := func(tid int, accesses float64, stack model.StackKind) model.Record {
+		return model.Record{Kind: model.Reuse, TID: tid, Stack: stack, Use: at("count", 5), Ending: model.Ending{Reuse: at("count", 5)}, Weight: model.Weight{Observations: 90, Accesses: accesses}, Timing: model.Timing{Time: 4, Exact: true}}
+	}
+	for _, c := range []struct {
+		records []model.Record
+		want    int
+	}{
+		{[]model.Record{record(1, 900, model.StackOwn), record(2, 800, model.StackOwn), record(3, 1, model.StackOwn)}, 2},
+		{[]model.Record{record(1, 900, model.StackOwn), record(2, 1, model.StackOwn)}, 0},
+		{[]model.Record{record(1, 900, model.StackPrivate), record(2, 900, model.StackShared)}, 0},
+	} {
+		a := Analyze(&model.Profile{Block: 64, Records: c.records})
+		if a.Unwatched != c.want || strings.Contains(a.Text(), "was not watched") != (c.want > 0) {
+			t.Errorf("%d, want %d: %s", a.Unwatched, c.want, a.Text())
+		}
+	}
+}

@@ -32,13 +32,17 @@ func (a *Answer) Text() string {
 		}
 	}
 	switch {
-	case !a.Checked:
+	case !a.Checked && len(a.Findings) == 0:
 		b.WriteString("\nNo findings: too little is known of where time goes.\n")
 	case len(a.Findings) == 0:
 		b.WriteString("\nNothing stands out.\n")
 	}
 	for i := range a.Findings {
 		a.Findings[i].text(&b, i+1)
+	}
+	if a.Unwatched > 0 {
+		b.WriteByte('\n')
+		wrap(&b, "", fmt.Sprintf("What its %d threads take from each other was not watched: --stack both of rdx attach and rdx run has them watched.", a.Unwatched))
 	}
 	if len(a.Walks) > 0 {
 		a.walksText(&b)

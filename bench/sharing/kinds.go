@@ -8,18 +8,21 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 )
 
 // kindsSource are programs that share lines, or do not, each in a way of its own.
 const kindsSource = "bench/sharing/testdata/kinds.c"
 
-// kinds of it, and whether most of what is taken is of words that who finds them gone touches, too.
-var kinds = []struct {
+// kind of it, and whether most of what is taken is of words that who finds them gone touches, too.
+type kind struct {
 	name   string
 	shares bool
 	truly  bool
-}{
+}
+
+var kinds = []kind{
 	{"bare", true, false}, {"near", true, false}, {"same", true, true}, {"far", true, false}, {"stats", true, false}, {"heap", true, false},
 	{"uneven", true, false}, {"array", true, false}, {"beside", true, false}, {"config", true, true}, {"refcount", true, true}, {"refhot", true, true},
 	{"spin", true, true}, {"spindata", true, true}, {"spinhot", true, true}, {"ticket", true, true}, {"turns", true, true}, {"turnslong", true, true},
@@ -59,8 +62,9 @@ func compareKinds(seconds float64, sessions int) error {
 	}
 	fmt.Printf("%-10s %8s %30s  %s\n", "kind", "truth", "found, %: true, false, unknown", "band, of the truth, had a processor, first pair")
 	var shared, alone kindScore
+	one := slices.ContainsFunc(kinds, func(k kind) bool { return k.name == *only })
 	for _, k := range kinds {
-		if !strings.Contains(k.name, *only) {
+		if one && k.name != *only || !strings.Contains(k.name, *only) {
 			continue
 		}
 		truth, err := orderedTruth(ordered, k.name)
