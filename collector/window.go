@@ -75,7 +75,7 @@ func (l *looker) site(from *ahead.Site, to *record.Site) {
 	if l.targets.heap != nil && from.Fetches > 0 && l.blocks < mostBlocks {
 		l.blocks++
 		if b, ok := l.targets.heap.Find(p.PID, from.Addr); ok {
-			to.Block = l.kept.stacks.AddSite(p, b.Stack) + 1
+			to.Block, to.Within = l.kept.stacks.AddSite(p, b.Stack)+1, from.Addr-b.Base
 		}
 	}
 }

@@ -103,6 +103,8 @@ type Touch struct {
 	Used, Written float64
 	// Member says which of a struct's members it touches, as "next of struct node"; "" if that is not known.
 	Member string
+	// Within is how far into its block one of the accesses is, if Data is one, in bytes. It is not written.
+	Within uint64
 }
 
 // Wait says what a thread did at a random moment.

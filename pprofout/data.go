@@ -2,6 +2,7 @@ package pprofout
 
 import (
 	"cmp"
+	"debug/dwarf"
 	"debug/elf"
 	"fmt"
 	"path"
@@ -16,6 +17,7 @@ import (
 // the stack by function. It needs the stacks' lines.
 func (s *symbolizer) nameData(p *model.Profile, b Binaries) {
 	static := map[*model.Mapping][]*model.Data{}
+	s.pointsTo = map[*model.Data]dwarf.Type{}
 	var order []*model.Mapping
 	name := func(d *model.Data, use []*model.Location) {
 		if d == nil || d.Name != "" {
@@ -23,8 +25,12 @@ func (s *symbolizer) nameData(p *model.Profile, b Binaries) {
 		}
 		if d.Kind == model.DataBlock {
 			d.Name = d.Describe(allocator(d.Site))
-			if v := s.nameVariable(d.Site, b); v != "" {
+			v, to := s.nameVariable(d.Site, b)
+			if v != "" {
 				d.Name = v + ", " + d.Name
+			}
+			if to != nil {
+				s.pointsTo[d] = to
 			}
 			return
 		}

@@ -56,7 +56,11 @@ func (s *symbolizer) nameMembers(p *model.Profile, b Binaries) {
 	}
 	slices.SortStableFunc(order, func(a, b *model.Touch) int { return cmp.Compare(b.Fetches, a.Fetches) })
 	for _, t := range order {
-		if m := name(t.Use, t.Data, 0); strings.Contains(m, " of ") { // an array's element is no member
+		m := name(t.Use, t.Data, 0)
+		if to := s.pointsTo[t.Data]; m == "" && to != nil && to.Size() > 0 { // a block has one or more of what it is assigned to
+			m = memberOf(to, "", int64(t.Within%uint64(to.Size())))
+		}
+		if strings.Contains(m, " of ") { // an array's element is no member
 			t.Member = m
 		}
 	}

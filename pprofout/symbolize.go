@@ -1,6 +1,7 @@
 package pprofout
 
 import (
+	"debug/dwarf"
 	"errors"
 	"fmt"
 	"io"
@@ -83,6 +84,8 @@ type symbolizer struct {
 
 	kept  map[fileKey]*image // by nameVariable; nil for what can't be read
 	sites int                // that it was asked for
+
+	pointsTo map[*model.Data]dwarf.Type // what the variable does that a block is assigned to
 }
 
 type fileKey struct{ file, buildID string }

@@ -373,21 +373,30 @@ func (u *unit) pointer(v *dwarf.Entry) bool {
 }
 
 // assigned finds the variable to which the result of the call that returns to pc, an address of the file, is assigned: "" if
-// that is not to be seen. returned says that it goes to the caller.
-func (img *image) assigned(pc uint64) (name string, returned bool) {
+// that is not to be seen; to is what it points to, nil if that is not known. returned says that it goes to the caller.
+func (img *image) assigned(pc uint64) (name string, to dwarf.Type, returned bool) {
 	at := result{kept: []keptIn{{resultRegister, pc, pc + 8}}}
 	if img.elf.Machine == elf.EM_X86_64 {
 		at = resultOf(img.code(pc, resultCode), pc)
 	}
 	if at.returned {
-		return "", true
+		return "", nil, true
 	}
 	if at.static != 0 {
-		return objectAt(img.objects(), at.static), false
+		object, ok := objectOf(img.objects(), at.static)
+		if !ok {
+			return "", nil, false
+		}
+		if u := img.unitAt(pc - 1); u != nil && object.Value == at.static {
+			if v := u.static(nil, object.Value, object.Name()); v != nil {
+				to = pointee(u.typeOf(v))
+			}
+		}
+		return display(object.Name()), to, false
 	}
 	s := img.debugInfo()
 	if s.data == nil {
-		return "", false
+		return "", nil, false
 	}
 	for _, root := range s.roots {
 		r := s.data.Reader()
@@ -402,17 +411,17 @@ func (img *image) assigned(pc uint64) (name string, returned bool) {
 		u := &unit{source: s, data: s.data, cu: cu, lineCU: cu, ranges: s.data.Ranges}
 		scope, err := u.variables(pc - 1)
 		if err != nil {
-			return "", false
+			return "", nil, false
 		}
 		for _, v := range slices.Backward(scope.variables) { // the innermost first
 			if u.holds(v, scope.base, &at) && u.pointer(v) {
 				if name := u.name(v).Function; name != "" {
-					return name, false
+					return name, pointee(u.typeOf(v)), false
 				}
 			}
 		}
 	}
-	return "", false
+	return "", nil, false
 }
 
 // code is what the file has at an address, up to n bytes.
@@ -427,11 +436,12 @@ func (img *image) code(pc uint64, n int) []byte {
 	return nil
 }
 
-// nameVariable finds the variable that a block is assigned to where it is allocated, beyond functions that only hand it on.
-func (s *symbolizer) nameVariable(site []*model.Location, b Binaries) (name string) {
+// nameVariable finds the variable that a block is assigned to where it is allocated, beyond functions that only hand it on, and
+// what that points to.
+func (s *symbolizer) nameVariable(site []*model.Location, b Binaries) (name string, to dwarf.Type) {
 	const mostSites = 10000 // the others are known by their functions alone
 	if s.sites++; s.sites > mostSites {
-		return ""
+		return "", nil
 	}
 	for i, l := range site {
 		function := ""
@@ -444,15 +454,15 @@ func (s *symbolizer) nameVariable(site []*model.Location, b Binaries) (name stri
 		returned := false
 		s.withKept(l.Mapping, b, func(img *image) error {
 			if pc, ok := img.vaddr(l.Mapping, l.Address-1); ok {
-				name, returned = img.assigned(pc + 1)
+				name, to, returned = img.assigned(pc + 1)
 			}
 			return nil
 		})
 		if !returned {
-			return name
+			return name, to
 		}
 	}
-	return ""
+	return "", nil
 }
 
 // withKept is withImage for a file that is asked for again and again. What is wrong with it, its functions' names have told.

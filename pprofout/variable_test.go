@@ -62,7 +62,8 @@ __attribute__((noinline)) long work(long n) {
 int main(int, char **) { return work(1000) == 1; }
 `
 
-// assignedAt runs a program that prints where calls return to, and names what their results are assigned to.
+// assignedAt runs a program that prints where calls return to, and names what their results are assigned to, with
+// what a node has there behind its first eight bytes.
 func assignedAt(t *testing.T, bin string) (names []string) {
 	t.Helper()
 	out, err := exec.Command(bin).Output()
@@ -83,7 +84,10 @@ func assignedAt(t *testing.T, bin string) (names []string) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		name, returned := img.assigned(pc)
+		name, to, returned := img.assigned(pc)
+		if member, of, ok := strings.Cut(memberOf(to, "", 8), " of "); ok && strings.EqualFold(of, "struct node") {
+			name += "." + member
+		}
 		if returned {
 			name = "returned"
 		}
@@ -94,7 +98,7 @@ func assignedAt(t *testing.T, bin string) (names []string) {
 
 // What a call returns is assigned to a variable, which the code behind the call and the debug information tell.
 func TestAssigned(t *testing.T) {
-	all := "first returned table counts hold - "
+	all := "first.value returned table.value counts hold - "
 	for _, c := range []struct{ name, source, compiler, flags, want string }{
 		{"gcc -O0", assignedC, "gcc", "-g -O0", all},
 		{"gcc -O2", assignedC, "gcc", "-g -O2", all},
@@ -106,9 +110,9 @@ func TestAssigned(t *testing.T) {
 		{"clang -O0", assignedC, "clang", "-g -O0", all},
 		{"clang -O2", assignedC, "clang", "-g -O2", all},
 		{"clang -O2, DWARF 4", assignedC, "clang", "-gdwarf-4 -O2", all},
-		{"g++ -O0", assignedCpp, "g++", "-g -O0", "first shapes::root "},
-		{"g++ -O2", assignedCpp, "g++", "-g -O2", "first shapes::root "},
-		{"clang++ -O2", assignedCpp, "clang++", "-g -O2", "first shapes::root "},
+		{"g++ -O0", assignedCpp, "g++", "-g -O0", "first.value shapes::root.value "},
+		{"g++ -O2", assignedCpp, "g++", "-g -O2", "first.value shapes::root.value "},
+		{"clang++ -O2", assignedCpp, "clang++", "-g -O2", "first.value shapes::root.value "},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			file := "prog.c"

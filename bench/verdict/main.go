@@ -1,6 +1,7 @@
 // Command verdict holds the verdict of rdx why against programs of which it is known by construction how much of their time waits
 // for memory: the same instructions with data in the first cache, and on data many times as large. It prints both, whether the
-// band holds the truth, and how many findings there are.
+// band holds the truth, and how many findings there are. And beside the bytes that rdx why says go into the first two caches in a
+// second, those that must by the kernel's construction and the time that it takes alone.
 //
 // Needs root, bpf, gcc and a quiet machine.
 package main
@@ -17,11 +18,20 @@ import (
 	"strings"
 )
 
-// kernels are those of verdict.c, with how many times the first cache's size their data are.
+// kernels are those of verdict.c, with how many times the first cache's size their data are, and how many lines an item brings into
+// each of the first two caches: by LRU, where the first has 32 to 64 KiB and the second 256 KiB to 3 MiB. 0: not worked out.
 var kernels = []struct {
 	name  string
 	times string
-}{{"compute", "1"}, {"blocked", "32"}, {"unblocked", "43"}, {"lookups", "4096"}, {"list", "4096"}}
+	lines [2]float64
+}{
+	{"compute", "1", [2]float64{}},
+	{"blocked", "32", [2]float64{}},
+	{"unblocked", "43", [2]float64{1 + 1./8, 1. / 8}}, // a column has a line in each row; eight columns have the same lines
+	{"lookups", "4096", [2]float64{1, 1}},             // 65,536 lines, again and again
+	{"list", "4096", [2]float64{1, 1}},
+	{"triad", "4096", [2]float64{3. / 8, 3. / 8}},
+}
 
 func main() {
 	rdx := flag.String("rdx", "./rdx", "rdx to test")
@@ -85,12 +95,40 @@ func run(rdx, overhead, only string, seconds, rounds int) error {
 		if truth < v.Memory.Low || truth > v.Memory.High {
 			holds = "NO"
 		}
-		fmt.Printf("%-10s %8.3f %8.3f %7.1f%% %5.1f%% %5.1f to %5.1f %-5s %d, %d\n", k.name, fast, slow, 100*truth, 100*v.Memory.Value, 100*v.Memory.Low, 100*v.Memory.High, holds, v.Samples, len(a.Findings))
+		fmt.Printf("%-10s %8.3f %8.3f %7.1f%% %5.1f%% %5.1f to %5.1f %-5s %d, %d%s\n", k.name, fast, slow, 100*truth, 100*v.Memory.Value, 100*v.Memory.Low, 100*v.Memory.High, holds, v.Samples, len(a.Findings), a.traffic(k.lines, slow))
 	}
 	return nil
 }
 
+// traffic is what is said of it, in GB/s, beside what so many lines an item make.
+func (a *answer) traffic(lines [2]float64, ns float64) (text string) {
+	const line = 64
+	for i, n := range lines {
+		if n == 0 || i >= len(a.Traffic) {
+			continue
+		}
+		t := a.Traffic[i]
+		truth, said := n*line/ns, fmt.Sprintf("%.2f", t.Fill/1e9)
+		if t.Bound {
+			said = "?"
+		}
+		holds := "yes"
+		if truth < t.Low/1e9 || truth > t.High/1e9 {
+			holds = "NO"
+		}
+		text += fmt.Sprintf("; into %s %s [%.2f, %.2f] of %.2f GB/s %s", t.Level, said, t.Low/1e9, t.High/1e9, truth, holds)
+	}
+	return text
+}
+
 type answer struct {
+	Traffic []struct {
+		Level string
+		Fill  float64 `json:"fill_bytes_per_second"`
+		Low   float64 `json:"fill_low"`
+		High  float64 `json:"fill_high"`
+		Bound bool    `json:"upper_bound"`
+	}
 	Verdict struct {
 		Known   bool
 		Why     string

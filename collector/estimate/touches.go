@@ -57,7 +57,7 @@ func (s *stage) addTouches(p *model.Profile, m *recorder) {
 			if !ok {
 				n = len(p.Touches)
 				touches[key] = n
-				p.Touches = append(p.Touches, model.Touch{Use: m.locations.stack(h.Process, []uint64{x.PC}), Op: x.Op, Data: key.data, Manner: x.Manner, Stride: x.Stride})
+				p.Touches = append(p.Touches, model.Touch{Use: m.locations.stack(h.Process, []uint64{x.PC}), Op: x.Op, Data: key.data, Manner: x.Manner, Stride: x.Stride, Within: x.Within})
 			}
 			t := &p.Touches[n]
 			t.Windows++

@@ -27,6 +27,7 @@ type Site struct {
 	Manner model.Manner
 	Stride int64
 	Data   model.Data // of one of its accesses
+	Within uint64     // how far that is into Block
 	Block  int        // in callstack.Table: where data's block was allocated, plus one; 0: not known
 
 	Accesses, Fetches, Used, Written int

@@ -65,6 +65,12 @@ __attribute__((noinline)) static long lookups(void)
 	keep += s;
 	return 1 << 16;
 }
+__attribute__((noinline)) static long triad(void)
+{
+	for (long i = 0; i < n; i++)
+		a[i] = b[i] + 0.5 * c[i];
+	return n;
+}
 __attribute__((noinline)) static long compute(void)
 {
 	static uint64_t few[64];
@@ -97,6 +103,12 @@ int main(int argc, char **argv)
 		matrices(B * (by > 1 ? by : 43));
 		pitch = by > 1 ? n : 0;
 		kernel = unblocked;
+	} else if (!strcmp(argv[1], "triad")) {
+		n = by * SMALL / 3 / 8;
+		a = calloc(n, 8), b = calloc(n, 8), c = calloc(n, 8);
+		for (long i = 0; i < n; i++)
+			a[i] = b[i] = c[i] = i % 7;
+		kernel = triad;
 	} else if (!strcmp(argv[1], "list")) {
 		n = by * SMALL / sizeof(struct node);
 		struct node *all = calloc(n, sizeof *all);
