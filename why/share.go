@@ -398,5 +398,6 @@ func (g *group) levels(from *levelSums, c *costs) (shares []float64, unknown, of
 	if !(mean > 0) {
 		return shares, unknown, 0.5, n
 	}
-	return shares, unknown, math.Sqrt(0.2*0.2 + (square/(mean*mean)-1)/float64(n+least)), n
+	// Of what less than one observation stands for it matters no more how little it is.
+	return shares, unknown, math.Sqrt(0.2*0.2 + min((square/(mean*mean)-1)/float64(n+least), 1)), n
 }
