@@ -1,8 +1,8 @@
 package ahead
 
 import (
-	"encoding/binary"
 	"math/bits"
+	"slices"
 
 	"github.com/rdx-profiler/rdx/sampler"
 	"github.com/rdx-profiler/rdx/sampler/interp"
@@ -33,28 +33,29 @@ const (
 // origin is a load that may have read what an address is made of.
 type origin struct {
 	run    int32
-	addrs  []int64 // of the accesses looked at
-	values []int64 // that the load before each had read
+	n      int
+	addrs  [originTried]int64 // of the accesses looked at
+	values [originTried]int64 // that the load before each had read
 }
 
 // linkOf says where the addresses of an instruction come from that keep no stride: whether they are a multiple
 // of what the same load had read each time before, plus a constant. from is the load's run.
 func (l *Locator) linkOf(n int32) (found Pattern, from int32) {
 	s, all := &l.sights, l.log.all
-	var origins []origin
+	s.origins = s.origins[:0]
 	at := s.runs[n].last
 	for range originTried {
 		if at < 0 {
 			break
 		}
 		if _, ok := s.stride(all, at); !ok {
-			origins = l.addOrigins(origins, at)
+			l.addOrigins(at)
 		}
 		at = s.before[at]
 	}
 	found = Random
-	for i := range origins {
-		o := &origins[i]
+	for i := range s.origins {
+		o := &s.origins[i]
 		if !o.linear() {
 			continue
 		}
@@ -68,8 +69,8 @@ func (l *Locator) linkOf(n int32) (found Pattern, from int32) {
 	return found, from
 }
 
-// addOrigins adds what the loads before access at have read.
-func (l *Locator) addOrigins(to []origin, at int32) []origin {
+// addOrigins adds what the loads before access at have read, of each instruction the last.
+func (l *Locator) addOrigins(at int32) {
 	s, all := &l.sights, l.log.all
 	seen := 0
 	for i := at - 1; i >= 0 && seen < originBack; i-- {
@@ -86,25 +87,28 @@ func (l *Locator) addOrigins(to []origin, at int32) []origin {
 			continue
 		}
 		k := 0
-		for k < len(to) && to[k].run != s.of[i] {
+		for k < len(s.origins) && s.origins[k].run != s.of[i] {
 			k++
 		}
-		if k == len(to) {
-			to = append(to, origin{run: s.of[i]})
+		if k == len(s.origins) {
+			s.origins = slices.Grow(s.origins, 1)[:k+1]
+			s.origins[k].run, s.origins[k].n = s.of[i], 0
 		}
-		to[k].addrs = append(to[k].addrs, int64(all[at].Addr))
-		to[k].values = append(to[k].values, v)
+		o := &s.origins[k]
+		o.addrs[o.n], o.values[o.n] = int64(all[at].Addr), v
+		o.n++
 	}
-	return to
 }
 
 // valueAt is what a load has read, as the machine's copy has it now.
 func (l *Locator) valueAt(addr uint64, size uint8) (v int64, ok bool) {
-	var b [8]byte
-	if size == 0 || size&(size-1) != 0 || !l.machine.Load(addr, b[:size]) {
+	if size == 0 || size&(size-1) != 0 {
 		return 0, false
 	}
-	u := binary.LittleEndian.Uint64(b[:])
+	u, ok := l.machine.Held(addr, size)
+	if !ok {
+		return 0, false
+	}
 	if size == 4 {
 		return int64(int32(u)), true
 	}
@@ -114,7 +118,7 @@ func (l *Locator) valueAt(addr uint64, size uint8) (v int64, ok bool) {
 // linear says whether the addresses are one multiple of the values plus one constant: three quarters of them, and three
 // different ones at least.
 func (o *origin) linear() bool {
-	n := len(o.addrs)
+	n := o.n
 	if n < originLeast {
 		return false
 	}
@@ -130,7 +134,7 @@ func (o *origin) linear() bool {
 		}
 		constant := o.addrs[i] - scale*o.values[i]
 		agree, different := 0, 0
-		for k := range o.addrs {
+		for k := range o.addrs[:n] {
 			if o.addrs[k]-scale*o.values[k] == constant {
 				if agree++; k > 0 && o.values[k] != o.values[k-1] {
 					different++

@@ -75,6 +75,7 @@ type sights struct {
 	visit        []int32 // by touch: index into visits
 	visits       []visit
 	sites        map[patternKey]int
+	origins      []origin // of one run
 }
 
 type siteKey struct {

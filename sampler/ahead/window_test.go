@@ -40,6 +40,10 @@ func window(mem plainMemory, iterations int, body func(i int, at func(pc, addr u
 			inst += 2
 		})
 	}
+	for i := range all {
+		var b [8]byte
+		l.machine.Load(all[i].Addr, b[:]) // as the machine has what it has accessed
+	}
 	l.log.add(all)
 	l.sights.instructions = int(inst)
 	return l
@@ -218,5 +222,26 @@ func TestCountBeforeWide(t *testing.T) {
 	l.countBefore(&a, use{at: 2})
 	if a.Before != 1 || a.Half[0].Before != 1 || a.Half[1].Word != line+40 || a.Half[1].Before != 2 || a.Half[2].Before != 0 {
 		t.Errorf("%d traps before the use, of the half line's words %+v; want 1, and 2 of the word beside it", a.Before, a.Half)
+	}
+}
+
+// BenchmarkSeen looks at a window of many instructions, a third of which keep no stride.
+func BenchmarkSeen(b *testing.B) {
+	rng := rand.New(rand.NewPCG(1, 2))
+	mem := plainMemory{}
+	for i := range uint64(1 << 12) {
+		mem.store(0x100000+8*i, rng.Uint64N(1<<20))
+	}
+	l := window(mem, 16, func(i int, at func(pc, addr uint64, store bool)) {
+		for k := range uint64(192) {
+			addr := 0x100000 + k*128 + 8*uint64(i)
+			if k%3 == 0 {
+				addr = 0x100000 + 8*rng.Uint64N(1<<12)
+			}
+			at(0x1000+4*k, addr, k%5 == 0)
+		}
+	})
+	for b.Loop() {
+		l.Seen(rng.IntN)
 	}
 }

@@ -236,6 +236,29 @@ func (m *Pages) Load(addr uint64, b []byte) (ok bool) {
 	return true
 }
 
+// Held is n = 1, 2, 4 or 8 bytes from the burst's copies, false if they are not among them.
+func (m *Pages) Held(addr uint64, n uint8) (v uint64, ok bool) {
+	off, size := addr&pageMask, uint64(n)
+	p := m.tlb[addr/pageSize%tlbSize]
+	if p.num != addr/pageSize {
+		if p = m.pages[addr/pageSize]; p == nil {
+			return 0, false
+		}
+	}
+	if off+8 <= pageSize {
+		return binary.LittleEndian.Uint64(p.data[off:]) & sizeMask(n), true
+	}
+	var b [8]byte
+	if rest := copy(b[:size], p.data[off:]); uint64(rest) < size {
+		next := m.pages[addr/pageSize+1]
+		if next == nil {
+			return 0, false
+		}
+		copy(b[rest:size], next.data[:])
+	}
+	return binary.LittleEndian.Uint64(b[:]), true
+}
+
 // halted, deferred, makes ok false where memory could not be had.
 func halted(ok *bool) {
 	if r := recover(); r != nil {
