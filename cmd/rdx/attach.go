@@ -223,9 +223,9 @@ func (f *recordFlags) costOfHolds(cmd *cobra.Command) time.Duration {
 	if f.holdCost > 0 || f.source != collector.Auto && f.source != collector.Clock || f.engine == collector.Step || f.burst == "off" {
 		return f.holdCost
 	}
-	kept, c, known := keptHoldCost()
+	kept, before, known := keptHoldCost()
 	if known || kept == nil {
-		return c.After
+		return before.After
 	}
 	if _, err := (sampler.Machine{Proc: os.DirFS("/proc"), Sys: os.DirFS("/sys")}).AccessEvents(); err == nil && f.source == collector.Auto {
 		return 0 // a counter will be the source
@@ -245,7 +245,8 @@ func (f *recordFlags) costOfHolds(cmd *cobra.Command) time.Duration {
 		say("a hold costs %v ± %v after its end%s", c.After.Round(time.Microsecond), c.Error.Round(time.Microsecond), busy)
 		err = kept.Write(c)
 	} else {
-		c = collector.HoldCost{Busy: true} // nothing is known for now
+		c = before // that of a while ago is nearer than nothing
+		c.Busy = true
 	}
 	if errors.Is(err, collector.ErrHoldCost) {
 		err = errors.Join(err, kept.Write(c))
@@ -256,8 +257,9 @@ func (f *recordFlags) costOfHolds(cmd *cobra.Command) time.Duration {
 	return c.After
 }
 
-// busyKept is how long what was measured on a busy machine is taken to hold.
-const busyKept = time.Hour
+// busyKept is how long what was measured on a busy machine is taken to hold, and failedKept after how long it is tried again
+// where it could not be measured: until then holds are charged with what they may cost at most, and there are fewer.
+const busyKept, failedKept = time.Hour, 2 * time.Minute
 
 // keptHoldCost is what was measured here before; kept is nil where nothing can be kept.
 func keptHoldCost() (kept *cost.Kept, c collector.HoldCost, known bool) {
@@ -265,7 +267,7 @@ func keptHoldCost() (kept *cost.Kept, c collector.HoldCost, known bool) {
 	if err != nil {
 		return nil, c, false
 	}
-	known = kept.Read(&c) && !(c.Busy && kept.Age() > busyKept)
+	known = kept.Read(&c) && !(c.Busy && kept.Age() > busyKept) && !(c.After == 0 && kept.Age() > failedKept)
 	return kept, c, known
 }
 

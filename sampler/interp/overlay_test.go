@@ -54,3 +54,31 @@ func TestOverlay(t *testing.T) {
 		t.Error("the store reached the target")
 	}
 }
+
+// What the burst holds is told without asking the target: across pages, too, and with the burst's stores.
+func TestHeld(t *testing.T) {
+	mem := new(onePage)
+	binary.LittleEndian.PutUint64(mem.data[8:], 0x1122334455667788)
+	copy(mem.data[pageSize-3:], []byte{1, 2, 3})
+	m := New()
+	m.Start(&Regs{}, mem)
+	if _, ok := m.Held(0x10008, 8); ok {
+		t.Error("tells what was not read")
+	}
+	var b [1]byte
+	m.Load(0x10000, b[:])
+	for _, c := range []struct {
+		addr uint64
+		n    uint8
+		want uint64
+		ok   bool
+	}{{0x10008, 8, 0x1122334455667788, true}, {0x10008, 2, 0x7788, true}, {0x10ffd, 2, 0x0201, true}, {0x10fff, 1, 3, true}, {0x10ffd, 4, 0, false}, {0x20000, 1, 0, false}} {
+		if got, ok := m.Held(c.addr, c.n); got != c.want || ok != c.ok {
+			t.Errorf("%d bytes at %#x: %#x, %v", c.n, c.addr, got, ok)
+		}
+	}
+	m.Poke(0x10008, 4, 7)
+	if got, _ := m.Held(0x10008, 8); got != 0x1122334400000007 {
+		t.Errorf("after a store: %#x", got)
+	}
+}
