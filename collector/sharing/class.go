@@ -69,28 +69,32 @@ func (c *class) add(j *Join, w *record.Stretch, l *sharedLine, writers []writer)
 		return
 	}
 	rate, noise := 0.0, 0.0
+	add := func(tid int, segments []segment, writes []Write, by float64) {
+		n := float64(writing(segments))
+		rate += n * by
+		noise += n * by * by
+		for _, wr := range writes {
+			c.writes[classWrite{tid, wr.PC, wr.Word, wr.Bytes}] += float64(wr.count) * by
+			c.written += float64(wr.count) * by
+		}
+	}
 	for _, x := range writers {
+		if j.phased[w.Process] {
+			near := j.near(w.Process, x.tid, w.TID, w.Hold)
+			for _, s := range l.segmentsIn(near) {
+				add(s.window.TID, []segment{s}, writesIn(s), x.share*x.threads/float64(len(near)))
+			}
+			continue
+		}
 		for _, tid := range l.tids() {
 			if tid != x.tid && (x.tid != everybody || tid == w.TID) {
 				continue
 			}
-			near := j.near(threadKey{w.Process, tid}, w.Hold)
-			windows := float64(len(near))
+			windows := float64(len(j.of[threadKey{w.Process, tid}]))
 			if x.tid == everybody {
 				windows = j.others(w)
 			}
-			by := x.share * x.threads / windows
-			writes, n := l.writes[tid], float64(l.writing(tid))
-			if j.phased[w.Process] {
-				segments := segmentsIn(l.threads[tid], near)
-				writes, n = writesIn(segments), float64(writing(segments))
-			}
-			rate += n * by
-			noise += n * by * by
-			for _, wr := range writes {
-				c.writes[classWrite{tid, wr.PC, wr.Word, wr.Bytes}] += float64(wr.count) * by
-				c.written += float64(wr.count) * by
-			}
+			add(tid, l.threads[tid], l.writes[tid], x.share*x.threads/windows)
 		}
 	}
 	c.mean += rate
@@ -98,17 +102,9 @@ func (c *class) add(j *Join, w *record.Stretch, l *sharedLine, writers []writer)
 	c.chance += noise
 }
 
-// others is how many windows there are of the threads beside a window's, near it where only these count.
-func (j *Join) others(w *record.Stretch) (n float64) {
-	if !j.phased[w.Process] {
-		return float64(j.read[w.Process] - len(j.of[threadKey{w.Process, w.TID}]))
-	}
-	for _, tid := range j.processes[w.Process] {
-		if tid != w.TID {
-			n += float64(len(j.near(threadKey{w.Process, tid}, w.Hold)))
-		}
-	}
-	return n
+// others is how many windows there are of the threads beside a window's.
+func (j *Join) others(w *record.Stretch) float64 {
+	return float64(j.read[w.Process] - len(j.of[threadKey{w.Process, w.TID}]))
 }
 
 // tids are the threads that were seen to touch the line, in order.

@@ -51,7 +51,8 @@ type Join struct {
 
 	lockChances map[lockedKey]*chance
 
-	phased map[*target.Process]bool // what threads touch changes over time: see phases.go
+	phased  map[*target.Process]bool // what threads touch changes over time: see phases.go
+	inOrder map[*target.Process][]*record.Stretch
 }
 
 // sharedLine is a line that one thread was seen to write and another one to touch.
@@ -62,12 +63,12 @@ type sharedLine struct {
 	most    []threadWrite   // of everybody, see writesOf
 	writes  map[int][]Write // by thread
 	chances map[chanceKey]*chance
+	hold    int // that chances are for, in a process that changes over time
 }
 
 type chanceKey struct {
 	writer, reader int // the reader only where the writer is everybody, or windows near one of its holds count
 	word           int // -1: any
-	near           int // hold, where only windows near it count, else 0
 }
 
 // Write is an instruction's writes of a word of a line, or of some of its bytes.
@@ -175,10 +176,11 @@ func count(all []Write, w *record.Stretch, t *record.LineTouch) []Write {
 
 // chance is that of a writer, or of everybody but the reader, at the time of a hold.
 func (j *Join) chance(p *target.Process, l *sharedLine, writer, reader, word, hold int) *chance {
-	key := chanceKey{writer: writer, word: word}
-	if j.phased[p] {
-		key.near = hold
+	if j.phased[p] && l.hold != hold { // they are of no use for another one
+		clear(l.chances)
+		l.hold = hold
 	}
+	key := chanceKey{writer: writer, word: word}
 	if writer == everybody || j.phased[p] {
 		key.reader = reader
 	}
@@ -187,16 +189,15 @@ func (j *Join) chance(p *target.Process, l *sharedLine, writer, reader, word, ho
 	}
 	var windows []*record.Stretch
 	var segments []segment
-	for _, tid := range j.processes[p] {
-		if tid == writer || writer == everybody && tid != reader {
-			if !j.phased[p] {
+	if j.phased[p] {
+		windows = j.whileTouched(p, l, writer, reader, hold)
+		segments = l.segmentsIn(windows)
+	} else {
+		for _, tid := range j.processes[p] {
+			if tid == writer || writer == everybody && tid != reader {
 				windows = append(windows, j.of[threadKey{p, tid}]...)
 				segments = append(segments, l.threads[tid]...)
-				continue
 			}
-			near := j.whileTouched(p, l, tid, reader, hold)
-			windows = append(windows, near...)
-			segments = append(segments, segmentsIn(l.threads[tid], near)...)
 		}
 	}
 	c := none

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"math"
 	"slices"
-	"sort"
 
 	"github.com/rdx-profiler/rdx/collector/record"
 	"github.com/rdx-profiler/rdx/collector/target"
@@ -16,7 +15,8 @@ import (
 // ahead of others near a hold counts for it in such a process. Phases that are shorter than the time between holds are not seen.
 
 const (
-	nearWindows = 4    // of each thread count, where only those near a hold do
+	nearWindows = 4    // of a thread count, where only those near a hold do
+	nearOfAll   = 16   // likewise of all others
 	mostAlike   = 0.25 // correlation of windows that follow each other, up to which threads don't change
 	surelyAlike = 3    // standard deviations, if all words were touched together, and each window stood for one
 	fewTouching = 3    // windows that touch a word are too few to go by
@@ -66,29 +66,47 @@ func (j *Join) setPhased() {
 			}
 		}
 	}
-	j.phased = make(map[*target.Process]bool)
+	j.phased, j.inOrder = make(map[*target.Process]bool), make(map[*target.Process][]*record.Stretch)
 	for thread, s := range all {
 		if s.most > 0 && (s.alike-s.expected)/s.most > max(mostAlike, surelyAlike/math.Sqrt(s.windows)) {
 			j.phased[thread.process] = true
 		}
 	}
-}
-
-// near are the windows of a thread that count for a hold: all, or those nearest to it.
-func (j *Join) near(key threadKey, hold int) []*record.Stretch {
-	all := j.of[key]
-	if !j.phased[key.process] || len(all) <= nearWindows {
-		return all
+	for _, w := range j.windows {
+		if j.phased[w.Process] {
+			j.inOrder[w.Process] = append(j.inOrder[w.Process], w)
+		}
 	}
-	i := sort.Search(len(all), func(i int) bool { return all[i].Hold >= hold })
-	from := min(max(i-nearWindows/2, 0), len(all)-nearWindows)
-	return all[from : from+nearWindows]
 }
 
-// whileTouched are the windows of a writer near a hold that are between two of the reader in both of which it touches the line: what was
-// read ahead just before or after it has moved on is of another phase. All near it if there are none.
+// near are the windows of a writer, or of everybody but the reader, that are nearest to a hold.
+func (j *Join) near(p *target.Process, writer, reader, hold int) (out []*record.Stretch) {
+	all, most := j.of[threadKey{p, writer}], nearWindows
+	if writer == everybody {
+		all, most = j.inOrder[p], nearOfAll
+	}
+	from, _ := slices.BinarySearchFunc(all, hold, func(w *record.Stretch, hold int) int { return cmp.Compare(w.Hold, hold) })
+	to := from
+	for len(out) < most && (from > 0 || to < len(all)) {
+		var w *record.Stretch
+		if to == len(all) || from > 0 && hold-all[from-1].Hold < all[to].Hold-hold {
+			from--
+			w = all[from]
+		} else {
+			w = all[to]
+			to++
+		}
+		if w.TID != reader {
+			out = append(out, w)
+		}
+	}
+	return out
+}
+
+// whileTouched are those of them that are between two of the reader in both of which it touches the line: what was read ahead just
+// before or after it has moved on is of another phase. All if there are none.
 func (j *Join) whileTouched(p *target.Process, l *sharedLine, writer, reader, hold int) (out []*record.Stretch) {
-	near := j.near(threadKey{p, writer}, hold)
+	near := j.near(p, writer, reader, hold)
 	of, touching := j.of[threadKey{p, reader}], l.threads[reader]
 	touches := func(w *record.Stretch) bool {
 		_, ok := slices.BinarySearchFunc(touching, w.Hold, func(s segment, hold int) int { return cmp.Compare(s.window.Hold, hold) })
@@ -106,24 +124,23 @@ func (j *Join) whileTouched(p *target.Process, l *sharedLine, writer, reader, ho
 	return out
 }
 
-// segmentsIn are those of some windows, in order.
-func segmentsIn(segments []segment, windows []*record.Stretch) (out []segment) {
+// segmentsIn are those of some windows.
+func (l *sharedLine) segmentsIn(windows []*record.Stretch) (out []segment) {
 	for _, w := range windows {
-		i, ok := slices.BinarySearchFunc(segments, w.Hold, func(s segment, hold int) int { return cmp.Compare(s.window.Hold, hold) })
+		all := l.threads[w.TID]
+		i, ok := slices.BinarySearchFunc(all, w.Hold, func(s segment, hold int) int { return cmp.Compare(s.window.Hold, hold) })
 		if ok {
-			out = append(out, segments[i])
+			out = append(out, all[i])
 		}
 	}
 	return out
 }
 
-// writesIn are the stores of some segments.
-func writesIn(segments []segment) (out []Write) {
-	for _, s := range segments {
-		for i := range s.touches {
-			if t := &s.touches[i]; t.Store {
-				out = count(out, s.window, t)
-			}
+// writesIn are the stores of a segment.
+func writesIn(s segment) (out []Write) {
+	for i := range s.touches {
+		if t := &s.touches[i]; t.Store {
+			out = count(out, s.window, t)
 		}
 	}
 	return out
@@ -131,12 +148,9 @@ func writesIn(segments []segment) (out []Write) {
 
 // writesNear are those of a writer, or of everybody, near a hold; all of them if there are none near.
 func (j *Join) writesNear(w *record.Stretch, l *sharedLine, writer int) (out []threadWrite) {
-	for _, tid := range l.tids() {
-		if tid != writer && (writer != everybody || tid == w.TID) {
-			continue
-		}
-		for _, x := range writesIn(segmentsIn(l.threads[tid], j.whileTouched(w.Process, l, tid, w.TID, w.Hold))) {
-			out = append(out, threadWrite{tid, x})
+	for _, s := range l.segmentsIn(j.whileTouched(w.Process, l, writer, w.TID, w.Hold)) {
+		for _, x := range writesIn(s) {
+			out = append(out, threadWrite{s.window.TID, x})
 		}
 	}
 	if len(out) == 0 {
@@ -147,7 +161,7 @@ func (j *Join) writesNear(w *record.Stretch, l *sharedLine, writer int) (out []t
 
 // touchedIn are the bytes of a line that a window touches.
 func (l *sharedLine) touchedIn(w *record.Stretch) (bytes uint64) {
-	for _, s := range segmentsIn(l.threads[w.TID], []*record.Stretch{w}) {
+	for _, s := range l.segmentsIn([]*record.Stretch{w}) {
 		for _, t := range s.touches {
 			bytes |= inLine(t.Word, t.Bytes)
 		}
