@@ -124,6 +124,8 @@ const (
 	JoinedHolds CountName = "holds joined by line with those of other threads"
 	// TurnHolds is of how many of these the threads wait for each other, by what they take from each other.
 	TurnHolds CountName = "holds joined by line of threads that wait for each other"
+	// SwiftHolds is of how many of these lines come back sooner than they go from processor to processor, by what is taken of them.
+	SwiftHolds CountName = "holds joined by line of which lines come back sooner than they can move"
 	// LateHolds is of how many of these the others had no processor as other programs had it.
 	LateHolds CountName = "holds joined by line while other programs had the other threads' processors"
 	// FalseSharingUnknown is how many observations could have told of false sharing, where

@@ -48,6 +48,8 @@ type Sharing struct {
 	High float64 `json:"high"`
 	// Turns is the share of the first two that is of threads that wait for each other, by turns or a lock.
 	Turns float64 `json:"turns"`
+	// Swift is the share of them that lines that come back sooner than they can move may have less: who has them goes on meanwhile.
+	Swift float64 `json:"swift"`
 	// Served is for how much of the time that the threads wanted a processor, and the program had any for them, they had one.
 	Served float64 `json:"served"`
 	// ByLine is false for a profile that knows of words only: True are these, and there is no band.
@@ -70,6 +72,7 @@ func (p *Profile) Sharing() Sharing {
 	if s.ByLine {
 		joined := float64(p.CountOf(JoinedHolds))
 		s.Turns = min(float64(p.CountOf(TurnHolds))/joined, 1)
+		s.Swift = min(float64(p.CountOf(SwiftHolds))/joined, 1)
 		s.Served = max(1-float64(p.CountOf(LateHolds))/joined, 0)
 	}
 	words := 0.0
@@ -139,6 +142,7 @@ func (s *Sharing) setBand(taken, all []float64, holds int) {
 	variance += share * share * model * model
 	s.Low, s.High = gammaBand(share, variance, most/float64(max(holds, 1)))
 	s.High = min(s.High+s.Unknown*(1+2*turnsError*s.Turns), 1) // of turns it is itself an estimate
+	s.Low *= 1 - s.Swift
 	// Whether they had one at the same times is not seen: never, or always.
 	if share > 0 && s.Served < mostlyServed {
 		s.Low, s.High = 0, min(s.High/max(s.Served, leastServed), 1)

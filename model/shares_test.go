@@ -1,10 +1,14 @@
 package model
 
-import "testing"
+import (
+	"math"
+	"testing"
+)
 
 // Where other programs have the processors it is not known whether threads ever work at once.
 func TestSharingOfLateThreads(t *testing.T) {
 	taken := 2.0
+	swift := uint64(0)
 	band := func(late uint64) (low, high float64) {
 		p := &Profile{}
 		for hold := range uint64(64) {
@@ -16,6 +20,7 @@ func TestSharingOfLateThreads(t *testing.T) {
 		}
 		p.AddCount(JoinedHolds, 64)
 		p.AddCount(LateHolds, late)
+		p.AddCount(SwiftHolds, swift)
 		s := p.Sharing()
 		return s.Low, s.High
 	}
@@ -26,6 +31,12 @@ func TestSharingOfLateThreads(t *testing.T) {
 	if l, h := band(48); l != 0 || h < 3.9*high || h > 4.1*high {
 		t.Errorf("[%v, %v] with a quarter of the time, [%v, %v] with nearly all", l, h, low, high)
 	}
+	plain, _ := band(0)
+	swift = 48
+	if l, h := band(0); math.Abs(l-plain/4) > 1e-12 || h != high {
+		t.Errorf("[%v, %v] where three quarters may be of lines that can't move so soon, [%v, %v] without", l, h, plain, high)
+	}
+	swift = 0
 	taken = 0
 	_, high = band(0)
 	if _, h := band(48); h != high {

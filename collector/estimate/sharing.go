@@ -292,12 +292,13 @@ func (m *recorder) addTaken(p *model.Profile) {
 	m.setBeyond(weights, scale)
 	m.addLines(p)
 	sums := make(map[takenKey]*takenSum)
-	var taken, turns float64
+	var taken, turns, least float64
 	for _, w := range m.Windows {
 		weight := weights[w.Hold-1] * scale
 		for _, t := range m.join.Of(w, m.later) {
 			if !t.Unknown {
 				taken += weight * t.Share
+				least += weight * t.Least
 				if t.Turns {
 					turns += weight * t.Share
 				}
@@ -315,6 +316,15 @@ func (m *recorder) addTaken(p *model.Profile) {
 	}
 	if turns > 0 {
 		p.AddCount(model.TurnHolds, uint64(math.Ceil(turns/taken*float64(len(m.Windows)))))
+	}
+	if taken > 0 {
+		all := taken
+		for i := range p.Records { // what watchpoints saw did happen
+			if k := p.Records[i].Kind; k == model.TrueSharing || k == model.FalseSharing {
+				all += p.Records[i].Accesses
+			}
+		}
+		p.AddCount(model.SwiftHolds, uint64(math.Round(max(taken-least, 0)/all*float64(len(m.Windows)))))
 	}
 	m.addSums(p, sums)
 }

@@ -40,6 +40,7 @@ type Join struct {
 	idle      map[int]*wait         // those in which it does nothing else
 	waiting   map[threadKey]float64 // how many of these a thread has
 	pace      map[int]pace          // by hold
+	perTouch  func(hold int) float64
 	threads   map[threadKey]*held
 	waiters   map[*target.Process]bool
 	turns     map[threadKey]turns
@@ -273,6 +274,7 @@ type Taken struct {
 	Unknown bool    // it is not known whether anybody writes the line
 	Turns   bool    // these threads wait for each other, or may: they are not independent
 	Share   float64 // of the touches that are classified
+	Least   float64 // likewise, if a line goes from thread to thread no sooner than it can
 	Soon    float64 // instructions from the touch to the thread's own next one, on average by share
 }
 
@@ -296,6 +298,7 @@ type from struct {
 // tally adds up what is taken of one line in a window.
 type tally struct {
 	by, span []float64 // by writer
+	least    []float64 // of by
 	unknown  float64   // touches
 	class    float64   // touches taken by the class's writers
 	after    float64   // instructions of these, added up
@@ -362,6 +365,7 @@ func (j *Join) Of(w *record.Stretch, later Later) (taken []Taken) {
 	}
 	for i := range taken {
 		taken[i].Share *= by
+		taken[i].Least *= by
 	}
 	slices.SortFunc(taken, func(a, b Taken) int {
 		return cmp.Or(cmp.Compare(a.Line, b.Line), cmp.Compare(a.Reader, b.Reader), cmp.Compare(a.Read, b.Read), cmp.Compare(a.Writer, b.Writer), cmp.Compare(a.By, b.By), cmp.Compare(a.Written, b.Written))
@@ -408,7 +412,7 @@ func (o *of) addClass(c *class, t *record.LineTouch, after []float64) {
 	key := from{t.PC, t.Word, t.Bytes}
 	s := o.found[key]
 	if s == nil {
-		s = &tally{by: make([]float64, len(o.writers)), span: make([]float64, len(o.writers))}
+		s = &tally{by: make([]float64, len(o.writers)), span: make([]float64, len(o.writers)), least: make([]float64, len(o.writers))}
 		o.found[key] = s
 	}
 	for _, a := range after {
@@ -447,7 +451,7 @@ func (o *of) note(t *record.LineTouch, any, span, weight, unknown float64) {
 	key := from{t.PC, t.Word, t.Bytes}
 	s := o.found[key]
 	if s == nil {
-		s = &tally{by: make([]float64, len(o.writers)), span: make([]float64, len(o.writers))}
+		s = &tally{by: make([]float64, len(o.writers)), span: make([]float64, len(o.writers)), least: make([]float64, len(o.writers))}
 		o.found[key] = s
 	}
 	s.unknown += weight * unknown
@@ -456,8 +460,10 @@ func (o *of) note(t *record.LineTouch, any, span, weight, unknown float64) {
 		all += p
 	}
 	if any > 0 {
+		least := o.stays(o.window, any, span)
 		for k, p := range o.each {
 			s.by[k] += weight * any * p / all
+			s.least[k] += weight * least * p / all
 			s.span[k] += weight * any * p / all * span
 		}
 	}
@@ -475,13 +481,13 @@ func (o *of) taken(l *sharedLine, line uint64) (taken []Taken) {
 		}
 		if s.class > 0 {
 			t := t
-			t.Share, t.Soon = s.class/all, s.after/s.class
+			t.Share, t.Least, t.Soon = s.class/all, s.class/all, s.after/s.class
 			taken = append(taken, o.classes[codeKey{o.window.Process, t.Reader}].byWrite(t, inLine(key.word, key.bytes))...)
 		}
 		for k := range o.writers {
 			if s.by[k] > 0 {
 				x := t
-				x.Share, x.Soon = s.by[k]/all, s.span[k]/s.by[k]
+				x.Share, x.Least, x.Soon = s.by[k]/all, s.least[k]/all, s.span[k]/s.by[k]
 				taken = append(taken, o.byWrite(o.window, l, x, o.writers[k].tid, -1)...)
 			}
 		}
@@ -499,6 +505,7 @@ func (c *class) byWrite(t Taken, touched uint64) (out []Taken) {
 		x := t
 		x.Writer, x.By, x.Written, x.True = w.tid, w.pc, offset(w.word, w.bytes), inLine(w.word, w.bytes)&touched != 0
 		x.Share *= c.writes[w] / all
+		x.Least *= c.writes[w] / all
 		out = append(out, x)
 	}
 	return out
@@ -581,6 +588,7 @@ func (j *Join) byWrite(window *record.Stretch, l *sharedLine, t Taken, writer, w
 		x.Writer, x.By, x.Written = w.tid, w.PC, offset(w.Word, w.Bytes)
 		x.True = touched&inLine(w.Word, w.Bytes) != 0
 		x.Share *= float64(w.count) / float64(all)
+		x.Least *= float64(w.count) / float64(all)
 		out = append(out, x)
 	})
 	return out

@@ -216,6 +216,31 @@ func TestTakenAsMade(t *testing.T) {
 	}
 }
 
+// A line that comes back sooner than it can go to another thread and return is hardly ever gone, whatever others write; of one that comes
+// back late the time that it takes makes no difference.
+func TestTakenNoSoonerThanLinesMove(t *testing.T) {
+	r := rand.New(rand.NewPCG(5, 6))
+	for _, c := range []struct {
+		work        int
+		least, most float64 // of what is taken
+	}{{0, 0, 0.1}, {40, 0.05, 0.4}, {1000, 0.99, 1}} {
+		p := &target.Process{}
+		windows := windowsOf(r, p, [][]ahead.Touch{increments(0, c.work).run(r, 40_000), increments(1, c.work).run(r, 40_000)}, 60)
+		j := New(windows)
+		j.SetPaces(func(int) float64 { return 1 })
+		share, least := 0.0, 0.0
+		for _, w := range windows {
+			for _, x := range j.Of(w, nobody) {
+				share += x.Share
+				least += x.Least
+			}
+		}
+		if got := least / share; !(got >= c.least && got <= c.most) {
+			t.Errorf("work %d: %.3f of it, want %v to %v", c.work, got, c.least, c.most)
+		}
+	}
+}
+
 // Work that moves from thread to thread, as goroutines do, is shared with nobody; what two such count beside each other is
 // falsely shared, though each thread has written both.
 func TestTakenInPhases(t *testing.T) {

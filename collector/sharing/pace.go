@@ -15,6 +15,9 @@ import (
 const (
 	// transfer is how long a thread waits for a line that another has, in ns: 20 to 300. Those of further ones are under way meanwhile.
 	transfer, further = 80, 15
+	// slowTransfer is how long a line takes to another processor where that is slow, in ns: 70 to 130 were measured on one of
+	// many cores. What a thread does until then it does with the line its own.
+	slowTransfer = 130
 	// plainInstructions are made in a nanosecond where nothing is waited for.
 	plainInstructions = 4.5
 	// pauseTouch is how long a touch takes in a wait that was never seen to go on, in ns.
@@ -47,6 +50,7 @@ func (j *Join) Pace(hold int) float64 { return j.pace[hold].touches }
 // where it is nil each instruction is taken to take as long.
 func (j *Join) SetPaces(perTouch func(hold int) float64) {
 	j.pace, j.threads, j.waiters = make(map[int]pace), make(map[threadKey]*held), make(map[*target.Process]bool)
+	j.perTouch = perTouch
 	wait := j.waitPace(perTouch)
 	for _, w := range j.windows {
 		p := pace{waits: j.inWait(w), shown: j.shownPace(w, perTouch)}
@@ -72,6 +76,16 @@ func (j *Join) SetPaces(perTouch func(hold int) float64) {
 			}
 		}
 	}
+}
+
+// stays is the least chance of a line to be gone after so many instructions of a window, if it is by how others' writes follow each other with
+// a chance: it must have gone to another thread and come back, in the time that these take.
+func (j *Join) stays(w *record.Stretch, chance, instructions float64) float64 {
+	if j.perTouch == nil || w.Length == 0 {
+		return chance
+	}
+	ns := instructions * j.perTouch(w.Hold) * float64(len(w.Lines)) / float64(w.Length)
+	return min(chance, ns/(2*slowTransfer))
 }
 
 // shownPace is that of what a window shows, up to a wait.

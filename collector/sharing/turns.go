@@ -276,11 +276,11 @@ func (j *Join) handedOver(w *record.Stretch, taken []Taken) []Taken {
 		}
 		t := &touches[len(touches)-1]
 		if p := j.alternate[alternateKey{w.Process, w.TID, w.PCs[t.PC]}]; p > 0 {
-			taken = append(taken, j.byWrite(w, l, Taken{Line: t.Line, Reader: w.PCs[t.PC], Read: offset(t.Word, t.Bytes), Turns: true, Share: p / all, Soon: float64(w.Length)}, everybody, -1)...)
+			taken = append(taken, j.byWrite(w, l, Taken{Line: t.Line, Reader: w.PCs[t.PC], Read: offset(t.Word, t.Bytes), Turns: true, Share: p / all, Least: p / all, Soon: float64(w.Length)}, everybody, -1)...)
 		}
 	}
 	if l := j.lines[x.word.lineKey]; l != nil {
-		taken = append(taken, j.byWrite(w, l, Taken{Line: x.word.line, Reader: x.pc, Read: x.word.word * wordBytes, Turns: true, Share: j.seenToChange(w) / all, Soon: x.each}, everybody, int(x.word.word))...)
+		taken = append(taken, j.byWrite(w, l, Taken{Line: x.word.line, Reader: x.pc, Read: x.word.word * wordBytes, Turns: true, Share: j.seenToChange(w) / all, Least: j.seenToChange(w) / all, Soon: x.each}, everybody, int(x.word.word))...)
 	}
 	return taken
 }
