@@ -271,7 +271,7 @@ func (g *group) estimate(from *evidence) (e shareEstimate) {
 // crowded is how many times as often as chance says samples fall where fetches are near, of code that does not wait: what
 // takes long may be something else there, such as a division by what is fetched, or elsewhere, such as a chain of additions; and
 // where all else is done while one waits, all fall there. Each with its probability.
-var crowded = [][2]float64{{1, 0.38}, {1.3, 0.18}, {1 / 1.3, 0.14}, {1.7, 0.12}, {1 / 1.7, 0.06}, {2.5, 0.05}, {1 / 2.5, 0.02}, {math.Inf(1), 0.05}}
+var crowded = [][2]float64{{1, 0.33}, {1.3, 0.17}, {1 / 1.3, 0.17}, {1.7, 0.1}, {1 / 1.7, 0.1}, {2.5, 0.04}, {1 / 2.5, 0.04}, {math.Inf(1), 0.05}}
 
 // fallen is the logarithm of the likelihood of where samples fell, by the share of waiting.
 func (g *group) fallen() (log [cells]float64) {

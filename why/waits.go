@@ -122,7 +122,11 @@ func sampled(value, samples float64) Share {
 
 func band(value, below, above float64) Share {
 	value = min(max(value, 0), 1)
-	return Share{value, max(value-below, 0), min(value+above, 1)}
+	low := value - below
+	if low < 1e-9 { // but for rounding, nothing
+		low = 0
+	}
+	return Share{value, low, min(value+above, 1)}
 }
 
 // leastFar is after how many accesses a reuse that was read ahead counts as a fetch: about a third of what is read ahead.
