@@ -1,6 +1,7 @@
 package why
 
 import (
+	"maps"
 	"math"
 	"slices"
 
@@ -270,13 +271,27 @@ func (g *group) estimate(from *evidence) (e shareEstimate) {
 
 // crowded is how many times as often as chance says samples fall where fetches are near, of code that does not wait: what
 // takes long may be something else there, such as a division by what is fetched, or elsewhere, such as a chain of additions; and
-// where all else is done while one waits, all fall there. Each with its probability.
-var crowded = [][2]float64{{1, 0.33}, {1.3, 0.17}, {1 / 1.3, 0.17}, {1.7, 0.1}, {1 / 1.7, 0.1}, {2.5, 0.04}, {1 / 2.5, 0.04}, {math.Inf(1), 0.05}}
+// where all else is done while one waits, all fall there. Each with its probability. It is as fine as thousands of samples tell.
+var crowded = func() (out [][2]float64) {
+	const step, end, width, all = 0.05, 1.0, 0.35, 0.05 // of the logarithm, but for the last, a probability
+	sum := 0.0
+	for l := -end; l < end+step/2; l += step {
+		w := math.Exp(-l * l / (2 * width * width))
+		out = append(out, [2]float64{math.Exp(l), w})
+		sum += w
+	}
+	for i := range out {
+		out[i][1] *= (1 - all) / sum
+	}
+	return append(out, [2]float64{math.Inf(1), all})
+}()
 
 // fallen is the logarithm of the likelihood of where samples fell, by the share of waiting.
 func (g *group) fallen() (log [cells]float64) {
 	near, chance := 0.0, 0.0
+	by := map[int]float64{} // samples, by how near
 	for _, x := range g.moments {
+		by[x.Near] += float64(x.Samples)
 		if x.Near > 0 {
 			near += float64(x.Samples)
 			chance += float64(x.Samples) * min(100/float64(x.Near), 1)
@@ -285,10 +300,10 @@ func (g *group) fallen() (log [cells]float64) {
 	if near > 0 {
 		chance /= near
 	}
+	order := slices.Sorted(maps.Keys(by))
 	var parts [cells][]float64
 	for _, c := range crowded {
-		often := c[0]
-		often = min(often, 1/max(chance, 1e-9))
+		often := min(c[0], 1/max(chance, 1e-9))
 		others := 1.0
 		if chance < 1 {
 			others = max((1-chance*often)/(1-chance), 0)
@@ -296,13 +311,13 @@ func (g *group) fallen() (log [cells]float64) {
 		for i := range log {
 			m := (float64(i) + 0.5) / cells
 			sum := math.Log(c[1])
-			for _, x := range g.moments {
-				waits, runs := (1-skid)*float64(x.Near)/100+skid, others
-				if x.Near > 0 {
+			for _, near := range order {
+				waits, runs := (1-skid)*float64(near)/100+skid, others
+				if near > 0 {
 					runs = often
 				}
 				runs = (1-skid)*runs + skid
-				sum += float64(x.Samples) * math.Log(m*waits+(1-m)*runs)
+				sum += by[near] * math.Log(m*waits+(1-m)*runs)
 			}
 			parts[i] = append(parts[i], sum)
 		}

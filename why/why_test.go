@@ -310,3 +310,22 @@ func TestVerdictOfNextToNothing(t *testing.T) {
 		t.Errorf("%+v", m)
 	}
 }
+
+// TestVerdictOfCrowdedCode: code that does not wait, and whose samples fall behind fetches a little more often than chance says, is
+// not said to wait because there are thousands of them.
+func TestVerdictOfCrowdedCode(t *testing.T) {
+	for _, times := range []float64{1.15, 1.5} {
+		p := program(rand.New(rand.NewPCG(6, 1)), 3000, 0, .3*times, 1, model.MannerGather, 0)
+		for i := range p.Moments {
+			if m := &p.Moments[i]; m.Near > 0 {
+				m.Near = 333
+			}
+			p.Moments[i].Apart, p.Moments[i].Runs = 45, 250
+		}
+		p.Records = []model.Record{{Kind: model.Reuse, Use: at("loop", 5), Ending: model.Ending{Reuse: at("loop", 5)}, Weight: model.Weight{Observations: 200, Accesses: 1e6},
+			Derived: model.Derived{Misses: []float64{0, 0}, Reuses: 1e6}, Timing: model.Timing{Time: 1000, Exact: true}}}
+		if m := verdict(p).Memory; m.Value > .06 || m.Low > 0 || m.High > .25 {
+			t.Errorf("%v times as often: %+v", times, m)
+		}
+	}
+}
