@@ -17,6 +17,7 @@ type timing struct {
 	calibrated  time.Duration // when the constant was measured last
 	tickCost    float64       // of the CPU clock, ns; 0: could not be measured
 	resumes     durations     // waits to run again after a hold
+	busy        bool          // no processor was idle, when it was looked last
 	held        durations
 	interrupts  durations // from ticks to the interrupts that hold
 	wakes       durations // of the tracing thread, for a hold

@@ -70,7 +70,7 @@ func (s *Session) endHold(t *thread) {
 
 // LetGo implements ptrace.Handler.
 func (s *Session) LetGo() {
-	if s.self.busy {
+	if s.timing.busy {
 		if err := s.placement.StepAside(s.heldOn); err != nil {
 			s.account.fail(err)
 		}

@@ -15,7 +15,6 @@ type profilerCost struct {
 	before time.Duration // at the start of the session
 	total  time.Duration // since then, as last looked
 	full   time.Duration // of it, while no processor was idle
-	busy   bool          // none was, when it was looked last
 }
 
 // look is to be called again and again. allBusy says whether no processor is idle now; the time since the last
@@ -23,7 +22,7 @@ type profilerCost struct {
 func (o *profilerCost) look(now time.Duration, allBusy bool) {
 	spent := now - o.before - o.total
 	o.total += spent
-	if o.busy = allBusy; allBusy {
+	if allBusy {
 		o.full += spent
 	}
 }
@@ -37,6 +36,7 @@ func (s *Session) lookAtSelf() {
 	if err != nil {
 		s.account.fail(err)
 	}
+	s.timing.busy = busy
 	s.self.look(profilerTime(), busy)
 }
 

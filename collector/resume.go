@@ -15,6 +15,10 @@ import (
 // thousand busy threads each waits for a second between two holds, held or not.
 const mostResume = time.Millisecond
 
+// busyResume is the bound where no processor was idle: one that was asleep takes no longer to wake up. Whoever waits for longer
+// there waits while another has its turn, and none of its own is lost by that.
+const busyResume = 200 * time.Microsecond
+
 // noteLetGo is called in a hold, at its end.
 func (t *thread) noteLetGo(now time.Duration) {
 	t.letGo, t.letGoTraps = now, t.shared.Traps
@@ -27,7 +31,11 @@ func (s *timing) noteResume(t *thread, trap *sampler.Trap) {
 		return
 	}
 	wait := time.Duration(trap.Time) - t.letGo - time.Duration(s.calibration.Cost/2)
-	s.resumes.add(min(max(wait, 0), mostResume))
+	most := mostResume
+	if s.busy {
+		most = busyResume
+	}
+	s.resumes.add(min(max(wait, 0), most))
 }
 
 // resumed is how long all holds' threads waited to run again: those without such a

@@ -14,15 +14,19 @@ func TestNoteResume(t *testing.T) {
 		time  uint64 // of the trap
 		traps uint32 // with it
 		holds uint32
+		busy  bool
 		want  time.Duration // -1: nothing is noted
 	}{
-		{"first trap", 5*ms + 61_500, 11, 3, 60 * time.Microsecond},
-		{"others ran", 9 * ms, 11, 3, mostResume},
-		{"sooner than a trap takes", 5*ms + 1000, 11, 3, 0},
-		{"a trap before it", 5*ms + 61_500, 12, 3, -1},
-		{"held again since", 5*ms + 61_500, 11, 2, -1},
+		{"first trap", 5*ms + 61_500, 11, 3, false, 60 * time.Microsecond},
+		{"first trap, all processors busy", 5*ms + 61_500, 11, 3, true, 60 * time.Microsecond},
+		{"others ran", 9 * ms, 11, 3, false, mostResume},
+		{"others had their turn", 9 * ms, 11, 3, true, busyResume},
+		{"sooner than a trap takes", 5*ms + 1000, 11, 3, false, 0},
+		{"a trap before it", 5*ms + 61_500, 12, 3, false, -1},
+		{"held again since", 5*ms + 61_500, 11, 2, false, -1},
 	} {
 		s, _ := newPairing()
+		s.timing.busy = tc.busy
 		s.timing.calibration.Cost = 3000
 		th := s.targets.byIndex[3]
 		th.shared.Traps, th.shared.Holds = 10, 3
