@@ -242,6 +242,9 @@ func (s *session) set(key, v string) error {
 		if c, err = parseCost(times); err == nil {
 			c.Bytes, err = strconv.ParseInt(size, 10, 64)
 		}
+		if n := len(p.CostsOn); err == nil && (c.Bytes <= 0 || n > 0 && c.Bytes <= p.CostsOn[n-1].Bytes) {
+			err = fmt.Errorf("sizes that costs were measured on do not grow")
+		}
 		p.CostsOn = append(p.CostsOn, c)
 	case "cost.within":
 		err = parseWithin(v, p.Costs)

@@ -105,6 +105,7 @@ func TestReadDamaged(t *testing.T) {
 		"want level, size, ways and line": comment("rdx[ab] cache=L1"),
 		"invalid syntax":                  comment(`rdx[ab] command="x`),
 		"want a number and a name":        comment("rdx[ab] count=5"),
+		"measured on do not grow":         comment("rdx[ab] cost_on=0 1 1 1"),
 		"want the number of a cost":       comment("rdx[ab] cost.within=9 5"),
 		"negative duration":               comment("rdx[ab] duration=-1s"),
 		"no sample type l2_misses/count":  func(p *profile.Profile) { p.SampleType[4].Type = "x" },
