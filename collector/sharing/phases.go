@@ -68,6 +68,9 @@ func (j *Join) setPhased() {
 	}
 	j.phased, j.inOrder = make(map[*target.Process]bool), make(map[*target.Process][]*record.Stretch)
 	for thread, s := range all {
+		if j.waitsOften(thread.process) {
+			continue
+		}
 		if s.most > 0 && (s.alike-s.expected)/s.most > max(mostAlike, surelyAlike/math.Sqrt(s.windows)) {
 			j.phased[thread.process] = true
 		}
@@ -77,6 +80,23 @@ func (j *Join) setPhased() {
 			j.inOrder[w.Process] = append(j.inOrder[w.Process], w)
 		}
 	}
+}
+
+// waitsOften says whether threads of a process were often seen to wait for each other: what they touch while they wait differs from
+// what they touch else, and how they take turns is told from both.
+func (j *Join) waitsOften(p *target.Process) bool {
+	for _, tid := range j.processes[p] {
+		n, windows := 0, j.of[threadKey{p, tid}]
+		for _, w := range windows {
+			if j.idle[w.Hold] != nil || j.waits[w.Hold] != nil {
+				n++
+			}
+		}
+		if float64(n) >= fewWaits*float64(len(windows)) {
+			return true
+		}
+	}
+	return false
 }
 
 // near are the windows of a writer, or of everybody but the reader, that are nearest to a hold.
