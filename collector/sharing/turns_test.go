@@ -309,3 +309,34 @@ func testTurns(t *testing.T, threads [][]operation, busy bool) {
 		t.Errorf("%.4f of %.4f by turns, %.4f false, %.4f unknown", turns, all, falsely, unknown)
 	}
 }
+
+// Threads that wait for a lock for a while, and then have it for a while, are told by their turns, not as if their work changed over time.
+func TestWaitsAreNoPhases(t *testing.T) {
+	p := &target.Process{}
+	const holds, run = 240, 10
+	var windows []*record.Stretch
+	for hold := range holds {
+		thread := hold % 2
+		var touches []ahead.Touch
+		inst := int32(0)
+		touch := func(block uint64, store bool) {
+			touches = append(touches, ahead.Touch{Block: block, PC: 0x1000 + block%64, Inst: inst, Store: store, Bytes: 0xff})
+			inst++
+		}
+		for len(touches) < 3000 {
+			touch(lockWord, false)
+			if (hold/run+thread)%2 == 0 {
+				touch(lockWord, true)
+				for k := range uint64(12) {
+					touch(guardWord+k%8, k%2 == 1)
+				}
+				touch(lockWord, true)
+			}
+		}
+		h := Hold{Stretch: record.Stretch{Process: p, TID: thread + 1, Hold: hold + 1, Others: []int{2 - thread}, Share: 1}, touches: touches, classified: 1000}
+		windows = append(windows, h.window())
+	}
+	if j := New(windows); len(j.phased) > 0 || len(j.idle) == 0 {
+		t.Errorf("taken to change over time: %v, %d windows only wait", j.phased, len(j.idle))
+	}
+}
