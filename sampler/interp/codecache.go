@@ -12,6 +12,7 @@ type CodePage[I any] struct {
 	Bytes [pageSize]byte
 	Num   uint64           // address / 4096
 	burst uint64           // the last burst in which Bytes was seen to be current
+	same  *[pageSize]byte  // lasting, and known to be what Bytes are; nil: none
 	index [pageSize]uint16 // 1 + index into insts by offset, 0: not decoded
 	insts []I
 }
@@ -94,7 +95,7 @@ func (cc *CodeCache[I]) Page(mem *Pages, addr uint64) *CodePage[I] {
 		cc.Last, cc.recent[num%recentPages] = c, c
 		return c
 	}
-	b := mem.Code(addr)
+	b, lasting := mem.Code(addr)
 	if c == nil {
 		if len(cc.pages) >= maxCodePages {
 			clear(cc.pages)
@@ -103,8 +104,11 @@ func (cc *CodeCache[I]) Page(mem *Pages, addr uint64) *CodePage[I] {
 		c = &CodePage[I]{Num: num}
 		c.reset(b)
 		cc.pages[num] = c
-	} else if !bytes.Equal(c.Bytes[:], b[:]) {
+	} else if !(lasting && c.same == b) && !bytes.Equal(c.Bytes[:], b[:]) {
 		c.reset(b)
+	}
+	if c.same = nil; lasting {
+		c.same = b
 	}
 	c.burst, cc.Last, cc.recent[num%recentPages] = cc.burst, c, c
 	return c

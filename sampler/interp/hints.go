@@ -40,10 +40,10 @@ type hints struct {
 	index map[uint64]int32 // into all, by page
 	addrs []uint64         // of the pages that are to be read ahead
 	bufs  []*[pageSize]byte
-	// code are pages that instructions of earlier bursts were of, as they were then: of these the burst begins with
-	// copies of ours, and it is looked afterwards whether they still were so. kept are those of them that are to be read
+	// code are pages that instructions of earlier bursts were of, as they were then: the burst begins with
+	// these, and it is looked afterwards whether they still were so. kept are those of them that are to be read
 	// ahead; changed those that were not: they are read each time.
-	code    map[uint64]*[pageSize]byte
+	code    map[uint64]*page
 	kept    []uint64
 	changed map[uint64]bool
 }
@@ -69,15 +69,12 @@ func (m *Pages) Prefetch(owner int) int {
 		if len(m.hints) >= maxOwners {
 			clear(m.hints)
 		}
-		h = &hints{index: make(map[uint64]int32), code: make(map[uint64]*[pageSize]byte), changed: make(map[uint64]bool)}
+		h = &hints{index: make(map[uint64]int32), code: make(map[uint64]*page), changed: make(map[uint64]bool)}
 		m.hints[owner] = h
 	}
 	m.learns = h
 	for _, num := range h.kept {
-		p := m.room(0)
-		p.data = *h.code[num]
-		m.add(num)
-		p.kept = true
+		m.lend(h.code[num])
 	}
 	h.bufs = h.bufs[:0]
 	for range h.addrs {
@@ -117,7 +114,7 @@ func (m *Pages) Unchanged() bool {
 		n := mem.ReadPages(h.addrs[done:], h.bufs[done:])
 		for i := done; i < done+n; i++ {
 			num := h.addrs[i] / pageSize
-			if *h.code[num] != *h.bufs[i] {
+			if *h.code[num].asRead() != *h.bufs[i] {
 				same = false
 				h.keepNever(num)
 			}
@@ -134,6 +131,34 @@ func (m *Pages) Unchanged() bool {
 func (h *hints) keepNever(num uint64) {
 	h.changed[num] = true
 	delete(h.code, num)
+}
+
+// lend has the burst hold a page that is kept, until it is dropped.
+func (m *Pages) lend(p *page) {
+	m.room(0)
+	m.pool = append(m.pool, m.pool[m.used])
+	m.pool[m.used] = p
+	m.add(p.num)
+	p.kept = true
+}
+
+// takeBack takes pages that were lent out of the pool, as they were.
+func (m *Pages) takeBack() {
+	for i := 0; i < m.used; i++ {
+		p := m.pool[i]
+		if !p.kept {
+			continue
+		}
+		if p.dirty {
+			p.data, p.dirty = *p.read, false
+		}
+		p.kept = false
+		last := len(m.pool) - 1
+		m.pool[i], m.pool[last] = m.pool[last], nil
+		m.pool = m.pool[:last]
+		m.used = min(m.used, last)
+		i-- // what is there now is looked at, too
+	}
 }
 
 // room is the n-th page of the pool that is not used.
@@ -182,8 +207,7 @@ func (h *hints) remember(touched []*page) {
 		}
 		h.all[i].score += hintGain
 		if p.code && !p.dirty && !p.kept && len(h.code) < maxKept && !h.changed[p.num] {
-			b := p.data
-			h.code[p.num] = &b
+			h.code[p.num] = &page{num: p.num, data: p.data}
 		}
 	}
 	for i := 0; i < len(h.all); {

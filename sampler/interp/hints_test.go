@@ -184,3 +184,45 @@ func TestKeptCode(t *testing.T) {
 		t.Errorf("%v, %d pages kept", same, len(m.hints[1].code))
 	}
 }
+
+// What a burst stores to a page with code that is kept is gone in the next one, and is no change of the code.
+func TestStoreToKeptCode(t *testing.T) {
+	mem := &batches{pages: pages{}}
+	mem.put(codeBase, code(t, "48ad 488907 ebf9")) // lodsq; mov [rdi], rax; jmp
+	mem.put(codeBase+0x800, []byte{1, 2, 3, 4, 5, 6, 7, 8})
+	mem.put(dataBase, binary.LittleEndian.AppendUint64(nil, 42))
+	m := New()
+	for i := range 30 {
+		r, _ := target(t, "")
+		r.GPR[RSI], r.GPR[RDI] = dataBase, dataBase+0x800
+		if i >= 8 && i%2 == 0 {
+			r.GPR[RDI] = codeBase + 0x800
+		}
+		m.Start(r, mem)
+		m.Prefetch(1)
+		if i >= 8 && !m.Holds(codeBase) {
+			t.Errorf("burst %d: code is not kept", i)
+		}
+		if got := m.Peek(codeBase+0x800, 8); got != 0x0807060504030201 {
+			t.Errorf("burst %d begins with %#x", i, got)
+		}
+		if end := m.Run(Limit{Accesses: 2, Instructions: 4}); end.Cause != AccessesDone {
+			t.Fatalf("%+v", end)
+		}
+		if got := m.Peek(r.GPR[RDI], 8); got != 42 {
+			t.Errorf("burst %d: %#x was stored", i, got)
+		}
+		if i%3 == 0 {
+			m.Rewind(r)
+		}
+		if !m.Unchanged() {
+			t.Errorf("burst %d: code is said to have changed", i)
+		}
+		if i%5 == 0 {
+			m.Drop()
+		}
+	}
+	if n := len(m.pool); n > 8 {
+		t.Errorf("%d pages in the pool", n)
+	}
+}

@@ -18,7 +18,7 @@ type page struct {
 	dirty bool
 	// touched by the burst: what was read ahead may not be.
 	touched bool
-	kept    bool // a copy of an earlier burst's, of which it is still to be looked whether it was right
+	kept    bool // lent by those of earlier bursts: it is still to be looked whether it was right
 	data    [pageSize]byte
 	// read is what data was before the burst's first store, if dirty.
 	read *[pageSize]byte
@@ -34,6 +34,14 @@ func (p *page) write() {
 	}
 	*p.read = p.data
 	p.dirty = true
+}
+
+// asRead is what data was before the burst's stores.
+func (p *page) asRead() *[pageSize]byte {
+	if p.dirty {
+		return p.read
+	}
+	return &p.data
 }
 
 // Pages are the burst's own copies of the target's pages, made on first use, with
@@ -77,6 +85,7 @@ func (m *Pages) Drop() {
 		return
 	}
 	m.mem = nil
+	m.takeBack()
 	clear(m.pages)
 	m.used = 0
 	for i := range m.tlb {
@@ -102,11 +111,12 @@ func (m *Pages) changed(p *page) {
 	}
 }
 
-// Code returns the page with address addr, to be told of when it changes.
-func (m *Pages) Code(addr uint64) *[pageSize]byte {
+// Code returns the page with address addr, to be told of when it changes. lasting says that what is at this place is the same in
+// all bursts.
+func (m *Pages) Code(addr uint64) (b *[pageSize]byte, lasting bool) {
 	p := m.at(addr)
 	p.code = true
-	return &p.data
+	return &p.data, p.kept && !p.dirty
 }
 
 // Holds says whether the page with address addr was read in this burst.
