@@ -123,25 +123,31 @@ func level(p *model.Profile, spots []*Spot) (name string) {
 
 // level is that by what one rate makes of the profile.
 func (e *evidence) level(p *model.Profile, spots []*Spot, from *levelSums) string {
-	all := levelSum{misses: make([]float64, len(from.all.misses))}
-	added := map[string]bool{}
+	shares := make([]float64, len(from.all.misses)+1)
+	n, added := int64(0), map[string]bool{}
 	for _, s := range spots {
 		if f := from.of[s.Function]; f != nil && s.Time.Value > 0.02 && !added[s.Function] {
 			added[s.Function] = true
-			all.join(f)
+			n += f.n
+			parts, all := e.sets[s.Function], 0.0
+			for _, fetches := range parts {
+				all += fetches
+			}
+			for k, share := range e.among(f.shares(), parts, all) {
+				shares[k] += share * f.fetches
+			}
 		}
 	}
-	if all.n < 3 {
+	if n < 3 {
 		return ""
 	}
-	shares := all.shares()
 	steps, costs := p.CostSteps()
 	best, sum := "", 0.0
 	waits := map[string]float64{}
 	for i := 1; i < len(shares); i++ {
 		name := "memory"
 		if i < len(steps) {
-			name, _, _ = strings.Cut(steps[i].Level, "/")
+			name = levelName(steps[i])
 		}
 		if waits[name] += shares[i] * costs[i].Waits; name != steps[0].Level && waits[name] > sum {
 			best, sum = name, waits[name]

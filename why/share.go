@@ -4,6 +4,7 @@ import (
 	"maps"
 	"math"
 	"slices"
+	"strings"
 
 	"github.com/rdx-profiler/rdx/model"
 )
@@ -32,7 +33,10 @@ func (g *group) add(m *model.Moment) {
 // rate is known roughly, so are distances: it has that for several rates.
 type evidence struct {
 	costs
-	middle *model.Profile // with the misses of each step
+	steps  []model.Cache
+	last   int                            // the number of the first step of the last cache
+	sets   map[string]map[float64]float64 // by function, fetches by what part of the sets they go to
+	middle *model.Profile                 // with the misses of each step
 	rates  []rated
 }
 
@@ -46,8 +50,11 @@ type rated struct {
 var rateFactors = [][2]float64{{0, 0.5}, {-1.2 / 1.96, 0.25}, {1.2 / 1.96, 0.25}}
 
 func evidenceOf(p *model.Profile) *evidence {
-	e := &evidence{costs: costsOf(p), middle: p}
 	steps, _ := p.CostSteps()
+	e := &evidence{costs: costsOf(p), steps: steps, sets: setsOf(p), middle: p}
+	for e.last = 0; e.last+1 < len(steps) && levelName(steps[e.last]) != levelName(steps[len(steps)-1]); {
+		e.last++
+	}
 	clock := &p.Clock
 	spread := clock.RateLow > 0 && clock.RateHigh > 1.1*clock.RateLow && !math.IsInf(clock.RateHigh, 1)
 	if p.ExactDistances || len(p.CostsOn) == 0 && !spread {
@@ -87,6 +94,81 @@ func evidenceOf(p *model.Profile) *evidence {
 		e.rates[i].weight /= total
 	}
 	return e
+}
+
+// levelName is the cache that a step is one of.
+func levelName(step model.Cache) string {
+	name, _, _ := strings.Cut(step.Level, "/")
+	return name
+}
+
+// setsOf tells to what part of a cache's sets each function's fetches go: those in steps that are a multiple of a large power
+// of two have few places in a page, by which the sets are chosen.
+func setsOf(p *model.Profile) map[string]map[float64]float64 {
+	const page, line = 4096, 64
+	out := map[string]map[float64]float64{}
+	for i := range p.Touches {
+		t := &p.Touches[i]
+		part := 1.0
+		if s := t.Stride; t.Manner == model.MannerStride && s != 0 {
+			part = line / min(max(float64(s&-s), line), page) // its largest power of two
+		}
+		f := functionOf(t.Use)
+		if out[f] == nil {
+			out[f] = map[float64]float64{}
+		}
+		out[f][part] += t.Fetches
+	}
+	return out
+}
+
+// levels are those of a group's fetches as one rate has them, with lines that compete for few sets where they are found then. The
+// last cache's sets are chosen by more than the place in a page.
+func (e *evidence) levels(g *group, r rated) (shares []float64, unknown, off float64, n int64) {
+	shares, unknown, off, n = g.levels(r.levels, &e.costs)
+	parts, all := map[float64]float64{}, 0.0
+	for name := range g.functions {
+		for part, fetches := range e.sets[name] {
+			parts[part] += fetches
+			all += fetches
+		}
+	}
+	return e.among(shares, parts, all), unknown, off, n
+}
+
+func (e *evidence) among(shares []float64, parts map[float64]float64, all float64) []float64 {
+	if !(all > parts[1]) || len(shares) != len(e.steps)+1 {
+		return shares
+	}
+	out := make([]float64, len(shares))
+	for _, part := range slices.Sorted(maps.Keys(parts)) {
+		for k, s := range shares {
+			out[e.place(k, part)] += s * parts[part] / all
+		}
+	}
+	return out
+}
+
+// place is the step at which data are found that would be in step k, had they all the sets.
+func (e *evidence) place(k int, part float64) int {
+	if part == 1 || k >= e.last {
+		return k
+	}
+	between := float64(e.steps[k].Size) / 2 // bytes
+	if k > 0 {
+		between = math.Sqrt(float64(e.steps[k-1].Size) * float64(e.steps[k].Size))
+	}
+	for k < e.last {
+		end := k // of the cache
+		for levelName(e.steps[end+1]) == levelName(e.steps[k]) {
+			end++
+		}
+		if between <= part*float64(e.steps[end].Size) {
+			return k
+		}
+		k = end + 1
+	}
+	return k
 }
 
 // costs are what a line costs more than one in the first cache, in ns, by where data are found; and what else takes time.
@@ -209,7 +291,7 @@ func (g *group) estimate(from *evidence) (e shareEstimate) {
 	c := &from.costs
 	far := 0.0
 	for _, r := range from.rates {
-		levels, unknown, _, n := g.levels(r.levels, c)
+		levels, unknown, _, n := from.levels(g, r)
 		far = max(far, 1-levels[0], 1/float64(n+1), unknown)
 	}
 	open := openMinded
@@ -222,7 +304,7 @@ func (g *group) estimate(from *evidence) (e shareEstimate) {
 	}
 	var total, inOrder float64
 	for _, r := range from.rates {
-		levels, unknown, off, _ := g.levels(r.levels, c)
+		levels, unknown, off, _ := from.levels(g, r)
 		placements := placed(levels, unknown)
 		for _, levels := range placements {
 			for _, m := range misplaced {

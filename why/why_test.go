@@ -329,3 +329,32 @@ func TestVerdictOfCrowdedCode(t *testing.T) {
 		}
 	}
 }
+
+// TestVerdictOfCompetingLines: a column of a table whose rows are a power of two apart has few sets of the first two caches to
+// lie in, and is not in them, though they are large enough. With rows a line longer it is.
+func TestVerdictOfCompetingLines(t *testing.T) {
+	waits := map[int64]float64{}
+	for _, step := range []int64{8192, -8192, 8192 + 64} {
+		p := program(rand.New(rand.NewPCG(6, 2)), 60, .5, .3, 1, model.MannerStride, step)
+		p.Caches = []model.Cache{{Level: "L1d", Size: 48 << 10}, {Level: "L2", Size: 2 << 20}, {Level: "L3", Size: 64 << 20}}
+		p.CostsOn = []model.Cost{{Bytes: 16 << 10, Waits: 2, Streams: .5, Apart: .7}, {Bytes: 64 << 10, Waits: 5, Streams: .5, Apart: .8}, {Bytes: 512 << 10, Waits: 5, Streams: .5, Apart: .8},
+			{Bytes: 4 << 20, Waits: 30, Streams: 2, Apart: 7}, {Bytes: 128 << 20, Waits: 100, Streams: 5, Apart: 20}}
+		p.Costs = model.CostsByLevel(p.CostsOn, p.Caches)
+		for i := range p.Moments {
+			p.Moments[i].Wait, p.Moments[i].Near, p.Moments[i].Apart, p.Moments[i].Runs = model.WaitUnknown, 100, 150, 100
+		}
+		p.Records = []model.Record{{Kind: model.Reuse, Use: at("loop", 5), Ending: model.Ending{Reuse: at("loop", 5)}, Weight: model.Weight{Observations: 200, Accesses: 1e6},
+			Timing: model.Timing{Time: 3000, Exact: true}}}
+		if err := p.Derive(); err != nil {
+			t.Fatal(err)
+		}
+		a := Analyze(p)
+		waits[step] = a.Verdict.Memory.Value
+		if want := map[bool]string{true: "L2", false: "L3"}[step == 8256]; a.Verdict.Level != want {
+			t.Errorf("steps of %d: from %q, want %s", step, a.Verdict.Level, want)
+		}
+	}
+	if waits[8192] < .8 || waits[-8192] < .8 || waits[8256] > .6 {
+		t.Errorf("waits %v, want over 0.8 and below 0.6", waits)
+	}
+}
