@@ -10,10 +10,6 @@ import (
 	"github.com/rdx-profiler/rdx/model"
 )
 
-const RatesHelp = `How fast a program accesses memory weighs in as much as its locality. The rates are
-those the profiles tell (accesses in their duration) unless --rates gives them. If one
-of the profiles does not tell, as those of rdx exact do not, they are taken as equal.`
-
 // CorunSet is the programs that a command was given.
 type CorunSet struct {
 	Programs []model.Corunner

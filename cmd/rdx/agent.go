@@ -23,19 +23,7 @@ func newAgentCmd() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "agent",
 		Short: "Sample every process of this machine, for a fleet's server",
-		Long: `agent samples the processes of a machine, a few at a time, and sends what it finds to
-Grafana Pyroscope. All of it together, held threads, sessions and the agent itself, keeps
-to one budget, a percentage of the machine's CPU time. Each process is drawn with a
-probability that goes with its CPU time, and stands for one over it, so that sums over
-services and machines come out right. docs/how-to/fleet.md says what can be configured.
-
-A process that has RDX_PROFILE=off in its environment is never sampled. SIGHUP reads the
-configuration again; SIGTERM ends the agent within 5 seconds, with everything sent or
-kept in the spool.`,
-		Example: `  sudo rdx agent --server http://127.0.0.1:4040
-  sudo rdx agent --config /etc/rdx/agent.yaml
-  rdx agent --config /etc/rdx/agent.yaml --check   # what is wrong with it`,
-		Args: cobra.NoArgs,
+		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			read := func() (agent.Config, error) {
 				c := agent.Defaults()

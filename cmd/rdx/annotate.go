@@ -18,11 +18,6 @@ func newAnnotateCmd() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "annotate FILE SOURCE",
 		Short: "Show source with misses, time and stride in the margin",
-		Long: `annotate prints a source file with what a profile knows of each line: its share of the
-predicted misses, of the CPU time, and of that the time in which a thread was found waiting
-for data there; how many of a fetched line's 64 bytes are used; and the stride, in bytes
-or as a word (docs/explanation/patterns.md). An empty margin means that nothing was seen there.`,
-		Example: `  rdx annotate rdx.pb.gz matmul.c`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) != 2 {
 				return report.BadInput(fmt.Errorf("%s: name a profile and a source file, such as rdx.pb.gz main.c", cmd.Name()))

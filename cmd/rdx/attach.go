@@ -63,7 +63,11 @@ type recordFlags struct {
 
 func (f *recordFlags) register(cmd *cobra.Command) {
 	fs := cmd.Flags()
-	fs.StringVarP(&f.output, "output", "o", "rdx.pb.gz", "profile to write")
+	file := "profile to write; - for standard output"
+	if cmd.Name() == "run" {
+		file = "profile to write" // standard output is the program's
+	}
+	fs.StringVarP(&f.output, "output", "o", "rdx.pb.gz", file)
 	fs.DurationVarP(&f.duration, "duration", "d", 0, "how long to sample (default: until the target exits, Ctrl-C or SIGTERM)")
 	fs.StringVar(&f.until, "until", "", "end when the miss ratio at the second cache, or at --cache, is known within so many percent of it, and say meanwhile how well it is")
 	fs.StringVar(&f.untilCache, "cache", "", "with --until, the size of the cache, such as 1M")
@@ -89,7 +93,7 @@ func (f *recordFlags) register(cmd *cobra.Command) {
 	fs.Uint64Var(&f.seed, "seed", 0, "of rdx's random choices outside the kernel (default: by the clock)")
 	fs.StringSliceVar(&f.caches, "caches", nil, "cache sizes to predict misses for, smallest first (default: this machine's), e.g. 48K,1M,32M")
 	fs.BoolVarP(&f.verbose, "verbose", "v", false, "say all of what is known of the profile, and log what rdx does")
-	fs.BoolVarP(&f.quiet, "quiet", "q", false, "print neither progress nor summary")
+	quietFlag(cmd, &f.quiet)
 }
 
 func newAttachCmd() *cobra.Command {
@@ -100,18 +104,7 @@ func newAttachCmd() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "attach [flags] NAME|PID...",
 		Short: "Profile running processes",
-		Long: `attach samples processes that are already running, all their threads and those
-they create, and writes a profile when the duration is over, the processes exit,
-or on Ctrl-C or SIGTERM. The processes run on, undisturbed. A name stands for
-all processes of that name.`,
-		Example: `  sudo rdx attach 1234 -d 10s
-  sudo rdx attach sqlite3 -o sqlite.pb.gz --overhead 0.5
-  sudo rdx attach 1234 --until 20%             # until L2 misses are known so
-  sudo rdx attach --tree 1234 -d 30s           # and all that it has started
-  sudo rdx attach --container 3f2a91c0d7b4 -d 30s
-  sudo rdx attach -p 1234 -d 10m --every 10s   # windows for rdx phases
-  sudo rdx attach -p 1234 --web               # live, in a browser`,
-		Args: cobra.ArbitraryArgs,
+		Args:  cobra.ArbitraryArgs,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			pids, named, err := of.find(args, os.DirFS("/proc"), "/sys/fs/cgroup")
 			if err != nil {
@@ -148,9 +141,6 @@ func newRunCmd() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "run [flags] -- COMMAND [ARG...]",
 		Short: "Start a program and profile it from its first instruction on",
-		Long: `run starts a program and profiles it until it exits or the duration is over.
-Its standard input, output and exit code are the program's own.`,
-		Example: `  sudo rdx run -o xz.pb.gz -- xz -k -9 file`,
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) == 0 {
 				return report.BadInput(errors.New("run: name a program after --"))

@@ -22,6 +22,9 @@ import (
 // process is not sampled for as long as writing one and starting the next takes, some tenths of a
 // second.
 func (f *recordFlags) recordEvery(cmd *cobra.Command, cfg collector.Config, every time.Duration) error {
+	if f.output == "-" {
+		return report.BadInput(errOneStream)
+	}
 	if every < time.Second {
 		return report.BadInput(fmt.Errorf("--every %v: want 1s or more", every))
 	}

@@ -17,26 +17,6 @@ func newCompareCmd() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "compare LIVE EXACT",
 		Short: "Score a sampled profile against the exact one",
-		Long: `compare tells how near a profile of rdx run or attach comes to the truth, a profile
-of rdx exact -o with the same block size:
-
-  l2, l10     share of the mass in the right bin, of 1 and of 10 per octave,
-              for reuse times and for stack distances
-  miss ratio  mean and greatest error over cache sizes, in percent of accesses
-  pairs       how much of the heaviest pairs' weight those pairs carry that the
-              live profile takes for the heaviest (Wall's weight matching)
-  places      the same of the fewest places that make up 75, 80, 90 and 95 % of
-              a cache's misses: how good a choice rdx top --cover makes from the
-              live profile, and by chance one from as many observations drawn
-              from the exact profile
-
-A live profile whose clock counts nanoseconds has turned them into accesses by an
-access rate. The true one is the exact profile's accesses by the CPU time that was
-sampled, if both runs did the same work; if the live one did more, say with --work
-how many times. The scores are also given as they would be with that rate.`,
-		Example: `  sudo rdx run -o live.pb.gz -- xz -k -9 file
-  rdx exact -o exact.pb.gz --block word -- xz -k -9 file
-  rdx compare live.pb.gz exact.pb.gz`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) != 2 {
 				return report.BadInput(fmt.Errorf("%s: name two profiles, the live one and the exact one", cmd.Name()))

@@ -20,15 +20,7 @@ func newComposeCmd() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "compose FILE...",
 		Short: "Predict miss ratios of programs that share a cache",
-		Long: `compose predicts, from profiles of programs that ran alone, the miss ratio of each
-when all share one cache: footprints add, and data stays in the cache until the
-programs together have touched as much as it holds. The cache is fully associative
-with LRU replacement; programs share no data and do not slow each other down.
-
-` + report.RatesHelp,
-		Example: `  rdx compose a.pb.gz b.pb.gz --cache 32m
-  rdx compose --rates 2,1 --format csv a.pb.gz b.pb.gz --cache 1m,32m`,
-		Args: profiles(1),
+		Args:  profiles(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return f.run(cmd, args, true, func(set *report.CorunSet) (report.Report, error) {
 				r := report.ComposeReport{Rates: set.How}

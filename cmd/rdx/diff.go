@@ -17,20 +17,6 @@ func newDiffCmd() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "diff BEFORE AFTER",
 		Short: "Compare two profiles: miss ratios and use -> reuse pairs",
-		Long: `diff shows what changed from one profile to another: the miss ratio of each cache,
-and the use -> reuse pairs whose share of the program's accesses changed most. Each
-change has a band that holds the true change 95 times in 100; a star marks those that
-leave out zero. For the pairs the band is for all that are compared at once, so that a
-star among many is not chance.
-
-Pairs are matched by the names of their functions, as lines move from version to
-version. Shares are of all accesses, so runs of different length compare; a program
-that makes fewer accesses shows that in its totals only. Beside the misses stands
-what share of the CPU time each pair is waited for, where the profiles tell: a
-program that became faster may miss in more of the accesses that are left.`,
-		Example: `  rdx diff before.pb.gz after.pb.gz
-  rdx diff --by l2 -n 20 before.pb.gz after.pb.gz
-  rdx diff --sizes 32k,1m --format json before.pb.gz after.pb.gz`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) != 2 {
 				return report.BadInput(fmt.Errorf("%s: name two profiles, the one before and the one after", cmd.Name()))

@@ -37,14 +37,7 @@ func newDoctorCmd() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "doctor",
 		Short: "Say what this machine can do, and what to change",
-		Long: `doctor tries out everything that rdx needs of the kernel and the processor, and
-ends with a short session on a program whose reuse times are known. Each line
-says what was found; where something is missing or less than it could be, what
-follows from it and what to change. The exit code is 0 if rdx can profile here
-and 1 if not.`,
-		Example: `  sudo rdx doctor
-  sudo rdx doctor --json | jq .usable`,
-		Args: cobra.NoArgs,
+		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := cfg.CheckChoice(); err != nil {
 				return err

@@ -16,12 +16,7 @@ func newEngineCmd() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "engine",
 		Short: "Build the engines that exact and trace record use",
-		Long: `rdx exact and rdx trace record run programs under an engine: rdx's own tool for
-valgrind, or its plugin for QEMU, whose threads run in parallel. Both are built from
-sources that rdx has in it.`,
-		Example: `  rdx engine
-  rdx engine build`,
-		Args: cobra.NoArgs,
+		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			for _, k := range trace.Engines {
 				where := k.Find()
@@ -41,13 +36,10 @@ sources that rdx has in it.`,
 
 func newEngineBuildCmd() *cobra.Command {
 	var output string
+	var quiet bool
 	cmd := &cobra.Command{
-		Use:   "build [valgrind|qemu]...",
-		Short: "Build the engines for this user, or where --output says",
-		Long: `build compiles the engines: for valgrind (packages valgrind, gcc and make) and for
-QEMU (packages qemu-user, gcc and make). Without an argument it builds both.`,
-		Example: `  rdx engine build
-  sudo rdx engine build -o /usr/local/lib/rdx   # for all, if rdx is in ../bin`,
+		Use:       "build [valgrind|qemu]...",
+		Short:     "Build the engines for this user, or where --output says",
 		ValidArgs: []string{string(trace.Valgrind), string(trace.QEMU)},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			kinds := trace.Engines
@@ -74,11 +66,14 @@ QEMU (packages qemu-user, gcc and make). Without an argument it builds both.`,
 					errs = append(errs, fmt.Errorf("%w\n%s", err, strings.TrimSpace(said.String())))
 					continue
 				}
-				fmt.Fprintf(cmd.ErrOrStderr(), "rdx: built %s in %s\n", k, dir)
+				if !quiet {
+					fmt.Fprintf(cmd.ErrOrStderr(), "rdx: built %s in %s\n", k, dir)
+				}
 			}
 			return errors.Join(errs...)
 		},
 	}
 	cmd.Flags().StringVarP(&output, "output", "o", "", "folder (default: ~/.local/share/rdx/engine, where rdx looks)")
+	quietFlag(cmd, &quiet)
 	return cmd
 }

@@ -30,45 +30,8 @@ type exactOptions struct {
 func newExactCmd() *cobra.Command {
 	var o exactOptions
 	cmd := &cobra.Command{
-		Use:   "exact TRACE | exact -- PROGRAM [ARG...]",
+		Use:   "exact [flags] TRACE | exact [flags] -- PROGRAM [ARG...]",
 		Short: "Find the exact answer, of a program or of a trace",
-		Long: `exact reads a trace of every access and prints what no sampling can get wrong:
-the histograms of reuse times and of stack distances, the footprint, and the miss
-ratio of fully associative LRU caches. - is standard input; gzip is unpacked.
-
-A trace is what rdx trace record or valgrind --tool=lackey --trace-mem=yes writes, a
-directory of DynamoRIO's drmemtrace (or one .trace.gz or .trace.zip of it), or one
-access a line,
-  address [R|W] [size [thread [pc]]]
-with decimal or 0x numbers. An access that spans several blocks touches each of
-them. All threads share one stack; with --stack private each has its own, in which
-other threads' writes invalidate.
-
-Without further flags the result is exact, on however many processors. --log2,
---shards and --sampled give less for less; what they say is marked as theirs.
-
-A program is run under rdx's own valgrind tool, and its accesses are analysed as
-they happen; its output is its own, and the report comes after it. The exit code is
-the program's. Of one that crashes or is killed, what it did until then is reported.
-
-With --gpu a GPU analyses, through its OpenCL driver; --gpu=list shows which there
-are. The result is the same, to the last touch.
-
-With --patterns the report is of each instruction: its stride, how much of the lines
-that it fetches is used, and its traffic at the sizes of this machine's caches.
-
-With -o the answer is a profile in the form of rdx run's: each use -> reuse pair of
-instructions with its reuse times and stack distances, counted and not estimated.`,
-		Example: `  valgrind --tool=lackey --trace-mem=yes --log-file=ls.lk ls; rdx exact ls.lk
-  rdx trace record -o ls.rdt -- ls; rdx exact --stack private ls.rdt
-  rdx exact -- gzip -k file
-  rdx exact --sampled 1e-4 --stack private -- xz -T4 -k file
-  rdx exact --shards size=8192 huge.rdt
-  rdx exact -o exact.pb.gz -- gzip -k file; rdx compare live.pb.gz exact.pb.gz
-  rdx exact --patterns --report patterns.json --format json -- gzip -k file
-  rdx exact --gpu=list; rdx exact --gpu huge.rdt
-  rdx exact --block word --format csv trace.txt.gz > exact.csv
-  rdx gen --zipf 1 -n 1000 -t 100000 | rdx exact -`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if o.how.gpu == gpuList {
 				return cobra.NoArgs(cmd, args)
@@ -90,7 +53,7 @@ func (o *exactOptions) register(cmd *cobra.Command) {
 	fs.StringVar(&o.stack, "stack", "shared", "shared: one LRU stack for all threads; private: one each, with invalidation")
 	fs.StringVar(&o.format, "format", "text", "text, json or csv")
 	fs.IntVar(&o.bins, "bins", 10, "bins per octave in json and csv")
-	fs.StringVarP(&o.output, "output", "o", "", "write a profile instead, as rdx run does, for rdx compare, top, hist and mrc; - is standard output")
+	fs.StringVarP(&o.output, "output", "o", "", "write a profile instead, as rdx run does, for rdx compare, top, hist and mrc; - for standard output")
 	fs.StringVar(&o.report, "report", "-", "file for the report, apart from what a program prints; - is standard output, /dev/fd/3 a descriptor")
 	fs.BoolVar(&o.patterns, "patterns", false, "tell of each instruction its stride, line use and traffic instead (docs/explanation/patterns.md)")
 	fs.StringSliceVar(&o.caches, "caches", nil, "with -o and --patterns: cache sizes to count misses for (default: this machine's)")
@@ -100,7 +63,7 @@ func (o *exactOptions) register(cmd *cobra.Command) {
 	fs.BoolVar(&o.engine.Ordered, "ordered", false, orderedUsage)
 	o.how.register(cmd)
 	fs.BoolVar(&o.partial, "partial", false, "skip lines that cannot be read, and use what there is of a truncated trace")
-	fs.BoolVarP(&o.quiet, "quiet", "q", false, "say neither what was written nor which device has analysed; warnings stay")
+	quietFlag(cmd, &o.quiet)
 }
 
 // run does what the flags ask for.

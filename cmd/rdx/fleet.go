@@ -23,13 +23,6 @@ func newFleetCmd() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "fleet",
 		Short: "Ask what the agents of a fleet have found",
-		Long: `fleet reads what agents (rdx agent) have sent to Grafana Pyroscope, merged over
-machines and time. Machines whose caches or clocks differ are not merged unless --mix
-says so. docs/how-to/fleet.md says more.`,
-		Example: `  rdx fleet top --server http://pyro:4040 --service shop --since 1h
-  rdx fleet mrc --server http://pyro:4040 --service shop --by version
-  rdx fleet diff --server http://pyro:4040 --service shop version=41 version=42
-  rdx fleet get --server http://pyro:4040 --service shop -o merged.pb.gz`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) > 0 {
 				return report.BadInput(fmt.Errorf("fleet: no command %q (see rdx fleet --help)", args[0]))
@@ -166,15 +159,7 @@ func newFleetMrcCmd() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "mrc",
 		Short: "Draw the miss ratio curve of a service over all its machines",
-		Long: `mrc merges what the agents have seen of a service and predicts which share of its
-accesses would miss in LRU caches of any size, as rdx mrc does of one profile. With --by
-it draws a curve for each value of a label.
-
-The bands come from the sum of the squares of what each observation stands for, as
-windows of different machines have different weights.`,
-		Example: `  rdx fleet mrc --server http://pyro:4040 --service shop
-  rdx fleet mrc --service shop --by version --format svg   # RDX_FLEET_SERVER`,
-		Args: cobra.NoArgs,
+		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := report.OneOf("format", format, append([]string{"svg"}, report.Formats...)); err != nil {
 				return err
@@ -226,7 +211,7 @@ windows of different machines have different weights.`,
 	curves.register(cmd)
 	detailFlag(cmd)
 	cmd.Flags().StringVar(&by, "by", "", "a curve for each value of this label, such as version or host")
-	cmd.Flags().StringVar(&format, "format", "text", "text, csv, json or svg")
+	cmd.Flags().StringVar(&format, "format", "text", "text, json, csv or svg")
 	return cmd
 }
 
@@ -238,11 +223,6 @@ func newFleetDiffCmd() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "diff LABEL=BEFORE LABEL=AFTER",
 		Short: "Compare two versions of a service, or any two labels",
-		Long: `diff shows what differs between two labels' merges: miss ratios, and use -> reuse pairs
-whose share of the accesses has changed, each with a band; a star marks what is more than
-chance, as in rdx diff.`,
-		Example: `  rdx fleet diff --server http://pyro:4040 --service shop version=41 version=42
-  rdx fleet diff --service shop --since 24h host=a host=b`,
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) != 2 {
 				return report.BadInput(errors.New("fleet diff: name two labels, such as version=41 version=42"))
@@ -297,15 +277,11 @@ func newFleetGetCmd() *cobra.Command {
 	var f fleetFlags
 	var output string
 	var every time.Duration
+	var quiet bool
 	cmd := &cobra.Command{
 		Use:   "get",
 		Short: "Write a merge as a profile, for every other command",
-		Long: `get merges what the agents have seen and writes it as a profile, which rdx top, mrc, diff
-and the others read, and go tool pprof. With --every it writes one for each part of the
-range, numbered, for rdx phases.`,
-		Example: `  rdx fleet get --server http://pyro:4040 --service shop -o merged.pb.gz
-  rdx fleet get --service shop --every 10m -o day.pb.gz`,
-		Args: cobra.NoArgs,
+		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			c, q, err := f.open()
 			if err != nil {
@@ -313,6 +289,9 @@ range, numbered, for rdx phases.`,
 			}
 			if every < 0 || every > 0 && every < time.Second {
 				return report.BadInput(fmt.Errorf("--every %v: want 1s or more", every))
+			}
+			if every > 0 && output == "-" {
+				return report.BadInput(errOneStream)
 			}
 			if err := pprofout.CheckWritable(output); err != nil {
 				return err
@@ -324,7 +303,11 @@ range, numbered, for rdx phases.`,
 				if err != nil {
 					return fmt.Errorf("fleet: %w", err)
 				}
-				return pprofout.WriteFile(output, p)
+				if err := pprofout.WriteFile(output, p); err != nil || quiet || output == "-" {
+					return err
+				}
+				fmt.Fprintf(cmd.ErrOrStderr(), "rdx: wrote %s\n", output)
+				return nil
 			}
 			written := 0
 			for at, i := q.From, 1; at.Before(q.To); at, i = at.Add(every), i+1 {
@@ -349,15 +332,21 @@ range, numbered, for rdx phases.`,
 				selector, _ := fleet.Selector(q.Labels)
 				return fmt.Errorf("fleet: %w", &fleet.ErrEmpty{Selector: selector, From: q.From, To: q.To})
 			}
-			fmt.Fprintf(cmd.ErrOrStderr(), "rdx: %d profiles written\n", written)
+			if !quiet {
+				fmt.Fprintf(cmd.ErrOrStderr(), "rdx: %d profiles written\n", written)
+			}
 			return nil
 		},
 	}
 	f.register(cmd)
-	cmd.Flags().StringVarP(&output, "output", "o", "fleet.pb.gz", "profile to write")
+	cmd.Flags().StringVarP(&output, "output", "o", "fleet.pb.gz", "profile to write; - for standard output")
+	quietFlag(cmd, &quiet)
 	cmd.Flags().DurationVar(&every, "every", 0, "write one for each so long part of the range")
 	return cmd
 }
+
+// errOneStream says that profiles with numbers in their names have no place on standard output.
+var errOneStream = errors.New("-o - takes one profile, and --every writes several: name a file")
 
 // numbered puts a number into the name of a file, before .pb.gz.
 func numbered(path string, n int) string {

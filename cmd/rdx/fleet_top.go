@@ -16,13 +16,7 @@ func newFleetTopCmd() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "top",
 		Short: "List use -> reuse pairs of a service, over all machines",
-		Long: `top shows where a service loses its locality on all its machines together: use -> reuse
-pairs, and the places with most misses, each as a share of all accesses with a band that
-holds the true share 95 times in 100. With --by-label it lists the values of a label
-instead, such as services, versions or hosts.`,
-		Example: `  rdx fleet top --server http://pyro:4040 --service shop --since 1h
-  rdx fleet top --by-label service_name`,
-		Args: cobra.NoArgs,
+		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := report.OneOf("format", format, report.Formats); err != nil {
 				return err

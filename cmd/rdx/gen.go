@@ -21,17 +21,6 @@ func newGenCmd() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "gen",
 		Short: "Generate a trace with a given histogram of stack distances",
-		Long: `gen writes a trace of addresses, one a line, whose stack distances follow a law:
-Shen and Shaw's generator. The first -n accesses are one to each block; every later
-one has exactly the distance that was drawn for it. The same seed gives the same trace.
-
-The law is a histogram from a CSV file (distance,weight or from,to,weight in blocks,
-or what rdx exact --format csv or rdx hist --kind stack --format csv writes), or a
-formula for the distances 0 to n-1.`,
-		Example: `  rdx gen --hist h.csv -n 500 -t 50000 > trace.txt
-  rdx gen --normal 250,20 -n 500 -t 50000 --seed 7 | rdx exact -
-  rdx exact --format csv real.lk > h.csv
-  rdx gen --hist h.csv -t 1000000 > like-real.txt`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) > 0 {
 				return report.BadInput(fmt.Errorf("gen: argument %q is not known", args[0]))

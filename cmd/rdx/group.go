@@ -14,12 +14,7 @@ func newGroupCmd() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "group FILE...",
 		Short: "Find which programs should share a cache with which",
-		Long: `group assigns programs to several caches of one size so that together they miss
-least. Every assignment is considered, for up to 16 programs.
-
-` + report.RatesHelp,
-		Example: `  rdx group a.pb.gz b.pb.gz c.pb.gz d.pb.gz --cache 32m --caches 2`,
-		Args:    profiles(2),
+		Args:  profiles(2),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if caches < 1 {
 				return report.BadInput(fmt.Errorf("--caches %d: want 1 or more", caches))

@@ -1,6 +1,8 @@
 package main
 
 import (
+	"embed"
+	"fmt"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -16,7 +18,7 @@ var commandGroups = []struct {
 	commands  []string
 }{
 	{"sample", "Profile a program:", []string{"attach", "run", "doctor"}},
-	{"read", "Read a profile:", []string{"top", "hist", "mrc", "threads", "phases", "diff", "annotate", "web", "report", "why", "advise"}},
+	{"read", "Read a profile:", []string{"top", "hist", "mrc", "threads", "phases", "diff", "annotate", "web", "report", "why"}},
 	{"exact", "Exact answers:", []string{"exact", "trace", "compare", "gen", "engine"}},
 	{"share", "Programs that share a cache:", []string{"compose", "partition", "group"}},
 	{"fleet", "Every machine of a fleet:", []string{"agent", "fleet"}},
@@ -29,6 +31,12 @@ var firstFlags = map[string][]string{
 	"attach":       {"output", "duration", "overhead", "tree", "container", "cgroup", "follow", "every", "heap", "stack", "quiet", "verbose"},
 	"run":          {"output", "duration", "overhead", "follow", "heap", "stack", "quiet", "verbose"},
 	"exact":        {"output", "block", "stack", "sizes", "format", "engine"},
+	"fleet top":    {"server", "service", "since", "label", "by", "by-label", "number", "format"},
+	"fleet mrc":    {"server", "service", "since", "label", "by", "sizes", "format"},
+	"fleet diff":   {"server", "service", "since", "by", "number", "sizes", "format"},
+	"fleet get":    {"server", "service", "since", "label", "every", "output", "quiet"},
+	"web":          {"listen", "source", "sizes", "server", "service", "by"},
+	"compare":      {"by", "number", "work", "format"},
 	"trace record": {"output", "max-size", "children", "engine", "quiet"},
 	"top":          {"by", "number", "cover", "cache", "format"},
 	"agent":        {"config", "server", "overhead", "check"},
@@ -37,9 +45,77 @@ var firstFlags = map[string][]string{
 	"phases":       {"sizes", "format"},
 }
 
-// arrangeHelp gives root and the commands below it their help: in groups, flags
-// that are needed first before the others, and nothing wider than 80 columns.
+// helpTexts has a file for each command, named by its path. Its first line says which part of the
+// output TestHelpExamples takes as the excerpt, "N from PATTERN", or that it was taken by hand; then
+// come the example with the excerpt, other examples, and what else there is to know.
+//
+//go:embed help/*.txt
+var helpTexts embed.FS
+
+// helpText is a file of helpTexts.
+type helpText struct{ take, example, more, about string }
+
+// readHelp reads the file of a command.
+func readHelp(c *cobra.Command) (helpText, error) {
+	b, err := helpTexts.ReadFile("help/" + helpFile(c))
+	if err != nil {
+		return helpText{}, err
+	}
+	text, about, ok := strings.Cut(string(b), "-- about --\n")
+	text, more, ok2 := strings.Cut(text, "-- more --\n")
+	take, example, ok3 := strings.Cut(strings.TrimPrefix(text, "excerpt: "), "\n")
+	if !ok || !ok2 || !ok3 {
+		return helpText{}, fmt.Errorf("%s lacks a part", helpFile(c))
+	}
+	return helpText{take, example, more, about}, nil
+}
+
+// helpFile is the name of a command's file.
+func helpFile(c *cobra.Command) string {
+	_, path, below := strings.Cut(c.CommandPath(), " ")
+	if !below {
+		path = c.Name()
+	}
+	return strings.ReplaceAll(path, " ", "_") + ".txt"
+}
+
+// setHelp gives a command, and those below it, the texts of their files.
+func setHelp(c *cobra.Command) {
+	for _, sub := range c.Commands() {
+		setHelp(sub)
+	}
+	if c.HasSubCommands() {
+		c.DisableFlagsInUseLine = true
+	}
+	if c.Hidden {
+		return
+	}
+	t, err := readHelp(c)
+	if err != nil {
+		panic(err) // the files are in the binary, and a test reads each
+	}
+	c.Long = strings.TrimSpace(t.about)
+	c.Example = indented(t.example)
+	if t.more != "" {
+		c.Example += "\n\nMore examples:\n" + indented(t.more)
+	}
+}
+
+// indented has two spaces before each line that is not empty.
+func indented(text string) string {
+	lines := strings.Split(strings.TrimRight(text, "\n"), "\n")
+	for i, l := range lines {
+		if l != "" {
+			lines[i] = "  " + l
+		}
+	}
+	return strings.Join(lines, "\n")
+}
+
+// arrangeHelp gives root and the commands below it their help: a line that says what it does, usage, an example
+// with what it prints, flags that are needed first, the others, and what else there is to know.
 func arrangeHelp(root *cobra.Command) {
+	setHelp(root)
 	cobra.AddTemplateFunc("wrapped", wrapped)
 	cobra.AddTemplateFunc("firstFlags", func(c *cobra.Command) string { return flagUsages(c, true) })
 	cobra.AddTemplateFunc("moreFlags", func(c *cobra.Command) string { return flagUsages(c, false) })
@@ -58,9 +134,11 @@ func arrangeHelp(root *cobra.Command) {
 	root.SetHelpCommandGroupID("about")
 	root.SetCompletionCommandGroupID("about")
 	root.SetUsageTemplate(usageTemplate)
-	root.SetHelpTemplate(`{{with (or .Long .Short)}}{{wrapped .}}
+	root.SetHelpTemplate(`{{with .Short}}{{.}}.
 
-{{end}}{{if or .Runnable .HasSubCommands}}{{.UsageString}}{{end}}`)
+{{end}}{{if or .Runnable .HasSubCommands}}{{.UsageString}}{{end}}{{with .Long}}
+{{wrapped .}}
+{{end}}`)
 }
 
 const usageTemplate = `Usage:{{if .Runnable}}

@@ -14,18 +14,7 @@ func newHistCmd() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "hist FILE",
 		Short: "Draw the histogram of reuse times or stack distances",
-		Long: `hist draws how long it takes until data is used again, in accesses and, where
-the clock counts time, in CPU time (--kind time), or how much other data goes by
-until then, in bytes (--kind stack), or how much data a stretch of the program
-touches, by its length (--kind footprint; of a program that goes on as it was seen
-to, and so at great lengths more than a run that ended had). Shares are of all accesses, after Kaplan-Meier
-has made up for observations that were cut off. What has no place on the axis has
-a row of its own. Stack distances are estimated, with 95 % confidence bands that cover
-the chance of sampling, each bin by itself.`,
-		Example: `  rdx hist rdx.pb.gz
-  rdx hist --kind stack --bins 2 rdx.pb.gz
-  rdx hist --format csv rdx.pb.gz > times.csv`,
-		Args: oneFile,
+		Args:  oneFile,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := report.OneOf("format", format, report.Formats); err != nil {
 				return err

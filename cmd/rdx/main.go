@@ -43,15 +43,8 @@ func main() {
 
 func newRootCmd() *cobra.Command {
 	root := &cobra.Command{
-		Use:   "rdx",
-		Short: "Profile where a running program loses its data locality",
-		Long: `rdx samples a running, unmodified program and measures reuse: which instruction
-touched a datum, which touched it next, how long that took and how much other
-data went by, and so which cache sizes would have missed. Profiles are pprof files.`,
-		Example: `  sudo rdx attach -p 1234 -d 10s      # a running process; writes rdx.pb.gz
-  sudo rdx run -o xz.pb.gz -- xz -k -9 file
-  rdx top xz.pb.gz                    # use -> reuse pairs by predicted misses
-  go tool pprof -http :0 xz.pb.gz`,
+		Use:           "rdx",
+		Short:         "Profile where a running program loses its data locality",
 		Version:       version.Get().String(),
 		SilenceUsage:  true,
 		SilenceErrors: true,

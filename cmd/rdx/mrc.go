@@ -16,26 +16,7 @@ func newMrcCmd() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "mrc FILE...",
 		Short: "Draw the miss ratio curve: predicted misses against cache size",
-		Long: `mrc predicts which share of the accesses would miss in LRU caches of any size, with
-95 % confidence bands. Without --sizes it goes through the powers of two and the
-caches that the profile names; with --ways, which makes them set-associative,
-through powers of two of sets, and those of the caches that can have so many ways.
-
-The model turns reuse times into stack distances. The default, local, takes the
-program as it was at the time, and each thread by itself; the others take one
-histogram of the whole run: ssx, Shen and Shaw's, StatStack, AET, footprint theory.
-
-In a private stack another thread's write makes the next access a miss at every
-size; in a shared one all threads' data take up room, and any of them brings
-data in for the others.
-
-The bands cover the chance of sampling, the error of the conversion to distances
-and that of the access rate; where that is assumed, all rates that are possible.
-A ratio with too little behind it is not given, only its upper bound or its band.`,
-		Example: `  rdx mrc xz.pb.gz
-  rdx mrc --sizes 32k,1m,32m --ways 8 xz.pb.gz
-  rdx mrc --format svg before.pb.gz after.pb.gz > curves.svg`,
-		Args: profiles(1),
+		Args:  profiles(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := report.OneOf("format", format, append([]string{"svg"}, report.Formats...)); err != nil {
 				return err
@@ -67,7 +48,7 @@ A ratio with too little behind it is not given, only its upper bound or its band
 		},
 	}
 	f.register(cmd)
-	cmd.Flags().StringVar(&format, "format", "text", "text, csv, json or svg")
+	cmd.Flags().StringVar(&format, "format", "text", "text, json, csv or svg")
 	detailFlag(cmd)
 	cmd.Flags().StringVar(&stack, "stack", "", "of a profile of several threads: own, private or shared, as it was recorded (default: private, if there is that)")
 	return cmd

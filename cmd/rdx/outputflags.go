@@ -29,6 +29,11 @@ func detailFlag(cmd *cobra.Command) {
 	cmd.Flags().BoolP("verbose", "v", false, "say all of what is known of the profile: clock, rate, what it rests on, each warning")
 }
 
+// quietFlag is -q of commands that say what they have written.
+func quietFlag(cmd *cobra.Command, quiet *bool) {
+	cmd.Flags().BoolVarP(quiet, "quiet", "q", false, "print neither progress nor summary; warnings stay")
+}
+
 // write prints a report, with all that is known of its profiles if -v asks for it.
 func write(cmd *cobra.Command, format string, r report.Report) error {
 	if v, err := cmd.Flags().GetBool("verbose"); err == nil && v {

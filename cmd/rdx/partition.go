@@ -14,13 +14,7 @@ func newPartitionCmd() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "partition FILE...",
 		Short: "Find the best division of a cache's ways among programs",
-		Long: `partition divides the ways of a cache among programs so that together they miss
-least, and compares that with equal shares and with a cache that all share freely.
-Each part is taken as a fully associative LRU cache of its size.
-
-` + report.RatesHelp,
-		Example: `  rdx partition a.pb.gz b.pb.gz c.pb.gz --cache 32m --ways 16`,
-		Args:    profiles(2),
+		Args:  profiles(2),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if ways < 1 || ways > 4096 {
 				return report.BadInput(fmt.Errorf("--ways %d: want 1 to 4096", ways))

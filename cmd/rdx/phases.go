@@ -13,15 +13,7 @@ func newPhasesCmd() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "phases FILE...",
 		Short: "Show how a program changes over time, profile by profile",
-		Long: `phases puts the windows of a program in a row, such as rdx attach --every or rdx fleet
-get --every writes them: for each its predicted miss ratios with 95 % bands, how many
-accesses a second it made, and the use -> reuse pair with the most misses. A star marks a
-window whose miss ratio differs from that of the phase before it by more than chance, all
-windows and caches looked at together: once in twenty such tables one is wrong.`,
-		Example: `  sudo rdx attach -p 1234 -d 10m --every 10s
-  rdx phases rdx-0001.pb.gz rdx-0002.pb.gz rdx-0003.pb.gz   # or rdx-*.pb.gz
-  rdx phases --sizes 256k,2m --format svg a.pb.gz b.pb.gz > phases.svg`,
-		Args: profiles(2),
+		Args:  profiles(2),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := report.OneOf("format", format, append([]string{"svg"}, report.Formats...)); err != nil {
 				return err
@@ -49,6 +41,6 @@ windows and caches looked at together: once in twenty such tables one is wrong.`
 		},
 	}
 	f.register(cmd)
-	cmd.Flags().StringVar(&format, "format", "text", "text, csv, json or svg")
+	cmd.Flags().StringVar(&format, "format", "text", "text, json, csv or svg")
 	return cmd
 }

@@ -15,13 +15,7 @@ func newThreadsCmd() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "threads FILE",
 		Short: "Show what each thread does, and who invalidates whose data",
-		Long: `threads lists, for each thread, its accesses, how soon they are reused, how many are
-predicted to miss, and how many find that another thread has written the datum
-(true) or another word of its line (false) since. The matrix says who writes what
-whom: profiles recorded with --stack private or both have it.`,
-		Example: `  rdx threads xz.pb.gz
-  rdx threads -n 100 --format csv xz.pb.gz > threads.csv`,
-		Args: oneFile,
+		Args:  oneFile,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := report.OneOf("format", format, report.Formats); err != nil {
 				return err

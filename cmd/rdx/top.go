@@ -19,34 +19,7 @@ func newTopCmd() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "top FILE",
 		Short: "List use -> reuse pairs by the time and the misses they cost",
-		Long: `top shows where locality is lost: for each pair of a place that used data and
-the place that used it next, what share of the CPU time it is waited for, its part
-of the predicted misses of each cache, and how much other data went by. It is sorted
-by time, or by misses where the profile does not tell where time goes. Pairs that
-were seen once each are not listed, as they may be chance.
-
-A reuse in brackets was not seen: [cold] is the first access to the datum, or the
-last, as its thread or process ended, [censored] one that was watched to the end
-without a reuse.
-
---by invalidations lists what other threads do to data in use, from a profile
-recorded with --stack private or both: who wrote the datum before its user came
-back to it (true sharing), and who wrote another word of its line (false sharing,
-scaled up by the share of the line that was watched).
-
---by traffic lists the places, and the data objects, that bring most bytes a second
-into each cache, with the band of those that come from memory.
-
-With --cover it lists the places where misses happen instead: the fewest that
-account for so many percent of all that are predicted for a cache.`,
-		Example: `  rdx top rdx.pb.gz
-  rdx top --by l1d -n 30 rdx.pb.gz
-  rdx top --cover 90 --cache 1m rdx.pb.gz
-  rdx top --by data rdx.pb.gz
-  rdx top --by traffic rdx.pb.gz
-  rdx top --by invalidations xz.pb.gz
-  rdx top --by distance --format csv rdx.pb.gz > pairs.csv`,
-		Args: oneFile,
+		Args:  oneFile,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := report.OneOf("format", format, report.Formats); err != nil {
 				return err

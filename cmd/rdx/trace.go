@@ -36,18 +36,8 @@ func newTraceRecordCmd() *cobra.Command {
 	var opt trace.RecordOptions
 	var quiet bool
 	cmd := &cobra.Command{
-		Use:   "record [-o t.rdt] -- PROGRAM [ARG...]",
+		Use:   "record [flags] -- PROGRAM [ARG...]",
 		Short: "Run a program under instrumentation and record every access",
-		Long: `record runs a program under rdx's own valgrind tool and writes all loads and
-stores of all its threads: thread, pc, address, size. The program needs no
-recompiling; it runs several times slower, and its output is its own. What
-counts as an access is in docs/reference/access-model.md.
-
-A file that would grow beyond --max-size keeps the newest accesses. A program
-that crashes or is killed leaves a recording that says so. The exit code is
-the program's.`,
-		Example: `  rdx trace record -o gzip.rdt -- gzip -k file
-  rdx trace info gzip.rdt`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 0 {
 				return report.BadInput(errors.New("trace record: name a program to run, after --"))
@@ -55,6 +45,9 @@ the program's.`,
 			return nil
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if output == "-" {
+				return report.BadInput(errors.New("trace record -o -: standard output is the program's: name a file"))
+			}
 			if maxSize != "" && maxSize != "0" {
 				n, err := sampler.ParseSize(maxSize)
 				if err != nil {
@@ -71,7 +64,7 @@ the program's.`,
 	cmd.Flags().BoolVar(&opt.Fast, "fast", false, "leave out loads whose value the program never uses; about a quarter faster")
 	cmd.Flags().Var(engineFlag{&opt.Options}, "engine", "valgrind; qemu, whose threads run in parallel; or the folder of a built valgrind tool (default: $RDX_ENGINE, or beside rdx)")
 	cmd.Flags().BoolVar(&opt.Ordered, "ordered", false, orderedUsage)
-	cmd.Flags().BoolVarP(&quiet, "quiet", "q", false, "print neither progress nor summary")
+	quietFlag(cmd, &quiet)
 	return cmd
 }
 
@@ -164,9 +157,8 @@ func newTraceInfoCmd() *cobra.Command {
 	var check bool
 	var asJSON jsonFlag
 	cmd := &cobra.Command{
-		Use:     "info TRACE",
-		Short:   "Tell what a recording holds, and check it",
-		Example: `  rdx trace info --check gzip.rdt`,
+		Use:   "info TRACE",
+		Short: "Tell what a recording holds, and check it",
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) != 1 {
 				return report.BadInput(errors.New("trace info: name one recording"))

@@ -14,11 +14,7 @@ func newVersionCmd() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "version",
 		Short: "Say which rdx this is: version, commit, Go and BPF objects",
-		Long: `version prints what this rdx was built from. Profiles, recordings and the agent
-carry the same line, so that a result can be traced to the code that made it.`,
-		Example: `  rdx version
-  rdx version --json`,
-		Args: cobra.NoArgs,
+		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			json, err := asJSON.wanted()
 			if err != nil {

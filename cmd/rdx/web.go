@@ -83,25 +83,9 @@ func newWebCmd() *cobra.Command {
 	var of fleetFlags
 	var by string
 	cmd := &cobra.Command{
-		Use:   "web FILE... | web --server URL",
+		Use:   "web [flags] FILE... | web [flags] --server URL",
 		Short: "Show profiles in a browser: curve, source, call stacks, pairs",
-		Long: `web serves pages that show profiles, and prints their URL. In it is a word that nobody
-can guess: who does not have it sees nothing. It listens at this machine's own
-address only, unless --listen says otherwise.
-
-On all pages a line in the miss ratio curve can be dragged to any cache size: source,
-call stacks, pairs and data follow. Several profiles can be switched between and compared.
-
-Source is read where the profile's line tables name a file below a folder of --source,
-which is the current one by default, and nowhere else.
-
-Without a file it shows what a fleet's agents have sent to the server of --server, as
-rdx fleet asks for it; with --by a profile for each value of a label.`,
-		Example: `  rdx web rdx.pb.gz
-  rdx web --source ~/src/app before.pb.gz after.pb.gz
-  rdx web --server http://127.0.0.1:4040 --service checkout --by version
-  ssh -L 8000:127.0.0.1:8000 host rdx web --listen 127.0.0.1:8000 rdx.pb.gz`,
-		Args: cobra.ArbitraryArgs,
+		Args:  cobra.ArbitraryArgs,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			o, err := f.options()
 			if err != nil {
@@ -171,16 +155,11 @@ func (f *webFlags) serve(ctx context.Context, out io.Writer, s *web.Server) erro
 func newReportCmd() *cobra.Command {
 	var f webFlags
 	var output string
+	var quiet bool
 	cmd := &cobra.Command{
 		Use:   "report FILE...",
 		Short: "Write what rdx web shows as one file, to be mailed or kept",
-		Long: `report writes the pages of rdx web as one HTML file with all that they need inside. It
-opens in any browser from any place, and asks no network for anything. Source that
-the profile's lines name, below a folder of --source, is inside as well: look at it
-before you send it to others.`,
-		Example: `  rdx report -o report.html rdx.pb.gz
-  rdx report --source= before.pb.gz after.pb.gz   # without source`,
-		Args: profiles(1),
+		Args:  profiles(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			o, err := f.options()
 			if err != nil {
@@ -193,11 +172,16 @@ before you send it to others.`,
 			if output == "-" {
 				return web.WriteFile(cmd.OutOrStdout(), all, o)
 			}
-			return writeWhole(output, func(w io.Writer) error { return web.WriteFile(w, all, o) })
+			if err := writeWhole(output, func(w io.Writer) error { return web.WriteFile(w, all, o) }); err != nil || quiet {
+				return err
+			}
+			_, err = fmt.Fprintf(cmd.ErrOrStderr(), "rdx: wrote %s: %d %s\n", output, len(all), plural(len(all), "profile", "profiles"))
+			return err
 		},
 	}
 	f.register(cmd)
 	cmd.Flags().StringVarP(&output, "output", "o", "rdx.html", "file to write; - for standard output")
+	quietFlag(cmd, &quiet)
 	return cmd
 }
 
