@@ -28,7 +28,8 @@ var kernels = []struct {
 	{"compute", "1", [2]float64{}},
 	{"blocked", "32", [2]float64{}},
 	{"unblocked", "43", [2]float64{1 + 1./8, 1. / 8}}, // a column has a line in each row; eight columns have the same lines
-	{"lookups", "4096", [2]float64{1, 1}},             // 65,536 lines, again and again
+	{"column", "512", [2]float64{1, 0}},
+	{"lookups", "4096", [2]float64{1, 1}}, // 65,536 lines, again and again
 	{"list", "4096", [2]float64{1, 1}},
 	{"triad", "4096", [2]float64{3. / 8, 3. / 8}},
 }

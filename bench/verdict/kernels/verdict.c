@@ -44,6 +44,15 @@ __attribute__((noinline)) static long unblocked(void)
 		}
 	return rows * n * n;
 }
+__attribute__((noinline)) static long column(void)
+{
+	double s = 0;
+	for (long j = 0; j < n; j++)
+		for (long i = 0; i < n; i++)
+			s += a[i * pitch + j];
+	keep += s;
+	return n * n;
+}
 struct node { struct node *next; long value, pad[6]; };
 static struct node *head;
 __attribute__((noinline)) static long list(void)
@@ -103,6 +112,10 @@ int main(int argc, char **argv)
 		matrices(B * (by > 1 ? by : 43));
 		pitch = by > 1 ? n : 0;
 		kernel = unblocked;
+	} else if (!strcmp(argv[1], "column")) { // rows are a power of two apart: its lines compete for few sets
+		matrices(1024);
+		pitch = by > 1 ? n : 0;
+		kernel = column;
 	} else if (!strcmp(argv[1], "triad")) {
 		n = by * SMALL / 3 / 8;
 		a = calloc(n, 8), b = calloc(n, 8), c = calloc(n, 8);
