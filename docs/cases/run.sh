@@ -31,7 +31,8 @@ session() {
 		rules=$(sed -n 's/^ *"rule": "\(.*\)",$/\1/p' "$dir/p.json" | tr '\n' ' ')
 		says=$(sed -n 's/^ *"says": "\(.*\)",$/\1/p' "$dir/p.json")
 		checked=$(sed -n 's/^ *"checked": \([a-z]*\),\{0,1\}$/\1/p' "$dir/p.json")
-		case $says in *"can't tell"* | *"not known"*) [ -n "$rules" ] && break ;; *) break ;; esac
+		[ -n "$rules" ] && break
+		case $says in *"can't tell"* | *"not known"*) ;; *) [ "$checked" = true ] && break ;; esac
 	done
 	kill "$pid" 2>/dev/null
 	wait "$pid" 2>/dev/null
