@@ -52,6 +52,7 @@ const (
 type prober struct {
 	estimate.Probes
 	perNS    float64 // instructions a nanosecond, of the latest probes
+	fast     float64 // of the latest window read ahead, if no data are waited for
 	probe    probe
 	stamps   int
 	taken    uint64          // holds for probes
@@ -137,8 +138,12 @@ func (s *Session) driveProbe(cpu uint64) {
 	switch p.state {
 	case idle:
 		cost := s.ticks.budget.charge(s.prober.taken, s.prober.Held) + float64(s.stampCost())
-		replays := s.prober.Busy <= replayFirst+time.Duration(replayShare*float64(time.Since(s.start))) || s.cfg.replayEagerly
-		if s.prober.lastHeld == nil || !replays || cost > s.prober.share()*s.ticks.budget.target*float64(cpu) {
+		replays := s.prober.Busy <= replayFirst+time.Duration(replayShare*float64(time.Since(s.start)))
+		share := s.prober.share()
+		if s.cfg.replayEagerly {
+			replays, share = true, probeShare
+		}
+		if s.prober.lastHeld == nil || !replays || cost > share*s.ticks.budget.target*float64(cpu) {
 			return
 		}
 		if p.point == nil {
@@ -232,11 +237,11 @@ func (s *Session) replay() {
 		return
 	}
 	p.state = replaying
-	usual := s.prober.perNS
+	usual, fast := s.prober.perNS, s.prober.fast
 	go func() {
 		runtime.LockOSThread() // for its CPU time; it ends with the goroutine
 		before := threadTime()
-		r := replayed{Replayed: p.point.Replay(stamps, usual), process: p.process, stamps: stamps}
+		r := replayed{Replayed: p.point.Replay(stamps, usual, fast), process: p.process, stamps: stamps}
 		r.cpuTime = threadTime() - before
 		p.done <- r
 	}()

@@ -42,6 +42,9 @@ func (s *Session) lookAt(t *thread) {
 	if s.holds.pipeline != nil {
 		if times, ok := s.locate.Foretell(s.holds.pipeline); ok {
 			made.Times = &times
+			if times.Near > 0 {
+				s.prober.fast = float64(times.Instructions) / times.Near
+			}
 		}
 	}
 }

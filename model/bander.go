@@ -96,7 +96,7 @@ const (
 	// much what comes so soon takes longer at most: of loops of some microseconds first laps take 2.5 to 4 times as long.
 	coldFor, coldSlows = 20_000, 4
 	// coldWithin is the factor within which Clock.ColdNS is right, with 95 %.
-	coldWithin = 1.65
+	coldWithin = 1.8
 )
 
 // warmed is the profile with what was timed so soon after a hold as short as it may have been in warm caches.

@@ -12,15 +12,17 @@ import (
 //
 //	t = n/rate + w fp(n),
 //
-// where fp(n) is how many blocks n accesses touch, and w what fetching one of them again takes on average.
+// where fp(n) is how many blocks n accesses touch, but no more than the second cache has, as what is farther is fetched from the
+// last one at any time; and w what fetching one of them again takes on average.
 type coldCaches struct {
 	each     float64 // w, in ns
+	most     float64 // blocks of the second cache
 	footfall *model.SSX
 }
 
 // coldShare of a fetch from the last cache is what a line costs that is touched again after a hold: some are still in the second cache
-// or were not in the first before.
-const coldShare = 0.6
+// or were not in the first before. 0.33 to 0.6 was measured, docs/explanation/clock.md.
+const coldShare = 0.5
 
 // newColdCaches is of the profile as it would be; nil where it does not tell.
 func (s *stage) newColdCaches(q *model.Profile, f *foretold) *coldCaches {
@@ -28,7 +30,11 @@ func (s *stage) newColdCaches(q *model.Profile, f *foretold) *coldCaches {
 	if err != nil {
 		return nil
 	}
-	return &coldCaches{each: coldShare * f.coldLine(), footfall: fp}
+	c := &coldCaches{each: coldShare * f.coldLine(), most: math.Inf(1), footfall: fp}
+	if last := len(q.Caches) - 1; last > 0 {
+		c.most = float64(q.Caches[min(1, last)].Size) / float64(s.Block)
+	}
+	return c
 }
 
 // warm is how many touches came in so many ns after a hold. before is the number that follows from the rate alone.
@@ -41,7 +47,7 @@ func (c *coldCaches) warm(ns, before float64) float64 {
 	for range 40 {
 		n := (low + high) / 2
 		blocks, _ := c.footfall.Mean(uint64(math.Round(max(n, 1))))
-		if n/perNS+c.each*blocks > ns {
+		if n/perNS+c.each*min(blocks, c.most) > ns {
 			high = n
 		} else {
 			low = n

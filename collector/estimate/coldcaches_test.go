@@ -19,7 +19,7 @@ func TestColdCaches(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := &coldCaches{each: 3, footfall: fp}
+	c := &coldCaches{each: 3, most: math.Inf(1), footfall: fp}
 	for _, want := range []float64{100, 1000} {
 		if got := c.warm(2.5*want, 2.5*want); math.Abs(got-want) > 0.04*want {
 			t.Errorf("%.0f ns: %.0f touches, want %.0f", 2.5*want, got, want)
@@ -28,6 +28,14 @@ func TestColdCaches(t *testing.T) {
 	// Long reuses are as good as not changed: all blocks are fetched once.
 	if got := c.warm(1e6, 1e6); math.Abs(got-(1e6-3000)) > 0.01e6 {
 		t.Errorf("1 ms: %.0f touches", got)
+	}
+	// What the second cache has no room for was not near before.
+	c.most = 100
+	for _, want := range []float64{100, 1000} {
+		ns := want + min(1.5*want, 300)
+		if got := c.warm(ns, ns); math.Abs(got-want) > 0.04*want {
+			t.Errorf("%.0f ns with a cache of 100 blocks: %.0f touches, want %.0f", ns, got, want)
+		}
 	}
 	if got := (*coldCaches)(nil).warm(10, 20); got != 20 {
 		t.Errorf("without: %v", got)

@@ -68,8 +68,10 @@ func (s *stage) fitLocal() {
 	r.wholeError = math.Hypot(math.Hypot(math.Sqrt(variance)/explained, ratioError), blocksError)
 }
 
-// byCode says whether the access rates of the code are known.
-func (r *Rates) byCode() bool { return r.Source == measuredRate && r.whole > 0 }
+// byCode says whether the access rates of the code are known, and better than the model of the processor knows a window's.
+func (r *Rates) byCode() bool {
+	return r.Source == measuredRate && r.whole > 0 && !(r.modelled && r.localError > modelError)
+}
 
 // weighByCode has each observation stand for as many accesses as its code makes in
 // the time.

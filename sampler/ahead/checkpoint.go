@@ -281,6 +281,8 @@ const (
 	// beyond the last stamp it is followed by so much of the way, lest it comes to the
 	// same place again.
 	beyond = 1.1
+	// muchFaster is how many times as fast as it was met to be a thread may be, for it to be followed no farther.
+	muchFaster = 2
 )
 
 // Diverged: gone another way, as where the thread read what another has written
@@ -296,8 +298,9 @@ var replayPiece = interp.Limit{Accesses: 512, Instructions: 1 << 16}
 // not known which it was.
 //
 // usual is how many instructions a nanosecond other ways had, 0 if that is not known: where no stamp is met it is given up
-// the sooner.
-func (c *Checkpoint) Replay(stamps []sampler.Stamp, usual float64) (r Replayed) {
+// the sooner. fast is how many a nanosecond has where no data are waited for: what is met much sooner than that lets expect may
+// have been met by a program that comes to the very same place in each of its rounds.
+func (c *Checkpoint) Replay(stamps []sampler.Stamp, usual, fast float64) (r Replayed) {
 	for page, heat := range c.heat {
 		if heat *= cooling; heat < 0.01 {
 			delete(c.heat, page)
@@ -308,7 +311,7 @@ func (c *Checkpoint) Replay(stamps []sampler.Stamp, usual float64) (r Replayed) 
 	m := c.machine
 	m.Start(&c.regs, c)
 	met := newMeetings(stamps)
-	met.usual = usual
+	met.usual, met.fast = usual, fast
 	m.StopAt().Set(met.open())
 	for accesses := 0; ; {
 		end := m.Run(replayPiece)
@@ -343,6 +346,7 @@ func (c *Checkpoint) Replay(stamps []sampler.Stamp, usual float64) (r Replayed) 
 // meetings are where a replay came to stamps.
 type meetings struct {
 	usual float64 // instructions a nanosecond, of other ways; 0 if that is not known
+	fast  float64 // where no data are waited for; 0 likewise
 	all   []meeting
 	which []int // of all, by the number of the machine's stop
 }
@@ -461,6 +465,9 @@ func (m *meetings) far() int {
 	}
 	switch {
 	case last.accesses >= 0 || last.several:
+		if perNano < m.fast/muchFaster {
+			perNano = m.fast
+		}
 		return int(max(beyond*perNano*float64(last.clock), 1))
 	case perNano > 0:
 		return int(min(3*perNano, perNS) * float64(last.clock))

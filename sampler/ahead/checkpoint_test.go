@@ -75,6 +75,15 @@ func TestMeetingsFar(t *testing.T) {
 	if got := m.far(); got != beyond*2_000_000 {
 		t.Errorf("the last met after 2,000,000 instructions: %d", got)
 	}
+	// A program whose rounds are all the same was met in its first one.
+	m.fast = 3
+	if got := m.far(); got != beyond*2_000_000 {
+		t.Errorf("at most 1.5 times as fast as it was met: %d", got)
+	}
+	m.fast = 8
+	if got := m.far(); got != int(beyond*8*1_000_000) {
+		t.Errorf("four times as fast as it was met: %d", got)
+	}
 }
 
 // Of what is mapped, pages that are there are copied, and what was never touched of
