@@ -6,6 +6,8 @@
 //
 //   false       two threads count in neighbouring words, with nothing between
 //   true        the same in one word
+//   falsely     the same, but each has longer between its counts than a line takes from one to the other
+//   truly       the same in one word
 //   stats       four threads have a counter each in one struct
 //   refcount    two take and give back a reference by an atomic counter
 //   spin        two take a spin lock and change what lies in its line
@@ -59,6 +61,20 @@ static WORK void false_a(void) { while (!stop) stats.a++; }
 static WORK void false_b(void) { while (!stop) stats.b++; }
 static WORK void true_a(void) { while (!stop) stats.a++; }
 static WORK void true_b(void) { while (!stop) stats.a++; }
+// rest takes some 300 ns and touches nothing.
+static inline __attribute__((always_inline)) long rest(long x)
+{
+	for (int i = 0; i < 300; i++) {
+		x = x * 6364136223846793005 + 1;
+		asm volatile("" : "+r"(x));
+	}
+	return x;
+}
+
+static WORK void falsely_a(void) { for (long x = 1; !stop; stats.a++) x = rest(x); }
+static WORK void falsely_b(void) { for (long x = 1; !stop; stats.b++) x = rest(x); }
+static WORK void truly_a(void) { for (long x = 1; !stop; stats.a++) x = rest(x); }
+static WORK void truly_b(void) { for (long x = 1; !stop; stats.a++) x = rest(x); }
 static WORK void stats_a(void) { for (long i = 1; !stop;) { i = work(0, i, 10); stats.a++; } }
 static WORK void stats_b(void) { for (long i = 1; !stop;) { i = work(1, i, 10); stats.b++; } }
 static WORK void stats_c(void) { for (long i = 1; !stop;) { i = work(2, i, 10); stats.c++; } }
@@ -92,7 +108,7 @@ static WORK void once_b(void) { for (long i = 1; !stop;) i = work(1, i + stats.a
 
 #define TWO(name) { #name, { name##_a, name##_b } }
 static const struct kind { const char *name; void (*work[4])(void); } kinds[] = {
-	TWO(false), TWO(true), { "stats", { stats_a, stats_b, stats_c, stats_d } }, TWO(refcount), TWO(spin), TWO(config), TWO(beside), TWO(heap), TWO(array),
+	TWO(false), TWO(true), TWO(falsely), TWO(truly), { "stats", { stats_a, stats_b, stats_c, stats_d } }, TWO(refcount), TWO(spin), TWO(config), TWO(beside), TWO(heap), TWO(array),
 	TWO(padded), TWO(readonly), TWO(halves), TWO(own), TWO(copy), TWO(once),
 };
 
