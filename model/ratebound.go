@@ -25,10 +25,15 @@ func (p *Profile) RateCeiling(most float64) (rate float64, ok bool, err error) {
 	if blocks == 0 || longest == 0 || !(p.Clock.Rate > 0) {
 		return 0, false, nil
 	}
+	// Code that waits is found too often: how much of what goes by is due to that is not known, and the least is taken.
+	lean := p
+	if p.Clock.WaitNS > 0 && p.Clock.PlainNS > 0 {
+		lean = p.waiting(p.Clock.waitAtMost())
+	}
 	least := math.Exp(-1.96 * math.Hypot(p.meanError(longest), conversionError))
 	over := func(rate float64) (bool, error) {
 		factor := rate / p.Clock.Rate
-		e, err := p.atRate(factor).estimate()
+		e, err := lean.atRate(factor).estimate()
 		if err != nil || e.empty() {
 			return false, err
 		}

@@ -75,6 +75,32 @@ func TestRateCeilingOfFew(t *testing.T) {
 	}
 }
 
+// Where code that waits may be found too often, the rate is bounded by what goes by if it waits as long as it may.
+func TestRateCeilingOfWaits(t *testing.T) {
+	const lines = 1 << 17
+	ceiling := func(within float64) float64 {
+		p := around(lines, 2*lines/0.1, 1)
+		p.Clock.PlainNS, p.Clock.WaitNS, p.Clock.WaitWithin = 1, 10, within
+		for i := range p.Records { // half of the holds, with all long reuses, are of code that waits
+			r := &p.Records[i]
+			if far := r.Hold%2 == 0; far {
+				r.Open = 0.5
+			} else if !r.Exact {
+				r.Time = 1
+				r.Exact = true
+			}
+		}
+		rate, ok, err := p.RateCeiling(1000)
+		if err != nil || !ok {
+			t.Fatal(ok, err)
+		}
+		return rate
+	}
+	if sure, unsure := ceiling(1.001), ceiling(2.5); unsure < 1.3*sure || unsure > 3*sure {
+		t.Errorf("bounded by %.3g, and by %.3g where waits are known within 2.5", sure, unsure)
+	}
+}
+
 // No reuse has more data between its ends than the program has, nor misses where all of them fit, whatever the rate says.
 func TestDistancesAreResident(t *testing.T) {
 	const lines = 1 << 17
