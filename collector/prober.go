@@ -114,11 +114,7 @@ func (r *prober) fail(why model.Reason) {
 
 // share of the budget that probes may have: what does not succeed is tried more and more seldom.
 func (r *prober) share() float64 {
-	tried := len(r.Values)
-	for _, n := range r.Failed {
-		tried += n
-	}
-	return probeShare * min(1, oneOf*float64(len(r.Values)+1)/float64(tried+1))
+	return probeShare * min(1, oneOf*float64(len(r.Values)+1)/float64(r.Tried()+1))
 }
 
 // hasProbes says whether the session has any.

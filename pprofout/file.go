@@ -15,18 +15,32 @@ import (
 // is not a regular file, such as /dev/null or a pipe, is written to directly, as is standard
 // output, named "-".
 func WriteFile(path string, p *model.Profile, opts ...Option) error {
-	if err := writeFile(path, p, opts); err != nil {
-		return fmt.Errorf("write profile: %w", err)
-	}
-	return nil
+	_, err := writeFile(path, p, opts)
+	return err
 }
 
-func writeFile(path string, p *model.Profile, opts []Option) (err error) {
-	data, err := encode(p, opts)
+// WriteFileRead is WriteFile, and gives what Read gives of the file: times are of bins, weights whole numbers, and records
+// that the file can't tell apart are one.
+func WriteFileRead(path string, p *model.Profile, opts ...Option) (*model.Profile, error) {
+	data, err := writeFile(path, p, opts)
 	if err != nil {
-		return err
+		return nil, err
 	}
+	return Read(bytes.NewReader(data))
+}
 
+func writeFile(path string, p *model.Profile, opts []Option) ([]byte, error) {
+	data, err := encode(p, opts)
+	if err == nil {
+		err = writeData(path, data)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("write profile: %w", err)
+	}
+	return data, nil
+}
+
+func writeData(path string, data []byte) (err error) {
 	if path == "-" {
 		_, err := os.Stdout.Write(data)
 		return err
@@ -61,16 +75,6 @@ func writeFile(path string, p *model.Profile, opts []Option) (err error) {
 		return named(path, err)
 	}
 	return os.Rename(f.Name(), path)
-}
-
-// Reread is what Read gives of p once it is written: times are of bins, weights whole numbers, and records that the file
-// can't tell apart are one.
-func Reread(p *model.Profile, opts ...Option) (*model.Profile, error) {
-	data, err := encode(p, opts)
-	if err != nil {
-		return nil, fmt.Errorf("write profile: %w", err)
-	}
-	return Read(bytes.NewReader(data))
 }
 
 // CheckWritable says whether WriteFile could write to path as things are now:

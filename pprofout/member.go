@@ -262,10 +262,8 @@ func (u *unit) operand(img *image, pc uint64, scope scopeOf) (t dwarf.Type, offs
 		return nil, 0
 	}
 	if at.static != 0 {
-		if object, ok := objectOf(img.objects(), at.static); ok && object.Value == at.static {
-			if v := u.static(scope.variables, object.Value, object.Name()); v != nil {
-				return pointee(u.typeOf(v)), offset
-			}
+		if t, ok := u.pointeeOf(img, scope.variables, at.static); ok {
+			return t, offset
 		}
 	}
 	for k := len(scope.variables) - 1; k >= 0; k-- { // the innermost first
@@ -277,6 +275,19 @@ func (u *unit) operand(img *image, pc uint64, scope scopeOf) (t dwarf.Type, offs
 		}
 	}
 	return nil, 0
+}
+
+// pointeeOf is what the static variable that begins at an address points to, nil if it is no pointer; ok says whether there is one.
+func (u *unit) pointeeOf(img *image, scope []*dwarf.Entry, addr uint64) (t dwarf.Type, ok bool) {
+	object, ok := objectOf(img.objects(), addr)
+	if !ok || object.Value != addr {
+		return nil, false
+	}
+	v := u.static(scope, addr, object.Name())
+	if v == nil {
+		return nil, false
+	}
+	return pointee(u.typeOf(v)), true
 }
 
 // inRegister says whether a variable is in a register while the program is at pc.

@@ -12,8 +12,6 @@ import (
 	"testing"
 
 	"golang.org/x/arch/x86/x86asm"
-
-	"github.com/rdx-profiler/rdx/model"
 )
 
 const membersC = `
@@ -55,9 +53,7 @@ func TestMembers(t *testing.T) {
 	for _, compiler := range []string{"gcc", "clang"} {
 		for _, flags := range [][]string{{"-O0"}, {"-O2"}, {"-O2", "-gdwarf-4"}} {
 			t.Run(compiler+" "+flags[len(flags)-1], func(t *testing.T) {
-				if _, err := exec.LookPath(compiler); err != nil {
-					t.Skip("no ", compiler)
-				}
+				need(t, compiler)
 				bin := filepath.Join(dir, "members")
 				cmd := exec.Command(compiler, append(flags, "-g", "-fno-inline", "-fno-omit-frame-pointer", "-o", bin, source)...)
 				cmd.Dir = dir
@@ -71,15 +67,7 @@ func TestMembers(t *testing.T) {
 }
 
 func checkMembers(t *testing.T, bin string) {
-	f, err := os.Open(bin)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer f.Close()
-	img, err := openImage(f, &model.Mapping{File: bin}, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	img := imageOf(t, bin)
 	symbols, err := img.elf.Symbols()
 	if err != nil {
 		t.Fatal(err)

@@ -387,10 +387,8 @@ func (img *image) assigned(pc uint64) (name string, to dwarf.Type, returned bool
 		if !ok {
 			return "", nil, false
 		}
-		if u := img.unitAt(pc - 1); u != nil && object.Value == at.static {
-			if v := u.static(nil, object.Value, object.Name()); v != nil {
-				to = pointee(u.typeOf(v))
-			}
+		if u := img.unitAt(pc - 1); u != nil {
+			to, _ = u.pointeeOf(img, nil, at.static)
 		}
 		return display(object.Name()), to, false
 	}

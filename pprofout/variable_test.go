@@ -62,6 +62,21 @@ __attribute__((noinline)) long work(long n) {
 int main(int, char **) { return work(1000) == 1; }
 `
 
+// imageOf opens a program until the test ends.
+func imageOf(t *testing.T, bin string) *image {
+	t.Helper()
+	f, err := os.Open(bin)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { f.Close() })
+	img, err := openImage(f, &model.Mapping{File: bin}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return img
+}
+
 // assignedAt runs a program that prints where calls return to, and names what their results are assigned to, with
 // what a node has there behind its first eight bytes.
 func assignedAt(t *testing.T, bin string) (names []string) {
@@ -70,15 +85,7 @@ func assignedAt(t *testing.T, bin string) (names []string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	f, err := os.Open(bin)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer f.Close()
-	img, err := openImage(f, &model.Mapping{File: bin}, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	img := imageOf(t, bin)
 	for line := range strings.Lines(string(out)) {
 		pc, err := strconv.ParseUint(strings.TrimPrefix(strings.TrimSpace(line), "0x"), 16, 64)
 		if err != nil {

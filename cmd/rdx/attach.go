@@ -394,14 +394,11 @@ func (f *recordFlags) finish(cmd *cobra.Command, s *collector.Session, p *model.
 	if kib := peakMemory(); kib > 0 {
 		p.Comments = append(p.Comments, fmt.Sprintf("the profiler's own memory: %d MiB at most", kib>>10))
 	}
-	if err := pprofout.WriteFile(f.output, p); err != nil {
-		return err
-	}
 	if f.quiet {
-		return nil
+		return pprofout.WriteFile(f.output, p)
 	}
-	// Of what is written, so that every view of the file has the same figures.
-	whole, err := pprofout.Reread(p)
+	// The summary is of what is written, so that every view of the file has the same figures.
+	whole, err := pprofout.WriteFileRead(f.output, p)
 	if err != nil {
 		return err
 	}

@@ -151,13 +151,19 @@ func (r *Rates) fullError() float64 {
 // of code between system calls, is not like the rest.
 const selective = 0.5
 
+// Tried is how many probes there were, with those that gave no rate.
+func (p *Probes) Tried() int {
+	n := len(p.Values)
+	for _, failed := range p.Failed {
+		n += failed
+	}
+	return n
+}
+
 // failedShare is how many of the probes gave no rate.
 func (r *Rates) failedShare() float64 {
-	failed := 0
-	for _, n := range r.Failed {
-		failed += n
-	}
-	return float64(failed) / float64(max(failed+len(r.Values), 1))
+	tried := r.Tried()
+	return float64(tried-len(r.Values)) / float64(max(tried, 1))
 }
 
 // probeError is the standard error that all probes share: what stamps take differs, and caches are not all warm after a tenth

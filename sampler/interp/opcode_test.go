@@ -443,7 +443,11 @@ func (l *lab) try(code []byte) (ran bool, diff string) {
 	}
 	if end.Cause != InstructionLimit {
 		const x87, allMasked = 0xd8, 0x3f
-		if op := b[legacyPrefixes(b[:])]; sig == 0 && (op&^7 == x87 || op>>4 == 4 && b[legacyPrefixes(b[:])+1]&^7 == x87) && r.Vector.FCW&allMasked != allMasked {
+		op := b[legacyPrefixes(b[:]):]
+		if op[0]>>4 == 4 { // REX
+			op = op[1:]
+		}
+		if sig == 0 && op[0]&^7 == x87 && r.Vector.FCW&allMasked != allMasked {
 			l.early++ // an unmasked exception keeps some processors from storing, so that the page is not asked for
 			return true, ""
 		}
