@@ -130,6 +130,10 @@ func (a *Agent) configure(c Config) error {
 	return nil
 }
 
+// Ended is the message of an agent's last line in the log. Its field counters has what no reader of its metrics
+// has seen any more, by their names.
+const Ended = "the agent has ended"
+
 // Run samples until the context ends. Signals of reload read the configuration again.
 func (a *Agent) Run(ctx context.Context, reload <-chan os.Signal) error {
 	closeListener, err := serve(a.config.Listen, a.metrics, a.health)
@@ -162,7 +166,7 @@ func (a *Agent) Run(ctx context.Context, reload <-chan os.Signal) error {
 	defer cancel()
 	a.pusher.flush(last)
 	n, _ := a.spool.Held()
-	a.log.Info("the agent has ended", zap.Int("windows in the spool", n))
+	a.log.Info(Ended, zap.Int("windows in the spool", n), zap.Any("counters", a.metrics.counters()))
 	return nil
 }
 

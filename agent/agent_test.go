@@ -350,11 +350,83 @@ func TestAgent(t *testing.T) {
 	if log := r.log.String(); strings.Contains(log, secretToken) || !strings.Contains(log, "the agent has ended") {
 		t.Errorf("log: %s", log)
 	}
-	if cmdline, err := os.ReadFile("/proc/self/cmdline"); err != nil || bytes.Contains(cmdline, []byte(secretToken)) {
-		t.Errorf("command line: %q, %v", cmdline, err)
-	}
 	if off.ProcessState != nil {
 		t.Error("a process was ended")
+	}
+}
+
+// What systemd is told, from the start to the end.
+func TestAgentTellsSystemd(t *testing.T) {
+	s := newServer(t)
+	l := listenAsSystemd(t, "200000")
+	told := make(chan string, 1000)
+	go func() {
+		for b := make([]byte, 1000); ; {
+			n, err := l.Read(b)
+			if err != nil {
+				return
+			}
+			told <- string(b[:n])
+		}
+	}()
+	await := func(prefix string) {
+		t.Helper()
+		for end := time.After(30 * time.Second); ; {
+			select {
+			case m := <-told:
+				if strings.HasPrefix(m, prefix) {
+					return
+				}
+			case <-end:
+				t.Fatalf("systemd is not told %s", prefix)
+			}
+		}
+	}
+	r := start(t, s.URL, "good", nil)
+	await("READY=1")
+	await("WATCHDOG=1")
+	await("STATUS=")
+	r.reload <- unix.SIGHUP
+	await("RELOADING=1")
+	await("READY=1")
+	await("WATCHDOG=1")
+	r.stop(t)
+	await("STOPPING=1")
+}
+
+// Of one message the log has a few a minute, however often it comes; the errors of others it still has.
+func TestLogIsBounded(t *testing.T) {
+	r, w, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	was := os.Stderr
+	os.Stderr = w
+	log := Logger("info")
+	os.Stderr = was
+	said := make(chan string, 1)
+	go func() {
+		b, _ := io.ReadAll(r)
+		said <- string(b)
+	}()
+	for range 350 {
+		log.Warn("the server throttles")
+	}
+	log.Error("another")
+	log.Debug("too little")
+	w.Close()
+	text := <-said
+	// Five, and of those that follow one in a hundred.
+	if n := strings.Count(text, "the server throttles"); n < 5 || n > 10 {
+		t.Errorf("%d lines of one message", n)
+	}
+	if !strings.Contains(text, "another") || strings.Contains(text, "too little") {
+		t.Errorf("log: %s", text)
+	}
+	for line := range strings.Lines(text) {
+		if !json.Valid([]byte(line)) {
+			t.Errorf("no JSON: %s", line)
+		}
 	}
 }
 
@@ -430,16 +502,23 @@ func TestHealth(t *testing.T) {
 	}
 }
 
-func TestNotify(t *testing.T) {
+// listenAsSystemd is where it listens, with so many microseconds until its watchdog bites.
+func listenAsSystemd(t *testing.T, watchdog string) *net.UnixConn {
+	t.Helper()
 	path := filepath.Join(t.TempDir(), "notify")
 	l, err := net.ListenUnixgram("unixgram", &net.UnixAddr{Name: path, Net: "unixgram"})
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer l.Close()
+	t.Cleanup(func() { l.Close() })
 	t.Setenv("NOTIFY_SOCKET", path)
-	t.Setenv("WATCHDOG_USEC", "20000000")
+	t.Setenv("WATCHDOG_USEC", watchdog)
 	t.Setenv("WATCHDOG_PID", "")
+	return l
+}
+
+func TestNotify(t *testing.T) {
+	l := listenAsSystemd(t, "20000000")
 	n := newNotifier()
 	n.ready()
 	n.reloading()

@@ -79,6 +79,27 @@ func newMetrics(version string) *metrics {
 	return m
 }
 
+// counters are those of the agent itself that are not 0, by name and labels as in what a reader of the metrics gets.
+func (m *metrics) counters() map[string]float64 {
+	found := map[string]float64{}
+	families, _ := m.registry.Gather() // what could not be gathered is left out
+	for _, f := range families {
+		if !strings.HasPrefix(f.GetName(), "rdx_agent_") {
+			continue
+		}
+		for _, c := range f.GetMetric() {
+			name := f.GetName()
+			for _, l := range c.GetLabel() { // one at most
+				name += fmt.Sprintf("{%s=%q}", l.GetName(), l.GetValue())
+			}
+			if v := c.GetCounter().GetValue(); v != 0 {
+				found[name] = v
+			}
+		}
+	}
+	return found
+}
+
 func (m *metrics) watchSpool(s *Spool) {
 	m.registry.MustRegister(
 		prometheus.NewGaugeFunc(prometheus.GaugeOpts{Namespace: "rdx_agent", Name: "spool_windows", Help: "Windows that wait."}, func() float64 { n, _ := s.Held(); return float64(n) }),

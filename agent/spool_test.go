@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -220,6 +221,27 @@ func TestServerGoneForAnHour(t *testing.T) {
 	n, _ := s.Held()
 	if tries > 40 || n != 20 || lost[dropFull]+lost[dropOld] != put+1-20 {
 		t.Errorf("%d tries, %d held of %d, dropped %v", tries, n, put, lost)
+	}
+}
+
+// What waits lies on disk, and not in memory.
+func TestSpoolTakesNoMemory(t *testing.T) {
+	s, _ := testSpool(t, SpoolConfig{Dir: t.TempDir(), Size: 100 << 20, Age: time.Hour})
+	var before, after runtime.MemStats
+	runtime.GC()
+	runtime.ReadMemStats(&before)
+	for i := range 60 {
+		if err := s.Put(time.Now().Add(time.Duration(i)), make([]byte, 1<<20)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	runtime.GC()
+	runtime.ReadMemStats(&after)
+	if n, bytes := s.Held(); n != 60 || bytes != 60<<20 {
+		t.Errorf("%d windows of %d bytes are held", n, bytes)
+	}
+	if grown := int64(after.HeapAlloc) - int64(before.HeapAlloc); grown > 2<<20 {
+		t.Errorf("60 MiB on disk take %d bytes of memory", grown)
 	}
 }
 

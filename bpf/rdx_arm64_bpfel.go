@@ -38,7 +38,7 @@ type RDXSlot struct {
 	Skip     uint32
 	Stacks   uint32
 	Blind    uint32
-	Pad      uint32
+	Copied   uint32
 	N        uint64
 	UseClock uint64
 	UseTime  uint64
@@ -144,6 +144,7 @@ type RDXThread struct {
 	Waits     uint64
 	WaitsTime uint64
 	Unheld    uint64
+	LastCopy  uint64
 	First     uint32
 	Process   uint32
 	HoldDrawn uint32

@@ -5,8 +5,24 @@
 
 #include "record.h"
 
-// trap must return 1: kernels from 6.11 on ignore the event's limit if the
-// program swallows the event.
+// COPY_GAP is longer than a trap takes, in ns: two of the kernel that are closer are of one copy.
+#define COPY_GAP 20000
+
+// copied is a trap of the kernel's own access to what the slot watches, as it reads or writes memory for a system call:
+// nine microseconds for each byte where it copies by these. That is no use and no reuse, but time that the thread
+// has not without us: from trap to trap of one copy, and what a trap takes for the first.
+static __always_inline void copied(struct thread *t, struct slot *slot, __u64 now)
+{
+	if (now - t->last_copy < COPY_GAP)
+		t->spent += now - t->last_copy;
+	else
+		t->traps++;
+	t->last_copy = now;
+	slot->copied++;
+}
+
+// trap must return 1 for the thread's own accesses: kernels from 6.11 on ignore
+// the event's limit if the program swallows the event. The kernel's are swallowed, so that they don't use the limit up.
 //
 // The use is stamped as late, the reuse as early as possible, so that the
 // copies of stacks, whose cost varies, stay outside of the time between them.
@@ -25,6 +41,10 @@ static __always_inline int trap(struct bpf_perf_event_data *ctx, __u32 s)
 		return 1;
 	}
 	slot = &t->slots[s];
+	if (!USER_MODE(ctx)) {
+		copied(t, slot, began);
+		return 0;
+	}
 	t->trap_slot = s;
 	// The other words of a half line are skipped up to the use, by the use's
 	// own instruction at last: in one exception with the use, which counts.

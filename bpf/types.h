@@ -26,11 +26,11 @@ enum slot_state {
 
 struct slot {
 	enum slot_state state;
-	__u32 seq;    // number of the arming, ties traps to it
-	__u32 skip;   // traps to let pass first
-	__u32 stacks; // traps whose stack is wanted: bits 1 << TRAP_*
-	__u32 blind;  // what may be written unseen by now: bits BLIND and BLIND_WORD
-	__u32 pad;
+	__u32 seq;	 // number of the arming, ties traps to it
+	__u32 skip;	 // traps to let pass first
+	__u32 stacks;	 // traps whose stack is wanted: bits 1 << TRAP_*
+	__u32 blind;	 // what may be written unseen by now: bits BLIND and BLIND_WORD
+	__u32 copied;	 // traps of the kernel's own accesses, for system calls of the thread
 	__u64 n;	 // candidates since the slot was last free
 	__u64 use_clock; // clock at the use trap
 	__u64 use_time;	 // bpf_ktime_get_ns at the end of the use trap
@@ -55,6 +55,7 @@ struct thread {
 	__u64 waits;		 // how often it had waited of its own accord by its last tick
 	__u64 waits_time;	 // of the first tick with as many
 	__u64 unheld;		 // of ticks, those at which nothing could hold it
+	__u64 last_copy;	 // bpf_ktime_get_ns of the last trap that is in a slot's copied
 	__u32 first;   // its first gap is one of its own: FIRST_DUE, then FIRST_TICKED, until user space sets the next
 	__u32 process; // number of it, where threads are in groups
 	__u32 hold_drawn; // the slot that the draw was for, won or lost

@@ -261,7 +261,9 @@ func (s *Session) loadClock(clock sampler.Clock) error {
 		if s.watches.none != nil {
 			s.holds.burst = unwatchedBurst
 		}
+		s.holds.farther = s.holds.burst == timedBurst && s.cfg.Stack == OwnStack && s.holds.pipeline != nil
 	}
+	s.locate.Reserve(s.holds.window(s.holds.farther).Most)
 	return nil
 }
 

@@ -106,8 +106,8 @@ const (
 	unwatchedBurst = 16383
 )
 
-// MaxBurst bounds how long reading ahead may hold a thread: some milliseconds.
-const MaxBurst = 65535
+// MaxBurst bounds how long reading ahead may hold a thread: some tens of milliseconds, for who asks for it.
+const MaxBurst = 1<<18 - 1
 
 const (
 	defaultOverhead = 0.01

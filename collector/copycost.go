@@ -32,6 +32,10 @@ const (
 	lookEvery = 5 * time.Millisecond
 	// lookShare is the most of the time that goes for these looks, of rdx's own.
 	lookShare = 0.05
+	// seldomLook is how often it is looked where copying is not slowed, whether the kernel copies what is watched itself.
+	seldomLook = 50 * time.Millisecond
+	// mostCopied are the traps, of nine microseconds each, that the kernel's own accesses to what a thread's slots watch may take.
+	mostCopied = 256
 	// judgedBy is the CPU time with words watched after which it is known whether they may be all the time.
 	judgedBy = 200 * time.Millisecond
 )
@@ -43,15 +47,18 @@ type copyCost struct {
 	copied  func(pid int) (uint64, error) // sampler.Copied, or a test's
 	of      map[*target.Process]*copies   // that are being sampled
 
-	cpu, watched float64 // ns of CPU time that were looked at, and of these with words watched
-	bytes        float64 // copied while words were watched
-	cost         float64 // ns
-	paused       bool    // nothing is watched until enough is saved
-	points       int     // watchpoints that are open in the threads that are sampled
-	looking      bool    // lookOnce is to be called
+	cpu, watched float64       // ns of CPU time that were looked at, and of these with words watched
+	bytes        float64       // copied while words were watched
+	cost         float64       // ns
+	paused       bool          // nothing is watched until enough is saved
+	points       int           // watchpoints that are open in the threads that are sampled
+	looking      bool          // lookOnce is to be called
+	lookNext     time.Duration // after which, where copying is not slowed
 
 	pauses, givenUp, passed, unread int
-	failed                          error // the last failure to read what a process copied
+	spared                          int    // threads whose watches were given up, as the kernel copied what they watch
+	copiedTraps                     uint64 // of the kernel as it did
+	failed                          error  // the last failure to read what a process copied
 }
 
 // span is a time in which a word was watched, by sampler.Monotonic.
@@ -231,10 +238,18 @@ func (c *copyCost) limits(budget float64) bool {
 
 // lookAtCopying begins to look whether words still need to be watched, and may be.
 func (s *Session) lookAtCopying(after time.Duration) {
-	if s.watches.copyCost.looking || s.watches.copyCost.points == 0 || s.closing || !s.watches.copyCost.limits(s.ticks.budget.target) {
+	c := &s.watches.copyCost
+	if c.looking || c.points == 0 || s.closing {
 		return
 	}
-	s.watches.copyCost.looking = true
+	if !c.limits(s.ticks.budget.target) {
+		if !s.points.Copies {
+			return
+		}
+		after = max(after, c.lookNext)
+		c.lookNext = min(2*after, seldomLook)
+	}
+	c.looking = true
 	if err := s.tracer.Once(after, s.lookOnce); err != nil {
 		s.account.fail(err)
 	}
@@ -249,6 +264,7 @@ func (s *Session) lookOnce() {
 	began := sampler.Monotonic()
 	s.drain()
 	s.watches.clearEnded()
+	s.spareCopies()
 	for _, p := range s.targets.processes.Alive {
 		p.ReadTime()
 	}
@@ -256,6 +272,26 @@ func (s *Session) lookOnce() {
 	s.takeTurns(s.targets.processes.Ran())
 	elapsed := sampler.Monotonic() - began
 	s.lookAtCopying(max(lookEvery, time.Duration(float64(elapsed)/lookShare)))
+}
+
+// spareCopies gives up what threads watch that have the kernel copy it again and again, and touch it not themselves: each
+// time costs them a trap for every byte, or word.
+func (s *Session) spareCopies() {
+	for _, t := range s.targets.threads {
+		copied := uint32(0)
+		for i := range t.slots {
+			if p := t.slots[i].point; p != nil {
+				copied += p.Copied()
+			}
+		}
+		if copied > 0 {
+			s.watches.copyCost.lookNext = 0
+		}
+		if copied > mostCopied && t.stepping == nil {
+			s.watches.giveUp(t)
+			s.watches.copyCost.spared++
+		}
+	}
 }
 
 // takeTurns begins or ends a time in which nothing is watched.

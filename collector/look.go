@@ -25,8 +25,8 @@ func (s *Session) toLookAt(now time.Duration) *estimate.Input {
 	}
 	s.handover.looked = now
 	in := s.input(s.total(true), s.latest)
-	in.Windows = nil // the other goroutine's
-	in.Resident = 0  // not known yet
+	in.Windows = nil               // the other goroutine's
+	in.Resident, in.Touched = 0, 0 // not known yet
 	in = in.Apart()
 	return &in
 }

@@ -8,17 +8,23 @@ import (
 // memory is how much memory processes had at most. To look takes milliseconds, so that a goroutine of its own does, which
 // nobody waits for while a thread may be held.
 type memory struct {
-	most map[int]int64 // bytes, by PID; the goroutine's until it has ended
-	ask  chan []int
-	done chan struct{}
-	next int // ticks until it is asked again
+	// By PID, in bytes: the most that was there, and what faults had brought in before and until the last look. They are the
+	// goroutine's until it has ended.
+	most, before, mapped map[int]int64
+
+	attached bool // those of the first look were there before
+	looks    int
+	ask      chan []int
+	done     chan struct{}
+	next     int // ticks until it is asked again
 }
 
 // memoryTicks lie between two looks, but for the first ones.
 const memoryTicks = 20
 
-func newMemory() memory {
-	m := memory{most: make(map[int]int64), ask: make(chan []int, 1), done: make(chan struct{})}
+// newMemory looks at processes that are attached to, or start.
+func newMemory(attached bool) *memory {
+	m := &memory{attached: attached, most: make(map[int]int64), before: make(map[int]int64), mapped: make(map[int]int64), ask: make(chan []int, 1), done: make(chan struct{})}
 	go func() {
 		defer close(m.done)
 		for pids := range m.ask {
@@ -33,7 +39,16 @@ func (m *memory) look(pids []int) {
 		if n, ok := proc.Present(pid); ok {
 			m.most[pid] = max(m.most[pid], n)
 		}
+		n, ok := proc.Mapped(pid)
+		if !ok {
+			delete(m.mapped, pid) // what it has mapped since the last look is not known
+			continue
+		}
+		if m.mapped[pid] = n; m.looks == 0 && m.attached {
+			m.before[pid] = n
+		}
 	}
+	m.looks++
 }
 
 // tick asks for a look now and then, if none is under way.
@@ -55,18 +70,25 @@ func pidsOf(processes *target.Set) (pids []int) {
 	return pids
 }
 
-// end takes a last look, when no thread is held any more, and returns the most that the processes had, added up; 0
-// if that is not known of one.
-func (m *memory) end(processes *target.Set) (sum int64) {
+// end takes a last look, when no thread is held any more, and returns the most that the processes had, added up, and how much
+// they can have had in all, one after the other; each is 0 if that is not known of one.
+func (m *memory) end(processes *target.Set) (present, touched int64) {
 	close(m.ask)
 	<-m.done
+	all := true
 	for _, p := range processes.All() {
 		m.look([]int{p.Via})
 		n := m.most[p.Via]
 		if n == 0 {
-			return 0
+			return 0, 0
 		}
-		sum += n
+		mapped, ok := m.mapped[p.Via]
+		all = all && ok
+		present += n
+		touched += n + mapped - m.before[p.Via]
 	}
-	return sum
+	if !all {
+		touched = 0
+	}
+	return present, touched
 }

@@ -180,11 +180,15 @@ func (s *timing) between(o *observation, trap *sampler.Trap) (native float64, be
 
 // clockBetween is without what the programs of other traps took.
 func (s *timing) clockBetween(o *observation, trap *sampler.Trap) uint64 {
-	diff := trap.Clock - o.useClock
-	if s.clock.Counted == nil {
-		diff -= min(trap.Spent-o.spent, diff)
+	return s.withoutTraps(o, trap.Clock-o.useClock, trap.Spent)
+}
+
+// withoutTraps is a time since the use without what the programs of traps took of it, by when they had taken so much in all.
+func (s *timing) withoutTraps(o *observation, since, spent uint64) uint64 {
+	if s.clock.Counted != nil {
+		return since
 	}
-	return diff
+	return since - min(spent-o.spent, since)
 }
 
 // measure takes the profiler's own cost out of the time between two traps:

@@ -56,8 +56,8 @@ func TestPair(t *testing.T) {
 	}
 }
 
-// What was read ahead without a reuse goes into the record of a reuse that was timed, and of no
-// other: it would only split records that are alike.
+// What was read ahead without a reuse goes into the record of a reuse that was timed, and of a use that was cut off: its
+// distance is no less.
 func TestRecordsHaveWhatWasReadAhead(t *testing.T) {
 	s, o := newPairing()
 	e := estimate.NewStage(estimate.Input{Clock: s.timing.clock, Calibration: s.timing.calibration})
@@ -71,8 +71,13 @@ func TestRecordsHaveWhatWasReadAhead(t *testing.T) {
 	}
 	o.Kind = model.Censored
 	r = model.Record{}
-	if e.SetTime(&r, &o.Observation, estimate.PerWall{}); r.After != 0 || r.Distinct != 0 {
+	if e.SetTime(&r, &o.Observation, estimate.PerWall{}); r.After != 254 || r.Distinct != 40 || r.Exact {
 		t.Errorf("cut off: %+v", r)
+	}
+	o.NoSlot, o.Counted = true, 255
+	r = model.Record{}
+	if e.SetTime(&r, &o.Observation, estimate.PerWall{}); r.Distinct != 40 || !r.Exact || r.Time != 255 {
+		t.Errorf("not watched: %+v", r)
 	}
 }
 

@@ -20,8 +20,8 @@ func (s *Session) input(sum estimate.Totals, stats sampler.Stats) estimate.Input
 		Seen: s.kept.seen, Stacks: s.table, Seed: s.cfg.Seed, Windows: s.windows.Kept(),
 		Clock: s.timing.clock, Calibration: s.timing.calibration, Unit: s.src.source.Unit(), Totals: sum, Unweighed: s.src.unweighed,
 		AccessRate: s.cfg.AccessRate, Probes: s.prober.Probes, MeasuresRate: s.hasProbes(), Ran: s.targets.processes.Ran(),
-		Resident: s.present, Block: s.holds.block(), Stepped: s.holds.steps(), Shared: s.cfg.Stack == SharedStack || s.cfg.Stack == BothStacks,
-		PerHold: s.holds.perHoldWanted(), Held: stats.Holds, Holds: s.holds.made, StoodFor: s.holds.stoodFor,
+		Resident: s.present, Touched: s.touched, Block: s.holds.block(), Stepped: s.holds.steps(), Shared: s.cfg.Stack == SharedStack || s.cfg.Stack == BothStacks,
+		PerHold: s.holds.perHoldWanted(), Held: stats.Holds, Holds: s.holds.made, StoodFor: s.holds.stoodFor, Near: s.holds.near(),
 		Overlaps: s.holds.overlaps,
 	}
 }
@@ -82,6 +82,8 @@ func (s *Session) profile() (*model.Profile, error) {
 	count(model.TrapsStrayOfRdx, ptrace.OwnStrayTraps())
 	count(model.CPUWatched, uint64(s.watches.copyCost.watched))
 	count(model.WatchesGivenUp, uint64(s.watches.copyCost.givenUp))
+	count(model.WatchesSpared, uint64(s.watches.copyCost.spared))
+	count(model.TrapsCopying, s.watches.copyCost.copiedTraps)
 	count(model.WatchesPassed, hold*uint64(s.watches.copyCost.passed))
 	count(model.CopiesUnread, uint64(s.watches.copyCost.unread))
 	count(model.CPUChildren, s.targets.childrenTime())

@@ -45,6 +45,7 @@ type holds struct {
 	windows   sharing.Queue
 	opened    joinedWindow // what the last hold read ahead, if others may write it
 	burst     int
+	farther   bool            // one hold in fartherEvery reads as far as where nothing is watched
 	pipeline  *pipeline.Model // nil where nothing is to be foretold
 	lines     bool            // samples are of lines
 }
@@ -84,7 +85,7 @@ func (s *Session) sample(t *thread) {
 	}
 	start := sampler.Monotonic()
 	s.holds.stages.end(stageBefore, start)
-	found, err := s.locate.Read(t.process.Via, t.tid, s.holds.window(), s.rand.IntN)
+	found, err := s.locate.Read(t.process.Via, t.tid, s.holds.window(s.holds.farther && s.rand.IntN(fartherEvery) == 0), s.rand.IntN)
 	read := sampler.Monotonic()
 	s.holds.reading.add(read - start)
 	s.holds.stages.read(s.locate.Spent(), read)
@@ -154,6 +155,7 @@ func (s *holds) settle() {
 	}
 	before := o.Times()
 	o.After, o.Overlap = u.found.After, s.overlaps.Latest
+	o.Reach = u.found.Reach(u.found.At)
 	o.Stands = u.found.Share * float64(s.perHoldWanted())
 	if o.Epoch != nil {
 		o.Epoch.Accepted += o.Times() - before
@@ -196,19 +198,24 @@ func (s *holds) finish() (told *thread) {
 	if o := u.watched; o != nil {
 		s.tellLine(&o.Observation, &u.found.Followed)
 	}
+	readOnly := func(f *ahead.Followed) {
+		o := s.observe(t, f)
+		o.Reach = u.found.Reach(f.At)
+		s.readOnly(t, f, o)
+	}
 	for i := range others {
 		others[i].Share *= 1 - u.checked
-		s.readOnly(t, &others[i], s.observe(t, &others[i]))
+		readOnly(&others[i])
 		t.process.Note(others[i].ReusePC)
 	}
 	switch o := u.watched; {
 	case u.found.Accesses == 0 && o == nil: // its operand was all there was
-		s.readOnly(t, &u.found.Followed, s.observe(t, &u.found.Followed))
+		readOnly(&u.found.Followed)
 	case u.found.Open == 0 && u.found.Accesses > 0 && o != nil:
 		o.Distinct = s.locate.WatchedDistinct()
 	case u.found.Open == 0 || u.found.Accesses == 0:
 	case o == nil:
-		s.readOnly(t, &open, s.observe(t, &open))
+		readOnly(&open)
 	default:
 		o.Distinct = open.Distinct
 		if o.State == record.Armed && o.use == nil {
@@ -290,23 +297,43 @@ func (s *holds) perHoldWanted() int {
 	return usesPerHold
 }
 
-// Where nothing is watched, an access is allowed so many instructions, on average, and a hold so many pages: two thirds of them are more
-// lines than a first cache has.
+// Where nothing is watched, or a hold may be long, an access is allowed so many instructions, on average, and a hold so many pages: two
+// thirds of the fewest are more lines than a first cache has, and the most, of the longest bursts, are copies of 80 MiB.
 const (
 	unwatchedInstructions = 5
 	unwatchedPages        = 1280
 )
 
+// fartherEvery is of how many holds one reads farther, at random: what comes soon after what others have read ahead is timed in
+// caches that the hold has left cold, and those that read farther count it.
+const fartherEvery = 8
+
 // window is how far is read ahead: of the first third it is known for twice as many accesses at least whether they
 // are reused. Fewer would be what the tick fell into, time and again, where code that waits and code that does not
 // take turns: TestTicksFindSlowCode.
-func (s *holds) window() ahead.Window {
-	first := 1 + s.burst/2
-	w := ahead.Window{First: first, Most: first + s.burst, Block: s.block()}
-	if s.watches.none != nil {
-		w.Instructions, w.Pages = unwatchedInstructions*w.Most, unwatchedPages
+//
+// One that reads farther tells of the same accesses as the others.
+func (s *holds) window(farther bool) ahead.Window {
+	burst := s.burst
+	first := func() int { return 1 + burst/2 }
+	w := ahead.Window{First: first(), Most: first() + burst, Block: s.block()}
+	if farther {
+		burst = unwatchedBurst
+		w.Near, w.Most = w.Most, first()+burst
+	}
+	if s.watches.none != nil || burst >= unwatchedBurst {
+		w.Instructions = unwatchedInstructions * w.Most
+		w.Pages = max(unwatchedPages*burst/unwatchedBurst, unwatchedPages)
 	}
 	return w
+}
+
+// near is as far as holds read that don't read farther; 0 if none does.
+func (s *holds) near() int {
+	if !s.farther {
+		return 0
+	}
+	return s.window(false).Most
 }
 
 // observe makes an observation of a sampled access.

@@ -43,7 +43,7 @@ type Session struct {
 	placement sampler.Placement
 	self      profilerCost
 	late      lateHolds
-	memory    memory
+	memory    *memory
 	trap      sampler.Trap
 	heldOn    int           // CPU of the thread that was held last
 	reaccept  bool          // the kernel is to be told what is accepted now
@@ -65,6 +65,7 @@ type Session struct {
 	onRequest  func() // ends it
 	unhurry    func()
 	present    int64 // memory that the target had at most, bytes
+	touched    int64 // and can have had in all
 }
 
 // ExitStatus of the target, if it exited during the session.
@@ -208,6 +209,7 @@ func (s *Session) begin() error {
 		}
 		s.targets.launching = true
 		s.targets.child = launched.PID
+		s.targets.waitedFor = waitedFor()
 	}
 	if launched != nil {
 		s.hurry() // not before, or the target would inherit the priority
@@ -267,7 +269,7 @@ func (s *Session) Wait(ctx context.Context) (*model.Profile, error) {
 		ctx, cancel = context.WithTimeout(ctx, s.cfg.Duration-time.Since(s.start))
 		defer cancel()
 	}
-	s.memory = newMemory()
+	s.memory = newMemory(s.targets.child == 0)
 	s.tracer.Do(func() {
 		if err := s.tracer.Every(tickInterval, s.everyTick); err != nil {
 			s.account.fail(err)
@@ -294,7 +296,7 @@ func (s *Session) Wait(ctx context.Context) (*model.Profile, error) {
 	s.tracer.Detach()
 	s.onRequest()
 	s.detachTime = time.Since(s.end)
-	s.present = s.memory.end(s.targets.processes)
+	s.present, s.touched = s.memory.end(s.targets.processes)
 	if err := s.watches.registers.close(); err != nil {
 		s.account.fail(err)
 	}

@@ -29,9 +29,10 @@ type targets struct {
 	heapWork  heapWork
 	probed    map[*target.Process][]*target.Mapping // as of the last look for allocators
 	exit      ExitStatus
-	child     int  // the process we started
-	launching bool // until the launched process has become the target
-	attached  int  // threads seized at the start
+	child     int    // the process we started
+	waitedFor uint64 // CPU time of rdx's own children before, ns: what it measures costs on
+	launching bool   // until the launched process has become the target
+	attached  int    // threads seized at the start
 }
 
 // newTargets has none.
@@ -84,16 +85,24 @@ func (s *targets) followVia() {
 // childrenTime is the CPU time in ns of the child processes of a program that was started and has exited, as
 // far as it has waited for them.
 func (s *targets) childrenTime() uint64 {
-	var ru unix.Rusage
-	if s.cfg.Follow || s.child == 0 || !s.exit.Exited || unix.Getrusage(unix.RUSAGE_CHILDREN, &ru) != nil {
+	if s.cfg.Follow || s.child == 0 || !s.exit.Exited {
 		return 0
 	}
 	// Its own is that of its last moment, and of the time before it was the program, besides.
-	all, program := uint64(ru.Utime.Nano()+ru.Stime.Nano()), s.processes.Ran()
+	all, program := waitedFor()-s.waitedFor, s.processes.Ran()
 	if all < 2*program+uint64(childrenMatter) {
 		return 0
 	}
 	return all - program
+}
+
+// waitedFor is the CPU time in ns of all children that rdx has waited for, and of theirs.
+func waitedFor() uint64 {
+	var ru unix.Rusage
+	if unix.Getrusage(unix.RUSAGE_CHILDREN, &ru) != nil {
+		return 0
+	}
+	return uint64(ru.Utime.Nano() + ru.Stime.Nano())
 }
 
 // childrenMatter that ran for so long, and longer than the program.

@@ -87,6 +87,7 @@ func (s *watches) arm(t *thread, slot int, word uint64, state sampler.SlotState,
 		return model.NotArmed
 	}
 	shared := &t.shared.Slots[slot]
+	point.CountCopies(shared)
 	shared.Seq++
 	shared.Skip = uint32(skip)
 	shared.Stacks = 0
@@ -164,6 +165,7 @@ func (s *watches) retire(t *thread, slot int) {
 	if shared.State == sampler.SlotUsed || shared.State == sampler.SlotArmed || s.waitsForPair(w.obs) {
 		clock = s.timing.read(t, w)
 	}
+	s.copyCost.copiedTraps += uint64(w.point.Copied())
 	if err := s.putAway(t, slot, w.point); err != nil {
 		s.account.fail(err)
 	}
@@ -189,7 +191,7 @@ func (s *watches) retire(t *thread, slot int) {
 		} else if w.obs.Blind = shared.Blind&sampler.Blind != 0; w.obs.Blind && w.obs.Stack != model.StackPrivate {
 			s.account.loseObserved(&w.obs.Observation, model.NotInAllThreads)
 		} else {
-			w.obs.censor(age, s.timing)
+			w.obs.censor(s.timing.withoutTraps(w.obs, age, t.shared.Spent), s.timing)
 			w.obs.PairNative = w.obs.Native
 			w.obs.End = float64(sampler.Monotonic())
 			w.obs.Wall = max(w.obs.End-float64(shared.UseTime)-s.timing.calibration.Cost, 1)

@@ -29,7 +29,7 @@ type pairBatch struct {
 	runs       []uint8
 	uses       []uint32 // places of the uses, by run; noUse for none
 	dist, time []uint64 // by run
-	places     []uint32 // by touch
+	places     []uint32 // by touch, as model.PlacedTouches has them
 	fresh      []model.Place
 }
 
@@ -93,9 +93,10 @@ func (p *Pairs) AddTouches(t *model.PlacedTouches) error {
 	}
 	n := len(t.Blocks)
 	b.uses, b.dist, b.time = sized(b.uses, n), sized(b.dist, n), sized(b.time, n)
-	b.runs, b.places, b.fresh = append(b.runs[:0], t.Runs...), append(b.places[:0], t.Places...), append(b.fresh[:0], t.New...)
-	for i := range b.places {
-		b.places[i] &^= model.Continued
+	if p.work != nil { // t is filled anew meanwhile
+		b.runs, b.places, b.fresh = append(b.runs[:0], t.Runs...), append(b.places[:0], t.Places...), append(b.fresh[:0], t.New...)
+	} else {
+		b.runs, b.places, b.fresh = t.Runs, t.Places, t.New
 	}
 	if err := p.look(t.Blocks, b); err != nil {
 		return err
@@ -125,9 +126,7 @@ func (p *Pairs) look(blocks []uint64, b *pairBatch) error {
 			return ErrTooManyBlocks
 		}
 		if end := int(o.order.end); len(p.used) < end {
-			used := make([]uint32, end)
-			copy(used, p.used)
-			p.used = used
+			p.used = append(p.used, make([]uint32, end-len(p.used))...)
 		}
 		pos, base := o.position(), o.order.base
 		n := o.touchSome(blocks[at:], b.runs[at:], b.dist[at:], b.time[at:])
@@ -144,7 +143,7 @@ func (p *Pairs) look(blocks []uint64, b *pairBatch) error {
 				uses[i] = p.used[old[0]]
 				old = old[1:]
 			}
-			p.used[pos+more] = places[more]
+			p.used[pos+more] = places[more] &^ model.Continued
 			places = places[more+1:]
 			pos += more + 1
 		}
@@ -187,10 +186,9 @@ func (p *Pairs) Blocks() uint64 { return p.olken.Blocks() }
 // addBatch counts touches that were looked up.
 func (p *PairTally) addBatch(b *pairBatch) {
 	p.newPlaces(b.fresh)
-	again := newPairKey(0, 0, model.Reuse, p.times.Index(1), p.dists.Index(0)).bins
 	places := b.places
 	for i, run := range b.runs {
-		now := places[0]
+		now := places[0] &^ model.Continued
 		if use := b.uses[i]; use == noUse {
 			p.cold[now]++
 		} else {
@@ -198,7 +196,8 @@ func (p *PairTally) addBatch(b *pairBatch) {
 		}
 		more := int(run >> 1)
 		for _, next := range places[1 : more+1] {
-			p.count(pairKey{uint64(now)<<32 | uint64(next), again}, 0)
+			next &^= model.Continued
+			p.repeated(now, next)
 			now = next
 		}
 		places = places[more+1:]

@@ -2,6 +2,7 @@ package exact
 
 import (
 	"iter"
+	"math"
 
 	"github.com/rdx-profiler/rdx/model"
 )
@@ -23,11 +24,36 @@ type PairTally struct {
 
 	places []model.Place
 	cold   []uint64 // by place
+	// Most touches right after one of the same block are by the place that came there the last time: they are counted
+	// without a look-up.
+	followers            []follower // by place
+	again                uint64     // bins of these touches
+	smallTime, smallDist smallBins
 
 	// Of Add alone.
 	last   map[int32]*blockIndex // by thread; all share 0 unless private. Block -> number of the place that used it last
 	place  map[model.Place]uint32
 	recent [1 << 12]uint32 // 1 + number of a place, by hash
+}
+
+// follower is a place that has touched a block right after another one, n times since it was entered.
+type follower struct{ place, n uint32 }
+
+// smallBins has the bin of each small value.
+type smallBins [smallValues]uint16
+
+func (s *smallBins) init(b *model.Bins) {
+	for v := range s {
+		s[v] = uint16(b.Index(uint64(v)))
+	}
+}
+
+// of is b.Index(v).
+func (s *smallBins) of(b *model.Bins, v uint64) int {
+	if v < smallValues {
+		return int(s[v])
+	}
+	return b.Index(v)
 }
 
 // NewPairTally counts for blocks of a size in bytes, with times and distances
@@ -47,6 +73,9 @@ func NewPairTally(blockBytes, perOctave int, private bool, caches []model.Cache)
 	p := &PairTally{pairCells: newPairCells(maxCells), block: blockBytes, private: private, times: b, dists: b.With(edges), perOctave: perOctave, caches: caches,
 		last: map[int32]*blockIndex{}, place: map[model.Place]uint32{}}
 	p.newPlaces([]model.Place{{}}) // rarePlace
+	p.smallTime.init(p.times)
+	p.smallDist.init(p.dists)
+	p.again = newPairKey(0, 0, model.Reuse, p.times.Index(1), p.dists.Index(0)).bins
 	return p, nil
 }
 
@@ -83,13 +112,45 @@ func (p *PairTally) Add(t *Touch) {
 
 // reused counts a reuse.
 func (p *PairTally) reused(use, now uint32, time, dist uint64) {
-	p.count(newPairKey(use, now, model.Reuse, p.times.Index(time), p.dists.Index(dist)), dist)
+	if time == 1 {
+		p.repeated(use, now)
+		return
+	}
+	p.count(newPairKey(use, now, model.Reuse, p.smallTime.of(p.times, time), p.smallDist.of(p.dists, dist)), dist)
+}
+
+// repeated counts a touch of the block of the touch before.
+func (p *PairTally) repeated(use, now uint32) {
+	f := &p.followers[use]
+	if f.place == now && f.n < math.MaxUint32 {
+		f.n++
+		return
+	}
+	p.repeatedBy(use)
+	*f = follower{now, 1}
+}
+
+// repeatedBy adds what was counted for the follower of a place.
+func (p *PairTally) repeatedBy(use uint32) {
+	if f := &p.followers[use]; f.n > 0 {
+		p.add(pairKey{uint64(use)<<32 | uint64(f.place), p.again}, uint64(f.n), 0)
+		f.n = 0
+	}
+}
+
+// settle adds to the cells all that is counted apart from them.
+func (p *PairTally) settle() {
+	for use := range p.followers {
+		p.repeatedBy(uint32(use))
+	}
+	p.pairCells.settle()
 }
 
 // newPlaces makes places known; they get the next numbers.
 func (p *PairTally) newPlaces(at []model.Place) {
 	p.places = append(p.places, at...)
 	p.cold = append(p.cold, make([]uint64, len(at))...)
+	p.followers = append(p.followers, make([]follower, len(at))...)
 }
 
 func (p *PairTally) placeOf(at model.Place) uint32 {

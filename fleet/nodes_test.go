@@ -25,7 +25,7 @@ func TestNodeIsKilled(t *testing.T) { // needs Pyroscope
 func killNode(t *testing.T, replicas int) {
 	s := startServers(t, 3, backend.Options{Replicas: replicas})
 	clients := []*Client{client(t, s[0].URL), client(t, s[1].URL)}
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 4*time.Minute)
 	defer cancel()
 	start := time.Now().Add(-30 * time.Minute).Truncate(time.Second)
 	type window struct {

@@ -16,7 +16,7 @@ import (
 // startServers needs Pyroscope, which make pyroscope builds.
 func startServers(t *testing.T, nodes int, o backend.Options) []*backend.Server {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
 	defer cancel()
 	all, err := backend.Start(ctx, t.TempDir(), nodes, o)
 	if errors.Is(err, backend.ErrNotBuilt) {
@@ -119,6 +119,41 @@ func TestServerMergesPacks(t *testing.T) { // needs Pyroscope
 	_, err = c.Profile(t.Context(), q.With("version", "43"))
 	if _, ok := errors.AsType[*ErrEmpty](err); !ok {
 		t.Errorf("nothing to merge: %v", err)
+	}
+}
+
+// A range that is too long for a server is asked for in parts, which it takes, each moment in one of them; another error
+// ends it.
+func TestSplit(t *testing.T) {
+	to := time.Unix(1.8e9, 0)
+	for _, limit := range []time.Duration{48 * time.Hour, 10 * time.Hour, 20 * time.Minute} {
+		from := to.Add(-50 * time.Hour)
+		next, parts := from, 0
+		err := split(from, to, func(a, b time.Time) error {
+			if b.Sub(a) > limit {
+				return &StatusError{Status: http.StatusBadRequest, Message: "the query time range exceeds the limit"}
+			}
+			if !a.Equal(next) {
+				t.Errorf("limit %v: a part from %v, want %v", limit, a, next)
+			}
+			next = b.Add(time.Millisecond)
+			parts++
+			return nil
+		})
+		if err != nil || !next.Equal(to.Add(time.Millisecond)) || parts < 3 {
+			t.Errorf("limit %v: %d parts up to %v: %v", limit, parts, next, err)
+		}
+	}
+	asked := 0
+	err := split(to.Add(-50*time.Hour), to, func(_, _ time.Time) error {
+		asked++
+		return &StatusError{Status: http.StatusBadRequest, Message: "the query time range exceeds the limit"}
+	})
+	if err == nil || asked > 12 {
+		t.Errorf("a server that takes nothing is asked %d times: %v", asked, err)
+	}
+	if err := split(to.Add(-time.Hour), to, func(_, _ time.Time) error { return errors.New("gone") }); err == nil {
+		t.Error("an error is passed over")
 	}
 }
 

@@ -82,8 +82,12 @@ func (x *bander) measure(o CurveOptions) error {
 	switch {
 	case err != nil:
 	case x.p.Clock.ColdNS > 0:
-		if x.warm, err = x.of(x.p.colder(coldWithin)); err == nil {
-			x.cool, err = x.of(x.p.colder(1 / coldWithin))
+		within := coldWithin
+		if x.p.Clock.ColdWithin > 0 {
+			within = x.p.Clock.ColdWithin
+		}
+		if x.warm, err = x.of(x.p.colder(within)); err == nil {
+			x.cool, err = x.of(x.p.colder(1 / within))
 		}
 	default:
 		x.warm, err = x.of(x.p.warmed())
@@ -95,8 +99,8 @@ const (
 	// coldFor is how long after a hold, in ns, caches and branch history may be cold on a virtual machine, and coldSlows by how
 	// much what comes so soon takes longer at most: of loops of some microseconds first laps take 2.5 to 4 times as long.
 	coldFor, coldSlows = 20_000, 4
-	// coldWithin is the factor within which Clock.ColdNS is right, with 95 %.
-	coldWithin = 1.8
+	// coldWithin is the factor within which Clock.ColdNS is right, with 95 %, where no hold that reads farther tells.
+	coldWithin = 8.0
 )
 
 // warmed is the profile with what was timed so soon after a hold as short as it may have been in warm caches.
@@ -126,6 +130,92 @@ func (p *Profile) colder(times float64) *Profile {
 		}
 		return math.Pow(float64(r.Time)/before, times-1)
 	})
+}
+
+// FitCold is how many times what was taken for a block that is fetched again after a hold it would have to be for as much of what
+// is not reused within so many accesses to be within far by what was timed as by what was read ahead so far: from 1/16 to
+// sixteen times; and the factor within which that is known, with 95 %. Where no hold read so far that is +Inf.
+func (p *Profile) FitCold(near, far uint64) (times, within float64, err error) {
+	var timed, read []Record
+	for _, r := range p.Records {
+		switch {
+		case !r.outcome():
+		case r.Exact && r.Time <= near:
+			timed, read = append(timed, r), append(read, r)
+		case r.Exact || r.After > near:
+			if !r.Exact { // what it was timed to does not count
+				r.Kind, r.Exact, r.Time, r.Half = Censored, true, r.After, false
+			}
+			read = append(read, r)
+		default:
+			timed = append(timed, r)
+		}
+	}
+	soon := func(records []Record, times float64) float64 {
+		q := *p
+		q.Records = records
+		s, e := q.colder(times).Survival()
+		if e != nil || !(s.Above(near) > 0) {
+			err = e
+			return 0
+		}
+		return 1 - s.Above(far)/s.Above(near)
+	}
+	share := soon(read, 1)
+	deviation := math.Hypot(p.deviationOfSoon(read, near, far), p.deviationOfSoon(timed, near, far))
+	if err != nil || math.IsInf(deviation, 1) {
+		return 1, math.Inf(1), err
+	}
+	fit := func(share float64) float64 {
+		low, high := -mostCold, mostCold
+		for range 12 {
+			middle := (low + high) / 2
+			if soon(timed, math.Exp(middle)) < share {
+				low = middle
+			} else {
+				high = middle
+			}
+		}
+		return (low + high) / 2
+	}
+	middle := fit(share)
+	low, high := fit(share-1.96*deviation), fit(share+1.96*deviation)
+	return math.Exp(middle), math.Exp(max(middle-low, high-middle)), err
+}
+
+// mostCold is the logarithm of the most that FitCold finds at a time.
+var mostCold = math.Log(16)
+
+// deviationOfSoon is the standard error of the share of what is reused within far, of what is not within near, as a sample of holds;
+// +Inf of one.
+func (p *Profile) deviationOfSoon(records []Record, near, far uint64) float64 {
+	var open []*Record
+	var soon, all float64
+	holds := make(map[uint64]bool)
+	within := func(r *Record) bool { return r.Kind == Reuse && r.Time <= far }
+	for i := range records {
+		r := &records[i]
+		if !r.outcome() || r.Time <= near {
+			continue
+		}
+		open, holds[r.Hold] = append(open, r), true
+		if all += r.Accesses; within(r) {
+			soon += r.Accesses
+		}
+	}
+	if len(holds) < 2 {
+		return math.Inf(1)
+	}
+	// As if one more hold were split: of few that agree it is not known that all do.
+	n := float64(len(holds))
+	share := (soon + all/(2*n)) / (all + all/n)
+	squares := p.clusterSums(open, func(r *Record) float64 {
+		if within(r) {
+			return (1 - share) * r.Accesses
+		}
+		return -share * r.Accesses
+	})
+	return max(math.Sqrt(squares*n/(n-1))/all, math.Sqrt(share*(1-share)/n)/2)
 }
 
 // of is the miss ratios of such a profile by the stationary conversion.

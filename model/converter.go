@@ -1,6 +1,9 @@
 package model
 
-import "fmt"
+import (
+	"fmt"
+	"math"
+)
 
 // converter makes miss ratios and stack distances of an estimate's masses.
 type converter struct {
@@ -8,7 +11,8 @@ type converter struct {
 	local  *local // nil unless that is the model; m is then SSX
 	m      Model
 	ways   int
-	most   uint64 // blocks that the program has, 0 if that is not known
+	most   uint64  // blocks that the program has, 0 if that is not known
+	last   float64 // uses at most that none of their block follows, +Inf if that is not known
 	stacks *Hist
 }
 
@@ -28,7 +32,7 @@ func (p *Profile) newConverter(e *estimate, o CurveOptions) (*converter, error) 
 	if o.Ways < 0 {
 		return nil, fmt.Errorf("%d ways", o.Ways)
 	}
-	return &converter{e: e, local: l, m: m, ways: o.Ways, most: p.residentBlocks(), stacks: NewHist(LogBins(20))}, nil
+	return &converter{e: e, local: l, m: m, ways: o.Ways, most: p.residentBlocks(), last: p.lastUses(), stacks: NewHist(LogBins(20))}, nil
 }
 
 // missRatios fills out for the given sizes, as if all epochs were one.
@@ -77,11 +81,20 @@ func (c *converter) best(out []float64, sizes []uint64) error {
 	return nil
 }
 
-// bound has nothing but what is not reused miss in a cache that holds all the program has.
+// bound has nothing but what is not reused miss in a cache that holds all the program has: no more of it than there is.
 func (c *converter) bound(out []float64, mass *Hist, sizes []uint64) {
 	for i, s := range sizes {
 		if c.most > 0 && s >= c.most {
-			out[i] = mass.Endless() / mass.Total()
+			out[i] = (mass.Invalidated + min(mass.Endless()-mass.Invalidated, c.last)) / mass.Total()
 		}
 	}
+}
+
+// lastUses is how many uses at most none of their block follows, in accesses: each block has one at most. +Inf if that is
+// not known.
+func (p *Profile) lastUses() float64 {
+	if n := p.touchedBlocks(); n > 0 {
+		return n
+	}
+	return math.Inf(1)
 }

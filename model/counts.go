@@ -111,6 +111,8 @@ const (
 	TrapsOtherSpaces CountName = "traps in other processes at the same address"
 	WatchesGivenUp   CountName = "watchpoints given up, as they slowed copying"
 	WatchesPassed    CountName = "samples not watched, as that would slow copying"
+	WatchesSpared    CountName = "times a thread's watchpoints were given up, as the kernel copied what they watch again and again"
+	TrapsCopying     CountName = "traps of the kernel, as it copied what was watched; their time is not in reuse times"
 	CopiesUnread     CountName = "processes that ended before it was known what they copied beside watched words"
 	WatchesPruned    CountName = "watchpoints pruned"
 	WordsUnwatched   CountName = "words of lines no longer watched for a new datum's sake"

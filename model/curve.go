@@ -131,7 +131,10 @@ func (p *Profile) missRatios(sizes []uint64, o CurveOptions) (*Curve, error) {
 	total := e.mass.Total()
 	for i, s := range sizes {
 		q := x.point(i)
-		q.Low = min(q.Low, max(0, q.MissRatio-late[i]/total))
+		q.Low = min(q.Low, remainder(q.MissRatio, late[i]/total))
+		if conv.most > 0 && s >= conv.most && e.mass.Invalidated == 0 && conv.last < e.mass.Endless() {
+			q.High = min(conv.last/total*p.Clock.slowest(), 1)
+		}
 		switch {
 		case float64(s) <= blind:
 			q.Quote, q.Low = BelowResolution, 0
@@ -175,6 +178,11 @@ func (p *Profile) sizesSeen(e *estimate) (seen, blind float64) {
 		return math.Inf(1), 0
 	}
 	seen, _ = x.Mean(p.Longest())
+	for _, s := range e.strata {
+		for _, f := range s.far {
+			seen = max(seen, float64(f.blocks))
+		}
+	}
 	var below float64
 	for i := range p.Records {
 		if r := &p.Records[i]; r.BelowResolution && r.Kind == Reuse {

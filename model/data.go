@@ -23,6 +23,9 @@ type Data struct {
 	Address uint64      // of Static: in the file, as it is loaded
 	Site    []*Location // of Block: the call stack of its allocation, from the allocator on
 	Frame   int         // of Stack: index in Record.Use of the function whose frame it is, -1 if not known
+	// Below and Above are of Stack, where Frame is known: bytes from the datum up to the stack pointer before that function was called, and from
+	// its stack pointer up to the datum, which is less than nothing in a red zone.
+	Below, Above int64
 	// Name is what the object is called. Symbolizing gives it; what has been
 	// read from a file has nothing else.
 	Name string

@@ -140,6 +140,10 @@ func (r *Record) beginning() beginning {
 	return beginning{r.After + 1, r.Distinct - 1}
 }
 
+// least is the least stack distance, in blocks, that a use without a reuse so far can have: what was seen to be touched
+// since.
+func (r *Record) least() uint64 { return max(r.Distinct, 1) - 1 }
+
 // counted is the record's stack distance in blocks, if it was counted and not
 // only its time.
 func (r *Record) counted() (blocks uint64, ok bool) {
@@ -199,7 +203,8 @@ type deriver struct {
 	// Per epoch, bin and what is known of the window's beginning, so that
 	// records that share them do not repeat the work.
 	known   map[derivedPlace]*derivedBin
-	most    uint64 // blocks that the program has at most, 0 if that is not known
+	most    uint64  // blocks that the program has at most, 0 if that is not known
+	lasting float64 // share of what is never reused that misses a cache that holds all
 	scratch []float64
 }
 
@@ -218,7 +223,10 @@ type derivedBin struct {
 }
 
 func (p *Profile) newDeriver(e *estimate, sizes []uint64) (*deriver, error) {
-	d := &deriver{p: p, e: e, sizes: sizes, known: map[derivedPlace]*derivedBin{}, most: p.residentBlocks(), scratch: make([]float64, len(sizes))}
+	d := &deriver{p: p, e: e, sizes: sizes, known: map[derivedPlace]*derivedBin{}, most: p.residentBlocks(), lasting: 1, scratch: make([]float64, len(sizes))}
+	if never := e.mass.Endless() - e.mass.Invalidated; never > 0 {
+		d.lasting = min(1, p.lastUses()/never)
+	}
 	var err error
 	if !e.empty() && !p.ExactDistances {
 		d.x, err = p.local(e)
@@ -269,7 +277,7 @@ func (d *deriver) fill(r *Record) {
 	if !r.outcome() {
 		return
 	}
-	everywhere := 0.0 // weight that misses at every size
+	everywhere, never := 0.0, 0.0 // weight that misses at every size, and that is not reused
 	numbers := d.e.of(r)
 	switch r.Kind {
 	case Reuse:
@@ -277,14 +285,19 @@ func (d *deriver) fill(r *Record) {
 	case Invalidated:
 		everywhere = r.Accesses * numbers.grow[d.e.bins.Index(max(r.Time, 1))]
 	case Cold:
-		everywhere = r.Accesses * numbers.endless
+		never = r.Accesses * numbers.endless
 	case Censored, Pruned:
 		if d.e.bins.Index(max(r.Time, 1)) >= numbers.tail {
-			everywhere = r.Accesses * numbers.endless
+			never = r.Accesses * numbers.endless
 		}
 	}
-	for k := range r.Misses {
+	for k, s := range d.sizes {
 		r.Misses[k] += everywhere
+		if d.most > 0 && s >= d.most {
+			r.Misses[k] += never * d.lasting
+		} else {
+			r.Misses[k] += never
+		}
 	}
 }
 

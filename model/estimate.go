@@ -123,6 +123,14 @@ type stratum struct {
 	unfinished float64
 	seen       *endings
 	squares    *endings // of the weight of single observations, summed
+	far        []farUse
+}
+
+// farUse is a use that was cut off in a bin, which misses in caches of up to so many blocks for all that comes.
+type farUse struct {
+	bin    int
+	blocks uint64
+	weight float64
 }
 
 func (e *estimate) empty() bool { return !(e.mass.Total() > 0) }
@@ -182,6 +190,9 @@ func (p *Profile) estimate() (*estimate, error) {
 		}
 		s := e.of(r)
 		s.mass.N += r.Observations
+		if least := r.least(); least > 0 && (r.Kind == Censored || r.Kind == Pruned) {
+			s.far = append(s.far, farUse{e.bins.Index(max(r.Time, 1)), least, r.Accesses})
+		}
 		each := r.Accesses * r.Accesses / p.independent(r)
 		e.each(r, func(i int, share float64) {
 			s.seen.add(r.Kind, i, r.Accesses*share)

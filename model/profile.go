@@ -175,7 +175,9 @@ type Clock struct {
 	// WaitWithin is the factor within which WaitNS is known, with 95 %; 0: not at all.
 	WaitWithin float64
 	// ColdNS is what was taken out of timed reuses for each block that was fetched again after a hold, in ns; 0: nothing.
-	ColdNS     float64
+	ColdNS float64
+	// ColdWithin is the factor within which ColdNS is known, with 95 %; 0: within eight.
+	ColdWithin float64
 	Resolution float64 // native units below which two times cannot be told apart
 }
 
@@ -185,6 +187,15 @@ func (c *Clock) TouchRate() float64 {
 		return c.Rate * c.Touches
 	}
 	return c.Rate
+}
+
+// slowest is how many times as long as at its lowest rate an access takes by the clock's own: the accesses of a stretch of time
+// are so many times fewer at most.
+func (c *Clock) slowest() float64 {
+	if c.RateLow > 0 && c.RateLow < c.Rate {
+		return c.Rate / c.RateLow
+	}
+	return 1
 }
 
 // HeapProbed begins the comment that allocators were probed.
@@ -219,6 +230,9 @@ type Profile struct {
 	// Resident is the most memory, in bytes, that the target's processes were seen to have touched, zero pages that were
 	// only read included; 0 if that is not known. No stack distance is beyond it.
 	Resident int64
+	// Touched is the most memory, in bytes, that they can have touched in all, one part after the other; 0 if that is not
+	// known. No more blocks are touched for the last time.
+	Touched int64
 	// DesignEffect is how many of the observations that were read ahead tell as
 	// much as one independent one: those of one hold lie close together. It is
 	// worked out from the records, see SetDesignEffect; 0 where each has its own hold.

@@ -17,6 +17,11 @@ func (p *Profile) residentBlocks() uint64 {
 	return uint64(math.Ceil(float64(max(p.Resident, 0)) * residentSlack / float64(p.Block)))
 }
 
+// touchedBlocks is how many blocks the program has touched in all at most, 0 if that is not known.
+func (p *Profile) touchedBlocks() float64 {
+	return math.Ceil(float64(max(p.Touched, 0)) * residentSlack / float64(p.Block))
+}
+
 // RateCeiling is the access rate at which the reuses that were timed would have more data between them than
 // the program has resident, by the low end of the 95 % band of their mean distance; ok is false where no rate up to
 // most does.
@@ -139,8 +144,10 @@ func (p *Profile) BoundRate() (factor float64, err error) {
 	if !ok || err != nil || p.Clock.RateHigh == 0 {
 		return 1, err
 	}
+	if low := p.Clock.RateLow; ceiling < low { // they contradict each other, so that it is as unsure below
+		p.Clock.RateLow = ceiling * math.Sqrt(low/p.Clock.RateHigh)
+	}
 	p.Clock.RateHigh = min(p.Clock.RateHigh, ceiling)
-	p.Clock.RateLow = min(p.Clock.RateLow, p.Clock.RateHigh)
 	if factor = p.Clock.RateHigh / p.Clock.Rate; factor >= 1 {
 		return 1, nil
 	}

@@ -52,6 +52,20 @@ func TestRateCeiling(t *testing.T) {
 	}
 }
 
+// A ceiling below all that the rate may be leaves it as unsure as it was, below the ceiling.
+func TestRateCeilingContradicts(t *testing.T) {
+	const lines = 1 << 17
+	p := around(lines, 2*lines/0.1, 1)
+	p.Clock.RateLow, p.Clock.RateHigh = 0.5, 2
+	if _, err := p.BoundRate(); err != nil {
+		t.Fatal(err)
+	}
+	c := p.Clock
+	if c.Rate != c.RateHigh || c.RateHigh > 0.3 || c.RateLow > 0.51*c.RateHigh {
+		t.Errorf("the rate is %.3g [%.3g, %.3g], want an interval below a ceiling of some 0.2", c.Rate, c.RateLow, c.RateHigh)
+	}
+}
+
 // The fewer holds have met a long reuse, the less it bounds the rate.
 func TestRateCeilingOfFew(t *testing.T) {
 	const lines = 1 << 17

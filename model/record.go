@@ -34,7 +34,8 @@ type Ending struct {
 	// Address of the word used, and of the word that EndTID wrote; 0 where no
 	// other thread had to do with it.
 	Address, Written uint64
-	// Member and WrittenMember say which of a struct's these are, as "hits of struct stats"; "" if that is not known.
+	// Member and WrittenMember say which of a struct's these are, as "hits of struct stats"; "" if that is not known. Of a record that is not of
+	// sharing, Member says what of Data it is: a member, "stats.hits, offset 0 of 48", and of a stack the variable, "sums" or "box: stats.hits, ...".
 	Member, WrittenMember string
 }
 
@@ -57,8 +58,8 @@ type Lookahead struct {
 	// Distinct is the number of different blocks touched from the use to just
 	// before the reuse, the block itself among them, where that was counted:
 	// the stack distance is one less. Where the reuse came after what was read
-	// ahead (not Exact), it is that number from the use on for the After accesses
-	// behind it. 0 where nothing was counted.
+	// ahead (not Exact), or none was seen, it is that number from the use on for the
+	// After accesses behind it: the distance is no less. 0 where nothing was counted.
 	Distinct uint64
 	// After is how many accesses behind the use were read ahead without a
 	// reuse; 0 where the reuse was among them, or nothing was read ahead.

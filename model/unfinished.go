@@ -9,7 +9,7 @@ import "math"
 // bootstrap, which draws no reuse where there was none, is sure of it. But if k
 // observations were followed from there to the age at which the cache is full, and none was
 // reused, then as little as a share of 0.05^(1/k) may outlive that age: with
-// 1 it is a twentieth, with 20 it is 86 %.
+// 1 it is a twentieth, with 20 it is 86 %. What was seen to be touched since counts as a cache that is full, too.
 func (e *estimate) maybeReused(blocks []uint64) []float64 {
 	out := make([]float64, len(blocks))
 	var x SSX
@@ -28,7 +28,7 @@ func (e *estimate) maybeReused(blocks []uint64) []float64 {
 			if full <= s.tail {
 				continue // what outlives the last reuse has a larger distance
 			}
-			out[i] += s.unfinished * (1 - math.Pow(0.05, 1/s.followed(full)))
+			out[i] += (s.unfinished - s.surely(size)) * (1 - math.Pow(0.05, 1/s.followed(full)))
 		}
 	}
 	return out
@@ -43,6 +43,16 @@ func (p *Profile) MaybeHits() ([]float64, error) {
 		return nil, err
 	}
 	return e.maybeReused(p.cacheBlocks()), nil
+}
+
+// surely is how much of the unfinished weight misses in a cache of so many blocks, whatever comes.
+func (s *stratum) surely(blocks uint64) (w float64) {
+	for _, f := range s.far {
+		if f.bin >= s.tail && f.blocks >= blocks {
+			w += s.endless * f.weight
+		}
+	}
+	return min(w, s.unfinished)
 }
 
 // followed is as how many independent observations those count that were cut

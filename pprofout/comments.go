@@ -67,6 +67,9 @@ func (s *session) comments(digest []byte) []string {
 	if p.Clock.ColdNS > 0 {
 		add("clock.cold_ns", formatFloat(p.Clock.ColdNS))
 	}
+	if p.Clock.ColdWithin > 0 {
+		add("clock.cold_within", formatFloat(p.Clock.ColdWithin))
+	}
 	if p.Clock.Touches > 0 {
 		add("clock.touches", formatFloat(p.Clock.Touches))
 	}
@@ -76,6 +79,9 @@ func (s *session) comments(digest []byte) []string {
 	add("bins_per_octave", strconv.Itoa(p.BinsPerOctave))
 	if p.Resident > 0 {
 		add("resident", strconv.FormatInt(p.Resident, 10))
+	}
+	if p.Touched > 0 {
+		add("touched", strconv.FormatInt(p.Touched, 10))
 	}
 	if p.ExactDistances {
 		add("distances", "exact")
@@ -208,6 +214,8 @@ func (s *session) set(key, v string) error {
 		p.Clock.WaitWithin, err = parseAmount(v)
 	case "clock.cold_ns":
 		p.Clock.ColdNS, err = parseAmount(v)
+	case "clock.cold_within":
+		p.Clock.ColdWithin, err = parseAmount(v)
 	case "clock.touches":
 		p.Clock.Touches, err = parseAmount(v)
 	case "clock.resolution":
@@ -220,6 +228,8 @@ func (s *session) set(key, v string) error {
 		p.BinsPerOctave, err = strconv.Atoi(v)
 	case "resident":
 		p.Resident, err = strconv.ParseInt(v, 10, 64)
+	case "touched":
+		p.Touched, err = strconv.ParseInt(v, 10, 64)
 	case "design_effect": // of profiles whose samples have no hold
 		p.DesignEffect, err = parseAmount(v)
 	case "distances":
@@ -237,15 +247,7 @@ func (s *session) set(key, v string) error {
 		c, err = parseCost(v)
 		p.Costs = append(p.Costs, c)
 	case "cost_on":
-		size, times, _ := strings.Cut(v, " ")
-		var c model.Cost
-		if c, err = parseCost(times); err == nil {
-			c.Bytes, err = strconv.ParseInt(size, 10, 64)
-		}
-		if n := len(p.CostsOn); err == nil && (c.Bytes <= 0 || n > 0 && c.Bytes <= p.CostsOn[n-1].Bytes) {
-			err = fmt.Errorf("sizes that costs were measured on do not grow")
-		}
-		p.CostsOn = append(p.CostsOn, c)
+		p.CostsOn, err = appendCostOn(p.CostsOn, v)
 	case "cost.within":
 		err = parseWithin(v, p.Costs)
 	case "observations":
@@ -305,6 +307,19 @@ func parseCache(v string) (model.Cache, error) {
 	return c, nil
 }
 
+// appendCostOn adds what accesses cost on data of one more size.
+func appendCostOn(costs []model.Cost, v string) ([]model.Cost, error) {
+	size, times, _ := strings.Cut(v, " ")
+	c, err := parseCost(times)
+	if err == nil {
+		c.Bytes, err = strconv.ParseInt(size, 10, 64)
+	}
+	if n := len(costs); err == nil && (c.Bytes <= 0 || n > 0 && c.Bytes <= costs[n-1].Bytes) {
+		err = fmt.Errorf("sizes that costs were measured on do not grow")
+	}
+	return append(costs, c), err
+}
+
 // combine merges the sessions of one file by the rules of the package
 // documentation.
 func combine(sessions []*session) (*model.Profile, error) {
@@ -312,9 +327,10 @@ func combine(sessions []*session) (*model.Profile, error) {
 	p.Counts = nil
 	p.Comments = nil
 	p.Duration = 0
+	touched, untold := int64(0), false
 	counts := map[model.CountName]int64{}
 	var writers, commands, sources, rateSources []string
-	var weight, rate, rateLow, rateHigh, touches, plain, wait, within, cold, period, effect float64
+	var weight, rate, rateLow, rateHigh, touches, plain, wait, within, coldWithin, cold, period, effect float64
 	known, unknown := false, false // an interval of the rate, and how long accesses wait
 	minRate, maxRate := math.Inf(1), math.Inf(-1)
 	for _, s := range sessions {
@@ -340,6 +356,8 @@ func combine(sessions []*session) (*model.Profile, error) {
 		p.Clock.Resolution = max(p.Clock.Resolution, h.Clock.Resolution)
 		p.BinsPerOctave = min(p.BinsPerOctave, h.BinsPerOctave)
 		p.Resident = max(p.Resident, h.Resident)
+		touched += h.Touched
+		untold = untold || h.Touched == 0
 		if h.Writer != "" {
 			writers = appendNew(writers, h.Writer)
 		}
@@ -362,7 +380,7 @@ func combine(sessions []*session) (*model.Profile, error) {
 		plain += w * h.Clock.PlainNS
 		wait = max(wait, h.Clock.WaitNS)
 		cold += w * h.Clock.ColdNS
-		within = max(within, h.Clock.WaitWithin)
+		within, coldWithin = max(within, h.Clock.WaitWithin), max(coldWithin, h.Clock.ColdWithin)
 		unknown = unknown || h.Clock.WaitNS > 0 && h.Clock.WaitWithin == 0
 		if h.Clock.RateHigh > 0 {
 			rateLow, rateHigh, known = rateLow+w*h.Clock.RateLow, rateHigh+w*h.Clock.RateHigh, true
@@ -373,6 +391,9 @@ func combine(sessions []*session) (*model.Profile, error) {
 		effect += w * h.DesignEffect
 		minRate, maxRate = min(minRate, h.Clock.Rate), max(maxRate, h.Clock.Rate)
 	}
+	if p.Touched = touched; untold || touched < 0 {
+		p.Touched = 0
+	}
 	if n := len(sessions); n > 1 {
 		p.Writer = strings.Join(writers, " + ")
 		p.Command = strings.Join(commands, " + ")
@@ -381,7 +402,7 @@ func combine(sessions []*session) (*model.Profile, error) {
 		p.Period = period / weight
 		p.Clock.Touches = touches / weight
 		p.Clock.PlainNS, p.Clock.WaitNS = plain/weight, wait
-		if p.Clock.ColdNS, p.Clock.WaitWithin = cold/weight, within; unknown {
+		if p.Clock.ColdNS, p.Clock.ColdWithin, p.Clock.WaitWithin = cold/weight, coldWithin, within; unknown {
 			p.Clock.WaitWithin = 0
 		}
 		if known { // each session's interval: what they have in common does not become less

@@ -22,11 +22,13 @@ type debugSource struct {
 	places []debugPlace
 	limit  *timeLimit
 
-	data     *dwarf.Data
-	roots    []dwarf.Offset // of the units
-	units    []unitRange    // see findUnits
-	sections map[string][]byte
-	order    binary.ByteOrder
+	data      *dwarf.Data
+	roots     []dwarf.Offset            // of the units
+	units     []unitRange               // see findUnits
+	read      map[dwarf.Offset]*unit    // see unitOf
+	byAddress map[uint64]staticVariable // see statics
+	sections  map[string][]byte
+	order     binary.ByteOrder
 
 	lookedForAlt, lookedForPackage bool
 	alt                            *alternate
@@ -124,7 +126,7 @@ func (s *debugSource) unit(root dwarf.Offset, cu *dwarf.Entry, pcs []uint64) (*u
 	if err != nil {
 		return u, err
 	}
-	u.data, u.cu = half.data, half.cu
+	u.data, u.cu, u.half = half.data, half.cu, half
 	u.ranges = func(e *dwarf.Entry) ([][2]uint64, error) { return half.ranges(e, s.order) }
 	return u, nil
 }
@@ -247,6 +249,7 @@ type unit struct {
 	data    *dwarf.Data
 	cu      *dwarf.Entry
 	lineCU  *dwarf.Entry // has the lines, in the source
+	half    *splitUnit   // that data and cu are of; nil of a whole unit
 	ranges  func(*dwarf.Entry) ([][2]uint64, error)
 	pcs     []uint64 // sorted
 	files   []*dwarf.LineFile

@@ -323,9 +323,9 @@ func (e *encoder) labels(g *group) (out []label) {
 		num(endLabel, tidLabel, int64(g.end))
 		num(usedLabel, "address", int64(g.used))
 		num(writeLabel, "address", int64(g.wrote))
-		str(memberLabel, g.members[0])
-		str(writtenMemberLabel, g.members[1])
 	}
+	str(memberLabel, g.members[0])
+	str(writtenMemberLabel, g.members[1])
 	if g.kind.Parts().Timed {
 		num(reuseTime, "accesses", int64(g.time))
 		if e.p.Clock.Unit == nanoseconds {

@@ -119,7 +119,7 @@ func (img *image) lookup(pcs []uint64) (map[uint64][]model.Line, error) {
 		}
 	}
 	if n := len(left()); n > 0 {
-		errs = append(errs, fmt.Errorf("%d addresses without a name: no symbol covers them; install the debug package or let pprof symbolize later", n))
+		errs = append(errs, fmt.Errorf("%d addresses without a name: no symbol covers them; %s", n, img.remedy()))
 		for pc, l := range found {
 			if l[len(l)-1].Function == "" {
 				delete(found, pc) // a line without a function is no frame
@@ -127,4 +127,12 @@ func (img *image) lookup(pcs []uint64) (map[uint64][]model.Line, error) {
 		}
 	}
 	return found, errors.Join(errs...)
+}
+
+// remedy is what to do about code that no symbol covers.
+func (img *image) remedy() string {
+	if img.names[0] == "[vdso]" {
+		return "the kernel's own code names no more than its entries, see who calls it"
+	}
+	return "install the debug package or let pprof symbolize later"
 }

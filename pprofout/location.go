@@ -26,7 +26,12 @@ func (e *encoder) appendStack(to []*profile.Location, stack []*model.Location) [
 }
 
 func (e *encoder) pseudo(name string) *profile.Location {
-	return e.intern(&model.Location{Lines: []model.Line{{Function: name, SystemName: name}}}, false)
+	l := e.pseudos[name]
+	if l == nil {
+		l = e.intern(&model.Location{Lines: []model.Line{{Function: name, SystemName: name}}}, false)
+		e.pseudos[name] = l
+	}
+	return l
 }
 
 func (e *encoder) location(l *model.Location, leaf bool) *profile.Location {

@@ -47,6 +47,7 @@ func (s *symbolizer) nameMembers(p *model.Profile, b Binaries) {
 			r.Member, r.WrittenMember = name(r.Use, r.Data, 0), name(r.Reuse, r.Data, r.Written-r.Address)
 		}
 	}
+	s.nameParts(p, b)
 	// Those that fetch most first: not all may be named.
 	var order []*model.Touch
 	for i := range p.Touches {
@@ -69,7 +70,7 @@ func (s *symbolizer) nameMembers(p *model.Profile, b Binaries) {
 // mostMembers are looked up of a profile: each takes walking a unit.
 const mostMembers = 2000
 
-// unitAt is the unit that holds an address of the file; nil if none is known, or it is split from the file.
+// unitAt is the unit that holds an address of the file; nil if none is known, or it is split from the file and not to be had.
 func (img *image) unitAt(pc uint64) *unit {
 	s := img.debugInfo()
 	if s.data == nil {
@@ -82,10 +83,23 @@ func (img *image) unitAt(pc uint64) *unit {
 	if i == 0 || pc >= s.units[i-1].to {
 		return nil
 	}
-	u, err := s.unit(s.units[i-1].root, s.units[i-1].cu, []uint64{pc})
-	if err != nil {
-		return nil
+	return s.unitOf(&s.units[i-1])
+}
+
+// unitOf is the unit of a range, which is kept: its other half may be large. nil if that is not to be had.
+func (s *debugSource) unitOf(r *unitRange) *unit {
+	u, known := s.read[r.root]
+	if known {
+		return u
 	}
+	u, err := s.unit(r.root, r.cu, nil)
+	if err != nil {
+		u = nil
+	}
+	if s.read == nil {
+		s.read = map[dwarf.Offset]*unit{}
+	}
+	s.read[r.root] = u
 	return u
 }
 
@@ -106,7 +120,7 @@ func (s *debugSource) findUnits() {
 		if s.limit.tick() {
 			return
 		}
-		if err != nil || cu == nil || cu.Tag != dwarf.TagCompileUnit || splitName(cu) != "" {
+		if err != nil || cu == nil || cu.Tag != dwarf.TagCompileUnit && cu.Tag != dwarf.TagSkeletonUnit {
 			continue
 		}
 		ranges, err := s.data.Ranges(cu)
@@ -178,47 +192,70 @@ func (u *unit) static(scope []*dwarf.Entry, addr uint64, symbol string) (found *
 			return v
 		}
 	}
+	u.eachStatic(func(v *dwarf.Entry) bool {
+		if is(v) {
+			found = v
+		}
+		return found != nil
+	})
+	return found
+}
+
+// eachStatic calls f with the unit's variables outside of functions until it returns true.
+func (u *unit) eachStatic(f func(*dwarf.Entry) bool) {
 	r := u.data.Reader()
 	r.Seek(u.cu.Offset)
 	if e, err := r.Next(); err != nil || e == nil || !e.Children {
-		return nil
+		return
 	}
 	for depth := 0; depth >= 0 && !u.source.limit.tick(); {
 		e, err := r.Next()
 		switch {
 		case err != nil || e == nil:
-			return nil
+			return
 		case e.Tag == 0:
 			depth--
-		case e.Tag == dwarf.TagVariable && is(e):
-			return e
+		case e.Tag == dwarf.TagVariable && f(e):
+			return
 		case e.Tag == dwarf.TagNamespace && e.Children:
 			depth++
 		default:
 			if u.skip(r, e) != nil {
-				return nil
+				return
 			}
 		}
 	}
-	return nil
 }
 
 // addressOf is where a variable is that has one place.
 func (u *unit) addressOf(v *dwarf.Entry) (addr uint64, ok bool) {
-	const opAddr, opAddrx = 0x03, 0xa1
+	const opAddr, opAddrx, opGNUAddrIndex = 0x03, 0xa1, 0xfb
 	e, _ := v.Val(dwarf.AttrLocation).([]byte)
 	switch {
 	case len(e) == 9 && e[0] == opAddr:
 		return u.source.order.Uint64(e[1:]), true
-	case len(e) > 1 && e[0] == opAddrx:
+	case len(e) > 1 && (e[0] == opAddrx || e[0] == opGNUAddrIndex):
 		c := cursor{b: e[1:]}
-		first, _ := u.cu.Val(dwarf.AttrAddrBase).(int64)
-		all, i := u.source.section(u.source.elf, "addr"), c.uleb()
-		if at := uint64(first) + 8*i; c.err == nil && i < 1<<32 && at+8 <= uint64(len(all)) {
-			return u.source.order.Uint64(all[at:]), true
-		}
+		i := c.uleb()
+		addr, ok = u.address(i)
+		return addr, ok && c.err == nil && len(c.b) == 0
 	}
 	return 0, false
+}
+
+// address is that of an index.
+func (u *unit) address(i uint64) (addr uint64, ok bool) {
+	var all []byte
+	if u.half != nil {
+		all = u.half.addrs
+	} else {
+		first, _ := u.cu.Val(dwarf.AttrAddrBase).(int64)
+		all = behind(u.source.section(u.source.elf, "addr"), first)
+	}
+	if i >= uint64(len(all))/8 {
+		return 0, false
+	}
+	return u.source.order.Uint64(all[8*i:]), true
 }
 
 // typeOf is a variable's type, nil if it can't be read.
@@ -368,11 +405,39 @@ func pointee(t dwarf.Type) dwarf.Type {
 
 // memberOf names what lies at an offset of a variable of a type: "hits of struct stats", or an element of a small array, "sum[1]".
 func memberOf(t dwarf.Type, variable string, offset int64) string {
+	m := memberAt(t, variable, offset)
+	if m.of == "" && m.path != "" && variable != "" && m.scalar {
+		return variable + m.path
+	}
+	return inType(m.path, m.of)
+}
+
+// A member is what lies at an offset of a variable: by which path from there, and of the outermost struct on that path its name, "" if there is none, the offset
+// in it and its size.
+type member struct {
+	path, of     string
+	offset, size int64
+	scalar       bool // the path ends at what is neither struct nor union
+}
+
+// within is the member as a part of data: "stats.of[1].low, offset 16 of 48"; "" if it is of no struct.
+func (m *member) within() string {
+	path := strings.TrimPrefix(m.path, ".")
+	if m.of == "" || path == "" || m.size <= 0 {
+		return ""
+	}
+	of := m.of
+	for _, kind := range []string{"struct ", "class "} {
+		of = strings.TrimPrefix(of, kind)
+	}
+	return fmt.Sprintf("%s.%s, offset %d of %d", of, path, m.offset, m.size)
+}
+
+func memberAt(t dwarf.Type, variable string, offset int64) (m member) {
 	const (
 		mostLevels   = 8
 		mostElements = 128 // bytes, of an array whose elements are told apart
 	)
-	path, of := "", ""
 	for range mostLevels {
 		inner, name := plain(t)
 		switch x := inner.(type) {
@@ -382,45 +447,44 @@ func memberOf(t dwarf.Type, variable string, offset int64) string {
 				size = x.Type.Size()
 			}
 			if size <= 0 || offset < 0 || x.Count > 0 && offset >= x.Count*size {
-				return inType(path, of)
+				return m
 			}
-			if of != "" || !structs(x.Type) {
+			if m.of != "" || !structs(x.Type) {
 				if x.Count > 0 && x.Count*size <= mostElements {
-					path += fmt.Sprintf("[%d]", offset/size)
+					m.path += fmt.Sprintf("[%d]", offset/size)
 				} else {
-					path += "[]"
+					m.path += "[]"
 				}
 			}
 			t, offset = x.Type, offset%size
 		case *dwarf.StructType:
-			if of == "" {
+			if m.of == "" {
+				m.offset, m.size = offset, x.Size()
 				switch {
 				case x.StructName != "":
-					of = x.Kind + " " + x.StructName
+					m.of = x.Kind + " " + x.StructName
 				case name != "":
-					of = name
+					m.of = name
 				case variable != "":
-					of = variable
+					m.of = variable
 				default:
-					of = x.Kind
+					m.of = x.Kind
 				}
 			}
 			f := fieldAt(x, offset)
 			if x.Kind == "union" || f == nil {
-				return inType(path, of)
+				return m
 			}
 			if f.Name != "" {
-				path += "." + f.Name
+				m.path += "." + f.Name
 			}
 			t, offset = f.Type, offset-f.ByteOffset
 		default:
-			if of == "" && path != "" && variable != "" {
-				return variable + path
-			}
-			return inType(path, of)
+			m.scalar = true
+			return m
 		}
 	}
-	return inType(path, of)
+	return m
 }
 
 func inType(path, of string) string {

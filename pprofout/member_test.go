@@ -51,8 +51,8 @@ func TestMembers(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, compiler := range []string{"gcc", "clang"} {
-		for _, flags := range [][]string{{"-O0"}, {"-O2"}, {"-O2", "-gdwarf-4"}} {
-			t.Run(compiler+" "+flags[len(flags)-1], func(t *testing.T) {
+		for _, flags := range [][]string{{"-O0"}, {"-O2"}, {"-O2", "-gdwarf-4"}, {"-O0", "-gsplit-dwarf"}, {"-O2", "-gsplit-dwarf"}} {
+			t.Run(compiler+" "+strings.Join(flags, " "), func(t *testing.T) {
 				need(t, compiler)
 				bin := filepath.Join(dir, "members")
 				cmd := exec.Command(compiler, append(flags, "-g", "-fno-inline", "-fno-omit-frame-pointer", "-o", bin, source)...)

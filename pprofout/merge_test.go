@@ -73,6 +73,7 @@ func TestMergeRuns(t *testing.T) {
 	jit := want.Records[3]
 	double(want)
 	want.Records[3] = jit
+	want.Touched *= 2
 	want.Records = append(want.Records, b.Records[3])
 	want.Start = b.Start
 	want.Duration = a.Duration + b.Duration
@@ -201,6 +202,7 @@ func TestPprofTool(t *testing.T) {
 	want := sampleProfile()
 	double(want)
 	want.Duration *= 2
+	want.Touched *= 2
 	want.Counts = []model.Count{{Name: model.LostBecause.Of(model.NoRegister), N: 10}, {Name: "truncated stacks", N: 34}}
 	want.Comments = append(want.Comments, "merged from 2 sessions")
 	diff(t, got, want)

@@ -48,7 +48,7 @@ func sampleProfile() *model.Profile {
 		Writer: "v0.1.0 (commit 0123456789ab, go1.26.0, linux/amd64, BPF 0123456789ab)",
 		Start:  time.Date(2026, 3, 4, 5, 6, 7, 89, time.UTC), Duration: 10*time.Second + 5, Command: "matmul -n 1000",
 		Source: "cpu-clock", Period: 1e6, Clock: clock, Block: 64, BinsPerOctave: 8,
-		Resident: 5 << 20, Caches: []model.Cache{{Level: "L1d", Size: 32 << 10, Ways: 8, Line: 64}, {Level: "L2", Size: 1 << 20, Ways: 16, Line: 64, Assumed: true}},
+		Resident: 5 << 20, Touched: 9 << 20, Caches: []model.Cache{{Level: "L1d", Size: 32 << 10, Ways: 8, Line: 64}, {Level: "L2", Size: 1 << 20, Ways: 16, Line: 64, Assumed: true}},
 		Costs: []model.Cost{{Waits: 2, Streams: 1, Apart: 1}, {Waits: 50, Streams: 2, Apart: 4, Within: 16 << 20}, {Waits: 250, Streams: 6, Apart: 20}},
 		Records: []model.Record{
 			timed(model.Record{Kind: model.Reuse, Use: []*model.Location{inner, mainF}, Ending: model.Ending{Reuse: []*model.Location{store, mainF}}, Op: model.Load, TID: 71, Epoch: 3, Cluster: model.Cluster{Hold: 1<<62 + 7, Open: 0.125}, Timing: model.Timing{Exact: true}, Lookahead: model.Lookahead{Distinct: 3},

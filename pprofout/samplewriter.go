@@ -9,12 +9,13 @@ type sampleWriter struct {
 	index map[string]uint64 // of a text in the profile's table
 	texts []byte            // encoded: those that the samples have added to the table
 	buf   [3][]byte         // of a sample, a part of it and a label, reused
-	known [64]knownText     // some of index: labels have the same texts again and again
+	known [64]knownText     // some of index: samples that follow each other have the same texts in the same places
 }
 
 type knownText struct {
 	text string
 	at   uint64
+	is   bool
 }
 
 // newSampleWriter returns one for the samples of a profile of which all else is
@@ -44,11 +45,11 @@ func (w *sampleWriter) encode(g *group, labels []label) []byte {
 		part = binary.AppendUvarint(part, uint64(v))
 	}
 	sample = appendField(sample, 2, part)
-	for _, l := range labels {
-		part = appendNumber(part[:0], 1, w.text(l.key))
-		part = appendNumber(part, 2, w.text(l.text))
+	for i, l := range labels {
+		part = appendNumber(part[:0], 1, w.text(l.key, 3*i))
+		part = appendNumber(part, 2, w.text(l.text, 3*i+1))
 		part = appendNumber(part, 3, uint64(l.number))
-		part = appendNumber(part, 4, w.text(l.unit))
+		part = appendNumber(part, 4, w.text(l.unit, 3*i+2))
 		sample = appendField(sample, 3, part)
 	}
 	field := appendField(w.buf[2][:0], 2, sample)
@@ -56,14 +57,11 @@ func (w *sampleWriter) encode(g *group, labels []label) []byte {
 	return field
 }
 
-// text is the place of a text in the table, where it is put if it is new.
-func (w *sampleWriter) text(s string) uint64 {
-	if s == "" {
-		return w.put(s)
-	}
-	k := &w.known[(uint(len(s))*8+uint(s[0])+uint(s[len(s)-1]))%uint(len(w.known))]
-	if k.text != s {
-		*k = knownText{s, w.put(s)}
+// text is the index of a text in the table, where it is put if it is new; place is where in the sample it is.
+func (w *sampleWriter) text(s string, place int) uint64 {
+	k := &w.known[place%len(w.known)]
+	if !k.is || k.text != s {
+		*k = knownText{s, w.put(s), true}
 	}
 	return k.at
 }

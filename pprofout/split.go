@@ -41,11 +41,12 @@ type splitUnit struct {
 	version  int
 	rangesOf []byte // the section that its ranges are in, from where they are counted
 	addrs    []byte // its addresses in the program
+	locLists []byte // the lists of its variables' places, DWARF 5's only
 	base     uint64 // of ranges
 }
 
 // splitParts are the sections of a unit in a .dwo file, or of one among others in a .dwp.
-type splitParts struct{ info, abbrev, str, strOffsets, rngLists []byte }
+type splitParts struct{ info, abbrev, str, strOffsets, rngLists, locLists []byte }
 
 // split finds the other half of a unit: in a package beside the program, else in a file of its own. One of another
 // compilation is not taken.
@@ -100,7 +101,7 @@ func (s *debugSource) dwoFile(name string) (*splitParts, error) {
 
 func (p *splitParts) names() map[*[]byte]string {
 	return map[*[]byte]string{&p.info: ".debug_info.dwo", &p.abbrev: ".debug_abbrev.dwo", &p.str: ".debug_str.dwo",
-		&p.strOffsets: ".debug_str_offsets.dwo", &p.rngLists: ".debug_rnglists.dwo"}
+		&p.strOffsets: ".debug_str_offsets.dwo", &p.rngLists: ".debug_rnglists.dwo", &p.locLists: ".debug_loclists.dwo"}
 }
 
 // openELF opens an ELF file at the first place that has one of that name.
@@ -125,7 +126,7 @@ func (s *debugSource) openELF(name string) (*elf.File, error) {
 func (s *debugSource) join(p *splitParts, id uint64, skeleton *dwarf.Entry) (*splitUnit, error) {
 	s.limit.allow(uint64(len(p.info)) + uint64(len(p.abbrev)))
 	version, roots := unitVersion(p.info, s.order), unitRoots(p.info, s.order)
-	u := &splitUnit{version: version, addrs: s.sections["addr"], rangesOf: p.rngLists}
+	u := &splitUnit{version: version, addrs: s.sections["addr"], rangesOf: p.rngLists, locLists: p.locLists}
 	addrBase := dwarf.AttrAddrBase
 	strOffsets := p.strOffsets
 	if version < 5 {
@@ -298,7 +299,7 @@ type dwoPackage struct {
 // Sections as an index of a package has them, by version.
 var packageColumns = map[int]map[uint32]string{
 	2: {1: ".debug_info.dwo", 3: ".debug_abbrev.dwo", 6: ".debug_str_offsets.dwo"},
-	5: {1: ".debug_info.dwo", 3: ".debug_abbrev.dwo", 6: ".debug_str_offsets.dwo", 8: ".debug_rnglists.dwo"},
+	5: {1: ".debug_info.dwo", 3: ".debug_abbrev.dwo", 5: ".debug_loclists.dwo", 6: ".debug_str_offsets.dwo", 8: ".debug_rnglists.dwo"},
 }
 
 // packed is a unit of the package beside the program or its debug file, nil if there is none.

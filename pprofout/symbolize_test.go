@@ -902,6 +902,13 @@ func TestSymbolizeVDSO(t *testing.T) {
 			t.Errorf("got %+v, want %s", l, want[i])
 		}
 	}
+
+	// Of what lies between them nobody has a debug package.
+	q := model.Profile{BinsPerOctave: 8, Records: []model.Record{{Use: []*model.Location{{Address: m.Start + 1, Mapping: m}}, Kind: model.Cold, Weight: model.Weight{Observations: 1}}}}
+	stats, err := Symbolize(&q, vdsoBinaries{image: image})
+	if err != nil || len(stats.Problems) != 1 || !strings.Contains(stats.Problems[0].Error(), "no more than its entries") {
+		t.Errorf("%v, %v", stats.Problems, err)
+	}
 }
 
 // A damaged file gives a problem or wrong names, no panic and no endless loop.

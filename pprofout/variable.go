@@ -225,6 +225,14 @@ func (u *unit) locations(f *dwarf.Field) (out []location) {
 	if !ok || at < 0 {
 		return nil
 	}
+	if u.half != nil {
+		lists := behind(u.half.locLists, headerSize(u.half.locLists, u.source.order, 12))
+		if f.Class == dwarf.ClassLocList && 4*at+4 <= int64(len(lists)) {
+			at = int64(u.source.order.Uint32(lists[4*at:]))
+			return u.locationList(behind(lists, at), u.half.base)
+		}
+		return nil // DWARF 4's lists are in a form of their own
+	}
 	start, _ := u.cu.Val(dwarf.AttrLowpc).(uint64)
 	if data := u.source.section(u.source.elf, "loclists"); len(data) > 0 {
 		if f.Class == dwarf.ClassLocList {
@@ -252,12 +260,8 @@ func (u *unit) locationList(data []byte, base uint64) (out []location) {
 	c := cursor{b: data}
 	number, address := c.uleb, func() uint64 { return c.address(u.source.order) }
 	indexed := func() uint64 {
-		first, _ := u.cu.Val(dwarf.AttrAddrBase).(int64)
-		all, i := u.source.sections["addr"], number()
-		if at := uint64(first) + 8*i; i < 1<<32 && at+8 <= uint64(len(all)) {
-			return u.source.order.Uint64(all[at:])
-		}
-		return 0
+		addr, _ := u.address(number())
+		return addr
 	}
 	for len(out) < 1000 {
 		kind := c.skip(1)
@@ -392,30 +396,18 @@ func (img *image) assigned(pc uint64) (name string, to dwarf.Type, returned bool
 		}
 		return display(object.Name()), to, false
 	}
-	s := img.debugInfo()
-	if s.data == nil {
+	u := img.unitAt(pc - 1)
+	if u == nil {
 		return "", nil, false
 	}
-	for _, root := range s.roots {
-		r := s.data.Reader()
-		r.Seek(root)
-		cu, err := r.Next()
-		if err != nil || cu == nil || cu.Tag != dwarf.TagCompileUnit {
-			continue
-		}
-		if in, err := covered(s.data.Ranges, cu, []uint64{pc - 1}); err != nil || len(in) == 0 {
-			continue
-		}
-		u := &unit{source: s, data: s.data, cu: cu, lineCU: cu, ranges: s.data.Ranges}
-		scope, err := u.variables(pc - 1)
-		if err != nil {
-			return "", nil, false
-		}
-		for _, v := range slices.Backward(scope.variables) { // the innermost first
-			if u.holds(v, scope.base, &at) && u.pointer(v) {
-				if name := u.name(v).Function; name != "" {
-					return name, pointee(u.typeOf(v)), false
-				}
+	scope, err := u.variables(pc - 1)
+	if err != nil {
+		return "", nil, false
+	}
+	for _, v := range slices.Backward(scope.variables) { // the innermost first
+		if u.holds(v, scope.base, &at) && u.pointer(v) {
+			if name := u.name(v).Function; name != "" {
+				return name, pointee(u.typeOf(v)), false
 			}
 		}
 	}

@@ -70,7 +70,7 @@ func imageOf(t *testing.T, bin string) *image {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { f.Close() })
-	img, err := openImage(f, &model.Mapping{File: bin}, nil)
+	img, err := openImage(f, &model.Mapping{File: bin}, []debugPlace{debugBelow("/nowhere")})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -113,7 +113,7 @@ func TestAssigned(t *testing.T) {
 		{"gcc -O0, DWARF 4", assignedC, "gcc", "-gdwarf-4 -O0", all},
 		{"gcc, compressed", assignedC, "gcc", "-g -O2 -gz", all},
 		{"gcc, without", assignedC, "gcc", "-g0 -O2", "- returned table - hold - "},
-		{"gcc, split", assignedC, "gcc", "-g -O2 -gsplit-dwarf", "- returned table - hold - "},
+		{"gcc, split", assignedC, "gcc", "-g -O2 -gsplit-dwarf", all},
 		{"clang -O0", assignedC, "clang", "-g -O0", all},
 		{"clang -O2", assignedC, "clang", "-g -O2", all},
 		{"clang -O2, DWARF 4", assignedC, "clang", "-gdwarf-4 -O2", all},

@@ -97,7 +97,7 @@ func encode(p *model.Profile, opts []Option) ([]byte, error) {
 		return nil, err
 	}
 	e := &encoder{p: p, bins: model.LogBins(p.BinsPerOctave), frames: map[frameKey]*profile.Location{},
-		byValue: map[string]*profile.Location{}, groups: map[string]*group{}, mappings: map[model.Mapping]*profile.Mapping{},
+		byValue: map[string]*profile.Location{}, pseudos: map[string]*profile.Location{}, groups: map[string]*group{}, mappings: map[model.Mapping]*profile.Mapping{},
 		squares: slices.ContainsFunc(p.Records, func(r model.Record) bool { return r.Squares > 0 })}
 	e.windows = hasWindows(p)
 	e.types = sampleTypes(p.Caches, columns{e.squares, e.windows, len(p.Latencies) > 0})
@@ -225,6 +225,7 @@ type encoder struct {
 
 	frames   map[frameKey]*profile.Location
 	byValue  map[string]*profile.Location
+	pseudos  map[string]*profile.Location // some of byValue, by name
 	mappings map[model.Mapping]*profile.Mapping
 	groups   map[string]*group
 	order    []*group

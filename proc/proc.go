@@ -5,6 +5,7 @@ package proc
 
 import (
 	"bufio"
+	"bytes"
 	"fmt"
 	"os"
 	"strings"
@@ -46,3 +47,7 @@ func statusField(f *os.File, field string) (string, error) {
 	}
 	return "", fmt.Errorf("read %s: no field %s", f.Name(), field)
 }
+
+// StatFields are the fields of a /proc/PID/stat behind the name, the state first: the name may hold anything, but ends in the
+// last parenthesis.
+func StatFields(stat []byte) [][]byte { return bytes.Fields(stat[bytes.LastIndexByte(stat, ')')+1:]) }

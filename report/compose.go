@@ -83,7 +83,7 @@ func LeastQuotable(p *model.Profile) float64 {
 // quote writes a miss ratio, but not more of it than the profile can tell.
 func quote(ratio, least float64) string {
 	if ratio < least {
-		return "<" + Percent(least, 1)
+		return below(least)
 	}
 	return Percent(ratio, 1)
 }

@@ -41,9 +41,16 @@ type changedShare struct {
 	Significant bool `json:"significant"`
 }
 
+// changeOf is the change of a share, which is 0 to 1, as its ends are: no band says more than can be.
 func changeOf(before, after model.Estimate) changedShare {
-	d := after.Minus(before)
+	before, after = within(before, 0, 1), within(after, 0, 1)
+	d := within(after.Minus(before), -1, 1)
 	return changedShare{band(before), band(after), band(d), d.Significant()}
+}
+
+func within(e model.Estimate, least, most float64) model.Estimate {
+	in := func(v float64) float64 { return min(max(v, least), most) }
+	return model.Estimate{Value: in(e.Value), Low: in(e.Low), High: in(e.High)}
 }
 
 type diffCache struct {
@@ -92,17 +99,36 @@ func NewDiff(before, after *model.Profile, sizes []string, o model.CurveOptions,
 		return nil, fmt.Errorf("blocks of %d and %d bytes (profile both with the same block size)", before.Block, after.Block)
 	}
 	r := &DiffReport{Before: Survey(before), After: Survey(after), By: by}
-	if before.Clock.Name != after.Clock.Name || before.Clock.Rate != after.Clock.Rate {
-		r.notes = append(r.notes, fmt.Sprintf("the clocks differ, %s at %.3g and %s at %.3g accesses per unit: what looks like a change may be one of the clock",
-			before.Clock.Name, before.Clock.Rate, after.Clock.Name, after.Clock.Rate))
+	if note := clocksDiffer(before, after); note != "" {
+		r.notes = append(r.notes, note)
 	}
-	if a, b := cacheList(before), cacheList(after); a != b && a != "" && b != "" {
+	if a, b := cacheList(before), cacheList(after); a != b && a != "" && b != "" && !sameSizes(before, after) {
 		r.notes = append(r.notes, fmt.Sprintf("the profiles count misses for different caches, %s and %s: the table has all of these sizes, but of pairs the misses of one cache are compared with those of another (profile both with the same --caches)", a, b))
 	}
 	if err := r.compareCaches(before, after, sizes, o); err != nil {
 		return nil, err
 	}
 	return r, r.comparePairs(before, after, by)
+}
+
+// clocksDiffer says what it means that they do, "" where they do not. Rates of two sessions are never quite the same.
+func clocksDiffer(before, after *model.Profile) string {
+	a, z := &before.Clock, &after.Clock
+	const notable = 1.1
+	switch {
+	case before.ExactDistances != after.ExactDistances:
+		return "one of the two is exact, the other sampled: rdx compare says how near a sampled profile comes to the exact one"
+	case a.Name != z.Name || a.Unit != z.Unit:
+		return fmt.Sprintf("the clocks differ, %s in %s and %s in %s: what looks like a change may be one of the clock; profile both with the same --clock and --source", a.Name, a.Unit, z.Name, z.Unit)
+	case max(a.Rate, z.Rate) > notable*min(a.Rate, z.Rate):
+		return fmt.Sprintf("the access rates differ, %.3g and %.3g per %s, and distances scale with them: if the program does what it did before, one of the two is wrong (--access-rate states it)", a.Rate, z.Rate, singular(a.Unit))
+	}
+	return ""
+}
+
+// sameSizes says whether both profiles count misses for caches of the same sizes, whatever these are called.
+func sameSizes(a, b *model.Profile) bool {
+	return slices.EqualFunc(a.Caches, b.Caches, func(x, y model.Cache) bool { return x.Size == y.Size })
 }
 
 // cacheList names a profile's caches with their sizes.
@@ -163,8 +189,15 @@ func (r *DiffReport) comparePairs(before, after *model.Profile, by string) error
 	var ms [2]metric
 	var err error
 	for i, p := range []*model.Profile{before, after} {
-		if ms[i], err = FindMetric(p, by); err != nil {
+		if ms[i], err = FindMetric(p, by); err != nil && !isCache(after, by) && !isCache(before, by) {
 			return err
+		}
+	}
+	for i, p := range []*model.Profile{before, after} {
+		if ms[i].Value == nil { // of a cache that only the other one calls so
+			if ms[i], err = sameCache(ms[1-i], []*model.Profile{after, before}[i], p); err != nil {
+				return err
+			}
 		}
 	}
 	if by == "misses" && ms[0].Name != ms[1].Name {
@@ -173,7 +206,7 @@ func (r *DiffReport) comparePairs(before, after *model.Profile, by string) error
 		if after.Quotable() < before.Quotable() {
 			small = 1
 		}
-		if ms[1-small], err = FindMetric([]*model.Profile{before, after}[1-small], ms[small].Name); err != nil {
+		if ms[1-small], err = sameCache(ms[small], []*model.Profile{before, after}[small], []*model.Profile{before, after}[1-small]); err != nil {
 			return err
 		}
 	}
@@ -217,6 +250,29 @@ func (r *DiffReport) comparePairs(before, after *model.Profile, by string) error
 		return cmp.Or(cmp.Compare(math.Abs(b.Change.Value), math.Abs(a.Change.Value)), strings.Compare(a.Use, b.Use), strings.Compare(a.Reuse, b.Reuse))
 	})
 	return nil
+}
+
+// isCache says whether a profile has a cache of that name.
+func isCache(p *model.Profile, name string) bool {
+	return slices.ContainsFunc(p.Caches, func(c model.Cache) bool { return strings.EqualFold(c.Level, name) })
+}
+
+// sameCache is the metric of a cache of one profile in another one: by its name, or else by its size, as rdx exact --caches has
+// names of its own.
+func sameCache(m metric, from, in *model.Profile) (metric, error) {
+	if isCache(in, m.Name) {
+		return FindMetric(in, m.Name)
+	}
+	for _, c := range from.Caches {
+		for _, d := range in.Caches {
+			if strings.EqualFold(c.Level, m.Name) && c.Size == d.Size {
+				same, err := FindMetric(in, strings.ToLower(d.Level))
+				same.Name, same.title = m.Name, m.title
+				return same, err
+			}
+		}
+	}
+	return metric{}, BadInput(fmt.Errorf("pairs by their misses: the profiles have no cache in common, %s and %s: make both with the same --caches, or use --by reuses or --by accesses", cacheList(from), cacheList(in)))
 }
 
 // diffName is what a place is matched by.

@@ -182,7 +182,7 @@ func (l *invalidationList) Text() string {
 		fmt.Fprintf(&b, "%6s %8s %5d %-7s %s\n", Percent(v.Share, 1), Amount(v.Accesses), v.Observations, v.Kind, path(v.WriterStack))
 		const indent = 30
 		fmt.Fprintf(&b, "%*s-> %s\n", indent, "", path(v.ReaderStack))
-		fmt.Fprintf(&b, "%*slines %#x-%#x, read at %s, written at %s; %d pairs of threads\n", indent, "", v.From, v.To, offsets(v.ReadAt), offsets(v.WrittenAt), v.Threads)
+		fmt.Fprintf(&b, "%*slines %#x-%#x, read at %s, written at %s; %s of threads\n", indent, "", v.From, v.To, offsets(v.ReadAt), offsets(v.WrittenAt), Plural(int64(v.Threads), "pair"))
 		if len(v.Data) > 0 {
 			slices.Sort(v.Data)
 			fmt.Fprintf(&b, "%*sdata %s\n", indent, "", Printable(Shorten(strings.Join(v.Data, ", "), 100)))

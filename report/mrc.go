@@ -165,7 +165,7 @@ func (c *missCurve) writeText(b *strings.Builder, r *MissRatios, utf8 bool) {
 		ratio := Percent(q.raw.MissRatio, 1)
 		bar := q.raw.MissRatio
 		if q.MissRatio == nil {
-			ratio = "<" + Percent(q.High, 1)
+			ratio = below(q.High)
 			if q.raw.Quote == model.BelowResolution || q.raw.Quote == model.TooWide {
 				ratio = "?"
 			}

@@ -145,17 +145,18 @@ func (o *overview) warn(p *model.Profile, unnamed int64) {
 		add("child processes ran for %v, and were not profiled: --follow profiles them, too", children.Round(time.Millisecond))
 	}
 	if o.Observations == 0 {
+		lost := o.Lost - o.Losses[model.NotAttached] // a process that is gone had no sample
 		switch ran := time.Duration(p.CountOf(model.CPUTarget)); {
-		case children > 0 && o.Lost == 0:
+		case children > 0 && lost == 0:
 			add("nothing was observed: the program itself ran for only %v of the time", ran.Round(10*time.Microsecond))
-		case o.Lost > 0:
+		case lost > 0:
 			most, n := model.Reason(""), int64(0)
 			for reason, k := range o.Losses {
-				if k > n || k == n && reason < most {
+				if reason != model.NotAttached && (k > n || k == n && reason < most) {
 					most, n = reason, k
 				}
 			}
-			add("nothing was observed: all %d samples were lost, most to %q%s", o.Lost, most, lossAdvice(most))
+			add("nothing was observed: all %d samples were lost, most to %q%s", lost, most, lossAdvice(most))
 		case noSample(p) != "":
 			add("nothing was observed: %s", noSample(p))
 		case ran > 0 && ran < 100*time.Millisecond:
@@ -171,7 +172,7 @@ func (o *overview) warn(p *model.Profile, unnamed int64) {
 		if o.independent < n {
 			of = fmt.Sprintf(", which tell as much as %.0f independent ones", o.independent)
 		}
-		add("only %d observations%s: differences below %s are chance; profile longer", o.Observations, of, Percent(min(10/o.independent, 1), 1))
+		add("only %d observations%s: differences below %s are chance; %s", o.Observations, of, Percent(min(10/o.independent, 1), 1), moreSamples(p))
 	}
 	for _, c := range o.Caches {
 		if c.UpperBound {
@@ -211,18 +212,14 @@ func (o *overview) warn(p *model.Profile, unnamed int64) {
 		add("%s of the samples were lost: %s%s", Percent(float64(o.Lost), n+float64(o.Lost)), o.topLosses(3), advice)
 	}
 	if left, all := p.CountOf(model.BlocksNotKept), p.CountOf(model.BlocksAllocated); float64(left) > 0.01*float64(all) {
-		add("%d of %d allocated blocks were not kept, too many being in use: data in them are told by their mapping alone; profile for a shorter time", left, all)
+		add("%d of %d allocated blocks were not kept, too many being in use: data in them are told by their mapping alone; profile a smaller input, or for a shorter time", left, all)
 	}
 	for _, c := range p.Counts {
 		if (model.StackCut.Has(c.Name) || c.Name == model.StacksShortened) && float64(c.N) > 0.05*n {
 			add("%d %s: callers are missing; build with -fno-omit-frame-pointer or unwind tables", c.N, c.Name)
 		}
 	}
-	for _, c := range p.Counts {
-		if why, ok := model.NotWatched.Why(c.Name); ok && float64(c.N) > 0.01*n {
-			add("%d observations were not watched in all threads: %s; whether others came before a reuse that was read ahead is known the less", c.N, why)
-		}
-	}
+	o.warnUnwatched(p)
 	if k := p.CountOf(model.FalseSharingUnknown); o.FalseUnknown {
 		add("false sharing is not known: of none of %d observations another word of the line could be watched (with --stack both and many threads: use --stack private)", k)
 	}
@@ -236,12 +233,36 @@ func (o *overview) warn(p *model.Profile, unnamed int64) {
 	}
 }
 
+// warnUnwatched says of how many observations the watchpoints tell nothing.
+func (o *overview) warnUnwatched(p *model.Profile) {
+	doubt := "were not watched in all threads"
+	if kinds := p.StackKinds(); len(kinds) == 1 && kinds[0] == model.StackOwn {
+		doubt = "have only what was read ahead of them"
+	}
+	for _, c := range p.Counts {
+		if why, ok := model.NotWatched.Why(c.Name); ok && float64(c.N) > 0.01*float64(o.Observations) {
+			o.Warnings = append(o.Warnings, fmt.Sprintf("%d observations %s (%s): what comes later is known the less; profile longer", c.N, doubt, why))
+		}
+	}
+}
+
+// short is a session of a program that may well have no more time to give.
+const short = 5 * time.Second
+
+// moreSamples is how to get them.
+func moreSamples(p *model.Profile) string {
+	if p.Duration < short {
+		return "profile longer, or with more --overhead"
+	}
+	return "profile longer"
+}
+
 // warnUnheld says how much of the CPU time no sample could come from, and whether more was spent than a share of it.
 func (o *overview) warnUnheld(p *model.Profile) {
 	for _, c := range p.Comments {
 		switch {
 		case strings.HasPrefix(c, model.NothingWatched) && o.Observations > 0:
-			o.Warnings = append(o.Warnings, c+": ratios of caches that hold more than was read ahead are bounds (--burst reads further, and holds threads for longer)")
+			o.Warnings = append(o.Warnings, c+": ratios of caches that hold more than was read ahead are bounds (--burst 100000 reads further, and holds threads for 10 ms or more)")
 		case strings.HasPrefix(c, model.BudgetRaised):
 			o.Warnings = append(o.Warnings, c)
 		}
@@ -321,7 +342,7 @@ func WriteOverview(w io.Writer, o *overview) error {
 	warnings := slices.Clone(o.Warnings)
 	for _, m := range o.Remarks {
 		if limits(m) {
-			warnings = append(warnings, m)
+			warnings = append(warnings, m+remedy(m))
 		}
 	}
 	left := 0
@@ -350,7 +371,7 @@ func (o *overview) writeBrief(b *strings.Builder) {
 		seen = fmt.Sprintf("%d observations of %s accesses", o.Observations, Amount(o.Accesses))
 	}
 	seen = fmt.Sprintf(" for %s: %s, %d lost", Nanoseconds(o.Seconds*1e9), seen, o.Lost)
-	wrap(b, "", Shorten(command, max(80-len(seen), 16))+seen)
+	wrap(b, "", shortCommand(command, max(80-len(seen), 16))+seen)
 	if o.Observations == 0 {
 		return // they would say less than 100 %
 	}
@@ -378,7 +399,7 @@ func (o *overview) shortRatio(c CacheMisses) string {
 	case c.quote == model.TooWide:
 		return low + " to " + high
 	}
-	return "at most " + high
+	return atMost(high)
 }
 
 // A detailed report begins with overviews.
@@ -456,6 +477,14 @@ func limits(remark string) bool {
 	return false
 }
 
+// remedy is what to do about a remark that limits the figures, where there is something.
+func remedy(remark string) string {
+	if strings.HasPrefix(remark, "following probes took") {
+		return " (--measure-rate=false does without, and foretells the rate)"
+	}
+	return ""
+}
+
 // share does not claim more than the number of observations allows.
 func (o *overview) share(v float64) string {
 	if least := 10 / max(o.independent, 10); v < least {
@@ -476,7 +505,15 @@ func (o *overview) missRatio(c CacheMisses) string {
 	case c.quote == model.TooWide:
 		return fmt.Sprintf("between %s and %s%s: rate and distances are not known better", low, high, missing)
 	}
-	return "at most " + high + missing
+	return atMost(high) + missing
+}
+
+// atMost is a bound in words.
+func atMost(percent string) string {
+	if less, ok := strings.CutPrefix(percent, "<"); ok {
+		return "less than " + less
+	}
+	return "at most " + percent
 }
 
 // wrap prints text after a prefix, in lines of at most 80 columns that begin

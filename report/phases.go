@@ -35,6 +35,8 @@ type phaseWindow struct {
 	Changed []bool `json:"changed"`
 	Pair    string `json:"top_pair"`
 	Share   band   `json:"top_pair_share_of_accesses"`
+
+	quoted []bool // of the ratios: those known well enough for a number
 }
 
 // phase is a run of windows without a change, and their mean ratios.
@@ -92,6 +94,7 @@ func (w *phaseWindow) add(p *model.Profile, c *missCurve) {
 	w.Holds = c.Holds
 	for _, q := range c.Points {
 		w.Ratios = append(w.Ratios, band(q.raw.Estimate()))
+		w.quoted = append(w.quoted, q.raw.Quote == model.Quoted)
 	}
 	w.Changed = make([]bool, len(w.Ratios))
 	if w.Seconds > 0 {
@@ -202,7 +205,7 @@ func (r *phasesReport) Table() [][]string {
 
 func (r *phasesReport) Text() string {
 	var b strings.Builder
-	b.WriteString("miss ratio, % of accesses; in brackets 95 % confidence; * changed by more than chance\n\n")
+	b.WriteString("miss ratio, % of accesses; in brackets 95 % confidence; ? known too\nroughly to quote; * changed by more than chance\n\n")
 	fmt.Fprintf(&b, "%-9s %5s %10s", "at", "holds", "accesses/s")
 	for _, l := range r.levels {
 		fmt.Fprintf(&b, " %-22s", l)
@@ -212,7 +215,7 @@ func (r *phasesReport) Text() string {
 	for _, w := range r.Windows {
 		at := "-"
 		if !w.Start.IsZero() {
-			at = Nanoseconds(float64(w.Start.Sub(start)))
+			at = sinceStart(w.Start.Sub(start))
 		}
 		fmt.Fprintf(&b, "%-9s %5d %10s", at, w.Holds, Amount(w.Rate))
 		if len(w.Ratios) == 0 {
@@ -224,11 +227,15 @@ func (r *phasesReport) Text() string {
 			if w.Changed[k] {
 				star = "*"
 			}
-			fmt.Fprintf(&b, " %-22s", fmt.Sprintf("%6.2f%s[%5.2f, %6.2f]", 100*q.Value, star, 100*q.Low, 100*q.High))
+			ratio := "?"
+			if w.quoted[k] {
+				ratio = fmt.Sprintf("%.2f", 100*q.Value)
+			}
+			fmt.Fprintf(&b, " %-22s", fmt.Sprintf("%6s%s[%5.2f, %6.2f]", ratio, star, 100*q.Low, 100*q.High))
 		}
 		fmt.Fprintf(&b, " %s\n", w.Pair)
 	}
-	fmt.Fprintf(&b, "\n%d phases\n", len(r.Phases))
+	fmt.Fprintf(&b, "\n%s\n", Plural(int64(len(r.Phases)), "phase"))
 	for i, p := range r.Phases {
 		fmt.Fprintf(&b, "%3d  windows %d to %d:", i+1, p.First+1, p.Last+1)
 		for k, q := range p.Ratios {
@@ -237,6 +244,14 @@ func (r *phasesReport) Text() string {
 		b.WriteString("\n")
 	}
 	return b.String()
+}
+
+// sinceStart is a time of the run.
+func sinceStart(d time.Duration) string {
+	if d == 0 {
+		return "0s"
+	}
+	return Nanoseconds(float64(d))
 }
 
 // WriteSVG draws a line for each cache over time with its band, and upright lines where phases

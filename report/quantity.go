@@ -3,6 +3,7 @@ package report
 import (
 	"fmt"
 	"math"
+	"path/filepath"
 	"strings"
 	"unicode"
 )
@@ -47,6 +48,9 @@ func Percent(part, whole float64) string {
 	return fmt.Sprintf("%.1f%%", p)
 }
 
+// below is a bound on a share.
+func below(part float64) string { return "<" + strings.TrimPrefix(Percent(part, 1), "<") }
+
 // Shorten cuts the middle out of what is longer than n letters.
 func Shorten(s string, n int) string {
 	r := []rune(s)
@@ -55,6 +59,22 @@ func Shorten(s string, n int) string {
 	}
 	tail := (n - 3) / 2
 	return string(r[:n-3-tail]) + "..." + string(r[len(r)-tail:])
+}
+
+// shortCommand is a command line of at most so many characters: its program loses its folder before anything else goes.
+func shortCommand(command string, n int) string {
+	if program, rest, _ := strings.Cut(command, " "); len([]rune(command)) > n && strings.HasPrefix(program, "/") {
+		command = strings.TrimSuffix(filepath.Base(program)+" "+rest, " ")
+	}
+	return Shorten(command, n)
+}
+
+// Plural is a number of things in words: "1 pair", "2 pairs".
+func Plural(n int64, thing string) string {
+	if n == 1 {
+		return "1 " + thing
+	}
+	return fmt.Sprintf("%d %ss", n, thing)
 }
 
 // Printable replaces what a terminal would act on: names and command lines are

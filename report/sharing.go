@@ -123,7 +123,7 @@ func (f *sharingFinding) text() string {
 	}
 	cost := fmt.Sprintf("%s of accesses, %s", Percent(f.Share, 1), transfers(f.Rate, f.Low, f.High))
 	if f.Most {
-		cost = fmt.Sprintf("%s of accesses by how they follow each other, as often as a line can move (up to %s times a second)", Percent(f.Share, 1), perSecond(f.Rate))
+		cost = fmt.Sprintf("%s of accesses would find the line gone, more than can be: it moves up to %s times a second", Percent(f.Share, 1), perSecond(f.Rate))
 	}
 	if f.Kind == "false" {
 		return fmt.Sprintf("%s: %s of one line are used by different threads: %s; pad or split them", data, who, cost)

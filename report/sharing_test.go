@@ -36,7 +36,7 @@ func TestSharingFindings(t *testing.T) {
 		t.Errorf("%+v", f)
 	}
 	p.Duration = time.Microsecond
-	if f := SharingFindings(p)[0]; !f.Most || f.Rate != mostTransfers || !strings.Contains(f.Text, "as often as a line can move") {
+	if f := SharingFindings(p)[0]; !f.Most || f.Rate != mostTransfers || !strings.Contains(f.Text, "more than can be: it moves up to") {
 		t.Errorf("%+v", f)
 	}
 	for i, want := range []string{"x and y of struct pair (data): ", "a and z of struct far (data): "} {

@@ -172,7 +172,7 @@ func (l *threadList) overviews() []*overview { return []*overview{l.Profile} }
 func (l *threadList) Text() string {
 	var b strings.Builder
 	WriteOverview(&b, l.Profile)
-	fmt.Fprintf(&b, "\n%d threads; shares are of each thread's accesses\n\n%10s %8s %5s", l.All, "thread", "accesses", "seen")
+	fmt.Fprintf(&b, "\n%s; shares are of each thread's accesses\n\n%10s %8s %5s", Plural(int64(l.All), "thread"), "thread", "accesses", "seen")
 	for i, e := range l.Edges {
 		if i+1 < len(l.Edges) {
 			fmt.Fprintf(&b, " %7s", "<"+Amount(float64(l.Edges[i+1])))
@@ -204,7 +204,7 @@ func (l *threadList) Text() string {
 	if len(l.Matrix) > 0 {
 		fmt.Fprintf(&b, "\n%10s    %-10s %18s %18s\n", "writer", "reader", "true sharing", "false sharing")
 		for _, c := range l.Matrix[:min(len(l.Matrix), most)] {
-			fmt.Fprintf(&b, "%10d -> %-10d %18s %18s\n", c.Writer, c.Reader, Amount(c.True), Amount(c.False))
+			fmt.Fprintf(&b, "%10s -> %-10d %18s %18s\n", writerName(c.Writer), c.Reader, Amount(c.True), Amount(c.False))
 		}
 		if more := len(l.Matrix) - most; more > 0 {
 			fmt.Fprintf(&b, "%d more pairs of threads; --format json has them\n", more)
@@ -231,4 +231,12 @@ func (l *threadList) Table() [][]string {
 		out = append(out, row)
 	}
 	return out
+}
+
+// writerName is a thread's number; the exact engine does not tell who wrote.
+func writerName(tid int) string {
+	if tid == 0 {
+		return "not known"
+	}
+	return strconv.Itoa(tid)
 }

@@ -157,8 +157,11 @@ func (t *Top) Columns(p *model.Profile, waits *Waiting) {
 		return
 	}
 	slices.SortStableFunc(t.Pairs, func(a, b *Pair) int { return once(a) - once(b) })
+	sum := 0.0
 	for _, q := range t.Pairs {
 		t.Once.add(q)
+		sum += q.Share
+		q.Cumulative = sum
 	}
 }
 
@@ -199,17 +202,30 @@ func (t *Top) Text() string {
 	}
 	fmt.Fprintf(&b, "\n%s: %s in all; %d of %d use -> reuse pairs\n\n", t.Metric.title, total, len(shown), t.All)
 	if t.All == 0 {
-		fmt.Fprintf(&b, "nothing to list; try %s\n", t.Other)
+		switch {
+		case t.Profile.Observations == 0: // a warning has said what to do
+		case t.Profile.Stack == model.StackPrivate.String():
+			fmt.Fprintf(&b, "nothing to list; try %s, or --by invalidations for what threads take from each other\n", t.Other)
+		default:
+			fmt.Fprintf(&b, "nothing to list; try %s\n", t.Other)
+		}
 		return b.String()
 	}
 	if len(shown) > 0 {
 		t.rows(&b, shown)
 	}
 	if n := t.Once; n.Pairs > 0 {
-		fmt.Fprintf(&b, "%d pairs, %s of it in all, were seen once each, which may be chance: --format csv has them\n", n.Pairs, Percent(n.Share, 1))
+		was, share, of := "were seen once each", n.Share, t.Metric.title
+		if n.Pairs == 1 {
+			was = "was seen once"
+		}
+		if t.Metric.unit == "share" { // in percent of the same as the lines above
+			share, of = n.Share*t.Total, "the time"
+		}
+		fmt.Fprintf(&b, "%s, with %s of %s, %s, which may be chance: --format csv has them\n", Plural(int64(n.Pairs), "pair"), Percent(share, 1), of, was)
 	}
 	if t.Elsewhere != nil && *t.Elsewhere >= 0.0005 {
-		fmt.Fprintf(&b, "%s of the time is waited in functions of whose data no reuse or end was observed\n", Percent(*t.Elsewhere, 1))
+		fmt.Fprintf(&b, "%s of the time is waited in functions of whose data no reuse or end was observed: profile longer\n", Percent(*t.Elsewhere, 1))
 	}
 	if t.Few > 0 {
 		fmt.Fprintf(&b, "\nonly %d observations stand behind this list, so shares are chance; try %s\n", t.Few, t.Other)

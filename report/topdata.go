@@ -49,6 +49,9 @@ func TopData(p *model.Profile, m metric, n int) *dataList {
 		name := noData
 		if r.Data != nil {
 			name = r.Data.Name
+			if r.Member != "" && r.Kind != model.TrueSharing && r.Kind != model.FalseSharing {
+				name += ": " + r.Member
+			}
 		}
 		d := byName[name]
 		if d == nil {
@@ -96,6 +99,9 @@ func (t *dataList) Text() string {
 		wrap(&b, "! ", fmt.Sprintf("%s leads: %s", t.Objects[0].Data, how))
 	}
 	fmt.Fprintf(&b, "\n%s: %s in all; %d of %d data objects\n\n", t.metric.title, t.metric.amount(t.Total), len(t.Objects), t.All)
+	if t.All == 0 {
+		return b.String()
+	}
 	fmt.Fprintf(&b, "%6s %6s %12s %5s %8s  %s\n", "share", "cum", t.By, "seen", "accesses", "data, its first pair")
 	for _, d := range t.Objects {
 		fmt.Fprintf(&b, "%6s %6s %12s %5d %8s  %s\n", Percent(d.Share, 1), Percent(d.Cumulative, 1), t.metric.amount(d.Value), d.Observations,

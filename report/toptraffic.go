@@ -15,6 +15,7 @@ type trafficList struct {
 	Profile *overview      `json:"profile"`
 	Levels  []string       `json:"levels"` // into which
 	Total   []float64      `json:"total"`
+	Most    []float64      `json:"at_most"` // by the bands of miss ratios and access rate; Total where that is known
 	Places  []*trafficPart `json:"places"`
 	Data    []*trafficPart `json:"data"`
 	All     [2]int         `json:"in_all"`
@@ -72,9 +73,24 @@ func NewTrafficList(p *model.Profile, n int) (*trafficList, error) {
 			}
 		}
 	}
+	t.bound(p, each)
 	t.All = [2]int{len(byPlace), len(byData)}
 	t.Places, t.Data = t.largest(p, byPlace, n, each), t.largest(p, byData, n, each)
 	return t, nil
+}
+
+// bound finds what may come in at most, where the miss ratio is no more than a bound.
+func (t *trafficList) bound(p *model.Profile, each float64) {
+	fast := 1.0
+	if c := &p.Clock; c.RateHigh > c.Rate && c.Rate > 0 {
+		fast = c.RateHigh / c.Rate
+	}
+	t.Most = slices.Clone(t.Total)
+	for k, c := range t.Profile.Caches {
+		if c.Low < c.High && c.quote != model.Quoted {
+			t.Most[k] = c.High * t.Profile.Accesses * each * fast
+		}
+	}
 }
 
 func partOf(all map[string]*trafficPart, name string, levels int) *trafficPart {
@@ -125,7 +141,11 @@ func (t *trafficList) Text() string {
 	WriteOverview(&b, t.Profile)
 	var total []string
 	for k, l := range t.Levels {
-		total = append(total, fmt.Sprintf("%s %s/s", l, Bytes(t.Total[k])))
+		most := ""
+		if t.Most[k] != t.Total[k] {
+			most = "at most "
+		}
+		total = append(total, fmt.Sprintf("%s %s%s/s", l, most, Bytes(t.Most[k])))
 	}
 	fmt.Fprintf(&b, "\npredicted to come in, a second of CPU time: %s\n", strings.Join(total, ", "))
 	for i, part := range [][]*trafficPart{t.Places, t.Data} {

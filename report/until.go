@@ -87,6 +87,24 @@ func (u *Until) left() (more time.Duration, least float64, known bool) {
 	return time.Duration(min((at-looks[len(looks)-1].after.Seconds())*1e9, math.MaxInt64/2)), math.Sqrt(stays), true
 }
 
+// Ended is String when the session is over, and says where it did not come to what was asked.
+func (u *Until) Ended() string {
+	if u.Within == 0 {
+		return ""
+	}
+	short := fmt.Sprintf("not within %.0f%%, as was asked", 100*u.Within)
+	switch said := u.String(); {
+	case said == "":
+		return fmt.Sprintf("misses at %s: %s: profile longer", Bytes(float64(u.Size)), short)
+	case u.enough():
+		return said
+	case strings.Contains(said, "--access-rate"): // more time would not do
+		return said + "; " + short
+	default:
+		return said + "; " + short + ": profile longer"
+	}
+}
+
 // String says how well it is known by now, and how long it will take: "" before there was anything.
 func (u *Until) String() string {
 	p := u.last

@@ -22,6 +22,33 @@ func TestParseUntil(t *testing.T) {
 	}
 }
 
+// What a session ends with says where it is not what was asked for, and what would be.
+func TestUntilEnded(t *testing.T) {
+	at := func(half float64) *model.Point {
+		return &model.Point{MissRatio: 0.02, Low: 0.02 * (1 - half), High: 0.02 * (1 + half)}
+	}
+	for _, c := range []struct {
+		halves []float64 // one a second
+		want   string
+	}{
+		{nil, "misses at 1.00MiB: not within 20%, as was asked: profile longer"},
+		{[]float64{.5}, "misses at 1.00MiB: 2% [1, 3], within 50%; not within 20%, as was asked: profile longer"},
+		{[]float64{.5, .1}, "misses at 1.00MiB: 2% [1.8, 2.2], within 10%"},
+		{[]float64{.5, .5, .5, .5, .5, .5, .5, .5}, "misses at 1.00MiB: 2% [1, 3], within 50%; it will not come below 50% (--access-rate, if you know it); not within 20%, as was asked"},
+	} {
+		u := &Until{Within: 0.2, Size: 1 << 20}
+		for s, half := range c.halves {
+			u.See(time.Duration(s+1)*time.Second, at(half))
+		}
+		if got := u.Ended(); got != c.want {
+			t.Errorf("%q, want %q", got, c.want)
+		}
+	}
+	if got := (&Until{}).Ended(); got != "" {
+		t.Errorf("nothing was asked for: %q", got)
+	}
+}
+
 // A band whose chance part shrinks with the root of the time, beside a part that stays: the time left is foretold, or that
 // it never comes.
 func TestUntil(t *testing.T) {

@@ -56,10 +56,10 @@ func transferredOf(io []byte) (sum uint64, err error) {
 	return sum, nil
 }
 
-// faultsOf is min_flt of /proc/PID/stat, the tenth field, see proc_pid_stat(5). The second, a name in parentheses, may have blanks.
+// faultsOf is min_flt of /proc/PID/stat, the tenth field, see proc_pid_stat(5).
 func faultsOf(stat []byte) (uint64, error) {
 	const afterName = 7
-	fields := bytes.Fields(stat[bytes.LastIndexByte(stat, ')')+1:])
+	fields := proc.StatFields(stat)
 	if len(fields) <= afterName {
 		return 0, fmt.Errorf("stat has %q", stat)
 	}

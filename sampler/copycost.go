@@ -59,7 +59,7 @@ func CopyCost() (perByte float64, err error) {
 // readOnce is how long it takes to read buf's length, with the word watched or not, once it has been read so before.
 func readOnce(fd int, buf []byte, watched bool, word uint64) (elapsed time.Duration, err error) {
 	if watched {
-		ev, err := openBreakpoint(unix.Gettid(), word, WordSize, breakpointRW)
+		ev, err := openBreakpoint(unix.Gettid(), word, WordSize, breakpointRW, false)
 		if errors.Is(err, unix.ENOSPC) {
 			return 0, ErrNoSlot
 		} else if err != nil {

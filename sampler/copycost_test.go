@@ -62,7 +62,7 @@ func watch(b *testing.B, watched bool, word uint64) {
 	if !watched {
 		return
 	}
-	ev, err := openBreakpoint(unix.Gettid(), word, WordSize, breakpointRW)
+	ev, err := openBreakpoint(unix.Gettid(), word, WordSize, breakpointRW, false)
 	if err == nil {
 		b.Cleanup(func() { ev.Close() })
 		err = ev.ioctl(unix.PERF_EVENT_IOC_ENABLE, 0)
@@ -115,7 +115,7 @@ func TestCopyCost(t *testing.T) {
 	}
 	word := uint64(uintptr(unsafe.Pointer(&newWords()[0].word)))
 	for range NumSlots {
-		ev, err := openBreakpoint(unix.Gettid(), word, WordSize, breakpointRW)
+		ev, err := openBreakpoint(unix.Gettid(), word, WordSize, breakpointRW, false)
 		if errors.Is(err, unix.ENOSPC) {
 			break // another process has the others
 		} else if err != nil {

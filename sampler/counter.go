@@ -160,8 +160,8 @@ func closeAll(events []*perf.Event) error {
 // explainPerf adds to an error of perf_event_open what the user can do.
 func explainPerf(err error) error {
 	switch {
-	case errors.Is(err, unix.EACCES), errors.Is(err, unix.EPERM):
-		return fmt.Errorf("%w (run as root, or lower /proc/sys/kernel/perf_event_paranoid)", err)
+	case isRefused(err):
+		return explainRefused(err)
 	case errors.Is(err, unix.EMFILE):
 		return fmt.Errorf("%w (raise the limit of open files: ulimit -n)", err)
 	case errors.Is(err, unix.EBUSY):
@@ -170,6 +170,17 @@ func explainPerf(err error) error {
 		return fmt.Errorf("%w (this processor or its hypervisor does not offer the event)", err)
 	}
 	return err
+}
+
+func isRefused(err error) bool { return errors.Is(err, unix.EACCES) || errors.Is(err, unix.EPERM) }
+
+// explainRefused adds what the user can do if it is for want of rights that the event is not to be had. Debian's and Ubuntu's
+// kernels have levels of perf_event_paranoid above 2; at these some ask for CAP_SYS_ADMIN, whatever other rights there are.
+func explainRefused(err error) error {
+	if !isRefused(err) {
+		return err
+	}
+	return fmt.Errorf("%w (run as root, or with CAP_PERFMON and perf_event_paranoid at 2: sysctl kernel.perf_event_paranoid=2)", err)
 }
 
 // ErrNotRunning: the event is not on the PMU, though its thread runs.

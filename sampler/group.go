@@ -100,5 +100,5 @@ func (k *Kernel) ArmOther(tid, slot int, addr uint64, writes bool) (*Watchpoint,
 	if err != nil {
 		return nil, err
 	}
-	return arm(program, tid, addr, WordSize, kind, OtherLimit)
+	return arm(program, tid, addr, WordSize, kind, OtherLimit, false)
 }

@@ -162,7 +162,7 @@ func (h *HeapProbes) open(pid int, path string, offset, config uint64, program *
 	fd, err := unix.PerfEventOpen(&attr, pid, -1, -1, unix.PERF_FLAG_FD_CLOEXEC)
 	runtime.KeepAlive(name)
 	if err != nil {
-		return fmt.Errorf("perf_event_open: %w", err)
+		return explainRefused(fmt.Errorf("perf_event_open: %w", err))
 	}
 	h.events = append(h.events, fd)
 	if err := unix.IoctlSetInt(fd, unix.PERF_EVENT_IOC_SET_BPF, program.FD()); err != nil {

@@ -86,6 +86,7 @@ type Kernel struct {
 	cpuTraps cpuTraps
 	revives  bool
 	rearms   bool // Watchpoints.Rearms
+	copies   bool // Watchpoints.Copies
 	reader   *ringbuf.Reader
 	record   ringbuf.Record
 	stacks   map[slotOf]sentStack // whose traps are still to be read

@@ -4,6 +4,7 @@ package sampler
 import (
 	"encoding/binary"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 	"testing/fstest"
@@ -280,5 +281,17 @@ func TestAccessProbe(t *testing.T) {
 		if err := p.Usable("pebs"); err == nil || !strings.Contains(err.Error(), tc.says) {
 			t.Errorf("%+v: %v, want %q", p, err, tc.says)
 		}
+	}
+}
+
+// Where the kernel asks for more than CAP_PERFMON at levels of its own, the setting is named: Debian's and Ubuntu's do.
+func TestRefusedNamesParanoid(t *testing.T) {
+	for _, errno := range []error{unix.EACCES, unix.EPERM} {
+		if err := explainRefused(fmt.Errorf("arm: %w", errno)); !errors.Is(err, errno) || !strings.Contains(remedyIn(err), "sysctl kernel.perf_event_paranoid=2") {
+			t.Errorf("%v", err)
+		}
+	}
+	if err := explainRefused(unix.ENOSPC); err != unix.ENOSPC {
+		t.Errorf("%v for something else than want of rights", err)
 	}
 }

@@ -110,10 +110,24 @@ func (m Machine) rights() Check {
 		c.Grade, c.Found = Missing, "no "+strings.Join(lacks, ", ")
 		c.Consequence = "the kernel will refuse the BPF programs, the events or the hold"
 		c.Remedy = "run as root, or give the capabilities: setcap " + allRights + " rdx"
+		if own, some := m.mayHoldOwn(); some && slices.Equal(lacks, []string{"CAP_SYS_PTRACE"}) {
+			c.Grade, c.Consequence = Degraded, own
+		}
 		return c
 	}
 	c.Grade, c.Found = Good, "CAP_BPF, CAP_PERFMON and CAP_SYS_PTRACE, or their equals"
 	return c
+}
+
+// mayHoldOwn says which processes can be held without CAP_SYS_PTRACE, if some can: yama decides.
+func (m Machine) mayHoldOwn() (which string, some bool) {
+	switch scope, _ := readLine(m.Proc, ptraceScopeFile); scope {
+	case "2", "3":
+		return "", false
+	case "1":
+		return "no process can be held but programs that rdx starts (rdx run), as ptrace_scope is 1", true
+	}
+	return "no process can be held but those of the user who runs rdx, and of these none with capabilities that rdx lacks", true
 }
 
 // allRights are those that rdx has a use for, as setcap takes them.
@@ -185,15 +199,17 @@ func (m Machine) paranoid() Check {
 	case err2 != nil:
 		return Check{Name: name, Grade: Degraded, Found: fmt.Sprintf("unreadable value %q", v), Consequence: "unknown"}
 	case level > 2:
-		// Debian's and Android's patch: refuses all but CAP_PERFMON.
-		return good(name, "%d (perf events are for CAP_PERFMON alone)", level)
+		// Debian's and Android's patch, see explainRefused: opening some tells what they take.
+		return good(name, "%d (perf events are for CAP_SYS_ADMIN and, with some kernels, CAP_PERFMON alone)", level)
 	}
 	return good(name, "%d", level)
 }
 
+const ptraceScopeFile = "sys/kernel/yama/ptrace_scope"
+
 func (m Machine) ptraceScope() Check {
 	const name = "ptrace_scope"
-	v, err := readLine(m.Proc, "sys/kernel/yama/ptrace_scope")
+	v, err := readLine(m.Proc, ptraceScopeFile)
 	switch {
 	case err != nil:
 		return good(name, "no yama")

@@ -144,7 +144,7 @@ func ProbeSeize(pid int) Check {
 		return c
 	}
 	c := Check{Name: name, Grade: Missing, Needed: true, Found: err.Error(), Consequence: "threads cannot be held",
-		Remedy: "run as root, or with CAP_SYS_PTRACE; in a container: --cap-add SYS_PTRACE, and a seccomp profile that allows ptrace"}
+		Remedy: "mend what the lines above say of rights and of ptrace_scope; in a container: --cap-add SYS_PTRACE, and a seccomp profile that allows ptrace"}
 	if errors.Is(err, unix.ENOSYS) {
 		c.Remedy = "boot a kernel with ptrace"
 	}

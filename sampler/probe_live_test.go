@@ -33,6 +33,9 @@ func TestProbeWatchpoints(t *testing.T) {
 	if w.WholeLine != (w.WhyNot == "") || w.WholeLine && !slices.Contains(w.Lengths, LineSize) {
 		t.Errorf("whole lines: %v, %q, lengths %v", w.WholeLine, w.WhyNot, w.Lengths)
 	}
+	if !w.Copies && needs.TellsCopies() {
+		t.Error("the kernel's own accesses to a watched word are not told from the thread's")
+	}
 	// Nothing is left behind: a second look finds the same.
 	again, err := k.ProbeWatchpoints()
 	if err != nil || again.Free != w.Free {

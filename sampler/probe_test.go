@@ -52,14 +52,21 @@ func TestMachineChecks(t *testing.T) {
 		{"user namespace", func(p, _ fstest.MapFS) {
 			p["self/ns/user"] = &fstest.MapFile{Data: []byte("user:[4026532448]"), Mode: fs.ModeSymlink}
 		}, "rights", Missing, "rootless"},
-		{"sys_admin does not trace", func(p, _ fstest.MapFS) { p["self/status"] = file("CapEff:\t0000000000200000\n") }, "rights", Missing, "cap_sys_ptrace"},
+		{"sys_admin does not trace", func(p, _ fstest.MapFS) { p["self/status"] = file("CapEff:\t0000000000200000\n") }, "rights", Degraded, "user who runs rdx"},
+		{"no CAP_SYS_PTRACE", func(p, _ fstest.MapFS) { p["self/status"] = file("CapEff:\t000001c000800004\n") }, "rights", Degraded, "user who runs rdx"},
+		{"no CAP_SYS_PTRACE, yama 1", func(p, _ fstest.MapFS) {
+			p["self/status"], p[ptraceScopeFile] = file("CapEff:\t000001c000800004\n"), file("1\n")
+		}, "rights", Degraded, "rdx run"},
+		{"no CAP_SYS_PTRACE, yama 2", func(p, _ fstest.MapFS) {
+			p["self/status"], p[ptraceScopeFile] = file("CapEff:\t000001c000800004\n"), file("2\n")
+		}, "rights", Missing, "refuse"},
 		{"status garbled", func(p, _ fstest.MapFS) { p["self/status"] = file("CapEff:\tzz\n") }, "rights", Missing, "root"},
 		{"no BTF", func(_, s fstest.MapFS) { delete(s, "kernel/btf/vmlinux") }, "kernel types (BTF)", Missing, "CONFIG_DEBUG_INFO_BTF"},
 		{"no perf", func(p, _ fstest.MapFS) { delete(p, "sys/kernel/perf_event_paranoid") }, "perf_event_paranoid", Missing, "CONFIG_PERF_EVENTS"},
-		{"yama 3", func(p, _ fstest.MapFS) { p["sys/kernel/yama/ptrace_scope"] = file("3\n") }, "ptrace_scope", Missing, "boot"},
-		{"yama 0", func(p, _ fstest.MapFS) { p["sys/kernel/yama/ptrace_scope"] = file("0\n") }, "", "", ""},
-		{"yama 2", func(p, _ fstest.MapFS) { p["sys/kernel/yama/ptrace_scope"] = file("2\n") }, "", "", ""},
-		{"yama 1", func(p, _ fstest.MapFS) { p["sys/kernel/yama/ptrace_scope"] = file("1\n") }, "", "", ""},
+		{"yama 3", func(p, _ fstest.MapFS) { p[ptraceScopeFile] = file("3\n") }, "ptrace_scope", Missing, "boot"},
+		{"yama 0", func(p, _ fstest.MapFS) { p[ptraceScopeFile] = file("0\n") }, "", "", ""},
+		{"yama 2", func(p, _ fstest.MapFS) { p[ptraceScopeFile] = file("2\n") }, "", "", ""},
+		{"yama 1", func(p, _ fstest.MapFS) { p[ptraceScopeFile] = file("1\n") }, "", "", ""},
 		{"container", func(p, _ fstest.MapFS) {
 			p["self/ns/pid"] = &fstest.MapFile{Data: []byte("pid:[4026532448]"), Mode: fs.ModeSymlink}
 		}, "PID namespace", Missing, "hostPID"},

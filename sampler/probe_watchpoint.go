@@ -27,6 +27,9 @@ type Watchpoints struct {
 	Revives bool `json:"revives"`
 	// Moves: one that is parked can be moved, and traps there as often as it is asked to, and nowhere else.
 	Moves bool `json:"moves"`
+	// Copies: the kernel's own accesses to a watched word, as it copies for a system call, trap and are told from the thread's,
+	// and leave the limit as it is.
+	Copies bool `json:"copies"`
 	// TrapsPerArm is the mean number of traps an event armed for one takes
 	// when the word is touched again and again.
 	TrapsPerArm float64 `json:"traps_per_arm"`
@@ -106,6 +109,10 @@ func (k *Kernel) ProbeWatchpoints() (Watchpoints, error) {
 	// Once each; one that did not go silent again would come ten times as often.
 	w.Revives = tried.revived > probeArms/2 && tried.revived < probeArms*3/2
 	k.revives, k.rearms = w.Revives, w.Rearms
+	if w.Copies, err = k.tryCopying(tid, t, page); err != nil {
+		return w, err
+	}
+	k.copies = w.Copies
 	w.Moves, err = k.tryMoving(tid, t, page)
 	if err = errors.Join(err, k.forget()); err != nil {
 		return w, err
@@ -150,6 +157,40 @@ func (k *Kernel) tryArming(tid int, t *Thread, word *atomic.Uint64) (n armings, 
 	return n, nil
 }
 
+// tryCopying has the kernel write to a watched word, and says whether that traps, and whether the thread itself then traps as often
+// as asked for.
+func (k *Kernel) tryCopying(tid int, t *Thread, page []byte) (bool, error) {
+	if runtime.GOARCH != "amd64" {
+		return false, nil // elsewhere a watchpoint fires before the access, and the kernel would have to step over its own
+	}
+	fds := make([]int, 2)
+	if err := unix.Pipe2(fds, unix.O_CLOEXEC|unix.O_NONBLOCK); err != nil {
+		return false, fmt.Errorf("probe watchpoints: %w", err)
+	}
+	defer unix.Close(fds[0])
+	defer unix.Close(fds[1])
+	word := (*atomic.Uint64)(unsafe.Pointer(&page[0]))
+	p, err := arm(k.obj.programs[trapProgram(0)], tid, uint64(uintptr(unsafe.Pointer(word))), WordSize, breakpointRW, 2, true)
+	if err != nil {
+		return false, nil // no right to see the kernel's
+	}
+	defer p.Close()
+	copied := atomic.LoadUint32(&t.Slots[0].Copied)
+	var other [WordSize]byte
+	if _, err := unix.Write(fds[1], other[:]); err != nil {
+		return false, fmt.Errorf("probe watchpoints: %w", err)
+	}
+	if _, err := unix.Read(fds[0], page[:WordSize]); err != nil {
+		return false, fmt.Errorf("probe watchpoints: %w", err)
+	}
+	if atomic.LoadUint32(&t.Slots[0].Copied) == copied {
+		return false, nil
+	}
+	before := t.Traps
+	touchWord(word, probeTouches)
+	return t.Traps-before == 2, nil
+}
+
 // tryMoving moves a watchpoint to and fro, with a trap left of the last place, and with none left where that may be, and says
 // whether each time it trapped where it was, as often as it was to, nowhere else, and not while it was parked.
 func (k *Kernel) tryMoving(tid int, t *Thread, page []byte) (moves bool, err error) {
@@ -185,13 +226,13 @@ func (k *Kernel) tryMoving(tid int, t *Thread, page []byte) (moves bool, err err
 func (w *Watchpoints) tryLengths(tid int, addr uint64) error {
 	// Lengths above a word are AMD's range breakpoints.
 	for length := 1; length <= probeBytes; length *= 2 {
-		if p, err := openBreakpoint(tid, addr, length, breakpointRW); err == nil {
+		if p, err := openBreakpoint(tid, addr, length, breakpointRW, false); err == nil {
 			w.Lengths = append(w.Lengths, length)
 			p.Close()
 		}
 	}
 	for w.Free < probeFree {
-		p, err := openBreakpoint(tid, addr+uint64(WordSize*w.Free), WordSize, breakpointRW)
+		p, err := openBreakpoint(tid, addr+uint64(WordSize*w.Free), WordSize, breakpointRW, false)
 		if errors.Is(err, unix.ENOSPC) {
 			break
 		} else if err != nil {

@@ -90,7 +90,7 @@ func (k *Kernel) OpenRegister(cpu, slot int, writes bool) (*Register, error) {
 	if errors.Is(err, unix.ENOSPC) {
 		return nil, fmt.Errorf("watch CPU %d: %w", cpu, ErrNoSlot)
 	} else if err != nil {
-		return nil, fmt.Errorf("watch CPU %d: %w", cpu, err)
+		return nil, fmt.Errorf("watch CPU %d: %w", cpu, explainRefused(err))
 	}
 	if err := r.ioctl(unix.PERF_EVENT_IOC_SET_BPF, uintptr(program.FD())); err != nil {
 		return nil, errors.Join(fmt.Errorf("watch CPU %d: attach program: %w", cpu, err), r.Close())

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"sync/atomic"
 	"unsafe"
 
 	"github.com/cilium/ebpf"
@@ -35,9 +36,11 @@ const (
 type Watchpoint struct {
 	fd     int
 	attr   unix.PerfEventAttr
-	asked  uint64 // traps that it was armed for altogether
-	rearms bool   // Watchpoints.Rearms
-	before uint64 // ns that it was armed for before it was moved last
+	asked  uint64  // traps that it was armed for altogether
+	rearms bool    // Watchpoints.Rearms
+	before uint64  // ns that it was armed for before it was moved last
+	copies *uint32 // Slot.Copied, which its count has, but not its limit; nil before CountCopies
+	copied uint32  // of these, how many there were before
 }
 
 // Arm watches the aligned word at addr for the next traps accesses of thread
@@ -48,11 +51,25 @@ func (k *Kernel) Arm(tid, slot int, addr uint64, traps int) (*Watchpoint, error)
 }
 
 func (k *Kernel) armData(tid, slot int, addr uint64, length, traps int) (*Watchpoint, error) {
-	w, err := arm(k.obj.programs[trapProgram(slot)], tid, addr, length, breakpointRW, traps)
+	w, err := arm(k.obj.programs[trapProgram(slot)], tid, addr, length, breakpointRW, traps, k.copies)
 	if err == nil {
 		w.rearms = k.rearms
 	}
 	return w, err
+}
+
+// CountCopies tells the watchpoint of a thread's slot where the kernel's own accesses are counted: one that has seen any is not
+// moved, for how many traps are left to it is not known.
+func (w *Watchpoint) CountCopies(slot *Slot) {
+	w.copies, w.copied = &slot.Copied, atomic.LoadUint32(&slot.Copied)
+}
+
+// Copied is how often the kernel's own accesses have trapped since CountCopies.
+func (w *Watchpoint) Copied() uint32 {
+	if w.copies == nil {
+		return 0
+	}
+	return atomic.LoadUint32(w.copies) - w.copied
 }
 
 // ArmLine is Arm for the whole cache line that addr is in, where
@@ -69,21 +86,21 @@ func (k *Kernel) ArmStep(tid int, ip uint64) (*Watchpoint, error) {
 	if err != nil {
 		return nil, err
 	}
-	return arm(program, tid, ip, WordSize, breakpointX, 1)
+	return arm(program, tid, ip, WordSize, breakpointX, 1, false)
 }
 
 // ArmStamp has thread tid, which must be held, trap once before the instruction at
 // ip, as if that accessed what the slot watches: as its use, if it waits for one.
 func (k *Kernel) ArmStamp(tid, slot int, ip uint64) (*Watchpoint, error) {
-	return arm(k.obj.programs[trapProgram(slot)], tid, ip, WordSize, breakpointX, 1)
+	return arm(k.obj.programs[trapProgram(slot)], tid, ip, WordSize, breakpointX, 1, false)
 }
 
-// arm opens a watchpoint on thread tid.
-func arm(program *ebpf.Program, tid int, addr uint64, length int, kind uint32, traps int) (*Watchpoint, error) {
+// arm opens a watchpoint on thread tid. With copies the kernel's own accesses for it trap, too.
+func arm(program *ebpf.Program, tid int, addr uint64, length int, kind uint32, traps int, copies bool) (*Watchpoint, error) {
 	if kind != breakpointX && addr%uint64(length) != 0 {
 		return nil, fmt.Errorf("arm watchpoint: address %#x is not aligned to %d", addr, length)
 	}
-	w, err := openBreakpoint(tid, addr, length, kind)
+	w, err := openBreakpoint(tid, addr, length, kind, copies)
 	if errors.Is(err, unix.ENOSPC) {
 		return nil, fmt.Errorf("arm watchpoint: %w", ErrNoSlot)
 	} else if err != nil {
@@ -100,7 +117,7 @@ func arm(program *ebpf.Program, tid int, addr uint64, length int, kind uint32, t
 }
 
 // openBreakpoint opens the event of a watchpoint of length bytes, disabled.
-func openBreakpoint(tid int, addr uint64, length int, kind uint32) (*Watchpoint, error) {
+func openBreakpoint(tid int, addr uint64, length int, kind uint32, copies bool) (*Watchpoint, error) {
 	if err := ptrace.SurviveStrayTraps(); err != nil {
 		return nil, err
 	}
@@ -114,10 +131,13 @@ func openBreakpoint(tid int, addr uint64, length int, kind uint32) (*Watchpoint,
 		Read_format: unix.PERF_FORMAT_TOTAL_TIME_ENABLED,
 		Bits:        unix.PerfBitDisabled | unix.PerfBitExcludeKernel | unix.PerfBitExcludeHv,
 	}}
+	if copies {
+		w.attr.Bits &^= unix.PerfBitExcludeKernel
+	}
 	var err error
 	w.fd, err = unix.PerfEventOpen(&w.attr, tid, -1, -1, unix.PERF_FLAG_FD_CLOEXEC)
 	if err != nil {
-		return nil, os.NewSyscallError("perf_event_open", err)
+		return nil, explainRefused(os.NewSyscallError("perf_event_open", err))
 	}
 	return w, nil
 }
@@ -182,7 +202,7 @@ func (w *Watchpoint) Move(addr uint64, traps int) error {
 		return err
 	}
 	left := int64(w.asked - done)
-	if left < 0 || left > int64(traps) || left == 0 && w.spent() {
+	if left < 0 || left > int64(traps) || left == 0 && w.spent() || w.Copied() > 0 {
 		return ErrNotMoved
 	}
 	w.attr.Ext1 = addr &^ (w.attr.Ext2 - 1)
@@ -207,13 +227,13 @@ func (w *Watchpoint) spent() bool { return w.asked > 0 && !w.rearms }
 // Renew gives a watchpoint of thread tid's slot that can be moved instead of one that is parked: that one itself, if it can be.
 // The thread may run.
 func (k *Kernel) Renew(w *Watchpoint, tid, slot int) (*Watchpoint, error) {
-	if done, _, err := w.read(); err == nil && (done < w.asked || !w.spent()) {
+	if done, _, err := w.read(); err == nil && (done < w.asked || !w.spent()) && w.Copied() == 0 {
 		return w, nil
 	}
 	if err := w.Close(); err != nil {
 		return nil, err
 	}
-	fresh, err := openBreakpoint(tid, parkedAt, int(w.attr.Ext2), w.attr.Bp_type)
+	fresh, err := openBreakpoint(tid, parkedAt, int(w.attr.Ext2), w.attr.Bp_type, k.copies)
 	if err != nil {
 		return nil, fmt.Errorf("renew watchpoint in thread %d: %w", tid, err)
 	}

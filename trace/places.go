@@ -28,10 +28,20 @@ func (r *blockReader) place(t *placer) (int, error) {
 // placer hands touches with their places on in batches.
 type placer struct {
 	*model.Placer
-	gran     model.Granularity
-	shift    uint
-	batch    *model.PlacedTouches
-	accesses []model.Access // of an entry that is not plain
+	gran  model.Granularity
+	shift uint
+	batch *model.PlacedTouches
+	// As long as there is room in them, and how many runs and touches they have.
+	blocks []uint64
+	runs   []uint8
+	places []uint32
+	masks  []uint64 // nil unless asked for
+	n, k   int
+	// The run under way, as toucher has it.
+	block, run uint64
+	// Of the batch so far: loads, and touches by stores.
+	loads, stores, storeTouches uint64
+	accesses                    []model.Access // of an entry that is not plain
 	pipe[*model.PlacedTouches]
 }
 
@@ -64,17 +74,50 @@ func (t *placer) after(f func()) { f() }
 
 func (t *placer) start(each func(*model.PlacedTouches)) (end func()) { return t.hand(each, t.flush) }
 
+// take waits for memory that nobody reads any more.
 func (t *placer) take() {
 	t.batch = <-t.spare
-	t.Begin(t.batch)
+	b := t.batch
+	t.Begin(b)
+	t.blocks, t.runs, t.places, t.masks = b.Blocks[:cap(b.Blocks)], b.Runs[:cap(b.Runs)], b.Places[:cap(b.Places)], b.Masks[:cap(b.Masks)]
+	t.n, t.k, t.loads, t.stores, t.storeTouches = 0, 0, 0, 0, 0
+	t.run = runEnds // what is the first begins a run
 }
 
 func (t *placer) flush() {
-	if len(t.batch.Places) > 0 {
-		t.full <- t.batch
-		t.take()
+	if t.k == 0 {
+		return
+	}
+	b := t.batch
+	b.Blocks, b.Runs, b.Places, b.Masks = t.blocks[:t.n], t.runs[:t.n], t.places[:t.k], nil
+	if t.HasMasks() {
+		b.Masks = t.masks[:t.k]
+	}
+	byStores := uint64(0) // runs
+	for _, r := range b.Runs {
+		byStores += uint64(r & 1)
+	}
+	b.Ops[model.Load], b.Ops[model.Store] = t.loads, t.stores
+	b.Repeats[1] = t.storeTouches - byStores
+	b.Repeats[0] = uint64(t.k-t.n) - b.Repeats[1]
+	t.full <- b
+	t.take()
+}
+
+// grow makes room for n touches more.
+func (t *placer) grow(n int) {
+	if len(t.places)-t.k >= n {
+		return
+	}
+	n += 2 * len(t.places)
+	t.blocks, t.runs, t.places = longer(t.blocks, n), longer(t.runs, n), longer(t.places, n)
+	if t.HasMasks() {
+		t.masks = longer(t.masks, n)
 	}
 }
+
+// longer is s with a length of n.
+func longer[E any](s []E, n int) []E { return append(s, make([]E, n-len(s))...) }
 
 func (t *placer) enter(d *decoder, w []uint64, i int) (int, error) {
 	for i < len(w) {
@@ -93,7 +136,7 @@ func (t *placer) enter(d *decoder, w []uint64, i int) (int, error) {
 
 // one adds the touches of an entry, of which n sites were reached, and returns the number of accesses.
 func (t *placer) one(g *segment, entry []uint64, n int, thread int32) int {
-	if len(t.batch.Places) >= touchBatch {
+	if t.k >= touchBatch {
 		t.flush()
 	}
 	if n < len(g.sites) || g.guarded {
@@ -101,14 +144,17 @@ func (t *placer) one(g *segment, entry []uint64, n int, thread int32) int {
 			t.accesses = make([]model.Access, g.most)
 		}
 		k := g.expand(t.accesses, entry, n, thread)
-		t.Add(t.accesses[:k])
+		for i := range t.accesses[:k] {
+			a := &t.accesses[i]
+			t.some([]placedAccess{t.access(&plainAccess{access: *a}, thread)}, entry, t.touches(a.Size))
+		}
 		return k
 	}
 	p := g.placed
 	if p == nil || p.thread != thread {
 		p = t.place(g, thread)
 	}
-	t.plain(p, entry)
+	t.some(p.accesses, entry, p.most)
 	return len(p.accesses)
 }
 
@@ -116,36 +162,34 @@ func (t *placer) one(g *segment, entry []uint64, n int, thread int32) int {
 func (t *placer) place(g *segment, thread int32) *placedSegment {
 	p := &placedSegment{thread: thread, accesses: make([]placedAccess, 0, len(g.plain))}
 	for i := range g.plain {
-		a := &g.plain[i].access
-		x := placedAccess{offset: a.Addr, mask: g.plain[i].mask, word: g.plain[i].word, shift: g.plain[i].shift, more: max(a.Size, 1) - 1,
-			place: t.Number(model.Place{PC: a.PC, Thread: thread, Op: a.Op})}
-		if a.Op == model.Store {
-			x.store = 1
-		}
-		p.most += int(x.more)/t.gran.Bytes() + 2
-		p.accesses = append(p.accesses, x)
+		p.accesses = append(p.accesses, t.access(&g.plain[i], thread))
+		p.most += t.touches(g.plain[i].access.Size)
 	}
 	g.placed = p
 	return p
 }
 
-// plain adds the touches of an entry all of whose accesses happened. This is the path of most accesses.
-func (t *placer) plain(p *placedSegment, entry []uint64) {
-	b := t.batch
-	k, n := len(b.Places), len(b.Blocks)-1
-	blocks, runs, places := room(b.Blocks, p.most), room(b.Runs, p.most), room(b.Places, p.most)
-	masks := b.Masks
-	if t.HasMasks() {
-		masks = room(masks, p.most)
+func (t *placer) access(a *plainAccess, thread int32) placedAccess {
+	x := placedAccess{offset: a.access.Addr, mask: a.mask, word: a.word, shift: a.shift, more: max(a.access.Size, 1) - 1,
+		place: t.Number(model.Place{PC: a.access.PC, Thread: thread, Op: a.access.Op})}
+	if a.access.Op == model.Store {
+		x.store = 1
 	}
-	block, run := uint64(0), uint64(runEnds)
-	if n >= 0 {
-		block, run = blocks[n], uint64(runs[n])
-	}
-	shift := t.shift & 63
-	stores, storeRepeats, repeats := uint64(0), uint64(0), uint64(0)
-	for i := range p.accesses {
-		x := &p.accesses[i]
+	return x
+}
+
+// touches is as many as an access of a size may have.
+func (t *placer) touches(size uint32) int { return int(max(size, 1)-1)/t.gran.Bytes() + 2 }
+
+// some adds the touches of an entry's accesses, all of which happened. This is the path of most accesses.
+func (t *placer) some(accesses []placedAccess, entry []uint64, most int) {
+	t.grow(most)
+	n, k := t.n-1, t.k
+	blocks, runs, places, masks := t.blocks, t.runs, t.places, t.masks
+	block, run, shift := t.block, t.run, t.shift&63
+	stores, storeTouches := uint64(0), uint64(0)
+	for i := range accesses {
+		x := &accesses[i]
 		addr := x.offset + uint64(int64(entry[x.word])>>(x.shift&63))&x.mask
 		end := addr + uint64(x.more)
 		if end < addr { // as model.Granularity.Span
@@ -156,7 +200,7 @@ func (t *placer) plain(p *placedSegment, entry []uint64) {
 		place := x.place
 		for at, last := addr>>shift, end>>shift; ; at++ {
 			places[k] = place
-			if t.HasMasks() {
+			if len(masks) > 0 {
 				masks[k] = model.LineMask(at, addr, x.more+1)
 			}
 			k++
@@ -165,8 +209,7 @@ func (t *placer) plain(p *placedSegment, entry []uint64) {
 			begins := (other | -other) >> 63
 			n += int(begins)
 			run ^= (run ^ store) & -begins
-			repeats += 1 - begins
-			storeRepeats += store &^ begins
+			storeTouches += store
 			blocks[n], runs[n] = at, uint8(run)
 			block = at
 			if at == last {
@@ -175,22 +218,8 @@ func (t *placer) plain(p *placedSegment, entry []uint64) {
 			place |= model.Continued
 		}
 	}
-	b.Ops[model.Load] += uint64(len(p.accesses)) - stores
-	b.Ops[model.Store] += stores
-	b.Repeats[0] += repeats - storeRepeats
-	b.Repeats[1] += storeRepeats
-	b.Blocks, b.Runs, b.Places = blocks[:n+1], runs[:n+1], places[:k]
-	if t.HasMasks() {
-		b.Masks = masks[:k]
-	}
-}
-
-// room is s with room for n more.
-func room[E any](s []E, n int) []E {
-	if cap(s)-len(s) < n {
-		grown := make([]E, len(s), 2*cap(s)+n)
-		copy(grown, s)
-		s = grown
-	}
-	return s[:cap(s)]
+	t.n, t.k, t.block, t.run = n+1, k, block, run
+	t.loads += uint64(len(accesses)) - stores
+	t.stores += stores
+	t.storeTouches += storeTouches
 }

@@ -3,13 +3,17 @@
 # the tests of vm/guest in each and prints a table. Without arguments it runs
 # the whole matrix. A kernel that cannot be fetched is a row that says so. With
 # RDX_VM_CPUS=2 it is tried out instead what happens when a CPU is taken away,
-# with RDX_VM_FAULTS=1 (arm64, which has counters) what when the counters are, and
-# with RDX_VM_PATTERNS=1 (likewise) how programs of known reuse times come out.
+# with RDX_VM_FAULTS=1 (arm64, which has counters) what when the counters are,
+# with RDX_VM_PATTERNS=1 (likewise) how programs of known reuse times come out,
+# and with RDX_VM_RIGHTS=1 who may profile whom at each setting of yama.
 # RDX_VM_JOBS guests run at a time: as many as there are CPUs, if memory allows.
 set -uo pipefail
 cd "$(dirname "$0")/.." || exit
 matrix=${*:-5.10-amd64 6.1-amd64 6.12-amd64 6.16-amd64 6.19-amd64 7.3-amd64 5.10-arm64 6.1-arm64 6.12-arm64 6.16-arm64 6.19-arm64 7.3-arm64}
-for tool in qemu-system-x86_64 qemu-system-aarch64 cpio dpkg-deb; do
+tools="cpio dpkg-deb"
+[[ "$matrix" != *-amd64* ]] || tools+=" qemu-system-x86_64"
+[[ "$matrix" != *-arm64* ]] || tools+=" qemu-system-aarch64"
+for tool in $tools; do
 	if ! command -v $tool >/dev/null; then
 		echo "vm: skipped: no $tool (apt-get install qemu-system-x86 qemu-system-arm cpio)"
 		exit 0
@@ -34,7 +38,7 @@ initrd() { # ARCH
 # is measured does not depend on how busy the host is. arm64 has a PMU then,
 # which counts exactly.
 boot() { # ARCH KERNEL
-	local tests="${RDX_VM_FAULTS:+rdx.faults} ${RDX_VM_PATTERNS:+rdx.patterns}"
+	local tests="${RDX_VM_FAULTS:+rdx.faults} ${RDX_VM_PATTERNS:+rdx.patterns} ${RDX_VM_RIGHTS:+rdx.rights}"
 	local common="-smp $cpus -accel tcg,thread=single -icount shift=0 -m $memory -kernel $2 -initrd $tmp/initrd-$1 -nographic -no-reboot -nodefaults -serial stdio"
 	case $1 in
 	amd64)
@@ -54,6 +58,9 @@ if [ -n "${RDX_VM_FAULTS:-}" ]; then
 elif [ -n "${RDX_VM_PATTERNS:-}" ]; then
 	echo "| kernel | program | source / clock | pairs | in the right bins | reuse times / truth | shares / truth | |"
 	echo "|---|---|---|---|---|---|---|---|"
+elif [ -n "${RDX_VM_RIGHTS:-}" ]; then
+	echo "| kernel | ptrace_scope | who | process | rdx | |"
+	echo "|---|---|---|---|---|---|"
 elif [ "$cpus" != 1 ]; then
 	echo "| kernel | source / clock | CPU time after | CPU time sampled | observations | lost | |"
 	echo "|---|---|---|---|---|---|---|"

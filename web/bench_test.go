@@ -2,7 +2,7 @@ package web
 
 import (
 	"bytes"
-	"encoding/json"
+	"io"
 	"testing"
 
 	"github.com/rdx-profiler/rdx/pprofout"
@@ -27,10 +27,14 @@ func BenchmarkNew(b *testing.B) {
 		if err != nil {
 			b.Fatal(err)
 		}
-		out, err := json.Marshal(d)
+		out, err := pack(d)
 		if err != nil {
 			b.Fatal(err)
 		}
-		b.ReportMetric(float64(len(out)), "bytes")
+		n, err := out.WriteTo(io.Discard)
+		if err != nil {
+			b.Fatal(err)
+		}
+		b.ReportMetric(float64(n), "bytes")
 	}
 }

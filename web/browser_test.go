@@ -7,11 +7,13 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"math"
 	"net"
 	neturl "net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -394,6 +396,51 @@ func TestNumbers(t *testing.T) {
 	b.clean()
 }
 
+// TestBands: the band beside each pair is that of model.PerAccess.
+func TestBands(t *testing.T) {
+	b := openBrowser(t)
+	x := example(t, "words.pb.gz")
+	p, err := report.Ready(x.Raw, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.show(serve(t, Options{}, x), fmt.Sprintf("page=pairs&size=%d", p.Caches[0].Size), "pairs")
+	b.await("document.querySelector('table.pairs .band').textContent !== ''")
+	var rows []string
+	b.eval("[...document.querySelectorAll('table.pairs tbody tr')].map((r) => [3, 8, 9].map((i) => r.querySelectorAll('td')[i].textContent.trim()).join('|'))", &rows)
+	accesses := 0.0
+	groups := map[string][]*model.Record{}
+	for i := range p.Records {
+		r := &p.Records[i]
+		if r.Kind != model.Lost {
+			accesses += r.Accesses
+		}
+		if shown(r) {
+			name := func(stack []*model.Location) string {
+				q := report.PlaceOf(stack)
+				return q.Function + filepath.Base(q.File) + ":" + fmt.Sprint(q.Line)
+			}
+			end := "[" + r.Kind.String() + "]"
+			if r.Kind == model.Reuse {
+				end = name(r.Reuse)
+			}
+			k := name(r.Use) + "|" + end
+			groups[k] = append(groups[k], r)
+		}
+	}
+	found := 0
+	for k, records := range groups {
+		q := p.PerAccess(records, func(r *model.Record) float64 { return r.Misses[0] }, accesses, p.Holds(), 0.05)
+		if want := fmt.Sprintf("%s [%s, %s]|%s", report.Percent(q.Value, 1), report.Percent(q.Low, 1), report.Percent(q.High, 1), k); slices.Contains(rows, want) {
+			found++
+		}
+	}
+	if found != len(rows) || found == 0 {
+		t.Errorf("of %d pairs the page shows %d have the band of model.PerAccess: %q", len(groups), found, rows)
+	}
+	b.clean()
+}
+
 // TestFormat holds the browser's way to write numbers against ours.
 func TestFormat(t *testing.T) {
 	b := openBrowser(t)
@@ -416,10 +463,16 @@ func TestFormat(t *testing.T) {
 	}
 }
 
-// TestDrag drags the size: the numbers are those of that size.
+// TestDrag drags the size, of a program with a working set, of a matrix multiply and of threads that share lines: the numbers are
+// those of that size. Then it searches.
 func TestDrag(t *testing.T) {
+	for _, name := range []string{"words.pb.gz", "bad.pb.gz", "sharing.pb.gz"} {
+		t.Run(name, func(t *testing.T) { drag(t, example(t, name)) })
+	}
+}
+
+func drag(t *testing.T, x Profile) {
 	b := openBrowser(t)
-	x := example(t, "words.pb.gz")
 	url := serve(t, testSource(t), x)
 	b.show(url, "page=code", "code")
 	b.await("document.querySelector('.curve .u-over') && document.querySelector('.flame canvas')")
@@ -433,16 +486,88 @@ func TestDrag(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	sum := 0.0
 	weights, err := model.MissWeights(p, size, func([]*model.Location) int { return 0 })
 	if err != nil {
 		t.Fatal(err)
 	}
-	sum = weights[0]
-	b.await(fmt.Sprintf("document.querySelector('[data-test=flame-total]').textContent.startsWith(%q)", report.Amount(sum)))
+	b.await(fmt.Sprintf("document.querySelector('[data-test=flame-total]').textContent.startsWith(%q)", report.Amount(weights[0])))
+	// The line is where the size is.
+	var at, want float64
+	b.eval("(() => { const o = document.querySelector('.curve .u-over').getBoundingClientRect(), l = document.querySelector('.curve .at-size').getBoundingClientRect(); return (l.x + l.width / 2 - o.x) / o.width; })()", &at)
+	b.eval(fmt.Sprintf("(() => { const s = rdxView.d.sizes; return Math.log(%d / s[0]) / Math.log(s[s.length - 1] / s[0]); })()", size), &want)
+	if math.Abs(at-want) > 0.002 {
+		t.Errorf("the line is at %.4f of the width, want %.4f", at, want)
+	}
 	// A step by key goes to the next size.
 	b.run(chromedp.Focus(".sizebar input[type=range]"), chromedp.KeyEvent(kb.ArrowRight))
 	b.await(fmt.Sprintf("document.querySelector('[data-test=size]').textContent !== %q", report.Bytes(float64(size))))
+	function := report.PlaceOf(p.Records[0].Use).Function
+	for q, found := range map[string]bool{function: true, "no such function": false} {
+		b.show(url, fmt.Sprintf("page=pairs&weight=accesses&size=%d&q=%s", size, neturl.QueryEscape(q)), "pairs")
+		b.await(fmt.Sprintf("document.querySelector('#search').value === %q", q))
+		b.await(fmt.Sprintf("((r) => (r.length > 0) === %v && r.every((e) => e.textContent.includes(%q)))([...document.querySelectorAll('table.pairs tbody tr')])", found, q))
+	}
+	b.clean()
+}
+
+// TestWalk: however the size got to where it is, the browser's sums are the same floating point numbers that all misses at that
+// size add up to here.
+func TestWalk(t *testing.T) {
+	b := openBrowser(t)
+	raw := written(t, large(5000, 3))
+	d, err := New(raw, "large", "", Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	url := serve(t, Options{}, Profile{"large", raw})
+	b.show(url, "page=overview", "overview")
+	b.await("window.rdxView")
+	const thread = 3
+	type sums struct {
+		Total, OfThread     float64
+		Pairs, Places, Uses []float64
+		Tree                float64 // at the root, whose sum has another order
+	}
+	var walk []int
+	for i := range 3 * len(d.Sizes) {
+		walk = append(walk, i*i*7%len(d.Sizes), min(i, len(d.Sizes)-1), max(len(d.Sizes)-1-i, 0))
+	}
+	walk = walk[:600]
+	steps, _ := json.Marshal(walk)
+	var got []sums
+	b.eval(fmt.Sprintf(`%s.map((c, i) => { const v = rdxView, all = {tid: -1, object: -1};
+		if (i %% 50 === 7) v.total(c, 'accesses', all); // something else in between
+		const OfThread = v.total(c, 'misses', {tid: %d, object: -1});
+		return {Total: v.total(c, 'misses', all), OfThread, Pairs: [...v.pairs(c, 'misses', all)], Places: i %% 9 ? [] : [...v.places(c, 'misses', all)],
+			Uses: i %% 9 ? [] : [...v.uses(c, 'misses', all)], Tree: v.treeSums('miss', c, 'misses', all, -1).total[0]}; })`, steps, thread), &got)
+	out := make([]float64, len(d.Sizes))
+	table := make([][]float64, len(d.Cells.Use))
+	for i := range table {
+		table[i] = slices.Clone(d.Cells.Misses.values(i, out))
+	}
+	for i, c := range walk {
+		want := sums{Pairs: make([]float64, len(d.Pairs.Use)), Places: make([]float64, len(d.Places.Line)), Uses: make([]float64, len(d.Places.Line))}
+		for k := range table {
+			v := table[k][c]
+			want.Total += v
+			if d.Cells.TID[k] == thread {
+				want.OfThread += v
+			}
+			pair := d.Cells.Pair[k]
+			where := d.Pairs.Use[pair]
+			want.Uses[where] += v
+			if d.Pairs.Reuse[pair] >= 0 {
+				where = d.Pairs.Reuse[pair] // all are reuses
+			}
+			want.Pairs[pair] += v
+			want.Places[where] += v
+		}
+		g := got[i]
+		if g.Total != want.Total || g.OfThread != want.OfThread || !slices.Equal(g.Pairs, want.Pairs) || math.Abs(g.Tree-want.Total) > 1e-9*want.Total ||
+			i%9 == 0 && (!slices.Equal(g.Places, want.Places) || !slices.Equal(g.Uses, want.Uses)) {
+			t.Fatalf("step %d, at %d bytes: the browser has %g, and %g of thread %d, want %g and %g; its tree %g", i, d.Sizes[c], g.Total, g.OfThread, thread, want.Total, want.OfThread, g.Tree)
+		}
+	}
 	b.clean()
 }
 
@@ -472,13 +597,11 @@ func TestChoose(t *testing.T) {
 	// What is in the URL is what another sees.
 	var at string
 	b.eval("location.href", &at)
+	b.await("document.querySelector('tr.chosen .band').textContent !== ''")
 	chosen := b.text("tr.chosen")
 	c := openBrowser(t)
 	c.run(chromedp.Navigate(at))
-	c.await("document.querySelector('tr.chosen')")
-	if got := c.text("tr.chosen"); got != chosen {
-		t.Errorf("a link shows %q, not %q", got, chosen)
-	}
+	c.await(fmt.Sprintf("document.querySelector('tr.chosen')?.textContent === %q", chosen))
 	b.clean()
 	c.clean()
 }

@@ -31,20 +31,21 @@ const (
 // serveCode answers with the instructions around a site. The program is read as source is: only below
 // the roots, and only if it is the one that was profiled.
 func (s *Server) serveCode(w http.ResponseWriter, r *http.Request) {
-	_, i, stack, err := s.asked(r)
+	a, ok := s.asked(w, r)
+	if !ok {
+		return
+	}
+	d, err := s.dataOf(a)
 	if err != nil {
 		http.Error(w, err.Error(), http.StatusBadRequest)
 		return
 	}
 	k, err := strconv.Atoi(r.URL.Query().Get("site"))
-	s.mu.Lock()
-	sites := s.sites[fmt.Sprintf("%d %s", i, stack)]
-	s.mu.Unlock()
-	if err != nil || k < 0 || k >= len(sites) {
+	if err != nil || k < 0 || k >= len(d.Sites) {
 		http.Error(w, "there is no such place", http.StatusBadRequest)
 		return
 	}
-	s.answer(w, r, fmt.Sprintf("code %d %s %d", i, stack, k), func() (any, error) { return codeAt(sites, k, s.o.Source) })
+	s.answer(w, r, fmt.Sprintf("code %d %s %d %d", a.i, a.stack, k, a.version), func() (any, error) { return codeAt(d.Sites, k, s.o.Source) })
 }
 
 // codeAt is the function around a site.

@@ -1,40 +1,139 @@
 package web
 
 import (
-	"encoding/base64"
 	"encoding/binary"
+	"encoding/json"
+	"io"
 	"math"
+	"reflect"
+	"strings"
 )
 
-// Columns are little-endian arrays, in JSON as base64: the browser takes them as typed arrays.
+// ints and doubles are columns: what packed writes beside the JSON, in which they are null.
+type (
+	ints    []int32
+	doubles []float64
+)
 
-type ints []int32
+func (ints) MarshalJSON() ([]byte, error)    { return []byte("null"), nil }
+func (doubles) MarshalJSON() ([]byte, error) { return []byte("null"), nil }
 
-func (c ints) MarshalText() ([]byte, error) {
-	b := make([]byte, 0, 4*len(c))
-	for _, v := range c {
-		b = binary.LittleEndian.AppendUint32(b, uint32(v))
-	}
-	return base64.StdEncoding.AppendEncode(nil, b), nil
+// packed is an answer with columns: packedMagic, the length of the JSON, the JSON, and one column after the other as
+// little-endian numbers, so that a browser takes them as typed arrays where they lie. Each part begins at a multiple of 8 bytes.
+// The JSON has the value, and where in it which column belongs.
+type packed struct {
+	head    []byte
+	columns []any
+	size    int64
 }
 
-type doubles []float64
+const packedMagic = "rdx\x01"
 
-func (c doubles) MarshalText() ([]byte, error) {
-	b := make([]byte, 0, 8*len(c))
-	for _, v := range c {
-		b = binary.LittleEndian.AppendUint64(b, math.Float64bits(v))
-	}
-	return base64.StdEncoding.AppendEncode(nil, b), nil
+type column struct {
+	Name string `json:"name"` // a path, such as cells.use
+	Kind string `json:"kind"`
+	N    int    `json:"n"`
 }
 
-// steps are functions of the grid, one after the other. Function f has the entries From[f] to
-// From[f+1]: entry (at, amount) is worth amount at all sizes with an index less than at. One that
-// misses everywhere has at = number of sizes.
+// pack takes a struct's columns out of it. They are not copied: nobody may change them any more.
+func pack(v any) (*packed, error) {
+	p := &packed{}
+	head := struct {
+		Value   any      `json:"value"`
+		Columns []column `json:"columns"`
+	}{v, nil}
+	eachColumn(reflect.ValueOf(v), "", func(name string, c any) {
+		switch c := c.(type) {
+		case ints:
+			head.Columns = append(head.Columns, column{name, "i32", len(c)})
+			p.size += aligned(4 * len(c))
+		case doubles:
+			head.Columns = append(head.Columns, column{name, "f64", len(c)})
+			p.size += int64(8 * len(c))
+		}
+		p.columns = append(p.columns, c)
+	})
+	text, err := json.Marshal(head)
+	if err != nil {
+		return nil, err
+	}
+	for len(text)%8 != 0 {
+		text = append(text, ' ')
+	}
+	p.head = binary.LittleEndian.AppendUint32([]byte(packedMagic), uint32(len(text)))
+	p.head = append(p.head, text...)
+	p.size += int64(len(p.head))
+	return p, nil
+}
+
+func aligned(n int) int64 { return int64(n+7) &^ 7 }
+
+// eachColumn goes through the exported fields of structs, by the names that they have in JSON.
+func eachColumn(v reflect.Value, path string, f func(name string, c any)) {
+	v = reflect.Indirect(v)
+	if v.Kind() != reflect.Struct {
+		return
+	}
+	for i := range v.NumField() {
+		field := v.Type().Field(i)
+		name, _, _ := strings.Cut(field.Tag.Get("json"), ",")
+		if !field.IsExported() || name == "" {
+			continue
+		}
+		switch c := v.Field(i).Interface().(type) {
+		case ints, doubles:
+			f(path+name, c)
+		default:
+			eachColumn(v.Field(i), path+name+".", f)
+		}
+	}
+}
+
+// WriteTo writes it piece by piece: no second copy is made.
+func (p *packed) WriteTo(w io.Writer) (int64, error) {
+	n, err := w.Write(p.head)
+	written := int64(n)
+	buffer := make([]byte, 0, 64<<10)
+	flush := func() {
+		if err == nil {
+			n, err = w.Write(buffer)
+			written += int64(n)
+		}
+		buffer = buffer[:0]
+	}
+	for _, c := range p.columns {
+		switch c := c.(type) {
+		case ints:
+			for _, v := range c {
+				if buffer = binary.LittleEndian.AppendUint32(buffer, uint32(v)); len(buffer) > cap(buffer)-8 {
+					flush()
+				}
+			}
+			if len(c)%2 != 0 {
+				buffer = append(buffer, 0, 0, 0, 0)
+			}
+		case doubles:
+			for _, v := range c {
+				if buffer = binary.LittleEndian.AppendUint64(buffer, math.Float64bits(v)); len(buffer) > cap(buffer)-8 {
+					flush()
+				}
+			}
+		}
+		if err != nil {
+			return written, err
+		}
+	}
+	flush()
+	return written, err
+}
+
+// steps are functions of the grid, one after the other. Function f has the entries From[f] to From[f+1], with
+// At from the greatest down: at the size with index c it is worth Value of the last of them whose At is greater than c, and 0 if
+// there is none.
 type steps struct {
-	From   ints    `json:"from"`
-	At     ints    `json:"at"`
-	Amount doubles `json:"amount"`
+	From  ints    `json:"from"`
+	At    ints    `json:"at"`
+	Value doubles `json:"value"`
 }
 
 // add appends the function with these values on the grid.
@@ -42,14 +141,14 @@ func (s *steps) add(values []float64) {
 	if len(s.From) == 0 {
 		s.From = append(s.From, 0)
 	}
-	// In the order in which they are summed up again: what was 0 is 0.
-	sum := 0.0
+	was := 0.0
 	for i := len(values); i > 0; i-- {
-		if d := values[i-1] - sum; math.Abs(d) > 1e-12*math.Abs(values[i-1]) {
-			s.At = append(s.At, int32(i))
-			s.Amount = append(s.Amount, d)
-			sum += d
+		v := values[i-1]
+		if v == was || math.Abs(v-was) <= 1e-12*math.Abs(v) {
+			continue
 		}
+		s.At, s.Value = append(s.At, int32(i)), append(s.Value, v)
+		was = v
 	}
 	s.From = append(s.From, int32(len(s.At)))
 }
@@ -57,13 +156,13 @@ func (s *steps) add(values []float64) {
 // values are those of function f, on a grid of len(out) sizes.
 func (s *steps) values(f int, out []float64) []float64 {
 	clear(out)
-	sum, e := 0.0, s.From[f]
+	v, e := 0.0, s.From[f]
 	for i := len(out); i > 0; i-- {
 		if e < s.From[f+1] && s.At[e] == int32(i) {
-			sum += s.Amount[e]
+			v = s.Value[e]
 			e++
 		}
-		out[i-1] = sum
+		out[i-1] = v
 	}
 	return out
 }

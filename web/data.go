@@ -15,6 +15,7 @@ import (
 // Data is all that the pages show of one profile, observed in one kind of stack. Sizes are bytes,
 // times accesses, weights accesses of the program.
 type Data struct {
+	Version  int      `json:"version"` // of the server's profiles
 	File     string   `json:"file"`
 	Stack    string   `json:"stack"`
 	Stacks   []string `json:"stacks"`
@@ -40,15 +41,26 @@ type Data struct {
 	Cells   cells    `json:"cells"`
 	Pairs   pairs    `json:"pairs"`
 	Objects objects  `json:"objects"`
-
-	Threads       any `json:"threads"`       // as rdx threads --format json
-	Invalidations any `json:"invalidations"` // as rdx top --by invalidations; null where others' writes were not watched
+	Moments moments  `json:"moments"`
 
 	Sites []site `json:"sites"`
 
 	SourceFiles []int32 `json:"source_files"` // strings that are the names of files whose source can be had
 	source      map[int32]string
 	sites       map[siteKey]int32
+	leaves      map[*model.Location]int32 // sites
+	groups      grouping
+	rest        func() *rest
+}
+
+// rest is what no page needs for its first picture.
+type rest struct {
+	// Sums of clusters' squares, for bands of pairs and of objects; nothing of an exact profile.
+	Pairs   steps `json:"pairs"`
+	Objects steps `json:"objects"`
+
+	Threads       any `json:"threads"`       // as rdx threads --format json
+	Invalidations any `json:"invalidations"` // as rdx top --by invalidations; null where others' writes were not watched
 }
 
 type row struct {
@@ -106,15 +118,20 @@ type cells struct {
 // pairs are use -> reuse pairs of places. They have their end in a reuse, an invalidating write, or
 // a kind.
 type pairs struct {
-	Use     ints  `json:"use"`   // place
-	Reuse   ints  `json:"reuse"` // place; -1 where no reuse was seen
-	Kind    ints  `json:"kind"`  // in Data.Strings
-	Squares steps `json:"squares"`
+	Use   ints `json:"use"`   // place
+	Reuse ints `json:"reuse"` // place; -1 where no reuse was seen
+	Kind  ints `json:"kind"`  // in Data.Strings
+}
+
+// moments are samples of CPU time: what a program does then, whether it waits for data or not.
+type moments struct {
+	Node ints    `json:"node"`
+	TID  ints    `json:"tid"`
+	Time doubles `json:"time"` // ns that they stand for
 }
 
 type objects struct {
-	Name    ints  `json:"name"`
-	Squares steps `json:"squares"`
+	Name ints `json:"name"`
 }
 
 // Options say what to make of a profile.
@@ -140,13 +157,13 @@ func New(raw *model.Profile, file, stack string, o Options) (*Data, error) {
 	if k := p.StackKinds(); len(k) == 1 {
 		d.Stack = k[0].String()
 	}
-	d.Sizes = grid(p, o.Sizes)
-	d.placeCaches(p)
 	// None of these changes the profile, and none waits for another.
 	var errs [3]error
 	var all sync.WaitGroup
-	all.Go(func() { errs[0] = d.draw(p) })
-	all.Go(func() { errs[1] = d.survey(raw, p) })
+	all.Go(func() { errs[0] = d.survey(raw, p) })
+	d.Sizes = grid(p, o.Sizes)
+	d.placeCaches(p)
+	all.Go(func() { errs[1] = d.draw(p) })
 	errs[2] = d.fill(p)
 	all.Wait()
 	if err := errors.Join(errs[:]...); err != nil {
@@ -156,6 +173,10 @@ func New(raw *model.Profile, file, stack string, o Options) (*Data, error) {
 	if o.Source != nil {
 		d.findSource(o.Source)
 	}
+	// What only New needs may go.
+	d.Places = &places{Function: d.Places.Function, File: d.Places.File, Line: d.Places.Line}
+	d.Nodes = &nodes{Parent: d.Nodes.Parent, Place: d.Nodes.Place}
+	d.sites, d.leaves = nil, nil
 	return d, nil
 }
 
@@ -163,8 +184,20 @@ func New(raw *model.Profile, file, stack string, o Options) (*Data, error) {
 func (d *Data) survey(raw, p *model.Profile) error {
 	survey := report.Survey(p)
 	survey.Full = true
-	d.share(raw, func(all *model.Profile) any { return survey.Threads(all, p, mostThreads) })
 	d.Survey, d.Accesses = survey, survey.Accesses
+	d.rest = sync.OnceValue(func() *rest {
+		r := &rest{}
+		var both sync.WaitGroup
+		both.Go(func() { r.share(raw, func(all *model.Profile) any { return survey.Threads(all, p, mostThreads) }) })
+		if !d.Exact {
+			g := &d.groups
+			r.Pairs = g.squares(p, g.pair, len(d.Pairs.Use), len(d.Sizes))
+			r.Objects = g.squares(p, g.object, len(d.Objects.Name), len(d.Sizes))
+		}
+		both.Wait()
+		d.groups = grouping{}
+		return r
+	})
 	var text strings.Builder
 	err := report.WriteOverview(&text, survey)
 	d.Rows = rowsOf(text.String())
@@ -281,6 +314,15 @@ func (d *Data) siteOf(stack []*model.Location, place int32) int32 {
 		return -1
 	}
 	l := stack[0]
+	if i, ok := d.leaves[l]; ok {
+		return i
+	}
+	i := d.newSite(l, place)
+	d.leaves[l] = i
+	return i
+}
+
+func (d *Data) newSite(l *model.Location, place int32) int32 {
 	key := siteKey{l.Mapping, l.Address}
 	i, ok := d.sites[key]
 	if !ok {
@@ -304,7 +346,7 @@ func (d *Data) fill(p *model.Profile) error {
 	n.index("")
 	d.Places = &places{names: &n}
 	d.Nodes = newNodes(d.Places)
-	d.sites = map[siteKey]int32{}
+	d.sites, d.leaves = map[siteKey]int32{}, map[*model.Location]int32{}
 	f := d.newFiller(p, &n)
 	err := p.MissesAt(d.blocks(), func(i int, misses []float64) {
 		if r := &p.Records[i]; shown(r) {
@@ -317,10 +359,11 @@ func (d *Data) fill(p *model.Profile) error {
 		return err
 	}
 	f.flush()
-	if !d.Exact {
-		g := &f.groups
-		d.Pairs.Squares = g.squares(p, g.pair, len(d.Pairs.Use), len(d.Sizes))
-		d.Objects.Squares = g.squares(p, g.object, len(d.Objects.Name), len(d.Sizes))
+	d.groups = f.grouped()
+	for i := range p.Moments {
+		m := &p.Moments[i]
+		d.Moments.Node = append(d.Moments.Node, d.Nodes.index(m.Stack))
+		d.Moments.TID, d.Moments.Time = append(d.Moments.TID, int32(m.TID)), append(d.Moments.Time, m.Nanoseconds)
 	}
 	d.Strings = n.list
 	return nil
@@ -354,7 +397,7 @@ const (
 )
 
 // share fills what threads do to each other.
-func (d *Data) share(raw *model.Profile, threads func(all *model.Profile) any) {
+func (t *rest) share(raw *model.Profile, threads func(all *model.Profile) any) {
 	all, kinds := *raw, raw.StackKinds()
 	derived := all.ExactDistances && len(kinds) < 2 // nothing is changed
 	if !derived {
@@ -362,11 +405,11 @@ func (d *Data) share(raw *model.Profile, threads func(all *model.Profile) any) {
 		derived = all.Derive() == nil
 	}
 	if derived {
-		d.Threads = threads(&all)
+		t.Threads = threads(&all)
 	}
 	if slices.Contains(kinds, model.StackPrivate) {
 		if l, err := report.NewInvalidationList(&all, mostInvalidations); err == nil {
-			d.Invalidations = l
+			t.Invalidations = l
 		}
 	}
 }

@@ -46,19 +46,53 @@ func (d *Data) newFiller(p *model.Profile, n *names) *filler {
 	for k := model.Reuse; k < model.NumKinds; k++ {
 		f.endOf[k] = n.index(k.String())
 	}
-	var weights []float64
+	weights := make([]float64, 0, len(p.Records))
 	for i := range p.Records {
 		if r := &p.Records[i]; shown(r) {
 			weights = append(weights, r.Accesses)
 		}
 	}
 	if len(weights) <= mostCells {
+		d.Cells.grow(len(weights))
 		return f
 	}
-	slices.Sort(weights)
-	f.leastAccesses = weights[len(weights)-mostCells/2] + 1e-9
+	f.leastAccesses = nth(weights, len(weights)-mostCells/2) + 1e-9
 	f.findSmall(p, len(weights))
 	return f
+}
+
+// nth is what would have index k if the values were sorted, none of which is NaN. It changes their order.
+func nth(values []float64, k int) float64 {
+	for len(values) > 16 {
+		// Of three, the middle one parts them into what is less, as much, and more.
+		n := len(values)
+		part := []float64{values[0], values[n/2], values[n-1]}
+		slices.Sort(part)
+		less, more := 0, n
+		for i := 0; i < more; {
+			switch v := values[i]; {
+			case v < part[1]:
+				values[i], values[less] = values[less], v
+				less++
+				i++
+			case v > part[1]:
+				more--
+				values[i], values[more] = values[more], v
+			default:
+				i++
+			}
+		}
+		switch {
+		case k < less:
+			values = values[:less]
+		case k >= more:
+			values, k = values[more:], k-more
+		default:
+			return part[1]
+		}
+	}
+	slices.Sort(values)
+	return values[k]
 }
 
 // findSmall says which of the shown records are of pairs that are to be one, if there are too many.
@@ -87,9 +121,7 @@ func (f *filler) findSmall(p *model.Profile, shownRecords int) {
 	if len(accesses) <= mostPairs {
 		return
 	}
-	sorted := slices.Clone(accesses)
-	slices.Sort(sorted)
-	least := sorted[len(sorted)-mostPairs] + 1e-9
+	least := nth(slices.Clone(accesses), len(accesses)-mostPairs) + 1e-9
 	f.small = make([]bool, len(of))
 	for i, n := range of {
 		f.small[i] = accesses[n] < least
@@ -149,7 +181,10 @@ func (f *filler) add(r *model.Record, misses []float64) {
 	k := f.key(r)
 	pair, object := f.pair(k), f.object(r)
 	if !f.d.Exact {
-		f.groups.add(r, pair, object, misses)
+		f.groups.records = append(f.groups.records, r)
+		if f.leastAccesses > 0 {
+			f.groups.add(pair, object, misses)
+		}
 	}
 	if r.Accesses < f.leastAccesses {
 		f.merge(r, pair, object, misses)
@@ -228,6 +263,16 @@ func (f *filler) flush() {
 	}
 }
 
+// grow makes room for n.
+func (c *cells) grow(n int) {
+	for _, v := range []*ints{&c.Use, &c.Reuse, &c.Pair, &c.Object, &c.TID, &c.EndTID, &c.Epoch, &c.Op, &c.Below, &c.UseAt, &c.ReuseAt, &c.Misses.From} {
+		*v = slices.Grow(*v, n+1)
+	}
+	for _, v := range []*doubles{&c.Seen, &c.Accesses, &c.Reuses, &c.Time, &c.Native, &c.Distance, &c.Total} {
+		*v = slices.Grow(*v, n)
+	}
+}
+
 // add appends what needs no table.
 func (c *cells) add(r *model.Record, time, native, distance float64) {
 	below := int32(0)
@@ -241,6 +286,15 @@ func (c *cells) add(r *model.Record, time, native, distance float64) {
 	c.Distance = append(c.Distance, distance)
 }
 
+// grouped are all records: the cells, where none was merged.
+func (f *filler) grouped() grouping {
+	g := f.groups
+	if c := &f.d.Cells; f.leastAccesses == 0 {
+		g.pair, g.object, g.misses = c.Pair, c.Object, c.Misses
+	}
+	return g
+}
+
 // grouping is what each record belongs to.
 type grouping struct {
 	records      []*model.Record
@@ -248,8 +302,7 @@ type grouping struct {
 	misses       steps
 }
 
-func (g *grouping) add(r *model.Record, pair, object int32, misses []float64) {
-	g.records = append(g.records, r)
+func (g *grouping) add(pair, object int32, misses []float64) {
 	g.pair, g.object = append(g.pair, pair), append(g.object, object)
 	g.misses.add(misses)
 }

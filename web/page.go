@@ -29,7 +29,10 @@ const pagePolicy = "default-src 'none'; script-src 'self'; style-src 'self'; img
 
 var templates = template.Must(template.ParseFS(static, "static/page.html", "static/report.html"))
 
-func writePage(w io.Writer) error { return templates.ExecuteTemplate(w, "page.html", nil) }
+// writePage tells pages how many profiles they can ask for at once.
+func writePage(w io.Writer, profiles int) error {
+	return templates.ExecuteTemplate(w, "page.html", profiles)
+}
 
 // fileReport is what a file has inside.
 type fileReport struct {
@@ -52,7 +55,7 @@ func WriteFile(w io.Writer, profiles []Profile, o Options) error {
 	f.Policy = fmt.Sprintf("default-src 'none'; script-src '%s'; style-src '%s'; img-src data: blob:; base-uri 'none'; form-action 'none'",
 		hashOf(f.Script), hashOf(f.Style))
 	add := func(id string, v any) error {
-		p, err := pack(v)
+		p, err := compressed(v)
 		if err == nil {
 			f.Data = append(f.Data, named{id, p})
 		}
@@ -70,8 +73,17 @@ func WriteFile(w io.Writer, profiles []Profile, o Options) error {
 			if err != nil {
 				return err
 			}
-			if err := add(fmt.Sprintf("data?profile=%d&stack=%s", i, stack), d); err != nil {
-				return err
+			for _, part := range []struct {
+				id string
+				v  any
+			}{{"data?profile=%d&stack=%s", d}, {"rest?profile=%d&stack=%s&version=0", d.rest()}} {
+				columns, err := pack(part.v)
+				if err == nil {
+					err = add(fmt.Sprintf(part.id, i, stack), columns)
+				}
+				if err != nil {
+					return err
+				}
 			}
 			if svg, err := drawing(p.Raw, p.Name, stack); err == nil {
 				if err := add(fmt.Sprintf("svg?profile=%d&stack=%s", i, stack), svg); err != nil {

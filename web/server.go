@@ -38,28 +38,36 @@ type Server struct {
 	version  int // of profiles
 	live     bool
 	made     map[string]*reply
+	data     map[string]func() (*Data, error)
 	pprof    map[int]map[string]http.Handler
-	sites    map[string][]site
 }
 
 // reply is an answer that is made once, with others waiting for it.
 type reply struct {
-	once sync.Once
-	body []byte
+	once   sync.Once
+	body   []byte
+	packed *packed // instead of body
 }
 
 // NewServer makes a server for profiles.
 func NewServer(profiles []Profile, o Options) *Server {
-	return &Server{o: o, token: rand.Text(), profiles: profiles, made: map[string]*reply{}, pprof: map[int]map[string]http.Handler{}, sites: map[string][]site{}}
+	s := &Server{o: o, token: rand.Text()}
+	s.keep(profiles, false)
+	return s
 }
 
 // Set exchanges the profiles; live says that more will come.
 func (s *Server) Set(profiles []Profile, live bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.profiles, s.live = profiles, live
 	s.version++
-	s.made, s.pprof, s.sites = map[string]*reply{}, map[int]map[string]http.Handler{}, map[string][]site{}
+	s.keep(profiles, live)
+}
+
+// keep forgets what was made of others.
+func (s *Server) keep(profiles []Profile, live bool) {
+	s.profiles, s.live = profiles, live
+	s.made, s.data, s.pprof = map[string]*reply{}, map[string]func() (*Data, error){}, map[int]map[string]http.Handler{}
 }
 
 // URL is where the pages are, for a server that listens at this address.
@@ -83,6 +91,7 @@ func (s *Server) Serve(ctx context.Context, l net.Listener, allowed ...string) e
 	for _, h := range append([]string{"localhost", "127.0.0.1", "::1"}, allowed...) {
 		s.hosts = append(s.hosts, net.JoinHostPort(h, port))
 	}
+	s.warm()
 	h := &http.Server{Handler: s, MaxHeaderBytes: longestHeader, ReadTimeout: readTimeout, IdleTimeout: idleTimeout}
 	done := make(chan struct{})
 	stop := context.AfterFunc(ctx, func() {
@@ -101,6 +110,16 @@ func (s *Server) Serve(ctx context.Context, l net.Listener, allowed ...string) e
 		return nil
 	}
 	return err
+}
+
+// warm begins with what a page asks for first, while the browser starts. What is live changes before that.
+func (s *Server) warm() {
+	s.mu.Lock()
+	profiles, live, version := s.profiles, s.live, s.version
+	s.mu.Unlock()
+	if len(profiles) > 0 && !live {
+		go s.dataOf(asked{&profiles[0], 0, "", version})
+	}
 }
 
 // ServeHTTP answers who has the token, and was not sent by another site.
@@ -151,7 +170,7 @@ func (s *Server) route(w http.ResponseWriter, r *http.Request, path string) {
 	case path == "":
 		w.Header().Set("Content-Security-Policy", pagePolicy)
 		w.Header().Set("Content-Type", "text/html; charset=utf-8")
-		if err := writePage(w); err != nil {
+		if err := writePage(w, len(s.list().Profiles)); err != nil {
 			http.Error(w, err.Error(), http.StatusInternalServerError)
 		}
 	case path == "app.js" || path == "app.css":
@@ -165,6 +184,8 @@ func (s *Server) route(w http.ResponseWriter, r *http.Request, path string) {
 		s.answer(w, r, "list", func() (any, error) { return s.list(), nil })
 	case path == "data":
 		s.serveData(w, r)
+	case path == "rest":
+		s.serveRest(w, r)
 	case path == "svg":
 		s.serveSVG(w, r)
 	case path == "diff":
@@ -239,6 +260,10 @@ func (s *Server) answer(w http.ResponseWriter, r *http.Request, key string, make
 	s.mu.Unlock()
 	a.once.Do(func() {
 		v, err := make()
+		if p, ok := v.(*packed); ok && err == nil {
+			a.packed = p
+			return
+		}
 		if err == nil {
 			a.body, err = json.Marshal(v)
 		}
@@ -251,74 +276,123 @@ func (s *Server) answer(w http.ResponseWriter, r *http.Request, key string, make
 		delete(s.made, key)
 		s.mu.Unlock()
 	}
+	if a.packed != nil {
+		w.Header().Set("Content-Type", "application/octet-stream")
+		w.Header().Set("Content-Length", strconv.FormatInt(a.packed.size, 10))
+		if r.Method != http.MethodHead {
+			a.packed.WriteTo(w)
+		}
+		return
+	}
 	w.Header().Set("Content-Type", "application/json")
 	if r.Method != http.MethodHead {
 		w.Write(a.body)
 	}
 }
 
-// profile is the one that a parameter numbers.
-func (s *Server) profile(r *http.Request, name string) (*Profile, int, error) {
+// profile is the one that a parameter numbers, and of which version of all.
+func (s *Server) profile(r *http.Request, name string) (p *Profile, i, version int, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	i, err := strconv.Atoi(r.URL.Query().Get(name))
+	i, err = strconv.Atoi(r.URL.Query().Get(name))
 	if err != nil || i < 0 || i >= len(s.profiles) {
-		return nil, 0, fmt.Errorf("%s: there are profiles 0 to %d", name, len(s.profiles)-1)
+		return nil, 0, 0, fmt.Errorf("%s: there are profiles 0 to %d", name, len(s.profiles)-1)
 	}
-	p := s.profiles[i]
-	return &p, i, nil
+	q := s.profiles[i]
+	return &q, i, s.version, nil
 }
 
-// asked are a request's profile and stack.
-func (s *Server) asked(r *http.Request) (p *Profile, i int, stack string, err error) {
-	if p, i, err = s.profile(r, "profile"); err != nil {
-		return nil, 0, "", err
+// asked is what a request asks for.
+type asked struct {
+	profile *Profile
+	i       int // its number
+	stack   string
+	version int
+}
+
+func (a *asked) key(what string) string {
+	return fmt.Sprintf("%s %d %s %d", what, a.i, a.stack, a.version)
+}
+
+// asked says what a request asks for; where that can't be it answers so itself.
+func (s *Server) asked(w http.ResponseWriter, r *http.Request) (a asked, ok bool) {
+	var err error
+	a.profile, a.i, a.version, err = s.profile(r, "profile")
+	a.stack = r.URL.Query().Get("stack")
+	if _, known := model.ParseStackKind(a.stack); !known && a.stack != "" && err == nil {
+		err = errors.New("no such stack")
 	}
-	stack = r.URL.Query().Get("stack")
-	if _, ok := model.ParseStackKind(stack); !ok && stack != "" {
-		return nil, 0, "", errors.New("no such stack")
+	if err != nil {
+		http.Error(w, err.Error(), http.StatusBadRequest)
 	}
-	return p, i, stack, nil
+	return a, err == nil
+}
+
+// dataOf is made once.
+func (s *Server) dataOf(a asked) (*Data, error) {
+	key := a.key("")
+	s.mu.Lock()
+	get := s.data[key]
+	if get == nil {
+		get = sync.OnceValues(func() (*Data, error) {
+			d, err := New(a.profile.Raw, a.profile.Name, a.stack, s.o)
+			if err == nil {
+				d.Version = a.version
+			}
+			return d, err
+		})
+		s.data[key] = get
+	}
+	s.mu.Unlock()
+	return get()
 }
 
 func (s *Server) serveData(w http.ResponseWriter, r *http.Request) {
-	p, i, stack, err := s.asked(r)
-	if err != nil {
-		http.Error(w, err.Error(), http.StatusBadRequest)
+	a, ok := s.asked(w, r)
+	if !ok {
 		return
 	}
-	s.answer(w, r, fmt.Sprintf("data %d %s", i, stack), func() (any, error) {
-		d, err := New(p.Raw, p.Name, stack, s.o)
-		if err == nil {
-			s.keepSites(i, stack, d.Sites)
+	s.answer(w, r, a.key("data"), func() (any, error) {
+		d, err := s.dataOf(a)
+		if err != nil {
+			return nil, err
 		}
-		return d, err
+		return pack(d)
 	})
 }
 
-// keepSites notes where instructions are, for those who ask for them.
-func (s *Server) keepSites(i int, stack string, sites []site) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.sites[fmt.Sprintf("%d %s", i, stack)] = sites
+// serveRest answers with what belongs to the data of a version, too.
+func (s *Server) serveRest(w http.ResponseWriter, r *http.Request) {
+	a, ok := s.asked(w, r)
+	if !ok {
+		return
+	}
+	if r.URL.Query().Get("version") != strconv.Itoa(a.version) {
+		s.answer(w, r, "outdated", func() (any, error) { return nil, errors.New("there are newer profiles") })
+		return
+	}
+	s.answer(w, r, a.key("rest"), func() (any, error) {
+		d, err := s.dataOf(a)
+		if err != nil {
+			return nil, err
+		}
+		return pack(d.rest())
+	})
 }
 
 func (s *Server) serveSVG(w http.ResponseWriter, r *http.Request) {
-	p, i, stack, err := s.asked(r)
-	if err != nil {
-		http.Error(w, err.Error(), http.StatusBadRequest)
-		return
+	if a, ok := s.asked(w, r); ok {
+		s.answer(w, r, a.key("svg"), func() (any, error) { return drawing(a.profile.Raw, a.profile.Name, a.stack) })
 	}
-	s.answer(w, r, fmt.Sprintf("svg %d %s", i, stack), func() (any, error) { return drawing(p.Raw, p.Name, stack) })
 }
 
 func (s *Server) serveDiff(w http.ResponseWriter, r *http.Request) {
-	before, i, err := s.profile(r, "before")
+	before, i, version, err := s.profile(r, "before")
 	if err == nil {
 		var after *Profile
 		var k int
-		if after, k, err = s.profile(r, "after"); err == nil {
-			s.answer(w, r, fmt.Sprintf("diff %d %d", i, k), func() (any, error) { return diff(before, after) })
+		if after, k, _, err = s.profile(r, "after"); err == nil {
+			s.answer(w, r, fmt.Sprintf("diff %d %d %d", i, k, version), func() (any, error) { return diff(before, after) })
 			return
 		}
 	}
@@ -370,18 +444,19 @@ func phases(profiles []Profile) (any, error) {
 	return report.NewPhases(names, all, nil, model.CurveOptions{})
 }
 
-// pack makes JSON small for a file.
-func pack(v any) (string, error) {
-	b, err := json.Marshal(v)
-	if err != nil {
-		return "", err
-	}
+// compressed is an answer made small for a file.
+func compressed(v any) (string, error) {
 	var out bytes.Buffer
 	z, err := gzip.NewWriterLevel(&out, gzip.BestSpeed+2)
 	if err != nil {
 		return "", err
 	}
-	if _, err := z.Write(b); err != nil {
+	if p, ok := v.(*packed); ok {
+		_, err = p.WriteTo(z)
+	} else {
+		err = json.NewEncoder(z).Encode(v)
+	}
+	if err != nil {
 		return "", err
 	}
 	if err := z.Close(); err != nil {

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"io"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
@@ -69,6 +70,27 @@ func TestWhoMayAsk(t *testing.T) {
 		if p := head.Get("Content-Security-Policy"); !strings.Contains(p, "default-src 'none'") || strings.Contains(p, "unsafe") && !strings.Contains(c.url, "/pprof/") {
 			t.Errorf("%s: content security policy %q", c.what, p)
 		}
+	}
+}
+
+// TestVersions: what belongs to the data of profiles that were exchanged since is not taken from newer ones.
+func TestVersions(t *testing.T) {
+	s := NewServer([]Profile{example(t, "bad.pb.gz")}, Options{})
+	ask := func(path string) string {
+		w := httptest.NewRecorder()
+		s.hosts = []string{"example.com"}
+		s.ServeHTTP(w, httptest.NewRequest("GET", "/"+s.token+"/"+path, nil))
+		return w.Body.String()
+	}
+	if b := ask("rest?profile=0&stack=&version=0"); !strings.HasPrefix(b, packedMagic) {
+		t.Errorf("the rest of the first profile: %.100q", b)
+	}
+	s.Set([]Profile{example(t, "words.pb.gz")}, true)
+	if b := ask("rest?profile=0&stack=&version=0"); !strings.Contains(b, "newer") {
+		t.Errorf("the rest of a profile that was exchanged: %.100q", b)
+	}
+	if b := ask("data?profile=0&stack="); !strings.HasPrefix(b, packedMagic) || !strings.Contains(b, `"version":1`) || !strings.Contains(b, `"file":"words.pb.gz"`) {
+		t.Errorf("the data of the next profile: %.100q", b)
 	}
 }
 

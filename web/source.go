@@ -166,7 +166,7 @@ func (p *Profile) has(file string) bool {
 }
 
 func (s *Server) serveSource(w http.ResponseWriter, r *http.Request) {
-	p, i, err := s.profile(r, "profile")
+	p, i, _, err := s.profile(r, "profile")
 	if err != nil {
 		http.Error(w, err.Error(), http.StatusBadRequest)
 		return

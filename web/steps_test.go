@@ -1,7 +1,13 @@
 package web
 
 import (
+	"bytes"
+	"encoding/binary"
+	"encoding/json"
 	"math"
+	"math/rand/v2"
+	"reflect"
+	"slices"
 	"strings"
 	"testing"
 
@@ -77,10 +83,83 @@ func TestSteps(t *testing.T) {
 	out := make([]float64, 5)
 	for f, v := range all {
 		for i, x := range s.values(f, out) {
-			if math.Abs(x-v[i]) > 1e-6*v[i] || v[i] == 0 && x != 0 {
+			if x != v[i] {
 				t.Errorf("function %d: %v, want %v", f, out, v)
 			}
 		}
+	}
+}
+
+// TestNth: values are found as by sorting all.
+func TestNth(t *testing.T) {
+	rng := rand.New(rand.NewPCG(3, 4))
+	for n := 1; n < 3000; n = n*3/2 + 1 {
+		for _, most := range []int{1, 5, 1 << 30} { // with many that are equal, and none
+			values := make([]float64, n)
+			for i := range values {
+				values[i] = float64(rng.IntN(most))
+			}
+			for _, in := range [][]float64{values, slices.Sorted(slices.Values(values))} {
+				sorted := slices.Sorted(slices.Values(in))
+				for range 20 {
+					k := rng.IntN(n)
+					if got := nth(slices.Clone(in), k); got != sorted[k] {
+						t.Fatalf("%d of %d values below %d: %g, want %g", k, n, most, got, sorted[k])
+					}
+				}
+			}
+		}
+	}
+}
+
+// TestPack: columns come back as they were, each at a multiple of 8 bytes, and nothing of them is in the JSON.
+func TestPack(t *testing.T) {
+	d, err := New(example(t, "words.pb.gz").Raw, "words", "", Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := pack(d)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out bytes.Buffer
+	if n, err := p.WriteTo(&out); err != nil || n != p.size || out.Len() != int(n) {
+		t.Fatalf("wrote %d of %d bytes, said %d: %v", out.Len(), p.size, n, err)
+	}
+	b := out.Bytes()
+	at := 8 + int(binary.LittleEndian.Uint32(b[4:]))
+	var head struct {
+		Value   map[string]map[string]any
+		Columns []column
+	}
+	json.Unmarshal(b[8:at], &head) // what else is in it does not fit
+	if string(b[:4]) != packedMagic || at%8 != 0 || head.Value["cells"]["use"] != nil {
+		t.Errorf("begins with %.100q", b)
+	}
+	columns := map[string]any{}
+	eachColumn(reflect.ValueOf(d), "", func(name string, c any) { columns[name] = c })
+	for _, c := range head.Columns {
+		switch want := columns[c.Name].(type) {
+		case ints:
+			for i, v := range want {
+				if got := int32(binary.LittleEndian.Uint32(b[at+4*i:])); got != v {
+					t.Fatalf("%s %d: %d, want %d", c.Name, i, got, v)
+				}
+			}
+			at += (4*c.N + 7) &^ 7
+		case doubles:
+			for i, v := range want {
+				if got := binary.LittleEndian.Uint64(b[at+8*i:]); got != math.Float64bits(v) {
+					t.Fatalf("%s %d: %x, want %g", c.Name, i, got, v)
+				}
+			}
+			at += 8 * c.N
+		default:
+			t.Fatalf("there is no column %s", c.Name)
+		}
+	}
+	if at != len(b) || len(head.Columns) < 25 {
+		t.Errorf("%d columns end at byte %d of %d", len(head.Columns), at, len(b))
 	}
 }
 
@@ -96,6 +175,7 @@ func TestSquares(t *testing.T) {
 		t.Fatal(err)
 	}
 	out, sq := make([]float64, len(d.Sizes)), make([]float64, len(d.Sizes))
+	squares := &d.rest().Pairs
 	accesses := 0.0
 	for i := range p.Records {
 		if p.Records[i].Kind != model.Lost {
@@ -122,7 +202,7 @@ func TestSquares(t *testing.T) {
 				continue
 			}
 			want := p.PerAccess(records, func(r *model.Record) float64 { return r.Misses[k] }, accesses, p.Holds(), 0.05)
-			unit := d.Pairs.Squares.values(pair, sq)[c.At] / sum
+			unit := squares.values(pair, sq)[c.At] / sum
 			low, high := model.CountBand(sum / unit)
 			if math.Abs(low*unit/accesses-want.Low) > 1e-4*want.Value || math.Abs(high*unit/accesses-want.High) > 1e-4*want.High {
 				t.Errorf("pair %d at %s: band %g to %g, PerAccess has %g to %g", pair, c.Level, low*unit/accesses, high*unit/accesses, want.Low, want.High)

@@ -57,8 +57,18 @@ func AnalyzeWith(p, whole *model.Profile) *Answer {
 		a.Checked = len(a.Findings) > 0 || v.Memory.High <= decided || v.Memory.Low >= paysLow
 	}
 	a.Unwatched = unwatched(whole)
-	a.Says = a.says()
+	a.Says = a.says() + a.sharingClause()
 	return a
+}
+
+// sharingClause says that the verdict is without what threads take from each other, where that was found.
+func (a *Answer) sharingClause() string {
+	for _, f := range a.Findings {
+		if f.Rule == "sharing" && a.Verdict.Known {
+			return "; on top of it comes what threads take from each other, at " + strings.Join(strings.Fields(f.Place), " ")
+		}
+	}
+	return ""
 }
 
 // unwatched are the threads that each made a twentieth of the accesses or more, where other threads' writes were not watched.
@@ -212,7 +222,7 @@ func (a *Answer) says() string {
 	about := fmt.Sprintf("%s of its CPU time (95%% band %s to %s)", percent(v.Memory.Value), percent(v.Memory.Low), percent(v.Memory.High))
 	switch {
 	case v.Memory.High-v.Memory.Low > 0.6:
-		about = "perhaps bound by memory, " + countOf(v.Samples, "sample") + " can't tell: it waits for data " + about
+		about = "perhaps bound by memory, " + report.Plural(v.Samples, "sample") + " can't tell: it waits for data " + about
 	case v.Memory.Low >= 0.3 || v.Memory.Value >= 0.5 && v.Memory.Low >= 0.2:
 		about = "bound by memory: it waits for data " + about
 	case v.Memory.High <= 0.25:
@@ -232,13 +242,6 @@ func (a *Answer) says() string {
 }
 
 func percent(share float64) string { return fmt.Sprintf("%.0f%%", 100*share) }
-
-func countOf(n int64, what string) string {
-	if n == 1 {
-		return "1 " + what
-	}
-	return fmt.Sprintf("%d %ss", n, what)
-}
 
 // perSecond writes a rate of bytes.
 func perSecond(bytes float64) string { return report.Bytes(bytes) + "/s" }

@@ -73,10 +73,8 @@ func waiting(a *Answer) (out []Finding) {
 	}
 	for _, k := range order {
 		all := by[k]
-		n, behind := all[0].Samples, int64(0)
-		sum := 0.0
+		n, sum := all[0].Samples, 0.0
 		for _, s := range all {
-			behind += s.Behind
 			sum += s.Time.Value
 		}
 		cost := sampled(sum, float64(a.Verdict.Samples))
@@ -86,7 +84,7 @@ func waiting(a *Answer) (out []Finding) {
 		rule := most(all, func(s *Spot) string { return s.Manner })
 		first := all[0]
 		f := Finding{Rule: rule, Place: first.Place, File: first.File, Line: first.Line, Data: k.data, Cost: &cost, Samples: n, weight: cost.Value}
-		f.Evidence = append(f.Evidence, fmt.Sprintf("%d of %s of CPU time are in %s, of these %d right behind such an access", n, countOf(a.Verdict.Samples, "sample"), k.function, behind))
+		f.Evidence = append(f.Evidence, fmt.Sprintf("%d of %s of CPU time are in %s, of these %d right behind such an access", n, report.Plural(a.Verdict.Samples, "sample"), k.function, behind(all)))
 		switch rule {
 		case model.MannerStride.String():
 			describeStride(&f, all)
@@ -110,13 +108,36 @@ func waiting(a *Answer) (out []Finding) {
 	return out
 }
 
+// behind is how many samples found the thread right behind one of these accesses. Samples do not tell steps apart: spots that
+// differ in the step alone have the same ones.
+func behind(all []*Spot) (n int64) {
+	type key struct{ place, manner string }
+	seen := map[key]bool{}
+	for _, s := range all {
+		if k := (key{s.Place, s.Manner}); !seen[k] {
+			seen[k] = true
+			n += s.Behind
+		}
+	}
+	return n
+}
+
 // describeStride is for waits in large strides.
 func describeStride(f *Finding, all []*Spot) {
-	step := all[0].Step
-	if step < 0 {
-		step = -step
+	times, sum, step := map[int64]float64{}, 0.0, int64(0)
+	for _, s := range all {
+		size := max(s.Step, -s.Step)
+		times[size] += s.Time.Value
+		sum += s.Time.Value
+		if times[size] > times[step] {
+			step = size
+		}
 	}
-	f.Title = fmt.Sprintf("a walk in steps of %s: each access is to another page or line, and no prefetcher follows", report.Bytes(float64(step)))
+	in := fmt.Sprintf("steps of %s", report.Bytes(float64(step)))
+	if times[step] < 0.9*sum {
+		in = fmt.Sprintf("large steps, most often of %s", report.Bytes(float64(step)))
+	}
+	f.Title = fmt.Sprintf("a walk in %s: each access is to another page or line, and no prefetcher follows", in)
 	f.Try = "interchange the loops so that the inner one goes along the rows, or block them"
 	if step >= 512 && step&(step-1) == 0 {
 		f.Evidence = append(f.Evidence, "the step is a power of two: the lines compete for few sets of the cache")
@@ -135,7 +156,7 @@ func (f *Finding) addUse(a *Answer) {
 	f.addMembers(a)
 }
 
-// addMembers says which members of structs are fetched, by all instructions of the finding's function.
+// addMembers says which members of structs are fetched, by all instructions of the finding's function that fetch most from its data.
 func (f *Finding) addMembers(a *Answer) {
 	var all []string
 	function := ""
@@ -146,7 +167,7 @@ func (f *Finding) addMembers(a *Answer) {
 	}
 	for _, w := range a.Walks {
 		for _, m := range w.Members {
-			if w.Function == function && !slices.Contains(all, m) {
+			if w.Function == function && w.Data == f.Data && !slices.Contains(all, m) {
 				all = append(all, m)
 			}
 		}
@@ -228,10 +249,19 @@ func missesAt(p *model.Profile, value func(*model.Record) float64) (sum, accesse
 	return sum, accesses, level
 }
 
+// quoted says whether a cache's miss ratio is known well enough to be told of as a number.
+func quoted(p *model.Profile, k int) bool {
+	if k >= len(p.Caches) || p.Block <= 0 {
+		return false
+	}
+	curve, err := p.MissRatios([]uint64{uint64(max(p.Caches[k].Size, 0)) / uint64(p.Block)}, model.CurveOptions{})
+	return err == nil && curve.Points[0].Quote == model.Quoted
+}
+
 // gives says what the misses would be were a pair near: its share is taken out of them.
 func gives(p *model.Profile, q *report.Pair) string {
 	sum, accesses, level := missesAt(p, farMisses(p))
-	if !(accesses > 0) || !(sum > 0) {
+	if !(accesses > 0) || !(sum > 0) || !quoted(p, max(p.Quotable(), 0)) {
 		return ""
 	}
 	share := min(q.Value/sum, 1)
@@ -260,7 +290,7 @@ func fuse(p *model.Profile, a *Answer, pairs []*report.Pair) (out []Finding) {
 		}
 		f := Finding{Rule: "fuse", Title: "two loops go over the same data, one after the other", Place: fmt.Sprintf("%s -> %s", q.Use, q.Reuse), File: q.Use.File, Line: q.Use.Line,
 			Samples: q.Observations, weight: a.Verdict.Memory.Value * q.Value / sum}
-		f.Evidence = []string{fmt.Sprintf("%s of all predicted %s misses are of data touched in the first place and next in the second, %s observed", report.Percent(q.Value, sum), level, countOf(q.Observations, "time"))}
+		f.Evidence = []string{fmt.Sprintf("%s of all predicted %s misses are of data touched in the first place and next in the second, %s observed", report.Percent(q.Value, sum), level, report.Plural(q.Observations, "time"))}
 		if q.Distance != nil {
 			f.Evidence = append(f.Evidence, fmt.Sprintf("between them %s of other data are touched", report.Bytes(*q.Distance)))
 		}
@@ -283,7 +313,7 @@ func again(p *model.Profile, a *Answer, pairs []*report.Pair) (out []Finding) {
 		}
 		f := Finding{Rule: "block", Title: "a loop walks the same large data again and again", Place: q.Use.String(), File: q.Use.File, Line: q.Use.Line,
 			Samples: q.Observations, weight: 0.9 * a.Verdict.Memory.Value * q.Value / sum}
-		f.Evidence = []string{fmt.Sprintf("%s of all predicted %s misses are of data that this place touched %s before, %s observed", report.Percent(q.Value, sum), level, report.Bytes(*q.Distance), countOf(q.Observations, "time"))}
+		f.Evidence = []string{fmt.Sprintf("%s of all predicted %s misses are of data that this place touched %s before, %s observed", report.Percent(q.Value, sum), level, report.Bytes(*q.Distance), report.Plural(q.Observations, "time"))}
 		f.Try = "block the loops: do all work on a part that fits a cache before the next part"
 		f.Gives = gives(p, q)
 		out = append(out, f)

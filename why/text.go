@@ -18,7 +18,7 @@ func (a *Answer) Text() string {
 	v := &a.Verdict
 	if v.Known {
 		wrap(&b, "  ", fmt.Sprintf("%s waits at accesses that no prefetcher foresees, %s for lines that come in order; %s of %s of CPU time.",
-			percent(v.Waits.Value), percent(v.Streams.Value), countOf(v.Samples, "sample"), report.Nanoseconds(v.CPU*1e9)))
+			percent(v.Waits.Value), percent(v.Streams.Value), report.Plural(v.Samples, "sample"), report.Nanoseconds(v.CPU*1e9)))
 	}
 	if len(a.Traffic) > 0 {
 		b.WriteString("\ntraffic, a second of CPU time\n")
@@ -33,7 +33,8 @@ func (a *Answer) Text() string {
 	}
 	switch {
 	case !a.Checked && len(a.Findings) == 0:
-		b.WriteString("\nNo findings: too little is known of where time goes.\n")
+		b.WriteByte('\n')
+		wrap(&b, "", "No findings: "+a.unknown())
 	case len(a.Findings) == 0:
 		b.WriteString("\nNothing stands out.\n")
 	}
@@ -44,10 +45,18 @@ func (a *Answer) Text() string {
 		b.WriteByte('\n')
 		wrap(&b, "", fmt.Sprintf("What its %d threads take from each other was not watched: --stack both of rdx attach and rdx run has them watched.", a.Unwatched))
 	}
-	if len(a.Walks) > 0 {
+	if len(a.Walks) > 0 && a.Walks[0].Fetches > 0 {
 		a.walksText(&b)
 	}
 	return b.String()
+}
+
+// unknown says why there may be findings that are not told, and what would tell.
+func (a *Answer) unknown() string {
+	if !a.Verdict.Known {
+		return "they rest on where time goes, which is not known."
+	}
+	return fmt.Sprintf("that it waits for %s to %s of its time is too wide a band for any; profile longer, or with more --overhead.", percent(a.Verdict.Memory.Low), percent(a.Verdict.Memory.High))
 }
 
 func (f *Finding) text(b *strings.Builder, n int) {
@@ -73,7 +82,8 @@ func (f *Finding) text(b *strings.Builder, n int) {
 const shownWalks = 8
 
 func (a *Answer) walksText(b *strings.Builder) {
-	fmt.Fprintf(b, "\nhow memory is touched, where most lines are fetched\n%7s %-11s %8s %6s %6s  %s\n", "fetches", "stride", "step", "use", "write", "place")
+	fmt.Fprintf(b, "\nhow memory is touched, where most lines are fetched\n"+
+		"(stride: of most fetches, as docs/explanation/patterns.md has it, where findings\ngo by time; use: bytes used of a fetched line; write: share of these written to)\n%7s %-11s %8s %6s %6s  %s\n", "fetches", "stride", "step", "use", "write", "place")
 	all := 0.0
 	for _, w := range a.Walks {
 		all += w.Fetches

@@ -59,10 +59,10 @@ func verdict(p *model.Profile) (v Verdict) {
 	v.CPU = all / 1e9
 	switch {
 	case len(p.Moments) == 0:
-		v.Why = "the profile has no samples of CPU time: its source samples accesses, or it was made by another command"
+		v.Why = noMoments(p)
 		return v
 	case v.Samples < leastSamples:
-		v.Why = "only " + countOf(v.Samples, "sample") + " of CPU time, want " + countOf(leastSamples, "sample") + ": profile longer, or with more --overhead"
+		v.Why = "only " + report.Plural(v.Samples, "sample") + " of CPU time, want " + report.Plural(leastSamples, "sample") + ": profile longer, or with more --overhead"
 		return v
 	}
 	v.functions = map[string]float64{}
@@ -92,6 +92,17 @@ func verdict(p *model.Profile) (v Verdict) {
 	v.Streams, v.Waits = scaled(part), scaled(1-part)
 	v.Known = true
 	return v
+}
+
+// noMoments says why a profile has no samples of CPU time, and what has.
+func noMoments(p *model.Profile) string {
+	switch {
+	case p.ExactDistances:
+		return "the exact answer counts accesses, not time: rdx run and rdx attach tell of time"
+	case len(p.Records) == 0:
+		return "nothing was observed: profile longer, or with more --overhead"
+	}
+	return "the profile has no samples of CPU time, as of a source that samples accesses: --source clock has them"
 }
 
 // pooled are the groups with enough samples, in the order of their names, and one of all others.

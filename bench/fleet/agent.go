@@ -2,7 +2,10 @@ package main
 
 import (
 	"bufio"
+	"bytes"
 	"context"
+	"crypto/sha256"
+	"encoding/json"
 	"fmt"
 	"io"
 	"net"
@@ -15,10 +18,13 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	rdxagent "github.com/rdx-profiler/rdx/agent"
 )
 
 // agent is one rdx agent, as often as it is started.
@@ -29,11 +35,14 @@ type agent struct {
 	began                      time.Time
 	lived                      time.Duration
 
-	starts, sessionsKilled int
-	memory                 [3][]float64 // MiB, with sessions, by thirds of the run
-	files                  [3][]float64
-	total                  map[string]float64 // metrics of those that have ended
-	latest                 map[string]float64
+	starts, killed, sessionsKilled int
+
+	memory [3][]float64 // MiB, with sessions, by thirds of the run
+	alone  [3][]float64 // without them
+	files  [3][]float64
+	log    agentLog
+	total  map[string]float64 // metrics of those that have ended
+	latest map[string]float64
 }
 
 func (b *bench) newAgent(host string) (*agent, error) {
@@ -44,7 +53,7 @@ func (b *bench) newAgent(host string) (*agent, error) {
 	if err := unix.Mount("none", a.disk, "tmpfs", 0, "size=8m"); err != nil {
 		return nil, fmt.Errorf("mount the spool's disk: %w", err)
 	}
-	config := fmt.Sprintf("server: {url: '%s'}\nhost: %s\nperiod: %v\ndiscover: 5s\nworth: 20ms\noverhead: %g\ntarget_overhead: 2\nspool: {dir: '%s/spool', size: 4MiB}\nlisten: 'unix:%s'\nonly: [{exe: '^%s/%s/'}]\nlog_level: error\n",
+	config := fmt.Sprintf("server: {url: '%s'}\nhost: %s\nperiod: %v\ndiscover: 5s\nworth: 20ms\noverhead: %g\ntarget_overhead: 2\nspool: {dir: '%s/spool', size: 4MiB}\nlisten: 'unix:%s'\nonly: [{exe: '^%s/%s/'}]\nlog_level: info\n",
 		b.proxy.url, host, b.period, b.overhead, a.disk, a.socket, b.dir, host)
 	if err := os.WriteFile(a.config, []byte(config), 0o600); err != nil {
 		return nil, err
@@ -54,29 +63,36 @@ func (b *bench) newAgent(host string) (*agent, error) {
 
 func (a *agent) run() error {
 	a.cmd = exec.Command(a.rdx, "agent", "--config", a.config)
-	a.cmd.Stderr = os.Stderr
+	a.cmd.Stderr = &a.log
 	a.starts++
 	a.began = time.Now()
 	return a.cmd.Start()
 }
 
 // end stops it, by SIGTERM, and adds up what it said of itself.
-func (a *agent) end() {
+func (b *bench) endAgent(a *agent) {
 	if a.cmd == nil {
 		return
 	}
-	a.stop(unix.SIGTERM)
-	_ = unix.Unmount(a.disk, unix.MNT_DETACH)
+	b.stopAgent(a, unix.SIGTERM)
 }
 
-func (a *agent) stop(sig unix.Signal) {
+func (b *bench) stopAgent(a *agent, sig unix.Signal) {
 	a.scrape()
 	start := time.Now()
 	_ = a.cmd.Process.Signal(sig)
 	_ = a.cmd.Wait()
-	if elapsed := time.Since(start); elapsed > 5*time.Second {
-		fmt.Printf("FAIL: agent %s took %v to end by %v\n", a.host, elapsed, sig)
+	if elapsed := time.Since(start); sig == unix.SIGTERM && elapsed > 6*time.Second { // it gives itself five, and must then be scheduled
+		b.fail("agent %s took %v to end by %v", a.host, elapsed, sig)
 	}
+	if sig == unix.SIGKILL {
+		a.killed++
+	} else if a.log.counters == nil {
+		b.fail("agent %s did not say at its end what it has done", a.host)
+	} else {
+		a.latest = a.log.counters
+	}
+	a.log = agentLog{}
 	for k, v := range a.latest {
 		a.total[k] += v
 	}
@@ -84,13 +100,42 @@ func (a *agent) stop(sig unix.Signal) {
 	a.latest, a.cmd = nil, nil
 }
 
-func (a *agent) restart(sig unix.Signal) {
+// agentLog keeps the last line of an agent's log and passes errors on.
+type agentLog struct {
+	rest     []byte
+	counters map[string]float64
+}
+
+func (l *agentLog) Write(p []byte) (int, error) {
+	l.rest = append(l.rest, p...)
+	for {
+		line, rest, ok := bytes.Cut(l.rest, []byte("\n"))
+		if !ok {
+			return len(p), nil
+		}
+		l.rest = rest
+		var said struct {
+			Level    string             `json:"level"`
+			Message  string             `json:"msg"`
+			Counters map[string]float64 `json:"counters"`
+		}
+		err := json.Unmarshal(line, &said)
+		switch {
+		case err != nil || (said.Level != "info" && said.Level != "warn"):
+			fmt.Fprintf(os.Stderr, "%s\n", line)
+		case said.Message == rdxagent.Ended:
+			l.counters = said.Counters
+		}
+	}
+}
+
+func (b *bench) restartAgent(a *agent, sig unix.Signal) {
 	if a.cmd == nil {
 		return
 	}
-	a.stop(sig)
+	b.stopAgent(a, sig)
 	if err := a.run(); err != nil {
-		fmt.Println("agent:", err)
+		b.fail("agent: %v", err)
 	}
 }
 
@@ -123,11 +168,12 @@ func (a *agent) sample(at float64) {
 	}
 	a.scrape()
 	third := min(int(3*at), 2)
-	sum := 0.0
-	for _, pid := range append(a.sessions(), a.cmd.Process.Pid) {
+	agent := pss(a.cmd.Process.Pid)
+	sum := agent
+	for _, pid := range a.sessions() {
 		sum += pss(pid)
 	}
-	a.memory[third] = append(a.memory[third], sum)
+	a.memory[third], a.alone[third] = append(a.memory[third], sum), append(a.alone[third], agent)
 	if open, err := os.ReadDir(fmt.Sprintf("/proc/%d/fd", a.cmd.Process.Pid)); err == nil {
 		a.files[third] = append(a.files[third], float64(len(open)))
 	}
@@ -186,7 +232,8 @@ func (a *agent) free() { _ = os.Remove(filepath.Join(a.disk, "full")) }
 func (a *agent) print() {
 	fmt.Printf("agent %s: started %d times, %d sessions killed, lived %v\n", a.host, a.starts, a.sessionsKilled, a.lived.Round(time.Second))
 	for third := range 3 {
-		fmt.Printf("  third %d: memory %.0f MiB at the median, %.0f at most; %.0f descriptors at the median, %.0f at most\n", third+1, median(a.memory[third]), largest(a.memory[third]), median(a.files[third]), largest(a.files[third]))
+		fmt.Printf("  third %d: memory %.0f MiB at the median, %.0f at most, of which the agent %.1f and %.1f; %.0f descriptors at the median, %.0f at most\n", third+1,
+			median(a.memory[third]), largest(a.memory[third]), median(a.alone[third]), largest(a.alone[third]), median(a.files[third]), largest(a.files[third]))
 	}
 	var names []string
 	for k, v := range a.total {
@@ -229,8 +276,11 @@ func cpus() int {
 type proxy struct {
 	url           string
 	mode          atomic.Value // string
-	passed, bytes atomic.Int64
+	passed, bytes atomic.Int64 // what was sent again because the answer was lost counts once, as it does for the server
+	seen          sync.Map     // by hash of the request
 }
+
+type requestHash struct{}
 
 func newProxy(to string) (*proxy, error) {
 	target, err := url.Parse(to)
@@ -246,7 +296,10 @@ func newProxy(to string) (*proxy, error) {
 	forward := httputil.NewSingleHostReverseProxy(target)
 	forward.ErrorHandler = func(w http.ResponseWriter, _ *http.Request, _ error) { w.WriteHeader(http.StatusBadGateway) }
 	forward.ModifyResponse = func(r *http.Response) error {
-		if r.StatusCode == http.StatusOK {
+		if r.StatusCode != http.StatusOK {
+			return nil
+		}
+		if _, again := p.seen.LoadOrStore(r.Request.Context().Value(requestHash{}), true); !again {
 			p.passed.Add(1)
 			p.bytes.Add(r.Request.ContentLength)
 		}
@@ -267,7 +320,13 @@ func newProxy(to string) (*proxy, error) {
 			case "429":
 				w.WriteHeader(http.StatusTooManyRequests)
 			default:
-				forward.ServeHTTP(w, r)
+				body, err := io.ReadAll(r.Body)
+				if err != nil {
+					w.WriteHeader(http.StatusBadRequest)
+					return
+				}
+				r.Body = io.NopCloser(bytes.NewReader(body))
+				forward.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), requestHash{}, sha256.Sum256(body))))
 			}
 		}))
 	}()

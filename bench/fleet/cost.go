@@ -45,7 +45,6 @@ func measureCost(o options, turns int) error {
 	if err != nil {
 		return err
 	}
-	defer backend.Stop(s)
 	b := &bench{options: o, dir: dir, server: s[0]}
 	if b.proxy, err = newProxy(s[0].URL); err != nil {
 		return err
@@ -87,8 +86,9 @@ func measureCost(o options, turns int) error {
 	if err != nil {
 		return err
 	}
-	defer a.end()
-	a.stop(unix.SIGTERM)
+	b.agents = append(b.agents, a)
+	defer b.stop()
+	b.stopAgent(a, unix.SIGTERM)
 	a.total, a.lived = map[string]float64{}, 0
 	var ratios []float64
 	time.Sleep(2 * time.Second)
@@ -99,7 +99,7 @@ func measureCost(o options, turns int) error {
 		}
 		time.Sleep(7 * time.Second) // until its first draw
 		with := turn()
-		a.stop(unix.SIGTERM)
+		b.stopAgent(a, unix.SIGTERM)
 		after := turn()
 		base := math.Sqrt(without * after)
 		ratios = append(ratios, with/base)

@@ -10,6 +10,8 @@
 // processes come and go. Agents and sessions are killed at random times, the server is killed and started
 // again, and throttled by a proxy that answers garbage, slowly, or 429; one agent's disk is filled. At the
 // end the curves are compared with the truth, and what the server has with what the agents say that they sent.
+// Lines that begin with FAIL say what must not be: a service that was harmed, a window that nobody has counted,
+// memory or descriptors that grow, a session, a map or a program of BPF that is left.
 package main
 
 import (
@@ -25,6 +27,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -91,6 +94,17 @@ type bench struct {
 	agents []*agent
 	load   []*exec.Cmd
 	kills  int
+	before *kernelObjects
+	came   int          // processes
+	harmed atomic.Value // string, of the last that did not end well
+
+	failures int
+}
+
+// fail says what must not be.
+func (b *bench) fail(format string, args ...any) {
+	b.failures++
+	fmt.Printf("FAIL: "+format+"\n", args...)
 }
 
 func run(ctx context.Context, o options) error {
@@ -99,18 +113,33 @@ func run(ctx context.Context, o options) error {
 		return err
 	}
 	defer os.RemoveAll(dir)
-	if o.rdx, err = filepath.Abs(o.rdx); err != nil {
+	b := &bench{options: o, dir: dir, rand: rand.New(rand.NewPCG(o.seed, 1)), before: listKernelObjects()}
+	// A name of its own tells this run's sessions from others'.
+	if b.rdx, err = copyOf(o.rdx, dir); err != nil {
 		return err
 	}
-	b := &bench{options: o, dir: dir, rand: rand.New(rand.NewPCG(o.seed, 1))}
-	b.options.kills = o.kills
 	fmt.Printf("seed %d, %v, %d processes, %d kills, period %v\n", o.seed, o.length, o.processes, o.kills, o.period)
 	if err := b.start(ctx); err != nil {
 		return err
 	}
 	defer b.stop()
 	b.disturb(ctx)
-	return b.report(ctx)
+	if err := b.report(ctx); err != nil {
+		return err
+	}
+	if b.failures > 0 {
+		return fmt.Errorf("%d failures", b.failures)
+	}
+	return nil
+}
+
+func copyOf(program, dir string) (string, error) {
+	data, err := os.ReadFile(program)
+	if err != nil {
+		return "", err
+	}
+	path := filepath.Join(dir, "rdx")
+	return path, os.WriteFile(path, data, 0o755)
 }
 
 func (b *bench) start(ctx context.Context) error {
@@ -221,8 +250,11 @@ func (b *bench) disturb(ctx context.Context) {
 				break
 			}
 			churn = append(churn, c)
+			b.came++
 			go func() {
-				_ = c.Wait()
+				if err := c.Wait(); err != nil {
+					b.harmed.Store(fmt.Sprintf("%s: %v", c.Path, err))
+				}
 				ended <- c
 			}()
 		}
@@ -270,12 +302,61 @@ func (b *bench) kill() {
 			return
 		}
 	}
-	a.restart(unix.SIGKILL)
+	b.restartAgent(a, unix.SIGKILL)
+}
+
+// account holds what came out of sessions against what became of it. An agent that is killed takes along what it
+// would have said of the windows at hand.
+func (b *bench) account() {
+	sum := func(name string) (v float64) {
+		for _, a := range b.agents {
+			for k, n := range a.total {
+				if strings.HasPrefix(k, name) {
+					v += n
+				}
+			}
+		}
+		return v
+	}
+	kills := 0.0
+	for _, a := range b.agents {
+		kills += float64(a.killed)
+	}
+	done, taken := sum(`rdx_agent_sessions_total{result="done"}`), sum(`rdx_agent_pushes_total{outcome="taken"}`)
+	dropped, lost := sum("rdx_agent_windows_dropped_total"), sum(`rdx_agent_windows_dropped_total{reason="agent killed in a session"}`)
+	left := 0.0
+	for _, a := range b.agents {
+		files, _ := filepath.Glob(filepath.Join(a.disk, "spool", "*.push"))
+		left += float64(len(files))
+	}
+	fmt.Printf("%.0f windows came out of sessions: %.0f were taken, %.0f dropped and counted, %.0f are in spools; %.0f were lost with %.0f killed agents, which is counted; the server has %d\n",
+		done, taken, dropped-lost, left, lost, kills, b.proxy.passed.Load())
+	if off := done - (taken + dropped - lost + left); off > 2*kills || off < -2*kills {
+		b.fail("%.0f windows are not accounted for, with %.0f killed agents", off, kills)
+	}
+	if off := float64(b.proxy.passed.Load()) - taken; off < 0 || off > 2*kills {
+		b.fail("the server has %d windows, the agents say %.0f, with %.0f killed", b.proxy.passed.Load(), taken, kills)
+	}
+	for _, a := range b.agents {
+		// One that was just started has less.
+		if first, last := largest(a.alone[0]), median(a.alone[2]); last > first+4 {
+			b.fail("agent %s: its memory has grown from %.0f MiB at most to %.0f at the median", a.host, first, last)
+		}
+		for _, m := range a.memory {
+			if most := largest(m); most > 150 {
+				b.fail("agent %s and its sessions took %.0f MiB", a.host, most)
+			}
+		}
+		if first, last := largest(a.files[0]), largest(a.files[2]); last > first+8 {
+			b.fail("agent %s: descriptors have grown from %.0f to %.0f", a.host, first, last)
+		}
+	}
 }
 
 func (b *bench) stop() {
 	for _, a := range b.agents {
-		a.end()
+		b.endAgent(a)
+		_ = unix.Unmount(a.disk, unix.MNT_DETACH)
 	}
 	for _, c := range b.load {
 		_ = c.Process.Kill()
@@ -288,19 +369,25 @@ func (b *bench) stop() {
 func (b *bench) report(ctx context.Context) error {
 	for _, c := range b.load[:len(truth)*2-2] { // cart runs once on each
 		if err := c.Process.Signal(unix.Signal(0)); err != nil {
-			fmt.Printf("FAIL: a service has ended: %v\n", err)
-		} else if b, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", c.Process.Pid)); err != nil || strings.Contains(string(b), "State:\tT") {
-			fmt.Printf("FAIL: a service does not run: %v\n", err)
+			b.fail("a service has ended: %v", err)
+		} else if status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", c.Process.Pid)); err != nil || strings.Contains(string(status), "State:\tT") {
+			b.fail("a service does not run: %v", err)
 		}
 	}
+	fmt.Printf("%d processes came and went beside the services\n", b.came)
+	if what := b.harmed.Load(); what != nil {
+		b.fail("a process did not end well: %v", what)
+	}
 	for _, a := range b.agents {
-		a.restart(unix.SIGTERM) // what is in the spool is sent by the next
+		b.restartAgent(a, unix.SIGTERM) // what is in the spool is sent by the next
 	}
 	time.Sleep(5 * time.Second)
 	for _, a := range b.agents {
-		a.end()
+		b.endAgent(a)
 		a.print()
 	}
+	b.account()
+	b.leftOver(ctx)
 	for _, s := range truth {
 		b.compare(ctx, s.service, s.version, 1/float64(s.every), s.lines*64)
 	}

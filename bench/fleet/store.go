@@ -11,7 +11,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	discover "github.com/rdx-profiler/rdx/agent"
+	rdxagent "github.com/rdx-profiler/rdx/agent"
 	"github.com/rdx-profiler/rdx/fleet"
 	"github.com/rdx-profiler/rdx/fleet/backend"
 	"github.com/rdx-profiler/rdx/pprofout"
@@ -47,7 +47,7 @@ func store(ctx context.Context, path string, windows int) error {
 		return err
 	}
 	used := func() time.Duration {
-		q, err := discover.Proc{Dir: "/proc"}.Process(s[0].PID())
+		q, err := rdxagent.Proc{Dir: "/proc"}.Process(s[0].PID())
 		if err != nil {
 			return 0
 		}

@@ -1,11 +1,15 @@
 package main
 
 import (
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
+	"path/filepath"
 
 	"github.com/spf13/cobra"
 
+	"github.com/rdx-profiler/rdx/model"
 	"github.com/rdx-profiler/rdx/report"
 	"github.com/rdx-profiler/rdx/why"
 )
@@ -32,18 +36,15 @@ func newAnnotateCmd() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			info, err := os.Stat(args[1])
+			file, info, err := findSource(p, args[1])
 			if err != nil {
 				return report.BadInput(err)
 			}
-			if !info.Mode().IsRegular() || info.Size() > mostSource {
-				return report.BadInput(fmt.Errorf("%s is no source file", args[1]))
-			}
-			text, err := os.ReadFile(args[1])
+			text, err := os.ReadFile(file)
 			if err != nil {
 				return report.BadInput(err)
 			}
-			s, err := why.Annotate(p, args[1], string(text))
+			s, err := why.Annotate(p, file, string(text))
 			if err != nil {
 				return report.BadInput(err)
 			}
@@ -53,4 +54,29 @@ func newAnnotateCmd() *cobra.Command {
 	}
 	cmd.Flags().StringVar(&format, "format", "text", "text, json or csv")
 	return cmd
+}
+
+// findSource is the file that is named, or of that name where the profile's code was compiled.
+func findSource(p *model.Profile, name string) (string, fs.FileInfo, error) {
+	info, err := os.Stat(name)
+	if errors.Is(err, fs.ErrNotExist) {
+		for _, known := range why.SourceFiles(p) {
+			if filepath.Base(known) != filepath.Base(name) || !filepath.IsAbs(known) {
+				continue
+			}
+			if there, failed := os.Stat(known); failed == nil {
+				name, info, err = known, there, nil
+				break
+			}
+		}
+	}
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return "", nil, fmt.Errorf("%w, neither here nor where the program was built: name the source by its path", err)
+	case err != nil:
+		return "", nil, err
+	case !info.Mode().IsRegular() || info.Size() > mostSource:
+		return "", nil, fmt.Errorf("%s is no source file", name)
+	}
+	return name, info, nil
 }

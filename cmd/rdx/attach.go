@@ -320,7 +320,7 @@ func (f *recordFlags) record(cmd *cobra.Command, cfg collector.Config) error {
 	p, err := s.Wait(ctx)
 	signal.Reset(jobControl...)
 	progress.done()
-	if said := until.String(); said != "" && !f.quiet {
+	if said := until.Ended(); said != "" && !f.quiet && p != nil {
 		fmt.Fprintln(stderr, "rdx:", said)
 	}
 	if errors.Is(err, collector.ErrNotStarted) && ctx.Err() != nil {

@@ -3,8 +3,11 @@ package main
 import (
 	"encoding/json"
 	"math"
+	"slices"
 	"strings"
 	"testing"
+
+	"github.com/rdx-profiler/rdx/model"
 )
 
 func TestTopCover(t *testing.T) {
@@ -48,6 +51,16 @@ func TestTopCover(t *testing.T) {
 	}
 	if last, l2 := get("--cover", "100"), get("--cover", "100", "--cache", "l2"); last.Cache != l2.Cache || last.Misses != l2.Misses {
 		t.Errorf("without a cache %+v, of the last %+v", last, l2)
+	}
+	// Of a cache without misses there is nothing to cover: by default it is the largest one that has them.
+	p := demoProfile(t)
+	p.Caches = append(p.Caches, model.Cache{Level: "L3", Size: 1 << 30, Line: 64})
+	p.Records = slices.DeleteFunc(p.Records, func(r model.Record) bool { return r.Kind == model.Cold })
+	if err := p.Derive(); err != nil {
+		t.Fatal(err)
+	}
+	if out := ok(t, "top", "--cover", "90", demoFile(t, p)); !strings.Contains(out, " misses of a 1.00MiB cache") {
+		t.Error(out)
 	}
 	if out := ok(t, "top", "--cache", "1m", "--format", "csv", path); !strings.HasPrefix(out, "function,file,line,misses") {
 		t.Error(out)

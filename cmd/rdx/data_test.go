@@ -104,7 +104,8 @@ func TestDataAndStacks(t *testing.T) {
 	}
 	listed := map[string]int{}
 	for _, o := range list.Objects {
-		listed[o.Data] = o.Observations
+		name, _, _ := strings.Cut(o.Data, ": ") // with the variable or the member
+		listed[name] += o.Observations
 	}
 	for name := range seen {
 		if listed[name] == 0 {

@@ -54,7 +54,7 @@ func newDiffCmd() *cobra.Command {
 		},
 	}
 	f.register(cmd)
-	cmd.Flags().StringVar(&by, "by", "misses", "what pairs are compared by: misses (of the last level), reuses, accesses, or a cache level such as l1d, l2, l3")
+	cmd.Flags().StringVar(&by, "by", "misses", "what pairs are compared by: misses (of the largest cache for which they are more than chance), reuses, accesses, or a cache level such as l1d, l2, l3")
 	cmd.Flags().IntVarP(&n, "number", "n", 10, "how many pairs to show")
 	cmd.Flags().StringVar(&format, "format", "text", "text, json or csv")
 	return cmd

@@ -3,6 +3,7 @@ package main
 import (
 	"encoding/csv"
 	"encoding/json"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -102,7 +103,66 @@ func TestDiffRefuses(t *testing.T) {
 	}
 	rate := demoProfile(t)
 	rate.Clock.Rate = 3
-	if out := ok(t, "diff", path, demoFile(t, rate)); !strings.Contains(out, "the clocks differ") {
+	if out := ok(t, "diff", path, demoFile(t, rate)); !strings.Contains(out, "! the access rates differ, ") || !strings.Contains(out, "--access-rate") {
 		t.Errorf("other clock rates are not mentioned:\n%s", out)
+	}
+	rate.Clock.Rate = 1.02 * demoProfile(t).Clock.Rate // as of any two sessions
+	if out := ok(t, "diff", path, demoFile(t, rate)); strings.Contains(out, "rates differ") {
+		t.Errorf("two per cent are mentioned:\n%s", out)
+	}
+	clock := demoProfile(t)
+	clock.Clock.Name, clock.Clock.Unit = "pmu", "accesses"
+	if out := ok(t, "diff", path, demoFile(t, clock)); !strings.Contains(out, "! the clocks differ, ") || !strings.Contains(out, "--clock") {
+		t.Errorf("another clock is not mentioned:\n%s", out)
+	}
+	clock.ExactDistances = true
+	if out := ok(t, "diff", path, demoFile(t, clock)); strings.Contains(out, "clocks differ") || !strings.Contains(out, "rdx compare") {
+		t.Errorf("that one is exact is not mentioned:\n%s", out)
+	}
+}
+
+// Caches of the same sizes are the same caches, whatever they are called; without one in common it is said what to do.
+func TestDiffOtherCaches(t *testing.T) {
+	p := demoProfile(t)
+	path := demoFile(t, p)
+	named := demoProfile(t)
+	for i := range named.Caches {
+		named.Caches[i].Level = fmt.Sprintf("C%d", i+1)
+	}
+	for _, args := range [][]string{{path, demoFile(t, named)}, {demoFile(t, named), path}, {"--by", "l2", path, demoFile(t, named)}, {"--by", "l2", demoFile(t, named), path}} {
+		if out := ok(t, append([]string{"diff"}, args...)...); !strings.Contains(out, "use -> reuse pairs of functions") || strings.Contains(out, "different caches") {
+			t.Errorf("rdx diff %s:\n%s", strings.Join(args, " "), out)
+		}
+	}
+	for i := range named.Caches {
+		named.Caches[i].Size *= 3
+	}
+	if _, err := rdx(t, "diff", path, demoFile(t, named)); err == nil || exitCode(err) != exitUsage || !strings.Contains(err.Error(), "--caches") {
+		t.Errorf("no cache in common: %v", err)
+	}
+	if out := ok(t, "diff", "--by", "reuses", path, demoFile(t, named)); !strings.Contains(out, "different caches") {
+		t.Errorf("other caches are not mentioned:\n%s", out)
+	}
+}
+
+// No change of a share goes beyond what a share can be, however few observations it rests on.
+func TestDiffBandsArePossible(t *testing.T) {
+	few := func(p *model.Profile) string {
+		for i := range p.Records {
+			p.Records[i].Observations = 2
+		}
+		return demoFile(t, p)
+	}
+	var d report.DiffReport
+	if err := json.Unmarshal([]byte(ok(t, "diff", "--format", "json", few(demoProfile(t)), few(blocked(t)))), &d); err != nil {
+		t.Fatal(err)
+	}
+	if len(d.Pairs) == 0 || d.Total.Before.High < 1 {
+		t.Fatalf("no wide band in %+v", d)
+	}
+	for _, p := range d.Pairs {
+		if c := p.Change; c.Low < -1 || c.High > 1 || p.Before.High > 1 || p.After.High > 1 {
+			t.Errorf("%s -> %s: %+v", p.Use, p.Reuse, p)
+		}
 	}
 }

@@ -11,7 +11,6 @@ import (
 	"testing"
 
 	"github.com/rdx-profiler/rdx/collector"
-	"github.com/rdx-profiler/rdx/internal/needs"
 )
 
 // endsAfter is a context that ends when it was asked a number of times whether it has.
@@ -29,7 +28,6 @@ func (c *endsAfter) Err() error {
 
 // Each time that a session looks for Ctrl-C before the program begins, it is not begun.
 func TestInterruptedBeforeStart(t *testing.T) {
-	needs.Watchpoints(t)
 	if os.Geteuid() != 0 {
 		t.Skip("needs root, for BPF and ptrace")
 	}

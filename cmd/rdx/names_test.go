@@ -50,9 +50,16 @@ func TestBuildIDs(t *testing.T) {
 	}
 	profile := attach(t, p.pid, "-d", "1s").profile()
 	p.end()
-	n, _, named := seen(profile, "work")
+	// What libraries do beside that, to wait and to print, is the more of it the busier the machine is.
+	var own model.Profile
+	for _, r := range profile.Records {
+		if len(r.Use) > 0 && r.Use[0].Mapping != nil && strings.HasPrefix(filepath.Base(r.Use[0].Mapping.File), "sum") {
+			own.Records = append(own.Records, r)
+		}
+	}
+	n, _, named := seen(&own, "work")
 	if n == 0 || named < .9 {
-		t.Errorf("%d observations, %.0f %% of them in work", n, 100*named)
+		t.Errorf("%d observations of the program's own code, %.0f %% of them in work", n, 100*named)
 	}
 	for i := range profile.Records {
 		for _, l := range profile.Records[i].Use {
@@ -144,14 +151,20 @@ func TestJITOfEach(t *testing.T) {
 	needRoot(t)
 	jit := compile(t, "jit")
 	for _, at := range []string{"10000000", "0"} {
-		s := rdx(t, append(append([]string{"run", "--follow", "-d", "3s"}, busy...), "--", "sh", "-c",
-			fmt.Sprintf("exec 3<&0; %s alpha %s gone <&3 & %s beta %s gone <&3 & wait", jit, at, jit, at))...)
-		eventually(t, "the session ends", func() bool { _, err := os.Stat(s.output); return err == nil })
-		s.stdin.Close()
-		names, all := useNames(s.profile())
-		// The rest is what each does before: were all names of one map, there would be none of the other's.
-		if names["alpha"] < 10 || names["beta"] < 10 {
-			t.Errorf("at %s: of %d observations %v", at, all, names)
+		var alpha, beta int64
+		// Beside other work a session has few observations, and some of what each does before.
+		bySessions(t, "names of a map at "+at, func() bool {
+			s := rdx(t, append(append([]string{"run", "--follow", "-d", "3s"}, busy...), "--", "sh", "-c",
+				fmt.Sprintf("exec 3<&0; %s alpha %s gone <&3 & %s beta %s gone <&3 & wait", jit, at, jit, at))...)
+			eventually(t, "the session ends", func() bool { _, err := os.Stat(s.output); return err == nil })
+			s.stdin.Close()
+			names, _ := useNames(s.profile())
+			alpha, beta = alpha+names["alpha"], beta+names["beta"]
+			return alpha+beta >= 60
+		})
+		// Were all names of one map, there would be none of the other's.
+		if alpha < 10 || beta < 10 {
+			t.Errorf("at %s: %d times alpha, %d times beta", at, alpha, beta)
 		}
 	}
 }

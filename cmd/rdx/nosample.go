@@ -28,7 +28,8 @@ const (
 // whyNoSample measures why there is no observation, when there is none. root is /proc and /sys/fs/cgroup's parent.
 func whyNoSample(p *model.Profile, cfg *collector.Config, root fs.FS) string {
 	ran := time.Duration(p.CountOf(model.CPUTarget))
-	if len(p.Records) > 0 || p.Lost() > 0 || cfg.PID == 0 || p.Duration <= 0 {
+	lost := p.Lost() - p.CountOf(model.LostBecause.Of(model.NotAttached)) // a process that is gone had no sample
+	if len(p.Records) > 0 || lost > 0 || cfg.PID == 0 || p.Duration <= 0 {
 		return ""
 	}
 	pids := append([]int{cfg.PID}, cfg.Others...)

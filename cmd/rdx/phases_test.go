@@ -7,6 +7,7 @@ import (
 	"io"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -109,6 +110,24 @@ func TestNumbered(t *testing.T) {
 	for in, want := range map[string]string{"rdx.pb.gz": "rdx-0007.pb.gz", "/a.b/c.pb.gz": "/a.b/c-0007.pb.gz", "x": "x-0007", ".hidden.gz": ".hidden-0007.gz"} {
 		if got := numbered(in, 7); got != want {
 			t.Errorf("%s: %s, want %s", in, got, want)
+		}
+	}
+}
+
+// A window that tells too little has a band and no number, and one phase is one.
+func TestPhasesNotQuoted(t *testing.T) {
+	for n, want := range map[int]bool{400: false, 6: true} {
+		files, all := windows(repeat(.1, 3), n, 10)
+		r, err := report.NewPhases(files, all, []string{"1m"}, model.CurveOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		text := r.Text()
+		if got := strings.Contains(text, " ? ["); got != want {
+			t.Errorf("%d holds a window:\n%s", n, text)
+		}
+		if !strings.Contains(text, "\n1 phase\n") || !strings.Contains(text, "\n0s ") {
+			t.Errorf("%d holds a window:\n%s", n, text)
 		}
 	}
 }

@@ -104,6 +104,11 @@ func TestWhyNoSample(t *testing.T) {
 			t.Errorf("process %d: %q, want %q", pid, why, want)
 		}
 	}
+	gone := idle(time.Millisecond)
+	gone.Counts = append(gone.Counts, model.Count{Name: model.LostBecause.Of(model.NotAttached), N: 1})
+	if why := whyNoSample(gone, &collector.Config{PID: 10}, root); !strings.Contains(why, "it waits for something") {
+		t.Errorf("beside a process that was gone before it was attached to: %q", why)
+	}
 	// One that has worked.
 	root["proc/14/stat"] = &fstest.MapFile{Data: []byte("14 (in kernel) S 1 0 0 0 0 0 0 0 0 0 3 400 0")}
 	worked := idle(5 * time.Second)

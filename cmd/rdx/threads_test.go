@@ -67,7 +67,7 @@ func TestTopInvalidations(t *testing.T) {
 		" 25.0%    8.00k    10 true    writer  s.c:7",
 		" 12.5%    4.00k    10 false   writer  s.c:7",
 		"-> reader  s.c:7",
-		"lines 0x7f0000001000-0x7f0000001040, read at +8, written at +40; 1 pairs of threads",
+		"lines 0x7f0000001000-0x7f0000001040, read at +8, written at +40; 1 pair of threads",
 	} {
 		if !strings.Contains(out, want) {
 			t.Errorf("no %q", want)

@@ -35,8 +35,8 @@ func newTopCmd() *cobra.Command {
 				return err
 			}
 			if cmd.Flags().Changed("cover") || cmd.Flags().Changed("cache") {
-				if n := len(p.Caches); cache == "" && n > 0 {
-					cache = strings.ToLower(p.Caches[n-1].Level)
+				if cache == "" && len(p.Caches) > 0 {
+					cache = strings.ToLower(p.Caches[max(p.Quotable(), 0)].Level)
 				}
 				if cache == "" {
 					return report.BadInput(fmt.Errorf("--cover: the profile has no caches: name one too, such as --cache 1m"))
@@ -64,7 +64,7 @@ func newTopCmd() *cobra.Command {
 	cmd.Flags().IntVarP(&n, "number", "n", 10, "how many pairs to show")
 	cmd.Flags().StringVar(&format, "format", "text", "text, json or csv")
 	cmd.Flags().Float64Var(&share, "cover", 90, "list the fewest places that account for this percentage of the misses of --cache")
-	cmd.Flags().StringVar(&cache, "cache", "", "of --cover: a size such as 1m, or a level of the profile such as l2; by default its last")
+	cmd.Flags().StringVar(&cache, "cache", "", "of --cover: a size such as 1m, or a level of the profile such as l2; by default the largest one whose misses are more than chance")
 	return cmd
 }
 

@@ -8,6 +8,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -214,7 +215,13 @@ func TestTopNothing(t *testing.T) {
 		t.Errorf("\n%s", out)
 	}
 	p.Records = nil
-	if out := ok(t, "top", demoFile(t, p)); !strings.Contains(out, "! nothing was observed") {
+	if out := ok(t, "top", demoFile(t, p)); !strings.Contains(out, "! nothing was observed") || !strings.Contains(out, "--slots 3") {
+		t.Errorf("\n%s", out)
+	}
+	// A process that ended before it was attached to has lost no sample.
+	p.Counts = []model.Count{{Name: model.LostBecause.Of(model.NotAttached), N: 3}}
+	p.Comments = append(p.Comments, report.NoSamplePrefix+"it waits")
+	if out := ok(t, "top", demoFile(t, p)); !strings.Contains(out, "! nothing was observed: it waits") {
 		t.Errorf("\n%s", out)
 	}
 }
@@ -314,5 +321,66 @@ func TestTopHidden(t *testing.T) {
 	}
 	if text := ok(t, "top", "--by", "c1", out); strings.Contains(text, "elsewhere") {
 		t.Errorf("a hint at what is shown:\n%s", text)
+	}
+}
+
+// Members of data are objects of their own; those that sharing tells of are not taken for them.
+func TestTopDataMembers(t *testing.T) {
+	p := demoProfile(t)
+	d := &model.Data{Name: "st"}
+	for i := range p.Records {
+		p.Records[i].Data = d
+	}
+	p.Records[0].Member, p.Records[1].Member = "node.next, offset 8 of 48", "node.value, offset 16 of 48"
+	out := ok(t, "top", "--by", "data", "--format", "csv", demoFile(t, p))
+	for _, want := range []string{"\nst,", "\n\"st: node.next, offset 8 of 48\",", "\n\"st: node.value, offset 16 of 48\","} {
+		if strings.Count(out, want) != 1 {
+			t.Errorf("%q is not there once:\n%s", want, out)
+		}
+	}
+}
+
+// Of source that was changed after the profile was made it is said that lines may be others; of older source it is not.
+func TestAnnotateChangedSource(t *testing.T) {
+	p := demoProfile(t)
+	file := demoFile(t, p)
+	source := filepath.Join(t.TempDir(), "matmul.c")
+	if err := os.WriteFile(source, []byte(strings.Repeat("x\n", 100)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for after, want := range map[time.Duration]bool{-time.Hour: false, time.Hour: true} {
+		at := p.Start.Add(after)
+		if err := os.Chtimes(source, at, at); err != nil {
+			t.Fatal(err)
+		}
+		if out := ok(t, "annotate", file, source); strings.Contains(out, "changed after the profile") != want {
+			t.Errorf("%v after: %s", after, out)
+		}
+	}
+}
+
+// Source is found where the program was built; where it is not, it is said what to name.
+func TestAnnotateFindsSource(t *testing.T) {
+	p := demoProfile(t)
+	source := filepath.Join(t.TempDir(), "matmul.c")
+	if err := os.WriteFile(source, []byte(strings.Repeat("x\n", 100)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, r := range p.Records {
+		for _, l := range slices.Concat(r.Use, r.Reuse) {
+			for i := range l.Lines {
+				l.Lines[i].File = source
+			}
+		}
+	}
+	t.Chdir(t.TempDir())
+	if out := ok(t, "annotate", demoFile(t, p), "matmul.c"); !strings.Contains(out, source+"\n") {
+		t.Error(out)
+	}
+	if err := os.Remove(source); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := rdx(t, "annotate", demoFile(t, p), "matmul.c"); err == nil || exitCode(err) != exitUsage || !strings.Contains(err.Error(), "name the source by its path") {
+		t.Errorf("without source: %v", err)
 	}
 }

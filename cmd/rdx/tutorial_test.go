@@ -56,7 +56,7 @@ func TestTutorial(t *testing.T) {
 	}
 	for name, want := range map[string]string{
 		"rdx top before.pb.gz":  "total  particles.c:",
-		"rdx top --by":          "particles\n",
+		"rdx top --by":          "particles: particle.mass",
 		"rdx run -o":            "predicted to miss L1d ",
 		"rdx diff before.pb.gz": "* [",
 	} {

@@ -49,6 +49,25 @@ func TestUnwatched(t *testing.T) {
 	}
 }
 
+// Read ahead far enough, the same list is seen to miss a cache of 1 MiB, too, and the program to fit into one of 32 MiB.
+func TestUnwatchedFar(t *testing.T) {
+	needRoot(t)
+	p := start(t, compile(t, "rates", "-O2"), "far", "600")
+	s := rdx(t, "attach", "-p", strconv.Itoa(p.pid), "-q", "--unwatched", "--overhead", "90", "--burst", "100000", "--gap", "200us", "-d", "20s")
+	profile := s.profile()
+	curve, err := profile.MissRatios([]uint64{1 << 20 / 64, 32 << 20 / 64}, model.CurveOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Logf("%d holds, %+v", curve.Holds, curve.Points)
+	if far := curve.Points[0]; far.MissRatio < 0.48 || far.MissRatio > 0.52 || far.Low < 0.05 || far.Low > 0.5 || far.High < 0.5 {
+		t.Errorf("at 1 MiB: %+v, want 0.5", far)
+	}
+	if all := curve.Points[1]; all.High > 0.02 {
+		t.Errorf("at 32 MiB: %+v, want next to nothing", all)
+	}
+}
+
 // What can't be had by reading ahead alone is refused.
 func TestUnwatchedRefused(t *testing.T) {
 	for _, flags := range []string{"--stack both", "--burst off", "--burst-engine step"} {

@@ -13,8 +13,8 @@ import (
 // Table holds every distinct call stack once. It belongs to whoever unwinds.
 type Table struct {
 	walker  *unwind.Walker
-	of      []int // by number of the request: index into stacks
-	holders []int // by number of the request: frame that holds the datum, or -1
+	of      []int  // by number of the request: index into stacks
+	holders []Held // by number of the request
 	ids     map[string]int
 	stacks  [][]uint64 // leaf first; the leaf is the accessing instruction
 	key     []byte
@@ -45,13 +45,14 @@ func (t *Table) Unwind(taken []Request, last bool) {
 		r.end, r.top = end, frames[len(frames)-1].CFA
 		for len(t.of) <= r.number {
 			t.of = append(t.of, 0)
-			t.holders = append(t.holders, -1)
+			t.holders = append(t.holders, Held{Frame: -1})
 		}
-		if r.called && len(frames) > 1 {
-			frames = frames[1:] // the stack before the call
+		sp := r.snapshot.Stack.Base
+		if r.called && len(frames) > 1 { // the stack before the call
+			sp, frames = frames[0].CFA, frames[1:]
 		}
 		t.of[r.number] = t.intern(r, frames)
-		t.holders[r.number] = holder(frames, r.snapshot.Stack.Base, r.addr)
+		t.holders[r.number] = holder(frames, sp, r.addr)
 		r.snapshot = nil
 	}
 }
@@ -78,13 +79,25 @@ func (t *Table) intern(r *Request, frames []unwind.Frame) int {
 // redZone is what x86-64 functions may use below the stack pointer.
 const redZone = 128
 
-// holder is the index of the frame that holds an address of the stack with its
-// pointer at sp, or -1.
-func holder(frames []unwind.Frame, sp, addr uint64) int {
+// Held is where on a stack a datum is: the index of the frame, or -1, and there as model.Data has it.
+type Held struct {
+	Frame        int
+	Below, Above int64
+}
+
+// holder finds an address on the stack with its pointer at sp.
+func holder(frames []unwind.Frame, sp, addr uint64) Held {
 	if addr == 0 || addr < sp-redZone {
-		return -1
+		return Held{Frame: -1}
 	}
-	return slices.IndexFunc(frames, func(f unwind.Frame) bool { return addr < f.CFA })
+	i := slices.IndexFunc(frames, func(f unwind.Frame) bool { return addr < f.CFA })
+	if i < 0 {
+		return Held{Frame: -1}
+	}
+	if i > 0 {
+		sp = frames[i-1].CFA
+	}
+	return Held{i, int64(frames[i].CFA - addr), int64(addr - sp)}
 }
 
 // Counts are of all stacks, and of those cut short, by reason.
@@ -100,8 +113,8 @@ func (t *Table) Counts() []model.Count {
 	return append(counts, all)
 }
 
-// Holder of a request's datum: the index of a frame, or -1.
-func (t *Table) Holder(number int) int { return t.holders[number] }
+// Holder says where on its stack a request's datum is.
+func (t *Table) Holder(number int) Held { return t.holders[number] }
 
 // Stack of a request, leaf firt.
 func (t *Table) Stack(number int) []uint64 { return t.stacks[t.of[number]] }

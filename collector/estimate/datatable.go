@@ -26,8 +26,8 @@ func (dt dataTable) of(stacks *callstack.Table, o *record.Observation, locations
 		return nil
 	}
 	d := o.Data
-	if frame := stacks.Holder(o.UseStack); frame >= 0 {
-		d = model.Data{Kind: model.DataStack, Frame: frame}
+	if at := stacks.Holder(o.UseStack); at.Frame >= 0 {
+		d = model.Data{Kind: model.DataStack, Frame: at.Frame, Below: at.Below, Above: at.Above}
 	} else if d.Kind == model.DataOtherStack && o.TID == o.Process.PID {
 		d = model.Data{Kind: model.DataStack, Frame: -1}
 	}

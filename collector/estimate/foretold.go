@@ -31,7 +31,10 @@ type foretold struct {
 	windows map[int]foretoldWindow // by hold
 	open    float64                // share of accesses without a reuse in what was read ahead, over the time
 	origins origins
-	cold    *coldCaches
+	// within is the factor within which waits are known, 0 if not at all, and unsure the logarithm of that within which the rate is, for what is
+	// not known of where lines come from.
+	within, unsure float64
+	cold           *coldCaches
 }
 
 // foretoldWindow is one hold's.
@@ -58,7 +61,7 @@ func (w foretoldWindow) near() float64 { return w.times.Near / float64(w.times.A
 
 // newForetold is of the holds for which the model told, nil if there are none.
 func (s *stage) newForetold() *foretold {
-	f := &foretold{windows: make(map[int]foretoldWindow)}
+	f := &foretold{windows: make(map[int]foretoldWindow), within: waitWithin}
 	for hold, w := range s.windowTimes() {
 		if t := s.Holds[hold-1].Times; t != nil && t.Accesses > 0 && t.Near > 0 {
 			f.windows[hold] = foretoldWindow{t, w.open}
@@ -86,19 +89,63 @@ func (f *foretold) settle(b origins) {
 	}
 }
 
+// settleBetween takes the least and the most misses that there may be: the rate is the middle of what follows from them.
+func (f *foretold) settleBetween(least, most origins) {
+	f.settle(most)
+	slow := f.mean()
+	_, longest := f.plain()
+	f.settle(least)
+	fast := f.mean()
+	_, shortest := f.plain()
+	f.unsure = math.Log(max(fast/slow, 1)) / 2
+	low, high := 0.0, 1.0
+	for range 20 {
+		part := (low + high) / 2
+		f.settle(least.towards(most, part))
+		if f.mean() > math.Sqrt(slow*fast) {
+			low = part
+		} else {
+			high = part
+		}
+	}
+	f.within = waitWithin
+	switch _, wait := f.plain(); {
+	case wait > 0 && shortest > 0:
+		f.within = max(waitWithin, longest/wait, wait/shortest)
+	case wait > 0:
+		f.within = 0
+	}
+}
+
+// towards is such a part of the way to others.
+func (b origins) towards(others origins, part float64) origins {
+	for i := range b {
+		b[i] += part * (others[i] - b[i])
+	}
+	return b
+}
+
+// mean is the rate over time, in accesses per ns.
+func (f *foretold) mean() (mean float64) {
+	for _, w := range f.windows {
+		mean += 1 / f.perAccess(w, 1) / float64(len(f.windows))
+	}
+	return mean
+}
+
 // rate is the mean over time, in accesses per ns, with its standard error as a logarithm.
 func (f *foretold) rate() (mean, off float64) {
-	var sum, squares, more, less float64
+	var squares, more, less float64
 	n := float64(len(f.windows))
 	for _, w := range f.windows {
 		r := 1 / f.perAccess(w, 1)
-		sum, squares = sum+r, squares+r*r
+		squares += r * r
 		more, less = more+1/f.perAccess(w, missesWithin), less+1/f.perAccess(w, 1.0/missesWithin)
 	}
-	mean = sum / n
+	mean = f.mean()
 	chance := math.Sqrt(max(squares/n-mean*mean, 0)/n) / mean
 	misses := math.Log(less/more) / (2 * 1.96)
-	return mean, math.Hypot(math.Hypot(chance, misses), modelError)
+	return mean, math.Hypot(math.Hypot(chance, f.unsure/1.96), math.Hypot(misses, modelError))
 }
 
 // reach is the rate's 95 % interval.
@@ -135,20 +182,27 @@ func (f *foretold) coldLine() float64 {
 	return more / lines
 }
 
-// findOrigins makes the profile as it would be, and says from where its lines come then.
-func findOrigins(p *model.Profile, block int) (b origins, ok bool) {
+// findOrigins says from where a profile's lines come: at the nearest that is possible, and at the farthest.
+func findOrigins(p *model.Profile, block int) (near, far origins, ok bool) {
 	if len(p.Caches) == 0 {
-		return b, false
+		return near, far, false
 	}
 	var sizes []uint64
-	for i := range b { // where there are fewer caches, what would come from the missing ones comes from memory
+	for i := range near { // where there are fewer caches, what would come from the missing ones comes from memory
 		sizes = append(sizes, uint64(p.FoundWithin(min(i, len(p.Caches)-1)))/uint64(block))
 	}
-	ratios, err := p.PlainMissRatios(sizes)
+	low, high, err := p.PlainMissRange(sizes)
 	if err != nil {
-		return b, false
+		return near, far, false
 	}
-	last := min(len(p.Caches), len(b)) - 1
+	// All that misses the first cache comes from the second at least: a line that is not reused soon is not near.
+	low[0] = high[0]
+	last := min(len(p.Caches), len(near)) - 1
+	return originsOf(low, last), originsOf(high, last), true
+}
+
+// originsOf is where lines come from by the miss ratios of the caches up to the last.
+func originsOf(ratios []float64, last int) (b origins) {
 	for i := range b {
 		switch {
 		case i < last:
@@ -157,7 +211,7 @@ func findOrigins(p *model.Profile, block int) (b origins, ok bool) {
 			b[i] = ratios[last]
 		}
 	}
-	return b, true
+	return b
 }
 
 // findForetold finds rate and misses in turn, nil where there is no model or the rate is known.
@@ -171,24 +225,28 @@ func (s *stage) findForetold(p *model.Profile) *foretold {
 	}
 	f.settle(origins{0.02, 0.005, 0.002}) // as of many programs
 	for range turns {
-		q := s.draft(p, f)
-		b, ok := findOrigins(q, s.Block)
+		q, counts := s.draft(p, f, false)
+		near, far, ok := findOrigins(q, s.Block)
 		if !ok {
 			break
 		}
-		f.settle(b)
+		f.settleBetween(near, far)
+		if counts { // what was timed alone
+			q, _ = s.draft(p, f, true)
+		}
 		f.cold = s.newColdCaches(q, f)
 	}
 	return f
 }
 
-// draft is the profile as it would be by what is foretold.
-func (s *stage) draft(p *model.Profile, f *foretold) *model.Profile {
+// draft is the profile as it would be by what is foretold, or by that alone, and not by holds that read farther. It says whether these
+// make a difference.
+func (s *stage) draft(p *model.Profile, f *foretold, alone bool) (q *model.Profile, counts bool) {
 	d := newStage(s.Input.Apart(), s.join)
-	d.foretold, d.bare = f, true
-	q := &model.Profile{Caches: p.Caches, Costs: p.Costs, BinsPerOctave: p.BinsPerOctave, Resident: s.Resident}
+	d.foretold, d.bare, d.alone = f, true, alone
+	q = &model.Profile{Caches: p.Caches, Costs: p.Costs, BinsPerOctave: p.BinsPerOctave, Resident: s.Resident, Touched: s.Touched}
 	d.fillRecords(q)
-	return q
+	return q, d.farther != nil
 }
 
 // comment says what the model told.
@@ -201,5 +259,5 @@ func (f *foretold) comment() string {
 	mean, off := f.rate()
 	return fmt.Sprintf("access rate: a model of the processor foretells %.3g per ns, standard error %.0f%%, from %d windows of %.0f instructions and %.0f accesses, %.1f%% of them to further lines, with %.0f branches foretold wrongly; of the accesses %.2f%% find their line in the second cache, %.2f%% in the third, %.2f%% in memory",
 		mean, 100*off, len(f.windows), instructions/float64(len(f.windows)), accesses/float64(len(f.windows)), 100*cold/accesses, missed/float64(len(f.windows)),
-		100*f.origins[0], 100*f.origins[1], 100*f.origins[2])
+		100*f.origins[0], 100*f.origins[1], 100*f.origins[2]) + f.cold.comment()
 }

@@ -42,3 +42,41 @@ func TestForetoldRate(t *testing.T) {
 		t.Errorf("the rate is [%v, %v]", low, high)
 	}
 }
+
+// Whether what is open comes from the second cache or from memory is not known: the rate is in the middle, and its interval
+// reaches both ends.
+func TestForetoldBetween(t *testing.T) {
+	f := &foretold{windows: map[int]foretoldWindow{1: windowOf(0.5, 10, 0.05), 2: windowOf(0.5, 10, 0.1)}}
+	near, far := origins{0.045, 0, 0.005}, origins{0, 0, 0.05}
+	f.settle(near)
+	fast := f.mean()
+	f.settle(far)
+	slow := f.mean()
+	if slow > fast/1.3 {
+		t.Fatalf("%v and %v per ns: want them apart", slow, fast)
+	}
+	f.settleBetween(near, far)
+	rate, _ := f.rate()
+	if want := math.Sqrt(slow * fast); math.Abs(rate-want) > 0.01*want {
+		t.Errorf("%v per ns, want %v", rate, want)
+	}
+	if r := f.reach(); r.low > slow || r.high < fast {
+		t.Errorf("the rate is [%v, %v], want [%v, %v] in it", r.low, r.high, slow, fast)
+	}
+	_, wait := f.plain()
+	f.settle(far)
+	if _, most := f.plain(); most > wait*f.within*1.001 {
+		t.Errorf("an open access waits %v ns within %v, want %v in it", wait, f.within, most)
+	}
+	f.settle(near)
+	if _, least := f.plain(); least < wait/f.within/1.001 {
+		t.Errorf("an open access waits %v ns within %v, want %v in it", wait, f.within, least)
+	}
+	if f.settleBetween(origins{}, far); f.within != 0 {
+		t.Errorf("they may wait not at all, or %v ns within %v", wait, f.within)
+	}
+	f.settleBetween(far, far)
+	if f.unsure != 0 || f.within != waitWithin {
+		t.Errorf("where it is known: %v, %v", f.unsure, f.within)
+	}
+}

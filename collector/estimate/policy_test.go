@@ -101,7 +101,7 @@ func simulate(p population, rng *rand.Rand, slots int, gap, end float64, burst f
 	prof := &model.Profile{Block: 8, BinsPerOctave: 16}
 	watched := (&stage{Input: Input{Seen: seen}}).watched()
 	for _, o := range seen {
-		w := watched[shareKey{o.Epoch, o.Stack}]
+		w := watched[shareKey{o.Epoch, o.Stack, 0}]
 		if weigh && o.NoSlot && w.seen > 0 {
 			continue
 		}

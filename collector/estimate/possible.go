@@ -59,7 +59,7 @@ func (s *stage) openShare() float64 {
 const alone = 1
 
 // weighed is the mean over time by probes and by what is possible, each by its own error, and its interval. Where the two
-// contradict each other, probes are believed if they are enough, and else neither is.
+// contradict each other, many probes are believed, of a few that contradict a model of the processor both may be right, and else neither is.
 func (r *Rates) weighed() (rate float64, reach rateRange) {
 	n := len(r.Values)
 	var m, e float64
@@ -77,6 +77,11 @@ func (r *Rates) weighed() (rate float64, reach rateRange) {
 		apart := math.Abs(m-m0) / math.Hypot(e, e0)
 		switch {
 		case apart <= 2:
+		case r.modelled && n >= FewestProbes && n < manyProbes:
+			r.torn = true
+			probed, modelled := interval(m, e), interval(m0, e0)
+			reach = rateRange{min(probed.low, modelled.low), max(probed.high, modelled.high)}
+			return math.Exp(reach.middle()), reach
 		case n >= FewestProbes:
 			return math.Exp(m), interval(m, e)
 		case n == 1 && r.modelled: // it may have been taken while the processor was somebody else's
@@ -91,6 +96,9 @@ func (r *Rates) weighed() (rate float64, reach rateRange) {
 	}
 	return math.Exp(m), interval(m, e)
 }
+
+// manyProbes are more than may all have met one of a program's phases: of two that are half of the time each, one session in a thousand.
+const manyProbes = 12
 
 // contradicted is by how much less what is possible is believed where the only probe contradicts it.
 const contradicted = 1.5

@@ -49,6 +49,7 @@ func TestWeighedRates(t *testing.T) {
 		{"one probe beside them", []float64{2}, possible, false, "estimated", 0.9, 2, []float64{0.5, 3}},
 		{"one that contradicts them", []float64{60}, possible, false, "estimated", 0.9, 60, []float64{0.9, 30}},
 		{"one that contradicts the model", []float64{0.01}, rateRange{2, 8}, true, "estimated", 3.9, 4.1, []float64{1.5, 11}},
+		{"few that contradict the model", []float64{.015, .016, .017, .018, .015}, rateRange{.4, 1.6}, true, "estimated", .02, .8, []float64{.016, .5, 1.5}},
 		{"many probes", []float64{1.9, 2, 2.1, 2, 1.9, 2, 2.1, 2}, possible, false, "measured", 1.9, 2.1, []float64{1.9, 2.1}},
 		{"many that contradict them", []float64{19, 20, 21, 20, 19, 20, 21, 20}, possible, false, "measured", 19, 21, []float64{19, 21}},
 	} {

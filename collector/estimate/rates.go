@@ -51,6 +51,7 @@ type Rates struct {
 
 	possible rateRange // by the instructions that were read ahead, or by the model of the processor
 	modelled bool      // by that
+	torn     bool      // probes and model contradict each other, and neither is known to be wrong
 	settled  float64   // the mean over time, 0 if it is Fixed
 	likely   rateRange // it is, in 95 of 100 sessions
 
@@ -73,7 +74,7 @@ func (r *Rates) Settle(flag float64, clock sampler.Clock) {
 	default:
 		r.settled, r.likely = r.weighed()
 		switch {
-		case len(r.Values) >= FewestProbes && min(r.error(), r.RelativeError()) <= largestError:
+		case !r.torn && len(r.Values) >= FewestProbes && min(r.error(), r.RelativeError()) <= largestError:
 			r.Source = measuredRate
 		case r.settled > 0:
 			r.Source = estimatedRate
@@ -234,7 +235,10 @@ func (s *stage) rateCounts(p *model.Profile) {
 	}
 	if s.MeasuresRate && (r.Source == model.AssumedRate || r.Source == estimatedRate) {
 		why := fmt.Sprintf("only %d probes found one, want %d", len(r.Values), FewestProbes)
-		if len(r.Values) >= FewestProbes {
+		switch {
+		case r.torn:
+			why = fmt.Sprintf("%d probes contradict the model of the processor: they may have met one kind of code only", len(r.Values))
+		case len(r.Values) >= FewestProbes:
 			why = fmt.Sprintf("the standard error of the measured one is above %.0f%%", 100*largestError)
 		}
 		p.Comments = append(p.Comments, "access rate: "+map[bool]string{true: "assumed", false: "estimated"}[r.Source == model.AssumedRate]+"; "+why)

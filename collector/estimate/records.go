@@ -22,8 +22,21 @@ func (w slotShare) each() float64 {
 
 // shareKey: of both stacks, each has observations of its own.
 type shareKey struct {
-	epoch *record.Epoch
-	stack model.StackKind
+	epoch    *record.Epoch
+	stack    model.StackKind
+	followed int // in classes: as far as all holds read, farther, as far as what is compared
+}
+
+func (s *stage) shareKey(o *record.Observation) shareKey {
+	key := shareKey{o.Epoch, o.Stack, 0}
+	switch {
+	case o.Reach == 0 || o.After <= o.Reach:
+	case o.After <= s.far():
+		key.followed = 1
+	default:
+		key.followed = 2
+	}
+	return key
 }
 
 // watched is each epoch's and stack's slotShare. Those watched stand also for
@@ -35,7 +48,7 @@ func (s *stage) watched() map[shareKey]slotShare {
 		if o.State != record.Done {
 			continue
 		}
-		key := shareKey{o.Epoch, o.Stack}
+		key := s.shareKey(o)
 		w := shares[key]
 		if o.NoSlot {
 			w.passed += o.Touches()
@@ -72,23 +85,25 @@ func (s *stage) SetTime(r *model.Record, o *record.Observation, byWall PerWall) 
 	if o.Counted > 0 && (o.Kind == model.Reuse || s.Stepped) || o.NoSlot {
 		r.Exact = true
 		r.Time = uint64(o.Counted)
-		if o.Kind == model.Reuse {
-			r.Distinct = uint64(o.Distinct)
-		}
+		r.Distinct = uint64(o.Distinct)
 		r.Native = uint64(math.Round(float64(o.Counted) / s.touchesOf(o, 1)))
 		return
 	}
 	timed := uint64(math.Round(s.timedTouches(o, o.Native))) + uint64(o.Lead)
 	// It was read ahead that there is no reuse so soon.
-	least := uint64(o.After) + 1
+	after := uint64(o.After)
+	if o.After > 0 && s.farther.fate(o) == timedMore {
+		after = uint64(s.far()) // it stands for what has none so soon
+	}
+	least := after + 1
 	r.Native = uint64(math.Round(o.Native + float64(o.Lead)/s.touchesOf(o, 1)))
 	r.Time = max(timed, least)
 	r.BelowResolution = o.BelowResolution && timed > least
-	if o.Kind == model.Reuse && o.After > 0 {
-		r.After, r.Distinct = uint64(o.After), uint64(o.Distinct)
+	if o.After > 0 {
+		r.After, r.Distinct = after, uint64(o.Distinct)
 	}
 	if o.Half {
-		r.Half, r.After, r.Pair = true, uint64(o.After), o.Pair
+		r.Half, r.After, r.Pair = true, after, o.Pair
 		r.PairTime = max(uint64(math.Round(s.timedTouches(o, o.PairNative))), least)
 	}
 }

@@ -30,12 +30,14 @@ type Input struct {
 	Ran          uint64 // CPU time of the target, ns
 
 	Resident int64         // most memory that the target had, bytes
+	Touched  int64         // and can have had in all, one after the other; 0: not known
 	Block    int           // that counts as one datum, in bytes
 	Stepped  bool          // bursts are made by steps
 	Shared   bool          // some observations are of a shared stack
 	PerHold  int           // observations wanted of a hold
 	Held     uint64        // how often threads were held
 	Holds    []record.Hold // of which accesses were read ahead
+	Near     int           // accesses that holds read ahead which don't read farther; 0: none does
 	StoodFor float64       // observations of these, in whose place another of the hold is watched
 
 	Overlaps Overlaps
@@ -53,6 +55,8 @@ type stage struct {
 	noSlot    int   // samples in whose place others of the time are watched
 	join      *sharing.Join
 	foretold  *foretold // nil where no model tells how fast the code is
+	farther   *farther  // nil where too few holds read farther than the others
+	alone     bool      // what holds that read farther have counted stands for themselves only
 	bare      bool      // without call stacks, data and how memory is touched
 
 	readAhead int     // accesses
@@ -111,11 +115,14 @@ func (s *stage) fillRecords(p *model.Profile) (dropped int) {
 
 // boundRate has the resident memory bound the rate.
 func (s *stage) boundRate(p *model.Profile) {
-	p.Resident = s.Resident
+	p.Resident, p.Touched = s.Resident, s.Touched
+	if s.Rates.torn { // what goes by a reuse follows from what holds stand for, which is not known then
+		return
+	}
 	factor, err := p.BoundRate()
 	switch {
 	case err != nil: // of a profile without an estimate nothing is bounded
-		p.Resident = 0
+		p.Resident, p.Touched = 0, 0
 		p.Comments = append(p.Comments, fmt.Sprintf("access rate: not bounded by the resident memory: %v", err))
 	case factor < 1:
 		p.Comments = append(p.Comments, fmt.Sprintf("access rate: bounded by the resident memory, %d bytes: at %.3g per ns reuses would have more data between them", p.Resident, p.Clock.Rate/factor))
@@ -155,18 +162,23 @@ func (s *stage) addRecords(p *model.Profile, perSource float64) (dropped int) {
 	if s.Shared {
 		s.foot = s.footprints()
 	}
+	stands := func(o *record.Observation) float64 {
+		weight := o.Weight() * checks.of(o)
+		if o.Counted == 0 {
+			weight *= watched[s.shareKey(o)].each()
+		}
+		return weight
+	}
+	s.farther = s.newFarther(stands)
 	for _, o := range s.Seen {
 		if o.State != record.Done {
 			continue // counted as lost where it was lost
 		}
-		weight := o.Weight()
-		if w := watched[shareKey{o.Epoch, o.Stack}]; o.NoSlot && w.seen > 0 {
+		if o.NoSlot && watched[s.shareKey(o)].seen > 0 {
 			s.noSlot++
 			continue
-		} else if o.Counted == 0 {
-			weight *= w.each()
 		}
-		if weight *= checks.of(o); weight > 0 {
+		if weight := stands(o) * s.farther.standsFor(o); weight > 0 {
 			m.add(p, o, weight)
 		}
 	}

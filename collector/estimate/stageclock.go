@@ -10,14 +10,15 @@ import (
 func (s *stage) ClockModel() model.Clock {
 	low, high := s.Rates.reach()
 	within := 0.0
-	if s.foretold != nil && s.plainNS > 0 {
-		within = waitWithin
+	if s.foretold != nil && s.plainNS > 0 && !s.Rates.torn { // else how long accesses wait is not known
+		within = s.foretold.within
 	}
 	return model.Clock{
 		PlainNS:    s.plainNS,
 		WaitNS:     s.waitNS,
 		WaitWithin: within,
 		ColdNS:     s.coldNS(),
+		ColdWithin: s.coldWithin(),
 		RateLow:    low,
 		RateHigh:   high,
 		Name:       s.Clock.Name,

@@ -75,7 +75,8 @@ func (s *stage) windowTimes() map[int]windowTime {
 		if o.Hold == 0 || o.State == record.Void {
 			continue
 		}
-		if all[o.Hold] += o.Times(); o.Soon == 0 {
+		// A hold that reads farther has as much open as if it did not.
+		if all[o.Hold] += o.Times(); o.Soon == 0 || o.Beyond() {
 			open[o.Hold] += o.Times()
 		}
 	}

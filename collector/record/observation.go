@@ -46,7 +46,7 @@ type Observation struct {
 	Overlap float64 // blocks that an access of its hold overlaps, on average; 0: not known
 	Even    float64 // what its accesses count, so that all holds stand for as many touches; 0: 1
 
-	Waits
+	OfHold
 
 	// What was read ahead:
 	Soon     int  // its thread's reuse time in accesses, whoever ended it; 0: there was none
@@ -75,10 +75,11 @@ type Observation struct {
 	Sharing
 }
 
-// Waits are of an observation's hold, where nothing tells how many accesses it stands for.
-type Waits struct {
-	Fits float64 // accesses that fit into its time, by the mean; 0: they are known, or not at all
-	Open float64 // share of its accesses without a reuse in what was read ahead
+// OfHold is what an observation has from its hold.
+type OfHold struct {
+	Fits  float64 // accesses that fit into its time, by the mean; 0: they are known, or not at all
+	Open  float64 // share of its accesses without a reuse in what was read ahead
+	Reach int     // where it reads farther than others: how far these would have followed the observation; 0 of these
 }
 
 // Sharing is the rest of an observation where other threads are watched, too.
@@ -126,6 +127,9 @@ func (o *Observation) Placed() bool { return o.State == Done && o.Code.Process !
 // OwnTime is until when the observation's own thread, by what was read ahead, touched the datum again, or did not; 0 if
 // nothing was.
 func (o *Observation) OwnTime() int { return max(o.Soon, o.After) }
+
+// Beyond says whether the observation's hold reads farther than others, which would have left it without a reuse.
+func (o *Observation) Beyond() bool { return o.Reach > 0 && (o.Soon == 0 || o.Soon > o.Reach) }
 
 // threadsWithin is for how long as many threads are taken to run as at the hold.
 const threadsWithin = time.Millisecond

@@ -1,17 +1,16 @@
 package target
 
 import (
-	"bytes"
 	"fmt"
 	"io/fs"
 	"os"
 	"slices"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/rdx-profiler/rdx/collector/library"
 	"github.com/rdx-profiler/rdx/model"
+	"github.com/rdx-profiler/rdx/proc"
 	"github.com/rdx-profiler/rdx/sampler/safeopen"
 )
 
@@ -87,18 +86,17 @@ func (s *Set) UserTime() time.Duration {
 // clockTick is the unit of times in /proc, USER_HZ.
 const clockTick = 10 * time.Millisecond
 
-// userTime reads utime of /proc/PID/stat: the 12th field after the command,
-// which may hold anything but ends in the last parenthesis.
+// userTime reads utime of /proc/PID/stat: the 12th field after the command.
 func userTime(pid int) time.Duration {
 	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {
 		return 0
 	}
-	fields := strings.Fields(string(b[bytes.LastIndexByte(b, ')')+1:]))
+	fields := proc.StatFields(b)
 	if len(fields) < 12 {
 		return 0
 	}
-	n, _ := strconv.ParseInt(fields[11], 10, 64)
+	n, _ := strconv.ParseInt(string(fields[11]), 10, 64)
 	return time.Duration(n) * clockTick
 }
 

@@ -25,6 +25,27 @@ func Watchpoints(t testing.TB) {
 	}
 }
 
+// KernelCopies skips the test where the kernel's own accesses to a watched word can't be told from the thread's.
+func KernelCopies(t testing.TB) {
+	t.Helper()
+	if !TellsCopies() {
+		t.Skip("needs x86-64 and Linux 6.11: earlier a trap that a BPF program swallows counts towards the event's limit")
+	}
+}
+
+// TellsCopies says whether they can.
+func TellsCopies() bool {
+	var u unix.Utsname
+	var major, minor int
+	if unix.Uname(&u) != nil {
+		return false
+	}
+	if _, err := fmt.Sscanf(unix.ByteSliceToString(u.Release[:]), "%d.%d", &major, &minor); err != nil {
+		return false
+	}
+	return runtime.GOARCH == "amd64" && (major > 6 || major == 6 && minor >= 11)
+}
+
 // Engine is the folder of the engine that make engine has built, which lies in bin below the root; without one the test
 // is skipped.
 func Engine(t testing.TB, root string) string {

@@ -35,6 +35,22 @@ var pure = []string{"sampler/interp", "sampler/operand", "sampler/unwind", "samp
 // long are those that -short leaves out, with those below them.
 var long = []string{"gpu", "vm"}
 
+// slow are the packages that take longest with -short, the slowest first: they begin first, so that none runs alone at the end.
+var slow = []string{"web", "trace", "exact", "pprofout", "cmd/rdx"}
+
+// slowFirst puts them before the others.
+func slowFirst(packages []string) []string {
+	rank := func(pkg string) int {
+		if i := slices.Index(slow, strings.TrimPrefix(pkg, module)); i >= 0 {
+			return i
+		}
+		return len(slow)
+	}
+	out := slices.Clone(packages)
+	slices.SortStableFunc(out, func(a, b string) int { return rank(a) - rank(b) })
+	return out
+}
+
 // commands is the package of which only some tests need watchpoints: the others, whose names begin
 // so, run beside them.
 const (
@@ -148,7 +164,7 @@ func run(args []string, short bool, limit time.Duration) error {
 func jobsOf(groups [2][]string, short bool, limit time.Duration) (jobs [2][][]string) {
 	argv := []string{"go", "test", "-json", "-count=1", "-timeout", limit.String()}
 	if short {
-		return [2][][]string{1: {slices.Concat(argv, []string{"-short"}, groups[1])}}
+		return [2][][]string{1: {slices.Concat(argv, []string{"-short"}, slowFirst(groups[1]))}}
 	}
 	others := slices.Concat([]string{"nice", "-n", "19"}, argv, []string{"-p", strconv.Itoa(max(1, runtime.NumCPU()/2))})
 	switch {

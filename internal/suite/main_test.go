@@ -63,4 +63,9 @@ func TestJobs(t *testing.T) {
 	if jobs := jobsOf([2][]string{nil, {module + "cmd/rdx"}}, true, time.Minute); len(jobs[0]) > 0 || len(jobs[1]) != 1 || !has(jobs[1][0], "-short", module+"cmd/rdx") {
 		t.Errorf("-short: %q", jobs)
 	}
+	// What takes longest begins first, or it would run alone at the end.
+	jobs = jobsOf([2][]string{nil, {module + "agent", module + "trace", module + "vm", module + "web"}}, true, time.Minute)
+	if !has(jobs[1][0], module+"web", module+"trace", module+"agent", module+"vm") {
+		t.Errorf("-short: %q", jobs)
+	}
 }

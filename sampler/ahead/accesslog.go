@@ -49,6 +49,15 @@ type use struct {
 	distinct  int     // blocks touched from it until then, or until the end
 }
 
+// reserve makes room for so many accesses, most of which touch one block.
+func (g *accessLog) reserve(accesses int) {
+	touches := accesses + accesses/4
+	g.all, g.first = room(g.all, accesses), room(g.first, accesses)
+	g.touches, g.next, g.open = room(g.touches, touches), room(g.next, touches), room(g.open, touches)
+	g.last.reserve(touches)
+	g.marks.reset(touches)
+}
+
 func (g *accessLog) reset(block int) {
 	g.block, g.all, g.touches, g.matched, g.wanted = uint64(block), g.all[:0], g.touches[:0], 0, g.wanted[:0]
 	g.first, g.shift = g.first[:0], uint8(bits.TrailingZeros64(g.block))

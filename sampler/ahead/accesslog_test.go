@@ -3,6 +3,7 @@ package ahead
 
 import (
 	"math/rand/v2"
+	"runtime"
 	"slices"
 	"testing"
 
@@ -113,5 +114,32 @@ func TestTouched(t *testing.T) {
 		if f.At != at {
 			t.Errorf("word %d of the second access: touch %d, want %d", word, f.At, at)
 		}
+	}
+}
+
+// The first hold finds all room that its window takes: it need not wait for memory.
+func TestReserve(t *testing.T) {
+	const n = 50_000
+	accesses := make([]interp.Access, n)
+	for i := range accesses {
+		accesses[i] = interp.Access{Addr: uint64(i) * 64, Size: 8, Inst: int32(i)}
+	}
+	grown := func(reserve int) uint64 {
+		var l Locator
+		l.Reserve(reserve)
+		l.log.reset(64)
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		l.log.add(accesses)
+		l.log.close(n / 3)
+		l.witness.begin(&l.log, n/3, func(int) int { return 0 })
+		runtime.ReadMemStats(&after)
+		return after.TotalAlloc - before.TotalAlloc
+	}
+	if n := grown(n); n > 4096 {
+		t.Errorf("%d bytes were taken beyond what was reserved", n)
+	}
+	if n := grown(0); n < 1<<20 {
+		t.Errorf("without room reserved only %d bytes were taken: the test does not see it", n)
 	}
 }

@@ -39,7 +39,9 @@ type Locator struct {
 	loader     func(*vectorRegisters) error
 	watched    use // that it chose
 	witness    witness
-	first      int  // accesses to be classified, of the last Read
+	first      int // accesses to be classified, of the last Read
+	near       int // accesses after which it would have ended if it read no farther than Window.Near; 0: not yet
+	marked     func()
 	settled    bool // they are
 	uses       []use
 	stops      []stop
@@ -68,7 +70,24 @@ func NewLocator() *Locator {
 		readOf:  make(map[int]time.Duration),
 	}
 	l.loader = l.loadVector
+	l.marked = func() { l.endsNear(len(l.log.all) + l.machine.Completed()) }
 	return l
+}
+
+// Reserve makes room for windows of so many accesses, and touches it: the first thread to be held need not wait for the kernel to
+// find memory, which took longer than all else.
+func (l *Locator) Reserve(accesses int) {
+	l.log.reserve(accesses)
+	l.witness.rest = room(l.witness.rest, accesses)
+}
+
+// room is a slice that has a capacity, touched.
+func room[T any](s []T, n int) []T {
+	if cap(s) < n {
+		s = make([]T, n)
+		clear(s)
+	}
+	return s[:0]
 }
 
 // Spent is where the time of a Read went.
@@ -132,6 +151,9 @@ type Window struct {
 	Block       int // bytes that are one datum, aligned
 	// Instructions that it may take, and Pages that it may copy, 0 for as many as usual.
 	Instructions, Pages int
+	// Near is Most of holds that read less far, with as many instructions and pages as usual; 0: there are none. As much is classified
+	// as they classify.
+	Near int
 }
 
 // Read reads ahead of the held thread tid of process pid, and chooses one of the touches that are open, each
@@ -151,7 +173,7 @@ func (l *Locator) Read(pid, tid int, w Window, pick func(n int) int) (Ahead, err
 	l.prefetch(registers)
 	l.log.reset(w.Block)
 	l.witness.reset()
-	l.first, l.settled, l.watched = w.First, false, use{}
+	l.first, l.near, l.settled, l.watched = w.First, 0, false, use{}
 	end, instructions, open := l.readOn(w, pick)
 	read := clock.Monotonic()
 	defer func() { l.spent.Choosing = clock.Monotonic() - read }()
@@ -242,6 +264,13 @@ func (l *Locator) Settle(found *Ahead) {
 	}
 	l.settle()
 	found.Touches, found.Classified, found.Open = len(l.log.touches), l.log.classified, len(l.log.open)
+	switch {
+	case l.near == 0:
+	case l.near < len(l.log.first):
+		found.Near = int(l.log.first[l.near])
+	default:
+		found.Near = len(l.log.touches)
+	}
 	found.Share = 1
 	if found.Open > 0 {
 		found.Share = float64(found.Open) / float64(found.Classified)
@@ -256,14 +285,27 @@ func (l *Locator) readOn(w Window, pick func(n int) int) (end interp.End, done i
 	from := clock.Monotonic()
 	l.memory.spent, l.memory.calls = 0, 0
 	defer func() { l.spent.Pages, l.spent.PageCalls = l.memory.spent, l.memory.calls }()
+	l.memory.atMark = nil
+	if w.Near > 0 {
+		l.memory.mark, l.memory.atMark = l.memory.pages-samplePages, l.marked
+	}
 	for len(l.log.all) < w.Most {
-		n := min(max(readAtOnce, w.First-len(l.log.all)), w.Most-len(l.log.all))
-		end = l.machine.Run(interp.Limit{Accesses: n, Instructions: min(firstInstructions+perAccess*n, most-done)})
+		upTo, left := w.Most, most-done
+		nearing := w.Near > 0 && l.near == 0
+		if nearing {
+			upTo, left = w.Near, aheadInstructions-done
+		}
+		n := min(max(readAtOnce, w.First-len(l.log.all)), upTo-len(l.log.all))
+		end = l.machine.Run(interp.Limit{Accesses: n, Instructions: min(firstInstructions+perAccess*n, left)})
 		interpreted := clock.Monotonic()
 		done += end.Instructions
 		l.sights.instructions = done
 		l.log.keep(l.machine.Accesses())
 		ended := end.Cause != interp.AccessesDone
+		if nearing && (len(l.log.all) >= w.Near || ended && done >= aheadInstructions) {
+			l.endsNear(len(l.log.all))
+			ended = ended && end.Cause != interp.InstructionLimit
+		}
 		enough := false
 		if len(l.log.all) >= w.First || ended {
 			open = l.anyOpen(pick)
@@ -277,7 +319,18 @@ func (l *Locator) readOn(w Window, pick func(n int) int) (end interp.End, done i
 			break
 		}
 	}
+	if w.Near > 0 {
+		l.endsNear(len(l.log.all))
+	}
 	return end, done, open
+}
+
+// endsNear is called where a hold that reads less far ends, if it has not ended before.
+func (l *Locator) endsNear(accesses int) {
+	if l.near == 0 {
+		l.near = max(accesses, 1)
+		l.first = min(l.first, l.near)
+	}
 }
 
 // anyOpen says whether of the touches by the first accesses one has not been reused so far: then it is the witness, unless

@@ -115,12 +115,13 @@ func (c *Checkpoint) choosePages() {
 	for _, page := range c.planned {
 		chosen[page] = true
 	}
+	pages := proc.NewPagemap(c.pagemap)
 	for _, e := range small {
 		if e.limit-e.start > smallMapping {
 			break
 		}
 		for page := e.start; page < e.limit && len(c.planned) < checkpointPages; page += pageSize {
-			if !chosen[page] && c.present(page) {
+			if entry, _ := pages.Entry(page / pageSize); !chosen[page] && entry&pagemapThere != 0 {
 				c.planned = append(c.planned, page)
 			}
 		}
@@ -137,7 +138,7 @@ func (c *Checkpoint) isWritable(addr uint64) bool {
 func (c *Checkpoint) present(page uint64) bool {
 	var entry [8]byte
 	n, _ := c.pagemap.ReadAt(entry[:], int64(page/pageSize*8))
-	return n == len(entry) && binary.NativeEndian.Uint64(entry[:])&(pagemapPresent|pagemapSwapped) != 0
+	return n == len(entry) && binary.NativeEndian.Uint64(entry[:])&pagemapThere != 0
 }
 
 // addPage adds a page to the last span, which may have so many bytes, or as one of

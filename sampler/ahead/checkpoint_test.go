@@ -1,11 +1,15 @@
 package ahead
 
 import (
+	"fmt"
 	"os"
 	"runtime"
 	"slices"
+	"strings"
 	"testing"
 	"unsafe"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/rdx-profiler/rdx/bpf"
 	"github.com/rdx-profiler/rdx/sampler"
@@ -100,6 +104,41 @@ func TestSpans(t *testing.T) {
 		if s, ok := find(spans, addr); ok != (at >= 0) || ok && s.at != uint64(at) {
 			t.Errorf("%#x: %v, %v", addr, s, ok)
 		}
+	}
+}
+
+// Small mappings that nobody has touched are looked at by a few reads.
+func TestPlanOfManyMappings(t *testing.T) {
+	const many, readsEach = 20_000, 0.1
+	b, err := unix.Mmap(-1, 0, many*pageSize, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE|unix.MAP_ANON)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer unix.Munmap(b)
+	for i := 0; i < many; i += 2 {
+		if err := unix.Mprotect(b[i*pageSize:(i+1)*pageSize], unix.PROT_READ|unix.PROT_WRITE|unix.PROT_EXEC); err != nil {
+			t.Fatal(err)
+		}
+	}
+	reads := func() (n int) {
+		text, err := os.ReadFile("/proc/self/io")
+		if err != nil {
+			t.Skip(err)
+		}
+		if _, rest, ok := strings.Cut(string(text), "syscr: "); !ok {
+			t.Fatalf("no reads in %q", text)
+		} else if _, err := fmt.Sscan(rest, &n); err != nil {
+			t.Fatal(err)
+		}
+		return n
+	}
+	c := NewCheckpoint()
+	before := reads()
+	if err := c.Plan(os.Getpid()); err != nil {
+		t.Fatal(err)
+	}
+	if n := reads() - before; float64(n) > readsEach*many {
+		t.Errorf("%d reads for %d mappings", n, many)
 	}
 }
 

@@ -50,6 +50,14 @@ func (l *lastTouches) find(block uint64) *lastTouch {
 	}
 }
 
+// reserve makes room for so many blocks.
+func (l *lastTouches) reserve(blocks int) {
+	for len(l.slots) < 2*blocks {
+		l.grow()
+	}
+	clear(l.slots)
+}
+
 func (l *lastTouches) grow() {
 	old := l.slots
 	l.slots = make([]lastTouch, max(2*len(old), firstLastTouches))

@@ -23,8 +23,11 @@ const samplePages = 96
 type targetMemory struct {
 	pid   int
 	pages int // that may still be read
-	gone  int // the pid that had no memory any more, 0: none
-	buf   [maxInst]byte
+	// atMark is called before a page is read of which mark may still be, unless it is nil.
+	mark   int
+	atMark func()
+	gone   int // the pid that had no memory any more, 0: none
+	buf    [maxInst]byte
 
 	// Of a batch:
 	local  []unix.Iovec
@@ -81,6 +84,9 @@ func (m *targetMemory) copy(addr uint64, b []byte) (int, error) {
 func (m *targetMemory) ReadPage(addr uint64, buf *[4096]byte) error {
 	if m.pages == 0 {
 		return errPages
+	}
+	if m.pages == m.mark && m.atMark != nil {
+		m.atMark()
 	}
 	m.pages--
 	start := clock.Monotonic()

@@ -85,6 +85,7 @@ const (
 	pageSize       = 4096
 	pagemapPresent = 1 << 63
 	pagemapSwapped = 1 << 62
+	pagemapThere   = pagemapPresent | pagemapSwapped
 )
 
 // present looks the page up in /proc/PID/pagemap, see proc(5). A process that
@@ -102,7 +103,7 @@ func (u *userfault) present(page uint64) bool {
 		var entry [8]byte
 		if n, _ := u.pagemap.ReadAt(entry[:], int64(page*8)); n == len(entry) {
 			u.empty = false
-			return binary.NativeEndian.Uint64(entry[:])&(pagemapPresent|pagemapSwapped) != 0
+			return binary.NativeEndian.Uint64(entry[:])&pagemapThere != 0
 		}
 		u.close()
 	}

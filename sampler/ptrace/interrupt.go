@@ -1,7 +1,6 @@
 package ptrace
 
 import (
-	"bytes"
 	"fmt"
 	"strconv"
 
@@ -40,7 +39,7 @@ func RunsOn(pid, tid int) (cpu int, runs bool) {
 	if err != nil {
 		return -1, false
 	}
-	fields := bytes.Fields(text[bytes.LastIndexByte(text, ')')+1:])
+	fields := proc.StatFields(text)
 	const state, processor = 0, 36
 	if len(fields) <= processor {
 		return -1, false

@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"syscall"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -138,6 +139,9 @@ func test() {
 	case strings.Contains(asked, faultsArg):
 		testFaults(kernel)
 		return
+	case strings.Contains(asked, rightsArg):
+		testRights(kernel)
+		return
 	case strings.Contains(asked, patternsArg):
 		testPatterns(kernel)
 		return
@@ -164,7 +168,7 @@ func test() {
 			// x86 has none under emulation.
 			continue
 		}
-		d, out, err := examine(flags)
+		d, out, err := examine(nil, flags...)
 		if err != nil {
 			row(kernel, "failed", err.Error())
 			continue
@@ -211,9 +215,11 @@ func yes(b bool) string {
 	return "no"
 }
 
-func examine(flags []string) (doctor, string, error) {
+// examine is what rdx doctor says, run so.
+func examine(attr *syscall.SysProcAttr, flags ...string) (doctor, string, error) {
 	var d doctor
 	cmd := exec.Command("/rdx", append([]string{"doctor", "--json"}, flags...)...)
+	cmd.SysProcAttr = attr
 	out, err := cmd.Output()
 	var exit *exec.ExitError
 	if err != nil && !errors.As(err, &exit) {

@@ -4,7 +4,7 @@ import "uplot/dist/uPlot.min.css";
 import "./style.css";
 import type { Ctx } from "./ctx";
 import { CurveChart, nearest, SizeBar } from "./curve";
-import { ask, forget, isFile, load, type Listing } from "./data";
+import { ask, forget, isFile, load, loadRest, type Listing, type Rest } from "./data";
 import { CodePage, ComparePage, ObjectsPage, Overview, PairsPage, ShareLink, ThreadsPage, TimePage } from "./pages";
 import { Pick } from "./parts";
 import * as rdxFormat from "./format";
@@ -37,11 +37,14 @@ function App() {
   const [s, setState] = useState<State>(() => parse(location.hash));
   const [view, setView] = useState<View | null>(null);
   const [other, setOther] = useState<View | null>(null);
+  const [, setRest] = useState<Rest | null>(null);
   const [error, setError] = useState("");
   const now = useRef(s);
   now.current = s;
   const dark = useDark();
   const timer = useRef(0);
+  const [moving, setMoving] = useState(false);
+  const step = useRef((_by: number): void => undefined);
 
   const set = useCallback((change: Partial<State>, replace = false) => {
     const next = { ...now.current, ...change };
@@ -52,8 +55,14 @@ function App() {
     setState(next);
     // Browsers allow few changes of the address a second: while something is dragged it waits.
     clearTimeout(timer.current);
-    if (replace) timer.current = window.setTimeout(() => history.replaceState(null, "", write(now.current)), 150);
-    else if (write(next) !== location.hash) history.pushState(null, "", write(next));
+    if (replace) {
+      if ("size" in change) setMoving(true);
+      timer.current = window.setTimeout(() => {
+        setMoving(false);
+        history.replaceState(null, "", write(now.current));
+      }, 150);
+    }
+    if (!replace && write(next) !== location.hash) history.pushState(null, "", write(next));
   }, [s.profile]);
 
   useEffect(() => {
@@ -73,8 +82,8 @@ function App() {
       try {
         const l = await ask<Listing>("list");
         if (l.version !== version) {
+          if (version >= 0 || l.live) forget();
           version = l.version;
-          forget();
           setList(l);
         }
         if (l.live) again = window.setTimeout(() => (forget("list"), void look()), 1000);
@@ -83,6 +92,9 @@ function App() {
       }
     };
     void look();
+    // While that comes, what will be wanted next may come, too.
+    const profiles = Number(document.getElementById("app")!.dataset.profiles ?? 0);
+    if (profiles > 0) load(Math.min(Math.max(now.current.profile, 0), profiles - 1), now.current.stack).catch(() => undefined);
     return () => clearTimeout(again);
   }, []);
 
@@ -118,9 +130,25 @@ function App() {
     };
   }, [list, profile, s.stack]);
 
-  // When the first picture is there, for a test that measures it.
+  // When the first picture is there, for a test that measures it; only then the rest is asked for.
   useEffect(() => {
-    if (view && performance.getEntriesByName("rdx-shown").length === 0) requestAnimationFrame(() => performance.mark("rdx-shown"));
+    Object.assign(globalThis, { rdxView: view });
+    if (!view) return;
+    if (performance.getEntriesByName("rdx-shown").length === 0) requestAnimationFrame(() => performance.mark("rdx-shown"));
+    let gone = false;
+    const then = () =>
+      loadRest(view.d, view.number, view.onStack).then(
+        (r) => {
+          view.rest = r;
+          if (!gone) setRest(r);
+        },
+        () => undefined, // there are newer profiles, which come by themselves
+      );
+    const soon = setTimeout(() => void then(), 100);
+    return () => {
+      gone = true;
+      clearTimeout(soon);
+    };
   }, [view]);
 
   const otherProfile = list && s.other >= 0 && s.other < list.profiles.length && s.other !== profile ? s.other : -1;
@@ -146,11 +174,14 @@ function App() {
         e.preventDefault();
       } else if (e.key === "Escape" && e.target instanceof HTMLInputElement) e.target.blur();
       else if (!typing && /^[1-7]$/.test(e.key)) set({ page: pages[Number(e.key) - 1][0] });
-      else if (!typing && (e.key === "[" || e.key === "]")) document.querySelector<HTMLInputElement>(".sizebar input[type=range]")?.dispatchEvent(new CustomEvent("step", { detail: e.key === "]" ? 1 : -1 }));
+      else if (!typing && (e.key === "[" || e.key === "]")) step.current(e.key === "]" ? 1 : -1);
     };
     addEventListener("keydown", key);
     return () => removeEventListener("keydown", key);
   }, [set]);
+
+  const object = view && s.object < view.d.objects.name.length ? s.object : -1;
+  const f = useMemo(() => ({ tid: s.tid, object }), [s.tid, object]);
 
   if (!list) return <p class="none">{error || "reading …"}</p>;
   if (list.profiles.length === 0) return <p class="none">{list.live ? "The first samples are being taken …" : "There is no profile."}</p>;
@@ -163,11 +194,13 @@ function App() {
     other,
     s: { ...s, profile, pair: s.pair < view.d.pairs.use.length ? s.pair : -1 },
     set,
+    moving,
     c: s.size > 0 ? nearest(view.d.sizes, s.size) : view.d.first,
-    f: { tid: s.tid, object: s.object < view.d.objects.name.length ? s.object : -1 },
+    f,
     dark,
   };
   const Page = page[2];
+  step.current = (by) => x && set({ size: x.view.d.sizes[Math.min(Math.max(x.c + by, 0), x.view.d.sizes.length - 1)] }, true);
   return (
     <>
       <a class="skip" href="#main" onClick={(e) => (e.preventDefault(), document.getElementById("main")?.focus())}>
@@ -248,5 +281,5 @@ function App() {
 
 render(<App />, document.getElementById("app")!);
 
-// For a test that holds both ways to write numbers together.
+// For tests that hold both ways to write numbers, and to add them up, together.
 Object.assign(globalThis, { rdxFormat });

@@ -10,6 +10,7 @@ export function ContextsPane({ x }: { x: Ctx }) {
   const { view, s, c, f } = x;
   const tree = view.tree();
   const { total, self } = view.treeSums(s.side, c, s.weight, f, s.pair);
+  const time = view.treeTimes(f.tid);
   const ofPair = s.pair >= 0 ? " of the chosen pair" : "";
   const label = `call stacks by ${weightName(x)}${ofPair}, ${s.side === "miss" ? "where it happens" : s.side === "use" ? "of uses" : "of reuses"}`;
   const pick = (node: number) => x.set({ node });
@@ -30,10 +31,10 @@ export function ContextsPane({ x }: { x: Ctx }) {
       {!(total[0] > 0) ? (
         <p class="none">No stack has any of it at this size.</p>
       ) : s.view === "tree" ? (
-        <TreeView x={x} tree={tree} total={total} self={self} label={label} />
+        <TreeView x={x} tree={tree} total={total} self={self} time={time} label={label} />
       ) : (
         <div class="scroll" tabIndex={-1}>
-          <Flame x={x} tree={tree} total={total} self={self} label={label} onPick={pick} />
+          <Flame x={x} tree={tree} total={total} self={self} time={time} label={label} onPick={pick} />
         </div>
       )}
     </section>
@@ -42,7 +43,7 @@ export function ContextsPane({ x }: { x: Ctx }) {
 
 const mostRows = 2000;
 
-function TreeView({ x, tree, total, self, label }: { x: Ctx; tree: Tree; total: Float64Array; self: Float64Array; label: string }) {
+function TreeView({ x, tree, total, self, time, label }: { x: Ctx; tree: Tree; total: Float64Array; self: Float64Array; time: Float64Array | null; label: string }) {
   const strings = x.view.d.strings;
   // Open at first is the way along the heaviest.
   const [open, setOpen] = useState<Set<number>>(() => {
@@ -88,12 +89,13 @@ function TreeView({ x, tree, total, self, label }: { x: Ctx; tree: Tree; total: 
   const q = x.s.q.toLowerCase();
   return (
     <div class="scroll">
-      <div class="treehead" aria-hidden="true">
-        <span>below</span>
-        <span>itself</span>
+      <div class={"treehead" + (time ? " timed" : "")} aria-hidden="true">
+        <span>{x.s.weight === "seen" ? "observed" : x.s.weight}</span>
+        <span>by itself</span>
+        {time ? <span>CPU time</span> : null}
         <span>function</span>
       </div>
-      <ul class="tree" role="tree" aria-label={label} onKeyDown={key}>
+      <ul class={"tree" + (time ? " timed" : "")} role="tree" aria-label={label} onKeyDown={key}>
         {rows.map((r) => {
           const name = strings[tree.name[r.node]];
           const kids = tree.children[r.node].some((k) => total[k] > 0);
@@ -110,9 +112,10 @@ function TreeView({ x, tree, total, self, label }: { x: Ctx; tree: Tree; total: 
               onClick={() => (setFocus(r.node), x.set({ node: r.node === x.s.node || r.node === 0 ? -1 : r.node }))}
             >
               <span class="num">
-                <Bar share={total[r.node] / total[0]} /> {percent(total[r.node], total[0])}
+                <Bar share={total[r.node] / total[0]} /> <span class="share">{percent(total[r.node], total[0])}</span>
               </span>
               <span class="num">{self[r.node] > 0 ? percent(self[r.node], total[0]) : ""}</span>
+              {time ? <span class="num">{percent(time[r.node], time[0])}</span> : null}
               <span class="name">
                 {Array.from({ length: Math.min(r.level - 1, 40) }, (_, i) => (
                   <i key={i} class="indent" />

@@ -9,6 +9,7 @@ export interface Ctx {
   other: View | null;
   s: State;
   set: (change: Partial<State>, replace?: boolean) => void;
+  moving: boolean; // the size is being dragged
   c: number; // index in the grid
   f: Filter;
   dark: boolean;

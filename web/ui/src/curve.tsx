@@ -1,6 +1,6 @@
 // The miss ratio curve, with a line at the cache size that all else follows.
 
-import { useEffect, useRef } from "preact/hooks";
+import { useEffect, useLayoutEffect, useRef } from "preact/hooks";
 import uPlot from "uplot";
 import type { Ctx } from "./ctx";
 import type { Curve } from "./data";
@@ -8,6 +8,9 @@ import { bytes, parseSize, percent } from "./format";
 import type { View } from "./sums";
 
 const colour = (name: string): string => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
+
+// scaled is a length as it is where the root's letters have their usual 13 pixels.
+const scaled = (px: number): number => Math.round((px * (parseFloat(getComputedStyle(document.documentElement).fontSize) || 13)) / 13);
 
 // said is a point of a curve in the words of rdx mrc.
 export function said(curve: Curve | null, c: number): string {
@@ -17,7 +20,7 @@ export function said(curve: Curve | null, c: number): string {
   const band = `[${percent(low, 1)}, ${percent(high, 1)}]`;
   if (!note) return `${percent(ratio, 1)} ${band}`;
   if (note === "below the clock's resolution" || note === "not known without the access rate") return `? ${band}`;
-  return `<${percent(high, 1)} ${band}`;
+  return `<${percent(high, 1).replace("<", "")} ${band}`;
 }
 
 // sizeName is a size, with the caches that have it.
@@ -43,9 +46,31 @@ function at(v: View, sizes: number[], of: (c: Curve) => number[]): (number | nul
   });
 }
 
+// drawLine draws the line at the size into a copy of the chart.
+export function drawLine(g: CanvasRenderingContext2D, chart: HTMLCanvasElement): void {
+  const line = document.querySelector(".curve .at-size")?.getBoundingClientRect();
+  const dot = document.querySelector(".curve .at-size div")?.getBoundingClientRect();
+  if (!line || !dot) return;
+  const px = devicePixelRatio;
+  const from = chart.getBoundingClientRect();
+  const [left, middle] = [(line.left + line.width / 2 - from.left) * px, (dot.top + dot.height / 2 - from.top) * px];
+  g.strokeStyle = g.fillStyle = colour("--ink");
+  g.lineWidth = 2 * px;
+  g.beginPath();
+  g.moveTo(left, (line.top - from.top) * px);
+  g.lineTo(left, (line.bottom - from.top) * px);
+  g.stroke();
+  for (const [radius, fill] of [[5, "--ink"], [2.5, "--paper"]] as const) {
+    g.fillStyle = colour(fill);
+    g.beginPath();
+    g.arc(left, middle, radius * px, 0, 7);
+    g.fill();
+  }
+}
+
 export function CurveChart({ x, height }: { x: Ctx; height: number }) {
   const box = useRef<HTMLDivElement>(null);
-  const plot = useRef<uPlot | null>(null);
+  const place = useRef<(() => void) | null>(null);
   const now = useRef(x);
   now.current = x;
   const { view, other, c, dark } = x;
@@ -53,12 +78,12 @@ export function CurveChart({ x, height }: { x: Ctx; height: number }) {
 
   useEffect(() => {
     if (!box.current || !d.curve) return;
-    const ink = colour("--ink");
     const grid = colour("--rule");
     const soft = colour("--soft");
     const one = colour("--one");
     const two = colour("--two");
-    const font = "11px system-ui, sans-serif";
+    const letters = scaled(11);
+    const font = `${letters}px system-ui, sans-serif`;
     const sizes = d.sizes;
     const data: uPlot.AlignedData = [sizes, d.curve.high, d.curve.low, d.curve.ratio.map((r, i) => (d.curve!.note[i] ? null : r)), d.curve.ratio.map((r, i) => (d.curve!.note[i] || d.curve!.note[i - 1] || d.curve!.note[i + 1] ? r : null))];
     const series: uPlot.Series[] = [
@@ -76,7 +101,7 @@ export function CurveChart({ x, height }: { x: Ctx; height: number }) {
     }
     const splits = (u: uPlot): number[] => {
       const out: number[] = [];
-      const room = u.bbox.width / devicePixelRatio / 62;
+      const room = u.bbox.width / devicePixelRatio / scaled(62);
       const first = Math.ceil(Math.log2(sizes[0]));
       const last = Math.floor(Math.log2(sizes[sizes.length - 1]));
       const step = Math.max(1, Math.ceil((last - first) / room));
@@ -87,7 +112,7 @@ export function CurveChart({ x, height }: { x: Ctx; height: number }) {
       const g = u.ctx;
       const px = devicePixelRatio;
       g.save();
-      g.font = `${11 * px}px system-ui, sans-serif`;
+      g.font = `${letters * px}px system-ui, sans-serif`;
       g.textAlign = "center";
       let free = -Infinity;
       for (const cache of d.caches ?? []) {
@@ -107,46 +132,38 @@ export function CurveChart({ x, height }: { x: Ctx; height: number }) {
           free = left + wide / 2 + 4 * px;
         }
       }
-      const at = now.current.c;
-      const left = Math.round(u.valToPos(sizes[at], "x", true));
-      g.setLineDash([]);
-      g.strokeStyle = ink;
-      g.lineWidth = 2 * px;
-      g.beginPath();
-      g.moveTo(left, u.bbox.top);
-      g.lineTo(left, u.bbox.top + u.bbox.height);
-      g.stroke();
-      const top = u.valToPos(d.curve!.ratio[at], "y", true);
-      g.fillStyle = ink;
-      g.beginPath();
-      g.arc(left, top, 5 * px, 0, 7);
-      g.fill();
-      g.fillStyle = colour("--paper");
-      g.beginPath();
-      g.arc(left, top, 2.5 * px, 0, 7);
-      g.fill();
       g.restore();
     };
     const u = new uPlot(
       {
         width: box.current.clientWidth,
         height,
-        padding: [18, 22, 0, 0],
+        padding: [scaled(18), scaled(22), 0, 0],
         legend: { show: false },
         cursor: { drag: { x: false, y: false }, points: { show: false }, x: false, y: false },
         scales: { x: { time: false, distr: 3, log: 2, range: [sizes[0], sizes[sizes.length - 1]] }, y: { range: (_u, _min, max) => [0, Math.min(1.02, Math.max(max * 1.05, 0.001))] } },
         axes: [
-          { stroke: soft, font, size: 26, gap: 3, grid: { stroke: grid, width: 1 }, ticks: { stroke: grid, width: 1, size: 4 }, splits, values: (_u, s) => s.map((v) => (v === null ? "" : bytes(v).replace(/\.0+(?=[KMGT]|B)/, ""))) },
-          { stroke: soft, font, size: 46, grid: { stroke: grid, width: 1 }, ticks: { stroke: grid, width: 1, size: 4 }, values: (_u, s) => s.map((v) => percents(v)) },
+          { stroke: soft, font, size: scaled(26), gap: 3, grid: { stroke: grid, width: 1 }, ticks: { stroke: grid, width: 1, size: 4 }, splits, values: (_u, s) => s.map((v) => (v === null ? "" : bytes(v).replace(/\.0+(?=[KMGT]|B)/, ""))) },
+          { stroke: soft, font, size: scaled(46), grid: { stroke: grid, width: 1 }, ticks: { stroke: grid, width: 1, size: 4 }, values: (_u, s) => s.map((v) => percents(v)) },
         ],
         series,
         bands,
-        hooks: { draw: [draw] },
+        hooks: { draw: [draw, () => place.current?.()] },
       },
       data,
       box.current,
     );
-    plot.current = u;
+    // The line is an element of its own: where it moves, nothing of the chart is drawn again.
+    const line = document.createElement("div");
+    line.className = "at-size";
+    const dot = line.appendChild(document.createElement("div"));
+    const put = () => {
+      const at = now.current.c;
+      line.style.transform = `translateX(${Math.round(u.valToPos(sizes[at], "x"))}px)`;
+      dot.style.transform = `translateY(${u.valToPos(d.curve!.ratio[at], "y")}px)`;
+    };
+    u.over.appendChild(line);
+    place.current = put;
     let dragging = false;
     let frame = 0;
     let left = 0;
@@ -177,11 +194,11 @@ export function CurveChart({ x, height }: { x: Ctx; height: number }) {
       sized.disconnect();
       cancelAnimationFrame(frame);
       u.destroy();
-      plot.current = null;
+      place.current = null;
     };
   }, [view, other, height, dark]);
 
-  useEffect(() => plot.current?.redraw(false, false), [c]);
+  useLayoutEffect(() => place.current?.(), [c]);
   if (!d.curve) return <p class="none">Nothing was observed: there is no curve to draw.</p>;
   return <div class="curve" ref={box} role="img" aria-label={`miss ratio curve from ${bytes(d.sizes[0])} to ${bytes(d.sizes[d.sizes.length - 1])}; at ${sizeName(view, c)}: ${said(d.curve, c)}`} />;
 }

@@ -10,7 +10,7 @@ export interface Listing {
 export interface Steps {
   from: Int32Array;
   at: Int32Array;
-  amount: Float64Array;
+  value: Float64Array;
 }
 
 export interface Curve {
@@ -60,6 +60,7 @@ export interface Invalidation {
 }
 
 export interface Data {
+  version: number;
   file: string;
   stack: string;
   stacks: string[] | null;
@@ -111,12 +112,19 @@ export interface Data {
     total: Float64Array;
     misses: Steps;
   };
-  pairs: { use: Int32Array; reuse: Int32Array; kind: Int32Array; squares: Steps };
-  objects: { name: Int32Array; squares: Steps };
-  threads: Threads | null;
-  invalidations: { true_share: number; false_share: number; pairs_in_all: number; pairs: Invalidation[] | null } | null;
+  pairs: { use: Int32Array; reuse: Int32Array; kind: Int32Array };
+  objects: { name: Int32Array };
+  moments: { node: Int32Array; tid: Int32Array; time: Float64Array };
   sites: { mapping: string; build_id: string; offset: string; place: number }[] | null;
   source_files: number[] | null;
+}
+
+// Rest is what no page needs for its first picture.
+export interface Rest {
+  pairs: Steps; // clusters' squares
+  objects: Steps;
+  threads: Threads | null;
+  invalidations: { true_share: number; false_share: number; pairs_in_all: number; pairs: Invalidation[] | null } | null;
 }
 
 interface Band {
@@ -198,7 +206,27 @@ export const forget = (id?: string): void => {
 async function over(url: string): Promise<unknown> {
   const r = await fetch(url);
   if (!r.ok) throw new Error((await r.text()).trim());
-  return checked(await r.json());
+  return decode(await r.arrayBuffer());
+}
+
+type Json = Record<string, unknown>;
+
+// decode reads an answer: JSON, or JSON with columns behind it, which become typed arrays where they lie.
+function decode(b: ArrayBuffer): unknown {
+  const text = (from: number, to: number): unknown => JSON.parse(new TextDecoder().decode(new Uint8Array(b, from, to - from)));
+  const magic = 0x01786472; // rdx, 1
+  if (b.byteLength < 8 || new DataView(b).getUint32(0, true) !== magic) return checked(text(0, b.byteLength));
+  let at = 8 + new DataView(b).getUint32(4, true);
+  const { value, columns } = text(8, at) as { value: Json; columns: { name: string; kind: string; n: number }[] };
+  for (const { name, kind, n } of columns) {
+    const c = kind === "f64" ? new Float64Array(b, at, n) : new Int32Array(b, at, n);
+    at += (c.byteLength + 7) & ~7;
+    const path = name.split(".");
+    let into = value;
+    for (const k of path.slice(0, -1)) into = into[k] as Json;
+    into[path[path.length - 1]] = c;
+  }
+  return value;
 }
 
 function checked(v: unknown): unknown {
@@ -223,7 +251,7 @@ async function unpack(id: string): Promise<unknown> {
   const text = inside().get(id);
   if (text === undefined) throw new Error("this file does not have it inside: rdx web shows it");
   const stream = new Blob([raw(text) as BlobPart]).stream().pipeThrough(new DecompressionStream("gzip"));
-  return checked(await new Response(stream).json());
+  return decode(await new Response(stream).arrayBuffer());
 }
 
 function raw(text: string): Uint8Array {
@@ -235,35 +263,8 @@ function raw(text: string): Uint8Array {
   return b;
 }
 
-type Json = Record<string, unknown>;
+const dataOf = (profile: number, stack: string) => `data?profile=${profile}&stack=${stack}`;
 
-const i32 = (t: unknown) => new Int32Array(raw((t as string) ?? "").buffer);
-const f64 = (t: unknown) => new Float64Array(raw((t as string) ?? "").buffer);
+export const load = (profile: number, stack: string): Promise<Data> => ask<Data>(dataOf(profile, stack));
 
-function steps(t: unknown): Steps {
-  const s = t as Json;
-  return { from: i32(s.from), at: i32(s.at), amount: f64(s.amount) };
-}
-
-export async function load(profile: number, stack: string): Promise<Data> {
-  const d = await ask<Json>(`data?profile=${profile}&stack=${stack}`);
-  if (d.decoded) return d as unknown as Data;
-  const cells = d.cells as Json;
-  for (const k of Object.keys(cells)) {
-    if (k === "misses") cells[k] = steps(cells[k]);
-    else if (["seen", "accesses", "reuses", "time", "native", "distance", "total"].includes(k)) cells[k] = f64(cells[k]);
-    else cells[k] = i32(cells[k]);
-  }
-  for (const table of ["places", "nodes"]) {
-    const t = d[table] as Json;
-    for (const k of Object.keys(t)) t[k] = i32(t[k]);
-  }
-  const pairs = d.pairs as Json;
-  for (const k of ["use", "reuse", "kind"]) pairs[k] = i32(pairs[k]);
-  pairs.squares = steps(pairs.squares);
-  const objects = d.objects as Json;
-  objects.name = i32(objects.name);
-  objects.squares = steps(objects.squares);
-  d.decoded = true;
-  return d as unknown as Data;
-}
+export const loadRest = (d: Data, profile: number, stack: string): Promise<Rest> => ask<Rest>(`rest?profile=${profile}&stack=${stack}&version=${d.version}`);

@@ -45,7 +45,7 @@ function hue(name: string): number {
   return (h >>> 0) % 1000;
 }
 
-export function Flame({ x, tree, total, self, label, onPick }: { x: Ctx; tree: Tree; total: Float64Array; self: Float64Array; label: string; onPick: (node: number) => void }) {
+export function Flame({ x, tree, total, self, time, label, onPick }: { x: Ctx; tree: Tree; total: Float64Array; self: Float64Array; time: Float64Array | null; label: string; onPick: (node: number) => void }) {
   const canvas = useRef<HTMLCanvasElement>(null);
   const box = useRef<HTMLDivElement>(null);
   const [width, setWidth] = useState(600);
@@ -70,11 +70,13 @@ export function Flame({ x, tree, total, self, label, onPick }: { x: Ctx; tree: T
     const g = el?.getContext("2d");
     if (!el || !g) return;
     const px = devicePixelRatio || 1;
-    el.width = Math.round(width * px);
-    el.height = Math.round(height * px);
-    el.style.width = width + "px";
-    el.style.height = height + "px";
-    g.scale(px, px);
+    const [wide, high] = [Math.round(width * px), Math.round(height * px)];
+    if (el.width !== wide || el.height !== high) {
+      [el.width, el.height] = [wide, high];
+      el.style.width = width + "px";
+      el.style.height = height + "px";
+    }
+    g.setTransform(px, 0, 0, px, 0, 0);
     g.clearRect(0, 0, width, height);
     g.font = "12px system-ui, sans-serif";
     g.textBaseline = "middle";
@@ -113,7 +115,7 @@ export function Flame({ x, tree, total, self, label, onPick }: { x: Ctx; tree: T
   };
   const say = (node: number): string => {
     const place = x.view.place(tree.place[node]);
-    return `${strings[tree.name[node]]}${place.file ? " " + place.file : ""}: ${amount(total[node])} (${percent(total[node], total[0])}), by itself ${amount(self[node])}`;
+    return `${strings[tree.name[node]]}${place.file ? " " + place.file : ""}: ${amount(total[node])} (${percent(total[node], total[0])}), by itself ${amount(self[node])}${time ? `; ${percent(time[node], time[0])} of the CPU time` : ""}`;
   };
   const key = (e: KeyboardEvent) => {
     const i = boxes.findIndex((b) => b.node === focus);

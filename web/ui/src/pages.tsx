@@ -3,7 +3,7 @@
 import { useEffect, useMemo, useState } from "preact/hooks";
 import { ContextsPane } from "./contexts";
 import type { Ctx } from "./ctx";
-import { CurveChart, said, sizeName } from "./curve";
+import { CurveChart, drawLine, said, sizeName } from "./curve";
 import { ask, type Change, type Diff, type Phases } from "./data";
 import { amount, Bar, band, bytes, DistanceHist, nanoseconds, percent, Pick, PlaceName, weightName } from "./parts";
 import { first, positive } from "./sums";
@@ -34,6 +34,7 @@ function Exports({ x }: { x: Ctx }) {
     g.fillStyle = getComputedStyle(document.documentElement).getPropertyValue("--paper");
     g.fillRect(0, 0, copy.width, copy.height);
     g.drawImage(canvas, 0, 0);
+    drawLine(g, canvas);
     copy.toBlob((b) => b && download("curve.png", "image/png", b));
   };
   return (
@@ -77,11 +78,12 @@ export function Overview({ x }: { x: Ctx }) {
           <span class="hint">drag anywhere in it: all numbers follow</span>
           <Exports x={x} />
         </header>
-        <CurveChart x={x} height={280} />
+        <CurveChart x={x} height={240} />
         <Legend x={x} />
       </section>
       <section class="card" aria-label="caches">
         <h2>This machine's caches</h2>
+        <div class="fit">
         <table class="caches">
           <thead>
             <tr>
@@ -116,6 +118,7 @@ export function Overview({ x }: { x: Ctx }) {
             })}
           </tbody>
         </table>
+        </div>
         <p class="small">
           At <b>{sizeName(view, c)}</b>: {amount(total)} of {amount(d.accesses)} accesses miss
           {Number.isFinite(perSecond) ? `, ${bytes(perSecond)}/s of lines from the next level` : ""}.
@@ -127,11 +130,11 @@ export function Overview({ x }: { x: Ctx }) {
           {d.merged ? <li>{amount(d.merged)} small ones shown together, by pairs</li> : null}
           <li>{many(d.pairs.use.length, "pair")}</li>
           <li>{many(d.objects.name.length, "data object")}</li>
-          <li>{many(d.threads?.threads_in_all ?? 1, "thread")}</li>
+          {view.rest ? <li>{many(view.rest.threads?.threads_in_all ?? 1, "thread")}</li> : null}
           {(d.stacks ?? []).map((k) => (
             <li key={k}>{k} stack</li>
           ))}
-          {d.threads?.sharing?.length ? <li>sharing</li> : null}
+          {view.rest?.threads?.sharing?.length ? <li>sharing</li> : null}
           <li>{many((d.source_files ?? []).length, "source file")}</li>
         </ul>
       </section>
@@ -180,9 +183,9 @@ export function Overview({ x }: { x: Ctx }) {
         )}
         {s.tid >= 0 || s.object >= 0 ? <p class="note">Lists show the samples of a filter only; the curve is of all.</p> : null}
       </section>
-      <section class="card" aria-label="measurement">
+      <section class="card whole" aria-label="measurement">
         <h2>What was measured</h2>
-        <dl>
+        <dl class="facts">
           {facts.map((r) => (
             <div key={r.key}>
               <dt>{r.key}</dt>
@@ -383,12 +386,12 @@ export function ObjectsPage({ x }: { x: Ctx }) {
             {order.map((i) => (
               <tr key={i} class={i === s.object ? "chosen" : ""} onClick={() => x.set({ object: i === s.object ? -1 : i })}>
                 <td class="num wide">
-                  <Bar share={values[i] / total} /> {percent(values[i], total)}
+                  <Bar share={values[i] / total} /> <span class="share">{percent(values[i], total)}</span>
                 </td>
                 <td class="num">{amount(values[i])}</td>
                 {s.weight === "misses" && !d.exact && f.tid < 0 ? (
                   <td class="num">
-                    {percent(values[i], d.accesses)} <span class="band">{band(view.band(values[i], d.objects.squares, i, c))}</span>
+                    {percent(values[i], d.accesses)} <span class="band">{band(view.band(values[i], view.rest?.objects, i, c))}</span>
                   </td>
                 ) : null}
                 <td class="num">{amount(facts.seen[i])}</td>
@@ -420,8 +423,8 @@ function Heat({ v, most, text, title }: { v: number; most: number; text: string;
 
 export function ThreadsPage({ x }: { x: Ctx }) {
   const { view, s } = x;
-  const { d } = view;
-  const t = d.threads;
+  if (!view.rest) return <p class="none">reading …</p>;
+  const { threads: t, invalidations } = view.rest;
   if (!t) return <p class="none">Nothing is known of threads.</p>;
   const sharing = t.sharing ?? [];
   const tids = [...new Set(sharing.flatMap((k) => [k.writer_tid, k.reader_tid]))].sort((a, b) => a - b).slice(0, 64);
@@ -445,8 +448,8 @@ export function ThreadsPage({ x }: { x: Ctx }) {
                   </th>
                 ))}
                 <th scope="col" class="num">not reused</th>
-                <th scope="col" class="num">invalidated</th>
-                <th scope="col" class="num">false</th>
+                <th scope="col" class="num" title="share of its accesses that find the line gone by another thread's write of the same words">invalidated</th>
+                <th scope="col" class="num" title="the same, by a write of other words of the line">falsely shared</th>
                 {(t.caches ?? []).map((k) => (
                   <th scope="col" class="num" key={k}>
                     {k} misses
@@ -486,7 +489,7 @@ export function ThreadsPage({ x }: { x: Ctx }) {
         </div>
       </section>
       <section class="card" aria-label="sharing">
-        <h2>Who writes what whom</h2>
+        <h2>Who invalidates whom</h2>
         {tids.length ? (
           <div class="scroll" tabIndex={0} role="region" aria-label="sharing matrix, to scroll">
             <table class="matrix">
@@ -516,15 +519,15 @@ export function ThreadsPage({ x }: { x: Ctx }) {
             </table>
           </div>
         ) : (
-          <p class="none">{d.invalidations ? "No thread was seen to take a line from another." : "Other threads' writes were not watched: record with rdx attach --stack private, or both."}</p>
+          <p class="none">{invalidations ? "No thread was seen to take a line from another." : "Other threads' writes were not watched: record with rdx attach --stack private, or both."}</p>
         )}
       </section>
-      {d.invalidations?.pairs?.length ? (
+      {invalidations?.pairs?.length ? (
         <section class="card" aria-label="invalidations">
           <div class="scroll" tabIndex={0} role="region" aria-label="invalidations, to scroll">
             <table>
               <caption>
-                invalidations: truly shared {percent(d.invalidations.true_share, 1)} of accesses, falsely {percent(d.invalidations.false_share, 1)}
+                invalidations: truly shared {percent(invalidations.true_share, 1)} of accesses, falsely {percent(invalidations.false_share, 1)}
               </caption>
               <thead>
                 <tr>
@@ -538,7 +541,7 @@ export function ThreadsPage({ x }: { x: Ctx }) {
                 </tr>
               </thead>
               <tbody>
-                {d.invalidations.pairs.slice(0, 200).map((k, i) => (
+                {invalidations.pairs.slice(0, 200).map((k, i) => (
                   <tr key={i}>
                     <td class="num">{percent(k.share, 1)}</td>
                     <td class="num">{amount(k.accesses)}</td>
@@ -610,6 +613,7 @@ export function TimePage({ x }: { x: Ctx }) {
         <h2>
           Stack distance over the run <span class="hint">thread {map.tid}; each column is a stretch of its run, adding up to 100 %</span>
         </h2>
+        {map.columns === 1 ? <p class="note">There is one stretch only: the session was too short, or had too few samples, to tell parts of the run apart.</p> : null}
         {map.columns > 0 ? (
           <div class="scroll" tabIndex={0} role="region" aria-label="heat map of stack distance over time, to scroll">
             <table class="heatmap">
@@ -640,6 +644,7 @@ export function TimePage({ x }: { x: Ctx }) {
         <h2>Windows</h2>
         {!many ? <p class="none">Several profiles of one program, such as rdx attach --every 10s writes, are shown here one after the other.</p> : null}
         {error ? <p class="none">{error}</p> : null}
+        {many && !error && !phases ? <p class="none">reading …</p> : null}
         {phases ? (
           <div class="scroll" tabIndex={0} role="region" aria-label="windows, to scroll">
             <table>

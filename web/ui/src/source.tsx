@@ -211,7 +211,9 @@ function Code({ x, gutter, file, error }: { x: Ctx; gutter: Gutter; file: string
   const { d } = view;
   const [code, setCode] = useState<{ site: number; list: Instruction[] } | null>(null);
   const [why, setWhy] = useState("");
-  // The instruction to show: of the chosen pair's end, or where most is missed.
+  // The instruction to show: of the chosen pair's end, or where most is missed once the size lies still.
+  const still = useRef(c);
+  if (!x.moving) still.current = c;
   const site = useMemo(() => {
     const v = view.cells(c, s.weight, f);
     const of = file ? d.strings.indexOf(file) : -1;
@@ -231,7 +233,7 @@ function Code({ x, gutter, file, error }: { x: Ctx; gutter: Gutter; file: string
       }
     }
     return best;
-  }, [view, s.pair, s.weight, f, file, d.exact ? 0 : c]);
+  }, [view, s.pair, s.weight, f, file, d.exact ? 0 : still.current]);
   useEffect(() => {
     let gone = false;
     setWhy("");
@@ -251,13 +253,15 @@ function Code({ x, gutter, file, error }: { x: Ctx; gutter: Gutter; file: string
     const v = view.cells(c, s.weight, f);
     const here = new Float64Array((d.sites ?? []).length);
     const used = new Float64Array(here.length);
+    if (!code) return { here, used };
+    const { reuse, reuse_at, use_at } = d.cells;
     for (let i = 0; i < view.n; i++) {
-      const to = d.cells.reuse[i] >= 0 ? d.cells.reuse_at[i] : d.cells.use_at[i];
+      const to = reuse[i] >= 0 ? reuse_at[i] : use_at[i];
       if (to >= 0) here[to] += v[i];
-      if (d.cells.use_at[i] >= 0) used[d.cells.use_at[i]] += v[i];
+      if (use_at[i] >= 0) used[use_at[i]] += v[i];
     }
     return { here, used };
-  }, [view, c, s.weight, f]);
+  }, [view, c, s.weight, f, !code]);
   const ends = useMemo(() => {
     const use = new Set<number>();
     const end = new Set<number>();

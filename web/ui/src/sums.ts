@@ -1,7 +1,7 @@
 // Sums over samples. What depends on the cache size is a step function of each sample, made by
-// rdx; here it is only added up.
+// rdx; here their values are only added up.
 
-import type { Data, Place, Steps } from "./data";
+import type { Data, Place, Rest, Steps } from "./data";
 
 export interface Filter {
   tid: number; // -1: all
@@ -12,15 +12,20 @@ export type Weight = "misses" | "accesses" | "seen";
 
 // valueAt is a step function's value at the grid's size number c.
 export function valueAt(s: Steps, f: number, c: number): number {
-  let sum = 0;
-  for (let e = s.from[f], to = s.from[f + 1]; e < to && s.at[e] > c; e++) sum += s.amount[e];
-  return sum;
+  let v = 0;
+  for (let e = s.from[f], to = s.from[f + 1]; e < to && s.at[e] > c; e++) v = s.value[e];
+  return v;
+}
+
+export interface Groups {
+  from: Int32Array;
+  list: Int32Array;
 }
 
 // csr lists for each of n groups its members.
-export function csr(of: Int32Array, n: number): { from: Int32Array; list: Int32Array } {
+export function csr(of: Int32Array, n: number): Groups {
   const from = new Int32Array(n + 1);
-  for (const g of of) if (g >= 0) from[g + 1]++;
+  for (let i = 0; i < of.length; i++) if (of[i] >= 0) from[of[i] + 1]++;
   for (let i = 0; i < n; i++) from[i + 1] += from[i];
   const next = from.slice(0, n);
   const list = new Int32Array(from[n]);
@@ -28,9 +33,15 @@ export function csr(of: Int32Array, n: number): { from: Int32Array; list: Int32A
   return { from, list };
 }
 
+// addUp adds to each group what its members have.
+function addUp(of: Int32Array, v: Float64Array, out: Float64Array): Float64Array {
+  for (let i = 0; i < of.length; i++) if (of[i] >= 0) out[of[i]] += v[i];
+  return out;
+}
+
 // first are the n of a list with the greatest keys, or the smallest, in order: while a size is dragged there is no
 // time to sort all.
-export function first(list: Iterable<number>, keys: Float64Array, down: boolean, n: number): number[] {
+export function first(list: ArrayLike<number>, keys: Float64Array, down: boolean, n: number): number[] {
   const sign = down ? 1 : -1;
   const before = (a: number, b: number): boolean => (keys[a] - keys[b]) * sign > 0 || (keys[a] === keys[b] && a < b);
   const heap: number[] = []; // the last of those kept is on top
@@ -44,7 +55,8 @@ export function first(list: Iterable<number>, keys: Float64Array, down: boolean,
       i = k;
     }
   };
-  for (const i of list) {
+  for (let at = 0; at < list.length; at++) {
+    const i = list[at];
     if (heap.length < n) {
       heap.push(i);
       for (let k = heap.length - 1; k > 0; ) {
@@ -61,11 +73,11 @@ export function first(list: Iterable<number>, keys: Float64Array, down: boolean,
   return heap.sort((a, b) => (before(a, b) ? -1 : 1));
 }
 
-// positive are the indices of what is more than 0.
-export function positive(values: Float64Array): number[] {
-  const list: number[] = [];
-  for (let i = 0; i < values.length; i++) if (values[i] > 0) list.push(i);
-  return list;
+// positive are the indices of what is more than 0, in a list that has room for all.
+export function positive(values: Float64Array, list = new Int32Array(values.length)): Int32Array {
+  let n = 0;
+  for (let i = 0; i < values.length; i++) if (values[i] > 0) list[n++] = i;
+  return list.subarray(0, n);
 }
 
 export interface Medians {
@@ -87,30 +99,48 @@ export interface Tree {
   levels: number;
 }
 
+// sumsBelow adds to each node what all below it have.
+function sumsBelow(t: Tree, v: Float64Array): Float64Array {
+  const { parent } = t;
+  for (let i = parent.length - 1; i > 0; i--) v[parent[i]] += v[i];
+  return v;
+}
+
 export type Side = "miss" | "use" | "reuse";
 
 // View is a profile with what can be worked out of it once.
 export class View {
   readonly d: Data;
   readonly n: number;
-  readonly byPair: { from: Int32Array; list: Int32Array };
   readonly where: Int32Array; // the place that each cell's misses happen at
   readonly whereNode: Int32Array;
+  rest: Rest | null = null; // until it is there
   private memo = new Map<string, unknown>();
+  private rooms = new Map<string, [ArrayBuffer, ArrayBuffer]>();
+  private ofPairs: Groups | null = null;
+  private now: Float64Array; // misses of all samples at the size number nowAt
+  private nowAt = -1;
 
   // It is of the profile of that number on that stack, as they were asked for.
   constructor(d: Data, readonly number: number, readonly onStack: string) {
     this.d = d;
     this.n = d.cells.use.length;
-    this.byPair = csr(d.cells.pair, d.pairs.use.length);
+    this.now = new Float64Array(this.n);
     this.where = new Int32Array(this.n);
     this.whereNode = new Int32Array(this.n);
+    const { use, reuse, pair } = d.cells;
+    const kind = d.strings.indexOf("reuse");
     for (let i = 0; i < this.n; i++) {
-      const pair = d.cells.pair[i];
-      const reused = d.cells.reuse[i] >= 0 && d.strings[d.pairs.kind[pair]] === "reuse";
-      this.where[i] = reused ? d.pairs.reuse[pair] : d.pairs.use[pair];
-      this.whereNode[i] = reused ? d.cells.reuse[i] : d.cells.use[i];
+      const p = pair[i];
+      const reused = reuse[i] >= 0 && d.pairs.kind[p] === kind;
+      this.where[i] = reused ? d.pairs.reuse[p] : d.pairs.use[p];
+      this.whereNode[i] = reused ? reuse[i] : use[i];
     }
+  }
+
+  // byPair are the samples of each pair.
+  get byPair(): Groups {
+    return (this.ofPairs ??= csr(this.d.cells.pair, this.d.pairs.use.length));
   }
 
   private once<T>(key: string, make: () => T): T {
@@ -121,6 +151,15 @@ export class View {
     const v = make();
     this.memo.set(key, v);
     return v;
+  }
+
+  // room is an array of zeros for a sum. Two of each family take turns, so that dragging needs no new memory: what was asked for
+  // before the last is overwritten. Each is an object of its own, by which useMemo sees that it is another.
+  private room(family: string, n: number): Float64Array {
+    let two = this.rooms.get(family);
+    if (!two) this.rooms.set(family, (two = [new ArrayBuffer(8 * n), new ArrayBuffer(8 * n)]));
+    two.reverse();
+    return new Float64Array(two[0]).fill(0);
   }
 
   place(i: number): Place {
@@ -154,36 +193,58 @@ export class View {
   cells(c: number, w: Weight, f: Filter): Float64Array {
     return this.once(`cells ${c} ${w} ${f.tid} ${f.object}`, () => {
       const { cells } = this.d;
-      const out = new Float64Array(this.n);
-      const { from, at, amount } = cells.misses;
-      for (let i = 0; i < this.n; i++) {
-        if ((f.tid >= 0 && cells.tid[i] !== f.tid) || (f.object >= 0 && cells.object[i] !== f.object)) continue;
-        if (w === "accesses") out[i] = cells.accesses[i];
-        else if (w === "seen") out[i] = cells.seen[i];
-        else {
-          let sum = 0;
-          for (let e = from[i], to = from[i + 1]; e < to && at[e] > c; e++) sum += amount[e];
-          out[i] = sum;
-        }
-      }
+      const { tid, object } = cells;
+      const out = this.room("cells", this.n);
+      out.set(w === "misses" ? this.missesAt(c) : w === "accesses" ? cells.accesses : cells.seen);
+      if (f.tid >= 0) for (let i = 0; i < this.n; i++) if (tid[i] !== f.tid) out[i] = 0;
+      if (f.object >= 0) for (let i = 0; i < this.n; i++) if (object[i] !== f.object) out[i] = 0;
       return out;
     });
   }
 
+  // missesAt are the misses of all samples. From one size to another only those change that have a step between: while a size
+  // is dragged these are few. Nothing is added up on the way: each has the value that it has at the size.
+  private missesAt(c: number): Float64Array {
+    const { from, at, value } = this.d.cells.misses;
+    const v = this.now;
+    if (this.nowAt < 0) {
+      for (let i = 0; i < this.n; i++) v[i] = valueAt(this.d.cells.misses, i, c);
+      this.nowAt = c;
+      return v;
+    }
+    const { steps, cell } = this.once("steps ", () => {
+      const cell = new Int32Array(at.length);
+      for (let i = 0; i < this.n; i++) cell.fill(i, from[i], from[i + 1]);
+      return { steps: csr(at, this.d.sizes.length + 1), cell };
+    });
+    // Beginning with size at[e] step e is over; before it begins where the one after it is over.
+    for (; this.nowAt < c; this.nowAt++) {
+      for (let k = steps.from[this.nowAt + 1]; k < steps.from[this.nowAt + 2]; k++) {
+        const e = steps.list[k];
+        v[cell[e]] = e > from[cell[e]] ? value[e - 1] : 0;
+      }
+    }
+    for (; this.nowAt > c; this.nowAt--) {
+      for (let k = steps.from[this.nowAt]; k < steps.from[this.nowAt + 1]; k++) {
+        const e = steps.list[k];
+        v[cell[e]] = value[e];
+      }
+    }
+    return v;
+  }
+
   total(c: number, w: Weight, f: Filter): number {
     return this.once(`total ${c} ${w} ${f.tid} ${f.object}`, () => {
+      const v = this.cells(c, w, f);
       let sum = 0;
-      for (const v of this.cells(c, w, f)) sum += v;
+      for (let i = 0; i < v.length; i++) sum += v[i];
       return sum;
     });
   }
 
   private grouped(key: string, of: Int32Array, n: number, c: number, w: Weight, f: Filter): Float64Array {
     return this.once(`${key} ${c} ${w} ${f.tid} ${f.object}`, () => {
-      const v = this.cells(c, w, f);
-      const out = new Float64Array(n);
-      for (let i = 0; i < this.n; i++) if (of[i] >= 0) out[of[i]] += v[i];
-      return out;
+      return addUp(of, this.cells(c, w, f), this.room(key, n));
     });
   }
 
@@ -235,9 +296,9 @@ export class View {
 
   // band of a sum of misses, per access: model.PerAccess's. Null where there is no chance, or the sum is not all
   // of a group.
-  band(sum: number, squares: Steps, group: number, c: number): [number, number] | null {
+  band(sum: number, squares: Steps | undefined, group: number, c: number): [number, number] | null {
     const { accesses, holds, exact, count_bands: b } = this.d;
-    if (exact || !(accesses > 0) || !(holds > 0) || group + 1 >= squares.from.length) return null;
+    if (exact || !squares || !(accesses > 0) || !(holds > 0) || group + 1 >= squares.from.length) return null;
     if (!(sum > 0)) return [0, b.none / holds];
     const unit = valueAt(squares, group, c) / sum;
     if (!(unit > 0)) return null;
@@ -285,19 +346,41 @@ export class View {
     return side === "miss" ? this.whereNode : side === "use" ? this.d.cells.use : this.d.cells.reuse;
   }
 
+  // treeNodes are the samples' nodes of the tree.
+  private treeNodes(side: Side): Int32Array {
+    return this.once(`treeNodes ${side}`, () => {
+      const { of } = this.tree();
+      return this.nodeOf(side).map((n) => (n < 0 ? -1 : of[n]));
+    });
+  }
+
   // treeSums are the weights of a tree's nodes, all below included; and of each by itself. Pair -1 is all.
   treeSums(side: Side, c: number, w: Weight, f: Filter, pair: number): { total: Float64Array; self: Float64Array } {
     return this.once(`treeSums ${side} ${c} ${w} ${f.tid} ${f.object} ${pair}`, () => {
       const t = this.tree();
       const v = this.cells(c, w, f);
-      const self = new Float64Array(t.parent.length);
-      const node = this.nodeOf(side);
-      for (let i = 0; i < this.n; i++) {
-        if (node[i] >= 0 && (pair < 0 || this.d.cells.pair[i] === pair)) self[t.of[node[i]]] += v[i];
+      const self = this.room("self", t.parent.length);
+      const total = this.room("total", t.parent.length);
+      const of = this.treeNodes(side);
+      if (pair < 0) addUp(of, v, self);
+      else for (let k = this.byPair.from[pair], to = this.byPair.from[pair + 1]; k < to; k++) {
+        const i = this.byPair.list[k];
+        if (of[i] >= 0) self[of[i]] += v[i];
       }
-      const total = self.slice();
-      for (let i = t.parent.length - 1; i > 0; i--) total[t.parent[i]] += total[i];
-      return { total, self };
+      total.set(self);
+      return { total: sumsBelow(t, total), self };
+    });
+  }
+
+  // treeTimes are the CPU time of a tree's nodes, all below included, as sampled: null where it was not.
+  treeTimes(tid: number): Float64Array | null {
+    const { node, tid: of, time } = this.d.moments;
+    if (node.length === 0) return null;
+    return this.once(`treeTimes ${tid}`, () => {
+      const t = this.tree();
+      const total = new Float64Array(t.parent.length);
+      for (let i = 0; i < node.length; i++) if (tid < 0 || of[i] === tid) total[t.of[node[i]]] += time[i];
+      return sumsBelow(t, total);
     });
   }
 

@@ -1,9 +1,9 @@
 // The table of pairs: metrics at the chosen size, sortable, filterable.
 
-import { useMemo, useState } from "preact/hooks";
+import { useMemo, useRef, useState } from "preact/hooks";
 import type { Ctx } from "./ctx";
 import { amount, Bar, band, bytes, nanoseconds, percent, PlaceName, weightName } from "./parts";
-import { first, type Medians } from "./sums";
+import { first, type Medians, positive } from "./sums";
 
 type Column = "value" | "seen" | "time" | "native" | "distance" | "use" | "reuse";
 
@@ -21,18 +21,24 @@ export function matches(x: Ctx, pair: number, q: string): boolean {
 
 const least = 50;
 
+// While the size is dragged only the rows that are to be seen follow it.
+const seenRows = 16;
+
 export function PairTable({ x, caption, only, compact }: { x: Ctx; caption: string; only?: (pair: number) => boolean; compact?: boolean }) {
   const { view, s, c, f } = x;
   const { d } = view;
-  const [most, setMost] = useState(least);
+  const [wanted, setMost] = useState(least);
+  const scroll = useRef<HTMLDivElement>(null);
+  const room = useRef(new Int32Array(0));
+  const most = x.moving && !(scroll.current && scroll.current.scrollTop > 0) ? Math.min(wanted, seenRows) : wanted;
   const values = view.pairs(c, s.weight, f);
   const total = view.total(c, s.weight, f);
   const q = s.q.toLowerCase();
   const [column, down] = (s.sort || "value-").endsWith("-") ? [(s.sort || "value-").slice(0, -1) as Column, true] : [s.sort as Column, false];
   const all = useMemo(() => {
-    const list: number[] = [];
-    for (let i = 0; i < values.length; i++) if (values[i] > 0 && matches(x, i, q) && (!only || only(i))) list.push(i);
-    return list;
+    if (room.current.length !== values.length) room.current = new Int32Array(values.length);
+    const list = positive(values, room.current);
+    return q === "" && !only ? list : list.filter((i) => matches(x, i, q) && (!only || only(i)));
   }, [values, q, only, view]);
   const known = new Map<number, Medians>();
   const medians = (i: number): Medians => {
@@ -50,7 +56,7 @@ export function PairTable({ x, caption, only, compact }: { x: Ctx; caption: stri
   };
   let shown: number[];
   if (column === "use" || column === "reuse") {
-    shown = all.slice().sort((a, b) => (text(a, column === "reuse") < text(b, column === "reuse") ? -1 : 1) * (down ? -1 : 1)).slice(0, most);
+    shown = Array.from(all).sort((a, b) => (text(a, column === "reuse") < text(b, column === "reuse") ? -1 : 1) * (down ? -1 : 1)).slice(0, most);
   } else {
     const keys = column === "value" ? values : new Float64Array(values.length);
     if (column !== "value") for (const i of all) keys[i] = key(i);
@@ -67,7 +73,7 @@ export function PairTable({ x, caption, only, compact }: { x: Ctx; caption: stri
   const whole = f.tid < 0 && f.object < 0;
   let cumulative = 0;
   return (
-    <div class="scroll" tabIndex={0} role="region" aria-label={caption + ", to scroll"}>
+    <div class="scroll" ref={scroll} tabIndex={0} role="region" aria-label={caption + ", to scroll"}>
       <table class="pairs">
         <caption class={compact ? "unseen" : ""}>
           {caption}: {weightName(x)}, {amount(total)} in all; {all.length} of {d.pairs.use.length} use → reuse pairs
@@ -101,13 +107,13 @@ export function PairTable({ x, caption, only, compact }: { x: Ctx; caption: stri
             return (
               <tr key={i} class={i === s.pair ? "chosen" : ""} data-pair={i} onClick={() => x.set({ pair: i === s.pair ? -1 : i, file: "" })}>
                 <td class="num wide">
-                  <Bar share={v / total} /> {percent(v, total)}
+                  <Bar share={v / total} /> <span class="share">{percent(v, total)}</span>
                 </td>
                 {s.weight === "misses" ? <td class="num">{column === "value" && down ? percent(cumulative, total) : ""}</td> : null}
                 <td class="num">{amount(v)}</td>
                 {s.weight === "misses" && !d.exact && whole ? (
                   <td class="num">
-                    {percent(v, d.accesses)} <span class="band">{band(view.band(v, d.pairs.squares, i, c))}</span>
+                    {percent(v, d.accesses)} <span class="band">{band(view.band(v, view.rest?.pairs, i, c))}</span>
                   </td>
                 ) : null}
                 <td class="num">{Math.round(m.seen)}</td>
@@ -129,7 +135,7 @@ export function PairTable({ x, caption, only, compact }: { x: Ctx; caption: stri
         </tbody>
       </table>
       {all.length === 0 ? <p class="none">{q ? `Nothing is found for “${s.q}”.` : "No sample has any of it at this size."}</p> : null}
-      {all.length > most ? (
+      {all.length > most && !x.moving ? (
         <button class="more" onClick={() => setMost(most * 4)}>
           show more: {all.length - most} are left
         </button>

@@ -73,8 +73,22 @@ static inline __attribute__((always_inline)) long rest(long x)
 
 static WORK void falsely_a(void) { for (long x = 1; !stop; stats.a++) x = rest(x); }
 static WORK void falsely_b(void) { for (long x = 1; !stop; stats.b++) x = rest(x); }
-static WORK void truly_a(void) { for (long x = 1; !stop; stats.a++) x = rest(x); }
-static WORK void truly_b(void) { for (long x = 1; !stop; stats.a++) x = rest(x); }
+
+// Each counts its rounds, and in how many it finds that the other has written.
+static struct { long rounds, taken; long pad[6]; } found[2] __attribute__((aligned(64)));
+
+#define TRULY(t) \
+	long rounds = 0, taken = 0, mine = 0; \
+	for (long x = 1; !stop; rounds++) { \
+		x = rest(x); \
+		taken += stats.a != mine; \
+		stats.a = mine = 2 * rounds + t; /* which the other never writes */ \
+	} \
+	found[t].rounds = rounds; \
+	found[t].taken = taken;
+
+static WORK void truly_a(void) { TRULY(0) }
+static WORK void truly_b(void) { TRULY(1) }
 static WORK void stats_a(void) { for (long i = 1; !stop;) { i = work(0, i, 10); stats.a++; } }
 static WORK void stats_b(void) { for (long i = 1; !stop;) { i = work(1, i, 10); stats.b++; } }
 static WORK void stats_c(void) { for (long i = 1; !stop;) { i = work(2, i, 10); stats.c++; } }
@@ -144,5 +158,6 @@ int main(int argc, char **argv)
 	while (n > 0)
 		pthread_join(t[--n], 0);
 	printf("%ld\n", stats.a + guarded.value);
+	printf("%ld rounds, %ld taken\n", found[0].rounds + found[1].rounds, found[0].taken + found[1].taken);
 	return 0;
 }

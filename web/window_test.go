@@ -1,0 +1,231 @@
+package web
+
+// Needs Chromium.
+
+import (
+	"encoding/json"
+	"fmt"
+	"math"
+	"strings"
+	"testing"
+
+	"github.com/chromedp/cdproto/emulation"
+	"github.com/chromedp/cdproto/page"
+	"github.com/chromedp/chromedp"
+	"github.com/chromedp/chromedp/kb"
+
+	"github.com/rdx-profiler/rdx/report"
+)
+
+// outside are elements that are cut off at the right, where nothing scrolls: what has a scroll bar of its own
+// may be wider.
+const outside = `[...document.querySelectorAll('body *')].filter((e) => {
+	if (e.closest('.scroll, .lines, .flame, .unseen, .skip, svg, option, .u-wrap, .tip, .fit')) return false;
+	const r = e.getBoundingClientRect();
+	return r.width > 0 && r.right > document.documentElement.clientWidth + 1;
+}).slice(0, 3).map((e) => e.outerHTML.slice(0, 120))`
+
+// TestWindows: on a telephone, a small window, a usual one and one of 4k all pages have their room, and axe finds nothing.
+func TestWindows(t *testing.T) {
+	b := openBrowser(t)
+	url := serve(t, testSource(t), example(t, "sharing.pb.gz"), example(t, "words.pb.gz"))
+	for _, w := range []struct {
+		name          string
+		width, height int64
+	}{{"phone", 360, 640}, {"small", 800, 600}, {"usual", 1366, 768}, {"4k", 3840, 2160}} {
+		b.run(emulation.SetDeviceMetricsOverride(w.width, w.height, 1, w.width < 500), page.BringToFront())
+		for _, name := range pagesOf {
+			hash := "page=" + name + "&profile=1&other=0"
+			if name == "threads" {
+				hash = "page=threads"
+			}
+			b.show(url, hash, name)
+			switch name {
+			case "code":
+				b.await("document.querySelector('.lines .code') && document.querySelector('.flame canvas')")
+			case "pairs":
+				b.click("table.pairs tbody tr")
+				b.await("document.querySelector('.hist')")
+			case "compare":
+				b.await("document.querySelectorAll('main table').length >= 2")
+			}
+			var cut []string
+			b.eval(outside, &cut)
+			for _, e := range cut {
+				b.t.Errorf("%s %s: cut off: %s", w.name, name, e)
+			}
+			var wide, most float64
+			b.eval("document.documentElement.scrollWidth", &wide)
+			b.eval("innerWidth", &most)
+			if wide > most {
+				t.Errorf("%s %s: the page is %.0f wide, the window %.0f", w.name, name, wide, most)
+			}
+			b.accessible(w.name + " " + name)
+			b.shoot(w.name + "-" + name)
+		}
+	}
+	b.clean()
+}
+
+// reach goes through a page by Tab, and returns what could be reached.
+func (b *browser) reach() (reached int, missed, unseen []string) {
+	b.t.Helper()
+	// What can be used, and can be seen, must come by.
+	b.eval(`(() => {
+		window.wanted = new Set([...document.querySelectorAll('a[href], button, select, input, summary, [tabindex="0"]')].filter((e) => e.getClientRects().length > 0 && !e.disabled));
+		window.was = new Set();
+		document.activeElement?.blur();
+		window.scrollTo(0, 0);
+	})()`, nil)
+	for range 400 {
+		b.run(chromedp.KeyEvent(kb.Tab))
+		var r struct {
+			New, Ends bool // by way of no element it goes on at the beginning
+			Bare      string
+		}
+		b.eval(`(() => {
+			const e = document.activeElement;
+			if (!e || e === document.body || window.was.has(e)) return {New: false, Ends: window.was.has(e), Bare: ''};
+			window.was.add(e);
+			const s = getComputedStyle(e);
+			return {New: true, Ends: false, Bare: s.outlineStyle === 'none' || parseFloat(s.outlineWidth) === 0 ? e.outerHTML.slice(0, 120) : ''};
+		})()`, &r)
+		if r.Ends {
+			break
+		}
+		if !r.New {
+			continue
+		}
+		reached++
+		if r.Bare != "" {
+			unseen = append(unseen, r.Bare)
+		}
+	}
+	b.eval("[...window.wanted].filter((e) => e.isConnected && !window.was.has(e)).slice(0, 5).map((e) => e.outerHTML.slice(0, 120))", &missed)
+	return reached, missed, unseen
+}
+
+// press moves the focus to an element, as Tab would, and presses a key there.
+func (b *browser) press(selector, key string) {
+	b.t.Helper()
+	b.await(fmt.Sprintf("document.querySelector(%q)", selector))
+	b.run(chromedp.Focus(selector, chromedp.ByQuery), chromedp.KeyEvent(key))
+}
+
+// TestKeyboard does without a mouse what can be done with one: each page by its number, all that can be used by Tab, seen
+// to have the focus, and chosen by Enter.
+func TestKeyboard(t *testing.T) {
+	b := openBrowser(t)
+	url := serve(t, testSource(t), example(t, "sharing.pb.gz"), example(t, "words.pb.gz"))
+	b.show(url, "page=overview&other=1", "overview")
+	b.await("document.querySelector('.curve canvas')")
+	b.run(page.BringToFront())
+	for i, name := range pagesOf {
+		b.eval("document.activeElement?.blur()", nil)
+		b.run(chromedp.KeyEvent(fmt.Sprint(i + 1)))
+		b.await(fmt.Sprintf("document.querySelector('main[data-page=%s]')", name))
+		if name == "compare" {
+			b.await("document.querySelectorAll('main table').length >= 2")
+		}
+		reached, missed, bare := b.reach()
+		for _, e := range missed {
+			t.Errorf("%s: Tab does not come to %s", name, e)
+		}
+		for _, e := range bare {
+			t.Errorf("%s: the focus is not to be seen on %s", name, e)
+		}
+		if reached < 15 {
+			t.Errorf("%s: Tab comes to %d elements", name, reached)
+		}
+	}
+	b.show(url, "page=pairs", "pairs")
+	was := b.text("[data-test=size]")
+	b.eval("document.activeElement?.blur()", nil)
+	b.run(chromedp.KeyEvent("["))
+	b.await(fmt.Sprintf("document.querySelector('[data-test=size]').textContent !== %q", was))
+	b.run(chromedp.KeyEvent("]"))
+	b.await(fmt.Sprintf("document.querySelector('[data-test=size]').textContent === %q", was))
+	b.press("table.pairs tbody button", kb.Enter)
+	b.await("document.querySelector('tr.chosen') && document.querySelector('.hist')")
+	b.press("th:last-child button", kb.Enter)
+	b.await("document.querySelector('th[aria-sort=descending]').textContent.includes('reuse')")
+	b.eval("document.activeElement?.blur()", nil)
+	b.run(chromedp.KeyEvent("/"))
+	b.await("document.activeElement.id === 'search'")
+	b.run(chromedp.KeyEvent("take"), chromedp.KeyEvent(kb.Escape))
+	b.await("document.activeElement.id !== 'search' && [...document.querySelectorAll('table.pairs tbody tr')].every((r) => r.textContent.includes('take'))")
+	for _, name := range []string{"data", "threads"} {
+		b.show(url, "page="+name, name)
+		b.press("main tbody button", kb.Enter)
+		b.await("document.querySelector('.filters button') && document.querySelector('tr.chosen')")
+		b.press(".filters button", kb.Enter)
+		b.await("!document.querySelector('.filters')")
+	}
+	b.show(url, "page=code&view=tree", "code")
+	b.press("[role=treeitem]", kb.ArrowDown)
+	b.await("document.activeElement.getAttribute('aria-level') === '2'")
+	b.run(chromedp.KeyEvent(kb.Enter))
+	b.await("document.querySelector('[role=treeitem].chosen') && location.hash.includes('node=')")
+	b.show(url, "page=overview", "overview")
+	b.press(".caches tbody button", kb.Enter)
+	b.await("document.querySelector('.caches tr.chosen').textContent.startsWith('L1d')")
+	b.press("section[aria-label=pairs] li button", kb.Enter)
+	b.await("document.querySelector('main[data-page=code]') && document.querySelector('tr.chosen')")
+	b.clean()
+}
+
+// TestTimes: the tree of contexts has the share of the CPU time beside the misses, of functions as the samples of CPU time say.
+func TestTimes(t *testing.T) {
+	b := openBrowser(t)
+	x := example(t, "sharing.pb.gz")
+	p, err := report.Ready(x.Raw, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	all, of := 0.0, map[string]float64{} // by the leaf's function: none of them calls another
+	for i := range p.Moments {
+		m := &p.Moments[i]
+		all += m.Nanoseconds
+		seen := map[string]bool{}
+		for _, l := range m.Stack {
+			for _, line := range l.Lines {
+				if !seen[line.Function] {
+					of[line.Function] += m.Nanoseconds
+				}
+				seen[line.Function] = true
+			}
+		}
+	}
+	b.show(serve(t, testSource(t), x), "page=code&view=tree&count=accesses&weight=accesses", "code")
+	b.await("document.querySelector('.tree.timed')")
+	for range 20 { // all is opened
+		b.eval("[...document.querySelectorAll('[role=treeitem][aria-expanded=false] .twist')].forEach((e) => e.click())", nil)
+	}
+	text := ""
+	b.eval("JSON.stringify([...document.querySelectorAll('[role=treeitem]')].map((e) => [e.querySelector('.name').textContent.replace(/^[▾▸·]/, ''), e.querySelectorAll('.num')[2].textContent]))", &text)
+	var rows [][2]string
+	if err := json.Unmarshal([]byte(text), &rows); err != nil {
+		t.Fatal(err)
+	}
+	sums := map[string]float64{}
+	for _, r := range rows {
+		var v float64
+		if _, err := fmt.Sscanf(strings.TrimPrefix(r[1], "<"), "%f%%", &v); err != nil {
+			t.Fatalf("%q: %v", r, err)
+		}
+		sums[r[0]] += v
+	}
+	compared := 0
+	for name, ns := range of {
+		if got, ok := sums[name]; ok {
+			compared++
+			if want := 100 * ns / all; math.Abs(got-want) > 0.3 {
+				t.Errorf("%s: the tree has %.1f %% of the CPU time, the samples of CPU time %.1f", name, got, want)
+			}
+		}
+	}
+	if compared < 3 || sums["[all]"] != 100 {
+		t.Errorf("%d functions compared, of all %v", compared, sums["[all]"])
+	}
+	b.clean()
+}
