@@ -97,8 +97,9 @@ func (x *bander) measure(o CurveOptions) error {
 
 const (
 	// coldFor is how long after a hold, in ns, caches and branch history may be cold on a virtual machine, and coldSlows by how
-	// much what comes so soon takes longer at most: of loops of some microseconds first laps take 2.5 to 4 times as long.
-	coldFor, coldSlows = 20_000, 4
+	// much what comes so soon takes longer at most: of loops of some microseconds first laps take 2.4 to 4.9 times as long,
+	// by session, and some 20 µs then.
+	coldFor, coldSlows = 100_000, 6
 	// coldWithin is the factor within which Clock.ColdNS is right, with 95 %, where no hold that reads farther tells.
 	coldWithin = 8.0
 )

@@ -11,6 +11,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -138,4 +139,67 @@ func testWaits(t *testing.T, signal unix.Signal) {
 	}
 	tr.Detach()
 	target.Wait()
+}
+
+// endsCall tells of signals that would end a call.
+type endsCall struct {
+	watcher
+	seen chan bool
+}
+
+func (h endsCall) Hold(tid int, _ unix.Signal) (ours, running bool) {
+	if interrupted(tid) {
+		select {
+		case h.seen <- true:
+		default:
+		}
+	}
+	return false, false
+}
+
+// A signal that the program ignores may be on its way just when tracing ends.
+func TestIgnoredAtDetach(t *testing.T) {
+	target, in, out := startReady(t, waiting)
+	pid := target.Process.Pid
+	stop, said := make(chan struct{}), make(chan string, 1)
+	go func() {
+		line, _ := out.ReadString('\n')
+		said <- line
+	}()
+	var senders sync.WaitGroup
+	senders.Go(func() {
+		for {
+			select {
+			case <-stop:
+				return
+			default:
+				_ = unix.Tgkill(pid, pid, unix.SIGWINCH)
+			}
+		}
+	})
+	const turns = 300
+	for turn := range turns {
+		h := endsCall{watcher{make(chan int, 10)}, make(chan bool, 1)}
+		tr, err := NewTracer(h, false)
+		if err != nil {
+			t.Fatal(err)
+		}
+		tr.Do(func() { err = tr.Seize(pid) })
+		if err != nil {
+			t.Fatal(err)
+		}
+		select {
+		case <-h.seen:
+		case line := <-said:
+			t.Fatalf("epoll_wait said %q after %d turns", line, turn)
+		}
+		tr.Detach()
+	}
+	close(stop)
+	senders.Wait()
+	in.Close()
+	if line := <-said; line != "1 0 1\n" {
+		t.Errorf("epoll_wait said %q, want the end of the input and nothing before", line)
+	}
+	_ = target.Wait()
 }

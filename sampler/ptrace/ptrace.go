@@ -87,6 +87,14 @@ func ignores(tid int, signal unix.Signal) bool {
 	}
 }
 
+// detach sets a stopped thread free, with the signal if it is not 0.
+func detach(tid int, signal unix.Signal) error {
+	if _, _, e := unix.Syscall6(unix.SYS_PTRACE, unix.PTRACE_DETACH, uintptr(tid), 0, uintptr(signal), 0, 0); e != 0 {
+		return e
+	}
+	return nil
+}
+
 func processOf(tid int) (int, error) {
 	s, err := proc.Status(tid, "Tgid")
 	if err != nil {

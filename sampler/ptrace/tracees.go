@@ -4,9 +4,14 @@ package ptrace
 type tracees struct {
 	of map[int]int              // the process of a thread
 	in map[int]map[int]struct{} // the threads of a process
+	// mended are those whose call a signal that the target ignores would have ended: whenever tracing ends there may be
+	// one on its way, and it would end the call then.
+	mended map[int]struct{}
 }
 
-func newTracees() tracees { return tracees{make(map[int]int), make(map[int]map[int]struct{})} }
+func newTracees() tracees {
+	return tracees{make(map[int]int), make(map[int]map[int]struct{}), make(map[int]struct{})}
+}
 
 func (t *tracees) add(tid, pid int) {
 	t.remove(tid)
@@ -23,6 +28,7 @@ func (t *tracees) remove(tid int) {
 		return
 	}
 	delete(t.of, tid)
+	delete(t.mended, tid)
 	if delete(t.in[pid], tid); len(t.in[pid]) == 0 {
 		delete(t.in, pid)
 	}
@@ -32,6 +38,7 @@ func (t *tracees) remove(tid int) {
 func (t *tracees) removeAll(pid int) {
 	for tid := range t.in[pid] {
 		delete(t.of, tid)
+		delete(t.mended, tid)
 	}
 	delete(t.in, pid)
 }
@@ -49,4 +56,5 @@ func (t *tracees) len() int { return len(t.of) }
 func (t *tracees) clear() {
 	clear(t.of)
 	clear(t.in)
+	clear(t.mended)
 }

@@ -330,15 +330,35 @@ func Preempt() error {
 // that does not run at all, being stopped, receives the signal in the end.
 const drainTimeout = time.Second
 
+// nextIgnored is for how long the end of tracing waits for the next signal that a target ignores. Who gets none for so
+// long is unlikely to get one within the microseconds in which the tracing thread ends.
+const nextIgnored = 200 * time.Millisecond
+
 // drain lets go of threads whose hold is on its way, so that the signal is
-// taken by us and not left pending.
+// taken by us and not left pending; and of those that get ignored signals when they next have got one, and its harm is mended.
 func (t *Tracer) drain() {
-	deadline := time.Now().Add(drainTimeout)
-	for t.handler.Pending() && time.Now().Before(deadline) && t.threads.len() > 0 {
+	start := time.Now()
+	for t.threads.len() > 0 {
+		waited := time.Since(start)
+		if !(t.handler.Pending() && waited < drainTimeout || len(t.threads.mended) > 0 && waited < nextIgnored) {
+			return
+		}
 		if !t.wait(unix.WNOHANG) {
 			time.Sleep(100 * time.Microsecond)
 		}
 	}
+}
+
+// letGo lets a thread run on that is stopped by a signal, with it if it is not 0: for good if tracing ends and it is one
+// that must not be left in between.
+func (t *Tracer) letGo(tid int, signal unix.Signal) {
+	if _, ok := t.threads.mended[tid]; !ok || !t.quit {
+		_ = resume(tid, signal)
+		return
+	}
+	// What is queued yet the kernel drops now, and makes the call again.
+	_ = detach(tid, signal)
+	t.threads.remove(tid)
 }
 
 // wait handles the next event of any thread; false if there was none.
@@ -445,11 +465,14 @@ func (t *Tracer) stopped(tid int, status unix.WaitStatus) (accounted bool) {
 		held, running := t.handler.Hold(tid, signal)
 		if !running && interrupted(tid) && (held || ignores(tid, signal)) {
 			mendSyscall(tid)
+			if !held {
+				t.threads.mended[tid] = struct{}{}
+			}
 		}
 		if held {
 			signal = 0
 		}
-		_ = resume(tid, signal)
+		t.letGo(tid, signal)
 		if held {
 			t.handler.LetGo()
 		}
