@@ -155,3 +155,22 @@ func (p *Profile) BoundRate() (factor float64, err error) {
 	p.Clock.Rate *= factor
 	return factor, nil
 }
+
+// Rescale has all that was seen stand for that many times as many accesses.
+func (p *Profile) Rescale(times float64) {
+	for i := range p.Records {
+		r := &p.Records[i]
+		r.Accesses *= times
+		r.Squares *= times * times
+	}
+	for i := range p.Touches {
+		t := &p.Touches[i]
+		t.Accesses *= times
+		t.Fetches *= times
+		t.Used *= times
+		t.Written *= times
+	}
+	for i := range p.Latencies {
+		p.Latencies[i].Cycles *= times
+	}
+}

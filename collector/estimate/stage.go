@@ -125,6 +125,9 @@ func (s *stage) boundRate(p *model.Profile) {
 		p.Resident, p.Touched = 0, 0
 		p.Comments = append(p.Comments, fmt.Sprintf("access rate: not bounded by the resident memory: %v", err))
 	case factor < 1:
+		if s.Unit != sampler.Accesses { // what holds stand for is time at that rate, too
+			p.Rescale(factor)
+		}
 		p.Comments = append(p.Comments, fmt.Sprintf("access rate: bounded by the resident memory, %d bytes: at %.3g per ns reuses would have more data between them", p.Resident, p.Clock.Rate/factor))
 	}
 }
