@@ -446,6 +446,9 @@ func (e *engine) result(res *Result, state *os.ProcessState, children bool) {
 			}
 		}
 	}
+	if e.gone && !children {
+		res.Partial = append(res.Partial, "it went on as another program, which was not recorded, as a script does that starts what it wraps: give that program's own name, or --children")
+	}
 	if len(e.late) > 0 {
 		res.Partial = append(res.Partial, fmt.Sprintf("%d processes were not recorded: they began after the program's end, or executed another one and were not seen since", len(e.late)))
 	}
@@ -489,6 +492,7 @@ type engine struct {
 	over chan struct{} // closed when all who connected before the program's end have been seen
 	came map[int]int   // by process: connections, less those that ended by executing another program
 	late map[int]bool  // processes that came after the program's end
+	gone bool          // a process has gone on as another program
 
 	room        uint64     // bytes of them
 	ordered     bool       // buffers are kept until all have ended
@@ -757,10 +761,7 @@ func (e *engine) rest(p *process) error {
 	}
 	if !e.ordered {
 		e.mu.Lock()
-		e.killed(p)
-		if p.decoder.exec {
-			e.came[p.pid]--
-		}
+		e.ended(p)
 		e.mu.Unlock()
 	}
 	return nil
@@ -772,9 +773,13 @@ func (e *engine) cutShort(p *process, left *segment) {
 		p.pid, left.most))
 }
 
-// killed says so if a process's stream has no end.
-func (e *engine) killed(p *process) {
-	if !p.decoder.ended && !p.decoder.exec {
+// ended notes how a process's stream ended.
+func (e *engine) ended(p *process) {
+	switch {
+	case p.decoder.exec:
+		e.gone = true
+		e.came[p.pid]--
+	case !p.decoder.ended:
 		e.partial = append(e.partial, fmt.Sprintf("process %d: was killed", p.pid))
 	}
 }

@@ -70,7 +70,7 @@ func (e *engine) inOrder() error {
 		}
 	}
 	for _, p := range e.connections {
-		e.killed(p)
+		e.ended(p)
 	}
 	return nil
 }
