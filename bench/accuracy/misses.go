@@ -181,26 +181,44 @@ func (b *bench) steady(p program) (out [3]float64, touches float64, err error) {
 	return out, many - few, nil
 }
 
-// bareRate is how many accesses a nanosecond of CPU time makes that more work adds: of so many, by the median of some runs
-// without rdx.
+// bareRate is how many accesses a nanosecond of CPU time makes that more work adds: half of the exact work has so many. It is the
+// median of some runs without rdx, of so many times the work that what it adds takes far longer than starts differ.
 func (b *bench) bareRate(p program, accesses float64) (float64, error) {
-	const runs = 5
-	var elapsed []float64
-	for range runs {
-		var ns [2]float64
-		for i, n := range []int{p.exact / 2, p.exact} {
+	const (
+		runs   = 5
+		enough = 300 * time.Millisecond
+		most   = 1 << 10
+	)
+	added := func(times int) (d time.Duration, err error) {
+		for _, n := range []int{p.exact / 2 * times, p.exact * times} {
 			argv := p.argv(n)
 			c := exec.Command("setarch", append([]string{"-R"}, argv...)...)
 			c.Dir, c.Env = b.dir, pinned
 			if err := c.Run(); err != nil {
 				return 0, fmt.Errorf("run %s: %w", argv[0], err)
 			}
-			ns[i] = float64(c.ProcessState.UserTime() + c.ProcessState.SystemTime())
+			d = c.ProcessState.UserTime() + c.ProcessState.SystemTime() - d
 		}
-		elapsed = append(elapsed, ns[1]-ns[0])
+		return d, nil
+	}
+	times := 1
+	for ; times < most; times *= 4 {
+		if d, err := added(times); err != nil {
+			return 0, err
+		} else if d >= enough {
+			break
+		}
+	}
+	var elapsed []time.Duration
+	for range runs {
+		d, err := added(times)
+		if err != nil {
+			return 0, err
+		}
+		elapsed = append(elapsed, d)
 	}
 	slices.Sort(elapsed)
-	return accesses / max(elapsed[runs/2], 1), nil
+	return accesses * float64(times) / float64(max(elapsed[runs/2], 1)), nil
 }
 
 // exactMisses is of n times the work: miss ratios, and how many touches of lines there were.
