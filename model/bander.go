@@ -22,9 +22,15 @@ type bander struct {
 	still     []float64 // were no access waiting for its data
 	waiting   []float64 // were each waiting that may
 	base      []float64
-	warm      []float64 // were what came soon after a hold as much faster as caches may have been cold
-	cool      []float64 // were it not, or by less
+	warm      []float64               // were what came soon after a hold as much faster as caches may have been cold
+	cool      []float64               // were it not, or by less
+	more      [len(jointly)][]float64 // were rate, caches after holds and conversion off together, so far that there are most misses
+	less      [len(jointly)][]float64 // and fewest
 }
+
+// jointly is how far, of their 95 %, errors that make distances longer or shorter are off together. Where reuses are by one distance,
+// near that of the cache, none of them need tell of it that is off by itself.
+var jointly = [...]float64{0.6, 1}
 
 // measure fills all that the points are made of.
 func (x *bander) measure(o CurveOptions) error {
@@ -92,7 +98,81 @@ func (x *bander) measure(o CurveOptions) error {
 	default:
 		x.warm, err = x.of(x.p.warmed())
 	}
-	return err
+	if err != nil {
+		return err
+	}
+	return x.joint(math.Log(grow))
+}
+
+// joint finds more and less. conversion is the logarithm within which distances are known, with 95 %.
+func (x *bander) joint(conversion float64) error {
+	c := &x.p.Clock
+	within := func(ratio float64) float64 {
+		if !(ratio > 1) || math.IsInf(ratio, 1) {
+			return 0
+		}
+		return math.Log(ratio)
+	}
+	cold := x.p.coldReach()
+	for k, part := range jointly {
+		var err error
+		if x.more[k], err = x.off(part, within(c.RateHigh/c.Rate), cold, conversion); err != nil {
+			return err
+		}
+		if x.less[k], err = x.off(-part, within(c.Rate/c.RateLow), 0, conversion); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// off is the miss ratios by the stationary conversion where the errors, as logarithms of a distance, are such a part of what they are
+// with 95 % in the direction in which all together are likeliest to be as far off.
+func (x *bander) off(part, rate, cold, conversion float64) ([]float64, error) {
+	all := math.Sqrt(rate*rate + cold*cold + conversion*conversion)
+	if all == 0 {
+		return x.base, nil
+	}
+	by := func(within float64) float64 { return part * within * within / all }
+	q := x.p
+	if cold > 0 {
+		q = q.colder(1 - by(cold)/cold)
+	}
+	if rate > 0 {
+		q = q.atRate(math.Exp(by(rate)))
+	}
+	e, err := q.estimate()
+	if err != nil {
+		return nil, err
+	}
+	sizes := make([]uint64, len(x.sizes))
+	for i, s := range x.sizes {
+		sizes[i] = uint64(math.Round(float64(s) * math.Exp(-by(conversion))))
+	}
+	out := make([]float64, len(sizes))
+	return out, x.conv.missRatios(out, e.mass, e.net, sizes)
+}
+
+// coldReach is how much longer what was timed may be, as the mean of logarithms, were no block fetched again after a hold.
+func (p *Profile) coldReach() float64 {
+	if p.Clock.ColdNS == 0 {
+		return 0
+	}
+	perNS := p.Clock.TouchRate()
+	var sum, all float64
+	for i := range p.Records {
+		r := &p.Records[i]
+		if !r.outcome() || r.Exact || !(r.Accesses > 0) {
+			continue
+		}
+		if all += r.Accesses; float64(r.Native)*perNS > float64(r.Time) {
+			sum += r.Accesses * math.Log(float64(r.Native)*perNS/max(float64(r.Time), 1))
+		}
+	}
+	if all == 0 {
+		return 0
+	}
+	return sum / all
 }
 
 const (
@@ -312,6 +392,13 @@ func (x *bander) point(i int) Point {
 			q.Low, q.High = q.Low-below, q.High+above
 		} else {
 			q.Low, q.High = r-math.Hypot(r-q.Low, below), r+math.Hypot(q.High-r, above)
+			for k, part := range jointly {
+				chance := math.Sqrt(1-part*part) * wider
+				_, h := x.chance(i, x.more[k][i])
+				q.High = max(q.High, r+x.more[k][i]-x.base[i]+chance*(h-x.more[k][i]))
+				l, _ := x.chance(i, x.less[k][i])
+				q.Low = min(q.Low, r+x.less[k][i]-x.base[i]-chance*(x.less[k][i]-l))
+			}
 		}
 	}
 	q.Low, q.High = min(r, max(0, q.Low)), max(r, min(1, q.High))
@@ -322,6 +409,15 @@ func (x *bander) point(i int) Point {
 		q.Quote = TooWide
 	}
 	return q
+}
+
+// chance is the band of chance about another ratio at size number i.
+func (x *bander) chance(i int, ratio float64) (low, high float64) {
+	v := ratio * x.unit[i] // as of holds that all weigh as much as the heaviest
+	if r := x.base[i]; r > 0 && x.variance[i] < v*r/max(ratio, r) {
+		v = x.variance[i] * ratio / r
+	}
+	return gammaBand(ratio, v, x.unit[i])
 }
 
 // rateReach is by how much less and more the ratio would be at the ends of the rate's interval, and of how long accesses

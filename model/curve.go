@@ -91,7 +91,8 @@ const (
 // jackknife. They cover the chance of sampling, the error of the access rate and that of the
 // conversion to distances: each of the latter two as what the ratio would be in a cache as much smaller
 // or larger; and they are joined as independent errors (Zou and Donner 2008), but for a rate that is
-// assumed: over all that are possible the band reaches from end to end. Where few observations
+// assumed: over all that are possible the band reaches from end to end. It holds, too, what the ratio would be if they were off
+// together, in the direction in which that is likeliest: a ratio that falls in one step can depend on all of them. Where few observations
 // were followed until such a cache is full, see maybeReused, it reaches lower. With Local the variance
 // is that of SSX, as if all epochs were one, in proportion.
 //

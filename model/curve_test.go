@@ -245,3 +245,22 @@ func TestGarwood(t *testing.T) {
 		near(t, "gamma high", 1000*h, c.high, 1e-3)
 	}
 }
+
+// All far reuses are by one distance. A cache is 1.7 times as large: neither the conversion nor the rate is off by so much with 95 %,
+// but both together are, so that the band reaches to where all of them miss; and likewise of a smaller one.
+func TestBandsJointly(t *testing.T) {
+	const lines = 1 << 17
+	p := around(lines, 2*lines, 1)
+	p.Resident, p.Clock.RateSource, p.Clock.RateLow, p.Clock.RateHigh = 0, "measured", 1/1.4, 1.4
+	sizes := []uint64{lines * 17 / 10, lines * 10 / 17, lines * 3, lines / 3}
+	c, err := p.MissRatios(sizes, CurveOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, want := range []bool{true, true, false, false} {
+		q := c.Points[i]
+		if (q.Low <= 0.001 && q.High >= 0.499) != want {
+			t.Errorf("%d blocks: %.3g [%.3g, %.3g], want 0 and 0.5 in it: %v", q.Blocks, q.MissRatio, q.Low, q.High, want)
+		}
+	}
+}
