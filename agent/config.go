@@ -240,6 +240,13 @@ func (c *Config) Check() error {
 	return c.checkListen()
 }
 
+// CheckAccess says what is wrong with what a configuration names: the server's and Kubernetes' URLs, and their files.
+func (c *Config) CheckAccess() error {
+	_, err := fleet.NewClient(c.Server, time.Second)
+	_, podsErr := newPodLister(c.Kubernetes)
+	return errors.Join(err, podsErr)
+}
+
 func checkLabel(name string) error {
 	if !labelRx.MatchString(name) || slices.Contains(ownLabels, name) {
 		return fmt.Errorf("label %q: want a name of letters, digits and _, other than %s", name, strings.Join(ownLabels, ", "))

@@ -65,6 +65,25 @@ func TestConfig(t *testing.T) {
 			t.Errorf("%q: %v, want %q", bad, err, want)
 		}
 	}
+	for bad, want := range map[string]string{
+		"server: {url: x}":                                     "want a URL",
+		"server: {url: 'ftp://x'}":                             "want a URL",
+		"server: {url: 'http://x', token_file: /nonesuch}":     "token_file",
+		"server: {url: 'http://x'}\nkubernetes: {url: 'pods'}": "kubernetes: url",
+		"server: {url: 'http://x'}":                            "",
+	} {
+		c, err := ParseConfig([]byte(bad))
+		if err == nil {
+			err = c.Check()
+		}
+		if err != nil {
+			t.Errorf("%q: %v", bad, err)
+			continue
+		}
+		if err = c.CheckAccess(); want == "" && err != nil || want != "" && (err == nil || !strings.Contains(err.Error(), want)) {
+			t.Errorf("%q: %v, want %q", bad, err, want)
+		}
+	}
 	path := filepath.Join(t.TempDir(), "x")
 	if err := os.WriteFile(path, []byte("labels: {a: '"+strings.Repeat("x", mostConfig)+"'}"), 0o600); err != nil {
 		t.Fatal(err)

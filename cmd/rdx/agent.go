@@ -52,7 +52,9 @@ func newAgentCmd() *cobra.Command {
 			}
 			c, err := read()
 			if err == nil && check {
-				err = c.Check()
+				if err = c.Check(); err == nil {
+					err = c.CheckAccess()
+				}
 			}
 			if err != nil {
 				return report.BadInput(err)
