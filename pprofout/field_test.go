@@ -270,6 +270,14 @@ func TestReadJITDump(t *testing.T) {
 	for n := range b {
 		_, _ = readJITDump(bytes.NewReader(b[:n]), pcs)
 	}
+	// Of code whose bytes are not all written yet the name is.
+	begun := bytes.LastIndex(b, []byte("inside\x00")) + len("inside\x00")
+	for n, want := range map[int]string{begun: "inside", begun + 5: "inside", begun - 1: "first"} {
+		lines, err := readJITDump(bytes.NewReader(b[:n]), []uint64{0x1085})
+		if err != nil || len(lines[0]) != 1 || lines[0][0].Function != want {
+			t.Errorf("of %d bytes: %v, %v, want %s", n, lines, err, want)
+		}
+	}
 }
 
 func FuzzJITDump(f *testing.F) {
