@@ -95,13 +95,21 @@ func stateOf(root fs.FS, pid int) string {
 	return ""
 }
 
-// frozen says whether a process's control group, or one that it is in, is: of version 2.
+// frozen says whether a process's control group, or one that it is in, is. Beside groups of version 1, which have a
+// controller for it, those of version 2 are in a folder of their own.
 func frozen(root fs.FS, pid int) bool {
+	says := func(group, file, word string) bool {
+		b, _ := fs.ReadFile(root, filepath.Join("sys/fs/cgroup", group, file))
+		return strings.Contains(string(b), word)
+	}
 	b, _ := fs.ReadFile(root, fmt.Sprintf("proc/%d/cgroup", pid))
-	for line := range strings.Lines(string(b)) {
-		if group, ok := strings.CutPrefix(strings.TrimSpace(line), "0::/"); ok {
-			events, _ := fs.ReadFile(root, filepath.Join("sys/fs/cgroup", group, "cgroup.events"))
-			return strings.Contains(string(events), "frozen 1")
+	for line := range strings.Lines(string(b)) { // number:controllers:/group
+		f := strings.SplitN(strings.TrimSpace(line), ":", 3)
+		switch {
+		case len(f) < 3:
+		case f[1] == "" && (says(f[2], "cgroup.events", "frozen 1") || says("unified"+f[2], "cgroup.events", "frozen 1")),
+			f[1] == "freezer" && says("freezer"+f[2], "freezer.state", "FR"): // FREEZING or FROZEN
+			return true
 		}
 	}
 	return false

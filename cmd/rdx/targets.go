@@ -207,6 +207,9 @@ func processesIn(flag, name, root string) ([]int, error) {
 		dir = name
 	default:
 		dir = filepath.Join(root, name)
+		if unified := filepath.Join(root, "unified", name); isFolder(unified) && !isFolder(dir) {
+			dir = unified // where version 2 is beside version 1
+		}
 	}
 	if rel, err := filepath.Rel(root, dir); err != nil || strings.HasPrefix(rel, "..") {
 		return nil, report.BadInput(fmt.Errorf("--cgroup %s: not below %s", name, root))
@@ -224,13 +227,18 @@ func processesIn(flag, name, root string) ([]int, error) {
 		}
 		return nil
 	})
-	if _, gone := os.Stat(dir); gone != nil {
-		return nil, fmt.Errorf("--%s %s: there is no such control group (cat /proc/PID/cgroup shows a process's)", flag, name)
+	if !isFolder(dir) {
+		return nil, fmt.Errorf("--%s %s: there is no such control group (cat /proc/PID/cgroup shows a process's; of version 1 it is CONTROLLER/PATH)", flag, name)
 	}
 	if err == nil && len(pids) == 0 {
 		err = fmt.Errorf("--%s %s: no process is in it", flag, name)
 	}
 	return pids, err
+}
+
+func isFolder(path string) bool {
+	s, err := os.Stat(path)
+	return err == nil && s.IsDir()
 }
 
 // containerGroup finds the control group of a container: Docker, containerd, CRI-O and podman have the container's

@@ -44,7 +44,9 @@ func TestFindTargets(t *testing.T) {
 		"system.slice/docker-" + id + ".scope":        "30\n31\n",
 		"system.slice/docker-" + id + ".scope/inside": "32\n",
 		"kubepods/pod1/" + strings.Repeat("ab", 32):   "40\n",
-		"empty": "",
+		"empty":            "",
+		"unified/app":      "50\n",
+		"unified/kubepods": "51\n",
 	} {
 		if err := os.MkdirAll(filepath.Join(groups, dir), 0o755); err != nil {
 			t.Fatal(err)
@@ -76,6 +78,7 @@ func TestFindTargets(t *testing.T) {
 		{of: targets{container: "ffff"}, err: "no control group"},
 		{of: targets{cgroup: "kubepods"}, want: []int{40}},
 		{of: targets{cgroup: groups + "/kubepods/pod1"}, want: []int{40}},
+		{of: targets{cgroup: "/app"}, want: []int{50}}, // as /proc/PID/cgroup has it
 		{of: targets{cgroup: "../.."}, err: "not below"},
 		{of: targets{cgroup: "empty"}, err: "no process is in it"},
 		{of: targets{cgroup: "none"}, err: "no such control group"},
@@ -96,10 +99,17 @@ func TestWhyNoSample(t *testing.T) {
 		[6]string{"10", "waits", "1", "waits", "S", "0"},
 		[6]string{"11", "stopped", "1", "stopped", "T", "0"},
 		[6]string{"12", "frozen", "1", "frozen", "S", "0"},
-		[6]string{"13", "disk", "1", "disk", "D", "0"})
+		[6]string{"13", "disk", "1", "disk", "D", "0"},
+		[6]string{"15", "frozen", "1", "frozen", "S", "0"},
+		[6]string{"16", "frozen", "1", "frozen", "D", "0"})
 	root["proc/12/cgroup"] = &fstest.MapFile{Data: []byte("0::/docker/x\n")}
 	root["sys/fs/cgroup/docker/x/cgroup.events"] = &fstest.MapFile{Data: []byte("populated 1\nfrozen 1\n")}
-	for pid, want := range map[int]string{10: "it waits for something", 11: "kill -CONT 11", 12: "is frozen", 13: "waits for a disk"} {
+	// Version 2 beside version 1, and version 1.
+	root["proc/15/cgroup"] = &fstest.MapFile{Data: []byte("9:freezer:/\n1:name=systemd:/x\n0::/x\n")}
+	root["sys/fs/cgroup/unified/x/cgroup.events"] = &fstest.MapFile{Data: []byte("populated 1\nfrozen 1\n")}
+	root["proc/16/cgroup"] = &fstest.MapFile{Data: []byte("9:freezer:/docker/y\n0::/\n")}
+	root["sys/fs/cgroup/freezer/docker/y/freezer.state"] = &fstest.MapFile{Data: []byte("FROZEN\n")}
+	for pid, want := range map[int]string{10: "it waits for something", 11: "kill -CONT 11", 12: "is frozen", 13: "waits for a disk", 15: "is frozen", 16: "is frozen"} {
 		if why := whyNoSample(idle(time.Millisecond), &collector.Config{PID: pid}, root); !strings.Contains(why, want) {
 			t.Errorf("process %d: %q, want %q", pid, why, want)
 		}
