@@ -59,10 +59,13 @@ type recordFlags struct {
 	untilCache string
 
 	costsFailed error // to measure what accesses cost
+
+	given func(flag string) bool
 }
 
 func (f *recordFlags) register(cmd *cobra.Command) {
 	fs := cmd.Flags()
+	f.given = fs.Changed
 	file := "profile to write; - for standard output"
 	if cmd.Name() == "run" {
 		file = "profile to write" // standard output is the program's
@@ -120,6 +123,9 @@ func newAttachCmd() *cobra.Command {
 			if live && cmd.Flags().Changed("every") {
 				return report.BadInput(errors.New("--web and --every do not go together: rdx web shows what --every has written"))
 			}
+			if f.until != "" && (live || cmd.Flags().Changed("every")) {
+				return report.BadInput(errors.New("--until ends one session: leave it out, or --every and --web"))
+			}
 			if live {
 				return f.recordLive(cmd, cfg)
 			}
@@ -159,7 +165,8 @@ func newRunCmd() *cobra.Command {
 
 // fill puts the flags of sampling into a configuration.
 func (f *recordFlags) fill(cfg *collector.Config) error {
-	// What is zero there means the default.
+	// What is zero there means the default, which nobody asks for by a 0.
+	zero := func(flag string, is bool) bool { return is && f.given(flag) }
 	switch {
 	case !(f.overhead > 0 && f.overhead <= 100):
 		return report.BadInput(fmt.Errorf("--overhead %g: want a percentage above 0 and at most 100", f.overhead))
@@ -169,10 +176,12 @@ func (f *recordFlags) fill(cfg *collector.Config) error {
 		return report.BadInput(fmt.Errorf("--hold-cost %v: want 0 or more", f.holdCost))
 	case f.bins < 1 || f.bins > 1000:
 		return report.BadInput(fmt.Errorf("--bins %d: want 1 to 1000", f.bins))
-	case f.slots < 0 || f.slots > sampler.NumSlots:
+	case f.slots < 0 || f.slots > sampler.NumSlots || zero("slots", f.slots == 0):
 		return report.BadInput(fmt.Errorf("--slots %d: want 1 to %d", f.slots, sampler.NumSlots))
-	case f.duration < 0:
+	case f.duration < 0 || zero("duration", f.duration == 0):
 		return report.BadInput(fmt.Errorf("--duration %v: want more than 0", f.duration))
+	case zero("gap", f.gap == 0):
+		return report.BadInput(fmt.Errorf("--gap %v: want %v or more", f.gap, 2*sampler.MinGap))
 	case cfg.Command != nil && f.output == "-":
 		return report.BadInput(errors.New("run -o -: standard output is the program's: name a file"))
 	}
@@ -501,6 +510,9 @@ func cacheSizes(sizes []string) ([]model.Cache, error) {
 			size, err := sampler.ParseSize(s)
 			if err != nil {
 				return nil, report.BadInput(fmt.Errorf("--caches: %w", err))
+			}
+			if i > 0 && size <= out[i-1].Size {
+				return nil, report.BadInput(fmt.Errorf("--caches %s: want the smallest first, and each once", strings.Join(sizes, ",")))
 			}
 			out = append(out, model.Cache{Level: fmt.Sprintf("C%d", i+1), Size: size})
 		}

@@ -74,11 +74,14 @@ func (o *exactOptions) run(cmd *cobra.Command, args []string) error {
 	if o.how.gpu == gpuList {
 		return listGPUs(cmd.OutOrStdout(), o.format)
 	}
+	program := cmd.ArgsLenAtDash() == 0
+	if err := o.checkGiven(cmd.Flags().Changed, program); err != nil {
+		return err
+	}
 	r, err := o.newReport(cmd, args[0])
 	if err != nil {
 		return err
 	}
-	program := cmd.ArgsLenAtDash() == 0
 	if program {
 		r.Trace = strings.Join(args, " ")
 	}
@@ -139,6 +142,29 @@ func (o *exactOptions) run(cmd *cobra.Command, args []string) error {
 	return r.ended
 }
 
+// checkGiven reports flags that would do nothing beside the others.
+func (o *exactOptions) checkGiven(given func(flag string) bool, program bool) error {
+	for _, f := range []struct {
+		needs string
+		met   bool
+		flags []string
+	}{
+		{"a program", program, []string{"children", "engine", "ordered"}},
+		{"--engine qemu", o.engine.Kind == trace.QEMU, []string{"ordered"}},
+		{"a report; leave it or -o out", o.output == "", []string{"sizes", "format"}},
+		{"-o and --patterns", o.output != "" || o.patterns, []string{"caches"}},
+		{"--sampled", o.how.sampled > 0, []string{"seed", "prune-after", "late"}},
+		{"--gpu", o.how.gpu != "", []string{"gpu-segment"}},
+	} {
+		for _, flag := range f.flags {
+			if !f.met && given(flag) {
+				return report.BadInput(fmt.Errorf("--%s is for %s", flag, f.needs))
+			}
+		}
+	}
+	return nil
+}
+
 // newReport checks the flags, and is the report as far as they make it.
 func (o *exactOptions) newReport(cmd *cobra.Command, name string) (*exactReport, error) {
 	if err := report.OneOf("stack", o.stack, []string{"shared", "private"}); err != nil {
@@ -150,6 +176,9 @@ func (o *exactOptions) newReport(cmd *cobra.Command, name string) (*exactReport,
 	bytes, err := blockBytes(o.block)
 	if err != nil {
 		return nil, err
+	}
+	if name == "-" {
+		name = "standard input"
 	}
 	r := &exactReport{Trace: name, Method: "exact", Block: bytes, Stack: o.stack}
 	for _, s := range o.sizes {

@@ -85,12 +85,6 @@ func (f *exactFlags) check(stack string, sizes []uint64) error {
 	if f.gpuSegment < 0 || f.gpuSegment > 1<<24 {
 		return report.BadInput(fmt.Errorf("--gpu-segment %d: want up to %d", f.gpuSegment, 1<<24))
 	}
-	if f.gpuSegment > 0 && f.gpu == "" {
-		return report.BadInput(fmt.Errorf("--gpu-segment is for --gpu"))
-	}
-	if f.late && f.sampled == 0 {
-		return report.BadInput(fmt.Errorf("--late is for --sampled"))
-	}
 	if f.log2 {
 		for _, n := range sizes {
 			if n == 0 || n&(n-1) != 0 {

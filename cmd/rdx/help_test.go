@@ -195,6 +195,40 @@ func TestFlagsAlike(t *testing.T) {
 	}
 }
 
+// A flag's value that is out of range, or that is not read at all, is refused, with what is wanted.
+func TestFlagRanges(t *testing.T) {
+	for args, want := range map[string]string{
+		"attach 1 -d 10":                       "--duration 10: want a time with its unit, such as",
+		"attach 1 -d 0s":                       "--duration 0s: want more than 0",
+		"attach 1 --gap 0s":                    "--gap 0s: want 200µs or more",
+		"attach 1 --slots 0":                   "--slots 0: want 1 to 4",
+		"attach 1 --slots x":                   "--slots x: want a whole number",
+		"attach 1 --seed=-1":                   "--seed -1: want a whole number, 0 or more",
+		"attach 1 --overhead 0":                "--overhead 0: want a percentage above 0",
+		"attach 1 --overhead 200":              "at most 100",
+		"attach 1 --overhead x":                "--overhead x: want a number",
+		"attach 1 --heap=x":                    "--heap x: want true or false",
+		"attach 1 --caches 32M,1M":             "--caches 32M,1M: want the smallest first",
+		"attach 1 --caches 1M,1M":              "each once",
+		"attach 1 --until 20% --every 5s":      "--until ends one session",
+		"exact --shards rate=2 x":              "want a rate above 0",
+		"exact --engine x x":                   "--engine x: want valgrind",
+		"exact --children x":                   "--children is for a program",
+		"exact --engine qemu x":                "--engine is for a program",
+		"exact --ordered -- true":              "--ordered is for --engine qemu",
+		"exact --caches 1k x":                  "--caches is for -o and --patterns",
+		"exact --seed 3 x":                     "--seed is for --sampled",
+		"exact -o x --sizes 1k x":              "--sizes is for a report",
+		"exact --gpu-segment 5 x":              "--gpu-segment is for --gpu",
+		"agent --check --server x":             "want a URL",
+		"agent --server http://x --overhead 0": "want more than 0 and at most 10 percent",
+	} {
+		if _, err := rdx(t, strings.Fields(args)...); exitCode(err) != exitUsage || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "\n") {
+			t.Errorf("rdx %s: %v, want %q", args, err, want)
+		}
+	}
+}
+
 // helpData are the files that examples name, and where they are.
 var helpData = map[string]string{
 	"matmul.pb.gz":  "../../web/testdata/bad.pb.gz",

@@ -7,6 +7,7 @@ import (
 	"os"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/rdx-profiler/rdx/agent"
 	"github.com/rdx-profiler/rdx/collector"
@@ -50,7 +51,7 @@ func newRootCmd() *cobra.Command {
 		SilenceErrors: true,
 	}
 	root.SetVersionTemplate("rdx {{.Version}}\n")
-	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return report.BadInput(err) })
+	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return report.BadInput(flagError(err)) })
 	root.AddCommand(
 		newAttachCmd(),
 		newRunCmd(),
@@ -81,6 +82,28 @@ func newRootCmd() *cobra.Command {
 	)
 	arrangeHelp(root)
 	return root
+}
+
+// flagError says of a flag's value that can't be read what is wanted.
+func flagError(err error) error {
+	bad, ok := errors.AsType[*pflag.InvalidValueError](err)
+	if !ok {
+		return err
+	}
+	name, value := bad.GetFlag().Name, bad.GetValue()
+	switch bad.GetFlag().Value.Type() {
+	case "bool":
+		return fmt.Errorf("--%s %s: want true or false", name, value)
+	case "duration":
+		return fmt.Errorf("--%s %s: want a time with its unit, such as 500ms, 30s or 2m", name, value)
+	case "float64":
+		return fmt.Errorf("--%s %s: want a number", name, value)
+	case "int":
+		return fmt.Errorf("--%s %s: want a whole number", name, value)
+	case "uint64":
+		return fmt.Errorf("--%s %s: want a whole number, 0 or more", name, value)
+	}
+	return fmt.Errorf("--%s %s: %w", name, value, errors.Unwrap(bad))
 }
 
 // Exit codes: 1 for a failed operation, 2 for bad usage, and for what runs a
