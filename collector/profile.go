@@ -43,9 +43,7 @@ func (s *Session) profile() (*model.Profile, error) {
 		Costs:         model.CostsByLevel(s.cfg.CostsOn, s.cfg.Caches),
 		CostsOn:       s.cfg.CostsOn,
 	}
-	if all := s.targets.processes.All(); len(all) > 0 {
-		p.Command = all[len(all)-1].Facts.Command()
-	}
+	p.Command = s.command()
 	estimate.Fill(p, s.input(sum, stats))
 	count := p.AddCount
 	hold := uint64(s.holds.perHoldWanted()) // samples
@@ -146,4 +144,15 @@ func (s *Session) burstComments(p *model.Profile) {
 		p.Counts = append(p.Counts, model.Count{Name: model.BurstEnded.Of(end), N: n})
 	}
 	slices.SortFunc(p.Counts, func(a, b model.Count) int { return cmp.Compare(a.Name, b.Name) })
+}
+
+// command is the command line of the process that was named or started. One that ended before it was looked at has that by
+// which it was started.
+func (s *Session) command() string {
+	if all := s.targets.processes.All(); len(all) > 0 {
+		if c := all[len(all)-1].Facts.Command(); c != "" {
+			return c
+		}
+	}
+	return strings.Join(s.cfg.Command, " ")
 }

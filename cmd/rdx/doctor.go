@@ -141,8 +141,10 @@ func (t *selfTest) choices() []sampler.Check {
 		source.Consequence = because("samples fall on CPU time, so that slow accesses are preferred", t.Source.Why)
 		source.Remedy = "use bare metal or a virtual machine with a virtual PMU"
 	}
-	clock := sampler.Check{Name: "access clock", Grade: sampler.Good,
-		Found: fmt.Sprintf("%s, resolution %.0f %s", t.Clock.Name, t.Resolution, t.Unit)}
+	clock := sampler.Check{Name: "access clock", Grade: sampler.Good, Found: t.Clock.Name}
+	if t.Resolution > 0 { // where nothing is watched nothing is timed
+		clock.Found += fmt.Sprintf(", resolution %.0f %s", t.Resolution, t.Unit)
+	}
 	if !t.Clock.Best {
 		clock.Grade = sampler.Degraded
 		clock.Consequence = because("reuse times are measured in "+t.Unit+", accesses only estimated from them", t.Clock.Why)

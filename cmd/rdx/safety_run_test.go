@@ -80,6 +80,9 @@ func TestRunEndsAtOnce(t *testing.T) {
 	if most := 8 * int(1+sampled/(100*time.Microsecond)); len(p.Records) > most || sampled > 20*time.Millisecond {
 		t.Errorf("%d records of %v, want %d at most", len(p.Records), sampled, most)
 	}
+	if p.Command != "true" {
+		t.Errorf("command %q", p.Command)
+	}
 	t.Logf("%d records of %v", len(p.Records), sampled)
 	if out, err := exec.Command(rdxPath(t), "top", s.output).CombinedOutput(); err != nil {
 		t.Errorf("rdx top of it: %v: %s", err, out)
