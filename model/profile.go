@@ -99,6 +99,14 @@ type Mapping struct {
 	BuildID              string // hex of the GNU or Go build ID, "" if there is none
 }
 
+// IsFile says whether the mapping is of an ELF image; nil is of none.
+func (m *Mapping) IsFile() bool {
+	if m == nil {
+		return false
+	}
+	return m.File == "[vdso]" || m.File != "" && !strings.HasPrefix(m.File, "[") && !strings.HasPrefix(m.File, "//anon") && !strings.HasPrefix(m.File, "anon_inode:")
+}
+
 // Line is one source position. A Location has several where functions were
 // inlined, the innermost first.
 type Line struct {

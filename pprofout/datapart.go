@@ -39,7 +39,7 @@ func (s *symbolizer) nameParts(p *model.Profile, b Binaries) {
 			k.pc = r.Use[0]
 		}
 		name, ok := known[k]
-		if !ok && len(known) < mostMembers && m != nil && isFile(m.File) {
+		if !ok && len(known) < mostMembers && m.IsFile() {
 			s.withKept(m, b, func(img *image) error {
 				pc := uint64(0)
 				if k.pc != nil {

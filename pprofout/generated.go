@@ -82,7 +82,7 @@ func (s *symbolizer) tables(g *Generated, targets []target) (named map[*model.Lo
 func (s *symbolizer) unnamed(g *Generated, targets []target, named map[*model.Location][]model.Line) {
 	n := 0
 	for _, t := range targets {
-		if named[t.loc] == nil && (t.loc.Mapping == nil || !isFile(t.loc.Mapping.File)) {
+		if named[t.loc] == nil && !t.loc.Mapping.IsFile() {
 			n++
 		}
 	}

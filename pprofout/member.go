@@ -23,7 +23,7 @@ func (s *symbolizer) nameMembers(p *model.Profile, b Binaries) {
 	}
 	known := map[side]string{}
 	name := func(stack []*model.Location, d *model.Data, behind uint64) string {
-		if len(stack) == 0 || stack[0].Mapping == nil || !isFile(stack[0].Mapping.File) {
+		if len(stack) == 0 || !stack[0].Mapping.IsFile() {
 			return ""
 		}
 		k := side{pc: stack[0]}

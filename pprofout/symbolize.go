@@ -108,7 +108,7 @@ func (s *symbolizer) run(p *model.Profile, b Binaries) (Stats, error) {
 	var jit []target
 	for _, t := range targets {
 		m := t.loc.Mapping
-		if m == nil || !isFile(m.File) {
+		if !m.IsFile() {
 			jit = append(jit, t)
 			continue
 		}
@@ -126,7 +126,7 @@ func (s *symbolizer) run(p *model.Profile, b Binaries) (Stats, error) {
 	// Some runtimes run their code from a file of their own (memfd, a hugepage
 	// mount), so the perf map is asked for all that no file explained.
 	for _, t := range targets {
-		if len(t.loc.Lines) == 0 && t.loc.Mapping != nil && isFile(t.loc.Mapping.File) {
+		if len(t.loc.Lines) == 0 && t.loc.Mapping.IsFile() {
 			jit = append(jit, t)
 		}
 	}
@@ -148,14 +148,6 @@ func (s *symbolizer) run(p *model.Profile, b Binaries) (Stats, error) {
 
 func (s *symbolizer) problem(where string, err error) {
 	s.stats.Problems = append(s.stats.Problems, fmt.Errorf("symbolize %s: %w", where, err))
-}
-
-// isFile says whether a mapping's name is that of an ELF image.
-func isFile(name string) bool {
-	if name == "[vdso]" {
-		return true
-	}
-	return name != "" && !strings.HasPrefix(name, "[") && !strings.HasPrefix(name, "//anon") && !strings.HasPrefix(name, "anon_inode:")
 }
 
 // split finds the locations to look up, and gives a copy to those that are

@@ -438,7 +438,7 @@ func (s *symbolizer) nameVariable(site []*model.Location, b Binaries) (name stri
 		if len(l.Lines) > 0 {
 			function = l.Lines[0].Function
 		}
-		if handsOn(site, i, function) || l.Mapping == nil || !isFile(l.Mapping.File) {
+		if handsOn(site, i, function) || !l.Mapping.IsFile() {
 			continue
 		}
 		returned := false

@@ -221,7 +221,7 @@ func (c *Comparison) writeCSV(w io.Writer) error {
 
 func (c *Comparison) writeText(w io.Writer, utf8 bool) error {
 	var b strings.Builder
-	wrap(&b, "live", fmt.Sprintf("%s: %d observations of %s accesses in %s", Shorten(c.Live.Command, 200), c.Live.Observations, Amount(c.Live.Accesses), Nanoseconds(c.Live.Seconds*1e9)))
+	wrap(&b, "live", fmt.Sprintf("%s: %s of %s accesses in %s", Shorten(c.Live.Command, 200), Plural(c.Live.Observations, "observation"), Amount(c.Live.Accesses), Nanoseconds(c.Live.Seconds*1e9)))
 	wrap(&b, "exact", fmt.Sprintf("%s: %s accesses to blocks of %d bytes", Shorten(c.Exact.Command, 200), Amount(c.Exact.Accesses), c.Exact.Block))
 	for _, m := range c.Live.Warnings {
 		wrap(&b, "! ", m)

@@ -117,7 +117,7 @@ func (c *coverList) Text() string {
 		fmt.Fprintf(&b, "%6s %6s %8s %5d  %s\n", Percent(q.Share, 1), Percent(q.Cumulative, 1), Amount(q.Misses), q.Observations, q.place)
 	}
 	if c.seen < Fewest {
-		fmt.Fprintf(&b, "\nonly %d observations stand behind this list, so shares are chance; try a smaller cache\n", c.seen)
+		fmt.Fprintf(&b, "\nthis list rests on only %s, so shares are chance; try a smaller cache\n", Plural(c.seen, "observation"))
 	}
 	return b.String()
 }

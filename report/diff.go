@@ -314,7 +314,7 @@ func (r *DiffReport) Text() string {
 		if command == "" {
 			command = "(unknown)"
 		}
-		wrap(&b, side.name, fmt.Sprintf("%s: %d observations of %s accesses in %s", Shorten(command, 200), side.o.Observations, Amount(side.o.Accesses), Nanoseconds(side.o.Seconds*1e9)))
+		wrap(&b, side.name, fmt.Sprintf("%s: %s of %s accesses in %s", Shorten(command, 200), Plural(side.o.Observations, "observation"), Amount(side.o.Accesses), Nanoseconds(side.o.Seconds*1e9)))
 		for _, m := range side.o.Warnings {
 			wrap(&b, "! ", side.name+": "+m)
 		}

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"io"
+	"math"
 	"slices"
 	"strings"
 	"time"
@@ -69,7 +70,7 @@ func Survey(p *model.Profile) *overview {
 		o.Stack = kinds[0].String()
 	}
 	misses := make([]float64, len(p.Caches))
-	var unnamed int64
+	var unnamed, generated int64
 	for i := range p.Records {
 		r := &p.Records[i]
 		if r.Kind == model.Lost {
@@ -88,6 +89,9 @@ func Survey(p *model.Profile) *overview {
 		}
 		if len(r.Use) > 0 && len(r.Use[0].Lines) == 0 {
 			unnamed += r.Observations
+			if !r.Use[0].Mapping.IsFile() {
+				generated += r.Observations
+			}
 		}
 	}
 	for _, c := range p.Counts {
@@ -111,7 +115,7 @@ func Survey(p *model.Profile) *overview {
 	o.band(p)
 	o.FalseUnknown = p.CountOf(model.FalseSharingUnknown) > 0 && p.CountOf(model.JoinedHolds) == 0 && o.Kinds[model.FalseSharing.String()] == 0
 	o.independent = p.Independent(o.Observations)
-	o.warn(p, unnamed)
+	o.warn(p, unnamed, generated)
 	return o
 }
 
@@ -136,7 +140,7 @@ func (o *overview) band(p *model.Profile) {
 }
 
 // warn says in plain words what limits the figures.
-func (o *overview) warn(p *model.Profile, unnamed int64) {
+func (o *overview) warn(p *model.Profile, unnamed, generated int64) {
 	add := func(format string, args ...any) { o.Warnings = append(o.Warnings, fmt.Sprintf(format, args...)) }
 	n := float64(o.Observations)
 	o.warnUnheld(p)
@@ -145,34 +149,17 @@ func (o *overview) warn(p *model.Profile, unnamed int64) {
 		add("child processes ran for %v, and were not profiled: --follow profiles them, too", children.Round(time.Millisecond))
 	}
 	if o.Observations == 0 {
-		lost := o.Lost - o.Losses[model.NotAttached] // a process that is gone had no sample
-		switch ran := time.Duration(p.CountOf(model.CPUTarget)); {
-		case children > 0 && lost == 0:
-			add("nothing was observed: the program itself ran for only %v of the time", ran.Round(10*time.Microsecond))
-		case lost > 0:
-			most, n := model.Reason(""), int64(0)
-			for reason, k := range o.Losses {
-				if reason != model.NotAttached && (k > n || k == n && reason < most) {
-					most, n = reason, k
-				}
-			}
-			add("nothing was observed: all %d samples were lost, most to %q%s", lost, most, lossAdvice(most))
-		case noSample(p) != "":
-			add("nothing was observed: %s", noSample(p))
-		case ran > 0 && ran < 100*time.Millisecond:
-			add("nothing was observed: the program ran for only %v of the time, it waits; profile it while it works, or longer", ran.Round(10*time.Microsecond))
-		default:
-			add("nothing was observed: no sample came; profile longer, or with a larger --overhead")
-		}
+		add("%s", o.nothing(p))
 		return
 	}
+	o.warnUnnamed(p, unnamed, generated)
 	share := func(k int64) string { return Percent(float64(k), n) }
 	if o.independent < 1000 {
 		of := ""
 		if o.independent < n {
-			of = fmt.Sprintf(", which tell as much as %.0f independent ones", o.independent)
+			of = ", which tell as much as " + Plural(int64(math.Round(o.independent)), "independent one")
 		}
-		add("only %d observations%s: differences below %s are chance; %s", o.Observations, of, Percent(min(10/o.independent, 1), 1), moreSamples(p))
+		add("only %s%s: differences below %s are chance; %s", Plural(o.Observations, "observation"), of, Percent(min(10/o.independent, 1), 1), moreSamples(p))
 	}
 	for _, c := range o.Caches {
 		if c.UpperBound {
@@ -223,14 +210,51 @@ func (o *overview) warn(p *model.Profile, unnamed int64) {
 	if k := p.CountOf(model.FalseSharingUnknown); o.FalseUnknown {
 		add("false sharing is not known: of none of %d observations another word of the line could be watched (with --stack both and many threads: use --stack private)", k)
 	}
+}
+
+// warnUnnamed says of how many uses there is no name, and why: generated is how many of them are of code that no file has, for
+// which no package has names.
+func (o *overview) warnUnnamed(p *model.Profile, unnamed, generated int64) {
+	n := float64(o.Observations)
 	if float64(unnamed) > 0.1*n {
-		add("%s of the uses have no function name: install debug packages, or build with -g", share(unnamed))
+		advice := ": install debug packages, or build with -g"
+		if generated == unnamed {
+			advice = ": their code was generated while the program ran"
+		} else if generated > 0 {
+			advice += fmt.Sprintf(" (of %s: their code was generated while the program ran)", Percent(float64(generated), n))
+		}
+		o.Warnings = append(o.Warnings, Percent(float64(unnamed), n)+" of the uses have no function name"+advice)
 	}
 	if float64(unnamed) > 0.02*n {
-		for _, why := range namesMissing(p) {
-			add("%s", why)
-		}
+		o.Warnings = append(o.Warnings, namesMissing(p)...)
 	}
+}
+
+// Nothing says why a profile has no observations.
+func Nothing(p *model.Profile) string { return Survey(p).nothing(p) }
+
+func (o *overview) nothing(p *model.Profile) string {
+	lost := o.Lost - o.Losses[model.NotAttached] // a process that is gone had no sample
+	why := ""
+	switch ran := time.Duration(p.CountOf(model.CPUTarget)); {
+	case p.CountOf(model.CPUChildren) > 0 && lost == 0:
+		why = fmt.Sprintf("the program itself ran for only %v of the time", ran.Round(10*time.Microsecond))
+	case lost > 0:
+		most, n := model.Reason(""), int64(0)
+		for reason, k := range o.Losses {
+			if reason != model.NotAttached && (k > n || k == n && reason < most) {
+				most, n = reason, k
+			}
+		}
+		why = fmt.Sprintf("all %d samples were lost, most to %q%s", lost, most, lossAdvice(most))
+	case noSample(p) != "":
+		why = noSample(p)
+	case ran > 0 && ran < 100*time.Millisecond:
+		why = fmt.Sprintf("the program ran for only %v of the time, it waits; profile it while it works, or longer", ran.Round(10*time.Microsecond))
+	default:
+		why = "no sample came; profile longer, or with a larger --overhead"
+	}
+	return "nothing was observed: " + why
 }
 
 // warnUnwatched says of how many observations the watchpoints tell nothing.
@@ -368,7 +392,7 @@ func (o *overview) writeBrief(b *strings.Builder) {
 	}
 	seen := "nothing observed"
 	if o.Observations > 0 {
-		seen = fmt.Sprintf("%d observations of %s accesses", o.Observations, Amount(o.Accesses))
+		seen = fmt.Sprintf("%s of %s accesses", Plural(o.Observations, "observation"), Amount(o.Accesses))
 	}
 	seen = fmt.Sprintf(" for %s: %s, %d lost", Nanoseconds(o.Seconds*1e9), seen, o.Lost)
 	wrap(b, "", shortCommand(command, max(80-len(seen), 16))+seen)

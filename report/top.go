@@ -228,7 +228,7 @@ func (t *Top) Text() string {
 		fmt.Fprintf(&b, "%s of the time is waited in functions of whose data no reuse or end was observed: profile longer\n", Percent(*t.Elsewhere, 1))
 	}
 	if t.Few > 0 {
-		fmt.Fprintf(&b, "\nonly %d observations stand behind this list, so shares are chance; try %s\n", t.Few, t.Other)
+		fmt.Fprintf(&b, "\nthis list rests on only %s, so shares are chance; try %s\n", Plural(t.Few, "observation"), t.Other)
 	}
 	if t.hidden != "" {
 		fmt.Fprintf(&b, "\n%s misses come from elsewhere: --by %s\n", t.hidden, strings.ToLower(t.hidden))

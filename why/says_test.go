@@ -75,7 +75,11 @@ func TestWhyNothingIsFound(t *testing.T) {
 	if got := Analyze(exact).Says; !strings.Contains(got, "counts accesses, not time: rdx run") {
 		t.Error(got)
 	}
-	if got := Analyze(&model.Profile{}).Says; !strings.Contains(got, "nothing was observed: profile longer") {
+	if got := Analyze(&model.Profile{}).Says; !strings.Contains(got, "nothing was observed: no sample came; profile longer") {
+		t.Error(got)
+	}
+	stopped := &model.Profile{Comments: []string{report.NoSamplePrefix + "process 7 is stopped"}}
+	if got := Analyze(stopped).Says; !strings.Contains(got, "nothing was observed: process 7 is stopped") || strings.Contains(got, "longer") {
 		t.Error(got)
 	}
 	sampled := &model.Profile{Block: 64, Records: exact.Records}

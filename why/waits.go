@@ -100,7 +100,7 @@ func noMoments(p *model.Profile) string {
 	case p.ExactDistances:
 		return "the exact answer counts accesses, not time: rdx run and rdx attach tell of time"
 	case len(p.Records) == 0:
-		return "nothing was observed: profile longer, or with more --overhead"
+		return report.Nothing(p)
 	}
 	return "the profile has no samples of CPU time, as of a source that samples accesses: --source clock has them"
 }

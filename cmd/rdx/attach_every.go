@@ -68,7 +68,7 @@ func (f *recordFlags) recordEvery(cmd *cobra.Command, cfg collector.Config, ever
 		return err
 	}
 	if !f.quiet {
-		fmt.Fprintf(stderr, "rdx: %d profiles written, %s to %s (rdx phases shows them over time)\n", written, numbered(f.output, 1), numbered(f.output, written))
+		fmt.Fprintf(stderr, "rdx: %s written, %s to %s (rdx phases shows them over time)\n", report.Plural(int64(written), "profile"), numbered(f.output, 1), numbered(f.output, written))
 	}
 	return nil
 }

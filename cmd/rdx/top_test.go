@@ -211,7 +211,7 @@ func TestTopNothing(t *testing.T) {
 	// One observation is no basis for shares.
 	p = demoProfile(t)
 	p.Records[0].Observations, p.Records[1].Observations, p.Records[4].Observations = 1, 2, 3
-	if out := ok(t, "top", "--by", "l2", demoFile(t, p)); !strings.Contains(out, "only 6 observations stand behind this list") {
+	if out := ok(t, "top", "--by", "l2", demoFile(t, p)); !strings.Contains(out, "this list rests on only 6 observations") {
 		t.Errorf("\n%s", out)
 	}
 	p.Records = nil
