@@ -42,7 +42,7 @@ func Measure(sizes []int64) (out []Cost, err error) {
 	var spans []int64
 	for i, s := range sizes {
 		if i == 0 {
-			spans = append(spans, powerOfTwo(s/2))
+			spans = append(spans, min(powerOfTwo(s/2), most))
 			continue
 		}
 		for span := 2 * powerOfTwo(sizes[i-1]); span < s && span <= most; span *= step {

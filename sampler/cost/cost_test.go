@@ -35,3 +35,13 @@ func TestCycle(t *testing.T) {
 		t.Errorf("a cycle of %.3f ns", c)
 	}
 }
+
+// Sizes beyond what is used of the memory: what is measured on grows all the same, and once is enough.
+func TestMeasureOfLarge(t *testing.T) {
+	for _, sizes := range [][]int64{{4 << 30}, {1 << 30, 2 << 30}} {
+		costs, err := Measure(sizes)
+		if err != nil || len(costs) != 1 || costs[0].Bytes > 1<<30 {
+			t.Errorf("%d: %+v, %v", sizes, costs, err)
+		}
+	}
+}
