@@ -325,6 +325,9 @@ var ErrNotStarted = errors.New("the program could not be started")
 // Exit says how the target ended, if it did during the session.
 func (s *Session) Exit() ExitStatus { return s.targets.exit }
 
+// Started is the number of a started program's process, 0 if none was.
+func (s *Session) Started() int { return s.targets.child }
+
 // AwaitExit waits, after Wait, for a started program to exit, and says how it
 // did. A process that was attached to is not waited for.
 func (s *Session) AwaitExit() ExitStatus {

@@ -143,6 +143,9 @@ func LoadClock(slots int, clock Clock, needs Needs) (*Kernel, error) {
 			}
 			return nil, fmt.Errorf("load bpf: %w (run as root, or with CAP_BPF, CAP_PERFMON and CAP_SYS_PTRACE, before Linux 5.11 CAP_SYS_RESOURCE too)", unix.EPERM)
 		}
+		if errors.Is(err, unix.EMFILE) {
+			return nil, fmt.Errorf("load bpf: %w (raise the limit, as by ulimit -n 20000; rdx doctor says for how many threads it is enough)", unix.EMFILE)
+		}
 		if memlockErr != nil {
 			err = fmt.Errorf("%w; %w", err, memlockErr)
 		}

@@ -345,7 +345,7 @@ func (f *recordFlags) record(cmd *cobra.Command, cfg collector.Config) error {
 		// What was seen is written all the same.
 		p.Comments = append(p.Comments, "session ended early: "+err.Error())
 	}
-	explain(p, &cfg)
+	explain(p, cfg, s.Started())
 	if err := f.finish(cmd, s, p); err != nil {
 		return err
 	}

@@ -21,6 +21,8 @@ const (
 	busyFor = 300 * time.Millisecond
 	// busyLooks is how often, as long as none does.
 	busyLooks = 4
+	// leastRun is the CPU time below which a program that has ended is taken to have had too little of it.
+	leastRun = 100 * time.Millisecond
 	// userHZ is the unit of times in /proc/PID/stat, on all of Linux's architectures here.
 	userHZ = 100
 )
@@ -33,6 +35,9 @@ func whyNoSample(p *model.Profile, cfg *collector.Config, root fs.FS) string {
 		return ""
 	}
 	pids := append([]int{cfg.PID}, cfg.Others...)
+	if state := stateOf(root, cfg.PID); len(pids) == 1 && (state == "" || state == "Z") && ran < leastRun {
+		return fmt.Sprintf("the program ended after %v of CPU time, too little for a sample: give it more to do", ran.Round(10*time.Microsecond))
+	}
 	if ran > p.Duration/20 {
 		return whyNoHold(p, ran, cfg, root)
 	}
@@ -167,9 +172,12 @@ func busyChildren(root fs.FS, pids []int) []busyProcess {
 	return busy
 }
 
-// explain adds to a profile without observations why there are none.
-func explain(p *model.Profile, cfg *collector.Config) {
-	if why := whyNoSample(p, cfg, os.DirFS("/")); why != "" {
+// explain adds to a profile without observations why there are none. started is the process that run has started, or 0.
+func explain(p *model.Profile, cfg collector.Config, started int) {
+	if started != 0 {
+		cfg.PID = started
+	}
+	if why := whyNoSample(p, &cfg, os.DirFS("/")); why != "" {
 		p.Comments = append(p.Comments, report.NoSamplePrefix+why)
 	}
 }

@@ -96,6 +96,11 @@ func TestRunNotFound(t *testing.T) {
 	os.WriteFile(notExecutable, []byte("x"), 0o644)
 	notProgram := filepath.Join(dir, "data")
 	os.WriteFile(notProgram, []byte("\x7fELF nonsense"), 0o755)
+	script := func(name, text string) string {
+		path := filepath.Join(dir, name)
+		os.WriteFile(path, []byte(text), 0o755)
+		return path
+	}
 	for _, c := range []struct {
 		program, want string
 		code          int
@@ -104,7 +109,9 @@ func TestRunNotFound(t *testing.T) {
 		{filepath.Join(dir, "none"), "no such file", 127},
 		{notExecutable, "permission denied", 126},
 		{dir, "is a directory", 126},
-		{notProgram, "exec format error", 126},
+		{notProgram, "exec format error (a program that is damaged", 126},
+		{script("plain", "echo x\n"), "or a script without a first line such as #!/bin/sh: rdx run -- sh /", 126},
+		{script("lost", "#!/nonesuch/sh\n"), "the file is there, what it is run by is not", 127},
 	} {
 		s := run(t, c.program)
 		code := s.wait()

@@ -109,7 +109,7 @@ func TestWhyNoSample(t *testing.T) {
 	root["sys/fs/cgroup/unified/x/cgroup.events"] = &fstest.MapFile{Data: []byte("populated 1\nfrozen 1\n")}
 	root["proc/16/cgroup"] = &fstest.MapFile{Data: []byte("9:freezer:/docker/y\n0::/\n")}
 	root["sys/fs/cgroup/freezer/docker/y/freezer.state"] = &fstest.MapFile{Data: []byte("FROZEN\n")}
-	for pid, want := range map[int]string{10: "it waits for something", 11: "kill -CONT 11", 12: "is frozen", 13: "waits for a disk", 15: "is frozen", 16: "is frozen"} {
+	for pid, want := range map[int]string{10: "it waits for something", 11: "kill -CONT 11", 12: "is frozen", 13: "waits for a disk", 15: "is frozen", 16: "is frozen", 99: "ended after 1ms of CPU time"} {
 		if why := whyNoSample(idle(time.Millisecond), &collector.Config{PID: pid}, root); !strings.Contains(why, want) {
 			t.Errorf("process %d: %q, want %q", pid, why, want)
 		}

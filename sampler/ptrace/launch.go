@@ -111,5 +111,18 @@ func RunLaunched(args []string) error {
 		return &NotRunError{args[1], fmt.Errorf("profiler is gone: %w", err)}
 	}
 	f.Close()
-	return &NotRunError{args[1], syscall.Exec(args[0], args[1:], os.Environ())}
+	return &NotRunError{args[1], advise(args[0], syscall.Exec(args[0], args[1:], os.Environ()))}
+}
+
+// advise says what the kernel's word for why it does not run a file comes from.
+func advise(path string, err error) error {
+	switch err {
+	case syscall.ENOENT:
+		if _, failed := os.Stat(path); failed == nil {
+			return fmt.Errorf("%w: the file is there, what it is run by is not (the interpreter in a script's first line, or a program's dynamic loader)", err)
+		}
+	case syscall.ENOEXEC:
+		return fmt.Errorf("%w (a program that is damaged or for another processor, or a script without a first line such as #!/bin/sh: rdx run -- sh %s)", err, path)
+	}
+	return err
 }
