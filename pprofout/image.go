@@ -134,5 +134,5 @@ func (img *image) remedy() string {
 	if img.names[0] == "[vdso]" {
 		return "the kernel's own code names no more than its entries, see who calls it"
 	}
-	return "install the debug package or let pprof symbolize later"
+	return "install its debug package, build with -g, or let pprof symbolize later"
 }

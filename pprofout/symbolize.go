@@ -254,7 +254,15 @@ func (s *symbolizer) withImage(m *model.Mapping, b Binaries, f func(*image) erro
 
 // file looks up addresses in one ELF file.
 func (s *symbolizer) file(targets []target, b Binaries) error {
-	return s.withImage(targets[0].loc.Mapping, b, func(img *image) error { return lookUp(img, targets) })
+	read := false
+	err := s.withImage(targets[0].loc.Mapping, b, func(img *image) error {
+		read = true
+		return lookUp(img, targets)
+	})
+	if err != nil && !read {
+		err = fmt.Errorf("%d addresses without a name: %w", len(targets), err)
+	}
+	return err
 }
 
 func lookUp(img *image, targets []target) error {

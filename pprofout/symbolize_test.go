@@ -840,7 +840,7 @@ func TestSymbolizeReplaced(t *testing.T) {
 		m.BuildID = "0123456789"
 	}
 	_, stats := symbolizeAt(t, symbolizer{}, ms, base, pcs)
-	if stats.Functions != 0 || len(stats.Problems) != 1 || !strings.Contains(stats.Problems[0].Error(), "replaced") {
+	if stats.Functions != 0 || len(stats.Problems) != 1 || !strings.Contains(stats.Problems[0].Error(), "addresses without a name: build ID is") || !strings.Contains(stats.Problems[0].Error(), "replaced") {
 		t.Errorf("stats %+v", stats)
 	}
 }

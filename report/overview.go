@@ -70,7 +70,7 @@ func Survey(p *model.Profile) *overview {
 		o.Stack = kinds[0].String()
 	}
 	misses := make([]float64, len(p.Caches))
-	var unnamed, generated int64
+	var unnamed int64
 	for i := range p.Records {
 		r := &p.Records[i]
 		if r.Kind == model.Lost {
@@ -89,9 +89,6 @@ func Survey(p *model.Profile) *overview {
 		}
 		if len(r.Use) > 0 && len(r.Use[0].Lines) == 0 {
 			unnamed += r.Observations
-			if !r.Use[0].Mapping.IsFile() {
-				generated += r.Observations
-			}
 		}
 	}
 	for _, c := range p.Counts {
@@ -115,7 +112,7 @@ func Survey(p *model.Profile) *overview {
 	o.band(p)
 	o.FalseUnknown = p.CountOf(model.FalseSharingUnknown) > 0 && p.CountOf(model.JoinedHolds) == 0 && o.Kinds[model.FalseSharing.String()] == 0
 	o.independent = p.Independent(o.Observations)
-	o.warn(p, unnamed, generated)
+	o.warn(p, unnamed)
 	return o
 }
 
@@ -140,7 +137,7 @@ func (o *overview) band(p *model.Profile) {
 }
 
 // warn says in plain words what limits the figures.
-func (o *overview) warn(p *model.Profile, unnamed, generated int64) {
+func (o *overview) warn(p *model.Profile, unnamed int64) {
 	add := func(format string, args ...any) { o.Warnings = append(o.Warnings, fmt.Sprintf(format, args...)) }
 	n := float64(o.Observations)
 	o.warnUnheld(p)
@@ -152,7 +149,7 @@ func (o *overview) warn(p *model.Profile, unnamed, generated int64) {
 		add("%s", o.nothing(p))
 		return
 	}
-	o.warnUnnamed(p, unnamed, generated)
+	o.warnUnnamed(p, unnamed)
 	share := func(k int64) string { return Percent(float64(k), n) }
 	if o.independent < 1000 {
 		of := ""
@@ -212,22 +209,19 @@ func (o *overview) warn(p *model.Profile, unnamed, generated int64) {
 	}
 }
 
-// warnUnnamed says of how many uses there is no name, and why: generated is how many of them are of code that no file has, for
-// which no package has names.
-func (o *overview) warnUnnamed(p *model.Profile, unnamed, generated int64) {
-	n := float64(o.Observations)
-	if float64(unnamed) > 0.1*n {
-		advice := ": install debug packages, or build with -g"
-		if generated == unnamed {
-			advice = ": their code was generated while the program ran"
-		} else if generated > 0 {
-			advice += fmt.Sprintf(" (of %s: their code was generated while the program ran)", Percent(float64(generated), n))
+// warnUnnamed says of how many uses there is no name, and why.
+func (o *overview) warnUnnamed(p *model.Profile, unnamed int64) {
+	n, why := float64(o.Observations), namesMissing(p)
+	switch {
+	case float64(unnamed) > 0.1*n:
+		if len(why) == 0 {
+			why = []string{"install debug packages, or build with -g"}
 		}
-		o.Warnings = append(o.Warnings, Percent(float64(unnamed), n)+" of the uses have no function name"+advice)
+		why[0] = Percent(float64(unnamed), n) + " of the uses have no function name: " + why[0]
+	case float64(unnamed) <= 0.02*n:
+		return
 	}
-	if float64(unnamed) > 0.02*n {
-		o.Warnings = append(o.Warnings, namesMissing(p)...)
-	}
+	o.Warnings = append(o.Warnings, why...)
 }
 
 // Nothing says why a profile has no observations.

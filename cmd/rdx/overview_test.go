@@ -29,30 +29,22 @@ func TestOverviewOfNothing(t *testing.T) {
 	}
 }
 
-// Code that was generated while the program ran is in no package's debug information; what is to be done for its names comes
-// before what is said of figures.
-func TestOverviewOfGeneratedCode(t *testing.T) {
-	file := &model.Mapping{Start: 1, Limit: 100, File: "/bin/x"}
-	for _, c := range []struct {
-		mappings  []*model.Mapping
-		want, not string
-	}{
-		{[]*model.Mapping{nil, nil}, "100.0% of the uses have no function name: their code was generated while the program ran ! generated code of process 7: 2 addresses without a name: there is no perf map", "install"},
-		{[]*model.Mapping{file, nil}, "100.0% of the uses have no function name: install debug packages, or build with -g (of 50.0%: their code was generated", ""},
-		{[]*model.Mapping{file, file}, "100.0% of the uses have no function name: install debug packages, or build with -g ! generated code", "was generated while"},
+// Why code has no name, and what to do about that, comes before what is said of figures; only where no reason is known is it
+// the usual one.
+func TestOverviewOfUnnamedCode(t *testing.T) {
+	use := []*model.Location{{Address: 1}}
+	p := &model.Profile{Block: 8, BinsPerOctave: 16, Records: []model.Record{{Kind: model.Reuse, Use: use, Ending: model.Ending{Reuse: use}, Timing: model.Timing{Time: 1, Native: 1}, Weight: model.Weight{Observations: 1, Accesses: 10}}}}
+	for comment, want := range map[string]string{
+		"": "! 100.0% of the uses have no function name: install debug packages, or build with -g ! only 1 observation",
+		"symbols: symbolize generated code of process 7: 2 addresses without a name: there is no perf map": "! 100.0% of the uses have no function name: generated code of process 7: 2 addresses without a name: there is no perf map ! only 1 observation",
 	} {
-		p := &model.Profile{Block: 8, BinsPerOctave: 16, Comments: []string{"symbols: symbolize generated code of process 7: 2 addresses without a name: there is no perf map"}}
-		for i, m := range c.mappings {
-			use := []*model.Location{{Address: uint64(i + 1), Mapping: m}}
-			p.Records = append(p.Records, model.Record{Kind: model.Reuse, Use: use, Ending: model.Ending{Reuse: use}, Timing: model.Timing{Time: 1, Native: 1}, Weight: model.Weight{Observations: 1, Accesses: 10}})
-		}
+		p.Comments = []string{comment}
 		var b strings.Builder
 		if err := report.WriteOverview(&b, report.Survey(p)); err != nil {
 			t.Fatal(err)
 		}
-		out := strings.Join(strings.Fields(b.String()), " ")
-		if !strings.Contains(out, c.want) || c.not != "" && strings.Contains(out, c.not) {
-			t.Errorf("want %q, not %q, in:\n%s", c.want, c.not, b.String())
+		if out := strings.Join(strings.Fields(b.String()), " "); !strings.Contains(out, want) {
+			t.Errorf("want %q in:\n%s", want, b.String())
 		}
 	}
 }

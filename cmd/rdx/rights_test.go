@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -58,6 +59,34 @@ func TestRightsOfAnotherUser(t *testing.T) {
 	all := seen(append(slices.Clone(neededCaps), furtherCaps...)...)
 	if has := strings.Join(all.Comments, "\n"); strings.Contains(has, "CAP_SYS_NICE") {
 		t.Error("with CAP_SYS_NICE the profile says that it is missing")
+	}
+}
+
+// A program that was deleted since it was started has names by a right, and the profile says by which.
+func TestRightsOfDeleted(t *testing.T) {
+	needRoot(t)
+	needTool(t, "setpriv")
+	program, err := os.ReadFile(compile(t, "sum"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	bin := filepath.Join(t.TempDir(), "sum")
+	if err := os.WriteFile(bin, program, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	p := target(t, bin, "1")
+	defer p.end()
+	if err := os.Remove(bin); err != nil {
+		t.Fatal(err)
+	}
+	all := append(slices.Clone(neededCaps), furtherCaps...)
+	for _, caps := range [][]string{without(all, "checkpoint_restore"), all} {
+		bySessions(t, "an observation in the program", func() bool {
+			profile := as(t, withCaps("65534", caps...), p.pid).profile()
+			names, _ := useNames(profile)
+			said := strings.Contains(strings.Join(profile.Comments, "\n"), "addresses without a name: ") && strings.Contains(strings.Join(profile.Comments, "\n"), "CAP_CHECKPOINT_RESTORE")
+			return said != slices.Contains(caps, "checkpoint_restore") && (said || len(names) > 0)
+		})
 	}
 }
 

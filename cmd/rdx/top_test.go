@@ -240,6 +240,9 @@ func TestProfileErrors(t *testing.T) {
 		}
 		return path
 	}
+	if _, err := rdx(t, "report", "-o", filepath.Join(dir, "none", "x.html"), good); err == nil || !strings.Contains(err.Error(), "x.html: no such file") {
+		t.Errorf("a report in no folder: %v", err)
+	}
 	for _, command := range []string{"top", "hist"} {
 		for path, want := range map[string]string{
 			filepath.Join(dir, "missing"):   "no such file",

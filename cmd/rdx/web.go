@@ -189,7 +189,10 @@ func newReportCmd() *cobra.Command {
 func writeWhole(name string, write func(w io.Writer) error) error {
 	tmp, err := os.CreateTemp(filepath.Dir(name), ".rdx-*")
 	if err != nil {
-		return err
+		if pe, ok := errors.AsType[*os.PathError](err); ok {
+			err = pe.Err // the name is one that nobody has given
+		}
+		return fmt.Errorf("write %s: %w", name, err)
 	}
 	defer os.Remove(tmp.Name())
 	err = write(tmp)

@@ -168,20 +168,26 @@ func (f *File) read() {
 // looked for by its name, below the process's root.
 func (l *Library) open(k Key, at Place) (*safeopen.File, error) {
 	link := fmt.Sprintf("/proc/%d/map_files/%x-%x", at.Via, at.Start, at.Limit)
-	f, err := l.patience.Open(k.Device, func() (*os.File, error) { return safeopen.Link(link) })
-	if err == nil || errors.Is(err, safeopen.ErrStalled) {
-		return f, err
+	f, linkErr := l.patience.Open(k.Device, func() (*os.File, error) { return safeopen.Link(link) })
+	if linkErr == nil || errors.Is(linkErr, safeopen.ErrStalled) {
+		return f, linkErr
 	}
 	root := at.In.anyRoot()
 	if root == nil {
-		return nil, err
+		return nil, linkErr
 	}
-	f, err = l.patience.Open(k.Device, func() (*os.File, error) { return root.Open(at.Name, nil) })
+	f, err := l.patience.Open(k.Device, func() (*os.File, error) { return root.Open(at.Name, nil) })
 	if err == nil && f.Inode != k.Inode {
 		f.Close()
-		return nil, fmt.Errorf("%s is not the file any more that was mapped: %w", at.Name, fs.ErrNotExist)
+		err = fmt.Errorf("%s is not the file any more that was mapped: %w", at.Name, fs.ErrNotExist)
 	}
-	return f, err
+	if errors.Is(err, fs.ErrNotExist) && errors.Is(linkErr, fs.ErrPermission) {
+		err = fmt.Errorf("%w (what is mapped can be read by root, or with CAP_CHECKPOINT_RESTORE)", err)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return f, nil
 }
 
 // readMemory is for what no file has. /proc/PID/mem can be opened by few, and so is not.
