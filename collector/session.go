@@ -3,6 +3,7 @@ package collector
 import (
 	"context"
 	"errors"
+	"fmt"
 	"math/rand/v2"
 	"os"
 	"runtime"
@@ -108,6 +109,9 @@ func Start(cfg Config) (*Session, error) {
 // setUp does all that can fail before the first sample.
 func (s *Session) setUp() error {
 	s.unhurry = func() {}
+	if machine().ForeignIDs() {
+		return fmt.Errorf("start session: %w", sampler.ErrForeignIDs)
+	}
 	if s.cfg.PID != 0 {
 		s.hurry()
 	}

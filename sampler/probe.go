@@ -224,10 +224,18 @@ func (m Machine) ptraceScope() Check {
 	return good(name, "%s", v)
 }
 
+// initial is the first PID namespace, which has a fixed inode number (PROC_PID_INIT_INO).
+const initial = "pid:[4026531836]"
+
+// ForeignIDs says whether the kernel is known to number threads differently than rdx, which is in a PID namespace of its own.
+func (m Machine) ForeignIDs() bool {
+	link, err := fs.ReadLink(m.Proc, "self/ns/pid")
+	return err == nil && link != initial
+}
+
 // namespace: BPF programs see the kernel's own thread ids, and so must rdx.
-// The first PID namespace has a fixed inode number (PROC_PID_INIT_INO).
 func (m Machine) namespace() Check {
-	const name, initial = "PID namespace", "pid:[4026531836]"
+	const name = "PID namespace"
 	c := Check{Name: name, Needed: true}
 	link, err := fs.ReadLink(m.Proc, "self/ns/pid")
 	switch {

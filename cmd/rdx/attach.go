@@ -226,8 +226,12 @@ func (f *recordFlags) costOfHolds(cmd *cobra.Command) time.Duration {
 	if known || kept == nil {
 		return before.After
 	}
-	if _, err := (sampler.Machine{Proc: os.DirFS("/proc"), Sys: os.DirFS("/sys")}).AccessEvents(); err == nil && f.source == collector.Auto {
+	m := sampler.Machine{Proc: os.DirFS("/proc"), Sys: os.DirFS("/sys")}
+	if _, err := m.AccessEvents(); err == nil && f.source == collector.Auto {
 		return 0 // a counter will be the source
+	}
+	if m.ForeignIDs() {
+		return 0 // the session will be refused
 	}
 	say := func(format string, args ...any) {
 		if !f.quiet {

@@ -197,7 +197,6 @@ func TestOtherNamespaces(t *testing.T) {
 
 // The other way round rdx cannot work, and says why.
 func TestInsidePIDNamespace(t *testing.T) {
-	needs.Watchpoints(t)
 	needRoot(t)
 	needTool(t, "unshare")
 	output := filepath.Join(t.TempDir(), "p.pb.gz")
