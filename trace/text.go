@@ -104,6 +104,9 @@ func notText(head []byte) error {
 			odd++
 		}
 	}
+	if len(head) > 3 && head[0] == 0x0a && head[2] == 0x08 { // pprof's first field is a sample type, which begins with its number
+		return errors.New("a profile, not a trace: rdx top, mrc and others read it")
+	}
 	if len(head) > 0 && 4*odd > len(head) {
 		return errors.New("neither text nor a recording: a trace is what rdx trace record or lackey writes, or one access a line")
 	}

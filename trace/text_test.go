@@ -331,6 +331,7 @@ func TestOpenTextRefusesBinary(t *testing.T) {
 	for _, c := range []struct{ data, want string }{
 		{"\xfd7zXZ\x00\x00\x04", "xz -dc"}, {"\x28\xb5\x2f\xfd\x84", "zstd -dc"}, {"BZh91AY&SY", "bzip2 -dc"}, {packed(packed("8\n")), "gzip -dc"},
 		{packed("RDXTRACE\x03\x00"), "gzip -d"}, {"\x7fELF\x02\x01\x01\x00\x00\x00\x00\x00", "neither text"}, {packed("\x12Q\x0a\x04\x01\x02\x03\x04"), "neither text"},
+		{packed("\x0a\x04\x08\x01\x10\x02\x0a\x04\x08\x03"), "a profile, not a trace"},
 	} {
 		_, err := OpenText(strings.NewReader(c.data), "x")
 		if err == nil || !strings.Contains(err.Error(), c.want) || strings.ContainsFunc(err.Error(), func(r rune) bool { return r == 0 || r == utf8.RuneError || r == '\n' }) {

@@ -446,3 +446,18 @@ func TestCompletion(t *testing.T) {
 		t.Errorf("rdx at<tab>: %v, %q", err, &out)
 	}
 }
+
+// A word that is no command is told what it was probably meant for.
+func TestUnknownCommand(t *testing.T) {
+	for args, want := range map[string]string{
+		"1234":  "rdx attach 1234",
+		"ls -l": "rdx run -- ls -l",
+		"tpo":   "top",
+	} {
+		words := strings.Fields(args)
+		_, err := rdx(t, words...)
+		if err = hinted(err, words); exitCode(err) != exitUsage || !strings.Contains(err.Error(), want) {
+			t.Errorf("rdx %s: %v, want %q", args, err, want)
+		}
+	}
+}

@@ -5,6 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"os/exec"
+	"strconv"
+	"strings"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -34,7 +37,7 @@ func main() {
 		// session says so.
 		_, _ = ptrace.Hurry()
 	}
-	if err := newRootCmd().Execute(); err != nil {
+	if err := hinted(newRootCmd().Execute(), os.Args[1:]); err != nil {
 		if !errors.Is(err, collector.ErrNotStarted) { // the launched process has said why
 			fmt.Fprintln(os.Stderr, "rdx:", err)
 		}
@@ -82,6 +85,19 @@ func newRootCmd() *cobra.Command {
 	)
 	arrangeHelp(root)
 	return root
+}
+
+// hinted says what a word that is no command was probably meant for.
+func hinted(err error, args []string) error {
+	if err == nil || len(args) == 0 || !strings.HasPrefix(err.Error(), "unknown command") {
+		return err
+	}
+	if _, number := strconv.Atoi(args[0]); number == nil {
+		err = fmt.Errorf("%w: a process is profiled by rdx attach %s", err, args[0])
+	} else if _, program := exec.LookPath(args[0]); program == nil {
+		err = fmt.Errorf("%w: a program is run by rdx run -- %s", err, strings.Join(args, " "))
+	}
+	return report.BadInput(err)
 }
 
 // flagError says of a flag's value that can't be read what is wanted.
