@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"os/exec"
 	"strconv"
 	"strings"
 
@@ -94,7 +93,7 @@ func hinted(err error, args []string) error {
 	}
 	if _, number := strconv.Atoi(args[0]); number == nil {
 		err = fmt.Errorf("%w: a process is profiled by rdx attach %s", err, args[0])
-	} else if _, program := exec.LookPath(args[0]); program == nil {
+	} else if !strings.Contains(err.Error(), "Did you mean") {
 		err = fmt.Errorf("%w: a program is run by rdx run -- %s", err, strings.Join(args, " "))
 	}
 	return report.BadInput(err)
