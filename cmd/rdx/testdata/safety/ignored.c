@@ -1,5 +1,6 @@
 // ignored: waits in epoll_wait without a timeout while signals arrive that the
-// program ignores. Says how often it was interrupted.
+// program ignores, and that no other thread takes first. Says how often it was
+// interrupted.
 #include "target.h"
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
@@ -28,7 +29,11 @@ static void *waiter(void *arg)
 static void *bell(void *arg)
 {
 	uint64_t one = 1;
+	sigset_t own;
 
+	sigemptyset(&own);
+	sigaddset(&own, SIGWINCH);
+	pthread_sigmask(SIG_BLOCK, &own, 0);
 	for (int i = 0; !stop; i++) {
 		usleep(1000);
 		if (write(event, &one, sizeof(one)) < 0)
@@ -50,7 +55,11 @@ static void *bell(void *arg)
 static void *end(void *arg)
 {
 	pthread_t t = spawn(bell, 0);
+	sigset_t own;
 
+	sigemptyset(&own);
+	sigaddset(&own, SIGWINCH);
+	pthread_sigmask(SIG_BLOCK, &own, 0);
 	while (!ended())
 		usleep(1000);
 	stop = 1;
