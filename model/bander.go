@@ -98,7 +98,7 @@ func (x *bander) measure(o CurveOptions) error {
 	default:
 		x.warm, err = x.of(x.p.warmed())
 	}
-	if err != nil {
+	if err != nil || x.p.Clock.RateSource == AssumedRate { // whose band reaches from end to end
 		return err
 	}
 	return x.joint(math.Log(grow))
@@ -141,16 +141,11 @@ func (x *bander) off(part, rate, cold, conversion float64) ([]float64, error) {
 	if rate > 0 {
 		q = q.atRate(math.Exp(by(rate)))
 	}
-	e, err := q.estimate()
-	if err != nil {
-		return nil, err
-	}
 	sizes := make([]uint64, len(x.sizes))
 	for i, s := range x.sizes {
 		sizes[i] = uint64(math.Round(float64(s) * math.Exp(-by(conversion))))
 	}
-	out := make([]float64, len(sizes))
-	return out, x.conv.missRatios(out, e.mass, e.net, sizes)
+	return x.ofSizes(q, sizes)
 }
 
 // coldReach is how much longer what was timed may be, as the mean of logarithms, were no block fetched again after a hold.
@@ -300,13 +295,15 @@ func (p *Profile) deviationOfSoon(records []Record, near, far uint64) float64 {
 }
 
 // of is the miss ratios of such a profile by the stationary conversion.
-func (x *bander) of(q *Profile) ([]float64, error) {
+func (x *bander) of(q *Profile) ([]float64, error) { return x.ofSizes(q, x.sizes) }
+
+func (x *bander) ofSizes(q *Profile, sizes []uint64) ([]float64, error) {
 	e, err := q.estimate()
 	if err != nil {
 		return nil, err
 	}
-	out := make([]float64, len(x.sizes))
-	return out, x.conv.missRatios(out, e.mass, e.net, x.sizes)
+	out := make([]float64, len(sizes))
+	return out, x.conv.missRatios(out, e.mass, e.net, sizes)
 }
 
 // distanceError is the end of the conversion's 95 % interval, as a logarithm.

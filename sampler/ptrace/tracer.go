@@ -519,7 +519,7 @@ func (t *Tracer) newcomer(tid int) {
 		t.handler.ThreadMissed(tid, err)
 	}
 	// Or a process made by a bare clone; it was not asked for.
-	_ = unix.PtraceDetach(tid)
+	_ = detach(tid, 0)
 }
 
 // ofMaker is the process of a newcomer: its own, or one that has just made a thread. It waits
