@@ -181,20 +181,37 @@ static __always_inline int hold(struct bpf_perf_event_data *ctx, struct thread *
 // thread was in the kernel at its time: it had its chance.
 enum { FIRST_NONE, FIRST_DUE, FIRST_TICKED };
 
-static __always_inline int passed_over(struct bpf_perf_event_data *ctx, struct thread *t, __u32 index)
+// A tick comes up to this late where nothing is wrong, and up to four times as
+// late on a machine that is slow to deliver its timers, in ns.
+#define TICK_LATENCY 50000
+
+// in_kernel_before says whether the timer came round before, in the kernel: it
+// then comes again at a multiple of its period. What the machine made late
+// comes at any time.
+static __always_inline int in_kernel_before(struct bpf_perf_event_data *ctx)
 {
 	struct bpf_perf_event_value v = {};
+	__u64 period = ctx->sample_period, late;
+
+	if (!period || bpf_perf_prog_read_value(ctx, &v, sizeof(v)) || v.enabled < 2 * period)
+		return 0;
+	late = v.enabled - period;
+	return late >= 4 * TICK_LATENCY && late % period < TICK_LATENCY;
+}
+
+static __always_inline int passed_over(struct bpf_perf_event_data *ctx, struct thread *t, __u32 index)
+{
 	int late;
 
 	if (t->first == FIRST_TICKED) {
 		count(STAT_FIRST_AGAIN);
 		return 1;
 	}
-	late = !bpf_perf_prog_read_value(ctx, &v, sizeof(v)) && v.enabled >= 2 * ctx->sample_period;
+	late = in_kernel_before(ctx);
 	if (request(REQUEST_GAP, t, index))
 		t->first = FIRST_TICKED;
 	if (late)
-		count(STAT_FIRST_AGAIN);
+		count(STAT_FIRST_LATE);
 	return late;
 }
 

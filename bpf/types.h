@@ -211,6 +211,7 @@ enum stat {
 	STAT_SIGNAL_BLOCKED, // the thread blocks the signals that could hold it
 	STAT_WAITS,	     // it does, is to be interrupted, but is not calm
 	STAT_FIRST_AGAIN,    // ticks passed over: after the first, before the gap was set
+	STAT_FIRST_LATE,     // first ticks passed over: the thread was in the kernel at their time
 	STAT_INTERRUPTS,     // of STAT_HOLDS, those asked of user space
 	STAT_SIGNAL_FAILED,
 	STAT_THROTTLED,	  // over hold_limit

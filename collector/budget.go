@@ -222,7 +222,7 @@ func (b *budget) trapped(traps, spent uint64) time.Duration {
 // milliseconds.
 func (b *budget) update(cpu uint64, stats sampler.Stats, held, trapped time.Duration) bool {
 	ofHolds := b.charge(stats.Holds, held) + float64(trapped)
-	cost := ofHolds + b.tickNS*float64(stats.Ticks+stats.FirstAgain)
+	cost := ofHolds + b.tickNS*float64(stats.Ticks+stats.FirstAgain+stats.FirstLate)
 	if stats.Holds > 0 {
 		b.holdNS = ofHolds / float64(stats.Holds)
 	}

@@ -56,6 +56,7 @@ func (s *Session) profile() (*model.Profile, error) {
 	}
 	count(model.HoldInterrupts, stats.Interrupts)
 	count(model.TicksPassedOver, stats.FirstAgain)
+	count(model.TicksLate, stats.FirstLate)
 	count(model.LostBecause.Of(model.SignalNotSent), hold*stats.SignalFailed)
 	count(model.LostBecause.Of(model.HoldsTooMany), hold*stats.Throttled)
 	count(model.LostBecause.Of(model.TrapDropped), stats.RingFull)

@@ -284,6 +284,7 @@ type Stats struct {
 	SignalBlocked uint64 // not held: the thread blocks the signals that could hold it
 	Waits         uint64 // not held: it blocks them, and has waited within 10 ms
 	FirstAgain    uint64 // ticks after a thread's first, before it had its gap
+	FirstLate     uint64 // first ticks of threads that were in the kernel at their time
 	Interrupts    uint64 // of Holds, by Tracer.Interrupt
 	SignalFailed  uint64 // not held: the kernel would not send the signal
 	Throttled     uint64 // not held: too many holds this second
@@ -345,6 +346,7 @@ func (s *Stats) all() []*uint64 {
 		bpf.RDXStatSTAT_SIGNAL_BLOCKED: &s.SignalBlocked,
 		bpf.RDXStatSTAT_WAITS:          &s.Waits,
 		bpf.RDXStatSTAT_FIRST_AGAIN:    &s.FirstAgain,
+		bpf.RDXStatSTAT_FIRST_LATE:     &s.FirstLate,
 		bpf.RDXStatSTAT_INTERRUPTS:     &s.Interrupts,
 		bpf.RDXStatSTAT_SIGNAL_FAILED:  &s.SignalFailed,
 		bpf.RDXStatSTAT_THROTTLED:      &s.Throttled,
