@@ -161,7 +161,7 @@ func (s *Session) notes() []string {
 		out = append(out, note)
 	}
 	if s.cfg.Interrupt && s.src.source.Reports() != sampler.NoAccess {
-		out = append(out, "--interrupt is without effect: the accesses that the source reports are over when the interrupt comes")
+		out = append(out, model.InterruptIdle+": the accesses that the source reports are over when the interrupt comes")
 	}
 	switch {
 	case s.watches.none != nil:

@@ -216,9 +216,9 @@ func (u *Unpacker) addHeads(p *model.Profile, heads []weighedHead) error {
 	}
 	p.Block, p.BinsPerOctave, p.Caches = first.block, first.bins, first.caches
 	p.Clock.Name, p.Clock.Unit = first.clock.Name, first.clock.Unit
-	p.Comments = append(p.Comments, fmt.Sprintf("merged from %.0f windows of a fleet", windows))
+	p.Comments = append(p.Comments, fmt.Sprintf(model.MergedFrom+" %.0f windows of a fleet", windows))
 	if len(names) > 1 {
-		p.Comments = append(p.Comments, fmt.Sprintf("merged from machines of %d kinds: predicted misses are those of the caches of the most windows, %s", len(names), first.describe()))
+		p.Comments = append(p.Comments, fmt.Sprintf(model.MergedFrom+" machines of %d kinds: predicted misses are those of the caches of the most windows, %s", len(names), first.describe()))
 	}
 	return nil
 }

@@ -206,14 +206,26 @@ func (c *Clock) slowest() float64 {
 	return 1
 }
 
-// HeapProbed begins the comment that allocators were probed.
-const HeapProbed = "probes on the allocators: "
+// How comments begin by which one asks for something that no field has.
+const (
+	HeapProbed     = "probes on the allocators: "
+	NothingWatched = "no reuse was watched for"        // all was learned by reading ahead
+	BudgetRaised   = "the target used little CPU time" // the budget was more than its share of that
 
-// NothingWatched begins the comment that all was learned by reading ahead.
-const NothingWatched = "no reuse was watched for"
+	// What the figures are worth is less for these.
+	EndedEarly      = "session ended early"
+	MergedFrom      = "merged from"
+	ChangedSince    = "changed since it was profiled"
+	RatesDiffer     = "access rates of the sessions differ"
+	InterruptIdle   = "--interrupt is without effect"
+	FollowingProbes = "following probes took" // so much CPU time
+)
 
-// BudgetRaised begins the comment that the budget was more than its share of the CPU time.
-const BudgetRaised = "the target used little CPU time"
+// LimitsFigures says whether a comment is about what the figures are worth.
+func LimitsFigures(comment string) bool {
+	return slices.ContainsFunc([]string{EndedEarly, MergedFrom, ChangedSince, RatesDiffer, InterruptIdle, FollowingProbes},
+		func(start string) bool { return strings.HasPrefix(comment, start) })
+}
 
 // Unwatched says whether all was learned by reading ahead.
 func (p *Profile) Unwatched() bool {

@@ -409,10 +409,10 @@ func combine(sessions []*session) (*model.Profile, error) {
 			p.Clock.RateLow, p.Clock.RateHigh = rateLow/weight, rateHigh/weight
 		}
 		p.DesignEffect = effect / weight
-		p.Comments = append(p.Comments, fmt.Sprintf("merged from %d sessions", n))
+		p.Comments = append(p.Comments, fmt.Sprintf(model.MergedFrom+" %d sessions", n))
 		if minRate != maxRate {
 			p.Clock.Rate = rate / weight
-			p.Comments = append(p.Comments, fmt.Sprintf("access rates of the sessions differ, %s to %s: each sample keeps its own, the clock's is their mean weighted by observations",
+			p.Comments = append(p.Comments, fmt.Sprintf(model.RatesDiffer+", %s to %s: each sample keeps its own, the clock's is their mean weighted by observations",
 				formatFloat(minRate), formatFloat(maxRate)))
 		}
 	}

@@ -490,6 +490,6 @@ func (d *decoder) compareTotals(sessions []*session) {
 		written += s.observations
 	}
 	if d.total != written {
-		d.p.Comments = appendNew(d.p.Comments, fmt.Sprintf("changed since it was profiled: holds %d of %d observations", d.total, written))
+		d.p.Comments = appendNew(d.p.Comments, fmt.Sprintf(model.ChangedSince+": holds %d of %d observations", d.total, written))
 	}
 }

@@ -358,8 +358,8 @@ func WriteOverview(w io.Writer, o *overview) error {
 		o.writeBrief(&b)
 	}
 	warnings := slices.Clone(o.Warnings)
-	for _, m := range o.Remarks {
-		if limits(m) {
+	for _, m := range o.Remarks { // the others are for --format json and pprof -comments
+		if model.LimitsFigures(m) {
 			warnings = append(warnings, m+remedy(m))
 		}
 	}
@@ -483,21 +483,9 @@ func (o *overview) writeFull(b *strings.Builder) {
 	}
 }
 
-// limits says whether a remark is about what the figures are worth. The
-// others, such as how long threads were held, are for --format json and pprof
-// -comments.
-func limits(remark string) bool {
-	for _, start := range []string{"session ended early", "merged from", "changed since", "access rates of", "source throttled", "--interrupt is", "following probes took"} {
-		if strings.HasPrefix(remark, start) {
-			return true
-		}
-	}
-	return false
-}
-
 // remedy is what to do about a remark that limits the figures, where there is something.
 func remedy(remark string) string {
-	if strings.HasPrefix(remark, "following probes took") {
+	if strings.HasPrefix(remark, model.FollowingProbes) {
 		return " (--measure-rate=false does without, and foretells the rate)"
 	}
 	return ""

@@ -94,15 +94,21 @@ func (u *Until) Ended() string {
 	}
 	short := fmt.Sprintf("not within %.0f%%, as was asked", 100*u.Within)
 	switch said := u.String(); {
-	case said == "":
+	case u.last == nil:
 		return fmt.Sprintf("misses at %s: %s: profile longer", Bytes(float64(u.Size)), short)
 	case u.enough():
 		return said
-	case strings.Contains(said, "--access-rate"): // more time would not do
+	case u.bounded(): // more time would not do
 		return said + "; " + short
 	default:
 		return said + "; " + short + ": profile longer"
 	}
+}
+
+// bounded says whether the band will not become as narrow as was asked, however long it takes.
+func (u *Until) bounded() bool {
+	_, least, known := u.left()
+	return u.last.Quote == model.Quoted && known && least >= u.Within
 }
 
 // String says how well it is known by now, and how long it will take: "" before there was anything.
@@ -119,9 +125,8 @@ func (u *Until) String() string {
 	if u.enough() {
 		return said
 	}
-	switch more, least, known := u.left(); {
-	case !known:
-	case least >= u.Within:
+	switch more, least, _ := u.left(); {
+	case u.bounded():
 		said += fmt.Sprintf("; it will not come below %.0f%% (--access-rate, if you know it)", 100*least)
 	case more > 0:
 		said += fmt.Sprintf("; about %v more", more.Round(time.Second))

@@ -347,7 +347,7 @@ func (f *recordFlags) record(cmd *cobra.Command, cfg collector.Config) error {
 	}
 	if err != nil {
 		// What was seen is written all the same.
-		p.Comments = append(p.Comments, "session ended early: "+err.Error())
+		p.Comments = append(p.Comments, model.EndedEarly+": "+err.Error())
 	}
 	explain(p, cfg, s.Started())
 	if err := f.finish(cmd, s, p); err != nil {

@@ -57,7 +57,7 @@ func (f *recordFlags) recordEvery(cmd *cobra.Command, cfg collector.Config, ever
 			return err
 		}
 		if err != nil {
-			p.Comments = append(p.Comments, "session ended early: "+err.Error())
+			p.Comments = append(p.Comments, model.EndedEarly+": "+err.Error())
 		}
 		g := *f
 		g.output, g.quiet = numbered(f.output, n), true

@@ -120,7 +120,7 @@ func writeProfile(tally *exact.PairTally, path string, r *exactReport, start tim
 		p.Counts = append(p.Counts, model.Count{Name: model.ExactForgotten, N: int64(n)})
 	}
 	for _, w := range r.Warnings {
-		p.Comments = append(p.Comments, "session ended early: "+w)
+		p.Comments = append(p.Comments, model.EndedEarly+": "+w)
 	}
 	// Of the records symbolizing needs the instructions alone.
 	named := &model.Profile{}

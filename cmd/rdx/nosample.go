@@ -13,6 +13,7 @@ import (
 
 	"github.com/rdx-profiler/rdx/collector"
 	"github.com/rdx-profiler/rdx/model"
+	"github.com/rdx-profiler/rdx/proc"
 	"github.com/rdx-profiler/rdx/report"
 )
 
@@ -84,13 +85,15 @@ func whyNoHold(p *model.Profile, ran time.Duration, cfg *collector.Config, root 
 }
 
 // statOf is what stands behind the name in /proc/PID/stat, the state first.
-func statOf(root fs.FS, pid int) []string {
+func statOf(root fs.FS, pid int) (fields []string) {
 	b, err := fs.ReadFile(root, fmt.Sprintf("proc/%d/stat", pid))
 	if err != nil {
 		return nil
 	}
-	s := string(b)
-	return strings.Fields(s[strings.LastIndexByte(s, ')')+1:])
+	for _, f := range proc.StatFields(b) {
+		fields = append(fields, string(f))
+	}
+	return fields
 }
 
 func stateOf(root fs.FS, pid int) string {

@@ -219,7 +219,7 @@ func (s *stage) rateCounts(p *model.Profile) {
 			r.measured(), r.quantile(.25), r.quantile(.75), r.Held.Round(time.Microsecond), r.StampNS/1000))
 	}
 	if r.Busy > 0 {
-		p.Comments = append(p.Comments, fmt.Sprintf("following probes took %v of CPU time, %.1f%% of the target's, beside it: that is not in the overhead",
+		p.Comments = append(p.Comments, fmt.Sprintf(model.FollowingProbes+" %v of CPU time, %.1f%% of the target's, beside it: that is not in the overhead",
 			r.Busy.Round(time.Millisecond), 100*float64(r.Busy)/float64(max(s.Ran, 1))))
 	}
 	if len(r.Later) > 1 {

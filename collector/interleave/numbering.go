@@ -1,17 +1,17 @@
 package interleave
 
-// numbering are numbered densely, so that what is known of them lies in arrays, each for as long as a stream has it.
-// They are looked up by stretch of memory: what a thread touches is near to what it has touched.
+// numbering gives locations numbers, densely, so that what is known of them lies in arrays, each for as long as a stream
+// has it. They are looked up by stretch of memory: what a thread touches is near to what it has touched.
 type numbering struct {
-	stretches map[location]*placeStretch
-	recent    [64]*placeStretch // by hash of where they begin
-	spare     []*placeStretch
+	stretches map[location]*locationStretch
+	recent    [64]*locationStretch // by hash of where they begin
+	spare     []*locationStretch
 	of        []numbered // by number
 	free      []uint32
 }
 
-// placeStretch is an aligned stretch of stretchBlocks blocks.
-type placeStretch struct {
+// locationStretch is an aligned stretch of stretchBlocks blocks.
+type locationStretch struct {
 	at      location
 	numbers [stretchBlocks]uint32 // plus one; 0: none
 	used    int
@@ -20,12 +20,12 @@ type placeStretch struct {
 const stretchBlocks = 128
 
 type numbered struct {
-	in      *placeStretch
+	in      *locationStretch
 	at      uint32
 	streams int32 // that have it; 0: the number is free
 }
 
-// take is the place's number, for one more stream.
+// take is the location's number, for one more stream.
 func (p *numbering) take(x location) uint32 {
 	in, at := p.stretch(location{x.space, x.block / stretchBlocks}), uint32(x.block%stretchBlocks)
 	n := in.numbers[at] - 1
@@ -43,7 +43,7 @@ func (p *numbering) take(x location) uint32 {
 	return n
 }
 
-func (p *numbering) stretch(at location) *placeStretch {
+func (p *numbering) stretch(at location) *locationStretch {
 	recent := &p.recent[(at.block^uint64(at.space))%uint64(len(p.recent))]
 	if *recent != nil && (*recent).at == at {
 		return *recent
@@ -53,11 +53,11 @@ func (p *numbering) stretch(at location) *placeStretch {
 		if last := len(p.spare) - 1; last >= 0 {
 			in, p.spare = p.spare[last], p.spare[:last]
 		} else {
-			in = &placeStretch{}
+			in = &locationStretch{}
 		}
 		in.at = at
 		if p.stretches == nil {
-			p.stretches = make(map[location]*placeStretch)
+			p.stretches = make(map[location]*locationStretch)
 		}
 		p.stretches[at] = in
 	}

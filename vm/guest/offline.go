@@ -91,7 +91,7 @@ func offlined(flags []string) ([]string, error) {
 	}
 	share := float64(sampled) / float64(after-before)
 	for _, c := range p.Comments {
-		if strings.HasPrefix(c, "session ended early") {
+		if strings.HasPrefix(c, model.EndedEarly) {
 			err = errors.New(c)
 		}
 	}
