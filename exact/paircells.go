@@ -2,110 +2,200 @@ package exact
 
 import (
 	"cmp"
+	"math/bits"
 	"slices"
 
 	"github.com/rdx-profiler/rdx/model"
 )
 
 // pairKey says which touches are counted together: those of a pair of places whose
-// times, distances and kinds are in the same bins.
-type pairKey struct {
-	pair uint64 // use<<32 | reuse
-	bins uint64 // kind<<32 | time<<16 | distance
+// times, distances and kinds are in the same bins. 0 is none.
+type pairKey uint64
+
+// pairPacking is how a pairKey has them: the number of the use's place, that of the reuse's, and in the lowest bits one
+// more than the number of what the bins say.
+type pairPacking struct {
+	times, dists uint64 // bins
+	bits, place  uint   // of what the bins say, and of a place
 }
 
-func newPairKey(use, reuse uint32, kind model.Kind, time, dist int) pairKey {
-	return pairKey{uint64(use)<<32 | uint64(reuse), uint64(kind)<<32 | uint64(uint16(time))<<16 | uint64(uint16(dist))}
+func newPairPacking(times, dists int) pairPacking {
+	p := pairPacking{times: uint64(times), dists: uint64(dists)}
+	p.bits = uint(bits.Len64(p.times*p.dists + uint64(model.NumKinds)))
+	p.place = (64 - p.bits) / 2
+	return p
 }
 
-func (k pairKey) use() uint32      { return uint32(k.pair >> 32) }
-func (k pairKey) reuse() uint32    { return uint32(k.pair) }
-func (k pairKey) kind() model.Kind { return model.Kind(k.bins >> 32) }
-func (k pairKey) time() int        { return int(k.bins >> 16 & 0xffff) }
-func (k pairKey) dist() int        { return int(k.bins & 0xffff) }
+// reuse is what the bins of a reuse say.
+func (p *pairPacking) reuse(time, dist int) pairKey {
+	return pairKey(uint64(time)*p.dists + uint64(dist) + 1)
+}
 
-// pairCell is half a cache line.
+// other is what they say of another kind.
+func (p *pairPacking) other(kind model.Kind) pairKey {
+	return pairKey(p.times*p.dists + uint64(kind))
+}
+
+// key is none if there are more places than it has room for.
+func (p *pairPacking) key(use, reuse uint32, says pairKey) pairKey {
+	if uint64(use|reuse)>>p.place != 0 {
+		return 0
+	}
+	return pairKey(use)<<(p.bits+p.place) | pairKey(reuse)<<p.bits | says
+}
+
+func (p *pairPacking) uses(k pairKey) uint32   { return uint32(k >> (p.bits + p.place)) }
+func (p *pairPacking) reuses(k pairKey) uint32 { return uint32(k >> p.bits & (1<<p.place - 1)) }
+func (p *pairPacking) says(k pairKey) pairKey  { return k & (1<<p.bits - 1) }
+
+// bins are the kind and the bins of a key; those of other kinds than reuses are 0.
+func (p *pairPacking) bins(k pairKey) (kind model.Kind, time, dist int) {
+	says := uint64(p.says(k)) - 1
+	if reuses := p.times * p.dists; says >= reuses {
+		return model.Kind(says - reuses + 1), 0, 0
+	}
+	return model.Reuse, int(says / p.dists), int(says % p.dists)
+}
+
+// pairCell is a quarter of a cache line.
 type pairCell struct {
-	key       pairKey
-	n         uint64 // 0: free
-	distances uint64 // sum, in blocks
+	key pairKey // none: free
+	sum pairSum
 }
 
-// pairCells is a hash table of cells. It is at most three quarters full. Two cells are a bucket, a cache line, of which the
-// second is free if the first is. What does not fit is in the next bucket.
+// pairSum is a number of touches and the sum of their distances in blocks, in one word. The highest bit of each is
+// clear, so that two can be added.
+type pairSum uint64
+
+const (
+	sumBits  = 36 // of distances
+	sumFull  = pairSum(1<<63 | 1<<(sumBits-1))
+	oneTouch = pairSum(1 << sumBits)
+)
+
+func (s pairSum) wide() wideSum { return wideSum{uint64(s >> sumBits), uint64(s & (1<<sumBits - 1))} }
+
+// wideSum is what a cell has counted besides, where that is more than a pairSum holds.
+type wideSum struct{ touches, distances uint64 }
+
+func (w wideSum) and(o wideSum) wideSum {
+	return wideSum{w.touches + o.touches, w.distances + o.distances}
+}
+
+// pairCells is a hash table of cells. It is at most three quarters full. Four cells are a bucket, a cache line, which
+// is filled from its first on. What does not fit is in the next bucket.
 type pairCells struct {
+	pairPacking
 	limit int // of cells
 	cells []pairCell
 	shift uint
 	used  int
+	wide  map[pairKey]wideSum
 	rare  uint64 // touches that lost their places
 
 	// hot has the cells of a few keys, by their hash, those counted last: most touches are of them, and they fit into a
 	// cache together. What they count is added to the others when another takes their place.
 	hot   []pairCell
 	away  pairsAway
-	ahead uint64 // so that what is read ahead is read
+	ahead pairKey // so that what is read ahead is read
 }
 
 // pairsAway are cells that others took the place of, added together, so that the processor waits for many at a time.
 type pairsAway struct {
-	n      int
-	cells  [batch]pairCell
-	hashes [batch]uint64
+	n     int
+	cells [batch]pairCell
 }
 
 const (
-	hotCells   = 13 // as a power of two
+	hotCells   = 14 // as a power of two
 	maxCells   = 1 << 21
 	rarePlace  = 0
+	bucket     = 4  // cells
 	firstCells = 12 // as a power of two
 )
 
-func newPairCells(limit int) pairCells {
-	return pairCells{limit: limit, cells: make([]pairCell, 1<<firstCells), shift: 64 - firstCells, hot: make([]pairCell, 1<<hotCells)}
+func newPairCells(limit int, packing pairPacking) pairCells {
+	return pairCells{pairPacking: packing, limit: limit, cells: make([]pairCell, 1<<firstCells), shift: 64 - firstCells, wide: map[pairKey]wideSum{}, hot: make([]pairCell, 1<<hotCells)}
 }
 
 func (k pairKey) hash() uint64 {
-	return (k.pair*0x9e3779b97f4a7c15 ^ k.bins) * 0xd6e8feb86659fd93
+	h := uint64(k) * 0x9e3779b97f4a7c15
+	return (h ^ h>>32) * 0xd6e8feb86659fd93
 }
 
-// other is 0 if the cell's key is k.
-func (c *pairCell) other(k pairKey) uint64 { return (c.key.pair ^ k.pair) | (c.key.bins ^ k.bins) }
-
-// add counts n touches, whose distances sum to that.
-func (p *pairCells) add(k pairKey, n, distances uint64) { p.addHashed(k, k.hash(), n, distances) }
-
-func (p *pairCells) addHashed(k pairKey, hash, n, distances uint64) {
-	for i := hash >> p.shift &^ 1; ; i += 2 {
-		i &= uint64(len(p.cells) - 1)
-		// Which of the two it is cannot be foretold: no branch.
-		other := p.cells[i].other(k)
-		c := &p.cells[i+(other|-other)>>63]
-		if c.n == 0 {
-			break
+// find is the cell of a key, or the free one where it is to be.
+func (p *pairCells) find(k pairKey, hash uint64) *pairCell {
+	for i := hash >> p.shift; ; i += bucket {
+		b := (*[bucket]pairCell)(p.cells[i&uint64(len(p.cells)-1)&^(bucket-1):])
+		// Which of them it is cannot be foretold: no branch.
+		at := 0
+		if b[1].key == k {
+			at = 1
 		}
-		if c.other(k) == 0 {
-			c.n += n
-			c.distances += distances
-			return
+		if b[2].key == k {
+			at = 2
+		}
+		if b[3].key == k {
+			at = 3
+		}
+		if b[at].key == k {
+			return &b[at]
+		}
+		if b[bucket-1].key != 0 {
+			continue
+		}
+		for at = range b {
+			if b[at].key == 0 {
+				return &b[at]
+			}
 		}
 	}
-	p.enter(k, n, distances)
 }
+
+// add counts what is in a sum.
+func (p *pairCells) add(k pairKey, hash uint64, sum pairSum) {
+	c := p.find(k, hash)
+	if c.key != k {
+		c = p.enter(k, hash)
+	}
+	if c.sum += sum; c.sum&sumFull != 0 {
+		p.widen(c)
+	}
+}
+
+// addWide counts touches that may be too many for a sum.
+func (p *pairCells) addWide(k pairKey, n wideSum) {
+	if n.touches>>(63-sumBits)|n.distances>>(sumBits-1) == 0 {
+		p.add(k, k.hash(), pairSum(n.touches<<sumBits|n.distances))
+		return
+	}
+	p.add(k, k.hash(), 0)
+	p.wide[k] = p.wide[k].and(n)
+}
+
+// widen moves what a cell has counted to where there is room for more.
+func (p *pairCells) widen(c *pairCell) {
+	p.wide[c.key] = p.of(c)
+	c.sum = 0
+}
+
+// of is all that a cell has counted.
+func (p *pairCells) of(c *pairCell) wideSum { return p.wide[c.key].and(c.sum.wide()) }
 
 // count counts a touch at that distance.
 func (p *pairCells) count(k pairKey, distance uint64) {
 	hash := k.hash()
 	c := &p.hot[hash>>(64-hotCells)]
-	if c.other(k) == 0 {
-		c.n++
-		c.distances += distance
-		return
+	if c.key != k {
+		if c.key != 0 {
+			p.takeAway(c)
+		}
+		*c = pairCell{key: k}
 	}
-	if c.n > 0 {
-		p.takeAway(c)
+	if c.sum += oneTouch | pairSum(distance); c.sum&sumFull != 0 {
+		p.addWide(k, c.sum.wide())
+		c.sum = 0
 	}
-	*c = pairCell{k, 1, distance}
 }
 
 func (p *pairCells) takeAway(c *pairCell) {
@@ -120,16 +210,16 @@ func (p *pairCells) enterAway() {
 	a := &p.away
 	n := a.n
 	a.n = 0
-	ahead, mask := uint64(0), uint64(len(p.cells)-1)
+	ahead, mask := pairKey(0), uint64(len(p.cells)-1)
+	var hashes [batch]uint64
 	for i := range a.cells[:n] {
 		h := a.cells[i].key.hash()
-		a.hashes[i] = h
-		ahead ^= p.cells[h>>p.shift&mask].n
+		hashes[i] = h
+		ahead ^= p.cells[h>>p.shift&mask].key
 	}
 	p.ahead = ahead
 	for i := range a.cells[:n] {
-		c := &a.cells[i]
-		p.addHashed(c.key, a.hashes[i], c.n, c.distances)
+		p.add(a.cells[i].key, hashes[i], a.cells[i].sum)
 	}
 }
 
@@ -137,8 +227,8 @@ func (p *pairCells) enterAway() {
 func (p *pairCells) settle() {
 	p.enterAway()
 	for i := range p.hot {
-		if c := &p.hot[i]; c.n > 0 {
-			p.add(c.key, c.n, c.distances)
+		if c := &p.hot[i]; c.key != 0 {
+			p.add(c.key, c.key.hash(), c.sum)
 			*c = pairCell{}
 		}
 	}
@@ -150,50 +240,37 @@ func (p *pairCells) sorted() []pairCell {
 	if len(p.cells) > p.used {
 		n := 0
 		for _, c := range p.cells {
-			if c.n != 0 {
+			if c.key != 0 {
 				p.cells[n] = c
 				n++
 			}
 		}
 		p.cells = p.cells[:n]
-		slices.SortFunc(p.cells, func(a, b pairCell) int {
-			if a.key.pair != b.key.pair {
-				return cmp.Compare(a.key.pair, b.key.pair)
-			}
-			return cmp.Compare(a.key.bins, b.key.bins)
-		})
+		slices.SortFunc(p.cells, func(a, b pairCell) int { return cmp.Compare(a.key, b.key) })
 	}
 	return p.cells
 }
 
-// enter is add for a key that has no cell.
-func (p *pairCells) enter(k pairKey, n, distances uint64) {
-	if p.used >= p.limit && k.use() != rarePlace {
+// enter makes a cell for a key that has none.
+func (p *pairCells) enter(k pairKey, hash uint64) *pairCell {
+	if p.used >= p.limit && p.uses(k) != rarePlace {
 		p.forgetRare()
-		p.add(k, n, distances)
-		return
 	}
 	if 4*(p.used+1) > 3*len(p.cells) {
 		old := p.cells
 		p.cells, p.shift = make([]pairCell, 2*len(old)), p.shift-1
 		for i := range old {
-			if old[i].n != 0 {
-				*p.free(old[i].key) = old[i]
+			if k := old[i].key; k != 0 {
+				*p.find(k, k.hash()) = old[i]
 			}
 		}
 	}
-	*p.free(k) = pairCell{k, n, distances}
-	p.used++
-}
-
-// free is where a key that has no cell is to have one.
-func (p *pairCells) free(k pairKey) *pairCell {
-	mask := uint64(len(p.cells) - 1)
-	i := k.hash() >> p.shift &^ 1
-	for p.cells[i&mask].n != 0 {
-		i++
+	c := p.find(k, hash)
+	if c.key != k { // what is rare may have it by now
+		c.key = k
+		p.used++
 	}
-	return &p.cells[i&mask]
+	return c
 }
 
 // forgetRare takes their places from the cells with the smallest counts, so
@@ -201,22 +278,23 @@ func (p *pairCells) free(k pairKey) *pairCell {
 func (p *pairCells) forgetRare() {
 	counts := make([]uint64, 0, p.used)
 	for i := range p.cells {
-		if n := p.cells[i].n; n != 0 {
-			counts = append(counts, n)
+		if c := &p.cells[i]; c.key != 0 {
+			counts = append(counts, p.of(c).touches)
 		}
 	}
 	slices.Sort(counts)
 	least := counts[len(counts)/2] + 1
-	old := p.cells
-	p.cells, p.used = make([]pairCell, len(old)), 0
+	old, wide := p.cells, p.wide
+	p.cells, p.wide, p.used = make([]pairCell, len(old)), map[pairKey]wideSum{}, 0
 	for _, c := range old {
-		if c.n == 0 {
+		if c.key == 0 {
 			continue
 		}
-		if c.n < least && c.key.use() != rarePlace {
-			p.rare += c.n
-			c.key.pair = rarePlace
+		k, w := c.key, wide[c.key].and(c.sum.wide())
+		if w.touches < least && p.uses(k) != rarePlace {
+			p.rare += w.touches
+			k = p.says(k)
 		}
-		p.add(c.key, c.n, c.distances)
+		p.addWide(k, w)
 	}
 }

@@ -11,7 +11,7 @@ import (
 // they end, the reuse time and the stack distance, and makes a Profile of
 // them: what a sampled profile estimates, without chance.
 //
-// Memory is 43 to 86 bytes a combination, of which there are at most 2 million, and half a megabyte: when
+// Memory is 21 to 43 bytes a combination, of which there are at most 2 million, and half a megabyte: when
 // there are too many, the rarer half of them loses its places and counts for
 // [rare pairs]. The histograms stay exact. A PairTally is for one goroutine.
 type PairTally struct {
@@ -27,7 +27,7 @@ type PairTally struct {
 	// Most touches right after one of the same block are by the place that came there the last time: they are counted
 	// without a look-up.
 	followers            []follower // by place
-	again                uint64     // bins of these touches
+	again                pairKey    // what the bins of these touches say
 	smallTime, smallDist smallBins
 
 	// Of Add alone.
@@ -70,12 +70,13 @@ func NewPairTally(blockBytes, perOctave int, private bool, caches []model.Cache)
 		}
 	}
 	b := model.LogBins(perOctave)
-	p := &PairTally{pairCells: newPairCells(maxCells), block: blockBytes, private: private, times: b, dists: b.With(edges), perOctave: perOctave, caches: caches,
+	dists := b.With(edges)
+	p := &PairTally{pairCells: newPairCells(maxCells, newPairPacking(b.Len(), dists.Len())), block: blockBytes, private: private, times: b, dists: dists, perOctave: perOctave, caches: caches,
 		last: map[int32]*blockIndex{}, place: map[model.Place]uint32{}}
 	p.newPlaces([]model.Place{{}}) // rarePlace
 	p.smallTime.init(p.times)
 	p.smallDist.init(p.dists)
-	p.again = newPairKey(0, 0, model.Reuse, p.times.Index(1), p.dists.Index(0)).bins
+	p.again = p.reuse(p.times.Index(1), p.dists.Index(0))
 	return p, nil
 }
 
@@ -106,7 +107,7 @@ func (p *PairTally) Add(t *Touch) {
 	case model.Reuse:
 		p.reused(use, now, t.Time, t.Dist)
 	default:
-		p.count(newPairKey(use, 0, t.Kind, 0, 0), 0)
+		p.count(p.pair(use, rarePlace, p.other(t.Kind), 1), 0)
 	}
 }
 
@@ -116,7 +117,17 @@ func (p *PairTally) reused(use, now uint32, time, dist uint64) {
 		p.repeated(use, now)
 		return
 	}
-	p.count(newPairKey(use, now, model.Reuse, p.smallTime.of(p.times, time), p.smallDist.of(p.dists, dist)), dist)
+	p.count(p.pair(use, now, p.reuse(p.smallTime.of(p.times, time), p.smallDist.of(p.dists, dist)), 1), dist)
+}
+
+// pair is the key of n touches. Of places beyond those that keys have room for it says nothing.
+func (p *PairTally) pair(use, now uint32, says pairKey, n uint64) pairKey {
+	k := p.key(use, now, says)
+	if k == 0 {
+		p.rare += n
+		return says
+	}
+	return k
 }
 
 // repeated counts a touch of the block of the touch before.
@@ -133,7 +144,7 @@ func (p *PairTally) repeated(use, now uint32) {
 // repeatedBy adds what was counted for the follower of a place.
 func (p *PairTally) repeatedBy(use uint32) {
 	if f := &p.followers[use]; f.n > 0 {
-		p.add(pairKey{uint64(use)<<32 | uint64(f.place), p.again}, uint64(f.n), 0)
+		p.addWide(p.pair(use, f.place, p.again, uint64(f.n)), wideSum{touches: uint64(f.n)})
 		f.n = 0
 	}
 }
@@ -254,7 +265,7 @@ func (p *PairTally) Parts(locate func(pc uint64) *model.Location) *PairParts {
 		out.places[number[l]] = append(out.places[number[l]], uint32(i))
 	}
 	for i := range p.sorted() {
-		out.starts[p.cells[i].key.use()+1]++
+		out.starts[p.uses(p.cells[i].key)+1]++
 	}
 	for i := range p.places {
 		out.starts[i+1] += out.starts[i]
@@ -298,17 +309,19 @@ func (o *PairParts) record(r *model.Record, kind model.Kind, place uint32, n uin
 // reuse is the record of a cell.
 func (o *PairParts) reuse(r *model.Record, c *pairCell, misses []float64) {
 	p := o.tally
-	o.record(r, c.key.kind(), c.key.use(), c.n, misses)
+	n := p.of(c)
+	kind, time, dist := p.bins(c.key)
+	o.record(r, kind, p.uses(c.key), n.touches, misses)
 	if r.Kind != model.Reuse {
 		return
 	}
-	r.Reuse = o.stacks[c.key.reuse()]
-	r.Time = p.times.Mid(c.key.time())
+	r.Reuse = o.stacks[p.reuses(c.key)]
+	r.Time = p.times.Mid(time)
 	r.Native = r.Time
 	r.Reuses = r.Accesses
-	r.Distance = float64(c.distances) * float64(p.block)
+	r.Distance = float64(n.distances) * float64(p.block)
 	for k, cache := range p.caches {
-		if p.dists.Lo(c.key.dist()) < cacheBlocks(cache, p.block) {
+		if p.dists.Lo(dist) < cacheBlocks(cache, p.block) {
 			misses[k] = 0
 		}
 	}

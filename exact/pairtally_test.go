@@ -256,3 +256,87 @@ func TestMissWeightsExact(t *testing.T) {
 		}
 	}
 }
+
+// A key gives back what it was made of, and keys are in the order of that.
+func TestPairPacking(t *testing.T) {
+	rng := newRand(t, 74)
+	for _, bins := range [][2]int{{2, 2}, {588, 591}, {3700, 3703}} {
+		p := newPairPacking(bins[0], bins[1])
+		last := pairKey(0)
+		for _, says := range []pairKey{p.reuse(0, 0), p.reuse(bins[0]-1, bins[1]-1), p.other(model.Cold), p.other(model.NumKinds - 1)} {
+			if says <= last || says != p.says(says) {
+				t.Errorf("%v bins: %#x after %#x", bins, says, last)
+			}
+			last = says
+		}
+		for range 1000 {
+			use, reuse := rng.Uint32N(1<<p.place), rng.Uint32N(1<<p.place)
+			time, dist := rng.IntN(bins[0]), rng.IntN(bins[1])
+			k := p.key(use, reuse, p.reuse(time, dist))
+			kind, gotTime, gotDist := p.bins(k)
+			if p.uses(k) != use || p.reuses(k) != reuse || kind != model.Reuse || gotTime != time || gotDist != dist {
+				t.Fatalf("%v bins: %d %d %d %d from %d %d %d %d", bins, p.uses(k), p.reuses(k), gotTime, gotDist, use, reuse, time, dist)
+			}
+			k = p.key(use, rarePlace, p.other(model.Invalidated))
+			if kind, time, dist := p.bins(k); kind != model.Invalidated || time != 0 || dist != 0 || p.uses(k) != use {
+				t.Fatalf("%v bins: %v %d %d", bins, kind, time, dist)
+			}
+		}
+		if k := p.key(1<<p.place, 0, last); k != 0 {
+			t.Errorf("%v bins: a place too many has key %#x", bins, k)
+		}
+	}
+}
+
+// No count is too large for a cell, and none is lost when the table grows or forgets.
+func TestPairCellsWide(t *testing.T) {
+	rng := newRand(t, 75)
+	p := newPairCells(40_000, newPairPacking(588, 588))
+	var want, got wideSum
+	add := func(use uint32, n wideSum) {
+		p.addWide(p.key(use, use, p.reuse(5, 5)), n)
+		want = want.and(n)
+	}
+	for i := range 100_000 {
+		add(1+rng.Uint32N(30_000), wideSum{rng.Uint64N(1 << 27), rng.Uint64N(1 << 35)})
+		add(7, wideSum{1 << 40, 1 << 45})
+		p.count(p.key(9, 9, p.reuse(5, 5)), 1<<31)
+		want = want.and(wideSum{1, 1 << 31})
+		add(40_000+uint32(i), wideSum{1, 1})
+	}
+	cells := p.sorted()
+	for i := range cells {
+		n := p.of(&cells[i])
+		got = got.and(n)
+		if use := p.uses(cells[i].key); use == 7 && n.touches < 100_000<<40 || use == 9 && n.touches < 100_000 {
+			t.Errorf("place %d: %+v", use, n)
+		}
+	}
+	if got != want || p.rare == 0 {
+		t.Errorf("%+v (%d rare), want %+v", got, p.rare, want)
+	}
+}
+
+// Places beyond those that keys have room for are counted as rare pairs.
+func TestPairTallyTooManyPlaces(t *testing.T) {
+	tally, err := NewPairTally(64, 10, false, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	tally.pairPacking.place = 2 // the rare one and three
+	s, _ := NewSharedStack(64)
+	var all []model.Access
+	for i := range uint64(40) {
+		all = append(all, model.Access{Addr: 64 * (i % 2), Size: 1, PC: 1 + i/8})
+	}
+	if err := s.Add(all, tally.Add); err != nil {
+		t.Fatal(err)
+	}
+	total := 0.0
+	for _, r := range tally.Profile(func(pc uint64) *model.Location { return &model.Location{Address: pc} }).Records {
+		total += r.Accesses
+	}
+	if total != 40 || tally.Rare() != 16 {
+		t.Errorf("%v touches, %d rare; want 40, 16", total, tally.Rare())
+	}
+}
