@@ -2,12 +2,13 @@ package pprofout
 
 import (
 	"bytes"
-	"compress/gzip"
 	"errors"
 	"fmt"
 	"iter"
 	"maps"
 	"slices"
+
+	"github.com/klauspost/compress/gzip"
 
 	"github.com/rdx-profiler/rdx/model"
 )
@@ -21,19 +22,6 @@ type Parts struct {
 	Records func(i int) iter.Seq[*model.Record]
 }
 
-// all are the records of all parts.
-func (p *Parts) all() iter.Seq[*model.Record] {
-	return func(yield func(*model.Record) bool) {
-		for i := range p.Uses {
-			for r := range p.Records(i) {
-				if !yield(r) {
-					return
-				}
-			}
-		}
-	}
-}
-
 // WithParts gives a profile's records, in the place of Profile.Records.
 func WithParts(p *Parts) Option { return func(e *encoder) { e.parts = p } }
 
@@ -44,16 +32,10 @@ func (e *encoder) encodeParts() ([]byte, error) {
 	if len(p.Records) > 0 || len(p.Latencies) > 0 || e.windows || e.useOmitted {
 		return nil, errors.New("records in parts: there are others, too, or no uses")
 	}
-	for i := range e.parts.Uses {
-		for r := range e.parts.Records(i) {
-			if len(r.Use) != 1 || r.Use[0] != e.parts.Uses[i] || r.Squares > 0 {
-				return nil, errors.New("records in parts: one is of another part")
-			}
-			if r.Hold != 0 || r.Open != 0 {
-				return nil, errors.New("records in parts: one is of a hold")
-			}
-			e.stacks(r)
-		}
+	var wrong error
+	e.quotable = e.p.QuotableOf(e.numbered(&wrong))
+	if wrong != nil {
+		return nil, wrong
 	}
 	out, err := e.head()
 	if err != nil {
@@ -105,6 +87,28 @@ func (e *encoder) encodeParts() ([]byte, error) {
 	z.write(samples.texts)
 	z.close()
 	return file.Bytes(), nil
+}
+
+// numbered are the records of all parts. Their locations are made known on the way, as to make records takes as long as that.
+func (e *encoder) numbered(wrong *error) iter.Seq[*model.Record] {
+	return func(yield func(*model.Record) bool) {
+		for i, use := range e.parts.Uses {
+			for r := range e.parts.Records(i) {
+				switch {
+				case len(r.Use) != 1 || r.Use[0] != use || r.Squares > 0:
+					*wrong = errors.New("records in parts: one is of another part")
+					return
+				case r.Hold != 0 || r.Open != 0:
+					*wrong = errors.New("records in parts: one is of a hold")
+					return
+				}
+				e.stacks(r)
+				if !yield(r) {
+					return
+				}
+			}
+		}
+	}
 }
 
 // partsInOrder are the indices of the parts in the order of their uses' numbers.

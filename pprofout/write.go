@@ -219,6 +219,7 @@ type encoder struct {
 	bins       *model.Bins
 	useOmitted bool
 	parts      *Parts // of what records come in; nil if they are p's
+	quotable   int    // of parts, as Profile.Quotable
 	squares    bool   // a column of them
 	windows    bool   // likewise, of what windows show
 	types      []*profile.ValueType
@@ -262,11 +263,11 @@ func (e *encoder) head() (*profile.Profile, error) {
 		PeriodType:    &profile.ValueType{Type: "accesses", Unit: "count"},
 	}
 	out.DefaultSampleType = "reuses"
-	quotable := p.Quotable
-	if e.parts != nil {
-		quotable = func() int { return p.QuotableOf(e.parts.all()) }
+	c := e.quotable
+	if e.parts == nil {
+		c = p.Quotable()
 	}
-	if c := quotable(); c >= 0 {
+	if c >= 0 {
 		out.DefaultSampleType = out.SampleType[3+c].Type
 	}
 	if p.Clock.Unit == nanoseconds {
