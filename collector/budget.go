@@ -20,6 +20,8 @@ type budget struct {
 	tickNS float64 // one tick
 	ticks  float64 // for every sample
 	gapNS  float64 // CPU time between two ticks; 0: not known
+	// apartNS is likewise what all threads keep to, 0 while that is the first gap.
+	apartNS float64
 	// counters: ticks are few, so that it is their own gaps that must be
 	// geometric.
 	counters bool
@@ -142,6 +144,12 @@ func (b *budget) measured(after float64) {
 	b.setFirst()
 }
 
+// ticksApart is told how far apart in CPU time all threads' ticks were, and are from now on.
+func (b *budget) ticksApart(were, are float64) {
+	b.accept = min(max(b.accept*are/were, minAccept), maxAccept)
+	b.apartNS = are
+}
+
 // charge is what so many holds cost their threads, which took held altogether.
 func (b *budget) charge(holds uint64, held time.Duration) float64 {
 	return (1+b.cold)*float64(held) + b.afterNS*float64(holds)
@@ -161,10 +169,14 @@ func (b *budget) setFirst() {
 	b.accept = b.acceptFirst(b.firstNS)
 }
 
-// acceptFirst is what is accepted of ticks at the first gap if a hold costs that much: as many as what
+// acceptFirst is what is accepted of ticks at first if a hold costs that much: as many as what
 // the ticks leave of the budget pays for.
 func (b *budget) acceptFirst(holdNS float64) float64 {
-	perTick := b.forHolds() * float64(b.firstGap())
+	apart := b.apartNS
+	if apart == 0 {
+		apart = float64(b.firstGap())
+	}
+	perTick := b.forHolds() * apart
 	perTick -= min(b.tickNS, ticksShare*perTick)
 	return min(max(perTick/holdNS, minAccept), maxAccept)
 }

@@ -1,6 +1,7 @@
 package collector
 
 import (
+	"math"
 	"math/rand/v2"
 	"slices"
 	"testing"
@@ -177,5 +178,58 @@ func TestDurations(t *testing.T) {
 	}
 	if q := d.quantile(.5); q < keptLengths || q > 2*keptLengths {
 		t.Errorf("median %v is not one of the last", q)
+	}
+}
+
+// Ticks go apart when it is seen what a hold costs. From the first seconds on the budget is spent all the same, and not more.
+func TestBudgetTicksApart(t *testing.T) {
+	const runs = 200
+	r := rand.New(rand.NewPCG(1, 2))
+	for _, c := range []struct {
+		target     float64
+		cost       time.Duration
+		cpu        time.Duration
+		least, p99 float64 // of the budget, in nine of ten runs and in 99 of 100
+	}{
+		{0.01, 500 * time.Microsecond, 6 * time.Second, .85, 1.3},
+		{0.01, 2 * time.Millisecond, 6 * time.Second, .85, 1.3},
+		{0.01, 8 * time.Millisecond, 20 * time.Second, .85, 1.3},
+		{0.05, 2 * time.Millisecond, 6 * time.Second, .85, 1.3},
+		{0.05, 8 * time.Millisecond, 6 * time.Second, .85, 1.3},
+	} {
+		var spent []float64
+		var mean float64
+		for range runs {
+			b := newBudget(c.target, sampler.TwoTrap{P50: 3000, Cost: 6000}, sampler.Nanoseconds)
+			b.tickNS = 16_000
+			b.setFirst()
+			gap := float64(b.firstGap())
+			var cpu, next float64
+			var stats sampler.Stats
+			var held time.Duration
+			for cpu < float64(c.cpu) {
+				for cpu += float64(tickInterval); next < cpu; next += gap * (leastGap + (mostGap-leastGap)*r.Float64()) {
+					stats.Ticks++
+					if r.Float64() < b.accepted() {
+						stats.Holds++
+						held += time.Duration(float64(c.cost) / 2 * min(math.Exp(1.2*r.NormFloat64()-0.72), 8))
+						b.held()
+					}
+				}
+				b.update(uint64(cpu), stats, held, 0)
+				if to := float64(b.gap()); to > regapRatio*gap || gap > regapRatio*to {
+					b.ticksApart(gap, to)
+					gap = to
+				}
+			}
+			spent = append(spent, b.spent/c.target)
+			mean += b.spent / c.target / runs
+		}
+		slices.Sort(spent)
+		least, most := spent[runs/10], spent[runs*99/100]
+		t.Logf("%v: of the budget %.2f is spent on average, at least %.2f in nine of ten, at most %.2f in 99 of 100", c, mean, least, most)
+		if least < c.least || most > c.p99 || mean > 1.1 {
+			t.Errorf("%v", c)
+		}
 	}
 }

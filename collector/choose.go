@@ -363,9 +363,10 @@ func (s *Session) setSource(source sampler.Source) {
 	if s.prober.StampNS == 0 {
 		s.prober.StampNS = s.ticks.budget.tickNS
 	}
-	gap := s.cfg.Gap
-	if gap == 0 {
-		gap = s.ticks.budget.firstGap()
+	gap := s.ticks.budget.firstGap()
+	if s.cfg.Gap > 0 {
+		s.ticks.budget.ticksApart(float64(gap), float64(s.cfg.Gap))
+		gap = s.cfg.Gap
 	}
 	s.ticks.meanGap = float64(gap) * unitsPerNS[source.Unit()]
 	if s.cfg.gap != 0 {

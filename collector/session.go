@@ -410,10 +410,10 @@ func (s *Session) tick() {
 	}
 	waits := s.timing.resumed() + s.stampCost() // which leave no caches cold
 	if s.ticks.budget.update(ran, stats, s.timing.held.sum-s.holds.stepped.cpu, s.ticks.budget.trapped(sum.Traps+stats.OtherProcess, sum.Spent)+waits) || s.ticks.budget.accepted() != accepted {
+		s.regap(sum)
 		if err := s.kernel.SetAccept(s.ticks.budget.accepted()); err != nil {
 			s.account.fail(err)
 		}
-		s.regap(sum)
 	}
 	s.latest = stats
 }
@@ -443,6 +443,9 @@ func (s *Session) regap(sum estimate.Totals) {
 	}
 	for _, t := range atOnce {
 		s.ticks.cut(t)
+	}
+	if atOnce != nil { // else there are ticks of both for a while
+		s.ticks.budget.ticksApart(s.ticks.meanGap/perNS, gap/perNS)
 	}
 	s.ticks.meanGap = gap
 	for _, t := range atOnce {
