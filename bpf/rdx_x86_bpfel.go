@@ -222,7 +222,7 @@ const (
 	RDXTrapKindTRAP_LINE       RDXTrapKind = 4
 	RDXTrapKindTRAP_BLIND      RDXTrapKind = 9
 	RDXTrapKindTRAP_BLIND_LINE RDXTrapKind = 10
-	RDXTrapKindREQUEST_GAP     RDXTrapKind = 7
+	RDXTrapKindREQUEST_PERIOD  RDXTrapKind = 7
 	RDXTrapKindREQUEST_HOLD    RDXTrapKind = 6
 	RDXTrapKindSTAMP           RDXTrapKind = 8
 )

@@ -208,7 +208,7 @@ static __always_inline int passed_over(struct bpf_perf_event_data *ctx, struct t
 		return 1;
 	}
 	late = in_kernel_before(ctx);
-	if (request(REQUEST_GAP, t, index))
+	if (request(REQUEST_PERIOD, t, index))
 		t->first = FIRST_TICKED;
 	if (late)
 		count(STAT_FIRST_LATE);

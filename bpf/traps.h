@@ -5,15 +5,15 @@
 
 #include "record.h"
 
-// COPY_GAP is longer than a trap takes, in ns: two of the kernel that are closer are of one copy.
-#define COPY_GAP 20000
+// ONE_COPY is longer than a trap takes, in ns: two of the kernel that follow within it are of one copy.
+#define ONE_COPY 20000
 
 // copied is a trap of the kernel's own access to what the slot watches, as it reads or writes memory for a system call:
 // nine microseconds for each byte where it copies by these. That is no use and no reuse, but time that the thread
 // has not without us: from trap to trap of one copy, and what a trap takes for the first.
 static __always_inline void copied(struct thread *t, struct slot *slot, __u64 now)
 {
-	if (now - t->last_copy < COPY_GAP)
+	if (now - t->last_copy < ONE_COPY)
 		t->spent += now - t->last_copy;
 	else
 		t->traps++;

@@ -56,8 +56,8 @@ struct thread {
 	__u64 waits_time;	 // of the first tick with as many
 	__u64 unheld;		 // of ticks, those at which nothing could hold it
 	__u64 last_copy;	 // bpf_ktime_get_ns of the last trap that is in a slot's copied
-	__u32 first;   // its first gap is one of its own: FIRST_DUE, then FIRST_TICKED, until user space sets the next
-	__u32 process; // number of it, where threads are in groups
+	__u32 first;	  // its first period is drawn otherwise: FIRST_DUE, then FIRST_TICKED, until the next is set
+	__u32 process;	  // number of it, where threads are in groups
 	__u32 hold_drawn; // the slot that the draw was for, won or lost
 	__u32 pad;
 	struct slot slots[MAX_SLOTS];
@@ -123,7 +123,7 @@ enum trap_kind {
 	TRAP_LINE = 4,	      // another thread elsewhere in its line
 	TRAP_BLIND = 9,	      // no trap at the datum: a CPU's register is silent, what comes next is not seen
 	TRAP_BLIND_LINE = 10, // likewise elsewhere in its line
-	REQUEST_GAP = 7,      // no trap: the thread's first tick has come, user space is to set its gap
+	REQUEST_PERIOD = 7,   // no trap: the thread's first tick has come, user space is to set its period
 	REQUEST_HOLD = 6,     // no trap: user space is to stop the thread by an interrupt
 	STAMP = 8,	      // no trap: where a thread has got to, a struct stamp
 };
@@ -210,7 +210,7 @@ enum stat {
 	STAT_HOLD_PENDING,   // candidate while the thread was already on hold
 	STAT_SIGNAL_BLOCKED, // the thread blocks the signals that could hold it
 	STAT_WAITS,	     // it does, is to be interrupted, but is not calm
-	STAT_FIRST_AGAIN,    // ticks passed over: after the first, before the gap was set
+	STAT_FIRST_AGAIN,    // ticks passed over: after the first, before the period was set
 	STAT_FIRST_LATE,     // first ticks passed over: the thread was in the kernel at their time
 	STAT_INTERRUPTS,     // of STAT_HOLDS, those asked of user space
 	STAT_SIGNAL_FAILED,

@@ -12,17 +12,17 @@ import (
 // budget keeps the profiler's cost to a share of the target's CPU time by
 // the probability with which a sample becomes a candidate.
 type budget struct {
-	target float64 // share of the target's CPU time
-	floor  floor
-	accept float64
-	spent  float64 // share so far
-	trapNS float64 // one trap
-	tickNS float64 // one tick
-	ticks  float64 // for every sample
-	gapNS  float64 // CPU time between two ticks; 0: not known
-	// apartNS is likewise what all threads keep to, 0 while that is the first gap.
+	target   float64 // share of the target's CPU time
+	floor    floor
+	accept   float64
+	spent    float64 // share so far
+	trapNS   float64 // one trap
+	tickNS   float64 // one tick
+	ticks    float64 // for every sample
+	periodNS float64 // CPU time between two ticks; 0: not known
+	// apartNS is likewise what all threads keep to, 0 while that is the first period.
 	apartNS float64
-	// counters: ticks are few, so that it is their own gaps that must be
+	// counters: ticks are few, so that it is their own periods that must be
 	// geometric.
 	counters bool
 
@@ -51,7 +51,7 @@ const (
 	// The interrupt of a hardware counter is far dearer on a virtual machine:
 	// bench/overhead finds 45 to 65 µs.
 	timerTickNS, counterTickNS = 2000, 50_000
-	// Ticks for every sample: the more, the nearer the gaps between samples
+	// Ticks for every sample: the more, the nearer the periods between samples
 	// are to geometric ones.
 	timerTicks, counterTicks = 4, 1.5
 	// coldShare is what the program is taken to lose after a hold, in caches and branch history
@@ -79,8 +79,8 @@ const (
 	minAccept, maxAccept = 0.001, 1.0
 	ticksShare           = 0.25
 	// Ticks are no further apart and no closer than this; a timer's where holds wait until they are paid for no further than
-	// fewGap: there each costs a share of a hold.
-	minGap, maxGap, fewGap = 500 * time.Microsecond, 20 * time.Millisecond, 50 * time.Millisecond
+	// maxPeriodOfFew: there each costs a share of a hold.
+	minPeriod, maxPeriod, maxPeriodOfFew = 500 * time.Microsecond, 20 * time.Millisecond, 50 * time.Millisecond
 )
 
 // forHolds is the share that copying leaves to holds.
@@ -97,24 +97,24 @@ func (b *budget) paid(cpu uint64) float64 {
 	return b.floor.allows(cpu, b.target) * b.forHolds() / b.target
 }
 
-// gap between two ticks at which the budget pays for as many samples as there
+// period is the distance of ticks at which the budget pays for as many samples as there
 // should be.
-func (b *budget) gap() time.Duration {
+func (b *budget) period() time.Duration {
 	perSample := (b.holdNS + b.ticks*b.tickNS) / b.forHolds()
-	most := maxGap
+	most := maxPeriod
 	if b.few() && !b.counters {
-		most = fewGap
+		most = maxPeriodOfFew
 	}
-	return min(max(time.Duration(perSample/b.ticks), minGap), most)
+	return min(max(time.Duration(perSample/b.ticks), minPeriod), most)
 }
 
-// firstGap is that of a thread until its first hold, of which ticks must not take
+// firstPeriod is that of a thread until its first hold, of which ticks must not take
 // more than ticksShare of the budget: it may be long in coming.
-func (b *budget) firstGap() time.Duration {
+func (b *budget) firstPeriod() time.Duration {
 	if b.counters {
-		return defaultGap
+		return defaultPeriod
 	}
-	return min(max(time.Duration(b.tickNS/(ticksShare*b.target)), defaultGap), maxGap)
+	return min(max(time.Duration(b.tickNS/(ticksShare*b.target)), defaultPeriod), maxPeriod)
 }
 
 func newBudget(target float64, c sampler.TwoTrap, unit string) budget {
@@ -174,7 +174,7 @@ func (b *budget) setFirst() {
 func (b *budget) acceptFirst(holdNS float64) float64 {
 	apart := b.apartNS
 	if apart == 0 {
-		apart = float64(b.firstGap())
+		apart = float64(b.firstPeriod())
 	}
 	perTick := b.forHolds() * apart
 	perTick -= min(b.tickNS, ticksShare*perTick)
@@ -259,10 +259,10 @@ func (b *budget) update(cpu uint64, stats sampler.Stats, held, trapped time.Dura
 // acceptRaised sets accept by what a hold costs where the floor is the budget: such a target runs so little that
 // a session is over before enough was spent to judge by.
 func (b *budget) acceptRaised() {
-	if b.target <= b.floor.given || b.gapNS == 0 {
+	if b.target <= b.floor.given || b.periodNS == 0 {
 		return
 	}
-	b.accept = (b.forHolds()*b.gapNS - b.tickNS) / b.next
+	b.accept = (b.forHolds()*b.periodNS - b.tickNS) / b.next
 	b.accept *= min(max(1+b.saved/(4*b.next), 0.25), 2) // what is left of what was allowed, or too much
 	b.accept = min(max(b.accept, minAccept), maxAccept)
 }

@@ -21,7 +21,7 @@ func TestBudgetConverges(t *testing.T) {
 			var due float64
 			for range 600 { // a minute
 				cpu += uint64(100 * time.Millisecond)
-				ticks := float64(100*time.Millisecond) / float64(defaultGap)
+				ticks := float64(100*time.Millisecond) / float64(defaultPeriod)
 				stats.Ticks += uint64(ticks)
 				due += ticks * b.accepted() // holds of 1 ms are fewer than one in 100 ms
 				n := uint64(due)
@@ -55,7 +55,7 @@ func TestBudgetAtFirst(t *testing.T) {
 			var held time.Duration
 			for range 100 {
 				cpu += uint64(100 * time.Millisecond)
-				for range int(100 * time.Millisecond / defaultGap) {
+				for range int(100 * time.Millisecond / defaultPeriod) {
 					stats.Ticks++
 					if r.Float64() < b.accepted() {
 						stats.Holds++
@@ -106,7 +106,7 @@ func TestBudgetInBursts(t *testing.T) {
 			for i := range 5 * bursts {
 				if i%5 == 0 {
 					cpu += uint64(burst)
-					for range int(burst / b.firstGap()) {
+					for range int(burst / b.firstPeriod()) {
 						stats.Ticks++
 						if r.Float64() < b.accepted() {
 							stats.Holds++
@@ -134,32 +134,32 @@ func TestBudgetInBursts(t *testing.T) {
 }
 
 // Of a thousand threads that each run for some milliseconds most are never held, and keep their first
-// gap: ticks at it must leave the budget to holds, whatever a tick costs here.
-func TestFirstGapCost(t *testing.T) {
+// period: ticks at it must leave the budget to holds, whatever a tick costs here.
+func TestFirstPeriodCost(t *testing.T) {
 	for _, tickNS := range []float64{500, 2000, 21_000} {
 		for _, target := range []float64{0.005, 0.01, 0.05} {
 			b := newBudget(target, sampler.TwoTrap{P50: 3000}, sampler.Nanoseconds)
 			b.tickNS = tickNS
 			b.setFirst()
-			ticks := tickNS / float64(b.firstGap())
-			holds := b.accept * b.holdNS / float64(b.firstGap())
-			if b.firstGap() < maxGap && ticks > 1.01*ticksShare*target || holds > 1.01*target {
-				t.Errorf("ticks of %v ns every %v take %.4f, holds %.4f, of %v", tickNS, b.firstGap(), ticks, holds, target)
+			ticks := tickNS / float64(b.firstPeriod())
+			holds := b.accept * b.holdNS / float64(b.firstPeriod())
+			if b.firstPeriod() < maxPeriod && ticks > 1.01*ticksShare*target || holds > 1.01*target {
+				t.Errorf("ticks of %v ns every %v take %.4f, holds %.4f, of %v", tickNS, b.firstPeriod(), ticks, holds, target)
 			}
 		}
 	}
 }
 
 // Where each hold waits until it is paid, a timer's ticks are farther apart: between two holds as few as are needed.
-func TestGapOfFewHolds(t *testing.T) {
+func TestPeriodOfFewHolds(t *testing.T) {
 	for _, c := range []struct {
 		unit   string
 		holdNS float64
 		want   time.Duration
-	}{{sampler.Nanoseconds, 2_000_000, fewGap}, {sampler.Nanoseconds, 900_000, maxGap}, {sampler.Accesses, 9_000_000, maxGap}} {
+	}{{sampler.Nanoseconds, 2_000_000, maxPeriodOfFew}, {sampler.Nanoseconds, 900_000, maxPeriod}, {sampler.Accesses, 9_000_000, maxPeriod}} {
 		b := newBudget(0.01, sampler.TwoTrap{P50: 3000}, c.unit)
 		b.holdNS, b.next = c.holdNS, c.holdNS
-		if got := b.gap(); got != c.want {
+		if got := b.period(); got != c.want {
 			t.Errorf("holds of %v ns by %s: a tick each %v, want %v", c.holdNS, c.unit, got, c.want)
 		}
 	}
@@ -203,12 +203,12 @@ func TestBudgetTicksApart(t *testing.T) {
 			b := newBudget(c.target, sampler.TwoTrap{P50: 3000, Cost: 6000}, sampler.Nanoseconds)
 			b.tickNS = 16_000
 			b.setFirst()
-			gap := float64(b.firstGap())
+			period := float64(b.firstPeriod())
 			var cpu, next float64
 			var stats sampler.Stats
 			var held time.Duration
 			for cpu < float64(c.cpu) {
-				for cpu += float64(tickInterval); next < cpu; next += gap * (leastGap + (mostGap-leastGap)*r.Float64()) {
+				for cpu += float64(tickInterval); next < cpu; next += period * (leastPeriod + (mostPeriod-leastPeriod)*r.Float64()) {
 					stats.Ticks++
 					if r.Float64() < b.accepted() {
 						stats.Holds++
@@ -217,9 +217,9 @@ func TestBudgetTicksApart(t *testing.T) {
 					}
 				}
 				b.update(uint64(cpu), stats, held, 0)
-				if to := float64(b.gap()); to > regapRatio*gap || gap > regapRatio*to {
-					b.ticksApart(gap, to)
-					gap = to
+				if to := float64(b.period()); to > adjustRatio*period || period > adjustRatio*to {
+					b.ticksApart(period, to)
+					period = to
 				}
 			}
 			spent = append(spent, b.spent/c.target)

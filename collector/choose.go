@@ -84,7 +84,7 @@ func (c *Config) checkChoice() error {
 // addresses says whether a source with addresses is asked for.
 func (c *Config) addresses() bool { return c.Source == PEBS || c.Source == IBS }
 
-// unitsPerNS turns the gap, given as CPU time, into the source's unit. It need
+// unitsPerNS turns the period, given as CPU time, into the source's unit. It need
 // only be of the right order.
 var unitsPerNS = map[string]float64{sampler.Nanoseconds: 1, sampler.Accesses: 1, sampler.Cycles: 2, sampler.Instructions: 2, sampler.Operations: 3}
 
@@ -363,14 +363,14 @@ func (s *Session) setSource(source sampler.Source) {
 	if s.prober.StampNS == 0 {
 		s.prober.StampNS = s.ticks.budget.tickNS
 	}
-	gap := s.ticks.budget.firstGap()
-	if s.cfg.Gap > 0 {
-		s.ticks.budget.ticksApart(float64(gap), float64(s.cfg.Gap))
-		gap = s.cfg.Gap
+	period := s.ticks.budget.firstPeriod()
+	if s.cfg.Period > 0 {
+		s.ticks.budget.ticksApart(float64(period), float64(s.cfg.Period))
+		period = s.cfg.Period
 	}
-	s.ticks.meanGap = float64(gap) * unitsPerNS[source.Unit()]
-	if s.cfg.gap != 0 {
-		s.ticks.meanGap = s.cfg.gap
+	s.ticks.meanPeriod = float64(period) * unitsPerNS[source.Unit()]
+	if s.cfg.period != 0 {
+		s.ticks.meanPeriod = s.cfg.period
 	}
 }
 

@@ -29,7 +29,7 @@ type Config struct {
 	Floor    float64       // share of one CPU's time as it goes by that it may cost at least, up to a tenth of the target's CPU time; 0: none
 	// HoldCost is what a hold costs a thread after its end, as MeasureHoldCost finds; 0: it is taken to be as much as it was held.
 	HoldCost  time.Duration
-	Gap       time.Duration // mean CPU time between two ticks of a thread; 0: by the cost of a sample
+	Period    time.Duration // mean CPU time between two ticks of a thread; 0: by the cost of a sample
 	Slots     int           // watchpoints a thread; 4, 3 with Step
 	Unwatched bool          // nothing is watched, only read ahead of; so it is, too, where a machine has no watchpoints
 	Follow    bool          // new processes of the target too
@@ -82,7 +82,7 @@ type Config struct {
 
 	source sampler.Source // a test's, instead of the one Source names
 	clock  *sampler.Clock // likewise
-	gap    float64        // likewise, in the source's unit
+	period float64        // likewise, in the source's unit
 	// replayEagerly: a test's probes are followed all the time.
 	replayEagerly bool
 	turns         *turns        // those of MeasureHoldCost
@@ -111,7 +111,7 @@ const MaxBurst = 1<<18 - 1
 
 const (
 	defaultOverhead = 0.01
-	defaultGap      = 2 * time.Millisecond
+	defaultPeriod   = 2 * time.Millisecond
 	defaultBins     = 16
 	calibrations    = 200
 	tickInterval    = 100 * time.Millisecond
@@ -172,8 +172,8 @@ func (c *Config) checkNumbers() error {
 		return fmt.Errorf("burst of %d accesses is more than the %d that stepping may take on", c.Burst, mostSteps)
 	case !(c.AccessRate >= 0 && c.AccessRate <= 1000):
 		return fmt.Errorf("access rate %v is not between 0 and 1000 accesses per nanosecond", c.AccessRate)
-	case c.Gap != 0 && c.Gap < 2*sampler.MinGap:
-		return fmt.Errorf("gap %v is below %v", c.Gap, 2*sampler.MinGap)
+	case c.Period != 0 && c.Period < 2*sampler.MinPeriod:
+		return fmt.Errorf("period %v is below %v", c.Period, 2*sampler.MinPeriod)
 	case c.Interrupt && !ptrace.MendsSyscalls:
 		return errors.New("threads that block all signals can't be interrupted on this architecture, where an interrupted system call can't be made again")
 	case c.Interrupt && c.addresses():

@@ -155,7 +155,7 @@ func TestBudgetWithCopying(t *testing.T) {
 		var due float64
 		for range 600 { // a minute
 			cpu += uint64(tickInterval)
-			ticks := float64(tickInterval) / float64(defaultGap)
+			ticks := float64(tickInterval) / float64(defaultPeriod)
 			stats.Ticks += uint64(ticks)
 			due += ticks * b.accepted()
 			n := uint64(due)

@@ -85,14 +85,14 @@ func TestPaid(t *testing.T) {
 
 // Where the floor is the budget, it is spent in the seconds that a session lasts: by a simulation of a target at 5 % of a CPU.
 func TestFloorIsSpent(t *testing.T) {
-	const tick, gap, hold = 100 * time.Millisecond, 10 * time.Millisecond, 700 * time.Microsecond
+	const tick, period, hold = 100 * time.Millisecond, 10 * time.Millisecond, 700 * time.Microsecond
 	b := newBudget(0.01, sampler.TwoTrap{}, sampler.Nanoseconds)
-	b.floor.share, b.gapNS = 0.002, float64(gap)
+	b.floor.share, b.periodNS = 0.002, float64(period)
 	r := rand.New(rand.NewPCG(1, 2))
 	var stats sampler.Stats
 	var cpu, next uint64
 	for at := time.Duration(0); at < 20*time.Second; at += tick {
-		for cpu += uint64(tick) / 20; next < cpu; next += uint64(gap) {
+		for cpu += uint64(tick) / 20; next < cpu; next += uint64(period) {
 			if stats.Ticks++; r.Float64() < b.accepted() {
 				stats.Holds++
 			}

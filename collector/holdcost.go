@@ -37,8 +37,8 @@ type HoldCost struct {
 const (
 	// holdCostTurns with holds, and as many without, at each length: a turn is a tick.
 	holdCostTurns = 10
-	// holdCostGap is the CPU time between two holds of the measurement.
-	holdCostGap = time.Millisecond
+	// holdCostPeriod is the CPU time between two holds of the measurement.
+	holdCostPeriod = time.Millisecond
 	// A measured cost outside of these is chance, or another machine's.
 	leastHoldCost, mostHoldCost = time.Microsecond, time.Millisecond
 )
@@ -95,7 +95,7 @@ func costOfHolds(ctx context.Context, burst int) (holdsCost, error) {
 		return holdsCost{}, err
 	}
 	defer target.stop()
-	s, err := Start(Config{PID: target.cmd.Process.Pid, Context: ctx, Source: Clock, Clock: CPUTime, Overhead: 1, Burst: burst, Gap: holdCostGap,
+	s, err := Start(Config{PID: target.cmd.Process.Pid, Context: ctx, Source: Clock, Clock: CPUTime, Overhead: 1, Burst: burst, Period: holdCostPeriod,
 		Duration: time.Duration(2*holdCostTurns+4) * tickInterval, turns: &turns{target: target}})
 	if err != nil {
 		return holdsCost{}, err

@@ -55,7 +55,7 @@ func TestBudgetChargesWhatWasMeasured(t *testing.T) {
 		t.Errorf("three holds of a millisecond altogether cost %v ns, as assumed", got)
 	}
 	b.holdNS = b.charge(1, firstHoldNS)
-	b.target, b.gapNS = .01, 1e6
+	b.target, b.periodNS = .01, 1e6
 	b.measured(80_000)
 	if got := b.charge(3, time.Millisecond); got != 1.24e6 {
 		t.Errorf("three holds of a millisecond altogether cost %v ns, measured", got)

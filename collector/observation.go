@@ -76,7 +76,7 @@ func (s *Session) pair(trap *sampler.Trap) {
 	switch trap.Kind {
 	case sampler.TrapSample:
 		s.report(t, trap)
-	case sampler.RequestGap:
+	case sampler.RequestPeriod:
 		t.endFirst(&s.ticks, time.Duration(trap.Time))
 	case sampler.RequestHold:
 		s.interrupt(t)

@@ -87,7 +87,7 @@ func (s *Session) profile() (*model.Profile, error) {
 	count(model.CopiesUnread, uint64(s.watches.copyCost.unread))
 	count(model.CPUChildren, s.targets.childrenTime())
 	count(model.CPUSampled, sum.CPU-sum.UnheldTime())
-	count(model.LostBecause.Of(model.TicksMissed), sum.Missed(s.ticks.meanGap))
+	count(model.LostBecause.Of(model.TicksMissed), sum.Missed(s.ticks.meanPeriod))
 	count(model.SourceUncounted, s.unsampled(sum))
 	count(model.TicksInKernel, stats.InKernel)
 	count(model.TicksNoMemory, stats.NoMemory)

@@ -70,7 +70,7 @@ func TestMovesFail(t *testing.T) {
 	defer cancel()
 	var s *Session
 	moved, failed, missing := 0, 0, 0
-	s, err = Start(Config{PID: cmd.Process.Pid, Source: Clock, Clock: CPUTime, Seed: 1, Stack: PrivateStack, Burst: AutoBurst, Overhead: .5, Gap: 200 * time.Microsecond, Progress: func(Progress) {
+	s, err = Start(Config{PID: cmd.Process.Pid, Source: Clock, Clock: CPUTime, Seed: 1, Stack: PrivateStack, Burst: AutoBurst, Overhead: .5, Period: 200 * time.Microsecond, Progress: func(Progress) {
 		s.tracer.Do(func() { moved, failed = s.watches.registers.moved, s.watches.registers.failed })
 		if moved >= 10 && failed >= 5 {
 			cancel()

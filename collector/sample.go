@@ -58,7 +58,7 @@ func (s *Session) sample(t *thread) {
 		s.sampleReported(t)
 		return
 	}
-	if s.ticks.budget.counters || t.shared.Holds%holdsPerGap == 0 {
+	if s.ticks.budget.counters || t.shared.Holds%holdsPerPeriod == 0 {
 		t.redraw(&s.ticks)
 	}
 	g := t.group

@@ -399,7 +399,7 @@ func (s *Session) tick() {
 	ran := max(sum.CPU, s.targets.processes.Ran())
 	accepted := s.ticks.budget.accepted()
 	if s.src.source.Unit() == sampler.Nanoseconds {
-		s.ticks.budget.gapNS = s.ticks.meanGap
+		s.ticks.budget.periodNS = s.ticks.meanPeriod
 	}
 	s.ticks.budget.aim(s.ticks.budget.floor.look(ran, sampler.Monotonic()))
 	s.takeTurns(ran)
@@ -410,7 +410,7 @@ func (s *Session) tick() {
 	}
 	waits := s.timing.resumed() + s.stampCost() // which leave no caches cold
 	if s.ticks.budget.update(ran, stats, s.timing.held.sum-s.holds.stepped.cpu, s.ticks.budget.trapped(sum.Traps+stats.OtherProcess, sum.Spent)+waits) || s.ticks.budget.accepted() != accepted {
-		s.regap(sum)
+		s.adjustPeriod(sum)
 		if err := s.kernel.SetAccept(s.ticks.budget.accepted()); err != nil {
 			s.account.fail(err)
 		}
@@ -418,45 +418,45 @@ func (s *Session) tick() {
 	s.latest = stats
 }
 
-// regap spaces the ticks so that some more come than can become samples: for
-// the gaps between samples to be geometric, but not so many that ticks are what
+// adjustPeriod spaces the ticks so that some more come than can become samples: for
+// the periods between samples to be geometric, but not so many that ticks are what
 // the budget is spent on.
 //
-// Of many threads each gets its new gap when it is held: to set it between two
-// ticks begins the gap anew, and if each runs little none would come to its end. Few
+// Of many threads each gets its new period when it is held: to set it between two
+// ticks begins the period anew, and if each runs little none would come to its end. Few
 // get it at once: they are held seldom where it is the ticks that cost too much.
-func (s *Session) regap(sum estimate.Totals) {
-	if s.cfg.Gap != 0 || s.cfg.gap != 0 {
+func (s *Session) adjustPeriod(sum estimate.Totals) {
+	if s.cfg.Period != 0 || s.cfg.period != 0 {
 		return
 	}
 	perNS := 1.0
 	if s.src.source.Unit() != sampler.Nanoseconds && sum.CPU > 0 && sum.Ticked > 0 {
 		perNS = sum.Ticked / float64(sum.CPU)
 	}
-	gap := float64(s.ticks.budget.gap()) * perNS
-	if ratio := gap / s.ticks.meanGap; ratio > 1/regapRatio && ratio < regapRatio {
+	period := float64(s.ticks.budget.period()) * perNS
+	if ratio := period / s.ticks.meanPeriod; ratio > 1/adjustRatio && ratio < adjustRatio {
 		return
 	}
 	atOnce := s.targets.threads
-	if len(atOnce) > regapAtOnce {
+	if len(atOnce) > adjustAtOnce {
 		atOnce = nil
 	}
 	for _, t := range atOnce {
 		s.ticks.cut(t)
 	}
 	if atOnce != nil { // else there are ticks of both for a while
-		s.ticks.budget.ticksApart(s.ticks.meanGap/perNS, gap/perNS)
+		s.ticks.budget.ticksApart(s.ticks.meanPeriod/perNS, period/perNS)
 	}
-	s.ticks.meanGap = gap
+	s.ticks.meanPeriod = period
 	for _, t := range atOnce {
 		t.redraw(&s.ticks)
 	}
 }
 
 const (
-	// regapRatio: smaller changes of the gap are not worth a system call a thread.
-	regapRatio  = 1.3
-	regapAtOnce = 16 // threads
+	// adjustRatio: smaller changes of the period are not worth a system call a thread.
+	adjustRatio  = 1.3
+	adjustAtOnce = 16 // threads
 )
 
 // closeAll stops sampling and ends all observations.

@@ -152,7 +152,7 @@ func TestConfigErrors(t *testing.T) {
 		{PID: 1, Overhead: 2},
 		{PID: 1, Overhead: math.NaN()},
 		{PID: 1, AccessRate: -1},
-		{PID: 1, Gap: time.Nanosecond},
+		{PID: 1, Period: time.Nanosecond},
 		{PID: 1, Duration: -1},
 		{PID: 1, Burst: -2},
 		{PID: 1, Burst: MaxBurst + 1},

@@ -63,7 +63,7 @@ const (
 	// is dead.
 	deadShare = 0.9
 	// fewestTicks are expected at least before their absence says anything, and so
-	// many gaps are looked at for that.
+	// many periods are looked at for that.
 	fewestTicks = 20
 	fewestDue   = 1.2 * fewestTicks / deadShare
 	// fewestReadings of the clock that fail, of one a hold, tell that it is gone, and
@@ -115,14 +115,14 @@ func (h health) stands(now health, source sampler.Source) error {
 }
 
 // silent says what is wrong with a source that counted from h to now and did not
-// interrupt, nil if it did. gap is the mean distance of its ticks.
-func (h health) silent(now health, source sampler.Source, gap float64) error {
+// interrupt, nil if it did. period is the mean distance of its ticks.
+func (h health) silent(now health, source sampler.Source, period float64) error {
 	counted := now.counted - h.counted
 	missed := counted - (now.sampled - h.sampled) - (now.cut - h.cut)
-	if missed <= max(deadShare*counted, fewestTicks*gap) {
+	if missed <= max(deadShare*counted, fewestTicks*period) {
 		return nil
 	}
-	return fmt.Errorf("%s does not interrupt: %d times where %.0f were due (%s)", source.Name(), now.ticks-h.ticks, counted/gap, unthrottle)
+	return fmt.Errorf("%s does not interrupt: %d times where %.0f were due (%s)", source.Name(), now.ticks-h.ticks, counted/period, unthrottle)
 }
 
 // watch looks after the source and the clock.
@@ -190,13 +190,13 @@ func (s *Session) checkSource(sum estimate.Totals, stats sampler.Stats) (good ui
 	if err := before.stands(now, s.src.source); err != nil {
 		return before.ran, err
 	}
-	// Where gaps are long it takes more than one interval for ticks to be missed.
+	// Where periods are long it takes more than one interval for ticks to be missed.
 	due := s.src.healthDue
-	if now.counted-due.counted < fewestDue*s.ticks.meanGap {
+	if now.counted-due.counted < fewestDue*s.ticks.meanPeriod {
 		return 0, nil
 	}
 	s.src.healthDue = now
-	return due.ran, due.silent(now, s.src.source, s.ticks.meanGap)
+	return due.ran, due.silent(now, s.src.source, s.ticks.meanPeriod)
 }
 
 // unreadable is the error of a clock whose counters others have.
@@ -349,7 +349,7 @@ func (s *Session) fallBack(why error, good uint64) {
 func (s *Session) openTicker(t *thread) error {
 	var err error
 	s.openTally(t)
-	t.ticker, err = s.src.source.Open(s.kernel, t.tid, t.drawGap(&s.ticks))
+	t.ticker, err = s.src.source.Open(s.kernel, t.tid, t.drawPeriod(&s.ticks))
 	if err == nil {
 		t.read, t.ticks, t.passive = t.shared.Sampled, t.shared.Ticks, t.shared.Unheld
 		s.ticks.cut(t)

@@ -204,7 +204,7 @@ func TestReportedAccesses(t *testing.T) {
 		t.Run(clock.Name, func(t *testing.T) {
 			w := startWalker(t)
 			source := sampler.AccessSourceOf("watched words", sampler.Accesses, 2, 2, []sampler.Precise{watchedWord(w.word), watchedWord(w.other)})
-			p, err := w.profile(t, Config{source: source, gap: 8, clock: &clock, Slots: 2, Burst: AutoBurst, Duration: 2 * time.Second})
+			p, err := w.profile(t, Config{source: source, period: 8, clock: &clock, Slots: 2, Burst: AutoBurst, Duration: 2 * time.Second})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -320,7 +320,7 @@ func TestWholeLines(t *testing.T) {
 	}
 }
 
-// The time sampled is the time that the program ran, whatever gaps were set
+// The time sampled is the time that the program ran, whatever periods were set
 // meanwhile.
 func TestTimeSampled(t *testing.T) {
 	const lasts = 3 * time.Second
@@ -373,8 +373,8 @@ type stalling struct {
 	tickers *[]*sampler.Ticker
 }
 
-func (s stalling) Open(k *sampler.Kernel, tid int, gap uint64) (*sampler.Ticker, error) {
-	t, err := s.Source.Open(k, tid, gap)
+func (s stalling) Open(k *sampler.Kernel, tid int, period uint64) (*sampler.Ticker, error) {
+	t, err := s.Source.Open(k, tid, period)
 	*s.tickers = append(*s.tickers, t)
 	return t, err
 }
@@ -413,16 +413,16 @@ func TestSourceStarves(t *testing.T) {
 	for _, tc := range []struct {
 		name   string
 		source sampler.Source
-		gap    time.Duration
+		period time.Duration
 		says   []string
 	}{
 		// One that has its counter so seldom ticks seldom.
-		{"others have the counter", starved, 20 * defaultGap, []string{"others have its counter", "/proc/sys/kernel/nmi_watchdog", "CPUs are offline"}},
-		{"throttled", silent{sampler.NewPMUSource(taskClock)}, defaultGap, []string{"does not interrupt", "/proc/sys/kernel/perf_event_max_sample_rate"}},
+		{"others have the counter", starved, 20 * defaultPeriod, []string{"others have its counter", "/proc/sys/kernel/nmi_watchdog", "CPUs are offline"}},
+		{"throttled", silent{sampler.NewPMUSource(taskClock)}, defaultPeriod, []string{"does not interrupt", "/proc/sys/kernel/perf_event_max_sample_rate"}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			w := startWalker(t)
-			failing(t, w, Config{source: tc.source, Clock: CPUTime, Source: PMU, gap: float64(tc.gap)}, func() moment { return w.sessionStart }, tc.says...)
+			failing(t, w, Config{source: tc.source, Clock: CPUTime, Source: PMU, period: float64(tc.period)}, func() moment { return w.sessionStart }, tc.says...)
 		})
 	}
 }
@@ -735,7 +735,7 @@ func TestJudgeSource(t *testing.T) {
 		{"zero", func(h *health) { h.counted, h.sampled, h.ticks = 0, 5e8, 500 }, "counts nothing"},
 		{"throttled", func(h *health) { h.sampled, h.ticks = 5.1e8, 510 }, "perf_event_max_sample_rate"},
 		{"a third throttled", func(h *health) { h.sampled, h.ticks = 8.3e8, 830 }, ""},
-		{"gaps changed", func(h *health) { h.sampled, h.cut, h.ticks = 5e8, 3e8, 500 }, ""},
+		{"periods changed", func(h *health) { h.sampled, h.cut, h.ticks = 5e8, 3e8, 500 }, ""},
 		{"too few to say", func(h *health) { h.counted, h.sampled, h.ticks = 5.1e8, 5e8, 500 }, ""},
 	} {
 		now := fine
@@ -771,25 +771,25 @@ func TestJudgeSource(t *testing.T) {
 	}
 }
 
-// However long the gaps, a source that counts and does not interrupt, or reports no
+// However long the periods, a source that counts and does not interrupt, or reports no
 // addresses, is found out within a second of the time that threads run; and one that
 // does what it should is not.
-func TestSilentAtLongGaps(t *testing.T) {
+func TestSilentAtLongPeriods(t *testing.T) {
 	pmu, pebs := sampler.NewPMUSource(accesses), sampler.AccessSourceOf("pebs", sampler.Accesses, 2, 1, nil)
 	for _, tc := range []struct {
 		name   string
 		source sampler.Source
-		gap    time.Duration
+		period time.Duration
 		ticks  bool
 		says   string
 	}{
-		{"none, short gaps", pmu, minGap, false, "perf_event_max_sample_rate"},
-		{"none, long gaps", pmu, maxGap, false, "perf_event_max_sample_rate"},
-		{"all, short gaps", pmu, minGap, true, ""},
-		{"all, long gaps", pmu, maxGap, true, ""},
-		{"no addresses, long gaps", pebs, maxGap, true, "--source pmu"},
+		{"none, short periods", pmu, minPeriod, false, "perf_event_max_sample_rate"},
+		{"none, long periods", pmu, maxPeriod, false, "perf_event_max_sample_rate"},
+		{"all, short periods", pmu, minPeriod, true, ""},
+		{"all, long periods", pmu, maxPeriod, true, ""},
+		{"no addresses, long periods", pebs, maxPeriod, true, "--source pmu"},
 	} {
-		s := (&Session{cfg: Config{Source: PMU}, src: sourceState{source: tc.source}, ticks: tickPace{meanGap: float64(tc.gap)}, targets: targets{processes: target.NewSet()}}).wire()
+		s := (&Session{cfg: Config{Source: PMU}, src: sourceState{source: tc.source}, ticks: tickPace{meanPeriod: float64(tc.period)}, targets: targets{processes: target.NewSet()}}).wire()
 		s.targets.processes.Add(os.Getpid())
 		sum, stats := estimate.Totals{CPU: 5e9, Counted: 5e9, Ticked: 5e9}, sampler.Stats{}
 		var ran time.Duration
@@ -800,8 +800,8 @@ func TestSilentAtLongGaps(t *testing.T) {
 			sum.CPU += uint64(tickInterval)
 			sum.Counted += float64(tickInterval)
 			if tc.ticks {
-				stats.Ticks = uint64((sum.Counted - 5e9) / s.ticks.meanGap)
-				sum.Ticked = 5e9 + float64(stats.Ticks)*s.ticks.meanGap
+				stats.Ticks = uint64((sum.Counted - 5e9) / s.ticks.meanPeriod)
+				sum.Ticked = 5e9 + float64(stats.Ticks)*s.ticks.meanPeriod
 			}
 			if tc.source.Reports() != sampler.NoAccess {
 				stats.NoAddress = stats.Ticks
@@ -822,7 +822,7 @@ func TestStarvedInKernel(t *testing.T) {
 		lag  float64 // share of the time that others have the counter
 		says string
 	}{{"taken", .95, "nmi_watchdog"}, {"half taken", .5, ""}, {"in the kernel all the time", 0, ""}} {
-		s := (&Session{cfg: Config{Source: PMU}, src: sourceState{source: sampler.NewPMUSource(accesses)}, ticks: tickPace{meanGap: 1e6}, targets: targets{processes: target.NewSet()}}).wire()
+		s := (&Session{cfg: Config{Source: PMU}, src: sourceState{source: sampler.NewPMUSource(accesses)}, ticks: tickPace{meanPeriod: 1e6}, targets: targets{processes: target.NewSet()}}).wire()
 		sum := estimate.Totals{CPU: 5e9, Counted: 3e9, Ticked: 3e9} // so far all was well
 		const step = uint64(healthInterval)
 		var ran time.Duration

@@ -132,13 +132,13 @@ func TestEnginesByConstruction(t *testing.T) {
 			if _, err := fmt.Fscanf(out, "%v %v\n", &begin, &end); err != nil {
 				t.Fatalf("what the program says: %v", err)
 			}
-			gap := 2 * time.Millisecond
+			period := 2 * time.Millisecond
 			if engine == Step {
-				gap /= 10 // the budget makes its holds rare enough
+				period /= 10 // the budget makes its holds rare enough
 			}
 			ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 			defer cancel()
-			s, err := Start(Config{PID: cmd.Process.Pid, BurstEngine: engine, Burst: 60, Granularity: Word, Source: Clock, Clock: CPUTime, Overhead: .5, Seed: 1, Gap: gap, stepLimit: time.Second,
+			s, err := Start(Config{PID: cmd.Process.Pid, BurstEngine: engine, Burst: 60, Granularity: Word, Source: Clock, Clock: CPUTime, Overhead: .5, Seed: 1, Period: period, stepLimit: time.Second,
 				Progress: func(p Progress) {
 					if p.Samples >= 200 {
 						cancel()

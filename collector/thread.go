@@ -43,7 +43,7 @@ type thread struct {
 	// it may have stood still.
 	lookedAt, wentOn time.Duration
 	first            uint64 // what the first tick is to count for in cpu, 0 when it has come
-	passed           uint64 // of the gap after the first tick, when it was set
+	passed           uint64 // of the period after the first tick, when it was set
 	epoch            *record.Epoch
 	// since is when it stopped for its hold, letGo when its last hold ended, letGoTraps how many traps it had then.
 	since      time.Duration
@@ -123,7 +123,7 @@ func (s *Session) addThread(p *target.Process, tid int) error {
 	t := &thread{tid: tid, process: p, index: index, shared: shared, nth: p.Came}
 	p.Came++
 	if s.drawsFirst() {
-		t.first, shared.First = uint64(s.ticks.meanGap), sampler.FirstDue
+		t.first, shared.First = uint64(s.ticks.meanPeriod), sampler.FirstDue
 	}
 	if t.counter, err = s.kernel.OpenCounter(index, tid); err != nil {
 		return errors.Join(err, s.kernel.RemoveThread(index))

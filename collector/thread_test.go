@@ -76,16 +76,16 @@ func TestLateInterrupt(t *testing.T) {
 	}
 }
 
-// The first gap must be what is left of a gap at a random moment: its density at
-// x is the probability that a gap is longer, over the mean gap.
-func TestFirstGap(t *testing.T) {
-	const n, gap = 200_000, 1e6
-	s := (&Session{rand: rand.New(rand.NewPCG(1, 2)), ticks: tickPace{meanGap: gap}}).wire()
+// The first period must be what is left of a period at a random moment: its density at
+// x is the probability that a period is longer, over the mean period.
+func TestFirstPeriod(t *testing.T) {
+	const n, period = 200_000, 1e6
+	s := (&Session{rand: rand.New(rand.NewPCG(1, 2)), ticks: tickPace{meanPeriod: period}}).wire()
 	var below [3]float64
-	at := [3]float64{0.1, 0.5, 1} // in gaps
+	at := [3]float64{0.1, 0.5, 1} // in periods
 	sum := 0.0
 	for range n {
-		x := float64(s.ticks.drawFirst()) / gap
+		x := float64(s.ticks.drawFirst()) / period
 		sum += x
 		for i := range at {
 			if x < at[i] {
@@ -93,10 +93,10 @@ func TestFirstGap(t *testing.T) {
 			}
 		}
 	}
-	// E[x²] / 2E[x], and the density's integral: 1 up to the least gap, then falling to 0 at the most.
+	// E[x²] / 2E[x], and the density's integral: 1 up to the least period, then falling to 0 at the most.
 	for i, want := range [3]float64{0.1, 0.5, 1 - 0.25*0.5/2} {
 		if got := below[i] / n; math.Abs(got-want) > 4*math.Sqrt(want*(1-want)/n) {
-			t.Errorf("below %g gaps: %.4f, want %.4f", at[i], got, want)
+			t.Errorf("below %g periods: %.4f, want %.4f", at[i], got, want)
 		}
 	}
 	if want := (1 + 0.25/12) / 2; math.Abs(sum/n-want) > 0.005 {

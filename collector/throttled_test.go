@@ -30,12 +30,12 @@ type simulated struct {
 // timerTick in ns, HZ=250.
 const timerTick = 4e6
 
-// run samples the stretches at gaps drawn anew at each tick. As the kernel does
+// run samples the stretches at periods drawn anew at each tick. As the kernel does
 // it, an event that has ticked most times since a timer tick stands still until the
 // next one (__perf_event_account_interrupt), or until the thread is back from a
 // sleep. seen is told which accesses were sampled.
-func (p *simulated) run(program []stretch, gap func() uint64, most int, seen func(access uint64)) {
-	left, ticks, ends := float64(gap()), 0, timerTick
+func (p *simulated) run(program []stretch, period func() uint64, most int, seen func(access uint64)) {
+	left, ticks, ends := float64(period()), 0, timerTick
 	stopped, since := false, 0.0
 	start := func() {
 		ticks = 0
@@ -46,7 +46,7 @@ func (p *simulated) run(program []stretch, gap func() uint64, most int, seen fun
 	}
 	done := 0.0
 	for _, s := range program {
-		// To what comes next: the end of the gap, of the timer tick, or of the stretch.
+		// To what comes next: the end of the period, of the timer tick, or of the stretch.
 		for n := float64(s.n); n > 0; {
 			step := min(n, (ends-p.now)/s.ns)
 			if !stopped {
@@ -60,7 +60,7 @@ func (p *simulated) run(program []stretch, gap func() uint64, most int, seen fun
 				left -= step
 			}
 			if left <= 0 {
-				left = float64(gap())
+				left = float64(period())
 				p.access = uint64(math.Round(done))
 				if ticks++; ticks >= most {
 					stopped, since = true, p.now
@@ -84,26 +84,26 @@ func (p *simulated) run(program []stretch, gap func() uint64, most int, seen fun
 }
 
 // Throttled or not, each access of a loop has the same chance to be sampled,
-// though the gaps' mean is a multiple of the loop's length.
+// though the periods' mean is a multiple of the loop's length.
 func TestThrottledSamples(t *testing.T) {
 	const loop, mean, most = 7, 700, 1000 // 5714 are due in a timer tick
-	s := (&Session{rand: rand.New(rand.NewPCG(1, 2)), ticks: tickPace{meanGap: mean}}).wire()
+	s := (&Session{rand: rand.New(rand.NewPCG(1, 2)), ticks: tickPace{meanPeriod: mean}}).wire()
 	s.ticks.budget.counters = true
 	fixed := func() uint64 { return mean }
 	for _, tc := range []struct {
-		name string
-		gap  func() uint64
-		most int
-		fair bool
+		name   string
+		period func() uint64
+		most   int
+		fair   bool
 	}{
-		{"geometric", s.ticks.drawGap, math.MaxInt, true},
-		{"geometric, throttled", s.ticks.drawGap, most, true},
+		{"geometric", s.ticks.drawPeriod, math.MaxInt, true},
+		{"geometric, throttled", s.ticks.drawPeriod, most, true},
 		{"fixed", fixed, math.MaxInt, false}, // so that the test can tell
 	} {
 		var count [loop]float64
 		n, chi2 := 0.0, 0.0
 		var p simulated
-		p.run([]stretch{{n: 4e7, ns: 1}}, tc.gap, tc.most, func(i uint64) { count[i%loop]++; n++ })
+		p.run([]stretch{{n: 4e7, ns: 1}}, tc.period, tc.most, func(i uint64) { count[i%loop]++; n++ })
 		for _, c := range count {
 			chi2 += (c - n/loop) * (c - n/loop) / (n / loop)
 		}
@@ -134,7 +134,7 @@ func TestThrottledWeights(t *testing.T) {
 		program  []stretch
 		most     int
 		perCount float64
-		slow     float64    // longer gap in the second phase
+		slow     float64    // longer period in the second phase
 		samples  [2]float64 // bounds of the first phase's share
 		weight   [2]float64
 	}{
@@ -155,15 +155,15 @@ func TestThrottledWeights(t *testing.T) {
 			var seen []*record.Observation
 			var inFirst []bool
 			first := func(access uint64) bool { return access/uint64(phase)%2 == 0 }
-			var ends, gap uint64
+			var ends, period uint64
 			draw := func() uint64 {
-				ends += gap
-				s.ticks.meanGap = mean
+				ends += period
+				s.ticks.meanPeriod = mean
 				if !first(p.access) {
-					s.ticks.meanGap *= tc.slow
+					s.ticks.meanPeriod *= tc.slow
 				}
-				gap = s.ticks.drawGap()
-				return gap
+				period = s.ticks.drawPeriod()
+				return period
 			}
 			now := func() record.Marks {
 				return record.Marks{Clock: p.access, Ran: uint64(p.ran), Throttles: p.throttles, Stopped: uint64(p.stopped)}

@@ -76,7 +76,7 @@ func TestPaperSchuffTable2Real(t *testing.T) {
 		full, sampled := map[bool]pcHists{false: {}, true: {}}, map[bool]pcHists{false: {}, true: {}}
 		samplers, notes := map[bool]*exact.ThreadSampler{}, map[bool]func(*exact.ThreadSample){}
 		for _, s := range []bool{false, true} {
-			samplers[s], err = exact.NewThreadSampler(exact.ThreadSamplerConfig{BlockBytes: model.LineBytes, MeanGap: 1000, Seed: 1,
+			samplers[s], err = exact.NewThreadSampler(exact.ThreadSamplerConfig{BlockBytes: model.LineBytes, MeanPeriod: 1000, Seed: 1,
 				Shared: s, Parallel: true, PruneAfter: 100, PruneQuantile: 0.99})
 			if err != nil {
 				t.Fatal(err)

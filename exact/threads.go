@@ -23,10 +23,10 @@ type ThreadSampler struct {
 	config ThreadSamplerConfig
 	rand   *rand.PCG
 
-	number  map[int32]int // of a thread, from 0
-	clock   []uint64      // touches of each thread
-	touches uint64        // of all
-	gap     uint64        // touches until the next sample is taken
+	number    map[int32]int // of a thread, from 0
+	clock     []uint64      // touches of each thread
+	touches   uint64        // of all
+	untilNext uint64        // touches until the next sample is taken
 
 	// Touches that cannot change what is known of any open sample are left out:
 	// those of what the thread has touched since the last sample was taken or
@@ -54,10 +54,10 @@ type seenBlock struct {
 // ThreadSamplerConfig says what a ThreadSampler measures, and how.
 type ThreadSamplerConfig struct {
 	BlockBytes int
-	// MeanGap is the mean number of touches from one sample to the next, 1
-	// or more. Gaps are geometric, so that every touch is as likely.
-	MeanGap float64
-	Seed    uint64
+	// MeanPeriod is the mean number of touches from one sample to the next, 1
+	// or more. Periods are geometric, so that every touch is as likely.
+	MeanPeriod float64
+	Seed       uint64
 	// Shared measures in one stack for all threads, otherwise each has its own.
 	Shared bool
 	// Parallel works as threads that run in parallel must to do without locks:
@@ -126,8 +126,8 @@ func NewThreadSampler(c ThreadSamplerConfig) (*ThreadSampler, error) {
 	if err != nil {
 		return nil, err
 	}
-	if !(c.MeanGap >= 1) || c.MeanGap > 1e18 {
-		return nil, fmt.Errorf("sample threads: mean gap %v, want 1 to 1e18", c.MeanGap)
+	if !(c.MeanPeriod >= 1) || c.MeanPeriod > 1e18 {
+		return nil, fmt.Errorf("sample threads: mean period %v, want 1 to 1e18", c.MeanPeriod)
 	}
 	if c.PruneAfter < 0 || c.PruneAfter > 0 && !(c.PruneQuantile > 0 && c.PruneQuantile < 1) {
 		return nil, fmt.Errorf("sample threads: prune above quantile %v after %d samples, want a quantile between 0 and 1", c.PruneQuantile, c.PruneAfter)
@@ -140,20 +140,20 @@ func NewThreadSampler(c ThreadSamplerConfig) (*ThreadSampler, error) {
 		epoch:  1,
 		past:   newTally(model.LogBins(10)),
 	}
-	s.gap = s.drawGap()
+	s.untilNext = s.drawPeriod()
 	if !c.Parallel {
 		s.stacks, err = newSampleStacks(c)
 	}
 	return s, err
 }
 
-// drawGap is geometric on 1, 2, ... with mean MeanGap.
-func (s *ThreadSampler) drawGap() uint64 {
-	if s.config.MeanGap == 1 {
+// drawPeriod is geometric on 1, 2, ... with mean MeanPeriod.
+func (s *ThreadSampler) drawPeriod() uint64 {
+	if s.config.MeanPeriod == 1 {
 		return 1
 	}
 	u := (float64(s.rand.Uint64()>>11) + 0.5) / (1 << 53)
-	return 1 + uint64(math.Log(u)/math.Log1p(-1/s.config.MeanGap))
+	return 1 + uint64(math.Log(u)/math.Log1p(-1/s.config.MeanPeriod))
 }
 
 // Counts says what was done so far.
@@ -187,8 +187,8 @@ func (s *ThreadSampler) Add(accesses []model.Access, f func(*ThreadSample)) {
 					s.analyze(a, n, b, f)
 				}
 			}
-			if s.gap--; s.gap == 0 {
-				s.gap = s.drawGap()
+			if s.untilNext--; s.untilNext == 0 {
+				s.untilNext = s.drawPeriod()
 				s.prune(f)
 				s.take(a, n, b)
 			}
@@ -218,7 +218,7 @@ func (s *ThreadSampler) Idle() uint64 {
 	if len(s.open) > 0 {
 		return 0
 	}
-	return s.gap - 1
+	return s.untilNext - 1
 }
 
 // Skip counts touches that went by unseen, at most Idle.
@@ -227,7 +227,7 @@ func (s *ThreadSampler) Skip(touches uint64) error {
 		return fmt.Errorf("sample threads: %d touches skipped, at most %d may be", touches, s.Idle())
 	}
 	s.touches += touches
-	s.gap -= touches
+	s.untilNext -= touches
 	return nil
 }
 

@@ -88,7 +88,7 @@ func TestThreadSamplerEveryTouch(t *testing.T) {
 					t.Fatalf("use %d invalidated by a load: %+v", x.PC, *x)
 				}
 			}
-			s := mustSampler(t, ThreadSamplerConfig{BlockBytes: model.WordBytes, MeanGap: 1, Shared: shared, Parallel: parallel})
+			s := mustSampler(t, ThreadSamplerConfig{BlockBytes: model.WordBytes, MeanPeriod: 1, Shared: shared, Parallel: parallel})
 			s.Add(accesses, check)
 			s.Finish(check)
 			if len(seen) != len(accesses) {
@@ -105,8 +105,8 @@ func TestThreadSamplerEveryTouch(t *testing.T) {
 func TestThreadSamplerParallelWrites(t *testing.T) {
 	const a, b, c, d = 8, 16, 24, 32
 	run := func(sync bool, accesses ...model.Access) []ThreadSample {
-		s := mustSampler(t, ThreadSamplerConfig{BlockBytes: 8, MeanGap: 1e18, Parallel: true})
-		s.gap = 1 // sample the first access only
+		s := mustSampler(t, ThreadSamplerConfig{BlockBytes: 8, MeanPeriod: 1e18, Parallel: true})
+		s.untilNext = 1 // sample the first access only
 		var got []ThreadSample
 		for _, x := range accesses {
 			s.Add([]model.Access{x}, func(x *ThreadSample) { got = append(got, *x) })
@@ -151,8 +151,8 @@ func TestThreadSamplerPruning(t *testing.T) {
 		accesses = append(accesses, model.Access{Addr: uint64(i%50) * 8})
 	}
 	for _, pruneAfter := range []int{0, 100, 1 << 30} {
-		s := mustSampler(t, ThreadSamplerConfig{BlockBytes: 8, MeanGap: 500, PruneAfter: pruneAfter, PruneQuantile: 0.99})
-		s.gap = 1
+		s := mustSampler(t, ThreadSamplerConfig{BlockBytes: 8, MeanPeriod: 500, PruneAfter: pruneAfter, PruneQuantile: 0.99})
+		s.untilNext = 1
 		var kinds [model.NumKinds]int
 		note := func(x *ThreadSample) {
 			kinds[x.Kind]++
@@ -176,21 +176,21 @@ func TestThreadSamplerPruning(t *testing.T) {
 	}
 }
 
-func TestThreadSamplerGaps(t *testing.T) {
+func TestThreadSamplerPeriods(t *testing.T) {
 	for _, mean := range []float64{1, 1.5, 10, 1e4, 1e9} {
-		s := mustSampler(t, ThreadSamplerConfig{BlockBytes: 8, MeanGap: mean, Seed: 3})
+		s := mustSampler(t, ThreadSamplerConfig{BlockBytes: 8, MeanPeriod: mean, Seed: 3})
 		const n = 20_000
 		var sum, one float64
 		for range n {
-			g := s.drawGap()
+			g := s.drawPeriod()
 			sum += float64(g)
 			if g == 1 {
 				one++
 			}
 		}
 		sd := math.Sqrt(mean * (mean - 1))
-		near(t, "mean gap", sum/n, mean, 5*sd/math.Sqrt(n))
-		near(t, "gaps of 1", one/n, 1/mean, 5*math.Sqrt(1/mean/n))
+		near(t, "mean period", sum/n, mean, 5*sd/math.Sqrt(n))
+		near(t, "periods of 1", one/n, 1/mean, 5*math.Sqrt(1/mean/n))
 	}
 }
 
@@ -198,13 +198,13 @@ func TestThreadSamplerConfig(t *testing.T) {
 	for _, c := range []ThreadSamplerConfig{
 		{},
 		{BlockBytes: 8},
-		{BlockBytes: 7, MeanGap: 10},
-		{BlockBytes: 8, MeanGap: math.NaN()},
-		{BlockBytes: 8, MeanGap: 0.5},
-		{BlockBytes: 8, MeanGap: math.Inf(1)},
-		{BlockBytes: 8, MeanGap: 5, PruneAfter: 1},
-		{BlockBytes: 8, MeanGap: 5, PruneAfter: 1, PruneQuantile: 1},
-		{BlockBytes: 8, MeanGap: 5, PruneAfter: -1, PruneQuantile: 0.5},
+		{BlockBytes: 7, MeanPeriod: 10},
+		{BlockBytes: 8, MeanPeriod: math.NaN()},
+		{BlockBytes: 8, MeanPeriod: 0.5},
+		{BlockBytes: 8, MeanPeriod: math.Inf(1)},
+		{BlockBytes: 8, MeanPeriod: 5, PruneAfter: 1},
+		{BlockBytes: 8, MeanPeriod: 5, PruneAfter: 1, PruneQuantile: 1},
+		{BlockBytes: 8, MeanPeriod: 5, PruneAfter: -1, PruneQuantile: 0.5},
 	} {
 		if _, err := NewThreadSampler(c); err == nil {
 			t.Errorf("%+v: no error", c)
@@ -342,7 +342,7 @@ func endless(h *model.Hist) *model.Hist {
 // threads' order is not that of the full analysis: here, each runs ahead of the
 // others by up to maxRun accesses.
 func TestPaperSchuffTable1(t *testing.T) {
-	const threads, perThread, gap = 4, 100_000, 100
+	const threads, perThread, period = 4, 100_000, 100
 	variants := []struct {
 		name             string
 		shared, parallel bool
@@ -374,7 +374,7 @@ func TestPaperSchuffTable1(t *testing.T) {
 	for k, v := range variants {
 		for i, shape := range shapes {
 			sampled := model.NewHist(bins)
-			s := mustSampler(t, ThreadSamplerConfig{BlockBytes: model.LineBytes, MeanGap: gap, Seed: uint64(i),
+			s := mustSampler(t, ThreadSamplerConfig{BlockBytes: model.LineBytes, MeanPeriod: period, Seed: uint64(i),
 				Shared: v.shared, Parallel: v.parallel, PruneAfter: 100, PruneQuantile: 0.99})
 			note := func(x *ThreadSample) { sampled.AddKind(x.Kind, x.Dist, 1) }
 			for _, part := range parallelProgram(newRand(t, uint64(i)), shape, threads, perThread, v.maxRun) {
@@ -417,7 +417,7 @@ func TestThreadSamplerLeavesOut(t *testing.T) {
 		for _, c := range []ThreadSamplerConfig{
 			{}, {Shared: true}, {Parallel: true}, {Shared: true, Parallel: true}, {PruneAfter: 10, PruneQuantile: 0.9}, {Parallel: true, PruneAfter: 10, PruneQuantile: 0.9},
 		} {
-			c.BlockBytes, c.MeanGap, c.Seed = model.LineBytes, 50, r.Uint64()
+			c.BlockBytes, c.MeanPeriod, c.Seed = model.LineBytes, 50, r.Uint64()
 			var want, got []ThreadSample
 			one, all := mustSampler(t, c), mustSampler(t, c)
 			for _, part := range parts {
@@ -465,11 +465,11 @@ func BenchmarkPrivateStacks(b *testing.B) {
 func BenchmarkThreadSampler(b *testing.B) {
 	stream := benchmarkStream()
 	for _, c := range []struct {
-		name string
-		gap  float64
-	}{{"sparse", 1e8}, {"gap10k", 1e4}, {"gap1k", 1e3}} {
+		name   string
+		period float64
+	}{{"sparse", 1e8}, {"period10k", 1e4}, {"period1k", 1e3}} {
 		b.Run(c.name, func(b *testing.B) {
-			s := mustSampler(b, ThreadSamplerConfig{BlockBytes: model.LineBytes, MeanGap: c.gap, Parallel: true, PruneAfter: 100, PruneQuantile: 0.99})
+			s := mustSampler(b, ThreadSamplerConfig{BlockBytes: model.LineBytes, MeanPeriod: c.period, Parallel: true, PruneAfter: 100, PruneQuantile: 0.99})
 			b.ReportAllocs()
 			for b.Loop() {
 				s.Add(stream, func(*ThreadSample) {})
@@ -490,7 +490,7 @@ func BenchmarkThreadSamplerManyOpen(b *testing.B) {
 		stream[i] = model.Access{Addr: block * model.LineBytes, Size: 8, Op: model.Load}
 	}
 	for b.Loop() {
-		s := mustSampler(b, ThreadSamplerConfig{BlockBytes: model.LineBytes, MeanGap: 1e3, PruneAfter: 100, PruneQuantile: 0.99})
+		s := mustSampler(b, ThreadSamplerConfig{BlockBytes: model.LineBytes, MeanPeriod: 1e3, PruneAfter: 100, PruneQuantile: 0.99})
 		s.Add(stream, func(*ThreadSample) {})
 		b.ReportMetric(float64(s.Counts().MaxOpen), "open")
 	}
@@ -505,7 +505,7 @@ func TestThreadSamplerSkip(t *testing.T) {
 		accesses[i] = model.Access{Addr: uint64(r.IntN(1+r.IntN(100))) * 8, Size: 8, Op: model.Load, Thread: int32(i / 1000 % 3)}
 	}
 	for _, shared := range []bool{false, true} {
-		c := ThreadSamplerConfig{BlockBytes: 8, MeanGap: 2000, Seed: 7, Shared: shared}
+		c := ThreadSamplerConfig{BlockBytes: 8, MeanPeriod: 2000, Seed: 7, Shared: shared}
 		whole, parts := mustSampler(t, c), mustSampler(t, c)
 		var want, got []ThreadSample
 		whole.Add(accesses, func(x *ThreadSample) { want = append(want, *x) })

@@ -102,7 +102,7 @@ func TestPaperSchuffTable1Real(t *testing.T) {
 		samplers, sampled := make([]*exact.ThreadSampler, len(variants)), make([]*model.Hist, len(variants))
 		note := make([]func(*exact.ThreadSample), len(variants))
 		for i, v := range variants {
-			samplers[i], err = exact.NewThreadSampler(exact.ThreadSamplerConfig{BlockBytes: model.LineBytes, MeanGap: 5000, Seed: 1,
+			samplers[i], err = exact.NewThreadSampler(exact.ThreadSamplerConfig{BlockBytes: model.LineBytes, MeanPeriod: 5000, Seed: 1,
 				Shared: v.shared, Parallel: v.parallel, PruneAfter: 100, PruneQuantile: 0.99})
 			if err != nil {
 				t.Fatal(err)

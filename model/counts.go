@@ -57,7 +57,7 @@ const (
 	HoldInterrupts  CountName = "holds by interrupt"
 	HoldsInSyscall  CountName = "holds that came in a system call"
 	OtherStops      CountName = "stops besides holds"
-	TicksPassedOver CountName = "ticks passed over until a new thread had its gap"
+	TicksPassedOver CountName = "ticks passed over until a new thread had its period"
 	TicksLate       CountName = "first ticks passed over, their thread having been in the kernel at their time"
 	TicksStepping   CountName = "ticks while stepping over a watchpoint"
 	TicksInKernel   CountName = "ticks of the source in the kernel"

@@ -24,8 +24,8 @@ const MaxThreads = 16384
 // machine may offer fewer.
 const NumSlots = 4
 
-// FirstDue is Thread.First of one whose first tick comes after a gap of its own:
-// RequestGap then asks for the next, and until First is 0 again ticks are passed
+// FirstDue is Thread.First of one whose first tick comes after a period of its own:
+// RequestPeriod then asks for the next, and until First is 0 again ticks are passed
 // over.
 const FirstDue = 1
 
@@ -69,8 +69,8 @@ const (
 	TrapBlindLine = bpf.RDXTrapKindTRAP_BLIND_LINE
 	// TrapSample is no trap: the use as an access source reported it.
 	TrapSample = bpf.RDXTrapKindTRAP_SAMPLE
-	// RequestGap: the thread has ticked for the first time, and needs a gap.
-	RequestGap = bpf.RDXTrapKindREQUEST_GAP
+	// RequestPeriod: the thread has ticked for the first time, and needs a period.
+	RequestPeriod = bpf.RDXTrapKindREQUEST_PERIOD
 	// RequestHold: the thread is to be stopped by Tracer.Interrupt.
 	RequestHold = bpf.RDXTrapKindREQUEST_HOLD
 )
@@ -283,7 +283,7 @@ type Stats struct {
 	HoldPending   uint64 // candidate while its thread was on hold already
 	SignalBlocked uint64 // not held: the thread blocks the signals that could hold it
 	Waits         uint64 // not held: it blocks them, and has waited within 10 ms
-	FirstAgain    uint64 // ticks after a thread's first, before it had its gap
+	FirstAgain    uint64 // ticks after a thread's first, before it had its period
 	FirstLate     uint64 // first ticks of threads that were in the kernel at their time
 	Interrupts    uint64 // of Holds, by Tracer.Interrupt
 	SignalFailed  uint64 // not held: the kernel would not send the signal

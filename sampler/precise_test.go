@@ -82,14 +82,14 @@ func (f *fakePerf) open(attr *unix.PerfEventAttr, tid, group int) (int, error) {
 
 // ask opens source s of a machine in which perf_event_open works and all else
 // fails, and returns what was asked for.
-func ask(t *testing.T, s AccessSource, gap uint64) *fakePerf {
+func ask(t *testing.T, s AccessSource, period uint64) *fakePerf {
 	t.Helper()
 	f := new(fakePerf)
 	s.open = f.open
 	for _, e := range s.events {
 		ticker := &Ticker{groups: s.groups}
 		// Attaching a program to /dev/null fails; the opening is over then.
-		if err := s.openOne(ticker, e, 1, 0, gap); err == nil {
+		if err := s.openOne(ticker, e, 1, 0, period); err == nil {
 			t.Fatal("/dev/null takes programs")
 		}
 		if err := ticker.Close(); err != nil {
@@ -111,11 +111,11 @@ func TestIBS(t *testing.T) {
 			t.Fatal(s, err)
 		}
 		// The kernel refuses a period that is not a multiple of 16.
-		for gap, want := range map[uint64]uint64{1<<20 + 15: 1 << 20, 1 << 20: 1 << 20, 1: minPMUGap} {
-			a := &ask(t, s, gap).asked[0]
+		for period, want := range map[uint64]uint64{1<<20 + 15: 1 << 20, 1 << 20: 1 << 20, 1: minPMUPeriod} {
+			a := &ask(t, s, period).asked[0]
 			checkPrecise(t, "ibs", a)
 			if word(a, atConfig) != 1<<19 || word(a, atPeriod) != want || word(a, 0)&0xffffffff != 11 {
-				t.Errorf("config %#x, period %d for %d, type %d", word(a, atConfig), word(a, atPeriod), gap, word(a, 0)&0xffffffff)
+				t.Errorf("config %#x, period %d for %d, type %d", word(a, atConfig), word(a, atPeriod), period, word(a, 0)&0xffffffff)
 			}
 			if got := word(a, atConfig2) == 1; got != filter {
 				t.Errorf("swfilt is %v, want %v", got, filter)
@@ -255,7 +255,7 @@ func TestAccessSourceRefused(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	ibs := AccessSourceOf("ibs", Operations, 1, minPMUGap, nil)
+	ibs := AccessSourceOf("ibs", Operations, 1, minPMUPeriod, nil)
 	ibs.open = (&fakePerf{failAt: 1, err: explainPerf(unix.EINVAL)}).open
 	if err := ibs.openOne(new(Ticker), Precise{Align: ibsAlign}, 1, 0, 1<<20); err == nil || !strings.Contains(err.Error(), "6.2") {
 		t.Errorf("IBS of a thread on an old kernel: %v", err)

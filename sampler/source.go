@@ -14,10 +14,10 @@ import (
 type Source interface {
 	// Name as in the profile: "cpu-clock".
 	Name() string
-	// Open starts sampling thread tid. gap is the mean distance between two
+	// Open starts sampling thread tid. period is the mean distance between two
 	// ticks in Unit; the events' phases are the caller's to spread.
-	Open(k *Kernel, tid int, gap uint64) (*Ticker, error)
-	// Unit of a gap: "nanoseconds" of CPU time, "accesses", "cycles" or
+	Open(k *Kernel, tid int, period uint64) (*Ticker, error)
+	// Unit of a period: "nanoseconds" of CPU time, "accesses", "cycles" or
 	// "operations".
 	Unit() string
 	// Reports says what a sample tells of its access.
@@ -52,15 +52,15 @@ type Ticker struct {
 	rings  *atomic.Int64 // of all tickers; nil: none
 }
 
-// SetGapOf changes the distance to the next tick of one event. The gaps of
+// SetPeriodOf changes the distance to the next tick of one event. The periods of
 // samples are geometric if it is drawn anew for the event that ticked, at its
 // tick; the others are as far from their next tick as they were before.
-func (t *Ticker) SetGapOf(event int, gap uint64) error {
+func (t *Ticker) SetPeriodOf(event int, period uint64) error {
 	if event >= len(t.events) {
-		return fmt.Errorf("set sampling gap: no event %d", event)
+		return fmt.Errorf("set sampling period: no event %d", event)
 	}
-	if err := t.events[event].setPeriod(gap); err != nil {
-		return fmt.Errorf("set sampling gap: %w", err)
+	if err := t.events[event].setPeriod(period); err != nil {
+		return fmt.Errorf("set sampling period: %w", err)
 	}
 	return nil
 }
@@ -73,8 +73,8 @@ func (t *Ticker) Len() int {
 	return len(t.events)
 }
 
-// Gap is the distance between the ticks of one event, as last set.
-func (t *Ticker) Gap(event int) uint64 { return t.events[event].period }
+// Period is the distance between the ticks of one event, as last set.
+func (t *Ticker) Period(event int) uint64 { return t.events[event].period }
 
 // Count is what the thread's events counted so far in the source's unit, for
 // how many nanoseconds the thread ran, and for how many of them, at most,
@@ -144,10 +144,10 @@ func (t *Ticker) Close() error {
 	return errors.Join(errs...)
 }
 
-// add opens one more event of the thread, to tick every gap, and starts it with
+// add opens one more event of the thread, to tick every period, and starts it with
 // the program. leader is of the event's group, -1 if it has none.
-func (t *Ticker) add(open opener, ev event, attr *unix.PerfEventAttr, gap uint64, tid, program, leader int) error {
-	ev.period = ev.round(gap)
+func (t *Ticker) add(open opener, ev event, attr *unix.PerfEventAttr, period uint64, tid, program, leader int) error {
+	ev.period = ev.round(period)
 	attr.Sample = ev.period
 	var err error
 	if ev.fd, err = open(attr, tid, leader); err != nil {
@@ -169,13 +169,13 @@ func (CPUClock) Reports() Report { return NoAccess }
 // Counts nothing: CPU time goes on while the clock is stopped.
 func (CPUClock) Counts() *Counted { return nil }
 
-// MinGap is the shortest time between two ticks of a thread.
-const MinGap = 100 * time.Microsecond
+// MinPeriod is the shortest time between two ticks of a thread.
+const MinPeriod = 100 * time.Microsecond
 
-func (CPUClock) Open(k *Kernel, tid int, gap uint64) (*Ticker, error) {
+func (CPUClock) Open(k *Kernel, tid int, period uint64) (*Ticker, error) {
 	attr := samplingAttr(Event{Type: unix.PERF_TYPE_SOFTWARE, Config: unix.PERF_COUNT_SW_CPU_CLOCK})
 	t := &Ticker{groups: 1, rings: &k.rings}
-	if err := t.add(perfOpen, event{min: uint64(MinGap)}, &attr, gap, tid, k.obj.programs[sampleProgram].FD(), -1); err != nil {
+	if err := t.add(perfOpen, event{min: uint64(MinPeriod)}, &attr, period, tid, k.obj.programs[sampleProgram].FD(), -1); err != nil {
 		return nil, errors.Join(fmt.Errorf("sample thread %d by cpu-clock: %w", tid, err), t.Close())
 	}
 	return t, nil

@@ -18,13 +18,13 @@ const Operations = "operations"
 // the report is made, some instructions after the access; a reuse within these
 // is missed.
 type AccessSource struct {
-	name   string
-	unit   string
-	groups int    // events that count at a time: those of one type of core
-	minGap uint64 // keeps a program's every sample affordable
-	events []Precise
-	counts *Counted // nil: the machine has no counter of accesses
-	open   opener
+	name      string
+	unit      string
+	groups    int    // events that count at a time: those of one type of core
+	minPeriod uint64 // keeps a program's every sample affordable
+	events    []Precise
+	counts    *Counted // nil: the machine has no counter of accesses
+	open      opener
 }
 
 // NewAccessSource returns the source named name, "pebs" or "ibs", of machine
@@ -37,12 +37,12 @@ func NewAccessSource(m Machine, name string, latency bool) (AccessSource, error)
 	switch name {
 	case "ibs":
 		events, err = m.ibsEvents()
-		s = AccessSourceOf(name, Operations, 1, minPMUGap, events)
+		s = AccessSourceOf(name, Operations, 1, minPMUPeriod, events)
 	case "pebs":
 		if events, err = m.pebsEvents(latency); err != nil {
 			err = fmt.Errorf("no PEBS: %w", err)
 		}
-		s = AccessSourceOf(name, Accesses, 2, minPMUGap, events)
+		s = AccessSourceOf(name, Accesses, 2, minPMUPeriod, events)
 	default:
 		return s, fmt.Errorf("no source %q", name)
 	}
@@ -61,8 +61,8 @@ func (m Machine) ReportingEvents(name string, latency bool) int {
 
 // AccessSourceOf is a source of other events that report addresses, of which
 // groups count at a time, in the given unit.
-func AccessSourceOf(name, unit string, groups int, minGap uint64, events []Precise) AccessSource {
-	return AccessSource{name, unit, groups, minGap, events, nil, perfOpen}
+func AccessSourceOf(name, unit string, groups int, minPeriod uint64, events []Precise) AccessSource {
+	return AccessSource{name, unit, groups, minPeriod, events, nil, perfOpen}
 }
 
 // Events is how many the source has, each with a program of its own.
@@ -84,12 +84,12 @@ func (s AccessSource) Reports() Report {
 	return AtAccess
 }
 
-func (s AccessSource) Open(k *Kernel, tid int, gap uint64) (*Ticker, error) {
+func (s AccessSource) Open(k *Kernel, tid int, period uint64) (*Ticker, error) {
 	t := &Ticker{groups: s.groups, rings: &k.rings}
 	for i, e := range s.events {
 		program, err := k.obj.program(accessProgram(i))
 		if err == nil {
-			err = s.openOne(t, e, tid, program.FD(), gap)
+			err = s.openOne(t, e, tid, program.FD(), period)
 		}
 		if err != nil {
 			return nil, errors.Join(fmt.Errorf("sample thread %d by %s: %w", tid, e.Label, err), t.Close())
@@ -98,7 +98,7 @@ func (s AccessSource) Open(k *Kernel, tid int, gap uint64) (*Ticker, error) {
 	return t, nil
 }
 
-func (s AccessSource) openOne(t *Ticker, e Precise, tid, program int, gap uint64) error {
+func (s AccessSource) openOne(t *Ticker, e Precise, tid, program int, period uint64) error {
 	leader := -1
 	if e.Aux != nil {
 		fd, err := s.open(e.Aux, tid, -1)
@@ -109,7 +109,7 @@ func (s AccessSource) openOne(t *Ticker, e Precise, tid, program int, gap uint64
 		leader = fd
 	}
 	attr := e.Attr
-	err := t.add(s.open, event{align: e.Align, min: s.minGap}, &attr, gap, tid, program, leader)
+	err := t.add(s.open, event{align: e.Align, min: s.minPeriod}, &attr, period, tid, program, leader)
 	switch {
 	case errors.Is(err, unix.EINVAL) && s.name == "ibs":
 		err = fmt.Errorf("%w (IBS samples single threads from Linux 6.2 on)", err)
@@ -177,7 +177,7 @@ func (s AccessSource) probe(k *Kernel, from, to []uint64) (p AccessProbe, err er
 		return p, err
 	}
 	defer func() { err = errors.Join(err, k.obj.ReportOnly.Set(uint32(0)), k.forget()) }()
-	ticker, err := s.Open(k, int(t.Tid), s.minGap)
+	ticker, err := s.Open(k, int(t.Tid), s.minPeriod)
 	if err != nil {
 		return p, err
 	}

@@ -30,15 +30,15 @@ func TestAccessSourceOnWatchedWords(t *testing.T) {
 	}
 	defer k.Close()
 	from, to := make([]uint64, countBlock), make([]uint64, countBlock)
-	const gap = 50
-	s := AccessSourceOf("watched words", Accesses, 2, gap, []Precise{watching(&from[5]), watching(&to[7])})
+	const period = 50
+	s := AccessSourceOf("watched words", Accesses, 2, period, []Precise{watching(&from[5]), watching(&to[7])})
 	p, err := s.probe(k, from, to)
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Logf("%+v", p)
 	// Each word is touched once every block. A write may read first.
-	want := validationRounds * countLoops / countBlock / gap
+	want := validationRounds * countLoops / countBlock / period
 	if p.Loads < want-1 || p.Loads > want+1 || p.Stores < want-1 || p.Stores > want+1 || p.Right != p.Memory || p.Ticks != uint64(p.Memory) {
 		t.Errorf("want %d loads and as many stores, all of them right", want)
 	}

@@ -28,17 +28,17 @@ func (PMUSource) Reports() Report { return NoAccess }
 // Counts the same events.
 func (s PMUSource) Counts() *Counted { return &s.counted }
 
-// minPMUGap keeps a program's every sample affordable: some ten microseconds.
-const minPMUGap = 20_000
+// minPMUPeriod keeps a program's every sample affordable: some ten microseconds.
+const minPMUPeriod = 20_000
 
-func (s PMUSource) Open(k *Kernel, tid int, gap uint64) (*Ticker, error) {
+func (s PMUSource) Open(k *Kernel, tid int, period uint64) (*Ticker, error) {
 	t := &Ticker{groups: len(s.counted.Events), rings: &k.rings}
 	if s.counted.Hybrid {
 		t.groups = 1
 	}
 	for _, e := range s.counted.Events {
 		attr := samplingAttr(e)
-		if err := t.add(perfOpen, event{min: minPMUGap}, &attr, gap, tid, k.obj.programs[sampleProgram].FD(), -1); err != nil {
+		if err := t.add(perfOpen, event{min: minPMUPeriod}, &attr, period, tid, k.obj.programs[sampleProgram].FD(), -1); err != nil {
 			return nil, errors.Join(fmt.Errorf("sample thread %d by %s: %w", tid, e.Label, err), t.Close())
 		}
 	}
@@ -59,7 +59,7 @@ func (s PMUSource) Validate(k *Kernel) (err error) {
 	if err := k.SetAccept(0); err != nil {
 		return fmt.Errorf("sample a known loop: %w", err)
 	}
-	ticker, err := s.Open(k, int(t.Tid), minPMUGap)
+	ticker, err := s.Open(k, int(t.Tid), minPMUPeriod)
 	if err != nil {
 		return fmt.Errorf("sample a known loop: %w", err)
 	}
@@ -79,7 +79,7 @@ func (s PMUSource) Validate(k *Kernel) (err error) {
 		}
 		n += float64(c.value)
 	}
-	want := n / minPMUGap
+	want := n / minPMUPeriod
 	if got := float64(t.Ticks); got < .8*want-1 || got > 1.2*want+1 || want < 1 {
 		return fmt.Errorf("sample a known loop: %s counted %.0f %s and interrupted %.0f times, want %.0f "+
 			"(the hypervisor does not deliver the interrupts, or the kernel throttles them: see /proc/sys/kernel/perf_event_max_sample_rate)",

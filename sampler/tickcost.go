@@ -10,7 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A loop of tickWork runs with and without ticks every MinGap, in turns. It is
+// A loop of tickWork runs with and without ticks every MinPeriod, in turns. It is
 // short, so that it often runs through where others want the CPU, too.
 const (
 	tickWork   = 500 * time.Microsecond
@@ -22,7 +22,7 @@ const (
 // way back.
 func (k *Kernel) TickCost() (float64, error) {
 	return k.interruptCost("tick", mostTick, func(_ uint32, tid int, t *Thread) (func() (uint64, error), error) {
-		ticker, err := CPUClock{}.Open(k, tid, uint64(MinGap))
+		ticker, err := CPUClock{}.Open(k, tid, uint64(MinPeriod))
 		if err != nil {
 			return nil, err
 		}
@@ -110,9 +110,9 @@ func (k *Kernel) interruptCost(of string, most float64, begin func(index uint32,
 	return min(max(cost, leastTick), most), nil
 }
 
-// Nothing is cheaper than an interrupt, nor dearer than half of a gap: there the
+// Nothing is cheaper than an interrupt, nor dearer than half of a period: there the
 // loop could not be measured.
-const leastTick, mostTick = 500, float64(MinGap) / 2
+const leastTick, mostTick = 500, float64(MinPeriod) / 2
 
 var spun uint64 // keeps the loop
 

@@ -35,8 +35,8 @@ func (c Setting) String() string {
 }
 
 const (
-	// gap is how long holds are apart on average, in ns, or accesses.
-	gap = 20e6
+	// holdPeriod is how long holds are apart on average, in ns, or accesses.
+	holdPeriod = 20e6
 	// trapPair is what two traps take by themselves, in ns, of which about trapNoise varies.
 	trapPair, trapNoise = 3000, 250
 	// modelOff is the standard deviation of the logarithm of what the processor's model is off by, in a program, and
@@ -96,7 +96,7 @@ func (s *Stream) Draw(c Setting, rng *rand.Rand) *model.Profile {
 	process := &target.Process{PID: 1}
 	t := rng.Float64() * d.clock.lap
 	for range c.Holds {
-		gone := gap * rng.ExpFloat64()
+		gone := holdPeriod * rng.ExpFloat64()
 		t += gone
 		p := d.clock.find(t)
 		d.finish(p, t)
@@ -109,7 +109,7 @@ func (s *Stream) Draw(c Setting, rng *rand.Rand) *model.Profile {
 		d.in.Totals.Ticked += gone
 		d.hold(process, p, t)
 	}
-	t += gap
+	t += holdPeriod
 	d.finish(d.clock.find(t), t)
 	for i := range d.slots {
 		d.censor(&d.slots[i], t)

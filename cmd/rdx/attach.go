@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 	"go.uber.org/zap"
 	"golang.org/x/sys/unix"
 
@@ -33,7 +34,7 @@ type recordFlags struct {
 	overhead float64
 	floor    float64
 	holdCost time.Duration
-	gap      time.Duration
+	period   time.Duration
 	rate     float64
 
 	measureRate bool
@@ -67,6 +68,7 @@ func (f *recordFlags) register(cmd *cobra.Command) {
 	fs := cmd.Flags()
 	f.given = fs.Changed
 	file := "profile to write; - for standard output"
+	fs.SetNormalizeFunc(oldNames)
 	if cmd.Name() == "run" {
 		file = "profile to write" // standard output is the program's
 	}
@@ -77,7 +79,7 @@ func (f *recordFlags) register(cmd *cobra.Command) {
 	fs.Float64Var(&f.overhead, "overhead", 1, "percent of the target's CPU time that rdx may cost")
 	fs.Float64Var(&f.floor, "overhead-floor", 0.2, "percent of one CPU's time as it goes by that rdx may cost a target that uses little of it, up to a tenth of what it uses, where that is more than --overhead; 0: no more than that")
 	fs.DurationVar(&f.holdCost, "hold-cost", 0, "CPU time that a hold costs the target after its end; where the source is the clock (default: as measured once on this machine, in five seconds, and kept in $RDX_CACHE, /var/cache/rdx or the user's cache folder; else as long as it was held)")
-	fs.DurationVar(&f.gap, "gap", 0, "mean CPU time between two ticks of a thread, of which --overhead decides how many become samples (default: by what a sample and a tick cost)")
+	fs.DurationVar(&f.period, "period", 0, "mean CPU time between two ticks of a thread, of which --overhead decides how many become samples (default: by what a sample and a tick cost)")
 	fs.Float64Var(&f.rate, "access-rate", 0, "accesses per nanosecond of CPU time, or per instruction if those are the clock; where no PMU counts accesses (default: as --measure-rate finds)")
 	fs.BoolVar(&f.measureRate, "measure-rate", true, "find the access rate by following the program from a few of its holds, while it runs on; where no PMU counts accesses (a fifth of the overhead, and up to 3 % of another CPU)")
 	fs.StringVar(&f.burst, "burst", "auto", "accesses to read ahead of each sample: a number, off, or auto for as many as the clock can't time")
@@ -97,6 +99,14 @@ func (f *recordFlags) register(cmd *cobra.Command) {
 	fs.StringSliceVar(&f.caches, "caches", nil, "cache sizes to predict misses for, smallest first (default: this machine's), e.g. 48K,1M,32M")
 	fs.BoolVarP(&f.verbose, "verbose", "v", false, "say all of what is known of the profile, and log what rdx does")
 	quietFlag(cmd, &f.quiet)
+}
+
+// oldNames are those that flags had in former versions.
+func oldNames(_ *pflag.FlagSet, name string) pflag.NormalizedName {
+	if name == "gap" {
+		name = "period"
+	}
+	return pflag.NormalizedName(name)
 }
 
 func newAttachCmd() *cobra.Command {
@@ -180,15 +190,15 @@ func (f *recordFlags) fill(cfg *collector.Config) error {
 		return report.BadInput(fmt.Errorf("--slots %d: want 1 to %d", f.slots, sampler.NumSlots))
 	case f.duration < 0 || zero("duration", f.duration == 0):
 		return report.BadInput(fmt.Errorf("--duration %v: want more than 0", f.duration))
-	case zero("gap", f.gap == 0):
-		return report.BadInput(fmt.Errorf("--gap %v: want %v or more", f.gap, 2*sampler.MinGap))
+	case zero("period", f.period == 0):
+		return report.BadInput(fmt.Errorf("--period %v: want %v or more", f.period, 2*sampler.MinPeriod))
 	case cfg.Command != nil && f.output == "-":
 		return report.BadInput(errors.New("run -o -: standard output is the program's: name a file"))
 	}
 	cfg.Duration = f.duration
 	cfg.Overhead = f.overhead / 100
 	cfg.Floor = f.floor / 100
-	cfg.Gap = f.gap
+	cfg.Period = f.period
 	cfg.AccessRate = f.rate
 	cfg.MeasureRate = f.measureRate
 	switch f.burst {

@@ -244,7 +244,7 @@ func (s *sampledSink) Skipped(n uint64) {
 }
 
 func newSampledSink(r *exactReport, f *exactFlags, bins *model.Bins) (exactSink, error) {
-	c := exact.ThreadSamplerConfig{BlockBytes: r.Block, MeanGap: 1 / f.sampled, Seed: f.seed,
+	c := exact.ThreadSamplerConfig{BlockBytes: r.Block, MeanPeriod: 1 / f.sampled, Seed: f.seed,
 		Shared: r.Stack == "shared", Parallel: f.late, PruneAfter: f.pruneAfter, PruneQuantile: 0.99}
 	s, err := exact.NewThreadSampler(c)
 	return &sampledSink{sampler: s, rate: f.sampled, times: model.NewHist(bins), distances: model.NewHist(bins), kinds: map[model.Kind]int{}}, err

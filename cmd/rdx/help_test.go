@@ -200,7 +200,8 @@ func TestFlagRanges(t *testing.T) {
 	for args, want := range map[string]string{
 		"attach 1 -d 10":                       "--duration 10: want a time with its unit, such as",
 		"attach 1 -d 0s":                       "--duration 0s: want more than 0",
-		"attach 1 --gap 0s":                    "--gap 0s: want 200µs or more",
+		"attach 1 --period 0s":                 "--period 0s: want 200µs or more",
+		"attach 1 --gap 0s":                    "--period 0s: want 200µs or more", // its former name
 		"attach 1 --slots 0":                   "--slots 0: want 1 to 4",
 		"attach 1 --slots x":                   "--slots x: want a whole number",
 		"attach 1 --seed=-1":                   "--seed -1: want a whole number, 0 or more",

@@ -299,7 +299,7 @@ func TestRegistersTaken(t *testing.T) {
 	for end := time.Now().Add(samplesWithin); ; {
 		giveBack := takeRegisters(t, 0, 4)
 		defer giveBack()
-		s := &session{start(t, rdxPath(t), "attach", "-o", output, "-p", strconv.Itoa(p.pid), "--gap", "200us", "--overhead", "90", "--stack", "private", "-d", "4s"), output}
+		s := &session{start(t, rdxPath(t), "attach", "-o", output, "-p", strconv.Itoa(p.pid), "--period", "200us", "--overhead", "90", "--stack", "private", "-d", "4s"), output}
 		s.seized(p.pid)
 		began := cpuTime(t, p.pid)
 		eventually(t, "half a second of the target's time with the registers taken", func() bool { return cpuTime(t, p.pid)-began > 500*time.Millisecond })

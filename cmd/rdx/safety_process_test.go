@@ -381,11 +381,11 @@ func TestShortChildrenTime(t *testing.T) {
 	}
 }
 
-// A thread that lives shorter than a gap has its chance of a tick, too: of so much
+// A thread that lives shorter than a period has its chance of a tick, too: of so much
 // CPU time, so many ticks, however many threads it is of.
 func TestShortThreads(t *testing.T) {
 	needRoot(t)
-	const gap = 2e6 // ns
+	const period = 2e6 // ns
 	for _, c := range []struct {
 		threads int
 		life    int // ns
@@ -393,29 +393,29 @@ func TestShortThreads(t *testing.T) {
 		{2000, 400_000},
 		{400, 2_400_000},
 	} {
-		profile, ns := runTimed(t, "--gap", "2ms", "--overhead", "1", compile(t, "short"), fmt.Sprint(c.threads), fmt.Sprint(c.life))
-		ticks, want := float64(countOf(profile, model.Samples)), ns/gap
+		profile, ns := runTimed(t, "--period", "2ms", "--overhead", "1", compile(t, "short"), fmt.Sprint(c.threads), fmt.Sprint(c.life))
+		ticks, want := float64(countOf(profile, model.Samples)), ns/period
 		// A thread has one tick more or less than the mean has it, no more.
 		sigma := math.Sqrt(float64(c.threads) / 4)
-		t.Logf("%d threads of %.1f gaps: %.0f ticks, want %.0f, standard deviation %.0f; %d and %d passed over; CPU time %.2f s, sampled %.2f s", c.threads, float64(c.life)/gap, ticks, want, sigma,
+		t.Logf("%d threads of %.1f periods: %.0f ticks, want %.0f, standard deviation %.0f; %d and %d passed over; CPU time %.2f s, sampled %.2f s", c.threads, float64(c.life)/period, ticks, want, sigma,
 			countOf(profile, model.TicksPassedOver), countOf(profile, model.TicksLate), ns/1e9, float64(countOf(profile, model.CPUSampled))/1e9)
 		if math.Abs(ticks-want) > 4*sigma+0.05*want {
 			t.Errorf("%.0f ticks, want %.0f", ticks, want)
 		}
-		if sampled := float64(countOf(profile, model.CPUSampled)); math.Abs(sampled-ns) > 4*sigma*gap+0.05*ns {
+		if sampled := float64(countOf(profile, model.CPUSampled)); math.Abs(sampled-ns) > 4*sigma*period+0.05*ns {
 			t.Errorf("%.3g ns of CPU time sampled, want %.3g", sampled, ns)
 		}
 	}
 }
 
 // Of a thousand threads that were there before, and of which none runs for as long as
-// a gap, what all of them ran for is sampled, and the budget is kept.
+// a period, what all of them ran for is sampled, and the budget is kept.
 func TestLittleEach(t *testing.T) {
 	needRoot(t)
 	p := target(t, compile(t, "sum"), "1000", "0", "calm")
 	var ran, sampled, ticks float64
 	bySessions(t, "a hundred ticks", func() bool {
-		profile := attach(t, p.pid, "-d", "1500ms", "--gap", "8ms", "--overhead", "5").profile()
+		profile := attach(t, p.pid, "-d", "1500ms", "--period", "8ms", "--overhead", "5").profile()
 		assertFree(t, p.pid)
 		ran += float64(profile.CountOf(model.CPUTarget))
 		sampled += float64(profile.CountOf(model.CPUSampled))

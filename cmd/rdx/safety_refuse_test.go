@@ -236,7 +236,7 @@ func TestBadFlags(t *testing.T) {
 	needRoot(t)
 	self := strconv.Itoa(os.Getpid())
 	for _, flags := range []string{
-		"--overhead=0x", "--overhead=-1", "--overhead=101", "--overhead=NaN", "--gap=1ns", "--gap=-1s", "--slots=5", "--slots=-1",
+		"--overhead=0x", "--overhead=-1", "--overhead=101", "--overhead=NaN", "--period=1ns", "--period=-1s", "--slots=5", "--slots=-1",
 		"--bins=-3", "--access-rate=-1", "--access-rate=Inf", "--duration=-1s", "--caches=x", "--nosuch", "--burst-engine=x",
 	} {
 		refused(t, "", "attach", "-p", self, flags)

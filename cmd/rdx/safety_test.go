@@ -258,7 +258,7 @@ type session struct {
 }
 
 // busy makes rdx sample as often as it can.
-var busy = []string{"-q", "--gap", "200us", "--overhead", "90"}
+var busy = []string{"-q", "--period", "200us", "--overhead", "90"}
 
 func rdx(t *testing.T, args ...string) *session {
 	t.Helper()

@@ -13,7 +13,7 @@ import (
 func TestStopsAreToldOf(t *testing.T) {
 	needRoot(t)
 	const children = 40
-	s := rdx(t, "run", "-q", "--follow", "--gap", "1ms", "--", "sh", "-c",
+	s := rdx(t, "run", "-q", "--follow", "--period", "1ms", "--", "sh", "-c",
 		fmt.Sprintf("n=0; while [ $n -lt %d ]; do sh -c 'i=0; while [ $i -lt 5000 ]; do i=$((i+1)); done'; n=$((n+1)); done", children))
 	profile := s.profile()
 	if n := profile.CountOf(model.OtherStops); n < 5*children || n > 5*children+30 {

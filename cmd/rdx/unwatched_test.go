@@ -14,7 +14,7 @@ import (
 func TestUnwatched(t *testing.T) {
 	needRoot(t)
 	p := start(t, compile(t, "rates", "-O2"), "far", "600")
-	s := rdx(t, "attach", "-p", strconv.Itoa(p.pid), "-q", "--unwatched", "--overhead", "90", "--gap", "200us", "-d", "10s")
+	s := rdx(t, "attach", "-p", strconv.Itoa(p.pid), "-q", "--unwatched", "--overhead", "90", "--period", "200us", "-d", "10s")
 	most := 0
 	eventually(t, "rdx ends", func() bool {
 		select {
@@ -53,7 +53,7 @@ func TestUnwatched(t *testing.T) {
 func TestUnwatchedFar(t *testing.T) {
 	needRoot(t)
 	p := start(t, compile(t, "rates", "-O2"), "far", "600")
-	s := rdx(t, "attach", "-p", strconv.Itoa(p.pid), "-q", "--unwatched", "--overhead", "90", "--burst", "100000", "--gap", "200us", "-d", "20s")
+	s := rdx(t, "attach", "-p", strconv.Itoa(p.pid), "-q", "--unwatched", "--overhead", "90", "--burst", "100000", "--period", "200us", "-d", "20s")
 	profile := s.profile()
 	curve, err := profile.MissRatios([]uint64{1 << 20 / 64, 32 << 20 / 64}, model.CurveOptions{})
 	if err != nil {

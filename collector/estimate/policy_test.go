@@ -37,7 +37,7 @@ func unburst(*rand.Rand) float64 { return 0 }
 // simulate samples the population as on_sample and sample do: a slot is drawn,
 // given to its n-th candidate with probability 1/n, and needed only if
 // reading ahead finds no reuse.
-func simulate(p population, rng *rand.Rand, slots int, gap, end float64, burst float64, weigh bool) *model.Profile {
+func simulate(p population, rng *rand.Rand, slots int, period, end float64, burst float64, weigh bool) *model.Profile {
 	type slot struct {
 		n     float64
 		since float64
@@ -56,8 +56,8 @@ func simulate(p population, rng *rand.Rand, slots int, gap, end float64, burst f
 			s.obs = nil
 		}
 	}
-	for now := 0.0; now < end; now += gap {
-		epoch.CPU += uint64(gap)
+	for now := 0.0; now < end; now += period {
+		epoch.CPU += uint64(period)
 		if rng.IntN(4) != 0 { // thinned, as ticks are
 			continue
 		}
@@ -125,7 +125,7 @@ func TestPolicyOnPopulations(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes a while, and -short was asked for")
 	}
-	const seed, burst, gap, end = 11, 255, 20_000, 4e9
+	const seed, burst, period, end = 11, 255, 20_000, 4e9
 	short := exponential(100)
 	for _, c := range []struct {
 		population
@@ -150,11 +150,11 @@ func TestPolicyOnPopulations(t *testing.T) {
 			}
 		}
 		accuracy := func(weigh bool) (float64, int) {
-			p := simulate(c.population, rng, c.slots, gap, end, burst, weigh)
+			p := simulate(c.population, rng, c.slots, period, end, burst, weigh)
 			// Where nothing is reused slots are never free, and a run has few
 			// observations: of several runs, so that chance does not show.
 			for len(p.Records) < 5000 {
-				more := simulate(c.population, rng, c.slots, gap, end, burst, weigh)
+				more := simulate(c.population, rng, c.slots, period, end, burst, weigh)
 				p.Records = append(p.Records, more.Records...)
 			}
 			h, err := p.Times()

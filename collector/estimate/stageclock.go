@@ -55,7 +55,7 @@ func (s *stage) sourceRate(sum Totals) float64 {
 	case s.Unit == sampler.Accesses && sum.Tally > 0:
 		return 1 / sum.PerTally() // it counts accesses, too
 	case s.Unit == sampler.Accesses && sum.Counted > 0:
-		// More than were sampled if ticks were throttled, or gaps given up.
+		// More than were sampled if ticks were throttled, or periods given up.
 		return sum.Counted / max(sum.Ticked, 1)
 	case s.Unit == sampler.Accesses:
 		return 1

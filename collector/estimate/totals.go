@@ -5,7 +5,7 @@ import "math"
 // Totals sum over threads that are gone.
 type Totals struct {
 	CPU     uint64  // ns in which the thread ran, as far as ticks tell
-	Ticked  float64 // in the source's unit: the ticks' gaps added up
+	Ticked  float64 // in the source's unit: the ticks' periods added up
 	Unheld  float64 // of ticked: when nothing could hold the thread
 	Counted float64 // likewise: by the source's own count, 0 if it has none
 	Cut     float64 // likewise: counted at most in periods that made no tick
@@ -38,6 +38,6 @@ func (sum Totals) PerTally() float64 {
 
 // Missed is how many ticks did not come for what was counted: throttled by the
 // kernel, or given up by rdx beyond what it knows of.
-func (sum Totals) Missed(gap float64) uint64 {
-	return uint64(max((sum.Counted-sum.Ticked-sum.Cut)/gap, 0))
+func (sum Totals) Missed(period float64) uint64 {
+	return uint64(max((sum.Counted-sum.Ticked-sum.Cut)/period, 0))
 }

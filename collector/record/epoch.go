@@ -19,7 +19,7 @@ type Epoch struct {
 	Number   int // among the thread's, from 1
 	Holds    int
 	Weighed  bool
-	CPU      uint64  // the ticks' gaps, in the source's unit
+	CPU      uint64  // the ticks' periods, in the source's unit
 	Unheld   uint64  // besides: of ticks at which nothing could hold the thread
 	Accepted float64 // observations, lost ones taken out
 	From, To Marks

@@ -13,7 +13,7 @@ var terms = []string{
 	"access", "block", "use", "reuse", "reuse pair", "reuse time", "reuse distance", "stack distance",
 	"cold", "censored", "invalidated", "pruned", "lost", "footprint", "miss ratio curve",
 	"private stack", "shared stack", "access source", "access clock",
-	"hold", "tick", "watch", "open access", "epoch", "probe", "group", "rate", "slot", "trap", "gap",
+	"hold", "tick", "watch", "open access", "epoch", "probe", "group", "rate", "slot", "trap", "period",
 	"stop", "place", "observation", "record", "kind", "count", "cluster", "burst", "budget",
 }
 

@@ -154,7 +154,7 @@ func throttled(flags []string) (string, error) {
 	defer cmd.Wait()
 	defer stdin.Close()
 	const out = "/tmp/throttled.pb.gz"
-	result := startRdx(append([]string{"attach", "-p", strconv.Itoa(cmd.Process.Pid), "--duration", "4s", "--overhead", "20", "--gap", "500us", "-o", out, "--caches", "32K"}, flags...)...)
+	result := startRdx(append([]string{"attach", "-p", strconv.Itoa(cmd.Process.Pid), "--duration", "4s", "--overhead", "20", "--period", "500us", "-o", out, "--caches", "32K"}, flags...)...)
 	from, err := awaitTraced(cmd.Process.Pid, true)
 	if err != nil {
 		return "", errors.Join(err, <-result)

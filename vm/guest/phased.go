@@ -67,7 +67,7 @@ func throttledPhase(flags []string) (string, error) {
 	defer cmd.Wait()
 	defer stdin.Close()
 	const out, duration = "/tmp/phased.pb.gz", 6 * time.Second
-	result := startRdx(append([]string{"attach", "-p", strconv.Itoa(cmd.Process.Pid), "--duration", duration.String(), "--overhead", "20", "--gap", "500us", "-o", out, "--caches", "32K"}, flags...)...)
+	result := startRdx(append([]string{"attach", "-p", strconv.Itoa(cmd.Process.Pid), "--duration", duration.String(), "--overhead", "20", "--period", "500us", "-o", out, "--caches", "32K"}, flags...)...)
 	from, err := awaitTraced(cmd.Process.Pid, true)
 	if err != nil {
 		return "", errors.Join(err, <-result)
