@@ -17,8 +17,8 @@ type debugFile struct {
 	name string
 }
 
-// A debugPlace opens debug files by name: below the target's root, or ours.
-type debugPlace interface {
+// A debugRoot opens debug files by name: below the target's root, or ours.
+type debugRoot interface {
 	Open(name string) (io.ReaderAt, error)
 }
 
@@ -29,8 +29,8 @@ const debugDir = "/usr/lib/debug"
 // build ID, then by the name in .gnu_debuglink beside the file, in .debug
 // below it and below the debug directory. The target's own root comes first. One that
 // does not belong to the file is not taken. nil if there is none.
-func findDebugFile(f *elf.File, id, path string, places []debugPlace) *debugFile {
-	for _, in := range places {
+func findDebugFile(f *elf.File, id, path string, debugRoots []debugRoot) *debugFile {
+	for _, in := range debugRoots {
 		if len(id) > 2 {
 			d := openDebugFile(in, filepath.Join(debugDir, ".build-id", id[:2], id[2:]+".debug"))
 			if d == nil {
@@ -46,7 +46,7 @@ func findDebugFile(f *elf.File, id, path string, places []debugPlace) *debugFile
 		return nil
 	}
 	dir := filepath.Dir(path)
-	for _, in := range places {
+	for _, in := range debugRoots {
 		for _, place := range []string{filepath.Join(dir, name), filepath.Join(dir, ".debug", name), filepath.Join(debugDir, dir, name)} {
 			if place == path {
 				continue
@@ -67,7 +67,7 @@ func findDebugFile(f *elf.File, id, path string, places []debugPlace) *debugFile
 // mostDebugFile is how much is read of a file to see whether it belongs to another.
 const mostDebugFile = 8 << 30
 
-func openDebugFile(in debugPlace, path string) *debugFile {
+func openDebugFile(in debugRoot, path string) *debugFile {
 	file, err := in.Open(path) // the name comes from the target
 	if err != nil {
 		return nil

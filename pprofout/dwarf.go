@@ -17,10 +17,10 @@ import (
 
 // A debugSource is the debug information of a file, and where other files are that it refers to.
 type debugSource struct {
-	elf    *elf.File
-	names  []string // by which the file is known, for what lies beside it
-	places []debugPlace
-	limit  *timeLimit
+	elf        *elf.File
+	names      []string // by which the file is known, for what lies beside it
+	debugRoots []debugRoot
+	limit      *timeLimit
 
 	data      *dwarf.Data
 	roots     []dwarf.Offset            // of the units

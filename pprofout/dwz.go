@@ -50,7 +50,7 @@ func (s *debugSource) findAlternate() (*alternate, error) {
 			names = append(names, filepath.Join(filepath.Dir(from), string(name)))
 		}
 	}
-	for _, in := range s.places {
+	for _, in := range s.debugRoots {
 		for _, n := range names {
 			r, err := in.Open(n)
 			if err != nil {

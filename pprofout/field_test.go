@@ -141,7 +141,7 @@ func FuzzAltLink(f *testing.F) {
 			ReaderAt:      bytes.NewReader(link),
 		})
 		defer func() { e.Sections = e.Sections[:len(e.Sections)-1] }()
-		s := &debugSource{elf: e, names: []string{"/bin/x"}, limit: newTimeLimit(e), places: []debugPlace{fromMemory{"", image}}}
+		s := &debugSource{elf: e, names: []string{"/bin/x"}, limit: newTimeLimit(e), debugRoots: []debugRoot{fromMemory{"", image}}}
 		bounded(t, len(link), func() {
 			if _, err := s.alternate(); err == nil {
 				t.Errorf("%q: a file without a build ID is taken", link)

@@ -23,10 +23,10 @@ type image struct {
 	hasStatic bool
 	variables *debugSource // see assigned
 
-	places []debugPlace
+	debugRoots []debugRoot
 }
 
-func openImage(r io.ReaderAt, m *model.Mapping, places []debugPlace) (*image, error) {
+func openImage(r io.ReaderAt, m *model.Mapping, debugRoots []debugRoot) (*image, error) {
 	f, err := objfile.Open(r)
 	if err != nil {
 		return nil, err
@@ -39,9 +39,9 @@ func openImage(r io.ReaderAt, m *model.Mapping, places []debugPlace) (*image, er
 	if m.BuildID != "" && id != "" && id != m.BuildID {
 		return nil, fmt.Errorf("build ID is %s, the target's is %s: the file was replaced since it was mapped", id, m.BuildID)
 	}
-	img := &image{elf: f, names: []string{m.File}, places: places}
+	img := &image{elf: f, names: []string{m.File}, debugRoots: debugRoots}
 	if f.Section(".debug_info") == nil && f.Section(".zdebug_info") == nil {
-		if img.debug = findDebugFile(f, id, m.File, places); img.debug != nil {
+		if img.debug = findDebugFile(f, id, m.File, debugRoots); img.debug != nil {
 			img.names = append(img.names, img.debug.name)
 		}
 		if img.mini, img.noted = miniDebug(f); img.noted != nil {
@@ -92,7 +92,7 @@ func (img *image) lookup(pcs []uint64) (map[uint64][]model.Line, error) {
 	}
 	for _, f := range files {
 		if rest := left(); len(rest) > 0 {
-			if err := lookupDWARF(&debugSource{elf: f, names: img.names, places: img.places}, rest, found); err != nil {
+			if err := lookupDWARF(&debugSource{elf: f, names: img.names, debugRoots: img.debugRoots}, rest, found); err != nil {
 				errs = append(errs, fmt.Errorf("DWARF: %w", err))
 			}
 		}

@@ -143,7 +143,7 @@ func (img *image) debugInfo() *debugSource {
 		if img.debug != nil {
 			file = img.debug.elf
 		}
-		s := &debugSource{elf: file, names: img.names, places: img.places, limit: newTimeLimit(file)}
+		s := &debugSource{elf: file, names: img.names, debugRoots: img.debugRoots, limit: newTimeLimit(file)}
 		if s.load() != nil {
 			s.data = nil
 		}

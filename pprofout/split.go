@@ -107,7 +107,7 @@ func (p *splitParts) names() map[*[]byte]string {
 // openELF opens an ELF file at the first place that has one of that name.
 func (s *debugSource) openELF(name string) (*elf.File, error) {
 	err := error(errors.New("no such file"))
-	for _, in := range s.places {
+	for _, in := range s.debugRoots {
 		r, errOpen := in.Open(name)
 		if errOpen != nil {
 			continue

@@ -79,7 +79,7 @@ func Symbolize(p *model.Profile, b Binaries) (Stats, error) {
 }
 
 type symbolizer struct {
-	host  debugPlace // where debug files are besides the target's root; nil: nowhere
+	host  debugRoot // where debug files are besides the target's root; nil: nowhere
 	stats Stats
 
 	kept  map[fileKey]*image // by nameVariable; nil for what can't be read
@@ -238,14 +238,14 @@ func (s *symbolizer) withImage(m *model.Mapping, b Binaries, f func(*image) erro
 	if err != nil {
 		return err
 	}
-	var places []debugPlace
+	var debugRoots []debugRoot
 	if t, ok := b.(TargetFiles); ok {
-		places = append(places, belowRoot{t, m})
+		debugRoots = append(debugRoots, belowRoot{t, m})
 	}
 	if s.host != nil {
-		places = append(places, s.host)
+		debugRoots = append(debugRoots, s.host)
 	}
-	img, err := openImage(r, m, places)
+	img, err := openImage(r, m, debugRoots)
 	if err != nil {
 		return err
 	}

@@ -70,7 +70,7 @@ func imageOf(t *testing.T, bin string) *image {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { f.Close() })
-	img, err := openImage(f, &model.Mapping{File: bin}, []debugPlace{debugBelow("/nowhere")})
+	img, err := openImage(f, &model.Mapping{File: bin}, []debugRoot{debugBelow("/nowhere")})
 	if err != nil {
 		t.Fatal(err)
 	}

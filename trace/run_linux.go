@@ -55,9 +55,9 @@ func RunTouches(ctx context.Context, cmd Command, opt Options, blocks model.Gran
 	return res, err
 }
 
-// RunPlaces is RunTouches for analyses that need to know of each touch where in the program it was made. masks asks
+// RunPlacedTouches is RunTouches for analyses that need to know of each touch where in the program it was made. masks asks
 // for masks.
-func RunPlaces(ctx context.Context, cmd Command, opt Options, blocks model.Granularity, masks bool, each func(*model.PlacedTouches)) (Result, error) {
+func RunPlacedTouches(ctx context.Context, cmd Command, opt Options, blocks model.Granularity, masks bool, each func(*model.PlacedTouches)) (Result, error) {
 	t := newPlacer(blocks, masks)
 	end := t.start(each)
 	opt.Skipper, opt.online = nil, true

@@ -35,13 +35,13 @@ type Data struct {
 	Curve  *curve     `json:"curve"` // nil without observations
 	Bands  countBands `json:"count_bands"`
 
-	Strings []string `json:"strings"`
-	Places  *places  `json:"places"`
-	Nodes   *nodes   `json:"nodes"`
-	Cells   cells    `json:"cells"`
-	Pairs   pairs    `json:"pairs"`
-	Objects objects  `json:"objects"`
-	Moments moments  `json:"moments"`
+	Strings []string    `json:"strings"`
+	Places  *placeTable `json:"places"`
+	Nodes   *nodes      `json:"nodes"`
+	Cells   cells       `json:"cells"`
+	Pairs   pairs       `json:"pairs"`
+	Objects objects     `json:"objects"`
+	Moments moments     `json:"moments"`
 
 	Sites []site `json:"sites"`
 
@@ -174,7 +174,7 @@ func New(raw *model.Profile, file, stack string, o Options) (*Data, error) {
 		d.findSource(o.Source)
 	}
 	// What only New needs may go.
-	d.Places = &places{Function: d.Places.Function, File: d.Places.File, Line: d.Places.Line}
+	d.Places = &placeTable{Function: d.Places.Function, File: d.Places.File, Line: d.Places.Line}
 	d.Nodes = &nodes{Parent: d.Nodes.Parent, Place: d.Nodes.Place}
 	d.sites, d.leaves = nil, nil
 	return d, nil
@@ -344,7 +344,7 @@ const (
 func (d *Data) fill(p *model.Profile) error {
 	var n names
 	n.index("")
-	d.Places = &places{names: &n}
+	d.Places = &placeTable{names: &n}
 	d.Nodes = newNodes(d.Places)
 	d.sites, d.leaves = map[siteKey]int32{}, map[*model.Location]int32{}
 	f := d.newFiller(p, &n)

@@ -29,8 +29,8 @@ func (n *names) index(s string) int32 {
 // longestName is how many letters of a name pages have.
 const longestName = 1000
 
-// Places are the frames of stacks: a function with the line it was at, an inlined one by itself.
-type places struct {
+// A placeTable has the frames of stacks: a function with the line it was at, an inlined one by itself.
+type placeTable struct {
 	Function ints `json:"function"` // in Data.Strings
 	File     ints `json:"file"`
 	Line     ints `json:"line"`
@@ -41,7 +41,7 @@ type places struct {
 	leaf  map[*model.Location]int32
 }
 
-func (t *places) index(function, file string, line int) int32 {
+func (t *placeTable) index(function, file string, line int) int32 {
 	key := [3]int32{t.names.index(function), t.names.index(file), int32(line)}
 	i, ok := t.of[key]
 	if !ok {
@@ -56,7 +56,7 @@ func (t *places) index(function, file string, line int) int32 {
 }
 
 // ofLocation are a location's, the innermost first.
-func (t *places) ofLocation(l *model.Location) []int32 {
+func (t *placeTable) ofLocation(l *model.Location) []int32 {
 	if p := t.at[l]; p != nil {
 		return p
 	}
@@ -75,7 +75,7 @@ func (t *places) ofLocation(l *model.Location) []int32 {
 }
 
 // ofStack is that of report.PlaceOf, which goes by the leaf.
-func (t *places) ofStack(stack []*model.Location) int32 {
+func (t *placeTable) ofStack(stack []*model.Location) int32 {
 	if len(stack) == 0 {
 		q := report.PlaceOf(nil)
 		return t.index(q.Function, q.File, q.Line)
@@ -97,7 +97,7 @@ type nodes struct {
 	Parent ints `json:"parent"`
 	Place  ints `json:"place"`
 
-	places *places
+	places *placeTable
 	of     map[[2]int32]int32
 	stacks map[stackID]int32
 }
@@ -114,7 +114,7 @@ const (
 	rootwards = 64
 )
 
-func newNodes(t *places) *nodes {
+func newNodes(t *placeTable) *nodes {
 	return &nodes{places: t, of: map[[2]int32]int32{}, stacks: map[stackID]int32{}, Parent: ints{-1}, Place: ints{t.index("[all]", "", 0)}}
 }
 

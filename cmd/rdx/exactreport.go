@@ -117,7 +117,7 @@ func (r *exactReport) readPlaces(source *trace.Source, sink placedSink) error {
 	if err != nil {
 		return err
 	}
-	if err := source.Places(gran, sink.masks(), sink.addPlaced); err != nil {
+	if err := source.PlacedTouches(gran, sink.masks(), sink.addPlaced); err != nil {
 		return fmt.Errorf("%s: %w", r.Trace, err)
 	}
 	return r.finish(sink)

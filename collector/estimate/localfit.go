@@ -225,7 +225,7 @@ func fitLocal(legs []Leg, held []map[record.CodeBlock]float64) *localRates {
 	for i := range legs {
 		f.probeNS[legs[i].Probe] += legs[i].Ns
 		var made []blockCount
-		for _, place := range sortedPlaces(legs[i].Code) {
+		for _, place := range sortedCode(legs[i].Code) {
 			b, ok := l.index[place]
 			if !ok {
 				b = len(l.index)
@@ -288,7 +288,7 @@ func (l *localRates) at(place record.CodeBlock) (perNS, off float64) {
 	return 1 / l.mean, 1 / math.Sqrt(max(l.firm, 1))
 }
 
-func sortedPlaces(code map[record.CodeBlock]float64) []record.CodeBlock {
+func sortedCode(code map[record.CodeBlock]float64) []record.CodeBlock {
 	var out []record.CodeBlock
 	for p := range code {
 		out = append(out, p)

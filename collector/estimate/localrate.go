@@ -147,7 +147,7 @@ func (s *stage) localComments(p *model.Profile) {
 			all += w
 		}
 	}
-	for _, place := range sortedPlaces(at)[:min(len(at), 5)] {
+	for _, place := range sortedCode(at)[:min(len(at), 5)] {
 		perNS, off := l.at(place)
 		name := fmt.Sprintf("%#x", place.Number*record.CodeBlockSize)
 		if m := place.Process.Find(place.Number*record.CodeBlockSize + record.CodeBlockSize - 1); m != nil {

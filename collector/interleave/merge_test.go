@@ -102,7 +102,7 @@ func TestMergeOfThree(t *testing.T) {
 
 // What lies in a program's files and heap is the same in all its processes, wherever they are; its anonymous memory is
 // each one's own, but for the rest of a file's data, which follows that.
-func TestPlaces(t *testing.T) {
+func TestLocations(t *testing.T) {
 	at := func(base uint64) (*target.Process, []ahead.Touch) {
 		p := &target.Process{Regions: []target.Region{
 			{Start: base, Limit: base + 0x1000, File: "/bin/x"},

@@ -67,21 +67,21 @@ func (p *Process) lookForOrigin(m *Mapping, regions []Region, i int) {
 		if file.Err() != nil {
 			return
 		}
-		for _, place := range placesIn(file.Loads(), &neighbour, from, to) {
-			if sameBytes(via, from, min(to, from+place.end-place.off), file, place.off) {
-				o.found.Store(&copiedFrom{place.off, neighbour.File})
+		for _, part := range partsIn(file.Loads(), &neighbour, from, to) {
+			if sameBytes(via, from, min(to, from+part.end-part.off), file, part.off) {
+				o.found.Store(&copiedFrom{part.off, neighbour.File})
 				return
 			}
 		}
 	})
 }
 
-// A place is a part of a file, up to the end of its code there.
-type place struct{ off, end uint64 }
+// A filePart is a part of a file, up to the end of its code there.
+type filePart struct{ off, end uint64 }
 
-// placesIn are where in a file the code of a region may be, if the whole file is mapped at the distance at which the
+// partsIn are where in a file the code of a region may be, if the whole file is mapped at the distance at which the
 // region beside it is. Segments share pages at their edges, so that it may be a part of either.
-func placesIn(loads []elf.ProgHeader, neighbour *Region, from, to uint64) (all []place) {
+func partsIn(loads []elf.ProgHeader, neighbour *Region, from, to uint64) (all []filePart) {
 	for _, l := range loads {
 		if neighbour.offset+pageSize <= l.Off || neighbour.offset >= l.Off+l.Filesz {
 			continue
@@ -90,7 +90,7 @@ func placesIn(loads []elf.ProgHeader, neighbour *Region, from, to uint64) (all [
 		for _, x := range loads {
 			first := bias + x.Vaddr&^(pageSize-1)
 			if x.Flags&elf.PF_X != 0 && first <= from && from < bias+x.Vaddr+x.Filesz && to > from {
-				all = append(all, place{from - bias - x.Vaddr + x.Off, x.Off + x.Filesz})
+				all = append(all, filePart{from - bias - x.Vaddr + x.Off, x.Off + x.Filesz})
 			}
 		}
 	}

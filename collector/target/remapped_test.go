@@ -14,7 +14,7 @@ import (
 )
 
 // Where code lies in a file is told by a mapping of another part of it, whatever the distances of segments.
-func TestPlacesIn(t *testing.T) {
+func TestPartsIn(t *testing.T) {
 	loads := []elf.ProgHeader{
 		{Type: elf.PT_LOAD, Flags: elf.PF_R, Off: 0, Vaddr: 0, Filesz: 0x5a0},
 		{Type: elf.PT_LOAD, Flags: elf.PF_R | elf.PF_X, Off: 0x5a0, Vaddr: 0x15a0, Filesz: 0x5000},
@@ -25,13 +25,13 @@ func TestPlacesIn(t *testing.T) {
 		{Start: bias, Limit: bias + 0x1000},
 		{Start: bias + 0x7000, Limit: bias + 0x8000, offset: 0x5000},
 	} {
-		if got := placesIn(loads, &neighbour, bias+0x1000, bias+0x7000); !slices.Contains(got, place{0, 0x55a0}) {
+		if got := partsIn(loads, &neighbour, bias+0x1000, bias+0x7000); !slices.Contains(got, filePart{0, 0x55a0}) {
 			t.Errorf("beside %#x: %#x; want 0 to 0x55a0 among them", neighbour.Start, got)
 		}
-		if got := placesIn(loads, &neighbour, bias+0x3000, bias+0x4000); !slices.Contains(got, place{0x2000, 0x55a0}) {
+		if got := partsIn(loads, &neighbour, bias+0x3000, bias+0x4000); !slices.Contains(got, filePart{0x2000, 0x55a0}) {
 			t.Errorf("a part: %#x", got)
 		}
-		if got := placesIn(loads, &neighbour, bias+0x9000, bias+0xa000); len(got) > 0 {
+		if got := partsIn(loads, &neighbour, bias+0x9000, bias+0xa000); len(got) > 0 {
 			t.Errorf("code behind the file is taken for the file's: %#x", got)
 		}
 	}

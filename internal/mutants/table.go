@@ -46,7 +46,7 @@ var mutants = []mutant{
 	{"a datum has no name before its file is open", "collector/target/data.go",
 		"		if !m.Held.Ready() {\n			return false\n", "		if !m.Held.Ready() {\n			continue\n", "TestDatumBeforeOpen", ""},
 	{"debug files are looked for on the host alone", "pprofout/debugfile.go",
-		"	for _, in := range places {\n		if len(id) > 2 {", "	for _, in := range places[min(1, len(places)):] {\n		if len(id) > 2 {", "TestDebugFileBelowRoot", ""},
+		"	for _, in := range debugRoots {\n		if len(id) > 2 {", "	for _, in := range debugRoots[min(1, len(debugRoots)):] {\n		if len(id) > 2 {", "TestDebugFileBelowRoot", ""},
 
 	// What a first-time user types.
 	{"a process's children are not found", "cmd/rdx/targets.go",

@@ -16,7 +16,7 @@ type inst struct {
 	imm  uint64 // immediate, displacement, or the target of a direct jump
 	mask uint64 // of the result: 32 or 64 bits
 
-	rd, rn, rm, ra uint8 // places in Machine.r, or vector registers
+	rd, rn, rm, ra uint8 // indexes of Machine.r, or vector registers
 	op             uint8 // which of the operations a handler does
 	size           uint8 // log2 of the bytes of an access or lane
 	count          uint8 // lanes, or registers of a structure

@@ -91,8 +91,8 @@ func (r *placedReader) check(t *testing.T, want []placedTouch) {
 	}
 }
 
-// FuzzPlaces: touches with places are those of the accesses, of any stream.
-func FuzzPlaces(f *testing.F) {
+// FuzzPlacedTouches: touches with places are those of the accesses, of any stream.
+func FuzzPlacedTouches(f *testing.F) {
 	r := rand.New(rand.NewPCG(5, 6))
 	for range 20 {
 		data := make([]byte, r.IntN(2000))
@@ -123,7 +123,7 @@ func FuzzPlaces(f *testing.F) {
 	})
 }
 
-func TestSourcePlaces(t *testing.T) {
+func TestSourcePlacedTouches(t *testing.T) {
 	as := someAccesses(oldrand.New(oldrand.NewSource(rand.Int64())), 100_000, 3)
 	file := write(t, as, Header{})
 	for _, size := range []int{8, 64} {
@@ -132,7 +132,7 @@ func TestSourcePlaces(t *testing.T) {
 			t.Fatal(err)
 		}
 		var got placedReader
-		err = NewSource(open(t, file)).Places(g, true, func(b *model.PlacedTouches) error { got.read(b); return nil })
+		err = NewSource(open(t, file)).PlacedTouches(g, true, func(b *model.PlacedTouches) error { got.read(b); return nil })
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -141,12 +141,12 @@ func TestSourcePlaces(t *testing.T) {
 			t.Errorf("%d accesses, want %d", n, len(as))
 		}
 		stop := errors.New("stop")
-		if err := NewSource(open(t, file)).Places(g, false, func(*model.PlacedTouches) error { return stop }); err != stop {
+		if err := NewSource(open(t, file)).PlacedTouches(g, false, func(*model.PlacedTouches) error { return stop }); err != stop {
 			t.Errorf("error %v, want that of the reader", err)
 		}
 		bad := slices.Clone(file)
 		bad[len(bad)/2] ^= 1
-		if err := NewSource(open(t, bad)).Places(g, false, func(*model.PlacedTouches) error { return nil }); err == nil {
+		if err := NewSource(open(t, bad)).PlacedTouches(g, false, func(*model.PlacedTouches) error { return nil }); err == nil {
 			t.Error("a damaged recording reads like a whole one")
 		}
 	}

@@ -2,8 +2,8 @@ package trace
 
 import "github.com/rdx-profiler/rdx/model"
 
-// Places reads all that is left as RunPlaces does: each is called on another goroutine. Its first error ends the reading.
-func (s *Source) Places(blocks model.Granularity, masks bool, each func(*model.PlacedTouches) error) error {
+// PlacedTouches reads all that is left as RunPlacedTouches does: each is called on another goroutine. Its first error ends the reading.
+func (s *Source) PlacedTouches(blocks model.Granularity, masks bool, each func(*model.PlacedTouches) error) error {
 	t := newPlacer(blocks, masks)
 	return readBatches(s, t.start, func(b *blockReader) (int, error) { return b.place(t) }, each)
 }
