@@ -112,7 +112,9 @@ func unpack(r io.Reader) (data []byte, where string, err error) {
 		if err != nil {
 			return nil, "", notRdx("gzip: byte %d: %v", size-in.Len(), err)
 		}
-		if data, err = io.ReadAll(io.LimitReader(z, maxSize+1)); err != nil {
+		unpacked := bytes.NewBuffer(make([]byte, 0, unpackedSize(data)))
+		_, err = unpacked.ReadFrom(io.LimitReader(z, maxSize+1))
+		if data = unpacked.Bytes(); err != nil {
 			return nil, "", notRdx("gzip is cut off or damaged at byte %d, %d unpacked: %v", size-in.Len(), len(data), err)
 		}
 		where = " unpacked"
@@ -124,6 +126,17 @@ func unpack(r io.Reader) (data []byte, where string, err error) {
 		return nil, "", notRdx("more than %d bytes unpacked", maxSize)
 	}
 	return data, where, nil
+}
+
+// unpackedSize is what a gzip says in its last bytes (RFC 1952, section 2.3.1) that it unpacks to, as far as that is
+// likely, and some room to see that it ends there: memory that grows with what is read is taken several times over.
+func unpackedSize(packed []byte) int {
+	const usual = 16 // times; what packs better takes memory as it comes
+	last := packed[max(len(packed)-4, 0):]
+	if len(last) < 4 {
+		return 0
+	}
+	return min(int(binary.LittleEndian.Uint32(last)), usual*len(packed), maxSize) + bytes.MinRead
 }
 
 // Decode is Read for a profile that is parsed already.

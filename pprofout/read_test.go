@@ -246,3 +246,17 @@ func FuzzRead(f *testing.F) {
 		}
 	})
 }
+
+// What a gzip says of its size is believed as far as it is likely.
+func TestUnpackedSize(t *testing.T) {
+	for _, c := range []struct {
+		packed []byte
+		most   int
+	}{
+		{nil, 0}, {[]byte{1, 2}, 0}, {append(make([]byte, 96), 0xff, 0xff, 0xff, 0xff), 1600}, {append(make([]byte, 96), 0, 1, 0, 0), 256},
+	} {
+		if got := unpackedSize(c.packed); got < c.most || got > c.most+bytes.MinRead {
+			t.Errorf("%d bytes: %d, want %d", len(c.packed), got, c.most)
+		}
+	}
+}

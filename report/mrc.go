@@ -73,7 +73,11 @@ func NewMissCurve(p *model.Profile, sizes []string, o model.CurveOptions) (*miss
 	if err != nil {
 		return nil, err
 	}
-	c := &missCurve{Profile: Survey(p), Holds: curve.Holds}
+	known := curve
+	if o != (model.CurveOptions{}) {
+		known = nil
+	}
+	c := &missCurve{Profile: SurveyOf(p, known), Holds: curve.Holds}
 	for i, q := range curve.Points {
 		m := MissPoint{Bytes: bytes[i], Blocks: q.Blocks, Low: q.Low, High: q.High, Note: q.Quote.String(), raw: q}
 		if q.Quote == model.Quoted {

@@ -61,7 +61,12 @@ type CacheMisses struct {
 	quote model.Quote
 }
 
-func Survey(p *model.Profile) *overview {
+// Survey says what a profile is of, what was seen, and what limits it.
+func Survey(p *model.Profile) *overview { return SurveyOf(p, nil) }
+
+// SurveyOf is Survey where a curve of the profile is known, made by the default options: what it has at the sizes of the
+// caches is not estimated again.
+func SurveyOf(p *model.Profile, known *model.Curve) *overview {
 	o := &overview{Command: p.Command, Start: p.Start, Seconds: p.Duration.Seconds(), Source: p.Source,
 		Clock: p.Clock.Name, ClockUnit: p.Clock.Unit, AccessRate: p.Clock.Rate, RateSource: p.Clock.RateSource,
 		Resolution: p.Clock.Resolution, Block: p.Block, Kinds: map[string]int64{}, Losses: map[model.Reason]int64{}, Remarks: p.Comments,
@@ -109,7 +114,7 @@ func Survey(p *model.Profile) *overview {
 		m.Low, m.High = m.MissRatio, m.MissRatio
 		o.Caches = append(o.Caches, m)
 	}
-	o.band(p)
+	o.band(p, known)
 	o.FalseUnknown = p.CountOf(model.FalseSharingUnknown) > 0 && p.CountOf(model.JoinedHolds) == 0 && o.Kinds[model.FalseSharing.String()] == 0
 	o.independent = p.Independent(o.Observations)
 	o.warn(p, unnamed)
@@ -117,7 +122,7 @@ func Survey(p *model.Profile) *overview {
 }
 
 // band takes the ratios and bands of rdx mrc, where there is one stack: one number has one value.
-func (o *overview) band(p *model.Profile) {
+func (o *overview) band(p *model.Profile, known *model.Curve) {
 	if len(p.StackKinds()) > 1 || p.Block <= 0 || len(p.Caches) == 0 {
 		return
 	}
@@ -125,15 +130,34 @@ func (o *overview) band(p *model.Profile) {
 	for _, c := range p.Caches {
 		sizes = append(sizes, uint64(max(c.Size, 0))/uint64(p.Block))
 	}
-	curve, err := p.MissRatios(sizes, model.CurveOptions{})
-	if err != nil {
-		return // a profile without observations, of which other lines tell
+	points, ok := pointsAt(known, sizes)
+	if !ok {
+		curve, err := p.MissRatios(sizes, model.CurveOptions{})
+		if err != nil {
+			return // a profile without observations, of which other lines tell
+		}
+		points = curve.Points
 	}
-	for i, q := range curve.Points {
+	for i, q := range points {
 		c := &o.Caches[i]
 		c.MissRatio, c.Low, c.High, c.Note = q.MissRatio, q.Low, q.High, q.Quote.String()
 		c.quote = q.Quote
 	}
+}
+
+// pointsAt are those of a curve, which may be nil, at all of the sizes in blocks.
+func pointsAt(c *model.Curve, sizes []uint64) (points []model.Point, ok bool) {
+	if c == nil {
+		return nil, false
+	}
+	for _, s := range sizes {
+		i := slices.IndexFunc(c.Points, func(q model.Point) bool { return q.Blocks == s })
+		if i < 0 {
+			return nil, false
+		}
+		points = append(points, c.Points[i])
+	}
+	return points, true
 }
 
 // warn says in plain words what limits the figures.

@@ -157,16 +157,20 @@ func New(raw *model.Profile, file, stack string, o Options) (*Data, error) {
 	if k := p.StackKinds(); len(k) == 1 {
 		d.Stack = k[0].String()
 	}
-	// None of these changes the profile, and none waits for another.
-	var errs [3]error
-	var all sync.WaitGroup
-	all.Go(func() { errs[0] = d.survey(raw, p) })
 	d.Sizes = grid(p, o.Sizes)
 	d.placeCaches(p)
-	all.Go(func() { errs[1] = d.draw(p) })
-	errs[2] = d.fill(p)
+	// Neither of these changes the profile, nor waits for the other.
+	var drawn error
+	var all sync.WaitGroup
+	all.Go(func() {
+		var known *model.Curve
+		if known, drawn = d.draw(p); drawn == nil {
+			drawn = d.survey(raw, p, known)
+		}
+	})
+	filled := d.fill(p)
 	all.Wait()
-	if err := errors.Join(errs[:]...); err != nil {
+	if err := errors.Join(drawn, filled); err != nil {
 		return nil, fmt.Errorf("%s: %w", file, err)
 	}
 	d.Bands = newCountBands()
@@ -180,9 +184,9 @@ func New(raw *model.Profile, file, stack string, o Options) (*Data, error) {
 	return d, nil
 }
 
-// survey fills what is said of the whole profile, and of its threads.
-func (d *Data) survey(raw, p *model.Profile) error {
-	survey := report.Survey(p)
+// survey fills what is said of the whole profile, and of its threads. The curve is the profile's, or nil.
+func (d *Data) survey(raw, p *model.Profile, known *model.Curve) error {
+	survey := report.SurveyOf(p, known)
 	survey.Full = true
 	d.Survey, d.Accesses = survey, survey.Accesses
 	d.rest = sync.OnceValue(func() *rest {
@@ -239,14 +243,13 @@ func (d *Data) placeCaches(p *model.Profile) {
 	}
 }
 
-func (d *Data) draw(p *model.Profile) error {
+func (d *Data) draw(p *model.Profile) (*model.Curve, error) {
 	if !report.Observed(p) {
-		return nil
+		return nil, nil
 	}
-	blocks := d.blocks()
-	c, err := p.MissRatios(blocks, model.CurveOptions{})
+	c, err := p.MissRatios(d.blocks(), model.CurveOptions{})
 	if err != nil {
-		return err
+		return nil, err
 	}
 	d.Curve = &curve{}
 	for _, q := range c.Points {
@@ -254,7 +257,7 @@ func (d *Data) draw(p *model.Profile) error {
 		d.Curve.Low, d.Curve.High = append(d.Curve.Low, q.Low), append(d.Curve.High, q.High)
 		d.Curve.Note = append(d.Curve.Note, q.Quote.String())
 	}
-	return nil
+	return c, nil
 }
 
 // drawing is the curve as rdx mrc --format svg draws it.
