@@ -19,8 +19,8 @@ type Log2Stack struct {
 	last  uint64 // the block touched last
 	// counts is by the bit length of the distance, which is the bin of LogBins(1);
 	// that of Infinite is 64.
-	counts [65]uint64
-	top    [vectorChunk]uint8 // distances on top
+	counts   [65]uint64
+	topDists [vectorChunk]uint8 // distances on top
 
 	changes [log2Chunk]uint64 // without repetitions, which change nothing
 	runs    [log2Chunk]uint8  // all of one touch
@@ -78,15 +78,15 @@ func (s *Log2Stack) touchVector(blocks []uint64) {
 	o, t := s.olken, s.olken.vectors
 	n := len(blocks)
 	for done := 0; ; t.makeRoom() {
-		if done = countVector(t, blocks, s.top[:n], done); done == n {
+		if done = countVector(t, blocks, s.topDists[:n], done); done == n {
 			break
 		}
 	}
 	misses := t.misses
-	clear(s.top[n:])
+	clear(s.topDists[n:])
 	clear(t.above[misses:])
 	var above [vectorOctaves]uint64 // of what was not found
-	addOctaves(&s.top, (*[vectorOctaves]uint64)(s.counts[:]))
+	addOctaves(&s.topDists, (*[vectorOctaves]uint64)(s.counts[:]))
 	addOctaves(&t.above, &above)
 	s.counts[0] += uint64(n - misses)
 	for k, n := range above {

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 
+	"gonum.org/v1/gonum/stat/distuv"
+
 	"github.com/rdx-profiler/rdx/model"
 )
 
@@ -422,7 +424,7 @@ func spreadOver(to *[cells]float64, share, weight float64) {
 	for i := range to {
 		upTo := 1.0
 		if i < cells-1 {
-			upTo = math.Erfc(-(logit(float64(i+1)/cells)-at)/spread/math.Sqrt2) / 2
+			upTo = distuv.UnitNormal.CDF((logit(float64(i+1)/cells) - at) / spread)
 		}
 		to[i] += weight * (upTo - before)
 		before = upTo
