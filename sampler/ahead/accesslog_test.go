@@ -126,7 +126,8 @@ func TestReserve(t *testing.T) {
 	}
 	grown := func(reserve int) uint64 {
 		var l Locator
-		l.Reserve(reserve)
+		l.machine = newMachine()
+		l.Reserve(Window{Most: reserve})
 		l.log.reset(64)
 		var before, after runtime.MemStats
 		runtime.ReadMemStats(&before)

@@ -74,11 +74,12 @@ func NewLocator() *Locator {
 	return l
 }
 
-// Reserve makes room for windows of so many accesses, and touches it: the first thread to be held need not wait for the kernel to
+// Reserve makes room for windows like this, and touches it: the first thread to be held need not wait for the kernel to
 // find memory, which took longer than all else.
-func (l *Locator) Reserve(accesses int) {
-	l.log.reserve(accesses)
-	l.witness.rest = room(l.witness.rest, accesses)
+func (l *Locator) Reserve(w Window) {
+	l.log.reserve(w.Most)
+	l.witness.rest = room(l.witness.rest, w.Most)
+	l.machine.Reserve(max(w.Pages, samplePages) + interp.MaxBatch)
 }
 
 // room is a slice that has a capacity, touched.
@@ -283,9 +284,7 @@ func (l *Locator) readOn(w Window, pick func(n int) int) (end interp.End, done i
 	l.sights.instructions = 0
 	most := max(w.Instructions, aheadInstructions)
 	from := clock.Monotonic()
-	l.memory.spent, l.memory.calls = 0, 0
 	defer func() { l.spent.Pages, l.spent.PageCalls = l.memory.spent, l.memory.calls }()
-	l.memory.atMark = nil
 	if w.Near > 0 {
 		l.memory.mark, l.memory.atMark = l.memory.pages-samplePages, l.marked
 	}
@@ -517,7 +516,7 @@ func (l *Locator) readRegs(pid, tid, pages int) error {
 	if err := l.loadRegs(tid); err != nil {
 		return err
 	}
-	l.memory.pid, l.memory.pages = pid, pages
+	l.memory.begin(pid, pages)
 	l.stack = unwind.Stack{}
 	l.tid, l.vectorRead, l.regs.LoadVector = tid, false, l.loader
 	return nil

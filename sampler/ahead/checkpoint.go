@@ -245,7 +245,7 @@ func (c *Checkpoint) ReadPage(addr uint64, buf *[4096]byte) error {
 		clear(buf[:])
 		return nil
 	}
-	c.memory.pid, c.memory.pages = c.pid, 1
+	c.memory.begin(c.pid, 1)
 	return c.memory.ReadPage(addr, buf)
 }
 

@@ -19,11 +19,16 @@ var (
 // bursts of an interpreter such as python3 ended by them, after fifty accesses.
 const samplePages = 96
 
+// A page may take pageTime on average, and all of a hold leastTime at least: where memory is slow, as where it is new to the
+// machine or its processors are lent to others, a hold would else last ten times as long as it should.
+const pageTime, leastTime = 5 * time.Microsecond, 2 * time.Millisecond
+
 // targetMemory reads a process's memory; there is no way to write.
 type targetMemory struct {
 	pid   int
-	pages int // that may still be read
-	// atMark is called before a page is read of which mark may still be, unless it is nil.
+	pages int           // that may still be read
+	most  time.Duration // that it may take
+	// atMark is called before a page is read of which mark may still be, and where it took as long as that many may, unless it is nil.
 	mark   int
 	atMark func()
 	gone   int // the pid that had no memory any more, 0: none
@@ -41,6 +46,13 @@ type targetMemory struct {
 	calls     int           // of that
 	userfault userfault
 	vvars     vvars
+}
+
+// begin is for so many pages of a process.
+func (m *targetMemory) begin(pid, pages int) {
+	m.pid, m.pages, m.spent, m.calls = pid, pages, 0, 0
+	m.most = max(time.Duration(pages)*pageTime, leastTime)
+	m.atMark = nil
 }
 
 // read reads as much of len(b) bytes as is mapped, but nothing if part of them must not
@@ -82,11 +94,12 @@ func (m *targetMemory) copy(addr uint64, b []byte) (int, error) {
 
 // ReadPage implements interp.Memory.
 func (m *targetMemory) ReadPage(addr uint64, buf *[4096]byte) error {
-	if m.pages == 0 {
+	if m.pages == 0 || m.spent > m.most {
 		return errPages
 	}
-	if m.pages == m.mark && m.atMark != nil {
+	if m.atMark != nil && (m.pages == m.mark || m.spent > leastTime) {
 		m.atMark()
+		m.atMark = nil
 	}
 	m.pages--
 	start := clock.Monotonic()

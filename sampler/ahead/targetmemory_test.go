@@ -3,6 +3,7 @@ package ahead
 import (
 	"bytes"
 	"testing"
+	"time"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
@@ -63,5 +64,37 @@ func TestReadPages(t *testing.T) {
 		if want := append(bytes.Repeat([]byte{2}, 50), bytes.Repeat([]byte{3}, 50)...); c.stack > 0 && !bytes.Equal(stack, want) {
 			t.Errorf("%v: stack %v", c.pages, stack)
 		}
+	}
+}
+
+// Reading ends where memory is slow, and that of a hold that reads less far before.
+func TestPageTime(t *testing.T) {
+	var page [pageSize]byte
+	at := uint64(uintptr(unsafe.Pointer(&page[0])))
+	for _, c := range []struct {
+		spent time.Duration
+		ok    bool
+		near  bool
+	}{
+		{0, true, false},
+		{leastTime + 1, true, true},
+		{1000*pageTime - 1, true, true},
+		{1000*pageTime + 1, false, false},
+	} {
+		var m targetMemory
+		m.begin(unix.Getpid(), 1000)
+		defer m.userfault.close()
+		m.userfault.pid, m.userfault.scan = m.pid, &fdScan{}
+		m.userfault.scan.running.Store(true) // nobody looks
+		near := false
+		m.mark, m.atMark, m.spent = 900, func() { near = true }, c.spent
+		err := m.ReadPage(at&^(pageSize-1), new([pageSize]byte))
+		if c.ok != (err == nil) || near != c.near || !c.ok && err != errPages {
+			t.Errorf("after %v: %v, near ended: %v", c.spent, err, near)
+		}
+	}
+	var m targetMemory
+	if m.begin(1, 1); m.most != leastTime {
+		t.Errorf("a page may take %v", m.most)
 	}
 }

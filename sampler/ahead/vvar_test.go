@@ -42,7 +42,8 @@ func TestVVAR(t *testing.T) {
 	if theirs.start == 0 {
 		t.Fatal("not found in another process")
 	}
-	m := targetMemory{pid: other.Process.Pid, pages: 10}
+	var m targetMemory
+	m.begin(other.Process.Pid, 10)
 	m.userfault.of(m.pid)
 	m.userfault.scan.used.Store(false)
 	if err := m.ReadPage(theirs.start, &b); err != nil {

@@ -91,8 +91,8 @@ func (p callMemory) ReadPage(addr uint64, buf *[4096]byte) error {
 }
 
 func (p callMemory) ReadPages(addrs []uint64, bufs []*[4096]byte) int {
-	var local [maxBatch]unix.Iovec
-	var to [maxBatch]unix.RemoteIovec
+	var local [MaxBatch]unix.Iovec
+	var to [MaxBatch]unix.RemoteIovec
 	for i, a := range addrs {
 		local[i] = unix.Iovec{Base: &bufs[i][0], Len: pageSize}
 		to[i] = unix.RemoteIovec{Base: uintptr(a), Len: pageSize}

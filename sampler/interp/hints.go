@@ -12,10 +12,10 @@ type BatchMemory interface {
 	ReadPages(addrs []uint64, bufs []*[4096]byte) int
 }
 
-// maxHints bounds the pages that are remembered, maxBatch those that Prefetch reads.
+// maxHints bounds the pages that are remembered, MaxBatch those that Prefetch reads.
 const (
 	maxHints = 1024
-	maxBatch = 192
+	MaxBatch = 192
 )
 
 // A hint is a page that bursts have touched of late.
@@ -229,7 +229,7 @@ func (h *hints) remember(touched []*page) {
 		case e.score < hintWanted:
 		case h.code[e.num] != nil:
 			h.kept = append(h.kept, e.num)
-		case len(h.addrs) < maxBatch:
+		case len(h.addrs) < MaxBatch:
 			h.addrs = append(h.addrs, e.num*pageSize)
 		}
 	}

@@ -121,7 +121,7 @@ func TestPrefetchBounds(t *testing.T) {
 	m := New()
 	for range 3 {
 		m.Start(r, mem)
-		if n := m.Prefetch(1); n > maxBatch {
+		if n := m.Prefetch(1); n > MaxBatch {
 			t.Errorf("%d pages read ahead", n)
 		}
 		if end := m.Run(Limit{Accesses: 2500, Instructions: 1e6}); end.Cause != AccessesDone {

@@ -3,6 +3,7 @@ package interp
 import (
 	"encoding/binary"
 	"errors"
+	"runtime"
 	"testing"
 )
 
@@ -80,5 +81,38 @@ func TestHeld(t *testing.T) {
 	m.Poke(0x10008, 4, 7)
 	if got, _ := m.Held(0x10008, 8); got != 0x1122334400000007 {
 		t.Errorf("after a store: %#x", got)
+	}
+}
+
+// zeros is a memory that is zero everywhere.
+type zeros struct{}
+
+func (zeros) ReadPage(_ uint64, buf *[pageSize]byte) error { clear(buf[:]); return nil }
+
+// The first burst finds room for all pages that it reads and stores to.
+func TestPagesReserve(t *testing.T) {
+	const n = 1000
+	grown := func(reserve int) uint64 {
+		m := NewPages(func(uint64) {})
+		m.Reserve(reserve)
+		m.Reset(zeros{})
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		for i := range uint64(n) {
+			m.Poke(i*pageSize, 8, i)
+		}
+		runtime.ReadMemStats(&after)
+		for i := range uint64(n) {
+			if got := m.Peek(i*pageSize, 8); got != i {
+				t.Fatalf("page %d holds %d", i, got)
+			}
+		}
+		return after.TotalAlloc - before.TotalAlloc
+	}
+	if got := grown(n); got > 4096 {
+		t.Errorf("%d bytes were taken beyond what was reserved", got)
+	}
+	if got := grown(0); got < 2*n*pageSize {
+		t.Errorf("without room reserved only %d bytes were taken: the test does not see it", got)
 	}
 }

@@ -128,6 +128,9 @@ func (m *Machine) ForgetOwner(owner int) { m.mem.ForgetOwner(owner) }
 // can't be had.
 func (m *Machine) Load(addr uint64, b []byte) bool { return m.mem.Load(addr, b) }
 
+// Reserve is Pages.Reserve.
+func (m *Machine) Reserve(pages int) { m.mem.Reserve(pages) }
+
 // Held is Pages.Held.
 func (m *Machine) Held(addr uint64, n uint8) (uint64, bool) { return m.mem.Held(addr, n) }
 
