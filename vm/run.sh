@@ -5,7 +5,8 @@
 # RDX_VM_CPUS=2 it is tried out instead what happens when a CPU is taken away,
 # with RDX_VM_FAULTS=1 (arm64, which has counters) what when the counters are,
 # with RDX_VM_PATTERNS=1 (likewise) how programs of known reuse times come out,
-# and with RDX_VM_RIGHTS=1 who may profile whom at each setting of yama.
+# with RDX_VM_RIGHTS=1 who may profile whom at each setting of yama, and with
+# RDX_VM_CLOCK=1 (by the host's time, without -icount) an agent whose clock is set.
 # RDX_VM_JOBS guests run at a time: as many as there are CPUs, if memory allows.
 set -uo pipefail
 cd "$(dirname "$0")/.." || exit
@@ -38,8 +39,10 @@ initrd() { # ARCH
 # is measured does not depend on how busy the host is. arm64 has a PMU then,
 # which counts exactly.
 boot() { # ARCH KERNEL
-	local tests="${RDX_VM_FAULTS:+rdx.faults} ${RDX_VM_PATTERNS:+rdx.patterns} ${RDX_VM_RIGHTS:+rdx.rights}"
-	local common="-smp $cpus -accel tcg,thread=single -icount shift=0 -m $memory -kernel $2 -initrd $tmp/initrd-$1 -nographic -no-reboot -nodefaults -serial stdio"
+	local tests="${RDX_VM_FAULTS:+rdx.faults} ${RDX_VM_PATTERNS:+rdx.patterns} ${RDX_VM_RIGHTS:+rdx.rights} ${RDX_VM_CLOCK:+rdx.clock}"
+	local count="-icount shift=0"
+	[ -z "${RDX_VM_CLOCK:-}" ] || count=
+	local common="-smp $cpus -accel tcg,thread=single $count -m $memory -kernel $2 -initrd $tmp/initrd-$1 -nographic -no-reboot -nodefaults -serial stdio"
 	case $1 in
 	amd64)
 		timeout "$limit" qemu-system-x86_64 -M q35 -cpu max $common \
@@ -61,6 +64,9 @@ elif [ -n "${RDX_VM_PATTERNS:-}" ]; then
 elif [ -n "${RDX_VM_RIGHTS:-}" ]; then
 	echo "| kernel | ptrace_scope | who | process | rdx | |"
 	echo "|---|---|---|---|---|---|"
+elif [ -n "${RDX_VM_CLOCK:-}" ]; then
+	echo "| kernel | the clock set an hour ahead, two back | |"
+	echo "|---|---|---|"
 elif [ "$cpus" != 1 ]; then
 	echo "| kernel | source / clock | CPU time after | CPU time sampled | observations | lost | |"
 	echo "|---|---|---|---|---|---|---|"

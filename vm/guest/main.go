@@ -41,6 +41,10 @@ func main() {
 		runMany()
 		return
 	}
+	if len(os.Args) > 1 && os.Args[1] == busyArg {
+		runBusy()
+		return
+	}
 	if len(os.Args) > 2 && os.Args[1] == patternArg {
 		runPattern(os.Args[2])
 		return
@@ -141,6 +145,9 @@ func test() {
 		return
 	case strings.Contains(asked, rightsArg):
 		testRights(kernel)
+		return
+	case strings.Contains(asked, clockArg):
+		testClock(kernel)
 		return
 	case strings.Contains(asked, patternsArg):
 		testPatterns(kernel)

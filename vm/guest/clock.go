@@ -1,0 +1,209 @@
+package main
+
+import (
+	"bytes"
+	"compress/gzip"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/google/pprof/profile"
+	"golang.org/x/sys/unix"
+)
+
+// clockArg on the kernel's command line asks for what follows in place of the other tests: the wall clock is set an hour
+// ahead and two hours back while an agent runs. Windows go on to come, each with a time at which it was, and none is lost.
+const clockArg = "rdx.clock"
+
+// busyArg makes this program a service that works a tenth of the time.
+const busyArg = "busy"
+
+func runBusy() {
+	array := make([]uint64, 1<<16)
+	for n := uint64(0); ; {
+		for start := time.Now(); time.Since(start) < 10*time.Millisecond; n++ {
+			array[n*0x9e3779b97f4a7c15>>48]++
+		}
+		time.Sleep(90 * time.Millisecond)
+	}
+}
+
+const (
+	clockPeriod = 10 * time.Second
+	// windowLimit is how long a window is waited for: emulated sessions cost so much that the budget pays for one in several periods.
+	windowLimit = 20 * clockPeriod
+	// lastTaken is how long it may take to push what there is.
+	lastTaken = 20 * time.Second
+	serviceAt = "/tmp/busy/service"
+)
+
+// pushed is a server that takes everything, and notes the times of the profiles.
+type pushed struct {
+	mu    sync.Mutex
+	times []time.Time
+	wrong error
+}
+
+func (p *pushed) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	body, err := io.ReadAll(r.Body)
+	at, found := timeOf(body)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if err != nil || found != nil {
+		p.wrong = errors.Join(p.wrong, err, found)
+	}
+	p.times = append(p.times, at)
+	w.Header().Set("Content-Type", "application/proto")
+}
+
+func (p *pushed) got() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return len(p.times)
+}
+
+// timeOf is that of the first profile in a request, which lies there packed.
+func timeOf(body []byte) (time.Time, error) {
+	at := bytes.Index(body, []byte{0x1f, 0x8b, 8})
+	if at < 0 {
+		return time.Time{}, errors.New("no profile in what was pushed")
+	}
+	z, err := gzip.NewReader(bytes.NewReader(body[at:]))
+	if err != nil {
+		return time.Time{}, err
+	}
+	z.Multistream(false)
+	raw, err := io.ReadAll(z)
+	if err != nil {
+		return time.Time{}, err
+	}
+	p, err := profile.ParseUncompressed(raw)
+	if err != nil {
+		return time.Time{}, err
+	}
+	return time.Unix(0, p.TimeNanos), nil
+}
+
+// await waits until there are so many.
+func (p *pushed) await(n int, limit time.Duration) error {
+	for start := time.Now(); p.got() < n; time.Sleep(100 * time.Millisecond) { // by the monotonic clock
+		if time.Since(start) > limit {
+			return fmt.Errorf("%d windows, not %d, within %v", p.got(), n, limit)
+		}
+	}
+	return nil
+}
+
+func testClock(kernel string) {
+	said, err := stepClock()
+	row(kernel, said, verdictOf(err))
+}
+
+func stepClock() (said string, err error) {
+	if err := loopbackUp(); err != nil {
+		return "", err
+	}
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return "", err
+	}
+	server := &pushed{}
+	go func() { _ = http.Serve(l, server) }()
+	if err := startService(); err != nil {
+		return "", err
+	}
+	const config = "/tmp/agent.yaml"
+	text := fmt.Sprintf("server: {url: 'http://%s'}\nhost: guest\nperiod: %v\ndiscover: 2s\nworth: 20ms\noverhead: 10\ntarget_overhead: 10\nspool: {dir: /tmp/spool}\nlisten: 'unix:/tmp/agent.sock'\nonly: [{exe: '^%s$'}]\n",
+		l.Addr(), clockPeriod, serviceAt)
+	if err := os.WriteFile(config, []byte(text), 0o600); err != nil {
+		return "", err
+	}
+	var log bytes.Buffer
+	agent := exec.Command("/rdx", "agent", "--config", config)
+	agent.Stderr = &log
+	if err := agent.Start(); err != nil {
+		return "", err
+	}
+	type stretch struct{ from, to time.Time }
+	var was []stretch
+	for _, step := range []time.Duration{0, time.Hour, -2 * time.Hour} {
+		if err := setClock(step); err != nil {
+			return "", err
+		}
+		from := time.Now().Round(0)
+		if err := server.await(server.got()+1, windowLimit); err != nil {
+			_ = agent.Process.Kill()
+			return said, fmt.Errorf("the clock set by %v: %w; the agent says: %s", step, err, log.String())
+		}
+		was = append(was, stretch{from, time.Now().Round(0)})
+	}
+	_ = agent.Process.Signal(unix.SIGTERM)
+	if err := agent.Wait(); err != nil {
+		return said, fmt.Errorf("the agent ended: %w: %s", err, log.String())
+	}
+	if err := server.await(server.got(), lastTaken); err != nil {
+		return said, err
+	}
+	server.mu.Lock()
+	defer server.mu.Unlock()
+	for _, at := range server.times {
+		in := false
+		for _, s := range was {
+			// One that was under way when the clock was set has the time of before.
+			in = in || !at.Before(s.from.Add(-2*clockPeriod)) && !at.After(s.to.Add(2*clockPeriod))
+		}
+		if !in {
+			server.wrong = errors.Join(server.wrong, fmt.Errorf("a window has the time %v", at))
+		}
+	}
+	if text := log.String(); strings.Contains(text, "panic") || strings.Contains(text, "dropped") {
+		server.wrong = errors.Join(server.wrong, errors.New(text))
+	}
+	return fmt.Sprintf("%d windows", len(server.times)), server.wrong
+}
+
+// setClock sets the clock.
+func setClock(by time.Duration) error {
+	if by == 0 {
+		return nil
+	}
+	t := unix.NsecToTimeval(time.Now().Add(by).UnixNano())
+	return os.NewSyscallError("settimeofday", unix.Settimeofday(&t))
+}
+
+// startService runs this program under another name.
+func startService() error {
+	b, err := os.ReadFile("/init")
+	if err == nil {
+		err = os.MkdirAll("/tmp/busy", 0o755)
+	}
+	if err == nil {
+		err = os.WriteFile(serviceAt, b, 0o755)
+	}
+	if err != nil {
+		return err
+	}
+	return exec.Command(serviceAt, busyArg).Start()
+}
+
+// loopbackUp brings the loopback interface up.
+func loopbackUp() error {
+	s, err := unix.Socket(unix.AF_INET, unix.SOCK_DGRAM, 0)
+	if err != nil {
+		return os.NewSyscallError("socket", err)
+	}
+	defer unix.Close(s)
+	flags, err := unix.NewIfreq("lo")
+	if err != nil {
+		return err
+	}
+	flags.SetUint16(unix.IFF_UP | unix.IFF_RUNNING)
+	return os.NewSyscallError("set the loopback interface up", unix.IoctlIfreq(s, unix.SIOCSIFFLAGS, flags))
+}
