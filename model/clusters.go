@@ -9,11 +9,31 @@ import (
 // is not the observation but the hold: errors are those of a sample of clusters. A record without
 // a Hold is as many clusters as it has independent observations, see Profile.independent.
 
+// byHold is something of each hold, in the order in which these come: what is summed over them is the same to the last bit
+// whenever it is.
+type byHold[T any] struct {
+	index map[uint64]int
+	all   []T
+}
+
+func (b *byHold[T]) of(hold uint64) *T {
+	if b.index == nil {
+		b.index = make(map[uint64]int)
+	}
+	i, ok := b.index[hold]
+	if !ok {
+		i = len(b.all)
+		b.index[hold] = i
+		b.all = append(b.all, *new(T))
+	}
+	return &b.all[i]
+}
+
 // clusterSums is the sum over clusters of the square of the sum of value over each one's records.
 // Of records with a Group it is estimated: from the squares of their weights, or by how much the groups'
 // sums differ, whichever is more, as the first knows nothing of clusters that are in several records.
 func (p *Profile) clusterSums(records []*Record, value func(*Record) float64) (squares float64) {
-	holds := map[uint64]float64{}
+	var holds byHold[float64]
 	var groups [JackknifeGroups + 1]float64
 	last := 0
 	for _, r := range records {
@@ -25,10 +45,10 @@ func (p *Profile) clusterSums(records []*Record, value func(*Record) float64) (s
 		if r.Hold == 0 {
 			squares += v * v / p.independent(r)
 		} else {
-			holds[r.Hold] += v
+			*holds.of(r.Hold) += v
 		}
 	}
-	for _, v := range holds {
+	for _, v := range holds.all {
 		squares += v * v
 	}
 	return max(squares, groupVariance(groups[1:last+1]))

@@ -126,3 +126,30 @@ func TestClustersOfRecords(t *testing.T) {
 		t.Errorf("half width %v, a binomial count has %v", (x.High-x.Low)/2, want)
 	}
 }
+
+// What is summed over many holds is the same to the last bit each time.
+func TestClusterSumsRepeat(t *testing.T) {
+	p := &Profile{}
+	r := rand.New(rand.NewPCG(1, 2))
+	var records []*Record
+	for i := range 1000 {
+		x := &Record{Kind: Reuse, Weight: Weight{Observations: 1, Accesses: r.ExpFloat64()}}
+		x.Time, x.Hold = 1+r.Uint64N(1000), uint64(1+i/2)
+		records = append(records, x)
+		p.Records = append(p.Records, *x)
+	}
+	value := func(r *Record) float64 { return r.Accesses }
+	values := func(k int) []float64 { return []float64{records[k].Accesses} }
+	sums, squares, off := p.clusterSums(records, value), p.ClusterSquares(records, 1, values)[0], p.meanError(100)
+	for range 20 {
+		if got := p.clusterSums(records, value); got != sums {
+			t.Fatalf("sums %v, then %v", sums, got)
+		}
+		if got := p.ClusterSquares(records, 1, values)[0]; got != squares {
+			t.Fatalf("squares %v, then %v", squares, got)
+		}
+		if got := p.meanError(100); got != off {
+			t.Fatalf("mean's error %v, then %v", off, got)
+		}
+	}
+}

@@ -376,7 +376,7 @@ func (p *Profile) MissesAt(sizes []uint64, f func(i int, misses []float64)) erro
 // record, such as its misses in n caches.
 func (p *Profile) ClusterSquares(records []*Record, n int, values func(k int) []float64) []float64 {
 	out := make([]float64, n)
-	holds := map[uint64][]float64{}
+	var holds byHold[[]float64]
 	var groups [JackknifeGroups + 1][]float64
 	add := func(sum []float64, v []float64) []float64 {
 		if sum == nil {
@@ -395,7 +395,8 @@ func (p *Profile) ClusterSquares(records []*Record, n int, values func(k int) []
 			last = max(last, r.Group)
 		}
 		if r.Hold != 0 {
-			holds[r.Hold] = add(holds[r.Hold], v)
+			sum := holds.of(r.Hold)
+			*sum = add(*sum, v)
 			continue
 		}
 		by := 1 / p.independent(r)
@@ -403,7 +404,7 @@ func (p *Profile) ClusterSquares(records []*Record, n int, values func(k int) []
 			out[i] += x * x * by
 		}
 	}
-	for _, sum := range holds {
+	for _, sum := range holds.all {
 		for i, x := range sum {
 			out[i] += x * x
 		}

@@ -76,7 +76,7 @@ func (p *Profile) RateCeiling(most float64) (rate float64, ok bool, err error) {
 // footprint), and holds are independent of each other.
 func (p *Profile) meanError(longest uint64) float64 {
 	type sum struct{ times, accesses float64 }
-	holds := make(map[uint64]*sum)
+	var holds byHold[sum]
 	var all sum
 	mean := func() float64 { return all.times / all.accesses }
 	for i := range p.Records {
@@ -89,11 +89,8 @@ func (p *Profile) meanError(longest uint64) float64 {
 		if r.Hold == 0 {
 			continue
 		}
-		if holds[r.Hold] == nil {
-			holds[r.Hold] = &sum{}
-		}
-		holds[r.Hold].times += y
-		holds[r.Hold].accesses += r.Accesses
+		h := holds.of(r.Hold)
+		h.times, h.accesses = h.times+y, h.accesses+r.Accesses
 	}
 	if !(all.times > 0) {
 		return 0
@@ -105,7 +102,7 @@ func (p *Profile) meanError(longest uint64) float64 {
 			squares += r.Accesses * r.Accesses / p.independent(r) * off * off
 		}
 	}
-	for _, h := range holds {
+	for _, h := range holds.all {
 		off := h.times - mean()*h.accesses
 		squares += off * off
 	}
