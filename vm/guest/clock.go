@@ -10,8 +10,8 @@ import (
 	"net/http"
 	"os"
 	"os/exec"
+	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/google/pprof/profile"
@@ -39,34 +39,47 @@ const (
 	clockPeriod = 10 * time.Second
 	// windowLimit is how long a window is waited for: emulated sessions cost so much that the budget pays for one in several periods.
 	windowLimit = 20 * clockPeriod
-	// lastTaken is how long it may take to push what there is.
-	lastTaken = 20 * time.Second
-	serviceAt = "/tmp/busy/service"
+	// mostWindows are more than come.
+	mostWindows = 100
+	serviceAt   = "/tmp/busy/service"
 )
 
-// pushed is a server that takes everything, and notes the times of the profiles.
-type pushed struct {
-	mu    sync.Mutex
-	times []time.Time
+// A window is one that was pushed.
+type window struct {
+	at    time.Time // its first profile's
 	wrong error
 }
 
-func (p *pushed) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+// pushed is a server that takes everything.
+type pushed chan window
+
+func (p pushed) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	body, err := io.ReadAll(r.Body)
-	at, found := timeOf(body)
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if err != nil || found != nil {
-		p.wrong = errors.Join(p.wrong, err, found)
-	}
-	p.times = append(p.times, at)
+	at, wrong := timeOf(body)
+	p <- window{at, errors.Join(err, wrong)}
 	w.Header().Set("Content-Type", "application/proto")
 }
 
-func (p *pushed) got() int {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return len(p.times)
+// came are those that have come.
+func (p pushed) came() (all []window) {
+	for {
+		select {
+		case w := <-p:
+			all = append(all, w)
+		default:
+			return all
+		}
+	}
+}
+
+// next waits for one.
+func (p pushed) next(limit time.Duration) (window, error) {
+	select {
+	case w := <-p:
+		return w, nil
+	case <-time.After(limit): // by the monotonic clock
+		return window{}, fmt.Errorf("no window within %v", limit)
+	}
 }
 
 // timeOf is that of the first profile in a request, which lies there packed.
@@ -91,16 +104,6 @@ func timeOf(body []byte) (time.Time, error) {
 	return time.Unix(0, p.TimeNanos), nil
 }
 
-// await waits until there are so many.
-func (p *pushed) await(n int, limit time.Duration) error {
-	for start := time.Now(); p.got() < n; time.Sleep(100 * time.Millisecond) { // by the monotonic clock
-		if time.Since(start) > limit {
-			return fmt.Errorf("%d windows, not %d, within %v", p.got(), n, limit)
-		}
-	}
-	return nil
-}
-
 func testClock(kernel string) {
 	said, err := stepClock()
 	row(kernel, said, verdictOf(err))
@@ -114,7 +117,7 @@ func stepClock() (said string, err error) {
 	if err != nil {
 		return "", err
 	}
-	server := &pushed{}
+	server := make(pushed, mostWindows)
 	go func() { _ = http.Serve(l, server) }()
 	if err := startService(); err != nil {
 		return "", err
@@ -133,40 +136,39 @@ func stepClock() (said string, err error) {
 	}
 	type stretch struct{ from, to time.Time }
 	var was []stretch
+	var windows []window
 	for _, step := range []time.Duration{0, time.Hour, -2 * time.Hour} {
+		windows = append(windows, server.came()...)
 		if err := setClock(step); err != nil {
 			return "", err
 		}
 		from := time.Now().Round(0)
-		if err := server.await(server.got()+1, windowLimit); err != nil {
+		w, err := server.next(windowLimit)
+		if err != nil {
 			_ = agent.Process.Kill()
-			return said, fmt.Errorf("the clock set by %v: %w; the agent says: %s", step, err, log.String())
+			return "", fmt.Errorf("the clock set by %v: %w; the agent says: %s", step, err, log.String())
 		}
-		was = append(was, stretch{from, time.Now().Round(0)})
+		windows, was = append(windows, w), append(was, stretch{from, time.Now().Round(0)})
 	}
 	_ = agent.Process.Signal(unix.SIGTERM)
 	if err := agent.Wait(); err != nil {
-		return said, fmt.Errorf("the agent ended: %w: %s", err, log.String())
+		return "", fmt.Errorf("the agent ended: %w: %s", err, log.String())
 	}
-	if err := server.await(server.got(), lastTaken); err != nil {
-		return said, err
-	}
-	server.mu.Lock()
-	defer server.mu.Unlock()
-	for _, at := range server.times {
-		in := false
-		for _, s := range was {
-			// One that was under way when the clock was set has the time of before.
-			in = in || !at.Before(s.from.Add(-2*clockPeriod)) && !at.After(s.to.Add(2*clockPeriod))
-		}
-		if !in {
-			server.wrong = errors.Join(server.wrong, fmt.Errorf("a window has the time %v", at))
+	windows = append(windows, server.came()...)
+	var wrong error
+	for _, w := range windows {
+		// One that was under way when the clock was set has the time of before.
+		in := slices.ContainsFunc(was, func(s stretch) bool {
+			return !w.at.Before(s.from.Add(-2*clockPeriod)) && !w.at.After(s.to.Add(2*clockPeriod))
+		})
+		if wrong = errors.Join(wrong, w.wrong); !in {
+			wrong = errors.Join(wrong, fmt.Errorf("a window has the time %v", w.at))
 		}
 	}
 	if text := log.String(); strings.Contains(text, "panic") || strings.Contains(text, "dropped") {
-		server.wrong = errors.Join(server.wrong, errors.New(text))
+		wrong = errors.Join(wrong, errors.New(text))
 	}
-	return fmt.Sprintf("%d windows", len(server.times)), server.wrong
+	return fmt.Sprintf("%d windows", len(windows)), wrong
 }
 
 // setClock sets the clock.
