@@ -439,13 +439,12 @@ func (s *Session) adjustPeriod(sum estimate.Totals) {
 	}
 	atOnce := s.targets.threads
 	if len(atOnce) > adjustAtOnce {
-		atOnce = nil
+		atOnce = nil // there are ticks of both periods for a while
+	} else {
+		s.ticks.budget.ticksApart(s.ticks.meanPeriod/perNS, period/perNS)
 	}
 	for _, t := range atOnce {
 		s.ticks.cut(t)
-	}
-	if atOnce != nil { // else there are ticks of both for a while
-		s.ticks.budget.ticksApart(s.ticks.meanPeriod/perNS, period/perNS)
 	}
 	s.ticks.meanPeriod = period
 	for _, t := range atOnce {
