@@ -80,12 +80,12 @@ func openBrowser(t *testing.T) *browser {
 			o = append(o, chromedp.NoSandbox)
 		}
 		a, stopAll := chromedp.NewExecAllocator(context.Background(), o...)
-		ctx, stop := chromedp.NewContext(a)
+		ctx, stop := chromedp.NewContext(a, chromedp.WithBrowserOption(chromedp.WithDialTimeout(patience)))
 		shared.ctx, shared.stop = ctx, func() { stop(); stopAll() }
 		shared.err = chromedp.Run(ctx)
 	})
 	if shared.err != nil {
-		t.Skipf("chromium does not start: %v", shared.err)
+		t.Fatalf("chromium does not start: %v", shared.err)
 	}
 	ctx, stop := chromedp.NewContext(shared.ctx)
 	t.Cleanup(stop)
@@ -537,7 +537,7 @@ func TestWalk(t *testing.T) {
 	var got []sums
 	b.eval(fmt.Sprintf(`%s.map((c, i) => { const v = rdxView, all = {tid: -1, object: -1};
 		if (i %% 50 === 7) v.total(c, 'accesses', all); // something else in between
-		const OfThread = v.total(c, 'misses', {tid: %d, object: -1});
+		const OfThread = v.total(c, 'misses', {tid: %d, object: -1, at: ''});
 		return {Total: v.total(c, 'misses', all), OfThread, Pairs: [...v.pairs(c, 'misses', all)], Places: i %% 9 ? [] : [...v.places(c, 'misses', all)],
 			Uses: i %% 9 ? [] : [...v.uses(c, 'misses', all)], Tree: v.treeSums('miss', c, 'misses', all, -1).total[0]}; })`, steps, thread), &got)
 	out := make([]float64, len(d.Sizes))

@@ -42,6 +42,7 @@ type Data struct {
 	Pairs   pairs       `json:"pairs"`
 	Objects objects     `json:"objects"`
 	Moments moments     `json:"moments"`
+	Touched []touched   `json:"touched"` // how memory is touched, by place and by data object
 
 	Sites []site `json:"sites"`
 
@@ -58,6 +59,7 @@ type rest struct {
 	// Sums of clusters' squares, for bands of pairs and of objects; nothing of an exact profile.
 	Pairs   steps `json:"pairs"`
 	Objects steps `json:"objects"`
+	Wholes  steps `json:"wholes"` // of objects with all their parts; nothing where none has parts
 
 	Threads       any `json:"threads"`       // as rdx threads --format json
 	Invalidations any `json:"invalidations"` // as rdx top --by invalidations; null where others' writes were not watched
@@ -130,8 +132,22 @@ type moments struct {
 	Time doubles `json:"time"` // ns that they stand for
 }
 
+// objects are data objects, and their parts where the profile tells: members of structs, variables of a stack. Samples are of a part,
+// or of the whole if it is not known of which.
 type objects struct {
-	Name ints `json:"name"`
+	Name   ints `json:"name"`   // of the whole
+	Member ints `json:"member"` // of the part, in Data.Strings; 0, "", of a whole
+	Whole  ints `json:"whole"`  // the object that it is part of; a whole is its own
+}
+
+// parted says whether any has parts.
+func (o *objects) parted() bool {
+	for i, w := range o.Whole {
+		if int(w) != i {
+			return true
+		}
+	}
+	return false
 }
 
 // Options say what to make of a profile.
@@ -197,6 +213,13 @@ func (d *Data) survey(raw, p *model.Profile, known *model.Curve) error {
 			g := &d.groups
 			r.Pairs = g.squares(p, g.pair, len(d.Pairs.Use), len(d.Sizes))
 			r.Objects = g.squares(p, g.object, len(d.Objects.Name), len(d.Sizes))
+			if d.Objects.parted() {
+				whole := make([]int32, len(g.object))
+				for i, o := range g.object {
+					whole[i] = d.Objects.Whole[o]
+				}
+				r.Wholes = g.squares(p, whole, len(d.Objects.Name), len(d.Sizes))
+			}
 		}
 		both.Wait()
 		d.groups = grouping{}
@@ -251,31 +274,30 @@ func (d *Data) draw(p *model.Profile) (*model.Curve, error) {
 	if err != nil {
 		return nil, err
 	}
-	d.Curve = &curve{}
-	for _, q := range c.Points {
-		d.Curve.Ratio = append(d.Curve.Ratio, q.MissRatio)
-		d.Curve.Low, d.Curve.High = append(d.Curve.Low, q.Low), append(d.Curve.High, q.High)
-		d.Curve.Note = append(d.Curve.Note, q.Quote.String())
-	}
+	d.Curve = newCurve(c)
 	return c, nil
 }
 
-// drawing is the curve as rdx mrc --format svg draws it.
-func drawing(raw *model.Profile, file, stack string) (string, error) {
+func newCurve(c *model.Curve) *curve {
+	out := &curve{}
+	for _, q := range c.Points {
+		out.Ratio, out.Low, out.High = append(out.Ratio, q.MissRatio), append(out.Low, q.Low), append(out.High, q.High)
+		out.Note = append(out.Note, q.Quote.String())
+	}
+	return out
+}
+
+// drawBy is the curve by another model.
+func (d *Data) drawBy(raw *model.Profile, stack, by string) (*curve, error) {
 	p, err := report.Ready(raw, stack)
 	if err != nil {
-		return "", err
+		return nil, err
 	}
-	c, err := report.NewMissCurve(p, nil, model.CurveOptions{})
+	c, err := p.MissRatios(d.blocks(), model.CurveOptions{Model: by})
 	if err != nil {
-		return "", err
+		return nil, err
 	}
-	c.File = file
-	r := report.MissRatios{Model: model.Local}
-	r.Curves = append(r.Curves, c)
-	var b strings.Builder
-	err = r.WriteSVG(&b)
-	return b.String(), err
+	return newCurve(c), nil
 }
 
 func (d *Data) blocks() []uint64 {
@@ -363,6 +385,7 @@ func (d *Data) fill(p *model.Profile) error {
 	}
 	f.flush()
 	d.groups = f.grouped()
+	d.Touched = touchesOf(p, d.Places)
 	for i := range p.Moments {
 		m := &p.Moments[i]
 		d.Moments.Node = append(d.Moments.Node, d.Nodes.index(m.Stack))

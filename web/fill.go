@@ -15,8 +15,8 @@ type filler struct {
 	pairOf        map[pairKey]int32 // its index in Data.Pairs
 	last          pairKey           // the one looked for last: records of one follow each other
 	lastPair      int32
-	objectOf      map[*model.Data]int32
-	objects       map[string]int32
+	objectOf      map[dataPart]int32
+	objects       map[[2]string]int32 // by name and member
 	endOf         [model.NumKinds]int32
 	groups        grouping
 	leastAccesses float64 // records of fewer accesses are merged
@@ -25,6 +25,12 @@ type filler struct {
 	mergedRow     []mergedKey // in the order that they came in
 	row           *mergedCell // the one added to last, and its key
 	rowKey        mergedKey
+}
+
+// dataPart is what of data a record touches.
+type dataPart struct {
+	data   *model.Data
+	member string
 }
 
 type mergedKey struct {
@@ -42,7 +48,7 @@ type mergedCell struct {
 }
 
 func (d *Data) newFiller(p *model.Profile, n *names) *filler {
-	f := &filler{d: d, names: n, pairOf: map[pairKey]int32{}, objectOf: map[*model.Data]int32{}, objects: map[string]int32{}, merged: map[mergedKey]*mergedCell{}}
+	f := &filler{d: d, names: n, pairOf: map[pairKey]int32{}, objectOf: map[dataPart]int32{}, objects: map[[2]string]int32{}, merged: map[mergedKey]*mergedCell{}}
 	for k := model.Reuse; k < model.NumKinds; k++ {
 		f.endOf[k] = n.index(k.String())
 	}
@@ -160,7 +166,11 @@ func (f *filler) pair(k pairKey) int32 {
 }
 
 func (f *filler) object(r *model.Record) int32 {
-	i, ok := f.objectOf[r.Data]
+	k := dataPart{data: r.Data}
+	if r.Data != nil {
+		k.member = r.Member
+	}
+	i, ok := f.objectOf[k]
 	if ok {
 		return i
 	}
@@ -168,12 +178,27 @@ func (f *filler) object(r *model.Record) int32 {
 	if r.Data != nil {
 		name = r.Data.Name
 	}
-	if i, ok = f.objects[name]; !ok {
-		i = int32(len(f.objects))
-		f.objects[name] = i
-		f.d.Objects.Name = append(f.d.Objects.Name, f.names.index(name))
+	i = f.named(name, "", -1)
+	if k.member != "" {
+		i = f.named(name, k.member, i)
 	}
-	f.objectOf[r.Data] = i
+	f.objectOf[k] = i
+	return i
+}
+
+// named is the object of that name, or a part of it.
+func (f *filler) named(name, member string, whole int32) int32 {
+	key := [2]string{name, member}
+	i, ok := f.objects[key]
+	if !ok {
+		i = int32(len(f.objects))
+		f.objects[key] = i
+		o := &f.d.Objects
+		if whole < 0 {
+			whole = i
+		}
+		o.Name, o.Member, o.Whole = append(o.Name, f.names.index(name)), append(o.Member, f.names.index(member)), append(o.Whole, whole)
+	}
 	return i
 }
 

@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"html/template"
 	"io"
+
+	"github.com/rdx-profiler/rdx/model"
 )
 
 //go:generate ./ui/build.sh static
@@ -85,10 +87,8 @@ func WriteFile(w io.Writer, profiles []Profile, o Options) error {
 					return err
 				}
 			}
-			if svg, err := drawing(p.Raw, p.Name, stack); err == nil {
-				if err := add(fmt.Sprintf("svg?profile=%d&stack=%s", i, stack), svg); err != nil {
-					return err
-				}
+			if err := d.addCurves(p.Raw, i, stack, add); err != nil {
+				return err
 			}
 			if err := d.addCode(i, stack, o.Source, add); err != nil {
 				return err
@@ -120,6 +120,23 @@ func WriteFile(w io.Writer, profiles []Profile, o Options) error {
 		}
 	}
 	return templates.ExecuteTemplate(w, "report.html", f)
+}
+
+// addCurves adds those by other models.
+func (d *Data) addCurves(raw *model.Profile, profile int, stack string, add func(id string, v any) error) error {
+	if d.Curve == nil || d.Exact {
+		return nil
+	}
+	for _, by := range model.CurveModels[1:] {
+		c, err := d.drawBy(raw, stack, by)
+		if err != nil {
+			return err
+		}
+		if err := add(fmt.Sprintf("curve?profile=%d&stack=%s&model=%s", profile, stack, by), c); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // mostCompared is how many profiles a file may have for each to be compared with each.

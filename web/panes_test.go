@@ -74,11 +74,6 @@ func TestSharing(t *testing.T) {
 	}
 	b.accessible("sharing")
 	b.shoot("sharing")
-	// The curve of the other stack is drawn beside.
-	b.show(url, "page=overview&beside=shared", "overview")
-	b.await("document.querySelector('.legend').textContent.includes('private stack') && document.querySelector('.legend').textContent.includes('shared stack')")
-	b.accessible("stacks")
-	b.shoot("stacks")
 	b.clean()
 }
 

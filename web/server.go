@@ -12,6 +12,7 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -186,8 +187,8 @@ func (s *Server) route(w http.ResponseWriter, r *http.Request, path string) {
 		s.serveData(w, r)
 	case path == "rest":
 		s.serveRest(w, r)
-	case path == "svg":
-		s.serveSVG(w, r)
+	case path == "curve":
+		s.serveCurve(w, r)
 	case path == "diff":
 		s.serveDiff(w, r)
 	case path == "time":
@@ -208,6 +209,7 @@ type listing struct {
 	Version  int      `json:"version"`
 	Live     bool     `json:"live"`
 	Profiles []listed `json:"profiles"`
+	Models   []string `json:"models"` // by which a curve can be drawn, the one that all else goes by first
 	Pprof    bool     `json:"pprof"`
 }
 
@@ -225,7 +227,7 @@ func (s *Server) list() *listing {
 }
 
 func listOf(profiles []Profile, version int, live, pprof bool) *listing {
-	l := &listing{Version: version, Live: live, Pprof: pprof, Profiles: []listed{}}
+	l := &listing{Version: version, Live: live, Pprof: pprof, Profiles: []listed{}, Models: model.CurveModels}
 	for _, p := range profiles {
 		x := listed{Name: p.Name, Command: report.Printable(report.Shorten(p.Raw.Command, longestName)), Stacks: stackNames(p.Raw)}
 		if !p.Raw.Start.IsZero() {
@@ -380,10 +382,24 @@ func (s *Server) serveRest(w http.ResponseWriter, r *http.Request) {
 	})
 }
 
-func (s *Server) serveSVG(w http.ResponseWriter, r *http.Request) {
-	if a, ok := s.asked(w, r); ok {
-		s.answer(w, r, a.key("svg"), func() (any, error) { return drawing(a.profile.Raw, a.profile.Name, a.stack) })
+// serveCurve answers with a curve by another model.
+func (s *Server) serveCurve(w http.ResponseWriter, r *http.Request) {
+	a, ok := s.asked(w, r)
+	if !ok {
+		return
 	}
+	by := r.URL.Query().Get("model")
+	if !slices.Contains(model.CurveModels, by) {
+		http.Error(w, "no such model", http.StatusBadRequest)
+		return
+	}
+	s.answer(w, r, a.key("curve "+by), func() (any, error) {
+		d, err := s.dataOf(a)
+		if err != nil {
+			return nil, err
+		}
+		return d.drawBy(a.profile.Raw, a.stack, by)
+	})
 }
 
 func (s *Server) serveDiff(w http.ResponseWriter, r *http.Request) {

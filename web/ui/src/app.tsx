@@ -3,9 +3,11 @@ import { useCallback, useEffect, useMemo, useRef, useState } from "preact/hooks"
 import "uplot/dist/uPlot.min.css";
 import "./style.css";
 import type { Ctx } from "./ctx";
+import { useBeside } from "./beside";
 import { CurveChart, nearest, SizeBar } from "./curve";
 import { ask, forget, isFile, load, loadRest, type Listing, type Rest } from "./data";
-import { CodePage, ComparePage, ObjectsPage, Overview, PairsPage, ShareLink, ThreadsPage, TimePage } from "./pages";
+import { ObjectsPage } from "./objects";
+import { CodePage, ComparePage, Overview, PairsPage, ShareLink, ThreadsPage, TimePage } from "./pages";
 import { Pick } from "./parts";
 import * as rdxFormat from "./format";
 import { parse, type State, write } from "./state";
@@ -36,7 +38,6 @@ function App() {
   const [list, setList] = useState<Listing | null>(null);
   const [s, setState] = useState<State>(() => parse(location.hash));
   const [view, setView] = useState<View | null>(null);
-  const [other, setOther] = useState<View | null>(null);
   const [, setRest] = useState<Rest | null>(null);
   const [error, setError] = useState("");
   const now = useRef(s);
@@ -49,7 +50,7 @@ function App() {
   const set = useCallback((change: Partial<State>, replace = false) => {
     const next = { ...now.current, ...change };
     // What is numbered by the profile means nothing in another.
-    if (("profile" in change && change.profile !== s.profile) || "stack" in change) Object.assign(next, { pair: -1, node: -1, tid: -1, object: -1, file: "" }, "profile" in change && !("stack" in change) ? { stack: "", beside: "" } : {});
+    if (("profile" in change && change.profile !== s.profile) || "stack" in change) Object.assign(next, { pair: -1, node: -1, tid: -1, object: -1, file: "", at: "" }, "profile" in change && !("stack" in change) ? { stack: "" } : {});
     if (("side" in change && change.side !== now.current.side) || ("page" in change && change.page !== "code")) next.node = -1;
     now.current = next;
     setState(next);
@@ -112,8 +113,8 @@ function App() {
           const chosen = now.current;
           if (was && was.number === profile && list.live) {
             const pair = chosen.pair >= 0 && chosen.pair < was.d.pairs.use.length ? next.pairOf(was.keyOf(chosen.pair)) : -1;
-            const name = chosen.object >= 0 ? was.d.strings[was.d.objects.name[chosen.object]] : undefined;
-            const object = name === undefined ? -1 : next.d.objects.name.findIndex((i) => next.d.strings[i] === name);
+            const name = chosen.object >= 0 && chosen.object < was.d.objects.name.length ? was.dataName(chosen.object) : undefined;
+            const object = name === undefined ? -1 : next.d.objects.name.findIndex((_, i) => next.dataName(i) === name);
             if (pair !== chosen.pair || object !== chosen.object || chosen.node >= 0) queueMicrotask(() => set({ pair, object, node: -1 }, true));
           }
           return next;
@@ -151,19 +152,7 @@ function App() {
     };
   }, [view]);
 
-  const otherProfile = list && s.other >= 0 && s.other < list.profiles.length && s.other !== profile ? s.other : -1;
-  const ofProfile = list && profile >= 0 ? list.profiles[profile].stacks : [];
-  const beside = ofProfile.length > 1 && ofProfile.includes(s.beside) && s.beside !== (s.stack || ofProfile[0]) ? s.beside : "";
-  useEffect(() => {
-    let gone = false;
-    setOther(null);
-    const ask = (number: number, stack: string) => void load(number, stack).then((d) => !gone && setOther(new View(d, number, stack)), () => undefined);
-    if (list && otherProfile >= 0) ask(otherProfile, "");
-    else if (list && profile >= 0 && beside) ask(profile, beside);
-    return () => {
-      gone = true;
-    };
-  }, [list, otherProfile, profile, beside]);
+  const beside = useBeside(list, profile, s);
 
   useEffect(() => {
     const key = (e: KeyboardEvent) => {
@@ -181,7 +170,7 @@ function App() {
   }, [set]);
 
   const object = view && s.object < view.d.objects.name.length ? s.object : -1;
-  const f = useMemo(() => ({ tid: s.tid, object }), [s.tid, object]);
+  const f = useMemo(() => ({ tid: s.tid, object, at: s.at }), [s.tid, object, s.at]);
 
   if (!list) return <p class="none">{error || "reading …"}</p>;
   if (list.profiles.length === 0) return <p class="none">{list.live ? "The first samples are being taken …" : "There is no profile."}</p>;
@@ -191,8 +180,8 @@ function App() {
   const x: Ctx | null = view && {
     list,
     view,
-    other,
-    s: { ...s, profile, pair: s.pair < view.d.pairs.use.length ? s.pair : -1 },
+    beside,
+    s: { ...s, profile, pair: s.pair < view.d.pairs.use.length ? s.pair : -1, node: s.node >= 0 && s.node < view.tree().parent.length ? s.node : -1 },
     set,
     moving,
     c: s.size > 0 ? nearest(view.d.sizes, s.size) : view.d.first,
@@ -223,7 +212,6 @@ function App() {
           </span>
         )}
         {stacks.length > 1 ? <Pick label="stack" value={s.stack || stacks[0]} of={stacks.map((k) => [k, k])} onPick={(v) => set({ stack: v === stacks[0] ? "" : v })} /> : null}
-        {stacks.length > 1 ? <Pick label="beside" value={beside} of={[["", "none"], ...stacks.filter((k) => k !== (s.stack || stacks[0])).map((k): [string, string] => [k, k])]} onPick={(v) => set({ beside: v })} /> : null}
         {list.live ? <span class="live">live</span> : null}
         <Pick label="count" value={s.weight} of={[["misses", "misses"], ["accesses", "accesses"], ["seen", "observations"]]} onPick={(weight) => set({ weight })} />
         <input id="search" type="search" placeholder="search  /" aria-label="search functions, files and data" value={s.q} onInput={(e) => set({ q: e.currentTarget.value }, true)} />
@@ -249,11 +237,12 @@ function App() {
             {name}
           </a>
         ))}
-        {x && (x.f.tid >= 0 || x.f.object >= 0) ? (
+        {x && (x.f.tid >= 0 || x.f.object >= 0 || x.f.at) ? (
           <span class="filters">
             only
             {x.f.tid >= 0 ? <button onClick={() => set({ tid: -1 })}>thread {x.f.tid} ×</button> : null}
-            {x.f.object >= 0 ? <button onClick={() => set({ object: -1 })}>{x.view.d.strings[x.view.d.objects.name[x.f.object]]} ×</button> : null}
+            {x.f.at ? <button onClick={() => set({ at: "" })}>{rdxFormat.base(x.f.at)} ×</button> : null}
+            {x.f.object >= 0 ? <button onClick={() => set({ object: -1 })}>{x.view.dataName(x.f.object)} ×</button> : null}
           </span>
         ) : null}
       </nav>

@@ -11,9 +11,9 @@ export function ContextsPane({ x }: { x: Ctx }) {
   const tree = view.tree();
   const { total, self } = view.treeSums(s.side, c, s.weight, f, s.pair);
   const time = view.treeTimes(f.tid);
-  const ofPair = s.pair >= 0 ? " of the chosen pair" : "";
+  const ofPair = s.pair >= 0 ? " of the chosen pair" : f.at ? " of the chosen line" : "";
   const label = `call stacks by ${weightName(x)}${ofPair}, ${s.side === "miss" ? "where it happens" : s.side === "use" ? "of uses" : "of reuses"}`;
-  const pick = (node: number) => x.set({ node });
+  const pick = (node: number) => x.set({ node, file: "" });
   return (
     <section class="pane contexts" aria-label="contexts">
       <header>
@@ -79,7 +79,7 @@ function TreeView({ x, tree, total, self, time, label }: { x: Ctx; tree: Tree; t
     else if (e.key === "ArrowLeft") {
       if (open.has(focus)) toggle(focus, false);
       else next = Math.max(tree.parent[focus], 0);
-    } else if (e.key === "Enter" || e.key === " ") x.set({ node: focus === x.s.node ? -1 : focus });
+    } else if (e.key === "Enter" || e.key === " ") x.set({ node: focus === x.s.node ? -1 : focus, file: "" });
     else return;
     e.preventDefault();
     setFocus(next);
@@ -109,7 +109,7 @@ function TreeView({ x, tree, total, self, time, label }: { x: Ctx; tree: Tree; t
               tabIndex={r.node === focus ? 0 : -1}
               data-node={r.node}
               class={(x.s.node === r.node ? "chosen" : "") + (q && name.toLowerCase().includes(q) ? " found" : "")}
-              onClick={() => (setFocus(r.node), x.set({ node: r.node === x.s.node || r.node === 0 ? -1 : r.node }))}
+              onClick={() => (setFocus(r.node), x.set({ node: r.node === x.s.node || r.node === 0 ? -1 : r.node, file: "" }))}
             >
               <span class="num">
                 <Bar share={total[r.node] / total[0]} /> <span class="share">{percent(total[r.node], total[0])}</span>

@@ -1,3 +1,4 @@
+import type { Overlay } from "./beside";
 import type { Listing } from "./data";
 import type { State } from "./state";
 import type { Filter, View } from "./sums";
@@ -6,7 +7,7 @@ import type { Filter, View } from "./sums";
 export interface Ctx {
   list: Listing;
   view: View;
-  other: View | null;
+  beside: Overlay[];
   s: State;
   set: (change: Partial<State>, replace?: boolean) => void;
   moving: boolean; // the size is being dragged

@@ -3,6 +3,7 @@
 import { useEffect, useLayoutEffect, useRef } from "preact/hooks";
 import uPlot from "uplot";
 import type { Ctx } from "./ctx";
+import { colours, dashes, type Overlay } from "./beside";
 import type { Curve } from "./data";
 import { bytes, parseSize, percent } from "./format";
 import type { View } from "./sums";
@@ -38,11 +39,11 @@ export const nearest = (sizes: number[], size: number): number => {
 const percents = (v: number): string => (v === 0 ? "0" : (100 * v).toFixed(v < 0.01 ? 2 : v < 0.1 ? 1 : 0) + "%");
 
 // at finds a curve's values on the sizes of another grid; what it has no point for is left out.
-function at(v: View, sizes: number[], of: (c: Curve) => number[]): (number | null)[] {
-  const own = new Map(v.d.sizes.map((s, i) => [s, i]));
+function at(o: Overlay, sizes: number[], of: (c: Curve) => number[]): (number | null)[] {
+  const own = new Map(o.sizes.map((s, i) => [s, i]));
   return sizes.map((s) => {
     const i = own.get(s);
-    return i === undefined || !v.d.curve ? null : of(v.d.curve)[i];
+    return i === undefined ? null : of(o.curve)[i];
   });
 }
 
@@ -73,7 +74,7 @@ export function CurveChart({ x, height }: { x: Ctx; height: number }) {
   const place = useRef<(() => void) | null>(null);
   const now = useRef(x);
   now.current = x;
-  const { view, other, c, dark } = x;
+  const { view, beside, c, dark } = x;
   const d = view.d;
 
   useEffect(() => {
@@ -81,7 +82,6 @@ export function CurveChart({ x, height }: { x: Ctx; height: number }) {
     const grid = colour("--rule");
     const soft = colour("--soft");
     const one = colour("--one");
-    const two = colour("--two");
     const letters = scaled(11);
     const font = `${letters}px system-ui, sans-serif`;
     const sizes = d.sizes;
@@ -94,10 +94,13 @@ export function CurveChart({ x, height }: { x: Ctx; height: number }) {
       { stroke: one, width: 1.5, dash: [2, 4], points: { show: false } },
     ];
     const bands: uPlot.Band[] = [{ series: [1, 2], fill: one + "30" }];
-    if (other?.d.curve) {
-      data.push(at(other, sizes, (q) => q.high) as number[], at(other, sizes, (q) => q.low) as number[], at(other, sizes, (q) => q.ratio) as number[]);
-      series.push({ stroke: "transparent", points: { show: false }, spanGaps: true }, { stroke: "transparent", points: { show: false }, spanGaps: true }, { stroke: two, width: 2, dash: [8, 4], points: { show: false }, spanGaps: true });
-      bands.push({ series: [5, 6], fill: two + "28" });
+    for (const [k, o] of beside.entries()) {
+      const own = colour(colours[k]);
+      data.push(at(o, sizes, (q) => q.high) as number[], at(o, sizes, (q) => q.low) as number[], at(o, sizes, (q) => q.ratio) as number[]);
+      const unseen = { stroke: "transparent", points: { show: false }, spanGaps: true };
+      series.push(unseen, unseen, { stroke: own, width: 2, dash: dashes[k], points: { show: false }, spanGaps: true });
+      // More than two bands beside its own would hide each other.
+      if (beside.length <= 2) bands.push({ series: [series.length - 3, series.length - 2], fill: own + "28" });
     }
     const splits = (u: uPlot): number[] => {
       const out: number[] = [];
@@ -196,7 +199,7 @@ export function CurveChart({ x, height }: { x: Ctx; height: number }) {
       u.destroy();
       place.current = null;
     };
-  }, [view, other, height, dark]);
+  }, [view, beside, height, dark]);
 
   useLayoutEffect(() => place.current?.(), [c]);
   if (!d.curve) return <p class="none">Nothing was observed: there is no curve to draw.</p>;

@@ -4,6 +4,7 @@ export interface Listing {
   version: number;
   live: boolean;
   pprof: boolean;
+  models: string[]; // the one that all numbers are of first
   profiles: { name: string; command: string; start: string; stacks: string[] }[];
 }
 
@@ -57,6 +58,22 @@ export interface Invalidation {
   data?: string[];
   read_offsets: number[];
   written_offsets: number[];
+}
+
+// Touched is how a place, or where place is -1 all that touches a data object, touches memory.
+export interface Touched {
+  place: number;
+  data: string;
+  op: string;
+  accesses: number;
+  fetches: number;
+  stride: string;
+  step: number;
+  kept: number;
+  waits: boolean;
+  used: number; // bytes of a fetched line
+  written: number; // share of fetched lines
+  members: string[] | null;
 }
 
 export interface Data {
@@ -113,8 +130,9 @@ export interface Data {
     misses: Steps;
   };
   pairs: { use: Int32Array; reuse: Int32Array; kind: Int32Array };
-  objects: { name: Int32Array };
+  objects: { name: Int32Array; member: Int32Array; whole: Int32Array };
   moments: { node: Int32Array; tid: Int32Array; time: Float64Array };
+  touched: Touched[] | null;
   sites: { mapping: string; build_id: string; offset: string; place: number }[] | null;
   source_files: number[] | null;
 }
@@ -123,6 +141,7 @@ export interface Data {
 export interface Rest {
   pairs: Steps; // clusters' squares
   objects: Steps;
+  wholes: Steps; // empty where no object has parts
   threads: Threads | null;
   invalidations: { true_share: number; false_share: number; pairs_in_all: number; pairs: Invalidation[] | null } | null;
 }
@@ -266,5 +285,7 @@ function raw(text: string): Uint8Array {
 const dataOf = (profile: number, stack: string) => `data?profile=${profile}&stack=${stack}`;
 
 export const load = (profile: number, stack: string): Promise<Data> => ask<Data>(dataOf(profile, stack));
+
+export const loadCurve = (profile: number, stack: string, model: string): Promise<Curve> => ask<Curve>(`curve?profile=${profile}&stack=${stack}&model=${model}`);
 
 export const loadRest = (d: Data, profile: number, stack: string): Promise<Rest> => ask<Rest>(`rest?profile=${profile}&stack=${stack}&version=${d.version}`);

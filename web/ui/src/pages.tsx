@@ -3,48 +3,14 @@
 import { useEffect, useMemo, useState } from "preact/hooks";
 import { ContextsPane } from "./contexts";
 import type { Ctx } from "./ctx";
-import { CurveChart, drawLine, said, sizeName } from "./curve";
+import { BesideBar } from "./beside";
+import { CurveChart, said, sizeName } from "./curve";
 import { ask, type Change, type Diff, type Phases } from "./data";
-import { amount, Bar, band, bytes, DistanceHist, nanoseconds, percent, Pick, PlaceName, weightName } from "./parts";
+import { drawn, Exports } from "./exports";
+import { amount, Bar, band, bytes, DistanceHist, HowTouched, nanoseconds, percent, Pick, PlaceName } from "./parts";
 import { first, positive } from "./sums";
 import { SourcePane } from "./source";
 import { PairTable } from "./table";
-
-function download(name: string, type: string, text: BlobPart) {
-  const a = document.createElement("a");
-  a.href = URL.createObjectURL(new Blob([text], { type }));
-  a.download = name;
-  a.click();
-  setTimeout(() => URL.revokeObjectURL(a.href), 1000);
-}
-
-function Exports({ x }: { x: Ctx }) {
-  const d = x.view.d;
-  if (!d.curve) return null;
-  const csv = () => {
-    const rows = d.sizes.map((s, i) => [s, s / d.block, d.curve!.note[i] ? "" : d.curve!.ratio[i], d.curve!.low[i], d.curve!.high[i], d.curve!.note[i]].join(","));
-    download("curve.csv", "text/csv", "bytes,blocks,miss_ratio,low,high,note\n" + rows.join("\n") + "\n");
-  };
-  const png = () => {
-    const canvas = document.querySelector<HTMLCanvasElement>(".curve canvas");
-    if (!canvas) return;
-    const copy = document.createElement("canvas");
-    [copy.width, copy.height] = [canvas.width, canvas.height];
-    const g = copy.getContext("2d")!;
-    g.fillStyle = getComputedStyle(document.documentElement).getPropertyValue("--paper");
-    g.fillRect(0, 0, copy.width, copy.height);
-    g.drawImage(canvas, 0, 0);
-    drawLine(g, canvas);
-    copy.toBlob((b) => b && download("curve.png", "image/png", b));
-  };
-  return (
-    <span class="exports" role="group" aria-label="save the curve">
-      <button onClick={() => void ask<string>(`svg?profile=${x.view.number}&stack=${x.view.onStack}`).then((t) => download("curve.svg", "image/svg+xml", t))}>svg</button>
-      <button onClick={png}>png</button>
-      <button onClick={csv}>csv</button>
-    </span>
-  );
-}
 
 export function Overview({ x }: { x: Ctx }) {
   const { view, c, f, s } = x;
@@ -80,6 +46,7 @@ export function Overview({ x }: { x: Ctx }) {
         </header>
         <CurveChart x={x} height={240} />
         <Legend x={x} />
+        <BesideBar x={x} />
       </section>
       <section class="card" aria-label="caches">
         <h2>This machine's caches</h2>
@@ -129,7 +96,7 @@ export function Overview({ x }: { x: Ctx }) {
           <li>{many(d.samples, "sample")}</li>
           {d.merged ? <li>{amount(d.merged)} small ones shown together, by pairs</li> : null}
           <li>{many(d.pairs.use.length, "pair")}</li>
-          <li>{many(d.objects.name.length, "data object")}</li>
+          <li>{many(d.objects.whole.filter((w, i) => w === i).length, "data object")}</li>
           {view.rest ? <li>{many(view.rest.threads?.threads_in_all ?? 1, "thread")}</li> : null}
           {(d.stacks ?? []).map((k) => (
             <li key={k}>{k} stack</li>
@@ -181,7 +148,7 @@ export function Overview({ x }: { x: Ctx }) {
         ) : (
           <p class="none">Nothing limits the figures beyond their bands.</p>
         )}
-        {s.tid >= 0 || s.object >= 0 ? <p class="note">Lists show the samples of a filter only; the curve is of all.</p> : null}
+        {s.tid >= 0 || s.object >= 0 || s.at ? <p class="note">Lists show the samples of a filter only; the curve is of all.</p> : null}
       </section>
       <section class="card whole" aria-label="measurement">
         <h2>What was measured</h2>
@@ -208,25 +175,31 @@ export function Overview({ x }: { x: Ctx }) {
   );
 }
 
+// Legend names the curves, and says what each is at the size.
 function Legend({ x }: { x: Ctx }) {
+  const size = x.view.d.sizes[x.c];
   return (
-    <p class="legend">
-      <svg width="28" height="8" aria-hidden="true"><line class="l1" x1="0" x2="28" y1="4" y2="4" /></svg> {x.view.d.file}
-      {x.view.d.stack && x.view.d.stack !== "own" ? `, ${x.view.d.stack} stack` : ""}
-      {x.other ? (
-        <>
-          <svg width="28" height="8" aria-hidden="true"><line class="l2" x1="0" x2="28" y1="4" y2="4" /></svg> {x.other.d.file}
-          {x.other.d.stack && x.other.d.stack !== "own" ? `, ${x.other.d.stack} stack` : ""}
-        </>
-      ) : null}
-      <svg width="28" height="8" aria-hidden="true"><line class="l3" x1="0" x2="28" y1="4" y2="4" /></svg> too little seen to quote
-      <svg width="28" height="10" aria-hidden="true"><rect class="l4" width="28" height="10" /></svg> 95 % band
-    </p>
+    <div class="legend">
+      {drawn(x).map((o, i) => {
+        const at = o.sizes.indexOf(size);
+        return (
+          <span key={i} class="curve-name">
+            <svg width="34" height="8" aria-hidden="true"><line class={"line" + i} x1="0" x2="34" y1="4" y2="4" /></svg> {o.name} <b>{at < 0 ? "" : said(o.curve, at)}</b>
+          </span>
+        );
+      })}
+      <span class="curve-name">
+        <svg width="28" height="8" aria-hidden="true"><line class="rare" x1="0" x2="28" y1="4" y2="4" /></svg> too little seen to quote
+      </span>
+      <span class="curve-name">
+        <svg width="28" height="10" aria-hidden="true"><rect class="banded" width="28" height="10" /></svg> 95 % band
+      </span>
+    </div>
   );
 }
 
 export function CodePage({ x }: { x: Ctx }) {
-  const through = x.s.node >= 0 && x.s.node < x.view.tree().parent.length ? x.view.pairsThrough(x.s.node, x.s.side) : null;
+  const through = x.s.node >= 0 ? x.view.pairsThrough(x.s.node, x.s.side) : null;
   return (
     <div class="panes">
       <SourcePane x={x} />
@@ -262,7 +235,7 @@ function PairDetail({ x }: { x: Ctx }) {
   const cells: number[] = [];
   for (let k = view.byPair.from[s.pair]; k < view.byPair.from[s.pair + 1]; k++) {
     const i = view.byPair.list[k];
-    if ((f.tid < 0 || d.cells.tid[i] === f.tid) && (f.object < 0 || d.cells.object[i] === f.object)) cells.push(i);
+    if ((f.tid < 0 || d.cells.tid[i] === f.tid) && (f.object < 0 || view.isOf(i, f.object))) cells.push(i);
   }
   const sum = (of: (i: number) => string) => {
     const m = new Map<string, number>();
@@ -305,7 +278,7 @@ function PairDetail({ x }: { x: Ctx }) {
         {stacks > 1 ? <p class="small">The heaviest of {stacks} pairs of stacks.</p> : null}
         <h3>Data</h3>
         <ul class="plain">
-          {sum((i) => d.strings[d.objects.name[d.cells.object[i]]])
+          {sum((i) => view.dataName(d.cells.object[i]))
             .slice(0, 10)
             .map(([name, w]) => (
               <li key={name}>
@@ -313,7 +286,9 @@ function PairDetail({ x }: { x: Ctx }) {
               </li>
             ))}
         </ul>
-        <h3>The use</h3>
+        <HowTouched x={x} title="How the use touches memory" place={d.pairs.use[s.pair]} />
+        {d.pairs.reuse[s.pair] >= 0 && d.pairs.reuse[s.pair] !== d.pairs.use[s.pair] ? <HowTouched x={x} title="How the reuse touches memory" place={d.pairs.reuse[s.pair]} /> : null}
+        <h3>The use is a</h3>
         <ul class="plain">
           {sum((i) => ["not known", "load", "store"][d.cells.op[i]] ?? "not known").map(([name, w]) => (
             <li key={name}>
@@ -340,74 +315,6 @@ export function ShareLink() {
     >
       {done ? "copied" : "copy link"}
     </button>
-  );
-}
-
-export function ObjectsPage({ x }: { x: Ctx }) {
-  const { view, c, s } = x;
-  const { d } = view;
-  const f = { tid: x.f.tid, object: -1 };
-  const values = view.objects(c, s.weight, f);
-  const total = view.total(c, s.weight, f);
-  const q = s.q.toLowerCase();
-  const facts = useMemo(() => {
-    const accesses = new Float64Array(values.length);
-    const seen = new Float64Array(values.length);
-    for (let i = 0; i < view.n; i++) {
-      if (f.tid >= 0 && d.cells.tid[i] !== f.tid) continue;
-      accesses[d.cells.object[i]] += d.cells.accesses[i];
-      seen[d.cells.object[i]] += d.cells.seen[i];
-    }
-    return { accesses, seen };
-  }, [view, f.tid]);
-  const order = Array.from(values.keys())
-    .filter((i) => d.strings[d.objects.name[i]].toLowerCase().includes(q))
-    .sort((a, b) => values[b] - values[a] || facts.accesses[b] - facts.accesses[a])
-    .slice(0, 1000);
-  return (
-    <section class="pane" aria-label="data objects">
-      <div class="scroll" tabIndex={0} role="region" aria-label="data objects, to scroll">
-        <table>
-          <caption>
-            data objects by {weightName(x)}, {amount(total)} in all; choose one to see its samples only
-          </caption>
-          <thead>
-            <tr>
-              <th scope="col" class="num wide">share</th>
-              <th scope="col" class="num">{s.weight === "seen" ? "observed" : s.weight}</th>
-              {s.weight === "misses" && !d.exact && f.tid < 0 ? <th scope="col" class="num">per access</th> : null}
-              <th scope="col" class="num">seen</th>
-              <th scope="col" class="num">accesses</th>
-              <th scope="col" class="num">its miss ratio</th>
-              <th scope="col">data</th>
-            </tr>
-          </thead>
-          <tbody>
-            {order.map((i) => (
-              <tr key={i} class={i === s.object ? "chosen" : ""} onClick={() => x.set({ object: i === s.object ? -1 : i })}>
-                <td class="num wide">
-                  <Bar share={values[i] / total} /> <span class="share">{percent(values[i], total)}</span>
-                </td>
-                <td class="num">{amount(values[i])}</td>
-                {s.weight === "misses" && !d.exact && f.tid < 0 ? (
-                  <td class="num">
-                    {percent(values[i], d.accesses)} <span class="band">{band(view.band(values[i], view.rest?.objects, i, c))}</span>
-                  </td>
-                ) : null}
-                <td class="num">{amount(facts.seen[i])}</td>
-                <td class="num">{amount(facts.accesses[i])}</td>
-                <td class="num">{s.weight === "misses" ? percent(values[i], facts.accesses[i]) : "-"}</td>
-                <td>
-                  <button class="link" aria-pressed={i === s.object} onClick={(e) => (e.stopPropagation(), x.set({ object: i === s.object ? -1 : i }))}>
-                    {d.strings[d.objects.name[i]] || "(no name)"}
-                  </button>
-                </td>
-              </tr>
-            ))}
-          </tbody>
-        </table>
-      </div>
-    </section>
   );
 }
 
@@ -586,7 +493,7 @@ export function TimePage({ x }: { x: Ctx }) {
     let [first, last] = [Infinity, -Infinity];
     const mine: number[] = [];
     for (let i = 0; i < view.n; i++) {
-      if (d.cells.tid[i] !== tid || (f.object >= 0 && d.cells.object[i] !== f.object)) continue;
+      if (d.cells.tid[i] !== tid || (f.object >= 0 && !view.isOf(i, f.object))) continue;
       mine.push(i);
       first = Math.min(first, d.cells.epoch[i]);
       last = Math.max(last, d.cells.epoch[i]);
@@ -728,6 +635,7 @@ export function ComparePage({ x }: { x: Ctx }) {
         </header>
         <CurveChart x={x} height={240} />
         <Legend x={x} />
+        <BesideBar x={x} />
       </section>
       {error ? <p class="none">{error}</p> : null}
       {diff ? (

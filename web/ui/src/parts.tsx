@@ -1,7 +1,7 @@
 // Small parts that pages share.
 
 import type { Ctx } from "./ctx";
-import type { Place } from "./data";
+import type { Place, Touched } from "./data";
 import { amount, base, bytes, nanoseconds, percent, shorten } from "./format";
 import { sizeName } from "./curve";
 
@@ -51,6 +51,61 @@ export const band = (b: [number, number] | null): string => (b ? `[${percent(b[0
 
 export { amount, base, bytes, nanoseconds, percent, shorten };
 
+// stride is a class of docs/explanation/patterns.md in words.
+function stride(t: Touched): string {
+  switch (t.stride) {
+    case "zero":
+      return "the same address again";
+    case "within_line":
+      return `steps of ${t.step} B, within a line`;
+    case "line":
+      return "line after line";
+    case "larger":
+      return `steps of ${t.step} B`;
+    case "several":
+      return `several steps, most of ${t.step} B`;
+    case "chase":
+      return "pointer chase: the address was read where another pointer led";
+    case "gather":
+      return "gather: the address comes from a value that was read";
+    case "random":
+      return "random: addresses are computed";
+    case "irregular":
+      return "irregular steps";
+  }
+  return "too little was seen to tell";
+}
+
+// touchText is how memory is touched, in a line.
+export const touchText = (x: Ctx, t: Touched): string =>
+  [
+    stride(t) + (t.stride ? ` (${percent(t.kept, 1)} of it)` : ""),
+    t.fetches > 0 ? `${Math.round(t.used)} of ${x.view.d.block} bytes of a fetched line are used` : "",
+    t.fetches > 0 && t.waits ? "no prefetcher follows" : "",
+    t.members?.length ? `it fetches ${t.members.slice(0, 6).join(", ")}${t.members.length > 6 ? " and others" : ""}` : "",
+  ]
+    .filter(Boolean)
+    .join("; ");
+
+// HowTouched is the pattern of access of a place, where that was seen.
+export function HowTouched({ x, title, place }: { x: Ctx; title: string; place: number }) {
+  const list = (x.view.d.touched ?? []).filter((t) => t.place === place);
+  if (list.length === 0) return null;
+  return (
+    <>
+      <h3>{title}</h3>
+      <ul class="plain touched">
+        {list.map((t) => (
+          <li key={t.op}>
+            {t.op}
+            {t.data ? ` of ${t.data}` : ""}: {touchText(x, t)}
+          </li>
+        ))}
+      </ul>
+    </>
+  );
+}
+
 // DistanceHist is how much other data went by between the uses and reuses of some samples, by octaves. The line is the
 // cache: what is right of it misses.
 export function DistanceHist({ x, cells }: { x: Ctx; cells: number[] }) {
@@ -83,15 +138,18 @@ export function DistanceHist({ x, cells }: { x: Ctx; cells: number[] }) {
       </rect>
     </g>
   );
+  // The picture is as wide as its pane, whatever it has: letters grow with it, and there are fewer of them.
+  const letters = Math.max(11, Math.round(w / 36));
+  const step = Math.max(1, Math.ceil((6 * letters) / 26 / 2) + 1);
   const label = (k: number) => (k < 0 ? "0" : bytes(2 ** k).replace(/\.0+(?=[KMGT]|B)/, ""));
   return (
-    <svg class="hist" viewBox={`0 0 ${w + 8} ${h + 34}`} role="img" aria-label={`stack distances: ${keys.sort((a, b) => a - b).map((k) => `${label(k)} ${percent(bins.get(k)!, all)}`).join(", ")}${never > 0 ? `, never reused ${percent(never, all)}` : ""}`}>
+    <svg class="hist" viewBox={`${-letters} 0 ${w + 8 + letters} ${h + 24 + letters}`} role="img" aria-label={`stack distances: ${keys.sort((a, b) => a - b).map((k) => `${label(k)} ${percent(bins.get(k)!, all)}`).join(", ")}${never > 0 ? `, never reused ${percent(never, all)}` : ""}`}>
       {[...bins].map(([k, v]) => bar(k, v, `${label(k)} to ${label(k + 1)}`, k - first))}
       {never > 0 ? bar(99, never, "never seen reused", n - 1) : null}
       <line class="c" x1={(here - first) * 26} x2={(here - first) * 26} y1={2} y2={top + h + 4} />
       <line class="axis" x1={0} x2={w} y1={top + h} y2={top + h} />
-      {Array.from({ length: last - first + 1 }, (_, i) => first + i).map((k) => (k % 2 === 0 || k === -1 ? <text key={k} x={(k - first) * 26} y={top + h + 16}>{label(k)}</text> : null))}
-      {never > 0 ? <text x={(n - 1) * 26 + 12} y={top + h + 16}>never</text> : null}
+      {Array.from({ length: last - first + 1 }, (_, i) => first + i).map((k) => (k >= -1 && (k - Math.max(first, -1)) % step === 0 ? <text key={k} x={(k - first) * 26} y={top + h + 4 + letters} font-size={letters}>{label(k)}</text> : null))}
+      {never > 0 ? <text x={(n - 1) * 26 + 12} y={top + h + 4 + letters} font-size={letters}>never</text> : null}
     </svg>
   );
 }

@@ -14,10 +14,8 @@ const lineHeight = 18;
 
 // files are those of the profile's lines, those with most misses first.
 export function files(x: Ctx): { index: number; name: string; value: number; has: boolean }[] {
-  const { view, c, s, f } = x;
-  const { d } = view;
-  const here = view.places(c, s.weight, f);
-  const used = view.uses(c, s.weight, f);
+  const { d } = x.view;
+  const [here, used] = sumsUnder(x);
   const sum = new Map<number, number>();
   for (let i = 0; i < here.length; i++) {
     const file = d.places.file[i];
@@ -32,13 +30,33 @@ interface Gutter {
   used: Map<number, number>;
 }
 
+// sumsUnder are the weights of places, where misses happen and where their data were used, of all samples or of those under the
+// chosen frame. Of a chosen line all others stay to be chosen, too.
+function sumsUnder(x: Ctx): [Float64Array, Float64Array] {
+  const { view, s, c } = x;
+  const f = { ...x.f, at: "" };
+  if (s.node < 1) return [view.places(c, s.weight, f), view.uses(c, s.weight, f)];
+  const under = view.under(s.node, s.side);
+  const v = view.cells(c, s.weight, f);
+  const { pair } = view.d.cells;
+  const here = new Float64Array(view.d.places.function.length);
+  const used = new Float64Array(here.length);
+  for (let i = 0; i < view.n; i++) {
+    if (!under[i]) continue;
+    here[view.where[i]] += v[i];
+    used[view.d.pairs.use[pair[i]]] += v[i];
+  }
+  return [here, used];
+}
+
 export function SourcePane({ x }: { x: Ctx }) {
   const { view, s, c, f } = x;
   const { d } = view;
   const all = files(x);
   const use = s.pair >= 0 ? view.place(d.pairs.use[s.pair]) : null;
   const end = s.pair >= 0 ? view.endOf(s.pair) : null;
-  const wanted = s.file || (end && end.file) || (use && use.file) || (all[0]?.name ?? "");
+  const frame = s.node > 0 ? view.place(view.tree().place[s.node]) : null;
+  const wanted = s.file || (end && end.file) || (use && use.file) || (frame && frame.file) || (all[0]?.name ?? "");
   const has = all.find((a) => a.name === wanted)?.has ?? (d.source_files ?? []).some((i) => d.strings[i] === wanted);
   const [text, setText] = useState<Text | null>(null);
   const [error, setError] = useState("");
@@ -58,8 +76,7 @@ export function SourcePane({ x }: { x: Ctx }) {
 
   const gutter = useMemo((): Gutter => {
     const g: Gutter = { here: new Map(), used: new Map() };
-    const here = view.places(c, s.weight, f);
-    const used = view.uses(c, s.weight, f);
+    const [here, used] = sumsUnder(x);
     const file = d.strings.indexOf(wanted);
     for (let i = 0; i < here.length; i++) {
       if (d.places.file[i] !== file) continue;
@@ -68,7 +85,7 @@ export function SourcePane({ x }: { x: Ctx }) {
       if (used[i] > 0) g.used.set(line, (g.used.get(line) ?? 0) + used[i]);
     }
     return g;
-  }, [view, c, s.weight, f, wanted]);
+  }, [view, c, s.weight, f, s.node, s.side, wanted]);
   const choose = (
     <label class="pick grow">
       file{" "}
@@ -76,7 +93,7 @@ export function SourcePane({ x }: { x: Ctx }) {
         {all.some((a) => a.name === wanted) || !wanted ? null : <option value={wanted}>{base(wanted)}</option>}
         {all.slice(0, 300).map((a) => (
           <option key={a.index} value={a.name}>
-            {percent(a.value, view.total(c, s.weight, f))} {base(a.name)}
+            {percent(a.value, view.total(c, s.weight, { ...f, at: "" }))} {base(a.name)}
             {a.has ? "" : " (no source)"}
           </option>
         ))}
@@ -101,7 +118,15 @@ export function SourcePane({ x }: { x: Ctx }) {
         {both}
       </header>
       {text ? (
-        <Lines x={x} text={text.text} gutter={gutter} use={use && use.file === wanted ? use.line : 0} end={end && end.file === wanted ? end.line : 0} />
+        <Lines
+          x={x}
+          file={wanted}
+          text={text.text}
+          gutter={gutter}
+          use={use && use.file === wanted ? use.line : 0}
+          end={end && end.file === wanted ? end.line : 0}
+          frame={frame && frame.file === wanted ? frame.line : 0}
+        />
       ) : has && !error ? (
         <p class="none">reading …</p>
       ) : (
@@ -111,24 +136,35 @@ export function SourcePane({ x }: { x: Ctx }) {
   );
 }
 
-function Lines({ x, text, gutter, use, end }: { x: Ctx; text: string; gutter: Gutter; use: number; end: number }) {
+interface LinesOf {
+  x: Ctx;
+  file: string;
+  text: string;
+  gutter: Gutter;
+  use: number; // lines; 0: none
+  end: number;
+  frame: number;
+}
+
+function Lines({ x, file, text, gutter, use, end, frame }: LinesOf) {
   const scroll = useRef<HTMLDivElement>(null);
   const lines = useMemo(() => text.replace(/\t/g, "    ").split("\n"), [text]);
-  const total = x.view.total(x.c, x.s.weight, x.f);
+  const total = x.view.total(x.c, x.s.weight, { ...x.f, at: "" });
+  const choose = (n: number) => x.set({ at: x.s.at === `${file}:${n}` ? "" : `${file}:${n}` });
   const most = Math.max(...gutter.here.values(), 0);
   const hottest = [...gutter.here].sort((a, b) => b[1] - a[1])[0]?.[0] ?? [...gutter.used].sort((a, b) => b[1] - a[1])[0]?.[0] ?? 1;
   const [top, setTop] = useState(0);
   const [high, setHigh] = useState(600);
-  const goal = end || use || hottest;
+  const goal = end || use || (gutter.here.size ? hottest : frame || hottest);
   const asked = useRef("");
   useEffect(() => {
-    const key = `${text.length} ${use} ${end}`;
+    const key = `${file} ${use} ${end} ${frame}`;
     if (!scroll.current || asked.current === key) return;
     asked.current = key;
     const middle = use && end && Math.abs(use - end) * lineHeight < scroll.current.clientHeight - 60 ? (use + end) / 2 : goal;
     scroll.current.scrollTop = Math.max(0, (middle - 0.5) * lineHeight - scroll.current.clientHeight / 2);
     setHigh(scroll.current.clientHeight);
-  }, [text, use, end, goal]);
+  }, [text, use, end, frame, goal]);
   const from = Math.max(0, Math.floor(top / lineHeight) - 40);
   const to = Math.min(lines.length, Math.ceil((top + high) / lineHeight) + 40);
   const y = (line: number) => (line + 0.5) * lineHeight; // below the head
@@ -163,9 +199,10 @@ function Lines({ x, text, gutter, use, end }: { x: Ctx; text: string; gutter: Gu
             const n = from + k + 1;
             const v = gutter.here.get(n) ?? 0;
             const u = gutter.used.get(n) ?? 0;
-            const marks = (n === use ? "use" : "") + (n === use && n === end ? ", " : "") + (n === end ? "reuse" : "");
+            const marks = (n === use ? "use" : "") + (n === use && n === end ? ", " : "") + (n === end ? "reuse" : "") || (n === frame ? "frame" : "");
+            const chosen = x.s.at === `${file}:${n}`;
             return (
-              <tr key={n} data-line={n} class={(n === use || n === end ? "end" : "") + (v > 0 ? " hot" : "")}>
+              <tr key={n} data-line={n} class={(n === use || n === end || chosen ? "end" : "") + (v > 0 ? " hot" : "") + (v > 0 || u > 0 ? " any" : "")} onClick={v > 0 || u > 0 ? () => choose(n) : undefined}>
                 <td class="marks">{marks}</td>
                 <td class="num heat" title={v > 0 ? `${amount(v)} ${weightName(x)} happen here` : ""}>
                   {v > 0 ? (
@@ -180,7 +217,15 @@ function Lines({ x, text, gutter, use, end }: { x: Ctx; text: string; gutter: Gu
                 <td class="num used" title={u > 0 ? `data of ${amount(u)} ${weightName(x)} were used here before` : ""}>
                   {u > 0 ? percent(u, total) : ""}
                 </td>
-                <td class="num no">{n}</td>
+                <td class="num no">
+                  {v > 0 || u > 0 || chosen ? (
+                    <button class="link" aria-pressed={chosen} title="show only what is used or reused at this line" onClick={(e) => (e.stopPropagation(), choose(n))}>
+                      {n}
+                    </button>
+                  ) : (
+                    n
+                  )}
+                </td>
                 <td class="code">
                   {t || " "}
                 </td>

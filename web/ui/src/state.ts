@@ -5,13 +5,14 @@ export interface State {
   profile: number;
   other: number; // to compare with; -1: none
   stack: string;
-  beside: string; // another stack, whose curve is drawn beside; "": none
+  beside: string; // whose curves are drawn beside: stacks, models and numbers of profiles, with commas
   size: number; // bytes; 0: the profile's
   weight: "misses" | "accesses" | "seen";
   side: "miss" | "use" | "reuse";
   pair: number;
   node: number;
   file: string;
+  at: string; // a line of source, file:number, whose pairs alone are shown
   tid: number;
   object: number;
   q: string;
@@ -31,6 +32,7 @@ export const initial: State = {
   pair: -1,
   node: -1,
   file: "",
+  at: "",
   tid: -1,
   object: -1,
   q: "",

@@ -6,7 +6,10 @@ import type { Data, Place, Rest, Steps } from "./data";
 export interface Filter {
   tid: number; // -1: all
   object: number; // -1: all
+  at?: string; // pairs with an end at that line of source, file:number
 }
+
+const keyOf = (f: Filter): string => `${f.tid} ${f.object} ${f.at ?? ""}`;
 
 export type Weight = "misses" | "accesses" | "seen";
 
@@ -114,6 +117,7 @@ export class View {
   readonly n: number;
   readonly where: Int32Array; // the place that each cell's misses happen at
   readonly whereNode: Int32Array;
+  readonly whole: Int32Array; // the object that each cell's is a part of
   rest: Rest | null = null; // until it is there
   private memo = new Map<string, unknown>();
   private rooms = new Map<string, [ArrayBuffer, ArrayBuffer]>();
@@ -129,6 +133,7 @@ export class View {
     this.where = new Int32Array(this.n);
     this.whereNode = new Int32Array(this.n);
     const { use, reuse, pair } = d.cells;
+    this.whole = d.cells.object.map((o) => d.objects.whole[o]);
     const kind = d.strings.indexOf("reuse");
     for (let i = 0; i < this.n; i++) {
       const p = pair[i];
@@ -189,15 +194,42 @@ export class View {
     return -1;
   }
 
+  // pairsAt marks the pairs that have an end at a line of source.
+  pairsAt(at: string): Uint8Array {
+    return this.once(`at ${at}`, () => {
+      const { places, pairs, strings } = this.d;
+      const file = strings.indexOf(at.slice(0, at.lastIndexOf(":")));
+      const line = Number(at.slice(at.lastIndexOf(":") + 1));
+      const is = (place: number) => place >= 0 && places.file[place] === file && places.line[place] === line;
+      return Uint8Array.from(pairs.use, (use, i) => (is(use) || is(pairs.reuse[i]) ? 1 : 0));
+    });
+  }
+
+  // isOf says whether a sample is of a data object, or of a part of it.
+  isOf(cell: number, object: number): boolean {
+    return this.d.cells.object[cell] === object || this.whole[cell] === object;
+  }
+
+  // dataName is a data object's name, with its part as rdx top --by data has it.
+  dataName(object: number): string {
+    const { objects, strings } = this.d;
+    const member = strings[objects.member[object]];
+    return (strings[objects.name[object]] || "(no name)") + (member ? ": " + member : "");
+  }
+
   // cells are all samples' weights that pass the filter.
   cells(c: number, w: Weight, f: Filter): Float64Array {
-    return this.once(`cells ${c} ${w} ${f.tid} ${f.object}`, () => {
+    return this.once(`cells ${c} ${w} ${keyOf(f)}`, () => {
       const { cells } = this.d;
-      const { tid, object } = cells;
+      const { tid } = cells;
       const out = this.room("cells", this.n);
       out.set(w === "misses" ? this.missesAt(c) : w === "accesses" ? cells.accesses : cells.seen);
       if (f.tid >= 0) for (let i = 0; i < this.n; i++) if (tid[i] !== f.tid) out[i] = 0;
-      if (f.object >= 0) for (let i = 0; i < this.n; i++) if (object[i] !== f.object) out[i] = 0;
+      if (f.object >= 0) for (let i = 0; i < this.n; i++) if (!this.isOf(i, f.object)) out[i] = 0;
+      if (f.at) {
+        const at = this.pairsAt(f.at);
+        for (let i = 0; i < this.n; i++) if (!at[cells.pair[i]]) out[i] = 0;
+      }
       return out;
     });
   }
@@ -234,7 +266,7 @@ export class View {
   }
 
   total(c: number, w: Weight, f: Filter): number {
-    return this.once(`total ${c} ${w} ${f.tid} ${f.object}`, () => {
+    return this.once(`total ${c} ${w} ${keyOf(f)}`, () => {
       const v = this.cells(c, w, f);
       let sum = 0;
       for (let i = 0; i < v.length; i++) sum += v[i];
@@ -243,7 +275,7 @@ export class View {
   }
 
   private grouped(key: string, of: Int32Array, n: number, c: number, w: Weight, f: Filter): Float64Array {
-    return this.once(`${key} ${c} ${w} ${f.tid} ${f.object}`, () => {
+    return this.once(`${key} ${c} ${w} ${keyOf(f)}`, () => {
       return addUp(of, this.cells(c, w, f), this.room(key, n));
     });
   }
@@ -254,6 +286,11 @@ export class View {
 
   objects(c: number, w: Weight, f: Filter): Float64Array {
     return this.grouped("objects", this.d.cells.object, this.d.objects.name.length, c, w, f);
+  }
+
+  // wholes are data objects with all their parts.
+  wholes(c: number, w: Weight, f: Filter): Float64Array {
+    return this.grouped("wholes", this.whole, this.d.objects.name.length, c, w, f);
   }
 
   // places are where misses happen.
@@ -356,7 +393,7 @@ export class View {
 
   // treeSums are the weights of a tree's nodes, all below included; and of each by itself. Pair -1 is all.
   treeSums(side: Side, c: number, w: Weight, f: Filter, pair: number): { total: Float64Array; self: Float64Array } {
-    return this.once(`treeSums ${side} ${c} ${w} ${f.tid} ${f.object} ${pair}`, () => {
+    return this.once(`treeSums ${side} ${c} ${w} ${keyOf(f)} ${pair}`, () => {
       const t = this.tree();
       const v = this.cells(c, w, f);
       const self = this.room("self", t.parent.length);
@@ -384,16 +421,23 @@ export class View {
     });
   }
 
-  // below marks the pairs that have a sample whose stack goes through a node of the tree.
-  pairsThrough(node: number, side: Side): Uint8Array {
-    return this.once(`through ${node} ${side}`, () => {
+  // under marks the samples whose stack goes through a node of the tree.
+  under(node: number, side: Side): Uint8Array {
+    return this.once(`under ${node} ${side}`, () => {
       const t = this.tree();
       const inside = new Uint8Array(t.parent.length);
       inside[node] = 1;
       for (let i = node + 1; i < t.parent.length; i++) inside[i] |= inside[t.parent[i]];
+      return Uint8Array.from(this.nodeOf(side), (n) => (n >= 0 ? inside[t.of[n]] : 0));
+    });
+  }
+
+  // pairsThrough marks the pairs that have a sample whose stack goes through a node of the tree.
+  pairsThrough(node: number, side: Side): Uint8Array {
+    return this.once(`through ${node} ${side}`, () => {
+      const under = this.under(node, side);
       const out = new Uint8Array(this.d.pairs.use.length);
-      const of = this.nodeOf(side);
-      for (let i = 0; i < this.n; i++) if (of[i] >= 0 && inside[t.of[of[i]]]) out[this.d.cells.pair[i]] = 1;
+      for (let i = 0; i < this.n; i++) if (under[i]) out[this.d.cells.pair[i]] = 1;
       return out;
     });
   }

@@ -89,8 +89,8 @@ export function PairTable({ x, caption, only, compact }: { x: Ctx; caption: stri
               </th>
             ) : null}
             {head("seen", "seen", "observations behind it", "num")}
-            {head("time", "accesses", "median accesses until the reuse", "num")}
-            {d.clock_unit === "nanoseconds" ? head("native", "time", "median CPU time until the reuse", "num") : null}
+            {head("time", "accesses between", "median accesses from the use to the reuse", "num")}
+            {d.clock_unit === "nanoseconds" ? head("native", "time between", "median CPU time from the use to the reuse", "num") : null}
             {head("distance", "distance", "median stack distance: other data in between", "num")}
             {head("use", "use", "the place that used the datum")}
             {head("reuse", "→ reuse", "the place that used it next")}
