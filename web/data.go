@@ -227,8 +227,26 @@ func (d *Data) survey(raw, p *model.Profile, known *model.Curve) error {
 	})
 	var text strings.Builder
 	err := report.WriteOverview(&text, survey)
-	d.Rows = rowsOf(text.String())
+	d.Rows = append(rowsOf(text.String()), costOf(survey.Remarks)...)
 	return err
+}
+
+// costOf is what sampling cost the program, by the session's own account.
+func costOf(remarks []string) []row {
+	var parts []string
+	for _, r := range remarks {
+		for _, c := range [][2]string{{"overhead by the profiler's own account: ", ""}, {"thread held per sample: ", "a thread was held per sample "}} {
+			if rest, ok := strings.CutPrefix(r, c[0]); ok {
+				rest, _, _ = strings.Cut(rest, ";")
+				parts = append(parts, c[1]+rest)
+			}
+		}
+	}
+	if parts == nil {
+		return nil
+	}
+	slices.Sort(parts) // the overhead, a number, first
+	return []row{{"cost", strings.Join(parts, "; ")}}
 }
 
 // rowsOf takes an overview's text apart: keys are in its first columns, and lines that begin with blanks go on.

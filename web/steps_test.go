@@ -67,6 +67,9 @@ func TestRows(t *testing.T) {
 			t.Errorf("warnings are left out: %q", r.Text)
 		}
 	}
+	if keys["cost"] != "20.01% of the target's CPU time; a thread was held per sample p50 783.481µs, p99 2.456344ms, longest 10.577335ms" {
+		t.Errorf("the cost: %q", keys["cost"])
+	}
 	if keys["command"] != "./sharing 25" || !strings.HasPrefix(keys["duration"], "25.1s from ") || !strings.HasPrefix(keys["clock"], "cpu-time") ||
 		!strings.HasPrefix(keys["stack"], "private: ") || !strings.HasPrefix(keys["observations"], "987 of ") || !strings.Contains(keys["rests on"], "never seen reused") {
 		t.Errorf("%q", keys)

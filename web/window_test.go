@@ -60,9 +60,44 @@ func TestWindows(t *testing.T) {
 			if wide > most {
 				t.Errorf("%s %s: the page is %.0f wide, the window %.0f", w.name, name, wide, most)
 			}
+			if w.name == "usual" || w.name == "4k" {
+				b.fits(w.name+" "+name, name)
+			}
 			b.accessible(w.name + " " + name)
 			b.shoot(w.name + "-" + name)
 		}
+	}
+	b.clean()
+}
+
+// fits fails if pages of panes that scroll by themselves leave room below them, or need more than the window has.
+func (b *browser) fits(where, page string) {
+	b.t.Helper()
+	if page != "code" && page != "pairs" {
+		return
+	}
+	var below, over float64
+	b.eval("innerHeight - document.querySelector('main').lastElementChild.getBoundingClientRect().bottom", &below)
+	b.eval("document.documentElement.scrollHeight - innerHeight", &over)
+	if below < 0 || below > 30 || over > 0 {
+		b.t.Errorf("%s: the panes end %.0f pixels above the window's end, %.0f are below it", where, below, over)
+	}
+}
+
+// TestOneScreen: all of the overview is to be seen at once, in a window of a usual screen.
+func TestOneScreen(t *testing.T) {
+	b := openBrowser(t)
+	for _, name := range []string{"words.pb.gz", "bad.pb.gz", "list.pb.gz", "sharing.pb.gz"} {
+		url := serve(t, testSource(t), example(t, name))
+		b.run(emulation.SetDeviceMetricsOverride(1440, 900, 1, false), page.BringToFront())
+		b.show(url, "page=overview", "overview")
+		b.await("document.querySelector('.curve canvas')")
+		var over float64
+		b.eval("document.documentElement.scrollHeight - innerHeight", &over)
+		if over > 0 {
+			t.Errorf("%s: %.0f pixels of the overview are out of sight", name, over)
+		}
+		b.shoot("screen-" + name)
 	}
 	b.clean()
 }

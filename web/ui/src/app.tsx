@@ -8,7 +8,7 @@ import { CurveChart, nearest, SizeBar } from "./curve";
 import { ask, forget, isFile, load, loadRest, type Listing, type Rest } from "./data";
 import { ObjectsPage } from "./objects";
 import { CodePage, ComparePage, Overview, PairsPage, ShareLink, ThreadsPage, TimePage } from "./pages";
-import { Pick } from "./parts";
+import { Pick, useQuery } from "./parts";
 import * as rdxFormat from "./format";
 import { parse, type State, write } from "./state";
 import { View } from "./sums";
@@ -23,17 +23,6 @@ const pages: [string, string, (p: { x: Ctx }) => preact.JSX.Element][] = [
   ["compare", "Compare", ComparePage],
 ];
 
-function useDark(): boolean {
-  const query = useMemo(() => matchMedia("(prefers-color-scheme: dark)"), []);
-  const [dark, setDark] = useState(query.matches);
-  useEffect(() => {
-    const on = () => setDark(query.matches);
-    query.addEventListener("change", on);
-    return () => query.removeEventListener("change", on);
-  }, [query]);
-  return dark;
-}
-
 function App() {
   const [list, setList] = useState<Listing | null>(null);
   const [s, setState] = useState<State>(() => parse(location.hash));
@@ -42,7 +31,8 @@ function App() {
   const [error, setError] = useState("");
   const now = useRef(s);
   now.current = s;
-  const dark = useDark();
+  const dark = useQuery("(prefers-color-scheme: dark)");
+  const high = useQuery("(min-height: 1400px)");
   const timer = useRef(0);
   const [moving, setMoving] = useState(false);
   const step = useRef((_by: number): void => undefined);
@@ -254,7 +244,7 @@ function App() {
       {x ? (
         <>
           <section class="size" aria-label="cache size">
-            {page[0] === "overview" || page[0] === "compare" ? null : <CurveChart x={x} height={104} />}
+            {page[0] === "overview" || page[0] === "compare" ? null : <CurveChart x={x} height={high ? 190 : 104} />}
             <SizeBar x={x} />
           </section>
           <main id="main" tabIndex={-1} data-page={page[0]} data-number={String(view!.number)} data-profile={view!.d.file}>

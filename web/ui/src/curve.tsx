@@ -11,7 +11,7 @@ import type { View } from "./sums";
 const colour = (name: string): string => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
 
 // scaled is a length as it is where the root's letters have their usual 13 pixels.
-const scaled = (px: number): number => Math.round((px * (parseFloat(getComputedStyle(document.documentElement).fontSize) || 13)) / 13);
+export const scaled = (px: number): number => Math.round((px * (parseFloat(getComputedStyle(document.documentElement).fontSize) || 13)) / 13);
 
 // said is a point of a curve in the words of rdx mrc.
 export function said(curve: Curve | null, c: number): string {

@@ -2,10 +2,9 @@
 
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import type { Ctx } from "./ctx";
+import { scaled } from "./curve";
 import { amount, percent, shorten } from "./format";
 import type { Tree } from "./sums";
-
-const row = 19;
 
 interface Box {
   node: number;
@@ -46,6 +45,7 @@ function hue(name: string): number {
 }
 
 export function Flame({ x, tree, total, self, time, label, onPick }: { x: Ctx; tree: Tree; total: Float64Array; self: Float64Array; time: Float64Array | null; label: string; onPick: (node: number) => void }) {
+  const [row, letters] = [scaled(19), scaled(12)];
   const canvas = useRef<HTMLCanvasElement>(null);
   const box = useRef<HTMLDivElement>(null);
   const [width, setWidth] = useState(600);
@@ -78,7 +78,7 @@ export function Flame({ x, tree, total, self, time, label, onPick }: { x: Ctx; t
     }
     g.setTransform(px, 0, 0, px, 0, 0);
     g.clearRect(0, 0, width, height);
-    g.font = "12px system-ui, sans-serif";
+    g.font = `${letters}px system-ui, sans-serif`;
     g.textBaseline = "middle";
     const ink = getComputedStyle(document.documentElement).getPropertyValue("--ink").trim();
     const mark = getComputedStyle(document.documentElement).getPropertyValue("--mark").trim();
@@ -103,10 +103,10 @@ export function Flame({ x, tree, total, self, time, label, onPick }: { x: Ctx; t
       }
       if (b.w > 30) {
         g.fillStyle = ink;
-        g.fillText(shorten(name, Math.max(4, Math.floor((b.w - 8) / 6.6))), b.x + 4, b.y * row + row / 2, b.w - 6);
+        g.fillText(shorten(name, Math.max(4, Math.floor((b.w - 8) / (0.55 * letters)))), b.x + 4, b.y * row + row / 2, b.w - 6);
       }
     }
-  }, [boxes, width, height, q, focus, x.dark, tree, strings]);
+  }, [boxes, width, height, row, q, focus, x.dark, tree, strings]);
 
   const at = (e: MouseEvent): Box | undefined => {
     const r = canvas.current!.getBoundingClientRect();
@@ -121,17 +121,17 @@ export function Flame({ x, tree, total, self, time, label, onPick }: { x: Ctx; t
     const i = boxes.findIndex((b) => b.node === focus);
     const b = boxes[i] ?? boxes[0];
     let next: Box | undefined;
-    const row = (y: number) => boxes.filter((q) => q.y === y).sort((p, q) => p.x - q.x);
+    const level = (y: number) => boxes.filter((q) => q.y === y).sort((p, q) => p.x - q.x);
     switch (e.key) {
       case "ArrowDown":
-        next = row(b.y + 1).find((q) => tree.parent[q.node] === b.node) ?? (focus < 0 ? b : undefined);
+        next = level(b.y + 1).find((q) => tree.parent[q.node] === b.node) ?? (focus < 0 ? b : undefined);
         break;
       case "ArrowUp":
         next = boxes.find((q) => q.node === tree.parent[b.node]);
         break;
       case "ArrowRight":
       case "ArrowLeft": {
-        const same = row(b.y);
+        const same = level(b.y);
         next = same[same.indexOf(b) + (e.key === "ArrowRight" ? 1 : -1)];
         break;
       }

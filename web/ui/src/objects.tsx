@@ -2,7 +2,7 @@
 
 import { useMemo } from "preact/hooks";
 import type { Ctx } from "./ctx";
-import { amount, Bar, band, percent, touchText, weightName } from "./parts";
+import { amount, Bar, band, percent, touchText, useNarrow, weightName } from "./parts";
 
 const most = 1000;
 
@@ -49,6 +49,8 @@ export function ObjectsPage({ x }: { x: Ctx }) {
     for (const k of mine) rows.push({ object: k, name: d.strings[member[k]], of: "part" });
     if (mine.length && facts.own.seen[i] > 0) rows.push({ object: i, name: "of no known part", of: "rest" });
   }
+  const narrow = useNarrow();
+  const head = <th scope="col">data, and its parts</th>;
   const bands = s.weight === "misses" && !d.exact && f.tid < 0;
   const squares = (r: Row) => (r.of === "whole" && view.rest?.wholes.from.length ? view.rest.wholes : view.rest?.objects);
   return (
@@ -61,12 +63,13 @@ export function ObjectsPage({ x }: { x: Ctx }) {
           <thead>
             <tr>
               <th scope="col" class="num wide">share</th>
+              {narrow ? head : null}
               <th scope="col" class="num">{s.weight === "seen" ? "observed" : s.weight}</th>
               {bands ? <th scope="col" class="num">per access</th> : null}
               <th scope="col" class="num">seen</th>
               <th scope="col" class="num">accesses</th>
               <th scope="col" class="num">its miss ratio</th>
-              <th scope="col">data, and its members or variables</th>
+              {narrow ? null : head}
               {touched.size ? <th scope="col">how it is touched</th> : null}
             </tr>
           </thead>
@@ -77,11 +80,23 @@ export function ObjectsPage({ x }: { x: Ctx }) {
               const chosen = r.object === s.object && r.of !== "rest";
               const pick = () => x.set({ object: r.object === s.object ? -1 : r.object });
               const touch = r.of === "whole" ? touched.get(d.strings[name[r.object]]) : undefined;
+              const data = (
+                <td class="data">
+                  {r.of === "rest" ? (
+                    <span class="note">{r.name}</span>
+                  ) : (
+                    <button class="link" aria-pressed={chosen} onClick={(e) => (e.stopPropagation(), pick())}>
+                      {r.name}
+                    </button>
+                  )}
+                </td>
+              );
               return (
                 <tr key={r.object + r.of} class={r.of + (chosen ? " chosen" : "")} onClick={pick}>
                   <td class="num wide">
                     <Bar share={value / total} /> <span class="share">{percent(value, total)}</span>
                   </td>
+                  {narrow ? data : null}
                   <td class="num">{amount(value)}</td>
                   {bands ? (
                     <td class="num">
@@ -91,15 +106,7 @@ export function ObjectsPage({ x }: { x: Ctx }) {
                   <td class="num">{amount(seen[r.object])}</td>
                   <td class="num">{amount(accesses[r.object])}</td>
                   <td class="num">{s.weight === "misses" ? percent(value, accesses[r.object]) : "-"}</td>
-                  <td class="data">
-                    {r.of === "rest" ? (
-                      <span class="note">{r.name}</span>
-                    ) : (
-                      <button class="link" aria-pressed={chosen} onClick={(e) => (e.stopPropagation(), pick())}>
-                        {r.name}
-                      </button>
-                    )}
-                  </td>
+                  {narrow ? null : data}
                   {touched.size ? <td class="small">{touch ? touchText(x, touch) : ""}</td> : null}
                 </tr>
               );

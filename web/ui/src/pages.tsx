@@ -7,7 +7,7 @@ import { BesideBar } from "./beside";
 import { CurveChart, said, sizeName } from "./curve";
 import { ask, type Change, type Diff, type Phases } from "./data";
 import { drawn, Exports } from "./exports";
-import { amount, Bar, band, bytes, DistanceHist, HowTouched, nanoseconds, percent, Pick, PlaceName } from "./parts";
+import { amount, Bar, band, bytes, DistanceHist, HowTouched, nanoseconds, percent, Pick, PlaceName, useQuery } from "./parts";
 import { first, positive } from "./sums";
 import { SourcePane } from "./source";
 import { PairTable } from "./table";
@@ -34,6 +34,8 @@ export function Overview({ x }: { x: Ctx }) {
     return first(positive(sum), sum, true, 8).map((fn) => ({ place: best[fn], value: sum[fn] }));
   }, [places]);
   // Under instrumentation a program takes long for other reasons than its own.
+  const low = useQuery("(max-height: 950px)");
+  const high = useQuery("(min-height: 1400px)");
   const timed = d.survey.seconds > 0 && !d.exact;
   const perSecond = timed ? (total * d.block) / d.survey.seconds : NaN;
   return (
@@ -44,7 +46,7 @@ export function Overview({ x }: { x: Ctx }) {
           <span class="hint">drag anywhere in it: all numbers follow</span>
           <Exports x={x} />
         </header>
-        <CurveChart x={x} height={240} />
+        <CurveChart x={x} height={low ? 180 : high ? 420 : 240} />
         <Legend x={x} />
         <BesideBar x={x} />
       </section>
@@ -87,8 +89,16 @@ export function Overview({ x }: { x: Ctx }) {
         </table>
         </div>
         <p class="small">
-          At <b>{sizeName(view, c)}</b>: {amount(total)} of {amount(d.accesses)} accesses miss
-          {Number.isFinite(perSecond) ? `, ${bytes(perSecond)}/s of lines from the next level` : ""}.
+          At <b>{sizeName(view, c)}</b>:{" "}
+          {d.curve?.note[c] ? (
+            `at most ${amount(d.curve.high[c] * d.accesses)} of ${amount(d.accesses)} accesses miss: ${d.curve.note[c]}`
+          ) : (
+            <>
+              {amount(total)} of {amount(d.accesses)} accesses miss
+              {Number.isFinite(perSecond) ? `, ${bytes(perSecond)}/s of lines from the next level` : ""}
+            </>
+          )}
+          .
         </p>
         <h2>What it holds</h2>
         <ul class="chips">
@@ -222,6 +232,14 @@ export function PairsPage({ x }: { x: Ctx }) {
   );
 }
 
+// endings say what the ends of pairs that are no reuse mean.
+const endings: Record<string, string> = {
+  cold: "the first access to its data: nothing is known of a use before",
+  censored: "no reuse was seen for as long as it was watched; it may come later, and counts as far as that",
+  pruned: "watching was given up before a reuse came, for others to be watched; it counts as far as that",
+  invalidated: "another thread wrote the line, and so takes it away before it is used again",
+};
+
 function PairDetail({ x }: { x: Ctx }) {
   const { view, s, c, f } = x;
   const { d } = view;
@@ -268,6 +286,7 @@ function PairDetail({ x }: { x: Ctx }) {
         <ShareLink />
       </header>
       <div class="scroll" tabIndex={0} role="region" aria-label="details of the pair, to scroll">
+        {endings[kind] ? <p class="small">[{kind}]: {endings[kind]}</p> : null}
         <h3>Stack distance: other data in between</h3>
         <DistanceHist x={x} cells={cells} />
         <p class="small">What is right of the line, {sizeName(view, c)}, misses. {amount(accesses)} accesses in all.</p>
@@ -550,7 +569,7 @@ export function TimePage({ x }: { x: Ctx }) {
       <section class="card" aria-label="windows">
         <h2>Windows</h2>
         {!many ? <p class="none">Several profiles of one program, such as rdx attach --every 10s writes, are shown here one after the other.</p> : null}
-        {error ? <p class="none">{error}</p> : null}
+        {error ? <p class="none">These profiles can't be shown one after the other: {error}.</p> : null}
         {many && !error && !phases ? <p class="none">reading …</p> : null}
         {phases ? (
           <div class="scroll" tabIndex={0} role="region" aria-label="windows, to scroll">

@@ -3,6 +3,7 @@
 import type { Ctx } from "./ctx";
 import type { Place, Touched } from "./data";
 import { amount, base, bytes, nanoseconds, percent, shorten } from "./format";
+import { useEffect, useMemo, useState } from "preact/hooks";
 import { sizeName } from "./curve";
 
 export function PlaceName({ p, long }: { p: Place; long?: boolean }) {
@@ -31,6 +32,22 @@ export function Bar({ share }: { share: number }) {
 
 export const weightName = (x: Ctx): string =>
   x.s.weight === "misses" ? `misses in ${sizeName(x.view, x.c)}` : x.s.weight === "accesses" ? "accesses" : "observations";
+
+// useQuery says whether a media query holds.
+export function useQuery(query: string): boolean {
+  const list = useMemo(() => matchMedia(query), [query]);
+  const [holds, setHolds] = useState(list.matches);
+  useEffect(() => {
+    const on = () => setHolds(list.matches);
+    on();
+    list.addEventListener("change", on);
+    return () => list.removeEventListener("change", on);
+  }, [list]);
+  return holds;
+}
+
+// useNarrow: where there is no room for a whole table names come before numbers.
+export const useNarrow = (): boolean => useQuery("(max-width: 1000px)");
 
 export function Pick<T extends string>({ label, value, of, onPick }: { label: string; value: T; of: [T, string][]; onPick: (v: T) => void }) {
   return (
@@ -143,7 +160,7 @@ export function DistanceHist({ x, cells }: { x: Ctx; cells: number[] }) {
   const step = Math.max(1, Math.ceil((6 * letters) / 26 / 2) + 1);
   const label = (k: number) => (k < 0 ? "0" : bytes(2 ** k).replace(/\.0+(?=[KMGT]|B)/, ""));
   return (
-    <svg class="hist" viewBox={`${-letters} 0 ${w + 8 + letters} ${h + 24 + letters}`} role="img" aria-label={`stack distances: ${keys.sort((a, b) => a - b).map((k) => `${label(k)} ${percent(bins.get(k)!, all)}`).join(", ")}${never > 0 ? `, never reused ${percent(never, all)}` : ""}`}>
+    <svg class="hist" viewBox={`${-letters} 0 ${w + 8 + 2.5 * letters} ${h + 24 + letters}`} role="img" aria-label={`stack distances: ${keys.sort((a, b) => a - b).map((k) => `${label(k)} ${percent(bins.get(k)!, all)}`).join(", ")}${never > 0 ? `, never reused ${percent(never, all)}` : ""}`}>
       {[...bins].map(([k, v]) => bar(k, v, `${label(k)} to ${label(k + 1)}`, k - first))}
       {never > 0 ? bar(99, never, "never seen reused", n - 1) : null}
       <line class="c" x1={(here - first) * 26} x2={(here - first) * 26} y1={2} y2={top + h + 4} />

@@ -187,8 +187,8 @@ function Lines({ x, file, text, gutter, use, end, frame }: LinesOf) {
         <thead>
           <tr>
             <th scope="col">pair</th>
-            <th scope="col" title={`share of ${weightName(x)} that happens at the line`}>here</th>
-            <th scope="col" title={`share of ${weightName(x)} whose data was last used at the line`}>used</th>
+            <th scope="col" title={`share of ${weightName(x)} that happens at the line`}>{x.s.weight === "seen" ? "seen here" : x.s.weight}</th>
+            <th scope="col" title={`share of ${weightName(x)} whose data was last used at the line`}>last used</th>
             <th scope="col">line</th>
             <th scope="col">source</th>
           </tr>

@@ -2,7 +2,7 @@
 
 import { useMemo, useRef, useState } from "preact/hooks";
 import type { Ctx } from "./ctx";
-import { amount, Bar, band, bytes, nanoseconds, percent, PlaceName, weightName } from "./parts";
+import { amount, Bar, band, bytes, nanoseconds, percent, PlaceName, useNarrow, weightName } from "./parts";
 import { first, type Medians, positive } from "./sums";
 
 type Column = "value" | "seen" | "time" | "native" | "distance" | "use" | "reuse";
@@ -70,6 +70,13 @@ export function PairTable({ x, caption, only, compact }: { x: Ctx; caption: stri
       </button>
     </th>
   );
+  const narrow = useNarrow();
+  const names = (
+    <>
+      {head("use", "use", "the place that used the datum")}
+      {head("reuse", "→ reuse", "the place that used it next")}
+    </>
+  );
   const whole = f.tid < 0 && f.object < 0;
   let cumulative = 0;
   return (
@@ -81,6 +88,7 @@ export function PairTable({ x, caption, only, compact }: { x: Ctx; caption: stri
         <thead>
           <tr>
             {head("value", "share", "share of " + weightName(x), "num wide")}
+            {narrow ? names : null}
             {s.weight === "misses" ? <th scope="col" class="num">cum</th> : null}
             <th scope="col" class="num">{s.weight === "seen" ? "observed" : s.weight}</th>
             {s.weight === "misses" && !d.exact && whole ? (
@@ -92,8 +100,7 @@ export function PairTable({ x, caption, only, compact }: { x: Ctx; caption: stri
             {head("time", "accesses between", "median accesses from the use to the reuse", "num")}
             {d.clock_unit === "nanoseconds" ? head("native", "time between", "median CPU time from the use to the reuse", "num") : null}
             {head("distance", "distance", "median stack distance: other data in between", "num")}
-            {head("use", "use", "the place that used the datum")}
-            {head("reuse", "→ reuse", "the place that used it next")}
+            {narrow ? null : names}
           </tr>
         </thead>
         <tbody>
@@ -104,11 +111,25 @@ export function PairTable({ x, caption, only, compact }: { x: Ctx; caption: stri
             const cold = kind === "cold";
             const v = values[i];
             cumulative += v;
+            const places = (
+              <>
+                <td>
+                  <button class="link" aria-pressed={i === s.pair} onClick={(e) => (e.stopPropagation(), x.set({ pair: i === s.pair ? -1 : i, file: "" }))}>
+                    <PlaceName p={view.place(d.pairs.use[i])} />
+                  </button>
+                </td>
+                <td>
+                  {kind === "invalidated" ? <span class="kind">invalidated by </span> : null}
+                  <PlaceName p={view.endOf(i)} />
+                </td>
+              </>
+            );
             return (
               <tr key={i} class={i === s.pair ? "chosen" : ""} data-pair={i} onClick={() => x.set({ pair: i === s.pair ? -1 : i, file: "" })}>
                 <td class="num wide">
                   <Bar share={v / total} /> <span class="share">{percent(v, total)}</span>
                 </td>
+                {narrow ? places : null}
                 {s.weight === "misses" ? <td class="num">{column === "value" && down ? percent(cumulative, total) : ""}</td> : null}
                 <td class="num">{amount(v)}</td>
                 {s.weight === "misses" && !d.exact && whole ? (
@@ -120,15 +141,7 @@ export function PairTable({ x, caption, only, compact }: { x: Ctx; caption: stri
                 <td class="num">{cold ? "-" : bound + amount(m.time)}</td>
                 {d.clock_unit === "nanoseconds" ? <td class="num">{cold ? "-" : bound + nanoseconds(m.native)}</td> : null}
                 <td class="num">{kind === "reuse" ? bytes(m.distance) : "-"}</td>
-                <td>
-                  <button class="link" aria-pressed={i === s.pair} onClick={(e) => (e.stopPropagation(), x.set({ pair: i === s.pair ? -1 : i, file: "" }))}>
-                    <PlaceName p={view.place(d.pairs.use[i])} />
-                  </button>
-                </td>
-                <td>
-                  {kind === "invalidated" ? <span class="kind">invalidated by </span> : null}
-                  <PlaceName p={view.endOf(i)} />
-                </td>
+                {narrow ? null : places}
               </tr>
             );
           })}
