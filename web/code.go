@@ -5,6 +5,7 @@ import (
 	"debug/elf"
 	"fmt"
 	"net/http"
+	"os"
 	"slices"
 	"strconv"
 	"strings"
@@ -51,28 +52,16 @@ func (s *Server) serveCode(w http.ResponseWriter, r *http.Request) {
 // codeAt is the function around a site.
 func codeAt(sites []site, at int, source *Source) ([]instruction, error) {
 	x := sites[at]
-	f, _, err := source.open(x.m.File)
+	f, obj, err := source.program(x.Mapping, x.m.File, x.m.BuildID)
 	if err != nil {
-		return nil, fmt.Errorf("%s is not below a folder of --source", x.Mapping)
+		return nil, err
 	}
 	defer f.Close()
-	obj, err := objfile.Open(f)
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", x.Mapping, err)
-	}
-	if id, err := objfile.BuildID(obj); x.m.BuildID == "" || err != nil || id != x.m.BuildID {
-		return nil, fmt.Errorf("%s is not known to be the program that was profiled: its build ID is another, or there is none", x.Mapping)
-	}
 	offset, err := strconv.ParseUint(x.Offset, 16, 64)
 	if err != nil {
 		return nil, err
 	}
-	var seg *elf.Prog
-	for _, p := range obj.Progs {
-		if p.Type == elf.PT_LOAD && p.Flags&elf.PF_X != 0 && offset >= p.Off && offset-p.Off < p.Filesz {
-			seg = p
-		}
-	}
+	seg := segmentOf(obj, func(p *elf.Prog) bool { return offset >= p.Off && offset-p.Off < p.Filesz })
 	if seg == nil {
 		return nil, fmt.Errorf("%s has no code at %s", x.Mapping, x.Offset)
 	}
@@ -105,6 +94,34 @@ func codeAt(sites []site, at int, source *Source) ([]instruction, error) {
 		return nil, fmt.Errorf("%s: %w", x.Mapping, err)
 	}
 	return disassemble(obj.Machine, code[:n], from, from-seg.Off+seg.Vaddr, here)
+}
+
+// program opens a program that was profiled, if it lies below a root and is the very one. said is what it is called in errors.
+func (s *Source) program(said, file, buildID string) (*os.File, *elf.File, error) {
+	f, _, err := s.open(file)
+	if err != nil {
+		return nil, nil, fmt.Errorf("%s is not below a folder of --source", said)
+	}
+	obj, err := objfile.Open(f)
+	if err != nil {
+		f.Close()
+		return nil, nil, fmt.Errorf("%s: %w", said, err)
+	}
+	if id, err := objfile.BuildID(obj); buildID == "" || err != nil || id != buildID {
+		f.Close()
+		return nil, nil, fmt.Errorf("%s is not known to be the program that was profiled: its build ID is another, or there is none", said)
+	}
+	return f, obj, nil
+}
+
+// segmentOf is the one with code that has a place, nil if there is none.
+func segmentOf(obj *elf.File, has func(p *elf.Prog) bool) *elf.Prog {
+	for _, p := range obj.Progs {
+		if p.Type == elf.PT_LOAD && p.Flags&elf.PF_X != 0 && has(p) {
+			return p
+		}
+	}
+	return nil
 }
 
 // functionAt is the symbol of the code that has an address.

@@ -11,6 +11,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/pprof/profile"
+
 	"github.com/rdx-profiler/rdx/model"
 	"github.com/rdx-profiler/rdx/pprofout"
 )
@@ -153,6 +155,15 @@ func TestHostileFiles(t *testing.T) {
 		if code, body, _ := get(t, serve(t, Options{}, all...)+"pprof/0/"+sub, nil); code != 200 {
 			t.Errorf("pprof/0/%s: %d %.100s", sub, code, body)
 		}
+	}
+	programs := pprofPrograms{known: map[string]*profile.Mapping{}}
+	for _, f := range []string{"/bin/\x1b[2J\r\u202e", "/a/b", "/c/b"} {
+		if name := programs.add(&profile.Mapping{File: f}); strings.ContainsAny(name, "\x1b\r\u202e/") {
+			t.Errorf("pprof may write %q to the terminal", name)
+		}
+	}
+	if len(programs.known) != 3 {
+		t.Errorf("programs of one name are one: %d", len(programs.known))
 	}
 	var file bytes.Buffer
 	if err := pprofout.Write(&file, all[0].Raw); err != nil {

@@ -9,6 +9,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -115,6 +116,66 @@ func TestInstructions(t *testing.T) {
 	b.show(url, "page=code&profile=1", "code")
 	b.click("table.pairs tbody tr")
 	b.await("document.body.textContent.includes('its build ID is another')")
+	b.clean()
+}
+
+// TestPprofDisasm: pprof's own pages have the instructions of programs below the roots, of the build that was profiled, with each one's
+// samples; and of no others.
+func TestPprofDisasm(t *testing.T) {
+	gcc, err := exec.LookPath("gcc")
+	if err != nil {
+		t.Skip("needs gcc: ", err)
+	}
+	dir := t.TempDir()
+	prog := filepath.Join(dir, "prog")
+	cmd := exec.Command(gcc, "-O1", "-g0", "-Wl,--build-id=sha1", "-x", "c", "-o", prog, "-")
+	cmd.Stdin = strings.NewReader("long table[100];\n__attribute__((noinline)) long walk(long i) { return table[i % 100]++; }\nint main(int n, char **a) { return (int)walk(n); }\n")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("gcc: %v\n%s", err, out)
+	}
+	source, err := NewSource([]string{dir})
+	if err != nil {
+		t.Fatal(err)
+	}
+	named := func(p *model.Profile, build string) *model.Profile {
+		for i := range p.Records {
+			if l := p.Records[i].Use[0]; l.Mapping.File == prog {
+				l.Lines = []model.Line{{Function: "walk", SystemName: "walk"}}
+				if build != "" {
+					l.Mapping.BuildID = build
+				}
+			}
+		}
+		return written(t, p)
+	}
+	url := serve(t, Options{Source: source}, Profile{"same", named(ofProgram(t, prog, "walk"), "")}, Profile{"other", named(ofProgram(t, prog, "walk"), strings.Repeat("ab", 20))})
+	for _, index := range []string{"accesses", "l1d_misses"} {
+		if code, body, _ := get(t, url+"pprof/0/disasm?f=walk&si="+index, nil); code != 200 || !strings.Contains(body, "ret") || !strings.Contains(body, "ROUTINE ======================== walk") {
+			t.Errorf("%s: %d, %.1500s", index, code, body)
+		}
+	}
+	if code, body, _ := get(t, url+"pprof/1/disasm?f=walk", nil); code == 200 && strings.Contains(body, "ret") {
+		t.Errorf("another build's instructions: %.300s", body)
+	}
+}
+
+// TestPprofInBrowser: pprof's pages run where they are, behind their policy.
+func TestPprofInBrowser(t *testing.T) {
+	b := openBrowser(t)
+	url := serve(t, testSource(t), example(t, "bad.pb.gz"))
+	b.show(url, "page=overview", "overview")
+	var to string
+	b.eval("document.querySelector('a.outside').href", &to)
+	for path, want := range map[string]string{
+		"":                                "[...document.querySelectorAll('#stack-chart *')].some((e) => e.textContent === 'bad')",
+		"top?si=accesses":                 "[...document.querySelectorAll('tr')].some((e) => e.textContent.includes('bad'))",
+		"source?f=bad&si=l1d_misses":      "document.body.textContent.includes('bad: b by columns')",
+		"flamegraph?si=observations&f=ba": "[...document.querySelectorAll('#stack-chart *')].some((e) => e.textContent === 'bad')",
+	} {
+		b.eval("location.href = "+strconv.Quote(to+path), nil)
+		b.await("location.href === " + strconv.Quote(to+path) + " && document.readyState === 'complete' && " + want)
+	}
+	b.shoot("pprof")
 	b.clean()
 }
 

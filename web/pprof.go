@@ -68,7 +68,7 @@ func (s *Server) servePprof(w http.ResponseWriter, r *http.Request, path string)
 }
 
 // pprofPages are pprof's handlers for a profile. pprof opens whatever files a profile names; so it gets
-// one that names none but source below the roots, and no tools to look into programs with.
+// one that names none but source below the roots, and tools of ours to look into programs with.
 func pprofPages(p *Profile, source *Source) (map[string]http.Handler, error) {
 	var b bytes.Buffer
 	if err := pprofout.Write(&b, p.Raw); err != nil {
@@ -81,8 +81,9 @@ func pprofPages(p *Profile, source *Source) (map[string]http.Handler, error) {
 	for _, f := range pp.Function {
 		f.Filename = source.known(f.Filename)
 	}
+	programs := &pprofPrograms{source: source, known: map[string]*profile.Mapping{}}
 	for _, m := range pp.Mapping {
-		m.File = filepath.Base(m.File)
+		m.File = programs.add(m)
 		// All that can be said has been: nothing is to be looked for.
 		m.HasFunctions, m.HasFilenames, m.HasLineNumbers, m.HasInlineFrames = true, true, true, true
 	}
@@ -91,7 +92,7 @@ func pprofPages(p *Profile, source *Source) (map[string]http.Handler, error) {
 	var pages map[string]http.Handler
 	flags := &pprofFlags{flag.NewFlagSet("pprof", flag.ContinueOnError)}
 	err = driver.PProf(&driver.Options{
-		Flagset: flags, Fetch: fetched{pp}, Sym: noSymbols{}, Obj: noObjects{}, UI: silent{},
+		Flagset: flags, Fetch: fetched{pp}, Sym: noSymbols{}, Obj: programs, UI: silent{},
 		HTTPServer: func(a *driver.HTTPServerArgs) error {
 			pages = a.Handlers
 			return nil
@@ -148,17 +149,6 @@ func (f fetched) Fetch(string, time.Duration, time.Duration) (*profile.Profile, 
 type noSymbols struct{}
 
 func (noSymbols) Symbolize(string, driver.MappingSources, *profile.Profile) error { return nil }
-
-type noObjects struct{}
-
-var errNoObjects = errors.New("programs are not looked into here: rdx web's Code page has instructions")
-
-func (noObjects) Open(string, uint64, uint64, uint64, string) (driver.ObjFile, error) {
-	return nil, errNoObjects
-}
-func (noObjects) Disasm(string, uint64, uint64, bool) ([]driver.Inst, error) {
-	return nil, errNoObjects
-}
 
 type silent struct{}
 

@@ -14,6 +14,7 @@ import (
 	"github.com/chromedp/chromedp"
 	"github.com/chromedp/chromedp/kb"
 
+	"github.com/rdx-profiler/rdx/model"
 	"github.com/rdx-profiler/rdx/report"
 )
 
@@ -261,6 +262,84 @@ func TestTimes(t *testing.T) {
 	}
 	if compared < 3 || sums["[all]"] != 100 {
 		t.Errorf("%d functions compared, of all %v", compared, sums["[all]"])
+	}
+	b.clean()
+}
+
+// TestPhases: the heat map has each stretch of a thread's run by stack distance, as its samples say; several profiles stand below it
+// with rdx phases' numbers.
+func TestPhases(t *testing.T) {
+	b := openBrowser(t)
+	raw := written(t, large(8000, 3))
+	p, err := report.Ready(raw, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	const thread, epochs = 5, 40
+	var sum, all [epochs]float64
+	want := map[[2]int]float64{} // by epoch, and the logarithm of the distance in bytes
+	for i := range p.Records {
+		r := &p.Records[i]
+		if r.TID != thread || !shown(r) {
+			continue
+		}
+		level, weight := math.MaxInt, r.Accesses
+		if d, ok := r.MeanDistance(); ok {
+			level, weight = max(int(math.Floor(math.Log2(max(d, 1)))), 6), r.Reuses
+		}
+		want[[2]int{r.Epoch, level}] += weight
+		all[r.Epoch] += weight
+	}
+	words := []Profile{example(t, "words.pb.gz"), example(t, "sharing.pb.gz")}
+	url := serve(t, Options{}, Profile{"large", raw})
+	b.show(url, fmt.Sprintf("page=time&tid=%d", thread), "time")
+	b.await("document.querySelector('.heatmap td')")
+	var rows [][]string
+	b.eval("[...document.querySelectorAll('.heatmap tr')].map((r) => [r.querySelector('th').textContent, ...[...r.querySelectorAll('td')].map((c) => c.title)])", &rows)
+	for _, r := range rows {
+		level := math.MaxInt
+		if low, _, ok := strings.Cut(r[0], " to "); ok {
+			for k := 7; k < 50; k++ {
+				if report.Bytes(math.Exp2(float64(k))) == low {
+					level = k
+				}
+			}
+		} else if r[0] != "never reused" {
+			level = 6
+		}
+		if len(r) != epochs+1 {
+			t.Fatalf("%d stretches, want %d", len(r)-1, epochs)
+		}
+		for i, title := range r[1:] {
+			share := want[[2]int{i, level}] / all[i]
+			sum[i] += share
+			if said := fmt.Sprintf("part %d: %s at %s", i+1, report.Percent(share, 1), r[0]); title != said {
+				t.Errorf("the page says %q, the samples %q", title, said)
+			}
+		}
+	}
+	for i, v := range sum {
+		if math.Abs(v-1) > 1e-9 {
+			t.Errorf("stretch %d adds up to %g", i+1, v)
+		}
+	}
+	b.accessible("phases")
+	b.shoot("phases")
+	b.show(serve(t, Options{}, words...), "page=time", "time")
+	b.await("document.querySelectorAll('section[aria-label=windows] tbody tr').length === 2")
+	for i, x := range words {
+		q, err := report.Ready(x.Raw, "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		c, err := q.MissRatios([]uint64{uint64(q.Caches[0].Size) / uint64(q.Block)}, model.CurveOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		said := report.Percent(c.Points[0].MissRatio, 1)
+		if row := b.text(fmt.Sprintf("section[aria-label=windows] tbody tr:nth-child(%d)", i+1)); !strings.Contains(row, said) || !strings.Contains(row, x.Name) {
+			t.Errorf("window %d says %q, rdx mrc %q", i+1, row, said)
+		}
 	}
 	b.clean()
 }

@@ -531,7 +531,8 @@ export function TimePage({ x }: { x: Ctx }) {
       rows[r][col] += w;
       total[col] += w;
     }
-    return { tid, columns, rows, total, lowest, levels };
+    const most = rows.reduce((m, r) => r.reduce((m, v, i) => Math.max(m, total[i] > 0 ? v / total[i] : 0), m), 0);
+    return { tid, columns, rows, total, most, lowest, levels };
   }, [view, f.tid, f.object]);
   return (
     <div class="stackpage">
@@ -554,7 +555,7 @@ export function TimePage({ x }: { x: Ctx }) {
                       <th scope="row">{name}</th>
                       {r.map((v, i) => {
                         const share = map.total[i] > 0 ? v / map.total[i] : 0;
-                        return <Heat key={i} v={share} most={1} text={share >= 0.005 ? String(Math.round(100 * share)) : ""} title={`part ${i + 1}: ${percent(share, 1)} at ${name}`} />;
+                        return <Heat key={i} v={share} most={map.most} text={share >= 0.005 ? String(Math.round(100 * share)) : ""} title={`part ${i + 1}: ${percent(share, 1)} at ${name}`} />;
                       })}
                     </tr>
                   );
