@@ -12,7 +12,9 @@ func (s *Session) HoldTime(q float64) time.Duration { return s.timing.held.quant
 
 // ProgramTimes are what the kernel took to run the BPF programs, if that was
 // counted. Valid after Wait.
-func (s *Session) ProgramTimes() ([]sampler.ProgramTime, error) { return s.kernel.ProgramTimes() }
+func (s *Session) ProgramTimes() ([]sampler.ProgramTime, error) {
+	return s.unloaded.times, s.unloaded.noTimes
+}
 
 // Choice is what a session took, and why nothing better.
 type Choice struct {

@@ -43,6 +43,11 @@ const (
 	leastHoldCost, mostHoldCost = time.Microsecond, time.Millisecond
 )
 
+// Valid says whether it can be, or is not known: what was kept may be anybody's.
+func (c *HoldCost) Valid() bool {
+	return c.After == 0 || c.After >= leastHoldCost && c.After <= mostHoldCost
+}
+
 // holdCostBursts are the lengths, in accesses read ahead.
 var holdCostBursts = []int{255, timedBurst}
 
@@ -62,7 +67,7 @@ func MeasureHoldCost(ctx context.Context) (HoldCost, error) {
 	}
 	cost, err := meanOfTwo(costs, errs)
 	c.After, c.Error = time.Duration(cost), time.Duration(err)
-	if c.After < leastHoldCost || c.After > mostHoldCost || c.Error > max(c.After/2, 20*time.Microsecond) {
+	if c.After == 0 || !c.Valid() || c.Error > max(c.After/2, 20*time.Microsecond) {
 		return c, fmt.Errorf("measure what a hold costs: %v ± %v after %d holds: %w", c.After, c.Error, c.Holds, ErrHoldCost)
 	}
 	return c, nil

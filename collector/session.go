@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"runtime"
+	"runtime/debug"
 	"time"
 
 	"go.uber.org/zap"
@@ -65,6 +66,8 @@ type Session struct {
 	whyClock   error  // why no better clock, nil if it is the best
 	onRequest  func() // ends it
 	unhurry    func()
+	ballast    []byte // see collectAt
+	unloaded   unloaded
 	present    int64 // memory that the target had at most, bytes
 	touched    int64 // and can have had in all
 }
@@ -149,11 +152,7 @@ func (s *Session) hurry() {
 		s.cfg.Log.Info("no priority over the target: slow beside very many busy threads", zap.Error(err))
 		return
 	}
-	ballast := make([]byte, collectAt)
-	s.unhurry = func() {
-		runtime.KeepAlive(ballast)
-		undo()
-	}
+	s.unhurry = undo
 }
 
 // bePatient is undone by unhurry, too.
@@ -170,12 +169,36 @@ func (s *Session) bePatient() {
 	}
 }
 
-// collectAt is how much memory, in bytes, is in use at least between two collections
-// of garbage; it is never touched, so that it takes none. Each collection stops all
-// of rdx's threads, the tracing one, too, and goes on only when each has had its turn:
-// beside a thousand busy threads that has taken half a second, in which a thread of
-// the target may be held.
-const collectAt = 32 << 20
+// collectAt is how much memory, in bytes, is used at least between two collections of garbage. Each stops all of rdx's
+// threads, the tracing one, too, and goes on only when each has had its turn: beside a thousand busy threads that has
+// taken half a second, in which a thread of the target may be held. The more it is, the more memory rdx takes.
+const collectAt = 28 << 20
+
+// collectSeldom begins with what setting up has left, and is for as long as threads are held. The ballast, which stands for memory in use, is
+// never touched, so that it takes none.
+func (s *Session) collectSeldom() {
+	runtime.GC()
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	s.ballast = make([]byte, collectAt-min(m.HeapAlloc, collectAt))
+}
+
+// release gives back what is for sampling alone: finding symbols takes as much memory.
+func (s *Session) release() {
+	u := &s.unloaded
+	u.times, u.noTimes = s.kernel.ProgramTimes()
+	u.err = s.kernel.Close()
+	s.kernel, s.locate, s.ballast = nil, nil, nil
+	s.wire()
+	debug.FreeOSMemory() // the next collection would be as late as with the ballast; and large sections don't fit between what is left
+}
+
+// unloaded is what is known of the BPF programs once they are gone.
+type unloaded struct {
+	times   []sampler.ProgramTime
+	noTimes error
+	err     error // of unloading them
+}
 
 func (s *Session) begin() error {
 	err := errors.Join(s.kernel.SetAccept(s.ticks.budget.accepted()), s.kernel.SetHoldLimit(holdLimit))
@@ -220,6 +243,7 @@ func (s *Session) begin() error {
 	}
 	s.bePatient()
 	s.prepare()
+	s.collectSeldom()
 	s.tracer.Do(func() {
 		seizing := time.Now()
 		if err = s.seize(s.targets.child); err == nil && s.account.err != nil {
@@ -319,6 +343,7 @@ func (s *Session) Wait(ctx context.Context) (*model.Profile, error) {
 	s.holds.merges.Done(left)
 	s.windows.Add(s.holds.windows.Take())
 	p, err := s.profile()
+	s.release()
 	return p, errors.Join(err, s.account.err)
 }
 
@@ -354,12 +379,15 @@ func (s *Session) Signal(sig os.Signal) {
 	}
 }
 
-// Close unloads the BPF programs and the target's files. Call it when the
+// Close gives back the target's files, and what Wait has not. Call it when the
 // profile has been symbolized.
 func (s *Session) Close() error {
 	s.targets.processes.Close()
 	s.unhurry()
-	return errors.Join(s.targets.heap.Close(), s.kernel.Close())
+	if s.kernel != nil {
+		s.release()
+	}
+	return errors.Join(s.targets.heap.Close(), s.unloaded.err)
 }
 
 // tick does what need not be done while a thread is held.

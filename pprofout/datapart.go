@@ -9,9 +9,9 @@ import (
 	"github.com/rdx-profiler/rdx/model"
 )
 
-// nameParts says of the records' static data and stacks which member, or which variable, was touched, as model.Record.Member has it. What
-// the debug information doesn't tell has no name.
-func (s *symbolizer) nameParts(p *model.Profile, b Binaries) {
+// partsOf are questions for the names of the members, or variables, of static data and stacks that were touched, as model.Record.Member has them.
+// tell puts the answers there; what the debug information doesn't tell has no name.
+func partsOf(p *model.Profile) (asked questions, tell func()) {
 	var order []*model.Record // those that stand for most first: not all may be named
 	for i := range p.Records {
 		r := &p.Records[i]
@@ -27,37 +27,46 @@ func (s *symbolizer) nameParts(p *model.Profile, b Binaries) {
 		at           uint64
 		below, above int64
 	}
-	known := map[part]string{}
-	for _, r := range order {
+	of := func(r *model.Record) (part, *model.Mapping) {
 		d := r.Data
-		k := part{mapping: d.Mapping, at: d.Address, below: d.Below, above: d.Above}
-		m := d.Mapping
 		if d.Kind == model.DataStack {
-			k = part{pc: r.Use[d.Frame], leaf: d.Frame == 0, below: d.Below, above: d.Above}
-			m = k.pc.Mapping
-		} else if len(r.Use) > 0 && r.Use[0].Mapping != nil && r.Use[0].Mapping.File == m.File {
+			pc := r.Use[d.Frame]
+			return part{pc: pc, leaf: d.Frame == 0, below: d.Below, above: d.Above}, pc.Mapping
+		}
+		k := part{mapping: d.Mapping, at: d.Address, below: d.Below, above: d.Above}
+		if len(r.Use) > 0 && r.Use[0].Mapping != nil && r.Use[0].Mapping.File == d.Mapping.File {
 			k.pc = r.Use[0]
 		}
-		name, ok := known[k]
-		if !ok && len(known) < mostMembers && m.IsFile() {
-			s.withKept(m, b, func(img *image) error {
-				pc := uint64(0)
-				if k.pc != nil {
-					pc, _ = img.vaddr(k.pc.Mapping, k.pc.Address)
-				}
-				if d.Kind == model.DataStatic {
-					name = img.staticPart(pc, d.Address)
-				} else if pc > 0 {
-					if !k.leaf {
-						pc-- // in the call
-					}
-					name = img.stackPart(pc, d.Below, d.Above)
-				}
-				return nil
-			})
-			known[k] = name
+		return k, d.Mapping
+	}
+	known := map[part]string{}
+	for _, r := range order {
+		k, m := of(r)
+		if _, ok := known[k]; ok || len(known) >= mostMembers || !m.IsFile() {
+			continue
 		}
-		r.Member = name
+		known[k] = ""
+		asked = append(asked, question{m, func(img *image) error {
+			pc := uint64(0)
+			if k.pc != nil {
+				pc, _ = img.vaddr(k.pc.Mapping, k.pc.Address)
+			}
+			if r.Data.Kind == model.DataStatic {
+				known[k] = img.staticPart(pc, k.at)
+			} else if pc > 0 {
+				if !k.leaf {
+					pc-- // in the call
+				}
+				known[k] = img.stackPart(pc, k.below, k.above)
+			}
+			return nil
+		}})
+	}
+	return asked, func() {
+		for _, r := range order {
+			k, _ := of(r)
+			r.Member = known[k]
+		}
 	}
 }
 
@@ -75,22 +84,37 @@ func (img *image) staticPart(pc, addr uint64) string {
 		if u := img.unitAt(pc); u != nil {
 			if scope, err := u.variables(pc); err == nil {
 				if e := u.static(scope.variables, object.Value, object.Name()); e != nil {
-					v = staticVariable{u, e}
+					v = staticVariable{u, e.Offset}
 				}
 			}
 		}
 	}
-	if v.entry == nil {
+	e := v.entry()
+	if e == nil {
 		return ""
 	}
-	m := memberAt(v.unit.typeOf(v.entry), display(v.unit.name(v.entry).Function), int64(addr-object.Value))
+	m := memberAt(v.unit.typeOf(e), display(v.unit.name(e).Function), int64(addr-object.Value))
 	return m.within()
 }
 
-// A staticVariable is one outside of functions.
+// A staticVariable is one outside of functions. There may be a hundred thousand, and an entry takes a kilobyte: it is read when it is asked for.
 type staticVariable struct {
-	unit  *unit
-	entry *dwarf.Entry
+	unit *unit
+	at   dwarf.Offset
+}
+
+// entry is nil where there is none.
+func (v *staticVariable) entry() *dwarf.Entry {
+	if v.unit == nil {
+		return nil
+	}
+	r := v.unit.data.Reader()
+	r.Seek(v.at)
+	e, err := r.Next()
+	if err != nil {
+		return nil
+	}
+	return e
 }
 
 // statics are those of all units, by address.
@@ -112,7 +136,7 @@ func (s *debugSource) statics() map[uint64]staticVariable {
 		if u := s.unitOf(r); u != nil {
 			u.eachStatic(func(v *dwarf.Entry) bool {
 				if at, ok := u.addressOf(v); ok && at > 0 {
-					s.byAddress[at] = staticVariable{u, v}
+					s.byAddress[at] = staticVariable{u, v.Offset}
 				}
 				return false
 			})

@@ -21,33 +21,42 @@ func (s *symbolizer) nameMembers(p *model.Profile, b Binaries) {
 		mapping *model.Mapping // of static data
 		addr    uint64
 	}
-	known := map[side]string{}
-	name := func(stack []*model.Location, d *model.Data, behind uint64) string {
+	of := func(stack []*model.Location, d *model.Data, behind uint64) (k side) {
 		if len(stack) == 0 || !stack[0].Mapping.IsFile() {
-			return ""
+			return k
 		}
-		k := side{pc: stack[0]}
+		k.pc = stack[0]
 		if d != nil && d.Kind == model.DataStatic && d.Mapping.File == k.pc.Mapping.File {
 			k.mapping, k.addr = d.Mapping, d.Address+behind
 		}
-		if member, ok := known[k]; ok || len(known) >= mostMembers {
-			return member
+		return k
+	}
+	known := map[side]string{}
+	var asked questions
+	ask := func(k side) {
+		if _, ok := known[k]; ok || k.pc == nil || len(known) >= mostMembers {
+			return
 		}
 		known[k] = ""
-		s.withKept(k.pc.Mapping, b, func(img *image) error {
+		asked = append(asked, question{k.pc.Mapping, func(img *image) error {
 			if pc, ok := img.vaddr(k.pc.Mapping, k.pc.Address); ok {
 				known[k] = img.member(pc, k.addr)
 			}
 			return nil
-		})
-		return known[k]
+		}})
 	}
+	sides := func(r *model.Record) (use, written side) {
+		return of(r.Use, r.Data, 0), of(r.Reuse, r.Data, r.Written-r.Address)
+	}
+	var shared []*model.Record
 	for i := range p.Records {
-		if r := &p.Records[i]; r.Kind == model.TrueSharing || r.Kind == model.FalseSharing {
-			r.Member, r.WrittenMember = name(r.Use, r.Data, 0), name(r.Reuse, r.Data, r.Written-r.Address)
+		if r := &p.Records[i]; sharing(r.Kind) {
+			use, written := sides(r)
+			ask(use)
+			ask(written)
+			shared = append(shared, r)
 		}
 	}
-	s.nameParts(p, b)
 	// Those that fetch most first: not all may be named.
 	var order []*model.Touch
 	for i := range p.Touches {
@@ -57,13 +66,50 @@ func (s *symbolizer) nameMembers(p *model.Profile, b Binaries) {
 	}
 	slices.SortStableFunc(order, func(a, b *model.Touch) int { return cmp.Compare(b.Fetches, a.Fetches) })
 	for _, t := range order {
-		m := name(t.Use, t.Data, 0)
+		ask(of(t.Use, t.Data, 0))
+	}
+	inParts, tell := partsOf(p)
+	s.answer(append(asked, inParts...), b)
+	tell()
+	for _, r := range shared {
+		use, written := sides(r)
+		r.Member, r.WrittenMember = known[use], known[written]
+	}
+	for _, t := range order {
+		m := known[of(t.Use, t.Data, 0)]
 		if to := s.pointsTo[t.Data]; m == "" && to != nil && to.Size() > 0 { // a block has one or more of what it is assigned to
 			m = memberOf(to, "", int64(t.Within%uint64(to.Size())))
 		}
 		if strings.Contains(m, " of ") { // an array's element is no member
 			t.Member = m
 		}
+	}
+}
+
+// questions are about files.
+type questions []question
+
+type question struct {
+	of  *model.Mapping
+	ask func(*image) error
+}
+
+// answer asks one file after the other, and lets each go: the debug information of all of them may be several times the rest of rdx's memory.
+func (s *symbolizer) answer(asked questions, b Binaries) {
+	files := map[fileKey]questions{}
+	var order []fileKey
+	for _, q := range asked {
+		k := keyOf(q.of)
+		if files[k] == nil {
+			order = append(order, k)
+		}
+		files[k] = append(files[k], q)
+	}
+	for _, k := range order {
+		for _, q := range files[k] {
+			s.withKept(q.of, b, q.ask)
+		}
+		delete(s.kept, k)
 	}
 }
 

@@ -82,13 +82,15 @@ type symbolizer struct {
 	host  debugRoot // where debug files are besides the target's root; nil: nowhere
 	stats Stats
 
-	kept  map[fileKey]*image // by nameVariable; nil for what can't be read
+	kept  map[fileKey]*image // by withKept; nil for what can't be read
 	sites int                // that it was asked for
 
 	pointsTo map[*model.Data]dwarf.Type // what the variable does that a block is assigned to
 }
 
 type fileKey struct{ file, buildID string }
+
+func keyOf(m *model.Mapping) fileKey { return fileKey{m.File, m.BuildID} }
 
 // A target is a location and the address to look up for it.
 type target struct {
@@ -112,7 +114,7 @@ func (s *symbolizer) run(p *model.Profile, b Binaries) (Stats, error) {
 			jit = append(jit, t)
 			continue
 		}
-		k := fileKey{m.File, m.BuildID}
+		k := keyOf(m)
 		if files[k] == nil {
 			order = append(order, k)
 		}

@@ -457,7 +457,7 @@ func (s *symbolizer) nameVariable(site []*model.Location, b Binaries) (name stri
 
 // withKept is withImage for a file that is asked for again and again. What is wrong with it, its functions' names have told.
 func (s *symbolizer) withKept(m *model.Mapping, b Binaries, f func(*image) error) {
-	k := fileKey{m.File, m.BuildID}
+	k := keyOf(m)
 	img, known := s.kept[k]
 	if s.kept == nil {
 		s.kept = map[fileKey]*image{}

@@ -109,6 +109,7 @@ func sampleWindow(ctx context.Context, r agent.Request) (res agent.Result, peopl
 		return res, nil, nil, err
 	}
 	sampled := time.Since(started)
+	defer collectOften()()
 	p.Writer = version.Get().String()
 	if !costsKnown {
 		p.Comments = append(p.Comments, "what accesses cost on this machine was not measured, so that usual costs are taken: rdx attach measures and keeps them")

@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"runtime/debug"
 	"slices"
 	"strconv"
 	"strings"
@@ -280,7 +281,10 @@ func keptHoldCost() (kept *cost.Kept, c collector.HoldCost, known bool) {
 	if err != nil {
 		return nil, c, false
 	}
-	known = kept.Read(&c) && !(c.Busy && kept.Age() > busyKept) && !(c.After == 0 && kept.Age() > failedKept)
+	if !kept.Read(&c) || !c.Valid() {
+		return kept, collector.HoldCost{}, false
+	}
+	known = !(c.Busy && kept.Age() > busyKept) && !(c.After == 0 && kept.Age() > failedKept)
 	return kept, c, known
 }
 
@@ -309,7 +313,7 @@ func (f *recordFlags) record(cmd *cobra.Command, cfg collector.Config) error {
 	cfg.HoldCost = f.costOfHolds(cmd)
 	cfg.Caches = caches
 	cfg.Log = log
-	f.costsFailed = measureCosts(&cfg)
+	f.costsFailed = measureCosts(cmd.Context(), &cfg)
 	until, err := f.readUntil(&cfg)
 	if err != nil {
 		return err
@@ -400,6 +404,7 @@ func interrupted(ctx context.Context, passed <-chan os.Signal, err error) error 
 var jobControl = []os.Signal{unix.SIGTSTP, unix.SIGTTIN, unix.SIGTTOU}
 
 func (f *recordFlags) finish(cmd *cobra.Command, s *collector.Session, p *model.Profile) error {
+	defer collectOften()()
 	p.Writer = version.Get().String()
 	if f.costsFailed != nil {
 		p.Comments = append(p.Comments, f.costsFailed.Error())
@@ -432,53 +437,53 @@ func (f *recordFlags) finish(cmd *cobra.Command, s *collector.Session, p *model.
 	return report.WriteSummary(cmd.ErrOrStderr(), shown, f.output, why.AnalyzeWith(shown, whole).Says, f.verbose)
 }
 
-// accessCosts is what accesses and a cycle cost on a machine with caches of these sizes.
-type accessCosts struct {
-	Sizes []int64
-	On    []cost.Cost
-	Cycle float64
+// collectOften is for when no thread is held any more: what finds symbols and writes leaves several times the garbage that it needs memory.
+func collectOften() (undo func()) {
+	const percent = 25
+	before := debug.SetGCPercent(percent)
+	return func() { debug.SetGCPercent(before) }
 }
 
-// costsKept is how long they are taken to hold: neighbours on the machine come and go.
+// costsKept is how long what accesses cost is taken to hold: neighbours on the machine come and go.
 const costsKept = 10 * time.Minute
 
 // keptCosts has the session know what accesses cost on this machine, if that was measured since it has its processor: for
-// those who may not take the memory to measure it.
+// those who may not take the time and memory to measure it.
 func keptCosts(cfg *collector.Config) (known bool) {
-	var c accessCosts
+	var m cost.Machine
 	kept, err := cost.Keep("access-costs", version.Get().String())
-	if known = err == nil && kept.Read(&c); known {
-		c.tell(cfg)
+	if known = err == nil && kept.Read(&m) && m.Valid(m.Sizes); known {
+		tellCosts(cfg, m)
 	}
 	return known
 }
 
-func (c *accessCosts) tell(cfg *collector.Config) {
-	for _, c := range c.On {
+func tellCosts(cfg *collector.Config, m cost.Machine) {
+	for _, c := range m.On {
 		cfg.CostsOn = append(cfg.CostsOn, model.Cost{Bytes: c.Bytes, Waits: c.Waits, Streams: c.Streams, Apart: c.Apart})
 	}
-	cfg.Cycle = c.Cycle
+	cfg.Cycle = m.Cycle
 }
 
 // measureCosts has the session know what accesses cost on this machine: as kept, or measured now. Without it less is told
 // of where data come from, and of how fast code is.
-func measureCosts(cfg *collector.Config) error {
-	var c accessCosts
+func measureCosts(ctx context.Context, cfg *collector.Config) error {
+	var m cost.Machine
 	var sizes []int64
 	for _, cache := range cfg.Caches {
 		sizes = append(sizes, cache.Size)
 	}
 	kept, err := cost.Keep("access-costs", version.Get().String())
-	if err != nil || !kept.Read(&c) || kept.Age() > costsKept || !slices.Equal(c.Sizes, sizes) {
-		costs, failed := cost.Measure(sizes)
-		if failed != nil {
+	if err != nil || !kept.Read(&m) || kept.Age() > costsKept || !m.Valid(sizes) {
+		var failed error
+		if m, failed = cost.MeasureApart(ctx, sizes); failed != nil {
 			return failed
 		}
-		if c = (accessCosts{sizes, costs, cost.Cycle()}); err == nil {
-			err = kept.Write(c)
+		if err == nil {
+			err = kept.Write(m)
 		}
 	}
-	c.tell(cfg)
+	tellCosts(cfg, m)
 	if err != nil {
 		cfg.Log.Warn("what accesses cost is not kept, and measured each time", zap.Error(err))
 	}

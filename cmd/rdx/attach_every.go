@@ -40,7 +40,7 @@ func (f *recordFlags) recordEvery(cmd *cobra.Command, cfg collector.Config, ever
 	}
 	cfg.HoldCost = f.costOfHolds(cmd)
 	cfg.Caches, cfg.Log = caches, zap.NewNop()
-	f.costsFailed = measureCosts(&cfg)
+	f.costsFailed = measureCosts(cmd.Context(), &cfg)
 	stderr := cmd.ErrOrStderr()
 	progress := newProgress(stderr, f.quiet)
 	if !f.quiet {

@@ -15,6 +15,7 @@ import (
 	"github.com/rdx-profiler/rdx/collector"
 	"github.com/rdx-profiler/rdx/internal/version"
 	"github.com/rdx-profiler/rdx/report"
+	"github.com/rdx-profiler/rdx/sampler/cost"
 	"github.com/rdx-profiler/rdx/sampler/ptrace"
 )
 
@@ -29,6 +30,9 @@ func main() {
 	}
 	if len(os.Args) == 2 && os.Args[1] == collector.CountingArg {
 		os.Exit(collector.RunCounting())
+	}
+	if len(os.Args) > 1 && os.Args[1] == cost.Arg {
+		os.Exit(cost.Run(os.Args[2:]))
 	}
 	if len(os.Args) > 1 && (os.Args[1] == "attach" || os.Args[1] == agent.SessionArg) {
 		// Beside a thousand busy threads each wait for a turn takes seconds, also

@@ -232,7 +232,7 @@ func (f *recordFlags) recordLive(cmd *cobra.Command, cfg collector.Config) error
 	}
 	cfg.HoldCost = f.costOfHolds(cmd)
 	cfg.Caches, cfg.Log = caches, zap.NewNop()
-	f.costsFailed = measureCosts(&cfg)
+	f.costsFailed = measureCosts(cmd.Context(), &cfg)
 	stderr := cmd.ErrOrStderr()
 	pages := webFlags{listen: "127.0.0.1:0", source: []string{"."}}
 	o, err := pages.options()

@@ -1,14 +1,20 @@
 // Package cost measures what an access costs on this machine, by where its data are found: one that the next
 // waits for, one of many that go on at a time, and one in a row that prefetchers follow. It takes some tens of milliseconds, and memory of a few
-// times the largest cache, which it gives back.
+// times the largest cache: a process of its own has that, and is gone before a session begins.
 //
 // The package is rdx's own and may change.
 package cost
 
 import (
+	"bytes"
+	"context"
+	"encoding/json"
 	"fmt"
 	"math/bits"
+	"os"
+	"os/exec"
 	"slices"
+	"strconv"
 	"sync/atomic"
 	"time"
 
@@ -33,6 +39,73 @@ const (
 	// addresses have to be translated, and other cores' parts of it are farther.
 	step = 4
 )
+
+// Machine is what accesses cost on one with caches of these sizes, and how long a cycle of its cores takes, in ns.
+type Machine struct {
+	Sizes []int64
+	On    []Cost
+	Cycle float64
+}
+
+// Arg is the hidden first argument with which rdx measures for another rdx: main must call Run with those that follow.
+const Arg = "__costs"
+
+// MeasureApart measures in another process, which is rdx, too: what memory a process had at its most stays in its account, and an allocator that
+// has got so much would not give it back at once.
+func MeasureApart(ctx context.Context, sizes []int64) (m Machine, err error) {
+	fail := func(err error) (Machine, error) { return m, fmt.Errorf("measure what accesses cost: %w", err) }
+	self, err := os.Executable()
+	if err != nil {
+		return fail(err)
+	}
+	args := []string{Arg}
+	for _, s := range sizes {
+		args = append(args, strconv.FormatInt(s, 10))
+	}
+	cmd := exec.CommandContext(ctx, self, args...)
+	var said bytes.Buffer
+	cmd.Stderr = &said
+	out, err := cmd.Output()
+	if err != nil {
+		return fail(fmt.Errorf("%w %s", err, bytes.TrimSpace(said.Bytes())))
+	}
+	if err := json.Unmarshal(out, &m); err != nil {
+		return fail(err)
+	}
+	return m, nil
+}
+
+// Run measures and prints that for MeasureApart. It returns an exit code.
+func Run(args []string) int {
+	var sizes []int64
+	for _, a := range args {
+		s, err := strconv.ParseInt(a, 10, 64)
+		if err != nil || s <= 0 {
+			fmt.Fprintf(os.Stderr, "rdx: %q is no size of a cache\n", a)
+			return 2
+		}
+		sizes = append(sizes, s)
+	}
+	on, err := Measure(sizes)
+	if err == nil {
+		err = json.NewEncoder(os.Stdout).Encode(Machine{sizes, on, Cycle()})
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "rdx:", err)
+		return 1
+	}
+	return 0
+}
+
+// Valid says whether that can be of a machine with such caches: what was kept may be anybody's.
+func (m *Machine) Valid(sizes []int64) bool {
+	possible := func(ns float64) bool { return ns > 0 && ns < 1e5 }
+	larger := func(a, b Cost) int { return int(min(max(a.Bytes-b.Bytes, -1), 1)) }
+	return slices.Equal(m.Sizes, sizes) && len(m.On) <= 64 && possible(m.Cycle) && slices.IsSortedFunc(m.On, larger) &&
+		!slices.ContainsFunc(m.On, func(c Cost) bool {
+			return c.Bytes <= 0 || !possible(c.Waits) || !possible(c.Streams) || !possible(c.Apart)
+		})
+}
 
 // Measure gives the cost of data of several sizes, in each of the caches, whose sizes are given in bytes, and behind the last.
 func Measure(sizes []int64) (out []Cost, err error) {

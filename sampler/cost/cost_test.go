@@ -1,6 +1,78 @@
 package cost
 
-import "testing"
+import (
+	"fmt"
+	"math"
+	"os"
+	"strings"
+	"testing"
+)
+
+// The test binary stands in for rdx, which measures in a process of its own.
+func TestMain(m *testing.M) {
+	if len(os.Args) > 1 && os.Args[1] == Arg {
+		os.Exit(Run(os.Args[2:]))
+	}
+	os.Exit(m.Run())
+}
+
+// What is measured on is no memory of the process that asks: it would be the most that it ever had.
+func TestMeasureApart(t *testing.T) {
+	sizes := []int64{48 << 10, 512 << 10, 32 << 20}
+	before := mostMemory(t)
+	m, err := MeasureApart(t.Context(), sizes)
+	if err != nil || !m.Valid(sizes) || m.Valid(sizes[1:]) {
+		t.Fatalf("%+v, %v", m, err)
+	}
+	if got, want := m.On[len(m.On)-1].Bytes, int64(64<<20); got != want {
+		t.Errorf("memory is measured on %d bytes, want %d", got, want)
+	}
+	if grown := mostMemory(t) - before; grown > 16<<10 {
+		t.Errorf("this process had %d KiB more", grown)
+	}
+	if _, err := MeasureApart(t.Context(), []int64{-1}); err == nil || !strings.Contains(err.Error(), `"-1" is no size of a cache`) {
+		t.Errorf("of a size that can't be: %v", err)
+	}
+}
+
+// mostMemory is the most that this process had, in KiB.
+func mostMemory(t *testing.T) (kib int) {
+	t.Helper()
+	status, err := os.ReadFile("/proc/self/status")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, rest, _ := strings.Cut(string(status), "VmHWM:")
+	if _, err := fmt.Sscan(rest, &kib); err != nil {
+		t.Fatal(err)
+	}
+	return kib
+}
+
+func TestValid(t *testing.T) {
+	sizes := []int64{48 << 10}
+	good := func() Machine {
+		return Machine{sizes, []Cost{{16 << 10, 3, 1, 1}, {64 << 10, 5, 1, 2}}, .3}
+	}
+	if m := good(); !m.Valid(sizes) {
+		t.Error("a good one is not")
+	}
+	for name, spoil := range map[string]func(*Machine){
+		"other sizes":     func(m *Machine) { m.Sizes = []int64{32 << 10} },
+		"no cycle":        func(m *Machine) { m.Cycle = 0 },
+		"endless cycle":   func(m *Machine) { m.Cycle = math.Inf(1) },
+		"negative":        func(m *Machine) { m.On[1].Waits = -1 },
+		"a second":        func(m *Machine) { m.On[0].Apart = 1e9 },
+		"no number":       func(m *Machine) { m.On[0].Streams = math.NaN() },
+		"on nothing":      func(m *Machine) { m.On[0].Bytes = 0 },
+		"in no order":     func(m *Machine) { m.On[1].Bytes = 64 },
+		"thousands of it": func(m *Machine) { m.On = make([]Cost, 1000) },
+	} {
+		if m := good(); func() bool { spoil(&m); return m.Valid(sizes) }() {
+			t.Errorf("%s: valid", name)
+		}
+	}
+}
 
 func TestMeasure(t *testing.T) {
 	costs, err := Measure([]int64{48 << 10, 512 << 10, 32 << 20})

@@ -4,11 +4,15 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"math"
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 // Kept is a figure of this machine that takes long to measure, in a file of its own: of another processor or another rdx
@@ -58,11 +62,27 @@ func processor(info string) string {
 	return strings.Join(out, " ")
 }
 
-// Read reads it into v; false if there is none, or it is another machine's.
+// mostKept bounds such a file, in bytes.
+const mostKept = 64 << 10
+
+// Read reads it into v; false if there is none, it is another machine's, or it is not a file of ours or root's:
+// $RDX_CACHE may be a folder where others write, and a pipe there would never answer. Whether it can be so is for who reads it to say.
 func (k *Kept) Read(v any) bool {
-	b, err := os.ReadFile(filepath.Join(k.dir, k.name))
+	file, err := os.OpenFile(filepath.Join(k.dir, k.name), os.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0)
+	if err != nil {
+		return false
+	}
+	defer file.Close()
+	info, err := file.Stat()
+	if err != nil || !info.Mode().IsRegular() || info.Mode().Perm()&0o022 != 0 {
+		return false
+	}
+	if of, ok := info.Sys().(*syscall.Stat_t); !ok || of.Uid != 0 && int(of.Uid) != os.Geteuid() {
+		return false
+	}
+	b, err := io.ReadAll(io.LimitReader(file, mostKept+1))
 	var f keptFile
-	return err == nil && json.Unmarshal(b, &f) == nil && f.Of == k.of && json.Unmarshal(f.Value, v) == nil
+	return err == nil && len(b) <= mostKept && json.Unmarshal(b, &f) == nil && f.Of == k.of && json.Unmarshal(f.Value, v) == nil
 }
 
 // Age is how long ago it was written. If that is yet to come the clock has been set since, and it may be of any age.

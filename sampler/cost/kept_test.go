@@ -1,10 +1,14 @@
 package cost
 
 import (
+	"bytes"
+	"errors"
 	"os"
 	"path/filepath"
 	"testing"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 func TestKept(t *testing.T) {
@@ -67,5 +71,55 @@ func TestKeptOfTheFuture(t *testing.T) {
 	}
 	if age := k.Age(); age < 24*time.Hour {
 		t.Errorf("one of tomorrow is %v old", age)
+	}
+}
+
+// $RDX_CACHE may be a folder where others write, too: what is no plain file of ours, or others may change, is not read.
+func TestKeptOfOthers(t *testing.T) {
+	t.Setenv("RDX_CACHE", t.TempDir())
+	k, err := Keep("figure", "v1")
+	if err == nil {
+		err = k.Write(1)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(os.Getenv("RDX_CACHE"), "figure.json")
+	good, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	hidden := path + ".hidden"
+	link := func() error { return errors.Join(os.Rename(path, hidden), os.Symlink(hidden, path)) }
+	for name, plant := range map[string]func() error{
+		"a link":         link,
+		"a pipe":         func() error { return errors.Join(os.Remove(path), unix.Mkfifo(path, 0o600)) },
+		"a folder":       func() error { return errors.Join(os.Remove(path), os.Mkdir(path, 0o700)) },
+		"anybody's":      func() error { return os.Chmod(path, 0o666) },
+		"another user's": func() error { return os.Chown(path, 65534, 65534) },
+		"without an end": func() error { return os.WriteFile(path, append(bytes.Repeat([]byte{' '}, mostKept), good...), 0o600) },
+		"cut off":        func() error { return os.WriteFile(path, good[:len(good)-3], 0o600) },
+		"no number": func() error {
+			return os.WriteFile(path, bytes.Replace(good, []byte(`"value":1`), []byte(`"value":"x"`), 1), 0o600)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if name == "another user's" && os.Geteuid() != 0 {
+				t.Skip("needs root, to give a file away")
+			}
+			if err := errors.Join(os.RemoveAll(path), os.RemoveAll(hidden), os.WriteFile(path, good, 0o600)); err != nil {
+				t.Fatal(err)
+			}
+			var v int
+			if !k.Read(&v) {
+				t.Fatal("the good one is not read")
+			}
+			if err := plant(); err != nil {
+				t.Fatal(err)
+			}
+			if k.Read(&v) {
+				t.Errorf("read %d", v)
+			}
+		})
 	}
 }

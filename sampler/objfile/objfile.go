@@ -70,8 +70,8 @@ func Section(s *elf.Section, most uint64) ([]byte, error) {
 	data := make([]byte, 0, min(s.Size, 1<<20))
 	r := io.LimitReader(s.Open(), int64(s.Size))
 	for uint64(len(data)) < s.Size {
-		if len(data) == cap(data) {
-			data = append(data, 0)[:len(data)]
+		if len(data) == cap(data) { // by large steps: what is copied is garbage
+			data = append(make([]byte, 0, min(s.Size, max(expansionBase, 2*uint64(cap(data))))), data...)
 		}
 		n, err := r.Read(data[len(data):cap(data)])
 		data = data[:len(data)+n]

@@ -120,6 +120,7 @@ type File struct {
 	mu     sync.Mutex
 	window []byte // of windowSize, or what there is, at windowAt
 	at     int64
+	spare  []byte // of pieceSize, or nil while a reading has it
 }
 
 const (
@@ -163,7 +164,7 @@ func (f *File) byWindow(b []byte, off int64) (int, error) {
 	if off < at || off+int64(len(b)) > at+int64(len(window)) {
 		at = off / (windowSize / 4) * (windowSize / 4)
 		var err error
-		if window, err = f.read(windowSize, at); err != nil && !errors.Is(err, io.EOF) {
+		if window, err = f.read(make([]byte, windowSize), at); err != nil && !errors.Is(err, io.EOF) {
 			return 0, err
 		}
 		if len(window) == windowSize { // the end may move
@@ -183,12 +184,25 @@ func (f *File) byWindow(b []byte, off int64) (int, error) {
 }
 
 func (f *File) readInto(b []byte, off int64) (int, error) {
-	got, err := f.read(len(b), off)
-	return copy(b, got), err
+	f.mu.Lock()
+	piece := f.spare
+	f.spare = nil
+	f.mu.Unlock()
+	if piece == nil {
+		piece = make([]byte, pieceSize)
+	}
+	got, err := f.read(piece[:len(b)], off)
+	n := copy(b, got)
+	if !errors.Is(err, ErrStalled) { // else it may yet be written to
+		f.mu.Lock()
+		f.spare = piece
+		f.mu.Unlock()
+	}
+	return n, err
 }
 
-// read has a buffer of its own, which a reading that comes too late may still write.
-func (f *File) read(size int, off int64) ([]byte, error) {
+// read reads into a buffer which a reading that comes too late may still write.
+func (f *File) read(b []byte, off int64) ([]byte, error) {
 	if f.patience.isStalled(f.Device) {
 		return nil, fmt.Errorf("read %s: %w", f.Name(), ErrStalled)
 	}
@@ -198,7 +212,6 @@ func (f *File) read(size int, off int64) ([]byte, error) {
 	}
 	came := make(chan result, 1)
 	if !f.patience.within(func() {
-		b := make([]byte, size)
 		n, err := f.file.ReadAt(b, off)
 		came <- result{b[:n], err}
 	}) {
