@@ -23,8 +23,10 @@ type DiffReport struct {
 	// Waits is the share of CPU time that misses are waited for, before and after; nil where that is not known.
 	Waits [2]*band `json:"waits"`
 
+	// Notes are why the two may not be comparable.
+	Notes []string `json:"notes,omitempty"`
+
 	title string
-	notes []string
 }
 
 type band struct {
@@ -100,10 +102,10 @@ func NewDiff(before, after *model.Profile, sizes []string, o model.CurveOptions,
 	}
 	r := &DiffReport{Before: Survey(before), After: Survey(after), By: by}
 	if note := clocksDiffer(before, after); note != "" {
-		r.notes = append(r.notes, note)
+		r.Notes = append(r.Notes, note)
 	}
 	if a, b := cacheList(before), cacheList(after); a != b && a != "" && b != "" && !sameSizes(before, after) {
-		r.notes = append(r.notes, fmt.Sprintf("the profiles count misses for different caches, %s and %s: the table has all of these sizes, but of pairs the misses of one cache are compared with those of another (profile both with the same --caches)", a, b))
+		r.Notes = append(r.Notes, fmt.Sprintf("the profiles count misses for different caches, %s and %s: the table has all of these sizes, but of pairs the misses of one cache are compared with those of another (profile both with the same --caches)", a, b))
 	}
 	if err := r.compareCaches(before, after, sizes, o); err != nil {
 		return nil, err
@@ -319,7 +321,7 @@ func (r *DiffReport) Text() string {
 			wrap(&b, "! ", side.name+": "+m)
 		}
 	}
-	for _, m := range r.notes {
+	for _, m := range r.Notes {
 		wrap(&b, "! ", m)
 	}
 	if a, z := r.Waits[0], r.Waits[1]; a != nil && z != nil {

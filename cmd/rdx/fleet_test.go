@@ -1,10 +1,12 @@
 package main
 
 import (
+	"bufio"
 	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
+	"io"
 	"math"
 	"net/http"
 	"net/http/httptest"
@@ -239,5 +241,39 @@ func TestFleetToken(t *testing.T) {
 	}
 	if _, err := rdx(t, "fleet", "top", "--server="+s.URL, "--token-file="+path); err == nil || !strings.Contains(err.Error(), "one line") {
 		t.Errorf("a token of several lines: %v", err)
+	}
+}
+
+// TestFleetWeb: pages of what a fleet's agents have sent, of a service in each of its versions.
+func TestFleetWeb(t *testing.T) { // needs Pyroscope
+	url := fleetOf(t)
+	ctx, stop := context.WithCancel(t.Context())
+	out, in := io.Pipe()
+	root := newRootCmd()
+	root.SetOut(in)
+	root.SetErr(in)
+	root.SetArgs([]string{"web", "--server", url, "--service", "cart", "--since", "1h", "--by", "version"})
+	done := make(chan error, 1)
+	go func() {
+		err := root.ExecuteContext(ctx)
+		in.Close()
+		done <- err
+	}()
+	pages, err := bufio.NewReader(out).ReadString('\n')
+	if err != nil || !strings.HasPrefix(pages, "http://127.0.0.1:") {
+		t.Fatalf("rdx web --server says %q: %v", pages, err)
+	}
+	a, err := http.Get(strings.TrimSpace(pages) + "list")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer a.Body.Close()
+	var l struct{ Profiles []struct{ Name string } }
+	if err := json.NewDecoder(a.Body).Decode(&l); err != nil || len(l.Profiles) != 2 || l.Profiles[0].Name != "version=41" || l.Profiles[1].Name != "version=42" {
+		t.Errorf("the list: %+v, %v", l, err)
+	}
+	stop()
+	if err := <-done; err != nil {
+		t.Error(err)
 	}
 }

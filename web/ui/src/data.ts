@@ -165,6 +165,7 @@ export interface Diff {
   pairs_in_all: number;
   pairs: (Change & { use: string; reuse: string; observations: [number, number] })[] | null;
   total: Change;
+  notes?: string[]; // why the two may not be comparable
 }
 
 export interface Phases {

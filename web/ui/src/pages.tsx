@@ -660,6 +660,13 @@ export function ComparePage({ x }: { x: Ctx }) {
       {error ? <p class="none">{error}</p> : null}
       {diff ? (
         <section class="card" aria-label="changes">
+          {diff.notes ? (
+            <ul class="warnings">
+              {diff.notes.map((n, i) => (
+                <li key={i}>{n}</li>
+              ))}
+            </ul>
+          ) : null}
           <div class="scroll" tabIndex={0} role="region" aria-label="changes, to scroll">
             <table>
               <caption>miss ratios; a star marks a change that is more than chance</caption>
@@ -689,6 +696,7 @@ export function ComparePage({ x }: { x: Ctx }) {
               <thead>
                 <tr>
                   <th scope="col">use → reuse</th>
+                  <th scope="col" class="num">seen</th>
                   <th scope="col" class="num">before</th>
                   <th scope="col" class="num">after</th>
                   <th scope="col" class="num">change, points</th>
@@ -696,6 +704,11 @@ export function ComparePage({ x }: { x: Ctx }) {
                 </tr>
               </thead>
               <tbody>
+                <tr>
+                  <th scope="row">all pairs</th>
+                  <td></td>
+                  {change(diff.total)}
+                </tr>
                 {(diff.pairs ?? [])
                   .filter((k) => !q || (k.use + " " + k.reuse).toLowerCase().includes(q))
                   .slice(0, 300)
@@ -704,6 +717,7 @@ export function ComparePage({ x }: { x: Ctx }) {
                       <th scope="row">
                         {k.use} → {k.reuse}
                       </th>
+                      <td class="num">{k.observations.join(", ")}</td>
                       {change(k)}
                     </tr>
                   ))}
