@@ -134,10 +134,15 @@ func readProcesses(proc fs.FS) (processTable, error) {
 			continue // it has ended
 		}
 		p := processEntry{name: string(stat[open+1 : end])}
+		state := ""
 		if f := strings.Fields(string(stat[end+1:])); len(f) > 1 {
+			state = f[0]
 			p.parent, _ = strconv.Atoi(f[1])
 		}
 		command, _ := fs.ReadFile(proc, e.Name()+"/cmdline")
+		if len(command) == 0 && state == "Z" {
+			command = commandOfLiving(proc, e.Name())
+		}
 		first, _, _ := strings.Cut(string(command), "\x00")
 		if first, _, _ = strings.Cut(first, " "); first != "" { // some write a title over their arguments
 			p.first = filepath.Base(strings.TrimSuffix(first, ":"))
@@ -145,6 +150,18 @@ func readProcesses(proc fs.FS) (processTable, error) {
 		table[pid] = p
 	}
 	return table, nil
+}
+
+// commandOfLiving is the command line of a process whose first thread has ended: the memory that it is in is the others'. It is empty where
+// there are none.
+func commandOfLiving(proc fs.FS, pid string) []byte {
+	threads, _ := fs.ReadDir(proc, pid+"/task")
+	for _, t := range threads {
+		if command, err := fs.ReadFile(proc, pid+"/task/"+t.Name()+"/cmdline"); err == nil && len(command) > 0 {
+			return command
+		}
+	}
+	return nil
 }
 
 // named are the processes of a name, the kernel's own threads, self and what has started it left out.

@@ -37,6 +37,11 @@ func TestFindTargets(t *testing.T) {
 		[6]string{"13", "odd) S 1 (", "1", "/usr/bin/odd", "S", "0"},
 		[6]string{"14", "nginx", "2", "", "S", "0"},                             // the kernel's
 		[6]string{"20", "sh", "1", "nginx\x00-c\x00rdx attach nginx", "S", "0"}, // what has started us
+		[6]string{"60", "headless", "1", "", "Z", "0"}, // its first thread has ended
+		[6]string{"60/task/60", "headless", "1", "", "Z", "0"},
+		[6]string{"60/task/61", "worker", "1", "/opt/headless-server\x00-x", "S", "0"},
+		[6]string{"62", "headless", "1", "", "Z", "0"}, // nobody has waited for it
+		[6]string{"62/task/62", "headless", "1", "", "Z", "0"},
 		[6]string{self, "rdx", "20", "rdx\x00attach\x00nginx", "R", "0"})
 	groups := t.TempDir()
 	id := strings.Repeat("3f2a", 16)
@@ -66,6 +71,8 @@ func TestFindTargets(t *testing.T) {
 		{of: targets{pids: []string{"5 6"}}, want: []int{5, 6}}, // "$(pidof nginx)"
 		{args: []string{"nginx"}, want: []int{10, 11}},
 		{args: []string{"odd"}, want: []int{13}},
+		{args: []string{"headless"}, want: []int{60}},
+		{args: []string{"headless-server"}, want: []int{60}},
 		{args: []string{"nonesuch"}, err: `no process is named "nonesuch"`},
 		{args: []string{"kthreadd"}, err: "no process"},
 		{args: []string{"0"}, err: "0 is not a process number"},
