@@ -15,29 +15,45 @@ import (
 // is not a regular file, such as /dev/null or a pipe, is written to directly, as is standard
 // output, named "-".
 func WriteFile(path string, p *model.Profile, opts ...Option) error {
-	_, err := writeFile(path, p, opts)
-	return err
-}
-
-// WriteFileRead is WriteFile, and gives what Read gives of the file: times are of bins, weights whole numbers, and records
-// that the file can't tell apart are one.
-func WriteFileRead(path string, p *model.Profile, opts ...Option) (*model.Profile, error) {
-	data, err := writeFile(path, p, opts)
-	if err != nil {
-		return nil, err
-	}
-	return Read(bytes.NewReader(data))
-}
-
-func writeFile(path string, p *model.Profile, opts []Option) ([]byte, error) {
 	data, err := encode(p, opts)
 	if err == nil {
 		err = writeData(path, data)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("write profile: %w", err)
+		return fmt.Errorf("write profile: %w", err)
 	}
-	return data, nil
+	return nil
+}
+
+// KeepFile is WriteFile for a profile that can't be had again, as the program that it is of has gone on. If it can't be written to path,
+// it is written to a new file in $TMPDIR, of which the error tells. written is where it is, "" for nowhere, and whole what Read gives of
+// it: times are of bins, weights whole numbers, and records that the file can't tell apart are one.
+func KeepFile(path string, p *model.Profile, opts ...Option) (whole *model.Profile, written string, err error) {
+	data, err := encode(p, opts)
+	if err != nil {
+		return nil, "", fmt.Errorf("write profile: %w", err)
+	}
+	written = path
+	if err = writeData(path, data); err != nil {
+		written, err = keepElsewhere(data, fmt.Errorf("write profile: %w", err))
+	}
+	whole, unread := Read(bytes.NewReader(data))
+	return whole, written, errors.Join(err, unread)
+}
+
+// keepElsewhere writes what could not be written where it was to be. Its error is that, with what became of it.
+func keepElsewhere(data []byte, failed error) (written string, err error) {
+	f, err := os.CreateTemp("", "rdx-*.pb.gz")
+	if err == nil {
+		_, err = f.Write(data)
+		if err = errors.Join(err, f.Close()); err != nil {
+			os.Remove(f.Name())
+		}
+	}
+	if err != nil {
+		return "", fmt.Errorf("%w; nor elsewhere (%w): make room, or name another place, by -o or TMPDIR, and profile again", failed, err)
+	}
+	return f.Name(), fmt.Errorf("%w: it is in %s instead: move it from there", failed, f.Name())
 }
 
 func writeData(path string, data []byte) (err error) {
@@ -77,8 +93,8 @@ func writeData(path string, data []byte) (err error) {
 	return os.Rename(f.Name(), path)
 }
 
-// CheckWritable says whether WriteFile could write to path as things are now:
-// better known before a profile is taken than after.
+// CheckWritable says whether WriteFile could write to path as things are now, if
+// the profile is no larger than usual: better known before a profile is taken than after.
 func CheckWritable(path string) error {
 	switch path {
 	case "":
@@ -103,8 +119,16 @@ func CheckWritable(path string) error {
 	if err != nil {
 		return fmt.Errorf("write profile: %w", err)
 	}
-	return errors.Join(f.Close(), os.Remove(f.Name()))
+	_, err = f.Write(make([]byte, usualSize))
+	err = errors.Join(named(path, err), f.Close(), os.Remove(f.Name()))
+	if err != nil {
+		return fmt.Errorf("write profile: %w (want room for %d KiB)", err, usualSize>>10)
+	}
+	return nil
 }
+
+// usualSize is what a profile takes, or less.
+const usualSize = 64 << 10
 
 // createTemp is os.CreateTemp, but the file's mode is what the umask leaves:
 // it becomes the profile that the user's tools open.

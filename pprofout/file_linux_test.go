@@ -158,6 +158,29 @@ func TestWriteFileDiskFull(t *testing.T) {
 		t.Fatal("the old profile is gone:", err)
 	}
 	diff(t, p, sampleProfile())
+
+	wantErr(t, CheckWritable(path), path, "no space left on device", "want room for")
+	elsewhere := t.TempDir()
+	t.Setenv("TMPDIR", elsewhere)
+	whole, written, err := KeepFile(path, sampleProfile())
+	wantErr(t, err, path, "no space left on device", "it is in "+written+" instead")
+	diff(t, whole, sampleProfile())
+	if filepath.Dir(written) != elsewhere {
+		t.Fatalf("it is in %q, want in %s", written, elsewhere)
+	}
+	if p, err = ReadFile(written); err != nil {
+		t.Fatal(err)
+	}
+	diff(t, p, sampleProfile())
+	t.Setenv("TMPDIR", dir)
+	whole, written, err = KeepFile(path, sampleProfile())
+	wantErr(t, err, path, "no space left on device", "nor elsewhere", "make room")
+	if whole == nil || written != "" {
+		t.Errorf("nothing could be written, but %q, and what is to be shown is %v", written, whole)
+	}
+	if n := names(t, dir); len(n) != 2 {
+		t.Errorf("files %q, want the old profile and the filler", n)
+	}
 }
 
 type zeros struct{}

@@ -23,7 +23,7 @@ func WriteSummary(w io.Writer, p *model.Profile, output, verdict string, full bo
 			return err
 		}
 	}
-	if output == "-" {
+	if output == "-" || output == "" {
 		return nil
 	}
 	next := ""

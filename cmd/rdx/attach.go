@@ -422,19 +422,16 @@ func (f *recordFlags) finish(cmd *cobra.Command, s *collector.Session, p *model.
 	if kib := peakMemory(); kib > 0 {
 		p.Comments = append(p.Comments, fmt.Sprintf("the profiler's own memory: %d MiB at most", kib>>10))
 	}
-	if f.quiet {
-		return pprofout.WriteFile(f.output, p)
-	}
-	// The summary is of what is written, so that every view of the file has the same figures.
-	whole, err := pprofout.WriteFileRead(f.output, p)
-	if err != nil {
-		return err
+	// The summary is of what is written, so that every view of the file has the same figures; and if it can't be written, it is all there is.
+	whole, written, failed := pprofout.KeepFile(f.output, p)
+	if f.quiet || whole == nil {
+		return failed
 	}
 	shown, err := report.Ready(whole, "")
 	if err != nil {
-		return err
+		return errors.Join(failed, err)
 	}
-	return report.WriteSummary(cmd.ErrOrStderr(), shown, f.output, why.AnalyzeWith(shown, whole).Says, f.verbose)
+	return errors.Join(failed, report.WriteSummary(cmd.ErrOrStderr(), shown, written, why.AnalyzeWith(shown, whole).Says, f.verbose))
 }
 
 // collectOften is for when no thread is held any more: what finds symbols and writes leaves several times the garbage that it needs memory.

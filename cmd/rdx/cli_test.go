@@ -192,3 +192,38 @@ func TestInterruptedStart(t *testing.T) {
 		}
 	}
 }
+
+// The disk that was to have the profile is full when the session ends: the summary is shown, and the profile is where the error says.
+func TestDiskFullAtTheEnd(t *testing.T) {
+	needRoot(t)
+	full, elsewhere := t.TempDir(), t.TempDir()
+	if err := syscall.Mount("tmpfs", full, "tmpfs", 0, "size=1m"); err != nil {
+		t.Skip("mounting a tmpfs:", err)
+	}
+	defer syscall.Unmount(full, 0)
+	p := target(t, compile(t, "sum"), "1")
+	cmd := exec.Command(rdxPath(t), append(append([]string{"attach"}, busy[1:]...), "-o", filepath.Join(full, "p.pb.gz"), "-p", strconv.Itoa(p.pid))...)
+	cmd.Env = append(os.Environ(), "TMPDIR="+elsewhere)
+	s := &session{startCmd(t, cmd), filepath.Join(full, "p.pb.gz")}
+	s.seized(p.pid)
+	if err := os.WriteFile(filepath.Join(full, "filler"), make([]byte, 2<<20), 0o600); err == nil {
+		t.Fatal("the disk is not full")
+	}
+	s.cmd.Process.Signal(os.Interrupt)
+	if code := s.wait(); code != 1 {
+		t.Errorf("exit code %d, want 1", code)
+	}
+	said := s.stderr.String()
+	kept, err := filepath.Glob(filepath.Join(elsewhere, "rdx-*.pb.gz"))
+	if err != nil || len(kept) != 1 {
+		t.Fatalf("%q are elsewhere, want one profile: %v, %s", kept, err, said)
+	}
+	for _, want := range []string{"no space left on device", "it is in " + kept[0] + " instead", "observation"} {
+		if !strings.Contains(said, want) {
+			t.Errorf("want %q in: %s", want, said)
+		}
+	}
+	readProfile(t, kept[0])
+	assertUntraced(t, p.pid)
+	p.end()
+}

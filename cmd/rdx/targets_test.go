@@ -37,7 +37,7 @@ func TestFindTargets(t *testing.T) {
 		[6]string{"13", "odd) S 1 (", "1", "/usr/bin/odd", "S", "0"},
 		[6]string{"14", "nginx", "2", "", "S", "0"},                             // the kernel's
 		[6]string{"20", "sh", "1", "nginx\x00-c\x00rdx attach nginx", "S", "0"}, // what has started us
-		[6]string{"60", "headless", "1", "", "Z", "0"}, // its first thread has ended
+		[6]string{"60", "headless", "1", "", "Z", "0"},                          // its first thread has ended
 		[6]string{"60/task/60", "headless", "1", "", "Z", "0"},
 		[6]string{"60/task/61", "worker", "1", "/opt/headless-server\x00-x", "S", "0"},
 		[6]string{"62", "headless", "1", "", "Z", "0"}, // nobody has waited for it

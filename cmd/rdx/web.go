@@ -270,7 +270,7 @@ func (f *recordFlags) recordLive(cmd *cobra.Command, cfg collector.Config) error
 	}
 	m, decoding := pprofout.Decode(all)
 	if decoding == nil {
-		decoding = pprofout.WriteFile(f.output, m)
+		_, _, decoding = pprofout.KeepFile(f.output, m)
 	}
 	if decoding != nil {
 		stop()
