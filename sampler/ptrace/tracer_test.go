@@ -3,6 +3,7 @@ package ptrace
 
 import (
 	"errors"
+	"io"
 	"os"
 	"os/exec"
 	"runtime"
@@ -148,11 +149,19 @@ func TestStops(t *testing.T) {
 		{"threads of Go's", "exec " + os.Args[0] + " -test.run ^$", 2 + 2, 100, 1},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			// It begins when its input ends.
-			target := exec.Command("sh", "-c", "read x; "+c.script)
+			// It begins when its input ends. That it speaks shows that the stop of its own exec is over, which comes after
+			// Start has returned.
+			target := exec.Command("sh", "-c", "echo; read x; "+c.script)
 			in, err := target.StdinPipe()
+			var out io.ReadCloser
+			if err == nil {
+				out, err = target.StdoutPipe()
+			}
 			if err == nil {
 				err = target.Start()
+			}
+			if err == nil {
+				_, err = out.Read(make([]byte, 1))
 			}
 			if err != nil {
 				t.Skipf("needs sh: %v", err)
