@@ -70,8 +70,10 @@ type Config struct {
 	Caches []model.Cache
 	// CostsOn are what accesses cost on this machine, on data of several sizes, and Cycle what a cycle takes, in ns; nil and 0:
 	// usual ones are taken.
-	CostsOn       []model.Cost
-	Cycle         float64
+	CostsOn []model.Cost
+	Cycle   float64
+	// Conflicts are what lines cost on this machine that compete for few sets of a cache; the zero value: that is not foretold.
+	Conflicts     pipeline.Conflicts
 	BinsPerOctave int // 16
 
 	Log *zap.Logger
@@ -192,5 +194,7 @@ func (c *Config) pipelineCosts() pipeline.Costs {
 	for _, cost := range model.CostsByLevel(c.CostsOn, c.Caches) {
 		waits, rows = append(waits, cost.Waits), append(rows, cost.Streams)
 	}
-	return pipeline.Of(c.Cycle, waits, rows)
+	costs := pipeline.Of(c.Cycle, waits, rows)
+	costs.Conflicts = c.Conflicts
+	return costs
 }

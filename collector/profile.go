@@ -22,7 +22,7 @@ func (s *Session) input(sum estimate.Totals, stats sampler.Stats) estimate.Input
 		AccessRate: s.cfg.AccessRate, Probes: s.prober.Probes, MeasuresRate: s.hasProbes(), Ran: s.targets.processes.Ran(),
 		Resident: s.present, Touched: s.touched, Block: s.holds.block(), Stepped: s.holds.steps(), Shared: s.cfg.Stack == SharedStack || s.cfg.Stack == BothStacks,
 		PerHold: s.holds.perHoldWanted(), Held: stats.Holds, Holds: s.holds.made, StoodFor: s.holds.stoodFor, Near: s.holds.near(),
-		Overlaps: s.holds.overlaps,
+		Overlaps: s.holds.overlaps, Conflicts: s.cfg.Conflicts,
 	}
 }
 

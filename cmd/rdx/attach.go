@@ -25,6 +25,7 @@ import (
 	"github.com/rdx-profiler/rdx/report"
 	"github.com/rdx-profiler/rdx/sampler"
 	"github.com/rdx-profiler/rdx/sampler/cost"
+	"github.com/rdx-profiler/rdx/sampler/pipeline"
 	"github.com/rdx-profiler/rdx/why"
 )
 
@@ -460,6 +461,14 @@ func tellCosts(cfg *collector.Config, m cost.Machine) {
 		cfg.CostsOn = append(cfg.CostsOn, model.Cost{Bytes: c.Bytes, Waits: c.Waits, Streams: c.Streams, Apart: c.Apart})
 	}
 	cfg.Cycle = m.Cycle
+	if len(m.Sizes) < 2 {
+		return
+	}
+	cfg.Conflicts.Rooms = [2]int{cost.Room(m.Sizes[0]), m.Conflicts.Room}
+	for i, s := range m.Conflicts.Steps { // the most crowded first
+		degree := pipeline.Degrees - 1 - i
+		cfg.Conflicts.Loads[degree], cfg.Conflicts.Stores[degree] = s.Loads, s.Stores
+	}
 }
 
 // measureCosts has the session know what accesses cost on this machine: as kept, or measured now. Without it less is told

@@ -3,6 +3,7 @@ package estimate
 import (
 	"fmt"
 	"math"
+	"slices"
 
 	"github.com/rdx-profiler/rdx/model"
 	"github.com/rdx-profiler/rdx/sampler/pipeline"
@@ -23,8 +24,11 @@ const (
 	turns = 3
 )
 
-// origins is what part of the accesses finds its line in the second cache, the third and memory.
-type origins [pipeline.Levels - 1]float64
+// levels is what part of the accesses finds its line in the second cache, the third and memory.
+type levels [pipeline.Levels - 1]float64
+
+// origins are these by the degree to which lines compete for few sets.
+type origins [pipeline.Degrees]levels
 
 // foretold is what the model says.
 type foretold struct {
@@ -45,15 +49,37 @@ type foretoldWindow struct {
 
 // perAccess is how long an access takes, in ns, where misses are so many times what they are taken to be.
 func (f *foretold) perAccess(w foretoldWindow, times float64) float64 {
-	var from [pipeline.Levels - 1]float64
-	if f.open > 0 && w.times.Cold > 0 {
+	var from levels
+	if cold := float64(w.times.Cold); f.open > 0 && cold > 0 {
 		// What is not reused soon was mostly not used a short while ago: a hold's part in the misses is that in what is open.
-		open := w.open / f.open * float64(w.times.Accesses) / float64(w.times.Cold)
-		for i, share := range f.origins {
-			from[i] = times * share * open
+		open := times * w.open / f.open * float64(w.times.Accesses) / cold
+		rest := w.times.Cold
+		for degree, n := range w.times.Crowded {
+			if degree > 0 && n > 0 {
+				from.add(float64(n)/cold, f.origins[degree].ofCold(open))
+				rest -= n
+			}
 		}
+		from.add(float64(rest)/cold, f.origins[0].ofCold(open))
 	}
 	return w.times.Elapsed(from) / float64(w.times.Accesses)
+}
+
+// ofCold is what part of the cold lines comes from each level, of which there are so many times fewer than accesses.
+func (l levels) ofCold(times float64) levels {
+	beyond := 0.0 // of what comes from this level or a further one
+	for i := len(l) - 1; i >= 0; i-- {
+		farther := beyond
+		beyond = min(beyond+times*l[i], 1)
+		l[i] = beyond - farther
+	}
+	return l
+}
+
+func (l *levels) add(part float64, others levels) {
+	for i := range l {
+		l[i] += part * others[i]
+	}
 }
 
 // near is how long it takes if nothing is waited for.
@@ -119,8 +145,10 @@ func (f *foretold) settleBetween(least, most origins) {
 
 // towards is such a part of the way to others.
 func (b origins) towards(others origins, part float64) origins {
-	for i := range b {
-		b[i] += part * (others[i] - b[i])
+	for degree := range b {
+		for i := range b[degree] {
+			b[degree][i] += part * (others[degree][i] - b[degree][i])
+		}
 	}
 	return b
 }
@@ -183,35 +211,75 @@ func (f *foretold) coldLine() float64 {
 }
 
 // findOrigins says from where a profile's lines come: at the nearest that is possible, and at the farthest.
-func findOrigins(p *model.Profile, block int) (near, far origins, ok bool) {
+func (f *foretold) findOrigins(p *model.Profile, block int, c *pipeline.Conflicts) (near, far origins, ok bool) {
 	if len(p.Caches) == 0 {
 		return near, far, false
 	}
 	var sizes []uint64
-	for i := range near { // where there are fewer caches, what would come from the missing ones comes from memory
-		sizes = append(sizes, uint64(p.FoundWithin(min(i, len(p.Caches)-1)))/uint64(block))
+	asked := map[uint64]int{}
+	blocks := func(degree, i int) uint64 {
+		bytes := p.FoundWithin(min(i, len(p.Caches)-1)) // where there are fewer caches, what would come from the missing ones comes from memory
+		if degree > 0 && i < len(c.Rooms) {
+			bytes = min(bytes, int64(c.Holds(i, degree))*lineBytes)
+		}
+		return uint64(bytes) / uint64(block)
+	}
+	degrees := f.degrees()
+	for _, degree := range degrees {
+		for i := range near[degree] {
+			sizes = append(sizes, blocks(degree, i))
+		}
+	}
+	slices.Sort(sizes)
+	sizes = slices.Compact(sizes)
+	for i, size := range sizes {
+		asked[size] = i
 	}
 	low, high, err := p.PlainMissRange(sizes)
 	if err != nil {
 		return near, far, false
 	}
-	// All that misses the first cache comes from the second at least: a line that is not reused soon is not near.
-	low[0] = high[0]
-	last := min(len(p.Caches), len(near)) - 1
-	return originsOf(low, last), originsOf(high, last), true
+	last := min(len(p.Caches), len(near[0])) - 1
+	for _, degree := range degrees {
+		var least, most levels
+		for i := range least {
+			at := asked[blocks(degree, i)]
+			least[i], most[i] = low[at], high[at]
+		}
+		// All that misses the first cache comes from the second at least: a line that is not reused soon is not near.
+		least[0] = most[0]
+		near[degree], far[degree] = levelsOf(least, last), levelsOf(most, last)
+	}
+	return near, far, true
 }
 
-// originsOf is where lines come from by the miss ratios of the caches up to the last.
-func originsOf(ratios []float64, last int) (b origins) {
-	for i := range b {
-		switch {
-		case i < last:
-			b[i] = max(ratios[i]-ratios[i+1], 0)
-		case i == len(b)-1:
-			b[i] = ratios[last]
+const lineBytes = 64
+
+// degrees are those that windows have, the first 0.
+func (f *foretold) degrees() []int {
+	out := []int{0}
+	for degree := 1; degree < pipeline.Degrees; degree++ {
+		for _, w := range f.windows {
+			if w.times.Crowded[degree] > 0 {
+				out = append(out, degree)
+				break
+			}
 		}
 	}
-	return b
+	return out
+}
+
+// levelsOf is where lines come from by the miss ratios of the caches up to the last.
+func levelsOf(ratios levels, last int) (l levels) {
+	for i := range l {
+		switch {
+		case i < last:
+			l[i] = max(ratios[i]-ratios[i+1], 0)
+		case i == len(l)-1:
+			l[i] = ratios[last]
+		}
+	}
+	return l
 }
 
 // findForetold finds rate and misses in turn, nil where there is no model or the rate is known.
@@ -223,10 +291,11 @@ func (s *stage) findForetold(p *model.Profile) *foretold {
 	if f == nil {
 		return nil
 	}
-	f.settle(origins{0.02, 0.005, 0.002}) // as of many programs
+	usual := levels{0.02, 0.005, 0.002} // of many programs
+	f.settle(origins{usual, usual, usual, usual, usual})
 	for range turns {
 		q, counts := s.draft(p, f, false)
-		near, far, ok := findOrigins(q, s.Block)
+		near, far, ok := f.findOrigins(q, s.Block, &s.Conflicts)
 		if !ok {
 			break
 		}
@@ -251,13 +320,16 @@ func (s *stage) draft(p *model.Profile, f *foretold, alone bool) (q *model.Profi
 
 // comment says what the model told.
 func (f *foretold) comment() string {
-	var cold, accesses, instructions, missed float64
+	var cold, crowded, accesses, instructions, missed float64
 	for _, w := range f.windows {
+		for _, n := range w.times.Crowded {
+			crowded += float64(n)
+		}
 		cold, accesses = cold+float64(w.times.Cold), accesses+float64(w.times.Accesses)
 		instructions, missed = instructions+float64(w.times.Instructions), missed+float64(w.times.Missed)
 	}
 	mean, off := f.rate()
-	return fmt.Sprintf("access rate: a model of the processor foretells %.3g per ns, standard error %.0f%%, from %d windows of %.0f instructions and %.0f accesses, %.1f%% of them to further lines, with %.0f branches foretold wrongly; of the accesses %.2f%% find their line in the second cache, %.2f%% in the third, %.2f%% in memory",
-		mean, 100*off, len(f.windows), instructions/float64(len(f.windows)), accesses/float64(len(f.windows)), 100*cold/accesses, missed/float64(len(f.windows)),
-		100*f.origins[0], 100*f.origins[1], 100*f.origins[2]) + f.cold.comment()
+	return fmt.Sprintf("access rate: a model of the processor foretells %.3g per ns, standard error %.0f%%, from %d windows of %.0f instructions and %.0f accesses, %.1f%% of them to further lines, of which %.1f%% compete for few sets, with %.0f branches foretold wrongly; of the accesses %.2f%% find their line in the second cache, %.2f%% in the third, %.2f%% in memory",
+		mean, 100*off, len(f.windows), instructions/float64(len(f.windows)), accesses/float64(len(f.windows)), 100*cold/accesses, 100*crowded/max(cold, 1), missed/float64(len(f.windows)),
+		100*f.origins[0][0], 100*f.origins[0][1], 100*f.origins[0][2]) + f.cold.comment()
 }

@@ -23,7 +23,7 @@ func TestForetoldRate(t *testing.T) {
 		t.Errorf("nothing comes from memory: %v per ns, want 2", rate)
 	}
 	// The third's accesses are a share s = r/(4+r) of all, of which a tenth is open; of these all that come from memory.
-	f.settle(origins{0, 0, 0.01})
+	f.settle(origins{{0, 0, 0.01}})
 	rate, off := f.rate()
 	third := 1 / f.perAccess(f.windows[3], 1)
 	if want := (4 + third) / 3; math.Abs(rate-want) > 1e-9 {
@@ -47,7 +47,7 @@ func TestForetoldRate(t *testing.T) {
 // reaches both ends.
 func TestForetoldBetween(t *testing.T) {
 	f := &foretold{windows: map[int]foretoldWindow{1: windowOf(0.5, 10, 0.05), 2: windowOf(0.5, 10, 0.1)}}
-	near, far := origins{0.045, 0, 0.005}, origins{0, 0, 0.05}
+	near, far := origins{{0.045, 0, 0.005}}, origins{{0, 0, 0.05}}
 	f.settle(near)
 	fast := f.mean()
 	f.settle(far)
@@ -78,5 +78,26 @@ func TestForetoldBetween(t *testing.T) {
 	f.settleBetween(far, far)
 	if f.unsure != 0 || f.within != waitWithin {
 		t.Errorf("where it is known: %v, %v", f.unsure, f.within)
+	}
+}
+
+// Half of a window's cold lines compete for few sets, and are found in the third cache; the others in the second. Where
+// more would come from a level than there are cold lines, all do.
+func TestForetoldCrowded(t *testing.T) {
+	times := &pipeline.Times{Instructions: 4000, Accesses: 1000, Cold: 100, Near: 500}
+	times.Crowded[4] = 50
+	times.Far[0], times.Far[1] = [2]float64{100.0 / 8, 100}, [2]float64{1000.0 / 8, 1000}
+	f := &foretold{windows: map[int]foretoldWindow{1: {times, 0.1}}}
+	var b origins
+	b[0], b[4] = levels{0.1, 0, 0}, levels{0.3, 0.1, 0}
+	f.settle(b)
+	if got, want := f.perAccess(f.windows[1], 1), (500+50+500)/1000.0; math.Abs(got-want) > 1e-9 {
+		t.Errorf("an access takes %v ns, want %v", got, want)
+	}
+	if got, want := f.perAccess(f.windows[1], 0.5), (500+25+25+250)/1000.0; math.Abs(got-want) > 1e-9 {
+		t.Errorf("with half of the misses %v ns, want %v", got, want)
+	}
+	if got := f.degrees(); len(got) != 2 || got[0] != 0 || got[1] != 4 {
+		t.Errorf("degrees %v", got)
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/rdx-profiler/rdx/collector/target"
 	"github.com/rdx-profiler/rdx/model"
 	"github.com/rdx-profiler/rdx/sampler"
+	"github.com/rdx-profiler/rdx/sampler/pipeline"
 )
 
 // Input is what a session has seen, as plain data.
@@ -29,16 +30,17 @@ type Input struct {
 	MeasuresRate bool   // probes are made
 	Ran          uint64 // CPU time of the target, ns
 
-	Resident int64         // most memory that the target had, bytes
-	Touched  int64         // and can have had in all, one after the other; 0: not known
-	Block    int           // that counts as one datum, in bytes
-	Stepped  bool          // bursts are made by steps
-	Shared   bool          // some observations are of a shared stack
-	PerHold  int           // observations wanted of a hold
-	Held     uint64        // how often threads were held
-	Holds    []record.Hold // of which accesses were read ahead
-	Near     int           // accesses that holds read ahead which don't read farther; 0: none does
-	StoodFor float64       // observations of these, in whose place another of the hold is watched
+	Resident  int64              // most memory that the target had, bytes
+	Touched   int64              // and can have had in all, one after the other; 0: not known
+	Block     int                // that counts as one datum, in bytes
+	Stepped   bool               // bursts are made by steps
+	Shared    bool               // some observations are of a shared stack
+	PerHold   int                // observations wanted of a hold
+	Held      uint64             // how often threads were held
+	Holds     []record.Hold      // of which accesses were read ahead
+	Near      int                // accesses that holds read ahead which don't read farther; 0: none does
+	StoodFor  float64            // observations of these, in whose place another of the hold is watched
+	Conflicts pipeline.Conflicts // of lines that compete for few sets, on this machine
 
 	Overlaps Overlaps
 	Windows  []*record.Stretch // what was read ahead of threads that may write each other's data

@@ -45,6 +45,8 @@ type Machine struct {
 	Sizes []int64
 	On    []Cost
 	Cycle float64
+	// Conflicts are measured where there is a second cache.
+	Conflicts Conflicts
 }
 
 // Arg is the hidden first argument with which rdx measures for another rdx: main must call Run with those that follow.
@@ -88,7 +90,13 @@ func Run(args []string) int {
 	}
 	on, err := Measure(sizes)
 	if err == nil {
-		err = json.NewEncoder(os.Stdout).Encode(Machine{sizes, on, Cycle()})
+		m := Machine{Sizes: sizes, On: on, Cycle: Cycle()}
+		if len(sizes) > 1 {
+			m.Conflicts, err = MeasureConflicts(sizes[1])
+		}
+		if err == nil {
+			err = json.NewEncoder(os.Stdout).Encode(m)
+		}
 	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "rdx:", err)
@@ -101,7 +109,7 @@ func Run(args []string) int {
 func (m *Machine) Valid(sizes []int64) bool {
 	possible := func(ns float64) bool { return ns > 0 && ns < 1e5 }
 	larger := func(a, b Cost) int { return int(min(max(a.Bytes-b.Bytes, -1), 1)) }
-	return slices.Equal(m.Sizes, sizes) && len(m.On) <= 64 && possible(m.Cycle) && slices.IsSortedFunc(m.On, larger) &&
+	return slices.Equal(m.Sizes, sizes) && len(m.On) <= 64 && possible(m.Cycle) && m.Conflicts.valid(len(sizes) > 1) && slices.IsSortedFunc(m.On, larger) &&
 		!slices.ContainsFunc(m.On, func(c Cost) bool {
 			return c.Bytes <= 0 || !possible(c.Waits) || !possible(c.Streams) || !possible(c.Apart)
 		})

@@ -50,15 +50,23 @@ func mostMemory(t *testing.T) (kib int) {
 }
 
 func TestValid(t *testing.T) {
-	sizes := []int64{48 << 10}
+	sizes := []int64{48 << 10, 1 << 20}
 	good := func() Machine {
-		return Machine{sizes, []Cost{{16 << 10, 3, 1, 1}, {64 << 10, 5, 1, 2}}, .3}
+		conflicts := Conflicts{Room: 256}
+		for _, step := range conflictSteps {
+			conflicts.Steps = append(conflicts.Steps, ConflictStep{step, [2]float64{2, 5}, [2]float64{10, 10}})
+		}
+		return Machine{sizes, []Cost{{16 << 10, 3, 1, 1}, {64 << 10, 5, 1, 2}}, .3, conflicts}
 	}
 	if m := good(); !m.Valid(sizes) {
 		t.Error("a good one is not")
 	}
 	for name, spoil := range map[string]func(*Machine){
-		"other sizes":     func(m *Machine) { m.Sizes = []int64{32 << 10} },
+		"no room":         func(m *Machine) { m.Conflicts.Room = 0 },
+		"steps missing":   func(m *Machine) { m.Conflicts.Steps = m.Conflicts.Steps[1:] },
+		"other steps":     func(m *Machine) { m.Conflicts.Steps[0].Bytes = 3 },
+		"no conflict":     func(m *Machine) { m.Conflicts.Steps[2].Stores[1] = math.NaN() },
+		"other sizes":     func(m *Machine) { m.Sizes = []int64{32 << 10, 1 << 20} },
 		"no cycle":        func(m *Machine) { m.Cycle = 0 },
 		"endless cycle":   func(m *Machine) { m.Cycle = math.Inf(1) },
 		"negative":        func(m *Machine) { m.On[1].Waits = -1 },
@@ -114,6 +122,29 @@ func TestMeasureOfLarge(t *testing.T) {
 		costs, err := Measure(sizes)
 		if err != nil || len(costs) != 1 || costs[0].Bytes > 1<<30 {
 			t.Errorf("%d: %+v, %v", sizes, costs, err)
+		}
+	}
+}
+
+// How much of it conflicts cost is the processor's: what is measured is possible.
+func TestMeasureConflicts(t *testing.T) {
+	const second = 1 << 20
+	c, err := MeasureConflicts(second)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Logf("%+v", c)
+	if len(c.Steps) != len(conflictSteps) || c.Room < 32 || c.Room > second/64 {
+		t.Fatalf("%+v", c)
+	}
+	if page := c.Steps[0]; page.Loads[1] < page.Loads[0]/2 {
+		t.Errorf("lines a page apart take %+v, farther ones less", page)
+	}
+	for _, s := range c.Steps {
+		for _, ns := range [][2]float64{s.Loads, s.Stores} {
+			if !(ns[0] > 0 && ns[0] < 1000 && ns[1] > 0 && ns[1] < 5000) {
+				t.Errorf("%+v", s)
+			}
 		}
 	}
 }

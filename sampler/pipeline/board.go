@@ -1,6 +1,9 @@
 package pipeline
 
-import "math/bits"
+import (
+	"math/bits"
+	"slices"
+)
 
 // What a core has room for: those of the last ten years have 4 to 8 a cycle and 200 to 500.
 const (
@@ -20,6 +23,7 @@ type board struct {
 	every uint64
 	wait  float64 // for one of them
 	row   float64 // between two in a row
+	costs *conflictCycles
 
 	ready   [numStates]float64
 	retired [room]float64
@@ -34,6 +38,7 @@ type board struct {
 	left    [storeRoom]float64
 	stores  int
 	rows    float64 // when the next line of a row is there
+	crowd   float64 // when the last line was that competes for its set
 
 	stored  []float64 // by word
 	arrives []float64 // by line
@@ -46,20 +51,21 @@ type touch struct {
 	cold       bool // its line was not touched before
 	row        bool // it follows one of which it is known
 	draw       uint64
+	since      int   // other lines at its place in a page since it was touched before
+	degree     uint8 // how crowded that place is
+	found      int   // the level at which its set leaves it, where it was touched before
 }
 
-func (b *board) reset() {
-	*b = board{level: b.level, every: b.every, wait: b.wait, row: b.row, stored: b.stored[:0], arrives: b.arrives[:0]}
+// reset begins anew, with room for so many words and lines.
+func (b *board) reset(words, lines int) {
+	*b = board{level: b.level, every: b.every, wait: b.wait, row: b.row, costs: b.costs,
+		stored: zeros(b.stored, words), arrives: zeros(b.arrives, lines)}
 }
 
-// room for so many words and lines.
-func (b *board) grow(words, lines int) {
-	for len(b.stored) < words {
-		b.stored = append(b.stored, 0)
-	}
-	for len(b.arrives) < lines {
-		b.arrives = append(b.arrives, 0)
-	}
+func zeros(s []float64, n int) []float64 {
+	s = slices.Grow(s[:0], n)[:n]
+	clear(s)
+	return s
 }
 
 // latest is when all registers of a set are there.
@@ -115,10 +121,16 @@ func (b *board) pass(o *operation, accesses []touch, missed bool) {
 // fill is when the line of an access is there, that is asked for at t.
 func (b *board) fill(a *touch, t float64) float64 {
 	if !a.cold {
-		return max(t, b.arrives[a.line])
+		if t = max(t, b.arrives[a.line]); a.found > 0 {
+			t = b.compete(a, a.found, t)
+			b.arrives[a.line] = t
+		}
+		return t
 	}
 	switch {
 	case b.level == 0 || a.draw%b.every != 0:
+	case a.degree > 0:
+		t = b.compete(a, b.level, t)
 	case a.row:
 		b.rows = max(b.rows, t-b.wait) + b.row // it was asked for long before, but one comes after the other
 		t = max(t, b.rows)

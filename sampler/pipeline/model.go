@@ -13,6 +13,7 @@ type Costs struct {
 	// Waits is what an access takes whose data are in the first, second, third cache, or in memory, where the next
 	// depends on it; Rows what a line takes in a row of them.
 	Waits, Rows [Levels]float64
+	Conflicts   Conflicts
 }
 
 // Levels are where a line can come from: three caches and memory.
@@ -24,9 +25,10 @@ var shares = [...]uint64{8, 1}
 // Times are how long the stretch takes, in ns.
 type Times struct {
 	Instructions, Accesses int
-	Cold                   int     // accesses to lines that the stretch has not touched before
-	Missed                 int     // branches foretold wrongly
-	Near                   float64 // if all lines are in the first cache
+	Cold                   int          // accesses to lines that the stretch has not touched before
+	Crowded                [Degrees]int // of these, those that compete for few sets, by degree; none of degree 0
+	Missed                 int          // branches foretold wrongly
+	Near                   float64      // if all lines are in the first cache
 	// Far is the further time if they come from a further level, the second cache first: one in eight, and all.
 	Far [Levels - 1][len(shares)]float64
 }
@@ -65,6 +67,7 @@ type Model struct {
 	predictor predictor
 	words     map[uint64]int32
 	lines     map[uint64]int32
+	crowds    crowds
 	touches   []touch
 }
 
@@ -76,12 +79,13 @@ const (
 // New is a model of the machine.
 func New(c Costs) *Model {
 	m := &Model{costs: c, known: make(map[uint64]*operation), words: make(map[uint64]int32), lines: make(map[uint64]int32)}
-	m.boards = append(m.boards, board{every: 1})
+	conflicts := newConflictCycles(&c)
+	m.boards = append(m.boards, board{every: 1, costs: conflicts})
 	cycles := func(ns float64) float64 { return ns / c.Cycle }
 	for level := 1; level < Levels; level++ {
 		for _, every := range shares {
-			m.boards = append(m.boards, board{level: level, every: every,
-				wait: max(cycles(c.Waits[level]-c.Waits[0]), 0), row: cycles(c.Rows[level])})
+			m.boards = append(m.boards, board{level: level, every: every, costs: conflicts,
+				wait: conflicts.waits[level], row: cycles(c.Rows[level])})
 		}
 	}
 	return m
@@ -90,12 +94,14 @@ func New(c Costs) *Model {
 // Foretell passes a stretch of instructions, by their addresses, through the core. code gives the bytes at one,
 // as many as there are.
 func (m *Model) Foretell(path []uint64, accesses []Access, code func(pc uint64) []byte) Times {
-	for i := range m.boards {
-		m.boards[i].reset()
+	for len(accesses) > 0 && int(accesses[len(accesses)-1].Inst) >= len(path) {
+		accesses = accesses[:len(accesses)-1]
 	}
-	clear(m.words)
-	clear(m.lines)
-	t := Times{Instructions: len(path)}
+	t := Times{Instructions: len(path), Accesses: len(accesses)}
+	m.enter(accesses, &t)
+	for i := range m.boards {
+		m.boards[i].reset(len(m.words), len(m.lines))
+	}
 	at := 0
 	for i, pc := range path {
 		o := m.operation(pc, code)
@@ -103,18 +109,14 @@ func (m *Model) Foretell(path []uint64, accesses []Access, code func(pc uint64) 
 		for at < len(accesses) && int(accesses[at].Inst) <= i {
 			at++
 		}
-		m.enter(accesses[from:at], &t)
 		missed := i+1 < len(path) && m.misses(o, path[i+1])
 		if missed {
 			t.Missed++
 		}
 		for k := range m.boards {
-			b := &m.boards[k]
-			b.grow(len(m.words), len(m.lines))
-			b.pass(o, m.touches, missed)
+			m.boards[k].pass(o, m.touches[from:at], missed)
 		}
 	}
-	t.Accesses = at
 	t.Near = m.boards[0].elapsed() * m.costs.Cycle
 	for i := range t.Far {
 		for k := range shares {
@@ -124,17 +126,36 @@ func (m *Model) Foretell(path []uint64, accesses []Access, code func(pc uint64) 
 	return t
 }
 
-// enter numbers the words and lines that an instruction touches.
+// enter numbers the words and lines that a stretch touches, and finds out which compete for few sets.
 func (m *Model) enter(accesses []Access, t *Times) {
+	clear(m.words)
+	clear(m.lines)
+	m.crowds.reset()
 	m.touches = m.touches[:0]
 	for i := range accesses {
 		a := &accesses[i]
 		line, seen := number(m.lines, a.Addr/lineSize)
 		word, _ := number(m.words, a.Addr/wordSize)
-		if !seen {
-			t.Cold++
+		m.touches = append(m.touches, touch{word: word, line: line, store: a.Store, cold: !seen, row: a.Row,
+			draw: fold(a.Addr/lineSize, 1) >> 7, since: m.crowds.touch(a.Addr, line, seen)})
+	}
+	m.crowds.weigh(len(m.lines))
+	rooms := m.costs.Conflicts.Rooms
+	for i := range m.touches {
+		a := &m.touches[i]
+		if rooms[0] > 0 {
+			a.degree = m.crowds.degree[accesses[i].Addr/lineSize%placesInPage]
 		}
-		m.touches = append(m.touches, touch{word: word, line: line, store: a.Store, cold: !seen, row: a.Row, draw: fold(a.Addr/lineSize, 1) >> 7})
+		switch {
+		case a.cold:
+			if t.Cold++; a.degree > 0 {
+				t.Crowded[a.degree]++
+			}
+		case a.degree > 0 && a.since >= rooms[1]:
+			a.found = 2
+		case a.degree > 0 && a.since >= rooms[0]:
+			a.found = 1
+		}
 	}
 }
 
