@@ -67,13 +67,8 @@ type Config struct {
 	// prefers slow loads.
 	Latency bool
 
-	Caches []model.Cache
-	// CostsOn are what accesses cost on this machine, on data of several sizes, and Cycle what a cycle takes, in ns; nil and 0:
-	// usual ones are taken.
-	CostsOn []model.Cost
-	Cycle   float64
-	// Conflicts are what lines cost on this machine that compete for few sets of a cache; the zero value: that is not foretold.
-	Conflicts     pipeline.Conflicts
+	Caches        []model.Cache
+	Costs         AccessCosts
 	BinsPerOctave int // 16
 
 	Log *zap.Logger
@@ -188,13 +183,20 @@ func (c *Config) checkNumbers() error {
 	return nil
 }
 
+// AccessCosts are what accesses cost on this machine; the zero value: usual ones are taken.
+type AccessCosts struct {
+	On        []model.Cost       // data of several sizes
+	Cycle     float64            // ns
+	Conflicts pipeline.Conflicts // of lines that compete for few sets of a cache; the zero value: that is not foretold
+}
+
 // pipelineCosts are those for the model of the processor.
 func (c *Config) pipelineCosts() pipeline.Costs {
 	var waits, rows []float64
-	for _, cost := range model.CostsByLevel(c.CostsOn, c.Caches) {
+	for _, cost := range model.CostsByLevel(c.Costs.On, c.Caches) {
 		waits, rows = append(waits, cost.Waits), append(rows, cost.Streams)
 	}
-	costs := pipeline.Of(c.Cycle, waits, rows)
-	costs.Conflicts = c.Conflicts
+	costs := pipeline.Of(c.Costs.Cycle, waits, rows)
+	costs.Conflicts = c.Costs.Conflicts
 	return costs
 }

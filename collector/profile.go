@@ -22,7 +22,7 @@ func (s *Session) input(sum estimate.Totals, stats sampler.Stats) estimate.Input
 		AccessRate: s.cfg.AccessRate, Probes: s.prober.Probes, MeasuresRate: s.hasProbes(), Ran: s.targets.processes.Ran(),
 		Resident: s.present, Touched: s.touched, Block: s.holds.block(), Stepped: s.holds.steps(), Shared: s.cfg.Stack == SharedStack || s.cfg.Stack == BothStacks,
 		PerHold: s.holds.perHoldWanted(), Held: stats.Holds, Holds: s.holds.made, StoodFor: s.holds.stoodFor, Near: s.holds.near(),
-		Overlaps: s.holds.overlaps, Conflicts: s.cfg.Conflicts,
+		Overlaps: s.holds.overlaps, Conflicts: s.cfg.Costs.Conflicts,
 	}
 }
 
@@ -40,8 +40,8 @@ func (s *Session) profile() (*model.Profile, error) {
 		Source:        strings.Join(append(slices.Clone(s.src.replaced), s.src.source.Name()), ", then "),
 		BinsPerOctave: s.cfg.BinsPerOctave,
 		Caches:        s.cfg.Caches,
-		Costs:         model.CostsByLevel(s.cfg.CostsOn, s.cfg.Caches),
-		CostsOn:       s.cfg.CostsOn,
+		Costs:         model.CostsByLevel(s.cfg.Costs.On, s.cfg.Caches),
+		CostsOn:       s.cfg.Costs.On,
 	}
 	p.Command = s.command()
 	estimate.Fill(p, s.input(sum, stats))

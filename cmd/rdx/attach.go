@@ -458,16 +458,16 @@ func keptCosts(cfg *collector.Config) (known bool) {
 
 func tellCosts(cfg *collector.Config, m cost.Machine) {
 	for _, c := range m.On {
-		cfg.CostsOn = append(cfg.CostsOn, model.Cost{Bytes: c.Bytes, Waits: c.Waits, Streams: c.Streams, Apart: c.Apart})
+		cfg.Costs.On = append(cfg.Costs.On, model.Cost{Bytes: c.Bytes, Waits: c.Waits, Streams: c.Streams, Apart: c.Apart})
 	}
-	cfg.Cycle = m.Cycle
+	cfg.Costs.Cycle = m.Cycle
 	if len(m.Sizes) < 2 {
 		return
 	}
-	cfg.Conflicts.Rooms = [2]int{cost.Room(m.Sizes[0]), m.Conflicts.Room}
+	cfg.Costs.Conflicts.Rooms = [2]int{cost.Room(m.Sizes[0]), m.Conflicts.Room}
 	for i, s := range m.Conflicts.Steps { // the most crowded first
 		degree := pipeline.Degrees - 1 - i
-		cfg.Conflicts.Loads[degree], cfg.Conflicts.Stores[degree] = s.Loads, s.Stores
+		cfg.Costs.Conflicts.Loads[degree], cfg.Costs.Conflicts.Stores[degree] = s.Loads, s.Stores
 	}
 }
 

@@ -77,7 +77,7 @@ func (c *crowds) weigh(n int) {
 // conflictCycles are costs in cycles.
 type conflictCycles struct {
 	waits [Levels]float64
-	gaps  [2][Degrees][2]float64 // of loads and of stores
+	least [2][Degrees][2]float64 // of loads and of stores
 }
 
 func newConflictCycles(c *Costs) *conflictCycles {
@@ -87,7 +87,7 @@ func newConflictCycles(c *Costs) *conflictCycles {
 	}
 	for d := range Degrees {
 		for i := range 2 {
-			out.gaps[0][d][i], out.gaps[1][d][i] = c.Conflicts.Loads[d][i]/c.Cycle, c.Conflicts.Stores[d][i]/c.Cycle
+			out.least[0][d][i], out.least[1][d][i] = c.Conflicts.Loads[d][i]/c.Cycle, c.Conflicts.Stores[d][i]/c.Cycle
 		}
 	}
 	return out
@@ -102,7 +102,7 @@ func (b *board) compete(a *touch, level int, t float64) float64 {
 	slot := b.misses % fills
 	b.misses++
 	t = max(t, b.missing[slot]) + b.costs.waits[level]
-	t = max(t, b.crowd+b.costs.gaps[kind][a.degree][min(level, 2)-1])
+	t = max(t, b.crowd+b.costs.least[kind][a.degree][min(level, 2)-1])
 	b.missing[slot], b.crowd = t, t
 	return t
 }
