@@ -175,6 +175,12 @@ func newRunCmd() *cobra.Command {
 	return cmd
 }
 
+const (
+	mostPeriod    = time.Minute            // of a thread's CPU time: few run as long as many such
+	mostCost      = 100 * time.Millisecond // hundreds of times what the slowest machine has
+	leastOverhead = 0.0001                 // percent; a hold costs some tenths of a millisecond
+)
+
 // fill puts the flags of sampling into a configuration.
 func (f *recordFlags) fill(cfg *collector.Config) error {
 	// What is zero there means the default, which nobody asks for by a 0.
@@ -182,18 +188,20 @@ func (f *recordFlags) fill(cfg *collector.Config) error {
 	switch {
 	case !(f.overhead > 0 && f.overhead <= 100):
 		return report.BadInput(fmt.Errorf("--overhead %g: want a percentage above 0 and at most 100", f.overhead))
+	case f.overhead < leastOverhead:
+		return report.BadInput(fmt.Errorf("--overhead %g: want %g or more: less pays for hardly a hold an hour", f.overhead, leastOverhead))
 	case !(f.floor >= 0 && f.floor <= 100):
 		return report.BadInput(fmt.Errorf("--overhead-floor %g: want a percentage from 0 to 100", f.floor))
-	case f.holdCost < 0:
-		return report.BadInput(fmt.Errorf("--hold-cost %v: want 0 or more", f.holdCost))
+	case f.holdCost < 0 || f.holdCost > mostCost:
+		return report.BadInput(fmt.Errorf("--hold-cost %v: want 0 to %v (some tenths of a millisecond are usual; left out, it is measured)", f.holdCost, mostCost))
 	case f.bins < 1 || f.bins > 1000:
 		return report.BadInput(fmt.Errorf("--bins %d: want 1 to 1000", f.bins))
 	case f.slots < 0 || f.slots > sampler.NumSlots || zero("slots", f.slots == 0):
 		return report.BadInput(fmt.Errorf("--slots %d: want 1 to %d", f.slots, sampler.NumSlots))
 	case f.duration < 0 || zero("duration", f.duration == 0):
 		return report.BadInput(fmt.Errorf("--duration %v: want more than 0", f.duration))
-	case zero("period", f.period == 0):
-		return report.BadInput(fmt.Errorf("--period %v: want %v or more", f.period, 2*sampler.MinPeriod))
+	case zero("period", f.period == 0) || f.period > mostPeriod:
+		return report.BadInput(fmt.Errorf("--period %v: want %v or more, and at most %v", f.period, 2*sampler.MinPeriod, mostPeriod))
 	case cfg.Command != nil && f.output == "-":
 		return report.BadInput(errors.New("run -o -: standard output is the program's: name a file"))
 	}

@@ -30,8 +30,8 @@ func newCompareCmd() *cobra.Command {
 			if n < 1 {
 				return report.BadInput(fmt.Errorf("-n %d: want 1 or more", n))
 			}
-			if !(work > 0) {
-				return report.BadInput(fmt.Errorf("--work %v: want more than 0", work))
+			if !(work > 0 && work <= 1e9) {
+				return report.BadInput(fmt.Errorf("--work %v: want more than 0 and at most a billion", work))
 			}
 			var p [2]*model.Profile
 			for i, path := range args {

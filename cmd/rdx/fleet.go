@@ -75,6 +75,12 @@ func (f *fleetFlags) open() (*fleet.Client, fleet.Query, error) {
 	if f.access.Server == "" {
 		return nil, q, report.BadInput(errors.New("fleet: no --server"))
 	}
+	if f.timeout <= 0 {
+		return nil, q, report.BadInput(fmt.Errorf("--timeout %v: want more than 0, such as 30s", f.timeout))
+	}
+	if f.since <= 0 && f.from == "" {
+		return nil, q, report.BadInput(fmt.Errorf("--since %v: want more than 0, such as 1h", f.since))
+	}
 	if f.service != "" {
 		q.Labels = append([]string{"service_name=" + f.service}, q.Labels...)
 	}

@@ -16,13 +16,17 @@ func newGroupCmd() *cobra.Command {
 		Short: "Find which programs should share a cache with which",
 		Args:  profiles(2),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if caches < 1 {
-				return report.BadInput(fmt.Errorf("--caches %d: want 1 or more", caches))
+			const most = 1024
+			if caches < 1 || caches > most {
+				return report.BadInput(fmt.Errorf("--caches %d: want 1 to %d", caches, most))
+			}
+			if cmd.Flags().Changed("per") && per < 1 {
+				return report.BadInput(fmt.Errorf("--per %d: want 1 or more", per))
 			}
 			if !cmd.Flags().Changed("per") {
 				per = (len(args) + caches - 1) / caches
 			}
-			if per < 1 || per < (len(args)+caches-1)/caches {
+			if per < (len(args)+caches-1)/caches {
 				return report.BadInput(fmt.Errorf("%d programs do not fit on %d caches with %d each", len(args), caches, per))
 			}
 			return f.run(cmd, args, false, func(set *report.CorunSet) (report.Report, error) { return report.Group(set, caches, per) })

@@ -72,8 +72,8 @@ func (f *curveFlags) options() (model.CurveOptions, error) {
 	if err := report.OneOf("model", f.model, model.CurveModels); err != nil {
 		return o, err
 	}
-	if f.ways < 0 {
-		return o, report.BadInput(fmt.Errorf("--ways %d: want 0 or more", f.ways))
+	if f.ways < 0 || f.ways > mostWays {
+		return o, report.BadInput(fmt.Errorf("--ways %d: want 0 to %d", f.ways, mostWays))
 	}
 	return o, nil
 }

@@ -16,10 +16,13 @@ func newPartitionCmd() *cobra.Command {
 		Short: "Find the best division of a cache's ways among programs",
 		Args:  profiles(2),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if ways < 1 || ways > 4096 {
-				return report.BadInput(fmt.Errorf("--ways %d: want 1 to 4096", ways))
+			if ways < 1 || ways > mostWays {
+				return report.BadInput(fmt.Errorf("--ways %d: want 1 to %d", ways, mostWays))
 			}
-			if least < 0 || least*len(args) > ways {
+			if least < 0 || least > mostWays {
+				return report.BadInput(fmt.Errorf("--least %d: want 0 to %d", least, mostWays))
+			}
+			if least*len(args) > ways {
 				return report.BadInput(fmt.Errorf("%d programs with at least %d ways each do not fit in %d", len(args), least, ways))
 			}
 			return f.run(cmd, args, false, func(set *report.CorunSet) (report.Report, error) { return report.Partition(set, ways, least) })
@@ -30,3 +33,6 @@ func newPartitionCmd() *cobra.Command {
 	cmd.Flags().IntVar(&least, "least", 1, "ways that each program gets at least")
 	return cmd
 }
+
+// mostWays is more than any cache has: with as many it is fully associative.
+const mostWays = 4096
