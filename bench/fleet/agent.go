@@ -6,6 +6,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -20,6 +21,7 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -36,6 +38,7 @@ type agent struct {
 	lived                      time.Duration
 
 	starts, killed, sessionsKilled int
+	early                          int // ended before it could take the signal, and had begun nothing
 
 	memory [3][]float64 // MiB, with sessions, by thirds of the run
 	alone  [3][]float64 // without them
@@ -45,6 +48,7 @@ type agent struct {
 	latest map[string]float64
 }
 
+// newAgent makes one ready to run.
 func (b *bench) newAgent(host string) (*agent, error) {
 	a := &agent{host: host, config: filepath.Join(b.dir, host+".yaml"), socket: filepath.Join(b.dir, host+".sock"), disk: filepath.Join(b.dir, host+"-disk"), rdx: b.rdx, total: map[string]float64{}}
 	if err := os.MkdirAll(a.disk, 0o700); err != nil {
@@ -56,9 +60,9 @@ func (b *bench) newAgent(host string) (*agent, error) {
 	config := fmt.Sprintf("server: {url: '%s'}\nhost: %s\nperiod: %v\ndiscover: 5s\nworth: 20ms\noverhead: %g\ntarget_overhead: 2\nspool: {dir: '%s/spool', size: 4MiB}\nlisten: 'unix:%s'\nonly: [{exe: '^%s/%s/'}]\nlog_level: info\n",
 		b.proxy.url, host, b.period, b.overhead, a.disk, a.socket, b.dir, host)
 	if err := os.WriteFile(a.config, []byte(config), 0o600); err != nil {
-		return nil, err
+		return nil, errors.Join(err, unix.Unmount(a.disk, unix.MNT_DETACH))
 	}
-	return a, a.run()
+	return a, nil
 }
 
 func (a *agent) run() error {
@@ -85,8 +89,11 @@ func (b *bench) stopAgent(a *agent, sig unix.Signal) {
 	if elapsed := time.Since(start); sig == unix.SIGTERM && elapsed > 6*time.Second { // it gives itself five, and must then be scheduled
 		b.fail("agent %s took %v to end by %v", a.host, elapsed, sig)
 	}
+	status, _ := a.cmd.ProcessState.Sys().(syscall.WaitStatus)
 	if sig == unix.SIGKILL {
 		a.killed++
+	} else if status.Signaled() && status.Signal() == sig && a.latest == nil {
+		a.early++
 	} else if a.log.counters == nil {
 		b.fail("agent %s did not say at its end what it has done", a.host)
 	} else {
@@ -230,7 +237,7 @@ func (a *agent) fill() {
 func (a *agent) free() { _ = os.Remove(filepath.Join(a.disk, "full")) }
 
 func (a *agent) print() {
-	fmt.Printf("agent %s: started %d times, %d sessions killed, lived %v\n", a.host, a.starts, a.sessionsKilled, a.lived.Round(time.Second))
+	fmt.Printf("agent %s: started %d times, of these %d ended before they had begun, %d sessions killed, lived %v\n", a.host, a.starts, a.early, a.sessionsKilled, a.lived.Round(time.Second))
 	for third := range 3 {
 		fmt.Printf("  third %d: memory %.0f MiB at the median, %.0f at most, of which the agent %.1f and %.1f; %.0f descriptors at the median, %.0f at most\n", third+1,
 			median(a.memory[third]), largest(a.memory[third]), median(a.alone[third]), largest(a.alone[third]), median(a.files[third]), largest(a.files[third]))

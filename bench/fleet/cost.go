@@ -23,7 +23,7 @@ import (
 // measureCost runs a worker on each processor and looks at how fast they go on, in turns with an
 // agent and without, a period each. What the server takes is left out: it is stopped but when
 // an agent runs, and its CPU time then is small.
-func measureCost(o options, turns int) error {
+func measureCost(ctx context.Context, o options, turns int) error {
 	dir, err := os.MkdirTemp("", "rdx-cost-")
 	if err != nil {
 		return err
@@ -39,13 +39,14 @@ func measureCost(o options, turns int) error {
 	if out, err := exec.Command("gcc", "-O2", "-g", "-o", program, "demo/service.c").CombinedOutput(); err != nil {
 		return fmt.Errorf("gcc: %w: %s", err, out)
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	starting, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()
-	s, err := backend.Start(ctx, dir, 1, backend.Options{})
+	s, err := backend.Start(starting, dir, 1, backend.Options{})
 	if err != nil {
 		return err
 	}
 	b := &bench{options: o, dir: dir, server: s[0]}
+	defer b.stop() // also when it is interrupted
 	if b.proxy, err = newProxy(s[0].URL); err != nil {
 		return err
 	}
@@ -79,7 +80,7 @@ func measureCost(o options, turns int) error {
 	}
 	turn := func() float64 {
 		start, before := time.Now(), sum()
-		time.Sleep(o.period)
+		rest(ctx, o.period)
 		return float64(sum()-before) / time.Since(start).Seconds()
 	}
 	a, err := b.newAgent("a")
@@ -87,20 +88,20 @@ func measureCost(o options, turns int) error {
 		return err
 	}
 	b.agents = append(b.agents, a)
-	defer b.stop()
-	b.stopAgent(a, unix.SIGTERM)
-	a.total, a.lived = map[string]float64{}, 0
 	var ratios []float64
-	time.Sleep(2 * time.Second)
+	rest(ctx, 2*time.Second)
 	for i := range turns {
 		without := turn()
 		if err := a.run(); err != nil {
 			return err
 		}
-		time.Sleep(7 * time.Second) // until its first draw
+		rest(ctx, 7*time.Second) // until its first draw
 		with := turn()
 		b.stopAgent(a, unix.SIGTERM)
 		after := turn()
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
 		base := math.Sqrt(without * after)
 		ratios = append(ratios, with/base)
 		fmt.Printf("turn %d: without %.1f, with %.1f, without %.1f rounds a second: x %.4f\n", i+1, without, with, after, with/base)
@@ -110,4 +111,12 @@ func measureCost(o options, turns int) error {
 	spent := a.total[`rdx_agent_spent_seconds_total{by="agent"}`] + a.total[`rdx_agent_spent_seconds_total{by="sessions"}`] + a.total[`rdx_agent_spent_seconds_total{by="holds"}`]
 	fmt.Printf("by its own account %.2f s in %v, %.3f %% of %d processors\n", spent, a.lived.Round(time.Second), 100*spent/a.lived.Seconds()/float64(runtime.NumCPU()), runtime.NumCPU())
 	return nil
+}
+
+// rest waits, or less if it is interrupted.
+func rest(ctx context.Context, t time.Duration) {
+	select {
+	case <-ctx.Done():
+	case <-time.After(t):
+	}
 }

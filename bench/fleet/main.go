@@ -58,8 +58,10 @@ func main() {
 	windows := flag.Int("windows", 1000, "with -sizes: that the server is to keep")
 	cost := flag.Int("cost", 0, "only measure what an agent costs, with so many turns with and without it")
 	flag.Parse()
+	ctx, stop := signal.NotifyContext(context.Background(), unix.SIGTERM, os.Interrupt)
+	defer stop()
 	if *cost > 0 {
-		if err := measureCost(o, *cost); err != nil {
+		if err := measureCost(ctx, o, *cost); err != nil {
 			fmt.Fprintln(os.Stderr, "bench/fleet:", err)
 			os.Exit(1)
 		}
@@ -68,7 +70,7 @@ func main() {
 	if *of != "" {
 		err := sizes(*of)
 		if err == nil {
-			err = store(context.Background(), *of, *windows)
+			err = store(ctx, *of, *windows)
 		}
 		if err != nil {
 			fmt.Fprintln(os.Stderr, "bench/fleet:", err)
@@ -77,8 +79,6 @@ func main() {
 		return
 	}
 	o.length = time.Duration(*minutes * float64(time.Minute))
-	ctx, stop := signal.NotifyContext(context.Background(), unix.SIGTERM, os.Interrupt)
-	defer stop()
 	if err := run(ctx, o); err != nil {
 		fmt.Fprintln(os.Stderr, "bench/fleet:", err)
 		os.Exit(1)
@@ -119,10 +119,10 @@ func run(ctx context.Context, o options) error {
 		return err
 	}
 	fmt.Printf("seed %d, %v, %d processes, %d kills, period %v\n", o.seed, o.length, o.processes, o.kills, o.period)
+	defer b.stop()
 	if err := b.start(ctx); err != nil {
 		return err
 	}
-	defer b.stop()
 	b.disturb(ctx)
 	if err := b.report(ctx); err != nil {
 		return err
@@ -176,6 +176,9 @@ func (b *bench) start(ctx context.Context) error {
 			return err
 		}
 		b.agents = append(b.agents, a)
+		if err := a.run(); err != nil {
+			return err
+		}
 	}
 	return nil
 }

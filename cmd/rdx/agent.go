@@ -85,21 +85,22 @@ func runAgent(ctx context.Context, c agent.Config, read func() (agent.Config, er
 	defer log.Sync()
 	// Garbage is collected the sooner the nearer this comes.
 	debug.SetMemoryLimit(40 << 20)
+	// Before it takes over the spool: what it finds there of an agent before it, it must get to say.
+	ctx, stop := signal.NotifyContext(ctx, unix.SIGTERM, os.Interrupt)
+	defer stop()
+	reload := make(chan os.Signal, 1)
+	signal.Notify(reload, unix.SIGHUP)
+	defer signal.Stop(reload)
 	a, err := agent.New(agent.Options{Config: c, Reload: read, Version: version.Get().String(), Log: log})
 	if err != nil {
 		return err
 	}
-	ctx, stop := signal.NotifyContext(ctx, unix.SIGTERM, os.Interrupt)
-	defer stop()
 	go func() { // whatever it hangs at
 		<-ctx.Done()
 		time.Sleep(agent.Ending)
 		log.Error("the agent did not end in time, and ends at once")
 		os.Exit(exitFailed)
 	}()
-	reload := make(chan os.Signal, 1)
-	signal.Notify(reload, unix.SIGHUP)
-	defer signal.Stop(reload)
 	if err := a.Run(ctx, reload); err != nil && !errors.Is(err, context.Canceled) {
 		return err
 	}
