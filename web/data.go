@@ -101,7 +101,6 @@ type cells struct {
 	Pair     ints    `json:"pair"`
 	Object   ints    `json:"object"`
 	TID      ints    `json:"tid"`
-	EndTID   ints    `json:"end_tid"`
 	Epoch    ints    `json:"epoch"`
 	Op       ints    `json:"op"`    // 1 load, 2 store, 0 not known
 	Below    ints    `json:"below"` // 1: Time is an upper bound
@@ -113,7 +112,6 @@ type cells struct {
 	Time     doubles `json:"time"`
 	Native   doubles `json:"native"`
 	Distance doubles `json:"distance"` // mean, bytes; NaN where there is none
-	Total    doubles `json:"total"`    // sum of distances over observations, bytes
 	Misses   steps   `json:"misses"`
 }
 

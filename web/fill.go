@@ -290,10 +290,10 @@ func (f *filler) flush() {
 
 // grow makes room for n.
 func (c *cells) grow(n int) {
-	for _, v := range []*ints{&c.Use, &c.Reuse, &c.Pair, &c.Object, &c.TID, &c.EndTID, &c.Epoch, &c.Op, &c.Below, &c.UseAt, &c.ReuseAt, &c.Misses.From} {
+	for _, v := range []*ints{&c.Use, &c.Reuse, &c.Pair, &c.Object, &c.TID, &c.Epoch, &c.Op, &c.Below, &c.UseAt, &c.ReuseAt, &c.Misses.From} {
 		*v = slices.Grow(*v, n+1)
 	}
-	for _, v := range []*doubles{&c.Seen, &c.Accesses, &c.Reuses, &c.Time, &c.Native, &c.Distance, &c.Total} {
+	for _, v := range []*doubles{&c.Seen, &c.Accesses, &c.Reuses, &c.Time, &c.Native, &c.Distance} {
 		*v = slices.Grow(*v, n)
 	}
 }
@@ -304,10 +304,10 @@ func (c *cells) add(r *model.Record, time, native, distance float64) {
 	if r.BelowResolution {
 		below = 1
 	}
-	c.TID, c.EndTID, c.Epoch = append(c.TID, int32(r.TID)), append(c.EndTID, int32(r.EndTID)), append(c.Epoch, int32(r.Epoch))
+	c.TID, c.Epoch = append(c.TID, int32(r.TID)), append(c.Epoch, int32(r.Epoch))
 	c.Op, c.Below = append(c.Op, int32(r.Op)), append(c.Below, below)
 	c.Seen, c.Accesses, c.Reuses = append(c.Seen, float64(r.Observations)), append(c.Accesses, r.Accesses), append(c.Reuses, r.Reuses)
-	c.Time, c.Native, c.Total = append(c.Time, time), append(c.Native, native), append(c.Total, r.Distance)
+	c.Time, c.Native = append(c.Time, time), append(c.Native, native)
 	c.Distance = append(c.Distance, distance)
 }
 

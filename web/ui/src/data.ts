@@ -114,7 +114,6 @@ export interface Data {
     pair: Int32Array;
     object: Int32Array;
     tid: Int32Array;
-    end_tid: Int32Array;
     epoch: Int32Array;
     op: Int32Array;
     below: Int32Array;
@@ -126,7 +125,6 @@ export interface Data {
     time: Float64Array;
     native: Float64Array;
     distance: Float64Array;
-    total: Float64Array;
     misses: Steps;
   };
   pairs: { use: Int32Array; reuse: Int32Array; kind: Int32Array };
