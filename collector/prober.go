@@ -57,6 +57,9 @@ type prober struct {
 	stamps   int
 	taken    uint64          // holds for probes
 	lastHeld *target.Process // which a thread was held of last
+
+	timing *timing // what traps take
+	ticks  *tickPace
 }
 
 // probe is the one at work.
@@ -90,10 +93,10 @@ type replayed struct {
 
 // stampsAfter are the moments after a hold at which a thread is stamped. What is timed is
 // about the second half of the way to the last that was reached.
-func (r *prober) stampsAfter() []time.Duration {
+func (p *prober) stampsAfter() []time.Duration {
 	lead := shortestLead
-	if r.perNS > 0 {
-		lead = min(max(time.Duration(replayInstructions/r.perNS), shortestLead), longestLead)
+	if p.perNS > 0 {
+		lead = min(max(time.Duration(replayInstructions/p.perNS), shortestLead), longestLead)
 	}
 	first := warmAfter + warmAfter/10 // the clock is without what the profiler took
 	var after []time.Duration
@@ -104,17 +107,17 @@ func (r *prober) stampsAfter() []time.Duration {
 }
 
 // fail counts a probe that gave nothing.
-func (r *prober) fail(why model.Reason) {
-	if r.Failed == nil {
-		r.Failed = make(map[model.Reason]int)
+func (p *prober) fail(why model.Reason) {
+	if p.Failed == nil {
+		p.Failed = make(map[model.Reason]int)
 	}
-	r.Failed[why]++
-	r.probe.state = idle
+	p.Failed[why]++
+	p.probe.state = idle
 }
 
 // share of the budget that probes may have: what does not succeed is tried more and more seldom.
-func (r *prober) share() float64 {
-	return probeShare * min(1, oneOf*float64(len(r.Values)+1)/float64(r.Tried()+1))
+func (p *prober) share() float64 {
+	return probeShare * min(1, oneOf*float64(len(p.Values)+1)/float64(p.Tried()+1))
 }
 
 // hasProbes says whether the session has any.
@@ -123,8 +126,8 @@ func (s *Session) hasProbes() bool {
 }
 
 // stampCost is what probes cost the target, besides their holds.
-func (s *Session) stampCost() time.Duration {
-	return time.Duration(float64(s.prober.stamps) * s.prober.StampNS)
+func (p *prober) stampCost() time.Duration {
+	return time.Duration(float64(p.stamps) * p.StampNS)
 }
 
 // driveProbe moves the probe on, between holds.
@@ -133,7 +136,7 @@ func (s *Session) driveProbe(cpu uint64) {
 	now := sampler.Monotonic()
 	switch p.state {
 	case idle:
-		cost := s.ticks.budget.charge(s.prober.taken, s.prober.Held) + float64(s.stampCost())
+		cost := s.ticks.budget.charge(s.prober.taken, s.prober.Held) + float64(s.prober.stampCost())
 		replays := s.prober.Busy <= replayFirst+time.Duration(replayShare*float64(time.Since(s.start)))
 		share := s.prober.share()
 		if s.cfg.replayEagerly {
@@ -168,26 +171,25 @@ func (s *Session) driveProbe(cpu uint64) {
 		select {
 		case r := <-p.done:
 			s.prober.Busy += r.cpuTime
-			s.takeProbe(r)
+			s.prober.takeProbe(r)
 		default:
 		}
 	}
 }
 
-func (r *prober) failProbe(err error) {
+func (p *prober) failProbe(err error) {
 	var declined *ahead.Declined
 	if errors.As(err, &declined) {
-		r.fail(model.Reason(declined.Label()))
+		p.fail(model.Reason(declined.Label()))
 	} else {
-		r.fail(model.ProbeUnreadable)
+		p.fail(model.ProbeUnreadable)
 	}
 }
 
 // wantProbe says whether this hold is to be a probe.
-func (s *Session) wantProbe(t *thread) bool {
-	s.prober.lastHeld = t.process
-	p := &s.prober.probe
-	return p.state == ready && p.process == t.process && sampler.Monotonic() >= p.since
+func (p *prober) wantProbe(t *thread) bool {
+	p.lastHeld = t.process
+	return p.probe.state == ready && p.probe.process == t.process && sampler.Monotonic() >= p.probe.since
 }
 
 // startProbe takes the held thread's checkpoint.
@@ -261,39 +263,39 @@ func (s *Session) dropProbe(t *thread) {
 }
 
 // takeProbe takes what came of a probe.
-func (s *Session) takeProbe(r replayed) {
-	s.prober.probe.state = idle
+func (p *prober) takeProbe(r replayed) {
+	p.probe.state = idle
 	if r.PerNS > 0 {
-		if s.prober.perNS == 0 {
-			s.prober.perNS = r.PerNS
+		if p.perNS == 0 {
+			p.perNS = r.PerNS
 		}
-		s.prober.perNS = (s.prober.perNS + r.PerNS) / 2
+		p.perNS = (p.perNS + r.PerNS) / 2
 	}
 	from, middle, last, why := chooseStamps(&r)
 	if why != "" {
-		s.prober.fail(why)
+		p.fail(why)
 		return
 	}
-	rate, why := s.rateBetween(&r, from, last)
+	rate, why := p.rateBetween(&r, from, last)
 	if why != "" {
-		s.prober.fail(why)
+		p.fail(why)
 		return
 	}
-	s.addLegs(&r, from)
-	s.prober.Values = append(s.prober.Values, rate)
+	p.addLegs(&r, from)
+	p.Values = append(p.Values, rate)
 	if middle < 0 {
 		return
 	}
-	before, why1 := s.rateBetween(&r, from, middle)
-	later, why2 := s.rateBetween(&r, middle, last)
+	before, why1 := p.rateBetween(&r, from, middle)
+	later, why2 := p.rateBetween(&r, middle, last)
 	if why1 == "" && why2 == "" {
-		s.prober.Before, s.prober.Later = append(s.prober.Before, before), append(s.prober.Later, later)
+		p.Before, p.Later = append(p.Before, before), append(p.Later, later)
 	}
 }
 
 // rateBetween is the rate between two stamps of a replay, or why it is not known.
-func (s *Session) rateBetween(r *replayed, from, to int) (rate float64, why model.Reason) {
-	ns, why := s.betweenStamps(&r.stamps[from], &r.stamps[to], to-from)
+func (p *prober) rateBetween(r *replayed, from, to int) (rate float64, why model.Reason) {
+	ns, why := p.betweenStamps(&r.stamps[from], &r.stamps[to], to-from)
 	return float64(r.Accesses[to]-r.Accesses[from]) / ns, why
 }
 
@@ -340,10 +342,10 @@ func (r *replayed) nextTo(clock float64, start, limit int) int {
 // betweenStamps is the time of the thread's own between two stamps, so many further
 // on: without what the stamps, ticks and traps took, by what one of them costs. Where that
 // is much it is not known well enough.
-func (s *Session) betweenStamps(a, b *sampler.Stamp, n int) (ns float64, why model.Reason) {
+func (p *prober) betweenStamps(a, b *sampler.Stamp, n int) (ns float64, why model.Reason) {
 	all := float64(b.Clock - a.Clock)
-	ns = all - s.prober.StampNS*float64(n) - s.ticks.budget.tickNS*float64(b.Ticks-a.Ticks) -
-		s.timing.calibration.Cost*float64(b.Traps-a.Traps) - float64(b.Spent-a.Spent)
+	ns = all - p.StampNS*float64(n) - p.ticks.budget.tickNS*float64(b.Ticks-a.Ticks) -
+		p.timing.calibration.Cost*float64(b.Traps-a.Traps) - float64(b.Spent-a.Spent)
 	switch {
 	case b.Holds != a.Holds:
 		return 0, model.ProbeAnotherHold
@@ -355,7 +357,7 @@ func (s *Session) betweenStamps(a, b *sampler.Stamp, n int) (ns float64, why mod
 
 // addLegs takes the legs between the stamps of a replay that were reached
 // after a while; of those after the stamp warm caches are as warm as they get.
-func (s *Session) addLegs(r *replayed, warm int) {
+func (p *prober) addLegs(r *replayed, warm int) {
 	from := -1
 	for i, n := range r.Accesses {
 		switch {
@@ -366,9 +368,9 @@ func (s *Session) addLegs(r *replayed, warm int) {
 			continue
 		default:
 			made := n - r.Accesses[from]
-			if ns, why := s.betweenStamps(&r.stamps[from], &r.stamps[i], i-from); why == "" && made > 0 {
-				s.prober.Legs = append(s.prober.Legs, estimate.Leg{
-					Probe: len(s.prober.Values), Warm: from >= warm, Ns: ns, Accesses: float64(made),
+			if ns, why := p.betweenStamps(&r.stamps[from], &r.stamps[i], i-from); why == "" && made > 0 {
+				p.Legs = append(p.Legs, estimate.Leg{
+					Probe: len(p.Values), Warm: from >= warm, Ns: ns, Accesses: float64(made),
 					Code: r.codeBetween(r.Accesses[from], n),
 				})
 			}

@@ -123,15 +123,15 @@ func TestBetweenStamps(t *testing.T) {
 	s := (&Session{prober: prober{Probes: estimate.Probes{StampNS: 15_000}}, ticks: tickPace{budget: budget{tickNS: 10_000}}, timing: timing{calibration: sampler.TwoTrap{Cost: 20_000}}}).wire()
 	a := &sampler.Stamp{RDXStamp: bpf.RDXStamp{Clock: 1_000_000, Ticks: 5, Traps: 7, Spent: 1000, Holds: 3}}
 	b := &sampler.Stamp{RDXStamp: bpf.RDXStamp{Clock: 2_000_000, Ticks: 6, Traps: 9, Spent: 4000, Holds: 3}}
-	if ns, why := s.betweenStamps(a, b, 2); why != "" || ns != 1_000_000-10_000-2*15_000-2*20_000-3000 {
+	if ns, why := s.prober.betweenStamps(a, b, 2); why != "" || ns != 1_000_000-10_000-2*15_000-2*20_000-3000 {
 		t.Errorf("%v, %s", ns, why)
 	}
 	b.Traps += 20
-	if ns, why := s.betweenStamps(a, b, 2); why == "" {
+	if ns, why := s.prober.betweenStamps(a, b, 2); why == "" {
 		t.Errorf("most of the time was taken by traps, and %v are left", ns)
 	}
 	b.Holds++
-	if _, why := s.betweenStamps(a, b, 2); why != model.ProbeAnotherHold {
+	if _, why := s.prober.betweenStamps(a, b, 2); why != model.ProbeAnotherHold {
 		t.Errorf("a hold came between: %q", why)
 	}
 }

@@ -95,7 +95,7 @@ func (s *Session) profile() (*model.Profile, error) {
 	count(model.LostBecause.Of(model.CountersUnread), uint64(sum.Unclock))
 	count(model.NoReuseLeft, uint64(s.account.outlivedN))
 	count(model.SourceShared, sum.Shared)
-	s.countThrottles(p, sum, count)
+	countThrottles(p, sum, count)
 	p.Comments = append(p.Comments, s.notes()...)
 	p.Comments = append(p.Comments,
 		fmt.Sprintf("thread held per sample: p50 %v, p99 %v, longest %v", s.timing.held.quantile(.5), s.timing.held.quantile(.99), s.timing.held.longest),
@@ -118,7 +118,7 @@ func (s *Session) profile() (*model.Profile, error) {
 	if !s.tracer.RealTime {
 		p.Comments = append(p.Comments, "the tracing thread has no real-time priority (CAP_SYS_NICE): threads are held longer on a busy machine")
 	}
-	s.burstComments(p)
+	s.holds.burstComments(p)
 	if said := s.holds.stages.comment(); said != "" {
 		p.Comments = append(p.Comments, said)
 	}
@@ -126,20 +126,20 @@ func (s *Session) profile() (*model.Profile, error) {
 }
 
 // burstComments say how reading ahead went.
-func (s *Session) burstComments(p *model.Profile) {
-	if s.holds.steps() && s.holds.reading.last.n > 0 {
+func (s *holds) burstComments(p *model.Profile) {
+	if s.steps() && s.reading.last.n > 0 {
 		p.Comments = append(p.Comments, fmt.Sprintf("burst engine: step; %d threads moved on by %d steps of %.1f instructions, %.1f accesses, %v each: %v a burst at the median, %v at p99; without a reuse as far as %d accesses at the median, %d at p10",
-			s.holds.reading.last.n, s.holds.stepped.steps, float64(s.holds.stepped.instructions)/float64(max(s.holds.stepped.steps, 1)), float64(s.holds.readAhead())/float64(max(s.holds.stepped.steps, 1)),
-			s.holds.reading.sum/time.Duration(max(s.holds.stepped.steps, 1)), s.holds.reading.quantile(.5), s.holds.reading.quantile(.99), s.holds.reached.quantile(.5), s.holds.reached.quantile(.1)))
-	} else if s.holds.burst > 0 && s.holds.reading.last.n > 0 {
+			s.reading.last.n, s.stepped.steps, float64(s.stepped.instructions)/float64(max(s.stepped.steps, 1)), float64(s.readAhead())/float64(max(s.stepped.steps, 1)),
+			s.reading.sum/time.Duration(max(s.stepped.steps, 1)), s.reading.quantile(.5), s.reading.quantile(.99), s.reached.quantile(.5), s.reached.quantile(.1)))
+	} else if s.burst > 0 && s.reading.last.n > 0 {
 		p.Comments = append(p.Comments, fmt.Sprintf("read ahead: %v at the median, %v at p99; without a reuse as far as %d accesses at the median, %d at p10",
-			s.holds.reading.quantile(.5), s.holds.reading.quantile(.99), s.holds.reached.quantile(.5), s.holds.reached.quantile(.1)))
+			s.reading.quantile(.5), s.reading.quantile(.99), s.reached.quantile(.5), s.reached.quantile(.1)))
 	}
-	p.AddCount(model.ReadAhead, uint64(s.holds.readAhead()))
-	p.AddCount(model.HoldsInSyscall, uint64(s.holds.inSyscall))
+	p.AddCount(model.ReadAhead, uint64(s.readAhead()))
+	p.AddCount(model.HoldsInSyscall, uint64(s.inSyscall))
 	ends := make(map[model.Reason]int64)
-	for i := range s.holds.made {
-		ends[model.Reason(s.holds.made[i].End)]++
+	for i := range s.made {
+		ends[model.Reason(s.made[i].End)]++
 	}
 	for end, n := range ends {
 		p.Counts = append(p.Counts, model.Count{Name: model.BurstEnded.Of(end), N: n})

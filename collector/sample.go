@@ -68,7 +68,7 @@ func (s *Session) sample(t *thread) {
 		s.drain()
 		s.watches.clearEnded()
 	}
-	if s.wantProbe(t) {
+	if s.prober.wantProbe(t) {
 		s.startProbe(t)
 		return
 	}

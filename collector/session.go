@@ -436,7 +436,7 @@ func (s *Session) tick() {
 		s.latest = stats
 		return
 	}
-	waits := s.timing.resumed() + s.stampCost() // which leave no caches cold
+	waits := s.timing.resumed() + s.prober.stampCost() // which leave no caches cold
 	if s.ticks.budget.update(ran, stats, s.timing.held.sum-s.holds.stepped.cpu, s.ticks.budget.trapped(sum.Traps+stats.OtherProcess, sum.Spent)+waits) || s.ticks.budget.accepted() != accepted {
 		s.adjustPeriod(sum)
 		if err := s.kernel.SetAccept(s.ticks.budget.accepted()); err != nil {

@@ -129,7 +129,7 @@ func (h health) silent(now health, source sampler.Source, period float64) error 
 func (s *Session) watch(sum estimate.Totals, stats sampler.Stats) {
 	err := s.clockFails(s.timing.readClock)
 	if s.src.clockHealth.dead(clockHealth{s.kept.timed, stats.ClockFailed}) && err == nil {
-		err = s.unreadable()
+		err = s.timing.unreadable()
 	}
 	if err != nil && !s.account.failed {
 		// The clock is part of the programs: it cannot be replaced.
@@ -200,8 +200,8 @@ func (s *Session) checkSource(sum estimate.Totals, stats sampler.Stats) (good ui
 }
 
 // unreadable is the error of a clock whose counters others have.
-func (s *Session) unreadable() error {
-	return fmt.Errorf("the clock %s can't be read any more: %w", s.timing.clock.Name, sampler.ErrNotRunning)
+func (s *timing) unreadable() error {
+	return fmt.Errorf("the clock %s can't be read any more: %w", s.clock.Name, sampler.ErrNotRunning)
 }
 
 // clockFails says what is wrong with the clock: it can't be read in any thread that
@@ -246,7 +246,7 @@ func (s *Session) clockFails(read func(*thread) (uint64, error)) error {
 	case len(standing) > 0:
 		return fmt.Errorf("the clock %s counts nothing any more (the hypervisor fakes the PMU: use --clock cpu-time)", s.timing.clock.Name)
 	}
-	return s.unreadable()
+	return s.timing.unreadable()
 }
 
 // readClock reads the thread's clock.
@@ -280,7 +280,7 @@ func (s *observations) loseTimes(since map[threadOf]time.Duration) {
 // countThrottles says in the profile how often and how long the kernel had
 // stopped the source. What it still lets through is as random as before, and has the
 // weight of what was missed, see weigh.
-func (s *Session) countThrottles(p *model.Profile, sum estimate.Totals, count func(model.CountName, uint64)) {
+func countThrottles(p *model.Profile, sum estimate.Totals, count func(model.CountName, uint64)) {
 	count(model.ThreadsBlind, uint64(sum.Blind))
 	count(model.SourceThrottles, sum.Throttles)
 	count(model.SourceThrottled, sum.Stopped)

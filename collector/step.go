@@ -209,11 +209,11 @@ func (s *watches) closeStamp(w *watch) {
 
 // forgetSteps ends the burst of a thread that is not to be sampled any more. If it has
 // come to a stop by now its signal is on the way, else there is none.
-func (s *Session) forgetSteps(t *thread) {
+func (s *holds) forgetSteps(t *thread) {
 	if t.stepping == nil {
 		return
 	}
-	s.holds.closeStep(t)
+	s.closeStep(t)
 	t.stepping = nil
 	if t.shared.HoldIp == 0 {
 		t.shared.Hold = 0

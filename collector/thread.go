@@ -91,7 +91,7 @@ func (s *Session) ThreadStarted(pid, tid int) {
 }
 
 // threadAt is the thread of an index in the kernel's tables, nil if it is gone.
-func (s *Session) threadAt(index uint32) *thread { return s.targets.byIndex[index] }
+func (s *targets) threadAt(index uint32) *thread { return s.byIndex[index] }
 
 // ThreadMissed implements ptrace.Handler.
 func (s *Session) ThreadMissed(int, error) { s.account.lose(model.ThreadNotSampled) }
@@ -158,7 +158,7 @@ func (s *Session) dropThread(t *thread) {
 	if err := errors.Join(t.ticker.Close(), t.tally.Close()); err != nil {
 		s.account.fail(err)
 	}
-	s.forgetSteps(t)
+	s.holds.forgetSteps(t)
 	s.late.expect(t) // no new one from here on
 	s.dropProbe(t)
 	for i := range t.slots {
