@@ -92,14 +92,22 @@ func (m *targetMemory) copy(addr uint64, b []byte) (int, error) {
 	return n, err
 }
 
-// ReadPage implements interp.Memory.
-func (m *targetMemory) ReadPage(addr uint64, buf *[4096]byte) error {
-	if m.pages == 0 || m.spent > m.most {
-		return errPages
+// due says whether a page may be read, and calls atMark where it is time.
+func (m *targetMemory) due() bool {
+	if m.pages <= 0 || m.spent > m.most {
+		return false
 	}
-	if m.atMark != nil && (m.pages == m.mark || m.spent > leastTime) {
+	if m.atMark != nil && (m.pages <= m.mark || m.spent > leastTime) {
 		m.atMark()
 		m.atMark = nil
+	}
+	return true
+}
+
+// ReadPage implements interp.Memory.
+func (m *targetMemory) ReadPage(addr uint64, buf *[4096]byte) error {
+	if !m.due() {
+		return errPages
 	}
 	m.pages--
 	start := clock.Monotonic()
@@ -115,6 +123,24 @@ func (m *targetMemory) ReadPage(addr uint64, buf *[4096]byte) error {
 		return nil
 	}
 	return err
+}
+
+// ReadStepped implements interp.SteppedMemory: of pages here and there each takes half of what one takes by a call of its own, and
+// counts as so many.
+func (m *targetMemory) ReadStepped(addrs []uint64, bufs []*[4096]byte) int {
+	if !m.due() {
+		return 0
+	}
+	left := m.pages
+	if m.atMark != nil {
+		left -= m.mark // so that it is called where a hold that may read no more would end
+	}
+	start := clock.Monotonic()
+	n := m.ReadPages(addrs[:min(len(addrs), 2*left)], bufs)
+	m.pages -= (n + 1) / 2
+	m.spent += clock.Monotonic() - start
+	m.calls++
+	return n
 }
 
 // ReadPages implements interp.BatchMemory: all in one call, and the stack as well if that was asked for. They do not count among the

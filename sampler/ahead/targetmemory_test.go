@@ -98,3 +98,54 @@ func TestPageTime(t *testing.T) {
 		t.Errorf("a page may take %v", m.most)
 	}
 }
+
+// Pages in steps count half, end where a hold that reads less far would, and take time as others do.
+func TestReadStepped(t *testing.T) {
+	area, err := unix.Mmap(-1, 0, 16*pageSize, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE|unix.MAP_ANONYMOUS)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer unix.Munmap(area)
+	at := uint64(uintptr(unsafe.Pointer(&area[0])))
+	var addrs []uint64
+	var bufs []*[4096]byte
+	for i := range uint64(8) {
+		area[2*i*pageSize] = byte(i + 1)
+		addrs, bufs = append(addrs, at+2*i*pageSize), append(bufs, new([4096]byte))
+	}
+	var m targetMemory
+	m.begin(unix.Getpid(), 100)
+	defer m.userfault.close()
+	m.userfault.pid, m.userfault.scan = m.pid, &fdScan{}
+	m.userfault.scan.running.Store(true) // nobody looks
+	near := 0
+	for _, c := range []struct{ pages, mark, want, left, near int }{
+		{100, 0, 8, 96, 0},
+		{9, 6, 6, 6, 0}, // two more would be those of a hold that may read farther
+		{6, 6, 8, 2, 1},
+		{2, 0, 4, 0, 0},
+		{0, 0, 0, 0, 0},
+	} {
+		near, m.pages, m.mark, m.atMark = 0, c.pages, c.mark, nil
+		if c.mark > 0 {
+			m.atMark = func() { near++ }
+		}
+		for _, b := range bufs {
+			b[0] = 0
+		}
+		if n := m.ReadStepped(addrs, bufs); n != c.want || m.pages != c.left || near != c.near {
+			t.Errorf("%+v: %d, %d left, near ended %d times", c, n, m.pages, near)
+		}
+		for i, b := range bufs {
+			if want := byte(i + 1); i < c.want && b[0] != want || i >= c.want && b[0] != 0 {
+				t.Errorf("%+v: page %d has %d", c, i, b[0])
+			}
+		}
+	}
+	if m.spent <= 0 || m.calls != 4 {
+		t.Errorf("%v in %d calls", m.spent, m.calls)
+	}
+	if m.pages, m.spent = 100, m.most+1; m.ReadStepped(addrs, bufs) != 0 {
+		t.Error("read when the time was over")
+	}
+}

@@ -175,10 +175,10 @@ func (s *fdScan) lookAt(most int) (all bool) {
 		return false
 	}
 	s.used.Store(used)
-	s.tell.Do(func() { close(s.known) })
 	end := clock.Monotonic()
 	// A hundredth of one CPU at most.
 	s.next.Store(int64(end + max(fdScanInterval, 100*(end-start))))
+	s.tell.Do(func() { close(s.known) })
 	return true
 }
 

@@ -12,6 +12,13 @@ type BatchMemory interface {
 	ReadPages(addrs []uint64, bufs []*[4096]byte) int
 }
 
+// SteppedMemory is a Memory that can read pages in one call that a burst is likely to go to in steps, as down a column.
+type SteppedMemory interface {
+	Memory
+	// ReadStepped is as BatchMemory's ReadPages.
+	ReadStepped(addrs []uint64, bufs []*[4096]byte) int
+}
+
 // maxHints bounds the pages that are remembered, MaxBatch those that Prefetch reads.
 const (
 	maxHints = 1024
@@ -234,4 +241,66 @@ func (h *hints) remember(touched []*page) {
 		}
 	}
 	slices.Sort(h.addrs)
+}
+
+// A row is of pages that a burst goes to in steps.
+type row struct{ next, step uint64 }
+
+// Rows of pages that are being read, and how many pages of one come in a call: in the first fewer, as a row may be over.
+const maxRows, firstOfRow, moreOfRow = 4, 8, 16
+
+// rows foresee pages by those that were missed last. Up to maxRows rows may take turns.
+type rows struct {
+	missed [2*maxRows + 1]uint64 // the last one first
+	known  [maxRows]row
+	oldest int
+	addrs  []uint64
+	bufs   []*[pageSize]byte
+}
+
+// miss notes a page that is not there, and says how many of a row that it begins or goes on should come with it.
+func (r *rows) miss(num uint64) (at *row, pages int) {
+	for i := range r.known {
+		if k := &r.known[i]; k.step != 0 && k.next == num {
+			return k, moreOfRow
+		}
+	}
+	copy(r.missed[1:], r.missed[:])
+	r.missed[0] = num
+	for turns := 1; turns <= maxRows; turns++ {
+		step := num - r.missed[turns]
+		if r.missed[2*turns] != 0 && step != 0 && r.missed[turns]-r.missed[2*turns] == step {
+			k := &r.known[r.oldest]
+			r.oldest = (r.oldest + 1) % maxRows
+			*k = row{num, step}
+			return k, firstOfRow
+		}
+	}
+	return nil, 0
+}
+
+// readRow reads a page with those that come after it, if it is in a row.
+func (m *Pages) readRow(num uint64) (ok bool) {
+	at, pages := m.rows.miss(num)
+	mem, stepped := m.mem.(SteppedMemory)
+	if at == nil || !stepped {
+		return false
+	}
+	r := &m.rows
+	r.addrs, r.bufs = r.addrs[:0], r.bufs[:0]
+	for range min(pages, maxPages-m.used) {
+		if m.pages[at.next] == nil && at.next < 1<<52 {
+			r.bufs = append(r.bufs, &m.room(len(r.bufs)).data)
+			r.addrs = append(r.addrs, at.next*pageSize)
+		}
+		at.next += at.step
+	}
+	n := mem.ReadStepped(r.addrs, r.bufs)
+	for _, addr := range r.addrs[:n] {
+		m.add(addr / pageSize)
+	}
+	if n < len(r.addrs) {
+		*at = row{}
+	}
+	return n > 0
 }

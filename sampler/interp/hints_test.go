@@ -226,3 +226,78 @@ func TestStoreToKeptCode(t *testing.T) {
 		t.Errorf("%d pages in the pool", n)
 	}
 }
+
+// stepped is a memory that reads pages in steps, and notes which.
+type stepped struct {
+	batches
+	rows [][]uint64
+}
+
+func (s *stepped) ReadStepped(addrs []uint64, bufs []*[4096]byte) int {
+	s.rows = append(s.rows, slices.Clone(addrs))
+	return s.ReadPages(addrs, bufs)
+}
+
+// Pages that are gone to in steps come several at a time from the third on, also where rows take turns, down or up, and no
+// others. Where a row ends at what can't be read, it ends, and what is there is what it should be.
+func TestRows(t *testing.T) {
+	const middle = dataBase / pageSize // a page's number
+	down := func(i uint64) uint64 { return middle + 900 - 3*i }
+	up := func(i uint64) uint64 { return middle + 1000 + 2*i }
+	turns := func(rows ...func(uint64) uint64) (nums []uint64) {
+		for i := range uint64(40) {
+			for _, at := range rows {
+				nums = append(nums, at(i))
+			}
+		}
+		return nums
+	}
+	jumping := func(i uint64) uint64 { return middle + i*i*i*i*i%1009 }
+	for _, c := range []struct {
+		name      string
+		nums      []uint64
+		refused   uint64 // page
+		one, rows int
+	}{
+		{"up", turns(up), 0, 2, 3}, // 2, 8, 16, 16
+		{"down", turns(down), 0, 2, 3},
+		{"two in turns", turns(up, down), 0, 4, 6},
+		{"four in turns", turns(up, down, func(i uint64) uint64 { return middle + 2000 + i }, func(i uint64) uint64 { return middle + 3000 + 4*i }), 0, 8, 12},
+		{"no row", turns(jumping), 0, 40, 0},
+		{"its end", turns(up)[:6], up(6), 2, 1},
+		{"over an end", append(turns(up)[:6], turns(up)[7:]...), up(6), 2 + 2, 1 + 3}, // 2, 4 of 8, 2, 8, 16, 9 of 16
+	} {
+		mem := &stepped{batches: batches{pages: pages{}}}
+		for num := uint64(middle); num < middle+4000; num++ {
+			mem.put(num*pageSize, binary.LittleEndian.AppendUint64(nil, num))
+		}
+		mem.refused = c.refused * pageSize
+		p := NewPages(func(uint64) {})
+		p.Reset(mem)
+		for _, num := range c.nums {
+			if got := p.Peek(num*pageSize, 8); got != num {
+				t.Fatalf("%s: page %d has %d", c.name, num, got)
+			}
+		}
+		if mem.one != c.one || len(mem.rows) != c.rows {
+			t.Errorf("%s: %d pages one by one and %d rows, want %d and %d: %d", c.name, mem.one, len(mem.rows), c.one, c.rows, mem.rows)
+		}
+		if p.Reset(mem); p.rows.missed[0] != 0 || p.rows.known[0].step != 0 {
+			t.Errorf("%s: the next burst goes on with its rows", c.name)
+		}
+	}
+	// A burst has room for so many.
+	mem := &stepped{batches: batches{pages: pages{}}}
+	for num := uint64(middle); num < middle+2*maxPages; num++ {
+		mem.put(num*pageSize, []byte{1})
+	}
+	p := NewPages(func(uint64) {})
+	p.Reset(mem)
+	ok := true
+	for num := uint64(middle); ok && num < middle+2*maxPages; num++ {
+		ok = p.Load(num*pageSize, make([]byte, 8))
+	}
+	if ok || p.used != maxPages {
+		t.Errorf("%d pages, want %d", p.used, maxPages)
+	}
+}

@@ -52,6 +52,7 @@ type Pages struct {
 	pages map[uint64]*page
 	pool  []*page
 	used  int
+	rows  rows
 	hints map[int]*hints // by owner
 	// learns is where what the burst touches is to be remembered, nil: nowhere.
 	learns *hints
@@ -107,6 +108,7 @@ func (m *Pages) Drop() {
 	m.takeBack()
 	clear(m.pages)
 	m.used = 0
+	m.rows.missed, m.rows.known = [len(m.rows.missed)]uint64{}, [maxRows]row{}
 	for i := range m.tlb {
 		m.tlb[i] = none
 	}
@@ -156,11 +158,14 @@ func (m *Pages) miss(num uint64) *page {
 		if m.used >= maxPages {
 			panic(Halt{Cause: MemoryLimit})
 		}
-		p = m.room(0)
-		if err := m.mem.ReadPage(num*pageSize, &p.data); err != nil {
-			panic(Halt{Cause: Unreadable, Err: err})
+		if !m.readRow(num) {
+			p = m.room(0)
+			if err := m.mem.ReadPage(num*pageSize, &p.data); err != nil {
+				panic(Halt{Cause: Unreadable, Err: err})
+			}
+			m.add(num)
 		}
-		m.add(num)
+		p = m.pages[num]
 	}
 	p.touched = true
 	m.tlb[num%tlbSize] = p
