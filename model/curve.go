@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 )
 
 // Quote says whether a point of a curve may be quoted as a number.
@@ -96,6 +97,8 @@ const (
 // were followed until such a cache is full, see maybeReused, it reaches lower. With Local the variance
 // is that of SSX, as if all epochs were one, in proportion.
 //
+// No band reaches higher than that of a smaller one of the profile's caches, nor lower than that of a larger one.
+//
 // A ratio is quoted if some eleven holds of equal weight are behind it.
 //
 // It errs on an unknown model, a broken profile or one with no observations.
@@ -122,6 +125,8 @@ func (p *Profile) missRatios(sizes []uint64, o CurveOptions) (*Curve, error) {
 	if err != nil {
 		return nil, err
 	}
+	asked := len(sizes)
+	sizes = slices.Concat(sizes, p.cacheBlocks())
 	x := &bander{p: p, e: e, conv: conv, sizes: sizes}
 	if err := x.measure(o); err != nil {
 		return nil, err
@@ -144,7 +149,26 @@ func (p *Profile) missRatios(sizes []uint64, o CurveOptions) (*Curve, error) {
 		}
 		c.Points[i] = q
 	}
+	// A larger cache misses no more: what the profile's own caches tell holds for others, too. These alone, so that a
+	// size has the same band whichever others are asked for.
+	caches := slices.Clone(c.Points[asked:])
+	c.Points = c.Points[:asked]
+	for i := range c.Points {
+		c.Points[i].within(caches)
+	}
 	return c, nil
+}
+
+// within has the band reach no higher than that of a smaller cache, nor lower than that of a larger one.
+func (q *Point) within(caches []Point) {
+	for _, c := range caches {
+		if c.Blocks <= q.Blocks {
+			q.High = max(min(q.High, c.High), q.MissRatio)
+		}
+		if c.Blocks >= q.Blocks {
+			q.Low = min(max(q.Low, c.Low), q.MissRatio)
+		}
+	}
 }
 
 var errNoObservations = errors.New("the profile has no observations")

@@ -264,3 +264,71 @@ func TestBandsJointly(t *testing.T) {
 		}
 	}
 }
+
+// A larger cache misses no more than a smaller one: of a few holds of different weight, cut off early, or reused after times of which
+// little is known, the bands of the profile's caches fall with their size, those of others lie between them, and each is the same
+// whichever others are asked for.
+func TestBandsFall(t *testing.T) {
+	rng := rand.New(rand.NewPCG(5, 6))
+	cuts := 0
+	for range 40 {
+		p := &Profile{Block: 64, BinsPerOctave: 16, Caches: []Cache{{Size: 48 << 10}, {Size: 1 << 20}, {Size: 32 << 20}},
+			Clock: Clock{Unit: "nanoseconds", Rate: 1, RateSource: "measured", RateLow: 0.3, RateHigh: 3, WaitNS: 10, PlainNS: 0.3}}
+		for h := range 12 {
+			weight := math.Exp(2 * rng.NormFloat64())
+			open := rng.Float64()
+			for range 4 {
+				r := Record{Kind: Reuse, Timing: Timing{Time: uint64(math.Exp(17 * rng.Float64()))}, Cluster: Cluster{Hold: uint64(h + 1)},
+					Weight: Weight{Observations: 1, Accesses: weight}}
+				r.Open = open
+				switch r.Lookahead = (Lookahead{After: 1000, Distinct: 300}); {
+				case r.Time <= 1000:
+					r.Exact = true
+				case rng.IntN(2) == 0:
+					r.Kind, r.Exact, r.Time = Censored, true, 1000
+				default:
+					r.Native = r.Time
+				}
+				p.Records = append(p.Records, r)
+			}
+		}
+		others := []uint64{100, 768, 3000, 1 << 14, 1 << 17, 1 << 19, 1 << 21}
+		all, err := p.MissRatios(others, CurveOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		caches, err := p.MissRatios(p.cacheBlocks(), CurveOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i, q := range all.Points {
+			alone, err := p.MissRatios(others[i:i+1], CurveOptions{})
+			if err != nil || alone.Points[0] != q {
+				t.Fatalf("%d blocks: %+v beside others, %+v alone, %v", q.Blocks, q, alone.Points[0], err)
+			}
+			for _, c := range caches.Points {
+				if c.Blocks <= q.Blocks && q.High > max(c.High, q.MissRatio) || c.Blocks >= q.Blocks && q.Low < min(c.Low, q.MissRatio) {
+					t.Errorf("%d blocks: [%.3g, %.3g], of %d: [%.3g, %.3g]", q.Blocks, q.Low, q.High, c.Blocks, c.Low, c.High)
+				}
+			}
+		}
+		q := *p
+		q.Caches = nil
+		for i, c := range caches.Points {
+			free, err := q.MissRatios([]uint64{c.Blocks}, CurveOptions{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if free.Points[0].High > c.High || free.Points[0].Low < c.Low {
+				cuts++
+			}
+			if i > 0 && c.High > max(caches.Points[i-1].High, c.MissRatio) {
+				t.Errorf("%+v", caches.Points)
+			}
+		}
+	}
+	if cuts == 0 {
+		t.Error("no band would have been other without it")
+	}
+	t.Logf("%d of 120 bands would have been other", cuts)
+}
