@@ -250,3 +250,62 @@ func TestPprofToolLatency(t *testing.T) {
 		}
 	}
 }
+
+// A window of a session in which nothing was seen, or not all that there may be, has fewer columns: it joins the others all the
+// same, in any order, and nothing is lost of these.
+func TestJoinOtherColumns(t *testing.T) {
+	whole := func() *model.Profile {
+		p := windowProfile()
+		p.Records[0].Squares = 25
+		p.Latencies = []model.Latency{{Use: p.Records[0].Use, Op: model.Load, TID: 7, DataSource: "L2", Cycles: 80}}
+		return p
+	}
+	none := func() *model.Profile {
+		p := whole()
+		p.Records, p.Touches, p.Moments, p.Latencies = nil, nil, nil, nil
+		return p
+	}
+	some := func() *model.Profile {
+		p := whole()
+		p.Touches, p.Moments, p.Records[0].Squares = nil, nil, 0
+		return p
+	}
+	for name, ps := range map[string][]*model.Profile{
+		"none last": {whole(), none()}, "none first": {none(), whole()}, "some first": {some(), whole(), none()}, "some and none": {none(), some()},
+	} {
+		var in []*profile.Profile
+		var wantTouches, wantMoments, observed, latencies int
+		for _, p := range ps {
+			_, out := write(t, p)
+			in = append(in, out)
+			wantTouches, wantMoments = max(wantTouches, len(p.Touches)), max(wantMoments, len(p.Moments))
+			observed, latencies = observed+5*len(p.Records), latencies+80*len(p.Latencies)
+		}
+		if _, err := profile.Merge(in); err == nil {
+			t.Errorf("%s: pprof merges them by itself", name)
+		}
+		joined, err := Join(in...)
+		if err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		var b bytes.Buffer
+		if err := joined.Write(&b); err != nil {
+			t.Fatal(err)
+		}
+		q, err := Read(&b)
+		if err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		accesses, weight := 0.0, 0.0
+		for _, r := range q.Records {
+			accesses += r.Accesses
+		}
+		for _, l := range q.Latencies {
+			weight += l.Cycles
+		}
+		if len(q.Touches) != wantTouches || len(q.Moments) != wantMoments || accesses != float64(observed) || weight != float64(latencies) {
+			t.Errorf("%s: %d touches, %d moments, %v accesses, latencies of %v; want %d, %d, %d, %d", name,
+				len(q.Touches), len(q.Moments), accesses, weight, wantTouches, wantMoments, observed, latencies)
+		}
+	}
+}

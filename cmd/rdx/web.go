@@ -312,9 +312,13 @@ func (f *recordFlags) windows(cmd *cobra.Command, cfg collector.Config, ctx cont
 		if e != nil {
 			return errors.Join(err, e)
 		}
-		if all, e = joined(all, one); e != nil {
+		if all != nil {
+			one, e = pprofout.Join(all, one)
+		}
+		if e != nil {
 			return errors.Join(err, e)
 		}
+		all = one
 		return errors.Join(err, show(all))
 	})
 	return all, err
@@ -327,12 +331,4 @@ func readPprof(name string) (*profile.Profile, error) {
 	}
 	defer f.Close()
 	return profile.Parse(f)
-}
-
-// joined is both by pprof's own rules, by which a profile of rdx stays one.
-func joined(a, b *profile.Profile) (*profile.Profile, error) {
-	if a == nil {
-		return b, nil
-	}
-	return profile.Merge([]*profile.Profile{a, b})
 }
