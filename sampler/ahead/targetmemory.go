@@ -126,7 +126,7 @@ func (m *targetMemory) ReadPage(addr uint64, buf *[4096]byte) error {
 }
 
 // ReadStepped implements interp.SteppedMemory: of pages here and there each takes half of what one takes by a call of its own, and
-// counts as so many.
+// counts as so many. The thread may not come to them: only what is in memory is read.
 func (m *targetMemory) ReadStepped(addrs []uint64, bufs []*[4096]byte) int {
 	if !m.due() {
 		return 0
@@ -136,7 +136,11 @@ func (m *targetMemory) ReadStepped(addrs []uint64, bufs []*[4096]byte) int {
 		left -= m.mark // so that it is called where a hold that may read no more would end
 	}
 	start := clock.Monotonic()
-	n := m.ReadPages(addrs[:min(len(addrs), 2*left)], bufs)
+	addrs = addrs[:min(len(addrs), 2*left)]
+	n := m.userfault.presentOf(m.pid, addrs)
+	if n > 0 {
+		n = m.ReadPages(addrs[:n], bufs)
+	}
 	m.pages -= (n + 1) / 2
 	m.spent += clock.Monotonic() - start
 	m.calls++

@@ -2,6 +2,7 @@ package ahead
 
 import (
 	"bytes"
+	"slices"
 	"testing"
 	"time"
 	"unsafe"
@@ -144,6 +145,32 @@ func TestReadStepped(t *testing.T) {
 	}
 	if m.spent <= 0 || m.calls != 4 {
 		t.Errorf("%v in %d calls", m.spent, m.calls)
+	}
+	// One is not there any more: it ends before, and makes none.
+	for _, c := range []struct{ gone, step, want int }{{3, 2, 3}, {0, 2, 0}, {7, 2, 7}, {5, -2, 2}, {-1, -2, 8}} {
+		for i := range area {
+			area[i] = 1
+		}
+		if c.gone >= 0 {
+			if err := unix.Madvise(area[2*c.gone*pageSize:(2*c.gone+1)*pageSize], unix.MADV_DONTNEED); err != nil {
+				t.Fatal(err)
+			}
+		}
+		row := slices.Clone(addrs)
+		if c.step < 0 {
+			slices.Reverse(row)
+		}
+		m.pages, m.spent = 100, 0
+		if n := m.ReadStepped(row, bufs); n != c.want || m.pages != 100-(n+1)/2 {
+			t.Errorf("%+v: %d pages, %d left", c, n, m.pages)
+		}
+		if c.gone >= 0 && m.userfault.present(addrs[c.gone]/pageSize) {
+			t.Errorf("%+v: the page was made", c)
+		}
+	}
+	far := []uint64{addrs[0], addrs[1], addrs[0] + 4096*wholeRow*pageSize}
+	if n := m.userfault.presentOf(unix.Getpid(), far); n != 2 {
+		t.Errorf("of far pages %d are there", n)
 	}
 	if m.pages, m.spent = 100, m.most+1; m.ReadStepped(addrs, bufs) != 0 {
 		t.Error("read when the time was over")

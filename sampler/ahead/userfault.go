@@ -9,6 +9,7 @@ import (
 	"io"
 	"math"
 	"os"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -33,6 +34,7 @@ type userfault struct {
 	empty   bool     // the page looked for last was in no pagemap: there is no address space, or it is outside of it
 	scan    *fdScan  // of pid
 	scans   map[int]*fdScan
+	entries [wholeRow * 8]byte
 }
 
 // allows says how many of the n bytes at addr, from the first on, may be read.
@@ -88,26 +90,61 @@ const (
 	pagemapThere   = pagemapPresent | pagemapSwapped
 )
 
-// present looks the page up in /proc/PID/pagemap, see proc(5). A process that
+// wholeRow is how many pages' entries are read at once, of which not all are asked for.
+const wholeRow = 1024
+
+// presentOf says how many of the pages, from the first on, the process has in memory as it stands: to read these waits for no disk,
+// makes no page, and has no stack grow.
+func (u *userfault) presentOf(pid int, addrs []uint64) int {
+	u.of(pid)
+	least, most := slices.Min(addrs)/pageSize, slices.Max(addrs)/pageSize
+	if most-least >= wholeRow {
+		for i, addr := range addrs {
+			if u.entry(addr/pageSize)&pagemapPresent == 0 {
+				return i
+			}
+		}
+		return len(addrs)
+	}
+	if u.pagemap == nil && u.entry(addrs[0]/pageSize) == 0 { // it opens it
+		return 0
+	}
+	entries := u.entries[:(most-least+1)*8]
+	if n, _ := u.pagemap.ReadAt(entries, int64(least*8)); n < len(entries) { // of a program that it runs no more
+		u.close()
+		return 0
+	}
+	for i, addr := range addrs {
+		if binary.NativeEndian.Uint64(entries[(addr/pageSize-least)*8:])&pagemapPresent == 0 {
+			return i
+		}
+	}
+	return len(addrs)
+}
+
+// present says whether the page is there, in memory or swapped out.
+func (u *userfault) present(page uint64) bool { return u.entry(page)&pagemapThere != 0 }
+
+// entry is the page's in /proc/PID/pagemap, see proc(5), 0 where it has none. A process that
 // has executed another program has another pagemap; the old one is empty.
-func (u *userfault) present(page uint64) bool {
+func (u *userfault) entry(page uint64) uint64 {
 	u.empty = true
 	for range 2 {
 		if u.pagemap == nil {
 			var err error
 			if u.pagemap, err = os.Open(fmt.Sprintf("/proc/%d/pagemap", u.pid)); err != nil {
 				u.pagemap = nil
-				return false
+				return 0
 			}
 		}
 		var entry [8]byte
 		if n, _ := u.pagemap.ReadAt(entry[:], int64(page*8)); n == len(entry) {
 			u.empty = false
-			return binary.NativeEndian.Uint64(entry[:])&pagemapThere != 0
+			return binary.NativeEndian.Uint64(entry[:])
 		}
 		u.close()
 	}
-	return false
+	return 0
 }
 
 // fdScan looks now and then whether a process has a userfaultfd: never while a thread of it is held, for it may have very
