@@ -3,6 +3,7 @@ package model
 import (
 	"math"
 	"math/rand/v2"
+	"slices"
 	"testing"
 )
 
@@ -297,6 +298,15 @@ func TestBandsFall(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
+		slices.Reverse(others)
+		back, err := p.MissRatios(others, CurveOptions{})
+		slices.Reverse(others)
+		if err == nil {
+			slices.Reverse(back.Points)
+		}
+		if err != nil || !slices.Equal(back.Points, all.Points) {
+			t.Fatalf("%+v, the other way round %+v, %v", all, back, err)
+		}
 		caches, err := p.MissRatios(p.cacheBlocks(), CurveOptions{})
 		if err != nil {
 			t.Fatal(err)
@@ -319,7 +329,10 @@ func TestBandsFall(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if free.Points[0].High > c.High || free.Points[0].Low < c.Low {
+			switch f := free.Points[0]; {
+			case f.High < c.High || f.Low > c.Low || f.MissRatio != c.MissRatio:
+				t.Errorf("%+v by itself, %+v beside others", f, c)
+			case f.High > c.High || f.Low < c.Low:
 				cuts++
 			}
 			if i > 0 && c.High > max(caches.Points[i-1].High, c.MissRatio) {
