@@ -125,8 +125,10 @@ func (p *Profile) missRatios(sizes []uint64, o CurveOptions) (*Curve, error) {
 	if err != nil {
 		return nil, err
 	}
-	asked := len(sizes)
-	sizes = slices.Concat(sizes, p.cacheBlocks())
+	asked, blocks := sizes, p.cacheBlocks()
+	sizes = slices.Concat(sizes, blocks)
+	slices.Sort(sizes)
+	sizes = slices.Compact(sizes)
 	x := &bander{p: p, e: e, conv: conv, sizes: sizes}
 	if err := x.measure(o); err != nil {
 		return nil, err
@@ -151,8 +153,16 @@ func (p *Profile) missRatios(sizes []uint64, o CurveOptions) (*Curve, error) {
 	}
 	// A larger cache misses no more: what the profile's own caches tell holds for others, too. These alone, so that a
 	// size has the same band whichever others are asked for.
-	caches := slices.Clone(c.Points[asked:])
-	c.Points = c.Points[:asked]
+	of := func(sizes []uint64) []Point {
+		points := make([]Point, len(sizes))
+		for i, s := range sizes {
+			at, _ := slices.BinarySearch(x.sizes, s)
+			points[i] = c.Points[at]
+		}
+		return points
+	}
+	caches := of(blocks)
+	c.Points = of(asked)
 	for i := range c.Points {
 		c.Points[i].within(caches)
 	}

@@ -3,6 +3,7 @@ package model
 import (
 	"fmt"
 	"math"
+	"slices"
 )
 
 // Manner says how the accesses of one instruction follow each other.
@@ -105,6 +106,54 @@ type Touch struct {
 	Member string
 	// Within is how far into its block one of the accesses is, if Data is one, in bytes. It is not written.
 	Within uint64
+}
+
+// TouchSum is how several touches, as of a line of the source or of a data object, touch memory together.
+type TouchSum struct {
+	Accesses, Fetches float64 // as of a Touch
+	Windows           int64   // the most of one
+	// Used is how many bytes of a fetched line are touched, as far as was read ahead, and Written the share of fetched lines
+	// that are written to.
+	Used, Written float64
+	Waits         bool // no prefetcher follows most fetches
+	// Stride, Step and Kept are StrideOf them.
+	Stride Stride
+	Step   int64
+	Kept   float64
+	Data   string // that most of it touches
+	// Members are those of structs that are touched, each once, in the order in which they come.
+	Members []string
+}
+
+// SumTouches sums them up. name is what data are called, which may be nil.
+func SumTouches(touches []*Touch, name func(*Data) string) (s TouchSum) {
+	waiting, data := 0.0, map[string]float64{}
+	for _, t := range touches {
+		s.Accesses += t.Accesses
+		s.Fetches += t.Fetches
+		s.Used += t.Used
+		s.Written += t.Written
+		s.Windows = max(s.Windows, t.Windows)
+		if t.Waits() {
+			waiting += t.Fetches
+		}
+		if t.Member != "" && !slices.Contains(s.Members, t.Member) {
+			s.Members = append(s.Members, t.Member)
+		}
+		data[name(t.Data)] += t.Fetches + 1e-6*t.Accesses // accesses tell where nothing is fetched
+	}
+	if s.Fetches > 0 {
+		s.Used, s.Written = s.Used/s.Fetches, s.Written/s.Fetches
+		s.Waits = waiting > s.Fetches/2
+	}
+	best := -1.0
+	for name, n := range data {
+		if n > best || n == best && name < s.Data {
+			s.Data, best = name, n
+		}
+	}
+	s.Stride, s.Step, s.Kept = StrideOf(touches)
+	return s
 }
 
 // Wait says what a thread did at a random moment.

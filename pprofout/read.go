@@ -242,9 +242,7 @@ type frameID struct {
 
 // columns finds the sample types by name: other tools may reorder them.
 func (d *decoder) columns() error {
-	index := func(want *profile.ValueType) int {
-		return slices.IndexFunc(d.in.SampleType, func(t *profile.ValueType) bool { return t.Type == want.Type && t.Unit == want.Unit })
-	}
+	index := func(want *profile.ValueType) int { return columnOf(d.in.SampleType, want) }
 	d.latencies = index(latencyType) >= 0
 	d.squares = index(squaresType) >= 0
 	d.windows = index(windowTypes[0]) >= 0

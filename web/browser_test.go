@@ -268,11 +268,16 @@ func example(t *testing.T, name string) Profile {
 // serve starts a server and says where.
 func serve(t *testing.T, o Options, profiles ...Profile) string {
 	t.Helper()
+	return start(t, NewServer(profiles, o))
+}
+
+// start has a server serve, and says where.
+func start(t *testing.T, s *Server) string {
+	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := NewServer(profiles, o)
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
 	go func() { done <- s.Serve(ctx, l) }()

@@ -3,38 +3,24 @@ package web
 // Needs Chromium.
 
 import (
-	"context"
-	"net"
 	"strconv"
 	"testing"
 )
 
 // TestLive: pages that are open fill while profiles come in, what is chosen stays chosen, and the end is told.
 func TestLive(t *testing.T) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
 	s := NewServer(nil, testSource(t))
 	s.Set(nil, true)
-	ctx, cancel := context.WithCancel(context.Background())
-	done := make(chan error, 1)
-	go func() { done <- s.Serve(ctx, l) }()
-	t.Cleanup(func() {
-		cancel()
-		if err := <-done; err != nil {
-			t.Error(err)
-		}
-	})
+	url := start(t, s)
 	b := openBrowser(t)
-	b.eval("location.href = "+strconv.Quote(s.URL(l.Addr())), nil)
+	b.eval("location.href = "+strconv.Quote(url), nil)
 	b.await("document.body?.textContent.includes('The first samples are being taken')")
 	x := example(t, "words.pb.gz")
 	part := *x.Raw
 	part.Records = x.Raw.Records[:2*len(x.Raw.Records)/3]
 	s.Set([]Profile{{"live.pb.gz", &part}}, true)
 	b.await("document.querySelector('.live') && document.querySelector('.curve canvas')")
-	b.show(s.URL(l.Addr()), "page=pairs&weight=accesses", "pairs")
+	b.show(url, "page=pairs&weight=accesses", "pairs")
 	b.click("table.pairs tbody tr")
 	b.await("document.querySelector('tr.chosen')")
 	chosen := b.text("tr.chosen td:nth-last-child(2)") + b.text("tr.chosen td:last-child")

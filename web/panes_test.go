@@ -78,23 +78,28 @@ func TestSharing(t *testing.T) {
 	b.clean()
 }
 
-// TestInstructions: where there is no source the pane has the instructions of the program, by its build ID, with the misses of
-// each. Of another build it has none and says so.
-func TestInstructions(t *testing.T) {
+// walking is a program without debug information whose function walk returns such an expression of a table and an index i.
+func walking(t *testing.T, expression string) (prog string) {
+	t.Helper()
 	gcc, err := exec.LookPath("gcc")
 	if err != nil {
 		t.Skip("needs gcc: ", err)
 	}
-	dir := t.TempDir()
-	prog := filepath.Join(dir, "prog")
-	text := "long table[100];\n__attribute__((noinline)) long walk(long i) { return table[i % 100]++ + table[(i + 7) % 100]; }\nint main(int n, char **a) { return (int)walk(n); }\n"
+	prog = filepath.Join(t.TempDir(), "prog")
 	cmd := exec.Command(gcc, "-O1", "-g0", "-Wl,--build-id=sha1", "-x", "c", "-o", prog, "-")
-	cmd.Stdin = strings.NewReader(text)
+	cmd.Stdin = strings.NewReader("long table[100];\n__attribute__((noinline)) long walk(long i) { return " + expression + "; }\nint main(int n, char **a) { return (int)walk(n); }\n")
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Fatalf("gcc: %v\n%s", err, out)
 	}
+	return prog
+}
+
+// TestInstructions: where there is no source the pane has the instructions of the program, by its build ID, with the misses of
+// each. Of another build it has none and says so.
+func TestInstructions(t *testing.T) {
+	prog := walking(t, "table[i % 100]++ + table[(i + 7) % 100]")
 	p := ofProgram(t, prog, "walk")
-	source, err := NewSource([]string{dir})
+	source, err := NewSource([]string{filepath.Dir(prog)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -122,18 +127,8 @@ func TestInstructions(t *testing.T) {
 // TestPprofDisasm: pprof's own pages have the instructions of programs below the roots, of the build that was profiled, with each one's
 // samples; and of no others.
 func TestPprofDisasm(t *testing.T) {
-	gcc, err := exec.LookPath("gcc")
-	if err != nil {
-		t.Skip("needs gcc: ", err)
-	}
-	dir := t.TempDir()
-	prog := filepath.Join(dir, "prog")
-	cmd := exec.Command(gcc, "-O1", "-g0", "-Wl,--build-id=sha1", "-x", "c", "-o", prog, "-")
-	cmd.Stdin = strings.NewReader("long table[100];\n__attribute__((noinline)) long walk(long i) { return table[i % 100]++; }\nint main(int n, char **a) { return (int)walk(n); }\n")
-	if out, err := cmd.CombinedOutput(); err != nil {
-		t.Fatalf("gcc: %v\n%s", err, out)
-	}
-	source, err := NewSource([]string{dir})
+	prog := walking(t, "table[i % 100]++")
+	source, err := NewSource([]string{filepath.Dir(prog)})
 	if err != nil {
 		t.Fatal(err)
 	}

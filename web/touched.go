@@ -28,10 +28,8 @@ type touched struct {
 
 // touchGroup is what is seen as one.
 type touchGroup struct {
-	touched
-	all     []*model.Touch
-	data    map[string]float64
-	waiting float64
+	touchKey
+	all []*model.Touch
 }
 
 type touchKey struct {
@@ -46,22 +44,18 @@ func touchesOf(p *model.Profile, places *placeTable) []touched {
 	var groups []*touchGroup
 	for i := range p.Touches {
 		t := &p.Touches[i]
-		name := ""
-		if t.Data != nil {
-			name = t.Data.Name
-		}
-		keys := []touchKey{{places.ofStack(t.Use), t.Op, ""}, {-1, 0, name}}
-		if name == "" {
+		keys := []touchKey{{places.ofStack(t.Use), t.Op, ""}, {-1, 0, dataName(t.Data)}}
+		if keys[1].data == "" {
 			keys = keys[:1]
 		}
 		for _, k := range keys {
 			g := by[k]
 			if g == nil {
-				g = &touchGroup{touched: touched{Place: k.place, Op: k.op.String()}, data: map[string]float64{}}
+				g = &touchGroup{touchKey: k}
 				by[k] = g
 				groups = append(groups, g)
 			}
-			g.add(t, name)
+			g.all = append(g.all, t)
 		}
 	}
 	out := make([]touched, len(groups))
@@ -79,35 +73,22 @@ const (
 	mostMembers = 20 // of one
 )
 
-func (g *touchGroup) add(t *model.Touch, name string) {
-	g.Accesses += t.Accesses
-	g.Fetches += t.Fetches
-	g.Used += t.Used
-	g.Written += t.Written
-	if t.Waits() {
-		g.waiting += t.Fetches
-	}
-	if m := report.Printable(report.Shorten(t.Member, longestName)); m != "" && len(g.Members) < mostMembers && !slices.Contains(g.Members, m) {
-		g.Members = append(g.Members, m)
-	}
-	g.all = append(g.all, t)
-	g.data[name] += t.Fetches + 1e-6*t.Accesses // accesses tell where nothing is fetched
-}
-
 func (g *touchGroup) sum() touched {
-	if g.Fetches > 0 {
-		g.Used, g.Written = g.Used/g.Fetches, g.Written/g.Fetches
-		g.Waits = g.waiting > g.Fetches/2
-	}
-	best := -1.0
-	for name, v := range g.data {
-		if v > best || v == best && name < g.Data {
-			g.Data, best = name, v
+	s := model.SumTouches(g.all, dataName)
+	out := touched{Place: g.place, Op: g.op.String(), Data: report.Printable(report.Shorten(s.Data, longestName)), Accesses: s.Accesses, Fetches: s.Fetches,
+		Stride: s.Stride.String(), Step: s.Step, Kept: s.Kept, Waits: s.Waits, Used: s.Used, Written: s.Written}
+	for _, m := range s.Members {
+		if m = report.Printable(report.Shorten(m, longestName)); len(out.Members) < mostMembers && !slices.Contains(out.Members, m) {
+			out.Members = append(out.Members, m)
 		}
 	}
-	g.Data = report.Printable(report.Shorten(g.Data, longestName))
-	var class model.Stride
-	class, g.Step, g.Kept = model.StrideOf(g.all)
-	g.Stride = class.String()
-	return g.touched
+	return out
+}
+
+// dataName is "" where it is not known what was touched.
+func dataName(d *model.Data) string {
+	if d == nil {
+		return ""
+	}
+	return d.Name
 }

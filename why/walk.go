@@ -33,9 +33,7 @@ type Walk struct {
 	// Members are those of structs that it fetches, where the debug information tells.
 	Members []string `json:"members,omitempty"`
 
-	used, written, waiting float64
-	touches                []*model.Touch
-	data                   map[string]float64
+	touches []*model.Touch
 }
 
 // walks are all places that touch memory, those that fetch most first.
@@ -51,23 +49,11 @@ func walks(p *model.Profile) (out []*Walk) {
 		k := key{at.String(), t.Op}
 		w := by[k]
 		if w == nil {
-			w = &Walk{Place: k.place, Function: at.Function, File: at.File, Line: at.Line, Op: t.Op.String(), data: map[string]float64{}}
+			w = &Walk{Place: k.place, Function: at.Function, File: at.File, Line: at.Line, Op: t.Op.String()}
 			by[k] = w
 			out = append(out, w)
 		}
-		w.Accesses += t.Accesses
-		w.Fetches += t.Fetches
-		w.used += t.Used
-		w.written += t.Written
-		w.Windows = max(w.Windows, t.Windows)
-		if t.Waits() {
-			w.waiting += t.Fetches
-		}
-		if t.Member != "" && !slices.Contains(w.Members, t.Member) {
-			w.Members = append(w.Members, t.Member)
-		}
 		w.touches = append(w.touches, t)
-		w.data[nameOf(t.Data)] += t.Fetches + 1e-6*t.Accesses
 	}
 	for _, w := range out {
 		w.settle()
@@ -80,17 +66,9 @@ func walks(p *model.Profile) (out []*Walk) {
 
 // settle sums up.
 func (w *Walk) settle() {
-	if w.Fetches > 0 {
-		w.Used, w.Written = w.used/w.Fetches, w.written/w.Fetches
-		w.Waits = w.waiting > w.Fetches/2
-	}
-	best := -1.0
-	for name, n := range w.data {
-		if n > best || n == best && name < w.Data {
-			w.Data, best = name, n
-		}
-	}
-	var class model.Stride
-	class, w.Step, w.Kept = model.StrideOf(w.touches)
-	w.Stride = class.String()
+	s := model.SumTouches(w.touches, nameOf)
+	w.Accesses, w.Fetches, w.Windows = s.Accesses, s.Fetches, s.Windows
+	w.Used, w.Written, w.Waits = s.Used, s.Written, s.Waits
+	w.Stride, w.Step, w.Kept = s.Stride.String(), s.Step, s.Kept
+	w.Data, w.Members = s.Data, s.Members
 }

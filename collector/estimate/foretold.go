@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/rdx-profiler/rdx/model"
+	"github.com/rdx-profiler/rdx/sampler"
 	"github.com/rdx-profiler/rdx/sampler/pipeline"
 )
 
@@ -220,7 +221,7 @@ func (f *foretold) findOrigins(p *model.Profile, block int, c *pipeline.Conflict
 	blocks := func(degree, i int) uint64 {
 		bytes := p.FoundWithin(min(i, len(p.Caches)-1)) // where there are fewer caches, what would come from the missing ones comes from memory
 		if degree > 0 && i < len(c.Rooms) {
-			bytes = min(bytes, int64(c.Holds(i, degree))*lineBytes)
+			bytes = min(bytes, int64(c.Holds(i, degree))*sampler.LineSize)
 		}
 		return uint64(bytes) / uint64(block)
 	}
@@ -252,8 +253,6 @@ func (f *foretold) findOrigins(p *model.Profile, block int, c *pipeline.Conflict
 	}
 	return near, far, true
 }
-
-const lineBytes = 64
 
 // degrees are those that windows have, the first 0.
 func (f *foretold) degrees() []int {

@@ -28,16 +28,13 @@ func (c *Conflicts) valid(wanted bool) bool {
 	if !wanted {
 		return c.Room == 0 && len(c.Steps) == 0
 	}
-	possible := func(ns [2]float64) bool { return ns[0] > 0 && ns[0] < 1e5 && ns[1] > 0 && ns[1] < 1e5 }
 	return c.Room > 0 && c.Room <= most/line && len(c.Steps) == len(conflictSteps) && !slices.ContainsFunc(c.Steps, func(s ConflictStep) bool {
-		return !slices.Contains(conflictSteps[:], s.Bytes) || !possible(s.Loads) || !possible(s.Stores)
+		return !slices.Contains(conflictSteps[:], s.Bytes) || !possible(s.Loads[:]...) || !possible(s.Stores[:]...)
 	})
 }
 
 // conflictSteps are those that use a 64th of the places in a page, a 32nd, a 16th, and an eighth.
 var conflictSteps = [...]int64{4096, 2048, 1024, 512}
-
-const page = 4096
 
 // Room is how many lines at one place in a page a cache of so many bytes holds whose sets are chosen by that alone, as first
 // caches' are.
@@ -48,15 +45,11 @@ func MeasureConflicts(second int64) (c Conflicts, err error) {
 	// Lines at each place in a page that is used: as many as fit if half of the cache's sets tell by more, and as surely don't.
 	near, far := max(second/page/2, 32), max(8*second/page, 512)
 	far = min(far, most/page)
-	memory, err := unix.Mmap(-1, 0, int(far*page), unix.PROT_READ|unix.PROT_WRITE, unix.MAP_ANON|unix.MAP_PRIVATE)
+	memory, err := newMemory(far * page)
 	if err != nil {
-		return c, fmt.Errorf("measure what conflicts in caches cost: map memory: %w", err)
+		return c, fmt.Errorf("measure what conflicts in caches cost: %w", err)
 	}
 	defer unix.Munmap(memory)
-	for i := 0; i < len(memory); i += page {
-		memory[i] = 1 // else all pages are the one zero page
-		memory[i] = 0
-	}
 	for _, step := range conflictSteps {
 		s := ConflictStep{Bytes: step}
 		for i, pages := range []int64{near, far} {

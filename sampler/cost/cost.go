@@ -30,7 +30,7 @@ type Cost struct {
 }
 
 const (
-	line = 64
+	line, page = 64, 4096
 	// most is how much memory is used: a machine with larger caches tells less of its memory.
 	most = 256 << 20
 	// Each figure is the median of so many rounds of so many accesses.
@@ -107,12 +107,16 @@ func Run(args []string) int {
 
 // Valid says whether that can be of a machine with such caches: what was kept may be anybody's.
 func (m *Machine) Valid(sizes []int64) bool {
-	possible := func(ns float64) bool { return ns > 0 && ns < 1e5 }
 	larger := func(a, b Cost) int { return int(min(max(a.Bytes-b.Bytes, -1), 1)) }
 	return slices.Equal(m.Sizes, sizes) && len(m.On) <= 64 && possible(m.Cycle) && m.Conflicts.valid(len(sizes) > 1) && slices.IsSortedFunc(m.On, larger) &&
 		!slices.ContainsFunc(m.On, func(c Cost) bool {
-			return c.Bytes <= 0 || !possible(c.Waits) || !possible(c.Streams) || !possible(c.Apart)
+			return c.Bytes <= 0 || !possible(c.Waits, c.Streams, c.Apart)
 		})
+}
+
+// possible says whether an access, or a cycle, can take so long each, in ns.
+func possible(ns ...float64) bool {
+	return !slices.ContainsFunc(ns, func(x float64) bool { return !(x > 0 && x < 1e5) })
 }
 
 // Measure gives the cost of data of several sizes, in each of the caches, whose sizes are given in bytes, and behind the last.
@@ -132,21 +136,30 @@ func Measure(sizes []int64) (out []Cost, err error) {
 	}
 	spans = append(spans, min(powerOfTwo(2*sizes[len(sizes)-1]), most))
 	spans = slices.Compact(spans)
-	memory, err := unix.Mmap(-1, 0, int(slices.Max(spans)), unix.PROT_READ|unix.PROT_WRITE, unix.MAP_ANON|unix.MAP_PRIVATE)
+	memory, err := newMemory(slices.Max(spans))
 	if err != nil {
-		return nil, fmt.Errorf("measure what accesses cost: map memory: %w", err)
+		return nil, fmt.Errorf("measure what accesses cost: %w", err)
 	}
 	defer unix.Munmap(memory)
-	for i := 0; i < len(memory); i += 4096 {
-		memory[i] = 1 // else all pages are the one zero page
-		memory[i] = 0
-	}
 	for _, span := range spans {
 		w := walk{b: memory[:span], mask: uint64(span/line - 1)}
 		w.streams(2 * len(w.b) / line) // into the cache that holds it, if one does
 		out = append(out, Cost{span, median(w.waits), median(w.streams), median(w.apart)})
 	}
 	return out, nil
+}
+
+// newMemory is of so many bytes, each page of which is there.
+func newMemory(bytes int64) ([]byte, error) {
+	memory, err := unix.Mmap(-1, 0, int(bytes), unix.PROT_READ|unix.PROT_WRITE, unix.MAP_ANON|unix.MAP_PRIVATE)
+	if err != nil {
+		return nil, fmt.Errorf("map memory: %w", err)
+	}
+	for i := 0; i < len(memory); i += page {
+		memory[i] = 1 // else all pages are the one zero page
+		memory[i] = 0
+	}
+	return memory, nil
 }
 
 // powerOfTwo is the largest up to n.

@@ -52,8 +52,9 @@ func TestProcessor(t *testing.T) {
 	}
 }
 
-// What a clock that was ahead has dated is not taken for new until that day has come.
-func TestKeptOfTheFuture(t *testing.T) {
+// keptFigure is 1, kept in a folder of its own, in the file path.
+func keptFigure(t *testing.T) (k *Kept, path string) {
+	t.Helper()
 	t.Setenv("RDX_CACHE", t.TempDir())
 	k, err := Keep("figure", "v1")
 	if err == nil {
@@ -62,11 +63,17 @@ func TestKeptOfTheFuture(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	return k, filepath.Join(os.Getenv("RDX_CACHE"), "figure.json")
+}
+
+// What a clock that was ahead has dated is not taken for new until that day has come.
+func TestKeptOfTheFuture(t *testing.T) {
+	k, path := keptFigure(t)
 	if age := k.Age(); age > time.Minute {
 		t.Errorf("%v old", age)
 	}
 	then := time.Now().Add(24 * time.Hour)
-	if err := os.Chtimes(filepath.Join(os.Getenv("RDX_CACHE"), "figure.json"), then, then); err != nil {
+	if err := os.Chtimes(path, then, then); err != nil {
 		t.Fatal(err)
 	}
 	if age := k.Age(); age < 24*time.Hour {
@@ -76,15 +83,7 @@ func TestKeptOfTheFuture(t *testing.T) {
 
 // $RDX_CACHE may be a folder where others write, too: what is no plain file of ours, or others may change, is not read.
 func TestKeptOfOthers(t *testing.T) {
-	t.Setenv("RDX_CACHE", t.TempDir())
-	k, err := Keep("figure", "v1")
-	if err == nil {
-		err = k.Write(1)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	path := filepath.Join(os.Getenv("RDX_CACHE"), "figure.json")
+	k, path := keptFigure(t)
 	good, err := os.ReadFile(path)
 	if err != nil {
 		t.Fatal(err)

@@ -74,6 +74,30 @@ func (c *crowds) weigh(n int) {
 	}
 }
 
+// crowd says of the touches, each of an access, how crowded their places are, and at which level their sets leave their lines.
+func (m *Model) crowd(accesses []Access, t *Times) {
+	m.crowds.reset()
+	for i := range m.touches {
+		a := &m.touches[i]
+		a.since = m.crowds.touch(accesses[i].Addr, a.line, !a.cold)
+	}
+	m.crowds.weigh(len(m.lines))
+	rooms := m.costs.Conflicts.Rooms
+	for i := range m.touches {
+		a := &m.touches[i]
+		a.degree = m.crowds.degree[accesses[i].Addr/lineSize%placesInPage]
+		switch {
+		case a.degree == 0:
+		case a.cold:
+			t.Crowded[a.degree]++
+		case a.since >= rooms[1]:
+			a.found = 2
+		case a.since >= rooms[0]:
+			a.found = 1
+		}
+	}
+}
+
 // conflictCycles are costs in cycles.
 type conflictCycles struct {
 	waits [Levels]float64

@@ -130,32 +130,18 @@ func (m *Model) Foretell(path []uint64, accesses []Access, code func(pc uint64) 
 func (m *Model) enter(accesses []Access, t *Times) {
 	clear(m.words)
 	clear(m.lines)
-	m.crowds.reset()
 	m.touches = m.touches[:0]
 	for i := range accesses {
 		a := &accesses[i]
 		line, seen := number(m.lines, a.Addr/lineSize)
 		word, _ := number(m.words, a.Addr/wordSize)
-		m.touches = append(m.touches, touch{word: word, line: line, store: a.Store, cold: !seen, row: a.Row,
-			draw: fold(a.Addr/lineSize, 1) >> 7, since: m.crowds.touch(a.Addr, line, seen)})
+		if !seen {
+			t.Cold++
+		}
+		m.touches = append(m.touches, touch{word: word, line: line, store: a.Store, cold: !seen, row: a.Row, draw: fold(a.Addr/lineSize, 1) >> 7})
 	}
-	m.crowds.weigh(len(m.lines))
-	rooms := m.costs.Conflicts.Rooms
-	for i := range m.touches {
-		a := &m.touches[i]
-		if rooms[0] > 0 {
-			a.degree = m.crowds.degree[accesses[i].Addr/lineSize%placesInPage]
-		}
-		switch {
-		case a.cold:
-			if t.Cold++; a.degree > 0 {
-				t.Crowded[a.degree]++
-			}
-		case a.degree > 0 && a.since >= rooms[1]:
-			a.found = 2
-		case a.degree > 0 && a.since >= rooms[0]:
-			a.found = 1
-		}
+	if m.costs.Conflicts.Rooms[0] > 0 {
+		m.crowd(accesses, t)
 	}
 }
 
