@@ -16,7 +16,8 @@ type Pairs struct {
 
 	accesses, loads, stores uint64
 	split                   *model.Placer
-	batch                   model.PlacedTouches
+	placed                  model.PlacedTouches
+	paired                  model.PairedTouches // of those
 
 	filled *pairBatch
 	work   chan *pairBatch // to the tally, if it is made elsewhere
@@ -26,11 +27,10 @@ type Pairs struct {
 
 // pairBatch is touches that were looked up.
 type pairBatch struct {
-	runs       []uint8
-	uses       []uint32 // places of the uses, by run; noUse for none
-	dist, time []uint64 // by run
-	places     []uint32 // by touch, as model.PlacedTouches has them
-	fresh      []model.Place
+	uses, first []uint32 // by run: the places of the use, noUse for none, and of its first touch
+	dist, time  []uint64 // by run
+	again       []model.AgainTouches
+	fresh       []model.Place
 }
 
 const (
@@ -65,7 +65,28 @@ func NewPairs(tally *PairTally, jobs int) (*Pairs, error) {
 
 // Add analyses the next accesses. The only error is ErrTooManyBlocks.
 func (p *Pairs) Add(accesses []model.Access) error {
-	return eachPlaced(p.split, &p.batch, accesses, p.AddTouches)
+	return eachPlaced(p.split, &p.placed, accesses, func(t *model.PlacedTouches) error {
+		pairTouches(&p.paired, t)
+		return p.AddTouches(&p.paired)
+	})
+}
+
+// pairTouches is what there is to know of touches of which all places are known.
+func pairTouches(to *model.PairedTouches, t *model.PlacedTouches) {
+	*to = model.PairedTouches{Blocks: t.Blocks, Runs: to.Runs[:0], First: to.First[:0], Last: to.Last[:0], Again: to.Again[:0], New: t.New, Ops: t.Ops}
+	k := 0
+	for _, run := range t.Runs {
+		at := t.Places[k] &^ model.Continued
+		to.First = append(to.First, at)
+		k++
+		for range run >> 1 {
+			next := t.Places[k] &^ model.Continued
+			to.Again = append(to.Again, model.AgainTouches{From: at, To: next, N: 1})
+			at = next
+			k++
+		}
+		to.Runs, to.Last = append(to.Runs, run&^1), append(to.Last, at)
+	}
 }
 
 // eachPlaced cuts accesses into touches with their places, and gives them to f by batches.
@@ -82,8 +103,8 @@ func eachPlaced(split *model.Placer, batch *model.PlacedTouches, accesses []mode
 	return nil
 }
 
-// AddTouches is Add for accesses that were cut into touches of blocks of the same size, all by one Placer.
-func (p *Pairs) AddTouches(t *model.PlacedTouches) error {
+// AddTouches is Add for accesses that were cut into touches of blocks of the same size, whose places all have one Numbering.
+func (p *Pairs) AddTouches(t *model.PairedTouches) error {
 	p.accesses += t.Ops[model.OpUnknown] + t.Ops[model.Load] + t.Ops[model.Store]
 	p.loads += t.Ops[model.Load]
 	p.stores += t.Ops[model.Store]
@@ -94,11 +115,11 @@ func (p *Pairs) AddTouches(t *model.PlacedTouches) error {
 	n := len(t.Blocks)
 	b.uses, b.dist, b.time = sized(b.uses, n), sized(b.dist, n), sized(b.time, n)
 	if p.work != nil { // t is filled anew meanwhile
-		b.runs, b.places, b.fresh = append(b.runs[:0], t.Runs...), append(b.places[:0], t.Places...), append(b.fresh[:0], t.New...)
+		b.first, b.again, b.fresh = append(b.first[:0], t.First...), append(b.again[:0], t.Again...), append(b.fresh[:0], t.New...)
 	} else {
-		b.runs, b.places, b.fresh = t.Runs, t.Places, t.New
+		b.first, b.again, b.fresh = t.First, t.Again, t.New
 	}
-	if err := p.look(t.Blocks, b); err != nil {
+	if err := p.look(t, b); err != nil {
 		return err
 	}
 	if p.work != nil {
@@ -118,10 +139,9 @@ func sized[E any](s []E, n int) []E {
 }
 
 // look finds the use, the distance and the time of each run's first touch.
-func (p *Pairs) look(blocks []uint64, b *pairBatch) error {
+func (p *Pairs) look(t *model.PairedTouches, b *pairBatch) error {
 	o := p.olken
-	places := b.places
-	for at := 0; at < len(blocks); {
+	for at := 0; at < len(t.Blocks); {
 		if o.tooMany {
 			return ErrTooManyBlocks
 		}
@@ -129,23 +149,22 @@ func (p *Pairs) look(blocks []uint64, b *pairBatch) error {
 			p.used = append(p.used, make([]uint32, end-len(p.used))...)
 		}
 		pos, base := o.position(), o.order.base
-		n := o.touchSome(blocks[at:], b.runs[at:], b.dist[at:], b.time[at:])
-		old := o.order.oldUses
-		runs, time, uses := b.runs[at:at+n], b.time[at:at+n], b.uses[at:at+n]
+		n := o.touchSome(t.Blocks[at:], t.Runs[at:], b.dist[at:], b.time[at:])
+		old, used := o.order.oldUses, p.used
+		runs, time, uses, last := t.Runs[at:at+n], b.time[at:at+n], b.uses[at:at+n], t.Last[at:at+n]
 		for i, run := range runs {
-			more := uint32(run >> 1)
-			switch t := time[i]; {
-			case t == model.Infinite:
+			switch time := time[i]; {
+			case time <= uint64(pos-base):
+				uses[i] = used[pos-uint32(time)]
+			case time == model.Infinite:
 				uses[i] = noUse
-			case t <= uint64(pos-base):
-				uses[i] = p.used[pos-uint32(t)]
 			default:
-				uses[i] = p.used[old[0]]
+				uses[i] = used[old[0]]
 				old = old[1:]
 			}
-			p.used[pos+more] = places[more] &^ model.Continued
-			places = places[more+1:]
-			pos += more + 1
+			pos += uint32(run >> 1)
+			used[pos] = last[i]
+			pos++
 		}
 		o.order.oldUses = o.order.oldUses[:0]
 		at += n
@@ -186,20 +205,15 @@ func (p *Pairs) Blocks() uint64 { return p.olken.Blocks() }
 // addBatch counts touches that were looked up.
 func (p *PairTally) addBatch(b *pairBatch) {
 	p.newPlaces(b.fresh)
-	places := b.places
-	for i, run := range b.runs {
-		now := places[0] &^ model.Continued
-		if use := b.uses[i]; use == noUse {
-			p.cold[now]++
+	dist, time, first := b.dist[:len(b.uses)], b.time[:len(b.uses)], b.first[:len(b.uses)]
+	for i, use := range b.uses {
+		if use == noUse {
+			p.cold[first[i]]++
 		} else {
-			p.reused(use, now, b.time[i], b.dist[i])
+			p.reused(use, first[i], time[i], dist[i])
 		}
-		more := int(run >> 1)
-		for _, next := range places[1 : more+1] {
-			next &^= model.Continued
-			p.repeated(now, next)
-			now = next
-		}
-		places = places[more+1:]
+	}
+	for _, a := range b.again {
+		p.repeated(a.From, a.To, a.N)
 	}
 }

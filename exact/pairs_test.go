@@ -36,7 +36,8 @@ func pairsStreams(rng *rand.Rand) map[string][]model.Access {
 	}
 }
 
-// Pairs counts what a PairTally of a SharedStack does, with any number of jobs.
+// Pairs counts what a PairTally of a SharedStack does, with any number of jobs. Where pairs are too many, which of them lose their places
+// depends on the order in which touches are counted, which is another one: all else is the same.
 func TestPairsAgainstStack(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes a while, and -short was asked for")
@@ -70,12 +71,15 @@ func TestPairsAgainstStack(t *testing.T) {
 						rest = rest[n:]
 					}
 					p.Finish()
-					if p.Blocks() != s.olken.Blocks() || p.Touches() != s.olken.Accesses() || p.Accesses() != uint64(len(accesses)) || got.Rare() != want.Rare() {
+					if p.Blocks() != s.olken.Blocks() || p.Touches() != s.olken.Accesses() || p.Accesses() != uint64(len(accesses)) || limit == maxCells && got.Rare() != want.Rare() || (got.Rare() > 0) != (want.Rare() > 0) {
 						t.Errorf("%s, %d bytes, %d jobs: %d blocks, %d touches, %d rare; want %d, %d, %d", name, block, jobs,
 							p.Blocks(), p.Touches(), got.Rare(), s.olken.Blocks(), s.olken.Accesses(), want.Rare())
 					}
-					if !reflect.DeepEqual(sortedRecords(got), sortedRecords(want)) {
+					if limit == maxCells && !reflect.DeepEqual(sortedRecords(got), sortedRecords(want)) {
 						t.Errorf("%s, %d bytes, limit %d, %d jobs: records differ", name, block, limit, jobs)
+					}
+					if !reflect.DeepEqual(withoutPlaces(got), withoutPlaces(want)) {
+						t.Errorf("%s, %d bytes, limit %d, %d jobs: histograms differ", name, block, limit, jobs)
 					}
 				}
 			}
@@ -92,6 +96,21 @@ type flatRecord struct {
 	time           uint64
 	distance, n    float64
 	misses1, miss2 float64
+}
+
+// withoutPlaces adds up the records that differ by their places only.
+func withoutPlaces(t *PairTally) map[flatRecord]flatRecord {
+	sums := map[flatRecord]flatRecord{}
+	for _, r := range sortedRecords(t) {
+		k := flatRecord{kind: r.kind, time: r.time}
+		if r.n > 0 { // misses in a cache are none or all
+			k.misses1, k.miss2 = r.misses1/r.n, r.miss2/r.n
+		}
+		s := sums[k]
+		s.n, s.distance = s.n+r.n, s.distance+r.distance
+		sums[k] = s
+	}
+	return sums
 }
 
 func sortedRecords(t *PairTally) (all []flatRecord) {

@@ -2,7 +2,6 @@ package exact
 
 import (
 	"iter"
-	"math"
 
 	"github.com/rdx-profiler/rdx/model"
 )
@@ -37,7 +36,10 @@ type PairTally struct {
 }
 
 // follower is a place that has touched a block right after another one, n times since it was entered.
-type follower struct{ place, n uint32 }
+type follower struct {
+	place uint32
+	n     uint64
+}
 
 // smallBins has the bin of each small value.
 type smallBins [smallValues]uint16
@@ -114,7 +116,7 @@ func (p *PairTally) Add(t *Touch) {
 // reused counts a reuse.
 func (p *PairTally) reused(use, now uint32, time, dist uint64) {
 	if time == 1 {
-		p.repeated(use, now)
+		p.repeated(use, now, 1)
 		return
 	}
 	p.count(p.pair(use, now, p.reuse(p.smallTime.of(p.times, time), p.smallDist.of(p.dists, dist)), 1), dist)
@@ -130,21 +132,21 @@ func (p *PairTally) pair(use, now uint32, says pairKey, n uint64) pairKey {
 	return k
 }
 
-// repeated counts a touch of the block of the touch before.
-func (p *PairTally) repeated(use, now uint32) {
+// repeated counts n touches of the block of the touch before.
+func (p *PairTally) repeated(use, now uint32, n uint64) {
 	f := &p.followers[use]
-	if f.place == now && f.n < math.MaxUint32 {
-		f.n++
+	if f.place == now {
+		f.n += n
 		return
 	}
 	p.repeatedBy(use)
-	*f = follower{now, 1}
+	*f = follower{now, n}
 }
 
 // repeatedBy adds what was counted for the follower of a place.
 func (p *PairTally) repeatedBy(use uint32) {
 	if f := &p.followers[use]; f.n > 0 {
-		p.addWide(p.pair(use, f.place, p.again, uint64(f.n)), wideSum{touches: uint64(f.n)})
+		p.addWide(p.pair(use, f.place, p.again, f.n), wideSum{touches: f.n})
 		f.n = 0
 	}
 }

@@ -98,21 +98,69 @@ type PlacedTouches struct {
 // Continued marks touches that do not begin an access.
 const Continued = 1 << 31
 
-// Placer cuts accesses into PlacedTouches.
-type Placer struct {
-	gran    Granularity
-	masks   bool
+// PairedTouches is Touches of which it is known what is needed to tell by which place a block was used before: the places
+// of a run's first touch and of its last one, and how often its other touches came after which. What is in Again may be of touches of
+// earlier batches.
+type PairedTouches struct {
+	Blocks []uint64
+	Runs   []uint8  // as Touches has them, but that their lowest bit is 0
+	First  []uint32 // by run: the number of the place, from 1 on
+	Last   []uint32
+	Again  []AgainTouches
+	New    []Place           // as PlacedTouches has them
+	Ops    [Store + 1]uint64 // as Touches has them
+}
+
+// AgainTouches is how many touches by the place To were right after one of the same block by the place From, in a run.
+type AgainTouches struct {
+	From, To uint32
+	N        uint64
+}
+
+// Numbering gives places their numbers, from 1 on.
+type Numbering struct {
 	numbers map[Place]uint32
 	recent  [1 << 10]struct {
 		place  Place
 		number uint32
 	}
-	to *PlacedTouches
+	fresh *[]Place
+}
+
+// NewNumbering returns one that has no places. Into must follow.
+func NewNumbering() *Numbering { return &Numbering{numbers: map[Place]uint32{}} }
+
+// Into says where places are added that have a number from now on.
+func (n *Numbering) Into(fresh *[]Place) { n.fresh = fresh }
+
+// Number is that of a place.
+func (n *Numbering) Number(at Place) uint32 {
+	h := (at.PC ^ uint64(uint32(at.Thread))<<40 ^ uint64(at.Op)<<56) * 0x9e3779b97f4a7c15
+	r := &n.recent[h>>54]
+	if r.number != 0 && r.place == at {
+		return r.number
+	}
+	number, ok := n.numbers[at]
+	if !ok {
+		number = uint32(len(n.numbers) + 1)
+		n.numbers[at] = number
+		*n.fresh = append(*n.fresh, at)
+	}
+	r.place, r.number = at, number
+	return number
+}
+
+// Placer cuts accesses into PlacedTouches.
+type Placer struct {
+	*Numbering
+	gran  Granularity
+	masks bool
+	to    *PlacedTouches
 }
 
 // NewPlacer returns one for blocks of that size; masks asks for masks.
 func NewPlacer(gran Granularity, masks bool) *Placer {
-	return &Placer{gran: gran, masks: masks && gran.Bytes() == LineBytes, numbers: map[Place]uint32{}}
+	return &Placer{gran: gran, masks: masks && gran.Bytes() == LineBytes, Numbering: NewNumbering()}
 }
 
 // HasMasks says whether batches have masks.
@@ -122,23 +170,7 @@ func (p *Placer) HasMasks() bool { return p.masks }
 func (p *Placer) Begin(b *PlacedTouches) {
 	*b = PlacedTouches{Touches: Touches{Blocks: b.Blocks[:0], Runs: b.Runs[:0]}, Places: b.Places[:0], New: b.New[:0], Masks: b.Masks[:0]}
 	p.to = b
-}
-
-// Number is that of a place.
-func (p *Placer) Number(at Place) uint32 {
-	h := (at.PC ^ uint64(uint32(at.Thread))<<40 ^ uint64(at.Op)<<56) * 0x9e3779b97f4a7c15
-	r := &p.recent[h>>54]
-	if r.number != 0 && r.place == at {
-		return r.number
-	}
-	n, ok := p.numbers[at]
-	if !ok {
-		n = uint32(len(p.numbers) + 1)
-		p.numbers[at] = n
-		p.to.New = append(p.to.New, at)
-	}
-	r.place, r.number = at, n
-	return n
+	p.Into(&b.New)
 }
 
 // Add cuts accesses. No run goes on from the batch before.

@@ -3,8 +3,8 @@ package trace
 import "github.com/rdx-profiler/rdx/model"
 
 // PlacedTouches reads all that is left as RunPlacedTouches does: each is called on another goroutine. Its first error ends the reading.
-func (s *Source) PlacedTouches(blocks model.Granularity, masks bool, each func(*model.PlacedTouches) error) error {
-	t := newPlacer(blocks, masks)
+func (s *Source) PlacedTouches(blocks model.Granularity, each func(*model.PlacedTouches) error) error {
+	t := newPlacer(blocks)
 	return readBatches(s, t.start, func(b *blockReader) (int, error) { return b.place(t) }, each)
 }
 
@@ -35,7 +35,7 @@ type placer struct {
 	blocks []uint64
 	runs   []uint8
 	places []uint32
-	masks  []uint64 // nil unless asked for
+	masks  []uint64 // nil unless blocks are lines
 	n, k   int
 	// The run under way, as toucher has it.
 	block, run uint64
@@ -61,8 +61,8 @@ type placedSegment struct {
 	most     int // touches
 }
 
-func newPlacer(blocks model.Granularity, masks bool) *placer {
-	t := &placer{Placer: model.NewPlacer(blocks, masks), gran: blocks, shift: blocks.Shift(),
+func newPlacer(blocks model.Granularity) *placer {
+	t := &placer{Placer: model.NewPlacer(blocks, true), gran: blocks, shift: blocks.Shift(),
 		pipe: newPipe(func() *model.PlacedTouches { return &model.PlacedTouches{} })}
 	t.take()
 	return t

@@ -110,7 +110,7 @@ func FuzzPlacedTouches(f *testing.F) {
 		}
 		var got placedReader
 		var want []placedTouch
-		placer := newPlacer(g, true)
+		placer := newPlacer(g)
 		end := placer.start(got.read)
 		accesses := newBatcher(func(a []model.Access) { want = append(want, placedOf(g, a)...) })
 		for _, s := range []sink{placer, accesses} {
@@ -132,7 +132,7 @@ func TestSourcePlacedTouches(t *testing.T) {
 			t.Fatal(err)
 		}
 		var got placedReader
-		err = NewSource(open(t, file)).PlacedTouches(g, true, func(b *model.PlacedTouches) error { got.read(b); return nil })
+		err = NewSource(open(t, file)).PlacedTouches(g, func(b *model.PlacedTouches) error { got.read(b); return nil })
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -141,12 +141,12 @@ func TestSourcePlacedTouches(t *testing.T) {
 			t.Errorf("%d accesses, want %d", n, len(as))
 		}
 		stop := errors.New("stop")
-		if err := NewSource(open(t, file)).PlacedTouches(g, false, func(*model.PlacedTouches) error { return stop }); err != stop {
+		if err := NewSource(open(t, file)).PlacedTouches(g, func(*model.PlacedTouches) error { return stop }); err != stop {
 			t.Errorf("error %v, want that of the reader", err)
 		}
 		bad := slices.Clone(file)
 		bad[len(bad)/2] ^= 1
-		if err := NewSource(open(t, bad)).PlacedTouches(g, false, func(*model.PlacedTouches) error { return nil }); err == nil {
+		if err := NewSource(open(t, bad)).PlacedTouches(g, func(*model.PlacedTouches) error { return nil }); err == nil {
 			t.Error("a damaged recording reads like a whole one")
 		}
 	}

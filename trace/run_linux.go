@@ -55,10 +55,20 @@ func RunTouches(ctx context.Context, cmd Command, opt Options, blocks model.Gran
 	return res, err
 }
 
-// RunPlacedTouches is RunTouches for analyses that need to know of each touch where in the program it was made. masks asks
-// for masks.
-func RunPlacedTouches(ctx context.Context, cmd Command, opt Options, blocks model.Granularity, masks bool, each func(*model.PlacedTouches)) (Result, error) {
-	t := newPlacer(blocks, masks)
+// RunPlacedTouches is RunTouches for analyses that need to know of each touch where in the program it was made, and which
+// bytes of its line are touched.
+func RunPlacedTouches(ctx context.Context, cmd Command, opt Options, blocks model.Granularity, each func(*model.PlacedTouches)) (Result, error) {
+	t := newPlacer(blocks)
+	end := t.start(each)
+	opt.Skipper, opt.online = nil, true
+	res, err := run(ctx, cmd, opt, t)
+	end()
+	return res, err
+}
+
+// RunPairedTouches is RunTouches for analyses that count touches by where in the program they and the uses before them were made.
+func RunPairedTouches(ctx context.Context, cmd Command, opt Options, blocks model.Granularity, each func(*model.PairedTouches)) (Result, error) {
+	t := newPairer(blocks)
 	end := t.start(each)
 	opt.Skipper, opt.online = nil, true
 	res, err := run(ctx, cmd, opt, t)

@@ -45,7 +45,9 @@ type segment struct {
 	ops         uint64 // loads, and stores from bit 32 on
 	simple      bool   // all accesses happen, if it is not stopped by a fault, and they are not many
 
-	placed *placedSegment // set by placer.place, of the thread seen last
+	// of the thread seen last; set by placer.place, and by pairer.pair
+	placed *placedSegment
+	paired *pairedSegment
 }
 
 const (

@@ -234,6 +234,7 @@ func (o *exactOptions) analyse(cmd *cobra.Command, r *exactReport, args []string
 	ctx := cmd.Context()
 	touches, isTouches := sink.(touchSink)
 	placed, isPlaced := sink.(placedSink)
+	paired, isPaired := sink.(pairedSink)
 	if program {
 		warnEngine(cmd.ErrOrStderr(), args[0])
 		sampled, ok := sink.(*sampledSink)
@@ -246,6 +247,8 @@ func (o *exactOptions) analyse(cmd *cobra.Command, r *exactReport, args []string
 			return missing, nil, err
 		case isPlaced:
 			return r.runPlaces(ctx, args, o.engine, placed)
+		case isPaired:
+			return r.runPairs(ctx, args, o.engine, paired)
 		}
 		source, finish := r.runSource(ctx, args, o.engine)
 		err = r.read(source, sink, o.partial)
@@ -262,6 +265,8 @@ func (o *exactOptions) analyse(cmd *cobra.Command, r *exactReport, args []string
 		err = r.readTouches(recording, touches)
 	case ok && isPlaced:
 		err = r.readPlaces(recording, placed)
+	case ok && isPaired:
+		err = r.readPairs(recording, paired)
 	default:
 		err = r.read(source, sink, o.partial)
 	}

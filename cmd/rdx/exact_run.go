@@ -107,7 +107,18 @@ func (r *exactReport) runTouches(ctx context.Context, args []string, opt trace.O
 // runPlaces is runTouches for a sink that needs to know where in the program they are.
 func (r *exactReport) runPlaces(ctx context.Context, args []string, opt trace.Options, sink placedSink) (missing []string, mappings []*model.Mapping, err error) {
 	res, err := runBatches(ctx, r, args, sink.addPlaced, func(ctx context.Context, gran model.Granularity, each func(*model.PlacedTouches)) (trace.Result, error) {
-		return trace.RunPlacedTouches(ctx, programCommand(args), opt, gran, sink.masks(), each)
+		return trace.RunPlacedTouches(ctx, programCommand(args), opt, gran, each)
+	})
+	if err != nil {
+		return res.Partial, nil, err
+	}
+	return res.Partial, res.Mappings, r.finish(sink)
+}
+
+// runPairs is runTouches for a sink that counts them with their uses.
+func (r *exactReport) runPairs(ctx context.Context, args []string, opt trace.Options, sink pairedSink) (missing []string, mappings []*model.Mapping, err error) {
+	res, err := runBatches(ctx, r, args, sink.addPaired, func(ctx context.Context, gran model.Granularity, each func(*model.PairedTouches)) (trace.Result, error) {
+		return trace.RunPairedTouches(ctx, programCommand(args), opt, gran, each)
 	})
 	if err != nil {
 		return res.Partial, nil, err

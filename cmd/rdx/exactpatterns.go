@@ -46,7 +46,6 @@ func newPatternsSink(o *exactOptions, r *exactReport) (*patternsSink, error) {
 
 func (s *patternsSink) add(a []model.Access) error             { return s.Add(a) }
 func (s *patternsSink) addPlaced(t *model.PlacedTouches) error { return s.AddTouches(t) }
-func (s *patternsSink) masks() bool                            { return true }
 
 func (s *patternsSink) fill(r *exactReport) error {
 	r.Accesses, r.Loads, r.Stores, r.Touches, r.Blocks = s.Accesses(), s.Loads(), s.Stores(), s.Touches(), s.Blocks()

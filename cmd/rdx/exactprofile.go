@@ -45,11 +45,16 @@ func newExactProfile(path string, block, perOctave int, private bool, sizes []st
 	return s, err
 }
 
-// placedSink is an exactSink that needs only the blocks that accesses touch and where in the program they do.
+// placedSink is an exactSink that needs of accesses the blocks and bytes that they touch and where in the program they do.
 type placedSink interface {
 	exactSink
 	addPlaced(*model.PlacedTouches) error
-	masks() bool // whether it needs to know the bytes that they touch
+}
+
+// pairedSink is one that needs only to count them by where the use before was, too.
+type pairedSink interface {
+	exactSink
+	addPaired(*model.PairedTouches) error
 }
 
 // pairsSink is a profile of a shared stack.
@@ -60,8 +65,7 @@ type pairsSink struct {
 
 func (s *pairsSink) counted() *exact.PairTally              { return s.tally }
 func (s *pairsSink) add(a []model.Access) error             { return s.Add(a) }
-func (s *pairsSink) masks() bool                            { return false }
-func (s *pairsSink) addPlaced(t *model.PlacedTouches) error { return s.AddTouches(t) }
+func (s *pairsSink) addPaired(t *model.PairedTouches) error { return s.AddTouches(t) }
 
 func (s *pairsSink) fill(r *exactReport) error {
 	s.Finish()

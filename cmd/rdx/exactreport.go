@@ -117,7 +117,19 @@ func (r *exactReport) readPlaces(source *trace.Source, sink placedSink) error {
 	if err != nil {
 		return err
 	}
-	if err := source.PlacedTouches(gran, sink.masks(), sink.addPlaced); err != nil {
+	if err := source.PlacedTouches(gran, sink.addPlaced); err != nil {
+		return fmt.Errorf("%s: %w", r.Trace, err)
+	}
+	return r.finish(sink)
+}
+
+// readPairs is readTouches for a sink that counts them with their uses.
+func (r *exactReport) readPairs(source *trace.Source, sink pairedSink) error {
+	gran, err := model.NewGranularity(r.Block)
+	if err != nil {
+		return err
+	}
+	if err := source.PairedTouches(gran, sink.addPaired); err != nil {
 		return fmt.Errorf("%s: %w", r.Trace, err)
 	}
 	return r.finish(sink)

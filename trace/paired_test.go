@@ -1,0 +1,148 @@
+// Needs: nothing.
+
+package trace
+
+import (
+	"errors"
+	"maps"
+	oldrand "math/rand"
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"github.com/rdx-profiler/rdx/model"
+)
+
+// pairedReader adds up what batches say.
+type pairedReader struct {
+	places []model.Place
+	blocks []uint64      // by touch
+	first  []model.Place // by touch that begins a run
+	begin  []int         // and its index
+	again  map[[2]model.Place]uint64
+	last   map[int]model.Place // by index of a run's last touch
+	ops    [model.Store + 1]uint64
+	bad    string
+}
+
+func (r *pairedReader) read(b *model.PairedTouches) {
+	if r.again == nil {
+		r.again, r.last = map[[2]model.Place]uint64{}, map[int]model.Place{}
+	}
+	r.places = append(r.places, b.New...)
+	if len(b.Runs) != len(b.Blocks) || len(b.First) != len(b.Blocks) || len(b.Last) != len(b.Blocks) {
+		r.bad = "lists of different lengths"
+		return
+	}
+	for i, block := range b.Blocks {
+		if b.Runs[i]&1 != 0 {
+			r.bad = "the lowest bit of a run is set"
+		}
+		r.begin, r.first = append(r.begin, len(r.blocks)), append(r.first, r.places[b.First[i]-1])
+		for range b.Runs[i]>>1 + 1 {
+			r.blocks = append(r.blocks, block)
+		}
+		r.last[len(r.blocks)-1] = r.places[b.Last[i]-1]
+	}
+	for _, a := range b.Again {
+		r.again[[2]model.Place{r.places[a.From-1], r.places[a.To-1]}] += a.N
+	}
+	for i := range r.ops {
+		r.ops[i] += b.Ops[i]
+	}
+}
+
+func (r *pairedReader) check(t *testing.T, want []placedTouch) {
+	t.Helper()
+	if r.bad != "" {
+		t.Fatal(r.bad)
+	}
+	if !slices.EqualFunc(want, r.blocks, func(x placedTouch, block uint64) bool { return x.block == block }) {
+		t.Fatalf("%d touches, want %d, or they are of others", len(r.blocks), len(want))
+	}
+	again := map[[2]model.Place]uint64{}
+	runs := map[int]bool{}
+	for i, at := range r.begin {
+		runs[at] = true
+		if r.first[i] != want[at].place {
+			t.Fatalf("run of touch %d begins by %v, want %v", at, r.first[i], want[at].place)
+		}
+	}
+	for at, place := range r.last {
+		if place != want[at].place {
+			t.Fatalf("touch %d is a run's last, by %v, want %v", at, place, want[at].place)
+		}
+	}
+	for i := range want {
+		if !runs[i] {
+			again[[2]model.Place{want[i-1].place, want[i].place}]++
+		}
+	}
+	if len(again) == 0 {
+		again = r.again // nil or empty
+	}
+	if !maps.Equal(r.again, again) {
+		t.Errorf("pairs in runs: %v, want %v", r.again, again)
+	}
+}
+
+// FuzzPairedTouches: touches with the places of their runs are those of the accesses, of any stream.
+func FuzzPairedTouches(f *testing.F) {
+	r := rand.New(rand.NewPCG(5, 6))
+	for range 20 {
+		data := make([]byte, r.IntN(2000))
+		for i := range data {
+			data[i] = byte(r.Uint32())
+		}
+		f.Add(data, uint8(r.Uint32()))
+		f.Add(data, uint8(6))
+	}
+	f.Fuzz(func(t *testing.T, data []byte, shift uint8) {
+		w := fuzzedStream(data)
+		g, err := model.NewGranularity(1 << (shift % 13))
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got pairedReader
+		var want []placedTouch
+		pairer := newPairer(g)
+		end := pairer.start(got.read)
+		accesses := newBatcher(func(a []model.Access) { want = append(want, placedOf(g, a)...) })
+		for _, s := range []sink{pairer, accesses} {
+			d := decoder{}
+			_, _ = d.buffer(w, false, s) // both end at the same error
+		}
+		accesses.flush()
+		end()
+		got.check(t, want)
+	})
+}
+
+func TestSourcePairedTouches(t *testing.T) {
+	as := someAccesses(oldrand.New(oldrand.NewSource(rand.Int64())), 300_000, 3)
+	file := write(t, as, Header{})
+	for _, size := range []int{8, 64, 4096} {
+		g, err := model.NewGranularity(size)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got pairedReader
+		err = NewSource(open(t, file)).PairedTouches(g, func(b *model.PairedTouches) error { got.read(b); return nil })
+		if err != nil {
+			t.Fatal(err)
+		}
+		got.check(t, placedOf(g, as))
+		if n := got.ops[model.Load] + got.ops[model.Store]; n != uint64(len(as)) {
+			t.Errorf("%d accesses, want %d", n, len(as))
+		}
+		stop := errors.New("stop")
+		if err := NewSource(open(t, file)).PairedTouches(g, func(*model.PairedTouches) error { return stop }); err != stop {
+			t.Errorf("error %v, want that of the reader", err)
+		}
+		bad := slices.Clone(file)
+		bad[len(bad)/2] ^= 1
+		if err := NewSource(open(t, bad)).PairedTouches(g, func(*model.PairedTouches) error { return nil }); err == nil {
+			t.Error("a damaged recording reads like a whole one")
+		}
+	}
+}
