@@ -298,9 +298,12 @@ func (p *Profile) deviationOfSoon(records []Record, near, far uint64) float64 {
 func (x *bander) of(q *Profile) ([]float64, error) { return x.ofSizes(q, x.sizes) }
 
 func (x *bander) ofSizes(q *Profile, sizes []uint64) ([]float64, error) {
-	e, err := q.estimate()
-	if err != nil {
-		return nil, err
+	e := x.e
+	if q != x.p {
+		var err error
+		if e, err = q.estimate(); err != nil {
+			return nil, err
+		}
 	}
 	out := make([]float64, len(sizes))
 	return out, x.conv.missRatios(out, e.mass, e.net, sizes)
@@ -344,30 +347,47 @@ func (p *Profile) scaled(by func(r *Record) float64) *Profile {
 // heaviest is, for each size, what the hold that weighs most would add to the miss ratio if all of
 // it missed that can: what was not seen reused by reading ahead, or not within so many blocks.
 func (p *Profile) heaviest(e *estimate, sizes []uint64) []float64 {
-	out := make([]float64, len(sizes))
+	out, sum := make([]float64, len(sizes)), make([]float64, len(sizes))
 	total := e.mass.Total()
-	sums := map[uint64][]float64{}
-	for i := range p.Records {
-		r := &p.Records[i]
-		if !r.outcome() || !(r.Accesses > 0) {
-			continue
-		}
-		sum := sums[r.Hold]
-		if sum == nil || r.Hold == 0 {
-			sum = make([]float64, len(sizes))
-			sums[r.Hold] = sum
-		}
-		w := r.Accesses
-		if r.Hold == 0 {
-			w /= float64(p.clusters(r))
-		}
+	add := func(r *Record, w float64) {
 		blocks, counted := r.counted()
 		for k, s := range sizes {
 			if !counted || blocks >= s {
 				sum[k] += w
-				out[k] = max(out[k], sum[k]/total)
 			}
 		}
+	}
+	over := func() {
+		for k, w := range sum {
+			out[k] = max(out[k], w/total)
+		}
+		clear(sum)
+	}
+	// The records of one hold after the other: a row for each would be far more memory than they are.
+	type chain struct{ first, last int }
+	var holds byHold[chain]
+	next := make([]int, len(p.Records)) // record's number and one, 0: none
+	for i := range p.Records {
+		switch r := &p.Records[i]; {
+		case !r.outcome() || !(r.Accesses > 0):
+		case r.Hold == 0:
+			add(r, r.Accesses/float64(p.clusters(r)))
+			over()
+		default:
+			c := holds.of(r.Hold)
+			if c.first == 0 {
+				c.first = i + 1
+			} else {
+				next[c.last-1] = i + 1
+			}
+			c.last = i + 1
+		}
+	}
+	for _, c := range holds.all {
+		for i := c.first; i > 0; i = next[i-1] {
+			add(&p.Records[i-1], p.Records[i-1].Accesses)
+		}
+		over()
 	}
 	return out
 }

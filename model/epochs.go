@@ -29,37 +29,50 @@ type epochGroups struct {
 	of    map[epochKey]int // the group of each epoch
 	first []epochKey       // of each group, in order; {} of the shared one
 	rest  int              // number of the shared group, -1 if there is none
-	// The epoch looked for last and its group: records of one follow each other.
-	last      epochKey
-	lastGroup int
-	looked    bool
+	found recentEpochs
+}
+
+// recentEpochs are some epochs and their numbers: records of one follow each other, or those of few take turns.
+type recentEpochs [1024]struct {
+	key    epochKey
+	number int
+	known  bool
+}
+
+func (x *recentEpochs) of(k epochKey, look func() int) int {
+	e := &x[uint(k.tid*mostEpochs+k.epoch)%uint(len(x))]
+	if !e.known || e.key != k {
+		e.key, e.number, e.known = k, look(), true
+	}
+	return e.number
 }
 
 func (p *Profile) epochGroups() *epochGroups {
-	seen := map[epochKey]float64{} // independent observations
+	numbers, sums := map[epochKey]int{}, []float64{}
+	var found recentEpochs
 	all := 0.0
-	var last epochKey // records of one follow each other
-	sum := 0.0
 	for i := range p.Records {
 		if r := &p.Records[i]; r.outcome() {
-			n := p.independent(r)
-			if k := epochOf(r); k != last {
-				if sum > 0 {
-					seen[last] = sum
+			k := epochOf(r)
+			n := found.of(k, func() int {
+				n, ok := numbers[k]
+				if !ok {
+					n = len(sums)
+					numbers[k], sums = n, append(sums, 0)
 				}
-				last, sum = k, seen[k]
-			}
-			sum += n
-			all += n
+				return n
+			})
+			sums[n] += p.independent(r)
+			all += p.independent(r)
 		}
 	}
-	if sum > 0 {
-		seen[last] = sum
+	keys := make([]epochKey, 0, len(sums))
+	for k, n := range numbers {
+		if sums[n] > 0 {
+			keys = append(keys, k)
+		}
 	}
-	keys := make([]epochKey, 0, len(seen))
-	for k := range seen {
-		keys = append(keys, k)
-	}
+	seen := func(k epochKey) float64 { return sums[numbers[k]] } // independent observations
 	slices.SortFunc(keys, epochKey.compare)
 	g := &epochGroups{of: map[epochKey]int{}, rest: -1}
 	least := max(leastEpoch, all/mostEpochs)
@@ -72,7 +85,7 @@ func (p *Profile) epochGroups() *epochGroups {
 		keys = keys[end:]
 		group, begin, n := g.rest, 0, 0.0 // group of the thread so far
 		for i, k := range thread {
-			if n += seen[k]; n < least {
+			if n += seen(k); n < least {
 				continue
 			}
 			group = len(g.first)
@@ -99,10 +112,8 @@ func (p *Profile) epochGroups() *epochGroups {
 }
 
 func (g *epochGroups) group(r *Record) int {
-	if k := epochOf(r); !g.looked || k != g.last {
-		g.last, g.lastGroup, g.looked = k, g.of[k], true
-	}
-	return g.lastGroup
+	k := epochOf(r)
+	return g.found.of(k, func() int { return g.of[k] })
 }
 
 // epochOf is the epoch that a record belongs to. All threads share the one
