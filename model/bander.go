@@ -35,6 +35,9 @@ var jointly = [...]float64{0.6, 1}
 // measure fills all that the points are made of.
 func (x *bander) measure(o CurveOptions) error {
 	n := len(x.sizes)
+	p := *x.p
+	p.room = make([]Record, 0, len(p.Records))
+	x.p = &p
 	grow := math.Exp(distanceError)
 	if o.certain {
 		grow = 1
@@ -328,8 +331,7 @@ func (p *Profile) atRate(factor float64) *Profile {
 
 // scaled is the profile with what was timed as many times as long in accesses as by says.
 func (p *Profile) scaled(by func(r *Record) float64) *Profile {
-	q := *p
-	q.Records = slices.Clone(p.Records)
+	q := p.copied()
 	for i := range q.Records {
 		r := &q.Records[i]
 		if r.Exact {
@@ -340,6 +342,18 @@ func (p *Profile) scaled(by func(r *Record) float64) *Profile {
 		if r.Time = scale(r.Time); r.Half {
 			r.PairTime = scale(r.PairTime)
 		}
+	}
+	return q
+}
+
+// copied is the profile with records of its own, in its room if it has one: they are those of the copy made last.
+func (p *Profile) copied() *Profile {
+	q := *p
+	switch {
+	case p.room == nil:
+		q.Records = slices.Clone(p.Records)
+	case len(p.Records) > 0 && &p.Records[0] != &p.room[:1][0]:
+		q.Records = append(p.room[:0], p.Records...)
 	}
 	return &q
 }
@@ -485,11 +499,10 @@ func (x *bander) waits(ns float64) ([]float64, error) {
 
 // waiting is the profile were that how long they wait.
 func (p *Profile) waiting(ns float64) *Profile {
-	q := *p
-	q.Records = slices.Clone(p.Records)
+	q := p.copied()
 	for i := range q.Records {
 		r := &q.Records[i]
 		r.Accesses *= (p.Clock.PlainNS + r.Open*p.Clock.WaitNS) / (p.Clock.PlainNS + r.Open*ns)
 	}
-	return &q
+	return q
 }

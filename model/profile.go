@@ -274,4 +274,6 @@ type Profile struct {
 	Moments  []Moment
 	Counts   []Count // sorted by name
 	Comments []string
+
+	room []Record // see copied
 }
