@@ -77,7 +77,7 @@ func eachColumn(v reflect.Value, path string, f func(name string, c any)) {
 	for i := range v.NumField() {
 		field := v.Type().Field(i)
 		name, _, _ := strings.Cut(field.Tag.Get("json"), ",")
-		if !field.IsExported() || name == "" {
+		if !field.IsExported() || name == "" || name == "-" {
 			continue
 		}
 		switch c := v.Field(i).Interface().(type) {
@@ -151,6 +151,14 @@ func (s *steps) add(values []float64) {
 		was = v
 	}
 	s.From = append(s.From, int32(len(s.At)))
+}
+
+// last is what the function added last is worth at the size with index c.
+func (s *steps) last(c int) (v float64) {
+	for e := s.From[len(s.From)-2]; int(e) < len(s.At) && int(s.At[e]) > c; e++ {
+		v = s.Value[e]
+	}
+	return v
 }
 
 // values are those of function f, on a grid of len(out) sizes.

@@ -37,14 +37,11 @@ type Data struct {
 
 	Strings []string    `json:"strings"`
 	Places  *placeTable `json:"places"`
-	Nodes   *nodes      `json:"nodes"`
 	Cells   cells       `json:"cells"`
 	Pairs   pairs       `json:"pairs"`
 	Objects objects     `json:"objects"`
-	Moments moments     `json:"moments"`
-	Touched []touched   `json:"touched"` // how memory is touched, by place and by data object
 
-	Sites []site `json:"sites"`
+	more `json:"-"`
 
 	SourceFiles []int32 `json:"source_files"` // strings that are the names of files whose source can be had
 	source      map[int32]string
@@ -54,7 +51,16 @@ type Data struct {
 	rest        func() *rest
 }
 
-// rest is what no page needs for its first picture.
+// more is what the first picture, the overview at the size First, does without: the columns of many samples are megabytes.
+type more struct {
+	Cells   *moreCells `json:"cells"`
+	Nodes   *nodes     `json:"nodes"`
+	Moments moments    `json:"moments"`
+	Touched []touched  `json:"touched"` // how memory is touched, by place and by data object
+	Sites   []site     `json:"sites"`
+}
+
+// rest is what takes rdx longer than all that.
 type rest struct {
 	// Sums of clusters' squares, for bands of pairs and of objects; nothing of an exact profile.
 	Pairs   steps `json:"pairs"`
@@ -96,9 +102,14 @@ type countBands struct {
 
 // cells are the samples: all that was seen of one use stack, reuse stack and time.
 type cells struct {
+	Pair      ints    `json:"pair"`
+	First     doubles `json:"first"` // misses at the size that pages begin with
+	moreCells `json:"-"`
+}
+
+type moreCells struct {
 	Use      ints    `json:"use"`   // node
 	Reuse    ints    `json:"reuse"` // node; -1 where no reuse was seen
-	Pair     ints    `json:"pair"`
 	Object   ints    `json:"object"`
 	TID      ints    `json:"tid"`
 	Epoch    ints    `json:"epoch"`
@@ -195,6 +206,7 @@ func New(raw *model.Profile, file, stack string, o Options) (*Data, error) {
 	d.Places = &placeTable{Function: d.Places.Function, File: d.Places.File, Line: d.Places.Line}
 	d.Nodes = &nodes{Parent: d.Nodes.Parent, Place: d.Nodes.Place}
 	d.sites, d.leaves = nil, nil
+	d.more.Cells = &d.Cells.moreCells
 	return d, nil
 }
 

@@ -15,6 +15,7 @@ type filler struct {
 	pairOf        map[pairKey]int32 // its index in Data.Pairs
 	last          pairKey           // the one looked for last: records of one follow each other
 	lastPair      int32
+	ends          map[stackID]*end
 	objectOf      map[dataPart]int32
 	objects       map[[2]string]int32 // by name and member
 	endOf         [model.NumKinds]int32
@@ -25,6 +26,32 @@ type filler struct {
 	mergedRow     []mergedKey // in the order that they came in
 	row           *mergedCell // the one added to last, and its key
 	rowKey        mergedKey
+}
+
+// end is what a record's use or reuse becomes.
+type end struct {
+	place, node, site int32
+	shown             bool // node and site are there: those of samples that are merged aren't
+}
+
+// end is that of a stack, which does not change.
+func (f *filler) end(stack []*model.Location) *end {
+	var k stackID
+	if len(stack) > 0 {
+		k = stackID{&stack[0], len(stack)}
+	}
+	e := f.ends[k]
+	if e == nil {
+		e = &end{place: f.d.Places.ofStack(stack)}
+		f.ends[k] = e
+	}
+	return e
+}
+
+func (f *filler) show(e *end, stack []*model.Location) {
+	if !e.shown {
+		e.node, e.site, e.shown = f.d.Nodes.index(stack), f.d.siteOf(stack, e.place), true
+	}
 }
 
 // dataPart is what of data a record touches.
@@ -48,7 +75,7 @@ type mergedCell struct {
 }
 
 func (d *Data) newFiller(p *model.Profile, n *names) *filler {
-	f := &filler{d: d, names: n, pairOf: map[pairKey]int32{}, objectOf: map[dataPart]int32{}, objects: map[[2]string]int32{}, merged: map[mergedKey]*mergedCell{}}
+	f := &filler{d: d, names: n, pairOf: map[pairKey]int32{}, ends: map[stackID]*end{}, objectOf: map[dataPart]int32{}, objects: map[[2]string]int32{}, merged: map[mergedKey]*mergedCell{}}
 	for k := model.Reuse; k < model.NumKinds; k++ {
 		f.endOf[k] = n.index(k.String())
 	}
@@ -58,8 +85,8 @@ func (d *Data) newFiller(p *model.Profile, n *names) *filler {
 			weights = append(weights, r.Accesses)
 		}
 	}
+	d.Cells.grow(min(len(weights), mostCells))
 	if len(weights) <= mostCells {
-		d.Cells.grow(len(weights))
 		return f
 	}
 	f.leastAccesses = nth(weights, len(weights)-mostCells/2) + 1e-9
@@ -112,7 +139,7 @@ func (f *filler) findSmall(p *model.Profile, shownRecords int) {
 		if !shown(r) {
 			continue
 		}
-		if k := f.key(r); at < 0 || k != last {
+		if k, _, _ := f.key(r); at < 0 || k != last {
 			n, ok := numbers[k]
 			if !ok {
 				n = int32(len(accesses))
@@ -134,12 +161,15 @@ func (f *filler) findSmall(p *model.Profile, shownRecords int) {
 	}
 }
 
-func (f *filler) key(r *model.Record) pairKey {
-	k := pairKey{f.d.Places.ofStack(r.Use), -1, r.Kind}
+// key is a record's, and its ends; nil where it has no reuse.
+func (f *filler) key(r *model.Record) (k pairKey, use, reuse *end) {
+	use = f.end(r.Use)
+	k = pairKey{use.place, -1, r.Kind}
 	if r.Kind == model.Reuse || r.Kind == model.Invalidated {
-		k.reuse = f.d.Places.ofStack(r.Reuse)
+		reuse = f.end(r.Reuse)
+		k.reuse = reuse.place
 	}
-	return k
+	return k, use, reuse
 }
 
 // pair is the number of the next shown record's pair. Those of too little are one.
@@ -203,7 +233,7 @@ func (f *filler) named(name, member string, whole int32) int32 {
 }
 
 func (f *filler) add(r *model.Record, misses []float64) {
-	k := f.key(r)
+	k, use, reuse := f.key(r)
 	pair, object := f.pair(k), f.object(r)
 	if !f.d.Exact {
 		f.groups.records = append(f.groups.records, r)
@@ -216,19 +246,21 @@ func (f *filler) add(r *model.Record, misses []float64) {
 		return
 	}
 	c, d := &f.d.Cells, f.d
-	c.Use, c.UseAt = append(c.Use, d.Nodes.index(r.Use)), append(c.UseAt, d.siteOf(r.Use, k.use))
-	node, site := int32(-1), int32(-1)
-	if k.reuse >= 0 {
-		node, site = d.Nodes.index(r.Reuse), d.siteOf(r.Reuse, k.reuse)
+	f.show(use, r.Use)
+	c.Use, c.UseAt = append(c.Use, use.node), append(c.UseAt, use.site)
+	if reuse == nil {
+		reuse = &end{node: -1, site: -1}
+	} else {
+		f.show(reuse, r.Reuse)
 	}
-	c.Reuse, c.ReuseAt = append(c.Reuse, node), append(c.ReuseAt, site)
+	c.Reuse, c.ReuseAt = append(c.Reuse, reuse.node), append(c.ReuseAt, reuse.site)
 	c.Pair, c.Object = append(c.Pair, pair), append(c.Object, object)
 	distance, ok := r.MeanDistance()
 	if !ok {
 		distance = math.NaN()
 	}
 	c.add(r, float64(r.Time), float64(r.Native), distance)
-	c.Misses.add(misses)
+	c.addMisses(misses, d.First)
 }
 
 func (f *filler) merge(r *model.Record, pair, object int32, misses []float64) {
@@ -284,7 +316,7 @@ func (f *filler) flush() {
 		c.add(&m.sum, m.times/m.sum.Accesses, m.native/m.sum.Accesses, distance)
 		clear(misses)
 		copy(misses, m.misses)
-		c.Misses.add(misses)
+		c.addMisses(misses, d.First)
 	}
 }
 
@@ -293,9 +325,15 @@ func (c *cells) grow(n int) {
 	for _, v := range []*ints{&c.Use, &c.Reuse, &c.Pair, &c.Object, &c.TID, &c.Epoch, &c.Op, &c.Below, &c.UseAt, &c.ReuseAt, &c.Misses.From} {
 		*v = slices.Grow(*v, n+1)
 	}
-	for _, v := range []*doubles{&c.Seen, &c.Accesses, &c.Reuses, &c.Time, &c.Native, &c.Distance} {
+	for _, v := range []*doubles{&c.First, &c.Seen, &c.Accesses, &c.Reuses, &c.Time, &c.Native, &c.Distance} {
 		*v = slices.Grow(*v, n)
 	}
+}
+
+// addMisses appends misses on the grid, with those at the size that pages begin with.
+func (c *cells) addMisses(misses []float64, first int) {
+	c.Misses.add(misses)
+	c.First = append(c.First, c.Misses.last(first))
 }
 
 // add appends what needs no table.

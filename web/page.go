@@ -78,7 +78,7 @@ func WriteFile(w io.Writer, profiles []Profile, o Options) error {
 			for _, part := range []struct {
 				id string
 				v  any
-			}{{"data?profile=%d&stack=%s", d}, {"rest?profile=%d&stack=%s&version=0", d.rest()}} {
+			}{{"data?profile=%d&stack=%s", d}, {"more?profile=%d&stack=%s&version=0", &d.more}, {"rest?profile=%d&stack=%s&version=0", d.rest()}} {
 				columns, err := pack(part.v)
 				if err == nil {
 					err = add(fmt.Sprintf(part.id, i, stack), columns)

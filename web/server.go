@@ -185,8 +185,10 @@ func (s *Server) route(w http.ResponseWriter, r *http.Request, path string) {
 		s.answer(w, r, "list", func() (any, error) { return s.list(), nil })
 	case path == "data":
 		s.serveData(w, r)
+	case path == "more":
+		s.servePart(w, r, path, func(d *Data) any { return &d.more })
 	case path == "rest":
-		s.serveRest(w, r)
+		s.servePart(w, r, path, func(d *Data) any { return d.rest() })
 	case path == "curve":
 		s.serveCurve(w, r)
 	case path == "diff":
@@ -363,8 +365,8 @@ func (s *Server) serveData(w http.ResponseWriter, r *http.Request) {
 	})
 }
 
-// serveRest answers with what belongs to the data of a version, too.
-func (s *Server) serveRest(w http.ResponseWriter, r *http.Request) {
+// servePart answers with what belongs to the data of a version, too.
+func (s *Server) servePart(w http.ResponseWriter, r *http.Request, name string, of func(d *Data) any) {
 	a, ok := s.asked(w, r)
 	if !ok {
 		return
@@ -373,12 +375,12 @@ func (s *Server) serveRest(w http.ResponseWriter, r *http.Request) {
 		s.answer(w, r, "outdated", func() (any, error) { return nil, errors.New("there are newer profiles") })
 		return
 	}
-	s.answer(w, r, a.key("rest"), func() (any, error) {
+	s.answer(w, r, a.key(name), func() (any, error) {
 		d, err := s.dataOf(a)
 		if err != nil {
 			return nil, err
 		}
-		return pack(d.rest())
+		return pack(of(d))
 	})
 }
 

@@ -2,6 +2,7 @@ package web
 
 import (
 	"bytes"
+	"context"
 	"encoding/binary"
 	"encoding/json"
 	"math"
@@ -10,6 +11,9 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/chromedp/cdproto/page"
+	"github.com/chromedp/chromedp"
 
 	"github.com/rdx-profiler/rdx/model"
 	"github.com/rdx-profiler/rdx/report"
@@ -115,13 +119,33 @@ func TestNth(t *testing.T) {
 	}
 }
 
-// TestPack: columns come back as they were, each at a multiple of 8 bytes, and nothing of them is in the JSON.
+// TestPack: columns come back as they were, each at a multiple of 8 bytes, nothing of them is in the JSON, and none comes twice.
 func TestPack(t *testing.T) {
 	d, err := New(example(t, "words.pb.gz").Raw, "words", "", Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	p, err := pack(d)
+	for i, m := range d.Cells.First {
+		if want := d.Cells.Misses.values(i, make([]float64, len(d.Sizes)))[d.First]; m != want {
+			t.Fatalf("sample %d misses %g at first, %g at that size", i, m, want)
+		}
+	}
+	seen := map[string]bool{}
+	for _, v := range []any{d, &d.more} {
+		for _, c := range testPack(t, v) {
+			if seen[c.Name] {
+				t.Errorf("%s comes twice", c.Name)
+			}
+			seen[c.Name] = true
+		}
+	}
+	if len(seen) < 29 {
+		t.Errorf("only %d columns", len(seen))
+	}
+}
+
+func testPack(t *testing.T, v any) []column {
+	p, err := pack(v)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -136,12 +160,15 @@ func TestPack(t *testing.T) {
 		Columns []column
 	}
 	json.Unmarshal(b[8:at], &head) // what else is in it does not fit
-	if string(b[:4]) != packedMagic || at%8 != 0 || head.Value["cells"]["use"] != nil {
+	if string(b[:4]) != packedMagic || at%8 != 0 {
 		t.Errorf("begins with %.100q", b)
 	}
 	columns := map[string]any{}
-	eachColumn(reflect.ValueOf(d), "", func(name string, c any) { columns[name] = c })
+	eachColumn(reflect.ValueOf(v), "", func(name string, c any) { columns[name] = c })
 	for _, c := range head.Columns {
+		if in, name, _ := strings.Cut(c.Name, "."); head.Value[in][name] != nil {
+			t.Errorf("%s is in the JSON, too", c.Name)
+		}
 		switch want := columns[c.Name].(type) {
 		case ints:
 			for i, v := range want {
@@ -161,9 +188,37 @@ func TestPack(t *testing.T) {
 			t.Fatalf("there is no column %s", c.Name)
 		}
 	}
-	if at != len(b) || len(head.Columns) < 25 {
-		t.Errorf("%d columns end at byte %d of %d", len(head.Columns), at, len(b))
+	if at != len(b) || len(head.Columns) != len(columns) {
+		t.Errorf("%d columns of %d end at byte %d of %d", len(head.Columns), len(columns), at, len(b))
 	}
+	return head.Columns
+}
+
+// TestFirstPicture: the overview is there before all of the profile is, says the same as then, and other pages wait.
+func TestFirstPicture(t *testing.T) {
+	b := openBrowser(t)
+	b.run(chromedp.ActionFunc(func(ctx context.Context) error {
+		_, err := page.AddScriptToEvaluateOnNewDocument(`const get = fetch; fetch = (u) => u.startsWith("more") ? new Promise((r) => (globalThis.goOn = () => r(get(u)))) : get(u)`).Do(ctx)
+		return err
+	}))
+	b.show(serve(t, Options{}, example(t, "words.pb.gz")), "page=overview", "overview")
+	b.await("globalThis.goOn && document.querySelector('.curve canvas')")
+	lists := "[...document.querySelectorAll('.overview .toplist')].map((l) => l.textContent).join()"
+	var first, then string
+	b.eval(lists, &first)
+	b.eval("location.hash = 'page=pairs'", nil)
+	b.await("!document.querySelector('main') && document.body.textContent.includes('reading …')")
+	b.eval("location.hash = 'page=overview'", nil)
+	b.await("document.querySelector('main')")
+	b.eval("goOn()", nil)
+	b.await("globalThis.rdxView")
+	b.eval(lists, &then)
+	if first != then || !strings.Contains(then, "%") {
+		t.Errorf("first %q, then %q", first, then)
+	}
+	b.eval("location.hash = 'page=pairs'", nil)
+	b.await("document.querySelector('table.pairs tbody tr')")
+	b.clean()
 }
 
 // TestSquares: bands of pairs are model.PerAccess's.

@@ -5,7 +5,7 @@ import "./style.css";
 import type { Ctx } from "./ctx";
 import { useBeside } from "./beside";
 import { CurveChart, nearest, SizeBar } from "./curve";
-import { ask, forget, isFile, load, loadRest, type Listing, type Rest } from "./data";
+import { ask, forget, isFile, load, loadMore, loadRest, type Listing } from "./data";
 import { ObjectsPage } from "./objects";
 import { CodePage, ComparePage, Overview, PairsPage, ShareLink, ThreadsPage, TimePage } from "./pages";
 import { Pick, useQuery } from "./parts";
@@ -23,11 +23,16 @@ const pages: [string, string, (p: { x: Ctx }) => preact.JSX.Element][] = [
   ["compare", "Compare", ComparePage],
 ];
 
+const sizeOf = (v: View, s: State): number => (s.size > 0 ? nearest(v.d.sizes, s.size) : v.d.first);
+
+// isFirst says whether a view shows what it can before it is complete.
+const isFirst = (v: View, s: State): boolean => !pages.slice(1).some(([id]) => id === s.page) && s.tid < 0 && s.object < 0 && sizeOf(v, s) === v.d.first;
+
 function App() {
   const [list, setList] = useState<Listing | null>(null);
   const [s, setState] = useState<State>(() => parse(location.hash));
   const [view, setView] = useState<View | null>(null);
-  const [, setRest] = useState<Rest | null>(null);
+  const [, setCame] = useState(0); // what has come of the view
   const [error, setError] = useState("");
   const now = useRef(s);
   now.current = s;
@@ -83,9 +88,6 @@ function App() {
       }
     };
     void look();
-    // While that comes, what will be wanted next may come, too.
-    const profiles = Number(document.getElementById("app")!.dataset.profiles ?? 0);
-    if (profiles > 0) load(Math.min(Math.max(now.current.profile, 0), profiles - 1), now.current.stack).catch(() => undefined);
     return () => clearTimeout(again);
   }, []);
 
@@ -93,11 +95,25 @@ function App() {
   useEffect(() => {
     if (!list || profile < 0) return;
     let gone = false;
-    load(profile, s.stack).then(
-      (d) => {
-        if (gone) return;
+    const get = async () => {
+      const d = await load(profile, s.stack);
+      const next = new View(d, profile, s.stack);
+      // What is shown stays until all of another is there.
+      if (view || !isFirst(next, now.current)) {
+        try {
+          await loadMore(d, profile, s.stack);
+        } catch (e) {
+          if (list.live) return null; // there are newer profiles, which come by themselves
+          throw e;
+        }
+        next.complete = true;
+      }
+      return next;
+    };
+    get().then(
+      (next) => {
+        if (gone || !next) return;
         setError("");
-        const next = new View(d, profile, s.stack);
         setView((was) => {
           // While samples come in, what is chosen gets other numbers.
           const chosen = now.current;
@@ -121,20 +137,25 @@ function App() {
     };
   }, [list, profile, s.stack]);
 
-  // When the first picture is there, for a test that measures it; only then the rest is asked for.
+  // When the first picture is there, for a test that measures it; only then all else is asked for.
   useEffect(() => {
-    Object.assign(globalThis, { rdxView: view });
+    Object.assign(globalThis, { rdxView: view?.complete ? view : null });
     if (!view) return;
     if (performance.getEntriesByName("rdx-shown").length === 0) requestAnimationFrame(() => performance.mark("rdx-shown"));
     let gone = false;
-    const then = () =>
-      loadRest(view.d, view.number, view.onStack).then(
-        (r) => {
-          view.rest = r;
-          if (!gone) setRest(r);
-        },
-        () => undefined, // there are newer profiles, which come by themselves
-      );
+    const then = async () => {
+      try {
+        if (!view.complete) await loadMore(view.d, view.number, view.onStack);
+        view.complete = true;
+        if (gone) return;
+        Object.assign(globalThis, { rdxView: view });
+        setCame((n) => n + 1);
+        view.rest = await loadRest(view.d, view.number, view.onStack);
+        if (!gone) setCame((n) => n + 1);
+      } catch (e) {
+        if (!gone && !view.complete && !list?.live) setError((e as Error).message);
+      }
+    };
     const soon = setTimeout(() => void then(), 100);
     return () => {
       gone = true;
@@ -171,10 +192,10 @@ function App() {
     list,
     view,
     beside,
-    s: { ...s, profile, pair: s.pair < view.d.pairs.use.length ? s.pair : -1, node: s.node >= 0 && s.node < view.tree().parent.length ? s.node : -1 },
+    s: { ...s, profile, pair: s.pair < view.d.pairs.use.length ? s.pair : -1, node: s.node >= 0 && view.complete && s.node < view.tree().parent.length ? s.node : -1 },
     set,
     moving,
-    c: s.size > 0 ? nearest(view.d.sizes, s.size) : view.d.first,
+    c: sizeOf(view, s),
     f,
     dark,
   };
@@ -247,15 +268,27 @@ function App() {
             {page[0] === "overview" || page[0] === "compare" ? null : <CurveChart x={x} height={high ? 190 : 104} />}
             <SizeBar x={x} />
           </section>
-          <main id="main" tabIndex={-1} data-page={page[0]} data-number={String(view!.number)} data-profile={view!.d.file}>
-            <Page x={x} />
-          </main>
+          {x.view.complete || isFirst(x.view, s) ? (
+            <main id="main" tabIndex={-1} data-page={page[0]} data-number={String(view!.number)} data-profile={view!.d.file}>
+              <Page x={x} />
+            </main>
+          ) : (
+            <p class="none">reading …</p>
+          )}
         </>
       ) : error ? null : (
         <p class="none">reading …</p>
       )}
     </>
   );
+}
+
+// What is wanted first is asked for before anything is drawn.
+void ask<Listing>("list").catch(() => undefined);
+const profiles = Number(document.getElementById("app")!.dataset.profiles ?? 0);
+if (profiles > 0) {
+  const s = parse(location.hash);
+  load(Math.min(Math.max(s.profile, 0), profiles - 1), s.stack).catch(() => undefined);
 }
 
 render(<App />, document.getElementById("app")!);

@@ -76,7 +76,8 @@ export interface Touched {
   members: string[] | null;
 }
 
-export interface Data {
+// Data is all that pages show of a profile; what is More's comes later than the rest of it.
+export interface Data extends Omit<More, "cells"> {
   version: number;
   file: string;
   stack: string;
@@ -107,35 +108,44 @@ export interface Data {
   count_bands: { least: number; per_step: number; low: number[]; high: number[]; none: number };
   strings: string[];
   places: { function: Int32Array; file: Int32Array; line: Int32Array };
-  nodes: { parent: Int32Array; place: Int32Array };
   cells: {
-    use: Int32Array;
-    reuse: Int32Array;
     pair: Int32Array;
-    object: Int32Array;
-    tid: Int32Array;
-    epoch: Int32Array;
-    op: Int32Array;
-    below: Int32Array;
-    use_at: Int32Array;
-    reuse_at: Int32Array;
-    seen: Float64Array;
-    accesses: Float64Array;
-    reuses: Float64Array;
-    time: Float64Array;
-    native: Float64Array;
-    distance: Float64Array;
-    misses: Steps;
-  };
+    first: Float64Array; // misses at the size that pages begin with
+  } & MoreCells;
   pairs: { use: Int32Array; reuse: Int32Array; kind: Int32Array };
   objects: { name: Int32Array; member: Int32Array; whole: Int32Array };
-  moments: { node: Int32Array; tid: Int32Array; time: Float64Array };
-  touched: Touched[] | null;
-  sites: { mapping: string; build_id: string; offset: string; place: number }[] | null;
   source_files: number[] | null;
 }
 
-// Rest is what no page needs for its first picture.
+interface MoreCells {
+  use: Int32Array;
+  reuse: Int32Array;
+  object: Int32Array;
+  tid: Int32Array;
+  epoch: Int32Array;
+  op: Int32Array;
+  below: Int32Array;
+  use_at: Int32Array;
+  reuse_at: Int32Array;
+  seen: Float64Array;
+  accesses: Float64Array;
+  reuses: Float64Array;
+  time: Float64Array;
+  native: Float64Array;
+  distance: Float64Array;
+  misses: Steps;
+}
+
+// More is what the first picture, the overview at the size number first, does without.
+interface More {
+  cells: MoreCells;
+  nodes: { parent: Int32Array; place: Int32Array };
+  moments: { node: Int32Array; tid: Int32Array; time: Float64Array };
+  touched: Touched[] | null;
+  sites: { mapping: string; build_id: string; offset: string; place: number }[] | null;
+}
+
+// Rest is what takes rdx longer than all that.
 export interface Rest {
   pairs: Steps; // clusters' squares
   objects: Steps;
@@ -284,6 +294,13 @@ function raw(text: string): Uint8Array {
 const dataOf = (profile: number, stack: string) => `data?profile=${profile}&stack=${stack}`;
 
 export const load = (profile: number, stack: string): Promise<Data> => ask<Data>(dataOf(profile, stack));
+
+// loadMore fills in what came without.
+export async function loadMore(d: Data, profile: number, stack: string): Promise<void> {
+  const { cells, ...others } = await ask<More>(`more?profile=${profile}&stack=${stack}&version=${d.version}`);
+  Object.assign(d.cells, cells);
+  Object.assign(d, others);
+}
 
 export const loadCurve = (profile: number, stack: string, model: string): Promise<Curve> => ask<Curve>(`curve?profile=${profile}&stack=${stack}&model=${model}`);
 

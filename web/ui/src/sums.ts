@@ -116,31 +116,36 @@ export class View {
   readonly d: Data;
   readonly n: number;
   readonly where: Int32Array; // the place that each cell's misses happen at
-  readonly whereNode: Int32Array;
-  readonly whole: Int32Array; // the object that each cell's is a part of
+  complete = false; // as soon as loadMore has been
   rest: Rest | null = null; // until it is there
   private memo = new Map<string, unknown>();
   private rooms = new Map<string, [ArrayBuffer, ArrayBuffer]>();
   private ofPairs: Groups | null = null;
+  private wholeOf: Int32Array | null = null;
+  private readonly reuse: number; // string
   private now: Float64Array; // misses of all samples at the size number nowAt
   private nowAt = -1;
 
   // It is of the profile of that number on that stack, as they were asked for.
   constructor(d: Data, readonly number: number, readonly onStack: string) {
     this.d = d;
-    this.n = d.cells.use.length;
+    this.n = d.cells.pair.length;
     this.now = new Float64Array(this.n);
     this.where = new Int32Array(this.n);
-    this.whereNode = new Int32Array(this.n);
-    const { use, reuse, pair } = d.cells;
-    this.whole = d.cells.object.map((o) => d.objects.whole[o]);
-    const kind = d.strings.indexOf("reuse");
-    for (let i = 0; i < this.n; i++) {
-      const p = pair[i];
-      const reused = reuse[i] >= 0 && d.pairs.kind[p] === kind;
-      this.where[i] = reused ? d.pairs.reuse[p] : d.pairs.use[p];
-      this.whereNode[i] = reused ? reuse[i] : use[i];
-    }
+    this.reuse = d.strings.indexOf("reuse");
+    const { pair } = d.cells;
+    const { use, reuse } = d.pairs;
+    for (let i = 0; i < this.n; i++) this.where[i] = this.reused(pair[i]) ? reuse[pair[i]] : use[pair[i]];
+  }
+
+  // reused says whether a pair's end is a reuse, which is where it misses; else it is where it is used.
+  private reused(pair: number): boolean {
+    return this.d.pairs.kind[pair] === this.reuse;
+  }
+
+  // whole are the objects that each cell's is a part of.
+  get whole(): Int32Array {
+    return (this.wholeOf ??= this.d.cells.object.map((o) => this.d.objects.whole[o]));
   }
 
   // byPair are the samples of each pair.
@@ -237,13 +242,13 @@ export class View {
   // missesAt are the misses of all samples. From one size to another only those change that have a step between: while a size
   // is dragged these are few. Nothing is added up on the way: each has the value that it has at the size.
   private missesAt(c: number): Float64Array {
-    const { from, at, value } = this.d.cells.misses;
     const v = this.now;
     if (this.nowAt < 0) {
-      for (let i = 0; i < this.n; i++) v[i] = valueAt(this.d.cells.misses, i, c);
-      this.nowAt = c;
-      return v;
+      v.set(this.d.cells.first);
+      this.nowAt = this.d.first;
     }
+    if (c === this.nowAt) return v;
+    const { from, at, value } = this.d.cells.misses;
     const { steps, cell } = this.once("steps ", () => {
       const cell = new Int32Array(at.length);
       for (let i = 0; i < this.n; i++) cell.fill(i, from[i], from[i + 1]);
@@ -380,7 +385,9 @@ export class View {
   }
 
   nodeOf(side: Side): Int32Array {
-    return side === "miss" ? this.whereNode : side === "use" ? this.d.cells.use : this.d.cells.reuse;
+    const { use, reuse, pair } = this.d.cells;
+    if (side !== "miss") return side === "use" ? use : reuse;
+    return this.once("whereNode ", () => pair.map((p, i) => (this.reused(p) ? reuse[i] : use[i])));
   }
 
   // treeNodes are the samples' nodes of the tree.
