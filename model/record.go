@@ -7,12 +7,12 @@ import "fmt"
 // are zero.
 type Record struct {
 	Kind  Kind
+	Op    Op // of the use
+	Stack StackKind
 	Use   []*Location // call stack of the use, leaf first
-	Op    Op          // of the use
 	Data  *Data       // what the use accessed; nil if that was not recorded
 	TID   int
 	Epoch int // numbers the stretches of the thread's run, in order, see there; 0 if that is not known
-	Stack StackKind
 	// DataSource is where the uses found their data, "" if their source does
 	// not tell. What that cost is in Profile.Latencies.
 	DataSource string
@@ -72,8 +72,8 @@ type HalfLine struct {
 	Half bool
 	// Pair says how the aligned two words with the used one ended, Reuse or Censored, and
 	// PairTime when; see HalfLineSurvival.
-	PairTime uint64
 	Pair     Kind
+	PairTime uint64
 }
 
 // Cluster says which records are not independent of each other.

@@ -3,17 +3,18 @@ package pprofout
 import (
 	"bytes"
 	"cmp"
-	"compress/gzip"
 	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
 	"math"
+	"os"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/google/pprof/profile"
+	"github.com/klauspost/compress/gzip"
 
 	"github.com/rdx-profiler/rdx/model"
 )
@@ -98,8 +99,9 @@ func notRdx(format string, args ...any) error {
 // unpack reads all of r, unpacked if it is a gzip; where says so in messages
 // about its bytes.
 func unpack(r io.Reader) (data []byte, where string, err error) {
-	data, err = io.ReadAll(io.LimitReader(r, maxSize+1))
-	if err != nil {
+	all := bytes.NewBuffer(make([]byte, 0, sizeOf(r)+bytes.MinRead))
+	_, err = all.ReadFrom(io.LimitReader(r, maxSize+1))
+	if data = all.Bytes(); err != nil {
 		return nil, "", fmt.Errorf("read profile: byte %d: %w", len(data), err)
 	}
 	if len(data) == 0 {
@@ -126,6 +128,16 @@ func unpack(r io.Reader) (data []byte, where string, err error) {
 		return nil, "", notRdx("more than %d bytes unpacked", maxSize)
 	}
 	return data, where, nil
+}
+
+// sizeOf is how long a file is, 0 of what is none.
+func sizeOf(r io.Reader) int {
+	if f, ok := r.(*os.File); ok {
+		if i, err := f.Stat(); err == nil && i.Mode().IsRegular() {
+			return int(min(i.Size(), maxSize))
+		}
+	}
+	return 0
 }
 
 // unpackedSize is what a gzip says in its last bytes (RFC 1952, section 2.3.1) that it unpacks to, as far as that is
