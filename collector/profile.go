@@ -16,6 +16,7 @@ import (
 // input is what the session has seen, for the profile.
 func (s *Session) input(sum estimate.Totals, stats sampler.Stats) estimate.Input {
 	s.prober.Probes.Pending = s.prober.probe.state == replaying
+	s.holds.findHot(s.kept.seen)
 	return estimate.Input{
 		Seen: s.kept.seen, Stacks: s.table, Seed: s.cfg.Seed, Windows: s.windows.Kept(),
 		Clock: s.timing.clock, Calibration: s.timing.calibration, Unit: s.src.source.Unit(), Totals: sum, Unweighed: s.src.unweighed,

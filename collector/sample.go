@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 
 	"github.com/rdx-profiler/rdx/collector/estimate"
+	"github.com/rdx-profiler/rdx/collector/hotset"
 	"github.com/rdx-profiler/rdx/collector/interleave"
 	"github.com/rdx-profiler/rdx/collector/record"
 	"github.com/rdx-profiler/rdx/collector/sharing"
@@ -33,7 +34,9 @@ type holds struct {
 	untold    untold
 	made      []record.Hold // of which accesses were read ahead
 	overlaps  estimate.Overlaps
-	reading   durations // of reading ahead
+	hot       hotset.Sets // where nothing is watched
+	touched   []uint64    // blocks, in the last hold
+	reading   durations   // of reading ahead
 	stages    stages
 	reached   lengths // of bursts without a reuse
 	stepped   stepTotals
@@ -195,6 +198,11 @@ func (s *holds) finish() (told *thread) {
 		return nil
 	}
 	t := u.thread
+	if s.watches.none != nil {
+		s.touched = s.locate.Blocks(s.touched[:0])
+		s.hot.Block = s.block()
+		s.hot.Add(t.process, t.since, s.touched)
+	}
 	if o := u.watched; o != nil {
 		s.tellLine(&o.Observation, &u.found.Followed)
 	}
@@ -227,6 +235,17 @@ func (s *holds) finish() (told *thread) {
 		return nil
 	}
 	return t
+}
+
+// findHot says in which hot sets the blocks of the observations are, by all holds so far.
+func (s *holds) findHot(seen []*record.Observation) {
+	if s.watches.none == nil || s.cfg.Stack != OwnStack {
+		return
+	}
+	levels := s.hot.Levels()
+	for _, o := range seen {
+		o.Hot = levels.Of(o.Process, o.Addr/uint64(s.block()))
+	}
 }
 
 // discard takes a hold back of which nothing was told yet.

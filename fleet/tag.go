@@ -26,6 +26,7 @@ type tag struct {
 	below, exact    bool
 	time            uint64
 	distinct, after uint64
+	hot             uint64
 	half            bool
 	pair            model.Kind
 	pairTime        uint64
@@ -46,7 +47,7 @@ func tagOf(r *model.Record, group int) tag {
 	if r.Distinct > 0 {
 		t.distinct = 1 + middle(r.Distinct-1) // the distance, one less, stays in its bin
 	}
-	t.after = r.After
+	t.after, t.hot = r.After, r.Hot
 	if t.after > exactAfter {
 		t.after = middle(t.after)
 	}
@@ -83,6 +84,7 @@ func (t tag) String() string {
 	number("time", t.time)
 	number("distinct", t.distinct)
 	number("after", t.after)
+	number("hot", t.hot)
 	number("group", uint64(t.group))
 	if t.half {
 		v.Set("pair", t.pair.String())
@@ -129,7 +131,7 @@ func record(v url.Values) (model.Record, error) {
 	for _, n := range []struct {
 		key string
 		to  *uint64
-	}{{"time", &r.Time}, {"distinct", &r.Distinct}, {"after", &r.After}, {"pair_time", &r.PairTime}} {
+	}{{"time", &r.Time}, {"distinct", &r.Distinct}, {"after", &r.After}, {"hot", &r.Hot}, {"pair_time", &r.PairTime}} {
 		if s := v.Get(n.key); s != "" {
 			var err error
 			if *n.to, err = strconv.ParseUint(s, 10, 63); err != nil {

@@ -48,6 +48,8 @@ type Point struct {
 	Low, High float64
 	Quote     Quote
 	Misses    float64 // MissRatio in accesses
+
+	hot uint64 // blocks of the hot set by which it is bounded, 0: by none
 }
 
 // Local names the conversion by epochs and threads, see TimeLocal.
@@ -98,6 +100,8 @@ const (
 // is that of SSX, as if all epochs were one, in proportion.
 //
 // No band reaches higher than that of a smaller one of the profile's caches, nor lower than that of a larger one.
+//
+// A ratio that can't be quoted is bounded by hot sets, see hotset.go, where these tell more.
 //
 // A ratio is quoted if some eleven holds of equal weight are behind it.
 //
@@ -150,6 +154,9 @@ func (p *Profile) missRatios(sizes []uint64, o CurveOptions) (*Curve, error) {
 			q.Quote = BeyondObservation
 		}
 		c.Points[i] = q
+	}
+	if err := p.boundByHotSets(c.Points, total, o); err != nil {
+		return nil, err
 	}
 	// A larger cache misses no more: what the profile's own caches tell holds for others, too. These alone, so that a
 	// size has the same band whichever others are asked for.
@@ -230,4 +237,42 @@ func (p *Profile) sizesSeen(e *estimate) (seen, blind float64) {
 		blind = 0
 	}
 	return seen, blind
+}
+
+// PlainMissRange is the miss ratios at the given cache sizes, in blocks, without bands, as if all epochs were one: as high as they are
+// taken to be, at most as a hot set bounds them, and as low as they are if all hit that may, as it was not followed for long enough. It
+// errs as MissRatios does.
+func (p *Profile) PlainMissRange(sizes []uint64) (low, high []float64, err error) {
+	e, err := p.estimate()
+	if err == nil && e.empty() {
+		err = errNoObservations
+	}
+	if err != nil {
+		return nil, nil, fmt.Errorf("miss ratios: %w", err)
+	}
+	conv, err := p.newConverter(e, CurveOptions{Model: ModelNames[0]})
+	if err != nil {
+		return nil, nil, fmt.Errorf("miss ratios: %w", err)
+	}
+	low, high = make([]float64, len(sizes)), make([]float64, len(sizes))
+	if err := conv.missRatios(high, e.mass, e.net, sizes); err != nil {
+		return nil, nil, fmt.Errorf("miss ratios: %w", err)
+	}
+	bounds, err := p.hotBounds(e.mass.Total(), func(q *Profile, sizes []uint64) ([]float64, error) {
+		_, high, err := q.PlainMissRange(sizes)
+		return high, err
+	})
+	if err != nil {
+		return nil, nil, err
+	}
+	for i, late := range e.maybeReused(sizes) {
+		if b, ok := hotBoundAt(bounds, sizes[i]); ok {
+			high[i] = min(high[i], b.high)
+		}
+		low[i] = max(high[i]-late/e.mass.Total(), 0)
+		if i > 0 {
+			low[i] = min(low[i], low[i-1])
+		}
+	}
+	return low, high, nil
 }

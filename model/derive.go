@@ -10,8 +10,8 @@ import (
 // A record stands for Accesses accesses. Censored and Pruned ones hide how
 // they would have ended, so their weight is redistributed by Kaplan & Meier
 // to the reuses and invalidations of greater age (see KaplanMeier); what
-// outlives the last of them stays on the records cut off after it, as weight
-// never seen to be reused. Stack distances come from SSX by epochs and threads,
+// outlives the last of them stays on all that were cut off, more on those that
+// were followed longer, as weight never seen to be reused. Stack distances come from SSX by epochs and threads,
 // see TimeLocal. Then, per record:
 //
 //   - Reuses: for Reuse records the estimated accesses; 0 for all others.
@@ -203,8 +203,9 @@ type deriver struct {
 	// Per epoch, bin and what is known of the window's beginning, so that
 	// records that share them do not repeat the work.
 	known   map[derivedPlace]*derivedBin
-	most    uint64  // blocks that the program has at most, 0 if that is not known
-	lasting float64 // share of what is never reused that misses a cache that holds all
+	most    uint64   // blocks that the program has at most, 0 if that is not known
+	lasting float64  // share of what is never reused that misses a cache that holds all
+	hot     []uint64 // by size: blocks of the hot set by which its misses are bounded, 0: by none
 	scratch []float64
 }
 
@@ -227,9 +228,12 @@ func (p *Profile) newDeriver(e *estimate, sizes []uint64) (*deriver, error) {
 	if never := e.mass.Endless() - e.mass.Invalidated; never > 0 {
 		d.lasting = min(1, p.lastUses()/never)
 	}
+	if e.empty() || p.ExactDistances {
+		return d, nil
+	}
 	var err error
-	if !e.empty() && !p.ExactDistances {
-		d.x, err = p.local(e)
+	if d.x, err = p.local(e); err == nil {
+		d.hot, err = p.hotAt(sizes)
 	}
 	return d, err
 }
@@ -285,11 +289,9 @@ func (d *deriver) fill(r *Record) {
 	case Invalidated:
 		everywhere = r.Accesses * numbers.grow[d.e.bins.Index(max(r.Time, 1))]
 	case Cold:
-		never = r.Accesses * numbers.endless
+		never = r.Accesses * numbers.lastUse[len(numbers.lastUse)-1]
 	case Censored, Pruned:
-		if d.e.bins.Index(max(r.Time, 1)) >= numbers.tail {
-			never = r.Accesses * numbers.endless
-		}
+		never = r.Accesses * numbers.lastUse[d.e.bins.Index(max(r.Time, 1))]
 	}
 	for k, s := range d.sizes {
 		r.Misses[k] += everywhere
@@ -299,6 +301,7 @@ func (d *deriver) fill(r *Record) {
 			r.Misses[k] += never
 		}
 	}
+	d.keep(r)
 }
 
 func (d *deriver) fillReuse(r *Record) {

@@ -117,6 +117,7 @@ type estimate struct {
 type stratum struct {
 	mass, net *Hist     // see endings.solve
 	grow      []float64 // per bin, estimated weight per observed weight
+	lastUse   []float64 // per bin, what share of a cut-off's weight there is never reused, and last of a cold record's
 	endless   float64   // the same for cold records and cut-offs from bin tail on
 	tail      int
 	// unfinished is the part of mass.Cold that was cut off, not seen cold.
@@ -282,6 +283,29 @@ func (s *stratum) solve() {
 		s.endless = s.mass.Cold / keep
 	}
 	s.unfinished = s.endless * cut
+	s.shareLastUses()
+}
+
+// shareLastUses gives what is never reused to all that were cut off, each as likely to be so as one is that has no reuse so far: the
+// self-consistent form of the estimate (Efron, The two sample problem with censored data, 1967).
+func (s *stratum) shareLastUses() {
+	n := len(s.seen.cut)
+	s.lastUse = make([]float64, n+1)
+	later, all := s.mass.Cold, s.seen.cold
+	s.lastUse[n] = 1
+	for i := n - 1; i >= 0; i-- {
+		if later > 0 {
+			s.lastUse[i] = s.mass.Cold / later
+		}
+		all += s.seen.cut[i] * s.lastUse[i]
+		later += s.seen.ended[i]
+	}
+	if !(all > 0) {
+		return
+	}
+	for i := range s.lastUse {
+		s.lastUse[i] *= s.mass.Cold / all
+	}
 }
 
 // each calls f with the bins in which the record's time can lie and the share

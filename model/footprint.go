@@ -78,3 +78,17 @@ func (x *Footprint) Stacks(dst, times *Hist) error {
 	dst.addEndless(times)
 	return nil
 }
+
+// Footprint converts times in touches to how many different blocks are touched in them, by SSX. It errs on a broken profile or
+// one with no observations.
+func (p *Profile) Footprint() (*SSX, error) {
+	e, err := p.estimate()
+	if err != nil {
+		return nil, fmt.Errorf("footprint: %w", err)
+	}
+	x := new(SSX)
+	if err := x.Reset(e.net); err != nil {
+		return nil, fmt.Errorf("footprint: %w", err)
+	}
+	return x, nil
+}

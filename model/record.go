@@ -64,6 +64,9 @@ type Lookahead struct {
 	// After is how many accesses behind the use were read ahead without a
 	// reuse; 0 where the reuse was among them, or nothing was read ahead.
 	After uint64
+	// Hot is how many blocks, at most, a set has that takes the block in: those that were touched most often in other holds, at
+	// other times; 0 where none is known.
+	Hot uint64
 }
 
 // HalfLine is of records of which, after the After accesses, only half of the block was watched:

@@ -28,7 +28,7 @@ type group struct {
 	distanceBin  int       // where distances are exact
 	below, exact bool
 	distinct     uint64 // one more than the middle of a bin
-	after        uint64
+	after, hot   uint64
 	half         halfWatch
 	source       string
 	latency      bool   // the cycles of uses instead of records
@@ -85,7 +85,7 @@ func (e *encoder) add(r *model.Record) error {
 			// The distance, one less, stays in its bin, and so in its octave.
 			g.distinct = 1 + e.bins.Mid(e.bins.Index(r.Distinct-1))
 		}
-		g.after = r.After
+		g.after, g.hot = r.After, r.Hot
 		if r.Half {
 			g.half = halfWatch{true, r.Pair, e.bins.Mid(e.bins.Index(r.PairTime))}
 		}
@@ -186,7 +186,7 @@ func (e *encoder) group(g *group) *group {
 	}
 	key := e.key[:0]
 	for _, v := range [...]uint64{uint64(g.kind), uint64(g.op), uint64(g.tid), uint64(g.epoch), g.hold, g.open, uint64(g.jackknife), uint64(g.stackKind), uint64(g.end), g.used, g.wrote, g.time, g.native,
-		uint64(g.distanceBin), g.distinct, g.after, uint64(g.half.pair), g.half.pairTime} {
+		uint64(g.distanceBin), g.distinct, g.after, g.hot, uint64(g.half.pair), g.half.pairTime} {
 		key = binary.LittleEndian.AppendUint64(key, v)
 	}
 	for _, b := range [...]bool{g.below, g.exact, g.half.half, g.latency} {
@@ -337,6 +337,9 @@ func (e *encoder) labels(g *group) (out []label) {
 	}
 	if g.after > 0 || g.half.half {
 		num(readAhead, "accesses", int64(g.after))
+	}
+	if g.hot > 0 {
+		num(hotSet, "blocks", int64(g.hot))
 	}
 	if g.half.half {
 		num(pairTime, "accesses", int64(g.half.pairTime))

@@ -318,7 +318,7 @@ func (d *decoder) sample(s *sample) error {
 	if n := s.number(ofDistinct); n > 0 {
 		r.Distinct = uint64(n)
 	}
-	r.After = uint64(max(0, s.number(ofReadAhead)))
+	r.After, r.Hot = uint64(max(0, s.number(ofReadAhead))), uint64(max(0, s.number(ofHot)))
 	if word := s.text(ofPair); word != "" {
 		r.Half = true
 		if r.Pair, ok = model.ParseKind(word); !ok {

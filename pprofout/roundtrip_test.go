@@ -51,7 +51,7 @@ func sampleProfile() *model.Profile {
 		Resident: 5 << 20, Touched: 9 << 20, Caches: []model.Cache{{Level: "L1d", Size: 32 << 10, Ways: 8, Line: 64}, {Level: "L2", Size: 1 << 20, Ways: 16, Line: 64, Assumed: true}},
 		Costs: []model.Cost{{Waits: 2, Streams: 1, Apart: 1}, {Waits: 50, Streams: 2, Apart: 4, Within: 16 << 20}, {Waits: 250, Streams: 6, Apart: 20}},
 		Records: []model.Record{
-			timed(model.Record{Kind: model.Reuse, Use: []*model.Location{inner, mainF}, Ending: model.Ending{Reuse: []*model.Location{store, mainF}}, Op: model.Load, TID: 71, Epoch: 3, Cluster: model.Cluster{Hold: 1<<62 + 7, Open: 0.125}, Timing: model.Timing{Exact: true}, Lookahead: model.Lookahead{Distinct: 3},
+			timed(model.Record{Kind: model.Reuse, Use: []*model.Location{inner, mainF}, Ending: model.Ending{Reuse: []*model.Location{store, mainF}}, Op: model.Load, TID: 71, Epoch: 3, Cluster: model.Cluster{Hold: 1<<62 + 7, Open: 0.125}, Timing: model.Timing{Exact: true}, Lookahead: model.Lookahead{Distinct: 3, Hot: 11585},
 				Weight: model.Weight{Observations: 3, Accesses: 4.5e6}, Derived: model.Derived{Reuses: 5e6, Misses: []float64{2e6, 1e6}, Distance: 3e5}}, 100000),
 			timed(model.Record{Kind: model.Reuse, Use: []*model.Location{inner, mainF}, Ending: model.Ending{Reuse: []*model.Location{inner, mainF}}, Op: model.Store, TID: 72, Timing: model.Timing{BelowResolution: true},
 				Lookahead: model.Lookahead{After: 254, Distinct: 1 + mid(40)}, Weight: model.Weight{Observations: 7, Accesses: 1.05e7}, Derived: model.Derived{Reuses: 1.05e7, Misses: []float64{0, 0}, Distance: 70}}, 500),
@@ -156,8 +156,8 @@ func read(t testing.TB, b []byte) *model.Profile {
 func canon(p *model.Profile) []string {
 	var out []string
 	for _, r := range p.Records {
-		s := fmt.Sprintf("%s %s tid=%d epoch=%d time=%d native=%d below=%t exact=%t distinct=%d half=%t/%d/%s/%d n=%d acc=%g reuses=%g misses=%g dist=%g from=%q", r.Kind, r.Op, r.TID, r.Epoch, r.Time, r.Native,
-			r.BelowResolution, r.Exact, r.Distinct, r.Half, r.After, r.Pair, r.PairTime, r.Observations, r.Accesses, r.Reuses, r.Misses, r.Distance, r.DataSource)
+		s := fmt.Sprintf("%s %s tid=%d epoch=%d time=%d native=%d below=%t exact=%t distinct=%d hot=%d half=%t/%d/%s/%d n=%d acc=%g reuses=%g misses=%g dist=%g from=%q", r.Kind, r.Op, r.TID, r.Epoch, r.Time, r.Native,
+			r.BelowResolution, r.Exact, r.Distinct, r.Hot, r.Half, r.After, r.Pair, r.PairTime, r.Observations, r.Accesses, r.Reuses, r.Misses, r.Distance, r.DataSource)
 		for _, st := range [][]*model.Location{r.Reuse, r.Use} {
 			s += " |"
 			for _, l := range st {

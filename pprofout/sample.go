@@ -22,6 +22,7 @@ const (
 	ofPairTime
 	ofReadAhead
 	ofDistinct
+	ofHot
 	ofReuseTime
 	ofCPUTime
 	ofTID
@@ -47,7 +48,7 @@ const (
 	numLabels
 )
 
-var labelNames = [numLabels]string{kindLabel, accessLabel, belowLabel, exactLabel, dataLabel, pairLabel, pairTime, readAhead, distinct, reuseTime, cpuTime,
+var labelNames = [numLabels]string{kindLabel, accessLabel, belowLabel, exactLabel, dataLabel, pairLabel, pairTime, readAhead, distinct, hotSet, reuseTime, cpuTime,
 	tidLabel, epochLabel, holdLabel, openLabel, groupLabel, stackLabel, endLabel, usedLabel, writeLabel, memberLabel, writtenMemberLabel, sourceLabel, patternLabel, strideLabel, waitLabel,
 	nearLabel, chasesLabel, apartLabel, streamsLabel, runsLabel}
 

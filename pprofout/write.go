@@ -38,6 +38,7 @@ const (
 	pairLabel          = "pair"
 	pairTime           = "pair_time"
 	readAhead          = "read_ahead"
+	hotSet             = "hot_set"
 	distinct           = "distinct"
 	reuseTime          = "reuse_time"
 	cpuTime            = "cpu_time"
@@ -299,7 +300,7 @@ func compareGroups(a, b *group) int {
 		return c
 	}
 	return cmp.Or(compareBool(a.below, b.below), compareBool(a.exact, b.exact),
-		cmp.Compare(a.data, b.data), cmp.Compare(a.distinct, b.distinct), cmp.Compare(a.after, b.after), compareHalves(a.half, b.half), cmp.Compare(a.source, b.source), cmp.Compare(a.members[0], b.members[0]), cmp.Compare(a.members[1], b.members[1]), compareBool(a.latency, b.latency), a.window.compare(&b.window))
+		cmp.Compare(a.data, b.data), cmp.Compare(a.distinct, b.distinct), cmp.Compare(a.after, b.after), cmp.Compare(a.hot, b.hot), compareHalves(a.half, b.half), cmp.Compare(a.source, b.source), cmp.Compare(a.members[0], b.members[0]), cmp.Compare(a.members[1], b.members[1]), compareBool(a.latency, b.latency), a.window.compare(&b.window))
 }
 
 // totals are of the groups so far, in their order.

@@ -4,9 +4,11 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"time"
 
 	"github.com/rdx-profiler/rdx/collector/callstack"
 	"github.com/rdx-profiler/rdx/collector/estimate"
+	"github.com/rdx-profiler/rdx/collector/hotset"
 	"github.com/rdx-profiler/rdx/collector/record"
 	"github.com/rdx-profiler/rdx/collector/target"
 	"github.com/rdx-profiler/rdx/model"
@@ -21,6 +23,8 @@ type Setting struct {
 	Halves bool
 	// KnownRate: the user has given it.
 	KnownRate bool
+	// Unwatched: holds read farther, and nothing is watched.
+	Unwatched bool
 }
 
 func (c Setting) String() string {
@@ -31,12 +35,17 @@ func (c Setting) String() string {
 	if c.KnownRate {
 		out += ", rate given"
 	}
+	if c.Unwatched {
+		out += ", unwatched"
+	}
 	return out
 }
 
 const (
 	// holdPeriod is how long holds are apart on average, in ns, or accesses.
 	holdPeriod = 20e6
+	// unwatchedPeriod is the same where nothing is watched.
+	unwatchedPeriod = 200e6
 	// trapPair is what two traps take by themselves, in ns, of which about trapNoise varies.
 	trapPair, trapNoise = 3000, 250
 	// modelOff is the standard deviation of the logarithm of what the processor's model is off by, in a program, and
@@ -60,6 +69,10 @@ type drawn struct {
 	slots []slot
 	off   float64 // of the processor's model
 	cold  float64 // ns a line touched for the first time after a hold takes more
+	hot   hotset.Sets
+	// blocks are those of the last hold, and uses the touches that are observed.
+	blocks []uint64
+	uses   []int
 }
 
 // slot watches one touch.
@@ -95,8 +108,12 @@ func (s *Stream) Draw(c Setting, rng *rand.Rand) *model.Profile {
 	d.begin()
 	process := &target.Process{PID: 1}
 	t := rng.Float64() * d.clock.lap
+	period := holdPeriod
+	if d.hot.Block = lineBytes; c.Unwatched {
+		period = unwatchedPeriod
+	}
 	for range c.Holds {
-		gone := holdPeriod * rng.ExpFloat64()
+		gone := period * rng.ExpFloat64()
 		t += gone
 		p := d.clock.find(t)
 		d.finish(p, t)
@@ -109,13 +126,19 @@ func (s *Stream) Draw(c Setting, rng *rand.Rand) *model.Profile {
 		d.in.Totals.Ticked += gone
 		d.hold(process, p, t)
 	}
-	t += holdPeriod
+	t += period
 	d.finish(d.clock.find(t), t)
 	for i := range d.slots {
 		d.censor(&d.slots[i], t)
 	}
 	d.in.Held = uint64(c.Holds)
 	d.end()
+	levels := d.hot.Levels()
+	for i, o := range d.in.Seen {
+		if c.Unwatched {
+			o.Hot = levels.Of(process, d.address[d.line[d.at(d.uses[i])]])
+		}
+	}
 	var caches []model.Cache
 	for i, size := range Sizes {
 		caches = append(caches, model.Cache{Level: fmt.Sprintf("L%d", i+1), Size: size, Line: lineBytes})
@@ -158,7 +181,18 @@ func (d *drawn) end() {
 
 // hold reads ahead at touch p, at time t, and watches what wins a slot.
 func (d *drawn) hold(process *target.Process, p int, t float64) {
-	w := d.read(p, d.rng)
+	first, most := classified, readMost
+	if d.Unwatched {
+		first, most = unwatchedClassified, unwatchedMost
+	}
+	w := d.read(p, first, most, d.rng)
+	if d.Unwatched {
+		d.blocks = d.blocks[:0]
+		for q := w.from; q < w.from+w.length; q++ {
+			d.blocks = append(d.blocks, d.address[d.line[d.at(q)]])
+		}
+		d.hot.Add(process, time.Duration(t), d.blocks)
+	}
 	h := record.Hold{Process: process, TID: 1, Accesses: w.length, Touches: w.length, Instructions: 3 * w.length}
 	if d.Clock == ByTime {
 		h.Times = d.foretold(&w, d.off*math.Exp(windowOff*d.rng.NormFloat64()))
@@ -170,7 +204,7 @@ func (d *drawn) hold(process *target.Process, p int, t float64) {
 	won := d.rng.Float64()*slot.n < 1
 	for i := range w.octaves {
 		if x := &w.octaves[i]; x.n > 0 {
-			o := d.observe(process, float64(x.n)/float64(w.first))
+			o := d.observe(process, x.at, float64(x.n)/float64(w.first))
 			o.State, o.Kind, o.After, o.Soon, o.Counted, o.Distinct = record.Done, model.Reuse, x.after, x.after, x.after, x.distinct
 		}
 	}
@@ -180,9 +214,9 @@ func (d *drawn) hold(process *target.Process, p int, t float64) {
 	case w.open == 0 && won && slot.watch == nil:
 		slot.n = 0
 	case w.open > 0:
-		o := d.observe(process, float64(w.open)/float64(w.first))
+		o := d.observe(process, w.chosen, float64(w.open)/float64(w.first))
 		o.After, o.Distinct = w.from+w.length-1-w.chosen, w.distinct
-		if !won {
+		if !won || d.Unwatched {
 			o.State, o.Kind, o.NoSlot, o.Counted = record.Done, model.Censored, true, o.After+1
 			return
 		}
@@ -192,8 +226,9 @@ func (d *drawn) hold(process *target.Process, p int, t float64) {
 	}
 }
 
-// observe enters an observation that stands for a share of what its hold tells.
-func (d *drawn) observe(process *target.Process, share float64) *record.Observation {
+// observe enters an observation, of touch number use, that stands for a share of what its hold tells.
+func (d *drawn) observe(process *target.Process, use int, share float64) *record.Observation {
+	d.uses = append(d.uses, use)
 	o := &record.Observation{Process: process, TID: 1, Op: model.Load, Stack: model.StackOwn, Stands: share * perHold, Hold: len(d.in.Holds),
 		Overlap: d.in.Overlaps.Latest}
 	d.epoch.Enter(o)

@@ -34,7 +34,9 @@ type Stream struct {
 	// Exact are the miss ratios at Sizes.
 	Exact [len(Sizes)]float64
 
-	words    []uint8  // of the line that a touch goes to, as bits
+	line     []uint32 // that a touch goes to
+	address  []uint64 // of each line, in lines
+	words    []uint8  // of it, as bits
 	next     []uint32 // touch of the line; where it is not later, it is of the next lap
 	distance []uint16 // lines between a touch and the one before of its line, as far as is counted
 	kinds    []kind
@@ -87,6 +89,7 @@ func Record(ctx context.Context, r Recording) (*Stream, error) {
 type maker struct {
 	most   int
 	number map[uint64]uint32
+	lines  []uint64 // by number
 	pages  map[uint64]struct{}
 	line   []uint32
 	words  []uint8
@@ -112,6 +115,7 @@ func (m *maker) add(a *model.Access) {
 		if !ok {
 			n = uint32(len(m.number))
 			m.number[l] = n
+			m.lines = append(m.lines, l)
 		}
 		first, last := max(from, l*lineBytes)%lineBytes/word, min(to, (l+1)*lineBytes-1)%lineBytes/word
 		m.line = append(m.line, n)
@@ -123,7 +127,7 @@ func (m *maker) add(a *model.Access) {
 // stream counts what there is to know of it.
 func (m *maker) stream(name string) (*Stream, error) {
 	n := len(m.line)
-	s := &Stream{Name: name, words: m.words, kinds: m.kinds, lines: len(m.number), resident: int64(len(m.pages)) << 12,
+	s := &Stream{Name: name, line: m.line, address: m.lines, words: m.words, kinds: m.kinds, lines: len(m.number), resident: int64(len(m.pages)) << 12,
 		next: make([]uint32, n), distance: make([]uint16, n), times: model.NewHist(model.LogBins(32)), distances: model.NewHist(model.LogBins(32))}
 	last := make([]uint32, s.lines)
 	for i := 2*n - 1; i >= 0; i-- { // the later lap says what follows in the first

@@ -14,6 +14,8 @@ const (
 	readAtOnce = 256
 	nearBlocks = 64
 	perHold    = 8 // observations wanted
+	// The same where nothing is watched.
+	unwatchedClassified, unwatchedMost = 8192, 24574
 	// endsEarly is the share of the holds in which something ends the reading before.
 	endsEarly = 0.1
 )
@@ -31,11 +33,11 @@ type window struct {
 // octave is a touch whose reuse was read, of so many with about as many lines in between.
 type octave struct{ n, at, after, distinct int }
 
-// read is a hold's window that begins at touch p.
-func (s *Stream) read(p int, rng *rand.Rand) (w window) {
-	limit := readMost
+// read is a hold's window that begins at touch p, of so many touches of which it is told what became of the first ones.
+func (s *Stream) read(p, classified, most int, rng *rand.Rand) (w window) {
+	limit := most
 	if rng.Float64() < endsEarly {
-		limit = 1 + rng.IntN(readMost)
+		limit = 1 + rng.IntN(most)
 	}
 	w.from, w.first, w.length, w.chosen = p, min(classified, limit), min(classified, limit), -1
 	for w.length < limit && s.anyOpen(&w) {

@@ -62,8 +62,10 @@ func (s *stage) watched() map[shareKey]slotShare {
 
 // SetTime gives a record its time in accesses and in the clock's unit; none to what can have no reuse any more.
 func (s *stage) SetTime(r *model.Record, o *record.Observation, byWall PerWall) {
+	r.Hot = o.Hot
 	switch {
 	case o.Kind == model.Cold:
+		r.Hot = 0
 		return
 	case o.Stack == model.StackShared:
 		s.setSharedTime(r, o, byWall)

@@ -79,6 +79,7 @@ type Observation struct {
 type OfHold struct {
 	Fits  float64 // accesses that fit into its time, by the mean; 0: they are known, or not at all
 	Open  float64 // share of its accesses without a reuse in what was read ahead
+	Hot   uint64  // blocks of the smallest hot set with its block, by other holds; 0: of none
 	Reach int     // where it reads farther than others: how far these would have followed the observation; 0 of these
 }
 

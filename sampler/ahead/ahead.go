@@ -414,6 +414,16 @@ func (l *Locator) WatchedDistinct() int { return l.log.distinct(l.watched.touch,
 // Touched appends all touches of blocks that the last call of Read has read ahead.
 func (l *Locator) Touched(to []Touch) []Touch { return l.log.touched(to) }
 
+// Blocks appends each block that the last call of Read has read ahead accesses to, once.
+func (l *Locator) Blocks(to []uint64) []uint64 {
+	for i := range l.log.touches {
+		if t := &l.log.touches[i]; t.prev < 0 {
+			to = append(to, t.block)
+		}
+	}
+	return to
+}
+
 // NextInLine is after how many touches behind one, an index into Touched, its cache line is touched again, 0 if it is not
 // as far as the last call of Read has read ahead.
 func (l *Locator) NextInLine(touch int) int { return l.log.nextIn(touch, sampler.LineSize) }
