@@ -210,7 +210,7 @@ func TestTopNothing(t *testing.T) {
 	}
 	// One observation is no basis for shares.
 	p = demoProfile(t)
-	p.Records[0].Observations, p.Records[1].Observations, p.Records[4].Observations = 1, 2, 3
+	p.Records[0].Observations, p.Records[1].Observations, p.Records[3].Observations, p.Records[4].Observations = 1, 2, 2, 1
 	if out := ok(t, "top", "--by", "l2", demoFile(t, p)); !strings.Contains(out, "this list rests on only 6 observations") {
 		t.Errorf("\n%s", out)
 	}
