@@ -114,7 +114,7 @@ func unpack(r io.Reader) (data []byte, where string, err error) {
 		if err != nil {
 			return nil, "", notRdx("gzip: byte %d: %v", size-in.Len(), err)
 		}
-		unpacked := bytes.NewBuffer(make([]byte, 0, unpackedSize(data)))
+		unpacked := bytes.NewBuffer(huge(make([]byte, 0, unpackedSize(data))))
 		_, err = unpacked.ReadFrom(io.LimitReader(z, maxSize+1))
 		if data = unpacked.Bytes(); err != nil {
 			return nil, "", notRdx("gzip is cut off or damaged at byte %d, %d unpacked: %v", size-in.Len(), len(data), err)
@@ -189,8 +189,8 @@ func newDecoder(in *profile.Profile, samples int) (*decoder, error) {
 	if err := d.columns(); err != nil {
 		return nil, notRdx("%v", err)
 	}
-	p.Records = make([]model.Record, 0, samples)
-	d.misses = make([]float64, 0, samples*len(p.Caches))
+	p.Records = huge(make([]model.Record, 0, samples))
+	d.misses = huge(make([]float64, 0, samples*len(p.Caches)))
 	return d, nil
 }
 
