@@ -50,6 +50,7 @@ type pairer struct {
 	before     uint32 // the place of the access before
 	ops        uint64 // of the batch so far: loads, and stores from bit 32 on
 	counting   []*segment
+	most       int            // of them: mostCounting
 	accesses   []model.Access // of an entry that is not plain
 	alone      [1]*segment
 	single     segment // of one access of such an entry
@@ -78,7 +79,7 @@ type pairedSegment struct {
 const mostCounting = 1 << 14
 
 func newPairer(blocks model.Granularity) *pairer {
-	t := &pairer{Numbering: model.NewNumbering(), gran: blocks, shift: blocks.Shift(),
+	t := &pairer{Numbering: model.NewNumbering(), gran: blocks, shift: blocks.Shift(), most: mostCounting,
 		pipe: newPipe(func() *model.PairedTouches { return &model.PairedTouches{} })}
 	t.single = segment{length: 1, paired: &pairedSegment{accesses: make([]pairedAccess, 1)}}
 	t.take()
@@ -205,7 +206,7 @@ func (t *pairer) pair(g *segment, thread int32) bool {
 	if g.paired != nil {
 		t.collectOf(g.paired)
 	} else {
-		if len(t.counting) == mostCounting {
+		if len(t.counting) >= t.most {
 			t.collect()
 		}
 		t.counting = append(t.counting, g)

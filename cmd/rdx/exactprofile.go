@@ -126,10 +126,10 @@ func writeProfile(tally *exact.PairTally, path string, r *exactReport, start tim
 	for _, w := range r.Warnings {
 		p.Comments = append(p.Comments, model.EndedEarly+": "+w)
 	}
-	// Of the records symbolizing needs the instructions alone.
-	named := &model.Profile{}
-	for _, l := range parts.All {
-		named.Records = append(named.Records, model.Record{Use: []*model.Location{l}})
+	// Of the records symbolizing needs the instructions alone. There are many, and a record is large.
+	named := &model.Profile{Records: make([]model.Record, len(parts.All))}
+	for i := range parts.All {
+		named.Records[i].Use = parts.All[i : i+1 : i+1]
 	}
 	if err := nameLocations(named, &p.Comments, len(mappings) == 0); err != nil {
 		return err
