@@ -31,8 +31,9 @@ func main() {
 	before := flag.String("before", "", "another rdx, to be measured in the same rounds")
 	beforeEngine := flag.String("before-engine", "", "folder of its valgrind tool")
 	only := flag.Bool("ratios", false, "only recording by the engine alone, and rdx exact by the program, in pairs")
+	profiled := flag.Bool("profiles", false, "only rdx exact -o by rdx exact, in pairs")
 	flag.Parse()
-	if err := run(*rdx, recorder{*before, *beforeEngine}, *rounds, *size, *only); err != nil {
+	if err := run(*rdx, recorder{*before, *beforeEngine}, *rounds, *size, *only, *profiled); err != nil {
 		fmt.Fprintln(os.Stderr, "bench:", err)
 		os.Exit(1)
 	}
@@ -98,7 +99,7 @@ func text(w io.Writer, n int) error {
 	return nil
 }
 
-func run(rdx string, before recorder, rounds, size int, only bool) error {
+func run(rdx string, before recorder, rounds, size int, only, profiled bool) error {
 	engine, err := trace.FindEngine()
 	if err != nil {
 		return err
@@ -134,6 +135,9 @@ func run(rdx string, before recorder, rounds, size int, only bool) error {
 	rdt := filepath.Join(dir, "t.rdt")
 	this := recorder{rdx, engine}
 	allRegisters := []string{"--px-default=allregs-at-each-insn", "--px-file-backed=allregs-at-each-insn"}
+	if profiled {
+		return profiles(this, before, launcher, big, mid, filepath.Join(dir, "p.pb.gz"), rounds)
+	}
 	if only {
 		return ratios(this, before, launcher, big, mid, rdt, append(allRegisters, "--rdx-store="+string(trace.StoreGuarded)), rounds)
 	}
