@@ -192,12 +192,12 @@ func (s *holds) finish() (told *thread) {
 	if u.found.Open > 0 && u.watched != nil {
 		s.stoodFor += max(u.watched.Times()-1, 0)
 	}
-	open, others, err := s.locate.Tell(s.rand.IntN)
+	t := u.thread
+	open, others, err := s.locate.Tell(s.known(t), s.rand.IntN)
 	if err != nil {
 		s.decline(err)
 		return nil
 	}
-	t := u.thread
 	if s.watches.none != nil {
 		s.touched = s.locate.Blocks(s.touched[:0])
 		s.hot.Block = s.block()
@@ -214,7 +214,9 @@ func (s *holds) finish() (told *thread) {
 	for i := range others {
 		others[i].Share *= 1 - u.checked
 		readOnly(&others[i])
-		t.process.Note(others[i].ReusePC)
+		if others[i].Reuse > 0 {
+			t.process.Note(others[i].ReusePC)
+		}
 	}
 	switch o := u.watched; {
 	case u.found.Accesses == 0 && o == nil: // its operand was all there was
@@ -237,6 +239,17 @@ func (s *holds) finish() (told *thread) {
 	return t
 }
 
+// known says which blocks holds of a thread's process have touched before; nil where that makes no difference.
+func (s *holds) known(t *thread) func(block uint64) bool {
+	if s.watches.none == nil {
+		return nil
+	}
+	return func(block uint64) bool { return s.hot.Known(t.process, block) }
+}
+
+// nearBlocks is how near a reuse is that hits whatever sets there are.
+const nearBlocks = 64
+
 // findHot says in which hot sets the blocks of the observations are, by all holds so far.
 func (s *holds) findHot(seen []*record.Observation) {
 	if s.watches.none == nil || s.cfg.Stack != OwnStack {
@@ -244,7 +257,9 @@ func (s *holds) findHot(seen []*record.Observation) {
 	}
 	levels := s.hot.Levels()
 	for _, o := range seen {
-		o.Hot = levels.Of(o.Process, o.Addr/uint64(s.block()))
+		if o.Soon == 0 || o.Distinct > nearBlocks {
+			o.Hot = levels.Of(o.Process, o.Addr/uint64(s.block()))
+		}
 	}
 }
 

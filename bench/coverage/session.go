@@ -136,7 +136,7 @@ func (s *Stream) Draw(c Setting, rng *rand.Rand) *model.Profile {
 	levels := d.hot.Levels()
 	for i, o := range d.in.Seen {
 		if c.Unwatched {
-			o.Hot = levels.Of(process, d.address[d.line[d.at(d.uses[i])]])
+			o.Hot = levels.Of(process, d.block(d.uses[i]))
 		}
 	}
 	var caches []model.Cache
@@ -187,11 +187,7 @@ func (d *drawn) hold(process *target.Process, p int, t float64) {
 	}
 	w := d.read(p, first, most, d.rng)
 	if d.Unwatched {
-		d.blocks = d.blocks[:0]
-		for q := w.from; q < w.from+w.length; q++ {
-			d.blocks = append(d.blocks, d.address[d.line[d.at(q)]])
-		}
-		d.hot.Add(process, time.Duration(t), d.blocks)
+		defer d.addHot(process, &w, t)
 	}
 	h := record.Hold{Process: process, TID: 1, Accesses: w.length, Touches: w.length, Instructions: 3 * w.length}
 	if d.Clock == ByTime {
@@ -213,16 +209,52 @@ func (d *drawn) hold(process *target.Process, p int, t float64) {
 		slot.n-- // it does not draw
 	case w.open == 0 && won && slot.watch == nil:
 		slot.n = 0
+	case w.open > 0 && d.Unwatched:
+		d.observeOpen(process, &w)
 	case w.open > 0:
 		o := d.observe(process, w.chosen, float64(w.open)/float64(w.first))
 		o.After, o.Distinct = w.from+w.length-1-w.chosen, w.distinct
-		if !won || d.Unwatched {
+		if !won {
 			o.State, o.Kind, o.NoSlot, o.Counted = record.Done, model.Censored, true, o.After+1
 			return
 		}
 		d.in.StoodFor += max(o.Times()-1, 0)
 		d.censor(slot, t)
 		d.arm(slot, o, &w)
+	}
+}
+
+// block is the line of a touch.
+func (d *drawn) block(p int) uint64 { return d.address[d.line[d.at(p)]] }
+
+// addHot notes what a hold has touched.
+func (d *drawn) addHot(process *target.Process, w *window, t float64) {
+	d.blocks = d.blocks[:0]
+	for q := w.from; q < w.from+w.length; q++ {
+		d.blocks = append(d.blocks, d.block(q))
+	}
+	d.hot.Add(process, time.Duration(t), d.blocks)
+}
+
+// observeOpen enters observations for the open touches: one for those of lines that holds have touched before, and one for others.
+func (d *drawn) observeOpen(process *target.Process, w *window) {
+	var chosen, n [2]int
+	for _, q := range w.opens {
+		k := 0
+		if d.hot.Known(process, d.block(q)) {
+			k = 1
+		}
+		if n[k]++; d.rng.IntN(n[k]) == 0 {
+			chosen[k] = q
+		}
+	}
+	for k, q := range chosen {
+		if n[k] == 0 {
+			continue
+		}
+		o := d.observe(process, q, float64(n[k])/float64(w.first))
+		o.After, o.Distinct = w.from+w.length-1-q, d.distinctFrom(w, q)
+		o.State, o.Kind, o.NoSlot, o.Counted = record.Done, model.Censored, true, o.After+1
 	}
 }
 

@@ -24,6 +24,7 @@ const (
 type window struct {
 	from, length, first int // touches; first: of these it is told what became of them
 	open                int // touches without another of the line
+	opens               []int
 	chosen              int // one of them, or -1
 	distinct            int // lines from it on
 	cold                int // touches of lines for the first time
@@ -53,6 +54,7 @@ func (s *Stream) read(p, classified, most int, rng *rand.Rand) (w window) {
 			continue
 		}
 		if next >= end {
+			w.opens = append(w.opens, q)
 			if w.open++; rng.IntN(w.open) == 0 {
 				w.chosen = q
 			}
@@ -64,12 +66,20 @@ func (s *Stream) read(p, classified, most int, rng *rand.Rand) (w window) {
 			o.at, o.after, o.distinct = q, next-q, d+1
 		}
 	}
-	for q := w.chosen; q >= 0 && q < end; q++ {
-		if s.after(q) >= end {
-			w.distinct++
-		}
+	if w.chosen >= 0 {
+		w.distinct = s.distinctFrom(&w, w.chosen)
 	}
 	return w
+}
+
+// distinctFrom is how many lines are touched from a touch to the window's end.
+func (s *Stream) distinctFrom(w *window, from int) (n int) {
+	for q := from; q < w.from+w.length; q++ {
+		if s.after(q) >= w.from+w.length {
+			n++
+		}
+	}
+	return n
 }
 
 func (s *Stream) anyOpen(w *window) bool {

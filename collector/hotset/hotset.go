@@ -51,6 +51,12 @@ func (s *Sets) Add(p *target.Process, at time.Duration, blocks []uint64) {
 	}
 }
 
+// Known says whether a hold has touched the block.
+func (s *Sets) Known(p *target.Process, block uint64) bool {
+	_, ok := s.blocks[key{p, block}]
+	return ok
+}
+
 func (m seen) add(k key, part uint32, most int) {
 	t, ok := m[k]
 	if t.last == part || !ok && len(m) >= most {

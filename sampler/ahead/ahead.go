@@ -378,18 +378,16 @@ func (l *Locator) countBefore(ahead *Ahead, u use) {
 // Tell says more of what the last Read has read, when the thread runs on: the call stack of the
 // access that it chose, which stands for all open ones, and of those whose reuse was read one for each octave of
 // stack distance, nearer ones together, each at random for all of its octave. By their shares they add up to all that
-// was classified. The error is a *Declined.
-func (l *Locator) Tell(pick func(n int) int) (watched Followed, others []Followed, err error) {
+// was classified. Where known tells open ones by their block, one more stands for those of which it says otherwise than of the
+// chosen one's; nil: for none. The error is a *Declined.
+func (l *Locator) Tell(known func(block uint64) bool, pick func(n int) int) (watched Followed, others []Followed, err error) {
 	if len(l.log.all) == 0 {
 		return Followed{}, nil, nil // its operand was all there was
 	}
 	l.settle()
-	l.uses = append(l.uses[:0], l.watched)
-	if n := len(l.log.open); n > 0 {
-		l.uses[0].share = float64(n) / float64(l.log.classified)
-		l.uses[0].distinct = l.log.distinct(l.watched.touch, len(l.log.touches))
-	} else {
-		l.uses = l.uses[:0]
+	l.uses = l.uses[:0]
+	if len(l.log.open) > 0 {
+		l.uses = l.log.openUses(append(l.uses, l.watched), known, pick)
 	}
 	l.uses = l.log.byDistance(l.uses, pick)
 	followed := make([]Followed, len(l.uses))

@@ -41,6 +41,33 @@ func (g *accessLog) choose(pick func(n int) int) use {
 	return g.reusedUse(pick(g.classified), 0, pick)
 }
 
+// openUses has the first use, which is open, stand for all that are, or for those of which known says the same of their block, and
+// appends one for the others.
+func (g *accessLog) openUses(uses []use, known func(block uint64) bool, pick func(n int) int) []use {
+	alike, others, other := len(g.open), 0, int32(0)
+	if known != nil {
+		is := known(uses[0].block)
+		for _, i := range g.open {
+			if known(g.touches[i].block) == is {
+				continue
+			}
+			if others++; pick(others) == 0 {
+				other = i
+			}
+		}
+	}
+	uses[0].share = float64(alike-others) / float64(g.classified)
+	if others > 0 {
+		u := g.useOf(int(other), pick)
+		u.share = float64(others) / float64(g.classified)
+		uses = append(uses, u)
+	}
+	for i := range uses {
+		uses[i].distinct = g.distinct(uses[i].touch, len(g.touches))
+	}
+	return uses
+}
+
 // reusedUse is the use of a touch whose reuse is known, with so many blocks until then.
 func (g *accessLog) reusedUse(touch, distinct int, pick func(n int) int) use {
 	u := g.useOf(touch, pick)

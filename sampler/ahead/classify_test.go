@@ -97,3 +97,50 @@ func BenchmarkClassify(b *testing.B) {
 		g.choose(r.IntN)
 	}
 }
+
+// Of open uses one stands for those whose blocks are known, and one for the others, each of them as likely.
+func TestOpenUses(t *testing.T) {
+	r := rand.New(rand.NewPCG(6, 6))
+	var g accessLog
+	g.reset(64)
+	var accesses []interp.Access
+	for i := range 20 {
+		accesses = append(accesses, interp.Access{Addr: uint64(i) * 64, Size: 8, Inst: int32(i)})
+	}
+	g.add(accesses)
+	g.close(10)
+	known := func(block uint64) bool { return block < 3 }
+	seen := map[uint64]int{}
+	for range 3000 {
+		chosen := g.choose(r.IntN)
+		if all := g.openUses([]use{chosen}, nil, r.IntN); len(all) != 1 || all[0].share != 1 || all[0].distinct != 20-int(chosen.block) {
+			t.Fatalf("%+v", all)
+		}
+		uses := g.openUses([]use{chosen}, known, r.IntN)
+		if len(uses) != 2 || known(uses[0].block) == known(uses[1].block) || uses[0].block != chosen.block {
+			t.Fatalf("%+v", uses)
+		}
+		for _, u := range uses {
+			seen[u.block]++
+			want := 0.7
+			if known(u.block) {
+				want = 0.3
+			}
+			if math.Abs(u.share-want) > 1e-12 || u.distinct != 20-int(u.block) || u.reuse != -1 {
+				t.Fatalf("%+v, want a share of %v", u, want)
+			}
+		}
+	}
+	for b := range uint64(10) {
+		want := 3000. / 7
+		if known(b) {
+			want = 1000
+		}
+		if n := float64(seen[b]); math.Abs(n-want) > 5*math.Sqrt(want) {
+			t.Errorf("block %d is told of %v times, want %v", b, n, want)
+		}
+	}
+	if uses := g.openUses([]use{g.choose(r.IntN)}, func(uint64) bool { return true }, r.IntN); len(uses) != 1 || uses[0].share != 1 {
+		t.Errorf("%+v", uses)
+	}
+}

@@ -128,7 +128,7 @@ func TestTell(t *testing.T) {
 			return err
 		}
 		again.Settle(&ahead)
-		watched, others, err := again.Tell(first)
+		watched, others, err := again.Tell(nil, first)
 		if err != nil {
 			return err
 		}
@@ -137,7 +137,7 @@ func TestTell(t *testing.T) {
 			return err
 		}
 		before = func() error {
-			watched, others, err := h.locator.Tell(first)
+			watched, others, err := h.locator.Tell(nil, first)
 			if err != nil {
 				return err
 			}
@@ -240,7 +240,7 @@ func TestReadsFarther(t *testing.T) {
 					return ahead, nil, err
 				}
 				l.Settle(&ahead)
-				_, others, err := l.Tell(first)
+				_, others, err := l.Tell(nil, first)
 				return ahead, others, err
 			}
 			// What is read first makes pages of which there are none yet, and so changes which are foreseen.
