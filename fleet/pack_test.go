@@ -320,6 +320,18 @@ func TestLaterFormats(t *testing.T) {
 	}
 }
 
+// A tag says of a use how large the hot set is that it is in.
+func TestTagHot(t *testing.T) {
+	in := model.Record{Kind: model.Censored, Timing: model.Timing{Time: 5000, Exact: true}, Lookahead: model.Lookahead{Distinct: 100, After: 4999, Hot: 11585}}
+	v, err := parseTag(tagOf(&in, 3).String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r, err := record(v); err != nil || r.Hot != in.Hot || r.After != in.After || r.Group != 3 {
+		t.Errorf("%+v, %v", r, err)
+	}
+}
+
 func FuzzTag(f *testing.F) {
 	f.Add(tagPrefix + "kind=reuse&time=5")
 	f.Add(tagPrefix + "head=1&block=64&bins=4&cache=L1d+32768+8+64")

@@ -1,6 +1,7 @@
 package model
 
 import (
+	"math"
 	"math/bits"
 	"slices"
 )
@@ -17,14 +18,21 @@ const hotRest = 16
 // cache sizes are asked of one set: in larger ones than these larger sets tell more.
 const hotMost, hotSpan = 4, 5
 
-// hotSets are the sizes of the sets that records know of, in order.
+// hotSets are the sizes of the sets that records know of, in order: two an octave, up to that of the largest cache that is asked of.
 func (p *Profile) hotSets() (sets []uint64) {
+	var known [2 * hotSizes]bool
 	for i := range p.Records {
-		if hot := p.Records[i].Hot; hot > 0 && !slices.Contains(sets, hot) {
-			sets = append(sets, hot)
+		if hot := p.Records[i].Hot; hot > 0 {
+			if level := int(math.Ceil(2 * math.Log2(float64(hot)))); level < len(known) {
+				known[level] = true
+			}
 		}
 	}
-	slices.Sort(sets)
+	for level, is := range known {
+		if is {
+			sets = append(sets, uint64(math.Exp2(float64(level)/2)))
+		}
+	}
 	return sets
 }
 

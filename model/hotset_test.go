@@ -109,3 +109,21 @@ func TestHotSetDerive(t *testing.T) {
 		t.Errorf("alone %+v, with others %+v", at, points[2])
 	}
 }
+
+// Whatever a profile says, few sets are asked of: two an octave.
+func TestHotSets(t *testing.T) {
+	p := &Profile{}
+	add := func(hot uint64) { p.Records = append(p.Records, Record{Lookahead: Lookahead{Hot: hot}}) }
+	for _, hot := range []uint64{0, 1, 2, 5, 11585, 11586, 16384, 1 << 40, math.MaxInt64} {
+		add(hot)
+	}
+	if got, want := p.hotSets(), []uint64{1, 2, 5, 11585, 16384}; !slices.Equal(got, want) {
+		t.Errorf("%v, want %v", got, want)
+	}
+	for hot := range uint64(10_000) {
+		add(hot)
+	}
+	if got := p.hotSets(); len(got) > 2*hotSizes {
+		t.Errorf("%d sets", len(got))
+	}
+}
