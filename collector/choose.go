@@ -264,6 +264,7 @@ func (s *Session) loadClock(clock sampler.Clock) error {
 		s.holds.farther = s.holds.burst == timedBurst && s.cfg.Stack == OwnStack && s.holds.pipeline != nil
 	}
 	s.locate.Reserve(s.holds.window(s.holds.farther))
+	s.holds.hot.Block = s.holds.block()
 	return nil
 }
 

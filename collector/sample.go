@@ -200,7 +200,6 @@ func (s *holds) finish() (told *thread) {
 	}
 	if s.watches.none != nil {
 		s.touched = s.locate.Blocks(s.touched[:0])
-		s.hot.Block = s.block()
 		s.hot.Add(t.process, t.since, s.touched)
 	}
 	if o := u.watched; o != nil {
@@ -247,17 +246,14 @@ func (s *holds) known(t *thread) func(block uint64) bool {
 	return func(block uint64) bool { return s.hot.Known(t.process, block) }
 }
 
-// nearBlocks is how near a reuse is that hits whatever sets there are.
-const nearBlocks = 64
-
-// findHot says in which hot sets the blocks of the observations are, by all holds so far.
+// findHot says in which hot sets the blocks of the observations are, by all holds so far. What is near hits whatever sets there are.
 func (s *holds) findHot(seen []*record.Observation) {
-	if s.watches.none == nil || s.cfg.Stack != OwnStack {
+	if s.watches.none == nil {
 		return
 	}
 	levels := s.hot.Levels()
 	for _, o := range seen {
-		if o.Soon == 0 || o.Distinct > nearBlocks {
+		if o.Soon == 0 || o.Distinct > ahead.NearBlocks {
 			o.Hot = levels.Of(o.Process, o.Addr/uint64(s.block()))
 		}
 	}

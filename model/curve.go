@@ -125,19 +125,46 @@ func (p *Profile) missRatios(sizes []uint64, o CurveOptions) (*Curve, error) {
 	if p.ExactDistances {
 		return p.exactCurve(e, sizes, o.Ways)
 	}
+	blocks := p.cacheBlocks()
+	all := slices.Concat(sizes, blocks)
+	slices.Sort(all)
+	all = slices.Compact(all)
+	known, err := p.points(e, all, o)
+	if err == nil {
+		err = p.withoutHot(known, e.mass.Total())
+	}
+	if err != nil {
+		return nil, err
+	}
+	// A larger cache misses no more: what the profile's own caches tell holds for others, too. These alone, so that a
+	// size has the same band whichever others are asked for.
+	of := func(sizes []uint64) []Point {
+		points := make([]Point, len(sizes))
+		for i, s := range sizes {
+			at, _ := slices.BinarySearch(all, s)
+			points[i] = known[at]
+		}
+		return points
+	}
+	caches := of(blocks)
+	c := &Curve{Points: of(sizes), Holds: int(p.Holds())}
+	for i := range c.Points {
+		c.Points[i].within(caches)
+	}
+	return c, nil
+}
+
+// points are those of the sizes, each by itself: what is in hot sets is still among the misses of those that these bound.
+func (p *Profile) points(e *estimate, sizes []uint64, o CurveOptions) ([]Point, error) {
 	conv, err := p.newConverter(e, o)
 	if err != nil {
 		return nil, err
 	}
-	asked, blocks := sizes, p.cacheBlocks()
-	sizes = slices.Concat(sizes, blocks)
-	slices.Sort(sizes)
-	sizes = slices.Compact(sizes)
 	x := &bander{p: p, e: e, conv: conv, sizes: sizes}
 	if err := x.measure(o); err != nil {
 		return nil, err
 	}
-	c := &Curve{Points: make([]Point, len(sizes)), Holds: int(p.Holds())}
+	points := make([]Point, len(sizes))
 	seen, blind := p.sizesSeen(e)
 	late := e.maybeReused(sizes)
 	total := e.mass.Total()
@@ -153,27 +180,9 @@ func (p *Profile) missRatios(sizes []uint64, o CurveOptions) (*Curve, error) {
 		case float64(s) > seen && e.unfinished > 0 || late[i] > q.MissRatio*total/2:
 			q.Quote = BeyondObservation
 		}
-		c.Points[i] = q
+		points[i] = q
 	}
-	if err := p.boundByHotSets(c.Points, total, o); err != nil {
-		return nil, err
-	}
-	// A larger cache misses no more: what the profile's own caches tell holds for others, too. These alone, so that a
-	// size has the same band whichever others are asked for.
-	of := func(sizes []uint64) []Point {
-		points := make([]Point, len(sizes))
-		for i, s := range sizes {
-			at, _ := slices.BinarySearch(x.sizes, s)
-			points[i] = c.Points[at]
-		}
-		return points
-	}
-	caches := of(blocks)
-	c.Points = of(asked)
-	for i := range c.Points {
-		c.Points[i].within(caches)
-	}
-	return c, nil
+	return points, p.boundByHotSets(points, total, o)
 }
 
 // within has the band reach no higher than that of a smaller cache, nor lower than that of a larger one.

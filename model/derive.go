@@ -233,7 +233,7 @@ func (p *Profile) newDeriver(e *estimate, sizes []uint64) (*deriver, error) {
 	}
 	var err error
 	if d.x, err = p.local(e); err == nil {
-		d.hot, err = p.hotAt(sizes)
+		d.hot, err = p.hotAt(e, sizes)
 	}
 	return d, err
 }

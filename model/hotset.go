@@ -3,7 +3,6 @@ package model
 import (
 	"math"
 	"math/bits"
-	"slices"
 )
 
 // Hot sets bound the misses of what was read ahead of alone. A cache of s blocks with LRU misses at most s/(s-n+1) times as
@@ -18,6 +17,9 @@ const hotRest = 16
 // cache sizes are asked of one set: in larger ones than these larger sets tell more.
 const hotMost, hotSpan = 4, 5
 
+// HotSetBlocks is how many blocks the hot set of a level, from 0 on, has at most: two levels an octave.
+func HotSetBlocks(level int) uint64 { return uint64(math.Exp2(float64(level) / 2)) }
+
 // hotSets are the sizes of the sets that records know of, in order: two an octave, up to that of the largest cache that is asked of.
 func (p *Profile) hotSets() (sets []uint64) {
 	var known [2 * hotSizes]bool
@@ -30,7 +32,7 @@ func (p *Profile) hotSets() (sets []uint64) {
 	}
 	for level, is := range known {
 		if is {
-			sets = append(sets, uint64(math.Exp2(float64(level)/2)))
+			sets = append(sets, HotSetBlocks(level))
 		}
 	}
 	return sets
@@ -39,8 +41,7 @@ func (p *Profile) hotSets() (sets []uint64) {
 // withHot is the profile were all that is in a hot set of so many blocks used again at once, but what was counted to be nearer than
 // a number of blocks, which hits anyway. Of the others no distance is counted: that they could have missed widens bands.
 func (p *Profile) withHot(set, near uint64) *Profile {
-	q := *p
-	q.Records = slices.Clone(p.Records)
+	q := p.copied()
 	for i := range q.Records {
 		r := &q.Records[i]
 		blocks, counted := r.counted()
@@ -49,7 +50,7 @@ func (p *Profile) withHot(set, near uint64) *Profile {
 		}
 		r.Hot = 0
 	}
-	return &q
+	return q
 }
 
 // hotBound is what hot sets tell of a cache size: that at most so much misses, with 95 %, as of a set of so many blocks.
@@ -128,7 +129,7 @@ func (p *Profile) boundByHotSets(points []Point, total float64, o CurveOptions) 
 			q.High, q.hot = b.high, b.set
 		}
 	}
-	return p.withoutHot(points, total)
+	return nil
 }
 
 // hotBoundAt is that of a cache of so many blocks, if there is one.
@@ -164,12 +165,7 @@ func (p *Profile) withoutHot(points []Point, total float64) error {
 		return nil
 	}
 	all, rest := make([]float64, len(sizes)), make([]float64, len(sizes))
-	unbound := *p
-	unbound.Records = slices.Clone(p.Records)
-	for i := range unbound.Records {
-		unbound.Records[i].Hot = 0
-	}
-	if err := unbound.MissesAt(sizes, func(i int, misses []float64) {
+	if err := p.withHot(0, 0).MissesAt(sizes, func(i int, misses []float64) {
 		for k, m := range misses {
 			if all[k] += m; !p.Records[i].isHot(of[k].hot) {
 				rest[k] += m
@@ -193,17 +189,17 @@ func (p *Profile) withoutHot(points []Point, total float64) error {
 func (r *Record) isHot(set uint64) bool { return r.Hot > 0 && r.Hot <= set }
 
 // hotAt is by cache size how many blocks the hot set has by which its misses are bounded; nil where none is.
-func (p *Profile) hotAt(sizes []uint64) ([]uint64, error) {
+func (p *Profile) hotAt(e *estimate, sizes []uint64) ([]uint64, error) {
 	if len(p.hotSets()) == 0 {
 		return nil, nil
 	}
-	c, err := p.missRatios(sizes, CurveOptions{})
+	points, err := p.points(e, sizes, CurveOptions{})
 	if err != nil {
 		return nil, err
 	}
 	out := make([]uint64, len(sizes))
-	for i := range c.Points {
-		out[i] = c.Points[i].hot
+	for i := range points {
+		out[i] = points[i].hot
 	}
 	return out, nil
 }

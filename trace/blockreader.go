@@ -171,8 +171,13 @@ func (r *blockReader) next(dst []model.Access) (int, error) {
 	return n, nil
 }
 
-// touch is next for the blocks that the accesses touch.
-func (r *blockReader) touch(t *toucher) (int, error) {
+// entryTaker takes the accesses of one entry, of which n sites were reached, and returns how many they are.
+type entryTaker interface {
+	one(g *segment, entry []uint64, n int, thread int32) int
+}
+
+// touch is next for what the accesses touch.
+func (r *blockReader) touch(t entryTaker) (int, error) {
 	n := 0
 	for r.left > 0 && n < touchBatch {
 		g, reached, err := r.enter()

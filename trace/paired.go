@@ -9,24 +9,7 @@ import (
 // PairedTouches reads all that is left as RunPairedTouches does: each is called on another goroutine. Its first error ends the reading.
 func (s *Source) PairedTouches(blocks model.Granularity, each func(*model.PairedTouches) error) error {
 	t := newPairer(blocks)
-	return readBatches(s, t.start, func(b *blockReader) (int, error) { return b.pair(t) }, each)
-}
-
-// pair is next for the places of the accesses.
-func (r *blockReader) pair(t *pairer) (int, error) {
-	n := 0
-	for r.left > 0 && n < touchBatch {
-		g, reached, err := r.enter()
-		if err != nil {
-			return 0, err
-		}
-		k := t.one(g, r.oneEntry[:1+g.words], reached, r.thread)
-		if err := r.leave(k); err != nil {
-			return 0, err
-		}
-		n += k
-	}
-	return n, nil
+	return readBatches(s, t.start, t, each)
 }
 
 // pairer hands paired touches on in batches.
@@ -198,7 +181,7 @@ func (t *pairer) pair(g *segment, thread int32) bool {
 	}
 	most := 0
 	for i := range g.plain {
-		most += t.touches(g.plain[i].access.Size)
+		most += mostTouches(t.gran, g.plain[i].access.Size)
 	}
 	if g.guarded || most > touchBatch {
 		return false
@@ -226,9 +209,6 @@ func (t *pairer) access(a *plainAccess, thread int32) pairedAccess {
 		place: t.Number(model.Place{PC: a.access.PC, Thread: thread, Op: a.access.Op})}
 }
 
-// touches is as many as an access of a size may have.
-func (t *pairer) touches(size uint32) int { return int(max(size, 1)-1)/t.gran.Bytes() + 2 }
-
 // some adds the touches of an entry of which the first n sites were reached, and returns the number of accesses.
 func (t *pairer) some(g *segment, entry []uint64, n int, thread int32) int {
 	if len(t.accesses) < g.most {
@@ -238,7 +218,7 @@ func (t *pairer) some(g *segment, entry []uint64, n int, thread int32) int {
 	for i := range t.accesses[:k] {
 		a := &t.accesses[i]
 		t.ready()
-		t.grow(t.n+t.touches(a.Size), 0)
+		t.grow(t.n+mostTouches(t.gran, a.Size), 0)
 		p := t.single.paired
 		p.thread, p.ops, p.accesses[0] = thread, 1<<(32*uint(a.Op-model.Load)), t.access(&plainAccess{access: *a}, thread)
 		t.alone[0] = &t.single

@@ -3,7 +3,6 @@
 package trace
 
 import (
-	"errors"
 	"maps"
 	oldrand "math/rand"
 	"math/rand/v2"
@@ -104,18 +103,12 @@ func FuzzPairedTouches(f *testing.F) {
 			t.Fatal(err)
 		}
 		var got pairedReader
-		var want []placedTouch
 		pairer := newPairer(g)
 		if len(data)%2 == 0 {
 			pairer.most = 2 // as if there were many segments
 		}
 		end := pairer.start(got.read)
-		accesses := newBatcher(func(a []model.Access) { want = append(want, placedOf(g, a)...) })
-		for _, s := range []sink{pairer, accesses} {
-			d := decoder{}
-			_, _ = d.buffer(w, false, s) // both end at the same error
-		}
-		accesses.flush()
+		want := readBeside(w, g, pairer)
 		end()
 		got.check(t, want)
 	})
@@ -130,22 +123,10 @@ func TestSourcePairedTouches(t *testing.T) {
 			t.Fatal(err)
 		}
 		var got pairedReader
-		err = NewSource(open(t, file)).PairedTouches(g, func(b *model.PairedTouches) error { got.read(b); return nil })
-		if err != nil {
-			t.Fatal(err)
-		}
+		checkSource(t, file, g, (*Source).PairedTouches, got.read)
 		got.check(t, placedOf(g, as))
 		if n := got.ops[model.Load] + got.ops[model.Store]; n != uint64(len(as)) {
 			t.Errorf("%d accesses, want %d", n, len(as))
-		}
-		stop := errors.New("stop")
-		if err := NewSource(open(t, file)).PairedTouches(g, func(*model.PairedTouches) error { return stop }); err != stop {
-			t.Errorf("error %v, want that of the reader", err)
-		}
-		bad := slices.Clone(file)
-		bad[len(bad)/2] ^= 1
-		if err := NewSource(open(t, bad)).PairedTouches(g, func(*model.PairedTouches) error { return nil }); err == nil {
-			t.Error("a damaged recording reads like a whole one")
 		}
 	}
 }

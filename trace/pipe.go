@@ -33,9 +33,9 @@ func (p *pipe[B]) hand(each func(B), flush func()) (end func()) {
 	}
 }
 
-// readBatches reads all that is left of a source by read, which start hands on to each on another goroutine. Its first error
+// readBatches has t take all that is left of a source, which start hands on to each on another goroutine. Its first error
 // ends the reading.
-func readBatches[B any](s *Source, start func(func(B)) func(), read func(*blockReader) (int, error), each func(B) error) error {
+func readBatches[B any](s *Source, start func(func(B)) func(), t entryTaker, each func(B) error) error {
 	var failed atomic.Pointer[error]
 	end := start(func(b B) {
 		if failed.Load() == nil {
@@ -45,7 +45,7 @@ func readBatches[B any](s *Source, start func(func(B)) func(), read func(*blockR
 		}
 	})
 	for s.err == nil && failed.Load() == nil {
-		_, _, s.err = s.r.advance(read)
+		_, _, s.err = s.r.advance(func(b *blockReader) (int, error) { return b.touch(t) })
 	}
 	end()
 	if err := failed.Load(); err != nil {

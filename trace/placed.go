@@ -5,24 +5,7 @@ import "github.com/rdx-profiler/rdx/model"
 // PlacedTouches reads all that is left as RunPlacedTouches does: each is called on another goroutine. Its first error ends the reading.
 func (s *Source) PlacedTouches(blocks model.Granularity, each func(*model.PlacedTouches) error) error {
 	t := newPlacer(blocks)
-	return readBatches(s, t.start, func(b *blockReader) (int, error) { return b.place(t) }, each)
-}
-
-// place is next for the places of the accesses.
-func (r *blockReader) place(t *placer) (int, error) {
-	n := 0
-	for r.left > 0 && n < touchBatch {
-		g, reached, err := r.enter()
-		if err != nil {
-			return 0, err
-		}
-		k := t.one(g, r.oneEntry[:1+g.words], reached, r.thread)
-		if err := r.leave(k); err != nil {
-			return 0, err
-		}
-		n += k
-	}
-	return n, nil
+	return readBatches(s, t.start, t, each)
 }
 
 // placer hands touches with their places on in batches.
@@ -110,14 +93,11 @@ func (t *placer) grow(n int) {
 		return
 	}
 	n += 2 * len(t.places)
-	t.blocks, t.runs, t.places = longer(t.blocks, n), longer(t.runs, n), longer(t.places, n)
+	t.blocks, t.runs, t.places = room(t.blocks, n), room(t.runs, n), room(t.places, n)
 	if t.HasMasks() {
-		t.masks = longer(t.masks, n)
+		t.masks = room(t.masks, n)
 	}
 }
-
-// longer is s with a length of n.
-func longer[E any](s []E, n int) []E { return append(s, make([]E, n-len(s))...) }
 
 func (t *placer) enter(d *decoder, w []uint64, i int) (int, error) {
 	for i < len(w) {
@@ -146,7 +126,7 @@ func (t *placer) one(g *segment, entry []uint64, n int, thread int32) int {
 		k := g.expand(t.accesses, entry, n, thread)
 		for i := range t.accesses[:k] {
 			a := &t.accesses[i]
-			t.some([]placedAccess{t.access(&plainAccess{access: *a}, thread)}, entry, t.touches(a.Size))
+			t.some([]placedAccess{t.access(&plainAccess{access: *a}, thread)}, entry, mostTouches(t.gran, a.Size))
 		}
 		return k
 	}
@@ -163,7 +143,7 @@ func (t *placer) place(g *segment, thread int32) *placedSegment {
 	p := &placedSegment{thread: thread, accesses: make([]placedAccess, 0, len(g.plain))}
 	for i := range g.plain {
 		p.accesses = append(p.accesses, t.access(&g.plain[i], thread))
-		p.most += t.touches(g.plain[i].access.Size)
+		p.most += mostTouches(t.gran, g.plain[i].access.Size)
 	}
 	g.placed = p
 	return p
@@ -178,8 +158,10 @@ func (t *placer) access(a *plainAccess, thread int32) placedAccess {
 	return x
 }
 
-// touches is as many as an access of a size may have.
-func (t *placer) touches(size uint32) int { return int(max(size, 1)-1)/t.gran.Bytes() + 2 }
+// mostTouches is as many as an access of a size may have.
+func mostTouches(blocks model.Granularity, size uint32) int {
+	return int(max(size, 1)-1)/blocks.Bytes() + 2
+}
 
 // some adds the touches of an entry's accesses, all of which happened. This is the path of most accesses.
 func (t *placer) some(accesses []placedAccess, entry []uint64, most int) {

@@ -109,15 +109,9 @@ func FuzzPlacedTouches(f *testing.F) {
 			t.Fatal(err)
 		}
 		var got placedReader
-		var want []placedTouch
 		placer := newPlacer(g)
 		end := placer.start(got.read)
-		accesses := newBatcher(func(a []model.Access) { want = append(want, placedOf(g, a)...) })
-		for _, s := range []sink{placer, accesses} {
-			d := decoder{}
-			_, _ = d.buffer(w, false, s) // both end at the same error
-		}
-		accesses.flush()
+		want := readBeside(w, g, placer)
 		end()
 		got.check(t, want)
 	})
@@ -132,22 +126,38 @@ func TestSourcePlacedTouches(t *testing.T) {
 			t.Fatal(err)
 		}
 		var got placedReader
-		err = NewSource(open(t, file)).PlacedTouches(g, func(b *model.PlacedTouches) error { got.read(b); return nil })
-		if err != nil {
-			t.Fatal(err)
-		}
+		checkSource(t, file, g, (*Source).PlacedTouches, got.read)
 		got.check(t, placedOf(g, as))
 		if n := got.ops[model.Load] + got.ops[model.Store]; n != uint64(len(as)) {
 			t.Errorf("%d accesses, want %d", n, len(as))
 		}
-		stop := errors.New("stop")
-		if err := NewSource(open(t, file)).PlacedTouches(g, func(*model.PlacedTouches) error { return stop }); err != stop {
-			t.Errorf("error %v, want that of the reader", err)
-		}
-		bad := slices.Clone(file)
-		bad[len(bad)/2] ^= 1
-		if err := NewSource(open(t, bad)).PlacedTouches(g, func(*model.PlacedTouches) error { return nil }); err == nil {
-			t.Error("a damaged recording reads like a whole one")
-		}
+	}
+}
+
+// readBeside has a sink take a stream, and tells what its accesses are.
+func readBeside(w []uint64, g model.Granularity, s sink) (want []placedTouch) {
+	accesses := newBatcher(func(a []model.Access) { want = append(want, placedOf(g, a)...) })
+	for _, s := range []sink{s, accesses} {
+		d := decoder{}
+		_, _ = d.buffer(w, false, s) // both end at the same error
+	}
+	accesses.flush()
+	return want
+}
+
+// checkSource has a recording read, and wants the reader's error, and one of a damaged one.
+func checkSource[B any](t *testing.T, file []byte, g model.Granularity, touches func(*Source, model.Granularity, func(B) error) error, read func(B)) {
+	t.Helper()
+	if err := touches(NewSource(open(t, file)), g, func(b B) error { read(b); return nil }); err != nil {
+		t.Fatal(err)
+	}
+	stop := errors.New("stop")
+	if err := touches(NewSource(open(t, file)), g, func(B) error { return stop }); err != stop {
+		t.Errorf("error %v, want that of the reader", err)
+	}
+	bad := slices.Clone(file)
+	bad[len(bad)/2] ^= 1
+	if err := touches(NewSource(open(t, bad)), g, func(B) error { return nil }); err == nil {
+		t.Error("a damaged recording reads like a whole one")
 	}
 }

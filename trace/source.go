@@ -59,5 +59,5 @@ func (s *Source) Err() error {
 // is called on another goroutine. Its first error ends the reading.
 func (s *Source) Touches(blocks model.Granularity, each func(*model.Touches) error) error {
 	t := newToucher(blocks)
-	return readBatches(s, t.start, func(b *blockReader) (int, error) { return b.touch(t) }, each)
+	return readBatches(s, t.start, t, each)
 }

@@ -79,7 +79,7 @@ func TestWindow(t *testing.T) {
 		if w.length < 10 {
 			continue // ended early
 		}
-		if near+w.open != w.first || w.open < w.first/3 || w.open > w.first/3+3 || w.chosen < w.from {
+		if near+len(w.opens) != w.first || len(w.opens) < w.first/3 || len(w.opens) > w.first/3+3 || w.chosen < w.from {
 			t.Fatalf("%+v", w)
 		}
 		if want := (w.from+w.length-w.chosen)/3 + 2; w.distinct < want || w.distinct > want+1 {

@@ -205,14 +205,14 @@ func (d *drawn) hold(process *target.Process, p int, t float64) {
 		}
 	}
 	switch {
-	case w.open == 0 && d.Halves:
+	case len(w.opens) == 0 && d.Halves:
 		slot.n-- // it does not draw
-	case w.open == 0 && won && slot.watch == nil:
+	case len(w.opens) == 0 && won && slot.watch == nil:
 		slot.n = 0
-	case w.open > 0 && d.Unwatched:
+	case len(w.opens) > 0 && d.Unwatched:
 		d.observeOpen(process, &w)
-	case w.open > 0:
-		o := d.observe(process, w.chosen, float64(w.open)/float64(w.first))
+	case len(w.opens) > 0:
+		o := d.observe(process, w.chosen, float64(len(w.opens))/float64(w.first))
 		o.After, o.Distinct = w.from+w.length-1-w.chosen, w.distinct
 		if !won {
 			o.State, o.Kind, o.NoSlot, o.Counted = record.Done, model.Censored, true, o.After+1

@@ -4,6 +4,7 @@ import (
 	"math/bits"
 	"math/rand/v2"
 
+	"github.com/rdx-profiler/rdx/sampler/ahead"
 	"github.com/rdx-profiler/rdx/sampler/pipeline"
 )
 
@@ -12,7 +13,6 @@ const (
 	classified = 1024
 	readMost   = 3071
 	readAtOnce = 256
-	nearBlocks = 64
 	perHold    = 8 // observations wanted
 	// The same where nothing is watched.
 	unwatchedClassified, unwatchedMost = 8192, 24574
@@ -22,12 +22,11 @@ const (
 
 // window is what one hold reads ahead.
 type window struct {
-	from, length, first int // touches; first: of these it is told what became of them
-	open                int // touches without another of the line
-	opens               []int
-	chosen              int // one of them, or -1
-	distinct            int // lines from it on
-	cold                int // touches of lines for the first time
+	from, length, first int   // touches; first: of these it is told what became of them
+	opens               []int // those without another of the line
+	chosen              int   // one of them, or -1
+	distinct            int   // lines from it on
+	cold                int   // touches of lines for the first time
 	octaves             [16]octave
 }
 
@@ -55,13 +54,13 @@ func (s *Stream) read(p, classified, most int, rng *rand.Rand) (w window) {
 		}
 		if next >= end {
 			w.opens = append(w.opens, q)
-			if w.open++; rng.IntN(w.open) == 0 {
+			if rng.IntN(len(w.opens)) == 0 {
 				w.chosen = q
 			}
 			continue
 		}
 		d := int(s.distance[s.at(next)])
-		o := &w.octaves[min(max(bits.Len(uint(d))-bits.Len(nearBlocks-1), 0), len(w.octaves)-1)]
+		o := &w.octaves[min(max(bits.Len(uint(d))-bits.Len(ahead.NearBlocks-1), 0), len(w.octaves)-1)]
 		if o.n++; rng.IntN(o.n) == 0 {
 			o.at, o.after, o.distinct = q, next-q, d+1
 		}

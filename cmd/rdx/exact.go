@@ -243,12 +243,12 @@ func (o *exactOptions) analyse(cmd *cobra.Command, r *exactReport, args []string
 			missing, err = r.runSampled(ctx, args, o.engine, sampled)
 			return missing, nil, err
 		case isTouches:
-			missing, err = r.runTouches(ctx, args, o.engine, touches)
+			missing, _, err = runTouches(ctx, r, args, o.engine, sink, touches.addTouches, trace.RunTouches)
 			return missing, nil, err
 		case isPlaced:
-			return r.runPlaces(ctx, args, o.engine, placed)
+			return runTouches(ctx, r, args, o.engine, sink, placed.addPlaced, trace.RunPlacedTouches)
 		case isPaired:
-			return r.runPairs(ctx, args, o.engine, paired)
+			return runTouches(ctx, r, args, o.engine, sink, paired.addPaired, trace.RunPairedTouches)
 		}
 		source, finish := r.runSource(ctx, args, o.engine)
 		err = r.read(source, sink, o.partial)
@@ -262,11 +262,11 @@ func (o *exactOptions) analyse(cmd *cobra.Command, r *exactReport, args []string
 	recording, ok := source.(*trace.Source)
 	switch {
 	case ok && isTouches:
-		err = r.readTouches(recording, touches)
+		err = readTouches(r, sink, recording.Touches, touches.addTouches)
 	case ok && isPlaced:
-		err = r.readPlaces(recording, placed)
+		err = readTouches(r, sink, recording.PlacedTouches, placed.addPlaced)
 	case ok && isPaired:
-		err = r.readPairs(recording, paired)
+		err = readTouches(r, sink, recording.PairedTouches, paired.addPaired)
 	default:
 		err = r.read(source, sink, o.partial)
 	}

@@ -92,33 +92,12 @@ func (r *exactReport) runSampled(ctx context.Context, args []string, opt trace.O
 	return res.Partial, r.finish(sink)
 }
 
-// runTouches runs a program whose accesses are of interest only for the blocks
-// that they touch. It is ended when the analysis cannot go on.
-func (r *exactReport) runTouches(ctx context.Context, args []string, opt trace.Options, sink touchSink) (missing []string, err error) {
-	res, err := runBatches(ctx, r, args, sink.addTouches, func(ctx context.Context, gran model.Granularity, each func(*model.Touches)) (trace.Result, error) {
-		return trace.RunTouches(ctx, programCommand(args), opt, gran, each)
-	})
-	if err != nil {
-		return res.Partial, err
-	}
-	return res.Partial, r.finish(sink)
-}
-
-// runPlaces is runTouches for a sink that needs to know where in the program they are.
-func (r *exactReport) runPlaces(ctx context.Context, args []string, opt trace.Options, sink placedSink) (missing []string, mappings []*model.Mapping, err error) {
-	res, err := runBatches(ctx, r, args, sink.addPlaced, func(ctx context.Context, gran model.Granularity, each func(*model.PlacedTouches)) (trace.Result, error) {
-		return trace.RunPlacedTouches(ctx, programCommand(args), opt, gran, each)
-	})
-	if err != nil {
-		return res.Partial, nil, err
-	}
-	return res.Partial, res.Mappings, r.finish(sink)
-}
-
-// runPairs is runTouches for a sink that counts them with their uses.
-func (r *exactReport) runPairs(ctx context.Context, args []string, opt trace.Options, sink pairedSink) (missing []string, mappings []*model.Mapping, err error) {
-	res, err := runBatches(ctx, r, args, sink.addPaired, func(ctx context.Context, gran model.Granularity, each func(*model.PairedTouches)) (trace.Result, error) {
-		return trace.RunPairedTouches(ctx, programCommand(args), opt, gran, each)
+// runTouches runs a program whose accesses are of interest only for what they touch, in the form that add takes. It is ended
+// when the analysis cannot go on.
+func runTouches[T any](ctx context.Context, r *exactReport, args []string, opt trace.Options, sink exactSink, add func(T) error,
+	run func(context.Context, trace.Command, trace.Options, model.Granularity, func(T)) (trace.Result, error)) (missing []string, mappings []*model.Mapping, err error) {
+	res, err := runBatches(ctx, r, args, add, func(ctx context.Context, gran model.Granularity, each func(T)) (trace.Result, error) {
+		return run(ctx, programCommand(args), opt, gran, each)
 	})
 	if err != nil {
 		return res.Partial, nil, err

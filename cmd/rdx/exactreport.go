@@ -98,38 +98,13 @@ func (r *exactReport) read(source trace.AccessReader, sink exactSink, partial bo
 	return r.finish(sink)
 }
 
-// readTouches is read for a recording of which only the blocks that it touches are
-// of interest.
-func (r *exactReport) readTouches(source *trace.Source, sink touchSink) error {
+// readTouches is read for a recording of which only what it touches is of interest, in the form that add takes.
+func readTouches[T any](r *exactReport, sink exactSink, read func(model.Granularity, func(T) error) error, add func(T) error) error {
 	gran, err := model.NewGranularity(r.Block)
 	if err != nil {
 		return err
 	}
-	if err := source.Touches(gran, sink.addTouches); err != nil {
-		return fmt.Errorf("%s: %w", r.Trace, err)
-	}
-	return r.finish(sink)
-}
-
-// readPlaces is readTouches for a sink that needs to know where in the program they are.
-func (r *exactReport) readPlaces(source *trace.Source, sink placedSink) error {
-	gran, err := model.NewGranularity(r.Block)
-	if err != nil {
-		return err
-	}
-	if err := source.PlacedTouches(gran, sink.addPlaced); err != nil {
-		return fmt.Errorf("%s: %w", r.Trace, err)
-	}
-	return r.finish(sink)
-}
-
-// readPairs is readTouches for a sink that counts them with their uses.
-func (r *exactReport) readPairs(source *trace.Source, sink pairedSink) error {
-	gran, err := model.NewGranularity(r.Block)
-	if err != nil {
-		return err
-	}
-	if err := source.PairedTouches(gran, sink.addPaired); err != nil {
+	if err := read(gran, add); err != nil {
 		return fmt.Errorf("%s: %w", r.Trace, err)
 	}
 	return r.finish(sink)

@@ -62,10 +62,8 @@ func (s *stage) watched() map[shareKey]slotShare {
 
 // SetTime gives a record its time in accesses and in the clock's unit; none to what can have no reuse any more.
 func (s *stage) SetTime(r *model.Record, o *record.Observation, byWall PerWall) {
-	r.Hot = o.Hot
 	switch {
 	case o.Kind == model.Cold:
-		r.Hot = 0
 		return
 	case o.Stack == model.StackShared:
 		s.setSharedTime(r, o, byWall)
@@ -86,7 +84,7 @@ func (s *stage) SetTime(r *model.Record, o *record.Observation, byWall PerWall) 
 	}
 	if o.Counted > 0 && (o.Kind == model.Reuse || s.Stepped) || o.NoSlot {
 		r.Exact = true
-		r.Time = uint64(o.Counted)
+		r.Time, r.Hot = uint64(o.Counted), o.Hot
 		r.Distinct = uint64(o.Distinct)
 		r.Native = uint64(math.Round(float64(o.Counted) / s.touchesOf(o, 1)))
 		return

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/rdx-profiler/rdx/collector/target"
+	"github.com/rdx-profiler/rdx/model"
 )
 
 const (
@@ -79,21 +80,18 @@ type level struct {
 	blocks, pages uint32
 }
 
-// mostLevel is the logarithm of the largest set: as many blocks as noted pages have.
-const mostLevel = 21
+// levels there are: the largest set has as many blocks as noted pages have.
+const levels = 2*21 + 1
 
-// Levels are those by what was added so far: two an octave.
+// Levels are those by what was added so far.
 func (s *Sets) Levels() *Levels {
 	l := &Levels{Sets: s}
 	blocks, pages := s.blocks.byParts(), s.pages.byParts()
-	for k := range 2*mostLevel + 1 {
-		most := uint64(math.Exp2(float64(k) / 2))
-		v := level{most: most}
+	for k := range levels {
+		v := level{most: model.HotSetBlocks(k), pages: none}
 		var n uint64
-		if v.blocks, n = blocks.least(most, 1); v.blocks == 1 {
-			v.pages, _ = pages.least(most-n, s.perPage())
-		} else {
-			v.pages = none
+		if v.blocks, n = blocks.least(v.most, 1); v.blocks == 1 {
+			v.pages, _ = pages.least(v.most-n, s.perPage())
 		}
 		l.levels = append(l.levels, v)
 	}

@@ -89,17 +89,17 @@ func (g *accessLog) followed(u *use) Followed {
 	return f
 }
 
-// nearBlocks is how many blocks a reuse is from its use at most for them to be told of together: the smallest cache
+// NearBlocks is how many blocks a reuse is from its use at most for them to be told of together: the smallest cache
 // holds eight times as many lines.
-const nearBlocks = 64
+const NearBlocks = 64
 
-// distances are the octaves in which reuses are told of: up to nearBlocks, and each twice as many.
+// distances are the octaves in which reuses are told of: up to NearBlocks, and each twice as many.
 type distances [16]struct {
 	n, touch, distinct int
 }
 
 func distanceOf(distinct int) int {
-	return min(max(bits.Len(uint(distinct-1))-bits.Len(nearBlocks-1), 0), len(distances{})-1)
+	return min(max(bits.Len(uint(distinct-1))-bits.Len(NearBlocks-1), 0), len(distances{})-1)
 }
 
 // byDistance appends a random one of the touches in each octave of stack distance, for all in it.
