@@ -190,10 +190,7 @@ func (r Proc) Details(pid int, variables ...string) (*Details, error) {
 		return nil, err
 	}
 	d.Cgroup = cgroupPath(string(cgroup))
-	env, err := readAtMost(r.path(pid, "environ"), mostEnviron)
-	if err == nil && len(env) == mostEnviron {
-		err = fmt.Errorf("an environment of more than %d bytes", mostEnviron)
-	}
+	env, err := r.environ(pid)
 	d.EnvUnread = err
 	for len(env) > 0 {
 		var v []byte
@@ -205,6 +202,37 @@ func (r Proc) Details(pid int, variables ...string) (*Details, error) {
 		}
 	}
 	return d, nil
+}
+
+// errExecuted: the program has just been executed, and the kernel has not put down yet where its environment is; it is
+// read as empty then.
+var errExecuted = errors.New("it is just being executed")
+
+// environ is a process's environment, with an error where that is not known, or not to its end.
+func (r Proc) environ(pid int) ([]byte, error) {
+	env, err := readAtMost(r.path(pid, "environ"), mostEnviron)
+	if err == nil && len(env) == 0 {
+		// None, or not yet. Once it is known where it is what is read is it.
+		if !r.environKnown(pid) {
+			return nil, errExecuted
+		}
+		env, err = readAtMost(r.path(pid, "environ"), mostEnviron)
+	}
+	if err == nil && len(env) == mostEnviron {
+		err = fmt.Errorf("an environment of more than %d bytes", mostEnviron)
+	}
+	return env, err
+}
+
+// environKnown says whether the kernel knows where a process's environment ends: env_end of its stat.
+func (r Proc) environKnown(pid int) bool {
+	b, err := os.ReadFile(r.path(pid, "stat"))
+	if err != nil {
+		return false
+	}
+	const envEnd = 51 - 3 // of those behind the name, which is the second, and may have spaces
+	f := strings.Fields(string(b[bytes.LastIndexByte(b, ')')+1:]))
+	return len(f) > envEnd && f[envEnd] != "0"
 }
 
 // isSelf says whether a process runs this program's file. Others are not looked at: they may lie where

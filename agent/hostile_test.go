@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -34,7 +35,7 @@ func TestHostileProcess(t *testing.T) {
 		_ = cmd.Process.Kill()
 		_ = cmd.Wait()
 	})
-	// Go's Start returns when the program has been executed.
+	// Go's Start returns when the program is being executed.
 	if err := os.WriteFile(path+".new", []byte("#!/bin/sh\n"), 0o700); err != nil {
 		t.Fatal(err)
 	}
@@ -48,7 +49,12 @@ func TestHostileProcess(t *testing.T) {
 		t.Errorf("%+v: %v", p, err)
 	}
 	start := time.Now()
-	d, err := r.Details(cmd.Process.Pid, c.OptOut, serviceVariable, resourceVariable)
+	var d *Details
+	eventually(t, "it has been executed", func() bool {
+		start = time.Now()
+		d, err = r.Details(cmd.Process.Pid, c.OptOut, serviceVariable, resourceVariable)
+		return err != nil || !errors.Is(d.EnvUnread, errExecuted)
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -67,4 +73,51 @@ func TestHostileProcess(t *testing.T) {
 	if why := c.refuses(d, labels); why != whyAsked {
 		t.Errorf("refused as %q", why)
 	}
+}
+
+// A program that is just being executed has no environment yet: it is not taken for one that does not ask to be let be. There one
+// is that really has none.
+func TestJustExecuted(t *testing.T) {
+	dir := t.TempDir()
+	own := filepath.Join(dir, "77")
+	if err := os.Mkdir(own, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	write := func(name, text string) {
+		if err := os.WriteFile(filepath.Join(own, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.Symlink("/bin/true", filepath.Join(own, "exe")); err != nil {
+		t.Fatal(err)
+	}
+	write("status", "Name:\ttrue\nTracerPid:\t0\n")
+	write("cgroup", "0::/\n")
+	write("environ", "")
+	for env, want := range map[string]error{"0 0": errExecuted, "4000 4000": nil} {
+		// arg_start, arg_end, env_start and env_end are the last but one.
+		write("stat", "77 (a) b) R"+strings.Repeat(" 1", 44)+" 3000 3000 "+env+" 0\n")
+		if d, err := (Proc{dir}).Details(77, "RDX_PROFILE"); err != nil || !errors.Is(d.EnvUnread, want) {
+			t.Errorf("environment at %s: %v, %v; want %v", env, d.EnvUnread, err, want)
+		}
+	}
+	// Live, where a processor that is busy with other work shows it one time in twenty.
+	early := 0
+	for range 100 {
+		cmd := exec.Command(os.Args[0], "__busy")
+		cmd.Env = []string{"RDX_PROFILE=off"}
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		d, err := Proc{"/proc"}.Details(cmd.Process.Pid, "RDX_PROFILE")
+		_ = cmd.Process.Kill()
+		_ = cmd.Wait()
+		if err != nil || d.EnvUnread == nil && d.Env["RDX_PROFILE"] != "off" {
+			t.Fatalf("its wish is not seen: %+v, %v", d, err)
+		}
+		if errors.Is(d.EnvUnread, errExecuted) {
+			early++
+		}
+	}
+	t.Logf("%d of 100 were just being executed", early)
 }
