@@ -315,14 +315,19 @@ func (a *Agent) period(ctx context.Context, now time.Time) {
 }
 
 func (a *Agent) bookOwn() {
-	var ru unix.Rusage
-	if unix.Getrusage(unix.RUSAGE_SELF, &ru) != nil {
+	now, err := ownCPU()
+	if err != nil {
 		return
 	}
-	now := time.Duration(ru.Utime.Nano() + ru.Stime.Nano())
 	a.budget.Agent(now - a.agentCPU)
 	a.metrics.spent.WithLabelValues("agent").Add((now - a.agentCPU).Seconds())
 	a.agentCPU = now
+}
+
+func ownCPU() (time.Duration, error) {
+	var ru unix.Rusage
+	err := unix.Getrusage(unix.RUSAGE_SELF, &ru)
+	return time.Duration(ru.Utime.Nano() + ru.Stime.Nano()), err
 }
 
 // states a process can be in, all of which are shown, 0 or not.

@@ -243,6 +243,10 @@ func start(t *testing.T, url, mode string, change func(*Config)) *running {
 	if err != nil {
 		t.Fatal(err)
 	}
+	// What this process has done before is not the agent's, which would owe it for periods.
+	if r.Agent.agentCPU, err = ownCPU(); err != nil {
+		t.Fatal(err)
+	}
 	ctx, cancel := context.WithCancel(t.Context())
 	r.end = cancel
 	go func() { r.done <- r.Run(ctx, r.reload) }()

@@ -206,6 +206,8 @@ func TestDiskFullAtTheEnd(t *testing.T) {
 	cmd.Env = append(os.Environ(), "TMPDIR="+elsewhere)
 	s := &session{startCmd(t, cmd), filepath.Join(full, "p.pb.gz")}
 	s.seized(p.pid)
+	began := cpuTime(t, p.pid)
+	eventually(t, "the target runs for a while, of which there is something to write", func() bool { return cpuTime(t, p.pid)-began > 300*time.Millisecond })
 	if err := os.WriteFile(filepath.Join(full, "filler"), make([]byte, 2<<20), 0o600); err == nil {
 		t.Fatal("the disk is not full")
 	}

@@ -228,13 +228,37 @@ func (p *process) wait() int {
 	select {
 	case <-p.exited:
 	case <-time.After(deadline):
-		p.t.Fatalf("process %d (%v) does not end: %s", p.pid, p.cmd.Args, procState(p.pid))
+		p.t.Errorf("process %d (%v) does not end: %s", p.pid, p.cmd.Args, procState(p.pid))
+		p.dump()
+		p.t.FailNow()
 	}
 	status := p.cmd.ProcessState.Sys().(syscall.WaitStatus)
 	if status.Signaled() {
 		return 128 + int(status.Signal())
 	}
 	return status.ExitStatus()
+}
+
+// dump has rdx say what it is at, and shows what it has started.
+func (p *process) dump() {
+	p.t.Helper()
+	lists, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", p.pid))
+	for _, list := range lists {
+		pids, _ := os.ReadFile(list)
+		for _, pid := range strings.Fields(string(pids)) {
+			argv, _ := os.ReadFile("/proc/" + pid + "/cmdline")
+			n, _ := strconv.Atoi(pid)
+			p.t.Logf("its child %s: %q, %s", pid, argv, procState(n))
+		}
+	}
+	if filepath.Base(p.cmd.Path) != "rdx" {
+		return
+	}
+	p.cmd.Process.Signal(syscall.SIGQUIT)
+	select {
+	case <-p.exited:
+	case <-time.After(deadline / 3):
+	}
 }
 
 // end lets a target finish, which must have nothing to complain of.
