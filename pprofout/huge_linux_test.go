@@ -2,8 +2,13 @@ package pprofout
 
 import (
 	"os"
+	"runtime/debug"
 	"strings"
 	"testing"
+	"time"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
 )
 
 // TestHuge: memory that was asked for in large pages is in these, whole or not, where the kernel has any.
@@ -24,14 +29,16 @@ func TestHuge(t *testing.T) {
 		}
 		return kb
 	}
+	debug.FreeOSMemory() // what is used again was taken before
 	before := total()
-	if s := huge(make([]int64, 3, 1000)); len(s) != 3 || cap(s) != 1000 {
+	if s, _ := huge(make([]int64, 3, 1000)); len(s) != 3 || cap(s) != 1000 {
 		t.Errorf("a small one has %d of %d", len(s), cap(s))
 	}
-	s := huge(make([][3]byte, 5, leastHuge))
+	s, stop := huge(make([][3]byte, 5, leastHuge))
 	if len(s) != 5 || cap(s) != leastHuge {
 		t.Fatalf("a large one has %d of %d", len(s), cap(s))
 	}
+	defer stop()
 	s = s[:cap(s)]
 	for i := range s {
 		s[i][1] = 1
@@ -41,5 +48,45 @@ func TestHuge(t *testing.T) {
 	}
 	if s[len(s)-1][1] != 1 {
 		t.Error("what was written is not there")
+	}
+}
+
+// TestHugeAhead: memory is taken before anyone writes to it, and what was written stays.
+func TestHugeAhead(t *testing.T) {
+	page := unix.Getpagesize()
+	probe, err := unix.Mmap(-1, 0, page, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE|unix.MAP_ANON)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer unix.Munmap(probe)
+	if err := unix.Madvise(probe, unix.MADV_POPULATE_WRITE); err != nil {
+		t.Skipf("needs Linux 5.14: %v", err)
+	}
+	debug.FreeOSMemory()
+	s, stop := huge(make([]byte, 3*leastHuge))
+	defer stop()
+	for i := range s {
+		s[i] = byte(i)
+	}
+	for i := range s {
+		if s[i] != byte(i) {
+			t.Fatalf("byte %d is %d", i, s[i])
+		}
+	}
+	s, stop = huge(make([]byte, 3*leastHuge))
+	defer stop()
+	last := s[(len(s)-1)/page*page-page:][:page]
+	last = last[-uintptr(unsafe.Pointer(&last[0]))%uintptr(page):][:1]
+	for start := time.Now(); ; time.Sleep(time.Millisecond) {
+		there := []byte{0}
+		if _, _, e := unix.Syscall(unix.SYS_MINCORE, uintptr(unsafe.Pointer(&last[0])), 1, uintptr(unsafe.Pointer(&there[0]))); e != 0 {
+			t.Fatal(e)
+		}
+		if there[0]&1 != 0 {
+			break
+		}
+		if time.Since(start) > time.Minute {
+			t.Fatal("nothing is taken")
+		}
 	}
 }

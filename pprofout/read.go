@@ -9,6 +9,7 @@ import (
 	"io"
 	"math"
 	"os"
+	"runtime"
 	"slices"
 	"strings"
 	"time"
@@ -36,8 +37,7 @@ func Read(r io.Reader) (*model.Profile, error) {
 	if err != nil {
 		return nil, err
 	}
-	rest, samples := splitSamples(data)
-	p, err := readSamples(data, rest, samples)
+	p, err := readSamples(data, splitSamples(data, leastPart), min(runtime.GOMAXPROCS(0), mostParts))
 	if err != nil {
 		// Whatever it was: bytes that are no message are the cause.
 		if at, what := brokenAt(data, 0, wireProfile); what != "" {
@@ -45,38 +45,6 @@ func Read(r io.Reader) (*model.Profile, error) {
 		}
 	}
 	return p, err
-}
-
-// readSamples reads a profile whose samples are taken out, see splitSamples.
-func readSamples(data, rest []byte, samples int) (*model.Profile, error) {
-	in, err := parse(rest)
-	if err != nil {
-		return nil, err
-	}
-	// Hostile ones have many that are too small to be any.
-	d, err := newDecoder(in, len(in.Sample)+min(samples, len(data)/leastSample))
-	if err != nil {
-		return nil, err
-	}
-	if err := d.parsed(in.Sample); err != nil { // of an unusual encoding
-		return nil, err
-	}
-	r := newSampleReader(in, rest)
-	var s sample
-	for len(data) > 0 {
-		n := fieldSize(data)
-		if data[0] == sampleField {
-			err := r.read(data[:n], &s)
-			if err != nil {
-				return nil, notRdx("no pprof data: sample %d: %v", d.samples, err)
-			}
-			if err := d.add(&s); err != nil {
-				return nil, err
-			}
-		}
-		data = data[n:]
-	}
-	return d.finish(), nil
 }
 
 func parse(data []byte) (*profile.Profile, error) {
@@ -114,7 +82,9 @@ func unpack(r io.Reader) (data []byte, where string, err error) {
 		if err != nil {
 			return nil, "", notRdx("gzip: byte %d: %v", size-in.Len(), err)
 		}
-		unpacked := bytes.NewBuffer(huge(make([]byte, 0, unpackedSize(data))))
+		room, stop := huge(make([]byte, 0, unpackedSize(data)))
+		defer stop()
+		unpacked := bytes.NewBuffer(room)
 		_, err = unpacked.ReadFrom(io.LimitReader(z, maxSize+1))
 		if data = unpacked.Bytes(); err != nil {
 			return nil, "", notRdx("gzip is cut off or damaged at byte %d, %d unpacked: %v", size-in.Len(), len(data), err)
@@ -153,18 +123,19 @@ func unpackedSize(packed []byte) int {
 
 // Decode is Read for a profile that is parsed already.
 func Decode(in *profile.Profile) (*model.Profile, error) {
-	d, err := newDecoder(in, len(in.Sample))
+	d, err := newDecoder(in, make([]model.Record, 0, len(in.Sample)))
 	if err != nil {
 		return nil, err
 	}
+	defer d.stop()
 	if err := d.parsed(in.Sample); err != nil {
 		return nil, err
 	}
 	return d.finish(), nil
 }
 
-// newDecoder is for that many samples of a profile of which all else is in.
-func newDecoder(in *profile.Profile, samples int) (*decoder, error) {
+// newDecoder is for samples of a profile of which all else is in. There is room for their records.
+func newDecoder(in *profile.Profile, room []model.Record) (*decoder, error) {
 	sessions, other, err := parseComments(in.Comments)
 	if err != nil {
 		return nil, notRdx("%v", err)
@@ -184,13 +155,12 @@ func newDecoder(in *profile.Profile, samples int) (*decoder, error) {
 	if in.DurationNanos > 0 {
 		p.Duration = time.Duration(in.DurationNanos) // merging adds it up
 	}
-	d := &decoder{p: p, in: in, sessions: sessions, mappings: map[uint64]*model.Mapping{}, frames: map[frameID]*model.Location{},
-		single: make([][]*model.Location, len(in.Location)+1), stacks: map[string][]*model.Location{}, data: map[string]*model.Data{}, losses: map[model.CountName]int64{}}
+	d := &decoder{p: p, in: in, sessions: sessions, tables: newTables(len(in.Location)), single: make([][]*model.Location, len(in.Location)+1), stacks: map[string][]*model.Location{}, losses: map[model.CountName]int64{}}
 	if err := d.columns(); err != nil {
 		return nil, notRdx("%v", err)
 	}
-	p.Records = huge(make([]model.Record, 0, samples))
-	d.misses = huge(make([]float64, 0, samples*len(p.Caches)))
+	p.Records = room
+	d.misses, d.stop = huge(make([]float64, 0, cap(room)*len(p.Caches)))
 	return d, nil
 }
 
@@ -235,21 +205,17 @@ type decoder struct {
 	squares   bool // likewise
 	windows   bool // likewise
 
-	mappings map[uint64]*model.Mapping // by ID
-	frames   map[frameID]*model.Location
-	// Stacks are kept once: of one frame and of several, by the numbers of their locations.
+	tables *tables
+	// Those stacks of the tables that were asked for: of one frame and of several, by the numbers of their locations.
 	single [][]*model.Location // by number, of those that are not large
 	stacks map[string][]*model.Location
 	key    []byte
-	data   map[string]*model.Data
-	misses []float64 // of the records, that they have parts of
+	data   *model.Data // the one asked for last
+	misses []float64   // of the records, that they have parts of
 	losses map[model.CountName]int64
-	total  int64 // observations
-}
-
-type frameID struct {
-	loc  uint64 // its ID
-	leaf bool
+	total  int64  // observations
+	stop   func() // taking memory for misses
+	grown  bool   // there were more records than a file of that size should have
 }
 
 // columns finds the sample types by name: other tools may reorder them.
@@ -349,7 +315,7 @@ func (d *decoder) sample(s *sample) error {
 		r.Native = d.native(r.Time)
 	}
 
-	marker := slices.IndexFunc(stack, func(l *profile.Location) bool { return frameName(l) == pseudoFrame(kind) })
+	marker := slices.IndexFunc(stack, func(l *profile.Location) bool { return frameName(l) == pseudoFrames[kind] })
 	switch {
 	case kind.Parts().Ended && marker < 0:
 		r.Reuse = d.stack(stack)
@@ -401,10 +367,10 @@ func parseOp(word string) model.Op {
 
 // datum returns the one data object of a name.
 func (d *decoder) datum(name string) *model.Data {
-	if d.data[name] == nil {
-		d.data[name] = &model.Data{Name: name}
+	if d.data == nil || d.data.Name != name {
+		d.data = d.tables.datum(name)
 	}
-	return d.data[name]
+	return d.data
 }
 
 // native turns accesses into the unit of a clock that has no label of its own.
@@ -431,7 +397,7 @@ func (d *decoder) stack(locs []*profile.Location) []*model.Location {
 	}
 	if id := locs[0].ID; len(locs) == 1 && id < uint64(len(d.single)) {
 		if d.single[id] == nil {
-			d.single[id] = []*model.Location{d.frame(locs[0], true)}
+			d.single[id] = d.tables.one(locs[0])
 		}
 		return d.single[id]
 	}
@@ -441,47 +407,11 @@ func (d *decoder) stack(locs []*profile.Location) []*model.Location {
 	}
 	s := d.stacks[string(d.key)]
 	if s == nil {
-		s = make([]*model.Location, len(locs))
-		for i, l := range locs {
-			s[i] = d.frame(l, i == 0)
-		}
-		d.stacks[string(d.key)] = s
+		key := string(d.key)
+		s = d.tables.stack(key, locs)
+		d.stacks[key] = s
 	}
 	return s
-}
-
-func (d *decoder) frame(l *profile.Location, leaf bool) *model.Location {
-	k := frameID{l.ID, leaf}
-	if d.frames[k] == nil {
-		d.frames[k] = d.location(l, leaf)
-	}
-	return d.frames[k]
-}
-
-func (d *decoder) location(l *profile.Location, leaf bool) *model.Location {
-	m := &model.Location{Address: l.Address, Mapping: d.mapping(l.Mapping)}
-	if !leaf && l.Address > 0 {
-		m.Address++
-	}
-	for _, ln := range l.Line {
-		f := ln.Function
-		m.Lines = append(m.Lines, model.Line{Function: f.Name, SystemName: f.SystemName, File: f.Filename, Line: int(ln.Line), StartLine: int(f.StartLine)})
-	}
-	return m
-}
-
-func (d *decoder) mapping(m *profile.Mapping) *model.Mapping {
-	if m == nil {
-		return nil
-	}
-	if d.mappings[m.ID] == nil {
-		file := m.File
-		if strings.HasPrefix(file, anonPrefix) {
-			file = ""
-		}
-		d.mappings[m.ID] = &model.Mapping{Start: m.Start, Limit: m.Limit, Offset: m.Offset, File: file, BuildID: m.BuildID}
-	}
-	return d.mappings[m.ID]
 }
 
 // lossOf is the count of a loss that a pseudo frame stands for, "" if it is another's.

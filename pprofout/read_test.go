@@ -152,7 +152,8 @@ func TestReadSamples(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	rest, samples := splitSamples(raw.Bytes())
+	from := splitSamples(raw.Bytes(), leastPart)
+	rest, samples := from.rest, from.samples
 	var parts [][]byte
 	for left := raw.Bytes(); len(left) > 0; {
 		n := fieldSize(left)
@@ -207,6 +208,78 @@ func TestReadSamples(t *testing.T) {
 	}
 }
 
+// inParts wants samples that are decoded by several goroutines to be what one makes of them, errors included.
+func inParts(t *testing.T, data []byte, parts int) {
+	t.Helper()
+	want, one := readSamples(data, splitSamples(data, 1), 1)
+	got, several := readSamples(data, splitSamples(data, 1), parts)
+	if fmt.Sprint(one) != fmt.Sprint(several) && !strings.Contains(fmt.Sprint(one), "add up") { // over several no one sample is too many
+		t.Errorf("%d parts: error %v, want %v", parts, several, one)
+	}
+	if fmt.Sprintf("%+v", got) != fmt.Sprintf("%+v", want) && !reflect.DeepEqual(got, want) { // no NaN is what another is
+		t.Errorf("%d parts: another profile: %+v, want %+v", parts, got, want)
+	}
+}
+
+// TestReadInParts: what is read by several is what is read by one, and shares locations, stacks and data.
+func TestReadInParts(t *testing.T) {
+	_, out := write(t, sampleProfile())
+	var raw bytes.Buffer
+	if err := out.WriteUncompressed(&raw); err != nil {
+		t.Fatal(err)
+	}
+	data := raw.Bytes()
+	from := splitSamples(data, 1)
+	for parts := range 2 * from.samples {
+		inParts(t, data, parts)
+	}
+	doubled := append(slices.Clone(data), data[from.at[0]:from.at[from.samples-1]]...)
+	for parts := range 5 {
+		inParts(t, doubled, parts)
+	}
+	p, err := readSamples(doubled, splitSamples(doubled, 1), 2)
+	if err != nil {
+		t.Fatal(err)
+	}
+	half := len(p.Records) / 2
+	if a, b := &p.Records[0], &p.Records[half+1]; &a.Use[0] != &b.Use[0] || a.Data != b.Data {
+		t.Errorf("parts have stacks or data of their own: %+v, %+v", a, b)
+	}
+
+	// Samples of fewer bytes than any has find no room where they belong.
+	short := slices.Clone(from.rest)
+	for at := range from.at {
+		one := data[from.at[at]:]
+		short = append(short, one[:fieldSize(one)]...)
+	}
+	parted := splitSamples(short, 1)
+	for _, room := range []int{0, 1, 3, parted.samples} {
+		in, err := parse(parted.rest)
+		if err != nil {
+			t.Fatal(err)
+		}
+		d, err := newDecoder(in, make([]model.Record, 0, room))
+		if err != nil {
+			t.Fatal(err)
+		}
+		var all []*decoder
+		for i := range 3 {
+			first, end := parted.part(i, 3)
+			q := d.part(first, end)
+			if err := q.decode(newSampleReader(in, parted.rest), short[parted.offset(first):], end-first); err != nil {
+				t.Fatal(err)
+			}
+			all = append(all, q)
+		}
+		if err := d.join(all); err != nil {
+			t.Fatal(err)
+		}
+		if got, want := d.finish(), read(t, data); !reflect.DeepEqual(got, want) {
+			t.Errorf("room for %d: %+v, want %+v", room, got, want)
+		}
+	}
+}
+
 // A key that a later version adds is ignored.
 func TestReadUnknownKey(t *testing.T) {
 	_, out := write(t, sampleProfile())
@@ -231,6 +304,9 @@ func FuzzRead(f *testing.F) {
 	f.Add([]byte("x"))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		p, err := Read(bytes.NewReader(data))
+		if unpacked, _, e := unpack(bytes.NewReader(data)); e == nil {
+			inParts(t, unpacked, 3)
+		}
 		if err != nil {
 			if strings.Contains(err.Error(), "\n") {
 				t.Errorf("error of several lines: %q", err)

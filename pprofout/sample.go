@@ -182,6 +182,14 @@ func (r *sampleReader) add(s *sample, field, value uint64) {
 func (r *sampleReader) label(data []byte, s *sample) error {
 	var fields [5]uint64 // key, text, number and unit by their numbers
 	for len(data) > 0 {
+		if key := data[0]; key&7 == wireVarint && 0 < key>>3 && int(key>>3) < len(fields) { // as nearly all are
+			value, left, ok := varint(data[1:])
+			if !ok {
+				return errBroken
+			}
+			fields[key>>3], data = value, left
+			continue
+		}
 		key, value, _, left, ok := wireNext(data)
 		n := key >> 3
 		known := n > 0 && n < uint64(len(fields))
@@ -221,6 +229,11 @@ func varint(data []byte) (v uint64, left []byte, ok bool) {
 	if len(data) > 0 && data[0] < 0x80 {
 		return uint64(data[0]), data[1:], true
 	}
+	return longVarint(data)
+}
+
+// longVarint is varint of any length, by itself so that varint is inlined.
+func longVarint(data []byte) (v uint64, left []byte, ok bool) {
 	v, n := binary.Uvarint(data)
 	if n <= 0 {
 		return 0, nil, false

@@ -117,28 +117,33 @@ func (f wireField) takes(typ uint64) bool {
 	return typ == wireVarint || f.list && typ == wireBytes
 }
 
-// splitSamples tells how many samples, field 2, an encoded profile has, and what it has besides. Samples whose
-// field has a number in more bytes than it takes are among that, and so is what is broken.
-func splitSamples(data []byte) (rest []byte, samples int) {
-	size := 0
-	for left := data; len(left) > 0; {
-		n := fieldSize(left)
-		if left[0] == sampleField {
-			samples++
-		} else {
-			size += n
+// parted is an encoded profile, with its samples told from what it has besides.
+type parted struct {
+	rest    []byte // all but the samples
+	samples int
+	every   int
+	at      []int // where in the profile every so manyth sample is, the first included
+}
+
+// splitSamples tells where the samples, field 2, of an encoded profile are. Samples whose field has a
+// number in more bytes than it takes are among the rest, and so is what is broken.
+func splitSamples(data []byte, every int) *parted {
+	s := &parted{every: every}
+	from := 0 // of what is to go to the rest
+	for at := 0; at < len(data); {
+		n := fieldSize(data[at:])
+		if data[at] == sampleField {
+			if s.samples%every == 0 {
+				s.at = append(s.at, at)
+			}
+			s.samples++
+			s.rest = append(s.rest, data[from:at]...)
+			from = at + n
 		}
-		left = left[n:]
+		at += n
 	}
-	rest = make([]byte, 0, size)
-	for left := data; len(left) > 0; {
-		n := fieldSize(left)
-		if left[0] != sampleField {
-			rest = append(rest, left[:n]...)
-		}
-		left = left[n:]
-	}
-	return rest, samples
+	s.rest = append(s.rest, data[from:]...)
+	return s
 }
 
 // fieldSize is that of the first field of a message, its number included, in

@@ -75,6 +75,14 @@ func pseudoFrame(k model.Kind) string {
 	return "[" + k.String() + "]"
 }
 
+// pseudoFrames are those of all kinds.
+var pseudoFrames = func() (names [model.NumKinds]string) {
+	for k := range names {
+		names[k] = pseudoFrame(model.Kind(k))
+	}
+	return names
+}()
+
 // Write writes a profile as a gzip'd pprof file, see the package
 // documentation for its form. Records that fall into one sample are summed.
 //

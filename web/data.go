@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"sort"
 	"strings"
 	"sync"
 
@@ -182,19 +183,19 @@ func New(raw *model.Profile, file, stack string, o Options) (*Data, error) {
 	if k := p.StackKinds(); len(k) == 1 {
 		d.Stack = k[0].String()
 	}
-	d.Sizes = grid(p, o.Sizes)
-	d.placeCaches(p)
-	// Neither of these changes the profile, nor waits for the other.
-	var drawn error
-	var all sync.WaitGroup
-	all.Go(func() {
+	// Nothing of this changes the profile. Who is to be shown does not depend on the sizes.
+	var f *filler
+	both(func() { f = d.newFiller(p) }, func() {
+		d.Sizes = grid(p, o.Sizes)
+		d.placeCaches(p)
+	})
+	var drawn, filled error
+	both(func() { filled = d.fill(p, f) }, func() {
 		var known *model.Curve
 		if known, drawn = d.draw(p); drawn == nil {
 			drawn = d.survey(raw, p, known)
 		}
 	})
-	filled := d.fill(p)
-	all.Wait()
 	if err := errors.Join(drawn, filled); err != nil {
 		return nil, fmt.Errorf("%s: %w", file, err)
 	}
@@ -208,6 +209,14 @@ func New(raw *model.Profile, file, stack string, o Options) (*Data, error) {
 	d.sites, d.leaves = nil, nil
 	d.more.Cells = &d.Cells.moreCells
 	return d, nil
+}
+
+// both runs two functions at once.
+func both(one, other func()) {
+	var done sync.WaitGroup
+	done.Go(one)
+	other()
+	done.Wait()
 }
 
 // survey fills what is said of the whole profile, and of its threads. The curve is the profile's, or nil.
@@ -394,17 +403,10 @@ const (
 )
 
 // fill makes cells, pairs, objects and all tables that they point to.
-func (d *Data) fill(p *model.Profile) error {
-	var n names
-	n.index("")
-	d.Places = &placeTable{names: &n}
-	d.Nodes = newNodes(d.Places)
-	d.sites, d.leaves = map[siteKey]int32{}, map[*model.Location]int32{}
-	f := d.newFiller(p, &n)
+func (d *Data) fill(p *model.Profile, f *filler) error {
 	err := p.MissesAt(d.blocks(), func(i int, misses []float64) {
 		if r := &p.Records[i]; shown(r) {
-			d.useStored(r, misses)
-			f.add(r, misses)
+			f.add(r, misses[:d.useStored(r, misses)])
 			d.Samples++
 		}
 	})
@@ -419,19 +421,24 @@ func (d *Data) fill(p *model.Profile) error {
 		d.Moments.Node = append(d.Moments.Node, d.Nodes.index(m.Stack))
 		d.Moments.TID, d.Moments.Time = append(d.Moments.TID, int32(m.TID)), append(d.Moments.Time, m.Nanoseconds)
 	}
-	d.Strings = n.list
+	d.Strings = f.names.list
 	return nil
 }
 
 // useStored takes the misses that the profile has at its own caches, in whole accesses: what
-// rdx top prints is what is in the file.
-func (d *Data) useStored(r *model.Record, misses []float64) {
+// rdx top prints is what is in the file. From size n of the grid on there are none.
+func (d *Data) useStored(r *model.Record, misses []float64) (n int) {
+	n = sort.Search(len(misses), func(i int) bool { return !(misses[i] > 0) }) // they decrease
 	for k, c := range d.Caches {
 		if c.At < 0 || k >= len(r.Misses) {
 			continue
 		}
 		misses[c.At] = r.Misses[k]
+		if r.Misses[k] != 0 {
+			n = max(n, c.At+1)
+		}
 	}
+	return n
 }
 
 func newCountBands() countBands {

@@ -16,6 +16,8 @@ type filler struct {
 	last          pairKey           // the one looked for last: records of one follow each other
 	lastPair      int32
 	ends          map[stackID]*end
+	lastUse       lastEnd
+	lastReuse     lastEnd
 	objectOf      map[dataPart]int32
 	objects       map[[2]string]int32 // by name and member
 	endOf         [model.NumKinds]int32
@@ -34,17 +36,27 @@ type end struct {
 	shown             bool // node and site are there: those of samples that are merged aren't
 }
 
+// lastEnd is the end looked for last: records of one stack follow each other.
+type lastEnd struct {
+	stack stackID
+	end   *end
+}
+
 // end is that of a stack, which does not change.
-func (f *filler) end(stack []*model.Location) *end {
+func (f *filler) end(stack []*model.Location, last *lastEnd) *end {
 	var k stackID
 	if len(stack) > 0 {
 		k = stackID{&stack[0], len(stack)}
+	}
+	if last.end != nil && last.stack == k {
+		return last.end
 	}
 	e := f.ends[k]
 	if e == nil {
 		e = &end{place: f.d.Places.ofStack(stack)}
 		f.ends[k] = e
 	}
+	*last = lastEnd{k, e}
 	return e
 }
 
@@ -74,7 +86,15 @@ type mergedCell struct {
 	far    float64
 }
 
-func (d *Data) newFiller(p *model.Profile, n *names) *filler {
+// recordsPerEnd is about how many records of a large profile go by for each stack.
+const recordsPerEnd = 10
+
+func (d *Data) newFiller(p *model.Profile) *filler {
+	n := &names{}
+	n.index("")
+	d.Places = &placeTable{names: n}
+	d.Nodes = newNodes(d.Places)
+	d.sites, d.leaves = map[siteKey]int32{}, map[*model.Location]int32{}
 	f := &filler{d: d, names: n, pairOf: map[pairKey]int32{}, ends: map[stackID]*end{}, objectOf: map[dataPart]int32{}, objects: map[[2]string]int32{}, merged: map[mergedKey]*mergedCell{}}
 	for k := model.Reuse; k < model.NumKinds; k++ {
 		f.endOf[k] = n.index(k.String())
@@ -89,6 +109,7 @@ func (d *Data) newFiller(p *model.Profile, n *names) *filler {
 	if len(weights) <= mostCells {
 		return f
 	}
+	f.ends = make(map[stackID]*end, len(weights)/recordsPerEnd)
 	f.leastAccesses = nth(weights, len(weights)-mostCells/2) + 1e-9
 	f.findSmall(p, len(weights))
 	return f
@@ -163,10 +184,10 @@ func (f *filler) findSmall(p *model.Profile, shownRecords int) {
 
 // key is a record's, and its ends; nil where it has no reuse.
 func (f *filler) key(r *model.Record) (k pairKey, use, reuse *end) {
-	use = f.end(r.Use)
+	use = f.end(r.Use, &f.lastUse)
 	k = pairKey{use.place, -1, r.Kind}
 	if r.Kind == model.Reuse || r.Kind == model.Invalidated {
-		reuse = f.end(r.Reuse)
+		reuse = f.end(r.Reuse, &f.lastReuse)
 		k.reuse = reuse.place
 	}
 	return k, use, reuse

@@ -80,10 +80,16 @@ func (t *placeTable) ofStack(stack []*model.Location) int32 {
 		q := report.PlaceOf(nil)
 		return t.index(q.Function, q.File, q.Line)
 	}
-	i, ok := t.leaf[stack[0]]
+	i, ok := int32(0), false
+	if len(stack) > 1 { // others of that leaf may come; a stack of one is asked for once
+		i, ok = t.leaf[stack[0]]
+	}
 	if !ok {
 		q := report.PlaceOf(stack[:1])
 		i = t.index(q.Function, q.File, q.Line)
+		if len(stack) == 1 {
+			return i
+		}
 		if t.leaf == nil {
 			t.leaf = map[*model.Location]int32{}
 		}
