@@ -144,6 +144,25 @@ type tables struct {
 	single  [][]*model.Location
 	stacks  map[string][]*model.Location // by their locations' numbers
 	data    map[string]*model.Data
+	room    tableRoom
+}
+
+// tableRoom is memory that is given out in small pieces: others wait while one is made.
+type tableRoom struct {
+	locations []model.Location
+	lines     []model.Line
+	stacks    []*model.Location
+}
+
+// take gives n, none of which was given before.
+func take[T any](room *[]T, n int) []T {
+	const some = 1024
+	if len(*room) < n {
+		*room = make([]T, max(n, some))
+	}
+	s := (*room)[:n:n]
+	*room = (*room)[n:]
+	return s
 }
 
 type frameID struct {
@@ -176,7 +195,8 @@ func (t *tables) one(l *profile.Location) []*model.Location {
 	defer t.mu.Unlock()
 	s := &t.single[l.ID]
 	if *s == nil {
-		*s = []*model.Location{t.frame(l, true)}
+		*s = take(&t.room.stacks, 1)
+		(*s)[0] = t.frame(l, true)
 	}
 	return *s
 }
@@ -187,7 +207,7 @@ func (t *tables) stack(key string, locs []*profile.Location) []*model.Location {
 	defer t.mu.Unlock()
 	s := t.stacks[key]
 	if s == nil {
-		s = make([]*model.Location, len(locs))
+		s = take(&t.room.stacks, len(locs))
 		for i, l := range locs {
 			s[i] = t.frame(l, i == 0)
 		}
@@ -217,12 +237,13 @@ func (t *tables) frame(l *profile.Location, leaf bool) *model.Location {
 }
 
 func (t *tables) location(l *profile.Location, leaf bool) *model.Location {
-	m := &model.Location{Address: l.Address, Mapping: t.mapping(l.Mapping)}
+	m := &take(&t.room.locations, 1)[0]
+	m.Address, m.Mapping = l.Address, t.mapping(l.Mapping)
 	if !leaf && l.Address > 0 {
 		m.Address++
 	}
 	if len(l.Line) > 0 {
-		m.Lines = make([]model.Line, len(l.Line))
+		m.Lines = take(&t.room.lines, len(l.Line))
 	}
 	for i, ln := range l.Line {
 		f := ln.Function

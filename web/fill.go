@@ -79,11 +79,13 @@ type mergedKey struct {
 
 // mergedCell is small samples alike.
 type mergedCell struct {
-	sum    model.Record
-	misses []float64 // to where they are 0
-	times  float64   // weighted sums
-	native float64
-	far    float64
+	seen     int64
+	accesses float64
+	reuses   float64
+	misses   []float64 // to where they are 0
+	times    float64   // weighted sums
+	native   float64
+	far      float64
 }
 
 // recordsPerEnd is about how many records of a large profile go by for each stack.
@@ -290,16 +292,15 @@ func (f *filler) merge(r *model.Record, pair, object int32, misses []float64) {
 	m := f.row
 	if m == nil || k != f.rowKey {
 		if m = f.merged[k]; m == nil {
-			m = &mergedCell{sum: model.Record{Kind: r.Kind, TID: r.TID}}
+			m = &mergedCell{}
 			f.merged[k] = m
 			f.mergedRow = append(f.mergedRow, k)
 		}
 		f.row, f.rowKey = m, k
 	}
-	m.sum.Observations += r.Observations
-	m.sum.Accesses += r.Accesses
-	m.sum.Reuses += r.Reuses
-	m.sum.Distance += r.Distance
+	m.seen += r.Observations
+	m.accesses += r.Accesses
+	m.reuses += r.Reuses
 	m.times += r.Accesses * float64(r.Time)
 	m.native += r.Accesses * float64(r.Native)
 	if far, ok := r.MeanDistance(); ok {
@@ -309,8 +310,8 @@ func (f *filler) merge(r *model.Record, pair, object int32, misses []float64) {
 	for n > 0 && misses[n-1] == 0 {
 		n--
 	}
-	for len(m.misses) < n {
-		m.misses = append(m.misses, 0)
+	if more := n - len(m.misses); more > 0 {
+		m.misses = append(m.misses, make([]float64, more)...)
 	}
 	for i, v := range misses[:n] {
 		m.misses[i] += v
@@ -329,12 +330,13 @@ func (f *filler) flush() {
 		if d.Pairs.Reuse[pair] >= 0 {
 			node = d.Nodes.child(small, d.Pairs.Reuse[pair])
 		}
-		if m.sum.Reuses > 0 {
-			distance = m.far / m.sum.Reuses
+		if m.reuses > 0 {
+			distance = m.far / m.reuses
 		}
 		c.Reuse, c.ReuseAt = append(c.Reuse, node), append(c.ReuseAt, -1)
 		c.Pair, c.Object = append(c.Pair, pair), append(c.Object, k.object)
-		c.add(&m.sum, m.times/m.sum.Accesses, m.native/m.sum.Accesses, distance)
+		sum := model.Record{TID: k.tid, Weight: model.Weight{Observations: m.seen, Accesses: m.accesses}, Derived: model.Derived{Reuses: m.reuses}}
+		c.add(&sum, m.times/m.accesses, m.native/m.accesses, distance)
 		clear(misses)
 		copy(misses, m.misses)
 		c.addMisses(misses, d.First)
