@@ -339,7 +339,7 @@ func (d *deriver) fillReuse(r *Record) {
 
 // MissesAt calls f with each record's expected misses in fully associative LRU caches of the
 // given sizes, in blocks and increasing: Record.Misses as Derive makes them, or, where distances
-// are exact, as MissWeights counts them. misses is of len(sizes), decreases, and is not to be
+// are exact, as MissWeights counts them. misses is of len(sizes), decreases where distances are exact, and is not to be
 // kept. Records that tell no outcome have none. As Derive, it is for profiles of one kind of stack.
 func (p *Profile) MissesAt(sizes []uint64, f func(i int, misses []float64)) error {
 	misses := make([]float64, len(sizes))

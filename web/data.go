@@ -426,9 +426,12 @@ func (d *Data) fill(p *model.Profile, f *filler) error {
 }
 
 // useStored takes the misses that the profile has at its own caches, in whole accesses: what
-// rdx top prints is what is in the file. From size n of the grid on there are none.
+// rdx top prints is what is in the file. From size n of the grid on there are none, if that is known.
 func (d *Data) useStored(r *model.Record, misses []float64) (n int) {
-	n = sort.Search(len(misses), func(i int) bool { return !(misses[i] > 0) }) // they decrease
+	n = len(misses)
+	if d.Exact { // of others there may be some at sizes behind one that has none
+		n = sort.Search(n, func(i int) bool { return !(misses[i] > 0) })
+	}
 	for k, c := range d.Caches {
 		if c.At < 0 || k >= len(r.Misses) {
 			continue
