@@ -14,6 +14,7 @@ import (
 	"os/exec"
 	"os/signal"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -141,13 +142,16 @@ func start(t *testing.T, argv ...string) *process {
 	return startCmd(t, exec.Command(argv[0], argv[1:]...))
 }
 
-// A shell's & has us ignore Ctrl-C; what we start shall not. Tests that run rdx in this
-// process may have undone it.
+// A shell's & has us ignore Ctrl-C, nohup a hang-up; what we start shall not.
+var ignoredHere = slices.DeleteFunc([]os.Signal{syscall.SIGINT, syscall.SIGHUP}, func(s os.Signal) bool { return !signal.Ignored(s) })
+
+var handled = make(chan os.Signal, 1)
+
+// handleSignals is called anew for each process: tests that run rdx in this one undo it, after which signal.Ignored
+// says false of what is ignored again.
 func handleSignals() {
-	for _, s := range []os.Signal{syscall.SIGINT, syscall.SIGHUP} {
-		if signal.Ignored(s) {
-			signal.Notify(make(chan os.Signal, 1), s)
-		}
+	if len(ignoredHere) > 0 {
+		signal.Notify(handled, ignoredHere...)
 	}
 }
 
