@@ -2,7 +2,7 @@
 // skips with their reasons, and the time that each part took.
 //
 // Packages that measure time or need watchpoints, of which a processor has four, run one after the
-// other. The rest runs beside them at the lowest priority.
+// other. The rest runs beside them at the lowest priority, and those that mostly wait beside the rest.
 package main
 
 import (
@@ -34,6 +34,9 @@ var pure = []string{"sampler/interp", "sampler/operand", "sampler/unwind", "samp
 
 // long are those that -short leaves out, with those below them.
 var long = []string{"gpu", "vm"}
+
+// waits are those that take two minutes, and a third of a processor.
+var waits = []string{"bench/fleet"}
 
 // slow are the packages that take longest with -short, the slowest first: they begin first, so that none runs alone at the end.
 var slow = []string{"web", "trace", "exact", "pprofout", "cmd/rdx"}
@@ -139,8 +142,8 @@ func run(args []string, short bool, limit time.Duration) error {
 	done := make(chan struct{})
 	go s.tick(done)
 	var all sync.WaitGroup
-	errs := make([]error, len(groups))
 	jobs := jobsOf(groups, short, limit)
+	errs := make([]error, len(jobs))
 	if slices.Contains(groups[0], module+commands) {
 		s.packages++ // cmd/rdx ends twice
 	}
@@ -160,19 +163,23 @@ func run(args []string, short bool, limit time.Duration) error {
 	return errors.Join(errs...)
 }
 
-// jobsOf are the calls of go test of each group, one after the other.
-func jobsOf(groups [2][]string, short bool, limit time.Duration) (jobs [2][][]string) {
+// jobsOf are the calls of go test of each group, one after the other; the last group is of those that mostly wait.
+func jobsOf(groups [2][]string, short bool, limit time.Duration) (jobs [3][][]string) {
 	argv := []string{"go", "test", "-json", "-count=1", "-timeout", limit.String()}
 	if short {
-		return [2][][]string{1: {slices.Concat(argv, []string{"-short"}, slowFirst(groups[1]))}}
+		return [3][][]string{1: {slices.Concat(argv, []string{"-short"}, slowFirst(groups[1]))}}
 	}
 	others := slices.Concat([]string{"nice", "-n", "19"}, argv, []string{"-p", strconv.Itoa(max(1, runtime.NumCPU()/2))})
-	switch {
-	case len(groups[0]) == 0:
+	if len(groups[0]) == 0 {
 		jobs[1] = append(jobs[1], slices.Concat(argv, groups[1]))
 		return jobs
-	case len(groups[1]) > 0:
-		jobs[1] = append(jobs[1], slices.Concat(others, groups[1]))
+	}
+	waiting := func(p string) bool { return below(p, waits) }
+	working := func(p string) bool { return !waiting(p) }
+	for i, not := range map[int]func(string) bool{1: waiting, 2: working} {
+		if some := slices.DeleteFunc(slices.Clone(groups[1]), not); len(some) > 0 {
+			jobs[i] = append(jobs[i], slices.Concat(others, some))
+		}
 	}
 	rest := slices.DeleteFunc(slices.Clone(groups[0]), func(p string) bool { return p == module+commands })
 	if len(rest) > 0 {

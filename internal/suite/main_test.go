@@ -60,6 +60,12 @@ func TestJobs(t *testing.T) {
 		!has(jobs[0][1], "-skip", commandsPure, module+"cmd/rdx") || !has(jobs[1][1], "-run", commandsPure, module+"cmd/rdx") || !has(jobs[1][0], "nice", "-n", "19") {
 		t.Errorf("%q", jobs)
 	}
+	// What mostly waits does so beside the rest.
+	jobs = jobsOf([2][]string{{module + "sampler"}, {module + "bench/fleet", module + "model"}}, false, time.Minute)
+	if len(jobs[1]) != 1 || len(jobs[2]) != 1 || has(jobs[1][0], "bench/fleet") || !has(jobs[1][0], module+"model") ||
+		!has(jobs[2][0], module+"bench/fleet") || has(jobs[2][0], module+"model") || !has(jobs[2][0], "nice", "-n", "19") {
+		t.Errorf("%q", jobs)
+	}
 	if jobs := jobsOf([2][]string{nil, {module + "cmd/rdx"}}, true, time.Minute); len(jobs[0]) > 0 || len(jobs[1]) != 1 || !has(jobs[1][0], "-short", module+"cmd/rdx") {
 		t.Errorf("-short: %q", jobs)
 	}
