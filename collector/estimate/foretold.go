@@ -5,6 +5,8 @@ import (
 	"math"
 	"slices"
 
+	"gonum.org/v1/gonum/stat/distuv"
+
 	"github.com/rdx-profiler/rdx/model"
 	"github.com/rdx-profiler/rdx/sampler"
 	"github.com/rdx-profiler/rdx/sampler/pipeline"
@@ -100,8 +102,8 @@ func (s *stage) newForetold() *foretold {
 	return f
 }
 
-// leastForetold holds there must be.
-const leastForetold = 8
+// leastForetold holds there must be for their spread to tell anything.
+const leastForetold = 2
 
 // settle takes the miss ratios found so far, and says what follows for the mean over time.
 func (f *foretold) settle(b origins) {
@@ -172,7 +174,9 @@ func (f *foretold) rate() (mean, off float64) {
 		more, less = more+1/f.perAccess(w, missesWithin), less+1/f.perAccess(w, 1.0/missesWithin)
 	}
 	mean = f.mean()
-	chance := math.Sqrt(max(squares/n-mean*mean, 0)/n) / mean
+	chance := math.Sqrt(max(squares/n-mean*mean, 0)/(n-1)) / mean
+	chance *= distuv.StudentsT{Sigma: 1, Nu: n - 1}.Quantile(.975) / 1.96
+	chance = math.Hypot(chance, alone/n) // what no hold has met may be slower and faster
 	misses := math.Log(less/more) / (2 * 1.96)
 	return mean, math.Hypot(math.Hypot(chance, f.unsure/1.96), math.Hypot(misses, modelError))
 }

@@ -17,7 +17,10 @@ func windowOf(near, far, open float64) foretoldWindow {
 // Two holds of three find code that computes, in a third of the accesses' time: the mean over time is that of the rates, and
 // what comes from memory is charged to what is open.
 func TestForetoldRate(t *testing.T) {
-	f := &foretold{windows: map[int]foretoldWindow{1: windowOf(0.5, 10, 0), 2: windowOf(0.5, 10, 0), 3: windowOf(0.5, 10, 0.1)}}
+	f := &foretold{windows: map[int]foretoldWindow{}}
+	for i := range 10 {
+		f.windows[3*i+1], f.windows[3*i+2], f.windows[3*i+3] = windowOf(0.5, 10, 0), windowOf(0.5, 10, 0), windowOf(0.5, 10, 0.1)
+	}
 	f.settle(origins{})
 	if rate, _ := f.rate(); math.Abs(rate-2) > 1e-9 {
 		t.Errorf("nothing comes from memory: %v per ns, want 2", rate)
@@ -40,6 +43,23 @@ func TestForetoldRate(t *testing.T) {
 	}
 	if low, high := f.reach().low, f.reach().high; low > rate/1.9 || high < rate*1.9 {
 		t.Errorf("the rate is [%v, %v]", low, high)
+	}
+}
+
+// A few holds tell of the rate, but roughly: the fewer, the more that they have not met may be slower or faster.
+func TestForetoldFew(t *testing.T) {
+	before := math.Inf(1)
+	for _, n := range []int{2, 4, 8, 32} {
+		f := &foretold{windows: map[int]foretoldWindow{}}
+		for i := range n {
+			f.windows[i+1] = windowOf(0.5*(1+0.4*float64(i%2)), 10, 0)
+		}
+		f.settle(origins{})
+		_, off := f.rate()
+		if off >= before || n == 2 && off < 0.8 || n == 32 && off > modelError+0.03 {
+			t.Errorf("%d holds: standard error %v, after %v", n, off, before)
+		}
+		before = off
 	}
 }
 

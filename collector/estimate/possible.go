@@ -6,9 +6,9 @@ import "math"
 // a processor makes so many a nanosecond, and so many of the accesses may have to wait for memory.
 const (
 	// slowInstructions and fastInstructions are how many a nanosecond are made in 95 of 100 programs where no data are waited
-	// for: one in three cycles, as of branches that are foretold wrongly or of divisions, on a processor that is shared; and four
-	// to six in each cycle.
-	slowInstructions, fastInstructions = 1, 20
+	// for: one in three cycles, as of branches that are foretold wrongly or of divisions, on a processor that is shared; and six
+	// to eight in each cycle.
+	slowInstructions, fastInstructions = 1, 32
 	// farNS is what an access that was not read to be reused waits at most.
 	farNS = 300
 )
