@@ -42,26 +42,23 @@ func (x *bander) measure(o CurveOptions) error {
 	if o.certain {
 		grow = 1
 	}
-	at := make([]uint64, 0, 3*n)
-	for _, by := range []float64{1, 1 / grow, grow} {
-		for _, s := range x.sizes {
-			at = append(at, uint64(math.Round(float64(s)*by)))
+	x.ratio, x.near, x.far, x.base = make([]float64, n), make([]float64, n), make([]float64, n), make([]float64, n)
+	for _, v := range []struct {
+		out   []float64
+		times float64
+	}{{x.ratio, 1}, {x.near, grow}, {x.far, 1 / grow}} {
+		if err := x.conv.best(v.out, x.sizes, v.times); err != nil {
+			return err
 		}
 	}
-	best := make([]float64, 3*n)
-	if err := x.conv.best(best, at); err != nil {
-		return err
-	}
-	x.ratio, x.near, x.far = best[:n], best[n:2*n], best[2*n:]
-	x.base = make([]float64, n)
-	if err := x.conv.missRatios(x.base, x.e.mass, x.e.net, x.sizes); err != nil {
+	if err := x.conv.missRatios(x.base, x.e.masses(), x.sizes, 1); err != nil {
 		return err
 	}
 	j := x.p.newJackknife(x.e)
 	x.clusters = j.clusters
 	var err error
-	x.variance, err = j.variances(n, func(out []float64, mass, net *Hist) error {
-		return x.conv.missRatios(out, mass, net, x.sizes)
+	x.variance, err = j.variances(n, func(out []float64, m masses) error {
+		return x.conv.missRatios(out, m, x.sizes, 1)
 	})
 	if err != nil {
 		return err
@@ -144,11 +141,7 @@ func (x *bander) off(part, rate, cold, conversion float64) ([]float64, error) {
 	if rate > 0 {
 		q = q.atRate(math.Exp(by(rate)))
 	}
-	sizes := make([]uint64, len(x.sizes))
-	for i, s := range x.sizes {
-		sizes[i] = uint64(math.Round(float64(s) * math.Exp(-by(conversion))))
-	}
-	return x.ofSizes(q, sizes)
+	return x.longer(q, math.Exp(by(conversion)))
 }
 
 // coldReach is how much longer what was timed may be, as the mean of logarithms, were no block fetched again after a hold.
@@ -298,9 +291,10 @@ func (p *Profile) deviationOfSoon(records []Record, near, far uint64) float64 {
 }
 
 // of is the miss ratios of such a profile by the stationary conversion.
-func (x *bander) of(q *Profile) ([]float64, error) { return x.ofSizes(q, x.sizes) }
+func (x *bander) of(q *Profile) ([]float64, error) { return x.longer(q, 1) }
 
-func (x *bander) ofSizes(q *Profile, sizes []uint64) ([]float64, error) {
+// longer is that where distances are so many times longer than they are converted to.
+func (x *bander) longer(q *Profile, times float64) ([]float64, error) {
 	e := x.e
 	if q != x.p {
 		var err error
@@ -308,9 +302,14 @@ func (x *bander) ofSizes(q *Profile, sizes []uint64) ([]float64, error) {
 			return nil, err
 		}
 	}
-	out := make([]float64, len(sizes))
-	return out, x.conv.missRatios(out, e.mass, e.net, sizes)
+	out := make([]float64, len(x.sizes))
+	return out, x.conv.missRatios(out, e.masses(), x.sizes, times)
 }
+
+// placeError is the standard error of what holds by time tell, as the logarithm of a miss ratio: a hold has the weight that goes with the
+// speed of the code where it begins, and tells of some thousands of accesses from there on. Of 29 plain kernels, simulated, two were off by
+// 17 and 20 %, with chance aside.
+const placeError = 0.11
 
 // distanceError is the end of the conversion's 95 % interval, as a logarithm.
 const distanceError = 1.96 * conversionError
@@ -414,7 +413,9 @@ func (x *bander) point(i int) Point {
 		low, high := gammaBand(r, v, x.unit[i])
 		wider := studentFactor(x.clusters)
 		low, high = max(0, r-(r-low)*wider), min(1, r+(high-r)*wider)
-		below, above := x.rateReach(i)
+		below, above, met := x.rateReach(i)
+		// That some accesses wait longer than others, where they are taken to be alike, always has time meet misses too often.
+		least := low - met
 		q.Low, q.High = r-math.Hypot(r-low, r-min(r, x.far[i])), r+math.Hypot(high-r, max(r, x.near[i])-r)
 		if x.p.Clock.ColdNS == 0 {
 			q.Low -= max(0, x.base[i]-x.warm[i])
@@ -430,6 +431,11 @@ func (x *bander) point(i int) Point {
 				l, _ := x.chance(i, x.less[k][i])
 				q.Low = min(q.Low, r+x.less[k][i]-x.base[i]-chance*(x.less[k][i]-l))
 			}
+		}
+		q.Low = min(q.Low, least)
+		if x.p.Clock.Unit == "nanoseconds" {
+			by := math.Exp(1.96 * placeError)
+			q.Low, q.High = r-math.Hypot(r-q.Low, r-r/by), r+math.Hypot(q.High-r, r*by-r)
 		}
 	}
 	q.Low, q.High = min(r, max(0, q.Low)), max(r, min(1, q.High))
@@ -452,22 +458,22 @@ func (x *bander) chance(i int, ratio float64) (low, high float64) {
 }
 
 // rateReach is by how much less and more the ratio would be at the ends of the rate's interval, and of how long accesses
-// may wait.
-func (x *bander) rateReach(i int) (below, above float64) {
+// may wait; met is how much less were they to wait as long as they may.
+func (x *bander) rateReach(i int) (below, above, met float64) {
 	for _, end := range [2]float64{x.slow[i], x.fast[i]} {
 		d := end - x.base[i]
 		below, above = max(below, -d), max(above, d)
 	}
-	less, more := 0.0, 0.0
+	more := 0.0
 	for _, end := range [2]float64{x.still[i], x.waiting[i]} {
 		d := end - x.base[i]
-		less, more = max(less, -d), max(more, d)
+		met, more = max(met, -d), max(more, d)
 	}
-	below, above = math.Hypot(below, less), math.Hypot(above, more)
+	below, above = math.Hypot(below, met), math.Hypot(above, more)
 	if x.p.Clock.ColdNS > 0 {
 		below, above = math.Hypot(below, max(0, x.base[i]-x.warm[i])), math.Hypot(above, max(0, x.cool[i]-x.base[i]))
 	}
-	return below, above
+	return below, above, met
 }
 
 // longestWait is how long an access waits for its data at most, in ns, as a mean: for memory, one after the other.

@@ -277,16 +277,20 @@ func (l *local) eachBegun(f func(b begunReuse, weight float64)) {
 	}
 }
 
-// missed fills out with the weight of the reuses that miss in caches of the
-// given numbers of blocks.
-func (l *local) missed(out []float64, sizes []uint64) {
+// missed fills out with the weight of the reuses that miss in caches of the given numbers of blocks, of what is converted in those of
+// shifted ones.
+func (l *local) missed(out []float64, sizes, shifted []uint64) {
 	for k, s := range sizes {
 		out[k] = l.counted.from(s)
 	}
 	add := func(group, bin int, begin beginning, w float64) {
 		l.spreads(group, bin, begin, func(p *spread, share float64) {
-			for k, s := range sizes {
-				out[k] += w * share * (1 - p.below(float64(s)))
+			for k, s := range shifted {
+				if begin.time > 0 && begin.blocks >= sizes[k] {
+					out[k] += w * share
+				} else {
+					out[k] += w * share * (1 - p.below(float64(s)))
+				}
 			}
 		})
 	}

@@ -110,6 +110,7 @@ type estimate struct {
 	stratum []int // of each of groups
 	halves  *halfLines
 	reuse   []float64 // observed weight of reuses, of all strata
+	counted *counted
 }
 
 // stratum is the estimate from the records of one thread, or of all that have
@@ -125,6 +126,8 @@ type stratum struct {
 	seen       *endings
 	squares    *endings // of the weight of single observations, summed
 	far        []farUse
+	longest    int  // bin in which the last of them was
+	timed      bool // something was followed farther than it was read ahead
 }
 
 // farUse is a use that was cut off in a bin, which misses in caches of up to so many blocks for all that comes.
@@ -191,8 +194,10 @@ func (p *Profile) estimate() (*estimate, error) {
 		}
 		s := e.of(r)
 		s.mass.N += r.Observations
-		if least := r.least(); least > 0 && (r.Kind == Censored || r.Kind == Pruned) {
-			s.far = append(s.far, farUse{e.bins.Index(max(r.Time, 1)), least, r.Accesses})
+		s.timed = s.timed || !r.Exact
+		if r.Distinct > 0 && (r.Kind == Censored || r.Kind == Pruned) {
+			bin := e.bins.Index(max(r.Time, 1))
+			s.far, s.longest = append(s.far, farUse{bin, r.least(), r.Accesses}), max(s.longest, bin)
 		}
 		each := r.Accesses * r.Accesses / p.independent(r)
 		e.each(r, func(i int, share float64) {
@@ -215,6 +220,10 @@ func (p *Profile) estimate() (*estimate, error) {
 		if err := e.net.Merge(s.net); err != nil {
 			return nil, err
 		}
+	}
+	e.counted = newCounted(b)
+	for k := range p.Records {
+		e.counted.add(e, &p.Records[k], 1)
 	}
 	return e, nil
 }

@@ -43,19 +43,19 @@ func (p *Profile) StackBands(b *Bins, o CurveOptions) (*HistBand, error) {
 	}
 	scratch := NewHist(b)
 	j := p.newJackknife(e)
-	variances, err := j.variances(n+1, func(share []float64, mass, net *Hist) error {
+	variances, err := j.variances(n+1, func(share []float64, m masses) error {
 		scratch.Reset()
-		if err := c.m.Reset(net); err != nil {
+		if err := c.m.Reset(m.net); err != nil {
 			return err
 		}
-		if err := c.m.Stacks(scratch, mass); err != nil {
+		if err := c.m.Stacks(scratch, m.mass); err != nil {
 			return err
 		}
-		total := mass.Total()
+		total := m.mass.Total()
 		for i, w := range scratch.W {
 			share[i] = w / total
 		}
-		share[n] = mass.Cold / total
+		share[n] = m.mass.Cold / total
 		return nil
 	})
 	if err != nil {

@@ -14,9 +14,10 @@ type jackknife struct {
 
 // part is what one group of clusters has seen.
 type part struct {
-	seen   []*endings // by stratum
-	halves *halfLines
-	reuse  []float64
+	seen    []*endings // by stratum
+	halves  *halfLines
+	reuse   []float64
+	counted *counted
 }
 
 func (p *Profile) newJackknife(e *estimate) *jackknife {
@@ -25,7 +26,7 @@ func (p *Profile) newJackknife(e *estimate) *jackknife {
 	j.clusters = p.clusterGroups(func(r *Record, group int, share float64) {
 		x := j.parts[group]
 		if x == nil {
-			x = &part{seen: make([]*endings, len(e.strata)), halves: newHalfLines(e.bins, e.halves.first), reuse: make([]float64, n)}
+			x = &part{seen: make([]*endings, len(e.strata)), halves: newHalfLines(e.bins, e.halves.first), reuse: make([]float64, n), counted: newCounted(e.bins)}
 			j.parts[group] = x
 		}
 		s := e.stratum[e.groups.group(r)]
@@ -40,6 +41,7 @@ func (p *Profile) newJackknife(e *estimate) *jackknife {
 			}
 		})
 		x.halves.add(e, r, share)
+		x.counted.add(e, r, share)
 	})
 	return j
 }
@@ -47,7 +49,7 @@ func (p *Profile) newJackknife(e *estimate) *jackknife {
 // variances are those of the numbers that f computes from the estimated masses, see endings.solve.
 // f gets histograms that it must not keep. Where there is but one group nothing is known:
 // they are infinite.
-func (j *jackknife) variances(n int, f func(out []float64, mass, net *Hist) error) ([]float64, error) {
+func (j *jackknife) variances(n int, f func(out []float64, m masses) error) ([]float64, error) {
 	mass, net := NewHist(j.e.bins), NewHist(j.e.bins)
 	partMass, partNet := NewHist(j.e.bins), NewHist(j.e.bins)
 	rest, none := newEndings(j.e.bins), newEndings(j.e.bins)
@@ -81,7 +83,7 @@ func (j *jackknife) variances(n int, f func(out []float64, mass, net *Hist) erro
 		if !(mass.Total() > 0) {
 			continue
 		}
-		if err := f(out, mass, net); err != nil {
+		if err := f(out, masses{mass, net, j.e.counted, x.counted}); err != nil {
 			return nil, err
 		}
 		groups++

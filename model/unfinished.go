@@ -1,6 +1,10 @@
 package model
 
-import "math"
+import (
+	"cmp"
+	"math"
+	"slices"
+)
 
 // maybeReused is how much of the unfinished weight may be reused, for all that 95 % confidence
 // can tell, before a cache of each of the given sizes has filled, although no reuse was seen so late.
@@ -9,13 +13,15 @@ import "math"
 // bootstrap, which draws no reuse where there was none, is sure of it. But if k
 // observations were followed from there to the age at which the cache is full, and none was
 // reused, then as little as a share of 0.05^(1/k) may outlive that age: with
-// 1 it is a twentieth, with 20 it is 86 %. What was seen to be touched since counts as a cache that is full, too.
+// 1 it is a twentieth, with 20 it is 86 %. What was seen to be touched since counts as a cache that is full, too. And of what was read
+// ahead to its end it is known that no more was touched: a loop over a few blocks fills no cache, however long it takes.
 func (e *estimate) maybeReused(blocks []uint64) []float64 {
 	out := make([]float64, len(blocks))
 	var x SSX
 	if !(e.unfinished > 0) || x.Reset(e.net) != nil {
 		return out
 	}
+	read := e.readAhead()
 	for i, size := range blocks {
 		full := e.bins.Len() - 1 // bin of the age at which the cache is full
 		for b := range x.bin {
@@ -25,10 +31,11 @@ func (e *estimate) maybeReused(blocks []uint64) []float64 {
 			}
 		}
 		for _, s := range e.strata {
-			if full <= s.tail {
-				continue // what outlives the last reuse has a larger distance
+			late := s.unfinished * read.mayHit(s, size)
+			if full > s.tail { // else what outlives the last reuse has a larger distance, as far as its time tells
+				late = max(late, (s.unfinished-s.surely(size))*(1-math.Pow(0.05, 1/s.followed(full))))
 			}
-			out[i] += (s.unfinished - s.surely(size)) * (1 - math.Pow(0.05, 1/s.followed(full)))
+			out[i] += late
 		}
 	}
 	return out
@@ -67,4 +74,82 @@ func (s *stratum) followed(bin int) float64 {
 		return 0
 	}
 	return w * w / squares
+}
+
+// readAhead is what reading ahead tells of uses without a reuse by how many blocks were touched since: Kaplan-Meier by distances in place of
+// times. A loop over a few blocks touches no more of them, however long it takes.
+type readAhead struct {
+	far   []farUse  // the nearest first
+	alive []float64 // by these: what share of uses has no reuse so near
+	e     *estimate
+}
+
+func (e *estimate) readAhead() (r readAhead) {
+	r.e = e
+	for _, s := range e.strata {
+		if !s.timed {
+			r.far = append(r.far, s.far...)
+		}
+	}
+	slices.SortFunc(r.far, func(a, b farUse) int {
+		return cmp.Or(cmp.Compare(a.blocks, b.blocks), cmp.Compare(a.bin, b.bin), cmp.Compare(a.weight, b.weight))
+	})
+	r.alive = make([]float64, len(r.far))
+	for i := range r.far {
+		r.alive[i] = r.survive(r.far[i].blocks)
+	}
+	return r
+}
+
+// survive is what share of uses has no reuse before so many blocks are touched.
+func (r *readAhead) survive(blocks uint64) float64 {
+	c := &r.e.counted.blocks
+	risk := c.from(0)
+	for i := range r.far {
+		risk += r.far[i].weight
+	}
+	alive, at := 1.0, 0
+	for i, d := range c.values {
+		if d >= blocks {
+			break
+		}
+		for ; at < len(r.far) && r.far[at].blocks < d; at++ {
+			risk -= r.far[at].weight
+		}
+		alive *= max(1-c.weight[i]/risk, 0)
+		risk -= c.weight[i]
+	}
+	return alive
+}
+
+// hitsWithin is the factor within which the hits are known that are to be expected of what is not reused so far.
+const hitsWithin = 2
+
+// mayHit is what share of a stratum's uses that are not seen reused may be so before a cache of so many blocks is full, where nothing
+// was followed farther than it was read ahead: as of those that were read half as far as any or farther. What ended sooner stands for others.
+func (r *readAhead) mayHit(s *stratum, blocks uint64) float64 {
+	if s.timed {
+		return 0
+	}
+	var all, near, hits, beyond, squares float64
+	end := r.survive(blocks)
+	for i, f := range r.far {
+		if 2*r.e.bins.Lo(f.bin) < r.e.bins.Lo(s.longest) {
+			continue
+		}
+		if all += f.weight; f.blocks < blocks {
+			near += f.weight
+			hits += f.weight * (1 - end/r.alive[i])
+		} else {
+			beyond, squares = beyond+f.weight, squares+f.weight*f.weight
+		}
+	}
+	if all == 0 {
+		return 1
+	}
+	chance := 1.0
+	if squares > 0 {
+		chance = 1 - math.Pow(0.05, squares/(beyond*beyond))
+	}
+	return min(near, hitsWithin*hits+chance*near) / all
 }
