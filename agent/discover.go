@@ -204,7 +204,7 @@ func (r Proc) Details(pid int, variables ...string) (*Details, error) {
 	return d, nil
 }
 
-// errExecuted: the program has just been executed, and the kernel has not put down yet where its environment is; it is
+// errExecuted: the program is just being executed, and the kernel has not put down yet where its environment is; it is
 // read as empty then.
 var errExecuted = errors.New("it is just being executed")
 
@@ -212,8 +212,8 @@ var errExecuted = errors.New("it is just being executed")
 func (r Proc) environ(pid int) ([]byte, error) {
 	env, err := readAtMost(r.path(pid, "environ"), mostEnviron)
 	if err == nil && len(env) == 0 {
-		// None, or not yet. Once it is known where it is what is read is it.
-		if !r.environKnown(pid) {
+		// None, or not yet. Once the program is executed what is read is it.
+		if !r.executed(pid) {
 			return nil, errExecuted
 		}
 		env, err = readAtMost(r.path(pid, "environ"), mostEnviron)
@@ -224,15 +224,16 @@ func (r Proc) environ(pid int) ([]byte, error) {
 	return env, err
 }
 
-// environKnown says whether the kernel knows where a process's environment ends: env_end of its stat.
-func (r Proc) environKnown(pid int) bool {
+// executed says whether the kernel is done with executing a process's program: it puts down where its code ends, end_code of its
+// stat, when it has the environment. That ends where it begins for a moment, as if there were none.
+func (r Proc) executed(pid int) bool {
 	b, err := os.ReadFile(r.path(pid, "stat"))
 	if err != nil {
 		return false
 	}
-	const envEnd = 51 - 3 // of those behind the name, which is the second, and may have spaces
+	const endCode = 27 - 3 // of those behind the name, which is the second, and may have spaces
 	f := strings.Fields(string(b[bytes.LastIndexByte(b, ')')+1:]))
-	return len(f) > envEnd && f[envEnd] != "0"
+	return len(f) > endCode && f[endCode] != "0"
 }
 
 // isSelf says whether a process runs this program's file. Others are not looked at: they may lie where

@@ -94,16 +94,16 @@ func TestJustExecuted(t *testing.T) {
 	write("status", "Name:\ttrue\nTracerPid:\t0\n")
 	write("cgroup", "0::/\n")
 	write("environ", "")
-	for env, want := range map[string]error{"0 0": errExecuted, "4000 4000": nil} {
-		// arg_start, arg_end, env_start and env_end are the last but one.
-		write("stat", "77 (a) b) R"+strings.Repeat(" 1", 44)+" 3000 3000 "+env+" 0\n")
+	for end, want := range map[string]error{"0": errExecuted, "4000": nil} {
+		// end_code is the 27th, and an environment that ends where it begins the last but one.
+		write("stat", "77 (a) b) R"+strings.Repeat(" 1", 23)+" "+end+strings.Repeat(" 1", 22)+" 3000 3000 0\n")
 		if d, err := (Proc{dir}).Details(77, "RDX_PROFILE"); err != nil || !errors.Is(d.EnvUnread, want) {
-			t.Errorf("environment at %s: %v, %v; want %v", env, d.EnvUnread, err, want)
+			t.Errorf("code that ends at %s: %v, %v; want %v", end, d.EnvUnread, err, want)
 		}
 	}
 	// Live, where a processor that is busy with other work shows it one time in twenty.
 	early := 0
-	for range 100 {
+	for range 1000 {
 		cmd := exec.Command(os.Args[0], "__busy")
 		cmd.Env = []string{"RDX_PROFILE=off"}
 		if err := cmd.Start(); err != nil {
@@ -119,5 +119,5 @@ func TestJustExecuted(t *testing.T) {
 			early++
 		}
 	}
-	t.Logf("%d of 100 were just being executed", early)
+	t.Logf("%d of 1000 were just being executed", early)
 }
