@@ -41,10 +41,11 @@ func TestUnwatched(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Logf("%+v", curve.Points)
-	if small := curve.Points[0]; small.Quote != model.Quoted || small.Low > 0.5 || small.High < 0.5 || small.High > 0.6 {
+	// By time a ratio is known within a quarter at best.
+	if small := curve.Points[0]; small.Quote != model.Quoted || small.Low > 0.5 || small.High < 0.5 || small.Low < 0.35 || small.High > 0.64 {
 		t.Errorf("at 32 KiB: %+v, want 0.5", small)
 	}
-	if large := curve.Points[1]; large.Quote == model.Quoted || large.Low > 0 || large.High < 0.5 || large.High > 0.6 {
+	if large := curve.Points[1]; large.Quote == model.Quoted || large.Low > 0 || large.High < 0.5 || large.High > 0.64 {
 		t.Errorf("at 1 MiB: %+v, want up to 0.5 or more", large)
 	}
 }
