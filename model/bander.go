@@ -328,8 +328,11 @@ func (p *Profile) atRate(factor float64) *Profile {
 	return p.scaled(func(*Record) float64 { return factor })
 }
 
-// scaled is the profile with what was timed as many times as long in accesses as by says.
+// scaled is the profile with what was timed as many times as long in accesses as by says, itself where nothing was timed.
 func (p *Profile) scaled(by func(r *Record) float64) *Profile {
+	if !p.anyTimed() {
+		return p
+	}
 	q := p.copied()
 	for i := range q.Records {
 		r := &q.Records[i]
@@ -343,6 +346,15 @@ func (p *Profile) scaled(by func(r *Record) float64) *Profile {
 		}
 	}
 	return q
+}
+
+func (p *Profile) anyTimed() bool {
+	for i := range p.Records {
+		if !p.Records[i].Exact {
+			return true
+		}
+	}
+	return false
 }
 
 // copied is the profile with records of its own, in its room if it has one: they are those of the copy made last.

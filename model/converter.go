@@ -23,12 +23,12 @@ type converter struct {
 func (p *Profile) newConverter(e *estimate, o CurveOptions) (*converter, error) {
 	var l *local
 	var err error
-	counts := (o.Model == "" || o.Model == Local) && p.countedAlone(e)
+	counts := false
 	if o.Model == "" || o.Model == Local {
 		if l, err = p.local(e); err != nil {
 			return nil, err
 		}
-		o.Model = ModelNames[0]
+		o.Model, counts = ModelNames[0], p.countedAlone(e)
 	}
 	m, err := NewModel(o.Model)
 	if err != nil {
@@ -135,10 +135,9 @@ func (p *Profile) lastUses() float64 {
 // counted is the observed weight of reuses of which reading ahead counted the stack distance, or what it is at least: of caches of which
 // that tells, no conversion, and no error of one, has a part in it.
 type counted struct {
-	times  []float64 // of those with a distance, by bin of the reuse time
-	blocks Sparse    // their distances
-	begun  []begunWeight
-	sorted bool
+	times  []float64     // of those with a distance, by bin of the reuse time
+	blocks Sparse        // their distances
+	begun  []begunWeight // once sorted, those that tell of the largest caches first
 }
 
 // begunWeight is that of reuses that were not near: their time is in a bin, and their distance no less than so many blocks.
@@ -161,17 +160,12 @@ func (c *counted) add(e *estimate, r *Record, share float64) {
 		e.each(r, func(i int, at float64) {
 			c.begun = append(c.begun, begunWeight{b.blocks, i, share * at * r.Accesses * min(e.of(r).grow[i], 1)})
 		})
-		c.sorted = false
 	}
 }
 
-// farthest are the beginnings, those that tell of the largest caches first.
-func (c *counted) farthest() []begunWeight {
-	if !c.sorted {
-		slices.SortFunc(c.begun, func(a, b begunWeight) int { return cmp.Or(cmp.Compare(b.least, a.least), cmp.Compare(a.bin, b.bin)) })
-		c.sorted = true
-	}
-	return c.begun
+// sort brings what was added into order, once that is all.
+func (c *counted) sort() {
+	slices.SortFunc(c.begun, func(a, b begunWeight) int { return cmp.Or(cmp.Compare(b.least, a.least), cmp.Compare(a.bin, b.bin)) })
 }
 
 // countedAlone says whether what was counted needs no conversion. Holds that came by time and tell of their first accesses alone,
@@ -194,7 +188,6 @@ func (e *estimate) masses() masses { return masses{e.mass, e.net, e.counted, nil
 func (m masses) split(sizes []uint64, h *Hist, f func(i int, missed float64)) {
 	h.Reset()
 	h.addEndless(m.mass)
-	copy(h.W, m.mass.W)
 	parts := [...]struct {
 		*counted
 		sign float64
@@ -221,10 +214,9 @@ func (m masses) split(sizes []uint64, h *Hist, f func(i int, missed float64)) {
 			if p.counted == nil {
 				continue
 			}
-			begun := p.farthest()
-			for ; p.at < len(begun) && begun[p.at].least >= sizes[i]; p.at++ {
-				known[begun[p.at].bin] += p.sign * begun[p.at].weight
-				p.far += p.sign * begun[p.at].weight
+			for ; p.at < len(p.begun) && p.begun[p.at].least >= sizes[i]; p.at++ {
+				known[p.begun[p.at].bin] += p.sign * p.begun[p.at].weight
+				p.far += p.sign * p.begun[p.at].weight
 			}
 			missed += p.far + p.sign*p.blocks.from(sizes[i])
 		}

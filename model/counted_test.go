@@ -1,6 +1,9 @@
 package model
 
-import "testing"
+import (
+	"testing"
+	"time"
+)
 
 // counting is a record of a hold: a time, and the blocks counted in it or, where it was timed, before.
 func counting(hold, time, blocks uint64, kind Kind, exact bool) Record {
@@ -102,5 +105,29 @@ func TestReadAheadNear(t *testing.T) {
 	}
 	if q := c.Points[0]; q.Quote != Quoted || q.Low < .03 {
 		t.Errorf("half of what is open is far, and none came back at 300 to 512 lines: %v", q)
+	}
+}
+
+// What reading ahead tells is found in one pass: of many uses without a reuse, each at its own distance, it takes no longer than a few
+// estimates do.
+func TestReadAheadLong(t *testing.T) {
+	p := &Profile{Block: 64, Clock: Clock{Unit: "accesses", Rate: 1, RateSource: "counted"}}
+	for h := range uint64(100_000) {
+		p.Records = append(p.Records, counting(h+1, 20_000, h%20_000, Reuse, true), counting(h+1, 20_000, h, Censored, true))
+	}
+	took, estimating := time.Duration(1<<62), time.Duration(1<<62)
+	for range 3 {
+		start := time.Now()
+		e, err := p.estimate()
+		if err != nil {
+			t.Fatal(err)
+		}
+		between := time.Now()
+		e.readAhead()
+		took, estimating = min(took, time.Since(between)), min(estimating, between.Sub(start))
+	}
+	t.Logf("%v, an estimate %v", took, estimating)
+	if took > 10*estimating {
+		t.Errorf("%v, an estimate takes %v", took, estimating)
 	}
 }

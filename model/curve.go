@@ -260,10 +260,10 @@ func (p *Profile) PlainMissRange(sizes []uint64) (low, high []float64, err error
 		return nil, nil, fmt.Errorf("miss ratios: %w", err)
 	}
 	conv, err := p.newConverter(e, CurveOptions{Model: ModelNames[0]})
-	conv.counts = p.countedAlone(e)
 	if err != nil {
 		return nil, nil, fmt.Errorf("miss ratios: %w", err)
 	}
+	conv.counts = p.countedAlone(e)
 	low, high = make([]float64, len(sizes)), make([]float64, len(sizes))
 	if err := conv.missRatios(high, e.masses(), sizes, 1); err != nil {
 		return nil, nil, fmt.Errorf("miss ratios: %w", err)

@@ -3,6 +3,7 @@ package model
 import (
 	"fmt"
 	"math"
+	"slices"
 )
 
 // endings is the weight of a profile's observations by how and in which bin
@@ -222,8 +223,12 @@ func (p *Profile) estimate() (*estimate, error) {
 		}
 	}
 	e.counted = newCounted(b)
-	for k := range p.Records {
-		e.counted.add(e, &p.Records[k], 1)
+	// By time and with all threads watched nobody asks.
+	if p.countedAlone(e) || slices.ContainsFunc(e.strata, func(s *stratum) bool { return !s.timed }) {
+		for k := range p.Records {
+			e.counted.add(e, &p.Records[k], 1)
+		}
+		e.counted.sort()
 	}
 	return e, nil
 }

@@ -22,7 +22,7 @@ type part struct {
 
 func (p *Profile) newJackknife(e *estimate) *jackknife {
 	j := &jackknife{e: e}
-	n := e.bins.Len()
+	n, counts := e.bins.Len(), p.countedAlone(e)
 	j.clusters = p.clusterGroups(func(r *Record, group int, share float64) {
 		x := j.parts[group]
 		if x == nil {
@@ -41,8 +41,15 @@ func (p *Profile) newJackknife(e *estimate) *jackknife {
 			}
 		})
 		x.halves.add(e, r, share)
-		x.counted.add(e, r, share)
+		if counts {
+			x.counted.add(e, r, share)
+		}
 	})
+	for _, x := range j.parts {
+		if x != nil {
+			x.counted.sort()
+		}
+	}
 	return j
 }
 

@@ -79,47 +79,57 @@ func (s *stratum) followed(bin int) float64 {
 // readAhead is what reading ahead tells of uses without a reuse by how many blocks were touched since: Kaplan-Meier by distances in place of
 // times. A loop over a few blocks touches no more of them, however long it takes.
 type readAhead struct {
-	far   []farUse  // the nearest first
-	alive []float64 // by these: what share of uses has no reuse so near
-	e     *estimate
+	bins  *Bins
+	far   []readUse // the nearest first
+	near  []uint64  // distances at which reuses were counted, increasing
+	alive []float64 // by these: what share of uses has no reuse up to there
 }
 
-func (e *estimate) readAhead() (r readAhead) {
-	r.e = e
+// readUse is a use without a reuse, and what share of uses has none so near.
+type readUse struct {
+	farUse
+	alive float64
+}
+
+func (e *estimate) readAhead() *readAhead {
+	c := &e.counted.blocks
+	r := &readAhead{bins: e.bins, near: c.values, alive: make([]float64, len(c.values))}
 	for _, s := range e.strata {
-		if !s.timed {
-			r.far = append(r.far, s.far...)
+		if s.timed {
+			continue
+		}
+		for _, f := range s.far {
+			r.far = append(r.far, readUse{farUse: f})
 		}
 	}
-	slices.SortFunc(r.far, func(a, b farUse) int {
+	slices.SortFunc(r.far, func(a, b readUse) int {
 		return cmp.Or(cmp.Compare(a.blocks, b.blocks), cmp.Compare(a.bin, b.bin), cmp.Compare(a.weight, b.weight))
 	})
-	r.alive = make([]float64, len(r.far))
+	risk := c.from(0)
 	for i := range r.far {
-		r.alive[i] = r.survive(r.far[i].blocks)
+		risk += r.far[i].weight
+	}
+	alive, at := 1.0, 0
+	for i, d := range r.near {
+		for ; at < len(r.far) && r.far[at].blocks < d; at++ {
+			risk -= r.far[at].weight
+		}
+		alive *= max(1-c.weight[i]/risk, 0)
+		risk -= c.weight[i]
+		r.alive[i] = alive
+	}
+	for i := range r.far {
+		r.far[i].alive = r.survive(r.far[i].blocks)
 	}
 	return r
 }
 
 // survive is what share of uses has no reuse before so many blocks are touched.
 func (r *readAhead) survive(blocks uint64) float64 {
-	c := &r.e.counted.blocks
-	risk := c.from(0)
-	for i := range r.far {
-		risk += r.far[i].weight
+	if i, _ := slices.BinarySearch(r.near, blocks); i > 0 {
+		return r.alive[i-1]
 	}
-	alive, at := 1.0, 0
-	for i, d := range c.values {
-		if d >= blocks {
-			break
-		}
-		for ; at < len(r.far) && r.far[at].blocks < d; at++ {
-			risk -= r.far[at].weight
-		}
-		alive *= max(1-c.weight[i]/risk, 0)
-		risk -= c.weight[i]
-	}
-	return alive
+	return 1
 }
 
 // hitsWithin is the factor within which the hits are known that are to be expected of what is not reused so far.
@@ -133,13 +143,13 @@ func (r *readAhead) mayHit(s *stratum, blocks uint64) float64 {
 	}
 	var all, near, hits, beyond, squares float64
 	end := r.survive(blocks)
-	for i, f := range r.far {
-		if 2*r.e.bins.Lo(f.bin) < r.e.bins.Lo(s.longest) {
+	for _, f := range r.far {
+		if 2*r.bins.Lo(f.bin) < r.bins.Lo(s.longest) {
 			continue
 		}
 		if all += f.weight; f.blocks < blocks {
 			near += f.weight
-			hits += f.weight * (1 - end/r.alive[i])
+			hits += f.weight * (1 - end/f.alive)
 		} else {
 			beyond, squares = beyond+f.weight, squares+f.weight*f.weight
 		}
