@@ -30,6 +30,9 @@ type Process struct {
 	Zombie  bool
 	CPU     time.Duration // of all its threads, since its start
 	Threads int
+	// Executed: the kernel is done with executing its program. It puts down where the code ends when it has the environment, which
+	// ends where it begins for a moment, as if there were none.
+	Executed bool
 }
 
 // ticksPerSecond is USER_HZ, which is 100 on all architectures that rdx runs on.
@@ -64,6 +67,8 @@ func parseStat(b []byte) (Process, error) {
 	p.CPU = time.Duration(number(11)+number(12)) * (time.Second / ticksPerSecond)
 	p.Threads = int(number(17))
 	p.Start = number(19)
+	const endCode = 27 - 3 // of the fields behind the name, which is the second
+	p.Executed = len(f) > endCode && f[endCode] != "0"
 	return p, err
 }
 
@@ -213,7 +218,7 @@ func (r Proc) environ(pid int) ([]byte, error) {
 	env, err := readAtMost(r.path(pid, "environ"), mostEnviron)
 	if err == nil && len(env) == 0 {
 		// None, or not yet. Once the program is executed what is read is it.
-		if !r.executed(pid) {
+		if p, err := r.Process(pid); err != nil || !p.Executed {
 			return nil, errExecuted
 		}
 		env, err = readAtMost(r.path(pid, "environ"), mostEnviron)
@@ -222,18 +227,6 @@ func (r Proc) environ(pid int) ([]byte, error) {
 		err = fmt.Errorf("an environment of more than %d bytes", mostEnviron)
 	}
 	return env, err
-}
-
-// executed says whether the kernel is done with executing a process's program: it puts down where its code ends, end_code of its
-// stat, when it has the environment. That ends where it begins for a moment, as if there were none.
-func (r Proc) executed(pid int) bool {
-	b, err := os.ReadFile(r.path(pid, "stat"))
-	if err != nil {
-		return false
-	}
-	const endCode = 27 - 3 // of those behind the name, which is the second, and may have spaces
-	f := strings.Fields(string(b[bytes.LastIndexByte(b, ')')+1:]))
-	return len(f) > endCode && f[endCode] != "0"
 }
 
 // isSelf says whether a process runs this program's file. Others are not looked at: they may lie where
