@@ -5,8 +5,6 @@ import (
 	"math"
 	"slices"
 
-	"gonum.org/v1/gonum/stat/distuv"
-
 	"github.com/rdx-profiler/rdx/model"
 	"github.com/rdx-profiler/rdx/sampler"
 	"github.com/rdx-profiler/rdx/sampler/pipeline"
@@ -175,7 +173,7 @@ func (f *foretold) rate() (mean, off float64) {
 	}
 	mean = f.mean()
 	chance := math.Sqrt(max(squares/n-mean*mean, 0)/(n-1)) / mean
-	chance *= distuv.StudentsT{Sigma: 1, Nu: n - 1}.Quantile(.975) / 1.96
+	chance *= student(len(f.windows)) / 1.96
 	chance = math.Hypot(chance, alone/n) // what no hold has met may be slower and faster
 	misses := math.Log(less/more) / (2 * 1.96)
 	return mean, math.Hypot(math.Hypot(chance, f.unsure/1.96), math.Hypot(misses, modelError))

@@ -177,8 +177,13 @@ func (r *Rates) interval() (low, high float64) {
 	if r.whole > 0 {
 		parts = min(parts, mostFolds)
 	}
-	factor := math.Exp(distuv.StudentsT{Sigma: 1, Nu: float64(parts - 1)}.Quantile(.975) * r.fullError())
+	factor := math.Exp(student(parts) * r.fullError())
 	return r.found() / factor, r.found() * factor
+}
+
+// student is within how many of its standard errors the mean of n is, with 95 %.
+func student(n int) float64 {
+	return distuv.StudentsT{Sigma: 1, Nu: float64(n - 1)}.Quantile(.975)
 }
 
 // RelativeError is the standard error of the probes' mean, as a share of it; NaN of a single

@@ -215,6 +215,7 @@ static const struct kind kinds[] = {
 static void *block(void *arg)
 {
 	const struct kind *k = arg;
+	int early = 0;
 
 	while (!stop) {
 		check_work();
@@ -224,8 +225,8 @@ static void *block(void *arg)
 		if (e != k->want)
 			die("%s: %s, want %s", k->name, strerror(e), strerror(k->want));
 		// Absolute times are taken before start. SO_RCVTIMEO is counted in jiffies, which
-		// jump where the host was busy with others: it may end sooner, without any tracer.
-		if (!k->jiffies && took < WAIT - 100000)
+		// jump where the host was busy with others: a few may end sooner, without any tracer.
+		if (took < WAIT - 100000 && (!k->jiffies || ++early > 3))
 			die("%s: back after %lld ns, want %lld", k->name, (long long)took, WAIT);
 		calls++;
 	}
