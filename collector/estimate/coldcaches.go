@@ -24,7 +24,7 @@ type coldCaches struct {
 }
 
 // coldShare of a fetch from the last cache is what a line costs that is touched again after a hold: some are still in the second cache
-// or were not in the first before. 0.33 to 0.6 was measured, docs/explanation/clock.md.
+// or were not in the first before. 0.33 to 0.6 was measured on some machines, far more on others: docs/explanation/clock.md.
 const coldShare = 0.5
 
 // newColdCaches is of the profile as it would be; nil where it does not tell.

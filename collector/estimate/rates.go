@@ -14,7 +14,7 @@ import (
 
 const (
 	// FewestProbes there must be for the rate to be theirs, and the largest standard error
-	// that it may have: the assumed one is off by as much, for programs make 0.1 to 6.
+	// that it may have: the assumed one is off by as much and more, for programs make 0.01 to 9.
 	FewestProbes, largestError = 4, 0.8
 	// unmetFaster is how many times as fast as the mean code is taken to be that no probe came by, as one
 	// standard error: parts of bzip2 are 4 times as fast as others.

@@ -19,7 +19,6 @@ const docsWidth = 100
 // more is an error.
 var wide = map[string]bool{
 	"docs/explanation/accuracy.md": true,
-	"docs/explanation/clock.md":    true,
 	"docs/explanation/gpu.md":      true,
 	"docs/explanation/safety.md":   true,
 	"docs/explanation/sharing.md":  true,
