@@ -21,7 +21,6 @@ var wide = map[string]bool{
 	"docs/explanation/accuracy.md": true,
 	"docs/explanation/gpu.md":      true,
 	"docs/explanation/safety.md":   true,
-	"docs/explanation/sharing.md":  true,
 }
 
 // eachDocument reads the documents of rdx, without those of test data.
