@@ -53,7 +53,7 @@ func TestHoldCostIsKept(t *testing.T) {
 	}
 }
 
-// A session takes no more memory than docs/explanation/safety.md says, also the first one on a machine, which measures what accesses
+// A session takes no more memory than docs/reference/limits.md says, also the first one on a machine, which measures what accesses
 // cost there, and one of a program with much debug information.
 func TestOwnMemory(t *testing.T) {
 	needRoot(t)

@@ -20,7 +20,6 @@ const docsWidth = 100
 var wide = map[string]bool{
 	"docs/explanation/accuracy.md": true,
 	"docs/explanation/gpu.md":      true,
-	"docs/explanation/safety.md":   true,
 }
 
 // eachDocument reads the documents of rdx, without those of test data.
