@@ -19,7 +19,6 @@ const docsWidth = 100
 // more is an error.
 var wide = map[string]bool{
 	"docs/explanation/accuracy.md": true,
-	"docs/explanation/gpu.md":      true,
 }
 
 // eachDocument reads the documents of rdx, without those of test data.
