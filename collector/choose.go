@@ -119,7 +119,7 @@ func counters(cycles bool) ([]sampler.Counted, error) {
 // load loads the programs with the best clock that works, and leaves the
 // calibration. It makes sure, before any target is touched, that watchpoints
 // and clock work in a thread of the profiler itself.
-func (s *Session) load() error {
+func (s *sampling) load() error {
 	if s.cfg.clock != nil {
 		return s.loadClock(*s.cfg.clock)
 	}
@@ -150,9 +150,9 @@ func (s *Session) load() error {
 }
 
 // notes say in the profile what was taken, and why nothing better.
-func (s *Session) notes() []string {
+func (s *sampling) notes() []string {
 	var out []string
-	source, clock := s.Choices()
+	source, clock := s.choices()
 	for i, c := range []Choice{source, clock} {
 		note := []string{"source: ", "clock: "}[i] + c.Name
 		if c.Why != "" {
@@ -191,7 +191,7 @@ func oneLine(err error) error {
 }
 
 // needs are the programs that the choice of a source may come to.
-func (s *Session) needs() sampler.Needs {
+func (s *sampling) needs() sampler.Needs {
 	n := sampler.Needs{Others: s.watches.groups(), Stamps: s.cfg.MeasureRate && s.cfg.AccessRate == 0 && s.cfg.Clock != PMU, Steps: s.holds.steps()}
 	if given, ok := s.cfg.source.(sampler.AccessSource); ok {
 		n.Access = given.Events()
@@ -206,7 +206,7 @@ func (s *Session) needs() sampler.Needs {
 }
 
 // mayReport says why a source with addresses does not come into question.
-func (s *Session) mayReport(name string) error {
+func (s *sampling) mayReport(name string) error {
 	switch {
 	case s.watches.none != nil:
 		return fmt.Errorf("%s needs watchpoints: %w", name, s.watches.none)
@@ -222,7 +222,7 @@ func (s *Session) mayReport(name string) error {
 	return nil
 }
 
-func (s *Session) loadClock(clock sampler.Clock) error {
+func (s *sampling) loadClock(clock sampler.Clock) error {
 	var err error
 	if s.kernel, err = sampler.LoadClock(s.cfg.Slots, clock, s.needs()); err != nil {
 		return err
@@ -270,7 +270,7 @@ func (s *Session) loadClock(clock sampler.Clock) error {
 
 // tryWatchpoints finds out what watchpoints do here, and what they cost. Where there are none, reading ahead goes on without, if
 // nothing else is asked for.
-func (s *Session) tryWatchpoints() (err error) {
+func (s *sampling) tryWatchpoints() (err error) {
 	if s.cfg.Unwatched {
 		s.watches.none = errors.New("it was asked for (--unwatched)")
 		return nil
@@ -308,7 +308,7 @@ func (c *Config) watchpointsFor() string {
 }
 
 // chooseSource takes the best source that works.
-func (s *Session) chooseSource() error {
+func (s *sampling) chooseSource() error {
 	if s.cfg.source != nil {
 		s.setSource(s.cfg.source)
 		return nil
@@ -344,7 +344,7 @@ func (s *Session) chooseSource() error {
 }
 
 // setSource makes it the session's, with the ticks that it can afford.
-func (s *Session) setSource(source sampler.Source) {
+func (s *sampling) setSource(source sampler.Source) {
 	s.src.source = source
 	s.ticks.budget = newBudget(s.cfg.Overhead, s.timing.calibration, source.Unit())
 	s.ticks.budget.floor.share = s.cfg.Floor
@@ -376,7 +376,7 @@ func (s *Session) setSource(source sampler.Source) {
 }
 
 // accessSource is PEBS or IBS, tried out.
-func (s *Session) accessSource(name string) (sampler.Source, error) {
+func (s *sampling) accessSource(name string) (sampler.Source, error) {
 	source, err := sampler.NewAccessSource(machine(), name, s.cfg.Latency)
 	if err != nil {
 		return nil, err
@@ -389,7 +389,7 @@ func (s *Session) accessSource(name string) (sampler.Source, error) {
 }
 
 // counterSource is the best of the processor's counters that works.
-func (s *Session) counterSource() (sampler.Source, error) {
+func (s *sampling) counterSource() (sampler.Source, error) {
 	candidates, why := counters(true)
 	for _, c := range candidates {
 		if c.Unit != sampler.Accesses && s.cfg.Source == Auto {

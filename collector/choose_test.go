@@ -67,7 +67,7 @@ var (
 )
 
 func TestElapsed(t *testing.T) {
-	s := (&Session{src: sourceState{source: sampler.CPUClock{}}, timing: timing{clock: sampler.CPUTime()}}).wire()
+	s := (&sampling{src: sourceState{source: sampler.CPUClock{}}, timing: timing{clock: sampler.CPUTime()}}).wire()
 	s.timing.calibration = sampler.TwoTrap{P10: 900, P50: 1000, P90: 1100}
 	for _, tc := range []struct {
 		diff   uint64
@@ -85,7 +85,7 @@ func TestElapsed(t *testing.T) {
 		}
 	}
 	// An exact counter: adjacent accesses are one apart.
-	s = (&Session{src: sourceState{source: sampler.CPUClock{}}, timing: timing{clock: sampler.CounterClock(accesses)}}).wire()
+	s = (&sampling{src: sourceState{source: sampler.CPUClock{}}, timing: timing{clock: sampler.CounterClock(accesses)}}).wire()
 	s.timing.calibration = sampler.TwoTrap{P10: 1, P50: 1, P90: 1}
 	for _, diff := range []uint64{1, 2, 1000} {
 		if native, below := s.timing.elapsed(diff, 1); native != float64(diff) || below {
@@ -95,7 +95,7 @@ func TestElapsed(t *testing.T) {
 }
 
 func TestNotes(t *testing.T) {
-	s := (&Session{src: sourceState{source: sampler.CPUClock{}}, timing: timing{clock: sampler.CPUTime()}}).wire()
+	s := (&sampling{src: sourceState{source: sampler.CPUClock{}}, timing: timing{clock: sampler.CPUTime()}}).wire()
 	s.src.whySource = errors.Join(errors.New("no counter"), errors.Join(errors.New("no cycles")))
 	got := strings.Join(s.notes(), "|")
 	if want := "source: cpu-clock, because: no counter; no cycles|clock: cpu-time"; got != want {

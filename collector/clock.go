@@ -74,7 +74,7 @@ func (r reading) since(use, lag uint64) (age uint64, ok bool) {
 
 // total of the session so far, threads at work included. Of these, those of
 // a counting clock need a system call each: details says whether to make it.
-func (s *Session) total(details bool) estimate.Totals {
+func (s *sampling) total(details bool) estimate.Totals {
 	sum := s.ticks.gone
 	for _, t := range s.targets.threads {
 		s.addTotals(t, &sum, details)
@@ -83,7 +83,7 @@ func (s *Session) total(details bool) estimate.Totals {
 }
 
 // addTotals adds what thread t did.
-func (s *Session) addTotals(t *thread, sum *estimate.Totals, details bool) {
+func (s *sampling) addTotals(t *thread, sum *estimate.Totals, details bool) {
 	t.account()
 	sum.Ticked += float64(t.cpu)
 	sum.Unheld += float64(t.unheld)
@@ -126,7 +126,7 @@ func (s *Session) addTotals(t *thread, sum *estimate.Totals, details bool) {
 // unsampled is how many accesses the clock counted that the source did not,
 // beyond the difference of two counters: while it was throttled, or had no
 // counter, it stood still.
-func (s *Session) unsampled(sum estimate.Totals) uint64 {
+func (s *sampling) unsampled(sum estimate.Totals) uint64 {
 	if s.src.source.Unit() != sampler.Accesses || s.timing.clock.Unit != sampler.Accesses || sum.Counted == 0 {
 		return 0
 	}

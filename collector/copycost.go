@@ -200,7 +200,7 @@ func (c *copyCost) turn(budget float64, cpu uint64) {
 }
 
 // settleCopying is called at each tick, and at the end.
-func (s *Session) settleCopying() {
+func (s *sampling) settleCopying() {
 	now := sampler.Monotonic()
 	for _, t := range s.targets.threads {
 		s.watches.copyCost.noteWatched(t, now)
@@ -237,7 +237,7 @@ func (c *copyCost) limits(budget float64) bool {
 }
 
 // lookAtCopying begins to look whether words still need to be watched, and may be.
-func (s *Session) lookAtCopying(after time.Duration) {
+func (s *sampling) lookAtCopying(after time.Duration) {
 	c := &s.watches.copyCost
 	if c.looking || c.points == 0 || s.closing {
 		return
@@ -256,7 +256,7 @@ func (s *Session) lookAtCopying(after time.Duration) {
 }
 
 // lookOnce is one such look. It is a tick as far as watched words go.
-func (s *Session) lookOnce() {
+func (s *sampling) lookOnce() {
 	s.watches.copyCost.looking = false
 	if s.closing {
 		return
@@ -276,7 +276,7 @@ func (s *Session) lookOnce() {
 
 // spareCopies gives up what threads watch that have the kernel copy it again and again, and touch it not themselves: each
 // time costs them a trap for every byte, or word.
-func (s *Session) spareCopies() {
+func (s *sampling) spareCopies() {
 	for _, t := range s.targets.threads {
 		copied := uint32(0)
 		for i := range t.slots {
@@ -295,7 +295,7 @@ func (s *Session) spareCopies() {
 }
 
 // takeTurns begins or ends a time in which nothing is watched.
-func (s *Session) takeTurns(cpu uint64) {
+func (s *sampling) takeTurns(cpu uint64) {
 	s.watches.copyCost.turn(s.ticks.budget.target, cpu)
 	if !s.watches.copyCost.paused {
 		return

@@ -241,7 +241,7 @@ func TestWaitsForPair(t *testing.T) {
 		{"half a line, its pair touched", true, &observation{Observation: record.Observation{State: record.Done, Half: true, PairEnded: true}}, false},
 		{"half a line, lost", true, &observation{Observation: record.Observation{State: record.Void, Half: true}}, false},
 	} {
-		s := (&Session{watches: watches{halves: c.halves}}).wire()
+		s := (&sampling{watches: watches{halves: c.halves}}).wire()
 		if got := s.watches.waitsForPair(c.o); got != c.waits {
 			t.Errorf("%s: waits for its pair: %v", c.name, got)
 		}
@@ -268,7 +268,7 @@ int main(int argc, char **argv)
 
 // readerSession has a session on such a program, that takes a byte copied beside a watched word to cost so much. seen is
 // called on the tracing thread every now and then, until it says that it has seen enough.
-func readerSession(t *testing.T, perByte float64, cfg Config, seen func(s *Session) (enough bool)) (*Session, *model.Profile) {
+func readerSession(t *testing.T, perByte float64, cfg Config, seen func(s *sampling) (enough bool)) (*sampling, *model.Profile) {
 	t.Helper()
 	needRoot(t)
 	dir := t.TempDir()
@@ -288,33 +288,34 @@ func readerSession(t *testing.T, perByte float64, cfg Config, seen func(s *Sessi
 	t.Cleanup(func() { cmd.Process.Kill(); cmd.Wait() })
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
-	var s *Session
+	var session *Session
 	enough := false
 	cfg.PID, cfg.Source, cfg.Clock, cfg.Seed = cmd.Process.Pid, Clock, CPUTime, 1
 	cfg.copyCost = func() (float64, error) { return perByte, nil }
 	cfg.Progress = func(Progress) {
+		s := session.sampling
 		s.tracer.Do(func() { enough = enough || seen(s) })
 		if enough {
 			cancel()
 		}
 	}
 	var err error
-	if s, err = Start(cfg); err != nil {
+	if session, err = Start(cfg); err != nil {
 		t.Fatal(err)
 	}
-	defer s.Close()
-	p, err := s.Wait(ctx)
+	defer session.Close()
+	p, err := session.Wait(ctx)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if !enough {
-		t.Fatalf("not seen in a minute: %+v", s.watches.copyCost)
+		t.Fatalf("not seen in a minute: %+v", session.sampling.watches.copyCost)
 	}
-	return s, p
+	return session.sampling, p
 }
 
 // stillOpen is how many words are still watched after a look that have been touched again and have nothing to show any more.
-func stillOpen(s *Session) (n int) {
+func stillOpen(s *sampling) (n int) {
 	s.drain()
 	s.watches.clearEnded()
 	for _, th := range s.targets.threads {
@@ -338,7 +339,7 @@ func TestCopyingInAccount(t *testing.T) {
 			const perByte = 1e-6 // so little that it is never too much
 			var copied uint64
 			stale := 0
-			s, p := readerSession(t, perByte, Config{Overhead: .3, Stack: stack}, func(s *Session) bool {
+			s, p := readerSession(t, perByte, Config{Overhead: .3, Stack: stack}, func(s *sampling) bool {
 				for pid := range s.targets.processes.Alive {
 					if n, err := sampler.Copied(pid); err == nil {
 						copied = n
@@ -363,7 +364,7 @@ func TestCopyingInAccount(t *testing.T) {
 		})
 	}
 	t.Run("no difference", func(t *testing.T) {
-		s, p := readerSession(t, 0, Config{Overhead: .3}, func(s *Session) bool { return s.watches.copyCost.watched > 0 })
+		s, p := readerSession(t, 0, Config{Overhead: .3}, func(s *sampling) bool { return s.watches.copyCost.watched > 0 })
 		if s.watches.copyCost.cost != 0 || s.watches.copyCost.passed != 0 || s.watches.copyCost.givenUp != 0 {
 			t.Errorf("%+v", s.watches.copyCost)
 		}
@@ -380,7 +381,7 @@ func TestWatchTurns(t *testing.T) {
 	for _, stack := range []string{OwnStack, BothStacks} {
 		t.Run(stack, func(t *testing.T) {
 			wrong, inPause := 0, 0.0
-			s, p := readerSession(t, 2, Config{Overhead: .3, Stack: stack}, func(s *Session) bool {
+			s, p := readerSession(t, 2, Config{Overhead: .3, Stack: stack}, func(s *sampling) bool {
 				open := 0
 				for _, th := range s.targets.threads {
 					for _, w := range th.slots {

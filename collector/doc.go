@@ -3,11 +3,12 @@
 // one, pairs each use with its reuse and counts everything that is lost on
 // the way. Its product is a model.Profile without symbols.
 //
-// What samples belongs to the tracing thread: each part of a Session holds its own fields
-// (targets, holds, watches, observations, timing, ticks, source, account), and the session's
-// own loop reaches them only through Tracer.Do, so that nothing is locked and a held thread
-// waits for no one. Stacks are unwound, threads' touches merged and the profile made by
-// others, of plain data: see callstack, interleave, record and estimate below this folder.
+// What samples belongs to the tracing thread: sampling has a part for each thing it keeps
+// (targets, holds, watches, observations, timing, ticks, source, account), and a Session
+// reaches it only through Tracer.Do as long as a thread is traced, so that nothing is locked
+// and a held thread waits for no one. Stacks are unwound, threads' touches merged and the
+// profile made aside, of plain data that was handed over: see callstack, interleave, record
+// and estimate below this folder.
 //
 // Known bias: samples fall on user-mode CPU time (or accesses, with a PMU), so
 // what a thread does in the kernel is not seen; an access that cannot be

@@ -52,7 +52,7 @@ func (t *thread) nextEpoch(now record.Marks) { t.epoch = t.epoch.Next(now) }
 
 // openTally starts a tally of the thread if weights need one: with the clock CPU time,
 // nothing else counts while a source that counts is stopped.
-func (s *Session) openTally(t *thread) {
+func (s *sampling) openTally(t *thread) {
 	c := s.src.source.Counts()
 	if s.timing.clock.Counted != nil || c == nil {
 		return

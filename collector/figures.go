@@ -8,7 +8,7 @@ import (
 
 // HoldTime is the q-quantile of how long a thread was held for a sample, over
 // the last few thousand; 0 if there were none. Valid after Wait.
-func (s *Session) HoldTime(q float64) time.Duration { return s.timing.held.quantile(q) }
+func (s *Session) HoldTime(q float64) time.Duration { return s.sampling.timing.held.quantile(q) }
 
 // ProgramTimes are what the kernel took to run the BPF programs, if that was
 // counted. Valid after Wait.
@@ -25,7 +25,9 @@ type Choice struct {
 }
 
 // Choices are the session's source and clock.
-func (s *Session) Choices() (source, clock Choice) {
+func (s *Session) Choices() (source, clock Choice) { return s.sampling.choices() }
+
+func (s *sampling) choices() (source, clock Choice) {
 	return choice(s.src.source.Name(), s.src.source.Unit() == sampler.Accesses || s.src.source.Reports() != sampler.NoAccess, s.src.whySource),
 		choice(s.timing.clock.Name, s.timing.clock.Unit == sampler.Accesses, s.whyClock)
 }

@@ -80,11 +80,11 @@ func TestDatumMappedSince(t *testing.T) {
 }
 
 // ownSession has this process for its only one.
-func ownSession(t *testing.T) (*Session, *target.Process) {
+func ownSession(t *testing.T) (*sampling, *target.Process) {
 	set := target.NewSet()
 	t.Cleanup(set.Close)
 	p := set.Add(os.Getpid())
-	return (&Session{locate: ahead.NewLocator(), cfg: Config{Stack: OwnStack}, targets: targets{processes: set}}).wire(), p
+	return (&sampling{locate: ahead.NewLocator(), cfg: Config{Stack: OwnStack}, targets: targets{processes: set}}).wire(), p
 }
 
 const mappedSize = 1 << 20

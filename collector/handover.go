@@ -46,6 +46,7 @@ type handover struct {
 type handoverWork struct {
 	stacks []callstack.Request
 	holds  []interleave.Hold // to be merged
+	block  uint64            // of these, bytes
 	joined []sharing.Hold    // to become windows
 }
 
@@ -61,7 +62,7 @@ func newHandover() handover {
 }
 
 // everyTick is called on the tracing thread.
-func (s *Session) everyTick() {
+func (s *sampling) everyTick() {
 	if s.closing {
 		return
 	}
@@ -72,11 +73,11 @@ func (s *Session) everyTick() {
 		return
 	}
 	s.handover.away, s.handover.last = true, now
-	s.handover.to <- handedOver{handoverWork{s.kept.stacks.Take(), s.holds.merges.Take(), s.holds.windows.Take()}, s.progress(), s.toLookAt(now), s.account.failed}
+	s.handover.to <- handedOver{handoverWork{s.kept.stacks.Take(), s.holds.merges.Take(), uint64(s.holds.block()), s.holds.windows.Take()}, s.progress(), s.toLookAt(now), s.account.failed}
 }
 
 // progress is what there is to tell now; warnings are told once.
-func (s *Session) progress() Progress {
+func (s *sampling) progress() Progress {
 	p := Progress{
 		Elapsed:  time.Since(s.start),
 		Threads:  len(s.targets.threads),
@@ -90,7 +91,7 @@ func (s *Session) progress() Progress {
 }
 
 // hasWork says whether there is enough to be done to wake somebody for it.
-func (s *Session) hasWork(now time.Duration) bool {
+func (s *sampling) hasWork(now time.Duration) bool {
 	switch n := s.kept.stacks.Waiting(); {
 	case s.account.failed, len(s.account.warnings) > 0, n >= handoverStacks:
 		return true
@@ -100,24 +101,25 @@ func (s *Session) hasWork(now time.Duration) bool {
 	}
 }
 
-// closeHandover is called when nothing runs any more: what nobody has begun with waits again.
-func (s *Session) closeHandover() {
+// closeHandover is called when nothing runs any more: what nobody has begun with waits again. What is to be told is left.
+func (s *sampling) closeHandover() (tell []Progress) {
 	select {
 	case a := <-s.handover.to:
 		s.kept.stacks.Return(a.stacks)
 		s.holds.merges.Return(a.holds)
 		s.holds.windows.Return(a.joined)
-		s.tell(a.progress)
+		tell = append(tell, a.progress)
 	default:
 		s.takeBack()
 	}
 	if len(s.account.warnings) > 0 {
-		s.tell(s.progress())
+		tell = append(tell, s.progress())
 	}
+	return tell
 }
 
 // takeBack takes what was handed over, if it is done.
-func (s *Session) takeBack() {
+func (s *sampling) takeBack() {
 	select {
 	case done := <-s.handover.back:
 		s.kept.stacks.Done(done.stacks)
@@ -128,9 +130,27 @@ func (s *Session) takeBack() {
 	}
 }
 
+// aside is what the goroutine that waits for the session does, and keeps.
+type aside struct {
+	cfg     Config
+	table   *callstack.Table
+	merger  *interleave.Merger
+	windows *sharing.Windows
+}
+
+func newAside(cfg Config) aside {
+	return aside{cfg: cfg, table: callstack.NewTable(), merger: interleave.NewMerger(cfg.Seed), windows: sharing.NewWindows(cfg.Seed)}
+}
+
+func (a *aside) do(w handoverWork) {
+	a.table.Unwind(w.stacks, false)
+	a.merger.MergeAll(w.holds, w.block)
+	a.windows.Add(w.joined)
+}
+
 // tell calls the user's function.
-func (s *Session) tell(p Progress) {
-	if s.cfg.Progress != nil {
-		s.cfg.Progress(p)
+func (a *aside) tell(p Progress) {
+	if a.cfg.Progress != nil {
+		a.cfg.Progress(p)
 	}
 }

@@ -17,7 +17,7 @@ const holdTimeout = time.Second
 
 // Hold implements ptrace.Handler: the thread is stopped before its next
 // instruction.
-func (s *Session) Hold(tid int, signal unix.Signal) (ours, running bool) {
+func (s *sampling) Hold(tid int, signal unix.Signal) (ours, running bool) {
 	t := s.targets.threads[tid]
 	if t == nil || t.shared.Hold != uint32(signal) {
 		if t != nil && t.stepping != nil {
@@ -55,7 +55,7 @@ func (s *Session) Hold(tid int, signal unix.Signal) (ours, running bool) {
 }
 
 // endHold is called before a thread is let go.
-func (s *Session) endHold(t *thread) {
+func (s *sampling) endHold(t *thread) {
 	if err := s.placement.Note(int(t.shared.HoldCpu)); err != nil {
 		s.account.fail(err)
 	}
@@ -69,7 +69,7 @@ func (s *Session) endHold(t *thread) {
 }
 
 // LetGo implements ptrace.Handler.
-func (s *Session) LetGo() {
+func (s *sampling) LetGo() {
 	if s.timing.busy {
 		if err := s.placement.StepAside(s.heldOn); err != nil {
 			s.account.fail(err)
@@ -108,7 +108,7 @@ func (s *Session) LetGo() {
 
 // Repeats implements ptrace.Handler: of the access about to be made again it
 // can't be told whether its trap was of the use or will be.
-func (s *Session) Repeats(tid int) {
+func (s *sampling) Repeats(tid int) {
 	t := s.targets.threads[tid]
 	if t == nil || t.shared.TrapSlot >= uint32(len(t.slots)) {
 		return
@@ -159,7 +159,7 @@ func (t *thread) undraw() {
 }
 
 // interrupt holds a thread that no signal can.
-func (s *Session) interrupt(t *thread) {
+func (s *sampling) interrupt(t *thread) {
 	if s.closing || t.shared.Hold != uint32(ptrace.Interrupted) {
 		return
 	}
@@ -176,7 +176,7 @@ func (s *Session) interrupt(t *thread) {
 }
 
 // Pending implements ptrace.Handler.
-func (s *Session) Pending() bool { return len(s.late) > 0 }
+func (s *sampling) Pending() bool { return len(s.late) > 0 }
 
 // lateHolds are the signals, as bits, that were sent to hold a thread which
 // has not stopped by them yet and need not any more. The target must not see
@@ -210,7 +210,7 @@ func (l lateHolds) take(tid int, signal unix.Signal) bool {
 }
 
 // expireHold gives up a hold that never came.
-func (t *thread) expireHold(s *Session) {
+func (t *thread) expireHold(s *sampling) {
 	if s.loseSteps(t) {
 		return
 	}

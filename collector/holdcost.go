@@ -110,8 +110,8 @@ func costOfHolds(ctx context.Context, burst int) (holdsCost, error) {
 		return holdsCost{}, err
 	}
 	c := holdsCost{held: s.HoldTime(.5)}
-	c.cost, c.err, c.holds = s.cfg.turns.cost()
-	c.busy = s.cfg.turns.busy()
+	c.cost, c.err, c.holds = s.sampling.cfg.turns.cost()
+	c.busy = s.sampling.cfg.turns.busy()
 	if c.holds == 0 || math.IsInf(c.err, 0) {
 		return c, ErrHoldCost
 	}
@@ -181,7 +181,7 @@ func (s *turns) cost() (median, err float64, holds int) {
 }
 
 // takeTurn is called at each tick of a session that takes turns.
-func (s *Session) takeTurn(stats sampler.Stats, trapped time.Duration) {
+func (s *sampling) takeTurn(stats sampler.Stats, trapped time.Duration) {
 	b := &s.ticks.budget
 	b.forced = 0
 	if s.cfg.turns.next(stats.Holds, trapped) {

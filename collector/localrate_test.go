@@ -127,7 +127,7 @@ func TestLocalRate(t *testing.T) {
 			}
 		}
 	}
-	for _, o := range s.kept.seen {
+	for _, o := range s.sampling.kept.seen {
 		if o.State == record.Done {
 			allByTime += o.Times()
 			if o.Counted > 0 && o.Kind == model.Reuse {
@@ -146,10 +146,10 @@ func TestLocalRate(t *testing.T) {
 			stated /= 100
 		}
 	}
-	t.Logf("rate %.3f, truth %.3f; fast share %.4f, truth %.4f, by time %.3f, truth %.3f; %d probes, failed %v", p.Clock.Rate, 1/ns, fast/all, trueShare, fastByTime/allByTime, inTime, len(s.prober.Values), s.prober.Failed)
+	t.Logf("rate %.3f, truth %.3f; fast share %.4f, truth %.4f, by time %.3f, truth %.3f; %d probes, failed %v", p.Clock.Rate, 1/ns, fast/all, trueShare, fastByTime/allByTime, inTime, len(s.sampling.prober.Values), s.sampling.prober.Failed)
 	t.Logf("of %v laps of the chain %.2f are off by four octaves, by the mean rate %.2f", laps, off/laps, offByMean/laps)
 	if p.Clock.RateSource != "measured" || !local {
-		t.Fatalf("no local rates: %d probes, failed %v", len(s.prober.Values), s.prober.Failed)
+		t.Fatalf("no local rates: %d probes, failed %v", len(s.sampling.prober.Values), s.sampling.prober.Failed)
 	}
 	wrong := math.Abs(math.Log(p.Clock.Rate * ns))
 	if wrong > 3*stated || stated > 0.3 {

@@ -18,26 +18,26 @@ const (
 )
 
 // toLookAt is a copy of what was seen so far, if it is time for a look. It is called on the tracing thread.
-func (s *Session) toLookAt(now time.Duration) *estimate.Input {
+func (s *sampling) toLookAt(now time.Duration) *estimate.Input {
 	begun := sampler.Monotonic() - time.Since(s.start)
 	if s.cfg.Look == 0 || now-s.handover.looked < max(lookFirst, time.Duration(lookGrows*float64(now-begun))) {
 		return nil
 	}
 	s.handover.looked = now
 	in := s.input(s.total(true), s.latest)
-	in.Windows = nil               // the other goroutine's
-	in.Resident, in.Touched = 0, 0 // not known yet
 	in = in.Apart()
 	return &in
 }
 
-// lookAtSeen is how well the miss ratio is known by what was seen, nil where it is not at all.
-func (s *Session) lookAtSeen(in *estimate.Input) *model.Point {
+// look is how well the miss ratio is known by what was seen, nil where it is not at all. Windows and the memory that
+// the target has are not known yet.
+func (a *aside) look(in *estimate.Input) *model.Point {
 	if in == nil {
 		return nil
 	}
-	p := estimate.Look(*in, s.cfg.Caches, s.cfg.BinsPerOctave)
-	c, err := p.MissRatios([]uint64{max(uint64(s.cfg.Look)/uint64(p.Block), 1)}, model.CurveOptions{})
+	in.Stacks = a.table
+	p := estimate.Look(*in, a.cfg.Caches, a.cfg.BinsPerOctave)
+	c, err := p.MissRatios([]uint64{max(uint64(a.cfg.Look)/uint64(p.Block), 1)}, model.CurveOptions{})
 	if err != nil {
 		return nil // nothing was seen yet
 	}

@@ -53,7 +53,7 @@ func (s *account) loseObserved(o *record.Observation, why model.Reason) {
 }
 
 // drain reads all traps that are waiting.
-func (s *Session) drain() {
+func (s *sampling) drain() {
 	for {
 		ok, err := s.kernel.ReadTrap(&s.trap)
 		if err != nil {
@@ -67,7 +67,7 @@ func (s *Session) drain() {
 }
 
 // pair takes one trap, or request, to whom it is for.
-func (s *Session) pair(trap *sampler.Trap) {
+func (s *sampling) pair(trap *sampler.Trap) {
 	t := s.targets.byIndex[trap.Index]
 	if t == nil || trap.Slot >= uint32(len(t.slots)) {
 		s.account.lose(model.TrapOfGoneThread)

@@ -5,7 +5,6 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/rdx-profiler/rdx/collector/callstack"
 	"github.com/rdx-profiler/rdx/collector/estimate"
 	"github.com/rdx-profiler/rdx/collector/record"
 	"github.com/rdx-profiler/rdx/collector/target"
@@ -16,8 +15,8 @@ import (
 
 // newPairing is a session with one thread and an armed observation in slot 0,
 // as after Hold; traps are fed by hand.
-func newPairing() (*Session, *observation) {
-	s := (&Session{table: callstack.NewTable(), locate: ahead.NewLocator(), targets: targets{byIndex: make(map[uint32]*thread)}, account: account{losses: make(map[model.CountName]int64)}, timing: timing{clock: sampler.CPUTime(), calibration: sampler.TwoTrap{P10: 2900, P50: 3000, P90: 3100}}}).wire()
+func newPairing() (*sampling, *observation) {
+	s := (&sampling{locate: ahead.NewLocator(), targets: targets{byIndex: make(map[uint32]*thread)}, account: account{losses: make(map[model.CountName]int64)}, timing: timing{clock: sampler.CPUTime(), calibration: sampler.TwoTrap{P10: 2900, P50: 3000, P90: 3100}}}).wire()
 	t := &thread{tid: 7, process: target.NewSet().Add(1 << 30), shared: new(sampler.Thread)}
 	o := &observation{Observation: record.Observation{Process: t.process, TID: 7, PC: 0x1000, Stands: 5}, next: 0x1004}
 	t.enterEpoch(&o.Observation)
@@ -128,25 +127,25 @@ func TestPairOtherTrapsBetween(t *testing.T) {
 }
 
 func TestPairLosses(t *testing.T) {
-	for name, f := range map[model.Reason]func(*Session){
-		model.UseElsewhere: func(s *Session) { s.pair(trapAt(use, 1, 1, 0x2000)) },
-		model.UseDropped:   func(s *Session) { s.pair(trapAt(reuse, 1, 1, 0x1004)) },
-		model.ClockBackwards: func(s *Session) {
+	for name, f := range map[model.Reason]func(*sampling){
+		model.UseElsewhere: func(s *sampling) { s.pair(trapAt(use, 1, 1, 0x2000)) },
+		model.UseDropped:   func(s *sampling) { s.pair(trapAt(reuse, 1, 1, 0x1004)) },
+		model.ClockBackwards: func(s *sampling) {
 			s.pair(trapAt(use, 1000, 1, 0x1004))
 			s.pair(trapAt(reuse, 999, 2, 0x1004))
 		},
-		model.ClockStood: func(s *Session) {
+		model.ClockStood: func(s *sampling) {
 			s.pair(trapAt(use, 1000, 1, 0x1004))
 			after := trapAt(reuse, 2000, 2, 0x1004)
 			after.ClockLag = 1
 			s.pair(after)
 		},
-		model.TrapOfGoneWatch: func(s *Session) {
+		model.TrapOfGoneWatch: func(s *sampling) {
 			trap := trapAt(use, 1, 1, 0x1004)
 			trap.Seq = 9
 			s.pair(trap)
 		},
-		model.TrapOfGoneThread: func(s *Session) {
+		model.TrapOfGoneThread: func(s *sampling) {
 			trap := trapAt(use, 1, 1, 0x1004)
 			trap.Index = 4
 			s.pair(trap)
@@ -185,7 +184,7 @@ func TestUnheld(t *testing.T) {
 	if th.cpu != 40 || th.unheld != 30 || th.epoch.CPU != 10 {
 		t.Errorf("then cpu %d, unheld %d, epoch %d, want 40, 30, 10", th.cpu, th.unheld, th.epoch.CPU)
 	}
-	s := (&Session{ticks: tickPace{gone: estimate.Totals{CPU: 400, Ticked: 40, Unheld: 30}}}).wire()
+	s := (&sampling{ticks: tickPace{gone: estimate.Totals{CPU: 400, Ticked: 40, Unheld: 30}}}).wire()
 	if got := s.ticks.gone.UnheldTime(); got != 300 {
 		t.Errorf("unheld %d ns, want 300", got)
 	}
@@ -210,7 +209,7 @@ func TestEpochWeights(t *testing.T) {
 		th.enterEpoch(o)
 		all = append(all, o)
 	}
-	s := (&Session{account: account{losses: make(map[model.CountName]int64)}}).wire()
+	s := (&sampling{account: account{losses: make(map[model.CountName]int64)}}).wire()
 	s.account.loseObserved(all[2], "")
 	s.account.loseObserved(all[2], "") // twice is once
 	if n := s.account.losses[model.LostBecause.Of("")]; n != 2 {
@@ -269,7 +268,7 @@ func TestOutlived(t *testing.T) {
 		{record.Observation{State: record.Done, Kind: model.Pruned}, model.Pruned},
 		{record.Observation{State: record.Void, Kind: model.Censored}, model.Censored},
 	} {
-		s := (&Session{}).wire()
+		s := (&sampling{}).wire()
 		if s.account.outlived(&c.o); c.o.Kind != c.want || (s.account.outlivedN == 1) != (c.want == model.Cold) {
 			t.Errorf("%v, %d counted; want %v", c.o.Kind, s.account.outlivedN, c.want)
 		}

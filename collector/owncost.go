@@ -31,7 +31,7 @@ func (o *profilerCost) look(now time.Duration, allBusy bool) {
 func profilerTime() time.Duration { return clockTime(unix.CLOCK_PROCESS_CPUTIME_ID) }
 
 // lookAtSelf is called at each tick.
-func (s *Session) lookAtSelf() {
+func (s *sampling) lookAtSelf() {
 	busy, err := sampler.AllBusy(s.watches.cpus)
 	if err != nil {
 		s.account.fail(err)

@@ -121,7 +121,7 @@ func (p *prober) share() float64 {
 }
 
 // hasProbes says whether the session has any.
-func (s *Session) hasProbes() bool {
+func (s *sampling) hasProbes() bool {
 	return s.cfg.MeasureRate && s.holds.burst > 0 && s.cfg.AccessRate == 0 && s.timing.clock.Counted == nil && s.src.source.Reports() == sampler.NoAccess
 }
 
@@ -131,7 +131,7 @@ func (p *prober) stampCost() time.Duration {
 }
 
 // driveProbe moves the probe on, between holds.
-func (s *Session) driveProbe(cpu uint64) {
+func (s *sampling) driveProbe(cpu uint64) {
 	p := &s.prober.probe
 	now := sampler.Monotonic()
 	switch p.state {
@@ -193,7 +193,7 @@ func (p *prober) wantProbe(t *thread) bool {
 }
 
 // startProbe takes the held thread's checkpoint.
-func (s *Session) startProbe(t *thread) {
+func (s *sampling) startProbe(t *thread) {
 	p := &s.prober.probe
 	start := sampler.Monotonic()
 	err := p.point.Take(s.locate, t.tid)
@@ -215,7 +215,7 @@ func (s *Session) startProbe(t *thread) {
 }
 
 // tendProbe begins the replay when the stamps are due: the sooner, the less has changed of what it has still to read.
-func (s *Session) tendProbe() {
+func (s *sampling) tendProbe() {
 	s.drain()
 	if p := &s.prober.probe; p.state == stamping && p.stamps.All() {
 		s.replay()
@@ -223,7 +223,7 @@ func (s *Session) tendProbe() {
 }
 
 // replay has the checkpoint interpreted.
-func (s *Session) replay() {
+func (s *sampling) replay() {
 	p := &s.prober.probe
 	stamps := p.stamps.Read()
 	if err := p.stamps.Close(); err != nil {
@@ -255,7 +255,7 @@ func clockTime(clock int32) time.Duration {
 }
 
 // dropProbe ends the stamps of a thread that is gone.
-func (s *Session) dropProbe(t *thread) {
+func (s *sampling) dropProbe(t *thread) {
 	p := &s.prober.probe
 	if p.state == stamping && p.thread == t {
 		s.replay()

@@ -120,7 +120,7 @@ func TestStampsAfter(t *testing.T) {
 // What the profiler took between two stamps is not the thread's, and with a hold
 // in between nothing is known.
 func TestBetweenStamps(t *testing.T) {
-	s := (&Session{prober: prober{Probes: estimate.Probes{StampNS: 15_000}}, ticks: tickPace{budget: budget{tickNS: 10_000}}, timing: timing{calibration: sampler.TwoTrap{Cost: 20_000}}}).wire()
+	s := (&sampling{prober: prober{Probes: estimate.Probes{StampNS: 15_000}}, ticks: tickPace{budget: budget{tickNS: 10_000}}, timing: timing{calibration: sampler.TwoTrap{Cost: 20_000}}}).wire()
 	a := &sampler.Stamp{RDXStamp: bpf.RDXStamp{Clock: 1_000_000, Ticks: 5, Traps: 7, Spent: 1000, Holds: 3}}
 	b := &sampler.Stamp{RDXStamp: bpf.RDXStamp{Clock: 2_000_000, Ticks: 6, Traps: 9, Spent: 4000, Holds: 3}}
 	if ns, why := s.prober.betweenStamps(a, b, 2); why != "" || ns != 1_000_000-10_000-2*15_000-2*20_000-3000 {
@@ -241,14 +241,14 @@ func TestKnownRate(t *testing.T) {
 	for name, args := range map[string][]string{"1": {"1"}, "12 and system calls": {"12", bin}, "laps that are all the same": {"0"}} {
 		t.Run(name, func(t *testing.T) {
 			p, s, ns := profilePattern(t, bin, Config{Burst: timedBurst, Granularity: Word, Overhead: 0.05, MeasureRate: true, replayEagerly: true}, estimate.FewestProbes, args...)
-			n := len(s.prober.Values)
+			n := len(s.sampling.prober.Values)
 			same := args[0] == "0" // no moment is told from that of another lap
 			if !same && (n < estimate.FewestProbes || p.Clock.RateSource != "measured") {
-				t.Fatalf("the rate is %s, %d probes; failed: %v", p.Clock.RateSource, n, s.prober.Failed)
+				t.Fatalf("the rate is %s, %d probes; failed: %v", p.Clock.RateSource, n, s.sampling.prober.Failed)
 			}
-			t.Logf("%.4g accesses/ns by %d probes, %.3g; truth %.4g; failed: %v", estimate.Mean(s.prober.Values), n, s.prober.Values, 1/ns, s.prober.Failed)
+			t.Logf("%.4g accesses/ns by %d probes, %.3g; truth %.4g; failed: %v", estimate.Mean(s.sampling.prober.Values), n, s.sampling.prober.Values, 1/ns, s.sampling.prober.Failed)
 			// Ways end at system calls, so that of code between them little is known: the interval is the wider.
-			if off := estimate.Mean(s.prober.Values)*ns - 1; name == "1" && math.Abs(off) > 0.25 {
+			if off := estimate.Mean(s.sampling.prober.Values)*ns - 1; name == "1" && math.Abs(off) > 0.25 {
 				t.Errorf("off by %.0f %%", 100*off)
 			}
 			if c := p.Clock; 1/ns < c.RateLow || 1/ns > c.RateHigh {

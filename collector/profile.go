@@ -13,22 +13,22 @@ import (
 	"github.com/rdx-profiler/rdx/sampler/ptrace"
 )
 
-// input is what the session has seen, for the profile.
-func (s *Session) input(sum estimate.Totals, stats sampler.Stats) estimate.Input {
+// input is what was seen while sampling.
+func (s *sampling) input(sum estimate.Totals, stats sampler.Stats) estimate.Input {
 	s.prober.Probes.Pending = s.prober.probe.state == replaying
 	s.holds.findHot(s.kept.seen)
 	return estimate.Input{
-		Seen: s.kept.seen, Stacks: s.table, Seed: s.cfg.Seed, Windows: s.windows.Kept(),
+		Seen: s.kept.seen, Seed: s.cfg.Seed,
 		Clock: s.timing.clock, Calibration: s.timing.calibration, Unit: s.src.source.Unit(), Totals: sum, Unweighed: s.src.unweighed,
 		AccessRate: s.cfg.AccessRate, Probes: s.prober.Probes, MeasuresRate: s.hasProbes(), Ran: s.targets.processes.Ran(),
-		Resident: s.present, Touched: s.touched, Block: s.holds.block(), Stepped: s.holds.steps(), Shared: s.cfg.Stack == SharedStack || s.cfg.Stack == BothStacks,
+		Block: s.holds.block(), Stepped: s.holds.steps(), Shared: s.cfg.Stack == SharedStack || s.cfg.Stack == BothStacks,
 		PerHold: s.holds.perHoldWanted(), Held: stats.Holds, Holds: s.holds.made, StoodFor: s.holds.stoodFor, Near: s.holds.near(),
 		Overlaps: s.holds.overlaps, Conflicts: s.cfg.Costs.Conflicts,
 	}
 }
 
 // profile makes the profile of what was seen, with the session's account and what was lost.
-func (s *Session) profile() (*model.Profile, error) {
+func (s *sampling) profile(a *aside, c course) (*model.Profile, error) {
 	stats, err := s.kernel.Stats()
 	if err != nil {
 		return nil, err
@@ -37,7 +37,7 @@ func (s *Session) profile() (*model.Profile, error) {
 	sum := s.total(true)
 	p := &model.Profile{
 		Start:         s.start,
-		Duration:      s.end.Sub(s.start),
+		Duration:      c.end.Sub(s.start),
 		Source:        strings.Join(append(slices.Clone(s.src.replaced), s.src.source.Name()), ", then "),
 		BinsPerOctave: s.cfg.BinsPerOctave,
 		Caches:        s.cfg.Caches,
@@ -45,7 +45,9 @@ func (s *Session) profile() (*model.Profile, error) {
 		CostsOn:       s.cfg.Costs.On,
 	}
 	p.Command = s.command()
-	estimate.Fill(p, s.input(sum, stats))
+	in := s.input(sum, stats)
+	in.Stacks, in.Windows, in.Resident, in.Touched = a.table, a.windows.Kept(), c.resident, c.touched
+	estimate.Fill(p, in)
 	count := p.AddCount
 	hold := uint64(s.holds.perHoldWanted()) // samples
 	count(model.LostBecause.Of(model.SignalsBlocked), hold*stats.SignalBlocked)
@@ -74,7 +76,7 @@ func (s *Session) profile() (*model.Profile, error) {
 	count(model.EventsUnknown, stats.Unknown)
 	count(model.TicksStepping, stats.Stepping)
 	count(model.StacksNotCopied, stats.StackLost)
-	p.Counts = append(p.Counts, s.table.Counts()...)
+	p.Counts = append(p.Counts, a.table.Counts()...)
 	cpu, stopped := max(sum.CPU, s.targets.processes.Ran()), s.stopped()
 	count(model.CPUTarget, s.targets.processes.Ran())
 	count(model.OtherStops, stopped.n)
@@ -102,7 +104,7 @@ func (s *Session) profile() (*model.Profile, error) {
 		fmt.Sprintf("thread held per sample: p50 %v, p99 %v, longest %v", s.timing.held.quantile(.5), s.timing.held.quantile(.99), s.timing.held.longest),
 		fmt.Sprintf("a tick costs %.1f µs, to run again after a hold %v", s.ticks.budget.tickNS/1000, s.timing.resumes.quantile(.5)),
 		fmt.Sprintf("two traps with nothing between: p10 %.0f, p50 %.0f, p90 %.0f %s; the constant is subtracted", s.timing.calibration.P10, s.timing.calibration.P50, s.timing.calibration.P90, s.timing.clock.Unit),
-		fmt.Sprintf("attached to %d threads in %v, detached in %v", s.targets.attached, s.attachTime.Round(time.Microsecond), s.detachTime.Round(time.Microsecond)),
+		fmt.Sprintf("attached to %d threads in %v, detached in %v", s.targets.attached, c.attaching.Round(time.Microsecond), c.detaching.Round(time.Microsecond)),
 		fmt.Sprintf("overhead by the profiler's own account: %.2f%% of the target's CPU time; %s", 100*s.ticks.budget.spent, s.ticks.budget.afterHolds()),
 		s.self.comment(cpu, s.ticks.budget.spent),
 	)
@@ -150,7 +152,7 @@ func (s *holds) burstComments(p *model.Profile) {
 
 // command is the command line of the process that was named or started. One that ended before it was looked at has that by
 // which it was started.
-func (s *Session) command() string {
+func (s *sampling) command() string {
 	if all := s.targets.processes.All(); len(all) > 0 {
 		if c := all[len(all)-1].Facts.Command(); c != "" {
 			return c

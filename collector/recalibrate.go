@@ -16,7 +16,7 @@ const (
 
 // recalibrate follows the constant of two traps, which other load on the
 // machine moves.
-func (s *Session) recalibrate() {
+func (s *sampling) recalibrate() {
 	if s.watches.none != nil {
 		return
 	}

@@ -68,9 +68,10 @@ func TestMovesFail(t *testing.T) {
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
-	var s *Session
+	var session *Session
 	moved, failed, missing := 0, 0, 0
-	s, err = Start(Config{PID: cmd.Process.Pid, Source: Clock, Clock: CPUTime, Seed: 1, Stack: PrivateStack, Burst: AutoBurst, Overhead: .5, Period: 200 * time.Microsecond, Progress: func(Progress) {
+	session, err = Start(Config{PID: cmd.Process.Pid, Source: Clock, Clock: CPUTime, Seed: 1, Stack: PrivateStack, Burst: AutoBurst, Overhead: .5, Period: 200 * time.Microsecond, Progress: func(Progress) {
+		s := session.sampling
 		s.tracer.Do(func() { moved, failed = s.watches.registers.moved, s.watches.registers.failed })
 		if moved >= 10 && failed >= 5 {
 			cancel()
@@ -79,7 +80,8 @@ func TestMovesFail(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer s.Close()
+	defer session.Close()
+	s := session.sampling
 	opened, closed := 0, 0
 	s.tracer.Do(func() {
 		r := s.watches.registers
@@ -99,7 +101,7 @@ func TestMovesFail(t *testing.T) {
 			return &flaky{register: reg, closed: &closed}, nil
 		}
 	})
-	p, err := s.Wait(ctx)
+	p, err := session.Wait(ctx)
 	if err != nil {
 		t.Fatal(err)
 	}

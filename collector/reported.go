@@ -17,7 +17,7 @@ type reported struct {
 
 // report takes the record of a sampled access. Its use is over, so that the
 // watchpoint to come waits for the reuse alone.
-func (s *Session) report(t *thread, r *sampler.Trap) {
+func (s *sampling) report(t *thread, r *sampler.Trap) {
 	pc := r.Ip
 	if s.src.source.Reports() == sampler.AfterAccess {
 		pc = s.locate.Accessing(t.process.Via, pc, nil).PC
@@ -50,7 +50,7 @@ func (s *Session) report(t *thread, r *sampler.Trap) {
 
 // sampleReported watches for the reuse of the access that the source reported
 // of the held thread.
-func (s *Session) sampleReported(t *thread) {
+func (s *sampling) sampleReported(t *thread) {
 	s.drain()
 	r := t.reported
 	t.reported = nil

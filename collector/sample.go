@@ -55,7 +55,7 @@ type holds struct {
 
 // sample takes an access of the held thread: reads ahead for its reuse, and
 // watches for it in the slot it has won if it does not come so soon.
-func (s *Session) sample(t *thread) {
+func (s *sampling) sample(t *thread) {
 	t.turnEpoch(s.kernel)
 	if s.src.source.Reports() != sampler.NoAccess {
 		s.sampleReported(t)

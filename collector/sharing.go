@@ -86,7 +86,7 @@ func (s *observations) lined() (lined, not int) {
 	return lined, not
 }
 
-func (s *Session) sharingComments(p *model.Profile, stats sampler.Stats, count func(model.CountName, uint64)) {
+func (s *sampling) sharingComments(p *model.Profile, stats sampler.Stats, count func(model.CountName, uint64)) {
 	if !s.watches.groups() {
 		return
 	}

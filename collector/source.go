@@ -126,7 +126,7 @@ func (h health) silent(now health, source sampler.Source, period float64) error 
 }
 
 // watch looks after the source and the clock.
-func (s *Session) watch(sum estimate.Totals, stats sampler.Stats) {
+func (s *sampling) watch(sum estimate.Totals, stats sampler.Stats) {
 	err := s.clockFails(s.timing.readClock)
 	if s.src.clockHealth.dead(clockHealth{s.kept.timed, stats.ClockFailed}) && err == nil {
 		err = s.timing.unreadable()
@@ -146,7 +146,7 @@ func (s *Session) watch(sum estimate.Totals, stats sampler.Stats) {
 
 // checkSource says what is wrong with the source, nil if nothing is known to be, and
 // how many nanoseconds of the threads' it was good for.
-func (s *Session) checkSource(sum estimate.Totals, stats sampler.Stats) (good uint64, err error) {
+func (s *sampling) checkSource(sum estimate.Totals, stats sampler.Stats) (good uint64, err error) {
 	reports := addressed{stats.Ticks, stats.Ticks - stats.InKernel - stats.NoMemory - stats.NoAddress}
 	if reports.accesses != s.src.addressed.accesses {
 		s.src.addressed = reports
@@ -210,7 +210,7 @@ func (s *timing) unreadable() error {
 // does not wait for traps, which may be few; where it is so for some threads only, these
 // tell, and reuse times by a clock that stood still are lost. A thread that sleeps has
 // lost nothing yet, and says nothing.
-func (s *Session) clockFails(read func(*thread) (uint64, error)) error {
+func (s *sampling) clockFails(read func(*thread) (uint64, error)) error {
 	if s.timing.clock.Counted == nil {
 		return nil // CPU time
 	}
@@ -291,7 +291,7 @@ func countThrottles(p *model.Profile, sum estimate.Totals, count func(model.Coun
 
 // sourceFailed goes on by CPU time if the user has left the choice to us, and
 // else ends the session. The source was good for so many nanoseconds.
-func (s *Session) sourceFailed(err error, good uint64) {
+func (s *sampling) sourceFailed(err error, good uint64) {
 	err = fmt.Errorf("the access source failed: %w", err)
 	if s.cfg.Source != Auto {
 		s.account.abort(err)
@@ -302,7 +302,7 @@ func (s *Session) sourceFailed(err error, good uint64) {
 
 // fallBack replaces the source by the clock in all threads. What was sampled
 // while it was good keeps its weight: it is now counted in CPU time, too.
-func (s *Session) fallBack(why error, good uint64) {
+func (s *sampling) fallBack(why error, good uint64) {
 	s.cfg.Log.Warn("source replaced by the CPU clock: " + why.Error())
 	for _, t := range s.targets.threads {
 		s.addTotals(t, &s.ticks.gone, s.timing.clock.Counted == nil)
@@ -346,7 +346,7 @@ func (s *Session) fallBack(why error, good uint64) {
 
 // openTicker starts the source in a thread. If it can't and the user has left
 // the choice to us, the clock is the source from here on.
-func (s *Session) openTicker(t *thread) error {
+func (s *sampling) openTicker(t *thread) error {
 	var err error
 	s.openTally(t)
 	t.ticker, err = s.src.source.Open(s.kernel, t.tid, t.drawPeriod(&s.ticks))

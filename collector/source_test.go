@@ -437,7 +437,7 @@ const faultsARound = 64
 const fewestTimed = 10
 
 // timedPairs is how many reuses were timed so far.
-func timedPairs(s *Session) (n int) {
+func timedPairs(s *sampling) (n int) {
 	s.tracer.Do(func() {
 		for _, o := range s.kept.seen {
 			if o.State == record.Done && o.Kind == model.Reuse && o.Counted == 0 {
@@ -470,13 +470,10 @@ func TestClockFails(t *testing.T) {
 			if tc.all {
 				source = stalling{sampler.NewPMUSource(taskClock), &tickers}
 			}
-			s, err := Start(Config{PID: w.cmd.Process.Pid, Overhead: .1, Seed: 1, source: source, clock: &clock, Burst: AutoBurst, Duration: time.Minute})
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer s.Close()
+			var session *Session
 			var taken moment
-			s.cfg.Progress = func(p Progress) {
+			ask := func(p Progress) {
+				s := session.sampling
 				now := w.now(t)
 				if taken != (moment{}) || p.Elapsed < time.Second || timedPairs(s) < 3*fewestTimed {
 					return
@@ -502,7 +499,13 @@ func TestClockFails(t *testing.T) {
 					}
 				})
 			}
-			p, err := s.Wait(context.Background())
+			var err error
+			session, err = Start(Config{PID: w.cmd.Process.Pid, Overhead: .1, Seed: 1, source: source, clock: &clock, Burst: AutoBurst, Duration: time.Minute, Progress: ask})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer session.Close()
+			p, err := session.Wait(context.Background())
 			t.Logf("after %v: %v", taken.within(t, w), err)
 			for _, want := range tc.says {
 				if err == nil || !strings.Contains(err.Error(), want) {
@@ -666,7 +669,7 @@ func TestClockTaken(t *testing.T) {
 	} {
 		busy, idle := &thread{tid: 1, shared: new(sampler.Thread)}, &thread{tid: 2, shared: new(sampler.Thread)}
 		clock := sampler.CounterClock(taskClock)
-		s := (&Session{timing: timing{clock: clock}, targets: targets{threads: map[int]*thread{1: busy, 2: idle}}, account: account{losses: make(map[model.CountName]int64)}}).wire()
+		s := (&sampling{timing: timing{clock: clock}, targets: targets{threads: map[int]*thread{1: busy, 2: idle}}, account: account{losses: make(map[model.CountName]int64)}}).wire()
 		does := map[*thread]int{}
 		now := uint64(1000)
 		read := func(th *thread) (uint64, error) {
@@ -789,7 +792,7 @@ func TestSilentAtLongPeriods(t *testing.T) {
 		{"all, long periods", pmu, maxPeriod, true, ""},
 		{"no addresses, long periods", pebs, maxPeriod, true, "--source pmu"},
 	} {
-		s := (&Session{cfg: Config{Source: PMU}, src: sourceState{source: tc.source}, ticks: tickPace{meanPeriod: float64(tc.period)}, targets: targets{processes: target.NewSet()}}).wire()
+		s := (&sampling{cfg: Config{Source: PMU}, src: sourceState{source: tc.source}, ticks: tickPace{meanPeriod: float64(tc.period)}, targets: targets{processes: target.NewSet()}}).wire()
 		s.targets.processes.Add(os.Getpid())
 		sum, stats := estimate.Totals{CPU: 5e9, Counted: 5e9, Ticked: 5e9}, sampler.Stats{}
 		var ran time.Duration
@@ -822,7 +825,7 @@ func TestStarvedInKernel(t *testing.T) {
 		lag  float64 // share of the time that others have the counter
 		says string
 	}{{"taken", .95, "nmi_watchdog"}, {"half taken", .5, ""}, {"in the kernel all the time", 0, ""}} {
-		s := (&Session{cfg: Config{Source: PMU}, src: sourceState{source: sampler.NewPMUSource(accesses)}, ticks: tickPace{meanPeriod: 1e6}, targets: targets{processes: target.NewSet()}}).wire()
+		s := (&sampling{cfg: Config{Source: PMU}, src: sourceState{source: sampler.NewPMUSource(accesses)}, ticks: tickPace{meanPeriod: 1e6}, targets: targets{processes: target.NewSet()}}).wire()
 		sum := estimate.Totals{CPU: 5e9, Counted: 3e9, Ticked: 3e9} // so far all was well
 		const step = uint64(healthInterval)
 		var ran time.Duration

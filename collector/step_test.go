@@ -187,13 +187,13 @@ func TestEnginesByConstruction(t *testing.T) {
 			}
 			// The observations of a hold lie in few rounds, so that it is the holds that are
 			// independent.
-			if len(s.holds.made) < 40 {
-				t.Fatalf("%d holds; %v", len(s.holds.made), p.Counts)
+			if len(s.sampling.holds.made) < 40 {
+				t.Fatalf("%d holds; %v", len(s.sampling.holds.made), p.Counts)
 			}
 			if between > .05*all {
 				t.Errorf("%.3f of the accesses are not of the rounds", between/all)
 			}
-			tolerance := 4 * math.Sqrt(1./lapAccesses/float64(len(s.holds.made)))
+			tolerance := 4 * math.Sqrt(1./lapAccesses/float64(len(s.sampling.holds.made)))
 			for time, ninths := range lapTimes {
 				if got, want := share[time]/all, ninths/lapAccesses; math.Abs(got-want) > tolerance {
 					t.Errorf("reuse time %d: share %.3f, want %.3f", time, got, want)
@@ -205,7 +205,7 @@ func TestEnginesByConstruction(t *testing.T) {
 					t.Errorf("reuse time %d, which no access has: share %.4f", time, share[time])
 				}
 			}
-			shares[engine], fewest = share, min(fewest, float64(len(s.holds.made)))
+			shares[engine], fewest = share, min(fewest, float64(len(s.sampling.holds.made)))
 			if math.Abs(far/all-1./lapAccesses) > tolerance {
 				t.Errorf("%.3f is far, want %.3f", far/all, 1./lapAccesses)
 			}
@@ -218,7 +218,7 @@ func TestEnginesByConstruction(t *testing.T) {
 					bursts += c.N
 				}
 				if model.LostBecause.Has(c.Name) {
-					bursts += c.N / int64(s.holds.perHoldWanted())
+					bursts += c.N / int64(s.sampling.holds.perHoldWanted())
 				}
 			}
 			if holds := p.CountOf(model.Holds); bursts > holds || bursts < holds-1 {

@@ -16,7 +16,7 @@ type stopCost struct {
 }
 
 // noteWake is called at the beginning of a hold that is not a step.
-func (s *Session) noteWake(t *thread) {
+func (s *sampling) noteWake(t *thread) {
 	if needed, ok := s.tracer.WokeAfter(time.Duration(t.shared.HoldTime)); ok {
 		s.timing.wakes.add(min(needed, mostResume))
 	}
@@ -25,7 +25,7 @@ func (s *Session) noteWake(t *thread) {
 // stopped is how long threads stood still in stops: while they were served, and
 // as long as for most holds (the median) to wake the tracing thread before, if it was to be, and to
 // run again afterwards. In a session without holds these two are not known and not in it.
-func (s *Session) stopped() stopCost {
+func (s *sampling) stopped() stopCost {
 	counted := s.tracer.Stops()
 	return stopCost{counted.N, counted.Served + time.Duration(counted.Woke)*s.timing.wakes.quantile(.5) + time.Duration(counted.N)*s.timing.resumes.quantile(.5)}
 }

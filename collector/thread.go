@@ -59,7 +59,7 @@ type thread struct {
 }
 
 // ThreadStarted implements ptrace.Handler.
-func (s *Session) ThreadStarted(pid, tid int) {
+func (s *sampling) ThreadStarted(pid, tid int) {
 	if s.closing || s.targets.launching {
 		return
 	}
@@ -94,7 +94,7 @@ func (s *Session) ThreadStarted(pid, tid int) {
 func (s *targets) threadAt(index uint32) *thread { return s.byIndex[index] }
 
 // ThreadMissed implements ptrace.Handler.
-func (s *Session) ThreadMissed(int, error) { s.account.lose(model.ThreadNotSampled) }
+func (s *sampling) ThreadMissed(int, error) { s.account.lose(model.ThreadNotSampled) }
 
 // isFirst says whether the process is the one that was attached to, or started.
 func (s *targets) isFirst(pid int) bool {
@@ -103,7 +103,7 @@ func (s *targets) isFirst(pid int) bool {
 
 // processEnded forgets a process, or the program that it was, but for what the
 // profile will name.
-func (s *Session) processEnded(p *target.Process) {
+func (s *sampling) processEnded(p *target.Process) {
 	s.watches.copyCost.settle(p, sampler.Monotonic(), true)
 	delete(s.watches.copyCost.of, p)
 	delete(s.targets.probed, p)
@@ -115,7 +115,7 @@ func (s *Session) processEnded(p *target.Process) {
 func gone(err error) bool { return errors.Is(err, unix.ESRCH) }
 
 // addThread begins to sample a thread.
-func (s *Session) addThread(p *target.Process, tid int) error {
+func (s *sampling) addThread(p *target.Process, tid int) error {
 	index, shared, err := s.kernel.AddThread(tid)
 	if err != nil {
 		return err
@@ -151,7 +151,7 @@ func (t *thread) SetStackTop(top uint64) {
 }
 
 // dropThread ends the thread's observations and frees all it has.
-func (s *Session) dropThread(t *thread) {
+func (s *sampling) dropThread(t *thread) {
 	s.addTotals(t, &s.ticks.gone, true)
 	t.epoch.To = t.marks(s.kernel)
 	t.process.Gone += t.epoch.To.Ran
@@ -181,7 +181,7 @@ func (s *Session) dropThread(t *thread) {
 
 // dropGone drops a thread that has ended, and with it the process's memory if so
 // said: what waits for a reuse by the one, or in the other, will not have any.
-func (s *Session) dropGone(t *thread, memory bool) {
+func (s *sampling) dropGone(t *thread, memory bool) {
 	var waiting []*observation
 	for i := range t.slots {
 		waiting = append(waiting, t.slots[i].obs)
@@ -195,7 +195,7 @@ func (s *Session) dropGone(t *thread, memory bool) {
 }
 
 // ThreadExited implements ptrace.Handler.
-func (s *Session) ThreadExited(tid int, status unix.WaitStatus) {
+func (s *sampling) ThreadExited(tid int, status unix.WaitStatus) {
 	if tid == s.cfg.PID || tid == s.targets.child {
 		s.targets.exit = ExitStatus{true, status}
 	}
@@ -216,7 +216,7 @@ func (s *Session) ThreadExited(tid int, status unix.WaitStatus) {
 }
 
 // Execed implements ptrace.Handler.
-func (s *Session) Execed(pid int) {
+func (s *sampling) Execed(pid int) {
 	s.targets.launching = false
 	s.drain()
 	if p := s.targets.processes.Alive[pid]; p != nil {

@@ -80,7 +80,7 @@ func TestLateInterrupt(t *testing.T) {
 // x is the probability that a period is longer, over the mean period.
 func TestFirstPeriod(t *testing.T) {
 	const n, period = 200_000, 1e6
-	s := (&Session{rand: rand.New(rand.NewPCG(1, 2)), ticks: tickPace{meanPeriod: period}}).wire()
+	s := (&sampling{rand: rand.New(rand.NewPCG(1, 2)), ticks: tickPace{meanPeriod: period}}).wire()
 	var below [3]float64
 	at := [3]float64{0.1, 0.5, 1} // in periods
 	sum := 0.0

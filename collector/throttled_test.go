@@ -87,7 +87,7 @@ func (p *simulated) run(program []stretch, period func() uint64, most int, seen 
 // though the periods' mean is a multiple of the loop's length.
 func TestThrottledSamples(t *testing.T) {
 	const loop, mean, most = 7, 700, 1000 // 5714 are due in a timer tick
-	s := (&Session{rand: rand.New(rand.NewPCG(1, 2)), ticks: tickPace{meanPeriod: mean}}).wire()
+	s := (&sampling{rand: rand.New(rand.NewPCG(1, 2)), ticks: tickPace{meanPeriod: mean}}).wire()
 	s.ticks.budget.counters = true
 	fixed := func() uint64 { return mean }
 	for _, tc := range []struct {
@@ -147,7 +147,7 @@ func TestThrottledWeights(t *testing.T) {
 		{"one, no count", phases, 1, 0, 1, [2]float64{.08, .12}, [2]float64{0, .2}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			s := (&Session{rand: rand.New(rand.NewPCG(3, 4))}).wire()
+			s := (&sampling{rand: rand.New(rand.NewPCG(3, 4))}).wire()
 			s.ticks.budget.counters = true
 			const rounds = 4
 			th := &thread{shared: new(sampler.Thread)}

@@ -40,7 +40,7 @@ func (s *tickPace) drawPeriod() uint64 {
 // a thousand threads that each run that little none would be seen. But
 // the timer goes on with the first period until it is given the next, which must
 // not take long; and counters' periods have no memory.
-func (s *Session) drawsFirst() bool {
+func (s *sampling) drawsFirst() bool {
 	return !s.ticks.budget.counters && s.src.source.Reports() == sampler.NoAccess && s.tracer.RealTime
 }
 

@@ -16,7 +16,7 @@ var patterns = map[ahead.Pattern]model.Manner{
 const mostBlocks = 8
 
 // lookAt keeps how memory is touched in the window that was read ahead last, now that its thread runs.
-func (s *Session) lookAt(t *thread) {
+func (s *sampling) lookAt(t *thread) {
 	seen := s.locate.Seen(s.rand.IntN)
 	w := &record.Window{Epoch: t.epoch, Instructions: seen.Instructions, Accesses: seen.Accesses, Counted: seen.Counted,
 		Near: seen.Held.Near, Chases: seen.Held.Chases, Apart: seen.Held.Apart, Streams: seen.Held.Streams}
@@ -55,7 +55,7 @@ const sameCode = 64
 
 // looker looks at one window.
 type looker struct {
-	*Session
+	*sampling
 	t      *thread
 	seen   *ahead.Seen
 	blocks int // looked up

@@ -1,0 +1,268 @@
+package collector
+
+import (
+	"errors"
+	"math/rand/v2"
+	"time"
+
+	"github.com/rdx-profiler/rdx/collector/estimate"
+	"github.com/rdx-profiler/rdx/model"
+	"github.com/rdx-profiler/rdx/sampler"
+	"github.com/rdx-profiler/rdx/sampler/ahead"
+	"github.com/rdx-profiler/rdx/sampler/ptrace"
+)
+
+// sampling is what a session does and keeps while it samples. It is set up before the first thread is seized, is the
+// tracing thread's until no thread is traced any more, and then whoever waits takes out what it has seen. Each of its
+// parts holds its own fields, and knows of the others only what wire tells it.
+type sampling struct {
+	cfg    Config
+	kernel *sampler.Kernel
+	tracer *ptrace.Tracer
+	locate *ahead.Locator
+	rand   *rand.Rand
+	start  time.Time
+
+	targets   targets
+	holds     holds
+	watches   watches
+	kept      observations
+	timing    timing
+	ticks     tickPace
+	src       sourceState
+	account   account
+	prober    prober
+	placement sampler.Placement
+	self      profilerCost
+	late      lateHolds
+	memory    *memory
+	handover  handover
+	trap      sampler.Trap
+	heldOn    int           // CPU of the thread that was held last
+	reaccept  bool          // the kernel is to be told what is accepted now
+	latest    sampler.Stats // as of the last tick
+	closing   bool
+	points    sampler.Watchpoints
+	whyClock  error // why no better clock, nil if it is the best
+}
+
+func newSampling(cfg Config) *sampling {
+	return (&sampling{
+		cfg:      cfg,
+		locate:   ahead.NewLocator(),
+		rand:     rand.New(rand.NewPCG(cfg.Seed, 1)),
+		late:     make(lateHolds),
+		handover: newHandover(),
+		targets:  newTargets(),
+		watches:  newWatches(),
+		account:  account{losses: make(map[model.CountName]int64)},
+	}).wire()
+}
+
+// choose says what is sampled and watched, once the kernel's programs are loaded.
+func (s *sampling) choose() error {
+	if err := s.chooseSource(); err != nil {
+		return err
+	}
+	s.holds.lines = s.cfg.chooseLines(s.src.source.Reports())
+	s.chooseHalves()
+	cpus, err := onlineCPUs()
+	s.watches.cpus = len(cpus)
+	if err == nil && s.watches.groups() {
+		err = s.kernel.SetUseCost(s.timing.calibration.Cost)
+	}
+	if err == nil && s.cfg.Heap {
+		s.targets.heap, err = sampler.LoadHeapProbes()
+	}
+	if err == nil {
+		err = errors.Join(s.kernel.SetAccept(s.ticks.budget.accepted()), s.kernel.SetHoldLimit(holdLimit))
+	}
+	if err == nil && s.watches.halves {
+		err = s.kernel.SetHalfLines()
+	}
+	if err == nil {
+		err = s.chooseHolds()
+	}
+	if err == nil && s.watches.groups() && s.cfg.PID != 0 {
+		err = s.watches.expectMany(s.cfg.PID)
+	}
+	return err
+}
+
+// abandon gives back what was chosen, where nothing came of it.
+func (s *sampling) abandon() error {
+	s.targets.heap.Close()
+	err := s.watches.registers.close()
+	s.kernel.Close()
+	return err
+}
+
+// release gives the kernel's programs back, and what reading ahead keeps.
+func (s *sampling) release() unloaded {
+	var u unloaded
+	u.times, u.noTimes = s.kernel.ProgramTimes()
+	u.err = s.kernel.Close()
+	s.kernel, s.locate = nil, nil
+	s.wire()
+	return u
+}
+
+// keepTicking is called on the tracing thread.
+func (s *sampling) keepTicking() {
+	if err := s.tracer.Every(tickInterval, s.everyTick); err != nil {
+		s.account.fail(err)
+	}
+}
+
+// wire tells the owners of each other. It is called again when the kernel's programs are loaded.
+func (s *sampling) wire() *sampling {
+	s.timing.kernel = s.kernel
+	s.ticks.account, s.ticks.rand = &s.account, s.rand
+	s.kept.account = &s.account
+	w := &s.watches
+	w.account, w.timing, w.kept = &s.account, &s.timing, &s.kept
+	w.cfg, w.kernel, w.locate, w.rand = &s.cfg, s.kernel, s.locate, s.rand
+	w.drain, w.threadAt = s.drain, s.targets.threadAt
+	h := &s.holds
+	h.account, h.timing, h.kept, h.src, h.watches = &s.account, &s.timing, &s.kept, &s.src, w
+	h.cfg, h.kernel, h.locate, h.rand, h.drain = &s.cfg, s.kernel, s.locate, s.rand, s.drain
+	p := &s.prober
+	p.timing, p.ticks = &s.timing, &s.ticks
+	g := &s.targets
+	g.kept, g.cfg, g.locate = &s.kept, &s.cfg, s.locate
+	return s
+}
+
+// chooseHolds says which samples are held besides those that have won a slot and
+// can be held by a signal: those without a slot, where the thread is read ahead of; and
+// by an interrupt, if that was asked for, unless the access is over by then.
+func (s *sampling) chooseHolds() error {
+	var err error
+	if s.holds.readsLosers() {
+		err = s.kernel.HoldLosers()
+	}
+	if s.cfg.Interrupt && s.src.source.Reports() == sampler.NoAccess {
+		err = errors.Join(err, s.kernel.HoldByInterrupt())
+	}
+	return err
+}
+
+// readsLosers says whether samples that are not watched are of use.
+func (s *holds) readsLosers() bool {
+	return s.burst > 0 && s.src.source.Reports() == sampler.NoAccess
+}
+
+// tick does what need not be done while a thread is held.
+func (s *sampling) tick() {
+	s.drain()
+	s.recalibrate()
+	s.watches.clearEnded()
+	if s.watches.groups() {
+		s.watches.prune()
+		s.watches.tendRegisters()
+	}
+	s.targets.findData()
+	for _, p := range s.targets.processes.Alive {
+		p.Refresh()
+		p.ReadTime()
+		s.targets.probeHeap(p)
+		if s.watches.groups() {
+			p.NoteCPU(sampler.Monotonic())
+		}
+	}
+	s.targets.findDataAgain()
+	s.memory.tick(s.targets.processes)
+	stats, err := s.kernel.Stats()
+	if err != nil {
+		s.account.fail(err)
+	}
+	for _, t := range s.targets.threads {
+		t.expireHold(s)
+	}
+	sum := s.total(false)
+	s.watch(sum, stats)
+	if s.hasProbes() {
+		s.driveProbe(sum.CPU)
+	}
+	s.lookAtSelf()
+	s.settleCopying()
+	ran := max(sum.CPU, s.targets.processes.Ran())
+	accepted := s.ticks.budget.accepted()
+	if s.src.source.Unit() == sampler.Nanoseconds {
+		s.ticks.budget.periodNS = s.ticks.meanPeriod
+	}
+	s.ticks.budget.aim(s.ticks.budget.floor.look(ran, sampler.Monotonic()))
+	s.takeTurns(ran)
+	if s.cfg.turns != nil {
+		s.takeTurn(stats, s.ticks.budget.trapped(sum.Traps+stats.OtherProcess, sum.Spent))
+		s.latest = stats
+		return
+	}
+	waits := s.timing.resumed() + s.prober.stampCost() // which leave no caches cold
+	if s.ticks.budget.update(ran, stats, s.timing.held.sum-s.holds.stepped.cpu, s.ticks.budget.trapped(sum.Traps+stats.OtherProcess, sum.Spent)+waits) || s.ticks.budget.accepted() != accepted {
+		s.adjustPeriod(sum)
+		if err := s.kernel.SetAccept(s.ticks.budget.accepted()); err != nil {
+			s.account.fail(err)
+		}
+	}
+	s.latest = stats
+}
+
+// adjustPeriod spaces the ticks so that some more come than can become samples: for
+// the periods between samples to be geometric, but not so many that ticks are what
+// the budget is spent on.
+//
+// Of many threads each gets its new period when it is held: to set it between two
+// ticks begins the period anew, and if each runs little none would come to its end. Few
+// get it at once: they are held seldom where it is the ticks that cost too much.
+func (s *sampling) adjustPeriod(sum estimate.Totals) {
+	if s.cfg.Period != 0 || s.cfg.period != 0 {
+		return
+	}
+	perNS := 1.0
+	if s.src.source.Unit() != sampler.Nanoseconds && sum.CPU > 0 && sum.Ticked > 0 {
+		perNS = sum.Ticked / float64(sum.CPU)
+	}
+	period := float64(s.ticks.budget.period()) * perNS
+	if ratio := period / s.ticks.meanPeriod; ratio > 1/adjustRatio && ratio < adjustRatio {
+		return
+	}
+	atOnce := s.targets.threads
+	if len(atOnce) > adjustAtOnce {
+		atOnce = nil // there are ticks of both periods for a while
+	} else {
+		s.ticks.budget.ticksApart(s.ticks.meanPeriod/perNS, period/perNS)
+	}
+	for _, t := range atOnce {
+		s.ticks.cut(t)
+	}
+	s.ticks.meanPeriod = period
+	for _, t := range atOnce {
+		t.redraw(&s.ticks)
+	}
+}
+
+const (
+	// adjustRatio: smaller changes of the period are not worth a system call a thread.
+	adjustRatio  = 1.3
+	adjustAtOnce = 16 // threads
+)
+
+// closeAll stops sampling and ends all observations.
+func (s *sampling) closeAll() {
+	s.closing = true
+	s.drain()
+	for _, p := range s.targets.processes.Alive {
+		p.ReadTime()
+	}
+	s.settleCopying()
+	standing := make(map[threadOf]time.Duration)
+	for _, t := range s.targets.threads {
+		s.dropThread(t)
+		s.tracer.Beat()
+		if s.src.unread > 0 {
+			standing[t.of()] = t.wentOn
+		}
+	}
+	s.kept.loseTimes(standing) // not before: what still traps until its slot is retired counts, too
+}
