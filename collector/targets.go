@@ -110,15 +110,17 @@ const childrenMatter = 300 * time.Millisecond
 
 // Open returns the file behind a mapping of the profile, as it was mapped.
 // It is valid until the session is closed.
-func (s *sampling) Open(m *model.Mapping) (*library.File, error) { return s.targets.processes.Open(m) }
+func (s *Session) Open(m *model.Mapping) (*library.File, error) {
+	return s.sampling.targets.processes.Open(m)
+}
 
 // OpenNamed opens a file by a name that the process of a mapping has it by, below its root.
-func (s *sampling) OpenNamed(m *model.Mapping, name string) (*safeopen.File, error) {
-	return s.targets.processes.OpenNamed(m, name)
+func (s *Session) OpenNamed(m *model.Mapping, name string) (*safeopen.File, error) {
+	return s.sampling.targets.processes.OpenNamed(m, name)
 }
 
 // Generated returns the tables in which JIT compilers of the target's processes have named their code, and
 // the number among them of the process whose a mapping is, -1 if that is not known.
-func (s *sampling) Generated() (tables []target.Generated, of func(*model.Mapping) int) {
-	return s.targets.processes.Generated()
+func (s *Session) Generated() (tables []target.Generated, of func(*model.Mapping) int) {
+	return s.sampling.targets.processes.Generated()
 }
