@@ -130,27 +130,27 @@ func (s *sampling) takeBack() {
 	}
 }
 
-// aside is what the goroutine that waits for the session does, and keeps.
-type aside struct {
+// backlog is what the goroutine that waits for the session works off, and has made of it.
+type backlog struct {
 	cfg     Config
 	table   *callstack.Table
 	merger  *interleave.Merger
 	windows *sharing.Windows
 }
 
-func newAside(cfg Config) aside {
-	return aside{cfg: cfg, table: callstack.NewTable(), merger: interleave.NewMerger(cfg.Seed), windows: sharing.NewWindows(cfg.Seed)}
+func newBacklog(cfg Config) backlog {
+	return backlog{cfg: cfg, table: callstack.NewTable(), merger: interleave.NewMerger(cfg.Seed), windows: sharing.NewWindows(cfg.Seed)}
 }
 
-func (a *aside) do(w handoverWork) {
-	a.table.Unwind(w.stacks, false)
-	a.merger.MergeAll(w.holds, w.block)
-	a.windows.Add(w.joined)
+func (b *backlog) do(w handoverWork) {
+	b.table.Unwind(w.stacks, false)
+	b.merger.MergeAll(w.holds, w.block)
+	b.windows.Add(w.joined)
 }
 
 // tell calls the user's function.
-func (a *aside) tell(p Progress) {
-	if a.cfg.Progress != nil {
-		a.cfg.Progress(p)
+func (b *backlog) tell(p Progress) {
+	if b.cfg.Progress != nil {
+		b.cfg.Progress(p)
 	}
 }

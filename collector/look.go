@@ -31,13 +31,13 @@ func (s *sampling) toLookAt(now time.Duration) *estimate.Input {
 
 // look is how well the miss ratio is known by what was seen, nil where it is not at all. Windows and the memory that
 // the target has are not known yet.
-func (a *aside) look(in *estimate.Input) *model.Point {
+func (b *backlog) look(in *estimate.Input) *model.Point {
 	if in == nil {
 		return nil
 	}
-	in.Stacks = a.table
-	p := estimate.Look(*in, a.cfg.Caches, a.cfg.BinsPerOctave)
-	c, err := p.MissRatios([]uint64{max(uint64(a.cfg.Look)/uint64(p.Block), 1)}, model.CurveOptions{})
+	in.Stacks = b.table
+	p := estimate.Look(*in, b.cfg.Caches, b.cfg.BinsPerOctave)
+	c, err := p.MissRatios([]uint64{max(uint64(b.cfg.Look)/uint64(p.Block), 1)}, model.CurveOptions{})
 	if err != nil {
 		return nil // nothing was seen yet
 	}

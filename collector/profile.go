@@ -28,7 +28,7 @@ func (s *sampling) input(sum estimate.Totals, stats sampler.Stats) estimate.Inpu
 }
 
 // profile makes the profile of what was seen, with the session's account and what was lost.
-func (s *sampling) profile(a *aside, c course) (*model.Profile, error) {
+func (s *sampling) profile(b *backlog, c course) (*model.Profile, error) {
 	stats, err := s.kernel.Stats()
 	if err != nil {
 		return nil, err
@@ -46,7 +46,7 @@ func (s *sampling) profile(a *aside, c course) (*model.Profile, error) {
 	}
 	p.Command = s.command()
 	in := s.input(sum, stats)
-	in.Stacks, in.Windows, in.Resident, in.Touched = a.table, a.windows.Kept(), c.resident, c.touched
+	in.Stacks, in.Windows, in.Resident, in.Touched = b.table, b.windows.Kept(), c.resident, c.touched
 	estimate.Fill(p, in)
 	count := p.AddCount
 	hold := uint64(s.holds.perHoldWanted()) // samples
@@ -76,7 +76,7 @@ func (s *sampling) profile(a *aside, c course) (*model.Profile, error) {
 	count(model.EventsUnknown, stats.Unknown)
 	count(model.TicksStepping, stats.Stepping)
 	count(model.StacksNotCopied, stats.StackLost)
-	p.Counts = append(p.Counts, a.table.Counts()...)
+	p.Counts = append(p.Counts, b.table.Counts()...)
 	cpu, stopped := max(sum.CPU, s.targets.processes.Ran()), s.stopped()
 	count(model.CPUTarget, s.targets.processes.Ran())
 	count(model.OtherStops, stopped.n)

@@ -21,7 +21,7 @@ import (
 type Session struct {
 	// sampling is the tracing thread's from begin until that has ended: until then whoever waits knows of it what is handed over.
 	sampling  *sampling
-	aside     aside
+	backlog   backlog
 	course    course
 	onRequest func() // ends it
 	unhurry   func()
@@ -54,7 +54,7 @@ func Start(cfg Config) (*Session, error) {
 			return nil, err
 		}
 	}
-	s := &Session{sampling: newSampling(cfg), aside: newAside(cfg)}
+	s := &Session{sampling: newSampling(cfg), backlog: newBacklog(cfg)}
 	if err := s.setUp(); err != nil {
 		s.unhurry()
 		return nil, err
@@ -213,10 +213,10 @@ func (s *Session) Wait(ctx context.Context) (*model.Profile, error) {
 		case <-x.tracer.Done():
 			running = false
 		case a := <-x.handover.to:
-			s.aside.do(a.handoverWork)
+			s.backlog.do(a.handoverWork)
 			x.handover.back <- a.handoverWork
-			a.progress.Known = s.aside.look(a.seen)
-			s.aside.tell(a.progress)
+			a.progress.Known = s.backlog.look(a.seen)
+			s.backlog.tell(a.progress)
 			running = !a.failed
 		}
 	}
@@ -243,13 +243,13 @@ func (s *Session) finish() (*model.Profile, error) {
 	x.targets.findDataAgain()
 	x.targets.processes.NameData()
 	for _, p := range x.closeHandover() {
-		s.aside.tell(p)
+		s.backlog.tell(p)
 	}
-	s.aside.table.Unwind(x.kept.stacks.Take(), true)
+	s.backlog.table.Unwind(x.kept.stacks.Take(), true)
 	left := handoverWork{holds: x.holds.merges.Take(), block: uint64(x.holds.block()), joined: x.holds.windows.Take()}
-	s.aside.do(left)
+	s.backlog.do(left)
 	x.holds.merges.Done(left.holds)
-	p, err := x.profile(&s.aside, s.course)
+	p, err := x.profile(&s.backlog, s.course)
 	s.release()
 	return p, errors.Join(err, x.account.err)
 }
