@@ -7,10 +7,14 @@
 package objfile
 
 import (
+	"bytes"
 	"debug/elf"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
+
+	"github.com/klauspost/compress/zlib"
 )
 
 // Open reads the headers of an ELF file. A damaged one gives an error, where
@@ -67,8 +71,12 @@ func Section(s *elf.Section, most uint64) ([]byte, error) {
 	if s.Size > most || s.Size > expansionBase+expansion*min(s.FileSize, most) {
 		return nil, fmt.Errorf("section %s of %d bytes claims to be %d when decompressed", s.Name, s.FileSize, s.Size)
 	}
+	packed, err := unpacking(s, most)
+	if err != nil {
+		return nil, fmt.Errorf("section %s: %w", s.Name, err)
+	}
 	data := make([]byte, 0, min(s.Size, 1<<20))
-	r := io.LimitReader(s.Open(), int64(s.Size))
+	r := io.LimitReader(packed, int64(s.Size))
 	for uint64(len(data)) < s.Size {
 		if len(data) == cap(data) { // by large steps: what is copied is garbage
 			data = append(make([]byte, 0, min(s.Size, max(expansionBase, 2*uint64(cap(data))))), data...)
@@ -83,6 +91,31 @@ func Section(s *elf.Section, most uint64) ([]byte, error) {
 		}
 	}
 	return data, nil
+}
+
+// unpacking decompresses a section. Of zlib's form, as nearly all have, debug/elf would take half as long again.
+func unpacking(s *elf.Section, most uint64) (io.Reader, error) {
+	as := *s
+	as.Flags &^= elf.SHF_COMPRESSED
+	raw, ok := as.Open().(io.ReaderAt)
+	if !ok || s.Flags&elf.SHF_ALLOC != 0 { // there can't be any of these
+		return s.Open(), nil
+	}
+	packed, err := content(raw, s.FileSize, most, "section "+s.Name)
+	if err != nil {
+		return nil, err
+	}
+	for _, order := range []binary.ByteOrder{binary.LittleEndian, binary.BigEndian} {
+		const header32, header64 = 12, 24 // elf.Chdr32, elf.Chdr64
+		switch {
+		case len(packed) < header64 || order.Uint32(packed) != uint32(elf.COMPRESS_ZLIB):
+		case order.Uint64(packed[8:]) == s.Size:
+			return zlib.NewReader(bytes.NewReader(packed[header64:]))
+		case uint64(order.Uint32(packed[4:])) == s.Size:
+			return zlib.NewReader(bytes.NewReader(packed[header32:]))
+		}
+	}
+	return s.Open(), nil
 }
 
 // Segment is what the file has of a segment, of at most so many bytes.

@@ -3,11 +3,13 @@ package objfile
 
 import (
 	"bytes"
+	"debug/elf"
 	"fmt"
 	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"runtime/metrics"
 	"strings"
 	"testing"
@@ -110,4 +112,48 @@ func FuzzBuildID(f *testing.F) {
 			t.Errorf("%d bytes have the identifier %q", len(data), id)
 		}
 	})
+}
+
+// What a packed section becomes is what debug/elf makes of it.
+func TestSectionUnpacked(t *testing.T) {
+	kinds := [][]string{{"-gz=zlib"}, {"-gz=none"}}
+	if runtime.GOARCH == "amd64" {
+		kinds = append(kinds, []string{"-gz=zlib", "-m32", "-c"}) // its headers are others
+	}
+	for _, flags := range kinds {
+		bin := compile(t, source(t, "p.c", program), "gcc", append(flags, "-g3")...)
+		data, err := os.ReadFile(bin)
+		if err != nil {
+			t.Fatal(err)
+		}
+		f, err := Open(bytes.NewReader(data))
+		if err != nil {
+			t.Fatal(err)
+		}
+		packed := 0
+		for _, s := range f.Sections {
+			if !strings.HasPrefix(s.Name, ".debug_") {
+				continue
+			}
+			if s.Flags&elf.SHF_COMPRESSED != 0 {
+				packed++
+			}
+			want, err := s.Data()
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got, err := Section(s, 1<<20); err != nil || !bytes.Equal(got, want) {
+				t.Errorf("%v: section %s: %d bytes, want %d; %v", flags, s.Name, len(got), len(want), err)
+			}
+			if s.Flags&elf.SHF_COMPRESSED != 0 {
+				clear(data[s.Offset+24 : s.Offset+s.FileSize]) // 24: after the header of zlib, too
+				if _, err := Section(s, 1<<20); err == nil {
+					t.Errorf("%v: section %s is read though it is damaged", flags, s.Name)
+				}
+			}
+		}
+		if (packed > 0) != (flags[0] == "-gz=zlib") {
+			t.Errorf("%v: %d sections are packed", flags, packed)
+		}
+	}
 }
