@@ -182,18 +182,25 @@ func (p *pairCells) widen(c *pairCell) {
 // of is all that a cell has counted.
 func (p *pairCells) of(c *pairCell) wideSum { return p.wide[c.key].and(c.sum.wide()) }
 
+// countedPair is a touch to be counted: its key, the hash of that, and its distance.
+type countedPair struct {
+	key        pairKey
+	hash, dist uint64
+}
+
 // count counts a touch at that distance.
-func (p *pairCells) count(k pairKey, distance uint64) {
-	hash := k.hash()
-	c := &p.hot[hash>>(64-hotCells)]
-	if c.key != k {
+func (p *pairCells) count(k pairKey, dist uint64) { p.countHashed(&countedPair{k, k.hash(), dist}) }
+
+func (p *pairCells) countHashed(x *countedPair) {
+	c := &p.hot[x.hash>>(64-hotCells)]
+	if c.key != x.key {
 		if c.key != 0 {
 			p.takeAway(c)
 		}
-		*c = pairCell{key: k}
+		*c = pairCell{key: x.key}
 	}
-	if c.sum += oneTouch | pairSum(distance); c.sum&sumFull != 0 {
-		p.addWide(k, c.sum.wide())
+	if c.sum += oneTouch | pairSum(x.dist); c.sum&sumFull != 0 {
+		p.addWide(x.key, c.sum.wide())
 		c.sum = 0
 	}
 }
@@ -246,9 +253,38 @@ func (p *pairCells) sorted() []pairCell {
 			}
 		}
 		p.cells = p.cells[:n]
-		slices.SortFunc(p.cells, func(a, b pairCell) int { return cmp.Compare(a.key, b.key) })
+		p.sort()
 	}
 	return p.cells
+}
+
+// sort puts the cells in order: first each of them where those of its use belong, which leaves little to compare.
+func (p *pairCells) sort() {
+	var ends []int // by use
+	for _, c := range p.cells {
+		use := int(p.uses(c.key))
+		if use >= len(ends) {
+			ends = append(ends, make([]int, use+1-len(ends))...)
+		}
+		ends[use]++
+	}
+	next, n := make([]int, len(ends)), 0
+	for use, k := range ends {
+		next[use] = n
+		n += k
+		ends[use] = n
+	}
+	from := 0
+	for use, end := range ends {
+		for next[use] < end {
+			c := &p.cells[next[use]]
+			to := &next[p.uses(c.key)]
+			*c, p.cells[*to] = p.cells[*to], *c
+			*to++
+		}
+		slices.SortFunc(p.cells[from:end], func(a, b pairCell) int { return cmp.Compare(a.key, b.key) })
+		from = end
+	}
 }
 
 // enter makes a cell for a key that has none.
@@ -258,7 +294,7 @@ func (p *pairCells) enter(k pairKey, hash uint64) *pairCell {
 	}
 	if 4*(p.used+1) > 3*len(p.cells) {
 		old := p.cells
-		p.cells, p.shift = make([]pairCell, 2*len(old)), p.shift-1
+		p.cells, p.shift = huge(make([]pairCell, 2*len(old))), p.shift-1
 		for i := range old {
 			if k := old[i].key; k != 0 {
 				*p.find(k, k.hash()) = old[i]
@@ -285,7 +321,7 @@ func (p *pairCells) forgetRare() {
 	slices.Sort(counts)
 	least := counts[len(counts)/2] + 1
 	old, wide := p.cells, p.wide
-	p.cells, p.wide, p.used = make([]pairCell, len(old)), map[pairKey]wideSum{}, 0
+	p.cells, p.wide, p.used = huge(make([]pairCell, len(old))), map[pairKey]wideSum{}, 0
 	for _, c := range old {
 		if c.key == 0 {
 			continue

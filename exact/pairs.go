@@ -27,10 +27,10 @@ type Pairs struct {
 
 // pairBatch is touches that were looked up.
 type pairBatch struct {
-	uses, first []uint32 // by run: the places of the use, noUse for none, and of its first touch
-	dist, time  []uint64 // by run
-	again       []model.AgainTouches
-	fresh       []model.Place
+	ends       []model.RunEnds // by run; Last is the place of the use of its first touch, noUse for none
+	dist, time []uint64        // by run
+	again      []model.AgainTouches
+	fresh      []model.Place
 }
 
 const (
@@ -73,11 +73,11 @@ func (p *Pairs) Add(accesses []model.Access) error {
 
 // pairTouches is what there is to know of touches of which all places are known.
 func pairTouches(to *model.PairedTouches, t *model.PlacedTouches) {
-	*to = model.PairedTouches{Blocks: t.Blocks, Runs: to.Runs[:0], First: to.First[:0], Last: to.Last[:0], Again: to.Again[:0], New: t.New, Ops: t.Ops}
+	*to = model.PairedTouches{Blocks: t.Blocks, Runs: to.Runs[:0], Ends: to.Ends[:0], Again: to.Again[:0], New: append(to.New[:0], t.New...), Ops: t.Ops}
 	k := 0
 	for _, run := range t.Runs {
-		at := t.Places[k] &^ model.Continued
-		to.First = append(to.First, at)
+		first := t.Places[k] &^ model.Continued
+		at := first
 		k++
 		for range run >> 1 {
 			next := t.Places[k] &^ model.Continued
@@ -85,7 +85,7 @@ func pairTouches(to *model.PairedTouches, t *model.PlacedTouches) {
 			at = next
 			k++
 		}
-		to.Runs, to.Last = append(to.Runs, run&^1), append(to.Last, at)
+		to.Runs, to.Ends = append(to.Runs, run&^1), append(to.Ends, model.RunEnds{First: first, Last: at})
 	}
 }
 
@@ -104,6 +104,7 @@ func eachPlaced(split *model.Placer, batch *model.PlacedTouches, accesses []mode
 }
 
 // AddTouches is Add for accesses that were cut into touches of blocks of the same size, whose places all have one Numbering.
+// It keeps lists of t, and leaves others in their place: what t says is undefined then.
 func (p *Pairs) AddTouches(t *model.PairedTouches) error {
 	p.accesses += t.Ops[model.OpUnknown] + t.Ops[model.Load] + t.Ops[model.Store]
 	p.loads += t.Ops[model.Load]
@@ -113,15 +114,13 @@ func (p *Pairs) AddTouches(t *model.PairedTouches) error {
 		b = <-p.spare
 	}
 	n := len(t.Blocks)
-	b.uses, b.dist, b.time = sized(b.uses, n), sized(b.dist, n), sized(b.time, n)
-	if p.work != nil { // t is filled anew meanwhile
-		b.first, b.again, b.fresh = append(b.first[:0], t.First...), append(b.again[:0], t.Again...), append(b.fresh[:0], t.New...)
-	} else {
-		b.first, b.again, b.fresh = t.First, t.Again, t.New
-	}
+	b.dist, b.time = sized(b.dist, n), sized(b.time, n)
 	if err := p.look(t, b); err != nil {
 		return err
 	}
+	b.ends, t.Ends = t.Ends, b.ends
+	b.again, t.Again = t.Again, b.again
+	b.fresh, t.New = t.New, b.fresh
 	if p.work != nil {
 		p.work <- b
 	} else {
@@ -138,7 +137,7 @@ func sized[E any](s []E, n int) []E {
 	return s[:n]
 }
 
-// look finds the use, the distance and the time of each run's first touch.
+// look finds the distance and the time of each run's first touch, and its use, which takes the place of its last touch.
 func (p *Pairs) look(t *model.PairedTouches, b *pairBatch) error {
 	o := p.olken
 	for at := 0; at < len(t.Blocks); {
@@ -151,19 +150,19 @@ func (p *Pairs) look(t *model.PairedTouches, b *pairBatch) error {
 		pos, base := o.position(), o.order.base
 		n := o.touchSome(t.Blocks[at:], t.Runs[at:], b.dist[at:], b.time[at:])
 		old, used := o.order.oldUses, p.used
-		runs, time, uses, last := t.Runs[at:at+n], b.time[at:at+n], b.uses[at:at+n], t.Last[at:at+n]
+		runs, time, ends := t.Runs[at:at+n], b.time[at:at+n], t.Ends[at:at+n]
 		for i, run := range runs {
+			use := noUse
 			switch time := time[i]; {
 			case time <= uint64(pos-base):
-				uses[i] = used[pos-uint32(time)]
-			case time == model.Infinite:
-				uses[i] = noUse
-			default:
-				uses[i] = used[old[0]]
+				use = used[pos-uint32(time)]
+			case time != model.Infinite:
+				use = used[old[0]]
 				old = old[1:]
 			}
 			pos += uint32(run >> 1)
-			used[pos] = last[i]
+			used[pos] = ends[i].Last
+			ends[i].Last = use
 			pos++
 		}
 		o.order.oldUses = o.order.oldUses[:0]
@@ -205,15 +204,41 @@ func (p *Pairs) Blocks() uint64 { return p.olken.Blocks() }
 // addBatch counts touches that were looked up.
 func (p *PairTally) addBatch(b *pairBatch) {
 	p.newPlaces(b.fresh)
-	dist, time, first := b.dist[:len(b.uses)], b.time[:len(b.uses)], b.first[:len(b.uses)]
-	for i, use := range b.uses {
-		if use == noUse {
-			p.cold[first[i]]++
-		} else {
-			p.reused(use, first[i], time[i], dist[i])
-		}
+	for at := 0; at < len(b.ends); {
+		at += p.addSome(b.ends[at:], b.time[at:], b.dist[at:])
 	}
 	for _, a := range b.again {
 		p.repeated(a.From, a.To, a.N)
 	}
+}
+
+// addSome is addBatch for the first of the runs, and returns their number. Where most keys are counted is read ahead of
+// counting: whether a key is there cannot be foretold, and the processor would wait for each to go on.
+func (p *PairTally) addSome(ends []model.RunEnds, time, dist []uint64) int {
+	ends = ends[:min(len(ends), batch)]
+	time, dist = time[:len(ends)], dist[:len(ends)]
+	n, ahead := 0, pairKey(0)
+	for i, e := range ends {
+		if e.Last == noUse {
+			p.cold[e.First]++
+			continue
+		}
+		if time[i] == 1 {
+			ends = ends[:i+1]
+			break
+		}
+		c := &p.counting[n%batch]
+		c.key = p.pair(e.Last, e.First, p.reuse(p.smallTime.of(p.times, time[i]), p.smallDist.of(p.dists, dist[i])), 1)
+		c.hash, c.dist = c.key.hash(), dist[i]
+		ahead ^= p.hot[c.hash>>(64-hotCells)].key
+		n++
+	}
+	p.ahead = ahead
+	for i := range p.counting[:n] {
+		p.countHashed(&p.counting[i])
+	}
+	if last := len(ends) - 1; ends[last].Last != noUse && time[last] == 1 {
+		p.repeated(ends[last].Last, ends[last].First, 1)
+	}
+	return len(ends)
 }

@@ -28,6 +28,7 @@ type PairTally struct {
 	followers            []follower // by place
 	again                pairKey    // what the bins of these touches say
 	smallTime, smallDist smallBins
+	counting             [batch]countedPair // by addSome
 
 	// Of Add alone.
 	last   map[int32]*blockIndex // by thread; all share 0 unless private. Block -> number of the place that used it last
@@ -241,6 +242,8 @@ type PairParts struct {
 	stacks [][]*model.Location // by place
 	places [][]uint32          // by use: those that are it
 	starts []uint32            // of the cells, by the place of their use
+	// missing has by cache the first of the distances' bins that are no less than what it holds.
+	missing []int
 }
 
 // Parts puts what was counted in order. Nothing must be counted after it.
@@ -266,6 +269,9 @@ func (p *PairTally) Parts(locate func(pc uint64) *model.Location) *PairParts {
 		out.stacks[i] = stack[l]
 		out.places[number[l]] = append(out.places[number[l]], uint32(i))
 	}
+	for _, c := range p.caches {
+		out.missing = append(out.missing, p.dists.Index(cacheBlocks(c, p.block)))
+	}
 	for i := range p.sorted() {
 		out.starts[p.uses(p.cells[i].key)+1]++
 	}
@@ -278,18 +284,20 @@ func (p *PairTally) Parts(locate func(pc uint64) *model.Location) *PairParts {
 // Records are those of a use. Each is valid until the next.
 func (o *PairParts) Records(use int) iter.Seq[*model.Record] {
 	return func(yield func(*model.Record) bool) {
-		var r model.Record
-		misses := make([]float64, len(o.tally.caches))
+		p := o.tally
+		misses := make([]float64, len(p.caches))
 		for _, place := range o.places[use] {
-			cells := o.tally.cells[o.starts[place]:o.starts[place+1]]
+			at := &p.places[place]
+			r := model.Record{Use: o.stacks[place], Op: at.Op, TID: int(at.Thread), Derived: model.Derived{Misses: misses}}
+			cells := p.cells[o.starts[place]:o.starts[place+1]]
 			for i := range cells {
-				o.reuse(&r, &cells[i], misses)
+				o.set(&r, &cells[i])
 				if !yield(&r) {
 					return
 				}
 			}
-			if n := o.tally.cold[place]; n > 0 {
-				o.record(&r, model.Cold, place, n, misses)
+			if n := p.cold[place]; n > 0 {
+				o.end(&r, model.Cold, n)
 				if !yield(&r) {
 					return
 				}
@@ -298,33 +306,33 @@ func (o *PairParts) Records(use int) iter.Seq[*model.Record] {
 	}
 }
 
-// record is one that misses in all caches.
-func (o *PairParts) record(r *model.Record, kind model.Kind, place uint32, n uint64, misses []float64) {
-	use := o.tally.places[place]
-	*r = model.Record{Kind: kind, Use: o.stacks[place], Op: use.Op, TID: int(use.Thread), Timing: model.Timing{Exact: kind == model.Reuse},
-		Weight: model.Weight{Observations: int64(n), Accesses: float64(n)}, Derived: model.Derived{Misses: misses}}
-	for k := range misses {
-		misses[k] = r.Accesses
+// end makes a record one of so many touches without a reuse, which miss in all caches.
+func (o *PairParts) end(r *model.Record, kind model.Kind, n uint64) {
+	r.Kind, r.Reuse, r.Timing = kind, nil, model.Timing{}
+	r.Observations, r.Accesses, r.Reuses, r.Distance = int64(n), float64(n), 0, 0
+	for k := range r.Misses {
+		r.Misses[k] = r.Accesses
 	}
 }
 
-// reuse is the record of a cell.
-func (o *PairParts) reuse(r *model.Record, c *pairCell, misses []float64) {
+// set makes a record that of a cell.
+func (o *PairParts) set(r *model.Record, c *pairCell) {
 	p := o.tally
 	n := p.of(c)
 	kind, time, dist := p.bins(c.key)
-	o.record(r, kind, p.uses(c.key), n.touches, misses)
-	if r.Kind != model.Reuse {
+	if kind != model.Reuse {
+		o.end(r, kind, n.touches)
 		return
 	}
-	r.Reuse = o.stacks[p.reuses(c.key)]
-	r.Time = p.times.Mid(time)
-	r.Native = r.Time
-	r.Reuses = r.Accesses
-	r.Distance = float64(n.distances) * float64(p.block)
-	for k, cache := range p.caches {
-		if p.dists.Lo(dist) < cacheBlocks(cache, p.block) {
-			misses[k] = 0
+	r.Kind, r.Reuse = kind, o.stacks[p.reuses(c.key)]
+	mid := p.times.Mid(time)
+	r.Timing = model.Timing{Time: mid, Native: mid, Exact: true}
+	r.Observations, r.Accesses = int64(n.touches), float64(n.touches)
+	r.Reuses, r.Distance = r.Accesses, float64(n.distances)*float64(p.block)
+	for k, first := range o.missing {
+		r.Misses[k] = 0
+		if dist >= first {
+			r.Misses[k] = r.Accesses
 		}
 	}
 }

@@ -103,13 +103,15 @@ const Continued = 1 << 31
 // earlier batches.
 type PairedTouches struct {
 	Blocks []uint64
-	Runs   []uint8  // as Touches has them, but that their lowest bit is 0
-	First  []uint32 // by run: the number of the place, from 1 on
-	Last   []uint32
+	Runs   []uint8   // as Touches has them, but that their lowest bit is 0
+	Ends   []RunEnds // by run
 	Again  []AgainTouches
 	New    []Place           // as PlacedTouches has them
 	Ops    [Store + 1]uint64 // as Touches has them
 }
+
+// RunEnds are the numbers, from 1 on, of the places of a run's first touch and of its last one.
+type RunEnds struct{ First, Last uint32 }
 
 // AgainTouches is how many touches by the place To were right after one of the same block by the place From, in a run.
 type AgainTouches struct {

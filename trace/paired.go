@@ -1,10 +1,6 @@
 package trace
 
-import (
-	"slices"
-
-	"github.com/rdx-profiler/rdx/model"
-)
+import "github.com/rdx-profiler/rdx/model"
 
 // PairedTouches reads all that is left as RunPairedTouches does: each is called on another goroutine. Its first error ends the reading.
 func (s *Source) PairedTouches(blocks model.Granularity, each func(*model.PairedTouches) error) error {
@@ -22,11 +18,11 @@ type pairer struct {
 	shift uint
 	batch *model.PairedTouches
 	// As long as there is room in them, and how many runs and list entries they have.
-	blocks      []uint64
-	runs        []uint8
-	first, last []uint32
-	again       []model.AgainTouches
-	n, m        int
+	blocks []uint64
+	runs   []uint8
+	ends   []model.RunEnds
+	again  []model.AgainTouches
+	n, m   int
 	// The run under way, as toucher has it, but for its direction, and the place that began it.
 	block, run uint64
 	began      uint32
@@ -40,7 +36,7 @@ type pairer struct {
 	pipe[*model.PairedTouches]
 }
 
-// pairedAccess is a plainAccess of a thread, with the number of its place.
+// pairedAccess is a plainAccess of a thread, with the number of its place. The code in paired_amd64.s knows its size.
 type pairedAccess struct {
 	offset, mask uint64
 	again        uint64 // how often it went on with the run of the access before it in the segment
@@ -86,7 +82,7 @@ func (t *pairer) take() {
 	t.batch = b
 	b.New, b.Ops = b.New[:0], [model.Store + 1]uint64{}
 	t.Into(&b.New)
-	t.blocks, t.runs, t.first, t.last, t.again = b.Blocks[:0], b.Runs[:0], b.First[:0], b.Last[:0], b.Again[:0]
+	t.blocks, t.runs, t.ends, t.again = b.Blocks[:0], b.Runs[:0], b.Ends[:0], b.Again[:0]
 	t.n, t.m, t.ops = 0, 0, 0
 	t.run = runEnds // what is the first begins a run
 	t.grow(2*touchBatch, touchBatch+1)
@@ -95,22 +91,29 @@ func (t *pairer) take() {
 // grow makes room for n runs and m list entries.
 func (t *pairer) grow(n, m int) {
 	if len(t.blocks) < n {
-		t.blocks, t.runs, t.first, t.last = room(t.blocks, n), room(t.runs, n), room(t.first, n), room(t.last, n)
+		t.blocks, t.runs, t.ends = room(t.blocks, n), room(t.runs, n), room(t.ends, n)
 	}
 	if len(t.again) < m {
 		t.again = room(t.again, m)
 	}
 }
 
-// room is s with a length of n, which is more than it has.
-func room[E any](s []E, n int) []E { return slices.Grow(s, n-len(s))[:n] }
+// room is s with a length of n, which is more than it has. What nobody writes to costs no memory.
+func room[E any](s []E, n int) []E {
+	if cap(s) >= n {
+		return s[:n]
+	}
+	to := make([]E, n)
+	copy(to, s)
+	return to
+}
 
 func (t *pairer) flush() {
 	if t.n == 0 && t.m == 0 {
 		return
 	}
 	b := t.batch
-	b.Blocks, b.Runs, b.First, b.Last, b.Again = t.blocks[:t.n], t.runs[:t.n], t.first[:t.n], t.last[:t.n], t.again[:t.m]
+	b.Blocks, b.Runs, b.Ends, b.Again = t.blocks[:t.n], t.runs[:t.n], t.ends[:t.n], t.again[:t.m]
 	b.Ops[model.Load], b.Ops[model.Store] = t.ops%(1<<32), t.ops>>32
 	t.full <- b
 	t.take()
@@ -137,7 +140,8 @@ func (t *pairer) collectOf(p *pairedSegment) {
 
 func (t *pairer) enter(d *decoder, w []uint64, i int) (int, error) {
 	for {
-		if i = t.plain(d.segments, d.thread, w, i); i == len(w) {
+		i = pairEntries(t, d.segments, d.thread, w, i)
+		if i = t.plain(d.segments, d.thread, w, i, touchedAtOnce); i == len(w) {
 			return i, nil
 		}
 		g, next, err := d.whole(w, i)
@@ -170,7 +174,7 @@ func (t *pairer) one(g *segment, entry []uint64, n int, thread int32) int {
 		return t.some(g, entry, n, thread)
 	}
 	t.alone[0], entry[0] = g, uint64(g.words)<<32
-	t.plain(t.alone[:], thread, entry, 0)
+	t.plain(t.alone[:], thread, entry, 0, 1)
 	return len(g.plain)
 }
 
@@ -222,20 +226,20 @@ func (t *pairer) some(g *segment, entry []uint64, n int, thread int32) int {
 		p := t.single.paired
 		p.thread, p.ops, p.accesses[0] = thread, 1<<(32*uint(a.Op-model.Load)), t.access(&plainAccess{access: *a}, thread)
 		t.alone[0] = &t.single
-		t.plain(t.alone[:], thread, []uint64{0}, 0)
+		t.plain(t.alone[:], thread, []uint64{0}, 0, 1)
 	}
 	return k
 }
 
-// plain adds the touches of entries from word i on, until one has not been paired or is followed by a fault, or the batch
-// is full. It returns the index of that entry. This is the path of most accesses. What continues a run cannot be foretold, so that no branch
-// depends on it.
-func (t *pairer) plain(segments []*segment, thread int32, w []uint64, i int) int {
+// plain adds the touches of entries from word i on, so many at most, until one has not been paired or is followed by a
+// fault, or the batch is full. It returns the index of that entry. This is the path of most accesses. What continues a run
+// cannot be foretold, so that no branch depends on it.
+func (t *pairer) plain(segments []*segment, thread int32, w []uint64, i, most int) int {
 	blocks := t.blocks
-	runs, firsts, lasts, again := t.runs[:len(blocks)], t.first[:len(blocks)], t.last[:len(blocks)], t.again
+	runs, ends, again := t.runs[:len(blocks)], t.ends[:len(blocks)], t.again
 	n, m, shift := t.n-1, t.m, t.shift&63
 	block, run, began, before, ops := t.block, t.run, t.began, t.before, t.ops
-	for n < touchBatch-1 && m < touchBatch && i < len(w) {
+	for ; n < touchBatch-1 && m < touchBatch && i < len(w) && most > 0; most-- {
 		id, length := first(w[i])
 		if int(id) >= len(segments) || segments[id] == nil {
 			break
@@ -268,10 +272,10 @@ func (t *pairer) plain(segments []*segment, thread int32, w []uint64, i int) int
 			x.again += 1 - begins
 			run &= begins - 1
 			began ^= (began ^ x.place) & -uint32(begins)
-			blocks[n], runs[n], firsts[n], lasts[n] = at, uint8(run), began, x.place
+			blocks[n], runs[n], ends[n] = at, uint8(run), model.RunEnds{First: began, Last: x.place}
 			for ; at != last; runs[n] = 0 {
 				n, at, run, began = n+1, at+1, 0, x.place
-				blocks[n], firsts[n], lasts[n] = at, began, began
+				blocks[n], ends[n] = at, model.RunEnds{First: began, Last: began}
 			}
 			block = at
 		}

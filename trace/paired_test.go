@@ -29,7 +29,7 @@ func (r *pairedReader) read(b *model.PairedTouches) {
 		r.again, r.last = map[[2]model.Place]uint64{}, map[int]model.Place{}
 	}
 	r.places = append(r.places, b.New...)
-	if len(b.Runs) != len(b.Blocks) || len(b.First) != len(b.Blocks) || len(b.Last) != len(b.Blocks) {
+	if len(b.Runs) != len(b.Blocks) || len(b.Ends) != len(b.Blocks) {
 		r.bad = "lists of different lengths"
 		return
 	}
@@ -37,11 +37,11 @@ func (r *pairedReader) read(b *model.PairedTouches) {
 		if b.Runs[i]&1 != 0 {
 			r.bad = "the lowest bit of a run is set"
 		}
-		r.begin, r.first = append(r.begin, len(r.blocks)), append(r.first, r.places[b.First[i]-1])
+		r.begin, r.first = append(r.begin, len(r.blocks)), append(r.first, r.places[b.Ends[i].First-1])
 		for range b.Runs[i]>>1 + 1 {
 			r.blocks = append(r.blocks, block)
 		}
-		r.last[len(r.blocks)-1] = r.places[b.Last[i]-1]
+		r.last[len(r.blocks)-1] = r.places[b.Ends[i].Last-1]
 	}
 	for _, a := range b.Again {
 		r.again[[2]model.Place{r.places[a.From-1], r.places[a.To-1]}] += a.N
@@ -128,5 +128,67 @@ func TestSourcePairedTouches(t *testing.T) {
 		if n := got.ops[model.Load] + got.ops[model.Store]; n != uint64(len(as)) {
 			t.Errorf("%d accesses, want %d", n, len(as))
 		}
+	}
+}
+
+// What is in assembly makes the lists that are made in Go, of accesses over the end of all addresses, too.
+func TestPairEntriesIsPlain(t *testing.T) {
+	rng := rand.New(rand.NewPCG(7, 8))
+	const short, two, long = 5, 6, 8 // by their lowest bits of one word, of two and with a header
+	makeSegments := func() []*segment {
+		segments := make([]*segment, 12)
+		load := func(base int32, offset uint64, size uint32) site {
+			return site{pc: 100 + offset, offset: offset, base: base, size: size, flags: siteLoad}
+		}
+		segments[short] = newSegment([]site{load(0, 0, 8), load(0, 8, 200), load(absolute, 1<<20, 4)}, 1, true)
+		segments[two] = newSegment([]site{load(0, 0, 1), load(1, 64, 16)}, 2, true)
+		segments[long] = newSegment([]site{load(0, 0, 8), load(3, 0, 8), load(1, 0, 8), load(2, 24, 64)}, 4, false)
+		return segments
+	}
+	address := func() uint64 {
+		if rng.IntN(10) == 0 {
+			return -uint64(rng.IntN(300)) // negative ones are those at the end
+		}
+		return uint64(rng.IntN(2000))
+	}
+	var w []uint64
+	for range 2000 {
+		switch rng.IntN(3) {
+		case 0:
+			w = append(w, address()<<shortAddress|short)
+		case 1:
+			w = append(w, address()<<shortAddress|two, address())
+		default:
+			w = append(w, 4<<32|long, address(), address(), address(), address())
+		}
+	}
+	g, err := model.NewGranularity(64)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var pairers [2]*pairer
+	for k := range pairers {
+		p, segments := newPairer(g), makeSegments()
+		for _, id := range []int{short, two, long} {
+			p.pair(segments[id], 0)
+		}
+		for i := 0; i < len(w); {
+			before := i
+			if k == 1 {
+				i = pairEntries(p, segments, 0, w, i)
+			}
+			if i = p.plain(segments, 0, w, i, 1); i == before {
+				t.Fatalf("stuck at word %d", i)
+			}
+		}
+		p.collect()
+		pairers[k] = p
+	}
+	a, b := pairers[0], pairers[1]
+	if a.n < 1000 || !slices.Equal(a.blocks[:a.n], b.blocks[:b.n]) || !slices.Equal(a.runs[:a.n], b.runs[:b.n]) || !slices.Equal(a.ends[:a.n], b.ends[:b.n]) {
+		t.Errorf("runs differ: %d and %d", a.n, b.n)
+	}
+	if !slices.Equal(a.again[:a.m], b.again[:b.m]) || a.ops != b.ops || a.before != b.before || a.began != b.began || a.run != b.run || a.block != b.block {
+		t.Errorf("what follows differs: %d and %d", a.m, b.m)
 	}
 }
