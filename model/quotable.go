@@ -23,6 +23,9 @@ func (p *Profile) QuotableOf(records iter.Seq[*Record]) int {
 			continue
 		}
 		for c := range min(len(seen), len(r.Misses)) {
+			if !(r.Misses[c] > 0) {
+				continue
+			}
 			seen[c] += min(r.Misses[c]/r.Accesses, 1) * p.independent(r)
 		}
 	}

@@ -181,9 +181,6 @@ func (e *encoder) addLoss(reason string, n int64) {
 
 // group returns the sum with g's key, which is g if it is the first.
 func (e *encoder) group(g *group) *group {
-	if e.parts != nil {
-		return e.groupOfPart(g)
-	}
 	key := e.key[:0]
 	for _, v := range [...]uint64{uint64(g.kind), uint64(g.op), uint64(g.tid), uint64(g.epoch), g.hold, g.open, uint64(g.jackknife), uint64(g.stackKind), uint64(g.end), g.used, g.wrote, g.time, g.native,
 		uint64(g.distanceBin), g.distinct, g.after, g.hot, uint64(g.half.pair), g.half.pairTime} {
@@ -215,45 +212,6 @@ func (e *encoder) group(g *group) *group {
 	e.groups[string(key)] = &sum
 	e.order = append(e.order, &sum)
 	return &sum
-}
-
-// groupOfPart is a sum of its own, in memory that was used before: mergeAlike finds those of one key, which costs less than
-// looking for each.
-func (e *encoder) groupOfPart(g *group) *group {
-	if len(e.order) == cap(e.order) {
-		e.order = append(e.order, nil)[:len(e.order)]
-	}
-	e.order = e.order[:len(e.order)+1]
-	at := &e.order[len(e.order)-1]
-	if *at == nil {
-		*at = &group{weights: make([]float64, len(e.types)-1), values: make([]int64, 0, len(e.types))}
-	}
-	sum := *at
-	weights, values := sum.weights, sum.values
-	clear(weights)
-	*sum = *g
-	sum.weights, sum.values = weights, values
-	return sum
-}
-
-// mergeAlike makes one of the groups of a part that have the same key, which follow each other.
-func (e *encoder) mergeAlike() {
-	n := 0
-	for i, g := range e.order {
-		if n == 0 || compareGroups(e.order[n-1], g) != 0 {
-			e.order[n], e.order[i] = g, e.order[n]
-			n++
-			continue
-		}
-		to := e.order[n-1]
-		to.observations += g.observations
-		to.reused += g.reused
-		to.distance += g.distance
-		for k, w := range g.weights {
-			to.weights[k] += w
-		}
-	}
-	e.order = e.order[:n]
 }
 
 // A label says something of a sample: a text, or a number with its unit.
@@ -344,10 +302,19 @@ func (e *encoder) labels(g *group) (out []label) {
 	if g.half.half {
 		num(pairTime, "accesses", int64(g.half.pairTime))
 	}
-	if d := math.Round(g.distance / g.reused); d < 1<<63 { // false for NaN
-		num(distance, "bytes", int64(d))
+	if l, ok := g.distanceLabel(); ok {
+		out = append(out, l)
 	}
 	return out
+}
+
+// distanceLabel is the mean distance; there is none without reuses.
+func (g *group) distanceLabel() (l label, ok bool) {
+	d := math.Round(g.distance / g.reused)
+	if !(d < 1<<63) { // so for NaN, too
+		return label{}, false
+	}
+	return label{key: distance, unit: "bytes", number: int64(d)}, true
 }
 
 func compareHalves(a, b halfWatch) int {

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/google/pprof/profile"
@@ -55,15 +56,23 @@ func (e *encoder) intern(l *model.Location, leaf bool) *profile.Location {
 		f.Line = append(f.Line, profile.Line{Line: int64(ln.Line), Function: &profile.Function{
 			Name: text(ln.Function), SystemName: text(ln.SystemName), Filename: text(ln.File), StartLine: int64(ln.StartLine)}})
 	}
-	key := fmt.Sprintf("%p %x", f.Mapping, f.Address)
-	for _, ln := range f.Line {
-		key += fmt.Sprintf("\x00%s\x00%s\x00%s\x00%d %d", ln.Function.Name, ln.Function.SystemName, ln.Function.Filename, ln.Function.StartLine, ln.Line)
+	key := strconv.AppendUint(e.key[:0], f.Address, 16)
+	if f.Mapping != nil {
+		key = fmt.Appendf(key, " %p", f.Mapping)
 	}
-	if old := e.byValue[key]; old != nil {
+	for _, ln := range f.Line {
+		for _, text := range [...]string{ln.Function.Name, ln.Function.SystemName, ln.Function.Filename} {
+			key = append(append(key, 0), text...)
+		}
+		key = strconv.AppendInt(append(key, 0), ln.Function.StartLine, 10)
+		key = strconv.AppendInt(append(key, ' '), ln.Line, 10)
+	}
+	e.key = key
+	if old := e.byValue[string(key)]; old != nil {
 		return old
 	}
 	f.ID = uint64(len(e.byValue) + 1) // until number gives the final one
-	e.byValue[key] = f
+	e.byValue[string(key)] = f
 	return f
 }
 

@@ -5,6 +5,7 @@ package pprofout
 import (
 	"bytes"
 	"iter"
+	"math"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -29,15 +30,20 @@ func TestPartsAreTheWhole(t *testing.T) {
 		parts := make([][]model.Record, len(places))
 		for range n {
 			use := rng.IntN(len(places) - 1) // one has none
-			r := model.Record{Use: places[use : use+1], Op: model.Op(rng.IntN(3)), TID: rng.IntN(3), Weight: model.Weight{Observations: int64(1 + rng.IntN(9))}, Derived: model.Derived{Misses: []float64{0, 0}}}
+			r := model.Record{Use: places[use : use+1], Op: model.Op(rng.IntN(3)), TID: rng.IntN(4) - 1, Weight: model.Weight{Observations: int64(1 + rng.IntN(9))}, Derived: model.Derived{Misses: []float64{0, 0}}}
 			r.Accesses = float64(r.Observations)
-			if rng.IntN(5) == 0 {
+			switch rng.IntN(8) {
+			case 0:
 				r.Kind = model.Cold
 				r.Misses = []float64{r.Accesses, r.Accesses}
-			} else {
+			case 1:
+				r.Kind = model.Invalidated
+				r.Misses = []float64{r.Accesses, r.Accesses}
+			default:
 				k := rng.IntN(len(places))
-				r.Reuse, r.Exact, r.Reuses, r.Time, r.Native = places[k:k+1], true, r.Accesses, uint64(1+rng.IntN(200)), 0
-				r.Distance = r.Accesses * float64(64*rng.IntN(100))
+				r.Reuse, r.Exact, r.Reuses, r.Time, r.Native = places[k:k+1], rng.IntN(3) > 0, r.Accesses, uint64(1+rng.IntN(200)), 0
+				r.Distance = r.Accesses * float64(64*rng.IntN(100)) * 1.1
+				r.Misses = []float64{r.Accesses * rng.Float64(), 0}
 			}
 			parts[use] = append(parts[use], r)
 		}
@@ -79,15 +85,68 @@ func TestPartsAreTheWhole(t *testing.T) {
 	}
 }
 
+// What a sample of a part has no room for is refused, and not left out.
 func TestPartsRefused(t *testing.T) {
 	a, b := &model.Location{Address: 1}, &model.Location{Address: 2}
 	p := &model.Profile{BinsPerOctave: 10}
-	wrong := &Parts{Uses: []*model.Location{a}, Records: func(int) iter.Seq[*model.Record] {
-		return func(yield func(*model.Record) bool) {
-			yield(&model.Record{Kind: model.Cold, Use: []*model.Location{b}})
+	good := model.Record{Use: []*model.Location{a}, Ending: model.Ending{Reuse: []*model.Location{b}}, Weight: model.Weight{Observations: 1, Accesses: 1}}
+	for what, change := range map[string]func(r *model.Record){
+		"":                  func(*model.Record) {},
+		"of another part":   func(r *model.Record) { r.Use = []*model.Location{b} },
+		"a longer stack":    func(r *model.Record) { r.Reuse = []*model.Location{a, b} },
+		"an end of none":    func(r *model.Record) { r.Kind = model.Cold },
+		"of no known kind":  func(r *model.Record) { r.Kind, r.Reuse = model.NumKinds, nil },
+		"of data":           func(r *model.Record) { r.Data = &model.Data{Name: "x"} },
+		"with a source":     func(r *model.Record) { r.DataSource = "L1" },
+		"of another thread": func(r *model.Record) { r.EndTID = 1 },
+		"with an address":   func(r *model.Record) { r.Address = 1 },
+		"with a member":     func(r *model.Record) { r.Member = "x" },
+		"of an epoch":       func(r *model.Record) { r.Epoch = 1 },
+		"of a hold":         func(r *model.Record) { r.Hold = 1 },
+		"with squares":      func(r *model.Record) { r.Squares = 1 },
+		"read ahead":        func(r *model.Record) { r.After = 1 },
+		"of half a line":    func(r *model.Record) { r.Half = true },
+		"not resolved":      func(r *model.Record) { r.BelowResolution = true },
+		"of a large thread": func(r *model.Record) { r.TID = 1 << 32 },
+		"with misses":       func(r *model.Record) { r.Misses = []float64{1} },
+		"fewer than none":   func(r *model.Record) { r.Observations = -1 },
+		"of no weight":      func(r *model.Record) { r.Accesses = math.NaN() },
+		"of less":           func(r *model.Record) { r.Reuses = -1 },
+		"endless":           func(r *model.Record) { r.Distance = math.Inf(1) },
+	} {
+		given := &Parts{Uses: []*model.Location{a}, Records: func(int) iter.Seq[*model.Record] {
+			return func(yield func(*model.Record) bool) {
+				r := good
+				change(&r)
+				yield(&r)
+			}
+		}}
+		if err := Write(&bytes.Buffer{}, p, WithParts(given)); (err == nil) != (what == "") {
+			t.Errorf("a record %s: %v", what, err)
 		}
-	}}
-	if err := Write(&bytes.Buffer{}, p, WithParts(wrong)); err == nil {
-		t.Error("a record of another part is written")
+	}
+	p.Clock.Unit = nanoseconds
+	if err := Write(&bytes.Buffer{}, p, WithParts(&Parts{})); err == nil {
+		t.Error("times in nanoseconds are left out")
+	}
+}
+
+// Pieces hold what was written, however it is cut.
+func TestPieces(t *testing.T) {
+	rng := rand.New(rand.NewPCG(1, 2))
+	var p pieces
+	var want []byte
+	for _, n := range []int{0, 1, pieceSize - 1, pieceSize, 3*pieceSize + 5, 7} {
+		b := make([]byte, n)
+		for i := range b {
+			b[i] = byte(rng.Uint32())
+		}
+		if m, err := p.Write(b); m != n || err != nil {
+			t.Fatalf("%d of %d bytes, %v", m, n, err)
+		}
+		want = append(want, b...)
+	}
+	if !bytes.Equal(slices.Concat(p...), want) {
+		t.Error("what was written is not there")
 	}
 }

@@ -33,8 +33,8 @@ func newSampleWriter(rest []byte) *sampleWriter {
 	return w
 }
 
-// encode gives the sample as a field of the profile, until the next call.
-func (w *sampleWriter) encode(g *group, labels []label) []byte {
+// encode gives the sample as a field of the profile, until the next call. Some labels may be encoded already: fixed.
+func (w *sampleWriter) encode(g *group, fixed []byte, labels []label) []byte {
 	sample, part := w.buf[0][:0], w.buf[1][:0]
 	for _, l := range g.stack {
 		part = binary.AppendUvarint(part, l.ID)
@@ -45,16 +45,24 @@ func (w *sampleWriter) encode(g *group, labels []label) []byte {
 		part = binary.AppendUvarint(part, uint64(v))
 	}
 	sample = appendField(sample, 2, part)
+	w.buf[1] = part
+	sample = append(sample, fixed...)
 	for i, l := range labels {
-		part = appendNumber(part[:0], 1, w.text(l.key, 3*i))
-		part = appendNumber(part, 2, w.text(l.text, 3*i+1))
-		part = appendNumber(part, 3, uint64(l.number))
-		part = appendNumber(part, 4, w.text(l.unit, 3*i+2))
-		sample = appendField(sample, 3, part)
+		sample = w.appendLabel(sample, l, 3*i)
 	}
 	field := appendField(w.buf[2][:0], 2, sample)
-	w.buf = [3][]byte{sample, part, field}
+	w.buf[0], w.buf[2] = sample, field
 	return field
+}
+
+// appendLabel encodes a label; place is where its texts are, see text.
+func (w *sampleWriter) appendLabel(to []byte, l label, place int) []byte {
+	part := appendNumber(w.buf[1][:0], 1, w.text(l.key, place))
+	part = appendNumber(part, 2, w.text(l.text, place+1))
+	part = appendNumber(part, 3, uint64(l.number))
+	part = appendNumber(part, 4, w.text(l.unit, place+2))
+	w.buf[1] = part
+	return appendField(to, 3, part)
 }
 
 // text is the index of a text in the table, where it is put if it is new; place is where in the sample it is.

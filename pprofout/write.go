@@ -148,7 +148,7 @@ func encode(p *model.Profile, opts []Option) ([]byte, error) {
 	z.Write(rest.Bytes())
 	samples := newSampleWriter(rest.Bytes())
 	for _, g := range e.order {
-		z.Write(samples.encode(g, e.labels(g)))
+		z.Write(samples.encode(g, nil, e.labels(g)))
 	}
 	z.Write(samples.texts)
 	if err := z.Close(); err != nil {

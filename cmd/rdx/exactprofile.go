@@ -127,9 +127,9 @@ func writeProfile(tally *exact.PairTally, path string, r *exactReport, start tim
 		p.Comments = append(p.Comments, model.EndedEarly+": "+w)
 	}
 	// Of the records symbolizing needs the instructions alone. There are many, and a record is large.
-	named := &model.Profile{Records: make([]model.Record, len(parts.All))}
+	named := &model.Profile{Touches: make([]model.Touch, len(parts.All))}
 	for i := range parts.All {
-		named.Records[i].Use = parts.All[i : i+1 : i+1]
+		named.Touches[i].Use = parts.All[i : i+1 : i+1]
 	}
 	if err := nameLocations(named, &p.Comments, len(mappings) == 0); err != nil {
 		return err
