@@ -73,6 +73,8 @@ type Curve struct {
 	Points []Point
 	// Holds is in how many independent places the program was looked at.
 	Holds int
+	// MaybeHits is Profile.MaybeHits.
+	MaybeHits []float64
 }
 
 const (
@@ -107,18 +109,14 @@ const (
 //
 // It errs on an unknown model, a broken profile or one with no observations.
 func (p *Profile) MissRatios(sizes []uint64, o CurveOptions) (*Curve, error) {
-	c, err := p.missRatios(sizes, o)
+	e, err := p.Estimated()
 	if err != nil {
 		return nil, fmt.Errorf("miss ratios: %w", err)
 	}
-	return c, nil
+	return e.MissRatios(sizes, o)
 }
 
-func (p *Profile) missRatios(sizes []uint64, o CurveOptions) (*Curve, error) {
-	e, err := p.estimate()
-	if err != nil {
-		return nil, err
-	}
+func (p *Profile) curve(e *estimate, sizes []uint64, o CurveOptions) (*Curve, error) {
 	if e.empty() {
 		return nil, errNoObservations
 	}

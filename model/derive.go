@@ -103,11 +103,40 @@ func (p *Profile) Times() (*Hist, error) {
 // accesses, estimated by the model of Derive unless distances are exact; the masses are those
 // of Times.
 func (p *Profile) Stacks(b *Bins) (*Hist, error) {
-	e, err := p.estimate()
+	e, err := p.Estimated()
 	if err != nil {
 		return nil, fmt.Errorf("stack distances: %w", err)
 	}
-	return p.stacks(e, b)
+	return e.Stacks(b)
+}
+
+// Estimated is what Kaplan-Meier makes of a profile, for who asks for several things made of it: it takes several looks
+// through all records. The profile must not change meanwhile, and nobody else may ask at the same time.
+type Estimated struct {
+	p *Profile
+	e *estimate
+}
+
+// Estimated makes it. It errs on a broken profile.
+func (p *Profile) Estimated() (*Estimated, error) {
+	e, err := p.estimate()
+	if err != nil {
+		return nil, err
+	}
+	return &Estimated{p, e}, nil
+}
+
+// Stacks is Profile.Stacks.
+func (x *Estimated) Stacks(b *Bins) (*Hist, error) { return x.p.stacks(x.e, b) }
+
+// MissRatios is Profile.MissRatios.
+func (x *Estimated) MissRatios(sizes []uint64, o CurveOptions) (*Curve, error) {
+	c, err := x.p.curve(x.e, sizes, o)
+	if err != nil {
+		return nil, fmt.Errorf("miss ratios: %w", err)
+	}
+	c.MaybeHits = x.e.maybeReused(x.p.cacheBlocks())
+	return c, nil
 }
 
 func (p *Profile) stacks(e *estimate, b *Bins) (*Hist, error) {

@@ -110,7 +110,11 @@ func (p *Profile) boundByHotSets(points []Point, total float64, o CurveOptions) 
 		return nil
 	}
 	bounds, err := p.hotBounds(total, func(q *Profile, sizes []uint64) ([]float64, error) {
-		c, err := q.missRatios(sizes, o)
+		e, err := q.estimate()
+		if err != nil {
+			return nil, err
+		}
+		c, err := q.curve(e, sizes, o)
 		if err != nil {
 			return nil, err
 		}

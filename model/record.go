@@ -6,30 +6,39 @@ import "fmt"
 // known. Which parts a record has goes by its kind, see Kind.Parts; those that it does not have
 // are zero.
 type Record struct {
+	// First comes what is read of all records, so that of millions little memory is.
 	Kind  Kind
 	Op    Op // of the use
 	Stack StackKind
-	Use   []*Location // call stack of the use, leaf first
-	Data  *Data       // what the use accessed; nil if that was not recorded
 	TID   int
 	Epoch int // numbers the stretches of the thread's run, in order, see there; 0 if that is not known
+
+	Weight    // all
+	Timing    // all that were timed, to an end or for as long as they were watched
+	Derived   // all, once Derive was called
+	HalfLine  // of the timed: those of which half of the block was watched
+	Lookahead // of the timed: what was read ahead
+	Cluster   // all
+
+	Use  []*Location // call stack of the use, leaf first
+	Data *Data       // what the use accessed; nil if that was not recorded
 	// DataSource is where the uses found their data, "" if their source does
 	// not tell. What that cost is in Profile.Latencies.
 	DataSource string
-
-	Ending    // all that were ended by an access
-	Timing    // all that were timed, to an end or for as long as they were watched
-	Lookahead // of the timed: what was read ahead
-	HalfLine  // of the timed: those of which half of the block was watched
-	Cluster   // all
-	Weight    // all
-	Derived   // all, once Derive was called
+	Ending     // all that were ended by an access
 }
 
 // Ending is the access that ended what a record is of: the reuse, or another thread's write.
 type Ending struct {
 	Reuse []*Location // its call stack, leaf first
-	// EndTID is its thread, if that is not the record's TID, else 0.
+	// Rare is nil where all of it is zero, as of nearly all records: see Record.Words. It is not to be changed, as copies of the
+	// record have the same: see Record.SetWords.
+	Rare *Words
+}
+
+// Words say more of the words that were used, and of who ended it.
+type Words struct {
+	// EndTID is the thread of the access that ended it, if that is not the record's TID, else 0.
 	EndTID int
 	// Address of the word used, and of the word that EndTID wrote; 0 where no
 	// other thread had to do with it.
@@ -37,6 +46,30 @@ type Ending struct {
 	// Member and WrittenMember say which of a struct's these are, as "hits of struct stats"; "" if that is not known. Of a record that is not of
 	// sharing, Member says what of Data it is: a member, "stats.hits, offset 0 of 48", and of a stack the variable, "sums" or "box: stats.hits, ...".
 	Member, WrittenMember string
+}
+
+// Words are the record's.
+func (r *Record) Words() (w Words) {
+	if r.Rare != nil {
+		w = *r.Rare
+	}
+	return w
+}
+
+// SetWords changes them.
+func (r *Record) SetWords(w Words) {
+	if r.Rare = nil; w != (Words{}) {
+		kept := w // w itself would be kept of all records
+		r.Rare = &kept
+	}
+}
+
+// Member is Words().Member, which is asked of all records.
+func (r *Record) Member() string {
+	if r.Rare == nil {
+		return ""
+	}
+	return r.Rare.Member
 }
 
 // Timing is when a use ended.
@@ -164,7 +197,7 @@ func (r *Record) MeanDistance() (bytes float64, ok bool) {
 func (r *Record) Check() error {
 	parts := r.Kind.Parts()
 	switch {
-	case !parts.Ended && (len(r.Reuse) > 0 || r.Written != 0):
+	case !parts.Ended && (len(r.Reuse) > 0 || r.Words().Written != 0):
 		return fmt.Errorf("a record of %v has an end: %+v", r.Kind, r.Ending)
 	case !parts.Timed && (r.Timing != Timing{} || r.Lookahead != Lookahead{} || r.HalfLine != HalfLine{}):
 		return fmt.Errorf("a record of %v has a time: %+v, %+v, %+v", r.Kind, r.Timing, r.Lookahead, r.HalfLine)

@@ -29,3 +29,20 @@ func TestRecordParts(t *testing.T) {
 		t.Error("an unknown kind has parts")
 	}
 }
+
+// Copies of a record have words of their own once they are changed.
+func TestRecordWords(t *testing.T) {
+	var r Record
+	r.SetWords(Words{})
+	if r.Rare != nil || r.Words() != (Words{}) || r.Member() != "" {
+		t.Errorf("nothing takes memory: %+v", r)
+	}
+	r.SetWords(Words{EndTID: 2, Member: "hits"})
+	other := r
+	w := other.Words()
+	w.Member, w.Written = "misses", 8
+	other.SetWords(w)
+	if r.Words() != (Words{EndTID: 2, Member: "hits"}) || other.Words() != w || other.Member() != "misses" {
+		t.Errorf("%+v and %+v", r.Words(), other.Words())
+	}
+}

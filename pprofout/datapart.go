@@ -9,7 +9,7 @@ import (
 	"github.com/rdx-profiler/rdx/model"
 )
 
-// partsOf are questions for the names of the members, or variables, of static data and stacks that were touched, as model.Record.Member has them.
+// partsOf are questions for the names of the members, or variables, of static data and stacks that were touched, as model.Words.Member has them.
 // tell puts the answers there; what the debug information doesn't tell has no name.
 func partsOf(p *model.Profile) (asked questions, tell func()) {
 	var order []*model.Record // those that stand for most first: not all may be named
@@ -65,7 +65,9 @@ func partsOf(p *model.Profile) (asked questions, tell func()) {
 	return asked, func() {
 		for _, r := range order {
 			k, _ := of(r)
-			r.Member = known[k]
+			w := r.Words()
+			w.Member = known[k]
+			r.SetWords(w)
 		}
 	}
 }

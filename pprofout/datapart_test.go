@@ -166,8 +166,8 @@ func checkParts(t *testing.T, bin string, without bool) {
 		t.Fatalf("%d lines", len(want))
 	}
 	for i, r := range p.Records {
-		if r.Member != want[i] {
-			t.Errorf("%s: %q, want %q", r.Data.Name, r.Member, want[i])
+		if r.Member() != want[i] {
+			t.Errorf("%s: %q, want %q", r.Data.Name, r.Member(), want[i])
 		}
 	}
 	var file bytes.Buffer
@@ -180,7 +180,7 @@ func checkParts(t *testing.T, bin string, without bool) {
 	}
 	seen := map[string]bool{}
 	for _, r := range read.Records {
-		seen[r.Member] = true
+		seen[r.Member()] = true
 	}
 	for _, w := range want {
 		if !seen[w] {

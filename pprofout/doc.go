@@ -39,7 +39,7 @@
 // clock's unit), stack_distance (bytes, the mean of the sample), tid,
 // stack (private or shared, unless only the thread itself was watched), end_tid, used_address and
 // written_address (where another thread ended the observation, or wrote elsewhere in the line), used_member and written_member (which of a
-// struct's lie there, where known; of other samples used_member is the part of data, see model.Record.Member),
+// struct's lie there, where known; of other samples used_member is the part of data, see model.Words.Member),
 // group (of the jackknife, of profiles that were merged by a fleet's back end),
 // epoch (the stretch of the thread's run, in order, if known; merging makes equal numbers of a thread one),
 // distinct (blocks, where they were counted: until the reuse if the sample is exact, else in what was read ahead),

@@ -69,7 +69,8 @@ func (e *encoder) add(r *model.Record) error {
 	if _, ok := model.ParseKind(r.Kind.String()); !ok {
 		return fmt.Errorf("unknown kind %d", r.Kind)
 	}
-	g := group{kind: r.Kind, op: r.Op, tid: r.TID, epoch: r.Epoch, hold: r.Hold, open: uint64(math.Round(1e6 * min(max(r.Open, 0), 1))), jackknife: r.Group, stackKind: r.Stack, end: r.EndTID, used: r.Address, wrote: r.Written, members: [2]string{text(r.Member), text(r.WrittenMember)}, source: text(r.DataSource)}
+	w := r.Words()
+	g := group{kind: r.Kind, op: r.Op, tid: r.TID, epoch: r.Epoch, hold: r.Hold, open: uint64(math.Round(1e6 * min(max(r.Open, 0), 1))), jackknife: r.Group, stackKind: r.Stack, end: w.EndTID, used: w.Address, wrote: w.Written, members: [2]string{text(w.Member), text(w.WrittenMember)}, source: text(r.DataSource)}
 	if max(g.used, g.wrote) > math.MaxInt64 {
 		return fmt.Errorf("address %#x: want less than 2^63", max(g.used, g.wrote))
 	}

@@ -21,10 +21,17 @@ func huge[T any](s []T) (same []T, stop func()) {
 	first := unsafe.SliceData(s)
 	page := uintptr(unix.Getpagesize())
 	skip := -uintptr(unsafe.Pointer(first)) % page
-	pages := unsafe.Slice((*byte)(unsafe.Pointer(first)), size)[skip : (size-skip)/page*page+skip]
+	stop, _ = ahead(unsafe.Slice((*byte)(unsafe.Pointer(first)), size)[skip : (size-skip)/page*page+skip])
+	return s, stop
+}
+
+// ahead takes pages on a goroutine, which stop ends: done is closed then.
+func ahead(pages []byte) (stop func(), done <-chan struct{}) {
 	unix.Madvise(pages, unix.MADV_HUGEPAGE)
 	var stopped atomic.Bool
+	ended := make(chan struct{})
 	go func() {
+		defer close(ended)
 		for len(pages) > 0 && !stopped.Load() {
 			// What is there already stays as it is. Kernels before 5.14 can't.
 			n := min(len(pages), leastHuge)
@@ -34,5 +41,53 @@ func huge[T any](s []T) (same []T, stop func()) {
 			pages = pages[n:]
 		}
 	}()
-	return s, func() { stopped.Store(true) }
+	return func() { stopped.Store(true) }, ended
+}
+
+// room is memory that is not Go's, so that it can be given back at once: the garbage collector would have to look through all
+// records first. Where there is none of that kind, or little is wanted, it is Go's.
+type room struct {
+	bytes []byte
+	stop  func()          // taking it; nil of Go's
+	done  <-chan struct{} // once that has ended
+}
+
+// outside is room for n bytes, which are taken as by huge.
+func outside(n int) room {
+	if n < leastHuge {
+		return room{bytes: make([]byte, n)}
+	}
+	bytes, err := unix.Mmap(-1, 0, n, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE|unix.MAP_ANONYMOUS)
+	if err != nil { // as it is limited, say
+		return room{bytes: make([]byte, n)}
+	}
+	stop, done := ahead(bytes)
+	return room{bytes, stop, done}
+}
+
+// has says whether data are in memory that can be given back.
+func (r *room) has(data []byte) bool {
+	return r.stop != nil && unsafe.SliceData(data) == unsafe.SliceData(r.bytes)
+}
+
+// drop gives back the whole large pages before the end of bytes, which are in the room, and says how many bytes that are.
+func (r *room) drop(bytes []byte) (n int) {
+	const large = 2 << 20
+	r.stop()
+	from := uintptr(unsafe.Pointer(unsafe.SliceData(bytes)))
+	end := (from + uintptr(len(bytes))) &^ (large - 1)
+	skip := -from % uintptr(unix.Getpagesize())
+	if from+skip >= end {
+		return 0
+	}
+	unix.Madvise(bytes[skip:end-from], unix.MADV_DONTNEED)
+	return int(end - from)
+}
+
+func (r *room) free() {
+	if r.stop != nil {
+		r.stop()
+		<-r.done
+		unix.Munmap(r.bytes)
+	}
 }

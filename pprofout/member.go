@@ -46,7 +46,8 @@ func (s *symbolizer) nameMembers(p *model.Profile, b Binaries) {
 		}})
 	}
 	sides := func(r *model.Record) (use, written side) {
-		return of(r.Use, r.Data, 0), of(r.Reuse, r.Data, r.Written-r.Address)
+		w := r.Words()
+		return of(r.Use, r.Data, 0), of(r.Reuse, r.Data, w.Written-w.Address)
 	}
 	var shared []*model.Record
 	for i := range p.Records {
@@ -73,7 +74,9 @@ func (s *symbolizer) nameMembers(p *model.Profile, b Binaries) {
 	tell()
 	for _, r := range shared {
 		use, written := sides(r)
-		r.Member, r.WrittenMember = known[use], known[written]
+		w := r.Words()
+		w.Member, w.WrittenMember = known[use], known[written]
+		r.SetWords(w)
 	}
 	for _, t := range order {
 		m := known[of(t.Use, t.Data, 0)]

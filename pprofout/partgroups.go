@@ -85,7 +85,7 @@ func (e *encoder) plain(r *model.Record) error {
 	switch {
 	case len(r.Use) != 1 || len(r.Reuse) > 1 || r.Kind >= model.NumKinds || len(r.Reuse) > 0 && !r.Kind.Parts().Ended:
 		return errors.New("its stacks are not of one frame")
-	case r.Data != nil || r.DataSource != "" || r.Member != "" || r.WrittenMember != "" || r.Ending.EndTID != 0 || r.Address != 0 || r.Written != 0:
+	case r.Data != nil || r.DataSource != "" || r.Words() != model.Words{}:
 		return errors.New("it tells of data")
 	case r.Epoch != 0 || r.Stack != 0 || r.Cluster != model.Cluster{} || r.Squares != 0:
 		return errors.New("it is of a sample")

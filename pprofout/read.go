@@ -33,18 +33,29 @@ const leastSample = 40
 // Whatever else r holds gives an error of one line that begins with "not an
 // rdx profile" and gives the offset of the byte at which reading failed.
 func Read(r io.Reader) (*model.Profile, error) {
-	data, unpacked, err := unpack(r)
+	packed, err := readAll(r)
 	if err != nil {
 		return nil, err
 	}
-	p, err := readSamples(data, splitSamples(data, leastPart), min(runtime.GOMAXPROCS(0), mostParts))
+	u, err := unpack(packed)
 	if err != nil {
-		// Whatever it was: bytes that are no message are the cause.
-		if at, what := brokenAt(data, 0, wireProfile); what != "" {
-			err = notRdx("no pprof data: byte %d%s: %s", at, unpacked, what)
+		return nil, err
+	}
+	samples := splitSamples(u.data, leastPart)
+	samples.passed = u.drop
+	p, err := readSamples(u.data, samples, min(runtime.GOMAXPROCS(0), mostParts))
+	u.free() // texts and all else that is kept are copies
+	if err == nil {
+		return p, nil
+	}
+	// Whatever it was: bytes that are no message are the cause. Those that were passed are unpacked again.
+	if u, again := unpack(packed); again == nil {
+		defer u.free()
+		if at, what := brokenAt(u.data, 0, wireProfile); what != "" {
+			err = notRdx("no pprof data: byte %d%s: %s", at, u.where, what)
 		}
 	}
-	return p, err
+	return nil, err
 }
 
 func parse(data []byte) (*profile.Profile, error) {
@@ -64,48 +75,82 @@ func notRdx(format string, args ...any) error {
 	return errors.New("not an rdx profile: " + msg)
 }
 
-// unpack reads all of r, unpacked if it is a gzip; where says so in messages
-// about its bytes.
-func unpack(r io.Reader) (data []byte, where string, err error) {
+// readAll reads all of r, as far as it is not too large.
+func readAll(r io.Reader) ([]byte, error) {
 	all := bytes.NewBuffer(make([]byte, 0, sizeOf(r)+bytes.MinRead))
-	_, err = all.ReadFrom(io.LimitReader(r, maxSize+1))
-	if data = all.Bytes(); err != nil {
-		return nil, "", fmt.Errorf("read profile: byte %d: %w", len(data), err)
+	if _, err := all.ReadFrom(io.LimitReader(r, maxSize+1)); err != nil {
+		return nil, fmt.Errorf("read profile: byte %d: %w", all.Len(), err)
 	}
-	if len(data) == 0 {
-		return nil, "", notRdx("the file is empty")
-	}
-	if bytes.HasPrefix(data, []byte{0x1f, 0x8b}) {
-		in := bytes.NewReader(data)
-		size := in.Len()
-		z, err := gzip.NewReader(in)
-		if err != nil {
-			return nil, "", notRdx("gzip: byte %d: %v", size-in.Len(), err)
-		}
-		room, stop := huge(make([]byte, 0, unpackedSize(data)))
-		defer stop()
-		unpacked := bytes.NewBuffer(room)
-		_, err = unpacked.ReadFrom(io.LimitReader(z, maxSize+1))
-		if data = unpacked.Bytes(); err != nil {
-			return nil, "", notRdx("gzip is cut off or damaged at byte %d, %d unpacked: %v", size-in.Len(), len(data), err)
-		}
-		where = " unpacked"
-		if len(data) == 0 {
-			return nil, "", notRdx("no pprof data: the gzip holds nothing")
-		}
-	}
-	if len(data) > maxSize {
-		return nil, "", notRdx("more than %d bytes unpacked", maxSize)
-	}
-	return data, where, nil
+	return all.Bytes(), nil
 }
 
-// sizeOf is how long a file is, 0 of what is none.
+// unpacked is an encoded profile.
+type unpacked struct {
+	data  []byte
+	where string // in messages about its bytes: whether they were packed
+	room  room
+}
+
+// unpack unpacks what is a gzip.
+func unpack(data []byte) (*unpacked, error) {
+	u := &unpacked{data: data}
+	if len(data) == 0 {
+		return nil, notRdx("the file is empty")
+	}
+	if bytes.HasPrefix(data, []byte{0x1f, 0x8b}) {
+		u.where = " unpacked"
+		if err := u.inflate(data); err != nil {
+			u.free()
+			return nil, err
+		}
+	}
+	if len(u.data) > maxSize {
+		u.free()
+		return nil, notRdx("more than %d bytes unpacked", maxSize)
+	}
+	return u, nil
+}
+
+// inflate unpacks a gzip, as far as it is not too large.
+func (u *unpacked) inflate(packed []byte) error {
+	in := bytes.NewReader(packed)
+	size := in.Len()
+	z, err := gzip.NewReader(in)
+	if err != nil {
+		return notRdx("gzip: byte %d: %v", size-in.Len(), err)
+	}
+	u.room = outside(unpackedSize(packed))
+	all := bytes.NewBuffer(u.room.bytes[:0])
+	_, err = all.ReadFrom(io.LimitReader(z, maxSize+1))
+	if u.data = all.Bytes(); err != nil {
+		return notRdx("gzip is cut off or damaged at byte %d, %d unpacked: %v", size-in.Len(), len(u.data), err)
+	}
+	if len(u.data) == 0 {
+		return notRdx("no pprof data: the gzip holds nothing")
+	}
+	return nil
+}
+
+// drop gives back the memory of bytes that nobody will read any more, and says of how many: of some behind them it can do so later.
+func (u *unpacked) drop(bytes []byte) int {
+	if len(bytes) == 0 || !u.room.has(u.data) {
+		return len(bytes)
+	}
+	return u.room.drop(bytes)
+}
+
+// free gives back all of it. Nothing of data may be used after that.
+func (u *unpacked) free() { u.room.free() }
+
+// sizeOf is how long a file is, or what knows its size, 0 of others.
 func sizeOf(r io.Reader) int {
-	if f, ok := r.(*os.File); ok {
+	switch f := r.(type) {
+	case *os.File:
 		if i, err := f.Stat(); err == nil && i.Mode().IsRegular() {
 			return int(min(i.Size(), maxSize))
 		}
+	case interface{ Size() int64 }:
+		return int(min(f.Size(), maxSize))
 	}
 	return 0
 }
@@ -213,9 +258,10 @@ type decoder struct {
 	data   *model.Data // the one asked for last
 	misses []float64   // of the records, that they have parts of
 	losses map[model.CountName]int64
-	total  int64  // observations
-	stop   func() // taking memory for misses
-	grown  bool   // there were more records than a file of that size should have
+	total  int64                  // observations
+	stop   func()                 // taking memory for misses
+	grown  bool                   // there were more records than a file of that size should have
+	passed func(bytes []byte) int // see parted
 }
 
 // columns finds the sample types by name: other tools may reorder them.
@@ -302,9 +348,7 @@ func (d *decoder) sample(s *sample) error {
 	if r.Stack, ok = model.ParseStackKind(cmp.Or(s.text(ofStack), model.StackOwn.String())); !ok {
 		return fmt.Errorf("stack %.40q is not known", s.text(ofStack))
 	}
-	r.EndTID = int(s.number(ofEnd))
-	r.Address, r.Written = uint64(s.number(ofUsed)), uint64(s.number(ofWritten))
-	r.Member, r.WrittenMember = s.text(ofMember), s.text(ofWrittenMember)
+	r.SetWords(model.Words{EndTID: int(s.number(ofEnd)), Address: uint64(s.number(ofUsed)), Written: uint64(s.number(ofWritten)), Member: s.text(ofMember), WrittenMember: s.text(ofWrittenMember)})
 
 	t, native := s.number(ofReuseTime), s.number(ofCPUTime)
 	if t < 0 || native < 0 {

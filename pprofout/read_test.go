@@ -304,8 +304,9 @@ func FuzzRead(f *testing.F) {
 	f.Add([]byte("x"))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		p, err := Read(bytes.NewReader(data))
-		if unpacked, _, e := unpack(bytes.NewReader(data)); e == nil {
-			inParts(t, unpacked, 3)
+		if u, e := unpack(data); e == nil {
+			inParts(t, u.data, 3)
+			u.free()
 		}
 		if err != nil {
 			if strings.Contains(err.Error(), "\n") {

@@ -11,6 +11,9 @@ import (
 	"github.com/rdx-profiler/rdx/model"
 )
 
+// passedAtOnce is of how many bytes others are told that they were read.
+const passedAtOnce = 4 << 20
+
 // leastPart is how many samples are worth a goroutine: they take it half a millisecond. Each of mostParts has tables of its own.
 const (
 	leastPart = 1024
@@ -35,6 +38,10 @@ func readSamples(data []byte, from *parted, parts int) (*model.Profile, error) {
 		return nil, err
 	}
 	r := newSampleReader(in, from.rest)
+	d.passed = from.passed
+	// From here on all cores are busy, and what was read makes room for records.
+	stop()
+	d.stop()
 	parts = max(min(parts, len(from.at)), 1)
 	all := make([]*decoder, parts)
 	wrong := make([]error, parts)
@@ -88,7 +95,7 @@ func (d *decoder) part(first, end int) *decoder {
 // decode takes n samples, which data begins with, as far as nothing else is between them.
 func (d *decoder) decode(r *sampleReader, data []byte, n int) error {
 	var s sample
-	room := cap(d.p.Records)
+	room, read := cap(d.p.Records), data
 	for n > 0 {
 		size := fieldSize(data)
 		if data[0] == sampleField {
@@ -101,6 +108,9 @@ func (d *decoder) decode(r *sampleReader, data []byte, n int) error {
 			n--
 		}
 		data = data[size:]
+		if n := len(read) - len(data); n > passedAtOnce && d.passed != nil {
+			read = read[d.passed(read[:n]):]
+		}
 	}
 	d.grown = cap(d.p.Records) > room
 	return nil

@@ -123,6 +123,8 @@ type parted struct {
 	samples int
 	every   int
 	at      []int // where in the profile every so manyth sample is, the first included
+	// passed is told of bytes of the profile that were read, and says of how many it takes note; nil: nobody is told.
+	passed func(bytes []byte) int
 }
 
 // splitSamples tells where the samples, field 2, of an encoded profile are. Samples whose field has a

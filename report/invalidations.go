@@ -63,7 +63,8 @@ func invalidations(p *model.Profile) (all []*invalidation, total float64) {
 		}
 		k := key{r.Kind, PlaceOf(r.Reuse), PlaceOf(r.Use)}
 		v := found[k]
-		line, end := r.Address&^(lineBytes-1), r.Address&^(lineBytes-1)+lineBytes
+		w := r.Words()
+		line, end := w.Address&^(lineBytes-1), w.Address&^(lineBytes-1)+lineBytes
 		if v == nil {
 			v = &invalidation{Kind: "true", Writer: k.writer, Reader: k.reader, From: line, lines: map[uint64]bool{}}
 			if r.Kind == model.FalseSharing {
@@ -77,14 +78,14 @@ func invalidations(p *model.Profile) (all []*invalidation, total float64) {
 		v.Observations += r.Observations
 		v.From, v.To = min(v.From, line), max(v.To, end)
 		v.lines[line] = true
-		reads[k][r.Address%lineBytes], writes[k][r.Written%lineBytes] = true, true
-		pairs[k][threads{r.TID, r.EndTID}] = true
+		reads[k][w.Address%lineBytes], writes[k][w.Written%lineBytes] = true, true
+		pairs[k][threads{r.TID, w.EndTID}] = true
 		if r.Data != nil {
 			v.Data = with(v.Data, r.Data.Name)
 		}
-		v.Read, v.Written = with(v.Read, r.Member), with(v.Written, r.WrittenMember)
-		if w := r.Estimated(); w > v.heaviest {
-			v.heaviest = w
+		v.Read, v.Written = with(v.Read, w.Member), with(v.Written, w.WrittenMember)
+		if e := r.Estimated(); e > v.heaviest {
+			v.heaviest = e
 			v.WriterStack, v.ReaderStack = placesOf(r.Reuse), placesOf(r.Use)
 		}
 	}

@@ -102,10 +102,7 @@ func SurveyOf(p *model.Profile, known *model.Curve) *overview {
 			o.Losses[reason] += c.N
 		}
 	}
-	maybe, err := p.MaybeHits()
-	if err != nil { // a broken profile, which other commands report
-		maybe = make([]float64, len(p.Caches))
-	}
+	maybe := maybeHits(p, known)
 	for k, c := range p.Caches {
 		m := CacheMisses{Level: c.Level, Size: c.Size, Misses: misses[k], UpperBound: maybe[k] > misses[k]/2}
 		if o.Accesses > 0 {
@@ -119,6 +116,18 @@ func SurveyOf(p *model.Profile, known *model.Curve) *overview {
 	o.independent = p.Independent(o.Observations)
 	o.warn(p, unnamed)
 	return o
+}
+
+// maybeHits is Profile.MaybeHits, of the curve where that is known.
+func maybeHits(p *model.Profile, known *model.Curve) []float64 {
+	if known != nil && len(known.MaybeHits) == len(p.Caches) {
+		return known.MaybeHits
+	}
+	maybe, err := p.MaybeHits()
+	if err != nil { // a broken profile, which other commands report
+		return make([]float64, len(p.Caches))
+	}
+	return maybe
 }
 
 // band takes the ratios and bands of rdx mrc, where there is one stack: one number has one value.

@@ -17,7 +17,7 @@ func TestSharingFindings(t *testing.T) {
 	}
 	record := func(kind model.Kind, reader, read, writer, written string, address, wrote uint64, accesses float64) model.Record {
 		return model.Record{Kind: kind, Stack: model.StackPrivate, Use: at(reader), TID: 1, Weight: model.Weight{Observations: 40, Accesses: accesses},
-			Ending: model.Ending{Reuse: at(writer), EndTID: 2, Address: address, Written: wrote, Member: read, WrittenMember: written}}
+			Ending: model.Ending{Reuse: at(writer), Rare: &model.Words{EndTID: 2, Address: address, Written: wrote, Member: read, WrittenMember: written}}}
 	}
 	p := &model.Profile{Duration: time.Second, Records: []model.Record{
 		{Kind: model.Reuse, Stack: model.StackPrivate, Use: at("work"), Weight: model.Weight{Observations: 1000, Accesses: 1e6}},

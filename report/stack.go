@@ -50,9 +50,17 @@ func OnStack(p *model.Profile, stack string) (*model.Profile, error) {
 	case !slices.Contains(kinds, kind):
 		kind = kinds[0]
 	}
-	lines := slices.ContainsFunc(p.Records, func(r model.Record) bool { return r.Kind.OfLine() })
-	if len(kinds) == 1 && !lines {
+	if len(kinds) == 1 && !hasLines(p) {
 		return p, nil
 	}
 	return p.OnStack(kind), nil
+}
+
+func hasLines(p *model.Profile) bool {
+	for i := range p.Records {
+		if p.Records[i].Kind.OfLine() {
+			return true
+		}
+	}
+	return false
 }

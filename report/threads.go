@@ -92,10 +92,11 @@ func (o *overview) Threads(raw, p *model.Profile, n int) *threadList {
 		if !takes(r.Kind, byWord) {
 			continue
 		}
-		c := cells[[2]int{r.EndTID, r.TID}]
+		end := r.Words().EndTID
+		c := cells[[2]int{end, r.TID}]
 		if c == nil {
-			c = &sharingCell{Writer: r.EndTID, Reader: r.TID}
-			cells[[2]int{r.EndTID, r.TID}] = c
+			c = &sharingCell{Writer: end, Reader: r.TID}
+			cells[[2]int{end, r.TID}] = c
 		}
 		if r.Kind != model.FalseSharing {
 			c.True += scale * r.Estimated()

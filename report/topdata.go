@@ -49,8 +49,8 @@ func TopData(p *model.Profile, m metric, n int) *dataList {
 		name := noData
 		if r.Data != nil {
 			name = r.Data.Name
-			if r.Member != "" && r.Kind != model.TrueSharing && r.Kind != model.FalseSharing {
-				name += ": " + r.Member
+			if r.Member() != "" && r.Kind != model.TrueSharing && r.Kind != model.FalseSharing {
+				name += ": " + r.Member()
 			}
 		}
 		d := byName[name]

@@ -164,6 +164,7 @@ func (o *objects) parted() bool {
 type Options struct {
 	Sizes  []uint64 // of the grid besides its own, bytes
 	Source *Source  // nil: there is none
+	Made   func()   // called once what the first picture needs is made; nil: nobody
 }
 
 // New makes the data of a profile that was read; file is what it is called. The profile is not
@@ -176,24 +177,22 @@ func New(raw *model.Profile, file, stack string, o Options) (*Data, error) {
 	if p.Block <= 0 {
 		return nil, fmt.Errorf("%s: the profile does not tell its block size", file)
 	}
-	d := &Data{File: file, Exact: p.ExactDistances, Block: p.Block, Unit: p.Clock.Unit, Holds: p.Holds()}
-	for _, k := range raw.StackKinds() {
-		d.Stacks = append(d.Stacks, k.String())
-	}
-	if k := p.StackKinds(); len(k) == 1 {
-		d.Stack = k[0].String()
-	}
+	d := &Data{File: file, Exact: p.ExactDistances, Block: p.Block, Unit: p.Clock.Unit}
 	// Nothing of this changes the profile. Who is to be shown does not depend on the sizes.
-	var f *filler
-	both(func() { f = d.newFiller(p) }, func() {
-		d.Sizes = grid(p, o.Sizes)
-		d.placeCaches(p)
-	})
 	var drawn, filled error
-	both(func() { filled = d.fill(p, f) }, func() {
-		var known *model.Curve
-		if known, drawn = d.draw(p); drawn == nil {
-			drawn = d.survey(raw, p, known)
+	f, sized := d.newFiller(p), make(chan struct{})
+	both(func() {
+		f.number(p)
+		<-sized
+		filled = d.fill(p, f)
+	}, func() {
+		estimated, broken := p.Estimated()
+		d.Sizes = grid(p, estimated, o.Sizes)
+		d.placeCaches(p)
+		f.findLeast(p)
+		close(sized)
+		if drawn = d.observed(raw, p, estimated, broken); drawn == nil {
+			d.Holds = p.Holds()
 		}
 	})
 	if err := errors.Join(drawn, filled); err != nil {
@@ -209,6 +208,25 @@ func New(raw *model.Profile, file, stack string, o Options) (*Data, error) {
 	d.sites, d.leaves = nil, nil
 	d.more.Cells = &d.Cells.moreCells
 	return d, nil
+}
+
+// observed fills what is told of all that was observed. The estimate is the profile's, or why there is none.
+func (d *Data) observed(raw, p *model.Profile, e *model.Estimated, broken error) error {
+	kinds := p.StackKinds()
+	if len(kinds) == 1 {
+		d.Stack = kinds[0].String()
+	}
+	if raw != p {
+		kinds = raw.StackKinds()
+	}
+	for _, k := range kinds {
+		d.Stacks = append(d.Stacks, k.String())
+	}
+	known, err := d.draw(p, e, broken)
+	if err != nil {
+		return err
+	}
+	return d.survey(raw, p, known)
 }
 
 // both runs two functions at once.
@@ -303,11 +321,14 @@ func (d *Data) placeCaches(p *model.Profile) {
 	}
 }
 
-func (d *Data) draw(p *model.Profile) (*model.Curve, error) {
+func (d *Data) draw(p *model.Profile, e *model.Estimated, broken error) (*model.Curve, error) {
 	if !report.Observed(p) {
 		return nil, nil
 	}
-	c, err := p.MissRatios(d.blocks(), model.CurveOptions{})
+	if broken != nil {
+		return nil, fmt.Errorf("miss ratios: %w", broken)
+	}
+	c, err := e.MissRatios(d.blocks(), model.CurveOptions{})
 	if err != nil {
 		return nil, err
 	}

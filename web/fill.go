@@ -15,6 +15,7 @@ type filler struct {
 	pairOf        map[pairKey]int32 // its index in Data.Pairs
 	last          pairKey           // the one looked for last: records of one follow each other
 	lastPair      int32
+	lastObject    lastObject
 	ends          map[stackID]*end
 	lastUse       lastEnd
 	lastReuse     lastEnd
@@ -22,12 +23,21 @@ type filler struct {
 	objects       map[[2]string]int32 // by name and member
 	endOf         [model.NumKinds]int32
 	groups        grouping
+	shown         int     // records
 	leastAccesses float64 // records of fewer accesses are merged
-	small         []bool  // where there are too many: whether a shown record's pair is a small one
-	merged        map[mergedKey]*mergedCell
-	mergedRow     []mergedKey // in the order that they came in
-	row           *mergedCell // the one added to last, and its key
-	rowKey        mergedKey
+	numbered      numberedPairs
+	merged        map[mergedKey]int32 // index of the row
+	rows          []*mergedCell       // in the order that they came in
+	rowRoom       []mergedCell
+	rowOf         []int32 // by pair: the row added to last, -1 if there is none
+}
+
+// numberedPairs are those of the shown records, where some are merged.
+type numberedPairs struct {
+	of    []int32 // by shown record: the number of its pair
+	keys  []pairKey
+	index []int32 // in Data.Pairs, -1 before it is there
+	small []bool  // where there are too many: whether it is one of little
 }
 
 // end is what a record's use or reuse becomes.
@@ -72,6 +82,13 @@ type dataPart struct {
 	member string
 }
 
+// lastObject is the object looked for last.
+type lastObject struct {
+	part  dataPart
+	index int32
+	known bool
+}
+
 type mergedKey struct {
 	pair, object int32
 	tid          int
@@ -79,6 +96,7 @@ type mergedKey struct {
 
 // mergedCell is small samples alike.
 type mergedCell struct {
+	key      mergedKey
 	seen     int64
 	accesses float64
 	reuses   float64
@@ -97,24 +115,30 @@ func (d *Data) newFiller(p *model.Profile) *filler {
 	d.Places = &placeTable{names: n}
 	d.Nodes = newNodes(d.Places)
 	d.sites, d.leaves = map[siteKey]int32{}, map[*model.Location]int32{}
-	f := &filler{d: d, names: n, pairOf: map[pairKey]int32{}, ends: map[stackID]*end{}, objectOf: map[dataPart]int32{}, objects: map[[2]string]int32{}, merged: map[mergedKey]*mergedCell{}}
+	f := &filler{d: d, names: n, pairOf: map[pairKey]int32{}, ends: map[stackID]*end{}, objectOf: map[dataPart]int32{}, objects: map[[2]string]int32{}, merged: map[mergedKey]int32{}}
 	for k := model.Reuse; k < model.NumKinds; k++ {
 		f.endOf[k] = n.index(k.String())
 	}
-	weights := make([]float64, 0, len(p.Records))
+	for i := range p.Records {
+		if shown(&p.Records[i]) {
+			f.shown++
+		}
+	}
+	return f
+}
+
+// findLeast says which records are merged, if there are too many.
+func (f *filler) findLeast(p *model.Profile) {
+	if f.shown <= mostCells {
+		return
+	}
+	weights := make([]float64, 0, f.shown)
 	for i := range p.Records {
 		if r := &p.Records[i]; shown(r) {
 			weights = append(weights, r.Accesses)
 		}
 	}
-	d.Cells.grow(min(len(weights), mostCells))
-	if len(weights) <= mostCells {
-		return f
-	}
-	f.ends = make(map[stackID]*end, len(weights)/recordsPerEnd)
 	f.leastAccesses = nth(weights, len(weights)-mostCells/2) + 1e-9
-	f.findSmall(p, len(weights))
-	return f
 }
 
 // nth is what would have index k if the values were sorted, none of which is NaN. It changes their order.
@@ -151,36 +175,40 @@ func nth(values []float64, k int) float64 {
 	return values[k]
 }
 
-// findSmall says which of the shown records are of pairs that are to be one, if there are too many.
-func (f *filler) findSmall(p *model.Profile, shownRecords int) {
-	numbers, of := map[pairKey]int32{}, make([]int32, 0, shownRecords)
+// number numbers the shown records' pairs where some are merged, and says which are to be one, if there are too many.
+func (f *filler) number(p *model.Profile) {
+	f.d.Cells.grow(min(f.shown, mostCells))
+	if f.shown <= mostCells {
+		return
+	}
+	f.ends = make(map[stackID]*end, f.shown/recordsPerEnd)
+	numbers, n := make(map[pairKey]int32, f.shown/recordsPerEnd), &f.numbered
+	n.of = make([]int32, 0, f.shown)
 	var accesses []float64 // by number
-	var last pairKey
 	at := int32(-1)
 	for i := range p.Records {
 		r := &p.Records[i]
 		if !shown(r) {
 			continue
 		}
-		if k, _, _ := f.key(r); at < 0 || k != last {
-			n, ok := numbers[k]
-			if !ok {
-				n = int32(len(accesses))
-				numbers[k] = n
-				accesses = append(accesses, 0)
+		if k, _, _ := f.key(r); at < 0 || k != n.keys[at] {
+			var ok bool
+			if at, ok = numbers[k]; !ok {
+				at = int32(len(accesses))
+				numbers[k] = at
+				accesses, n.keys, n.index = append(accesses, 0), append(n.keys, k), append(n.index, -1)
 			}
-			last, at = k, n
 		}
 		accesses[at] += r.Accesses
-		of = append(of, at)
+		n.of = append(n.of, at)
 	}
 	if len(accesses) <= mostPairs {
 		return
 	}
 	least := nth(slices.Clone(accesses), len(accesses)-mostPairs) + 1e-9
-	f.small = make([]bool, len(of))
-	for i, n := range of {
-		f.small[i] = accesses[n] < least
+	n.small = make([]bool, len(accesses))
+	for i, a := range accesses {
+		n.small[i] = a < least
 	}
 }
 
@@ -195,15 +223,29 @@ func (f *filler) key(r *model.Record) (k pairKey, use, reuse *end) {
 	return k, use, reuse
 }
 
-// pair is the number of the next shown record's pair. Those of too little are one.
-func (f *filler) pair(k pairKey) int32 {
-	if f.small != nil && f.small[f.d.Samples] {
-		other := f.d.Places.index("[small pairs]", "", 0)
-		k = pairKey{other, -1, k.kind}
-		if k.kind == model.Reuse || k.kind == model.Invalidated {
-			k.reuse = other
-		}
+// next is the pair of the next shown record. Those of too little are one.
+func (f *filler) next(r *model.Record) int32 {
+	n := &f.numbered
+	if n.of == nil {
+		k, _, _ := f.key(r)
+		return f.pair(k)
 	}
+	at := n.of[f.d.Samples]
+	if n.index[at] < 0 {
+		k := n.keys[at]
+		if n.small != nil && n.small[at] {
+			other := f.d.Places.index("[small pairs]", "", 0)
+			k = pairKey{other, -1, k.kind}
+			if k.kind == model.Reuse || k.kind == model.Invalidated {
+				k.reuse = other
+			}
+		}
+		n.index[at] = f.pair(k)
+	}
+	return n.index[at]
+}
+
+func (f *filler) pair(k pairKey) int32 {
 	if len(f.pairOf) > 0 && k == f.last {
 		return f.lastPair
 	}
@@ -213,6 +255,7 @@ func (f *filler) pair(k pairKey) int32 {
 		f.pairOf[k] = i
 		q := &f.d.Pairs
 		q.Use, q.Reuse, q.Kind = append(q.Use, k.use), append(q.Reuse, k.reuse), append(q.Kind, f.endOf[k.kind])
+		f.rowOf = append(f.rowOf, -1)
 	}
 	f.last, f.lastPair = k, i
 	return i
@@ -221,21 +264,30 @@ func (f *filler) pair(k pairKey) int32 {
 func (f *filler) object(r *model.Record) int32 {
 	k := dataPart{data: r.Data}
 	if r.Data != nil {
-		k.member = r.Member
+		k.member = r.Member()
+	}
+	last := &f.lastObject
+	if last.known && last.part == k {
+		return last.index
 	}
 	i, ok := f.objectOf[k]
-	if ok {
-		return i
+	if !ok {
+		i = f.newObject(k)
+		f.objectOf[k] = i
 	}
+	*last = lastObject{k, i, true}
+	return i
+}
+
+func (f *filler) newObject(k dataPart) int32 {
 	name := "(not recorded)"
-	if r.Data != nil {
-		name = r.Data.Name
+	if k.data != nil {
+		name = k.data.Name
 	}
-	i = f.named(name, "", -1)
+	i := f.named(name, "", -1)
 	if k.member != "" {
 		i = f.named(name, k.member, i)
 	}
-	f.objectOf[k] = i
 	return i
 }
 
@@ -256,8 +308,7 @@ func (f *filler) named(name, member string, whole int32) int32 {
 }
 
 func (f *filler) add(r *model.Record, misses []float64) {
-	k, use, reuse := f.key(r)
-	pair, object := f.pair(k), f.object(r)
+	pair, object := f.next(r), f.object(r)
 	if !f.d.Exact {
 		f.groups.records = append(f.groups.records, r)
 		if f.leastAccesses > 0 {
@@ -269,6 +320,7 @@ func (f *filler) add(r *model.Record, misses []float64) {
 		return
 	}
 	c, d := &f.d.Cells, f.d
+	_, use, reuse := f.key(r)
 	f.show(use, r.Use)
 	c.Use, c.UseAt = append(c.Use, use.node), append(c.UseAt, use.site)
 	if reuse == nil {
@@ -288,16 +340,7 @@ func (f *filler) add(r *model.Record, misses []float64) {
 
 func (f *filler) merge(r *model.Record, pair, object int32, misses []float64) {
 	f.d.Merged++
-	k := mergedKey{pair, object, r.TID}
-	m := f.row
-	if m == nil || k != f.rowKey {
-		if m = f.merged[k]; m == nil {
-			m = &mergedCell{}
-			f.merged[k] = m
-			f.mergedRow = append(f.mergedRow, k)
-		}
-		f.row, f.rowKey = m, k
-	}
+	m := f.rowFor(mergedKey{pair, object, r.TID})
 	m.seen += r.Observations
 	m.accesses += r.Accesses
 	m.reuses += r.Reuses
@@ -318,12 +361,34 @@ func (f *filler) merge(r *model.Record, pair, object int32, misses []float64) {
 	}
 }
 
+// rowsAtOnce are taken together.
+const rowsAtOnce = 256
+
+// rowFor is the row of a key.
+func (f *filler) rowFor(k mergedKey) *mergedCell {
+	last := &f.rowOf[k.pair]
+	if *last < 0 || f.rows[*last].key != k {
+		i, ok := f.merged[k]
+		if !ok {
+			i = int32(len(f.rows))
+			f.merged[k] = i
+			if len(f.rowRoom) == 0 {
+				f.rowRoom = make([]mergedCell, rowsAtOnce)
+			}
+			f.rows = append(f.rows, &f.rowRoom[0])
+			f.rowRoom[0].key, f.rowRoom = k, f.rowRoom[1:]
+		}
+		*last = i
+	}
+	return f.rows[*last]
+}
+
 // flush makes cells of what was merged, whose stacks are the pair's places.
 func (f *filler) flush() {
 	c, d := &f.d.Cells, f.d
 	misses := make([]float64, len(d.Sizes))
-	for _, k := range f.mergedRow {
-		m, pair := f.merged[k], k.pair
+	for _, m := range f.rows {
+		k, pair := m.key, m.key.pair
 		small := d.Nodes.child(0, d.Places.index("[small samples]", "", 0))
 		c.Use, c.UseAt = append(c.Use, d.Nodes.child(small, d.Pairs.Use[pair])), append(c.UseAt, -1)
 		node, distance := int32(-1), math.NaN()

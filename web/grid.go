@@ -15,8 +15,8 @@ const (
 
 // grid is the cache sizes in bytes that pages can show: perOctave to an octave, powers of two
 // among them, from 1 KiB or 16 blocks on to where all that was seen fits, the profile's caches, and those asked for. All are whole
-// numbers of blocks.
-func grid(p *model.Profile, asked []uint64) []uint64 {
+// numbers of blocks. e is nil where nothing can be estimated.
+func grid(p *model.Profile, e *model.Estimated, asked []uint64) []uint64 {
 	block := uint64(max(p.Block, 1))
 	largest := uint64(1 << 20)
 	var sizes []uint64
@@ -32,12 +32,8 @@ func grid(p *model.Profile, asked []uint64) []uint64 {
 	for _, s := range asked {
 		add(s)
 	}
-	if h, err := p.Stacks(model.LogBins(1)); err == nil {
-		for i, w := range h.W {
-			if w > 0 && h.Bins.Hi(i) < 1<<40 {
-				largest = max(largest, h.Bins.Hi(i)*block)
-			}
-		}
+	if e != nil {
+		largest = max(largest, farthest(e)*block)
 	}
 	least := max(leastSize, 16*block)
 	for k := 0; ; k++ {
@@ -51,4 +47,18 @@ func grid(p *model.Profile, asked []uint64) []uint64 {
 	}
 	slices.Sort(sizes)
 	return slices.Compact(sizes)
+}
+
+// farthest is how many blocks hold all that was seen, 0 if that is not known.
+func farthest(e *model.Estimated) (blocks uint64) {
+	h, err := e.Stacks(model.LogBins(1))
+	if err != nil {
+		return 0
+	}
+	for i, w := range h.W {
+		if w > 0 && h.Bins.Hi(i) < 1<<40 {
+			blocks = max(blocks, h.Bins.Hi(i))
+		}
+	}
+	return blocks
 }

@@ -34,7 +34,8 @@ func hostile() *model.Profile {
 		r.TID = 1 + i%4
 		r.Stack = model.StackPrivate
 		if i%5 == 0 {
-			r.Kind, r.EndTID, r.Address, r.Written = model.Invalidated, 2, 64, 72
+			r.Kind = model.Invalidated
+			r.SetWords(model.Words{EndTID: 2, Address: 64, Written: 72})
 		}
 	}
 	return p

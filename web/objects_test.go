@@ -61,7 +61,7 @@ func TestMembers(t *testing.T) {
 	b.await("document.querySelector('.filters').textContent.includes('nodes: node.key, offset 8 of 48')")
 	key := 0.0
 	for i := range p.Records {
-		if r := &p.Records[i]; shown(r) && strings.HasPrefix(r.Member, "node.key") {
+		if r := &p.Records[i]; shown(r) && strings.HasPrefix(r.Member(), "node.key") {
 			key += r.Accesses
 		}
 	}

@@ -119,7 +119,12 @@ func (s *Server) warm() {
 	profiles, live, version := s.profiles, s.live, s.version
 	s.mu.Unlock()
 	if len(profiles) > 0 && !live {
-		go s.dataOf(asked{&profiles[0], 0, "", version})
+		go func() {
+			s.dataOf(asked{&profiles[0], 0, "", version})
+			if s.o.Made != nil {
+				s.o.Made()
+			}
+		}()
 	}
 }
 

@@ -22,8 +22,12 @@ func TestSurveyOfCurve(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			d := &Data{Block: p.Block, Sizes: grid(p, nil)}
-			curve, err := d.draw(p)
+			e, err := p.Estimated()
+			if err != nil {
+				t.Fatal(err)
+			}
+			d := &Data{Block: p.Block, Sizes: grid(p, e, nil)}
+			curve, err := d.draw(p, e, nil)
 			if err != nil || curve == nil {
 				t.Fatal(x.Name, err)
 			}

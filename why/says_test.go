@@ -62,7 +62,7 @@ func TestVerdictBesidesSharing(t *testing.T) {
 	whole := *p
 	whole.Records = append([]model.Record{{Kind: model.Reuse, Stack: model.StackPrivate, Use: at("count", 5), Ending: model.Ending{Reuse: at("count", 5)},
 		Weight: model.Weight{Observations: 90, Accesses: 900}, Timing: model.Timing{Time: 4, Exact: true}}}, model.Record{Kind: model.FalseSharing, Stack: model.StackPrivate, Use: at("count", 5), TID: 1,
-		Ending: model.Ending{Reuse: at("other", 7), EndTID: 2, Address: 64, Written: 72}, Weight: model.Weight{Observations: 40, Accesses: 50}})
+		Ending: model.Ending{Reuse: at("other", 7), Rare: &model.Words{EndTID: 2, Address: 64, Written: 72}}, Weight: model.Weight{Observations: 40, Accesses: 50}})
 	whole.AddCount(model.JoinedHolds, 90)
 	if a := AnalyzeWith(p, &whole); !strings.HasSuffix(a.Says, "; on top of it comes what threads take from each other, at count count.c:5") {
 		t.Error(a.Says)

@@ -12,8 +12,8 @@ import (
 func TestSharingOfAStack(t *testing.T) {
 	whole := &model.Profile{Block: 64, Caches: []model.Cache{{Level: "L1d", Size: 32 << 10}}, Records: []model.Record{
 		{Kind: model.Reuse, Stack: model.StackPrivate, Use: at("count", 5), Ending: model.Ending{Reuse: at("count", 5)}, Weight: model.Weight{Observations: 90, Accesses: 900}, Timing: model.Timing{Time: 4, Exact: true}},
-		{Kind: model.FalseSharing, Stack: model.StackPrivate, Use: at("count", 5), TID: 1, Ending: model.Ending{Reuse: at("other", 7), EndTID: 2, Address: 64, Written: 72}, Weight: model.Weight{Observations: 40, Accesses: 180}},
-		{Kind: model.TrueSharing, Stack: model.StackPrivate, Use: at("seldom", 5), TID: 1, Ending: model.Ending{Reuse: at("other", 8), EndTID: 2, Address: 128, Written: 128}, Weight: model.Weight{Observations: 40, Accesses: 2}},
+		{Kind: model.FalseSharing, Stack: model.StackPrivate, Use: at("count", 5), TID: 1, Ending: model.Ending{Reuse: at("other", 7), Rare: &model.Words{EndTID: 2, Address: 64, Written: 72}}, Weight: model.Weight{Observations: 40, Accesses: 180}},
+		{Kind: model.TrueSharing, Stack: model.StackPrivate, Use: at("seldom", 5), TID: 1, Ending: model.Ending{Reuse: at("other", 8), Rare: &model.Words{EndTID: 2, Address: 128, Written: 128}}, Weight: model.Weight{Observations: 40, Accesses: 2}},
 	}}
 	whole.AddCount(model.JoinedHolds, 90)
 	p, err := report.OnStack(whole, "")

@@ -118,7 +118,7 @@ func sharesOf(p *model.Profile, function string) (invalidated, falsely, foreign 
 		case model.Invalidated, model.Reuse:
 			w := r.Estimated()
 			invalidated.add(w, r.Observations, r.Kind == model.Invalidated)
-			foreign.add(w, r.Observations, r.EndTID != 0)
+			foreign.add(w, r.Observations, r.Words().EndTID != 0)
 			falsely.add(w, r.Observations, false)
 		}
 	}

@@ -154,8 +154,9 @@ func join(all []*model.Profile) *model.Profile {
 	for i, p := range all {
 		for _, r := range p.Records {
 			r.TID += i * threads
-			if r.EndTID != 0 {
-				r.EndTID += i * threads
+			if w := r.Words(); w.EndTID != 0 {
+				w.EndTID += i * threads
+				r.SetWords(w)
 			}
 			out.Records = append(out.Records, r)
 		}

@@ -41,14 +41,8 @@ func openInput(path string, stdin io.Reader) (*input, error) {
 // Seekable is the whole input where any part can be read: the file itself, or a copy of what came
 // through a pipe. Nothing but peeking may have been done before.
 func (in *input) Seekable() (io.ReaderAt, int64, error) {
-	if in.file != nil {
-		if fi, err := in.file.Stat(); err == nil && fi.Mode().IsRegular() {
-			// Standard input may stand somewhere else than at its beginning.
-			if at, err := in.file.Seek(0, io.SeekCurrent); err == nil {
-				at -= int64(in.Buffered())
-				return io.NewSectionReader(in.file, at, fi.Size()-at), fi.Size() - at, nil
-			}
-		}
+	if s := in.section(); s != nil {
+		return s, s.Size(), nil
 	}
 	f, err := os.CreateTemp("", "rdx-input-")
 	if err != nil {
@@ -61,6 +55,24 @@ func (in *input) Seekable() (io.ReaderAt, int64, error) {
 		return nil, 0, fmt.Errorf("read %s: %w", in.name, err)
 	}
 	return f, n, nil
+}
+
+// section is what a file has, nil of a pipe.
+func (in *input) section() *io.SectionReader {
+	if in.file == nil {
+		return nil
+	}
+	fi, err := in.file.Stat()
+	if err != nil || !fi.Mode().IsRegular() {
+		return nil
+	}
+	// Standard input may stand somewhere else than at its beginning.
+	at, err := in.file.Seek(0, io.SeekCurrent)
+	if err != nil {
+		return nil
+	}
+	at -= int64(in.Buffered())
+	return io.NewSectionReader(in.file, at, fi.Size()-at)
 }
 
 // Close closes what was opened here.
@@ -81,8 +93,19 @@ func loadProfile(path string) (*model.Profile, error) {
 		return nil, err
 	}
 	defer in.Close()
+	if s := in.section(); s != nil && s.Size() > 0 {
+		return in.profile(s)
+	}
 	return in.profile(in)
 }
+
+// sized is a reader whose size is known, which saves copies of what was read.
+type sized struct {
+	io.Reader
+	size int64
+}
+
+func (s sized) Size() int64 { return s.size }
 
 // profile reads one of this input from r.
 func (in *input) profile(r io.Reader) (*model.Profile, error) {
@@ -91,7 +114,11 @@ func (in *input) profile(r io.Reader) (*model.Profile, error) {
 	if head, err := b.Peek(len(recordingMagic)); err == nil && bytes.Equal(head, []byte(recordingMagic)) {
 		return nil, fmt.Errorf("%s is a recording of rdx trace, not a profile: rdx exact reads it, and with -o makes a profile of it", in.name)
 	}
-	p, err := pprofout.Read(b)
+	var all io.Reader = b
+	if s, ok := r.(*io.SectionReader); ok {
+		all = sized{b, s.Size()}
+	}
+	p, err := pprofout.Read(all)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", in.name, err)
 	}

@@ -338,7 +338,7 @@ func TestTrapsUsedUp(t *testing.T) {
 		profile := attach(t, p.pid, "--stack", "private", "-d", "2s").profile()
 		for _, r := range profile.Records {
 			if r.Kind == model.Invalidated || r.Kind == model.FalseSharing {
-				t.Fatalf("%v by thread %d", r.Kind, r.EndTID)
+				t.Fatalf("%v by thread %d", r.Kind, r.Words().EndTID)
 			}
 		}
 		cut += countOf(profile, model.CutOff)

@@ -37,7 +37,7 @@ func TestOpenMPSharing(t *testing.T) {
 				return func() *model.Profile {
 					p := rdx(t, "run", "-q", "--stack", stack, "--overhead", "30", "--", bin, c.kind, "2").profile()
 					// The master hands its arguments over on its stack, and is given the result there: those are shared.
-					p.Records = slices.DeleteFunc(p.Records, func(r model.Record) bool { return r.Address >= stacks })
+					p.Records = slices.DeleteFunc(p.Records, func(r model.Record) bool { return r.Words().Address >= stacks })
 					return p
 				}
 			}
@@ -45,8 +45,8 @@ func TestOpenMPSharing(t *testing.T) {
 				private.add(p, c.function, c.function, anyWord)
 				for _, r := range p.Records {
 					// At +0 and +40 by turns; the other cases have no words that may be falsely shared.
-					if r.Kind == model.FalseSharing && outer(r.Use)[0] == c.function && (r.Address^r.Written)%64 != 40 {
-						t.Errorf("false sharing of %#x and %#x", r.Address, r.Written)
+					if r.Kind == model.FalseSharing && outer(r.Use)[0] == c.function && (r.Words().Address^r.Words().Written)%64 != 40 {
+						t.Errorf("false sharing of %#x and %#x", r.Words().Address, r.Words().Written)
 					}
 				}
 				return private.observations

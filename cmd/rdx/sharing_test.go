@@ -45,20 +45,21 @@ func (s *shares) add(p *model.Profile, function, writer string, offset uint64) {
 		if leaf(r.Use) != function {
 			continue
 		}
+		w := r.Words()
 		switch r.Kind {
 		case model.FalseSharing:
 			s.falsely += r.Accesses
-			if r.Written%64 != offset && offset != anyWord || leaf(r.Reuse) != writer {
-				s.wrongWords = append(s.wrongWords, fmt.Sprintf("falsely shared: %#x, written at %#x by %s", r.Address, r.Written, leaf(r.Reuse)))
+			if w.Written%64 != offset && offset != anyWord || leaf(r.Reuse) != writer {
+				s.wrongWords = append(s.wrongWords, fmt.Sprintf("falsely shared: %#x, written at %#x by %s", w.Address, w.Written, leaf(r.Reuse)))
 			}
 			continue
 		case model.Invalidated:
 			s.invalidated += r.Estimated()
 			if leaf(r.Reuse) != writer {
-				s.wrongWriters = append(s.wrongWriters, fmt.Sprintf("invalidated: %#x, written by %s", r.Address, leaf(r.Reuse)))
+				s.wrongWriters = append(s.wrongWriters, fmt.Sprintf("invalidated: %#x, written by %s", w.Address, leaf(r.Reuse)))
 			}
 		case model.Reuse:
-			if r.EndTID != 0 {
+			if w.EndTID != 0 {
 				s.foreign += r.Estimated()
 			}
 		default:

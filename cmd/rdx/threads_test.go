@@ -19,16 +19,18 @@ func sharingProfile(t *testing.T) string {
 		return []*model.Location{{Address: 0x1000, Lines: []model.Line{{Function: name, SystemName: name, File: "s.c", Line: 7}}}}
 	}
 	add := func(stack model.StackKind, kind model.Kind, tid, end int, accesses float64) {
-		r := model.Record{Kind: kind, Stack: stack, TID: tid, Ending: model.Ending{EndTID: end}, Use: at("reader"), Timing: model.Timing{Time: 1000, Native: 1000}, Weight: model.Weight{Observations: 10, Accesses: accesses}}
+		r := model.Record{Kind: kind, Stack: stack, TID: tid, Use: at("reader"), Timing: model.Timing{Time: 1000, Native: 1000}, Weight: model.Weight{Observations: 10, Accesses: accesses}}
 		if kind != model.Censored {
 			r.Reuse = at("writer")
 		}
+		w := model.Words{EndTID: end}
 		if end != 0 {
-			r.Address, r.Written = 0x7f0000001008, 0x7f0000001008
+			w.Address, w.Written = 0x7f0000001008, 0x7f0000001008
 		}
 		if kind == model.FalseSharing {
-			r.Written += 32
+			w.Written += 32
 		}
+		r.SetWords(w)
 		p.Records = append(p.Records, r)
 	}
 	add(model.StackPrivate, model.Reuse, 1, 0, 4000)

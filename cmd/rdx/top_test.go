@@ -334,7 +334,8 @@ func TestTopDataMembers(t *testing.T) {
 	for i := range p.Records {
 		p.Records[i].Data = d
 	}
-	p.Records[0].Member, p.Records[1].Member = "node.next, offset 8 of 48", "node.value, offset 16 of 48"
+	p.Records[0].SetWords(model.Words{Member: "node.next, offset 8 of 48"})
+	p.Records[1].SetWords(model.Words{Member: "node.value, offset 16 of 48"})
 	out := ok(t, "top", "--by", "data", "--format", "csv", demoFile(t, p))
 	for _, want := range []string{"\nst,", "\n\"st: node.next, offset 8 of 48\",", "\n\"st: node.value, offset 16 of 48\","} {
 		if strings.Count(out, want) != 1 {

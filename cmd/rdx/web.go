@@ -10,7 +10,6 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
-	"runtime"
 	"runtime/debug"
 	"time"
 
@@ -70,9 +69,24 @@ func (f *webFlags) options() (web.Options, error) {
 // through it took a fifth of the time until it was shown.
 const keptPercent = 400
 
+// openingPercent has memory looked through for the first time when 2 GB are taken: a profile that is opened is all kept.
+const openingPercent = 50_000
+
+// pictured is how long after its data is made the first picture is there: until then other things take the processors.
+const pictured = 5 * time.Second
+
+// opening begins the time until the first picture of one file is there. Several may leave more behind than there is memory.
+func opening(files int, o *web.Options) {
+	if files > 1 {
+		debug.SetGCPercent(keptPercent)
+	} else {
+		debug.SetGCPercent(openingPercent)
+		o.Made = func() { time.AfterFunc(pictured, func() { debug.SetGCPercent(keptPercent) }) }
+	}
+}
+
 // webProfiles reads the files.
 func webProfiles(files []string) ([]web.Profile, error) {
-	debug.SetGCPercent(keptPercent)
 	names := report.ShortNames(files, func(f *string) string { return *f })
 	var out []web.Profile
 	for _, f := range files {
@@ -82,8 +96,6 @@ func webProfiles(files []string) ([]web.Profile, error) {
 		}
 		out = append(out, web.Profile{Name: names[f], Raw: p})
 	}
-	// What reading took serves again: to look through what is kept takes a core less than memory that nobody had yet.
-	go runtime.GC()
 	return out, nil
 }
 
@@ -105,6 +117,7 @@ func newWebCmd() *cobra.Command {
 			case len(args) > 0 && cmd.Flags().Changed("server"):
 				return report.BadInput(errors.New("web: name files or a --server, not both"))
 			case len(args) > 0:
+				opening(len(args), &o)
 				all, err = webProfiles(args)
 			case of.access.Server == "":
 				return report.BadInput(errors.New("web: name a profile, such as rdx.pb.gz, or a --server"))
@@ -174,6 +187,7 @@ func newReportCmd() *cobra.Command {
 			if err != nil {
 				return err
 			}
+			debug.SetGCPercent(keptPercent)
 			all, err := webProfiles(args)
 			if err != nil {
 				return err

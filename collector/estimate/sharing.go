@@ -171,7 +171,7 @@ func (m *recorder) addLine(p *model.Profile, o *record.Observation, accesses flo
 	m.SetTime(&r, o, m.byWall)
 	add := func(kind model.Kind, share float64) *model.Record {
 		p.Records = append(p.Records, model.Record{Kind: kind, Use: m.stack(o.Process, o.UseStack), Op: o.Op, TID: o.TID,
-			Data: m.data.of(m.Stacks, o, m.locations), Stack: o.Stack, Weight: model.Weight{Observations: 1, Accesses: accesses * share}, Cluster: model.Cluster{Group: m.partOf(o.Hold)}, Ending: model.Ending{Address: o.Addr &^ (WordBytes - 1)}})
+			Data: m.data.of(m.Stacks, o, m.locations), Stack: o.Stack, Weight: model.Weight{Observations: 1, Accesses: accesses * share}, Cluster: model.Cluster{Group: m.partOf(o.Hold)}, Ending: model.Ending{Rare: &model.Words{Address: o.Addr &^ (WordBytes - 1)}}})
 		return &p.Records[len(p.Records)-1]
 	}
 	switch {
@@ -184,7 +184,8 @@ func (m *recorder) addLine(p *model.Profile, o *record.Observation, accesses flo
 			kind = model.FalseSharing
 		}
 		x := add(kind, 1)
-		x.Reuse, x.EndTID, x.Written, x.Native, x.Time = m.stack(o.Process, o.ReuseStack), o.EndTID, o.Word, r.Native, r.Time
+		x.Reuse, x.Native, x.Time = m.stack(o.Process, o.ReuseStack), r.Native, r.Time
+		x.SetWords(model.Words{EndTID: o.EndTID, Address: x.Rare.Address, Written: o.Word})
 	}
 	for i := range o.Line {
 		w := &o.Line[i]
@@ -192,7 +193,8 @@ func (m *recorder) addLine(p *model.Profile, o *record.Observation, accesses flo
 			continue
 		}
 		x := add(model.FalseSharing, m.lines.of(o, w))
-		x.Reuse, x.EndTID, x.Written = m.stack(o.Process, w.Seen.Stack), w.Seen.TID, w.Addr
+		x.Reuse = m.stack(o.Process, w.Seen.Stack)
+		x.SetWords(model.Words{EndTID: w.Seen.TID, Address: x.Rare.Address, Written: w.Addr})
 		x.Native = uint64(math.Round(w.Seen.Wall * m.byWall.native))
 		x.Time = uint64(math.Round(max(w.Seen.Wall*m.byWall.accesses, 1)))
 	}
@@ -228,9 +230,9 @@ func (m *recorder) divide(p *model.Profile, o *record.Observation, r *model.Reco
 	for _, t := range taken {
 		x := *r
 		x.Kind, x.Accesses, x.Observations, x.Exact, x.Distinct, x.After = model.Invalidated, whole*t.Share, 0, false, 0, 0
-		x.Reuse, x.EndTID = m.stackAt(o.Process, t.Writer, t.By), t.Writer
-		x.Address = o.Addr &^ (WordBytes - 1)
-		x.Written = x.Address
+		x.Reuse = m.stackAt(o.Process, t.Writer, t.By)
+		word := o.Addr &^ (WordBytes - 1)
+		x.SetWords(model.Words{EndTID: t.Writer, Address: word, Written: word})
 		r.Accesses = max(r.Accesses-x.Accesses, 0)
 		p.Records = append(p.Records, x)
 	}
@@ -359,13 +361,17 @@ func (m *recorder) addSums(p *model.Profile, sums map[takenKey]*takenSum) {
 	for _, k := range order {
 		s := sums[k]
 		addr := k.line*LineBytes + uint64(k.read)
-		r := model.Record{Kind: k.kind, Use: m.stackAt(k.process, k.tid, k.reader), TID: k.tid, Ending: model.Ending{EndTID: k.writer, Address: addr},
+		words := model.Words{EndTID: k.writer, Address: addr}
+		r := model.Record{Kind: k.kind, Use: m.stackAt(k.process, k.tid, k.reader), TID: k.tid,
 			Stack: model.StackPrivate, Weight: model.Weight{Observations: int64(s.holds), Accesses: s.accesses}, Cluster: model.Cluster{Group: k.part}, Data: m.datumAt(k.process, addr)}
 		if k.kind == model.UnknownSharing {
+			r.SetWords(words)
 			p.Records = append(p.Records, r)
 			continue
 		}
-		r.Reuse, r.Written = m.stackAt(k.process, k.writer, k.by), k.line*LineBytes+uint64(k.written)
+		words.Written = k.line*LineBytes + uint64(k.written)
+		r.Reuse = m.stackAt(k.process, k.writer, k.by)
+		r.SetWords(words)
 		r.Time = max(uint64(math.Round(s.soon/s.accesses)), 1)
 		r.Native = uint64(math.Round(float64(r.Time) / m.touchesIn(1)))
 		p.Records = append(p.Records, r)

@@ -235,9 +235,9 @@ func (m *recorder) add(p *model.Profile, o *record.Observation, weight float64) 
 		Cluster: model.Cluster{Hold: m.holdNumber(o.Hold), Open: o.Open},
 		Weight:  model.Weight{Observations: 1, Accesses: weight * m.perSource},
 	}
-	r.Stack, r.EndTID = o.Stack, o.EndTID
+	r.Stack = o.Stack
 	if o.EndTID != 0 {
-		r.Address, r.Written = o.Word, o.Word
+		r.SetWords(model.Words{EndTID: o.EndTID, Address: o.Word, Written: o.Word})
 	}
 	m.SetTime(&r, o, m.byWall)
 	r.DataSource = o.Source

@@ -97,7 +97,7 @@ func many() error {
 		switch {
 		case r.Kind == model.Invalidated:
 			private += r.Observations
-		case r.Kind == model.Reuse && r.EndTID != 0:
+		case r.Kind == model.Reuse && r.Words().EndTID != 0:
 			shared += r.Observations
 		case r.Kind == model.Reuse && !r.Exact: // not read ahead
 			ownStack += r.Observations
