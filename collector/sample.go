@@ -199,6 +199,7 @@ func (s *holds) finish() (told *thread) {
 		return nil
 	}
 	if s.watches.none != nil {
+		s.made[len(s.made)-1].Heads = s.locate.Heads()
 		s.touched = s.locate.Blocks(s.touched[:0])
 		s.hot.Add(t.process, t.since, s.touched)
 	}
@@ -346,7 +347,7 @@ const fartherEvery = 8
 func (s *holds) window(farther bool) ahead.Window {
 	burst := s.burst
 	first := func() int { return 1 + burst/2 }
-	w := ahead.Window{First: first(), Most: first() + burst, Block: s.block()}
+	w := ahead.Window{First: first(), Most: first() + burst, Block: s.block(), Heads: s.watches.none != nil}
 	if farther {
 		burst = unwatchedBurst
 		w.Near, w.Most = w.Most, first()+burst
@@ -385,6 +386,7 @@ func (s *holds) observe(t *thread, f *ahead.Followed) *observation {
 		Hold:     len(s.made),
 		Code:     record.CodeAt(t.process, f.Use.PC),
 		Overlap:  s.overlaps.Latest,
+		OfHold:   record.OfHold{Heads: f.Heads},
 		Sharing:  record.Sharing{Threads: s.running},
 	}, next: f.Use.Next}
 	if f.Use.Store {

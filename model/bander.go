@@ -446,7 +446,7 @@ func (x *bander) point(i int) Point {
 		}
 		q.Low = min(q.Low, least)
 		if x.conv.counts && x.p.Clock.Unit == "nanoseconds" { // else the conversion's error stands for more
-			by := math.Exp(1.96 * placeError)
+			by := max(math.Exp(1.96*placeError), x.p.Clock.Misplaced)
 			q.Low, q.High = r-math.Hypot(r-q.Low, r-r/by), r+math.Hypot(q.High-r, r*by-r)
 		}
 	}

@@ -131,3 +131,25 @@ func TestReadAheadLong(t *testing.T) {
 		t.Errorf("%v, an estimate takes %v", took, estimating)
 	}
 }
+
+// Where it is not known how long a hold tells of, ratios are known within a factor.
+func TestMisplacedWidens(t *testing.T) {
+	p := &Profile{Block: 64, Clock: Clock{Unit: "nanoseconds", Rate: 1, RateSource: "estimated", RateLow: 0.5, RateHigh: 2}}
+	for h := range uint64(400) {
+		blocks := uint64(100)
+		if h%5 == 0 {
+			blocks = 1000
+		}
+		p.Records = append(p.Records, counting(h+1, blocks, blocks, Reuse, true))
+	}
+	for _, x := range []struct{ factor, low, high float64 }{{0, .14, .28}, {2, .08, .42}} {
+		p.Clock.Misplaced = x.factor
+		c, err := p.MissRatios([]uint64{512}, CurveOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if q := c.Points[0]; q.Low < x.low || q.High > x.high || x.factor > 0 && (q.Low > 0.2/x.factor*1.05 || q.High < 0.2*x.factor*0.95) {
+			t.Errorf("within a factor of %v: %v, want about 0.2", x.factor, q)
+		}
+	}
+}

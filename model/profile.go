@@ -184,6 +184,9 @@ type Clock struct {
 	WaitWithin float64
 	// ColdNS is what was taken out of timed reuses for each block that was fetched again after a hold, in ns; 0: nothing.
 	ColdNS float64
+	// Misplaced is the factor within which miss ratios are known, with 95 %, as each hold is to tell of as long a time, and how long
+	// accesses wait is known within bounds only; 0: that is not known.
+	Misplaced float64
 	// ColdWithin is the factor within which ColdNS is known, with 95 %; 0: within eight.
 	ColdWithin float64
 	Resolution float64 // native units below which two times cannot be told apart

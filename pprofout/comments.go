@@ -64,6 +64,9 @@ func (s *session) comments(digest []byte) []string {
 	if p.Clock.WaitWithin > 0 {
 		add("clock.wait_within", formatFloat(p.Clock.WaitWithin))
 	}
+	if p.Clock.Misplaced > 0 {
+		add("clock.misplaced", formatFloat(p.Clock.Misplaced))
+	}
 	if p.Clock.ColdNS > 0 {
 		add("clock.cold_ns", formatFloat(p.Clock.ColdNS))
 	}
@@ -212,6 +215,8 @@ func (s *session) set(key, v string) error {
 		p.Clock.WaitNS, err = parseAmount(v)
 	case "clock.wait_within":
 		p.Clock.WaitWithin, err = parseAmount(v)
+	case "clock.misplaced":
+		p.Clock.Misplaced, err = parseAmount(v)
 	case "clock.cold_ns":
 		p.Clock.ColdNS, err = parseAmount(v)
 	case "clock.cold_within":
@@ -380,7 +385,7 @@ func combine(sessions []*session) (*model.Profile, error) {
 		plain += w * h.Clock.PlainNS
 		wait = max(wait, h.Clock.WaitNS)
 		cold += w * h.Clock.ColdNS
-		within, coldWithin = max(within, h.Clock.WaitWithin), max(coldWithin, h.Clock.ColdWithin)
+		within, coldWithin, p.Clock.Misplaced = max(within, h.Clock.WaitWithin), max(coldWithin, h.Clock.ColdWithin), max(p.Clock.Misplaced, h.Clock.Misplaced)
 		unknown = unknown || h.Clock.WaitNS > 0 && h.Clock.WaitWithin == 0
 		if h.Clock.RateHigh > 0 {
 			rateLow, rateHigh, known = rateLow+w*h.Clock.RateLow, rateHigh+w*h.Clock.RateHigh, true

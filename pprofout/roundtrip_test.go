@@ -39,7 +39,7 @@ func sampleProfile() *model.Profile {
 	jit := at(anon, 0x10010)
 	b := model.LogBins(8)
 	mid := func(v uint64) uint64 { return b.Mid(b.Index(v)) }
-	clock := model.Clock{Name: "cpu-time", Unit: "nanoseconds", Rate: 1.5, RateSource: "default", RateLow: 0.5, RateHigh: 8, Touches: 1.25, PlainNS: 0.5, WaitNS: 12, Resolution: 500}
+	clock := model.Clock{Name: "cpu-time", Unit: "nanoseconds", Rate: 1.5, RateSource: "default", RateLow: 0.5, RateHigh: 8, Touches: 1.25, PlainNS: 0.5, WaitNS: 12, Misplaced: 1.75, Resolution: 500}
 	timed := func(r model.Record, ns uint64) model.Record {
 		r.Native, r.Time = mid(ns), mid(uint64(1.5*float64(ns)))
 		return r

@@ -69,7 +69,7 @@ func TestWindow(t *testing.T) {
 	})
 	rng := rand.New(rand.NewPCG(1, 1))
 	for range 100 {
-		w := s.read(rng.IntN(60000), classified, readMost, rng)
+		w := s.read(rng.IntN(60000), classified, readMost, 0, false, rng)
 		near := 0
 		for _, o := range w.octaves {
 			if near += o.n; o.n > 0 && (o.after != 3 || o.distinct != 3) {
@@ -101,7 +101,7 @@ func TestCoverageOfPhases(t *testing.T) {
 		}
 		return 1<<30 + rng.Uint64N(20_000)*lineBytes, 2
 	})
-	bandsHold(t, s, Setting{Clock: ByAccesses, Holds: 6000}, 6, 5, 1)
+	bandsHold(t, s, Setting{Clock: ByAccesses, Holds: 6000}, 6, 5, 0.6)
 }
 
 // bandsHold wants such a share of the sessions' bands, least, to hold the exact ratio, and gives what they told.

@@ -164,6 +164,9 @@ func (d *drawn) begin() {
 		times[i] += trapPair
 	}
 	c.P10, c.P50, c.P90, c.Times, c.N, c.Cost = c.P10+trapPair, c.P50+trapPair, c.P90+trapPair, times, len(times), trapPair
+	if !d.Unwatched {
+		d.in.Near = readMost
+	}
 	d.off = math.Exp(modelOff * d.rng.NormFloat64())
 	d.cold = coldShare * waits[2] * meanAlone * math.Exp(coldOff*d.rng.NormFloat64())
 }
@@ -181,15 +184,18 @@ func (d *drawn) end() {
 
 // hold reads ahead at touch p, at time t, and watches what wins a slot.
 func (d *drawn) hold(process *target.Process, p int, t float64) {
-	first, most := classified, readMost
-	if d.Unwatched {
+	first, most, farther := classified, readMost, 0
+	switch {
+	case d.Unwatched:
 		first, most = unwatchedClassified, unwatchedMost
+	case d.in.Near > 0 && d.rng.IntN(fartherEvery) == 0:
+		farther = unwatchedMost
 	}
-	w := d.read(p, first, most, d.rng)
+	w := d.read(p, first, most, farther, d.Unwatched, d.rng)
 	if d.Unwatched {
 		defer d.addHot(process, &w, t)
 	}
-	h := record.Hold{Process: process, TID: 1, Accesses: w.length, Touches: w.length, Instructions: 3 * w.length}
+	h := record.Hold{Process: process, TID: 1, Accesses: w.length, Touches: w.length, Instructions: perTouch * w.length, Heads: w.heads}
 	if d.Clock == ByTime {
 		h.Times = d.foretold(&w, d.off*math.Exp(windowOff*d.rng.NormFloat64()))
 	}
@@ -202,6 +208,8 @@ func (d *drawn) hold(process *target.Process, p int, t float64) {
 		if x := &w.octaves[i]; x.n > 0 {
 			o := d.observe(process, x.at, float64(x.n)/float64(w.first))
 			o.State, o.Kind, o.After, o.Soon, o.Counted, o.Distinct = record.Done, model.Reuse, x.after, x.after, x.after, x.distinct
+			o.Reach = w.reach(x.at)
+			o.Heads = w.within(x.touches)
 		}
 	}
 	switch {
@@ -213,7 +221,7 @@ func (d *drawn) hold(process *target.Process, p int, t float64) {
 		d.observeOpen(process, &w)
 	case len(w.opens) > 0:
 		o := d.observe(process, w.chosen, float64(len(w.opens))/float64(w.first))
-		o.After, o.Distinct = w.from+w.length-1-w.chosen, w.distinct
+		o.After, o.Distinct, o.Reach = w.from+w.length-1-w.chosen, w.distinct, w.reach(w.chosen)
 		if !won {
 			o.State, o.Kind, o.NoSlot, o.Counted = record.Done, model.Censored, true, o.After+1
 			return
@@ -239,11 +247,13 @@ func (d *drawn) addHot(process *target.Process, w *window, t float64) {
 // observeOpen enters observations for the open touches: one for those of lines that holds have touched before, and one for others.
 func (d *drawn) observeOpen(process *target.Process, w *window) {
 	var chosen, n [2]int
+	var all [2][]int
 	for _, q := range w.opens {
 		k := 0
 		if d.hot.Known(process, d.block(q)) {
 			k = 1
 		}
+		all[k] = append(all[k], q)
 		if n[k]++; d.rng.IntN(n[k]) == 0 {
 			chosen[k] = q
 		}
@@ -253,7 +263,7 @@ func (d *drawn) observeOpen(process *target.Process, w *window) {
 			continue
 		}
 		o := d.observe(process, q, float64(n[k])/float64(w.first))
-		o.After, o.Distinct = w.from+w.length-1-q, d.distinctFrom(w, q)
+		o.After, o.Distinct, o.Heads = w.from+w.length-1-q, d.distinctFrom(w, q), w.within(all[k])
 		o.State, o.Kind, o.NoSlot, o.Counted = record.Done, model.Censored, true, o.After+1
 	}
 }

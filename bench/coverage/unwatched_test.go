@@ -1,6 +1,7 @@
 package coverage
 
 import (
+	"math"
 	"math/rand/v2"
 	"runtime"
 	"sync"
@@ -40,6 +41,40 @@ func TestCoverageUnwatched(t *testing.T) {
 			s := made(t, n, f)
 			for _, clock := range []Clocking{ByAccesses, ByTime} {
 				unwatchedHolds(t, s, Setting{Clock: clock, Holds: 60, Unwatched: true})
+			}
+		})
+	}
+}
+
+// Fast and slow stretches that are about as long as what a hold tells of: a hold's beginning says in which it lies, and each tells of as
+// long a time. In the slow one a column's lines are fetched that the next seven find, or a list is walked.
+func TestHeadsOfPhases(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes a while, and -short was asked for")
+	}
+	const n = 1_500_000
+	// Whether the list comes from the second cache or from a farther one is not known, nor how long it waits, therefore.
+	most := map[string]float64{"a small array and a list": 0.4, "columns": 0.15}
+	for name, f := range map[string]func(i int) (addr, pc uint64){
+		"a small array and a list": func(i int) (addr, pc uint64) {
+			if k := i % 12_500; k >= 12_300 {
+				return 1<<30 + uint64(i/12_500*200+k-12_300)%100_000*lineBytes, 2
+			}
+			return uint64(i%256) * lineBytes, 1
+		},
+		"columns": func(i int) (addr, pc uint64) {
+			if i%2 == 0 {
+				return uint64(i/2%384) * 8, 1
+			}
+			column, row := i/768%384, i/2%384
+			return 1<<30 + uint64(row*384+column)*8, 1
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := made(t, n, f)
+			of := bandsHold(t, s, Setting{Clock: ByTime, Holds: 100, Unwatched: true}, 12, 6, 0.75)
+			if bias := of[0].Bias(); math.Abs(bias) > most[name] {
+				t.Errorf("%s: 32 KiB: off by %+.0f %% on average", name, 100*bias)
 			}
 		})
 	}

@@ -16,6 +16,10 @@ const (
 	perHold    = 8 // observations wanted
 	// The same where nothing is watched.
 	unwatchedClassified, unwatchedMost = 8192, 24574
+	// By time one hold in so many reads as far, and tells of as much as the others.
+	fartherEvery = 8
+	// mostForetold instructions of a window are passed through the model of the processor, perTouch for each touch.
+	mostForetold, perTouch = 3072, 3
 	// endsEarly is the share of the holds in which something ends the reading before.
 	endsEarly = 0.1
 )
@@ -23,34 +27,104 @@ const (
 // window is what one hold reads ahead.
 type window struct {
 	from, length, first int   // touches; first: of these it is told what became of them
+	near                int   // of one that reads farther: where others would have ended; 0 of these
 	opens               []int // those without another of the line
 	chosen              int   // one of them, or -1
 	distinct            int   // lines from it on
-	cold                int   // touches of lines for the first time
 	octaves             [16]octave
+	heads               *ahead.Heads // where nothing is watched
+	sizes               []int        // of these
 }
 
 // octave is a touch whose reuse was read, of so many with about as many lines in between.
-type octave struct{ n, at, after, distinct int }
+type octave struct {
+	n, at, after, distinct int
+	touches                []int // all of them
+}
 
-// read is a hold's window that begins at touch p, of so many touches of which it is told what became of the first ones.
-func (s *Stream) read(p, classified, most int, rng *rand.Rand) (w window) {
-	limit := most
-	if rng.Float64() < endsEarly {
-		limit = 1 + rng.IntN(most)
+// within counts touches in each of the window's heads, but not in the one before.
+func (w *window) within(touches []int) []uint16 {
+	if w.heads == nil {
+		return nil
 	}
+	n := make([]uint16, len(w.sizes))
+	for _, q := range touches {
+		n[ahead.HeadOf(w.sizes, q-w.from)]++
+	}
+	return n
+}
+
+// setHeads says what comes when in the window.
+func (s *Stream) setHeads(w *window) {
+	w.sizes = ahead.HeadSizes(w.first)
+	w.heads = &ahead.Heads{Touches: w.first, Accesses: w.first}
+	for _, n := range w.sizes {
+		w.heads.Instructions = append(w.heads.Instructions, int32(perTouch*n))
+	}
+	seen := make(map[uint32]struct{})
+	for q := w.from; q < w.from+max(w.length/2, w.first); q++ {
+		line := s.line[s.at(q)]
+		if _, ok := seen[line]; ok {
+			continue
+		}
+		seen[line] = struct{}{}
+		n := 1
+		for p := s.after(q); p < min(q+w.length/2, w.from+w.length); p = s.after(p) {
+			n++
+		}
+		uses := ahead.UsesOf(n)
+		if at := q - w.from; at >= w.length/3 && at < w.length/2 {
+			w.heads.Begun[uses]++
+		}
+		if q-w.from < w.first {
+			w.heads.Met = append(w.heads.Met, ahead.Met{Head: uint8(ahead.HeadOf(w.sizes, q-w.from)), Uses: uint8(uses), N: 1})
+		}
+	}
+}
+
+// linesOf is how many lines so many touches go to.
+func (s *Stream) linesOf(from, n int) (lines int) {
+	for q := from; q < from+n; q++ {
+		if s.after(q) >= from+n {
+			lines++
+		}
+	}
+	return lines
+}
+
+// reach is how far another hold would have followed a touch, where this one reads farther; else 0.
+func (w *window) reach(touch int) int {
+	if w.near == 0 {
+		return 0
+	}
+	return max(w.near-1-(touch-w.from), 1)
+}
+
+// read is a hold's window that begins at touch p, of so many touches of which it is told what became of the first ones. One that
+// reads farther goes on to so many.
+func (s *Stream) read(p, classified, most, farther int, unwatched bool, rng *rand.Rand) (w window) {
+	upTo := func(least, most int) int {
+		if rng.Float64() < endsEarly {
+			return least + rng.IntN(most-least)
+		}
+		return most
+	}
+	limit := upTo(1, most)
 	w.from, w.first, w.length, w.chosen = p, min(classified, limit), min(classified, limit), -1
-	for w.length < limit && s.anyOpen(&w) {
-		w.length = min(w.length+readAtOnce, limit)
+	s.extend(&w, limit)
+	if farther > 0 {
+		if w.near = w.length; limit == most {
+			s.extend(&w, upTo(most, farther))
+		}
+	}
+	if unwatched {
+		s.setHeads(&w)
 	}
 	end := p + w.length
 	for q := p; q < end; q++ {
 		next := s.after(q)
-		if next >= end {
-			w.cold++ // as many lines are touched last as first
-		}
 		if q >= p+w.first {
-			continue
+			break
 		}
 		if next >= end {
 			w.opens = append(w.opens, q)
@@ -61,6 +135,7 @@ func (s *Stream) read(p, classified, most int, rng *rand.Rand) (w window) {
 		}
 		d := int(s.distance[s.at(next)])
 		o := &w.octaves[min(max(bits.Len(uint(d))-bits.Len(ahead.NearBlocks-1), 0), len(w.octaves)-1)]
+		o.touches = append(o.touches, q)
 		if o.n++; rng.IntN(o.n) == 0 {
 			o.at, o.after, o.distinct = q, next-q, d+1
 		}
@@ -81,6 +156,13 @@ func (s *Stream) distinctFrom(w *window, from int) (n int) {
 	return n
 }
 
+// extend reads on, as far as anything of what is told of has no reuse yet.
+func (s *Stream) extend(w *window, limit int) {
+	for w.length < limit && s.anyOpen(w) {
+		w.length = min(w.length+readAtOnce, limit)
+	}
+}
+
 func (s *Stream) anyOpen(w *window) bool {
 	for q := w.from; q < w.from+w.first; q++ {
 		if s.after(q) >= w.from+w.length {
@@ -92,12 +174,14 @@ func (s *Stream) anyOpen(w *window) bool {
 
 // foretold is what the model of the processor says of a window, off by a factor.
 func (s *Stream) foretold(w *window, off float64) *pipeline.Times {
-	t := &pipeline.Times{Instructions: 3 * w.length, Accesses: w.length, Cold: w.cold}
-	for q := w.from; q < w.from+w.length; q++ {
+	n := min(w.length, mostForetold/perTouch)
+	cold := s.linesOf(w.from, n)
+	t := &pipeline.Times{Instructions: perTouch * n, Accesses: n, Cold: cold}
+	for q := w.from; q < w.from+n; q++ {
 		t.Near += s.kinds[s.at(q)].plain() * off
 	}
 	for l := range t.Far {
-		all := waits[l+1] * meanAlone * float64(w.cold) * off
+		all := waits[l+1] * meanAlone * float64(cold) * off
 		t.Far[l] = [2]float64{all / 8, all}
 	}
 	return t

@@ -34,12 +34,15 @@ type origins [pipeline.Degrees]levels
 // foretold is what the model says.
 type foretold struct {
 	windows map[int]foretoldWindow // by hold
+	heads   map[int]*heads         // likewise, where it is known what comes when
 	open    float64                // share of accesses without a reuse in what was read ahead, over the time
 	origins origins
 	// within is the factor within which waits are known, 0 if not at all, and unsure the logarithm of that within which the rate is, for what is
 	// not known of where lines come from.
 	within, unsure float64
-	cold           *coldCaches
+	// misplaced is the factor within which what is open is known, for how long each hold tells of is not.
+	misplaced float64
+	cold      *coldCaches
 }
 
 // foretoldWindow is one hold's.
@@ -88,7 +91,7 @@ func (w foretoldWindow) near() float64 { return w.times.Near / float64(w.times.A
 
 // newForetold is of the holds for which the model told, nil if there are none.
 func (s *stage) newForetold() *foretold {
-	f := &foretold{windows: make(map[int]foretoldWindow), within: waitWithin}
+	f := &foretold{windows: make(map[int]foretoldWindow), heads: s.newHeads(), within: waitWithin}
 	for hold, w := range s.windowTimes() {
 		if t := s.Holds[hold-1].Times; t != nil && t.Accesses > 0 && t.Near > 0 {
 			f.windows[hold] = foretoldWindow{t, w.open}
@@ -105,6 +108,13 @@ const leastForetold = 2
 
 // settle takes the miss ratios found so far, and says what follows for the mean over time.
 func (f *foretold) settle(b origins) {
+	f.meet(b)
+	f.takeHeads()
+	f.meet(b)
+}
+
+// meet does that for as much of each hold as counts.
+func (f *foretold) meet(b origins) {
 	f.origins = b
 	for range turns { // the mean of what is open goes by accesses, which go by it
 		var open, accesses float64
@@ -119,21 +129,26 @@ func (f *foretold) settle(b origins) {
 // settleBetween takes the least and the most misses that there may be: the rate is the middle of what follows from them.
 func (f *foretold) settleBetween(least, most origins) {
 	f.settle(most)
-	slow := f.mean()
+	slow, mostOpen := f.mean(), f.openShare()
 	_, longest := f.plain()
 	f.settle(least)
-	fast := f.mean()
+	fast, leastOpen := f.mean(), f.openShare()
 	_, shortest := f.plain()
 	f.unsure = math.Log(max(fast/slow, 1)) / 2
 	low, high := 0.0, 1.0
 	for range 20 {
 		part := (low + high) / 2
-		f.settle(least.towards(most, part))
+		f.meet(least.towards(most, part))
 		if f.mean() > math.Sqrt(slow*fast) {
 			low = part
 		} else {
 			high = part
 		}
+	}
+	f.takeHeads()
+	f.misplaced = 1
+	if open := f.openShare(); open > 0 && mostOpen > 0 && leastOpen > 0 {
+		f.misplaced = max(mostOpen/open, open/mostOpen, leastOpen/open, open/leastOpen)
 	}
 	f.within = waitWithin
 	switch _, wait := f.plain(); {

@@ -9,7 +9,10 @@ import (
 // ClockModel is the clock as the profile states it.
 func (s *stage) ClockModel() model.Clock {
 	low, high := s.Rates.reach()
-	within := 0.0
+	within, misplaced := 0.0, 0.0
+	if s.foretold != nil {
+		misplaced = s.foretold.misplaced
+	}
 	if s.foretold != nil && s.plainNS > 0 && !s.Rates.torn { // else how long accesses wait is not known
 		within = s.foretold.within
 	}
@@ -17,6 +20,7 @@ func (s *stage) ClockModel() model.Clock {
 		PlainNS:    s.plainNS,
 		WaitNS:     s.waitNS,
 		WaitWithin: within,
+		Misplaced:  misplaced,
 		ColdNS:     s.coldNS(),
 		ColdWithin: s.coldWithin(),
 		RateLow:    low,

@@ -57,7 +57,7 @@ func (s *stage) weighByForetold() {
 	for _, o := range s.Seen {
 		if w, ok := f.windows[o.Hold]; ok {
 			o.Fits = 1 / f.perAccess(w, 1) / mean
-			o.Open = w.open
+			o.Open, o.Late = w.open, f.late(o)
 		}
 	}
 	s.plainNS, s.waitNS = f.plain()

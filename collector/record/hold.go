@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/rdx-profiler/rdx/collector/target"
+	"github.com/rdx-profiler/rdx/sampler/ahead"
 	"github.com/rdx-profiler/rdx/sampler/pipeline"
 )
 
@@ -21,4 +22,5 @@ type Hold struct {
 	Window       *Window         // how memory was touched; nil: not known
 	Times        *pipeline.Times // how long the processor is foretold to take for it; nil: not known
 	Joined       bool            // it was kept to be joined with those of other threads
+	Heads        *ahead.Heads    // what comes when; nil: not known
 }

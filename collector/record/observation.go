@@ -77,10 +77,12 @@ type Observation struct {
 
 // OfHold is what an observation has from its hold.
 type OfHold struct {
-	Fits  float64 // accesses that fit into its time, by the mean; 0: they are known, or not at all
-	Open  float64 // share of its accesses without a reuse in what was read ahead
-	Hot   uint64  // blocks of the smallest hot set with its block, by other holds; 0: of none
-	Reach int     // where it reads farther than others: how far these would have followed the observation; 0 of these
+	Fits  float64  // accesses that fit into its time, by the mean; 0: they are known, or not at all
+	Open  float64  // share of its accesses without a reuse in what was read ahead
+	Hot   uint64   // blocks of the smallest hot set with its block, by other holds; 0: of none
+	Late  float64  // share of what it stands for that comes too late in it to count; negative where it comes early
+	Heads []uint16 // as ahead.Followed's
+	Reach int      // where it reads farther than others: how far these would have followed the observation; 0 of these
 }
 
 // Sharing is the rest of an observation where other threads are watched, too.
@@ -109,7 +111,7 @@ func (o *Observation) Times() float64 {
 // Touches is how many touches of blocks o counts for. Where accesses come faster, or overlap more blocks, a
 // moment of CPU time stands for more of them.
 func (o *Observation) Touches() float64 {
-	n := o.Times() * max(o.Overlap, 1)
+	n := o.Times() * max(o.Overlap, 1) * (1 - o.Late)
 	if o.Rate > 0 {
 		n *= o.Rate
 	} else if o.Even > 0 {

@@ -25,7 +25,10 @@ type accessLog struct {
 	open       []int32 // those of these without a reuse, once closed
 	next       []int32 // by touch of these: that of the block's next touch, 0 if there is none
 	marks      fenwick
-	indexed    int // so many of all are in touches
+	indexed    int     // so many of all are in touches
+	sizes      []int   // of the heads that are told of; nil: none are
+	begins     []int32 // by touch, the first of its block
+	uses       []int32 // by first touch of a block, how often it is touched soon
 	lined      []interp.Access
 }
 
@@ -47,6 +50,7 @@ type use struct {
 	reuse     int     // index of the next access that touches that, or -1
 	again     int     // index of that touch
 	distinct  int     // blocks touched from it until then, or until the end
+	heads     []uint16
 }
 
 // reserve makes room for so many accesses, most of which touch one block.
@@ -63,7 +67,7 @@ func (g *accessLog) reset(block int) {
 	g.first, g.shift = g.first[:0], uint8(bits.TrailingZeros64(g.block))
 	g.linked, g.classified, g.reused, g.open, g.next = 0, 0, 0, g.open[:0], g.next[:0]
 	g.last.reset()
-	g.indexed = 0
+	g.indexed, g.sizes = 0, nil
 }
 
 // add appends the accesses of one run of the interpreter, and what they touch.

@@ -42,7 +42,9 @@ type Locator struct {
 	first      int // accesses to be classified, of the last Read
 	near       int // accesses after which it would have ended if it read no farther than Window.Near; 0: not yet
 	marked     func()
-	settled    bool // they are
+	settled    bool   // they are
+	headed     bool   // heads are told of
+	heads      *Heads // of the last Tell
 	uses       []use
 	stops      []stop
 	stack      unwind.Stack // as read while the thread is held, empty before
@@ -155,6 +157,8 @@ type Window struct {
 	// Near is Most of holds that read less far, with as many instructions and pages as usual; 0: there are none. As much is classified
 	// as they classify.
 	Near int
+	// Heads are told of, too.
+	Heads bool
 }
 
 // Read reads ahead of the held thread tid of process pid, and chooses one of the touches that are open, each
@@ -174,7 +178,7 @@ func (l *Locator) Read(pid, tid int, w Window, pick func(n int) int) (Ahead, err
 	l.prefetch(registers)
 	l.log.reset(w.Block)
 	l.witness.reset()
-	l.first, l.near, l.settled, l.watched = w.First, 0, false, use{}
+	l.first, l.near, l.settled, l.watched, l.headed = w.First, 0, false, use{}, w.Heads
 	end, instructions, open := l.readOn(w, pick)
 	read := clock.Monotonic()
 	defer func() { l.spent.Choosing = clock.Monotonic() - read }()
@@ -385,6 +389,10 @@ func (l *Locator) Tell(known func(block uint64) bool, pick func(n int) int) (wat
 		return Followed{}, nil, nil // its operand was all there was
 	}
 	l.settle()
+	l.heads = nil
+	if l.headed {
+		l.heads = l.log.tellHeads()
+	}
 	l.uses = l.uses[:0]
 	if len(l.log.open) > 0 {
 		l.uses = l.log.openUses(append(l.uses, l.watched), known, pick)
@@ -404,6 +412,9 @@ func (l *Locator) Tell(known func(block uint64) bool, pick func(n int) int) (wat
 	}
 	return followed[0], followed[1:], nil
 }
+
+// Heads say what came when in what the last Tell has told of; nil where Window.Heads did not ask for it.
+func (l *Locator) Heads() *Heads { return l.heads }
 
 // WatchedDistinct is how many different blocks are touched from the access that the last Read has chosen until its reuse, of
 // one whose reuse was read: what takes too long while the thread is held.

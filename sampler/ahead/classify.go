@@ -44,22 +44,22 @@ func (g *accessLog) choose(pick func(n int) int) use {
 // openUses has the first use, which is open, stand for all that are, or for those of which known says the same of their block, and
 // appends one for the others.
 func (g *accessLog) openUses(uses []use, known func(block uint64) bool, pick func(n int) int) []use {
-	alike, others, other := len(g.open), 0, int32(0)
+	alike, others := g.open, []int32(nil)
 	if known != nil {
 		is := known(uses[0].block)
+		alike = nil
 		for _, i := range g.open {
 			if known(g.touches[i].block) == is {
-				continue
-			}
-			if others++; pick(others) == 0 {
-				other = i
+				alike = append(alike, i)
+			} else {
+				others = append(others, i)
 			}
 		}
 	}
-	uses[0].share = float64(alike-others) / float64(g.classified)
-	if others > 0 {
-		u := g.useOf(int(other), pick)
-		u.share = float64(others) / float64(g.classified)
+	uses[0].share, uses[0].heads = float64(len(alike))/float64(g.classified), g.headsOf(alike)
+	if len(others) > 0 {
+		u := g.useOf(int(others[pick(len(others))]), pick)
+		u.share, u.heads = float64(len(others))/float64(g.classified), g.headsOf(others)
 		uses = append(uses, u)
 	}
 	for i := range uses {
@@ -79,7 +79,7 @@ func (g *accessLog) reusedUse(touch, distinct int, pick func(n int) int) use {
 // followed is what the log tells of a use; of an open one the blocks until the end are counted by Tell.
 func (g *accessLog) followed(u *use) Followed {
 	a := g.all[u.at]
-	f := Followed{Use: Located{Addr: a.Addr, Size: int(a.Size), Store: a.Store, PC: a.PC}, Word: u.word, At: u.touch, Share: u.share, Distinct: u.distinct}
+	f := Followed{Use: Located{Addr: a.Addr, Size: int(a.Size), Store: a.Store, PC: a.PC}, Word: u.word, At: u.touch, Share: u.share, Distinct: u.distinct, Heads: u.heads}
 	if u.reuse >= 0 {
 		f.Reuse, f.ReusePC = u.again-u.touch, g.all[u.reuse].PC
 		f.After = f.Reuse
@@ -96,6 +96,7 @@ const NearBlocks = 64
 // distances are the octaves in which reuses are told of: up to NearBlocks, and each twice as many.
 type distances [16]struct {
 	n, touch, distinct int
+	heads              []uint16
 }
 
 func distanceOf(distinct int) int {
@@ -112,6 +113,12 @@ func (g *accessLog) byDistance(to []use, pick func(n int) int) []use {
 			if prev < g.classified {
 				distinct := 1 + g.marks.after(prev)
 				o := &octaves[distanceOf(distinct)]
+				if g.sizes != nil {
+					if o.heads == nil {
+						o.heads = make([]uint16, len(g.sizes))
+					}
+					o.heads[HeadOf(g.sizes, prev)]++
+				}
 				if o.n++; pick(o.n) == 0 {
 					o.touch, o.distinct = prev, distinct
 				}
@@ -123,7 +130,7 @@ func (g *accessLog) byDistance(to []use, pick func(n int) int) []use {
 	for _, o := range octaves {
 		if o.n > 0 {
 			u := g.reusedUse(o.touch, o.distinct, pick)
-			u.share = float64(o.n) / float64(g.classified)
+			u.share, u.heads = float64(o.n)/float64(g.classified), o.heads
 			to = append(to, u)
 		}
 	}

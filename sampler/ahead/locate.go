@@ -115,6 +115,9 @@ type Followed struct {
 	Distinct   int
 	ReusePC    uint64
 	ReuseStack *unwind.Snapshot
+	// Heads say how many of the touches that it stands for are in each of the hold's heads, but not in the one before; nil where these
+	// are not told of.
+	Heads []uint16
 	// After is the number of touches read ahead after Use's. Without a Reuse
 	// its time is greater.
 	After int

@@ -154,7 +154,7 @@ func TestTell(t *testing.T) {
 					return fmt.Errorf("use %d has other stacks", i)
 				}
 				f.Stack, f.ReuseStack, want.Stack, want.ReuseStack = nil, nil, nil, nil
-				if f != want {
+				if !reflect.DeepEqual(f, want) {
 					return fmt.Errorf("use %d is %+v, want %+v", i, f, want)
 				}
 				if f.Reuse > 0 {
