@@ -15,7 +15,7 @@ import (
 // from the rate: they are found in turn.
 
 const (
-	// modelError is the standard error of the model's rates, as a logarithm: of twelve programs, docs/explanation/accuracy.md.
+	// modelError is the standard error of the model's rates, as a logarithm: docs/explanation/clock.md.
 	modelError = 0.35
 	// missesWithin is the factor within which the miss ratios are taken to be known in 95 of 100 sessions.
 	missesWithin = 2
