@@ -100,7 +100,7 @@ func TestReadDamaged(t *testing.T) {
 	for want, change := range map[string]func(p *profile.Profile){
 		`format "2" is not known`:         comment("rdx[ab] format=2"),
 		`format "3", of rdx v9 (x),`:      func(p *profile.Profile) { p.Comments = append(p.Comments, "rdx[ab] writer=v9 (x)", "rdx[ab] format=3") },
-		"comment 35":                      comment("rdx[ab] block=many"),
+		"comment 36":                      comment("rdx[ab] block=many"),
 		"is not a finite number >= 0":     comment("rdx[ab] period=NaN"),
 		"want level, size, ways and line": comment("rdx[ab] cache=L1"),
 		"invalid syntax":                  comment(`rdx[ab] command="x`),
