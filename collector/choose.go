@@ -251,19 +251,21 @@ func (s *sampling) loadClock(clock sampler.Clock) error {
 	}
 	s.holds.burst = s.cfg.Burst
 	if s.holds.burst == AutoBurst {
-		s.holds.burst = timedBurst
-		if clock.Counted != nil {
-			s.holds.burst = countedBurst
-		}
-		if s.holds.steps() {
+		switch {
+		case s.watches.none != nil:
+			s.holds.burst = timedBurst
+		case s.holds.steps():
 			s.holds.burst = steppedBurst
+		case clock.Counted != nil:
+			s.holds.burst = countedBurst
+		case s.cfg.Stack != OwnStack:
+			s.holds.burst = sharedBurst
+		default:
+			s.holds.burst = timedBurst
 		}
-		if s.watches.none != nil {
-			s.holds.burst = unwatchedBurst
-		}
-		s.holds.farther = s.holds.burst == timedBurst && s.cfg.Stack == OwnStack && s.holds.pipeline != nil
 	}
-	s.locate.Reserve(s.holds.window(s.holds.farther))
+	s.holds.heads = s.holds.pipeline != nil && s.cfg.Stack == OwnStack
+	s.locate.Reserve(s.holds.window())
 	s.holds.hot.Block = s.holds.block()
 	return nil
 }

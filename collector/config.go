@@ -96,11 +96,12 @@ type Config struct {
 // take a tenth of a microsecond takes several. Each access read ahead lengthens
 // a hold by some tenths of a microsecond, pages and all.
 const (
-	AutoBurst    = -1
-	timedBurst   = 2047 // one less than an edge of all bins
+	AutoBurst = -1
+	// timedBurst is as far as a hold of a millisecond or two reaches, one less than an edge of all bins: holds that begin where the code
+	// waits tell of what comes after it, and the first cache's misses are counted.
+	timedBurst   = 16383
+	sharedBurst  = 2047
 	countedBurst = 63
-	// unwatchedBurst is for where nothing is known of what lies beyond: as far as a hold of a millisecond or two reaches.
-	unwatchedBurst = 16383
 )
 
 // MaxBurst bounds how long reading ahead may hold a thread: some tens of milliseconds, for who asks for it.

@@ -49,7 +49,7 @@ func (c *HoldCost) Valid() bool {
 }
 
 // holdCostBursts are the lengths, in accesses read ahead.
-var holdCostBursts = []int{255, timedBurst}
+var holdCostBursts = []int{255, sharedBurst}
 
 // MeasureHoldCost takes five seconds. ErrHoldCost says that the machine was too busy, or that there is nothing to
 // measure, as a counter is the source.

@@ -99,7 +99,7 @@ func TestLocalRate(t *testing.T) {
 	}
 	// Of fewer probes all may be of one loop, and of ten the error that is stated is more than 0.3 one time in sixteen.
 	said := filepath.Join(t.TempDir(), "said")
-	p, s, ns := profilePattern(t, bin, Config{Burst: timedBurst, Granularity: Word, Overhead: 0.05, MeasureRate: true, replayEagerly: true}, 24, said)
+	p, s, ns := profilePattern(t, bin, Config{Burst: sharedBurst, Granularity: Word, Overhead: 0.05, MeasureRate: true, replayEagerly: true}, 24, said)
 	var trueShare, inTime float64
 	if text, err := os.ReadFile(said); err != nil {
 		t.Fatal(err)

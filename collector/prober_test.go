@@ -240,7 +240,7 @@ func TestKnownRate(t *testing.T) {
 	}
 	for name, args := range map[string][]string{"1": {"1"}, "12 and system calls": {"12", bin}, "laps that are all the same": {"0"}} {
 		t.Run(name, func(t *testing.T) {
-			p, s, ns := profilePattern(t, bin, Config{Burst: timedBurst, Granularity: Word, Overhead: 0.05, MeasureRate: true, replayEagerly: true}, estimate.FewestProbes, args...)
+			p, s, ns := profilePattern(t, bin, Config{Burst: sharedBurst, Granularity: Word, Overhead: 0.05, MeasureRate: true, replayEagerly: true}, estimate.FewestProbes, args...)
 			n := len(s.sampling.prober.Values)
 			same := args[0] == "0" // no moment is told from that of another lap
 			if !same && (n < estimate.FewestProbes || p.Clock.RateSource != "measured") {

@@ -22,7 +22,7 @@ func (s *sampling) input(sum estimate.Totals, stats sampler.Stats) estimate.Inpu
 		Clock: s.timing.clock, Calibration: s.timing.calibration, Unit: s.src.source.Unit(), Totals: sum, Unweighed: s.src.unweighed,
 		AccessRate: s.cfg.AccessRate, Probes: s.prober.Probes, MeasuresRate: s.hasProbes(), Ran: s.targets.processes.Ran(),
 		Block: s.holds.block(), Stepped: s.holds.steps(), Shared: s.cfg.Stack == SharedStack || s.cfg.Stack == BothStacks,
-		PerHold: s.holds.perHoldWanted(), Held: stats.Holds, Holds: s.holds.made, StoodFor: s.holds.stoodFor, Near: s.holds.near(),
+		PerHold: s.holds.perHoldWanted(), Held: stats.Holds, Holds: s.holds.made, StoodFor: s.holds.stoodFor,
 		Overlaps: s.holds.overlaps, Conflicts: s.cfg.Costs.Conflicts,
 	}
 }

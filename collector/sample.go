@@ -48,7 +48,7 @@ type holds struct {
 	windows   sharing.Queue
 	opened    joinedWindow // what the last hold read ahead, if others may write it
 	burst     int
-	farther   bool            // one hold in fartherEvery reads as far as where nothing is watched
+	heads     bool            // it is told what comes when in a hold
 	pipeline  *pipeline.Model // nil where nothing is to be foretold
 	lines     bool            // samples are of lines
 }
@@ -88,7 +88,7 @@ func (s *sampling) sample(t *thread) {
 	}
 	start := sampler.Monotonic()
 	s.holds.stages.end(stageBefore, start)
-	found, err := s.locate.Read(t.process.Via, t.tid, s.holds.window(s.holds.farther && s.rand.IntN(fartherEvery) == 0), s.rand.IntN)
+	found, err := s.locate.Read(t.process.Via, t.tid, s.holds.window(), s.rand.IntN)
 	read := sampler.Monotonic()
 	s.holds.reading.add(read - start)
 	s.holds.stages.read(s.locate.Spent(), read)
@@ -158,7 +158,6 @@ func (s *holds) settle() {
 	}
 	before := o.Times()
 	o.After, o.Overlap = u.found.After, s.overlaps.Latest
-	o.Reach = u.found.Reach(u.found.At)
 	o.Stands = u.found.Share * float64(s.perHoldWanted())
 	if o.Epoch != nil {
 		o.Epoch.Accepted += o.Times() - before
@@ -198,8 +197,10 @@ func (s *holds) finish() (told *thread) {
 		s.decline(err)
 		return nil
 	}
-	if s.watches.none != nil {
+	if s.heads {
 		s.made[len(s.made)-1].Heads = s.locate.Heads()
+	}
+	if s.watches.none != nil {
 		s.touched = s.locate.Blocks(s.touched[:0])
 		s.hot.Add(t.process, t.since, s.touched)
 	}
@@ -208,7 +209,6 @@ func (s *holds) finish() (told *thread) {
 	}
 	readOnly := func(f *ahead.Followed) {
 		o := s.observe(t, f)
-		o.Reach = u.found.Reach(f.At)
 		s.readOnly(t, f, o)
 	}
 	for i := range others {
@@ -227,7 +227,7 @@ func (s *holds) finish() (told *thread) {
 	case o == nil:
 		readOnly(&open)
 	default:
-		o.Distinct = open.Distinct
+		o.Distinct, o.Heads = open.Distinct, open.Heads
 		if o.State == record.Armed && o.use == nil {
 			o.use = open.Stack
 		}
@@ -328,43 +328,24 @@ func (s *holds) perHoldWanted() int {
 	return usesPerHold
 }
 
-// Where nothing is watched, or a hold may be long, an access is allowed so many instructions, on average, and a hold so many pages: two
+// Where a hold reads far, an access is allowed so many instructions, on average, and a hold so many pages: two
 // thirds of the fewest are more lines than a first cache has, and the most, of the longest bursts, are copies of 80 MiB.
 const (
-	unwatchedInstructions = 5
-	unwatchedPages        = 1280
+	farInstructions = 5
+	farPages        = 1280
 )
-
-// fartherEvery is of how many holds one reads farther, at random: what comes soon after what others have read ahead is timed in
-// caches that the hold has left cold, and those that read farther count it.
-const fartherEvery = 8
 
 // window is how far is read ahead: of the first third it is known for twice as many accesses at least whether they
 // are reused. Fewer would be what the tick fell into, time and again, where code that waits and code that does not
 // take turns: TestTicksFindSlowCode.
-//
-// One that reads farther tells of the same accesses as the others.
-func (s *holds) window(farther bool) ahead.Window {
-	burst := s.burst
-	first := func() int { return 1 + burst/2 }
-	w := ahead.Window{First: first(), Most: first() + burst, Block: s.block(), Heads: s.watches.none != nil}
-	if farther {
-		burst = unwatchedBurst
-		w.Near, w.Most = w.Most, first()+burst
-	}
-	if s.watches.none != nil || burst >= unwatchedBurst {
-		w.Instructions = unwatchedInstructions * w.Most
-		w.Pages = max(unwatchedPages*burst/unwatchedBurst, unwatchedPages)
+func (s *holds) window() ahead.Window {
+	first := 1 + s.burst/2
+	w := ahead.Window{First: first, Most: first + s.burst, Block: s.block(), Heads: s.heads}
+	if s.watches.none != nil || s.burst >= timedBurst {
+		w.Instructions = farInstructions * w.Most
+		w.Pages = max(farPages*s.burst/timedBurst, farPages)
 	}
 	return w
-}
-
-// near is as far as holds read that don't read farther; 0 if none does.
-func (s *holds) near() int {
-	if !s.farther {
-		return 0
-	}
-	return s.window(false).Most
 }
 
 // observe makes an observation of a sampled access.

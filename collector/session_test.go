@@ -104,7 +104,7 @@ func TestKnownPattern(t *testing.T) {
 	needs.Watchpoints(t)
 	needRoot(t)
 	bin := compilePattern(t)
-	for _, burst := range []int{0, timedBurst} {
+	for _, burst := range []int{0, sharedBurst} {
 		t.Run(fmt.Sprintf("burst %d", burst), func(t *testing.T) {
 			const words, fewest = 100_000, 50
 			var all, right, lost int64

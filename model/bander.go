@@ -171,7 +171,7 @@ const (
 	// much what comes so soon takes longer at most: of loops of some microseconds first laps take 2.4 to 4.9 times as long,
 	// by session, and some 20 µs then.
 	coldFor, coldSlows = 100_000, 6
-	// coldWithin is the factor within which Clock.ColdNS is right, with 95 %, where no hold that reads farther tells.
+	// coldWithin is the factor within which Clock.ColdNS is right, with 95 %, where Clock.ColdWithin does not say.
 	coldWithin = 8.0
 )
 
@@ -202,92 +202,6 @@ func (p *Profile) colder(times float64) *Profile {
 		}
 		return math.Pow(float64(r.Time)/before, times-1)
 	})
-}
-
-// FitCold is how many times what was taken for a block that is fetched again after a hold it would have to be for as much of what
-// is not reused within so many accesses to be within far by what was timed as by what was read ahead so far: from 1/16 to
-// sixteen times; and the factor within which that is known, with 95 %. Where no hold read so far that is +Inf.
-func (p *Profile) FitCold(near, far uint64) (times, within float64, err error) {
-	var timed, read []Record
-	for _, r := range p.Records {
-		switch {
-		case !r.outcome():
-		case r.Exact && r.Time <= near:
-			timed, read = append(timed, r), append(read, r)
-		case r.Exact || r.After > near:
-			if !r.Exact { // what it was timed to does not count
-				r.Kind, r.Exact, r.Time, r.Half = Censored, true, r.After, false
-			}
-			read = append(read, r)
-		default:
-			timed = append(timed, r)
-		}
-	}
-	soon := func(records []Record, times float64) float64 {
-		q := *p
-		q.Records = records
-		s, e := q.colder(times).Survival()
-		if e != nil || !(s.Above(near) > 0) {
-			err = e
-			return 0
-		}
-		return 1 - s.Above(far)/s.Above(near)
-	}
-	share := soon(read, 1)
-	deviation := math.Hypot(p.deviationOfSoon(read, near, far), p.deviationOfSoon(timed, near, far))
-	if err != nil || math.IsInf(deviation, 1) {
-		return 1, math.Inf(1), err
-	}
-	fit := func(share float64) float64 {
-		low, high := -mostCold, mostCold
-		for range 12 {
-			middle := (low + high) / 2
-			if soon(timed, math.Exp(middle)) < share {
-				low = middle
-			} else {
-				high = middle
-			}
-		}
-		return (low + high) / 2
-	}
-	middle := fit(share)
-	low, high := fit(share-1.96*deviation), fit(share+1.96*deviation)
-	return math.Exp(middle), math.Exp(max(middle-low, high-middle)), err
-}
-
-// mostCold is the logarithm of the most that FitCold finds at a time.
-var mostCold = math.Log(16)
-
-// deviationOfSoon is the standard error of the share of what is reused within far, of what is not within near, as a sample of holds;
-// +Inf of one.
-func (p *Profile) deviationOfSoon(records []Record, near, far uint64) float64 {
-	var open []*Record
-	var soon, all float64
-	holds := make(map[uint64]bool)
-	within := func(r *Record) bool { return r.Kind == Reuse && r.Time <= far }
-	for i := range records {
-		r := &records[i]
-		if !r.outcome() || r.Time <= near {
-			continue
-		}
-		open, holds[r.Hold] = append(open, r), true
-		if all += r.Accesses; within(r) {
-			soon += r.Accesses
-		}
-	}
-	if len(holds) < 2 {
-		return math.Inf(1)
-	}
-	// As if one more hold were split: of few that agree it is not known that all do.
-	n := float64(len(holds))
-	share := (soon + all/(2*n)) / (all + all/n)
-	squares := p.clusterSums(open, func(r *Record) float64 {
-		if within(r) {
-			return (1 - share) * r.Accesses
-		}
-		return -share * r.Accesses
-	})
-	return max(math.Sqrt(squares*n/(n-1))/all, math.Sqrt(share*(1-share)/n)/2)
 }
 
 // of is the miss ratios of such a profile by the stationary conversion.
@@ -445,7 +359,7 @@ func (x *bander) point(i int) Point {
 			}
 		}
 		q.Low = min(q.Low, least)
-		if x.conv.counts && x.p.Clock.Unit == "nanoseconds" { // else the conversion's error stands for more
+		if x.p.Clock.Unit == "nanoseconds" {
 			by := max(math.Exp(1.96*placeError), x.p.Clock.Misplaced)
 			q.Low, q.High = r-math.Hypot(r-q.Low, r-r/by), r+math.Hypot(q.High-r, r*by-r)
 		}

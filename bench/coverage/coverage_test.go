@@ -69,7 +69,7 @@ func TestWindow(t *testing.T) {
 	})
 	rng := rand.New(rand.NewPCG(1, 1))
 	for range 100 {
-		w := s.read(rng.IntN(60000), classified, readMost, 0, false, rng)
+		w := s.read(rng.IntN(60000), countedClassified, countedMost, rng)
 		near := 0
 		for _, o := range w.octaves {
 			if near += o.n; o.n > 0 && (o.after != 3 || o.distinct != 3) {

@@ -23,7 +23,7 @@ type Setting struct {
 	Halves bool
 	// KnownRate: the user has given it.
 	KnownRate bool
-	// Unwatched: holds read farther, and nothing is watched.
+	// Unwatched: nothing is watched.
 	Unwatched bool
 }
 
@@ -164,9 +164,6 @@ func (d *drawn) begin() {
 		times[i] += trapPair
 	}
 	c.P10, c.P50, c.P90, c.Times, c.N, c.Cost = c.P10+trapPair, c.P50+trapPair, c.P90+trapPair, times, len(times), trapPair
-	if !d.Unwatched {
-		d.in.Near = readMost
-	}
 	d.off = math.Exp(modelOff * d.rng.NormFloat64())
 	d.cold = coldShare * waits[2] * meanAlone * math.Exp(coldOff*d.rng.NormFloat64())
 }
@@ -184,14 +181,11 @@ func (d *drawn) end() {
 
 // hold reads ahead at touch p, at time t, and watches what wins a slot.
 func (d *drawn) hold(process *target.Process, p int, t float64) {
-	first, most, farther := classified, readMost, 0
-	switch {
-	case d.Unwatched:
-		first, most = unwatchedClassified, unwatchedMost
-	case d.in.Near > 0 && d.rng.IntN(fartherEvery) == 0:
-		farther = unwatchedMost
+	first, most := timedClassified, timedMost
+	if d.Clock == ByAccesses && !d.Unwatched {
+		first, most = countedClassified, countedMost
 	}
-	w := d.read(p, first, most, farther, d.Unwatched, d.rng)
+	w := d.read(p, first, most, d.rng)
 	if d.Unwatched {
 		defer d.addHot(process, &w, t)
 	}
@@ -208,7 +202,6 @@ func (d *drawn) hold(process *target.Process, p int, t float64) {
 		if x := &w.octaves[i]; x.n > 0 {
 			o := d.observe(process, x.at, float64(x.n)/float64(w.first))
 			o.State, o.Kind, o.After, o.Soon, o.Counted, o.Distinct = record.Done, model.Reuse, x.after, x.after, x.after, x.distinct
-			o.Reach = w.reach(x.at)
 			o.Heads = w.within(x.touches)
 		}
 	}
@@ -221,7 +214,7 @@ func (d *drawn) hold(process *target.Process, p int, t float64) {
 		d.observeOpen(process, &w)
 	case len(w.opens) > 0:
 		o := d.observe(process, w.chosen, float64(len(w.opens))/float64(w.first))
-		o.After, o.Distinct, o.Reach = w.from+w.length-1-w.chosen, w.distinct, w.reach(w.chosen)
+		o.After, o.Distinct, o.Heads = w.from+w.length-1-w.chosen, w.distinct, w.within(w.opens)
 		if !won {
 			o.State, o.Kind, o.NoSlot, o.Counted = record.Done, model.Censored, true, o.After+1
 			return

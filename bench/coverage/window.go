@@ -10,14 +10,12 @@ import (
 
 // What a hold reads, as collector's holds.window and sampler/ahead do by default.
 const (
-	classified = 1024
-	readMost   = 3071
-	readAtOnce = 256
-	perHold    = 8 // observations wanted
-	// The same where nothing is watched.
-	unwatchedClassified, unwatchedMost = 8192, 24574
-	// By time one hold in so many reads as far, and tells of as much as the others.
-	fartherEvery = 8
+	// Where a clock counts accesses:
+	countedClassified, countedMost = 1024, 3071
+	// By time:
+	timedClassified, timedMost = 8192, 24574
+	readAtOnce                 = 256
+	perHold                    = 8 // observations wanted
 	// mostForetold instructions of a window are passed through the model of the processor, perTouch for each touch.
 	mostForetold, perTouch = 3072, 3
 	// endsEarly is the share of the holds in which something ends the reading before.
@@ -27,13 +25,12 @@ const (
 // window is what one hold reads ahead.
 type window struct {
 	from, length, first int   // touches; first: of these it is told what became of them
-	near                int   // of one that reads farther: where others would have ended; 0 of these
 	opens               []int // those without another of the line
 	chosen              int   // one of them, or -1
 	distinct            int   // lines from it on
 	octaves             [16]octave
-	heads               *ahead.Heads // where nothing is watched
-	sizes               []int        // of these
+	heads               *ahead.Heads
+	sizes               []int // of these
 }
 
 // octave is a touch whose reuse was read, of so many with about as many lines in between.
@@ -92,34 +89,15 @@ func (s *Stream) linesOf(from, n int) (lines int) {
 	return lines
 }
 
-// reach is how far another hold would have followed a touch, where this one reads farther; else 0.
-func (w *window) reach(touch int) int {
-	if w.near == 0 {
-		return 0
+// read is a hold's window that begins at touch p, of so many touches at most, of which it is told what became of the first ones.
+func (s *Stream) read(p, classified, most int, rng *rand.Rand) (w window) {
+	limit := most
+	if rng.Float64() < endsEarly {
+		limit = 1 + rng.IntN(most-1)
 	}
-	return max(w.near-1-(touch-w.from), 1)
-}
-
-// read is a hold's window that begins at touch p, of so many touches of which it is told what became of the first ones. One that
-// reads farther goes on to so many.
-func (s *Stream) read(p, classified, most, farther int, unwatched bool, rng *rand.Rand) (w window) {
-	upTo := func(least, most int) int {
-		if rng.Float64() < endsEarly {
-			return least + rng.IntN(most-least)
-		}
-		return most
-	}
-	limit := upTo(1, most)
 	w.from, w.first, w.length, w.chosen = p, min(classified, limit), min(classified, limit), -1
 	s.extend(&w, limit)
-	if farther > 0 {
-		if w.near = w.length; limit == most {
-			s.extend(&w, upTo(most, farther))
-		}
-	}
-	if unwatched {
-		s.setHeads(&w)
-	}
+	s.setHeads(&w)
 	end := p + w.length
 	for q := p; q < end; q++ {
 		next := s.after(q)

@@ -17,8 +17,6 @@ import (
 // last one at any time; and w what fetching one of them again takes on average.
 type coldCaches struct {
 	each     float64 // w, in ns
-	times    float64 // of what a model of the processor says, by what holds that read farther have counted
-	within   float64 // the factor within which w is known, with 95 %
 	most     float64 // blocks of the second cache
 	footfall *model.SSX
 }
@@ -33,36 +31,22 @@ func (s *stage) newColdCaches(q *model.Profile, f *foretold) *coldCaches {
 	if err != nil {
 		return nil
 	}
-	c := &coldCaches{each: coldShare * f.coldLine(), times: 1, within: assumedWithin, most: math.Inf(1), footfall: fp}
-	if f.cold != nil && f.cold.each > 0 && s.Near > 0 {
-		fit, within, err := q.FitCold(uint64(s.Near), uint64(s.far()))
-		if err != nil {
-			return nil
-		}
-		// Two estimates of a logarithm, each by its weight.
-		before, found := math.Pow(math.Log(assumedWithin), -2), math.Pow(math.Log(max(within, surestWithin)), -2)
-		c.times = math.Pow(f.cold.times*fit, found/(found+before))
-		c.within = math.Exp(1 / math.Sqrt(found+before))
-		c.each *= c.times
-	}
+	c := &coldCaches{each: coldShare * f.coldLine(), most: math.Inf(1), footfall: fp}
 	if last := len(q.Caches) - 1; last > 0 {
 		c.most = float64(q.Caches[min(1, last)].Size) / float64(s.Block)
 	}
 	return c
 }
 
-const (
-	// assumedWithin is the factor within which coldShare of a fetch is right, with 95 %: 0.3 and 70 times that were seen. That of a fit is taken
-	// to be no better than surestWithin.
-	assumedWithin, surestWithin = 30, 1.25
-)
+// coldWithin is the factor within which coldShare of a fetch is right, with 95 %: 0.3 and 70 times that were seen.
+const coldWithin = 30
 
 // comment says what a block costs that is fetched again.
 func (c *coldCaches) comment() string {
 	if c == nil {
 		return ""
 	}
-	return fmt.Sprintf("; a block that is fetched again after a hold takes %.3g ns, known within a factor of %.2g, %.2g times what the model says", c.each, c.within, c.times)
+	return fmt.Sprintf("; a block that is fetched again after a hold takes %.3g ns, known within a factor of %d", c.each, coldWithin)
 }
 
 // warm is how many touches came in so many ns after a hold. before is the number that follows from the rate alone.
@@ -109,5 +93,5 @@ func (s *stage) coldWithin() float64 {
 	if s.coldNS() == 0 {
 		return 0
 	}
-	return s.foretold.cold.within
+	return coldWithin
 }

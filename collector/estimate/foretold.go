@@ -153,7 +153,7 @@ func (f *foretold) settleBetween(least, most origins) {
 	f.within = waitWithin
 	switch _, wait := f.plain(); {
 	case wait > 0 && shortest > 0:
-		f.within = max(waitWithin, longest/wait, wait/shortest)
+		f.within = math.Exp(math.Hypot(math.Log(waitWithin), math.Log(max(longest/wait, wait/shortest))))
 	case wait > 0:
 		f.within = 0
 	}
@@ -310,28 +310,24 @@ func (s *stage) findForetold(p *model.Profile) *foretold {
 	usual := levels{0.02, 0.005, 0.002} // of many programs
 	f.settle(origins{usual, usual, usual, usual, usual})
 	for range turns {
-		q, counts := s.draft(p, f, false)
+		q := s.draft(p, f)
 		near, far, ok := f.findOrigins(q, s.Block, &s.Conflicts)
 		if !ok {
 			break
 		}
 		f.settleBetween(near, far)
-		if counts { // what was timed alone
-			q, _ = s.draft(p, f, true)
-		}
 		f.cold = s.newColdCaches(q, f)
 	}
 	return f
 }
 
-// draft is the profile as it would be by what is foretold, or by that alone, and not by holds that read farther. It says whether these
-// make a difference.
-func (s *stage) draft(p *model.Profile, f *foretold, alone bool) (q *model.Profile, counts bool) {
+// draft is the profile as it would be by what is foretold.
+func (s *stage) draft(p *model.Profile, f *foretold) *model.Profile {
 	d := newStage(s.Input.Apart(), s.join)
-	d.foretold, d.bare, d.alone = f, true, alone
-	q = &model.Profile{Caches: p.Caches, Costs: p.Costs, BinsPerOctave: p.BinsPerOctave, Resident: s.Resident, Touched: s.Touched}
+	d.foretold, d.bare = f, true
+	q := &model.Profile{Caches: p.Caches, Costs: p.Costs, BinsPerOctave: p.BinsPerOctave, Resident: s.Resident, Touched: s.Touched}
 	d.fillRecords(q)
-	return q, d.farther != nil
+	return q
 }
 
 // comment says what the model told.

@@ -101,7 +101,7 @@ func simulate(p population, rng *rand.Rand, slots int, period, end float64, burs
 	prof := &model.Profile{Block: 8, BinsPerOctave: 16}
 	watched := (&stage{Input: Input{Seen: seen}}).watched()
 	for _, o := range seen {
-		w := watched[shareKey{o.Epoch, o.Stack, 0}]
+		w := watched[shareKey{o.Epoch, o.Stack}]
 		if weigh && o.NoSlot && w.seen > 0 {
 			continue
 		}

@@ -22,22 +22,11 @@ func (w slotShare) each() float64 {
 
 // shareKey: of both stacks, each has observations of its own.
 type shareKey struct {
-	epoch    *record.Epoch
-	stack    model.StackKind
-	followed int // in classes: as far as all holds read, farther, as far as what is compared
+	epoch *record.Epoch
+	stack model.StackKind
 }
 
-func (s *stage) shareKey(o *record.Observation) shareKey {
-	key := shareKey{o.Epoch, o.Stack, 0}
-	switch {
-	case o.Reach == 0 || o.After <= o.Reach:
-	case o.After <= s.far():
-		key.followed = 1
-	default:
-		key.followed = 2
-	}
-	return key
-}
+func (s *stage) shareKey(o *record.Observation) shareKey { return shareKey{o.Epoch, o.Stack} }
 
 // watched is each epoch's and stack's slotShare. Those watched stand also for
 // those that found no slot: for these it is only known that there is no reuse
@@ -92,9 +81,6 @@ func (s *stage) SetTime(r *model.Record, o *record.Observation, byWall PerWall) 
 	timed := uint64(math.Round(s.timedTouches(o, o.Native))) + uint64(o.Lead)
 	// It was read ahead that there is no reuse so soon.
 	after := uint64(o.After)
-	if o.After > 0 && s.farther.fate(o) == timedMore {
-		after = uint64(s.far()) // it stands for what has none so soon
-	}
 	least := after + 1
 	r.Native = uint64(math.Round(o.Native + float64(o.Lead)/s.touchesOf(o, 1)))
 	r.Time = max(timed, least)

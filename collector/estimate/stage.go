@@ -38,7 +38,6 @@ type Input struct {
 	PerHold   int                // observations wanted of a hold
 	Held      uint64             // how often threads were held
 	Holds     []record.Hold      // of which accesses were read ahead
-	Near      int                // accesses that holds read ahead which don't read farther; 0: none does
 	StoodFor  float64            // observations of these, in whose place another of the hold is watched
 	Conflicts pipeline.Conflicts // of lines that compete for few sets, on this machine
 
@@ -57,8 +56,6 @@ type stage struct {
 	noSlot    int   // samples in whose place others of the time are watched
 	join      *sharing.Join
 	foretold  *foretold // nil where no model tells how fast the code is
-	farther   *farther  // nil where too few holds read farther than the others
-	alone     bool      // what holds that read farther have counted stands for themselves only
 	bare      bool      // without call stacks, data and how memory is touched
 
 	readAhead int     // accesses
@@ -174,7 +171,6 @@ func (s *stage) addRecords(p *model.Profile, perSource float64) (dropped int) {
 		}
 		return weight
 	}
-	s.farther = s.newFarther(stands)
 	for _, o := range s.Seen {
 		if o.State != record.Done {
 			continue // counted as lost where it was lost
@@ -183,7 +179,7 @@ func (s *stage) addRecords(p *model.Profile, perSource float64) (dropped int) {
 			s.noSlot++
 			continue
 		}
-		if weight := stands(o) * s.farther.standsFor(o); weight > 0 {
+		if weight := stands(o); weight > 0 {
 			m.add(p, o, weight)
 		}
 	}

@@ -75,8 +75,7 @@ func (s *stage) windowTimes() map[int]windowTime {
 		if o.Hold == 0 || o.State == record.Void {
 			continue
 		}
-		// A hold that reads farther has as much open as if it did not.
-		if all[o.Hold] += o.Times(); o.Soon == 0 || o.Beyond() {
+		if all[o.Hold] += o.Times(); o.Soon == 0 {
 			open[o.Hold] += o.Times()
 		}
 	}

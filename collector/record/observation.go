@@ -82,7 +82,6 @@ type OfHold struct {
 	Hot   uint64   // blocks of the smallest hot set with its block, by other holds; 0: of none
 	Late  float64  // share of what it stands for that comes too late in it to count; negative where it comes early
 	Heads []uint16 // as ahead.Followed's
-	Reach int      // where it reads farther than others: how far these would have followed the observation; 0 of these
 }
 
 // Sharing is the rest of an observation where other threads are watched, too.
@@ -130,9 +129,6 @@ func (o *Observation) Placed() bool { return o.State == Done && o.Code.Process !
 // OwnTime is until when the observation's own thread, by what was read ahead, touched the datum again, or did not; 0 if
 // nothing was.
 func (o *Observation) OwnTime() int { return max(o.Soon, o.After) }
-
-// Beyond says whether the observation's hold reads farther than others, which would have left it without a reuse.
-func (o *Observation) Beyond() bool { return o.Reach > 0 && (o.Soon == 0 || o.Soon > o.Reach) }
 
 // threadsWithin is for how long as many threads are taken to run as at the hold.
 const threadsWithin = time.Millisecond

@@ -39,9 +39,7 @@ type Locator struct {
 	loader     func(*vectorRegisters) error
 	watched    use // that it chose
 	witness    witness
-	first      int // accesses to be classified, of the last Read
-	near       int // accesses after which it would have ended if it read no farther than Window.Near; 0: not yet
-	marked     func()
+	first      int    // accesses to be classified, of the last Read
 	settled    bool   // they are
 	headed     bool   // heads are told of
 	heads      *Heads // of the last Tell
@@ -72,7 +70,6 @@ func NewLocator() *Locator {
 		readOf:  make(map[int]time.Duration),
 	}
 	l.loader = l.loadVector
-	l.marked = func() { l.endsNear(len(l.log.all) + l.machine.Completed()) }
 	return l
 }
 
@@ -154,9 +151,6 @@ type Window struct {
 	Block       int // bytes that are one datum, aligned
 	// Instructions that it may take, and Pages that it may copy, 0 for as many as usual.
 	Instructions, Pages int
-	// Near is Most of holds that read less far, with as many instructions and pages as usual; 0: there are none. As much is classified
-	// as they classify.
-	Near int
 	// Heads are told of, too.
 	Heads bool
 }
@@ -178,7 +172,7 @@ func (l *Locator) Read(pid, tid int, w Window, pick func(n int) int) (Ahead, err
 	l.prefetch(registers)
 	l.log.reset(w.Block)
 	l.witness.reset()
-	l.first, l.near, l.settled, l.watched, l.headed = w.First, 0, false, use{}, w.Heads
+	l.first, l.settled, l.watched, l.headed = w.First, false, use{}, w.Heads
 	end, instructions, open := l.readOn(w, pick)
 	read := clock.Monotonic()
 	defer func() { l.spent.Choosing = clock.Monotonic() - read }()
@@ -269,13 +263,6 @@ func (l *Locator) Settle(found *Ahead) {
 	}
 	l.settle()
 	found.Touches, found.Classified, found.Open = len(l.log.touches), l.log.classified, len(l.log.open)
-	switch {
-	case l.near == 0:
-	case l.near < len(l.log.first):
-		found.Near = int(l.log.first[l.near])
-	default:
-		found.Near = len(l.log.touches)
-	}
 	found.Share = 1
 	if found.Open > 0 {
 		found.Share = float64(found.Open) / float64(found.Classified)
@@ -289,26 +276,14 @@ func (l *Locator) readOn(w Window, pick func(n int) int) (end interp.End, done i
 	most := max(w.Instructions, aheadInstructions)
 	from := clock.Monotonic()
 	defer func() { l.spent.Pages, l.spent.PageCalls = l.memory.spent, l.memory.calls }()
-	if w.Near > 0 {
-		l.memory.mark, l.memory.atMark = l.memory.pages-samplePages, l.marked
-	}
 	for len(l.log.all) < w.Most {
-		upTo, left := w.Most, most-done
-		nearing := w.Near > 0 && l.near == 0
-		if nearing {
-			upTo, left = w.Near, aheadInstructions-done
-		}
-		n := min(max(readAtOnce, w.First-len(l.log.all)), upTo-len(l.log.all))
-		end = l.machine.Run(interp.Limit{Accesses: n, Instructions: min(firstInstructions+perAccess*n, left)})
+		n := min(max(readAtOnce, w.First-len(l.log.all)), w.Most-len(l.log.all))
+		end = l.machine.Run(interp.Limit{Accesses: n, Instructions: min(firstInstructions+perAccess*n, most-done)})
 		interpreted := clock.Monotonic()
 		done += end.Instructions
 		l.sights.instructions = done
 		l.log.keep(l.machine.Accesses())
 		ended := end.Cause != interp.AccessesDone
-		if nearing && (len(l.log.all) >= w.Near || ended && done >= aheadInstructions) {
-			l.endsNear(len(l.log.all))
-			ended = ended && end.Cause != interp.InstructionLimit
-		}
 		enough := false
 		if len(l.log.all) >= w.First || ended {
 			open = l.anyOpen(pick)
@@ -322,18 +297,7 @@ func (l *Locator) readOn(w Window, pick func(n int) int) (end interp.End, done i
 			break
 		}
 	}
-	if w.Near > 0 {
-		l.endsNear(len(l.log.all))
-	}
 	return end, done, open
-}
-
-// endsNear is called where a hold that reads less far ends, if it has not ended before.
-func (l *Locator) endsNear(accesses int) {
-	if l.near == 0 {
-		l.near = max(accesses, 1)
-		l.first = min(l.first, l.near)
-	}
 }
 
 // anyOpen says whether of the touches by the first accesses one has not been reused so far: then it is the witness, unless

@@ -67,21 +67,11 @@ type Ahead struct {
 	// overlaps, added up: the unit of reuse times. An access to several blocks
 	// touches one after the other.
 	Accesses, Touches int
-	// Near is how many touches a hold that reads no farther than Window.Near would have come to; 0 where this is one.
-	Near int
 	// Instructions that were interpreted for them, and maybe some more.
 	Instructions int
 	// End says why reading ahead ended: "accesses done" if nothing was in
 	// the way.
 	End string
-}
-
-// Reach is how far a hold that reads no farther than Window.Near would have followed a touch: at least 1, and 0 where this is one.
-func (a *Ahead) Reach(touch int) int {
-	if a.Near == 0 {
-		return 0
-	}
-	return max(a.Near-1-touch, 1)
 }
 
 // Accessing is the instruction that made an access.

@@ -221,68 +221,6 @@ func holdOften(t *testing.T, source string, h *locating) {
 	tr.Detach()
 }
 
-// A hold that reads farther classifies what it would if it did not, and knows where it would have ended: by its accesses, by its pages
-// or as nothing is open.
-func TestReadsFarther(t *testing.T) {
-	for _, source := range []string{mixed, pages, sparse} {
-		h := &locating{locator: NewLocator()}
-		first := func(int) int { return 0 }
-		near := Window{First: 1024, Most: 3071, Block: 64}
-		far := Window{First: 1024, Most: 24_575, Block: 64, Instructions: 200_000, Pages: 1280, Near: 3071}
-		var farther, byPages int
-		h.look = func(tid int) error {
-			h.locator.Await(h.pid, time.Minute) // else the first hold may read only what is there for certain
-			slow := false                       // beside load pages may take so long that reading ends by that, once and not the other time
-			read := func(w Window) (Ahead, []Followed, error) {
-				l := h.locator
-				l.machine.ForgetOwner(h.pid) // nothing is read at once, so that all pages count
-				ahead, err := l.Read(h.pid, tid, w, first)
-				if err != nil {
-					return ahead, nil, err
-				}
-				slow = slow || l.memory.spent > leastTime
-				l.Settle(&ahead)
-				_, others, err := l.Tell(nil, first)
-				return ahead, others, err
-			}
-			// What is read first makes pages of which there are none yet, and so changes which are foreseen.
-			for range 2 {
-				if _, _, err := read(far); err != nil {
-					return err
-				}
-			}
-			as, _, err := read(near)
-			if err != nil {
-				return err
-			}
-			is, others, err := read(far)
-			if err != nil || slow {
-				return err
-			}
-			if as.Near != 0 || is.Near != as.Touches || is.Classified != as.Classified {
-				return fmt.Errorf("%d touches and %d classified (%s), of one that reads farther %d and %d (%s)", as.Touches, as.Classified, as.End, is.Near, is.Classified, is.End)
-			}
-			if is.Touches > as.Touches {
-				farther++
-				if as.End == errPages.Error() {
-					byPages++
-				}
-			}
-			for _, o := range others {
-				if reach := is.Reach(o.At); reach != max(as.Touches-1-o.At, 1) {
-					return fmt.Errorf("touch %d of %d would have been followed for %d", o.At, as.Touches, reach)
-				}
-			}
-			return nil
-		}
-		holdOften(t, source, h)
-		t.Logf("%d of 300 holds read farther than others, %d of them than their pages", farther, byPages)
-		if farther < 20 && source != sparse || source == pages && byPages < 20 {
-			t.Errorf("%d of 300 holds read farther than others, %d of them than their pages", farther, byPages)
-		}
-	}
-}
-
 // An access that led to where something else precedes it in memory.
 func TestAccessing(t *testing.T) {
 	code := slices.Concat(

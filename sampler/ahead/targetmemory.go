@@ -28,11 +28,8 @@ type targetMemory struct {
 	pid   int
 	pages int           // that may still be read
 	most  time.Duration // that it may take
-	// atMark is called before a page is read of which mark may still be, and where it took as long as that many may, unless it is nil.
-	mark   int
-	atMark func()
-	gone   int // the pid that had no memory any more, 0: none
-	buf    [maxInst]byte
+	gone  int           // the pid that had no memory any more, 0: none
+	buf   [maxInst]byte
 
 	// Of a batch:
 	local  []unix.Iovec
@@ -52,7 +49,6 @@ type targetMemory struct {
 func (m *targetMemory) begin(pid, pages int) {
 	m.pid, m.pages, m.spent, m.calls = pid, pages, 0, 0
 	m.most = max(time.Duration(pages)*pageTime, leastTime)
-	m.atMark = nil
 }
 
 // read reads as much of len(b) bytes as is mapped, but nothing if part of them must not
@@ -92,17 +88,8 @@ func (m *targetMemory) copy(addr uint64, b []byte) (int, error) {
 	return n, err
 }
 
-// due says whether a page may be read, and calls atMark where it is time.
-func (m *targetMemory) due() bool {
-	if m.pages <= 0 || m.spent > m.most {
-		return false
-	}
-	if m.atMark != nil && (m.pages <= m.mark || m.spent > leastTime) {
-		m.atMark()
-		m.atMark = nil
-	}
-	return true
-}
+// due says whether a page may be read.
+func (m *targetMemory) due() bool { return m.pages > 0 && m.spent <= m.most }
 
 // ReadPage implements interp.Memory.
 func (m *targetMemory) ReadPage(addr uint64, buf *[4096]byte) error {
@@ -131,12 +118,8 @@ func (m *targetMemory) ReadStepped(addrs []uint64, bufs []*[4096]byte) int {
 	if !m.due() {
 		return 0
 	}
-	left := m.pages
-	if m.atMark != nil {
-		left -= m.mark // so that it is called where a hold that may read no more would end
-	}
 	start := clock.Monotonic()
-	addrs = addrs[:min(len(addrs), 2*left)]
+	addrs = addrs[:min(len(addrs), 2*m.pages)]
 	n := m.userfault.presentOf(m.pid, addrs)
 	if n > 0 {
 		n = m.ReadPages(addrs[:n], bufs)

@@ -68,30 +68,28 @@ func TestReadPages(t *testing.T) {
 	}
 }
 
-// Reading ends where memory is slow, and that of a hold that reads less far before.
+// Reading ends where memory is slow.
 func TestPageTime(t *testing.T) {
 	var page [pageSize]byte
 	at := uint64(uintptr(unsafe.Pointer(&page[0])))
 	for _, c := range []struct {
 		spent time.Duration
 		ok    bool
-		near  bool
 	}{
-		{0, true, false},
-		{leastTime + 1, true, true},
-		{1000*pageTime - 1, true, true},
-		{1000*pageTime + 1, false, false},
+		{0, true},
+		{leastTime + 1, true},
+		{1000*pageTime - 1, true},
+		{1000*pageTime + 1, false},
 	} {
 		var m targetMemory
 		m.begin(unix.Getpid(), 1000)
 		defer m.userfault.close()
 		m.userfault.pid, m.userfault.scan = m.pid, &fdScan{}
 		m.userfault.scan.running.Store(true) // nobody looks
-		near := false
-		m.mark, m.atMark, m.spent = 900, func() { near = true }, c.spent
+		m.spent = c.spent
 		err := m.ReadPage(at&^(pageSize-1), new([pageSize]byte))
-		if c.ok != (err == nil) || near != c.near || !c.ok && err != errPages {
-			t.Errorf("after %v: %v, near ended: %v", c.spent, err, near)
+		if c.ok != (err == nil) || !c.ok && err != errPages {
+			t.Errorf("after %v: %v", c.spent, err)
 		}
 	}
 	var m targetMemory
@@ -100,7 +98,7 @@ func TestPageTime(t *testing.T) {
 	}
 }
 
-// Pages in steps count half, end where a hold that reads less far would, and take time as others do.
+// Pages in steps count half, and take time as others do.
 func TestReadStepped(t *testing.T) {
 	area, err := unix.Mmap(-1, 0, 16*pageSize, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE|unix.MAP_ANONYMOUS)
 	if err != nil {
@@ -119,24 +117,20 @@ func TestReadStepped(t *testing.T) {
 	defer m.userfault.close()
 	m.userfault.pid, m.userfault.scan = m.pid, &fdScan{}
 	m.userfault.scan.running.Store(true) // nobody looks
-	near, spent := 0, time.Duration(0)
-	for _, c := range []struct{ pages, mark, want, left, near int }{
-		{100, 0, 8, 96, 0},
-		{9, 6, 6, 6, 0}, // two more would be those of a hold that may read farther
-		{6, 6, 8, 2, 1},
-		{2, 0, 4, 0, 0},
-		{0, 0, 0, 0, 0},
+	spent := time.Duration(0)
+	for _, c := range []struct{ pages, want, left int }{
+		{100, 8, 96},
+		{9, 8, 5},
+		{2, 4, 0},
+		{0, 0, 0},
 	} {
-		near, m.pages, m.mark, m.atMark = 0, c.pages, c.mark, nil
+		m.pages = c.pages
 		m.spent = 0 // beside load the first alone may take all the time
-		if c.mark > 0 {
-			m.atMark = func() { near++ }
-		}
 		for _, b := range bufs {
 			b[0] = 0
 		}
-		if n := m.ReadStepped(addrs, bufs); n != c.want || m.pages != c.left || near != c.near {
-			t.Errorf("%+v: %d, %d left, near ended %d times", c, n, m.pages, near)
+		if n := m.ReadStepped(addrs, bufs); n != c.want || m.pages != c.left {
+			t.Errorf("%+v: %d, %d left", c, n, m.pages)
 		}
 		for i, b := range bufs {
 			if want := byte(i + 1); i < c.want && b[0] != want || i >= c.want && b[0] != 0 {
@@ -145,7 +139,7 @@ func TestReadStepped(t *testing.T) {
 		}
 		spent += m.spent
 	}
-	if spent <= 0 || m.calls != 4 {
+	if spent <= 0 || m.calls != 3 {
 		t.Errorf("%v in %d calls", spent, m.calls)
 	}
 	// One is not there any more: it ends before, and makes none.
