@@ -66,12 +66,12 @@ func (s *sampling) prepare() {
 // seize attaches to the processes, or to the one that was started. Call it on the tracing thread.
 func (s *sampling) seize(launched int) error {
 	if launched != 0 {
-		return s.tracer.Seize(launched)
+		return s.tracing.tracer.Seize(launched)
 	}
 	var failed error
 	seized := 0
 	for _, pid := range append([]int{s.cfg.PID}, s.cfg.Others...) {
-		switch err := s.tracer.Seize(pid); {
+		switch err := s.tracing.tracer.Seize(pid); {
 		case err == nil:
 			seized++
 		case !s.cfg.Found:

@@ -239,7 +239,7 @@ func (c *copyCost) limits(budget float64) bool {
 // lookAtCopying begins to look whether words still need to be watched, and may be.
 func (s *sampling) lookAtCopying(after time.Duration) {
 	c := &s.watches.copyCost
-	if c.looking || c.points == 0 || s.closing {
+	if c.looking || c.points == 0 || s.tracing.closing {
 		return
 	}
 	if !c.limits(s.ticks.budget.target) {
@@ -250,7 +250,7 @@ func (s *sampling) lookAtCopying(after time.Duration) {
 		c.lookNext = min(2*after, seldomLook)
 	}
 	c.looking = true
-	if err := s.tracer.Once(after, s.lookOnce); err != nil {
+	if err := s.tracing.tracer.Once(after, s.lookOnce); err != nil {
 		s.account.fail(err)
 	}
 }
@@ -258,7 +258,7 @@ func (s *sampling) lookAtCopying(after time.Duration) {
 // lookOnce is one such look. It is a tick as far as watched words go.
 func (s *sampling) lookOnce() {
 	s.watches.copyCost.looking = false
-	if s.closing {
+	if s.tracing.closing {
 		return
 	}
 	began := sampler.Monotonic()

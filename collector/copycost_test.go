@@ -294,7 +294,7 @@ func readerSession(t *testing.T, perByte float64, cfg Config, seen func(s *sampl
 	cfg.copyCost = func() (float64, error) { return perByte, nil }
 	cfg.Progress = func(Progress) {
 		s := session.sampling
-		s.tracer.Do(func() { enough = enough || seen(s) })
+		s.tracing.tracer.Do(func() { enough = enough || seen(s) })
 		if enough {
 			cancel()
 		}

@@ -63,7 +63,7 @@ func newHandover() handover {
 
 // everyTick is called on the tracing thread.
 func (s *sampling) everyTick() {
-	if s.closing {
+	if s.tracing.closing {
 		return
 	}
 	s.takeBack()
@@ -79,7 +79,7 @@ func (s *sampling) everyTick() {
 // progress is what there is to tell now; warnings are told once.
 func (s *sampling) progress() Progress {
 	p := Progress{
-		Elapsed:  time.Since(s.start),
+		Elapsed:  time.Since(s.tracing.start),
 		Threads:  len(s.targets.threads),
 		Samples:  s.latest.Holds,
 		Pairs:    s.kept.pairs,

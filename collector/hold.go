@@ -31,12 +31,12 @@ func (s *sampling) Hold(tid int, signal unix.Signal) (ours, running bool) {
 	ours = signal == ptrace.Interrupted || ptrace.SentByKernel(tid)
 	s.locate.InSyscall = true // for all we know
 	if t.stepping == nil {
-		t.since = s.tracer.StoppedSince(time.Duration(t.shared.HoldTime))
+		t.since = s.tracing.tracer.StoppedSince(time.Duration(t.shared.HoldTime))
 		s.noteWake(t)
 		s.holds.stages.enter(t.since, sampler.Monotonic())
 	}
 	switch {
-	case s.closing:
+	case s.tracing.closing:
 	case t.stepping == nil && s.holds.steps() && !ours:
 		s.holds.loseHold(model.SignalOfTarget) // and may have a handler, which is not what comes next
 	case t.stepping == nil:
@@ -160,10 +160,10 @@ func (t *thread) undraw() {
 
 // interrupt holds a thread that no signal can.
 func (s *sampling) interrupt(t *thread) {
-	if s.closing || t.shared.Hold != uint32(ptrace.Interrupted) {
+	if s.tracing.closing || t.shared.Hold != uint32(ptrace.Interrupted) {
 		return
 	}
-	if !s.tracer.Interrupt(t.tid) {
+	if !s.tracing.tracer.Interrupt(t.tid) {
 		t.shared.Hold = 0
 		s.holds.loseHold(model.SignalsInSyscall)
 		return

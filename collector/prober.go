@@ -50,6 +50,17 @@ const (
 
 // prober finds access rates.
 type prober struct {
+	account *account
+	cfg     *Config
+	holds   *holds
+	kernel  *sampler.Kernel
+	locate  *ahead.Locator
+	src     *sourceState
+	ticks   *tickPace
+	timing  *timing // what traps take
+	tracing *tracing
+	drain   func() // reads what traps are waiting
+
 	estimate.Probes
 	perNS    float64 // instructions a nanosecond, of the latest probes
 	fast     float64 // of the latest window read ahead, if no data are waited for
@@ -58,8 +69,6 @@ type prober struct {
 	taken    uint64          // holds for probes
 	lastHeld *target.Process // which a thread was held of last
 
-	timing *timing // what traps take
-	ticks  *tickPace
 }
 
 // probe is the one at work.
@@ -120,9 +129,9 @@ func (p *prober) share() float64 {
 	return probeShare * min(1, oneOf*float64(len(p.Values)+1)/float64(p.Tried()+1))
 }
 
-// hasProbes says whether the session has any.
-func (s *sampling) hasProbes() bool {
-	return s.cfg.MeasureRate && s.holds.burst > 0 && s.cfg.AccessRate == 0 && s.timing.clock.Counted == nil && s.src.source.Reports() == sampler.NoAccess
+// used says whether the session has any probes.
+func (p *prober) used() bool {
+	return p.cfg.MeasureRate && p.holds.burst > 0 && p.cfg.AccessRate == 0 && p.timing.clock.Counted == nil && p.src.source.Reports() == sampler.NoAccess
 }
 
 // stampCost is what probes cost the target, besides their holds.
@@ -130,51 +139,60 @@ func (p *prober) stampCost() time.Duration {
 	return time.Duration(float64(p.stamps) * p.StampNS)
 }
 
-// driveProbe moves the probe on, between holds.
-func (s *sampling) driveProbe(cpu uint64) {
-	p := &s.prober.probe
+// drive moves the probe on, between holds, of a target that has run for so many ns.
+func (p *prober) drive(cpu uint64) {
+	if !p.used() {
+		return
+	}
+	b := &p.probe
 	now := sampler.Monotonic()
-	switch p.state {
+	switch b.state {
 	case idle:
-		cost := s.ticks.budget.charge(s.prober.taken, s.prober.Held) + float64(s.prober.stampCost())
-		replays := s.prober.Busy <= replayFirst+time.Duration(replayShare*float64(time.Since(s.start)))
-		share := s.prober.share()
-		if s.cfg.replayEagerly {
-			replays, share = true, probeShare
-		}
-		if s.prober.lastHeld == nil || !replays || cost > share*s.ticks.budget.target*float64(cpu) {
-			return
-		}
-		if p.point == nil {
-			p.point, p.planned, p.done = ahead.NewCheckpoint(), make(chan error, 1), make(chan replayed, 1)
-		}
-		p.state, p.process = planning, s.prober.lastHeld
-		go func(pid int) { p.planned <- p.point.Plan(pid) }(p.process.Via)
+		p.plan(cpu)
 	case planning:
 		select {
-		case err := <-p.planned:
-			p.state, p.since = ready, now
+		case err := <-b.planned:
+			b.state, b.since = ready, now
 			if err != nil {
-				s.prober.failProbe(err)
+				p.failProbe(err)
 			}
 		default:
 		}
 	case ready:
-		if now-p.since > probeTimeout {
-			p.state = idle // the process has not been held since: its pages are others by now
+		if now-b.since > probeTimeout {
+			b.state = idle // the process has not been held since: its pages are others by now
 		}
 	case stamping:
-		if p.stamps.All() || now-p.since > probeTimeout {
-			s.replay()
+		if b.stamps.All() || now-b.since > probeTimeout {
+			p.replay()
 		}
 	case replaying:
 		select {
-		case r := <-p.done:
-			s.prober.Busy += r.cpuTime
-			s.prober.takeProbe(r)
+		case r := <-b.done:
+			p.Busy += r.cpuTime
+			p.takeProbe(r)
 		default:
 		}
 	}
+}
+
+// plan begins a probe if what they have cost so far leaves one.
+func (p *prober) plan(cpu uint64) {
+	cost := p.ticks.budget.charge(p.taken, p.Held) + float64(p.stampCost())
+	replays := p.Busy <= replayFirst+time.Duration(replayShare*float64(time.Since(p.tracing.start)))
+	share := p.share()
+	if p.cfg.replayEagerly {
+		replays, share = true, probeShare
+	}
+	if p.lastHeld == nil || !replays || cost > share*p.ticks.budget.target*float64(cpu) {
+		return
+	}
+	b := &p.probe
+	if b.point == nil {
+		b.point, b.planned, b.done = ahead.NewCheckpoint(), make(chan error, 1), make(chan replayed, 1)
+	}
+	b.state, b.process = planning, p.lastHeld
+	go func(point *ahead.Checkpoint, planned chan<- error, pid int) { planned <- point.Plan(pid) }(b.point, b.planned, b.process.Via)
 }
 
 func (p *prober) failProbe(err error) {
@@ -193,55 +211,54 @@ func (p *prober) wantProbe(t *thread) bool {
 }
 
 // startProbe takes the held thread's checkpoint.
-func (s *sampling) startProbe(t *thread) {
-	p := &s.prober.probe
+func (p *prober) startProbe(t *thread) {
+	b := &p.probe
 	start := sampler.Monotonic()
-	err := p.point.Take(s.locate, t.tid)
+	err := b.point.Take(p.locate, t.tid)
 	if err == nil {
-		after := s.prober.stampsAfter()
-		s.prober.stamps += len(after)
-		p.stamps, err = s.kernel.Stamps(t.index, t.tid, after)
+		after := p.stampsAfter()
+		p.stamps += len(after)
+		b.stamps, err = p.kernel.Stamps(t.index, t.tid, after)
 	}
-	s.prober.taken++
-	s.prober.Held += sampler.Monotonic() - start
+	p.taken++
+	p.Held += sampler.Monotonic() - start
 	if err != nil {
-		s.prober.failProbe(err)
+		p.failProbe(err)
 		return
 	}
-	p.state, p.thread, p.since = stamping, t, start
-	if err := s.tracer.Once(stampsDue, s.tendProbe); err != nil {
-		s.account.fail(err)
-	}
+	b.state, b.thread, b.since = stamping, t, start
+	p.tracing.once(stampsDue, p.tend)
 }
 
-// tendProbe begins the replay when the stamps are due: the sooner, the less has changed of what it has still to read.
-func (s *sampling) tendProbe() {
-	s.drain()
-	if p := &s.prober.probe; p.state == stamping && p.stamps.All() {
-		s.replay()
+// tend begins the replay when the stamps are due: the sooner, the less has changed of what it has still to read.
+func (p *prober) tend() {
+	p.drain()
+	if b := &p.probe; b.state == stamping && b.stamps.All() {
+		p.replay()
 	}
 }
 
 // replay has the checkpoint interpreted.
-func (s *sampling) replay() {
-	p := &s.prober.probe
-	stamps := p.stamps.Read()
-	if err := p.stamps.Close(); err != nil {
-		s.account.fail(err)
+func (p *prober) replay() {
+	b := &p.probe
+	stamps := b.stamps.Read()
+	if err := b.stamps.Close(); err != nil {
+		p.account.fail(err)
 	}
-	p.thread = nil
-	if len(stamps) == 0 || s.closing {
-		s.prober.fail(model.ProbeNotRun)
+	b.thread = nil
+	if len(stamps) == 0 || p.tracing.closing {
+		p.fail(model.ProbeNotRun)
 		return
 	}
-	p.state = replaying
-	usual, fast := s.prober.perNS, s.prober.fast
+	b.state = replaying
+	point, process, done := b.point, b.process, b.done
+	usual, fast := p.perNS, p.fast
 	go func() {
 		runtime.LockOSThread() // for its CPU time; it ends with the goroutine
 		before := threadTime()
-		r := replayed{Replayed: p.point.Replay(stamps, usual, fast), process: p.process, stamps: stamps}
+		r := replayed{Replayed: point.Replay(stamps, usual, fast), process: process, stamps: stamps}
 		r.cpuTime = threadTime() - before
-		p.done <- r
+		done <- r
 	}()
 }
 
@@ -254,11 +271,10 @@ func clockTime(clock int32) time.Duration {
 	return time.Duration(ts.Nano())
 }
 
-// dropProbe ends the stamps of a thread that is gone.
-func (s *sampling) dropProbe(t *thread) {
-	p := &s.prober.probe
-	if p.state == stamping && p.thread == t {
-		s.replay()
+// drop ends the stamps of a thread that is gone.
+func (p *prober) drop(t *thread) {
+	if b := &p.probe; b.state == stamping && b.thread == t {
+		p.replay()
 	}
 }
 

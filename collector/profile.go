@@ -20,7 +20,7 @@ func (s *sampling) input(sum estimate.Totals, stats sampler.Stats) estimate.Inpu
 	return estimate.Input{
 		Seen: s.kept.seen, Seed: s.cfg.Seed,
 		Clock: s.timing.clock, Calibration: s.timing.calibration, Unit: s.src.source.Unit(), Totals: sum, Unweighed: s.src.unweighed,
-		AccessRate: s.cfg.AccessRate, Probes: s.prober.Probes, MeasuresRate: s.hasProbes(), Ran: s.targets.processes.Ran(),
+		AccessRate: s.cfg.AccessRate, Probes: s.prober.Probes, MeasuresRate: s.prober.used(), Ran: s.targets.processes.Ran(),
 		Block: s.holds.block(), Stepped: s.holds.steps(), Shared: s.cfg.Stack == SharedStack || s.cfg.Stack == BothStacks,
 		PerHold: s.holds.perHoldWanted(), Held: stats.Holds, Holds: s.holds.made, StoodFor: s.holds.stoodFor,
 		Overlaps: s.holds.overlaps, Conflicts: s.cfg.Costs.Conflicts,
@@ -36,8 +36,8 @@ func (s *sampling) profile(b *backlog, c course) (*model.Profile, error) {
 	s.self.look(profilerTime(), false) // the target is not traced any more
 	sum := s.total(true)
 	p := &model.Profile{
-		Start:         s.start,
-		Duration:      c.end.Sub(s.start),
+		Start:         s.tracing.start,
+		Duration:      c.end.Sub(s.tracing.start),
 		Source:        strings.Join(append(slices.Clone(s.src.replaced), s.src.source.Name()), ", then "),
 		BinsPerOctave: s.cfg.BinsPerOctave,
 		Caches:        s.cfg.Caches,
@@ -80,7 +80,7 @@ func (s *sampling) profile(b *backlog, c course) (*model.Profile, error) {
 	cpu, stopped := max(sum.CPU, s.targets.processes.Ran()), s.stopped()
 	count(model.CPUTarget, s.targets.processes.Ran())
 	count(model.OtherStops, stopped.n)
-	count(model.TrapsStray, s.tracer.Stops().Stray)
+	count(model.TrapsStray, s.tracing.tracer.Stops().Stray)
 	count(model.TrapsStrayOfRdx, ptrace.OwnStrayTraps())
 	count(model.CPUWatched, uint64(s.watches.copyCost.watched))
 	count(model.WatchesGivenUp, uint64(s.watches.copyCost.givenUp))
@@ -118,7 +118,7 @@ func (s *sampling) profile(b *backlog, c course) (*model.Profile, error) {
 	}
 	s.sharingComments(p, stats, count)
 	s.targets.heapComments(p, sum.CPU, count)
-	if !s.tracer.RealTime {
+	if !s.tracing.tracer.RealTime {
 		p.Comments = append(p.Comments, "the tracing thread has no real-time priority (CAP_SYS_NICE): threads are held longer on a busy machine")
 	}
 	s.holds.burstComments(p)

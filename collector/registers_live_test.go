@@ -72,7 +72,7 @@ func TestMovesFail(t *testing.T) {
 	moved, failed, missing := 0, 0, 0
 	session, err = Start(Config{PID: cmd.Process.Pid, Source: Clock, Clock: CPUTime, Seed: 1, Stack: PrivateStack, Burst: AutoBurst, Overhead: .5, Period: 200 * time.Microsecond, Progress: func(Progress) {
 		s := session.sampling
-		s.tracer.Do(func() { moved, failed = s.watches.registers.moved, s.watches.registers.failed })
+		s.tracing.tracer.Do(func() { moved, failed = s.watches.registers.moved, s.watches.registers.failed })
 		if moved >= 10 && failed >= 5 {
 			cancel()
 		}
@@ -83,7 +83,7 @@ func TestMovesFail(t *testing.T) {
 	defer session.Close()
 	s := session.sampling
 	opened, closed := 0, 0
-	s.tracer.Do(func() {
+	s.tracing.tracer.Do(func() {
 		r := s.watches.registers
 		open := r.open
 		for slot := range r.of {

@@ -72,7 +72,7 @@ func (s *sampling) sample(t *thread) {
 		s.watches.clearEnded()
 	}
 	if s.prober.wantProbe(t) {
-		s.startProbe(t)
+		s.prober.startProbe(t)
 		return
 	}
 	s.locate.StackTop = t.shared.StackTop

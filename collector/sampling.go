@@ -9,7 +9,6 @@ import (
 	"github.com/rdx-profiler/rdx/model"
 	"github.com/rdx-profiler/rdx/sampler"
 	"github.com/rdx-profiler/rdx/sampler/ahead"
-	"github.com/rdx-profiler/rdx/sampler/ptrace"
 )
 
 // sampling is what a session does and keeps while it samples. It is set up before the first thread is seized, is the
@@ -18,11 +17,10 @@ import (
 type sampling struct {
 	cfg    Config
 	kernel *sampler.Kernel
-	tracer *ptrace.Tracer
 	locate *ahead.Locator
 	rand   *rand.Rand
-	start  time.Time
 
+	tracing   tracing
 	targets   targets
 	holds     holds
 	watches   watches
@@ -41,7 +39,6 @@ type sampling struct {
 	heldOn    int           // CPU of the thread that was held last
 	reaccept  bool          // the kernel is to be told what is accepted now
 	latest    sampler.Stats // as of the last tick
-	closing   bool
 	points    sampler.Watchpoints
 	whyClock  error // why no better clock, nil if it is the best
 }
@@ -109,13 +106,14 @@ func (s *sampling) release() unloaded {
 
 // keepTicking is called on the tracing thread.
 func (s *sampling) keepTicking() {
-	if err := s.tracer.Every(tickInterval, s.everyTick); err != nil {
+	if err := s.tracing.tracer.Every(tickInterval, s.everyTick); err != nil {
 		s.account.fail(err)
 	}
 }
 
 // wire tells the owners of each other. It is called again when the kernel's programs are loaded.
 func (s *sampling) wire() *sampling {
+	s.tracing.account = &s.account
 	s.timing.kernel = s.kernel
 	s.ticks.account, s.ticks.rand = &s.account, s.rand
 	s.kept.account = &s.account
@@ -127,7 +125,8 @@ func (s *sampling) wire() *sampling {
 	h.account, h.timing, h.kept, h.src, h.watches = &s.account, &s.timing, &s.kept, &s.src, w
 	h.cfg, h.kernel, h.locate, h.rand, h.drain = &s.cfg, s.kernel, s.locate, s.rand, s.drain
 	p := &s.prober
-	p.timing, p.ticks = &s.timing, &s.ticks
+	p.account, p.holds, p.src, p.ticks, p.timing, p.tracing = &s.account, h, &s.src, &s.ticks, &s.timing, &s.tracing
+	p.cfg, p.kernel, p.locate, p.drain = &s.cfg, s.kernel, s.locate, s.drain
 	g := &s.targets
 	g.kept, g.cfg, g.locate = &s.kept, &s.cfg, s.locate
 	return s
@@ -181,9 +180,7 @@ func (s *sampling) tick() {
 	}
 	sum := s.total(false)
 	s.watch(sum, stats)
-	if s.hasProbes() {
-		s.driveProbe(sum.CPU)
-	}
+	s.prober.drive(sum.CPU)
 	s.lookAtSelf()
 	s.settleCopying()
 	ran := max(sum.CPU, s.targets.processes.Ran())
@@ -250,7 +247,7 @@ const (
 
 // closeAll stops sampling and ends all observations.
 func (s *sampling) closeAll() {
-	s.closing = true
+	s.tracing.closing = true
 	s.drain()
 	for _, p := range s.targets.processes.Alive {
 		p.ReadTime()
@@ -259,7 +256,7 @@ func (s *sampling) closeAll() {
 	standing := make(map[threadOf]time.Duration)
 	for _, t := range s.targets.threads {
 		s.dropThread(t)
-		s.tracer.Beat()
+		s.tracing.tracer.Beat()
 		if s.src.unread > 0 {
 			standing[t.of()] = t.wentOn
 		}

@@ -139,23 +139,23 @@ type unloaded struct {
 func (s *Session) begin() error {
 	x := s.sampling
 	var err error
-	if x.tracer, err = ptrace.NewTracer(x, x.cfg.Follow); err != nil {
+	if x.tracing.tracer, err = ptrace.NewTracer(x, x.cfg.Follow); err != nil {
 		return err
 	}
-	if s.onRequest, err = x.kernel.OnRequest(func() { x.tracer.Ask(x.drain) }, x.tracer.AskAgain); err != nil {
-		x.tracer.Detach()
+	if s.onRequest, err = x.kernel.OnRequest(func() { x.tracing.tracer.Ask(x.drain) }, x.tracing.tracer.AskAgain); err != nil {
+		x.tracing.tracer.Detach()
 		return err
 	}
 	if err := x.cfg.interrupted(); err != nil {
-		x.tracer.Detach()
+		x.tracing.tracer.Detach()
 		s.onRequest()
 		return err
 	}
-	x.start, x.self.before = time.Now(), profilerTime()
+	x.tracing.start, x.self.before = time.Now(), profilerTime()
 	var launched *ptrace.Launched
 	if x.cfg.PID == 0 {
 		if launched, err = ptrace.Launch(x.cfg.Command); err != nil {
-			x.tracer.Detach()
+			x.tracing.tracer.Detach()
 			s.onRequest()
 			return err
 		}
@@ -169,7 +169,7 @@ func (s *Session) begin() error {
 	s.bePatient()
 	x.prepare()
 	s.collectSeldom()
-	x.tracer.Do(func() {
+	x.tracing.tracer.Do(func() {
 		seizing := time.Now()
 		if err = x.seize(x.targets.child); err == nil && x.account.err != nil {
 			err = x.account.err
@@ -186,7 +186,7 @@ func (s *Session) begin() error {
 		}
 	}
 	if err != nil {
-		x.tracer.Detach()
+		x.tracing.tracer.Detach()
 		s.onRequest()
 		if launched != nil {
 			launched.Abandon()
@@ -201,16 +201,16 @@ func (s *Session) Wait(ctx context.Context) (*model.Profile, error) {
 	x := s.sampling
 	if x.cfg.Duration > 0 {
 		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeout(ctx, x.cfg.Duration-time.Since(x.start))
+		ctx, cancel = context.WithTimeout(ctx, x.cfg.Duration-time.Since(x.tracing.start))
 		defer cancel()
 	}
 	x.memory = newMemory(x.targets.child == 0) // asked by ticks, of which there was none
-	x.tracer.Do(x.keepTicking)
+	x.tracing.tracer.Do(x.keepTicking)
 	for running := true; running; {
 		select {
 		case <-ctx.Done():
 			running = false
-		case <-x.tracer.Done():
+		case <-x.tracing.tracer.Done():
 			running = false
 		case a := <-x.handover.to:
 			s.backlog.do(a.handoverWork)
@@ -221,8 +221,8 @@ func (s *Session) Wait(ctx context.Context) (*model.Profile, error) {
 		}
 	}
 	s.course.end = time.Now()
-	x.tracer.Do(x.closeAll)
-	x.tracer.Detach()
+	x.tracing.tracer.Do(x.closeAll)
+	x.tracing.tracer.Detach()
 	s.onRequest()
 	s.course.detaching = time.Since(s.course.end)
 	s.course.resident, s.course.touched = x.memory.end(x.targets.processes)

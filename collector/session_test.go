@@ -66,7 +66,7 @@ func profilePattern(t *testing.T, bin string, cfg Config, probes int, args ...st
 	var s *Session
 	cfg.Progress = func(Progress) {
 		made := 0
-		s.sampling.tracer.Do(func() { made = len(s.sampling.prober.Values) })
+		s.sampling.tracing.tracer.Do(func() { made = len(s.sampling.prober.Values) })
 		if probes > 0 && made >= probes {
 			cmd.Process.Signal(unix.SIGTERM)
 			probes = 0

@@ -438,7 +438,7 @@ const fewestTimed = 10
 
 // timedPairs is how many reuses were timed so far.
 func timedPairs(s *sampling) (n int) {
-	s.tracer.Do(func() {
+	s.tracing.tracer.Do(func() {
 		for _, o := range s.kept.seen {
 			if o.State == record.Done && o.Kind == model.Reuse && o.Counted == 0 {
 				n++
@@ -484,7 +484,7 @@ func TestClockFails(t *testing.T) {
 						t.Error(err)
 					}
 				}
-				s.tracer.Do(func() {
+				s.tracing.tracer.Do(func() {
 					for _, ticker := range tickers {
 						if err := ticker.Stop(); err != nil {
 							t.Error(err)

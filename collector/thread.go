@@ -60,7 +60,7 @@ type thread struct {
 
 // ThreadStarted implements ptrace.Handler.
 func (s *sampling) ThreadStarted(pid, tid int) {
-	if s.closing || s.targets.launching {
+	if s.tracing.closing || s.targets.launching {
 		return
 	}
 	p := s.targets.processes.Alive[pid]
@@ -160,7 +160,7 @@ func (s *sampling) dropThread(t *thread) {
 	}
 	s.holds.forgetSteps(t)
 	s.late.expect(t) // no new one from here on
-	s.dropProbe(t)
+	s.prober.drop(t)
 	for i := range t.slots {
 		s.watches.retire(t, i)
 	}

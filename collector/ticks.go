@@ -41,7 +41,7 @@ func (s *tickPace) drawPeriod() uint64 {
 // the timer goes on with the first period until it is given the next, which must
 // not take long; and counters' periods have no memory.
 func (s *sampling) drawsFirst() bool {
-	return !s.ticks.budget.counters && s.src.source.Reports() == sampler.NoAccess && s.tracer.RealTime
+	return !s.ticks.budget.counters && s.src.source.Reports() == sampler.NoAccess && s.tracing.tracer.RealTime
 }
 
 // drawFirst draws the first period as what is left of a period at a random moment: so

@@ -3,7 +3,25 @@ package collector
 import (
 	"fmt"
 	"time"
+
+	"github.com/rdx-profiler/rdx/sampler/ptrace"
 )
+
+// tracing is the tracing thread, as those see it who run on it.
+type tracing struct {
+	account *account
+
+	tracer  *ptrace.Tracer
+	start   time.Time // of the session
+	closing bool      // nothing new is begun
+}
+
+// once has f called on the tracing thread, between two stops. What was to be called so and has not been is forgotten.
+func (s *tracing) once(after time.Duration, f func()) {
+	if err := s.tracer.Once(after, f); err != nil {
+		s.account.fail(err)
+	}
+}
 
 // Stops that come with being traced are outside of the budget, which samples are
 // taken by: to save in samples what they take would leave none of processes that
@@ -17,7 +35,7 @@ type stopCost struct {
 
 // noteWake is called at the beginning of a hold that is not a step.
 func (s *sampling) noteWake(t *thread) {
-	if needed, ok := s.tracer.WokeAfter(time.Duration(t.shared.HoldTime)); ok {
+	if needed, ok := s.tracing.tracer.WokeAfter(time.Duration(t.shared.HoldTime)); ok {
 		s.timing.wakes.add(min(needed, mostResume))
 	}
 }
@@ -26,7 +44,7 @@ func (s *sampling) noteWake(t *thread) {
 // as long as for most holds (the median) to wake the tracing thread before, if it was to be, and to
 // run again afterwards. In a session without holds these two are not known and not in it.
 func (s *sampling) stopped() stopCost {
-	counted := s.tracer.Stops()
+	counted := s.tracing.tracer.Stops()
 	return stopCost{counted.N, counted.Served + time.Duration(counted.Woke)*s.timing.wakes.quantile(.5) + time.Duration(counted.N)*s.timing.resumes.quantile(.5)}
 }
 
