@@ -167,7 +167,7 @@ func (s *sampling) notes() []string {
 	case s.watches.none != nil:
 		out = append(out, model.NothingWatched+", because: "+s.watches.none.Error())
 	case s.watches.halves:
-		out = append(out, "lines: watched by halves, because: "+s.points.WhyNot)
+		out = append(out, "lines: watched by halves, because: "+s.watches.points.WhyNot)
 	case s.holds.lines:
 		out = append(out, "lines: watched whole")
 	}
@@ -232,7 +232,7 @@ func (s *sampling) loadClock(clock sampler.Clock) error {
 		s.kernel.Close()
 		return fmt.Errorf("start session: %w", err)
 	}
-	s.watches.moves = s.points.Moves && !s.watches.groups() && !s.holds.steps()
+	s.watches.moves = s.watches.points.Moves && !s.watches.groups() && !s.holds.steps()
 	if s.timing.tickCost, err = s.kernel.TickCost(); err != nil {
 		s.cfg.Log.Warn("the cost of a tick is assumed", zap.Error(err))
 	}
@@ -277,7 +277,7 @@ func (s *sampling) tryWatchpoints() (err error) {
 		s.watches.none = errors.New("it was asked for (--unwatched)")
 		return nil
 	}
-	s.points, err = s.kernel.ProbeWatchpoints()
+	s.watches.points, err = s.kernel.ProbeWatchpoints()
 	if errors.Is(err, sampler.ErrNoWatchpoints) {
 		if needs := s.cfg.watchpointsFor(); needs != "" {
 			return fmt.Errorf("%s needs watchpoints: %w", needs, err)
@@ -286,7 +286,7 @@ func (s *sampling) tryWatchpoints() (err error) {
 		return nil
 	}
 	if err == nil {
-		err = s.points.Usable()
+		err = s.watches.points.Usable()
 	}
 	if err == nil {
 		s.timing.calibration, err = s.kernel.Calibrate(calibrations)

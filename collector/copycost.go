@@ -47,16 +47,13 @@ type copyCost struct {
 	copied  func(pid int) (uint64, error) // sampler.Copied, or a test's
 	of      map[*target.Process]*copies   // that are being sampled
 
-	cpu, watched float64       // ns of CPU time that were looked at, and of these with words watched
-	bytes        float64       // copied while words were watched
-	cost         float64       // ns
-	paused       bool          // nothing is watched until enough is saved
-	points       int           // watchpoints that are open in the threads that are sampled
-	looking      bool          // lookOnce is to be called
-	lookNext     time.Duration // after which, where copying is not slowed
+	cpu, watched float64 // ns of CPU time that were looked at, and of these with words watched
+	bytes        float64 // copied while words were watched
+	cost         float64 // ns
+	paused       bool    // nothing is watched until enough is saved
+	points       int     // watchpoints that are open in the threads that are sampled
 
 	pauses, givenUp, passed, unread int
-	spared                          int    // threads whose watches were given up, as the kernel copied what they watch
 	copiedTraps                     uint64 // of the kernel as it did
 	failed                          error  // the last failure to read what a process copied
 }
@@ -199,19 +196,107 @@ func (c *copyCost) turn(budget float64, cpu uint64) {
 	}
 }
 
-// settleCopying is called at each tick, and at the end.
-func (s *sampling) settleCopying() {
-	now := sampler.Monotonic()
+// limits says whether words may not be watched all the time, as far as is known.
+func (c *copyCost) limits(budget float64) bool {
+	return c.perByte > 0 && (c.watched < float64(judgedBy) || c.cost > copyingShare*budget*c.watched)
+}
+
+// copyLimit keeps what watched words slow copying by to its share of the budget: it looks whether they still need to be watched, and may
+// be. It belongs to the tracing thread.
+type copyLimit struct {
+	targets *targets
+	tracing *tracing
+	ticks   *tickPace
+	watches *watches
+	drain   func() // reads what traps are waiting
+
+	looking bool          // once is to be called
+	next    time.Duration // after which, where copying is not slowed
+	spared  int           // threads whose watches were given up, as the kernel copied what they watch
+}
+
+// settle is called at each tick, and at the end.
+func (s *copyLimit) settle() {
+	c, now := &s.watches.copyCost, sampler.Monotonic()
 	for _, t := range s.targets.threads {
-		s.watches.copyCost.noteWatched(t, now)
+		c.noteWatched(t, now)
 	}
 	if s.watches.byCPU != nil {
 		s.watches.shareSpans()
 	}
 	for _, p := range s.targets.processes.Alive {
-		s.watches.copyCost.settle(p, now, false)
+		c.settle(p, now, false)
 	}
-	s.ticks.budget.copied = s.watches.copyCost.cost
+	s.ticks.budget.copied = c.cost
+}
+
+// look begins to look whether words still need to be watched, and may be.
+func (s *copyLimit) look(after time.Duration) {
+	c := &s.watches.copyCost
+	if s.looking || c.points == 0 || s.tracing.closing {
+		return
+	}
+	if !c.limits(s.ticks.budget.target) {
+		if !s.watches.points.Copies {
+			return
+		}
+		after = max(after, s.next)
+		s.next = min(2*after, seldomLook)
+	}
+	s.looking = true
+	s.tracing.once(after, s.once)
+}
+
+// once is one such look. It is a tick as far as watched words go.
+func (s *copyLimit) once() {
+	s.looking = false
+	if s.tracing.closing {
+		return
+	}
+	began := sampler.Monotonic()
+	s.drain()
+	s.watches.clearEnded()
+	s.spare()
+	for _, p := range s.targets.processes.Alive {
+		p.ReadTime()
+	}
+	s.settle()
+	s.takeTurns(s.targets.processes.Ran())
+	elapsed := sampler.Monotonic() - began
+	s.look(max(lookEvery, time.Duration(float64(elapsed)/lookShare)))
+}
+
+// spare gives up what threads watch that have the kernel copy it again and again, and touch it not themselves: each
+// time costs them a trap for every byte, or word.
+func (s *copyLimit) spare() {
+	for _, t := range s.targets.threads {
+		copied := uint32(0)
+		for i := range t.slots {
+			if p := t.slots[i].point; p != nil {
+				copied += p.Copied()
+			}
+		}
+		if copied > 0 {
+			s.next = 0
+		}
+		if copied > mostCopied && t.stepping == nil {
+			s.watches.giveUp(t)
+			s.spared++
+		}
+	}
+}
+
+// takeTurns begins or ends a time in which nothing is watched, of a target that has run for so many ns.
+func (s *copyLimit) takeTurns(cpu uint64) {
+	s.watches.copyCost.turn(s.ticks.budget.target, cpu)
+	if !s.watches.copyCost.paused {
+		return
+	}
+	for _, t := range s.targets.threads {
+		if t.stepping == nil { // else its time is told by its watches; when the burst is over, by the next look
+			s.watches.giveUp(t)
+		}
+	}
 }
 
 // shareSpans has what is watched by CPU for one process watched in all that are, as it is.
@@ -227,82 +312,6 @@ func (s *watches) shareSpans() {
 			default:
 				k.spans = slices.Clone(all)
 			}
-		}
-	}
-}
-
-// limits says whether words may not be watched all the time, as far as is known.
-func (c *copyCost) limits(budget float64) bool {
-	return c.perByte > 0 && (c.watched < float64(judgedBy) || c.cost > copyingShare*budget*c.watched)
-}
-
-// lookAtCopying begins to look whether words still need to be watched, and may be.
-func (s *sampling) lookAtCopying(after time.Duration) {
-	c := &s.watches.copyCost
-	if c.looking || c.points == 0 || s.tracing.closing {
-		return
-	}
-	if !c.limits(s.ticks.budget.target) {
-		if !s.points.Copies {
-			return
-		}
-		after = max(after, c.lookNext)
-		c.lookNext = min(2*after, seldomLook)
-	}
-	c.looking = true
-	if err := s.tracing.tracer.Once(after, s.lookOnce); err != nil {
-		s.account.fail(err)
-	}
-}
-
-// lookOnce is one such look. It is a tick as far as watched words go.
-func (s *sampling) lookOnce() {
-	s.watches.copyCost.looking = false
-	if s.tracing.closing {
-		return
-	}
-	began := sampler.Monotonic()
-	s.drain()
-	s.watches.clearEnded()
-	s.spareCopies()
-	for _, p := range s.targets.processes.Alive {
-		p.ReadTime()
-	}
-	s.settleCopying()
-	s.takeTurns(s.targets.processes.Ran())
-	elapsed := sampler.Monotonic() - began
-	s.lookAtCopying(max(lookEvery, time.Duration(float64(elapsed)/lookShare)))
-}
-
-// spareCopies gives up what threads watch that have the kernel copy it again and again, and touch it not themselves: each
-// time costs them a trap for every byte, or word.
-func (s *sampling) spareCopies() {
-	for _, t := range s.targets.threads {
-		copied := uint32(0)
-		for i := range t.slots {
-			if p := t.slots[i].point; p != nil {
-				copied += p.Copied()
-			}
-		}
-		if copied > 0 {
-			s.watches.copyCost.lookNext = 0
-		}
-		if copied > mostCopied && t.stepping == nil {
-			s.watches.giveUp(t)
-			s.watches.copyCost.spared++
-		}
-	}
-}
-
-// takeTurns begins or ends a time in which nothing is watched.
-func (s *sampling) takeTurns(cpu uint64) {
-	s.watches.copyCost.turn(s.ticks.budget.target, cpu)
-	if !s.watches.copyCost.paused {
-		return
-	}
-	for _, t := range s.targets.threads {
-		if t.stepping == nil { // else its time is told by its watches; when the burst is over, by the next look
-			s.watches.giveUp(t)
 		}
 	}
 }

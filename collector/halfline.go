@@ -39,7 +39,7 @@ type armLine func(k *sampler.Kernel, tid, slot int, word uint64, traps int) (*sa
 // can watch a whole one. Then each sample takes one slot, as those of words do, and
 // no model has to say what the other half would have shown.
 func (s *sampling) chooseHalves() {
-	if s.cfg.armLine == nil && s.points.WholeLine {
+	if s.cfg.armLine == nil && s.watches.points.WholeLine {
 		s.cfg.armLine = (*sampler.Kernel).ArmLine
 	}
 	s.watches.halves = s.holds.lines && s.cfg.armLine == nil

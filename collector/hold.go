@@ -91,7 +91,7 @@ func (s *sampling) LetGo() {
 		s.lookAt(told)
 		s.watches.renew(told)
 	}
-	s.lookAtCopying(lookEvery)
+	s.copyLimit.look(lookEvery)
 	s.targets.findData()
 	if t := s.holds.mergeOf; t != nil && s.cfg.Stack != PrivateStack {
 		s.holds.merges.Keep(t.process, t.tid, t.nth, s.locate.Touched)

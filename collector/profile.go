@@ -84,7 +84,7 @@ func (s *sampling) profile(b *backlog, c course) (*model.Profile, error) {
 	count(model.TrapsStrayOfRdx, ptrace.OwnStrayTraps())
 	count(model.CPUWatched, uint64(s.watches.copyCost.watched))
 	count(model.WatchesGivenUp, uint64(s.watches.copyCost.givenUp))
-	count(model.WatchesSpared, uint64(s.watches.copyCost.spared))
+	count(model.WatchesSpared, uint64(s.copyLimit.spared))
 	count(model.TrapsCopying, s.watches.copyCost.copiedTraps)
 	count(model.WatchesPassed, hold*uint64(s.watches.copyCost.passed))
 	count(model.CopiesUnread, uint64(s.watches.copyCost.unread))

@@ -30,6 +30,7 @@ type sampling struct {
 	src       sourceState
 	account   account
 	prober    prober
+	copyLimit copyLimit
 	placement sampler.Placement
 	self      profilerCost
 	late      lateHolds
@@ -39,8 +40,7 @@ type sampling struct {
 	heldOn    int           // CPU of the thread that was held last
 	reaccept  bool          // the kernel is to be told what is accepted now
 	latest    sampler.Stats // as of the last tick
-	points    sampler.Watchpoints
-	whyClock  error // why no better clock, nil if it is the best
+	whyClock  error         // why no better clock, nil if it is the best
 }
 
 func newSampling(cfg Config) *sampling {
@@ -127,6 +127,8 @@ func (s *sampling) wire() *sampling {
 	p := &s.prober
 	p.account, p.holds, p.src, p.ticks, p.timing, p.tracing = &s.account, h, &s.src, &s.ticks, &s.timing, &s.tracing
 	p.cfg, p.kernel, p.locate, p.drain = &s.cfg, s.kernel, s.locate, s.drain
+	c := &s.copyLimit
+	c.targets, c.ticks, c.tracing, c.watches, c.drain = &s.targets, &s.ticks, &s.tracing, w, s.drain
 	g := &s.targets
 	g.kept, g.cfg, g.locate = &s.kept, &s.cfg, s.locate
 	return s
@@ -182,14 +184,14 @@ func (s *sampling) tick() {
 	s.watch(sum, stats)
 	s.prober.drive(sum.CPU)
 	s.lookAtSelf()
-	s.settleCopying()
+	s.copyLimit.settle()
 	ran := max(sum.CPU, s.targets.processes.Ran())
 	accepted := s.ticks.budget.accepted()
 	if s.src.source.Unit() == sampler.Nanoseconds {
 		s.ticks.budget.periodNS = s.ticks.meanPeriod
 	}
 	s.ticks.budget.aim(s.ticks.budget.floor.look(ran, sampler.Monotonic()))
-	s.takeTurns(ran)
+	s.copyLimit.takeTurns(ran)
 	if s.cfg.turns != nil {
 		s.takeTurn(stats, s.ticks.budget.trapped(sum.Traps+stats.OtherProcess, sum.Spent))
 		s.latest = stats
@@ -252,7 +254,7 @@ func (s *sampling) closeAll() {
 	for _, p := range s.targets.processes.Alive {
 		p.ReadTime()
 	}
-	s.settleCopying()
+	s.copyLimit.settle()
 	standing := make(map[threadOf]time.Duration)
 	for _, t := range s.targets.threads {
 		s.dropThread(t)

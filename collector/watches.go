@@ -25,10 +25,11 @@ type watches struct {
 	drain    func() // reads what traps are waiting
 	threadAt func(index uint32) *thread
 
-	none        error // why there are no watchpoints, nil if there are
-	moves       bool  // watchpoints are kept and moved where they can be
-	holding     bool  // a thread is held: what can wait does
-	halves      bool  // watched by half, so that each takes all slots of its thread
+	points      sampler.Watchpoints // what they can do here
+	none        error               // why there are none, nil if there are
+	moves       bool                // watchpoints are kept and moved where they can be
+	holding     bool                // a thread is held: what can wait does
+	halves      bool                // watched by half, so that each takes all slots of its thread
 	groupOf     map[*target.Process]*group
 	byCPU       *shares        // of processes that are watched by CPU, nil if there are none
 	registers   *registers     // of CPUs, likewise
