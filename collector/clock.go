@@ -3,7 +3,6 @@ package collector
 import (
 	"time"
 
-	"github.com/rdx-profiler/rdx/collector/estimate"
 	"github.com/rdx-profiler/rdx/sampler"
 )
 
@@ -71,66 +70,3 @@ func (s *timing) read(t *thread, w *watch) reading {
 func (r reading) since(use, lag uint64) (age uint64, ok bool) {
 	return r.now - use, r.ok && r.now >= use && r.lag == lag
 }
-
-// total of the session so far, threads at work included. Of these, those of
-// a counting clock need a system call each: details says whether to make it.
-func (s *sampling) total(details bool) estimate.Totals {
-	sum := s.ticks.gone
-	for _, t := range s.targets.threads {
-		s.addTotals(t, &sum, details)
-	}
-	return sum
-}
-
-// addTotals adds what thread t did.
-func (s *sampling) addTotals(t *thread, sum *estimate.Totals, details bool) {
-	t.account()
-	sum.Ticked += float64(t.cpu)
-	sum.Unheld += float64(t.unheld)
-	sum.Traps += uint64(t.shared.Traps)
-	sum.Spent += t.shared.Spent
-	if t.ticker == nil || s.src.source.Unit() == sampler.Nanoseconds {
-		sum.CPU += t.cpu
-	} else if counted, ran, lag, err := t.ticker.Count(); err != nil {
-		sum.Unclock++
-	} else {
-		sum.CPU += ran
-		sum.Shared += lag
-		sum.Counted += float64(counted)
-	}
-	throttles, stopped, known, err := t.ticker.Throttled()
-	if err != nil || !known {
-		sum.Blind++
-	}
-	sum.Throttles += throttles
-	sum.Stopped += stopped
-	if !details {
-		return
-	}
-	if t.tally != nil {
-		if n, _, err := t.tally.Read(); err == nil {
-			sum.Tally += float64(n)
-			sum.Tallied += float64(t.cpu)
-		}
-	}
-	if t.counter == nil {
-		return
-	}
-	if n, _, err := t.counter.Read(s.kernel); err != nil {
-		sum.Unclock++
-	} else {
-		sum.Clock += float64(n)
-	}
-}
-
-// unsampled is how many accesses the clock counted that the source did not,
-// beyond the difference of two counters: while it was throttled, or had no
-// counter, it stood still.
-func (s *sampling) unsampled(sum estimate.Totals) uint64 {
-	if s.src.source.Unit() != sampler.Accesses || s.timing.clock.Unit != sampler.Accesses || sum.Counted == 0 {
-		return 0
-	}
-	return uint64(max(sum.Clock-sum.Counted-counterTolerance*sum.Clock, 0))
-}
-
-const counterTolerance = 0.02

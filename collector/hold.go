@@ -65,7 +65,7 @@ func (s *sampling) endHold(t *thread) {
 	s.timing.held.add(now - t.since)
 	s.holds.stages.end(stageRest, now)
 	s.heldOn = int(t.shared.HoldCpu)
-	s.reaccept = s.ticks.budget.held() || s.reaccept // told once the thread runs again
+	s.ticks.reaccept = s.ticks.budget.held() || s.ticks.reaccept // told once the thread runs again
 }
 
 // LetGo implements ptrace.Handler.
@@ -81,11 +81,8 @@ func (s *sampling) LetGo() {
 		}()
 	}
 	s.watches.holding = false
-	if s.reaccept {
-		s.reaccept = false
-		if err := s.kernel.SetAccept(s.ticks.budget.accepted()); err != nil {
-			s.account.fail(err)
-		}
+	if s.ticks.reaccept {
+		s.ticks.accept()
 	}
 	if told := s.holds.finish(); told != nil {
 		s.lookAt(told)

@@ -181,15 +181,12 @@ func (s *turns) cost() (median, err float64, holds int) {
 }
 
 // takeTurn is called at each tick of a session that takes turns.
-func (s *sampling) takeTurn(stats sampler.Stats, trapped time.Duration) {
-	b := &s.ticks.budget
-	b.forced = 0
+func (s *tickPace) takeTurn(stats sampler.Stats, trapped time.Duration) {
+	s.budget.forced = 0
 	if s.cfg.turns.next(stats.Holds, trapped) {
-		b.forced = 1
+		s.budget.forced = 1
 	}
-	if err := s.kernel.SetAccept(b.forced); err != nil {
-		s.account.fail(err)
-	}
+	s.accept()
 }
 
 // CountingArg is the hidden first argument with which rdx becomes the program that is held: main must call RunCounting.

@@ -24,7 +24,7 @@ func (s *sampling) toLookAt(now time.Duration) *estimate.Input {
 		return nil
 	}
 	s.handover.looked = now
-	in := s.input(s.total(true), s.latest)
+	in := s.input(s.ticks.total(true), s.latest)
 	in = in.Apart()
 	return &in
 }

@@ -34,7 +34,7 @@ func (s *sampling) profile(b *backlog, c course) (*model.Profile, error) {
 		return nil, err
 	}
 	s.self.look(profilerTime(), false) // the target is not traced any more
-	sum := s.total(true)
+	sum := s.ticks.total(true)
 	p := &model.Profile{
 		Start:         s.tracing.start,
 		Duration:      c.end.Sub(s.tracing.start),
@@ -91,7 +91,7 @@ func (s *sampling) profile(b *backlog, c course) (*model.Profile, error) {
 	count(model.CPUChildren, s.targets.childrenTime())
 	count(model.CPUSampled, sum.CPU-sum.UnheldTime())
 	count(model.LostBecause.Of(model.TicksMissed), sum.Missed(s.ticks.meanPeriod))
-	count(model.SourceUncounted, s.unsampled(sum))
+	count(model.SourceUncounted, s.src.unsampled(sum, s.timing.clock))
 	count(model.TicksInKernel, stats.InKernel)
 	count(model.TicksNoMemory, stats.NoMemory)
 	count(model.LostBecause.Of(model.NoAddress), stats.NoAddress)

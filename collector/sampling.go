@@ -5,7 +5,6 @@ import (
 	"math/rand/v2"
 	"time"
 
-	"github.com/rdx-profiler/rdx/collector/estimate"
 	"github.com/rdx-profiler/rdx/model"
 	"github.com/rdx-profiler/rdx/sampler"
 	"github.com/rdx-profiler/rdx/sampler/ahead"
@@ -38,7 +37,6 @@ type sampling struct {
 	handover  handover
 	trap      sampler.Trap
 	heldOn    int           // CPU of the thread that was held last
-	reaccept  bool          // the kernel is to be told what is accepted now
 	latest    sampler.Stats // as of the last tick
 	whyClock  error         // why no better clock, nil if it is the best
 }
@@ -115,7 +113,9 @@ func (s *sampling) keepTicking() {
 func (s *sampling) wire() *sampling {
 	s.tracing.account = &s.account
 	s.timing.kernel = s.kernel
-	s.ticks.account, s.ticks.rand = &s.account, s.rand
+	k := &s.ticks
+	k.account, k.src, k.targets, k.tracing = &s.account, &s.src, &s.targets, &s.tracing
+	k.cfg, k.kernel, k.rand = &s.cfg, s.kernel, s.rand
 	s.kept.account = &s.account
 	w := &s.watches
 	w.account, w.timing, w.kept = &s.account, &s.timing, &s.kept
@@ -180,72 +180,23 @@ func (s *sampling) tick() {
 	for _, t := range s.targets.threads {
 		t.expireHold(s)
 	}
-	sum := s.total(false)
+	sum := s.ticks.total(false)
 	s.watch(sum, stats)
 	s.prober.drive(sum.CPU)
 	s.lookAtSelf()
 	s.copyLimit.settle()
 	ran := max(sum.CPU, s.targets.processes.Ran())
-	accepted := s.ticks.budget.accepted()
-	if s.src.source.Unit() == sampler.Nanoseconds {
-		s.ticks.budget.periodNS = s.ticks.meanPeriod
-	}
-	s.ticks.budget.aim(s.ticks.budget.floor.look(ran, sampler.Monotonic()))
+	accepted := s.ticks.aim(ran)
 	s.copyLimit.takeTurns(ran)
+	// Holds leave caches cold, waits and stamps don't.
+	trapped := s.ticks.budget.trapped(sum.Traps+stats.OtherProcess, sum.Spent)
 	if s.cfg.turns != nil {
-		s.takeTurn(stats, s.ticks.budget.trapped(sum.Traps+stats.OtherProcess, sum.Spent))
-		s.latest = stats
-		return
-	}
-	waits := s.timing.resumed() + s.prober.stampCost() // which leave no caches cold
-	if s.ticks.budget.update(ran, stats, s.timing.held.sum-s.holds.stepped.cpu, s.ticks.budget.trapped(sum.Traps+stats.OtherProcess, sum.Spent)+waits) || s.ticks.budget.accepted() != accepted {
-		s.adjustPeriod(sum)
-		if err := s.kernel.SetAccept(s.ticks.budget.accepted()); err != nil {
-			s.account.fail(err)
-		}
+		s.ticks.takeTurn(stats, trapped)
+	} else {
+		s.ticks.keep(sum, ran, accepted, stats, s.timing.held.sum-s.holds.stepped.cpu, trapped+s.timing.resumed()+s.prober.stampCost())
 	}
 	s.latest = stats
 }
-
-// adjustPeriod spaces the ticks so that some more come than can become samples: for
-// the periods between samples to be geometric, but not so many that ticks are what
-// the budget is spent on.
-//
-// Of many threads each gets its new period when it is held: to set it between two
-// ticks begins the period anew, and if each runs little none would come to its end. Few
-// get it at once: they are held seldom where it is the ticks that cost too much.
-func (s *sampling) adjustPeriod(sum estimate.Totals) {
-	if s.cfg.Period != 0 || s.cfg.period != 0 {
-		return
-	}
-	perNS := 1.0
-	if s.src.source.Unit() != sampler.Nanoseconds && sum.CPU > 0 && sum.Ticked > 0 {
-		perNS = sum.Ticked / float64(sum.CPU)
-	}
-	period := float64(s.ticks.budget.period()) * perNS
-	if ratio := period / s.ticks.meanPeriod; ratio > 1/adjustRatio && ratio < adjustRatio {
-		return
-	}
-	atOnce := s.targets.threads
-	if len(atOnce) > adjustAtOnce {
-		atOnce = nil // there are ticks of both periods for a while
-	} else {
-		s.ticks.budget.ticksApart(s.ticks.meanPeriod/perNS, period/perNS)
-	}
-	for _, t := range atOnce {
-		s.ticks.cut(t)
-	}
-	s.ticks.meanPeriod = period
-	for _, t := range atOnce {
-		t.redraw(&s.ticks)
-	}
-}
-
-const (
-	// adjustRatio: smaller changes of the period are not worth a system call a thread.
-	adjustRatio  = 1.3
-	adjustAtOnce = 16 // threads
-)
 
 // closeAll stops sampling and ends all observations.
 func (s *sampling) closeAll() {

@@ -305,7 +305,7 @@ func (s *sampling) sourceFailed(err error, good uint64) {
 func (s *sampling) fallBack(why error, good uint64) {
 	s.cfg.Log.Warn("source replaced by the CPU clock: " + why.Error())
 	for _, t := range s.targets.threads {
-		s.addTotals(t, &s.ticks.gone, s.timing.clock.Counted == nil)
+		s.ticks.addTotals(t, &s.ticks.gone, s.timing.clock.Counted == nil)
 		t.epoch.To = t.marks(s.kernel)
 		if err := errors.Join(t.ticker.Close(), t.tally.Close()); err != nil {
 			s.account.fail(err)
@@ -365,3 +365,15 @@ func (s *sampling) openTicker(t *thread) error {
 	s.fallBack(err, math.MaxUint64)
 	return s.openTicker(t)
 }
+
+// unsampled is how many accesses the clock counted that the source did not,
+// beyond the difference of two counters: while it was throttled, or had no
+// counter, it stood still.
+func (s *sourceState) unsampled(sum estimate.Totals, clock sampler.Clock) uint64 {
+	if s.source.Unit() != sampler.Accesses || clock.Unit != sampler.Accesses || sum.Counted == 0 {
+		return 0
+	}
+	return uint64(max(sum.Clock-sum.Counted-counterTolerance*sum.Clock, 0))
+}
+
+const counterTolerance = 0.02

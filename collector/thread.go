@@ -122,7 +122,7 @@ func (s *sampling) addThread(p *target.Process, tid int) error {
 	}
 	t := &thread{tid: tid, process: p, index: index, shared: shared, nth: p.Came}
 	p.Came++
-	if s.drawsFirst() {
+	if s.ticks.drawsFirst() {
 		t.first, shared.First = uint64(s.ticks.meanPeriod), sampler.FirstDue
 	}
 	if t.counter, err = s.kernel.OpenCounter(index, tid); err != nil {
@@ -152,7 +152,7 @@ func (t *thread) SetStackTop(top uint64) {
 
 // dropThread ends the thread's observations and frees all it has.
 func (s *sampling) dropThread(t *thread) {
-	s.addTotals(t, &s.ticks.gone, true)
+	s.ticks.addTotals(t, &s.ticks.gone, true)
 	t.epoch.To = t.marks(s.kernel)
 	t.process.Gone += t.epoch.To.Ran
 	if err := errors.Join(t.ticker.Close(), t.tally.Close()); err != nil {

@@ -14,11 +14,17 @@ import (
 // tracing thread.
 type tickPace struct {
 	account *account
+	cfg     *Config
+	kernel  *sampler.Kernel
 	rand    *rand.Rand
+	src     *sourceState
+	targets *targets
+	tracing *tracing
 
-	meanPeriod float64 // between two ticks, in the source's unit
-	gone       estimate.Totals
+	meanPeriod float64         // between two ticks, in the source's unit
+	gone       estimate.Totals // of threads that are not sampled any more
 	budget     budget
+	reaccept   bool // the kernel is to be told what is accepted now
 }
 
 // holdsPerPeriod: setting a period costs ten microseconds, and a period kept for some
@@ -40,8 +46,8 @@ func (s *tickPace) drawPeriod() uint64 {
 // a thousand threads that each run that little none would be seen. But
 // the timer goes on with the first period until it is given the next, which must
 // not take long; and counters' periods have no memory.
-func (s *sampling) drawsFirst() bool {
-	return !s.ticks.budget.counters && s.src.source.Reports() == sampler.NoAccess && s.tracing.tracer.RealTime
+func (s *tickPace) drawsFirst() bool {
+	return !s.budget.counters && s.src.source.Reports() == sampler.NoAccess && s.tracing.tracer.RealTime
 }
 
 // drawFirst draws the first period as what is left of a period at a random moment: so
@@ -133,4 +139,122 @@ func (t *thread) endFirst(s *tickPace, ticked time.Duration) {
 		s.account.fail(err)
 	}
 	t.shared.First = 0
+}
+
+// aim has the budget follow how much the target has run by now, in ns, and says what was accepted before.
+func (s *tickPace) aim(ran uint64) (accepted float64) {
+	accepted = s.budget.accepted()
+	if s.src.source.Unit() == sampler.Nanoseconds {
+		s.budget.periodNS = s.meanPeriod
+	}
+	s.budget.aim(s.budget.floor.look(ran, sampler.Monotonic()))
+	return accepted
+}
+
+// keep keeps to the budget: the period and what is accepted follow what holds, which took held, and traps and waits, which took waits,
+// have cost by now. accepted is as of before the budget's aim.
+func (s *tickPace) keep(sum estimate.Totals, ran uint64, accepted float64, stats sampler.Stats, held, waits time.Duration) {
+	if s.budget.update(ran, stats, held, waits) || s.budget.accepted() != accepted {
+		s.adjust(sum)
+		s.accept()
+	}
+}
+
+// accept tells the kernel what is accepted now.
+func (s *tickPace) accept() {
+	s.reaccept = false
+	if err := s.kernel.SetAccept(s.budget.accepted()); err != nil {
+		s.account.fail(err)
+	}
+}
+
+// adjust spaces the ticks so that some more come than can become samples: for
+// the periods between samples to be geometric, but not so many that ticks are what
+// the budget is spent on.
+//
+// Of many threads each gets its new period when it is held: to set it between two
+// ticks begins the period anew, and if each runs little none would come to its end. Few
+// get it at once: they are held seldom where it is the ticks that cost too much.
+func (s *tickPace) adjust(sum estimate.Totals) {
+	if s.cfg.Period != 0 || s.cfg.period != 0 {
+		return
+	}
+	perNS := 1.0
+	if s.src.source.Unit() != sampler.Nanoseconds && sum.CPU > 0 && sum.Ticked > 0 {
+		perNS = sum.Ticked / float64(sum.CPU)
+	}
+	period := float64(s.budget.period()) * perNS
+	if ratio := period / s.meanPeriod; ratio > 1/adjustRatio && ratio < adjustRatio {
+		return
+	}
+	atOnce := s.targets.threads
+	if len(atOnce) > adjustAtOnce {
+		atOnce = nil // there are ticks of both periods for a while
+	} else {
+		s.budget.ticksApart(s.meanPeriod/perNS, period/perNS)
+	}
+	for _, t := range atOnce {
+		s.cut(t)
+	}
+	s.meanPeriod = period
+	for _, t := range atOnce {
+		t.redraw(s)
+	}
+}
+
+const (
+	// adjustRatio: smaller changes of the period are not worth a system call a thread.
+	adjustRatio  = 1.3
+	adjustAtOnce = 16 // threads
+)
+
+// total of the session so far, threads at work included. Of these, those of
+// a counting clock need a system call each: details says whether to make it.
+func (s *tickPace) total(details bool) estimate.Totals {
+	sum := s.gone
+	for _, t := range s.targets.threads {
+		s.addTotals(t, &sum, details)
+	}
+	return sum
+}
+
+// addTotals adds what thread t did.
+func (s *tickPace) addTotals(t *thread, sum *estimate.Totals, details bool) {
+	t.account()
+	sum.Ticked += float64(t.cpu)
+	sum.Unheld += float64(t.unheld)
+	sum.Traps += uint64(t.shared.Traps)
+	sum.Spent += t.shared.Spent
+	if t.ticker == nil || s.src.source.Unit() == sampler.Nanoseconds {
+		sum.CPU += t.cpu
+	} else if counted, ran, lag, err := t.ticker.Count(); err != nil {
+		sum.Unclock++
+	} else {
+		sum.CPU += ran
+		sum.Shared += lag
+		sum.Counted += float64(counted)
+	}
+	throttles, stopped, known, err := t.ticker.Throttled()
+	if err != nil || !known {
+		sum.Blind++
+	}
+	sum.Throttles += throttles
+	sum.Stopped += stopped
+	if !details {
+		return
+	}
+	if t.tally != nil {
+		if n, _, err := t.tally.Read(); err == nil {
+			sum.Tally += float64(n)
+			sum.Tallied += float64(t.cpu)
+		}
+	}
+	if t.counter == nil {
+		return
+	}
+	if n, _, err := t.counter.Read(s.kernel); err != nil {
+		sum.Unclock++
+	} else {
+		sum.Clock += float64(n)
+	}
 }
