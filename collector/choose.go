@@ -133,7 +133,7 @@ func (s *sampling) load() error {
 				err = s.loadClock(sampler.CounterClock(c))
 			}
 			if err == nil {
-				s.whyClock = why
+				s.timing.why = why
 				return nil
 			}
 			why = errors.Join(why, err)
@@ -145,15 +145,14 @@ func (s *sampling) load() error {
 	if err := s.loadClock(sampler.CPUTime()); err != nil {
 		return err
 	}
-	s.whyClock = why
+	s.timing.why = why
 	return nil
 }
 
 // notes say in the profile what was taken, and why nothing better.
 func (s *sampling) notes() []string {
 	var out []string
-	source, clock := s.choices()
-	for i, c := range []Choice{source, clock} {
+	for i, c := range []Choice{s.src.choice(), s.timing.choice()} {
 		note := []string{"source: ", "clock: "}[i] + c.Name
 		if c.Why != "" {
 			note += ", because: " + c.Why
@@ -191,7 +190,7 @@ func oneLine(err error) error {
 }
 
 // needs are the programs that the choice of a source may come to.
-func (s *sampling) needs() sampler.Needs {
+func (s *sourceState) needs() sampler.Needs {
 	n := sampler.Needs{Others: s.watches.groups(), Stamps: s.cfg.MeasureRate && s.cfg.AccessRate == 0 && s.cfg.Clock != PMU, Steps: s.holds.steps()}
 	if given, ok := s.cfg.source.(sampler.AccessSource); ok {
 		n.Access = given.Events()
@@ -206,7 +205,7 @@ func (s *sampling) needs() sampler.Needs {
 }
 
 // mayReport says why a source with addresses does not come into question.
-func (s *sampling) mayReport(name string) error {
+func (s *sourceState) mayReport(name string) error {
 	switch {
 	case s.watches.none != nil:
 		return fmt.Errorf("%s needs watchpoints: %w", name, s.watches.none)
@@ -224,11 +223,11 @@ func (s *sampling) mayReport(name string) error {
 
 func (s *sampling) loadClock(clock sampler.Clock) error {
 	var err error
-	if s.kernel, err = sampler.LoadClock(s.cfg.Slots, clock, s.needs()); err != nil {
+	if s.kernel, err = sampler.LoadClock(s.cfg.Slots, clock, s.src.needs()); err != nil {
 		return err
 	}
 	s.wire()
-	if err = s.tryWatchpoints(); err != nil {
+	if err = s.watches.try(); err != nil {
 		s.kernel.Close()
 		return fmt.Errorf("start session: %w", err)
 	}
@@ -270,23 +269,23 @@ func (s *sampling) loadClock(clock sampler.Clock) error {
 	return nil
 }
 
-// tryWatchpoints finds out what watchpoints do here, and what they cost. Where there are none, reading ahead goes on without, if
+// try finds out what watchpoints do here, and what they cost. Where there are none, reading ahead goes on without, if
 // nothing else is asked for.
-func (s *sampling) tryWatchpoints() (err error) {
+func (s *watches) try() (err error) {
 	if s.cfg.Unwatched {
-		s.watches.none = errors.New("it was asked for (--unwatched)")
+		s.none = errors.New("it was asked for (--unwatched)")
 		return nil
 	}
-	s.watches.points, err = s.kernel.ProbeWatchpoints()
+	s.points, err = s.kernel.ProbeWatchpoints()
 	if errors.Is(err, sampler.ErrNoWatchpoints) {
 		if needs := s.cfg.watchpointsFor(); needs != "" {
 			return fmt.Errorf("%s needs watchpoints: %w", needs, err)
 		}
-		s.watches.none = errors.New("watchpoints do not fire on this machine, as its hypervisor or emulator has none")
+		s.none = errors.New("watchpoints do not fire on this machine, as its hypervisor or emulator has none")
 		return nil
 	}
 	if err == nil {
-		err = s.watches.points.Usable()
+		err = s.points.Usable()
 	}
 	if err == nil {
 		s.timing.calibration, err = s.kernel.Calibrate(calibrations)
@@ -309,10 +308,10 @@ func (c *Config) watchpointsFor() string {
 	return ""
 }
 
-// chooseSource takes the best source that works.
-func (s *sampling) chooseSource() error {
+// choose takes the best source that works.
+func (s *sourceState) choose() error {
 	if s.cfg.source != nil {
-		s.setSource(s.cfg.source)
+		s.set(s.cfg.source)
 		return nil
 	}
 	var why error
@@ -336,8 +335,8 @@ func (s *sampling) chooseSource() error {
 		}
 		source, err := try.open()
 		if err == nil {
-			s.src.whySource = errors.Join(why, s.src.whySource)
-			s.setSource(source)
+			s.whySource = errors.Join(why, s.whySource)
+			s.set(source)
 			return nil
 		}
 		why = errors.Join(why, err)
@@ -345,40 +344,14 @@ func (s *sampling) chooseSource() error {
 	return fmt.Errorf("start session: %s can't be the source: %w (without --source, rdx takes the best that works)", s.cfg.Source, oneLine(why))
 }
 
-// setSource makes it the session's, with the ticks that it can afford.
-func (s *sampling) setSource(source sampler.Source) {
-	s.src.source = source
-	s.ticks.budget = newBudget(s.cfg.Overhead, s.timing.calibration, source.Unit())
-	s.ticks.budget.floor.share = s.cfg.Floor
-	if s.cfg.HoldCost > 0 && !s.ticks.budget.counters {
-		s.ticks.budget.measured(float64(s.cfg.HoldCost))
-	}
-	if s.holds.steps() {
-		s.ticks.budget.expectSteps()
-	}
-	if s.cfg.turns != nil {
-		s.ticks.budget.forced = 0
-	}
-	if !s.ticks.budget.counters && s.timing.tickCost > 0 {
-		s.ticks.budget.tickNS = s.timing.tickCost
-		s.ticks.budget.setFirst()
-	}
-	if s.prober.StampNS == 0 {
-		s.prober.StampNS = s.ticks.budget.tickNS
-	}
-	period := s.ticks.budget.firstPeriod()
-	if s.cfg.Period > 0 {
-		s.ticks.budget.ticksApart(float64(period), float64(s.cfg.Period))
-		period = s.cfg.Period
-	}
-	s.ticks.meanPeriod = float64(period) * unitsPerNS[source.Unit()]
-	if s.cfg.period != 0 {
-		s.ticks.meanPeriod = s.cfg.period
-	}
+// set makes it the session's, with the ticks that it can afford.
+func (s *sourceState) set(source sampler.Source) {
+	s.source = source
+	s.ticks.begin(source, s.timing, s.holds.steps())
 }
 
 // accessSource is PEBS or IBS, tried out.
-func (s *sampling) accessSource(name string) (sampler.Source, error) {
+func (s *sourceState) accessSource(name string) (sampler.Source, error) {
 	source, err := sampler.NewAccessSource(machine(), name, s.cfg.Latency)
 	if err != nil {
 		return nil, err
@@ -391,7 +364,7 @@ func (s *sampling) accessSource(name string) (sampler.Source, error) {
 }
 
 // counterSource is the best of the processor's counters that works.
-func (s *sampling) counterSource() (sampler.Source, error) {
+func (s *sourceState) counterSource() (sampler.Source, error) {
 	candidates, why := counters(true)
 	for _, c := range candidates {
 		if c.Unit != sampler.Accesses && s.cfg.Source == Auto {
@@ -402,7 +375,7 @@ func (s *sampling) counterSource() (sampler.Source, error) {
 		pmu := sampler.NewPMUSource(c)
 		err := pmu.Validate(s.kernel)
 		if err == nil {
-			s.src.whySource = why // why it is not the best counter
+			s.whySource = why // why it is not the best counter
 			return pmu, nil
 		}
 		why = errors.Join(why, err)

@@ -1,17 +1,25 @@
 package collector
 
 import (
+	"fmt"
 	"time"
 
+	"github.com/rdx-profiler/rdx/model"
 	"github.com/rdx-profiler/rdx/sampler"
 )
 
 // timing is how time is told: the clock, what rdx's own traps take of it, and how long holds took.
 // It belongs to the tracing thread.
 type timing struct {
-	kernel *sampler.Kernel
+	account *account
+	kept    *observations
+	kernel  *sampler.Kernel
+	targets *targets
 
 	clock       sampler.Clock
+	why         error // why no better clock, nil if it is the best
+	health      clockHealth
+	unread      uint64 // ticks of threads whose clock does not go on, since one's did
 	calibration sampler.TwoTrap
 	calibrated  time.Duration // when the constant was measured last
 	tickCost    float64       // of the CPU clock, ns; 0: could not be measured
@@ -69,4 +77,115 @@ func (s *timing) read(t *thread, w *watch) reading {
 // be told.
 func (r reading) since(use, lag uint64) (age uint64, ok bool) {
 	return r.now - use, r.ok && r.now >= use && r.lag == lag
+}
+
+// clockHealth is of how many uses the clock was read, and of how many traps it
+// could not be.
+type clockHealth struct {
+	read, failed uint64
+}
+
+// dead says whether the clock has gone since h: it could not be read for so many
+// traps, and for none it could. now is the present state, h what to go on from.
+func (h *clockHealth) dead(now clockHealth) bool {
+	if now.read != h.read {
+		*h = now
+	}
+	return now.failed-h.failed >= fewestReadings
+}
+
+// watch looks after the clock.
+func (s *timing) watch(stats sampler.Stats) {
+	err := s.fails(s.readClock)
+	if s.health.dead(clockHealth{s.kept.timed, stats.ClockFailed}) && err == nil {
+		err = s.unreadable()
+	}
+	if err != nil && !s.account.failed {
+		// The clock is part of the programs: it cannot be replaced.
+		s.account.abort(err)
+	}
+}
+
+// unreadable is the error of a clock whose counters others have.
+func (s *timing) unreadable() error {
+	return fmt.Errorf("the clock %s can't be read any more: %w", s.clock.Name, sampler.ErrNotRunning)
+}
+
+// fails says what is wrong with the clock: it can't be read in any thread that
+// runs, for some ticks, as others have the counter, which a pinned event does not get
+// back; or it stands still in all of them, as one that reads zero from some time on. It
+// does not wait for traps, which may be few; where it is so for some threads only, these
+// tell, and reuse times by a clock that stood still are lost. A thread that sleeps has
+// lost nothing yet, and says nothing.
+func (s *timing) fails(read func(*thread) (uint64, error)) error {
+	if s.clock.Counted == nil {
+		return nil // CPU time
+	}
+	var unread uint64
+	good, standing := false, make(map[threadOf]time.Duration)
+	for _, t := range s.targets.threads {
+		ticks := t.shared.Ticks - t.looked
+		if ticks == 0 {
+			continue
+		}
+		now, err := read(t)
+		// Ticks while it was being read say nothing of what comes after.
+		t.looked = t.shared.Ticks
+		switch {
+		case err != nil:
+			unread += ticks
+		case now <= t.clockAt:
+			unread += ticks
+			standing[t.of()] = t.wentOn
+		default:
+			good = true
+			t.wentOn, t.lookedAt = t.lookedAt, sampler.Monotonic()
+		}
+		t.clockAt = now
+	}
+	s.kept.loseTimes(standing)
+	if s.unread += unread; good {
+		s.unread = 0
+	}
+	switch {
+	case s.unread < fewestReadings:
+		return nil
+	case len(standing) > 0:
+		return fmt.Errorf("the clock %s counts nothing any more (the hypervisor fakes the PMU: use --clock cpu-time)", s.clock.Name)
+	}
+	return s.unreadable()
+}
+
+// readClock reads the thread's clock.
+func (s *timing) readClock(t *thread) (uint64, error) {
+	now, _, err := t.counter.Read(s.kernel)
+	return now, err
+}
+
+const (
+	// The constant of two traps is measured again so often, in the tracing
+	// thread, by so many immediate reuses: about a millisecond.
+	recalibrateEvery = 10 * time.Second
+	recalibrations   = 20
+)
+
+// recalibrate follows the constant of two traps, which other load on the
+// machine moves. What waits in the ring meanwhile goes to pair.
+func (s *timing) recalibrate(pair func(*sampler.Trap)) {
+	now := sampler.Monotonic()
+	if s.calibrated == 0 {
+		s.calibrated = now
+	}
+	if now-s.calibrated < recalibrateEvery {
+		return
+	}
+	s.calibrated = now
+	times, _, err := s.kernel.ImmediateReuses(recalibrations, pair)
+	if err != nil {
+		s.account.lose(model.ConstantUnknown)
+		return
+	}
+	if len(times) > 0 {
+		s.calibration = s.calibration.Join(times)
+	}
 }

@@ -2,7 +2,6 @@ package collector
 
 import (
 	"github.com/rdx-profiler/rdx/collector/record"
-	"github.com/rdx-profiler/rdx/model"
 	"github.com/rdx-profiler/rdx/sampler"
 )
 
@@ -49,16 +48,3 @@ func (t *thread) enterEpoch(o *record.Observation) {
 
 // nextEpoch begins one at now.
 func (t *thread) nextEpoch(now record.Marks) { t.epoch = t.epoch.Next(now) }
-
-// openTally starts a tally of the thread if weights need one: with the clock CPU time,
-// nothing else counts while a source that counts is stopped.
-func (s *sampling) openTally(t *thread) {
-	c := s.src.source.Counts()
-	if s.timing.clock.Counted != nil || c == nil {
-		return
-	}
-	var err error
-	if t.tally, err = sampler.OpenTally(*c, t.tid); err != nil && !gone(err) {
-		s.account.losses[model.ThreadsUncounted]++
-	}
-}

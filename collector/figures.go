@@ -25,11 +25,16 @@ type Choice struct {
 }
 
 // Choices are the session's source and clock.
-func (s *Session) Choices() (source, clock Choice) { return s.sampling.choices() }
+func (s *Session) Choices() (source, clock Choice) {
+	return s.sampling.src.choice(), s.sampling.timing.choice()
+}
 
-func (s *sampling) choices() (source, clock Choice) {
-	return choice(s.src.source.Name(), s.src.source.Unit() == sampler.Accesses || s.src.source.Reports() != sampler.NoAccess, s.src.whySource),
-		choice(s.timing.clock.Name, s.timing.clock.Unit == sampler.Accesses, s.whyClock)
+func (s *sourceState) choice() Choice {
+	return choice(s.source.Name(), s.source.Unit() == sampler.Accesses || s.source.Reports() != sampler.NoAccess, s.whySource)
+}
+
+func (s *timing) choice() Choice {
+	return choice(s.clock.Name, s.clock.Unit == sampler.Accesses, s.why)
 }
 
 func choice(name string, best bool, why error) Choice {

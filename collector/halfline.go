@@ -38,11 +38,11 @@ type armLine func(k *sampler.Kernel, tid, slot int, word uint64, traps int) (*sa
 // chooseHalves says whether lines are watched by halves: not where a debug register
 // can watch a whole one. Then each sample takes one slot, as those of words do, and
 // no model has to say what the other half would have shown.
-func (s *sampling) chooseHalves() {
-	if s.cfg.armLine == nil && s.watches.points.WholeLine {
+func (s *watches) chooseHalves(lines bool) {
+	if s.cfg.armLine == nil && s.points.WholeLine {
 		s.cfg.armLine = (*sampler.Kernel).ArmLine
 	}
-	s.watches.halves = s.holds.lines && s.cfg.armLine == nil
+	s.halves = lines && s.cfg.armLine == nil
 }
 
 // watchHalf watches the half line with the sampled word for o: until one of its

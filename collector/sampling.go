@@ -56,11 +56,14 @@ func newSampling(cfg Config) *sampling {
 
 // choose says what is sampled and watched, once the kernel's programs are loaded.
 func (s *sampling) choose() error {
-	if err := s.chooseSource(); err != nil {
+	if err := s.src.choose(); err != nil {
 		return err
 	}
+	if s.prober.StampNS == 0 {
+		s.prober.StampNS = s.ticks.budget.tickNS
+	}
 	s.holds.lines = s.cfg.chooseLines(s.src.source.Reports())
-	s.chooseHalves()
+	s.watches.chooseHalves(s.holds.lines)
 	cpus, err := onlineCPUs()
 	s.watches.cpus = len(cpus)
 	if err == nil && s.watches.groups() {
@@ -76,7 +79,7 @@ func (s *sampling) choose() error {
 		err = s.kernel.SetHalfLines()
 	}
 	if err == nil {
-		err = s.chooseHolds()
+		err = s.src.askForHolds()
 	}
 	if err == nil && s.watches.groups() && s.cfg.PID != 0 {
 		err = s.watches.expectMany(s.cfg.PID)
@@ -112,11 +115,15 @@ func (s *sampling) keepTicking() {
 // wire tells the owners of each other. It is called again when the kernel's programs are loaded.
 func (s *sampling) wire() *sampling {
 	s.tracing.account = &s.account
-	s.timing.kernel = s.kernel
+	t := &s.timing
+	t.account, t.kept, t.targets, t.kernel = &s.account, &s.kept, &s.targets, s.kernel
 	k := &s.ticks
 	k.account, k.src, k.targets, k.tracing = &s.account, &s.src, &s.targets, &s.tracing
 	k.cfg, k.kernel, k.rand = &s.cfg, s.kernel, s.rand
 	s.kept.account = &s.account
+	r := &s.src
+	r.account, r.holds, r.kept, r.targets, r.ticks, r.timing, r.watches = &s.account, &s.holds, &s.kept, &s.targets, &s.ticks, &s.timing, &s.watches
+	r.cfg, r.kernel = &s.cfg, s.kernel
 	w := &s.watches
 	w.account, w.timing, w.kept = &s.account, &s.timing, &s.kept
 	w.cfg, w.kernel, w.locate, w.rand = &s.cfg, s.kernel, s.locate, s.rand
@@ -134,20 +141,6 @@ func (s *sampling) wire() *sampling {
 	return s
 }
 
-// chooseHolds says which samples are held besides those that have won a slot and
-// can be held by a signal: those without a slot, where the thread is read ahead of; and
-// by an interrupt, if that was asked for, unless the access is over by then.
-func (s *sampling) chooseHolds() error {
-	var err error
-	if s.holds.readsLosers() {
-		err = s.kernel.HoldLosers()
-	}
-	if s.cfg.Interrupt && s.src.source.Reports() == sampler.NoAccess {
-		err = errors.Join(err, s.kernel.HoldByInterrupt())
-	}
-	return err
-}
-
 // readsLosers says whether samples that are not watched are of use.
 func (s *holds) readsLosers() bool {
 	return s.burst > 0 && s.src.source.Reports() == sampler.NoAccess
@@ -156,7 +149,9 @@ func (s *holds) readsLosers() bool {
 // tick does what need not be done while a thread is held.
 func (s *sampling) tick() {
 	s.drain()
-	s.recalibrate()
+	if s.watches.none == nil {
+		s.timing.recalibrate(s.pair)
+	}
 	s.watches.clearEnded()
 	if s.watches.groups() {
 		s.watches.prune()
@@ -181,7 +176,8 @@ func (s *sampling) tick() {
 		t.expireHold(s)
 	}
 	sum := s.ticks.total(false)
-	s.watch(sum, stats)
+	s.timing.watch(stats)
+	s.src.watch(sum, stats)
 	s.prober.drive(sum.CPU)
 	s.lookAtSelf()
 	s.copyLimit.settle()
@@ -210,7 +206,7 @@ func (s *sampling) closeAll() {
 	for _, t := range s.targets.threads {
 		s.dropThread(t)
 		s.tracing.tracer.Beat()
-		if s.src.unread > 0 {
+		if s.timing.unread > 0 {
 			standing[t.of()] = t.wentOn
 		}
 	}

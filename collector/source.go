@@ -15,17 +15,25 @@ import (
 
 // sourceState is the access source, and how it has done. It belongs to the tracing thread.
 type sourceState struct {
-	source      sampler.Source
-	whySource   error
-	replaced    []string // sources that failed in the course of the session
-	health      health
-	healthRan   health // by the time that threads ran, in user mode or not
-	healthDue   health // for ticks that are due
-	addressed   addressed
-	clockHealth clockHealth
-	unread      uint64 // ticks of threads whose clock does not go on, since one's did
-	throttled   bool   // the user has been told that the source is
-	unweighed   uint64 // ns in which it can't be told what a throttled source missed
+	account *account
+	cfg     *Config
+	holds   *holds
+	kept    *observations
+	kernel  *sampler.Kernel
+	targets *targets
+	ticks   *tickPace
+	timing  *timing
+	watches *watches
+
+	source    sampler.Source
+	whySource error
+	replaced  []string // sources that failed in the course of the session
+	health    health
+	healthRan health // by the time that threads ran, in user mode or not
+	healthDue health // for ticks that are due
+	addressed addressed
+	throttled bool   // the user has been told that the source is
+	unweighed uint64 // ns in which it can't be told what a throttled source missed
 }
 
 // health is what the source has done up to a moment.
@@ -38,21 +46,6 @@ type health struct {
 	sampled float64       // of it: in periods that ended in a tick
 	cut     float64       // and at most in periods that did not
 	ticks   uint64
-}
-
-// clockHealth is of how many uses the clock was read, and of how many traps it
-// could not be.
-type clockHealth struct {
-	read, failed uint64
-}
-
-// dead says whether the clock has gone since h: it could not be read for so many
-// traps, and for none it could. now is the present state, h what to go on from.
-func (h *clockHealth) dead(now clockHealth) bool {
-	if now.read != h.read {
-		*h = now
-	}
-	return now.failed-h.failed >= fewestReadings
 }
 
 const (
@@ -125,52 +118,44 @@ func (h health) silent(now health, source sampler.Source, period float64) error 
 	return fmt.Errorf("%s does not interrupt: %d times where %.0f were due (%s)", source.Name(), now.ticks-h.ticks, counted/period, unthrottle)
 }
 
-// watch looks after the source and the clock.
-func (s *sampling) watch(sum estimate.Totals, stats sampler.Stats) {
-	err := s.clockFails(s.timing.readClock)
-	if s.src.clockHealth.dead(clockHealth{s.kept.timed, stats.ClockFailed}) && err == nil {
-		err = s.timing.unreadable()
+// watch looks after the source.
+func (s *sourceState) watch(sum estimate.Totals, stats sampler.Stats) {
+	if sum.Throttles > 0 && !s.throttled {
+		s.throttled = true
+		s.cfg.Log.Warn(s.source.Name() + " is " + unthrottle)
 	}
-	if err != nil && !s.account.failed {
-		// The clock is part of the programs: it cannot be replaced.
-		s.account.abort(err)
-	}
-	if sum.Throttles > 0 && !s.src.throttled {
-		s.src.throttled = true
-		s.cfg.Log.Warn(s.src.source.Name() + " is " + unthrottle)
-	}
-	if good, err := s.checkSource(sum, stats); err != nil {
-		s.sourceFailed(err, good)
+	if good, err := s.check(sum, stats); err != nil {
+		s.fails(err, good)
 	}
 }
 
-// checkSource says what is wrong with the source, nil if nothing is known to be, and
+// check says what is wrong with the source, nil if nothing is known to be, and
 // how many nanoseconds of the threads' it was good for.
-func (s *sampling) checkSource(sum estimate.Totals, stats sampler.Stats) (good uint64, err error) {
+func (s *sourceState) check(sum estimate.Totals, stats sampler.Stats) (good uint64, err error) {
 	reports := addressed{stats.Ticks, stats.Ticks - stats.InKernel - stats.NoMemory - stats.NoAddress}
-	if reports.accesses != s.src.addressed.accesses {
-		s.src.addressed = reports
+	if reports.accesses != s.addressed.accesses {
+		s.addressed = reports
 	}
-	if err := s.src.addressed.judge(reports, s.src.source); err != nil {
+	if err := s.addressed.judge(reports, s.source); err != nil {
 		if reports.accesses == 0 {
 			return 0, err // it never was
 		}
-		return s.src.health.ran, err
+		return s.health.ran, err
 	}
-	if s.src.source.Unit() == sampler.Nanoseconds {
+	if s.source.Unit() == sampler.Nanoseconds {
 		return 0, nil // a timer of the kernel's own
 	}
-	if time.Since(s.src.health.at) < healthInterval {
+	if time.Since(s.health.at) < healthInterval {
 		return 0, nil
 	}
 	now := health{
 		at: time.Now(), user: s.targets.processes.UserTime(),
 		ran: sum.CPU, lag: sum.Shared, counted: sum.Counted, sampled: sum.Ticked, cut: sum.Cut, ticks: stats.Ticks,
 	}
-	before, ranBefore := s.src.health, s.src.healthRan
+	before, ranBefore := s.health, s.healthRan
 	// Time is less than before if a process has ended.
 	if before.at.IsZero() || now.user < before.user {
-		s.src.health, s.src.healthRan, s.src.healthDue = now, now, now
+		s.health, s.healthRan, s.healthDue = now, now, now
 		return 0, nil
 	}
 	// Who has the counter does not depend on what the threads do. Their time in
@@ -178,7 +163,7 @@ func (s *sampling) checkSource(sum estimate.Totals, stats sampler.Stats) (good u
 	// program in step with them can have fall into the kernel.
 	var starved bool
 	if now.ran-ranBefore.ran >= uint64(healthUser) {
-		s.src.healthRan = now
+		s.healthRan = now
 		if starved = ranBefore.starved(now); starved {
 			before = ranBefore
 		}
@@ -186,73 +171,17 @@ func (s *sampling) checkSource(sum estimate.Totals, stats sampler.Stats) (good u
 	if now.user-before.user < healthUser && !starved {
 		return 0, nil
 	}
-	s.src.health = now
-	if err := before.stands(now, s.src.source); err != nil {
+	s.health = now
+	if err := before.stands(now, s.source); err != nil {
 		return before.ran, err
 	}
 	// Where periods are long it takes more than one interval for ticks to be missed.
-	due := s.src.healthDue
+	due := s.healthDue
 	if now.counted-due.counted < fewestDue*s.ticks.meanPeriod {
 		return 0, nil
 	}
-	s.src.healthDue = now
-	return due.ran, due.silent(now, s.src.source, s.ticks.meanPeriod)
-}
-
-// unreadable is the error of a clock whose counters others have.
-func (s *timing) unreadable() error {
-	return fmt.Errorf("the clock %s can't be read any more: %w", s.clock.Name, sampler.ErrNotRunning)
-}
-
-// clockFails says what is wrong with the clock: it can't be read in any thread that
-// runs, for some ticks, as others have the counter, which a pinned event does not get
-// back; or it stands still in all of them, as one that reads zero from some time on. It
-// does not wait for traps, which may be few; where it is so for some threads only, these
-// tell, and reuse times by a clock that stood still are lost. A thread that sleeps has
-// lost nothing yet, and says nothing.
-func (s *sampling) clockFails(read func(*thread) (uint64, error)) error {
-	if s.timing.clock.Counted == nil {
-		return nil // CPU time
-	}
-	var unread uint64
-	good, standing := false, make(map[threadOf]time.Duration)
-	for _, t := range s.targets.threads {
-		ticks := t.shared.Ticks - t.looked
-		if ticks == 0 {
-			continue
-		}
-		now, err := read(t)
-		// Ticks while it was being read say nothing of what comes after.
-		t.looked = t.shared.Ticks
-		switch {
-		case err != nil:
-			unread += ticks
-		case now <= t.clockAt:
-			unread += ticks
-			standing[t.of()] = t.wentOn
-		default:
-			good = true
-			t.wentOn, t.lookedAt = t.lookedAt, sampler.Monotonic()
-		}
-		t.clockAt = now
-	}
-	s.kept.loseTimes(standing)
-	if s.src.unread += unread; good {
-		s.src.unread = 0
-	}
-	switch {
-	case s.src.unread < fewestReadings:
-		return nil
-	case len(standing) > 0:
-		return fmt.Errorf("the clock %s counts nothing any more (the hypervisor fakes the PMU: use --clock cpu-time)", s.timing.clock.Name)
-	}
-	return s.timing.unreadable()
-}
-
-// readClock reads the thread's clock.
-func (s *timing) readClock(t *thread) (uint64, error) {
-	now, _, err := t.counter.Read(s.kernel)
-	return now, err
+	s.healthDue = now
+	return due.ran, due.silent(now, s.source, s.ticks.meanPeriod)
 }
 
 // threadOf tells the threads of all times apart.
@@ -289,9 +218,9 @@ func countThrottles(p *model.Profile, sum estimate.Totals, count func(model.Coun
 	}
 }
 
-// sourceFailed goes on by CPU time if the user has left the choice to us, and
+// fails goes on by CPU time if the user has left the choice to us, and
 // else ends the session. The source was good for so many nanoseconds.
-func (s *sampling) sourceFailed(err error, good uint64) {
+func (s *sourceState) fails(err error, good uint64) {
 	err = fmt.Errorf("the access source failed: %w", err)
 	if s.cfg.Source != Auto {
 		s.account.abort(err)
@@ -302,7 +231,7 @@ func (s *sampling) sourceFailed(err error, good uint64) {
 
 // fallBack replaces the source by the clock in all threads. What was sampled
 // while it was good keeps its weight: it is now counted in CPU time, too.
-func (s *sampling) fallBack(why error, good uint64) {
+func (s *sourceState) fallBack(why error, good uint64) {
 	s.cfg.Log.Warn("source replaced by the CPU clock: " + why.Error())
 	for _, t := range s.targets.threads {
 		s.ticks.addTotals(t, &s.ticks.gone, s.timing.clock.Counted == nil)
@@ -313,7 +242,7 @@ func (s *sampling) fallBack(why error, good uint64) {
 		t.ticker, t.tally, t.cpu = nil, nil, 0
 	}
 	if s.timing.clock.Counted == nil {
-		s.src.unweighed += estimate.WeighEpochs(s.kept.seen, s.ticks.gone.PerTally(), s.src.source.Unit() == sampler.Nanoseconds)
+		s.unweighed += estimate.WeighEpochs(s.kept.seen, s.ticks.gone.PerTally(), s.source.Unit() == sampler.Nanoseconds)
 		s.ticks.gone.Tally, s.ticks.gone.Tallied = 0, 0
 	}
 	good = min(good, s.ticks.gone.CPU)
@@ -330,10 +259,10 @@ func (s *sampling) fallBack(why error, good uint64) {
 			o.Epoch.Unheld = uint64(float64(o.Epoch.Unheld) * perUnit)
 		}
 	}
-	s.src.replaced = append(s.src.replaced, s.src.source.Name())
-	s.src.whySource = errors.Join(s.src.whySource, why)
-	s.setSource(sampler.CPUClock{})
-	if err := s.chooseHolds(); err != nil {
+	s.replaced = append(s.replaced, s.source.Name())
+	s.whySource = errors.Join(s.whySource, why)
+	s.set(sampler.CPUClock{})
+	if err := s.askForHolds(); err != nil {
 		s.account.fail(err)
 	}
 	for _, t := range s.targets.threads {
@@ -346,10 +275,10 @@ func (s *sampling) fallBack(why error, good uint64) {
 
 // openTicker starts the source in a thread. If it can't and the user has left
 // the choice to us, the clock is the source from here on.
-func (s *sampling) openTicker(t *thread) error {
+func (s *sourceState) openTicker(t *thread) error {
 	var err error
 	s.openTally(t)
-	t.ticker, err = s.src.source.Open(s.kernel, t.tid, t.drawPeriod(&s.ticks))
+	t.ticker, err = s.source.Open(s.kernel, t.tid, t.drawPeriod(s.ticks))
 	if err == nil {
 		t.read, t.ticks, t.passive = t.shared.Sampled, t.shared.Ticks, t.shared.Unheld
 		s.ticks.cut(t)
@@ -359,7 +288,7 @@ func (s *sampling) openTicker(t *thread) error {
 		s.account.fail(err)
 	}
 	t.tally = nil
-	if s.cfg.Source != Auto || s.src.source.Unit() == sampler.Nanoseconds || gone(err) {
+	if s.cfg.Source != Auto || s.source.Unit() == sampler.Nanoseconds || gone(err) {
 		return err
 	}
 	s.fallBack(err, math.MaxUint64)
@@ -377,3 +306,30 @@ func (s *sourceState) unsampled(sum estimate.Totals, clock sampler.Clock) uint64
 }
 
 const counterTolerance = 0.02
+
+// openTally starts a tally of the thread if weights need one: with the clock CPU time,
+// nothing else counts while a source that counts is stopped.
+func (s *sourceState) openTally(t *thread) {
+	c := s.source.Counts()
+	if s.timing.clock.Counted != nil || c == nil {
+		return
+	}
+	var err error
+	if t.tally, err = sampler.OpenTally(*c, t.tid); err != nil && !gone(err) {
+		s.account.losses[model.ThreadsUncounted]++
+	}
+}
+
+// askForHolds tells the kernel which samples are held besides those that have won a slot and
+// can be held by a signal: those without a slot, where the thread is read ahead of; and
+// by an interrupt, if that was asked for, unless the access is over by then.
+func (s *sourceState) askForHolds() error {
+	var err error
+	if s.holds.readsLosers() {
+		err = s.kernel.HoldLosers()
+	}
+	if s.cfg.Interrupt && s.source.Reports() == sampler.NoAccess {
+		err = errors.Join(err, s.kernel.HoldByInterrupt())
+	}
+	return err
+}

@@ -689,7 +689,7 @@ func TestClockTaken(t *testing.T) {
 			if !idles {
 				idle.shared.Ticks++
 			}
-			return s.clockFails(read)
+			return s.timing.fails(read)
 		}
 		if err := tick(false); err != nil { // all goes well at first
 			t.Fatal(err)
@@ -797,7 +797,7 @@ func TestSilentAtLongPeriods(t *testing.T) {
 		sum, stats := estimate.Totals{CPU: 5e9, Counted: 5e9, Ticked: 5e9}, sampler.Stats{}
 		var ran time.Duration
 		for ; s.account.err == nil && ran < 5*time.Second; ran += tickInterval {
-			s.watch(sum, stats)
+			s.src.watch(sum, stats)
 			s.src.health.at = s.src.health.at.Add(-tickInterval)
 			s.src.health.user -= tickInterval // all of it was in user mode
 			sum.CPU += uint64(tickInterval)
@@ -830,7 +830,7 @@ func TestStarvedInKernel(t *testing.T) {
 		const step = uint64(healthInterval)
 		var ran time.Duration
 		for s.account.err == nil && ran < 5*time.Second {
-			s.watch(sum, sampler.Stats{})
+			s.src.watch(sum, sampler.Stats{})
 			s.src.health.at = s.src.health.at.Add(-healthInterval)
 			sum.CPU += step
 			sum.Shared += uint64(tc.lag * float64(step))

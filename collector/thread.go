@@ -133,7 +133,7 @@ func (s *sampling) addThread(p *target.Process, tid int) error {
 			return errors.Join(err, t.counter.Close(), s.kernel.RemoveThread(index))
 		}
 	}
-	if err := s.openTicker(t); err != nil {
+	if err := s.src.openTicker(t); err != nil {
 		if s.watches.groups() {
 			s.watches.leave(t)
 		}

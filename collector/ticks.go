@@ -258,3 +258,31 @@ func (s *tickPace) addTotals(t *thread, sum *estimate.Totals, details bool) {
 		sum.Clock += float64(n)
 	}
 }
+
+// begin has threads tick by a source, as often as it can be afforded.
+func (s *tickPace) begin(source sampler.Source, timing *timing, steps bool) {
+	s.budget = newBudget(s.cfg.Overhead, timing.calibration, source.Unit())
+	s.budget.floor.share = s.cfg.Floor
+	if s.cfg.HoldCost > 0 && !s.budget.counters {
+		s.budget.measured(float64(s.cfg.HoldCost))
+	}
+	if steps {
+		s.budget.expectSteps()
+	}
+	if s.cfg.turns != nil {
+		s.budget.forced = 0
+	}
+	if !s.budget.counters && timing.tickCost > 0 {
+		s.budget.tickNS = timing.tickCost
+		s.budget.setFirst()
+	}
+	period := s.budget.firstPeriod()
+	if s.cfg.Period > 0 {
+		s.budget.ticksApart(float64(period), float64(s.cfg.Period))
+		period = s.cfg.Period
+	}
+	s.meanPeriod = float64(period) * unitsPerNS[source.Unit()]
+	if s.cfg.period != 0 {
+		s.meanPeriod = s.cfg.period
+	}
+}
