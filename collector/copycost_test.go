@@ -316,7 +316,7 @@ func readerSession(t *testing.T, perByte float64, cfg Config, seen func(s *sampl
 
 // stillOpen is how many words are still watched after a look that have been touched again and have nothing to show any more.
 func stillOpen(s *sampling) (n int) {
-	s.drain()
+	s.traps.drain()
 	s.watches.clearEnded()
 	for _, th := range s.targets.threads {
 		for i := range th.slots {

@@ -22,7 +22,7 @@ func TestDatumUnmapped(t *testing.T) {
 	p.Look()
 	o := &observation{Observation: record.Observation{Process: p, Addr: addr}}
 	s.kept.unplaced = append(s.kept.unplaced, o)
-	s.LetGo()
+	s.handler.LetGo()
 	f, err := os.Open("/proc/self/exe")
 	if err != nil {
 		t.Fatal(err)

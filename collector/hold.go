@@ -1,6 +1,7 @@
 package collector
 
 import (
+	"math/rand/v2"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -8,6 +9,7 @@ import (
 	"github.com/rdx-profiler/rdx/collector/record"
 	"github.com/rdx-profiler/rdx/model"
 	"github.com/rdx-profiler/rdx/sampler"
+	"github.com/rdx-profiler/rdx/sampler/ahead"
 	"github.com/rdx-profiler/rdx/sampler/ptrace"
 )
 
@@ -15,9 +17,33 @@ import (
 // signal was taken away by somebody, or the thread sleeps.
 const holdTimeout = time.Second
 
+// handler serves the stops of threads (ptrace.Handler). It belongs to the tracing thread.
+type handler struct {
+	account   *account
+	cfg       *Config
+	copyLimit *copyLimit
+	holds     *holds
+	kept      *observations
+	kernel    *sampler.Kernel
+	locate    *ahead.Locator
+	prober    *prober
+	rand      *rand.Rand
+	src       *sourceState
+	targets   *targets
+	ticks     *tickPace
+	timing    *timing
+	tracing   *tracing
+	watches   *watches
+	drain     func() // reads what traps are waiting
+
+	late      lateHolds
+	placement sampler.Placement
+	heldOn    int // CPU of the thread that was held last
+}
+
 // Hold implements ptrace.Handler: the thread is stopped before its next
 // instruction.
-func (s *sampling) Hold(tid int, signal unix.Signal) (ours, running bool) {
+func (s *handler) Hold(tid int, signal unix.Signal) (ours, running bool) {
 	t := s.targets.threads[tid]
 	if t == nil || t.shared.Hold != uint32(signal) {
 		if t != nil && t.stepping != nil {
@@ -54,8 +80,15 @@ func (s *sampling) Hold(tid int, signal unix.Signal) (ours, running bool) {
 	return ours, !s.locate.InSyscall
 }
 
+// noteWake is called at the beginning of a hold that is not a step.
+func (s *handler) noteWake(t *thread) {
+	if needed, ok := s.tracing.tracer.WokeAfter(time.Duration(t.shared.HoldTime)); ok {
+		s.timing.wakes.add(min(needed, mostResume))
+	}
+}
+
 // endHold is called before a thread is let go.
-func (s *sampling) endHold(t *thread) {
+func (s *handler) endHold(t *thread) {
 	if err := s.placement.Note(int(t.shared.HoldCpu)); err != nil {
 		s.account.fail(err)
 	}
@@ -69,7 +102,7 @@ func (s *sampling) endHold(t *thread) {
 }
 
 // LetGo implements ptrace.Handler.
-func (s *sampling) LetGo() {
+func (s *handler) LetGo() {
 	if s.timing.busy {
 		if err := s.placement.StepAside(s.heldOn); err != nil {
 			s.account.fail(err)
@@ -85,7 +118,9 @@ func (s *sampling) LetGo() {
 		s.ticks.accept()
 	}
 	if told := s.holds.finish(); told != nil {
-		s.lookAt(told)
+		if fast := s.holds.lookAt(told, s.targets.heap); fast > 0 {
+			s.prober.fast = fast
+		}
 		s.watches.renew(told)
 	}
 	s.copyLimit.look(lookEvery)
@@ -105,7 +140,7 @@ func (s *sampling) LetGo() {
 
 // Repeats implements ptrace.Handler: of the access about to be made again it
 // can't be told whether its trap was of the use or will be.
-func (s *sampling) Repeats(tid int) {
+func (s *handler) Repeats(tid int) {
 	t := s.targets.threads[tid]
 	if t == nil || t.shared.TrapSlot >= uint32(len(t.slots)) {
 		return
@@ -156,7 +191,7 @@ func (t *thread) undraw() {
 }
 
 // interrupt holds a thread that no signal can.
-func (s *sampling) interrupt(t *thread) {
+func (s *handler) interrupt(t *thread) {
 	if s.tracing.closing || t.shared.Hold != uint32(ptrace.Interrupted) {
 		return
 	}
@@ -173,7 +208,7 @@ func (s *sampling) interrupt(t *thread) {
 }
 
 // Pending implements ptrace.Handler.
-func (s *sampling) Pending() bool { return len(s.late) > 0 }
+func (s *handler) Pending() bool { return len(s.late) > 0 }
 
 // lateHolds are the signals, as bits, that were sent to hold a thread which
 // has not stopped by them yet and need not any more. The target must not see
@@ -206,8 +241,8 @@ func (l lateHolds) take(tid int, signal unix.Signal) bool {
 	return true
 }
 
-// expireHold gives up a hold that never came.
-func (t *thread) expireHold(s *sampling) {
+// expire gives up a thread's hold that never came.
+func (s *handler) expire(t *thread) {
 	if s.loseSteps(t) {
 		return
 	}

@@ -52,22 +52,34 @@ func (s *account) loseObserved(o *record.Observation, why model.Reason) {
 	}
 }
 
+// traps are what the kernel's programs tell, and to whom. It belongs to the tracing thread.
+type traps struct {
+	account *account
+	handler *handler
+	kernel  *sampler.Kernel
+	targets *targets
+	ticks   *tickPace
+	watches *watches
+
+	read sampler.Trap // last
+}
+
 // drain reads all traps that are waiting.
-func (s *sampling) drain() {
+func (s *traps) drain() {
 	for {
-		ok, err := s.kernel.ReadTrap(&s.trap)
+		ok, err := s.kernel.ReadTrap(&s.read)
 		if err != nil {
 			s.account.fail(err)
 		}
 		if !ok {
 			return
 		}
-		s.pair(&s.trap)
+		s.pair(&s.read)
 	}
 }
 
 // pair takes one trap, or request, to whom it is for.
-func (s *sampling) pair(trap *sampler.Trap) {
+func (s *traps) pair(trap *sampler.Trap) {
 	t := s.targets.byIndex[trap.Index]
 	if t == nil || trap.Slot >= uint32(len(t.slots)) {
 		s.account.lose(model.TrapOfGoneThread)
@@ -75,11 +87,11 @@ func (s *sampling) pair(trap *sampler.Trap) {
 	}
 	switch trap.Kind {
 	case sampler.TrapSample:
-		s.report(t, trap)
+		s.handler.report(t, trap)
 	case sampler.RequestPeriod:
-		t.endFirst(&s.ticks, time.Duration(trap.Time))
+		t.endFirst(s.ticks, time.Duration(trap.Time))
 	case sampler.RequestHold:
-		s.interrupt(t)
+		s.handler.interrupt(t)
 	default:
 		s.watches.take(t, trap)
 	}

@@ -77,7 +77,7 @@ func (s *sampling) profile(b *backlog, c course) (*model.Profile, error) {
 	count(model.TicksStepping, stats.Stepping)
 	count(model.StacksNotCopied, stats.StackLost)
 	p.Counts = append(p.Counts, b.table.Counts()...)
-	cpu, stopped := max(sum.CPU, s.targets.processes.Ran()), s.stopped()
+	cpu, stopped := max(sum.CPU, s.targets.processes.Ran()), s.timing.stopped(s.tracing.tracer.Stops())
 	count(model.CPUTarget, s.targets.processes.Ran())
 	count(model.OtherStops, stopped.n)
 	count(model.TrapsStray, s.tracing.tracer.Stops().Stray)

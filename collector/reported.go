@@ -17,7 +17,7 @@ type reported struct {
 
 // report takes the record of a sampled access. Its use is over, so that the
 // watchpoint to come waits for the reuse alone.
-func (s *sampling) report(t *thread, r *sampler.Trap) {
+func (s *handler) report(t *thread, r *sampler.Trap) {
 	pc := r.Ip
 	if s.src.source.Reports() == sampler.AfterAccess {
 		pc = s.locate.Accessing(t.process.Via, pc, nil).PC
@@ -50,17 +50,17 @@ func (s *sampling) report(t *thread, r *sampler.Trap) {
 
 // sampleReported watches for the reuse of the access that the source reported
 // of the held thread.
-func (s *sampling) sampleReported(t *thread) {
+func (s *handler) sampleReported(t *thread) {
 	s.drain()
 	r := t.reported
 	t.reported = nil
 	if r == nil {
 		s.account.lose(model.ReportDropped)
-		t.redraw(&s.ticks)
+		t.redraw(s.ticks)
 		return
 	}
 	t.account()
-	t.redrawOne(&s.ticks, r.event)
+	t.redrawOne(s.ticks, r.event)
 	o := r.obs
 	if o.lag == sampler.ClockFailed {
 		s.account.lose(model.ClockUnread) // counted in BPF, too

@@ -55,14 +55,14 @@ type holds struct {
 
 // sample takes an access of the held thread: reads ahead for its reuse, and
 // watches for it in the slot it has won if it does not come so soon.
-func (s *sampling) sample(t *thread) {
+func (s *handler) sample(t *thread) {
 	t.turnEpoch(s.kernel)
 	if s.src.source.Reports() != sampler.NoAccess {
 		s.sampleReported(t)
 		return
 	}
 	if s.ticks.budget.counters || t.shared.Holds%holdsPerPeriod == 0 {
-		t.redraw(&s.ticks)
+		t.redraw(s.ticks)
 	}
 	g := t.group
 	if g != nil {

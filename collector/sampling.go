@@ -30,13 +30,11 @@ type sampling struct {
 	account   account
 	prober    prober
 	copyLimit copyLimit
-	placement sampler.Placement
 	self      profilerCost
-	late      lateHolds
+	handler   handler
+	traps     traps
 	memory    *memory
 	handover  handover
-	trap      sampler.Trap
-	heldOn    int           // CPU of the thread that was held last
 	latest    sampler.Stats // as of the last tick
 	whyClock  error         // why no better clock, nil if it is the best
 }
@@ -46,7 +44,7 @@ func newSampling(cfg Config) *sampling {
 		cfg:      cfg,
 		locate:   ahead.NewLocator(),
 		rand:     rand.New(rand.NewPCG(cfg.Seed, 1)),
-		late:     make(lateHolds),
+		handler:  handler{late: make(lateHolds)},
 		handover: newHandover(),
 		targets:  newTargets(),
 		watches:  newWatches(),
@@ -127,15 +125,21 @@ func (s *sampling) wire() *sampling {
 	w := &s.watches
 	w.account, w.timing, w.kept = &s.account, &s.timing, &s.kept
 	w.cfg, w.kernel, w.locate, w.rand = &s.cfg, s.kernel, s.locate, s.rand
-	w.drain, w.threadAt = s.drain, s.targets.threadAt
+	w.drain, w.threadAt = s.traps.drain, s.targets.threadAt
 	h := &s.holds
 	h.account, h.timing, h.kept, h.src, h.watches = &s.account, &s.timing, &s.kept, &s.src, w
-	h.cfg, h.kernel, h.locate, h.rand, h.drain = &s.cfg, s.kernel, s.locate, s.rand, s.drain
+	h.cfg, h.kernel, h.locate, h.rand, h.drain = &s.cfg, s.kernel, s.locate, s.rand, s.traps.drain
 	p := &s.prober
 	p.account, p.holds, p.src, p.ticks, p.timing, p.tracing = &s.account, h, &s.src, &s.ticks, &s.timing, &s.tracing
-	p.cfg, p.kernel, p.locate, p.drain = &s.cfg, s.kernel, s.locate, s.drain
+	p.cfg, p.kernel, p.locate, p.drain = &s.cfg, s.kernel, s.locate, s.traps.drain
 	c := &s.copyLimit
-	c.targets, c.ticks, c.tracing, c.watches, c.drain = &s.targets, &s.ticks, &s.tracing, w, s.drain
+	c.targets, c.ticks, c.tracing, c.watches, c.drain = &s.targets, &s.ticks, &s.tracing, w, s.traps.drain
+	d := &s.handler
+	d.account, d.copyLimit, d.holds, d.kept, d.prober, d.src = &s.account, c, h, &s.kept, p, r
+	d.targets, d.ticks, d.timing, d.tracing, d.watches = &s.targets, k, t, &s.tracing, w
+	d.cfg, d.kernel, d.locate, d.rand, d.drain = &s.cfg, s.kernel, s.locate, s.rand, s.traps.drain
+	a := &s.traps
+	a.account, a.handler, a.targets, a.ticks, a.watches, a.kernel = &s.account, d, &s.targets, k, w, s.kernel
 	g := &s.targets
 	g.kept, g.cfg, g.locate = &s.kept, &s.cfg, s.locate
 	return s
@@ -148,9 +152,9 @@ func (s *holds) readsLosers() bool {
 
 // tick does what need not be done while a thread is held.
 func (s *sampling) tick() {
-	s.drain()
+	s.traps.drain()
 	if s.watches.none == nil {
-		s.timing.recalibrate(s.pair)
+		s.timing.recalibrate(s.traps.pair)
 	}
 	s.watches.clearEnded()
 	if s.watches.groups() {
@@ -173,7 +177,7 @@ func (s *sampling) tick() {
 		s.account.fail(err)
 	}
 	for _, t := range s.targets.threads {
-		t.expireHold(s)
+		s.handler.expire(t)
 	}
 	sum := s.ticks.total(false)
 	s.timing.watch(stats)
@@ -197,7 +201,7 @@ func (s *sampling) tick() {
 // closeAll stops sampling and ends all observations.
 func (s *sampling) closeAll() {
 	s.tracing.closing = true
-	s.drain()
+	s.traps.drain()
 	for _, p := range s.targets.processes.Alive {
 		p.ReadTime()
 	}

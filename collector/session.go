@@ -139,10 +139,10 @@ type unloaded struct {
 func (s *Session) begin() error {
 	x := s.sampling
 	var err error
-	if x.tracing.tracer, err = ptrace.NewTracer(x, x.cfg.Follow); err != nil {
+	if x.tracing.tracer, err = ptrace.NewTracer(events{x, &x.handler}, x.cfg.Follow); err != nil {
 		return err
 	}
-	if s.onRequest, err = x.kernel.OnRequest(func() { x.tracing.tracer.Ask(x.drain) }, x.tracing.tracer.AskAgain); err != nil {
+	if s.onRequest, err = x.kernel.OnRequest(func() { x.tracing.tracer.Ask(x.traps.drain) }, x.tracing.tracer.AskAgain); err != nil {
 		x.tracing.tracer.Detach()
 		return err
 	}
@@ -239,7 +239,7 @@ func (s *Session) Wait(ctx context.Context) (*model.Profile, error) {
 func (s *Session) finish() (*model.Profile, error) {
 	x := s.sampling
 	x.targets.processes.SettleFiles()
-	x.drain()
+	x.traps.drain()
 	x.targets.findDataAgain()
 	x.targets.processes.NameData()
 	for _, p := range x.closeHandover() {

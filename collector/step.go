@@ -221,10 +221,10 @@ func (s *holds) forgetSteps(t *thread) {
 }
 
 // interruptSteps ends the burst of a thread that another signal has stopped.
-func (s *sampling) interruptSteps(t *thread) { s.breakOff(t, t.stepping.steps.Signal()) }
+func (s *handler) interruptSteps(t *thread) { s.breakOff(t, t.stepping.steps.Signal()) }
 
 // breakOff ends a burst on the way to its next stop.
-func (s *sampling) breakOff(t *thread, end string) {
+func (s *handler) breakOff(t *thread, end string) {
 	s.holds.closeStep(t)
 	if t.shared.HoldIp != 0 {
 		s.late.expect(t)
@@ -234,7 +234,7 @@ func (s *sampling) breakOff(t *thread, end string) {
 }
 
 // loseSteps ends a burst whose thread has not come to its next stop for long. It runs.
-func (s *sampling) loseSteps(t *thread) bool {
+func (s *handler) loseSteps(t *thread) bool {
 	if t.stepping == nil || t.stepping.steps.Elapsed() < stepTimeout {
 		return false
 	}

@@ -159,7 +159,7 @@ func (s *sampling) dropThread(t *thread) {
 		s.account.fail(err)
 	}
 	s.holds.forgetSteps(t)
-	s.late.expect(t) // no new one from here on
+	s.handler.late.expect(t) // no new one from here on
 	s.prober.drop(t)
 	for i := range t.slots {
 		s.watches.retire(t, i)
@@ -203,7 +203,7 @@ func (s *sampling) ThreadExited(tid int, status unix.WaitStatus) {
 		if s.watches.groups() {
 			t.process.NoteCPU(sampler.Monotonic()) // of a process that lives for milliseconds there are few points
 		}
-		s.drain()
+		s.traps.drain()
 		if t.shared.Ticks == 0 {
 			s.account.losses[model.ThreadsNeverTick]++
 		}
@@ -212,17 +212,17 @@ func (s *sampling) ThreadExited(tid int, status unix.WaitStatus) {
 	if p := s.targets.processes.Alive[tid]; p != nil {
 		s.processEnded(p)
 	}
-	delete(s.late, tid)
+	delete(s.handler.late, tid)
 }
 
 // Execed implements ptrace.Handler.
 func (s *sampling) Execed(pid int) {
 	s.targets.launching = false
-	s.drain()
+	s.traps.drain()
 	if p := s.targets.processes.Alive[pid]; p != nil {
 		for _, t := range s.targets.of[p] {
 			s.dropGone(t, true)
-			delete(s.late, t.tid)
+			delete(s.handler.late, t.tid)
 		}
 		s.processEnded(p)
 	}

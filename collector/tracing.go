@@ -16,6 +16,12 @@ type tracing struct {
 	closing bool      // nothing new is begun
 }
 
+// events are what the tracer tells (ptrace.Handler): threads that come and go, and their stops.
+type events struct {
+	*sampling
+	*handler
+}
+
 // once has f called on the tracing thread, between two stops. What was to be called so and has not been is forgotten.
 func (s *tracing) once(after time.Duration, f func()) {
 	if err := s.tracer.Once(after, f); err != nil {
@@ -33,19 +39,11 @@ type stopCost struct {
 	heldFor time.Duration
 }
 
-// noteWake is called at the beginning of a hold that is not a step.
-func (s *sampling) noteWake(t *thread) {
-	if needed, ok := s.tracing.tracer.WokeAfter(time.Duration(t.shared.HoldTime)); ok {
-		s.timing.wakes.add(min(needed, mostResume))
-	}
-}
-
 // stopped is how long threads stood still in stops: while they were served, and
 // as long as for most holds (the median) to wake the tracing thread before, if it was to be, and to
 // run again afterwards. In a session without holds these two are not known and not in it.
-func (s *sampling) stopped() stopCost {
-	counted := s.tracing.tracer.Stops()
-	return stopCost{counted.N, counted.Served + time.Duration(counted.Woke)*s.timing.wakes.quantile(.5) + time.Duration(counted.N)*s.timing.resumes.quantile(.5)}
+func (s *timing) stopped(counted ptrace.Stops) stopCost {
+	return stopCost{counted.N, counted.Served + time.Duration(counted.Woke)*s.wakes.quantile(.5) + time.Duration(counted.N)*s.resumes.quantile(.5)}
 }
 
 // comment is the account's line about them, given the target's CPU time in ns; "" if there were none.

@@ -3,6 +3,7 @@ package collector
 import (
 	"github.com/rdx-profiler/rdx/collector/record"
 	"github.com/rdx-profiler/rdx/model"
+	"github.com/rdx-profiler/rdx/sampler"
 	"github.com/rdx-profiler/rdx/sampler/ahead"
 )
 
@@ -15,12 +16,13 @@ var patterns = map[ahead.Pattern]model.Manner{
 // mostBlocks are looked up of a window: each takes a system call or two.
 const mostBlocks = 8
 
-// lookAt keeps how memory is touched in the window that was read ahead last, now that its thread runs.
-func (s *sampling) lookAt(t *thread) {
+// lookAt keeps how memory is touched in the window that was read ahead last, now that its thread runs. It says how many instructions
+// a nanosecond that takes if no data are waited for, 0 if that is not foretold.
+func (s *holds) lookAt(t *thread, heap *sampler.HeapProbes) (fast float64) {
 	seen := s.locate.Seen(s.rand.IntN)
 	w := &record.Window{Epoch: t.epoch, Instructions: seen.Instructions, Accesses: seen.Accesses, Counted: seen.Counted,
 		Near: seen.Held.Near, Chases: seen.Held.Chases, Apart: seen.Held.Apart, Streams: seen.Held.Streams}
-	look := looker{s, t, &seen, 0}
+	look := looker{s, heap, t, &seen, 0}
 	w.Sites = make([]record.Site, len(seen.Sites))
 	for i := range seen.Sites {
 		look.site(&seen.Sites[i], &w.Sites[i])
@@ -37,16 +39,17 @@ func (s *sampling) lookAt(t *thread) {
 		w.Wait = model.WaitNo
 	}
 	w.Stack = s.kept.stacks.Add(t, t.process, at, seen.Start, 0)
-	made := &s.holds.made[len(s.holds.made)-1]
+	made := &s.made[len(s.made)-1]
 	made.Window = w
-	if s.holds.pipeline != nil {
-		if times, ok := s.locate.Foretell(s.holds.pipeline); ok {
+	if s.pipeline != nil {
+		if times, ok := s.locate.Foretell(s.pipeline); ok {
 			made.Times = &times
 			if times.Near > 0 {
-				s.prober.fast = float64(times.Instructions) / times.Near
+				return float64(times.Instructions) / times.Near
 			}
 		}
 	}
+	return 0
 }
 
 // sameCode is how many bytes an instruction may lie before another, of those that are run one after the other, to be of the same
@@ -55,7 +58,8 @@ const sameCode = 64
 
 // looker looks at one window.
 type looker struct {
-	*sampling
+	*holds
+	heap   *sampler.HeapProbes // nil if not asked for
 	t      *thread
 	seen   *ahead.Seen
 	blocks int // looked up
@@ -75,9 +79,9 @@ func (l *looker) site(from *ahead.Site, to *record.Site) {
 		return
 	}
 	p.Place(from.Addr, &to.Data)
-	if l.targets.heap != nil && from.Fetches > 0 && l.blocks < mostBlocks {
+	if l.heap != nil && from.Fetches > 0 && l.blocks < mostBlocks {
 		l.blocks++
-		if b, ok := l.targets.heap.Find(p.PID, from.Addr); ok {
+		if b, ok := l.heap.Find(p.PID, from.Addr); ok {
 			to.Block, to.Within = l.kept.stacks.AddSite(p, b.Stack)+1, from.Addr-b.Base
 		}
 	}
