@@ -53,7 +53,7 @@ const prepareTime = time.Second
 
 // prepare finds out what can be read of the targets at no risk, before they are traced: as long as that is not known,
 // and the user may not look whether pages are there, samples would be lost.
-func (s *sampling) prepare() {
+func (s *targets) prepare() {
 	if s.cfg.PID == 0 {
 		return
 	}
@@ -64,7 +64,7 @@ func (s *sampling) prepare() {
 }
 
 // seize attaches to the processes, or to the one that was started. Call it on the tracing thread.
-func (s *sampling) seize(launched int) error {
+func (s *targets) seize(launched int) error {
 	if launched != 0 {
 		return s.tracing.tracer.Seize(launched)
 	}

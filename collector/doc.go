@@ -4,7 +4,8 @@
 // the way. Its product is a model.Profile without symbols.
 //
 // What samples belongs to the tracing thread: sampling has a part for each thing it keeps
-// (targets, holds, watches, observations, timing, ticks, source, account), and a Session
+// (targets, the handler of their stops, traps, holds, watches, observations, timing, ticks,
+// source, prober, account), each of which does its own work, and a Session
 // reaches it only through Tracer.Do as long as a thread is traced, so that nothing is locked
 // and a held thread waits for no one. Stacks are unwound, threads' touches merged and the
 // profile made aside, of plain data that was handed over: see callstack, interleave, record

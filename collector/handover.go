@@ -36,6 +36,11 @@ const (
 
 // handover is what is handed over to that goroutine, one at a time, and what comes back from it.
 type handover struct {
+	account *account
+	cfg     *Config
+	holds   *holds
+	kept    *observations
+
 	to     chan handedOver
 	back   chan handoverWork
 	away   bool // something was handed over and is not back
@@ -66,14 +71,11 @@ func (s *sampling) everyTick() {
 	if s.tracing.closing {
 		return
 	}
-	s.takeBack()
+	s.handover.takeBack()
 	s.tick()
-	now := sampler.Monotonic()
-	if s.handover.away || !s.hasWork(now) {
-		return
+	if now := sampler.Monotonic(); s.handover.hasWork(now) {
+		s.handover.give(now, s.progress(), s.toLookAt(now))
 	}
-	s.handover.away, s.handover.last = true, now
-	s.handover.to <- handedOver{handoverWork{s.kept.stacks.Take(), s.holds.merges.Take(), uint64(s.holds.block()), s.holds.windows.Take()}, s.progress(), s.toLookAt(now), s.account.failed}
 }
 
 // progress is what there is to tell now; warnings are told once.
@@ -90,21 +92,35 @@ func (s *sampling) progress() Progress {
 	return p
 }
 
+// give hands over what there is to be done.
+func (s *handover) give(now time.Duration, told Progress, seen *estimate.Input) {
+	s.away, s.last = true, now
+	s.to <- handedOver{s.takeWork(), told, seen, s.account.failed}
+}
+
+// takeWork takes what waits.
+func (s *handover) takeWork() handoverWork {
+	return handoverWork{s.kept.stacks.Take(), s.holds.merges.Take(), uint64(s.holds.block()), s.holds.windows.Take()}
+}
+
 // hasWork says whether there is enough to be done to wake somebody for it.
-func (s *sampling) hasWork(now time.Duration) bool {
+func (s *handover) hasWork(now time.Duration) bool {
+	if s.away {
+		return false
+	}
 	switch n := s.kept.stacks.Waiting(); {
 	case s.account.failed, len(s.account.warnings) > 0, n >= handoverStacks:
 		return true
 	default:
-		waited := now - s.handover.last
+		waited := now - s.last
 		return n > 0 && waited >= handoverEvery || s.cfg.Progress != nil && waited >= progressEvery
 	}
 }
 
-// closeHandover is called when nothing runs any more: what nobody has begun with waits again. What is to be told is left.
-func (s *sampling) closeHandover() (tell []Progress) {
+// end is called when nothing runs any more: what nobody has begun with waits again. What is to be told is left.
+func (s *handover) end(progress func() Progress) (tell []Progress) {
 	select {
-	case a := <-s.handover.to:
+	case a := <-s.to:
 		s.kept.stacks.Return(a.stacks)
 		s.holds.merges.Return(a.holds)
 		s.holds.windows.Return(a.joined)
@@ -113,19 +129,19 @@ func (s *sampling) closeHandover() (tell []Progress) {
 		s.takeBack()
 	}
 	if len(s.account.warnings) > 0 {
-		tell = append(tell, s.progress())
+		tell = append(tell, progress())
 	}
 	return tell
 }
 
 // takeBack takes what was handed over, if it is done.
-func (s *sampling) takeBack() {
+func (s *handover) takeBack() {
 	select {
-	case done := <-s.handover.back:
+	case done := <-s.back:
 		s.kept.stacks.Done(done.stacks)
 		s.holds.merges.Done(done.holds)
 		s.holds.windows.Done(done.joined)
-		s.handover.away = false
+		s.away = false
 	default:
 	}
 }

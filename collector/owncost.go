@@ -5,8 +5,6 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
-
-	"github.com/rdx-profiler/rdx/sampler"
 )
 
 // profilerCost is the profiler's own CPU time. Where a processor is idle it takes nothing from the target; where none is, it runs in
@@ -29,16 +27,6 @@ func (o *profilerCost) look(now time.Duration, allBusy bool) {
 
 // profilerTime is this process's CPU time.
 func profilerTime() time.Duration { return clockTime(unix.CLOCK_PROCESS_CPUTIME_ID) }
-
-// lookAtSelf is called at each tick.
-func (s *sampling) lookAtSelf() {
-	busy, err := sampler.AllBusy(s.watches.cpus)
-	if err != nil {
-		s.account.fail(err)
-	}
-	s.timing.busy = busy
-	s.self.look(profilerTime(), busy)
-}
 
 // comment says what it was, of a target that ran for so many ns, beside an account of that share.
 func (o *profilerCost) comment(cpu uint64, account float64) string {

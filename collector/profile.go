@@ -44,7 +44,7 @@ func (s *sampling) profile(b *backlog, c course) (*model.Profile, error) {
 		Costs:         model.CostsByLevel(s.cfg.Costs.On, s.cfg.Caches),
 		CostsOn:       s.cfg.Costs.On,
 	}
-	p.Command = s.command()
+	p.Command = s.targets.command()
 	in := s.input(sum, stats)
 	in.Stacks, in.Windows, in.Resident, in.Touched = b.table, b.windows.Kept(), c.resident, c.touched
 	estimate.Fill(p, in)
@@ -116,7 +116,7 @@ func (s *sampling) profile(b *backlog, c course) (*model.Profile, error) {
 	if stats.Interrupts > 0 {
 		p.Comments = append(p.Comments, fmt.Sprintf("threads that block the hold signals were interrupted %v after the tick at the median, %v at p99: what they do so soon after a system call is not sampled", s.timing.interrupts.quantile(.5), s.timing.interrupts.quantile(.99)))
 	}
-	s.sharingComments(p, stats, count)
+	s.holds.sharingComments(p, stats, count)
 	s.targets.heapComments(p, sum.CPU, count)
 	if !s.tracing.tracer.RealTime {
 		p.Comments = append(p.Comments, "the tracing thread has no real-time priority (CAP_SYS_NICE): threads are held longer on a busy machine")
@@ -152,8 +152,8 @@ func (s *holds) burstComments(p *model.Profile) {
 
 // command is the command line of the process that was named or started. One that ended before it was looked at has that by
 // which it was started.
-func (s *sampling) command() string {
-	if all := s.targets.processes.All(); len(all) > 0 {
+func (s *targets) command() string {
+	if all := s.processes.All(); len(all) > 0 {
 		if c := all[len(all)-1].Facts.Command(); c != "" {
 			return c
 		}

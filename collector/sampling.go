@@ -36,7 +36,6 @@ type sampling struct {
 	memory    *memory
 	handover  handover
 	latest    sampler.Stats // as of the last tick
-	whyClock  error         // why no better clock, nil if it is the best
 }
 
 func newSampling(cfg Config) *sampling {
@@ -140,8 +139,11 @@ func (s *sampling) wire() *sampling {
 	d.cfg, d.kernel, d.locate, d.rand, d.drain = &s.cfg, s.kernel, s.locate, s.rand, s.traps.drain
 	a := &s.traps
 	a.account, a.handler, a.targets, a.ticks, a.watches, a.kernel = &s.account, d, &s.targets, k, w, s.kernel
+	s.handover.account, s.handover.cfg, s.handover.holds, s.handover.kept = &s.account, &s.cfg, h, &s.kept
 	g := &s.targets
-	g.kept, g.cfg, g.locate = &s.kept, &s.cfg, s.locate
+	g.account, g.holds, g.kept, g.prober, g.src = &s.account, h, &s.kept, p, r
+	g.ticks, g.tracing, g.watches, g.late = k, &s.tracing, w, d.late
+	g.cfg, g.kernel, g.locate, g.drain = &s.cfg, s.kernel, s.locate, s.traps.drain
 	return s
 }
 
@@ -183,7 +185,12 @@ func (s *sampling) tick() {
 	s.timing.watch(stats)
 	s.src.watch(sum, stats)
 	s.prober.drive(sum.CPU)
-	s.lookAtSelf()
+	busy, err := sampler.AllBusy(s.watches.cpus)
+	if err != nil {
+		s.account.fail(err)
+	}
+	s.timing.busy = busy
+	s.self.look(profilerTime(), busy)
 	s.copyLimit.settle()
 	ran := max(sum.CPU, s.targets.processes.Ran())
 	accepted := s.ticks.aim(ran)
@@ -208,7 +215,7 @@ func (s *sampling) closeAll() {
 	s.copyLimit.settle()
 	standing := make(map[threadOf]time.Duration)
 	for _, t := range s.targets.threads {
-		s.dropThread(t)
+		s.targets.dropThread(t)
 		s.tracing.tracer.Beat()
 		if s.timing.unread > 0 {
 			standing[t.of()] = t.wentOn

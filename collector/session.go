@@ -139,7 +139,7 @@ type unloaded struct {
 func (s *Session) begin() error {
 	x := s.sampling
 	var err error
-	if x.tracing.tracer, err = ptrace.NewTracer(events{x, &x.handler}, x.cfg.Follow); err != nil {
+	if x.tracing.tracer, err = ptrace.NewTracer(events{&x.targets, &x.handler}, x.cfg.Follow); err != nil {
 		return err
 	}
 	if s.onRequest, err = x.kernel.OnRequest(func() { x.tracing.tracer.Ask(x.traps.drain) }, x.tracing.tracer.AskAgain); err != nil {
@@ -167,11 +167,11 @@ func (s *Session) begin() error {
 		s.hurry() // not before, or the target would inherit the priority
 	}
 	s.bePatient()
-	x.prepare()
+	x.targets.prepare()
 	s.collectSeldom()
 	x.tracing.tracer.Do(func() {
 		seizing := time.Now()
-		if err = x.seize(x.targets.child); err == nil && x.account.err != nil {
+		if err = x.targets.seize(x.targets.child); err == nil && x.account.err != nil {
 			err = x.account.err
 		}
 		x.targets.attached, s.course.attaching = len(x.targets.threads), time.Since(seizing)
@@ -242,7 +242,7 @@ func (s *Session) finish() (*model.Profile, error) {
 	x.traps.drain()
 	x.targets.findDataAgain()
 	x.targets.processes.NameData()
-	for _, p := range x.closeHandover() {
+	for _, p := range x.handover.end(x.progress) {
 		s.backlog.tell(p)
 	}
 	s.backlog.table.Unwind(x.kept.stacks.Take(), true)

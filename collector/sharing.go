@@ -86,7 +86,7 @@ func (s *observations) lined() (lined, not int) {
 	return lined, not
 }
 
-func (s *sampling) sharingComments(p *model.Profile, stats sampler.Stats, count func(model.CountName, uint64)) {
+func (s *holds) sharingComments(p *model.Profile, stats sampler.Stats, count func(model.CountName, uint64)) {
 	if !s.watches.groups() {
 		return
 	}
@@ -94,7 +94,7 @@ func (s *sampling) sharingComments(p *model.Profile, stats sampler.Stats, count 
 		fmt.Sprintf("stack: %s; %d watchpoints in other threads for %d observations", s.cfg.Stack, s.watches.others, len(s.kept.seen)),
 		fmt.Sprintf("false sharing: %.1f of the other %d words of a line were watched on average; writes seen are weighted by how likely their word was to be", s.kept.wordsWatched(), estimate.LineWords-1))
 	p.Comments = append(p.Comments, s.watches.registers.comments()...)
-	p.Comments = append(p.Comments, s.holds.merges.Comments()...)
+	p.Comments = append(p.Comments, s.merges.Comments()...)
 	if s.watches.otherFailed != nil {
 		p.Comments = append(p.Comments, "not watched in all threads, because: "+s.watches.otherFailed.Error())
 	}

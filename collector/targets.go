@@ -17,9 +17,19 @@ import (
 // targets are the processes and threads that are sampled, and what the probes on their allocators
 // tell. It belongs to the tracing thread.
 type targets struct {
-	kept   *observations
-	cfg    *Config
-	locate *ahead.Locator
+	account *account
+	cfg     *Config
+	holds   *holds
+	kept    *observations
+	kernel  *sampler.Kernel
+	locate  *ahead.Locator
+	prober  *prober
+	src     *sourceState
+	ticks   *tickPace
+	tracing *tracing
+	watches *watches
+	late    lateHolds // the handler's
+	drain   func()    // reads what traps are waiting
 
 	processes *target.Set
 	threads   map[int]*thread

@@ -59,24 +59,24 @@ type thread struct {
 }
 
 // ThreadStarted implements ptrace.Handler.
-func (s *sampling) ThreadStarted(pid, tid int) {
-	if s.tracing.closing || s.targets.launching {
+func (s *targets) ThreadStarted(pid, tid int) {
+	if s.tracing.closing || s.launching {
 		return
 	}
-	p := s.targets.processes.Alive[pid]
+	p := s.processes.Alive[pid]
 	if p == nil {
-		p = s.targets.processes.Add(pid)
+		p = s.processes.Add(pid)
 		s.watches.copyCost.add(p)
 		if s.watches.groups() {
 			p.NoteCPU(sampler.Monotonic()) // it may be gone after two holds
 		}
-		if s.targets.isFirst(pid) {
+		if s.isFirst(pid) {
 			s.watches.copyCost.begin(p)
 		}
-		if s.targets.isFirst(pid) || s.targets.heap != nil {
+		if s.isFirst(pid) || s.heap != nil {
 			p.Look()
 		}
-		s.targets.probeHeap(p)
+		s.probeHeap(p)
 		s.locate.Prepare(p.Via)
 	}
 	if err := s.addThread(p, tid); gone(err) {
@@ -84,7 +84,7 @@ func (s *sampling) ThreadStarted(pid, tid int) {
 	} else if err != nil {
 		// One thread less is a loss, no thread at all an error.
 		s.account.lose(model.ThreadNotSampled)
-		if len(s.targets.threads) == 0 {
+		if len(s.threads) == 0 {
 			s.account.fail(err)
 		}
 	}
@@ -94,7 +94,7 @@ func (s *sampling) ThreadStarted(pid, tid int) {
 func (s *targets) threadAt(index uint32) *thread { return s.byIndex[index] }
 
 // ThreadMissed implements ptrace.Handler.
-func (s *sampling) ThreadMissed(int, error) { s.account.lose(model.ThreadNotSampled) }
+func (s *targets) ThreadMissed(int, error) { s.account.lose(model.ThreadNotSampled) }
 
 // isFirst says whether the process is the one that was attached to, or started.
 func (s *targets) isFirst(pid int) bool {
@@ -103,19 +103,19 @@ func (s *targets) isFirst(pid int) bool {
 
 // processEnded forgets a process, or the program that it was, but for what the
 // profile will name.
-func (s *sampling) processEnded(p *target.Process) {
+func (s *targets) processEnded(p *target.Process) {
 	s.watches.copyCost.settle(p, sampler.Monotonic(), true)
 	delete(s.watches.copyCost.of, p)
-	delete(s.targets.probed, p)
+	delete(s.probed, p)
 	s.locate.Forget(p.Via)
-	s.targets.processes.Ended(p)
+	s.processes.Ended(p)
 }
 
 // gone says of an error that the thread has exited since.
 func gone(err error) bool { return errors.Is(err, unix.ESRCH) }
 
 // addThread begins to sample a thread.
-func (s *sampling) addThread(p *target.Process, tid int) error {
+func (s *targets) addThread(p *target.Process, tid int) error {
 	index, shared, err := s.kernel.AddThread(tid)
 	if err != nil {
 		return err
@@ -139,7 +139,7 @@ func (s *sampling) addThread(p *target.Process, tid int) error {
 		}
 		return errors.Join(err, t.counter.Close(), s.kernel.RemoveThread(index))
 	}
-	s.targets.add(t)
+	s.add(t)
 	return nil
 }
 
@@ -151,7 +151,7 @@ func (t *thread) SetStackTop(top uint64) {
 }
 
 // dropThread ends the thread's observations and frees all it has.
-func (s *sampling) dropThread(t *thread) {
+func (s *targets) dropThread(t *thread) {
 	s.ticks.addTotals(t, &s.ticks.gone, true)
 	t.epoch.To = t.marks(s.kernel)
 	t.process.Gone += t.epoch.To.Ran
@@ -159,7 +159,7 @@ func (s *sampling) dropThread(t *thread) {
 		s.account.fail(err)
 	}
 	s.holds.forgetSteps(t)
-	s.handler.late.expect(t) // no new one from here on
+	s.late.expect(t) // no new one from here on
 	s.prober.drop(t)
 	for i := range t.slots {
 		s.watches.retire(t, i)
@@ -175,13 +175,13 @@ func (s *sampling) dropThread(t *thread) {
 	if err := s.kernel.RemoveThread(t.index); err != nil {
 		s.account.fail(err)
 	}
-	s.targets.drop(t)
+	s.drop(t)
 	t.dropped = true
 }
 
 // dropGone drops a thread that has ended, and with it the process's memory if so
 // said: what waits for a reuse by the one, or in the other, will not have any.
-func (s *sampling) dropGone(t *thread, memory bool) {
+func (s *targets) dropGone(t *thread, memory bool) {
 	var waiting []*observation
 	for i := range t.slots {
 		waiting = append(waiting, t.slots[i].obs)
@@ -195,39 +195,39 @@ func (s *sampling) dropGone(t *thread, memory bool) {
 }
 
 // ThreadExited implements ptrace.Handler.
-func (s *sampling) ThreadExited(tid int, status unix.WaitStatus) {
-	if tid == s.cfg.PID || tid == s.targets.child {
-		s.targets.exit = ExitStatus{true, status}
+func (s *targets) ThreadExited(tid int, status unix.WaitStatus) {
+	if tid == s.cfg.PID || tid == s.child {
+		s.exit = ExitStatus{true, status}
 	}
-	if t := s.targets.threads[tid]; t != nil {
+	if t := s.threads[tid]; t != nil {
 		if s.watches.groups() {
 			t.process.NoteCPU(sampler.Monotonic()) // of a process that lives for milliseconds there are few points
 		}
-		s.traps.drain()
+		s.drain()
 		if t.shared.Ticks == 0 {
 			s.account.losses[model.ThreadsNeverTick]++
 		}
-		s.dropGone(t, len(s.targets.of[t.process]) == 1)
+		s.dropGone(t, len(s.of[t.process]) == 1)
 	}
-	if p := s.targets.processes.Alive[tid]; p != nil {
+	if p := s.processes.Alive[tid]; p != nil {
 		s.processEnded(p)
 	}
-	delete(s.handler.late, tid)
+	delete(s.late, tid)
 }
 
 // Execed implements ptrace.Handler.
-func (s *sampling) Execed(pid int) {
-	s.targets.launching = false
-	s.traps.drain()
-	if p := s.targets.processes.Alive[pid]; p != nil {
-		for _, t := range s.targets.of[p] {
+func (s *targets) Execed(pid int) {
+	s.launching = false
+	s.drain()
+	if p := s.processes.Alive[pid]; p != nil {
+		for _, t := range s.of[p] {
 			s.dropGone(t, true)
-			delete(s.handler.late, t.tid)
+			delete(s.late, t.tid)
 		}
 		s.processEnded(p)
 	}
 	s.ThreadStarted(pid, pid)
-	if p := s.targets.processes.Alive[pid]; p != nil {
+	if p := s.processes.Alive[pid]; p != nil {
 		s.watches.copyCost.begin(p) // the kernel goes on counting
 	}
 }

@@ -18,7 +18,7 @@ type tracing struct {
 
 // events are what the tracer tells (ptrace.Handler): threads that come and go, and their stops.
 type events struct {
-	*sampling
+	*targets
 	*handler
 }
 
