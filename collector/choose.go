@@ -221,6 +221,7 @@ func (s *sourceState) mayReport(name string) error {
 	return nil
 }
 
+// loadClock loads the programs with a clock.
 func (s *sampling) loadClock(clock sampler.Clock) error {
 	var err error
 	if s.kernel, err = sampler.LoadClock(s.cfg.Slots, clock, s.src.needs()); err != nil {
@@ -245,28 +246,33 @@ func (s *sampling) loadClock(clock sampler.Clock) error {
 		}
 	}
 	s.timing.clock = clock
+	s.holds.reach(clock)
+	return nil
+}
+
+// reach sets how far is read ahead beside a clock.
+func (s *holds) reach(clock sampler.Clock) {
 	if ahead.CanForetell && clock.Counted == nil && s.cfg.AccessRate == 0 {
-		s.holds.pipeline = pipeline.New(s.cfg.pipelineCosts())
+		s.pipeline = pipeline.New(s.cfg.pipelineCosts())
 	}
-	s.holds.burst = s.cfg.Burst
-	if s.holds.burst == AutoBurst {
+	s.burst = s.cfg.Burst
+	if s.burst == AutoBurst {
 		switch {
 		case s.watches.none != nil:
-			s.holds.burst = timedBurst
-		case s.holds.steps():
-			s.holds.burst = steppedBurst
+			s.burst = timedBurst
+		case s.steps():
+			s.burst = steppedBurst
 		case clock.Counted != nil:
-			s.holds.burst = countedBurst
+			s.burst = countedBurst
 		case s.cfg.Stack != OwnStack:
-			s.holds.burst = sharedBurst
+			s.burst = sharedBurst
 		default:
-			s.holds.burst = timedBurst
+			s.burst = timedBurst
 		}
 	}
-	s.holds.heads = s.holds.pipeline != nil && s.cfg.Stack == OwnStack
-	s.locate.Reserve(s.holds.window())
-	s.holds.hot.Block = s.holds.block()
-	return nil
+	s.heads = s.pipeline != nil && s.cfg.Stack == OwnStack
+	s.locate.Reserve(s.window())
+	s.hot.Block = s.block()
 }
 
 // try finds out what watchpoints do here, and what they cost. Where there are none, reading ahead goes on without, if
