@@ -2,7 +2,8 @@
 // skips with their reasons, and the time that each part took.
 //
 // Packages that measure time or need watchpoints, of which a processor has four, run one after the
-// other. The rest runs beside them at the lowest priority, and those that mostly wait beside the rest.
+// other. The rest runs beside them at the lowest priority, on half of the processors, and on all of them when they are through;
+// those that mostly wait run beside the rest.
 package main
 
 import (
@@ -17,7 +18,6 @@ import (
 	"os/signal"
 	"runtime"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
 	"syscall"
@@ -35,11 +35,14 @@ var pure = []string{"sampler/interp", "sampler/operand", "sampler/unwind", "samp
 // long are those that -short leaves out, with those below them.
 var long = []string{"gpu", "vm"}
 
-// waits are those that take two minutes, and a third of a processor.
-var waits = []string{"bench/fleet"}
+// mostlyWait are those that take two minutes, and a third of a processor.
+var mostlyWait = []string{"bench/fleet"}
 
 // slow are the packages that take longest with -short, the slowest first: they begin first, so that none runs alone at the end.
 var slow = []string{"web", "trace", "exact", "pprofout", "cmd/rdx"}
+
+// alone are those of the rest that take longest, likewise: each is a call of go test of its own, for whoever has a processor.
+var alone = [...]string{"bench/coverage", "trace", "web", "model", "pprofout", "sampler/interp", "gpu/device", "exact", "sampler/interp/a64"}
 
 // slowFirst puts them before the others.
 func slowFirst(packages []string) []string {
@@ -143,51 +146,98 @@ func run(args []string, short bool, limit time.Duration) error {
 	go s.tick(done)
 	var all sync.WaitGroup
 	jobs := jobsOf(groups, short, limit)
-	errs := make([]error, len(jobs))
 	if slices.Contains(groups[0], module+commands) {
 		s.packages++ // cmd/rdx ends twice
 	}
-	for i, jobs := range jobs {
-		all.Go(func() {
-			for _, argv := range jobs {
-				errs[i] = errors.Join(errs[i], s.group(argv))
+	var mutex sync.Mutex
+	var failed error
+	work := func(argvs <-chan []string) {
+		for argv := range argvs {
+			if err := s.group(argv); err != nil {
+				mutex.Lock()
+				failed = errors.Join(failed, err)
+				mutex.Unlock()
 			}
-		})
+		}
 	}
+	queues := make([]chan []string, len(jobs))
+	for i, jobs := range jobs {
+		queues[i] = make(chan []string, len(jobs))
+		for _, argv := range jobs {
+			queues[i] <- argv
+		}
+		close(queues[i])
+	}
+	half := max(1, runtime.NumCPU()/2)
+	for range half {
+		all.Go(func() { work(queues[rest]) })
+	}
+	all.Go(func() { work(queues[waiting]) })
+	all.Go(func() {
+		work(queues[first])
+		for range runtime.NumCPU() - half {
+			all.Go(func() { work(queues[rest]) })
+		}
+	})
 	all.Wait()
 	close(done)
 	s.close()
 	if len(s.failed) > 0 {
 		return fmt.Errorf("%d failed", len(s.failed))
 	}
-	return errors.Join(errs...)
+	return failed
 }
 
-// jobsOf are the calls of go test of each group, one after the other; the last group is of those that mostly wait.
-func jobsOf(groups [2][]string, short bool, limit time.Duration) (jobs [3][][]string) {
+// What jobsOf makes.
+const (
+	first   = iota // one after the other
+	rest           // in this order, beside them and each other
+	waiting        // mostly
+	numJobs
+)
+
+// jobsOf are the calls of go test.
+func jobsOf(groups [2][]string, short bool, limit time.Duration) (jobs [numJobs][][]string) {
 	argv := []string{"go", "test", "-json", "-count=1", "-timeout", limit.String()}
 	if short {
-		return [3][][]string{1: {slices.Concat(argv, []string{"-short"}, slowFirst(groups[1]))}}
-	}
-	others := slices.Concat([]string{"nice", "-n", "19"}, argv, []string{"-p", strconv.Itoa(max(1, runtime.NumCPU()/2))})
-	if len(groups[0]) == 0 {
-		jobs[1] = append(jobs[1], slices.Concat(argv, groups[1]))
+		jobs[rest] = append(jobs[rest], slices.Concat(argv, []string{"-short"}, slowFirst(groups[1])))
 		return jobs
 	}
-	waiting := func(p string) bool { return below(p, waits) }
-	working := func(p string) bool { return !waiting(p) }
-	for i, not := range map[int]func(string) bool{1: waiting, 2: working} {
-		if some := slices.DeleteFunc(slices.Clone(groups[1]), not); len(some) > 0 {
-			jobs[i] = append(jobs[i], slices.Concat(others, some))
+	if len(groups[0]) == 0 {
+		jobs[rest] = append(jobs[rest], slices.Concat(argv, groups[1]))
+		return jobs
+	}
+	others := slices.Concat([]string{"nice", "-n", "19"}, argv, []string{"-p", "1"})
+	var apart [len(alone)][]string
+	var few, waits []string
+	for _, p := range groups[1] {
+		switch i := slices.Index(alone[:], strings.TrimPrefix(p, module)); {
+		case i >= 0:
+			apart[i] = slices.Concat(others, []string{p})
+		case below(p, mostlyWait):
+			waits = append(waits, p)
+		default:
+			few = append(few, p)
 		}
 	}
-	rest := slices.DeleteFunc(slices.Clone(groups[0]), func(p string) bool { return p == module+commands })
-	if len(rest) > 0 {
-		jobs[0] = append(jobs[0], slices.Concat(argv, []string{"-p", "1"}, rest))
+	for _, argv := range apart {
+		if argv != nil {
+			jobs[rest] = append(jobs[rest], argv)
+		}
 	}
-	if len(rest) < len(groups[0]) {
-		jobs[0] = append(jobs[0], slices.Concat(argv, []string{"-skip", commandsPure, module + commands}))
-		jobs[1] = append(jobs[1], slices.Concat(others, []string{"-run", commandsPure, module + commands}))
+	timed := slices.DeleteFunc(slices.Clone(groups[0]), func(p string) bool { return p == module+commands })
+	if len(timed) > 0 {
+		jobs[first] = append(jobs[first], slices.Concat(argv, []string{"-p", "1"}, timed))
+	}
+	if len(timed) < len(groups[0]) {
+		jobs[first] = append(jobs[first], slices.Concat(argv, []string{"-skip", commandsPure, module + commands}))
+		jobs[rest] = append(jobs[rest], slices.Concat(others, []string{"-run", commandsPure, module + commands}))
+	}
+	if len(few) > 0 {
+		jobs[rest] = append(jobs[rest], slices.Concat(others, few))
+	}
+	if len(waits) > 0 {
+		jobs[waiting] = append(jobs[waiting], slices.Concat(others, waits))
 	}
 	return jobs
 }

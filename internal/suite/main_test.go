@@ -49,29 +49,33 @@ func TestBelow(t *testing.T) {
 
 // Each test of the commands runs once, in one group or the other; other packages' names have no part in it.
 func TestJobs(t *testing.T) {
-	jobs := jobsOf([2][]string{{module + "sampler", module + "cmd/rdx"}, {module + "model"}}, false, time.Minute)
-	if len(jobs[0]) != 2 || len(jobs[1]) != 2 {
+	jobs := jobsOf([2][]string{{module + "sampler", module + "cmd/rdx"}, {module + "proc", module + "model", module + "why", module + "trace"}}, false, time.Minute)
+	if len(jobs[first]) != 2 || len(jobs[rest]) != 4 {
 		t.Fatalf("%q", jobs)
 	}
 	has := func(argv []string, want ...string) bool {
 		return strings.Contains(strings.Join(argv, " "), strings.Join(want, " "))
 	}
-	if has(jobs[0][0], "-skip") || !has(jobs[0][0], module+"sampler") || has(jobs[0][0], "cmd/rdx") ||
-		!has(jobs[0][1], "-skip", commandsPure, module+"cmd/rdx") || !has(jobs[1][1], "-run", commandsPure, module+"cmd/rdx") || !has(jobs[1][0], "nice", "-n", "19") {
+	if has(jobs[first][0], "-skip") || !has(jobs[first][0], module+"sampler") || has(jobs[first][0], "cmd/rdx") ||
+		!has(jobs[first][1], "-skip", commandsPure, module+"cmd/rdx") || !has(jobs[rest][2], "-run", commandsPure, module+"cmd/rdx") || !has(jobs[rest][0], "nice", "-n", "19") {
 		t.Errorf("%q", jobs)
+	}
+	// What takes long is for itself, the longest first, and what does not is together.
+	if !has(jobs[rest][0], "1", module+"trace") || !has(jobs[rest][1], "1", module+"model") || !has(jobs[rest][3], "1", module+"proc", module+"why") {
+		t.Errorf("%q", jobs[rest])
 	}
 	// What mostly waits does so beside the rest.
 	jobs = jobsOf([2][]string{{module + "sampler"}, {module + "bench/fleet", module + "model"}}, false, time.Minute)
-	if len(jobs[1]) != 1 || len(jobs[2]) != 1 || has(jobs[1][0], "bench/fleet") || !has(jobs[1][0], module+"model") ||
-		!has(jobs[2][0], module+"bench/fleet") || has(jobs[2][0], module+"model") || !has(jobs[2][0], "nice", "-n", "19") {
+	if len(jobs[rest]) != 1 || len(jobs[waiting]) != 1 || has(jobs[rest][0], "bench/fleet") || !has(jobs[rest][0], module+"model") ||
+		!has(jobs[waiting][0], module+"bench/fleet") || has(jobs[waiting][0], module+"model") || !has(jobs[waiting][0], "nice", "-n", "19") {
 		t.Errorf("%q", jobs)
 	}
-	if jobs := jobsOf([2][]string{nil, {module + "cmd/rdx"}}, true, time.Minute); len(jobs[0]) > 0 || len(jobs[1]) != 1 || !has(jobs[1][0], "-short", module+"cmd/rdx") {
+	if jobs := jobsOf([2][]string{nil, {module + "cmd/rdx"}}, true, time.Minute); len(jobs[first]) > 0 || len(jobs[rest]) != 1 || !has(jobs[rest][0], "-short", module+"cmd/rdx") {
 		t.Errorf("-short: %q", jobs)
 	}
 	// What takes longest begins first, or it would run alone at the end.
 	jobs = jobsOf([2][]string{nil, {module + "agent", module + "trace", module + "vm", module + "web"}}, true, time.Minute)
-	if !has(jobs[1][0], module+"web", module+"trace", module+"agent", module+"vm") {
+	if !has(jobs[rest][0], module+"web", module+"trace", module+"agent", module+"vm") {
 		t.Errorf("-short: %q", jobs)
 	}
 }
