@@ -256,7 +256,8 @@ func programs(t testing.TB) [][]string {
 	dir := t.TempDir()
 	text := filepath.Join(dir, "text")
 	var b bytes.Buffer
-	for i := range 400 {
+	const lines = 150 // each goes by the same code
+	for i := range lines {
 		b.WriteString(programLine(i))
 	}
 	if err := os.WriteFile(text, b.Bytes(), 0o644); err != nil {
@@ -312,8 +313,9 @@ func TestStreamIsLackeys(t *testing.T) {
 // With few buffers, and superblocks that end at jumps, as a program is run to be analysed, it makes the same accesses.
 func TestOnlineStreamIsTheSame(t *testing.T) {
 	text := filepath.Join(t.TempDir(), "text")
+	const lines = 4_000 // half as much again as would fill the buffers three times
 	var in []byte
-	for i := range 12_000 {
+	for i := range lines {
 		in = append(in, programLine(i)...)
 	}
 	if err := os.WriteFile(text, in, 0o644); err != nil {
@@ -328,6 +330,7 @@ func TestOnlineStreamIsTheSame(t *testing.T) {
 	if !slices.Equal(got, want) || len(res.Partial) > 0 {
 		t.Errorf("%d accesses and not %d, or others; %v", len(got), len(want), res.Partial)
 	}
+	t.Logf("%d accesses, %d bytes of words", len(want), res.RawBytes)
 	if least := uint64(3 * fewBuffers * bufferBytes); res.RawBytes < least {
 		t.Errorf("%d bytes of words, want %d: the buffers were not used again", res.RawBytes, least)
 	}
