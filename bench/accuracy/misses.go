@@ -154,11 +154,14 @@ func printTotals(all []judged) {
 				signed += r.said/r.exact - 1
 			}
 		}
-		median := math.NaN()
+		median, mean, smallest := "-", "-", "-"
 		if slices.Sort(off); len(off) > 0 {
-			median = off[len(off)/2]
+			median, mean = fmt.Sprintf("%.0f %%", 100*off[len(off)/2]), fmt.Sprintf("%+.0f %%", 100*signed/float64(len(off)))
 		}
-		fmt.Printf("| %s | %d | %d (%.0f %%) | %d | %d | %.0f %% | %+.0f %% | %.2g %% |\n", name, len(all), held, 100*float64(held)/float64(len(all)), large, quoted, 100*median, 100*signed/float64(max(len(off), 1)), 100*least)
+		if !math.IsInf(least, 1) {
+			smallest = fmt.Sprintf("%.2g %%", 100*least)
+		}
+		fmt.Printf("| %s | %d | %d (%.0f %%) | %d | %d | %s | %s | %s |\n", name, len(all), held, 100*float64(held)/float64(len(all)), large, quoted, median, mean, smallest)
 	}
 	fmt.Println()
 }

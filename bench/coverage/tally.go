@@ -138,15 +138,15 @@ func (s *Totals) Print(w io.Writer) {
 	for _, c := range s.settings {
 		for k, size := range Sizes {
 			t := &s.of[c][k]
-			median, bias := math.NaN(), 0.0
+			median, bias := "-", 0.0
 			if len(t.errors) > 0 {
-				median = quantile(t.errors, .5)
+				median = fmt.Sprintf("%.0f %%", 100*quantile(t.errors, .5))
 			}
 			for _, b := range t.bias {
 				bias += b / float64(len(t.bias))
 			}
-			fmt.Fprintf(w, "| %v | %d KiB | %d | %.1f | %.1f | %.0f | %.0f %% | %+.0f %% |\n", c, size>>10, t.streams, 100*float64(t.held)/float64(max(t.sessions, 1)), 100*t.least,
-				100*float64(t.quoted)/float64(max(t.large, 1)), 100*median, 100*bias)
+			fmt.Fprintf(w, "| %v | %d KiB | %d | %.1f | %.1f | %.0f | %s | %+.0f %% |\n", c, size>>10, t.streams, 100*float64(t.held)/float64(max(t.sessions, 1)), 100*t.least,
+				100*float64(t.quoted)/float64(max(t.large, 1)), median, 100*bias)
 		}
 	}
 }

@@ -62,24 +62,6 @@ int main(void)
 }
 `
 
-// pages touches a page after the other, by turns with few words.
-const pages = `#include <stdio.h>
-#include <stdlib.h>
-volatile unsigned long sum;
-int main(void)
-{
-	volatile char *at = calloc(400, 4096);
-	puts("ready");
-	fflush(stdout);
-	for (unsigned i = 0;; i++) {
-		for (int k = 0; k < 400; k++)
-			at[k * 4096L]++;
-		for (int k = 0; k < 4000; k++)
-			sum += k;
-	}
-}
-`
-
 // locating looks ahead at every hold.
 type locating struct {
 	holdsNothing

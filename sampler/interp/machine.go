@@ -106,9 +106,6 @@ func (m *Machine) Return(result uint64) {
 // next Run.
 func (m *Machine) Accesses() []Access { return m.acc }
 
-// Completed is how many accesses the present Run has made by instructions that are done.
-func (m *Machine) Completed() int { return m.accStart }
-
 // Follow has Runs keep the addresses of their instructions, for Path.
 func (m *Machine) Follow(on bool) { m.follows = on }
 

@@ -138,9 +138,6 @@ func (m *Machine) Held(addr uint64, n uint8) (uint64, bool) { return m.mem.Held(
 // next Run.
 func (m *Machine) Accesses() []interp.Access { return m.acc }
 
-// Completed is how many accesses the present Run has made by instructions that are done.
-func (m *Machine) Completed() int { return m.accStart }
-
 // Overlay puts what the burst has stored over a copy of the target's memory at
 // addr, so that b is that memory as the burst sees it.
 func (m *Machine) Overlay(addr uint64, b []byte) { m.mem.Overlay(addr, b) }
