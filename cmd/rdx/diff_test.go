@@ -45,7 +45,8 @@ func TestDiffFinds(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, c := range r.Caches {
-		if c.Level == "L2" && (!c.Significant || c.Change.Value > -0.3 || c.Change.High > -0.2) {
+		// Either ratio is known within a quarter, as holds come by time.
+		if c.Level == "L2" && (!c.Significant || c.Change.Value > -0.3 || c.Change.High > -0.15) {
 			t.Errorf("L2: %+v", c)
 		}
 	}
