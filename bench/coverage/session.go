@@ -186,6 +186,9 @@ func (d *drawn) hold(process *target.Process, p int, t float64) {
 		first, most = countedClassified, countedMost
 	}
 	w := d.read(p, first, most, d.rng)
+	if d.Clock == ByTime {
+		d.setHeads(&w)
+	}
 	if d.Unwatched {
 		defer d.addHot(process, &w, t)
 	}

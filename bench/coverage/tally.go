@@ -28,20 +28,16 @@ func (t *Tally) Held() float64 {
 // Bias is by which share of the ratio it is off on average.
 func (t *Tally) Bias() float64 { return t.signed / float64(t.Sessions) }
 
-// Error is the median of how far off quoted ratios are; NaN where none is.
-func (t *Tally) Error() float64 {
-	if len(t.errors) == 0 {
-		return math.NaN()
+// medianError is that of how far off quoted ratios are, in percent; a dash where none is.
+func medianError(errors []float64) string {
+	if len(errors) == 0 {
+		return "-"
 	}
-	return quantile(t.errors, .5)
+	return fmt.Sprintf("%.0f %%", 100*quantile(errors, .5))
 }
 
 func (t *Tally) String() string {
-	said := "-"
-	if len(t.errors) > 0 {
-		said = fmt.Sprintf("%.0f %%", 100*t.Error())
-	}
-	return fmt.Sprintf("%.3g | %.1f | %d / %d | %.0f | %s | %+.0f %%", 100*t.Exact, 100*t.Held(), t.Below, t.Above, 100*float64(t.Quoted)/float64(t.Sessions), said, 100*t.Bias())
+	return fmt.Sprintf("%.3g | %.1f | %d / %d | %.0f | %s | %+.0f %%", 100*t.Exact, 100*t.Held(), t.Below, t.Above, 100*float64(t.Quoted)/float64(t.Sessions), medianError(t.errors), 100*t.Bias())
 }
 
 func (t *Tally) add(p *model.Point) {
@@ -138,15 +134,12 @@ func (s *Totals) Print(w io.Writer) {
 	for _, c := range s.settings {
 		for k, size := range Sizes {
 			t := &s.of[c][k]
-			median, bias := "-", 0.0
-			if len(t.errors) > 0 {
-				median = fmt.Sprintf("%.0f %%", 100*quantile(t.errors, .5))
-			}
+			bias := 0.0
 			for _, b := range t.bias {
 				bias += b / float64(len(t.bias))
 			}
 			fmt.Fprintf(w, "| %v | %d KiB | %d | %.1f | %.1f | %.0f | %s | %+.0f %% |\n", c, size>>10, t.streams, 100*float64(t.held)/float64(max(t.sessions, 1)), 100*t.least,
-				100*float64(t.quoted)/float64(max(t.large, 1)), median, 100*bias)
+				100*float64(t.quoted)/float64(max(t.large, 1)), medianError(t.errors), 100*bias)
 		}
 	}
 }

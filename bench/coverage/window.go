@@ -29,8 +29,8 @@ type window struct {
 	chosen              int   // one of them, or -1
 	distinct            int   // lines from it on
 	octaves             [16]octave
-	heads               *ahead.Heads
-	sizes               []int // of these
+	heads               *ahead.Heads // where the model foretells how long they take
+	sizes               []int        // of these
 }
 
 // octave is a touch whose reuse was read, of so many with about as many lines in between.
@@ -97,7 +97,6 @@ func (s *Stream) read(p, classified, most int, rng *rand.Rand) (w window) {
 	}
 	w.from, w.first, w.length, w.chosen = p, min(classified, limit), min(classified, limit), -1
 	s.extend(&w, limit)
-	s.setHeads(&w)
 	end := p + w.length
 	for q := p; q < end; q++ {
 		next := s.after(q)

@@ -349,11 +349,11 @@ func (l *Locator) countBefore(ahead *Ahead, u use) {
 // was classified. Where known tells open ones by their block, one more stands for those of which it says otherwise than of the
 // chosen one's; nil: for none. The error is a *Declined.
 func (l *Locator) Tell(known func(block uint64) bool, pick func(n int) int) (watched Followed, others []Followed, err error) {
+	l.heads = nil
 	if len(l.log.all) == 0 {
 		return Followed{}, nil, nil // its operand was all there was
 	}
 	l.settle()
-	l.heads = nil
 	if l.headed {
 		l.heads = l.log.tellHeads()
 	}
