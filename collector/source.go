@@ -46,6 +46,8 @@ type health struct {
 	sampled float64       // of it: in periods that ended in a tick
 	cut     float64       // and at most in periods that did not
 	ticks   uint64
+	// throttles: so often the kernel has stopped it.
+	throttles uint64
 }
 
 const (
@@ -108,11 +110,13 @@ func (h health) stands(now health, source sampler.Source) error {
 }
 
 // silent says what is wrong with a source that counted from h to now and did not
-// interrupt, nil if it did. period is the mean distance of its ticks.
+// interrupt, nil if it did. period is the mean distance of its ticks. One that is throttled and ticks is weighed, and not dead:
+// its ticks are few, and their periods, which last from hold to hold, may all be short ones.
 func (h health) silent(now health, source sampler.Source, period float64) error {
 	counted := now.counted - h.counted
 	missed := counted - (now.sampled - h.sampled) - (now.cut - h.cut)
-	if missed <= max(deadShare*counted, fewestTicks*period) {
+	weighed := now.throttles > h.throttles && now.ticks >= h.ticks+fewestTicks
+	if weighed || missed <= max(deadShare*counted, fewestTicks*period) {
 		return nil
 	}
 	return fmt.Errorf("%s does not interrupt: %d times where %.0f were due (%s)", source.Name(), now.ticks-h.ticks, counted/period, unthrottle)
@@ -150,7 +154,7 @@ func (s *sourceState) check(sum estimate.Totals, stats sampler.Stats) (good uint
 	}
 	now := health{
 		at: time.Now(), user: s.targets.processes.UserTime(),
-		ran: sum.CPU, lag: sum.Shared, counted: sum.Counted, sampled: sum.Ticked, cut: sum.Cut, ticks: stats.Ticks,
+		ran: sum.CPU, lag: sum.Shared, counted: sum.Counted, sampled: sum.Ticked, cut: sum.Cut, ticks: stats.Ticks, throttles: sum.Throttles,
 	}
 	before, ranBefore := s.health, s.healthRan
 	// Time is less than before if a process has ended.
