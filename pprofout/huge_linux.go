@@ -1,6 +1,8 @@
 package pprofout
 
 import (
+	"os"
+	"runtime"
 	"sync/atomic"
 	"unsafe"
 
@@ -18,11 +20,37 @@ func huge[T any](s []T) (same []T, stop func()) {
 	if size < leastHuge {
 		return s, func() {}
 	}
-	first := unsafe.SliceData(s)
-	page := uintptr(unix.Getpagesize())
-	skip := -uintptr(unsafe.Pointer(first)) % page
-	stop, _ = ahead(unsafe.Slice((*byte)(unsafe.Pointer(first)), size)[skip : (size-skip)/page*page+skip])
+	stop, _ = ahead(wholePages(unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(s))), size)))
 	return s, stop
+}
+
+func wholePages(b []byte) []byte {
+	size, page := uintptr(len(b)), uintptr(unix.Getpagesize())
+	skip := -uintptr(unsafe.Pointer(unsafe.SliceData(b))) % page
+	return b[skip : (size-skip)/page*page+skip]
+}
+
+// takenPerByte is about how many bytes of memory are taken, besides its records, to read and show a byte of a large profile.
+const takenPerByte = 16
+
+// fence is never written to, so that no memory is taken for it.
+var fence []byte
+
+// LargePagesFor has what showing the profile of a file takes of the heap come in large pages: page by page it took a fifth of the
+// CPU time until it was shown. It is for programs that have hardly begun, as it makes room that is given back by a collection:
+// Go gives out the lowest memory that is free.
+func LargePagesFor(file string) {
+	const most = 1 << 30
+	fi, err := os.Stat(file)
+	if err != nil || !fi.Mode().IsRegular() || fi.Size() < leastHuge/takenPerByte {
+		return
+	}
+	room := make([]byte, takenPerByte*min(fi.Size(), most/takenPerByte))
+	// Records shall not begin in the room: what was given back is cleared before it is given out.
+	fence = make([]byte, 4<<20)
+	unix.Madvise(wholePages(room), unix.MADV_HUGEPAGE)
+	runtime.KeepAlive(room)
+	runtime.GC()
 }
 
 // ahead takes pages on a goroutine, which stop ends: done is closed then.

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -27,9 +28,10 @@ func alone(t *testing.T) (is bool) {
 	return false
 }
 
+const enabled = "/sys/kernel/mm/transparent_hugepage/enabled"
+
 // TestHuge: memory is asked for in large pages. Whether the kernel has any is its affair: where memory is scarce there is none.
 func TestHuge(t *testing.T) {
-	const enabled = "/sys/kernel/mm/transparent_hugepage/enabled"
 	if b, err := os.ReadFile(enabled); err != nil || strings.Contains(string(b), "[never]") {
 		t.Skipf("needs large pages: %s: %.40s %v", enabled, b, err)
 	}
@@ -55,6 +57,40 @@ func TestHuge(t *testing.T) {
 	}
 	if s[len(s)-1][1] != 1 {
 		t.Error("what was written is not there")
+	}
+}
+
+// TestLargePagesFor: what is taken while a large profile is shown comes in large pages, but no memory is taken for that, and
+// none that was cleared is given to records.
+func TestLargePagesFor(t *testing.T) {
+	if b, err := os.ReadFile(enabled); err != nil || strings.Contains(string(b), "[never]") {
+		t.Skipf("needs large pages: %s: %.40s %v", enabled, b, err)
+	}
+	if !alone(t) {
+		return
+	}
+	const size = leastHuge
+	file := filepath.Join(t.TempDir(), "file")
+	if err := os.WriteFile(file, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Truncate(file, size); err != nil {
+		t.Fatal(err)
+	}
+	LargePagesFor(file + " is not there")
+	LargePagesFor(file)
+	asked := func(b []byte) (yes bool, kib int) {
+		flags, pages := advised(t, uintptr(unsafe.Pointer(&b[len(b)/2])))
+		fmt.Sscanf(pages, "%d kB", &kib)
+		return slices.Contains(strings.Fields(flags), "hg"), kib
+	}
+	if yes, kib := asked(make([]byte, size)); !yes {
+		t.Error("large pages are not asked for")
+	} else if kib<<10 > 2*size { // it was cleared
+		t.Errorf("%d KiB are taken for %d bytes", kib, size)
+	}
+	if yes, _ := asked(make([]byte, 2*takenPerByte*size)); yes {
+		t.Error("what does not fit in begins in memory that was given back")
 	}
 }
 

@@ -4,6 +4,9 @@ package pprofout
 
 func huge[T any](s []T) (same []T, stop func()) { return s, func() {} }
 
+// LargePagesFor asks for large pages on Linux.
+func LargePagesFor(file string) {}
+
 // room is memory that could be given back at once on Linux.
 type room struct{ bytes []byte }
 

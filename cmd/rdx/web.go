@@ -76,11 +76,12 @@ const openingPercent = 50_000
 const pictured = 5 * time.Second
 
 // opening begins the time until the first picture of one file is there. Several may leave more behind than there is memory.
-func opening(files int, o *web.Options) {
-	if files > 1 {
+func opening(files []string, o *web.Options) {
+	if len(files) > 1 {
 		debug.SetGCPercent(keptPercent)
 	} else {
 		debug.SetGCPercent(openingPercent)
+		pprofout.LargePagesFor(files[0])
 		o.Made = func() { time.AfterFunc(pictured, func() { debug.SetGCPercent(keptPercent) }) }
 	}
 }
@@ -117,7 +118,7 @@ func newWebCmd() *cobra.Command {
 			case len(args) > 0 && cmd.Flags().Changed("server"):
 				return report.BadInput(errors.New("web: name files or a --server, not both"))
 			case len(args) > 0:
-				opening(len(args), &o)
+				opening(args, &o)
 				all, err = webProfiles(args)
 			case of.access.Server == "":
 				return report.BadInput(errors.New("web: name a profile, such as rdx.pb.gz, or a --server"))
