@@ -32,9 +32,25 @@ func (s *account) abort(err error) {
 }
 
 // lose counts a sample that did not become an observation.
-func (s *account) lose(why model.Reason) { s.losses[model.LostBecause.Of(why)]++ }
+func (s *account) lose(why model.Reason) { s.count(model.LostBecause.Of(why), 1) }
+
+// count adds to what the profile will have under a name.
+func (s *account) count(name model.CountName, n int64) { s.losses[name] += n }
+
+// warn has the user told something before the session is over.
+func (s *account) warn(text string) { s.warnings = append(s.warnings, text) }
+
+// takeWarnings takes those that nobody was told of yet.
+func (s *account) takeWarnings() []string {
+	told := s.warnings
+	s.warnings = nil
+	return told
+}
+
+// tells says whether there is anything that whoever waits should know at once.
+func (s *account) tells() bool { return s.failed || len(s.warnings) > 0 }
 
 // loseHold counts the samples of a hold that gave none.
 func (s *holds) loseHold(why model.Reason) {
-	s.account.losses[model.LostBecause.Of(why)] += int64(s.perHoldWanted())
+	s.account.count(model.LostBecause.Of(why), int64(s.perHoldWanted()))
 }

@@ -64,9 +64,10 @@ func (s *targets) prepare() {
 }
 
 // seize attaches to the processes, or to the one that was started. Call it on the tracing thread.
-func (s *targets) seize(launched int) error {
-	if launched != 0 {
-		return s.tracing.tracer.Seize(launched)
+func (s *targets) seize() error {
+	defer func() { s.attached = len(s.threads) }()
+	if s.child != 0 {
+		return s.tracing.tracer.Seize(s.child)
 	}
 	var failed error
 	seized := 0

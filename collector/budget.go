@@ -86,6 +86,9 @@ const (
 // forHolds is the share that copying leaves to holds.
 func (b *budget) forHolds() float64 { return b.target - min(b.copiedShare, copyingShare*b.target) }
 
+// slowed is told by how many ns watched words have slowed copying so far.
+func (b *budget) slowed(ns float64) { b.copied = ns }
+
 // aim sets what share of the target's CPU time the budget is from now on.
 func (b *budget) aim(share float64) {
 	b.accept = min(max(b.accept*share/b.target, minAccept), maxAccept)
@@ -143,6 +146,18 @@ func (b *budget) measured(after float64) {
 	b.holdNS += b.charge(1, firstHoldNS)
 	b.setFirst()
 }
+
+// tickCosts is told what a tick of a timer costs, in ns, as it was measured.
+func (b *budget) tickCosts(ns float64) {
+	b.tickNS = ns
+	b.setFirst()
+}
+
+// ticksEvery is told how far apart in CPU time a timer's ticks are, in ns.
+func (b *budget) ticksEvery(ns float64) { b.periodNS = ns }
+
+// force has so much accepted, whatever it costs.
+func (b *budget) force(accept float64) { b.forced = accept }
 
 // ticksApart is told how far apart in CPU time all threads' ticks were, and are from now on.
 func (b *budget) ticksApart(were, are float64) {

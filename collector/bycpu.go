@@ -7,34 +7,22 @@ import (
 )
 
 // collectRegisters takes what a job has brought, if it is done.
-func (s *watches) collectRegisters() {
-	select {
-	case j := <-s.registers.done:
-		s.registers.done = nil
+func (s *groupWatches) collectRegisters() {
+	if j := s.registers.collect(); j != nil {
 		s.putRegisters(j)
-	default: // also if none is under way
 	}
 }
 
 // tendRegisters is called often, and begins a job when it is time.
-func (s *watches) tendRegisters() {
-	r := s.registers
-	if r == nil {
+func (s *groupWatches) tendRegisters() {
+	if s.registers == nil {
 		return
 	}
 	s.collectRegisters()
-	if now := time.Now(); r.done == nil && now.After(r.due) {
-		r.due = now.Add(registersEvery)
-		j, done := r.plan(), make(chan *registerJob, 1)
-		r.done = done
-		go func() {
-			j.run(onlineCPUs)
-			done <- j
-		}()
-	}
+	s.registers.begin(time.Now(), onlineCPUs)
 }
 
-func (s *watches) putRegisters(j *registerJob) {
+func (s *groupWatches) putRegisters(j *registerJob) {
 	r := s.registers
 	if j.closed != nil {
 		s.account.fail(j.closed)
@@ -47,20 +35,26 @@ func (s *watches) putRegisters(j *registerJob) {
 			}
 		}
 	}
-	if r.refused != nil && !r.told {
-		r.told = true
-		s.account.warnings = append(s.account.warnings, fmt.Sprintf("processes of more than %d threads are watched by debug registers of all CPUs, and some are taken: %v "+
+	if refused := r.refusal(); refused != nil {
+		s.account.warn(fmt.Sprintf("processes of more than %d threads are watched by debug registers of all CPUs, and some are taken: %v "+
 			"(end debuggers, perf's mem: events and other profilers of the machine, or use --stack own; asked for again every %v; until then nothing is watched, only read ahead of)",
-			1+fewThreads, r.refused, registersEvery))
+			1+fewThreads, refused, registersEvery))
 	}
 }
 
+// count counts the CPUs.
+func (s *groupWatches) count() error {
+	cpus, err := onlineCPUs()
+	s.cpus = len(cpus)
+	return err
+}
+
 // many says whether so many other threads are watched by CPU.
-func (s *watches) many(others int) bool { return others > fewThreads && others > s.cpus }
+func (s *groupWatches) many(others int) bool { return others > fewThreads && others > s.cpus }
 
 // expectMany takes the registers before the target is touched, if it has many threads
 // by now.
-func (s *watches) expectMany(pid int) error {
+func (s *groupWatches) expectMany(pid int) error {
 	tasks, err := os.ReadDir(fmt.Sprintf("/proc/%d/task", pid))
 	if err != nil || !s.many(len(tasks)-1) {
 		return nil // Seize says what is wrong
@@ -68,17 +62,14 @@ func (s *watches) expectMany(pid int) error {
 	if err := s.shareByCPU(); err != nil {
 		return err
 	}
-	j := s.registers.plan()
-	j.run(onlineCPUs)
-	s.registers.due = time.Now().Add(registersEvery)
-	s.putRegisters(j)
+	s.putRegisters(s.registers.atOnce(onlineCPUs))
 	return nil
 }
 
 // shareByCPU makes the slots that all processes of many threads share, for they share
 // the registers of the CPUs, and has these taken. All threads have so many fewer of
 // their own.
-func (s *watches) shareByCPU() error {
+func (s *groupWatches) shareByCPU() error {
 	if s.byCPU != nil {
 		return nil
 	}
@@ -103,7 +94,7 @@ func (s *watches) shareByCPU() error {
 }
 
 // watchByCPU has a group, which has got many threads, watched by CPU from here on.
-func (s *watches) watchByCPU(g *group) error {
+func (s *groupWatches) watchByCPU(g *group) error {
 	for slot := range g.slots {
 		s.vacate(g, slot)
 	}
@@ -111,10 +102,7 @@ func (s *watches) watchByCPU(g *group) error {
 		return err
 	}
 	s.kernel.RemoveGroup(g.number)
-	g.shares, g.byCPU = s.byCPU, true
-	for _, m := range g.members {
-		m.shared.Group = g.number
-	}
+	g.turnToCPUs(s.byCPU)
 	s.tendRegisters()
 	return nil
 }

@@ -133,7 +133,7 @@ func (s *sampling) load() error {
 				err = s.loadClock(sampler.CounterClock(c))
 			}
 			if err == nil {
-				s.timing.why = why
+				s.timing.notBest(why)
 				return nil
 			}
 			why = errors.Join(why, err)
@@ -145,7 +145,7 @@ func (s *sampling) load() error {
 	if err := s.loadClock(sampler.CPUTime()); err != nil {
 		return err
 	}
-	s.timing.why = why
+	s.timing.notBest(why)
 	return nil
 }
 
@@ -232,20 +232,23 @@ func (s *sampling) loadClock(clock sampler.Clock) error {
 		s.kernel.Close()
 		return fmt.Errorf("start session: %w", err)
 	}
-	s.watches.moves = s.watches.points.Moves && !s.watches.groups() && !s.holds.steps()
-	if s.timing.tickCost, err = s.kernel.TickCost(); err != nil {
+	tickCost, err := s.kernel.TickCost()
+	if err != nil {
 		s.cfg.Log.Warn("the cost of a tick is assumed", zap.Error(err))
 	}
-	s.watches.copyCost.copied = sampler.Copied
-	if s.watches.copyCost.perByte, s.watches.copyCost.unknown = s.cfg.copyCost(); s.watches.copyCost.unknown != nil {
-		s.cfg.Log.Warn("whether watched words slow copying is not known, nor in the account", zap.Error(s.watches.copyCost.unknown))
+	perByte, err := s.cfg.copyCost()
+	if err != nil {
+		s.cfg.Log.Warn("whether watched words slow copying is not known, nor in the account", zap.Error(err))
 	}
+	s.watches.copyCost.slows(perByte, err)
 	if s.cfg.MeasureRate && clock.Counted == nil {
-		if s.prober.StampNS, err = s.kernel.StampCost(); err != nil {
+		stampCost, err := s.kernel.StampCost()
+		if err != nil {
 			s.cfg.Log.Warn("the cost of a stamp is taken to be a tick's", zap.Error(err))
 		}
+		s.prober.stampCosts(stampCost)
 	}
-	s.timing.clock = clock
+	s.timing.use(clock, tickCost)
 	s.holds.reach(clock)
 	return nil
 }
@@ -294,8 +297,9 @@ func (s *watches) try() (err error) {
 		err = s.points.Usable()
 	}
 	if err == nil {
-		s.timing.calibration, err = s.kernel.Calibrate(calibrations)
+		err = s.timing.calibrate()
 	}
+	s.moves = s.points.Moves && !s.groups() && s.cfg.BurstEngine != Step
 	return err
 }
 

@@ -30,6 +30,18 @@ type timing struct {
 	wakes       durations // of the tracing thread, for a hold
 }
 
+// use is told what the clock is, and what a tick of CPU time costs, in ns.
+func (s *timing) use(clock sampler.Clock, tickCost float64) { s.clock, s.tickCost = clock, tickCost }
+
+// notBest is told why there is no better clock, nil if there is none.
+func (s *timing) notBest(why error) { s.why = why }
+
+// calibrate measures the constant of two traps.
+func (s *timing) calibrate() (err error) {
+	s.calibration, err = s.kernel.Calibrate(calibrations)
+	return err
+}
+
 // elapsed is the time between two readings of a thread's clock as the target
 // alone would have taken, after so many traps of its watchpoints.
 //
@@ -53,6 +65,9 @@ func (s *timing) smeared(diff uint64, traps float64) float64 {
 	// Every other trap between was the first or the last of a watchpoint.
 	return float64(diff) - share - (traps-1)*(share+s.calibration.Limit/2)
 }
+
+// noteBusy is told whether no processor is idle.
+func (s *timing) noteBusy(busy bool) { s.busy = busy }
 
 // reading is one of a thread's clock.
 type reading struct {

@@ -58,6 +58,11 @@ type copyCost struct {
 	failed                          error  // the last failure to read what a process copied
 }
 
+// slows is told what a byte that is copied while a word is watched costs more, in ns, or why that is not known.
+func (c *copyCost) slows(perByte float64, unknown error) {
+	c.copied, c.perByte, c.unknown = sampler.Copied, perByte, unknown
+}
+
 // span is a time in which a word was watched, by sampler.Monotonic.
 type span struct{ from, to time.Duration }
 
@@ -166,6 +171,12 @@ func (c *copyCost) add(p *target.Process) {
 	c.of[p] = &copies{seen: now, read: now}
 }
 
+// forget takes a process that has ended for the last time.
+func (c *copyCost) forget(p *target.Process) {
+	c.settle(p, sampler.Monotonic(), true)
+	delete(c.of, p)
+}
+
 // begin notes what a process has copied before it is looked at.
 func (c *copyCost) begin(p *target.Process) {
 	if c.perByte == 0 {
@@ -227,7 +238,7 @@ func (s *copyLimit) settle() {
 	for _, p := range s.targets.processes.Alive {
 		c.settle(p, now, false)
 	}
-	s.ticks.budget.copied = c.cost
+	s.ticks.budget.slowed(c.cost)
 }
 
 // look begins to look whether words still need to be watched, and may be.
@@ -327,7 +338,7 @@ func (s *watches) giveUp(t *thread) {
 		waits := o != nil && o.State == record.Used
 		s.retire(t, i)
 		if waits && o.State == record.Done && o.Kind == model.Censored {
-			s.copyCost.givenUp++
+			s.copyCost.gaveUp()
 		}
 		t.shared.Slots[i].N = 0
 		if g := t.group; g != nil {
@@ -341,11 +352,26 @@ func (s *watches) mayWatch() bool {
 	if s.none != nil {
 		return false
 	}
-	if s.copyCost.paused {
-		s.copyCost.passed++
-	}
-	return !s.copyCost.paused
+	return s.copyCost.allows()
 }
+
+// allows says whether words may be watched now, and counts a sample that is not for that.
+func (c *copyCost) allows() bool {
+	if c.paused {
+		c.passed++
+	}
+	return !c.paused
+}
+
+// opened, closed and gaveUp follow what watches do.
+func (c *copyCost) opened() { c.points++ }
+
+func (c *copyCost) closed(p *sampler.Watchpoint) {
+	c.points--
+	c.copiedTraps += uint64(p.Copied())
+}
+
+func (c *copyCost) gaveUp() { c.givenUp++ }
 
 // comments are the account's lines about copying.
 func (c *copyCost) comments() []string {

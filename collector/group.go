@@ -3,6 +3,7 @@ package collector
 import (
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"os"
 	"slices"
 	"strconv"
@@ -12,6 +13,7 @@ import (
 
 	"github.com/rdx-profiler/rdx/collector/estimate"
 	"github.com/rdx-profiler/rdx/collector/record"
+	"github.com/rdx-profiler/rdx/collector/target"
 	"github.com/rdx-profiler/rdx/model"
 	"github.com/rdx-profiler/rdx/sampler"
 )
@@ -53,12 +55,31 @@ type groupWatch struct {
 	points []*sampler.Watchpoint
 }
 
+// groupWatches are what is watched in all threads of a process: the slots of groups, and the registers of CPUs. It
+// belongs to the tracing thread.
+type groupWatches struct {
+	account *account
+	cfg     *Config
+	kernel  *sampler.Kernel
+	rand    *rand.Rand
+	timing  *timing
+	watches *watches // the slots of threads, which those of groups serve
+
+	groupOf     map[*target.Process]*group
+	byCPU       *shares    // of processes that are watched by CPU, nil if there are none
+	registers   *registers // of CPUs, likewise
+	others      int        // watchpoints opened in other threads
+	otherFailed error      // the last failure to watch another thread
+	unwatched   int        // words of lines given up for another datum
+	cpus        int        // online at the start
+}
+
 // groups says whether data are watched in all threads.
-func (s *watches) groups() bool { return s.cfg.Stack != OwnStack }
+func (s *groupWatches) groups() bool { return s.cfg.Stack != OwnStack }
 
 // join takes a thread into its process's group; what is being watched is
 // watched in it, too, before its first instruction.
-func (s *watches) join(t *thread) error {
+func (s *groupWatches) join(t *thread) error {
 	p := t.process
 	g := s.groupOf[p]
 	if g == nil {
@@ -73,9 +94,7 @@ func (s *watches) join(t *thread) error {
 		g = &group{shares: &shares{number: number, shared: shared}}
 		s.groupOf[p] = g
 	}
-	t.group = g
-	t.shared.Group, t.shared.Process = g.number, uint32(p.PID)
-	g.members = append(g.members, t)
+	g.add(t)
 	if !g.byCPU && s.many(len(g.members)-1) {
 		err := s.watchByCPU(g)
 		if err != nil {
@@ -102,11 +121,9 @@ func (s *watches) join(t *thread) error {
 	return nil
 }
 
-func (s *watches) leave(t *thread) {
+func (s *groupWatches) leave(t *thread) {
 	g := t.group
-	t.group = nil
-	g.members = slices.DeleteFunc(g.members, func(m *thread) bool { return m == t })
-	if len(g.members) == 0 {
+	if g.remove(t); len(g.members) == 0 {
 		if !g.byCPU {
 			s.kernel.RemoveGroup(g.number)
 		}
@@ -114,26 +131,51 @@ func (s *watches) leave(t *thread) {
 	}
 }
 
+// add and remove keep the group's threads.
+func (g *group) add(t *thread) {
+	t.group = g
+	t.shared.Group, t.shared.Process = g.number, uint32(t.process.PID)
+	g.members = append(g.members, t)
+}
+
+func (g *group) remove(t *thread) {
+	t.group = nil
+	g.members = slices.DeleteFunc(g.members, func(m *thread) bool { return m == t })
+}
+
+// turnToCPUs has the group watched by CPU, by slots that it shares with other groups.
+func (g *group) turnToCPUs(s *shares) {
+	g.shares, g.byCPU = s, true
+	for _, m := range g.members {
+		m.shared.Group = g.number
+	}
+}
+
 // vacate ends what a slot of the group serves.
-func (s *watches) vacate(g *group, slot int) {
+func (s *groupWatches) vacate(g *group, slot int) {
 	switch w := &g.slots[slot]; {
 	case w.owner == nil:
 	case w.main == slot:
-		s.retire(w.owner, slot)
+		s.watches.retire(w.owner, slot)
 	default: // a word of the line of another slot's datum
 		s.cutWord(g, slot)
 		s.closeOthers(g, slot)
 	}
 }
 
-// occupy gives the slot to a thread of the group.
-func (g *group) occupy(slot int, t *thread) {
-	g.slots[slot] = groupWatch{owner: t, main: slot}
-	g.shared.Slots[slot].Owner = 0
+// occupy gives the slot to a thread of the group, free to nobody.
+func (s *shares) occupy(slot int, t *thread) {
+	s.slots[slot] = groupWatch{owner: t, main: slot}
+	s.shared.Slots[slot].Owner = 0
+}
+
+func (s *shares) free(slot int) {
+	s.slots[slot] = groupWatch{}
+	s.shared.Slots[slot].Owner = 0
 }
 
 // closeOthers takes down the slot's watchpoints in other threads.
-func (s *watches) closeOthers(g *group, slot int) {
+func (s *groupWatches) closeOthers(g *group, slot int) {
 	if g.byCPU && g.slots[slot].owner != nil {
 		// One that fails is given back and renewed, and counted.
 		_ = s.registers.park(slot)
@@ -143,12 +185,11 @@ func (s *watches) closeOthers(g *group, slot int) {
 			s.account.fail(err)
 		}
 	}
-	g.slots[slot] = groupWatch{}
-	g.shared.Slots[slot].Owner = 0
+	g.free(slot)
 }
 
 // release frees all that serves the thread's slot.
-func (g *group) release(s *watches, t *thread, slot int) {
+func (g *group) release(s *groupWatches, t *thread, slot int) {
 	g.releaseLine(s, t, slot)
 	if w := &g.slots[slot]; w.owner == t && w.main == slot {
 		s.closeOthers(g, slot)
@@ -157,7 +198,7 @@ func (g *group) release(s *watches, t *thread, slot int) {
 
 // releaseLine frees the slots that watch other words of the line of the datum in the
 // thread's slot.
-func (g *group) releaseLine(s *watches, t *thread, slot int) {
+func (g *group) releaseLine(s *groupWatches, t *thread, slot int) {
 	for i := range g.slots {
 		if w := &g.slots[i]; i != slot && w.owner == t && w.main == slot {
 			s.cutBlind(g, t, slot, i)
@@ -169,7 +210,7 @@ func (g *group) releaseLine(s *watches, t *thread, slot int) {
 // watchOthers watches word, which t's slot is armed for, in all other threads,
 // and for a private stack as many other words of its line as slots are free. It says
 // why it can't watch the word, "" if it does.
-func (s *watches) watchOthers(t *thread, slot int, word uint64, o *observation) (failed model.Reason) {
+func (s *groupWatches) watchOthers(t *thread, slot int, word uint64, o *observation) (failed model.Reason) {
 	g := t.group
 	if failed := s.watchGroup(g, t, slot, slot, word, o.Stack); failed != "" {
 		return failed
@@ -203,7 +244,7 @@ func (s *watches) watchOthers(t *thread, slot int, word uint64, o *observation) 
 }
 
 // cutWord notes that a word of a datum's line is not watched any more.
-func (s *watches) cutWord(g *group, slot int) {
+func (s *groupWatches) cutWord(g *group, slot int) {
 	w := &g.slots[slot]
 	main := &w.owner.shared.Slots[w.main]
 	o := w.owner.slots[w.main].obs
@@ -224,7 +265,7 @@ func (s *watches) cutWord(g *group, slot int) {
 
 // watchGroup watches a word by a slot of the group for t's slot main, and says why it can't,
 // "" if it does.
-func (s *watches) watchGroup(g *group, t *thread, slot, main int, word uint64, stack model.StackKind) (failed model.Reason) {
+func (s *groupWatches) watchGroup(g *group, t *thread, slot, main int, word uint64, stack model.StackKind) (failed model.Reason) {
 	w := &g.slots[slot]
 	*w = groupWatch{owner: t, main: main}
 	shared := &g.shared.Slots[slot]
@@ -251,7 +292,7 @@ func (s *watches) watchGroup(g *group, t *thread, slot, main int, word uint64, s
 
 // watchOther opens one watchpoint, and says whether it could: else what the slot watches is
 // not known in all threads.
-func (s *watches) watchOther(w *groupWatch, tid, slot int, word uint64, stack model.StackKind) bool {
+func (s *groupWatches) watchOther(w *groupWatch, tid, slot int, word uint64, stack model.StackKind) bool {
 	p, err := s.kernel.ArmOther(tid, slot, word, stack == model.StackPrivate)
 	s.others++
 	switch {
@@ -267,7 +308,7 @@ func (s *watches) watchOther(w *groupWatch, tid, slot int, word uint64, stack mo
 
 // watchable says why a datum that a thread's hold has won a slot for can't be watched in
 // others, "" if it can.
-func (s *watches) watchable(t *thread) model.Reason {
+func (s *groupWatches) watchable(t *thread) model.Reason {
 	if g := t.group; g != nil && g.byCPU {
 		s.collectRegisters()
 		return s.registers.missing(int(t.shared.HoldSlot))
@@ -277,7 +318,7 @@ func (s *watches) watchable(t *thread) model.Reason {
 
 // chooseStack says in which stack the next sample is observed.
 // In one that is watched by CPU what is watched goes by the slot: see registers.stack.
-func (s *watches) chooseStack(g *group) model.StackKind {
+func (s *groupWatches) chooseStack(g *group) model.StackKind {
 	switch {
 	case g == nil:
 		return model.StackOwn

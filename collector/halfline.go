@@ -13,6 +13,12 @@ const (
 	Line = "line"
 )
 
+// chooseLines is called when the source is known.
+func (s *holds) chooseLines() {
+	s.lines = s.cfg.chooseLines(s.src.source.Reports())
+	s.watches.chooseHalves(s.lines)
+}
+
 // chooseLines says whether samples are of lines: the four words that a thread's
 // debug registers can watch are half of one, from which the model extrapolates
 // if reading ahead has seen the first accesses. Of an access that its source

@@ -86,9 +86,8 @@ func (s *sampling) progress() Progress {
 		Samples:  s.latest.Holds,
 		Pairs:    s.kept.pairs,
 		Overhead: s.ticks.budget.spent,
-		Warnings: s.account.warnings,
+		Warnings: s.account.takeWarnings(),
 	}
-	s.account.warnings = nil
 	return p
 }
 
@@ -96,6 +95,15 @@ func (s *sampling) progress() Progress {
 func (s *handover) give(now time.Duration, told Progress, seen *estimate.Input) {
 	s.away, s.last = true, now
 	s.to <- handedOver{s.takeWork(), told, seen, s.account.failed}
+}
+
+// looksAfter says whether it is so long ago that something was given to be looked at, and that it is given now.
+func (s *handover) looksAfter(passed, now time.Duration) bool {
+	if now-s.looked < passed {
+		return false
+	}
+	s.looked = now
+	return true
 }
 
 // takeWork takes what waits.
@@ -109,7 +117,7 @@ func (s *handover) hasWork(now time.Duration) bool {
 		return false
 	}
 	switch n := s.kept.stacks.Waiting(); {
-	case s.account.failed, len(s.account.warnings) > 0, n >= handoverStacks:
+	case s.account.tells(), n >= handoverStacks:
 		return true
 	default:
 		waited := now - s.last
@@ -128,7 +136,7 @@ func (s *handover) end(progress func() Progress) (tell []Progress) {
 	default:
 		s.takeBack()
 	}
-	if len(s.account.warnings) > 0 {
+	if s.account.tells() {
 		tell = append(tell, progress())
 	}
 	return tell
@@ -160,6 +168,13 @@ func newBacklog(cfg Config) backlog {
 
 func (b *backlog) do(w handoverWork) {
 	b.table.Unwind(w.stacks, false)
+	b.merger.MergeAll(w.holds, w.block)
+	b.windows.Add(w.joined)
+}
+
+// doRest is do at the end: a stack that could not be unwound yet never will be.
+func (b *backlog) doRest(w handoverWork) {
+	b.table.Unwind(w.stacks, true)
 	b.merger.MergeAll(w.holds, w.block)
 	b.windows.Add(w.joined)
 }

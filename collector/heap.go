@@ -8,6 +8,7 @@ import (
 
 	"github.com/rdx-profiler/rdx/collector/target"
 	"github.com/rdx-profiler/rdx/model"
+	"github.com/rdx-profiler/rdx/sampler"
 	"github.com/rdx-profiler/rdx/sampler/safeopen"
 )
 
@@ -78,6 +79,12 @@ func (s *targets) probeUsual(via int) {
 	}
 }
 
+// loadHeap loads the probes on allocators.
+func (s *targets) loadHeap() (err error) {
+	s.heap, err = sampler.LoadHeapProbes()
+	return err
+}
+
 // findBlock looks up the block of a datum.
 func (s *targets) findBlock(o *observation) {
 	if s.heap == nil {
@@ -92,19 +99,21 @@ func (s *targets) findBlock(o *observation) {
 // machine (docs/explanation/safety.md).
 const probeCost = 4 * time.Microsecond
 
-func (s *targets) heapComments(p *model.Profile, cpu uint64, count func(model.CountName, uint64)) {
+// heapComments are of the probes on allocators, of a target that ran for so many ns.
+func (s *targets) heapComments(cpu uint64, count count) (said []string) {
 	if s.heap == nil {
-		return
+		return nil
 	}
 	all, full, err := s.heap.Allocated()
 	if err == nil {
 		err = s.heapWork.failure()
 	}
 	if err != nil {
-		p.Comments = append(p.Comments, "allocations not all seen, because: "+err.Error())
+		said = append(said, "allocations not all seen, because: "+err.Error())
 	}
-	p.Comments = append(p.Comments, fmt.Sprintf(model.HeapProbed+"%d calls, by an estimate of %v each %.1f%% of the sampled CPU time, beside the overhead",
+	said = append(said, fmt.Sprintf(model.HeapProbed+"%d calls, by an estimate of %v each %.1f%% of the sampled CPU time, beside the overhead",
 		all, probeCost, 100*float64(all)*float64(probeCost)/float64(max(cpu, 1))))
 	count(model.BlocksAllocated, all)
 	count(model.BlocksNotKept, full)
+	return said
 }

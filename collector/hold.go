@@ -1,7 +1,6 @@
 package collector
 
 import (
-	"math/rand/v2"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -20,15 +19,10 @@ const holdTimeout = time.Second
 // handler serves the stops of threads (ptrace.Handler). It belongs to the tracing thread.
 type handler struct {
 	account   *account
-	cfg       *Config
 	copyLimit *copyLimit
 	holds     *holds
-	kept      *observations
-	kernel    *sampler.Kernel
 	locate    *ahead.Locator
 	prober    *prober
-	rand      *rand.Rand
-	src       *sourceState
 	targets   *targets
 	ticks     *tickPace
 	timing    *timing
@@ -53,7 +47,7 @@ func (s *handler) Hold(tid int, signal unix.Signal) (ours, running bool) {
 	}
 	// Two signals of a kind become one while pending: the target's own was
 	// there first if it bears a sender, and is not ours to take away.
-	s.watches.holding = true
+	s.watches.hold(true)
 	ours = signal == ptrace.Interrupted || ptrace.SentByKernel(tid)
 	s.locate.InSyscall = true // for all we know
 	if t.stepping == nil {
@@ -66,7 +60,7 @@ func (s *handler) Hold(tid int, signal unix.Signal) (ours, running bool) {
 	case t.stepping == nil && s.holds.steps() && !ours:
 		s.holds.loseHold(model.SignalOfTarget) // and may have a handler, which is not what comes next
 	case t.stepping == nil:
-		s.sample(t)
+		s.holds.sample(t)
 	case ours:
 		s.holds.step(t)
 	default:
@@ -98,7 +92,7 @@ func (s *handler) endHold(t *thread) {
 	s.timing.held.add(now - t.since)
 	s.holds.stages.end(stageRest, now)
 	s.heldOn = int(t.shared.HoldCpu)
-	s.ticks.reaccept = s.ticks.budget.held() || s.ticks.reaccept // told once the thread runs again
+	s.ticks.held()
 }
 
 // LetGo implements ptrace.Handler.
@@ -113,22 +107,15 @@ func (s *handler) LetGo() {
 			}
 		}()
 	}
-	s.watches.holding = false
-	if s.ticks.reaccept {
-		s.ticks.accept()
-	}
+	s.watches.hold(false)
+	s.ticks.tell()
 	if told := s.holds.finish(); told != nil {
-		if fast := s.holds.lookAt(told, s.targets.heap); fast > 0 {
-			s.prober.fast = fast
-		}
+		s.prober.foretold(s.holds.lookAt(told, s.targets.heap))
 		s.watches.renew(told)
 	}
 	s.copyLimit.look(lookEvery)
 	s.targets.findData()
-	if t := s.holds.mergeOf; t != nil && s.cfg.Stack != PrivateStack {
-		s.holds.merges.Keep(t.process, t.tid, t.nth, s.locate.Touched)
-	}
-	s.holds.mergeOf = nil
+	s.holds.keepMerge()
 	s.holds.keepWindow()
 	s.locate.Tend()
 	s.targets.followVia()

@@ -182,10 +182,11 @@ func (s *turns) cost() (median, err float64, holds int) {
 
 // takeTurn is called at each tick of a session that takes turns.
 func (s *tickPace) takeTurn(stats sampler.Stats, trapped time.Duration) {
-	s.budget.forced = 0
+	accept := 0.0
 	if s.cfg.turns.next(stats.Holds, trapped) {
-		s.budget.forced = 1
+		accept = 1
 	}
+	s.budget.force(accept)
 	s.accept()
 }
 

@@ -42,6 +42,14 @@ func (s *holds) openWindow(t *thread, found *ahead.Ahead) {
 	s.opened = w
 }
 
+// keepMerge is called when the thread runs again: what it has touched is to be put among what others have.
+func (s *holds) keepMerge() {
+	if t := s.mergeOf; t != nil && s.cfg.Stack != PrivateStack {
+		s.merges.Keep(t.process, t.tid, t.nth, s.locate.Touched)
+	}
+	s.mergeOf = nil
+}
+
 // keepWindow is called when the thread runs again.
 func (s *holds) keepWindow() {
 	if w := &s.opened; w.Process != nil {

@@ -20,10 +20,9 @@ const (
 // toLookAt is a copy of what was seen so far, if it is time for a look. It is called on the tracing thread.
 func (s *sampling) toLookAt(now time.Duration) *estimate.Input {
 	begun := sampler.Monotonic() - time.Since(s.tracing.start)
-	if s.cfg.Look == 0 || now-s.handover.looked < max(lookFirst, time.Duration(lookGrows*float64(now-begun))) {
+	if s.cfg.Look == 0 || !s.handover.looksAfter(max(lookFirst, time.Duration(lookGrows*float64(now-begun))), now) {
 		return nil
 	}
-	s.handover.looked = now
 	in := s.input(s.ticks.total(true), s.latest)
 	in = in.Apart()
 	return &in

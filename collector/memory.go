@@ -70,11 +70,16 @@ func pidsOf(processes *target.Set) (pids []int) {
 	return pids
 }
 
+// close ends the goroutine.
+func (m *memory) close() {
+	close(m.ask)
+	<-m.done
+}
+
 // end takes a last look, when no thread is held any more, and returns the most that the processes had, added up, and how much
 // they can have had in all, one after the other; each is 0 if that is not known of one.
 func (m *memory) end(processes *target.Set) (present, touched int64) {
-	close(m.ask)
-	<-m.done
+	m.close()
 	all := true
 	for _, p := range processes.All() {
 		m.look([]int{p.Via})

@@ -23,6 +23,18 @@ type observations struct {
 	unplaced []*observation // whose data's mapping is not known yet
 }
 
+// place has the data of an observation found, when its thread runs.
+func (s *observations) place(o *observation) { s.unplaced = append(s.unplaced, o) }
+
+// keep keeps what a use was, whatever becomes of it.
+func (s *observations) keep(o *observation) { s.seen = append(s.seen, &o.Observation) }
+
+// paired counts a reuse that was seen.
+func (s *observations) paired() { s.pairs++ }
+
+// timeRead counts a use of which the clock could be read.
+func (s *observations) timeRead() { s.timed++ }
+
 // observation is one use, from its arming on: what will be kept of it, and what is needed to
 // tell its end.
 type observation struct {
@@ -56,6 +68,7 @@ func (s *account) loseObserved(o *record.Observation, why model.Reason) {
 type traps struct {
 	account *account
 	handler *handler
+	holds   *holds
 	kernel  *sampler.Kernel
 	targets *targets
 	ticks   *tickPace
@@ -87,7 +100,7 @@ func (s *traps) pair(trap *sampler.Trap) {
 	}
 	switch trap.Kind {
 	case sampler.TrapSample:
-		s.handler.report(t, trap)
+		s.holds.report(t, trap)
 	case sampler.RequestPeriod:
 		t.endFirst(s.ticks, time.Duration(trap.Time))
 	case sampler.RequestHold:
@@ -129,7 +142,7 @@ func (s *watches) take(t *thread, trap *sampler.Trap) {
 			s.account.loseObserved(&o.Observation, model.ClockUnread) // counted in BPF, too
 			return
 		}
-		s.kept.timed++
+		s.kept.timeRead()
 		s.timing.noteResume(t, trap)
 		o.State = record.Used
 		o.useClock = trap.Clock
@@ -141,7 +154,7 @@ func (s *watches) take(t *thread, trap *sampler.Trap) {
 		}
 		o.UseStack = s.kept.stacks.Add(t, t.process, o.PC, o.use, o.Addr)
 		o.use = nil
-		s.kept.seen = append(s.kept.seen, &o.Observation)
+		s.kept.keep(o)
 	case others && o.State == record.Used:
 		if age, ok := s.timing.read(t, w).since(o.useClock, o.lag); ok {
 			o.Age = float64(age)
@@ -166,7 +179,7 @@ func (s *watches) take(t *thread, trap *sampler.Trap) {
 		o.Blind = t.shared.Slots[trap.Slot].Blind&sampler.Blind != 0
 		o.ReuseStack = s.kept.stacks.AddTrap(t, t.process, s.accessing(o, trap), trap.Stack)
 		s.measure(o, trap)
-		s.kept.pairs++
+		s.kept.paired()
 		if o.Half && trap.Slot < 2 {
 			o.EndPair(o.Native)
 		}

@@ -21,7 +21,7 @@ func (s *watches) otherTrap(o *observation, trap *sampler.Trap) {
 			if w := &o.Line[i]; w.Addr == trap.Addr && w.Seen == nil {
 				w.Seen = &record.LineWrite{TID: int(trap.Tid), PC: trap.Ip, Stack: writer(), Wall: s.timing.wallSince(trap)}
 				if g := s.groupOf[o.Process]; g != nil {
-					g.written[estimate.WordAt(o.Word)][estimate.WordAt(w.Addr)]++
+					g.noteWritten(o.Word, w.Addr)
 				}
 			}
 		}
@@ -34,7 +34,12 @@ func (s *watches) otherTrap(o *observation, trap *sampler.Trap) {
 	o.ReuseStack, o.EndTID = writer(), int(trap.Tid)
 	o.Wall, o.End, o.Counted = s.timing.wallSince(trap), float64(trap.Time), 0
 	s.over(o.Stack, o.Wall)
-	s.kept.pairs++
+	s.kept.paired()
+}
+
+// noteWritten counts a write that was seen to a word of a watched one's line.
+func (g *group) noteWritten(watched, word uint64) {
+	g.written[estimate.WordAt(watched)][estimate.WordAt(word)]++
 }
 
 // blindTrap ends what was watched by a CPU's register that is silent now: it is cut off, at the wall
@@ -52,7 +57,7 @@ func (s *watches) blindTrap(o *observation, trap *sampler.Trap) {
 
 // cutBlind notes whether of a word of the line of the datum in a thread's slot, watched by another
 // slot of the group, the watchpoints were used up before the use.
-func (s *watches) cutBlind(g *group, t *thread, slot, other int) {
+func (s *groupWatches) cutBlind(g *group, t *thread, slot, other int) {
 	o := t.slots[slot].obs
 	if o == nil || t.shared.Slots[slot].Blind&sampler.BlindWord(other) == 0 {
 		return
@@ -63,7 +68,7 @@ func (s *watches) cutBlind(g *group, t *thread, slot, other int) {
 
 // cutLine notes that the word at addr of a datum's line, if nobody was seen to write it, was watched
 // until that long after the use, in ns of the wall clock, and no longer.
-func (s *watches) cutLine(o *observation, addr uint64, at float64) {
+func (s *groupWatches) cutLine(o *observation, addr uint64, at float64) {
 	for i := range o.Line {
 		if w := &o.Line[i]; w.Addr == addr && w.Seen == nil && w.CutAt == 0 {
 			w.CutAt = at

@@ -15,6 +15,9 @@ type profilerCost struct {
 	full   time.Duration // of it, while no processor was idle
 }
 
+// begin is called at the start of the session.
+func (o *profilerCost) begin(now time.Duration) { o.before = now }
+
 // look is to be called again and again. allBusy says whether no processor is idle now; the time since the last
 // look is taken to be like that.
 func (o *profilerCost) look(now time.Duration, allBusy bool) {

@@ -124,6 +124,20 @@ func (p *prober) fail(why model.Reason) {
 	p.probe.state = idle
 }
 
+// stampCosts is told what a stamp costs, in ns, 0 if that is not known: as a tick then, unless it was told before.
+func (p *prober) stampCosts(ns float64) {
+	if p.StampNS == 0 {
+		p.StampNS = ns
+	}
+}
+
+// foretold is told how fast the latest window that was read ahead is if no data are waited for, 0 if that is not known.
+func (p *prober) foretold(fast float64) {
+	if fast > 0 {
+		p.fast = fast
+	}
+}
+
 // share of the budget that probes may have: what does not succeed is tried more and more seldom.
 func (p *prober) share() float64 {
 	return probeShare * min(1, oneOf*float64(len(p.Values)+1)/float64(p.Tried()+1))

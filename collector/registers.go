@@ -100,6 +100,47 @@ func (r *registers) plan() *registerJob {
 	return j
 }
 
+// begin begins a job if none is under way and it is time.
+func (r *registers) begin(now time.Time, online func() ([]int, error)) {
+	if r.done != nil || !now.After(r.due) {
+		return
+	}
+	r.due = now.Add(registersEvery)
+	j, done := r.plan(), make(chan *registerJob, 1)
+	r.done = done
+	go func() {
+		j.run(online)
+		done <- j
+	}()
+}
+
+// collect is the job that was under way, if it is done, else nil.
+func (r *registers) collect() (j *registerJob) {
+	select {
+	case j = <-r.done:
+		r.done = nil
+	default: // also if none is under way
+	}
+	return j
+}
+
+// atOnce does a job, as long as no thread is held.
+func (r *registers) atOnce(online func() ([]int, error)) *registerJob {
+	j := r.plan()
+	j.run(online)
+	r.due = time.Now().Add(registersEvery)
+	return j
+}
+
+// refusal is why registers could not be had, once, for the user.
+func (r *registers) refusal() error {
+	if r.told || r.refused == nil {
+		return nil
+	}
+	r.told = true
+	return r.refused
+}
+
 func (j *registerJob) run(online func() ([]int, error)) {
 	for _, r := range j.giveBack {
 		j.closed = errors.Join(j.closed, r.Close())

@@ -17,7 +17,7 @@ type reported struct {
 
 // report takes the record of a sampled access. Its use is over, so that the
 // watchpoint to come waits for the reuse alone.
-func (s *handler) report(t *thread, r *sampler.Trap) {
+func (s *holds) report(t *thread, r *sampler.Trap) {
 	pc := r.Ip
 	if s.src.source.Reports() == sampler.AfterAccess {
 		pc = s.locate.Accessing(t.process.Via, pc, nil).PC
@@ -50,7 +50,7 @@ func (s *handler) report(t *thread, r *sampler.Trap) {
 
 // sampleReported watches for the reuse of the access that the source reported
 // of the held thread.
-func (s *handler) sampleReported(t *thread) {
+func (s *holds) sampleReported(t *thread) {
 	s.drain()
 	r := t.reported
 	t.reported = nil
@@ -66,7 +66,7 @@ func (s *handler) sampleReported(t *thread) {
 		s.account.lose(model.ClockUnread) // counted in BPF, too
 		return
 	}
-	s.kept.timed++
+	s.kept.timeRead()
 	// The stack is that of some instructions later; its leaf is the access.
 	s.locate.StackTop = t.shared.StackTop
 	o.UseStack = s.kept.stacks.Add(t, t.process, o.PC, s.locate.HeldStack(t.process.Via, t.tid), o.Addr)
@@ -83,7 +83,7 @@ func (s *handler) sampleReported(t *thread) {
 	t.shared.Slots[slot].UseClock = o.useClock
 	t.shared.Slots[slot].Stacks = sampler.TrapStacks
 	t.enterEpoch(&o.Observation)
-	s.kept.unplaced = append(s.kept.unplaced, o)
+	s.kept.place(o)
 	t.slots[slot].obs = o
-	s.kept.seen = append(s.kept.seen, &o.Observation)
+	s.kept.keep(o)
 }

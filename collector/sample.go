@@ -23,7 +23,9 @@ type holds struct {
 	account *account
 	timing  *timing
 	kept    *observations
+	prober  *prober
 	src     *sourceState
+	ticks   *tickPace
 	watches *watches
 	cfg     *Config
 	kernel  *sampler.Kernel
@@ -55,13 +57,13 @@ type holds struct {
 
 // sample takes an access of the held thread: reads ahead for its reuse, and
 // watches for it in the slot it has won if it does not come so soon.
-func (s *handler) sample(t *thread) {
+func (s *holds) sample(t *thread) {
 	t.turnEpoch(s.kernel)
 	if s.src.source.Reports() != sampler.NoAccess {
 		s.sampleReported(t)
 		return
 	}
-	if s.ticks.budget.counters || t.shared.Holds%holdsPerPeriod == 0 {
+	if s.ticks.counters() || t.shared.Holds%holdsPerPeriod == 0 {
 		t.redraw(s.ticks)
 	}
 	g := t.group
@@ -76,40 +78,40 @@ func (s *handler) sample(t *thread) {
 		return
 	}
 	s.locate.StackTop = t.shared.StackTop
-	if s.holds.steps() {
-		s.holds.beginSteps(t)
+	if s.steps() {
+		s.beginSteps(t)
 		return
 	}
 	if g != nil {
-		s.holds.running = 0
+		s.running = 0
 		if others, ok := g.othersRunning(t, s.watches.cpus, ptrace.RunsOn); ok {
-			s.holds.running = 1 + float64(others)
+			s.running = 1 + float64(others)
 		}
 	}
 	start := sampler.Monotonic()
-	s.holds.stages.end(stageBefore, start)
-	found, err := s.locate.Read(t.process.Via, t.tid, s.holds.window(), s.rand.IntN)
+	s.stages.end(stageBefore, start)
+	found, err := s.locate.Read(t.process.Via, t.tid, s.window(), s.rand.IntN)
 	read := sampler.Monotonic()
-	s.holds.reading.add(read - start)
-	s.holds.stages.read(s.locate.Spent(), read)
+	s.reading.add(read - start)
+	s.stages.read(s.locate.Spent(), read)
 	if err != nil {
-		s.holds.decline(err)
+		s.decline(err)
 		return
 	}
 	if s.locate.InSyscall {
-		s.holds.inSyscall++
+		s.inSyscall++
 		if t.shared.Hold == uint32(ptrace.Interrupted) {
-			s.holds.loseHold(model.SignalsInSyscall)
+			s.loseHold(model.SignalsInSyscall)
 			return
 		}
 	}
-	s.holds.tally(t, &found)
-	s.holds.openWindow(t, &found)
-	s.holds.merges.Begin()
-	s.holds.choose(t, &found)
-	s.holds.stages.end(stageArming, sampler.Monotonic())
-	if s.holds.running > 1 {
-		s.holds.mergeOf = t
+	s.tally(t, &found)
+	s.openWindow(t, &found)
+	s.merges.Begin()
+	s.choose(t, &found)
+	s.stages.end(stageArming, sampler.Monotonic())
+	if s.running > 1 {
+		s.mergeOf = t
 	}
 }
 
@@ -373,7 +375,7 @@ func (s *holds) observe(t *thread, f *ahead.Followed) *observation {
 	if f.Use.Store {
 		o.Op = model.Store
 	}
-	s.kept.unplaced = append(s.kept.unplaced, o)
+	s.kept.place(o)
 	if o.Threads > 1 && o.Stack == model.StackShared && o.Soon > 0 {
 		s.merges.Add(&o.Observation, f.At, int(o.Threads)-1)
 	}
@@ -391,11 +393,11 @@ func (s *holds) readOnly(t *thread, f *ahead.Followed, o *observation) {
 	if f.Reuse > 0 {
 		o.Kind, o.Counted = model.Reuse, f.Reuse
 		o.ReuseStack = s.kept.stacks.Add(t, t.process, f.ReusePC, f.ReuseStack, 0)
-		s.kept.pairs++
+		s.kept.paired()
 	} else {
 		o.Kind, o.NoSlot, o.Counted = model.Censored, !s.steps(), f.After+1
 	}
-	s.kept.seen = append(s.kept.seen, &o.Observation)
+	s.kept.keep(o)
 }
 
 // watchFor watches for an access's reuse in the slot the thread has won.
@@ -447,7 +449,7 @@ func (s *holds) watchFor(t *thread, found *ahead.Ahead, o *observation) {
 // that found no slot: were it lost, only those reused soon would be left.
 func (s *holds) notWatched(o *observation, why model.Reason) {
 	s.settle()
-	s.account.losses[model.NotWatched.Of(why)] += int64(max(math.Round(o.Times()), 1))
+	s.account.count(model.NotWatched.Of(why), int64(max(math.Round(o.Times()), 1)))
 	s.untold.watched, s.untold.checked = nil, 0
 }
 

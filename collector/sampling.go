@@ -8,6 +8,7 @@ import (
 	"github.com/rdx-profiler/rdx/model"
 	"github.com/rdx-profiler/rdx/sampler"
 	"github.com/rdx-profiler/rdx/sampler/ahead"
+	"github.com/rdx-profiler/rdx/sampler/ptrace"
 )
 
 // sampling is what a session does and keeps while it samples. It is set up before the first thread is seized, is the
@@ -56,18 +57,14 @@ func (s *sampling) choose() error {
 	if err := s.src.choose(); err != nil {
 		return err
 	}
-	if s.prober.StampNS == 0 {
-		s.prober.StampNS = s.ticks.budget.tickNS
-	}
-	s.holds.lines = s.cfg.chooseLines(s.src.source.Reports())
-	s.watches.chooseHalves(s.holds.lines)
-	cpus, err := onlineCPUs()
-	s.watches.cpus = len(cpus)
+	s.prober.stampCosts(s.ticks.budget.tickNS)
+	s.holds.chooseLines()
+	err := s.watches.count()
 	if err == nil && s.watches.groups() {
 		err = s.kernel.SetUseCost(s.timing.calibration.Cost)
 	}
 	if err == nil && s.cfg.Heap {
-		s.targets.heap, err = sampler.LoadHeapProbes()
+		err = s.targets.loadHeap()
 	}
 	if err == nil {
 		err = errors.Join(s.kernel.SetAccept(s.ticks.budget.accepted()), s.kernel.SetHoldLimit(holdLimit))
@@ -82,6 +79,66 @@ func (s *sampling) choose() error {
 		err = s.watches.expectMany(s.cfg.PID)
 	}
 	return err
+}
+
+// trace begins to trace, no thread yet, and starts the program that is to be sampled, if one is.
+func (s *sampling) trace() (*traced, error) {
+	tracer, err := ptrace.NewTracer(events{&s.targets, &s.handler}, s.cfg.Follow)
+	if err != nil {
+		return nil, err
+	}
+	onRequest, err := s.kernel.OnRequest(func() { tracer.Ask(s.traps.drain) }, tracer.AskAgain)
+	if err != nil {
+		tracer.Detach()
+		return nil, err
+	}
+	fail := func(err error) (*traced, error) {
+		tracer.Detach()
+		onRequest()
+		return nil, err
+	}
+	if err := s.cfg.interrupted(); err != nil {
+		return fail(err)
+	}
+	s.tracing.begin(tracer, time.Now())
+	s.self.begin(profilerTime())
+	var launched *ptrace.Launched
+	if s.cfg.PID == 0 {
+		if launched, err = ptrace.Launch(s.cfg.Command); err != nil {
+			return fail(err)
+		}
+		s.targets.launch(launched.PID)
+	}
+	s.memory = newMemory(s.cfg.PID != 0)
+	return &traced{tracer: tracer, sampling: s, start: s.tracing.start, to: s.handover.to, back: s.handover.back,
+		files: s.targets.processes.WaitForFiles, launched: launched, onRequest: onRequest}, nil
+}
+
+// seize has the threads traced that there are, and says how long that took. It is called on the tracing thread.
+func (s *sampling) seize() (took time.Duration, err error) {
+	seizing := time.Now()
+	if err = s.targets.seize(); err == nil {
+		err = s.account.err
+	}
+	took = time.Since(seizing)
+	if err != nil {
+		s.closeAll()
+	}
+	return took, err
+}
+
+// settle takes what is still to be had when no thread is traced any more, and hands all of it over.
+func (s *sampling) settle(b *backlog) {
+	s.targets.processes.SettleFiles()
+	s.traps.drain()
+	s.targets.findDataAgain()
+	s.targets.processes.NameData()
+	for _, p := range s.handover.end(s.progress) {
+		b.tell(p)
+	}
+	rest := s.handover.takeWork()
+	b.doRest(rest)
+	s.holds.merges.Done(rest.holds)
 }
 
 // abandon gives back what was chosen, where nothing came of it.
@@ -123,10 +180,13 @@ func (s *sampling) wire() *sampling {
 	r.cfg, r.kernel = &s.cfg, s.kernel
 	w := &s.watches
 	w.account, w.timing, w.kept = &s.account, &s.timing, &s.kept
-	w.cfg, w.kernel, w.locate, w.rand = &s.cfg, s.kernel, s.locate, s.rand
+	w.cfg, w.kernel, w.locate = &s.cfg, s.kernel, s.locate
 	w.drain, w.threadAt = s.traps.drain, s.targets.threadAt
+	o := &w.groupWatches
+	o.account, o.cfg, o.kernel, o.rand, o.timing, o.watches = &s.account, &s.cfg, s.kernel, s.rand, &s.timing, w
 	h := &s.holds
 	h.account, h.timing, h.kept, h.src, h.watches = &s.account, &s.timing, &s.kept, &s.src, w
+	h.prober, h.ticks = &s.prober, k
 	h.cfg, h.kernel, h.locate, h.rand, h.drain = &s.cfg, s.kernel, s.locate, s.rand, s.traps.drain
 	p := &s.prober
 	p.account, p.holds, p.src, p.ticks, p.timing, p.tracing = &s.account, h, &s.src, &s.ticks, &s.timing, &s.tracing
@@ -134,11 +194,11 @@ func (s *sampling) wire() *sampling {
 	c := &s.copyLimit
 	c.targets, c.ticks, c.tracing, c.watches, c.drain = &s.targets, &s.ticks, &s.tracing, w, s.traps.drain
 	d := &s.handler
-	d.account, d.copyLimit, d.holds, d.kept, d.prober, d.src = &s.account, c, h, &s.kept, p, r
+	d.account, d.copyLimit, d.holds, d.prober = &s.account, c, h, p
 	d.targets, d.ticks, d.timing, d.tracing, d.watches = &s.targets, k, t, &s.tracing, w
-	d.cfg, d.kernel, d.locate, d.rand, d.drain = &s.cfg, s.kernel, s.locate, s.rand, s.traps.drain
+	d.locate, d.drain = s.locate, s.traps.drain
 	a := &s.traps
-	a.account, a.handler, a.targets, a.ticks, a.watches, a.kernel = &s.account, d, &s.targets, k, w, s.kernel
+	a.account, a.handler, a.holds, a.targets, a.ticks, a.watches, a.kernel = &s.account, d, h, &s.targets, k, w, s.kernel
 	s.handover.account, s.handover.cfg, s.handover.holds, s.handover.kept = &s.account, &s.cfg, h, &s.kept
 	g := &s.targets
 	g.account, g.holds, g.kept, g.prober, g.src = &s.account, h, &s.kept, p, r
@@ -189,7 +249,7 @@ func (s *sampling) tick() {
 	if err != nil {
 		s.account.fail(err)
 	}
-	s.timing.busy = busy
+	s.timing.noteBusy(busy)
 	s.self.look(profilerTime(), busy)
 	s.copyLimit.settle()
 	ran := max(sum.CPU, s.targets.processes.Ran())
@@ -207,7 +267,7 @@ func (s *sampling) tick() {
 
 // closeAll stops sampling and ends all observations.
 func (s *sampling) closeAll() {
-	s.tracing.closing = true
+	s.tracing.close()
 	s.traps.drain()
 	for _, p := range s.targets.processes.Alive {
 		p.ReadTime()

@@ -19,14 +19,16 @@ import (
 
 // Session is one profiling session from Start to Wait. It belongs to the goroutine that starts it and waits for it.
 type Session struct {
-	// sampling is the tracing thread's from begin until that has ended: until then whoever waits knows of it what is handed over.
-	sampling  *sampling
-	backlog   backlog
-	course    course
-	onRequest func() // ends it
-	unhurry   func()
-	ballast   []byte // see collectAt
-	unloaded  unloaded
+	cfg      Config
+	sampling *sampling // as long as threads are traced this goroutine has traced of it
+	traced   *traced
+	backlog  backlog
+	course   course
+	child    int // the process that was started, 0 if none was
+	exit     ExitStatus
+	unhurry  func()
+	ballast  []byte // see collectAt
+	unloaded unloaded
 }
 
 // course is how a session went, as whoever starts and ends it knows.
@@ -54,7 +56,7 @@ func Start(cfg Config) (*Session, error) {
 			return nil, err
 		}
 	}
-	s := &Session{sampling: newSampling(cfg), backlog: newBacklog(cfg)}
+	s := &Session{cfg: cfg, sampling: newSampling(cfg), backlog: newBacklog(cfg)}
 	if err := s.setUp(); err != nil {
 		s.unhurry()
 		return nil, err
@@ -68,7 +70,7 @@ func (s *Session) setUp() error {
 	if machine().ForeignIDs() {
 		return fmt.Errorf("start session: %w", sampler.ErrForeignIDs)
 	}
-	if s.sampling.cfg.PID != 0 {
+	if s.cfg.PID != 0 {
 		s.hurry()
 	}
 	if err := s.sampling.load(); err != nil {
@@ -88,7 +90,7 @@ func (s *Session) setUp() error {
 func (s *Session) hurry() {
 	undo, err := ptrace.Hurry()
 	if err != nil {
-		s.sampling.cfg.Log.Info("no priority over the target: slow beside very many busy threads", zap.Error(err))
+		s.cfg.Log.Info("no priority over the target: slow beside very many busy threads", zap.Error(err))
 		return
 	}
 	s.unhurry = undo
@@ -98,7 +100,7 @@ func (s *Session) hurry() {
 func (s *Session) bePatient() {
 	undo, err := ptrace.Patient()
 	if err != nil {
-		s.sampling.cfg.Log.Info("own timers disturb the target", zap.Error(err))
+		s.cfg.Log.Info("own timers disturb the target", zap.Error(err))
 		return
 	}
 	unhurry := s.unhurry
@@ -135,61 +137,57 @@ type unloaded struct {
 	err     error // of unloading them
 }
 
+// traced is what whoever starts a session and waits for it has of it while threads are traced: what does not change
+// any more, what may be used by any goroutine, and the tracing thread to have things done on.
+type traced struct {
+	tracer    *ptrace.Tracer
+	sampling  *sampling // for do alone
+	start     time.Time
+	to        <-chan handedOver
+	back      chan<- handoverWork
+	files     func()           // waits for those that are being opened
+	launched  *ptrace.Launched // nil if nothing was started
+	onRequest func()           // ends it
+}
+
+// do has something done on the tracing thread.
+func (t *traced) do(f func(*sampling)) { t.tracer.Do(func() { f(t.sampling) }) }
+
+// detach ends it all: no thread is traced any more.
+func (t *traced) detach() {
+	t.tracer.Detach()
+	t.onRequest()
+}
+
 // begin attaches to the target, or starts it.
-func (s *Session) begin() error {
-	x := s.sampling
-	var err error
-	if x.tracing.tracer, err = ptrace.NewTracer(events{&x.targets, &x.handler}, x.cfg.Follow); err != nil {
+func (s *Session) begin() (err error) {
+	if s.traced, err = s.sampling.trace(); err != nil {
 		return err
 	}
-	if s.onRequest, err = x.kernel.OnRequest(func() { x.tracing.tracer.Ask(x.traps.drain) }, x.tracing.tracer.AskAgain); err != nil {
-		x.tracing.tracer.Detach()
-		return err
-	}
-	if err := x.cfg.interrupted(); err != nil {
-		x.tracing.tracer.Detach()
-		s.onRequest()
-		return err
-	}
-	x.tracing.start, x.self.before = time.Now(), profilerTime()
-	var launched *ptrace.Launched
-	if x.cfg.PID == 0 {
-		if launched, err = ptrace.Launch(x.cfg.Command); err != nil {
-			x.tracing.tracer.Detach()
-			s.onRequest()
-			return err
-		}
-		x.targets.launching = true
-		x.targets.child = launched.PID
-		x.targets.waitedFor = waitedFor()
-	}
-	if launched != nil {
+	if s.child = s.sampling.targets.child; s.child != 0 {
 		s.hurry() // not before, or the target would inherit the priority
 	}
 	s.bePatient()
-	x.targets.prepare()
+	s.sampling.targets.prepare()
 	s.collectSeldom()
-	x.tracing.tracer.Do(func() {
-		seizing := time.Now()
-		if err = x.targets.seize(x.targets.child); err == nil && x.account.err != nil {
-			err = x.account.err
-		}
-		x.targets.attached, s.course.attaching = len(x.targets.threads), time.Since(seizing)
-		if err != nil {
-			x.closeAll()
-		}
-	})
-	if launched != nil && err == nil {
-		x.targets.processes.WaitForFiles()
-		if err = x.cfg.interrupted(); err == nil {
-			err = launched.Go()
+	if err = s.seize(); err != nil {
+		s.traced.detach()
+		s.sampling.memory.close()
+		if s.traced.launched != nil {
+			s.traced.launched.Abandon()
 		}
 	}
-	if err != nil {
-		x.tracing.tracer.Detach()
-		s.onRequest()
-		if launched != nil {
-			launched.Abandon()
+	return err
+}
+
+// seize has all threads traced, and lets a program that was started go.
+func (s *Session) seize() (err error) {
+	x := s.traced
+	x.do(func(tracing *sampling) { s.course.attaching, err = tracing.seize() })
+	if x.launched != nil && err == nil {
+		x.files()
+		if err = s.cfg.interrupted(); err == nil {
+			err = x.launched.Go()
 		}
 	}
 	return err
@@ -198,57 +196,45 @@ func (s *Session) begin() error {
 // Wait samples until the duration is over, the context ends or the target
 // exits, and returns the profile of what was seen. The target runs on.
 func (s *Session) Wait(ctx context.Context) (*model.Profile, error) {
-	x := s.sampling
-	if x.cfg.Duration > 0 {
+	x := s.traced
+	if s.cfg.Duration > 0 {
 		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeout(ctx, x.cfg.Duration-time.Since(x.tracing.start))
+		ctx, cancel = context.WithTimeout(ctx, s.cfg.Duration-time.Since(x.start))
 		defer cancel()
 	}
-	x.memory = newMemory(x.targets.child == 0) // asked by ticks, of which there was none
-	x.tracing.tracer.Do(x.keepTicking)
+	x.do((*sampling).keepTicking)
 	for running := true; running; {
 		select {
 		case <-ctx.Done():
 			running = false
-		case <-x.tracing.tracer.Done():
+		case <-x.tracer.Done():
 			running = false
-		case a := <-x.handover.to:
+		case a := <-x.to:
 			s.backlog.do(a.handoverWork)
-			x.handover.back <- a.handoverWork
+			x.back <- a.handoverWork
 			a.progress.Known = s.backlog.look(a.seen)
 			s.backlog.tell(a.progress)
 			running = !a.failed
 		}
 	}
 	s.course.end = time.Now()
-	x.tracing.tracer.Do(x.closeAll)
-	x.tracing.tracer.Detach()
-	s.onRequest()
+	x.do((*sampling).closeAll)
+	x.detach()
 	s.course.detaching = time.Since(s.course.end)
-	s.course.resident, s.course.touched = x.memory.end(x.targets.processes)
-	if err := x.watches.registers.close(); err != nil {
-		x.account.fail(err)
-	}
-	if x.targets.launching && x.targets.exit.Exited {
-		return nil, ErrNotStarted
-	}
 	return s.finish()
 }
 
 // finish is called when nothing but this goroutine is left.
 func (s *Session) finish() (*model.Profile, error) {
 	x := s.sampling
-	x.targets.processes.SettleFiles()
-	x.traps.drain()
-	x.targets.findDataAgain()
-	x.targets.processes.NameData()
-	for _, p := range x.handover.end(x.progress) {
-		s.backlog.tell(p)
+	s.course.resident, s.course.touched = x.memory.end(x.targets.processes)
+	if err := x.watches.registers.close(); err != nil {
+		x.account.fail(err)
 	}
-	s.backlog.table.Unwind(x.kept.stacks.Take(), true)
-	left := handoverWork{holds: x.holds.merges.Take(), block: uint64(x.holds.block()), joined: x.holds.windows.Take()}
-	s.backlog.do(left)
-	x.holds.merges.Done(left.holds)
+	if s.exit = x.targets.exit; x.targets.launching && s.exit.Exited {
+		return nil, ErrNotStarted
+	}
+	x.settle(&s.backlog)
 	p, err := x.profile(&s.backlog, s.course)
 	s.release()
 	return p, errors.Join(err, x.account.err)
@@ -258,31 +244,31 @@ func (s *Session) finish() (*model.Profile, error) {
 // program. Why it has said itself, on standard error.
 var ErrNotStarted = errors.New("the program could not be started")
 
-// Exit says how the target ended, if it did during the session.
-func (s *Session) Exit() ExitStatus { return s.sampling.targets.exit }
+// Exit says how the target ended, if it did during the session. Valid after Wait.
+func (s *Session) Exit() ExitStatus { return s.exit }
 
 // Started is the number of a started program's process, 0 if none was.
-func (s *Session) Started() int { return s.sampling.targets.child }
+func (s *Session) Started() int { return s.child }
 
 // AwaitExit waits, after Wait, for a started program to exit, and says how it
 // did. A process that was attached to is not waited for.
 func (s *Session) AwaitExit() ExitStatus {
-	if s.sampling.targets.exit.Exited || s.sampling.targets.child == 0 {
-		return s.sampling.targets.exit
+	if s.exit.Exited || s.child == 0 {
+		return s.exit
 	}
 	var status unix.WaitStatus
-	_, err := unix.Wait4(s.sampling.targets.child, &status, 0, nil)
+	_, err := unix.Wait4(s.child, &status, 0, nil)
 	for err == unix.EINTR {
-		_, err = unix.Wait4(s.sampling.targets.child, &status, 0, nil)
+		_, err = unix.Wait4(s.child, &status, 0, nil)
 	}
-	s.sampling.targets.exit = ExitStatus{err == nil, status}
-	return s.sampling.targets.exit
+	s.exit = ExitStatus{err == nil, status}
+	return s.exit
 }
 
-// Signal passes a signal on to a started program that still runs.
+// Signal passes a signal on to a started program that still runs. Valid after Wait.
 func (s *Session) Signal(sig os.Signal) {
-	if n, ok := sig.(unix.Signal); ok && s.sampling.targets.child != 0 && !s.sampling.targets.exit.Exited {
-		_ = unix.Kill(s.sampling.targets.child, n)
+	if n, ok := sig.(unix.Signal); ok && s.child != 0 && !s.exit.Exited {
+		_ = unix.Kill(s.child, n)
 	}
 }
 

@@ -86,28 +86,34 @@ func (s *observations) lined() (lined, not int) {
 	return lined, not
 }
 
-func (s *holds) sharingComments(p *model.Profile, stats sampler.Stats, count func(model.CountName, uint64)) {
-	if !s.watches.groups() {
-		return
-	}
-	p.Comments = append(p.Comments,
-		fmt.Sprintf("stack: %s; %d watchpoints in other threads for %d observations", s.cfg.Stack, s.watches.others, len(s.kept.seen)),
-		fmt.Sprintf("false sharing: %.1f of the other %d words of a line were watched on average; writes seen are weighted by how likely their word was to be", s.kept.wordsWatched(), estimate.LineWords-1))
-	p.Comments = append(p.Comments, s.watches.registers.comments()...)
-	p.Comments = append(p.Comments, s.merges.Comments()...)
-	if s.watches.otherFailed != nil {
-		p.Comments = append(p.Comments, "not watched in all threads, because: "+s.watches.otherFailed.Error())
-	}
-	count(model.TrapsElsewhere, stats.OtherTraps)
-	count(model.TrapsEarly, stats.OtherEarly)
-	count(model.TrapsOtherSpaces, stats.OtherProcess)
-	count(model.WordsUnwatched, uint64(s.watches.unwatched))
-	count(model.WatchesPruned, uint64(s.watches.pruned))
-	count(model.CutOff, uint64(s.watches.silenced))
-	switch lined, not := s.kept.lined(); {
+// countLined is of how many observations other words of the line were not watched.
+func (s *observations) countLined(count count) {
+	switch lined, not := s.lined(); {
 	case lined == 0:
 		count(model.FalseSharingUnknown, uint64(not))
 	default:
 		count(model.LinesUnwatched, uint64(not))
 	}
+}
+
+func (s *observations) linedComment() string {
+	return fmt.Sprintf("false sharing: %.1f of the other %d words of a line were watched on average; writes seen are weighted by how likely their word was to be", s.wordsWatched(), estimate.LineWords-1)
+}
+
+// otherComment says why not all threads could be watched, "" if all could.
+func (s *groupWatches) otherComment() string {
+	if s.otherFailed == nil {
+		return ""
+	}
+	return "not watched in all threads, because: " + s.otherFailed.Error()
+}
+
+// counts are of what was watched in other threads.
+func (s *watches) counts(stats sampler.Stats, count count) {
+	count(model.TrapsElsewhere, stats.OtherTraps)
+	count(model.TrapsEarly, stats.OtherEarly)
+	count(model.TrapsOtherSpaces, stats.OtherProcess)
+	count(model.WordsUnwatched, uint64(s.unwatched))
+	count(model.WatchesPruned, uint64(s.pruned))
+	count(model.CutOff, uint64(s.silenced))
 }

@@ -210,16 +210,12 @@ func (s *observations) loseTimes(since map[threadOf]time.Duration) {
 	}
 }
 
-// countThrottles says in the profile how often and how long the kernel had
-// stopped the source. What it still lets through is as random as before, and has the
-// weight of what was missed, see weigh.
-func countThrottles(p *model.Profile, sum estimate.Totals, count func(model.CountName, uint64)) {
-	count(model.ThreadsBlind, uint64(sum.Blind))
-	count(model.SourceThrottles, sum.Throttles)
-	count(model.SourceThrottled, sum.Stopped)
-	if sum.Throttles > 0 {
-		p.Comments = append(p.Comments, fmt.Sprintf("source %s: %d times, up to the next timer tick each", unthrottle, sum.Throttles))
+// throttles says how often the kernel has stopped the source, "" if it never did.
+func throttles(sum estimate.Totals) string {
+	if sum.Throttles == 0 {
+		return ""
 	}
+	return fmt.Sprintf("source %s: %d times, up to the next timer tick each", unthrottle, sum.Throttles)
 }
 
 // fails goes on by CPU time if the user has left the choice to us, and
@@ -250,7 +246,7 @@ func (s *sourceState) fallBack(why error, good uint64) {
 		s.ticks.gone.Tally, s.ticks.gone.Tallied = 0, 0
 	}
 	good = min(good, s.ticks.gone.CPU)
-	s.account.losses[model.CPUNoSource] += int64(s.ticks.gone.CPU - good)
+	s.account.count(model.CPUNoSource, int64(s.ticks.gone.CPU-good))
 	s.ticks.gone.CPU = good
 	perUnit := float64(s.ticks.gone.CPU) / max(s.ticks.gone.Ticked, 1)
 	s.ticks.gone.Ticked *= perUnit
@@ -320,7 +316,7 @@ func (s *sourceState) openTally(t *thread) {
 	}
 	var err error
 	if t.tally, err = sampler.OpenTally(*c, t.tid); err != nil && !gone(err) {
-		s.account.losses[model.ThreadsUncounted]++
+		s.account.count(model.ThreadsUncounted, 1)
 	}
 }
 

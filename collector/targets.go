@@ -56,6 +56,9 @@ func newTargets() targets {
 	}
 }
 
+// launch is told which process was started: it is yet to become the program.
+func (s *targets) launch(pid int) { s.child, s.launching, s.waitedFor = pid, true, waitedFor() }
+
 // add and drop keep the threads that are sampled.
 func (s *targets) add(t *thread) {
 	s.threads[t.tid], s.byIndex[t.index] = t, t

@@ -80,7 +80,7 @@ func (s *targets) ThreadStarted(pid, tid int) {
 		s.locate.Prepare(p.Via)
 	}
 	if err := s.addThread(p, tid); gone(err) {
-		s.account.losses[model.ThreadsNeverTick]++
+		s.account.count(model.ThreadsNeverTick, 1)
 	} else if err != nil {
 		// One thread less is a loss, no thread at all an error.
 		s.account.lose(model.ThreadNotSampled)
@@ -104,8 +104,7 @@ func (s *targets) isFirst(pid int) bool {
 // processEnded forgets a process, or the program that it was, but for what the
 // profile will name.
 func (s *targets) processEnded(p *target.Process) {
-	s.watches.copyCost.settle(p, sampler.Monotonic(), true)
-	delete(s.watches.copyCost.of, p)
+	s.watches.copyCost.forget(p)
 	delete(s.probed, p)
 	s.locate.Forget(p.Via)
 	s.processes.Ended(p)
@@ -205,7 +204,7 @@ func (s *targets) ThreadExited(tid int, status unix.WaitStatus) {
 		}
 		s.drain()
 		if t.shared.Ticks == 0 {
-			s.account.losses[model.ThreadsNeverTick]++
+			s.account.count(model.ThreadsNeverTick, 1)
 		}
 		s.dropGone(t, len(s.of[t.process]) == 1)
 	}

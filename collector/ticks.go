@@ -145,7 +145,7 @@ func (t *thread) endFirst(s *tickPace, ticked time.Duration) {
 func (s *tickPace) aim(ran uint64) (accepted float64) {
 	accepted = s.budget.accepted()
 	if s.src.source.Unit() == sampler.Nanoseconds {
-		s.budget.periodNS = s.meanPeriod
+		s.budget.ticksEvery(s.meanPeriod)
 	}
 	s.budget.aim(s.budget.floor.look(ran, sampler.Monotonic()))
 	return accepted
@@ -156,6 +156,18 @@ func (s *tickPace) aim(ran uint64) (accepted float64) {
 func (s *tickPace) keep(sum estimate.Totals, ran uint64, accepted float64, stats sampler.Stats, held, waits time.Duration) {
 	if s.budget.update(ran, stats, held, waits) || s.budget.accepted() != accepted {
 		s.adjust(sum)
+		s.accept()
+	}
+}
+
+// counters says whether a counter of the processor's makes the ticks.
+func (s *tickPace) counters() bool { return s.budget.counters }
+
+// held charges a hold that has just ended; the kernel is told of it once the thread runs again, by tell.
+func (s *tickPace) held() { s.reaccept = s.budget.held() || s.reaccept }
+
+func (s *tickPace) tell() {
+	if s.reaccept {
 		s.accept()
 	}
 }
@@ -270,11 +282,10 @@ func (s *tickPace) begin(source sampler.Source, timing *timing, steps bool) {
 		s.budget.expectSteps()
 	}
 	if s.cfg.turns != nil {
-		s.budget.forced = 0
+		s.budget.force(0)
 	}
 	if !s.budget.counters && timing.tickCost > 0 {
-		s.budget.tickNS = timing.tickCost
-		s.budget.setFirst()
+		s.budget.tickCosts(timing.tickCost)
 	}
 	period := s.budget.firstPeriod()
 	if s.cfg.Period > 0 {

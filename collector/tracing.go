@@ -22,6 +22,12 @@ type events struct {
 	*handler
 }
 
+// begin begins the session.
+func (s *tracing) begin(tracer *ptrace.Tracer, now time.Time) { s.tracer, s.start = tracer, now }
+
+// close has nothing new begun from here on.
+func (s *tracing) close() { s.closing = true }
+
 // once has f called on the tracing thread, between two stops. What was to be called so and has not been is forgotten.
 func (s *tracing) once(after time.Duration, f func()) {
 	if err := s.tracer.Once(after, f); err != nil {

@@ -2,7 +2,6 @@ package collector
 
 import (
 	"errors"
-	"math/rand/v2"
 	"time"
 
 	"github.com/rdx-profiler/rdx/collector/record"
@@ -21,32 +20,25 @@ type watches struct {
 	cfg      *Config
 	kernel   *sampler.Kernel
 	locate   *ahead.Locator
-	rand     *rand.Rand
 	drain    func() // reads what traps are waiting
 	threadAt func(index uint32) *thread
 
-	points      sampler.Watchpoints // what they can do here
-	none        error               // why there are none, nil if there are
-	moves       bool                // watchpoints are kept and moved where they can be
-	holding     bool                // a thread is held: what can wait does
-	halves      bool                // watched by half, so that each takes all slots of its thread
-	groupOf     map[*target.Process]*group
-	byCPU       *shares        // of processes that are watched by CPU, nil if there are none
-	registers   *registers     // of CPUs, likewise
-	silenced    int            // observations cut off, as other processes had used a CPU's traps up
-	ended       []ended        // not yet cleared
-	others      int            // watchpoints opened in other threads
-	otherFailed error          // the last failure to watch another thread
-	unwatched   int            // words of lines given up for another datum
-	lasted      [3]*model.Hist // by stack, wall time from use to end in ns
-	pruned      int
-	cpus        int // online at the start
-	copyCost    copyCost
+	points   sampler.Watchpoints // what they can do here
+	none     error               // why there are none, nil if there are
+	moves    bool                // watchpoints are kept and moved where they can be
+	holding  bool                // a thread is held: what can wait does
+	halves   bool                // watched by half, so that each takes all slots of its thread
+	silenced int                 // observations cut off, as other processes had used a CPU's traps up
+	ended    []ended             // not yet cleared
+	lasted   [3]*model.Hist      // by stack, wall time from use to end in ns
+	pruned   int
+	copyCost copyCost
+	groupWatches
 }
 
 // newWatches has none.
 func newWatches() watches {
-	return watches{groupOf: make(map[*target.Process]*group), copyCost: copyCost{of: make(map[*target.Process]*copies)}}
+	return watches{groupWatches: groupWatches{groupOf: make(map[*target.Process]*group)}, copyCost: copyCost{of: make(map[*target.Process]*copies)}}
 }
 
 // watch is what a slot watches.
@@ -77,7 +69,7 @@ func (s *watches) arm(t *thread, slot int, word uint64, state sampler.SlotState,
 		point, err = open(s.kernel, t.tid, slot, word, traps)
 	}
 	if err != nil && t.group != nil {
-		t.group.release(s, t, slot)
+		t.group.release(&s.groupWatches, t, slot)
 	}
 	if errors.Is(err, sampler.ErrNoSlot) {
 		return model.NoRegister
@@ -96,7 +88,7 @@ func (s *watches) arm(t *thread, slot int, word uint64, state sampler.SlotState,
 	shared.State = state
 	t.slots[slot] = watch{point: point, seq: shared.Seq, since: sampler.Monotonic(),
 		single: !s.halves && t.group == nil}
-	s.copyCost.points++
+	s.copyCost.opened()
 	return ""
 }
 
@@ -111,6 +103,9 @@ func (s *watches) putAway(t *thread, slot int, point *sampler.Watchpoint) error 
 	}
 	return nil
 }
+
+// hold is told when a thread is held, and when it no longer is.
+func (s *watches) hold(held bool) { s.holding = held }
 
 // renew has the watchpoints that are kept for a thread, which runs, ready to be moved. Where that fails the next is opened
 // when it is needed.
@@ -166,13 +161,13 @@ func (s *watches) retire(t *thread, slot int) {
 	if shared.State == sampler.SlotUsed || shared.State == sampler.SlotArmed || s.waitsForPair(w.obs) {
 		clock = s.timing.read(t, w)
 	}
-	s.copyCost.copiedTraps += uint64(w.point.Copied())
+	s.copyCost.closed(w.point)
 	if err := s.putAway(t, slot, w.point); err != nil {
 		s.account.fail(err)
 	}
 	s.closeStamp(w)
 	if g := t.group; g != nil {
-		g.release(s, t, slot)
+		g.release(&s.groupWatches, t, slot)
 	}
 	now := sampler.Monotonic()
 	// The traps it has seen are still to be read.
@@ -181,7 +176,6 @@ func (s *watches) retire(t *thread, slot int) {
 		now = w.silent
 	}
 	t.spans = append(t.spans, span{w.since, now})
-	s.copyCost.points--
 	switch {
 	case w.helper, w.obs == nil: // or could not be watched in all threads
 	case w.obs.Half && w.obs.State == record.Done:

@@ -61,7 +61,7 @@ var mutants = []mutant{
 	{"a trace in a pipe loses what its format was told by", "trace/drmemtrace.go",
 		"if !info.Mode().IsRegular() {", "if info.IsDir() {", "TestTraceFromPipe", "cmd/rdx"},
 	{"Ctrl-C while a program is launched is swallowed", "collector/session.go",
-		"		if err = x.cfg.interrupted(); err == nil {\n			err = launched.Go()", "		if err = x.cfg.interrupted(); err == nil || true {\n			err = launched.Go()", "TestInterruptedBeforeStart", "cmd/rdx"},
+		"		if err = s.cfg.interrupted(); err == nil {\n			err = x.launched.Go()", "		if err = s.cfg.interrupted(); err == nil || true {\n			err = x.launched.Go()", "TestInterruptedBeforeStart", "cmd/rdx"},
 	{"Ctrl-C before the first sample is swallowed", "collector/attaching.go",
 		"if c.Context != nil && c.Context.Err() != nil {", "if c.Context != nil && c.Context.Err() != nil && c.PID < 0 {", "TestInterruptedStart", "cmd/rdx"},
 	{"a pipe that may be executed is opened", "trace/engine_linux.go",
