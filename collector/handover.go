@@ -36,10 +36,11 @@ const (
 
 // handover is what is handed over to that goroutine, one at a time, and what comes back from it.
 type handover struct {
-	account *account
-	cfg     *Config
-	holds   *holds
-	kept    *observations
+	account    *account
+	cfg        *Config
+	holds      *holds
+	neighbours *neighbours
+	kept       *observations
 
 	to     chan handedOver
 	back   chan handoverWork
@@ -108,7 +109,7 @@ func (s *handover) looksAfter(passed, now time.Duration) bool {
 
 // takeWork takes what waits.
 func (s *handover) takeWork() handoverWork {
-	return handoverWork{s.kept.stacks.Take(), s.holds.merges.Take(), uint64(s.holds.block()), s.holds.windows.Take()}
+	return handoverWork{s.kept.stacks.Take(), s.neighbours.merges.Take(), uint64(s.holds.block()), s.neighbours.windows.Take()}
 }
 
 // hasWork says whether there is enough to be done to wake somebody for it.
@@ -130,8 +131,8 @@ func (s *handover) end(progress func() Progress) (tell []Progress) {
 	select {
 	case a := <-s.to:
 		s.kept.stacks.Return(a.stacks)
-		s.holds.merges.Return(a.holds)
-		s.holds.windows.Return(a.joined)
+		s.neighbours.merges.Return(a.holds)
+		s.neighbours.windows.Return(a.joined)
 		tell = append(tell, a.progress)
 	default:
 		s.takeBack()
@@ -147,8 +148,8 @@ func (s *handover) takeBack() {
 	select {
 	case done := <-s.back:
 		s.kept.stacks.Done(done.stacks)
-		s.holds.merges.Done(done.holds)
-		s.holds.windows.Done(done.joined)
+		s.neighbours.merges.Done(done.holds)
+		s.neighbours.windows.Done(done.joined)
 		s.away = false
 	default:
 	}

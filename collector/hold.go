@@ -18,17 +18,19 @@ const holdTimeout = time.Second
 
 // handler serves the stops of threads (ptrace.Handler). It belongs to the tracing thread.
 type handler struct {
-	account   *account
-	copyLimit *copyLimit
-	holds     *holds
-	locate    *ahead.Locator
-	prober    *prober
-	targets   *targets
-	ticks     *tickPace
-	timing    *timing
-	tracing   *tracing
-	watches   *watches
-	drain     func() // reads what traps are waiting
+	account    *account
+	copyLimit  *copyLimit
+	holds      *holds
+	locate     *ahead.Locator
+	neighbours *neighbours
+	prober     *prober
+	stepper    *stepper
+	targets    *targets
+	ticks      *tickPace
+	timing     *timing
+	tracing    *tracing
+	watches    *watches
+	drain      func() // reads what traps are waiting
 
 	late      lateHolds
 	placement sampler.Placement
@@ -62,7 +64,7 @@ func (s *handler) Hold(tid int, signal unix.Signal) (ours, running bool) {
 	case t.stepping == nil:
 		s.holds.sample(t)
 	case ours:
-		s.holds.step(t)
+		s.stepper.next(t)
 	default:
 		s.interruptSteps(t)
 		return false, !s.locate.InSyscall
@@ -115,8 +117,7 @@ func (s *handler) LetGo() {
 	}
 	s.copyLimit.look(lookEvery)
 	s.targets.findData()
-	s.holds.keepMerge()
-	s.holds.keepWindow()
+	s.neighbours.keep()
 	s.locate.Tend()
 	s.targets.followVia()
 	if s.watches.groups() {

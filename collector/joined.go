@@ -9,11 +9,14 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/rdx-profiler/rdx/collector/estimate"
+	"github.com/rdx-profiler/rdx/collector/interleave"
 	"github.com/rdx-profiler/rdx/collector/record"
+	"github.com/rdx-profiler/rdx/collector/sharing"
+	"github.com/rdx-profiler/rdx/model"
 	"github.com/rdx-profiler/rdx/proc"
 	"github.com/rdx-profiler/rdx/sampler"
 	"github.com/rdx-profiler/rdx/sampler/ahead"
+	"github.com/rdx-profiler/rdx/sampler/ptrace"
 )
 
 // joinedWindow is what a hold read ahead, until its thread runs again and it can be kept.
@@ -23,15 +26,37 @@ type joinedWindow struct {
 	group      *group // of its thread, where these are few
 }
 
-// openWindow notes who ran beside a thread that was read ahead of, if others may write what it touches.
-func (s *holds) openWindow(t *thread, found *ahead.Ahead) {
-	g := t.group
-	if g == nil || len(g.members) < 2 || found.Accesses == 0 || s.block() != estimate.WordBytes {
-		return
+// neighbours are the threads that run beside a held one: what was read ahead of it is kept for what they do to it, by
+// word where they share its stack, by line for all. It belongs to the tracing thread.
+type neighbours struct {
+	cfg     *Config
+	locate  *ahead.Locator
+	watches *watches
+
+	running float64 // threads of the process that ran in the hold at work; 0: not known
+	merges  interleave.Queue
+	mergeOf *thread // in the last hold, if others of its process ran then
+	windows sharing.Queue
+	opened  joinedWindow // what the last hold read ahead, if others may write it
+}
+
+// count counts those that run beside a thread of a group, which is held.
+func (s *neighbours) count(t *thread) {
+	s.running = 0
+	if others, ok := t.group.othersRunning(t, s.watches.cpus, ptrace.RunsOn); ok {
+		s.running = 1 + float64(others)
 	}
-	hold := &s.made[len(s.made)-1]
-	hold.Joined = true
-	w := joinedWindow{Stretch: record.Stretch{Process: t.process, TID: t.tid, Hold: len(s.made)}, classified: found.Classified}
+}
+
+// open notes who ran beside a thread that was read ahead of, in the hold of that number, if others may write what it touches,
+// and says whether it has.
+func (s *neighbours) open(t *thread, found *ahead.Ahead, hold int) bool {
+	g := t.group
+	s.merges.Begin()
+	if g == nil || len(g.members) < 2 || found.Accesses == 0 {
+		return false
+	}
+	w := joinedWindow{Stretch: record.Stretch{Process: t.process, TID: t.tid, Hold: hold}, classified: found.Classified}
 	if g.byCPU {
 		w.Running = t.process.Running(float64(t.since))
 	} else {
@@ -40,18 +65,35 @@ func (s *holds) openWindow(t *thread, found *ahead.Ahead) {
 		w.group = g
 	}
 	s.opened = w
+	return true
 }
 
-// keepMerge is called when the thread runs again: what it has touched is to be put among what others have.
-func (s *holds) keepMerge() {
+// classify is told how many touches are known by now of what was opened.
+func (s *neighbours) classify(n int) { s.opened.classified = n }
+
+// use takes a use that was read ahead, at its place among the thread's accesses.
+func (s *neighbours) use(o *record.Observation, at int) {
+	if o.Threads > 1 && o.Stack == model.StackShared && o.Soon > 0 {
+		s.merges.Add(o, at, int(o.Threads)-1)
+	}
+}
+
+// close is called at the end of a hold whose uses are to be put among what others do.
+func (s *neighbours) close(t *thread) {
+	if s.running > 1 {
+		s.mergeOf = t
+	}
+}
+
+// forget is of a hold that was not made.
+func (s *neighbours) forget() { s.mergeOf, s.opened = nil, joinedWindow{} }
+
+// keep is called when the thread runs again.
+func (s *neighbours) keep() {
 	if t := s.mergeOf; t != nil && s.cfg.Stack != PrivateStack {
 		s.merges.Keep(t.process, t.tid, t.nth, s.locate.Touched)
 	}
 	s.mergeOf = nil
-}
-
-// keepWindow is called when the thread runs again.
-func (s *holds) keepWindow() {
 	if w := &s.opened; w.Process != nil {
 		s.windows.Keep(w.Stretch, w.classified, s.locate.Touched)
 		if w.group != nil {
@@ -142,7 +184,7 @@ func readSchedstat(pid, tid int) (ran, late uint64, err error) {
 }
 
 // tellLine says when the thread itself comes back to an access's line, which is sooner than to the word.
-func (s *holds) tellLine(o *record.Observation, f *ahead.Followed) {
+func (s *neighbours) tellLine(o *record.Observation, f *ahead.Followed) {
 	if s.opened.Process != nil && f.After > 0 {
 		o.LineSoon = s.locate.NextInLine(f.At)
 	}

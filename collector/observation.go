@@ -68,7 +68,7 @@ func (s *account) loseObserved(o *record.Observation, why model.Reason) {
 type traps struct {
 	account *account
 	handler *handler
-	holds   *holds
+	reports *reports
 	kernel  *sampler.Kernel
 	targets *targets
 	ticks   *tickPace
@@ -100,7 +100,7 @@ func (s *traps) pair(trap *sampler.Trap) {
 	}
 	switch trap.Kind {
 	case sampler.TrapSample:
-		s.holds.report(t, trap)
+		s.reports.take(t, trap)
 	case sampler.RequestPeriod:
 		t.endFirst(s.ticks, time.Duration(trap.Time))
 	case sampler.RequestHold:

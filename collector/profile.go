@@ -107,7 +107,7 @@ func (s *sampling) comments(p *model.Profile, c course, sum estimate.Totals, sta
 	if s.watches.groups() {
 		say(fmt.Sprintf("stack: %s; %d watchpoints in other threads for %d observations", s.cfg.Stack, s.watches.others, len(s.kept.seen)), s.kept.linedComment())
 		say(s.watches.registers.comments()...)
-		say(s.holds.merges.Comments()...)
+		say(s.neighbours.merges.Comments()...)
 		say(s.watches.otherComment())
 	}
 	say(s.targets.heapComments(sum.CPU, p.AddCount)...)
@@ -152,8 +152,8 @@ func (s *holds) burstComment() string {
 		return ""
 	case s.steps():
 		return fmt.Sprintf("burst engine: step; %d threads moved on by %d steps of %.1f instructions, %.1f accesses, %v each: %v a burst at the median, %v at p99; without a reuse as far as %d accesses at the median, %d at p10",
-			s.reading.last.n, s.stepped.steps, float64(s.stepped.instructions)/float64(max(s.stepped.steps, 1)), float64(s.readAhead())/float64(max(s.stepped.steps, 1)),
-			s.reading.sum/time.Duration(max(s.stepped.steps, 1)), s.reading.quantile(.5), s.reading.quantile(.99), s.reached.quantile(.5), s.reached.quantile(.1))
+			s.reading.last.n, s.stepper.totals.steps, float64(s.stepper.totals.instructions)/float64(max(s.stepper.totals.steps, 1)), float64(s.readAhead())/float64(max(s.stepper.totals.steps, 1)),
+			s.reading.sum/time.Duration(max(s.stepper.totals.steps, 1)), s.reading.quantile(.5), s.reading.quantile(.99), s.reached.quantile(.5), s.reached.quantile(.1))
 	case s.burst == 0:
 		return ""
 	}

@@ -1,11 +1,26 @@
 package collector
 
 import (
+	"math/rand/v2"
+
 	"github.com/rdx-profiler/rdx/collector/record"
 	"github.com/rdx-profiler/rdx/model"
 	"github.com/rdx-profiler/rdx/sampler"
+	"github.com/rdx-profiler/rdx/sampler/ahead"
 	"github.com/rdx-profiler/rdx/sampler/memrecord"
 )
+
+// reports are the accesses that the source tells the addresses of. It belongs to the tracing thread.
+type reports struct {
+	account *account
+	kept    *observations
+	locate  *ahead.Locator
+	rand    *rand.Rand
+	src     *sourceState
+	ticks   *tickPace
+	watches *watches
+	drain   func() // reads what traps are waiting
+}
 
 // reported is an access as its source reported it, on its way to becoming an
 // observation.
@@ -15,9 +30,9 @@ type reported struct {
 	event int // of the source, that ticked
 }
 
-// report takes the record of a sampled access. Its use is over, so that the
+// take takes the record of a sampled access. Its use is over, so that the
 // watchpoint to come waits for the reuse alone.
-func (s *holds) report(t *thread, r *sampler.Trap) {
+func (s *reports) take(t *thread, r *sampler.Trap) {
 	pc := r.Ip
 	if s.src.source.Reports() == sampler.AfterAccess {
 		pc = s.locate.Accessing(t.process.Via, pc, nil).PC
@@ -48,9 +63,9 @@ func (s *holds) report(t *thread, r *sampler.Trap) {
 	t.reported = &reported{o, word, int(r.Event)}
 }
 
-// sampleReported watches for the reuse of the access that the source reported
+// sample watches for the reuse of the access that the source reported
 // of the held thread.
-func (s *holds) sampleReported(t *thread) {
+func (s *reports) sample(t *thread) {
 	s.drain()
 	r := t.reported
 	t.reported = nil

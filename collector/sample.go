@@ -4,12 +4,11 @@ import (
 	"errors"
 	"math"
 	"math/rand/v2"
+	"time"
 
 	"github.com/rdx-profiler/rdx/collector/estimate"
 	"github.com/rdx-profiler/rdx/collector/hotset"
-	"github.com/rdx-profiler/rdx/collector/interleave"
 	"github.com/rdx-profiler/rdx/collector/record"
-	"github.com/rdx-profiler/rdx/collector/sharing"
 	"github.com/rdx-profiler/rdx/model"
 	"github.com/rdx-profiler/rdx/sampler"
 	"github.com/rdx-profiler/rdx/sampler/ahead"
@@ -20,18 +19,21 @@ import (
 // holds are what is done while a thread is held: reading ahead, choosing, arming; and what came of
 // that. It belongs to the tracing thread.
 type holds struct {
-	account *account
-	timing  *timing
-	kept    *observations
-	prober  *prober
-	src     *sourceState
-	ticks   *tickPace
-	watches *watches
-	cfg     *Config
-	kernel  *sampler.Kernel
-	locate  *ahead.Locator
-	rand    *rand.Rand
-	drain   func() // reads what traps are waiting
+	account    *account
+	timing     *timing
+	kept       *observations
+	neighbours *neighbours
+	prober     *prober
+	reports    *reports
+	src        *sourceState
+	stepper    *stepper
+	ticks      *tickPace
+	watches    *watches
+	cfg        *Config
+	kernel     *sampler.Kernel
+	locate     *ahead.Locator
+	rand       *rand.Rand
+	drain      func() // reads what traps are waiting
 
 	untold    untold
 	made      []record.Hold // of which accesses were read ahead
@@ -41,14 +43,8 @@ type holds struct {
 	reading   durations   // of reading ahead
 	stages    stages
 	reached   lengths // of bursts without a reuse
-	stepped   stepTotals
 	inSyscall int     // holds that came when the thread had entered a system call
 	stoodFor  float64 // of these, without a reuse so soon, where another of the hold is watched
-	running   float64 // threads of the process that ran in the hold at work; 0: not known
-	merges    interleave.Queue
-	mergeOf   *thread // in the last hold, if others of its process ran then
-	windows   sharing.Queue
-	opened    joinedWindow // what the last hold read ahead, if others may write it
 	burst     int
 	heads     bool            // it is told what comes when in a hold
 	pipeline  *pipeline.Model // nil where nothing is to be foretold
@@ -60,7 +56,7 @@ type holds struct {
 func (s *holds) sample(t *thread) {
 	t.turnEpoch(s.kernel)
 	if s.src.source.Reports() != sampler.NoAccess {
-		s.sampleReported(t)
+		s.reports.sample(t)
 		return
 	}
 	if s.ticks.counters() || t.shared.Holds%holdsPerPeriod == 0 {
@@ -79,40 +75,34 @@ func (s *holds) sample(t *thread) {
 	}
 	s.locate.StackTop = t.shared.StackTop
 	if s.steps() {
-		s.beginSteps(t)
+		s.stepper.begin(t)
 		return
 	}
 	if g != nil {
-		s.running = 0
-		if others, ok := g.othersRunning(t, s.watches.cpus, ptrace.RunsOn); ok {
-			s.running = 1 + float64(others)
-		}
+		s.neighbours.count(t)
 	}
 	start := sampler.Monotonic()
 	s.stages.end(stageBefore, start)
 	found, err := s.locate.Read(t.process.Via, t.tid, s.window(), s.rand.IntN)
 	read := sampler.Monotonic()
-	s.reading.add(read - start)
+	s.noteBurst(read - start)
 	s.stages.read(s.locate.Spent(), read)
 	if err != nil {
 		s.decline(err)
 		return
 	}
 	if s.locate.InSyscall {
-		s.inSyscall++
+		s.enteredSyscall()
 		if t.shared.Hold == uint32(ptrace.Interrupted) {
 			s.loseHold(model.SignalsInSyscall)
 			return
 		}
 	}
 	s.tally(t, &found)
-	s.openWindow(t, &found)
-	s.merges.Begin()
+	s.made[len(s.made)-1].Joined = s.neighbours.open(t, &found, len(s.made))
 	s.choose(t, &found)
 	s.stages.end(stageArming, sampler.Monotonic())
-	if s.running > 1 {
-		s.mergeOf = t
-	}
+	s.neighbours.close(t)
 }
 
 // choose watches the open access that reading ahead has chosen, if the thread has won a slot. In a group one that is not
@@ -153,7 +143,7 @@ func (s *holds) settle() {
 		s.made[len(s.made)-1].Touches = u.found.Touches
 		s.noteOverlap(u.found)
 	}
-	s.opened.classified = u.found.Classified
+	s.neighbours.classify(u.found.Classified)
 	o := u.watched
 	if o == nil || u.found.Touches == 0 {
 		return
@@ -207,7 +197,7 @@ func (s *holds) finish() (told *thread) {
 		s.hot.Add(t.process, t.since, s.touched)
 	}
 	if o := u.watched; o != nil {
-		s.tellLine(&o.Observation, &u.found.Followed)
+		s.neighbours.tellLine(&o.Observation, &u.found.Followed)
 	}
 	readOnly := func(f *ahead.Followed) {
 		o := s.observe(t, f)
@@ -265,7 +255,7 @@ func (s *holds) findHot(seen []*record.Observation) {
 // discard takes a hold back of which nothing was told yet.
 func (s *holds) discard(u *untold) {
 	s.made = s.made[:len(s.made)-1]
-	s.mergeOf, s.opened = nil, joinedWindow{}
+	s.neighbours.forget()
 	o := u.watched
 	if o == nil {
 		return
@@ -306,6 +296,12 @@ func (s *holds) tally(t *thread, found *ahead.Ahead) {
 	t.process.Note(found.Use.PC) // libraries of a program that just started are not known yet
 	t.process.Refresh()
 }
+
+// enteredSyscall counts a hold that came when the thread had entered a system call.
+func (s *holds) enteredSyscall() { s.inSyscall++ }
+
+// noteBurst is told how long a burst took.
+func (s *holds) noteBurst(burst time.Duration) { s.reading.add(burst) }
 
 // readAhead is how many accesses were, in all holds.
 func (s *holds) readAhead() (n int) {
@@ -370,15 +366,13 @@ func (s *holds) observe(t *thread, f *ahead.Followed) *observation {
 		Code:     record.CodeAt(t.process, f.Use.PC),
 		Overlap:  s.overlaps.Latest,
 		OfHold:   record.OfHold{Heads: f.Heads},
-		Sharing:  record.Sharing{Threads: s.running},
+		Sharing:  record.Sharing{Threads: s.neighbours.running},
 	}, next: f.Use.Next}
 	if f.Use.Store {
 		o.Op = model.Store
 	}
 	s.kept.place(o)
-	if o.Threads > 1 && o.Stack == model.StackShared && o.Soon > 0 {
-		s.merges.Add(&o.Observation, f.At, int(o.Threads)-1)
-	}
+	s.neighbours.use(&o.Observation, f.At)
 	return o
 }
 
@@ -386,7 +380,7 @@ func (s *holds) observe(t *thread, f *ahead.Followed) *observation {
 // its reuse, or that there is none so soon.
 func (s *holds) readOnly(t *thread, f *ahead.Followed, o *observation) {
 	o.State = record.Done
-	s.tellLine(&o.Observation, f)
+	s.neighbours.tellLine(&o.Observation, f)
 	o.End = float64(sampler.Monotonic())
 	o.UseStack = s.kept.stacks.Add(t, t.process, o.PC, f.Stack, o.Addr)
 	t.enterEpoch(&o.Observation)

@@ -20,23 +20,26 @@ type sampling struct {
 	locate *ahead.Locator
 	rand   *rand.Rand
 
-	tracing   tracing
-	targets   targets
-	holds     holds
-	watches   watches
-	kept      observations
-	timing    timing
-	ticks     tickPace
-	src       sourceState
-	account   account
-	prober    prober
-	copyLimit copyLimit
-	self      profilerCost
-	handler   handler
-	traps     traps
-	memory    *memory
-	handover  handover
-	latest    sampler.Stats // as of the last tick
+	tracing    tracing
+	targets    targets
+	holds      holds
+	stepper    stepper
+	neighbours neighbours
+	reports    reports
+	watches    watches
+	kept       observations
+	timing     timing
+	ticks      tickPace
+	src        sourceState
+	account    account
+	prober     prober
+	copyLimit  copyLimit
+	self       profilerCost
+	handler    handler
+	traps      traps
+	memory     *memory
+	handover   handover
+	latest     sampler.Stats // as of the last tick
 }
 
 func newSampling(cfg Config) *sampling {
@@ -138,7 +141,7 @@ func (s *sampling) settle(b *backlog) {
 	}
 	rest := s.handover.takeWork()
 	b.doRest(rest)
-	s.holds.merges.Done(rest.holds)
+	s.neighbours.merges.Done(rest.holds)
 }
 
 // abandon gives back what was chosen, where nothing came of it.
@@ -186,7 +189,15 @@ func (s *sampling) wire() *sampling {
 	o.account, o.cfg, o.kernel, o.rand, o.timing, o.watches = &s.account, &s.cfg, s.kernel, s.rand, &s.timing, w
 	h := &s.holds
 	h.account, h.timing, h.kept, h.src, h.watches = &s.account, &s.timing, &s.kept, &s.src, w
-	h.prober, h.ticks = &s.prober, k
+	h.neighbours, h.prober, h.reports, h.stepper, h.ticks = &s.neighbours, &s.prober, &s.reports, &s.stepper, k
+	n := &s.neighbours
+	n.cfg, n.locate, n.watches = &s.cfg, s.locate, w
+	e := &s.reports
+	e.account, e.kept, e.src, e.ticks, e.watches = &s.account, &s.kept, r, k, w
+	e.locate, e.rand, e.drain = s.locate, s.rand, s.traps.drain
+	b := &s.stepper
+	b.account, b.holds, b.watches = &s.account, h, w
+	b.cfg, b.kernel, b.locate, b.rand = &s.cfg, s.kernel, s.locate, s.rand
 	h.cfg, h.kernel, h.locate, h.rand, h.drain = &s.cfg, s.kernel, s.locate, s.rand, s.traps.drain
 	p := &s.prober
 	p.account, p.holds, p.src, p.ticks, p.timing, p.tracing = &s.account, h, &s.src, &s.ticks, &s.timing, &s.tracing
@@ -194,14 +205,14 @@ func (s *sampling) wire() *sampling {
 	c := &s.copyLimit
 	c.targets, c.ticks, c.tracing, c.watches, c.drain = &s.targets, &s.ticks, &s.tracing, w, s.traps.drain
 	d := &s.handler
-	d.account, d.copyLimit, d.holds, d.prober = &s.account, c, h, p
+	d.account, d.copyLimit, d.holds, d.neighbours, d.prober, d.stepper = &s.account, c, h, n, p, b
 	d.targets, d.ticks, d.timing, d.tracing, d.watches = &s.targets, k, t, &s.tracing, w
 	d.locate, d.drain = s.locate, s.traps.drain
 	a := &s.traps
-	a.account, a.handler, a.holds, a.targets, a.ticks, a.watches, a.kernel = &s.account, d, h, &s.targets, k, w, s.kernel
-	s.handover.account, s.handover.cfg, s.handover.holds, s.handover.kept = &s.account, &s.cfg, h, &s.kept
+	a.account, a.handler, a.reports, a.targets, a.ticks, a.watches, a.kernel = &s.account, d, e, &s.targets, k, w, s.kernel
+	s.handover.account, s.handover.cfg, s.handover.holds, s.handover.kept, s.handover.neighbours = &s.account, &s.cfg, h, &s.kept, n
 	g := &s.targets
-	g.account, g.holds, g.kept, g.prober, g.src = &s.account, h, &s.kept, p, r
+	g.account, g.kept, g.prober, g.src, g.stepper = &s.account, &s.kept, p, r, b
 	g.ticks, g.tracing, g.watches, g.late = k, &s.tracing, w, d.late
 	g.cfg, g.kernel, g.locate, g.drain = &s.cfg, s.kernel, s.locate, s.traps.drain
 	return s
@@ -260,7 +271,7 @@ func (s *sampling) tick() {
 	if s.cfg.turns != nil {
 		s.ticks.takeTurn(stats, trapped)
 	} else {
-		s.ticks.keep(sum, ran, accepted, stats, s.timing.held.sum-s.holds.stepped.cpu, trapped+s.timing.resumed()+s.prober.stampCost())
+		s.ticks.keep(sum, ran, accepted, stats, s.timing.held.sum-s.stepper.totals.cpu, trapped+s.timing.resumed()+s.prober.stampCost())
 	}
 	s.latest = stats
 }

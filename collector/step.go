@@ -3,6 +3,7 @@ package collector
 import (
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"slices"
 	"time"
 
@@ -66,14 +67,27 @@ type stepping struct {
 	by    int                 // the slot that told, or -1
 }
 
+// stepper has threads make bursts step by step. It belongs to the tracing thread.
+type stepper struct {
+	account *account
+	cfg     *Config
+	holds   *holds
+	kernel  *sampler.Kernel
+	locate  *ahead.Locator
+	rand    *rand.Rand
+	watches *watches
+
+	totals stepTotals
+}
+
 // stepTotals are for the budget and the user.
 type stepTotals struct {
 	steps, instructions int
 	cpu                 time.Duration // that is in Thread.Spent, too
 }
 
-// beginSteps begins a burst of the held thread.
-func (s *holds) beginSteps(t *thread) {
+// begin begins a burst of the held thread.
+func (s *stepper) begin(t *thread) {
 	for i := range t.slots {
 		w := &t.slots[i]
 		if w.stamp != nil && t.shared.Slots[i].State == sampler.SlotArmed {
@@ -83,8 +97,8 @@ func (s *holds) beginSteps(t *thread) {
 	}
 	t.stepping = &stepping{}
 	t.stepping.by, t.stepping.cpu = t.watchedTime()
-	t.stepping.steps = s.locate.Steps(t.process.Via, t.tid, s.perHoldWanted(), s.burst, s.block(), s.cfg.stepLimit, s.rand.IntN)
-	s.step(t)
+	t.stepping.steps = s.locate.Steps(t.process.Via, t.tid, s.holds.perHoldWanted(), s.holds.burst, s.holds.block(), s.cfg.stepLimit, s.rand.IntN)
+	s.next(t)
 }
 
 // watchedTime is the held thread's CPU time since some moment, by the watchpoint of a
@@ -100,19 +114,19 @@ func (t *thread) watchedTime() (slot int, ns uint64) {
 	return -1, 0
 }
 
-// step is called at each stop of a burst, the first included: it has the thread go on to
+// next is called at each stop of a burst, the first included: it has the thread go on to
 // the next one, or ends the burst.
-func (s *holds) step(t *thread) {
+func (s *stepper) next(t *thread) {
 	p := t.stepping
-	s.closeStep(t)
+	s.close(t)
 	s.locate.StackTop = t.shared.StackTop
 	stop, end, err := p.steps.Next()
 	if s.locate.InSyscall {
-		s.inSyscall++
+		s.holds.enteredSyscall()
 	}
 	if err != nil {
 		t.stepping = nil
-		s.decline(err)
+		s.holds.decline(err)
 		return
 	}
 	if end == "" {
@@ -128,36 +142,36 @@ func (s *holds) step(t *thread) {
 		}
 		p.steps.Refused()
 	}
-	s.endSteps(t, end, p.steps.Leave())
+	s.end(t, end, p.steps.Leave())
 }
 
-// endSteps takes what a burst has shown. The thread goes on at next, if that is known: then
+// end takes what a burst has shown. The thread goes on at next, if that is known: then
 // it may be watched for one of the reuses that are still to come.
-func (s *holds) endSteps(t *thread, end string, next uint64) {
+func (s *stepper) end(t *thread, end string, next uint64) {
 	p := t.stepping
 	t.stepping = nil
 	if p.by >= 0 && t.slots[p.by].point != nil {
 		// What the steps took of the thread's time is ours, for the watches that are open.
 		if now, err := t.slots[p.by].point.Age(); err == nil && now > p.cpu {
 			t.shared.Spent += now - p.cpu
-			s.stepped.cpu += time.Duration(now - p.cpu)
+			s.totals.cpu += time.Duration(now - p.cpu)
 		}
 	}
-	s.reading.add(p.steps.Elapsed())
-	s.stepped.steps += p.steps.Steps
-	s.stepped.instructions += p.steps.Instructions
+	s.holds.noteBurst(p.steps.Elapsed())
+	s.totals.steps += p.steps.Steps
+	s.totals.instructions += p.steps.Instructions
 	found, err := p.steps.End(end)
 	if err != nil {
-		s.decline(err)
+		s.holds.decline(err)
 		return
 	}
-	s.tally(t, &found)
+	s.holds.tally(t, &found)
 	for i := range found.Others {
-		s.readOnly(t, &found.Others[i], s.observe(t, &found.Others[i]))
+		s.holds.readOnly(t, &found.Others[i], s.holds.observe(t, &found.Others[i]))
 	}
-	o := s.observe(t, &found.Followed)
+	o := s.holds.observe(t, &found.Followed)
 	if t.shared.HoldSlot == sampler.NoSlot || found.Reuse > 0 || next == 0 || !s.watches.mayWatch() {
-		s.readOnly(t, &found.Followed, o)
+		s.holds.readOnly(t, &found.Followed, o)
 		return
 	}
 	s.watchOn(t, &found, next, o)
@@ -165,7 +179,7 @@ func (s *holds) endSteps(t *thread, end string, next uint64) {
 
 // watchOn watches for the reuse of a use that is over. The thread's next trap, at next, is
 // no access: it tells when time begins, as the trap of a use does that is still to come.
-func (s *holds) watchOn(t *thread, found *ahead.Ahead, next uint64, o *observation) {
+func (s *stepper) watchOn(t *thread, found *ahead.Ahead, next uint64, o *observation) {
 	slot := int(t.shared.HoldSlot)
 	if failed := s.watches.arm(t, slot, found.Word, sampler.SlotArmed, 0, 1, (*sampler.Kernel).Arm); failed != "" {
 		s.account.loseObserved(&o.Observation, failed)
@@ -187,8 +201,8 @@ func (s *holds) watchOn(t *thread, found *ahead.Ahead, next uint64, o *observati
 	t.shared.Slots[slot].Stacks = sampler.TrapStacks
 }
 
-// closeStep takes the breakpoint of the last step away.
-func (s *holds) closeStep(t *thread) {
+// close takes the breakpoint of the last step away.
+func (s *stepper) close(t *thread) {
 	if p := t.stepping; p != nil && p.point != nil {
 		if err := p.point.Close(); err != nil {
 			s.account.fail(err)
@@ -207,13 +221,13 @@ func (s *watches) closeStamp(w *watch) {
 	w.stamp = nil
 }
 
-// forgetSteps ends the burst of a thread that is not to be sampled any more. If it has
+// forget ends the burst of a thread that is not to be sampled any more. If it has
 // come to a stop by now its signal is on the way, else there is none.
-func (s *holds) forgetSteps(t *thread) {
+func (s *stepper) forget(t *thread) {
 	if t.stepping == nil {
 		return
 	}
-	s.closeStep(t)
+	s.close(t)
 	t.stepping = nil
 	if t.shared.HoldIp == 0 {
 		t.shared.Hold = 0
@@ -225,11 +239,11 @@ func (s *handler) interruptSteps(t *thread) { s.breakOff(t, t.stepping.steps.Sig
 
 // breakOff ends a burst on the way to its next stop.
 func (s *handler) breakOff(t *thread, end string) {
-	s.holds.closeStep(t)
+	s.stepper.close(t)
 	if t.shared.HoldIp != 0 {
 		s.late.expect(t)
 	}
-	s.holds.endSteps(t, end, 0)
+	s.stepper.end(t, end, 0)
 	s.endHold(t)
 }
 

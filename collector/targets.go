@@ -19,7 +19,7 @@ import (
 type targets struct {
 	account *account
 	cfg     *Config
-	holds   *holds
+	stepper *stepper
 	kept    *observations
 	kernel  *sampler.Kernel
 	locate  *ahead.Locator

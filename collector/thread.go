@@ -157,7 +157,7 @@ func (s *targets) dropThread(t *thread) {
 	if err := errors.Join(t.ticker.Close(), t.tally.Close()); err != nil {
 		s.account.fail(err)
 	}
-	s.holds.forgetSteps(t)
+	s.stepper.forget(t)
 	s.late.expect(t) // no new one from here on
 	s.prober.drop(t)
 	for i := range t.slots {

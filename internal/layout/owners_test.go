@@ -13,7 +13,7 @@ import (
 )
 
 // owners are the collector's types that hold what a session keeps: only methods of one write its fields.
-var owners = []string{"Session", "traced", "sampling", "tracing", "targets", "handler", "traps", "holds", "watches", "groupWatches", "group", "shares",
+var owners = []string{"Session", "traced", "sampling", "tracing", "targets", "handler", "traps", "holds", "stepper", "neighbours", "reports", "watches", "groupWatches", "group", "shares",
 	"registers", "observations", "copyLimit", "copyCost", "timing", "tickPace", "budget", "sourceState", "account", "prober", "profilerCost", "memory",
 	"handover", "backlog"}
 
