@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/rdx-profiler/rdx/model"
 	"github.com/rdx-profiler/rdx/sampler"
 	"github.com/rdx-profiler/rdx/sampler/ahead"
 )
@@ -216,7 +217,7 @@ func (b *budget) accepted() float64 {
 }
 
 // BudgetWaits is how the comment begins that says why there are few holds.
-const BudgetWaits = "each hold waited until the budget paid for it"
+const BudgetWaits = model.BudgetWaits
 
 // waited says why there are few holds, if there are, of a target that ran for so many ns.
 func (b *budget) waited(cpu uint64) string {

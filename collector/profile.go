@@ -203,7 +203,7 @@ func (s *sourceState) name() string {
 
 // heldComment says how long threads were held.
 func (s *timing) heldComment() string {
-	return fmt.Sprintf("thread held per sample: p50 %v, p99 %v, longest %v", s.held.quantile(.5), s.held.quantile(.99), s.held.longest)
+	return fmt.Sprintf(model.HeldFor+"p50 %v, p99 %v, longest %v", s.held.quantile(.5), s.held.quantile(.99), s.held.longest)
 }
 
 // resumeComment and tickComment are one line.
@@ -232,7 +232,7 @@ func (s *targets) attachedComment(c course) string {
 
 // comment is the account of what was spent.
 func (b *budget) comment() string {
-	return fmt.Sprintf("overhead by the profiler's own account: %.2f%% of the target's CPU time; %s", 100*b.spent, b.afterHolds())
+	return fmt.Sprintf(model.Overhead+"%.2f%% of the target's CPU time; %s", 100*b.spent, b.afterHolds())
 }
 
 // counts are of CPU time, which tells of processes what ticks don't.

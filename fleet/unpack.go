@@ -211,7 +211,7 @@ func (u *Unpacker) addHeads(p *model.Profile, heads []weighedHead) error {
 		}
 		return fmt.Errorf("machines of %d kinds are in this range; take one by --label, or all by --mix:%s", len(names), b.String())
 	}
-	if strings.Contains(p.Clock.RateSource, model.AssumedRate) {
+	if p.Clock.RateIs(model.AssumedRate) {
 		p.Clock.RateSource = model.AssumedRate // of some at least: the merge knows no more
 	}
 	p.Block, p.BinsPerOctave, p.Caches = first.block, first.bins, first.caches
@@ -224,13 +224,13 @@ func (u *Unpacker) addHeads(p *model.Profile, heads []weighedHead) error {
 }
 
 func joined(list, s string) string {
-	if s == "" || slices.Contains(strings.Split(list, " + "), s) {
+	if s == "" || slices.Contains(strings.Split(list, model.MergedSources), s) {
 		return list
 	}
 	if list == "" {
 		return s
 	}
-	return list + " + " + s
+	return list + model.MergedSources + s
 }
 
 // maker makes one location of each frame.

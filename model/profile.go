@@ -202,6 +202,14 @@ func (c *Clock) TouchRate() float64 {
 
 // slowest is how many times as long as at its lowest rate an access takes by the clock's own: the accesses of a stretch of time
 // are so many times fewer at most.
+// RateIs says whether the rate, or that of one of the sessions that were merged, is from a source.
+func (c *Clock) RateIs(source string) bool {
+	return slices.Contains(strings.Split(c.RateSource, MergedSources), source)
+}
+
+// MergedSources is between the sources of sessions that were merged.
+const MergedSources = " + "
+
 func (c *Clock) slowest() float64 {
 	if c.RateLow > 0 && c.RateLow < c.Rate {
 		return c.Rate / c.RateLow
@@ -209,11 +217,21 @@ func (c *Clock) slowest() float64 {
 	return 1
 }
 
-// How comments begin by which one asks for something that no field has.
+// CommentKind is what a comment is about, for which no field is there: it begins with that. A profile's file has comments
+// as text, so that they are told by their kind and by nothing else that they say.
+type CommentKind string
+
+// The kinds that something is asked by. They are of no type, so that a comment is written as kind and text.
 const (
 	HeapProbed     = "probes on the allocators: "
-	NothingWatched = "no reuse was watched for"        // all was learned by reading ahead
-	BudgetRaised   = "the target used little CPU time" // the budget was more than its share of that
+	NothingWatched = "no reuse was watched for"                      // all was learned by reading ahead
+	BudgetRaised   = "the target used little CPU time"               // the budget was more than its share of that
+	BudgetWaits    = "each hold waited until the budget paid for it" // why there are few
+	NoSample       = "no sample came: "                              // why there is no observation
+	Overhead       = "overhead by the profiler's own account: "      // what sampling cost
+	HeldFor        = "thread held per sample: "                      // how long
+	NamesMissing   = "symbols: symbolize "                           // why functions have no name
+	SymbolsPartly  = "symbols: "                                     // what else could not be read of symbols
 
 	// What the figures are worth is less for these.
 	EndedEarly      = "session ended early"
@@ -224,16 +242,27 @@ const (
 	FollowingProbes = "following probes took" // so much CPU time
 )
 
+// Of says whether a comment is of the kind.
+func (k CommentKind) Of(comment string) bool { return strings.HasPrefix(comment, string(k)) }
+
+// Said is what the profile's comments of a kind say, without what it is told by.
+func (p *Profile) Said(k CommentKind) (said []string) {
+	for _, c := range p.Comments {
+		if k.Of(c) {
+			said = append(said, c[len(k):])
+		}
+	}
+	return said
+}
+
 // LimitsFigures says whether a comment is about what the figures are worth.
 func LimitsFigures(comment string) bool {
-	return slices.ContainsFunc([]string{EndedEarly, MergedFrom, ChangedSince, RatesDiffer, InterruptIdle, FollowingProbes},
-		func(start string) bool { return strings.HasPrefix(comment, start) })
+	return slices.ContainsFunc([]CommentKind{EndedEarly, MergedFrom, ChangedSince, RatesDiffer, InterruptIdle, FollowingProbes},
+		func(k CommentKind) bool { return k.Of(comment) })
 }
 
 // Unwatched says whether all was learned by reading ahead.
-func (p *Profile) Unwatched() bool {
-	return slices.ContainsFunc(p.Comments, func(c string) bool { return strings.HasPrefix(c, NothingWatched) })
-}
+func (p *Profile) Unwatched() bool { return len(p.Said(NothingWatched)) > 0 }
 
 // Profile is one profiling session, or several merged. It is all that is
 // written and all that any later analysis needs.

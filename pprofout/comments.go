@@ -403,7 +403,7 @@ func combine(sessions []*session) (*model.Profile, error) {
 		p.Writer = strings.Join(writers, " + ")
 		p.Command = strings.Join(commands, " + ")
 		p.Source = strings.Join(sources, " + ")
-		p.Clock.RateSource = strings.Join(rateSources, " + ")
+		p.Clock.RateSource = strings.Join(rateSources, model.MergedSources)
 		p.Period = period / weight
 		p.Clock.Touches = touches / weight
 		p.Clock.PlainNS, p.Clock.WaitNS = plain/weight, wait

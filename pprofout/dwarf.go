@@ -85,10 +85,12 @@ func lookupDWARF(s *debugSource, pcs []uint64, found map[uint64][]model.Line) er
 			damaged.add(fmt.Errorf("compile unit at %#x: %w", root, err))
 		}
 	}
-	err := errors.Join(damaged.err("%d damaged compile units, the first: %w"),
-		apart.err("inlined calls are missing of %d compile units whose split debug information is not to be had, the first: %w"))
+	err := damaged.err("%d damaged compile units, the first: %w")
+	if apart.n > 0 {
+		err = errors.Join(err, nameless{apart.err("inlined calls are missing of %d compile units whose split debug information is not to be had, the first: %w")})
+	}
 	if unnamed > 0 {
-		err = errors.Join(err, fmt.Errorf("%d inlined calls without a name: %w", unnamed, s.noAlt))
+		err = errors.Join(err, noNames("%d inlined calls without a name: %w", unnamed, s.noAlt))
 	}
 	return err
 }
@@ -138,7 +140,7 @@ func (s *debugSource) load() error {
 	f := s.elf
 	s.order = f.ByteOrder
 	if f.Section(".zdebug_info") != nil {
-		return errors.New("compressed in the way of before 2015, not read: see objcopy --decompress-debug-sections")
+		return noNames("compressed in the way of before 2015, not read: see objcopy --decompress-debug-sections")
 	}
 	if s := f.Section(".debug_info"); s == nil || s.Type == elf.SHT_NOBITS {
 		return nil

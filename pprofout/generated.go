@@ -90,11 +90,11 @@ func (s *symbolizer) unnamed(g *Generated, targets []target, named map[*model.Lo
 	switch {
 	case n == 0:
 	case g.Err != nil:
-		s.problem(where, fmt.Errorf("%d addresses without a name: %w", n, g.Err))
+		s.problem(where, noNames("%d addresses without a name: %w", n, g.Err))
 	case len(g.Maps)+len(g.Dumps) > 0:
-		s.problem(where, fmt.Errorf("%d addresses without a name: what its compiler has written does not cover them", n))
+		s.problem(where, noNames("%d addresses without a name: what its compiler has written does not cover them", n))
 	default:
-		s.problem(where, fmt.Errorf("%d addresses without a name: there is no perf map of it in /tmp, which JIT compilers write if told to: node --perf-basic-prof, java -XX:+PreserveFramePointer and jcmd PID Compiler.perfmap, python -X perf, DOTNET_PerfMapEnabled=1", n))
+		s.problem(where, noNames("%d addresses without a name: there is no perf map of it in /tmp, which JIT compilers write if told to: node --perf-basic-prof, java -XX:+PreserveFramePointer and jcmd PID Compiler.perfmap, python -X perf, DOTNET_PerfMapEnabled=1", n))
 	}
 }
 

@@ -119,7 +119,7 @@ func (img *image) lookup(pcs []uint64) (map[uint64][]model.Line, error) {
 		}
 	}
 	if n := len(left()); n > 0 {
-		errs = append(errs, fmt.Errorf("%d addresses without a name: no symbol covers them; %s", n, img.remedy()))
+		errs = append(errs, noNames("%d addresses without a name: no symbol covers them; %s", n, img.remedy()))
 		for pc, l := range found {
 			if l[len(l)-1].Function == "" {
 				delete(found, pc) // a line without a function is no frame

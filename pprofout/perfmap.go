@@ -50,9 +50,9 @@ func readPerfMap(r io.ReadSeeker, pcs []uint64) ([]string, error) {
 		at += int64(len(line))
 		switch {
 		case at > mostPerfMap:
-			failed = fmt.Errorf("it is longer than %d MiB, of which the rest is not read", mostPerfMap>>20)
+			failed = noNames("it is longer than %d MiB, of which the rest is not read", mostPerfMap>>20)
 		case errors.Is(err, bufio.ErrBufferFull):
-			failed = fmt.Errorf("line %d is longer than %d KiB: what follows is not read", n, mostPerfMapLine>>10)
+			failed = noNames("line %d is longer than %d KiB: what follows is not read", n, mostPerfMapLine>>10)
 		case errors.Is(err, io.EOF):
 			failed = err
 		case err != nil:

@@ -11,6 +11,7 @@ import (
 	"github.com/ianlancetaylor/demangle"
 
 	"github.com/rdx-profiler/rdx/model"
+	"github.com/rdx-profiler/rdx/sampler/safeopen"
 )
 
 // Binaries opens what the target has mapped. Whoever implements it sees the
@@ -51,7 +52,7 @@ type Stats struct {
 	Functions int // of those, now with a function
 	Lines     int // of those, now with a file and line
 	// Problems tells, once per mapping, why names or lines are missing.
-	Problems []error
+	Problems []Problem
 }
 
 // Symbolize fills in Location.Lines, innermost function first, of all
@@ -149,8 +150,40 @@ func (s *symbolizer) run(p *model.Profile, b Binaries) (Stats, error) {
 }
 
 func (s *symbolizer) problem(where string, err error) {
-	s.stats.Problems = append(s.stats.Problems, fmt.Errorf("symbolize %s: %w", where, err))
+	s.stats.Problems = append(s.stats.Problems, Problem{where, err})
 }
+
+// Problem is what could not be read of the symbols of a file, or of generated code.
+type Problem struct {
+	Where string
+	Err   error
+}
+
+func (p Problem) Error() string { return fmt.Sprintf("symbolize %s: %v", p.Where, p.Err) }
+
+// Unwrap gives the error.
+func (p Problem) Unwrap() error { return p.Err }
+
+// Comment is what a profile says of it: of which kind goes by whether functions, or calls inlined into them, have no
+// name for it, or only less is known of them.
+func (p Problem) Comment() string {
+	if errors.Is(p.Err, errNameless) || errors.Is(p.Err, safeopen.ErrStalled) {
+		return fmt.Sprintf(model.NamesMissing+"%s: %v", p.Where, p.Err)
+	}
+	return fmt.Sprintf(model.SymbolsPartly+"%s: %v", p.Where, p.Err)
+}
+
+// errNameless is what an error is that leaves code without a name, see nameless.
+var errNameless = errors.New("without a name")
+
+// nameless is an error that leaves code without a name. It says what it says, nothing more.
+type nameless struct{ error }
+
+func (n nameless) Is(target error) bool { return target == errNameless }
+func (n nameless) Unwrap() error        { return n.error }
+
+// noNames is fmt.Errorf of such an error.
+func noNames(format string, args ...any) error { return nameless{fmt.Errorf(format, args...)} }
 
 // split finds the locations to look up, and gives a copy to those that are
 // the leaf of one stack and a caller in another: their lines may differ.
@@ -262,7 +295,7 @@ func (s *symbolizer) file(targets []target, b Binaries) error {
 		return lookUp(img, targets)
 	})
 	if err != nil && !read {
-		err = fmt.Errorf("%d addresses without a name: %w", len(targets), err)
+		err = noNames("%d addresses without a name: %w", len(targets), err)
 	}
 	return err
 }
@@ -299,8 +332,14 @@ func oneLine(err error) error {
 	if err == nil || !strings.Contains(err.Error(), "\n") {
 		return err
 	}
-	return errors.New(strings.ReplaceAll(err.Error(), "\n", "; "))
+	return joinedLine{err}
 }
+
+// joinedLine is an error of several lines, in one.
+type joinedLine struct{ all error }
+
+func (j joinedLine) Error() string { return strings.ReplaceAll(j.all.Error(), "\n", "; ") }
+func (j joinedLine) Unwrap() error { return j.all }
 
 // mostName bounds what a name of some bytes may be written out to: two to that power.
 const mostName = 14

@@ -2,13 +2,12 @@ package pprofout
 
 import (
 	"debug/elf"
-	"errors"
 	"strings"
 	"time"
 )
 
 // errTooLong: the file's debug information takes longer to read than any of its size should.
-var errTooLong = errors.New("it takes too long for its size: the rest is not read")
+var errTooLong = noNames("it takes too long for its size: the rest is not read")
 
 // timeLimit bounds the CPU time that reading a file's debug information may take, by its
 // size: a small file can say the same again and again.

@@ -2,20 +2,17 @@ package report
 
 import (
 	"fmt"
-	"strings"
 
 	"github.com/rdx-profiler/rdx/model"
 )
 
 // NoSamplePrefix is how a comment begins that says why a profile has no observation.
-const NoSamplePrefix = "no sample came: "
+const NoSamplePrefix = model.NoSample
 
 // noSample is what explain has found.
 func noSample(p *model.Profile) string {
-	for _, c := range p.Comments {
-		if why, ok := strings.CutPrefix(c, NoSamplePrefix); ok {
-			return why
-		}
+	for _, why := range p.Said(model.NoSample) {
+		return why
 	}
 	return ""
 }
@@ -33,12 +30,7 @@ func lossAdvice(reason model.Reason) string {
 
 // namesMissing are the reasons why code has no names, shortened for a summary.
 func namesMissing(p *model.Profile) (why []string) {
-	for _, c := range p.Comments {
-		rest, ok := strings.CutPrefix(c, "symbols: symbolize ")
-		if ok && (strings.Contains(rest, "without a name") || strings.Contains(rest, "not read") || strings.Contains(rest, "does not answer") || strings.Contains(rest, "inlined")) {
-			why = append(why, rest)
-		}
-	}
+	why = p.Said(model.NamesMissing)
 	const most = 2
 	if n := len(why) - most; n > 0 {
 		why = append(why[:most], fmt.Sprintf("and %d reasons more, in the profile's comments (go tool pprof -comments)", n))

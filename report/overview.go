@@ -202,11 +202,11 @@ func (o *overview) warn(p *model.Profile, unnamed int64) {
 			add("this machine does not tell the size of %s: %s is assumed; if you know it, name all sizes with --caches, or read rdx mrc, which has every size", c.Level, Bytes(float64(c.Size)))
 		}
 	}
-	if strings.Contains(p.Clock.RateSource, model.EstimatedRate) && p.Clock.RateHigh > 0 {
+	if p.Clock.RateIs(model.EstimatedRate) && p.Clock.RateHigh > 0 {
 		add("the access rate could not be measured: by a model of the processor it is %.2g to %.2g per %s, which is in the bands; numbers of accesses and distances scale with it (see rdx attach --access-rate)",
 			p.Clock.RateLow, p.Clock.RateHigh, singular(p.Clock.Unit))
 	}
-	if strings.Contains(p.Clock.RateSource, model.AssumedRate) {
+	if p.Clock.RateIs(model.AssumedRate) {
 		add("the access rate, %.3g per %s, is a default guess (see rdx attach --access-rate): all numbers of accesses, distances and misses scale with it",
 			p.Clock.Rate, singular(p.Clock.Unit))
 	}
@@ -312,9 +312,9 @@ func moreSamples(p *model.Profile) string {
 func (o *overview) warnUnheld(p *model.Profile) {
 	for _, c := range p.Comments {
 		switch {
-		case strings.HasPrefix(c, model.NothingWatched) && o.Observations > 0:
+		case model.CommentKind(model.NothingWatched).Of(c) && o.Observations > 0:
 			o.Warnings = append(o.Warnings, c+": ratios of caches that hold more than was read ahead are bounds (--burst 100000 reads further, and holds threads for 10 ms or more)")
-		case strings.HasPrefix(c, model.BudgetRaised):
+		case model.CommentKind(model.BudgetRaised).Of(c):
 			o.Warnings = append(o.Warnings, c)
 		}
 	}
@@ -518,7 +518,7 @@ func (o *overview) writeFull(b *strings.Builder) {
 
 // remedy is what to do about a remark that limits the figures, where there is something.
 func remedy(remark string) string {
-	if strings.HasPrefix(remark, model.FollowingProbes) {
+	if model.CommentKind(model.FollowingProbes).Of(remark) {
 		return " (--measure-rate=false does without, and foretells the rate)"
 	}
 	return ""

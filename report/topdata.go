@@ -93,7 +93,7 @@ func (t *dataList) Text() string {
 	WriteOverview(&b, t.Profile)
 	if len(t.Objects) > 0 && (t.Objects[0].Data == "heap" || t.Objects[0].Data == "anonymous memory") && t.Objects[0].Share > 0.1 {
 		how := "rdx attach --heap (or run --heap) tells data by where they were allocated"
-		if slices.ContainsFunc(t.Profile.Remarks, func(c string) bool { return strings.HasPrefix(c, model.HeapProbed) }) {
+		if slices.ContainsFunc(t.Profile.Remarks, model.CommentKind(model.HeapProbed).Of) {
 			how = "it was allocated before rdx was there, or by no allocator that is probed: rdx run --heap sees all from the start"
 		}
 		wrap(&b, "! ", fmt.Sprintf("%s leads: %s", t.Objects[0].Data, how))

@@ -271,12 +271,14 @@ func (d *Data) survey(raw, p *model.Profile, known *model.Curve) error {
 // costOf is what sampling cost the program, by the session's own account.
 func costOf(remarks []string) []row {
 	var parts []string
-	for _, r := range remarks {
-		for _, c := range [][2]string{{"overhead by the profiler's own account: ", ""}, {"thread held per sample: ", "a thread was held per sample "}} {
-			if rest, ok := strings.CutPrefix(r, c[0]); ok {
-				rest, _, _ = strings.Cut(rest, ";")
-				parts = append(parts, c[1]+rest)
-			}
+	said := model.Profile{Comments: remarks}
+	for _, kind := range []struct {
+		is     model.CommentKind
+		before string
+	}{{model.Overhead, ""}, {model.HeldFor, "a thread was held per sample "}} {
+		for _, rest := range said.Said(kind.is) {
+			rest, _, _ = strings.Cut(rest, ";")
+			parts = append(parts, kind.before+rest)
 		}
 	}
 	if parts == nil {

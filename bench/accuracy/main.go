@@ -360,7 +360,7 @@ func (r *result) account(file string) error {
 	}
 	r.lasted, r.cpu, r.holds = p.Duration, time.Duration(p.CountOf(model.CPUTarget)), p.CountOf(model.Holds)
 	for _, c := range p.Comments {
-		if rest, ok := strings.CutPrefix(c, "overhead by the profiler's own account: "); ok {
+		if rest, ok := strings.CutPrefix(c, model.Overhead); ok {
 			r.said, _, _ = strings.Cut(rest, " of the target's CPU time")
 		}
 	}

@@ -163,7 +163,7 @@ func (b *bench) session(rdx string, p program) (seen, error) {
 func account(comments []string, holds, cpu float64) (s seen, err error) {
 	spent := 0.0
 	for _, c := range comments {
-		if rest, ok := strings.CutPrefix(c, "thread held per sample: "); ok {
+		if rest, ok := strings.CutPrefix(c, model.HeldFor); ok {
 			for _, part := range strings.Split(rest, ", ") {
 				what, value, _ := strings.Cut(part, " ")
 				d, err := time.ParseDuration(value)
@@ -180,7 +180,7 @@ func account(comments []string, holds, cpu float64) (s seen, err error) {
 				}
 			}
 		}
-		if rest, ok := strings.CutPrefix(c, "overhead by the profiler's own account: "); ok {
+		if rest, ok := strings.CutPrefix(c, model.Overhead); ok {
 			if _, err := fmt.Sscanf(rest, "%f%%", &spent); err != nil {
 				return s, fmt.Errorf("%q: %w", c, err)
 			}

@@ -426,7 +426,7 @@ func (f *recordFlags) finish(cmd *cobra.Command, s *collector.Session, p *model.
 		return err
 	}
 	for _, problem := range stats.Problems {
-		p.Comments = append(p.Comments, "symbols: "+problem.Error())
+		p.Comments = append(p.Comments, problem.Comment())
 	}
 	if kib := peakMemory(); kib > 0 {
 		p.Comments = append(p.Comments, fmt.Sprintf("the profiler's own memory: %d MiB at most", kib>>10))

@@ -6,7 +6,6 @@ import (
 	"math"
 	"path/filepath"
 	"strconv"
-	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -123,7 +122,7 @@ func (f *corunFlags) load(paths []string) (*report.CorunSet, error) {
 		if c.Rate <= 0 {
 			unknown = path
 		}
-		if strings.Contains(p.Clock.RateSource, model.AssumedRate) || strings.Contains(p.Clock.RateSource, model.EstimatedRate) {
+		if p.Clock.RateIs(model.AssumedRate) || p.Clock.RateIs(model.EstimatedRate) {
 			guessed++
 		}
 		s.Programs = append(s.Programs, c)

@@ -168,7 +168,7 @@ func newPatternReport(s *patternsSink, r *exactReport, mappings []*model.Mapping
 // nameLocations gives the locations of a profile names; why some have none is noted.
 func nameLocations(p *model.Profile, notes *[]string, unmapped bool) error {
 	if unmapped {
-		*notes = append(*notes, "symbols: the trace does not tell what code was mapped where, so that instructions are addresses")
+		*notes = append(*notes, model.SymbolsPartly+"the trace does not tell what code was mapped where, so that instructions are addresses")
 	}
 	var opened []*os.File
 	stats, err := pprofout.Symbolize(p, mappedFiles{&opened})
@@ -179,7 +179,7 @@ func nameLocations(p *model.Profile, notes *[]string, unmapped bool) error {
 		return err
 	}
 	for _, problem := range stats.Problems {
-		*notes = append(*notes, "symbols: "+problem.Error())
+		*notes = append(*notes, problem.Comment())
 	}
 	return nil
 }

@@ -66,10 +66,8 @@ func whyNoSample(p *model.Profile, cfg *collector.Config, root fs.FS) string {
 // whyNoHold is for a target that has worked.
 func whyNoHold(p *model.Profile, ran time.Duration, cfg *collector.Config, root fs.FS) string {
 	worked := fmt.Sprintf("the target used %v of CPU time", ran.Round(time.Millisecond))
-	for _, c := range p.Comments {
-		if why, ok := strings.CutPrefix(c, collector.BudgetWaits); ok {
-			return fmt.Sprintf("%s, and --overhead has not paid for a hold%s: profile longer, or with a larger --overhead", worked, why)
-		}
+	for _, why := range p.Said(model.BudgetWaits) {
+		return fmt.Sprintf("%s, and --overhead has not paid for a hold%s: profile longer, or with a larger --overhead", worked, why)
 	}
 	if f := statOf(root, cfg.PID); len(f) > 12 && p.CountOf(model.Samples) == 0 {
 		user, _ := strconv.Atoi(f[11])

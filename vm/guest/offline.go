@@ -91,7 +91,7 @@ func offlined(flags []string) ([]string, error) {
 	}
 	share := float64(sampled) / float64(after-before)
 	for _, c := range p.Comments {
-		if strings.HasPrefix(c, model.EndedEarly) {
+		if model.CommentKind(model.EndedEarly).Of(c) {
 			err = errors.New(c)
 		}
 	}
