@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# lint.sh runs staticcheck, of the version in internal/tools, and shellcheck, where Debian's package is
-# installed.
+# lint.sh runs staticcheck, of the version in internal/tools, and shellcheck, of the version in
+# .ci/shellcheck-version: another says other things.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 tool=$(mktemp -d)
@@ -11,8 +11,10 @@ else
 	echo "lint: staticcheck cannot be built, see above" >&2
 	exit 1
 fi
-if command -v shellcheck >/dev/null; then
+want=$(cat .ci/shellcheck-version)
+have=$(shellcheck --version 2>/dev/null | sed -n 's/^version: //p' || true)
+if [ "$have" = "$want" ]; then
 	git ls-files -z '*.sh' .ci/run | xargs -0 shellcheck -S warning
 else
-	echo "lint: skipped: shellcheck is missing (apt-get install shellcheck)"
+	echo "lint: skipped: shellcheck $want is wanted, there is ${have:-none} (Debian 12 has it: apt-get install shellcheck)"
 fi

@@ -101,5 +101,6 @@
 // Stable: Read, ReadFile, Write, WriteFile, Decode and the file format, which old profiles keep:
 // a new version reads them, and says so where it does not. Symbolize and what it takes may change. Units and
 // shapes are those of model.Profile. Errors name the file, and of a damaged profile the sample or comment; a
-// profile is written whole or not at all.
+// profile is written whole or not at all. Sources: the format is that of profile.proto of github.com/google/pprof; symbols
+// are found as by DWARF 5, the ELF specification, and the jitdump and perf map formats of Linux's perf.
 package pprofout

@@ -22,7 +22,8 @@
 // options may change. Units: addresses and sizes in bytes. Accesses are in the program's order,
 // a read-modify-write is two. Shapes: a batch is valid until the next call. Errors: a bad line
 // or a damaged block becomes a BadLine or a Damage, which the caller counts, and reading goes
-// on; what ends it is in Err, io.EOF where that is how it ends.
+// on; what ends it is in Err, io.EOF where that is how it ends. Sources: others' formats are those of Valgrind's lackey, of
+// DynamoRIO's drmemtrace and of plain lines of text; docs/reference/access-model.md says what counts as an access.
 //
 // Recording needs Linux and valgrind or QEMU. The readers build on any OS.
 package trace

@@ -5,4 +5,6 @@
 //
 // Whether a hold's own blocks are in a set is asked of the other holds alone, so that what is outside of it is as much as of a
 // hold that was not made.
+//
+// The package is rdx's own and may change.
 package hotset
