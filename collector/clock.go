@@ -69,6 +69,30 @@ func (s *timing) smeared(diff uint64, traps float64) float64 {
 // noteBusy is told whether no processor is idle.
 func (s *timing) noteBusy(busy bool) { s.busy = busy }
 
+// between is the time from the use to a later trap.
+func (s *timing) between(o *observation, trap *sampler.Trap) (native float64, below bool) {
+	return s.elapsed(s.clockBetween(o, trap), float64(trap.Traps-o.traps))
+}
+
+// clockBetween is without what the programs of other traps took.
+func (s *timing) clockBetween(o *observation, trap *sampler.Trap) uint64 {
+	return s.withoutTraps(o, trap.Clock-o.useClock, trap.Spent)
+}
+
+// withoutTraps is a time since the use without what the programs of traps took of it, by when they had taken so much in all.
+func (s *timing) withoutTraps(o *observation, since, spent uint64) uint64 {
+	if s.clock.Counted != nil {
+		return since
+	}
+	return since - min(spent-o.spent, since)
+}
+
+// wallSince is the time from the use to a trap, in ns, without what the use's
+// own trap took.
+func (s *timing) wallSince(trap *sampler.Trap) float64 {
+	return max(float64(trap.Wall)-s.calibration.Cost, 1)
+}
+
 // reading is one of a thread's clock.
 type reading struct {
 	now, lag uint64

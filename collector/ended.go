@@ -2,7 +2,6 @@ package collector
 
 import (
 	"github.com/rdx-profiler/rdx/collector/record"
-	"github.com/rdx-profiler/rdx/sampler"
 )
 
 // ended is an observation whose watchpoints are not needed any more. Those in
@@ -11,19 +10,6 @@ type ended struct {
 	t    *thread
 	slot int
 	seq  uint32
-}
-
-// noteEnd has what o's slot watches freed by clearEnded, where that is worth it.
-func (s *watches) noteEnd(t *thread, trap *sampler.Trap) {
-	switch e := (ended{t, int(trap.Slot), trap.Seq}); {
-	case t.group != nil:
-		s.ended = append(s.ended, e)
-	case s.copyCost.perByte > 0 || s.moves:
-		if s.halves {
-			e.slot, e.seq = 0, t.slots[0].seq // which the others go with
-		}
-		s.ended = append(s.ended, e)
-	}
 }
 
 // clearEnded frees what is not needed any more.

@@ -198,24 +198,6 @@ func (s *watches) accessing(o *observation, trap *sampler.Trap) ahead.Accessing 
 	return s.locate.Accessing(o.Process.Via, trap.Ip, trap.Stack)
 }
 
-// between is the time from the use to a later trap.
-func (s *timing) between(o *observation, trap *sampler.Trap) (native float64, below bool) {
-	return s.elapsed(s.clockBetween(o, trap), float64(trap.Traps-o.traps))
-}
-
-// clockBetween is without what the programs of other traps took.
-func (s *timing) clockBetween(o *observation, trap *sampler.Trap) uint64 {
-	return s.withoutTraps(o, trap.Clock-o.useClock, trap.Spent)
-}
-
-// withoutTraps is a time since the use without what the programs of traps took of it, by when they had taken so much in all.
-func (s *timing) withoutTraps(o *observation, since, spent uint64) uint64 {
-	if s.clock.Counted != nil {
-		return since
-	}
-	return since - min(spent-o.spent, since)
-}
-
 // measure takes the profiler's own cost out of the time between two traps:
 // the constant of a pair, as much again for each trap of another slot in
 // between, and what the programs of these took.
@@ -224,6 +206,33 @@ func (s *watches) measure(o *observation, trap *sampler.Trap) {
 	o.Smeared = s.timing.smeared(s.timing.clockBetween(o, trap), float64(trap.Traps-o.traps))
 	o.Wall, o.End = s.timing.wallSince(trap), float64(trap.Time)
 	s.over(o.Stack, o.Wall)
+}
+
+// over notes how long an observation took, Infinite if it was pruned.
+func (s *watches) over(stack model.StackKind, wall float64) {
+	h := s.lasted[stack]
+	if h == nil {
+		h = model.NewHist(model.LogBins(10))
+		s.lasted[stack] = h
+	}
+	if wall == 0 {
+		h.AddKind(model.Pruned, 0, 1)
+		return
+	}
+	h.Add(uint64(wall), 1)
+}
+
+// noteEnd has what o's slot watches freed by clearEnded, where that is worth it.
+func (s *watches) noteEnd(t *thread, trap *sampler.Trap) {
+	switch e := (ended{t, int(trap.Slot), trap.Seq}); {
+	case t.group != nil:
+		s.ended = append(s.ended, e)
+	case s.copyCost.perByte > 0 || s.moves:
+		if s.halves {
+			e.slot, e.seq = 0, t.slots[0].seq // which the others go with
+		}
+		s.ended = append(s.ended, e)
+	}
 }
 
 // outlived makes an observation that was cut off, as its thread or its memory is

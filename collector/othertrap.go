@@ -76,9 +76,3 @@ func (s *groupWatches) cutLine(o *observation, addr uint64, at float64) {
 		}
 	}
 }
-
-// wallSince is the time from the use to a trap, in ns, without what the use's
-// own trap took.
-func (s *timing) wallSince(trap *sampler.Trap) float64 {
-	return max(float64(trap.Wall)-s.calibration.Cost, 1)
-}

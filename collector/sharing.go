@@ -17,20 +17,7 @@ const (
 	pruneQuantile = 0.99
 )
 
-// over notes how long an observation took, Infinite if it was pruned.
-func (s *watches) over(stack model.StackKind, wall float64) {
-	h := s.lasted[stack]
-	if h == nil {
-		h = model.NewHist(model.LogBins(10))
-		s.lasted[stack] = h
-	}
-	if wall == 0 {
-		h.AddKind(model.Pruned, 0, 1)
-		return
-	}
-	h.Add(uint64(wall), 1)
-}
-
+// prune ends what has lasted longer than nearly all that is over.
 func (s *watches) prune() {
 	now := uint64(sampler.Monotonic())
 	for _, g := range s.groupOf {

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"os"
 	"sync/atomic"
-	"time"
 	"unsafe"
 
 	"github.com/cilium/ebpf"
@@ -233,45 +232,6 @@ func (k *Kernel) RemoveThread(index uint32) error {
 		return fmt.Errorf("remove thread %d: %w", tid, err)
 	}
 	return nil
-}
-
-// ReadTrap reads the next trap into t and says whether there was one. It does
-// not wait: the programs wake nobody up.
-func (k *Kernel) ReadTrap(t *Trap) (bool, error) {
-	for k.reader.AvailableBytes() > 0 {
-		k.reader.SetDeadline(time.Unix(1, 0))
-		if err := k.reader.ReadInto(&k.record); err != nil {
-			if errors.Is(err, os.ErrDeadlineExceeded) {
-				return false, nil
-			}
-			return false, fmt.Errorf("read ring: %w", err)
-		}
-		if ok, err := k.decode(k.record.RawSample, t); ok || err != nil {
-			return ok, err
-		}
-	}
-	return false, nil
-}
-
-// decode reads one record of the ring: a trap into t, or what is kept for a later one. ok
-// says whether it was a trap. It fails if the record is shorter than its kind.
-func (k *Kernel) decode(raw []byte, t *Trap) (ok bool, err error) {
-	var kind bpf.RDXTrapKind
-	if n := len(raw); n < int(unsafe.Sizeof(kind)) {
-		return false, fmt.Errorf("read ring: record of %d bytes", n)
-	}
-	switch kind = *(*bpf.RDXTrapKind)(unsafe.Pointer(&raw[0])); kind {
-	case bpf.RDXTrapKindSTAMP:
-		return false, k.keepStamp(raw)
-	case bpf.RDXTrapKindTRAP_STACK:
-		return false, k.keepStack(raw)
-	}
-	if n := len(raw); n < int(unsafe.Sizeof(t.RDXTrap)) {
-		return false, fmt.Errorf("read ring: record of %d bytes, want %d", n, unsafe.Sizeof(t.RDXTrap))
-	}
-	t.RDXTrap = *(*bpf.RDXTrap)(unsafe.Pointer(&raw[0]))
-	t.Stack = k.stackOf(&t.RDXTrap)
-	return true, nil
 }
 
 // Stats are counted by the BPF programs.
