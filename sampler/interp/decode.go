@@ -1,6 +1,12 @@
 package interp
 
-import "errors"
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"golang.org/x/arch/x86/x86asm"
+)
 
 var errShort = errors.New("instruction is cut off")
 
@@ -18,6 +24,7 @@ type decoder struct {
 	lock     bool
 	lockable bool  // allowed with a lock prefix if the operand is memory
 	rex      uint8 // 0 if absent
+	op       uint8 // where it is of one byte
 	ripRel   bool
 
 	r, x, base uint8 // extensions of modrm.reg, index and base, as bits 3 (and 4)
@@ -39,7 +46,7 @@ type decoder struct {
 // ends inside the instruction.
 func decode(in *inst, rip uint64, b []byte) error {
 	d := decoder{in: in, b: b, rip: rip}
-	in.at, in.base, in.index = rip, noReg, noReg
+	in.at, in.base, in.index, in.vecForm = rip, noReg, noReg, &noForm
 	d.instruction()
 	if d.short {
 		in.refuse() // longer than 15 bytes, unless the caller has more
@@ -58,6 +65,11 @@ func decode(in *inst, rip uint64, b []byte) error {
 	if in.fn == nil {
 		in.fn = unsupported
 	}
+	if in.flags == 0 && in.seg == segNone && !in.addr32 && d.opmap == 0 && !d.vex {
+		if fn := d.form(d.op); fn != nil {
+			in.fn = fn
+		}
+	}
 	return nil
 }
 
@@ -66,7 +78,11 @@ func unsupported(*Machine, *inst) { panic(Halt{Cause: Unsupported}) }
 func undefined(*Machine, *inst) { fault() }
 
 // refuse has an instruction fault, as the CPU does, also where it would be run natively.
-func (in *inst) refuse() { in.fn, in.nat = undefined, nil }
+func (in *inst) refuse() {
+	if in.fn = undefined; in.nat != nil {
+		in.nat = nil
+	}
+}
 
 func (d *decoder) byte() byte {
 	if d.pos >= len(d.b) {
@@ -164,6 +180,7 @@ func (d *decoder) opcode(b byte) {
 	case 0x62:
 		d.evexPrefix()
 	default:
+		d.op = b
 		d.oneByte(b)
 	}
 }
@@ -217,7 +234,7 @@ func (d *decoder) vexPrefix(b byte) {
 	d.ll = p >> 2 & 1
 	d.pp = p & 3
 	op := d.byte()
-	if !d.vexInteger(op) && !d.opmask(op) {
+	if !d.vexInteger(op) {
 		d.vector(op)
 	}
 }
@@ -322,3 +339,24 @@ func (d *decoder) immZ() {
 
 // imm8 reads a sign-extended byte.
 func (d *decoder) imm8() { d.in.imm = d.signed(1) }
+
+// nameAt names the instruction at rip for the count of what is not supported:
+// its mnemonic, or its first bytes if that is not known.
+func (m *Machine) nameAt(rip uint64) string {
+	b := m.window[:0]
+	for i := uint64(0); i < 15; i++ {
+		if i > 0 && (rip+i)%pageSize == 0 && m.pages[(rip+i)/pageSize] == nil {
+			break
+		}
+		b = append(b, m.at(rip + i).data[(rip+i)%pageSize])
+	}
+	return mnemonic(b)
+}
+
+func mnemonic(b []byte) string {
+	in, err := x86asm.Decode(b, 64)
+	if err != nil || in.Op == 0 {
+		return fmt.Sprintf("% x", b[:min(len(b), 6)])
+	}
+	return strings.ToLower(in.Op.String())
+}

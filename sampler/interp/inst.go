@@ -20,7 +20,7 @@ const (
 	highByte = 20 // ah, ch, dh, bh are 20-23
 )
 
-// inst is a decoded instruction.
+// inst is a decoded instruction, of which a burst reads thousands that no cache has any more: it is a line of one.
 type inst struct {
 	fn   func(*Machine, *inst)
 	at   uint64 // its address
@@ -39,9 +39,7 @@ type inst struct {
 	rep        uint8 // 0, 0xf3 or 0xf2
 	flags      uint8
 
-	kern kernel // vector: what the lanes compute
-	nat  *native
-	vecForm
+	*vecForm // noForm of those that are neither vector nor x87 instructions
 }
 
 // ea is the address of the memory operand.

@@ -22,6 +22,9 @@ type Machine struct {
 	tmp    Vec // result being built
 	src    Vec // operand loaded from memory
 
+	other     inst // an instruction with another form
+	otherForm vecForm
+
 	Pages
 	code   CodeCache[inst]
 	single [1]inst

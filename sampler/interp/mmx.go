@@ -209,11 +209,11 @@ func mmxRVM(m *Machine, in *inst) {
 		a[1], b[1] = b[0], b[0]
 	}
 	m.tmp = Vec{}
-	in2 := *in
+	whole := m.as(in)
 	if in.op > uint8(mmxEach) {
-		in2.n = 16
+		whole.n = 16
 	}
-	in.kern(&m.tmp, &a, &b, &in2)
+	in.kern(&m.tmp, &a, &b, whole)
 	if mmxShape(in.op) == mmxHigh {
 		m.tmp[0] = m.tmp[1]
 	}

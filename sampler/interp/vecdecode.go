@@ -224,6 +224,10 @@ func (d *decoder) vector(op byte) {
 	if m := d.opmap; m == 0 || m > 3 && !(d.evex && (m == 5 || m == 6)) {
 		return
 	}
+	d.in.vecForm = new(vecForm)
+	if d.vex && !d.evex && d.opmask(op) {
+		return
+	}
 	if d.vex && !d.evex && d.opmap == 1 && d.pp == 0 && op == 0x77 && d.vvvv == 0 {
 		d.in.flags |= usesVector
 		d.in.n = 16 << d.ll

@@ -193,8 +193,8 @@ func raiseRound[T number](in *inst, _, a, b *Vec, i int) uint32 {
 		return ex
 	}
 	var r Vec
-	one := *in
-	one.scalar = true
+	one, form := *in, *in.vecForm
+	one.vecForm, form.scalar = &form, true
 	floats[T](&r)[0] = x
 	in.kern(&r, &r, &r, &one)
 	return inexactIf(floats[T](&r)[0] != x && in.imm&8 == 0)

@@ -175,9 +175,9 @@ func vecBlend(m *Machine, in *inst) {
 		}
 		m.tmp.setElem(i, in.esz, x)
 	}
-	plain := *in
+	plain := m.as(in)
 	plain.k = 0
-	m.vecPut(&plain)
+	m.vecPut(plain)
 }
 
 func compress(m *Machine, in *inst) {
@@ -200,10 +200,10 @@ func compress(m *Machine, in *inst) {
 			m.tmp.setElem(i, in.esz, m.vec.Z[in.rm&31].elem(i, in.esz))
 		}
 	}
-	plain := *in
+	plain := m.as(in)
 	plain.k = 0
 	plain.dst = in.rm
-	m.vecPut(&plain)
+	m.vecPut(plain)
 }
 
 func expand(m *Machine, in *inst) {

@@ -308,16 +308,16 @@ func extractPart(m *Machine, in *inst) {
 	at := int(in.imm) & (int(in.n)/part - 1) * part
 	m.tmp = Vec{}
 	copy(m.tmp.b()[:part], m.vec.Z[in.reg&31].b()[at:at+part])
-	short := *in
+	short := m.as(in)
 	short.n = in.size
 	if in.mem {
 		// The CPU checks all of the operand, whatever the opmask.
 		m.at(m.ea(in))
 		m.at(m.ea(in) + uint64(part) - 1)
-		m.vecStore(&short, &m.tmp)
+		m.vecStore(short, &m.tmp)
 		return
 	}
-	m.vecPut(&short)
+	m.vecPut(short)
 }
 
 func pextr(m *Machine, in *inst) {

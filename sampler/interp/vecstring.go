@@ -59,9 +59,9 @@ func compareStrings(m *Machine, in *inst) {
 			m.tmp.setElem(i, size, -(res >> i & 1))
 		}
 	}
-	plain := *in
+	plain := m.as(in)
 	plain.dst = 0
-	m.vecPut(&plain)
+	m.vecPut(plain)
 }
 
 func explicitLength(v uint64, w uint8, n int) int {

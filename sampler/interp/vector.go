@@ -6,8 +6,11 @@ import "unsafe"
 // each. On entry d holds the destination's old value; it never is a or b.
 type kernel func(d, a, b *Vec, in *inst)
 
-// vecForm is the part of inst that only vector instructions use.
+// vecForm is the part of inst that only vector and x87 instructions use. It does not change once they are decoded.
 type vecForm struct {
+	kern kernel // what the lanes compute
+	nat  *native
+
 	dst     uint8 // destination register
 	n       uint8 // vector length in bytes; 16 for scalars
 	size    uint8 // of the memory operand in bytes, one element if broadcast
@@ -26,6 +29,16 @@ type vecForm struct {
 	any     bool // and that only if any bit of it is set
 
 	vsib, vsibWide bool // index is a vector register, of 8-byte elements
+}
+
+// noForm is that of all other instructions, and is never written to.
+var noForm vecForm
+
+// as is a copy of the instruction with a form of its own to be changed, until the next.
+func (m *Machine) as(in *inst) *inst {
+	m.other, m.otherForm = *in, *in.vecForm
+	m.other.vecForm = &m.otherForm
+	return &m.other
 }
 
 // Views of a register as elements. The package is little-endian as x86 is.

@@ -40,6 +40,7 @@ func (d *decoder) fpu(op byte) {
 	in.flags |= usesVector
 	if !x87Control[uint16(op)<<8|uint16(b)] && (!in.mem || x87Operand[in.op][g] != 0) {
 		in.flags |= usesX87
+		in.vecForm = new(vecForm)
 		in.nat = d.x87Native(op, b)
 	}
 }
