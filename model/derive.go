@@ -371,36 +371,46 @@ func (d *deriver) fillReuse(r *Record) {
 // are exact, as MissWeights counts them. misses is of len(sizes), decreases where distances are exact, and is not to be
 // kept. Records that tell no outcome have none. As Derive, it is for profiles of one kind of stack.
 func (p *Profile) MissesAt(sizes []uint64, f func(i int, misses []float64)) error {
+	of, err := p.MissesBy(sizes)
+	if err != nil {
+		return err
+	}
 	misses := make([]float64, len(sizes))
+	for i := range p.Records {
+		of(i, misses)
+		f(i, misses)
+	}
+	return nil
+}
+
+// MissesBy is MissesAt for records in any order: what it returns sets misses to those of record i. Where distances are exact
+// several goroutines may call it at once.
+func (p *Profile) MissesBy(sizes []uint64) (of func(i int, misses []float64), err error) {
 	if p.ExactDistances {
 		if err := p.check(); err != nil {
-			return fmt.Errorf("misses: %w", err)
+			return nil, fmt.Errorf("misses: %w", err)
 		}
-		for i := range p.Records {
+		return func(i int, misses []float64) {
 			weight, n := p.Records[i].exactReach(p.Block, sizes)
 			for k := range misses[:n] {
 				misses[k] = weight
 			}
 			clear(misses[n:])
-			f(i, misses)
-		}
-		return nil
+		}, nil
 	}
 	e, err := p.estimate()
 	if err != nil {
-		return fmt.Errorf("misses: %w", err)
+		return nil, fmt.Errorf("misses: %w", err)
 	}
 	d, err := p.newDeriver(e, sizes)
 	if err != nil {
-		return fmt.Errorf("misses: %w", err)
+		return nil, fmt.Errorf("misses: %w", err)
 	}
-	for i := range p.Records {
+	return func(i int, misses []float64) {
 		r := p.Records[i]
 		r.Misses = misses
 		d.fill(&r)
-		f(i, misses)
-	}
-	return nil
+	}, nil
 }
 
 // ClusterSquares is the sum over clusters of the square of what values, by record of the list, add

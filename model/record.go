@@ -137,7 +137,7 @@ type Weight struct {
 // Derived is what Derive finds; it is zero before.
 type Derived struct {
 	Reuses   float64   // accesses with this reuse after Kaplan-Meier
-	Misses   []float64 // of those, predicted misses per Profile.Caches
+	Misses   []float64 // of those, predicted misses per Profile.Caches; not to be changed, as other records may have the same
 	Distance float64   // sum of stack distance over Observations after Kaplan-Meier, in bytes
 }
 

@@ -172,7 +172,6 @@ func Decode(in *profile.Profile) (*model.Profile, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer d.stop()
 	if err := d.parsed(in.Sample); err != nil {
 		return nil, err
 	}
@@ -205,7 +204,6 @@ func newDecoder(in *profile.Profile, room []model.Record) (*decoder, error) {
 		return nil, notRdx("%v", err)
 	}
 	p.Records = room
-	d.misses, d.stop = huge(make([]float64, 0, cap(room)*len(p.Caches)))
 	return d, nil
 }
 
@@ -256,10 +254,9 @@ type decoder struct {
 	stacks map[string][]*model.Location
 	key    []byte
 	data   *model.Data // the one asked for last
-	misses []float64   // of the records, that they have parts of
+	misses []float64   // of records, the last one's at the end
 	losses map[model.CountName]int64
 	total  int64                  // observations
-	stop   func()                 // taking memory for misses
 	grown  bool                   // there were more records than a file of that size should have
 	passed func(bytes []byte) int // see parted
 }
@@ -374,16 +371,24 @@ func (d *decoder) sample(s *sample) error {
 	return nil
 }
 
-// missesOf are a sample's in each cache.
+// missesAtOnce are taken together.
+const missesAtOnce = 1 << 14
+
+// missesOf are a sample's in each cache. Samples that follow each other often have the same, which are there once then.
 func (d *decoder) missesOf(s *sample) []float64 {
 	n := len(d.p.Caches)
 	if n == 0 {
 		return nil
 	}
-	d.misses = slices.Grow(d.misses, n)
+	if cap(d.misses)-len(d.misses) < n {
+		d.misses = make([]float64, 0, max(n, missesAtOnce))
+	}
 	from := len(d.misses)
 	for _, i := range d.column[3 : 3+n] {
 		d.misses = append(d.misses, float64(s.values[i]))
+	}
+	if from >= n && slices.Equal(d.misses[from-n:from], d.misses[from:]) {
+		from, d.misses = from-n, d.misses[:from]
 	}
 	return d.misses[from:len(d.misses):len(d.misses)]
 }

@@ -33,7 +33,6 @@ func readSamples(data []byte, from *parted, parts int) (*model.Profile, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer d.stop()
 	if err := d.parsed(in.Sample); err != nil { // of an unusual encoding
 		return nil, err
 	}
@@ -41,7 +40,6 @@ func readSamples(data []byte, from *parted, parts int) (*model.Profile, error) {
 	d.passed = from.passed
 	// From here on all cores are busy, and what was read makes room for records.
 	stop()
-	d.stop()
 	parts = max(min(parts, len(from.at)), 1)
 	all := make([]*decoder, parts)
 	wrong := make([]error, parts)
@@ -81,11 +79,11 @@ func (s *parted) offset(sample int) int {
 func (d *decoder) part(first, end int) *decoder {
 	p, q := *d.p, *d
 	q.p = &p
-	before, caches := len(p.Records), len(p.Caches)
+	before := len(p.Records)
 	from, to := min(before+first, cap(p.Records)), min(before+end, cap(p.Records))
 	p.Records = p.Records[:to][from:from:to]
 	p.Latencies, p.Touches, p.Moments = nil, nil, nil
-	q.misses = d.misses[:to*caches][from*caches : from*caches : to*caches]
+	q.misses = nil
 	q.samples, q.total = d.samples+first, 0
 	q.single, q.stacks, q.key = make([][]*model.Location, len(d.single)), map[string][]*model.Location{}, nil
 	q.losses = map[model.CountName]int64{}

@@ -538,3 +538,24 @@ func BenchmarkWrite(b *testing.B) {
 		}
 	}
 }
+
+// TestMissesShared: samples that follow each other have the same misses in the same memory, and others have their own.
+func TestMissesShared(t *testing.T) {
+	d := &decoder{p: &model.Profile{Caches: make([]model.Cache, 2)}, column: []int{0, 0, 0, 0, 1}}
+	var got [][]float64
+	for i := range int64(missesAtOnce) { // more than are taken together
+		got = append(got, d.missesOf(&sample{values: []int64{i / 3, 7}}))
+	}
+	apart := 0
+	for i, v := range got {
+		if v[0] != float64(i/3) || v[1] != 7 || len(v) != 2 || cap(v) != 2 {
+			t.Fatalf("sample %d has %v", i, v)
+		}
+		if i > 0 && &v[0] != &got[i-1][0] {
+			apart++
+		}
+	}
+	if want := len(got) / 3; apart < want || apart > want+1 { // one more where new memory begins
+		t.Errorf("%d are apart, want %d", apart, want)
+	}
+}

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"runtime"
 	"slices"
 	"sort"
 	"strings"
@@ -180,7 +181,7 @@ func New(raw *model.Profile, file, stack string, o Options) (*Data, error) {
 	d := &Data{File: file, Exact: p.ExactDistances, Block: p.Block, Unit: p.Clock.Unit}
 	// Nothing of this changes the profile. Who is to be shown does not depend on the sizes.
 	var drawn, filled error
-	f, sized := d.newFiller(p), make(chan struct{})
+	f, sized := d.newFiller(), make(chan struct{})
 	both(func() {
 		f.number(p)
 		<-sized
@@ -427,15 +428,30 @@ const (
 
 // fill makes cells, pairs, objects and all tables that they point to.
 func (d *Data) fill(p *model.Profile, f *filler) error {
-	err := p.MissesAt(d.blocks(), func(i int, misses []float64) {
-		if r := &p.Records[i]; shown(r) {
-			f.add(r, misses[:d.useStored(r, misses)])
-			d.Samples++
-		}
-	})
+	of, err := p.MissesBy(d.blocks())
 	if err != nil {
 		return err
 	}
+	var merging sync.WaitGroup
+	apart := d.Exact && f.numbered != nil // groups of others need all in their order
+	if apart {
+		for i, n := 0, runtime.GOMAXPROCS(0); i < n; i++ {
+			merging.Go(func() { f.mergePart(p, of, i, n) })
+		}
+	}
+	misses := make([]float64, len(d.Sizes))
+	for i := range p.Records {
+		r := &p.Records[i]
+		if !shown(r) {
+			continue
+		}
+		d.Samples++
+		if !apart || r.Accesses >= f.leastAccesses {
+			of(i, misses)
+			f.add(i, r, misses[:d.useStored(r, misses)])
+		}
+	}
+	merging.Wait()
 	f.flush()
 	d.groups = f.grouped()
 	d.Touched = touchesOf(p, d.Places)

@@ -23,21 +23,56 @@ type filler struct {
 	objects       map[[2]string]int32 // by name and member
 	endOf         [model.NumKinds]int32
 	groups        grouping
-	shown         int     // records
 	leastAccesses float64 // records of fewer accesses are merged
-	numbered      numberedPairs
-	merged        map[mergedKey]int32 // index of the row
-	rows          []*mergedCell       // in the order that they came in
-	rowRoom       []mergedCell
-	rowOf         []int32 // by pair: the row added to last, -1 if there is none
+	numbered      *numbered
+	rows          []mergedCell
 }
 
-// numberedPairs are those of the shown records, where some are merged.
-type numberedPairs struct {
-	of    []int32 // by shown record: the number of its pair
-	keys  []pairKey
-	index []int32 // in Data.Pairs, -1 before it is there
-	small []bool  // where there are too many: whether it is one of little
+// numbered are the shown records' pairs, and the rows that they are merged to, where there are too many records.
+type numbered struct {
+	row  []int32   // by record: the number of its row, -1 if it is not shown
+	keys []pairKey // by pair
+	rowTable
+	// Once all are numbered: by pair its index in Data.Pairs, and by row that in filler.rows.
+	index, merged []int32
+}
+
+// rowTable numbers rows. Most pairs have one.
+type rowTable struct {
+	rows  []rowKey
+	pairs []rowsOfPair
+	more  map[rowKey]int32 // all but the first of each pair
+}
+
+// rowsOfPair are the first row of a pair and that of the record before, -1 before there are any.
+type rowsOfPair struct{ first, last int32 }
+
+// rowKey is what records of one row have in common.
+type rowKey struct {
+	pair, object int32
+	tid          int
+}
+
+// rowFor is the number of a row.
+func (t *rowTable) rowFor(k rowKey) int32 {
+	p := &t.pairs[k.pair]
+	switch {
+	case p.first < 0:
+		p.first = int32(len(t.rows))
+		p.last, t.rows = p.first, append(t.rows, k)
+	case t.rows[p.last] == k:
+	case t.rows[p.first] == k:
+		p.last = p.first
+	default:
+		i, ok := t.more[k]
+		if !ok {
+			i = int32(len(t.rows))
+			t.more[k] = i
+			t.rows = append(t.rows, k)
+		}
+		p.last = i
+	}
+	return p.last
 }
 
 // end is what a record's use or reuse becomes.
@@ -89,14 +124,10 @@ type lastObject struct {
 	known bool
 }
 
-type mergedKey struct {
-	pair, object int32
-	tid          int
-}
-
 // mergedCell is small samples alike.
 type mergedCell struct {
-	key      mergedKey
+	key      rowKey // with the pair's index in Data.Pairs
+	records  int
 	seen     int64
 	accesses float64
 	reuses   float64
@@ -109,34 +140,32 @@ type mergedCell struct {
 // recordsPerEnd is about how many records of a large profile go by for each stack.
 const recordsPerEnd = 10
 
-func (d *Data) newFiller(p *model.Profile) *filler {
+func (d *Data) newFiller() *filler {
 	n := &names{}
 	n.index("")
 	d.Places = &placeTable{names: n}
 	d.Nodes = newNodes(d.Places)
 	d.sites, d.leaves = map[siteKey]int32{}, map[*model.Location]int32{}
-	f := &filler{d: d, names: n, pairOf: map[pairKey]int32{}, ends: map[stackID]*end{}, objectOf: map[dataPart]int32{}, objects: map[[2]string]int32{}, merged: map[mergedKey]int32{}}
+	f := &filler{d: d, names: n, pairOf: map[pairKey]int32{}, ends: map[stackID]*end{}, objectOf: map[dataPart]int32{}, objects: map[[2]string]int32{}}
 	for k := model.Reuse; k < model.NumKinds; k++ {
 		f.endOf[k] = n.index(k.String())
-	}
-	for i := range p.Records {
-		if shown(&p.Records[i]) {
-			f.shown++
-		}
 	}
 	return f
 }
 
 // findLeast says which records are merged, if there are too many.
 func (f *filler) findLeast(p *model.Profile) {
-	if f.shown <= mostCells {
+	if len(p.Records) <= mostCells {
 		return
 	}
-	weights := make([]float64, 0, f.shown)
+	weights := make([]float64, 0, len(p.Records))
 	for i := range p.Records {
 		if r := &p.Records[i]; shown(r) {
 			weights = append(weights, r.Accesses)
 		}
+	}
+	if len(weights) <= mostCells {
+		return
 	}
 	f.leastAccesses = nth(weights, len(weights)-mostCells/2) + 1e-9
 }
@@ -175,40 +204,69 @@ func nth(values []float64, k int) float64 {
 	return values[k]
 }
 
-// number numbers the shown records' pairs where some are merged, and says which are to be one, if there are too many.
+// number numbers the shown records' pairs and rows, if there are too many records, and says which pairs are to be one.
 func (f *filler) number(p *model.Profile) {
-	f.d.Cells.grow(min(f.shown, mostCells))
-	if f.shown <= mostCells {
+	f.d.Cells.grow(min(len(p.Records), mostCells))
+	if len(p.Records) <= mostCells {
 		return
 	}
-	f.ends = make(map[stackID]*end, f.shown/recordsPerEnd)
-	numbers, n := make(map[pairKey]int32, f.shown/recordsPerEnd), &f.numbered
-	n.of = make([]int32, 0, f.shown)
-	var accesses []float64 // by number
-	at := int32(-1)
+	some := len(p.Records) / recordsPerEnd
+	f.ends = make(map[stackID]*end, some)
+	numbers, accesses := make(map[pairKey]int32, some), make([]float64, 0, some) // by pair
+	n := &numbered{row: make([]int32, len(p.Records)), keys: make([]pairKey, 0, some)}
+	n.rowTable = rowTable{rows: make([]rowKey, 0, some), pairs: make([]rowsOfPair, 0, some), more: map[rowKey]int32{}}
+	at, cells := int32(-1), 0
 	for i := range p.Records {
 		r := &p.Records[i]
 		if !shown(r) {
+			n.row[i] = -1
 			continue
 		}
+		cells++
 		if k, _, _ := f.key(r); at < 0 || k != n.keys[at] {
 			var ok bool
 			if at, ok = numbers[k]; !ok {
 				at = int32(len(accesses))
 				numbers[k] = at
-				accesses, n.keys, n.index = append(accesses, 0), append(n.keys, k), append(n.index, -1)
+				accesses, n.keys, n.pairs = append(accesses, 0), append(n.keys, k), append(n.pairs, rowsOfPair{-1, -1})
 			}
 		}
 		accesses[at] += r.Accesses
-		n.of = append(n.of, at)
+		n.row[i] = n.rowFor(rowKey{at, f.object(r), r.TID})
 	}
-	if len(accesses) <= mostPairs {
+	if cells <= mostCells {
 		return
 	}
-	least := nth(slices.Clone(accesses), len(accesses)-mostPairs) + 1e-9
-	n.small = make([]bool, len(accesses))
-	for i, a := range accesses {
-		n.small[i] = a < least
+	least := math.Inf(-1)
+	if len(accesses) > mostPairs {
+		least = nth(slices.Clone(accesses), len(accesses)-mostPairs) + 1e-9
+	}
+	f.numbered = n
+	f.place(func(pair int) bool { return accesses[pair] < least })
+}
+
+// place gives numbered pairs and rows their places. Pairs of too little are one.
+func (f *filler) place(small func(pair int) bool) {
+	n := f.numbered
+	n.index, n.merged = make([]int32, len(n.keys)), make([]int32, len(n.rows))
+	for i, k := range n.keys {
+		if small(i) {
+			other := f.d.Places.index("[small pairs]", "", 0)
+			k = pairKey{other, -1, k.kind}
+			if k.kind == model.Reuse || k.kind == model.Invalidated {
+				k.reuse = other
+			}
+		}
+		n.index[i] = f.pair(k)
+	}
+	merged := rowTable{pairs: slices.Repeat([]rowsOfPair{{-1, -1}}, len(f.pairOf)), more: map[rowKey]int32{}}
+	for i, k := range n.rows {
+		k.pair = n.index[k.pair]
+		n.merged[i] = merged.rowFor(k)
+	}
+	f.rows = make([]mergedCell, len(merged.rows))
+	for i, k := range merged.rows {
+		f.rows[i].key = k
 	}
 }
 
@@ -223,28 +281,6 @@ func (f *filler) key(r *model.Record) (k pairKey, use, reuse *end) {
 	return k, use, reuse
 }
 
-// next is the pair of the next shown record. Those of too little are one.
-func (f *filler) next(r *model.Record) int32 {
-	n := &f.numbered
-	if n.of == nil {
-		k, _, _ := f.key(r)
-		return f.pair(k)
-	}
-	at := n.of[f.d.Samples]
-	if n.index[at] < 0 {
-		k := n.keys[at]
-		if n.small != nil && n.small[at] {
-			other := f.d.Places.index("[small pairs]", "", 0)
-			k = pairKey{other, -1, k.kind}
-			if k.kind == model.Reuse || k.kind == model.Invalidated {
-				k.reuse = other
-			}
-		}
-		n.index[at] = f.pair(k)
-	}
-	return n.index[at]
-}
-
 func (f *filler) pair(k pairKey) int32 {
 	if len(f.pairOf) > 0 && k == f.last {
 		return f.lastPair
@@ -255,7 +291,6 @@ func (f *filler) pair(k pairKey) int32 {
 		f.pairOf[k] = i
 		q := &f.d.Pairs
 		q.Use, q.Reuse, q.Kind = append(q.Use, k.use), append(q.Reuse, k.reuse), append(q.Kind, f.endOf[k.kind])
-		f.rowOf = append(f.rowOf, -1)
 	}
 	f.last, f.lastPair = k, i
 	return i
@@ -307,8 +342,16 @@ func (f *filler) named(name, member string, whole int32) int32 {
 	return i
 }
 
-func (f *filler) add(r *model.Record, misses []float64) {
-	pair, object := f.next(r), f.object(r)
+// add takes record i, which is shown.
+func (f *filler) add(i int, r *model.Record, misses []float64) {
+	var pair, object int32
+	if n := f.numbered; n != nil {
+		k := &f.rows[n.merged[n.row[i]]].key
+		pair, object = k.pair, k.object
+	} else {
+		k, _, _ := f.key(r)
+		pair, object = f.pair(k), f.object(r)
+	}
 	if !f.d.Exact {
 		f.groups.records = append(f.groups.records, r)
 		if f.leastAccesses > 0 {
@@ -316,7 +359,7 @@ func (f *filler) add(r *model.Record, misses []float64) {
 		}
 	}
 	if r.Accesses < f.leastAccesses {
-		f.merge(r, pair, object, misses)
+		f.merge(i, r, misses)
 		return
 	}
 	c, d := &f.d.Cells, f.d
@@ -338,9 +381,10 @@ func (f *filler) add(r *model.Record, misses []float64) {
 	c.addMisses(misses, d.First)
 }
 
-func (f *filler) merge(r *model.Record, pair, object int32, misses []float64) {
-	f.d.Merged++
-	m := f.rowFor(mergedKey{pair, object, r.TID})
+// merge takes record i, which is a small one.
+func (f *filler) merge(i int, r *model.Record, misses []float64) {
+	m := &f.rows[f.numbered.merged[f.numbered.row[i]]]
+	m.records++
 	m.seen += r.Observations
 	m.accesses += r.Accesses
 	m.reuses += r.Reuses
@@ -361,33 +405,34 @@ func (f *filler) merge(r *model.Record, pair, object int32, misses []float64) {
 	}
 }
 
-// rowsAtOnce are taken together.
+// rowsAtOnce are so many rows that follow each other in parts that are merged by different goroutines: records that follow each
+// other are of rows that do, too.
 const rowsAtOnce = 256
 
-// rowFor is the row of a key.
-func (f *filler) rowFor(k mergedKey) *mergedCell {
-	last := &f.rowOf[k.pair]
-	if *last < 0 || f.rows[*last].key != k {
-		i, ok := f.merged[k]
-		if !ok {
-			i = int32(len(f.rows))
-			f.merged[k] = i
-			if len(f.rowRoom) == 0 {
-				f.rowRoom = make([]mergedCell, rowsAtOnce)
-			}
-			f.rows = append(f.rows, &f.rowRoom[0])
-			f.rowRoom[0].key, f.rowRoom = k, f.rowRoom[1:]
+// mergePart takes the small records of part i of n, in their order: so sums don't depend on how many goroutines there are.
+func (f *filler) mergePart(p *model.Profile, of func(i int, misses []float64), part, n int) {
+	misses := make([]float64, len(f.d.Sizes))
+	for i, row := range f.numbered.row {
+		if row < 0 || int(f.numbered.merged[row])/rowsAtOnce%n != part {
+			continue
 		}
-		*last = i
+		if r := &p.Records[i]; r.Accesses < f.leastAccesses {
+			of(i, misses)
+			f.merge(i, r, misses[:f.d.useStored(r, misses)])
+		}
 	}
-	return f.rows[*last]
 }
 
 // flush makes cells of what was merged, whose stacks are the pair's places.
 func (f *filler) flush() {
 	c, d := &f.d.Cells, f.d
 	misses := make([]float64, len(d.Sizes))
-	for _, m := range f.rows {
+	for i := range f.rows {
+		m := &f.rows[i]
+		if m.records == 0 { // all of them are shown by themselves
+			continue
+		}
+		d.Merged += m.records
 		k, pair := m.key, m.key.pair
 		small := d.Nodes.child(0, d.Places.index("[small samples]", "", 0))
 		c.Use, c.UseAt = append(c.Use, d.Nodes.child(small, d.Pairs.Use[pair])), append(c.UseAt, -1)

@@ -3,19 +3,20 @@ package web
 import (
 	"bytes"
 	"io"
+	"math"
+	"runtime"
 	"syscall"
 	"testing"
 	"time"
 
 	"github.com/klauspost/compress/gzip"
 
+	"github.com/rdx-profiler/rdx/model"
 	"github.com/rdx-profiler/rdx/pprofout"
 )
 
-// TestOpening: what a server does before the first picture of a profile with many samples takes so many times the CPU time of
-// unpacking the file, whatever the machine is.
-func TestOpening(t *testing.T) {
-	const mostTimes = 60
+// manySmall is an exact profile of as many samples as are merged, at a few stacks, as programs have them.
+func manySmall() *model.Profile {
 	p := large(20_000, 0)
 	p.ExactDistances = true
 	for i := range p.Records {
@@ -23,7 +24,6 @@ func TestOpening(t *testing.T) {
 		r.Hold, r.Distinct, r.Exact = 0, 0, false
 		r.Reuses, r.Distance = r.Accesses, float64(r.Time)
 	}
-	// As many as are merged, at a few stacks, as programs have them.
 	for k := range 14 {
 		for _, r := range p.Records[:20_000] {
 			r.TID, r.Accesses = 100+k, r.Accesses/float64(2+k)
@@ -31,6 +31,72 @@ func TestOpening(t *testing.T) {
 			p.Records = append(p.Records, r)
 		}
 	}
+	return p
+}
+
+// TestMerged: small samples are summed by pair, object and thread, to the last bit the same on however many cores, and nothing is
+// lost of them.
+func TestMerged(t *testing.T) {
+	p := manySmall()
+	// By thread: which pairs are alike is what other tests look at.
+	accesses, misses := map[int32]float64{}, map[int32]float64{}
+	var first []byte
+	before := runtime.GOMAXPROCS(0)
+	defer runtime.GOMAXPROCS(before)
+	for _, cores := range []int{1, 2, 5} {
+		runtime.GOMAXPROCS(cores)
+		d, err := New(p, "x", "", Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got bytes.Buffer
+		packed, err := pack(d)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := packed.WriteTo(&got); err != nil {
+			t.Fatal(err)
+		}
+		if first == nil {
+			first = got.Bytes()
+		} else if !bytes.Equal(got.Bytes(), first) {
+			t.Errorf("another answer on %d cores", cores)
+		}
+		if d.Samples != len(p.Records) || d.Merged == 0 {
+			t.Errorf("%d of %d samples, %d merged", d.Samples, len(p.Records), d.Merged)
+		}
+		clear(accesses)
+		clear(misses)
+		for i, tid := range d.Cells.TID {
+			accesses[tid] += d.Cells.Accesses[i]
+			misses[tid] += d.Cells.First[i]
+		}
+		err = p.MissesAt(d.blocks()[d.First:d.First+1], func(i int, m []float64) {
+			r := &p.Records[i]
+			for k, c := range d.Caches {
+				if c.At == d.First && k < len(r.Misses) {
+					m[0] = r.Misses[k]
+				}
+			}
+			accesses[int32(r.TID)] -= r.Accesses
+			misses[int32(r.TID)] -= m[0]
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for tid, v := range accesses {
+			if math.Abs(v) > 1e-6 || math.Abs(misses[tid]) > 1e-6 {
+				t.Errorf("thread %d has %v accesses and %v misses too many", tid, v, misses[tid])
+			}
+		}
+	}
+}
+
+// TestOpening: what a server does before the first picture of a profile with many samples takes so many times the CPU time of
+// unpacking the file, whatever the machine is.
+func TestOpening(t *testing.T) {
+	const mostTimes = 60
+	p := manySmall()
 	var file bytes.Buffer
 	if err := pprofout.Write(&file, p); err != nil {
 		t.Fatal(err)
