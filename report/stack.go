@@ -14,14 +14,15 @@ func Ready(raw *model.Profile, stack string) (*model.Profile, error) {
 	if err != nil {
 		return nil, err
 	}
-	seen, reuses := 0.0, 0.0
+	seen := false
 	for i := range p.Records {
-		if r := &p.Records[i]; r.Kind == model.Reuse {
-			seen += r.Accesses
-			reuses += r.Reuses
+		r := &p.Records[i]
+		if r.Kind == model.Reuse && r.Reuses != 0 {
+			return p, nil
 		}
+		seen = seen || r.Kind == model.Reuse && r.Accesses > 0
 	}
-	if seen > 0 && reuses == 0 {
+	if seen {
 		err = p.Derive()
 	}
 	return p, err
