@@ -3,7 +3,6 @@ package sampler
 import (
 	"fmt"
 	"io/fs"
-	"maps"
 	"path"
 	"slices"
 	"strconv"
@@ -107,9 +106,6 @@ func parseBitField(text string) (bitField, error) {
 	}
 	return f, nil
 }
-
-// Names lists the named events in order.
-func (p *PMU) Names() []string { return slices.Sorted(maps.Keys(p.events)) }
 
 // Event makes an event of terms such as "event=0xd0,umask=0x81", or of the
 // name of one of the PMU's own events. A term without a value is 1.

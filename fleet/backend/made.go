@@ -61,11 +61,3 @@ func (m Made) Profile() *model.Profile {
 	}
 	return p
 }
-
-// MissRatio is that of a cache of so many bytes.
-func (m Made) MissRatio(size uint64) float64 {
-	if size < m.Lines*64 {
-		return m.Share
-	}
-	return 0
-}
