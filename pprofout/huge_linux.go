@@ -34,6 +34,8 @@ func wholePages(b []byte) []byte {
 const takenPerByte = 16
 
 // fence is never written to, so that no memory is taken for it.
+//
+//lint:ignore U1000 it is there to take addresses up
 var fence []byte
 
 // LargePagesFor has what showing the profile of a file takes of the heap come in large pages: page by page it took a fifth of the
