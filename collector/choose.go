@@ -262,7 +262,7 @@ func (s *holds) reach(clock sampler.Clock) {
 	if s.burst == AutoBurst {
 		switch {
 		case s.watches.none != nil:
-			s.burst = timedBurst
+			s.burst = s.timedBurst()
 		case s.steps():
 			s.burst = steppedBurst
 		case clock.Counted != nil:
@@ -270,7 +270,7 @@ func (s *holds) reach(clock sampler.Clock) {
 		case s.cfg.Stack != OwnStack:
 			s.burst = sharedBurst
 		default:
-			s.burst = timedBurst
+			s.burst = s.timedBurst()
 		}
 	}
 	s.heads = s.pipeline != nil && s.cfg.Stack == OwnStack

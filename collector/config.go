@@ -97,9 +97,12 @@ type Config struct {
 // a hold by some tenths of a microsecond, pages and all.
 const (
 	AutoBurst = -1
-	// timedBurst is as far as a hold of a millisecond or two reaches, one less than an edge of all bins: holds that begin where the code
-	// waits tell of what comes after it, and the first cache's misses are counted.
-	timedBurst   = 16383
+	// By time holds tell of so many accesses: they begin where the code waits, and are to tell of what comes after it. They read on until
+	// as many lines were touched as the first cache has and a part more, so that its misses are counted: timedLeast accesses in all at
+	// least, and timedBurst further ones at most, one less than an edge of all bins.
+	timedFirst   = 8192
+	timedLeast   = timedFirst + 2048
+	timedBurst   = 32767
 	sharedBurst  = 2047
 	countedBurst = 63
 )

@@ -12,8 +12,10 @@ import (
 const (
 	// Where a clock counts accesses:
 	countedClassified, countedMost = 1024, 3071
-	// By time:
-	timedClassified, timedMost = 8192, 24574
+	// By time, where reading ends once so many lines were touched behind what is told of, and so many touches in all:
+	timedClassified, timedMost = 8192, 40958
+	enoughLines, timedLeast    = linesOfFirst + linesOfFirst/4, timedClassified + 2048
+	linesOfFirst               = 32 << 10 / lineBytes
 	readAtOnce                 = 256
 	perHold                    = 8 // observations wanted
 	// mostForetold instructions of a window are passed through the model of the processor, perTouch for each touch.
@@ -89,7 +91,8 @@ func (s *Stream) linesOf(from, n int) (lines int) {
 	return lines
 }
 
-// read is a hold's window that begins at touch p, of so many touches at most, of which it is told what became of the first ones.
+// read is a hold's window that begins at touch p, of so many touches at most, of which it is told what became of the first ones. Where these
+// are as many as by time it ends once so many lines were touched behind them.
 func (s *Stream) read(p, classified, most int, rng *rand.Rand) (w window) {
 	limit := most
 	if rng.Float64() < endsEarly {
@@ -135,8 +138,16 @@ func (s *Stream) distinctFrom(w *window, from int) (n int) {
 
 // extend reads on, as far as anything of what is told of has no reuse yet.
 func (s *Stream) extend(w *window, limit int) {
+	seen := make(map[uint32]struct{}, enoughLines)
 	for w.length < limit && s.anyOpen(w) {
-		w.length = min(w.length+readAtOnce, limit)
+		if w.first == timedClassified && w.length >= timedLeast && len(seen) >= enoughLines {
+			return
+		}
+		to := min(w.length+readAtOnce, limit)
+		for q := w.from + w.length; q < w.from+to; q++ {
+			seen[s.line[s.at(q)]] = struct{}{}
+		}
+		w.length = to
 	}
 }
 
