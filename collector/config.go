@@ -99,9 +99,9 @@ const (
 	AutoBurst = -1
 	// By time holds tell of so many accesses: they begin where the code waits, and are to tell of what comes after it. They read on until
 	// as many lines were touched as the first cache has and a part more, so that its misses are counted: timedLeast accesses in all at
-	// least, and timedBurst further ones at most, one less than an edge of all bins.
+	// least, as heads are told by what comes within half of them, and timedBurst further ones at most, one less than an edge of all bins.
 	timedFirst   = 8192
-	timedLeast   = timedFirst + 2048
+	timedLeast   = 2 * timedFirst
 	timedBurst   = 32767
 	sharedBurst  = 2047
 	countedBurst = 63

@@ -340,13 +340,14 @@ const (
 func (s *holds) window() ahead.Window {
 	first := 1 + s.burst/2
 	w := ahead.Window{First: first, Most: first + s.burst, Block: s.block(), Heads: s.heads}
-	if s.broad() {
-		w.First, w.Most = timedFirst, timedFirst+s.burst
-		w.Blocks, w.Least = s.firstCache(), timedLeast
-	}
 	if s.watches.none != nil || s.burst >= farBurst {
 		w.Instructions = farInstructions * w.Most
 		w.Pages = max(farPages*s.burst/farBurst, farPages)
+	}
+	if s.broad() {
+		w.First, w.Most = timedFirst, timedFirst+s.burst
+		w.Blocks, w.Least = s.firstCache(), timedLeast
+		w.Instructions, w.Pages = farInstructions*w.Most, farPages // further on there are few lines, and fewer pages
 	}
 	return w
 }
