@@ -102,7 +102,7 @@ const (
 	// least, as heads are told by what comes within half of them, and timedBurst further ones at most, one less than an edge of all bins.
 	timedFirst   = 8192
 	timedLeast   = 2 * timedFirst
-	timedBurst   = 32767
+	timedBurst   = 65535
 	sharedBurst  = 2047
 	countedBurst = 63
 )

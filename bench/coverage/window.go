@@ -13,7 +13,7 @@ const (
 	// Where a clock counts accesses:
 	countedClassified, countedMost = 1024, 3071
 	// By time, where reading ends once so many lines were touched behind what is told of, and so many touches in all:
-	timedClassified, timedMost = 8192, 40958
+	timedClassified, timedMost = 8192, 73726
 	enoughLines, timedLeast    = linesOfFirst + linesOfFirst/4, 2 * timedClassified
 	linesOfFirst               = 32 << 10 / lineBytes
 	readAtOnce                 = 256
