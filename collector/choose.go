@@ -262,7 +262,7 @@ func (s *holds) reach(clock sampler.Clock) {
 	if s.burst == AutoBurst {
 		switch {
 		case s.watches.none != nil:
-			s.burst = s.timedBurst()
+			s.burst = timedBurst
 		case s.steps():
 			s.burst = steppedBurst
 		case clock.Counted != nil:
@@ -270,10 +270,13 @@ func (s *holds) reach(clock sampler.Clock) {
 		case s.cfg.Stack != OwnStack:
 			s.burst = sharedBurst
 		default:
-			s.burst = s.timedBurst()
+			s.burst = timedBurst
 		}
 	}
 	s.heads = s.pipeline != nil && s.cfg.Stack == OwnStack
+	if s.burst == timedBurst && s.cfg.Burst == AutoBurst && s.block() == sampler.LineSize {
+		s.farther.begin(s.cfg.Caches)
+	}
 	s.locate.Reserve(s.window())
 	s.hot.Block = s.block()
 }

@@ -97,12 +97,10 @@ type Config struct {
 // a hold by some tenths of a microsecond, pages and all.
 const (
 	AutoBurst = -1
-	// By time holds tell of so many accesses: they begin where the code waits, and are to tell of what comes after it. They read on until
-	// as many lines were touched as the first cache has and a part more, so that its misses are counted: timedLeast accesses in all at
-	// least, as heads are told by what comes within half of them, and timedBurst further ones at most, one less than an edge of all bins.
-	timedFirst   = 8192
-	timedLeast   = 2 * timedFirst
-	timedBurst   = 65535
+	// timedBurst is as far as a hold of a millisecond or two reaches, one less than an edge of all bins: holds that begin where the code
+	// waits tell of what comes after it, and the first cache's misses are counted; farBurst where that takes farther, see farther.
+	timedBurst   = 16383
+	farBurst     = 65535
 	sharedBurst  = 2047
 	countedBurst = 63
 )

@@ -46,6 +46,7 @@ type holds struct {
 	inSyscall int     // holds that came when the thread had entered a system call
 	stoodFor  float64 // of these, without a reuse so soon, where another of the hold is watched
 	burst     int
+	farther   farther
 	heads     bool            // it is told what comes when in a hold
 	pipeline  *pipeline.Model // nil where nothing is to be foretold
 	lines     bool            // samples are of lines
@@ -192,6 +193,7 @@ func (s *holds) finish() (told *thread) {
 	if s.heads {
 		s.made[len(s.made)-1].Heads = s.locate.Heads()
 	}
+	s.farther.note(s.locate.Behind())
 	if s.watches.none != nil {
 		s.touched = s.locate.Blocks(s.touched[:0])
 		s.hot.Add(t.process, t.since, s.touched)
@@ -326,57 +328,29 @@ func (s *holds) perHoldWanted() int {
 	return usesPerHold
 }
 
-// Where a hold reads far, an access is allowed so many instructions, on average, and a hold so many pages for farBurst accesses: two
+// Where a hold reads far, an access is allowed so many instructions, on average, and a hold so many pages: two
 // thirds of the fewest are more lines than a first cache has, and the most, of the longest bursts, are copies of 80 MiB.
 const (
 	farInstructions = 5
 	farPages        = 1280
-	farBurst        = 16383
 )
 
-// window is how far is read ahead: of the first accesses it is known for twice as many at least whether they are reused, or for as many
-// as it takes to touch more lines than the first cache has. Fewer would be what the tick fell into, time and again, where
-// code that waits and code that does not take turns: TestTicksFindSlowCode.
+// window is how far is read ahead: of the first third it is known for twice as many accesses at least whether they
+// are reused. Fewer would be what the tick fell into, time and again, where code that waits and code that does not
+// take turns: TestTicksFindSlowCode.
 func (s *holds) window() ahead.Window {
 	first := 1 + s.burst/2
 	w := ahead.Window{First: first, Most: first + s.burst, Block: s.block(), Heads: s.heads}
-	if s.watches.none != nil || s.burst >= farBurst {
+	if s.watches.none != nil || s.burst >= timedBurst {
 		w.Instructions = farInstructions * w.Most
-		w.Pages = max(farPages*s.burst/farBurst, farPages)
+		w.Pages = max(farPages*s.burst/timedBurst, farPages)
 	}
-	if s.broad() {
-		w.First, w.Most = timedFirst, timedFirst+s.burst
-		w.Blocks, w.Least = s.firstCache(), timedLeast
-		w.Instructions, w.Pages = farInstructions*w.Most, farPages // further on there are few lines, and fewer pages
+	if s.farther.on {
+		w.Most = first + farBurst
+		w.Instructions = farInstructions * w.Most // of as many pages: there are few lines
 	}
 	return w
 }
-
-// timedBurst is how far is read on by time.
-func (s *holds) timedBurst() int {
-	if s.block() == sampler.LineSize {
-		return timedBurst
-	}
-	return farBurst // a first cache has too many words
-}
-
-// broad says whether holds read on for as many lines as the first cache has.
-func (s *holds) broad() bool {
-	return s.cfg.Burst == AutoBurst && s.burst == timedBurst && s.block() == sampler.LineSize
-}
-
-// firstCache is how many lines are more than the first cache has, so that none is taken to be there still that is not.
-func (s *holds) firstCache() int {
-	size := int64(usualCache)
-	if len(s.cfg.Caches) > 0 {
-		size = s.cfg.Caches[0].Size
-	}
-	lines := size / sampler.LineSize
-	return int(min(lines+lines/4, ahead.MostBreadth))
-}
-
-// usualCache is the first one where none is named, in bytes.
-const usualCache = 48 << 10
 
 // observe makes an observation of a sampled access.
 func (s *holds) observe(t *thread, f *ahead.Followed) *observation {

@@ -70,6 +70,9 @@ type drawn struct {
 	off   float64 // of the processor's model
 	cold  float64 // ns a line touched for the first time after a hold takes more
 	hot   hotset.Sets
+	// complete are holds that have read as far as it takes to tell, few those of these with few lines; far: all to come read farther.
+	complete, few int
+	far           bool
 	// blocks are those of the last hold, and uses the touches that are observed.
 	blocks []uint64
 	uses   []int
@@ -185,7 +188,11 @@ func (d *drawn) hold(process *target.Process, p int, t float64) {
 	if d.Clock == ByAccesses && !d.Unwatched {
 		first, most = countedClassified, countedMost
 	}
+	if d.far {
+		most = farMost
+	}
 	w := d.read(p, first, most, d.rng)
+	d.noteFar(&w)
 	if d.Clock == ByTime {
 		d.setHeads(&w)
 	}
@@ -226,6 +233,18 @@ func (d *drawn) hold(process *target.Process, p int, t float64) {
 		d.censor(slot, t)
 		d.arm(slot, o, &w)
 	}
+}
+
+// noteFar has the holds to come read farther where those so far have touched few lines.
+func (d *drawn) noteFar(w *window) {
+	lines, ok := d.behind(w)
+	if w.first != timedClassified || !ok {
+		return
+	}
+	if d.complete++; lines < enoughLines {
+		d.few++
+	}
+	d.far = d.far || d.complete >= fewestHolds && 4*d.few > 3*d.complete
 }
 
 // block is the line of a touch.

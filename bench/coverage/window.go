@@ -12,12 +12,13 @@ import (
 const (
 	// Where a clock counts accesses:
 	countedClassified, countedMost = 1024, 3071
-	// By time, where reading ends once so many lines were touched behind what is told of, and so many touches in all:
-	timedClassified, timedMost = 8192, 73726
-	enoughLines, timedLeast    = linesOfFirst + linesOfFirst/4, 2 * timedClassified
-	linesOfFirst               = 32 << 10 / lineBytes
-	readAtOnce                 = 256
-	perHold                    = 8 // observations wanted
+	// By time, and where most of the first holds, fewestHolds, have touched fewer lines behind what they tell of than enoughLines:
+	timedClassified, timedMost, farMost = 8192, 24574, 73726
+	enoughLines, fewestHolds            = linesOfFirst + linesOfFirst/4, 8
+	linesOfFirst                        = 32 << 10 / lineBytes
+
+	readAtOnce = 256
+	perHold    = 8 // observations wanted
 	// mostForetold instructions of a window are passed through the model of the processor, perTouch for each touch.
 	mostForetold, perTouch = 3072, 3
 	// endsEarly is the share of the holds in which something ends the reading before.
@@ -61,18 +62,19 @@ func (s *Stream) setHeads(w *window) {
 		w.heads.Instructions = append(w.heads.Instructions, int32(perTouch*n))
 	}
 	seen := make(map[uint32]struct{})
-	for q := w.from; q < w.from+max(w.length/2, w.first); q++ {
+	length := min(w.length, 3*w.first)
+	for q := w.from; q < w.from+max(length/2, w.first); q++ {
 		line := s.line[s.at(q)]
 		if _, ok := seen[line]; ok {
 			continue
 		}
 		seen[line] = struct{}{}
 		n := 1
-		for p := s.after(q); p < min(q+w.length/2, w.from+w.length); p = s.after(p) {
+		for p := s.after(q); p < min(q+length/2, w.from+length); p = s.after(p) {
 			n++
 		}
 		uses := ahead.UsesOf(n)
-		if at := q - w.from; at >= w.length/3 && at < w.length/2 {
+		if at := q - w.from; at >= length/3 && at < length/2 {
 			w.heads.Begun[uses]++
 		}
 		if q-w.from < w.first {
@@ -91,8 +93,7 @@ func (s *Stream) linesOf(from, n int) (lines int) {
 	return lines
 }
 
-// read is a hold's window that begins at touch p, of so many touches at most, of which it is told what became of the first ones. Where these
-// are as many as by time it ends once so many lines were touched behind them.
+// read is a hold's window that begins at touch p, of so many touches at most, of which it is told what became of the first ones.
 func (s *Stream) read(p, classified, most int, rng *rand.Rand) (w window) {
 	limit := most
 	if rng.Float64() < endsEarly {
@@ -138,17 +139,15 @@ func (s *Stream) distinctFrom(w *window, from int) (n int) {
 
 // extend reads on, as far as anything of what is told of has no reuse yet.
 func (s *Stream) extend(w *window, limit int) {
-	seen := make(map[uint32]struct{}, enoughLines)
 	for w.length < limit && s.anyOpen(w) {
-		if w.first == timedClassified && w.length >= timedLeast && len(seen) >= enoughLines {
-			return
-		}
-		to := min(w.length+readAtOnce, limit)
-		for q := w.from + w.length; q < w.from+to; q++ {
-			seen[s.line[s.at(q)]] = struct{}{}
-		}
-		w.length = to
+		w.length = min(w.length+readAtOnce, limit)
 	}
+}
+
+// behind is how many lines are touched behind what a window tells of, in twice as many touches; ok says that nearly so much was read.
+func (s *Stream) behind(w *window) (lines int, ok bool) {
+	to := min(w.length, 3*w.first)
+	return s.linesOf(w.from+w.first, to-w.first), 10*to >= 27*w.first
 }
 
 func (s *Stream) anyOpen(w *window) bool {

@@ -39,7 +39,6 @@ type Locator struct {
 	loader     func(*vectorRegisters) error
 	watched    use // that it chose
 	witness    witness
-	breadth    breadth
 	first      int    // accesses to be classified, of the last Read
 	settled    bool   // they are
 	headed     bool   // heads are told of
@@ -150,9 +149,6 @@ func (l *Locator) Forget(pid int) {
 type Window struct {
 	First, Most int
 	Block       int // bytes that are one datum, aligned
-	// Blocks ends reading once so many were touched behind the First, and Least accesses in all: of each of the First it is known then
-	// whether a cache of somewhat fewer still has what it touched when that is touched again. 0: nothing but Most does.
-	Blocks, Least int
 	// Instructions that it may take, and Pages that it may copy, 0 for as many as usual.
 	Instructions, Pages int
 	// Heads are told of, too.
@@ -176,7 +172,6 @@ func (l *Locator) Read(pid, tid int, w Window, pick func(n int) int) (Ahead, err
 	l.prefetch(registers)
 	l.log.reset(w.Block)
 	l.witness.reset()
-	l.breadth.reset()
 	l.first, l.settled, l.watched, l.headed = w.First, false, use{}, w.Heads
 	end, instructions, open := l.readOn(w, pick)
 	read := clock.Monotonic()
@@ -292,7 +287,7 @@ func (l *Locator) readOn(w Window, pick func(n int) int) (end interp.End, done i
 		enough := false
 		if len(l.log.all) >= w.First || ended {
 			open = l.anyOpen(pick)
-			enough = !open || l.breadth.reaches(&l.log, &w)
+			enough = !open
 		}
 		matched := clock.Monotonic()
 		l.spent.Interpreting += interpreted - from

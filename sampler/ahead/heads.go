@@ -12,7 +12,8 @@ type Heads struct {
 	Accesses     int     // that make them
 	Instructions []int32 // of each head
 	Met          []Met
-	// Begun are the blocks that the hold first touches after a third and before half of what was read.
+	// Begun are the blocks that the hold first touches after a third and before half of what was read, up to headsReach times as far as
+	// it tells of.
 	Begun Uses
 }
 
@@ -29,6 +30,9 @@ func HeadSizes(all int) (sizes []int) {
 	}
 	return append(sizes, all)
 }
+
+// headsReach is how many times as far as a hold tells of it is looked at what comes when.
+const headsReach = 3
 
 // Uses counts blocks by how often they are touched within half of what was read.
 type Uses [40]int32
@@ -47,6 +51,24 @@ func HeadOf(sizes []int, touch int) int {
 	k, _ := slices.BinarySearch(sizes, touch+1)
 	return k
 }
+
+// behind is how many blocks are touched behind what is classified, up to headsReach times as far; ok says that nearly so much was read.
+func (g *accessLog) behind() (n int, ok bool) {
+	upTo := min(headsReach*g.classified, len(g.touches))
+	if g.classified == 0 || 10*upTo < 9*headsReach*g.classified {
+		return 0, false
+	}
+	for _, t := range g.touches[g.classified:upTo] {
+		if int(t.prev) < g.classified {
+			n++
+		}
+	}
+	return n, true
+}
+
+// Behind is how many blocks the last Read has touched behind what it tells of, in twice as many touches, once Tell was called; ok says that nearly
+// so much was read.
+func (l *Locator) Behind() (blocks int, ok bool) { return l.log.behind() }
 
 // headsOf counts in which heads touches are; nil where heads are not asked for.
 func (g *accessLog) headsOf(touches []int32) []uint16 {
@@ -70,9 +92,10 @@ func (g *accessLog) tellHeads() *Heads {
 	for k, n := range g.sizes {
 		h.Instructions[k] = g.all[g.touches[n-1].at].Inst + 1
 	}
-	third, half := len(g.touches)/3, len(g.touches)/2
+	upTo := min(len(g.touches), headsReach*g.classified) // else what is long ago and soon would hang on how far was read
+	third, half := upTo/3, upTo/2
 	g.begins, g.uses = slices.Grow(g.begins[:0], len(g.touches))[:len(g.touches)], slices.Grow(g.uses[:0], len(g.touches))[:len(g.touches)]
-	for i, t := range g.touches {
+	for i, t := range g.touches[:upTo] {
 		first := int32(i)
 		if t.prev >= 0 {
 			first = g.begins[t.prev]
