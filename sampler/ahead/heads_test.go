@@ -59,14 +59,15 @@ func TestHeads(t *testing.T) {
 				t.Fatalf("head of %d touches: %d instructions, want %d", n, h.Instructions[k], want)
 			}
 		}
-		half := len(g.touches) / 2
+		upTo := min(len(g.touches), headsReach*g.classified)
+		half := upTo / 2
 		met, begun := map[Met]int32{}, Uses{}
-		for i, u := range g.touches {
+		for i, u := range g.touches[:upTo] {
 			if slices.ContainsFunc(g.touches[:i], func(v blockTouch) bool { return v.block == u.block }) {
 				continue
 			}
 			n := 0
-			for _, v := range g.touches[i:min(i+half, len(g.touches))] {
+			for _, v := range g.touches[i:min(i+half, upTo)] {
 				if v.block == u.block {
 					n++
 				}
@@ -74,7 +75,7 @@ func TestHeads(t *testing.T) {
 			if i < g.classified {
 				met[Met{Head: uint8(HeadOf(sizes, i)), Uses: uint8(UsesOf(n))}]++
 			}
-			if i >= len(g.touches)/3 && i < half {
+			if i >= upTo/3 && i < half {
 				begun[UsesOf(n)]++
 			}
 		}
@@ -85,6 +86,13 @@ func TestHeads(t *testing.T) {
 			if want := met[Met{Head: m.Head, Uses: m.Uses}]; m.N != want {
 				t.Fatalf("%+v, want %d", m, want)
 			}
+		}
+		behind := map[uint64]bool{}
+		for _, u := range g.touches[g.classified:upTo] {
+			behind[u.block] = true
+		}
+		if n, ok := g.behind(); ok != (10*upTo >= 27*g.classified) || ok && n != len(behind) {
+			t.Fatalf("%d blocks behind, %v, of %d touches in %d; want %d", n, ok, g.classified, upTo, len(behind))
 		}
 		// Each touch that is told of is in one head of one use.
 		told := make([]int, len(sizes))
