@@ -51,6 +51,7 @@ test-vm:
 	RDX_VM_PATTERNS=1 vm/run.sh 5.10-arm64 6.12-arm64 7.3-arm64
 	RDX_VM_RIGHTS=1 RDX_VM_TIMEOUT=900 vm/run.sh 6.1-amd64
 	RDX_VM_CLOCK=1 RDX_VM_TIMEOUT=900 vm/run.sh 6.12-amd64
+	RDX_VM_COST=1 RDX_VM_TIMEOUT=3600 vm/run.sh 6.12-amd64
 	RDX_VM_CPUS=2 vm/run.sh 5.10-amd64 7.3-amd64 5.10-arm64 6.12-arm64 7.3-arm64
 
 # Takes mends back one at a time, and wants a test to fail each time: some minutes, root.

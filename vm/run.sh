@@ -6,7 +6,8 @@
 # with RDX_VM_FAULTS=1 (arm64, which has counters) what when the counters are,
 # with RDX_VM_PATTERNS=1 (likewise) how programs of known reuse times come out,
 # with RDX_VM_RIGHTS=1 who may profile whom at each setting of yama, and with
-# RDX_VM_CLOCK=1 (by the host's time, without -icount) an agent whose clock is set.
+# RDX_VM_CLOCK=1 (by the host's time, without -icount) an agent whose clock is set,
+# with RDX_VM_COST=1 (ten minutes) what an agent costs the programs.
 # RDX_VM_JOBS guests run at a time: as many as there are CPUs, if memory allows.
 set -uo pipefail
 cd "$(dirname "$0")/.." || exit
@@ -39,7 +40,7 @@ initrd() { # ARCH
 # is measured does not depend on how busy the host is. arm64 has a PMU then,
 # which counts exactly.
 boot() { # ARCH KERNEL
-	local tests="${RDX_VM_FAULTS:+rdx.faults} ${RDX_VM_PATTERNS:+rdx.patterns} ${RDX_VM_RIGHTS:+rdx.rights} ${RDX_VM_CLOCK:+rdx.clock}"
+	local tests="${RDX_VM_FAULTS:+rdx.faults} ${RDX_VM_PATTERNS:+rdx.patterns} ${RDX_VM_RIGHTS:+rdx.rights} ${RDX_VM_CLOCK:+rdx.clock} ${RDX_VM_COST:+rdx.cost}"
 	local count="-icount shift=0"
 	[ -z "${RDX_VM_CLOCK:-}" ] || count=
 	local common="-smp $cpus -accel tcg,thread=single $count -m $memory -kernel $2 -initrd $tmp/initrd-$1 -nographic -no-reboot -nodefaults -serial stdio"
@@ -66,6 +67,9 @@ elif [ -n "${RDX_VM_RIGHTS:-}" ]; then
 	echo "|---|---|---|---|---|---|"
 elif [ -n "${RDX_VM_CLOCK:-}" ]; then
 	echo "| kernel | the clock set an hour ahead, two back | |"
+	echo "|---|---|---|"
+elif [ -n "${RDX_VM_COST:-}" ]; then
+	echo "| kernel | what an agent costs | |"
 	echo "|---|---|---|"
 elif [ "$cpus" != 1 ]; then
 	echo "| kernel | source / clock | CPU time after | CPU time sampled | observations | lost | |"

@@ -182,6 +182,14 @@ func setClock(by time.Duration) error {
 
 // startService runs this program under another name.
 func startService() error {
+	if err := copySelf(); err != nil {
+		return err
+	}
+	return exec.Command(serviceAt, busyArg).Start()
+}
+
+// copySelf puts this program where services are.
+func copySelf() error {
 	b, err := os.ReadFile("/init")
 	if err == nil {
 		err = os.MkdirAll("/tmp/busy", 0o755)
@@ -189,10 +197,7 @@ func startService() error {
 	if err == nil {
 		err = os.WriteFile(serviceAt, b, 0o755)
 	}
-	if err != nil {
-		return err
-	}
-	return exec.Command(serviceAt, busyArg).Start()
+	return err
 }
 
 // loopbackUp brings the loopback interface up.

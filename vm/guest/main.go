@@ -45,6 +45,10 @@ func main() {
 		runBusy()
 		return
 	}
+	if len(os.Args) > 3 && os.Args[1] == workerArg {
+		runWorker(os.Args[2], os.Args[3])
+		return
+	}
 	if len(os.Args) > 2 && os.Args[1] == patternArg {
 		runPattern(os.Args[2])
 		return
@@ -148,6 +152,9 @@ func test() {
 		return
 	case strings.Contains(asked, clockArg):
 		testClock(kernel)
+		return
+	case strings.Contains(asked, costArg):
+		testCost(kernel)
 		return
 	case strings.Contains(asked, patternsArg):
 		testPatterns(kernel)
