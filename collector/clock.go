@@ -168,19 +168,13 @@ func (s *timing) fails(read func(*thread) (uint64, error)) error {
 			continue
 		}
 		now, err := read(t)
-		// Ticks while it was being read say nothing of what comes after.
-		t.looked = t.shared.Ticks
-		switch {
-		case err != nil:
-			unread += ticks
-		case now <= t.clockAt:
-			unread += ticks
-			standing[t.of()] = t.wentOn
-		default:
-			good = true
-			t.wentOn, t.lookedAt = t.lookedAt, sampler.Monotonic()
+		goesOn := t.lookAtClock(now, err)
+		if good = good || goesOn; goesOn {
+			continue
 		}
-		t.clockAt = now
+		if unread += ticks; err == nil {
+			standing[t.of()] = t.wentOn
+		}
 	}
 	s.kept.loseTimes(standing)
 	if s.unread += unread; good {

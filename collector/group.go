@@ -133,13 +133,13 @@ func (s *groupWatches) leave(t *thread) {
 
 // add and remove keep the group's threads.
 func (g *group) add(t *thread) {
-	t.group = g
+	t.join(g)
 	t.shared.Group, t.shared.Process = g.number, uint32(t.process.PID)
 	g.members = append(g.members, t)
 }
 
 func (g *group) remove(t *thread) {
-	t.group = nil
+	t.join(nil)
 	g.members = slices.DeleteFunc(g.members, func(m *thread) bool { return m == t })
 }
 

@@ -53,7 +53,7 @@ func (s *handler) Hold(tid int, signal unix.Signal) (ours, running bool) {
 	ours = signal == ptrace.Interrupted || ptrace.SentByKernel(tid)
 	s.locate.InSyscall = true // for all we know
 	if t.stepping == nil {
-		t.since = s.tracing.tracer.StoppedSince(time.Duration(t.shared.HoldTime))
+		t.stopped(s.tracing.tracer.StoppedSince(time.Duration(t.shared.HoldTime)))
 		s.noteWake(t)
 		s.holds.stages.enter(t.since, sampler.Monotonic())
 	}
@@ -188,7 +188,7 @@ func (s *handler) interrupt(t *thread) {
 		s.holds.loseHold(model.SignalsInSyscall)
 		return
 	}
-	t.interrupted = true
+	t.interrupt()
 	// Up to now it ran.
 	now := sampler.Monotonic()
 	s.timing.interrupts.add(now - time.Duration(t.shared.HoldTime))
@@ -236,7 +236,7 @@ func (s *handler) expire(t *thread) {
 	}
 	if t.shared.Hold != 0 && sampler.Monotonic()-time.Duration(t.shared.HoldTime) > holdTimeout {
 		s.late.expect(t)
-		t.shared.Hold, t.reported, t.interrupted = 0, nil, false
+		t.expire()
 		s.holds.loseHold(model.HoldWithoutStop)
 	}
 }

@@ -60,15 +60,14 @@ func (s *reports) take(t *thread, r *sampler.Trap) {
 	o.useClock, o.lag, o.traps, o.spent = r.Clock, r.ClockLag, r.Traps, r.Spent
 	word := use.Word(s.rand.IntN(use.Words()))
 	o.Addr, o.Word = max(r.Addr, word), word
-	t.reported = &reported{o, word, int(r.Event)}
+	t.report(&reported{o, word, int(r.Event)})
 }
 
 // sample watches for the reuse of the access that the source reported
 // of the held thread.
 func (s *reports) sample(t *thread) {
 	s.drain()
-	r := t.reported
-	t.reported = nil
+	r := t.takeReport()
 	if r == nil {
 		s.account.lose(model.ReportDropped)
 		t.redraw(s.ticks)

@@ -236,10 +236,9 @@ func (s *sourceState) fallBack(why error, good uint64) {
 	for _, t := range s.targets.threads {
 		s.ticks.addTotals(t, &s.ticks.gone, s.timing.clock.Counted == nil)
 		t.epoch.To = t.marks(s.kernel)
-		if err := errors.Join(t.ticker.Close(), t.tally.Close()); err != nil {
+		if err := t.stop(); err != nil {
 			s.account.fail(err)
 		}
-		t.ticker, t.tally, t.cpu = nil, nil, 0
 	}
 	if s.timing.clock.Counted == nil {
 		s.unweighed += estimate.WeighEpochs(s.kept.seen, s.ticks.gone.PerTally(), s.source.Unit() == sampler.Nanoseconds)
@@ -276,18 +275,16 @@ func (s *sourceState) fallBack(why error, good uint64) {
 // openTicker starts the source in a thread. If it can't and the user has left
 // the choice to us, the clock is the source from here on.
 func (s *sourceState) openTicker(t *thread) error {
-	var err error
-	s.openTally(t)
-	t.ticker, err = s.source.Open(s.kernel, t.tid, t.drawPeriod(s.ticks))
+	tally := s.openTally(t.tid)
+	ticker, err := s.source.Open(s.kernel, t.tid, t.drawPeriod(s.ticks))
 	if err == nil {
-		t.read, t.ticks, t.passive = t.shared.Sampled, t.shared.Ticks, t.shared.Unheld
+		t.begin(ticker, tally)
 		s.ticks.cut(t)
 		return nil
 	}
-	if err := t.tally.Close(); err != nil {
+	if err := tally.Close(); err != nil {
 		s.account.fail(err)
 	}
-	t.tally = nil
 	if s.cfg.Source != Auto || s.source.Unit() == sampler.Nanoseconds || gone(err) {
 		return err
 	}
@@ -307,17 +304,18 @@ func (s *sourceState) unsampled(sum estimate.Totals, clock sampler.Clock) uint64
 
 const counterTolerance = 0.02
 
-// openTally starts a tally of the thread if weights need one: with the clock CPU time,
+// openTally starts a tally of the thread if weights need one, nil if none or if it can't be had: with the clock CPU time,
 // nothing else counts while a source that counts is stopped.
-func (s *sourceState) openTally(t *thread) {
+func (s *sourceState) openTally(tid int) *sampler.Tally {
 	c := s.source.Counts()
 	if s.timing.clock.Counted != nil || c == nil {
-		return
+		return nil
 	}
-	var err error
-	if t.tally, err = sampler.OpenTally(*c, t.tid); err != nil && !gone(err) {
+	tally, err := sampler.OpenTally(*c, tid)
+	if err != nil && !gone(err) {
 		s.account.count(model.ThreadsUncounted, 1)
 	}
+	return tally
 }
 
 // askForHolds tells the kernel which samples are held besides those that have won a slot and

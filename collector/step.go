@@ -95,7 +95,7 @@ func (s *stepper) begin(t *thread) {
 		}
 		s.watches.closeStamp(w)
 	}
-	t.stepping = &stepping{}
+	t.step(&stepping{})
 	t.stepping.by, t.stepping.cpu = t.watchedTime()
 	t.stepping.steps = s.locate.Steps(t.process.Via, t.tid, s.holds.perHoldWanted(), s.holds.burst, s.holds.block(), s.cfg.stepLimit, s.rand.IntN)
 	s.next(t)
@@ -125,7 +125,7 @@ func (s *stepper) next(t *thread) {
 		s.holds.enteredSyscall()
 	}
 	if err != nil {
-		t.stepping = nil
+		t.step(nil)
 		s.holds.decline(err)
 		return
 	}
@@ -149,7 +149,7 @@ func (s *stepper) next(t *thread) {
 // it may be watched for one of the reuses that are still to come.
 func (s *stepper) end(t *thread, end string, next uint64) {
 	p := t.stepping
-	t.stepping = nil
+	t.step(nil)
 	if p.by >= 0 && t.slots[p.by].point != nil {
 		// What the steps took of the thread's time is ours, for the watches that are open.
 		if now, err := t.slots[p.by].point.Age(); err == nil && now > p.cpu {
@@ -228,7 +228,7 @@ func (s *stepper) forget(t *thread) {
 		return
 	}
 	s.close(t)
-	t.stepping = nil
+	t.step(nil)
 	if t.shared.HoldIp == 0 {
 		t.shared.Hold = 0
 	}

@@ -58,6 +58,75 @@ type thread struct {
 	stepping *stepping
 }
 
+// begin has the thread sampled from here on; tally is nil if weights need none.
+func (t *thread) begin(ticker *sampler.Ticker, tally *sampler.Tally) {
+	t.ticker, t.tally = ticker, tally
+	t.read, t.ticks, t.passive = t.shared.Sampled, t.shared.Ticks, t.shared.Unheld
+}
+
+// stop ends that; what it has ticked is accounted for.
+func (t *thread) stop() error {
+	err := errors.Join(t.ticker.Close(), t.tally.Close())
+	t.ticker, t.tally, t.cpu = nil, nil, 0
+	return err
+}
+
+// awaitFirst has the first tick count for so much.
+func (t *thread) awaitFirst(counts uint64) { t.first, t.shared.First = counts, sampler.FirstDue }
+
+// join makes the thread one of a group, nil: of none.
+func (t *thread) join(g *group) { t.group = g }
+
+// drop says that it is not sampled any more.
+func (t *thread) drop() { t.dropped = true }
+
+// lookAtClock takes what its clock has counted, or that it can't be read, and says whether it goes on.
+func (t *thread) lookAtClock(now uint64, err error) (goesOn bool) {
+	t.looked = t.shared.Ticks // those while it was being read say nothing of what comes after
+	if goesOn = err == nil && now > t.clockAt; goesOn {
+		t.wentOn, t.lookedAt = t.lookedAt, sampler.Monotonic()
+	}
+	t.clockAt = now
+	return goesOn
+}
+
+// stopped says since when it is, for its hold.
+func (t *thread) stopped(since time.Duration) { t.since = since }
+
+// interrupt says that the hold to come is by an interrupt.
+func (t *thread) interrupt() { t.interrupted = true }
+
+// expire gives up a hold that has never come.
+func (t *thread) expire() { t.shared.Hold, t.reported, t.interrupted = 0, nil, false }
+
+// report keeps the access that the source reports of the thread on hold, until it is taken.
+func (t *thread) report(r *reported) { t.reported = r }
+
+func (t *thread) takeReport() *reported {
+	r := t.reported
+	t.reported = nil
+	return r
+}
+
+// step has the thread make a burst, nil: none any more.
+func (t *thread) step(s *stepping) { t.stepping = s }
+
+// arm has a slot watch something.
+func (t *thread) arm(slot int, w watch) { t.slots[slot] = w }
+
+// park keeps a watchpoint for a slot's next datum, nil: none.
+func (t *thread) park(slot int, point *sampler.Watchpoint) { t.parked[slot] = point }
+
+// unpark is what was kept for a slot, nil if nothing was.
+func (t *thread) unpark(slot int) *sampler.Watchpoint {
+	point := t.parked[slot]
+	t.parked[slot] = nil
+	return point
+}
+
+// watched adds a time in which a word was watched.
+func (t *thread) watched(s span) { t.spans = append(t.spans, s) }
+
 // ThreadStarted implements ptrace.Handler.
 func (s *targets) ThreadStarted(pid, tid int) {
 	if s.tracing.closing || s.launching {
@@ -119,13 +188,14 @@ func (s *targets) addThread(p *target.Process, tid int) error {
 	if err != nil {
 		return err
 	}
-	t := &thread{tid: tid, process: p, index: index, shared: shared, nth: p.Came}
+	counter, err := s.kernel.OpenCounter(index, tid)
+	if err != nil {
+		return errors.Join(err, s.kernel.RemoveThread(index))
+	}
+	t := &thread{tid: tid, process: p, index: index, shared: shared, counter: counter, nth: p.Came}
 	p.Came++
 	if s.ticks.drawsFirst() {
-		t.first, shared.First = uint64(s.ticks.meanPeriod), sampler.FirstDue
-	}
-	if t.counter, err = s.kernel.OpenCounter(index, tid); err != nil {
-		return errors.Join(err, s.kernel.RemoveThread(index))
+		t.awaitFirst(uint64(s.ticks.meanPeriod))
 	}
 	if s.watches.groups() {
 		if err := s.watches.join(t); err != nil {
@@ -175,7 +245,7 @@ func (s *targets) dropThread(t *thread) {
 		s.account.fail(err)
 	}
 	s.drop(t)
-	t.dropped = true
+	t.drop()
 }
 
 // dropGone drops a thread that has ended, and with it the process's memory if so

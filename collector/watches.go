@@ -86,8 +86,7 @@ func (s *watches) arm(t *thread, slot int, word uint64, state sampler.SlotState,
 	shared.Stacks = 0
 	shared.Blind = 0
 	shared.State = state
-	t.slots[slot] = watch{point: point, seq: shared.Seq, since: sampler.Monotonic(),
-		single: !s.halves && t.group == nil}
+	t.arm(slot, watch{point: point, seq: shared.Seq, since: sampler.Monotonic(), single: !s.halves && t.group == nil})
 	s.copyCost.opened()
 	return ""
 }
@@ -98,7 +97,7 @@ func (s *watches) putAway(t *thread, slot int, point *sampler.Watchpoint) error 
 	if !s.moves || t.group != nil || t.parked[slot] != nil || point.Park() != nil {
 		return point.Close()
 	}
-	if t.parked[slot] = point; !s.holding {
+	if t.park(slot, point); !s.holding {
 		s.renew(t)
 	}
 	return nil
@@ -112,18 +111,18 @@ func (s *watches) hold(held bool) { s.holding = held }
 func (s *watches) renew(t *thread) {
 	for slot, point := range t.parked {
 		if point != nil {
-			t.parked[slot], _ = s.kernel.Renew(point, t.tid, slot)
+			renewed, _ := s.kernel.Renew(point, t.tid, slot)
+			t.park(slot, renewed)
 		}
 	}
 }
 
 // again moves the watchpoint that was kept for a slot to a word; nil if there is none, or it can't be.
 func (s *watches) again(t *thread, slot int, word uint64, traps int) *sampler.Watchpoint {
-	point := t.parked[slot]
+	point := t.unpark(slot)
 	if point == nil {
 		return nil
 	}
-	t.parked[slot] = nil
 	if point.Move(word, traps) == nil {
 		return point
 	}
@@ -135,11 +134,11 @@ func (s *watches) again(t *thread, slot int, word uint64, traps int) *sampler.Wa
 
 // closeParked frees the registers that were kept for a thread.
 func (s *watches) closeParked(t *thread) {
-	for slot, point := range t.parked {
+	for slot := range t.parked {
+		point := t.unpark(slot)
 		if point == nil {
 			continue
 		}
-		t.parked[slot] = nil
 		if err := point.Close(); err != nil {
 			s.account.fail(err)
 		}
@@ -175,7 +174,7 @@ func (s *watches) retire(t *thread, slot int) {
 	if w.silent > 0 {
 		now = w.silent
 	}
-	t.spans = append(t.spans, span{w.since, now})
+	t.watched(span{w.since, now})
 	switch {
 	case w.helper, w.obs == nil: // or could not be watched in all threads
 	case w.obs.Half && w.obs.State == record.Done:
