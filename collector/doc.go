@@ -6,8 +6,8 @@
 // What samples belongs to the tracing thread: sampling has a part for each thing it keeps
 // (targets, the handler of their stops, traps, holds, watches, observations, timing, ticks,
 // source, prober, account and some smaller ones), each of which alone writes its own fields, and a
-// Session has only traced of it as long as a thread is traced, so that nothing is locked
-// and a held thread waits for no one. Stacks are unwound, threads' touches merged and the
+// Session has only traced of it as long as a thread is traced, so that a held thread
+// waits for no lock. Stacks are unwound, threads' touches merged and the
 // profile made aside, of plain data that was handed over: see callstack, interleave, record
 // and estimate below this folder.
 //

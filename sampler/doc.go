@@ -11,7 +11,7 @@
 //
 // Safety rests on four facts of the kernel: a thread seized by ptrace runs on
 // when its tracer dies; the signal that holds it is one whose default is to be
-// ignored; samples fire in user mode only, so no system call is interrupted;
+// ignored; samples fire in user mode only, so that a hold interrupts no system call;
 // perf events vanish with their file descriptors. A running thread is interrupted only
 // where that was asked for (Tracer.Interrupt), and of the target's memory only heap
 // tracing has anything written: the breakpoints that the kernel puts in place of
