@@ -274,11 +274,6 @@ func (s *holds) reach(clock sampler.Clock) {
 		}
 	}
 	s.heads = s.pipeline != nil && s.cfg.Stack == OwnStack
-	if s.burst == timedBurst && s.cfg.Burst == AutoBurst && s.block() == sampler.LineSize {
-		s.farther.begin(s.cfg.Caches)
-	}
-	s.locate.Reserve(s.window())
-	s.hot.Block = s.block()
 }
 
 // try finds out what watchpoints do here, and what they cost. Where there are none, reading ahead goes on without, if

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/rdx-profiler/rdx/sampler"
+	"github.com/rdx-profiler/rdx/sampler/ahead"
 	"github.com/rdx-profiler/rdx/sampler/ptrace"
 )
 
@@ -100,5 +101,21 @@ func TestNotes(t *testing.T) {
 	got := strings.Join(s.notes(), "|")
 	if want := "source: cpu-clock, because: no counter; no cycles|clock: cpu-time"; got != want {
 		t.Errorf("%q, want %q", got, want)
+	}
+}
+
+// What goes by the block is settled once it is known whether that is a line: holds of lines that are timed may read farther.
+func TestChosenLines(t *testing.T) {
+	for _, tc := range []struct {
+		granularity  string
+		burst, block int
+		farther      bool
+	}{{Line, AutoBurst, 64, true}, {Word, AutoBurst, 8, false}, {Line, timedBurst, 64, false}} {
+		s := (&sampling{cfg: Config{Granularity: tc.granularity, Burst: tc.burst}, locate: ahead.NewLocator(), src: sourceState{source: sampler.CPUClock{}}}).wire()
+		s.holds.burst = timedBurst
+		s.holds.chooseLines()
+		if s.holds.hot.Block != tc.block || s.holds.farther.Begun() != tc.farther {
+			t.Errorf("%s, burst %d: blocks of %d, reads farther: %v", tc.granularity, tc.burst, s.holds.hot.Block, s.holds.farther.Begun())
+		}
 	}
 }

@@ -13,10 +13,27 @@ const (
 	Line = "line"
 )
 
-// chooseLines is called when the source is known.
+// chooseLines is called when source and clock are known.
 func (s *holds) chooseLines() {
 	s.lines = s.cfg.chooseLines(s.src.source.Reports())
 	s.watches.chooseHalves(s.lines)
+	s.hot.Block = s.block()
+	w := s.window()
+	if s.lines && s.burst == timedBurst && s.cfg.Burst == AutoBurst {
+		s.farther.Begin(s.cfg.firstCache())
+		w.Most = w.First + farBurst
+	}
+	s.locate.Reserve(w)
+}
+
+// usualCache is the first one where none is named, in bytes.
+const usualCache = 48 << 10
+
+func (c *Config) firstCache() int64 {
+	if len(c.Caches) == 0 {
+		return usualCache
+	}
+	return c.Caches[0].Size
 }
 
 // chooseLines says whether samples are of lines: the four words that a thread's

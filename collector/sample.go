@@ -46,7 +46,7 @@ type holds struct {
 	inSyscall int     // holds that came when the thread had entered a system call
 	stoodFor  float64 // of these, without a reuse so soon, where another of the hold is watched
 	burst     int
-	farther   farther
+	farther   ahead.Farther
 	heads     bool            // it is told what comes when in a hold
 	pipeline  *pipeline.Model // nil where nothing is to be foretold
 	lines     bool            // samples are of lines
@@ -193,7 +193,9 @@ func (s *holds) finish() (told *thread) {
 	if s.heads {
 		s.made[len(s.made)-1].Heads = s.locate.Heads()
 	}
-	s.farther.note(s.locate.Behind())
+	if s.farther.Settling() {
+		s.farther.Note(s.locate.Behind())
+	}
 	if s.watches.none != nil {
 		s.touched = s.locate.Blocks(s.touched[:0])
 		s.hot.Add(t.process, t.since, s.touched)
@@ -345,7 +347,7 @@ func (s *holds) window() ahead.Window {
 		w.Instructions = farInstructions * w.Most
 		w.Pages = max(farPages*s.burst/timedBurst, farPages)
 	}
-	if s.farther.on {
+	if s.farther.On() {
 		w.Most = first + farBurst
 		w.Instructions = farInstructions * w.Most // of as many pages: there are few lines
 	}

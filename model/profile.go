@@ -200,8 +200,6 @@ func (c *Clock) TouchRate() float64 {
 	return c.Rate
 }
 
-// slowest is how many times as long as at its lowest rate an access takes by the clock's own: the accesses of a stretch of time
-// are so many times fewer at most.
 // RateIs says whether the rate, or that of one of the sessions that were merged, is from a source.
 func (c *Clock) RateIs(source string) bool {
 	return slices.Contains(strings.Split(c.RateSource, MergedSources), source)
@@ -210,6 +208,8 @@ func (c *Clock) RateIs(source string) bool {
 // MergedSources is between the sources of sessions that were merged.
 const MergedSources = " + "
 
+// slowest is how many times as long as at its lowest rate an access takes by the clock's own: the accesses of a stretch of time
+// are so many times fewer at most.
 func (c *Clock) slowest() float64 {
 	if c.RateLow > 0 && c.RateLow < c.Rate {
 		return c.Rate / c.RateLow

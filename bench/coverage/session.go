@@ -13,6 +13,7 @@ import (
 	"github.com/rdx-profiler/rdx/collector/target"
 	"github.com/rdx-profiler/rdx/model"
 	"github.com/rdx-profiler/rdx/sampler"
+	"github.com/rdx-profiler/rdx/sampler/ahead"
 )
 
 // Setting is how sessions are drawn.
@@ -62,17 +63,15 @@ const (
 type drawn struct {
 	*Stream
 	Setting
-	rng   *rand.Rand
-	clock *clock
-	in    estimate.Input
-	epoch *record.Epoch
-	slots []slot
-	off   float64 // of the processor's model
-	cold  float64 // ns a line touched for the first time after a hold takes more
-	hot   hotset.Sets
-	// complete are holds that have read as far as it takes to tell, few those of these with few lines; far: all to come read farther.
-	complete, few int
-	far           bool
+	rng     *rand.Rand
+	clock   *clock
+	in      estimate.Input
+	epoch   *record.Epoch
+	slots   []slot
+	off     float64 // of the processor's model
+	cold    float64 // ns a line touched for the first time after a hold takes more
+	hot     hotset.Sets
+	farther ahead.Farther
 	// blocks are those of the last hold, and uses the touches that are observed.
 	blocks []uint64
 	uses   []int
@@ -151,6 +150,9 @@ func (s *Stream) Draw(c Setting, rng *rand.Rand) *model.Profile {
 
 // begin sets up what is known before.
 func (d *drawn) begin() {
+	if d.Clock == ByTime || d.Unwatched {
+		d.farther.Begin(firstCache)
+	}
 	d.in = estimate.Input{Stacks: callstack.NewTable(), Seed: d.rng.Uint64(), Block: lineBytes, PerHold: perHold, Resident: d.resident,
 		Clock: sampler.CPUTime(), Unit: sampler.Nanoseconds}
 	if d.Clock == ByAccesses {
@@ -188,11 +190,13 @@ func (d *drawn) hold(process *target.Process, p int, t float64) {
 	if d.Clock == ByAccesses && !d.Unwatched {
 		first, most = countedClassified, countedMost
 	}
-	if d.far {
+	if d.farther.On() {
 		most = farMost
 	}
 	w := d.read(p, first, most, d.rng)
-	d.noteFar(&w)
+	if d.farther.Settling() {
+		d.farther.Note(d.behind(&w))
+	}
 	if d.Clock == ByTime {
 		d.setHeads(&w)
 	}
@@ -233,18 +237,6 @@ func (d *drawn) hold(process *target.Process, p int, t float64) {
 		d.censor(slot, t)
 		d.arm(slot, o, &w)
 	}
-}
-
-// noteFar has the holds to come read farther where those so far have touched few lines.
-func (d *drawn) noteFar(w *window) {
-	lines, ok := d.behind(w)
-	if w.first != timedClassified || !ok {
-		return
-	}
-	if d.complete++; lines < enoughLines {
-		d.few++
-	}
-	d.far = d.far || d.complete >= fewestHolds && 4*d.few > 3*d.complete
 }
 
 // block is the line of a touch.

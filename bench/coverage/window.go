@@ -12,10 +12,9 @@ import (
 const (
 	// Where a clock counts accesses:
 	countedClassified, countedMost = 1024, 3071
-	// By time, and where most of the first holds, fewestHolds, have touched fewer lines behind what they tell of than enoughLines:
+	// By time, and where holds read farther:
 	timedClassified, timedMost, farMost = 8192, 24574, 73726
-	enoughLines, fewestHolds            = linesOfFirst + linesOfFirst/4, 8
-	linesOfFirst                        = 32 << 10 / lineBytes
+	firstCache                          = 32 << 10
 
 	readAtOnce = 256
 	perHold    = 8 // observations wanted
@@ -62,7 +61,7 @@ func (s *Stream) setHeads(w *window) {
 		w.heads.Instructions = append(w.heads.Instructions, int32(perTouch*n))
 	}
 	seen := make(map[uint32]struct{})
-	length := min(w.length, 3*w.first)
+	length := min(w.length, ahead.HeadsReach*w.first)
 	for q := w.from; q < w.from+max(length/2, w.first); q++ {
 		line := s.line[s.at(q)]
 		if _, ok := seen[line]; ok {
@@ -146,8 +145,8 @@ func (s *Stream) extend(w *window, limit int) {
 
 // behind is how many lines are touched behind what a window tells of, in twice as many touches; ok says that nearly so much was read.
 func (s *Stream) behind(w *window) (lines int, ok bool) {
-	to := min(w.length, 3*w.first)
-	return s.linesOf(w.from+w.first, to-w.first), 10*to >= 27*w.first
+	to := min(w.length, ahead.HeadsReach*w.first)
+	return s.linesOf(w.from+w.first, to-w.first), ahead.ReadsAll(to, w.first)
 }
 
 func (s *Stream) anyOpen(w *window) bool {

@@ -15,7 +15,7 @@ import (
 // owners are the collector's types that hold what a session keeps: only methods of one write its fields.
 var owners = []string{"Session", "traced", "sampling", "tracing", "targets", "handler", "traps", "holds", "stepper", "neighbours", "reports", "watches", "groupWatches", "group", "shares",
 	"registers", "observations", "copyLimit", "copyCost", "timing", "tickPace", "budget", "sourceState", "account", "prober", "profilerCost", "memory",
-	"handover", "backlog", "farther", "thread"}
+	"handover", "backlog", "thread"}
 
 // nothing stands for what a package imports: its own types are enough to tell whose a field is.
 type nothing struct{}

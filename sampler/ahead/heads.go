@@ -12,7 +12,7 @@ type Heads struct {
 	Accesses     int     // that make them
 	Instructions []int32 // of each head
 	Met          []Met
-	// Begun are the blocks that the hold first touches after a third and before half of what was read, up to headsReach times as far as
+	// Begun are the blocks that the hold first touches after a third and before half of what was read, up to HeadsReach times as far as
 	// it tells of.
 	Begun Uses
 }
@@ -31,8 +31,8 @@ func HeadSizes(all int) (sizes []int) {
 	return append(sizes, all)
 }
 
-// headsReach is how many times as far as a hold tells of it is looked at what comes when.
-const headsReach = 3
+// HeadsReach is how many times as far as a hold tells of it is looked at what comes when.
+const HeadsReach = 3
 
 // Uses counts blocks by how often they are touched within half of what was read.
 type Uses [40]int32
@@ -52,10 +52,13 @@ func HeadOf(sizes []int, touch int) int {
 	return k
 }
 
-// behind is how many blocks are touched behind what is classified, up to headsReach times as far; ok says that nearly so much was read.
+// ReadsAll says whether so many touches are nearly as many as what comes when is looked at in, for a hold that tells of so many.
+func ReadsAll(touches, told int) bool { return 10*touches >= 9*HeadsReach*told }
+
+// behind is how many blocks are touched behind what is classified, up to HeadsReach times as far; ok says that nearly so much was read.
 func (g *accessLog) behind() (n int, ok bool) {
-	upTo := min(headsReach*g.classified, len(g.touches))
-	if g.classified == 0 || 10*upTo < 9*headsReach*g.classified {
+	upTo := min(HeadsReach*g.classified, len(g.touches))
+	if g.classified == 0 || !ReadsAll(upTo, g.classified) {
 		return 0, false
 	}
 	for _, t := range g.touches[g.classified:upTo] {
@@ -92,7 +95,7 @@ func (g *accessLog) tellHeads() *Heads {
 	for k, n := range g.sizes {
 		h.Instructions[k] = g.all[g.touches[n-1].at].Inst + 1
 	}
-	upTo := min(len(g.touches), headsReach*g.classified) // else what is long ago and soon would hang on how far was read
+	upTo := min(len(g.touches), HeadsReach*g.classified) // else what is long ago and soon would hang on how far was read
 	third, half := upTo/3, upTo/2
 	g.begins, g.uses = slices.Grow(g.begins[:0], len(g.touches))[:len(g.touches)], slices.Grow(g.uses[:0], len(g.touches))[:len(g.touches)]
 	for i, t := range g.touches[:upTo] {

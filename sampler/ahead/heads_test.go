@@ -59,7 +59,7 @@ func TestHeads(t *testing.T) {
 				t.Fatalf("head of %d touches: %d instructions, want %d", n, h.Instructions[k], want)
 			}
 		}
-		upTo := min(len(g.touches), headsReach*g.classified)
+		upTo := min(len(g.touches), HeadsReach*g.classified)
 		half := upTo / 2
 		met, begun := map[Met]int32{}, Uses{}
 		for i, u := range g.touches[:upTo] {

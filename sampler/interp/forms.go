@@ -59,7 +59,7 @@ var (
 	conditionals = [16]func(*Machine, *inst){2: jb, 3: jae, 4: je, 5: jne, 6: jbe, 7: ja, 8: js, 9: jns, 12: jl, 13: jge, 14: jle, 15: jg}
 )
 
-// address is that of the memory operand.
+// address is that of the memory operand where no segment has a base and all of it counts.
 func (m *Machine) address(in *inst) uint64 {
 	return m.r[in.base&31] + m.r[in.index&31]<<(in.scale&63) + in.disp
 }
@@ -222,7 +222,7 @@ func subImm4(m *Machine, in *inst) { m.r[in.rm&15] = m.sub4(m.r[in.rm&15], in.im
 func xorImm4(m *Machine, in *inst) { m.r[in.rm&15] = m.logic4(m.r[in.rm&15] ^ in.imm) }
 func cmpImm4(m *Machine, in *inst) { m.sub4(m.r[in.rm&15], in.imm) }
 
-// Conditional conditionals.
+// Conditional jumps.
 
 func jb(m *Machine, in *inst) {
 	if m.flags&FlagCF != 0 {

@@ -44,7 +44,7 @@ type inst struct {
 
 // ea is the address of the memory operand.
 func (m *Machine) ea(in *inst) uint64 {
-	a := m.r[in.base&31] + m.r[in.index&31]<<(in.scale&63) + in.disp
+	a := m.address(in)
 	if in.addr32 {
 		a = uint64(uint32(a))
 	}

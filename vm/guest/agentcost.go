@@ -33,10 +33,6 @@ const (
 	bareStretch = 15 * time.Second
 	// agentStretch is long enough for some sessions.
 	agentStretch = 240 * time.Second
-	// settled is when the workers have begun.
-	settled    = 3 * time.Second
-	agentAt    = "/tmp/agent.sock"
-	costConfig = "/tmp/agent.yaml"
 	// mostCost is what the agent may cost of the machine in its first four periods, in percent: a session is begun before it is paid for.
 	mostCost = 1.5
 	// farthestAccount is by how many points of the machine its own account may be wrong.
@@ -88,12 +84,10 @@ func agentCost() (said string, err error) {
 	if err := loopbackUp(); err != nil {
 		return "", err
 	}
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+	server, at, err := servePushes()
 	if err != nil {
 		return "", err
 	}
-	server := make(pushed, mostWindows)
-	go func() { _ = http.Serve(l, server) }()
 	if err := copySelf(); err != nil {
 		return "", err
 	}
@@ -125,10 +119,14 @@ func agentCost() (said string, err error) {
 		return float64(sum()-before) / time.Since(start).Seconds(), err
 	}
 	wait := func() error { time.Sleep(bareStretch); return nil }
-	time.Sleep(settled)
+	for _, n := range rounds { // until all work
+		for *n == 0 {
+			time.Sleep(time.Millisecond)
+		}
+	}
 	before, _ := rate(wait)
 	var spent account
-	with, err := rate(func() (err error) { spent, err = agentFor(l.Addr(), agentStretch); return err })
+	with, err := rate(func() (err error) { spent, err = agentFor(at, agentStretch); return err })
 	if err != nil {
 		return "", err
 	}
@@ -157,14 +155,9 @@ type account struct {
 
 // agentFor runs an agent so long.
 func agentFor(server net.Addr, lasts time.Duration) (spent account, err error) {
-	text := fmt.Sprintf("server: {url: 'http://%s'}\nhost: guest\nspool: {dir: /tmp/spool}\nlisten: 'unix:%s'\nonly: [{exe: '^%s$'}]\n", server, agentAt, serviceAt)
-	if err := os.WriteFile(costConfig, []byte(text), 0o600); err != nil {
-		return spent, err
-	}
 	var log bytes.Buffer
-	agent := exec.Command("/rdx", "agent", "--config", costConfig)
-	agent.Stderr = &log
-	if err := agent.Start(); err != nil {
+	agent, err := startAgent(server, "", &log)
+	if err != nil {
 		return spent, err
 	}
 	time.Sleep(lasts)

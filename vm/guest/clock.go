@@ -113,25 +113,16 @@ func stepClock() (said string, err error) {
 	if err := loopbackUp(); err != nil {
 		return "", err
 	}
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+	server, at, err := servePushes()
 	if err != nil {
 		return "", err
 	}
-	server := make(pushed, mostWindows)
-	go func() { _ = http.Serve(l, server) }()
 	if err := startService(); err != nil {
 		return "", err
 	}
-	const config = "/tmp/agent.yaml"
-	text := fmt.Sprintf("server: {url: 'http://%s'}\nhost: guest\nperiod: %v\ndiscover: 2s\nworth: 20ms\noverhead: 10\ntarget_overhead: 10\nspool: {dir: /tmp/spool}\nlisten: 'unix:/tmp/agent.sock'\nonly: [{exe: '^%s$'}]\n",
-		l.Addr(), clockPeriod, serviceAt)
-	if err := os.WriteFile(config, []byte(text), 0o600); err != nil {
-		return "", err
-	}
 	var log bytes.Buffer
-	agent := exec.Command("/rdx", "agent", "--config", config)
-	agent.Stderr = &log
-	if err := agent.Start(); err != nil {
+	agent, err := startAgent(at, fmt.Sprintf("period: %v\ndiscover: 2s\nworth: 20ms\noverhead: 10\ntarget_overhead: 10\n", clockPeriod), &log)
+	if err != nil {
 		return "", err
 	}
 	type stretch struct{ from, to time.Time }
@@ -169,6 +160,32 @@ func stepClock() (said string, err error) {
 		wrong = errors.Join(wrong, errors.New(text))
 	}
 	return fmt.Sprintf("%d windows", len(windows)), wrong
+}
+
+// servePushes runs a server that takes what agents push.
+func servePushes() (server pushed, at net.Addr, err error) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return nil, nil, err
+	}
+	server = make(pushed, mostWindows)
+	go func() { _ = http.Serve(l, server) }()
+	return server, l.Addr(), nil
+}
+
+// agentAt is where an agent's metrics are to be had.
+const agentAt = "/tmp/agent.sock"
+
+// startAgent runs an agent of the service alone, with more lines of configuration.
+func startAgent(server net.Addr, more string, log *bytes.Buffer) (*exec.Cmd, error) {
+	const config = "/tmp/agent.yaml"
+	text := fmt.Sprintf("server: {url: 'http://%s'}\nhost: guest\nspool: {dir: /tmp/spool}\nlisten: 'unix:%s'\nonly: [{exe: '^%s$'}]\n%s", server, agentAt, serviceAt, more)
+	if err := os.WriteFile(config, []byte(text), 0o600); err != nil {
+		return nil, err
+	}
+	agent := exec.Command("/rdx", "agent", "--config", config)
+	agent.Stderr = log
+	return agent, agent.Start()
 }
 
 // setClock sets the clock.

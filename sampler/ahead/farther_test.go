@@ -1,10 +1,6 @@
-package collector
+package ahead
 
-import (
-	"testing"
-
-	"github.com/rdx-profiler/rdx/model"
-)
+import "testing"
 
 // Holds read farther from the eighth on where more than three in four touch fewer lines than the first cache has, and go on to; those that end
 // early tell nothing.
@@ -20,26 +16,26 @@ func TestFarther(t *testing.T) {
 		"half":       {[]int{few, many}, 0},
 		"most":       {[]int{few, few, few, few, few, many}, 8},
 	} {
-		var f farther
-		f.begin([]model.Cache{{Size: cache}, {Size: 1 << 20}})
+		var f Farther
+		f.Begin(cache)
 		from := 0
 		for i := range 64 {
 			for range 10 {
-				f.note(few, false)
+				f.Note(few, false)
 			}
-			if f.note(tc.lines[i%len(tc.lines)], true); f.on && from == 0 {
+			if f.Note(tc.lines[i%len(tc.lines)], true); f.On() && from == 0 {
 				from = i + 1
 			}
 		}
-		if from != tc.from || f.on != (from > 0) {
+		if from != tc.from || f.On() != (from > 0) {
 			t.Errorf("%s: from hold %d on, want %d", name, from, tc.from)
 		}
 	}
-	var none farther
+	var none Farther
 	for range 64 {
-		none.note(few, true)
+		none.Note(few, true)
 	}
-	if none.on {
+	if none.On() {
 		t.Error("holds read farther where nothing is to be settled")
 	}
 }
