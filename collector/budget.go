@@ -216,15 +216,12 @@ func (b *budget) accepted() float64 {
 	return min(sooner*b.accept, maxAccept)
 }
 
-// BudgetWaits is how the comment begins that says why there are few holds.
-const BudgetWaits = model.BudgetWaits
-
 // waited says why there are few holds, if there are, of a target that ran for so many ns.
 func (b *budget) waited(cpu uint64) string {
 	if !b.few() {
 		return ""
 	}
-	return fmt.Sprintf(BudgetWaits+": one is taken to cost %v with what comes after it, and the whole budget pays for %.1f",
+	return fmt.Sprintf(model.BudgetWaits+": one is taken to cost %v with what comes after it, and the whole budget pays for %.1f",
 		time.Duration(b.next).Round(10*time.Microsecond), b.paid(cpu)/b.next)
 }
 

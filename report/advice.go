@@ -6,9 +6,6 @@ import (
 	"github.com/rdx-profiler/rdx/model"
 )
 
-// NoSamplePrefix is how a comment begins that says why a profile has no observation.
-const NoSamplePrefix = model.NoSample
-
 // noSample is what explain has found.
 func noSample(p *model.Profile) string {
 	for _, why := range p.Said(model.NoSample) {

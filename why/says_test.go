@@ -78,7 +78,7 @@ func TestWhyNothingIsFound(t *testing.T) {
 	if got := Analyze(&model.Profile{}).Says; !strings.Contains(got, "nothing was observed: no sample came; profile longer") {
 		t.Error(got)
 	}
-	stopped := &model.Profile{Comments: []string{report.NoSamplePrefix + "process 7 is stopped"}}
+	stopped := &model.Profile{Comments: []string{model.NoSample + "process 7 is stopped"}}
 	if got := Analyze(stopped).Says; !strings.Contains(got, "nothing was observed: process 7 is stopped") || strings.Contains(got, "longer") {
 		t.Error(got)
 	}

@@ -14,7 +14,6 @@ import (
 	"github.com/rdx-profiler/rdx/collector"
 	"github.com/rdx-profiler/rdx/model"
 	"github.com/rdx-profiler/rdx/proc"
-	"github.com/rdx-profiler/rdx/report"
 )
 
 const (
@@ -179,6 +178,6 @@ func explain(p *model.Profile, cfg collector.Config, started int) {
 		cfg.PID = started
 	}
 	if why := whyNoSample(p, &cfg, os.DirFS("/")); why != "" {
-		p.Comments = append(p.Comments, report.NoSamplePrefix+why)
+		p.Comments = append(p.Comments, model.NoSample+why)
 	}
 }

@@ -139,7 +139,7 @@ func TestWhyNoSample(t *testing.T) {
 	if why := whyNoSample(worked, &collector.Config{PID: 14}, root); !strings.Contains(why, "44 ticks") {
 		t.Errorf("of one with ticks alone: %q", why)
 	}
-	worked.Comments = []string{collector.BudgetWaits + ": one is taken to cost 33ms with what comes after it, and the whole budget pays for 0.2"}
+	worked.Comments = []string{model.BudgetWaits + ": one is taken to cost 33ms with what comes after it, and the whole budget pays for 0.2"}
 	if why := whyNoSample(worked, &collector.Config{PID: 14}, root); !strings.Contains(why, "one is taken to cost 33ms") || !strings.Contains(why, "--overhead has not paid for a hold") {
 		t.Errorf("of one that the budget was too small for: %q", why)
 	}

@@ -220,7 +220,7 @@ func TestTopNothing(t *testing.T) {
 	}
 	// A process that ended before it was attached to has lost no sample.
 	p.Counts = []model.Count{{Name: model.LostBecause.Of(model.NotAttached), N: 3}}
-	p.Comments = append(p.Comments, report.NoSamplePrefix+"it waits")
+	p.Comments = append(p.Comments, model.NoSample+"it waits")
 	if out := ok(t, "top", demoFile(t, p)); !strings.Contains(out, "! nothing was observed: it waits") {
 		t.Errorf("\n%s", out)
 	}

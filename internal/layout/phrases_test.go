@@ -13,7 +13,7 @@ import (
 var foreignPhrases = []string{"unknown command", "Did you mean", "query time range exceeds", "Max open files"}
 
 // commentKinds and rateSources are told by methods of the model, see its CommentKind and Clock.RateIs.
-var commentKinds = []string{"HeapProbed", "NothingWatched", "BudgetRaised", "BudgetWaits", "NoSample", "NoSamplePrefix", "Overhead", "HeldFor", "NamesMissing",
+var commentKinds = []string{"HeapProbed", "NothingWatched", "BudgetRaised", "BudgetWaits", "NoSample", "Overhead", "HeldFor", "NamesMissing",
 	"SymbolsPartly", "EndedEarly", "MergedFrom", "ChangedSince", "RatesDiffer", "InterruptIdle", "FollowingProbes", "AssumedRate", "EstimatedRate"}
 
 // What rdx itself says in English is not searched for words: what is asked has a field, a count's name, a reason or a comment's
