@@ -124,7 +124,7 @@ func TestReserve(t *testing.T) {
 	for i := range accesses {
 		accesses[i] = interp.Access{Addr: uint64(i) * 64, Size: 8, Inst: int32(i)}
 	}
-	grown := func(reserve int) uint64 {
+	once := func(reserve int) uint64 {
 		var l Locator
 		l.machine = newMachine()
 		l.Reserve(Window{Most: reserve})
@@ -136,6 +136,14 @@ func TestReserve(t *testing.T) {
 		l.witness.begin(&l.log, n/3, func(int) int { return 0 })
 		runtime.ReadMemStats(&after)
 		return after.TotalAlloc - before.TotalAlloc
+	}
+	// What is counted is the whole process's: now and then the runtime's own is among it, never less than ours.
+	grown := func(reserve int) uint64 {
+		least := once(reserve)
+		for range 4 {
+			least = min(least, once(reserve))
+		}
+		return least
 	}
 	if n := grown(n); n > 4096 {
 		t.Errorf("%d bytes were taken beyond what was reserved", n)
