@@ -92,7 +92,7 @@ func (zeros) ReadPage(_ uint64, buf *[pageSize]byte) error { clear(buf[:]); retu
 // The first burst finds room for all pages that it reads and stores to.
 func TestPagesReserve(t *testing.T) {
 	const n = 1000
-	grown := func(reserve int) uint64 {
+	once := func(reserve int) uint64 {
 		m := NewPages(func(uint64) {})
 		m.Reserve(reserve)
 		m.Reset(zeros{})
@@ -108,6 +108,14 @@ func TestPagesReserve(t *testing.T) {
 			}
 		}
 		return after.TotalAlloc - before.TotalAlloc
+	}
+	// What is counted is the whole process's: now and then the runtime's own is among it, never less than ours.
+	grown := func(reserve int) uint64 {
+		least := once(reserve)
+		for range 4 {
+			least = min(least, once(reserve))
+		}
+		return least
 	}
 	if got := grown(n); got > 4096 {
 		t.Errorf("%d bytes were taken beyond what was reserved", got)
