@@ -43,8 +43,8 @@ var (
 
 func TestPair(t *testing.T) {
 	s, o := newPairing()
-	s.traps.pair(trapAt(use, 1000, 10, 0x1004))
-	s.traps.pair(trapAt(reuse, 24_000, 11, 0x1004))
+	s.traps.deliver(trapAt(use, 1000, 10, 0x1004))
+	s.traps.deliver(trapAt(reuse, 24_000, 11, 0x1004))
 	if o.State != record.Done || o.Kind != model.Reuse || s.kept.pairs != 1 {
 		t.Fatalf("%+v", o)
 	}
@@ -62,8 +62,8 @@ func TestRecordsHaveWhatWasReadAhead(t *testing.T) {
 	e := estimate.NewStage(estimate.Input{Clock: s.timing.clock, Calibration: s.timing.calibration})
 	e.Rates.Fixed = 1
 	o.After, o.Distinct = 254, 40
-	s.traps.pair(trapAt(use, 1000, 10, 0x1004))
-	s.traps.pair(trapAt(reuse, 24_000, 11, 0x1004))
+	s.traps.deliver(trapAt(use, 1000, 10, 0x1004))
+	s.traps.deliver(trapAt(reuse, 24_000, 11, 0x1004))
 	var r model.Record
 	if e.SetTime(&r, &o.Observation, estimate.PerWall{}); r.After != 254 || r.Distinct != 40 || r.Exact || r.Time != 20_000 {
 		t.Errorf("%+v", r)
@@ -86,8 +86,8 @@ func TestTouches(t *testing.T) {
 	s, o := newPairing()
 	e := estimate.NewStage(estimate.Input{Clock: s.timing.clock, Calibration: s.timing.calibration, Holds: []record.Hold{{Accesses: 100, Touches: 130}}})
 	e.Rates.Fixed = 2
-	s.traps.pair(trapAt(use, 1000, 10, 0x1004))
-	s.traps.pair(trapAt(reuse, 24_000, 11, 0x1004))
+	s.traps.deliver(trapAt(use, 1000, 10, 0x1004))
+	s.traps.deliver(trapAt(reuse, 24_000, 11, 0x1004))
 	var r model.Record
 	if e.SetTime(&r, &o.Observation, estimate.PerWall{}); r.Time != 52_000 || r.Native != 20_000 {
 		t.Errorf("20 us at 2 accesses of 1.3 words each a nanosecond: %+v", r)
@@ -110,8 +110,8 @@ func TestTouches(t *testing.T) {
 
 func TestPairBelowResolution(t *testing.T) {
 	s, o := newPairing()
-	s.traps.pair(trapAt(use, 1000, 10, 0x1004))
-	s.traps.pair(trapAt(reuse, 4050, 11, 0x1004))
+	s.traps.deliver(trapAt(use, 1000, 10, 0x1004))
+	s.traps.deliver(trapAt(reuse, 4050, 11, 0x1004))
 	if !o.BelowResolution || o.Native != 200 {
 		t.Errorf("reuse after %v ns, below resolution %v; want the resolution, 200", o.Native, o.BelowResolution)
 	}
@@ -119,8 +119,8 @@ func TestPairBelowResolution(t *testing.T) {
 
 func TestPairOtherTrapsBetween(t *testing.T) {
 	s, o := newPairing()
-	s.traps.pair(trapAt(use, 1000, 10, 0x1004))
-	s.traps.pair(trapAt(reuse, 101_000, 14, 0x1004))
+	s.traps.deliver(trapAt(use, 1000, 10, 0x1004))
+	s.traps.deliver(trapAt(reuse, 101_000, 14, 0x1004))
 	if o.Native != 100_000-4*3000 {
 		t.Errorf("reuse after %v ns with three other traps between", o.Native)
 	}
@@ -128,27 +128,27 @@ func TestPairOtherTrapsBetween(t *testing.T) {
 
 func TestPairLosses(t *testing.T) {
 	for name, f := range map[model.Reason]func(*sampling){
-		model.UseElsewhere: func(s *sampling) { s.traps.pair(trapAt(use, 1, 1, 0x2000)) },
-		model.UseDropped:   func(s *sampling) { s.traps.pair(trapAt(reuse, 1, 1, 0x1004)) },
+		model.UseElsewhere: func(s *sampling) { s.traps.deliver(trapAt(use, 1, 1, 0x2000)) },
+		model.UseDropped:   func(s *sampling) { s.traps.deliver(trapAt(reuse, 1, 1, 0x1004)) },
 		model.ClockBackwards: func(s *sampling) {
-			s.traps.pair(trapAt(use, 1000, 1, 0x1004))
-			s.traps.pair(trapAt(reuse, 999, 2, 0x1004))
+			s.traps.deliver(trapAt(use, 1000, 1, 0x1004))
+			s.traps.deliver(trapAt(reuse, 999, 2, 0x1004))
 		},
 		model.ClockStood: func(s *sampling) {
-			s.traps.pair(trapAt(use, 1000, 1, 0x1004))
+			s.traps.deliver(trapAt(use, 1000, 1, 0x1004))
 			after := trapAt(reuse, 2000, 2, 0x1004)
 			after.ClockLag = 1
-			s.traps.pair(after)
+			s.traps.deliver(after)
 		},
 		model.TrapOfGoneWatch: func(s *sampling) {
 			trap := trapAt(use, 1, 1, 0x1004)
 			trap.Seq = 9
-			s.traps.pair(trap)
+			s.traps.deliver(trap)
 		},
 		model.TrapOfGoneThread: func(s *sampling) {
 			trap := trapAt(use, 1, 1, 0x1004)
 			trap.Index = 4
-			s.traps.pair(trap)
+			s.traps.deliver(trap)
 		},
 	} {
 		s, o := newPairing()
@@ -235,7 +235,7 @@ func TestReportedLatency(t *testing.T) {
 	const loadFromL2 = 2 | 2<<33
 	sample := trapOf(sampler.TrapSample)
 	sample.Addr, sample.Latency, sample.DataSrc = 0x5008, 14, loadFromL2
-	s.traps.pair(trapAt(sample, 1000, 10, 0x1000))
+	s.traps.deliver(trapAt(sample, 1000, 10, 0x1000))
 	r := s.targets.byIndex[3].reported
 	if r == nil || r.obs.Latency != 14 || r.obs.Source != "L2" || r.obs.Op != model.Load || r.word != 0x5008 {
 		t.Errorf("%+v", r)
@@ -247,10 +247,10 @@ func TestTrapsBetweenSpend(t *testing.T) {
 	s, o := newPairing()
 	first := trapAt(use, 1000, 10, 0x1004)
 	first.Spent = 700
-	s.traps.pair(first)
+	s.traps.deliver(first)
 	last := trapAt(reuse, 101_000, 12, 0x1004)
 	last.Spent = 30_700
-	s.traps.pair(last)
+	s.traps.deliver(last)
 	if o.Native != 100_000-2*3000-30_000 {
 		t.Errorf("reuse after %v ns", o.Native)
 	}

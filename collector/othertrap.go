@@ -7,6 +7,26 @@ import (
 	"github.com/rdx-profiler/rdx/sampler"
 )
 
+// takeOthers takes a trap of another thread, or of a CPU's register, to an observation that is not
+// over: where it is, two threads came at the same time.
+func (s *watches) takeOthers(t *thread, w *watch, o *observation, trap *sampler.Trap) {
+	switch o.State {
+	case record.Armed:
+		if endsWatch(trap) {
+			s.account.loseObserved(&o.Observation, model.UseDropped)
+		}
+	case record.Used:
+		if age, ok := s.timing.read(t, w).since(o.useClock, o.lag); ok {
+			o.Age = float64(age)
+		}
+		if isBlind(trap) {
+			s.blindTrap(o, trap)
+		} else {
+			s.otherTrap(o, trap)
+		}
+	}
+}
+
 // otherTrap takes a trap of another thread at what o's slot watches.
 func (s *watches) otherTrap(o *observation, trap *sampler.Trap) {
 	writer := func() int {

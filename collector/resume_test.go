@@ -33,7 +33,7 @@ func TestNoteResume(t *testing.T) {
 		th.noteLetGo(5 * time.Millisecond)
 		trap := trapAt(use, 1000, tc.traps, 0x1004)
 		trap.Time, trap.Holds = tc.time, tc.holds
-		s.traps.pair(trap)
+		s.traps.deliver(trap)
 		s.timing.held.add(time.Millisecond)
 		s.timing.held.add(time.Millisecond)
 		if want := max(tc.want, 0); s.timing.resumed() != 2*want || (s.timing.resumes.last.n > 0) != (tc.want >= 0) {

@@ -227,7 +227,7 @@ func (s *holds) readsLosers() bool {
 func (s *sampling) tick() {
 	s.traps.drain()
 	if s.watches.none == nil {
-		s.timing.recalibrate(s.traps.pair)
+		s.timing.recalibrate(s.traps.deliver)
 	}
 	s.watches.clearEnded()
 	if s.watches.groups() {
