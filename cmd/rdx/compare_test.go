@@ -233,7 +233,7 @@ func TestExactProfileRoundTrip(t *testing.T) {
 	}
 	for name, h := range map[string]struct {
 		got  *model.Hist
-		want exactHist
+		want report.ExactHist
 	}{"times": {times, *want.Times}, "distances": {dists, want.Distances}} {
 		sum := 0.0
 		for _, b := range h.want.Bins {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/rdx-profiler/rdx/exact"
 	"github.com/rdx-profiler/rdx/model"
 	"github.com/rdx-profiler/rdx/report"
 	"github.com/rdx-profiler/rdx/sampler"
@@ -78,7 +79,7 @@ func (o *exactOptions) run(cmd *cobra.Command, args []string) error {
 	if err := o.checkGiven(cmd.Flags().Changed, program); err != nil {
 		return err
 	}
-	r, err := o.newReport(cmd, args[0])
+	r, err := o.newRun(cmd, args[0])
 	if err != nil {
 		return err
 	}
@@ -117,29 +118,44 @@ func (o *exactOptions) run(cmd *cobra.Command, args []string) error {
 	if r.Device != "" && !o.quiet {
 		fmt.Fprintln(cmd.ErrOrStderr(), "rdx: analysed on", r.Device)
 	}
-	if p, ok := sink.(*patternsSink); ok {
-		var patterns *patternReport
-		if patterns, err = newPatternReport(p, r, mappings); err == nil {
-			err = report.Write(to, o.format, patterns)
-		}
-		if err == nil {
-			err = to.commit()
-		}
-	} else if profile != nil {
-		err = writeProfile(profile.counted(), o.output, r, start, mappings)
-		if err == nil && !o.quiet {
-			fmt.Fprint(cmd.ErrOrStderr(), r.wrote(o.output, profile.counted()))
-		}
+	if profile != nil {
+		err = o.writeProfile(cmd.ErrOrStderr(), r, profile.counted(), start, mappings)
 	} else {
-		r.summarize()
-		if err = report.Write(to, o.format, r); err == nil {
-			err = to.commit()
-		}
+		err = o.writeReport(to, r, sink, mappings)
 	}
 	if err != nil {
 		return err
 	}
 	return r.ended
+}
+
+// writeReport writes what was found.
+func (o *exactOptions) writeReport(to *reportTo, r *exactRun, sink exactSink, mappings []*model.Mapping) error {
+	var shown report.Report = &r.Exact
+	if p, ok := sink.(*patternsSink); ok {
+		patterns, err := p.report(r, mappings)
+		if err != nil {
+			return err
+		}
+		shown = patterns
+	} else {
+		r.Tabulate(r.found, r.sizes)
+	}
+	if err := report.Write(to, o.format, shown); err != nil {
+		return err
+	}
+	return to.commit()
+}
+
+// writeProfile writes what was counted in place of a report, and says so.
+func (o *exactOptions) writeProfile(stderr io.Writer, r *exactRun, tally *exact.PairTally, start time.Time, mappings []*model.Mapping) error {
+	if err := writeProfile(tally, o.output, r, start, mappings); err != nil {
+		return err
+	}
+	if !o.quiet {
+		fmt.Fprint(stderr, r.Wrote(o.output, tally.Kinds()))
+	}
+	return nil
 }
 
 // checkGiven reports flags that would do nothing beside the others.
@@ -165,8 +181,8 @@ func (o *exactOptions) checkGiven(given func(flag string) bool, program bool) er
 	return nil
 }
 
-// newReport checks the flags, and is the report as far as they make it.
-func (o *exactOptions) newReport(cmd *cobra.Command, name string) (*exactReport, error) {
+// newRun checks the flags, and is an analysis as far as they make it.
+func (o *exactOptions) newRun(cmd *cobra.Command, name string) (*exactRun, error) {
 	if err := report.OneOf("stack", o.stack, []string{"shared", "private"}); err != nil {
 		return nil, err
 	}
@@ -180,7 +196,7 @@ func (o *exactOptions) newReport(cmd *cobra.Command, name string) (*exactReport,
 	if name == "-" {
 		name = "standard input"
 	}
-	r := &exactReport{Trace: name, Method: "exact", Block: bytes, Stack: o.stack}
+	r := &exactRun{Exact: report.Exact{Trace: name, Method: "exact", Block: bytes, Stack: o.stack}}
 	for _, s := range o.sizes {
 		n, err := sampler.ParseSize(s)
 		if err != nil {
@@ -202,7 +218,7 @@ func (o *exactOptions) newReport(cmd *cobra.Command, name string) (*exactReport,
 }
 
 // newSink is the analysis that the flags ask for; profile is the same if it makes one.
-func (o *exactOptions) newSink(cmd *cobra.Command, r *exactReport) (sink exactSink, profile profileSink, err error) {
+func (o *exactOptions) newSink(cmd *cobra.Command, r *exactRun) (sink exactSink, profile profileSink, err error) {
 	if o.patterns {
 		if o.output != "" || len(o.sizes) > 0 {
 			return nil, nil, report.BadInput(errors.New("--patterns is a report of its own; leave -o and --sizes out, and name cache sizes with --caches"))
@@ -230,7 +246,7 @@ func (o *exactOptions) newSink(cmd *cobra.Command, r *exactReport) (sink exactSi
 }
 
 // analyse gives the sink all accesses in the form that it needs.
-func (o *exactOptions) analyse(cmd *cobra.Command, r *exactReport, args []string, sink exactSink, program bool) (missing []string, mappings []*model.Mapping, err error) {
+func (o *exactOptions) analyse(cmd *cobra.Command, r *exactRun, args []string, sink exactSink, program bool) (missing []string, mappings []*model.Mapping, err error) {
 	ctx := cmd.Context()
 	touches, isTouches := sink.(touchSink)
 	placed, isPlaced := sink.(placedSink)

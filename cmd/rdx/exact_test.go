@@ -42,9 +42,9 @@ func mustRdx(t *testing.T, stdin string, args ...string) string {
 	return out
 }
 
-func exactJSON(t *testing.T, stdin string, args ...string) exactReport {
+func exactJSON(t *testing.T, stdin string, args ...string) report.Exact {
 	t.Helper()
-	var r exactReport
+	var r report.Exact
 	if err := json.Unmarshal([]byte(mustRdx(t, stdin, append([]string{"exact", "-", "--format", "json"}, args...)...)), &r); err != nil {
 		t.Fatal(err)
 	}
@@ -59,19 +59,19 @@ func TestExactCommand(t *testing.T) {
 	if r.Accesses != 5 || r.Loads != 4 || r.Stores != 1 || r.Touches != 5 || r.Blocks != 3 || r.Block != 64 {
 		t.Errorf("%+v", r)
 	}
-	if r.Times.Cold != 3 || len(r.Times.Bins) != 2 || r.Times.Bins[0] != (exactBin{1, 2, 1}) || r.Times.Bins[1] != (exactBin{4, 5, 1}) {
+	if r.Times.Cold != 3 || len(r.Times.Bins) != 2 || r.Times.Bins[0] != (report.ExactBin{From: 1, To: 2, Touches: 1}) || r.Times.Bins[1] != (report.ExactBin{From: 4, To: 5, Touches: 1}) {
 		t.Errorf("reuse times %+v", r.Times)
 	}
-	if r.Distances.Cold != 3 || len(r.Distances.Bins) != 2 || r.Distances.Bins[0] != (exactBin{0, 1, 1}) || r.Distances.Bins[1] != (exactBin{2, 3, 1}) {
+	if r.Distances.Cold != 3 || len(r.Distances.Bins) != 2 || r.Distances.Bins[0] != (report.ExactBin{From: 0, To: 1, Touches: 1}) || r.Distances.Bins[1] != (report.ExactBin{From: 2, To: 3, Touches: 1}) {
 		t.Errorf("distances %+v", r.Distances)
 	}
-	want := []exactMiss{{Bytes: 64, Ratio: 0.8}, {Bytes: 128, Ratio: 0.8}, {Bytes: 256, Ratio: 0.6}}
+	want := []report.ExactMiss{{Bytes: 64, Ratio: 0.8}, {Bytes: 128, Ratio: 0.8}, {Bytes: 256, Ratio: 0.6}}
 	for i, m := range r.Misses {
 		if m.Bytes != want[i].Bytes || math.Abs(m.Ratio-want[i].Ratio) > 1e-12 {
 			t.Errorf("miss ratios %+v, want %+v", r.Misses, want)
 		}
 	}
-	if last := r.Footprint[len(r.Footprint)-1]; last != (exactFootprint{5, 3}) {
+	if last := r.Footprint[len(r.Footprint)-1]; last != (report.ExactFootprint{Window: 5, Blocks: 3}) {
 		t.Errorf("footprint %+v", r.Footprint)
 	}
 	// Of the reuse windows, b and abbc, each touches what all windows of its
@@ -82,7 +82,7 @@ func TestExactCommand(t *testing.T) {
 	if r := exactJSON(t, "0 R 8\n128 R 8\n0 R 8\n64 R 8\n64 R 8\n"); math.Abs(*r.WindowError-(2/1.75-1)/2) > 1e-12 {
 		t.Errorf("reuse-window gap %v, want %v", *r.WindowError, (2/1.75-1)/2)
 	}
-	if r := exactJSON(t, abbca, "--sizes", "192,1m"); len(r.Misses) != 2 || r.Misses[0] != (exactMiss{Bytes: 192, Ratio: 0.6}) || r.Misses[1].Ratio != 0.6 {
+	if r := exactJSON(t, abbca, "--sizes", "192,1m"); len(r.Misses) != 2 || r.Misses[0] != (report.ExactMiss{Bytes: 192, Ratio: 0.6}) || r.Misses[1].Ratio != 0.6 {
 		t.Errorf("--sizes: %+v", r.Misses)
 	}
 	if r := exactJSON(t, abbca, "--block", "page"); r.Blocks != 1 || r.Distances.Cold != 1 {
@@ -194,7 +194,7 @@ func TestExactPrivateCommand(t *testing.T) {
 	// Thread 2 writes what thread 1 then reads again.
 	const trace = "0 R 8 1\n64 R 8 1\n0 W 8 2\n0 R 8 1\n64 R 8 1\n"
 	r := exactJSON(t, trace, "--stack", "private")
-	if r.Distances.Invalidated != 1 || r.Distances.Cold != 3 || len(r.Distances.Bins) != 1 || r.Distances.Bins[0] != (exactBin{1, 2, 1}) {
+	if r.Distances.Invalidated != 1 || r.Distances.Cold != 3 || len(r.Distances.Bins) != 1 || r.Distances.Bins[0] != (report.ExactBin{From: 1, To: 2, Touches: 1}) {
 		t.Errorf("%+v", r.Distances)
 	}
 	if r.Blocks != 2 || r.Loads != 4 || r.Footprint != nil {

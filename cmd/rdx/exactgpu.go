@@ -1,7 +1,6 @@
 package main
 
 import (
-	"fmt"
 	"io"
 
 	"github.com/rdx-profiler/rdx/exact"
@@ -39,7 +38,7 @@ type gpuSink struct {
 	how *exactFlags
 }
 
-func newGPUSink(r *exactReport, f *exactFlags, bins *model.Bins) (exactSink, error) {
+func newGPUSink(r *exactRun, f *exactFlags, bins *model.Bins) (exactSink, error) {
 	if f.log2 {
 		bins = model.LogBins(1)
 	}
@@ -51,7 +50,7 @@ func (s *gpuSink) add(a []model.Access) error        { return s.Add(a) }
 func (s *gpuSink) addTouches(t *model.Touches) error { return s.AddTouches(t) }
 func (s *gpuSink) close()                            { s.Close() }
 
-func (s *gpuSink) fill(r *exactReport) error {
+func (s *gpuSink) fill(r *exactRun) error {
 	e, err := s.Result()
 	if err != nil {
 		return err
@@ -59,7 +58,7 @@ func (s *gpuSink) fill(r *exactReport) error {
 	r.Device = s.Device
 	if s.how.log2 {
 		r.Method = log2Method
-		r.Accesses, r.Loads, r.Stores, r.Touches, r.Blocks, r.distances = e.Accesses(), e.Loads(), e.Stores(), e.Touches(), e.Blocks(), e.Distances()
+		r.Accesses, r.Loads, r.Stores, r.Touches, r.Blocks, r.found.Distances = e.Accesses(), e.Loads(), e.Stores(), e.Touches(), e.Blocks(), e.Distances()
 		return nil
 	}
 	r.approximate(s.how.approximate, e.Factor)
@@ -137,30 +136,9 @@ func listGPUs(out io.Writer, format string) error {
 	if err != nil {
 		return err
 	}
-	return report.Write(out, format, gpuDevices{all})
-}
-
-type gpuDevices struct {
-	Devices []gpu.Info `json:"devices"`
-}
-
-func (d gpuDevices) Table() [][]string {
-	rows := [][]string{{"number", "name", "platform", "driver", "opencl", "kind", "compute_units", "memory_bytes", "largest_buffer_bytes", "segment_touches", "most_blocks", "unfit"}}
-	for _, x := range d.Devices {
-		rows = append(rows, []string{fmt.Sprint(x.Number), x.Name, x.Platform, x.Driver, x.Version, x.Kind, fmt.Sprint(x.Units), fmt.Sprint(x.Memory),
-			fmt.Sprint(x.MaxAlloc), fmt.Sprint(x.Segment), fmt.Sprint(x.Blocks), x.Unfit})
+	shown := report.GPUs{Devices: make([]report.GPU, len(all))}
+	for i, x := range all {
+		shown.Devices[i] = report.GPU(x)
 	}
-	return rows
-}
-
-func (d gpuDevices) Text() string {
-	s := ""
-	for _, x := range d.Devices {
-		s += fmt.Sprintf("%d  %s (%s)\n   %s, driver %s; %s, %d compute units\n   %s of memory: room for %s distinct blocks beside segments of %s touches\n",
-			x.Number, x.Name, x.Kind, x.Platform, x.Driver, x.Version, x.Units, report.Bytes(float64(x.Memory)), report.Amount(float64(x.Blocks)), report.Amount(float64(x.Segment)))
-		if x.Unfit != "" {
-			s += "   cannot be used: " + x.Unfit + "\n"
-		}
-	}
-	return s
+	return report.Write(out, format, &shown)
 }

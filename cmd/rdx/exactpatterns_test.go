@@ -23,7 +23,7 @@ func TestExactPatterns(t *testing.T) {
 	}
 	in := b.String()
 	args := []string{"exact", "-", "--patterns", "--caches", "1K,1M"}
-	var r patternReport
+	var r report.Patterns
 	if err := json.Unmarshal([]byte(mustRdx(t, in, append(args, "--format", "json")...)), &r); err != nil {
 		t.Fatal(err)
 	}
@@ -43,7 +43,7 @@ func TestExactPatterns(t *testing.T) {
 	if c := store.Caches[1]; c.Fills != 128 || c.WriteBacks != 0 || c.Traffic != 128*64 || *c.LineUse != 64 || r.Caches[1].DirtyAtEnd != 128 {
 		t.Errorf("%+v, %+v", c, r.Caches[1])
 	}
-	if len(r.Strides) != 1 || r.Strides[0] != (strideShare{"within_line", 8192}) {
+	if len(r.Strides) != 1 || r.Strides[0] != (report.StrideShare{Stride: "within_line", Accesses: 8192}) {
 		t.Errorf("%+v", r.Strides)
 	}
 	if out := mustRdx(t, in, args...); !strings.Contains(out, "16.0 of 64") || !strings.Contains(out, "no values") {

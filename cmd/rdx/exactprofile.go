@@ -67,7 +67,7 @@ func (s *pairsSink) counted() *exact.PairTally              { return s.tally }
 func (s *pairsSink) add(a []model.Access) error             { return s.Add(a) }
 func (s *pairsSink) addPaired(t *model.PairedTouches) error { return s.AddTouches(t) }
 
-func (s *pairsSink) fill(r *exactReport) error {
+func (s *pairsSink) fill(r *exactRun) error {
 	s.Finish()
 	r.Accesses, r.Loads, r.Stores, r.Touches, r.Blocks = s.Accesses(), s.Loads(), s.Stores(), s.Touches(), s.Blocks()
 	return nil
@@ -76,46 +76,38 @@ func (s *pairsSink) fill(r *exactReport) error {
 // stacksSink is a profile of stacks that tell of each touch.
 type stacksSink struct {
 	stacks
-	tally  *exact.PairTally
-	report exactReport // what is counted besides
-	cold   uint64
+	tally         *exact.PairTally
+	ops           opCounts
+	touches, cold uint64
 }
 
 func (s *stacksSink) counted() *exact.PairTally { return s.tally }
 
 func (s *stacksSink) add(a []model.Access) error {
-	for i := range a {
-		switch a[i].Op {
-		case model.Load:
-			s.report.Loads++
-		case model.Store:
-			s.report.Stores++
-		}
-	}
-	s.report.Accesses += uint64(len(a))
+	s.ops.add(a)
 	return s.stacks.Add(a)
 }
 
 func (s *stacksSink) touch(t *exact.Touch) {
-	s.report.Touches++
+	s.touches++
 	if t.Kind == model.Cold {
 		s.cold++
 	}
 	s.tally.Add(t)
 }
 
-func (s *stacksSink) fill(r *exactReport) error {
+func (s *stacksSink) fill(r *exactRun) error {
 	if err := s.stacks.Finish(); err != nil {
 		return err
 	}
-	r.Device = s.device()
-	r.Accesses, r.Loads, r.Stores, r.Touches, r.Blocks = s.report.Accesses, s.report.Loads, s.report.Stores, s.report.Touches, s.cold
+	s.ops.fill(r)
+	r.Touches, r.Blocks, r.Device = s.touches, s.cold, s.device()
 	return nil
 }
 
 // writeProfile writes what was counted, with the symbols of the mappings if the source
 // was a program or a recording that has them.
-func writeProfile(tally *exact.PairTally, path string, r *exactReport, start time.Time, mappings []*model.Mapping) error {
+func writeProfile(tally *exact.PairTally, path string, r *exactRun, start time.Time, mappings []*model.Mapping) error {
 	p, parts := tally.Head(), tally.Parts(locator(mappings))
 	p.Writer = version.Get().String()
 	p.Start, p.Duration, p.Command = start, time.Since(start), r.Trace
@@ -153,15 +145,6 @@ func locator(mappings []*model.Mapping) func(pc uint64) *model.Location {
 		}
 		return l
 	}
-}
-
-// wrote says what writeProfile has written.
-func (r *exactReport) wrote(path string, tally *exact.PairTally) string {
-	if path == "-" {
-		path = "the profile"
-	}
-	return fmt.Sprintf("rdx: wrote %s: %s accesses, %s touches of %s blocks, %d kinds of use -> reuse\n", path,
-		report.Amount(float64(r.Accesses)), report.Amount(float64(r.Touches)), report.Amount(float64(r.Blocks)), tally.Kinds())
 }
 
 // mappedFiles opens mappings by name: the program that had them has ended.

@@ -12,7 +12,7 @@ import (
 type exactSink interface {
 	add([]model.Access) error
 	// fill ends the analysis and sets the report's results.
-	fill(*exactReport) error
+	fill(*exactRun) error
 }
 
 // touchSink is an exactSink that needs only the blocks that accesses touch.
@@ -23,7 +23,7 @@ type touchSink interface {
 
 // newExactSink is the analysis that the flags ask for; bins are those of the
 // report.
-func newExactSink(r *exactReport, f *exactFlags, bins *model.Bins) (exactSink, error) {
+func newExactSink(r *exactRun, f *exactFlags, bins *model.Bins) (exactSink, error) {
 	switch {
 	case f.sampled > 0:
 		return newSampledSink(r, f, bins)
@@ -54,7 +54,7 @@ type sharedSink struct{ *exact.Analysis }
 func (s sharedSink) add(a []model.Access) error        { return s.Add(a) }
 func (s sharedSink) addTouches(t *model.Touches) error { return s.AddTouches(t) }
 
-func (s sharedSink) fill(r *exactReport) error {
+func (s sharedSink) fill(r *exactRun) error {
 	r.fillExact(s.Analysis)
 	return nil
 }
@@ -67,7 +67,7 @@ type parallelSink struct {
 func (s parallelSink) add(a []model.Access) error        { return s.Add(a) }
 func (s parallelSink) addTouches(t *model.Touches) error { return s.AddTouches(t) }
 
-func (s parallelSink) fill(r *exactReport) error {
+func (s parallelSink) fill(r *exactRun) error {
 	if err := s.Finish(); err != nil {
 		return err
 	}
@@ -77,7 +77,7 @@ func (s parallelSink) fill(r *exactReport) error {
 }
 
 // approximate says how an approximate merge was done; "" is an exact one.
-func (r *exactReport) approximate(how string, factor func() float64) {
+func (r *exactRun) approximate(how string, factor func() float64) {
 	if how == "" {
 		return
 	}
@@ -88,7 +88,7 @@ func (r *exactReport) approximate(how string, factor func() float64) {
 }
 
 // fillExact sets what an analysis on one stack gives.
-func (r *exactReport) fillExact(e interface {
+func (r *exactRun) fillExact(e interface {
 	Accesses() uint64
 	Loads() uint64
 	Stores() uint64
@@ -100,9 +100,9 @@ func (r *exactReport) fillExact(e interface {
 	WindowError() float64
 }) {
 	r.Accesses, r.Loads, r.Stores, r.Touches, r.Blocks = e.Accesses(), e.Loads(), e.Stores(), e.Touches(), e.Blocks()
-	r.times, r.distances = e.Times(), e.Distances()
+	r.found.Times, r.found.Distances = e.Times(), e.Distances()
 	for _, p := range e.Footprint() {
-		r.Footprint = append(r.Footprint, exactFootprint(p))
+		r.Footprint = append(r.Footprint, report.ExactFootprint(p))
 	}
 	if r.Footprint != nil {
 		windowError := e.WindowError()
@@ -119,7 +119,7 @@ func (c *opCounts) add(a []model.Access) {
 	}
 }
 
-func (c *opCounts) fill(r *exactReport) {
+func (c *opCounts) fill(r *exactRun) {
 	r.Loads, r.Stores = c[model.Load], c[model.Store]
 	r.Accesses = c[model.OpUnknown] + r.Loads + r.Stores
 }
@@ -148,13 +148,13 @@ func (s *privateSink) touch(t *exact.Touch) {
 	}
 }
 
-func (s *privateSink) fill(r *exactReport) error {
+func (s *privateSink) fill(r *exactRun) error {
 	if err := s.stacks.Finish(); err != nil {
 		return err
 	}
 	s.ops.fill(r)
 	r.Touches, r.Blocks, r.Device = s.touches, s.blocks, s.device()
-	r.times, r.distances = s.times, s.distances
+	r.found.Times, r.found.Distances = s.times, s.distances
 	return nil
 }
 
@@ -199,10 +199,10 @@ func (s *log2Sink) addTouches(t *model.Touches) error {
 
 const log2Method = "distances in bins of an octave"
 
-func (s *log2Sink) fill(r *exactReport) error {
+func (s *log2Sink) fill(r *exactRun) error {
 	s.ops.fill(r)
 	r.Method = log2Method
-	r.Touches, r.Blocks, r.distances = s.n, s.stack.Blocks(), s.stack.Distances()
+	r.Touches, r.Blocks, r.found.Distances = s.n, s.stack.Blocks(), s.stack.Distances()
 	return nil
 }
 
@@ -211,11 +211,11 @@ type shardsSink struct{ *exact.Shards }
 func (s shardsSink) add(a []model.Access) error        { return s.Add(a) }
 func (s shardsSink) addTouches(t *model.Touches) error { return s.AddTouches(t) }
 
-func (s shardsSink) fill(r *exactReport) error {
+func (s shardsSink) fill(r *exactRun) error {
 	r.Method = fmt.Sprintf("SHARDS: %d blocks sampled, %s of all, %d of %d touches", s.SampledBlocks(), report.Percent(s.Rate(), 1), s.Sampled(), s.Touches())
 	r.Accesses, r.Loads, r.Stores, r.Touches = s.Accesses(), s.Loads(), s.Stores(), s.Touches()
 	r.Blocks = uint64(s.Shards.Blocks() + 0.5)
-	r.distances, r.missRatio = s.Distances(), s.MissRatio
+	r.found.Distances, r.found.MissRatio = s.Distances(), s.MissRatio
 	if s.Sampled() == 0 && r.Touches > 0 {
 		return fmt.Errorf("no block is in the sample (consider: a higher rate, or a size)")
 	}
@@ -243,7 +243,7 @@ func (s *sampledSink) Skipped(n uint64) {
 	}
 }
 
-func newSampledSink(r *exactReport, f *exactFlags, bins *model.Bins) (exactSink, error) {
+func newSampledSink(r *exactRun, f *exactFlags, bins *model.Bins) (exactSink, error) {
 	c := exact.ThreadSamplerConfig{BlockBytes: r.Block, MeanPeriod: 1 / f.sampled, Seed: f.seed,
 		Shared: r.Stack == "shared", Parallel: f.late, PruneAfter: f.pruneAfter, PruneQuantile: 0.99}
 	s, err := exact.NewThreadSampler(c)
@@ -262,7 +262,7 @@ func (s *sampledSink) add(a []model.Access) error {
 	return nil
 }
 
-func (s *sampledSink) fill(r *exactReport) error {
+func (s *sampledSink) fill(r *exactRun) error {
 	s.sampler.Finish(s.note)
 	if err := s.sampler.Err(); err != nil {
 		return err
@@ -277,7 +277,7 @@ func (s *sampledSink) fill(r *exactReport) error {
 		return fmt.Errorf("no sample was taken in %d touches (consider: a rate above %.2g)", c.Touches, 1/float64(c.Touches))
 	}
 	r.Touches = c.Touches
-	r.times, r.distances = s.times, s.distances
+	r.found.Times, r.found.Distances = s.times, s.distances
 	r.Method = fmt.Sprintf("sampled: %d touches, 1 in %.6g; %s of the touches analysed; %d reused, %d pruned, %d open at the end",
 		c.Samples, 1/s.rate, report.Percent(float64(c.Analyzed), float64(c.Touches)), s.kinds[model.Reuse], s.kinds[model.Pruned], s.kinds[model.Censored])
 	return nil

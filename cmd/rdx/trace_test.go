@@ -194,7 +194,7 @@ func TestExactOfARun(t *testing.T) {
 		t.Errorf("live:\n%s\nrecorded:\n%s", live, recorded)
 	}
 	// Between samples the engine counts, and to the last access.
-	var reports [2]exactReport
+	var reports [2]report.Exact
 	for i, how := range []string{"--log2", "--sampled=1e-4"} {
 		out, err := rdxCmd("exact", "--engine", engine, how, "--format", "json", "--", "/bin/true")
 		if err != nil {
@@ -238,9 +238,9 @@ func testEnds(t *testing.T, engine, how string) {
 		if exitCode(err) != c.code {
 			t.Errorf("%s, %q: exit code %d (%v), want %d", how, c.script, exitCode(err), err, c.code)
 		}
-		_, report, _ := strings.Cut(out, "{") // behind the warnings
-		var r exactReport
-		if err := json.Unmarshal([]byte("{"+report), &r); err != nil {
+		_, body, _ := strings.Cut(out, "{") // behind the warnings
+		var r report.Exact
+		if err := json.Unmarshal([]byte("{"+body), &r); err != nil {
 			t.Fatalf("%s, %q: %v\n%s", how, c.script, err, out)
 		}
 		if n := len(r.Warnings); r.Accesses == 0 || n == 0 || r.Warnings[n-1] != "/bin/sh: "+c.ended {
