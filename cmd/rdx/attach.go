@@ -4,11 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"os"
-	"os/signal"
-	"runtime/debug"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -16,17 +12,14 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 	"go.uber.org/zap"
-	"golang.org/x/sys/unix"
 
 	"github.com/rdx-profiler/rdx/collector"
 	"github.com/rdx-profiler/rdx/internal/version"
 	"github.com/rdx-profiler/rdx/model"
-	"github.com/rdx-profiler/rdx/pprofout"
 	"github.com/rdx-profiler/rdx/report"
 	"github.com/rdx-profiler/rdx/sampler"
 	"github.com/rdx-profiler/rdx/sampler/cost"
 	"github.com/rdx-profiler/rdx/sampler/pipeline"
-	"github.com/rdx-profiler/rdx/why"
 )
 
 // recordFlags are those of both attach and run.
@@ -297,159 +290,6 @@ func keptHoldCost() (kept *cost.Kept, c collector.HoldCost, known bool) {
 	return kept, c, known
 }
 
-// record runs one session from attaching to the written profile.
-func (f *recordFlags) record(cmd *cobra.Command, cfg collector.Config) error {
-	// Find out now, not after the profile was taken.
-	caches, err := cacheSizes(f.caches)
-	if err != nil {
-		return err
-	}
-	if err := pprofout.CheckWritable(f.output); err != nil {
-		return err
-	}
-	log := zap.NewNop()
-	if f.verbose {
-		if log, err = zap.NewDevelopment(); err != nil {
-			return fmt.Errorf("start log: %w", err)
-		}
-		defer log.Sync()
-	}
-	stderr := cmd.ErrOrStderr()
-	progress := newProgress(stderr, f.quiet)
-	if err := f.fill(&cfg); err != nil {
-		return err
-	}
-	cfg.HoldCost = f.costOfHolds(cmd)
-	cfg.Caches = caches
-	cfg.Log = log
-	f.costsFailed = measureCosts(cmd.Context(), &cfg)
-	until, err := f.readUntil(&cfg)
-	if err != nil {
-		return err
-	}
-
-	// From here on Ctrl-C ends the session, not the program. What nohup or a
-	// shell's & has us ignore stays ignored, by what run starts, too.
-	ending := slices.DeleteFunc([]os.Signal{unix.SIGTERM, unix.SIGHUP, os.Interrupt}, signal.Ignored)
-	ctx, stop := signal.NotifyContext(cmd.Context(), ending...)
-	defer stop()
-	passed := make(chan os.Signal, 1)
-	signal.Notify(passed, unix.SIGTERM)
-	if !signal.Ignored(unix.SIGHUP) {
-		signal.Notify(passed, unix.SIGHUP)
-	}
-	// Ctrl-Z must not stop rdx, which would leave the target's threads held,
-	// but a program that run starts would inherit what is ignored before.
-	if cfg.Command == nil {
-		signal.Ignore(jobControl...)
-	}
-	ctx, known := context.WithCancel(ctx)
-	defer known()
-	cfg.Progress = progress.watch(&until, known)
-	cfg.Context = ctx
-	s, err := collector.Start(cfg)
-	if err != nil {
-		return interrupted(ctx, passed, err)
-	}
-	signal.Ignore(jobControl...)
-	defer s.Close()
-	p, err := s.Wait(ctx)
-	signal.Reset(jobControl...)
-	progress.done()
-	if said := until.Ended(); said != "" && !f.quiet && p != nil {
-		fmt.Fprintln(stderr, "rdx:", said)
-	}
-	if errors.Is(err, collector.ErrNotStarted) && ctx.Err() != nil {
-		return interrupted(ctx, passed, collector.ErrInterrupted)
-	}
-	if errors.Is(err, collector.ErrNotStarted) {
-		return exitError{err, s.Exit().Status.ExitStatus()}
-	}
-	if p == nil {
-		return err
-	}
-	if err != nil {
-		// What was seen is written all the same.
-		p.Comments = append(p.Comments, model.EndedEarly+": "+err.Error())
-	}
-	explain(p, cfg, s.Started())
-	if err := f.finish(cmd, s, p); err != nil {
-		return err
-	}
-	if _, failed := errors.AsType[collector.Failure](err); failed && cfg.Command == nil {
-		return err
-	} else if err != nil {
-		fmt.Fprintln(stderr, "rdx:", err)
-	}
-	// The program's exit code is that of run, even if the profile was
-	// complete before. Ctrl-C went to the program, too, and it ends as it
-	// likes; a signal meant for us alone is passed on. A second one ends us.
-	stop()
-	signal.Stop(passed)
-	select {
-	case sig := <-passed:
-		s.Signal(sig)
-	default:
-	}
-	return exitOf(cfg, s.AwaitExit())
-}
-
-// interrupted gives what was ended by a signal before it began the exit code that a shell has for it.
-func interrupted(ctx context.Context, passed <-chan os.Signal, err error) error {
-	if ctx.Err() == nil {
-		return err
-	}
-	code := 128 + int(unix.SIGINT)
-	select {
-	case s := <-passed:
-		if n, ok := s.(unix.Signal); ok {
-			code = 128 + int(n)
-		}
-	default:
-	}
-	return exitError{collector.ErrInterrupted, code}
-}
-
-var jobControl = []os.Signal{unix.SIGTSTP, unix.SIGTTIN, unix.SIGTTOU}
-
-func (f *recordFlags) finish(cmd *cobra.Command, s *collector.Session, p *model.Profile) error {
-	defer collectOften()()
-	p.Writer = version.Get().String()
-	if f.costsFailed != nil {
-		p.Comments = append(p.Comments, f.costsFailed.Error())
-	}
-	if err := p.Derive(); err != nil {
-		return err
-	}
-	stats, err := pprofout.Symbolize(p, binaries{s})
-	if err != nil {
-		return err
-	}
-	for _, problem := range stats.Problems {
-		p.Comments = append(p.Comments, problem.Comment())
-	}
-	if kib := peakMemory(); kib > 0 {
-		p.Comments = append(p.Comments, fmt.Sprintf("the profiler's own memory: %d MiB at most", kib>>10))
-	}
-	// The summary is of what is written, so that every view of the file has the same figures; and if it can't be written, it is all there is.
-	whole, written, failed := pprofout.KeepFile(f.output, p)
-	if f.quiet || whole == nil {
-		return failed
-	}
-	shown, err := report.Ready(whole, "")
-	if err != nil {
-		return errors.Join(failed, err)
-	}
-	return errors.Join(failed, report.WriteSummary(cmd.ErrOrStderr(), shown, written, why.AnalyzeWith(shown, whole).Says, f.verbose))
-}
-
-// collectOften is for when no thread is held any more: what finds symbols and writes leaves several times the garbage that it needs memory.
-func collectOften() (undo func()) {
-	const percent = 25
-	before := debug.SetGCPercent(percent)
-	return func() { debug.SetGCPercent(before) }
-}
-
 // costsKept is how long what accesses cost is taken to hold: neighbours on the machine come and go.
 const costsKept = 10 * time.Minute
 
@@ -504,37 +344,6 @@ func measureCosts(ctx context.Context, cfg *collector.Config) error {
 	return nil
 }
 
-// peakMemory of this process in KiB, 0 if unknown.
-func peakMemory() int {
-	status, err := os.ReadFile("/proc/self/status")
-	if err != nil {
-		return 0
-	}
-	for line := range strings.Lines(string(status)) {
-		if rest, ok := strings.CutPrefix(line, "VmHWM:"); ok {
-			var kib int
-			if _, err := fmt.Sscan(rest, &kib); err == nil {
-				return kib
-			}
-		}
-	}
-	return 0
-}
-
-// exitOf hands the exit code of a program started by run through.
-func exitOf(cfg collector.Config, e collector.ExitStatus) error {
-	if cfg.Command == nil || !e.Exited {
-		return nil
-	}
-	switch {
-	case e.Status.Signaled():
-		return exitError{fmt.Errorf("%s: killed by %v", cfg.Command[0], e.Status.Signal()), 128 + int(e.Status.Signal())}
-	case e.Status.ExitStatus() != 0:
-		return exitError{fmt.Errorf("%s: exit code %d", cfg.Command[0], e.Status.ExitStatus()), e.Status.ExitStatus()}
-	}
-	return nil
-}
-
 // cacheSizes reads the --caches flag; without it they are this machine's.
 func cacheSizes(sizes []string) ([]model.Cache, error) {
 	if len(sizes) > 0 {
@@ -560,96 +369,6 @@ func cacheSizes(sizes []string) ([]model.Cache, error) {
 		out = append(out, model.Cache(c))
 	}
 	return out, nil
-}
-
-// binaries lets the symbolizer read what the session held on to.
-type binaries struct{ s *collector.Session }
-
-func (b binaries) Open(m *model.Mapping) (io.ReaderAt, error) {
-	f, err := b.s.Open(m)
-	if err != nil {
-		return nil, err
-	}
-	return f, nil
-}
-
-func (b binaries) OpenNamed(m *model.Mapping, name string) (io.ReaderAt, error) {
-	f, err := b.s.OpenNamed(m, name)
-	if err != nil {
-		return nil, err
-	}
-	return f, nil
-}
-
-func (b binaries) Generated() ([]pprofout.Generated, func(*model.Mapping) int) {
-	found, of := b.s.Generated()
-	tables := make([]pprofout.Generated, len(found))
-	for i, g := range found {
-		tables[i] = pprofout.Generated{Process: g.Process, Err: g.Err}
-		for _, f := range g.Maps {
-			tables[i].Maps = append(tables[i].Maps, f)
-		}
-		for _, f := range g.Dumps {
-			tables[i].Dumps = append(tables[i].Dumps, f)
-		}
-	}
-	return tables, of
-}
-
-// progress shows a line about the session on a terminal.
-type progress struct {
-	w        io.Writer // nil if there is no terminal
-	warnings io.Writer // nil if they are not wanted
-	shown    bool
-}
-
-func newProgress(w io.Writer, quiet bool) *progress {
-	if quiet {
-		return &progress{}
-	}
-	if f, ok := w.(*os.File); !ok || !isTerminal(f) {
-		return &progress{warnings: w}
-	}
-	return &progress{w: w, warnings: w}
-}
-
-func isTerminal(f *os.File) bool {
-	_, err := unix.IoctlGetTermios(int(f.Fd()), unix.TCGETS)
-	return err == nil
-}
-
-// show shows it, and what else is to be said now.
-func (p *progress) show(s collector.Progress, more string) {
-	for _, warning := range s.Warnings {
-		if p.warnings != nil {
-			p.done()
-			fmt.Fprintln(p.warnings, "rdx:", warning)
-		}
-	}
-	if p.w == nil {
-		return
-	}
-	p.shown = true
-	if more == "" {
-		more = fmt.Sprintf("%d pairs  overhead %.2f%%  (Ctrl-C ends)", s.Pairs, 100*s.Overhead)
-	}
-	fmt.Fprintf(p.w, "\r%7.1fs  %d threads  %d samples  %s\x1b[K", s.Elapsed.Seconds(), s.Threads, s.Samples, more)
-}
-
-// watch shows what a session tells, and calls known when a miss ratio is known well enough.
-func (p *progress) watch(until *report.Until, known func()) func(collector.Progress) {
-	return func(s collector.Progress) {
-		if until.See(s.Elapsed, s.Known) {
-			known()
-		}
-		p.show(s, until.String())
-	}
-}
-
-func (p *progress) done() {
-	if p.shown {
-		fmt.Fprint(p.w, "\r\x1b[K")
-	}
 }
 
 // readUntil reads --until and --cache.

@@ -14,7 +14,6 @@ import (
 
 	"github.com/rdx-profiler/rdx/collector"
 	"github.com/rdx-profiler/rdx/model"
-	"github.com/rdx-profiler/rdx/pprofout"
 	"github.com/rdx-profiler/rdx/report"
 )
 
@@ -28,19 +27,9 @@ func (f *recordFlags) recordEvery(cmd *cobra.Command, cfg collector.Config, ever
 	if every < time.Second {
 		return report.BadInput(fmt.Errorf("--every %v: want 1s or more", every))
 	}
-	caches, err := cacheSizes(f.caches)
-	if err != nil {
+	if err := f.prepare(cmd, &cfg, numbered(f.output, 1), zap.NewNop()); err != nil {
 		return err
 	}
-	if err := pprofout.CheckWritable(numbered(f.output, 1)); err != nil {
-		return err
-	}
-	if err := f.fill(&cfg); err != nil {
-		return err
-	}
-	cfg.HoldCost = f.costOfHolds(cmd)
-	cfg.Caches, cfg.Log = caches, zap.NewNop()
-	f.costsFailed = measureCosts(cmd.Context(), &cfg)
 	stderr := cmd.ErrOrStderr()
 	progress := newProgress(stderr, f.quiet)
 	if !f.quiet {
@@ -51,7 +40,7 @@ func (f *recordFlags) recordEvery(cmd *cobra.Command, cfg collector.Config, ever
 	signal.Ignore(jobControl...)
 	defer signal.Reset(jobControl...)
 	written := 0
-	err = f.sessions(ctx, cfg, every/20, func(int) time.Duration { return every }, func(n int, s *collector.Session, p *model.Profile, err error) error {
+	err := f.sessions(ctx, cfg, every/20, func(int) time.Duration { return every }, func(n int, s *collector.Session, p *model.Profile, err error) error {
 		progress.done()
 		if p == nil {
 			return err

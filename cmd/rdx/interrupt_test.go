@@ -51,11 +51,11 @@ func TestInterruptedBeforeStart(t *testing.T) {
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()
 	for want, sent := range map[int][]os.Signal{130: nil, 143: {syscall.SIGTERM}} {
-		passed := make(chan os.Signal, 1)
+		end := ending{ctx: ended, passed: make(chan os.Signal, 1)}
 		for _, s := range sent {
-			passed <- s
+			end.passed <- s
 		}
-		if got := exitCode(interrupted(ended, passed, collector.ErrInterrupted)); got != want {
+		if got := exitCode(end.interrupted(collector.ErrInterrupted)); got != want {
 			t.Errorf("%v: exit code %d, want %d", sent, got, want)
 		}
 	}

@@ -244,19 +244,9 @@ const (
 // recordLive runs sessions one after the other, as recordEvery does, and shows the merge of all so far in
 // a browser. When sampling is over it writes that, and the pages stay until the next Ctrl-C.
 func (f *recordFlags) recordLive(cmd *cobra.Command, cfg collector.Config) error {
-	caches, err := cacheSizes(f.caches)
-	if err != nil {
+	if err := f.prepare(cmd, &cfg, f.output, zap.NewNop()); err != nil {
 		return err
 	}
-	if err := pprofout.CheckWritable(f.output); err != nil {
-		return err
-	}
-	if err := f.fill(&cfg); err != nil {
-		return err
-	}
-	cfg.HoldCost = f.costOfHolds(cmd)
-	cfg.Caches, cfg.Log = caches, zap.NewNop()
-	f.costsFailed = measureCosts(cmd.Context(), &cfg)
 	stderr := cmd.ErrOrStderr()
 	pages := webFlags{listen: "127.0.0.1:0", source: []string{"."}}
 	o, err := pages.options()
