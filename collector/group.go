@@ -276,8 +276,8 @@ func (s *groupWatches) watchGroup(g *group, t *thread, slot, main int, word uint
 	shared.Owner = t.index + 1
 	if g.byCPU {
 		// The owner's own accesses trap, too: those before the use, and both ends.
-		ownTraps := int(t.shared.Slots[main].Skip) + 2
-		if s.registers.move(slot, word, sampler.OtherLimit+ownTraps) != nil {
+		ownerTraps := int(t.shared.Slots[main].Skip) + 2
+		if s.registers.move(slot, word, sampler.OtherLimit+ownerTraps) != nil {
 			return model.RegisterFailed
 		}
 		return ""
@@ -372,7 +372,7 @@ func (g *group) othersRunning(t *thread, cpus int, runsOn func(pid, tid int) (cp
 		return 0, false
 	}
 	g.running, g.apart = g.running[:0], g.apart[:0]
-	own := -1
+	heldOn := -1
 	for _, m := range g.members {
 		if m == t {
 			continue
@@ -382,10 +382,10 @@ func (g *group) othersRunning(t *thread, cpus int, runsOn func(pid, tid int) (cp
 			continue
 		}
 		if len(g.running) == 0 {
-			own, _ = runsOn(t.process.PID, t.tid)
+			heldOn, _ = runsOn(t.process.PID, t.tid)
 		}
 		g.running = append(g.running, m.tid)
-		if cpu != own || cpu < 0 {
+		if cpu != heldOn || cpu < 0 {
 			g.apart = append(g.apart, m.tid)
 		}
 	}

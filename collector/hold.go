@@ -100,7 +100,7 @@ func (s *handler) endHold(t *thread) {
 // LetGo implements ptrace.Handler.
 func (s *handler) LetGo() {
 	if s.timing.busy {
-		if err := s.placement.StepAside(s.heldOn); err != nil {
+		if err := s.placement.GiveWay(s.heldOn); err != nil {
 			s.account.fail(err)
 		}
 		defer func() {

@@ -61,7 +61,7 @@ func (s *neighbours) open(t *thread, found *ahead.Ahead, hold int) bool {
 		w.Running = t.process.Running(float64(t.since))
 	} else {
 		w.Others = append(make([]int, 0, len(g.running)), g.running...)
-		w.Share, w.Late = besideOthers(processorShare(t.tid, w.Others, s.watches.cpus, allowedCPUs), g.served())
+		w.Share, w.Late = leftShare(processorShare(t.tid, w.Others, s.watches.cpus, allowedCPUs), g.served())
 		w.group = g
 	}
 	s.opened = w
@@ -107,14 +107,14 @@ func (s *neighbours) keep() {
 // another before and behind it.
 const seldom = 0.05
 
-// besideOthers is for how much of the time threads have a processor beside a held one, of which their own process would leave them so
+// leftShare is for how much of the time threads have a processor beside a held one, of which their own process would leave them so
 // much and other programs so much, and how much less that is by these.
-func besideOthers(own, served float64) (share, late float64) {
-	if own <= 0 {
+func leftShare(withinProcess, served float64) (share, late float64) {
+	if withinProcess <= 0 {
 		return 0, 0
 	}
-	share = min(own, served)
-	return max(share, seldom*own), 1 - share/own
+	share = min(withinProcess, served)
+	return max(share, seldom*withinProcess), 1 - share/withinProcess
 }
 
 // servedWithin is for how long it is added up how much of the time that a thread wants a processor it has one.

@@ -50,7 +50,7 @@ func (s *sampling) profile(b *backlog, c course) (*model.Profile, error) {
 	in.Stacks, in.Windows, in.Resident, in.Touched = b.table, b.windows.Kept(), c.resident, c.touched
 	estimate.Fill(p, in)
 	p.Counts = append(p.Counts, b.table.Counts()...)
-	stops := s.tracing.tracer.Stops()
+	stops := s.tracing.tracer.StopCounts()
 	s.counts(p.AddCount, sum, stats, stops)
 	s.comments(p, c, sum, stats, stops)
 	slices.SortFunc(p.Counts, func(a, b model.Count) int { return cmp.Compare(a.Name, b.Name) })
@@ -58,7 +58,7 @@ func (s *sampling) profile(b *backlog, c course) (*model.Profile, error) {
 }
 
 // counts are all parts' counts.
-func (s *sampling) counts(count count, sum estimate.Totals, stats sampler.Stats, stops ptrace.Stops) {
+func (s *sampling) counts(count count, sum estimate.Totals, stats sampler.Stats, stops ptrace.StopCounts) {
 	hold := uint64(s.holds.perHoldWanted()) // samples
 	countStats(stats, hold, count)
 	if s.cfg.Interrupt {
@@ -71,7 +71,7 @@ func (s *sampling) counts(count count, sum estimate.Totals, stats sampler.Stats,
 	count(model.SourceShared, sum.Shared)
 	count(model.OtherStops, stops.N)
 	count(model.TrapsStray, stops.Stray)
-	count(model.TrapsStrayOfRdx, ptrace.OwnStrayTraps())
+	count(model.TrapsStrayOfRdx, ptrace.StrayTrapsOfRdx())
 	s.account.counts(count)
 	s.targets.counts(count)
 	s.watches.copyCost.counts(hold, count)
@@ -86,7 +86,7 @@ func (s *sampling) counts(count count, sum estimate.Totals, stats sampler.Stats,
 }
 
 // comments are all parts' comments, in the order in which they are read.
-func (s *sampling) comments(p *model.Profile, c course, sum estimate.Totals, stats sampler.Stats, stops ptrace.Stops) {
+func (s *sampling) comments(p *model.Profile, c course, sum estimate.Totals, stats sampler.Stats, stops ptrace.StopCounts) {
 	say := func(all ...string) {
 		for _, said := range all {
 			if said != "" {

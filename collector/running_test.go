@@ -69,10 +69,10 @@ func TestServed(t *testing.T) {
 }
 
 // Other programs leave threads less, but never nothing where they may have a processor of their own.
-func TestBesideOthers(t *testing.T) {
-	for _, c := range []struct{ own, served, share, late float64 }{{1, 1, 1, 0}, {0.5, 0.75, 0.5, 0}, {1, 0.25, 0.25, 0.75}, {0.5, 0, 0.5 * seldom, 1}, {0, 1, 0, 0}} {
-		if share, late := besideOthers(c.own, c.served); share != c.share || late != c.late {
-			t.Errorf("%v of %v: %v, %v late, want %v, %v", c.served, c.own, share, late, c.share, c.late)
+func TestLeftShare(t *testing.T) {
+	for _, c := range []struct{ withinProcess, served, share, late float64 }{{1, 1, 1, 0}, {0.5, 0.75, 0.5, 0}, {1, 0.25, 0.25, 0.75}, {0.5, 0, 0.5 * seldom, 1}, {0, 1, 0, 0}} {
+		if share, late := leftShare(c.withinProcess, c.served); share != c.share || late != c.late {
+			t.Errorf("%v of %v: %v, %v late, want %v, %v", c.served, c.withinProcess, share, late, c.share, c.late)
 		}
 	}
 }

@@ -118,16 +118,16 @@ func (s *sampling) trace() (*traced, error) {
 }
 
 // seize has the threads traced that there are, and says how long that took. It is called on the tracing thread.
-func (s *sampling) seize() (took time.Duration, err error) {
+func (s *sampling) seize() (lasted time.Duration, err error) {
 	seizing := time.Now()
 	if err = s.targets.seize(); err == nil {
 		err = s.account.err
 	}
-	took = time.Since(seizing)
+	lasted = time.Since(seizing)
 	if err != nil {
 		s.closeAll()
 	}
-	return took, err
+	return lasted, err
 }
 
 // settle takes what is still to be had when no thread is traced any more, and hands all of it over.

@@ -120,7 +120,7 @@ func (s *stepper) next(t *thread) {
 	p := t.stepping
 	s.close(t)
 	s.locate.StackTop = t.shared.StackTop
-	stop, end, err := p.steps.Next()
+	upTo, end, err := p.steps.Next()
 	if s.locate.InSyscall {
 		s.holds.enteredSyscall()
 	}
@@ -131,7 +131,7 @@ func (s *stepper) next(t *thread) {
 	}
 	if end == "" {
 		t.shared.HoldIp = 0
-		if p.point, err = s.kernel.ArmStep(t.tid, stop); err == nil {
+		if p.point, err = s.kernel.ArmStep(t.tid, upTo); err == nil {
 			return
 		}
 		end = "breakpoint not armed"

@@ -48,7 +48,7 @@ type stopCost struct {
 // stopped is how long threads stood still in stops: while they were served, and
 // as long as for most holds (the median) to wake the tracing thread before, if it was to be, and to
 // run again afterwards. In a session without holds these two are not known and not in it.
-func (s *timing) stopped(counted ptrace.Stops) stopCost {
+func (s *timing) stopped(counted ptrace.StopCounts) stopCost {
 	return stopCost{counted.N, counted.Served + time.Duration(counted.Woke)*s.wakes.quantile(.5) + time.Duration(counted.N)*s.resumes.quantile(.5)}
 }
 

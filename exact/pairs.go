@@ -76,11 +76,11 @@ func pairTouches(to *model.PairedTouches, t *model.PlacedTouches) {
 	*to = model.PairedTouches{Blocks: t.Blocks, Runs: to.Runs[:0], Ends: to.Ends[:0], Again: to.Again[:0], New: append(to.New[:0], t.New...), Ops: t.Ops}
 	k := 0
 	for _, run := range t.Runs {
-		first := t.Places[k] &^ model.Continued
+		first := t.PlaceNumbers[k] &^ model.Continued
 		at := first
 		k++
 		for range run >> 1 {
-			next := t.Places[k] &^ model.Continued
+			next := t.PlaceNumbers[k] &^ model.Continued
 			to.Again = append(to.Again, model.AgainTouches{From: at, To: next, N: 1})
 			at = next
 			k++

@@ -21,8 +21,8 @@ type PairTally struct {
 	perOctave    int
 	caches       []model.Cache
 
-	places []model.Place
-	cold   []uint64 // by place
+	byNumber []model.Place
+	cold     []uint64 // by place
 	// Most touches right after one of the same block are by the place that came there the last time: they are counted
 	// without a look-up.
 	followers            []follower // by place
@@ -162,19 +162,19 @@ func (p *PairTally) settle() {
 
 // newPlaces makes places known; they get the next numbers.
 func (p *PairTally) newPlaces(at []model.Place) {
-	p.places = append(p.places, at...)
+	p.byNumber = append(p.byNumber, at...)
 	p.cold = append(p.cold, make([]uint64, len(at))...)
 	p.followers = append(p.followers, make([]follower, len(at))...)
 }
 
 func (p *PairTally) placeOf(at model.Place) uint32 {
 	recent := &p.recent[hashBlock(at.PC^uint64(at.Thread)<<48^uint64(at.Op)<<62)%uint64(len(p.recent))]
-	if *recent != 0 && p.places[*recent-1] == at {
+	if *recent != 0 && p.byNumber[*recent-1] == at {
 		return *recent - 1
 	}
 	n, ok := p.place[at]
 	if !ok {
-		n = uint32(len(p.places))
+		n = uint32(len(p.byNumber))
 		p.newPlaces([]model.Place{at})
 		p.place[at] = n
 	}
@@ -238,10 +238,10 @@ type PairParts struct {
 	// All are the uses and reuses, each one once.
 	All []*model.Location
 
-	tally  *PairTally
-	stacks [][]*model.Location // by place
-	places [][]uint32          // by use: those that are it
-	starts []uint32            // of the cells, by the place of their use
+	tally       *PairTally
+	stacks      [][]*model.Location // by place
+	placesOfUse [][]uint32          // by use: those that are it
+	starts      []uint32            // of the cells, by the place of their use
 	// missing has by cache the first of the distances' bins that are no less than what it holds.
 	missing []int
 }
@@ -249,10 +249,10 @@ type PairParts struct {
 // Parts puts what was counted in order. Nothing must be counted after it.
 func (p *PairTally) Parts(locate func(pc uint64) *model.Location) *PairParts {
 	p.settle()
-	out := &PairParts{tally: p, stacks: make([][]*model.Location, len(p.places)), starts: make([]uint32, len(p.places)+1)}
+	out := &PairParts{tally: p, stacks: make([][]*model.Location, len(p.byNumber)), starts: make([]uint32, len(p.byNumber)+1)}
 	number := map[*model.Location]int{}
 	stack := map[*model.Location][]*model.Location{}
-	for i, at := range p.places {
+	for i, at := range p.byNumber {
 		var l *model.Location
 		if i == rarePlace {
 			l = &model.Location{Lines: []model.Line{{Function: "[rare pairs]", SystemName: "[rare pairs]"}}}
@@ -261,13 +261,13 @@ func (p *PairTally) Parts(locate func(pc uint64) *model.Location) *PairParts {
 		}
 		if stack[l] == nil {
 			number[l], stack[l] = len(out.Uses), []*model.Location{l}
-			out.Uses, out.places = append(out.Uses, l), append(out.places, nil)
+			out.Uses, out.placesOfUse = append(out.Uses, l), append(out.placesOfUse, nil)
 			if i != rarePlace {
 				out.All = append(out.All, l)
 			}
 		}
 		out.stacks[i] = stack[l]
-		out.places[number[l]] = append(out.places[number[l]], uint32(i))
+		out.placesOfUse[number[l]] = append(out.placesOfUse[number[l]], uint32(i))
 	}
 	for _, c := range p.caches {
 		out.missing = append(out.missing, p.dists.Index(cacheBlocks(c, p.block)))
@@ -275,7 +275,7 @@ func (p *PairTally) Parts(locate func(pc uint64) *model.Location) *PairParts {
 	for i := range p.sorted() {
 		out.starts[p.uses(p.cells[i].key)+1]++
 	}
-	for i := range p.places {
+	for i := range p.byNumber {
 		out.starts[i+1] += out.starts[i]
 	}
 	return out
@@ -286,8 +286,8 @@ func (o *PairParts) Records(use int) iter.Seq[*model.Record] {
 	return func(yield func(*model.Record) bool) {
 		p := o.tally
 		misses := make([]float64, len(p.caches))
-		for _, place := range o.places[use] {
-			at := &p.places[place]
+		for _, place := range o.placesOfUse[use] {
+			at := &p.byNumber[place]
 			r := model.Record{Use: o.stacks[place], Op: at.Op, TID: int(at.Thread), Derived: model.Derived{Misses: misses}}
 			cells := p.cells[o.starts[place]:o.starts[place+1]]
 			for i := range cells {

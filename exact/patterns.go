@@ -70,7 +70,7 @@ func (p *Patterns) Add(accesses []model.Access) error {
 
 // AddTouches is Add for accesses that were cut into touches of lines, with masks, all by one Placer.
 func (p *Patterns) AddTouches(t *model.PlacedTouches) error {
-	if len(t.Masks) != len(t.Places) {
+	if len(t.Masks) != len(t.PlaceNumbers) {
 		return errors.New("patterns: touches without the bytes that they touch")
 	}
 	p.accesses += t.Ops[model.OpUnknown] + t.Ops[model.Load] + t.Ops[model.Store]
@@ -88,7 +88,7 @@ func (p *Patterns) AddTouches(t *model.PlacedTouches) error {
 		}
 		for i, b := range blocks {
 			n := int(runs[i]>>1) + 1
-			p.run(b, p.dist[i], t.Places[k:k+n], t.Masks[k:k+n])
+			p.run(b, p.dist[i], t.PlaceNumbers[k:k+n], t.Masks[k:k+n])
 			k += n
 		}
 	}

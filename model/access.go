@@ -85,9 +85,9 @@ type Place struct {
 // PlacedTouches is Touches of which the place of every touch is known.
 type PlacedTouches struct {
 	Touches
-	// Places has the number of the place of each touch, the repeated ones of a run, too, in order. Numbers
+	// PlaceNumbers has the number of the place of each touch, the repeated ones of a run, too, in order. Numbers
 	// begin with 1. Continued is added where the access has touched the block below before.
-	Places []uint32
+	PlaceNumbers []uint32
 	// New are the places that no batch before had: they have the next numbers.
 	New []Place
 	// Masks has of each touch the bytes of its line that the access covers, as LineMask has
@@ -170,7 +170,7 @@ func (p *Placer) HasMasks() bool { return p.masks }
 
 // Begin makes b the batch that is filled, and empties it.
 func (p *Placer) Begin(b *PlacedTouches) {
-	*b = PlacedTouches{Touches: Touches{Blocks: b.Blocks[:0], Runs: b.Runs[:0]}, Places: b.Places[:0], New: b.New[:0], Masks: b.Masks[:0]}
+	*b = PlacedTouches{Touches: Touches{Blocks: b.Blocks[:0], Runs: b.Runs[:0]}, PlaceNumbers: b.PlaceNumbers[:0], New: b.New[:0], Masks: b.Masks[:0]}
 	p.to = b
 	p.Into(&b.New)
 }
@@ -186,7 +186,7 @@ func (p *Placer) Add(accesses []Access) {
 		block, last := p.gran.Span(a)
 		for ; ; block++ {
 			b.touch(block, op == Store)
-			b.Places = append(b.Places, place)
+			b.PlaceNumbers = append(b.PlaceNumbers, place)
 			if p.masks {
 				b.Masks = append(b.Masks, LineMask(block, a.Addr, a.Size))
 			}

@@ -254,8 +254,8 @@ type derivedBin struct {
 
 func (p *Profile) newDeriver(e *estimate, sizes []uint64) (*deriver, error) {
 	d := &deriver{p: p, e: e, sizes: sizes, known: map[derivedPlace]*derivedBin{}, most: p.residentBlocks(), lasting: 1, scratch: make([]float64, len(sizes))}
-	if never := e.mass.Endless() - e.mass.Invalidated; never > 0 {
-		d.lasting = min(1, p.lastUses()/never)
+	if unreused := e.mass.Endless() - e.mass.Invalidated; unreused > 0 {
+		d.lasting = min(1, p.lastUses()/unreused)
 	}
 	if e.empty() || p.ExactDistances {
 		return d, nil
@@ -310,7 +310,7 @@ func (d *deriver) fill(r *Record) {
 	if !r.outcome() {
 		return
 	}
-	everywhere, never := 0.0, 0.0 // weight that misses at every size, and that is not reused
+	everywhere, unreused := 0.0, 0.0 // weight that misses at every size, and that is not reused
 	numbers := d.e.of(r)
 	switch r.Kind {
 	case Reuse:
@@ -318,16 +318,16 @@ func (d *deriver) fill(r *Record) {
 	case Invalidated:
 		everywhere = r.Accesses * numbers.grow[d.e.bins.Index(max(r.Time, 1))]
 	case Cold:
-		never = r.Accesses * numbers.lastUse[len(numbers.lastUse)-1]
+		unreused = r.Accesses * numbers.lastUse[len(numbers.lastUse)-1]
 	case Censored, Pruned:
-		never = r.Accesses * numbers.lastUse[d.e.bins.Index(max(r.Time, 1))]
+		unreused = r.Accesses * numbers.lastUse[d.e.bins.Index(max(r.Time, 1))]
 	}
 	for k, s := range d.sizes {
 		r.Misses[k] += everywhere
 		if d.most > 0 && s >= d.most {
-			r.Misses[k] += never * d.lasting
+			r.Misses[k] += unreused * d.lasting
 		} else {
-			r.Misses[k] += never
+			r.Misses[k] += unreused
 		}
 	}
 	d.keep(r)

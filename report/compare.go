@@ -12,16 +12,16 @@ import (
 
 // Comparison is what rdx compare prints. Shares and errors are fractions.
 type Comparison struct {
-	Live      *overview    `json:"live"`
-	Exact     *overview    `json:"exact"`
-	Scores    scorePair    `json:"scores"`
-	Rate      *rateScore   `json:"access_rate,omitempty"` // nil where accesses were counted
-	Pairs     pairScore    `json:"pairs"`
-	Places    []PlaceScore `json:"places"`
-	NotReused [2]float64   `json:"never_reused"` // of accesses: live, exact
-	Cut       float64      `json:"live_cut_off"` // of the live observations
-	Lost      float64      `json:"live_lost"`    // of the live samples
-	Bars      []octaveBar  `json:"stack_distance"`
+	Live        *overview    `json:"live"`
+	Exact       *overview    `json:"exact"`
+	Scores      scorePair    `json:"scores"`
+	Rate        *rateScore   `json:"access_rate,omitempty"` // nil where accesses were counted
+	Pairs       pairScore    `json:"pairs"`
+	PlaceScores []PlaceScore `json:"places"`
+	NotReused   [2]float64   `json:"never_reused"` // of accesses: live, exact
+	Cut         float64      `json:"live_cut_off"` // of the live observations
+	Lost        float64      `json:"live_lost"`    // of the live samples
+	Bars        []octaveBar  `json:"stack_distance"`
 }
 
 type scorePair struct {
@@ -79,7 +79,7 @@ func NewComparison(live, exact *model.Profile, work float64, by string, n int, c
 	if c.Pairs, err = matchPairs(live, exact, by, n); err != nil {
 		return nil, err
 	}
-	if c.Places, err = matchPlaces(live, exact, c.Live.Observations, caches); err != nil {
+	if c.PlaceScores, err = matchPlaces(live, exact, c.Live.Observations, caches); err != nil {
 		return nil, err
 	}
 	c.Lost = float64(c.Live.Lost) / float64(c.Live.Observations+c.Live.Lost)
@@ -202,7 +202,7 @@ func (c *Comparison) writeCSV(w io.Writer) error {
 		scores("_at_true_rate", r.AtTrue)
 	}
 	row("weight_matched", "", "", c.Pairs.Match)
-	for _, q := range c.Places {
+	for _, q := range c.PlaceScores {
 		row(fmt.Sprintf("places_matched_%.0f", 100*q.Cover), strconv.FormatInt(q.Cache, 10), "", q.Match)
 		row(fmt.Sprintf("places_matched_by_chance_%.0f", 100*q.Cover), strconv.FormatInt(q.Cache, 10), "", q.Chance)
 	}
@@ -263,7 +263,7 @@ func (c *Comparison) writeText(w io.Writer, utf8 bool) error {
 	fmt.Fprintf(&b, "%-32s %8s  by %s\n", fmt.Sprintf("weight of the first %d pairs", c.Pairs.N), Percent(c.Pairs.Match, 1), c.Pairs.By)
 	fmt.Fprintf(&b, "%-32s %8s  exactly %s\n", "never reused", Percent(c.NotReused[0], 1), Percent(c.NotReused[1], 1))
 	fmt.Fprintf(&b, "%-32s %8s  of the live observations; lost %s\n", "cut off before a reuse", Percent(c.Cut, 1), Percent(c.Lost, 1))
-	writePlaces(&b, c.Places, c.Live.Observations)
+	writePlaces(&b, c.PlaceScores, c.Live.Observations)
 
 	const width = 21
 	fmt.Fprintf(&b, "\nstack distance, share of accesses\n\n%-21s %-29s  %s\n", "", "live", "exact")

@@ -17,13 +17,13 @@ var covers = [...]float64{.75, .80, .90, .95}
 // A placeScore is how good a choice of places the live profile makes: as many as
 // the exact one needs for the share of its misses.
 type PlaceScore struct {
-	Cache  int64   `json:"cache_bytes"`
-	Ratio  float64 `json:"miss_ratio"` // exact, of accesses
-	Cover  float64 `json:"cover"`
-	Places int     `json:"places"` // of the exact profile, that make up the share
-	All    int     `json:"places_in_all"`
-	Match  float64 `json:"weight_matched"` // what those chosen have of the misses of the best
-	Chance float64 `json:"chance"`         // Match of as many observations as the live profile has, drawn from the exact one
+	Cache     int64   `json:"cache_bytes"`
+	Ratio     float64 `json:"miss_ratio"` // exact, of accesses
+	Cover     float64 `json:"cover"`
+	NumPlaces int     `json:"places"` // of the exact profile, that make up the share
+	All       int     `json:"places_in_all"`
+	Match     float64 `json:"weight_matched"` // what those chosen have of the misses of the best
+	Chance    float64 `json:"chance"`         // Match of as many observations as the live profile has, drawn from the exact one
 }
 
 // draws are how often as many observations are drawn for the mean of what chance leaves.
@@ -88,14 +88,14 @@ func matchPlaces(live, exact *model.Profile, observations int64, caches []string
 		scores := make([]PlaceScore, len(covers))
 		for i, share := range covers {
 			n := len(model.Cover(weights[1], share))
-			scores[i] = PlaceScore{Cache: size, Ratio: misses / accesses, Cover: share, Places: n, All: len(weights[1]), Match: model.WeightMatch(weights[1], weights[0], n)}
+			scores[i] = PlaceScore{Cache: size, Ratio: misses / accesses, Cover: share, NumPlaces: n, All: len(weights[1]), Match: model.WeightMatch(weights[1], weights[0], n)}
 		}
 		keys := slices.Sorted(maps.Keys(weights[1]))
 		r := rand.New(rand.NewPCG(1, uint64(size))) // the same for the same profiles
 		for range draws {
 			drawn := DrawMisses(r, keys, weights[1], accesses, observations)
 			for i := range scores {
-				scores[i].Chance += model.WeightMatch(weights[1], drawn, scores[i].Places) / draws
+				scores[i].Chance += model.WeightMatch(weights[1], drawn, scores[i].NumPlaces) / draws
 			}
 		}
 		out = append(out, scores...)
@@ -103,19 +103,19 @@ func matchPlaces(live, exact *model.Profile, observations int64, caches []string
 	return out, nil
 }
 
-func writePlaces(b *strings.Builder, places []PlaceScore, observations int64) {
-	if len(places) == 0 {
+func writePlaces(b *strings.Builder, scores []PlaceScore, observations int64) {
+	if len(scores) == 0 {
 		return
 	}
 	fmt.Fprintf(b, "\n%-32s", "places with this share of misses")
 	for _, share := range covers {
 		fmt.Fprintf(b, " %7.0f%%", 100*share)
 	}
-	for i := 0; i < len(places); i += len(covers) {
-		of := places[i : i+len(covers)]
+	for i := 0; i < len(scores); i += len(covers) {
+		of := scores[i : i+len(covers)]
 		fmt.Fprintf(b, "\n%-32s", fmt.Sprintf("  %s, %s of accesses", Bytes(float64(of[0].Cache)), Percent(of[0].Ratio, 1)))
 		for _, q := range of {
-			fmt.Fprintf(b, " %8d", q.Places)
+			fmt.Fprintf(b, " %8d", q.NumPlaces)
 		}
 		fmt.Fprintf(b, "  of %d places\n%-32s", of[0].All, "  as many, by the live profile")
 		for _, q := range of {

@@ -17,7 +17,7 @@ type coverList struct {
 	Misses  float64      `json:"misses"`
 	Ratio   float64      `json:"miss_ratio"`
 	All     int          `json:"places_in_all"`
-	Places  []coverPlace `json:"places"`
+	ByPlace []coverPlace `json:"places"`
 
 	seen int64 // observations behind the list
 }
@@ -75,7 +75,7 @@ func Cover(p *model.Profile, percent float64, cache string) (*coverList, error) 
 	sum := 0.0
 	for _, k := range model.Cover(weights, c.Cover) {
 		sum += weights[k]
-		c.Places = append(c.Places, coverPlace{names[k], weights[k], weights[k] / c.Misses, sum / c.Misses, seen[k]})
+		c.ByPlace = append(c.ByPlace, coverPlace{names[k], weights[k], weights[k] / c.Misses, sum / c.Misses, seen[k]})
 		c.seen += seen[k]
 	}
 	return c, nil
@@ -109,11 +109,11 @@ func (c *coverList) Text() string {
 	var b strings.Builder
 	WriteOverview(&b, c.Profile)
 	fmt.Fprintf(&b, "\n%s of %s predicted misses of a %s cache (%s of the accesses) happen at %d of %d places\n\n",
-		Percent(c.Cover, 1), Amount(c.Misses), Bytes(float64(c.Cache)), Percent(c.Ratio, 1), len(c.Places), c.All)
-	if len(c.Places) > 0 {
+		Percent(c.Cover, 1), Amount(c.Misses), Bytes(float64(c.Cache)), Percent(c.Ratio, 1), len(c.ByPlace), c.All)
+	if len(c.ByPlace) > 0 {
 		fmt.Fprintf(&b, "%6s %6s %8s %5s  %s\n", "share", "cum", "misses", "seen", "place")
 	}
-	for _, q := range c.Places {
+	for _, q := range c.ByPlace {
 		fmt.Fprintf(&b, "%6s %6s %8s %5d  %s\n", Percent(q.Share, 1), Percent(q.Cumulative, 1), Amount(q.Misses), q.Observations, q.place)
 	}
 	if c.seen < Fewest {
@@ -124,7 +124,7 @@ func (c *coverList) Text() string {
 
 func (c *coverList) Table() [][]string {
 	rows := [][]string{{"function", "file", "line", "misses", "share", "cumulative_share", "observations"}}
-	for _, q := range c.Places {
+	for _, q := range c.ByPlace {
 		rows = append(rows, []string{q.Function, q.File, fmt.Sprint(q.Line), Float(q.Misses), Float(q.Share), Float(q.Cumulative), fmt.Sprint(q.Observations)})
 	}
 	return rows

@@ -18,7 +18,7 @@ type FleetTop struct {
 	Total   band         `json:"share_of_accesses"`
 	All     int          `json:"pairs_in_all"`
 	Pairs   []fleetPair  `json:"pairs"`
-	Places  []fleetPlace `json:"places"`
+	ByPlace []fleetPlace `json:"places"`
 
 	metric metric
 }
@@ -57,26 +57,26 @@ func NewFleetTop(p *model.Profile, by string, n int) (*FleetTop, error) {
 	found := Pairs(p, m.Value)
 	t.All = len(found)
 	var all []*model.Record
-	places := map[place]*fleetPlace{}
+	byPlace := map[place]*fleetPlace{}
 	for i, q := range found {
 		all = append(all, q.records...)
 		at := q.Reuse
 		if q.Kind != model.Reuse.String() && q.Kind != model.Invalidated.String() {
 			at = q.Use
 		}
-		if places[at] == nil {
-			places[at] = &fleetPlace{Place: at}
+		if byPlace[at] == nil {
+			byPlace[at] = &fleetPlace{Place: at}
 		}
-		places[at].records = append(places[at].records, q.records...)
-		places[at].value += q.Value
-		places[at].Observations += q.Observations
+		byPlace[at].records = append(byPlace[at].records, q.records...)
+		byPlace[at].value += q.Value
+		byPlace[at].Observations += q.Observations
 		if i < n {
 			t.Pairs = append(t.Pairs, fleetPair{q.Use, q.Reuse, q.Kind, q.Observations, share(q.records), q.Distance})
 		}
 	}
 	t.Total = share(all)
 	var sorted []*fleetPlace
-	for _, l := range places {
+	for _, l := range byPlace {
 		sorted = append(sorted, l)
 	}
 	slices.SortFunc(sorted, func(a, b *fleetPlace) int {
@@ -84,7 +84,7 @@ func NewFleetTop(p *model.Profile, by string, n int) (*FleetTop, error) {
 	})
 	for _, l := range sorted[:min(n, len(sorted))] {
 		l.Share = share(l.records)
-		t.Places = append(t.Places, *l)
+		t.ByPlace = append(t.ByPlace, *l)
 	}
 	return t, nil
 }
@@ -114,7 +114,7 @@ func (t *FleetTop) Text() string {
 		fmt.Fprintf(&b, "%s %6d %9s  %s\n%43s-> %s\n", q.Share, q.Observations, distance, q.Use, "", q.Reuse)
 	}
 	fmt.Fprintf(&b, "\n%-24s %6s %9s  %s\n", "% of accesses", "seen", "", "place")
-	for _, l := range t.Places {
+	for _, l := range t.ByPlace {
 		fmt.Fprintf(&b, "%s %6d %9s  %s\n", l.Share, l.Observations, "", l.Place)
 	}
 	return b.String()
@@ -127,7 +127,7 @@ func (t *FleetTop) Table() [][]string {
 		rows = append(rows, slices.Concat([]string{q.Kind}, line(q.Use), line(q.Reuse),
 			[]string{Float(q.Share.Value), Float(q.Share.Low), Float(q.Share.High), strconv.FormatInt(q.Observations, 10), FloatOr(q.Distance)}))
 	}
-	for _, l := range t.Places {
+	for _, l := range t.ByPlace {
 		rows = append(rows, slices.Concat([]string{"place"}, line(l.Place), []string{"", "", ""},
 			[]string{Float(l.Share.Value), Float(l.Share.Low), Float(l.Share.High), strconv.FormatInt(l.Observations, 10), ""}))
 	}

@@ -13,7 +13,7 @@ import (
 // sharingFinding is what threads take from each other at one pair of places, in both directions, in plain words.
 type sharingFinding struct {
 	Kind    string   `json:"kind"` // true or false, of sharing
-	Places  []place  `json:"places"`
+	Where   []place  `json:"places"`
 	Data    []string `json:"data,omitempty"`
 	Members []string `json:"members,omitempty"` // of structs
 	Share   float64  `json:"share"`             // of all accesses
@@ -42,7 +42,7 @@ func (f *sharingFinding) touches(lines map[uint64]bool) bool {
 func (f *sharingFinding) note(p place, at []uint64) {
 	if f.offsets[p] == nil {
 		f.offsets[p] = map[uint64]bool{}
-		f.Places = append(f.Places, p)
+		f.Where = append(f.Where, p)
 	}
 	for _, o := range at {
 		f.offsets[p][o] = true
@@ -109,17 +109,17 @@ func (f *sharingFinding) text() string {
 		data = Members(f.Members) + " (" + data + ")"
 	}
 	const most = 4
-	var places []string
-	for i, p := range f.Places {
+	var shown []string
+	for i, p := range f.Where {
 		if i == most {
-			places = append(places, fmt.Sprintf("%d more", len(f.Places)-most))
+			shown = append(shown, fmt.Sprintf("%d more", len(f.Where)-most))
 			break
 		}
-		places = append(places, p.String()+" at "+offsets(slices.Sorted(maps.Keys(f.offsets[p]))))
+		shown = append(shown, p.String()+" at "+offsets(slices.Sorted(maps.Keys(f.offsets[p]))))
 	}
-	who := places[0]
-	if last := len(places) - 1; last > 0 {
-		who = strings.Join(places[:last], ", ") + " and " + places[last]
+	who := shown[0]
+	if last := len(shown) - 1; last > 0 {
+		who = strings.Join(shown[:last], ", ") + " and " + shown[last]
 	}
 	cost := fmt.Sprintf("%s of accesses, %s", Percent(f.Share, 1), transfers(f.Rate, f.Low, f.High))
 	if f.Most {

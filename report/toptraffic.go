@@ -16,7 +16,7 @@ type trafficList struct {
 	Levels  []string       `json:"levels"` // into which
 	Total   []float64      `json:"total"`
 	Most    []float64      `json:"at_most"` // by the bands of miss ratios and access rate; Total where that is known
-	Places  []*trafficPart `json:"places"`
+	ByPlace []*trafficPart `json:"places"`
 	Data    []*trafficPart `json:"data"`
 	All     [2]int         `json:"in_all"`
 }
@@ -75,7 +75,7 @@ func NewTrafficList(p *model.Profile, n int) (*trafficList, error) {
 	}
 	t.bound(p, each)
 	t.All = [2]int{len(byPlace), len(byData)}
-	t.Places, t.Data = t.largest(p, byPlace, n, each), t.largest(p, byData, n, each)
+	t.ByPlace, t.Data = t.largest(p, byPlace, n, each), t.largest(p, byData, n, each)
 	return t, nil
 }
 
@@ -148,7 +148,7 @@ func (t *trafficList) Text() string {
 		total = append(total, fmt.Sprintf("%s %s%s/s", l, most, Bytes(t.Most[k])))
 	}
 	fmt.Fprintf(&b, "\npredicted to come in, a second of CPU time: %s\n", strings.Join(total, ", "))
-	for i, part := range [][]*trafficPart{t.Places, t.Data} {
+	for i, part := range [][]*trafficPart{t.ByPlace, t.Data} {
 		what := [2]string{"places", "data objects"}[i]
 		fmt.Fprintf(&b, "\n%d of %d %s\n%6s", len(part), t.All[i], what, "share")
 		for _, l := range t.Levels {
@@ -173,7 +173,7 @@ func (t *trafficList) Table() [][]string {
 		head = append(head, strings.ToLower(l)+"_fill_bytes_per_second")
 	}
 	rows := [][]string{append(head, "share", "last_low", "last_high", "written_share", "observations")}
-	for i, part := range [][]*trafficPart{t.Places, t.Data} {
+	for i, part := range [][]*trafficPart{t.ByPlace, t.Data} {
 		for _, q := range part {
 			row := []string{[2]string{"place", "data"}[i], q.Name}
 			for _, v := range q.Fills {

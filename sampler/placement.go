@@ -78,10 +78,10 @@ func (p *Placement) leave(cpu int) (others *unix.CPUSet, err error) {
 	return &set, nil
 }
 
-// StepAside is to be called when a thread was let go, where all CPUs are busy: it has the tracing thread, which runs before all
+// GiveWay is to be called when a thread was let go, where all CPUs are busy: it has the tracing thread, which runs before all
 // others, leave that thread's CPU, if it is there, for as long as there is something left to be done for the hold. Return
 // undoes it.
-func (p *Placement) StepAside(cpu int) error {
+func (p *Placement) GiveWay(cpu int) error {
 	if current, err := currentCPU(); err != nil || current != cpu {
 		return err
 	}
@@ -90,7 +90,7 @@ func (p *Placement) StepAside(cpu int) error {
 	return err
 }
 
-// Return lets the tracing thread run again where it could before StepAside.
+// Return lets the tracing thread run again where it could before GiveWay.
 func (p *Placement) Return() error {
 	if !p.away {
 		return nil

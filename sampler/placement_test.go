@@ -65,7 +65,7 @@ func TestPlacement(t *testing.T) {
 }
 
 // A thread that was let go has its CPU for itself while the rest is done, and the tracing thread may run there again afterwards.
-func TestStepAside(t *testing.T) {
+func TestGiveWay(t *testing.T) {
 	runtime.LockOSThread() // and never unlocked: its CPUs change
 	var all, after unix.CPUSet
 	if err := unix.SchedGetaffinity(0, &all); err != nil {
@@ -81,7 +81,7 @@ func TestStepAside(t *testing.T) {
 	}
 	// It may be elsewhere by now: until it is there when asked.
 	for range 100 {
-		if err := p.StepAside(cpu); err != nil {
+		if err := p.GiveWay(cpu); err != nil {
 			t.Fatal(err)
 		}
 		if p.away {
@@ -102,7 +102,7 @@ func TestStepAside(t *testing.T) {
 		t.Fatal(err)
 	}
 	// On other CPUs than the thread's it stays.
-	if err := p.StepAside(maxCPUs - 1); err != nil || p.away {
+	if err := p.GiveWay(maxCPUs - 1); err != nil || p.away {
 		t.Errorf("left for a CPU that it was not on, %v", err)
 	}
 }

@@ -110,8 +110,8 @@ func (m Machine) rights() Check {
 		c.Grade, c.Found = Missing, "no "+strings.Join(lacks, ", ")
 		c.Consequence = "the kernel will refuse the BPF programs, the events or the hold"
 		c.Remedy = "run as root, or give the capabilities: setcap " + allRights + " rdx"
-		if own, some := m.mayHoldOwn(); some && slices.Equal(lacks, []string{"CAP_SYS_PTRACE"}) {
-			c.Grade, c.Consequence = Degraded, own
+		if which, some := m.heldWithoutRight(); some && slices.Equal(lacks, []string{"CAP_SYS_PTRACE"}) {
+			c.Grade, c.Consequence = Degraded, which
 		}
 		return c
 	}
@@ -119,8 +119,8 @@ func (m Machine) rights() Check {
 	return c
 }
 
-// mayHoldOwn says which processes can be held without CAP_SYS_PTRACE, if some can: yama decides.
-func (m Machine) mayHoldOwn() (which string, some bool) {
+// heldWithoutRight says which processes can be held without CAP_SYS_PTRACE, if some can: yama decides.
+func (m Machine) heldWithoutRight() (which string, some bool) {
 	switch scope, _ := readLine(m.Proc, ptraceScopeFile); scope {
 	case "2", "3":
 		return "", false

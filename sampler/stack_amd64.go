@@ -23,11 +23,11 @@ func (s *Stamp) Pointers() [16]uint64 {
 	return [16]uint64{r.R15, r.R14, r.R13, r.R12, r.Bp, r.Bx, r.R11, r.R10, r.R9, r.R8, r.Ax, r.Cx, r.Dx, r.Si, r.Di, r.Sp}
 }
 
-// Stop is where the machine is to stop for a stamp. R11 does not count: a
+// Waypoint is where the machine is to stop for a stamp. R11 does not count: a
 // system call leaves all flags in it.
-func (s *Stamp) Stop() interp.Stop {
+func (s *Stamp) Waypoint() interp.Waypoint {
 	r := &s.Regs
-	to := interp.Stop{PC: r.Ip, Mask: 0xffff &^ (1 << interp.R11)}
+	to := interp.Waypoint{PC: r.Ip, Mask: 0xffff &^ (1 << interp.R11)}
 	copy(to.Regs[:], []uint64{r.Ax, r.Cx, r.Dx, r.Bx, r.Sp, r.Bp, r.Si, r.Di, r.R8, r.R9, r.R10, r.R11, r.R12, r.R13, r.R14, r.R15})
 	return to
 }

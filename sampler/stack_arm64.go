@@ -26,9 +26,9 @@ func (s *Stamp) Pointers() (near [16]uint64) {
 	return near
 }
 
-// Stop is where the machine is to stop for a stamp.
-func (s *Stamp) Stop() interp.Stop {
-	to := interp.Stop{PC: s.Regs.Pc, Mask: 1<<32 - 1}
+// Waypoint is where the machine is to stop for a stamp.
+func (s *Stamp) Waypoint() interp.Waypoint {
+	to := interp.Waypoint{PC: s.Regs.Pc, Mask: 1<<32 - 1}
 	copy(to.Regs[:], s.Regs.Regs[:])
 	to.Regs[31] = s.Regs.Sp
 	return to

@@ -258,7 +258,7 @@ func randomStream(rng *rand.Rand, entries int) []uint64 {
 		var body []uint64
 		for i := range sites[s] {
 			a := pcs[s] + uint64(4*i) | uint64(1<<rng.Intn(6))<<pcBits | uint64(rng.Intn(4))<<siteOpsShift
-			b := uint64(baseOwn) << offsetBits
+			b := uint64(baseNewWord) << offsetBits
 			switch {
 			case words[s] > 0 && rng.Intn(2) == 0:
 				b = uint64(rng.Intn(words[s]))<<offsetBits | uint64(rng.Int63n(1<<52))&(1<<offsetBits-1)
@@ -396,7 +396,7 @@ func TestPartsAreInOrder(t *testing.T) {
 // in a stream, too, a segment may be described anew.
 func TestNumbersMeanAnotherSegment(t *testing.T) {
 	entries := func(pc uint64) []uint64 {
-		w := []uint64{wordThread | 1<<32, 7, wordDefine | 3<<32, 5 | 1<<32, pc | 8<<pcBits | siteLoad<<siteOpsShift, baseOwn << offsetBits}
+		w := []uint64{wordThread | 1<<32, 7, wordDefine | 3<<32, 5 | 1<<32, pc | 8<<pcBits | siteLoad<<siteOpsShift, baseNewWord << offsetBits}
 		for i := range uint64(100) {
 			w = append(w, 5|i<<shortAddress)
 		}
@@ -434,16 +434,16 @@ func TestNumbersMeanAnotherSegment(t *testing.T) {
 }
 
 func TestBadStream(t *testing.T) {
-	define := []uint64{wordDefine | 3<<32, wordFirstSegment | 1<<32, 8<<pcBits | siteLoad<<siteOpsShift, baseOwn << offsetBits}
+	define := []uint64{wordDefine | 3<<32, wordFirstSegment | 1<<32, 8<<pcBits | siteLoad<<siteOpsShift, baseNewWord << offsetBits}
 	for name, w := range map[string][]uint64{
 		"never described":      {100, 0},
 		"999 was never":        {999 | 7<<shortAddress, 0, 0},
 		"unknown kind":         {wordTime + 4},
 		"buffer ends after 1":  append(slices.Clone(define), wordFirstSegment|1<<32),
 		"that has 2":           append(slices.Clone(define), wordFirstSegment|2<<32, 1, 2),
-		"number is not one of": {wordDefine | 3<<32, 6 | 1<<32, 8<<pcBits | siteLoad<<siteOpsShift, baseOwn << offsetBits},
-		"segment 65537":        {wordDefine | 3<<32, 65537 | 1<<32, 8<<pcBits | siteLoad<<siteOpsShift, baseOwn << offsetBits},
-		"buffer ends after 2":  {wordDefine | 7<<32, 7 | 3<<32, 0, baseOwn << offsetBits, 0, baseOwn << offsetBits, 0, baseOwn << offsetBits, 7, 0},
+		"number is not one of": {wordDefine | 3<<32, 6 | 1<<32, 8<<pcBits | siteLoad<<siteOpsShift, baseNewWord << offsetBits},
+		"segment 65537":        {wordDefine | 3<<32, 65537 | 1<<32, 8<<pcBits | siteLoad<<siteOpsShift, baseNewWord << offsetBits},
+		"buffer ends after 2":  {wordDefine | 7<<32, 7 | 3<<32, 0, baseNewWord << offsetBits, 0, baseNewWord << offsetBits, 0, baseNewWord << offsetBits, 7, 0},
 		"words of kind":        {wordThread | 5<<32, 1},
 		"relative to word":     {wordDefine | 3<<32, wordFirstSegment | 1<<32, 0, 7 << offsetBits},
 		"description of":       {wordDefine | 2<<32, wordFirstSegment | 1<<32, 0},

@@ -15,11 +15,11 @@ type placer struct {
 	shift uint
 	batch *model.PlacedTouches
 	// As long as there is room in them, and how many runs and touches they have.
-	blocks []uint64
-	runs   []uint8
-	places []uint32
-	masks  []uint64 // nil unless blocks are lines
-	n, k   int
+	blocks       []uint64
+	runs         []uint8
+	placeNumbers []uint32
+	masks        []uint64 // nil unless blocks are lines
+	n, k         int
 	// The run under way, as toucher has it.
 	block, run uint64
 	// Of the batch so far: loads, and touches by stores.
@@ -62,7 +62,7 @@ func (t *placer) take() {
 	t.batch = <-t.spare
 	b := t.batch
 	t.Begin(b)
-	t.blocks, t.runs, t.places, t.masks = b.Blocks[:cap(b.Blocks)], b.Runs[:cap(b.Runs)], b.Places[:cap(b.Places)], b.Masks[:cap(b.Masks)]
+	t.blocks, t.runs, t.placeNumbers, t.masks = b.Blocks[:cap(b.Blocks)], b.Runs[:cap(b.Runs)], b.PlaceNumbers[:cap(b.PlaceNumbers)], b.Masks[:cap(b.Masks)]
 	t.n, t.k, t.loads, t.stores, t.storeTouches = 0, 0, 0, 0, 0
 	t.run = runEnds // what is the first begins a run
 }
@@ -72,7 +72,7 @@ func (t *placer) flush() {
 		return
 	}
 	b := t.batch
-	b.Blocks, b.Runs, b.Places, b.Masks = t.blocks[:t.n], t.runs[:t.n], t.places[:t.k], nil
+	b.Blocks, b.Runs, b.PlaceNumbers, b.Masks = t.blocks[:t.n], t.runs[:t.n], t.placeNumbers[:t.k], nil
 	if t.HasMasks() {
 		b.Masks = t.masks[:t.k]
 	}
@@ -89,11 +89,11 @@ func (t *placer) flush() {
 
 // grow makes room for n touches more.
 func (t *placer) grow(n int) {
-	if len(t.places)-t.k >= n {
+	if len(t.placeNumbers)-t.k >= n {
 		return
 	}
-	n += 2 * len(t.places)
-	t.blocks, t.runs, t.places = room(t.blocks, n), room(t.runs, n), room(t.places, n)
+	n += 2 * len(t.placeNumbers)
+	t.blocks, t.runs, t.placeNumbers = room(t.blocks, n), room(t.runs, n), room(t.placeNumbers, n)
 	if t.HasMasks() {
 		t.masks = room(t.masks, n)
 	}
@@ -167,7 +167,7 @@ func mostTouches(blocks model.Granularity, size uint32) int {
 func (t *placer) some(accesses []placedAccess, entry []uint64, most int) {
 	t.grow(most)
 	n, k := t.n-1, t.k
-	blocks, runs, places, masks := t.blocks, t.runs, t.places, t.masks
+	blocks, runs, numbers, masks := t.blocks, t.runs, t.placeNumbers, t.masks
 	block, run, shift := t.block, t.run, t.shift&63
 	stores, storeTouches := uint64(0), uint64(0)
 	for i := range accesses {
@@ -181,7 +181,7 @@ func (t *placer) some(accesses []placedAccess, entry []uint64, most int) {
 		stores += store
 		place := x.place
 		for at, last := addr>>shift, end>>shift; ; at++ {
-			places[k] = place
+			numbers[k] = place
 			if len(masks) > 0 {
 				masks[k] = model.LineMask(at, addr, x.more+1)
 			}

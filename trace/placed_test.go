@@ -52,7 +52,7 @@ func (r *placedReader) read(b *model.PlacedTouches) {
 	k := 0
 	for i, block := range b.Blocks {
 		for n := range int(b.Runs[i]>>1) + 1 {
-			p := b.Places[k]
+			p := b.PlaceNumbers[k]
 			x := placedTouch{block: block, place: r.places[p&^model.Continued-1], continued: p&model.Continued != 0}
 			if b.Masks != nil {
 				x.mask = b.Masks[k]
@@ -70,7 +70,7 @@ func (r *placedReader) read(b *model.PlacedTouches) {
 			k++
 		}
 	}
-	if k != len(b.Places) || b.Masks != nil && len(b.Masks) != k {
+	if k != len(b.PlaceNumbers) || b.Masks != nil && len(b.Masks) != k {
 		r.bad = "runs have not as many touches as there are places"
 	}
 	for i := range r.ops {

@@ -54,7 +54,7 @@ const (
 	pcBits       = 48
 	sizeBits     = 12
 	offsetBits   = 52
-	baseOwn      = 0xfff
+	baseNewWord  = 0xfff
 	baseNone     = 0xffe
 	maxSites     = 4096
 	maxIDs       = 1 << 26 // segments of one process; bounds what a corrupt stream can ask for
@@ -135,7 +135,7 @@ func decodeDefinition(w []uint64) (id uint32, g *segment, err error) {
 		s.flags = uint8(a >> siteOpsShift & 7)
 		s.offset = uint64(int64(b<<(64-offsetBits)) >> (64 - offsetBits))
 		switch base := b >> offsetBits; base {
-		case baseOwn:
+		case baseNewWord:
 			s.base = int32(words)
 			words++
 		case baseNone:

@@ -80,7 +80,7 @@ func fuzzedStream(data []byte) (w []uint64) {
 			for s := range d.sites {
 				kind := next()
 				site := uint64(0x400000+s) | kind%3<<(siteOpsShift) | (1+next())<<pcBits
-				base := uint64(baseOwn)<<offsetBits | next()
+				base := uint64(baseNewWord)<<offsetBits | next()
 				switch {
 				case kind&0x40 != 0 && d.words > 0:
 					base = next()%uint64(d.words)<<offsetBits | next()*0x1234567&(1<<offsetBits-1)

@@ -21,9 +21,9 @@ type drawnCurve struct {
 	x                  Profile
 }
 
-// TestBeside: curves of other profiles, of the other stack and by other models are drawn beside, each with a colour and a dash of its own,
+// Curves of other profiles, of the other stack and by other models are drawn beside, each with a colour and a dash of its own,
 // and what is said and saved of each is what rdx mrc prints.
-func TestBeside(t *testing.T) {
+func TestDrawnCurves(t *testing.T) {
 	all := []Profile{example(t, "sharing.pb.gz"), example(t, "words.pb.gz"), example(t, "bad.pb.gz")}
 	own := drawnCurve{"sharing.pb.gz, private stack", "private", "", all[0]}
 	b := openBrowser(t)

@@ -553,7 +553,7 @@ func TestWalk(t *testing.T) {
 		table[i] = slices.Clone(d.Cells.Misses.values(i, out))
 	}
 	for i, c := range walk {
-		want := sums{Pairs: make([]float64, len(d.Pairs.Use)), Places: make([]float64, len(d.Places.Line)), Uses: make([]float64, len(d.Places.Line))}
+		want := sums{Pairs: make([]float64, len(d.Pairs.Use)), Places: make([]float64, len(d.PlaceTable.Line)), Uses: make([]float64, len(d.PlaceTable.Line))}
 		for k := range table {
 			v := table[k][c]
 			want.Total += v

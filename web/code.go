@@ -191,7 +191,7 @@ func (d *Data) addCode(profile int, stack string, source *Source, add func(id st
 		if site < 0 {
 			site = d.Cells.UseAt[i]
 		}
-		if site >= 0 && d.source[d.Places.File[d.Sites[site].Place]] == "" {
+		if site >= 0 && d.source[d.PlaceTable.File[d.Sites[site].Place]] == "" {
 			weight[site] += a
 		}
 	}

@@ -37,11 +37,11 @@ type Data struct {
 	Curve  *curve     `json:"curve"` // nil without observations
 	Bands  countBands `json:"count_bands"`
 
-	Strings []string    `json:"strings"`
-	Places  *placeTable `json:"places"`
-	Cells   cells       `json:"cells"`
-	Pairs   pairs       `json:"pairs"`
-	Objects objects     `json:"objects"`
+	Strings    []string    `json:"strings"`
+	PlaceTable *placeTable `json:"places"`
+	Cells      cells       `json:"cells"`
+	Pairs      pairs       `json:"pairs"`
+	Objects    objects     `json:"objects"`
 
 	more `json:"-"`
 
@@ -204,7 +204,7 @@ func New(raw *model.Profile, file, stack string, o Options) (*Data, error) {
 		d.findSource(o.Source)
 	}
 	// What only New needs may go.
-	d.Places = &placeTable{Function: d.Places.Function, File: d.Places.File, Line: d.Places.Line}
+	d.PlaceTable = &placeTable{Function: d.PlaceTable.Function, File: d.PlaceTable.File, Line: d.PlaceTable.Line}
 	d.Nodes = &nodes{Parent: d.Nodes.Parent, Place: d.Nodes.Place}
 	d.sites, d.leaves = nil, nil
 	d.more.Cells = &d.Cells.moreCells
@@ -454,7 +454,7 @@ func (d *Data) fill(p *model.Profile, f *filler) error {
 	merging.Wait()
 	f.flush()
 	d.groups = f.grouped()
-	d.Touched = touchesOf(p, d.Places)
+	d.Touched = touchesOf(p, d.PlaceTable)
 	for i := range p.Moments {
 		m := &p.Moments[i]
 		d.Moments.Node = append(d.Moments.Node, d.Nodes.index(m.Stack))

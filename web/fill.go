@@ -98,7 +98,7 @@ func (f *filler) end(stack []*model.Location, last *lastEnd) *end {
 	}
 	e := f.ends[k]
 	if e == nil {
-		e = &end{place: f.d.Places.ofStack(stack)}
+		e = &end{place: f.d.PlaceTable.ofStack(stack)}
 		f.ends[k] = e
 	}
 	*last = lastEnd{k, e}
@@ -143,8 +143,8 @@ const recordsPerEnd = 10
 func (d *Data) newFiller() *filler {
 	n := &names{}
 	n.index("")
-	d.Places = &placeTable{names: n}
-	d.Nodes = newNodes(d.Places)
+	d.PlaceTable = &placeTable{names: n}
+	d.Nodes = newNodes(d.PlaceTable)
 	d.sites, d.leaves = map[siteKey]int32{}, map[*model.Location]int32{}
 	f := &filler{d: d, names: n, pairOf: map[pairKey]int32{}, ends: map[stackID]*end{}, objectOf: map[dataPart]int32{}, objects: map[[2]string]int32{}}
 	for k := model.Reuse; k < model.NumKinds; k++ {
@@ -251,7 +251,7 @@ func (f *filler) place(small func(pair int) bool) {
 	n.index, n.merged = make([]int32, len(n.keys)), make([]int32, len(n.rows))
 	for i, k := range n.keys {
 		if small(i) {
-			other := f.d.Places.index("[small pairs]", "", 0)
+			other := f.d.PlaceTable.index("[small pairs]", "", 0)
 			k = pairKey{other, -1, k.kind}
 			if k.kind == model.Reuse || k.kind == model.Invalidated {
 				k.reuse = other
@@ -434,7 +434,7 @@ func (f *filler) flush() {
 		}
 		d.Merged += m.records
 		k, pair := m.key, m.key.pair
-		small := d.Nodes.child(0, d.Places.index("[small samples]", "", 0))
+		small := d.Nodes.child(0, d.PlaceTable.index("[small samples]", "", 0))
 		c.Use, c.UseAt = append(c.Use, d.Nodes.child(small, d.Pairs.Use[pair])), append(c.UseAt, -1)
 		node, distance := int32(-1), math.NaN()
 		if d.Pairs.Reuse[pair] >= 0 {

@@ -147,7 +147,7 @@ func TestTouched(t *testing.T) {
 		for i := range x.Raw.Touches {
 			u := &x.Raw.Touches[i]
 			q := report.PlaceOf(u.Use)
-			if g.Place < 0 && u.Data != nil && u.Data.Name == g.Data || g.Place >= 0 && u.Op.String() == g.Op && d.Strings[d.Places.Function[g.Place]] == q.Function && int(d.Places.Line[g.Place]) == q.Line {
+			if g.Place < 0 && u.Data != nil && u.Data.Name == g.Data || g.Place >= 0 && u.Op.String() == g.Op && d.Strings[d.PlaceTable.Function[g.Place]] == q.Function && int(d.PlaceTable.Line[g.Place]) == q.Line {
 				all = append(all, u)
 			}
 		}

@@ -29,9 +29,9 @@ func (s *pprofPrograms) add(m *profile.Mapping) string {
 	for n := 2; s.known[name] != nil && s.known[name].File != m.File; n++ {
 		name = fmt.Sprintf("%s (%d)", base, n)
 	}
-	own := *m
+	kept := *m
 	if s.known[name] == nil {
-		s.known[name] = &own
+		s.known[name] = &kept
 	}
 	return name
 }

@@ -130,7 +130,7 @@ func (d *Data) findSource(s *Source) {
 	d.SourceFiles = []int32{}
 	d.source = map[int32]string{}
 	seen := map[int32]bool{}
-	for _, i := range d.Places.File {
+	for _, i := range d.PlaceTable.File {
 		if i == 0 || seen[i] {
 			continue
 		}

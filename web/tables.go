@@ -103,7 +103,7 @@ type nodes struct {
 	Parent ints `json:"parent"`
 	Place  ints `json:"place"`
 
-	places *placeTable
+	table  *placeTable
 	of     map[[2]int32]int32
 	stacks map[stackID]int32
 }
@@ -121,7 +121,7 @@ const (
 )
 
 func newNodes(t *placeTable) *nodes {
-	return &nodes{places: t, of: map[[2]int32]int32{}, stacks: map[stackID]int32{}, Parent: ints{-1}, Place: ints{t.index("[all]", "", 0)}}
+	return &nodes{table: t, of: map[[2]int32]int32{}, stacks: map[stackID]int32{}, Parent: ints{-1}, Place: ints{t.index("[all]", "", 0)}}
 }
 
 func (n *nodes) child(parent, place int32) int32 {
@@ -153,7 +153,7 @@ func (n *nodes) add(stack []*model.Location) int32 {
 	at := int32(0)
 	step := func(from, to int) { // from the root's side
 		for i := from; i >= to; i-- {
-			frames := n.places.ofLocation(stack[i])
+			frames := n.table.ofLocation(stack[i])
 			for k := len(frames) - 1; k >= 0; k-- {
 				at = n.child(at, frames[k])
 			}
@@ -161,11 +161,11 @@ func (n *nodes) add(stack []*model.Location) int32 {
 	}
 	last := len(stack) - 1
 	if last < 0 {
-		return n.child(0, n.places.ofStack(nil))
+		return n.child(0, n.table.ofStack(nil))
 	}
 	if len(stack) > deepest {
 		step(last, last-rootwards+1)
-		at = n.child(at, n.places.index(fmt.Sprintf("[%d frames are left out]", len(stack)-deepest), "", 0))
+		at = n.child(at, n.table.index(fmt.Sprintf("[%d frames are left out]", len(stack)-deepest), "", 0))
 		last = deepest - rootwards - 1
 	}
 	step(last, 0)

@@ -39,12 +39,12 @@ type touchKey struct {
 }
 
 // touchesOf are those of a profile, by place and by object; in each what fetches most first.
-func touchesOf(p *model.Profile, places *placeTable) []touched {
+func touchesOf(p *model.Profile, table *placeTable) []touched {
 	by := map[touchKey]*touchGroup{}
 	var groups []*touchGroup
 	for i := range p.Touches {
 		t := &p.Touches[i]
-		keys := []touchKey{{places.ofStack(t.Use), t.Op, ""}, {-1, 0, dataName(t.Data)}}
+		keys := []touchKey{{table.ofStack(t.Use), t.Op, ""}, {-1, 0, dataName(t.Data)}}
 		if keys[1].data == "" {
 			keys = keys[:1]
 		}

@@ -352,7 +352,7 @@ func sharing(whole *model.Profile) (out []Finding) {
 		if f.Seen < leastSeen || f.Share < leastShared {
 			continue
 		}
-		x := Finding{Rule: "sharing", Title: "false sharing: threads write to different data in one line", Place: f.Places[0].String(), File: f.Places[0].File, Line: f.Places[0].Line, Data: strings.Join(f.Data, ", "), Samples: f.Seen, weight: 1,
+		x := Finding{Rule: "sharing", Title: "false sharing: threads write to different data in one line", Place: f.Where[0].String(), File: f.Where[0].File, Line: f.Where[0].Line, Data: strings.Join(f.Data, ", "), Samples: f.Seen, weight: 1,
 			Evidence: []string{f.Text}, Try: "give each thread's data lines of their own: pad or align them to 64 bytes, or to 128"}
 		if f.Kind != "false" {
 			x.Title, x.Try = "threads write the same data", "give each thread its own and add them up seldom, or take a lock for longer pieces of work"

@@ -475,12 +475,12 @@ func (g *group) levels(from *levelSums, c *costs) (shares []float64, unknown, of
 	if whose.unknown > 0 {
 		unknown = whose.unknown / (whose.fetches + whose.unknown)
 	}
-	own, all := sum.shares(), from.all.shares()
+	measured, all := sum.shares(), from.all.shares()
 	const least = 3 // observations that the whole counts for
 	mean, square, total := 0.0, 0.0, 0.0
-	shares = make([]float64, len(own))
-	for i := range own {
-		shares[i] = (own[i]*float64(n) + all[i]*least) / (float64(n) + least)
+	shares = make([]float64, len(measured))
+	for i := range measured {
+		shares[i] = (measured[i]*float64(n) + all[i]*least) / (float64(n) + least)
 		total += shares[i]
 	}
 	if !(total > 0) && from.seen { // all was reused soon

@@ -103,21 +103,21 @@ type comparison struct {
 	Live struct {
 		Observations int64 `json:"observations"`
 	} `json:"live"`
-	Places    []placeScores `json:"places"`
-	NotReused [2]float64    `json:"never_reused"`
-	Cut       float64       `json:"live_cut_off"`
-	Lost      float64       `json:"live_lost"`
+	PlaceScores []placeScores `json:"places"`
+	NotReused   [2]float64    `json:"never_reused"`
+	Cut         float64       `json:"live_cut_off"`
+	Lost        float64       `json:"live_lost"`
 }
 
 // placeScores are as of rdx compare: for a cache and a share of its misses.
 type placeScores struct {
-	Cache  int64   `json:"cache_bytes"`
-	Ratio  float64 `json:"miss_ratio"`
-	Cover  float64 `json:"cover"`
-	Places int     `json:"places"`
-	All    int     `json:"places_in_all"`
-	Match  float64 `json:"weight_matched"`
-	Chance float64 `json:"chance"`
+	Cache     int64   `json:"cache_bytes"`
+	Ratio     float64 `json:"miss_ratio"`
+	Cover     float64 `json:"cover"`
+	NumPlaces int     `json:"places"`
+	All       int     `json:"places_in_all"`
+	Match     float64 `json:"weight_matched"`
+	Chance    float64 `json:"chance"`
 }
 
 type scores struct {

@@ -37,22 +37,22 @@ func printPlaces(all []result) {
 	fmt.Println("\n| program, block | cache | accesses that miss it | share of the misses | places | chosen live | by chance |")
 	fmt.Println("|---|---|---|---|---|---|---|")
 	for _, r := range all {
-		for i := 0; i < len(r.scores.Places); {
-			of := r.scores.Places[i:]
+		for i := 0; i < len(r.scores.PlaceScores); {
+			of := r.scores.PlaceScores[i:]
 			n := 1
 			for n < len(of) && of[n].Cache == of[0].Cache {
 				n++
 			}
 			of, i = of[:n], i+n
-			var cover, places, match, chance []string
+			var cover, found, match, chance []string
 			for _, q := range of {
 				cover = append(cover, fmt.Sprintf("%.0f", 100*q.Cover))
-				places = append(places, fmt.Sprint(q.Places))
+				found = append(found, fmt.Sprint(q.NumPlaces))
 				match = append(match, fmt.Sprintf("%.1f", 100*q.Match))
 				chance = append(chance, fmt.Sprintf("%.1f", 100*q.Chance))
 			}
 			fmt.Printf("| %s, %s (%d observations) | %d KiB | %.2f %% | %s %% | %s of %d | %s %% | %s %% |\n", r.program, r.block, r.scores.Live.Observations,
-				of[0].Cache>>10, 100*of[0].Ratio, strings.Join(cover, ", "), strings.Join(places, ", "), of[0].All, strings.Join(match, ", "), strings.Join(chance, ", "))
+				of[0].Cache>>10, 100*of[0].Ratio, strings.Join(cover, ", "), strings.Join(found, ", "), of[0].All, strings.Join(match, ", "), strings.Join(chance, ", "))
 		}
 	}
 }

@@ -129,16 +129,16 @@ func TestComparePlaces(t *testing.T) {
 	const ratio = 42_001. / 102_000
 	// 1,100 observations leave no doubt which are the two worst.
 	want := []report.PlaceScore{
-		{Cache: 4096, Ratio: ratio, Cover: .75, Places: 1, All: 3, Match: 10_000. / 32_000, Chance: 1},
-		{Cache: 4096, Ratio: ratio, Cover: .80, Places: 2, All: 3, Match: 1, Chance: 1},
-		{Cache: 4096, Ratio: ratio, Cover: .90, Places: 2, All: 3, Match: 1, Chance: 1},
-		{Cache: 4096, Ratio: ratio, Cover: .95, Places: 2, All: 3, Match: 1, Chance: 1},
+		{Cache: 4096, Ratio: ratio, Cover: .75, NumPlaces: 1, All: 3, Match: 10_000. / 32_000, Chance: 1},
+		{Cache: 4096, Ratio: ratio, Cover: .80, NumPlaces: 2, All: 3, Match: 1, Chance: 1},
+		{Cache: 4096, Ratio: ratio, Cover: .90, NumPlaces: 2, All: 3, Match: 1, Chance: 1},
+		{Cache: 4096, Ratio: ratio, Cover: .95, NumPlaces: 2, All: 3, Match: 1, Chance: 1},
 	}
 	c := compareJSON(t, "--cache", "4k", wrong, exact)
-	if len(c.Places) != len(want) {
-		t.Fatalf("%+v", c.Places)
+	if len(c.PlaceScores) != len(want) {
+		t.Fatalf("%+v", c.PlaceScores)
 	}
-	for i, q := range c.Places {
+	for i, q := range c.PlaceScores {
 		if math.Abs(q.Ratio-want[i].Ratio) > 1e-9 || math.Abs(q.Match-want[i].Match) > 1e-9 || math.Abs(q.Chance-want[i].Chance) > 1e-9 {
 			t.Errorf("%+v, want %+v", q, want[i])
 		}
@@ -148,8 +148,8 @@ func TestComparePlaces(t *testing.T) {
 		}
 	}
 	// Without --cache, those of the live profile: of 32k nothing misses again but what is cold.
-	if c := compareJSON(t, wrong, exact); len(c.Places) != 4 || c.Places[0].Cache != 32<<10 || c.Places[0].Ratio != 4201./102_000 {
-		t.Errorf("%+v", c.Places)
+	if c := compareJSON(t, wrong, exact); len(c.PlaceScores) != 4 || c.PlaceScores[0].Cache != 32<<10 || c.PlaceScores[0].Ratio != 4201./102_000 {
+		t.Errorf("%+v", c.PlaceScores)
 	}
 	out := strings.Join(strings.Fields(ok(t, "compare", "--cache", "4k,l1d", wrong, exact)), " ")
 	for _, want := range []string{"75% 80% 90% 95% 4.00KiB, 41.2% of accesses 1 2 2 2 of 3 places as many, by the live profile 31.2% 100.0% 100.0% 100.0% of the best choice's misses by chance 100.0% 100.0% 100.0% 100.0% by 1100 observations drawn from the exact ones", "32.0KiB, 4.1% of accesses"} {

@@ -135,7 +135,7 @@ func TestFleet(t *testing.T) { // needs Pyroscope
 	if err := json.Unmarshal(ask("top", "--service=checkout", "--by=l2", "--format=json"), &top); err != nil {
 		t.Fatal(err)
 	}
-	if p := top.Pairs[0]; top.Hosts != 2 || p.Use.Function != "checkout_walk" || leavesOut(p.Share.Low, p.Share.Value, p.Share.High, .2) || top.Places[0].Place.Function != "checkout_walk" {
+	if p := top.Pairs[0]; top.Hosts != 2 || p.Use.Function != "checkout_walk" || leavesOut(p.Share.Low, p.Share.Value, p.Share.High, .2) || top.ByPlace[0].Place.Function != "checkout_walk" {
 		t.Errorf("top: %d hosts, %+v", top.Hosts, p)
 	}
 	var labels report.FleetLabels

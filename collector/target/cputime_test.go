@@ -19,7 +19,7 @@ func TestCPUBetween(t *testing.T) {
 }
 
 // A shared stack's clock goes as fast as threads run at the moment.
-func TestTogether(t *testing.T) {
+func TestCPUTimeOfAll(t *testing.T) {
 	p := &Process{}
 	if n := p.Running(5e9); n != 1 {
 		t.Errorf("%v threads before anything is known, want 1", n)

@@ -14,7 +14,7 @@ var terms = []string{
 	"cold", "censored", "invalidated", "pruned", "lost", "footprint", "miss ratio curve",
 	"private stack", "shared stack", "access source", "access clock",
 	"hold", "tick", "watch", "open access", "epoch", "probe", "group", "rate", "slot", "trap", "period",
-	"stop", "place", "observation", "record", "kind", "count", "cluster", "burst", "budget",
+	"stop", "waypoint", "place", "observation", "record", "kind", "count", "cluster", "burst", "budget",
 }
 
 // glossary is what docs/reference/glossary.md explains.

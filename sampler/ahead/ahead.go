@@ -34,19 +34,19 @@ type Locator struct {
 	started  registers       // where the last Read began
 	vector   vectorRegisters // likewise, once they were needed
 	// tid is whose registers are read, loader loadVector, made once.
-	tid        int
-	vectorRead bool
-	loader     func(*vectorRegisters) error
-	watched    use // that it chose
-	witness    witness
-	first      int    // accesses to be classified, of the last Read
-	settled    bool   // they are
-	headed     bool   // heads are told of
-	heads      *Heads // of the last Tell
-	uses       []use
-	stops      []stop
-	stack      unwind.Stack // as read while the thread is held, empty before
-	sights     sights       // for Seen
+	tid          int
+	vectorRead   bool
+	loader       func(*vectorRegisters) error
+	watched      use // that it chose
+	witness      witness
+	first        int    // accesses to be classified, of the last Read
+	settled      bool   // they are
+	headed       bool   // heads are told of
+	heads        *Heads // of the last Tell
+	uses         []use
+	replayPoints []replayPoint
+	stack        unwind.Stack // as read while the thread is held, empty before
+	sights       sights       // for Seen
 	foretelling
 	spare  []byte // for the next hold's
 	spent  Spent
@@ -416,17 +416,17 @@ func ending(end interp.End) string {
 // before their instructions: a call's access is by the caller, a return's by who
 // returns.
 func (l *Locator) replay(to []Followed) error {
-	l.stops = l.stops[:0]
+	l.replayPoints = l.replayPoints[:0]
 	for i, u := range l.uses {
-		l.stops = append(l.stops, stop{u.at, i, false})
+		l.replayPoints = append(l.replayPoints, replayPoint{u.at, i, false})
 		if u.reuse >= 0 {
-			l.stops = append(l.stops, stop{u.reuse, i, true})
+			l.replayPoints = append(l.replayPoints, replayPoint{u.reuse, i, true})
 		}
 	}
-	slices.SortFunc(l.stops, func(a, b stop) int { return a.at - b.at })
+	slices.SortFunc(l.replayPoints, func(a, b replayPoint) int { return a.at - b.at })
 	done, first := 0, -1
 	var stack *unwind.Snapshot
-	for _, s := range l.stops {
+	for _, s := range l.replayPoints {
 		a := l.log.all[s.at]
 		from := s.at
 		for from > 0 && l.log.all[from-1].Inst == a.Inst {
@@ -483,8 +483,8 @@ func (l *Locator) stepTo(pc uint64) bool {
 	return false
 }
 
-// stop is where the replay looks around: at a use or its reuse.
-type stop struct {
+// replayPoint is where the replay looks around: at a use or its reuse.
+type replayPoint struct {
 	at, use int
 	reuse   bool
 }

@@ -313,7 +313,7 @@ func (c *Checkpoint) Replay(stamps []sampler.Stamp, usual, fast float64) (r Repl
 	m.Start(&c.regs, c)
 	met := newMeetings(stamps)
 	met.usual, met.fast = usual, fast
-	m.StopAt().Set(met.open())
+	m.Waypoints().Set(met.open())
 	for accesses := 0; ; {
 		end := m.Run(replayPiece)
 		if made := m.Accesses(); len(made) > 0 {
@@ -323,8 +323,8 @@ func (c *Checkpoint) Replay(stamps []sampler.Stamp, usual, fast float64) (r Repl
 		r.Instructions += end.Instructions
 		switch {
 		case end.Cause == interp.Arrived:
-			if met.at(m.StopAt().Which(), m.StopAt().Others() == 0, accesses, r.Instructions, m.Load) {
-				m.StopAt().Set(met.open())
+			if met.at(m.Waypoints().Which(), m.Waypoints().Others() == 0, accesses, r.Instructions, m.Load) {
+				m.Waypoints().Set(met.open())
 			}
 		case end.Cause == interp.Syscall && c.call(m):
 		case end.Cause != interp.AccessesDone && end.Cause != interp.InstructionLimit:
@@ -349,11 +349,11 @@ type meetings struct {
 	usual float64 // instructions a nanosecond, of other ways; 0 if that is not known
 	fast  float64 // where no data are waited for; 0 likewise
 	all   []meeting
-	which []int // of all, by the number of the machine's stop
+	which []int // of all, by the number of the machine's waypoint
 }
 
 type meeting struct {
-	stop                   interp.Stop
+	waypoint               interp.Waypoint
 	stamp                  *sampler.Stamp
 	clock                  uint64
 	accesses, instructions int // when it was met first, or -1
@@ -367,11 +367,11 @@ type meeting struct {
 func newMeetings(stamps []sampler.Stamp) *meetings {
 	m := new(meetings)
 	for i := range stamps {
-		m.all = append(m.all, meeting{stop: looseStop(&stamps[i]), stamp: &stamps[i], clock: stamps[i].Clock, accesses: -1})
+		m.all = append(m.all, meeting{waypoint: looseWaypoint(&stamps[i]), stamp: &stamps[i], clock: stamps[i].Clock, accesses: -1})
 	}
 	for i := range m.all {
 		for j := range m.all {
-			if i != j && m.all[i].stop == m.all[j].stop && stamps[i].Near == stamps[j].Near {
+			if i != j && m.all[i].waypoint == m.all[j].waypoint && stamps[i].Near == stamps[j].Near {
 				m.all[i].several = true
 			}
 		}
@@ -379,40 +379,40 @@ func newMeetings(stamps []sampler.Stamp) *meetings {
 	return m
 }
 
-// looseStop is the stop of a stamp where one register may be another.
-func looseStop(s *sampler.Stamp) interp.Stop {
-	stop := s.Stop()
-	stop.Slack = 1
-	return stop
+// looseWaypoint is the waypoint of a stamp where one register may be another.
+func looseWaypoint(s *sampler.Stamp) interp.Waypoint {
+	w := s.Waypoint()
+	w.Slack = 1
+	return w
 }
 
-// open are the stops that may still be met.
-func (m *meetings) open() []interp.Stop {
-	var out []interp.Stop
+// open are the waypoints that may still be met.
+func (m *meetings) open() []interp.Waypoint {
+	var out []interp.Waypoint
 	m.which = m.which[:0]
 	for i := range m.all {
 		if !m.all[i].several {
 			m.which = append(m.which, i)
-			out = append(out, m.all[i].stop)
+			out = append(out, m.all[i].waypoint)
 		}
 	}
 	return out
 }
 
-// at notes that the machine's stop was met, in all registers or in all but one, and says whether others are open now. load
+// at notes that the machine's waypoint was met, in all registers or in all but one, and says whether others are open now. load
 // reads what lies near the registers then.
-func (m *meetings) at(stop int, all bool, accesses, instructions int, load func(addr uint64, b []byte) bool) (changed bool) {
-	first := &m.all[m.which[stop]]
+func (m *meetings) at(waypoint int, all bool, accesses, instructions int, load func(addr uint64, b []byte) bool) (changed bool) {
+	first := &m.all[m.which[waypoint]]
 	for i := range m.all {
 		// Several may have the same registers.
 		switch e := &m.all[i]; {
-		case e.several || e.stop.PC != first.stop.PC || e.stop.Regs != first.stop.Regs:
+		case e.several || e.waypoint.PC != first.waypoint.PC || e.waypoint.Regs != first.waypoint.Regs:
 		case all && nearStamp(e.stamp, load):
 			return e.meet(accesses, instructions)
 		case e.like == 0:
 			e.like, e.likeInstructions = accesses, instructions
 		case e.like != accesses && !e.likes:
-			e.likes, e.stop.Slack, changed = true, 0, true
+			e.likes, e.waypoint.Slack, changed = true, 0, true
 		}
 	}
 	return changed

@@ -43,7 +43,7 @@ type Steps struct {
 	drawn     []int        // by access: its place in the reservoir, or -1
 	way       []passed     // instructions since the thread stood still last
 	confirmed int          // accesses of the log that were made
-	stop      uint64       // where it goes
+	upTo      uint64       // where it goes
 	started   bool
 	torn      bool
 	sequence  uint64           // address of the thread's struct rseq, 0 without
@@ -99,7 +99,7 @@ func (l *Locator) Steps(pid, tid, want, burst, block int, limit time.Duration, p
 // Next is to be called where the thread is held: at first, and each time it has stopped.
 // It says up to which instruction the thread is to go next; or, in end,
 // why it is not to go on. An error is a *Declined.
-func (s *Steps) Next() (stop uint64, end string, err error) {
+func (s *Steps) Next() (upTo uint64, end string, err error) {
 	if err := s.l.readRegs(s.pid, s.tid, samplePages); err != nil {
 		return 0, "", err
 	}
@@ -110,7 +110,7 @@ func (s *Steps) Next() (stop uint64, end string, err error) {
 	if s.started {
 		s.Steps++
 		switch {
-		case programCounter(&s.l.regs) != s.stop:
+		case programCounter(&s.l.regs) != s.upTo:
 			return 0, s.tear(endElsewhere), nil
 		case !s.unchanged():
 			return 0, s.tear(endChanged), nil
@@ -127,9 +127,9 @@ func (s *Steps) Next() (stop uint64, end string, err error) {
 	case clock.Monotonic()-s.begun > s.limit:
 		return 0, endTime, nil
 	}
-	s.stop, end = s.walk(mostOnTheWay)
+	s.upTo, end = s.walk(mostOnTheWay)
 	s.started = true
-	return s.stop, end, nil
+	return s.upTo, end, nil
 }
 
 // arrived takes the instructions on the way as done.

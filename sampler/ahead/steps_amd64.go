@@ -13,7 +13,7 @@ const CanStep = true
 // walk decodes the instructions from where the thread stands and enters their
 // accesses, as far as these are known by its registers there, at most most
 // instructions, and says where that ends. Without a first one it says why.
-func (s *Steps) walk(most int) (stop uint64, cause string) {
+func (s *Steps) walk(most int) (upTo uint64, cause string) {
 	l := s.l
 	regs := operand.X86Regs{GPR: l.regs.GPR, RFLAGS: l.regs.Flags, FSBase: l.regs.FSBase, GSBase: l.regs.GSBase}
 	var written operand.RegSet

@@ -25,8 +25,8 @@ type vvars struct {
 
 var errVVAR = errors.New("no data of the vdso")
 
-// ownVVAR is our own.
-var ownVVAR = sync.OnceValue(func() extent { return vvarOf("self") })
+// vvarOfRdx is rdx's own.
+var vvarOfRdx = sync.OnceValue(func() extent { return vvarOf("self") })
 
 // vvarOf looks through as much of the mappings as may be read while a thread is held: of a
 // process with very many they are not found.
@@ -63,7 +63,7 @@ func (v *vvars) forget(pid int) { delete(v.of, pid) }
 
 // read reads a page of a process's.
 func (v *vvars) read(pid int, addr uint64, buf []byte) error {
-	pages := ownVVAR()
+	pages := vvarOfRdx()
 	theirs, known := v.of[pid]
 	if !known {
 		theirs = vvarOf(fmt.Sprint(pid))
@@ -80,12 +80,12 @@ func (v *vvars) read(pid int, addr uint64, buf []byte) error {
 	if addr < theirs.start || addr+uint64(len(buf)) > theirs.limit {
 		return errVVAR
 	}
-	return copyOwn(buf, pages.start+addr-theirs.start)
+	return copyOfRdx(buf, pages.start+addr-theirs.start)
 }
 
-// copyOwn copies memory of this process, which may not be there: pages of clocks that
+// copyOfRdx copies memory of this process, which may not be there: pages of clocks that
 // are not in use.
-func copyOwn(buf []byte, addr uint64) (err error) {
+func copyOfRdx(buf []byte, addr uint64) (err error) {
 	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
 	defer func() {
 		if recover() != nil {

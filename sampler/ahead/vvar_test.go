@@ -13,7 +13,7 @@ import (
 
 // The vdso's data are found, in this process and in another one, and nothing else is taken for them.
 func TestVVAR(t *testing.T) {
-	pages := ownVVAR()
+	pages := vvarOfRdx()
 	if pages.start == 0 {
 		t.Skip("this kernel maps no [vvar]")
 	}

@@ -12,7 +12,7 @@ const (
 	Unreadable                    // at an access to a page that cannot be read
 	Locked                        // at an atomic access, if Limit.StopLocked
 	MemoryLimit                   // more pages touched than a burst may hold
-	Arrived                       // at Machine.StopAt's registers
+	Arrived                       // at one of Machine.Waypoints
 	numCauses
 )
 

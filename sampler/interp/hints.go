@@ -123,19 +123,19 @@ func (m *Pages) Unchanged() bool {
 			num := h.addrs[i] / pageSize
 			if *h.code[num].asRead() != *h.bufs[i] {
 				same = false
-				h.keepNever(num)
+				h.readAlways(num)
 			}
 		}
 		if done += n; done < len(h.addrs) { // one that can't be read, or not in this way
-			h.keepNever(h.addrs[done] / pageSize)
+			h.readAlways(h.addrs[done] / pageSize)
 			done++
 		}
 	}
 	return same
 }
 
-// keepNever has a page read each time.
-func (h *hints) keepNever(num uint64) {
+// readAlways has a page read each time.
+func (h *hints) readAlways(num uint64) {
 	h.changed[num] = true
 	delete(h.code, num)
 }

@@ -38,8 +38,8 @@ type Machine struct {
 	follows bool
 	path    []uint64 // instructions of the current Run, if it is followed
 
-	stops StopSet
-	stubs *stubs
+	waypoints Waypoints
+	stubs     *stubs
 }
 
 // New returns a machine to be given a thread by Start.
@@ -55,7 +55,7 @@ func (m *Machine) Start(regs *Regs, mem Memory) {
 	m.setRegs(regs)
 	m.Reset(mem)
 	m.code.Start()
-	m.stops.Set(nil)
+	m.waypoints.Set(nil)
 }
 
 // Rewind takes the burst back to its start, whose registers regs are: memory is
@@ -89,8 +89,8 @@ func (m *Machine) Regs(regs *Regs) {
 	}
 }
 
-// StopAt are the places where Runs end, with Arrived.
-func (m *Machine) StopAt() *StopSet { return &m.stops }
+// Waypoints are where Runs end, with Arrived.
+func (m *Machine) Waypoints() *Waypoints { return &m.waypoints }
 
 // Called is the system call that Run has ended at.
 func (m *Machine) Called() (number uint64, args [6]uint64) {
@@ -151,7 +151,7 @@ func (m *Machine) loop(limit Limit) Cause {
 			return InstructionLimit
 		}
 		rip := m.rip
-		if m.stops.At(rip) && m.stops.Arrived(rip, m.r[:]) {
+		if m.waypoints.At(rip) && m.waypoints.Arrived(rip, m.r[:]) {
 			return Arrived
 		}
 		if m.follows {

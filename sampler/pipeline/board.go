@@ -110,7 +110,7 @@ func (b *board) pass(o *operation, accesses []touch, missed bool) {
 	for s := uint64(o.writes); s != 0; s &= s - 1 {
 		b.ready[bits.TrailingZeros64(s)%numStates] = end
 	}
-	b.entered = enter + float64(o.stops)
+	b.entered = enter + float64(o.stalls)
 	b.done = max(b.done, end)
 	b.retired[slot] = b.done
 	if missed {

@@ -9,7 +9,7 @@ import (
 // form is how an instruction goes about its operands.
 type form struct {
 	latency, busy uint8
-	stops         uint8 // cycles in which nothing behind it enters
+	stalls        uint8 // cycles in which nothing behind it enters
 	keeps         bool  // it reads what it writes first
 	noResult      bool  // its first operand is only read
 	setsFlags     bool
@@ -142,7 +142,7 @@ func (f *form) timing(name string) {
 	case hasAny(name, "FENCE"), isOneOf(name, "LDMXCSR", "STMXCSR"):
 		f.latency = fence
 	case isOneOf(name, "PAUSE"):
-		f.stops = pause
+		f.stalls = pause
 	case begins(name, "MOV") || isOneOf(name, "LEA", "POP", "PUSH", "LDDQU"):
 		f.latency = move
 	}

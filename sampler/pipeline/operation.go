@@ -26,7 +26,7 @@ type operation struct {
 	next    uint64 // that of the one behind it; 0: not known
 	latency uint8  // cycles, that of its accesses aside
 	busy    uint8  // cycles for which its unit takes no other
-	stops   uint8  // cycles in which nothing behind it enters
+	stalls  uint8  // cycles in which nothing behind it enters
 	branch  branchKind
 	address registers // that its accesses' addresses are made of
 	reads   registers // that its result needs besides
@@ -51,7 +51,7 @@ func decode(pc uint64, code []byte) *operation {
 	}
 	o.next = pc + uint64(in.Len)
 	f := formOf(in.Op)
-	o.latency, o.busy, o.stops, o.reads, o.writes = f.latency, f.busy, f.stops, f.reads, f.writes
+	o.latency, o.busy, o.stalls, o.reads, o.writes = f.latency, f.busy, f.stalls, f.reads, f.writes
 	if slices.Contains(in.Prefix[:], x86asm.PrefixLOCK) {
 		o.latency = locked
 	}

@@ -28,17 +28,17 @@ func Hurry() (undo func(), err error) {
 }
 
 func setPriority(nice int) error {
-	err := ownThreads(func(tid int) error { return unix.Setpriority(unix.PRIO_PROCESS, tid, nice) })
+	err := threadsOfRdx(func(tid int) error { return unix.Setpriority(unix.PRIO_PROCESS, tid, nice) })
 	if err != nil {
 		return fmt.Errorf("set own priority: %w (CAP_SYS_NICE)", err)
 	}
 	return nil
 }
 
-// ownThreads calls f for each thread of this process; that one has ended is no
+// threadsOfRdx calls f for each thread of this process; that one has ended is no
 // error. One started meanwhile, by a thread that f was not yet called for, is
 // found by looking again until there is nothing new.
-func ownThreads(f func(tid int) error) error {
+func threadsOfRdx(f func(tid int) error) error {
 	seen := make(map[int]bool)
 	for found := true; found; {
 		found = false
@@ -81,7 +81,7 @@ func Patient() (undo func(), err error) {
 }
 
 func setTimerSlack(d time.Duration) error {
-	err := ownThreads(func(tid int) error {
+	err := threadsOfRdx(func(tid int) error {
 		return os.WriteFile(fmt.Sprintf("/proc/%d/timerslack_ns", tid), []byte(strconv.FormatInt(d.Nanoseconds(), 10)), 0)
 	})
 	if err != nil {

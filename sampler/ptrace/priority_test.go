@@ -43,7 +43,7 @@ func TestPatient(t *testing.T) {
 	slacks := func() map[string]int {
 		t.Helper()
 		seen := map[string]int{}
-		if err := ownThreads(func(tid int) error {
+		if err := threadsOfRdx(func(tid int) error {
 			data, err := os.ReadFile(fmt.Sprintf("/proc/%d/timerslack_ns", tid))
 			seen[strings.TrimSpace(string(data))]++
 			return err

@@ -47,11 +47,11 @@ func afterInt1(tid int) bool {
 	return err != nil || code[0] == int1
 }
 
-// ownStrayTraps counts those of rdx.
-var ownStrayTraps uint64
+// strayTrapsOfRdx counts those of rdx.
+var strayTrapsOfRdx uint64
 
-// OwnStrayTraps is how many debug exceptions in this process the kernel did not know as those of its watchpoints.
-func OwnStrayTraps() uint64 { return atomic.LoadUint64(&ownStrayTraps) }
+// StrayTrapsOfRdx is how many debug exceptions in this process the kernel did not know as those of its watchpoints.
+func StrayTrapsOfRdx() uint64 { return atomic.LoadUint64(&strayTrapsOfRdx) }
 
 // strayHandler counts the signal and returns, and strayReturn leaves it. Go's runtime would end the process.
 //

@@ -3,7 +3,7 @@
 // func strayHandler()
 TEXT ·strayHandler(SB), NOSPLIT|NOFRAME, $0-0
 	LOCK
-	INCQ ·ownStrayTraps(SB)
+	INCQ ·strayTrapsOfRdx(SB)
 	RET
 
 // func strayReturn()

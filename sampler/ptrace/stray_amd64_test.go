@@ -10,13 +10,13 @@ import (
 )
 
 // A debug exception without a reason, by which Go's runtime would end the process, is counted and no more.
-func TestOwnStrayTraps(t *testing.T) {
+func TestStrayTrapsOfRdx(t *testing.T) {
 	if err := SurviveStrayTraps(); err != nil {
 		t.Fatal(err)
 	}
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
-	before := OwnStrayTraps()
+	before := StrayTrapsOfRdx()
 	info := [32]int32{0: int32(unix.SIGTRAP), 2: trapBreakpoint} // siginfo_t; a process may send itself any
 	const n = 100
 	for range n {
@@ -25,7 +25,7 @@ func TestOwnStrayTraps(t *testing.T) {
 			t.Fatal(e)
 		}
 	}
-	if got := OwnStrayTraps() - before; got != n {
+	if got := StrayTrapsOfRdx() - before; got != n {
 		t.Errorf("%d traps counted, want %d", got, n)
 	}
 }

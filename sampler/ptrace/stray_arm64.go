@@ -6,7 +6,7 @@ import "golang.org/x/sys/unix"
 
 func strayTrap(int, unix.Signal) bool { return false }
 
-// OwnStrayTraps is how many debug exceptions in this process the kernel did not know as those of its watchpoints.
-func OwnStrayTraps() uint64 { return 0 }
+// StrayTrapsOfRdx is how many debug exceptions in this process the kernel did not know as those of its watchpoints.
+func StrayTrapsOfRdx() uint64 { return 0 }
 
 func SurviveStrayTraps() error { return nil }

@@ -71,10 +71,10 @@ type Tracer struct {
 	alarm   func() // nil unless Once was called, and has not called it
 	alarmAt time.Duration
 
-	awake time.Duration // by Monotonic: when the tracing thread last woke up for an event
-	woke  bool          // for the last event
-	maker int           // process that has made a thread last
-	stops Stops
+	awake      time.Duration // by Monotonic: when the tracing thread last woke up for an event
+	woke       bool          // for the last event
+	maker      int           // process that has made a thread last
+	stopCounts StopCounts
 
 	// RealTime says whether the tracing thread could be made to run before
 	// all ordinary threads; without it, holds are longer on a busy machine.
@@ -382,23 +382,23 @@ func (t *Tracer) wait(flags int) bool {
 	case status.Exited(), status.Signaled():
 		if pid, ok := t.threads.process(tid); ok {
 			if tid == pid {
-				t.stops.add(0, t.woke) // who waits for the process learns of it now
+				t.stopCounts.add(0, t.woke) // who waits for the process learns of it now
 			}
 			t.threads.remove(tid)
 			t.handler.ThreadExited(tid, status)
 		}
 	case status.Stopped():
 		if !t.stopped(tid, status) {
-			t.stops.add(clock.Monotonic()-now, t.woke)
+			t.stopCounts.add(clock.Monotonic()-now, t.woke)
 		}
 	}
 	return true
 }
 
-// Stops are those that come with being traced, sampled or not: at fork, exec, the making
+// StopCounts are of the stops that come with being traced, sampled or not: at fork, exec, the making
 // of a thread, of the maker's and of what is made, and at signals of the target's own. The
 // end of a process counts as one, for its parent is told when the tracer has been.
-type Stops struct {
+type StopCounts struct {
 	N uint64
 	// Woke is for how many of them the tracing thread had to wake up.
 	Woke uint64
@@ -409,7 +409,7 @@ type Stops struct {
 	Stray uint64
 }
 
-func (s *Stops) add(served time.Duration, woke bool) {
+func (s *StopCounts) add(served time.Duration, woke bool) {
 	s.N++
 	s.Served += served
 	if woke {
@@ -417,8 +417,8 @@ func (s *Stops) add(served time.Duration, woke bool) {
 	}
 }
 
-// Stops are those so far. Call it on the tracing thread, or after Detach.
-func (t *Tracer) Stops() Stops { return t.stops }
+// StopCounts are those so far. Call it on the tracing thread, or after Detach.
+func (t *Tracer) StopCounts() StopCounts { return t.stopCounts }
 
 // WokeAfter is how long the tracing thread needed to wake up for the event that it deals with, sent at
 // a moment by Monotonic; ok is false if it was awake.
@@ -455,7 +455,7 @@ func (t *Tracer) stopped(tid int, status unix.WaitStatus) (accounted bool) {
 			return false
 		}
 		if strayTrap(tid, signal) {
-			t.stops.Stray++
+			t.stopCounts.Stray++
 			_ = resume(tid, 0)
 			return false
 		}

@@ -177,7 +177,7 @@ func TestStops(t *testing.T) {
 			}
 			in.Close()
 			<-tr.Done()
-			stops := tr.Stops()
+			stops := tr.StopCounts()
 			t.Logf("%d stops, %d of which woke the tracing thread up, served in %v; %d threads", stops.N, stops.Woke, stops.Served, threads)
 			if n := int(stops.N); n < c.least || n > c.most || threads < c.threads {
 				t.Errorf("%d stops, want %d to %d; %d threads, want %d", n, c.least, c.most, threads, c.threads)

@@ -35,7 +35,7 @@ type Machine struct {
 	max      int // of the current Run
 	done     int
 
-	stops interp.StopSet
+	waypoints interp.Waypoints
 }
 
 // New returns a machine to be given a thread by Start.
@@ -51,7 +51,7 @@ func (m *Machine) Start(regs *Regs, mem interp.Memory) {
 	m.setRegs(regs)
 	m.mem.Reset(mem)
 	m.code.Start()
-	m.stops.Set(nil)
+	m.waypoints.Set(nil)
 }
 
 // Rewind takes the burst back to its start, whose registers regs are: memory is
@@ -88,8 +88,8 @@ func (m *Machine) Regs(regs *Regs) {
 	}
 }
 
-// StopAt are the places where Runs end, with Arrived.
-func (m *Machine) StopAt() *interp.StopSet { return &m.stops }
+// Waypoints are where Runs end, with Arrived.
+func (m *Machine) Waypoints() *interp.Waypoints { return &m.waypoints }
 
 // Called is the system call that Run has ended at.
 func (m *Machine) Called() (number uint64, args [6]uint64) {
@@ -174,7 +174,7 @@ func (m *Machine) loop(limit interp.Limit) interp.Cause {
 		if m.done >= limit.Instructions {
 			return interp.InstructionLimit
 		}
-		if m.stops.At(m.next) && m.stops.Arrived(m.next, m.r[:]) {
+		if m.waypoints.At(m.next) && m.waypoints.Arrived(m.next, m.r[:]) {
 			return interp.Arrived
 		}
 		m.pc = m.next

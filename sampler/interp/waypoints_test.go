@@ -2,20 +2,20 @@ package interp
 
 import "testing"
 
-// A run ends each time the thread comes to a stop with its registers, and goes on
+// A run ends each time the thread comes to a waypoint with its registers, and goes on
 // from there; what is not in the mask does not count.
-func TestStops(t *testing.T) {
+func TestWaypoints(t *testing.T) {
 	// 1: inc rcx; mov [rdi], rcx; and rbx, 3 after inc rbx; jmp 1
 	regs, mem := target(t, "48 ff c1 48 89 0f 48 ff c3 48 83 e3 03 eb f1")
 	m := New()
-	stop := func(rcx, rbx uint64, mask uint32) Stop {
-		s := Stop{PC: regs.RIP, Mask: mask}
+	at := func(rcx, rbx uint64, mask uint32) Waypoint {
+		s := Waypoint{PC: regs.RIP, Mask: mask}
 		s.Regs[RCX], s.Regs[RBX] = regs.GPR[RCX]+rcx, rbx
 		return s
 	}
 	regs.GPR[RBX] = 0
 	m.Start(regs, mem)
-	m.StopAt().Set([]Stop{stop(7, 3, 1<<RCX|1<<RBX), stop(0, 2, 1<<RBX), stop(9, 2, 1<<RCX|1<<RBX)})
+	m.Waypoints().Set([]Waypoint{at(7, 3, 1<<RCX|1<<RBX), at(0, 2, 1<<RBX), at(9, 2, 1<<RCX|1<<RBX)})
 	var got [][2]int
 	for accesses := 0; len(got) < 5; {
 		end := m.Run(Limit{Accesses: 100, Instructions: 60})
@@ -23,7 +23,7 @@ func TestStops(t *testing.T) {
 		if end.Cause != Arrived {
 			break
 		}
-		got = append(got, [2]int{m.StopAt().Which(), accesses})
+		got = append(got, [2]int{m.Waypoints().Which(), accesses})
 	}
 	// rbx is 2 after 2, 6, 10 rounds and so on, 3 after 7; after 9 it is 1.
 	want := [][2]int{{1, 2}, {1, 6}, {0, 7}, {1, 10}, {1, 14}}
@@ -37,6 +37,6 @@ func TestStops(t *testing.T) {
 	}
 	m.Start(regs, mem)
 	if end := m.Run(Limit{Accesses: 20, Instructions: 1000}); end.Cause != AccessesDone {
-		t.Errorf("stops outlive Start: %+v", end)
+		t.Errorf("waypoints outlive Start: %+v", end)
 	}
 }

@@ -1,8 +1,8 @@
 package interp
 
-// A Stop is a state that a thread was seen in: its instruction pointer, and its
+// A Waypoint is a state that a thread was seen in: its instruction pointer, and its
 // general registers by number. Flags and vector registers are not looked at.
-type Stop struct {
+type Waypoint struct {
 	PC   uint64
 	Regs [32]uint64
 	// Mask has a bit for each of Regs that counts.
@@ -11,17 +11,17 @@ type Stop struct {
 	Slack int
 }
 
-// A StopSet ends a Run, with Arrived, each time the thread comes to one of them.
-type StopSet struct {
-	all    []Stop
+// Waypoints end a Run, with Arrived, each time the thread comes to one of them.
+type Waypoints struct {
+	all    []Waypoint
 	mask   uint64 // a bit for each PC modulo 64
 	passed bool   // the last Run has ended here
 	which  int
 	others int
 }
 
-// Set replaces the stops. Those of a Machine are gone after Start.
-func (s *StopSet) Set(all []Stop) {
+// Set replaces them. Those of a Machine are gone after Start.
+func (s *Waypoints) Set(all []Waypoint) {
 	s.all, s.mask, s.passed = append(s.all[:0], all...), 0, false
 	for i := range all {
 		s.mask |= 1 << (all[i].PC % 64)
@@ -29,17 +29,17 @@ func (s *StopSet) Set(all []Stop) {
 }
 
 // Which is the number of the one that ended the last Run.
-func (s *StopSet) Which() int { return s.which }
+func (s *Waypoints) Which() int { return s.which }
 
-// Others is how many registers were not the stop's then.
-func (s *StopSet) Others() int { return s.others }
+// Others is how many registers were not the waypoint's then.
+func (s *Waypoints) Others() int { return s.others }
 
-// At says whether there may be a stop at pc.
-func (s *StopSet) At(pc uint64) bool { return s.mask>>(pc%64)&1 != 0 }
+// At says whether there may be one at pc.
+func (s *Waypoints) At(pc uint64) bool { return s.mask>>(pc%64)&1 != 0 }
 
 // Arrived says whether there is one with these registers that the last Run has not
 // ended at.
-func (s *StopSet) Arrived(pc uint64, regs []uint64) bool {
+func (s *Waypoints) Arrived(pc uint64, regs []uint64) bool {
 	if s.passed {
 		s.passed = false
 		return false
@@ -56,8 +56,8 @@ func (s *StopSet) Arrived(pc uint64, regs []uint64) bool {
 	return false
 }
 
-// others counts the registers that are not the stop's, of no more than one too many.
-func (s *Stop) others(regs []uint64) (n int) {
+// others counts the registers that are not the waypoint's, of no more than one too many.
+func (s *Waypoint) others(regs []uint64) (n int) {
 	for i := range s.Regs {
 		if s.Mask>>i&1 != 0 && s.Regs[i] != regs[i] {
 			if n++; n > s.Slack {
