@@ -25,6 +25,9 @@ const (
 	TooWide
 )
 
+// Unknown says that nothing is known of the point beside its band. Of others that are not quoted High is a bound.
+func (q Quote) Unknown() bool { return q == BelowResolution || q == TooWide }
+
 func (q Quote) String() string {
 	switch q {
 	case Quoted:

@@ -325,8 +325,8 @@ func (r *DiffReport) Text() string {
 		wrap(&b, "! ", m)
 	}
 	if a, z := r.Waits[0], r.Waits[1]; a != nil && z != nil {
-		wrap(&b, "waits", fmt.Sprintf("for data %.0f%% of the CPU time before (95%% band %.0f to %.0f), %.0f%% after (%.0f to %.0f)",
-			100*a.Value, 100*a.Low, 100*a.High, 100*z.Value, 100*z.Low, 100*z.High))
+		wrap(&b, "waits", fmt.Sprintf("for data %s of the CPU time before (95%% band %.0f to %.0f), %s after (%.0f to %.0f)",
+			WholePercent(a.Value), 100*a.Low, 100*a.High, WholePercent(z.Value), 100*z.Low, 100*z.High))
 	}
 	fmt.Fprintf(&b, "\nmiss ratio, %% of accesses; * where the change is not chance\n\n%15s %8s %8s %8s  %s\n", "", "before", "after", "change", "95 % confidence")
 	for _, c := range r.Caches {

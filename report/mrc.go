@@ -170,7 +170,7 @@ func (c *missCurve) writeText(b *strings.Builder, r *MissRatios, utf8 bool) {
 		bar := q.raw.MissRatio
 		if q.MissRatio == nil {
 			ratio = below(q.High)
-			if q.raw.Quote == model.BelowResolution || q.raw.Quote == model.TooWide {
+			if q.raw.Quote.Unknown() {
 				ratio = "?"
 			}
 			bar = 0

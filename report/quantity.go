@@ -48,6 +48,9 @@ func Percent(part, whole float64) string {
 	return fmt.Sprintf("%.1f%%", p)
 }
 
+// WholePercent writes a share without decimals, of what is not known to any.
+func WholePercent(share float64) string { return fmt.Sprintf("%.0f%%", 100*share) }
+
 // below is a bound on a share.
 func below(part float64) string { return "<" + strings.TrimPrefix(Percent(part, 1), "<") }
 

@@ -92,7 +92,7 @@ func (u *Until) Ended() string {
 	if u.Within == 0 {
 		return ""
 	}
-	short := fmt.Sprintf("not within %.0f%%, as was asked", 100*u.Within)
+	short := fmt.Sprintf("not within %s, as was asked", WholePercent(u.Within))
 	switch said := u.String(); {
 	case u.last == nil:
 		return fmt.Sprintf("misses at %s: %s: profile longer", Bytes(float64(u.Size)), short)
@@ -121,13 +121,13 @@ func (u *Until) String() string {
 	if p.Quote != model.Quoted {
 		return said + fmt.Sprintf("below %.3g%% so far", 100*p.High)
 	}
-	said += fmt.Sprintf("%.2g%% [%.2g, %.2g], within %.0f%%", 100*p.MissRatio, 100*p.Low, 100*p.High, 100*halfBand(p))
+	said += fmt.Sprintf("%.2g%% [%.2g, %.2g], within %s", 100*p.MissRatio, 100*p.Low, 100*p.High, WholePercent(halfBand(p)))
 	if u.enough() {
 		return said
 	}
 	switch more, least, _ := u.left(); {
 	case u.bounded():
-		said += fmt.Sprintf("; it will not come below %.0f%% (--access-rate, if you know it)", 100*least)
+		said += fmt.Sprintf("; it will not come below %s (--access-rate, if you know it)", WholePercent(least))
 	case more > 0:
 		said += fmt.Sprintf("; about %v more", more.Round(time.Second))
 	}

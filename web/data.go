@@ -90,6 +90,8 @@ type curve struct {
 	Low   []float64 `json:"low"`
 	High  []float64 `json:"high"`
 	Note  []string  `json:"note"` // why a ratio is not to be quoted
+	// Unknown is of such a ratio: nothing is known beside the band, and its upper end is no bound that tells something.
+	Unknown []bool `json:"unknown"`
 }
 
 // countBands is Garwood's band of counts, for k in equal steps of its logarithm: the browser takes
@@ -343,7 +345,7 @@ func newCurve(c *model.Curve) *curve {
 	out := &curve{}
 	for _, q := range c.Points {
 		out.Ratio, out.Low, out.High = append(out.Ratio, q.MissRatio), append(out.Low, q.Low), append(out.High, q.High)
-		out.Note = append(out.Note, q.Quote.String())
+		out.Note, out.Unknown = append(out.Note, q.Quote.String()), append(out.Unknown, q.Quote.Unknown())
 	}
 	return out
 }

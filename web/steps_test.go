@@ -272,3 +272,18 @@ func TestSquares(t *testing.T) {
 		t.Error("nothing was compared")
 	}
 }
+
+// Where rdx mrc prints a question mark the page does, whatever the words beside it are.
+func TestUnknownPoints(t *testing.T) {
+	var c model.Curve
+	all := []model.Quote{model.Quoted, model.TooRare, model.BelowResolution, model.BeyondObservation, model.TooWide}
+	for _, q := range all {
+		c.Points = append(c.Points, model.Point{Quote: q})
+	}
+	x := newCurve(&c)
+	for i, q := range all {
+		if want := q == model.BelowResolution || q == model.TooWide; x.Unknown[i] != want || (x.Note[i] == "") != (q == model.Quoted) {
+			t.Errorf("%v: unknown %v, want %v, %q", q, x.Unknown[i], want, x.Note[i])
+		}
+	}
+}

@@ -219,7 +219,7 @@ func (a *Answer) says() string {
 	if !v.Known {
 		return "not known whether it is bound by memory: " + v.Why
 	}
-	about := fmt.Sprintf("%s of its CPU time (95%% band %s to %s)", percent(v.Memory.Value), percent(v.Memory.Low), percent(v.Memory.High))
+	about := fmt.Sprintf("%s of its CPU time (95%% band %s to %s)", report.WholePercent(v.Memory.Value), report.WholePercent(v.Memory.Low), report.WholePercent(v.Memory.High))
 	switch {
 	case v.Memory.High-v.Memory.Low > 0.6:
 		about = "perhaps bound by memory, " + report.Plural(v.Samples, "sample") + " can't tell: it waits for data " + about
@@ -240,8 +240,6 @@ func (a *Answer) says() string {
 	}
 	return about
 }
-
-func percent(share float64) string { return fmt.Sprintf("%.0f%%", 100*share) }
 
 // perSecond writes a rate of bytes.
 func perSecond(bytes float64) string { return report.Bytes(bytes) + "/s" }

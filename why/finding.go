@@ -204,7 +204,7 @@ func split(a *Answer) (out []Finding) {
 		c := band(cost, cost-a.Verdict.Memory.Low*w.Fetches/fetches, a.Verdict.Memory.High*w.Fetches/fetches-cost)
 		f := Finding{Rule: "split", Title: fmt.Sprintf("little of each line is used: %.0f of 64 bytes, in steps of %d", w.Used, step), Place: w.Place, File: w.File, Line: w.Line,
 			Data: w.Data, Samples: w.Windows, weight: cost, Cost: &c}
-		f.Evidence = []string{fmt.Sprintf("%s of all lines that are fetched come here, in steps of %d bytes, %.0f bytes used of each", percent(w.Fetches/fetches), step, w.Used)}
+		f.Evidence = []string{fmt.Sprintf("%s of all lines that are fetched come here, in steps of %d bytes, %.0f bytes used of each", report.WholePercent(w.Fetches/fetches), step, w.Used)}
 		f.addMembers(a)
 		f.Try = "keep the members that this loop uses in arrays of their own (structure of arrays), or split the structure into a hot and a cold part"
 		f.Gives = fmt.Sprintf("as many items with %.1f times fewer lines", 64/max(w.Used, 1))

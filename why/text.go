@@ -18,7 +18,7 @@ func (a *Answer) Text() string {
 	v := &a.Verdict
 	if v.Known {
 		wrap(&b, "  ", fmt.Sprintf("%s waits at accesses that no prefetcher foresees, %s for lines that come in order; %s of %s of CPU time.",
-			percent(v.Waits.Value), percent(v.Streams.Value), report.Plural(v.Samples, "sample"), report.Nanoseconds(v.CPU*1e9)))
+			report.WholePercent(v.Waits.Value), report.WholePercent(v.Streams.Value), report.Plural(v.Samples, "sample"), report.Nanoseconds(v.CPU*1e9)))
 	}
 	if len(a.Traffic) > 0 {
 		b.WriteString("\ntraffic, a second of CPU time\n")
@@ -56,14 +56,14 @@ func (a *Answer) unknown() string {
 	if !a.Verdict.Known {
 		return "they rest on where time goes, which is not known."
 	}
-	return fmt.Sprintf("that it waits for %s to %s of its time is too wide a band for any; profile longer, or with more --overhead.", percent(a.Verdict.Memory.Low), percent(a.Verdict.Memory.High))
+	return fmt.Sprintf("that it waits for %s to %s of its time is too wide a band for any; profile longer, or with more --overhead.", report.WholePercent(a.Verdict.Memory.Low), report.WholePercent(a.Verdict.Memory.High))
 }
 
 func (f *Finding) text(b *strings.Builder, n int) {
 	b.WriteByte('\n')
 	head := f.Title
 	if f.Cost != nil {
-		head += fmt.Sprintf(": %s of the time (%s to %s)", percent(f.Cost.Value), percent(f.Cost.Low), percent(f.Cost.High))
+		head += fmt.Sprintf(": %s of the time (%s to %s)", report.WholePercent(f.Cost.Value), report.WholePercent(f.Cost.Low), report.WholePercent(f.Cost.High))
 	}
 	wrap(b, fmt.Sprintf("%d. ", n), strings.ToUpper(head[:1])+head[1:])
 	wrap(b, "   at ", strings.Join(strings.Fields(f.Place), " "))
@@ -100,7 +100,7 @@ func (a *Answer) walksText(b *strings.Builder) {
 		if class == "" {
 			class = "unknown"
 		}
-		fmt.Fprintf(b, "%7s %-11s %8s %3.0f/64 %6s  %s\n", report.Percent(w.Fetches, all), class, step, w.Used, percent(w.Written), report.Shorten(w.Place, 48))
+		fmt.Fprintf(b, "%7s %-11s %8s %3.0f/64 %6s  %s\n", report.Percent(w.Fetches, all), class, step, w.Used, report.WholePercent(w.Written), report.Shorten(w.Place, 48))
 	}
 }
 

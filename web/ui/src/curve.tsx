@@ -20,7 +20,7 @@ export function said(curve: Curve | null, c: number): string {
   if (low === high) return percent(ratio, 1);
   const band = `[${percent(low, 1)}, ${percent(high, 1)}]`;
   if (!note) return `${percent(ratio, 1)} ${band}`;
-  if (note === "below the clock's resolution" || note === "not known without the access rate") return `? ${band}`;
+  if (curve.unknown[c]) return `? ${band}`;
   return `<${percent(high, 1).replace("<", "")} ${band}`;
 }
 

@@ -18,7 +18,8 @@ export interface Curve {
   ratio: number[];
   low: number[];
   high: number[];
-  note: string[];
+  note: string[]; // why a ratio is not to be quoted
+  unknown: boolean[]; // beside its band
 }
 
 export interface Place {
