@@ -1,13 +1,11 @@
 package pprofout
 
 import (
-	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
 	"math"
 	"regexp"
-	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -49,34 +47,7 @@ func (s *session) comments(digest []byte) []string {
 	add("duration", p.Duration.String())
 	add("command", p.Command)
 	add("source", p.Source)
-	add("clock.name", p.Clock.Name)
-	add("clock.unit", p.Clock.Unit)
-	add("clock.rate", formatFloat(p.Clock.Rate))
-	add("clock.rate_source", p.Clock.RateSource)
-	if p.Clock.RateHigh > 0 {
-		add("clock.rate_low", formatFloat(p.Clock.RateLow))
-		add("clock.rate_high", formatFloat(p.Clock.RateHigh))
-	}
-	if p.Clock.WaitNS > 0 {
-		add("clock.plain_ns", formatFloat(p.Clock.PlainNS))
-		add("clock.wait_ns", formatFloat(p.Clock.WaitNS))
-	}
-	if p.Clock.WaitWithin > 0 {
-		add("clock.wait_within", formatFloat(p.Clock.WaitWithin))
-	}
-	if p.Clock.Misplaced > 0 {
-		add("clock.misplaced", formatFloat(p.Clock.Misplaced))
-	}
-	if p.Clock.ColdNS > 0 {
-		add("clock.cold_ns", formatFloat(p.Clock.ColdNS))
-	}
-	if p.Clock.ColdWithin > 0 {
-		add("clock.cold_within", formatFloat(p.Clock.ColdWithin))
-	}
-	if p.Clock.Touches > 0 {
-		add("clock.touches", formatFloat(p.Clock.Touches))
-	}
-	add("clock.resolution", formatFloat(p.Clock.Resolution))
+	addClock(add, &p.Clock)
 	add("period", formatFloat(p.Period))
 	add("block", strconv.Itoa(p.Block))
 	add("bins_per_octave", strconv.Itoa(p.BinsPerOctave))
@@ -89,6 +60,57 @@ func (s *session) comments(digest []byte) []string {
 	if p.ExactDistances {
 		add("distances", "exact")
 	}
+	addMachine(add, p)
+	add("observations", strconv.FormatInt(s.observations, 10))
+	for _, c := range p.Counts {
+		add("count", fmt.Sprintf("%d %s", c.N, text(string(c.Name)))) // text as in its sample
+	}
+	if s.useOmitted {
+		add("use", "omitted")
+	}
+	for _, c := range p.Comments {
+		add("comment", c)
+	}
+	return signed(kv, digest)
+}
+
+// adding adds a line to those of a session.
+type adding func(key, value string)
+
+// addClock adds what is known of a clock.
+func addClock(add adding, c *model.Clock) {
+	add("clock.name", c.Name)
+	add("clock.unit", c.Unit)
+	add("clock.rate", formatFloat(c.Rate))
+	add("clock.rate_source", c.RateSource)
+	if c.RateHigh > 0 {
+		add("clock.rate_low", formatFloat(c.RateLow))
+		add("clock.rate_high", formatFloat(c.RateHigh))
+	}
+	if c.WaitNS > 0 {
+		add("clock.plain_ns", formatFloat(c.PlainNS))
+		add("clock.wait_ns", formatFloat(c.WaitNS))
+	}
+	if c.WaitWithin > 0 {
+		add("clock.wait_within", formatFloat(c.WaitWithin))
+	}
+	if c.Misplaced > 0 {
+		add("clock.misplaced", formatFloat(c.Misplaced))
+	}
+	if c.ColdNS > 0 {
+		add("clock.cold_ns", formatFloat(c.ColdNS))
+	}
+	if c.ColdWithin > 0 {
+		add("clock.cold_within", formatFloat(c.ColdWithin))
+	}
+	if c.Touches > 0 {
+		add("clock.touches", formatFloat(c.Touches))
+	}
+	add("clock.resolution", formatFloat(c.Resolution))
+}
+
+// addMachine adds caches, and what accesses cost.
+func addMachine(add adding, p *model.Profile) {
 	for _, c := range p.Caches {
 		add("cache", fmt.Sprintf("%s %d %d %d", c.Level, c.Size, c.Ways, c.Line))
 		if c.Assumed {
@@ -104,17 +126,10 @@ func (s *session) comments(digest []byte) []string {
 	for _, c := range p.CostsOn {
 		add("cost_on", fmt.Sprintf("%d %.3g %.3g %.3g", c.Bytes, c.Waits, c.Streams, c.Apart))
 	}
-	add("observations", strconv.FormatInt(s.observations, 10))
-	for _, c := range p.Counts {
-		add("count", fmt.Sprintf("%d %s", c.N, text(string(c.Name)))) // text as in its sample
-	}
-	if s.useOmitted {
-		add("use", "omitted")
-	}
-	for _, c := range p.Comments {
-		add("comment", c)
-	}
+}
 
+// signed puts before each line an ID drawn from all of them and from a digest.
+func signed(kv [][2]string, digest []byte) []string {
 	h := sha256.New()
 	h.Write(digest)
 	for _, l := range kv {
@@ -176,8 +191,14 @@ func parseComments(lines []string) (sessions []*session, other []string, err err
 	return sessions, other, nil
 }
 
+// set takes what a line says.
 func (s *session) set(key, v string) error {
 	p := &s.head
+	if to := clockAmount(&p.Clock, key); to != nil {
+		var err error
+		*to, err = parseAmount(v)
+		return err
+	}
 	var err error
 	switch key {
 	case "format":
@@ -201,30 +222,8 @@ func (s *session) set(key, v string) error {
 		p.Clock.Name = v
 	case "clock.unit":
 		p.Clock.Unit = v
-	case "clock.rate":
-		p.Clock.Rate, err = parseAmount(v)
-	case "clock.rate_low":
-		p.Clock.RateLow, err = parseAmount(v)
-	case "clock.rate_high":
-		p.Clock.RateHigh, err = parseAmount(v)
 	case "clock.rate_source":
 		p.Clock.RateSource = v
-	case "clock.plain_ns":
-		p.Clock.PlainNS, err = parseAmount(v)
-	case "clock.wait_ns":
-		p.Clock.WaitNS, err = parseAmount(v)
-	case "clock.wait_within":
-		p.Clock.WaitWithin, err = parseAmount(v)
-	case "clock.misplaced":
-		p.Clock.Misplaced, err = parseAmount(v)
-	case "clock.cold_ns":
-		p.Clock.ColdNS, err = parseAmount(v)
-	case "clock.cold_within":
-		p.Clock.ColdWithin, err = parseAmount(v)
-	case "clock.touches":
-		p.Clock.Touches, err = parseAmount(v)
-	case "clock.resolution":
-		p.Clock.Resolution, err = parseAmount(v)
 	case "period":
 		p.Period, err = parseAmount(v)
 	case "block":
@@ -272,6 +271,35 @@ func (s *session) set(key, v string) error {
 		// A key of a later version of this format adds what can be ignored.
 	}
 	return err
+}
+
+// clockAmount is where an amount of a clock's is kept; nil if the key is no such.
+func clockAmount(c *model.Clock, key string) *float64 {
+	switch key {
+	case "clock.rate":
+		return &c.Rate
+	case "clock.rate_low":
+		return &c.RateLow
+	case "clock.rate_high":
+		return &c.RateHigh
+	case "clock.plain_ns":
+		return &c.PlainNS
+	case "clock.wait_ns":
+		return &c.WaitNS
+	case "clock.wait_within":
+		return &c.WaitWithin
+	case "clock.misplaced":
+		return &c.Misplaced
+	case "clock.cold_ns":
+		return &c.ColdNS
+	case "clock.cold_within":
+		return &c.ColdWithin
+	case "clock.touches":
+		return &c.Touches
+	case "clock.resolution":
+		return &c.Resolution
+	}
+	return nil
 }
 
 // writtenBy names the rdx that wrote a profile, if it is known.
@@ -323,120 +351,6 @@ func appendCostOn(costs []model.Cost, v string) ([]model.Cost, error) {
 		err = fmt.Errorf("sizes that costs were measured on do not grow")
 	}
 	return append(costs, c), err
-}
-
-// combine merges the sessions of one file by the rules of the package
-// documentation.
-func combine(sessions []*session) (*model.Profile, error) {
-	p := sessions[0].head
-	p.Counts = nil
-	p.Comments = nil
-	p.Duration = 0
-	touched, untold := int64(0), false
-	counts := map[model.CountName]int64{}
-	var writers, commands, sources, rateSources []string
-	var weight, rate, rateLow, rateHigh, touches, plain, wait, within, coldWithin, cold, period, effect float64
-	known, unknown := false, false // an interval of the rate, and how long accesses wait
-	minRate, maxRate := math.Inf(1), math.Inf(-1)
-	for _, s := range sessions {
-		h := &s.head
-		switch {
-		case h.Clock.Name != p.Clock.Name || h.Clock.Unit != p.Clock.Unit:
-			return nil, fmt.Errorf("merged profiles have different clocks, %s in %s and %s in %s: read them one by one",
-				p.Clock.Name, p.Clock.Unit, h.Clock.Name, h.Clock.Unit)
-		case h.Block != p.Block:
-			return nil, fmt.Errorf("merged profiles have different blocks, %d and %d bytes: read them one by one", p.Block, h.Block)
-		case h.ExactDistances != p.ExactDistances:
-			return nil, fmt.Errorf("merged profiles have exact and derived stack distances: read them one by one")
-		case !slices.Equal(h.Caches, p.Caches):
-			return nil, fmt.Errorf("merged profiles are of machines with different caches, %v and %v: read them one by one", p.Caches, h.Caches)
-		}
-		if !h.Start.IsZero() && (p.Start.IsZero() || h.Start.Before(p.Start)) {
-			p.Start = h.Start
-		}
-		if h.Duration > math.MaxInt64-p.Duration {
-			return nil, fmt.Errorf("durations of merged profiles add up to more than 292 years")
-		}
-		p.Duration += h.Duration
-		p.Clock.Resolution = max(p.Clock.Resolution, h.Clock.Resolution)
-		p.BinsPerOctave = min(p.BinsPerOctave, h.BinsPerOctave)
-		p.Resident = max(p.Resident, h.Resident)
-		touched += h.Touched
-		untold = untold || h.Touched == 0
-		if h.Writer != "" {
-			writers = appendNew(writers, h.Writer)
-		}
-		commands = appendNew(commands, h.Command)
-		sources = appendNew(sources, h.Source)
-		rateSources = appendNew(rateSources, h.Clock.RateSource)
-		for _, c := range h.Counts {
-			if c.N > math.MaxInt64-counts[c.Name] {
-				return nil, fmt.Errorf("counts %q of merged profiles overflow", c.Name)
-			}
-			counts[c.Name] += c.N
-		}
-		for _, c := range h.Comments {
-			p.Comments = appendNew(p.Comments, c)
-		}
-		w := float64(max(s.observations, 1))
-		weight += w
-		rate += w * h.Clock.Rate
-		touches += w * h.Clock.Touches
-		plain += w * h.Clock.PlainNS
-		wait = max(wait, h.Clock.WaitNS)
-		cold += w * h.Clock.ColdNS
-		within, coldWithin, p.Clock.Misplaced = max(within, h.Clock.WaitWithin), max(coldWithin, h.Clock.ColdWithin), max(p.Clock.Misplaced, h.Clock.Misplaced)
-		unknown = unknown || h.Clock.WaitNS > 0 && h.Clock.WaitWithin == 0
-		if h.Clock.RateHigh > 0 {
-			rateLow, rateHigh, known = rateLow+w*h.Clock.RateLow, rateHigh+w*h.Clock.RateHigh, true
-		} else {
-			rateLow, rateHigh = rateLow+w*h.Clock.Rate, rateHigh+w*h.Clock.Rate
-		}
-		period += w * h.Period
-		effect += w * h.DesignEffect
-		minRate, maxRate = min(minRate, h.Clock.Rate), max(maxRate, h.Clock.Rate)
-	}
-	if p.Touched = touched; untold || touched < 0 {
-		p.Touched = 0
-	}
-	if n := len(sessions); n > 1 {
-		p.Writer = strings.Join(writers, " + ")
-		p.Command = strings.Join(commands, " + ")
-		p.Source = strings.Join(sources, " + ")
-		p.Clock.RateSource = strings.Join(rateSources, model.MergedSources)
-		p.Period = period / weight
-		p.Clock.Touches = touches / weight
-		p.Clock.PlainNS, p.Clock.WaitNS = plain/weight, wait
-		if p.Clock.ColdNS, p.Clock.ColdWithin, p.Clock.WaitWithin = cold/weight, coldWithin, within; unknown {
-			p.Clock.WaitWithin = 0
-		}
-		if known { // each session's interval: what they have in common does not become less
-			p.Clock.RateLow, p.Clock.RateHigh = rateLow/weight, rateHigh/weight
-		}
-		p.DesignEffect = effect / weight
-		p.Comments = append(p.Comments, fmt.Sprintf(model.MergedFrom+" %d sessions", n))
-		if minRate != maxRate {
-			p.Clock.Rate = rate / weight
-			p.Comments = append(p.Comments, fmt.Sprintf(model.RatesDiffer+", %s to %s: each sample keeps its own, the clock's is their mean weighted by observations",
-				formatFloat(minRate), formatFloat(maxRate)))
-		}
-	}
-	for name, n := range counts {
-		p.Counts = append(p.Counts, model.Count{Name: name, N: n})
-	}
-	sortCounts(p.Counts)
-	return &p, nil
-}
-
-func sortCounts(c []model.Count) {
-	slices.SortFunc(c, func(a, b model.Count) int { return cmp.Compare(a.Name, b.Name) })
-}
-
-func appendNew(list []string, s string) []string {
-	if slices.Contains(list, s) {
-		return list
-	}
-	return append(list, s)
 }
 
 // parseWithin reads up to how many bytes of data a cost holds, and its number.

@@ -221,92 +221,109 @@ type label struct {
 	number          int64
 }
 
-// labels are those of a group, until the next call.
-func (e *encoder) labels(g *group) (out []label) {
-	out = e.label[:0]
-	defer func() { e.label = out }()
-	str := func(key, s string) {
-		if s != "" {
-			out = append(out, label{key: key, text: s})
-		}
+// labelList are labels of a sample; those that say nothing are left out.
+type labelList []label
+
+func (l *labelList) text(key, s string) {
+	if s != "" {
+		*l = append(*l, label{key: key, text: s})
 	}
-	num := func(key, unit string, v int64) { out = append(out, label{key: key, unit: unit, number: v}) }
+}
+
+func (l *labelList) flag(key string, is bool) {
+	if is {
+		l.text(key, "true")
+	}
+}
+
+// number is added even if it is 0, and some is not.
+func (l *labelList) number(key, unit string, v int64) {
+	*l = append(*l, label{key: key, unit: unit, number: v})
+}
+
+func (l *labelList) some(key, unit string, v int64) {
+	if v != 0 {
+		l.number(key, unit, v)
+	}
+}
+
+// labels are those of a group, until the next call.
+func (e *encoder) labels(g *group) []label {
+	out := labelList(e.label[:0])
 	op := ""
 	if g.op != model.OpUnknown || g.latency {
 		op = g.op.String()
 	}
 	switch {
 	case g.loss != "":
-		str(kindLabel, g.kind.String())
-		return out
+		out.text(kindLabel, g.kind.String())
 	case g.window.kind != "":
 		return g.window.labels(g)
 	case g.latency:
-		str(kindLabel, latency)
-		str(accessLabel, op)
-		str(sourceLabel, g.source)
-		num(tidLabel, tidLabel, int64(g.tid))
-		return out
+		out.text(kindLabel, latency)
+		out.text(accessLabel, op)
+		out.text(sourceLabel, g.source)
+		out.number(tidLabel, tidLabel, int64(g.tid))
+	default:
+		e.recordLabels(&out, g, op)
 	}
-	str(kindLabel, g.kind.String())
-	str(clockLabel, text(e.p.Clock.Name))
-	str(accessLabel, op)
-	if g.below {
-		str(belowLabel, "true")
-	}
-	str(dataLabel, g.data)
-	if g.exact {
-		str(exactLabel, "true")
-	}
+	e.label = out
+	return out
+}
+
+// recordLabels are those of records.
+func (e *encoder) recordLabels(out *labelList, g *group, op string) {
+	out.text(kindLabel, g.kind.String())
+	out.text(clockLabel, text(e.p.Clock.Name))
+	out.text(accessLabel, op)
+	out.flag(belowLabel, g.below)
+	out.text(dataLabel, g.data)
+	out.flag(exactLabel, g.exact)
 	if g.half.half {
-		str(pairLabel, g.half.pair.String())
+		out.text(pairLabel, g.half.pair.String())
 	}
-	str(sourceLabel, g.source)
-	num(tidLabel, tidLabel, int64(g.tid))
-	if g.epoch != 0 {
-		num(epochLabel, epochLabel, int64(g.epoch))
-	}
-	if g.hold != 0 {
-		num(holdLabel, holdLabel, int64(g.hold))
-	}
-	if g.open != 0 {
-		num(openLabel, openLabel, int64(g.open))
-	}
-	if g.jackknife != 0 {
-		num(groupLabel, groupLabel, int64(g.jackknife))
-	}
+	out.text(sourceLabel, g.source)
+	out.number(tidLabel, tidLabel, int64(g.tid))
+	out.some(epochLabel, epochLabel, int64(g.epoch))
+	out.some(holdLabel, holdLabel, int64(g.hold))
+	out.some(openLabel, openLabel, int64(g.open))
+	out.some(groupLabel, groupLabel, int64(g.jackknife))
 	if g.stackKind != model.StackOwn {
-		str(stackLabel, g.stackKind.String())
+		out.text(stackLabel, g.stackKind.String())
 	}
 	if g.end != 0 {
-		num(endLabel, tidLabel, int64(g.end))
-		num(usedLabel, "address", int64(g.used))
-		num(writeLabel, "address", int64(g.wrote))
+		out.number(endLabel, tidLabel, int64(g.end))
+		out.number(usedLabel, "address", int64(g.used))
+		out.number(writeLabel, "address", int64(g.wrote))
 	}
-	str(memberLabel, g.members[0])
-	str(writtenMemberLabel, g.members[1])
+	out.text(memberLabel, g.members[0])
+	out.text(writtenMemberLabel, g.members[1])
+	e.lengthLabels(out, g)
+}
+
+// lengthLabels are how long the reuse was, in time and in blocks, and how far was read ahead for it.
+func (e *encoder) lengthLabels(out *labelList, g *group) {
 	if g.kind.Parts().Timed {
-		num(reuseTime, "accesses", int64(g.time))
+		out.number(reuseTime, "accesses", int64(g.time))
 		if e.p.Clock.Unit == nanoseconds {
-			num(cpuTime, nanoseconds, int64(g.native))
+			out.number(cpuTime, nanoseconds, int64(g.native))
 		}
 	}
 	if g.distinct > 0 {
-		num(distinct, "blocks", int64(g.distinct))
+		out.number(distinct, "blocks", int64(g.distinct))
 	}
 	if g.after > 0 || g.half.half {
-		num(readAhead, "accesses", int64(g.after))
+		out.number(readAhead, "accesses", int64(g.after))
 	}
 	if g.hot > 0 {
-		num(hotSet, "blocks", int64(g.hot))
+		out.number(hotSet, "blocks", int64(g.hot))
 	}
 	if g.half.half {
-		num(pairTime, "accesses", int64(g.half.pairTime))
+		out.number(pairTime, "accesses", int64(g.half.pairTime))
 	}
 	if l, ok := g.distanceLabel(); ok {
-		out = append(out, l)
+		*out = append(*out, l)
 	}
-	return out
 }
 
 // distanceLabel is the mean distance; there is none without reuses.

@@ -288,8 +288,7 @@ func (d *decoder) sample(s *sample) error {
 			return fmt.Errorf("value %d of %s is negative: the difference of two profiles is not a profile", v, d.in.SampleType[i].Type)
 		}
 	}
-	value := func(i int) int64 { return s.values[d.column[i]] }
-	n := value(0)
+	n := s.values[d.column[0]]
 	if n > math.MaxInt64-d.total {
 		return fmt.Errorf("observations add up to more than %d", int64(math.MaxInt64))
 	}
@@ -310,13 +309,36 @@ func (d *decoder) sample(s *sample) error {
 		return nil
 	}
 
-	r := model.Record{Kind: kind, Weight: model.Weight{Observations: n, Accesses: float64(value(1))}, Derived: model.Derived{Reuses: float64(value(2))}}
+	r := model.Record{Kind: kind}
+	d.weights(&r, s)
+	if err := d.labels(&r, s); err != nil {
+		return err
+	}
+	if err := d.times(&r, s); err != nil {
+		return err
+	}
+	if err := d.useAndEnd(&r, stack); err != nil {
+		return err
+	}
+	d.p.Records = append(d.p.Records, r)
+	return nil
+}
+
+// weights takes a sample's values.
+func (d *decoder) weights(r *model.Record, s *sample) {
+	value := func(i int) int64 { return s.values[d.column[i]] }
+	r.Observations, r.Accesses, r.Reuses = value(0), float64(value(1)), float64(value(2))
 	last := 3 + len(d.p.Caches)
 	r.Misses = d.missesOf(s)
 	r.Distance = float64(value(last))
 	if d.squares {
 		r.Squares = float64(value(last+1)) * squareUnit
 	}
+}
+
+// labels takes what a sample's labels say, but for times.
+func (d *decoder) labels(r *model.Record, s *sample) error {
+	var ok bool
 	r.DataSource = s.text(ofSource)
 	r.Op = parseOp(s.text(ofAccess))
 	r.BelowResolution = s.text(ofBelow) == "true"
@@ -346,28 +368,35 @@ func (d *decoder) sample(s *sample) error {
 		return fmt.Errorf("stack %.40q is not known", s.text(ofStack))
 	}
 	r.SetWords(model.Words{EndTID: int(s.number(ofEnd)), Address: uint64(s.number(ofUsed)), Written: uint64(s.number(ofWritten)), Member: s.text(ofMember), WrittenMember: s.text(ofWrittenMember)})
+	return nil
+}
 
+// times takes how long the reuse was.
+func (d *decoder) times(r *model.Record, s *sample) error {
 	t, native := s.number(ofReuseTime), s.number(ofCPUTime)
 	if t < 0 || native < 0 {
 		return fmt.Errorf("negative time")
 	}
 	r.Time, r.Native = uint64(t), uint64(native)
-	if d.p.Clock.Unit != nanoseconds && kind.Parts().Timed {
+	if d.p.Clock.Unit != nanoseconds && r.Kind.Parts().Timed {
 		r.Native = d.native(r.Time)
 	}
+	return nil
+}
 
-	marker := slices.IndexFunc(stack, func(l *profile.Location) bool { return frameName(l) == pseudoFrames[kind] })
+// useAndEnd takes the stacks of the use and of what ended it, which the frame of the kind parts.
+func (d *decoder) useAndEnd(r *model.Record, stack []*profile.Location) error {
+	marker := slices.IndexFunc(stack, func(l *profile.Location) bool { return frameName(l) == pseudoFrames[r.Kind] })
 	switch {
-	case kind.Parts().Ended && marker < 0:
+	case r.Kind.Parts().Ended && marker < 0:
 		r.Reuse = d.stack(stack)
-	case kind.Parts().Ended:
+	case r.Kind.Parts().Ended:
 		r.Reuse, r.Use = d.stack(stack[:marker]), d.stack(stack[marker+1:])
 	case marker == 0:
 		r.Use = d.stack(stack[1:])
 	default:
-		return fmt.Errorf("kind %s without the frame %s", kind, pseudoFrame(kind))
+		return fmt.Errorf("kind %s without the frame %s", r.Kind, pseudoFrame(r.Kind))
 	}
-	d.p.Records = append(d.p.Records, r)
 	return nil
 }
 

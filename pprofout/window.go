@@ -64,32 +64,27 @@ func (w *window) compare(o *window) int {
 }
 
 func (w *window) labels(g *group) []label {
-	out := []label{{key: kindLabel, text: w.kind}}
-	str := func(key, s string) {
-		if s != "" {
-			out = append(out, label{key: key, text: s})
-		}
-	}
-	num := func(key, unit string, v int64) { out = append(out, label{key: key, unit: unit, number: v}) }
+	var out labelList
+	out.text(kindLabel, w.kind)
 	if g.op != model.OpUnknown {
-		str(accessLabel, g.op.String())
+		out.text(accessLabel, g.op.String())
 	}
-	str(dataLabel, g.data)
+	out.text(dataLabel, g.data)
 	if w.kind == touchKind || w.wait == model.WaitMemory {
-		str(patternLabel, w.pattern.String())
+		out.text(patternLabel, w.pattern.String())
 		if w.pattern == model.MannerStride {
-			num(strideLabel, "bytes", w.stride)
+			out.number(strideLabel, "bytes", w.stride)
 		}
 	}
-	str(memberLabel, g.members[0])
+	out.text(memberLabel, g.members[0])
 	if w.kind == cpuKind {
-		str(waitLabel, w.wait.String())
-		num(tidLabel, tidLabel, int64(g.tid))
-		num(nearLabel, "percent", int64(w.rates.Near))
-		num(chasesLabel, "lines", int64(w.rates.Chases))
-		num(apartLabel, "lines", int64(w.rates.Apart))
-		num(streamsLabel, "lines", int64(w.rates.Streams))
-		num(runsLabel, "nanoseconds", int64(w.rates.Runs))
+		out.text(waitLabel, w.wait.String())
+		out.number(tidLabel, tidLabel, int64(g.tid))
+		out.number(nearLabel, "percent", int64(w.rates.Near))
+		out.number(chasesLabel, "lines", int64(w.rates.Chases))
+		out.number(apartLabel, "lines", int64(w.rates.Apart))
+		out.number(streamsLabel, "lines", int64(w.rates.Streams))
+		out.number(runsLabel, "nanoseconds", int64(w.rates.Runs))
 	}
 	return out
 }
