@@ -3,6 +3,7 @@ package why
 import (
 	"fmt"
 	"path"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -18,7 +19,8 @@ type Source struct {
 	// Stale says that the file was changed after the profile was made, so that lines may be others.
 	Stale bool `json:"stale,omitempty"`
 
-	text []string
+	files []string // names that are taken for it
+	text  []string
 }
 
 // LineCosts is what one line of the source costs. What is not known of it is nil.
@@ -59,36 +61,52 @@ func SourceFiles(p *model.Profile) (names []string) {
 // Annotate puts what a profile knows beside the lines of a file's text. file is its name, or the end of it, as
 // the profile has it.
 func Annotate(p *model.Profile, file, text string) (*Source, error) {
-	var found []string
+	found := filesNamed(p, file)
+	if len(found) == 0 {
+		return nil, fmt.Errorf("the profile has no code of %s: it has %s", path.Base(file), listed(SourceFiles(p)))
+	}
+	s := &Source{File: found[0], files: found, text: strings.Split(strings.TrimSuffix(text, "\n"), "\n")}
+	s.Lines = make([]LineCosts, len(s.text))
+	for i := range s.Lines {
+		s.Lines[i].Line = i + 1
+	}
+	s.addMisses(p)
+	s.addTime(p)
+	if v := verdict(p); v.Known {
+		for _, w := range spots(p, &v) {
+			s.at(w.File, w.Line).Waits += w.Time.Value
+		}
+	}
+	s.addWalks(p)
+	return s, nil
+}
+
+// filesNamed are those of a profile's source files that a name may mean.
+func filesNamed(p *model.Profile, file string) (found []string) {
 	for _, name := range SourceFiles(p) {
 		if name == file || path.Base(name) == path.Base(file) && (strings.HasSuffix(name, file) || strings.HasSuffix(file, name) || path.Base(file) == path.Base(name)) {
 			found = append(found, name)
 		}
 	}
-	if len(found) == 0 {
-		return nil, fmt.Errorf("the profile has no code of %s: it has %s", path.Base(file), listed(SourceFiles(p)))
+	return found
+}
+
+// at is what is known of a line; of another file's, and of one that the text does not have, it is forgotten.
+func (s *Source) at(file string, line int) *LineCosts {
+	if !slices.Contains(s.files, file) || line < 1 || line > len(s.Lines) {
+		return &LineCosts{}
 	}
-	in := func(stack []*model.Location) int {
-		if at := report.PlaceOf(stack); at.File != "" {
-			for _, name := range found {
-				if at.File == name {
-					return at.Line
-				}
-			}
-		}
-		return 0
-	}
-	s := &Source{File: found[0], text: strings.Split(strings.TrimSuffix(text, "\n"), "\n")}
-	s.Lines = make([]LineCosts, len(s.text))
-	for i := range s.Lines {
-		s.Lines[i].Line = i + 1
-	}
-	at := func(line int) *LineCosts {
-		if line < 1 || line > len(s.Lines) {
-			return &LineCosts{}
-		}
-		return &s.Lines[line-1]
-	}
+	return &s.Lines[line-1]
+}
+
+// atStack is that of the line where a stack is.
+func (s *Source) atStack(stack []*model.Location) *LineCosts {
+	at := report.PlaceOf(stack)
+	return s.at(at.File, at.Line)
+}
+
+// addMisses adds each line's share of all misses, where they are made.
+func (s *Source) addMisses(p *model.Profile) {
 	value := missesIn(p)
 	sum := 0.0
 	for i := range p.Records {
@@ -99,44 +117,40 @@ func Annotate(p *model.Profile, file, text string) (*Source, error) {
 		if len(stack) == 0 || r.Kind != model.Reuse {
 			stack = r.Use
 		}
-		if n := in(stack); n > 0 {
-			at(n).Misses += v
-		}
+		s.atStack(stack).Misses += v
 	}
 	_, _, s.Level = missesAt(p, value)
+	for i := range s.Lines {
+		s.Lines[i].Misses /= max(sum, 1e-9)
+	}
+}
+
+// addTime adds each line's share of the time.
+func (s *Source) addTime(p *model.Profile) {
 	all := 0.0
 	for i := range p.Moments {
 		m := &p.Moments[i]
 		all += m.Nanoseconds
-		if n := in(m.Stack); n > 0 {
-			at(n).Time += m.Nanoseconds
-		}
-	}
-	if v := verdict(p); v.Known {
-		for _, w := range spots(p, &v) {
-			for _, name := range found {
-				if w.File == name {
-					at(w.Line).Waits += w.Time.Value
-				}
-			}
-		}
+		s.atStack(m.Stack).Time += m.Nanoseconds
 	}
 	for i := range s.Lines {
-		l := &s.Lines[i]
-		l.Misses, l.Time = l.Misses/max(sum, 1e-9), l.Time/max(all, 1e-9)
+		s.Lines[i].Time /= max(all, 1e-9)
 	}
-	for _, w := range walks(p) { // the first of a line fetches most
-		for _, name := range found {
-			if l := at(w.Line); w.File == name && l.Stride == "" {
-				l.Stride, l.Step = w.Stride, w.Step
-				if w.Fetches > 0 {
-					used := w.Used
-					l.Used = &used
-				}
-			}
+}
+
+// addWalks adds in which steps lines go over memory: the first of a line fetches most.
+func (s *Source) addWalks(p *model.Profile) {
+	for _, w := range walks(p) {
+		l := s.at(w.File, w.Line)
+		if l.Stride != "" {
+			continue
+		}
+		l.Stride, l.Step = w.Stride, w.Step
+		if w.Fetches > 0 {
+			used := w.Used
+			l.Used = &used
 		}
 	}
-	return s, nil
 }
 
 // missesIn are a record's in the largest cache of which the profile tells.
