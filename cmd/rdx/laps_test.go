@@ -19,7 +19,7 @@ func TestReusesAfterHold(t *testing.T) {
 	needs.Watchpoints(t)
 	needRoot(t)
 	bin := compile(t, "laps", "-O1")
-	const sessions, fewest, perNS = 9, 30, 4 // accesses assumed: what is read ahead is less than a lap
+	const sessions, fewest, perNS = 9, 30, 4 // accesses assumed; what is read ahead is less than a lap
 	for stack, others := range map[string][]string{
 		"own":     nil,
 		"private": nil,
@@ -28,7 +28,7 @@ func TestReusesAfterHold(t *testing.T) {
 		t.Run(stack, func(t *testing.T) {
 			var medians []float64 // of the laps that a session's reuses took
 			for end := time.Now().Add(samplesWithin); len(medians) < sessions; {
-				args := []string{"run", "-q", "--stack", stack, "--granularity", "word", "--access-rate", fmt.Sprint(perNS), "--overhead", "20", "--", bin, "1"}
+				args := []string{"run", "-q", "--stack", stack, "--granularity", "word", "--access-rate", fmt.Sprint(perNS), "--burst", "2047", "--overhead", "20", "--", bin, "1"}
 				if laps := timedLaps(t, rdx(t, append(args, others...)...), perNS); len(laps) >= fewest {
 					slices.Sort(laps)
 					medians = append(medians, laps[len(laps)/2])
