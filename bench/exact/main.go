@@ -14,6 +14,7 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"io"
 	"log"
 	"math"
 	"math/rand/v2"
@@ -183,6 +184,27 @@ func main() {
 	if err != nil {
 		log.Fatal(err)
 	}
+	analyses := allAnalyses(match)
+	dir, err := os.MkdirTemp("", "rdx-bench")
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer os.RemoveAll(dir)
+	peers := buildPeers(dir, match)
+	t := tabwriter.NewWriter(os.Stdout, 0, 0, 2, ' ', tabwriter.AlignRight)
+	fmt.Fprintln(t, "stream\tanalysis\tM accesses/s\tCPUs\tbytes/block\tby goal\tby one goroutine\t")
+	for _, s := range streams {
+		n := s.n
+		if *length > 0 {
+			n = *length
+		}
+		s.compare(t, n, *rounds, analyses, peers)
+	}
+	t.Flush()
+}
+
+// allAnalyses are those of exact whose names match.
+func allAnalyses(match *regexp.Regexp) []analysis {
 	cores := runtime.NumCPU()
 	analyses := []analysis{
 		{"Olken alone, distances and times", olken, 1},
@@ -197,13 +219,14 @@ func main() {
 	if cores > 2 {
 		analyses = append(analyses, analysis{fmt.Sprintf("exact, %d jobs", cores), parallel(cores), 1})
 	}
-	analyses = slices.DeleteFunc(analyses, func(a analysis) bool { return !match.MatchString(a.name) })
-	dir, err := os.MkdirTemp("", "rdx-bench")
-	if err != nil {
-		log.Fatal(err)
-	}
-	defer os.RemoveAll(dir)
-	var names, paths []string // of peers
+	return slices.DeleteFunc(analyses, func(a analysis) bool { return !match.MatchString(a.name) })
+}
+
+// built is a peer, ready to run.
+type built struct{ name, path string }
+
+// buildPeers builds those whose names match, as far as they can be.
+func buildPeers(dir string, match *regexp.Regexp) (all []built) {
 	for _, p := range peers {
 		if !match.MatchString(p.name) {
 			continue
@@ -213,63 +236,58 @@ func main() {
 			fmt.Fprintln(os.Stderr, "left out:", err)
 			continue
 		}
-		names, paths = append(names, p.name), append(paths, path)
+		all = append(all, built{p.name, path})
 	}
-	t := tabwriter.NewWriter(os.Stdout, 0, 0, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprintln(t, "stream\tanalysis\tM accesses/s\tCPUs\tbytes/block\tby goal\tby one goroutine\t")
-	for _, s := range streams {
-		analyses := analyses
-		n := s.n
-		if *length > 0 {
-			n = *length
-		}
-		blocks, err := s.make(n)
+	return all
+}
+
+// compare has all go through one stream, by turns, and prints what each took.
+func (s *stream) compare(out io.Writer, n, rounds int, analyses []analysis, peers []built) {
+	blocks, err := s.make(n)
+	if err != nil {
+		log.Fatal(err)
+	}
+	accesses := make([]model.Access, len(blocks))
+	for i, b := range blocks {
+		accesses[i] = model.Access{Addr: b * model.LineBytes, Size: 8, Op: model.Op(1 + b%2)}
+	}
+	stack := exact.NewLog2Stack()
+	if err := stack.Touch(blocks); err != nil {
+		log.Fatal(err)
+	}
+	want := stack.Distances()
+	for _, peer := range peers {
+		p, err := startPeer(peer.path, blocks)
 		if err != nil {
 			log.Fatal(err)
 		}
-		accesses := make([]model.Access, len(blocks))
-		for i, b := range blocks {
-			accesses[i] = model.Access{Addr: b * model.LineBytes, Size: 8, Op: model.Op(1 + b%2)}
-		}
-		stack := exact.NewLog2Stack()
-		if err := stack.Touch(blocks); err != nil {
-			log.Fatal(err)
-		}
-		want := stack.Distances()
-		for i, path := range paths {
-			p, err := startPeer(path, blocks)
-			if err != nil {
-				log.Fatal(err)
-			}
-			analyses = append(slices.Clip(analyses), analysis{names[i], func([]model.Access) (uint64, error) { return p.run(want) }, 1})
-			defer p.end() // it holds its stream till then
-		}
-		slices.Sort(blocks)
-		distinct := float64(len(slices.Compact(blocks)))
-		speed, used, bytes := make([][]float64, len(analyses)), make([][]float64, len(analyses)), make([]float64, len(analyses))
-		for range *rounds {
-			for i, a := range analyses {
-				runtime.GC()
-				c, start := cpu(), time.Now()
-				held, err := a.run(accesses)
-				wall := time.Since(start).Seconds()
-				if err != nil {
-					log.Fatalf("%s, %s: %v", s.name, a.name, err)
-				}
-				speed[i] = append(speed[i], a.work*float64(n)/wall/1e6)
-				used[i] = append(used[i], (cpu()-c).Seconds()/wall)
-				bytes[i] = float64(held) / distinct
-			}
-		}
+		analyses = append(slices.Clip(analyses), analysis{peer.name, func([]model.Access) (uint64, error) { return p.run(want) }, 1})
+		defer p.end() // it holds its stream till then
+	}
+	slices.Sort(blocks)
+	distinct := float64(len(slices.Compact(blocks)))
+	speed, used, bytes := make([][]float64, len(analyses)), make([][]float64, len(analyses)), make([]float64, len(analyses))
+	for range rounds {
 		for i, a := range analyses {
-			v, base, goal := median(speed[i]), one(analyses, speed), s.full
-			if strings.HasPrefix(a.name, "log2 bins") {
-				goal = s.log
+			runtime.GC()
+			c, start := cpu(), time.Now()
+			held, err := a.run(accesses)
+			wall := time.Since(start).Seconds()
+			if err != nil {
+				log.Fatalf("%s, %s: %v", s.name, a.name, err)
 			}
-			fmt.Fprintf(t, "%s\t%s\t%.1f\t%.2f\t%.1f\t%.2f\t%.2f\t\n", s.name, a.name, v, median(used[i]), bytes[i], v/goal, v/base)
+			speed[i] = append(speed[i], a.work*float64(n)/wall/1e6)
+			used[i] = append(used[i], (cpu()-c).Seconds()/wall)
+			bytes[i] = float64(held) / distinct
 		}
 	}
-	t.Flush()
+	for i, a := range analyses {
+		v, base, goal := median(speed[i]), one(analyses, speed), s.full
+		if strings.HasPrefix(a.name, "log2 bins") {
+			goal = s.log
+		}
+		fmt.Fprintf(out, "%s\t%s\t%.1f\t%.2f\t%.1f\t%.2f\t%.2f\t\n", s.name, a.name, v, median(used[i]), bytes[i], v/goal, v/base)
+	}
 }
 
 // one is the speed of one goroutine, not a number if that was left out.
