@@ -71,19 +71,32 @@ func groupVariance(parts []float64) float64 {
 // Holds is how many clusters the profile's outcomes were sampled in: what a "sample" is to a
 // statistician.
 func (p *Profile) Holds() int64 {
-	seen := map[uint64]bool{}
-	n := int64(0)
+	var c holdCount
 	for i := range p.Records {
-		switch r := &p.Records[i]; {
-		case !r.outcome():
-		case r.Hold == 0:
-			n += p.clusters(r)
-		case !seen[r.Hold]:
-			seen[r.Hold] = true
-			n++
+		if r := &p.Records[i]; r.outcome() {
+			c.add(p, r)
 		}
 	}
-	return n
+	return c.n
+}
+
+// holdCount counts the clusters of records, of which all have an outcome.
+type holdCount struct {
+	n    int64
+	seen map[uint64]bool
+}
+
+func (c *holdCount) add(p *Profile, r *Record) {
+	switch {
+	case r.Hold == 0:
+		c.n += p.clusters(r)
+	case !c.seen[r.Hold]:
+		if c.seen == nil {
+			c.seen = map[uint64]bool{}
+		}
+		c.seen[r.Hold] = true
+		c.n++
+	}
 }
 
 // clusters is how many a record without a Hold stands for.

@@ -207,7 +207,7 @@ func (p *Profile) exactCurve(e *estimate, sizes []uint64, ways int) (*Curve, err
 	if err != nil {
 		return nil, err
 	}
-	c := &Curve{Holds: int(p.Holds())}
+	c := &Curve{Holds: int(e.holds.n)}
 	for _, s := range sizes {
 		ratio := h.MissRatio(s)
 		if ways > 0 {

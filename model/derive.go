@@ -129,6 +129,33 @@ func (p *Profile) Estimated() (*Estimated, error) {
 // Stacks is Profile.Stacks.
 func (x *Estimated) Stacks(b *Bins) (*Hist, error) { return x.p.stacks(x.e, b) }
 
+// Farthest is a number of blocks, a power of two, that holds all that was seen, as far as these are less than most; 0 if that is not known.
+func (x *Estimated) Farthest(most uint64) (blocks uint64) {
+	octaves := LogBins(1)
+	far := func(h *Hist) {
+		for i, w := range h.W {
+			if hi := octaves.Hi(octaves.Index(h.Bins.Lo(i))); w > 0 && hi < most {
+				blocks = max(blocks, hi)
+			}
+		}
+	}
+	if x.p.ExactDistances { // its bins nest in octaves
+		far(x.e.exact(x.p))
+	} else if h, err := x.Stacks(octaves); err == nil {
+		far(h)
+	}
+	return blocks
+}
+
+// exact are the distances of an exact profile.
+func (e *estimate) exact(p *Profile) *Hist {
+	if e.distances == nil {
+		e.distances = NewHist(e.bins)
+		p.addExact(e.distances)
+	}
+	return e.distances
+}
+
 // MissRatios is Profile.MissRatios.
 func (x *Estimated) MissRatios(sizes []uint64, o CurveOptions) (*Curve, error) {
 	c, err := x.p.curve(x.e, sizes, o)
@@ -142,7 +169,11 @@ func (x *Estimated) MissRatios(sizes []uint64, o CurveOptions) (*Curve, error) {
 func (p *Profile) stacks(e *estimate, b *Bins) (*Hist, error) {
 	h := NewHist(b)
 	if p.ExactDistances {
-		p.addExact(h)
+		if b == e.bins {
+			copy(h.W, e.exact(p).W)
+		} else {
+			p.addExact(h)
+		}
 		h.addEndless(e.mass)
 		return h, nil
 	}

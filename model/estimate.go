@@ -112,6 +112,10 @@ type estimate struct {
 	halves  *halfLines
 	reuse   []float64 // observed weight of reuses, of all strata
 	counted *counted
+
+	// Of exact profiles, of which these take one look each: their holds, and once asked for stack distances on bins.
+	holds     holdCount
+	distances *Hist
 }
 
 // stratum is the estimate from the records of one thread, or of all that have
@@ -192,6 +196,9 @@ func (p *Profile) estimate() (*estimate, error) {
 		}
 		if !r.outcome() {
 			continue
+		}
+		if p.ExactDistances {
+			e.holds.add(p, r)
 		}
 		s := e.of(r)
 		s.mass.N += r.Observations

@@ -71,11 +71,16 @@ func SurveyOf(p *model.Profile, known *model.Curve) *overview {
 		Clock: p.Clock.Name, ClockUnit: p.Clock.Unit, AccessRate: p.Clock.Rate, RateSource: p.Clock.RateSource,
 		Resolution: p.Clock.Resolution, Block: p.Block, Kinds: map[string]int64{}, Losses: map[model.Reason]int64{}, Remarks: p.Comments,
 		Shares: p.Shares(), exact: p.ExactDistances}
-	if kinds := p.StackKinds(); len(kinds) == 1 && kinds[0] != model.StackOwn {
-		o.Stack = kinds[0].String()
+	stacks := p.StackKinds()
+	if len(stacks) == 1 && stacks[0] != model.StackOwn {
+		o.Stack = stacks[0].String()
 	}
 	misses := make([]float64, len(p.Caches))
 	var unnamed int64
+	var kinds [model.NumKinds]int64
+	var seen [model.NumKinds]bool // some of none
+	var last *model.Location      // records of one use follow each other
+	named := true
 	for i := range p.Records {
 		r := &p.Records[i]
 		if r.Kind == model.Lost {
@@ -84,7 +89,9 @@ func SurveyOf(p *model.Profile, known *model.Curve) *overview {
 			continue
 		}
 		o.Observations += r.Observations
-		o.Kinds[r.Kind.String()] += r.Observations
+		if r.Kind < model.NumKinds {
+			kinds[r.Kind], seen[r.Kind] = kinds[r.Kind]+r.Observations, true
+		}
 		o.Accesses += r.Accesses
 		for k, m := range r.Misses {
 			misses[k] += m
@@ -92,8 +99,19 @@ func SurveyOf(p *model.Profile, known *model.Curve) *overview {
 		if r.BelowResolution {
 			o.below += r.Observations
 		}
-		if len(r.Use) > 0 && len(r.Use[0].Lines) == 0 {
+		if len(r.Use) == 0 {
+			continue
+		}
+		if l := r.Use[0]; l != last {
+			last, named = l, len(l.Lines) > 0
+		}
+		if !named {
 			unnamed += r.Observations
+		}
+	}
+	for k, n := range kinds {
+		if seen[k] {
+			o.Kinds[model.Kind(k).String()] = n
 		}
 	}
 	for _, c := range p.Counts {
@@ -111,7 +129,7 @@ func SurveyOf(p *model.Profile, known *model.Curve) *overview {
 		m.Low, m.High = m.MissRatio, m.MissRatio
 		o.Caches = append(o.Caches, m)
 	}
-	o.band(p, known)
+	o.band(p, known, len(stacks))
 	o.FalseUnknown = p.CountOf(model.FalseSharingUnknown) > 0 && p.CountOf(model.JoinedHolds) == 0 && o.Kinds[model.FalseSharing.String()] == 0
 	o.independent = p.Independent(o.Observations)
 	o.warn(p, unnamed)
@@ -131,8 +149,8 @@ func maybeHits(p *model.Profile, known *model.Curve) []float64 {
 }
 
 // band takes the ratios and bands of rdx mrc, where there is one stack: one number has one value.
-func (o *overview) band(p *model.Profile, known *model.Curve) {
-	if len(p.StackKinds()) > 1 || p.Block <= 0 || len(p.Caches) == 0 {
+func (o *overview) band(p *model.Profile, known *model.Curve, stacks int) {
+	if stacks > 1 || p.Block <= 0 || len(p.Caches) == 0 {
 		return
 	}
 	var sizes []uint64

@@ -173,6 +173,11 @@ type Options struct {
 // New makes the data of a profile that was read; file is what it is called. The profile is not
 // changed and may be shared.
 func New(raw *model.Profile, file, stack string, o Options) (*Data, error) {
+	return newData(raw, file, stack, o, func(*Data) {})
+}
+
+// newData is New, and gives begun what there is before anything is known of single samples: the curve, and what was measured.
+func newData(raw *model.Profile, file, stack string, o Options, begun func(first *Data)) (*Data, error) {
 	p, err := report.Ready(raw, stack)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", file, err)
@@ -180,28 +185,28 @@ func New(raw *model.Profile, file, stack string, o Options) (*Data, error) {
 	if p.Block <= 0 {
 		return nil, fmt.Errorf("%s: the profile does not tell its block size", file)
 	}
-	d := &Data{File: file, Exact: p.ExactDistances, Block: p.Block, Unit: p.Clock.Unit}
+	d := &Data{File: file, Exact: p.ExactDistances, Block: p.Block, Unit: p.Clock.Unit, Bands: newCountBands()}
 	// Nothing of this changes the profile. Who is to be shown does not depend on the sizes.
 	var drawn, filled error
-	f, sized := d.newFiller(), make(chan struct{})
+	f, quotable, sized := d.newFiller(), make(chan int, 1), make(chan struct{})
 	both(func() {
+		quotable <- p.Quotable()
+		f.findLeast(p)
 		f.number(p)
 		<-sized
 		filled = d.fill(p, f)
 	}, func() {
 		estimated, broken := p.Estimated()
 		d.Sizes = grid(p, estimated, o.Sizes)
-		d.placeCaches(p)
-		f.findLeast(p)
+		d.placeCaches(p, <-quotable)
 		close(sized)
 		if drawn = d.observed(raw, p, estimated, broken); drawn == nil {
-			d.Holds = p.Holds()
+			begun(d.first())
 		}
 	})
 	if err := errors.Join(drawn, filled); err != nil {
 		return nil, fmt.Errorf("%s: %w", file, err)
 	}
-	d.Bands = newCountBands()
 	if o.Source != nil {
 		d.findSource(o.Source)
 	}
@@ -211,6 +216,13 @@ func New(raw *model.Profile, file, stack string, o Options) (*Data, error) {
 	d.sites, d.leaves = nil, nil
 	d.more.Cells = &d.Cells.moreCells
 	return d, nil
+}
+
+// first is what there is before the samples: all tables of theirs are empty.
+func (d *Data) first() *Data {
+	return &Data{File: d.File, Stack: d.Stack, Stacks: d.Stacks, Rows: d.Rows, Survey: d.Survey, Exact: d.Exact, Block: d.Block, Unit: d.Unit,
+		Accesses: d.Accesses, Holds: d.Holds, Sizes: d.Sizes, First: d.First, Caches: d.Caches, Curve: d.Curve, Bands: d.Bands,
+		Strings: []string{""}, PlaceTable: &placeTable{}}
 }
 
 // observed fills what is told of all that was observed. The estimate is the profile's, or why there is none.
@@ -226,8 +238,13 @@ func (d *Data) observed(raw, p *model.Profile, e *model.Estimated, broken error)
 		d.Stacks = append(d.Stacks, k.String())
 	}
 	known, err := d.draw(p, e, broken)
-	if err != nil {
+	switch {
+	case err != nil:
 		return err
+	case known != nil:
+		d.Holds = int64(known.Holds)
+	default:
+		d.Holds = p.Holds()
 	}
 	return d.survey(raw, p, known)
 }
@@ -310,8 +327,9 @@ func rowsOf(text string) []row {
 	return rows
 }
 
-// placeCaches finds the machine's caches in the grid. Pages begin with the largest whose misses are more than chance.
-func (d *Data) placeCaches(p *model.Profile) {
+// placeCaches finds the machine's caches in the grid. Pages begin with the largest that is quotable, of which misses
+// are more than chance.
+func (d *Data) placeCaches(p *model.Profile, quotable int) {
 	d.First = len(d.Sizes) / 2
 	for i, c := range p.Caches {
 		size := uint64(max(c.Size, 0))
@@ -320,7 +338,7 @@ func (d *Data) placeCaches(p *model.Profile) {
 			at = -1
 		}
 		d.Caches = append(d.Caches, cacheAt{c.Level, c.Size, at})
-		if i == max(p.Quotable(), 0) && at >= 0 {
+		if i == max(quotable, 0) && at >= 0 {
 			d.First = at
 		}
 	}

@@ -33,7 +33,7 @@ func grid(p *model.Profile, e *model.Estimated, asked []uint64) []uint64 {
 		add(s)
 	}
 	if e != nil {
-		largest = max(largest, farthest(e)*block)
+		largest = max(largest, e.Farthest(1<<40)*block)
 	}
 	least := max(leastSize, 16*block)
 	for k := 0; ; k++ {
@@ -47,18 +47,4 @@ func grid(p *model.Profile, e *model.Estimated, asked []uint64) []uint64 {
 	}
 	slices.Sort(sizes)
 	return slices.Compact(sizes)
-}
-
-// farthest is how many blocks hold all that was seen, 0 if that is not known.
-func farthest(e *model.Estimated) (blocks uint64) {
-	h, err := e.Stacks(model.LogBins(1))
-	if err != nil {
-		return 0
-	}
-	for i, w := range h.W {
-		if w > 0 && h.Bins.Hi(i) < 1<<40 {
-			blocks = max(blocks, h.Bins.Hi(i))
-		}
-	}
-	return blocks
 }

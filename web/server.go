@@ -39,7 +39,7 @@ type Server struct {
 	version  int // of profiles
 	live     bool
 	made     map[string]*reply
-	data     map[string]func() (*Data, error)
+	data     map[string]*making
 	pprof    map[int]map[string]http.Handler
 }
 
@@ -48,6 +48,13 @@ type reply struct {
 	once   sync.Once
 	body   []byte
 	packed *packed // instead of body
+}
+
+// making is the data of a profile, which is made once.
+type making struct {
+	whole func() (*Data, error)
+	begun chan struct{} // closed once first is there, or nothing will be
+	first *Data
 }
 
 // NewServer makes a server for profiles.
@@ -68,7 +75,7 @@ func (s *Server) Set(profiles []Profile, live bool) {
 // keep forgets what was made of others.
 func (s *Server) keep(profiles []Profile, live bool) {
 	s.profiles, s.live = profiles, live
-	s.made, s.data, s.pprof = map[string]*reply{}, map[string]func() (*Data, error){}, map[int]map[string]http.Handler{}
+	s.made, s.data, s.pprof = map[string]*reply{}, map[string]*making{}, map[int]map[string]http.Handler{}
 }
 
 // URL is where the pages are, for a server that listens at this address.
@@ -188,8 +195,10 @@ func (s *Server) route(w http.ResponseWriter, r *http.Request, path string) {
 		w.Write(bundled(path))
 	case path == "list":
 		s.answer(w, r, "list", func() (any, error) { return s.list(), nil })
+	case path == "first":
+		s.serveData(w, r, path, s.firstOf)
 	case path == "data":
-		s.serveData(w, r)
+		s.serveData(w, r, path, s.dataOf)
 	case path == "more":
 		s.servePart(w, r, path, func(d *Data) any { return &d.more })
 	case path == "rest":
@@ -337,32 +346,51 @@ func (s *Server) asked(w http.ResponseWriter, r *http.Request) (a asked, ok bool
 	return a, err == nil
 }
 
-// dataOf is made once.
-func (s *Server) dataOf(a asked) (*Data, error) {
+func (s *Server) making(a asked) *making {
 	key := a.key("")
 	s.mu.Lock()
-	get := s.data[key]
-	if get == nil {
-		get = sync.OnceValues(func() (*Data, error) {
-			d, err := New(a.profile.Raw, a.profile.Name, a.stack, s.o)
+	defer s.mu.Unlock()
+	m := s.data[key]
+	if m == nil {
+		m = &making{begun: make(chan struct{})}
+		m.whole = sync.OnceValues(func() (*Data, error) {
+			begin := sync.OnceFunc(func() { close(m.begun) })
+			defer begin()
+			d, err := newData(a.profile.Raw, a.profile.Name, a.stack, s.o, func(first *Data) {
+				first.Version = a.version
+				m.first = first
+				begin()
+			})
 			if err == nil {
 				d.Version = a.version
 			}
 			return d, err
 		})
-		s.data[key] = get
+		s.data[key] = m
 	}
-	s.mu.Unlock()
-	return get()
+	return m
 }
 
-func (s *Server) serveData(w http.ResponseWriter, r *http.Request) {
+// dataOf is made once.
+func (s *Server) dataOf(a asked) (*Data, error) { return s.making(a).whole() }
+
+// firstOf is what of it is there before the samples.
+func (s *Server) firstOf(a asked) (*Data, error) {
+	m := s.making(a)
+	go m.whole()
+	if <-m.begun; m.first != nil {
+		return m.first, nil
+	}
+	return m.whole() // or why there is none
+}
+
+func (s *Server) serveData(w http.ResponseWriter, r *http.Request, name string, of func(asked) (*Data, error)) {
 	a, ok := s.asked(w, r)
 	if !ok {
 		return
 	}
-	s.answer(w, r, a.key("data"), func() (any, error) {
-		d, err := s.dataOf(a)
+	s.answer(w, r, a.key(name), func() (any, error) {
+		d, err := of(a)
 		if err != nil {
 			return nil, err
 		}

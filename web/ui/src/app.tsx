@@ -5,7 +5,7 @@ import "./style.css";
 import type { Ctx } from "./ctx";
 import { useBeside } from "./beside";
 import { CurveChart, nearest, SizeBar } from "./curve";
-import { ask, forget, isFile, load, loadMore, loadRest, type Listing } from "./data";
+import { ask, forget, isFile, load, loadFirst, loadMore, loadRest, type Listing } from "./data";
 import { ObjectsPage } from "./objects";
 import { CodePage, ComparePage, Overview, PairsPage, ShareLink, ThreadsPage, TimePage } from "./pages";
 import { Pick, useQuery } from "./parts";
@@ -95,11 +95,23 @@ function App() {
   useEffect(() => {
     if (!list || profile < 0) return;
     let gone = false;
+    const shown = view && !view.early;
+    // The curve is there before the samples. What is shown already stays instead.
+    if (!shown && !list.live && !isFile())
+      loadFirst(profile, s.stack).then(
+        (d) => {
+          if (gone) return;
+          const next = new View(d, profile, s.stack);
+          next.early = true;
+          setView((was) => (was && !was.early ? was : next));
+        },
+        () => undefined, // who asks for all of it is told why
+      );
     const get = async () => {
       const d = await load(profile, s.stack);
       const next = new View(d, profile, s.stack);
       // What is shown stays until all of another is there.
-      if (view || !isFirst(next, now.current)) {
+      if (shown || !isFirst(next, now.current)) {
         try {
           await loadMore(d, profile, s.stack);
         } catch (e) {
@@ -137,11 +149,14 @@ function App() {
     };
   }, [list, profile, s.stack]);
 
-  // When the first picture is there, for a test that measures it; only then all else is asked for.
+  // When the first picture is there, and when it has samples, for tests that measure it; only then all else is asked for.
   useEffect(() => {
     Object.assign(globalThis, { rdxView: view?.complete ? view : null });
     if (!view) return;
-    if (performance.getEntriesByName("rdx-shown").length === 0) requestAnimationFrame(() => performance.mark("rdx-shown"));
+    for (const name of view.early ? ["rdx-shown"] : ["rdx-shown", "rdx-samples"]) {
+      if (performance.getEntriesByName(name).length === 0) requestAnimationFrame(() => performance.mark(name));
+    }
+    if (view.early) return;
     let gone = false;
     const then = async () => {
       try {
@@ -268,7 +283,11 @@ function App() {
             {page[0] === "overview" || page[0] === "compare" ? null : <CurveChart x={x} height={high ? 190 : 104} />}
             <SizeBar x={x} />
           </section>
-          {x.view.complete || isFirst(x.view, s) ? (
+          {x.view.early && page[0] === "overview" ? (
+            <main id="main" tabIndex={-1} aria-busy="true">
+              <Page x={x} />
+            </main>
+          ) : !x.view.early && (x.view.complete || isFirst(x.view, s)) ? (
             <main id="main" tabIndex={-1} data-page={page[0]} data-number={String(view!.number)} data-profile={view!.d.file}>
               <Page x={x} />
             </main>
@@ -288,7 +307,8 @@ void ask<Listing>("list").catch(() => undefined);
 const profiles = Number(document.getElementById("app")!.dataset.profiles ?? 0);
 if (profiles > 0) {
   const s = parse(location.hash);
-  load(Math.min(Math.max(s.profile, 0), profiles - 1), s.stack).catch(() => undefined);
+  const profile = Math.min(Math.max(s.profile, 0), profiles - 1);
+  for (const get of [loadFirst, load]) get(profile, s.stack).catch(() => undefined);
 }
 
 render(<App />, document.getElementById("app")!);

@@ -296,6 +296,9 @@ const dataOf = (profile: number, stack: string) => `data?profile=${profile}&stac
 
 export const load = (profile: number, stack: string): Promise<Data> => ask<Data>(dataOf(profile, stack));
 
+// loadFirst gives what of it is there before the samples: the curve, and what was measured. A file has all at once.
+export const loadFirst = (profile: number, stack: string): Promise<Data> => ask<Data>(`first?profile=${profile}&stack=${stack}`);
+
 // loadMore fills in what came without.
 export async function loadMore(d: Data, profile: number, stack: string): Promise<void> {
   const { cells, ...others } = await ask<More>(`more?profile=${profile}&stack=${stack}&version=${d.version}`);

@@ -15,12 +15,14 @@ import { PairTable } from "./table";
 export function Overview({ x }: { x: Ctx }) {
   const { view, c, f, s } = x;
   const { d } = view;
+  // Before there are samples there are no sums of them.
+  const [at, of] = view.early ? [d.first, { tid: -1, object: -1 }] : [c, f];
   const warnings = d.rows.filter((r) => r.key === "!");
   const facts = d.rows.filter((r) => r.key !== "!" && !(d.caches ?? []).some((k) => r.key.startsWith(k.level + " ")));
-  const values = view.pairs(c, "misses", f);
-  const total = view.total(c, "misses", f);
+  const values = view.pairs(at, "misses", of);
+  const total = view.total(at, "misses", of);
   const top = useMemo(() => first(positive(values), values, true, 8), [values]);
-  const places = view.places(c, "misses", f);
+  const places = view.places(at, "misses", of);
   const here = useMemo(() => {
     // Places of one function together, by its name's number.
     const sum = new Float64Array(d.strings.length);
@@ -90,7 +92,9 @@ export function Overview({ x }: { x: Ctx }) {
         </div>
         <p class="small">
           At <b>{sizeName(view, c)}</b>:{" "}
-          {d.curve?.note[c] ? (
+          {view.early ? (
+            "reading …"
+          ) : d.curve?.note[c] ? (
             `at most ${amount(d.curve.high[c] * d.accesses)} of ${amount(d.accesses)} accesses miss: ${d.curve.note[c]}`
           ) : (
             <>
@@ -98,21 +102,21 @@ export function Overview({ x }: { x: Ctx }) {
               {Number.isFinite(perSecond) ? `, ${bytes(perSecond)}/s of lines from the next level` : ""}
             </>
           )}
-          .
+          {view.early ? "" : "."}
         </p>
         <h2>What it holds</h2>
         <ul class="chips">
           <li>{d.exact ? "counted, every access" : `${amount(d.holds)} independent looks`}</li>
-          <li>{many(d.samples, "sample")}</li>
+          {view.early ? <li>reading …</li> : <li>{many(d.samples, "sample")}</li>}
           {d.merged ? <li>{amount(d.merged)} small ones shown together, by pairs</li> : null}
-          <li>{many(d.pairs.use.length, "pair")}</li>
-          <li>{many(d.objects.whole.filter((w, i) => w === i).length, "data object")}</li>
+          {view.early ? null : <li>{many(d.pairs.use.length, "pair")}</li>}
+          {view.early ? null : <li>{many(d.objects.whole.filter((w, i) => w === i).length, "data object")}</li>}
           {view.rest ? <li>{many(view.rest.threads?.threads_in_all ?? 1, "thread")}</li> : null}
           {(d.stacks ?? []).map((k) => (
             <li key={k}>{k} stack</li>
           ))}
           {view.rest?.threads?.sharing?.length ? <li>sharing</li> : null}
-          <li>{many((d.source_files ?? []).length, "source file")}</li>
+          {view.early ? null : <li>{many((d.source_files ?? []).length, "source file")}</li>}
         </ul>
       </section>
       <section class="card" aria-label="places">
@@ -128,7 +132,7 @@ export function Overview({ x }: { x: Ctx }) {
             </li>
           ))}
         </ol>
-        {here.length === 0 ? <p class="none">Nothing misses at this size.</p> : null}
+        {here.length === 0 ? <p class="none">{view.early ? "reading …" : "Nothing misses at this size."}</p> : null}
       </section>
       <section class="card" aria-label="pairs">
         <h2>Which reuses miss <span class="hint">use → reuse, at {sizeName(view, c)}</span></h2>
@@ -145,7 +149,7 @@ export function Overview({ x }: { x: Ctx }) {
             </li>
           ))}
         </ol>
-        {top.length === 0 ? <p class="none">Nothing misses at this size.</p> : null}
+        {top.length === 0 ? <p class="none">{view.early ? "reading …" : "Nothing misses at this size."}</p> : null}
       </section>
       <section class="card" aria-label="findings">
         <h2>How sure it is</h2>

@@ -116,6 +116,7 @@ export class View {
   readonly d: Data;
   readonly n: number;
   readonly where: Int32Array; // the place that each cell's misses happen at
+  early = false; // nothing is known of samples yet
   complete = false; // as soon as loadMore has been
   rest: Rest | null = null; // until it is there
   private memo = new Map<string, unknown>();
