@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"math/bits"
 	"slices"
 
 	"github.com/google/pprof/profile"
@@ -58,12 +59,18 @@ type sample struct {
 	values  []int64
 	texts   [numLabels]string
 	numbers [numLabels]int64
-	has     [2]uint32 // texts and numbers, a bit each
+	has     [2]uint32 // which texts and numbers may be there, a bit each
 }
 
 func (s *sample) reset() {
 	s.stack, s.values = s.stack[:0], s.values[:0]
-	s.texts, s.numbers, s.has = [numLabels]string{}, [numLabels]int64{}, [2]uint32{}
+	for has := s.has[0]; has != 0; has &= has - 1 {
+		s.texts[bits.TrailingZeros32(has)] = ""
+	}
+	for has := s.has[1]; has != 0; has &= has - 1 {
+		s.numbers[bits.TrailingZeros32(has)] = 0
+	}
+	s.has = [2]uint32{}
 }
 
 func (s *sample) text(k labelKey) string  { return s.texts[k] }
@@ -76,6 +83,8 @@ func (s *sample) set(from *profile.Sample) {
 	for k, name := range labelNames {
 		s.texts[k], s.numbers[k] = first(from.Label[name]), first(from.NumLabel[name])
 	}
+	const any = 1<<numLabels - 1
+	s.has = [2]uint32{any, any}
 }
 
 func first[T any](v []T) (zero T) {
