@@ -290,7 +290,6 @@ func (z *inflater) table(table []uint32, index uint, sizes []uint8, entry func(i
 
 // codes unpacks a block by the tables.
 func (z *inflater) codes() bool {
-	const wide = 258 + 8 // that may be written without a look at what room there is
 	in, out := z.in, z.out
 	at, have, n, filled := z.at, z.bits, z.n, z.filled
 	for {
@@ -380,16 +379,21 @@ func (z *inflater) codes() bool {
 		if distance > filled || length > len(out)-filled {
 			return false
 		}
-		switch from := filled - distance; {
-		case distance >= 8 && len(out)-filled >= wide:
-			for k := 0; k < length; k += 8 {
-				binary.LittleEndian.PutUint64(out[filled+k:], binary.LittleEndian.Uint64(out[from+k:]))
-			}
-		default:
-			for k := range length {
-				out[filled+k] = out[from+k]
-			}
-		}
+		repeat(out[filled-distance:], distance, length)
 		filled += length
+	}
+}
+
+// repeat copies what out begins with to where the distance is, as far as a length, for which there is room.
+func repeat(out []byte, distance, length int) {
+	const step = 8
+	if distance < step || len(out) < distance+length+step {
+		for k := range length {
+			out[distance+k] = out[k]
+		}
+		return
+	}
+	for k := 0; k < length; k += step { // and some bytes more, which others take the place of
+		binary.LittleEndian.PutUint64(out[distance+k:], binary.LittleEndian.Uint64(out[k:]))
 	}
 }
