@@ -120,10 +120,6 @@ func (u *unpacked) inflate(packed []byte) error {
 		return notRdx("gzip: byte %d: %v", size-in.Len(), err)
 	}
 	u.room = outside(unpackedSize(packed))
-	if n, ok := gunzip(packed, u.room.bytes); ok && 0 < n && n <= maxSize {
-		u.data = u.room.bytes[:n]
-		return nil
-	}
 	all := bytes.NewBuffer(u.room.bytes[:0])
 	_, err = all.ReadFrom(io.LimitReader(z, maxSize+1))
 	if u.data = all.Bytes(); err != nil {
