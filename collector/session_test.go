@@ -89,12 +89,17 @@ func profilePattern(t *testing.T, bin string, cfg Config, probes int, args ...st
 	}
 	// The tracer has reaped the child; what it wrote is all there.
 	cmd.Wait()
+	return p, s, accessTime(t, out.String())
+}
+
+// accessTime is how many nanoseconds one of the pattern's accesses took, by what it has said.
+func accessTime(t *testing.T, said string) (ns float64) {
+	t.Helper()
 	var accesses uint64
-	var ns float64
-	if _, err := fmt.Sscanf(out.String(), "ready\naccesses=%d ns=%f", &accesses, &ns); err != nil {
-		t.Fatalf("pattern said %q: %v", out.String(), err)
+	if _, err := fmt.Sscanf(said, "ready\naccesses=%d ns=%f", &accesses, &ns); err != nil {
+		t.Fatalf("pattern said %q: %v", said, err)
 	}
-	return p, s, ns
+	return ns
 }
 
 // A cyclic walk has one reuse time, which the program itself measures: the
