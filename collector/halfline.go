@@ -18,12 +18,10 @@ func (s *holds) chooseLines() {
 	s.lines = s.cfg.chooseLines(s.src.source.Reports())
 	s.watches.chooseHalves(s.lines)
 	s.hot.Block = s.block()
-	w := s.window()
 	if s.lines && s.burst == timedBurst && s.cfg.Burst == AutoBurst {
 		s.farther.Begin(s.cfg.firstCache())
-		w.Most = w.First + farBurst
 	}
-	s.locate.Reserve(w)
+	s.locate.Reserve(s.windowOf(s.farther.Begun())) // as much as they may come to
 }
 
 // usualCache is the first one where none is named, in bytes.

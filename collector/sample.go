@@ -340,14 +340,17 @@ const (
 // window is how far is read ahead: of the first third it is known for twice as many accesses at least whether they
 // are reused. Fewer would be what the tick fell into, time and again, where code that waits and code that does not
 // take turns: TestTicksFindSlowCode.
-func (s *holds) window() ahead.Window {
+func (s *holds) window() ahead.Window { return s.windowOf(s.farther.On()) }
+
+// windowOf is that of holds that read farther, or do not.
+func (s *holds) windowOf(farther bool) ahead.Window {
 	first := 1 + s.burst/2
 	w := ahead.Window{First: first, Most: first + s.burst, Block: s.block(), Heads: s.heads}
 	if s.watches.none != nil || s.burst >= timedBurst {
 		w.Instructions = farInstructions * w.Most
 		w.Pages = max(farPages*s.burst/timedBurst, farPages)
 	}
-	if s.farther.On() {
+	if farther {
 		w.Most = first + farBurst
 		w.Instructions = farInstructions * w.Most // of as many pages: there are few lines
 	}

@@ -84,7 +84,7 @@ func Annotate(p *model.Profile, file, text string) (*Source, error) {
 // filesNamed are those of a profile's source files that a name may mean.
 func filesNamed(p *model.Profile, file string) (found []string) {
 	for _, name := range SourceFiles(p) {
-		if name == file || path.Base(name) == path.Base(file) && (strings.HasSuffix(name, file) || strings.HasSuffix(file, name) || path.Base(file) == path.Base(name)) {
+		if path.Base(name) == path.Base(file) {
 			found = append(found, name)
 		}
 	}

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"fmt"
 	"io"
 
 	"github.com/rdx-profiler/rdx/exact"
@@ -136,9 +137,30 @@ func listGPUs(out io.Writer, format string) error {
 	if err != nil {
 		return err
 	}
-	shown := report.GPUs{Devices: make([]report.GPU, len(all))}
-	for i, x := range all {
-		shown.Devices[i] = report.GPU(x)
+	return report.Write(out, format, gpuDevices{all})
+}
+
+type gpuDevices struct {
+	Devices []gpu.Info `json:"devices"`
+}
+
+func (d gpuDevices) Table() [][]string {
+	rows := [][]string{{"number", "name", "platform", "driver", "opencl", "kind", "compute_units", "memory_bytes", "largest_buffer_bytes", "segment_touches", "most_blocks", "unfit"}}
+	for _, x := range d.Devices {
+		rows = append(rows, []string{fmt.Sprint(x.Number), x.Name, x.Platform, x.Driver, x.Version, x.Kind, fmt.Sprint(x.Units), fmt.Sprint(x.Memory),
+			fmt.Sprint(x.MaxAlloc), fmt.Sprint(x.Segment), fmt.Sprint(x.Blocks), x.Unfit})
 	}
-	return report.Write(out, format, &shown)
+	return rows
+}
+
+func (d gpuDevices) Text() string {
+	s := ""
+	for _, x := range d.Devices {
+		s += fmt.Sprintf("%d  %s (%s)\n   %s, driver %s; %s, %d compute units\n   %s of memory: room for %s distinct blocks beside segments of %s touches\n",
+			x.Number, x.Name, x.Kind, x.Platform, x.Driver, x.Version, x.Units, report.Bytes(float64(x.Memory)), report.Amount(float64(x.Blocks)), report.Amount(float64(x.Segment)))
+		if x.Unfit != "" {
+			s += "   cannot be used: " + x.Unfit + "\n"
+		}
+	}
+	return s
 }

@@ -224,3 +224,14 @@ func TestExactRecordingsOnGPU(t *testing.T) {
 		})
 	}
 }
+
+// A device that can't be used says why.
+func TestGPUsUnfit(t *testing.T) {
+	d := gpuDevices{[]gpu.Info{{Number: 1, Name: "a"}, {Number: 2, Name: "b", Unfit: "no 64-bit atomics"}}}
+	if text := d.Text(); strings.Count(text, "cannot be used") != 1 || !strings.Contains(text, "cannot be used: no 64-bit atomics\n") {
+		t.Error(text)
+	}
+	if rows := d.Table(); len(rows) != 3 || len(rows[0]) != len(rows[1]) {
+		t.Errorf("%q", rows)
+	}
+}

@@ -13,6 +13,7 @@ import (
 	"runtime"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"time"
 	"unsafe"
 
@@ -119,9 +120,9 @@ func agentCost() (said string, err error) {
 		return float64(sum()-before) / time.Since(start).Seconds(), err
 	}
 	wait := func() error { time.Sleep(bareStretch); return nil }
-	for _, n := range rounds { // until all work
-		for *n == 0 {
-			time.Sleep(time.Millisecond)
+	for _, n := range rounds {
+		if err := await("a worker had not begun", func() (bool, error) { return atomic.LoadUint64(n) > 0, nil }); err != nil {
+			return "", err
 		}
 	}
 	before, _ := rate(wait)

@@ -105,17 +105,25 @@ func offlined(flags []string) ([]string, error) {
 // awaitTraced waits until the process is, or is no longer, traced: as long as a
 // session lasts. It returns its CPU time then.
 func awaitTraced(pid int, traced bool) (cpu int64, err error) {
+	err = await(fmt.Sprintf("the program's being traced was not %v", traced), func() (bool, error) {
+		status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
+		return strings.Contains(string(status), "\nTracerPid:\t0\n") != traced, err
+	})
+	if err != nil {
+		return 0, err
+	}
+	return cpuTime(pid), nil
+}
+
+// await asks again and again whether something is so, for a minute; not says what is not, if it never is.
+func await(not string, is func() (bool, error)) error {
 	const limit = time.Minute
 	for start := time.Now(); time.Since(start) < limit; time.Sleep(time.Millisecond) {
-		status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
-		if err != nil {
-			return 0, err
-		}
-		if strings.Contains(string(status), "\nTracerPid:\t0\n") != traced {
-			return cpuTime(pid), nil
+		if ok, err := is(); err != nil || ok {
+			return err
 		}
 	}
-	return 0, fmt.Errorf("the program's being traced was not %v within %v", traced, limit)
+	return fmt.Errorf("%s within %v", not, limit)
 }
 
 // cpuTime of a process, in nanoseconds: its clock is clock_getcpuclockid(3)'s.
