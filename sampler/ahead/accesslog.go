@@ -24,7 +24,7 @@ type accessLog struct {
 	reused     int     // of these
 	open       []int32 // those of these without a reuse, once closed
 	next       []int32 // by touch of these: that of the block's next touch, 0 if there is none
-	marks      fenwick
+	marks      marks
 	indexed    int     // so many of all are in touches
 	sizes      []int   // of the heads that are told of; nil: none are
 	begins     []int32 // by touch, the first of its block

@@ -94,10 +94,7 @@ func (g *accessLog) followed(u *use) Followed {
 const NearBlocks = 64
 
 // distances are the octaves in which reuses are told of: up to NearBlocks, and each twice as many.
-type distances [16]struct {
-	n, touch, distinct int
-	heads              []uint16
-}
+type distances [16]octave
 
 func distanceOf(distinct int) int {
 	return min(max(bits.Len(uint(distinct-1))-bits.Len(NearBlocks-1), 0), len(distances{})-1)
@@ -111,21 +108,28 @@ func (g *accessLog) byDistance(to []use, pick func(n int) int) []use {
 		if t.prev >= 0 {
 			prev := int(t.prev)
 			if prev < g.classified {
-				distinct := 1 + g.marks.after(prev)
-				o := &octaves[distanceOf(distinct)]
+				octave, distinct := 0, 0
+				if i-prev > NearBlocks { // else it is near, whatever was touched between
+					distinct = 1 + g.marks.after(prev)
+					octave = distanceOf(distinct)
+				}
+				o := &octaves[octave]
 				if g.sizes != nil {
 					if o.heads == nil {
 						o.heads = make([]uint16, len(g.sizes))
 					}
 					o.heads[HeadOf(g.sizes, prev)]++
 				}
-				if o.n++; pick(o.n) == 0 {
+				if o.draw(pick) {
+					if distinct == 0 {
+						distinct = 1 + g.marks.after(prev)
+					}
 					o.touch, o.distinct = prev, distinct
 				}
 			}
-			g.marks.add(prev, -1)
+			g.marks.clear(prev)
 		}
-		g.marks.add(i, 1)
+		g.marks.set(i)
 	}
 	for _, o := range octaves {
 		if o.n > 0 {
@@ -137,33 +141,64 @@ func (g *accessLog) byDistance(to []use, pick func(n int) int) []use {
 	return to
 }
 
-// fenwick counts marks at places by binary indexed partial sums (Fenwick, Software: Practice and Experience 24, 1994).
-type fenwick struct {
-	sums []int32
-	all  int
+// octave is the reuses of one octave of stack distance, of which one is told of.
+type octave struct {
+	n, next         int // so many; the number of the next one that takes the place of the one chosen
+	touch, distinct int
+	heads           []uint16
 }
 
-func (f *fenwick) reset(size int) {
-	f.all = 0
-	if cap(f.sums) < size+1 {
-		f.sums = make([]int32, 2*size+1)
+// draw counts one more and says whether it is chosen of all so far, each as likely as any. It is drawn when the next one will be, which
+// comes after the m-th of them with the probability n/m (Li, Reservoir-sampling algorithms of time complexity O(n(1+log(N/n))),
+// ACM Transactions on Mathematical Software 20, 1994).
+func (o *octave) draw(pick func(n int) int) (chosen bool) {
+	if o.n++; o.n < o.next {
+		return false
 	}
-	f.sums = f.sums[:size+1]
-	clear(f.sums)
+	const fine = 1 << 30
+	o.next = int(float64(o.n)*fine/float64(1+pick(fine))) + 1
+	return true
 }
 
-func (f *fenwick) add(place, n int) {
-	f.all += n
-	for i := place + 1; i < len(f.sums); i += i & -i {
-		f.sums[i] += int32(n)
-	}
+// marks are places that are marked, counted by stretches of them.
+type marks struct {
+	words  []uint64
+	counts []int32 // of marks in so many words
+	last   int     // word that any mark was set in
+}
+
+const markStretch = 64 // words
+
+func (m *marks) reset(size int) {
+	words := size/64 + 1
+	m.words, m.counts, m.last = room(m.words, words)[:words], room(m.counts, words/markStretch+1)[:words/markStretch+1], 0
+	clear(m.words)
+	clear(m.counts)
+}
+
+// set marks a place that is not, the last one so far.
+func (m *marks) set(place int) {
+	m.last = place / 64
+	m.words[m.last] |= 1 << (place % 64)
+	m.counts[m.last/markStretch]++
+}
+
+// clear takes a mark away.
+func (m *marks) clear(place int) {
+	m.words[place/64] &^= 1 << (place % 64)
+	m.counts[place/64/markStretch]--
 }
 
 // after is how many marks are behind a place.
-func (f *fenwick) after(place int) int {
-	upTo := 0
-	for i := place + 1; i > 0; i -= i & -i {
-		upTo += int(f.sums[i])
+func (m *marks) after(place int) int {
+	at := place / 64
+	n := bits.OnesCount64(m.words[at] >> (place % 64) >> 1)
+	stretch := at/markStretch + 1
+	for _, w := range m.words[at+1 : max(min(stretch*markStretch, m.last+1), at+1)] {
+		n += bits.OnesCount64(w)
 	}
-	return f.all - upTo
+	for ; stretch <= m.last/markStretch; stretch++ {
+		n += int(m.counts[stretch])
+	}
+	return n
 }

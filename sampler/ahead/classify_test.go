@@ -144,3 +144,81 @@ func TestOpenUses(t *testing.T) {
 		t.Errorf("%+v", uses)
 	}
 }
+
+// A hold of nearly 50,000 accesses, most of them to what was touched shortly before.
+func BenchmarkByDistance(b *testing.B) {
+	r := rand.New(rand.NewPCG(5, 6))
+	accesses := make([]interp.Access, 3<<14)
+	var recent [64]uint64
+	for i := range accesses {
+		block := recent[r.IntN(len(recent))]
+		if r.IntN(10) == 0 {
+			block = r.Uint64N(1 << 14)
+		}
+		recent[i%len(recent)] = block
+		accesses[i] = interp.Access{Addr: block * 64, Size: 8, Inst: int32(i)}
+	}
+	var g accessLog
+	g.reset(64)
+	g.add(accesses)
+	g.close(len(accesses) / 2)
+	for b.Loop() {
+		g.byDistance(nil, r.IntN)
+	}
+	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/float64(len(accesses)), "ns/touch")
+}
+
+// Marks behind a place, set in order and cleared in none, over several stretches.
+func TestMarks(t *testing.T) {
+	r := rand.New(rand.NewPCG(8, 9))
+	const size = 3*64*markStretch + 100
+	var m marks
+	for range 3 {
+		m.reset(size)
+		var set []bool
+		for place := range size {
+			if place > 0 && r.IntN(2) == 0 {
+				if p := place - 1 - r.IntN(min(place, 1+r.IntN(size))); set[p] {
+					m.clear(p)
+					set[p] = false
+				}
+			}
+			m.set(place)
+			set = append(set, true)
+			if place%97 > 0 {
+				continue
+			}
+			from, want := r.IntN(place+1), 0
+			for _, is := range set[from+1:] {
+				if is {
+					want++
+				}
+			}
+			if got := m.after(from); got != want {
+				t.Fatalf("%d marks behind %d of %d, want %d", got, from, place, want)
+			}
+		}
+	}
+}
+
+// Each of those that come is chosen as likely as any other, however many come.
+func TestDraw(t *testing.T) {
+	r := rand.New(rand.NewPCG(9, 9))
+	const n, runs = 10, 20_000
+	var chosen [n]int
+	for range runs {
+		var o octave
+		last := -1
+		for i := range n {
+			if o.draw(r.IntN) {
+				last = i
+			}
+		}
+		chosen[last]++
+	}
+	for i, k := range chosen {
+		if want := float64(runs) / n; math.Abs(float64(k)-want) > 5*math.Sqrt(want) {
+			t.Errorf("number %d was chosen %d times, want %v", i, k, want)
+		}
+	}
+}
