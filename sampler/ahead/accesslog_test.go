@@ -133,7 +133,8 @@ func TestReserve(t *testing.T) {
 		runtime.ReadMemStats(&before)
 		l.log.add(accesses)
 		l.log.close(n / 3)
-		l.witness.begin(&l.log, n/3, func(int) int { return 0 })
+		l.witness.begin(&l.log, n/3)
+		l.witness.search(&l.log)
 		runtime.ReadMemStats(&after)
 		return after.TotalAlloc - before.TotalAlloc
 	}

@@ -77,7 +77,7 @@ func NewLocator() *Locator {
 // find memory, which took longer than all else.
 func (l *Locator) Reserve(w Window) {
 	l.log.reserve(w.Most)
-	l.witness.rest = room(l.witness.rest, w.Most)
+	l.witness.reserve(w.Most)
 	l.machine.Reserve(max(w.Pages, samplePages) + interp.MaxBatch)
 }
 
@@ -308,7 +308,7 @@ func (l *Locator) anyOpen(pick func(n int) int) (open bool) {
 	}
 	w := &l.witness
 	if !w.begun {
-		w.begin(&l.log, l.first, pick)
+		w.begin(&l.log, l.first)
 	}
 	if !w.tired {
 		open = w.stands(&l.log, pick)

@@ -3,7 +3,8 @@ package ahead
 // lastTouches is by block the index of its last touch: a hash table that is emptied at no cost, and asked and
 // told at once, as a thread is held meanwhile.
 type lastTouches struct {
-	slots []lastTouch // a power of two, half of them in use at most
+	slots []lastTouch // a power of two, half of them in use at most; as few as were needed so far, which are sooner at hand
+	spare []lastTouch // where more of them grow
 	used  int
 	round uint32
 }
@@ -52,15 +53,26 @@ func (l *lastTouches) find(block uint64) *lastTouch {
 
 // reserve makes room for so many blocks.
 func (l *lastTouches) reserve(blocks int) {
-	for len(l.slots) < 2*blocks {
-		l.grow()
+	n := firstLastTouches
+	for n < 2*blocks {
+		n *= 2
 	}
-	clear(l.slots)
+	for _, of := range []*[]lastTouch{&l.slots, &l.spare} {
+		if cap(*of) < n {
+			*of = make([]lastTouch, n)
+		}
+		clear((*of)[:n])
+	}
+	l.slots = l.slots[:firstLastTouches]
 }
 
 func (l *lastTouches) grow() {
-	old := l.slots
-	l.slots = make([]lastTouch, max(2*len(old), firstLastTouches))
+	old, n := l.slots, max(2*len(l.slots), firstLastTouches)
+	if cap(l.spare) < n {
+		l.spare = make([]lastTouch, n)
+	}
+	l.slots, l.spare = l.spare[:n], old
+	clear(l.slots)
 	if l.round == 0 {
 		l.round = 1
 	}

@@ -3,16 +3,22 @@ package ahead
 import "github.com/rdx-profiler/rdx/sampler/interp"
 
 // witness is a touch that has not been reused so far: as long as there is one of those by the first accesses, reading
-// goes on, and the one that there is at the end is watched. They are looked at one after the other in random order, so that
+// goes on, and the one that there is at the end is watched. Random ones are looked at until one is not reused, so that
 // each open one is as likely to be the last. Most are reused soon, and most windows have open ones, so that this is
-// a small part of finding the reuses of all touches, which is done when the thread runs on.
+// a small part of finding the reuses of all touches, which is done when the thread runs on. Where it is not, all that are open
+// are looked for, from the end on back, and from then on those are looked at in random order.
 type witness struct {
-	rest  []firstTouch // not looked at yet
-	now   firstTouch
-	upTo  int // access up to which no reuse of it is
-	begun bool
-	spent int  // accesses looked at
-	tired bool // too many: nothing more is told
+	now      firstTouch
+	upTo     int // access up to which no reuse of it is; 0: there is none now
+	first    int // accesses whose touches may be it
+	most     int // blocks that one of them touches
+	begun    bool
+	spent    int  // accesses looked at
+	searched int  // access up to which all open ones were looked for; 0: they were not
+	tired    bool // too many: nothing more is told
+
+	seen lastTouches  // blocks
+	open []firstTouch // of those that were found, what was not looked at since
 }
 
 type firstTouch struct {
@@ -20,53 +26,96 @@ type firstTouch struct {
 	at    int32 // index of the access
 }
 
-// mostLooks are as dear as to find all reuses by a table.
-const mostLooks = 32 << 10
+const (
+	// fewLooks at each access that was read are less dear than to look for all that are open, manyLooks as dear as to find all reuses.
+	fewLooks, manyLooks = 2, 8
+	// mostDraws is how often a touch is drawn, where an access may touch so many blocks that most draws find none.
+	mostDraws = 64
+)
 
-func (w *witness) reset() { w.rest, w.begun, w.spent, w.tired = w.rest[:0], false, 0, false }
-
-// begin takes the touches by the first accesses.
-func (w *witness) begin(g *accessLog, first int, pick func(n int) int) {
-	w.begun = true
-	for i := range g.all[:min(first, len(g.all))] {
-		from, to := g.blocks(g.all[i])
-		for b := from; b <= to; b++ {
-			w.rest = append(w.rest, firstTouch{b, int32(i)})
-		}
-	}
-	w.draw(pick)
+func (w *witness) reset() {
+	w.upTo, w.begun, w.spent, w.searched, w.tired = 0, false, 0, 0, false
 }
 
-// draw takes another touch, and says whether there is one.
-func (w *witness) draw(pick func(n int) int) bool {
-	n := len(w.rest)
-	if n == 0 {
-		return false
+// reserve makes room for so many accesses.
+func (w *witness) reserve(accesses int) {
+	w.seen.reserve(accesses)
+	w.open = room(w.open, accesses)
+}
+
+// begin takes the touches by the first accesses.
+func (w *witness) begin(g *accessLog, first int) {
+	w.begun, w.first, w.most = true, min(first, len(g.all)), 1
+	for i := range g.all[:w.first] {
+		from, to := g.blocks(g.all[i])
+		w.most = max(w.most, int(to-from)+1)
 	}
-	i := pick(n)
-	w.now, w.rest[i] = w.rest[i], w.rest[n-1]
-	w.rest = w.rest[:n-1]
-	w.upTo = int(w.now.at) + 1
-	return true
 }
 
 // stands says whether one of the touches has not been reused as far as the log goes.
 func (w *witness) stands(g *accessLog, pick func(n int) int) bool {
 	for {
+		if w.upTo == 0 && !w.next(g, pick) {
+			return false
+		}
 		again := reuseOf(g.all[w.upTo:], w.now.block*g.block, g.block)
 		if again < 0 {
 			w.spent += len(g.all) - w.upTo
 			w.upTo = len(g.all)
 			return true
 		}
-		if w.spent += again + 1; w.spent > mostLooks {
-			w.tired = true
-			return false
+		w.spent += again + 1
+		w.upTo = 0
+	}
+}
+
+// next takes another touch, and says whether there is one.
+func (w *witness) next(g *accessLog, pick func(n int) int) bool {
+	if w.searched == 0 {
+		if w.spent <= fewLooks*len(g.all) && w.draw(g, pick) {
+			return true
 		}
-		if !w.draw(pick) {
-			return false
+		w.search(g)
+	}
+	w.tired = w.spent > manyLooks*len(g.all)
+	n := len(w.open)
+	if n == 0 || w.tired {
+		return false
+	}
+	i := pick(n)
+	w.now, w.open[i] = w.open[i], w.open[n-1]
+	w.open = w.open[:n-1]
+	w.upTo = w.searched
+	return true
+}
+
+// draw takes a random touch, if it finds one soon.
+func (w *witness) draw(g *accessLog, pick func(n int) int) bool {
+	for range mostDraws {
+		at := pick(w.first)
+		from, to := g.blocks(g.all[at])
+		// Each touch is as likely, whatever else its access touches.
+		if b := from + uint64(pick(w.most)); b <= to {
+			w.now, w.upTo = firstTouch{b, int32(at)}, at+1
+			return true
 		}
 	}
+	return false
+}
+
+// search finds all that are open.
+func (w *witness) search(g *accessLog) {
+	w.seen.reset()
+	w.open = w.open[:0]
+	for i := len(g.all) - 1; i >= 0; i-- {
+		from, to := g.blocks(g.all[i])
+		for b := from; b <= to; b++ {
+			if w.seen.swap(b, i) < 0 && i < w.first {
+				w.open = append(w.open, firstTouch{b, int32(i)})
+			}
+		}
+	}
+	w.searched = len(g.all)
 }
 
 // use is that of the touch, whose index is still to be told, by a word of its block.

@@ -37,7 +37,7 @@ func TestWitness(t *testing.T) {
 				n := min(max(first-len(g.all), 1+r.IntN(80)), len(rest))
 				g.all, rest = append(g.all, rest[:n]...), rest[n:]
 				if !w.begun {
-					w.begin(&g, first, r.IntN)
+					w.begin(&g, first)
 				}
 				open = w.stands(&g, r.IntN)
 			}
@@ -68,19 +68,35 @@ func TestWitness(t *testing.T) {
 	}
 }
 
-// Where nearly all are reused late it gives up.
+// Where nearly all are reused late all that are open are looked for, and where that does not suffice it gives up.
 func TestWitnessTires(t *testing.T) {
-	const first, every = 1024, 900
-	var g accessLog
-	var w witness
-	g.reset(64)
-	w.reset()
-	for i := range 3 * first {
-		g.all = append(g.all, interp.Access{Addr: uint64(i%every) * 64, Size: 8, Inst: int32(i)})
-	}
-	w.begin(&g, first, rand.New(rand.NewPCG(1, 1)).IntN)
-	if w.stands(&g, func(int) int { return 0 }) || !w.tired || w.spent > mostLooks+every {
-		t.Errorf("%+v", w.spent)
+	const first, every, all = 1024, 900, 3 * 1024
+	r := rand.New(rand.NewPCG(1, 1))
+	for _, step := range []int{all - first, 100, 1} {
+		var g accessLog
+		var w witness
+		g.reset(64)
+		w.reset()
+		open := true
+		for open && len(g.all) < all {
+			for range max(step, first-len(g.all)) {
+				g.all = append(g.all, interp.Access{Addr: uint64(len(g.all)%every) * 64, Size: 8, Inst: int32(len(g.all))})
+			}
+			if !w.begun {
+				w.begin(&g, first)
+			}
+			open = w.stands(&g, r.IntN)
+			if want := len(g.all) < first+every; open != want && !w.tired {
+				t.Fatalf("in steps of %d: open: %v after %d, want %v", step, open, len(g.all), want)
+			}
+		}
+		if open || w.searched == 0 || w.spent > manyLooks*len(g.all)+every {
+			t.Errorf("in steps of %d: %+v", step, w)
+		}
+		w.spent, w.upTo = math.MaxInt, 0
+		if w.stands(&g, r.IntN) || !w.tired {
+			t.Errorf("in steps of %d: it does not tire", step)
+		}
 	}
 }
 
@@ -99,7 +115,7 @@ func BenchmarkWitness(b *testing.B) {
 			g.keep(batch)
 			if len(g.all) >= 1024 {
 				if !w.begun {
-					w.begin(&g, 1024, r.IntN)
+					w.begin(&g, 1024)
 				}
 				w.stands(&g, r.IntN)
 			}
