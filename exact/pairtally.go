@@ -235,8 +235,9 @@ func (p *PairTally) Profile(locate func(pc uint64) *model.Location) *model.Profi
 // PairParts are the records of a PairTally by the instructions of their uses.
 type PairParts struct {
 	Uses []*model.Location
-	// All are the uses and reuses, each one once.
-	All []*model.Location
+	// Locations are the uses and reuses of all records, and Kinds their kinds, each one once.
+	Locations []*model.Location
+	Kinds     []model.Kind
 
 	tally       *PairTally
 	stacks      [][]*model.Location // by place
@@ -250,35 +251,67 @@ type PairParts struct {
 func (p *PairTally) Parts(locate func(pc uint64) *model.Location) *PairParts {
 	p.settle()
 	out := &PairParts{tally: p, stacks: make([][]*model.Location, len(p.byNumber)), starts: make([]uint32, len(p.byNumber)+1)}
-	number := map[*model.Location]int{}
-	stack := map[*model.Location][]*model.Location{}
+	for _, c := range p.caches {
+		out.missing = append(out.missing, p.dists.Index(cacheBlocks(c, p.block)))
+	}
+	reused := out.begin()
+	type place struct {
+		stack []*model.Location
+		use   int // index in Uses, -1 for none
+	}
+	known := map[*model.Location]*place{}
 	for i, at := range p.byNumber {
+		uses := out.starts[i] < out.starts[i+1] || p.cold[i] > 0
+		if !uses && !reused[i] {
+			continue
+		}
 		var l *model.Location
 		if i == rarePlace {
 			l = &model.Location{Lines: []model.Line{{Function: "[rare pairs]", SystemName: "[rare pairs]"}}}
 		} else {
 			l = locate(at.PC)
 		}
-		if stack[l] == nil {
-			number[l], stack[l] = len(out.Uses), []*model.Location{l}
-			out.Uses, out.placesOfUse = append(out.Uses, l), append(out.placesOfUse, nil)
-			if i != rarePlace {
-				out.All = append(out.All, l)
-			}
+		k := known[l]
+		if k == nil {
+			k = &place{[]*model.Location{l}, -1}
+			known[l] = k
+			out.Locations = append(out.Locations, l)
 		}
-		out.stacks[i] = stack[l]
-		out.placesOfUse[number[l]] = append(out.placesOfUse[number[l]], uint32(i))
-	}
-	for _, c := range p.caches {
-		out.missing = append(out.missing, p.dists.Index(cacheBlocks(c, p.block)))
-	}
-	for i := range p.sorted() {
-		out.starts[p.uses(p.cells[i].key)+1]++
-	}
-	for i := range p.byNumber {
-		out.starts[i+1] += out.starts[i]
+		if uses && k.use < 0 {
+			k.use = len(out.Uses)
+			out.Uses, out.placesOfUse = append(out.Uses, l), append(out.placesOfUse, nil)
+		}
+		if uses {
+			out.placesOfUse[k.use] = append(out.placesOfUse[k.use], uint32(i))
+		}
+		out.stacks[i] = k.stack
 	}
 	return out
+}
+
+// begin finds where the cells of each place begin, which places are reuses, and all kinds.
+func (o *PairParts) begin() (reused []bool) {
+	p := o.tally
+	reused = make([]bool, len(p.byNumber))
+	var is [model.NumKinds]bool
+	for _, c := range p.sorted() {
+		kind, _, _ := p.bins(c.key)
+		is[kind] = true
+		if kind == model.Reuse {
+			reused[p.reuses(c.key)] = true
+		}
+		o.starts[p.uses(c.key)+1]++
+	}
+	for i, n := range p.cold {
+		is[model.Cold] = is[model.Cold] || n > 0
+		o.starts[i+1] += o.starts[i]
+	}
+	for kind, is := range is {
+		if is {
+			o.Kinds = append(o.Kinds, model.Kind(kind))
+		}
+	}
+	return reused
 }
 
 // Records are those of a use. Each is valid until the next.

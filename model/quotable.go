@@ -15,10 +15,17 @@ func (p *Profile) Quotable() int {
 	})
 }
 
+// worthLooking is how many independent observations make a miss ratio more than chance.
+const worthLooking = 10
+
 // QuotableOf is Quotable for records that are not in the profile.
 func (p *Profile) QuotableOf(records iter.Seq[*Record]) int {
 	seen := make([]float64, len(p.Caches)) // misses, in independent observations
+	largest := len(seen) - 1
 	for r := range records {
+		if largest < 0 || seen[largest] >= worthLooking {
+			break // nothing that follows can change it
+		}
 		if !r.outcome() || !(r.Accesses > 0) {
 			continue
 		}
@@ -29,8 +36,8 @@ func (p *Profile) QuotableOf(records iter.Seq[*Record]) int {
 			seen[c] += min(r.Misses[c]/r.Accesses, 1) * p.independent(r)
 		}
 	}
-	for c := len(seen) - 1; c >= 0; c-- {
-		if seen[c] >= 10 {
+	for c := largest; c >= 0; c-- {
+		if seen[c] >= worthLooking {
 			return c
 		}
 	}

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
-	"iter"
 	"math"
 	"slices"
 
@@ -22,6 +21,7 @@ type partGroups struct {
 	sums   []partSum
 	misses []float64 // by sum, and of it by cache
 
+	located map[*model.Location]*profile.Location
 	pseudos [model.NumKinds]*profile.Location
 	reuse   *model.Location // of the record before
 	reuseIs *profile.Location
@@ -113,56 +113,46 @@ func (e *encoder) plain(r *model.Record) error {
 
 func isWeight(w float64) bool { return w >= 0 && w <= math.MaxFloat64 }
 
-// numbered are the records of all parts. Their locations are made known on the way, as to make records takes as long as that.
-func (g *partGroups) numbered(wrong *error) iter.Seq[*model.Record] {
-	e := g.e
-	return func(yield func(*model.Record) bool) {
-		for i, use := range e.parts.Uses {
-			any := false
-			for r := range e.parts.Records(i) {
-				if err := e.plain(r); err != nil {
-					*wrong = fmt.Errorf("records in parts: %w", err)
-					return
-				}
-				if r.Use[0] != use {
-					*wrong = errors.New("records in parts: one is of another part")
-					return
-				}
-				if !any {
-					any = true
-					e.location(use, true)
-				}
-				g.locate(r)
-				if !yield(r) {
-					return
-				}
-			}
-		}
+// newPartGroups makes the locations of all parts known.
+func newPartGroups(e *encoder) *partGroups {
+	g := &partGroups{e: e, located: make(map[*model.Location]*profile.Location, len(e.parts.Locations))}
+	for _, l := range e.parts.Locations {
+		g.located[l] = e.intern(l, true)
 	}
+	for _, k := range e.parts.Kinds {
+		g.pseudos[k] = e.pseudo(pseudoFrame(k))
+	}
+	return g
 }
 
-// locate makes the other locations of a record known.
-func (g *partGroups) locate(r *model.Record) {
-	e := g.e
-	if g.pseudos[r.Kind] == nil {
-		g.pseudos[r.Kind] = e.pseudo(pseudoFrame(r.Kind))
+// partsInOrder are the indices of the parts in the order of their uses' numbers.
+func (g *partGroups) partsInOrder() []int {
+	uses := g.e.parts.Uses
+	order, id := make([]int, len(uses)), make([]uint64, len(uses))
+	for i, l := range uses {
+		order[i] = i
+		if use := g.located[l]; use != nil { // nil: it has no records
+			id[i] = use.ID
+		}
 	}
-	if len(r.Reuse) > 0 && r.Reuse[0] != g.reuse {
-		g.reuse, g.reuseIs = r.Reuse[0], e.location(r.Reuse[0], true)
-	}
+	slices.SortFunc(order, func(a, b int) int { return cmp.Compare(id[a], id[b]) })
+	return order
 }
 
 // collect takes the records of a part in the place of those of the one before.
-func (g *partGroups) collect(use *model.Location, records iter.Seq[*model.Record]) {
+func (g *partGroups) collect(part int) error {
 	e := g.e
-	g.use = e.frames[frameKey{use, true}] // nil: it has no records
+	use := e.parts.Uses[part]
+	g.use = g.located[use]
 	g.keys, g.sums, g.misses = g.keys[:0], g.sums[:0], g.misses[:0]
-	for r := range records {
-		g.locate(r)
+	for r := range e.parts.Records(part) {
+		if err := g.check(r, use); err != nil {
+			return fmt.Errorf("records in parts: %w", err)
+		}
 		k := partKey{stack: g.pseudos[r.Kind].ID << 32, who: uint64(r.Op)<<tidBits | uint64(uint32(r.TID)^tidSign), kind: r.Kind, sum: uint32(len(g.sums))}
 		var reuse *profile.Location
 		if len(r.Reuse) > 0 {
-			reuse = g.reuseIs
+			reuse = g.reuseIs // by check
 			k.stack |= reuse.ID
 		}
 		s := partSum{reuse: reuse, observations: r.Observations, accesses: r.Accesses, reuses: r.Reuses, distance: r.Distance}
@@ -181,6 +171,24 @@ func (g *partGroups) collect(use *model.Location, records iter.Seq[*model.Record
 		}
 		g.keys, g.sums, g.misses = append(g.keys, k), append(g.sums, s), append(g.misses, r.Misses...)
 	}
+	return nil
+}
+
+// check is an error if a record is not one of its part, and finds its reuse.
+func (g *partGroups) check(r *model.Record, use *model.Location) error {
+	if err := g.e.plain(r); err != nil {
+		return err
+	}
+	if r.Use[0] != use {
+		return errors.New("one is of another part")
+	}
+	if len(r.Reuse) > 0 && r.Reuse[0] != g.reuse {
+		g.reuse, g.reuseIs = r.Reuse[0], g.located[r.Reuse[0]]
+	}
+	if g.use == nil || len(r.Reuse) > 0 && g.reuseIs == nil || g.pseudos[r.Kind] == nil {
+		return errors.New("a location or kind is not among those of all")
+	}
+	return nil
 }
 
 // each gives the samples in their order to f, each until the next.

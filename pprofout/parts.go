@@ -17,8 +17,22 @@ import (
 type Parts struct {
 	// Uses are the instructions of the uses, each one once. All stacks are of one frame.
 	Uses []*model.Location
+	// Locations are those of the uses and reuses of all records, and Kinds their kinds, each one once.
+	Locations []*model.Location
+	Kinds     []model.Kind
 	// Records are those of Uses[i], the same ones whenever it is called. Each need be valid until the next only.
 	Records func(i int) iter.Seq[*model.Record]
+}
+
+// all are the records of all parts.
+func (p *Parts) all(yield func(*model.Record) bool) {
+	for i := range p.Uses {
+		for r := range p.Records(i) {
+			if !yield(r) {
+				return
+			}
+		}
+	}
 }
 
 // WithParts gives a profile's records, in the place of Profile.Records.
@@ -31,12 +45,8 @@ func (e *encoder) encodeParts() ([]byte, error) {
 	if len(p.Records) > 0 || len(p.Latencies) > 0 || e.windows || e.useOmitted || p.Clock.Unit == nanoseconds {
 		return nil, errors.New("records in parts: there are others, too, or no uses, or times in nanoseconds")
 	}
-	groups := &partGroups{e: e}
-	var wrong error
-	e.quotable = e.p.QuotableOf(groups.numbered(&wrong))
-	if wrong != nil {
-		return nil, wrong
-	}
+	groups := newPartGroups(e)
+	e.quotable = e.p.QuotableOf(e.parts.all)
 	out, err := e.head()
 	if err != nil {
 		return nil, err
@@ -54,8 +64,10 @@ func (e *encoder) encodeParts() ([]byte, error) {
 	known := maps.Clone(samples.index)
 	z := newPacker()
 	defer z.abandon()
-	for _, i := range e.partsInOrder() {
-		groups.collect(e.parts.Uses[i], e.parts.Records(i))
+	for _, i := range groups.partsInOrder() {
+		if err := groups.collect(i); err != nil {
+			return nil, err
+		}
 		err := groups.each(func(s *group, k *partKey) error {
 			if err := t.add(s); err != nil {
 				return err
@@ -83,21 +95,6 @@ func (e *encoder) encodeParts() ([]byte, error) {
 	z.write(rest.Bytes())
 	z.write(samples.texts)
 	return z.close(), nil
-}
-
-// partsInOrder are the indices of the parts in the order of their uses' numbers.
-func (e *encoder) partsInOrder() (order []int) {
-	for i := range e.parts.Uses {
-		order = append(order, i)
-	}
-	id := make([]uint64, len(order))
-	for i, l := range e.parts.Uses {
-		if f := e.frames[frameKey{l, true}]; f != nil { // nil: it has no records
-			id[i] = f.ID
-		}
-	}
-	slices.SortFunc(order, func(a, b int) int { return int(id[a]) - int(id[b]) })
-	return order
 }
 
 // packer is a gzip.Writer into memory that packs on a goroutine of its own.

@@ -52,8 +52,7 @@ func TestPartsAreTheWhole(t *testing.T) {
 		if err := Write(&whole, p); err != nil {
 			t.Fatal(err)
 		}
-		p.Records = nil
-		given := &Parts{Uses: places, Records: func(i int) iter.Seq[*model.Record] {
+		given := &Parts{Uses: places, Locations: locationsOf(p.Records), Kinds: kindsOf(p.Records), Records: func(i int) iter.Seq[*model.Record] {
 			return func(yield func(*model.Record) bool) {
 				for k := range parts[i] {
 					r := parts[i][k] // not valid after
@@ -65,6 +64,7 @@ func TestPartsAreTheWhole(t *testing.T) {
 				}
 			}
 		}}
+		p.Records = nil
 		if err := Write(&inParts, p, WithParts(given)); err != nil {
 			t.Fatal(err)
 		}
@@ -85,6 +85,27 @@ func TestPartsAreTheWhole(t *testing.T) {
 	}
 }
 
+// locationsOf are the locations of records, and kindsOf their kinds.
+func locationsOf(records []model.Record) (all []*model.Location) {
+	for i := range records {
+		for _, l := range slices.Concat(records[i].Use, records[i].Reuse) {
+			if !slices.Contains(all, l) {
+				all = append(all, l)
+			}
+		}
+	}
+	return all
+}
+
+func kindsOf(records []model.Record) (all []model.Kind) {
+	for i := range records {
+		if !slices.Contains(all, records[i].Kind) {
+			all = append(all, records[i].Kind)
+		}
+	}
+	return all
+}
+
 // What a sample of a part has no room for is refused, and not left out.
 func TestPartsRefused(t *testing.T) {
 	a, b := &model.Location{Address: 1}, &model.Location{Address: 2}
@@ -95,6 +116,8 @@ func TestPartsRefused(t *testing.T) {
 		"of another part":   func(r *model.Record) { r.Use = []*model.Location{b} },
 		"a longer stack":    func(r *model.Record) { r.Reuse = []*model.Location{a, b} },
 		"an end of none":    func(r *model.Record) { r.Kind = model.Cold },
+		"of another kind":   func(r *model.Record) { r.Kind, r.Reuse = model.Cold, nil },
+		"elsewhere":         func(r *model.Record) { r.Reuse = []*model.Location{{Address: 2}} },
 		"of no known kind":  func(r *model.Record) { r.Kind, r.Reuse = model.NumKinds, nil },
 		"of data":           func(r *model.Record) { r.Data = &model.Data{Name: "x"} },
 		"with a source":     func(r *model.Record) { r.DataSource = "L1" },
@@ -114,7 +137,7 @@ func TestPartsRefused(t *testing.T) {
 		"of less":           func(r *model.Record) { r.Reuses = -1 },
 		"endless":           func(r *model.Record) { r.Distance = math.Inf(1) },
 	} {
-		given := &Parts{Uses: []*model.Location{a}, Records: func(int) iter.Seq[*model.Record] {
+		given := &Parts{Uses: []*model.Location{a}, Locations: []*model.Location{a, b}, Kinds: []model.Kind{model.Reuse}, Records: func(int) iter.Seq[*model.Record] {
 			return func(yield func(*model.Record) bool) {
 				r := good
 				change(&r)

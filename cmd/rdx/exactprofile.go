@@ -119,14 +119,14 @@ func writeProfile(tally *exact.PairTally, path string, r *exactRun, start time.T
 		p.Comments = append(p.Comments, model.EndedEarly+": "+w)
 	}
 	// Of the records symbolizing needs the instructions alone. There are many, and a record is large.
-	named := &model.Profile{Touches: make([]model.Touch, len(parts.All))}
-	for i := range parts.All {
-		named.Touches[i].Use = parts.All[i : i+1 : i+1]
+	named := &model.Profile{Touches: make([]model.Touch, len(parts.Locations))}
+	for i := range parts.Locations {
+		named.Touches[i].Use = parts.Locations[i : i+1 : i+1]
 	}
 	if err := nameLocations(named, &p.Comments, len(mappings) == 0); err != nil {
 		return err
 	}
-	return pprofout.WriteFile(path, p, pprofout.WithParts(&pprofout.Parts{Uses: parts.Uses, Records: parts.Records}))
+	return pprofout.WriteFile(path, p, pprofout.WithParts(&pprofout.Parts{Uses: parts.Uses, Locations: parts.Locations, Kinds: parts.Kinds, Records: parts.Records}))
 }
 
 // locator gives each instruction a location of its own, in its mapping.
