@@ -23,7 +23,9 @@ type debugSource struct {
 	limit      *timeLimit
 
 	data      *dwarf.Data
-	roots     []dwarf.Offset            // of the units
+	idle      map[uint32]bool           // units that data lacks, see loadFor
+	whole     *dwarf.Data               // see wholeData
+	roots     []dwarf.Offset            // of the units that data has
 	units     []unitRange               // see findUnits
 	read      map[dwarf.Offset]*unit    // see unitOf
 	byAddress map[uint64]staticVariable // see statics
@@ -40,11 +42,11 @@ type debugSource struct {
 // lookupDWARF finds functions, lines and inlined calls of sorted addresses
 // from a file's debug information. A file that has none finds nothing.
 //
-// It looks at the root of every compile unit, and into those that hold an
-// address.
+// It looks at the root of every compile unit that may hold an address, and
+// into those that do.
 func lookupDWARF(s *debugSource, pcs []uint64, found map[uint64][]model.Line) error {
 	s.limit = newTimeLimit(s.elf)
-	if err := s.load(); s.data == nil || err != nil {
+	if err := s.loadFor(pcs); s.data == nil || err != nil {
 		return err
 	}
 	var damaged, apart failures
@@ -136,7 +138,10 @@ func (s *debugSource) unit(root dwarf.Offset, cu *dwarf.Entry, pcs []uint64) (*u
 // load reads the sections that a look-up needs; those of variables and
 // their types' indexes, about half of the whole, stay on the disk. data is
 // nil if there is nothing to read.
-func (s *debugSource) load() error {
+func (s *debugSource) load() error { return s.loadFor(nil) }
+
+// loadFor is load for what is looked up at sorted addresses only: data may lack units that have none of them. nil is for all.
+func (s *debugSource) loadFor(pcs []uint64) error {
 	f := s.elf
 	s.order = f.ByteOrder
 	if f.Section(".zdebug_info") != nil {
@@ -147,7 +152,7 @@ func (s *debugSource) load() error {
 	}
 	var err error
 	s.sections = map[string][]byte{}
-	for _, name := range []string{"abbrev", "info", "line", "ranges", "str", "addr", "line_str", "str_offsets", "rnglists"} {
+	for _, name := range []string{"abbrev", "info", "line", "ranges", "str", "addr", "line_str", "str_offsets", "rnglists", "aranges"} {
 		sec := f.Section(".debug_" + name)
 		if sec == nil || sec.Type == elf.SHT_NOBITS {
 			continue
@@ -156,27 +161,35 @@ func (s *debugSource) load() error {
 			return err
 		}
 	}
-	data := s.sections
-	d, err := dwarf.New(data["abbrev"], nil, nil, data["info"], data["line"], nil, data["ranges"], data["str"])
-	if err != nil {
+	if pcs != nil {
+		s.idle = idleUnits(s.sections["aranges"], s.order, pcs)
+	}
+	if s.data, err = newDWARF(s.sections, s.idle, s.order); err != nil {
 		return err
 	}
-	for _, name := range []string{"addr", "line_str", "str_offsets", "rnglists"} {
-		if err := d.AddSection(".debug_"+name, data[name]); err != nil {
-			return err
-		}
-	}
-	s.data, s.roots = d, unitRoots(data["info"], f.ByteOrder)
+	s.roots = unitRoots(s.sections["info"], s.order, s.idle)
 	return nil
+}
+
+// wholeData has all units.
+func (s *debugSource) wholeData() (*dwarf.Data, error) {
+	if s.whole == nil {
+		d, err := newDWARF(s.sections, nil, s.order)
+		if err != nil {
+			return nil, err
+		}
+		s.whole = d
+	}
+	return s.whole, nil
 }
 
 // mostDebug bounds each section of debug information.
 const mostDebug = 2 << 30
 
 // unitRoots walks the headers of .debug_info (DWARF 5, section 7.5.1) to the
-// offsets of each unit's first entry. The package dwarf goes from unit to unit
+// offsets of each unit's first entry, but for idle ones. The package dwarf goes from unit to unit
 // only by reading what is in between.
-func unitRoots(info []byte, order binary.ByteOrder) []dwarf.Offset {
+func unitRoots(info []byte, order binary.ByteOrder, idle map[uint32]bool) []dwarf.Offset {
 	const unitType, splitType, skeleton, splitCompile = 2, 6, 4, 5
 	var roots []dwarf.Offset
 	for at := 0; at+12 < len(info); {
@@ -204,7 +217,7 @@ func unitRoots(info []byte, order binary.ByteOrder) []dwarf.Offset {
 		default:
 			p += 4 + offsetLen
 		}
-		if uint64(p) < next {
+		if uint64(p) < next && !idle[uint32(at)] {
 			roots = append(roots, dwarf.Offset(p))
 		}
 		at = int(next)
@@ -556,13 +569,22 @@ func (u *unit) declaration(data *dwarf.Data, e *dwarf.Entry) (*dwarf.Data, *dwar
 		if !ok {
 			continue
 		}
-		r := data.Reader()
-		r.Seek(next)
-		decl, err := r.Next()
+		decl, err := entryAt(data, next)
+		if err != nil && data == u.source.data && len(u.source.idle) > 0 { // it may be of an idle unit
+			if data, err = u.source.wholeData(); err == nil {
+				decl, err = entryAt(data, next)
+			}
+		}
 		if err != nil || decl == nil {
 			return data, e, false
 		}
 		return data, decl, true
 	}
 	return data, e, false
+}
+
+func entryAt(data *dwarf.Data, at dwarf.Offset) (*dwarf.Entry, error) {
+	r := data.Reader()
+	r.Seek(at)
+	return r.Next()
 }

@@ -125,7 +125,7 @@ func (s *debugSource) openELF(name string) (*elf.File, error) {
 // this unit's begin, so that what it takes for missing bases, zero, is right.
 func (s *debugSource) join(p *splitParts, id uint64, skeleton *dwarf.Entry) (*splitUnit, error) {
 	s.limit.allow(uint64(len(p.info)) + uint64(len(p.abbrev)))
-	version, roots := unitVersion(p.info, s.order), unitRoots(p.info, s.order)
+	version, roots := unitVersion(p.info, s.order), unitRoots(p.info, s.order, nil)
 	u := &splitUnit{version: version, addrs: s.sections["addr"], rangesOf: p.rngLists, locLists: p.locLists}
 	addrBase := dwarf.AttrAddrBase
 	strOffsets := p.strOffsets
