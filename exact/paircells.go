@@ -17,13 +17,21 @@ type pairKey uint64
 type pairPacking struct {
 	times, dists uint64 // bins
 	bits, place  uint   // of what the bins say, and of a place
+	mostPlaces   uint32
+	// What to multiply places by: to shift by what is not known takes several steps.
+	oneUse, oneReuse pairKey
 }
 
 func newPairPacking(times, dists int) pairPacking {
 	p := pairPacking{times: uint64(times), dists: uint64(dists)}
 	p.bits = uint(bits.Len64(p.times*p.dists + uint64(model.NumKinds)))
-	p.place = (64 - p.bits) / 2
+	p.room((64 - p.bits) / 2)
 	return p
+}
+
+// room gives so many bits to a place.
+func (p *pairPacking) room(place uint) {
+	p.place, p.mostPlaces, p.oneUse, p.oneReuse = place, 1<<place, 1<<(p.bits+place), 1<<p.bits
 }
 
 // reuse is what the bins of a reuse say.
@@ -38,10 +46,10 @@ func (p *pairPacking) other(kind model.Kind) pairKey {
 
 // key is none if there are more places than it has room for.
 func (p *pairPacking) key(use, reuse uint32, says pairKey) pairKey {
-	if uint64(use|reuse)>>p.place != 0 {
+	if use|reuse >= p.mostPlaces {
 		return 0
 	}
-	return pairKey(use)<<(p.bits+p.place) | pairKey(reuse)<<p.bits | says
+	return pairKey(use)*p.oneUse | pairKey(reuse)*p.oneReuse | says
 }
 
 func (p *pairPacking) uses(k pairKey) uint32   { return uint32(k >> (p.bits + p.place)) }
@@ -95,7 +103,7 @@ type pairCells struct {
 
 	// hot has the cells of a few keys, by their hash, those counted last: most touches are of them, and they fit into a
 	// cache together. What they count is added to the others when another takes their place.
-	hot   []pairCell
+	hot   *[1 << hotCells]pairCell
 	away  pairsAway
 	ahead pairKey // so that what is read ahead is read
 }
@@ -115,7 +123,7 @@ const (
 )
 
 func newPairCells(limit int, packing pairPacking) pairCells {
-	return pairCells{pairPacking: packing, limit: limit, cells: make([]pairCell, 1<<firstCells), shift: 64 - firstCells, wide: map[pairKey]wideSum{}, hot: make([]pairCell, 1<<hotCells)}
+	return pairCells{pairPacking: packing, limit: limit, cells: make([]pairCell, 1<<firstCells), shift: 64 - firstCells, wide: map[pairKey]wideSum{}, hot: new([1 << hotCells]pairCell)}
 }
 
 func (k pairKey) hash() uint64 {
@@ -182,25 +190,33 @@ func (p *pairCells) widen(c *pairCell) {
 // of is all that a cell has counted.
 func (p *pairCells) of(c *pairCell) wideSum { return p.wide[c.key].and(c.sum.wide()) }
 
-// countedPair is a touch to be counted: its key, the hash of that, and its distance.
-type countedPair struct {
-	key        pairKey
-	hash, dist uint64
+// count counts a touch at that distance.
+func (p *pairCells) count(k pairKey, dist uint64) {
+	if c := &p.hot[k.hash()>>(64-hotCells)]; !c.count(k, dist) {
+		p.countAnew(c, k, dist)
+	}
 }
 
-// count counts a touch at that distance.
-func (p *pairCells) count(k pairKey, dist uint64) { p.countHashed(&countedPair{k, k.hash(), dist}) }
+// count counts a touch if the cell is of that key and has room.
+func (c *pairCell) count(k pairKey, dist uint64) bool {
+	sum := c.sum + (oneTouch | pairSum(dist))
+	if c.key != k || sum&sumFull != 0 {
+		return false
+	}
+	c.sum = sum
+	return true
+}
 
-func (p *pairCells) countHashed(x *countedPair) {
-	c := &p.hot[x.hash>>(64-hotCells)]
-	if c.key != x.key {
+// countAnew is count where the hot cell of the key has another one, or no room.
+func (p *pairCells) countAnew(c *pairCell, k pairKey, dist uint64) {
+	if c.key != k {
 		if c.key != 0 {
 			p.takeAway(c)
 		}
-		*c = pairCell{key: x.key}
+		*c = pairCell{key: k}
 	}
-	if c.sum += oneTouch | pairSum(x.dist); c.sum&sumFull != 0 {
-		p.addWide(x.key, c.sum.wide())
+	if c.sum += oneTouch | pairSum(dist); c.sum&sumFull != 0 {
+		p.addWide(k, c.sum.wide())
 		c.sum = 0
 	}
 }

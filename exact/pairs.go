@@ -1,6 +1,10 @@
 package exact
 
-import "github.com/rdx-profiler/rdx/model"
+import (
+	"math/bits"
+
+	"github.com/rdx-profiler/rdx/model"
+)
 
 // Pairs is an exact analysis on one LRU stack that all threads share, which counts each touch
 // with its use: a PairTally of a SharedStack's touches, several times as fast.
@@ -212,33 +216,55 @@ func (p *PairTally) addBatch(b *pairBatch) {
 	}
 }
 
+// countedPairs are touches to be counted: their keys, and the hot cells of these.
+type countedPairs struct {
+	keys [batch]pairKey
+	hot  [batch]uint16
+	far  [batch]uint8 // those whose time or distance is not small
+}
+
 // addSome is addBatch for the first of the runs, and returns their number. Where most keys are counted is read ahead of
-// counting: whether a key is there cannot be foretold, and the processor would wait for each to go on.
+// counting: whether a key is there cannot be foretold, and the processor would wait for each to go on. For the same reason it
+// goes through them step by step, without a branch or a call in most steps.
 func (p *PairTally) addSome(ends []model.RunEnds, time, dist []uint64) int {
 	ends = ends[:min(len(ends), batch)]
 	time, dist = time[:len(ends)], dist[:len(ends)]
-	n, ahead := 0, pairKey(0)
-	for i, e := range ends {
-		if e.Last == noUse {
-			p.cold[e.First]++
-			continue
-		}
-		if time[i] == 1 {
-			ends = ends[:i+1]
+	c, n, far := &p.counting, 0, 0
+	for n < len(ends) { // those that are reuses of a block touched before the last touch
+		t, d := time[n], dist[n]
+		if ends[n].Last == noUse || t == 1 {
 			break
 		}
-		c := &p.counting[n%batch]
-		c.key = p.pair(e.Last, e.First, p.reuse(p.smallTime.of(p.times, time[i]), p.smallDist.of(p.dists, dist[i])), 1)
-		c.hash, c.dist = c.key.hash(), dist[i]
-		ahead ^= p.hot[c.hash>>(64-hotCells)].key
+		c.keys[n%batch] = p.reuse(int(p.smallTime[t%smallValues]), int(p.smallDist[d%smallValues]))
+		c.far[far%batch] = uint8(n)
+		_, small := bits.Sub64(t|d, smallValues, 0)
+		far += 1 - int(small)
 		n++
 	}
+	for _, i := range c.far[:far] {
+		c.keys[i%batch] = p.reuse(p.smallTime.of(p.times, time[i]), p.smallDist.of(p.dists, dist[i]))
+	}
+	ahead, hot := pairKey(0), p.hot
+	for i, e := range ends[:n] {
+		k := p.pair(e.Last, e.First, c.keys[i%batch], 1)
+		at := k.hash() >> (64 - hotCells)
+		c.keys[i%batch], c.hot[i%batch] = k, uint16(at)
+		ahead ^= hot[at].key
+	}
 	p.ahead = ahead
-	for i := range p.counting[:n] {
-		p.countHashed(&p.counting[i])
+	for i, d := range dist[:n] {
+		k := c.keys[i%batch]
+		if cell := &hot[c.hot[i%batch]%(1<<hotCells)]; !cell.count(k, d) {
+			p.countAnew(cell, k, d)
+		}
 	}
-	if last := len(ends) - 1; ends[last].Last != noUse && time[last] == 1 {
-		p.repeated(ends[last].Last, ends[last].First, 1)
+	if n == len(ends) {
+		return n
 	}
-	return len(ends)
+	if e := ends[n]; e.Last == noUse {
+		p.cold[e.First]++
+	} else {
+		p.repeated(e.Last, e.First, 1)
+	}
+	return n + 1
 }

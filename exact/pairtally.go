@@ -28,7 +28,7 @@ type PairTally struct {
 	followers            []follower // by place
 	again                pairKey    // what the bins of these touches say
 	smallTime, smallDist smallBins
-	counting             [batch]countedPair // by addSome
+	counting             countedPairs // by addSome
 
 	// Of Add alone.
 	last   map[int32]*blockIndex // by thread; all share 0 unless private. Block -> number of the place that used it last

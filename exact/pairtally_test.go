@@ -323,7 +323,7 @@ func TestPairTallyTooManyPlaces(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	tally.pairPacking.place = 2 // the rare one and three
+	tally.room(2) // the rare one and three
 	s, _ := NewSharedStack(64)
 	var all []model.Access
 	for i := range uint64(40) {
