@@ -6,15 +6,17 @@ import (
 	"path/filepath"
 	"slices"
 	"text/tabwriter"
+	"time"
 )
 
-// profiles measures the CPU time of rdx exact -o by that of rdx exact without it, one right after the other, and of
-// the version before.
+// profiles measures the CPU and wall time of rdx exact -o by those of rdx exact without it, one right after the other,
+// and of the version before.
 func profiles(this, before recorder, launcher, big, mid, out string, rounds int) error {
 	t := tabwriter.NewWriter(os.Stdout, 0, 8, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprintf(t, "%d rounds, CPU time\trdx exact s\t-o s\tby pairs\tleast\tmost\t", rounds)
+	const heads = "by pairs\tleast\tmost\twall, by pairs\tleast\tmost\t"
+	fmt.Fprintf(t, "%d rounds, CPU time\trdx exact s\t-o s\t"+heads, rounds)
 	if before.rdx != "" {
-		fmt.Fprintf(t, "-o before s\tby pairs\tleast\tmost\t")
+		fmt.Fprintf(t, "-o before s\t"+heads)
 	}
 	fmt.Fprintln(t)
 	for _, p := range [][]string{
@@ -38,7 +40,7 @@ func profiles(this, before recorder, launcher, big, mid, out string, rounds int)
 		if before.rdx != "" {
 			args = append(args, before.exact("--jobs", "2", "-q", "-o", out))
 		}
-		costs, quotients := make([][]cost, len(args)), make([][]float64, len(args))
+		costs := make([][]cost, len(args))
 		for range rounds {
 			for i, a := range args {
 				c, err := measure(a(p), launcher)
@@ -46,14 +48,19 @@ func profiles(this, before recorder, launcher, big, mid, out string, rounds int)
 					return err
 				}
 				costs[i] = append(costs[i], c)
-				quotients[i] = append(quotients[i], c.cpu.Seconds()/costs[0][len(costs[0])-1].cpu.Seconds())
 			}
 		}
 		fmt.Fprintf(t, "%s%s\t%.2f\t", filepath.Base(p[0]), size, median(costs[0], cpu))
-		for i := range args[1:] {
-			q := quotients[i+1]
-			slices.Sort(q)
-			fmt.Fprintf(t, "%.2f\t%.2f\t%.2f\t%.2f\t", median(costs[i+1], cpu), q[rounds/2], q[0], q[rounds-1])
+		for _, of := range costs[1:] {
+			fmt.Fprintf(t, "%.2f\t", median(of, cpu))
+			for _, by := range []func(cost) time.Duration{cpu, wall} {
+				q := make([]float64, rounds)
+				for i := range q {
+					q[i] = by(of[i]).Seconds() / by(costs[0][i]).Seconds()
+				}
+				slices.Sort(q)
+				fmt.Fprintf(t, "%.2f\t%.2f\t%.2f\t", q[rounds/2], q[0], q[rounds-1])
+			}
 		}
 		fmt.Fprintln(t)
 	}
