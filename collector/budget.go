@@ -45,6 +45,9 @@ type budget struct {
 	// Of holds that cost more than the budget pays for in some time each is waited for until it is paid.
 	saved float64 // ns that are not spent of what the budget allowed so far; below 0 they are owed
 	next  float64 // ns that the next hold is taken to cost
+	// batch is how many of these come soon after each other, once all of them are paid for, and coming how many of them are
+	// still to come.
+	batch, coming int
 }
 
 const (
@@ -80,8 +83,8 @@ const (
 	minAccept, maxAccept = 0.001, 1.0
 	ticksShare           = 0.25
 	// Ticks are no further apart and no closer than this; a timer's where holds wait until they are paid for no further than
-	// maxPeriodOfFew: there each costs a share of a hold.
-	minPeriod, maxPeriod, maxPeriodOfFew = 500 * time.Microsecond, 20 * time.Millisecond, 50 * time.Millisecond
+	// maxPeriodOfFew: there each costs a share of a hold. Where several come together the next is to come soon.
+	minPeriod, maxPeriod, maxPeriodOfFew, maxPeriodTogether = 500 * time.Microsecond, 20 * time.Millisecond, 50 * time.Millisecond, 10 * time.Millisecond
 )
 
 // forHolds is the share that copying leaves to holds.
@@ -106,7 +109,11 @@ func (b *budget) paid(cpu uint64) float64 {
 func (b *budget) period() time.Duration {
 	perSample := (b.holdNS + b.ticks*b.tickNS) / b.forHolds()
 	most := maxPeriod
-	if b.few() && !b.counters {
+	switch {
+	case !b.few() || b.counters:
+	case b.batch > 1:
+		most = maxPeriodTogether
+	default:
 		most = maxPeriodOfFew
 	}
 	return min(max(time.Duration(perSample/b.ticks), minPeriod), most)
@@ -122,7 +129,7 @@ func (b *budget) firstPeriod() time.Duration {
 }
 
 func newBudget(target float64, c sampler.TwoTrap, unit string) budget {
-	b := budget{target: target, forced: -1, floor: floor{given: target}, trapNS: c.Cost, cold: coldShare, tickNS: timerTickNS, ticks: timerTicks}
+	b := budget{target: target, forced: -1, floor: floor{given: target}, batch: 1, trapNS: c.Cost, cold: coldShare, tickNS: timerTickNS, ticks: timerTicks}
 	if unit != sampler.Nanoseconds {
 		b.counters, b.tickNS, b.ticks, b.cold = true, counterTickNS, counterTicks, 0
 	}
@@ -185,6 +192,9 @@ func (b *budget) setFirst() {
 	b.accept = b.acceptFirst(b.firstNS)
 }
 
+// holdTogether has so many holds come soon after each other where they are few.
+func (b *budget) holdTogether(n int) { b.batch, b.coming = n, min(b.coming, n-1) }
+
 // acceptFirst is what is accepted of ticks at first if a hold costs that much: as many as what
 // the ticks leave of the budget pays for.
 func (b *budget) acceptFirst(holdNS float64) float64 {
@@ -210,7 +220,9 @@ func (b *budget) accepted() float64 {
 		return b.forced
 	case !b.few():
 		return b.accept
-	case b.saved < holdsVary*b.next:
+	case b.coming > 0:
+		return maxAccept
+	case b.saved < holdsVary*b.next*float64(b.batch):
 		return 0
 	}
 	return min(sooner*b.accept, maxAccept)
@@ -230,6 +242,11 @@ func (b *budget) waited(cpu uint64) string {
 func (b *budget) held() bool {
 	before := b.accepted()
 	b.saved -= b.next
+	if b.coming > 0 {
+		b.coming--
+	} else if b.few() {
+		b.coming = b.batch - 1
+	}
 	return b.accepted() != before
 }
 

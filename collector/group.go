@@ -77,6 +77,16 @@ type groupWatches struct {
 // groups says whether data are watched in all threads.
 func (s *groupWatches) groups() bool { return s.cfg.Stack != OwnStack }
 
+// several says whether a process has more than one thread.
+func (s *groupWatches) several() bool {
+	for _, g := range s.groupOf {
+		if len(g.members) > 1 {
+			return true
+		}
+	}
+	return false
+}
+
 // join takes a thread into its process's group; what is being watched is
 // watched in it, too, before its first instruction.
 func (s *groupWatches) join(t *thread) error {

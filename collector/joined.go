@@ -56,7 +56,7 @@ func (s *neighbours) open(t *thread, found *ahead.Ahead, hold int) bool {
 	if g == nil || len(g.members) < 2 || found.Accesses == 0 {
 		return false
 	}
-	w := joinedWindow{Stretch: record.Stretch{Process: t.process, TID: t.tid, Hold: hold}, classified: found.Classified}
+	w := joinedWindow{Stretch: record.Stretch{Process: t.process, TID: t.tid, Hold: hold, At: t.since}, classified: found.Classified}
 	if g.byCPU {
 		w.Running = t.process.Running(float64(t.since))
 	} else {

@@ -151,6 +151,18 @@ func (s *tickPace) aim(ran uint64) (accepted float64) {
 	return accepted
 }
 
+// heldTogether is how many holds come soon after each other where threads are joined: two tell what their threads do at the same time.
+const heldTogether = 2
+
+// holdTogether says whether there are threads to be joined.
+func (s *tickPace) holdTogether(several bool) {
+	n := 1
+	if several {
+		n = heldTogether
+	}
+	s.budget.holdTogether(n)
+}
+
 // keep keeps to the budget: the period and what is accepted follow what holds, which took held, and traps and waits, which took waits,
 // have cost by now. accepted is as of before the budget's aim.
 func (s *tickPace) keep(sum estimate.Totals, ran uint64, accepted float64, stats sampler.Stats, held, waits time.Duration) {

@@ -147,7 +147,7 @@ const PackGroups = 24
 
 // kept says which counts matter to a reader of a merge.
 func kept(name model.CountName) bool {
-	return model.LostBecause.Has(name) || name.IsCPUTime() || model.NotWatched.Has(name) || name == model.FalseSharingUnknown || name == model.JoinedHolds || name == model.TurnHolds || name == model.SwiftHolds || name == model.LateHolds
+	return model.LostBecause.Has(name) || name.IsCPUTime() || model.NotWatched.Has(name) || name == model.FalseSharingUnknown || name == model.JoinedHolds || name == model.TurnHolds || name == model.SwiftHolds || name == model.LateHolds || name == model.ApartAccesses
 }
 
 func (w Window) people(frames int) (*profile.Profile, error) {

@@ -131,6 +131,9 @@ const (
 	SwiftHolds CountName = "holds joined by line of which lines come back sooner than they can move"
 	// LateHolds is of how many of these the others had no processor as other programs had it.
 	LateHolds CountName = "holds joined by line while other programs had the other threads' processors"
+	// ApartAccesses is the standard error of what threads take from each other, in accesses, as it is not known whether they work on
+	// the same data at the same times.
+	ApartAccesses CountName = "accesses that may find their line written or not, by whether threads are at work on it at the same times"
 	// FalseSharingUnknown is how many observations could have told of false sharing, where
 	// none did.
 	FalseSharingUnknown CountName = "observations of whose line no other word could be watched, so that false sharing is not known"

@@ -52,6 +52,8 @@ type Sharing struct {
 	Swift float64 `json:"swift"`
 	// Served is for how much of the time that the threads wanted a processor, and the program had any for them, they had one.
 	Served float64 `json:"served"`
+	// Apart is the standard error of the first two, as it is not known whether threads work on the same data at the same times.
+	Apart float64 `json:"apart"`
 	// ByLine is false for a profile that knows of words only: True are these, and there is no band.
 	ByLine bool `json:"by_line"`
 }
@@ -112,6 +114,7 @@ func (p *Profile) Sharing() Sharing {
 	s.True, s.False, s.Unknown = s.True/total, s.False/total, sum(unknown[:])/total
 	s.Low, s.High = s.True+s.False, s.True+s.False
 	if s.ByLine {
+		s.Apart = float64(p.CountOf(ApartAccesses)) / total
 		s.setBand(taken[:], all[:], int(p.Holds()))
 	}
 	return s
@@ -139,7 +142,7 @@ func (s *Sharing) setBand(taken, all []float64, holds int) {
 		most = 1
 	}
 	model := sharingError + (turnsError-sharingError)*s.Turns
-	variance += share * share * model * model
+	variance += share*share*model*model + s.Apart*s.Apart
 	s.Low, s.High = gammaBand(share, variance, most/float64(max(holds, 1)))
 	s.High = min(s.High+s.Unknown*(1+2*turnsError*s.Turns), 1) // of turns it is itself an estimate
 	s.Low *= 1 - s.Swift

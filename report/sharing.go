@@ -202,6 +202,9 @@ func sharingSummary(s model.Sharing, falseUnknown bool, share func(float64) stri
 	if s.Swift > 0.1 && s.True+s.False > 0 {
 		text += fmt.Sprintf(";\nthis is by how accesses follow each other: up to %s of it is of lines that come back sooner than a line can move, so that who has one goes on with it, and the band is wider for that", Percent(s.Swift, 1))
 	}
+	if s.Apart > (s.True+s.False)/4 && s.Apart > 0 {
+		text += ";\nwhat each thread touches changes over time: whether they are at the same data at the same times is not known well, and the band is wider for that; a longer session tells more"
+	}
 	if s.Low == 0 && s.True+s.False > 0 && s.Served < 1 {
 		text += fmt.Sprintf(";\nas other programs ran, the threads had a processor for %s of the time: whether at the same times is not seen, and the band is wider for that", Percent(s.Served, 1))
 	}

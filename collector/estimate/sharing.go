@@ -294,16 +294,20 @@ func (m *recorder) addTaken(p *model.Profile) {
 	m.setBeyond(weights, scale)
 	m.addLines(p)
 	sums := make(map[takenKey]*takenSum)
-	var taken, turns, least float64
+	var taken, turns, least, apart float64
 	for _, w := range m.Windows {
 		weight := weights[w.Hold-1] * scale
 		for _, t := range m.join.Of(w, m.later) {
 			if !t.Unknown {
 				taken += weight * t.Share
 				least += weight * t.Least
+				apart += weight * t.Apart
 				if t.Turns {
 					turns += weight * t.Share
 				}
+			}
+			if t.Share == 0 {
+				continue
 			}
 			key := takenKey{process: w.Process, tid: w.TID, writer: t.Writer, reader: t.Reader, by: t.By, kind: kindOf(t), part: m.partOf(w.Hold), read: t.Read, written: t.Written, line: t.Line}
 			s := sums[key]
@@ -316,6 +320,7 @@ func (m *recorder) addTaken(p *model.Profile) {
 			s.holds++
 		}
 	}
+	p.AddCount(model.ApartAccesses, uint64(math.Round(apart)))
 	if turns > 0 {
 		p.AddCount(model.TurnHolds, uint64(math.Ceil(turns/taken*float64(len(m.Windows)))))
 	}

@@ -1,12 +1,17 @@
 package record
 
-import "github.com/rdx-profiler/rdx/collector/target"
+import (
+	"time"
+
+	"github.com/rdx-profiler/rdx/collector/target"
+)
 
 // Stretch is what a thread was about to touch when it was held, as read ahead, by cache lines.
 type Stretch struct {
 	Process *target.Process
 	TID     int
-	Hold    int // its number, from 1, by its place among all
+	Hold    int           // its number, from 1, by its place among all
+	At      time.Duration // when it began, of the monotonic clock
 	// Length is how many instructions were read ahead, and Classified how many touches of blocks are known to
 	// be followed by one of the line, or not, as far as that.
 	Length, Classified int

@@ -52,6 +52,9 @@ type Join struct {
 
 	lockChances map[lockedKey]*chance
 
+	concurrence   map[*target.Process]Concurrence
+	concurrenceOf map[codeKey]Concurrence
+
 	phased  map[*target.Process]bool // what threads touch changes over time: see phases.go
 	inOrder map[*target.Process][]*record.Stretch
 }
@@ -128,6 +131,7 @@ func New(windows []*record.Stretch) *Join {
 	j.setAlternate()
 	j.setTurns()
 	j.setLocks()
+	j.setConcurrence()
 	j.SetPaces(nil)
 	return j
 }
@@ -275,6 +279,7 @@ type Taken struct {
 	Turns   bool    // these threads wait for each other, or may: they are not independent
 	Share   float64 // of the touches that are classified
 	Least   float64 // likewise, if a line goes from thread to thread no sooner than it can
+	Apart   float64 // standard error of the share, as it is not known whether these threads are at work on it at the same times
 	Soon    float64 // instructions from the touch to the thread's own next one, on average by share
 }
 
@@ -363,9 +368,11 @@ func (j *Join) Of(w *record.Stretch, later Later) (taken []Taken) {
 	if waits {
 		taken = j.handedOver(w, taken)
 	}
+	j.byConcurrence(w.Process, taken)
 	for i := range taken {
 		taken[i].Share *= by
 		taken[i].Least *= by
+		taken[i].Apart *= by
 	}
 	slices.SortFunc(taken, func(a, b Taken) int {
 		return cmp.Or(cmp.Compare(a.Line, b.Line), cmp.Compare(a.Reader, b.Reader), cmp.Compare(a.Read, b.Read), cmp.Compare(a.Writer, b.Writer), cmp.Compare(a.By, b.By), cmp.Compare(a.Written, b.Written))
@@ -623,5 +630,6 @@ func (j *Join) Lost(o *record.Observation, word bool, touches float64) (taken []
 			taken = append(taken, j.byWrite(w, l, t, writers[k].tid, which)...)
 		}
 	}
+	j.byConcurrence(w.Process, taken)
 	return taken, ok
 }
