@@ -84,7 +84,7 @@ const (
 	ticksShare           = 0.25
 	// Ticks are no further apart and no closer than this; a timer's where holds wait until they are paid for no further than
 	// maxPeriodOfFew: there each costs a share of a hold. Where several come together the next is to come soon.
-	minPeriod, maxPeriod, maxPeriodOfFew, maxPeriodTogether = 500 * time.Microsecond, 20 * time.Millisecond, 50 * time.Millisecond, 10 * time.Millisecond
+	minPeriod, maxPeriod, maxPeriodOfFew, maxPeriodTogether = 500 * time.Microsecond, 20 * time.Millisecond, 50 * time.Millisecond, 20 * time.Millisecond
 )
 
 // forHolds is the share that copying leaves to holds.
@@ -192,7 +192,7 @@ func (b *budget) setFirst() {
 	b.accept = b.acceptFirst(b.firstNS)
 }
 
-// holdTogether has so many holds come soon after each other where they are few.
+// holdTogether has so many holds come soon after each other.
 func (b *budget) holdTogether(n int) { b.batch, b.coming = n, min(b.coming, n-1) }
 
 // acceptFirst is what is accepted of ticks at first if a hold costs that much: as many as what
@@ -218,10 +218,10 @@ func (b *budget) accepted() float64 {
 	switch {
 	case b.forced >= 0:
 		return b.forced
-	case !b.few():
-		return b.accept
 	case b.coming > 0:
 		return maxAccept
+	case !b.few():
+		return b.accept
 	case b.saved < holdsVary*b.next*float64(b.batch):
 		return 0
 	}
@@ -244,7 +244,7 @@ func (b *budget) held() bool {
 	b.saved -= b.next
 	if b.coming > 0 {
 		b.coming--
-	} else if b.few() {
+	} else {
 		b.coming = b.batch - 1
 	}
 	return b.accepted() != before

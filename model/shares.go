@@ -146,6 +146,9 @@ func (s *Sharing) setBand(taken, all []float64, holds int) {
 	s.Low, s.High = gammaBand(share, variance, most/float64(max(holds, 1)))
 	s.High = min(s.High+s.Unknown*(1+2*turnsError*s.Turns), 1) // of turns it is itself an estimate
 	s.Low *= 1 - s.Swift
+	if s.Apart >= share {
+		s.Low = 0
+	}
 	// Whether they had one at the same times is not seen: never, or always.
 	if share > 0 && s.Served < mostlyServed {
 		s.Low, s.High = 0, min(s.High/max(s.Served, leastServed), 1)

@@ -16,13 +16,16 @@ import (
 
 const (
 	// pairWithin is how long after each other the holds of a pair begin at most.
-	pairWithin = 20 * time.Millisecond
+	pairWithin = 25 * time.Millisecond
 	// mostOther windows of other times are compared with each, and mostCompared are.
 	mostOther, mostCompared = 8, 96
 	// surelyOther is by how many standard errors what pairs tell must differ to go by them independent.
 	surelyOther = 2.5
 	// byChance is up to which share of what windows differ by it may be chance.
 	byChance = 0.3
+	// stillAtIt is within how many instructions a line comes back for it to matter what its thread is at now: later, it may be at
+	// anything, as threads are that each go through the same array again and again.
+	stillAtIt = 1 << 16
 	// parts of a window are told apart, to tell phases from writes that come by chance.
 	parts = 8
 )
@@ -163,7 +166,15 @@ func (t *tellings) concurrence(before Concurrence) Concurrence {
 		return Concurrence{before.Times, prior}
 	}
 	times, err := t.paired/t.other, math.Sqrt(t.variance)/t.other
-	if math.Abs(times-before.Times) > surelyOther*err {
+	switch sure := surelyOther * err; {
+	case times < before.Times-sure:
+		// They keep out of each other's way. Where they meet all the same one may have moved on between the holds of a pair.
+		e := math.Hypot(times, err)
+		if times < sure {
+			times = 0
+		}
+		return Concurrence{times, e}
+	case times > before.Times+sure:
 		return Concurrence{times, err}
 	}
 	by := prior * prior / (prior*prior + err*err)
@@ -208,6 +219,8 @@ func (j *Join) meet(w, v *record.Stretch) (m met) {
 			next := int32(w.Length)
 			if i+1 < len(touches) {
 				next = touches[i+1].At
+			} else if w.Length > stillAtIt {
+				break
 			}
 			x := c.in(float64(next-t.At)) / float64(w.Classified)
 			m.taken += x
@@ -229,16 +242,4 @@ func (j *Join) concurrenceAt(p *target.Process, pc uint64) Concurrence {
 		return t
 	}
 	return independent
-}
-
-// byConcurrence has what is taken by threads that don't wait for each other go by how they meet.
-func (j *Join) byConcurrence(p *target.Process, taken []Taken) {
-	for i := range taken {
-		if t := &taken[i]; !t.Unknown && !t.Turns {
-			by := j.concurrenceAt(p, t.Reader)
-			t.Apart = t.Share * by.Error
-			t.Share *= by.Times
-			t.Least *= by.Times
-		}
-	}
 }

@@ -305,6 +305,7 @@ type tally struct {
 	by, span []float64 // by writer
 	least    []float64 // of by
 	unknown  float64   // touches
+	apart    float64   // standard error of what is taken, see Taken.Apart
 	class    float64   // touches taken by the class's writers
 	after    float64   // instructions of these, added up
 }
@@ -368,7 +369,6 @@ func (j *Join) Of(w *record.Stretch, later Later) (taken []Taken) {
 	if waits {
 		taken = j.handedOver(w, taken)
 	}
-	j.byConcurrence(w.Process, taken)
 	for i := range taken {
 		taken[i].Share *= by
 		taken[i].Least *= by
@@ -416,12 +416,7 @@ func (l *sharedLine) often(tid int) bool {
 func (o *of) addClass(c *class, t *record.LineTouch, after []float64) {
 	least := float64(o.window.Length) - float64(t.At)
 	perTouch := float64(o.window.Length) / float64(len(o.window.Lines))
-	key := from{t.PC, t.Word, t.Bytes}
-	s := o.found[key]
-	if s == nil {
-		s = &tally{by: make([]float64, len(o.writers)), span: make([]float64, len(o.writers)), least: make([]float64, len(o.writers))}
-		o.found[key] = s
-	}
+	s := o.at(t)
 	for _, a := range after {
 		span := max(a*perTouch, least)
 		p, most := c.in(span)
@@ -437,12 +432,30 @@ func (o *of) addClass(c *class, t *record.LineTouch, after []float64) {
 	}
 }
 
+// at is what is added up of touches like this one.
+func (o *of) at(t *record.LineTouch) *tally {
+	key := from{t.PC, t.Word, t.Bytes}
+	s := o.found[key]
+	if s == nil {
+		s = &tally{by: make([]float64, len(o.writers)), span: make([]float64, len(o.writers)), least: make([]float64, len(o.writers))}
+		o.found[key] = s
+	}
+	return s
+}
+
 // add adds a touch, by so much, whose line comes back after so many instructions, or later: then of what is left the share
 // unknown is.
 func (o *of) add(l *sharedLine, t *record.LineTouch, span, weight, unknown float64) {
 	any := 0.0
 	if l != nil && span > 0 {
 		any = o.within(o.window, l, o.writers, -1, span, o.each)
+	}
+	if any > 0 && span <= stillAtIt {
+		by := o.concurrenceAt(o.window.Process, o.window.PCs[t.PC])
+		if by.Error > 0 {
+			o.at(t).apart += weight * any * by.Error
+		}
+		any = min(any*by.Times, 1)
 	}
 	o.note(t, any, span, weight, unknown)
 }
@@ -455,12 +468,7 @@ func (o *of) note(t *record.LineTouch, any, span, weight, unknown float64) {
 	if unknown *= 1 - any; any == 0 && unknown == 0 {
 		return
 	}
-	key := from{t.PC, t.Word, t.Bytes}
-	s := o.found[key]
-	if s == nil {
-		s = &tally{by: make([]float64, len(o.writers)), span: make([]float64, len(o.writers)), least: make([]float64, len(o.writers))}
-		o.found[key] = s
-	}
+	s := o.at(t)
 	s.unknown += weight * unknown
 	all := 0.0
 	for _, p := range o.each {
@@ -490,6 +498,11 @@ func (o *of) taken(l *sharedLine, line uint64) (taken []Taken) {
 			t := t
 			t.Share, t.Least, t.Soon = s.class/all, s.class/all, s.after/s.class
 			taken = append(taken, o.classes[codeKey{o.window.Process, t.Reader}].byWrite(t, inLine(key.word, key.bytes))...)
+		}
+		if s.apart > 0 {
+			x := t
+			x.Apart = s.apart / all
+			taken = append(taken, x)
 		}
 		for k := range o.writers {
 			if s.by[k] > 0 {
@@ -620,6 +633,7 @@ func (j *Join) Lost(o *record.Observation, word bool, touches float64) (taken []
 	}
 	each := make([]float64, len(writers))
 	any := j.within(w, l, writers, which, touches*float64(w.Length)/float64(len(w.Lines)), each)
+	any = min(any*j.concurrenceAt(w.Process, o.PC).Times, 1)
 	all := 0.0
 	for _, p := range each {
 		all += p
@@ -630,6 +644,5 @@ func (j *Join) Lost(o *record.Observation, word bool, touches float64) (taken []
 			taken = append(taken, j.byWrite(w, l, t, writers[k].tid, which)...)
 		}
 	}
-	j.byConcurrence(w.Process, taken)
 	return taken, ok
 }
