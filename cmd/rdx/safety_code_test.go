@@ -12,7 +12,6 @@ import (
 	"strconv"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/rdx-profiler/rdx/internal/needs"
 	"github.com/rdx-profiler/rdx/model"
@@ -22,21 +21,6 @@ func needX86(t *testing.T) {
 	t.Helper()
 	if runtime.GOARCH != "amd64" {
 		t.Skip("needs x86-64: the target has its code by bytes")
-	}
-}
-
-// attachUntil samples the target again and again, until its profiles are enough.
-func attachUntil(t *testing.T, pid int, enough func(*model.Profile) bool) {
-	t.Helper()
-	for end := time.Now().Add(10 * deadline); ; {
-		profile := attach(t, pid, "-d", "500ms", "--granularity", "word").profile()
-		assertFree(t, pid)
-		switch {
-		case enough(profile):
-			return
-		case time.Now().After(end):
-			t.Fatalf("too little was seen in %v", 10*deadline)
-		}
 	}
 }
 
@@ -75,7 +59,7 @@ func assertNear(t *testing.T, p *process, says string) {
 			}
 		}
 		return holds >= 1000 // if all uses of each are in one loop, 0.15 is nine standard deviations
-	})
+	}, "--granularity", "word")
 	var want float64
 	if _, err := fmt.Sscanf(p.end(), says, &want); err != nil {
 		t.Fatal(err)
@@ -101,7 +85,7 @@ func TestPatchedMeanwhile(t *testing.T) {
 		holds += countOf(profile, model.Holds)
 		noticed += countOf(profile, model.LostBecause.Of(model.UseElsewhere))
 		return holds >= 200 && noticed > 0
-	})
+	}, "--granularity", "word")
 	t.Logf("%d holds, %d uses by another instruction; target: %s", holds, noticed, p.end())
 }
 
