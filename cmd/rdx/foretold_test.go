@@ -20,7 +20,7 @@ func TestForetoldRate(t *testing.T) {
 	for _, loop := range []string{"chain", "chase", "loads"} {
 		t.Run(loop, func(t *testing.T) {
 			var off []float64
-			for range 3 {
+			for len(off) < 3 && (len(off) < 2 || max(off[0], off[1]) > math.Ln2) { // two that are right decide
 				s := rdx(t, "run", "-q", "--measure-rate=false", "--overhead", "5", "--", bin, loop, "3")
 				p := s.profile()
 				want, err := strconv.ParseFloat(s.line(), 64)
@@ -35,7 +35,7 @@ func TestForetoldRate(t *testing.T) {
 				off = append(off, math.Abs(math.Log(got.Rate/want)))
 			}
 			slices.Sort(off)
-			if middle := off[1]; middle > math.Ln2 {
+			if middle := off[1]; middle > math.Ln2 { // of two that are right the other is, too
 				t.Errorf("off by a factor of %.2f", math.Exp(middle))
 			}
 		})

@@ -20,6 +20,7 @@ func TestReusesAfterHold(t *testing.T) {
 	needRoot(t)
 	bin := compile(t, "laps", "-O1")
 	const sessions, fewest, perNS = 9, 30, 4 // accesses assumed; what is read ahead is less than a lap
+	const half = sessions/2 + 1              // that agree decide where the middle one is, whatever the others say
 	for stack, others := range map[string][]string{
 		"own":     nil,
 		"private": nil,
@@ -27,21 +28,32 @@ func TestReusesAfterHold(t *testing.T) {
 	} {
 		t.Run(stack, func(t *testing.T) {
 			var medians []float64 // of the laps that a session's reuses took
-			for end := time.Now().Add(samplesWithin); len(medians) < sessions; {
-				args := []string{"run", "-q", "--stack", stack, "--granularity", "word", "--access-rate", fmt.Sprint(perNS), "--burst", "2047", "--overhead", "20", "--", bin, "1"}
+			low, right, high := 0, 0, 0
+			seconds := 1
+			for end := time.Now().Add(samplesWithin); max(low, right, high) < half && len(medians) < sessions; {
+				args := []string{"run", "-q", "--stack", stack, "--granularity", "word", "--access-rate", fmt.Sprint(perNS), "--burst", "2047", "--overhead", "20", "--", bin, fmt.Sprint(seconds)}
 				if laps := timedLaps(t, rdx(t, append(args, others...)...), perNS); len(laps) >= fewest {
 					slices.Sort(laps)
-					medians = append(medians, laps[len(laps)/2])
+					m := laps[len(laps)/2]
+					medians = append(medians, m)
+					switch {
+					case m < 0.5:
+						low++
+					case m > 6:
+						high++
+					default:
+						right++
+					}
+				} else {
+					seconds *= 2 // beside other work it has little CPU time
 				}
 				if time.Now().After(end) {
 					t.Fatalf("%d sessions of %d timed reuses in %v", len(medians), fewest, samplesWithin)
 				}
 			}
-			slices.Sort(medians)
-			got := medians[sessions/2]
-			t.Logf("timed reuses of one lap take %.2f at the median, by session %.2f", got, medians)
-			if got < 0.5 || got > 6 {
-				t.Errorf("reuses of one lap take %.2f at the median, want 0.5 to 6", got)
+			t.Logf("timed reuses of one lap take, at the median of each session, %.2f", medians)
+			if max(low, high) >= half {
+				t.Errorf("of %d sessions %d have reuses of one lap take less than 0.5 at the median, and %d more than 6", len(medians), low, high)
 			}
 		})
 	}
