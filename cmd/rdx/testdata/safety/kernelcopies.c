@@ -53,7 +53,7 @@ int main(int argc, char **argv)
 			return 1;
 		lap();
 		laps++;
-		if (send && laps % 200 == 0) {
+		if (send && laps % 20 == 0) {
 			double from = cpu();
 			for (int i = 0; i < 2000; i++)
 				if (pwrite(fd, buffer, sizeof(buffer), 0) != sizeof(buffer))
