@@ -77,7 +77,7 @@ func profilePattern(t *testing.T, bin string, cfg Config, probes int, args ...st
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { s.Close() })
-	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute) // of a minute of CPU time, beside other work
 	defer cancel()
 	p, err := s.Wait(ctx)
 	if err != nil {
