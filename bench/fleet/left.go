@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -97,8 +98,14 @@ func (b *bench) ownProcesses() (pids []string) {
 // perf events; threads of services that are traced; maps and programs. The kernel frees the latter some time after.
 func (b *bench) leftOver(ctx context.Context) {
 	var processes, objects []string
-	for end := time.Now().Add(30 * time.Second); ; {
-		processes, objects = b.ownProcesses(), listKernelObjects().since(b.before)
+	for end, gone := time.Now().Add(30*time.Second), false; ; {
+		processes = b.ownProcesses()
+		now := listKernelObjects().since(b.before)
+		if gone {
+			// What has come meanwhile is another program's, which may end before it is found to hold it.
+			now = slices.DeleteFunc(now, func(o string) bool { return !slices.Contains(objects, o) })
+		}
+		objects, gone = now, len(processes) == 0
 		if len(processes)+len(objects) == 0 || time.Now().After(end) || ctx.Err() != nil {
 			break
 		}
