@@ -84,7 +84,7 @@ const (
 	ticksShare           = 0.25
 	// Ticks are no further apart and no closer than this; a timer's where holds wait until they are paid for no further than
 	// maxPeriodOfFew: there each costs a share of a hold. Where several come together the next is to come soon.
-	minPeriod, maxPeriod, maxPeriodOfFew, maxPeriodTogether = 500 * time.Microsecond, 20 * time.Millisecond, 50 * time.Millisecond, 20 * time.Millisecond
+	minPeriod, maxPeriod, maxPeriodOfFew = 500 * time.Microsecond, 20 * time.Millisecond, 50 * time.Millisecond
 )
 
 // forHolds is the share that copying leaves to holds.
@@ -109,11 +109,7 @@ func (b *budget) paid(cpu uint64) float64 {
 func (b *budget) period() time.Duration {
 	perSample := (b.holdNS + b.ticks*b.tickNS) / b.forHolds()
 	most := maxPeriod
-	switch {
-	case !b.few() || b.counters:
-	case b.batch > 1:
-		most = maxPeriodTogether
-	default:
+	if b.few() && !b.counters && b.batch == 1 {
 		most = maxPeriodOfFew
 	}
 	return min(max(time.Duration(perSample/b.ticks), minPeriod), most)

@@ -12,14 +12,14 @@ import (
 // Threads may both touch a line and yet never at the same time: they swap their data, or hand them on. Or they touch it
 // together, more than by chance. What was read ahead of each at different times shows neither. So holds come in pairs, soon after
 // each other, and what windows of a pair tell is compared with what windows of other times do. Where a thread's windows differ by
-// chance independent, as a write falls into one or does not, there are no such phases.
+// chance alone, as a write falls into one or does not, there are no such phases.
 
 const (
 	// pairWithin is how long after each other the holds of a pair begin at most.
 	pairWithin = 25 * time.Millisecond
 	// mostOther windows of other times are compared with each, and mostCompared are.
 	mostOther, mostCompared = 8, 96
-	// surelyOther is by how many standard errors what pairs tell must differ to go by them independent.
+	// surelyOther is by how many standard errors what pairs tell must differ to go by them alone.
 	surelyOther = 2.5
 	// byChance is up to which share of what windows differ by it may be chance.
 	byChance = 0.3
