@@ -39,7 +39,7 @@ func (f *flaky) Close() error {
 
 // Needs: root, bpf, watchpoint, gcc. Where registers can't be moved the session goes on: what they should have watched counts as not
 // watched, for that reason, and they are renewed and given back.
-func TestMovesFailByCPU(t *testing.T) {
+func TestMovesFail(t *testing.T) {
 	needs.Watchpoints(t)
 	needRoot(t)
 	bin := filepath.Join(t.TempDir(), "sum")

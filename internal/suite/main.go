@@ -1,10 +1,9 @@
 // Command suite runs go test on the packages named, shows how it goes, and closes with counts,
 // skips with their reasons, and the time that each part took.
 //
-// Packages that measure time or need watchpoints run one after the other, and beside them tests of the commands whose
-// watchpoints are in threads of their own. What takes watchpoints of whole processors, which have four, or measures what a
-// neighbour changes, comes then, and alone. The rest runs beside all of these at the lowest priority, on half of the processors, and on all of them when they are
-// through; those that mostly wait run beside the rest.
+// Packages that measure time or need watchpoints, of which a processor has four, run one after the
+// other. The rest runs beside them at the lowest priority, on half of the processors, and on all of them when they are through;
+// those that mostly wait run beside the rest.
 package main
 
 import (
@@ -63,14 +62,6 @@ func slowFirst(packages []string) []string {
 const (
 	commands     = "cmd/rdx"
 	commandsPure = "^Test(Exact|Trace([^d]|$)|Compare|Fleet|Phases|Compose|Group|Partition|Gen|Diff|Mrc|Hist|Top)"
-	// commandsOwn are those of the others that measure no time, and whose sessions watch threads, not processors.
-	commandsOwn = "^Test(Killed|Interrupted$|Terminated|HungUp|RunKilled|TargetKilled|SelfModifying|RealLuaJIT|PatchedMeanwhile|Step(Killed$|Ended|Signals|Restartable|Refused)|Handles|UsesSIGTRAP|BlockingCalls|BlocksAll|RealTime|Ignored|Masked|GoProgram|Seccomp|NotDumpable|LeaderExited)"
-)
-
-// sessions is another package with tests whose sessions watch processors, or measure how fast a program is: their names.
-const (
-	sessions      = "collector"
-	sessionsAlone = "(ByCPU|Rate)$|^TestLines$"
 )
 
 func below(pkg string, of []string) bool {
@@ -156,10 +147,7 @@ func run(args []string, short bool, limit time.Duration) error {
 	var all sync.WaitGroup
 	jobs := jobsOf(groups, short, limit)
 	if slices.Contains(groups[0], module+commands) {
-		s.packages += 2 // cmd/rdx ends three times
-	}
-	if slices.Contains(groups[0], module+sessions) {
-		s.packages++
+		s.packages++ // cmd/rdx ends twice
 	}
 	var mutex sync.Mutex
 	var failed error
@@ -186,11 +174,7 @@ func run(args []string, short bool, limit time.Duration) error {
 	}
 	all.Go(func() { work(queues[waiting]) })
 	all.Go(func() {
-		var both sync.WaitGroup
-		both.Go(func() { work(queues[first]) })
-		both.Go(func() { work(queues[second]) })
-		both.Wait()
-		work(queues[last])
+		work(queues[first])
 		for range runtime.NumCPU() - half {
 			all.Go(func() { work(queues[rest]) })
 		}
@@ -207,8 +191,6 @@ func run(args []string, short bool, limit time.Duration) error {
 // What jobsOf makes.
 const (
 	first   = iota // one after the other
-	second         // the same, beside the first
-	last           // the same, when those are through
 	rest           // in this order, beside them and each other
 	waiting        // mostly
 	numJobs
@@ -245,14 +227,10 @@ func jobsOf(groups [2][]string, short bool, limit time.Duration) (jobs [numJobs]
 	}
 	timed := slices.DeleteFunc(slices.Clone(groups[0]), func(p string) bool { return p == module+commands })
 	if len(timed) > 0 {
-		jobs[first] = append(jobs[first], slices.Concat(argv, []string{"-p", "1", "-skip", sessionsAlone}, timed))
-	}
-	if slices.Contains(timed, module+sessions) {
-		jobs[last] = append(jobs[last], slices.Concat(argv, []string{"-run", sessionsAlone, module + sessions}))
+		jobs[first] = append(jobs[first], slices.Concat(argv, []string{"-p", "1"}, timed))
 	}
 	if len(timed) < len(groups[0]) {
-		jobs[second] = append(jobs[second], slices.Concat(argv, []string{"-run", commandsOwn, module + commands}))
-		jobs[last] = append(jobs[last], slices.Concat(argv, []string{"-skip", commandsPure + "|" + commandsOwn, module + commands}))
+		jobs[first] = append(jobs[first], slices.Concat(argv, []string{"-skip", commandsPure, module + commands}))
 		jobs[rest] = append(jobs[rest], slices.Concat(others, []string{"-run", commandsPure, module + commands}))
 	}
 	if len(few) > 0 {

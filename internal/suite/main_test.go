@@ -1,10 +1,6 @@
 package main
 
 import (
-	"os"
-	"path/filepath"
-	"regexp"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -54,35 +50,16 @@ func TestBelow(t *testing.T) {
 // Each test of the commands runs once, in one group or the other; other packages' names have no part in it.
 func TestJobs(t *testing.T) {
 	jobs := jobsOf([2][]string{{module + "sampler", module + "cmd/rdx"}, {module + "proc", module + "model", module + "why", module + "trace"}}, false, time.Minute)
-	if len(jobs[first]) != 1 || len(jobs[second]) != 1 || len(jobs[last]) != 1 || len(jobs[rest]) != 4 {
+	if len(jobs[first]) != 2 || len(jobs[rest]) != 4 {
 		t.Fatalf("%q", jobs)
 	}
 	has := func(argv []string, want ...string) bool {
 		return strings.Contains(strings.Join(argv, " "), strings.Join(want, " "))
 	}
-	if !has(jobs[first][0], "-skip", sessionsAlone, module+"sampler") || has(jobs[first][0], "cmd/rdx") || !has(jobs[second][0], "-run", commandsOwn, module+"cmd/rdx") ||
-		!has(jobs[last][0], "-skip", commandsPure+"|"+commandsOwn, module+"cmd/rdx") || !has(jobs[rest][2], "-run", commandsPure, module+"cmd/rdx") || !has(jobs[rest][0], "nice", "-n", "19") {
+	if has(jobs[first][0], "-skip") || !has(jobs[first][0], module+"sampler") || has(jobs[first][0], "cmd/rdx") ||
+		!has(jobs[first][1], "-skip", commandsPure, module+"cmd/rdx") || !has(jobs[rest][2], "-run", commandsPure, module+"cmd/rdx") || !has(jobs[rest][0], "nice", "-n", "19") {
 		t.Errorf("%q", jobs)
 	}
-	pure, own := regexp.MustCompile(commandsPure), regexp.MustCompile(commandsOwn)
-	names := testsOf(t, "../../"+commands)
-	for _, name := range names {
-		if pure.MatchString(name) && own.MatchString(name) {
-			t.Errorf("%s is in two groups", name)
-		}
-	}
-	if !slices.ContainsFunc(names, pure.MatchString) || !slices.ContainsFunc(names, own.MatchString) {
-		t.Errorf("a group is empty of %q", names)
-	}
-	// What has to be alone is so.
-	jobs = jobsOf([2][]string{{module + "sampler", module + "collector"}, nil}, false, time.Minute)
-	if len(jobs[first]) != 1 || len(jobs[last]) != 1 || !has(jobs[first][0], "-skip", sessionsAlone) || !has(jobs[last][0], "-run", sessionsAlone, module+"collector") {
-		t.Errorf("%q", jobs)
-	}
-	if apart := regexp.MustCompile(sessionsAlone); !slices.ContainsFunc(testsOf(t, "../../"+sessions), apart.MatchString) {
-		t.Errorf("none of %s is %s", sessions, sessionsAlone)
-	}
-	jobs = jobsOf([2][]string{{module + "sampler", module + "cmd/rdx"}, {module + "proc", module + "model", module + "why", module + "trace"}}, false, time.Minute)
 	// What takes long is for itself, the longest first, and what does not is together.
 	if !has(jobs[rest][0], "1", module+"trace") || !has(jobs[rest][1], "1", module+"model") || !has(jobs[rest][3], "1", module+"proc", module+"why") {
 		t.Errorf("%q", jobs[rest])
@@ -101,23 +78,4 @@ func TestJobs(t *testing.T) {
 	if !has(jobs[rest][0], module+"web", module+"trace", module+"agent", module+"vm") {
 		t.Errorf("-short: %q", jobs)
 	}
-}
-
-// testsOf are the names of a package's tests.
-func testsOf(t *testing.T, dir string) (names []string) {
-	t.Helper()
-	files, err := filepath.Glob(filepath.Join(dir, "*_test.go"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, file := range files {
-		b, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, m := range regexp.MustCompile(`(?m)^func (Test\w+)\(`).FindAllStringSubmatch(string(b), -1) {
-			names = append(names, m[1])
-		}
-	}
-	return names
 }
