@@ -131,10 +131,11 @@ func TestReserve(t *testing.T) {
 		l.log.reset(64)
 		var before, after runtime.MemStats
 		runtime.ReadMemStats(&before)
-		l.log.add(accesses)
-		l.log.close(n / 3)
+		l.log.keep(accesses)
 		l.witness.begin(&l.log, n/3)
 		l.witness.search(&l.log)
+		l.log.index()
+		l.log.close(n / 3)
 		runtime.ReadMemStats(&after)
 		return after.TotalAlloc - before.TotalAlloc
 	}

@@ -77,7 +77,7 @@ func NewLocator() *Locator {
 // find memory, which took longer than all else.
 func (l *Locator) Reserve(w Window) {
 	l.log.reserve(w.Most)
-	l.witness.reserve(w.Most)
+	l.witness.open = room(l.witness.open, w.Most)
 	l.machine.Reserve(max(w.Pages, samplePages) + interp.MaxBatch)
 }
 

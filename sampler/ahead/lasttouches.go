@@ -3,8 +3,7 @@ package ahead
 // lastTouches is by block the index of its last touch: a hash table that is emptied at no cost, and asked and
 // told at once, as a thread is held meanwhile.
 type lastTouches struct {
-	slots []lastTouch // a power of two, half of them in use at most; as few as were needed so far, which are sooner at hand
-	spare []lastTouch // where more of them grow
+	slots []lastTouch // a power of two, half of them in use at most
 	used  int
 	round uint32
 }
@@ -53,26 +52,15 @@ func (l *lastTouches) find(block uint64) *lastTouch {
 
 // reserve makes room for so many blocks.
 func (l *lastTouches) reserve(blocks int) {
-	n := firstLastTouches
-	for n < 2*blocks {
-		n *= 2
+	for len(l.slots) < 2*blocks {
+		l.grow()
 	}
-	for _, of := range []*[]lastTouch{&l.slots, &l.spare} {
-		if cap(*of) < n {
-			*of = make([]lastTouch, n)
-		}
-		clear((*of)[:n])
-	}
-	l.slots = l.slots[:firstLastTouches]
+	clear(l.slots)
 }
 
 func (l *lastTouches) grow() {
-	old, n := l.slots, max(2*len(l.slots), firstLastTouches)
-	if cap(l.spare) < n {
-		l.spare = make([]lastTouch, n)
-	}
-	l.slots, l.spare = l.spare[:n], old
-	clear(l.slots)
+	old := l.slots
+	l.slots = make([]lastTouch, max(2*len(old), firstLastTouches))
 	if l.round == 0 {
 		l.round = 1
 	}

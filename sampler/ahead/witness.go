@@ -17,7 +17,6 @@ type witness struct {
 	searched int  // access up to which all open ones were looked for; 0: they were not
 	tired    bool // too many: nothing more is told
 
-	seen lastTouches  // blocks
 	open []firstTouch // of those that were found, what was not looked at since
 }
 
@@ -35,12 +34,6 @@ const (
 
 func (w *witness) reset() {
 	w.upTo, w.begun, w.spent, w.searched, w.tired = 0, false, 0, 0, false
-}
-
-// reserve makes room for so many accesses.
-func (w *witness) reserve(accesses int) {
-	w.seen.reserve(accesses)
-	w.open = room(w.open, accesses)
 }
 
 // begin takes the touches by the first accesses.
@@ -103,14 +96,14 @@ func (w *witness) draw(g *accessLog, pick func(n int) int) bool {
 	return false
 }
 
-// search finds all that are open.
+// search finds all that are open, by the log's table, which has nothing yet.
 func (w *witness) search(g *accessLog) {
-	w.seen.reset()
+	defer g.last.reset()
 	w.open = w.open[:0]
 	for i := len(g.all) - 1; i >= 0; i-- {
 		from, to := g.blocks(g.all[i])
 		for b := from; b <= to; b++ {
-			if w.seen.swap(b, i) < 0 && i < w.first {
+			if g.last.swap(b, i) < 0 && i < w.first {
 				w.open = append(w.open, firstTouch{b, int32(i)})
 			}
 		}
