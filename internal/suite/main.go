@@ -3,7 +3,7 @@
 //
 // Packages that measure time or need watchpoints, of which a processor has four, run one after the
 // other. The rest runs beside them at the lowest priority, on half of the processors, and on all of them when they are through;
-// those that mostly wait run beside the rest.
+// those that mostly wait come last, beside what is left of the rest.
 package main
 
 import (
@@ -172,9 +172,9 @@ func run(args []string, short bool, limit time.Duration) error {
 	for range half {
 		all.Go(func() { work(queues[rest]) })
 	}
-	all.Go(func() { work(queues[waiting]) })
 	all.Go(func() {
 		work(queues[first])
+		all.Go(func() { work(queues[waiting]) })
 		for range runtime.NumCPU() - half {
 			all.Go(func() { work(queues[rest]) })
 		}
@@ -192,7 +192,7 @@ func run(args []string, short bool, limit time.Duration) error {
 const (
 	first   = iota // one after the other
 	rest           // in this order, beside them and each other
-	waiting        // mostly
+	waiting        // mostly; after the first, for each has dozens of processes at work now and then
 	numJobs
 )
 
