@@ -264,9 +264,7 @@ func (s *sampling) tick() {
 	s.self.look(profilerTime(), busy)
 	s.copyLimit.settle()
 	ran := max(sum.CPU, s.targets.processes.Ran())
-	if s.watches.groups() {
-		s.ticks.holdTogether(s.watches.several())
-	}
+	s.ticks.holdTogether(s.watches.several())
 	accepted := s.ticks.aim(ran)
 	s.copyLimit.takeTurns(ran)
 	// Holds leave caches cold, waits and stamps don't.

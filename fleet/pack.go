@@ -145,9 +145,12 @@ func (w Window) group(r *model.Record) int {
 // a little narrower, and merges larger.
 const PackGroups = 24
 
+// keptSharing are the counts that say how well it is known what threads take from each other.
+var keptSharing = []model.CountName{model.FalseSharingUnknown, model.JoinedHolds, model.TurnHolds, model.SwiftHolds, model.LateHolds, model.ApartAccesses}
+
 // kept says which counts matter to a reader of a merge.
 func kept(name model.CountName) bool {
-	return model.LostBecause.Has(name) || name.IsCPUTime() || model.NotWatched.Has(name) || name == model.FalseSharingUnknown || name == model.JoinedHolds || name == model.TurnHolds || name == model.SwiftHolds || name == model.LateHolds || name == model.ApartAccesses
+	return model.LostBecause.Has(name) || name.IsCPUTime() || model.NotWatched.Has(name) || slices.Contains(keptSharing, name)
 }
 
 func (w Window) people(frames int) (*profile.Profile, error) {

@@ -152,7 +152,11 @@ func (s *debugSource) loadFor(pcs []uint64) error {
 	}
 	var err error
 	s.sections = map[string][]byte{}
-	for _, name := range []string{"abbrev", "info", "line", "ranges", "str", "addr", "line_str", "str_offsets", "rnglists", "aranges"} {
+	names := []string{"abbrev", "info", "line", "ranges", "str", "addr", "line_str", "str_offsets", "rnglists"}
+	if pcs != nil {
+		names = append(names, "aranges")
+	}
+	for _, name := range names {
 		sec := f.Section(".debug_" + name)
 		if sec == nil || sec.Type == elf.SHT_NOBITS {
 			continue
@@ -161,9 +165,7 @@ func (s *debugSource) loadFor(pcs []uint64) error {
 			return err
 		}
 	}
-	if pcs != nil {
-		s.idle = idleUnits(s.sections["aranges"], s.order, pcs)
-	}
+	s.idle = idleUnits(s.sections["aranges"], s.order, pcs)
 	if s.data, err = newDWARF(s.sections, s.idle, s.order); err != nil {
 		return err
 	}

@@ -2,8 +2,11 @@ package sharing
 
 import (
 	"math"
+	"math/bits"
 	"slices"
 	"time"
+
+	"gonum.org/v1/gonum/stat"
 
 	"github.com/rdx-profiler/rdx/collector/record"
 	"github.com/rdx-profiler/rdx/collector/target"
@@ -55,13 +58,9 @@ func (j *Join) setConcurrence() {
 		if len(tids) < 2 || j.waitsOften(p) {
 			continue
 		}
-		var windows []*record.Stretch
-		for _, tid := range tids {
-			windows = append(windows, j.of[threadKey{p, tid}]...)
-		}
-		slices.SortFunc(windows, func(a, b *record.Stretch) int { return a.Hold - b.Hold })
+		windows := j.inOrder[p]
 		all, byPC := &tellings{}, make(map[uint64]*tellings)
-		for _, w := range spread(windows, mostCompared) {
+		for _, w := range evenly(windows, mostCompared) {
 			j.compare(w, windows, all, byPC)
 		}
 		whole := all.concurrence(independent)
@@ -91,14 +90,7 @@ func (j *Join) compare(w *record.Stretch, windows []*record.Stretch, all *tellin
 	if len(other) < 2 {
 		return
 	}
-	other = spread(other, mostOther)
-	var ofPaired, ofOther []met
-	for _, v := range paired {
-		ofPaired = append(ofPaired, j.meet(w, v))
-	}
-	for _, v := range other {
-		ofOther = append(ofOther, j.meet(w, v))
-	}
+	ofPaired, ofOther := j.meetAll(w, paired), j.meetAll(w, evenly(other, mostOther))
 	pcs := make(map[uint64]bool)
 	for _, m := range slices.Concat(ofPaired, ofOther) {
 		for pc := range m.byPC {
@@ -114,8 +106,8 @@ func (j *Join) compare(w *record.Stretch, windows []*record.Stretch, all *tellin
 	}
 }
 
-// spread are at most so many windows, evenly spread over all.
-func spread(all []*record.Stretch, most int) []*record.Stretch {
+// evenly are at most so many windows, evenly spread over all.
+func evenly(all []*record.Stretch, most int) []*record.Stretch {
 	if len(all) <= most {
 		return all
 	}
@@ -127,19 +119,14 @@ func spread(all []*record.Stretch, most int) []*record.Stretch {
 }
 
 func (t *tellings) add(paired, other []met, taken func(*met) float64) {
-	var mean, squares, written, ofWritten float64
-	n := float64(len(other))
+	takenBy, written := make([]float64, len(other)), make([]float64, len(other))
 	for i := range other {
-		x, parts := taken(&other[i]), float64(other[i].written)
-		mean += x / n
-		squares += x * x / n
-		written += parts / n
-		ofWritten += parts * parts / n
+		takenBy[i], written[i] = taken(&other[i]), float64(other[i].written)
 	}
-	variance := max(squares-mean*mean, 0) * n / (n - 1)
-	spread := max(ofWritten-written*written, 0) * n / (n - 1)
+	mean, variance := stat.MeanVariance(takenBy, nil)
+	meanWritten, spread := stat.MeanVariance(written, nil)
 	t.spread += spread
-	t.extra += spread - written*(1-written/parts)
+	t.extra += spread - meanWritten*(1-meanWritten/parts)
 	t.n++
 	t.mean += mean
 	t.squares += variance
@@ -188,6 +175,14 @@ type met struct {
 	written int // parts of the other's window in which it writes such lines
 }
 
+// meetAll is what each of some windows tells of one.
+func (j *Join) meetAll(w *record.Stretch, others []*record.Stretch) (out []met) {
+	for _, v := range others {
+		out = append(out, j.meet(w, v))
+	}
+	return out
+}
+
 // meet looks at two windows.
 func (j *Join) meet(w, v *record.Stretch) (m met) {
 	m.byPC = make(map[uint64]float64)
@@ -227,9 +222,7 @@ func (j *Join) meet(w, v *record.Stretch) (m met) {
 			m.byPC[w.PCs[t.PC]] += x
 		}
 	}
-	for ; seen > 0; seen &= seen - 1 {
-		m.written++
-	}
+	m.written = bits.OnesCount(seen)
 	return m
 }
 

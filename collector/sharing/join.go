@@ -55,8 +55,8 @@ type Join struct {
 	concurrence   map[*target.Process]Concurrence
 	concurrenceOf map[codeKey]Concurrence
 
-	phased  map[*target.Process]bool // what threads touch changes over time: see phases.go
-	inOrder map[*target.Process][]*record.Stretch
+	phased  map[*target.Process]bool              // what threads touch changes over time: see phases.go
+	inOrder map[*target.Process][]*record.Stretch // of windows
 }
 
 // sharedLine is a line that one thread was seen to write and another one to touch.

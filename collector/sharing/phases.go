@@ -76,9 +76,7 @@ func (j *Join) setPhased() {
 		}
 	}
 	for _, w := range j.windows {
-		if j.phased[w.Process] {
-			j.inOrder[w.Process] = append(j.inOrder[w.Process], w)
-		}
+		j.inOrder[w.Process] = append(j.inOrder[w.Process], w)
 	}
 }
 
