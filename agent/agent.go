@@ -294,8 +294,7 @@ func (a *Agent) look(now time.Time) (all []candidate) {
 func (a *Agent) period(ctx context.Context, now time.Time) {
 	all := a.look(now)
 	a.bookOwn()
-	a.budget.Allow(a.config.Period)
-	a.metrics.allowed.Add(a.budget.Share * float64(a.budget.CPUs) * a.config.Period.Seconds())
+	a.metrics.allowed.Add(a.budget.Allow(a.config.Period).Seconds())
 	a.pods.refresh(ctx, a.log)
 	worth, states := a.eligible(all)
 	sizes := make([]float64, len(worth))

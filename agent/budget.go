@@ -9,6 +9,7 @@ type Budget struct {
 	CPUs  int
 	Most  int // sessions at once
 
+	periods        int           // that were allowed
 	allowed, spent time.Duration // since the start
 	perSession     time.Duration // what one is taken to cost
 	agentCost      time.Duration // the agent itself, in a period
@@ -19,17 +20,24 @@ const (
 	firstSession = 700 * time.Millisecond
 	// Of what was not spent, or too much, so many periods' budget is remembered.
 	mostSaved, mostOwed = 5, 10
+	// repaidIn so many periods is what the first has: it has not gone by when it is spent.
+	repaidIn = 8
 )
 
-// Allow adds a period's budget.
-func (b *Budget) Allow(period time.Duration) {
+// Allow adds the budget of a period that begins, and says how much that is: the first's is lent.
+func (b *Budget) Allow(period time.Duration) (more time.Duration) {
 	all := time.Duration(b.Share * float64(b.CPUs) * float64(period))
-	b.allowed += all
+	if more = all; 0 < b.periods && b.periods <= repaidIn {
+		more -= all / repaidIn
+	}
+	b.periods++
+	b.allowed += more
 	if left := b.allowed - b.spent; left > (1+mostSaved)*all {
 		b.allowed = b.spent + (1+mostSaved)*all
 	} else if left < -mostOwed*all {
 		b.allowed = b.spent - mostOwed*all
 	}
+	return more
 }
 
 // Session books one that has ended.

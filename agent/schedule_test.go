@@ -130,3 +130,20 @@ func TestBudgetIsKept(t *testing.T) {
 		}
 	}
 }
+
+// What is lent to the first period is paid back: from then on no more is spent than of the time that has gone by.
+func TestBudgetLends(t *testing.T) {
+	b := Budget{Share: .01, CPUs: 2, Most: 4}
+	period, all := time.Minute, 1200*time.Millisecond
+	for n := range 3 * repaidIn {
+		b.Allow(period)
+		begun := b.Sessions() > 0
+		if n == 0 && !begun {
+			t.Error("no session in the first period")
+		}
+		if gone := time.Duration(n) * all; n > repaidIn && b.allowed > gone {
+			t.Errorf("in period %d %v are allowed, when %v have come", n, b.allowed, gone)
+		}
+		b.Session(b.allowed - b.spent)
+	}
+}

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"net"
 	"net/http"
 	"os"
@@ -36,6 +37,8 @@ const (
 	agentStretch = 240 * time.Second
 	// mostCost is what the agent may cost of the machine in its first four periods, in percent: a session is begun before it is paid for.
 	mostCost = 1.5
+	// Two stretches that differ by no more are of a machine at rest: so many are waited for.
+	settled, mostSettling = .002, 6
 	// farthestAccount is by how many points of the machine its own account may be wrong.
 	farthestAccount = .25
 )
@@ -126,6 +129,12 @@ func agentCost() (said string, err error) {
 		}
 	}
 	before, _ := rate(wait)
+	for range mostSettling { // what a kernel does after it has booted takes some seconds
+		earlier := before
+		if before, _ = rate(wait); math.Abs(before/earlier-1) < settled {
+			break
+		}
+	}
 	var spent account
 	with, err := rate(func() (err error) { spent, err = agentFor(at, agentStretch); return err })
 	if err != nil {
