@@ -104,15 +104,17 @@ func TestNotes(t *testing.T) {
 	}
 }
 
-// What goes by the block is settled once it is known whether that is a line: holds of lines that are timed may read farther.
+// What goes by the block is settled once it is known whether that is a line: holds of lines may read farther where nothing is watched.
 func TestChosenLines(t *testing.T) {
 	for _, tc := range []struct {
 		granularity  string
 		burst, block int
+		none         error
 		farther      bool
-	}{{Line, AutoBurst, 64, true}, {Word, AutoBurst, 8, false}, {Line, timedBurst, 64, false}} {
+	}{{Line, AutoBurst, 64, errors.ErrUnsupported, true}, {Line, AutoBurst, 64, nil, false}, {Word, AutoBurst, 8, errors.ErrUnsupported, false}, {Line, timedBurst, 64, errors.ErrUnsupported, false}} {
 		s := (&sampling{cfg: Config{Granularity: tc.granularity, Burst: tc.burst}, locate: ahead.NewLocator(), src: sourceState{source: sampler.CPUClock{}}}).wire()
 		s.holds.burst = timedBurst
+		s.watches.none = tc.none
 		s.holds.chooseLines()
 		if s.holds.hot.Block != tc.block || s.holds.farther.Begun() != tc.farther {
 			t.Errorf("%s, burst %d: blocks of %d, reads farther: %v", tc.granularity, tc.burst, s.holds.hot.Block, s.holds.farther.Begun())

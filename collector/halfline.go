@@ -18,7 +18,7 @@ func (s *holds) chooseLines() {
 	s.lines = s.cfg.chooseLines(s.src.source.Reports())
 	s.watches.chooseHalves(s.lines)
 	s.hot.Block = s.block()
-	if s.lines && s.burst == timedBurst && s.cfg.Burst == AutoBurst {
+	if s.watches.none != nil && s.lines && s.burst == timedBurst && s.cfg.Burst == AutoBurst {
 		s.farther.Begin(s.cfg.firstCache())
 	}
 	s.locate.Reserve(s.windowOf(s.farther.Begun())) // as much as they may come to

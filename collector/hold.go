@@ -168,12 +168,12 @@ func (t *thread) release() {
 	shared.Hold = 0
 }
 
-// undraw takes a hold out of those that drew for a half line's slot, won or
-// lost, for nothing of it is left to be watched: all its accesses were reused as
+// undraw takes a hold out of those that drew for a slot, won or
+// lost, as it times a lap in it, or for nothing of it is left to be watched in half a line: all its accesses were reused as
 // far as was read ahead. Where most holds are like that, a datum that is never reused
 // would else be watched for the rest of the run, and the few others lose against it.
-func (t *thread) undraw() {
-	if n := &t.shared.Slots[0].N; *n > 0 {
+func (t *thread) undraw(slot int) {
+	if n := &t.shared.Slots[slot].N; *n > 0 {
 		*n--
 	}
 }

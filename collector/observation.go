@@ -6,6 +6,7 @@ import (
 	"github.com/rdx-profiler/rdx/collector/callstack"
 	"github.com/rdx-profiler/rdx/collector/record"
 	"github.com/rdx-profiler/rdx/model"
+	"github.com/rdx-profiler/rdx/sampler/ahead"
 	"github.com/rdx-profiler/rdx/sampler/unwind"
 )
 
@@ -37,6 +38,7 @@ func (s *observations) timeRead() { s.timed++ }
 type observation struct {
 	record.Observation
 
+	lap      ahead.Lap        // of an Observation.Lap
 	next     uint64           // where the instruction leads, as the trap will report
 	use      *unwind.Snapshot // from the hold, until the use was seen
 	useClock uint64
@@ -55,6 +57,10 @@ func (s *account) loseObserved(o *record.Observation, why model.Reason) {
 		return
 	}
 	o.State = record.Void
+	if o.Lap != nil {
+		s.count(model.LapsLost.Of(why), 1)
+		return
+	}
 	s.losses[model.LostBecause.Of(why)] += int64(max(math.Round(o.Times()), 1))
 	if o.Epoch != nil { // it had been entered
 		o.Epoch.Accepted -= o.Times()

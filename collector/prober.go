@@ -62,8 +62,9 @@ type prober struct {
 	drain   func() // reads what traps are waiting
 
 	estimate.Probes
-	perNS    float64 // instructions a nanosecond, of the latest probes
-	fast     float64 // of the latest window read ahead, if no data are waited for
+	perNS    float64       // instructions a nanosecond, of the latest probes
+	room     time.Duration // for so long there was room for the pages that a thread comes by; 0: it is not known
+	fast     float64       // of the latest window read ahead, if no data are waited for
 	probe    probe
 	stamps   int
 	taken    uint64          // holds for probes
@@ -106,6 +107,9 @@ func (p *prober) stampsAfter() []time.Duration {
 	lead := shortestLead
 	if p.perNS > 0 {
 		lead = min(max(time.Duration(replayInstructions/p.perNS), shortestLead), longestLead)
+	}
+	if p.room > 0 {
+		lead = min(lead, p.room)
 	}
 	first := warmAfter + warmAfter/10 // the clock is without what the profiler took
 	var after []time.Duration
@@ -300,6 +304,9 @@ func (p *prober) takeProbe(r replayed) {
 			p.perNS = r.PerNS
 		}
 		p.perNS = (p.perNS + r.PerNS) / 2
+	}
+	if n := len(r.stamps) - 1; r.End == ahead.NoRoom && r.Accesses[n] < 0 {
+		p.room = max(time.Duration(r.stamps[n].Clock)/2, shortestLead)
 	}
 	from, middle, last, why := chooseStamps(&r)
 	if why != "" {

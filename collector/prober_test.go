@@ -108,11 +108,28 @@ func TestChooseStamps(t *testing.T) {
 func TestStampsAfter(t *testing.T) {
 	for _, c := range []struct {
 		perNS float64
+		room  time.Duration
 		last  time.Duration
-	}{{0, shortestLead}, {2, 750 * time.Microsecond}, {20, shortestLead}, {0.1, longestLead}} {
-		after := (&prober{perNS: c.perNS}).stampsAfter()
+	}{{0, 0, shortestLead}, {2, 0, 750 * time.Microsecond}, {20, 0, shortestLead}, {0.1, 0, longestLead},
+		{0.1, 700 * time.Microsecond, 700 * time.Microsecond}, {2, longestLead, 750 * time.Microsecond}} {
+		after := (&prober{perNS: c.perNS, room: c.room}).stampsAfter()
 		if after[0] < warmAfter || after[len(after)-1] != c.last || !slices.IsSorted(after) {
 			t.Errorf("%v instructions a nanosecond: %v, want the last at %v", c.perNS, after, c.last)
+		}
+	}
+}
+
+// Where a way came by more pages than there is room for before the last stamp the next goes half as far, and no less than the
+// shortest; where it had come to all stamps it was long enough.
+func TestRoomOfProbes(t *testing.T) {
+	for _, c := range []struct {
+		last, made int
+		room       time.Duration
+	}{{2000, -1, time.Millisecond}, {500, -1, shortestLead}, {2000, 50, 0}} {
+		p := &prober{}
+		p.takeProbe(*stamped(ahead.NoRoom, 100, -1, 1000, -1, c.last, c.made))
+		if p.room != c.room {
+			t.Errorf("%d accesses at a stamp after %d µs: room for %v, want %v", c.made, c.last, p.room, c.room)
 		}
 	}
 }

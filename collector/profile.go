@@ -179,6 +179,11 @@ func (s *holds) fill(in *estimate.Input) {
 	s.findHot(in.Seen)
 	in.Block, in.Stepped, in.PerHold = s.block(), s.steps(), s.perHoldWanted()
 	in.Holds, in.StoodFor, in.Overlaps = s.made, s.stoodFor, s.overlaps
+	for _, lap := range s.laps {
+		if lap.Timed {
+			in.Laps = append(in.Laps, *lap)
+		}
+	}
 }
 
 // fill tells the estimate what was observed.

@@ -36,6 +36,7 @@ type holds struct {
 	drain      func() // reads what traps are waiting
 
 	untold    untold
+	laps      []*record.Lap
 	made      []record.Hold // of which accesses were read ahead
 	overlaps  estimate.Overlaps
 	hot       hotset.Sets // where nothing is watched
@@ -110,13 +111,16 @@ func (s *holds) sample(t *thread) {
 // open is watched, too: that no other thread comes in between can't be read ahead.
 func (s *holds) choose(t *thread, found *ahead.Ahead) {
 	s.untold = untold{thread: t, found: found, settled: found.Touches > 0}
+	if s.wantsLap(t) && s.timeLap(t) {
+		return
+	}
 	g := t.group
 	others := g != nil && len(g.members) > 1
 	if found.Open == 0 && others {
 		found.Share = 1 / float64(s.perHoldWanted())
 	}
 	if s.watches.halves && g == nil && found.Open == 0 {
-		t.undraw()
+		t.undraw(0)
 	}
 	if t.shared.HoldSlot == sampler.NoSlot || found.Open == 0 && !others || !s.watches.mayWatch() {
 		return
@@ -163,6 +167,7 @@ type untold struct {
 	thread  *thread
 	found   *ahead.Ahead
 	watched *observation // nil if nothing of it is
+	lap     *observation // of which a lap is timed, nil: none is
 	checked float64      // share of a reuse that is watched for other threads' sake
 	settled bool         // found says what it stands for
 }
@@ -199,6 +204,9 @@ func (s *holds) finish() (told *thread) {
 	if s.watches.none != nil {
 		s.touched = s.locate.Blocks(s.touched[:0])
 		s.hot.Add(t.process, t.since, s.touched)
+	}
+	if u.lap != nil {
+		s.tellLap(u.lap)
 	}
 	if o := u.watched; o != nil {
 		s.neighbours.tellLine(&o.Observation, &u.found.Followed)
@@ -261,6 +269,9 @@ func (s *holds) discard(u *untold) {
 	s.made = s.made[:len(s.made)-1]
 	s.neighbours.forget()
 	o := u.watched
+	if o == nil {
+		o = u.lap
+	}
 	if o == nil {
 		return
 	}

@@ -43,7 +43,7 @@ func TestUndraw(t *testing.T) {
 			wins := rng.Uint64N(slot.N) == 0
 			switch {
 			case hold%20 != 19:
-				th.undraw()
+				th.undraw(0)
 			case wins:
 				last = hold / 20
 			}

@@ -120,6 +120,9 @@ func (s *watches) takeUse(t *thread, o *observation, trap *sampler.Trap) {
 	s.kept.timeRead()
 	s.timing.noteResume(t, trap)
 	o.begin(trap)
+	if o.Lap != nil {
+		return
+	}
 	o.UseStack = s.kept.stacks.Add(t, t.process, o.PC, o.use, o.Addr)
 	o.use = nil
 	s.kept.keep(o)
@@ -161,6 +164,10 @@ func (s *watches) endByReuse(t *thread, o *observation, trap *sampler.Trap) {
 		return
 	case trap.Clock < o.useClock:
 		s.account.loseObserved(&o.Observation, model.ClockBackwards)
+		return
+	}
+	if o.Lap != nil {
+		s.endLap(o, trap)
 		return
 	}
 	o.State = record.Done

@@ -177,6 +177,10 @@ func (s *watches) retire(t *thread, slot int) {
 	t.watched(span{w.since, now})
 	switch {
 	case w.helper, w.obs == nil: // or could not be watched in all threads
+	case w.obs.Lap != nil:
+		if w.obs.State != record.Done {
+			s.account.loseObserved(&w.obs.Observation, model.EndUnknown)
+		}
 	case w.obs.Half && w.obs.State == record.Done:
 		s.censorPair(w.obs, clock.since)
 	case shared.State == sampler.SlotUsed && w.obs.State == record.Used:

@@ -237,9 +237,24 @@ func (x *bander) atRate(rate float64) ([]float64, error) {
 	return x.of(x.p.atRate(rate / x.p.Clock.Rate))
 }
 
-// atRate is the profile with all that was timed that many times as long in accesses.
+// atRate is the profile as it would be if that many times as many accesses were made in the time that blocks that are fetched again after
+// a hold leave of what was timed. Where that is a part s of it, and n accesses touch as many blocks as the root of n says, x times as many
+// accesses take as long:
+//
+//	s x/factor + (1-s) sqrt(x) = 1.
+//
+// Of real programs more blocks are touched, which makes for less of a change.
 func (p *Profile) atRate(factor float64) *Profile {
-	return p.scaled(func(*Record) float64 { return factor })
+	perNS := p.Clock.TouchRate()
+	return p.scaled(func(r *Record) float64 {
+		before := float64(r.Native) * perNS
+		if p.Clock.ColdNS == 0 || before <= float64(r.Time) {
+			return factor
+		}
+		s := float64(r.Time) / before
+		y := 2 / (1 - s + math.Sqrt((1-s)*(1-s)+4*s/factor)) // the root of x
+		return y * y
+	})
 }
 
 // scaled is the profile with what was timed as many times as long in accesses as by says, itself where nothing was timed.

@@ -45,6 +45,7 @@ const (
 	BurstEnded   CountFamily = "bursts ended: "
 	StackCut     CountFamily = "stacks cut short: "
 	ProbeWithout CountFamily = "access rate: probes without a rate: "
+	LapsLost     CountFamily = "laps behind holds not timed: "
 )
 
 // What ticks, holds and the draw came to.

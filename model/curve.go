@@ -253,37 +253,74 @@ func (p *Profile) sizesSeen(e *estimate) (seen, blind float64) {
 // taken to be, at most as a hot set bounds them, and as low as they are if all hit that may, as it was not followed for long enough. It
 // errs as MissRatios does.
 func (p *Profile) PlainMissRange(sizes []uint64) (low, high []float64, err error) {
+	ranges, err := p.PlainMissRanges(sizes, nil)
+	if err != nil {
+		return nil, nil, err
+	}
+	return ranges[0].Low, ranges[0].High, nil
+}
+
+// MissRange is of miss ratios, one for each size of a cache.
+type MissRange struct{ Low, High []float64 }
+
+// PlainMissRanges are PlainMissRange, and then of the accesses of each part of the records: the empty range where it has none that ended.
+// Times are converted as those of all. Hot sets bound nothing of a part.
+func (p *Profile) PlainMissRanges(sizes []uint64, parts []func(*Record) bool) ([]MissRange, error) {
 	e, err := p.estimate()
 	if err == nil && e.empty() {
 		err = errNoObservations
 	}
 	if err != nil {
-		return nil, nil, fmt.Errorf("miss ratios: %w", err)
+		return nil, fmt.Errorf("miss ratios: %w", err)
 	}
 	conv, err := p.newConverter(e, CurveOptions{Model: ModelNames[0]})
 	if err != nil {
-		return nil, nil, fmt.Errorf("miss ratios: %w", err)
+		return nil, fmt.Errorf("miss ratios: %w", err)
 	}
 	conv.counts = p.countedAlone(e)
-	low, high = make([]float64, len(sizes)), make([]float64, len(sizes))
-	if err := conv.missRatios(high, e.masses(), sizes, 1); err != nil {
-		return nil, nil, fmt.Errorf("miss ratios: %w", err)
-	}
 	bounds, err := p.hotBounds(e.mass.Total(), func(q *Profile, sizes []uint64) ([]float64, error) {
 		_, high, err := q.PlainMissRange(sizes)
 		return high, err
 	})
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
-	for i, late := range e.maybeReused(sizes) {
-		if b, ok := hotBoundAt(bounds, sizes[i]); ok {
-			high[i] = min(high[i], b.high)
+	plain := func(e *estimate, bounds []hotBound) (r MissRange, err error) {
+		r = MissRange{make([]float64, len(sizes)), make([]float64, len(sizes))}
+		if err := conv.missRatios(r.High, e.masses(), sizes, 1); err != nil {
+			return r, fmt.Errorf("miss ratios: %w", err)
 		}
-		low[i] = max(high[i]-late/e.mass.Total(), 0)
-		if i > 0 {
-			low[i] = min(low[i], low[i-1])
+		for i, late := range e.maybeReused(sizes) {
+			if b, ok := hotBoundAt(bounds, sizes[i]); ok {
+				r.High[i] = min(r.High[i], b.high)
+			}
+			r.Low[i] = max(r.High[i]-late/e.mass.Total(), 0)
+			if i > 0 {
+				r.Low[i] = min(r.Low[i], r.Low[i-1])
+			}
 		}
+		return r, nil
 	}
-	return low, high, nil
+	all, err := plain(e, bounds)
+	out := []MissRange{all}
+	for _, in := range parts {
+		if err != nil {
+			break
+		}
+		q := *p
+		q.Records = nil
+		for i := range p.Records {
+			if in(&p.Records[i]) {
+				q.Records = append(q.Records, p.Records[i])
+			}
+		}
+		var part *estimate
+		var r MissRange
+		if part, err = q.estimate(); err == nil && !part.empty() {
+			part.net = e.net
+			r, err = plain(part, nil)
+		}
+		out = append(out, r)
+	}
+	return out, err
 }

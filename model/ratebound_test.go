@@ -134,3 +134,19 @@ func TestDistancesAreResident(t *testing.T) {
 		}
 	}
 }
+
+// Of a time in which n accesses are made at one a nanosecond, and 20 ns lost for each of sqrt(n) blocks, other rates leave room for more
+// accesses or fewer, but not for as many times more as the rate: the blocks that these touch take their time, too.
+func TestRateBesideColdCaches(t *testing.T) {
+	const cold = 20
+	for _, n := range []float64{500, 5000, 1e6} {
+		native := n + cold*math.Sqrt(n)
+		p := &Profile{Clock: Clock{Unit: "nanoseconds", Rate: 1, ColdNS: cold}, Records: []Record{{Kind: Reuse, Timing: Timing{Time: uint64(n), Native: uint64(native)}}}}
+		for _, rate := range []float64{0.3, 0.9, 1, 1.5, 4} {
+			x := float64(p.atRate(rate).Records[0].Time)
+			near(t, "time that it takes", x/rate+cold*math.Sqrt(x), native, 0.01*native)
+		}
+		p.Clock.ColdNS = 0
+		near(t, "without", float64(p.atRate(4).Records[0].Time), 4*n, 1)
+	}
+}

@@ -465,7 +465,7 @@ func (o *overview) shortRatio(c CacheMisses) string {
 		return ratio
 	case c.quote == model.Quoted:
 		return fmt.Sprintf("%s [%s, %s]", ratio, strings.TrimSuffix(low, "%"), strings.TrimSuffix(high, "%"))
-	case c.quote == model.TooWide:
+	case c.quote == model.TooWide && low != high:
 		return low + " to " + high
 	}
 	return atMost(high)

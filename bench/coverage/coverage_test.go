@@ -139,6 +139,40 @@ func TestCoverageOfOneDistance(t *testing.T) {
 	bandsHold(t, s, Setting{Clock: ByAccesses, Holds: 300}, sessions, 5, leastHeld)
 }
 
+// A program computes in a few lines, some of which are seldom touched, and copies 2 MiB now and then: a tenth of its time it waits in
+// the copy, which makes a hundredth of its accesses. What is open where it computes is touched again soon, so that the copy's holds
+// would stand for too many accesses if all that is open waited alike.
+func TestCoverageOfCopies(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes a while, and -short was asked for")
+	}
+	const copied, computed = 65_536, 6_500_000  // touches, two of each line, and between copies
+	const often, seldom, period = 20, 30, 900   // lines, and touches of the first between two of the others
+	waiting := func(part float64) (pc uint64) { // code that waits for such a part of the time
+		for kindOf(pc).alone() != part {
+			pc += 512
+		}
+		return pc
+	}
+	code := [2]uint64{waiting(0.5), waiting(0.75)} // as the model takes it to do, on average
+	s := made(t, copied+computed, func(i int) (addr, pc uint64) {
+		line, pc := 1<<20+i*i/7%often, code[i%2]
+		switch {
+		case i < copied:
+			line, pc = 1<<30+i/2, code[i/2%2]
+		case i%period == 0:
+			line = 1<<25 + i/period%seldom
+		}
+		return uint64(line) * lineBytes, pc
+	})
+	const sessions, leastHeld = 40, 0.8
+	for k, x := range bandsHold(t, s, Setting{Clock: ByTime, Holds: 150}, sessions, 9, leastHeld) {
+		if x.Exact > 0 && math.Abs(x.Bias()) > 0.3 {
+			t.Errorf("%d KiB: told %+.0f %% off on average, want 30 %% at most", Sizes[k]>>10, 100*x.Bias())
+		}
+	}
+}
+
 // Needs valgrind, the engine (make engine) and gcc. What users get holds the truth in simulated sessions of recorded kernels; the
 // long form is make coverage.
 func TestCoverage(t *testing.T) {

@@ -82,3 +82,37 @@ func timedLaps(t *testing.T, s *session, perNS float64) (laps []float64) {
 	}
 	return laps
 }
+
+// A third of the accesses go round through 640 KiB: they miss half of that and hit three times as much. A round takes some times as
+// long after a hold as it does else, on a virtual machine: what lines cost there is told by laps of the words that each round counts
+// in. As all is by one distance, bands say how well that is known.
+func TestRoundsAfterHold(t *testing.T) {
+	needs.Watchpoints(t)
+	needRoot(t)
+	p := start(t, compile(t, "rounds"))
+	if p.line() != "ready" {
+		t.Fatal("not ready")
+	}
+	const sessions = 3 // beside other work one may have few holds
+	for range sessions {
+		profile := attach(t, p.pid, "-d", "10s", "--overhead", "10").profile()
+		c := &profile.Clock
+		curve, err := profile.MissRatios([]uint64{320 << 10 / 64, 2 << 20 / 64}, model.CurveOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		half, thrice := curve.Points[0], curve.Points[1]
+		t.Logf("lines cost %.3g ns within %.3g; misses %.3f [%.3f, %.3f] and %.3f [%.3f, %.3f]; %.3g accesses per ns [%.3g, %.3g]", c.ColdNS, c.ColdWithin,
+			half.MissRatio, half.Low, half.High, thrice.MissRatio, thrice.Low, thrice.High, c.Rate, c.RateLow, c.RateHigh)
+		if half.Low > 1./3 || half.High < 1./3 {
+			t.Errorf("at 320 KiB %.3f [%.3f, %.3f] miss, want 0.333", half.MissRatio, half.Low, half.High)
+		}
+		if thrice.Low > 0.01 {
+			t.Errorf("at 2 MiB %.3f [%.3f, %.3f] miss, want 0", thrice.MissRatio, thrice.Low, thrice.High)
+		}
+		if slices.ContainsFunc(profile.Comments, func(said string) bool { return strings.Contains(said, "laps that were timed behind holds") }) {
+			return
+		}
+	}
+	t.Errorf("in %d sessions no laps tell what lines cost", sessions)
+}

@@ -17,6 +17,8 @@ import (
 // last one at any time; and w what fetching one of them again takes on average.
 type coldCaches struct {
 	each     float64 // w, in ns
+	within   float64 // the factor within which that is known, with 95 %
+	laps     int     // that tell it, 0 if the processor's model does
 	most     float64 // blocks of the second cache
 	footfall *model.SSX
 }
@@ -31,7 +33,10 @@ func (s *stage) newColdCaches(q *model.Profile, f *foretold) *coldCaches {
 	if err != nil {
 		return nil
 	}
-	c := &coldCaches{each: coldShare * f.coldLine(), most: math.Inf(1), footfall: fp}
+	c := &coldCaches{each: coldShare * f.coldLine(), within: coldWithin, most: math.Inf(1), footfall: fp}
+	if each, within, ok := coldByLaps(s.Laps, f, &q.Clock, c.each); ok {
+		c.each, c.within, c.laps = each, within, len(s.Laps)
+	}
 	if last := len(q.Caches) - 1; last > 0 {
 		c.most = float64(q.Caches[min(1, last)].Size) / float64(s.Block)
 	}
@@ -46,7 +51,11 @@ func (c *coldCaches) comment() string {
 	if c == nil {
 		return ""
 	}
-	return fmt.Sprintf("; a block that is fetched again after a hold takes %.3g ns, known within a factor of %d", c.each, coldWithin)
+	by := "by that model"
+	if c.laps > 0 {
+		by = fmt.Sprintf("by %d laps that were timed behind holds", c.laps)
+	}
+	return fmt.Sprintf("; a block that is fetched again after a hold takes %.3g ns more, known within a factor of %.2g, %s", c.each, c.within, by)
 }
 
 // warm is how many touches came in so many ns after a hold. before is the number that follows from the rate alone.
@@ -93,5 +102,5 @@ func (s *stage) coldWithin() float64 {
 	if s.coldNS() == 0 {
 		return 0
 	}
-	return coldWithin
+	return s.foretold.cold.within
 }

@@ -20,7 +20,7 @@ const (
 	// missesWithin is the factor within which the miss ratios are taken to be known in 95 of 100 sessions.
 	missesWithin = 2
 	// waitWithin is that within which the waits of open accesses are.
-	waitWithin = 2.5
+	waitWithin = 3
 	// turns are made until rate and misses agree.
 	turns = 3
 )
@@ -35,8 +35,7 @@ type origins [pipeline.Degrees]levels
 type foretold struct {
 	windows map[int]foretoldWindow // by hold
 	heads   map[int]*heads         // likewise, where it is known what comes when
-	open    float64                // share of accesses without a reuse in what was read ahead, over the time
-	origins origins
+	classes []class
 	// within is the factor within which waits are known, 0 if not at all, and unsure the logarithm of that within which the rate is, for what is
 	// not known of where lines come from.
 	within, unsure float64
@@ -49,22 +48,24 @@ type foretold struct {
 type foretoldWindow struct {
 	times *pipeline.Times
 	open  float64 // share of its accesses without a reuse in what was read ahead
+	class int
 }
 
 // perAccess is how long an access takes, in ns, where misses are so many times what they are taken to be.
 func (f *foretold) perAccess(w foretoldWindow, times float64) float64 {
 	var from levels
-	if cold := float64(w.times.Cold); f.open > 0 && cold > 0 {
+	c := &f.classes[w.class]
+	if cold := float64(w.times.Cold); c.open > 0 && cold > 0 {
 		// What is not reused soon was mostly not used a short while ago: a hold's part in the misses is that in what is open.
-		open := times * w.open / f.open * float64(w.times.Accesses) / cold
+		open := times * w.open / c.open * float64(w.times.Accesses) / cold
 		rest := w.times.Cold
 		for degree, n := range w.times.Crowded {
 			if degree > 0 && n > 0 {
-				from.add(float64(n)/cold, f.origins[degree].ofCold(open))
+				from.add(float64(n)/cold, c.origins[degree].ofCold(open))
 				rest -= n
 			}
 		}
-		from.add(float64(rest)/cold, f.origins[0].ofCold(open))
+		from.add(float64(rest)/cold, c.origins[0].ofCold(open))
 	}
 	return w.times.Elapsed(from) / float64(w.times.Accesses)
 }
@@ -91,10 +92,11 @@ func (w foretoldWindow) near() float64 { return w.times.Near / float64(w.times.A
 
 // newForetold is of the holds for which the model told, nil if there are none.
 func (s *stage) newForetold() *foretold {
-	f := &foretold{windows: make(map[int]foretoldWindow), heads: s.newHeads(), within: waitWithin}
+	f := foretoldOf(make(map[int]foretoldWindow))
+	f.heads = s.newHeads()
 	for hold, w := range s.windowTimes() {
 		if t := s.Holds[hold-1].Times; t != nil && t.Accesses > 0 && t.Near > 0 {
-			f.windows[hold] = foretoldWindow{t, w.open}
+			f.windows[hold] = foretoldWindow{times: t, open: w.open}
 		}
 	}
 	if len(f.windows) < leastForetold {
@@ -103,31 +105,36 @@ func (s *stage) newForetold() *foretold {
 	return f
 }
 
+// foretoldOf is of windows by hold.
+func foretoldOf(windows map[int]foretoldWindow) *foretold {
+	return &foretold{windows: windows, classes: make([]class, 1), within: waitWithin}
+}
+
 // leastForetold holds there must be for their spread to tell anything.
 const leastForetold = 2
 
 // settle takes the miss ratios found so far, and says what follows for the mean over time.
-func (f *foretold) settle(b origins) {
+func (f *foretold) settle(b []origins) {
 	f.meet(b)
 	f.takeHeads()
 	f.meet(b)
 }
 
 // meet does that for as much of each hold as counts.
-func (f *foretold) meet(b origins) {
-	f.origins = b
+func (f *foretold) meet(b []origins) {
+	for k := range f.classes {
+		f.classes[k].origins = b[k]
+	}
 	for range turns { // the mean of what is open goes by accesses, which go by it
-		var open, accesses float64
-		for _, w := range f.windows {
-			rate := 1 / f.perAccess(w, 1)
-			open, accesses = open+rate*w.open, accesses+rate
+		open, accesses := f.byClass()
+		for k := range f.classes {
+			f.classes[k].open = open[k] / max(accesses[k], math.SmallestNonzeroFloat64)
 		}
-		f.open = open / accesses
 	}
 }
 
 // settleBetween takes the least and the most misses that there may be: the rate is the middle of what follows from them.
-func (f *foretold) settleBetween(least, most origins) {
+func (f *foretold) settleBetween(least, most []origins) {
 	f.settle(most)
 	slow, mostOpen := f.mean(), f.openShare()
 	_, longest := f.plain()
@@ -138,7 +145,7 @@ func (f *foretold) settleBetween(least, most origins) {
 	low, high := 0.0, 1.0
 	for range 20 {
 		part := (low + high) / 2
-		f.meet(least.towards(most, part))
+		f.meet(towards(least, most, part))
 		if f.mean() > math.Sqrt(slow*fast) {
 			low = part
 		} else {
@@ -159,14 +166,31 @@ func (f *foretold) settleBetween(least, most origins) {
 	}
 }
 
-// towards is such a part of the way to others.
-func (b origins) towards(others origins, part float64) origins {
+// towards is such a part of the way from some to others.
+func towards(from, others []origins, part float64) []origins {
+	out := slices.Clone(from)
+	for k := range out {
+		out[k].towards(&others[k], part)
+	}
+	return out
+}
+
+// towards goes such a part of the way to others.
+func (b *origins) towards(others *origins, part float64) {
 	for degree := range b {
 		for i := range b[degree] {
 			b[degree][i] += part * (others[degree][i] - b[degree][i])
 		}
 	}
-	return b
+}
+
+// scale is for so many times as many misses.
+func (b *origins) scale(times float64) {
+	for degree := range b {
+		for i := range b[degree] {
+			b[degree][i] *= times
+		}
+	}
 }
 
 // mean is the rate over time, in accesses per ns.
@@ -228,8 +252,8 @@ func (f *foretold) coldLine() float64 {
 	return more / lines
 }
 
-// findOrigins says from where a profile's lines come: at the nearest that is possible, and at the farthest.
-func (f *foretold) findOrigins(p *model.Profile, block int, c *pipeline.Conflicts) (near, far origins, ok bool) {
+// findOrigins says from where a profile's lines come, by class: at the nearest that is possible, and at the farthest.
+func (f *foretold) findOrigins(p *model.Profile, s *stage) (near, far []origins, ok bool) {
 	if len(p.Caches) == 0 {
 		return near, far, false
 	}
@@ -237,14 +261,14 @@ func (f *foretold) findOrigins(p *model.Profile, block int, c *pipeline.Conflict
 	asked := map[uint64]int{}
 	blocks := func(degree, i int) uint64 {
 		bytes := p.FoundWithin(min(i, len(p.Caches)-1)) // where there are fewer caches, what would come from the missing ones comes from memory
-		if degree > 0 && i < len(c.Rooms) {
-			bytes = min(bytes, int64(c.Holds(i, degree))*sampler.LineSize)
+		if degree > 0 && i < len(s.Conflicts.Rooms) {
+			bytes = min(bytes, int64(s.Conflicts.Holds(i, degree))*sampler.LineSize)
 		}
-		return uint64(bytes) / uint64(block)
+		return uint64(bytes) / uint64(s.Block)
 	}
 	degrees := f.degrees()
 	for _, degree := range degrees {
-		for i := range near[degree] {
+		for i := range len(levels{}) {
 			sizes = append(sizes, blocks(degree, i))
 		}
 	}
@@ -253,20 +277,26 @@ func (f *foretold) findOrigins(p *model.Profile, block int, c *pipeline.Conflict
 	for i, size := range sizes {
 		asked[size] = i
 	}
-	low, high, err := p.PlainMissRange(sizes)
+	f.classify()
+	ratios, err := p.PlainMissRanges(sizes, f.parts())
 	if err != nil {
 		return near, far, false
 	}
-	last := min(len(p.Caches), len(near[0])) - 1
-	for _, degree := range degrees {
-		var least, most levels
-		for i := range least {
-			at := asked[blocks(degree, i)]
-			least[i], most[i] = low[at], high[at]
+	ratios = f.pool(ratios, s.Seen)
+	last := min(len(p.Caches), len(levels{})) - 1
+	for k := range f.classes {
+		var n, m origins
+		for _, degree := range degrees {
+			var least, most levels
+			for i := range least {
+				at := asked[blocks(degree, i)]
+				least[i], most[i] = ratios[k].Low[at], ratios[k].High[at]
+			}
+			// All that misses the first cache comes from the second at least: a line that is not reused soon is not near.
+			least[0] = most[0]
+			n[degree], m[degree] = levelsOf(least, last), levelsOf(most, last)
 		}
-		// All that misses the first cache comes from the second at least: a line that is not reused soon is not near.
-		least[0] = most[0]
-		near[degree], far[degree] = levelsOf(least, last), levelsOf(most, last)
+		near, far = append(near, n), append(far, m)
 	}
 	return near, far, true
 }
@@ -308,10 +338,10 @@ func (s *stage) findForetold(p *model.Profile) *foretold {
 		return nil
 	}
 	usual := levels{0.02, 0.005, 0.002} // of many programs
-	f.settle(origins{usual, usual, usual, usual, usual})
+	f.settle([]origins{{usual, usual, usual, usual, usual}})
 	for range turns {
 		q := s.draft(p, f)
-		near, far, ok := f.findOrigins(q, s.Block, &s.Conflicts)
+		near, far, ok := f.findOrigins(q, s)
 		if !ok {
 			break
 		}
@@ -330,6 +360,19 @@ func (s *stage) draft(p *model.Profile, f *foretold) *model.Profile {
 	return q
 }
 
+// from is what part of the accesses finds its line in which level.
+func (f *foretold) from() (all levels) {
+	_, accesses := f.byClass()
+	total := 0.0
+	for _, n := range accesses {
+		total += n
+	}
+	for k, n := range accesses {
+		all.add(n/total, f.classes[k].origins[0])
+	}
+	return all
+}
+
 // comment says what the model told.
 func (f *foretold) comment() string {
 	var cold, crowded, accesses, instructions, missed float64
@@ -341,7 +384,8 @@ func (f *foretold) comment() string {
 		instructions, missed = instructions+float64(w.times.Instructions), missed+float64(w.times.Missed)
 	}
 	mean, off := f.rate()
+	from := f.from()
 	return fmt.Sprintf("access rate: a model of the processor foretells %.3g per ns, standard error %.0f%%, from %d windows of %.0f instructions and %.0f accesses, %.1f%% of them to further lines, of which %.1f%% compete for few sets, with %.0f branches foretold wrongly; of the accesses %.2f%% find their line in the second cache, %.2f%% in the third, %.2f%% in memory",
 		mean, 100*off, len(f.windows), instructions/float64(len(f.windows)), accesses/float64(len(f.windows)), 100*cold/accesses, 100*crowded/max(cold, 1), missed/float64(len(f.windows)),
-		100*f.origins[0][0], 100*f.origins[0][1], 100*f.origins[0][2]) + f.cold.comment()
+		100*from[0], 100*from[1], 100*from[2]) + f.cold.comment()
 }

@@ -45,6 +45,7 @@ type heads struct {
 	met   float64         // blocks that are first touched in that
 	each  float64         // accesses that a touch takes
 	upTo  float64         // how much of them counts: so many heads
+	class int
 }
 
 // newHeads are of the holds of which it is known what comes when, by hold.
@@ -126,7 +127,7 @@ func (x *heads) window(h head) foretoldWindow {
 	for degree, n := range x.times.Crowded {
 		t.Crowded[degree] = int(math.Round(blocks * float64(n)))
 	}
-	return foretoldWindow{times: &t, open: h.begun / h.touches}
+	return foretoldWindow{times: &t, open: h.begun / h.touches, class: x.class}
 }
 
 // lasts is how long the first so many heads take, in ns.

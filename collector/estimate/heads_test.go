@@ -50,7 +50,8 @@ func TestTakeHeads(t *testing.T) {
 		each = append(each, []float64{1, 4}[i%2])
 	}
 	s := headed(told, each)
-	f := &foretold{windows: make(map[int]foretoldWindow), heads: s.newHeads()}
+	f := foretoldOf(make(map[int]foretoldWindow))
+	f.heads = s.newHeads()
 	f.takeHeads()
 	for i, n := range told {
 		x := f.heads[i+1]

@@ -77,6 +77,9 @@ func (r *Rates) weighed() (rate float64, reach rateRange) {
 		apart := math.Abs(m-m0) / math.Hypot(e, e0)
 		switch {
 		case apart <= 2:
+		case r.modelled && n < manyProbes && r.failedShare() > mostFailed:
+			r.overruled = true
+			return math.Exp(m0), interval(m0, contradicted*e0)
 		case r.modelled && n >= FewestProbes && n < manyProbes:
 			r.torn = true
 			probed, modelled := interval(m, e), interval(m0, e0)
@@ -100,7 +103,11 @@ func (r *Rates) weighed() (rate float64, reach rateRange) {
 // manyProbes are more than may all have met one of a program's phases: of two that are half of the time each, one session in a thousand.
 const manyProbes = 12
 
-// contradicted is by how much less what is possible is believed where the only probe contradicts it.
+// mostFailed is the share of probes above which those few that found a rate are of stretches that make hardly any accesses, as in the
+// kernel: others went another way before.
+const mostFailed = 7.0 / 8
+
+// contradicted is by how much less what is possible is believed where the only probe contradicts it, or those few of many.
 const contradicted = 1.5
 
 // interval of 95 % is that of a logarithm with a standard error.

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/rdx-profiler/rdx/collector/record"
+	"github.com/rdx-profiler/rdx/model"
 	"github.com/rdx-profiler/rdx/sampler"
 )
 
@@ -43,17 +44,20 @@ func TestWeighedRates(t *testing.T) {
 		source    string
 		low, high float64 // that the rate lies between
 		holds     []float64
+		failed    int // further probes
 	}{
-		{"nothing", nil, rateRange{}, false, "default", 1, 1, nil},
-		{"instructions", nil, possible, false, "estimated", 0.89, 0.9, []float64{0.21, 3.9}},
-		{"one probe beside them", []float64{2}, possible, false, "estimated", 0.9, 2, []float64{0.5, 3}},
-		{"one that contradicts them", []float64{60}, possible, false, "estimated", 0.9, 60, []float64{0.9, 30}},
-		{"one that contradicts the model", []float64{0.01}, rateRange{2, 8}, true, "estimated", 3.9, 4.1, []float64{1.5, 11}},
-		{"few that contradict the model", []float64{.015, .016, .017, .018, .015}, rateRange{.4, 1.6}, true, "estimated", .02, .8, []float64{.016, .5, 1.5}},
-		{"many probes", []float64{1.9, 2, 2.1, 2, 1.9, 2, 2.1, 2}, possible, false, "measured", 1.9, 2.1, []float64{1.9, 2.1}},
-		{"many that contradict them", []float64{19, 20, 21, 20, 19, 20, 21, 20}, possible, false, "measured", 19, 21, []float64{19, 21}},
+		{"nothing", nil, rateRange{}, false, "default", 1, 1, nil, 0},
+		{"instructions", nil, possible, false, "estimated", 0.89, 0.9, []float64{0.21, 3.9}, 0},
+		{"one probe beside them", []float64{2}, possible, false, "estimated", 0.9, 2, []float64{0.5, 3}, 0},
+		{"one that contradicts them", []float64{60}, possible, false, "estimated", 0.9, 60, []float64{0.9, 30}, 0},
+		{"one that contradicts the model", []float64{0.01}, rateRange{2, 8}, true, "estimated", 3.9, 4.1, []float64{1.5, 11}, 0},
+		{"few that contradict the model", []float64{.015, .016, .017, .018, .015}, rateRange{.4, 1.6}, true, "estimated", .02, .8, []float64{.016, .5, 1.5}, 0},
+		{"a few that contradict the model, of many that failed", []float64{.015, .016, .017, .018, .015}, rateRange{.4, 1.6}, true, "estimated", .79, .81, []float64{.3, 2.1}, 40},
+		{"two of many that failed", []float64{.00002, .00003}, rateRange{2, 8}, true, "estimated", 3.9, 4.1, []float64{1.5, 11}, 50},
+		{"many probes", []float64{1.9, 2, 2.1, 2, 1.9, 2, 2.1, 2}, possible, false, "measured", 1.9, 2.1, []float64{1.9, 2.1}, 0},
+		{"many that contradict them", []float64{19, 20, 21, 20, 19, 20, 21, 20}, possible, false, "measured", 19, 21, []float64{19, 21}, 0},
 	} {
-		r := Rates{Probes: Probes{Values: c.values}, possible: c.possible, modelled: c.modelled}
+		r := Rates{Probes: Probes{Values: c.values, Failed: map[model.Reason]int{"went another way": c.failed}}, possible: c.possible, modelled: c.modelled}
 		r.Settle(0, sampler.CPUTime())
 		low, high := r.reach()
 		if r.Source != c.source || !(r.Mean() >= c.low && r.Mean() <= c.high) || !(low <= r.Mean() && r.Mean() <= high) {

@@ -49,11 +49,12 @@ type Rates struct {
 	Fixed  float64 // if not measured
 	Source string
 
-	possible rateRange // by the instructions that were read ahead, or by the model of the processor
-	modelled bool      // by that
-	torn     bool      // probes and model contradict each other, and neither is known to be wrong
-	settled  float64   // the mean over time, 0 if it is Fixed
-	likely   rateRange // it is, in 95 of 100 sessions
+	possible  rateRange // by the instructions that were read ahead, or by the model of the processor
+	modelled  bool      // by that
+	torn      bool      // probes and model contradict each other, and neither is known to be wrong
+	overruled bool      // the model is believed against these
+	settled   float64   // the mean over time, 0 if it is Fixed
+	likely    rateRange // it is, in 95 of 100 sessions
 
 	local *localRates // nil where the whole's mean is all that is known
 	// whole is the mean over time by way of the local rates, 0 without these, and wholeError
@@ -74,7 +75,7 @@ func (r *Rates) Settle(flag float64, clock sampler.Clock) {
 	default:
 		r.settled, r.likely = r.weighed()
 		switch {
-		case !r.torn && len(r.Values) >= FewestProbes && min(r.error(), r.RelativeError()) <= largestError:
+		case !r.torn && !r.overruled && len(r.Values) >= FewestProbes && min(r.error(), r.RelativeError()) <= largestError:
 			r.Source = measuredRate
 		case r.settled > 0:
 			r.Source = estimatedRate
@@ -243,6 +244,8 @@ func (s *stage) rateCounts(p *model.Profile) {
 		switch {
 		case r.torn:
 			why = fmt.Sprintf("%d probes contradict the model of the processor: they may have met one kind of code only", len(r.Values))
+		case r.overruled:
+			why = fmt.Sprintf("%d of %d probes found one, which contradicts the model of the processor: these may have met what makes few accesses", len(r.Values), r.Tried())
 		case len(r.Values) >= FewestProbes:
 			why = fmt.Sprintf("the standard error of the measured one is above %.0f%%", 100*largestError)
 		}

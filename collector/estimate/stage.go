@@ -38,6 +38,7 @@ type Input struct {
 	PerHold   int                // observations wanted of a hold
 	Held      uint64             // how often threads were held
 	Holds     []record.Hold      // of which accesses were read ahead
+	Laps      []record.Lap       // of these holds
 	StoodFor  float64            // observations of these, in whose place another of the hold is watched
 	Conflicts pipeline.Conflicts // of lines that compete for few sets, on this machine
 

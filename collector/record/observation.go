@@ -82,6 +82,7 @@ type OfHold struct {
 	Hot   uint64   // blocks of the smallest hot set with its block, by other holds; 0: of none
 	Late  float64  // share of what it stands for that comes too late in it to count; negative where it comes early
 	Heads []uint16 // as ahead.Followed's
+	Lap   *Lap     // that alone is timed, nothing observed; nil: it is an observation
 }
 
 // Sharing is the rest of an observation where other threads are watched, too.

@@ -19,9 +19,7 @@ type accessLog struct {
 	matched int    // so many of touches were looked at for reuses
 	wanted  []bool // by touch: there is a use at it
 
-	linked     int     // so many of touches were looked at by link
 	classified int     // touches by the first accesses
-	reused     int     // of these
 	open       []int32 // those of these without a reuse, once closed
 	next       []int32 // by touch of these: that of the block's next touch, 0 if there is none
 	marks      marks
@@ -53,8 +51,12 @@ type use struct {
 	heads     []uint16
 }
 
+// mostAtOnce are the accesses that one instruction makes, but for rare ones.
+const mostAtOnce = 64
+
 // reserve makes room for so many accesses, most of which touch one block.
 func (g *accessLog) reserve(accesses int) {
+	accesses += mostAtOnce // the last instruction's may be beyond
 	touches := accesses + accesses/4
 	g.all, g.first = room(g.all, accesses), room(g.first, accesses)
 	g.touches, g.next, g.open = room(g.touches, touches), room(g.next, touches), room(g.open, touches)
@@ -65,7 +67,7 @@ func (g *accessLog) reserve(accesses int) {
 func (g *accessLog) reset(block int) {
 	g.block, g.all, g.touches, g.matched, g.wanted = uint64(block), g.all[:0], g.touches[:0], 0, g.wanted[:0]
 	g.first, g.shift = g.first[:0], uint8(bits.TrailingZeros64(g.block))
-	g.linked, g.classified, g.reused, g.open, g.next = 0, 0, 0, g.open[:0], g.next[:0]
+	g.classified, g.open, g.next = 0, g.open[:0], g.next[:0]
 	g.last.reset()
 	g.indexed, g.sizes = 0, nil
 }
@@ -244,4 +246,17 @@ func (g *accessLog) distinct(from, to int) int {
 		}
 	}
 	return n
+}
+
+// reuseOf is the index of the first access that touches the block of so many bytes at start, -1 if none does.
+func reuseOf(all []interp.Access, start, bytes uint64) int {
+	for i := range all {
+		a := &all[i]
+		// Where the access ends behind the block's start, and begins before its end, by one comparison:
+		// the difference is taken modulo 2^64.
+		if size := uint64(a.Size); a.Addr+size-1-start < bytes+size-1 {
+			return i
+		}
+	}
+	return -1
 }

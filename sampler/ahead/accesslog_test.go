@@ -127,13 +127,13 @@ func TestReserve(t *testing.T) {
 	once := func(reserve int) uint64 {
 		var l Locator
 		l.machine = newMachine()
-		l.Reserve(Window{Most: reserve})
+		l.Reserve(Window{First: reserve / 3, Most: reserve})
 		l.log.reset(64)
 		var before, after runtime.MemStats
 		runtime.ReadMemStats(&before)
 		l.log.keep(accesses)
-		l.witness.begin(&l.log, n/3)
-		l.witness.search(&l.log)
+		l.opens.begin(&l.log, n/3)
+		l.opens.any(&l.log)
 		l.log.index()
 		l.log.close(n / 3)
 		runtime.ReadMemStats(&after)

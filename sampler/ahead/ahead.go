@@ -37,12 +37,13 @@ type Locator struct {
 	tid          int
 	vectorRead   bool
 	loader       func(*vectorRegisters) error
-	watched      use // that it chose
-	witness      witness
-	first        int    // accesses to be classified, of the last Read
-	settled      bool   // they are
-	headed       bool   // heads are told of
-	heads        *Heads // of the last Tell
+	watched      use         // that it chose
+	opens        openTouches // so far
+	laps         lastTouches // of Lap
+	first        int         // accesses to be classified, of the last Read
+	settled      bool        // they are
+	headed       bool        // heads are told of
+	heads        *Heads      // of the last Tell
 	uses         []use
 	replayPoints []replayPoint
 	stack        unwind.Stack // as read while the thread is held, empty before
@@ -77,7 +78,8 @@ func NewLocator() *Locator {
 // find memory, which took longer than all else.
 func (l *Locator) Reserve(w Window) {
 	l.log.reserve(w.Most)
-	l.witness.open = room(l.witness.open, w.Most)
+	l.opens.reserve(w.First)
+	l.laps.reserve(w.Most / lapWords)
 	l.machine.Reserve(max(w.Pages, samplePages) + interp.MaxBatch)
 }
 
@@ -171,9 +173,9 @@ func (l *Locator) Read(pid, tid int, w Window, pick func(n int) int) (Ahead, err
 	l.machine.Start(&l.regs, &l.memory)
 	l.prefetch(registers)
 	l.log.reset(w.Block)
-	l.witness.reset()
+	l.opens.reset()
 	l.first, l.settled, l.watched, l.headed = w.First, false, use{}, w.Heads
-	end, instructions, open := l.readOn(w, pick)
+	end, instructions, open := l.readOn(w)
 	read := clock.Monotonic()
 	defer func() { l.spent.Choosing = clock.Monotonic() - read }()
 	if len(l.log.all) == 0 {
@@ -181,8 +183,8 @@ func (l *Locator) Read(pid, tid int, w Window, pick func(n int) int) (Ahead, err
 	}
 	ahead := Ahead{Accesses: len(l.log.all), Instructions: instructions, End: ending(end)}
 	var u use
-	if open && !l.witness.tired {
-		u = l.witness.use(&l.log, pick)
+	if open {
+		u = l.opens.choose(pick).use(&l.log, pick)
 		ahead.Open = 1 // or more: see Settle
 	} else {
 		l.settle()
@@ -271,10 +273,12 @@ func (l *Locator) Settle(found *Ahead) {
 }
 
 // readOn reads until all that is classified is reused, or the window's end, and says whether something is open there.
-func (l *Locator) readOn(w Window, pick func(n int) int) (end interp.End, done int, open bool) {
+func (l *Locator) readOn(w Window) (end interp.End, done int, open bool) {
 	l.sights.instructions = 0
 	most := max(w.Instructions, aheadInstructions)
 	from := clock.Monotonic()
+	l.machine.Append(l.log.all)
+	defer l.machine.EndAppend()
 	defer func() { l.spent.Pages, l.spent.PageCalls = l.memory.spent, l.memory.calls }()
 	for len(l.log.all) < w.Most {
 		n := min(max(readAtOnce, w.First-len(l.log.all)), w.Most-len(l.log.all))
@@ -282,11 +286,11 @@ func (l *Locator) readOn(w Window, pick func(n int) int) (end interp.End, done i
 		interpreted := clock.Monotonic()
 		done += end.Instructions
 		l.sights.instructions = done
-		l.log.keep(l.machine.Accesses())
+		l.log.all = l.machine.Accesses()
 		ended := end.Cause != interp.AccessesDone
 		enough := false
 		if len(l.log.all) >= w.First || ended {
-			open = l.anyOpen(pick)
+			open = l.anyOpen()
 			enough = !open
 		}
 		matched := clock.Monotonic()
@@ -300,24 +304,15 @@ func (l *Locator) readOn(w Window, pick func(n int) int) (end interp.End, done i
 	return end, done, open
 }
 
-// anyOpen says whether of the touches by the first accesses one has not been reused so far: then it is the witness, unless
-// that is tired.
-func (l *Locator) anyOpen(pick func(n int) int) (open bool) {
+// anyOpen says whether of the touches by the first accesses one has not been reused so far.
+func (l *Locator) anyOpen() bool {
 	if len(l.log.all) == 0 {
 		return false
 	}
-	w := &l.witness
-	if !w.begun {
-		w.begin(&l.log, l.first)
+	if !l.opens.begun {
+		l.opens.begin(&l.log, l.first)
 	}
-	if !w.tired {
-		open = w.stands(&l.log, pick)
-	}
-	if w.tired {
-		l.log.index()
-		open = l.log.anyOpen(l.first)
-	}
-	return open
+	return l.opens.any(&l.log)
 }
 
 // countBefore says how many traps come before the use of what may be watched.

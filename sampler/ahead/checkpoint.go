@@ -279,24 +279,20 @@ const (
 	// mostReplayed instructions are interpreted, in a tenth of a second or less; the stamps
 	// that lie beyond are not reached.
 	mostReplayed = 6e6
-	// beyond the last stamp it is followed by so much of the way, lest it comes to the
-	// same place again.
-	beyond = 1.1
-	// muchFaster is how many times as fast as it was met to be a thread may be, for it to be followed no farther.
-	muchFaster = 2
 )
 
 // Diverged: gone another way, as where the thread read what another has written
 // meanwhile.
 const Diverged = "went another way"
 
+// NoRoom is why a way ended that came by more pages than there is room for.
+var NoRoom = interp.MemoryLimit.String()
+
 // replayPiece is so small that what is noted of its accesses stays in the first cache.
 var replayPiece = interp.Limit{Accesses: 512, Instructions: 1 << 16}
 
 // Replay interprets from the checkpoint through the moments of the stamps, which
-// are in order: the thread was there if all its general registers are the same, and
-// what lies where they point to. Where they are so more than once, at different numbers of accesses, it is
-// not known which it was.
+// are in order, and finds where the way came to them (meetings).
 //
 // usual is how many instructions a nanosecond other ways had, 0 if that is not known: where no stamp is met it is given up
 // the sooner. fast is how many a nanosecond has where no data are waited for: what is met much sooner than that lets expect may
@@ -323,7 +319,7 @@ func (c *Checkpoint) Replay(stamps []sampler.Stamp, usual, fast float64) (r Repl
 		r.Instructions += end.Instructions
 		switch {
 		case end.Cause == interp.Arrived:
-			if met.at(m.Waypoints().Which(), m.Waypoints().Others() == 0, accesses, r.Instructions, m.Load) {
+			if met.at(m.Waypoints().Others, accesses, r.Instructions, m.Load) {
 				m.Waypoints().Set(met.open())
 			}
 		case end.Cause == interp.Syscall && c.call(m):
@@ -342,159 +338,4 @@ func (c *Checkpoint) Replay(stamps []sampler.Stamp, usual, fast float64) (r Repl
 		r.End = Diverged
 	}
 	return r
-}
-
-// meetings are where a replay came to stamps.
-type meetings struct {
-	usual float64 // instructions a nanosecond, of other ways; 0 if that is not known
-	fast  float64 // where no data are waited for; 0 likewise
-	all   []meeting
-	which []int // of all, by the number of the machine's waypoint
-}
-
-type meeting struct {
-	waypoint               interp.Waypoint
-	stamp                  *sampler.Stamp
-	clock                  uint64
-	accesses, instructions int // when it was met first, or -1
-	several                bool
-	// like is when all but one of its registers were first met, or all with other things near them: what was read
-	// late may be another value by then; 0 if never. likes says that this was so at other numbers of accesses, too.
-	like, likeInstructions int
-	likes                  bool
-}
-
-func newMeetings(stamps []sampler.Stamp) *meetings {
-	m := new(meetings)
-	for i := range stamps {
-		m.all = append(m.all, meeting{waypoint: looseWaypoint(&stamps[i]), stamp: &stamps[i], clock: stamps[i].Clock, accesses: -1})
-	}
-	for i := range m.all {
-		for j := range m.all {
-			if i != j && m.all[i].waypoint == m.all[j].waypoint && stamps[i].Near == stamps[j].Near {
-				m.all[i].several = true
-			}
-		}
-	}
-	return m
-}
-
-// looseWaypoint is the waypoint of a stamp where one register may be another.
-func looseWaypoint(s *sampler.Stamp) interp.Waypoint {
-	w := s.Waypoint()
-	w.Slack = 1
-	return w
-}
-
-// open are the waypoints that may still be met.
-func (m *meetings) open() []interp.Waypoint {
-	var out []interp.Waypoint
-	m.which = m.which[:0]
-	for i := range m.all {
-		if !m.all[i].several {
-			m.which = append(m.which, i)
-			out = append(out, m.all[i].waypoint)
-		}
-	}
-	return out
-}
-
-// at notes that the machine's waypoint was met, in all registers or in all but one, and says whether others are open now. load
-// reads what lies near the registers then.
-func (m *meetings) at(waypoint int, all bool, accesses, instructions int, load func(addr uint64, b []byte) bool) (changed bool) {
-	first := &m.all[m.which[waypoint]]
-	for i := range m.all {
-		// Several may have the same registers.
-		switch e := &m.all[i]; {
-		case e.several || e.waypoint.PC != first.waypoint.PC || e.waypoint.Regs != first.waypoint.Regs:
-		case all && nearStamp(e.stamp, load):
-			return e.meet(accesses, instructions)
-		case e.like == 0:
-			e.like, e.likeInstructions = accesses, instructions
-		case e.like != accesses && !e.likes:
-			e.likes, e.waypoint.Slack, changed = true, 0, true
-		}
-	}
-	return changed
-}
-
-// nearStamp says whether the memory that registers point to is what the stamp has. What
-// can't be read is zero.
-func nearStamp(s *sampler.Stamp, load func(addr uint64, b []byte) bool) bool {
-	var b [len(s.Near[0])]byte
-	for i, addr := range s.Pointers() {
-		if !load(addr, b[:]) {
-			clear(b[:])
-		}
-		if b != s.Near[i] {
-			return false
-		}
-	}
-	return true
-}
-
-func (e *meeting) meet(accesses, instructions int) bool {
-	if e.accesses < 0 {
-		e.accesses, e.instructions = accesses, instructions
-	}
-	e.several = e.accesses != accesses
-	return e.several
-}
-
-// madeAt is after how many accesses and instructions the stamp was made, -1 where that is not known: where its registers were
-// met with what lay near them, or else, if there is but one such place, without.
-func (e *meeting) madeAt() (accesses, instructions int) {
-	switch {
-	case e.several:
-		return -1, -1
-	case e.accesses < 0 && e.like > 0 && !e.likes:
-		return e.like, e.likeInstructions
-	}
-	return e.accesses, e.instructions
-}
-
-// far is after how many instructions the last stamp must have been met, if those
-// that were tell anything: code becomes faster in the course of it, not slower by
-// much.
-func (m *meetings) far() int {
-	last := &m.all[len(m.all)-1]
-	perNano := 0.0
-	for i := range m.all {
-		if e := &m.all[i]; e.accesses >= 0 && !e.several {
-			perNano = max(perNano, float64(e.instructions)/float64(e.clock))
-		}
-	}
-	switch {
-	case last.accesses >= 0 || last.several:
-		if perNano < m.fast/muchFaster {
-			perNano = m.fast
-		}
-		return int(max(beyond*perNano*float64(last.clock), 1))
-	case perNano > 0:
-		return int(min(3*perNano, perNS) * float64(last.clock))
-	case m.usual > 0:
-		return int(min(6*m.usual, perNS) * float64(last.clock))
-	}
-	return int(perNS * float64(last.clock))
-}
-
-// perNS is how many instructions a nanosecond had until the stamp before which it had
-// most, 0 if it is not known of any.
-func (m *meetings) perNS() (most float64) {
-	for i := range m.all {
-		if accesses, instructions := m.all[i].madeAt(); accesses >= 0 {
-			most = max(most, float64(instructions)/float64(m.all[i].clock))
-		}
-	}
-	return most
-}
-
-// accesses is how many had been made at each stamp, -1 where that is not known. In
-// order they must be.
-func (m *meetings) accesses() []int {
-	out := make([]int, len(m.all))
-	for i := range m.all {
-		out[i], _ = m.all[i].madeAt()
-	}
-	return out
 }

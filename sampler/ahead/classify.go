@@ -2,30 +2,17 @@ package ahead
 
 import "math/bits"
 
-// link finds the reuses of the touches by the first accesses, among all that were added since it was last called.
-func (g *accessLog) link(first int) {
-	for ; g.linked < len(g.touches); g.linked++ {
-		t := g.touches[g.linked]
+// close ends the log: which touches by the first accesses are reused, and what is not is open.
+func (g *accessLog) close(first int) {
+	for i, t := range g.touches {
 		if int(t.at) < first {
 			g.classified++
 			g.next = append(g.next, 0)
 		}
 		if t.prev >= 0 && int(t.prev) < g.classified {
-			g.next[t.prev] = int32(g.linked) // the first one: each touch is before only one other
-			g.reused++
+			g.next[t.prev] = int32(i) // the first one: each touch is before only one other
 		}
 	}
-}
-
-// anyOpen says whether of the touches by the first accesses one has not been reused so far.
-func (g *accessLog) anyOpen(first int) bool {
-	g.link(first)
-	return g.reused < g.classified
-}
-
-// close ends the log: what is not reused is open.
-func (g *accessLog) close(first int) {
-	g.link(first)
 	for i, next := range g.next {
 		if next == 0 {
 			g.open = append(g.open, int32(i))

@@ -27,7 +27,7 @@ func (l *Locator) Foretell(m *pipeline.Model) (pipeline.Times, bool) {
 		if want := &l.log.all[i]; a.PC != want.PC || a.Addr != want.Addr {
 			return pipeline.Times{}, false
 		}
-		f.accesses = append(f.accesses, pipeline.Access{Addr: a.Addr, Size: a.Size, Inst: a.Inst, Store: a.Store, Row: l.inRow(i)})
+		f.accesses = append(f.accesses, pipeline.Access{Addr: a.Addr, Size: int32(a.Size), Inst: a.Inst, Store: a.Store, Row: l.inRow(i)})
 	}
 	return m.Foretell(l.machine.Path(), f.accesses, l.codeAt), true
 }

@@ -39,11 +39,23 @@ func (l *lastTouches) swap(block uint64, touch int) (before int) {
 	return -1
 }
 
+// at is a block's last touch, -1 if there was none.
+func (l *lastTouches) at(block uint64) int {
+	if l.used > 0 {
+		if s := l.find(block); s.round == l.round {
+			return int(s.touch)
+		}
+	}
+	return -1
+}
+
+// hashOf is a number's Fibonacci hash: Knuth, The Art of Computer Programming, volume 3, section 6.4. Its upper bits are the better ones.
+func hashOf(n uint64) uint64 { return n * 0x9e3779b97f4a7c15 }
+
 // find is the block's slot, or the free one where it belongs.
 func (l *lastTouches) find(block uint64) *lastTouch {
 	mask := uint64(len(l.slots) - 1)
-	// Fibonacci hashing: Knuth, The Art of Computer Programming, volume 3, section 6.4.
-	for i := block * 0x9e3779b97f4a7c15 >> 32; ; i++ {
+	for i := hashOf(block) >> 32; ; i++ {
 		if s := &l.slots[i&mask]; s.round != l.round || s.block == block {
 			return s
 		}

@@ -120,7 +120,7 @@ func (s *Steps) accesses(in *operand.X86Inst, regs *operand.X86Regs, first bool)
 			if regs.RFLAGS&directionFlag != 0 {
 				off = -off
 			}
-			out = append(out, interp.Access{PC: regs.RIP, Addr: a.Addr + off, Size: int32(a.Size), Store: a.Store})
+			out = append(out, interp.Access{PC: regs.RIP, Addr: a.Addr + off, Size: uint16(a.Size), Store: a.Store})
 		}
 	}
 	return out, ""

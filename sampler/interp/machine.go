@@ -31,6 +31,9 @@ type Machine struct {
 	window [16]byte
 
 	acc      []Access
+	ofRuns   []Access // where accesses are kept while those of Append are others
+	appends  bool
+	base     int // instructions of the Runs before, since Append
 	accStart int // accesses of completed instructions and iterations
 	max      int // of the current Run
 	done     int
@@ -105,7 +108,13 @@ func (m *Machine) Return(result uint64) {
 	m.r[RAX], m.r[RCX], m.r[R11] = result, m.rip, m.flags
 }
 
-// Accesses are those of the last Run, in order. The slice is valid until the
+// Append has Runs add their accesses to those, and count instructions on from one to the next, until EndAppend: nothing need be copied.
+func (m *Machine) Append(to []Access) { m.ofRuns, m.acc, m.appends, m.base = m.acc, to, true, 0 }
+
+// EndAppend ends that.
+func (m *Machine) EndAppend() { m.acc, m.ofRuns, m.appends, m.base = m.ofRuns, nil, false, 0 }
+
+// Accesses are those of the last Run, in order, or all since Append. The slice is valid until the
 // next Run.
 func (m *Machine) Accesses() []Access { return m.acc }
 
@@ -124,10 +133,16 @@ func fault() { panic(Halt{Cause: Fault}) }
 // Run interprets until a limit or the end of the burst is reached. After
 // AccessesDone and InstructionLimit another Run goes on from there.
 func (m *Machine) Run(limit Limit) (end End) {
-	m.acc, m.path = m.acc[:0], m.path[:0]
-	m.accStart, m.done, m.max = 0, 0, limit.Accesses
+	m.path = m.path[:0]
+	if !m.appends {
+		m.acc = m.acc[:0]
+	}
+	m.accStart, m.done, m.max = len(m.acc), 0, len(m.acc)+limit.Accesses
 	defer func() {
 		end.Instructions = m.done
+		if m.appends {
+			m.base += m.done
+		}
 		if r := recover(); r != nil {
 			h, ok := r.(Halt)
 			if !ok {

@@ -13,13 +13,13 @@ type Memory interface {
 type Access struct {
 	PC    uint64 // of the instruction
 	Addr  uint64
-	Size  int32 // bytes
-	Inst  int32 // number of the instruction within the Run
+	Inst  int32  // number of the instruction within the Run, or since Append
+	Size  uint16 // bytes
 	Store bool
 }
 
 func (m *Machine) log(addr uint64, n int32, store bool) {
-	m.acc = append(m.acc, Access{PC: m.pc, Addr: addr, Size: n, Inst: int32(m.done), Store: store})
+	m.acc = append(m.acc, Access{PC: m.pc, Addr: addr, Size: uint16(n), Inst: int32(m.base + m.done), Store: store})
 }
 
 // load reads n = 1, 2, 4 or 8 bytes.

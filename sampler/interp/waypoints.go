@@ -17,7 +17,7 @@ type Waypoints struct {
 	mask   uint64 // a bit for each PC modulo 64
 	passed bool   // the last Run has ended here
 	which  int
-	others int
+	regs   []uint64 // then, and until the next one
 }
 
 // Set replaces them. Those of a Machine are gone after Start.
@@ -31,8 +31,12 @@ func (s *Waypoints) Set(all []Waypoint) {
 // Which is the number of the one that ended the last Run.
 func (s *Waypoints) Which() int { return s.which }
 
-// Others is how many registers were not the waypoint's then.
-func (s *Waypoints) Others() int { return s.others }
+// Others is how many registers were not those of one of the waypoints when the last Run ended, of no more than one too many; false
+// if it is elsewhere.
+func (s *Waypoints) Others(i int) (n int, here bool) {
+	w := &s.all[i]
+	return w.others(s.regs), w.PC == s.all[s.which].PC
+}
 
 // At says whether there may be one at pc.
 func (s *Waypoints) At(pc uint64) bool { return s.mask>>(pc%64)&1 != 0 }
@@ -48,8 +52,8 @@ func (s *Waypoints) Arrived(pc uint64, regs []uint64) bool {
 		if s.all[i].PC != pc {
 			continue
 		}
-		if others := s.all[i].others(regs); others <= s.all[i].Slack {
-			s.which, s.others, s.passed = i, others, true
+		if s.all[i].others(regs) <= s.all[i].Slack {
+			s.which, s.regs, s.passed = i, regs, true
 			return true
 		}
 	}

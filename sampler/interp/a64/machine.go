@@ -31,6 +31,9 @@ type Machine struct {
 	code interp.CodeCache[inst]
 
 	acc      []interp.Access
+	ofRuns   []interp.Access // where accesses are kept while those of Append are others
+	appends  bool
+	base     int // instructions of the Runs before, since Append
 	accStart int // accesses of completed instructions
 	max      int // of the current Run
 	done     int
@@ -134,7 +137,13 @@ func (m *Machine) Reserve(pages int) { m.mem.Reserve(pages) }
 // Held is Pages.Held.
 func (m *Machine) Held(addr uint64, n uint8) (uint64, bool) { return m.mem.Held(addr, n) }
 
-// Accesses are those of the last Run, in order. The slice is valid until the
+// Append has Runs add their accesses to those, and count instructions on from one to the next, until EndAppend: nothing need be copied.
+func (m *Machine) Append(to []interp.Access) { m.ofRuns, m.acc, m.appends, m.base = m.acc, to, true, 0 }
+
+// EndAppend ends that.
+func (m *Machine) EndAppend() { m.acc, m.ofRuns, m.appends, m.base = m.ofRuns, nil, false, 0 }
+
+// Accesses are those of the last Run, in order, or all since Append. The slice is valid until the
 // next Run.
 func (m *Machine) Accesses() []interp.Access { return m.acc }
 
@@ -149,10 +158,15 @@ func (m *Machine) StoredTo(addr uint64, n int) int { return m.mem.StoredTo(addr,
 // Run interprets until a limit or the end of the burst is reached. After
 // AccessesDone and InstructionLimit another Run goes on from there.
 func (m *Machine) Run(limit interp.Limit) (end interp.End) {
-	m.acc = m.acc[:0]
-	m.accStart, m.done, m.max = 0, 0, limit.Accesses
+	if !m.appends {
+		m.acc = m.acc[:0]
+	}
+	m.accStart, m.done, m.max = len(m.acc), 0, len(m.acc)+limit.Accesses
 	defer func() {
 		end.Instructions = m.done
+		if m.appends {
+			m.base += m.done
+		}
 		if r := recover(); r != nil {
 			h, ok := r.(interp.Halt)
 			if !ok {
@@ -228,5 +242,5 @@ func nop(*Machine, *inst)         {}
 func canonical(addr uint64) uint64 { return uint64(int64(addr<<8) >> 8) }
 
 func (m *Machine) log(addr uint64, n int, store bool) {
-	m.acc = append(m.acc, interp.Access{PC: m.pc, Addr: addr, Size: int32(n), Inst: int32(m.done), Store: store})
+	m.acc = append(m.acc, interp.Access{PC: m.pc, Addr: addr, Size: uint16(n), Inst: int32(m.base + m.done), Store: store})
 }
