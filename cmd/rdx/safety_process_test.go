@@ -626,3 +626,13 @@ func works(pid int) func() bool {
 	before := ticks()
 	return func() bool { return ticks() > before+5 }
 }
+
+// waits returns a function that says whether a process that only computes has waited since: it has been held.
+func waits(pid int) func() bool {
+	switches := func() int {
+		n, _ := strconv.Atoi(procField(pid, "voluntary_ctxt_switches"))
+		return n
+	}
+	before := switches()
+	return func() bool { return switches() > before+5 }
+}

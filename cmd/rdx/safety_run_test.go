@@ -205,7 +205,7 @@ func TestRunInterrupted(t *testing.T) {
 			if line := s.line(); line != "ready" {
 				t.Fatalf("target says %q", line)
 			}
-			eventually(t, "the target is sampled", works(childOf(t, s.pid)))
+			eventually(t, "the target is held", waits(childOf(t, s.pid)))
 			unix.Kill(-s.pid, unix.SIGINT)
 			if code := s.wait(); code != c.code {
 				t.Errorf("exit code %d, want %d: %s", code, c.code, s.stderr.String())
