@@ -57,7 +57,8 @@ type Agent struct {
 
 	known    map[Key]time.Duration // CPU time at the last draw
 	busy     time.Duration         // of the machine, then
-	agentCPU time.Duration         // of the agent, then
+	agentCPU time.Duration         // of the agent, when the metrics were last told
+	since    time.Duration         // of the agent, since the last draw
 	uptime   uint64                // ticks, then
 	peak     int64                 // memory of a session, bytes
 	wg       sync.WaitGroup
@@ -126,7 +127,8 @@ func (a *Agent) configure(c Config) error {
 	}
 	a.namer.pod = a.pods.pod
 	a.budget.Share, a.budget.CPUs, a.budget.Most = c.Overhead/100, runtime.NumCPU(), c.Sessions
-	a.child = child{args: a.options.Session, memory: max((int64(c.Memory)-agentMemory)/int64(c.Sessions), 50<<20), grace: grace}
+	a.child = child{args: a.options.Session, memory: max((int64(c.Memory)-agentMemory)/int64(c.Sessions), 50<<20), grace: grace,
+		spend: func(d time.Duration) { a.metrics.spent.WithLabelValues("sessions").Add(d.Seconds()) }}
 	return nil
 }
 
@@ -197,6 +199,7 @@ func (a *Agent) loop(ctx, sampling context.Context, reload <-chan os.Signal) {
 			now := time.Now() // monotonic: a clock that is set changes nothing
 			a.health.live(now)
 			a.spool.Expire()
+			a.tellOwn()
 			if !now.Before(next) {
 				a.period(sampling, now)
 				next = next.Add(a.config.Period)
@@ -293,7 +296,9 @@ func (a *Agent) look(now time.Time) (all []candidate) {
 // period books the last one and draws for the next.
 func (a *Agent) period(ctx context.Context, now time.Time) {
 	all := a.look(now)
-	a.bookOwn()
+	a.tellOwn()
+	a.budget.Agent(a.since)
+	a.since = 0
 	a.metrics.allowed.Add(a.budget.Allow(a.config.Period).Seconds())
 	a.pods.refresh(ctx, a.log)
 	worth, states := a.eligible(all)
@@ -313,12 +318,12 @@ func (a *Agent) period(ctx context.Context, now time.Time) {
 	a.log.Debug("drawn", zap.Int("candidates", len(worth)), zap.Float64("sessions", m), zap.Int("running", len(a.running)))
 }
 
-func (a *Agent) bookOwn() {
+func (a *Agent) tellOwn() {
 	now, err := ownCPU()
 	if err != nil {
 		return
 	}
-	a.budget.Agent(now - a.agentCPU)
+	a.since += now - a.agentCPU
 	a.metrics.spent.WithLabelValues("agent").Add((now - a.agentCPU).Seconds())
 	a.agentCPU = now
 }
@@ -433,7 +438,7 @@ func (a *Agent) settle(o outcome) {
 	delete(a.running, o.Key)
 	a.metrics.running.Set(float64(len(a.running)))
 	a.budget.Session(o.cpu + o.Held)
-	a.metrics.spent.WithLabelValues("sessions").Add(o.cpu.Seconds())
+	a.metrics.spent.WithLabelValues("sessions").Add(max(o.cpu-o.told, 0).Seconds())
 	a.metrics.spent.WithLabelValues("holds").Add(o.Held.Seconds())
 	a.childMemory(o.memory)
 	switch {

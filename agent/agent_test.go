@@ -64,6 +64,20 @@ func session(mode string) {
 		fmt.Println(`{"People":30000000,"Raw":-1}`)
 	case "short":
 		fmt.Println(`{"People":3000,"Raw":3000}`)
+	case "works":
+		ended := make(chan struct{})
+		go func() {
+			_, _ = io.Copy(io.Discard, os.Stdin)
+			close(ended)
+		}()
+		for {
+			select {
+			case <-ended:
+				answer(r)
+				return
+			default:
+			}
+		}
 	case "wedged":
 		time.Sleep(time.Hour)
 	case "hog":
@@ -126,6 +140,21 @@ func TestChild(t *testing.T) {
 	time.AfterFunc(300*time.Millisecond, cancel)
 	if o := c.run(ctx, Request{Key: Key{PID: 1}, Duration: time.Hour, Weight: 1}); o.err != nil || len(o.raw) == 0 {
 		t.Errorf("asked to end: %v", o.err)
+	}
+}
+
+// What a session costs is told while it runs, and no more than it comes to.
+func TestChildTellsSpent(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	var told time.Duration
+	c := child{args: []string{os.Args[0], "__session", "works"}, memory: 1 << 30, grace: 20 * time.Second, spend: func(d time.Duration) {
+		if told += d; told > 500*time.Millisecond {
+			cancel()
+		}
+	}}
+	o := c.run(ctx, Request{Key: Key{PID: 1}, Duration: time.Minute, Weight: 1})
+	if o.err != nil || told < 500*time.Millisecond || told != o.told || o.told > o.cpu+20*time.Millisecond {
+		t.Errorf("told %v, counted %v of %v: %v", told, o.told, o.cpu, o.err)
 	}
 }
 

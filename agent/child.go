@@ -23,6 +23,7 @@ type outcome struct {
 	Result
 	people, raw []byte
 	cpu         time.Duration // CPU time of the session's process
+	told        time.Duration // of that, what was told while it ran
 	memory      int64         // its most, bytes
 	err         error
 	killed      string // why the agent has killed it
@@ -31,8 +32,9 @@ type outcome struct {
 // A child is one session in a process of its own.
 type child struct {
 	args   []string
-	memory int64         // limit, bytes
-	grace  time.Duration // to end in, beyond the window
+	memory int64               // limit, bytes
+	grace  time.Duration       // to end in, beyond the window
+	spend  func(time.Duration) // is told each second what CPU time it has used since
 }
 
 // tail keeps the end of what is written to it.
@@ -131,6 +133,7 @@ func (c child) watch(ctx context.Context, p *os.Process, in io.Closer, most time
 				_ = p.Kill()
 				return
 			case <-tick.C:
+				c.tellSpent(p.Pid, o)
 				if anonymous(p.Pid) > c.memory {
 					o.killed = fmt.Sprintf("more than %d MiB of memory", c.memory>>20)
 					_ = p.Kill()
@@ -144,6 +147,15 @@ func (c child) watch(ctx context.Context, p *os.Process, in io.Closer, most time
 		<-ended
 		in.Close()
 	}
+}
+
+func (c child) tellSpent(pid int, o *outcome) {
+	p, err := Proc{"/proc"}.Process(pid)
+	if err != nil || c.spend == nil || p.CPU <= o.told {
+		return
+	}
+	c.spend(p.CPU - o.told)
+	o.told = p.CPU
 }
 
 // anonymous is a process's memory in bytes that is its own, 0 if not known.
