@@ -372,25 +372,25 @@ var crowded = func() (out [][2]float64) {
 
 // fallen is the logarithm of the likelihood of where samples fell, by the share of waiting.
 func (g *group) fallen() (log [cells]float64) {
-	near, chance := 0.0, 0.0
 	by := map[int]float64{} // samples, by how near
 	for _, x := range g.moments {
 		by[x.Near] += float64(x.Samples)
-		if x.Near > 0 {
-			near += float64(x.Samples)
-			chance += float64(x.Samples) * min(100/float64(x.Near), 1)
-		}
-	}
-	if near > 0 {
-		chance /= near
 	}
 	order := slices.Sorted(maps.Keys(by))
 	var parts [cells][]float64
 	for _, c := range crowded {
-		often := min(c[0], 1/max(chance, 1e-9))
+		// Where all is near samples can't crowd, whatever else takes long.
+		often := func(near int) float64 { return min(c[0], max(float64(near)/100, 1)) }
+		found, chance, samples := 0.0, 0.0, 0.0
+		for _, near := range order {
+			if n := by[near]; near > 0 {
+				part := min(100/float64(near), 1)
+				found, chance, samples = found+n*part*often(near), chance+n*part, samples+n
+			}
+		}
 		others := 1.0
-		if chance < 1 {
-			others = max((1-chance*often)/(1-chance), 0)
+		if chance < samples {
+			others = max((samples-found)/(samples-chance), 0)
 		}
 		for i := range log {
 			m := (float64(i) + 0.5) / cells
@@ -398,7 +398,7 @@ func (g *group) fallen() (log [cells]float64) {
 			for _, near := range order {
 				waits, runs := (1-skid)*float64(near)/100+skid, others
 				if near > 0 {
-					runs = often
+					runs = often(near)
 				}
 				runs = (1-skid)*runs + skid
 				sum += by[near] * math.Log(m*waits+(1-m)*runs)

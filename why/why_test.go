@@ -173,6 +173,22 @@ func TestVerdictInFirstCache(t *testing.T) {
 	}
 }
 
+// TestVerdictWhereAllIsNear: random look-ups in a table of the first cache fetch a line now and then, and all instructions are near one.
+// That all samples fall there tells nothing, however unlike the windows are.
+func TestVerdictWhereAllIsNear(t *testing.T) {
+	p := program(rand.New(rand.NewPCG(1, 7)), 118, 0, 1, 1, model.MannerRandom, 0)
+	nears := []int{100, 100, 100, 195, 175, 155, 115}
+	for i := range p.Moments {
+		m := &p.Moments[i]
+		m.Apart, m.Chases, m.Near, m.Runs = 0, 0, nears[i%len(nears)], 155
+	}
+	p.Records = []model.Record{{Kind: model.Reuse, Use: at("loop", 5), Ending: model.Ending{Reuse: at("loop", 5)}, Weight: model.Weight{Observations: 75, Accesses: 1e6},
+		Derived: model.Derived{Misses: []float64{0, 0}, Reuses: 1e6}, Timing: model.Timing{Time: 1000, Exact: true}}}
+	if a := Analyze(p); a.Verdict.Memory.High > .1 || len(a.Findings) > 0 {
+		t.Errorf("%+v\n%s", a.Verdict, a.Text())
+	}
+}
+
 // TestVerdictOfBlockedMultiply: its blocks fit the first cache, by a model that is fully associative. That 5 % of its time is
 // waiting all the same, the band holds, and it is no wide one.
 func TestVerdictOfBlockedMultiply(t *testing.T) {
