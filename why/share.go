@@ -296,6 +296,7 @@ func (g *group) estimate(from *evidence) (e shareEstimate) {
 		levels, unknown, _, n := from.levels(g, r)
 		far = max(far, 1-levels[0], 1/float64(n+1), unknown)
 	}
+	far *= g.most(c)
 	open := openMinded
 	if far < open { // what is in the first cache is not waited for
 		open = max(far*far/openMinded, 1e-6)
@@ -354,19 +355,24 @@ func (g *group) estimate(from *evidence) (e shareEstimate) {
 }
 
 // crowded is how many times as often as chance says samples fall where fetches are near, of code that does not wait: what
-// takes long may be something else there, such as a division by what is fetched, or elsewhere, such as a chain of additions; and
-// where all else is done while one waits, all fall there. Each with its probability. It is as fine as thousands of samples tell.
+// takes long may be something else there, such as a division by what is fetched, or elsewhere, such as a chain of additions; in a
+// loop of a dozen instructions most may fall on one of them; and where all else is done while one waits, all fall there. Each with
+// its probability. It is as fine as thousands of samples tell.
 var crowded = func() (out [][2]float64) {
-	const step, end, width, all = 0.05, 1.0, 0.35, 0.05 // of the logarithm, but for the last, a probability
-	sum := 0.0
-	for l := -end; l < end+step/2; l += step {
-		w := math.Exp(-l * l / (2 * width * width))
-		out = append(out, [2]float64{math.Exp(l), w})
-		sum += w
+	const step, end, width = 0.05, 1.0, 0.35 // of the logarithm
+	const most, loops, all = 3.0, 0.3, 0.05  // of the logarithm, and probabilities
+	add := func(from, to, probability float64, weight func(l float64) float64) {
+		begin, sum := len(out), 0.0
+		for l := from; l < to+step/2; l += step {
+			out = append(out, [2]float64{math.Exp(l), weight(l)})
+			sum += weight(l)
+		}
+		for i := range out[begin:] {
+			out[begin+i][1] *= probability / sum
+		}
 	}
-	for i := range out {
-		out[i][1] *= (1 - all) / sum
-	}
+	add(-end, end, 1-loops-all, func(l float64) float64 { return math.Exp(-l * l / (2 * width * width)) })
+	add(0, most, loops, func(float64) float64 { return 1 })
 	return append(out, [2]float64{math.Inf(1), all})
 }()
 
@@ -456,6 +462,20 @@ func (g *group) expected(c *costs, levels []float64, s scenario) (share, inOrder
 		inOrder += m.Nanoseconds / g.ns * order / all
 	}
 	return share, inOrder
+}
+
+// most is the share of time that a group waits if all its fetches come from memory, one after the other.
+func (g *group) most(c *costs) (share float64) {
+	const rounded = 0.5 // of as many in 1,000 instructions
+	for _, m := range g.moments {
+		waits := (float64(m.Chases+m.Apart+m.Streams) + rounded) * c.chased[len(c.chased)-1]
+		runs := 1000 * c.cycle
+		if m.Runs > 0 {
+			runs = float64(m.Runs)
+		}
+		share += m.Nanoseconds / g.ns * waits / (waits + runs)
+	}
+	return share
 }
 
 // levels are the shares of a group's fetches that find their data in the first cache, each other, and behind the last; of what
