@@ -228,19 +228,23 @@ type shareEstimate struct {
 }
 
 // scenario is what is not known of a machine's way to run code.
-type scenario struct{ perCycle, slower, overlap, latency, weight float64 }
+type scenario struct {
+	perCycle, slower, overlap float64
+	hidden                    bool // independent fetches are waited for only as far as they take longer than all else
+	latency, weight           float64
+}
 
 // speeds are how many instructions are made in a cycle, where no model of the processor tells, how many times as long they take
 // as it says where one does, and how likely that is: its error is 0.35 of the logarithm (docs/explanation/accuracy.md).
 var speeds = [][3]float64{{0.6, 1.9, 0.1}, {1, 1.3, 0.2}, {1.6, 1, 0.3}, {2.5, 0.8, 0.25}, {4, 0.6, 0.15}}
 
 // scenarios are combinations of speeds, of how much longer independent fetches take than where nothing is
-// done but that, and of how far off the latency is.
+// done but that, of whether other instructions are made meanwhile, and of how far off the latency is.
 func scenarios(off float64) (out []scenario) {
 	for _, a := range speeds {
-		for _, b := range [][2]float64{{0.8, 0.25}, {1.2, 0.35}, {2, 0.25}, {4, 0.15}} {
+		for _, b := range [][3]float64{{1.2, 0, 0.25}, {0.8, 1, 0.2}, {1.2, 1, 0.25}, {2, 1, 0.2}, {4, 1, 0.1}} {
 			for _, l := range [][2]float64{{-1.2, 0.25}, {0, 0.5}, {1.2, 0.25}} {
-				out = append(out, scenario{a[0], a[1], b[0], math.Exp(off * l[0]), a[2] * b[1] * l[1]})
+				out = append(out, scenario{a[0], a[1], b[0], b[1] == 0, math.Exp(off * l[0]), a[2] * b[2] * l[1]})
 			}
 		}
 	}
@@ -455,7 +459,11 @@ func (g *group) expected(c *costs, levels []float64, s scenario) (share, inOrder
 		if m.Runs > 0 {
 			runs = float64(m.Runs) / 1000 * s.slower
 		}
-		waits := links*chased + float64(m.Apart)/1000*apart
+		fetched := float64(m.Apart) / 1000 * apart
+		if s.hidden {
+			fetched = max(0, fetched-runs)
+		}
+		waits := links*chased + fetched
 		order := max(0, float64(m.Streams)/1000*streamed-runs-waits)
 		all := runs + waits + order
 		share += m.Nanoseconds / g.ns * (waits + order) / all
