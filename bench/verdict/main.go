@@ -18,20 +18,24 @@ import (
 	"strings"
 )
 
-// kernels are those of verdict.c, with how many times the first cache's size their data are, and how many lines an item brings into
+// kernels are those of verdict.c, by other names where one is twice, with how many times the first cache's size their data are, and how many lines an item brings into
 // each of the first two caches: by LRU, where the first has 32 to 64 KiB and the second 256 KiB to 3 MiB. 0: not worked out.
 var kernels = []struct {
-	name  string
-	times string
-	lines [2]float64
+	name   string
+	kernel string
+	times  string
+	lines  [2]float64
 }{
-	{"compute", "1", [2]float64{}},
-	{"blocked", "32", [2]float64{}},
-	{"unblocked", "43", [2]float64{1 + 1./8, 1. / 8}}, // a column has a line in each row; eight columns have the same lines
-	{"column", "512", [2]float64{1, 0}},
-	{"lookups", "4096", [2]float64{1, 1}}, // 65,536 lines, again and again
-	{"list", "4096", [2]float64{1, 1}},
-	{"triad", "4096", [2]float64{3. / 8, 3. / 8}},
+	{"compute", "compute", "1", [2]float64{}},
+	{"blocked", "blocked", "32", [2]float64{}},
+	{"unblocked", "unblocked", "43", [2]float64{1 + 1./8, 1. / 8}}, // a column has a line in each row; eight columns have the same lines
+	{"column", "column", "512", [2]float64{1, 0}},
+	{"few", "lookups", "1", [2]float64{}},
+	{"near", "lookups", "8", [2]float64{}},
+	{"lookups", "lookups", "4096", [2]float64{1, 1}}, // 65,536 lines, again and again
+	{"ring", "list", "1", [2]float64{}},
+	{"list", "list", "4096", [2]float64{1, 1}},
+	{"triad", "triad", "4096", [2]float64{3. / 8, 3. / 8}},
 }
 
 func main() {
@@ -68,7 +72,7 @@ func run(rdx, overhead, only string, seconds, rounds int) error {
 				times string
 				to    *[]float64
 			}{{"1", &in}, {k.times, &out}} {
-				text, err := exec.Command(bin, k.name, x.times, "1").Output()
+				text, err := exec.Command(bin, k.kernel, x.times, "1").Output()
 				if err != nil {
 					return fmt.Errorf("%s: %w", k.name, err)
 				}
@@ -83,7 +87,7 @@ func run(rdx, overhead, only string, seconds, rounds int) error {
 		slices.Sort(out)
 		fast, slow := in[rounds/2], out[rounds/2]
 		truth := max(0, 1-fast/slow)
-		a, err := session(rdx, bin, dir, k.name, k.times, overhead, seconds)
+		a, err := session(rdx, bin, dir, k.kernel, k.times, overhead, seconds)
 		if err != nil {
 			return fmt.Errorf("%s: %w", k.name, err)
 		}
