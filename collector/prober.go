@@ -38,6 +38,9 @@ const (
 	replayInstructions = 1.5e6
 	// A probe follows a thread for so long.
 	shortestLead, longestLead = 400 * time.Microsecond, 2 * time.Millisecond
+	// Where to follow it takes longer than replayTime, as it comes by a page that must be read with nearly each access, it is
+	// for less, but for leastLead.
+	replayTime, leastLead = 80 * time.Millisecond, 280 * time.Microsecond
 	// warmAfter a hold the time of a thread is taken.
 	warmAfter = 80 * time.Microsecond
 	// ownShare of the time between two stamps must be the thread's own.
@@ -64,6 +67,7 @@ type prober struct {
 	estimate.Probes
 	perNS    float64       // instructions a nanosecond, of the latest probes
 	room     time.Duration // for so long there was room for the pages that a thread comes by; 0: it is not known
+	slowdown float64       // how many times as long as a thread takes it took to follow it, the last time
 	fast     float64       // of the latest window read ahead, if no data are waited for
 	probe    probe
 	stamps   int
@@ -110,6 +114,9 @@ func (p *prober) stampsAfter() []time.Duration {
 	}
 	if p.room > 0 {
 		lead = min(lead, p.room)
+	}
+	if p.slowdown > 0 {
+		lead = min(lead, max(time.Duration(float64(replayTime)/p.slowdown), leastLead))
 	}
 	first := warmAfter + warmAfter/10 // the clock is without what the profiler took
 	var after []time.Duration
@@ -305,8 +312,11 @@ func (p *prober) takeProbe(r replayed) {
 		}
 		p.perNS = (p.perNS + r.PerNS) / 2
 	}
+	if last := r.stamps[len(r.stamps)-1].Clock; (r.End == "" || r.End == ahead.NoRoom) && last > 0 {
+		p.slowdown = float64(r.cpuTime) / float64(last)
+	}
 	if n := len(r.stamps) - 1; r.End == ahead.NoRoom && r.Accesses[n] < 0 {
-		p.room = max(time.Duration(r.stamps[n].Clock)/2, shortestLead)
+		p.room = max(time.Duration(r.stamps[n].Clock)/2, leastLead)
 	}
 	from, middle, last, why := chooseStamps(&r)
 	if why != "" {

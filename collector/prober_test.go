@@ -107,25 +107,39 @@ func TestChooseStamps(t *testing.T) {
 // caches are warm.
 func TestStampsAfter(t *testing.T) {
 	for _, c := range []struct {
-		perNS float64
-		room  time.Duration
-		last  time.Duration
-	}{{0, 0, shortestLead}, {2, 0, 750 * time.Microsecond}, {20, 0, shortestLead}, {0.1, 0, longestLead},
-		{0.1, 700 * time.Microsecond, 700 * time.Microsecond}, {2, longestLead, 750 * time.Microsecond}} {
-		after := (&prober{perNS: c.perNS, room: c.room}).stampsAfter()
+		perNS    float64
+		room     time.Duration
+		slowdown float64
+		last     time.Duration
+	}{{0, 0, 0, shortestLead}, {2, 0, 20, 750 * time.Microsecond}, {20, 0, 0, shortestLead}, {0.1, 0, 20, longestLead},
+		{0.1, 700 * time.Microsecond, 0, 700 * time.Microsecond}, {2, longestLead, 0, 750 * time.Microsecond},
+		{2, 0, 250, replayTime / 250}, {2, 0, 1000, leastLead}} {
+		after := (&prober{perNS: c.perNS, room: c.room, slowdown: c.slowdown}).stampsAfter()
 		if after[0] < warmAfter || after[len(after)-1] != c.last || !slices.IsSorted(after) {
 			t.Errorf("%v instructions a nanosecond: %v, want the last at %v", c.perNS, after, c.last)
 		}
 	}
 }
 
-// Where a way came by more pages than there is room for before the last stamp the next goes half as far, and no less than the
-// shortest; where it had come to all stamps it was long enough.
+// What it took to follow a thread tells how far the next is followed.
+func TestSlowdownOfProbes(t *testing.T) {
+	s := (&sampling{prober: prober{Probes: estimate.Probes{StampNS: 15_000}}, ticks: tickPace{budget: budget{tickNS: 10_000}}}).wire()
+	p := &s.prober
+	r := stamped("", 100, 10, 200, 20, 400, 40)
+	r.cpuTime = 100 * time.Millisecond
+	p.takeProbe(*r)
+	if after := p.stampsAfter(); p.slowdown != 250 || after[len(after)-1] != replayTime/250 {
+		t.Errorf("%v times as long: %v", p.slowdown, after)
+	}
+}
+
+// Where a way came by more pages than there is room for before the last stamp the next goes half as far, and no less than
+// is of use; where it had come to all stamps it was long enough.
 func TestRoomOfProbes(t *testing.T) {
 	for _, c := range []struct {
 		last, made int
 		room       time.Duration
-	}{{2000, -1, time.Millisecond}, {500, -1, shortestLead}, {2000, 50, 0}} {
+	}{{2000, -1, time.Millisecond}, {300, -1, leastLead}, {2000, 50, 0}} {
 		p := &prober{}
 		p.takeProbe(*stamped(ahead.NoRoom, 100, -1, 1000, -1, c.last, c.made))
 		if p.room != c.room {

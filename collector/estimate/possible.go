@@ -68,7 +68,7 @@ func (r *Rates) weighed() (rate float64, reach rateRange) {
 		m, e = math.Log(r.found()), alone
 		if n > 1 {
 			low, high := r.interval()
-			e = min(rateRange{low, high}.spread(), alone)
+			e = min(rateRange{low, high}.spread(), math.Hypot(alone/math.Sqrt(float64(n)), r.sharedError()))
 		}
 		if r.possible.high == 0 {
 			break

@@ -54,6 +54,7 @@ func TestWeighedRates(t *testing.T) {
 		{"few that contradict the model", []float64{.015, .016, .017, .018, .015}, rateRange{.4, 1.6}, true, "estimated", .02, .8, []float64{.016, .5, 1.5}, 0},
 		{"a few that contradict the model, of many that failed", []float64{.015, .016, .017, .018, .015}, rateRange{.4, 1.6}, true, "estimated", .79, .81, []float64{.3, 2.1}, 40},
 		{"two of many that failed", []float64{.00002, .00003}, rateRange{2, 8}, true, "estimated", 3.9, 4.1, []float64{1.5, 11}, 50},
+		{"two that make much less than the model has", []float64{.171, .22}, rateRange{.447, 1.76}, true, "estimated", .5, .85, []float64{.25, 1.7}, 1},
 		{"many probes", []float64{1.9, 2, 2.1, 2, 1.9, 2, 2.1, 2}, possible, false, "measured", 1.9, 2.1, []float64{1.9, 2.1}, 0},
 		{"many that contradict them", []float64{19, 20, 21, 20, 19, 20, 21, 20}, possible, false, "measured", 19, 21, []float64{19, 21}, 0},
 	} {

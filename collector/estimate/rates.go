@@ -146,8 +146,11 @@ const measuredRate, estimatedRate = "measured", model.EstimatedRate
 // fullError has besides what may be in phases that no probe has met, and what all probes have in common.
 func (r *Rates) fullError() float64 {
 	met := math.Hypot(r.error(), r.unmet*(unmetFaster-1))
-	return math.Hypot(math.Hypot(met, probeError), selective*r.failedShare())
+	return math.Hypot(met, r.sharedError())
 }
+
+// sharedError is what all probes have in common.
+func (r *Rates) sharedError() float64 { return math.Hypot(probeError, selective*r.failedShare()) }
 
 // selective is the standard error, as a share, of a rate of which most probes have failed: what these would have found, as
 // of code between system calls, is not like the rest.

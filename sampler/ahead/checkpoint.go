@@ -307,6 +307,7 @@ func (c *Checkpoint) Replay(stamps []sampler.Stamp, usual, fast float64) (r Repl
 	}
 	m := c.machine
 	m.Start(&c.regs, c)
+	m.Recycle()
 	met := newMeetings(stamps)
 	met.usual, met.fast = usual, fast
 	m.Waypoints().Set(met.open())

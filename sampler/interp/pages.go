@@ -9,6 +9,8 @@ const (
 
 	// maxPages bounds the copies one burst may hold (16 MiB).
 	maxPages = 4096
+	// maxAgain is how many of them may make room for others (Recycle).
+	maxAgain = 3 << 14
 )
 
 // page is the burst's own copy of a page, with its stores.
@@ -52,6 +54,8 @@ type Pages struct {
 	pages map[uint64]*page
 	pool  []*page
 	used  int
+	again int // may still make room for others
+	hand  int // where the next that may is looked for
 	rows  rows
 	hints map[int]*hints // by owner
 	// learns is where what the burst touches is to be remembered, nil: nowhere.
@@ -92,6 +96,33 @@ func (m *Pages) Reserve(pages int) {
 	}
 }
 
+// Recycle has copies make room for others, from then on until Drop, where the burst has not stored to them: they are read once
+// more when it comes by again. It is for one whose pages do not change meanwhile, or that can do with it.
+func (m *Pages) Recycle() { m.again = maxAgain }
+
+// recycle makes room for one copy. The latest stays: an access may need it and the next.
+func (m *Pages) recycle() (ok bool) {
+	for range m.used {
+		i := m.hand % m.used
+		m.hand = i + 1
+		p, last := m.pool[i], m.used-1
+		if i == last || p.dirty || p.code || p.kept {
+			continue
+		}
+		if m.pages[p.num] == p { // it may have been forgotten, and read anew
+			delete(m.pages, p.num)
+		}
+		if at := &m.tlb[p.num%tlbSize]; *at == p {
+			*at = none
+		}
+		m.pool[i], m.pool[last] = m.pool[last], p
+		m.used--
+		m.again--
+		return true
+	}
+	return false
+}
+
 // Reset forgets all copies and stores; what comes is read from mem.
 func (m *Pages) Reset(mem Memory) {
 	m.Drop()
@@ -107,7 +138,7 @@ func (m *Pages) Drop() {
 	m.mem = nil
 	m.takeBack()
 	clear(m.pages)
-	m.used = 0
+	m.used, m.again, m.hand = 0, 0, 0
 	m.rows.missed, m.rows.known = [len(m.rows.missed)]uint64{}, [maxRows]row{}
 	for i := range m.tlb {
 		m.tlb[i] = none
@@ -155,7 +186,7 @@ func (m *Pages) at(addr uint64) *page {
 func (m *Pages) miss(num uint64) *page {
 	p := m.pages[num]
 	if p == nil {
-		if m.used >= maxPages {
+		if m.used >= maxPages && (m.again == 0 || !m.recycle()) {
 			panic(Halt{Cause: MemoryLimit})
 		}
 		if !m.readRow(num) {

@@ -131,6 +131,9 @@ func (m *Machine) ForgetOwner(owner int) { m.mem.ForgetOwner(owner) }
 // can't be had.
 func (m *Machine) Load(addr uint64, b []byte) bool { return m.mem.Load(addr, b) }
 
+// Recycle is Pages.Recycle.
+func (m *Machine) Recycle() { m.mem.Recycle() }
+
 // Reserve is Pages.Reserve.
 func (m *Machine) Reserve(pages int) { m.mem.Reserve(pages) }
 
