@@ -289,6 +289,7 @@ const (
 	cells      = 200  // of the grid of shares
 	spread     = 0.35 // of a scenario's, in the logarithm of waiting to running
 	openMinded = 0.02 // of the prior is even
+	unseen     = 0.03 // of the time may be for what nothing here tells of, as translations of addresses
 	skid       = 0.05 // of samples are found elsewhere than the processor should stop
 )
 
@@ -354,7 +355,7 @@ func (g *group) estimate(from *evidence) (e shareEstimate) {
 			e.High = float64(i+1) / cells
 		}
 	}
-	e.Low, e.High = min(e.Low, e.Value), max(e.High, e.Value)
+	e.Low, e.High = min(e.Low, e.Value), max(e.High, min(e.Value+unseen, 1))
 	return e
 }
 
@@ -380,11 +381,31 @@ var crowded = func() (out [][2]float64) {
 	return append(out, [2]float64{math.Inf(1), all})
 }()
 
+// sampled instruction: how many samples, and the sum of how near they were.
+type instruction struct{ samples, near float64 }
+
+// instructions are those that samples fell on. Whether one is near fetches is the same in all windows but for chance: in many that
+// fetch a line now and then none is seen.
+func (g *group) instructions() map[uint64]instruction {
+	out := map[uint64]instruction{}
+	for _, m := range g.moments {
+		var at uint64
+		if len(m.Stack) > 0 {
+			at = m.Stack[0].Address
+		}
+		x := out[at]
+		x.samples += float64(m.Samples)
+		x.near += float64(m.Samples) * float64(m.Near)
+		out[at] = x
+	}
+	return out
+}
+
 // fallen is the logarithm of the likelihood of where samples fell, by the share of waiting.
 func (g *group) fallen() (log [cells]float64) {
 	by := map[int]float64{} // samples, by how near
-	for _, x := range g.moments {
-		by[x.Near] += float64(x.Samples)
+	for _, x := range g.instructions() {
+		by[int(math.Round(x.near/x.samples))] += x.samples
 	}
 	order := slices.Sorted(maps.Keys(by))
 	var parts [cells][]float64

@@ -38,6 +38,8 @@ func program(rng *rand.Rand, samples int, share, chance, factor float64, manner 
 		if rng.Float64() < share || rng.Float64() < chance {
 			m.Wait, m.Data, m.Manner, m.Stride = model.WaitMemory, table, manner, step
 			m.Near = int(math.Round(100 / chance))
+		} else {
+			m.Stack = at("loop", 10)
 		}
 		p.Moments = append(p.Moments, m)
 	}
@@ -185,6 +187,25 @@ func TestVerdictWhereAllIsNear(t *testing.T) {
 	p.Records = []model.Record{{Kind: model.Reuse, Use: at("loop", 5), Ending: model.Ending{Reuse: at("loop", 5)}, Weight: model.Weight{Observations: 75, Accesses: 1e6},
 		Derived: model.Derived{Misses: []float64{0, 0}, Reuses: 1e6}, Timing: model.Timing{Time: 1000, Exact: true}}}
 	if a := Analyze(p); a.Verdict.Memory.High > .1 || len(a.Findings) > 0 {
+		t.Errorf("%+v\n%s", a.Verdict, a.Text())
+	}
+}
+
+// TestVerdictWhereFetchesAreRare: a loop fetches a line in a thousand instructions. In most windows none is seen at the instruction that
+// samples fall on, in some a few are: that is chance.
+func TestVerdictWhereFetchesAreRare(t *testing.T) {
+	rng := rand.New(rand.NewPCG(1, 8))
+	p := program(rng, 154, 0, 1, 1, model.MannerStride, 8)
+	for i := range p.Moments {
+		m := &p.Moments[i]
+		m.Apart, m.Chases, m.Streams, m.Near, m.Runs = 0, 0, 1, 0, 60
+		if rng.IntN(100) < 58 {
+			m.Near = 30 + rng.IntN(300)
+		}
+	}
+	p.Records = []model.Record{{Kind: model.Reuse, Use: at("loop", 5), Ending: model.Ending{Reuse: at("loop", 5)}, Weight: model.Weight{Observations: 250, Accesses: 1e6},
+		Derived: model.Derived{Misses: []float64{8e4, 1e3}, Reuses: 1e6}, Timing: model.Timing{Time: 1000, Exact: true}}}
+	if a := Analyze(p); a.Verdict.Memory.Low > .02 || a.Verdict.Memory.High < .02 || a.Verdict.Memory.High > .2 {
 		t.Errorf("%+v\n%s", a.Verdict, a.Text())
 	}
 }
