@@ -21,6 +21,7 @@ func (s *holds) chooseLines() {
 	if s.watches.none != nil && s.lines && s.burst == timedBurst && s.cfg.Burst == AutoBurst {
 		s.farther.Begin(s.cfg.firstCache())
 	}
+	s.locate.FirstCache(s.cfg.firstCache())
 	s.locate.Reserve(s.windowOf(s.farther.Begun())) // as much as they may come to
 }
 

@@ -38,6 +38,7 @@ type evidence struct {
 	steps  []model.Cache
 	last   int                            // the number of the first step of the last cache
 	sets   map[string]map[float64]float64 // by function, fetches by what part of the sets they go to
+	wide   map[string]wideSteps           // by function
 	middle *model.Profile                 // with the misses of each step
 	rates  []rated
 }
@@ -53,7 +54,7 @@ var rateFactors = [][2]float64{{0, 0.5}, {-1.2 / 1.96, 0.25}, {1.2 / 1.96, 0.25}
 
 func evidenceOf(p *model.Profile) *evidence {
 	steps, _ := p.CostSteps()
-	e := &evidence{costs: costsOf(p), steps: steps, sets: setsOf(p), middle: p}
+	e := &evidence{costs: costsOf(p), steps: steps, sets: setsOf(p), wide: wideOf(p), middle: p}
 	for e.last = 0; e.last+1 < len(steps) && levelName(steps[e.last]) != levelName(steps[len(steps)-1]); {
 		e.last++
 	}
@@ -122,6 +123,41 @@ func setsOf(p *model.Profile) map[string]map[float64]float64 {
 		out[f][part] += t.Fetches
 	}
 	return out
+}
+
+// wideSteps are fetches in order, and how many lines there are from one to the next, added up.
+type wideSteps struct{ fetches, lines float64 }
+
+// wideOf tells that of each function. What comes in order was measured line by line: where some are left out it is the pages' time that
+// goes by, as prefetchers begin anew in each, and bring some of what is left out, too.
+func wideOf(p *model.Profile) map[string]wideSteps {
+	const line = 64
+	out := map[string]wideSteps{}
+	for i := range p.Touches {
+		t := &p.Touches[i]
+		if t.Manner != model.MannerStride || t.Waits() {
+			continue
+		}
+		f := functionOf(t.Use)
+		x := out[f]
+		x.fetches += t.Fetches
+		x.lines += t.Fetches * max(math.Abs(float64(t.Stride))/line, 1)
+		out[f] = x
+	}
+	return out
+}
+
+// lines are from one of a group's fetches in order to the next, on average.
+func (e *evidence) lines(g *group) float64 {
+	var all wideSteps
+	for name := range g.functions {
+		x := e.wide[name]
+		all.fetches, all.lines = all.fetches+x.fetches, all.lines+x.lines
+	}
+	if !(all.fetches > 0) {
+		return 1
+	}
+	return all.lines / all.fetches
 }
 
 // levels are those of a group's fetches as one rate has them, with lines that compete for few sets where they are found then. The
@@ -289,7 +325,7 @@ const (
 	cells      = 200  // of the grid of shares
 	spread     = 0.35 // of a scenario's, in the logarithm of waiting to running
 	openMinded = 0.02 // of the prior is even
-	unseen     = 0.03 // of the time may be for what nothing here tells of, as translations of addresses
+	unseen     = 0.04 // of the time may be for what nothing here tells of, as translations of addresses
 	skid       = 0.05 // of samples are found elsewhere than the processor should stop
 )
 
@@ -311,6 +347,7 @@ func (g *group) estimate(from *evidence) (e shareEstimate) {
 		prior[i] = open / cells
 	}
 	var total, inOrder float64
+	lines := from.lines(g)
 	for _, r := range from.rates {
 		levels, unknown, off, _ := from.levels(g, r)
 		placements := placed(levels, unknown)
@@ -318,7 +355,7 @@ func (g *group) estimate(from *evidence) (e shareEstimate) {
 			for _, m := range misplaced {
 				levels, weight := farther(levels, m[0]), r.weight*m[1]/float64(len(placements))
 				for _, s := range scenarios(off) {
-					share, order := g.expected(c, levels, s)
+					share, order := g.expected(c, levels, lines, s)
 					total += weight * s.weight * share
 					inOrder += weight * s.weight * order
 					spreadOver(&prior, share, weight*(1-open)*s.weight)
@@ -464,15 +501,15 @@ func spreadOver(to *[cells]float64, share, weight float64) {
 
 func logit(p float64) float64 { return math.Log(p / (1 - p)) }
 
-// expected is the share of time that a group's windows let expect, and what of it is for lines in order.
-func (g *group) expected(c *costs, levels []float64, s scenario) (share, inOrder float64) {
+// expected is the share of time that a group's windows let expect, and what of it is for lines in order, which are so many apart.
+func (g *group) expected(c *costs, levels []float64, lines float64, s scenario) (share, inOrder float64) {
 	var chased, apart, streamed float64
 	for i, p := range levels {
 		chased += p * c.chased[i]
 		apart += p * c.apart[i]
 		streamed += p * c.streamed[i]
 	}
-	chased, apart, streamed = chased*s.latency, apart*s.latency*s.overlap, streamed*s.latency
+	chased, apart, streamed = chased*s.latency, apart*s.latency*s.overlap, streamed*s.latency*lines
 	const loadCycles = 5
 	for _, m := range g.moments {
 		links := float64(m.Chases) / 1000

@@ -48,6 +48,7 @@ type Locator struct {
 	replayPoints []replayPoint
 	stack        unwind.Stack // as read while the thread is held, empty before
 	sights       sights       // for Seen
+	firstCache   int64        // bytes, likewise; 0: not known
 	foretelling
 	spare  []byte // for the next hold's
 	spent  Spent

@@ -74,6 +74,7 @@ type sights struct {
 	after        []int32 // likewise, the next
 	visit        []int32 // by touch: index into visits
 	visits       []visit
+	pushed       []bool // by touch: its line is in the first cache no more
 	sites        map[patternKey]int
 	origins      []origin // of one run
 }
@@ -106,6 +107,9 @@ type patternKey struct {
 	pattern Pattern
 	stride  int64
 }
+
+// FirstCache has Seen know how many bytes it has.
+func (l *Locator) FirstCache(bytes int64) { l.firstCache = bytes }
 
 // Seen tells it of the last Read, when the thread runs on. Sites is valid until the next call.
 func (l *Locator) Seen(pick func(n int) int) Seen {
@@ -282,8 +286,9 @@ var fetchWeight = [fetchKinds]float64{streamed: 0.04, byItself: 0.1, inSequence:
 
 // kindOf says whether an access fetches a line, and how.
 func (l *Locator) kindOf(i int32, third int) (k fetchKind, p Pattern, stride int64) {
-	t := &l.log.touches[l.log.first[i]]
-	if t.prev >= 0 && int(i-l.log.touches[t.prev].at) < third {
+	first := l.log.first[i]
+	t := &l.log.touches[first]
+	if t.prev >= 0 && int(i-l.log.touches[t.prev].at) < third && !l.sights.pushed[first] {
 		return noFetch, Unknown, 0
 	}
 	p, stride = l.sights.pattern(l.log.all, i)
@@ -316,8 +321,27 @@ func (s *sights) cyclic(n int32) bool {
 	return false
 }
 
+// findPushed finds the touches since whose line's last one as many lines have been touched as the first cache has: no longer is it
+// there, however few accesses that took.
+func (l *Locator) findPushed() {
+	s, g := &l.sights, &l.log
+	s.pushed = s.pushed[:0]
+	lines := int(l.firstCache / int64(g.block))
+	g.marks.reset(len(g.touches))
+	for i, t := range g.touches {
+		pushed := false
+		if prev := int(t.prev); prev >= 0 {
+			pushed = lines > 0 && i-prev > lines && g.marks.after(prev) >= lines
+			g.marks.clear(prev)
+		}
+		g.marks.set(i)
+		s.pushed = append(s.pushed, pushed)
+	}
+}
+
 // lookBehind says what the thread was held at: where the window comes by there again it does the same, mostly.
 func (l *Locator) lookBehind(h *Held, third int, pick func(n int) int) {
+	l.findPushed()
 	s, all := &l.sights, l.log.all
 	first, last := int32(third), int32(len(all)-third)
 	h.Near = 1

@@ -2,6 +2,7 @@ package ahead
 
 import (
 	"encoding/binary"
+	"math"
 	"math/rand/v2"
 	"testing"
 
@@ -243,5 +244,21 @@ func BenchmarkSeen(b *testing.B) {
 	})
 	for b.Loop() {
 		l.Seen(rng.IntN)
+	}
+}
+
+// TestHeldPushedOut: a column of 600 lines, again and again. In a cache of 512 each of them is fetched whenever it is touched, in one of
+// 1,024 none is.
+func TestHeldPushedOut(t *testing.T) {
+	const lines, accesses = 600, 6000
+	for cache, want := range map[int64]float64{512 << 6: 0.5, 1024 << 6: 0, 0: 0} {
+		l := window(plainMemory{}, accesses, func(i int, at func(pc, addr uint64, store bool)) {
+			at(1, 0x100000+8192*uint64(i%lines), false)
+		})
+		l.FirstCache(cache)
+		h := l.Seen(rand.New(rand.NewPCG(1, 2)).IntN).Held
+		if fetched := h.Apart + h.Chases + h.Streams; math.Abs(fetched-want) > .005 {
+			t.Errorf("cache of %d bytes: %v lines fetched an instruction, want %v: %+v", cache, fetched, want, h)
+		}
 	}
 }
