@@ -239,7 +239,7 @@ func costsOf(p *model.Profile) (c costs) {
 			c.apart, c.streamed = append(c.apart, 0), append(c.streamed, 0)
 			continue
 		}
-		c.apart = append(c.apart, max(apart-first/2, apart/2)) // the first's is its instructions' time mostly
+		c.apart = append(c.apart, max(apart-first, apart/4)) // the first's is its instructions' time, but for what fetches take meanwhile
 		c.streamed = append(c.streamed, x.Streams)
 	}
 	return c

@@ -134,7 +134,7 @@ func sampled(value, samples float64) Share {
 func band(value, below, above float64) Share {
 	value = min(max(value, 0), 1)
 	low := value - below
-	if low < 1e-9 { // but for rounding, nothing
+	if low < 5e-4 { // as good as nothing
 		low = 0
 	}
 	return Share{value, low, min(value+above, 1)}
