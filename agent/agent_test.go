@@ -65,19 +65,14 @@ func session(mode string) {
 	case "short":
 		fmt.Println(`{"People":3000,"Raw":3000}`)
 	case "works":
-		ended := make(chan struct{})
+		var asked atomic.Bool
 		go func() {
 			_, _ = io.Copy(io.Discard, os.Stdin)
-			close(ended)
+			asked.Store(true)
 		}()
-		for {
-			select {
-			case <-ended:
-				answer(r)
-				return
-			default:
-			}
+		for rounds := 0; !asked.Load(); rounds++ {
 		}
+		answer(r)
 	case "wedged":
 		time.Sleep(time.Hour)
 	case "hog":
