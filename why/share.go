@@ -396,13 +396,19 @@ func (g *group) estimate(from *evidence) (e shareEstimate) {
 	return e
 }
 
+// smallLoop is how many times as many of its instructions a loop has as are near one of them, at most, where all samples may well fall.
+const smallLoop = 12
+
+// shadow is the probability that all else is done while one waits, so that all samples fall there, of code that does nothing but wait.
+const shadow = 0.3
+
 // crowded is how many times as often as chance says samples fall where fetches are near, of code that does not wait: what
 // takes long may be something else there, such as a division by what is fetched, or elsewhere, such as a chain of additions; in a
-// loop of a dozen instructions most may fall on one of them; and where all else is done while one waits, all fall there. Each with
-// its probability. It is as fine as thousands of samples tell.
+// loop of a dozen instructions most may fall on one of them, and all where all else is done while one waits. Each with its
+// probability. It is as fine as thousands of samples tell.
 var crowded = func() (out [][2]float64) {
-	const step, end, width = 0.05, 1.0, 0.35 // of the logarithm
-	const most, loops, all = 3.0, 0.3, 0.05  // of the logarithm, and probabilities
+	const step, end, width = 0.05, 1.0, 0.35             // of the logarithm
+	const most, loops, small, all = 2.0, 0.2, 0.04, 0.01 // of the logarithm, and probabilities
 	add := func(from, to, probability float64, weight func(l float64) float64) {
 		begin, sum := len(out), 0.0
 		for l := from; l < to+step/2; l += step {
@@ -413,9 +419,9 @@ var crowded = func() (out [][2]float64) {
 			out[begin+i][1] *= probability / sum
 		}
 	}
-	add(-end, end, 1-loops-all, func(l float64) float64 { return math.Exp(-l * l / (2 * width * width)) })
+	add(-end, end, 1-loops-small-all, func(l float64) float64 { return math.Exp(-l * l / (2 * width * width)) })
 	add(0, most, loops, func(float64) float64 { return 1 })
-	return append(out, [2]float64{math.Inf(1), all})
+	return append(out, [2]float64{smallLoop, small}, [2]float64{math.Inf(1), all})
 }()
 
 // sampled instruction: how many samples, and the sum of how near they were.
@@ -462,7 +468,11 @@ func (g *group) fallen() (log [cells]float64) {
 		}
 		for i := range log {
 			m := (float64(i) + 0.5) / cells
-			sum := math.Log(c[1])
+			meanwhile := shadow * m
+			sum := math.Log(c[1] * (1 - meanwhile))
+			if math.IsInf(c[0], 1) {
+				sum = math.Log(c[1]*(1-meanwhile) + meanwhile)
+			}
 			for _, near := range order {
 				waits, runs := (1-skid)*float64(near)/100+skid, others
 				if near > 0 {
