@@ -5,6 +5,8 @@ import (
 	"math"
 	"slices"
 
+	"gonum.org/v1/gonum/stat"
+
 	"github.com/rdx-profiler/rdx/model"
 	"github.com/rdx-profiler/rdx/sampler"
 	"github.com/rdx-profiler/rdx/sampler/pipeline"
@@ -223,6 +225,19 @@ func (f *foretold) reach() rateRange {
 	mean, off := f.rate()
 	by := math.Exp(1.96 * off)
 	return rateRange{mean / by, mean * by}
+}
+
+// alike says whether all windows are as fast, within alikeWithin as a standard deviation of the logarithm; there must be some.
+func (f *foretold) alike() bool {
+	const fewest, alikeWithin = 20, 0.15
+	if len(f.windows) < fewest {
+		return false
+	}
+	var logs []float64
+	for _, w := range f.windows {
+		logs = append(logs, math.Log(f.perAccess(w, 1)))
+	}
+	return stat.StdDev(logs, nil) <= alikeWithin
 }
 
 // plain and wait are the mean time of an access that does not wait, and how much longer one that is open takes.

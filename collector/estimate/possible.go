@@ -59,7 +59,8 @@ func (s *stage) openShare() float64 {
 const alone = 1
 
 // weighed is the mean over time by probes and by what is possible, each by its own error, and its interval. Where the two
-// contradict each other, many probes are believed, of a few that contradict a model of the processor both may be right, and else neither is.
+// contradict each other, many probes are believed, and a few where the model has all code as fast. Of a few others that contradict
+// the model both may be right, and else neither is.
 func (r *Rates) weighed() (rate float64, reach rateRange) {
 	n := len(r.Values)
 	var m, e float64
@@ -80,6 +81,8 @@ func (r *Rates) weighed() (rate float64, reach rateRange) {
 		case r.modelled && n < manyProbes && r.failedShare() > mostFailed:
 			r.overruled = true
 			return math.Exp(m0), interval(m0, contradicted*e0)
+		case n >= FewestProbes && r.alike: // there is but one kind of code that they can have met
+			return math.Exp(m), interval(m, e)
 		case r.modelled && n >= FewestProbes && n < manyProbes:
 			r.torn = true
 			probed, modelled := interval(m, e), interval(m0, e0)

@@ -7,6 +7,7 @@ import (
 	"github.com/rdx-profiler/rdx/collector/record"
 	"github.com/rdx-profiler/rdx/model"
 	"github.com/rdx-profiler/rdx/sampler"
+	"github.com/rdx-profiler/rdx/sampler/pipeline"
 )
 
 // What is possible follows from the instructions of an access, and from how many accesses may wait.
@@ -68,6 +69,30 @@ func TestWeighedRates(t *testing.T) {
 			if x < low || x > high {
 				t.Errorf("%s: [%.3g, %.3g] does not hold %g", c.name, low, high, x)
 			}
+		}
+	}
+}
+
+// A few probes are believed against the model where by that all code is as fast: there is no other that they did not meet. Where it is
+// not, they may have met one kind only.
+func TestWeighedAlike(t *testing.T) {
+	for _, c := range []struct {
+		slow   int // windows that are ten times as slow
+		source string
+		high   float64
+	}{{0, measuredRate, 4.5}, {10, estimatedRate, 14}} {
+		windows := map[int]foretoldWindow{}
+		for i := range 40 {
+			near := 140.
+			if i < c.slow {
+				near *= 10
+			}
+			windows[i] = foretoldWindow{times: &pipeline.Times{Accesses: 1000, Near: near}}
+		}
+		r := Rates{Probes: Probes{Values: []float64{2.8, 2.9, 2.7, 3, 2.8}}, possible: rateRange{3.5, 14}, modelled: true, alike: foretoldOf(windows).alike()}
+		r.Settle(0, sampler.CPUTime())
+		if low, high := r.reach(); r.Source != c.source || low > 2.5 || high < 3.2 || high > c.high {
+			t.Errorf("%d slow windows: %q, [%.3g, %.3g]", c.slow, r.Source, low, high)
 		}
 	}
 }

@@ -51,6 +51,7 @@ type Rates struct {
 
 	possible  rateRange // by the instructions that were read ahead, or by the model of the processor
 	modelled  bool      // by that
+	alike     bool      // by that all code is as fast
 	torn      bool      // probes and model contradict each other, and neither is known to be wrong
 	overruled bool      // the model is believed against these
 	settled   float64   // the mean over time, 0 if it is Fixed

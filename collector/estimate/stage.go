@@ -138,7 +138,7 @@ func (s *stage) settleRates() (perSource float64) {
 	s.fitLocal()
 	if s.Clock.Counted == nil {
 		if s.Rates.possible = s.possibleRates(); s.foretold != nil {
-			s.Rates.possible, s.Rates.modelled = s.foretold.reach(), true
+			s.Rates.possible, s.Rates.modelled, s.Rates.alike = s.foretold.reach(), true, s.foretold.alike()
 		}
 	}
 	s.Rates.Settle(s.AccessRate, s.Clock)
