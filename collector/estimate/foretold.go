@@ -259,7 +259,7 @@ func (f *foretold) coldLine() float64 {
 	var more, lines float64
 	for _, w := range f.windows {
 		rate := 1 / f.perAccess(w, 1) / float64(w.times.Accesses)
-		more, lines = more+rate*w.times.Far[pipeline.Levels-3][1], lines+rate*float64(w.times.Cold)
+		more, lines = more+rate*w.times.Far[pipeline.Levels-3][1], lines+rate*float64(w.times.Apart())
 	}
 	if lines == 0 {
 		return 0

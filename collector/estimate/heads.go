@@ -116,7 +116,7 @@ func (x *heads) at(n float64) head {
 func (x *heads) window(h head) foretoldWindow {
 	blocks := h.met / x.met
 	t := pipeline.Times{
-		Instructions: int(math.Round(h.instructions)), Accesses: int(math.Ceil(h.touches * x.each)), Cold: int(math.Round(blocks * float64(x.times.Cold))),
+		Instructions: int(math.Round(h.instructions)), Accesses: int(math.Ceil(h.touches * x.each)), Cold: int(math.Round(blocks * float64(x.times.Cold))), Lone: int(math.Ceil(blocks * float64(x.times.Lone))),
 		Near: x.times.Near * h.instructions / float64(x.times.Instructions),
 	}
 	for level := range t.Far {

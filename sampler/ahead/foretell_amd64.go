@@ -21,13 +21,14 @@ func (l *Locator) Foretell(m *pipeline.Model) (pipeline.Times, bool) {
 	l.machine.Run(interp.Limit{Accesses: len(l.log.all), Instructions: mostForetold})
 	again := l.machine.Accesses()
 	again = again[:min(len(again), len(l.log.all))]
+	l.findStays()
 	f := &l.foretelling
 	f.accesses = f.accesses[:0]
 	for i, a := range again {
 		if want := &l.log.all[i]; a.PC != want.PC || a.Addr != want.Addr {
 			return pipeline.Times{}, false
 		}
-		f.accesses = append(f.accesses, pipeline.Access{Addr: a.Addr, Size: int32(a.Size), Inst: a.Inst, Store: a.Store, Row: l.inRow(i)})
+		f.accesses = append(f.accesses, pipeline.Access{Addr: a.Addr, Size: int32(a.Size), Inst: a.Inst, Store: a.Store, Lone: l.lone(i), Row: l.inRow(i)})
 	}
 	return m.Foretell(l.machine.Path(), f.accesses, l.codeAt), true
 }

@@ -49,6 +49,7 @@ type touch struct {
 	word, line int32
 	store      bool
 	cold       bool // its line was not touched before
+	lone       bool // of cold ones, it may come from afar
 	row        bool // it follows one of which it is known
 	draw       uint64
 	since      int   // other lines at its place in a page since it was touched before
@@ -128,7 +129,7 @@ func (b *board) fill(a *touch, t float64) float64 {
 		return t
 	}
 	switch {
-	case b.level == 0 || a.draw%b.every != 0:
+	case b.level == 0 || !a.lone || a.draw%b.every != 0:
 	case a.degree > 0:
 		t = b.compete(a, b.level, t)
 	case a.row:

@@ -19,34 +19,45 @@ type Costs struct {
 // Levels are where a line can come from: three caches and memory.
 const Levels = 4
 
-// shares are those of the cold lines that come from a further level in the cases that are tried: one in each of these.
+// shares are those of the lone lines that come from a further level in the cases that are tried: one in each of these.
 var shares = [...]uint64{8, 1}
 
 // Times are how long the stretch takes, in ns.
 type Times struct {
 	Instructions, Accesses int
 	Cold                   int          // accesses to lines that the stretch has not touched before
-	Crowded                [Degrees]int // of these, those that compete for few sets, by degree; none of degree 0
+	Lone                   int          // of these, those that may come from afar: what comes again and again is near; 0: all
+	Crowded                [Degrees]int // of the cold ones, those that compete for few sets, by degree; none of degree 0
 	Missed                 int          // branches foretold wrongly
 	Near                   float64      // if all lines are in the first cache
-	// Far is the further time if they come from a further level, the second cache first: one in eight, and all.
+	// Far is the further time if the lone ones come from a further level, the second cache first: one in eight, and all.
 	Far [Levels - 1][len(shares)]float64
 }
 
-// Elapsed is the time if such shares of the cold lines come from the second cache, the third, and memory.
+// Elapsed is the time if such shares of the cold lines come from the second cache, the third, and memory: the lone ones before others.
 func (t *Times) Elapsed(from [Levels - 1]float64) float64 {
 	ns := t.Near
 	for i, far := range t.Far {
-		share := min(max(from[i], 0), 1)
+		share := min(max(from[i], 0), 1) * float64(t.Cold) / float64(max(t.Apart(), 1))
 		few := 1 / float64(shares[0])
 		switch {
 		case share <= few:
 			ns += far[0] * share / few
-		default:
+		case share <= 1:
 			ns += far[0] + (far[1]-far[0])*(share-few)/(1-few)
+		default:
+			ns += far[1] * share
 		}
 	}
 	return ns
+}
+
+// Apart is how many lines Far is about.
+func (t *Times) Apart() int {
+	if t.Lone > 0 {
+		return t.Lone
+	}
+	return t.Cold
 }
 
 // Access is one of a stretch's, in order.
@@ -55,6 +66,7 @@ type Access struct {
 	Size  int32
 	Inst  int32 // number of its instruction
 	Store bool
+	Lone  bool // its line does not come again and again
 	Row   bool // it is as far from the one before of its instruction as that from its own, or as the next
 }
 
@@ -138,10 +150,18 @@ func (m *Model) enter(accesses []Access, t *Times) {
 		if !seen {
 			t.Cold++
 		}
-		m.touches = append(m.touches, touch{word: word, line: line, store: a.Store, cold: !seen, row: a.Row, draw: fold(a.Addr/lineSize, 1) >> 7})
+		m.touches = append(m.touches, touch{word: word, line: line, store: a.Store, cold: !seen, lone: a.Lone, row: a.Row, draw: fold(a.Addr/lineSize, 1) >> 7})
 	}
 	if m.costs.Conflicts.Rooms[0] > 0 {
 		m.crowd(accesses, t)
+	}
+	for pass := 0; pass == 0 || pass == 1 && t.Lone == 0; pass++ { // where none is lone, all are
+		for i := range m.touches {
+			a := &m.touches[i]
+			if a.lone = a.cold && (a.lone || a.degree > 0 || pass == 1); a.lone {
+				t.Lone++
+			}
+		}
 	}
 }
 

@@ -110,6 +110,27 @@ func TestWaits(t *testing.T) {
 }
 
 // A load waits for the store of its word.
+// Of the lines of a chase each is new, but one in ten comes from memory: those that do not come again, each of which is waited for. That all may
+// as well come from it shows only when more do.
+func TestWaitsOfLoneLines(t *testing.T) {
+	const laps = 1000
+	far := func(lap int) (uint64, bool) { return uint64(lap) * 4096 * 7, false }
+	path, code := loop(laps, chase)
+	accesses := accessesOf(laps, 1, far)
+	for i := range accesses {
+		accesses[i].Lone = i%10 == 0
+	}
+	took := New(costs).Foretell(path, accesses, code.at)
+	if took.Lone != laps/10 || took.Cold != laps {
+		t.Errorf("%d of %d lines are lone", took.Lone, took.Cold)
+	}
+	for share, want := range map[float64]float64{0.1: 10, 0.05: 5, 0.2: 20} { // ns an access more
+		if got := (took.Elapsed([Levels - 1]float64{0, 0, share}) - took.Near) / laps; math.Abs(got-want) > 0.15*want {
+			t.Errorf("%v of the lines from memory: %.2f ns an access more, want %.2f", share, got, want)
+		}
+	}
+}
+
 func TestForwarding(t *testing.T) {
 	const laps = 1000
 	path, code := loop(laps, load, addRCX, storeRCX)
