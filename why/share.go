@@ -424,7 +424,7 @@ var crowded = func() (out [][2]float64) {
 	return append(out, [2]float64{smallLoop, small}, [2]float64{math.Inf(1), all})
 }()
 
-// sampled instruction: how many samples, and the sum of how near they were.
+// instruction is one that samples fell on: so many, and how near they were, added up.
 type instruction struct{ samples, near float64 }
 
 // instructions are those that samples fell on. Whether one is near fetches is the same in all windows but for chance: in many that
