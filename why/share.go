@@ -278,9 +278,13 @@ var speeds = [][3]float64{{0.6, 1.9, 0.1}, {1, 1.3, 0.2}, {1.6, 1, 0.3}, {2.5, 0
 // done but that, of whether other instructions are made meanwhile, and of how far off the latency is.
 func scenarios(off float64) (out []scenario) {
 	for _, a := range speeds {
-		for _, b := range [][3]float64{{1.2, 0, 0.25}, {0.8, 1, 0.2}, {1.2, 1, 0.25}, {2, 1, 0.2}, {4, 1, 0.1}} {
+		for _, b := range []struct {
+			overlap float64
+			hidden  bool
+			weight  float64
+		}{{1.2, true, 0.25}, {0.8, false, 0.2}, {1.2, false, 0.25}, {2, false, 0.2}, {4, false, 0.1}} {
 			for _, l := range [][2]float64{{-1.2, 0.25}, {0, 0.5}, {1.2, 0.25}} {
-				out = append(out, scenario{a[0], a[1], b[0], b[1] == 0, math.Exp(off * l[0]), a[2] * b[2] * l[1]})
+				out = append(out, scenario{a[0], a[1], b.overlap, b.hidden, math.Exp(off * l[0]), a[2] * b.weight * l[1]})
 			}
 		}
 	}

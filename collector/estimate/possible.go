@@ -81,9 +81,7 @@ func (r *Rates) weighed() (rate float64, reach rateRange) {
 		case r.modelled && n < manyProbes && r.failedShare() > mostFailed:
 			r.overruled = true
 			return math.Exp(m0), interval(m0, contradicted*e0)
-		case n >= FewestProbes && r.alike: // there is but one kind of code that they can have met
-			return math.Exp(m), interval(m, e)
-		case r.modelled && n >= FewestProbes && n < manyProbes:
+		case r.modelled && !r.alike && n >= FewestProbes && n < manyProbes: // they may have met one kind of code only
 			r.torn = true
 			probed, modelled := interval(m, e), interval(m0, e0)
 			reach = rateRange{min(probed.low, modelled.low), max(probed.high, modelled.high)}

@@ -21,8 +21,7 @@ func (l *Locator) inRow(i int) bool {
 // foretelling are the buffers of Foretell.
 type foretelling struct {
 	accesses []pipeline.Access
-	begins   []int32 // by touch, the first of its line
-	last     []int32 // by first touch of a line, the access that touches it last
+	last     []int32 // by touch, the access that touches its line last
 	code     [maxCode]byte
 }
 
@@ -32,22 +31,22 @@ const maxCode = 15
 // its stack, come first when it has been followed for a while, and were used before.
 const staysWithin = 512
 
-// findStays finds how long each line is touched in what the last Read has read.
-func (l *Locator) findStays() {
+// findLast finds until when each line is touched in what the last Read has read.
+func (l *Locator) findLast() {
 	f, touches := &l.foretelling, l.log.touches
-	f.begins, f.last = room(f.begins, len(touches))[:len(touches)], room(f.last, len(touches))[:len(touches)]
-	for i, t := range touches {
-		f.begins[i] = int32(i)
-		if t.prev >= 0 {
-			f.begins[i] = f.begins[t.prev]
+	f.last = f.last[:0]
+	for _, t := range touches {
+		f.last = append(f.last, t.at)
+	}
+	for i := len(touches) - 1; i >= 0; i-- {
+		if prev := touches[i].prev; prev >= 0 {
+			f.last[prev] = f.last[i]
 		}
-		f.last[f.begins[i]] = t.at
 	}
 }
 
-// lone says whether the line of an access does not come again and again, once findStays was called.
+// lone says of an access that touches its line first whether that does not come again and again, once findLast was called.
 func (l *Locator) lone(i int) bool {
-	f := &l.foretelling
-	begin := f.begins[l.log.first[i]]
-	return l.log.block != sampler.LineSize || f.last[begin]-l.log.touches[begin].at < staysWithin
+	t := l.log.first[i]
+	return l.log.block != sampler.LineSize || l.foretelling.last[t]-l.log.touches[t].at < staysWithin
 }

@@ -21,7 +21,7 @@ func (l *Locator) Foretell(m *pipeline.Model) (pipeline.Times, bool) {
 	l.machine.Run(interp.Limit{Accesses: len(l.log.all), Instructions: mostForetold})
 	again := l.machine.Accesses()
 	again = again[:min(len(again), len(l.log.all))]
-	l.findStays()
+	l.findLast()
 	f := &l.foretelling
 	f.accesses = f.accesses[:0]
 	for i, a := range again {

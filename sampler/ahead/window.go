@@ -325,17 +325,19 @@ func (s *sights) cyclic(n int32) bool {
 // there, however few accesses that took.
 func (l *Locator) findPushed() {
 	s, g := &l.sights, &l.log
-	s.pushed = s.pushed[:0]
+	s.pushed = room(s.pushed, len(g.touches))[:len(g.touches)]
+	clear(s.pushed)
 	lines := int(l.firstCache / int64(g.block))
+	if lines == 0 {
+		return
+	}
 	g.marks.reset(len(g.touches))
 	for i, t := range g.touches {
-		pushed := false
 		if prev := int(t.prev); prev >= 0 {
-			pushed = lines > 0 && i-prev > lines && g.marks.after(prev) >= lines
+			s.pushed[i] = i-prev > lines && g.marks.after(prev) >= lines
 			g.marks.clear(prev)
 		}
 		g.marks.set(i)
-		s.pushed = append(s.pushed, pushed)
 	}
 }
 

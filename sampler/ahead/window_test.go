@@ -262,3 +262,19 @@ func TestHeldPushedOut(t *testing.T) {
 		}
 	}
 }
+
+// TestLone: of the lines of a loop the one that it needs all the time comes again and again; those that it goes by do not, though each
+// is touched twice.
+func TestLone(t *testing.T) {
+	l := window(plainMemory{}, 1000, func(i int, at func(pc, addr uint64, store bool)) {
+		at(1, 0x7000, false)
+		at(2, 0x100000+4096*uint64(i), false)
+		at(3, 0x100008+4096*uint64(i), true)
+	})
+	l.findLast()
+	for i, want := range map[int]bool{0: false, 1: true, 4: true, 1000: true} {
+		if l.lone(i) != want {
+			t.Errorf("access %d: lone %v, want %v", i, !want, want)
+		}
+	}
+}

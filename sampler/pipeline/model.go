@@ -155,13 +155,18 @@ func (m *Model) enter(accesses []Access, t *Times) {
 	if m.costs.Conflicts.Rooms[0] > 0 {
 		m.crowd(accesses, t)
 	}
-	for pass := 0; pass == 0 || pass == 1 && t.Lone == 0; pass++ { // where none is lone, all are
-		for i := range m.touches {
-			a := &m.touches[i]
-			if a.lone = a.cold && (a.lone || a.degree > 0 || pass == 1); a.lone {
-				t.Lone++
-			}
+	for i := range m.touches {
+		a := &m.touches[i]
+		if a.lone = a.cold && (a.lone || a.degree > 0); a.lone {
+			t.Lone++
 		}
+	}
+	if t.Lone > 0 {
+		return
+	}
+	t.Lone = t.Cold // where none is, all are
+	for i := range m.touches {
+		m.touches[i].lone = m.touches[i].cold
 	}
 }
 
