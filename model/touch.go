@@ -190,7 +190,7 @@ type MomentRates struct {
 	// Near is how many times as often, in percent, such an instruction has fetches right behind it as a random one of
 	// those around: 100 if that is not known. A fetch counts by how long it is waited for.
 	Near int
-	// Chases, Apart and Streams are lines fetched in a thousand instructions: each at an address that the one before has
+	// Chases, Apart and Streams are lines fetched in ten thousand instructions: each at an address that the one before has
 	// to come for; at others that no prefetcher foresees; and in strides that prefetchers follow.
 	Chases, Apart, Streams int
 	// Runs is how many ns a thousand instructions take if all lines are in the first cache, by a model of the processor: 0 if

@@ -46,12 +46,15 @@ const (
 	ofApart
 	ofStreams
 	ofRuns
+	ofChases1k
+	ofApart1k
+	ofStreams1k
 	numLabels
 )
 
 var labelNames = [numLabels]string{kindLabel, accessLabel, belowLabel, exactLabel, dataLabel, pairLabel, pairTime, readAhead, distinct, hotSet, reuseTime, cpuTime,
 	tidLabel, epochLabel, holdLabel, openLabel, groupLabel, stackLabel, endLabel, usedLabel, writeLabel, memberLabel, writtenMemberLabel, sourceLabel, patternLabel, strideLabel, waitLabel,
-	nearLabel, chasesLabel, apartLabel, streamsLabel, runsLabel}
+	nearLabel, chasesLabel, apartLabel, streamsLabel, runsLabel, chases1k, apart1k, streams1k}
 
 // A sample is one of pprof's, as far as a reader minds: of each label the first text and the first number.
 type sample struct {
@@ -59,18 +62,18 @@ type sample struct {
 	values  []int64
 	texts   [numLabels]string
 	numbers [numLabels]int64
-	has     [2]uint32 // which texts and numbers may be there, a bit each
+	has     [2]uint64 // which texts and numbers may be there, a bit each
 }
 
 func (s *sample) reset() {
 	s.stack, s.values = s.stack[:0], s.values[:0]
 	for has := s.has[0]; has != 0; has &= has - 1 {
-		s.texts[bits.TrailingZeros32(has)] = ""
+		s.texts[bits.TrailingZeros64(has)] = ""
 	}
 	for has := s.has[1]; has != 0; has &= has - 1 {
-		s.numbers[bits.TrailingZeros32(has)] = 0
+		s.numbers[bits.TrailingZeros64(has)] = 0
 	}
-	s.has = [2]uint32{}
+	s.has = [2]uint64{}
 }
 
 func (s *sample) text(k labelKey) string  { return s.texts[k] }
@@ -84,7 +87,7 @@ func (s *sample) set(from *profile.Sample) {
 		s.texts[k], s.numbers[k] = first(from.Label[name]), first(from.NumLabel[name])
 	}
 	const any = 1<<numLabels - 1
-	s.has = [2]uint32{any, any}
+	s.has = [2]uint64{any, any}
 }
 
 func first[T any](v []T) (zero T) {
@@ -216,7 +219,7 @@ func (r *sampleReader) label(data []byte, s *sample) error {
 		}
 	}
 	k := r.keys[fields[1]]
-	bit := uint32(1) << k
+	bit := uint64(1) << k
 	switch {
 	case k == numLabels:
 	case fields[2] != 0:

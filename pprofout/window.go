@@ -20,10 +20,14 @@ const (
 	strideLabel  = "step"
 	waitLabel    = "wait"
 	nearLabel    = "near"
-	chasesLabel  = "chases"
-	apartLabel   = "apart"
-	streamsLabel = "streams"
+	chasesLabel  = "chases_10k"
+	apartLabel   = "apart_10k"
+	streamsLabel = "streams_10k"
 	runsLabel    = "runs"
+	// Lines in 1,000 instructions, of profiles that are older.
+	chases1k  = "chases"
+	apart1k   = "apart"
+	streams1k = "streams"
 )
 
 // windowTypes are their columns.
@@ -165,7 +169,8 @@ func (d *decoder) window(kind string, s *sample) error {
 	if !ok {
 		return fmt.Errorf("wait %.40q is not known", s.text(ofWait))
 	}
-	rates := model.MomentRates{Near: int(s.number(ofNear)), Chases: int(s.number(ofChases)), Apart: int(s.number(ofApart)), Streams: int(s.number(ofStreams)), Runs: int(s.number(ofRuns))}
+	lines := func(in10k, in1k labelKey) int { return int(s.number(in10k) + 10*s.number(in1k)) }
+	rates := model.MomentRates{Near: int(s.number(ofNear)), Chases: lines(ofChases, ofChases1k), Apart: lines(ofApart, ofApart1k), Streams: lines(ofStreams, ofStreams1k), Runs: int(s.number(ofRuns))}
 	d.p.Moments = append(d.p.Moments, model.Moment{Stack: d.stack(s.stack), TID: int(s.number(ofTID)), Wait: wait, Op: op, Data: data, Manner: pattern, Stride: stride,
 		MomentRates: rates, Samples: s.values[d.column[at]], Nanoseconds: value(5)})
 	return nil

@@ -83,6 +83,25 @@ func TestWindowsRoundTrip(t *testing.T) {
 		t.Errorf("records %+v", q.Records)
 	}
 
+	// Of an older file.
+	older := q.Moments[slices.IndexFunc(q.Moments, func(m model.Moment) bool { return m.Chases > 0 })].MomentRates
+	older.Chases, older.Apart, older.Streams = 10*older.Chases, 10*older.Apart, 10*older.Streams
+	old, err := profile.ParseData(data)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, s := range old.Sample {
+		for now, then := range map[string]string{chasesLabel: chases1k, apartLabel: apart1k, streamsLabel: streams1k} {
+			if v := s.NumLabel[now]; v != nil {
+				s.NumLabel[then] = v
+				delete(s.NumLabel, now)
+			}
+		}
+	}
+	if q, err = Decode(old); err != nil || !slices.ContainsFunc(q.Moments, func(m model.Moment) bool { return m.MomentRates == older }) {
+		t.Errorf("of an older file: %v; %+v, want %+v", err, q.Moments, older)
+	}
+
 	// Merged by pprof's rules all doubles.
 	one, err := profile.ParseData(data)
 	if err != nil {

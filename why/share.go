@@ -526,17 +526,17 @@ func (g *group) expected(c *costs, levels []float64, lines float64, s scenario) 
 	chased, apart, streamed = chased*s.latency, apart*s.latency*s.overlap, streamed*s.latency*lines
 	const loadCycles = 5
 	for _, m := range g.moments {
-		links := float64(m.Chases) / 1000
+		links := float64(m.Chases) / 1e4
 		runs := max(c.cycle/s.perCycle, links*loadCycles*c.cycle)
 		if m.Runs > 0 {
 			runs = float64(m.Runs) / 1000 * s.slower
 		}
-		fetched := float64(m.Apart) / 1000 * apart
+		fetched := float64(m.Apart) / 1e4 * apart
 		if s.hidden {
 			fetched = max(0, fetched-runs)
 		}
 		waits := links*chased + fetched
-		order := max(0, float64(m.Streams)/1000*streamed-runs-waits)
+		order := max(0, float64(m.Streams)/1e4*streamed-runs-waits)
 		all := runs + waits + order
 		share += m.Nanoseconds / g.ns * (waits + order) / all
 		inOrder += m.Nanoseconds / g.ns * order / all
@@ -546,9 +546,9 @@ func (g *group) expected(c *costs, levels []float64, lines float64, s scenario) 
 
 // most is the share of time that a group waits if all its fetches come from memory, one after the other.
 func (g *group) most(c *costs) (share float64) {
-	const rounded = 0.5 // of as many in 1,000 instructions
+	const rounded = 0.5 // of as many in 10,000 instructions
 	for _, m := range g.moments {
-		waits := (float64(m.Chases+m.Apart+m.Streams) + rounded) * c.chased[len(c.chased)-1]
+		waits := (float64(m.Chases+m.Apart+m.Streams) + rounded) / 10 * c.chased[len(c.chased)-1]
 		runs := 1000 * c.cycle
 		if m.Runs > 0 {
 			runs = float64(m.Runs)

@@ -26,7 +26,7 @@ func program(rng *rand.Rand, samples int, share, chance, factor float64, manner 
 	c := costsOf(p)
 	rates := model.MomentRates{}
 	if share > 0 {
-		waits := share / (1 - share) * c.cycle / 1.6 * factor * 1000 // in a thousand instructions
+		waits := share / (1 - share) * c.cycle / 1.6 * factor * 1e4 // in ten thousand instructions
 		if manner == model.MannerChase {
 			rates.Chases = int(math.Round(waits / c.chased[2]))
 		} else {
@@ -76,7 +76,7 @@ func TestVerdictOfKnownShares(t *testing.T) {
 func TestVerdictOfList(t *testing.T) {
 	p := program(rand.New(rand.NewPCG(1, 4)), 12, .99, 1, 1, model.MannerChase, 0)
 	for i := range p.Moments {
-		p.Moments[i].Chases, p.Moments[i].Near = 250, 100
+		p.Moments[i].Chases, p.Moments[i].Near = 2500, 100
 	}
 	if m := verdict(p).Memory; m.Value < .9 || m.Low < .8 {
 		t.Errorf("%+v, want more than 0.9: 90 ns for each four instructions", m)
@@ -134,7 +134,7 @@ func TestFindingOfEachManner(t *testing.T) {
 func TestSplit(t *testing.T) {
 	p := program(rand.New(rand.NewPCG(1, 1)), 40, 0, .3, 1, model.MannerStride, 128)
 	for i := range p.Moments {
-		p.Moments[i].Streams, p.Moments[i].Near = 250, 300
+		p.Moments[i].Streams, p.Moments[i].Near = 2500, 300
 	}
 	a := Analyze(p)
 	if len(a.Findings) != 1 || a.Findings[0].Rule != "split" || a.Verdict.Streams.Value < .5 {
@@ -166,7 +166,7 @@ func TestAnnotate(t *testing.T) {
 func TestVerdictInFirstCache(t *testing.T) {
 	p := program(rand.New(rand.NewPCG(1, 6)), 98, .9, .3, 1, model.MannerGather, 0)
 	for i := range p.Moments {
-		p.Moments[i].Apart, p.Moments[i].Near, p.Moments[i].Runs = 45, 215, 250
+		p.Moments[i].Apart, p.Moments[i].Near, p.Moments[i].Runs = 450, 215, 250
 	}
 	p.Records = []model.Record{{Kind: model.Reuse, Use: at("loop", 5), Ending: model.Ending{Reuse: at("loop", 5)}, Weight: model.Weight{Observations: 200, Accesses: 1e6},
 		Derived: model.Derived{Misses: []float64{0, 0}, Reuses: 1e6}, Timing: model.Timing{Time: 1000, Exact: true}}}
@@ -198,7 +198,7 @@ func TestVerdictWhereFetchesAreRare(t *testing.T) {
 	p := program(rng, 154, 0, 1, 1, model.MannerStride, 8)
 	for i := range p.Moments {
 		m := &p.Moments[i]
-		m.Apart, m.Chases, m.Streams, m.Near, m.Runs = 0, 0, 1, 0, 60
+		m.Apart, m.Chases, m.Streams, m.Near, m.Runs = 0, 0, 10, 0, 60
 		if rng.IntN(100) < 58 {
 			m.Near = 30 + rng.IntN(300)
 		}
@@ -215,7 +215,7 @@ func TestVerdictWhereFetchesAreRare(t *testing.T) {
 func TestVerdictOfBlockedMultiply(t *testing.T) {
 	p := program(rand.New(rand.NewPCG(2, 6)), 98, .05, .3, 1, model.MannerStride, 8)
 	for i := range p.Moments {
-		p.Moments[i].Apart = 50
+		p.Moments[i].Apart = 500
 	}
 	p.Records = []model.Record{{Kind: model.Reuse, Use: at("loop", 5), Ending: model.Ending{Reuse: at("loop", 5)}, Weight: model.Weight{Observations: 400, Accesses: 1e6},
 		Derived: model.Derived{Misses: []float64{2000, 500}, Reuses: 1e6}, Timing: model.Timing{Time: 1000, Exact: true}}}
@@ -278,7 +278,7 @@ func TestVerdictOfSmallLoop(t *testing.T) {
 		p := program(rand.New(rand.NewPCG(5, 5)), samples, .99, .36, 1, model.MannerRandom, 0)
 		for i := range p.Moments {
 			m := &p.Moments[i]
-			m.Wait, m.Near, m.Apart, m.Runs = model.WaitMemory, 280, 110, 170
+			m.Wait, m.Near, m.Apart, m.Runs = model.WaitMemory, 280, 1100, 170
 		}
 		waits := .11 * costsOf(p).apart[2]
 		want := waits / (waits + .17)
@@ -321,7 +321,7 @@ func TestVerdictByDistance(t *testing.T) {
 			{Bytes: 32 << 20, Waits: 50, Streams: 2, Apart: 10}, {Bytes: 128 << 20, Waits: 90, Streams: 6, Apart: 15}}
 		p.Costs = model.CostsByLevel(p.CostsOn, p.Caches)
 		for i := range p.Moments {
-			p.Moments[i].Wait, p.Moments[i].Near, p.Moments[i].Apart, p.Moments[i].Runs = model.WaitUnknown, 100, 100, 300
+			p.Moments[i].Wait, p.Moments[i].Near, p.Moments[i].Apart, p.Moments[i].Runs = model.WaitUnknown, 100, 1000, 300
 		}
 		p.Records = []model.Record{{Kind: model.Reuse, Use: at("loop", 5), Ending: model.Ending{Reuse: at("loop", 5)}, Weight: model.Weight{Observations: 200, Accesses: 1e6},
 			Timing: model.Timing{Time: lines, Exact: true}}}
@@ -357,7 +357,7 @@ func TestVerdictOfCrowdedCode(t *testing.T) {
 			if m := &p.Moments[i]; m.Near > 0 {
 				m.Near = 333
 			}
-			p.Moments[i].Apart, p.Moments[i].Runs = 45, 250
+			p.Moments[i].Apart, p.Moments[i].Runs = 450, 250
 		}
 		p.Records = []model.Record{{Kind: model.Reuse, Use: at("loop", 5), Ending: model.Ending{Reuse: at("loop", 5)}, Weight: model.Weight{Observations: 200, Accesses: 1e6},
 			Derived: model.Derived{Misses: []float64{0, 0}, Reuses: 1e6}, Timing: model.Timing{Time: 1000, Exact: true}}}
@@ -378,7 +378,7 @@ func TestVerdictOfCompetingLines(t *testing.T) {
 			{Bytes: 4 << 20, Waits: 30, Streams: 2, Apart: 7}, {Bytes: 128 << 20, Waits: 100, Streams: 5, Apart: 20}}
 		p.Costs = model.CostsByLevel(p.CostsOn, p.Caches)
 		for i := range p.Moments {
-			p.Moments[i].Wait, p.Moments[i].Near, p.Moments[i].Apart, p.Moments[i].Runs = model.WaitUnknown, 100, 150, 100
+			p.Moments[i].Wait, p.Moments[i].Near, p.Moments[i].Apart, p.Moments[i].Runs = model.WaitUnknown, 100, 1500, 100
 		}
 		p.Records = []model.Record{{Kind: model.Reuse, Use: at("loop", 5), Ending: model.Ending{Reuse: at("loop", 5)}, Weight: model.Weight{Observations: 200, Accesses: 1e6},
 			Timing: model.Timing{Time: 3000, Exact: true}}}

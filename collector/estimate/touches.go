@@ -84,7 +84,7 @@ func (s *stage) addMoment(p *model.Profile, m *recorder, known map[momentKey]int
 		return
 	}
 	w := h.Window
-	rates := model.MomentRates{Near: rounded(100 * w.Near), Chases: rounded(1000 * w.Chases), Apart: rounded(1000 * w.Apart), Streams: rounded(1000 * w.Streams)}
+	rates := model.MomentRates{Near: rounded(100 * w.Near), Chases: rounded(1e4 * w.Chases), Apart: rounded(1e4 * w.Apart), Streams: rounded(1e4 * w.Streams)}
 	if t := h.Times; t != nil && t.Instructions > 0 {
 		rates.Runs = rounded(1000 * t.Near / float64(t.Instructions))
 	}
@@ -104,10 +104,14 @@ func (s *stage) addMoment(p *model.Profile, m *recorder, known map[momentKey]int
 	p.Moments[n].Nanoseconds += ns
 }
 
-// rounded keeps two digits or so: of numbers beyond twenty multiples of five.
+// rounded keeps two digits or so: of numbers beyond twenty multiples of five, beyond a thousand of fifty.
 func rounded(v float64) int {
-	if v < 20 {
-		return int(math.Round(v))
+	step := 1.0
+	switch {
+	case v >= 1000:
+		step = 50
+	case v >= 20:
+		step = 5
 	}
-	return 5 * int(math.Round(v/5))
+	return int(step * math.Round(v/step))
 }
