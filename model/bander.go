@@ -1,6 +1,7 @@
 package model
 
 import (
+	"cmp"
 	"math"
 	"slices"
 )
@@ -85,18 +86,11 @@ func (x *bander) measure(o CurveOptions) error {
 		x.waiting, err = x.waits(x.p.Clock.waitAtMost())
 	}
 	x.cool = x.base
-	switch {
-	case err != nil:
-	case x.p.Clock.ColdNS > 0:
-		within := coldWithin
-		if x.p.Clock.ColdWithin > 0 {
-			within = x.p.Clock.ColdWithin
-		}
-		if x.warm, err = x.of(x.p.colder(within)); err == nil {
-			x.cool, err = x.of(x.p.colder(1 / within))
-		}
-	default:
-		x.warm, err = x.of(x.p.warmed())
+	if err == nil {
+		x.warm, err = x.of(x.p.warmest())
+	}
+	if err == nil && x.p.Clock.ColdNS > 0 {
+		x.cool, err = x.of(x.p.colder(1 / x.p.Clock.coldWithin()))
 	}
 	if err != nil || x.p.Clock.RateSource == AssumedRate { // whose band reaches from end to end
 		return err
@@ -191,6 +185,17 @@ func (p *Profile) warmed() *Profile {
 		return math.Pow(coldSlows, -cold)
 	})
 }
+
+// warmest is the profile with what was timed as short as it may have been in warm caches.
+func (p *Profile) warmest() *Profile {
+	if p.Clock.ColdNS > 0 {
+		return p.colder(p.Clock.coldWithin())
+	}
+	return p.warmed()
+}
+
+// coldWithin is the factor within which ColdNS is known.
+func (c *Clock) coldWithin() float64 { return cmp.Or(c.ColdWithin, coldWithin) }
 
 // colder is the profile were what blocks cost that are fetched again after a hold so many times what was taken for it.
 func (p *Profile) colder(times float64) *Profile {

@@ -26,16 +26,21 @@ func (p *Profile) touchedBlocks() float64 {
 // the program has resident, by the low end of the 95 % band of their mean distance; ok is false where no rate up to
 // most does.
 func (p *Profile) RateCeiling(most float64) (rate float64, ok bool, err error) {
-	blocks, longest := float64(p.residentBlocks()), p.longReuse()
+	return p.ceiling(p, most)
+}
+
+// ceiling is that where times are as those of a profile.
+func (p *Profile) ceiling(timed *Profile, most float64) (rate float64, ok bool, err error) {
+	blocks, longest := float64(p.residentBlocks()), timed.longReuse()
 	if blocks == 0 || longest == 0 || !(p.Clock.Rate > 0) {
 		return 0, false, nil
 	}
 	// Code that waits is found too often: how much of what goes by is due to that is not known, and the least is taken.
-	lean := p
+	lean := timed
 	if p.Clock.WaitNS > 0 && p.Clock.PlainNS > 0 {
-		lean = p.waiting(p.Clock.waitAtMost())
+		lean = timed.waiting(p.Clock.waitAtMost())
 	}
-	least := math.Exp(-1.96 * math.Hypot(p.meanError(longest), conversionError))
+	least := math.Exp(-1.96 * math.Hypot(timed.meanError(longest), conversionError))
 	over := func(rate float64) (bool, error) {
 		factor := rate / p.Clock.Rate
 		e, err := lean.atRate(factor).estimate()
@@ -134,18 +139,29 @@ func (p *Profile) longReuse() uint64 {
 }
 
 // BoundRate has the rate, and the interval it lies in, no higher than the program's resident memory allows, and
-// says by what factor the rate was changed: 1 where it was not.
+// says by what factor the rate was changed: 1 where it was not. The interval goes by what was timed were caches as cold after holds as they
+// may be; if that says that the rate may be as high as it was found, it is left as it is.
 func (p *Profile) BoundRate() (factor float64, err error) {
 	most := max(p.Clock.RateHigh, p.Clock.Rate)
 	ceiling, ok, err := p.RateCeiling(most)
 	if !ok || err != nil || p.Clock.RateHigh == 0 {
 		return 1, err
 	}
-	if low := p.Clock.RateLow; ceiling < low { // they contradict each other, so that it is as unsure below
+	highest, ok, err := p.ceiling(p.warmest(), most)
+	switch {
+	case err != nil:
+		return 1, err
+	case !ok:
+		highest = most
+	}
+	const near = 1.2 // as good as a contradiction: nothing is known so well
+	if low := p.Clock.RateLow; ceiling < low && highest > low {
+		ceiling = highest
+	} else if ceiling < near*low { // they contradict each other, so that it is as unsure below
 		p.Clock.RateLow = ceiling * math.Sqrt(low/p.Clock.RateHigh)
 	}
-	p.Clock.RateHigh = min(p.Clock.RateHigh, ceiling)
-	if factor = p.Clock.RateHigh / p.Clock.Rate; factor >= 1 {
+	p.Clock.RateHigh = min(p.Clock.RateHigh, max(ceiling, highest))
+	if factor = min(ceiling, p.Clock.RateHigh) / p.Clock.Rate; factor >= 1 {
 		return 1, nil
 	}
 	*p = *p.atRate(factor)

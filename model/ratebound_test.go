@@ -66,6 +66,31 @@ func TestRateCeilingContradicts(t *testing.T) {
 	}
 }
 
+// TestRateCeilingOfColdCaches: a lap of 4 MiB takes several times as long after a hold, when each line comes from memory. That says
+// nothing against the rate, by which a lap would have that much more data between its touches.
+func TestRateCeilingOfColdCaches(t *testing.T) {
+	const lines, lap = 1 << 16, 600_000
+	cold := func(within float64) *Profile {
+		p := around(lines, lap/1.4, 1) // as if lines that are fetched again took two sevenths of the time
+		p.Clock.RateSource, p.Clock.RateLow, p.Clock.RateHigh = "measured", 0.7, 1.5
+		p.Clock.ColdNS, p.Clock.ColdWithin = 0.4, within
+		for i := range p.Records {
+			if r := &p.Records[i]; !r.Exact {
+				r.Native = lap
+			}
+		}
+		return p
+	}
+	p := cold(30)
+	if factor, err := p.BoundRate(); err != nil || factor != 1 || p.Clock.RateLow != 0.7 || p.Clock.RateHigh != 1.5 {
+		t.Errorf("%v; the rate is %.3g [%.3g, %.3g], want it as it was: 1 [0.7, 1.5]", err, p.Clock.Rate, p.Clock.RateLow, p.Clock.RateHigh)
+	}
+	p = cold(1.1) // known so well that caches are not what it is
+	if _, err := p.BoundRate(); err != nil || p.Clock.RateHigh > 0.75 {
+		t.Errorf("%v; the rate is %.3g [%.3g, %.3g], want it bounded", err, p.Clock.Rate, p.Clock.RateLow, p.Clock.RateHigh)
+	}
+}
+
 // The fewer holds have met a long reuse, the less it bounds the rate.
 func TestRateCeilingOfFew(t *testing.T) {
 	const lines = 1 << 17
