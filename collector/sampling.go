@@ -238,6 +238,7 @@ func (s *sampling) tick() {
 	for _, p := range s.targets.processes.Alive {
 		p.Refresh()
 		p.ReadTime()
+		p.ReadModes(sampler.Monotonic())
 		s.targets.probeHeap(p)
 		if s.watches.groups() {
 			p.NoteCPU(sampler.Monotonic())
@@ -283,6 +284,7 @@ func (s *sampling) closeAll() {
 	s.traps.drain()
 	for _, p := range s.targets.processes.Alive {
 		p.ReadTime()
+		p.ReadModes(sampler.Monotonic())
 	}
 	s.copyLimit.settle()
 	standing := make(map[threadOf]time.Duration)

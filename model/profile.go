@@ -167,8 +167,8 @@ const EstimatedRate = "estimated"
 type Clock struct {
 	Name string // "cpu-time", or the name of the PMU events counted
 	Unit string // of Native: "nanoseconds", "accesses"
-	// Rate turns the native unit into accesses: accesses per unit. 1 for an
-	// access counter.
+	// Rate turns the native unit into accesses: accesses per unit, of CPU time with what the kernel takes of it. 1
+	// for an access counter.
 	Rate       float64
 	RateSource string // "default", "estimated", "flag", "measured"
 	// RateLow and RateHigh are the ends of the rate's 95 % interval, or where it is assumed of the

@@ -10,6 +10,7 @@
 //   spaced    like cyclic, with a quarter of a microsecond of divisions after each
 //   ordered   the same in the order of addresses, and with arithmetic between: how
 //             fast it goes hardly depends on what is left in the caches
+//   calls     like ordered, with ten system calls after each thousand
 //   random    N words, uniformly at random
 //   twolevel  10^4 words of a hot array, then 10^4 of a cyclic array of N, and so on
 //   stream    every word once: N words of a small file mapped over and over
@@ -157,7 +158,7 @@ static void print(const char *name, const struct laps *l, uint64_t accesses)
 int main(int argc, char **argv)
 {
 	if (argc != 4) {
-		fprintf(stderr, "usage: pattern cyclic|spaced|ordered|random|twolevel|stream N SECONDS\n");
+		fprintf(stderr, "usage: pattern cyclic|spaced|ordered|calls|random|twolevel|stream N SECONDS\n");
 		return 2;
 	}
 	const char *kind = argv[1];
@@ -185,6 +186,20 @@ int main(int argc, char **argv)
 		do {
 			last = now;
 			sink += scan(a, n);
+			accesses += n;
+			now = cpu();
+			lap(&laps, now - last);
+		} while (now - start < seconds * 1e9);
+	} else if (!strcmp(kind, "calls")) {
+		uint64_t *a = calloc(n, 8);
+		start = now = ready();
+		do {
+			last = now;
+			for (size_t at = 0; at + 1000 <= n; at += 1000) {
+				sink += scan(a + at, 1000);
+				for (int i = 0; i < 10; i++)
+					sink += access("/proc/self/none", R_OK);
+			}
 			accesses += n;
 			now = cpu();
 			lap(&laps, now - last);

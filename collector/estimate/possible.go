@@ -66,11 +66,12 @@ func (r *Rates) weighed() (rate float64, reach rateRange) {
 	var m, e float64
 	switch {
 	case n > 0:
-		m, e = math.Log(r.found()), alone
+		m, e = math.Log(r.found())+r.paging, alone
 		if n > 1 {
 			low, high := r.interval()
 			e = min(rateRange{low, high}.spread(), math.Hypot(alone/math.Sqrt(float64(n)), r.sharedError()))
 		}
+		e = math.Hypot(e, r.pagingOff)
 		if r.possible.high == 0 {
 			break
 		}

@@ -1,6 +1,7 @@
 package estimate
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"slices"
@@ -16,6 +17,9 @@ const (
 	// FewestProbes there must be for the rate to be theirs, and the largest standard error
 	// that it may have: the assumed one is off by as much and more, for programs make 0.01 to 9.
 	FewestProbes, largestError = 4, 0.8
+	// passed is the standard error, in parts of the logarithm of the share in user mode, of what is in the time of probes of the system
+	// calls that they go by.
+	passed = 0.25
 	// unmetFaster is how many times as fast as the mean code is taken to be that no probe came by, as one
 	// standard error: parts of bzip2 are 4 times as fast as others.
 	unmetFaster = 3
@@ -54,8 +58,12 @@ type Rates struct {
 	alike     bool      // by that all code is as fast
 	torn      bool      // probes and model contradict each other, and neither is known to be wrong
 	overruled bool      // the model is believed against these
-	settled   float64   // the mean over time, 0 if it is Fixed
+	settled   float64   // the mean over time in user mode, 0 if it is Fixed
 	likely    rateRange // it is, in 95 of 100 sessions
+	user      float64   // share of the clock's time in user mode, 0: all
+	// paging is the logarithm of how many times as fast user mode is as probes say, which go by no system calls, but wait for
+	// pages; and its standard error.
+	paging, pagingOff float64
 
 	local *localRates // nil where the whole's mean is all that is known
 	// whole is the mean over time by way of the local rates, 0 without these, and wholeError
@@ -86,13 +94,39 @@ func (r *Rates) Settle(flag float64, clock sampler.Clock) {
 	}
 }
 
+// spread has the rate spread over the kernel's time.
+func (r *Rates) spread(m *modes) {
+	if m.inUser() < 1 {
+		r.user, r.paging = m.user, -math.Log(1-(1-m.user)*m.faults)
+		// Some calls they do go by, as writes.
+		r.pagingOff = math.Hypot(r.paging, passed*math.Log(m.user)) * (1 - m.faults)
+	}
+}
+
+// inUser is the share of the clock's time in user mode.
+func (r *Rates) inUser() float64 { return cmp.Or(r.user, 1) }
+
+// roughly is about how many accesses a ns makes, by the rate that was given, 0, or what is possible.
+func (r *Rates) roughly(flag float64) float64 {
+	switch {
+	case flag > 0:
+		return flag
+	case r.possible.high > 0:
+		return math.Exp(r.possible.middle())
+	}
+	return DefaultAccessRate
+}
+
 // Mean over the session's CPU time.
 func (r *Rates) Mean() float64 {
 	if r.Fixed > 0 {
 		return r.Fixed
 	}
-	return r.settled
+	return r.settled * r.inUser()
 }
+
+// perUser is the mean over the time in user mode.
+func (r *Rates) perUser() float64 { return r.Mean() / r.inUser() }
 
 // found is the mean over time by the probes; there must be one.
 func (r *Rates) found() float64 {
@@ -115,9 +149,6 @@ func Mean(values []float64) float64 {
 	return sum / float64(len(values))
 }
 
-// Accesses in ns nanoseconds.
-func (r *Rates) Accesses(ns float64) float64 { return ns * r.Mean() }
-
 // error is the standard error of the mean over time, as a share of it, as far as probes tell.
 func (r *Rates) error() float64 {
 	if r.whole > 0 {
@@ -136,7 +167,7 @@ func (r *Rates) reach() (low, high float64) {
 	case model.AssumedRate:
 		return slowestRate, fastestRate
 	case measuredRate, estimatedRate:
-		return r.likely.low, r.likely.high
+		return r.likely.low * r.inUser(), r.likely.high * r.inUser()
 	}
 	return 0, 0
 }
@@ -234,6 +265,9 @@ func (s *stage) rateCounts(p *model.Profile) {
 	}
 	if len(r.Later) > 1 {
 		p.Comments = append(p.Comments, fmt.Sprintf("access rate: %+.0f%% in the later half of what %d probes timed; were caches still cold after the hold it would be higher", 100*(Mean(r.Later)/Mean(r.Before)-1), len(r.Later)))
+	}
+	if s.modes.inUser() < 1 {
+		p.Comments = append(p.Comments, s.modes.comment(r))
 	}
 	s.localComments(p)
 	if s.foretold != nil {

@@ -29,6 +29,7 @@ type Input struct {
 	Probes       Probes
 	MeasuresRate bool   // probes are made
 	Ran          uint64 // CPU time of the target, ns
+	Modes        Modes
 
 	Resident  int64              // most memory that the target had, bytes
 	Touched   int64              // and can have had in all, one after the other; 0: not known
@@ -56,6 +57,7 @@ type stage struct {
 	blind     int64 // observations whose word others may have written unseen
 	noSlot    int   // samples in whose place others of the time are watched
 	join      *sharing.Join
+	modes     modes
 	foretold  *foretold // nil where no model tells how fast the code is
 	bare      bool      // without call stacks, data and how memory is touched
 
@@ -141,6 +143,8 @@ func (s *stage) settleRates() (perSource float64) {
 			s.Rates.possible, s.Rates.modelled, s.Rates.alike = s.foretold.reach(), true, s.foretold.alike()
 		}
 	}
+	s.modes = s.newModes(s.Rates.roughly(s.AccessRate))
+	s.Rates.spread(&s.modes)
 	s.Rates.Settle(s.AccessRate, s.Clock)
 	s.weighByCode()
 	s.weighByOverlap()

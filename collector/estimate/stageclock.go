@@ -36,7 +36,7 @@ func (s *stage) ClockModel() model.Clock {
 
 // touchesIn is how many touches of blocks there are in so many units of the clock.
 func (s *stage) touchesIn(native float64) float64 {
-	n := s.Rates.Accesses(native)
+	n := s.Rates.perUser() * s.modes.userTime(native)
 	if s.touched > 0 {
 		n *= s.touchesPerAccess()
 	}
@@ -63,8 +63,8 @@ func (s *stage) sourceRate(sum Totals) float64 {
 		return sum.Counted / max(sum.Ticked, 1)
 	case s.Unit == sampler.Accesses:
 		return 1
-	case s.Unit == s.Clock.Unit:
-		return s.Rates.Mean()
+	case s.Unit == s.Clock.Unit: // ticks fall on user mode
+		return s.Rates.perUser()
 	case s.Clock.Counted == nil:
 		// Nanoseconds of CPU time to accesses, spread over the ticks.
 		return s.Rates.Mean() * float64(sum.CPU) / max(sum.Ticked, 1)

@@ -8,6 +8,9 @@ import (
 	"github.com/rdx-profiler/rdx/sampler/pipeline"
 )
 
+// SystemCall ends a hold's reading ahead where the thread makes one.
+const SystemCall = "system call"
+
 // Hold is one hold of a thread of which accesses were read ahead. Its observations have its
 // number, from 1, by its place among all.
 type Hold struct {
@@ -18,7 +21,7 @@ type Hold struct {
 	Touches  int           // of blocks by these
 	// Instructions that were read for them.
 	Instructions int
-	End          string          // why no more were
+	End          string          // why no more were, such as SystemCall
 	Window       *Window         // how memory was touched; nil: not known
 	Times        *pipeline.Times // how long the processor is foretold to take for it; nil: not known
 	Joined       bool            // it was kept to be joined with those of other threads

@@ -35,9 +35,12 @@ type Process struct {
 	HeapProbed atomic.Bool   // its first look at its mappings since is due
 	Came       int           // threads so far
 	CPU        []CPUPoint
-	began      uint64                // CPU time when it was first seen, ns
-	Ran        uint64                // since then, when last read
-	Gone       uint64                // of it, that of threads which are no longer sampled, ns
+	began      uint64 // CPU time when it was first seen, ns
+	Ran        uint64 // since then, when last read
+	Gone       uint64 // of it, that of threads which are no longer sampled, ns
+	modesBegan Modes  // when it was first seen
+	modes      Modes  // since then, when last read
+	modesRead  time.Duration
 	byFile     map[string][]*Mapping // mappings of files, by name
 	reader     mapsReader
 	unnamed    []unnamed // data that wait for their file
@@ -46,6 +49,7 @@ type Process struct {
 func New(pid int, l *library.Library) *Process {
 	p := &Process{PID: pid, Via: pid, library: l}
 	p.began, _ = cpuTime(pid)
+	p.modesBegan, _ = modesOf(pid)
 	return p
 }
 

@@ -3,14 +3,11 @@ package target
 import (
 	"fmt"
 	"io/fs"
-	"os"
 	"slices"
-	"strconv"
 	"time"
 
 	"github.com/rdx-profiler/rdx/collector/library"
 	"github.com/rdx-profiler/rdx/model"
-	"github.com/rdx-profiler/rdx/proc"
 	"github.com/rdx-profiler/rdx/sampler/safeopen"
 )
 
@@ -19,9 +16,13 @@ import (
 type Set struct {
 	Alive   map[int]*Process // that are being sampled, by PID
 	past    []*Process       // exited, or replaced by exec
-	ended   uint64           // CPU time of those that are not alive any more, ns
 	library *library.Library
-	owners  map[*model.Mapping]owned // of the mappings of the profile, when it is made
+
+	// Of those that are not alive any more.
+	ended      uint64 // CPU time, ns
+	modesEnded Modes
+
+	owners map[*model.Mapping]owned // of the mappings of the profile, when it is made
 }
 
 // NewSet is without processes.
@@ -40,6 +41,7 @@ func (s *Set) Add(pid int) *Process {
 func (s *Set) Ended(p *Process) {
 	delete(s.Alive, p.PID)
 	s.ended += p.Total()
+	s.modesEnded = s.modesEnded.add(p.modes)
 	if p.looked() {
 		p.Facts.End()
 		s.past = append(s.past, p)
@@ -71,33 +73,6 @@ func (s *Set) Close() {
 		p.close()
 	}
 	s.library.Close()
-}
-
-// UserTime is the CPU time of the target's processes in user mode, as far as
-// it can be read.
-func (s *Set) UserTime() time.Duration {
-	var sum time.Duration
-	for pid := range s.Alive {
-		sum += userTime(pid)
-	}
-	return sum
-}
-
-// clockTick is the unit of times in /proc, USER_HZ.
-const clockTick = 10 * time.Millisecond
-
-// userTime reads utime of /proc/PID/stat: the 12th field after the command.
-func userTime(pid int) time.Duration {
-	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
-	if err != nil {
-		return 0
-	}
-	fields := proc.StatFields(b)
-	if len(fields) < 12 {
-		return 0
-	}
-	n, _ := strconv.ParseInt(string(fields[11]), 10, 64)
-	return time.Duration(n) * clockTick
 }
 
 // settleTime is how long the session's end waits for files that are not open yet.

@@ -109,7 +109,6 @@ func TestWaits(t *testing.T) {
 	}
 }
 
-// A load waits for the store of its word.
 // Of the lines of a chase each is new, but one in ten comes from memory: those that do not come again, each of which is waited for. That all may
 // as well come from it shows only when more do.
 func TestWaitsOfLoneLines(t *testing.T) {
@@ -131,6 +130,7 @@ func TestWaitsOfLoneLines(t *testing.T) {
 	}
 }
 
+// A load waits for the store of its word.
 func TestForwarding(t *testing.T) {
 	const laps = 1000
 	path, code := loop(laps, load, addRCX, storeRCX)

@@ -1,0 +1,102 @@
+package estimate
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+
+	"github.com/rdx-profiler/rdx/collector/record"
+	"github.com/rdx-profiler/rdx/sampler"
+)
+
+// Modes are how a target's CPU time was spent, by the kernel's account, in ns, and how often it went into the kernel for a page. Samples
+// fall on user mode, and what is read ahead and the model of the processor tell of that; a watched word's time has both.
+type Modes struct {
+	User, Kernel float64
+	Faults       float64
+}
+
+const (
+	// leastKernel is the share of CPU time in the kernel that matters: below it are rdx's own traps and stops.
+	leastKernel = 0.02
+	// leastModes is the CPU time, in ns, of which the kernel's account, in ticks of it, tells the share.
+	leastModes = 3e8
+	// mostEntries into the kernel are counted one by one.
+	mostEntries = 30
+)
+
+// modes is what is made of them.
+type modes struct {
+	user float64 // share of CPU time, 0 where the rest does not matter or is not known
+	// each is how long the kernel takes at a time, and between how long it is user mode, in ns: means; 0 if that is not known.
+	each, between float64
+	// faults is the share of the kernel's time that is taken to be for pages, by how often it was called for what.
+	faults float64
+}
+
+// newModes is of a session whose clock is CPU time, and whose code makes about so many accesses a ns.
+func (s *stage) newModes(perNS float64) (m modes) {
+	all := s.Modes.User + s.Modes.Kernel
+	if s.Clock.Counted != nil || s.Clock.Unit != sampler.Nanoseconds || all < leastModes || s.Modes.Kernel < leastKernel*all || s.Modes.User == 0 {
+		return m
+	}
+	m.user = s.Modes.User / all
+	var accesses, calls float64
+	for i := range s.Holds {
+		if h := &s.Holds[i]; h.Accesses > 0 {
+			accesses += float64(h.Accesses)
+			if h.End == record.SystemCall {
+				calls++
+			}
+		}
+	}
+	if accesses > 0 {
+		calls *= perNS / accesses // in a ns of user mode
+	}
+	faults := s.Modes.Faults / s.Modes.User
+	if calls+faults > 0 {
+		m.between = 1 / (calls + faults)
+		m.each = m.between * (1 - m.user) / m.user
+		m.faults = faults / (calls + faults)
+	}
+	return m
+}
+
+// inUser is the share of CPU time in user mode.
+func (m *modes) inUser() float64 { return cmp.Or(m.user, 1) }
+
+// userTime is how much of a time between two touches is likely user mode, in ns: of all of a long one its share, of one that is too short for
+// the kernel to come between all. In between it is what is as likely for any number of times that the kernel came, each as long as the
+// mean, at moments by chance, where uses are reused after any time, as many in each octave.
+func (m *modes) userTime(ns float64) float64 {
+	if m.inUser() == 1 || !(ns > 0) {
+		return ns
+	}
+	if m.between == 0 || ns > mostEntries*(m.each+m.between) {
+		return ns * m.user
+	}
+	sum, all := 0.0, 0.0
+	for n := 0; ; n++ {
+		left := ns - float64(n)*m.each
+		if left <= 0 || n > 4*mostEntries {
+			break
+		}
+		x := left / m.between
+		ways, _ := math.Lgamma(float64(n + 1))
+		p := math.Exp(float64(n)*math.Log(x)-x-ways) / left
+		sum, all = sum+p*left, all+p
+	}
+	if !(all > 0) {
+		return ns * m.user
+	}
+	return sum / all
+}
+
+// comment says how the kernel's time was taken into account.
+func (m *modes) comment(r *Rates) string {
+	text := fmt.Sprintf("access rate: %.0f%% of the CPU time is the kernel's, which samples do not fall on: %.3g per ns of user mode", 100*(1-m.user), r.perUser())
+	if m.between > 0 {
+		text += fmt.Sprintf("; it is taken to come in every %.3g µs of that, for %.3g µs", m.between/1000, m.each/1000)
+	}
+	return text
+}
