@@ -189,7 +189,11 @@ type Clock struct {
 	Misplaced float64
 	// ColdWithin is the factor within which ColdNS is known, with 95 %; 0: within eight.
 	ColdWithin float64
-	Resolution float64 // native units below which two times cannot be told apart
+	// WaitsLow and WaitsHigh are the ends of the 95 % interval of the share of the time in user mode in which data are waited for, by how
+	// much slower the program is, as far as that is known, than a model of the processor says of code whose lines are near; WaitsError is the
+	// standard error of the logarithm of that, 0 where nothing is known of it.
+	WaitsLow, WaitsHigh, WaitsError float64
+	Resolution                      float64 // native units below which two times cannot be told apart
 }
 
 // TouchRate turns the native unit into the unit of reuse times.

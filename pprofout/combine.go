@@ -47,6 +47,9 @@ type mergedClock struct {
 	touches, plain, cold     float64
 	wait, within, coldWithin float64 // the largest
 	unknown                  bool    // of one, within what it waits
+	waitsLow, waitsHigh      float64
+	waitsError               float64 // the largest
+	unmeasured               bool    // of one, how much slower it is than where nothing waits
 }
 
 func newMerged(first *model.Profile) *merged {
@@ -134,6 +137,8 @@ func (m *mergedClock) add(c *model.Clock, w float64) {
 	m.plain += w * c.PlainNS
 	m.cold += w * c.ColdNS
 	m.wait, m.within, m.coldWithin = max(m.wait, c.WaitNS), max(m.within, c.WaitWithin), max(m.coldWithin, c.ColdWithin)
+	m.waitsLow, m.waitsHigh, m.waitsError = m.waitsLow+w*c.WaitsLow, m.waitsHigh+w*c.WaitsHigh, max(m.waitsError, c.WaitsError)
+	m.unmeasured = m.unmeasured || c.WaitsError == 0
 	m.unknown = m.unknown || c.WaitNS > 0 && c.WaitWithin == 0
 }
 
@@ -175,6 +180,10 @@ func (m *mergedClock) mean(c *model.Clock, weight float64) {
 	c.PlainNS, c.WaitNS, c.WaitWithin = m.plain/weight, m.wait, m.within
 	if m.unknown {
 		c.WaitWithin = 0
+	}
+	c.WaitsLow, c.WaitsHigh, c.WaitsError = m.waitsLow/weight, m.waitsHigh/weight, m.waitsError
+	if m.unmeasured {
+		c.WaitsLow, c.WaitsHigh, c.WaitsError = 0, 0, 0
 	}
 	c.ColdNS, c.ColdWithin = m.cold/weight, m.coldWithin
 }

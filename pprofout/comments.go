@@ -103,6 +103,11 @@ func addClock(add adding, c *model.Clock) {
 	if c.ColdWithin > 0 {
 		add("clock.cold_within", formatFloat(c.ColdWithin))
 	}
+	if c.WaitsError > 0 {
+		add("clock.waits_low", formatFloat(c.WaitsLow))
+		add("clock.waits_high", formatFloat(c.WaitsHigh))
+		add("clock.waits_error", formatFloat(c.WaitsError))
+	}
 	if c.Touches > 0 {
 		add("clock.touches", formatFloat(c.Touches))
 	}
@@ -294,6 +299,12 @@ func clockAmount(c *model.Clock, key string) *float64 {
 		return &c.ColdNS
 	case "clock.cold_within":
 		return &c.ColdWithin
+	case "clock.waits_error":
+		return &c.WaitsError
+	case "clock.waits_low":
+		return &c.WaitsLow
+	case "clock.waits_high":
+		return &c.WaitsHigh
 	case "clock.touches":
 		return &c.Touches
 	case "clock.resolution":

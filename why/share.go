@@ -333,8 +333,8 @@ const (
 	skid       = 0.05 // of samples are found elsewhere than the processor should stop
 )
 
-// estimate is that of a group.
-func (g *group) estimate(from *evidence) (e shareEstimate) {
+// estimate is that of a group, where shares are likely as that says, besides; nil: all are.
+func (g *group) estimate(from *evidence, likely *[cells]float64) (e shareEstimate) {
 	c := &from.costs
 	far := 0.0
 	for _, r := range from.rates {
@@ -375,28 +375,15 @@ func (g *group) estimate(from *evidence) (e shareEstimate) {
 	fallen := g.fallen()
 	for i := range log {
 		log[i] = fallen[i] + math.Log(prior[i])
+		if likely != nil {
+			log[i] += math.Log(likely[i])
+		}
 		best = max(best, log[i])
 	}
-	sum := 0.0
 	for i := range log {
 		log[i] = math.Exp(log[i] - best)
-		sum += log[i]
-		e.Value += log[i] * float64(i) / (cells - 1) // ends at 0 and 1
 	}
-	e.Value /= sum
-	part := 0.0
-	e.High = 1
-	for i := range log {
-		before := part
-		part += log[i] / sum
-		if before < 0.025 {
-			e.Low = float64(i) / cells
-		}
-		if before < 0.975 {
-			e.High = float64(i+1) / cells
-		}
-	}
-	e.Low, e.High = min(e.Low, e.Value), max(e.High, min(e.Value+unseen, 1))
+	e.Share = shareOf(&log)
 	return e
 }
 
@@ -525,13 +512,15 @@ func (g *group) expected(c *costs, levels []float64, lines float64, s scenario) 
 	}
 	chased, apart, streamed = chased*s.latency, apart*s.latency*s.overlap, streamed*s.latency*lines
 	const loadCycles = 5
+	const underWay = 256 // instructions, at most: lines that are farther apart are waited for one by one
 	for _, m := range g.moments {
 		links := float64(m.Chases) / 1e4
 		runs := max(c.cycle/s.perCycle, links*loadCycles*c.cycle)
 		if m.Runs > 0 {
 			runs = float64(m.Runs) / 1000 * s.slower
 		}
-		fetched := float64(m.Apart) / 1e4 * apart
+		lines := float64(m.Apart) / 1e4
+		fetched := lines * max(apart, chased/max(lines*underWay, 1))
 		if s.hidden {
 			fetched = max(0, fetched-runs)
 		}

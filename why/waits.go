@@ -67,11 +67,16 @@ func verdict(p *model.Profile) (v Verdict) {
 	}
 	v.functions = map[string]float64{}
 	e := evidenceOf(p)
+	likely := slowdown(&p.Clock)
 	mean, squares := 0.0, 0.0
 	var below, above [2]float64 // offsets of the band: sums, and sums of squares
 	for _, g := range pooled(groups) {
 		share := g.ns / all
-		s := g.estimate(e)
+		var own *[cells]float64
+		if share > nearlyAll {
+			own, likely = likely, nil
+		}
+		s := g.estimate(e, own)
 		for name := range g.functions {
 			v.functions[name] = s.Value
 		}
@@ -86,7 +91,11 @@ func verdict(p *model.Profile) (v Verdict) {
 	// sampled is chance, too.
 	drawn := (squares - mean*mean) / float64(v.Samples)
 	off := func(o [2]float64) float64 { return math.Sqrt((o[0]*o[0]+o[1])/2 + 1.96*1.96*max(drawn, 0)) }
-	v.Memory = band(mean, off(below), off(above))
+	found := band(mean, off(below), off(above))
+	v.Memory = given(found, likely)
+	for name, share := range v.functions {
+		v.functions[name] = moved(share, found.Value, v.Memory.Value)
+	}
 	part := v.Streams.Value / max(mean, 1e-9)
 	scaled := func(by float64) Share { return Share{v.Memory.Value * by, v.Memory.Low * by, v.Memory.High * by} }
 	v.Streams, v.Waits = scaled(part), scaled(1-part)

@@ -395,3 +395,30 @@ func TestVerdictOfCompetingLines(t *testing.T) {
 		t.Errorf("waits %v, want over 0.8 and below 0.6", waits)
 	}
 }
+
+// TestVerdictBySlowdown: where samples fall may say little of how much is waited for. A program that makes a quarter of the accesses that its
+// code makes with all lines near waits three quarters of its time; one that makes as many does not.
+func TestVerdictBySlowdown(t *testing.T) {
+	for _, c := range []struct {
+		share, low, high, most float64
+	}{{.75, .55, .87, .5}, {0, 0, .3, .4}} {
+		p := program(rand.New(rand.NewPCG(1, 11)), 30, c.share, .7, 1, model.MannerRandom, 0)
+		before := verdict(p).Memory
+		p.Clock.WaitsLow, p.Clock.WaitsHigh, p.Clock.WaitsError = c.low, c.high, .27
+		m := verdict(p).Memory
+		t.Logf("%v: %+v, without %+v", c.share, m, before)
+		if m.Low > c.share || m.High < c.share || m.High-m.Low > c.most || m.High-m.Low > before.High-before.Low+.01 {
+			t.Errorf("%+v, without %+v, want %v", m, before, c.share)
+		}
+		// Many functions share what is known of all.
+		for i := range p.Moments {
+			p.Moments[i].Stack = at([]string{"one", "two", "three", "four"}[i%4], 9)
+		}
+		for range 2 {
+			p.Moments = append(p.Moments, p.Moments...)
+		}
+		if m := verdict(p).Memory; m.Low > c.share+.01 || m.High < c.share {
+			t.Errorf("of four functions: %+v, want %v", m, c.share)
+		}
+	}
+}

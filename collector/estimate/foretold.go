@@ -254,6 +254,31 @@ func (f *foretold) plain() (plain, wait float64) {
 	return near / n, wait
 }
 
+// waiting is what share of the time is waited for data if so many accesses are made in a ns of user mode, and the model is right in what
+// they take else: how long it says that they wait is wrong by one factor.
+func (f *foretold) waiting(rate float64) float64 {
+	at := func(factor float64) (mean, share float64) {
+		n := float64(len(f.windows))
+		for _, w := range f.windows {
+			near := w.near()
+			took := near + factor*(f.perAccess(w, 1)-near)
+			mean, share = mean+1/took/n, share+(took-near)/took/n
+		}
+		return mean, share
+	}
+	low, high := 1e-3, 1e3
+	for range 40 {
+		factor := math.Sqrt(low * high)
+		if mean, _ := at(factor); mean > rate {
+			low = factor
+		} else {
+			high = factor
+		}
+	}
+	_, share := at(low)
+	return share
+}
+
 // coldLine is how much longer it takes if each line that was not touched before comes from the last cache, by line.
 func (f *foretold) coldLine() float64 {
 	var more, lines float64

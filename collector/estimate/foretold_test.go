@@ -121,3 +121,17 @@ func TestForetoldCrowded(t *testing.T) {
 		t.Errorf("degrees %v", got)
 	}
 }
+
+// TestWaiting: a program whose code takes half a ns an access where nothing waits makes as few as if it waited three quarters of its time.
+func TestWaiting(t *testing.T) {
+	f := foretoldOf(map[int]foretoldWindow{})
+	for i := range 10 {
+		f.windows[i+1] = windowOf(0.5, 10, 0.1)
+	}
+	f.settle([]origins{{{0, 0, 0.01}}}) // which the model takes to wait less
+	for rate, want := range map[float64]float64{0.5: 0.75, 1: 0.5, 2: 0, 3: 0} {
+		if got := f.waiting(rate); math.Abs(got-want) > 0.01 {
+			t.Errorf("%v accesses a ns: waits %v of the time, want %v", rate, got, want)
+		}
+	}
+}

@@ -66,12 +66,7 @@ func (r *Rates) weighed() (rate float64, reach rateRange) {
 	var m, e float64
 	switch {
 	case n > 0:
-		m, e = math.Log(r.found())+r.paging, alone
-		if n > 1 {
-			low, high := r.interval()
-			e = min(rateRange{low, high}.spread(), math.Hypot(alone/math.Sqrt(float64(n)), r.sharedError()))
-		}
-		e = math.Hypot(e, r.pagingOff)
+		m, e = r.probed()
 		if r.possible.high == 0 {
 			break
 		}
@@ -100,6 +95,16 @@ func (r *Rates) weighed() (rate float64, reach rateRange) {
 		return 0, reach
 	}
 	return math.Exp(m), interval(m, e)
+}
+
+// probed is the logarithm of the rate in user mode by the probes, with its standard error; there must be one.
+func (r *Rates) probed() (m, e float64) {
+	e = alone
+	if n := len(r.Values); n > 1 {
+		low, high := r.interval()
+		e = min(rateRange{low, high}.spread(), math.Hypot(alone/math.Sqrt(float64(n)), r.sharedError()))
+	}
+	return math.Log(r.found()) + r.paging, math.Hypot(e, r.pagingOff)
 }
 
 // manyProbes are more than may all have met one of a program's phases: of two that are half of the time each, one session in a thousand.

@@ -1,6 +1,8 @@
 package estimate
 
 import (
+	"math"
+
 	"github.com/rdx-profiler/rdx/collector/record"
 	"github.com/rdx-profiler/rdx/model"
 	"github.com/rdx-profiler/rdx/sampler"
@@ -16,7 +18,11 @@ func (s *stage) ClockModel() model.Clock {
 	if s.foretold != nil && s.plainNS > 0 && !s.Rates.torn { // else how long accesses wait is not known
 		within = s.foretold.within
 	}
+	waits := s.waitsByRate()
 	return model.Clock{
+		WaitsLow:   waits.low,
+		WaitsHigh:  waits.high,
+		WaitsError: waits.off,
 		PlainNS:    s.plainNS,
 		WaitNS:     s.waitNS,
 		WaitWithin: within,
@@ -32,6 +38,26 @@ func (s *stage) ClockModel() model.Clock {
 		RateSource: s.Rates.Source,
 		Resolution: s.Calibration.Resolution(),
 	}
+}
+
+// nearError is the standard error, as a logarithm, of what the model says that code takes whose lines are near.
+const nearError = 0.25
+
+// waitsByRate is between what shares of the time in user mode data are waited for, with 95 %, by how much slower the program is than the
+// model says of code whose lines are near, and the standard error of the logarithm of that.
+type waitsByRate struct{ low, high, off float64 }
+
+// waitsByRate is 0 where no model tells.
+func (s *stage) waitsByRate() (w waitsByRate) {
+	r := &s.Rates
+	if s.foretold == nil || !(r.settled > 0) || !(r.likely.low > 0) {
+		return w
+	}
+	w.off = math.Hypot(r.likely.spread(), nearError)
+	factor := math.Exp(1.96 * w.off)
+	rate := math.Exp(r.likely.middle())
+	w.low, w.high = s.foretold.waiting(rate*factor), s.foretold.waiting(rate/factor)
+	return w
 }
 
 // touchesIn is how many touches of blocks there are in so many units of the clock.
