@@ -257,12 +257,16 @@ func (f *foretold) plain() (plain, wait float64) {
 // waiting is what share of the time is waited for data if so many accesses are made in a ns of user mode, and the model is right in what
 // they take else: how long it says that they wait is wrong by one factor.
 func (f *foretold) waiting(rate float64) float64 {
+	type times struct{ near, wait float64 }
+	windows := make([]times, 0, len(f.windows))
+	for _, w := range f.windows {
+		windows = append(windows, times{w.near(), f.perAccess(w, 1) - w.near()})
+	}
 	at := func(factor float64) (mean, share float64) {
-		n := float64(len(f.windows))
-		for _, w := range f.windows {
-			near := w.near()
-			took := near + factor*(f.perAccess(w, 1)-near)
-			mean, share = mean+1/took/n, share+(took-near)/took/n
+		n := float64(len(windows))
+		for _, w := range windows {
+			took := w.near + factor*w.wait
+			mean, share = mean+1/took/n, share+factor*w.wait/took/n
 		}
 		return mean, share
 	}

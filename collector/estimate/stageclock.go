@@ -47,10 +47,10 @@ const nearError = 0.25
 // model says of code whose lines are near, and the standard error of the logarithm of that.
 type waitsByRate struct{ low, high, off float64 }
 
-// waitsByRate is 0 where no model tells.
+// waitsByRate is 0 where no model tells, and of a draft, which nobody asks.
 func (s *stage) waitsByRate() (w waitsByRate) {
 	r := &s.Rates
-	if s.foretold == nil || !(r.settled > 0) || !(r.likely.low > 0) {
+	if s.foretold == nil || s.bare || !(r.settled > 0) || !(r.likely.low > 0) {
 		return w
 	}
 	w.off = math.Hypot(r.likely.spread(), nearError)
