@@ -3,7 +3,7 @@
 //
 // Packages that measure time or need watchpoints, of which a processor has four, run one after the
 // other. The rest runs beside them at the lowest priority, on half of the processors, and on all of them when they are through;
-// those that mostly wait come last, beside each other and what is left of the rest.
+// those that mostly wait come last, beside what is left of the rest.
 package main
 
 import (
@@ -63,15 +63,6 @@ const (
 	commands     = "cmd/rdx"
 	commandsPure = "^Test(Exact|Trace([^d]|$)|Compare|Fleet|Phases|Compose|Group|Partition|Gen|Diff|Mrc|Hist|Top)"
 )
-
-// calm are those of its tests, by their names, that measure nothing and change nothing of the machine: they mostly wait, side by side,
-// when all that measures is through.
-var calm = []string{
-	"^Test(Killed|Interrupted|Terminated|HungUp|RunKilled|TargetKilled|Step|Handles|Blocking|BlocksAll|UsesSIGTRAP|StrayTraps|RealTimeSignals|IgnoredSignals|MaskedWorkers)",
-	"^Test(TracedBy|KernelThread|Zombie|NoSuchProcess|Attach32Bit|Run([^K]|$)|OtherNamespaces|InsidePIDNamespace|ExitsDuring|Exec|Fork|ThreadChurn|Storm|ShortChildren|ShortThreads|LittleEach|" +
-		"ThousandThreads|GoProgram|Seccomp|NotDumpable|LeaderExited|AttachToThread|Userfault|JobControl|StopKey|SelfModifying|PatchedMeanwhile|WritesNothing|Planted|Stalled)",
-	"^Test(Real(Java|Node|StressNG|LuaJIT)|JIT|AttachSeveral|AttachTree|ProfileThroughPipes|DiskFull|BuildIDs|VDSOTime|Remapped|Web|Report|AttachWeb|Heap(Sites|Probes))",
-}
 
 func below(pkg string, of []string) bool {
 	pkg = strings.TrimPrefix(pkg, module)
@@ -156,7 +147,7 @@ func run(args []string, short bool, limit time.Duration) error {
 	var all sync.WaitGroup
 	jobs := jobsOf(groups, short, limit)
 	if slices.Contains(groups[0], module+commands) {
-		s.packages += 1 + len(calm) // cmd/rdx ends as often
+		s.packages++ // cmd/rdx ends twice
 	}
 	var mutex sync.Mutex
 	var failed error
@@ -183,9 +174,7 @@ func run(args []string, short bool, limit time.Duration) error {
 	}
 	all.Go(func() {
 		work(queues[first])
-		for range len(calm) {
-			all.Go(func() { work(queues[waiting]) })
-		}
+		all.Go(func() { work(queues[waiting]) })
 		for range runtime.NumCPU() - half {
 			all.Go(func() { work(queues[rest]) })
 		}
@@ -203,7 +192,7 @@ func run(args []string, short bool, limit time.Duration) error {
 const (
 	first   = iota // one after the other
 	rest           // in this order, beside them and each other
-	waiting        // mostly; side by side, after the first, for they have dozens of processes at work now and then
+	waiting        // mostly; after the first, for each has dozens of processes at work now and then
 	numJobs
 )
 
@@ -241,10 +230,7 @@ func jobsOf(groups [2][]string, short bool, limit time.Duration) (jobs [numJobs]
 		jobs[first] = append(jobs[first], slices.Concat(argv, []string{"-p", "1"}, timed))
 	}
 	if len(timed) < len(groups[0]) {
-		jobs[first] = append(jobs[first], slices.Concat(argv, []string{"-skip", strings.Join(slices.Concat([]string{commandsPure}, calm), "|"), module + commands}))
-		for _, names := range calm {
-			jobs[waiting] = append(jobs[waiting], slices.Concat(argv, []string{"-run", names, module + commands}))
-		}
+		jobs[first] = append(jobs[first], slices.Concat(argv, []string{"-skip", commandsPure, module + commands}))
 		jobs[rest] = append(jobs[rest], slices.Concat(others, []string{"-run", commandsPure, module + commands}))
 	}
 	if len(few) > 0 {
