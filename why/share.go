@@ -512,15 +512,19 @@ func (g *group) expected(c *costs, levels []float64, lines float64, s scenario) 
 	}
 	chased, apart, streamed = chased*s.latency, apart*s.latency*s.overlap, streamed*s.latency*lines
 	const loadCycles = 5
-	const underWay = 256 // instructions, at most: lines that are farther apart are waited for one by one
+	const underWay = 256 // instructions, at most
 	for _, m := range g.moments {
 		links := float64(m.Chases) / 1e4
 		runs := max(c.cycle/s.perCycle, links*loadCycles*c.cycle)
 		if m.Runs > 0 {
 			runs = float64(m.Runs) / 1000 * s.slower
 		}
-		lines := float64(m.Apart) / 1e4
-		fetched := lines * max(apart, chased/max(lines*underWay, 1))
+		// Where few are under way the processor stands when it has no room for more, until the first is there.
+		rate, stands := float64(m.Apart)/1e4, 0.0
+		for i, p := range levels {
+			stands += p * max(c.chased[i]*s.latency-underWay*runs, 0)
+		}
+		fetched := rate * max(apart, stands/max(rate*underWay, 1))
 		if s.hidden {
 			fetched = max(0, fetched-runs)
 		}
