@@ -145,6 +145,9 @@ func (s *stage) settleRates() (perSource float64) {
 	}
 	s.modes = s.newModes(s.Rates.roughly(s.AccessRate))
 	s.Rates.spread(&s.modes)
+	if s.modes.between > 0 {
+		s.Rates.possible.low /= 1 + afterCall/s.modes.between
+	}
 	s.Rates.Settle(s.AccessRate, s.Clock)
 	s.weighByCode()
 	s.weighByOverlap()
