@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/rdx-profiler/rdx/collector/estimate"
-	"github.com/rdx-profiler/rdx/collector/target"
 	"github.com/rdx-profiler/rdx/model"
 	"github.com/rdx-profiler/rdx/sampler"
 	"github.com/rdx-profiler/rdx/sampler/ptrace"
@@ -19,7 +18,7 @@ func (s *sampling) input(sum estimate.Totals, stats sampler.Stats) estimate.Inpu
 	in := estimate.Input{
 		Seed: s.cfg.Seed, AccessRate: s.cfg.AccessRate, Conflicts: s.cfg.Costs.Conflicts,
 		Shared: s.cfg.Stack == SharedStack || s.cfg.Stack == BothStacks,
-		Totals: sum, Held: stats.Holds, Ran: s.targets.processes.Ran(), Modes: modesOf(s.targets.processes.Modes()),
+		Totals: sum, Held: stats.Holds, Ran: s.targets.processes.Ran(), Modes: s.targets.processes.Modes(),
 	}
 	s.kept.fill(&in)
 	s.timing.fill(&in)
@@ -27,10 +26,6 @@ func (s *sampling) input(sum estimate.Totals, stats sampler.Stats) estimate.Inpu
 	s.prober.fill(&in)
 	s.holds.fill(&in)
 	return in
-}
-
-func modesOf(m target.Modes) estimate.Modes {
-	return estimate.Modes{User: float64(m.User), Kernel: float64(m.Kernel), Faults: float64(m.Faults)}
 }
 
 // profile makes the profile of what was seen, with the session's account and what was lost.

@@ -9,13 +9,6 @@ import (
 	"github.com/rdx-profiler/rdx/sampler"
 )
 
-// Modes are how a target's CPU time was spent, by the kernel's account, in ns, and how often it went into the kernel for a page. Samples
-// fall on user mode, and what is read ahead and the model of the processor tell of that; a watched word's time has both.
-type Modes struct {
-	User, Kernel float64
-	Faults       float64
-}
-
 const (
 	// leastKernel is the share of CPU time in the kernel that matters: below it are rdx's own traps and stops.
 	leastKernel = 0.02
@@ -24,11 +17,15 @@ const (
 	// afterCall is how much longer, in ns, user mode takes after a time in the kernel than the model of the processor says, at most: what
 	// it had in the first cache and learnt of branches is gone. Of a loop of four calls a request it was some 80.
 	afterCall = 150
+	// passed is the standard error, in parts of the logarithm of the share in user mode, of what is in the time of probes of the system
+	// calls that they go by.
+	passed = 0.25
 	// mostEntries into the kernel are counted one by one.
 	mostEntries = 30
 )
 
-// modes is what is made of them.
+// modes is what is made of how a target's CPU time was spent, by the kernel's account. Samples fall on user mode, and what is read ahead
+// and the model of the processor tell of that; a watched word's time has the kernel's in it.
 type modes struct {
 	user float64 // share of CPU time, 0 where the rest does not matter or is not known
 	// each is how long the kernel takes at a time, and between how long it is user mode, in ns: means; 0 if that is not known.
@@ -39,11 +36,12 @@ type modes struct {
 
 // newModes is of a session whose clock is CPU time, and whose code makes about so many accesses a ns.
 func (s *stage) newModes(perNS float64) (m modes) {
-	all := s.Modes.User + s.Modes.Kernel
-	if s.Clock.Counted != nil || s.Clock.Unit != sampler.Nanoseconds || all < leastModes || s.Modes.Kernel < leastKernel*all || s.Modes.User == 0 {
+	user, kernel := float64(s.Modes.User), float64(s.Modes.Kernel) // ns
+	all := user + kernel
+	if s.Clock.Counted != nil || s.Clock.Unit != sampler.Nanoseconds || all < leastModes || kernel < leastKernel*all || user == 0 {
 		return m
 	}
-	m.user = s.Modes.User / all
+	m.user = user / all
 	var accesses, calls float64
 	for i := range s.Holds {
 		if h := &s.Holds[i]; h.Accesses > 0 {
@@ -56,7 +54,7 @@ func (s *stage) newModes(perNS float64) (m modes) {
 	if accesses > 0 {
 		calls *= perNS / accesses // in a ns of user mode
 	}
-	faults := s.Modes.Faults / s.Modes.User
+	faults := float64(s.Modes.Faults) / user
 	if calls+faults > 0 {
 		m.between = 1 / (calls + faults)
 		m.each = m.between * (1 - m.user) / m.user
@@ -67,6 +65,13 @@ func (s *stage) newModes(perNS float64) (m modes) {
 
 // inUser is the share of CPU time in user mode.
 func (m *modes) inUser() float64 { return cmp.Or(m.user, 1) }
+
+// paging is the logarithm of how many times as fast user mode is as probes say, which go by no system calls but a few, as writes, and
+// wait for pages; and its standard error.
+func (m *modes) paging() (log, off float64) {
+	log = -math.Log(1 - (1-m.inUser())*m.faults)
+	return log, math.Hypot(log, passed*math.Log(m.inUser())) * (1 - m.faults)
+}
 
 // userTime is how much of a time between two touches is likely user mode, in ns: of all of a long one its share, of one that is too short for
 // the kernel to come between all. In between it is what is as likely for any number of times that the kernel came, each as long as the

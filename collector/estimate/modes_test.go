@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/rdx-profiler/rdx/collector/record"
+	"github.com/rdx-profiler/rdx/collector/target"
 	"github.com/rdx-profiler/rdx/sampler"
 )
 
@@ -40,7 +41,7 @@ func TestUserTime(t *testing.T) {
 
 // TestModes: a program that is in the kernel for three quarters of its time, a time for each thousand accesses.
 func TestModes(t *testing.T) {
-	in := Input{Unit: sampler.Nanoseconds, Clock: sampler.CPUTime(), Modes: Modes{User: 1e9, Kernel: 3e9}, AccessRate: 1}
+	in := Input{Unit: sampler.Nanoseconds, Clock: sampler.CPUTime(), Modes: target.Modes{User: 1e9, Kernel: 3e9}, AccessRate: 1}
 	for range 20 {
 		in.Holds = append(in.Holds, record.Hold{Accesses: 1000, Instructions: 2000, Touches: 1000, End: record.SystemCall})
 	}
@@ -65,20 +66,20 @@ func TestModes(t *testing.T) {
 	s = NewStage(in)
 	s.settleRates()
 	// Caches are cold after each call: of the low end that is a part.
-	cold := 1 + afterCall/s.modes.between
+	cold := 1 + afterCall/s.Rates.modes.between
 	if low, high := s.Rates.reach(); math.Abs(low*cold/foretold.low-.25) > .01 || math.Abs(high/foretold.high-.25) > .01 || !(cold > 1.01) {
 		t.Errorf("between %v and %v accesses a ns of CPU time; between %v and %v of user mode", low, high, foretold.low, foretold.high)
 	}
 	for name, change := range map[string]func(*Input){
 		"hardly any":        func(in *Input) { in.Modes.Kernel = 1e7 },
-		"too short to tell": func(in *Input) { in.Modes = Modes{User: 1e7, Kernel: 3e7} },
+		"too short to tell": func(in *Input) { in.Modes = target.Modes{User: 1e7, Kernel: 3e7} },
 		"counted":           func(in *Input) { in.Clock.Unit = sampler.Instructions },
 	} {
 		in := in
 		change(&in)
 		s := NewStage(in)
-		if s.settleRates(); s.modes.inUser() != 1 || s.Rates.Mean() != s.Rates.perUser() {
-			t.Errorf("%s: %v of the time is user mode", name, s.modes.inUser())
+		if s.settleRates(); s.Rates.modes.inUser() != 1 || s.Rates.Mean() != s.Rates.perUser() {
+			t.Errorf("%s: %v of the time is user mode", name, s.Rates.modes.inUser())
 		}
 	}
 

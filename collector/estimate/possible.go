@@ -104,7 +104,8 @@ func (r *Rates) probed() (m, e float64) {
 		low, high := r.interval()
 		e = min(rateRange{low, high}.spread(), math.Hypot(alone/math.Sqrt(float64(n)), r.sharedError()))
 	}
-	return math.Log(r.found()) + r.paging, math.Hypot(e, r.pagingOff)
+	paging, off := r.modes.paging()
+	return math.Log(r.found()) + paging, math.Hypot(e, off)
 }
 
 // manyProbes are more than may all have met one of a program's phases: of two that are half of the time each, one session in a thousand.

@@ -1,7 +1,6 @@
 package estimate
 
 import (
-	"cmp"
 	"fmt"
 	"math"
 	"slices"
@@ -17,9 +16,6 @@ const (
 	// FewestProbes there must be for the rate to be theirs, and the largest standard error
 	// that it may have: the assumed one is off by as much and more, for programs make 0.01 to 9.
 	FewestProbes, largestError = 4, 0.8
-	// passed is the standard error, in parts of the logarithm of the share in user mode, of what is in the time of probes of the system
-	// calls that they go by.
-	passed = 0.25
 	// unmetFaster is how many times as fast as the mean code is taken to be that no probe came by, as one
 	// standard error: parts of bzip2 are 4 times as fast as others.
 	unmetFaster = 3
@@ -60,10 +56,7 @@ type Rates struct {
 	overruled bool      // the model is believed against these
 	settled   float64   // the mean over time in user mode, 0 if it is Fixed
 	likely    rateRange // it is, in 95 of 100 sessions
-	user      float64   // share of the clock's time in user mode, 0: all
-	// paging is the logarithm of how many times as fast user mode is as probes say, which go by no system calls, but wait for
-	// pages; and its standard error.
-	paging, pagingOff float64
+	modes     modes     // the clock's time has the kernel's in it
 
 	local *localRates // nil where the whole's mean is all that is known
 	// whole is the mean over time by way of the local rates, 0 without these, and wholeError
@@ -94,18 +87,6 @@ func (r *Rates) Settle(flag float64, clock sampler.Clock) {
 	}
 }
 
-// spread has the rate spread over the kernel's time.
-func (r *Rates) spread(m *modes) {
-	if m.inUser() < 1 {
-		r.user, r.paging = m.user, -math.Log(1-(1-m.user)*m.faults)
-		// Some calls they do go by, as writes.
-		r.pagingOff = math.Hypot(r.paging, passed*math.Log(m.user)) * (1 - m.faults)
-	}
-}
-
-// inUser is the share of the clock's time in user mode.
-func (r *Rates) inUser() float64 { return cmp.Or(r.user, 1) }
-
 // roughly is about how many accesses a ns makes, by the rate that was given, 0, or what is possible.
 func (r *Rates) roughly(flag float64) float64 {
 	switch {
@@ -122,11 +103,11 @@ func (r *Rates) Mean() float64 {
 	if r.Fixed > 0 {
 		return r.Fixed
 	}
-	return r.settled * r.inUser()
+	return r.settled * r.modes.inUser()
 }
 
 // perUser is the mean over the time in user mode.
-func (r *Rates) perUser() float64 { return r.Mean() / r.inUser() }
+func (r *Rates) perUser() float64 { return r.Mean() / r.modes.inUser() }
 
 // found is the mean over time by the probes; there must be one.
 func (r *Rates) found() float64 {
@@ -167,7 +148,7 @@ func (r *Rates) reach() (low, high float64) {
 	case model.AssumedRate:
 		return slowestRate, fastestRate
 	case measuredRate, estimatedRate:
-		return r.likely.low * r.inUser(), r.likely.high * r.inUser()
+		return r.likely.low * r.modes.inUser(), r.likely.high * r.modes.inUser()
 	}
 	return 0, 0
 }
@@ -266,8 +247,8 @@ func (s *stage) rateCounts(p *model.Profile) {
 	if len(r.Later) > 1 {
 		p.Comments = append(p.Comments, fmt.Sprintf("access rate: %+.0f%% in the later half of what %d probes timed; were caches still cold after the hold it would be higher", 100*(Mean(r.Later)/Mean(r.Before)-1), len(r.Later)))
 	}
-	if s.modes.inUser() < 1 {
-		p.Comments = append(p.Comments, s.modes.comment(r))
+	if r.modes.inUser() < 1 {
+		p.Comments = append(p.Comments, r.modes.comment(r))
 	}
 	s.localComments(p)
 	if s.foretold != nil {

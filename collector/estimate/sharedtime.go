@@ -21,7 +21,7 @@ func (s *stage) accessesPerWall(sum Totals) PerWall {
 	if s.Clock.Counted != nil && sum.CPU > 0 {
 		w.native = sum.Clock / float64(sum.CPU)
 	}
-	w.accesses = w.native * s.touchesIn(1) * s.Rates.inUser()
+	w.accesses = w.native * s.touchesIn(1) * s.Rates.modes.inUser()
 	return w
 }
 

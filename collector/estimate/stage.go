@@ -27,9 +27,9 @@ type Input struct {
 	Unweighed    uint64  // ns, so far, in which it can't be told what a throttled source missed
 	AccessRate   float64 // as given by the user, 0: not
 	Probes       Probes
-	MeasuresRate bool   // probes are made
-	Ran          uint64 // CPU time of the target, ns
-	Modes        Modes
+	MeasuresRate bool         // probes are made
+	Ran          uint64       // CPU time of the target, ns
+	Modes        target.Modes // of that
 
 	Resident  int64              // most memory that the target had, bytes
 	Touched   int64              // and can have had in all, one after the other; 0: not known
@@ -57,7 +57,6 @@ type stage struct {
 	blind     int64 // observations whose word others may have written unseen
 	noSlot    int   // samples in whose place others of the time are watched
 	join      *sharing.Join
-	modes     modes
 	foretold  *foretold // nil where no model tells how fast the code is
 	bare      bool      // without call stacks, data and how memory is touched
 
@@ -143,10 +142,9 @@ func (s *stage) settleRates() (perSource float64) {
 			s.Rates.possible, s.Rates.modelled, s.Rates.alike = s.foretold.reach(), true, s.foretold.alike()
 		}
 	}
-	s.modes = s.newModes(s.Rates.roughly(s.AccessRate))
-	s.Rates.spread(&s.modes)
-	if s.modes.between > 0 {
-		s.Rates.possible.low /= 1 + afterCall/s.modes.between
+	s.Rates.modes = s.newModes(s.Rates.roughly(s.AccessRate))
+	if between := s.Rates.modes.between; between > 0 {
+		s.Rates.possible.low /= 1 + afterCall/between
 	}
 	s.Rates.Settle(s.AccessRate, s.Clock)
 	s.weighByCode()

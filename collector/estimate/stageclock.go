@@ -62,7 +62,7 @@ func (s *stage) waitsByRate() (w waitsByRate) {
 
 // touchesIn is how many touches of blocks there are in so many units of the clock.
 func (s *stage) touchesIn(native float64) float64 {
-	n := s.Rates.perUser() * s.modes.userTime(native)
+	n := s.Rates.perUser() * s.Rates.modes.userTime(native)
 	if s.touched > 0 {
 		n *= s.touchesPerAccess()
 	}

@@ -51,13 +51,18 @@ func (p *Process) ReadModes(now time.Duration) {
 	if now-p.modesRead < modesEvery {
 		return
 	}
+	first := p.modesRead == 0 // not before: many processes end sooner, and their start waits for nothing
 	p.modesRead = now
-	if m, ok := modesOf(p.PID); ok {
+	switch m, ok := modesOf(p.PID); {
+	case !ok:
+	case first:
+		p.modesBegan = m
+	default:
 		p.modes = m.since(p.modesBegan)
 	}
 }
 
-// Modes are those of all processes since they were first seen.
+// Modes are those of all processes since they were first read.
 func (s *Set) Modes() Modes {
 	sum := s.modesEnded
 	for _, p := range s.Alive {

@@ -38,7 +38,7 @@ type Process struct {
 	began      uint64 // CPU time when it was first seen, ns
 	Ran        uint64 // since then, when last read
 	Gone       uint64 // of it, that of threads which are no longer sampled, ns
-	modesBegan Modes  // when it was first seen
+	modesBegan Modes  // when first read
 	modes      Modes  // since then, when last read
 	modesRead  time.Duration
 	byFile     map[string][]*Mapping // mappings of files, by name
@@ -49,7 +49,6 @@ type Process struct {
 func New(pid int, l *library.Library) *Process {
 	p := &Process{PID: pid, Via: pid, library: l}
 	p.began, _ = cpuTime(pid)
-	p.modesBegan, _ = modesOf(pid)
 	return p
 }
 
