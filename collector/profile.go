@@ -165,10 +165,14 @@ func (s *holds) burstComment() string {
 func (s *holds) counts(count count) {
 	count(model.ReadAhead, uint64(s.readAhead()))
 	count(model.HoldsInSyscall, uint64(s.inSyscall))
-	ends := make(map[model.Reason]uint64)
+	ends, readTime := make(map[model.Reason]uint64), uint64(0)
 	for i := range s.made {
 		ends[model.Reason(s.made[i].End)]++
+		if s.made[i].ReadTime {
+			readTime++
+		}
 	}
+	count(model.ReadTime, readTime)
 	for end, n := range ends {
 		count(model.BurstEnded.Of(end), n)
 	}

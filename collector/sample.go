@@ -304,7 +304,7 @@ func (s *holds) decline(err error) {
 
 // tally counts what was seen in a hold.
 func (s *holds) tally(t *thread, found *ahead.Ahead) {
-	s.made = append(s.made, record.Hold{Process: t.process, TID: t.tid, At: t.since, Accesses: found.Accesses, Touches: found.Touches, Instructions: found.Instructions, End: found.End})
+	s.made = append(s.made, record.Hold{Process: t.process, TID: t.tid, At: t.since, Accesses: found.Accesses, Touches: found.Touches, Instructions: found.Instructions, End: found.End, ReadTime: found.ReadTime})
 	if found.Touches > 0 || found.Accesses == 0 { // else it is not known yet
 		s.noteOverlap(found)
 	}

@@ -108,12 +108,13 @@ func (x *bander) joint(conversion float64) error {
 		return math.Log(ratio)
 	}
 	cold := x.p.coldReach()
+	warm := min((c.coldWithin()-1)*cold, math.Log(coldSlows))
 	for k, part := range jointly {
 		var err error
 		if x.more[k], err = x.off(part, within(c.RateHigh/c.Rate), cold, conversion); err != nil {
 			return err
 		}
-		if x.less[k], err = x.off(-part, within(c.Rate/c.RateLow), 0, conversion); err != nil {
+		if x.less[k], err = x.off(-part, within(c.Rate/c.RateLow), warm, conversion); err != nil {
 			return err
 		}
 	}
@@ -130,7 +131,7 @@ func (x *bander) off(part, rate, cold, conversion float64) ([]float64, error) {
 	by := func(within float64) float64 { return part * within * within / all }
 	q := x.p
 	if cold > 0 {
-		q = q.colder(1 - by(cold)/cold)
+		q = q.colder(1 - by(cold)/x.p.coldReach())
 	}
 	if rate > 0 {
 		q = q.atRate(math.Exp(by(rate)))

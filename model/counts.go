@@ -64,6 +64,7 @@ const (
 	TicksInKernel   CountName = "ticks of the source in the kernel"
 	TicksNoMemory   CountName = "ticks of the source without a memory access"
 	ReadAhead       CountName = "accesses read ahead"
+	ReadTime        CountName = "bursts that read the processor's clock, whose time there is a guess"
 	NoSlot          CountName = "samples without a slot, in whose place others of the time are watched"
 	NoReuseLeft     CountName = "observations that can have no reuse, their thread or memory being gone"
 	Unsmeared       CountName = "timed reuses near the clock's resolution, placed by their distribution without the traps' noise"

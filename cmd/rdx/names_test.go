@@ -181,18 +181,25 @@ func TestJITOfEach(t *testing.T) {
 	}
 }
 
-// Time in the vdso counts as what it is: nearly nothing of it is lost.
+// Time in the vdso counts as what it is: nearly nothing of it is lost, and reading ahead goes on behind where it reads the
+// processor's clock.
 func TestVDSOTime(t *testing.T) {
 	needRoot(t)
 	p := target(t, compile(t, "clock"))
-	var observed, lost int64
+	var observed, lost, bursts int64
+	var done, clocked int
 	bySessions(t, "samples", func() bool {
 		profile := attach(t, p.pid, "-d", "500ms").profile()
+		clocked += countOf(profile, model.ReadTime)
+		done += countOf(profile, model.BurstEnded.Of("accesses done"))
 		_, n := useNames(profile)
 		observed += n
 		for _, c := range profile.Counts {
 			if model.LostBecause.Has(c.Name) {
 				lost += c.N
+			}
+			if model.BurstEnded.Has(c.Name) {
+				bursts += c.N
 			}
 		}
 		return observed+lost > 200
@@ -200,5 +207,8 @@ func TestVDSOTime(t *testing.T) {
 	p.end()
 	if lost > observed/5 {
 		t.Errorf("%d lost of %d", lost, observed+lost)
+	}
+	if done < int(bursts)*9/10 || clocked < done*9/10 {
+		t.Errorf("of %d bursts %d came to their end, %d read the clock", bursts, done, clocked)
 	}
 }

@@ -14,13 +14,15 @@ import (
 //	t = n/rate + w fp(n),
 //
 // where fp(n) is how many blocks n accesses touch, but no more than the second cache has, as what is farther is fetched from the
-// last one at any time; and w what fetching one of them again takes on average.
+// last one at any time; and w what fetching one of them again takes on average. The kernel comes by lines of its own: of what it takes as
+// many as the program in that time.
 type coldCaches struct {
 	each     float64 // w, in ns
 	within   float64 // the factor within which that is known, with 95 %
 	laps     int     // that tell it, 0 if the processor's model does
 	most     float64 // blocks of the second cache
 	footfall *model.SSX
+	modes    *modes
 }
 
 // coldShare of a fetch from the last cache is what a line costs that is touched again after a hold: some are still in the second cache
@@ -33,7 +35,7 @@ func (s *stage) newColdCaches(q *model.Profile, f *foretold) *coldCaches {
 	if err != nil {
 		return nil
 	}
-	c := &coldCaches{each: coldShare * f.coldLine(), within: coldWithin, most: math.Inf(1), footfall: fp}
+	c := &coldCaches{each: coldShare * f.coldLine(), within: coldWithin, most: math.Inf(1), footfall: fp, modes: &s.Rates.modes}
 	if each, within, ok := coldByLaps(s.Laps, f, &q.Clock, c.each); ok {
 		c.each, c.within, c.laps = each, within, len(s.Laps)
 	}
@@ -63,11 +65,11 @@ func (c *coldCaches) warm(ns, before float64) float64 {
 	if c == nil || !(ns > 0) || !(before > 1) {
 		return before
 	}
-	perNS := before / ns
+	perNS, all := before/ns, ns/c.modes.userTime(ns)
 	low, high := 0.0, before
 	for range 40 {
 		n := (low + high) / 2
-		blocks, _ := c.footfall.Mean(uint64(math.Round(max(n, 1))))
+		blocks, _ := c.footfall.Mean(uint64(math.Round(max(all*n, 1))))
 		if n/perNS+c.each*min(blocks, c.most) > ns {
 			high = n
 		} else {

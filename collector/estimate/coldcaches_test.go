@@ -19,7 +19,7 @@ func TestColdCaches(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := &coldCaches{each: 3, most: math.Inf(1), footfall: fp}
+	c := &coldCaches{each: 3, most: math.Inf(1), footfall: fp, modes: &modes{}}
 	for _, want := range []float64{100, 1000} {
 		if got := c.warm(2.5*want, 2.5*want); math.Abs(got-want) > 0.04*want {
 			t.Errorf("%.0f ns: %.0f touches, want %.0f", 2.5*want, got, want)
@@ -36,6 +36,11 @@ func TestColdCaches(t *testing.T) {
 		if got := c.warm(ns, ns); math.Abs(got-want) > 0.04*want {
 			t.Errorf("%.0f ns with a cache of 100 blocks: %.0f touches, want %.0f", ns, got, want)
 		}
+	}
+	// Of a program that is in the kernel for three quarters of its time, the kernel comes by as many lines in as much time.
+	c.most, c.modes = math.Inf(1), &modes{user: 0.25}
+	if got := c.warm(7*100, 7*100); math.Abs(got-100) > 4 {
+		t.Errorf("with the kernel: %.0f touches, want 100", got)
 	}
 	if got := (*coldCaches)(nil).warm(10, 20); got != 20 {
 		t.Errorf("without: %v", got)

@@ -22,6 +22,7 @@ type Hold struct {
 	// Instructions that were read for them.
 	Instructions int
 	End          string          // why no more were, such as SystemCall
+	ReadTime     bool            // the processor's clock was read on the way, and taken to be what it may be
 	Window       *Window         // how memory was touched; nil: not known
 	Times        *pipeline.Times // how long the processor is foretold to take for it; nil: not known
 	Joined       bool            // it was kept to be joined with those of other threads

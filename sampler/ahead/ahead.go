@@ -172,6 +172,7 @@ func (l *Locator) Read(pid, tid int, w Window, pick func(n int) int) (Ahead, err
 	registers := clock.Monotonic()
 	l.spent.Registers = registers - began
 	l.machine.Start(&l.regs, &l.memory)
+	l.machine.SetTime(processorTime())
 	l.prefetch(registers)
 	l.log.reset(w.Block)
 	l.opens.reset()
@@ -182,7 +183,7 @@ func (l *Locator) Read(pid, tid int, w Window, pick func(n int) int) (Ahead, err
 	if len(l.log.all) == 0 {
 		return l.operand(end, pick)
 	}
-	ahead := Ahead{Accesses: len(l.log.all), Instructions: instructions, End: ending(end)}
+	ahead := Ahead{Accesses: len(l.log.all), Instructions: instructions, End: ending(end), ReadTime: l.machine.Time().Read}
 	var u use
 	if open {
 		u = l.opens.choose(pick).use(&l.log, pick)

@@ -31,6 +31,7 @@ type Checkpoint struct {
 	data     []byte
 	heat     map[uint64]float64 // of writable pages: how often ways came by them, the last ones most
 	regs     registers
+	ticks    uint64 // of the processor's clock, when the thread was held
 	machine  *machine
 	memory   targetMemory
 	space    space
@@ -173,6 +174,7 @@ func (c *Checkpoint) Take(l *Locator, tid int) error {
 		return &Declined{Reason: errUserfault.Error()}
 	}
 	c.regs = l.regs
+	c.ticks = processorTime()
 	if err := c.regs.LoadVector(&c.regs.Vector); err != nil {
 		return &Declined{Reason: "registers not readable"}
 	}
@@ -307,6 +309,7 @@ func (c *Checkpoint) Replay(stamps []sampler.Stamp, usual, fast float64) (r Repl
 	}
 	m := c.machine
 	m.Start(&c.regs, c)
+	m.SetTime(c.ticks)
 	m.Recycle()
 	met := newMeetings(stamps)
 	met.usual, met.fast = usual, fast

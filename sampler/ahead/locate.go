@@ -72,6 +72,8 @@ type Ahead struct {
 	// End says why reading ahead ended: "accesses done" if nothing was in
 	// the way.
 	End string
+	// ReadTime says that the processor's clock was read on the way: what it was taken to be is a guess.
+	ReadTime bool
 }
 
 // Accessing is the instruction that made an access.

@@ -53,3 +53,38 @@ type Halt struct {
 	Cause Cause
 	Err   error
 }
+
+// Time is what a burst takes the processor's clock to be: what the thread will find is not known ahead, but where it goes
+// seldom hangs on it.
+type Time struct {
+	// Ticks is the clock at Start; it goes on by one an instruction. 0: a burst ends where the clock is read.
+	Ticks uint64
+	// Read says that the burst has come by an instruction that reads the clock.
+	Read bool
+}
+
+// SetTime says what the clock is at Start, for the bursts to come until it is told anew.
+func (m *Machine) SetTime(ticks uint64) { m.time = Time{Ticks: ticks} }
+
+// Time is what the clock was taken to be.
+func (m *Machine) Time() Time { return m.time }
+
+// Now is the clock after so many instructions since Start.
+func (t *Time) Now(instructions int) uint64 {
+	if t.Ticks == 0 {
+		panic(Halt{Cause: Unsupported})
+	}
+	t.Read = true
+	return t.Ticks + uint64(instructions)
+}
+
+func rdtsc(m *Machine, _ *inst) {
+	now := m.time.Now(m.ran + m.done)
+	m.r[RAX], m.r[RDX] = now&0xffffffff, now>>32
+}
+
+// rdtscp says that the thread runs on processor 0, which the clocks of the vDSO do not look at.
+func rdtscp(m *Machine, in *inst) {
+	rdtsc(m, in)
+	m.r[RCX] = 0
+}

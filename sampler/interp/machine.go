@@ -38,6 +38,9 @@ type Machine struct {
 	max      int // of the current Run
 	done     int
 
+	time Time
+	ran  int // instructions of the Runs before, since Start
+
 	follows bool
 	path    []uint64 // instructions of the current Run, if it is followed
 
@@ -74,6 +77,7 @@ func (m *Machine) setRegs(regs *Regs) {
 	m.rip, m.flags = regs.RIP, regs.Flags
 	m.segBase = [4]uint64{0, regs.FSBase, regs.GSBase, 0}
 	m.loader = regs.LoadVector
+	m.ran, m.time.Read = 0, false
 	m.vecOK, m.exLost = false, false
 	if m.loader == nil {
 		m.vec = regs.Vector
@@ -140,6 +144,7 @@ func (m *Machine) Run(limit Limit) (end End) {
 	m.accStart, m.done, m.max = len(m.acc), 0, len(m.acc)+limit.Accesses
 	defer func() {
 		end.Instructions = m.done
+		m.ran += m.done
 		if m.appends {
 			m.base += m.done
 		}

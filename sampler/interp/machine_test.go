@@ -572,3 +572,38 @@ func TestRandomBytes(t *testing.T) {
 	}
 	t.Logf("%d bursts", n)
 }
+
+// What the clock is taken to be goes on with the instructions, and is the same again, however far each Run goes.
+func TestTime(t *testing.T) {
+	const start = 1<<33 + 7
+	r, mem := target(t, "90 0f31 48c1e220 4809d0 488903 9090 0f01f9 48c1e220 4809d0 48894308 90")
+	read := func(m *Machine, each int) (first, second, aux uint64) {
+		for range 12 / each {
+			if end := m.Run(Limit{Accesses: 100, Instructions: each}); end.Cause != InstructionLimit {
+				t.Fatalf("%+v", end)
+			}
+		}
+		first, _ = m.Held(dataBase, 8)
+		second, _ = m.Held(dataBase+8, 8)
+		return first, second, m.r[RCX]
+	}
+	r.GPR[RCX] = 99
+	m := New()
+	m.Start(r, mem)
+	m.SetTime(start)
+	if m.Time().Read {
+		t.Error("was read before it was")
+	}
+	for _, each := range []int{12, 1, 4} {
+		if first, second, aux := read(m, each); first != start+1 || second != start+7 || aux != 0 || !m.Time().Read {
+			t.Errorf("by %d: %d, %d after the start, processor %d, %+v", each, first-start, second-start, aux, m.Time())
+		}
+		if m.Rewind(r); m.Time().Read {
+			t.Error("was read, after going back")
+		}
+	}
+	m.SetTime(0)
+	if end := m.Run(Limit{Accesses: 100, Instructions: 12}); end.Cause != Unsupported || end.Op != "rdtsc" || m.Time().Read {
+		t.Errorf("without a time: %+v", end)
+	}
+}

@@ -12,8 +12,11 @@ func (d *decoder) twoByte(op byte) bool {
 		case d.peek() == 0xd0 && d.pp == 0:
 			d.byte()
 			in.fn = xgetbv
+		case d.peek() == 0xf9 && d.pp == 0:
+			d.byte()
+			in.fn = rdtscp
 		}
-		return true // rdtscp, swapgs, ...: not supported
+		return true // swapgs, ...: not supported
 	case op == 0x05:
 		in.fn = enterKernel
 	case op == 0x0b:
@@ -27,8 +30,10 @@ func (d *decoder) twoByte(op byte) bool {
 		}
 		in.mem = false
 		in.fn = nop
-	case op == 0x31, op == 0xa2:
-		return true // rdtsc, cpuid: not to be known ahead
+	case op == 0x31:
+		in.fn = rdtsc
+	case op == 0xa2:
+		return true // cpuid: not to be known ahead
 	case op&0xf0 == 0x40:
 		if d.pp > 1 {
 			return false

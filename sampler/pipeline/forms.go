@@ -43,6 +43,7 @@ const (
 	locked    = 18
 	fence     = 30
 	pause     = 80 // 40 to 140
+	readClock = 30 // 25 to 60
 	slowX87   = 60
 	stringCmp = 10
 )
@@ -143,6 +144,8 @@ func (f *form) timing(name string) {
 		f.latency = fence
 	case isOneOf(name, "PAUSE"):
 		f.stalls = pause
+	case isOneOf(name, "RDTSC", "RDTSCP"):
+		f.stalls = readClock
 	case begins(name, "MOV") || isOneOf(name, "LEA", "POP", "PUSH", "LDDQU"):
 		f.latency = move
 	}

@@ -38,6 +38,9 @@ type Machine struct {
 	max      int // of the current Run
 	done     int
 
+	time interp.Time
+	ran  int // instructions of the Runs before, since Start
+
 	waypoints interp.Waypoints
 }
 
@@ -72,6 +75,7 @@ func (m *Machine) setRegs(regs *Regs) {
 	m.tpidr, m.dczid = regs.TPIDR, regs.DCZID
 	m.exclusiveSize = 0 // the exception that stopped the thread has cleared the monitor
 	m.loader = regs.LoadVector
+	m.ran, m.time.Read = 0, false
 	m.vecOK, m.exLost = false, false
 	if m.loader == nil {
 		m.vec = regs.Vector
@@ -90,6 +94,12 @@ func (m *Machine) Regs(regs *Regs) {
 		regs.Vector, regs.LoadVector = m.vec, nil
 	}
 }
+
+// SetTime says what CNTVCT_EL0 is at Start, for the bursts to come until it is told anew.
+func (m *Machine) SetTime(ticks uint64) { m.time = interp.Time{Ticks: ticks} }
+
+// Time is what the clock was taken to be.
+func (m *Machine) Time() interp.Time { return m.time }
 
 // Waypoints are where Runs end, with Arrived.
 func (m *Machine) Waypoints() *interp.Waypoints { return &m.waypoints }
@@ -167,6 +177,7 @@ func (m *Machine) Run(limit interp.Limit) (end interp.End) {
 	m.accStart, m.done, m.max = len(m.acc), 0, len(m.acc)+limit.Accesses
 	defer func() {
 		end.Instructions = m.done
+		m.ran += m.done
 		if m.appends {
 			m.base += m.done
 		}
