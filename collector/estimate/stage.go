@@ -143,9 +143,7 @@ func (s *stage) settleRates() (perSource float64) {
 		}
 	}
 	s.Rates.modes = s.newModes(s.Rates.roughly(s.AccessRate))
-	if between := s.Rates.modes.between; between > 0 {
-		s.Rates.possible.low /= 1 + afterCall/between
-	}
+	s.Rates.possible.low /= s.Rates.modes.cold()
 	s.Rates.Settle(s.AccessRate, s.Clock)
 	s.weighByCode()
 	s.weighByOverlap()
