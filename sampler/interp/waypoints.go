@@ -28,9 +28,6 @@ func (s *Waypoints) Set(all []Waypoint) {
 	}
 }
 
-// Which is the number of the one that ended the last Run.
-func (s *Waypoints) Which() int { return s.which }
-
 // Others is how many registers were not those of one of the waypoints when the last Run ended, of no more than one too many; false
 // if it is elsewhere.
 func (s *Waypoints) Others(i int) (n int, here bool) {
