@@ -101,14 +101,7 @@ func (x *bander) measure(o CurveOptions) error {
 // joint finds more and less. conversion is the logarithm within which distances are known, with 95 %.
 func (x *bander) joint(conversion float64) error {
 	c := &x.p.Clock
-	within := func(ratio float64) float64 {
-		if !(ratio > 1) || math.IsInf(ratio, 1) {
-			return 0
-		}
-		return math.Log(ratio)
-	}
-	cold := x.p.coldReach()
-	warm := min((c.coldWithin()-1)*cold, math.Log(coldSlows))
+	cold, warm := x.p.coldReach(), x.p.warmReach()
 	for k, part := range jointly {
 		var err error
 		if x.more[k], err = x.off(part, within(c.RateHigh/c.Rate), cold, conversion); err != nil {
@@ -159,6 +152,19 @@ func (p *Profile) coldReach() float64 {
 		return 0
 	}
 	return sum / all
+}
+
+// warmReach is how much shorter it may be, were as much of it cold caches as may be.
+func (p *Profile) warmReach() float64 {
+	return min((p.Clock.coldWithin()-1)*p.coldReach(), math.Log(coldSlows))
+}
+
+// within is the logarithm of what two ends are apart by, 0 where one is not known.
+func within(ratio float64) float64 {
+	if !(ratio > 1) || math.IsInf(ratio, 1) {
+		return 0
+	}
+	return math.Log(ratio)
 }
 
 const (

@@ -184,7 +184,8 @@ func (r *DiffReport) compareCaches(before, after *model.Profile, sizes []string,
 func (r *DiffReport) comparePairs(before, after *model.Profile, by string) error {
 	type key struct{ use, reuse string }
 	type side struct {
-		records []*model.Record
+		records []*model.Record // with a value
+		timed   []*model.Record // all
 		seen    int64
 	}
 	grouped := map[key]*[2]side{}
@@ -219,13 +220,17 @@ func (r *DiffReport) comparePairs(before, after *model.Profile, by string) error
 	if ms[0].title != ms[1].title {
 		return fmt.Errorf("%s against %s (use --by)", ms[0].title, ms[1].title)
 	}
-	totals := [2][]*model.Record{}
+	totals := [2]side{}
+	keyOf := func(q *Pair) key {
+		k := key{diffName(q.Use), diffName(q.Reuse)}
+		if q.Kind == "invalidated" {
+			k.reuse = "[invalidated by] " + k.reuse
+		}
+		return k
+	}
 	for i, p := range []*model.Profile{before, after} {
 		for _, q := range Pairs(p, ms[i].Value) {
-			k := key{diffName(q.Use), diffName(q.Reuse)}
-			if q.Kind == "invalidated" {
-				k.reuse = "[invalidated by] " + k.reuse
-			}
+			k := keyOf(q)
 			g := grouped[k]
 			if g == nil {
 				g = &[2]side{}
@@ -233,25 +238,66 @@ func (r *DiffReport) comparePairs(before, after *model.Profile, by string) error
 			}
 			g[i].records = append(g[i].records, q.records...)
 			g[i].seen += q.Observations
-			totals[i] = append(totals[i], q.records...)
+			totals[i].records = append(totals[i].records, q.records...)
 		}
 	}
-	estimate := func(i int, records []*model.Record, alpha float64) model.Estimate {
-		o := []*overview{r.Before, r.After}[i]
-		return []*model.Profile{before, after}[i].PerAccess(records, ms[i].Value, o.Accesses, []*model.Profile{before, after}[i].Holds(), alpha)
+	var ends [2]func(*model.Record) (short, long float64)
+	for i, p := range []*model.Profile{before, after} {
+		if ends[i], err = endsOf(p, ms[i].Value); err != nil {
+			return err
+		}
+		for _, q := range Pairs(p, func(r *model.Record) float64 { return r.Accesses }) {
+			if g := grouped[keyOf(q)]; g != nil {
+				g[i].timed = append(g[i].timed, q.records...)
+			}
+			totals[i].timed = append(totals[i].timed, q.records...)
+		}
 	}
-	r.Total = changeOf(estimate(0, totals[0], 0.05), estimate(1, totals[1], 0.05))
+	estimate := func(i int, s *side, alpha float64) model.Estimate {
+		o, p := []*overview{r.Before, r.After}[i], []*model.Profile{before, after}[i]
+		e := p.PerAccess(s.records, ms[i].Value, o.Accesses, p.Holds(), alpha)
+		return reaching(e, s.timed, ends[i], o.Accesses)
+	}
+	r.Total = changeOf(estimate(0, &totals[0], 0.05), estimate(1, &totals[1], 0.05))
 	r.All = len(grouped)
 	for k, g := range grouped {
 		alpha := 0.05 / float64(r.All) // Bonferroni: one wrong star in 20 whole lists
 		p := &diffPair{Use: k.use, Reuse: k.reuse, Seen: [2]int64{g[0].seen, g[1].seen}, records: [2][]*model.Record{g[0].records, g[1].records}}
-		p.changedShare = changeOf(estimate(0, g[0].records, alpha), estimate(1, g[1].records, alpha))
+		p.changedShare = changeOf(estimate(0, &g[0], alpha), estimate(1, &g[1], alpha))
 		r.Pairs = append(r.Pairs, p)
 	}
 	slices.SortFunc(r.Pairs, func(a, b *diffPair) int {
 		return cmp.Or(cmp.Compare(math.Abs(b.Change.Value), math.Abs(a.Change.Value)), strings.Compare(a.Use, b.Use), strings.Compare(a.Reuse, b.Reuse))
 	})
 	return nil
+}
+
+// endsOf is each record's value were distances as short and as long as the profile's clock leaves possible.
+func endsOf(p *model.Profile, value func(*model.Record) float64) (func(*model.Record) (short, long float64), error) {
+	short, long, err := p.Ends()
+	if err != nil {
+		return nil, err
+	}
+	at := make(map[*model.Record]int, len(p.Records))
+	for i := range p.Records {
+		at[&p.Records[i]] = i
+	}
+	return func(r *model.Record) (float64, float64) {
+		i := at[r]
+		return value(&short.Records[i]), value(&long.Records[i])
+	}, nil
+}
+
+// reaching is the estimate with a band that also has what the records come to at these ends.
+func reaching(e model.Estimate, records []*model.Record, ends func(*model.Record) (short, long float64), accesses float64) model.Estimate {
+	var short, long float64
+	for _, r := range records {
+		s, l := ends(r)
+		short, long = short+s/accesses, long+l/accesses
+	}
+	e.Low = e.Value - math.Hypot(e.Value-e.Low, max(e.Value-min(short, long), 0))
+	e.High = e.Value + math.Hypot(e.High-e.Value, max(max(short, long)-e.Value, 0))
+	return e
 }
 
 // isCache says whether a profile has a cache of that name.
