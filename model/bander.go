@@ -27,6 +27,8 @@ type bander struct {
 	cool      []float64               // were it not, or by less
 	more      [len(jointly)][]float64 // were rate, caches after holds and conversion off together, so far that there are most misses
 	less      [len(jointly)][]float64 // and fewest
+
+	cold float64 // the profile's coldReach
 }
 
 // jointly is how far, of their 95 %, errors that make distances longer or shorter are off together. Where reuses are by one distance,
@@ -100,14 +102,14 @@ func (x *bander) measure(o CurveOptions) error {
 
 // joint finds more and less. conversion is the logarithm within which distances are known, with 95 %.
 func (x *bander) joint(conversion float64) error {
-	c := &x.p.Clock
-	cold, warm := x.p.coldReach(), x.p.warmReach()
+	shorter, longer := x.p.reaches()
+	x.cold = longer.cold
 	for k, part := range jointly {
 		var err error
-		if x.more[k], err = x.off(part, within(c.RateHigh/c.Rate), cold, conversion); err != nil {
+		if x.more[k], err = x.off(part, longer, conversion); err != nil {
 			return err
 		}
-		if x.less[k], err = x.off(-part, within(c.Rate/c.RateLow), warm, conversion); err != nil {
+		if x.less[k], err = x.off(-part, shorter, conversion); err != nil {
 			return err
 		}
 	}
@@ -116,18 +118,18 @@ func (x *bander) joint(conversion float64) error {
 
 // off is the miss ratios by the stationary conversion where the errors, as logarithms of a distance, are such a part of what they are
 // with 95 % in the direction in which all together are likeliest to be as far off.
-func (x *bander) off(part, rate, cold, conversion float64) ([]float64, error) {
-	all := math.Sqrt(rate*rate + cold*cold + conversion*conversion)
+func (x *bander) off(part float64, r reach, conversion float64) ([]float64, error) {
+	all := r.with(conversion)
 	if all == 0 {
 		return x.base, nil
 	}
 	by := func(within float64) float64 { return part * within * within / all }
 	q := x.p
-	if cold > 0 {
-		q = q.colder(1 - by(cold)/x.p.coldReach())
+	if r.cold > 0 {
+		q = q.colder(1 - by(r.cold)/x.cold)
 	}
-	if rate > 0 {
-		q = q.atRate(math.Exp(by(rate)))
+	if r.rate > 0 {
+		q = q.atRate(math.Exp(by(r.rate)))
 	}
 	return x.longer(q, math.Exp(by(conversion)))
 }
@@ -154,9 +156,19 @@ func (p *Profile) coldReach() float64 {
 	return sum / all
 }
 
-// warmReach is how much shorter it may be, were as much of it cold caches as may be.
-func (p *Profile) warmReach() float64 {
-	return min((p.Clock.coldWithin()-1)*p.coldReach(), math.Log(coldSlows))
+// reach is by how much, as logarithms, what was timed may be off in one direction, with 95 %: by the rate, and by what caches cost that are
+// cold after a hold.
+type reach struct{ rate, cold float64 }
+
+// with is how far it may be off where the conversion may be, too.
+func (r reach) with(conversion float64) float64 {
+	return math.Sqrt(r.rate*r.rate + r.cold*r.cold + conversion*conversion)
+}
+
+// reaches are by how much it may be shorter, and longer.
+func (p *Profile) reaches() (shorter, longer reach) {
+	c, cold := &p.Clock, p.coldReach()
+	return reach{within(c.Rate / c.RateLow), min((c.coldWithin()-1)*cold, math.Log(coldSlows))}, reach{within(c.RateHigh / c.Rate), cold}
 }
 
 // within is the logarithm of what two ends are apart by, 0 where one is not known.

@@ -65,7 +65,6 @@ func (p *Profile) Ends() (short, long *Profile, err error) {
 	if p.ExactDistances {
 		return p, p, nil
 	}
-	c := &p.Clock
 	at := func(by float64) (*Profile, error) {
 		q := p.atRate(math.Exp(by))
 		if q == p {
@@ -76,17 +75,9 @@ func (p *Profile) Ends() (short, long *Profile, err error) {
 		}
 		return q, nil
 	}
-	if short, err = at(-norm(within(c.Rate/c.RateLow), p.warmReach(), distanceError)); err == nil {
-		long, err = at(norm(within(c.RateHigh/c.Rate), p.coldReach(), distanceError))
+	shorter, longer := p.reaches()
+	if short, err = at(-shorter.with(distanceError)); err == nil {
+		long, err = at(longer.with(distanceError))
 	}
 	return short, long, err
-}
-
-// norm is the length of a vector.
-func norm(of ...float64) float64 {
-	sum := 0.0
-	for _, v := range of {
-		sum += v * v
-	}
-	return math.Sqrt(sum)
 }

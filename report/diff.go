@@ -184,11 +184,11 @@ func (r *DiffReport) compareCaches(before, after *model.Profile, sizes []string,
 func (r *DiffReport) comparePairs(before, after *model.Profile, by string) error {
 	type key struct{ use, reuse string }
 	type side struct {
-		records []*model.Record // with a value
-		timed   []*model.Record // all
+		records []*model.Record
 		seen    int64
+		ends    [2]float64 // the value at the profile's ends
 	}
-	grouped := map[key]*[2]side{}
+	pairs := map[key]*[2]side{}
 	var ms [2]metric
 	var err error
 	for i, p := range []*model.Profile{before, after} {
@@ -231,36 +231,40 @@ func (r *DiffReport) comparePairs(before, after *model.Profile, by string) error
 	for i, p := range []*model.Profile{before, after} {
 		for _, q := range Pairs(p, ms[i].Value) {
 			k := keyOf(q)
-			g := grouped[k]
+			g := pairs[k]
 			if g == nil {
 				g = &[2]side{}
-				grouped[k] = g
+				pairs[k] = g
 			}
 			g[i].records = append(g[i].records, q.records...)
 			g[i].seen += q.Observations
 			totals[i].records = append(totals[i].records, q.records...)
 		}
 	}
-	var ends [2]func(*model.Record) (short, long float64)
+	var holds [2]int64
 	for i, p := range []*model.Profile{before, after} {
-		if ends[i], err = endsOf(p, ms[i].Value); err != nil {
+		holds[i] = p.Holds()
+		short, long, err := p.Ends()
+		if err != nil {
 			return err
 		}
-		for _, q := range Pairs(p, func(r *model.Record) float64 { return r.Accesses }) {
-			if g := grouped[keyOf(q)]; g != nil {
-				g[i].timed = append(g[i].timed, q.records...)
+		for k, end := range []*model.Profile{short, long} {
+			all, total := grouped(end, ms[i].Value)
+			for _, q := range all {
+				if g := pairs[keyOf(q)]; g != nil {
+					g[i].ends[k] += q.Value
+				}
 			}
-			totals[i].timed = append(totals[i].timed, q.records...)
+			totals[i].ends[k] = total
 		}
 	}
 	estimate := func(i int, s *side, alpha float64) model.Estimate {
 		o, p := []*overview{r.Before, r.After}[i], []*model.Profile{before, after}[i]
-		e := p.PerAccess(s.records, ms[i].Value, o.Accesses, p.Holds(), alpha)
-		return reaching(e, s.timed, ends[i], o.Accesses)
+		return reaching(p.PerAccess(s.records, ms[i].Value, o.Accesses, holds[i], alpha), s.ends[0]/o.Accesses, s.ends[1]/o.Accesses)
 	}
 	r.Total = changeOf(estimate(0, &totals[0], 0.05), estimate(1, &totals[1], 0.05))
-	r.All = len(grouped)
-	for k, g := range grouped {
+	r.All = len(pairs)
+	for k, g := range pairs {
 		alpha := 0.05 / float64(r.All) // Bonferroni: one wrong star in 20 whole lists
 		p := &diffPair{Use: k.use, Reuse: k.reuse, Seen: [2]int64{g[0].seen, g[1].seen}, records: [2][]*model.Record{g[0].records, g[1].records}}
 		p.changedShare = changeOf(estimate(0, &g[0], alpha), estimate(1, &g[1], alpha))
@@ -272,31 +276,10 @@ func (r *DiffReport) comparePairs(before, after *model.Profile, by string) error
 	return nil
 }
 
-// endsOf is each record's value were distances as short and as long as the profile's clock leaves possible.
-func endsOf(p *model.Profile, value func(*model.Record) float64) (func(*model.Record) (short, long float64), error) {
-	short, long, err := p.Ends()
-	if err != nil {
-		return nil, err
-	}
-	at := make(map[*model.Record]int, len(p.Records))
-	for i := range p.Records {
-		at[&p.Records[i]] = i
-	}
-	return func(r *model.Record) (float64, float64) {
-		i := at[r]
-		return value(&short.Records[i]), value(&long.Records[i])
-	}, nil
-}
-
-// reaching is the estimate with a band that also has what the records come to at these ends.
-func reaching(e model.Estimate, records []*model.Record, ends func(*model.Record) (short, long float64), accesses float64) model.Estimate {
-	var short, long float64
-	for _, r := range records {
-		s, l := ends(r)
-		short, long = short+s/accesses, long+l/accesses
-	}
-	e.Low = e.Value - math.Hypot(e.Value-e.Low, max(e.Value-min(short, long), 0))
-	e.High = e.Value + math.Hypot(e.High-e.Value, max(max(short, long)-e.Value, 0))
+// reaching is the estimate with a band that also has what it is at two ends.
+func reaching(e model.Estimate, ends ...float64) model.Estimate {
+	e.Low = e.Value - math.Hypot(e.Value-e.Low, max(e.Value-slices.Min(ends), 0))
+	e.High = e.Value + math.Hypot(e.High-e.Value, max(slices.Max(ends)-e.Value, 0))
 	return e
 }
 

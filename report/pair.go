@@ -69,13 +69,26 @@ type Pair struct {
 // Pairs groups a profile's records and sorts them by value, greatest first.
 // Those without any value are left out.
 func Pairs(p *model.Profile, value func(*model.Record) float64) []*Pair {
+	all, total := grouped(p, value)
+	slices.SortStableFunc(all, func(a, b *Pair) int {
+		return cmp.Or(cmp.Compare(b.Value, a.Value), cmp.Compare(b.Observations, a.Observations), cmp.Compare(a.Use.Function, b.Use.Function), cmp.Compare(a.Use.Line, b.Use.Line))
+	})
+	sum := 0.0
+	for _, q := range all {
+		sum += q.Value
+		q.Share, q.Cumulative = q.Value/total, sum/total
+		q.medians(p)
+	}
+	return all
+}
+
+// grouped is the pairs in no order, without what takes all of them or sorting, and the sum of their values.
+func grouped(p *model.Profile, value func(*model.Record) float64) (all []*Pair, total float64) {
 	type key struct {
 		use, reuse place
 		kind       model.Kind
 	}
 	byKey := map[key]*Pair{}
-	var all []*Pair
-	total := 0.0
 	for i := range p.Records {
 		r := &p.Records[i]
 		v := value(r)
@@ -100,16 +113,7 @@ func Pairs(p *model.Profile, value func(*model.Record) float64) []*Pair {
 		q.records = append(q.records, r)
 		total += v
 	}
-	slices.SortStableFunc(all, func(a, b *Pair) int {
-		return cmp.Or(cmp.Compare(b.Value, a.Value), cmp.Compare(b.Observations, a.Observations), cmp.Compare(a.Use.Function, b.Use.Function), cmp.Compare(a.Use.Line, b.Use.Line))
-	})
-	sum := 0.0
-	for _, q := range all {
-		sum += q.Value
-		q.Share, q.Cumulative = q.Value/total, sum/total
-		q.medians(p)
-	}
-	return all
+	return all, total
 }
 
 func (q *Pair) medians(p *model.Profile) {

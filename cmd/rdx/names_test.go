@@ -186,12 +186,11 @@ func TestJITOfEach(t *testing.T) {
 func TestVDSOTime(t *testing.T) {
 	needRoot(t)
 	p := target(t, compile(t, "clock"))
-	var observed, lost, bursts int64
-	var done, clocked int
+	var observed, lost, bursts, done, clocked int64
 	bySessions(t, "samples", func() bool {
 		profile := attach(t, p.pid, "-d", "500ms").profile()
-		clocked += countOf(profile, model.ReadTime)
-		done += countOf(profile, model.BurstEnded.Of("accesses done"))
+		clocked += profile.CountOf(model.ReadTime)
+		done += profile.CountOf(model.BurstEnded.Of("accesses done"))
 		_, n := useNames(profile)
 		observed += n
 		for _, c := range profile.Counts {
@@ -208,7 +207,7 @@ func TestVDSOTime(t *testing.T) {
 	if lost > observed/5 {
 		t.Errorf("%d lost of %d", lost, observed+lost)
 	}
-	if done < int(bursts)*9/10 || clocked < done*9/10 {
+	if done < bursts*9/10 || clocked < done*9/10 {
 		t.Errorf("of %d bursts %d came to their end, %d read the clock", bursts, done, clocked)
 	}
 }

@@ -11,8 +11,8 @@
 // A burst ends when the accesses asked for are done, at a system call, at an
 // instruction whose result cannot be known ahead, as it depends on more than the
 // thread (cpuid, rdrand; the processor's clock, if SetTime does not say what to take
-// it for), and at anything that would fault. The instruction it ended at has not been executed; Regs is the state
-// before it.
+// it for), and at anything that would fault. The instruction it ended at has not been
+// executed; Regs is the state before it.
 //
 // What only computes does not end a burst. Floating point and what processors
 // differ in (estimates, transcendental functions, 16-bit floats) is run natively,

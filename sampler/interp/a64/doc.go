@@ -9,8 +9,8 @@
 // EOR3, BCAX, RAX1, XAR and dot products. SVE, SME, half precision, estimates
 // (FRECPE, FRSQRTE and their steps), complex numbers, SQRDMLAH, SHA-512, SM3, SM4, memory
 // tagging and memory copy instructions end the burst and are counted by mnemonic; so does what
-// cannot be known ahead: CNTVCT_EL0, if SetTime does not say what to take it for, registers that the kernel emulates, random
-// numbers, FPSR once floating point was computed (its sticky flags are not
+// cannot be known ahead: CNTVCT_EL0, if SetTime does not say what to take it for,
+// registers that the kernel emulates, random numbers, FPSR once floating point was computed (its sticky flags are not
 // followed), arithmetic with an FPCR other than zero. An encoding that is not known
 // to be an instruction is not run.
 //
