@@ -221,7 +221,8 @@ func (a *Answer) says() string {
 	}
 	about := fmt.Sprintf("%s of its CPU time (95%% band %s to %s)", report.WholePercent(v.Memory.Value), report.WholePercent(v.Memory.Low), report.WholePercent(v.Memory.High))
 	switch {
-	case v.Memory.High-v.Memory.Low > 0.6:
+	// Of so wide a band, or one that holds next to nothing and as much as would be called bound, its middle says nothing.
+	case v.Memory.High-v.Memory.Low > 0.6 || v.Memory.Low < 0.1 && v.Memory.High > 0.4:
 		about = "perhaps bound by memory, " + report.Plural(v.Samples, "sample") + " can't tell: it waits for data " + about
 	case v.Memory.Low >= 0.3 || v.Memory.Value >= 0.5 && v.Memory.Low >= 0.2:
 		about = "bound by memory: it waits for data " + about

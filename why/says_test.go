@@ -108,3 +108,27 @@ func TestGivesIsOfKnownRatios(t *testing.T) {
 		}
 	}
 }
+
+// What the verdict says goes with all of its band.
+func TestVerdictSays(t *testing.T) {
+	for _, c := range []struct {
+		value, low, high float64
+		says             string
+	}{
+		{.15, 0, .49, "perhaps bound by memory, 6 samples can't tell"},
+		{.05, .01, .45, "perhaps bound by memory, 6 samples can't tell"},
+		{.5, .15, .8, "perhaps bound by memory, 6 samples can't tell"},
+		{.26, .13, .49, "in part bound by memory"},
+		{.3, .05, .38, "in part bound by memory"},
+		{.6, .35, .8, "bound by memory"},
+		{.1, 0, .2, "not bound by memory"},
+		{.08, .02, .3, "hardly bound by memory"},
+	} {
+		var a Answer
+		a.Verdict.Known, a.Verdict.Samples = true, 6
+		a.Verdict.Memory.Value, a.Verdict.Memory.Low, a.Verdict.Memory.High = c.value, c.low, c.high
+		if got := a.says(); !strings.HasPrefix(got, c.says+":") {
+			t.Errorf("%v [%v, %v]: %s", c.value, c.low, c.high, got)
+		}
+	}
+}
