@@ -2,6 +2,7 @@ package estimate
 
 import (
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 
@@ -51,6 +52,29 @@ type foretoldWindow struct {
 	times *pipeline.Times
 	open  float64 // share of its accesses without a reuse in what was read ahead
 	class int
+	probed
+}
+
+// probed is how long an access takes in a hold's code, in ns, by probes that came by it; off is the standard error of that, as a logarithm.
+type probed struct{ ns, off float64 }
+
+// part is how much of what a window takes goes by its probes, 0 without, as a weight of logarithms: each counts by its error.
+func (p probed) part() float64 {
+	if p.ns == 0 {
+		return 0
+	}
+	return modelError * modelError / (modelError*modelError + p.off*p.off)
+}
+
+// error is the standard error of what a window takes, as a logarithm.
+func (p probed) error() float64 { return math.Sqrt(1-p.part()) * modelError }
+
+// toward is what a window takes where the model says that it takes ns.
+func (p probed) toward(ns float64) float64 {
+	if part := p.part(); part > 0 {
+		return ns * math.Pow(p.ns/ns, part)
+	}
+	return ns
 }
 
 // perAccess is how long an access takes, in ns, where misses are so many times what they are taken to be.
@@ -69,7 +93,7 @@ func (f *foretold) perAccess(w foretoldWindow, times float64) float64 {
 		}
 		from.add(float64(rest)/cold, c.origins[0].ofCold(open))
 	}
-	return w.times.Elapsed(from) / float64(w.times.Accesses)
+	return w.toward(w.times.Elapsed(from) / float64(w.times.Accesses))
 }
 
 // ofCold is what part of the cold lines comes from each level, of which there are so many times fewer than accesses.
@@ -89,16 +113,22 @@ func (l *levels) add(part float64, others levels) {
 	}
 }
 
-// near is how long it takes if nothing is waited for.
-func (w foretoldWindow) near() float64 { return w.times.Near / float64(w.times.Accesses) }
+// near is how long it takes if nothing is waited for, of all that it takes.
+func (w foretoldWindow) near(all float64) float64 {
+	return min(w.times.Near/float64(w.times.Accesses), all)
+}
 
 // newForetold is of the holds for which the model told, nil if there are none.
 func (s *stage) newForetold() *foretold {
 	f := foretoldOf(make(map[int]foretoldWindow))
 	f.heads = s.newHeads()
+	probed := s.probedHolds()
 	for hold, w := range s.windowTimes() {
 		if t := s.Holds[hold-1].Times; t != nil && t.Accesses > 0 && t.Near > 0 {
-			f.windows[hold] = foretoldWindow{times: t, open: w.open}
+			f.windows[hold] = foretoldWindow{times: t, open: w.open, probed: probed[hold]}
+			if x := f.heads[hold]; x != nil {
+				x.probed = probed[hold]
+			}
 		}
 	}
 	if len(f.windows) < leastForetold {
@@ -159,13 +189,28 @@ func (f *foretold) settleBetween(least, most []origins) {
 	if open := f.openShare(); open > 0 && mostOpen > 0 && leastOpen > 0 {
 		f.misplaced = max(mostOpen/open, open/mostOpen, leastOpen/open, open/leastOpen)
 	}
-	f.within = waitWithin
+	f.within = f.waitsWithin()
 	switch _, wait := f.plain(); {
 	case wait > 0 && shortest > 0:
-		f.within = math.Exp(math.Hypot(math.Log(waitWithin), math.Log(max(longest/wait, wait/shortest))))
+		f.within = math.Exp(math.Hypot(math.Log(f.within), math.Log(max(longest/wait, wait/shortest))))
 	case wait > 0:
 		f.within = 0
 	}
+}
+
+// waitsWithin is the factor within which waits are known, where lines come from aside: what is waited for in code that probes came by is
+// known by these.
+func (f *foretold) waitsWithin() float64 {
+	var off, all float64
+	for _, w := range f.windows {
+		perAccess := f.perAccess(w, 1)
+		waits := (perAccess - w.near(perAccess)) / perAccess
+		off, all = off+waits*w.error()/modelError, all+waits
+	}
+	if all == 0 {
+		return waitWithin
+	}
+	return math.Pow(waitWithin, off/all)
 }
 
 // towards is such a part of the way from some to others.
@@ -220,9 +265,20 @@ func (f *foretold) rate() (mean, off float64) {
 	return mean, math.Hypot(math.Hypot(chance, f.unsure/1.96), math.Hypot(misses, modelError))
 }
 
-// reach is the rate's 95 % interval.
+// byModel is what the model says by itself.
+func (f *foretold) byModel() *foretold {
+	g := *f
+	g.windows = maps.Clone(f.windows)
+	for hold, w := range g.windows {
+		w.probed = probed{}
+		g.windows[hold] = w
+	}
+	return &g
+}
+
+// reach is the rate's 95 % interval, by the model alone: probes tell their own.
 func (f *foretold) reach() rateRange {
-	mean, off := f.rate()
+	mean, off := f.byModel().rate()
 	by := math.Exp(1.96 * off)
 	return rateRange{mean / by, mean * by}
 }
@@ -245,8 +301,9 @@ func (f *foretold) plain() (plain, wait float64) {
 	var near, waits, open, n float64
 	for _, w := range f.windows {
 		perAccess := f.perAccess(w, 1)
-		near, n = near+w.near()/perAccess, n+1/perAccess
-		waits, open = waits+(perAccess-w.near())/perAccess, open+w.open/perAccess
+		plain := w.near(perAccess)
+		near, n = near+plain/perAccess, n+1/perAccess
+		waits, open = waits+(perAccess-plain)/perAccess, open+w.open/perAccess
 	}
 	if open > 0 {
 		wait = waits / open
@@ -260,7 +317,9 @@ func (f *foretold) waiting(rate float64) float64 {
 	type times struct{ near, wait float64 }
 	windows := make([]times, 0, len(f.windows))
 	for _, w := range f.windows {
-		windows = append(windows, times{w.near(), f.perAccess(w, 1) - w.near()})
+		perAccess := f.perAccess(w, 1)
+		plain := w.near(perAccess)
+		windows = append(windows, times{plain, perAccess - plain})
 	}
 	at := func(factor float64) (mean, share float64) {
 		n := float64(len(windows))
@@ -377,6 +436,7 @@ func (s *stage) findForetold(p *model.Profile) *foretold {
 	if !s.timed() || s.AccessRate > 0 {
 		return nil
 	}
+	s.fitLocal()
 	f := s.newForetold()
 	if f == nil {
 		return nil
@@ -398,7 +458,7 @@ func (s *stage) findForetold(p *model.Profile) *foretold {
 // draft is the profile as it would be by what is foretold.
 func (s *stage) draft(p *model.Profile, f *foretold) *model.Profile {
 	d := newStage(s.Input.Apart(), s.join)
-	d.foretold, d.bare = f, true
+	d.foretold, d.bare, d.Rates.codeRates = f, true, s.Rates.codeRates
 	q := &model.Profile{Caches: p.Caches, Costs: p.Costs, BinsPerOctave: p.BinsPerOctave, Resident: s.Resident, Touched: s.Touched}
 	d.fillRecords(q)
 	return q
@@ -427,7 +487,7 @@ func (f *foretold) comment() string {
 		cold, accesses = cold+float64(w.times.Cold), accesses+float64(w.times.Accesses)
 		instructions, missed = instructions+float64(w.times.Instructions), missed+float64(w.times.Missed)
 	}
-	mean, off := f.rate()
+	mean, off := f.byModel().rate()
 	from := f.from()
 	return fmt.Sprintf("access rate: a model of the processor foretells %.3g per ns, standard error %.0f%%, from %d windows of %.0f instructions and %.0f accesses, %.1f%% of them to further lines, of which %.1f%% compete for few sets, with %.0f branches foretold wrongly; of the accesses %.2f%% find their line in the second cache, %.2f%% in the third, %.2f%% in memory",
 		mean, 100*off, len(f.windows), instructions/float64(len(f.windows)), accesses/float64(len(f.windows)), 100*cold/accesses, 100*crowded/max(cold, 1), missed/float64(len(f.windows)),

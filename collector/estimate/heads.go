@@ -46,6 +46,7 @@ type heads struct {
 	each  float64         // accesses that a touch takes
 	upTo  float64         // how much of them counts: so many heads
 	class int
+	probed
 }
 
 // newHeads are of the holds of which it is known what comes when, by hold.
@@ -127,7 +128,7 @@ func (x *heads) window(h head) foretoldWindow {
 	for degree, n := range x.times.Crowded {
 		t.Crowded[degree] = int(math.Round(blocks * float64(n)))
 	}
-	return foretoldWindow{times: &t, open: h.begun / h.touches, class: x.class}
+	return foretoldWindow{times: &t, open: h.begun / h.touches, class: x.class, probed: x.probed}
 }
 
 // lasts is how long the first so many heads take, in ns.

@@ -49,7 +49,7 @@ func TestOverlap(t *testing.T) {
 		rates   Rates
 	}{
 		"accesses are counted": {true, Rates{Fixed: 1}},
-		"rates by code":        {false, Rates{Source: "measured", whole: 2}},
+		"rates by code":        {false, Rates{Source: "measured", codeRates: codeRates{whole: 2}}},
 	} {
 		s, touches := after(c.counted, c.rates)
 		if per := s.touchesPerAccess(); math.Abs(per-3.4) > 1e-9 || touches[0] != 32 || touches[1] != 8 {

@@ -58,6 +58,11 @@ type Rates struct {
 	likely    rateRange // it is, in 95 of 100 sessions
 	modes     modes     // the clock's time has the kernel's in it
 
+	codeRates
+}
+
+// codeRates are those of the code, as probes and holds tell them.
+type codeRates struct {
 	local *localRates // nil where the whole's mean is all that is known
 	// whole is the mean over time by way of the local rates, 0 without these, and wholeError
 	// its standard error as a share, but for unmet, the share of the time in holds in whose code no probe came by;

@@ -15,6 +15,9 @@ func (s *stage) ClockModel() model.Clock {
 	if s.foretold != nil {
 		misplaced = s.foretold.misplaced
 	}
+	if s.Rates.byCode() {
+		misplaced = max(misplaced, s.misplacedByCode())
+	}
 	if s.foretold != nil && s.plainNS > 0 && !s.Rates.torn { // else how long accesses wait is not known
 		within = s.foretold.within
 	}

@@ -53,7 +53,7 @@ func (s *stage) weighByWaits() {
 // weighByForetold has each hold stand for as many accesses as the model foretells.
 func (s *stage) weighByForetold() {
 	f := s.foretold
-	mean, _ := f.rate()
+	mean := f.mean()
 	for _, o := range s.Seen {
 		if w, ok := f.windows[o.Hold]; ok {
 			o.Fits = 1 / f.perAccess(w, 1) / mean
