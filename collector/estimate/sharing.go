@@ -365,6 +365,9 @@ func (m *recorder) addSums(p *model.Profile, sums map[takenKey]*takenSum) {
 	})
 	for _, k := range order {
 		s := sums[k]
+		if !(s.accesses > 0) {
+			continue // of holds of which all observations were lost, and are counted as such
+		}
 		addr := k.line*LineBytes + uint64(k.read)
 		words := model.Words{EndTID: k.writer, Address: addr}
 		r := model.Record{Kind: k.kind, Use: m.stackAt(k.process, k.tid, k.reader), TID: k.tid,
