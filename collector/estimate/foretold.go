@@ -113,9 +113,10 @@ func (l *levels) add(part float64, others levels) {
 	}
 }
 
-// near is how long it takes if nothing is waited for, of all that it takes.
-func (w foretoldWindow) near(all float64) float64 {
-	return min(w.times.Near/float64(w.times.Accesses), all)
+// split is how long an access takes, in ns, and how much of that it takes if nothing is waited for.
+func (f *foretold) split(w foretoldWindow) (all, plain float64) {
+	all = f.perAccess(w, 1)
+	return all, min(w.times.Near/float64(w.times.Accesses), all)
 }
 
 // newForetold is of the holds for which the model told, nil if there are none.
@@ -203,8 +204,8 @@ func (f *foretold) settleBetween(least, most []origins) {
 func (f *foretold) waitsWithin() float64 {
 	var off, all float64
 	for _, w := range f.windows {
-		perAccess := f.perAccess(w, 1)
-		waits := (perAccess - w.near(perAccess)) / perAccess
+		perAccess, plain := f.split(w)
+		waits := (perAccess - plain) / perAccess
 		off, all = off+waits*w.error()/modelError, all+waits
 	}
 	if all == 0 {
@@ -248,8 +249,20 @@ func (f *foretold) mean() (mean float64) {
 	return mean
 }
 
-// rate is the mean over time, in accesses per ns, with its standard error as a logarithm.
+// byModel is what the model says by itself.
+func (f *foretold) byModel() *foretold {
+	g := *f
+	g.windows = maps.Clone(f.windows)
+	for hold, w := range g.windows {
+		w.probed = probed{}
+		g.windows[hold] = w
+	}
+	return &g
+}
+
+// rate is the mean over time, in accesses per ns, with its standard error as a logarithm, by the model alone: probes tell their own.
 func (f *foretold) rate() (mean, off float64) {
+	f = f.byModel()
 	var squares, more, less float64
 	n := float64(len(f.windows))
 	for _, w := range f.windows {
@@ -265,20 +278,9 @@ func (f *foretold) rate() (mean, off float64) {
 	return mean, math.Hypot(math.Hypot(chance, f.unsure/1.96), math.Hypot(misses, modelError))
 }
 
-// byModel is what the model says by itself.
-func (f *foretold) byModel() *foretold {
-	g := *f
-	g.windows = maps.Clone(f.windows)
-	for hold, w := range g.windows {
-		w.probed = probed{}
-		g.windows[hold] = w
-	}
-	return &g
-}
-
-// reach is the rate's 95 % interval, by the model alone: probes tell their own.
+// reach is the rate's 95 % interval.
 func (f *foretold) reach() rateRange {
-	mean, off := f.byModel().rate()
+	mean, off := f.rate()
 	by := math.Exp(1.96 * off)
 	return rateRange{mean / by, mean * by}
 }
@@ -300,8 +302,7 @@ func (f *foretold) alike() bool {
 func (f *foretold) plain() (plain, wait float64) {
 	var near, waits, open, n float64
 	for _, w := range f.windows {
-		perAccess := f.perAccess(w, 1)
-		plain := w.near(perAccess)
+		perAccess, plain := f.split(w)
 		near, n = near+plain/perAccess, n+1/perAccess
 		waits, open = waits+(perAccess-plain)/perAccess, open+w.open/perAccess
 	}
@@ -317,8 +318,7 @@ func (f *foretold) waiting(rate float64) float64 {
 	type times struct{ near, wait float64 }
 	windows := make([]times, 0, len(f.windows))
 	for _, w := range f.windows {
-		perAccess := f.perAccess(w, 1)
-		plain := w.near(perAccess)
+		perAccess, plain := f.split(w)
 		windows = append(windows, times{plain, perAccess - plain})
 	}
 	at := func(factor float64) (mean, share float64) {
@@ -487,7 +487,7 @@ func (f *foretold) comment() string {
 		cold, accesses = cold+float64(w.times.Cold), accesses+float64(w.times.Accesses)
 		instructions, missed = instructions+float64(w.times.Instructions), missed+float64(w.times.Missed)
 	}
-	mean, off := f.byModel().rate()
+	mean, off := f.rate()
 	from := f.from()
 	return fmt.Sprintf("access rate: a model of the processor foretells %.3g per ns, standard error %.0f%%, from %d windows of %.0f instructions and %.0f accesses, %.1f%% of them to further lines, of which %.1f%% compete for few sets, with %.0f branches foretold wrongly; of the accesses %.2f%% find their line in the second cache, %.2f%% in the third, %.2f%% in memory",
 		mean, 100*off, len(f.windows), instructions/float64(len(f.windows)), accesses/float64(len(f.windows)), 100*cold/accesses, 100*crowded/max(cold, 1), missed/float64(len(f.windows)),

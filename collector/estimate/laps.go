@@ -90,9 +90,9 @@ func lapsOf(laps []record.Lap, f *foretold, times float64) (known []timedLap) {
 			continue
 		}
 		n := times * float64(l.Accesses)
-		each := f.perAccess(w, 1)
+		each, near := f.split(w)
 		plain := n * each
-		known = append(known, timedLap{ns: l.NS, plain: plain, waits: plain - n*w.near(each), data: float64(l.Data), code: float64(l.Code)})
+		known = append(known, timedLap{ns: l.NS, plain: plain, waits: plain - n*near, data: float64(l.Data), code: float64(l.Code)})
 	}
 	return known
 }

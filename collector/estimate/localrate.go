@@ -70,7 +70,12 @@ func (s *stage) fitLocal() {
 
 // byCode says whether the access rates of the code are known, and better than the model of the processor knows a window's.
 func (r *Rates) byCode() bool {
-	return r.Source == measuredRate && r.whole > 0 && !(r.modelled && r.localError > modelError)
+	return r.Source == measuredRate && r.knowsCode(r.modelled)
+}
+
+// knowsCode says that as far as the code goes: of a rate that is measured, where there is a model or not.
+func (r *Rates) knowsCode(modelled bool) bool {
+	return r.whole > 0 && !(modelled && r.localError > modelError)
 }
 
 // mostProbed is the share of a hold's accesses that must be of code that probes came by for them to tell of it.
@@ -85,7 +90,7 @@ const coldProbes = 0.3
 func (s *stage) probedHolds() map[int]probed {
 	r := &s.Rates
 	l := r.local
-	if l == nil || r.whole > 0 && r.localError <= modelError {
+	if l == nil || r.knowsCode(true) {
 		return nil
 	}
 	type sum struct{ all, known, ns, off float64 }
@@ -103,13 +108,14 @@ func (s *stage) probedHolds() map[int]probed {
 	}
 	out := make(map[int]probed)
 	for hold, x := range sums {
-		switch {
-		case x.known < mostProbed*x.all:
-		case l.firm > 0:
-			out[hold] = probed{x.ns / x.known, math.Hypot(math.Hypot(x.off/x.ns, l.timesOff), math.Hypot(coldProbes, r.sharedError()))}
-		default:
-			out[hold] = probed{l.mean, math.Hypot(math.Hypot(r.RelativeError(), l.timesOffMean), math.Hypot(coldProbes, r.sharedError()))}
+		if x.known < mostProbed*x.all {
+			continue
 		}
+		ns, off, legs := x.ns/x.known, x.off/x.ns, l.timesOff
+		if l.firm == 0 {
+			ns, off, legs = l.mean, r.RelativeError(), l.timesOffMean
+		}
+		out[hold] = probed{ns, math.Hypot(math.Hypot(off, legs), math.Hypot(coldProbes, r.sharedError()))}
 	}
 	return out
 }
