@@ -265,21 +265,28 @@ func (x *bander) atRate(rate float64) ([]float64, error) {
 // a hold leave of what was timed. Where that is a part s of it, and n accesses touch as many blocks as the root of n says, x times as many
 // accesses take as long:
 //
-//	s x/factor + (1-s) sqrt(x) = 1.
+//	s x/factor + (1-s) c sqrt(x) = 1,
 //
-// Of real programs more blocks are touched, which makes for less of a change.
+// where a block costs c times as much at that rate. Of real programs more blocks are touched, which makes for less of a change.
 func (p *Profile) atRate(factor float64) *Profile {
-	perNS := p.Clock.TouchRate()
+	perNS, c := p.Clock.TouchRate(), p.Clock.coldAt(factor)
 	return p.scaled(func(r *Record) float64 {
 		before := float64(r.Native) * perNS
 		if p.Clock.ColdNS == 0 || before <= float64(r.Time) {
 			return factor
 		}
 		s := float64(r.Time) / before
-		y := 2 / (1 - s + math.Sqrt((1-s)*(1-s)+4*s/factor)) // the root of x
+		cold := c * (1 - s)
+		y := 2 / (cold + math.Sqrt(cold*cold+4*s/factor)) // the root of x
 		return y * y
 	})
 }
+
+// coldLeast is what of ColdNS is left at least, at whatever rate.
+const coldLeast = 1.0 / 8
+
+// coldAt is how many times ColdNS a block costs at so many times the rate.
+func (c *Clock) coldAt(factor float64) float64 { return max(1+c.ColdByRate*(1-1/factor), coldLeast) }
 
 // scaled is the profile with what was timed as many times as long in accesses as by says, itself where nothing was timed.
 func (p *Profile) scaled(by func(r *Record) float64) *Profile {
@@ -372,45 +379,109 @@ func (p *Profile) heaviest(e *estimate, sizes []uint64) []float64 {
 
 // point is that of size number i, but for what was not followed long enough.
 func (x *bander) point(i int) Point {
-	r := x.ratio[i]
+	r, v := x.ratio[i], x.variance[i]
 	q := Point{Blocks: x.sizes[i], MissRatio: r, Low: 0, High: 1, Misses: r * x.e.mass.Total()}
-	if v := x.variance[i]; !math.IsInf(v, 1) {
+	if !math.IsInf(v, 1) {
 		low, high := gammaBand(r, v, x.unit[i])
 		wider := studentFactor(x.clusters)
-		low, high = max(0, r-(r-low)*wider), min(1, r+(high-r)*wider)
-		below, above, met := x.rateReach(i)
-		// That some accesses wait longer than others, where they are taken to be alike, always has time meet misses too often.
-		least := low - met
-		q.Low, q.High = r-math.Hypot(r-low, r-min(r, x.far[i])), r+math.Hypot(high-r, max(r, x.near[i])-r)
-		if x.p.Clock.ColdNS == 0 {
-			q.Low -= max(0, x.base[i]-x.warm[i])
-		}
-		if x.p.Clock.RateSource == AssumedRate {
-			q.Low, q.High = q.Low-below, q.High+above
-		} else {
-			q.Low, q.High = r-math.Hypot(r-q.Low, below), r+math.Hypot(q.High-r, above)
-			for k, part := range jointly {
-				chance := math.Sqrt(1-part*part) * wider
-				_, h := x.chance(i, x.more[k][i])
-				q.High = max(q.High, r+x.more[k][i]-x.base[i]+chance*(h-x.more[k][i]))
-				l, _ := x.chance(i, x.less[k][i])
-				q.Low = min(q.Low, r+x.less[k][i]-x.base[i]-chance*(x.less[k][i]-l))
-			}
-		}
-		q.Low = min(q.Low, least)
-		if x.p.Clock.Unit == "nanoseconds" {
-			by := max(math.Exp(1.96*placeError), x.p.Clock.Misplaced)
-			q.Low, q.High = r-math.Hypot(r-q.Low, r-r/by), r+math.Hypot(q.High-r, r*by-r)
+		high = min(1, r+(high-r)*wider)
+		q.High = x.high(i, high, wider)
+		if r*r >= sure*v && x.base[i] > 0 {
+			down, up := x.factors(i, wider*below(low, r), below(r, high), wider)
+			q.Low, q.High = r*math.Exp(-down), max(q.High, r*math.Exp(up))
 		}
 	}
 	q.Low, q.High = min(r, max(0, q.Low)), max(r, min(1, q.High))
 	switch {
-	case !(r*r >= quotable*x.variance[i]):
+	case !(r*r >= quotable*v):
 		q.Quote = TooRare
 	case q.High > telling*r || q.Low < r/telling:
 		q.Quote = TooWide
 	}
 	return q
+}
+
+// sure is how many clusters of equal weight must have missed for a ratio to be more than nothing for certain: a watch may have missed a
+// touch, or the host may have taken the processor away meanwhile.
+const sure = 3
+
+// factors are by how much the ratio at size number i may be lower and higher, as logarithms, as chance makes it by so much in a band that
+// is so many times as wide as if its variance were known: each error is a factor, and of independent ones logarithms add up in squares.
+func (x *bander) factors(i int, fewer, more, wider float64) (down, up float64) {
+	c, base := &x.p.Clock, x.base[i]
+	reach := func(ends ...float64) (down, up float64) {
+		return below(slices.Min(ends), base), below(base, slices.Max(ends))
+	}
+	slow, fast := reach(x.slow[i], x.fast[i])
+	waiting, still := reach(x.still[i], x.waiting[i])
+	warm, cool := reach(x.warm[i], x.cool[i])
+	down = math.Hypot(math.Hypot(fewer, below(x.far[i], x.ratio[i])), waiting)
+	up = math.Hypot(math.Hypot(more, below(x.ratio[i], x.near[i])), still)
+	switch { // what is not known at all is off by all that it may
+	case c.RateSource == AssumedRate:
+		down, up = down+slow, up+fast
+	default:
+		down, up = math.Hypot(down, slow), math.Hypot(up, fast)
+	}
+	if c.ColdNS > 0 {
+		down, up = math.Hypot(down, warm), math.Hypot(up, cool)
+	} else {
+		down += warm
+	}
+	// That some accesses wait longer than others, where they are taken to be alike, always has time meet misses too often.
+	down = max(down, fewer+waiting)
+	if c.RateSource != AssumedRate {
+		down = max(down, x.jointlyLower(i, wider))
+	}
+	if c.Unit == "nanoseconds" {
+		place := math.Log(x.misplaced())
+		down, up = math.Hypot(down, place), math.Hypot(up, place)
+	}
+	return down, up
+}
+
+// jointlyLower is by how much it may be lower, as a logarithm, with errors that are off together.
+func (x *bander) jointlyLower(i int, wider float64) (down float64) {
+	for k, part := range jointly {
+		off := below(x.less[k][i], x.base[i])
+		if part < 1 {
+			low, _ := x.chance(i, x.less[k][i])
+			off += math.Sqrt(1-part*part) * wider * below(low, x.less[k][i])
+		}
+		down = max(down, off)
+	}
+	return down
+}
+
+// below is by how much low is below a ratio, as a logarithm.
+func below(low, ratio float64) float64 {
+	if low >= ratio {
+		return 0
+	}
+	return math.Log(ratio / low)
+}
+
+// misplaced is the factor within which ratios are known as holds come by time.
+func (x *bander) misplaced() float64 { return max(math.Exp(1.96*placeError), x.p.Clock.Misplaced) }
+
+// high is the upper end, up to which chance goes by itself.
+func (x *bander) high(i int, chance, wider float64) float64 {
+	r := x.ratio[i]
+	above := x.rateReach(i)
+	high := r + math.Hypot(chance-r, max(r, x.near[i])-r)
+	if x.p.Clock.RateSource == AssumedRate {
+		high += above
+	} else {
+		high = r + math.Hypot(high-r, above)
+		for k, part := range jointly {
+			_, h := x.chance(i, x.more[k][i])
+			high = max(high, r+x.more[k][i]-x.base[i]+math.Sqrt(1-part*part)*wider*(h-x.more[k][i]))
+		}
+	}
+	if x.p.Clock.Unit == "nanoseconds" {
+		high = r + math.Hypot(high-r, r*x.misplaced()-r)
+	}
+	return high
 }
 
 // chance is the band of chance about another ratio at size number i.
@@ -422,23 +493,15 @@ func (x *bander) chance(i int, ratio float64) (low, high float64) {
 	return gammaBand(ratio, v, x.unit[i])
 }
 
-// rateReach is by how much less and more the ratio would be at the ends of the rate's interval, and of how long accesses
-// may wait; met is how much less were they to wait as long as they may.
-func (x *bander) rateReach(i int) (below, above, met float64) {
-	for _, end := range [2]float64{x.slow[i], x.fast[i]} {
-		d := end - x.base[i]
-		below, above = max(below, -d), max(above, d)
-	}
-	more := 0.0
-	for _, end := range [2]float64{x.still[i], x.waiting[i]} {
-		d := end - x.base[i]
-		met, more = max(met, -d), max(more, d)
-	}
-	below, above = math.Hypot(below, met), math.Hypot(above, more)
+// rateReach is by how much more the ratio would be at the ends of the rate's interval, of how long accesses may wait, and of what caches
+// cost that are cold after a hold.
+func (x *bander) rateReach(i int) float64 {
+	most := func(ends ...float64) float64 { return max(0, slices.Max(ends)-x.base[i]) }
+	above := math.Hypot(most(x.slow[i], x.fast[i]), most(x.still[i], x.waiting[i]))
 	if x.p.Clock.ColdNS > 0 {
-		below, above = math.Hypot(below, max(0, x.base[i]-x.warm[i])), math.Hypot(above, max(0, x.cool[i]-x.base[i]))
+		above = math.Hypot(above, most(x.cool[i]))
 	}
-	return below, above, met
+	return above
 }
 
 // longestWait is how long an access waits for its data at most, in ns, as a mean: for memory, one after the other.

@@ -82,14 +82,14 @@ type Curve struct {
 
 const (
 	// quotable is how many clusters of equal weight must have missed for a number: R^2/V, where one
-	// standard error is 30 %.
-	quotable = 11
+	// standard error is 38 %, and half of the numbers are off by less than a quarter.
+	quotable = 7
 	// conversionError is the standard error of a distance that was converted from a time, as the logarithm: root
 	// mean square over sizes of simulated sessions of recorded programs, docs/explanation/accuracy.md.
 	conversionError = 0.25
 	// telling is by how much either end of a band may differ from the ratio, as a factor, for the
 	// ratio to be quoted although rate and conversion are uncertain.
-	telling = 4
+	telling = 5
 )
 
 // MissRatios is the miss ratio curve at the given cache sizes, in blocks, with
@@ -98,8 +98,9 @@ const (
 // The bands are those of a sample of holds: Fay and Feuer's, see gammaBand, with the variance by the
 // jackknife. They cover the chance of sampling, the error of the access rate and that of the
 // conversion to distances: each of the latter two as what the ratio would be in a cache as much smaller
-// or larger; and they are joined as independent errors (Zou and Donner 2008), but for a rate that is
-// assumed: over all that are possible the band reaches from end to end. It holds, too, what the ratio would be if they were off
+// or larger; and they are joined as independent errors (Zou and Donner 2008), downwards as factors, but for a rate that is
+// assumed: over all that are possible the band reaches from end to end. What laps behind holds tell of cold caches goes with the
+// rate. It holds, too, what the ratio would be if they were off
 // together, in the direction in which that is likeliest: a ratio that falls in one step can depend on all of them. Where few observations
 // were followed until such a cache is full, see maybeReused, it reaches lower. With Local the variance
 // is that of SSX, as if all epochs were one, in proportion.
@@ -108,7 +109,7 @@ const (
 //
 // A ratio that can't be quoted is bounded by hot sets, see hotset.go, where these tell more.
 //
-// A ratio is quoted if some eleven holds of equal weight are behind it.
+// A ratio is quoted if some seven holds of equal weight are behind it, and either end is within a factor of five.
 //
 // It errs on an unknown model, a broken profile or one with no observations.
 func (p *Profile) MissRatios(sizes []uint64, o CurveOptions) (*Curve, error) {

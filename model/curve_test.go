@@ -345,3 +345,51 @@ func TestBandsFall(t *testing.T) {
 	}
 	t.Logf("%d of 120 bands would have been other", cuts)
 }
+
+// Errors are factors of a ratio: of some each of which leaves much of it, together so much is left. What may leave nothing leaves nothing,
+// what is not known at all is off by all that it may, and of what fewer than three holds tell nothing is certain.
+func TestFactors(t *testing.T) {
+	at := func(change func(*bander)) Point {
+		one := func(r float64) []float64 { return []float64{r} }
+		x := &bander{p: &Profile{Clock: Clock{Unit: "accesses", RateSource: "measured", ColdNS: 1}}, e: &estimate{mass: NewHist(LogBins(1))}, clusters: 1000,
+			sizes: []uint64{1}, ratio: one(0.04), base: one(0.02), variance: one(0.04 * 0.04 / 20), unit: one(1e-3),
+			near: one(0.05), far: one(0.025), slow: one(0.01), fast: one(0.03), still: one(0.02), waiting: one(0.02), warm: one(0.018), cool: one(0.02)}
+		for k := range x.less {
+			x.less[k], x.more[k] = one(0.015), one(0.02)
+		}
+		change(x)
+		return x.point(0)
+	}
+	low, high := gammaBand(0.04, 0.04*0.04/20, 1e-3)
+	wider := studentFactor(1000)
+	fewer, more := wider*math.Log(0.04/low), math.Log(1+wider*(high/0.04-1))
+	squares := func(logs ...float64) (sum float64) {
+		for _, l := range logs {
+			sum += l * l
+		}
+		return math.Sqrt(sum)
+	}
+	down := func(logs ...float64) float64 { return 0.04 * math.Exp(-squares(append(logs, fewer)...)) }
+	far, slow, warm, place := math.Log(1.6), math.Log(2), math.Log(1/0.9), 1.96*placeError
+	near(t, "independent", at(func(*bander) {}).Low, down(far, slow, warm), 1e-9)
+	near(t, "high", at(func(*bander) {}).High, 0.04*math.Exp(squares(more, math.Log(1.25), math.Log(1.5))), 1e-9)
+	near(t, "by time", at(func(x *bander) { x.p.Clock.Unit = "nanoseconds" }).Low, down(far, slow, warm, place), 1e-9)
+	near(t, "rate assumed", at(func(x *bander) { x.p.Clock.RateSource = AssumedRate }).Low, 0.04*math.Exp(-squares(squares(fewer, far)+slow, warm)), 1e-9)
+	near(t, "cold caches unknown", at(func(x *bander) { x.p.Clock.ColdNS = 0 }).Low, down(far, slow)*0.9, 1e-9)
+	near(t, "waiting more", at(func(x *bander) { x.waiting[0] = 0.002 }).Low, 0.04*math.Exp(-fewer)*0.1, 1e-9)
+	near(t, "together", at(func(x *bander) { x.less[1][0] = 0.001 }).Low, 0.04*0.05, 1e-9)
+	for name, change := range map[string]func(*bander){
+		"far":        func(x *bander) { x.far[0] = 0 },
+		"slow":       func(x *bander) { x.slow[0] = 0 },
+		"warm":       func(x *bander) { x.warm[0] = 0 },
+		"together":   func(x *bander) { x.less[1][0] = 0 },
+		"none":       func(x *bander) { x.ratio[0] = 0 },
+		"base":       func(x *bander) { x.base[0] = 0 },
+		"two holds":  func(x *bander) { x.variance[0] = 0.04 * 0.04 / 2.9 },
+		"no cluster": func(x *bander) { x.variance[0] = math.Inf(1) },
+	} {
+		if got := at(change).Low; got != 0 {
+			t.Errorf("%s leaves nothing: low end %v", name, got)
+		}
+	}
+}

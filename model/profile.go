@@ -187,8 +187,11 @@ type Clock struct {
 	// Misplaced is the factor within which miss ratios are known, with 95 %, as each hold is to tell of as long a time, and how long
 	// accesses wait is known within bounds only; 0: that is not known.
 	Misplaced float64
-	// ColdWithin is the factor within which ColdNS is known, with 95 %; 0: within eight.
+	// ColdWithin is the factor within which ColdNS is known, with 95 %, were the rate; 0: within eight.
 	ColdWithin float64
+	// ColdByRate is by which share of it more ColdNS would be if accesses took no time: it is what stretches of known accesses took beyond
+	// the time of these. 0: it does not hang on the rate.
+	ColdByRate float64
 	// WaitsLow and WaitsHigh are the ends of the 95 % interval of the share of the time in user mode in which data are waited for, by how
 	// much slower the program is, as far as that is known, than a model of the processor says of code whose lines are near; WaitsError is the
 	// standard error of the logarithm of that, 0 where nothing is known of it.

@@ -171,6 +171,12 @@ func TestRateBesideColdCaches(t *testing.T) {
 			x := float64(p.atRate(rate).Records[0].Time)
 			near(t, "time that it takes", x/rate+cold*math.Sqrt(x), native, 0.01*native)
 		}
+		// Laps of 100 accesses to 100 blocks have told the cost, as what is left of 2,100 ns: a rate that is higher leaves more for it.
+		p.Clock.ColdByRate = 1.0 / cold
+		for _, rate := range []float64{0.5, 2, 4} {
+			x := float64(p.atRate(rate).Records[0].Time)
+			near(t, "time beside laps", x/rate+(2100-100/rate)/100*math.Sqrt(x), native, 0.01*native)
+		}
 		p.Clock.ColdNS = 0
 		near(t, "without", float64(p.atRate(4).Records[0].Time), 4*n, 1)
 	}

@@ -46,6 +46,7 @@ type mergedClock struct {
 	least, most              float64
 	touches, plain, cold     float64
 	wait, within, coldWithin float64 // the largest
+	byRate                   float64 // of cold
 	unknown                  bool    // of one, within what it waits
 	waitsLow, waitsHigh      float64
 	waitsError               float64 // the largest
@@ -135,7 +136,7 @@ func (m *mergedClock) add(c *model.Clock, w float64) {
 	m.least, m.most = min(m.least, c.Rate), max(m.most, c.Rate)
 	m.touches += w * c.Touches
 	m.plain += w * c.PlainNS
-	m.cold += w * c.ColdNS
+	m.cold, m.byRate = m.cold+w*c.ColdNS, m.byRate+w*c.ColdNS*c.ColdByRate
 	m.wait, m.within, m.coldWithin = max(m.wait, c.WaitNS), max(m.within, c.WaitWithin), max(m.coldWithin, c.ColdWithin)
 	m.waitsLow, m.waitsHigh, m.waitsError = m.waitsLow+w*c.WaitsLow, m.waitsHigh+w*c.WaitsHigh, max(m.waitsError, c.WaitsError)
 	m.unmeasured = m.unmeasured || c.WaitsError == 0
@@ -186,6 +187,9 @@ func (m *mergedClock) mean(c *model.Clock, weight float64) {
 		c.WaitsLow, c.WaitsHigh, c.WaitsError = 0, 0, 0
 	}
 	c.ColdNS, c.ColdWithin = m.cold/weight, m.coldWithin
+	if c.ColdByRate = 0; m.cold > 0 {
+		c.ColdByRate = m.byRate / m.cold
+	}
 }
 
 func sortCounts(c []model.Count) {

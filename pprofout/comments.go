@@ -103,6 +103,9 @@ func addClock(add adding, c *model.Clock) {
 	if c.ColdWithin > 0 {
 		add("clock.cold_within", formatFloat(c.ColdWithin))
 	}
+	if c.ColdByRate > 0 {
+		add("clock.cold_by_rate", formatFloat(c.ColdByRate))
+	}
 	if c.WaitsError > 0 {
 		add("clock.waits_low", formatFloat(c.WaitsLow))
 		add("clock.waits_high", formatFloat(c.WaitsHigh))
@@ -299,6 +302,8 @@ func clockAmount(c *model.Clock, key string) *float64 {
 		return &c.ColdNS
 	case "clock.cold_within":
 		return &c.ColdWithin
+	case "clock.cold_by_rate":
+		return &c.ColdByRate
 	case "clock.waits_error":
 		return &c.WaitsError
 	case "clock.waits_low":

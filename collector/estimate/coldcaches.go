@@ -17,8 +17,7 @@ import (
 // last one at any time; and w what fetching one of them again takes on average. The kernel comes by lines of its own: of what it takes as
 // many as the program in that time.
 type coldCaches struct {
-	each     float64 // w, in ns
-	within   float64 // the factor within which that is known, with 95 %
+	lineCost         // w
 	laps     int     // that tell it, 0 if the processor's model does
 	most     float64 // blocks of the second cache
 	footfall *model.SSX
@@ -35,9 +34,9 @@ func (s *stage) newColdCaches(q *model.Profile, f *foretold) *coldCaches {
 	if err != nil {
 		return nil
 	}
-	c := &coldCaches{each: coldShare * f.coldLine(), within: coldWithin, most: math.Inf(1), footfall: fp, modes: &s.Rates.modes}
-	if each, within, ok := coldByLaps(s.Laps, f, &q.Clock, c.each); ok {
-		c.each, c.within, c.laps = each, within, len(s.Laps)
+	c := &coldCaches{lineCost: lineCost{each: coldShare * f.coldLine(), within: coldWithin}, most: math.Inf(1), footfall: fp, modes: &s.Rates.modes}
+	if cost, ok := coldByLaps(s.Laps, f, &q.Clock, c.each); ok {
+		c.lineCost, c.laps = cost, len(s.Laps)
 	}
 	if last := len(q.Caches) - 1; last > 0 {
 		c.most = float64(q.Caches[min(1, last)].Size) / float64(s.Block)
@@ -91,18 +90,10 @@ func (s *stage) timedTouches(o *record.Observation, native float64) float64 {
 	return s.foretold.cold.warm(native, n)
 }
 
-// coldNS is what a line that is fetched again after a hold is taken to cost, 0 where nothing is taken for it.
-func (s *stage) coldNS() float64 {
-	if s.foretold == nil || s.foretold.cold == nil {
-		return 0
+// lineCost is what a line costs that is fetched again after a hold, nothing where nothing is taken for it.
+func (s *stage) lineCost() lineCost {
+	if s.foretold == nil || s.foretold.cold == nil || s.foretold.cold.each == 0 {
+		return lineCost{}
 	}
-	return s.foretold.cold.each
-}
-
-// coldWithin is the factor within which that is known, 0 where nothing is taken.
-func (s *stage) coldWithin() float64 {
-	if s.coldNS() == 0 {
-		return 0
-	}
-	return s.foretold.cold.within
+	return s.foretold.cold.lineCost
 }

@@ -19,7 +19,7 @@ func TestColdCaches(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := &coldCaches{each: 3, most: math.Inf(1), footfall: fp, modes: &modes{}}
+	c := &coldCaches{lineCost: lineCost{each: 3}, most: math.Inf(1), footfall: fp, modes: &modes{}}
 	for _, want := range []float64{100, 1000} {
 		if got := c.warm(2.5*want, 2.5*want); math.Abs(got-want) > 0.04*want {
 			t.Errorf("%.0f ns: %.0f touches, want %.0f", 2.5*want, got, want)

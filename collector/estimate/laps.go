@@ -28,12 +28,15 @@ const (
 	coldLeast = 8
 )
 
-// coldByLaps is what a line costs that is touched again after a hold, in ns, and the factor within which that is known, with 95 %; ok is
-// false where the laps do not tell. usual is what it is taken to cost without.
-func coldByLaps(laps []record.Lap, f *foretold, c *model.Clock, usual float64) (each, within float64, ok bool) {
+// lineCost is what a line costs that is touched again after a hold, in ns; the factor within which that is known, with 95 %, were the rate;
+// and by which share of it it would be more were accesses to take no time.
+type lineCost struct{ each, within, byRate float64 }
+
+// coldByLaps is that as the laps tell it; ok is false where they do not. usual is what it is taken to cost without.
+func coldByLaps(laps []record.Lap, f *foretold, c *model.Clock, usual float64) (cost lineCost, ok bool) {
 	known := lapsOf(laps, f, f.mean()/c.Rate)
 	if len(known) < leastLaps {
-		return 0, 0, false
+		return cost, false
 	}
 	slices.SortFunc(known, func(a, b timedLap) int { return cmp.Compare(a.each(), b.each()) })
 	cut := int(lapsTrimmed * float64(len(known)))
@@ -50,18 +53,16 @@ func coldByLaps(laps []record.Lap, f *foretold, c *model.Clock, usual float64) (
 	}
 	x := sum.each()
 	chance := math.Sqrt(squares) * student(len(known)) / 1.96
-	rate := 0.0
-	if c.RateLow > 0 && c.RateHigh > c.RateLow {
-		rate = sum.plain * math.Log(c.RateHigh/c.RateLow) / (2 * 1.96) / sum.lines()
-	}
 	// What waits for memory may find its lines in a cache now: rdx has read them.
 	waits := sum.waits / 2 / sum.lines()
 	code := (sum.ns - sum.plain) * (1/sum.data - 1/sum.lines()) / 2
-	off := 1.96 * math.Sqrt(chance*chance+rate*rate+waits*waits+code*code)
+	off := 1.96 * math.Sqrt(chance*chance+waits*waits+code*code)
 	high := max(x+off, 2*usual/coldWithin)
 	low := max(x-off, high/(coldLeast*coldLeast), x/coldLeast)
-	each = math.Sqrt(low * high)
-	return each, min(math.Exp(math.Hypot(math.Log(high/low)/2, 1.96*coldBeyond)), coldWithin), true
+	cost.each = math.Sqrt(low * high)
+	cost.within = min(math.Exp(math.Hypot(math.Log(high/low)/2, 1.96*coldBeyond)), coldWithin)
+	cost.byRate = sum.plain / sum.lines() / cost.each
+	return cost, true
 }
 
 // timedLap is one or several.

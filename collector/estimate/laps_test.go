@@ -31,7 +31,8 @@ func TestColdByLaps(t *testing.T) {
 		for range 200 {
 			laps, f, c := lapsAt(16, want, r)
 			laps[3].NS += 5e6 // the host had the processor
-			each, within, ok := coldByLaps(laps, f, c, 4)
+			cost, ok := coldByLaps(laps, f, c, 4)
+			each, within := cost.each, cost.within
 			if !ok {
 				t.Fatal("nothing told")
 			}
@@ -48,25 +49,42 @@ func TestColdByLaps(t *testing.T) {
 	}
 }
 
-// The more laps, and the better the rate is known, the narrower; few tell nothing, nor do holds of which the model knows nothing.
+// The more laps the narrower; few tell nothing, nor do holds of which the model knows nothing.
 func TestColdByFewLaps(t *testing.T) {
 	r := rand.New(rand.NewPCG(5, 6))
 	laps, f, c := lapsAt(leastLaps-1, 40, r)
-	if _, _, ok := coldByLaps(laps, f, c, 4); ok {
+	if _, ok := coldByLaps(laps, f, c, 4); ok {
 		t.Errorf("%d laps tell", len(laps))
 	}
 	laps, f, c = lapsAt(20, 40, r)
-	_, few, _ := coldByLaps(laps[:5], f, c, 4)
-	_, many, _ := coldByLaps(laps, f, c, 4)
-	if many >= few {
-		t.Errorf("5 laps: within %v, 20: within %v", few, many)
+	few, _ := coldByLaps(laps[:5], f, c, 4)
+	many, _ := coldByLaps(laps, f, c, 4)
+	if many.within >= few.within {
+		t.Errorf("5 laps: within %v, 20: within %v", few.within, many.within)
 	}
-	c.RateLow, c.RateHigh = 0.4, 10
-	if _, rough, _ := coldByLaps(laps, f, c, 4); rough <= many {
-		t.Errorf("by a rate that is hardly known: within %v, %v by one that is", rough, many)
-	}
-	if _, _, ok := coldByLaps(laps, foretoldOf(map[int]foretoldWindow{99: f.windows[1]}), c, 4); ok {
+	if _, ok := coldByLaps(laps, foretoldOf(map[int]foretoldWindow{99: f.windows[1]}), c, 4); ok {
 		t.Error("laps of holds without a model tell")
+	}
+}
+
+// Taken at another rate, the same laps have lines cost as much more or less as the cost at one rate says of others.
+func TestColdByRate(t *testing.T) {
+	r := rand.New(rand.NewPCG(9, 10))
+	laps, f, c := lapsAt(200, 30, r)
+	at := func(rate float64) lineCost {
+		c.Rate = rate
+		cost, ok := coldByLaps(laps, f, c, 4)
+		if !ok {
+			t.Fatal("nothing told")
+		}
+		return cost
+	}
+	one := at(2)
+	for _, factor := range []float64{0.7, 1.5, 3} {
+		told := one.each * (1 + one.byRate*(1-1/factor))
+		if got := at(2 * factor).each; math.Abs(got/told-1) > 0.07 {
+			t.Errorf("at %v times the rate a line costs %.3g ns, told %.3g by one rate", factor, got, told)
+		}
 	}
 }
 
@@ -74,7 +92,8 @@ func TestColdByFewLaps(t *testing.T) {
 func TestColdByWarmLaps(t *testing.T) {
 	r := rand.New(rand.NewPCG(7, 8))
 	laps, f, c := lapsAt(20, -5, r)
-	each, within, ok := coldByLaps(laps, f, c, 4)
+	cost, ok := coldByLaps(laps, f, c, 4)
+	each, within := cost.each, cost.within
 	if !ok || !(each > 0) || each*within > 40 || within > coldWithin {
 		t.Errorf("%v ns within %v", each, within)
 	}

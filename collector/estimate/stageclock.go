@@ -21,7 +21,7 @@ func (s *stage) ClockModel() model.Clock {
 	if s.foretold != nil && s.plainNS > 0 && !s.Rates.torn { // else how long accesses wait is not known
 		within = s.foretold.within
 	}
-	waits := s.waitsByRate()
+	waits, cold := s.waitsByRate(), s.lineCost()
 	return model.Clock{
 		WaitsLow:   waits.low,
 		WaitsHigh:  waits.high,
@@ -30,8 +30,9 @@ func (s *stage) ClockModel() model.Clock {
 		WaitNS:     s.waitNS,
 		WaitWithin: within,
 		Misplaced:  misplaced,
-		ColdNS:     s.coldNS(),
-		ColdWithin: s.coldWithin(),
+		ColdNS:     cold.each,
+		ColdWithin: cold.within,
+		ColdByRate: cold.byRate,
 		RateLow:    low,
 		RateHigh:   high,
 		Name:       s.Clock.Name,
