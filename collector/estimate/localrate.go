@@ -115,7 +115,7 @@ func (s *stage) probedHolds() map[int]probed {
 		if l.firm == 0 {
 			ns, off, legs = l.mean, r.RelativeError(), l.timesOffMean
 		}
-		out[hold] = probed{ns, math.Hypot(math.Hypot(off, legs), math.Hypot(coldProbes, r.sharedError()))}
+		out[hold] = probed{ns * math.Exp(-ProbesSlow), math.Hypot(math.Hypot(off, legs), math.Hypot(coldProbes, r.selectiveError()))}
 	}
 	return out
 }

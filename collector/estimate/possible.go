@@ -77,7 +77,7 @@ func (r *Rates) weighed() (rate float64, reach rateRange) {
 		case r.modelled && n < manyProbes && r.failedShare() > mostFailed:
 			r.overruled = true
 			return math.Exp(m0), interval(m0, contradicted*e0)
-		case r.modelled && !r.alike && n >= FewestProbes && n < manyProbes: // they may have met one kind of code only
+		case r.modelled && n >= FewestProbes && (!r.alike && n < manyProbes || m < m0 && r.failedShare() > manyFailed): // they may have met one kind of code only
 			r.torn = true
 			probed, modelled := interval(m, e), interval(m0, e0)
 			reach = rateRange{min(probed.low, modelled.low), max(probed.high, modelled.high)}
@@ -110,6 +110,10 @@ func (r *Rates) probed() (m, e float64) {
 
 // manyProbes are more than may all have met one of a program's phases: of two that are half of the time each, one session in a thousand.
 const manyProbes = 12
+
+// manyFailed is the share of probes above which those that found a rate may be of slower code than others: what makes fewer accesses comes
+// less far on its way to what fails.
+const manyFailed = 0.5
 
 // mostFailed is the share of probes above which those few that found a rate are of stretches that make hardly any accesses, as in the
 // kernel: others went another way before.

@@ -56,10 +56,11 @@ func TestWeighedRates(t *testing.T) {
 		{"a few that contradict the model, of many that failed", []float64{.015, .016, .017, .018, .015}, rateRange{.4, 1.6}, true, "estimated", .79, .81, []float64{.3, 2.1}, 40},
 		{"two of many that failed", []float64{.00002, .00003}, rateRange{2, 8}, true, "estimated", 3.9, 4.1, []float64{1.5, 11}, 50},
 		{"two that make much less than the model has", []float64{.171, .22}, rateRange{.447, 1.76}, true, "estimated", .5, .85, []float64{.25, 1.7}, 1},
-		{"many probes", []float64{1.9, 2, 2.1, 2, 1.9, 2, 2.1, 2}, possible, false, "measured", 1.9, 2.1, []float64{1.9, 2.1}, 0},
+		{"of slow code, as others failed", []float64{2.2, 2.1, 2, 2.3, 2.2, 2.1, 2, 2.3, 2.2, 2.1, 2, 2.3, 2.2, 2.1}, rateRange{4, 12}, true, "estimated", 3, 5, []float64{2, 5.4, 6}, 22},
+		{"many probes", []float64{1.9, 2, 2.1, 2, 1.9, 2, 2.1, 2}, possible, false, "measured", 1.8, 2.1, []float64{1.4, 2.7}, 0},
 		{"many that contradict them", []float64{19, 20, 21, 20, 19, 20, 21, 20}, possible, false, "measured", 19, 21, []float64{19, 21}, 0},
 	} {
-		r := Rates{Probes: Probes{Values: c.values, Failed: map[model.Reason]int{"went another way": c.failed}}, possible: c.possible, modelled: c.modelled}
+		r := Rates{Probes: Probes{Values: behindHolds(c.values...), Failed: map[model.Reason]int{"went another way": c.failed}}, possible: c.possible, modelled: c.modelled}
 		r.Settle(0, sampler.CPUTime())
 		low, high := r.reach()
 		if r.Source != c.source || !(r.Mean() >= c.low && r.Mean() <= c.high) || !(low <= r.Mean() && r.Mean() <= high) {
@@ -71,6 +72,14 @@ func TestWeighedRates(t *testing.T) {
 			}
 		}
 	}
+}
+
+// behindHolds is what probes find where so many accesses a nanosecond are made.
+func behindHolds(rates ...float64) (found []float64) {
+	for _, r := range rates {
+		found = append(found, r*math.Exp(-ProbesSlow))
+	}
+	return found
 }
 
 // A few probes are believed against the model where by that all code is as fast: there is no other that they did not meet. Where it is
@@ -89,7 +98,7 @@ func TestWeighedAlike(t *testing.T) {
 			}
 			windows[i] = foretoldWindow{times: &pipeline.Times{Accesses: 1000, Near: near}}
 		}
-		r := Rates{Probes: Probes{Values: []float64{2.8, 2.9, 2.7, 3, 2.8}}, possible: rateRange{3.5, 14}, modelled: true, alike: foretoldOf(windows).alike()}
+		r := Rates{Probes: Probes{Values: behindHolds(2.8, 2.9, 2.7, 3, 2.8)}, possible: rateRange{3.5, 14}, modelled: true, alike: foretoldOf(windows).alike()}
 		r.Settle(0, sampler.CPUTime())
 		if low, high := r.reach(); r.Source != c.source || low > 2.5 || high < 3.2 || high > c.high {
 			t.Errorf("%d slow windows: %q, [%.3g, %.3g]", c.slow, r.Source, low, high)

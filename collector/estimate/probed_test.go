@@ -24,8 +24,8 @@ func TestProbedHolds(t *testing.T) {
 	}
 	s.Rates.local = &localRates{index: map[record.CodeBlock]int{list: 0}, ns: []float64{80}, off: []float64{0.1}, firm: 10, timesOff: 0.2}
 	got := s.probedHolds()
-	if want := math.Hypot(math.Hypot(0.1, 0.2), math.Hypot(coldProbes, probeError)); len(got) != 1 || got[1].ns != 80 || math.Abs(got[1].off-want) > 1e-9 {
-		t.Errorf("%v, want hold 1 alone, of 80 ns within %.3g", got, want)
+	if want := math.Hypot(math.Hypot(0.1, 0.2), coldProbes); len(got) != 1 || math.Abs(got[1].ns-80*math.Exp(-ProbesSlow)) > 1e-9 || math.Abs(got[1].off-want) > 1e-9 {
+		t.Errorf("%v, want hold 1 alone, of 80 ns behind a hold, within %.3g", got, want)
 	}
 	s.Rates.whole, s.Rates.localError = 1, modelError/2
 	if got := s.probedHolds(); got != nil {

@@ -114,12 +114,13 @@ func (r *Rates) Mean() float64 {
 // perUser is the mean over the time in user mode.
 func (r *Rates) perUser() float64 { return r.Mean() / r.modes.inUser() }
 
-// found is the mean over time by the probes; there must be one.
+// found is the mean over time by the probes, without what they find too slow; there must be one.
 func (r *Rates) found() float64 {
+	found := r.measured()
 	if r.whole > 0 {
-		return r.whole
+		found = r.whole
 	}
-	return r.measured()
+	return found * math.Exp(ProbesSlow)
 }
 
 // measured is the mean of the probes' rates; there must be one.
@@ -168,7 +169,10 @@ func (r *Rates) fullError() float64 {
 }
 
 // sharedError is what all probes have in common.
-func (r *Rates) sharedError() float64 { return math.Hypot(probeError, selective*r.failedShare()) }
+func (r *Rates) sharedError() float64 { return math.Hypot(probeError, r.selectiveError()) }
+
+// selectiveError is for what those that failed would have found.
+func (r *Rates) selectiveError() float64 { return selective * r.failedShare() }
 
 // selective is the standard error, as a share, of a rate of which most probes have failed: what these would have found, as
 // of code between system calls, is not like the rest.
@@ -189,9 +193,10 @@ func (r *Rates) failedShare() float64 {
 	return float64(tried-len(r.Values)) / float64(max(tried, 1))
 }
 
-// probeError is the standard error that all probes share: what stamps take differs, and caches are not all warm after a tenth
-// of a millisecond.
-const probeError = 0.08
+// ProbesSlow is by how much probes find code to be slower than it is, as a logarithm, and probeError the standard error of that: behind a
+// hold more lines come from far, for longer than a probe lasts. Of 25 plain kernels and two programs rates were higher than by their probes
+// by 0.14 at the median, and by 0.18 on average, with a standard deviation of 0.19, without two at either end.
+const ProbesSlow, probeError = 0.15, 0.2
 
 // interval holds the mean over time in 95 of 100 sessions; it is as wide as a few probes leave it (Student's t).
 func (r *Rates) interval() (low, high float64) {
@@ -199,7 +204,8 @@ func (r *Rates) interval() (low, high float64) {
 	if r.whole > 0 {
 		parts = min(parts, mostFolds)
 	}
-	factor := math.Exp(student(parts) * r.fullError())
+	met := math.Hypot(r.error(), r.unmet*(unmetFaster-1))
+	factor := math.Exp(math.Hypot(student(parts)*met, 1.96*r.sharedError()))
 	return r.found() / factor, r.found() * factor
 }
 
