@@ -417,10 +417,9 @@ func (x *bander) factors(i int, fewer, more, wider float64) (down, up float64) {
 	warm, cool := reach(x.warm[i], x.cool[i])
 	down = math.Hypot(math.Hypot(fewer, below(x.far[i], x.ratio[i])), waiting)
 	up = math.Hypot(math.Hypot(more, below(x.ratio[i], x.near[i])), still)
-	switch { // what is not known at all is off by all that it may
-	case c.RateSource == AssumedRate:
+	if c.RateSource == AssumedRate { // what is not known at all is off by all that it may
 		down, up = down+slow, up+fast
-	default:
+	} else {
 		down, up = math.Hypot(down, slow), math.Hypot(up, fast)
 	}
 	if c.ColdNS > 0 {
@@ -464,10 +463,14 @@ func below(low, ratio float64) float64 {
 // misplaced is the factor within which ratios are known as holds come by time.
 func (x *bander) misplaced() float64 { return max(math.Exp(1.96*placeError), x.p.Clock.Misplaced) }
 
-// high is the upper end, up to which chance goes by itself.
+// high is the upper end where errors are differences and chance by itself makes it so much.
 func (x *bander) high(i int, chance, wider float64) float64 {
 	r := x.ratio[i]
-	above := x.rateReach(i)
+	most := func(ends ...float64) float64 { return max(0, slices.Max(ends)-x.base[i]) }
+	above := math.Hypot(most(x.slow[i], x.fast[i]), most(x.still[i], x.waiting[i]))
+	if x.p.Clock.ColdNS > 0 {
+		above = math.Hypot(above, most(x.cool[i]))
+	}
 	high := r + math.Hypot(chance-r, max(r, x.near[i])-r)
 	if x.p.Clock.RateSource == AssumedRate {
 		high += above
@@ -491,17 +494,6 @@ func (x *bander) chance(i int, ratio float64) (low, high float64) {
 		v = x.variance[i] * ratio / r
 	}
 	return gammaBand(ratio, v, x.unit[i])
-}
-
-// rateReach is by how much more the ratio would be at the ends of the rate's interval, of how long accesses may wait, and of what caches
-// cost that are cold after a hold.
-func (x *bander) rateReach(i int) float64 {
-	most := func(ends ...float64) float64 { return max(0, slices.Max(ends)-x.base[i]) }
-	above := math.Hypot(most(x.slow[i], x.fast[i]), most(x.still[i], x.waiting[i]))
-	if x.p.Clock.ColdNS > 0 {
-		above = math.Hypot(above, most(x.cool[i]))
-	}
-	return above
 }
 
 // longestWait is how long an access waits for its data at most, in ns, as a mean: for memory, one after the other.

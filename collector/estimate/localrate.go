@@ -202,7 +202,7 @@ func (s *stage) localComments(p *model.Profile) {
 		return
 	}
 	p.Comments = append(p.Comments, told, fmt.Sprintf("access rate, local: samples are weighted by the rates of their code, known to %.0f%% on average; the mean over time is then %.3g per ns",
-		100*s.Rates.localError, s.Rates.whole))
+		100*s.Rates.localError, s.Rates.found()))
 	all, at := 0.0, make(map[record.CodeBlock]float64)
 	for _, o := range s.Seen {
 		if o.Rate > 0 {
