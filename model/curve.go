@@ -98,7 +98,7 @@ const (
 // The bands are those of a sample of holds: Fay and Feuer's, see gammaBand, with the variance by the
 // jackknife. They cover the chance of sampling, the error of the access rate and that of the
 // conversion to distances: each of the latter two as what the ratio would be in a cache as much smaller
-// or larger; and they are joined as independent errors (Zou and Donner 2008), downwards as factors, but for a rate that is
+// or larger; and they are joined as independent errors (Zou and Donner 2008), as factors of what three holds or more tell, but for a rate that is
 // assumed: over all that are possible the band reaches from end to end. What laps behind holds tell of cold caches goes with the
 // rate. It holds, too, what the ratio would be if they were off
 // together, in the direction in which that is likeliest: a ratio that falls in one step can depend on all of them. Where few observations

@@ -57,7 +57,7 @@ func TestWeighedRates(t *testing.T) {
 		{"two of many that failed", []float64{.00002, .00003}, rateRange{2, 8}, true, "estimated", 3.9, 4.1, []float64{1.5, 11}, 50},
 		{"two that make much less than the model has", []float64{.171, .22}, rateRange{.447, 1.76}, true, "estimated", .5, .85, []float64{.25, 1.7}, 1},
 		{"of slow code, as others failed", []float64{2.2, 2.1, 2, 2.3, 2.2, 2.1, 2, 2.3, 2.2, 2.1, 2, 2.3, 2.2, 2.1}, rateRange{4, 12}, true, "estimated", 3, 5, []float64{2, 5.4, 6}, 22},
-		{"many probes", []float64{1.9, 2, 2.1, 2, 1.9, 2, 2.1, 2}, possible, false, "measured", 1.8, 2.1, []float64{1.4, 2.7}, 0},
+		{"many probes", []float64{1.9, 2, 2.1, 2, 1.9, 2, 2.1, 2}, rateRange{0.4, 10}, false, "measured", 1.9, 2.1, []float64{1.4, 2.7}, 0},
 		{"many that contradict them", []float64{19, 20, 21, 20, 19, 20, 21, 20}, possible, false, "measured", 19, 21, []float64{19, 21}, 0},
 	} {
 		r := Rates{Probes: Probes{Values: behindHolds(c.values...), Failed: map[model.Reason]int{"went another way": c.failed}}, possible: c.possible, modelled: c.modelled}
