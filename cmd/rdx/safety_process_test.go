@@ -18,7 +18,6 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/rdx-profiler/rdx/internal/needs"
 	"github.com/rdx-profiler/rdx/model"
 	"github.com/rdx-profiler/rdx/sampler/ahead"
 	"github.com/rdx-profiler/rdx/sampler/interp"
@@ -408,59 +407,6 @@ func TestShortThreads(t *testing.T) {
 	}
 }
 
-// Of a thousand threads that were there before, and of which none runs for as long as
-// a period, what all of them ran for is sampled, and the budget is kept.
-func TestLittleEach(t *testing.T) {
-	needRoot(t)
-	p := target(t, compile(t, "sum"), "1000", "0", "calm")
-	var ran, sampled, ticks float64
-	bySessions(t, "a hundred ticks", func() bool {
-		profile := attach(t, p.pid, "-d", "1500ms", "--period", "8ms", "--overhead", "5").profile()
-		assertFree(t, p.pid)
-		ran += float64(profile.CountOf(model.CPUTarget))
-		sampled += float64(profile.CountOf(model.CPUSampled))
-		ticks += float64(profile.CountOf(model.Samples))
-		t.Logf("%.2f s, of which %.2f s sampled in %.0f ticks; %q", ran/1e9, sampled/1e9, ticks, profile.Comments)
-		return ticks >= 100
-	})
-	p.end()
-	// At most as far off as ticks that come independently; in the kernel there are none.
-	if math.Abs(sampled/ran-1) > 4/math.Sqrt(ticks)+.15 {
-		t.Errorf("%.0f %% of the CPU time was sampled", 100*sampled/ran)
-	}
-}
-
-func TestThousandThreads(t *testing.T) {
-	needRoot(t)
-	p := target(t, compile(t, "sum"), "1000", "0", "calm")
-	begin := time.Now()
-	s := attach(t, p.pid)
-	eventually(t, "all threads are seized", func() bool {
-		for _, tid := range tids(p.pid) {
-			if procField(tid, "TracerPid") == "0" {
-				return false
-			}
-		}
-		return true
-	})
-	attached := time.Since(begin)
-	time.Sleep(time.Second) // sampling
-	begin = time.Now()
-	s.cmd.Process.Signal(syscall.SIGINT)
-	select {
-	case <-s.exited:
-	case <-time.After(10 * time.Second):
-		s.cmd.Process.Signal(syscall.SIGQUIT) // a stack dump
-	}
-	profile := s.profile()
-	t.Logf("attached in %v, profile written in %v, %d samples", attached, time.Since(begin), countOf(profile, model.Holds))
-	if countOf(profile, model.Holds) == 0 {
-		t.Error("no samples")
-	}
-	assertFree(t, p.pid)
-	p.end()
-}
-
 func TestGoProgram(t *testing.T)   { sampled(t, 300, compile(t, "gosum")) }
 func TestSeccomp(t *testing.T)     { sampled(t, 200, compile(t, "seccomp")) }
 func TestNotDumpable(t *testing.T) { sampled(t, 200, compile(t, "sum"), "2", "0", "nodump") }
@@ -508,22 +454,6 @@ func TestAttachToThread(t *testing.T) {
 	threads := tids(p.pid) // by their numbers as words
 	attachable(t, threads[(slices.Index(threads, p.pid)+1)%len(threads)])
 	p.end()
-}
-
-// The target has taken all debug registers: counted, and its own watchpoints
-// work on.
-func TestNoFreeDebugRegister(t *testing.T) {
-	needs.Watchpoints(t)
-	needRoot(t)
-	p := target(t, compile(t, "debugregs"))
-	s := startAttach(t, p.pid, "-d", "1s")
-	profile := s.profile()
-	// Reuses that were read ahead need no register.
-	if countOf(profile, model.LostBecause.Of(model.NoRegister)) == 0 {
-		t.Errorf("%d records, counts %v", len(profile.Records), profile.Counts)
-	}
-	assertUntraced(t, p.pid)
-	t.Log(p.end())
 }
 
 // A held thread's page may have to be provided by another thread, which may

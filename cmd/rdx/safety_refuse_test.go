@@ -4,8 +4,6 @@ package main_test
 
 import (
 	"bytes"
-	"errors"
-	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -15,7 +13,6 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/rdx-profiler/rdx/internal/needs"
 	"github.com/rdx-profiler/rdx/model"
 )
 
@@ -241,51 +238,4 @@ func TestBadFlags(t *testing.T) {
 	} {
 		refused(t, "", "attach", "-p", self, flags)
 	}
-}
-
-// The kernel's own restriction of perf events, where it can be set.
-func TestPerfEventParanoid(t *testing.T) {
-	needRoot(t)
-	needTool(t, "setpriv")
-	const name = "/proc/sys/kernel/perf_event_paranoid"
-	old, err := os.ReadFile(name)
-	if err != nil {
-		t.Skip(err)
-	}
-	if err := os.WriteFile(name, []byte("3"), 0); err != nil {
-		if pe := new(fs.PathError); os.IsPermission(err) || pe != nil {
-			t.Skip(err)
-		}
-	}
-	defer os.WriteFile(name, old, 0)
-	p := target(t, compile(t, "sum"), "1")
-	// Root may all the same.
-	attachable(t, p.pid)
-	refusedSession(t, "root", as(t, []string{"--reuid", "65534", "--regid", "65534", "--clear-groups"}, p.pid))
-	p.end()
-}
-
-// Debug registers that others have on every CPU are nobody else's.
-func TestNoDebugRegisterAnywhere(t *testing.T) {
-	needs.Watchpoints(t)
-	needRoot(t)
-	p := target(t, compile(t, "sum"), "1")
-	rdxPath(t) // built before they are taken
-	taken := 0
-	for ; ; taken++ {
-		fd, err := watchCPU()
-		if errors.Is(err, unix.ENOSPC) {
-			break
-		} else if err != nil {
-			t.Fatalf("open watchpoint on CPU 0: %v", err)
-		}
-		defer unix.Close(fd)
-	}
-	if taken < 4 {
-		t.Skip("needs all debug registers of a CPU: some process of this machine has some (a debugger, or another rdx)")
-	}
-	refuse(t, p.pid, "no free debug register (others watch memory on all threads: end debuggers")
-	refused(t, string(model.NoRegister), "run", "--", "true")
-	assertUntraced(t, p.pid)
-	p.end()
 }

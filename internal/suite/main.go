@@ -2,8 +2,8 @@
 // skips with their reasons, and the time that each part took.
 //
 // Packages that measure time or need watchpoints, of which a processor has four, run one after the
-// other. The rest runs beside them at the lowest priority, on half of the processors, and on all of them when they are through;
-// those that mostly wait come last, beside what is left of the rest.
+// other. The rest runs beside them at the lowest priority, on half of the processors, and on all of them when they are through.
+// Then come those that mostly wait, and what holds threads but times nothing, beside each other and what is left of the rest.
 package main
 
 import (
@@ -16,6 +16,8 @@ import (
 	"os"
 	"os/exec"
 	"os/signal"
+	"path/filepath"
+	"regexp"
 	"runtime"
 	"slices"
 	"strings"
@@ -63,6 +65,50 @@ const (
 	commands     = "cmd/rdx"
 	commandsPure = "^Test(Exact|Trace([^d]|$)|Compare|Fleet|Phases|Compose|Group|Partition|Gen|Diff|Mrc|Hist|Top)"
 )
+
+// untimed are the files of its tests that want no quiet machine: whatever the time, a target is unharmed, a name is right.
+var untimed = []string{"safety_*", "rights", "names", "cli", "heap", "agent_*", "web"}
+
+// untimedTests are the names of the tests in such files in a folder, but for those that need nothing.
+func untimedTests(folder string) (names []string, err error) {
+	for _, pattern := range untimed {
+		files, err := filepath.Glob(filepath.Join(folder, pattern+"_test.go"))
+		if err != nil {
+			return nil, err
+		}
+		for _, file := range files {
+			text, err := os.ReadFile(file)
+			if err != nil {
+				return nil, err
+			}
+			for _, found := range testName.FindAllSubmatch(text, -1) {
+				if name := string(found[1]); !pureName.MatchString(name) {
+					names = append(names, name)
+				}
+			}
+		}
+	}
+	return names, nil
+}
+
+var (
+	testName = regexp.MustCompile(`(?m)^func (Test\w+)\(t \*testing\.T\)`)
+	pureName = regexp.MustCompile(commandsPure)
+)
+
+// dealt is the names as so many patterns for go test, dealt out like cards: what takes long mostly stands in a row.
+func dealt(names []string, hands int) (patterns []string) {
+	of := make([][]string, hands)
+	for i, n := range names {
+		of[i%hands] = append(of[i%hands], n)
+	}
+	for _, names := range of {
+		if len(names) > 0 {
+			patterns = append(patterns, "^("+strings.Join(names, "|")+")$")
+		}
+	}
+	return patterns
+}
 
 func below(pkg string, of []string) bool {
 	pkg = strings.TrimPrefix(pkg, module)
@@ -145,10 +191,14 @@ func run(args []string, short bool, limit time.Duration) error {
 	done := make(chan struct{})
 	go s.tick(done)
 	var all sync.WaitGroup
-	jobs := jobsOf(groups, short, limit)
+	var quick []string
 	if slices.Contains(groups[0], module+commands) {
-		s.packages++ // cmd/rdx ends twice
+		if quick, err = untimedTests(commands); err != nil {
+			return err
+		}
+		s.packages += 1 + min(len(quick), streams) // cmd/rdx ends so many times more
 	}
+	jobs := jobsOf(groups, quick, short, limit)
 	var mutex sync.Mutex
 	var failed error
 	work := func(argvs <-chan []string) {
@@ -175,6 +225,9 @@ func run(args []string, short bool, limit time.Duration) error {
 	all.Go(func() {
 		work(queues[first])
 		all.Go(func() { work(queues[waiting]) })
+		for range streams {
+			all.Go(func() { work(queues[streamed]) })
+		}
 		for range runtime.NumCPU() - half {
 			all.Go(func() { work(queues[rest]) })
 		}
@@ -190,14 +243,18 @@ func run(args []string, short bool, limit time.Duration) error {
 
 // What jobsOf makes.
 const (
-	first   = iota // one after the other
-	rest           // in this order, beside them and each other
-	waiting        // mostly; after the first, for each has dozens of processes at work now and then
+	first    = iota // one after the other
+	rest            // in this order, beside them and each other
+	waiting         // mostly; after the first, for each has dozens of processes at work now and then
+	streamed        // each other, after the first
 	numJobs
 )
 
-// jobsOf are the calls of go test.
-func jobsOf(groups [2][]string, short bool, limit time.Duration) (jobs [numJobs][][]string) {
+// streams are how many run beside each other of those that hold threads: much of the time they wait for a target.
+const streams = 3
+
+// jobsOf are the calls of go test. quick are the tests of the commands that time nothing.
+func jobsOf(groups [2][]string, quick []string, short bool, limit time.Duration) (jobs [numJobs][][]string) {
 	argv := []string{"go", "test", "-json", "-count=1", "-timeout", limit.String()}
 	if short {
 		jobs[rest] = append(jobs[rest], slices.Concat(argv, []string{"-short"}, slowFirst(groups[1])))
@@ -230,7 +287,12 @@ func jobsOf(groups [2][]string, short bool, limit time.Duration) (jobs [numJobs]
 		jobs[first] = append(jobs[first], slices.Concat(argv, []string{"-p", "1"}, timed))
 	}
 	if len(timed) < len(groups[0]) {
-		jobs[first] = append(jobs[first], slices.Concat(argv, []string{"-skip", commandsPure, module + commands}))
+		skip := commandsPure
+		for _, pattern := range dealt(quick, streams) {
+			jobs[streamed] = append(jobs[streamed], slices.Concat(argv, []string{"-run", pattern, module + commands}))
+			skip += "|" + pattern
+		}
+		jobs[first] = append(jobs[first], slices.Concat(argv, []string{"-skip", skip, module + commands}))
 		jobs[rest] = append(jobs[rest], slices.Concat(others, []string{"-run", commandsPure, module + commands}))
 	}
 	if len(few) > 0 {
@@ -389,10 +451,23 @@ func (s *suite) tick(done <-chan struct{}) {
 	}
 }
 
+// byPackage adds up the times of a package that ended several times.
+func byPackage(parts []result) (out []result) {
+	for _, p := range parts {
+		if i := slices.IndexFunc(out, func(o result) bool { return o.pkg == p.pkg }); i >= 0 {
+			out[i].seconds += p.seconds
+		} else {
+			out = append(out, p)
+		}
+	}
+	return out
+}
+
 func (s *suite) close() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	slower := func(a, b result) int { return int(1000 * (b.seconds - a.seconds)) }
+	s.parts = byPackage(s.parts)
 	slices.SortFunc(s.parts, slower)
 	slices.SortFunc(s.tests, slower)
 	fmt.Fprintln(s.out, "\ntime by package:")

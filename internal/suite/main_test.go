@@ -1,6 +1,8 @@
 package main
 
 import (
+	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -49,7 +51,7 @@ func TestBelow(t *testing.T) {
 
 // Each test of the commands runs once, in one group or the other; other packages' names have no part in it.
 func TestJobs(t *testing.T) {
-	jobs := jobsOf([2][]string{{module + "sampler", module + "cmd/rdx"}, {module + "proc", module + "model", module + "why", module + "trace"}}, false, time.Minute)
+	jobs := jobsOf([2][]string{{module + "sampler", module + "cmd/rdx"}, {module + "proc", module + "model", module + "why", module + "trace"}}, nil, false, time.Minute)
 	if len(jobs[first]) != 2 || len(jobs[rest]) != 4 {
 		t.Fatalf("%q", jobs)
 	}
@@ -65,17 +67,44 @@ func TestJobs(t *testing.T) {
 		t.Errorf("%q", jobs[rest])
 	}
 	// What mostly waits does so beside the rest.
-	jobs = jobsOf([2][]string{{module + "sampler"}, {module + "bench/fleet", module + "model"}}, false, time.Minute)
+	jobs = jobsOf([2][]string{{module + "sampler"}, {module + "bench/fleet", module + "model"}}, nil, false, time.Minute)
 	if len(jobs[rest]) != 1 || len(jobs[waiting]) != 1 || has(jobs[rest][0], "bench/fleet") || !has(jobs[rest][0], module+"model") ||
 		!has(jobs[waiting][0], module+"bench/fleet") || has(jobs[waiting][0], module+"model") || !has(jobs[waiting][0], "nice", "-n", "19") {
 		t.Errorf("%q", jobs)
 	}
-	if jobs := jobsOf([2][]string{nil, {module + "cmd/rdx"}}, true, time.Minute); len(jobs[first]) > 0 || len(jobs[rest]) != 1 || !has(jobs[rest][0], "-short", module+"cmd/rdx") {
+	if jobs := jobsOf([2][]string{nil, {module + "cmd/rdx"}}, nil, true, time.Minute); len(jobs[first]) > 0 || len(jobs[rest]) != 1 || !has(jobs[rest][0], "-short", module+"cmd/rdx") {
 		t.Errorf("-short: %q", jobs)
 	}
 	// What takes longest begins first, or it would run alone at the end.
-	jobs = jobsOf([2][]string{nil, {module + "agent", module + "trace", module + "vm", module + "web"}}, true, time.Minute)
+	jobs = jobsOf([2][]string{nil, {module + "agent", module + "trace", module + "vm", module + "web"}}, nil, true, time.Minute)
 	if !has(jobs[rest][0], module+"web", module+"trace", module+"agent", module+"vm") {
 		t.Errorf("-short: %q", jobs)
+	}
+}
+
+// What times nothing runs beside each other, each test of it once, and not with the rest of its package.
+func TestUntimed(t *testing.T) {
+	names, err := untimedTests("../../" + commands)
+	if err != nil || len(names) < 50 || !slices.Contains(names, "TestKilled") || slices.Contains(names, "TestNoFreeDebugRegister") || slices.Contains(names, "TestForetoldRate") {
+		t.Fatalf("%q, %v", names, err)
+	}
+	jobs := jobsOf([2][]string{{module + commands}, nil}, names, false, time.Minute)
+	if len(jobs[streamed]) != streams || len(jobs[first]) != 1 {
+		t.Fatalf("%q", jobs)
+	}
+	skip := jobs[first][0][slices.Index(jobs[first][0], "-skip")+1]
+	for _, name := range names {
+		runs := 0
+		for _, argv := range jobs[streamed] {
+			if regexp.MustCompile(argv[slices.Index(argv, "-run")+1]).MatchString(name) {
+				runs++
+			}
+		}
+		if runs != 1 || !regexp.MustCompile(skip).MatchString(name) {
+			t.Errorf("%s runs %d times, skipped elsewhere by %s", name, runs, skip)
+		}
+	}
+	if regexp.MustCompile(skip).MatchString("TestForetoldRate") {
+		t.Error("TestForetoldRate is skipped")
 	}
 }
