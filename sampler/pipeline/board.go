@@ -15,6 +15,7 @@ const (
 	queued     = 16  // that wait for one
 	firstWait  = 4.0 // cycles that the first cache takes, or a store whose word is read again
 	mispredict = 15.0
+	early      = 10.0 // cycles by which fetching is before what enters
 )
 
 // board is a core in one of the cases: where lines come from that were not touched before. Times are in cycles.
@@ -31,6 +32,7 @@ type board struct {
 	entered float64 // the last one
 	done    float64 // all up to the last one
 	fetch   float64 // when fetching goes on after a branch that was foretold wrongly
+	fetched float64 // when the last instruction was
 	unit    float64 // when what divides is free
 	port    float64 // when one for accesses is free
 	missing [fills]float64
@@ -77,11 +79,16 @@ func (b *board) latest(set registers, t float64) float64 {
 	return t
 }
 
-// pass takes an instruction with its accesses. missed: it is a branch that was foretold wrongly.
-func (b *board) pass(o *operation, accesses []touch, missed bool) {
+// pass takes an instruction with its accesses. apart: it is fetched in another cycle than the one before. missed: it is a branch that was
+// foretold wrongly.
+func (b *board) pass(o *operation, accesses []touch, apart, missed bool) {
 	slot := b.n % room
 	b.n++
-	enter := max(b.entered+1/width, b.retired[slot], b.fetch)
+	if apart {
+		b.fetched = max(b.fetched+1, b.entered-early)
+	}
+	b.fetched = max(b.fetched, b.fetch)
+	enter := max(b.entered+1/width, b.retired[slot], b.fetched)
 	if n := float64(len(accesses)); n > 0 {
 		b.port = max(b.port, enter) + n/ports
 		enter = max(enter, b.port-max(queued, n)/ports)

@@ -1,7 +1,7 @@
 // Package pipeline foretells how long a processor takes for a stretch of instructions that was read ahead: a
 // scoreboard (Thornton 1964) with a window, as interval models have it (Karkhanis and Smith, A first-order superscalar
 // processor model, ISCA 2004). Each instruction waits for the registers and words that it reads, at most so many enter
-// in a cycle, and no more are under way than the window has room for.
+// in a cycle, of one line of code, and no more are under way than the window has room for.
 //
 // Where lines come from that the stretch has not touched before is not known to it. So the time is told
 // for several cases: that all of them are in the first cache, or all or every eighth in a further one or in memory. Between

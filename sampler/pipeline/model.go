@@ -4,6 +4,8 @@ import "math"
 
 const (
 	lineSize = 64
+	codeLine = 64 // bytes of code, of which one line is fetched in a cycle, from where it was jumped to
+	longest  = 15 // bytes of an instruction
 	wordSize = 8
 )
 
@@ -114,9 +116,11 @@ func (m *Model) Foretell(path []uint64, accesses []Access, code func(pc uint64) 
 	for i := range m.boards {
 		m.boards[i].reset(len(m.words), len(m.lines))
 	}
-	at := 0
+	at, before := 0, uint64(0)
 	for i, pc := range path {
 		o := m.operation(pc, code)
+		apart := pc/codeLine != before/codeLine || pc-before > longest
+		before = pc
 		from := at
 		for at < len(accesses) && int(accesses[at].Inst) <= i {
 			at++
@@ -126,7 +130,7 @@ func (m *Model) Foretell(path []uint64, accesses []Access, code func(pc uint64) 
 			t.Missed++
 		}
 		for k := range m.boards {
-			m.boards[k].pass(o, m.touches[from:at], missed)
+			m.boards[k].pass(o, m.touches[from:at], apart, missed)
 		}
 	}
 	t.Near = m.boards[0].elapsed() * m.costs.Cycle

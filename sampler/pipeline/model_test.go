@@ -15,9 +15,10 @@ func (c *code) at(pc uint64) []byte {
 }
 
 // loop is so many laps through instructions, the last of which jumps back but for the last time.
-func loop(laps int, insts ...[]byte) (path []uint64, c *code) {
+func loop(laps int, insts ...[]byte) (path []uint64, c *code) { return loopAt(0x1000, laps, insts...) }
+
+func loopAt(start uint64, laps int, insts ...[]byte) (path []uint64, c *code) {
 	c = &code{bytes: map[uint64][]byte{}}
-	const start = 0x1000
 	for range laps {
 		pc := uint64(start)
 		for _, in := range insts {
@@ -54,13 +55,25 @@ func TestCyclesOfALap(t *testing.T) {
 		{"independent additions", addNext, 1},
 		{"vectors in a chain", [][]byte{mulAVX}, 4},
 		{"a pause lets nothing behind it enter", [][]byte{{0xf3, 0x90}, addEAX, addEAX}, pause + 3/width},
-		{"a chain that is cut", [][]byte{mulAVX, zeroXMM}, 2 / width},
+		{"a chain that is cut", [][]byte{mulAVX, zeroXMM, zeroXMM, mulAVX, zeroXMM, zeroXMM}, 6 / width},
 	} {
 		const laps = 1000
 		path, code := loop(laps, c.insts...)
 		took := New(costs).Foretell(path, nil, code.at)
 		if lap := took.Near / costs.Cycle / laps; math.Abs(lap-c.want) > 0.1*c.want+0.02 {
 			t.Errorf("%s: %.2f cycles a lap, want %.2f", c.name, lap, c.want)
+		}
+	}
+}
+
+// A line of code takes a cycle, and so does each jump: the same four instructions take one in one line, two in two.
+func TestLinesOfCode(t *testing.T) {
+	const laps = 1000
+	for start, want := range map[uint64]float64{0x1000: 1, 0x103b: 2, 0x1038: 1} {
+		path, code := loopAt(start, laps, addNext...)
+		took := New(costs).Foretell(path, nil, code.at)
+		if lap := took.Near / costs.Cycle / laps; math.Abs(lap-want) > 0.05 {
+			t.Errorf("from %#x: %.2f cycles a lap, want %.0f", start, lap, want)
 		}
 	}
 }
