@@ -393,17 +393,13 @@ func (x *bander) point(i int) Point {
 	}
 	q.Low, q.High = min(r, max(0, q.Low)), max(r, min(1, q.High))
 	switch {
-	case !(r*r >= quotable*v):
+	case !(r*r >= sure*v):
 		q.Quote = TooRare
-	case q.High > telling*r || q.Low < r/telling:
+	case q.High > telling*r || q.Low < r/tellingBelow:
 		q.Quote = TooWide
 	}
 	return q
 }
-
-// sure is how many clusters of equal weight must have missed for a ratio to be more than nothing for certain: a watch may have missed a
-// touch, or the host may have taken the processor away meanwhile.
-const sure = 3
 
 // factors are by how much the ratio at size number i may be lower and higher, as logarithms, as chance makes it by so much in a band that
 // is so many times as wide as if its variance were known: each error is a factor, and of independent ones logarithms add up in squares.

@@ -113,6 +113,27 @@ func TestBandsCover(t *testing.T) {
 	}
 }
 
+// One or two that missed are no number, five are.
+func TestQuotedFromFew(t *testing.T) {
+	for missed, want := range map[int]Quote{2: TooRare, 5: Quoted} {
+		p := testProfile()
+		for i := range 1000 {
+			far := uint64(10)
+			if i < missed {
+				far = 5000
+			}
+			p.Records = append(p.Records, rec(Reuse, far, 5))
+		}
+		c, err := p.MissRatios([]uint64{20}, CurveOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if q := c.Points[0]; q.Quote != want || q.High < q.MissRatio || (q.Low > 0) != (want == Quoted) {
+			t.Errorf("%d of 1000 missed: %+v, want %q", missed, q, want)
+		}
+	}
+}
+
 func TestCurveQuotes(t *testing.T) {
 	p := testProfile()
 	for range 970 {
@@ -129,7 +150,7 @@ func TestCurveQuotes(t *testing.T) {
 		t.Fatal(err)
 	}
 	near(t, "holds", float64(c.Holds), 1000, 1e-9)
-	for i, want := range []Quote{Quoted, Quoted, TooRare, BeyondObservation} {
+	for i, want := range []Quote{Quoted, Quoted, Quoted, BeyondObservation} {
 		q := c.Points[i]
 		t.Logf("%+v", q)
 		if q.Quote != want {
