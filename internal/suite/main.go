@@ -67,7 +67,7 @@ const (
 )
 
 // untimed are the files of its tests that want no quiet machine: whatever the time, a target is unharmed, a name is right.
-var untimed = []string{"safety_*", "rights", "names", "cli", "heap", "agent_*", "web"}
+var untimed = []string{"safety_*", "rights", "names", "cli", "heap", "web"}
 
 // untimedTests are the names of the tests in such files in a folder, but for those that need nothing.
 func untimedTests(folder string) (names []string, err error) {
@@ -250,8 +250,8 @@ const (
 	numJobs
 )
 
-// streams are how many run beside each other of those that hold threads: much of the time they wait for a target.
-const streams = 3
+// streams are how many run side by side of those that hold threads: as many as a small machine has processors.
+const streams = 2
 
 // jobsOf are the calls of go test. quick are the tests of the commands that time nothing.
 func jobsOf(groups [2][]string, quick []string, short bool, limit time.Duration) (jobs [numJobs][][]string) {
