@@ -24,12 +24,10 @@ type Sets struct {
 	since         time.Duration
 }
 
-// seen is by block in how many parts of the session it was touched, and in which last.
-type seen map[key]touched
-
-type key struct {
-	process *target.Process
-	number  uint64
+// seen is by process and block in how many parts of the session it was touched, and in which last.
+type seen struct {
+	of map[*target.Process]map[uint64]touched
+	n  int // blocks
 }
 
 type touched struct{ parts, last uint32 }
@@ -39,31 +37,50 @@ func (s *Sets) perPage() uint64 { return max(uint64(pageBytes/max(s.Block, 1)), 
 
 // Add notes the blocks that were read ahead in a hold at such a time.
 func (s *Sets) Add(p *target.Process, at time.Duration, blocks []uint64) {
-	if s.blocks == nil {
-		s.blocks, s.pages = make(seen), make(seen)
-	}
 	if s.part == 0 || at-s.since >= apart {
 		s.part, s.since = s.part+1, at
 	}
 	perPage := s.perPage()
+	ofBlocks, ofPages := s.blocks.process(p), s.pages.process(p)
+	before := uint64(math.MaxUint64)
 	for _, b := range blocks {
-		s.blocks.add(key{p, b}, s.part, mostBlocks)
-		s.pages.add(key{p, b / perPage}, s.part, mostPages)
+		s.blocks.add(ofBlocks, b, s.part, mostBlocks)
+		if page := b / perPage; page != before {
+			before = page
+			s.pages.add(ofPages, page, s.part, mostPages)
+		}
 	}
 }
 
 // Known says whether a hold has touched the block.
 func (s *Sets) Known(p *target.Process, block uint64) bool {
-	_, ok := s.blocks[key{p, block}]
+	_, ok := s.blocks.of[p][block]
 	return ok
 }
 
-func (m seen) add(k key, part uint32, most int) {
-	t, ok := m[k]
-	if t.last == part || !ok && len(m) >= most {
+// process is what is seen of one.
+func (m *seen) process(p *target.Process) map[uint64]touched {
+	if m.of == nil {
+		m.of = make(map[*target.Process]map[uint64]touched)
+	}
+	of := m.of[p]
+	if of == nil {
+		of = make(map[uint64]touched)
+		m.of[p] = of
+	}
+	return of
+}
+
+// add notes a block of a process.
+func (m *seen) add(of map[uint64]touched, block uint64, part uint32, most int) {
+	t, ok := of[block]
+	if t.last == part || !ok && m.n >= most {
 		return
 	}
-	m[k] = touched{t.parts + 1, part}
+	if !ok {
+		m.n++
+	}
+	of[block] = touched{t.parts + 1, part}
 }
 
 // Levels are sets of more and more blocks, each within the next: first the single blocks that most parts of the session have
@@ -101,12 +118,14 @@ func (s *Sets) Levels() *Levels {
 // byParts is how many are touched in so many parts of the session.
 type byParts []uint64
 
-func (m seen) byParts() (n byParts) {
-	for _, t := range m {
-		for int(t.parts) >= len(n) {
-			n = append(n, 0)
+func (m *seen) byParts() (n byParts) {
+	for _, of := range m.of {
+		for _, t := range of {
+			for int(t.parts) >= len(n) {
+				n = append(n, 0)
+			}
+			n[t.parts]++
 		}
-		n[t.parts]++
 	}
 	return n
 }
@@ -129,7 +148,7 @@ func (n byParts) least(room, each uint64) (parts uint32, blocks uint64) {
 
 // Of is how many blocks the smallest set has that a block of a hold is in by the others, 0 of none.
 func (l *Levels) Of(p *target.Process, block uint64) uint64 {
-	blocks, pages := l.blocks.others(key{p, block}), l.pages.others(key{p, block / l.perPage()})
+	blocks, pages := others(l.blocks.of[p][block]), others(l.pages.of[p][block/l.perPage()])
 	for _, v := range l.levels {
 		if blocks >= v.blocks || pages >= v.pages {
 			return v.most
@@ -139,4 +158,4 @@ func (l *Levels) Of(p *target.Process, block uint64) uint64 {
 }
 
 // others are the parts that touched it but for one.
-func (m seen) others(k key) uint32 { return max(m[k].parts, 1) - 1 }
+func others(t touched) uint32 { return max(t.parts, 1) - 1 }

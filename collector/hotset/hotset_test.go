@@ -66,7 +66,7 @@ func TestRoom(t *testing.T) {
 	for k := range 3 {
 		s.Add(p, time.Duration(k+1)*time.Second, blocks)
 	}
-	if n := len(s.blocks); n != mostBlocks {
+	if n := s.blocks.n; n != mostBlocks {
 		t.Errorf("%d blocks are noted", n)
 	}
 	l := s.Levels()
