@@ -246,7 +246,7 @@ const (
 	first    = iota // one after the other
 	rest            // in this order, beside them and each other
 	waiting         // mostly; after the first, for each has dozens of processes at work now and then
-	streamed        // each other, after the first
+	streamed        // beside each other, after the first
 	numJobs
 )
 
